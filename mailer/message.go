@@ -1,0 +1,14 @@
+package mailer
+
+// Message is one finished mail and its envelope, ready for a relay. A Composer
+// makes it; a relay hands it over as it stands and changes no octet.
+type Message struct {
+	// ID is the Message-ID, with its angle brackets.
+	ID string
+	// From and To are the envelope: bare ASCII addresses, without brackets,
+	// each at most 254 octets and free of control characters and spaces.
+	From, To string
+	// Bytes is the whole RFC 5322 text: header and body, every line ended by
+	// CRLF, seven bits, no line longer than 998 octets. Dots are not stuffed.
+	Bytes []byte
+}
