@@ -1,0 +1,309 @@
+package mailer_test
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/mailgate/mailgate/mailer"
+)
+
+func folding(t testing.TB) mailer.Identity {
+	t.Helper()
+	identity, err := mailer.NewIdentity(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return identity
+}
+
+func parse(t testing.TB, text string) mailer.Address {
+	t.Helper()
+	address, err := mailer.ParseAddress(text, folding(t))
+	if err != nil {
+		t.Fatalf("ParseAddress(%q): %v", text, err)
+	}
+	return address
+}
+
+// addressRow is one line of testdata/addresses.tsv.
+type addressRow struct {
+	line             int
+	input, wire, key string
+	refused          mailer.Reason
+}
+
+func addressRows(t testing.TB) []addressRow {
+	t.Helper()
+	file, err := os.Open("testdata/addresses.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	var rows []addressRow
+	lines := bufio.NewScanner(file)
+	for n := 1; lines.Scan(); n++ {
+		if strings.HasPrefix(lines.Text(), "#") {
+			continue
+		}
+		fields := strings.Split(lines.Text(), "\t")
+		if len(fields) != 3 {
+			t.Fatalf("addresses.tsv:%d has %d fields", n, len(fields))
+		}
+		input, err := strconv.Unquote(fields[0])
+		if err != nil {
+			t.Fatalf("addresses.tsv:%d: %v", n, err)
+		}
+		row := addressRow{line: n, input: input, wire: fields[1], key: fields[2]}
+		if reason, ok := strings.CutPrefix(fields[1], "refused:"); ok {
+			row.wire, row.key, row.refused = "", "", mailer.Reason(reason)
+		}
+		rows = append(rows, row)
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+func TestParseAddressTable(t *testing.T) {
+	rows, identity := addressRows(t), folding(t)
+	if len(rows) < 500 {
+		t.Fatalf("the table has only %d addresses", len(rows))
+	}
+	for _, row := range rows {
+		address, err := mailer.ParseAddress(row.input, identity)
+		var refusal *mailer.AddressError
+		errors.As(err, &refusal)
+		switch {
+		case row.refused != "" && (refusal == nil || refusal.Reason != row.refused):
+			t.Errorf("line %d: %q: %q, %v; want refused: %s", row.line, row.input, address.String(), err, row.refused)
+		case row.refused == "" && (err != nil || address.String() != row.wire || address.Key() != row.key):
+			t.Errorf("line %d: %q: %q, key %q, %v; want %q, key %q",
+				row.line, row.input, address.String(), address.Key(), err, row.wire, row.key)
+		}
+	}
+}
+
+// Every reason is met by the table, has a sentence of its own, and no sentence
+// repeats any of the address.
+func TestReasons(t *testing.T) {
+	sentences := map[string]mailer.Reason{}
+	for _, row := range addressRows(t) {
+		if row.refused == "" {
+			continue
+		}
+		_, err := mailer.ParseAddress(row.input, mailer.Identity{})
+		if err == nil {
+			t.Fatalf("line %d: accepted without folding", row.line)
+		}
+		if other, ok := sentences[err.Error()]; ok && other != row.refused {
+			t.Errorf("%s and %s share the sentence %q", other, row.refused, err)
+		}
+		sentences[err.Error()] = row.refused
+	}
+	if len(sentences) != 29 {
+		t.Errorf("the table meets %d reasons, want all 29", len(sentences))
+	}
+	unknown := mailer.Reason("from-the-future").Sentence()
+	if _, ok := sentences[unknown]; ok || unknown == "" {
+		t.Errorf("an unknown reason reads %q", unknown)
+	}
+}
+
+func TestErrorNeverHoldsTheAddress(t *testing.T) {
+	_, err := mailer.ParseAddress("very-secret-name@no_such.example", mailer.Identity{})
+	if err == nil || strings.Contains(fmt.Sprintf("%v %+v %#v", err, err, err), "secret") {
+		t.Fatalf("%#v", err)
+	}
+}
+
+func TestWithoutFoldingTheKeyIsTheWireForm(t *testing.T) {
+	exact, err := mailer.NewIdentity(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range addressRows(t) {
+		if row.refused != "" {
+			continue
+		}
+		for _, identity := range []mailer.Identity{exact, {}} {
+			address, err := mailer.ParseAddress(row.input, identity)
+			if err != nil || address.String() != row.wire || address.Key() != row.wire {
+				t.Errorf("line %d: %q, key %q, %v", row.line, address.String(), address.Key(), err)
+			}
+		}
+	}
+}
+
+// One person, many spellings: one mailbox.
+func TestSpellingsOfOneMailboxShareAKey(t *testing.T) {
+	tests := [][]string{
+		{"J.Doe+1@Gmail.com", "jdoe@googlemail.com", "j.d.o.e@gmail.com", "JDOE+x+y@ｇｍａｉｌ.com"},
+		{"a-b_c@proton.me", "abc@pm.me", "A.B.C+t@protonmail.ch"},
+		{"x.y@yandex.ru", "x-y@ya.ru", "X.Y+1@narod.ru"},
+		{"u+t@fastmail.com", "t@u.fastmail.com", "U@fastmail.com"},
+		{"tim@me.com", "tim@mac.com", "tim+1@icloud.com"},
+		{"nick-one@yahoo.com", "nick-two@yahoo.com", "Nick@yahoo.com"},
+		{"a@bücher.example", "A@xn--bcher-kva.example", "a+1@BÜCHER.example", "a@bu\u0308cher.example"},
+	}
+	for _, spellings := range tests {
+		first := parse(t, spellings[0])
+		for _, other := range spellings[1:] {
+			if got := parse(t, other); got.Key() != first.Key() || got.Hash() != first.Hash() {
+				t.Errorf("%q has the key %q, %q has %q", spellings[0], first.Key(), other, got.Key())
+			}
+		}
+	}
+}
+
+func TestStrangersDoNotShareAKey(t *testing.T) {
+	tests := [][2]string{
+		{"a.b@example.com", "ab@example.com"},
+		{"a-b@example.com", "a@example.com"},
+		{"a@outlook.com", "a@hotmail.com"},
+		{"a@fastmail.com", "a@fastmail.fm"},
+		{"a@yahoo.com", "a@ymail.com"},
+		{"t@u.fastmail.com", "t@fastmail.com"},
+		{"paypal@paypal.com", "paypal@раураl.com"},
+		{"a@faß.example", "a@fass.example"},
+	}
+	for _, pair := range tests {
+		if a, b := parse(t, pair[0]), parse(t, pair[1]); a.Key() == b.Key() {
+			t.Errorf("%q and %q share the key %q", pair[0], pair[1], a.Key())
+		}
+	}
+}
+
+// HTTP servers reuse a request's memory: an Address must not change with it.
+func TestAddressKeepsNothingOfItsInput(t *testing.T) {
+	for _, text := range []string{"alice@example.com", "Alice+x@Example.com", "a@bücher.example"} {
+		lent := []byte(text)
+		address := parse(t, unsafe.String(&lent[0], len(lent)))
+		wire, key := strings.Clone(address.String()), strings.Clone(address.Key())
+		for i := range lent {
+			lent[i] = 'X'
+		}
+		if address.String() != wire || address.Key() != key {
+			t.Errorf("%q became %q", wire, address.String())
+		}
+	}
+}
+
+func TestLogsShowTheHashAlone(t *testing.T) {
+	address := parse(t, "Alice+secret@Example.com")
+	if got := address.Hash(); got != "ff8d9819fc" { // sha256("alice@example.com")
+		t.Errorf("Hash() = %s", got)
+	}
+	var log bytes.Buffer
+	for _, handler := range []slog.Handler{slog.NewTextHandler(&log, nil), slog.NewJSONHandler(&log, nil)} {
+		logger := slog.New(handler)
+		logger.Info("one", "to", address)
+		logger.Info("many", "to", []mailer.Address{address}, "in", struct{ To *mailer.Address }{&address})
+		logger.Info(fmt.Sprintf("%v %s %q %+v %#v %d %x", address, address, address, address, address, address, address))
+		logger.Error(fmt.Errorf("sending to %v: broken", address).Error())
+	}
+	for _, part := range []string{"alice", "Alice", "secret", "xample", "616c696365", "416c696365"} {
+		if strings.Contains(log.String(), part) {
+			t.Errorf("the log shows %q:\n%s", part, log.String())
+		}
+	}
+	if strings.Count(log.String(), address.Hash()) < 12 {
+		t.Errorf("the log lacks the hash:\n%s", log.String())
+	}
+}
+
+// Whatever is too long is refused unread. Ten megabytes of anything must cost
+// no more than a short address does; the bound is loose, for slow machines.
+func TestHostileLength(t *testing.T) {
+	const size = 10 << 20
+	identity := folding(t)
+	for _, unit := range []string{"a", "@", ".", "a.", "\"", "(", "ü", "\xff", "xn--", "a@b.", "+", "\u200b", "\r\n"} {
+		text := strings.Repeat(unit, size/len(unit))
+		start := time.Now()
+		_, err := mailer.ParseAddress(text, identity)
+		if took := time.Since(start); took > 20*time.Millisecond {
+			t.Errorf("10 MB of %q took %v", unit, took)
+		}
+		var refusal *mailer.AddressError
+		if !errors.As(err, &refusal) || refusal.Reason != mailer.ReasonTooLong {
+			t.Errorf("10 MB of %q: %v", unit, err)
+		}
+	}
+}
+
+func TestZeroAddress(t *testing.T) {
+	var none mailer.Address
+	if !none.IsZero() || none.String() != "" || none.Key() != "" {
+		t.Error("the zero Address is not nothing")
+	}
+	if parse(t, "a@b.c").IsZero() {
+		t.Error("an Address counts as zero")
+	}
+}
+
+func TestParseAddressAllocatesOnce(t *testing.T) {
+	identity := folding(t)
+	for _, text := range []string{"alice@example.com", "Alice.B+news@Gmail.com", "x@joe.fastmail.com"} {
+		allocations := testing.AllocsPerRun(100, func() {
+			if _, err := mailer.ParseAddress(text, identity); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if allocations > 1 {
+			t.Errorf("%q: %v allocations", text, allocations)
+		}
+	}
+}
+
+func BenchmarkParseAddress(b *testing.B) {
+	identity := folding(b)
+	for _, text := range []string{"alice@example.com", "John.Smith+news@GoogleMail.com", "alice@bücher.example", "a@x y"} {
+		b.Run(text, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				_, _ = mailer.ParseAddress(text, identity)
+			}
+		})
+	}
+}
+
+func ExampleParseAddress() {
+	identity, err := mailer.NewIdentity(true)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	address, err := mailer.ParseAddress("John.Smith+news@GoogleMail.com", identity)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(address.String())
+	fmt.Println(address.Key())
+	fmt.Println(address) // as a log would show it
+	// Output:
+	// John.Smith+news@googlemail.com
+	// johnsmith@gmail.com
+	// 3586de92bb
+}
+
+func ExampleAddressError() {
+	_, err := mailer.ParseAddress("victim%psres.net@relay.example", mailer.Identity{})
+	var refusal *mailer.AddressError
+	if errors.As(err, &refusal) {
+		fmt.Println(refusal.Reason)
+		fmt.Println(refusal)
+	}
+	// Output:
+	// route
+	// the address contains % or !, which a relay may read as a route to another address
+}
