@@ -1,0 +1,18 @@
+package cache
+
+import "errors"
+
+// What Open, Get and Update can fail with. Any failure means that there is no
+// answer; after a failed Update either the old or the new value is kept.
+var (
+	// ErrInUse: another process has the directory open.
+	ErrInUse = errors.New("another process is using this data directory")
+	// ErrFull: the disk has too little room left to write safely.
+	ErrFull = errors.New("the disk is full")
+	// ErrDisk: the disk could not be read or written.
+	ErrDisk = errors.New("the disk failed")
+	// ErrCorrupt: what is on disk is not what was written.
+	ErrCorrupt = errors.New("the data on disk is corrupt")
+	// ErrClosed: the map or its disk was closed.
+	ErrClosed = errors.New("the store is closed")
+)

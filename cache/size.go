@@ -1,0 +1,30 @@
+package cache
+
+import "fmt"
+
+// A Size is how much a Map keeps in memory. The disk keeps everything; what does not
+// fit here is only slower to read.
+type Size struct {
+	Entries int64 // at most so many, one a mailbox
+	Bytes   int64 // and at most about so many bytes
+}
+
+// DefaultSize is 200,000 entries in 64 MB.
+func DefaultSize() Size { return Size{Entries: 200_000, Bytes: 64 << 20} }
+
+func (s Size) check() error {
+	if s.Entries < 1 || s.Bytes < 1 {
+		return fmt.Errorf("a cache size must be at least 1 entry and 1 byte, not %d and %d", s.Entries, s.Bytes)
+	}
+	return nil
+}
+
+// entryOverhead is what an entry of either limiter costs beside its value: its slot
+// in Ristretto's map, its place in the eviction policy, and their spare room. Measured
+// over a million entries.
+const entryOverhead = 200
+
+// cost counts an entry so that one number keeps both limits.
+func (s Size) cost(weight int) int64 {
+	return max(int64(weight)+entryOverhead, s.Bytes/s.Entries, 1)
+}

@@ -1,0 +1,34 @@
+package throttle
+
+// Decide answers whether one more send would be within the policy. It records
+// nothing and allocates nothing.
+func Decide(p Policy, h History, now int64) Verdict {
+	v := Verdict{Now: now, tiers: p.tiers, history: h}
+	clock := h.Clock(now)
+	for i := range p.tiers {
+		tier := &p.tiers[i]
+		// Tiers come shortest window first, so >= gives a tie to the longer one.
+		if wait := tier.wait(h, clock); wait > 0 && wait >= v.Wait {
+			v.Wait, v.Limit = wait, tier.Name
+		}
+	}
+	v.Allowed = v.Wait == 0
+	return v
+}
+
+// Admitted is the verdict on a send that the history already holds: allowed, and
+// when the next one may come.
+func Admitted(p Policy, h History, now int64) Verdict {
+	v := Decide(p, h, now)
+	v.Allowed = true
+	return v
+}
+
+// wait is how long the tier stays full: until its limit-th newest send leaves the
+// window.
+func (t *Tier) wait(h History, clock int64) int64 {
+	if len(h) < t.Limit {
+		return 0
+	}
+	return max(0, h[len(h)-t.Limit].At+t.Window-clock)
+}

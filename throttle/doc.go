@@ -1,0 +1,25 @@
+// Package throttle decides whether a mailbox may be sent one more mail.
+//
+// A [Policy] is a list of tiers, each a number of sends in a length of time:
+//
+//	minute=1/60s,hour=5/1h,day=10/24h
+//
+// The rule is exact to the millisecond. A send admitted at t is inside a window w
+// at the moment now when now-t < w. A mailbox may be sent to when every tier has
+// fewer sends inside its window than its limit. Only an admission is recorded, so
+// asking too often never makes the wait longer.
+//
+// [Decide] is the whole rule, a pure function of a policy, a [History] and the
+// clock. Its answer is a [Verdict]: yes or no, the tier that makes the next send
+// wait longest, how many milliseconds that is, and how every tier stands. One
+// millisecond before the wait is over the answer is still no; when it is over the
+// answer is yes.
+//
+// A [Limiter] keeps the histories and lets only one decision at a time change one.
+// Package throttle/local keeps them in this process and on its disk, package
+// throttle/cluster in Redis. Both give the same answers, and throttle/throttletest
+// is the suite that says so.
+//
+// All times are int64 milliseconds since 1970, all lengths of time int64
+// milliseconds. Nothing in this package reads a clock.
+package throttle

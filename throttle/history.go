@@ -1,0 +1,66 @@
+package throttle
+
+// An Admission is one recorded send: its reservation and when it was admitted.
+type Admission struct {
+	ID ID
+	At int64 // milliseconds since 1970
+}
+
+// A History is the admissions of one mailbox, oldest first. It is a value: With and
+// Without return a new one, so a History that was handed out never changes.
+type History []Admission
+
+// Newest is when the last send was admitted, 0 if there was none.
+func (h History) Newest() int64 {
+	if len(h) == 0 {
+		return 0
+	}
+	return h[len(h)-1].At
+}
+
+// Clock is the moment that counts for this history: now, or the newest admission
+// when the clock has stepped back behind it. So no window reopens and none grows.
+func (h History) Clock(now int64) int64 { return max(now, h.Newest()) }
+
+// Find returns the place of a reservation, -1 if it is not on record.
+func (h History) Find(id ID) int {
+	for i := range h {
+		if h[i].ID == id {
+			return i
+		}
+	}
+	return -1
+}
+
+// Within returns the part of the history that is inside the window at now. It
+// shares the history's memory.
+func (h History) Within(window, now int64) History {
+	now = h.Clock(now)
+	for i := range h {
+		if now-h[i].At < window {
+			return h[i:]
+		}
+	}
+	return h[len(h):]
+}
+
+// With returns the history with one more admission and without what the policy no
+// longer needs to know.
+func (h History) With(p Policy, id ID, now int64) History {
+	kept := h.Within(p.Longest(), now)
+	next := make(History, len(kept)+1)
+	copy(next, kept)
+	next[len(kept)] = Admission{ID: id, At: h.Clock(now)}
+	return next
+}
+
+// Without returns the history with one admission given back, and whether it was on
+// record.
+func (h History) Without(id ID) (History, bool) {
+	i := h.Find(id)
+	if i < 0 {
+		return h, false
+	}
+	next := make(History, 0, len(h)-1)
+	return append(append(next, h[:i]...), h[i+1:]...), true
+}

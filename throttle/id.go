@@ -1,0 +1,55 @@
+package throttle
+
+import (
+	"errors"
+	"math/rand/v2"
+)
+
+// An ID names one reservation: eight characters of A-Z, a-z, 0-9, - and _. The same
+// eight characters stand in the answer to the caller, in the log and in the store,
+// so one send can be followed from the click to its record.
+//
+// An ID only has to be unlike the others of its mailbox, a handful at a time; 48
+// random bits are plenty.
+type ID [8]byte
+
+const idAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
+// NewID makes a random ID.
+func NewID() ID {
+	var id ID
+	bits := rand.Uint64()
+	for i := range id {
+		id[i] = idAlphabet[bits&63]
+		bits >>= 6
+	}
+	return id
+}
+
+var errID = errors.New("a reservation is eight characters of A-Z, a-z, 0-9, - and _")
+
+// ParseID reads what String wrote.
+func ParseID(text string) (ID, error) {
+	var id ID
+	if len(text) != len(id) {
+		return ID{}, errID
+	}
+	copy(id[:], text)
+	if !id.Valid() {
+		return ID{}, errID
+	}
+	return id, nil
+}
+
+// Valid reports whether the ID was made by NewID or ParseID. The zero ID is not.
+func (id ID) Valid() bool {
+	for _, c := range id {
+		letter := c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
+		if !letter && (c < '0' || c > '9') && c != '-' && c != '_' {
+			return false
+		}
+	}
+	return true
+}
+
+func (id ID) String() string { return string(id[:]) }

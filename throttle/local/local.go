@@ -1,0 +1,189 @@
+// Package local is the throttle.Limiter of one process.
+//
+// Histories live in a cache.Map: in memory while there is room, on disk always. A
+// denial of a mailbox in memory takes no lock and allocates nothing; an admission is
+// on disk before the answer is yes.
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/throttle"
+)
+
+// Options say what to admit and what to remember in memory.
+type Options struct {
+	Policy throttle.Policy
+	// Name keeps several limiters on one disk apart. The default is "mailbox".
+	Name string
+	// Size is how much is kept in memory; the default is cache.DefaultSize.
+	Size cache.Size
+	// Now reads the clock; the default is the machine's.
+	Now func() int64
+}
+
+// A Limiter admits sends by one policy. It implements throttle.Limiter.
+type Limiter struct {
+	policy    throttle.Policy
+	histories *cache.Map[throttle.History]
+	now       func() int64
+}
+
+// New opens the limiter whose histories are on the disk. The disk stays the caller's
+// to close, after the limiter.
+func New(disk *cache.Disk, o Options) (*Limiter, error) {
+	if o.Policy.IsZero() {
+		return nil, errors.New("opening a limiter: the policy has no tiers")
+	}
+	if o.Name == "" {
+		o.Name = "mailbox"
+	}
+	if o.Size == (cache.Size{}) {
+		o.Size = cache.DefaultSize()
+	}
+	if o.Now == nil {
+		o.Now = func() int64 { return time.Now().UnixMilli() }
+	}
+	histories, err := cache.NewMap(disk, o.Name, historyCodec{}, o.Size)
+	if err != nil {
+		return nil, fmt.Errorf("opening a limiter: %w", err)
+	}
+	return &Limiter{policy: o.Policy, histories: histories, now: o.Now}, nil
+}
+
+// Take admits one send, or says no. Only a yes takes the mailbox's lock, and then
+// decides again.
+func (l *Limiter) Take(ctx context.Context, mailbox string, id throttle.ID) (throttle.Verdict, error) {
+	if !id.Valid() {
+		return throttle.Verdict{}, throttle.ErrID
+	}
+	history, now, err := l.read(ctx, "take", mailbox)
+	if err != nil {
+		return throttle.Verdict{}, err
+	}
+	if v := throttle.Decide(l.policy, history, now); !v.Allowed && history.Find(id) < 0 {
+		return v, nil
+	}
+	return l.admit(mailbox, id, now)
+}
+
+func (l *Limiter) admit(mailbox string, id throttle.ID, now int64) (v throttle.Verdict, err error) {
+	err = l.histories.Update(mailbox, now, func(h throttle.History, _ bool) cache.Edit[throttle.History] {
+		if l.live(h, now).Find(id) >= 0 {
+			v = throttle.Admitted(l.policy, h, now)
+			return cache.Keep[throttle.History]()
+		}
+		if v = throttle.Decide(l.policy, h, now); !v.Allowed {
+			return cache.Keep[throttle.History]()
+		}
+		next := h.With(l.policy, id, now)
+		v = throttle.Admitted(l.policy, next, now)
+		return l.put(next)
+	})
+	if err != nil {
+		return throttle.Verdict{}, unavailable("take", err)
+	}
+	return v, nil
+}
+
+// Peek answers what Take would.
+func (l *Limiter) Peek(ctx context.Context, mailbox string) (throttle.Verdict, error) {
+	history, now, err := l.read(ctx, "peek", mailbox)
+	if err != nil {
+		return throttle.Verdict{}, err
+	}
+	return throttle.Decide(l.policy, history, now), nil
+}
+
+// Release gives one admission back.
+func (l *Limiter) Release(ctx context.Context, mailbox string, id throttle.ID) (released bool, err error) {
+	err = l.edit(ctx, "release", mailbox, func(h throttle.History) cache.Edit[throttle.History] {
+		next, found := h.Without(id)
+		released = found
+		switch {
+		case !found:
+			return cache.Keep[throttle.History]()
+		case len(next) == 0:
+			return cache.Remove[throttle.History]()
+		}
+		return l.put(next)
+	})
+	return released && err == nil, err
+}
+
+// Reset forgets the mailbox, also what has expired by a clock that may yet step back.
+func (l *Limiter) Reset(ctx context.Context, mailbox string) (cleared int, err error) {
+	now := l.now()
+	err = l.edit(ctx, "reset", mailbox, func(h throttle.History) cache.Edit[throttle.History] {
+		cleared = len(l.live(h, now))
+		return cache.Remove[throttle.History]()
+	})
+	if err != nil {
+		return 0, err
+	}
+	return cleared, nil
+}
+
+// History returns the sends inside the longest window.
+func (l *Limiter) History(ctx context.Context, mailbox string) (throttle.History, error) {
+	history, now, err := l.read(ctx, "history", mailbox)
+	if err != nil {
+		return nil, err
+	}
+	return l.live(history, now), nil
+}
+
+// Close waits for calls that are under way. Later ones fail.
+func (l *Limiter) Close() { l.histories.Close() }
+
+func (l *Limiter) read(ctx context.Context, doing, mailbox string) (throttle.History, int64, error) {
+	if err := begin(ctx, doing, mailbox); err != nil {
+		return nil, 0, err
+	}
+	now := l.now()
+	history, _, err := l.histories.Get(mailbox, now)
+	if err != nil {
+		return nil, 0, unavailable(doing, err)
+	}
+	return history, now, nil
+}
+
+func (l *Limiter) edit(ctx context.Context, doing, mailbox string, edit func(throttle.History) cache.Edit[throttle.History]) error {
+	if err := begin(ctx, doing, mailbox); err != nil {
+		return err
+	}
+	err := l.histories.Update(mailbox, l.now(), func(h throttle.History, _ bool) cache.Edit[throttle.History] {
+		return edit(h)
+	})
+	if err != nil {
+		return unavailable(doing, err)
+	}
+	return nil
+}
+
+func (l *Limiter) live(h throttle.History, now int64) throttle.History {
+	return h.Within(l.policy.Longest(), now)
+}
+
+// put keeps a history until its newest send has left the longest window.
+func (l *Limiter) put(h throttle.History) cache.Edit[throttle.History] {
+	return cache.Put(h, h.Newest()+l.policy.Longest())
+}
+
+func begin(ctx context.Context, doing, mailbox string) error {
+	if err := throttle.CheckMailbox(mailbox); err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	if err := ctx.Err(); err != nil {
+		return unavailable(doing, err)
+	}
+	return nil
+}
+
+func unavailable(doing string, cause error) error {
+	return fmt.Errorf("%s: %w: %w", doing, throttle.ErrUnavailable, cause)
+}

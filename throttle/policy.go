@@ -1,0 +1,124 @@
+package throttle
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// A Tier admits at most Limit sends inside any Window.
+type Tier struct {
+	Name   string
+	Limit  int
+	Window int64 // milliseconds
+}
+
+// What a policy may hold. Every send inside the longest window is kept, so a limit
+// is also the number of entries one mailbox can cost.
+const (
+	MaxTiers  = 16
+	MaxLimit  = 1000
+	MaxWindow = int64(3660 * 24 * 60 * 60 * 1000) // ten years
+	maxName   = 32
+)
+
+// A Policy is a list of tiers that has been checked. It never changes and may be
+// shared. The zero Policy has no tiers and refuses nothing; limiters do not accept
+// it.
+type Policy struct {
+	tiers []Tier // shortest window first
+}
+
+// DefaultPolicy is 1 send in 60 s, 5 in an hour, 10 in 24 h.
+func DefaultPolicy() Policy {
+	return Policy{tiers: []Tier{
+		{Name: "minute", Limit: 1, Window: 60_000},
+		{Name: "hour", Limit: 5, Window: 3_600_000},
+		{Name: "day", Limit: 10, Window: 86_400_000},
+	}}
+}
+
+// NewPolicy checks the tiers and sorts them, shortest window first. Its error is
+// one sentence that names the tier that cannot be right.
+func NewPolicy(tiers ...Tier) (Policy, error) {
+	if len(tiers) == 0 {
+		return Policy{}, fmt.Errorf("a policy needs at least one tier, such as minute=1/60s")
+	}
+	if len(tiers) > MaxTiers {
+		return Policy{}, fmt.Errorf("a policy has at most %d tiers, not %d", MaxTiers, len(tiers))
+	}
+	sorted := slices.Clone(tiers)
+	slices.SortStableFunc(sorted, func(a, b Tier) int { return cmp.Compare(a.Window, b.Window) })
+	for i, tier := range sorted {
+		if err := tier.check(); err != nil {
+			return Policy{}, err
+		}
+		if err := tier.checkAgainst(sorted[:i]); err != nil {
+			return Policy{}, err
+		}
+	}
+	return Policy{tiers: sorted}, nil
+}
+
+func (t Tier) check() error {
+	if err := checkName(t.Name); err != nil {
+		return err
+	}
+	if t.Limit < 1 || t.Limit > MaxLimit {
+		return fmt.Errorf("tier %s: the limit must be between 1 and %d, not %d", t.Name, MaxLimit, t.Limit)
+	}
+	if t.Window < 1 || t.Window > MaxWindow {
+		return fmt.Errorf("tier %s: the window must be between 1ms and %s, not %s",
+			t.Name, formatWindow(MaxWindow), formatWindow(t.Window))
+	}
+	return nil
+}
+
+// checkAgainst refuses what makes two tiers contradict each other: one name or one
+// window for both, or a shorter window that the longer one never lets fill up.
+func (t Tier) checkAgainst(shorter []Tier) error {
+	for _, s := range shorter {
+		switch {
+		case s.Name == t.Name:
+			return fmt.Errorf("tier %s: the name is used twice", t.Name)
+		case s.Window == t.Window:
+			return fmt.Errorf("tier %s: tier %s has the same window, %s", t.Name, s.Name, formatWindow(t.Window))
+		case s.Limit > t.Limit:
+			return fmt.Errorf("tier %s: %d sends in %s can never be reached while tier %s allows %d in %s",
+				s.Name, s.Limit, formatWindow(s.Window), t.Name, t.Limit, formatWindow(t.Window))
+		}
+	}
+	return nil
+}
+
+// checkName keeps names to what fits a header, a metric and a redis key unquoted.
+func checkName(name string) error {
+	if name == "" {
+		return fmt.Errorf("a tier has no name; write it as name=limit/window")
+	}
+	if len(name) > maxName {
+		return fmt.Errorf("tier %q: a name has at most %d characters", name[:maxName]+"…", maxName)
+	}
+	for i, c := range []byte(name) {
+		letter := c >= 'a' && c <= 'z'
+		inner := c >= '0' && c <= '9' || c == '-' || c == '_'
+		if !letter && (i == 0 || !inner) {
+			return fmt.Errorf("tier %q: a name is lower-case letters, digits, - and _, and starts with a letter", name)
+		}
+	}
+	return nil
+}
+
+// Tiers returns the tiers, shortest window first. The slice is the caller's.
+func (p Policy) Tiers() []Tier { return slices.Clone(p.tiers) }
+
+// Longest is the longest window: how long one send can matter.
+func (p Policy) Longest() int64 {
+	if len(p.tiers) == 0 {
+		return 0
+	}
+	return p.tiers[len(p.tiers)-1].Window
+}
+
+// IsZero reports whether p is the zero Policy.
+func (p Policy) IsZero() bool { return len(p.tiers) == 0 }

@@ -1,0 +1,60 @@
+// Package throttletest is the suite that every throttle.Limiter must pass.
+//
+// Hand [Run] a way to open a limiter and it checks the whole contract: timed
+// vectors from an independent oracle, every edge of a wait, idempotence, release and
+// reset, a clock that steps back, a race for one mailbox, and random histories
+// against a model too naive to be wrong.
+package throttletest
+
+import (
+	"sync/atomic"
+	"testing"
+
+	"github.com/mailgate/mailgate/throttle"
+)
+
+// Open returns a limiter that keeps to the policy and reads the time from now. It
+// may share a store with limiters opened before: the suite never uses a mailbox
+// twice, unless Open itself is called again for the same test binary and store.
+type Open func(t testing.TB, policy throttle.Policy, now func() int64) throttle.Limiter
+
+// Steps is how far Run walks a limiter through random histories.
+type Steps int
+
+// Run checks a limiter against the contract.
+func Run(t *testing.T, open Open, steps Steps) {
+	t.Run("vectors", func(t *testing.T) { vectors(t, open) })
+	t.Run("first send", func(t *testing.T) { firstSend(t, open) })
+	t.Run("denial changes nothing", func(t *testing.T) { denialChangesNothing(t, open) })
+	t.Run("edges of a wait", func(t *testing.T) { edgesOfAWait(t, open) })
+	t.Run("longest wait names the limit", func(t *testing.T) { longestWaitNamesTheLimit(t, open) })
+	t.Run("take is idempotent", func(t *testing.T) { takeIsIdempotent(t, open) })
+	t.Run("release", func(t *testing.T) { release(t, open) })
+	t.Run("reset", func(t *testing.T) { reset(t, open) })
+	t.Run("history", func(t *testing.T) { history(t, open) })
+	t.Run("mailboxes are apart", func(t *testing.T) { mailboxesAreApart(t, open) })
+	t.Run("clock steps back", func(t *testing.T) { clockStepsBack(t, open) })
+	t.Run("ended context", func(t *testing.T) { endedContext(t, open) })
+	t.Run("bad arguments", func(t *testing.T) { badArguments(t, open) })
+	t.Run("race for one mailbox", func(t *testing.T) { raceForOneMailbox(t, open) })
+	t.Run("random histories", func(t *testing.T) { Walk(t, open, 1, int(steps)) })
+}
+
+// A Clock is a time that a test sets by hand.
+type Clock struct{ ms atomic.Int64 }
+
+// NewClock returns a clock that stands at ms.
+func NewClock(ms int64) *Clock {
+	c := new(Clock)
+	c.Set(ms)
+	return c
+}
+
+// Now is the time as a limiter reads it.
+func (c *Clock) Now() int64 { return c.ms.Load() }
+
+// Set moves the clock, forwards or back.
+func (c *Clock) Set(ms int64) { c.ms.Store(ms) }
+
+// Add moves the clock on by ms.
+func (c *Clock) Add(ms int64) { c.ms.Add(ms) }

@@ -1,0 +1,183 @@
+package throttletest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/mailgate/mailgate/throttle"
+)
+
+// Walk leads a limiter through random histories and compares every answer with a
+// naive model. Each denial is tried again one millisecond before its wait is over,
+// and when it is over. A failure names the seed.
+func Walk(t *testing.T, open Open, seed uint64, steps int) {
+	random := rand.New(rand.NewPCG(seed, 0))
+	for walked := 0; walked < steps; {
+		w := newWalker(t, open, random, seed)
+		walked += w.walk(min(2000, steps-walked))
+	}
+}
+
+type walker struct {
+	patron
+	random *rand.Rand
+	clock  *Clock
+	model  model
+	story  []string // what was done, to tell when it goes wrong
+	ids    []throttle.ID
+	seed   uint64
+	taken  int
+}
+
+func newWalker(t testing.TB, open Open, random *rand.Rand, seed uint64) *walker {
+	w := &walker{random: random, clock: NewClock(start), seed: seed}
+	p := randomPolicy(t, random)
+	w.patron = patron{t: t, limiter: open(t, p, w.clock.Now), mailbox: newMailbox("walk")}
+	w.model.tiers = p.Tiers()
+	w.story = append(w.story, p.String())
+	return w
+}
+
+// randomPolicy is the usual policy half of the time, else up to four tiers.
+func randomPolicy(t testing.TB, random *rand.Rand) throttle.Policy {
+	if random.IntN(2) == 0 {
+		return throttle.DefaultPolicy()
+	}
+	var tiers []throttle.Tier
+	limit, window := 0, int64(0)
+	for i := range 1 + random.IntN(4) {
+		limit += 1 + random.IntN(4)
+		window += 1 + random.Int64N(1+window*3+[]int64{5, 1000, 60_000}[random.IntN(3)])
+		tiers = append(tiers, throttle.Tier{Name: fmt.Sprint("t", i), Limit: limit, Window: window})
+	}
+	p, err := throttle.NewPolicy(tiers...)
+	if err != nil {
+		t.Fatalf("random policy: %v", err)
+	}
+	return p
+}
+
+// walk takes up to the given number of steps on this mailbox.
+func (w *walker) walk(steps int) int {
+	for w.taken < steps {
+		w.moveClock()
+		switch dice := w.random.IntN(20); {
+		case dice < 13:
+			w.stepTake()
+		case dice < 15:
+			w.stepAgain()
+		case dice < 17:
+			w.same("peek", w.model.peek(w.clock.Now()), spell(w.peek()))
+		case dice < 19:
+			w.stepRelease()
+		case w.random.IntN(4) == 0:
+			w.same("reset", fmt.Sprint(w.model.reset(w.clock.Now())), fmt.Sprint(w.reset()))
+		default:
+			w.stepHistory()
+		}
+	}
+	return w.taken
+}
+
+// moveClock goes on by nothing, by a little, to about the edge of a window, or back.
+func (w *walker) moveClock() {
+	tier := w.model.tiers[w.random.IntN(len(w.model.tiers))]
+	switch dice := w.random.IntN(20); {
+	case dice < 4:
+	case dice < 12:
+		w.clock.Add(w.random.Int64N(1 + tier.Window/int64(tier.Limit)))
+	case dice < 18:
+		w.clock.Add(tier.Window - 1 + w.random.Int64N(3))
+	case len(w.model.sends) > 0 && dice == 18:
+		w.clock.Set(w.model.now(0) - w.random.Int64N(5000))
+	default:
+		w.clock.Add(w.random.Int64N(1 + tier.Window))
+	}
+}
+
+func (w *walker) stepTake() {
+	id := throttle.NewID()
+	v := w.sameTake(id)
+	if v.Allowed {
+		w.ids = append(w.ids, id)
+		return
+	}
+	if w.clock.Now() < w.model.now(0) {
+		return // behind the newest send the wait is not counted from this clock
+	}
+	until := v.RetryAt()
+	w.clock.Set(until - 1)
+	if v := w.sameTake(throttle.NewID()); v.Allowed {
+		w.fail("admitted one millisecond early")
+	}
+	w.clock.Set(until)
+	id = throttle.NewID()
+	if v := w.sameTake(id); !v.Allowed {
+		w.fail("denied at the end of the wait")
+	}
+	w.ids = append(w.ids, id)
+}
+
+func (w *walker) sameTake(id throttle.ID) throttle.Verdict {
+	v := w.take(id)
+	w.same("take", w.model.take(w.clock.Now(), id), spell(v))
+	return v
+}
+
+// stepAgain repeats a take, as a caller does that never got its answer.
+func (w *walker) stepAgain() {
+	if len(w.ids) > 0 {
+		w.sameTake(w.ids[len(w.ids)-1-w.random.IntN(min(3, len(w.ids)))])
+	}
+}
+
+func (w *walker) stepRelease() {
+	if len(w.ids) == 0 {
+		return
+	}
+	id := w.ids[len(w.ids)-1-w.random.IntN(min(4, len(w.ids)))]
+	if !w.model.known(w.clock.Now(), id) {
+		return // whether what no longer matters is still on record is not promised
+	}
+	if !w.release(id) {
+		w.fail("an admission was not given back")
+	}
+	w.model.release(id)
+	w.same("release", w.model.peek(w.clock.Now()), spell(w.peek()))
+}
+
+func (w *walker) stepHistory() {
+	got, want := w.history(), w.model.live(w.clock.Now())
+	w.same("history", fmt.Sprint(throttle.History(want)), fmt.Sprint(got))
+}
+
+func (w *walker) same(op, want, got string) {
+	w.t.Helper()
+	w.taken++
+	w.story = append(w.story, fmt.Sprintf("%d %s: %s", w.clock.Now(), op, got))
+	if got != want {
+		w.fail("want " + want)
+	}
+}
+
+func (w *walker) fail(why string) {
+	w.t.Helper()
+	for _, line := range slices.Concat(w.story[:1], w.story[max(1, len(w.story)-30):]) {
+		w.t.Log(line)
+	}
+	w.t.Fatalf("seed %d: %s", w.seed, why)
+}
+
+func spellModel(allowed bool, limit string, wait int64, tiers []throttle.Standing) string {
+	text := "no"
+	if allowed {
+		text = "yes"
+	}
+	text += fmt.Sprintf(" %s %d", limit, wait)
+	for _, tier := range tiers {
+		text += fmt.Sprintf(" [%s %d %d]", tier.Name, tier.Remaining, tier.Wait)
+	}
+	return text
+}

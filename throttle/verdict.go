@@ -1,0 +1,46 @@
+package throttle
+
+// A Verdict is the whole answer to "may this mailbox be sent a mail?".
+type Verdict struct {
+	// Allowed says whether this send is admitted; after Peek, whether one would be.
+	Allowed bool
+	// Limit names the tier that makes the next send wait longest, the one with the
+	// longer window if two wait equally long. It is empty when nothing has to wait.
+	Limit string
+	// Wait is how many milliseconds from Now the next send is admitted, 0 if at once.
+	Wait int64
+	// Now is the clock the verdict was reached at.
+	Now int64
+
+	tiers   []Tier
+	history History
+}
+
+// A Standing is how one tier stands.
+type Standing struct {
+	Tier
+	Remaining int   // sends that the tier still admits
+	Wait      int64 // milliseconds until it admits one more, 0 if it does now
+}
+
+// RetryAt is the moment the next send is admitted.
+func (v Verdict) RetryAt() int64 { return v.Now + v.Wait }
+
+// Tiers returns how every tier stands, shortest window first.
+func (v Verdict) Tiers() []Standing {
+	return v.AppendTiers(make([]Standing, 0, len(v.tiers)))
+}
+
+// AppendTiers is Tiers for callers that bring their own memory.
+func (v Verdict) AppendTiers(to []Standing) []Standing {
+	now := v.history.Clock(v.Now)
+	for _, tier := range v.tiers {
+		used := len(v.history.Within(tier.Window, now))
+		to = append(to, Standing{
+			Tier:      tier,
+			Remaining: max(0, tier.Limit-used),
+			Wait:      tier.wait(v.history, now),
+		})
+	}
+	return to
+}
