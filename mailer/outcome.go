@@ -1,0 +1,137 @@
+package mailer
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+)
+
+// Outcome says what became of a mail that was not accepted, and with it who
+// pays: a rejected or unknown mail stays charged, an unavailable one is given
+// back.
+type Outcome int
+
+const (
+	// Rejected: the relay refused this mail or its recipient for good (5xx).
+	Rejected Outcome = iota + 1
+	// Unavailable: the mail certainly never left. Every relay was down, slow,
+	// misconfigured, or said 4xx.
+	Unavailable
+	// Unknown: the last octet of the mail may have gone out and no answer
+	// came. It may have been delivered; sending it again could deliver it twice.
+	Unknown
+)
+
+// String is the outcome as it appears in logs and metrics.
+func (o Outcome) String() string {
+	switch o {
+	case Rejected:
+		return "rejected"
+	case Unavailable:
+		return "unavailable"
+	case Unknown:
+		return "unknown"
+	}
+	return "outcome " + strconv.Itoa(int(o))
+}
+
+// Step is the part of the SMTP conversation in which something went wrong.
+type Step string
+
+// The steps, in the order in which they come.
+const (
+	StepConnect  Step = "connect"
+	StepTLS      Step = "TLS"
+	StepBanner   Step = "banner"
+	StepEHLO     Step = "EHLO"
+	StepSTARTTLS Step = "STARTTLS"
+	StepAUTH     Step = "AUTH"
+	StepRSET     Step = "RSET"
+	StepMAIL     Step = "MAIL"
+	StepRCPT     Step = "RCPT"
+	StepDATA     Step = "DATA"
+	StepContent  Step = "content"   // while the mail itself was being sent
+	StepFinalDot Step = "final dot" // after the mail's last octet went out
+)
+
+// Reply is a relay's answer. Message is the relay's own text and often repeats
+// the recipient's address: show it to whoever knows the address, never log it.
+// String and slog leave it out.
+type Reply struct {
+	Code     int    // 200 to 599
+	Enhanced string // "5.1.1", or empty
+	Message  string
+}
+
+// String is the code and the enhanced code, without the text.
+func (r Reply) String() string {
+	if r.Enhanced == "" {
+		return strconv.Itoa(r.Code)
+	}
+	return strconv.Itoa(r.Code) + " " + r.Enhanced
+}
+
+// LogValue keeps the relay's text out of logs.
+func (r Reply) LogValue() slog.Value { return slog.StringValue(r.String()) }
+
+// SendError is why a mail was not accepted. Its text names the relay and the
+// step, never an address or a secret.
+type SendError struct {
+	Outcome Outcome
+	Relay   string // host:port; empty when no relay was asked
+	Step    Step   // empty when no relay was asked
+	// Reply is the relay's answer, where it gave one.
+	Reply *Reply
+	// RetryAfter is when trying again may help, where that is known.
+	RetryAfter time.Duration
+	// Err is the cause, where there is more to say than the reply.
+	Err error
+}
+
+// Error implements error.
+func (e *SendError) Error() string {
+	text := "mail " + e.Outcome.String()
+	if e.Relay != "" {
+		text = "relay " + e.Relay + ": " + text
+	}
+	if e.Step != "" {
+		text += " at " + string(e.Step)
+	}
+	if e.Reply != nil {
+		text += ": " + e.Reply.String()
+	}
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
+}
+
+// Unwrap returns the cause.
+func (e *SendError) Unwrap() error { return e.Err }
+
+var (
+	// ErrBusy is matched by the error of a send that was turned away because
+	// too many are waiting: the mail never left. The error is a *BusyError.
+	ErrBusy = errors.New("too many sends are waiting for the relay")
+	// ErrUnsendable is matched when a Message cannot go over the wire as it
+	// is: a bare CR or LF, an envelope address that is none. The composer is
+	// at fault, not the relay; nothing was sent.
+	ErrUnsendable = errors.New("the mail is not fit to be sent")
+	// ErrClosed is the cause when a mail comes after Close.
+	ErrClosed = errors.New("the relay connections are closed")
+)
+
+// BusyError is an ErrBusy that says when to come again.
+type BusyError struct {
+	RetryAfter time.Duration
+}
+
+// Error implements error.
+func (e *BusyError) Error() string { return ErrBusy.Error() }
+
+// Is matches ErrBusy.
+func (e *BusyError) Is(target error) bool { return target == ErrBusy }
+
+func unsendable(why string) error { return fmt.Errorf("%w: %s", ErrUnsendable, why) }

@@ -1,0 +1,243 @@
+package mailer
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// relay is one relay: how to reach it, what is connected to it, and whether
+// it is worth asking.
+type relay struct {
+	name    string
+	opener  *opener
+	conns   *connections
+	circuit *circuit
+	log     *slog.Logger
+	most    int // mails per connection
+	now     func() int64
+	tried   func(relay, result string, took time.Duration)
+
+	leaving sync.WaitGroup  // connections being taken leave of
+	life    context.Context // ends when everything must
+
+	mu   sync.Mutex
+	live map[*smtpConn]struct{} // every open connection, for the day they must end at once
+}
+
+func newRelay(life context.Context, url RelayURL, o Options) *relay {
+	r := &relay{
+		name:   url.Addr(),
+		opener: newOpener(url, o),
+		log:    o.Logger.With("relay", url.Addr()),
+		most:   o.MaxMailsPerConn,
+		now:    o.Now,
+		tried:  o.Hooks.Tried,
+		life:   life,
+		live:   map[*smtpConn]struct{}{},
+	}
+	r.conns = &connections{
+		max:         o.MaxConns,
+		mostWaiting: o.MaxWaiting,
+		idleMS:      o.IdleTimeout.Milliseconds(),
+		now:         o.Now,
+		gone:        life.Done(),
+		retire:      r.retire,
+		waiting:     list.New(),
+	}
+	r.circuit = &circuit{rule: o.Breaker, now: o.Now, changed: func(open bool) {
+		if open {
+			r.log.Warn("relay keeps failing and is left alone for a while")
+		} else {
+			r.log.Info("relay is back")
+		}
+		o.Hooks.Circuit(r.name, open)
+	}}
+	return r
+}
+
+// send tries to hand one mail to this relay. The error is a *SendError or
+// matches ErrBusy.
+func (r *relay) send(p patience, l *letter) (*Reply, error) {
+	began := time.Now()
+	reply, err := r.attempt(p, l)
+	r.tried(r.name, resultOf(err), time.Since(began))
+	return reply, err
+}
+
+func resultOf(err error) string {
+	var failure *SendError
+	switch {
+	case err == nil:
+		return "sent"
+	case errors.As(err, &failure):
+		return failure.Outcome.String()
+	}
+	return "busy"
+}
+
+func (r *relay) attempt(p patience, l *letter) (*Reply, error) {
+	if rest := r.circuit.rest(); rest > 0 {
+		return nil, r.resting(rest)
+	}
+	c, err := r.conns.take(p)
+	if err != nil {
+		if errors.Is(err, ErrBusy) {
+			return nil, err
+		}
+		return nil, &SendError{Outcome: Unavailable, Relay: r.name, Step: StepConnect, Err: err}
+	}
+	// Asked again: the relay may have been given up while this mail waited.
+	pass := r.circuit.ask()
+	if !pass.ok {
+		r.conns.pass(c)
+		return nil, r.resting(pass.wait)
+	}
+	reply, failure := r.deliver(p, c, l)
+	r.circuit.settle(pass, judgement(p.ctx, failure))
+	if failure != nil {
+		r.report(l, failure)
+		return nil, failure
+	}
+	return reply, nil
+}
+
+var errResting = errors.New("it keeps failing and is left alone for a while")
+
+func (r *relay) resting(ms int64) *SendError {
+	return &SendError{
+		Outcome:    Unavailable,
+		Relay:      r.name,
+		RetryAfter: time.Duration(ms) * time.Millisecond,
+		Err:        errResting,
+	}
+}
+
+// deliver uses the kept connection, or dials if there is none. A kept one that
+// turns out dead before the mail was handed over is replaced, once.
+func (r *relay) deliver(p patience, c *smtpConn, l *letter) (*Reply, *SendError) {
+	if c != nil {
+		reply, failure := c.deliver(p, l)
+		if failure == nil || !diedEarly(c, failure) || p.ctx.Err() != nil {
+			r.giveBack(c)
+			return reply, failure
+		}
+		r.forget(c)
+		c.close()
+	}
+	c, failure := r.open(p)
+	if failure != nil {
+		r.conns.drop()
+		return nil, failure
+	}
+	reply, failure := c.deliver(p, l)
+	r.giveBack(c)
+	return reply, failure
+}
+
+// diedEarly says whether the connection, not the mail, was what failed, and
+// the mail certainly never left.
+func diedEarly(c *smtpConn, failure *SendError) bool {
+	return c.broken && failure.Outcome == Unavailable && failure.Step != StepFinalDot &&
+		(failure.Reply == nil || failure.Reply.Code == 421 || failure.Step == StepRSET)
+}
+
+// judgement is what a try tells about the relay's health.
+func judgement(ctx context.Context, failure *SendError) verdict {
+	switch {
+	case failure == nil, failure.Outcome == Rejected:
+		return relayAnswered
+	case ctx.Err() == context.Canceled, errors.Is(failure, ErrClosed):
+		return relayNotJudged
+	case errors.Is(failure, errSevenBitsOnly):
+		return relayAnswered
+	case failure.Outcome == Unknown, failure.Reply == nil, failure.Reply.Code == 421:
+		return relayFailed
+	case failure.Step == StepRCPT, failure.Step == StepFinalDot:
+		// 4xx to one recipient or one mail: greylisting, a full mailbox.
+		return relayAnswered
+	}
+	return relayFailed
+}
+
+func (r *relay) report(l *letter, failure *SendError) {
+	level := slog.LevelWarn
+	if failure.Outcome == Rejected {
+		level = slog.LevelInfo
+	}
+	attributes := []slog.Attr{
+		slog.String("message_id", l.id),
+		slog.String("outcome", failure.Outcome.String()),
+		slog.String("step", string(failure.Step)),
+	}
+	if failure.Reply != nil {
+		attributes = append(attributes, slog.Any("reply", *failure.Reply))
+	}
+	if failure.Err != nil {
+		attributes = append(attributes, slog.String("error", failure.Err.Error()))
+	}
+	r.log.LogAttrs(context.Background(), level, "mail not accepted", attributes...)
+}
+
+// open makes a connection and enters it in the list of the living.
+func (r *relay) open(p patience) (*smtpConn, *SendError) {
+	ctx, cancel := context.WithCancel(p.ctx)
+	defer cancel()
+	defer context.AfterFunc(r.life, cancel)()
+	c, failure := r.opener.open(patience{ctx: ctx, until: p.until})
+	if failure != nil {
+		return nil, failure
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.life.Err() != nil { // it opened just too late to be cut
+		c.close()
+	}
+	r.live[c] = struct{}{}
+	return c, nil
+}
+
+func (r *relay) forget(c *smtpConn) {
+	r.mu.Lock()
+	delete(r.live, c)
+	r.mu.Unlock()
+}
+
+// giveBack keeps a connection that is still good.
+func (r *relay) giveBack(c *smtpConn) {
+	switch {
+	case c.broken:
+		r.forget(c)
+		c.close()
+		r.conns.drop()
+	case c.mails >= r.most:
+		r.retire(c)
+	default:
+		r.conns.put(c)
+	}
+}
+
+// farewell bounds QUIT: nothing depends on it.
+const farewell = time.Second
+
+// retire takes leave of a connection and then gives its place back, without
+// keeping the mail that was its last waiting.
+func (r *relay) retire(c *smtpConn) {
+	r.leaving.Go(func() {
+		c.quit(patience{ctx: context.Background(), until: time.Now().Add(farewell)})
+		r.forget(c)
+		r.conns.drop()
+	})
+}
+
+// cut ends every connection at once, whatever it is doing.
+func (r *relay) cut() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for c := range r.live {
+		c.close()
+	}
+}

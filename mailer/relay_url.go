@@ -1,0 +1,206 @@
+package mailer
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// RelayURL is where a relay is and how to speak to it. The zero value is no
+// relay; ParseRelayURL makes one. Printing it shows neither user nor password.
+type RelayURL struct {
+	mode           security
+	host, port     string
+	user, password string
+	serverName     string         // checked against the certificate
+	roots          *x509.CertPool // nil: the system's
+}
+
+// security is what protects the connection. There is no "if offered": what
+// the URL asks for happens, or no mail goes out.
+type security int
+
+const (
+	implicitTLS security = iota + 1
+	startTLS
+	noTLS
+)
+
+// ParseRelayURL reads one relay's setting:
+//
+//	smtps://user:pass@host:465    TLS from the first octet (the default port)
+//	smtp://user:pass@host:587     STARTTLS, required (the default port)
+//	smtp://host:25?tls=none       no TLS (the default port); takes no password
+//
+// User and password are percent-encoded and may be left out together. With
+// TLS, ?ca=/file.pem trusts that file's certificates instead of the system's
+// and ?servername=name checks the certificate against that name; the file is
+// read now. Anything else in the query is refused. No error repeats any part
+// of the text, since any part may be the secret.
+func ParseRelayURL(text string) (RelayURL, error) {
+	parsed, err := url.Parse(text)
+	if err != nil {
+		return RelayURL{}, badURL("it is no URL; user and password must be percent-encoded")
+	}
+	query, err := url.ParseQuery(parsed.RawQuery)
+	if err != nil {
+		return RelayURL{}, badURL("its query cannot be read")
+	}
+	r := RelayURL{host: parsed.Hostname(), port: parsed.Port()}
+	for _, step := range []func() error{
+		func() error { return checkShape(parsed, query) },
+		func() error { return r.setMode(parsed.Scheme, query) },
+		func() error { return r.setPort(parsed.Host) },
+		func() error { return r.setUser(parsed.User) },
+		func() error { return r.setTrust(query) },
+	} {
+		if err := step(); err != nil {
+			return RelayURL{}, err
+		}
+	}
+	return r, nil
+}
+
+func badURL(why string) error { return errors.New("relay URL: " + why) }
+
+func checkShape(u *url.URL, query url.Values) error {
+	if u.Opaque != "" || u.Hostname() == "" {
+		return badURL("smtp:// or smtps:// and a host are needed")
+	}
+	if strings.ContainsFunc(u.Hostname(), func(c rune) bool { return c <= ' ' || c >= 0x7f }) {
+		return badURL("the host must be plain ASCII")
+	}
+	if (u.Path != "" && u.Path != "/") || u.Fragment != "" {
+		return badURL("nothing may follow the port but a query; a / or # in a password must be percent-encoded")
+	}
+	for key, values := range query {
+		if key != "tls" && key != "ca" && key != "servername" {
+			return badURL("the query knows tls, ca and servername only")
+		}
+		if len(values) > 1 || values[0] == "" {
+			return badURL(key + " needs exactly one value")
+		}
+	}
+	return nil
+}
+
+func (r *RelayURL) setMode(scheme string, query url.Values) error {
+	plain := query.Get("tls") == "none"
+	if query.Has("tls") && !plain {
+		return badURL("tls can be none, or left out")
+	}
+	switch {
+	case scheme == "smtps" && plain:
+		return badURL("smtps and tls=none contradict each other")
+	case scheme == "smtps":
+		r.mode = implicitTLS
+	case scheme == "smtp" && plain:
+		r.mode = noTLS
+	case scheme == "smtp":
+		r.mode = startTLS
+	default:
+		return badURL("the scheme must be smtp or smtps")
+	}
+	return nil
+}
+
+func (r *RelayURL) setPort(hostport string) error {
+	if r.port == "" {
+		if strings.HasSuffix(hostport, ":") {
+			return badURL("the port is empty")
+		}
+		r.port = map[security]string{implicitTLS: "465", startTLS: "587", noTLS: "25"}[r.mode]
+	}
+	if port, err := strconv.ParseUint(r.port, 10, 16); err != nil || port == 0 {
+		return badURL("the port must be 1 to 65535")
+	}
+	return nil
+}
+
+func (r *RelayURL) setUser(user *url.Userinfo) error {
+	if user == nil {
+		return nil
+	}
+	r.user = user.Username()
+	r.password, _ = user.Password()
+	switch {
+	case r.user == "" || r.password == "":
+		return badURL("user and password come together, or not at all")
+	case strings.ContainsRune(r.user+r.password, 0):
+		return badURL("user and password cannot hold a NUL")
+	case r.mode == noTLS:
+		return badURL("a password would cross the network in the clear; use TLS or leave it out")
+	}
+	return nil
+}
+
+func (r *RelayURL) setTrust(query url.Values) error {
+	if r.mode == noTLS {
+		if query.Has("ca") || query.Has("servername") {
+			return badURL("ca and servername mean nothing without TLS")
+		}
+		return nil
+	}
+	r.serverName = r.host
+	if name := query.Get("servername"); name != "" {
+		r.serverName = name
+	}
+	if file := query.Get("ca"); file != "" {
+		roots, err := readRoots(file)
+		if err != nil {
+			return fmt.Errorf("relay URL: ca: %w", err)
+		}
+		r.roots = roots
+	}
+	return nil
+}
+
+// mostTrustBytes is ten times the whole of what a system trusts.
+const mostTrustBytes = 2 << 20
+
+func readRoots(file string) (*x509.CertPool, error) {
+	// Looked at before it is opened: opening a named pipe would wait for ever.
+	info, err := os.Stat(file)
+	if err != nil || !info.Mode().IsRegular() {
+		return nil, errors.New("there is no such file")
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, errors.New("the file cannot be opened")
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, mostTrustBytes))
+	if err != nil {
+		return nil, errors.New("the file cannot be read")
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(text) {
+		return nil, errors.New("the file holds no PEM certificate")
+	}
+	return roots, nil
+}
+
+// Addr is the relay's host and port.
+func (r RelayURL) Addr() string { return net.JoinHostPort(r.host, r.port) }
+
+// String is the URL without user, password and query.
+func (r RelayURL) String() string {
+	switch r.mode {
+	case implicitTLS:
+		return "smtps://" + r.Addr()
+	case startTLS:
+		return "smtp://" + r.Addr()
+	case noTLS:
+		return "smtp://" + r.Addr() + "?tls=none"
+	}
+	return "no relay"
+}
+
+// GoString keeps the password out of %#v.
+func (r RelayURL) GoString() string { return r.String() }

@@ -1,0 +1,241 @@
+package mailer
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// Relays hands mails to the first of several relays that takes them. It may
+// be used from any number of goroutines.
+type Relays struct {
+	relays   []*relay
+	pace     *pacer // nil: no pace
+	deadline time.Duration
+	paced    func(time.Duration)
+	life     context.Context // ends when whoever is inside must leave
+	end      context.CancelFunc
+
+	mu      sync.Mutex
+	inside  int
+	closing bool
+	empty   chan struct{} // closed once closing and nobody is inside
+	closed  chan struct{} // closed when Close has done its work
+}
+
+// NewRelays makes the connections' keeper; nothing is dialed before the first
+// mail. The relays are tried in the order given. The caller closes it.
+func NewRelays(urls []RelayURL, options Options) (*Relays, error) {
+	if len(urls) == 0 {
+		return nil, errors.New("relay settings: no relay is given")
+	}
+	o, err := options.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	r := &Relays{
+		deadline: o.Deadline,
+		paced:    o.Hooks.Paced,
+		empty:    make(chan struct{}),
+		closed:   make(chan struct{}),
+	}
+	r.life, r.end = context.WithCancel(context.Background())
+	for _, url := range urls {
+		if url.mode == 0 {
+			return nil, errors.New("relay settings: a relay URL is empty")
+		}
+		r.relays = append(r.relays, newRelay(r.life, url, o))
+	}
+	if o.Pace.PerSecond > 0 {
+		r.pace = newPacer(o.Pace, o.Now, r.life.Done())
+	}
+	return r, nil
+}
+
+// Receipt is a relay's word that it has taken a mail over.
+type Receipt struct {
+	Relay string // host:port
+	Reply Reply  // its answer to the final dot; the text often names the queue entry
+}
+
+// Send hands a mail to the first relay that takes it and returns when a relay
+// has accepted it (its 250 to the final dot). Otherwise the error
+//
+//   - is a *SendError, whose Outcome says whether the mail may have left;
+//   - matches ErrBusy: too many sends are waiting; the mail never left;
+//   - matches ErrUnsendable: the message is not fit for the wire.
+//
+// Another relay is tried only while it is certain that the mail never left.
+// Send blocks until ctx ends or Options.Deadline has passed, at most.
+func (r *Relays) Send(ctx context.Context, m Message) (Receipt, error) {
+	l, err := prepare(&m)
+	if err != nil {
+		return Receipt{}, err
+	}
+	defer l.free()
+	if !r.enter() {
+		return Receipt{}, &SendError{Outcome: Unavailable, Err: ErrClosed}
+	}
+	defer r.leave()
+	p := patience{ctx: ctx, until: time.Now().Add(r.deadline)}
+	if own, ok := ctx.Deadline(); ok && own.Before(p.until) {
+		p.until = own
+	}
+	if failure := r.allResting(); failure != nil {
+		return Receipt{}, failure
+	}
+	if err := r.await(p); err != nil {
+		return Receipt{}, err
+	}
+	return r.inTurn(p, l)
+}
+
+// await is the mail's turn in the pace.
+func (r *Relays) await(p patience) error {
+	if r.pace == nil {
+		return nil
+	}
+	began := time.Now()
+	err := r.pace.wait(p.ctx, p.until)
+	if err == nil {
+		r.paced(time.Since(began))
+	}
+	return err
+}
+
+// allResting is the failure of a mail that no relay would be asked about, or
+// nil: there is no sense in making it wait for its turn.
+func (r *Relays) allResting() *SendError {
+	var soonest int64
+	for _, relay := range r.relays {
+		rest := relay.circuit.rest()
+		if rest == 0 {
+			return nil
+		}
+		if soonest == 0 || rest < soonest {
+			soonest = rest
+		}
+	}
+	return &SendError{
+		Outcome:    Unavailable,
+		RetryAfter: time.Duration(soonest) * time.Millisecond,
+		Err:        errResting,
+	}
+}
+
+// inTurn asks one relay after the other. When none takes the mail, the answer
+// is that of the last one that was asked and said something: a relay left
+// alone only adds when to come again.
+func (r *Relays) inTurn(p patience, l *letter) (Receipt, error) {
+	var last error
+	for _, relay := range r.relays {
+		reply, err := relay.send(p, l)
+		if err == nil {
+			return Receipt{Relay: relay.name, Reply: *reply}, nil
+		}
+		if failure, ok := errors.AsType[*SendError](err); ok && failure.Outcome != Unavailable {
+			return Receipt{}, err
+		}
+		if last == nil || !errors.Is(err, errResting) {
+			last = err
+		}
+		if p.ctx.Err() != nil || !time.Now().Before(p.until) {
+			break
+		}
+	}
+	return Receipt{}, last
+}
+
+func (r *Relays) enter() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closing {
+		return false
+	}
+	r.inside++
+	return true
+}
+
+func (r *Relays) leave() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.inside--
+	if r.closing && r.inside == 0 {
+		close(r.empty)
+	}
+}
+
+// Close turns new mails away, waits for those under way and takes leave of
+// the relays. When ctx ends first, what is under way is cut off (a mail whose
+// final dot has gone out is then Unknown to its sender) and the error is the
+// context's. Either way no connection and no goroutine is left.
+func (r *Relays) Close(ctx context.Context) error {
+	if !r.shut() {
+		<-r.closed
+		return nil
+	}
+	defer close(r.closed)
+	defer r.end()
+	var err error
+	select {
+	case <-r.empty:
+	case <-ctx.Done():
+		err = ctx.Err()
+		r.cut()
+		<-r.empty
+	}
+	for _, relay := range r.relays {
+		relay.conns.close()
+	}
+	for _, relay := range r.relays {
+		relay.leaving.Wait()
+	}
+	if r.pace != nil {
+		r.pace.stop()
+	}
+	return err
+}
+
+// shut turns new mails away. It says false if that was done before.
+func (r *Relays) shut() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closing {
+		return false
+	}
+	r.closing = true
+	if r.inside == 0 {
+		close(r.empty)
+	}
+	return true
+}
+
+func (r *Relays) cut() {
+	r.end()
+	for _, relay := range r.relays {
+		relay.cut()
+	}
+}
+
+// RelayStats are one relay's figures at this moment.
+type RelayStats struct {
+	Relay   string
+	Open    int // connections, those being made included
+	Idle    int // of them
+	Waiting int // sends waiting for one
+	Resting bool
+}
+
+// Stats are the figures of every relay, in order.
+func (r *Relays) Stats() []RelayStats {
+	stats := make([]RelayStats, len(r.relays))
+	for i, relay := range r.relays {
+		open, idle, waiting := relay.conns.counts()
+		stats[i] = RelayStats{
+			Relay: relay.name, Open: open, Idle: idle, Waiting: waiting,
+			Resting: relay.circuit.rest() > 0,
+		}
+	}
+	return stats
+}

@@ -1,0 +1,139 @@
+package mailer
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"os"
+	"time"
+)
+
+// smtpConn is one conversation with a relay, past its greeting. It belongs to
+// one send at a time.
+//
+// It is written for this module instead of taken from a library because of
+// what it promises: commands in one group where the relay allows it, one
+// deadline for a whole reply, and to know for certain whether the last octet
+// of a mail can have left.
+type smtpConn struct {
+	relay  string
+	socket net.Conn // TCP: deadlines are set here
+	stream net.Conn // what is spoken over: the socket, or TLS on it
+	in     replyReader
+	out    []byte
+	offers extensions
+
+	commandTimeout  time.Duration
+	finalDotTimeout time.Duration
+
+	mails     int   // handed over so far
+	idleSince int64 // when it was put aside, in the relay's clock
+	unclean   bool  // the last transaction did not end well: RSET first
+	broken    bool  // not to be used again
+}
+
+// patience is how long a send may go on, whatever it is doing.
+type patience struct {
+	ctx   context.Context
+	until time.Time
+}
+
+// arm gives what follows on the socket this much time, or what is left of the
+// whole. It must be called before each wait; an error means time is up.
+func (p patience) arm(socket net.Conn, most time.Duration) error {
+	deadline := time.Now().Add(most)
+	if p.until.Before(deadline) {
+		deadline = p.until
+	}
+	if err := socket.SetDeadline(deadline); err != nil {
+		return err
+	}
+	// Looked at after the deadline is set: a cancellation from here on finds
+	// the deadline in place and overrides it (see interruptible).
+	return p.ctx.Err()
+}
+
+// interruptible makes ctx end whatever the socket waits for. The returned
+// function stops that, and says false when it came too late: the socket's
+// deadline may then be spoilt at any moment and the connection must go.
+func interruptible(ctx context.Context, socket net.Conn) (stop func() bool) {
+	if ctx.Done() == nil {
+		return func() bool { return true }
+	}
+	return context.AfterFunc(ctx, func() {
+		// An error means that the socket is closed, which will do as well.
+		_ = socket.SetDeadline(time.Unix(1, 0))
+	})
+}
+
+// write sends what has been put together in c.out.
+func (c *smtpConn) write(commands []byte) error {
+	_, err := c.stream.Write(commands)
+	return err
+}
+
+// ask sends one command line and returns the code of its reply.
+func (c *smtpConn) ask(p patience, line string) (int, error) {
+	if err := p.arm(c.socket, c.commandTimeout); err != nil {
+		return 0, err
+	}
+	c.out = append(append(c.out[:0], line...), "\r\n"...)
+	if err := c.write(c.out); err != nil {
+		return 0, err
+	}
+	return c.in.next()
+}
+
+// lost is the failure of a connection that broke before the mail was handed
+// over. The connection is of no use any more.
+func (c *smtpConn) lost(p patience, step Step, err error) *SendError {
+	c.broken = true
+	return &SendError{Outcome: Unavailable, Relay: c.relay, Step: step, Err: plainCause(p.ctx, err)}
+}
+
+// refused is the relay's refusal to talk to us at all: even a 5xx is not about
+// the mail, so the mail is merely not deliverable here and now.
+func (c *smtpConn) refused(step Step, code int) *SendError {
+	c.broken = true
+	return &SendError{Outcome: Unavailable, Relay: c.relay, Step: step, Reply: newReply(code, c.in.text)}
+}
+
+var errTimeout = errors.New("no answer in time")
+
+// plainCause words a network error without the addresses and file descriptors
+// that package net puts into it.
+func plainCause(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var op *net.OpError
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded):
+		return errTimeout
+	case errors.As(err, &op) && op.Err != nil:
+		return op.Err
+	}
+	return err
+}
+
+// close ends the connection without ceremony.
+func (c *smtpConn) close() {
+	// Nobody waits for what could still be in it.
+	_ = c.socket.Close()
+}
+
+// quit takes leave as RFC 5321 asks, within a bound.
+func (c *smtpConn) quit(p patience) {
+	if !c.broken {
+		// The answer changes nothing, but the relay should be the first to
+		// close: then it, too, counts one connection less before the next.
+		for _, err := c.ask(p, "QUIT"); err == nil; {
+			_, err = c.in.next()
+		}
+		if encrypted, ok := c.stream.(*tls.Conn); ok {
+			_ = encrypted.Close()
+		}
+	}
+	c.close()
+}

@@ -1,0 +1,233 @@
+package mailer
+
+import (
+	"crypto/tls"
+	"encoding/base64"
+	"errors"
+	"net"
+	"strings"
+	"time"
+)
+
+// opener makes connections to one relay, up to where mail may be sent.
+type opener struct {
+	url RelayURL
+	tls *tls.Config
+	// helo is the name given in EHLO.
+	helo                                            string
+	connectTimeout, commandTimeout, finalDotTimeout time.Duration
+}
+
+func newOpener(url RelayURL, o Options) *opener {
+	return &opener{
+		url:             url,
+		helo:            o.HELO,
+		connectTimeout:  o.ConnectTimeout,
+		commandTimeout:  o.CommandTimeout,
+		finalDotTimeout: o.FinalDotTimeout,
+		tls: &tls.Config{
+			ServerName:         url.serverName,
+			RootCAs:            url.roots,
+			MinVersion:         tls.VersionTLS12,
+			ClientSessionCache: tls.NewLRUClientSessionCache(4),
+		},
+	}
+}
+
+// The reasons for not talking to a relay that would talk to us.
+var (
+	errNoSTARTTLS = errors.New("the relay does not offer STARTTLS, and no mail goes out without it")
+	errInjection  = errors.New("clear text after the answer to STARTTLS: somebody is on the line")
+	errNoAUTH     = errors.New("the relay offers neither AUTH PLAIN nor AUTH LOGIN")
+	errOutOfStep  = errors.New("the relay said more than it was asked")
+
+	errSevenBitsOnly = errors.New("the mail has octets above 127 and the relay does not offer 8BITMIME")
+)
+
+// open dials, secures, greets and logs in. Whatever goes wrong is the relay's
+// trouble and none of the mail's: the outcome is always Unavailable.
+func (o *opener) open(p patience) (*smtpConn, *SendError) {
+	socket, err := o.dial(p)
+	if err != nil {
+		return nil, &SendError{Outcome: Unavailable, Relay: o.url.Addr(), Step: StepConnect, Err: plainCause(p.ctx, err)}
+	}
+	c := &smtpConn{
+		relay:           o.url.Addr(),
+		socket:          socket,
+		stream:          socket,
+		commandTimeout:  o.commandTimeout,
+		finalDotTimeout: o.finalDotTimeout,
+	}
+	c.in.reset(socket)
+	stop := interruptible(p.ctx, socket)
+	failure := o.introduce(p, c)
+	if !stop() && failure == nil {
+		failure = c.lost(p, StepConnect, p.ctx.Err())
+	}
+	if failure != nil {
+		c.close()
+		return nil, failure
+	}
+	return c, nil
+}
+
+func (o *opener) dial(p patience) (net.Conn, error) {
+	dialer := net.Dialer{Timeout: o.connectTimeout, Deadline: p.until}
+	return dialer.DialContext(p.ctx, "tcp", o.url.Addr())
+}
+
+// introduce goes from the open socket to where MAIL may be said.
+func (o *opener) introduce(p patience, c *smtpConn) *SendError {
+	if o.url.mode == implicitTLS {
+		if failure := o.secure(p, c); failure != nil {
+			return failure
+		}
+	}
+	if failure := c.banner(p); failure != nil {
+		return failure
+	}
+	if failure := c.hello(p, o.helo); failure != nil {
+		return failure
+	}
+	if o.url.mode == startTLS {
+		if failure := o.upgrade(p, c); failure != nil {
+			return failure
+		}
+	}
+	if o.url.user != "" {
+		if failure := o.login(p, c); failure != nil {
+			return failure
+		}
+	}
+	if c.in.ahead() {
+		return c.lost(p, StepEHLO, errOutOfStep)
+	}
+	return nil
+}
+
+// secure puts TLS on the socket and forgets all that was heard before.
+func (o *opener) secure(p patience, c *smtpConn) *SendError {
+	if err := p.arm(c.socket, o.connectTimeout); err != nil {
+		return c.lost(p, StepTLS, err)
+	}
+	encrypted := tls.Client(c.socket, o.tls)
+	if err := encrypted.Handshake(); err != nil {
+		return c.lost(p, StepTLS, err)
+	}
+	c.stream = encrypted
+	c.in.reset(encrypted)
+	c.offers = extensions{}
+	return nil
+}
+
+func (c *smtpConn) banner(p patience) *SendError {
+	if err := p.arm(c.socket, c.commandTimeout); err != nil {
+		return c.lost(p, StepBanner, err)
+	}
+	code, err := c.in.next()
+	if err != nil {
+		return c.lost(p, StepBanner, err)
+	}
+	if code/100 != 2 {
+		return c.refused(StepBanner, code)
+	}
+	return nil
+}
+
+func (c *smtpConn) hello(p patience, name string) *SendError {
+	code, err := c.ask(p, "EHLO "+name)
+	if err != nil {
+		return c.lost(p, StepEHLO, err)
+	}
+	if code/100 != 2 {
+		return c.refused(StepEHLO, code)
+	}
+	c.offers = readExtensions(string(c.in.text))
+	return nil
+}
+
+// upgrade turns clear text into TLS, or fails: there is no third way.
+func (o *opener) upgrade(p patience, c *smtpConn) *SendError {
+	if !c.offers.startTLS {
+		return c.lost(p, StepSTARTTLS, errNoSTARTTLS)
+	}
+	code, err := c.ask(p, "STARTTLS")
+	if err != nil {
+		return c.lost(p, StepSTARTTLS, err)
+	}
+	if code != 220 {
+		return c.refused(StepSTARTTLS, code)
+	}
+	// What came along with the 220 came in the clear. Read later, it would
+	// pass for the relay's word under TLS (CVE-2011-0411 and its kin).
+	if c.in.ahead() {
+		return c.lost(p, StepSTARTTLS, errInjection)
+	}
+	if failure := o.secure(p, c); failure != nil {
+		return failure
+	}
+	return c.hello(p, o.helo)
+}
+
+// login authenticates. It is reached under TLS only: ParseRelayURL takes no
+// password for a connection without.
+func (o *opener) login(p patience, c *smtpConn) *SendError {
+	encode := base64.StdEncoding.EncodeToString
+	var lines []string
+	switch {
+	case c.offers.authPlain:
+		lines = []string{"AUTH PLAIN " + encode([]byte("\x00"+o.url.user+"\x00"+o.url.password))}
+	case c.offers.authLogin:
+		lines = []string{"AUTH LOGIN", encode([]byte(o.url.user)), encode([]byte(o.url.password))}
+	default:
+		return c.lost(p, StepAUTH, errNoAUTH)
+	}
+	for i, line := range lines {
+		code, err := c.ask(p, line)
+		if err != nil {
+			return c.lost(p, StepAUTH, err)
+		}
+		want := 334
+		if i == len(lines)-1 {
+			want = 235
+		}
+		if code != want {
+			return c.refused(StepAUTH, code)
+		}
+	}
+	return nil
+}
+
+// extensions is what EHLO offered, as far as it matters here.
+type extensions struct {
+	pipelining, size, eightBitMIME, startTLS bool
+	authPlain, authLogin                     bool
+}
+
+func readExtensions(text string) extensions {
+	var e extensions
+	lines := strings.Split(strings.ToUpper(text), "\n")
+	for _, line := range lines[1:] {
+		// "AUTH=PLAIN" is how some servers still say it.
+		words := strings.FieldsFunc(line, func(c rune) bool { return c == ' ' || c == '=' })
+		if len(words) == 0 {
+			continue
+		}
+		switch words[0] {
+		case "PIPELINING":
+			e.pipelining = true
+		case "SIZE":
+			e.size = true
+		case "8BITMIME":
+			e.eightBitMIME = true
+		case "STARTTLS":
+			e.startTLS = true
+		case "AUTH":
+			for _, mechanism := range words[1:] {
+				e.authPlain = e.authPlain || mechanism == "PLAIN"
+				e.authLogin = e.authLogin || mechanism == "LOGIN"
+			}
+		}
+	}
+	return e
+}

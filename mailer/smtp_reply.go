@@ -1,0 +1,156 @@
+package mailer
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+)
+
+// What a relay may say at once. RFC 5321 allows 512 octets a line; the longest
+// honest replies are EHLO's, far under these.
+const (
+	mostLineBytes  = 4 << 10
+	mostReplyBytes = 64 << 10
+)
+
+var (
+	errNotSMTP     = errors.New("the answer is not SMTP")
+	errReplyTooBig = errors.New("the answer does not end")
+	errHungUp      = errors.New("the relay closed the connection")
+)
+
+// replyReader reads replies off a connection. It reads ahead, so nobody else
+// may read the same source; ahead says whether it holds more than was asked.
+type replyReader struct {
+	src        io.Reader
+	start, end int
+	text       []byte
+	buf        [mostLineBytes]byte
+}
+
+func (r *replyReader) reset(src io.Reader) {
+	r.src, r.start, r.end = src, 0, 0
+}
+
+// ahead says whether the relay has said more than the replies read so far.
+func (r *replyReader) ahead() bool { return r.end > r.start }
+
+// next reads one whole reply of any number of lines. Its text, the lines
+// without their codes joined by newlines, is in r.text until the next call.
+// The time it may take is the connection's deadline, set once for the whole
+// reply: a trickle of octets does not prolong it.
+func (r *replyReader) next() (code int, err error) {
+	r.text = r.text[:0]
+	for total := 0; ; {
+		line, err := r.line()
+		if err != nil {
+			return 0, err
+		}
+		if total += len(line); total > mostReplyBytes {
+			return 0, errReplyTooBig
+		}
+		this, more, text, ok := splitReplyLine(line)
+		if !ok || (code != 0 && this != code) {
+			return 0, errNotSMTP
+		}
+		if code != 0 {
+			r.text = append(r.text, '\n')
+		}
+		code = this
+		r.text = append(r.text, text...)
+		if !more {
+			return code, nil
+		}
+	}
+}
+
+// line returns the next line with its end, valid until the next read.
+func (r *replyReader) line() ([]byte, error) {
+	searched := r.start
+	for {
+		if i := bytes.IndexByte(r.buf[searched:r.end], '\n'); i >= 0 {
+			line := r.buf[r.start : searched+i+1]
+			r.start = searched + i + 1
+			return line, nil
+		}
+		if r.start > 0 {
+			r.end = copy(r.buf[:], r.buf[r.start:r.end])
+			r.start = 0
+		}
+		searched = r.end
+		if r.end == len(r.buf) {
+			return nil, errReplyTooBig
+		}
+		n, err := r.src.Read(r.buf[r.end:])
+		r.end += n
+		if n == 0 && err != nil {
+			if errors.Is(err, io.EOF) {
+				err = errHungUp
+			}
+			return nil, err
+		}
+	}
+}
+
+// splitReplyLine takes "250-text" or "250 text" apart. The bare "250" that
+// RFC 5321 asks clients to put up with is one, too; so is a line that ends in
+// LF alone, since refusing it after the final dot would make a delivered mail
+// an unknown one.
+func splitReplyLine(line []byte) (code int, more bool, text []byte, ok bool) {
+	line = bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
+	if len(line) < 3 || line[0] < '2' || line[0] > '5' {
+		return 0, false, nil, false
+	}
+	for _, c := range line[:3] {
+		if c < '0' || c > '9' {
+			return 0, false, nil, false
+		}
+		code = code*10 + int(c-'0')
+	}
+	switch {
+	case len(line) == 3:
+		return code, false, nil, true
+	case line[3] == ' ' || line[3] == '-':
+		return code, line[3] == '-', line[4:], true
+	}
+	return 0, false, nil, false
+}
+
+// mostReplyText is how much of a relay's text is passed on.
+const mostReplyText = 512
+
+// newReply makes the reply as callers see it: one line of printable text, the
+// enhanced code taken off the front.
+func newReply(code int, text []byte) *Reply {
+	reply := &Reply{Code: code}
+	first := strings.ToValidUTF8(string(text[:min(len(text), mostReplyText)]), "")
+	message := strings.Map(func(c rune) rune {
+		if c < ' ' || c == 0x7f {
+			return ' '
+		}
+		return c
+	}, first)
+	if enhanced, rest, _ := strings.Cut(message, " "); isEnhanced(enhanced, code) {
+		// RFC 2034 repeats the code on every line; once is enough.
+		reply.Enhanced = enhanced
+		message = strings.ReplaceAll(rest, " "+enhanced+" ", " ")
+	}
+	reply.Message = strings.TrimSpace(message)
+	return reply
+}
+
+// isEnhanced recognizes RFC 3463's class.subject.detail, of the same class as
+// the reply's code.
+func isEnhanced(s string, code int) bool {
+	parts := strings.Split(s, ".")
+	if len(parts) != 3 || len(parts[0]) != 1 || int(parts[0][0]-'0') != code/100 {
+		return false
+	}
+	for _, part := range parts[1:] {
+		if len(part) < 1 || len(part) > 3 || strings.Trim(part, "0123456789") != "" {
+			return false
+		}
+	}
+	return true
+}

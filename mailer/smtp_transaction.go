@@ -1,0 +1,172 @@
+package mailer
+
+import "strconv"
+
+// deliver hands one mail over. The outcome is exact about the one thing that
+// matters: whether the mail's last octet can have left.
+//
+// c.broken afterwards says that the connection must not be used again.
+func (c *smtpConn) deliver(p patience, l *letter) (*Reply, *SendError) {
+	if l.eightBit && !c.offers.eightBitMIME {
+		return nil, &SendError{Outcome: Unavailable, Relay: c.relay, Step: StepMAIL, Err: errSevenBitsOnly}
+	}
+	stop := interruptible(p.ctx, c.socket)
+	failure := c.begin(p, l)
+	var accepted *Reply
+	if failure == nil {
+		accepted, failure = c.hand(p, l)
+	}
+	if !stop() {
+		c.broken = true
+	}
+	c.mails++
+	return accepted, failure
+}
+
+// begin goes up to the relay's 354: RSET where something is to be forgotten,
+// MAIL, exactly one RCPT, DATA. Where the relay offers PIPELINING they go out
+// as one group; otherwise none is sent after a refusal.
+func (c *smtpConn) begin(p patience, l *letter) *SendError {
+	var lines [4]command
+	group := c.compose(lines[:0], l)
+	if err := p.arm(c.socket, c.commandTimeout); err != nil {
+		return c.lost(p, group[0].step, err)
+	}
+	if c.offers.pipelining {
+		if err := c.write(c.out); err != nil {
+			return c.lost(p, group[0].step, err)
+		}
+	}
+	var first *SendError
+	for _, command := range group {
+		failure := c.exchange(p, command)
+		if first == nil {
+			first = failure
+		} else if failure == nil && command.step == StepDATA {
+			// A relay that opens the mail's text for a refused recipient waits
+			// for a final dot. It gets none, ever: with the connection gone
+			// there is nothing that it could deliver.
+			c.broken = true
+		}
+		if c.broken || (first != nil && !c.offers.pipelining) {
+			break
+		}
+	}
+	if first == nil && c.in.ahead() {
+		// An answer given before its question would pass for the answer to
+		// the final dot.
+		first = c.lost(p, StepDATA, errOutOfStep)
+	}
+	c.unclean = true // until the final dot is answered with a 250
+	return first
+}
+
+// command is one line of the group, as it lies in c.out.
+type command struct {
+	step Step
+	line []byte
+}
+
+func (c *smtpConn) compose(group []command, l *letter) []command {
+	out, start := c.out[:0], 0
+	end := func(step Step) {
+		out = append(out, "\r\n"...)
+		group = append(group, command{step: step, line: out[start:]})
+		start = len(out)
+	}
+	// Room first, so that the lines above stay where they are in memory.
+	if need := len(l.from) + len(l.to) + 128; cap(out) < need {
+		out = make([]byte, 0, need)
+	}
+	if c.unclean {
+		out = append(out, "RSET"...)
+		end(StepRSET)
+	}
+	out = append(append(append(out, "MAIL FROM:<"...), l.from...), '>')
+	if c.offers.size {
+		out = strconv.AppendInt(append(out, " SIZE="...), int64(l.size), 10)
+	}
+	switch {
+	case l.eightBit:
+		out = append(out, " BODY=8BITMIME"...)
+	case c.offers.eightBitMIME:
+		out = append(out, " BODY=7BIT"...)
+	}
+	end(StepMAIL)
+	out = append(append(append(out, "RCPT TO:<"...), l.to...), '>')
+	end(StepRCPT)
+	out = append(out, "DATA"...)
+	end(StepDATA)
+	c.out = out
+	return group
+}
+
+// exchange sends one command, unless it went out with its group, and judges
+// the reply.
+func (c *smtpConn) exchange(p patience, command command) *SendError {
+	if !c.offers.pipelining {
+		if err := p.arm(c.socket, c.commandTimeout); err != nil {
+			return c.lost(p, command.step, err)
+		}
+		if err := c.write(command.line); err != nil {
+			return c.lost(p, command.step, err)
+		}
+	}
+	code, err := c.in.next()
+	if err != nil {
+		return c.lost(p, command.step, err)
+	}
+	return c.judge(command.step, code)
+}
+
+// judge turns the reply to a command before the mail's text into a failure,
+// or nil if it is the one hoped for.
+func (c *smtpConn) judge(step Step, code int) *SendError {
+	if hoped := code == 354; (step == StepDATA && hoped) || (step != StepDATA && code/100 == 2) {
+		return nil
+	}
+	failure := &SendError{Outcome: Unavailable, Relay: c.relay, Step: step, Reply: newReply(code, c.in.text)}
+	switch {
+	case code == 421, code/100 < 4, step == StepRSET:
+		// It is leaving, or is not speaking SMTP any more.
+		c.broken = true
+	case code == 530:
+		// "Authentication required" is about us, not about the recipient.
+	case code/100 == 5:
+		failure.Outcome = Rejected
+	}
+	return failure
+}
+
+// hand sends the mail's text and its final dot, and waits for the answer.
+func (c *smtpConn) hand(p patience, l *letter) (*Reply, *SendError) {
+	if err := p.arm(c.socket, c.finalDotTimeout); err != nil {
+		return nil, c.lost(p, StepContent, err)
+	}
+	if n, err := c.stream.Write(l.wire); err != nil && n < len(l.wire) {
+		// The last octet of CRLF.CRLF was never written: whatever arrived is
+		// no mail.
+		return nil, c.lost(p, StepContent, err)
+	}
+	// From here on the mail may have been delivered, and only a reply says
+	// otherwise.
+	code, err := c.in.next()
+	if err != nil {
+		failure := c.lost(p, StepFinalDot, err)
+		failure.Outcome = Unknown
+		return nil, failure
+	}
+	c.broken = c.broken || code == 421 || c.in.ahead()
+	reply := newReply(code, c.in.text)
+	switch code / 100 {
+	case 2:
+		c.unclean = false
+		return reply, nil
+	case 4:
+		return nil, &SendError{Outcome: Unavailable, Relay: c.relay, Step: StepFinalDot, Reply: reply}
+	case 5:
+		return nil, &SendError{Outcome: Rejected, Relay: c.relay, Step: StepFinalDot, Reply: reply}
+	}
+	c.broken = true
+	return nil, &SendError{Outcome: Unknown, Relay: c.relay, Step: StepFinalDot, Reply: reply}
+}
