@@ -241,11 +241,20 @@ func stillThere(pid int) error {
 func TestAServerOutlivesTheThreadThatAskedForIt(t *testing.T) {
 	var server *Server
 	thread := make(chan int)
-	go func() {
+	asked := make(chan struct{})
+	var ask func()
+	ask = func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		if syscall.Gettid() == os.Getpid() {
+			go ask() // on another: the first thread of a program never ends
+			<-asked
+			return
+		}
 		server = Alone(t)
 		thread <- syscall.Gettid()
-	}()
+		close(asked)
+	}
+	go ask()
 	task := fmt.Sprintf("/proc/self/task/%d", <-thread)
 	await(t, "the thread to end", 5*time.Second, func() error {
 		if _, err := os.Stat(task); err == nil {
