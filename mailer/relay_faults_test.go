@@ -1,0 +1,324 @@
+package mailer_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/sandbox/fault"
+)
+
+// patience is the command and final-dot timeout of the fault tests. A test
+// may take many times as long on a busy machine; only hanging is a failure.
+const patience = 150 * time.Millisecond
+
+// hanging is when a send that should have timed out is declared stuck.
+const hanging = 10 * time.Second
+
+func letter() mailer.Message {
+	return mailer.Message{
+		ID:   "<1@acme.example>",
+		From: "no-reply@acme.example",
+		To:   "somebody@secret.example",
+		Bytes: []byte("From: Acme <no-reply@acme.example>\r\nTo: somebody@secret.example\r\n" +
+			"Subject: code\r\n\r\n.123456 is your code\r\n.\r\nbye\r\n"),
+	}
+}
+
+// stuffed is letter's text as it must arrive.
+const stuffed = "From: Acme <no-reply@acme.example>\r\nTo: somebody@secret.example\r\n" +
+	"Subject: code\r\n\r\n..123456 is your code\r\n..\r\nbye\r\n"
+
+func quick() mailer.Options {
+	return mailer.Options{
+		MaxConns:        4,
+		ConnectTimeout:  patience,
+		CommandTimeout:  patience,
+		FinalDotTimeout: patience,
+		Deadline:        hanging,
+		Breaker:         mailer.Breaker{Failures: 1000},
+	}
+}
+
+func newRelays(t *testing.T, o mailer.Options, urls ...string) *mailer.Relays {
+	t.Helper()
+	var parsed []mailer.RelayURL
+	for _, text := range urls {
+		u, err := mailer.ParseRelayURL(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parsed = append(parsed, u)
+	}
+	r, err := mailer.NewRelays(parsed, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeRelays(t, r) })
+	return r
+}
+
+func closeRelays(t *testing.T, r *mailer.Relays) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), hanging)
+	defer cancel()
+	if err := r.Close(ctx); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+}
+
+func plain(s interface{ Addr() string }) string { return "smtp://" + s.Addr() + "?tls=none" }
+
+func play(t *testing.T, script fault.Script) *fault.Server {
+	t.Helper()
+	s, err := fault.Start(script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// eventually waits for a condition that other goroutines bring about.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(hanging); !is(); runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatalf("never came true: %s", what)
+		}
+		<-time.After(time.Millisecond)
+	}
+}
+
+// TestEveryFaultAtEveryStep is the table: what a sender learns, and what can
+// have been delivered, when a relay does this at that step.
+func TestEveryFaultAtEveryStep(t *testing.T) {
+	type outcomes map[fault.Kind]mailer.Outcome
+	const (
+		sent        = mailer.Outcome(0)
+		unavailable = mailer.Unavailable
+		rejected    = mailer.Rejected
+		unknown     = mailer.Unknown
+	)
+	setup := outcomes{
+		fault.Silence: unavailable, fault.Temporary: unavailable, fault.Permanent: unavailable,
+		fault.Leaving: unavailable, fault.HangUp: unavailable, fault.Reset: unavailable,
+		fault.Drip: unavailable, fault.Garbage: unavailable, fault.Endless: unavailable,
+		fault.LongLine: unavailable, fault.WrongCode: unavailable,
+	}
+	command := outcomes{
+		fault.Silence: unavailable, fault.Temporary: unavailable, fault.Permanent: rejected,
+		fault.Leaving: unavailable, fault.HangUp: unavailable, fault.Reset: unavailable,
+		fault.Drip: unavailable, fault.Garbage: unavailable, fault.Endless: unavailable,
+		fault.LongLine: unavailable, fault.WrongCode: unavailable, fault.Chatter: unavailable,
+	}
+	table := []struct {
+		step  fault.Step
+		kinds outcomes
+	}{
+		{fault.Banner, setup},
+		{fault.EHLO, setup},
+		{fault.MAIL, command},
+		{fault.RCPT, command},
+		{fault.DATA, command},
+		{fault.Content, outcomes{fault.Reset: unknown, fault.HangUp: unknown}},
+		{fault.Dot, outcomes{
+			fault.Silence: unknown, fault.Temporary: unavailable, fault.Permanent: rejected,
+			fault.Leaving: unavailable, fault.HangUp: unknown, fault.Reset: unknown,
+			fault.Drip: unknown, fault.Garbage: unknown, fault.Endless: unknown,
+			fault.LongLine: unknown, fault.WrongCode: unknown, fault.Chatter: sent,
+		}},
+	}
+	for _, row := range table {
+		for kind, want := range row.kinds {
+			for _, alone := range []bool{false, true} {
+				script := fault.Script{At: row.step, Kind: kind, NoPipelining: alone}
+				t.Run(fmt.Sprintf("%s/%s/one by one=%v", row.step, kind, alone), func(t *testing.T) {
+					t.Parallel()
+					suffer(t, script, want)
+				})
+			}
+		}
+	}
+}
+
+// suffer sends one mail to a relay with one fault and checks all that must
+// hold whatever the fault is.
+func suffer(t *testing.T, script fault.Script, want mailer.Outcome) {
+	s := play(t, script)
+	var log lockedBuffer
+	o := quick()
+	o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	r := newRelays(t, o, plain(s))
+	began := time.Now()
+	_, err := r.Send(t.Context(), letter())
+	if took := time.Since(began); took > hanging {
+		t.Errorf("took %v", took)
+	}
+	checkOutcome(t, err, want)
+	mayHaveArrived := want == 0 || script.At == fault.Dot
+	if got := len(s.Mails()); got > 1 || (got == 1 && !mayHaveArrived) {
+		t.Errorf("%d mails arrived whole", got)
+	}
+	for _, received := range s.Received() {
+		checkWire(t, received, mayHaveArrived || script.At == fault.Content)
+	}
+	for _, text := range []string{log.String(), fmt.Sprint(err)} {
+		if strings.Contains(text, "secret.example") {
+			t.Errorf("an address is shown: %s", text)
+		}
+	}
+	closeRelays(t, r)
+	eventually(t, "no connection is left", func() bool { return s.Open() == 0 })
+}
+
+func checkOutcome(t *testing.T, err error, want mailer.Outcome) {
+	t.Helper()
+	if want == 0 {
+		if err != nil {
+			t.Errorf("err = %v, want none", err)
+		}
+		return
+	}
+	failure, ok := errors.AsType[*mailer.SendError](err)
+	if !ok || failure.Outcome != want {
+		t.Errorf("err = %v, want %v", err, want)
+	}
+	if ok && want == mailer.Rejected && (failure.Reply.Code != 554 || failure.Reply.Enhanced != "5.7.1" ||
+		!strings.HasPrefix(failure.Reply.Message, "never")) {
+		t.Errorf("reply = %+v", *failure.Reply)
+	}
+}
+
+// checkWire holds the conversation to its promises: one recipient, no octet of
+// the mail unless it was asked for.
+func checkWire(t *testing.T, received []byte, textAllowed bool) {
+	t.Helper()
+	if n := bytes.Count(received, []byte("RCPT TO:")); n > 1 {
+		t.Errorf("%d recipients in one transaction", n)
+	}
+	if !textAllowed && bytes.Contains(received, []byte("Subject:")) {
+		t.Errorf("the mail's text went out:\n%s", received)
+	}
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// TestWireOfARefusedRecipient says to the octet what a relay hears when it
+// refuses the recipient.
+func TestWireOfARefusedRecipient(t *testing.T) {
+	const hello = "EHLO localhost\r\n"
+	mail := fmt.Sprintf("MAIL FROM:<no-reply@acme.example> SIZE=%d BODY=7BIT\r\n", len(letter().Bytes))
+	const rcpt = "RCPT TO:<somebody@secret.example>\r\n"
+	for name, c := range map[string]struct {
+		script fault.Script
+		want   string
+	}{
+		"one by one":               {fault.Script{NoPipelining: true}, hello + mail + rcpt + "QUIT\r\n"},
+		"in a group":               {fault.Script{}, hello + mail + rcpt + "DATA\r\n" + "QUIT\r\n"},
+		"opened all the same":      {fault.Script{OpenForRefused: true}, hello + mail + rcpt + "DATA\r\n"},
+		"in a group, for a moment": {fault.Script{Kind: fault.Temporary}, hello + mail + rcpt + "DATA\r\n" + "QUIT\r\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c.script.At = fault.RCPT
+			want := mailer.Unavailable
+			if c.script.Kind == fault.None {
+				c.script.Kind, want = fault.Permanent, mailer.Rejected
+			}
+			s := play(t, c.script)
+			r := newRelays(t, quick(), plain(s))
+			_, err := r.Send(t.Context(), letter())
+			checkOutcome(t, err, want)
+			closeRelays(t, r)
+			eventually(t, "no connection is left", func() bool { return s.Open() == 0 })
+			if got := string(s.Received()[0]); got != c.want {
+				t.Errorf("the relay heard\n%q, want\n%q", got, c.want)
+			}
+			if len(s.Mails()) != 0 {
+				t.Error("a mail arrived")
+			}
+		})
+	}
+}
+
+// TestTextStuckHalfway: the relay stops reading in the middle of a mail too
+// great for any buffer, so its last octet certainly never left.
+func TestTextStuckHalfway(t *testing.T) {
+	s := play(t, fault.Script{At: fault.Content, Kind: fault.Silence, DripEvery: 100 * time.Millisecond})
+	r := newRelays(t, quick(), plain(s))
+	great := letter()
+	great.Bytes = append(great.Bytes, bytes.Repeat([]byte("0123456789\r\n"), 2<<20)...)
+	_, err := r.Send(t.Context(), great)
+	checkOutcome(t, err, mailer.Unavailable)
+	if failure, _ := errors.AsType[*mailer.SendError](err); failure.Step != mailer.StepContent {
+		t.Errorf("failed at %s", failure.Step)
+	}
+	if len(s.Mails()) != 0 {
+		t.Error("a mail arrived")
+	}
+}
+
+// TestCancelled: a caller who goes away before the final dot gets the mail
+// back; afterwards nobody knows.
+func TestCancelled(t *testing.T) {
+	for _, c := range []struct {
+		step    fault.Step
+		arrived string // in what the relay has heard when the caller goes
+		want    mailer.Outcome
+	}{
+		{fault.Banner, "", mailer.Unavailable},
+		{fault.MAIL, "MAIL FROM", mailer.Unavailable},
+		{fault.RCPT, "RCPT TO", mailer.Unavailable},
+		{fault.DATA, "DATA", mailer.Unavailable},
+		{fault.Dot, "\r\n.\r\n", mailer.Unknown},
+	} {
+		t.Run(string(c.step), func(t *testing.T) {
+			t.Parallel()
+			s := play(t, fault.Script{At: c.step, Kind: fault.Silence})
+			o := quick()
+			o.CommandTimeout, o.FinalDotTimeout = time.Hour, time.Hour
+			o.Deadline = time.Hour
+			r := newRelays(t, o, plain(s))
+			ctx, cancel := context.WithCancel(t.Context())
+			failed := make(chan error, 1)
+			go func() {
+				_, err := r.Send(ctx, letter())
+				failed <- err
+			}()
+			eventually(t, "the relay heard "+c.arrived, func() bool {
+				heard := s.Received()
+				return len(heard) == 1 && bytes.Contains(heard[0], []byte(c.arrived))
+			})
+			cancel()
+			err := <-failed
+			checkOutcome(t, err, c.want)
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("err = %v, want it to say that the caller cancelled", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,75 @@
+// Package fault is a mail relay that misbehaves on command, for tests of
+// whoever sends mail. It speaks SMTP on loopback, does one thing wrong where
+// its Script says so, and keeps every octet it was sent, so that a test can
+// say exactly what went over the wire and whether a mail could have been
+// delivered.
+package fault
+
+import (
+	"crypto/tls"
+	"time"
+)
+
+// Step is where in the conversation something happens.
+type Step string
+
+// The steps. Content is the mail's text while it arrives, Dot the answer to
+// its end, Handshake the TLS handshake.
+const (
+	Banner    Step = "banner"
+	Handshake Step = "handshake"
+	EHLO      Step = "EHLO"
+	STARTTLS  Step = "STARTTLS"
+	AUTH      Step = "AUTH"
+	RSET      Step = "RSET"
+	MAIL      Step = "MAIL"
+	RCPT      Step = "RCPT"
+	DATA      Step = "DATA"
+	Content   Step = "content"
+	Dot       Step = "dot"
+)
+
+// Kind is what goes wrong.
+type Kind string
+
+// The kinds of fault.
+const (
+	None      Kind = ""
+	Silence   Kind = "silence"    // no answer, the connection stays open (at Content: no reading either)
+	Temporary Kind = "4xx"        // 451
+	Permanent Kind = "5xx"        // 554
+	Leaving   Kind = "421"        // and the connection closes
+	HangUp    Kind = "hang-up"    // the connection closes without an answer
+	Reset     Kind = "reset"      // the connection is reset
+	Drip      Kind = "drip"       // the right answer, an octet now and then
+	Garbage   Kind = "garbage"    // an answer that is not SMTP
+	Endless   Kind = "endless"    // an answer whose lines never end
+	LongLine  Kind = "long line"  // an answer whose one line never ends
+	WrongCode Kind = "wrong code" // an answer that fits another question: 250 for 354, 354 for 250
+	Chatter   Kind = "chatter"    // the right answer, and a 250 nobody asked for
+	Inject    Kind = "injection"  // at STARTTLS: more clear text along with the 220
+)
+
+// Script is what a relay does. The zero value is one without fault.
+type Script struct {
+	// At and Kind are the fault.
+	At   Step
+	Kind Kind
+	// After is how often that step goes well before the fault, over all
+	// connections, and Times how often it then fails; 0 means for ever.
+	After, Times int
+	// DripEvery is the time between two octets of a Drip; 50 ms if zero.
+	DripEvery time.Duration
+
+	// NoPipelining, NoSTARTTLS and NoAUTH leave that out of EHLO's answer.
+	NoPipelining, NoSTARTTLS, NoAUTH bool
+	// LoginOnly offers AUTH LOGIN without PLAIN.
+	LoginOnly bool
+	// OpenForRefused answers DATA with 354 though the recipient was refused.
+	OpenForRefused bool
+
+	// TLS, when set, offers STARTTLS, or with ImplicitTLS speaks TLS from the
+	// first octet.
+	TLS         *tls.Config
+	ImplicitTLS bool
+}

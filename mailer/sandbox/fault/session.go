@@ -1,0 +1,276 @@
+package fault
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"time"
+)
+
+// session is one connection. It ends with the first error, whatever it is: a
+// relay that misbehaves owes nobody a reason.
+type session struct {
+	server   *Server
+	socket   net.Conn
+	stream   net.Conn
+	in       *bufio.Reader
+	received []byte // guarded by the server's lock
+
+	secure   bool
+	from, to string // of the mail that is open
+}
+
+var (
+	errOver    = errors.New("the conversation is over")
+	errRefused = errors.New("refused: the conversation goes on")
+)
+
+// Read reads for s.in, keeping what comes.
+func (s *session) Read(p []byte) (int, error) {
+	n, err := s.stream.Read(p)
+	s.server.record(s, p[:n])
+	return n, err
+}
+
+func (s *session) converse() {
+	s.in = bufio.NewReader(s)
+	if _, script := s.server.due(""); script.ImplicitTLS {
+		if s.handshake(script.TLS) != nil {
+			return
+		}
+	}
+	err := s.answer(Banner, "220 fault.localhost ESMTP")
+	for err == nil || errors.Is(err, errRefused) {
+		var line string
+		if line, err = s.in.ReadString('\n'); err == nil {
+			err = s.handle(strings.TrimRight(line, "\r\n"))
+		}
+	}
+}
+
+func (s *session) handle(line string) error {
+	verb, rest, _ := strings.Cut(line, " ")
+	switch strings.ToUpper(verb) {
+	case "EHLO":
+		return s.answer(EHLO, s.offers())
+	case "STARTTLS":
+		return s.upgrade()
+	case "AUTH":
+		return s.authenticate(rest)
+	case "RSET":
+		s.from, s.to = "", ""
+		return s.answer(RSET, "250 2.0.0 flushed")
+	case "MAIL":
+		err := s.answer(MAIL, "250 2.1.0 sender ok")
+		if err == nil {
+			s.from, s.to = inBrackets(rest), ""
+		}
+		return err
+	case "RCPT":
+		return s.rcpt(rest)
+	case "DATA":
+		return s.data()
+	case "QUIT":
+		s.say("221 2.0.0 bye")
+		return errOver
+	}
+	return s.say("250 2.0.0 ok")
+}
+
+func inBrackets(rest string) string {
+	_, rest, _ = strings.Cut(rest, "<")
+	address, _, _ := strings.Cut(rest, ">")
+	return address
+}
+
+func (s *session) offers() string {
+	_, script := s.server.due("")
+	lines := []string{"fault.localhost", "8BITMIME", "SIZE 100000000"}
+	if !script.NoPipelining {
+		lines = append(lines, "PIPELINING")
+	}
+	if script.TLS != nil && !s.secure && !script.NoSTARTTLS {
+		lines = append(lines, "STARTTLS")
+	}
+	switch {
+	case script.NoAUTH:
+	case script.LoginOnly:
+		lines = append(lines, "AUTH LOGIN")
+	default:
+		lines = append(lines, "AUTH PLAIN LOGIN")
+	}
+	last := len(lines) - 1
+	return "250-" + strings.Join(lines[:last], "\r\n250-") + "\r\n250 " + lines[last]
+}
+
+func (s *session) upgrade() error {
+	if err := s.answer(STARTTLS, "220 2.0.0 go ahead"); err != nil {
+		return err
+	}
+	_, script := s.server.due("")
+	return s.handshake(script.TLS)
+}
+
+func (s *session) handshake(config *tls.Config) error {
+	if kind, _ := s.server.due(Handshake); kind != None {
+		return s.misbehave(kind, "")
+	}
+	encrypted := tls.Server(s.socket, config)
+	if err := encrypted.Handshake(); err != nil {
+		return err
+	}
+	s.stream, s.secure = encrypted, true
+	s.in.Reset(s)
+	return nil
+}
+
+func (s *session) authenticate(rest string) error {
+	if strings.EqualFold(rest, "LOGIN") {
+		for _, challenge := range []string{"334 VXNlcm5hbWU6", "334 UGFzc3dvcmQ6"} {
+			if err := s.say(challenge); err != nil {
+				return err
+			}
+			if _, err := s.in.ReadString('\n'); err != nil {
+				return err
+			}
+		}
+	}
+	return s.answer(AUTH, "235 2.7.0 welcome")
+}
+
+func (s *session) rcpt(rest string) error {
+	if s.from == "" {
+		return s.say("503 5.5.1 say MAIL first")
+	}
+	err := s.answer(RCPT, "250 2.1.5 recipient ok")
+	if err == nil {
+		s.to = inBrackets(rest)
+	}
+	return err
+}
+
+func (s *session) data() error {
+	if _, script := s.server.due(""); s.to == "" && !script.OpenForRefused {
+		return s.say("503 5.5.1 no valid recipient")
+	}
+	if err := s.answer(DATA, "354 go on"); err != nil {
+		return err
+	}
+	if kind, _ := s.server.due(Content); kind != None {
+		if _, err := s.in.Peek(1); err != nil {
+			return err
+		}
+		return s.misbehave(kind, "")
+	}
+	var text []byte
+	for {
+		line, err := s.in.ReadBytes('\n')
+		if err != nil {
+			return err
+		}
+		if bytes.Equal(line, []byte(".\r\n")) {
+			break
+		}
+		text = append(text, line...)
+	}
+	s.server.keep(Mail{From: s.from, To: s.to, Text: text})
+	s.from, s.to = "", ""
+	return s.answer(Dot, "250 2.0.0 accepted")
+}
+
+// answer gives the right answer, or the wrong one that is due.
+func (s *session) answer(step Step, right string) error {
+	kind, _ := s.server.due(step)
+	if kind == None {
+		return s.say(right)
+	}
+	return s.misbehave(kind, right)
+}
+
+func (s *session) say(line string) error {
+	_, err := io.WriteString(s.stream, line+"\r\n")
+	return err
+}
+
+func (s *session) misbehave(kind Kind, right string) error {
+	switch kind {
+	case Temporary:
+		return errors.Join(s.say("451 4.3.0 not now, <somebody@secret.example>"), errRefused)
+	case Permanent:
+		return errors.Join(s.say("554 5.7.1 never, <somebody@secret.example>"), errRefused)
+	case Leaving:
+		s.say("421 4.3.2 shutting down")
+		return errOver
+	case HangUp:
+		return errOver
+	case Garbage:
+		return errors.Join(s.say("HTTP/1.1 200 OK"), errRefused)
+	case WrongCode:
+		wrong := "354 go on"
+		if strings.HasPrefix(right, "3") {
+			wrong = "250 2.0.0 ok"
+		}
+		return errors.Join(s.say(wrong), errRefused)
+	case Chatter, Inject:
+		return s.say(right + "\r\n250 2.0.0 and another thing")
+	case Drip, Endless, LongLine:
+		return s.torment(kind, right)
+	case Reset:
+		return s.reset()
+	}
+	return s.silence(right == "")
+}
+
+// silence reads on, so that what a client says meanwhile is on record, until
+// it has gone. A relay that is deaf too reads nothing for ten drips first: it
+// is how a client comes to be stuck in the middle of a mail's text.
+func (s *session) silence(deaf bool) error {
+	if _, script := s.server.due(""); deaf {
+		<-time.After(10 * script.DripEvery)
+	}
+	_, err := io.Copy(io.Discard, s.in)
+	return errors.Join(err, errOver)
+}
+
+// torment answers without coming to an end.
+func (s *session) torment(kind Kind, right string) error {
+	switch kind {
+	case Endless:
+		for {
+			if err := s.say("250-and another thing"); err != nil {
+				return err
+			}
+		}
+	case LongLine:
+		for {
+			if _, err := io.WriteString(s.stream, "250-and so on and on and on"); err != nil {
+				return err
+			}
+		}
+	}
+	_, script := s.server.due("")
+	tick := time.NewTicker(script.DripEvery)
+	defer tick.Stop()
+	for _, octet := range []byte(right + "\r\n") {
+		<-tick.C
+		if _, err := s.stream.Write([]byte{octet}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reset cuts the connection so that the client sees it as an error at once.
+func (s *session) reset() error {
+	if tcp, ok := s.socket.(*net.TCPConn); ok {
+		if err := tcp.SetLinger(0); err != nil {
+			return err
+		}
+	}
+	s.socket.Close()
+	return errOver
+}
