@@ -1,6 +1,8 @@
 package throttletest
 
 import (
+	"bytes"
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -149,8 +151,17 @@ func (w *walker) stepRelease() {
 }
 
 func (w *walker) stepHistory() {
-	got, want := w.history(), w.model.live(w.clock.Now())
-	w.same("history", fmt.Sprint(throttle.History(want)), fmt.Sprint(got))
+	want := spellHistory(w.model.live(w.clock.Now()))
+	w.same("history", want, spellHistory(w.history()))
+}
+
+// spellHistory writes a history; sends of one millisecond may come in any order.
+func spellHistory(h throttle.History) string {
+	sorted := slices.Clone(h)
+	slices.SortFunc(sorted, func(a, b throttle.Admission) int {
+		return cmp.Or(cmp.Compare(a.At, b.At), bytes.Compare(a.ID[:], b.ID[:]))
+	})
+	return fmt.Sprint(sorted)
 }
 
 func (w *walker) same(op, want, got string) {

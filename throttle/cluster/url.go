@@ -1,0 +1,192 @@
+package cluster
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// Servers is where Redis is.
+type Servers struct {
+	kind      kind
+	addresses []string
+	master    string // the name by which Sentinel knows the master
+	user      string
+	password  string
+	database  int
+	tls       bool
+
+	sentinelUser     string
+	sentinelPassword string
+}
+
+type kind int
+
+const (
+	standalone kind = iota
+	sentinel
+	clustered
+)
+
+// ParseURL reads where Redis is:
+//
+//	redis://user:password@host:6379/0
+//	redis+sentinel://user:password@host1:26379,host2:26379/master-name/0
+//	redis+cluster://user:password@host1:6379,host2:6379
+//
+// With rediss in front the connections are TLS. Sentinels with a password of their
+// own take ?sentinel_user= and ?sentinel_password=. An error names the part that is
+// wrong and never repeats a password.
+func ParseURL(text string) (Servers, error) {
+	scheme, rest, found := strings.Cut(text, "://")
+	if !found {
+		return Servers{}, errors.New("the redis URL has no scheme; write it as redis://host:6379")
+	}
+	var s Servers
+	var port string
+	base, isTLS := strings.CutPrefix(scheme, "rediss")
+	if !isTLS {
+		base, found = strings.CutPrefix(scheme, "redis")
+	}
+	s.tls = isTLS
+	switch {
+	case found && base == "":
+		s.kind, port = standalone, "6379"
+	case found && base == "+sentinel":
+		s.kind, port = sentinel, "26379"
+	case found && base == "+cluster":
+		s.kind, port = clustered, "6379"
+	default:
+		return Servers{}, fmt.Errorf("the redis URL's scheme is none of redis, redis+sentinel, redis+cluster, or these with rediss")
+	}
+	rest, query, _ := strings.Cut(rest, "?")
+	authority, path, _ := strings.Cut(rest, "/")
+	hosts := authority
+	if at := strings.LastIndexByte(authority, '@'); at >= 0 {
+		hosts = authority[at+1:]
+		if err := s.readUser(authority[:at]); err != nil {
+			return Servers{}, err
+		}
+	}
+	if err := s.readHosts(hosts, port); err != nil {
+		return Servers{}, err
+	}
+	if err := s.readPath(path); err != nil {
+		return Servers{}, err
+	}
+	return s, s.readQuery(query)
+}
+
+func (s *Servers) readUser(text string) (err error) {
+	user, password, _ := strings.Cut(text, ":")
+	if s.user, err = url.PathUnescape(user); err != nil {
+		return errors.New("the redis URL's user is not percent-encoded")
+	}
+	if s.password, err = url.PathUnescape(password); err != nil {
+		return errors.New("the redis URL's password is not percent-encoded")
+	}
+	return nil
+}
+
+func (s *Servers) readHosts(text, port string) error {
+	for i, host := range strings.Split(text, ",") {
+		address, err := readHost(strings.TrimSpace(host), port)
+		if err != nil {
+			return fmt.Errorf("the redis URL's host number %d %w", i+1, err)
+		}
+		s.addresses = append(s.addresses, address)
+	}
+	if s.kind == standalone && len(s.addresses) > 1 {
+		return errors.New("the redis URL names several hosts; is it redis+cluster:// or redis+sentinel://?")
+	}
+	return nil
+}
+
+func readHost(text, port string) (string, error) {
+	host := text
+	if h, p, err := net.SplitHostPort(text); err == nil {
+		host, port = h, p
+	}
+	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	if host == "" {
+		return "", errors.New("is empty")
+	}
+	if strings.ContainsAny(host, "/@ ") || strings.Contains(host, ":") && net.ParseIP(host) == nil {
+		return "", errors.New("is not host:port")
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return "", errors.New("has a port that is not between 1 and 65535")
+	}
+	return net.JoinHostPort(host, port), nil
+}
+
+func (s *Servers) readPath(path string) (err error) {
+	if s.kind == sentinel {
+		var name string
+		name, path, _ = strings.Cut(path, "/")
+		if s.master, err = url.PathUnescape(name); err != nil || s.master == "" {
+			return errors.New("the redis URL names no master; write it as redis+sentinel://host/master-name")
+		}
+	}
+	if path == "" {
+		return nil
+	}
+	if s.kind == clustered {
+		return errors.New("the redis URL names a database; a cluster has only one")
+	}
+	if s.database, err = strconv.Atoi(path); err != nil || s.database < 0 {
+		return errors.New("the redis URL's database is not a number")
+	}
+	return nil
+}
+
+func (s *Servers) readQuery(text string) error {
+	query, err := url.ParseQuery(text)
+	if err != nil {
+		return errors.New("the redis URL's query is not percent-encoded")
+	}
+	for name, values := range query {
+		switch {
+		case name == "sentinel_user" && s.kind == sentinel:
+			s.sentinelUser = values[0]
+		case name == "sentinel_password" && s.kind == sentinel:
+			s.sentinelPassword = values[0]
+		default:
+			return fmt.Errorf("the redis URL has an unknown setting %q", name)
+		}
+	}
+	return nil
+}
+
+// open makes the client. No call may outlast the timeout and none is repeated: a
+// limiter knows better what may be. Only masters are asked.
+func (s Servers) open(timeout time.Duration) redis.UniversalClient {
+	o := &redis.UniversalOptions{
+		Addrs:      s.addresses,
+		MasterName: s.master,
+		Username:   s.user, Password: s.password,
+		SentinelUsername: s.sentinelUser, SentinelPassword: s.sentinelPassword,
+		DB:            s.database,
+		IsClusterMode: s.kind == clustered,
+
+		DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout, PoolTimeout: timeout,
+		ContextTimeoutEnabled: true,
+		MaxRetries:            -1,
+		DialerRetries:         1,
+		DisableIdentity:       true,
+
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	}
+	if s.tls {
+		o.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	return redis.NewUniversalClient(o)
+}
