@@ -16,8 +16,9 @@
 //		…
 //	}
 //
-// [Alone] is ready in some ten milliseconds, [Cluster] and [Sentinel] in a few
-// seconds, so a test file does well to share one of those among subtests.
+// [Alone] is ready in some ten milliseconds, [Sentinel] in half a second and
+// [Cluster] in two, and failovers take some seconds: a test file does well to
+// share a cluster among subtests.
 //
 // Everything listens on free ports of 127.0.0.1, keeps its files in the test's
 // temporary directory and ends with the test, even one that panics or is
