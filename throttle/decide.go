@@ -1,7 +1,8 @@
 package throttle
 
-// Decide answers whether one more send would be within the policy. It records
-// nothing and allocates nothing.
+// Decide answers whether one more send at now would be within the policy. It records
+// nothing and allocates nothing: the verdict shares the history's memory. Whoever
+// sends on a yes records it, with [History.With].
 func Decide(p Policy, h History, now int64) Verdict {
 	v := Verdict{Now: now, tiers: p.tiers, history: h}
 	clock := h.Clock(now)
@@ -16,8 +17,8 @@ func Decide(p Policy, h History, now int64) Verdict {
 	return v
 }
 
-// Admitted is the verdict on a send that the history already holds: allowed, and
-// when the next one may come.
+// Admitted is the verdict on a send that the history already holds: it is allowed,
+// and Limit and Wait say when the next one may come.
 func Admitted(p Policy, h History, now int64) Verdict {
 	v := Decide(p, h, now)
 	v.Allowed = true

@@ -16,10 +16,23 @@
 // answer is yes.
 //
 // A [Limiter] keeps the histories and lets only one decision at a time change one.
-// Package throttle/local keeps them in this process and on its disk, package
+// Whoever sends mail asks it first, and gives back what certainly never left:
+//
+//	id := throttle.NewID()
+//	verdict, err := limiter.Take(ctx, mailbox, id)
+//	switch {
+//	case err != nil:
+//		// nobody knows: do not send
+//	case !verdict.Allowed:
+//		// tell the user verdict.Limit and verdict.Wait: do not send
+//	default:
+//		// send; if the mail certainly never left, limiter.Release(ctx, mailbox, id)
+//	}
+//
+// Package throttle/local keeps the histories in this process and on its disk, package
 // throttle/cluster in Redis. Both give the same answers, and throttle/throttletest
 // is the suite that says so.
 //
 // All times are int64 milliseconds since 1970, all lengths of time int64
-// milliseconds. Nothing in this package reads a clock.
+// milliseconds. Nothing in this package reads a clock: the moment is an argument.
 package throttle

@@ -7,7 +7,8 @@ type Admission struct {
 }
 
 // A History is the admissions of one mailbox, oldest first. It is a value: With and
-// Without return a new one, so a History that was handed out never changes.
+// Without return a new one, so a History that was handed out never changes, as long
+// as nobody writes to its elements. The nil History is a mailbox without sends.
 type History []Admission
 
 // Newest is when the last send was admitted, 0 if there was none.
@@ -22,7 +23,7 @@ func (h History) Newest() int64 {
 // when the clock has stepped back behind it. So no window reopens and none grows.
 func (h History) Clock(now int64) int64 { return max(now, h.Newest()) }
 
-// Find returns the place of a reservation, -1 if it is not on record.
+// Find returns the index of a reservation, -1 if it is not on record.
 func (h History) Find(id ID) int {
 	for i := range h {
 		if h[i].ID == id {
@@ -32,8 +33,8 @@ func (h History) Find(id ID) int {
 	return -1
 }
 
-// Within returns the part of the history that is inside the window at now. It
-// shares the history's memory.
+// Within returns the part of the history that is inside a window of so many
+// milliseconds at now. It shares the history's memory.
 func (h History) Within(window, now int64) History {
 	now = h.Clock(now)
 	for i := range h {
@@ -44,8 +45,9 @@ func (h History) Within(window, now int64) History {
 	return h[len(h):]
 }
 
-// With returns the history with one more admission and without what the policy no
-// longer needs to know.
+// With returns the history with one more admission, at [History.Clock] of now, and
+// without what has left the policy's longest window. It does not ask whether the
+// policy admits the send: that is [Decide].
 func (h History) With(p Policy, id ID, now int64) History {
 	kept := h.Within(p.Longest(), now)
 	next := make(History, len(kept)+1)

@@ -28,7 +28,7 @@ func NewID() ID {
 
 var errID = errors.New("a reservation is eight characters of A-Z, a-z, 0-9, - and _")
 
-// ParseID reads what String wrote.
+// ParseID reads what String wrote. Anything else is [ErrID].
 func ParseID(text string) (ID, error) {
 	var id ID
 	if len(text) != len(id) {
@@ -41,7 +41,8 @@ func ParseID(text string) (ID, error) {
 	return id, nil
 }
 
-// Valid reports whether the ID was made by NewID or ParseID. The zero ID is not.
+// Valid reports whether the ID is eight characters of the alphabet, as all are that
+// NewID and ParseID make. The zero ID is not.
 func (id ID) Valid() bool {
 	for _, c := range id {
 		letter := c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
@@ -52,4 +53,5 @@ func (id ID) Valid() bool {
 	return true
 }
 
+// String is the ID as ParseID reads it.
 func (id ID) String() string { return string(id[:]) }

@@ -13,12 +13,13 @@ import (
 //
 // An error means that there is no answer, and never counts as a yes. It is
 // [ErrUnavailable] when the history could not be read or written, or the context
-// ended. A Take that failed may or may not have been recorded: taking again with
+// ended, and then also wraps the cause. A Take that failed may or may not have been recorded: taking again with
 // the same ID is safe, and Release makes certain that it is not.
 type Limiter interface {
 	// Take admits one send and records it under id, or says no and changes
 	// nothing. Taken again with an id that is on record, it admits again without a
-	// second charge. It may block for as long as ctx allows.
+	// second charge. An id that is not Valid is ErrID. It may block for as long as
+	// ctx allows.
 	Take(ctx context.Context, mailbox string, id ID) (Verdict, error)
 
 	// Peek answers what Take would, and records nothing.
@@ -32,7 +33,8 @@ type Limiter interface {
 	// window it forgot.
 	Reset(ctx context.Context, mailbox string) (cleared int, err error)
 
-	// History returns the sends inside the longest window, oldest first.
+	// History returns the sends inside the longest window, oldest first; those of one
+	// millisecond in any order.
 	History(ctx context.Context, mailbox string) (History, error)
 }
 

@@ -6,30 +6,33 @@ import (
 	"slices"
 )
 
-// A Tier admits at most Limit sends inside any Window.
+// A Tier admits at most Limit sends inside any Window. It is written
+// name=limit/window, such as hour=5/1h.
 type Tier struct {
-	Name   string
-	Limit  int
-	Window int64 // milliseconds
+	Name   string // what callers are told: a-z, then also 0-9, - and _
+	Limit  int    // sends
+	Window int64  // milliseconds
 }
 
-// What a policy may hold. Every send inside the longest window is kept, so a limit
-// is also the number of entries one mailbox can cost.
+// What a policy may hold. Every send inside the longest window is kept, so the limit
+// of the longest tier is also the number of entries that one mailbox can cost.
 const (
-	MaxTiers  = 16
-	MaxLimit  = 1000
-	MaxWindow = int64(3660 * 24 * 60 * 60 * 1000) // ten years
-	maxName   = 32
+	MaxTiers  = 16                                // tiers in a policy
+	MaxLimit  = 1000                              // sends in a window
+	MaxWindow = int64(3660 * 24 * 60 * 60 * 1000) // ten years, in milliseconds
 )
 
-// A Policy is a list of tiers that has been checked. It never changes and may be
-// shared. The zero Policy has no tiers and refuses nothing; limiters do not accept
-// it.
+// maxName is how many characters a tier's name may have.
+const maxName = 32
+
+// A Policy is a list of tiers that has been checked; [ParsePolicy] and [NewPolicy]
+// make one. It never changes and may be shared. The zero Policy has no tiers and
+// refuses nothing; limiters do not accept it.
 type Policy struct {
 	tiers []Tier // shortest window first
 }
 
-// DefaultPolicy is 1 send in 60 s, 5 in an hour, 10 in 24 h.
+// DefaultPolicy is minute=1/60s,hour=5/1h,day=10/24h.
 func DefaultPolicy() Policy {
 	return Policy{tiers: []Tier{
 		{Name: "minute", Limit: 1, Window: 60_000},
@@ -38,14 +41,16 @@ func DefaultPolicy() Policy {
 	}}
 }
 
-// NewPolicy checks the tiers and sorts them, shortest window first. Its error is
-// one sentence that names the tier that cannot be right.
+// NewPolicy checks the tiers and sorts them, shortest window first. Names and windows
+// must differ, and no tier may promise more sends than a longer one allows. The error
+// is one sentence that names the tier that cannot be right, fit to be shown to whoever
+// wrote it.
 func NewPolicy(tiers ...Tier) (Policy, error) {
 	if len(tiers) == 0 {
 		return Policy{}, fmt.Errorf("a policy needs at least one tier, such as minute=1/60s")
 	}
 	if len(tiers) > MaxTiers {
-		return Policy{}, fmt.Errorf("a policy has at most %d tiers, not %d", MaxTiers, len(tiers))
+		return Policy{}, tooMany(len(tiers))
 	}
 	sorted := slices.Clone(tiers)
 	slices.SortStableFunc(sorted, func(a, b Tier) int { return cmp.Compare(a.Window, b.Window) })
@@ -58,6 +63,10 @@ func NewPolicy(tiers ...Tier) (Policy, error) {
 		}
 	}
 	return Policy{tiers: sorted}, nil
+}
+
+func tooMany(tiers int) error {
+	return fmt.Errorf("a policy has at most %d tiers, not %d", MaxTiers, tiers)
 }
 
 func (t Tier) check() error {
@@ -112,7 +121,7 @@ func checkName(name string) error {
 // Tiers returns the tiers, shortest window first. The slice is the caller's.
 func (p Policy) Tiers() []Tier { return slices.Clone(p.tiers) }
 
-// Longest is the longest window: how long one send can matter.
+// Longest is the longest window in milliseconds: how long one send can matter.
 func (p Policy) Longest() int64 {
 	if len(p.tiers) == 0 {
 		return 0

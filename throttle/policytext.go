@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -8,15 +9,18 @@ import (
 )
 
 // ParsePolicy reads the text form of a policy: tiers written name=limit/window and
-// separated by commas. A window is whole milliseconds, written as Go durations are:
-// 400ms, 60s, 1h30m.
+// separated by commas, in any order, with or without spaces after the commas. A
+// window is whole milliseconds, written as Go durations are: 400ms, 60s, 1h30m. The
+// rules and the errors are those of [NewPolicy].
 func ParsePolicy(text string) (Policy, error) {
 	if strings.TrimSpace(text) == "" {
 		return NewPolicy()
 	}
-	parts := strings.SplitN(text, ",", MaxTiers+2)
-	tiers := make([]Tier, 0, len(parts))
-	for _, part := range parts {
+	if count := strings.Count(text, ",") + 1; count > MaxTiers {
+		return Policy{}, tooMany(count)
+	}
+	tiers := make([]Tier, 0, MaxTiers)
+	for part := range strings.SplitSeq(text, ",") {
 		tier, err := parseTier(strings.TrimSpace(part))
 		if err != nil {
 			return Policy{}, err
@@ -35,15 +39,26 @@ func parseTier(text string) (Tier, error) {
 	if err := checkName(name); err != nil {
 		return Tier{}, err
 	}
-	count, err := strconv.Atoi(limit)
+	count, err := parseLimit(limit)
 	if err != nil {
-		return Tier{}, fmt.Errorf("tier %s: the limit %s is not a whole number", name, quote(limit))
+		return Tier{}, fmt.Errorf("tier %s: %w", name, err)
 	}
 	length, err := parseWindow(window)
 	if err != nil {
 		return Tier{}, fmt.Errorf("tier %s: %w", name, err)
 	}
 	return Tier{Name: name, Limit: count, Window: length}, nil
+}
+
+func parseLimit(text string) (int, error) {
+	limit, err := strconv.Atoi(text)
+	if errors.Is(err, strconv.ErrRange) {
+		return 0, fmt.Errorf("the limit must be between 1 and %d, not %s", MaxLimit, quote(text))
+	}
+	if err != nil {
+		return 0, fmt.Errorf("the limit %s is not a whole number", quote(text))
+	}
+	return limit, nil
 }
 
 func parseWindow(text string) (int64, error) {
@@ -66,7 +81,8 @@ func quote(text string) string {
 	return strconv.Quote(text)
 }
 
-// String is the text form that ParsePolicy reads.
+// String is the text form that ParsePolicy reads: equal policies have equal texts.
+// Of the zero Policy it is empty.
 func (p Policy) String() string {
 	var b strings.Builder
 	for i, tier := range p.tiers {

@@ -1,6 +1,8 @@
 package throttle
 
-// A Verdict is the whole answer to "may this mailbox be sent a mail?".
+// A Verdict is the whole answer to "may this mailbox be sent a mail?". Limit and Wait
+// are about the next send, so a send that was just admitted comes with the countdown
+// to the one after it.
 type Verdict struct {
 	// Allowed says whether this send is admitted; after Peek, whether one would be.
 	Allowed bool
@@ -8,22 +10,25 @@ type Verdict struct {
 	// longer window if two wait equally long. It is empty when nothing has to wait.
 	Limit string
 	// Wait is how many milliseconds from Now the next send is admitted, 0 if at once.
+	// Under a clock that has stepped back behind the newest send it is counted from
+	// that send.
 	Wait int64
-	// Now is the clock the verdict was reached at.
+	// Now is the clock the verdict was reached at, as it was read.
 	Now int64
 
 	tiers   []Tier
 	history History
 }
 
-// A Standing is how one tier stands.
+// A Standing is how one tier stands. A tier with Remaining 0 has a Wait and the
+// other way round.
 type Standing struct {
 	Tier
 	Remaining int   // sends that the tier still admits
 	Wait      int64 // milliseconds until it admits one more, 0 if it does now
 }
 
-// RetryAt is the moment the next send is admitted.
+// RetryAt is the moment the next send is admitted: Now and Wait.
 func (v Verdict) RetryAt() int64 { return v.Now + v.Wait }
 
 // Tiers returns how every tier stands, shortest window first.
@@ -31,7 +36,7 @@ func (v Verdict) Tiers() []Standing {
 	return v.AppendTiers(make([]Standing, 0, len(v.tiers)))
 }
 
-// AppendTiers is Tiers for callers that bring their own memory.
+// AppendTiers appends what Tiers returns, for callers that bring their own memory.
 func (v Verdict) AppendTiers(to []Standing) []Standing {
 	now := v.history.Clock(v.Now)
 	for _, tier := range v.tiers {
