@@ -27,9 +27,8 @@ type smtpConn struct {
 	commandTimeout  time.Duration
 	finalDotTimeout time.Duration
 
-	mails     int   // handed over so far
+	mails     int   // tried so far
 	idleSince int64 // when it was put aside, in the relay's clock
-	unclean   bool  // the last transaction did not end well: RSET first
 	broken    bool  // not to be used again
 }
 

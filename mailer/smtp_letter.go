@@ -104,7 +104,7 @@ func stuff(out, text []byte) (wire []byte, why string) {
 		} else if cr != len(line)-2 || cr < 0 {
 			return out, "it holds a bare CR or LF"
 		}
-		if len(line) > mostTextLine+2 {
+		if len(bytes.TrimSuffix(line, []byte("\r\n"))) > mostTextLine {
 			return out, "it has a line of more than 998 octets"
 		}
 		if line[0] == '.' {

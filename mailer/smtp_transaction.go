@@ -23,7 +23,7 @@ func (c *smtpConn) deliver(p patience, l *letter) (*Reply, *SendError) {
 	return accepted, failure
 }
 
-// begin goes up to the relay's 354: RSET where something is to be forgotten,
+// begin goes up to the relay's 354: RSET on a connection that was used before,
 // MAIL, exactly one RCPT, DATA. Where the relay offers PIPELINING they go out
 // as one group; otherwise none is sent after a refusal.
 func (c *smtpConn) begin(p patience, l *letter) *SendError {
@@ -57,7 +57,6 @@ func (c *smtpConn) begin(p patience, l *letter) *SendError {
 		// the final dot.
 		first = c.lost(p, StepDATA, errOutOfStep)
 	}
-	c.unclean = true // until the final dot is answered with a 250
 	return first
 }
 
@@ -78,7 +77,7 @@ func (c *smtpConn) compose(group []command, l *letter) []command {
 	if need := len(l.from) + len(l.to) + 128; cap(out) < need {
 		out = make([]byte, 0, need)
 	}
-	if c.unclean {
+	if c.mails > 0 {
 		out = append(out, "RSET"...)
 		end(StepRSET)
 	}
@@ -160,7 +159,6 @@ func (c *smtpConn) hand(p patience, l *letter) (*Reply, *SendError) {
 	reply := newReply(code, c.in.text)
 	switch code / 100 {
 	case 2:
-		c.unclean = false
 		return reply, nil
 	case 4:
 		return nil, &SendError{Outcome: Unavailable, Relay: c.relay, Step: StepFinalDot, Reply: reply}

@@ -1,0 +1,579 @@
+package mailer_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/emersion/go-smtp"
+	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/sandbox"
+	"github.com/mailgate/mailgate/mailer/sandbox/fault"
+)
+
+func startSandbox(t *testing.T, o sandbox.Options) *sandbox.Server {
+	t.Helper()
+	s, err := sandbox.Start(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func mustSend(t *testing.T, r *mailer.Relays, m mailer.Message) mailer.Receipt {
+	t.Helper()
+	receipt, err := r.Send(t.Context(), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return receipt
+}
+
+func TestMailArrivesOctetForOctet(t *testing.T) {
+	s := startSandbox(t, sandbox.Options{})
+	r := newRelays(t, mailer.Options{}, s.URL())
+	for name, text := range map[string]string{
+		"ordinary":           "Subject: a\r\n\r\nb\r\n",
+		"dots":               "Subject: a\r\n\r\n.\r\n..\r\n...b\r\nc.\r\n.\r\n",
+		"a dot at the start": ".x\r\n",
+		"empty lines":        "\r\n\r\n\r\n",
+		"longest line":       strings.Repeat("x", 998) + "\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := letter()
+			m.Bytes = []byte(text)
+			receipt := mustSend(t, r, m)
+			if receipt.Relay != s.Addr() || receipt.Reply.Code != 250 || receipt.Reply.Enhanced != "2.0.0" ||
+				!strings.HasPrefix(receipt.Reply.Message, "kept as ") {
+				t.Errorf("receipt = %+v", receipt)
+			}
+			kept := s.List()
+			got := kept[len(kept)-1]
+			if string(got.Raw) != text || got.From != m.From || len(got.To) != 1 || got.To[0] != m.To {
+				t.Errorf("arrived: %q from %s to %v", got.Raw, got.From, got.To)
+			}
+		})
+	}
+	if got := s.Stats().Accepted; got != 1 {
+		t.Errorf("%d connections for mails one after the other, want 1", got)
+	}
+}
+
+// TestMissingLineEnd: a text that does not end its last line gets its CRLF.
+func TestMissingLineEnd(t *testing.T) {
+	s := play(t, fault.Script{})
+	r := newRelays(t, mailer.Options{}, plain(s))
+	m := letter()
+	m.Bytes = bytes.TrimSuffix(m.Bytes, []byte("\r\n"))
+	mustSend(t, r, m)
+	if got := string(s.Mails()[0].Text); got != stuffed {
+		t.Errorf("arrived: %q", got)
+	}
+}
+
+func TestUnsendable(t *testing.T) {
+	s := startSandbox(t, sandbox.Options{})
+	r := newRelays(t, mailer.Options{}, s.URL())
+	const secret = "somebody@secret.example"
+	for name, spoil := range map[string]func(*mailer.Message){
+		"bare LF":            func(m *mailer.Message) { m.Bytes = []byte("a\nb\r\n") },
+		"bare LF first":      func(m *mailer.Message) { m.Bytes = []byte("\nb\r\n") },
+		"bare CR":            func(m *mailer.Message) { m.Bytes = []byte("a\rb\r\n") },
+		"CR CR LF":           func(m *mailer.Message) { m.Bytes = []byte("a\r\r\n") },
+		"CR at the end":      func(m *mailer.Message) { m.Bytes = []byte("a\r\nb\r") },
+		"smuggled end":       func(m *mailer.Message) { m.Bytes = []byte("a\r\n.\nMAIL FROM:<x@y>\r\n") },
+		"smuggled end by CR": func(m *mailer.Message) { m.Bytes = []byte("a\r.\r\r\n") },
+		"NUL":                func(m *mailer.Message) { m.Bytes = []byte("a\x00\r\n") },
+		"overlong line":      func(m *mailer.Message) { m.Bytes = bytes.Repeat([]byte("x"), 999) },
+		"nothing":            func(m *mailer.Message) { m.Bytes = nil },
+		"no recipient":       func(m *mailer.Message) { m.To = "" },
+		"no sender":          func(m *mailer.Message) { m.From = "" },
+		"second recipient":   func(m *mailer.Message) { m.To = secret + ">\r\nRCPT TO:<x@y.example" },
+		"parameter":          func(m *mailer.Message) { m.To = "victim@x.example> ORCPT=rfc822;a@b.example" },
+		"quoted":             func(m *mailer.Message) { m.To = `"a b"@secret.example` },
+		"source route":       func(m *mailer.Message) { m.To = "@relay.example:" + secret },
+		"two":                func(m *mailer.Message) { m.To = secret + "," + secret },
+		"space in sender":    func(m *mailer.Message) { m.From = "a b@secret.example" },
+		"beyond ASCII":       func(m *mailer.Message) { m.To = "jürgen@secret.example" },
+		"too long":           func(m *mailer.Message) { m.To = strings.Repeat("a", 250) + "@b.cd" },
+		"no domain":          func(m *mailer.Message) { m.To = "somebody@" },
+		"no at":              func(m *mailer.Message) { m.To = "somebody" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := letter()
+			spoil(&m)
+			_, err := r.Send(t.Context(), m)
+			if !errors.Is(err, mailer.ErrUnsendable) {
+				t.Errorf("err = %v, want ErrUnsendable", err)
+			}
+			if strings.Contains(fmt.Sprint(err), "secret") || strings.Contains(fmt.Sprint(err), "victim") {
+				t.Errorf("the error shows an address: %v", err)
+			}
+		})
+	}
+	if got := s.Stats().Accepted; got != 0 {
+		t.Errorf("%d connections were made", got)
+	}
+}
+
+func TestKeptConnections(t *testing.T) {
+	s := play(t, fault.Script{})
+	o := quick()
+	o.MaxMailsPerConn = 3
+	r := newRelays(t, o, plain(s))
+	for range 7 {
+		mustSend(t, r, letter())
+	}
+	closeRelays(t, r)
+	heard := s.Received()
+	if len(heard) != 3 {
+		t.Fatalf("%d connections for 7 mails at 3 each, want 3", len(heard))
+	}
+	for i, want := range []int{3, 3, 1} {
+		if got := bytes.Count(heard[i], []byte("MAIL FROM")); got != want {
+			t.Errorf("connection %d took %d mails, want %d", i, got, want)
+		}
+		if got := bytes.Count(heard[i], []byte("RSET\r\nMAIL FROM")); got != want-1 {
+			t.Errorf("connection %d: %d mails began with RSET, want %d", i, got, want-1)
+		}
+		if !bytes.HasSuffix(heard[i], []byte("QUIT\r\n")) {
+			t.Errorf("connection %d did not end with QUIT", i)
+		}
+	}
+}
+
+func TestIdleConnectionsTakeLeave(t *testing.T) {
+	s := play(t, fault.Script{})
+	o := quick()
+	o.IdleTimeout = 20 * time.Millisecond
+	r := newRelays(t, o, plain(s))
+	mustSend(t, r, letter())
+	eventually(t, "the idle connection is closed", func() bool { return s.Open() == 0 })
+	if !bytes.HasSuffix(s.Received()[0], []byte("QUIT\r\n")) {
+		t.Error("it did not take leave")
+	}
+	eventually(t, "its place is free", func() bool { return r.Stats()[0].Open == 0 })
+	mustSend(t, r, letter())
+}
+
+// TestDeadKeptConnection: whatever a kept connection dies of before the mail
+// was handed over, the mail goes out on a fresh one, once.
+func TestDeadKeptConnection(t *testing.T) {
+	for _, c := range []struct {
+		step  fault.Step
+		kinds []fault.Kind
+	}{
+		{fault.RSET, []fault.Kind{fault.HangUp, fault.Reset, fault.Leaving, fault.Silence, fault.Garbage, fault.Permanent}},
+		{fault.MAIL, []fault.Kind{fault.HangUp, fault.Reset, fault.Leaving, fault.Silence}},
+		{fault.RCPT, []fault.Kind{fault.HangUp, fault.Leaving}},
+		{fault.DATA, []fault.Kind{fault.HangUp, fault.Leaving}},
+	} {
+		for _, kind := range c.kinds {
+			t.Run(string(c.step)+"/"+string(kind), func(t *testing.T) {
+				t.Parallel()
+				s := play(t, fault.Script{})
+				r := newRelays(t, quick(), plain(s))
+				mustSend(t, r, letter())
+				s.Play(fault.Script{At: c.step, Kind: kind, Times: 1})
+				mustSend(t, r, letter())
+				if conns, mails := len(s.Received()), len(s.Mails()); conns != 2 || mails != 2 {
+					t.Errorf("%d connections and %d mails, want 2 and 2", conns, mails)
+				}
+			})
+		}
+	}
+}
+
+// TestNoSecondTryAfterTheDot: the very same deaths, one step later, must not
+// send the mail again.
+func TestNoSecondTryAfterTheDot(t *testing.T) {
+	for _, kind := range []fault.Kind{fault.HangUp, fault.Reset, fault.Silence, fault.Garbage} {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			s, other := play(t, fault.Script{}), play(t, fault.Script{})
+			r := newRelays(t, quick(), plain(s), plain(other))
+			mustSend(t, r, letter())
+			s.Play(fault.Script{At: fault.Dot, Kind: kind})
+			_, err := r.Send(t.Context(), letter())
+			checkOutcome(t, err, mailer.Unknown)
+			if len(s.Received()) != 1 || len(s.Mails()) != 2 || len(other.Received()) != 0 {
+				t.Errorf("%d connections, %d mails, %d to the other relay",
+					len(s.Received()), len(s.Mails()), len(other.Received()))
+			}
+		})
+	}
+}
+
+// TestARefusalIsNoDeath: one retry is for connections, never for answers.
+func TestARefusalIsNoDeath(t *testing.T) {
+	for kind, want := range map[fault.Kind]mailer.Outcome{
+		fault.Temporary: mailer.Unavailable, fault.Permanent: mailer.Rejected,
+	} {
+		s := play(t, fault.Script{})
+		r := newRelays(t, quick(), plain(s))
+		mustSend(t, r, letter())
+		s.Play(fault.Script{At: fault.RCPT, Kind: kind, Times: 1})
+		_, err := r.Send(t.Context(), letter())
+		checkOutcome(t, err, want)
+		mustSend(t, r, letter())
+		if conns, mails := len(s.Received()), len(s.Mails()); conns != 1 || mails != 2 {
+			t.Errorf("%s: %d connections and %d mails, want 1 and 2", kind, conns, mails)
+		}
+	}
+}
+
+func TestNeverMoreThanMaxConns(t *testing.T) {
+	s := startSandbox(t, sandbox.Options{KeepMessages: 10_000})
+	r := newRelays(t, mailer.Options{MaxConns: 4, MaxMailsPerConn: 7}, s.URL())
+	const senders, each = 64, 10
+	var group sync.WaitGroup
+	for n := range senders {
+		group.Go(func() {
+			for i := range each {
+				m := letter()
+				m.To = fmt.Sprintf("user-%d-%d@acme.example", n, i)
+				if _, err := r.Send(t.Context(), m); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	if got := s.Stats(); got.MostOpen > 4 || got.MostOpen < 2 {
+		t.Errorf("at most %d connections at once, want 2 to 4", got.MostOpen)
+	}
+	seen := map[string]int{}
+	for _, m := range s.List() {
+		seen[m.To[0]]++
+	}
+	if len(seen) != senders*each {
+		t.Errorf("%d recipients of %d got a mail", len(seen), senders*each)
+	}
+	for to, n := range seen {
+		if n != 1 {
+			t.Errorf("%s got %d mails", to, n)
+		}
+	}
+}
+
+// TestWaitingForAConnection: the wait is bounded in length, in number, and by
+// the caller.
+func TestWaitingForAConnection(t *testing.T) {
+	s := play(t, fault.Script{At: fault.Dot, Kind: fault.Silence})
+	o := quick()
+	o.MaxConns, o.MaxWaiting = 1, 1
+	o.FinalDotTimeout = time.Hour
+	o.Deadline = time.Hour
+	r := newRelays(t, o, plain(s))
+	holder, release := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	group.Go(func() { r.Send(holder, letter()) })
+	eventually(t, "the only connection is taken", func() bool { return len(s.Mails()) == 1 })
+
+	short, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if _, err := r.Send(short, letter()); !errors.Is(err, mailer.ErrBusy) {
+		t.Errorf("after the deadline: %v, want busy", err)
+	}
+	waiter, leave := context.WithCancel(t.Context())
+	group.Go(func() {
+		_, err := r.Send(waiter, letter())
+		checkOutcome(t, err, mailer.Unavailable)
+	})
+	eventually(t, "one waits", func() bool { return r.Stats()[0].Waiting == 1 })
+	_, err := r.Send(t.Context(), letter())
+	if busy, ok := errors.AsType[*mailer.BusyError](err); !ok || busy.RetryAfter <= 0 {
+		t.Errorf("with the queue full: %v, want busy and when to come again", err)
+	}
+	leave()
+	eventually(t, "nobody waits", func() bool { return r.Stats()[0].Waiting == 0 })
+	release()
+	group.Wait()
+	s.Play(fault.Script{})
+	mustSend(t, r, letter())
+}
+
+func TestSeveralRelays(t *testing.T) {
+	for name, c := range map[string]struct {
+		first fault.Script
+		want  mailer.Outcome // of the send
+		other int            // mails at the second relay
+	}{
+		"down":               {fault.Script{At: fault.Banner, Kind: fault.Reset}, 0, 1},
+		"silent":             {fault.Script{At: fault.MAIL, Kind: fault.Silence}, 0, 1},
+		"not now":            {fault.Script{At: fault.RCPT, Kind: fault.Temporary}, 0, 1},
+		"not now, after all": {fault.Script{At: fault.Dot, Kind: fault.Temporary}, 0, 1},
+		"shut to us":         {fault.Script{At: fault.EHLO, Kind: fault.Permanent}, 0, 1},
+		"refused":            {fault.Script{At: fault.RCPT, Kind: fault.Permanent}, mailer.Rejected, 0},
+		"refused after all":  {fault.Script{At: fault.Dot, Kind: fault.Permanent}, mailer.Rejected, 0},
+		"nobody knows":       {fault.Script{At: fault.Dot, Kind: fault.HangUp}, mailer.Unknown, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			first, second := play(t, c.first), play(t, fault.Script{})
+			r := newRelays(t, quick(), plain(first), plain(second))
+			receipt, err := r.Send(t.Context(), letter())
+			checkOutcome(t, err, c.want)
+			if got := len(second.Mails()); got != c.other {
+				t.Errorf("the second relay got %d mails, want %d", got, c.other)
+			}
+			if err == nil && receipt.Relay != second.Addr() {
+				t.Errorf("receipt = %+v", receipt)
+			}
+		})
+	}
+}
+
+// TestBreaker goes through the life of a breaker on a clock of its own.
+func TestBreaker(t *testing.T) {
+	first, second := play(t, fault.Script{At: fault.Banner, Kind: fault.HangUp}), play(t, fault.Script{})
+	var now atomic.Int64
+	now.Store(1_000_000)
+	var opened, closed atomic.Int32
+	o := quick()
+	o.Now = now.Load
+	o.Breaker = mailer.Breaker{Failures: 2, Cooldown: time.Second}
+	o.Hooks.Circuit = func(_ string, open bool) {
+		if open {
+			opened.Add(1)
+		} else {
+			closed.Add(1)
+		}
+	}
+	r := newRelays(t, o, plain(first), plain(second))
+	asked := func(want int) {
+		t.Helper()
+		mustSend(t, r, letter())
+		if got := len(first.Received()); got != want {
+			t.Fatalf("the failing relay was asked %d times, want %d", got, want)
+		}
+	}
+	asked(1)
+	asked(2) // opens
+	asked(2)
+	now.Add(999)
+	asked(2)
+	now.Add(1)
+	asked(3) // the trial fails: two seconds now
+	now.Add(1999)
+	asked(3)
+	first.Play(fault.Script{})
+	now.Add(1)
+	asked(4) // the trial is well
+	if got := len(first.Mails()); got != 1 {
+		t.Errorf("the relay that is back got %d mails, want 1", got)
+	}
+	if opened.Load() != 1 || closed.Load() != 1 {
+		t.Errorf("opened %d times and closed %d times, want 1 and 1", opened.Load(), closed.Load())
+	}
+}
+
+func TestAllBreakersOpen(t *testing.T) {
+	s := play(t, fault.Script{At: fault.Banner, Kind: fault.HangUp})
+	o := quick()
+	o.Now = func() int64 { return 0 }
+	o.Breaker = mailer.Breaker{Failures: 1, Cooldown: 7 * time.Second}
+	r := newRelays(t, o, plain(s))
+	_, err := r.Send(t.Context(), letter())
+	checkOutcome(t, err, mailer.Unavailable)
+	_, err = r.Send(t.Context(), letter())
+	checkOutcome(t, err, mailer.Unavailable)
+	if failure, _ := errors.AsType[*mailer.SendError](err); failure.RetryAfter != 7*time.Second {
+		t.Errorf("retry after %v, want 7s", failure.RetryAfter)
+	}
+	if got := len(s.Received()); got != 1 {
+		t.Errorf("asked %d times, want 1", got)
+	}
+}
+
+// TestARecipientCannotOpenTheBreaker: otherwise a mailbox that always says
+// "not now" would stop everybody's mail.
+func TestARecipientCannotOpenTheBreaker(t *testing.T) {
+	for _, step := range []fault.Step{fault.RCPT, fault.Dot} {
+		for _, kind := range []fault.Kind{fault.Temporary, fault.Permanent} {
+			s := play(t, fault.Script{At: step, Kind: kind})
+			o := quick()
+			o.Breaker = mailer.Breaker{Failures: 1}
+			r := newRelays(t, o, plain(s))
+			for range 3 {
+				r.Send(t.Context(), letter())
+			}
+			if r.Stats()[0].Resting {
+				t.Errorf("%s at %s opened the breaker", kind, step)
+			}
+		}
+	}
+}
+
+func TestDeadlineOverAllRelays(t *testing.T) {
+	var urls []string
+	for range 3 {
+		urls = append(urls, plain(play(t, fault.Script{At: fault.Banner, Kind: fault.Silence})))
+	}
+	o := quick()
+	o.CommandTimeout, o.Deadline = time.Hour, patience
+	r := newRelays(t, o, urls...)
+	began := time.Now()
+	_, err := r.Send(t.Context(), letter())
+	checkOutcome(t, err, mailer.Unavailable)
+	if took := time.Since(began); took > hanging {
+		t.Errorf("took %v", took)
+	}
+}
+
+func TestCloseWaitsForMailUnderWay(t *testing.T) {
+	s := play(t, fault.Script{At: fault.Dot, Kind: fault.Drip, DripEvery: 5 * time.Millisecond})
+	o := quick()
+	o.FinalDotTimeout = hanging
+	r := newRelays(t, o, plain(s))
+	sent := make(chan error, 1)
+	go func() {
+		_, err := r.Send(context.Background(), letter())
+		sent <- err
+	}()
+	eventually(t, "the mail is under way", func() bool { return len(s.Mails()) == 1 })
+	closeRelays(t, r)
+	if err := <-sent; err != nil {
+		t.Errorf("the mail under way: %v", err)
+	}
+	_, err := r.Send(t.Context(), letter())
+	checkOutcome(t, err, mailer.Unavailable)
+	if !errors.Is(err, mailer.ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+}
+
+func TestCloseCutsOffWhatHangs(t *testing.T) {
+	for _, c := range []struct {
+		step fault.Step
+		want mailer.Outcome
+	}{{fault.Banner, mailer.Unavailable}, {fault.MAIL, mailer.Unavailable}, {fault.Dot, mailer.Unknown}} {
+		t.Run(string(c.step), func(t *testing.T) {
+			s := play(t, fault.Script{At: c.step, Kind: fault.Silence})
+			o := quick()
+			o.CommandTimeout, o.FinalDotTimeout, o.Deadline = time.Hour, time.Hour, time.Hour
+			r := newRelays(t, o, plain(s))
+			sent := make(chan error, 1)
+			go func() {
+				_, err := r.Send(context.Background(), letter())
+				sent <- err
+			}()
+			eventually(t, "it hangs", func() bool {
+				heard := s.Received()
+				return len(heard) == 1 && (c.step == fault.Banner || len(heard[0]) > 20) &&
+					(c.step != fault.Dot || len(s.Mails()) == 1)
+			})
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			if err := r.Close(ctx); !errors.Is(err, context.Canceled) {
+				t.Errorf("Close: %v", err)
+			}
+			checkOutcome(t, <-sent, c.want)
+			eventually(t, "no connection is left", func() bool { return s.Open() == 0 })
+		})
+	}
+}
+
+// TestNothingIsLeft counts goroutines after sends that went every which way.
+func TestNothingIsLeft(t *testing.T) {
+	before := runtime.NumGoroutine()
+	for _, kind := range []fault.Kind{fault.None, fault.Silence, fault.Reset, fault.Temporary} {
+		for _, step := range []fault.Step{fault.Banner, fault.RCPT, fault.Dot} {
+			s, err := fault.Start(fault.Script{At: step, Kind: kind})
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := quick()
+			o.CommandTimeout, o.FinalDotTimeout = 20*time.Millisecond, 20*time.Millisecond
+			o.Pace = mailer.Pace{PerSecond: 1000, Queue: 100}
+			r := newRelays(t, o, plain(s))
+			var group sync.WaitGroup
+			for range 8 {
+				group.Go(func() { r.Send(t.Context(), letter()) })
+			}
+			group.Wait()
+			closeRelays(t, r)
+			s.Close()
+		}
+	}
+	eventually(t, fmt.Sprintf("no more than %d goroutines", before), func() bool {
+		return runtime.NumGoroutine() <= before
+	})
+}
+
+// TestStrangersServer sends to a server that is not ours.
+func TestStrangersServer(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	backend := &strangersBackend{mails: make(chan string, 10)}
+	server := smtp.NewServer(backend)
+	server.ErrorLog = log.New(io.Discard, "", 0)
+	go server.Serve(listener)
+	t.Cleanup(func() { server.Close() })
+	r := newRelays(t, mailer.Options{}, "smtp://"+listener.Addr().String()+"?tls=none")
+	for range 3 {
+		mustSend(t, r, letter())
+		want := "no-reply@acme.example>somebody@secret.example\n" + string(letter().Bytes)
+		if got := <-backend.mails; got != want {
+			t.Errorf("arrived: %q", got)
+		}
+	}
+	refused := letter()
+	refused.To = "nobody@secret.example"
+	_, err = r.Send(t.Context(), refused)
+	checkRefusedByStranger(t, err)
+	mustSend(t, r, letter())
+}
+
+func checkRefusedByStranger(t *testing.T, err error) {
+	t.Helper()
+	failure, ok := errors.AsType[*mailer.SendError](err)
+	if !ok || failure.Outcome != mailer.Rejected || failure.Reply.Enhanced != "5.1.1" || failure.Step != mailer.StepRCPT {
+		t.Errorf("err = %v, want a rejected recipient", err)
+	}
+}
+
+type strangersBackend struct{ mails chan string }
+
+func (b *strangersBackend) NewSession(*smtp.Conn) (smtp.Session, error) {
+	return &strangersSession{mails: b.mails}, nil
+}
+
+type strangersSession struct {
+	mails    chan string
+	envelope string
+}
+
+func (s *strangersSession) Reset()        { s.envelope = "" }
+func (s *strangersSession) Logout() error { return nil }
+func (s *strangersSession) Mail(from string, _ *smtp.MailOptions) error {
+	s.envelope = from
+	return nil
+}
+
+func (s *strangersSession) Rcpt(to string, _ *smtp.RcptOptions) error {
+	if strings.HasPrefix(to, "nobody@") {
+		return &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 1, 1}, Message: "no such mailbox"}
+	}
+	s.envelope += ">" + to
+	return nil
+}
+
+func (s *strangersSession) Data(r io.Reader) error {
+	text, err := io.ReadAll(r)
+	s.mails <- s.envelope + "\n" + string(text)
+	return err
+}

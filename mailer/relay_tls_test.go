@@ -1,0 +1,271 @@
+package mailer_test
+
+import (
+	"bytes"
+	"crypto/tls"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/sandbox"
+	"github.com/mailgate/mailgate/mailer/sandbox/fault"
+)
+
+// trust is a certificate authority and the file by which clients know it.
+type trust struct {
+	*sandbox.Authority
+	file string
+}
+
+func newTrust(t *testing.T) trust {
+	t.Helper()
+	authority, err := sandbox.NewAuthority(time.Now().UnixMilli())
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(file, authority.PEM(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return trust{Authority: authority, file: file}
+}
+
+// server is a TLS configuration for hosts, valid from and until so many hours
+// from now.
+func (tr trust) server(t *testing.T, from, until int, hosts ...string) *tls.Config {
+	t.Helper()
+	now := time.Now()
+	at := func(hours int) int64 { return now.Add(time.Duration(hours) * time.Hour).UnixMilli() }
+	certificate, err := tr.Certificate(at(from), at(until), hosts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{certificate}}
+}
+
+func (tr trust) good(t *testing.T) *tls.Config { return tr.server(t, -1, 1, "127.0.0.1") }
+
+// address builds a relay URL that trusts this authority.
+func (tr trust) address(scheme, user string, s interface{ Addr() string }) string {
+	u := url.URL{Scheme: scheme, Host: s.Addr(), RawQuery: "ca=" + url.QueryEscape(tr.file)}
+	if user != "" {
+		u.User = url.UserPassword(user, password)
+	}
+	return u.String()
+}
+
+// password needs percent-encoding, and must never be seen.
+const password = "s:3/cr@t? #ü"
+
+func TestCertificates(t *testing.T) {
+	tr, stranger := newTrust(t), newTrust(t)
+	other := tr.server(t, -1, 1, "mail.example.com")
+	for name, c := range map[string]struct {
+		config *tls.Config
+		query  string // added to the URL
+		ok     bool
+		says   string
+	}{
+		"right":               {tr.good(t), "", true, ""},
+		"other name":          {other, "", false, "127.0.0.1"},
+		"other name expected": {other, "&servername=mail.example.com", true, ""},
+		"wrong name expected": {other, "&servername=mail.example.org", false, "mail.example.org"},
+		"expired":             {tr.server(t, -3, -2, "127.0.0.1"), "", false, "expired"},
+		"not yet valid":       {tr.server(t, 2, 3, "127.0.0.1"), "", false, "not yet valid"},
+		"unknown authority":   {stranger.good(t), "", false, "unknown authority"},
+		"outdated TLS":        {outdated(tr.good(t)), "", false, "protocol version"},
+	} {
+		for _, scheme := range []string{"smtps", "smtp"} {
+			t.Run(scheme+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				s := startSandbox(t, sandbox.Options{TLS: c.config, ImplicitTLS: scheme == "smtps"})
+				r := newRelays(t, quickTLS(), tr.address(scheme, "", s)+c.query)
+				_, err := r.Send(t.Context(), letter())
+				if c.ok {
+					checkOutcome(t, err, 0)
+					return
+				}
+				checkOutcome(t, err, mailer.Unavailable)
+				failure, _ := errors.AsType[*mailer.SendError](err)
+				if failure.Step != mailer.StepTLS || !strings.Contains(err.Error(), c.says) {
+					t.Errorf("err = %v, want one at TLS that says %q", err, c.says)
+				}
+				if len(s.List()) != 0 {
+					t.Error("a mail arrived all the same")
+				}
+			})
+		}
+	}
+}
+
+func outdated(config *tls.Config) *tls.Config {
+	config.MaxVersion = tls.VersionTLS11
+	config.MinVersion = tls.VersionTLS10
+	return config
+}
+
+// quickTLS leaves room for handshakes on a busy machine under the race
+// detector.
+func quickTLS() mailer.Options {
+	o := quick()
+	o.ConnectTimeout, o.CommandTimeout, o.FinalDotTimeout = hanging, hanging, hanging
+	o.Deadline = 2 * hanging
+	return o
+}
+
+// TestNoTrustFile: without ?ca= the system's roots decide, and a private
+// authority is not among them.
+func TestNoTrustFile(t *testing.T) {
+	s := startSandbox(t, sandbox.Options{TLS: newTrust(t).good(t)})
+	r := newRelays(t, quickTLS(), s.URL())
+	_, err := r.Send(t.Context(), letter())
+	checkOutcome(t, err, mailer.Unavailable)
+}
+
+func TestPasswords(t *testing.T) {
+	tr := newTrust(t)
+	for _, scheme := range []string{"smtps", "smtp"} {
+		for name, c := range map[string]struct {
+			user string
+			want mailer.Outcome
+			step mailer.Step
+		}{
+			"right": {"acme", 0, ""},
+			"wrong": {"ecma", mailer.Unavailable, mailer.StepAUTH},
+			"none":  {"", mailer.Unavailable, mailer.StepMAIL}, // 530: not the recipient's fault
+		} {
+			t.Run(scheme+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				s := startSandbox(t, sandbox.Options{
+					TLS: tr.good(t), ImplicitTLS: scheme == "smtps", User: "acme", Password: password,
+				})
+				r := newRelays(t, quickTLS(), tr.address(scheme, c.user, s))
+				_, err := r.Send(t.Context(), letter())
+				checkOutcome(t, err, c.want)
+				if failure, ok := errors.AsType[*mailer.SendError](err); ok && failure.Step != c.step {
+					t.Errorf("failed at %s, want %s", failure.Step, c.step)
+				}
+			})
+		}
+	}
+}
+
+// TestSTARTTLSFaults: whatever happens on the way to TLS, no password and no
+// mail goes out in the clear, and nothing is shown that is secret.
+func TestSTARTTLSFaults(t *testing.T) {
+	tr := newTrust(t)
+	secret := base64.StdEncoding.EncodeToString([]byte("\x00acme\x00" + password))
+	for name, script := range map[string]fault.Script{
+		"stripped":            {NoSTARTTLS: true},
+		"refused for now":     {At: fault.STARTTLS, Kind: fault.Temporary},
+		"refused":             {At: fault.STARTTLS, Kind: fault.Permanent},
+		"leaving":             {At: fault.STARTTLS, Kind: fault.Leaving},
+		"silent":              {At: fault.STARTTLS, Kind: fault.Silence},
+		"garbage":             {At: fault.STARTTLS, Kind: fault.Garbage},
+		"hung up":             {At: fault.STARTTLS, Kind: fault.HangUp},
+		"reset":               {At: fault.STARTTLS, Kind: fault.Reset},
+		"drip":                {At: fault.STARTTLS, Kind: fault.Drip},
+		"endless":             {At: fault.STARTTLS, Kind: fault.Endless},
+		"wrong code":          {At: fault.STARTTLS, Kind: fault.WrongCode},
+		"injection":           {At: fault.STARTTLS, Kind: fault.Inject},
+		"handshake silent":    {At: fault.Handshake, Kind: fault.Silence},
+		"handshake reset":     {At: fault.Handshake, Kind: fault.Reset},
+		"handshake garbage":   {At: fault.Handshake, Kind: fault.Garbage},
+		"AUTH not offered":    {NoAUTH: true},
+		"AUTH refused":        {At: fault.AUTH, Kind: fault.Permanent},
+		"AUTH not now":        {At: fault.AUTH, Kind: fault.Temporary},
+		"AUTH leaving":        {At: fault.AUTH, Kind: fault.Leaving},
+		"AUTH silent":         {At: fault.AUTH, Kind: fault.Silence},
+		"AUTH garbage":        {At: fault.AUTH, Kind: fault.Garbage},
+		"AUTH reset":          {At: fault.AUTH, Kind: fault.Reset},
+		"AUTH wrong code":     {At: fault.AUTH, Kind: fault.WrongCode},
+		"AUTH LOGIN refused":  {At: fault.AUTH, Kind: fault.Permanent, LoginOnly: true},
+		"AUTH says too much":  {At: fault.AUTH, Kind: fault.Chatter},
+		"EHLO refused at all": {At: fault.EHLO, Kind: fault.Permanent},
+		"EHLO refused on TLS": {At: fault.EHLO, Kind: fault.Permanent, After: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			script.TLS = tr.good(t)
+			s := play(t, script)
+			var log lockedBuffer
+			o := quick()
+			o.CommandTimeout, o.ConnectTimeout = 500*time.Millisecond, 500*time.Millisecond
+			o.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+			r := newRelays(t, o, tr.address("smtp", "acme", s))
+			_, err := r.Send(t.Context(), letter())
+			checkOutcome(t, err, mailer.Unavailable)
+			heard := s.Received()[0]
+			if bytes.Contains(heard, []byte("MAIL")) || len(s.Mails()) != 0 {
+				t.Errorf("a mail was begun: %q", heard)
+			}
+			if !strings.HasPrefix(name, "AUTH") && bytes.Contains(heard, []byte("AUTH")) {
+				t.Errorf("the password went out: %q", heard)
+			}
+			for _, text := range []string{log.String(), fmt.Sprintf("%v %+v", err, err)} {
+				if strings.Contains(text, password) || strings.Contains(text, secret) || strings.Contains(text, "secret.example") {
+					t.Errorf("a secret is shown: %s", text)
+				}
+			}
+		})
+	}
+}
+
+func TestClearCauses(t *testing.T) {
+	tr := newTrust(t)
+	for says, script := range map[string]fault.Script{
+		"does not offer STARTTLS":        {NoSTARTTLS: true},
+		"clear text after the answer":    {At: fault.STARTTLS, Kind: fault.Inject},
+		"neither AUTH PLAIN nor":         {NoAUTH: true},
+		"mail unavailable at AUTH: 554":  {At: fault.AUTH, Kind: fault.Permanent},
+		"at EHLO: no answer in time":     {At: fault.EHLO, Kind: fault.Silence},
+		"at EHLO: the answer is not SM":  {At: fault.EHLO, Kind: fault.Garbage},
+		"at EHLO: the relay closed the":  {At: fault.EHLO, Kind: fault.HangUp},
+		"at EHLO: the answer does not e": {At: fault.EHLO, Kind: fault.LongLine},
+	} {
+		t.Run(says, func(t *testing.T) {
+			t.Parallel()
+			script.TLS = tr.good(t)
+			o := quick()
+			o.ConnectTimeout = hanging
+			if script.Kind != fault.Silence {
+				o.CommandTimeout = hanging
+			}
+			var log lockedBuffer
+			o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			r := newRelays(t, o, tr.address("smtp", "acme", play(t, script)))
+			_, err := r.Send(t.Context(), letter())
+			if err == nil || !strings.Contains(err.Error(), says) {
+				t.Errorf("err = %v, want it to say %q", err, says)
+			}
+			if _, cause, _ := strings.Cut(says, ": "); !strings.Contains(log.String(), cause) {
+				t.Errorf("the log does not say why: %s", log.String())
+			}
+		})
+	}
+}
+
+func TestLoginMechanisms(t *testing.T) {
+	tr := newTrust(t)
+	for _, only := range []bool{false, true} {
+		s := play(t, fault.Script{TLS: tr.good(t), LoginOnly: only})
+		r := newRelays(t, quickTLS(), tr.address("smtp", "acme", s))
+		mustSend(t, r, letter())
+		encode := base64.StdEncoding.EncodeToString
+		want := "AUTH PLAIN " + encode([]byte("\x00acme\x00"+password)) + "\r\n"
+		if only {
+			want = "AUTH LOGIN\r\n" + encode([]byte("acme")) + "\r\n" + encode([]byte(password)) + "\r\n"
+		}
+		if heard := string(s.Received()[0]); !strings.Contains(heard, want) {
+			t.Errorf("LOGIN only %v: the relay heard %q", only, heard)
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package mailer
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+func TestReplies(t *testing.T) {
+	for name, c := range map[string]struct {
+		wire string
+		code int
+		text string
+		err  error
+	}{
+		"one line":          {"250 ok\r\n", 250, "ok", nil},
+		"several lines":     {"250-a\r\n250-b c\r\n250 d\r\n", 250, "a\nb c\nd", nil},
+		"bare code":         {"250\r\n", 250, "", nil},
+		"bare code at last": {"250-a\r\n250\r\n", 250, "a\n", nil},
+		"LF alone":          {"250-a\n250 b\n", 250, "a\nb", nil},
+		"nothing":           {"", 0, "", errHungUp},
+		"half a line":       {"250 o", 0, "", errHungUp},
+		"half a reply":      {"250-a\r\n", 0, "", errHungUp},
+		"codes differ":      {"250-a\r\n550 b\r\n", 0, "", errNotSMTP},
+		"code too small":    {"199 a\r\n", 0, "", errNotSMTP},
+		"code too great":    {"600 a\r\n", 0, "", errNotSMTP},
+		"no code":           {"ok\r\n", 0, "", errNotSMTP},
+		"too many digits":   {"2500 a\r\n", 0, "", errNotSMTP},
+		"letters":           {"2x0 a\r\n", 0, "", errNotSMTP},
+		"empty line":        {"\r\n250 a\r\n", 0, "", errNotSMTP},
+		"endless line":      {"250 " + strings.Repeat("x", mostLineBytes), 0, "", errReplyTooBig},
+		"endless lines":     {strings.Repeat("250-x\r\n", mostReplyBytes/7+1), 0, "", errReplyTooBig},
+	} {
+		for kind, source := range map[string]io.Reader{
+			"at once": strings.NewReader(c.wire), "octet by octet": iotest.OneByteReader(strings.NewReader(c.wire)),
+		} {
+			var r replyReader
+			r.reset(source)
+			code, err := r.next()
+			if code != c.code || !errors.Is(err, c.err) || (err == nil && string(r.text) != c.text) {
+				t.Errorf("%s %s: %d %q %v, want %d %q %v", name, kind, code, r.text, err, c.code, c.text, c.err)
+			}
+		}
+	}
+}
+
+func TestRepliesInARow(t *testing.T) {
+	var r replyReader
+	r.reset(strings.NewReader("250 a\r\n354 b\r\n550-c\r\n550 d\r\n250 e\r\n"))
+	for _, want := range []int{250, 354, 550, 250} {
+		if !r.ahead() && want != 250 {
+			t.Errorf("before %d: nothing ahead", want)
+		}
+		if code, err := r.next(); code != want || err != nil {
+			t.Errorf("%d, %v; want %d", code, err, want)
+		}
+	}
+	if r.ahead() {
+		t.Error("something is ahead of the end")
+	}
+}
+
+func TestNewReply(t *testing.T) {
+	for text, want := range map[string]Reply{
+		"5.1.1 no such mailbox":                {550, "5.1.1", "no such mailbox"},
+		"5.1.1 no such mailbox\n5.1.1 go away": {550, "5.1.1", "no such mailbox go away"},
+		"no such mailbox":                      {550, "", "no such mailbox"},
+		"2.1.1 of another class":               {550, "", "2.1.1 of another class"},
+		"5.1 too short":                        {550, "", "5.1 too short"},
+		"5.1.1000 too long":                    {550, "", "5.1.1000 too long"},
+		"5.x.1 letters":                        {550, "", "5.x.1 letters"},
+		"5.7.1":                                {550, "5.7.1", ""},
+		"":                                     {550, "", ""},
+		"bell\a and \x1b[31mred\xff":           {550, "", "bell  and  [31mred"},
+		"long " + strings.Repeat("x", 2*mostReplyText): {550, "", "long " + strings.Repeat("x", mostReplyText-5)},
+	} {
+		if got := *newReply(550, []byte(text)); got != want {
+			t.Errorf("%q: %+v, want %+v", text, got, want)
+		}
+	}
+}
+
+func FuzzReply(f *testing.F) {
+	f.Add([]byte("250-PIPELINING\r\n250 SIZE 10\r\n354 go\r\n"), byte(3))
+	f.Add([]byte("550 5.1.1 no\r\n250\n"), byte(1))
+	f.Add([]byte("250-a\r\n550 b\r\n"), byte(200))
+	f.Fuzz(func(t *testing.T, wire []byte, piece byte) {
+		var whole, pieces replyReader
+		whole.reset(bytes.NewReader(wire))
+		pieces.reset(&inPieces{wire, int(piece) + 1})
+		for {
+			code, err := whole.next()
+			again, errAgain := pieces.next()
+			if code != again || !errors.Is(errAgain, err) || (err == nil && !bytes.Equal(whole.text, pieces.text)) {
+				t.Fatalf("at once %d %v, in pieces %d %v", code, err, again, errAgain)
+			}
+			if err != nil {
+				return
+			}
+			if code < 200 || code > 599 || len(whole.text) > mostReplyBytes {
+				t.Fatalf("code %d with %d octets", code, len(whole.text))
+			}
+			reply := newReply(code, whole.text)
+			if strings.ContainsAny(reply.Message, "\r\n\x00") || len(reply.Message) > 2*mostReplyText {
+				t.Fatalf("message %q", reply.Message)
+			}
+		}
+	})
+}
+
+// inPieces is a reader of at most n octets at a time.
+type inPieces struct {
+	rest []byte
+	n    int
+}
+
+func (r *inPieces) Read(p []byte) (int, error) {
+	if len(r.rest) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p[:min(len(p), r.n)], r.rest)
+	r.rest = r.rest[n:]
+	return n, nil
+}
