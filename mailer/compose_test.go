@@ -1,0 +1,470 @@
+package mailer_test
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"mime"
+	"mime/multipart"
+	"mime/quotedprintable"
+	"net/mail"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/mailgate/mailgate/mailer"
+)
+
+func newComposer(t testing.TB, from string, random io.Reader) *mailer.Composer {
+	t.Helper()
+	sender, err := mailer.ParseSender(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	templates, err := mailer.LoadTemplates(nil, "en")
+	if err != nil {
+		t.Fatal(err)
+	}
+	composer, err := mailer.NewComposer(sender, templates, random)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return composer
+}
+
+// counting is a source of randomness without any: 0, 1, 2, …
+type counting struct{ next byte }
+
+func (c *counting) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = c.next
+		c.next++
+	}
+	return len(p), nil
+}
+
+// readBack is a mail as a reader's program sees it.
+type readBack struct {
+	header     mail.Header
+	text, html string
+}
+
+// read parses a mail with the standard library and fails unless it is what
+// every mail must be.
+func read(t testing.TB, message mailer.Message) readBack {
+	t.Helper()
+	checkLines(t, message.Bytes)
+	parsed, err := mail.ReadMessage(bytes.NewReader(message.Bytes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kind, params, err := mime.ParseMediaType(parsed.Header.Get("Content-Type"))
+	if err != nil || kind != "multipart/alternative" {
+		t.Fatalf("Content-Type %q, %v", kind, err)
+	}
+	back := readBack{header: parsed.Header}
+	parts := multipart.NewReader(parsed.Body, params["boundary"])
+	for _, want := range []struct {
+		kind string
+		into *string
+	}{{"text/plain", &back.text}, {"text/html", &back.html}} {
+		part, err := parts.NextRawPart()
+		if err != nil {
+			t.Fatalf("the %s part: %v", want.kind, err)
+		}
+		kind, params, err := mime.ParseMediaType(part.Header.Get("Content-Type"))
+		if err != nil || kind != want.kind || !strings.EqualFold(params["charset"], "utf-8") {
+			t.Fatalf("a part is %q %v, %v; want %s", kind, params, err, want.kind)
+		}
+		if encoding := part.Header.Get("Content-Transfer-Encoding"); encoding != "quoted-printable" {
+			t.Fatalf("a part is encoded as %q", encoding)
+		}
+		decoded, err := io.ReadAll(quotedprintable.NewReader(part))
+		if err != nil {
+			t.Fatal(err)
+		}
+		*want.into = strings.ReplaceAll(string(decoded), "\r\n", "\n")
+	}
+	if _, err := parts.NextRawPart(); err != io.EOF {
+		t.Fatalf("a third part: %v", err)
+	}
+	return back
+}
+
+// checkLines holds the octets of a mail to RFC 5322 and the fixed header block.
+func checkLines(t testing.TB, text []byte) {
+	t.Helper()
+	if bytes.Contains(bytes.ReplaceAll(text, []byte("\r\n"), nil), []byte("\r")) ||
+		bytes.Contains(bytes.ReplaceAll(text, []byte("\r\n"), nil), []byte("\n")) {
+		t.Fatalf("a bare CR or LF in\n%q", text)
+	}
+	if !bytes.HasSuffix(text, []byte("\r\n")) {
+		t.Fatal("the last line has no end")
+	}
+	for line := range strings.SplitSeq(string(text), "\r\n") {
+		if len(line) > 998 || regexp.MustCompile(`[^\t -~]`).MatchString(line) {
+			t.Fatalf("a line that may not be there: %q", line)
+		}
+	}
+	head, _, _ := strings.Cut(string(text), "\r\n\r\n")
+	var names []string
+	for line := range strings.SplitSeq(head, "\r\n") {
+		if !strings.HasPrefix(line, " ") {
+			name, _, _ := strings.Cut(line, ":")
+			names = append(names, name)
+		}
+	}
+	const want = "Date From To Subject Message-ID Auto-Submitted X-Auto-Response-Suppress MIME-Version Content-Type"
+	if got := strings.Join(names, " "); got != want {
+		t.Fatalf("headers: %s\n   want: %s", got, want)
+	}
+}
+
+func subjectOf(t testing.TB, back readBack) string {
+	t.Helper()
+	subject, err := new(mime.WordDecoder).DecodeHeader(back.header.Get("Subject"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return subject
+}
+
+var update = flag.Bool("update", false, "write the golden mails instead of comparing")
+
+func TestGoldenMails(t *testing.T) {
+	tests := []struct {
+		file, from, locale string
+		expiresInMS        int64
+	}{
+		{"code_en", "Acme <no-reply@acme.example>", "en", 600_000},
+		{"code_zh", "阿克米 <no-reply@acme.example>", "zh", 600_000},
+		{"code_bare", "no-reply@acme.example", "", 0},
+	}
+	for _, test := range tests {
+		t.Run(test.file, func(t *testing.T) {
+			request := sampleRequest(t)
+			request.Locale, request.ExpiresInMS = test.locale, test.expiresInMS
+			message, err := newComposer(t, test.from, &counting{}).Compose(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			read(t, message)
+			path := "testdata/" + test.file + ".eml"
+			if *update {
+				if err := os.WriteFile(path, message.Bytes, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(message.Bytes, want) {
+				t.Errorf("the mail differs from %s:\n%s", path, message.Bytes)
+			}
+		})
+	}
+}
+
+func TestMailReadBack(t *testing.T) {
+	tests := []struct {
+		name, from, locale       string
+		expiresInMS              int64
+		fromName, subject        string
+		text, html               []string
+		absentText, absentHTML   string
+		envelopeFrom, envelopeTo string
+	}{
+		{
+			name: "English", from: "Acme <no-reply@Acme.example>", locale: "en", expiresInMS: 600_000,
+			fromName: "Acme", subject: "314159 is your code",
+			text:       []string{"Your Acme code is\n\n    314159\n", "It is valid for 10 minutes.", "went to Alice@example.com because"},
+			html:       []string{`<html lang="en">`, ">314159</p>", "It is valid for 10 minutes.", "Alice@example.com", "prefers-color-scheme"},
+			absentText: "<", absentHTML: "http",
+		},
+		{
+			name: "Chinese", from: "\"阿克米, 公司\" <no-reply@acme.example>", locale: "zh-Hans-CN", expiresInMS: 600_000,
+			fromName: "阿克米, 公司", subject: "314159 是您的验证码",
+			text:       []string{"您的 阿克米, 公司 验证码是\n\n    314159\n", "有效时间为 10 分钟。", "发送至 Alice@example.com，"},
+			html:       []string{`<html lang="zh-Hans">`, ">314159</p>", "有效时间为 10 分钟。", "Alice@example.com"},
+			absentText: "<", absentHTML: "http",
+		},
+		{
+			name: "nothing but a code", from: "no-reply@acme.example", locale: "tlh",
+			subject:    "314159 is your code",
+			text:       []string{"Your code is\n\n    314159\n", "Enter it where you were asked for it.\n"},
+			html:       []string{">Your code<", ">314159</p>"},
+			absentText: "valid for", absentHTML: "alid for",
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			request := sampleRequest(t)
+			request.Code, request.Locale, request.ExpiresInMS = "314159", test.locale, test.expiresInMS
+			message, err := newComposer(t, test.from, rand.Reader).Compose(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			back := read(t, message)
+			checkHeaders(t, message, back, test.fromName)
+			if got := subjectOf(t, back); got != test.subject {
+				t.Errorf("Subject %q", got)
+			}
+			for _, part := range test.text {
+				if !strings.Contains(back.text, part) {
+					t.Errorf("the text lacks %q:\n%s", part, back.text)
+				}
+			}
+			for _, part := range test.html {
+				if !strings.Contains(back.html, part) {
+					t.Errorf("the HTML lacks %q:\n%s", part, back.html)
+				}
+			}
+			if strings.Contains(back.text, test.absentText) || strings.Contains(back.html, test.absentHTML) {
+				t.Errorf("%q or %q should not be there:\n%s\n%s", test.absentText, test.absentHTML, back.text, back.html)
+			}
+		})
+	}
+}
+
+func checkHeaders(t *testing.T, message mailer.Message, back readBack, fromName string) {
+	t.Helper()
+	from, err := back.header.AddressList("From")
+	if err != nil || len(from) != 1 || from[0].Name != fromName || from[0].Address != "no-reply@acme.example" {
+		t.Errorf("From: %v, %v", from, err)
+	}
+	to, err := back.header.AddressList("To")
+	if err != nil || len(to) != 1 || *to[0] != (mail.Address{Address: "Alice@example.com"}) {
+		t.Errorf("To: %v, %v", to, err)
+	}
+	if message.From != "no-reply@acme.example" || message.To != "Alice@example.com" {
+		t.Errorf("the envelope is from %q to %q", message.From, message.To)
+	}
+	date, err := back.header.Date()
+	if err != nil || date.UnixMilli() != 1795176000000 {
+		t.Errorf("Date: %v, %v", date, err)
+	}
+	if id := back.header.Get("Message-Id"); id != message.ID || !regexp.MustCompile(`^<01jd5x8f4m2q\.[0-9a-f]{16}@acme\.example>$`).MatchString(id) {
+		t.Errorf("Message-ID: %q, and %q in the Message", id, message.ID)
+	}
+	if got := back.header.Get("Auto-Submitted"); got != "auto-generated" {
+		t.Errorf("Auto-Submitted: %q", got)
+	}
+}
+
+func TestBadRequestsAreRefused(t *testing.T) {
+	tests := []struct {
+		name   string
+		change func(*mailer.Request)
+		kind   mailer.ComposeKind
+		field  string
+	}{
+		{"no recipient", func(r *mailer.Request) { r.To = mailer.Address{} }, mailer.BadField, "email"},
+		{"no code", func(r *mailer.Request) { r.Code = "" }, mailer.BadField, "code"},
+		{"short code", func(r *mailer.Request) { r.Code = "123" }, mailer.BadField, "code"},
+		{"long code", func(r *mailer.Request) { r.Code = "1234567890123" }, mailer.BadField, "code"},
+		{"code with CRLF", func(r *mailer.Request) { r.Code = "1234\r\nBcc" }, mailer.BadField, "code"},
+		{"code beyond ASCII", func(r *mailer.Request) { r.Code = "１２３" }, mailer.BadField, "code"},
+		{"no id", func(r *mailer.Request) { r.ID = "" }, mailer.BadField, "id"},
+		{"id with CRLF", func(r *mailer.Request) { r.ID = "x>\r\nBcc: a@b.c" }, mailer.BadField, "id"},
+		{"id with >", func(r *mailer.Request) { r.ID = "a@b>" }, mailer.BadField, "id"},
+		{"long id", func(r *mailer.Request) { r.ID = strings.Repeat("a", 65) }, mailer.BadField, "id"},
+		{"negative expiry", func(r *mailer.Request) { r.ExpiresInMS = -1 }, mailer.BadField, "expires_in_ms"},
+		{"endless expiry", func(r *mailer.Request) { r.ExpiresInMS = 1 << 62 }, mailer.BadField, "expires_in_ms"},
+		{"before time", func(r *mailer.Request) { r.NowMS = -1 }, mailer.BadField, "now"},
+		{"after time", func(r *mailer.Request) { r.NowMS = 253402300800000 }, mailer.BadField, "now"},
+		{"unknown template", func(r *mailer.Request) { r.Template = "nope" }, mailer.UnknownTemplate, "template"},
+		{"template as a path", func(r *mailer.Request) { r.Template = "../code" }, mailer.UnknownTemplate, "template"},
+		{"data: too many", func(r *mailer.Request) { r.Data = manyValues(17) }, mailer.BadField, "data"},
+		{"data: long value", func(r *mailer.Request) { r.Data = map[string]string{"a": strings.Repeat("ü", 257)} }, mailer.BadField, "data"},
+		{"data: CRLF", func(r *mailer.Request) { r.Data = map[string]string{"a": "x\r\nBcc: a@b.c"} }, mailer.BadField, "data"},
+		{"data: LF", func(r *mailer.Request) { r.Data = map[string]string{"a": "x\ny"} }, mailer.BadField, "data"},
+		{"data: NUL", func(r *mailer.Request) { r.Data = map[string]string{"a": "\x00"} }, mailer.BadField, "data"},
+		{"data: C1", func(r *mailer.Request) { r.Data = map[string]string{"a": "\u0085"} }, mailer.BadField, "data"},
+		{"data: line separator", func(r *mailer.Request) { r.Data = map[string]string{"a": "\u2028"} }, mailer.BadField, "data"},
+		{"data: bidi", func(r *mailer.Request) { r.Data = map[string]string{"a": "\u202e"} }, mailer.BadField, "data"},
+		{"data: not UTF-8", func(r *mailer.Request) { r.Data = map[string]string{"a": "\xff"} }, mailer.BadField, "data"},
+		{"data: name with a dot", func(r *mailer.Request) { r.Data = map[string]string{"a.b": "x"} }, mailer.BadField, "data"},
+		{"data: empty name", func(r *mailer.Request) { r.Data = map[string]string{"": "x"} }, mailer.BadField, "data"},
+		{"data: long name", func(r *mailer.Request) { r.Data = map[string]string{strings.Repeat("a", 65): "x"} }, mailer.BadField, "data"},
+	}
+	composer := newComposer(t, "no-reply@acme.example", rand.Reader)
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			request := sampleRequest(t)
+			test.change(&request)
+			for _, err := range []error{composer.Check(request), composeError(composer, request)} {
+				var refusal *mailer.ComposeError
+				if !errors.As(err, &refusal) || refusal.Kind != test.kind || refusal.Field != test.field {
+					t.Errorf("%#v", err)
+				}
+			}
+		})
+	}
+	if err := composer.Check(sampleRequest(t)); err != nil {
+		t.Errorf("a good request: %v", err)
+	}
+	full := sampleRequest(t)
+	full.Data = manyValues(16)
+	full.Code, full.ID = "abcDEF012345", strings.Repeat("a-_9", 16)
+	if _, err := composer.Compose(full); err != nil {
+		t.Errorf("a request at every bound: %v", err)
+	}
+}
+
+func composeError(composer *mailer.Composer, request mailer.Request) error {
+	_, err := composer.Compose(request)
+	return err
+}
+
+func manyValues(n int) map[string]string {
+	data := map[string]string{}
+	for i := range n {
+		data[fmt.Sprintf("v%d", i)] = strings.Repeat("ü", 256)
+	}
+	return data
+}
+
+func TestRandomnessThatFails(t *testing.T) {
+	broken := errors.New("no entropy")
+	composer := newComposer(t, "no-reply@acme.example", io.MultiReader(bytes.NewReader(make([]byte, 37)), failing{broken}))
+	_, err := composer.Compose(sampleRequest(t))
+	var refusal *mailer.ComposeError
+	if !errors.As(err, &refusal) || refusal.Kind != mailer.NotComposed || !errors.Is(err, broken) {
+		t.Errorf("%#v", err)
+	}
+}
+
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+func TestComposerNeedsItsParts(t *testing.T) {
+	if _, err := mailer.NewComposer(mailer.Sender{}, nil, nil); err == nil {
+		t.Error("a composer of nothing")
+	}
+}
+
+// Many goroutines share a Composer; no two mails share a Message-ID or mix.
+func TestComposeConcurrently(t *testing.T) {
+	composer := newComposer(t, "Acme <no-reply@acme.example>", rand.Reader)
+	var group sync.WaitGroup
+	var seen sync.Map
+	for worker := range 8 {
+		group.Go(func() {
+			request := sampleRequest(t)
+			request.Code = fmt.Sprintf("%06d", worker)
+			request.Locale = []string{"en", "zh"}[worker%2]
+			for range 20 {
+				message, err := composer.Compose(request)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if _, twice := seen.LoadOrStore(message.ID, true); twice {
+					t.Errorf("%s came twice", message.ID)
+				}
+				if !bytes.Contains(message.Bytes, []byte("\r\n    "+request.Code+"\r\n")) {
+					t.Errorf("worker %d got another's mail", worker)
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
+func TestParseSender(t *testing.T) {
+	tests := []struct{ text, name, address string }{
+		{"Acme <no-reply@acme.example>", "Acme", "no-reply@acme.example"},
+		{"no-reply@ACME.example", "", "no-reply@acme.example"},
+		{"<no-reply@acme.example>", "", "no-reply@acme.example"},
+		{`"Doe, John" <john@acme.example>`, "Doe, John", "john@acme.example"},
+		{`"O\"Neil" <o@acme.example>`, `O"Neil`, "o@acme.example"},
+		{"阿克米 <no-reply@acme.example>", "阿克米", "no-reply@acme.example"},
+		{"=?UTF-8?Q?M=C3=BCller?= <m@acme.example>", "Müller", "m@acme.example"},
+		{"Acme <no-reply@bücher.example>", "Acme", "no-reply@xn--bcher-kva.example"},
+	}
+	for _, test := range tests {
+		sender, err := mailer.ParseSender(test.text)
+		if err != nil || sender.Name != test.name || sender.Address.String() != test.address {
+			t.Errorf("%q: %q %q, %v", test.text, sender.Name, sender.Address.String(), err)
+			continue
+		}
+		message, err := newComposer(t, test.text, rand.Reader).Compose(sampleRequest(t))
+		if err != nil {
+			t.Errorf("%q: %v", test.text, err)
+			continue
+		}
+		from, err := read(t, message).header.AddressList("From")
+		if err != nil || len(from) != 1 || from[0].Name != test.name || from[0].Address != test.address {
+			t.Errorf("%q: From is read as %v, %v", test.text, from, err)
+		}
+	}
+}
+
+func TestBadSendersAreRefused(t *testing.T) {
+	for _, text := range []string{
+		"", "Acme", "Acme <>", "Acme <secret>", "Doe, John <secret@acme.example>", "a@b.c, secret@acme.example",
+		"Acme <secret@localhost>", "Acme <secret@acme.example>\r\nBcc: x@y.z", "Acme\r\nBcc: x@y.z <secret@acme.example>",
+		"=?UTF-8?Q?a=0D=0ABcc:_x@y.z?= <secret@acme.example>", "=?UTF-8?Q?a=E2=80=AEb?= <secret@acme.example>",
+		strings.Repeat("n", 65) + " <secret@acme.example>", "\"\x00\" <secret@acme.example>",
+		strings.Repeat("(", 10<<20), `Acme <"secret secret"@acme.example>`, "Acme <secret@[1.2.3.4]>",
+	} {
+		sender, err := mailer.ParseSender(text)
+		if err == nil || !strings.HasPrefix(err.Error(), "mailer: the sender") {
+			t.Errorf("%.60q: %v, %v", text, sender, err)
+			continue
+		}
+		if strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%.60q: the error is %q", text, err)
+		}
+	}
+}
+
+func ExampleComposer() {
+	from, err := mailer.ParseSender("Acme <no-reply@acme.example>")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	templates, err := mailer.LoadTemplates(nil, "en")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	composer, err := mailer.NewComposer(from, templates, rand.Reader)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	to, err := mailer.ParseAddress("alice@example.com", mailer.Identity{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	message, err := composer.Compose(mailer.Request{
+		To: to, Code: "123456", ExpiresInMS: 600_000, ID: "send-1", NowMS: 1795176000000,
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	parsed, err := mail.ReadMessage(bytes.NewReader(message.Bytes))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, name := range []string{"Date", "From", "To", "Subject"} {
+		fmt.Printf("%s: %s\n", name, parsed.Header.Get(name))
+	}
+	// Output:
+	// Date: Fri, 20 Nov 2026 12:00:00 +0000
+	// From: Acme <no-reply@acme.example>
+	// To: <alice@example.com>
+	// Subject: 123456 is your code
+}

@@ -1,0 +1,59 @@
+package mailer
+
+import (
+	"slices"
+	"strings"
+)
+
+// maxLocale is longer than any language tag in use.
+const maxLocale = 35
+
+// nearestLocale picks the locale to write in: the one asked for, else the same
+// with its last part dropped, again and again (zh-Hans-CN, zh-Hans, zh), else
+// the first of the same language (pt for pt-BR's readers, pt-BR for pt's), else
+// the default. This is RFC 4647's lookup with one more step; whatever is not a
+// language tag simply ends at the default.
+func nearestLocale[T any](have map[string]T, asked, otherwise string) string {
+	if len(asked) > maxLocale {
+		return otherwise
+	}
+	asked = normalLocale(asked)
+	for tag := asked; tag != ""; {
+		if _, ok := have[tag]; ok {
+			return tag
+		}
+		cut := strings.LastIndexByte(tag, '-')
+		tag = tag[:max(cut, 0)]
+	}
+	language, _, _ := strings.Cut(asked, "-")
+	for _, tag := range localesOf(have) {
+		if language != "" && strings.HasPrefix(tag, language+"-") {
+			return tag
+		}
+	}
+	return otherwise
+}
+
+// normalLocale is the one spelling under which a locale is kept.
+func normalLocale(locale string) string {
+	return strings.ReplaceAll(strings.ToLower(locale), "_", "-")
+}
+
+// isLocale reports whether a normal locale looks like a language tag.
+func isLocale(locale string) bool {
+	for part := range strings.SplitSeq(locale, "-") {
+		if len(part) < 1 || len(part) > 8 || strings.Trim(part, "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
+			return false
+		}
+	}
+	return len(locale) >= 2 && len(locale) <= maxLocale
+}
+
+func localesOf[T any](have map[string]T) []string {
+	locales := make([]string, 0, len(have))
+	for locale := range have {
+		locales = append(locales, locale)
+	}
+	slices.Sort(locales)
+	return locales
+}
