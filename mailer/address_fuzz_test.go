@@ -26,7 +26,7 @@ func FuzzParseAddress(f *testing.F) {
 			checkRefusal(t, text, address, err)
 			return
 		}
-		checkWire(t, text, address.String())
+		checkWireForm(t, text, address.String())
 		again, err := mailer.ParseAddress(address.String(), identity)
 		if err != nil || again != address {
 			t.Fatalf("%q parsed again is %q, %v", address.String(), again.String(), err)
@@ -53,7 +53,7 @@ func checkRefusal(t *testing.T, text string, address mailer.Address, err error) 
 	}
 }
 
-func checkWire(t *testing.T, text, wire string) {
+func checkWireForm(t *testing.T, text, wire string) {
 	t.Helper()
 	local, domain, _ := strings.Cut(wire, "@")
 	if !dotString.MatchString(wire) || len(wire) > 254 || len(local) > 64 || !strings.Contains(domain, ".") {
