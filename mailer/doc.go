@@ -18,6 +18,11 @@
 // checked before use and the finished octets are checked again, so that no
 // field can add a header, a recipient or a second message.
 //
-// Nothing in this package reads the clock to decide what a mail says, and no
-// address is written to an error or a log: it shows as a short hash.
+// # Relays
+//
+// Relays hands a Message over and says what became of it: accepted, refused for
+// good, certainly never left, or unknown.
+//
+// The time in a mail is handed in, and no address is written to an error or a
+// log: it shows as a short hash.
 package mailer

@@ -1,0 +1,57 @@
+package mailer_test
+
+import (
+	"crypto/rand"
+	"strings"
+	"testing"
+
+	"github.com/mailgate/mailgate/mailer"
+)
+
+func TestParseSender(t *testing.T) {
+	tests := []struct{ text, name, address string }{
+		{"Acme <no-reply@acme.example>", "Acme", "no-reply@acme.example"},
+		{"no-reply@ACME.example", "", "no-reply@acme.example"},
+		{"<no-reply@acme.example>", "", "no-reply@acme.example"},
+		{`"Doe, John" <john@acme.example>`, "Doe, John", "john@acme.example"},
+		{`"O\"Neil" <o@acme.example>`, `O"Neil`, "o@acme.example"},
+		{"阿克米 <no-reply@acme.example>", "阿克米", "no-reply@acme.example"},
+		{"=?UTF-8?Q?M=C3=BCller?= <m@acme.example>", "Müller", "m@acme.example"},
+		{"Acme <no-reply@bücher.example>", "Acme", "no-reply@xn--bcher-kva.example"},
+	}
+	for _, test := range tests {
+		sender, err := mailer.ParseSender(test.text)
+		if err != nil || sender.Name != test.name || sender.Address.String() != test.address {
+			t.Errorf("%q: %q %q, %v", test.text, sender.Name, sender.Address.String(), err)
+			continue
+		}
+		message, err := newComposer(t, test.text, rand.Reader).Compose(sampleRequest(t))
+		if err != nil {
+			t.Errorf("%q: %v", test.text, err)
+			continue
+		}
+		from, err := read(t, message).header.AddressList("From")
+		if err != nil || len(from) != 1 || from[0].Name != test.name || from[0].Address != test.address {
+			t.Errorf("%q: From is read as %v, %v", test.text, from, err)
+		}
+	}
+}
+
+func TestBadSendersAreRefused(t *testing.T) {
+	for _, text := range []string{
+		"", "Acme", "Acme <>", "Acme <secret>", "Doe, John <secret@acme.example>", "a@b.c, secret@acme.example",
+		"Acme <secret@localhost>", "Acme <secret@acme.example>\r\nBcc: x@y.z", "Acme\r\nBcc: x@y.z <secret@acme.example>",
+		"=?UTF-8?Q?a=0D=0ABcc:_x@y.z?= <secret@acme.example>", "=?UTF-8?Q?a=E2=80=AEb?= <secret@acme.example>",
+		strings.Repeat("n", 65) + " <secret@acme.example>", "\"\x00\" <secret@acme.example>",
+		strings.Repeat("(", 10<<20), `Acme <"secret secret"@acme.example>`, "Acme <secret@[1.2.3.4]>",
+	} {
+		sender, err := mailer.ParseSender(text)
+		if err == nil || !strings.HasPrefix(err.Error(), "mailer: the sender") {
+			t.Errorf("%.60q: %v, %v", text, sender, err)
+			continue
+		}
+		if strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%.60q: the error is %q", text, err)
+		}
+	}
+}
