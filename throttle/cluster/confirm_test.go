@@ -1,0 +1,61 @@
+package cluster_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/cluster"
+	"github.com/mailgate/mailgate/throttle/cluster/redistest"
+)
+
+func TestConfirmedByAReplica(t *testing.T) {
+	master := redistest.Alone(t)
+	host, port, _ := net.SplitHostPort(master.Addr)
+	replica := redistest.Alone(t, "replicaof "+host+" "+port)
+	limiter := open(t, cluster.Options{URL: master.URL(), Confirm: 1, Timeout: 500 * time.Millisecond})
+	ctx := context.Background()
+
+	mailbox := mailboxOf("confirmed")
+	id := admit(t, limiter, mailbox) // waits for the first synchronisation, by insisting
+	if n := replica.Client().ZCard(ctx, "mailgate:"+mailbox).Val(); n != 1 {
+		t.Errorf("a confirmed admission is not at the replica")
+	}
+
+	replica.Pause()
+	unconfirmed, lost := mailboxOf("unconfirmed"), throttle.NewID()
+	for what, take := range map[string]func() (throttle.Verdict, error){
+		"new":          func() (throttle.Verdict, error) { return limiter.Take(ctx, unconfirmed, lost) },
+		"repeated":     func() (throttle.Verdict, error) { return limiter.Take(ctx, mailbox, id) },
+		"not repeated": func() (throttle.Verdict, error) { return limiter.Take(ctx, mailboxOf("third"), throttle.NewID()) },
+	} {
+		if v, err := take(); !errors.Is(err, throttle.ErrUnavailable) || v.Allowed {
+			t.Errorf("%s admission without a replica: allowed %v, %v", what, v.Allowed, err)
+		}
+	}
+	if v, err := limiter.Take(ctx, mailbox, throttle.NewID()); err != nil || v.Allowed {
+		t.Errorf("a denial needs no replica: allowed %v, %v", v.Allowed, err)
+	}
+	replica.Resume()
+	if v := take(t, limiter, unconfirmed, lost); !v.Allowed {
+		t.Error("taken again with the same id once the replica is back: not admitted")
+	}
+}
+
+func TestConfirmedInACluster(t *testing.T) {
+	servers := redistest.Cluster(t)
+	limiter := open(t, cluster.Options{URL: servers.URL(), Confirm: 1, Timeout: 2 * time.Second})
+	for range 30 {
+		admit(t, limiter, mailboxOf("cluster"))
+	}
+	mailbox := mailboxOf("alone")
+	replica := servers.ReplicaOf(servers.MasterOf("mailgate:" + mailbox))
+	replica.Pause()
+	if v, err := limiter.Take(context.Background(), mailbox, throttle.NewID()); !errors.Is(err, throttle.ErrUnavailable) || v.Allowed {
+		t.Errorf("an admission without its replica: allowed %v, %v", v.Allowed, err)
+	}
+	replica.Resume()
+}

@@ -1,0 +1,213 @@
+package cluster_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/cluster"
+	"github.com/mailgate/mailgate/throttle/cluster/redistest"
+	"github.com/mailgate/mailgate/throttle/throttletest"
+)
+
+const callers = 64
+
+var threeAMinute = mustPolicy("minute=3/60s,hour=5/1h")
+
+func mustPolicy(text string) throttle.Policy {
+	p, err := throttle.ParsePolicy(text)
+	if err != nil {
+		panic(err)
+	}
+	return p
+}
+
+// race lets 64 callers insist on an answer for one mailbox while something happens,
+// and returns how many were admitted.
+func race(t *testing.T, limiter throttle.Limiter, mailbox string, meanwhile func()) int {
+	t.Helper()
+	var admitted atomic.Int64
+	var done sync.WaitGroup
+	for range callers {
+		done.Go(func() {
+			if take(t, limiter, mailbox, throttle.NewID()).Allowed {
+				admitted.Add(1)
+			}
+		})
+	}
+	meanwhile()
+	done.Wait()
+	return int(admitted.Load())
+}
+
+func wantThree(t *testing.T, limiter throttle.Limiter, mailbox string, admitted int) {
+	t.Helper()
+	h, err := limiter.History(context.Background(), mailbox)
+	if admitted != 3 || len(h) != 3 || err != nil {
+		t.Fatalf("%d admitted and %d on record, want 3; %v", admitted, len(h), err)
+	}
+}
+
+func TestRaceThroughAScriptFlush(t *testing.T) {
+	server := redistest.Alone(t)
+	clock := throttletest.NewClock(1_800_000_000_000)
+	limiter := open(t, cluster.Options{URL: server.URL(), Policy: threeAMinute, Clock: clock.Now, Timeout: patient})
+	for range 200 {
+		mailbox := mailboxOf("flush")
+		admitted := race(t, limiter, mailbox, func() {
+			if err := server.Client().ScriptFlush(context.Background()).Err(); err != nil {
+				t.Error(err)
+			}
+		})
+		wantThree(t, limiter, mailbox, admitted)
+	}
+}
+
+// The answers to some decisions are lost after redis has made them. The limiter asks
+// again, and nobody is charged twice.
+func TestRaceThroughLostReplies(t *testing.T) {
+	server := redistest.Alone(t)
+	proxy := redistest.Proxy(t, server.Addr)
+	clock := throttletest.NewClock(1_800_000_000_000)
+	limiter := open(t, cluster.Options{URL: proxy.URL(), Policy: threeAMinute, Clock: clock.Now, Timeout: patient})
+	for range 200 {
+		mailbox := mailboxOf("lost")
+		proxy.CutReplies(2, "evalsha")
+		wantThree(t, limiter, mailbox, race(t, limiter, mailbox, func() {}))
+	}
+	if lost := proxy.Counts().Lost; lost < 200 {
+		t.Errorf("only %d replies were lost: the test shows too little", lost)
+	}
+}
+
+func TestRaceThroughASlotMigration(t *testing.T) {
+	servers := redistest.Cluster(t)
+	clock := throttletest.NewClock(1_800_000_000_000)
+	limiter := open(t, cluster.Options{URL: servers.URL(), Policy: threeAMinute, Clock: clock.Now, Timeout: patient})
+	for range 10 {
+		mailbox := mailboxOf("{moving}") // one slot for all
+		key := "mailgate:" + mailbox
+		from := servers.MasterOf(key)
+		to := servers.Masters[0]
+		if to == from {
+			to = servers.Masters[1]
+		}
+		admitted := race(t, limiter, mailbox, func() {
+			servers.BeginMigration(key, from, to)
+			take(t, limiter, mailbox, throttle.NewID()) // there is a key now, here or there
+			moveIfThere(t, servers, key, from, to)
+			servers.FinishMigration(key, from, to)
+		})
+		h, err := limiter.History(context.Background(), mailbox)
+		if err != nil || len(h) != 3 || admitted > 3 || admitted < 2 {
+			t.Fatalf("%d admitted in the race and %d on record, want 3 in all; %v", admitted, len(h), err)
+		}
+		if _, err := limiter.Reset(context.Background(), mailbox); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func moveIfThere(t *testing.T, servers *redistest.ClusterServers, key string, from, to *redistest.Server) {
+	t.Helper()
+	if n := from.Client().Exists(context.Background(), key).Val(); n == 1 {
+		servers.MoveKey(key, from, to)
+	}
+}
+
+// A redis that is silent, in whatever way, costs a caller the timeout and no more, and
+// the client library sends nothing twice.
+func TestSilenceEndsAtTheTimeout(t *testing.T) {
+	const timeout = 250 * time.Millisecond
+	const late = timeout + 200*time.Millisecond // for a busy machine
+	server := redistest.Alone(t)
+	proxy := redistest.Proxy(t, server.Addr)
+	limiter := open(t, cluster.Options{URL: proxy.URL(), Timeout: timeout})
+	mailbox := mailboxOf("silence")
+	admit(t, limiter, mailbox)
+
+	ask := func(what string) {
+		t.Helper()
+		var done sync.WaitGroup
+		for range callers {
+			done.Go(func() {
+				begin := time.Now()
+				v, err := limiter.Take(context.Background(), mailbox, throttle.NewID())
+				if took := time.Since(begin); !errors.Is(err, throttle.ErrUnavailable) || v.Allowed || took > late {
+					t.Errorf("%s: allowed %v, %v after %v", what, v.Allowed, err, took)
+				}
+			})
+		}
+		done.Wait()
+	}
+	proxy.Swallow()
+	ask("requests vanish")
+	ask("requests vanish, again")
+	proxy.Refuse()
+	ask("connections are refused")
+	proxy.Pass()
+	take(t, limiter, mailbox, throttle.NewID())
+
+	server.Pause()
+	ask("the server hangs")
+	server.Resume()
+	take(t, limiter, mailbox, throttle.NewID())
+
+	server.Kill()
+	ask("the server is dead")
+	server.Restart()
+	admit(t, limiter, mailboxOf("back"))
+}
+
+func TestLibraryNeverRepeats(t *testing.T) {
+	server := redistest.Alone(t)
+	proxy := redistest.Proxy(t, server.Addr)
+	limiter := open(t, cluster.Options{URL: proxy.URL(), Timeout: 250 * time.Millisecond})
+	admit(t, limiter, mailboxOf("warm"))
+	sent := proxy.Commands("evalsha")
+	proxy.DropReplies(1, "evalsha")
+	mailbox, id := mailboxOf("dropped"), throttle.NewID()
+	if _, err := limiter.Take(context.Background(), mailbox, id); !errors.Is(err, throttle.ErrUnavailable) {
+		t.Fatalf("take whose answer was lost: %v", err)
+	}
+	if n := proxy.Commands("evalsha") - sent; n != 1 {
+		t.Errorf("the decision was sent %d times", n)
+	}
+	proxy.Pass()
+	if v := take(t, limiter, mailbox, id); !v.Allowed || v.Tiers()[2].Remaining != 9 {
+		t.Errorf("taken again with the same id: allowed %v, tiers %v", v.Allowed, v.Tiers())
+	}
+	if released, err := limiter.Release(context.Background(), mailbox, id); !released || err != nil {
+		t.Errorf("release: %v, %v", released, err)
+	}
+}
+
+func TestSentinelFailover(t *testing.T) {
+	servers := redistest.Sentinel(t)
+	limiter := open(t, cluster.Options{URL: servers.URL(), Timeout: time.Second})
+	mailbox := mailboxOf("failover")
+	id := admit(t, limiter, mailbox)
+	servers.AwaitReplica()
+	servers.Failover()
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		v, err := limiter.Take(context.Background(), mailbox, throttle.NewID())
+		if err == nil {
+			if v.Allowed {
+				t.Fatal("the failover forgot an admission that the replica had")
+			}
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("not healed: %v", err)
+		}
+	}
+	if h, err := limiter.History(context.Background(), mailbox); err != nil || len(h) != 1 || h[0].ID != id {
+		t.Errorf("history %v, %v", h, err)
+	}
+	admit(t, limiter, mailboxOf("after"))
+}

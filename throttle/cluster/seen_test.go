@@ -1,0 +1,38 @@
+package cluster
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/mailgate/mailgate/throttle"
+)
+
+func TestParseSeen(t *testing.T) {
+	saw, err := parseSeen("+\x01\xa3\x18\x6f\x80\x00" + "\x01\xa3\x18\x6f\x7c\x18abcdefgh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, _ := throttle.ParseID("abcdefgh")
+	if saw.answer != admitted || saw.now != 0x01a3186f8000 || !slices.Equal(saw.sends, throttle.History{{ID: id, At: 0x01a3186f7c18}}) {
+		t.Errorf("%+v", saw)
+	}
+}
+
+func FuzzParseSeen(f *testing.F) {
+	f.Add("-\x01\xa3\x18\x6f\x80\x00")
+	f.Add("+\x01\xa3\x18\x6f\x80\x00" + "\x01\xa3\x18\x6f\x7c\x18abcdefgh" + "\x01\xa3\x18\x6f\x7c\x19ABCDEFG_")
+	f.Fuzz(func(t *testing.T, reply string) {
+		saw, err := parseSeen(reply)
+		if err != nil {
+			return
+		}
+		if len(reply) != answerBytes+timeBytes+len(saw.sends)*sendBytes {
+			t.Fatalf("%q was read as %+v", reply, saw)
+		}
+		for i, send := range saw.sends {
+			if !send.ID.Valid() || i > 0 && send.At < saw.sends[i-1].At {
+				t.Fatalf("%q was read as %+v", reply, saw)
+			}
+		}
+	})
+}

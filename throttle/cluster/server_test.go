@@ -1,0 +1,149 @@
+package cluster_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/cluster"
+	"github.com/mailgate/mailgate/throttle/cluster/redistest"
+	"github.com/mailgate/mailgate/throttle/throttletest"
+)
+
+func TestServerClockDecides(t *testing.T) {
+	server := redistest.Alone(t)
+	limiter := open(t, cluster.Options{URL: server.URL(), Timeout: patient})
+	mailbox := mailboxOf("clock")
+	before, _ := server.Client().Time(context.Background()).Result()
+	v := take(t, limiter, mailbox, throttle.NewID())
+	after, _ := server.Client().Time(context.Background()).Result()
+	if v.Now < before.UnixMilli() || v.Now > after.UnixMilli() {
+		t.Errorf("verdict at %d, the server's clock went from %d to %d", v.Now, before.UnixMilli(), after.UnixMilli())
+	}
+	if v = take(t, limiter, mailbox, throttle.NewID()); v.Allowed || v.Wait <= 0 || v.Wait > 60_000 {
+		t.Errorf("second take: allowed %v, wait %d", v.Allowed, v.Wait)
+	}
+}
+
+// A user who may read and nothing else can be denied, and can look.
+func TestDenialAndPeekOnlyRead(t *testing.T) {
+	server := redistest.Alone(t)
+	ctx := context.Background()
+	rules := []any{"ACL", "SETUSER", "reader", "on", ">secret", "~*", "-@all", "+evalsha", "+eval", "+time", "+zrange"}
+	if err := server.Client().Do(ctx, rules...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	writer := open(t, cluster.Options{URL: server.URL(), Timeout: patient})
+	mailbox := mailboxOf("reader")
+	admit(t, writer, mailbox)
+	dump := server.Client().Dump(ctx, "mailgate:"+mailbox).Val()
+	expires := server.Client().PExpireTime(ctx, "mailgate:"+mailbox).Val()
+
+	reader := open(t, cluster.Options{URL: strings.Replace(server.URL(), "redis://", "redis://reader:secret@", 1), Timeout: patient})
+	if v := take(t, reader, mailbox, throttle.NewID()); v.Allowed {
+		t.Error("admitted a second send")
+	}
+	if v, err := reader.Peek(ctx, mailbox); err != nil || v.Allowed {
+		t.Errorf("peek: allowed %v, %v", v.Allowed, err)
+	}
+	if _, err := reader.Take(ctx, mailboxOf("other"), throttle.NewID()); !errors.Is(err, throttle.ErrUnavailable) {
+		t.Errorf("an admission without the right to write: %v", err)
+	}
+	if dump != server.Client().Dump(ctx, "mailgate:"+mailbox).Val() || expires != server.Client().PExpireTime(ctx, "mailgate:"+mailbox).Val() {
+		t.Error("a denial changed what redis holds")
+	}
+}
+
+func TestKeysExpireWithTheLongestWindow(t *testing.T) {
+	server := redistest.Alone(t)
+	limiter := open(t, cluster.Options{URL: server.URL(), Timeout: patient})
+	mailbox := mailboxOf("expiry")
+	v := take(t, limiter, mailbox, throttle.NewID())
+	at := server.Client().PExpireTime(context.Background(), "mailgate:"+mailbox).Val().Milliseconds()
+	if late := at - (v.Now + 86_400_000); late < 0 || late > 50 {
+		t.Errorf("the key expires %d ms after its send has left the longest window", late)
+	}
+}
+
+// What has left every window goes when the next send is recorded, so that a mailbox
+// never holds more sends than its longest tier allows.
+func TestHistoryStaysBounded(t *testing.T) {
+	server := redistest.Alone(t)
+	clock := throttletest.NewClock(1_800_000_000_000)
+	limiter := open(t, cluster.Options{URL: server.URL(), Clock: clock.Now, Timeout: patient})
+	mailbox := mailboxOf("bounded")
+	for range 300 {
+		clock.Set(take(t, limiter, mailbox, throttle.NewID()).RetryAt())
+		if n := server.Client().ZCard(context.Background(), "mailgate:"+mailbox).Val(); n > 10 {
+			t.Fatalf("%d sends on record", n)
+		}
+	}
+}
+
+// 10 sends to a 20-character address cost at most 320 bytes, the key included.
+func TestMemoryOfAMailbox(t *testing.T) {
+	server := redistest.Alone(t)
+	clock := throttletest.NewClock(1_800_000_000_000)
+	limiter := open(t, cluster.Options{URL: server.URL(), Clock: clock.Now, Timeout: patient})
+	const mailbox = "somebody@example.com"
+	for range 10 {
+		admit(t, limiter, mailbox)
+		clock.Add(3_600_000)
+	}
+	if bytes := server.Client().MemoryUsage(context.Background(), "mailgate:"+mailbox).Val(); bytes > 320 {
+		t.Errorf("%d bytes", bytes)
+	}
+}
+
+func TestForeignValueIsAnError(t *testing.T) {
+	server := redistest.Alone(t)
+	limiter := open(t, cluster.Options{URL: server.URL(), Timeout: patient})
+	ctx := context.Background()
+	for name, write := range map[string][]any{
+		"a string":               {"SET", "mailgate:foreign", "1"},
+		"members of other bytes": {"ZADD", "mailgate:foreign", "1", "x"},
+		"members without an id":  {"ZADD", "mailgate:foreign", "1", "\x00\x00\x00\x00\x00\x00        "},
+	} {
+		server.Client().Del(ctx, "mailgate:foreign")
+		if err := server.Client().Do(ctx, write...).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if v, err := limiter.Peek(ctx, "foreign"); !errors.Is(err, throttle.ErrUnavailable) || v.Allowed {
+			t.Errorf("%s: peek says %v, %v", name, v.Allowed, err)
+		}
+	}
+}
+
+func TestPrepareWarnsOfEviction(t *testing.T) {
+	for setting, want := range map[string]int{"noeviction": 0, "allkeys-lru": 1} {
+		server := redistest.Alone(t, "maxmemory-policy "+setting)
+		limiter := open(t, cluster.Options{URL: server.URL(), Timeout: patient})
+		warnings, err := limiter.Prepare(context.Background())
+		if err != nil || len(warnings) != want {
+			t.Errorf("%s: %q, %v; want %d warnings", setting, warnings, err, want)
+		}
+		if loaded := server.Client().Info(context.Background(), "memory").Val(); !strings.Contains(loaded, "number_of_cached_scripts:4") {
+			t.Errorf("%s: the scripts are not loaded", setting)
+		}
+	}
+}
+
+func TestOutOfMemoryIsAnErrorForAdmissionsAlone(t *testing.T) {
+	server := redistest.Alone(t)
+	limiter := open(t, cluster.Options{URL: server.URL(), Timeout: patient})
+	known := mailboxOf("known")
+	admit(t, limiter, known)
+	ctx := context.Background()
+	server.Client().ConfigSet(ctx, "maxmemory", strconv.Itoa(1<<20))
+	if v, err := limiter.Take(ctx, mailboxOf("new"), throttle.NewID()); !errors.Is(err, throttle.ErrUnavailable) || v.Allowed {
+		t.Errorf("an admission without memory: allowed %v, %v", v.Allowed, err)
+	}
+	if v, err := limiter.Take(ctx, known, throttle.NewID()); err != nil || v.Allowed {
+		t.Errorf("a denial without memory: allowed %v, %v", v.Allowed, err)
+	}
+	server.Client().ConfigSet(ctx, "maxmemory", "0")
+	admit(t, limiter, mailboxOf("new"))
+}
