@@ -577,3 +577,44 @@ func (s *strangersSession) Data(r io.Reader) error {
 	s.mails <- s.envelope + "\n" + string(text)
 	return err
 }
+
+// TestPacedSends: the pace stands in front of all relays, and a full queue is
+// told at once.
+func TestPacedSends(t *testing.T) {
+	s := play(t, fault.Script{})
+	var paced atomic.Int32
+	results := make(chan string, 8)
+	o := quick()
+	o.Pace = mailer.Pace{PerSecond: 0.01, Queue: 1}
+	o.Hooks.Paced = func(time.Duration) { paced.Add(1) }
+	o.Hooks.Tried = func(_, result string, _ time.Duration) { results <- result }
+	o.Deadline = time.Hour
+	r := newRelays(t, o, plain(s))
+	mustSend(t, r, letter())
+	waiter, leave := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	group.Go(func() {
+		_, err := r.Send(waiter, letter())
+		checkOutcome(t, err, mailer.Unavailable)
+	})
+	var busy *mailer.BusyError
+	eventually(t, "the queue is full", func() bool {
+		short, cancel := context.WithCancel(t.Context())
+		cancel() // should it find room after all, it leaves it at once
+		_, err := r.Send(short, letter())
+		return errors.As(err, &busy)
+	})
+	if busy.RetryAfter < time.Minute || busy.RetryAfter > 100*time.Second {
+		t.Errorf("come again after %v, want what is left of 100s", busy.RetryAfter)
+	}
+	impatient, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if _, err := r.Send(impatient, letter()); !errors.Is(err, mailer.ErrBusy) {
+		t.Errorf("a minute's patience for a wait of more: %v", err)
+	}
+	leave()
+	group.Wait()
+	if got := len(s.Mails()); got != 1 || paced.Load() != 1 || len(results) != 1 || <-results != "sent" {
+		t.Errorf("%d mails, %d paced", got, paced.Load())
+	}
+}

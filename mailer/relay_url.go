@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"strconv"
@@ -69,12 +70,20 @@ func ParseRelayURL(text string) (RelayURL, error) {
 
 func badURL(why string) error { return errors.New("relay URL: " + why) }
 
+// isHostName takes ASCII names; others must be written as IDNA does.
+func isHostName(host string) bool {
+	return !strings.ContainsFunc(host, func(c rune) bool {
+		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
+		return !letter && (c < '0' || c > '9') && c != '.' && c != '-' && c != '_'
+	})
+}
+
 func checkShape(u *url.URL, query url.Values) error {
 	if u.Opaque != "" || u.Hostname() == "" {
 		return badURL("smtp:// or smtps:// and a host are needed")
 	}
-	if strings.ContainsFunc(u.Hostname(), func(c rune) bool { return c <= ' ' || c >= 0x7f }) {
-		return badURL("the host must be plain ASCII")
+	if ip, err := netip.ParseAddr(u.Hostname()); (err != nil && !isHostName(u.Hostname())) || ip.Zone() != "" {
+		return badURL("the host must be an ASCII name or an IP address")
 	}
 	if (u.Path != "" && u.Path != "/") || u.Fragment != "" {
 		return badURL("nothing may follow the port but a query; a / or # in a password must be percent-encoded")

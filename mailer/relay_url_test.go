@@ -67,6 +67,8 @@ func TestRelayURLsThatCannotBeRight(t *testing.T) {
 		"smtp://m.example?ca=" + dir + "/hunter2":    "no such file",
 		"smtp://m.example?ca=" + empty:               "no PEM",
 		"smtp://mäil.example":                        "ASCII",
+		"smtp://0:0:1":                               "ASCII",
+		"smtp://[fe80::1%25eth0]":                    "ASCII",
 		"smtp://mail example":                        "URL",
 	} {
 		_, err := mailer.ParseRelayURL(text)

@@ -1,0 +1,220 @@
+package mailer
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+)
+
+const ms = int64(time.Millisecond)
+
+// TestBucketRule plays timed steps against the rule alone: ten a second, two
+// may wait. Times are in milliseconds.
+func TestBucketRule(t *testing.T) {
+	type step struct {
+		at       int64
+		leaves   bool  // the first in line tries to leave, instead of one arriving
+		patience int64 // of the one arriving; 0: for ever
+		busy     bool
+		wait     int64
+	}
+	for name, steps := range map[string][]step{
+		"the first leaves at once": {{at: 0}},
+		"one may leave each interval": {
+			{at: 0}, {at: 100}, {at: 200}, {at: 1000}, {at: 1100},
+		},
+		"an idle hour saves up nothing": {
+			{at: 0}, {at: 3_600_000}, {at: 3_600_000, wait: 100},
+		},
+		"the queue waits its turn and has an end": {
+			{at: 0}, {at: 0, wait: 100}, {at: 0, wait: 200}, {at: 10, busy: true, wait: 90}, {at: 99, busy: true, wait: 1},
+		},
+		"leaving in even steps": {
+			{at: 0}, {at: 0, wait: 100}, {at: 0, wait: 200},
+			{at: 99, leaves: true, wait: 1}, {at: 100, leaves: true}, {at: 100, leaves: true, wait: 100},
+			{at: 100, wait: 200}, {at: 200, leaves: true}, {at: 300, leaves: true}, {at: 400},
+		},
+		"nobody overtakes": {
+			{at: 0}, {at: 0, wait: 100}, {at: 150, wait: 100},
+		},
+		"too little patience is told at once": {
+			{at: 0}, {at: 0, patience: 99, busy: true, wait: 1}, {at: 0, patience: 100, wait: 100},
+			{at: 0, patience: 150, busy: true, wait: 50},
+		},
+		"a late timer is made up for": {
+			{at: 0}, {at: 0, wait: 100}, {at: 0, wait: 200},
+			{at: 104, leaves: true}, {at: 200, leaves: true},
+		},
+		"a stopped machine makes up for next to nothing": {
+			{at: 0}, {at: 0, wait: 100}, {at: 0, wait: 200},
+			{at: 5000, leaves: true}, {at: 5000, leaves: true, wait: 95},
+		},
+		"a clock stepping back stops nobody for longer than an interval": {
+			{at: 1_000_000}, {at: 0, wait: 100}, {at: 100, leaves: true},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, state := newBucket(Pace{PerSecond: 10, Queue: 2}), bucketState{}
+			for i, s := range steps {
+				var wait int64
+				ok := true
+				if s.leaves {
+					state, wait = b.depart(state, s.at*ms)
+				} else {
+					patience := s.patience * ms
+					if patience == 0 {
+						patience = int64(time.Hour)
+					}
+					state, wait, ok = b.arrive(state, s.at*ms, patience)
+				}
+				if wait != s.wait*ms || ok == s.busy {
+					t.Fatalf("step %d: wait %v busy %v, want %d ms and %v", i, time.Duration(wait), !ok, s.wait, s.busy)
+				}
+			}
+		})
+	}
+}
+
+// line waits until so many stand in it.
+func (p *pacer) standing(t *testing.T, want int) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; <-time.After(time.Millisecond) {
+		p.mu.Lock()
+		have, counted := p.line.Len(), p.state.waiting
+		p.mu.Unlock()
+		if have == want && counted == want {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d stand in line and %d are counted, want %d", have, counted, want)
+		}
+	}
+}
+
+// TestTurnsGivenUp: who gives up makes room, and the others keep their order.
+func TestTurnsGivenUp(t *testing.T) {
+	now := int64(1000)
+	var clock sync.Mutex
+	p := newPacer(Pace{PerSecond: 1, Queue: 5}, func() int64 {
+		clock.Lock()
+		defer clock.Unlock()
+		return now
+	}, nil)
+	defer p.stop()
+	far := time.Now().Add(time.Hour)
+	if err := p.wait(t.Context(), far); err != nil {
+		t.Fatal(err)
+	}
+	left := make(chan int, 5)
+	gave := make(chan error, 5)
+	var leave [5]context.CancelFunc
+	for i := range 5 {
+		ctx, cancel := context.WithCancel(t.Context())
+		leave[i] = cancel
+		go func() {
+			if err := p.wait(ctx, far); err != nil {
+				gave <- err
+				return
+			}
+			left <- i
+		}()
+		p.standing(t, i+1)
+	}
+	if err := p.wait(t.Context(), far); !errors.Is(err, ErrBusy) {
+		t.Errorf("the sixth: %v, want busy", err)
+	}
+	for i, who := range []int{0, 2} {
+		leave[who]()
+		if failure, ok := errors.AsType[*SendError](<-gave); !ok || failure.Outcome != Unavailable {
+			t.Errorf("who gave up got %v", failure)
+		}
+		p.standing(t, 4-i)
+	}
+	var order []int
+	for range 3 {
+		clock.Lock()
+		now += 1000
+		clock.Unlock()
+		p.tick()
+		order = append(order, <-left)
+	}
+	if want := []int{1, 3, 4}; !slices.Equal(order, want) {
+		t.Errorf("left in order %v, want %v", order, want)
+	}
+	for _, cancel := range leave {
+		cancel()
+	}
+}
+
+// TestTurnHandedBack: a turn that comes to somebody who has just given up goes
+// to the next in line, not to waste.
+func TestTurnHandedBack(t *testing.T) {
+	now := int64(1000)
+	p := newPacer(Pace{PerSecond: 1, Queue: 5}, func() int64 { return now }, nil)
+	defer p.stop()
+	join := func() (chan struct{}, func()) {
+		turn, place, err := p.join(time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return turn, func() { p.giveUp(turn, place) }
+	}
+	join() // leaves at once
+	first, giveUp := join()
+	second, _ := join()
+	now += 1000
+	p.tick()
+	if len(first) != 1 || len(second) != 0 {
+		t.Fatal("it is not the first one's turn")
+	}
+	giveUp()
+	if len(second) != 1 {
+		t.Error("the turn was not handed on")
+	}
+}
+
+// TestPaceOnARealClock: the drain is steady, and so is the order.
+func TestPaceOnARealClock(t *testing.T) {
+	const mails, perSecond = 20, 200
+	p := newPacer(Pace{PerSecond: perSecond, Queue: mails}, func() int64 { return time.Now().UnixMilli() }, nil)
+	defer p.stop()
+	began := time.Now()
+	var group sync.WaitGroup
+	for range mails {
+		group.Go(func() {
+			if err := p.wait(t.Context(), began.Add(time.Minute)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	// The first leaves at once; a timer is late, never early, but the clock of
+	// milliseconds may round one interval and lateness makes up for another.
+	least := (mails - 1) * time.Second / perSecond
+	if took := time.Since(began); took < least-2*time.Millisecond-time.Duration(lateness) {
+		t.Errorf("%d mails left in %v, want no less than %v", mails, took, least)
+	}
+}
+
+func TestPaceEnds(t *testing.T) {
+	gone := make(chan struct{})
+	p := newPacer(Pace{PerSecond: 0.001, Queue: 5}, func() int64 { return 0 }, gone)
+	defer p.stop()
+	far := time.Now().Add(time.Hour)
+	if err := p.wait(t.Context(), far); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- p.wait(t.Context(), far) }()
+	p.standing(t, 1)
+	if err := p.wait(t.Context(), time.Now().Add(time.Minute)); !errors.Is(err, ErrBusy) {
+		t.Errorf("with a minute's patience: %v, want busy at once", err)
+	}
+	close(gone)
+	if err := <-ended; !errors.Is(err, ErrClosed) {
+		t.Errorf("at the end: %v", err)
+	}
+}
