@@ -64,7 +64,9 @@ func newRelay(life context.Context, url RelayURL, o Options) *relay {
 func (r *relay) send(p patience, l *letter) (*Reply, error) {
 	began := time.Now()
 	reply, err := r.attempt(p, l)
-	r.tried(r.name, resultOf(err), time.Since(began))
+	if !errors.Is(err, errResting) {
+		r.tried(r.name, resultOf(err), time.Since(began))
+	}
 	return reply, err
 }
 
@@ -156,7 +158,7 @@ func judgement(ctx context.Context, failure *SendError) verdict {
 		return relayAnswered
 	case failure.Outcome == Unknown, failure.Reply == nil, failure.Reply.Code == 421:
 		return relayFailed
-	case failure.Step == StepRCPT, failure.Step == StepFinalDot:
+	case failure.Step == StepRCPT, failure.Step == StepDATA, failure.Step == StepFinalDot:
 		// 4xx to one recipient or one mail: greylisting, a full mailbox.
 		return relayAnswered
 	}

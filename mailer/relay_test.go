@@ -400,7 +400,7 @@ func TestAllBreakersOpen(t *testing.T) {
 // TestARecipientCannotOpenTheBreaker: otherwise a mailbox that always says
 // "not now" would stop everybody's mail.
 func TestARecipientCannotOpenTheBreaker(t *testing.T) {
-	for _, step := range []fault.Step{fault.RCPT, fault.Dot} {
+	for _, step := range []fault.Step{fault.RCPT, fault.DATA, fault.Dot} {
 		for _, kind := range []fault.Kind{fault.Temporary, fault.Permanent} {
 			s := play(t, fault.Script{At: step, Kind: kind})
 			o := quick()
@@ -616,5 +616,31 @@ func TestPacedSends(t *testing.T) {
 	group.Wait()
 	if got := len(s.Mails()); got != 1 || paced.Load() != 1 || len(results) != 1 || <-results != "sent" {
 		t.Errorf("%d mails, %d paced", got, paced.Load())
+	}
+}
+
+// TestEightBits: octets above 127 go out under BODY=8BITMIME or not at all.
+func TestEightBits(t *testing.T) {
+	m := letter()
+	m.Bytes = []byte("Subject: x\r\n\r\nf\xc3\xbcr\r\n")
+	s := play(t, fault.Script{})
+	r := newRelays(t, quick(), plain(s))
+	mustSend(t, r, m)
+	if heard := s.Received()[0]; !bytes.Contains(heard, []byte(" BODY=8BITMIME\r\n")) {
+		t.Errorf("the relay heard %q", heard)
+	}
+	for where, text := range map[string]string{"early": "\xfc23456789", "late": "123456789\xfc"} {
+		s := play(t, fault.Script{No8BITMIME: true})
+		r := newRelays(t, quick(), plain(s))
+		m.Bytes = []byte(text)
+		_, err := r.Send(t.Context(), m)
+		checkOutcome(t, err, mailer.Unavailable)
+		if heard := s.Received()[0]; bytes.Contains(heard, []byte("MAIL")) {
+			t.Errorf("%s: the relay heard %q", where, heard)
+		}
+		mustSend(t, r, letter())
+		if heard := s.Received(); len(heard) != 1 || bytes.Contains(heard[0], []byte("BODY")) {
+			t.Errorf("%s: the relay heard %q", where, heard)
+		}
 	}
 }

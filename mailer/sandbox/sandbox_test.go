@@ -186,6 +186,58 @@ func TestConversations(t *testing.T) {
 }
 
 func TestTLSAndPassword(t *testing.T) {
+	s, roots := startSecure(t)
+	if want := "smtp://acme:s%2Fcret@" + s.Addr(); s.URL() != want {
+		t.Errorf("URL %s, want %s", s.URL(), want)
+	}
+	for password, ok := range map[string]bool{"s/cret": true, "wrong": false} {
+		client := dialSecure(t, s, roots)
+		if err := client.Mail("a@acme.example"); err == nil {
+			t.Error("a mail without a password was begun")
+		}
+		if err := client.Auth(smtp.PlainAuth("", "acme", password, "127.0.0.1")); (err == nil) != ok {
+			t.Errorf("password %q: %v", password, err)
+		}
+	}
+}
+
+// login is AUTH LOGIN, which the standard library leaves out.
+type login struct{ words []string }
+
+func (l *login) Start(*smtp.ServerInfo) (string, []byte, error) { return "LOGIN", nil, nil }
+
+func (l *login) Next(_ []byte, more bool) ([]byte, error) {
+	if !more {
+		return nil, nil
+	}
+	word := l.words[0]
+	l.words = l.words[1:]
+	return []byte(word), nil
+}
+
+func TestLoginAndNonsense(t *testing.T) {
+	s, roots := startSecure(t)
+	for words, ok := range map[string]bool{"acme s/cret": true, "acme wrong": false, "other s/cret": false} {
+		client := dialSecure(t, s, roots)
+		err := client.Auth(&login{words: strings.Fields(words)})
+		if (err == nil) != ok {
+			t.Errorf("%s: %v", words, err)
+		}
+	}
+	client := dialSecure(t, s, roots)
+	for say, want := range map[string]int{"AUTH CRAM-MD5": 504, "AUTH PLAIN ***": 535, "AUTH PLAIN AAAA": 535, "STARTTLS": 503} {
+		if err := client.Text.PrintfLine("%s", say); err != nil {
+			t.Fatal(err)
+		}
+		if code, text, _ := client.Text.ReadResponse(want); code != want {
+			t.Errorf("%s: %d %s", say, code, text)
+		}
+	}
+}
+
+// startSecure is a sandbox that demands acme and s/cret, and whom to trust.
+func startSecure(t *testing.T) (*sandbox.Server, *x509.CertPool) {
+	t.Helper()
 	now := time.Now()
 	authority, err := sandbox.NewAuthority(now.UnixMilli())
 	if err != nil {
@@ -195,30 +247,24 @@ func TestTLSAndPassword(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := start(t, sandbox.Options{
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(authority.PEM())
+	return start(t, sandbox.Options{
 		TLS: &tls.Config{Certificates: []tls.Certificate{certificate}}, User: "acme", Password: "s/cret",
-	})
-	if want := "smtp://acme:s%2Fcret@" + s.Addr(); s.URL() != want {
-		t.Errorf("URL %s, want %s", s.URL(), want)
+	}), roots
+}
+
+func dialSecure(t *testing.T, s *sandbox.Server, roots *x509.CertPool) *smtp.Client {
+	t.Helper()
+	client, err := smtp.Dial(s.Addr())
+	if err != nil {
+		t.Fatal(err)
 	}
-	for password, ok := range map[string]bool{"s/cret": true, "wrong": false} {
-		client, err := smtp.Dial(s.Addr())
-		if err != nil {
-			t.Fatal(err)
-		}
-		roots := x509.NewCertPool()
-		roots.AppendCertsFromPEM(authority.PEM())
-		if err := client.StartTLS(&tls.Config{RootCAs: roots, ServerName: "127.0.0.1"}); err != nil {
-			t.Fatal(err)
-		}
-		if err := client.Mail("a@acme.example"); err == nil {
-			t.Error("a mail without a password was begun")
-		}
-		if err := client.Auth(smtp.PlainAuth("", "acme", password, "127.0.0.1")); (err == nil) != ok {
-			t.Errorf("password %q: %v", password, err)
-		}
-		client.Close()
+	t.Cleanup(func() { client.Close() })
+	if err := client.StartTLS(&tls.Config{RootCAs: roots, ServerName: "127.0.0.1"}); err != nil {
+		t.Fatal(err)
 	}
+	return client
 }
 
 func TestDropAndClose(t *testing.T) {

@@ -61,8 +61,8 @@ type Script struct {
 	// DripEvery is the time between two octets of a Drip; 50 ms if zero.
 	DripEvery time.Duration
 
-	// NoPipelining, NoSTARTTLS and NoAUTH leave that out of EHLO's answer.
-	NoPipelining, NoSTARTTLS, NoAUTH bool
+	// These leave an extension out of EHLO's answer.
+	NoPipelining, No8BITMIME, NoSTARTTLS, NoAUTH bool
 	// LoginOnly offers AUTH LOGIN without PLAIN.
 	LoginOnly bool
 	// OpenForRefused answers DATA with 354 though the recipient was refused.

@@ -89,7 +89,10 @@ func inBrackets(rest string) string {
 
 func (s *session) offers() string {
 	_, script := s.server.due("")
-	lines := []string{"fault.localhost", "8BITMIME", "SIZE 100000000"}
+	lines := []string{"fault.localhost", "SIZE 100000000"}
+	if !script.No8BITMIME {
+		lines = append(lines, "8BITMIME")
+	}
 	if !script.NoPipelining {
 		lines = append(lines, "PIPELINING")
 	}
