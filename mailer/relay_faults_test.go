@@ -16,12 +16,12 @@ import (
 	"github.com/mailgate/mailgate/mailer/sandbox/fault"
 )
 
-// patience is the command and final-dot timeout of the fault tests. A test
-// may take many times as long on a busy machine; only hanging is a failure.
-const patience = 150 * time.Millisecond
+// patience is a timeout that is meant to run out. Where none is, it is
+// hanging, so that a busy machine changes no outcome.
+const patience = 250 * time.Millisecond
 
-// hanging is when a send that should have timed out is declared stuck.
-const hanging = 10 * time.Second
+// hanging is when a send that should have ended is declared stuck.
+const hanging = 20 * time.Second
 
 func letter() mailer.Message {
 	return mailer.Message{
@@ -37,15 +37,31 @@ func letter() mailer.Message {
 const stuffed = "From: Acme <no-reply@acme.example>\r\nTo: somebody@secret.example\r\n" +
 	"Subject: code\r\n\r\n..123456 is your code\r\n..\r\nbye\r\n"
 
-func quick() mailer.Options {
+// steady are settings under which neither time nor the breaker decides.
+func steady() mailer.Options {
 	return mailer.Options{
 		MaxConns:        4,
-		ConnectTimeout:  patience,
-		CommandTimeout:  patience,
-		FinalDotTimeout: patience,
-		Deadline:        hanging,
+		ConnectTimeout:  hanging,
+		CommandTimeout:  hanging,
+		FinalDotTimeout: hanging,
+		Deadline:        2 * hanging,
 		Breaker:         mailer.Breaker{Failures: 1000},
 	}
+}
+
+// facing is steady, but for the one timeout that this fault must run into.
+func facing(script fault.Script) mailer.Options {
+	o := steady()
+	switch {
+	case script.Kind != fault.Silence && script.Kind != fault.Drip:
+	case script.At == fault.Dot || script.At == fault.Content:
+		o.FinalDotTimeout = patience
+	case script.At == fault.Handshake:
+		o.ConnectTimeout = patience
+	default:
+		o.CommandTimeout = patience
+	}
+	return o
 }
 
 func newRelays(t *testing.T, o mailer.Options, urls ...string) *mailer.Relays {
@@ -155,7 +171,7 @@ func TestEveryFaultAtEveryStep(t *testing.T) {
 func suffer(t *testing.T, script fault.Script, want mailer.Outcome) {
 	s := play(t, script)
 	var log lockedBuffer
-	o := quick()
+	o := facing(script)
 	o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	r := newRelays(t, o, plain(s))
 	began := time.Now()
@@ -250,7 +266,7 @@ func TestWireOfARefusedRecipient(t *testing.T) {
 				c.script.Kind, want = fault.Permanent, mailer.Rejected
 			}
 			s := play(t, c.script)
-			r := newRelays(t, quick(), plain(s))
+			r := newRelays(t, steady(), plain(s))
 			_, err := r.Send(t.Context(), letter())
 			checkOutcome(t, err, want)
 			closeRelays(t, r)
@@ -268,8 +284,9 @@ func TestWireOfARefusedRecipient(t *testing.T) {
 // TestTextStuckHalfway: the relay stops reading in the middle of a mail too
 // great for any buffer, so its last octet certainly never left.
 func TestTextStuckHalfway(t *testing.T) {
-	s := play(t, fault.Script{At: fault.Content, Kind: fault.Silence, DripEvery: 100 * time.Millisecond})
-	r := newRelays(t, quick(), plain(s))
+	script := fault.Script{At: fault.Content, Kind: fault.Silence, DripEvery: 100 * time.Millisecond}
+	s := play(t, script)
+	r := newRelays(t, facing(script), plain(s))
 	great := letter()
 	great.Bytes = append(great.Bytes, bytes.Repeat([]byte("0123456789\r\n"), 2<<20)...)
 	_, err := r.Send(t.Context(), great)
@@ -299,7 +316,7 @@ func TestCancelled(t *testing.T) {
 		t.Run(string(c.step), func(t *testing.T) {
 			t.Parallel()
 			s := play(t, fault.Script{At: c.step, Kind: fault.Silence})
-			o := quick()
+			o := steady()
 			o.CommandTimeout, o.FinalDotTimeout = time.Hour, time.Hour
 			o.Deadline = time.Hour
 			r := newRelays(t, o, plain(s))

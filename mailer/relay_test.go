@@ -129,7 +129,7 @@ func TestUnsendable(t *testing.T) {
 
 func TestKeptConnections(t *testing.T) {
 	s := play(t, fault.Script{})
-	o := quick()
+	o := steady()
 	o.MaxMailsPerConn = 3
 	r := newRelays(t, o, plain(s))
 	for range 7 {
@@ -155,7 +155,7 @@ func TestKeptConnections(t *testing.T) {
 
 func TestIdleConnectionsTakeLeave(t *testing.T) {
 	s := play(t, fault.Script{})
-	o := quick()
+	o := steady()
 	o.IdleTimeout = 20 * time.Millisecond
 	r := newRelays(t, o, plain(s))
 	mustSend(t, r, letter())
@@ -182,10 +182,11 @@ func TestDeadKeptConnection(t *testing.T) {
 		for _, kind := range c.kinds {
 			t.Run(string(c.step)+"/"+string(kind), func(t *testing.T) {
 				t.Parallel()
+				script := fault.Script{At: c.step, Kind: kind, Times: 1}
 				s := play(t, fault.Script{})
-				r := newRelays(t, quick(), plain(s))
+				r := newRelays(t, facing(script), plain(s))
 				mustSend(t, r, letter())
-				s.Play(fault.Script{At: c.step, Kind: kind, Times: 1})
+				s.Play(script)
 				mustSend(t, r, letter())
 				if conns, mails := len(s.Received()), len(s.Mails()); conns != 2 || mails != 2 {
 					t.Errorf("%d connections and %d mails, want 2 and 2", conns, mails)
@@ -201,10 +202,11 @@ func TestNoSecondTryAfterTheDot(t *testing.T) {
 	for _, kind := range []fault.Kind{fault.HangUp, fault.Reset, fault.Silence, fault.Garbage} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
+			script := fault.Script{At: fault.Dot, Kind: kind}
 			s, other := play(t, fault.Script{}), play(t, fault.Script{})
-			r := newRelays(t, quick(), plain(s), plain(other))
+			r := newRelays(t, facing(script), plain(s), plain(other))
 			mustSend(t, r, letter())
-			s.Play(fault.Script{At: fault.Dot, Kind: kind})
+			s.Play(script)
 			_, err := r.Send(t.Context(), letter())
 			checkOutcome(t, err, mailer.Unknown)
 			if len(s.Received()) != 1 || len(s.Mails()) != 2 || len(other.Received()) != 0 {
@@ -221,7 +223,7 @@ func TestARefusalIsNoDeath(t *testing.T) {
 		fault.Temporary: mailer.Unavailable, fault.Permanent: mailer.Rejected,
 	} {
 		s := play(t, fault.Script{})
-		r := newRelays(t, quick(), plain(s))
+		r := newRelays(t, steady(), plain(s))
 		mustSend(t, r, letter())
 		s.Play(fault.Script{At: fault.RCPT, Kind: kind, Times: 1})
 		_, err := r.Send(t.Context(), letter())
@@ -271,7 +273,7 @@ func TestNeverMoreThanMaxConns(t *testing.T) {
 // the caller.
 func TestWaitingForAConnection(t *testing.T) {
 	s := play(t, fault.Script{At: fault.Dot, Kind: fault.Silence})
-	o := quick()
+	o := steady()
 	o.MaxConns, o.MaxWaiting = 1, 1
 	o.FinalDotTimeout = time.Hour
 	o.Deadline = time.Hour
@@ -322,7 +324,7 @@ func TestSeveralRelays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			first, second := play(t, c.first), play(t, fault.Script{})
-			r := newRelays(t, quick(), plain(first), plain(second))
+			r := newRelays(t, facing(c.first), plain(first), plain(second))
 			receipt, err := r.Send(t.Context(), letter())
 			checkOutcome(t, err, c.want)
 			if got := len(second.Mails()); got != c.other {
@@ -341,7 +343,7 @@ func TestBreaker(t *testing.T) {
 	var now atomic.Int64
 	now.Store(1_000_000)
 	var opened, closed atomic.Int32
-	o := quick()
+	o := steady()
 	o.Now = now.Load
 	o.Breaker = mailer.Breaker{Failures: 2, Cooldown: time.Second}
 	o.Hooks.Circuit = func(_ string, open bool) {
@@ -381,7 +383,7 @@ func TestBreaker(t *testing.T) {
 
 func TestAllBreakersOpen(t *testing.T) {
 	s := play(t, fault.Script{At: fault.Banner, Kind: fault.HangUp})
-	o := quick()
+	o := steady()
 	o.Now = func() int64 { return 0 }
 	o.Breaker = mailer.Breaker{Failures: 1, Cooldown: 7 * time.Second}
 	r := newRelays(t, o, plain(s))
@@ -403,7 +405,7 @@ func TestARecipientCannotOpenTheBreaker(t *testing.T) {
 	for _, step := range []fault.Step{fault.RCPT, fault.DATA, fault.Dot} {
 		for _, kind := range []fault.Kind{fault.Temporary, fault.Permanent} {
 			s := play(t, fault.Script{At: step, Kind: kind})
-			o := quick()
+			o := steady()
 			o.Breaker = mailer.Breaker{Failures: 1}
 			r := newRelays(t, o, plain(s))
 			for range 3 {
@@ -421,7 +423,7 @@ func TestDeadlineOverAllRelays(t *testing.T) {
 	for range 3 {
 		urls = append(urls, plain(play(t, fault.Script{At: fault.Banner, Kind: fault.Silence})))
 	}
-	o := quick()
+	o := steady()
 	o.CommandTimeout, o.Deadline = time.Hour, patience
 	r := newRelays(t, o, urls...)
 	began := time.Now()
@@ -434,7 +436,7 @@ func TestDeadlineOverAllRelays(t *testing.T) {
 
 func TestCloseWaitsForMailUnderWay(t *testing.T) {
 	s := play(t, fault.Script{At: fault.Dot, Kind: fault.Drip, DripEvery: 5 * time.Millisecond})
-	o := quick()
+	o := steady()
 	o.FinalDotTimeout = hanging
 	r := newRelays(t, o, plain(s))
 	sent := make(chan error, 1)
@@ -461,7 +463,7 @@ func TestCloseCutsOffWhatHangs(t *testing.T) {
 	}{{fault.Banner, mailer.Unavailable}, {fault.MAIL, mailer.Unavailable}, {fault.Dot, mailer.Unknown}} {
 		t.Run(string(c.step), func(t *testing.T) {
 			s := play(t, fault.Script{At: c.step, Kind: fault.Silence})
-			o := quick()
+			o := steady()
 			o.CommandTimeout, o.FinalDotTimeout, o.Deadline = time.Hour, time.Hour, time.Hour
 			r := newRelays(t, o, plain(s))
 			sent := make(chan error, 1)
@@ -494,7 +496,7 @@ func TestNothingIsLeft(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			o := quick()
+			o := steady()
 			o.CommandTimeout, o.FinalDotTimeout = 20*time.Millisecond, 20*time.Millisecond
 			o.Pace = mailer.Pace{PerSecond: 1000, Queue: 100}
 			r := newRelays(t, o, plain(s))
@@ -584,7 +586,7 @@ func TestPacedSends(t *testing.T) {
 	s := play(t, fault.Script{})
 	var paced atomic.Int32
 	results := make(chan string, 8)
-	o := quick()
+	o := steady()
 	o.Pace = mailer.Pace{PerSecond: 0.01, Queue: 1}
 	o.Hooks.Paced = func(time.Duration) { paced.Add(1) }
 	o.Hooks.Tried = func(_, result string, _ time.Duration) { results <- result }
@@ -624,14 +626,14 @@ func TestEightBits(t *testing.T) {
 	m := letter()
 	m.Bytes = []byte("Subject: x\r\n\r\nf\xc3\xbcr\r\n")
 	s := play(t, fault.Script{})
-	r := newRelays(t, quick(), plain(s))
+	r := newRelays(t, steady(), plain(s))
 	mustSend(t, r, m)
 	if heard := s.Received()[0]; !bytes.Contains(heard, []byte(" BODY=8BITMIME\r\n")) {
 		t.Errorf("the relay heard %q", heard)
 	}
 	for where, text := range map[string]string{"early": "\xfc23456789", "late": "123456789\xfc"} {
 		s := play(t, fault.Script{No8BITMIME: true})
-		r := newRelays(t, quick(), plain(s))
+		r := newRelays(t, steady(), plain(s))
 		m.Bytes = []byte(text)
 		_, err := r.Send(t.Context(), m)
 		checkOutcome(t, err, mailer.Unavailable)

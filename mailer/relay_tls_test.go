@@ -87,7 +87,7 @@ func TestCertificates(t *testing.T) {
 			t.Run(scheme+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				s := startSandbox(t, sandbox.Options{TLS: c.config, ImplicitTLS: scheme == "smtps"})
-				r := newRelays(t, quickTLS(), tr.address(scheme, "", s)+c.query)
+				r := newRelays(t, steady(), tr.address(scheme, "", s)+c.query)
 				_, err := r.Send(t.Context(), letter())
 				if c.ok {
 					checkOutcome(t, err, 0)
@@ -112,20 +112,11 @@ func outdated(config *tls.Config) *tls.Config {
 	return config
 }
 
-// quickTLS leaves room for handshakes on a busy machine under the race
-// detector.
-func quickTLS() mailer.Options {
-	o := quick()
-	o.ConnectTimeout, o.CommandTimeout, o.FinalDotTimeout = hanging, hanging, hanging
-	o.Deadline = 2 * hanging
-	return o
-}
-
 // TestNoTrustFile: without ?ca= the system's roots decide, and a private
 // authority is not among them.
 func TestNoTrustFile(t *testing.T) {
 	s := startSandbox(t, sandbox.Options{TLS: newTrust(t).good(t)})
-	r := newRelays(t, quickTLS(), s.URL())
+	r := newRelays(t, steady(), s.URL())
 	_, err := r.Send(t.Context(), letter())
 	checkOutcome(t, err, mailer.Unavailable)
 }
@@ -147,7 +138,7 @@ func TestPasswords(t *testing.T) {
 				s := startSandbox(t, sandbox.Options{
 					TLS: tr.good(t), ImplicitTLS: scheme == "smtps", User: "acme", Password: password,
 				})
-				r := newRelays(t, quickTLS(), tr.address(scheme, c.user, s))
+				r := newRelays(t, steady(), tr.address(scheme, c.user, s))
 				_, err := r.Send(t.Context(), letter())
 				checkOutcome(t, err, c.want)
 				if failure, ok := errors.AsType[*mailer.SendError](err); ok && failure.Step != c.step {
@@ -197,8 +188,7 @@ func TestSTARTTLSFaults(t *testing.T) {
 			script.TLS = tr.good(t)
 			s := play(t, script)
 			var log lockedBuffer
-			o := quick()
-			o.CommandTimeout, o.ConnectTimeout = 500*time.Millisecond, 500*time.Millisecond
+			o := facing(script)
 			o.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 			r := newRelays(t, o, tr.address("smtp", "acme", s))
 			_, err := r.Send(t.Context(), letter())
@@ -234,11 +224,7 @@ func TestClearCauses(t *testing.T) {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
 			script.TLS = tr.good(t)
-			o := quick()
-			o.ConnectTimeout = hanging
-			if script.Kind != fault.Silence {
-				o.CommandTimeout = hanging
-			}
+			o := facing(script)
 			var log lockedBuffer
 			o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 			r := newRelays(t, o, tr.address("smtp", "acme", play(t, script)))
@@ -257,7 +243,7 @@ func TestLoginMechanisms(t *testing.T) {
 	tr := newTrust(t)
 	for _, only := range []bool{false, true} {
 		s := play(t, fault.Script{TLS: tr.good(t), LoginOnly: only})
-		r := newRelays(t, quickTLS(), tr.address("smtp", "acme", s))
+		r := newRelays(t, steady(), tr.address("smtp", "acme", s))
 		mustSend(t, r, letter())
 		encode := base64.StdEncoding.EncodeToString
 		want := "AUTH PLAIN " + encode([]byte("\x00acme\x00"+password)) + "\r\n"
