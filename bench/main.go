@@ -1,0 +1,116 @@
+// Command bench measures mailgate beside its peers and prints one table.
+//
+//	go run .              all of it, some minutes
+//	go run . local        decisions in one process
+//	go run . redis        decisions in Redis; needs redis-server in PATH
+//	go run . memory       what a million mailboxes take
+//	go run . -profile cpu.prof denial
+//
+// Ours and the peers take turns, A B A B …, in one run on one machine. The ratio of a
+// row is the median of the ratios of neighbouring turns, so that what else the machine
+// does meanwhile weighs on both. A row without a requirement is there to be read.
+//
+// The exit status is 1 if a requirement was missed.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"runtime/pprof"
+	"slices"
+	"strings"
+)
+
+// A comparison measures one thing and returns its rows of the table.
+type comparison struct {
+	group, name string
+	measure     func() ([]row, error)
+}
+
+var comparisons = []comparison{
+	{"local", "denial", localDenial},
+	{"local", "admission", localAdmission},
+	{"local", "growth", localGrowth},
+	{"redis", "redis-denial", redisDenial},
+	{"redis", "redis-mix", redisMix},
+	{"redis", "redis-growth", redisGrowth},
+	{"redis", "redis-entry", redisEntry},
+	{"memory", "resident", residentMemory},
+}
+
+var errMissed = errors.New("a requirement was missed")
+
+func main() {
+	profile := flag.String("profile", "", "write a CPU profile of the whole run to this `file`")
+	flag.Parse()
+	err := withProfile(*profile, func() error { return run(flag.Args()) })
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(names []string) error {
+	if len(names) == 2 && names[0] == residentChild {
+		return beResident(names[1])
+	}
+	wanted, err := choose(names)
+	if err != nil {
+		return err
+	}
+	var all []row
+	for _, c := range wanted {
+		fmt.Fprintf(os.Stderr, "%s …\n", c.name)
+		rows, err := c.measure()
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.name, err)
+		}
+		all = append(all, rows...)
+	}
+	if err := printTable(os.Stdout, all); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(all, row.missed) {
+		return errMissed
+	}
+	return nil
+}
+
+// choose picks comparisons by their own name or their group's; no names are all.
+func choose(names []string) ([]comparison, error) {
+	if len(names) == 0 {
+		return comparisons, nil
+	}
+	var chosen []comparison
+	var known []string
+	for _, c := range comparisons {
+		if slices.Contains(names, c.name) || slices.Contains(names, c.group) {
+			chosen = append(chosen, c)
+		}
+		known = append(known, c.group, c.name)
+	}
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return nil, fmt.Errorf("there is no comparison %q; there are %s", name, strings.Join(slices.Compact(known), ", "))
+		}
+	}
+	return chosen, nil
+}
+
+func withProfile(path string, run func() error) error {
+	if path == "" {
+		return run()
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	if err := pprof.StartCPUProfile(file); err != nil {
+		return err
+	}
+	err = run()
+	pprof.StopCPUProfile()
+	return errors.Join(err, file.Close())
+}

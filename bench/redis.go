@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/cluster"
+)
+
+const (
+	callers  = 256             // at once
+	patience = 5 * time.Second // for one answer; nothing here should come near it
+	batch    = 20_480          // decisions a round
+	full     = 1_000           // mailboxes whose tiers are all full
+)
+
+const (
+	ratesName = "redis_rate"
+	plainName = "plain script"
+	floorName = "empty script"
+)
+
+// A field is one server with ours and all peers on it.
+type field struct {
+	server *redisServer
+	ours   *cluster.Limiter
+	rates  rates
+	plain  *piped
+	floor  *piped
+}
+
+func withField(use func(*field) error) error {
+	return withRedis(func(s *redisServer) error {
+		limiter, err := openCluster(s.addr, throttle.DefaultPolicy(), nil)
+		if err != nil {
+			return err
+		}
+		plain, err := newPlain(s.addr)
+		if err != nil {
+			return errors.Join(err, limiter.Close())
+		}
+		floor, err := newFloor(s.addr)
+		if err != nil {
+			return errors.Join(err, plain.close(), limiter.Close())
+		}
+		f := &field{server: s, ours: limiter, rates: newRates(s.addr), plain: plain, floor: floor}
+		return errors.Join(use(f), limiter.Close(), plain.close(), floor.close(), f.rates.client.Close())
+	})
+}
+
+// openCluster opens our limiter with its scripts loaded. A clock of nil is Redis's.
+func openCluster(addr string, p throttle.Policy, clock func() int64) (*cluster.Limiter, error) {
+	limiter, err := cluster.New(cluster.Options{URL: "redis://" + addr, Policy: p, Timeout: patience, Clock: clock})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := limiter.Prepare(context.Background()); err != nil {
+		return nil, errors.Join(err, limiter.Close())
+	}
+	return limiter, nil
+}
+
+// redisDenial compares a no for mailboxes with ten sends on record, all tiers full.
+// The peers get what is cheapest for them: the plain script stops at its first tier,
+// redis_rate has its first limit filled up before each turn.
+func redisDenial() (rows []row, err error) {
+	err = withField(func(f *field) error {
+		all := mailboxes(full)
+		if err := f.fill(all); err != nil {
+			return err
+		}
+		ask := func(p peer, want bool) func() (float64, error) {
+			return func() (float64, error) {
+				return spread(callers, batch, func(i int) error { return insist(p, all[i%full], want) })
+			}
+		}
+		rows, err = f.compare("a denial", ask)
+		return err
+	})
+	return rows, err
+}
+
+// redisMix compares three denials and the admission of a new mailbox in turn.
+func redisMix() (rows []row, err error) {
+	err = withField(func(f *field) error {
+		all, fresh := mailboxes(full), 0
+		if err := f.fill(all); err != nil {
+			return err
+		}
+		ask := func(p peer, no bool) func() (float64, error) {
+			return func() (float64, error) {
+				first := fresh
+				fresh += batch
+				return spread(callers, batch, func(i int) error {
+					if i%4 == 0 {
+						return insist(p, mailbox("more", first+i), true)
+					}
+					return insist(p, all[i%full], no)
+				})
+			}
+		}
+		rows, err = f.compare("three denials, one admission", ask)
+		return err
+	})
+	return rows, err
+}
+
+// insist takes once and checks the answer.
+func insist(p peer, mailbox string, want bool) error {
+	allowed, err := p.take(mailbox)
+	if err == nil && allowed != want {
+		return map[bool]error{true: errAdmitted, false: errDenied}[allowed]
+	}
+	return err
+}
+
+// compare lets all take turns at the same decisions. The empty script always says yes.
+func (f *field) compare(what string, ask func(p peer, no bool) func() (float64, error)) ([]row, error) {
+	turn := func(p peer, no bool) func() (cost, error) {
+		return func() (cost, error) { return f.server.account(batch, ask(p, no)) }
+	}
+	filled := turn(f.rates, false)
+	read, err := interleave(9,
+		side{ours, turn(ourPeer{f.ours}, false)},
+		side{plainName, turn(f.plain, false)},
+		side{floorName, turn(f.floor, true)},
+		side{ratesName, func() (cost, error) {
+			if err := f.fillRates(mailboxes(full)); err != nil {
+				return cost{}, err
+			}
+			return filled()
+		}},
+	)
+	if err != nil {
+		return nil, err
+	}
+	what = fmt.Sprintf("redis, %d callers: %s", callers, what)
+	return []row{
+		read.compare(what, onTheClock, ours, ratesName, 0.3),
+		read.compare(what, onTheClock, ours, plainName, 1),
+		read.compare(what, onTheClock, ours, floorName, 0),
+		read.compare(what, insideRedis, ours, ratesName, 0),
+		read.compare(what, insideRedis, ours, plainName, 0),
+		read.compare(what, insideRedis, ours, floorName, 0),
+	}, nil
+}
+
+// fill gives every mailbox ten sends, five of them five hours ago and five in the
+// last minutes, with ours and with the plain script.
+func (f *field) fill(all []string) error {
+	now := time.Now().UnixMilli()
+	clock := now
+	past, err := openCluster(f.server.addr, throttle.DefaultPolicy(), func() int64 { return clock })
+	if err != nil {
+		return err
+	}
+	const minute, hour = 60_000, 3_600_000
+	for send := range int64(10) {
+		// Five a burst, one a minute, the last of the second burst now.
+		clock = now - (1-send/5)*5*hour - (4-send%5)*minute
+		if _, err := spread(fillers, len(all), func(i int) error { return admitted(past, all[i]) }); err != nil {
+			return errors.Join(err, past.Close())
+		}
+		if err := f.record(all, clock); err != nil {
+			return errors.Join(err, past.Close())
+		}
+	}
+	return past.Close()
+}
+
+// record adds a send to every mailbox as the plain script keeps them.
+func (f *field) record(all []string, at int64) error {
+	_, err := spread(fillers, len(all), func(i int) error {
+		send := redis.Z{Score: float64(at), Member: throttle.NewID().String()}
+		return f.server.client.ZAdd(context.Background(), all[i], send).Err()
+	})
+	return err
+}
+
+// fillRates makes sure that redis_rate's limit for the minute is spent.
+func (f *field) fillRates(all []string) error {
+	_, err := spread(fillers, len(all), func(i int) error {
+		_, err := f.rates.take(all[i])
+		return err
+	})
+	return err
+}
