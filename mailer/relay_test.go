@@ -235,6 +235,44 @@ func TestARefusalIsNoDeath(t *testing.T) {
 	}
 }
 
+// TestLeavingAfterTheDot: a 421 to the final dot refuses the mail for certain,
+// but the relay had it: another may be tried, the same one may not.
+func TestLeavingAfterTheDot(t *testing.T) {
+	s := play(t, fault.Script{})
+	r := newRelays(t, steady(), plain(s))
+	mustSend(t, r, letter())
+	s.Play(fault.Script{At: fault.Dot, Kind: fault.Leaving, Times: 1})
+	_, err := r.Send(t.Context(), letter())
+	checkOutcome(t, err, mailer.Unavailable)
+	if conns, mails := len(s.Received()), len(s.Mails()); conns != 1 || mails != 2 {
+		t.Errorf("%d connections and %d mails, want 1 and 2", conns, mails)
+	}
+}
+
+// TestBreakerOpensWhileWaiting: who waited for a connection to a relay that
+// was given up meanwhile does not ask it.
+func TestBreakerOpensWhileWaiting(t *testing.T) {
+	s := play(t, fault.Script{At: fault.Banner, Kind: fault.Silence})
+	o := steady()
+	o.MaxConns = 1
+	o.Breaker = mailer.Breaker{Failures: 1, Cooldown: time.Hour}
+	r := newRelays(t, o, plain(s))
+	var group sync.WaitGroup
+	try := func() {
+		_, err := r.Send(t.Context(), letter())
+		checkOutcome(t, err, mailer.Unavailable)
+	}
+	group.Go(try)
+	eventually(t, "one is connected", func() bool { return s.Open() == 1 })
+	group.Go(try)
+	eventually(t, "one waits", func() bool { return r.Stats()[0].Waiting == 1 })
+	s.Cut()
+	group.Wait()
+	if got := len(s.Received()); got != 1 {
+		t.Errorf("the relay was asked %d times, want 1", got)
+	}
+}
+
 func TestNeverMoreThanMaxConns(t *testing.T) {
 	s := startSandbox(t, sandbox.Options{KeepMessages: 10_000})
 	r := newRelays(t, mailer.Options{MaxConns: 4, MaxMailsPerConn: 7}, s.URL())

@@ -80,14 +80,21 @@ func (s *Server) Received() [][]byte {
 	return received
 }
 
+// Cut ends every connection, and with it whatever Silence there was.
+func (s *Server) Cut() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, session := range s.sessions {
+		session.socket.Close()
+	}
+}
+
 // Close ends every connection and returns when all is over.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	s.closed = true
-	for _, session := range s.sessions {
-		session.socket.Close()
-	}
 	s.mu.Unlock()
+	s.Cut()
 	err := s.listener.Close()
 	s.running.Wait()
 	return err
