@@ -138,7 +138,7 @@ func (l *Limiter) ask(ctx context.Context, doing, mailbox string, run runner, s 
 		return seen{}, err
 	}
 	if l.clock != nil {
-		args = append(args, l.clock())
+		args = append(args, clockArgs(l.clock())...)
 	}
 	reply, err := l.redis.within(ctx, l.timeout, run, s, l.prefix+mailbox, args...)
 	if err != nil {

@@ -19,8 +19,11 @@ func (c *redisClient) runConfirmed(replicas int) runner {
 		conn := node.Conn()
 		defer conn.Close()
 		reply, err := runOn(ctx, conn, s, key, args)
-		if err != nil || len(reply) == 0 || answer(reply[0]) == denied {
+		if err != nil || reply == "" {
 			return reply, err
+		}
+		if _, answer := cutAnswer(reply); answer == denied {
+			return reply, nil
 		}
 		return reply, waitFor(ctx, conn, replicas)
 	}
@@ -36,7 +39,7 @@ func runOn(ctx context.Context, conn *redis.Conn, s *script, key string, args []
 	if err != nil {
 		return "", err
 	}
-	return text(cmd.Val())
+	return cmd.Val(), nil
 }
 
 // waitFor asks for as long as the deadline leaves, less the way back.

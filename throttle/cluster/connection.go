@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"strconv"
 	"syscall"
 	"time"
 
@@ -17,6 +16,8 @@ import (
 type redisClient struct {
 	client redis.UniversalClient
 	shared *redis.AutoPipeliner // what many callers ask at once travels together
+
+	deadlines deadlines
 }
 
 // A runner runs a script once and returns its reply.
@@ -41,8 +42,8 @@ func connect(servers Servers, timeout time.Duration) (*redisClient, error) {
 // knows whether the script ran; every script here may run twice, so it is run again
 // as long as there is time.
 func (c *redisClient) within(ctx context.Context, timeout time.Duration, run runner, s *script, key string, args ...any) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
+	ctx, done := c.deadlines.within(ctx, timeout)
+	defer done()
 	const tries = 3
 	var err error
 	for range tries {
@@ -75,17 +76,7 @@ func (c *redisClient) run(ctx context.Context, s *script, key string, args []any
 	if err != nil {
 		return "", err // the command may still be on its way: its result is not ours to read
 	}
-	return text(cmd.Val())
-}
-
-func text(reply any) (string, error) {
-	switch v := reply.(type) {
-	case string:
-		return v, nil
-	case int64:
-		return strconv.FormatInt(v, 10), nil
-	}
-	return "", fmt.Errorf("unexpected reply of type %T", reply)
+	return cmd.Val(), nil
 }
 
 func (c *redisClient) close() error {

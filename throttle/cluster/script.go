@@ -39,7 +39,7 @@ func newScript(source string) *script {
 
 // A call is one run of a script. The client library never sends it twice: only the
 // limiter knows that a second run is safe.
-type call struct{ *redis.Cmd }
+type call struct{ *redis.StringCmd }
 
 // NoRetry tells the client library so.
 func (call) NoRetry() bool { return true }
@@ -57,5 +57,5 @@ func (s *script) whole(ctx context.Context, key string, args []any) call {
 func (s *script) command(ctx context.Context, name string, program any, key string, args []any) call {
 	words := make([]any, 0, 4+len(args))
 	words = append(words, name, program, 1, key)
-	return call{redis.NewCmd(ctx, append(words, args...)...)}
+	return call{redis.NewStringCmd(ctx, append(words, args...)...)}
 }

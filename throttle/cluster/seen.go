@@ -3,6 +3,8 @@ package cluster
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"strconv"
 
 	"github.com/mailgate/mailgate/throttle"
 )
@@ -14,34 +16,74 @@ type seen struct {
 	sends  throttle.History // before this call
 }
 
-type answer byte
+type answer int
 
 const (
-	admitted       answer = '+'
-	admittedBefore answer = '='
-	denied         answer = '-'
+	denied answer = iota
+	admitted
+	admittedBefore
 )
 
 // The lengths of the parts of a reply; scripts/take.lua says what they hold.
 const (
-	answerBytes = 1
-	timeBytes   = 6
-	sendBytes   = timeBytes + len(throttle.ID{})
+	sendTimeBytes = 6
+	sendBytes     = sendTimeBytes + len(throttle.ID{})
+	secondsBytes  = 10
+	leastClock    = secondsBytes + 1 // the shortest is the whole second
+	mostTail      = secondsBytes + 6 + len("+")
 )
 
 var errReply = errors.New("redis holds something under this key that mailgate did not write")
 
 func parseSeen(reply string) (seen, error) {
-	if len(reply) < answerBytes+timeBytes || (len(reply)-answerBytes-timeBytes)%sendBytes != 0 {
+	if len(reply) < leastClock {
 		return seen{}, errReply
 	}
-	saw := seen{answer: answer(reply[0]), now: readTime(reply[answerBytes:])}
-	if saw.answer != admitted && saw.answer != admittedBefore && saw.answer != denied {
+	// What follows the sends is shorter than two sends, so their number is certain.
+	count := (len(reply) - leastClock) / sendBytes
+	members, clock := reply[:count*sendBytes], reply[count*sendBytes:]
+	if len(clock) > mostTail {
 		return seen{}, errReply
 	}
+	var saw seen
+	clock, saw.answer = cutAnswer(clock)
 	var err error
-	saw.sends, err = parseSends(reply[answerBytes+timeBytes:])
+	if saw.now, err = parseClock(clock); err != nil {
+		return seen{}, err
+	}
+	saw.sends, err = parseSends(members)
 	return saw, err
+}
+
+func cutAnswer(text string) (string, answer) {
+	switch last := len(text) - 1; text[last] {
+	case '+':
+		return text[:last], admitted
+	case '=':
+		return text[:last], admittedBefore
+	}
+	return text, denied
+}
+
+// parseClock reads seconds and microseconds as milliseconds.
+func parseClock(text string) (int64, error) {
+	if len(text) < leastClock {
+		return 0, errReply
+	}
+	seconds, err := strconv.ParseUint(text[:secondsBytes], 10, 63)
+	if err != nil {
+		return 0, errReply
+	}
+	micros, err := strconv.ParseUint(text[secondsBytes:], 10, 63)
+	if err != nil {
+		return 0, errReply
+	}
+	return int64(seconds)*1000 + int64(micros)/1000, nil
+}
+
+// clockArgs hands the scripts a clock, as TIME would tell it.
+func clockArgs(now int64) []any {
+	return []any{fmt.Sprintf("%0*d", secondsBytes, now/1000), now % 1000 * 1000}
 }
 
 func parseSends(members string) (throttle.History, error) {
@@ -49,7 +91,7 @@ func parseSends(members string) (throttle.History, error) {
 	for i := range sends {
 		send := &sends[i]
 		send.At = readTime(members)
-		copy(send.ID[:], members[timeBytes:sendBytes])
+		copy(send.ID[:], members[sendTimeBytes:sendBytes])
 		if !send.ID.Valid() || i > 0 && send.At < sends[i-1].At {
 			return nil, errReply
 		}
@@ -69,7 +111,7 @@ func packTiers(p throttle.Policy) string {
 		b = binary.BigEndian.AppendUint16(b, uint16(tier.Limit))
 		var window [8]byte
 		binary.BigEndian.PutUint64(window[:], uint64(tier.Window))
-		b = append(b, window[8-timeBytes:]...)
+		b = append(b, window[8-sendTimeBytes:]...)
 	}
 	return string(b)
 }

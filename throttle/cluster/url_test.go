@@ -59,7 +59,7 @@ func TestParseURLRefuses(t *testing.T) {
 		"redis://host?sentinel_user=x":      `unknown setting "sentinel_user"`,
 		"redis://:hunter2@host?a=%zz":       "query is not percent-encoded",
 		"redis://user:hunter2@host:1:2":     "is not host:port",
-		"redis://user:hunter2/@host":        "is not a number",
+		"redis://user:hunter2/@host":        "has a port",
 		"redis+cluster://user:hunter2@a,b/": "",
 	} {
 		_, err := ParseURL(text)

@@ -1,15 +1,12 @@
 -- Forgets a mailbox.
 --
 -- KEYS[1]  the sends of one mailbox, as take.lua writes them
--- ARGV[1]  the clock, in tests alone
+-- ARGV[1]  in tests alone: the clock's seconds
+-- ARGV[2]  and its microseconds
 --
--- returns  what take.lua returns for a denial: what was forgotten
+-- returns  what take.lua returns for a no: what was forgotten
 
-local now = ARGV[1]
-if not now then
-  local time = redis.call('TIME')
-  now = time[1] * 1000 + math.floor(time[2] / 1000)
-end
-local sends = table.concat(redis.call('ZRANGE', KEYS[1], 0, -1))
+local sends = redis.call('ZRANGE', KEYS[1], '0', '-1')
+local time = ARGV[1] and { ARGV[1], ARGV[2] } or redis.call('TIME')
 redis.call('DEL', KEYS[1])
-return '-' .. struct.pack('>I6', now) .. sends
+return table.concat(sends) .. time[1] .. time[2]

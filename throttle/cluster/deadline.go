@@ -1,0 +1,53 @@
+package cluster
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+)
+
+// deadlines lets calls that begin within a few milliseconds share one timer: a timer
+// of its own would cost a call about a tenth of all it does in this process.
+type deadlines struct {
+	newest atomic.Pointer[deadline]
+}
+
+// within returns a context that ends after the timeout, or up to a twentieth of it
+// earlier, and what to call when it is no longer needed.
+func (d *deadlines) within(ctx context.Context, timeout time.Duration) (context.Context, func()) {
+	if ctx.Done() != nil {
+		return context.WithTimeout(ctx, timeout)
+	}
+	now := time.Now()
+	shared := d.newest.Load()
+	if shared == nil || shared.at.Sub(now) < timeout-timeout/20 {
+		shared = newDeadline(now.Add(timeout), timeout)
+		d.newest.Store(shared)
+	}
+	return shared, func() {}
+}
+
+// A deadline is a context that ends at one moment and carries nothing.
+type deadline struct {
+	at   time.Time
+	over chan struct{}
+}
+
+func newDeadline(at time.Time, in time.Duration) *deadline {
+	d := &deadline{at: at, over: make(chan struct{})}
+	time.AfterFunc(in, func() { close(d.over) })
+	return d
+}
+
+func (d *deadline) Deadline() (time.Time, bool) { return d.at, true }
+func (d *deadline) Done() <-chan struct{}       { return d.over }
+func (d *deadline) Value(any) any               { return nil }
+
+func (d *deadline) Err() error {
+	select {
+	case <-d.over:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
