@@ -39,8 +39,9 @@ func connect(servers Servers, timeout time.Duration) (*redisClient, error) {
 }
 
 // within runs a script and answers before the timeout. When a connection broke nobody
-// knows whether the script ran; every script here may run twice, so it is run again
-// as long as there is time.
+// knows whether the script ran. Every script here may run twice, so it is run again
+// as long as there is time; a release or reset that was carried out unheard then has
+// nothing left to report.
 func (c *redisClient) within(ctx context.Context, timeout time.Duration, run runner, s *script, key string, args ...any) (string, error) {
 	ctx, done := c.deadlines.within(ctx, timeout)
 	defer done()

@@ -2,10 +2,12 @@ package cluster
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -23,6 +25,7 @@ type Servers struct {
 	password  string
 	database  int
 	tls       bool
+	roots     *x509.CertPool // nil for the system's
 
 	sentinelUser     string
 	sentinelPassword string
@@ -42,9 +45,10 @@ const (
 //	redis+sentinel://user:password@host1:26379,host2:26379/master-name/0
 //	redis+cluster://user:password@host1:6379,host2:6379
 //
-// With rediss in front the connections are TLS. Sentinels with a password of their
-// own take ?sentinel_user= and ?sentinel_password=. An error names the part that is
-// wrong and never repeats a password.
+// With rediss in front the connections are TLS; ?ca= names a PEM file with the
+// authorities to trust instead of the system's. Sentinels with a password of their own
+// take ?sentinel_user= and ?sentinel_password=. An error names the part that is wrong
+// and never repeats a password.
 func ParseURL(text string) (Servers, error) {
 	scheme, rest, found := strings.Cut(text, "://")
 	if !found {
@@ -159,9 +163,25 @@ func (s *Servers) readQuery(text string) error {
 			s.sentinelUser = values[0]
 		case name == "sentinel_password" && s.kind == sentinel:
 			s.sentinelPassword = values[0]
+		case name == "ca" && s.tls:
+			if err := s.readAuthorities(values[0]); err != nil {
+				return err
+			}
 		default:
 			return fmt.Errorf("the redis URL has an unknown setting %q", name)
 		}
+	}
+	return nil
+}
+
+func (s *Servers) readAuthorities(file string) error {
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("the redis URL's ca cannot be read: %w", err)
+	}
+	s.roots = x509.NewCertPool()
+	if !s.roots.AppendCertsFromPEM(pem) {
+		return errors.New("the redis URL's ca holds no certificate")
 	}
 	return nil
 }
@@ -186,7 +206,7 @@ func (s Servers) open(timeout time.Duration) redis.UniversalClient {
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
 	if s.tls {
-		o.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+		o.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: s.roots}
 	}
 	return redis.NewUniversalClient(o)
 }

@@ -55,6 +55,8 @@ func TestParseURLRefuses(t *testing.T) {
 		"redis+sentinel://host/%zz":         "names no master",
 		"redis://hunter2%zz:pw@host":        "user is not percent-encoded",
 		"redis://user:hunter2%zz@host":      "password is not percent-encoded",
+		"redis://host?ca=/no/such/file":     `unknown setting "ca"`,
+		"rediss://host?ca=/no/such/file":    "ca cannot be read",
 		"redis://host?timeout=3s":           `unknown setting "timeout"`,
 		"redis://host?sentinel_user=x":      `unknown setting "sentinel_user"`,
 		"redis://:hunter2@host?a=%zz":       "query is not percent-encoded",
