@@ -27,7 +27,7 @@ func open(t testing.TB, o cluster.Options) *cluster.Limiter {
 	return limiter
 }
 
-func conform(t *testing.T, url string, steps throttletest.Steps) {
+func conform(t *testing.T, url string, steps int) {
 	throttletest.Run(t, func(t testing.TB, p throttle.Policy, now func() int64) throttle.Limiter {
 		return open(t, cluster.Options{URL: url, Policy: p, Clock: now, Timeout: patient})
 	}, steps)

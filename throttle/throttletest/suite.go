@@ -13,16 +13,13 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 )
 
-// Open returns a limiter that keeps to the policy and reads the time from now. It
-// may share a store with limiters opened before: the suite never uses a mailbox
-// twice, unless Open itself is called again for the same test binary and store.
+// Open returns a limiter that keeps to the policy and reads the time from now. It may
+// share its store with others: the suite names every mailbox anew.
 type Open func(t testing.TB, policy throttle.Policy, now func() int64) throttle.Limiter
 
-// Steps is how far Run walks a limiter through random histories.
-type Steps int
-
-// Run checks a limiter against the contract.
-func Run(t *testing.T, open Open, steps Steps) {
+// Run checks a limiter against the contract, and walks it through random histories for
+// that many steps.
+func Run(t *testing.T, open Open, steps int) {
 	t.Run("vectors", func(t *testing.T) { vectors(t, open) })
 	t.Run("first send", func(t *testing.T) { firstSend(t, open) })
 	t.Run("denial changes nothing", func(t *testing.T) { denialChangesNothing(t, open) })
@@ -37,7 +34,7 @@ func Run(t *testing.T, open Open, steps Steps) {
 	t.Run("ended context", func(t *testing.T) { endedContext(t, open) })
 	t.Run("bad arguments", func(t *testing.T) { badArguments(t, open) })
 	t.Run("race for one mailbox", func(t *testing.T) { raceForOneMailbox(t, open) })
-	t.Run("random histories", func(t *testing.T) { Walk(t, open, 1, int(steps)) })
+	t.Run("random histories", func(t *testing.T) { Walk(t, open, 1, steps) })
 }
 
 // A Clock is a time that a test sets by hand.
