@@ -60,12 +60,13 @@ type row struct {
 	peer        string
 	theirs      float64
 	value       float64 // what is required of: a ratio, or a plain figure
-	required    float64 // at most; 0 for no requirement
 	plain       bool    // value is a figure and not a ratio
-	requiredSet bool    // for a required 0
+	required    float64 // at most
+	requiredSet bool    // whether anything is; a required 0 is the strictest
 }
 
-// compare makes the row of two sides: medians, and the median of the paired ratios.
+// compare makes the row of two sides: medians, and the median of the paired ratios,
+// which must be at most the required one. 0 requires nothing.
 func (r readings) compare(what string, m metric, ours, peer string, required float64) row {
 	return row{
 		what: what, unit: m.unit,
