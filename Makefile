@@ -1,0 +1,41 @@
+# What people do here, one target each. `make` alone lists them.
+
+GO      ?= go
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unversioned)
+BIN      = bin/mailgate
+
+# Every Go file of ours, also those of the bench module.
+SOURCES  = $(shell git ls-files --cached --others --exclude-standard '*.go')
+
+.PHONY: help dev build test needs check race bench image clean
+
+help: ## this list
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+dev: ## mailgate on this machine, nothing to set up: sign-up page, inbox, real API
+	$(GO) run ./cmd/mailgate dev
+
+build: ## the program, static, in bin/mailgate
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $(BIN) ./cmd/mailgate
+
+test: needs check race ## everything that must hold: format, vet, the bench module's build, all tests with -race
+
+needs: # what the tests start themselves, such as a Redis server
+	.ci/needs
+
+check:
+	@unformatted=$$(gofmt -l $(SOURCES)); if [ -n "$$unformatted" ]; then echo "not formatted: $$unformatted"; exit 1; fi
+	$(GO) vet ./...
+	cd bench && $(GO) vet ./...
+
+race:
+	$(GO) test -race -timeout 12m ./...
+
+bench: ## our speed and memory beside the peers', and what is required of us (minutes)
+	cd bench && $(GO) run .
+
+image: ## the container image mailgate:latest
+	docker build --build-arg VERSION=$(VERSION) -t mailgate .
+
+clean: ## remove what was built
+	rm -rf bin
