@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/dgraph-io/badger/v4"
-	"github.com/dgraph-io/badger/v4/options"
 
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
@@ -59,24 +58,4 @@ func write(db *badger.DB, mailbox string) error {
 	return db.Update(func(txn *badger.Txn) error {
 		return txn.SetEntry(badger.NewEntry(key, value).WithTTL(25 * time.Hour))
 	})
-}
-
-// sameSettings are those of package cache, where they are explained.
-func sameSettings(dir string) badger.Options {
-	return badger.DefaultOptions(dir).
-		WithSyncWrites(false).
-		WithLogger(nil).
-		WithDetectConflicts(false).
-		WithMetricsEnabled(false).
-		WithMemTableSize(4 << 20).
-		WithNumMemtables(1).
-		WithBaseTableSize(1 << 20).
-		WithNumLevelZeroTables(4).
-		WithNumLevelZeroTablesStall(12).
-		WithNumCompactors(2).
-		WithValueThreshold(256 << 10).
-		WithValueLogFileSize(1 << 20).
-		WithCompression(options.None).
-		WithBlockCacheSize(0).
-		WithChecksumVerificationMode(options.OnBlockRead)
 }
