@@ -1,18 +1,18 @@
 package cache
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math"
 	"os"
-	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/dgraph-io/badger/v4"
-	"github.com/dgraph-io/badger/v4/options"
+	"github.com/dgraph-io/badger/v4/y"
 )
 
 // Memory as the directory keeps everything in memory, on the same code path: nothing
@@ -22,8 +22,15 @@ const Memory = ":memory:"
 // A Disk keeps bytes by key until they expire. One process at a time has a directory
 // open.
 type Disk struct {
-	db   *badger.DB
-	room *room
+	db       *badger.DB
+	version  atomic.Uint64 // of the last write
+	room     *room
+	lock     *os.File
+	pages    *pages
+	visitors visitors
+
+	closing sync.Mutex
+	closed  bool
 }
 
 // DiskOptions say where and how carefully to keep things.
@@ -34,74 +41,107 @@ type DiskOptions struct {
 	// write survives the end of the process but not a power cut.
 	Sync bool
 
-	// Log is told what Badger repairs and what it fails to do. The default is silence.
+	// Log is told what was repaired and what Badger fails to do. The default is silence.
 	Log *slog.Logger
 }
 
-// Open opens the directory and repairs what a crash has left behind.
+// Open opens the directory and repairs what a crash has left behind. What cannot be
+// repaired is ErrCorrupt, and then nothing in the directory was changed. Every table
+// is read once to be sure of that, so Open takes about a second for each gigabyte.
 func Open(o DiskOptions) (*Disk, error) {
-	inMemory := o.Dir == Memory
 	if o.Dir == "" {
-		return nil, fmt.Errorf("opening the data directory: no directory was named")
+		return nil, errors.New("opening the data directory: no directory was named")
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
 	}
 	d := &Disk{room: newRoom(o.Dir)}
-	if !inMemory {
-		if err := os.MkdirAll(o.Dir, 0o700); err != nil {
-			return nil, fmt.Errorf("opening the data directory: %w: %w", ErrDisk, err)
+	if err := d.open(o); err != nil {
+		if d.lock != nil {
+			_ = d.lock.Close()
 		}
-		if err := d.room.check(time.Now(), nil); err != nil {
-			return nil, fmt.Errorf("opening the data directory: %w", err)
-		}
+		return nil, fmt.Errorf("opening the data directory: %w", err)
 	}
-	db, err := badger.Open(settings(o, inMemory))
-	if err != nil {
-		return nil, fmt.Errorf("opening the data directory: %w", openError(o.Dir, err))
-	}
-	d.db = db
 	return d, nil
 }
 
-// settings trims Badger from its default of hundreds of megabytes to what many small
-// values need. Values stay beside their keys, uncompressed, so that the operating
-// system's page cache is the only other copy.
-func settings(o DiskOptions, inMemory bool) badger.Options {
-	dir := o.Dir
-	if inMemory {
-		dir = ""
+func (d *Disk) open(o DiskOptions) error {
+	if o.Dir == Memory {
+		return d.openBadger(o)
 	}
-	return badger.DefaultOptions(dir).
-		WithInMemory(inMemory).
-		WithSyncWrites(o.Sync).
-		WithLogger(badgerLog{o.Log}).
-		WithDetectConflicts(false). // a Map holds writers of one key apart
-		WithMetricsEnabled(false).
-		WithMemTableSize(memTableSize).
-		WithNumMemtables(2).
-		WithNumLevelZeroTables(2).
-		WithNumLevelZeroTablesStall(8).
-		WithNumCompactors(2).
-		WithValueLogFileSize(1 << 20).
-		WithCompression(options.None).
-		WithBlockCacheSize(0).
-		WithChecksumVerificationMode(options.OnBlockRead)
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return fmt.Errorf("%w: %w", ErrDisk, err)
+	}
+	var err error
+	if d.lock, err = lockDir(o.Dir); err != nil {
+		return err
+	}
+	found, err := inspect(o.Dir, o.Log)
+	if err != nil {
+		return err
+	}
+	d.room.tables = func() int64 { return found.bytes }
+	if err := d.room.check(time.Now()); err != nil {
+		return err
+	}
+	if err := d.openBadger(o); err != nil {
+		if found.store && !errors.Is(err, ErrInUse) {
+			return fmt.Errorf("%w: %w", ErrCorrupt, err)
+		}
+		return err
+	}
+	d.room.tables = func() int64 { return tableBytes(d.db) }
+	d.pages = dropPages(d.db, o.Dir)
+	return nil
 }
 
-const memTableSize = 8 << 20
-
-// openError turns Badger's text for a held lock into a kind of error.
-func openError(dir string, err error) error {
-	if strings.Contains(err.Error(), "Cannot acquire directory lock") {
+// openBadger turns into an error what Badger panics about. Its kind is ErrDisk.
+//
+// In Badger's managed mode the versions of a key are ours to number. A Map holds the
+// writers of one key apart and every read wants the newest, so a counter will do, and
+// no write has to wait until those before it are done.
+func (d *Disk) openBadger(o DiskOptions) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v", ErrDisk, p)
+		}
+	}()
+	d.db, err = badger.OpenManaged(settings(o))
+	switch {
+	case err == nil:
+		d.version.Store(d.db.MaxVersion())
+		d.db.SetDiscardTs(newest) // only the newest version of a key is kept
+		return nil
+	case strings.Contains(err.Error(), "Cannot acquire directory lock"):
 		return ErrInUse
-	}
-	if _, statErr := os.Stat(filepath.Join(dir, "MANIFEST")); statErr == nil && !errors.Is(err, os.ErrPermission) {
-		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	return fmt.Errorf("%w: %w", ErrDisk, err)
 }
 
+const newest = math.MaxUint64
+
+// tableBytes is how much the tables on disk take now.
+func tableBytes(db *badger.DB) (bytes int64) {
+	for _, level := range db.Levels() {
+		bytes += level.Size
+	}
+	return bytes
+}
+
 // get hands the value of a key to read, which must not keep it.
 func (d *Disk) get(key []byte, read func(value []byte) error) (found bool, err error) {
+	if !d.visitors.enter(0) {
+		return false, ErrClosed
+	}
+	defer d.visitors.leave(0)
+	// Badger takes the lengths in a table at their word.
+	defer func() {
+		if p := recover(); p != nil {
+			found, err = false, fmt.Errorf("%w: %v", ErrCorrupt, p)
+		}
+	}()
 	var parsed error
+	d.pages.touch()
 	err = d.db.View(func(txn *badger.Txn) error {
 		item, err := txn.Get(key)
 		if err != nil {
@@ -121,45 +161,73 @@ func (d *Disk) get(key []byte, read func(value []byte) error) (found bool, err e
 	return found, parsed
 }
 
-// put keeps the value for at least ttl milliseconds. When to forget is measured by
-// the machine's clock and decides nothing: a Map compares the expiry it wrote with
-// the clock it is handed. An hour more lets the two clocks differ.
+// put keeps the value for at least ttl milliseconds. Key and value are the disk's
+// from now on.
 func (d *Disk) put(key, value []byte, ttl int64) error {
-	now := time.Now()
-	if err := d.room.check(now, d.size); err != nil {
-		return err
+	if len(key) > maxKey || len(value) > maxValue {
+		return fmt.Errorf("%w: %d and %d bytes", ErrTooLong, len(key), len(value))
 	}
 	entry := badger.NewEntry(key, value)
-	entry.ExpiresAt = expiry(now, ttl)
-	return diskError(d.db.Update(func(txn *badger.Txn) error { return txn.SetEntry(entry) }))
-}
-
-func expiry(now time.Time, ttl int64) uint64 {
-	const grace = 3600
-	seconds := ttl/1000 + grace
-	if seconds > math.MaxInt32*100 {
-		return 0 // for good
-	}
-	return uint64(now.Unix() + seconds)
+	entry.ExpiresAt = forgetAt(time.Now(), ttl)
+	return d.write(func(txn *badger.Txn) error { return txn.SetEntry(entry) })
 }
 
 func (d *Disk) delete(key []byte) error {
-	if err := d.room.check(time.Now(), d.size); err != nil {
+	return d.write(func(txn *badger.Txn) error { return txn.Delete(key) })
+}
+
+func (d *Disk) write(change func(*badger.Txn) error) error {
+	if !d.visitors.enter(0) {
+		return ErrClosed
+	}
+	defer d.visitors.leave(0)
+	if err := d.room.check(time.Now()); err != nil {
 		return err
 	}
-	return diskError(d.db.Update(func(txn *badger.Txn) error { return txn.Delete(key) }))
+	d.pages.touch()
+	txn := d.db.NewTransactionAt(newest, true)
+	defer txn.Discard()
+	err := change(txn)
+	if err == nil {
+		err = txn.CommitAt(d.version.Add(1), nil)
+	}
+	return diskError(err)
 }
 
-// size is how many bytes the tables on disk hold.
-func (d *Disk) size() int64 {
-	lsm, _ := d.db.Size()
-	return lsm
+// forgetAt is when Badger may forget, in seconds since 1970, or 0 for never. It is
+// measured by the machine's clock and decides nothing: a Map compares the expiry it
+// wrote with the clock it is handed. An hour more lets the two clocks differ.
+func forgetAt(now time.Time, ttl int64) uint64 {
+	const grace, lifetime = 3600, 100 * 366 * 24 * 3600
+	seconds := max(ttl, 0)/1000 + grace
+	if seconds > lifetime || now.Unix() > math.MaxInt64-seconds {
+		return 0
+	}
+	return uint64(max(now.Unix(), 0) + seconds)
 }
 
-// Close writes out what is in flight. Close the maps first.
+// Close writes out what is in flight and gives the directory back. Calls to the maps
+// of this disk then fail with ErrClosed. When the disk has no room to write to,
+// Close changes nothing and says ErrFull: it may be tried again, or the process may
+// end, for Open finds everything that was acknowledged.
 func (d *Disk) Close() error {
-	if err := d.db.Close(); err != nil {
-		return fmt.Errorf("closing the data directory: %w", diskError(err))
+	d.closing.Lock()
+	defer d.closing.Unlock()
+	if d.closed {
+		return nil
+	}
+	if err := d.room.checkClose(); err != nil {
+		return fmt.Errorf("closing the data directory: %w", err)
+	}
+	d.closed = true
+	d.visitors.close()
+	d.pages.stop()
+	err := d.db.Close()
+	if d.lock != nil {
+		err = errors.Join(err, d.lock.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("closing the data directory: %w: %w", ErrDisk, err)
 	}
 	return nil
 }
@@ -170,20 +238,8 @@ func diskError(err error) error {
 		return nil
 	case errors.Is(err, badger.ErrDBClosed), errors.Is(err, badger.ErrBlockedWrites):
 		return ErrClosed
+	case strings.Contains(err.Error(), y.ErrChecksumMismatch.Error()):
+		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	return fmt.Errorf("%w: %w", ErrDisk, err)
-}
-
-// badgerLog passes on Badger's warnings and errors.
-type badgerLog struct{ log *slog.Logger }
-
-func (b badgerLog) Errorf(format string, args ...any)   { b.say(slog.LevelError, format, args) }
-func (b badgerLog) Warningf(format string, args ...any) { b.say(slog.LevelWarn, format, args) }
-func (b badgerLog) Infof(format string, args ...any)    { b.say(slog.LevelDebug, format, args) }
-func (b badgerLog) Debugf(string, ...any)               {}
-
-func (b badgerLog) say(level slog.Level, format string, args []any) {
-	if b.log != nil {
-		b.log.Log(context.Background(), level, "data directory", "badger", strings.TrimSpace(fmt.Sprintf(format, args...)))
-	}
 }

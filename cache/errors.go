@@ -13,6 +13,8 @@ var (
 	ErrDisk = errors.New("the disk failed")
 	// ErrCorrupt: what is on disk is not what was written.
 	ErrCorrupt = errors.New("the data on disk is corrupt")
+	// ErrTooLong: the key or the value is longer than the disk keeps, 32 and 256 KiB.
+	ErrTooLong = errors.New("too long to keep")
 	// ErrClosed: the map or its disk was closed.
 	ErrClosed = errors.New("the store is closed")
 )

@@ -3,6 +3,7 @@ package cache
 import (
 	"fmt"
 	"hash/maphash"
+	"math"
 	"sync"
 	"sync/atomic"
 
@@ -17,10 +18,11 @@ type Map[V any] struct {
 	size  Size
 
 	hot      *ristretto.Cache[string, entry[V]]
-	serials  atomic.Uint64
+	reached  *mark // the Set that Ristretto worked on last
 	seed     maphash.Seed
-	locks    [1024]sync.Mutex
+	stripes  [1024]stripe
 	visitors visitors
+	closing  sync.Once
 }
 
 // A Codec writes values to disk and reads them back.
@@ -44,8 +46,21 @@ type store interface {
 type entry[V any] struct {
 	value   V
 	expires int64
-	serial  uint64 // tells this entry from the one it replaced
+	mark    *mark // tells this entry from the one it replaced
 }
+
+// A mark says whether Ristretto is done with the Set of its entry.
+type mark struct{ done atomic.Bool }
+
+// A stripe keeps the writers of its keys apart. It remembers the last Set that
+// Ristretto had only queued.
+type stripe struct {
+	sync.Mutex
+	queued *mark
+}
+
+// absent is what a key without a value has: at no moment there is one.
+func absent[V any]() entry[V] { return entry[V]{expires: math.MinInt64} }
 
 // NewMap opens the part of the disk that has this name. One Map at a time has it.
 func NewMap[V any](disk *Disk, name string, codec Codec[V], size Size) (*Map[V], error) {
@@ -56,14 +71,16 @@ func newMap[V any](disk store, name string, codec Codec[V], size Size) (*Map[V],
 	if err := size.check(); err != nil {
 		return nil, err
 	}
+	m := &Map[V]{disk: disk, codec: codec, name: name, size: size, reached: new(mark), seed: maphash.MakeSeed()}
 	// Two seeded hashes stand for a key inside Ristretto, which keeps no keys. Nobody
 	// outside this process can look for two keys that share 128 secret bits.
 	first, second := maphash.MakeSeed(), maphash.MakeSeed()
 	hot, err := ristretto.NewCache(&ristretto.Config[string, entry[V]]{
-		NumCounters:        size.Entries * 4,
+		NumCounters:        size.most() * 4,
 		MaxCost:            size.Bytes,
 		BufferItems:        512,
 		IgnoreInternalCost: true,
+		Cost:               m.cost,
 		KeyToHash: func(key string) (uint64, uint64) {
 			return maphash.String(first, key), maphash.String(second, key)
 		},
@@ -71,7 +88,16 @@ func newMap[V any](disk store, name string, codec Codec[V], size Size) (*Map[V],
 	if err != nil {
 		return nil, fmt.Errorf("making a cache of %d entries: %w", size.Entries, err)
 	}
-	return &Map[V]{disk: disk, codec: codec, name: name, size: size, hot: hot, seed: maphash.MakeSeed()}, nil
+	m.hot = hot
+	return m, nil
+}
+
+// cost is called by Ristretto's one worker for each Set in its queue, in their order,
+// before it works on it. So it is done with the one before.
+func (m *Map[V]) cost(e entry[V]) int64 {
+	m.reached.done.Store(true)
+	m.reached = e.mark
+	return m.size.cost(m.codec.Weigh(e.value))
 }
 
 // Get returns the value of the key if it has one that has not expired at now.
@@ -84,13 +110,27 @@ func (m *Map[V]) Get(key string, now int64) (value V, found bool, err error) {
 	if e, ok := m.hot.Get(key); ok {
 		return e.at(now)
 	}
-	lock := m.lock(hash)
-	defer lock.Unlock()
-	e, err := m.load(key)
+	s := m.lock(hash)
+	defer s.Unlock()
+	e, err := m.load(s, key)
 	if err != nil {
 		return value, false, err
 	}
 	return e.at(now)
+}
+
+// Recall returns the value of the key at now if it is in memory. It never waits, for
+// a disk or for a writer; not found means that Get has to be asked, or Update.
+func (m *Map[V]) Recall(key string, now int64) (value V, found bool) {
+	hash := maphash.String(m.seed, key)
+	if !m.visitors.enter(hash) {
+		return value, false
+	}
+	defer m.visitors.leave(hash)
+	if e, ok := m.hot.Get(key); ok {
+		value, found, _ = e.at(now)
+	}
+	return value, found
 }
 
 // at is the entry's value as seen at now.
@@ -110,26 +150,22 @@ func (m *Map[V]) Update(key string, now int64, edit func(value V, found bool) Ed
 		return ErrClosed
 	}
 	defer m.visitors.leave(hash)
-	lock := m.lock(hash)
-	defer lock.Unlock()
+	s := m.lock(hash)
+	defer s.Unlock()
 
 	old, ok := m.hot.Get(key)
 	if !ok {
 		var err error
-		if old, err = m.load(key); err != nil {
+		if old, err = m.load(s, key); err != nil {
 			return err
 		}
 	}
 	value, found, _ := old.at(now)
-	return m.apply(key, now, edit(value, found))
-}
-
-func (m *Map[V]) apply(key string, now int64, edit Edit[V]) error {
-	switch edit.kind {
+	switch edit := edit(value, found); edit.kind {
 	case put:
-		return m.put(key, now, entry[V]{value: edit.value, expires: edit.expires})
+		return m.put(s, key, now, entry[V]{value: edit.value, expires: edit.expires})
 	case remove:
-		m.hot.Del(key)
+		m.forget(s, key)
 		return m.disk.delete(m.diskKey(key))
 	}
 	return nil
@@ -137,29 +173,28 @@ func (m *Map[V]) apply(key string, now int64, edit Edit[V]) error {
 
 // put writes to disk first. When that fails nobody knows what the disk holds, so
 // memory forgets the key and the next read asks the disk.
-func (m *Map[V]) put(key string, now int64, e entry[V]) error {
+func (m *Map[V]) put(s *stripe, key string, now int64, e entry[V]) error {
 	bytes := m.codec.Append(appendExpiry(make([]byte, 0, 192), e.expires), e.value)
-	if err := m.disk.put(m.diskKey(key), bytes, e.expires-now); err != nil {
-		m.hot.Del(key)
+	if err := m.disk.put(m.diskKey(key), bytes, lifetime(now, e.expires)); err != nil {
+		m.forget(s, key)
 		return err
 	}
-	m.remember(key, e)
+	m.remember(s, key, e)
 	return nil
 }
 
-// load reads the key from disk and remembers it. An expiry of 0 means it is not there.
-// It is called with the key's lock held, so that an older value can never overtake a
-// newer one.
-func (m *Map[V]) load(key string) (entry[V], error) {
+// load reads the key from disk and remembers it if it is there. The key's stripe is
+// held, so that an older value can never overtake a newer one.
+func (m *Map[V]) load(s *stripe, key string) (entry[V], error) {
 	var e entry[V]
 	found, err := m.disk.get(m.diskKey(key), func(bytes []byte) (err error) {
 		e, err = m.parse(bytes)
 		return err
 	})
 	if err != nil || !found {
-		return entry[V]{}, err
+		return absent[V](), err
 	}
-	m.remember(key, e)
+	m.remember(s, key, e)
 	return e, nil
 }
 
@@ -174,21 +209,39 @@ func (m *Map[V]) parse(bytes []byte) (e entry[V], err error) {
 	return e, nil
 }
 
-// remember makes Ristretto answer with the entry, or not at all. A Set of a key it
-// does not hold yet is only queued, and a second Set of the key would lose to it: so
-// unless the entry can be seen at once, wait until the queue is done.
-func (m *Map[V]) remember(key string, e entry[V]) {
-	e.serial = m.serials.Add(1)
-	m.hot.Set(key, e, m.size.cost(len(key)+m.codec.Weigh(e.value)))
-	if seen, ok := m.hot.Get(key); !ok || seen.serial != e.serial {
-		m.hot.Wait()
+// remember makes Ristretto answer with the entry, or not at all. The key's stripe is
+// held.
+func (m *Map[V]) remember(s *stripe, key string, e entry[V]) {
+	m.settle(s)
+	e.mark = new(mark)
+	if !m.hot.Set(key, e, 0) { // the cost is asked for later
+		return // dropped: it had no place in the queue
+	}
+	if seen, ok := m.hot.Get(key); !ok || seen.mark != e.mark {
+		s.queued = e.mark
 	}
 }
 
-func (m *Map[V]) lock(hash uint64) *sync.Mutex {
-	lock := &m.locks[hash%uint64(len(m.locks))]
-	lock.Lock()
-	return lock
+// forget makes Ristretto not answer for the key.
+func (m *Map[V]) forget(s *stripe, key string) {
+	m.settle(s)
+	m.hot.Del(key)
+}
+
+// settle returns when Ristretto is done with the last Set of the stripe. A Set of a
+// key that it does not hold is only queued, and until it is worked on a second Set of
+// the key would lose to it and a Del would come too early.
+func (m *Map[V]) settle(s *stripe) {
+	if s.queued != nil && !s.queued.done.Load() {
+		m.hot.Wait()
+	}
+	s.queued = nil
+}
+
+func (m *Map[V]) lock(hash uint64) *stripe {
+	s := &m.stripes[hash%uint64(len(m.stripes))]
+	s.Lock()
+	return s
 }
 
 func (m *Map[V]) diskKey(key string) []byte {
@@ -198,7 +251,8 @@ func (m *Map[V]) diskKey(key string) []byte {
 // Close waits for calls that are under way; later ones get ErrClosed. It leaves the
 // disk open.
 func (m *Map[V]) Close() {
-	if m.visitors.close() {
+	m.closing.Do(func() {
+		m.visitors.close()
 		m.hot.Close()
-	}
+	})
 }

@@ -2,12 +2,20 @@
 
 package cache
 
-import "golang.org/x/sys/unix"
+import (
+	"math"
 
-func freeBytes(dir string) (int64, error) {
+	"golang.org/x/sys/unix"
+)
+
+func freeSpace(dir string) (space, error) {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(dir, &fs); err != nil {
-		return 0, err
+		return space{}, err
 	}
-	return int64(fs.Bavail) * int64(fs.Bsize), nil
+	free := space{bytes: int64(fs.Bavail) * int64(fs.Bsize), files: math.MaxInt64}
+	if fs.Files > 0 { // some file systems make room for files as they need it, and say 0 of 0
+		free.files = int64(fs.Ffree)
+	}
+	return free, nil
 }

@@ -9,8 +9,8 @@ type Size struct {
 	Bytes   int64 // and at most about so many bytes
 }
 
-// DefaultSize is 200,000 entries in 64 MB.
-func DefaultSize() Size { return Size{Entries: 200_000, Bytes: 64 << 20} }
+// DefaultSize is 120,000 entries in 28 MB.
+func DefaultSize() Size { return Size{Entries: 120_000, Bytes: 28 << 20} }
 
 func (s Size) check() error {
 	if s.Entries < 1 || s.Bytes < 1 {
@@ -26,5 +26,9 @@ const entryOverhead = 200
 
 // cost counts an entry so that one number keeps both limits.
 func (s Size) cost(weight int) int64 {
-	return max(int64(weight)+entryOverhead, s.Bytes/s.Entries, 1)
+	share := (s.Bytes-1)/s.Entries + 1
+	return max(int64(weight)+entryOverhead, share)
 }
+
+// most is how many entries can be in memory at once.
+func (s Size) most() int64 { return max(1, min(s.Entries, s.Bytes/entryOverhead)) }

@@ -1,13 +1,13 @@
 package cache
 
 import (
-	"runtime"
 	"sync/atomic"
+	"time"
 )
 
-// visitors counts readers inside, so that Close can wait for the last to leave:
-// Ristretto must not be closed under a Get. The count is spread over many places so
-// that readers of different keys do not meet.
+// visitors counts callers inside, so that what they use is closed only when the last
+// has left. The count is spread over many places so that readers of different keys do
+// not meet.
 type visitors struct {
 	closed atomic.Bool
 	inside [64]struct {
@@ -27,16 +27,12 @@ func (v *visitors) enter(hash uint64) bool {
 
 func (v *visitors) leave(hash uint64) { v.inside[hash%64].count.Add(-1) }
 
-// close lets nobody in any more and waits until all are out. It reports false when
-// it was closed before.
-func (v *visitors) close() bool {
-	if v.closed.Swap(true) {
-		return false
-	}
+// close lets nobody in any more and returns when all are out.
+func (v *visitors) close() {
+	v.closed.Store(true)
 	for i := range v.inside {
 		for v.inside[i].count.Load() != 0 {
-			runtime.Gosched()
+			time.Sleep(50 * time.Microsecond)
 		}
 	}
-	return true
 }

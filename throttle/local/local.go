@@ -55,18 +55,20 @@ func New(disk *cache.Disk, o Options) (*Limiter, error) {
 	return &Limiter{policy: o.Policy, histories: histories, now: o.Now}, nil
 }
 
-// Take admits one send, or says no. Only a yes takes the mailbox's lock, and then
-// decides again.
+// Take admits one send, or says no. A no is known from memory as a rule, without a
+// lock. Everything else takes the mailbox's lock, and decides there.
 func (l *Limiter) Take(ctx context.Context, mailbox string, id throttle.ID) (throttle.Verdict, error) {
 	if !id.Valid() {
 		return throttle.Verdict{}, throttle.ErrID
 	}
-	history, now, err := l.read(ctx, "take", mailbox)
-	if err != nil {
+	if err := begin(ctx, "take", mailbox); err != nil {
 		return throttle.Verdict{}, err
 	}
-	if v := throttle.Decide(l.policy, history, now); !v.Allowed && history.Find(id) < 0 {
-		return v, nil
+	now := l.now()
+	if history, found := l.histories.Recall(mailbox, now); found {
+		if v := throttle.Decide(l.policy, history, now); !v.Allowed && history.Find(id) < 0 {
+			return v, nil
+		}
 	}
 	return l.admit(mailbox, id, now)
 }

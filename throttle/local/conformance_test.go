@@ -1,0 +1,55 @@
+package local_test
+
+import (
+	"testing"
+
+	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/local"
+	"github.com/mailgate/mailgate/throttle/throttletest"
+)
+
+// small remembers so little that nearly every call goes to the disk.
+var small = cache.Size{Entries: 8, Bytes: 4096}
+
+// What is remembered and what is read back take different ways through the cache, so
+// the suite runs over both. Memory differs from a directory in nothing but where
+// Badger keeps its tables; TestRandomHistories covers it.
+func TestConformance(t *testing.T) {
+	for name, size := range map[string]cache.Size{"remembered": {Entries: 1000, Bytes: 1 << 20}, "forgotten": small} {
+		t.Run(name, func(t *testing.T) {
+			throttletest.Run(t, opener(openDisk(t, t.TempDir()), size), 2000)
+		})
+	}
+}
+
+// opener opens limiters on one disk.
+func opener(disk *cache.Disk, size cache.Size) throttletest.Open {
+	return func(t testing.TB, p throttle.Policy, now func() int64) throttle.Limiter {
+		return openLimiter(t, disk, local.Options{Policy: p, Now: now, Size: size})
+	}
+}
+
+func openDisk(t testing.TB, dir string) *cache.Disk {
+	t.Helper()
+	disk, err := cache.Open(cache.DiskOptions{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := disk.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return disk
+}
+
+func openLimiter(t testing.TB, disk *cache.Disk, o local.Options) *local.Limiter {
+	t.Helper()
+	limiter, err := local.New(disk, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(limiter.Close)
+	return limiter
+}

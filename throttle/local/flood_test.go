@@ -1,0 +1,55 @@
+package local_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/local"
+)
+
+// noon is where the clocks of these tests stand.
+const noon = int64(1_800_000_000_000)
+
+// A flood of twenty times what fits in memory: each mailbox that had its mail is
+// denied the next one, and again after a restart.
+func TestAFloodForgetsNobody(t *testing.T) {
+	dir := t.TempDir()
+	options := local.Options{
+		Policy: throttle.DefaultPolicy(),
+		Size:   cache.Size{Entries: floodInMemory, Bytes: 1 << 30},
+		Now:    func() int64 { return noon },
+	}
+	disk := openDisk(t, dir)
+	limiter := openLimiter(t, disk, options)
+	flood(t, limiter, floodMailboxes, true)
+	flood(t, limiter, floodMailboxes, false)
+	limiter.Close()
+	if err := disk.Close(); err != nil {
+		t.Fatal(err)
+	}
+	limiter = openLimiter(t, openDisk(t, dir), options)
+	flood(t, limiter, floodMailboxes/10, false)
+}
+
+// flood takes once for each mailbox, from several goroutines.
+func flood(t *testing.T, limiter throttle.Limiter, mailboxes int, want bool) {
+	t.Helper()
+	const callers = 16
+	var done sync.WaitGroup
+	for caller := range callers {
+		done.Go(func() {
+			for i := caller; i < mailboxes; i += callers {
+				v, err := limiter.Take(context.Background(), fmt.Sprintf("user%d@example.com", i), throttle.NewID())
+				if err != nil || v.Allowed != want {
+					t.Errorf("mailbox %d: allowed %t, %v; want %t", i, v.Allowed, err, want)
+					return
+				}
+			}
+		})
+	}
+	done.Wait()
+}

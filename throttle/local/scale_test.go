@@ -1,0 +1,9 @@
+//go:build !race
+
+package local_test
+
+// How long the flood is.
+const (
+	floodMailboxes = 1_000_000
+	floodInMemory  = 50_000
+)
