@@ -1,0 +1,240 @@
+package mailtest
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Options are what a test may want to be different. Zero fields mean what is
+// named here.
+type Options struct {
+	// User and Password are what the server asks for before it takes mail.
+	// "mailgate" and one with marks that URLs must encode.
+	User, Password string
+	// LoginOnly leaves AUTH LOGIN as the one way to say them. AUTH PLAIN, too.
+	LoginOnly bool
+	// Refuse is what the server refuses. Nothing.
+	Refuse []Refusal
+}
+
+// Refusal makes the server refuse a domain at one step.
+type Refusal struct {
+	// At is "MAIL", where the domain is the sender's, "RCPT", or "DATA" for a
+	// refusal after the mail's final dot; there it is a recipient's.
+	At string
+	// Domain in lower-case letters.
+	Domain string
+	// Reply is code, enhanced code and plain words: "550 5.1.1 No such mailbox".
+	// One that begins with 4 is for now, one with 5 for good.
+	Reply string
+}
+
+// Server is one Exim.
+type Server struct {
+	Addr           string // host:port; TLS by STARTTLS
+	SecureAddr     string // host:port; TLS from the first octet
+	User, Password string
+	CA             string // file with the certificate of who vouches for the server's
+
+	dir     string
+	options Options
+	process *process
+}
+
+// Start starts a server and returns when it answers.
+func Start(t testing.TB, options Options) *Server {
+	t.Helper()
+	return start(t, options, append(filepath.SplitList(os.Getenv("PATH")), "/usr/sbin", "/usr/local/sbin"))
+}
+
+func start(t testing.TB, options Options, places []string) *Server {
+	t.Helper()
+	program, err := find("exim4", places)
+	if err != nil {
+		t.Fatal("exim4 is neither in PATH nor in /usr/sbin: install it (on Debian and Ubuntu `.ci/needs` or `apt-get install exim4-daemon-light` does) and run the test again")
+	}
+	s := &Server{User: options.User, Password: options.Password, options: options}
+	if s.User == "" && s.Password == "" {
+		s.User, s.Password = "mailgate", "p@ss: /wörd?%"
+	}
+	as := ownAccount()
+	s.makeDir(t)
+	port, securePort := freePort(t), freePort(t)
+	s.Addr, s.SecureAddr = fmt.Sprintf("127.0.0.1:%d", port), fmt.Sprintf("127.0.0.1:%d", securePort)
+	for _, step := range []func() error{
+		func() error { return copyProgram(program, filepath.Join(s.dir, "exim")) },
+		s.writeCertificates,
+		func() error {
+			text, err := s.config(as, port, securePort)
+			if err != nil {
+				return err
+			}
+			return os.WriteFile(filepath.Join(s.dir, "exim.conf"), text, 0o600)
+		},
+		func() error {
+			return as.own(s.dir, "", "exim", "exim.conf", "server.pem", "server.key", "spool", "log", "box")
+		},
+	} {
+		if err := step(); err != nil {
+			t.Fatalf("cannot prepare a mail server: %v", err)
+		}
+	}
+	s.launch(t, as)
+	s.awaitBanner(t)
+	return s
+}
+
+// find is exec.LookPath over given places: system programs are not in
+// everybody's PATH.
+func find(program string, places []string) (string, error) {
+	for _, place := range places {
+		path := filepath.Join(place, program)
+		if info, err := os.Stat(path); filepath.IsAbs(path) && err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return path, nil
+		}
+	}
+	return "", exec.ErrNotFound
+}
+
+// makeDir makes the server's directory and sees to its end. It is none of the
+// test's own: those lie where only the user of the test may go, and that may
+// not be the server's.
+func (s *Server) makeDir(t testing.TB) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "mailtest-")
+	if err != nil {
+		t.Fatalf("cannot make a directory for a mail server: %v", err)
+	}
+	s.dir, s.CA = dir, filepath.Join(dir, "ca.pem")
+	t.Cleanup(func() {
+		if s.process != nil {
+			s.process.kill()
+		}
+		// Whoever is killed may still be at the end of a write.
+		await(t, "the mail server's directory to be removed", endLimit, func() error { return os.RemoveAll(dir) })
+	})
+	for _, name := range []string{"spool", "log", "box"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatalf("cannot make a directory for a mail server: %v", err)
+		}
+	}
+}
+
+// copyProgram leaves the set-user-ID bit behind. With it, the server would be
+// free of the test's user, and of ending with the test.
+func copyProgram(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o700)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
+
+func freePort(t testing.TB) int {
+	t.Helper()
+	port, release, err := reservePort()
+	if err != nil {
+		t.Fatalf("cannot find a free port for a mail server: %v", err)
+	}
+	t.Cleanup(release)
+	return port
+}
+
+func (s *Server) launch(t testing.TB, as account) {
+	t.Helper()
+	words, err := os.Create(filepath.Join(s.dir, "words"))
+	if err != nil {
+		t.Fatalf("cannot open a file for what a mail server says: %v", err)
+	}
+	defer words.Close() // the child has its own by then
+	cmd := exec.Command(filepath.Join(s.dir, "exim"), "-C", filepath.Join(s.dir, "exim.conf"), "-bdf")
+	cmd.Dir = s.dir
+	cmd.Stdout, cmd.Stderr = words, words
+	cmd.SysProcAttr = as.attributes()
+	if s.process, err = startProcess(cmd); err != nil {
+		t.Fatalf("cannot start exim4: %v", err)
+	}
+}
+
+const (
+	startLimit = 20 * time.Second // loaded machines start slowly
+	endLimit   = 10 * time.Second
+)
+
+func (s *Server) awaitBanner(t testing.TB) {
+	t.Helper()
+	await(t, "the mail server to answer", startLimit, func() error {
+		if s.process.ended() {
+			t.Fatalf("exim4 ended at its start; it says:\n%s", s.lastWords())
+		}
+		return greets(s.Addr)
+	})
+}
+
+func greets(addr string) error {
+	conn, err := net.DialTimeout("tcp", addr, time.Second)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(startLimit)); err != nil {
+		return err
+	}
+	banner, err := bufio.NewReader(conn).ReadString('\n')
+	if err == nil && !strings.HasPrefix(banner, "220 ") {
+		err = fmt.Errorf("it says %q", strings.TrimSpace(banner))
+	}
+	_, _ = io.WriteString(conn, "QUIT\r\n") // or the log would tell of a lost connection
+	return err
+}
+
+// STARTTLS is the URL of a relay that is spoken to in the clear first.
+func (s *Server) STARTTLS() string { return s.address("smtp", s.Addr) }
+
+// SMTPS is the URL of a relay with TLS from the first octet.
+func (s *Server) SMTPS() string { return s.address("smtps", s.SecureAddr) }
+
+func (s *Server) address(scheme, addr string) string {
+	u := url.URL{
+		Scheme: scheme, Host: addr, User: url.UserPassword(s.User, s.Password),
+		RawQuery: url.Values{"ca": {s.CA}}.Encode(),
+	}
+	return u.String()
+}
+
+// Log is what the server has written into its log so far.
+func (s *Server) Log() string {
+	text, err := os.ReadFile(filepath.Join(s.dir, "log", "mainlog"))
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+// lastWords is the end of all that the server said.
+func (s *Server) lastWords() string {
+	var all strings.Builder
+	for _, name := range []string{"words", "log/paniclog", "log/mainlog"} {
+		text, err := os.ReadFile(filepath.Join(s.dir, name))
+		if err == nil {
+			all.Write(text[max(0, len(text)-1000):])
+		}
+	}
+	return all.String()
+}
