@@ -33,6 +33,7 @@ var rooms = map[string][]string{
 	"throttle/cluster/redistest": {},
 	"cache":                      {},
 	"mailer":                     {},
+	"mailer/mailtest":            {},
 	"mailer/sandbox":             {"mailer"},
 	"mailer/sandbox/fault":       {"mailer", "mailer/sandbox"},
 	"api":                        {"throttle", "mailer", "verify"},
@@ -54,7 +55,7 @@ var technologies = []struct {
 	{"Ristretto", []string{"github.com/dgraph-io/ristretto"}, []string{"cache"}},
 	{"Badger", []string{"github.com/dgraph-io/badger"}, []string{"cache"}},
 	{"SMTP", []string{"github.com/emersion/go-smtp", "github.com/emersion/go-sasl", "github.com/jordan-wright/email", "net/smtp"}, []string{"mailer"}},
-	{"testing", []string{"testing"}, []string{"throttle/throttletest", "throttle/cluster/redistest"}},
+	{"testing", []string{"testing"}, []string{"throttle/throttletest", "throttle/cluster/redistest", "mailer/mailtest"}},
 }
 
 // nameless are names that say nothing about what is inside.
@@ -158,7 +159,7 @@ func TestHouseFindsWhatIsPlanted(t *testing.T) {
 		{"a relay in the cache", pkg{"cache", "cache", []string{"github.com/emersion/go-smtp", "github.com/jordan-wright/email"}},
 			[]string{"cache imports github.com/emersion/go-smtp, but SMTP stays in mailer", "cache imports github.com/jordan-wright/email, but SMTP stays in mailer"}},
 		{"a test's tools in the program", pkg{"cmd/mailgate", "main", []string{ours + "throttle/throttletest", "testing"}},
-			[]string{"cmd/mailgate imports throttle/throttletest, which is for tests alone", "cmd/mailgate imports testing, but testing stays in throttle/cluster/redistest, throttle/throttletest"}},
+			[]string{"cmd/mailgate imports throttle/throttletest, which is for tests alone", "cmd/mailgate imports testing, but testing stays in mailer/mailtest, throttle/cluster/redistest, throttle/throttletest"}},
 		{"a package without a room", pkg{"verify", "verify", []string{"time"}},
 			[]string{"package verify has no room yet: add it to rooms in house_test.go, with what it may import of ours"}},
 		{"a name that says nothing", pkg{"api", "common", nil},
