@@ -17,7 +17,7 @@ const (
 	// Rejected: the relay refused this mail or its recipient for good (5xx).
 	Rejected Outcome = iota + 1
 	// Unavailable: the mail certainly never left. Every relay was down, slow,
-	// misconfigured, or said 4xx.
+	// misconfigured, said 4xx, or refused us or our sender.
 	Unavailable
 	// Unknown: the last octet of the mail may have gone out and no answer
 	// came. It may have been delivered; sending it again could deliver it twice.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"runtime"
 	"strings"
 	"sync"
@@ -136,13 +137,15 @@ func TestEveryFaultAtEveryStep(t *testing.T) {
 		fault.Drip: unavailable, fault.Garbage: unavailable, fault.Endless: unavailable,
 		fault.LongLine: unavailable, fault.WrongCode: unavailable, fault.Chatter: unavailable,
 	}
+	sender := maps.Clone(command)
+	sender[fault.Permanent] = unavailable // it is the sender's domain that is refused, or we are
 	table := []struct {
 		step  fault.Step
 		kinds outcomes
 	}{
 		{fault.Banner, setup},
 		{fault.EHLO, setup},
-		{fault.MAIL, command},
+		{fault.MAIL, sender},
 		{fault.RCPT, command},
 		{fault.DATA, command},
 		{fault.Content, outcomes{fault.Reset: unknown, fault.HangUp: unknown}},
