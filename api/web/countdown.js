@@ -1,0 +1,58 @@
+// A countdown that goes by how long to wait, never by what time it is: a visitor's
+// clock that is wrong makes no difference.
+
+// Countdown calls show(milliseconds left) as it goes, and done() once at the end.
+export class Countdown {
+  #timer = 0;
+
+  start(waitMS, show, done) {
+    this.stop();
+    const end = performance.now() + waitMS;
+    const tick = () => {
+      const left = Math.max(0, end - performance.now());
+      show(left);
+      if (left === 0) {
+        done();
+        return;
+      }
+      // To the next whole second, or in steps fine enough for the ring to glide.
+      this.#timer = setTimeout(tick, Math.min(250, left % 1000 || 250, left));
+    };
+    tick();
+  }
+
+  stop() {
+    clearTimeout(this.#timer);
+  }
+}
+
+// clock writes milliseconds as 0:42, 59:00 or 23:59:59, rounded up so that 0:00 means
+// that the wait is over.
+export function clock(ms) {
+  const seconds = Math.ceil(ms / 1000);
+  const two = (n) => String(n).padStart(2, "0");
+  const hours = Math.floor(seconds / 3600);
+  const minutes = Math.floor(seconds / 60) % 60;
+  return hours > 0 ? `${hours}:${two(minutes)}:${two(seconds % 60)}` : `${minutes}:${two(seconds % 60)}`;
+}
+
+// spoken writes milliseconds for a screen reader.
+export function spoken(ms) {
+  const seconds = Math.ceil(ms / 1000);
+  const part = (n, word) => (n > 0 ? [`${n} ${word}${n === 1 ? "" : "s"}`] : []);
+  return [
+    ...part(Math.floor(seconds / 3600), "hour"),
+    ...part(Math.floor(seconds / 60) % 60, "minute"),
+    ...part(seconds % 60, "second"),
+  ].join(" ");
+}
+
+// span writes the length of a window: 60 s, 1 h, 400 ms.
+export function span(ms) {
+  for (const [unit, size] of [["d", 864e5], ["h", 36e5], ["min", 6e4], ["s", 1e3]]) {
+    if (ms % size === 0 && (ms > size || unit !== "d" && unit !== "min")) {
+      return `${ms / size} ${unit}`;
+    }
+  }
+  return `${ms} ms`;
+}

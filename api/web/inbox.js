@@ -1,0 +1,111 @@
+// The inbox page: the mails as they arrive, and the one that is open.
+
+import { post, showBadge, watchMails } from "./ask.js";
+
+const at = (id) => document.getElementById(id);
+let opened = 0;
+
+const time = (ms) => new Date(ms).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+
+function mailLine(mail, isNew) {
+  const line = document.createElement("li");
+  const button = document.createElement("button");
+  const subject = document.createElement("strong");
+  const facts = document.createElement("small");
+  const when = document.createElement("time");
+  button.type = "button";
+  button.dataset.id = mail.id;
+  button.className = isNew ? "new" : "";
+  subject.textContent = mail.subject;
+  facts.textContent = mail.to.join(", ");
+  when.textContent = time(mail.received_ms);
+  button.append(subject, when, facts);
+  button.addEventListener("click", () => { open(mail.id); at("reader").focus(); });
+  line.append(button);
+  return line;
+}
+
+function mark(id) {
+  for (const button of at("mails").querySelectorAll("button")) {
+    if (Number(button.dataset.id) === id) {
+      button.setAttribute("aria-current", "true");
+      button.classList.remove("new");
+    } else {
+      button.removeAttribute("aria-current");
+    }
+  }
+}
+
+async function open(id) {
+  const response = await fetch(`/demo/mails/${id}`);
+  if (!response.ok) {
+    return;
+  }
+  const mail = await response.json();
+  opened = id;
+  at("none").hidden = true;
+  at("opened").hidden = false;
+  at("subject").textContent = mail.subject;
+  at("from").textContent = mail.from;
+  at("rcpt").textContent = mail.to.join(", ");
+  at("when").textContent = new Date(mail.received_ms).toLocaleString();
+  at("when").dateTime = new Date(mail.received_ms).toISOString();
+  at("text").textContent = mail.text;
+  at("source").textContent = mail.source;
+  at("html").src = `/demo/mails/${id}/html`;
+  mark(id);
+}
+
+const tabs = [...document.querySelectorAll("[role=tab]")];
+
+function choose(tab) {
+  for (const one of tabs) {
+    const chosen = one === tab;
+    one.setAttribute("aria-selected", String(chosen));
+    one.tabIndex = chosen ? 0 : -1;
+    at(one.getAttribute("aria-controls")).hidden = !chosen;
+  }
+}
+
+for (const [i, tab] of tabs.entries()) {
+  tab.addEventListener("click", () => choose(tab));
+  tab.addEventListener("keydown", (event) => {
+    const to = { ArrowRight: i + 1, ArrowLeft: i - 1, Home: 0, End: -1 }[event.key];
+    if (to !== undefined) {
+      const next = tabs.at(to % tabs.length);
+      choose(next);
+      next.focus();
+      event.preventDefault();
+    }
+  });
+}
+
+function showEmpty(count) {
+  showBadge(count);
+  at("empty").hidden = count > 0;
+  at("clear").hidden = count === 0;
+}
+
+at("clear").addEventListener("click", async () => {
+  await post("/demo/mails/clear");
+  at("mails").replaceChildren();
+  at("opened").hidden = true;
+  at("none").hidden = false;
+  opened = 0;
+  showEmpty(0);
+  at("list-title").focus();
+});
+
+watchMails((mails, arrived) => {
+  const fresh = new Set(arrived.map((mail) => mail.id));
+  at("mails").replaceChildren(...mails.map((mail) => mailLine(mail, fresh.has(mail.id))));
+  showEmpty(mails.length);
+  if (arrived.length > 0) {
+    at("announce").textContent = `A mail arrived: ${arrived[0].subject}`;
+  }
+  if (opened > 0) {
+    mark(opened);
+  } else if (mails.length > 0) {
+    open(mails[0].id);
+  }
+});

@@ -1,0 +1,100 @@
+// What mailgate answered, made visible: the countdown, the limit behind it, and how
+// every limit stands.
+
+import { Countdown, clock, span, spoken } from "./countdown.js";
+
+const at = (id) => document.getElementById(id);
+const countdown = new Countdown();
+
+// showVerdict draws an answer. each(left) is called as the countdown goes on.
+export function showVerdict(status, body, each) {
+  at("said-empty").hidden = true;
+  at("operator").hidden = false;
+  showStatus(status, body);
+  at("json").textContent = JSON.stringify(body, null, 2);
+  const hasVerdict = Array.isArray(body.limits);
+  at("verdict").hidden = false;
+  at("verdict").classList.toggle("bare", !hasVerdict);
+  if (!hasVerdict) {
+    countdown.stop();
+    each(0);
+    return;
+  }
+  announceVerdict(status, body);
+  const bars = body.limits.map(tierLine);
+  at("tiers").replaceChildren(...bars.map((bar) => bar.line));
+  const window = body.limits.find((tier) => tier.name === body.limit)?.window_ms ?? 1;
+  const started = performance.now();
+  countdown.start(body.wait_ms, (left) => {
+    showClock(left, left / window, body.limit);
+    const gone = performance.now() - started;
+    bars.forEach((bar) => bar.show(gone));
+    each(left);
+  }, () => {
+    if (body.wait_ms > 0) {
+      announce("The wait is over. A code can be sent again.");
+    }
+  });
+}
+
+// hideVerdict forgets the last answer.
+export function hideVerdict() {
+  countdown.stop();
+  for (const id of ["verdict", "status", "operator"]) {
+    at(id).hidden = true;
+  }
+  at("said-empty").hidden = false;
+}
+
+function showStatus(status, body) {
+  const pill = at("status");
+  const words = { 200: body.status === "sent" ? "200 sent" : "200", 429: "429 not yet" };
+  pill.hidden = false;
+  pill.textContent = words[status] ?? String(status || "no answer");
+  pill.className = `pill ${status === 200 ? "good" : status === 429 ? "wait" : "bad"}`;
+}
+
+function showClock(left, share, limit) {
+  const over = left === 0;
+  at("ring").style.strokeDashoffset = String(100 - 100 * Math.min(1, share));
+  at("left").textContent = over ? "Ready" : clock(left);
+  at("why").textContent = over ? "a code can be sent" : `${limit} limit`;
+  at("left").parentElement.parentElement.classList.toggle("over", over);
+}
+
+// tierLine is one limit: its name, what is left of it, and when it frees up.
+function tierLine(tier) {
+  const line = document.createElement("li");
+  const name = document.createElement("span");
+  const state = document.createElement("span");
+  const bar = document.createElement("span");
+  name.className = "name";
+  state.className = "state";
+  bar.className = "meter";
+  const rule = document.createElement("small");
+  rule.textContent = `${tier.limit} in ${span(tier.window_ms)}`;
+  name.append(tier.name, rule);
+  for (let i = 0; i < Math.min(tier.limit, 20); i++) {
+    const step = document.createElement("i");
+    step.className = i < (tier.limit - tier.remaining) * Math.min(1, 20 / tier.limit) ? "used" : "";
+    bar.append(step);
+  }
+  line.append(name, bar, state);
+  const show = (gone) => {
+    const wait = Math.max(0, tier.wait_ms - gone);
+    const free = tier.remaining > 0 || wait === 0;
+    line.classList.toggle("full", !free);
+    state.textContent = tier.remaining > 0 ? `${tier.remaining} left` : free ? "free again" : `frees in ${clock(wait)}`;
+  };
+  return { line, show };
+}
+
+function announceVerdict(status, body) {
+  const wait = body.wait_ms > 0 ? ` The next one can be sent in ${spoken(body.wait_ms)}, because of the ${body.limit} limit.` : "";
+  announce((status === 429 ? "Not sent." : status === 200 && body.status ? "Sent." : "") + wait);
+}
+
+// announce says something to screen readers.
+export function announce(text) {
+  at("announce").textContent = text;
+}
