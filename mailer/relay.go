@@ -98,8 +98,11 @@ func (r *relay) attempt(p patience, l *letter) (*Reply, error) {
 		r.conns.pass(c)
 		return nil, r.resting(pass.wait)
 	}
-	reply, failure := r.deliver(p, c, l)
+	c, reply, failure := r.deliver(p, c, l)
 	r.circuit.settle(pass, judgement(p.ctx, failure))
+	// Not before: whoever is called up next must find the breaker as this try
+	// leaves it.
+	r.giveBack(c)
 	if failure != nil {
 		r.report(l, failure)
 		return nil, failure
@@ -119,25 +122,23 @@ func (r *relay) resting(ms int64) *SendError {
 }
 
 // deliver uses the kept connection, or dials if there is none. A kept one that
-// turns out dead before the mail was handed over is replaced, once.
-func (r *relay) deliver(p patience, c *smtpConn, l *letter) (*Reply, *SendError) {
+// turns out dead before the mail was handed over is replaced, once. It returns
+// the connection that was used last, if there is one, for giveBack.
+func (r *relay) deliver(p patience, c *smtpConn, l *letter) (*smtpConn, *Reply, *SendError) {
 	if c != nil {
 		reply, failure := c.deliver(p, l)
 		if failure == nil || !diedEarly(c, failure) || p.ctx.Err() != nil {
-			r.giveBack(c)
-			return reply, failure
+			return c, reply, failure
 		}
 		r.forget(c)
 		c.close()
 	}
 	c, failure := r.open(p)
 	if failure != nil {
-		r.conns.drop()
-		return nil, failure
+		return nil, nil, failure
 	}
 	reply, failure := c.deliver(p, l)
-	r.giveBack(c)
-	return reply, failure
+	return c, reply, failure
 }
 
 // diedEarly says whether the connection, not the mail, was what failed, and
@@ -208,9 +209,12 @@ func (r *relay) forget(c *smtpConn) {
 	r.mu.Unlock()
 }
 
-// giveBack keeps a connection that is still good.
+// giveBack keeps a connection that is still good. Without one it gives back the
+// place alone.
 func (r *relay) giveBack(c *smtpConn) {
 	switch {
+	case c == nil:
+		r.conns.drop()
 	case c.broken:
 		r.forget(c)
 		c.close()

@@ -256,7 +256,10 @@ func TestBreakerOpensWhileWaiting(t *testing.T) {
 	o := steady()
 	o.MaxConns = 1
 	o.Breaker = mailer.Breaker{Failures: 1, Cooldown: time.Hour}
-	r := newRelays(t, o, plain(s))
+	var r *mailer.Relays
+	waiting := -1
+	o.Hooks.Circuit = func(string, bool) { waiting = r.Stats()[0].Waiting }
+	r = newRelays(t, o, plain(s))
 	var group sync.WaitGroup
 	try := func() {
 		_, err := r.Send(t.Context(), letter())
@@ -270,6 +273,9 @@ func TestBreakerOpensWhileWaiting(t *testing.T) {
 	group.Wait()
 	if got := len(s.Received()); got != 1 {
 		t.Errorf("the relay was asked %d times, want 1", got)
+	}
+	if waiting != 1 {
+		t.Errorf("%d waited when the breaker opened, want 1: the next was called before", waiting)
 	}
 }
 
