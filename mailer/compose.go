@@ -61,7 +61,7 @@ func (c *Composer) Compose(r Request) (Message, error) {
 	if bad != nil {
 		return Message{}, bad
 	}
-	fields := templateFields{Code: r.Code, Email: r.To.String(), Sender: c.from.Name, Data: r.Data}
+	fields := templateFields{Code: r.Code, Email: shown(r.To), Sender: c.from.Name, Data: r.Data}
 	parts, err := template.render(fields, r.ExpiresInMS)
 	if err != nil {
 		// The library's error may quote what it was filling in.

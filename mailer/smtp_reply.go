@@ -126,7 +126,7 @@ func newReply(code int, text []byte) *Reply {
 	reply := &Reply{Code: code}
 	first := strings.ToValidUTF8(string(text[:min(len(text), mostReplyText)]), "")
 	message := strings.Map(func(c rune) rune {
-		if c < ' ' || c == 0x7f {
+		if isControl(c) {
 			return ' '
 		}
 		return c

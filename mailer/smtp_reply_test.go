@@ -75,6 +75,7 @@ func TestNewReply(t *testing.T) {
 		"5.7.1":                                {550, "5.7.1", ""},
 		"":                                     {550, "", ""},
 		"bell\a and \x1b[31mred\xff":           {550, "", "bell  and  [31mred"},
+		"next\u0085line\u2028and \u202eback":   {550, "", "next line and  back"},
 		"long " + strings.Repeat("x", 2*mostReplyText): {550, "", "long " + strings.Repeat("x", mostReplyText-5)},
 	} {
 		if got := *newReply(550, []byte(text)); got != want {

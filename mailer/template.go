@@ -30,7 +30,7 @@ type mailTemplate struct {
 // templateFields is what a template may speak of.
 type templateFields struct {
 	Code      string            // the code
-	Email     string            // the address the mail goes to, as typed
+	Email     string            // the address the mail goes to, as shown gives it
 	ExpiresIn string            // how long the code is valid, in words; empty if it does not expire
 	Sender    string            // the sender's display name; may be empty
 	Data      map[string]string // what the request brought for the template

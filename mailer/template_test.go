@@ -3,6 +3,7 @@ package mailer_test
 import (
 	"crypto/rand"
 	"fmt"
+	"html"
 	"os"
 	"slices"
 	"strings"
@@ -83,6 +84,28 @@ func TestBuiltinMailHasNoRemoteAsset(t *testing.T) {
 		for _, part := range []string{"http:", "https:", "//", "url(", "@import", "<img", "<link", "<script", "href", "src="} {
 			if strings.Contains(string(body), part) {
 				t.Errorf("%s: body.html contains %q", locale, part)
+			}
+		}
+	}
+}
+
+// Whoever types an address may choose most of it. A mail reader must find
+// nothing in it to make a link of.
+func TestNoLinkByTheAddress(t *testing.T) {
+	for to, want := range map[string]string{
+		"Alice@example.com":                             "Alice@example.com",
+		"a.b-c_d+e@example.com":                         "a.b-c_d+e@example.com",
+		"victim+www.evil.example/login@example.com":     "…@example.com",
+		"victim+www.evil.example?a=b@example.com":       "…@example.com",
+		"victim+www.evil.example'@example.com":          "…@example.com",
+		"www.evil.example/x@victim.fastmail.com":        "…@victim.fastmail.com",
+		"evil.example#*|now@example.com":                "…@example.com",
+		"=?UTF-8?B?d3d3LmV2aWwuZXhhbXBsZQ==?@a.example": "…@a.example",
+	} {
+		back := composeWith(t, nil, func(r *mailer.Request) { r.To = parse(t, to) })
+		for kind, part := range map[string]string{"text": back.text, "HTML": html.UnescapeString(back.html)} {
+			if !strings.Contains(part, want) || strings.Contains(part, "evil") {
+				t.Errorf("%s: the %s lacks %q, or has more:\n%s", to, kind, want, part)
 			}
 		}
 	}
