@@ -1,0 +1,123 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/go-playground/validator/v10"
+)
+
+// check looks at what single values cannot say: their ranges, and whether they go
+// together.
+func (s *Settings) check() error {
+	if err := s.checkRanges(); err != nil {
+		return err
+	}
+	for _, rule := range []struct {
+		wrong         bool
+		name, problem string
+	}{
+		{s.RedisURL == "" && s.origins["redis_confirm"].Given(), "redis_confirm", "it means nothing without redis_url"},
+		{s.RedisURL == "" && s.origins["redis_timeout"].Given(), "redis_timeout", "it means nothing without redis_url"},
+		{s.SMTPRate == 0 && s.origins["smtp_queue"].Given(), "smtp_queue", "it means nothing without smtp_rate"},
+		{s.CodeLife%1e6 != 0, "code_life", "it must be whole milliseconds"},
+		{!s.Loopback() && s.APIKeys == "", "api_keys", "without keys it serves on loopback only; set " + prefix + "API_KEYS to listen on " + s.Listen},
+	} {
+		if rule.wrong {
+			return s.Complain(rule.name, rule.problem)
+		}
+	}
+	return nil
+}
+
+// ForSending is what only those who send mail need to have been given.
+func (s *Settings) ForSending() error {
+	if len(s.SMTPURL) == 0 {
+		return s.Complain("smtp_url", "it must be set: the relay that mail goes to, such as smtps://user:password@host")
+	}
+	if s.From.Address.IsZero() {
+		return s.Complain("from", "it must be set: the sender, such as Acme <no-reply@acme.example>")
+	}
+	return nil
+}
+
+// Unused names what was given and has no effect beside the rest: memory and disk of
+// one process where the history is in Redis.
+func (s *Settings) Unused() (places []string) {
+	if s.RedisURL == "" {
+		return nil
+	}
+	for _, name := range []string{"data_dir", "sync", "cache_mailboxes", "cache_bytes"} {
+		if origin := s.origins[name]; origin.Given() {
+			places = append(places, origin.Place)
+		}
+	}
+	return places
+}
+
+// Loopback reports whether only this machine can reach the address to listen on.
+func (s *Settings) Loopback() bool {
+	host, _, err := net.SplitHostPort(s.Listen)
+	if err != nil {
+		return false
+	}
+	addr, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && addr.IsLoopback()
+}
+
+// Complain is an error that names a setting as it was given, or as it could be.
+func (s *Settings) Complain(name, problem string) error {
+	place := prefix + strings.ToUpper(name)
+	if origin := s.origins[name]; origin.Given() {
+		place = origin.Place
+	}
+	return &Error{place, problem}
+}
+
+// checkRanges applies the validate tags.
+func (s *Settings) checkRanges() error {
+	check := validator.New(validator.WithRequiredStructEnabled())
+	check.RegisterTagNameFunc(func(field reflect.StructField) string { return field.Tag.Get("name") })
+	if err := check.RegisterValidation("listen", isListenAddress); err != nil {
+		return fmt.Errorf("checking settings: %w", err)
+	}
+	var wrong validator.ValidationErrors
+	err := check.Struct(s)
+	if errors.As(err, &wrong) {
+		return s.Complain(wrong[0].Field(), sentence(wrong[0].Tag(), wrong[0].Param()))
+	}
+	return err
+}
+
+// sentence says what a validate tag asks for.
+func sentence(tag, param string) string {
+	switch tag {
+	case "gte":
+		return "it must be at least " + param
+	case "lte":
+		return "it must be at most " + param
+	case "oneof":
+		return "it must be one of: " + strings.Join(strings.Fields(param), ", ")
+	case "listen":
+		return "it must be host:port, such as 127.0.0.1:8080 or :8080"
+	case "http_url":
+		return "it must be a URL such as http://127.0.0.1:8080"
+	default:
+		return "it must be set"
+	}
+}
+
+// isListenAddress takes host:port with a host that may be empty.
+func isListenAddress(field validator.FieldLevel) bool {
+	host, port, err := net.SplitHostPort(field.Field().String())
+	if err != nil || strings.ContainsAny(host, " /@") {
+		return false
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	return err == nil && strconv.FormatUint(n, 10) == port
+}

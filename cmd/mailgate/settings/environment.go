@@ -1,0 +1,43 @@
+package settings
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// fromEnvironment finds the settings among NAME=value pairs. A variable that is empty
+// counts as not set, as compose files leave it.
+func fromEnvironment(environ []string) (layer, error) {
+	known := keys(func(name string) string { return prefix + strings.ToUpper(name) })
+	known[prefix+"CONFIG"] = key{setting: Setting{Name: config}}
+	values := map[string]string{}
+	for _, pair := range environ {
+		name, value, _ := strings.Cut(pair, "=")
+		if strings.HasPrefix(name, prefix) && !ofOrchestrator(name) {
+			values[name] = value
+		}
+	}
+	found := layer{}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		k, ok := known[name]
+		if !ok {
+			return nil, &Error{name, "there is no such setting; mailgate help lists them all"}
+		}
+		if values[name] == "" {
+			continue
+		}
+		if err := found.put(k, Origin{Text: values[name], Place: name, Level: Environment}); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// ofOrchestrator reports whether a name is one that Kubernetes and Docker links put
+// into the environment by themselves when a service happens to be called mailgate.
+func ofOrchestrator(name string) bool {
+	rest := strings.TrimPrefix(name, prefix)
+	return rest == "PORT" || rest == "NAME" || strings.HasPrefix(rest, "PORT_") ||
+		rest == "SERVICE_HOST" || rest == "SERVICE_PORT" || strings.HasPrefix(rest, "SERVICE_PORT_")
+}

@@ -1,0 +1,79 @@
+package settings
+
+import (
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/throttle"
+)
+
+// Settings are the values in force. The tags are all there is to know of a setting:
+// its name, its default, the limits of its value, and a line for whoever sets it.
+type Settings struct {
+	Listen         string         `name:"listen" group:"Serving" default:"127.0.0.1:8080" validate:"listen" help:"address to serve on, host:port; port 0 takes a free one"`
+	APIKeys        Keys           `name:"api_keys" secret:"yes" help:"keys of the back ends that send, name:secret,name:secret; without any: loopback only, no key asked"`
+	AdminKeys      Keys           `name:"admin_keys" secret:"yes" help:"keys of operators, for show and reset; with api_keys but none of these, operators' paths are closed"`
+	TrustedProxies []netip.Prefix `name:"trusted_proxies" help:"proxies whose X-Forwarded-For is believed: 10.0.0.0/8,192.0.2.7"`
+	MaxConnections int            `name:"max_connections" default:"4096" validate:"gte=1,lte=1000000" help:"clients connected at once; more wait to be accepted"`
+	ShutdownGrace  time.Duration  `name:"shutdown_grace" default:"30s" validate:"gte=0s,lte=1h" help:"how long requests in flight may take to finish after SIGTERM"`
+
+	Tiers throttle.Policy `name:"tiers" group:"The rule" default:"minute=1/60s,hour=5/1h,day=10/24h" help:"mails a mailbox may be sent: name=limit/window, in any order"`
+	Fold  bool            `name:"fold" default:"true" help:"count letter case, +tag and dots that a provider ignores as one mailbox"`
+
+	DataDir        string `name:"data_dir" group:"History on this machine" default:"mailgate-data" validate:"required" help:"where it is kept; :memory: for nowhere"`
+	Sync           bool   `name:"sync" default:"false" help:"wait for the drive at each send: survives a power cut, costs a flush"`
+	CacheMailboxes int64  `name:"cache_mailboxes" default:"120000" validate:"gte=1,lte=1000000000" help:"mailboxes kept in memory; the rest is read back from disk"`
+	CacheBytes     Bytes  `name:"cache_bytes" default:"28MiB" validate:"gte=65536" help:"memory for them: a number of bytes, or with KiB, MiB, GiB"`
+
+	RedisURL     RedisURL      `name:"redis_url" group:"History in Redis" secret:"yes" help:"set it to share one history among many processes: redis://, rediss://, redis+sentinel://, redis+cluster://"`
+	RedisConfirm int           `name:"redis_confirm" default:"0" validate:"gte=0,lte=16" help:"replicas that must have a send before it is a yes"`
+	RedisTimeout time.Duration `name:"redis_timeout" default:"250ms" validate:"gte=1ms,lte=30s" help:"the longest a decision may take"`
+
+	SMTPURL      Relays        `name:"smtp_url" group:"Mail" secret:"yes" help:"the relay, or several in the order to try: smtps://user:pass@host, smtp://user:pass@host:587, smtp://host:25?tls=none"`
+	From         mailer.Sender `name:"from" help:"the sender: Acme <no-reply@acme.example>"`
+	SMTPMaxConns int           `name:"smtp_max_conns" default:"8" validate:"gte=1,lte=1000" help:"connections to a relay at once"`
+	SMTPRate     float64       `name:"smtp_rate" default:"0" validate:"gte=0,lte=100000" help:"mails a second at most, evenly spaced; 0 for as they come"`
+	SMTPQueue    int           `name:"smtp_queue" default:"100" validate:"gte=0,lte=100000" help:"mails that may wait for their turn under smtp_rate"`
+	Templates    string        `name:"templates" help:"a directory of texts of your own, name/locale/{subject.txt,text.txt,body.html}"`
+	Locale       string        `name:"locale" default:"en" help:"the language for whoever asks for none, or for one that is not there"`
+	CodeLife     time.Duration `name:"code_life" default:"10m" validate:"gte=1s,lte=24h" help:"how long a code that mailgate made is good for"`
+
+	LogLevel  slog.Level `name:"log_level" group:"Log" default:"info" help:"debug, info, warn or error"`
+	LogFormat string     `name:"log_format" default:"json" validate:"oneof=json text" help:"json or text"`
+
+	URL string `name:"url" group:"Asking a running server" validate:"omitempty,http_url" help:"where show, reset and healthcheck find it; the address of listen if not set"`
+
+	origins map[string]Origin
+}
+
+// An Origin is what a setting was given as, and where.
+type Origin struct {
+	Text string // a secret is in it; Settings.Shown has it masked
+	// Place names the setting as whoever gave it wrote it: "--tiers", "MAILGATE_TIERS",
+	// "mailgate.yaml:3: tiers". Of a default it is the bare name.
+	Place string
+	Level Level
+}
+
+// A Level is one of the places that settings come from.
+type Level int
+
+// The levels; a higher one wins.
+const (
+	Default Level = iota
+	File
+	Environment
+	Flag
+)
+
+func (l Level) String() string {
+	return [...]string{"default", "file", "environment", "flag"}[l]
+}
+
+// Given reports whether somebody set it.
+func (o Origin) Given() bool { return o.Level != Default }
+
+// Origin is where the setting of this name comes from.
+func (s *Settings) Origin(name string) Origin { return s.origins[name] }

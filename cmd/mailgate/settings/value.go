@@ -1,0 +1,181 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/cluster"
+)
+
+// Keys are names and secrets, name:secret,name:secret.
+type Keys string
+
+// Names are the keys' names, in order.
+func (k Keys) Names() (names []string) {
+	for pair := range strings.SplitSeq(string(k), ",") {
+		if name, _, ok := strings.Cut(strings.TrimSpace(pair), ":"); ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// First is the secret of the first key, or empty.
+func (k Keys) First() string {
+	first, _, _ := strings.Cut(string(k), ",")
+	_, secret, _ := strings.Cut(first, ":")
+	return strings.TrimSpace(secret)
+}
+
+// RedisURL is where Redis is, as cluster.ParseURL reads it.
+type RedisURL string
+
+// Relays are where mail goes, in the order to try them.
+type Relays []mailer.RelayURL
+
+// Bytes is an amount of memory, written 65536, 64KiB, 28MiB or 1GiB.
+type Bytes int64
+
+// read turns text into the value of a field. Errors do not repeat the text, which may
+// be a secret.
+func read(into any, text string) (err error) {
+	switch v := into.(type) {
+	case *string:
+		*v = text
+	case *bool:
+		*v, err = readSwitch(text)
+	case *int:
+		*v, err = strconv.Atoi(text)
+		err = orElse(err, "it must be a whole number")
+	case *int64:
+		*v, err = strconv.ParseInt(text, 10, 64)
+		err = orElse(err, "it must be a whole number")
+	case *float64:
+		*v, err = strconv.ParseFloat(text, 64)
+		err = orElse(err, "it must be a number")
+	case *time.Duration:
+		*v, err = time.ParseDuration(text)
+		err = orElse(err, "it must be a length of time, such as 400ms, 60s or 1h30m")
+	case *slog.Level:
+		err = readLevel(v, text)
+	case *Bytes:
+		*v, err = readBytes(text)
+	case *[]netip.Prefix:
+		*v, err = readPrefixes(text)
+	case *Relays:
+		*v, err = readRelays(text)
+	case *RedisURL:
+		*v = RedisURL(text)
+		_, err = cluster.ParseURL(text)
+	case *Keys:
+		*v, err = readKeys(text)
+	case *mailer.Sender:
+		*v, err = mailer.ParseSender(text)
+	case *throttle.Policy:
+		*v, err = throttle.ParsePolicy(text)
+	default:
+		err = fmt.Errorf("settings of type %T cannot be read", into)
+	}
+	return err
+}
+
+// orElse puts a sentence of ours in the place of a library's, which repeats the text.
+func orElse(err error, sentence string) error {
+	if err == nil {
+		return nil
+	}
+	return errors.New(sentence)
+}
+
+func readSwitch(text string) (bool, error) {
+	switch text {
+	case "true":
+		return true, nil
+	case "false":
+		return false, nil
+	}
+	return false, errors.New("it must be true or false")
+}
+
+func readLevel(into *slog.Level, text string) error {
+	switch text {
+	case "debug", "info", "warn", "error":
+		return into.UnmarshalText([]byte(text))
+	}
+	return errors.New("it must be debug, info, warn or error")
+}
+
+func readBytes(text string) (Bytes, error) {
+	number, shift := text, 0
+	for i, unit := range []string{"KiB", "MiB", "GiB"} {
+		if before, ok := strings.CutSuffix(text, unit); ok {
+			number, shift = before, 10*(i+1)
+		}
+	}
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || n < 0 || n > 1<<40>>shift {
+		return 0, errors.New("it must be a number of bytes up to 1024GiB, such as 65536 or 28MiB")
+	}
+	return Bytes(n << shift), nil
+}
+
+func readPrefixes(text string) (all []netip.Prefix, err error) {
+	for one := range strings.SplitSeq(text, ",") {
+		one = strings.TrimSpace(one)
+		prefix, err := netip.ParsePrefix(one)
+		if addr, plain := netip.ParseAddr(one); plain == nil && addr.Zone() == "" {
+			prefix, err = addr.Prefix(addr.BitLen())
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%q is neither an IP address nor a network such as 10.0.0.0/8", one)
+		}
+		if prefix != prefix.Masked() {
+			return nil, fmt.Errorf("%s has bits set beyond its length; the network is %s", prefix, prefix.Masked())
+		}
+		all = append(all, prefix)
+	}
+	return all, nil
+}
+
+// readRelays splits where the next relay's scheme begins: a password may hold a comma.
+func readRelays(text string) (all Relays, err error) {
+	for text != "" {
+		one := text
+		for at := range len(text) {
+			if text[at] == ',' && strings.HasPrefix(strings.TrimSpace(text[at+1:]), "smtp") {
+				one = text[:at]
+				break
+			}
+		}
+		relay, err := mailer.ParseRelayURL(strings.TrimSpace(one))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, relay)
+		text = strings.TrimPrefix(text[len(one):], ",")
+	}
+	return all, nil
+}
+
+// readKeys checks the form: each key has a name of its own and a secret.
+func readKeys(text string) (Keys, error) {
+	seen := map[string]bool{}
+	for pair := range strings.SplitSeq(text, ",") {
+		name, secret, ok := strings.Cut(strings.TrimSpace(pair), ":")
+		switch {
+		case !ok || name == "" || secret == "":
+			return "", errors.New("keys are written name:secret,name:secret")
+		case seen[name]:
+			return "", errors.New("two keys have the same name")
+		}
+		seen[name] = true
+	}
+	return Keys(text), nil
+}

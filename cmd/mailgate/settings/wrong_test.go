@@ -1,0 +1,185 @@
+package settings_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/mailgate/mailgate/cmd/mailgate/settings"
+)
+
+// hidden is part of every secret in these tests and must be in no error.
+const hidden = "hush-hush"
+
+// Each setting that cannot be right, and the one line that says so.
+func TestWrongSettings(t *testing.T) {
+	redis := "MAILGATE_REDIS_URL=redis://localhost"
+	tests := []struct {
+		environ string // variables, joined by &
+		want    string // beginning of the error
+	}{
+		{"MAILGATE_LISTEN=8080", "MAILGATE_LISTEN: it must be host:port"},
+		{"MAILGATE_LISTEN=127.0.0.1:99999", "MAILGATE_LISTEN: it must be host:port"},
+		{"MAILGATE_LISTEN=127.0.0.1:http", "MAILGATE_LISTEN: it must be host:port"},
+		{"MAILGATE_LISTEN=user@host:80", "MAILGATE_LISTEN: it must be host:port"},
+		{"MAILGATE_LISTEN=:8080", "MAILGATE_API_KEYS: without keys it serves on loopback only"},
+		{"MAILGATE_API_KEYS=" + hidden, "MAILGATE_API_KEYS: "},
+		{"MAILGATE_API_KEYS=web:" + hidden + ",web:" + hidden + "2", "MAILGATE_API_KEYS: "},
+		{"MAILGATE_ADMIN_KEYS=:" + hidden, "MAILGATE_ADMIN_KEYS: "},
+		{"MAILGATE_API_KEYS_FILE=/does/not/exist", "MAILGATE_API_KEYS_FILE: cannot read the file"},
+		{"MAILGATE_API_KEYS_FILE=/", "MAILGATE_API_KEYS_FILE: / is a directory"},
+		{"MAILGATE_API_KEYS_FILE=/dev/null", "MAILGATE_API_KEYS_FILE: the file /dev/null is empty"},
+		{"MAILGATE_API_KEYS=web:" + hidden + " & MAILGATE_API_KEYS_FILE=/dev/null", "MAILGATE_API_KEYS_FILE: it was already set by MAILGATE_API_KEYS"},
+		{"MAILGATE_TRUSTED_PROXIES=10.0.0.0/8,example", `MAILGATE_TRUSTED_PROXIES: "example" is neither`},
+		{"MAILGATE_TRUSTED_PROXIES=10.1.2.3/8", "MAILGATE_TRUSTED_PROXIES: 10.1.2.3/8 has bits set"},
+		{"MAILGATE_MAX_CONNECTIONS=0", "MAILGATE_MAX_CONNECTIONS: it must be at least 1"},
+		{"MAILGATE_MAX_CONNECTIONS=many", "MAILGATE_MAX_CONNECTIONS: it must be a whole number"},
+		{"MAILGATE_SHUTDOWN_GRACE=30", "MAILGATE_SHUTDOWN_GRACE: it must be a length of time"},
+		{"MAILGATE_SHUTDOWN_GRACE=2h", "MAILGATE_SHUTDOWN_GRACE: it must be at most 1h"},
+		{"MAILGATE_SHUTDOWN_GRACE=-1s", "MAILGATE_SHUTDOWN_GRACE: it must be at least 0s"},
+		{"MAILGATE_TIERS=minute", "MAILGATE_TIERS: "},
+		{"MAILGATE_TIERS=minute=0/60s", "MAILGATE_TIERS: "},
+		{"MAILGATE_TIERS=minute=1/60s,minute=2/1h", "MAILGATE_TIERS: "},
+		{"MAILGATE_TIERS=minute=1/1.0001ms", "MAILGATE_TIERS: "},
+		{"MAILGATE_FOLD=yes", "MAILGATE_FOLD: it must be true or false"},
+		{"MAILGATE_SYNC=1", "MAILGATE_SYNC: it must be true or false"},
+		{"MAILGATE_CACHE_MAILBOXES=0", "MAILGATE_CACHE_MAILBOXES: it must be at least 1"},
+		{"MAILGATE_CACHE_MAILBOXES=1e6", "MAILGATE_CACHE_MAILBOXES: it must be a whole number"},
+		{"MAILGATE_CACHE_BYTES=28MB", "MAILGATE_CACHE_BYTES: it must be a number of bytes"},
+		{"MAILGATE_CACHE_BYTES=1", "MAILGATE_CACHE_BYTES: it must be at least 65536"},
+		{"MAILGATE_CACHE_BYTES=9999999999GiB", "MAILGATE_CACHE_BYTES: it must be a number of bytes"},
+		{"MAILGATE_REDIS_URL=http://user:" + hidden + "@host", "MAILGATE_REDIS_URL: "},
+		{"MAILGATE_REDIS_URL=" + hidden, "MAILGATE_REDIS_URL: "},
+		{"MAILGATE_REDIS_CONFIRM=1", "MAILGATE_REDIS_CONFIRM: it means nothing without redis_url"},
+		{"MAILGATE_REDIS_TIMEOUT=1s", "MAILGATE_REDIS_TIMEOUT: it means nothing without redis_url"},
+		{redis + " & MAILGATE_REDIS_CONFIRM=-1", "MAILGATE_REDIS_CONFIRM: it must be at least 0"},
+		{redis + " & MAILGATE_REDIS_TIMEOUT=0s", "MAILGATE_REDIS_TIMEOUT: it must be at least 1ms"},
+		{"MAILGATE_SMTP_URL=smtp://user:" + hidden + "@host:25?tls=none", "MAILGATE_SMTP_URL: "},
+		{"MAILGATE_SMTP_URL=smtps://user:" + hidden + "%zz@host", "MAILGATE_SMTP_URL: "},
+		{"MAILGATE_SMTP_URL=smtps://host,smtp://user:" + hidden + "@", "MAILGATE_SMTP_URL: "},
+		{"MAILGATE_FROM=Acme", "MAILGATE_FROM: "},
+		{"MAILGATE_FROM=Acme <a@b.example> & MAILGATE_LOCALE=en\r\nBcc: x", "MAILGATE_LOCALE: it must be one line"},
+		{"MAILGATE_SMTP_MAX_CONNS=0", "MAILGATE_SMTP_MAX_CONNS: it must be at least 1"},
+		{"MAILGATE_SMTP_RATE=-1", "MAILGATE_SMTP_RATE: it must be at least 0"},
+		{"MAILGATE_SMTP_RATE=NaN", "MAILGATE_SMTP_RATE: it must be"},
+		{"MAILGATE_SMTP_RATE=Inf", "MAILGATE_SMTP_RATE: it must be at most"},
+		{"MAILGATE_SMTP_RATE=fast", "MAILGATE_SMTP_RATE: it must be a number"},
+		{"MAILGATE_SMTP_QUEUE=5", "MAILGATE_SMTP_QUEUE: it means nothing without smtp_rate"},
+		{"MAILGATE_CODE_LIFE=0s", "MAILGATE_CODE_LIFE: it must be at least 1s"},
+		{"MAILGATE_CODE_LIFE=1.0000001s", "MAILGATE_CODE_LIFE: it must be whole milliseconds"},
+		{"MAILGATE_LOG_LEVEL=loud", "MAILGATE_LOG_LEVEL: it must be debug, info, warn or error"},
+		{"MAILGATE_LOG_FORMAT=xml", "MAILGATE_LOG_FORMAT: it must be one of: json, text"},
+		{"MAILGATE_URL=localhost", "MAILGATE_URL: it must be a URL"},
+		{"MAILGATE_SECRET=" + hidden, "MAILGATE_SECRET: there is no such setting"},
+		{"MAILGATE_TEIRS=minute=1/60s", "MAILGATE_TEIRS: there is no such setting"},
+		{"MAILGATE_FOLD_FILE=/x", "MAILGATE_FOLD_FILE: there is no such setting"},
+		{"MAILGATE_CONFIG=/does/not/exist", "MAILGATE_CONFIG: cannot read the file"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.environ, func(t *testing.T) {
+			_, _, err := settings.Read(nil, strings.Split(tt.environ, " & "))
+			complains(t, err, tt.want)
+		})
+	}
+}
+
+// Mistakes in the settings file are named by their line; what stands there is not
+// repeated.
+func TestWrongFile(t *testing.T) {
+	tests := []struct{ name, text, want string }{
+		{"unknown name", "locale: en\nteirs: x", ":2: teirs: there is no such setting"},
+		{"the file's own name", "config: other.yaml", ":1: config: there is no such setting"},
+		{"repeated name", "smtp_url: smtps://u:" + hidden + "@h\nsmtp_url: smtps://u:" + hidden + "@h", ":2: this is not YAML"},
+		{"other case", "Locale: en", ":1: Locale: there is no such setting"},
+		{"not YAML", "api_keys: [web:" + hidden + "\nlocale: }", "this is not YAML"},
+		{"a tab", "api_keys:\n\t- web:" + hidden, "this is not YAML"},
+		{"a list", "- web:" + hidden, ": it must be lines of name: value"},
+		{"a word", hidden, ": it must be lines of name: value"},
+		{"a mapping in a value", "api_keys: {web: " + hidden + "}", ":1: api_keys: it must be a plain value"},
+		{"a list in a list", "api_keys: [[web:" + hidden + "]]", ":1: api_keys: a list may only hold plain values"},
+		{"an anchor", "api_keys: &a web:" + hidden + "\nadmin_keys: *a", ":1: api_keys: it must be a plain value"},
+		{"a tag", "api_keys: !!binary aGk=", ":1: api_keys: it must be a plain value"},
+		{"two documents", "locale: en\n---\nlocale: de", ": it must be one document"},
+		{"a block of lines", "api_keys: |\n  web:" + hidden, ":1: api_keys: it must be a plain value"},
+		{"a secret twice", "api_keys: web:" + hidden + "\napi_keys_file: /dev/null", ":2: api_keys_file: it was already set by"},
+		{"a wrong value", "\n\ntiers: often", ":3: tiers: "},
+		{"a value out of range", "smtp_max_conns: 0", ":1: smtp_max_conns: it must be at least 1"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			path := write(t, "m.yaml", tt.text)
+			_, _, err := settings.Read([]string{"--config", path}, nil)
+			complains(t, err, path)
+			if err != nil && !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%q does not say %q", err, tt.want)
+			}
+		})
+	}
+	complainsOfFlags := func(want string, args ...string) {
+		t.Helper()
+		_, _, err := settings.Read(args, nil)
+		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), hidden) {
+			t.Errorf("%q: %v", args, err)
+		}
+	}
+	complainsOfFlags("--tiers: ", "--tiers", "often")
+	complainsOfFlags("--tiers: it needs a value", "--tiers")
+	complainsOfFlags("--fold: it must be true or false", "--fold=maybe")
+	complainsOfFlags("--locale: it was already set by --locale", "--locale=en", "--locale=de")
+	complainsOfFlags("there is no flag --teirs", "--teirs="+hidden)
+	complainsOfFlags("--api-keys: ", "--api-keys="+hidden)
+}
+
+func complains(t *testing.T, err error, want string) {
+	t.Helper()
+	var wrong *settings.Error
+	switch {
+	case err == nil:
+		t.Fatal("it was accepted")
+	case !errors.As(err, &wrong):
+		t.Errorf("%v is not a settings.Error", err)
+	case !strings.HasPrefix(err.Error(), want):
+		t.Errorf("got  %v\nwant %s…", err, want)
+	}
+	if strings.Contains(err.Error(), hidden) || strings.Contains(err.Error(), "\n") {
+		t.Errorf("a secret, or more than one line: %q", err)
+	}
+}
+
+// What only sending needs is asked for by those that send.
+func TestForSending(t *testing.T) {
+	for _, tt := range []struct{ environ, want string }{
+		{"", "MAILGATE_SMTP_URL: it must be set"},
+		{"MAILGATE_SMTP_URL=smtps://h.example", "MAILGATE_FROM: it must be set"},
+	} {
+		complains(t, read(t, nil, []string{tt.environ}).ForSending(), tt.want)
+	}
+	whole := read(t, nil, []string{"MAILGATE_SMTP_URL=smtps://h.example", "MAILGATE_FROM=a@b.example"})
+	if err := whole.ForSending(); err != nil {
+		t.Error(err)
+	}
+}
+
+// However settings are printed, no secret is in it.
+func TestShown(t *testing.T) {
+	s := read(t, nil, []string{
+		"MAILGATE_API_KEYS=web:" + hidden + ",shop:" + hidden,
+		"MAILGATE_ADMIN_KEYS=ops:" + hidden,
+		"MAILGATE_SMTP_URL=smtps://" + hidden + ":" + hidden + "@one.example,smtp://two.example",
+		"MAILGATE_REDIS_URL=redis+sentinel://u:" + hidden + "@a:1,b:2/main?sentinel_password=" + hidden,
+		"MAILGATE_FROM=a@b.example",
+	})
+	for name, want := range map[string]string{
+		"api_keys":   "web:***,shop:***",
+		"admin_keys": "ops:***",
+		"smtp_url":   "smtps://one.example:465,smtp://two.example:587",
+		"redis_url":  "redis+sentinel://***@a:1,b:2/main",
+		"from":       "a@b.example",
+		"tiers":      "minute=1/60s,hour=5/1h,day=10/24h",
+		"templates":  "",
+	} {
+		if got := s.Shown(name); got != want {
+			t.Errorf("%s is shown as %q, want %q", name, got, want)
+		}
+	}
+}
