@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/options"
@@ -24,7 +23,7 @@ type finding struct {
 // inspect looks for damage that Badger would pass over or end the process at: it
 // takes a missing manifest for an empty store and removes every table, leaves out a
 // table it cannot read, and takes a block it cannot read for one without the key. Each
-// of these is a mailbox that may be mailed again. Nothing is changed here.
+// of these is a mailbox that may be mailed again. What is damaged is left as it was found.
 func inspect(dir string, log *slog.Logger) (finding, error) {
 	var found finding
 	entries, err := os.ReadDir(dir)
@@ -47,13 +46,13 @@ func inspect(dir string, log *slog.Logger) (finding, error) {
 		found.bytes += size
 	}
 	for _, entry := range entries {
-		if strings.HasSuffix(entry.Name(), logSuffix) {
+		if filepath.Ext(entry.Name()) == logSuffix {
 			if err := inspectLog(filepath.Join(dir, entry.Name()), log); err != nil {
 				return found, err
 			}
 		}
 	}
-	return found, nil
+	return found, removeEmpty(dir, entries, log)
 }
 
 // manifest reads which tables there must be.
@@ -78,7 +77,7 @@ func manifest(dir string) (tables map[uint64]badger.TableManifest, err error) {
 func noneWithoutManifest(entries []fs.DirEntry) error {
 	for _, entry := range entries {
 		switch filepath.Ext(entry.Name()) {
-		case ".sst", ".vlog", logSuffix:
+		case ".sst", valueLogSuffix, logSuffix:
 			return fmt.Errorf("%w: there is %s but no %s", ErrCorrupt, entry.Name(), badger.ManifestFilename)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"math"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -70,6 +71,9 @@ func NewMap[V any](disk *Disk, name string, codec Codec[V], size Size) (*Map[V],
 func newMap[V any](disk store, name string, codec Codec[V], size Size) (*Map[V], error) {
 	if err := size.check(); err != nil {
 		return nil, err
+	}
+	if name == "" || strings.ContainsRune(name, 0) {
+		return nil, fmt.Errorf("%q does not do as the name of a map: it is empty or has a NUL in it", name)
 	}
 	m := &Map[V]{disk: disk, codec: codec, name: name, size: size, reached: new(mark), seed: maphash.MakeSeed()}
 	// Two seeded hashes stand for a key inside Ristretto, which keeps no keys. Nobody

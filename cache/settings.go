@@ -39,7 +39,7 @@ func settings(o DiskOptions) badger.Options {
 		WithNumLevelZeroTables(4).
 		WithNumLevelZeroTablesStall(12).
 		WithNumCompactors(2).
-		WithValueThreshold(maxValue).
+		WithValueThreshold(maxValue + 1).
 		WithValueLogFileSize(1 << 20). // stays empty
 		WithCompression(options.None).
 		WithBlockCacheSize(0).

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -13,8 +14,9 @@ import (
 // (the lengths of key and value, the expiry), key, value, and a checksum of it all.
 // The rest of the file is zeros.
 const (
-	logSuffix = ".mem"
-	logHeader = 20
+	logSuffix      = ".mem"
+	valueLogSuffix = ".vlog" // of what is too long for a table, so always without entries
+	logHeader      = 20
 )
 
 // inspectLog says when a log breaks off before its end, as it does when the power
@@ -39,12 +41,33 @@ func inspectLog(path string, log *slog.Logger) error {
 	return nil
 }
 
+// removeEmpty clears away logs that were made and never given their size, which
+// Badger cannot open: the process or the machine stopped in between.
+func removeEmpty(dir string, entries []fs.DirEntry, log *slog.Logger) error {
+	for _, entry := range entries {
+		ext := filepath.Ext(entry.Name())
+		if ext != logSuffix && ext != valueLogSuffix {
+			continue
+		}
+		info, err := entry.Info()
+		if err == nil && info.Size() == 0 {
+			log.Warn("data directory: an empty log is removed", "log", entry.Name())
+			err = os.Remove(filepath.Join(dir, entry.Name()))
+		}
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrDisk, err)
+		}
+	}
+	return nil
+}
+
 // entryLength is the length of the whole entry that b begins with, 0 if there is none.
 func entryLength(b []byte) int {
-	if len(b) < 2 || b[0] == 0 && b[1] == 0 && len(b) > 2 && b[2] == 0 {
+	const kinds = 2
+	if len(b) < kinds+3 {
 		return 0
 	}
-	at := 2
+	at := kinds
 	var numbers [3]uint64
 	for i := range numbers {
 		number, n := binary.Uvarint(b[at:])
@@ -55,7 +78,7 @@ func entryLength(b []byte) int {
 	}
 	key, value := numbers[0], numbers[1]
 	rest := uint64(len(b) - at)
-	if key > rest || value > rest || key+value+crc32.Size > rest {
+	if key == 0 || key > rest || value > rest || key+value+crc32.Size > rest {
 		return 0
 	}
 	at += int(key + value)

@@ -24,6 +24,7 @@ func TestFullDisk(t *testing.T) {
 	if dir := os.Getenv(childEnv); dir != "" {
 		mountSmall(t, dir)
 		fillUnderLoad(t, dir)
+		openReadOnly(t, dir)
 		return
 	}
 	cmd := childCommand(t, t.TempDir())
@@ -94,9 +95,30 @@ func fillUnderLoad(t *testing.T, dir string) {
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
 	}
-	limiter = openLimiter(t, openDisk(t, data), options)
+	if disk, err = cache.Open(cache.DiskOptions{Dir: data}); err != nil {
+		t.Fatal(err)
+	}
+	if limiter, err = local.New(disk, options); err != nil {
+		t.Fatal(err)
+	}
 	checkKnown(t, limiter, load)
+	limiter.Close()
+	if err := disk.Close(); err != nil {
+		t.Error(err)
+	}
 	fmt.Printf("%d admitted, %d refused\n", load.admitted.Load(), load.refused.Load())
+}
+
+// openReadOnly expects a plain answer from a file system that has gone read-only, as
+// they do when their drive fails.
+func openReadOnly(t *testing.T, dir string) {
+	if err := syscall.Mount("", dir, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
+		t.Fatal(err)
+	}
+	_, err := cache.Open(cache.DiskOptions{Dir: filepath.Join(dir, "data")})
+	if !errors.Is(err, cache.ErrDisk) || !errors.Is(err, syscall.EROFS) {
+		t.Errorf("open on a read-only file system: %v", err)
+	}
 }
 
 // fill takes all that the file system has, as fast as a fast drive would.

@@ -1,0 +1,264 @@
+package cache
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"testing"
+
+	"github.com/dgraph-io/badger/v4"
+)
+
+// writeTables opens a disk with so many keys in it, the most of them in tables.
+func writeTables(t *testing.T, dir string, keys int) *Disk {
+	t.Helper()
+	d := fillDisk(t, dir, keys)
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return open(t, DiskOptions{Dir: dir})
+}
+
+func fillDisk(t *testing.T, dir string, keys int) *Disk {
+	t.Helper()
+	d, err := Open(DiskOptions{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range keys {
+		if err := d.put(diskKey(i), bytes.Repeat([]byte{byte(i)}, 100), 1<<40); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return d
+}
+
+func diskKey(i int) []byte { return fmt.Appendf(nil, "key%08d", i) }
+
+func files(t *testing.T, dir, pattern string) []string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(dir, pattern))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no file like %s: %v", pattern, err)
+	}
+	sort.Strings(paths)
+	return paths
+}
+
+func sizeOf(t *testing.T, dir, pattern string) (bytes int64) {
+	t.Helper()
+	for _, path := range files(t, dir, pattern) {
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bytes += info.Size()
+	}
+	return bytes
+}
+
+// snapshot copies what a process leaves behind that dies now.
+func snapshot(t *testing.T, from string) (to string) {
+	t.Helper()
+	to = t.TempDir()
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+// damage changes the first file like the pattern.
+func damage(t *testing.T, dir, pattern string, change func(content []byte) []byte) {
+	t.Helper()
+	path := files(t, dir, pattern)[0]
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, change(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func cutTo(n int) func([]byte) []byte {
+	return func(b []byte) []byte {
+		if n < 0 {
+			return b[:len(b)+n]
+		}
+		return b[:n]
+	}
+}
+
+func flip(at int) func([]byte) []byte {
+	return func(b []byte) []byte {
+		if at < 0 {
+			at += len(b)
+		}
+		b[at] ^= 0x55
+		return b
+	}
+}
+
+func zero(from, to int) func([]byte) []byte {
+	return func(b []byte) []byte {
+		clear(b[len(b)*from/100 : len(b)*to/100])
+		return b
+	}
+}
+
+// A table that is not whole would be left out by Badger, or read as far as it goes, or
+// end the process. Here it is ErrCorrupt at Open, and nothing is removed.
+func TestDamagedTables(t *testing.T) {
+	whole := t.TempDir()
+	if err := fillDisk(t, whole, 15_000).Close(); err != nil {
+		t.Fatal(err)
+	}
+	cases := map[string]func(dir string){
+		"no manifest":       func(dir string) { remove1(t, dir, badger.ManifestFilename) },
+		"empty manifest":    func(dir string) { damage(t, dir, badger.ManifestFilename, cutTo(0)) },
+		"manifest magic":    func(dir string) { damage(t, dir, badger.ManifestFilename, flip(0)) },
+		"manifest checksum": func(dir string) { damage(t, dir, badger.ManifestFilename, flip(-1)) },
+		"manifest length":   func(dir string) { damage(t, dir, badger.ManifestFilename, flip(8)) },
+		"no table":          func(dir string) { remove1(t, dir, "*.sst") },
+		"empty table":       func(dir string) { damage(t, dir, "*.sst", cutTo(0)) },
+		"three bytes":       func(dir string) { damage(t, dir, "*.sst", cutTo(3)) },
+		"half a table":      func(dir string) { damage(t, dir, "*.sst", func(b []byte) []byte { return b[:len(b)/2] }) },
+		"a byte less":       func(dir string) { damage(t, dir, "*.sst", cutTo(-1)) },
+		"all zeros":         func(dir string) { damage(t, dir, "*.sst", zero(0, 100)) },
+		"zeros at the end":  func(dir string) { damage(t, dir, "*.sst", zero(50, 100)) },
+		"zeros in between":  func(dir string) { damage(t, dir, "*.sst", zero(40, 42)) },
+		"keys' registry":    func(dir string) { damage(t, dir, badger.KeyRegistryFileName, flip(20)) },
+	}
+	for _, at := range []int{0, 100, 4090, 100_000, -300, -200, -100, -50, -20, -12, -8, -4, -3, -1} {
+		cases[fmt.Sprint("a byte at ", at)] = func(dir string) { damage(t, dir, "*.sst", flip(at)) }
+	}
+	for name, spoil := range cases {
+		t.Run(name, func(t *testing.T) {
+			dir := snapshot(t, whole)
+			spoil(dir)
+			before := listing(t, dir)
+			d, err := Open(DiskOptions{Dir: dir})
+			if err == nil {
+				_ = d.Close()
+			}
+			if !errors.Is(err, ErrCorrupt) {
+				t.Fatalf("%v, want %v", err, ErrCorrupt)
+			}
+			if after := listing(t, dir); after != before {
+				t.Errorf("the directory has changed:\n%s\n%s", before, after)
+			}
+		})
+	}
+}
+
+func remove1(t *testing.T, dir, pattern string) {
+	t.Helper()
+	if err := os.Remove(files(t, dir, pattern)[0]); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// listing tells names and sizes of all that is in the directory.
+func listing(t *testing.T, dir string) string {
+	t.Helper()
+	var lines []string
+	for _, path := range files(t, dir, "*") {
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, fmt.Sprint(info.Name(), " ", info.Size()))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// A log that breaks off is what a power cut leaves. What comes before is kept, and the
+// rest is not lost without a word.
+func TestTornLogs(t *testing.T) {
+	const keys = 2000
+	running := t.TempDir()
+	d := fillDisk(t, running, keys)
+	crashed := snapshot(t, running)
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		spoil func([]byte) []byte
+		kept  func(n int) bool
+		says  string
+	}{
+		"whole":           {func(b []byte) []byte { return b }, func(n int) bool { return n == keys }, ""},
+		"a byte flipped":  {flip(100_000), func(n int) bool { return n > 400 && n < keys-400 }, "breaks off"},
+		"a page missing":  {func(b []byte) []byte { clear(b[65536:69632]); return b }, func(n int) bool { return n > 200 && n < keys-400 }, "breaks off"},
+		"cut in an entry": {cutTo(100_001), func(n int) bool { return n > 400 && n < keys-400 }, "breaks off"},
+		"only a header":   {cutTo(logHeader), func(n int) bool { return n == 0 }, ""},
+		"not a header":    {cutTo(logHeader - 1), func(n int) bool { return n == 0 }, ""},
+		"nothing":         {cutTo(0), func(n int) bool { return n == 0 }, "an empty log is removed"},
+		"all zeros":       {zero(0, 100), func(n int) bool { return n == 0 }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := snapshot(t, crashed)
+			damage(t, dir, "*.mem", tc.spoil)
+			var said bytes.Buffer
+			d := open(t, DiskOptions{Dir: dir, Log: slog.New(slog.NewTextHandler(&said, nil))})
+			kept := 0
+			for i := range keys {
+				found, err := d.get(diskKey(i), func([]byte) error { return nil })
+				if err != nil {
+					t.Fatal(err)
+				}
+				if found {
+					kept++
+				}
+				if found && kept != i+1 {
+					t.Fatalf("key %d is there, but not all before it", i)
+				}
+			}
+			if !tc.kept(kept) {
+				t.Errorf("%d of %d kept", kept, keys)
+			}
+			if said := said.String(); !strings.Contains(said, tc.says) || (said == "") != (tc.says == "") || strings.Contains(said, "key0") {
+				t.Errorf("the log says %q, want %q", said, tc.says)
+			}
+			if err := d.put(diskKey(keys), nil, 1000); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// A process that ends between making a file and giving it its size.
+func TestEmptyLogs(t *testing.T) {
+	dir := t.TempDir()
+	if err := fillDisk(t, dir, 10).Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"00077.mem", "000077.vlog", "000077.sst"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := open(t, DiskOptions{Dir: dir})
+	if found, err := d.get(diskKey(9), func([]byte) error { return nil }); !found || err != nil {
+		t.Fatal(found, err)
+	}
+}
+
+// A log whose header is damaged names a secret that it would be encrypted with.
+func TestLogOfAnotherStore(t *testing.T) {
+	running := t.TempDir()
+	d := fillDisk(t, running, 10)
+	crashed := snapshot(t, running)
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	damage(t, crashed, "*.mem", flip(0))
+	if _, err := Open(DiskOptions{Dir: crashed}); !errors.Is(err, ErrCorrupt) {
+		t.Fatal(err)
+	}
+}

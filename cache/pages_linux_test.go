@@ -1,0 +1,114 @@
+package cache
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// What was written and read does not stay counted as memory of the process, and
+// nothing is lost by it.
+func TestTablesDoNotStayInMemory(t *testing.T) {
+	const keys, most = 40_000, 100 // kB a table, of 500 and more
+	dir := t.TempDir()
+	d := writeTables(t, dir, keys)
+	for round := range 3 {
+		readAll(t, d, keys)
+		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+			resident, tables := residentTables(t, dir)
+			if tables > 3 && resident < most*tables {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("round %d: %d kB of %d tables stay in memory", round, resident, tables)
+			}
+		}
+	}
+}
+
+func readAll(t *testing.T, d *Disk, keys int) {
+	t.Helper()
+	for i := range keys {
+		found, err := d.get(diskKey(i), func(value []byte) error {
+			if len(value) != 100 || value[0] != byte(i) || value[99] != byte(i) {
+				return fmt.Errorf("key %d has the value %x", i, value)
+			}
+			return nil
+		})
+		if !found || err != nil {
+			t.Fatal(i, found, err)
+		}
+	}
+}
+
+// residentTables is how many kB of how many tables are in this process.
+func residentTables(t *testing.T, dir string) (kB, tables int) {
+	t.Helper()
+	file, err := os.Open("/proc/self/smaps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	inTable := false
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		line := lines.Text()
+		if _, length, path := mapping(line); length > 0 {
+			inTable = filepath.Dir(path) == dir && filepath.Ext(path) == ".sst"
+			if inTable {
+				tables++
+			}
+		}
+		if n, ok := strings.CutPrefix(line, "Rss:"); ok && inTable {
+			var size int
+			if _, err := fmt.Sscan(n, &size); err != nil {
+				t.Fatal(err)
+			}
+			kB += size
+		}
+	}
+	return kB, tables
+}
+
+// Pages are dropped all the time while tables are written, compacted, removed and
+// read from several goroutines. If one advice ever met other memory than a table's,
+// this would crash or read nonsense.
+func TestPagesUnderLoad(t *testing.T) {
+	d := open(t, DiskOptions{Dir: t.TempDir()})
+	const writers, keys = 4, 15_000
+	var done sync.WaitGroup
+	stop := make(chan struct{})
+	var dropping sync.WaitGroup
+	dropping.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				d.pages.drop()
+			}
+		}
+	})
+	for range writers {
+		done.Go(func() {
+			for i := range keys {
+				value := make([]byte, 100)
+				for at := range value {
+					value[at] = byte(i)
+				}
+				if err := d.put(diskKey(i), value, 1<<40); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	done.Wait()
+	readAll(t, d, keys)
+	close(stop)
+	dropping.Wait()
+}

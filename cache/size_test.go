@@ -1,0 +1,126 @@
+package cache
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"testing"
+)
+
+// nowhere is a store that keeps nothing, for tests of what is in memory.
+type nowhere struct{}
+
+func (nowhere) get([]byte, func([]byte) error) (bool, error) { return false, nil }
+func (nowhere) put([]byte, []byte, int64) error              { return nil }
+func (nowhere) delete([]byte) error                          { return nil }
+
+// blobs are values that weigh what they are long.
+type blobs struct{}
+
+func (blobs) Append(b []byte, value []byte) []byte { return append(b, value...) }
+func (blobs) Parse(b []byte) ([]byte, error)       { return append([]byte(nil), b...), nil }
+func (blobs) Weigh(value []byte) int               { return cap(value) }
+
+// fill puts values of one length under so many keys and returns how many are in
+// memory and what they weigh, overhead and all.
+func fill(t *testing.T, m *Map[[]byte], keys, length int) (held, bytes int64) {
+	t.Helper()
+	for i := range keys {
+		err := m.Update(fmt.Sprintf("user%d@example.com", i), 0, func([]byte, bool) Edit[[]byte] {
+			return Put(make([]byte, length), never)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.hot.Wait()
+	m.hot.IterValues(func(e entry[[]byte]) bool {
+		held++
+		bytes += int64(len(e.value)) + entryOverhead
+		return false
+	})
+	return held, bytes
+}
+
+func openBlobs(t *testing.T, size Size) *Map[[]byte] {
+	t.Helper()
+	m, err := newMap[[]byte](nowhere{}, "blobs", blobs{}, size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Close)
+	return m
+}
+
+// Both limits hold, and what they allow is used.
+func TestBothLimitsHold(t *testing.T) {
+	for name, tc := range map[string]struct {
+		size   Size
+		length int
+		held   int64
+	}{
+		"entries are the limit":   {Size{Entries: 100, Bytes: 1 << 30}, 100, 100},
+		"bytes are the limit":     {Size{Entries: 1 << 40, Bytes: 100_000}, 260, 200},
+		"both":                    {Size{Entries: 200, Bytes: 100_000}, 260, 200},
+		"an odd share":            {Size{Entries: 333, Bytes: 100_000}, 10, 333},
+		"one entry":               {Size{Entries: 1, Bytes: 1 << 20}, 100, 1},
+		"too small for any":       {Size{Entries: 1000, Bytes: 1}, 0, 0},
+		"values too big for it":   {Size{Entries: 1000, Bytes: 5000}, 6000, 0},
+		"as large as can be said": {Size{Entries: math.MaxInt64, Bytes: 1 << 20}, 784, 1024},
+	} {
+		t.Run(name, func(t *testing.T) {
+			held, bytes := fill(t, openBlobs(t, tc.size), 3000, tc.length)
+			if held > tc.size.Entries || bytes > tc.size.Bytes {
+				t.Errorf("%d entries of %d bytes in a size of %+v", held, bytes, tc.size)
+			}
+			if held > tc.held || held < tc.held-1-tc.held/100 {
+				t.Errorf("%d entries, want %d", held, tc.held)
+			}
+		})
+	}
+}
+
+// Values that grow in place are over the limit only until the next key comes.
+func TestGrowingValuesMakeRoom(t *testing.T) {
+	size := Size{Entries: 1000, Bytes: 400_000}
+	m := openBlobs(t, size)
+	fill(t, m, 1000, 10)
+	fill(t, m, 1000, 1000) // the same keys
+	if held, bytes := fill(t, m, 1001, 1000); held > size.Entries || bytes > size.Bytes {
+		t.Errorf("%d entries of %d bytes in a size of %+v", held, bytes, size)
+	}
+}
+
+func TestDefaultSizeHolds(t *testing.T) {
+	const oneSend, tenSends = 16, 160
+	for length, want := range map[int]int64{oneSend: 100_000, tenSends: 70_000} {
+		before := heap()
+		m := openBlobs(t, DefaultSize())
+		held, _ := fill(t, m, 150_000, length)
+		if held < want {
+			t.Errorf("%d values of %d bytes are held, want %d", held, length, want)
+		}
+		if taken := heap() - before; taken > DefaultSize().Bytes*5/4 || taken < DefaultSize().Bytes/2 {
+			t.Errorf("they take %d bytes of memory, want about %d", taken, DefaultSize().Bytes)
+		}
+		runtime.KeepAlive(m)
+		m.Close()
+	}
+}
+
+func heap() int64 {
+	runtime.GC()
+	runtime.GC() // what a pool had is gone after two
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
+}
+
+func TestSizesThatWillNotDo(t *testing.T) {
+	for _, size := range []Size{{}, {Entries: 1}, {Bytes: 1}, {Entries: -1, Bytes: 1}, {Entries: 1, Bytes: -1}} {
+		if m, err := newMap[int](nowhere{}, "m", numbers{}, size); err == nil {
+			t.Errorf("%+v made a map", size)
+			m.Close()
+		}
+	}
+}
