@@ -34,6 +34,7 @@ var comparisons = []comparison{
 	{"local", "admission", localAdmission},
 	{"local", "growth", localGrowth},
 	{"redis", "redis-denial", redisDenial},
+	{"redis", "redis-full", redisFullDenial},
 	{"redis", "redis-mix", redisMix},
 	{"redis", "redis-growth", redisGrowth},
 	{"redis", "redis-entry", redisEntry},

@@ -53,7 +53,7 @@ func withGrown(n int, use func(ask func() (cost, error)) error) error {
 // redisEntry measures what a mailbox with ten sends takes in Redis, key included.
 func redisEntry() (rows []row, err error) {
 	err = withField(func(f *field) error {
-		if err := f.fill(mailboxes(1)); err != nil {
+		if err := f.fill(mailboxes(1), 10); err != nil {
 			return err
 		}
 		ctx := context.Background()

@@ -25,8 +25,8 @@ func (p ourPeer) take(mailbox string) (bool, error) {
 	return v.Allowed, err
 }
 
-// rates is redis_rate with one limit a tier, asked shortest window first until one
-// says no. Every caller has a connection.
+// rates is redis_rate with one limit a tier. All of them are asked, as it takes that to
+// say how every tier stands. Every caller has a connection.
 type rates struct {
 	client  *redis.Client
 	limiter *redis_rate.Limiter
@@ -38,14 +38,16 @@ func newRates(addr string) rates {
 }
 
 func (p rates) take(mailbox string) (bool, error) {
+	allowed := true
 	for _, tier := range throttle.DefaultPolicy().Tiers() {
 		limit := redis_rate.Limit{Rate: tier.Limit, Burst: tier.Limit, Period: time.Duration(tier.Window) * time.Millisecond}
 		result, err := p.limiter.Allow(context.Background(), mailbox+":"+tier.Name, limit)
-		if err != nil || result.Allowed == 0 {
+		if err != nil {
 			return false, err
 		}
+		allowed = allowed && result.Allowed > 0
 	}
-	return true, nil
+	return allowed, nil
 }
 
 // A piped script travels as ours do: many callers on few connections.
