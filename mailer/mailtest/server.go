@@ -57,10 +57,11 @@ func Start(t testing.TB, options Options) *Server {
 	return start(t, options, append(filepath.SplitList(os.Getenv("PATH")), "/usr/sbin", "/usr/local/sbin"))
 }
 
+// start looks for the program in these places.
 func start(t testing.TB, options Options, places []string) *Server {
 	t.Helper()
-	program, err := find("exim4", places)
-	if err != nil {
+	program := find("exim4", places)
+	if program == "" {
 		t.Fatal("exim4 is neither in PATH nor in /usr/sbin: install it (on Debian and Ubuntu `.ci/needs` or `apt-get install exim4-daemon-light` does) and run the test again")
 	}
 	s := &Server{User: options.User, Password: options.Password, options: options}
@@ -71,39 +72,43 @@ func start(t testing.TB, options Options, places []string) *Server {
 	s.makeDir(t)
 	port, securePort := freePort(t), freePort(t)
 	s.Addr, s.SecureAddr = fmt.Sprintf("127.0.0.1:%d", port), fmt.Sprintf("127.0.0.1:%d", securePort)
-	for _, step := range []func() error{
-		func() error { return copyProgram(program, filepath.Join(s.dir, "exim")) },
-		s.writeCertificates,
-		func() error {
-			text, err := s.config(as, port, securePort)
-			if err != nil {
-				return err
-			}
-			return os.WriteFile(filepath.Join(s.dir, "exim.conf"), text, 0o600)
-		},
-		func() error {
-			return as.own(s.dir, "", "exim", "exim.conf", "server.pem", "server.key", "spool", "log", "box")
-		},
-	} {
-		if err := step(); err != nil {
-			t.Fatalf("cannot prepare a mail server: %v", err)
-		}
+	if err := s.furnish(program, as, port, securePort); err != nil {
+		t.Fatalf("cannot prepare a mail server: %v", err)
 	}
 	s.launch(t, as)
 	s.awaitBanner(t)
 	return s
 }
 
-// find is exec.LookPath over given places: system programs are not in
-// everybody's PATH.
-func find(program string, places []string) (string, error) {
+// furnish puts everything into the directory that the server needs there.
+func (s *Server) furnish(program string, as account, port, securePort int) error {
+	if err := copyProgram(program, filepath.Join(s.dir, "exim")); err != nil {
+		return err
+	}
+	if err := s.writeCertificates(); err != nil {
+		return err
+	}
+	text, err := s.config(as, port, securePort)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(s.dir, "exim.conf"), text, 0o600); err != nil {
+		return err
+	}
+	return as.own(s.dir, "", "exim", "exim.conf", "server.pem", "server.key", "spool", "log", "box")
+}
+
+// find looks for a program, or gives nothing. It takes absolute places only,
+// and more of them than everybody's PATH has: system programs lie elsewhere.
+func find(program string, places []string) string {
 	for _, place := range places {
 		path := filepath.Join(place, program)
-		if info, err := os.Stat(path); filepath.IsAbs(path) && err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-			return path, nil
+		info, err := os.Stat(path)
+		if filepath.IsAbs(path) && err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return path
 		}
 	}
-	return "", exec.ErrNotFound
+	return ""
 }
 
 // makeDir makes the server's directory and sees to its end. It is none of the
