@@ -35,7 +35,8 @@ const countAgain = (left) => {
 // complaint is the sentence to show for an answer that is neither yes nor not yet.
 function complaint(body) {
   const reasons = (body.errors ?? []).map((error) => error.reason);
-  return reasons[0] ?? body.detail ?? body.title ?? "That did not work.";
+  const sentence = reasons[0] ?? body.detail ?? body.title ?? "That did not work.";
+  return sentence.charAt(0).toUpperCase() + sentence.slice(1);
 }
 
 async function send(button, note) {
@@ -43,6 +44,7 @@ async function send(button, note) {
     const locale = document.querySelector("input[name=locale]:checked").value;
     const { status, body } = await post("/demo/sign-up", { email, locale });
     showVerdict(status, body, countAgain);
+    note.classList.toggle("wait", status === 429);
     if (status === 200) {
       note.textContent = "";
       sessionStorage.setItem(remembered, email);
@@ -51,7 +53,7 @@ async function send(button, note) {
       at("prove-note").textContent = "";
       step("prove", "code");
     } else if (status === 429) {
-      note.textContent = "Not yet: this mailbox was sent a code a moment ago.";
+      note.textContent = `Not yet: the ${body.limit} limit holds the next code back.`;
     } else {
       note.textContent = complaint(body);
       announce(note.textContent);
@@ -62,7 +64,7 @@ async function send(button, note) {
 at("ask").addEventListener("submit", (event) => {
   event.preventDefault();
   email = at("email").value.trim();
-  at("email").toggleAttribute("aria-invalid", email === "");
+  at("email").setAttribute("aria-invalid", String(email === ""));
   if (email === "") {
     at("ask-note").textContent = "Type your address first.";
     at("email").focus();
@@ -82,6 +84,7 @@ at("prove").addEventListener("submit", async (event) => {
     return;
   }
   const left = body.attempts_left;
+  at("prove-note").classList.remove("wait");
   at("prove-note").textContent =
     status !== 200 ? complaint(body)
     : left > 0 ? `That is not the code. ${left} ${left === 1 ? "try" : "tries"} left.`

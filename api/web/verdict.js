@@ -9,13 +9,14 @@ const countdown = new Countdown();
 // showVerdict draws an answer. each(left) is called as the countdown goes on.
 export function showVerdict(status, body, each) {
   at("said-empty").hidden = true;
-  at("operator").hidden = false;
   showStatus(status, body);
   at("json").textContent = JSON.stringify(body, null, 2);
   const hasVerdict = Array.isArray(body.limits);
   at("verdict").hidden = false;
   at("verdict").classList.toggle("bare", !hasVerdict);
+  at("operator").hidden = !hasVerdict;
   if (!hasVerdict) {
+    document.querySelector("#verdict details").open = true;
     countdown.stop();
     each(0);
     return;
@@ -91,7 +92,10 @@ function tierLine(tier) {
 
 function announceVerdict(status, body) {
   const wait = body.wait_ms > 0 ? ` The next one can be sent in ${spoken(body.wait_ms)}, because of the ${body.limit} limit.` : "";
-  announce((status === 429 ? "Not sent." : status === 200 && body.status ? "Sent." : "") + wait);
+  const outcome = status === 429 ? "Not sent." : body.status === "sent" ? "Sent." : "";
+  if (outcome + wait !== "") {
+    announce(outcome + wait);
+  }
 }
 
 // announce says something to screen readers.
