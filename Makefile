@@ -4,9 +4,6 @@ GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unversioned)
 BIN      = bin/mailgate
 
-# Every Go file of ours, also those of the bench module.
-SOURCES  = $(shell git ls-files --cached --others --exclude-standard '*.go')
-
 .PHONY: help dev build test needs check race bench image clean
 
 help: ## this list
@@ -24,7 +21,7 @@ needs: # what the tests start themselves, such as a Redis server
 	.ci/needs
 
 check:
-	@unformatted=$$(gofmt -l $(SOURCES)); if [ -n "$$unformatted" ]; then echo "not formatted: $$unformatted"; exit 1; fi
+	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not formatted: $$unformatted"; exit 1; fi
 	$(GO) vet ./...
 	cd bench && $(GO) vet ./...
 
