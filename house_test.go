@@ -40,7 +40,7 @@ var rooms = map[string][]string{
 	"api":                        {"throttle", "mailer", "verify"},
 	"api/web":                    {},
 	"cmd/mailgate":               {anything},
-	"cmd/mailgate/settings":      {"throttle", "throttle/cluster", "mailer"},
+	"cmd/mailgate/settings":      {"throttle", "throttle/cluster", "mailer", "api"},
 	"cmd/mailgate/demo":          {"mailer/sandbox"},
 	".":                          {},
 }

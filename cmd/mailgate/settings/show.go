@@ -27,7 +27,8 @@ const mask = "***"
 
 func (k Keys) masked() string {
 	var all []string
-	for _, name := range k.Names() {
+	names, _ := k.split()
+	for _, name := range names {
 		all = append(all, name+":"+mask)
 	}
 	return strings.Join(all, ",")

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/mailer"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/cluster"
@@ -17,24 +19,32 @@ import (
 // Keys are names and secrets, name:secret,name:secret.
 type Keys string
 
-// Names are the keys' names, in order.
-func (k Keys) Names() (names []string) {
+// split are the names and the secrets, in order.
+func (k Keys) split() (names, secrets []string) {
 	for pair := range strings.SplitSeq(string(k), ",") {
-		if name, _, ok := strings.Cut(strings.TrimSpace(pair), ":"); ok {
-			names = append(names, name)
+		if name, secret, ok := strings.Cut(strings.TrimSpace(pair), ":"); ok {
+			names, secrets = append(names, name), append(secrets, secret)
 		}
 	}
-	return names
+	return names, secrets
 }
 
 // First is the secret of the first key, or empty.
 func (k Keys) First() string {
-	first, _, _ := strings.Cut(string(k), ",")
-	_, secret, _ := strings.Cut(first, ":")
-	return strings.TrimSpace(secret)
+	if _, secrets := k.split(); len(secrets) > 0 {
+		return secrets[0]
+	}
+	return ""
 }
 
-// RedisURL is where Redis is, as cluster.ParseURL reads it.
+// share reports whether a secret is in both.
+func (k Keys) share(other Keys) bool {
+	_, mine := k.split()
+	_, theirs := other.split()
+	return slices.ContainsFunc(mine, func(secret string) bool { return slices.Contains(theirs, secret) })
+}
+
+// RedisURL is where Redis is, as package cluster reads it.
 type RedisURL string
 
 // Relays are where mail goes, in the order to try them.
@@ -73,7 +83,7 @@ func read(into any, text string) (err error) {
 		*v, err = readRelays(text)
 	case *RedisURL:
 		*v = RedisURL(text)
-		_, err = cluster.ParseURL(text)
+		err = cluster.CheckURL(text)
 	case *Keys:
 		*v, err = readKeys(text)
 	case *mailer.Sender:
@@ -164,18 +174,8 @@ func readRelays(text string) (all Relays, err error) {
 	return all, nil
 }
 
-// readKeys checks the form: each key has a name of its own and a secret.
+// readKeys leaves what keys look like to whoever will ask for them.
 func readKeys(text string) (Keys, error) {
-	seen := map[string]bool{}
-	for pair := range strings.SplitSeq(text, ",") {
-		name, secret, ok := strings.Cut(strings.TrimSpace(pair), ":")
-		switch {
-		case !ok || name == "" || secret == "":
-			return "", errors.New("keys are written name:secret,name:secret")
-		case seen[name]:
-			return "", errors.New("two keys have the same name")
-		}
-		seen[name] = true
-	}
-	return Keys(text), nil
+	_, err := api.ParseKeys(text)
+	return Keys(text), err
 }

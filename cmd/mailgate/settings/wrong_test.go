@@ -26,6 +26,9 @@ func TestWrongSettings(t *testing.T) {
 		{"MAILGATE_API_KEYS=" + hidden, "MAILGATE_API_KEYS: "},
 		{"MAILGATE_API_KEYS=web:" + hidden + ",web:" + hidden + "2", "MAILGATE_API_KEYS: "},
 		{"MAILGATE_ADMIN_KEYS=:" + hidden, "MAILGATE_ADMIN_KEYS: "},
+		{"MAILGATE_API_KEYS=web:" + hidden + " & MAILGATE_ADMIN_KEYS=ops:" + hidden, "MAILGATE_ADMIN_KEYS: a secret in it is one of api_keys too"},
+		{"MAILGATE_DRAIN_DELAY=soon", "MAILGATE_DRAIN_DELAY: it must be a length of time"},
+		{"MAILGATE_DRAIN_DELAY=2h", "MAILGATE_DRAIN_DELAY: it must be at most 5m"},
 		{"MAILGATE_API_KEYS_FILE=/does/not/exist", "MAILGATE_API_KEYS_FILE: cannot read the file"},
 		{"MAILGATE_API_KEYS_FILE=/", "MAILGATE_API_KEYS_FILE: / is a directory"},
 		{"MAILGATE_API_KEYS_FILE=/dev/null", "MAILGATE_API_KEYS_FILE: the file /dev/null is empty"},
@@ -163,7 +166,7 @@ func TestForSending(t *testing.T) {
 // However settings are printed, no secret is in it.
 func TestShown(t *testing.T) {
 	s := read(t, nil, []string{
-		"MAILGATE_API_KEYS=web:" + hidden + ",shop:" + hidden,
+		"MAILGATE_API_KEYS=web:1" + hidden + ",shop:2" + hidden,
 		"MAILGATE_ADMIN_KEYS=ops:" + hidden,
 		"MAILGATE_SMTP_URL=smtps://" + hidden + ":" + hidden + "@one.example,smtp://two.example",
 		"MAILGATE_REDIS_URL=redis+sentinel://u:" + hidden + "@a:1,b:2/main?sentinel_password=" + hidden,
