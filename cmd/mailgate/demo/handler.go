@@ -1,0 +1,94 @@
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/mailgate/mailgate/mailer/sandbox"
+)
+
+// Options are the parts of the demo.
+type Options struct {
+	Client *Client         // how to reach mailgate
+	Relay  *sandbox.Server // whose mails are shown
+	Pages  fs.FS           // index.html, inbox.html and what they load
+	Ended  context.Context // questions that wait for mail end with it
+}
+
+// New is the handler of everything in the demo: its pages under /, what they load
+// under /web/, and what they ask under /demo/.
+func New(o Options) http.Handler {
+	signUp := &signUp{client: o.Client, now: func() int64 { return time.Now().UnixMilli() }, pending: map[string]pending{}}
+	inbox := inbox{o.Relay, o.Ended}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", page(o.Pages, "index.html"))
+	mux.HandleFunc("GET /inbox", page(o.Pages, "inbox.html"))
+	mux.Handle("GET /web/", http.StripPrefix("/web/", http.FileServerFS(o.Pages)))
+	mux.HandleFunc("POST /demo/sign-up", signUp.start)
+	mux.HandleFunc("POST /demo/code", signUp.check)
+	mux.HandleFunc("POST /demo/standing", signUp.standing)
+	mux.HandleFunc("POST /demo/reset", signUp.reset)
+	mux.HandleFunc("GET /demo/mails", inbox.list)
+	mux.HandleFunc("POST /demo/mails/clear", inbox.clear)
+	mux.HandleFunc("GET /demo/mails/{id}", inbox.mail)
+	mux.HandleFunc("GET /demo/mails/{id}/html", inbox.html)
+	return guard(mux)
+}
+
+func page(pages fs.FS, name string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, pages, name) }
+}
+
+// guard lets in who asks for a loopback name and is not sent by another site, and
+// keeps pages to what they are made of.
+func guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !isLoopback(r.Host) {
+			fail(w, http.StatusForbidden, "this demo answers to loopback names alone")
+			return
+		}
+		if site := r.Header.Get("Sec-Fetch-Site"); site == "cross-site" && r.Method != http.MethodGet {
+			fail(w, http.StatusForbidden, "this demo takes nothing from other sites")
+			return
+		}
+		h := w.Header()
+		h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Cache-Control", "no-store")
+		next.ServeHTTP(w, r)
+	})
+}
+
+func isLoopback(hostport string) bool {
+	host, _, err := net.SplitHostPort(hostport)
+	if err != nil {
+		host = hostport
+	}
+	addr, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && addr.IsLoopback()
+}
+
+func writeJSON(w http.ResponseWriter, status int, answer any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	// Nobody is left to be told when the browser has gone.
+	_ = json.NewEncoder(w).Encode(answer)
+}
+
+// pass hands mailgate's answer on to the page.
+func pass(w http.ResponseWriter, answer Answer) { writeJSON(w, answer.Status, answer.Body) }
+
+func fail(w http.ResponseWriter, status int, sentence string) {
+	writeJSON(w, status, struct {
+		Title  string `json:"title"`
+		Status int    `json:"status"`
+	}{sentence, status})
+}

@@ -1,0 +1,87 @@
+package demo
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/mailgate/mailgate/mailer/sandbox"
+)
+
+// patience is how long a page's question for new mail is kept open.
+const patience = 15 * time.Second
+
+// inbox shows what the relay was given.
+type inbox struct {
+	relay *sandbox.Server
+	ended context.Context // over when the program ends
+}
+
+// A line is a mail in the list.
+type line struct {
+	ID         uint64   `json:"id"`
+	To         []string `json:"to"`
+	Subject    string   `json:"subject"`
+	ReceivedMS int64    `json:"received_ms"`
+}
+
+// list answers with the newest mails, newest first. With after=<id> it waits for one
+// that is newer than that, for a while.
+func (i inbox) list(w http.ResponseWriter, r *http.Request) {
+	if after, err := strconv.ParseUint(r.URL.Query().Get("after"), 10, 64); err == nil {
+		ctx, cancel := context.WithTimeout(i.ended, patience)
+		defer cancel()
+		// Running out of patience is no failure: the list is then as it was.
+		_, _ = i.relay.WaitAfter(ctx, "", after)
+	}
+	lines := []line{}
+	for _, mail := range slices.Backward(i.relay.List()) {
+		lines = append(lines, line{mail.ID, mail.To, mail.Subject, mail.ReceivedMS})
+	}
+	writeJSON(w, http.StatusOK, struct {
+		Mails []line `json:"mails"`
+	}{lines})
+}
+
+// clear empties the inbox.
+func (i inbox) clear(w http.ResponseWriter, r *http.Request) {
+	if _, ok := readQuestion(w, r); ok {
+		i.relay.Clear()
+		writeJSON(w, http.StatusOK, struct{}{})
+	}
+}
+
+// mail is one mail, opened.
+func (i inbox) mail(w http.ResponseWriter, r *http.Request) {
+	if mail, ok := i.find(w, r); ok {
+		writeJSON(w, http.StatusOK, struct {
+			line
+			From   string `json:"from"`
+			Text   string `json:"text"`
+			Source string `json:"source"`
+		}{line{mail.ID, mail.To, mail.Subject, mail.ReceivedMS}, mail.From, mail.Text, string(mail.Raw)})
+	}
+}
+
+// html is the HTML part as a document of its own, for a frame. It may be styled and
+// nothing else: no script, no form, nothing fetched, no origin.
+func (i inbox) html(w http.ResponseWriter, r *http.Request) {
+	if mail, ok := i.find(w, r); ok {
+		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'; sandbox")
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		io.WriteString(w, mail.HTML)
+	}
+}
+
+func (i inbox) find(w http.ResponseWriter, r *http.Request) (sandbox.Message, bool) {
+	id, err := strconv.ParseUint(r.PathValue("id"), 10, 64)
+	mail, ok := i.relay.Get(id)
+	if err != nil || !ok {
+		fail(w, http.StatusNotFound, "there is no such mail, or no more")
+		return sandbox.Message{}, false
+	}
+	return mail, true
+}
