@@ -16,8 +16,8 @@ import (
 
 // Badger maps its tables into memory, and whatever it has written or read stays
 // counted as memory of this process: after a flood, the whole store. pages takes it
-// off the count again a few times a second. The data stays in the page cache, where
-// the next read finds it.
+// off the count again, ten times a second while there is work. The data stays in the
+// page cache, where the next read finds it.
 type pages struct {
 	db      *badger.DB
 	dir     string
@@ -26,7 +26,7 @@ type pages struct {
 	done    chan struct{}
 }
 
-const pagesInterval = 250 * time.Millisecond
+const pagesInterval = 100 * time.Millisecond
 
 func dropPages(db *badger.DB, dir string) *pages {
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
@@ -69,7 +69,7 @@ func (p *pages) run() {
 		if quiet++; p.touched.Swap(false) {
 			quiet = 0
 		}
-		if quiet < 40 {
+		if quiet < 100 {
 			p.drop()
 		}
 	}

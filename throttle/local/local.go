@@ -73,6 +73,7 @@ func (l *Limiter) Take(ctx context.Context, mailbox string, id throttle.ID) (thr
 	return l.admit(mailbox, id, now)
 }
 
+// admit decides with the mailbox's lock held, and records a yes.
 func (l *Limiter) admit(mailbox string, id throttle.ID, now int64) (v throttle.Verdict, err error) {
 	err = l.histories.Update(mailbox, now, func(h throttle.History, _ bool) cache.Edit[throttle.History] {
 		if l.live(h, now).Find(id) >= 0 {
@@ -103,7 +104,7 @@ func (l *Limiter) Peek(ctx context.Context, mailbox string) (throttle.Verdict, e
 
 // Release gives one admission back.
 func (l *Limiter) Release(ctx context.Context, mailbox string, id throttle.ID) (released bool, err error) {
-	err = l.edit(ctx, "release", mailbox, func(h throttle.History) cache.Edit[throttle.History] {
+	err = l.edit(ctx, "release", mailbox, func(h throttle.History, _ int64) cache.Edit[throttle.History] {
 		next, found := h.Without(id)
 		released = found
 		switch {
@@ -119,8 +120,7 @@ func (l *Limiter) Release(ctx context.Context, mailbox string, id throttle.ID) (
 
 // Reset forgets the mailbox, also what has expired by a clock that may yet step back.
 func (l *Limiter) Reset(ctx context.Context, mailbox string) (cleared int, err error) {
-	now := l.now()
-	err = l.edit(ctx, "reset", mailbox, func(h throttle.History) cache.Edit[throttle.History] {
+	err = l.edit(ctx, "reset", mailbox, func(h throttle.History, now int64) cache.Edit[throttle.History] {
 		cleared = len(l.live(h, now))
 		return cache.Remove[throttle.History]()
 	})
@@ -154,12 +154,15 @@ func (l *Limiter) read(ctx context.Context, doing, mailbox string) (throttle.His
 	return history, now, nil
 }
 
-func (l *Limiter) edit(ctx context.Context, doing, mailbox string, edit func(throttle.History) cache.Edit[throttle.History]) error {
+// edit lets change replace the history, of which it is shown what has not expired at
+// the clock it is shown.
+func (l *Limiter) edit(ctx context.Context, doing, mailbox string, change func(h throttle.History, now int64) cache.Edit[throttle.History]) error {
 	if err := begin(ctx, doing, mailbox); err != nil {
 		return err
 	}
-	err := l.histories.Update(mailbox, l.now(), func(h throttle.History, _ bool) cache.Edit[throttle.History] {
-		return edit(h)
+	now := l.now()
+	err := l.histories.Update(mailbox, now, func(h throttle.History, _ bool) cache.Edit[throttle.History] {
+		return change(h, now)
 	})
 	if err != nil {
 		return unavailable(doing, err)

@@ -1,0 +1,96 @@
+package local_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/local"
+)
+
+func TestOptionsThatWillNotDo(t *testing.T) {
+	disk := openDisk(t, cache.Memory)
+	for name, o := range map[string]local.Options{
+		"no policy":    {},
+		"half a size":  {Policy: throttle.DefaultPolicy(), Size: cache.Size{Entries: 1}},
+		"a NUL inside": {Policy: throttle.DefaultPolicy(), Name: "a\x00b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if l, err := local.New(disk, o); err == nil {
+				l.Close()
+				t.Fatal("opened")
+			}
+		})
+	}
+}
+
+// After Close, and after the disk was closed, each call is unavailable, says why and
+// does not name the mailbox.
+func TestClosed(t *testing.T) {
+	const mailbox = "alice@example.com"
+	for name, closing := range map[string]func(*local.Limiter, *cache.Disk) error{
+		"limiter": func(l *local.Limiter, _ *cache.Disk) error { l.Close(); return nil },
+		"disk":    func(_ *local.Limiter, d *cache.Disk) error { return d.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			disk := openDisk(t, cache.Memory)
+			limiter := openLimiter(t, disk, local.Options{Policy: throttle.DefaultPolicy()})
+			if err := closing(limiter, disk); err != nil {
+				t.Fatal(err)
+			}
+			for call, err := range everyCall(limiter, mailbox) {
+				if !errors.Is(err, throttle.ErrUnavailable) || !errors.Is(err, cache.ErrClosed) || strings.Contains(err.Error(), "alice") {
+					t.Errorf("%s: %v", call, err)
+				}
+			}
+		})
+	}
+}
+
+func everyCall(l throttle.Limiter, mailbox string) map[string]error {
+	ctx := context.Background()
+	errs := map[string]error{}
+	_, errs["take"] = l.Take(ctx, mailbox, throttle.NewID())
+	_, errs["peek"] = l.Peek(ctx, mailbox)
+	_, errs["release"] = l.Release(ctx, mailbox, throttle.NewID())
+	_, errs["reset"] = l.Reset(ctx, mailbox)
+	_, errs["history"] = l.History(ctx, mailbox)
+	return errs
+}
+
+// Two limiters on one disk count apart by their names.
+func TestNamesCountApart(t *testing.T) {
+	disk := openDisk(t, cache.Memory)
+	mailboxes := openLimiter(t, disk, local.Options{Policy: throttle.DefaultPolicy()})
+	addresses := openLimiter(t, disk, local.Options{Policy: throttle.DefaultPolicy(), Name: "client-ip"})
+	for _, limiter := range []*local.Limiter{mailboxes, addresses} {
+		for _, want := range []bool{true, false} {
+			v, err := limiter.Take(context.Background(), "192.0.2.1", throttle.NewID())
+			if err != nil || v.Allowed != want {
+				t.Fatalf("allowed %t, %v; want %t", v.Allowed, err, want)
+			}
+		}
+	}
+}
+
+// A denial of a mailbox that is remembered takes no memory.
+func TestDenialsAreFree(t *testing.T) {
+	limiter := openLimiter(t, openDisk(t, cache.Memory), local.Options{Policy: throttle.DefaultPolicy()})
+	ctx, id := context.Background(), throttle.NewID()
+	for range 2 {
+		if _, err := limiter.Take(ctx, "alice@example.com", throttle.NewID()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	allocs := testing.AllocsPerRun(10_000, func() {
+		if v, err := limiter.Take(ctx, "alice@example.com", id); v.Allowed || err != nil {
+			t.Fatalf("allowed %t, %v", v.Allowed, err)
+		}
+	})
+	if allocs != 0 {
+		t.Errorf("%v allocations for a denial", allocs)
+	}
+}
