@@ -1,0 +1,218 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/valyala/fasthttp"
+)
+
+// An incoming is what a route's reader may look at. Its bytes are Fiber's and are gone
+// after the request: a reader copies what it keeps.
+type incoming struct {
+	body            []byte
+	contentType     []byte
+	contentEncoding []byte
+	email           []byte // the path's {email}, still percent-encoded
+}
+
+// A call is what a handler may know of the request beside its own part of it, and
+// where it notes what the log is to say.
+type call struct {
+	requestID string
+	key       string // the name of the caller's key, empty if none was asked for
+	client    netip.Addr
+
+	mailbox mailer.Address
+	id      throttle.ID
+	limit   string
+}
+
+// An answer is what a route's writer makes. Its memory is used again for the next.
+type answer struct {
+	status      int
+	contentType string
+	body        []byte
+	throttled   bool // adds the RateLimit headers, of tiers
+	tiers       []throttle.Standing
+	retryAfter  int64 // milliseconds; 0 for no header
+	allow       string
+	csp         string
+}
+
+const (
+	jsonType    = "application/json"
+	problemType = "application/problem+json"
+)
+
+// json readies the answer for a body that is appended to.
+func (a *answer) json(status int) {
+	a.status, a.contentType = status, jsonType
+}
+
+// show says how a mailbox stands, in the headers; the tiers are then there for the body.
+func (a *answer) show(v *throttle.Verdict) {
+	a.throttled = true
+	a.tiers = v.AppendTiers(a.tiers[:0])
+}
+
+func (a *answer) reset() {
+	*a = answer{body: a.body[:0], tiers: a.tiers[:0]}
+}
+
+// A step is a route's whole work: a reader, a handler and a writer in a row.
+type step func(ctx context.Context, c *call, in *incoming, out *answer) error
+
+// steps puts the three together. The handler is the part that knows nothing of HTTP.
+func steps[Request, Answer any](
+	read func(*incoming) (Request, error),
+	handle func(context.Context, *call, Request) (Answer, error),
+	write func(*answer, *Answer),
+) step {
+	return func(ctx context.Context, c *call, in *incoming, out *answer) error {
+		request, err := read(in)
+		if err != nil {
+			return err
+		}
+		done, err := handle(ctx, c, request)
+		if err != nil {
+			return err
+		}
+		write(out, &done)
+		return nil
+	}
+}
+
+// work is the memory of one request, used again for the next.
+type work struct {
+	began time.Time
+	call  call
+	in    incoming
+	out   answer
+	line  []byte // a header's value while it is made
+}
+
+// serve runs a route for one request.
+func (s *Server) serve(r *route, email string, fast *fasthttp.RequestCtx) {
+	w := s.works.Get().(*work)
+	w.began = time.Now()
+	w.call = call{
+		requestID: requestID(fast.Request.Header.Peek("X-Request-Id")),
+		client:    s.client(fast),
+	}
+	w.in = incoming{
+		body:            fast.Request.Body(),
+		contentType:     fast.Request.Header.ContentType(),
+		contentEncoding: fast.Request.Header.Peek("Content-Encoding"),
+		email:           []byte(email),
+	}
+	w.out.reset()
+	var p *problem
+	if err := s.run(r, w, fast); err != nil {
+		p = problemOf(err)
+		w.refuse(p)
+	}
+	s.reply(fast, w)
+	s.record(r, w, p)
+	w.in = incoming{}
+	s.works.Put(w)
+}
+
+// run does the route's work and catches what panics in it.
+func (s *Server) run(r *route, w *work, fast *fasthttp.RequestCtx) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = panicked(p)
+			s.with.Log.Error("a handler panicked", "request_id", w.call.requestID, "route", r.name, "stack", string(debug.Stack()))
+		}
+	}()
+	if ambiguous(fast.Request.Header.RawHeaders()) {
+		fast.SetConnectionClose()
+		return &problem{kind: badRequest, detail: twoLengths}
+	}
+	if w.call.key, err = s.admit(r.keys, fast.Request.Header.Peek("Authorization")); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(s.alive, s.with.SendDeadline)
+	defer cancel()
+	return r.step(ctx, &w.call, &w.in, &w.out)
+}
+
+// panicked is the error of a panic. The value of one that the runtime did not start
+// may hold anything, and is not shown.
+func panicked(value any) error {
+	if known, ok := value.(runtime.Error); ok {
+		return fmt.Errorf("panic: %w", known)
+	}
+	return fmt.Errorf("panic of a %T", value)
+}
+
+// refuse makes the answer this problem.
+func (w *work) refuse(p *problem) {
+	out := &w.out
+	out.reset()
+	if p.charged != nil {
+		out.show(&p.charged.verdict)
+		w.call.limit = p.charged.verdict.Limit
+	}
+	out.status, out.contentType = kinds[p.kind].status, problemType
+	out.retryAfter, out.allow = p.retryAfter, p.allow
+	out.body = p.append(out.body, out.tiers)
+}
+
+// reply hands the answer to Fiber, which copies it.
+func (s *Server) reply(fast *fasthttp.RequestCtx, w *work) {
+	out, response := &w.out, &fast.Response
+	response.SetStatusCode(out.status)
+	response.SetBody(out.body)
+	s.setHeaders(&response.Header, w)
+	if s.draining.Load() {
+		fast.SetConnectionClose()
+	}
+}
+
+// record writes the request's log line and counts it.
+func (s *Server) record(r *route, w *work, p *problem) {
+	took := time.Since(w.began)
+	s.metrics.request(r.name, w.out.status, took)
+	level := slog.LevelInfo
+	if p != nil {
+		level = p.level()
+	}
+	if s.with.Log.Enabled(s.alive, level) {
+		s.with.Log.LogAttrs(s.alive, level, "request", w.attrs(r, p, took)...)
+	}
+}
+
+func (w *work) attrs(r *route, p *problem, took time.Duration) []slog.Attr {
+	attrs := append(make([]slog.Attr, 0, 10),
+		slog.String("request_id", w.call.requestID),
+		slog.String("route", r.name),
+		slog.Int("status", w.out.status),
+		slog.Float64("ms", float64(took.Microseconds())/1000),
+		slog.String("from", w.call.client.String()),
+	)
+	if w.call.key != "" {
+		attrs = append(attrs, slog.String("key", w.call.key))
+	}
+	if !w.call.mailbox.IsZero() {
+		attrs = append(attrs, slog.String("mailbox", w.call.mailbox.Hash()))
+	}
+	if w.call.id.Valid() {
+		attrs = append(attrs, slog.String("id", w.call.id.String()))
+	}
+	if w.call.limit != "" {
+		attrs = append(attrs, slog.String("limit", w.call.limit))
+	}
+	if p != nil && p.cause != nil {
+		attrs = append(attrs, slog.String("cause", p.cause.Error()))
+	}
+	return attrs
+}

@@ -1,0 +1,33 @@
+// Package api is the HTTP of mailgate: who asks, for which mailbox, and what they
+// are told.
+//
+// A Server is made of what it works with and served on a listener:
+//
+//	server, err := api.New(api.Options{Limiter: limiter, Policy: policy, Composer: composer, Sender: relays, ...})
+//	go server.Serve(listener)
+//	...
+//	server.Shutdown(ctx)
+//
+// A send walks through it in one line: the key, the JSON, the address, the fields of
+// the mail, the limiter (Take), the mail, the relay, the answer. What the relay
+// certainly never took is given back to the mailbox (Release); what it may have taken
+// stays charged and is never sent again, also when the caller has gone away.
+//
+// # How it is built
+//
+// A route (routes.go) names a reader, a handler and a writer. The reader makes a typed
+// request of what came; the handler decides, and knows nothing of HTTP; the writer
+// makes the answer. One adapter (adapter.go) runs them and is the only place that
+// touches Fiber for them: it checks the key, copies what outlives the request, catches
+// a panic, turns an error into its answer (the table in problem.go) and writes one log
+// line and the metrics.
+//
+// The hot answer is a denial, because that is what abuse gets: it takes no lock here,
+// no reflection, no map and no formatting.
+//
+// # What is never said
+//
+// No answer holds a stack, a path, a library's error text or a secret; a fault on this
+// side is a plain sentence, and its cause is in the log under the request's id. No log
+// line holds an address (it shows as a short hash), a code or a key.
+package api

@@ -1,0 +1,53 @@
+package api
+
+import (
+	"strconv"
+
+	"github.com/valyala/fasthttp"
+)
+
+// Header names as they go out. Fiber's own way of writing them would spell the second
+// Ratelimit.
+var (
+	headerRequestID  = []byte("X-Request-Id")
+	headerRateLimit  = []byte("RateLimit")
+	headerRatePolicy = []byte("RateLimit-Policy")
+	headerRetryAfter = []byte("Retry-After")
+	headerCache      = []byte("Cache-Control")
+	headerNosniff    = []byte("X-Content-Type-Options")
+	headerAllow      = []byte("Allow")
+	headerCSP        = []byte("Content-Security-Policy")
+	headerChallenge  = []byte("WWW-Authenticate")
+	valueNosniff     = []byte("nosniff")
+	valueNoStore     = []byte("no-store")
+	valueChallenge   = []byte("Bearer")
+)
+
+// setHeaders writes all headers of the answer. Nothing this server says may be kept by
+// a cache: it is true for a moment, or for one caller.
+func (s *Server) setHeaders(h *fasthttp.ResponseHeader, w *work) {
+	out := &w.out
+	h.SetContentType(out.contentType)
+	h.SetCanonical(headerNosniff, valueNosniff)
+	h.SetCanonical(headerCache, valueNoStore)
+	w.line = append(w.line[:0], w.call.requestID...)
+	h.SetCanonical(headerRequestID, w.line)
+	if out.throttled {
+		h.SetCanonical(headerRatePolicy, s.policyHeader)
+		w.line = appendRateLimit(w.line[:0], out.tiers)
+		h.SetCanonical(headerRateLimit, w.line)
+	}
+	if out.retryAfter > 0 {
+		w.line = strconv.AppendInt(w.line[:0], seconds(out.retryAfter), 10)
+		h.SetCanonical(headerRetryAfter, w.line)
+	}
+	if out.allow != "" {
+		h.SetCanonical(headerAllow, []byte(out.allow))
+	}
+	if out.csp != "" {
+		h.SetCanonical(headerCSP, []byte(out.csp))
+	}
+	if out.status == fasthttp.StatusUnauthorized {
+		h.SetCanonical(headerChallenge, valueChallenge)
+	}
+}

@@ -1,0 +1,162 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/mailgate/mailgate/mailer"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/expfmt"
+)
+
+// Buckets in seconds: a decision is a matter of microseconds in one process and of
+// milliseconds in a cluster, a relay's of tenths of a second to many.
+var (
+	decisionBuckets = []float64{.000005, .00001, .000025, .00005, .0001, .00025, .0005, .001, .0025, .005, .01, .05, .25, 1}
+	relayBuckets    = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20}
+)
+
+// metrics are the server's figures. None has a label that a caller chooses, so their
+// number is bounded, and none knows a mailbox.
+type metrics struct {
+	requests  *prometheus.CounterVec
+	durations *prometheus.HistogramVec
+	sends     *prometheus.CounterVec
+	decisions prometheus.Histogram
+	relays    *prometheus.HistogramVec
+	refunds   *prometheus.CounterVec
+	resets    prometheus.Counter
+}
+
+func newMetrics(o Options, connections func() int) (*metrics, error) {
+	m := &metrics{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mailgate_http_requests_total", Help: "Requests answered, by route and HTTP status."}, []string{"route", "status"}),
+		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "mailgate_http_request_duration_seconds", Help: "Time from a request's arrival to its answer.",
+			Buckets: append([]float64{.0001, .0005}, relayBuckets...)}, []string{"route"}),
+		sends: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mailgate_sends_total", Help: "Sends asked for, by outcome; limit is the tier that denied."}, []string{"outcome", "limit"}),
+		decisions: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "mailgate_decision_duration_seconds", Help: "Time the limiter took to decide.", Buckets: decisionBuckets}),
+		relays: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "mailgate_relay_duration_seconds", Help: "Time a mail took to be handed over, by outcome.", Buckets: relayBuckets}, []string{"outcome"}),
+		refunds: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mailgate_refunds_total", Help: "Places given back for mail that never left, and those given up."}, []string{"result"}),
+		resets: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "mailgate_resets_total", Help: "Mailboxes an operator has reset."}),
+	}
+	info := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "mailgate_build_info", Help: "Always 1; the version is a label.", ConstLabels: prometheus.Labels{"version": o.Version}})
+	info.Set(1)
+	open := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "mailgate_http_connections", Help: "Connections open now."}, func() float64 { return float64(connections()) })
+	all := []prometheus.Collector{m.requests, m.durations, m.sends, m.decisions, m.relays, m.refunds, m.resets, info, open}
+	if o.RelayStats != nil {
+		all = append(all, newRelayGauges(o.RelayStats))
+	}
+	return m, register(o.Metrics, all...)
+}
+
+func register(registry *prometheus.Registry, all ...prometheus.Collector) error {
+	for _, c := range all {
+		if err := registry.Register(c); err != nil {
+			return fmt.Errorf("api: registering the metrics: %w", err)
+		}
+	}
+	return nil
+}
+
+func (m *metrics) request(route string, status int, took time.Duration) {
+	m.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
+	m.durations.WithLabelValues(route).Observe(took.Seconds())
+}
+
+func (m *metrics) sent(outcome, limit string) { m.sends.WithLabelValues(outcome, limit).Inc() }
+func (m *metrics) decided(took time.Duration) { m.decisions.Observe(took.Seconds()) }
+func (m *metrics) relayed(how string, t time.Duration) {
+	m.relays.WithLabelValues(how).Observe(t.Seconds())
+}
+func (m *metrics) refunded(result string) { m.refunds.WithLabelValues(result).Inc() }
+
+// measure is /metrics.
+func (s *Server) measure(context.Context, *call, struct{}) (page, error) {
+	families, err := s.with.Metrics.Gather()
+	if err != nil {
+		return page{}, fmt.Errorf("gathering the metrics: %w", err)
+	}
+	var text bytes.Buffer
+	format := expfmt.NewFormat(expfmt.TypeTextPlain)
+	encoder := expfmt.NewEncoder(&text, format)
+	for _, family := range families {
+		if err := encoder.Encode(family); err != nil {
+			return page{}, fmt.Errorf("writing the metrics: %w", err)
+		}
+	}
+	return page{contentType: string(format), body: text.Bytes()}, nil
+}
+
+// RelayHooks makes and registers the metrics of the relays and returns the hooks that
+// feed them, for mailer.Options. The registry is the one the Server is given.
+func RelayHooks(registry *prometheus.Registry) (mailer.Hooks, error) {
+	tries := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "mailgate_relay_try_duration_seconds", Help: "Time a try at one relay took, by result.", Buckets: relayBuckets}, []string{"relay", "result"})
+	paced := prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: "mailgate_relay_paced_seconds", Help: "Time mails waited for their turn under the pace.", Buckets: relayBuckets})
+	openings := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "mailgate_relay_rests_total", Help: "Times a failing relay was left alone."}, []string{"relay"})
+	hooks := mailer.Hooks{
+		Tried: func(relay, result string, took time.Duration) {
+			tries.WithLabelValues(relay, result).Observe(took.Seconds())
+		},
+		Paced: func(waited time.Duration) { paced.Observe(waited.Seconds()) },
+		Circuit: func(relay string, open bool) {
+			if open {
+				openings.WithLabelValues(relay).Inc()
+			}
+		},
+	}
+	return hooks, register(registry, tries, paced, openings)
+}
+
+// relayGauges are the relays' figures of the moment, read when they are asked for.
+type relayGauges struct {
+	stats                         func() []mailer.RelayStats
+	connections, waiting, resting *prometheus.Desc
+}
+
+func newRelayGauges(stats func() []mailer.RelayStats) *relayGauges {
+	return &relayGauges{
+		stats:       stats,
+		connections: prometheus.NewDesc("mailgate_relay_connections", "Connections to a relay now, by state.", []string{"relay", "state"}, nil),
+		waiting:     prometheus.NewDesc("mailgate_relay_waiting", "Sends waiting for a connection to a relay.", []string{"relay"}, nil),
+		resting:     prometheus.NewDesc("mailgate_relay_resting", "1 while a failing relay is left alone.", []string{"relay"}, nil),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (g *relayGauges) Describe(to chan<- *prometheus.Desc) {
+	to <- g.connections
+	to <- g.waiting
+	to <- g.resting
+}
+
+// Collect implements prometheus.Collector.
+func (g *relayGauges) Collect(to chan<- prometheus.Metric) {
+	gauge := func(of *prometheus.Desc, value int, labels ...string) {
+		to <- prometheus.MustNewConstMetric(of, prometheus.GaugeValue, float64(value), labels...)
+	}
+	for _, relay := range g.stats() {
+		gauge(g.connections, relay.Idle, relay.Relay, "idle")
+		gauge(g.connections, relay.Open-relay.Idle, relay.Relay, "busy")
+		gauge(g.waiting, relay.Waiting, relay.Relay)
+		resting := 0
+		if relay.Resting {
+			resting = 1
+		}
+		gauge(g.resting, resting, relay.Relay)
+	}
+}

@@ -1,0 +1,143 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// A Sender hands a mail to a relay; *mailer.Relays is one. Its errors are those of
+// mailer.Relays.Send, and any other error counts as a mail that may have left.
+type Sender interface {
+	Send(context.Context, mailer.Message) (mailer.Receipt, error)
+}
+
+// Options are what a Server works with. The first group is required; everything below
+// it has the default that is named there.
+type Options struct {
+	Limiter  throttle.Limiter // how often a mailbox may be mailed
+	Policy   throttle.Policy  // the limiter's, for the headers
+	Composer *mailer.Composer
+	Sender   Sender
+
+	// Identity says which addresses are one mailbox. The zero Identity folds nothing.
+	Identity mailer.Identity
+	// APIKeys open the routes of applications and AdminKeys those of operators.
+	// Without keys the routes are open to everybody.
+	APIKeys, AdminKeys Keys
+	// TrustedProxies are the networks whose X-Forwarded-For is believed.
+	TrustedProxies []netip.Prefix
+
+	// CodeLife is how many milliseconds a code made here is valid. 10 minutes.
+	CodeLife int64
+	// SendDeadline bounds a request as a whole, decision and relay. 15 s.
+	SendDeadline time.Duration
+
+	// ReadTimeout bounds the arrival of a request, first to last byte. 5 s.
+	ReadTimeout time.Duration
+	// WriteTimeout bounds the writing of an answer. 10 s.
+	WriteTimeout time.Duration
+	// IdleTimeout is how long a kept connection may be silent. 60 s.
+	IdleTimeout time.Duration
+	// MaxConnections are served at once. When all are taken, the one that has been
+	// idle longest makes room for the next, and if none is idle, the next waits.
+	// 10,000.
+	MaxConnections int
+	// BodyLimit is the most bytes of a request's body. 16 KiB.
+	BodyLimit int
+	// DrainDelay is how long Shutdown goes on serving with /readyz at 503, so that a
+	// load balancer notices before connections are refused. None.
+	DrainDelay time.Duration
+
+	// Ready says whether the stores can be asked. Always, if nil.
+	Ready func(context.Context) error
+	// Fallback answers the paths that no route has, in place of a 404: no key is
+	// asked for them and their answers are its own.
+	Fallback http.Handler
+
+	Log   *slog.Logger // a line for each request; nil for none
+	Audit *slog.Logger // what operators did; Log if nil
+	// Metrics is where the server's metrics are registered and what /metrics shows.
+	// A new registry, if nil.
+	Metrics *prometheus.Registry
+	// RelayStats feeds the gauges of the relays. None, if nil.
+	RelayStats func() []mailer.RelayStats
+
+	OpenAPI []byte       // what /openapi.yaml and /docs show
+	Version string       // what the docs and the metrics say; "dev"
+	Now     func() int64 // Unix milliseconds; the system's clock
+}
+
+// withDefaults fills in what was left out.
+func (o Options) withDefaults() Options {
+	setDefault(&o.CodeLife, 10*60*1000)
+	setDefault(&o.SendDeadline, 15*time.Second)
+	setDefault(&o.ReadTimeout, 5*time.Second)
+	setDefault(&o.WriteTimeout, 10*time.Second)
+	setDefault(&o.IdleTimeout, 60*time.Second)
+	setDefault(&o.MaxConnections, 10_000)
+	setDefault(&o.BodyLimit, 16<<10)
+	setDefault(&o.Version, "dev")
+	if o.Ready == nil {
+		o.Ready = func(context.Context) error { return nil }
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Audit == nil {
+		o.Audit = o.Log
+	}
+	if o.Metrics == nil {
+		o.Metrics = prometheus.NewRegistry()
+	}
+	if o.Now == nil {
+		o.Now = func() int64 { return time.Now().UnixMilli() }
+	}
+	return o
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// check looks for what cannot be right. The error names the option.
+func (o Options) check() error {
+	switch {
+	case o.Limiter == nil:
+		return errors.New("api: Limiter is missing")
+	case o.Policy.IsZero():
+		return errors.New("api: Policy is missing")
+	case o.Composer == nil:
+		return errors.New("api: Composer is missing")
+	case o.Sender == nil:
+		return errors.New("api: Sender is missing")
+	case o.APIKeys.shares(o.AdminKeys):
+		return errors.New("api: a secret is both an API key and an admin key, so it would open everything")
+	case o.CodeLife < 0:
+		return errors.New("api: CodeLife is negative")
+	case o.MaxConnections < 0:
+		return errors.New("api: MaxConnections is negative")
+	case o.BodyLimit < 0:
+		return errors.New("api: BodyLimit is negative")
+	}
+	for name, d := range map[string]time.Duration{
+		"SendDeadline": o.SendDeadline, "ReadTimeout": o.ReadTimeout, "WriteTimeout": o.WriteTimeout,
+		"IdleTimeout": o.IdleTimeout, "DrainDelay": o.DrainDelay,
+	} {
+		if d < 0 {
+			return fmt.Errorf("api: %s is negative", name)
+		}
+	}
+	return nil
+}

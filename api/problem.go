@@ -1,0 +1,249 @@
+package api
+
+import (
+	"errors"
+	"log/slog"
+	"strconv"
+
+	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/throttle"
+)
+
+// A kind is a sort of answer that is not a yes.
+type kind int
+
+const (
+	internal kind = iota
+	badRequest
+	unauthorized
+	notFound
+	methodNotAllowed
+	methodUnknown
+	requestTimeout
+	bodyTooLarge
+	headerTooLarge
+	invalid
+	quotaExceeded
+	recipientRejected
+	relayUnavailable
+	deliveryUnknown
+	storeUnavailable
+	busy
+	notReady
+)
+
+// kinds is the table of them: the HTTP status, the end of the problem's type, its title,
+// and the detail where nothing better is known.
+var kinds = [...]struct {
+	status              int
+	name, title, detail string
+}{
+	internal:          {500, "internal", "The fault is on this side", "Something went wrong here. The log has the cause under this request's X-Request-Id."},
+	badRequest:        {400, "bad-request", "The request cannot be read", ""},
+	unauthorized:      {401, "unauthorized", "A key is needed", "Send a valid key: Authorization: Bearer, a space and the secret."},
+	notFound:          {404, "not-found", "There is nothing here", "No route has this path. GET /docs lists them all."},
+	methodNotAllowed:  {405, "method-not-allowed", "The method is not for this path", "The Allow header lists the methods that are."},
+	methodUnknown:     {501, "method-unknown", "The method is unknown", "No route has this method."},
+	requestTimeout:    {408, "request-timeout", "The request took too long to arrive", "The connection is closed because the request did not arrive in time."},
+	bodyTooLarge:      {413, "body-too-large", "The body is too large", "A body may have 16 KiB."},
+	headerTooLarge:    {431, "header-too-large", "The header is too large", "A request's line and header may have 8 KiB together."},
+	invalid:           {422, "invalid", "A field will not do", "See errors, one entry for each field."},
+	quotaExceeded:     {429, "", "The quota is exceeded", ""},
+	recipientRejected: {422, "recipient-rejected", "The relay refused the mail for good", "The relay refused this mail or its recipient for good. Sending it again will not help."},
+	relayUnavailable:  {503, "relay-unavailable", "The relay cannot be used now", "No relay took the mail, and it certainly was not sent. The mailbox was not charged."},
+	deliveryUnknown:   {504, "delivery-unknown", "Nobody knows whether the mail was sent", "The connection to the relay ended after the mail was handed over. It may arrive, and is never sent again."},
+	storeUnavailable:  {503, "store-unavailable", "The history cannot be used now", "Whether this mailbox may be mailed cannot be decided now. Nothing was sent and nothing charged."},
+	busy:              {503, "busy", "Too many sends are waiting", "Too many sends are waiting for the relay. Nothing was sent and the mailbox was not charged."},
+	notReady:          {503, "not-ready", "Not ready", "This server cannot take requests now."},
+}
+
+// quotaType is the one problem type that is not ours.
+const quotaType = "https://iana.org/assignments/http-problem-types#quota-exceeded"
+
+// What a caller is told to wait when nothing better is known, in milliseconds.
+const (
+	storeRetry = 1000
+	relayRetry = 10_000
+	busyRetry  = 1000
+)
+
+// A problem is an answer that is not a yes, as a value on its way to the caller. What
+// its fields hold is shown, all but the cause, which is for the log.
+type problem struct {
+	kind       kind
+	detail     string // instead of the kind's
+	retryAfter int64  // milliseconds, for the header
+	fields     []fieldProblem
+	smtp       *mailer.Reply
+	charged    *charge // the mailbox's standing, where it was charged or denied
+	allow      string  // the Allow header
+	cause      error
+}
+
+// A fieldProblem is what is wrong with one field: a word for programs, a sentence for
+// people.
+type fieldProblem struct {
+	field, reason, detail string
+}
+
+// A charge is how a mailbox stands, and by which reservation if there is one.
+type charge struct {
+	verdict throttle.Verdict
+	id      throttle.ID
+}
+
+// Error is for logs.
+func (p *problem) Error() string {
+	text := kinds[p.kind].title
+	if p.cause != nil {
+		text += ": " + p.cause.Error()
+	}
+	return text
+}
+
+// Unwrap gives the cause.
+func (p *problem) Unwrap() error { return p.cause }
+
+// problemOf is the answer to an error of any kind. What is not known here is a fault
+// on this side.
+func problemOf(err error) *problem {
+	var (
+		known   *problem
+		address *mailer.AddressError
+		send    *mailer.SendError
+		waiting *mailer.BusyError
+	)
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.As(err, &address):
+		return &problem{kind: invalid, fields: []fieldProblem{addressProblem(address)}}
+	case errors.Is(err, throttle.ErrUnavailable):
+		return &problem{kind: storeUnavailable, retryAfter: storeRetry, cause: err}
+	case errors.As(err, &send):
+		return sendProblem(send)
+	case errors.As(err, &waiting):
+		return &problem{kind: busy, retryAfter: max(waiting.RetryAfter.Milliseconds(), busyRetry), cause: err}
+	case errors.Is(err, mailer.ErrBusy):
+		return &problem{kind: busy, retryAfter: busyRetry, cause: err}
+	}
+	return &problem{kind: internal, cause: err}
+}
+
+func sendProblem(err *mailer.SendError) *problem {
+	switch err.Outcome {
+	case mailer.Rejected:
+		return &problem{kind: recipientRejected, smtp: err.Reply, cause: err}
+	case mailer.Unavailable:
+		wait := err.RetryAfter.Milliseconds()
+		if wait <= 0 {
+			wait = relayRetry
+		}
+		return &problem{kind: relayUnavailable, retryAfter: wait, cause: err}
+	case mailer.Unknown:
+		return &problem{kind: deliveryUnknown, cause: err}
+	}
+	return &problem{kind: internal, cause: err}
+}
+
+func addressProblem(err *mailer.AddressError) fieldProblem {
+	return fieldProblem{"email", string(err.Reason), err.Reason.Sentence()}
+}
+
+// level is how loud the log is about it: what callers do wrong is everyday.
+func (p *problem) level() slog.Level {
+	switch {
+	case p.kind == internal:
+		return slog.LevelError
+	case kinds[p.kind].status >= 500:
+		return slog.LevelWarn
+	}
+	return slog.LevelInfo
+}
+
+// append writes the problem as application/problem+json (RFC 9457).
+func (p *problem) append(b []byte, tiers []throttle.Standing) []byte {
+	k := kinds[p.kind]
+	b = append(b, `{"type":"`...)
+	if p.kind == quotaExceeded {
+		b = append(b, quotaType...)
+	} else {
+		b = append(b, "urn:mailgate:problem:"...)
+		b = append(b, k.name...)
+	}
+	b = append(b, `","title":"`...)
+	b = append(b, k.title...)
+	b = append(b, `","status":`...)
+	b = strconv.AppendInt(b, int64(k.status), 10)
+	b = append(b, `,"detail":`...)
+	b = p.appendDetail(b)
+	if p.fields != nil {
+		b = p.appendFields(b)
+	}
+	if p.smtp != nil {
+		b = p.appendSMTP(b)
+	}
+	if p.charged != nil {
+		b = p.appendCharge(b, tiers)
+	}
+	return append(b, '}')
+}
+
+func (p *problem) appendDetail(b []byte) []byte {
+	switch {
+	case p.detail != "":
+		return appendString(b, p.detail)
+	case p.kind == quotaExceeded:
+		b = append(b, `"The limit `...)
+		b = append(b, p.charged.verdict.Limit...)
+		b = append(b, ` of this mailbox is reached. The next mail may be sent in `...)
+		b = strconv.AppendInt(b, seconds(p.charged.verdict.Wait), 10)
+		return append(b, ` s."`...)
+	}
+	return appendString(b, kinds[p.kind].detail)
+}
+
+func (p *problem) appendFields(b []byte) []byte {
+	b = append(b, `,"errors":[`...)
+	for i, f := range p.fields {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, `{"field":`...)
+		b = appendString(b, f.field)
+		b = append(b, `,"reason":`...)
+		b = appendString(b, f.reason)
+		b = append(b, `,"detail":`...)
+		b = appendString(b, f.detail)
+		b = append(b, '}')
+	}
+	return append(b, ']')
+}
+
+func (p *problem) appendSMTP(b []byte) []byte {
+	b = append(b, `,"smtp":{"code":`...)
+	b = strconv.AppendInt(b, int64(p.smtp.Code), 10)
+	b = append(b, `,"enhanced":`...)
+	b = appendString(b, p.smtp.Enhanced)
+	b = append(b, `,"message":`...)
+	b = appendString(b, p.smtp.Message)
+	return append(b, '}')
+}
+
+func (p *problem) appendCharge(b []byte, tiers []throttle.Standing) []byte {
+	if p.kind == quotaExceeded {
+		b = append(b, `,"rule":"mailbox"`...)
+	}
+	if p.charged.id.Valid() {
+		b = append(b, `,"id":"`...)
+		b = append(b, p.charged.id[:]...)
+		b = append(b, '"')
+	}
+	b = append(b, ',')
+	b = appendVerdict(b, &p.charged.verdict, tiers)
+	if p.kind == quotaExceeded {
+		b = append(b, `,"violated-policies":`...)
+		b = appendViolated(b, tiers)
+	}
+	return b
+}

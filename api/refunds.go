@@ -1,0 +1,147 @@
+package api
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/throttle"
+)
+
+const (
+	// maxRefunds wait at most; one more is given up, and the log says so.
+	maxRefunds = 1024
+	// refundTry bounds one try, refundPause lies between two, and after refundLife a
+	// refund is given up: the tier most mailboxes wait for has passed by then.
+	refundTry   = time.Second
+	refundPause = time.Second
+	refundLife  = time.Minute
+)
+
+// refunds gives places back in mailboxes' tiers whose mail certainly never left. What
+// cannot be given back at once is tried again in the background, one after the other.
+type refunds struct {
+	limiter throttle.Limiter
+	log     *slog.Logger
+	metrics *metrics
+
+	queue   chan refund
+	stop    chan struct{} // closed: no waiting any more
+	done    chan struct{} // closed: the worker has ended
+	closing sync.Once
+}
+
+type refund struct {
+	mailbox mailer.Address
+	id      throttle.ID
+	due     time.Time // when it is given up
+}
+
+func newRefunds(limiter throttle.Limiter, log *slog.Logger, m *metrics) *refunds {
+	r := &refunds{
+		limiter: limiter, log: log, metrics: m,
+		queue: make(chan refund, maxRefunds),
+		stop:  make(chan struct{}),
+		done:  make(chan struct{}),
+	}
+	go r.work()
+	return r
+}
+
+// now gives a place back before the caller is answered, or else later. A request whose
+// time is up still gets a moment for it.
+func (r *refunds) now(ctx context.Context, mailbox mailer.Address, id throttle.ID) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refundTry)
+	defer cancel()
+	if _, err := r.limiter.Release(ctx, mailbox.Key(), id); err != nil {
+		r.later(mailbox, id)
+		return
+	}
+	r.metrics.refunded("given-back")
+}
+
+// later gives a place back in the background.
+func (r *refunds) later(mailbox mailer.Address, id throttle.ID) {
+	select {
+	case r.queue <- refund{mailbox, id, time.Now().Add(refundLife)}:
+	default:
+		r.giveUp(refund{mailbox: mailbox, id: id}, "too many are waiting")
+	}
+}
+
+func (r *refunds) work() {
+	defer close(r.done)
+	for {
+		select {
+		case one := <-r.queue:
+			r.giveBack(one)
+		case <-r.stop:
+			r.rest()
+			return
+		}
+	}
+}
+
+// rest tries what is left, once each.
+func (r *refunds) rest() {
+	for {
+		select {
+		case one := <-r.queue:
+			r.giveBack(one)
+		default:
+			return
+		}
+	}
+}
+
+// giveBack tries until it is done, the refund's time is up or the server stops. While
+// one waits the others do: what keeps it waiting is the store they all need.
+func (r *refunds) giveBack(one refund) {
+	for {
+		err := r.try(one)
+		if err == nil {
+			r.metrics.refunded("given-back")
+			return
+		}
+		if time.Now().After(one.due) || !r.pause() {
+			r.giveUp(one, err.Error())
+			return
+		}
+	}
+}
+
+func (r *refunds) try(one refund) error {
+	ctx, cancel := context.WithTimeout(context.Background(), refundTry)
+	defer cancel()
+	_, err := r.limiter.Release(ctx, one.mailbox.Key(), one.id)
+	return err
+}
+
+// pause waits between two tries, and reports whether there is to be another.
+func (r *refunds) pause() bool {
+	timer := time.NewTimer(refundPause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-r.stop:
+		return false
+	}
+}
+
+func (r *refunds) giveUp(one refund, why string) {
+	r.metrics.refunded("given-up")
+	r.log.Warn("a place in a mailbox's tiers could not be given back, and stays charged until it leaves its windows",
+		"mailbox", one.mailbox.Hash(), "id", one.id.String(), "cause", why)
+}
+
+// close stops the worker once it has tried everything, or when ctx ends.
+func (r *refunds) close(ctx context.Context) {
+	r.closing.Do(func() { close(r.stop) })
+	select {
+	case <-r.done:
+	case <-ctx.Done():
+	}
+}

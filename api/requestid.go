@@ -1,0 +1,33 @@
+package api
+
+import (
+	"math/rand/v2"
+)
+
+const maxRequestID = 64
+
+// requestID takes the caller's id if it is one that a log line and a header can hold
+// as it stands, and makes one otherwise. It shares no memory with given.
+func requestID(given []byte) string {
+	if sane(given) {
+		return string(given)
+	}
+	const digits = "0123456789abcdef"
+	var id [16]byte
+	for i, n := 0, rand.Uint64(); i < len(id); i, n = i+1, n>>4 {
+		id[i] = digits[n&15]
+	}
+	return string(id[:])
+}
+
+func sane(id []byte) bool {
+	if len(id) == 0 || len(id) > maxRequestID {
+		return false
+	}
+	for _, c := range id {
+		if c <= ' ' || c > '~' {
+			return false
+		}
+	}
+	return true
+}

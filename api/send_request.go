@@ -1,0 +1,132 @@
+package api
+
+import (
+	"errors"
+	"net/netip"
+	"slices"
+
+	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/throttle"
+)
+
+// A sendRequest is what POST /send-code asks for, looked at from every side: only the
+// limiter and the relay can still say no.
+type sendRequest struct {
+	mail mailer.Request // without its id and its time
+	own  bool           // the caller made the code
+}
+
+// A text is a string field that may be left out, which is not the same as empty.
+type text struct {
+	value string
+	given bool
+}
+
+func textField(name string, to *text) field {
+	return field{name, func(r *jsonReader) (err error) {
+		to.given = true
+		to.value, err = r.str()
+		return err
+	}}
+}
+
+// readSend reads the request and looks at every field, so that a caller learns of all
+// that will not do at once.
+func (s *Server) readSend(in *incoming) (sendRequest, error) {
+	var email, code, template, locale, client text
+	var data map[string]string
+	err := readBody(in, []field{
+		textField("email", &email), textField("code", &code),
+		textField("template", &template), textField("locale", &locale),
+		textField("client_ip", &client), stringsField("data", &data),
+	})
+	if err != nil {
+		return sendRequest{}, err
+	}
+	q := sendRequest{own: code.given, mail: mailer.Request{
+		Template: template.value, Locale: locale.value, Code: code.value, Data: data,
+	}}
+	var wrong []fieldProblem
+	if q.mail.To, err = s.recipient(email); err != nil {
+		wrong = append(wrong, recipientProblem(err))
+	}
+	wrong = append(wrong, s.mailProblems(q)...)
+	if client.given && !isClient(client.value) {
+		wrong = append(wrong, fieldProblem{"client_ip", "invalid", "client_ip must be an IPv4 or IPv6 address."})
+	}
+	if len(wrong) > 0 {
+		return sendRequest{}, &problem{kind: invalid, fields: wrong}
+	}
+	return q, nil
+}
+
+var errMissing = errors.New("there is no address")
+
+func (s *Server) recipient(email text) (mailer.Address, error) {
+	if !email.given {
+		return mailer.Address{}, errMissing
+	}
+	return mailer.ParseAddress(email.value, s.with.Identity)
+}
+
+func recipientProblem(err error) fieldProblem {
+	if refused, ok := errors.AsType[*mailer.AddressError](err); ok {
+		return addressProblem(refused)
+	}
+	return fieldProblem{"email", "missing", "email is missing."}
+}
+
+// isClient reports whether text is an address a client can have. A zone means
+// something on one machine only.
+func isClient(text string) bool {
+	at, err := netip.ParseAddr(text)
+	return err == nil && at.Zone() == ""
+}
+
+// checkID is an id that will do, while the mail has none yet.
+var checkID = throttle.ID([]byte("AAAAAAAA"))
+
+// checkCode is a code that will do, while none is made yet.
+const checkCode = "000000"
+
+// mailProblems asks the composer what will not do. It tells one thing at a time, so
+// each field that it has named is replaced by one that will do, and it is asked again.
+func (s *Server) mailProblems(q sendRequest) (wrong []fieldProblem) {
+	mail := q.mail
+	mail.ID = checkID.String()
+	if mail.To.IsZero() {
+		mail.To = s.standIn
+	}
+	if !q.own {
+		mail.Code = checkCode
+	}
+	for {
+		err, ok := errors.AsType[*mailer.ComposeError](s.with.Composer.Check(mail))
+		if !ok || named(wrong, err.Field) {
+			return wrong
+		}
+		wrong = append(wrong, composeProblem(err))
+		switch err.Field {
+		case "code":
+			mail.Code = checkCode
+		case "template":
+			mail.Template = ""
+		case "data":
+			mail.Data = nil
+		default:
+			return wrong
+		}
+	}
+}
+
+func named(wrong []fieldProblem, name string) bool {
+	return slices.ContainsFunc(wrong, func(f fieldProblem) bool { return f.field == name })
+}
+
+func composeProblem(err *mailer.ComposeError) fieldProblem {
+	reason := "invalid"
+	if err.Kind == mailer.UnknownTemplate {
+		reason = "unknown"
+	}
+	return fieldProblem{err.Field, reason, err.Field + " " + err.Reason + "."}
+}

@@ -1,0 +1,249 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/mailgate/mailgate/mailer"
+	"github.com/valyala/fasthttp"
+	"github.com/valyala/fasthttp/fasthttpadaptor"
+)
+
+// A Server answers the HTTP API. New makes one; its methods may be called from any
+// goroutine.
+type Server struct {
+	with    Options
+	app     *fiber.App
+	metrics *metrics
+	refunds *refunds
+	docs    docs
+	works   sync.Pool
+
+	// policyHeader is the RateLimit-Policy header, which never changes.
+	policyHeader []byte
+	// standIn takes the place of an address that will not do while the other fields
+	// of its request are looked at.
+	standIn mailer.Address
+
+	// alive ends when Shutdown has lost its patience.
+	alive    context.Context
+	end      context.CancelFunc
+	draining atomic.Bool
+	served   atomic.Pointer[gate]
+}
+
+// headerSize is how many bytes a request's line and header may have.
+const headerSize = 8 << 10
+
+// New makes a Server. The error names the option that will not do.
+func New(o Options) (*Server, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	s := &Server{with: o.withDefaults(), policyHeader: []byte(rateLimitPolicy(o.Policy))}
+	var err error
+	if s.standIn, err = mailer.ParseAddress("somebody@example.com", s.with.Identity); err != nil {
+		return nil, err
+	}
+	if s.metrics, err = newMetrics(s.with, s.connections); err != nil {
+		return nil, err
+	}
+	s.works.New = func() any { return new(work) }
+	s.docs = docs{contract: s.with.OpenAPI, version: s.with.Version}
+	s.alive, s.end = context.WithCancel(context.Background())
+	s.refunds = newRefunds(s.with.Limiter, s.with.Log, s.metrics)
+	s.app = s.newApp()
+	return s, nil
+}
+
+// newApp makes the Fiber application: its limits, and the routes.
+func (s *Server) newApp() *fiber.App {
+	app := fiber.New(fiber.Config{
+		StrictRouting:                true,
+		CaseSensitive:                true,
+		DisableStartupMessage:        true,
+		DisablePreParseMultipartForm: true,
+		BodyLimit:                    s.with.BodyLimit,
+		ReadBufferSize:               headerSize,
+		// The gate bounds the connections; Fiber, left to do it, would answer in
+		// its own words.
+		Concurrency:  s.with.MaxConnections + 1024,
+		ReadTimeout:  s.with.ReadTimeout,
+		WriteTimeout: s.with.WriteTimeout,
+		IdleTimeout:  s.with.IdleTimeout,
+		ErrorHandler: s.unread,
+	})
+	s.register(app)
+	server := app.Server()
+	server.Handler = s.knownMethods(app.Handler())
+	server.CloseOnShutdown = true
+	server.ConnState = func(c net.Conn, state fasthttp.ConnState) {
+		switch c := c.(*conn); state {
+		case fasthttp.StateIdle:
+			c.gate.idle(c)
+		case fasthttp.StateActive:
+			c.busy()
+		}
+	}
+	return app
+}
+
+// Serve answers what comes in through the listener until Shutdown, and then returns
+// nil. It closes the listener. A Server serves one listener, once.
+func (s *Server) Serve(l net.Listener) error {
+	g := newGate(l, s.with.MaxConnections, s.with.Log)
+	if !s.served.CompareAndSwap(nil, g) {
+		return errors.New("api: the server has already served")
+	}
+	if s.draining.Load() {
+		return g.Close()
+	}
+	err := s.app.Server().Serve(g)
+	if s.draining.Load() {
+		return nil
+	}
+	return err
+}
+
+// Shutdown ends the serving without losing a request. At once /readyz says 503 and
+// every answer ends its connection; after DrainDelay no new connections are taken, and
+// what is under way is finished. A connection that is kept but silent holds nothing
+// up. When ctx ends first, the rest is cut off and ctx's error returned. Either way
+// nothing is left running.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.draining.Store(true)
+	defer s.end()
+	s.pause(ctx, s.with.DrainDelay)
+	err := s.drain(ctx)
+	if err != nil {
+		s.end()
+		s.cut()
+	}
+	s.refunds.close(ctx)
+	return err
+}
+
+// quiet is how long kept connections may still bring a request once the listener is
+// closed, so that a busy client learns from its answer that it is the last one. It is
+// the client that would lose a request sent into a closing connection.
+const quiet = 100 * time.Millisecond
+
+func (s *Server) drain(ctx context.Context) error {
+	g := s.served.Load()
+	if g == nil {
+		return nil
+	}
+	if err := g.Close(); err != nil {
+		return err
+	}
+	if g.count() > 0 {
+		s.pause(ctx, quiet)
+	}
+	return s.app.Server().ShutdownWithContext(ctx)
+}
+
+// cut ends what did not end by itself.
+func (s *Server) cut() {
+	if g := s.served.Load(); g != nil {
+		g.cut()
+	}
+}
+
+func (s *Server) pause(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// connections is how many are open, for the metrics.
+func (s *Server) connections() int {
+	if g := s.served.Load(); g != nil {
+		return g.count()
+	}
+	return 0
+}
+
+// client is who asks.
+func (s *Server) client(fast *fasthttp.RequestCtx) netip.Addr {
+	if len(s.with.TrustedProxies) == 0 {
+		return peerAddress(fast.RemoteAddr())
+	}
+	var forwarded []string
+	for _, line := range fast.Request.Header.PeekAll("X-Forwarded-For") {
+		forwarded = append(forwarded, string(line))
+	}
+	return clientAddress(fast.RemoteAddr(), forwarded, s.with.TrustedProxies)
+}
+
+// unread answers a request that never arrived whole or that cannot be read. What the
+// library has to say about it is not passed on.
+func (s *Server) unread(c *fiber.Ctx, err error) error {
+	p := &problem{kind: badRequest, detail: "The request is not HTTP as it should be."}
+	var known *fiber.Error
+	if errors.As(err, &known) {
+		switch known.Code {
+		case fiber.StatusRequestTimeout:
+			p = &problem{kind: requestTimeout}
+		case fiber.StatusRequestEntityTooLarge:
+			p = &problem{kind: bodyTooLarge}
+		case fiber.StatusRequestHeaderFieldsTooLarge:
+			p = &problem{kind: headerTooLarge}
+		}
+	}
+	if refused, ok := c.Context().Conn().(*conn); ok {
+		refused.unread.Store(p.kind != requestTimeout)
+	}
+	s.serve(&route{name: "unread", step: refusal(p)}, "", c.Context())
+	return nil
+}
+
+// fallback runs the handler for the paths that no route has.
+func (s *Server) fallback(h http.Handler) fasthttp.RequestHandler {
+	adapted := fasthttpadaptor.NewFastHTTPHandler(h)
+	return func(fast *fasthttp.RequestCtx) {
+		w := &work{began: time.Now(), call: call{
+			requestID: requestID(fast.Request.Header.Peek("X-Request-Id")),
+			client:    s.client(fast),
+		}}
+		p := s.runFallback(adapted, fast, w)
+		if p != nil {
+			fast.Response.Reset()
+			w.refuse(p)
+			s.reply(fast, w)
+		}
+		w.out.status = fast.Response.StatusCode()
+		fast.Response.Header.SetCanonical(headerRequestID, []byte(w.call.requestID))
+		if s.draining.Load() {
+			fast.SetConnectionClose()
+		}
+		s.record(&route{name: "fallback"}, w, p)
+	}
+}
+
+func (s *Server) runFallback(h fasthttp.RequestHandler, fast *fasthttp.RequestCtx, w *work) (p *problem) {
+	defer func() {
+		if value := recover(); value != nil {
+			p = problemOf(panicked(value))
+			s.with.Log.Error("the fallback panicked", "request_id", w.call.requestID)
+		}
+	}()
+	if ambiguous(fast.Request.Header.RawHeaders()) {
+		fast.SetConnectionClose()
+		return &problem{kind: badRequest, detail: twoLengths}
+	}
+	h(fast)
+	return nil
+}
