@@ -122,7 +122,11 @@ func TestDecide(t *testing.T) {
 			if v.Now != start+tt.at {
 				t.Errorf("now is %d, want the clock as it was handed in, %d", v.Now, start+tt.at)
 			}
-			if want := v.Now + v.Wait; v.RetryAt() != want {
+			want := v.Now
+			if v.Wait > 0 {
+				want = tt.sent.Clock(v.Now) + v.Wait
+			}
+			if v.RetryAt() != want {
 				t.Errorf("retry at %d, want %d", v.RetryAt(), want)
 			}
 		})

@@ -13,8 +13,8 @@ import (
 //
 // An error means that there is no answer, and never counts as a yes. It is
 // [ErrUnavailable] when the history could not be read or written, or the context
-// ended, and then also wraps the cause. A Take that failed may or may not have been recorded: taking again with
-// the same ID is safe, and Release makes certain that it is not.
+// ended, and then also wraps the cause. A Take that failed may or may not have been
+// recorded: taking again with the same ID is safe, and Release gives back what was.
 type Limiter interface {
 	// Take admits one send and records it under id, or says no and changes
 	// nothing. Taken again with an id that is on record, it admits again without a

@@ -1,5 +1,7 @@
 package throttle
 
+import "fmt"
+
 // A Verdict is the whole answer to "may this mailbox be sent a mail?". Limit and Wait
 // are about the next send, so a send that was just admitted comes with the countdown
 // to the one after it.
@@ -28,8 +30,23 @@ type Standing struct {
 	Wait      int64 // milliseconds until it admits one more, 0 if it does now
 }
 
-// RetryAt is the moment the next send is admitted: Now and Wait.
-func (v Verdict) RetryAt() int64 { return v.Now + v.Wait }
+// RetryAt is the moment the next send is admitted. It is Now and Wait, or later where
+// the clock is behind the newest send.
+func (v Verdict) RetryAt() int64 {
+	if v.Wait == 0 {
+		return v.Now
+	}
+	return v.history.Clock(v.Now) + v.Wait
+}
+
+// String is the standing for a person to read, such as "hour: 3 of 5 left".
+func (s Standing) String() string {
+	text := fmt.Sprintf("%s: %d of %d left", s.Name, s.Remaining, s.Limit)
+	if s.Wait > 0 {
+		text += fmt.Sprintf(", %d ms to wait", s.Wait)
+	}
+	return text
+}
 
 // Tiers returns how every tier stands, shortest window first.
 func (v Verdict) Tiers() []Standing {

@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -37,19 +38,24 @@ func TestConformanceAlone(t *testing.T)    { conform(t, redistest.Alone(t).URL()
 func TestConformanceCluster(t *testing.T)  { conform(t, redistest.Cluster(t).URL(), 5_000) }
 func TestConformanceSentinel(t *testing.T) { conform(t, redistest.Sentinel(t).URL(), 5_000) }
 
-// take insists on an answer. A call that failed is made again with the same id, as a
-// caller does: the id keeps it from being charged twice.
-func take(t testing.TB, limiter throttle.Limiter, mailbox string, id throttle.ID) throttle.Verdict {
-	t.Helper()
-	var err error
+// insist takes until there is an answer. A call that failed is made again with the same
+// id, as a caller does: the id keeps it from being charged twice.
+func insist(limiter throttle.Limiter, mailbox string, id throttle.ID) (v throttle.Verdict, err error) {
 	for range 100 {
-		var v throttle.Verdict
 		if v, err = limiter.Take(context.Background(), mailbox, id); err == nil {
-			return v
+			return v, nil
 		}
 	}
-	t.Fatalf("take: still no answer after 100 tries: %v", err)
-	return throttle.Verdict{}
+	return v, fmt.Errorf("still no answer after 100 tries: %w", err)
+}
+
+func take(t testing.TB, limiter throttle.Limiter, mailbox string, id throttle.ID) throttle.Verdict {
+	t.Helper()
+	v, err := insist(limiter, mailbox, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
 }
 
 func admit(t testing.TB, limiter throttle.Limiter, mailbox string) throttle.ID {

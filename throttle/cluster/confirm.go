@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -9,31 +10,61 @@ import (
 )
 
 // runConfirmed is the runner that makes a yes wait for replicas. WAIT speaks only for
-// the writes of its own connection, so both travel on one that nobody shares.
+// the writes of its own connection, so both travel on one that nobody shares, and where
+// a slot has moved it is followed here.
 func (c *redisClient) runConfirmed(replicas int) runner {
-	return func(ctx context.Context, s *script, key string, args []any) (string, error) {
-		node, err := c.master(ctx, key)
-		if err != nil {
-			return "", err
+	return func(ctx context.Context, s *script, key string, words []any) (string, error) {
+		master, err := c.master(ctx, key)
+		asking := false
+		const redirections = 5
+		for range redirections {
+			if err != nil {
+				return "", err
+			}
+			var reply string
+			reply, err = confirmOn(ctx, master, asking, replicas, s, key, words)
+			address, moved := redis.IsMovedError(err)
+			if !moved {
+				address, asking = redis.IsAskError(err)
+			}
+			if !moved && !asking {
+				return reply, err
+			}
+			master, err = c.masterAt(ctx, address, moved)
 		}
-		conn := node.Conn()
-		defer conn.Close()
-		reply, err := runOn(ctx, conn, s, key, args)
-		if err != nil || reply == "" {
-			return reply, err
-		}
-		if _, answer := cutAnswer(reply); answer == denied {
-			return reply, nil
-		}
-		return reply, waitFor(ctx, conn, replicas)
+		return "", errors.New("redis sends us from server to server")
 	}
 }
 
-func runOn(ctx context.Context, conn *redis.Conn, s *script, key string, args []any) (string, error) {
-	cmd := s.byName(ctx, key, args)
+// confirmOn runs the script on one server and, if it admitted, waits for the replicas.
+func confirmOn(ctx context.Context, master *redis.Client, asking bool, replicas int, s *script, key string, words []any) (string, error) {
+	conn := master.Conn()
+	defer conn.Close()
+	if asking {
+		if err := conn.Do(ctx, "ASKING").Err(); err != nil {
+			return "", err
+		}
+	}
+	reply, err := runOn(ctx, conn, asking, s, key, words)
+	if err != nil || reply == "" {
+		return reply, err
+	}
+	if _, answer := cutAnswer(reply); answer != admitted && answer != admittedBefore {
+		return reply, nil
+	}
+	return reply, waitFor(ctx, conn, replicas)
+}
+
+// runOn runs the script on a connection. ASKING holds for one command only, and there
+// must be no second, so then the program goes along at once.
+func runOn(ctx context.Context, conn *redis.Conn, asking bool, s *script, key string, words []any) (string, error) {
+	cmd := s.byName(ctx, key, words)
+	if asking {
+		cmd = s.whole(ctx, key, words)
+	}
 	err := conn.Process(ctx, cmd)
 	if redis.HasErrorPrefix(err, "NOSCRIPT") {
-		cmd = s.whole(ctx, key, args)
+		cmd = s.whole(ctx, key, words)
 		err = conn.Process(ctx, cmd)
 	}
 	if err != nil {
@@ -55,15 +86,4 @@ func waitFor(ctx context.Context, conn *redis.Conn, replicas int) error {
 		return fmt.Errorf("%d of %d replicas have confirmed the admission in time", confirmed, replicas)
 	}
 	return nil
-}
-
-// master finds the server that owns the key now.
-func (c *redisClient) master(ctx context.Context, key string) (*redis.Client, error) {
-	switch client := c.client.(type) {
-	case *redis.Client:
-		return client, nil
-	case *redis.ClusterClient:
-		return client.MasterForKey(ctx, key)
-	}
-	return nil, fmt.Errorf("a client of type %T has no masters", c.client)
 }

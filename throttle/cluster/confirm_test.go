@@ -21,7 +21,7 @@ func TestConfirmedByAReplica(t *testing.T) {
 
 	mailbox := mailboxOf("confirmed")
 	id := admit(t, limiter, mailbox) // waits for the first synchronisation, by insisting
-	if n := replica.Client().ZCard(ctx, "mailgate:"+mailbox).Val(); n != 1 {
+	if n := replica.Client().ZCard(ctx, "mailgate:{}"+mailbox).Val(); n != 1 {
 		t.Errorf("a confirmed admission is not at the replica")
 	}
 
@@ -52,7 +52,7 @@ func TestConfirmedInACluster(t *testing.T) {
 		admit(t, limiter, mailboxOf("cluster"))
 	}
 	mailbox := mailboxOf("alone")
-	replica := servers.ReplicaOf(servers.MasterOf("mailgate:" + mailbox))
+	replica := servers.ReplicaOf(servers.MasterOf("mailgate:{}" + mailbox))
 	replica.Pause()
 	if v, err := limiter.Take(context.Background(), mailbox, throttle.NewID()); !errors.Is(err, throttle.ErrUnavailable) || v.Allowed {
 		t.Errorf("an admission without its replica: allowed %v, %v", v.Allowed, err)

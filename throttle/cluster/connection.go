@@ -16,14 +16,12 @@ import (
 type redisClient struct {
 	client redis.UniversalClient
 	shared *redis.AutoPipeliner // what many callers ask at once travels together
-
-	deadlines deadlines
 }
 
 // A runner runs a script once and returns its reply.
-type runner func(ctx context.Context, s *script, key string, args []any) (string, error)
+type runner func(ctx context.Context, s *script, key string, words []any) (string, error)
 
-func connect(servers Servers, timeout time.Duration) (*redisClient, error) {
+func connect(servers servers, timeout time.Duration) (*redisClient, error) {
 	client := servers.open(timeout)
 	pipelines, ok := client.(interface {
 		AsyncAutoPipelineWithOptions(*redis.AutoPipelineOptions) (*redis.AutoPipeliner, error)
@@ -31,25 +29,27 @@ func connect(servers Servers, timeout time.Duration) (*redisClient, error) {
 	if !ok {
 		return nil, fmt.Errorf("a client of type %T cannot share connections", client)
 	}
-	shared, err := pipelines.AsyncAutoPipelineWithOptions(redis.DefaultAutoPipelineOptions())
+	options := redis.DefaultAutoPipelineOptions()
+	if servers.kind == clustered {
+		// One batch at a time is on its way for each shard, and waits for the slowest of
+		// its masters. With many shards one master that hangs does not hold up the others.
+		options.NumShards = 64
+		options.Unordered = true
+	}
+	shared, err := pipelines.AsyncAutoPipelineWithOptions(options)
 	if err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
 	return &redisClient{client: client, shared: shared}, nil
 }
 
-// within runs a script and answers before the timeout. When a connection broke nobody
-// knows whether the script ran. Every script here may run twice, so it is run again
-// as long as there is time; a release or reset that was carried out unheard then has
-// nothing left to report.
-func (c *redisClient) within(ctx context.Context, timeout time.Duration, run runner, s *script, key string, args ...any) (string, error) {
-	ctx, done := c.deadlines.within(ctx, timeout)
-	defer done()
+// insist runs a script until it is answered. When a connection broke nobody knows
+// whether the script ran. So this is for scripts that may run twice; a release that was
+// carried out unheard has nothing left to report.
+func (c *redisClient) insist(ctx context.Context, run runner, s *script, key string, words ...any) (reply string, err error) {
 	const tries = 3
-	var err error
 	for range tries {
-		var reply string
-		if reply, err = run(ctx, s, key, args); err == nil || !broken(err) || ctx.Err() != nil {
+		if reply, err = run(ctx, s, key, words); err == nil || !broken(err) || ctx.Err() != nil {
 			return reply, err
 		}
 	}
@@ -67,12 +67,18 @@ func broken(err error) bool {
 }
 
 // run is the ordinary runner.
-func (c *redisClient) run(ctx context.Context, s *script, key string, args []any) (string, error) {
-	cmd := s.byName(ctx, key, args)
+func (c *redisClient) run(ctx context.Context, s *script, key string, words []any) (string, error) {
+	cmd := s.byName(ctx, key, words)
 	err := c.shared.Submit(ctx, cmd).WaitContext(ctx)
-	if redis.HasErrorPrefix(err, "NOSCRIPT") {
-		cmd = s.whole(ctx, key, args)
+	switch {
+	case redis.HasErrorPrefix(err, "NOSCRIPT"):
+		cmd = s.whole(ctx, key, words)
 		err = c.shared.Submit(ctx, cmd).WaitContext(ctx)
+	case redis.IsReadOnlyError(err):
+		// A master that has become a replica. Alone the library drops the connection for
+		// such an answer; in a pipeline it would go on using it.
+		cmd = s.byName(ctx, key, words)
+		err = c.client.Process(ctx, cmd)
 	}
 	if err != nil {
 		return "", err // the command may still be on its way: its result is not ours to read

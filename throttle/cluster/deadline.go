@@ -13,7 +13,8 @@ type deadlines struct {
 }
 
 // within returns a context that ends after the timeout, or up to a twentieth of it
-// earlier, and what to call when it is no longer needed.
+// earlier, and what to call when it is no longer needed. What a context without an end
+// carries is left behind.
 func (d *deadlines) within(ctx context.Context, timeout time.Duration) (context.Context, func()) {
 	if ctx.Done() != nil {
 		return context.WithTimeout(ctx, timeout)

@@ -34,7 +34,9 @@ func race(t *testing.T, limiter throttle.Limiter, mailbox string, meanwhile func
 	var done sync.WaitGroup
 	for range callers {
 		done.Go(func() {
-			if take(t, limiter, mailbox, throttle.NewID()).Allowed {
+			if v, err := insist(limiter, mailbox, throttle.NewID()); err != nil {
+				t.Error(err)
+			} else if v.Allowed {
 				admitted.Add(1)
 			}
 		})
@@ -87,10 +89,19 @@ func TestRaceThroughLostReplies(t *testing.T) {
 func TestRaceThroughASlotMigration(t *testing.T) {
 	servers := redistest.Cluster(t)
 	clock := throttletest.NewClock(1_800_000_000_000)
-	limiter := open(t, cluster.Options{URL: servers.URL(), Policy: threeAMinute, Clock: clock.Now, Timeout: patient})
+	for name, confirm := range map[string]int{"one copy": 0, "confirmed": 1} {
+		t.Run(name, func(t *testing.T) {
+			// The braces put all mailboxes into the one slot that moves.
+			limiter := open(t, cluster.Options{URL: servers.URL(), Policy: threeAMinute, Prefix: "{moving}", Clock: clock.Now, Timeout: patient, Confirm: confirm})
+			raceThroughMigrations(t, servers, limiter)
+		})
+	}
+}
+
+func raceThroughMigrations(t *testing.T, servers *redistest.ClusterServers, limiter *cluster.Limiter) {
 	for range 10 {
-		mailbox := mailboxOf("{moving}") // one slot for all
-		key := "mailgate:" + mailbox
+		mailbox := mailboxOf("moving")
+		key := "{moving}" + mailbox
 		from := servers.MasterOf(key)
 		to := servers.Masters[0]
 		if to == from {
@@ -210,4 +221,77 @@ func TestSentinelFailover(t *testing.T) {
 		t.Errorf("history %v, %v", h, err)
 	}
 	admit(t, limiter, mailboxOf("after"))
+}
+
+// A server that hangs and comes back makes no decision for callers who have gone.
+func TestDecisionsThatComeTooLateAreNotMade(t *testing.T) {
+	server := redistest.Alone(t)
+	limiter := open(t, cluster.Options{URL: server.URL(), Timeout: 250 * time.Millisecond})
+	admit(t, limiter, mailboxOf("warm")) // the server's clock is known from here on
+	server.Pause()
+	var mailboxes []string
+	for range 2 { // when the second lot gives up, the first is too late for certain
+		var done sync.WaitGroup
+		for range callers {
+			mailbox := mailboxOf("late")
+			mailboxes = append(mailboxes, mailbox)
+			done.Go(func() {
+				if v, err := limiter.Take(context.Background(), mailbox, throttle.NewID()); err == nil || v.Allowed {
+					t.Errorf("allowed %v, %v", v.Allowed, err)
+				}
+			})
+		}
+		done.Wait()
+	}
+	server.Resume()
+	for i, mailbox := range mailboxes[:callers] {
+		var h throttle.History
+		err := throttle.ErrUnavailable
+		for range 100 {
+			if h, err = limiter.History(context.Background(), mailbox); err == nil {
+				break
+			}
+		}
+		if err != nil || len(h) != 0 {
+			t.Fatalf("mailbox %d was charged: %v, %v", i, h, err)
+		}
+	}
+	admit(t, limiter, mailboxes[0])
+}
+
+// One master that hangs takes its own mailboxes along and no others.
+func TestAHungMasterStopsOnlyItsOwn(t *testing.T) {
+	servers := redistest.Cluster(t)
+	limiter := open(t, cluster.Options{URL: servers.URL(), Timeout: 250 * time.Millisecond})
+	admit(t, limiter, mailboxOf("warm"))
+	hung := servers.Masters[0]
+	var mailboxes []string
+	others := map[string]bool{}
+	for range 600 {
+		mailbox := mailboxOf("any")
+		mailboxes = append(mailboxes, mailbox)
+		others[mailbox] = servers.MasterOf("mailgate:{}"+mailbox) != hung
+	}
+	hung.Pause()
+	defer hung.Resume()
+	var asked, failed atomic.Int64
+	var done sync.WaitGroup
+	for caller := range 30 {
+		done.Go(func() {
+			for _, mailbox := range mailboxes[caller*20 : caller*20+20] {
+				_, err := limiter.Take(context.Background(), mailbox, throttle.NewID())
+				if others[mailbox] {
+					asked.Add(1)
+					if err != nil {
+						failed.Add(1)
+					}
+				}
+			}
+		})
+	}
+	done.Wait()
+	// Some shards of the client serve two masters, so a few are held up.
+	if failed.Load()*5 > asked.Load() {
+		t.Errorf("%d of %d takes at other masters failed", failed.Load(), asked.Load())
+	}
 }

@@ -2,7 +2,10 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"sync"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -11,46 +14,67 @@ import (
 // would forget. It returns a sentence for each. The limiter works without: a server
 // that does not know a script is sent it when it is needed.
 func (l *Limiter) Prepare(ctx context.Context) (warnings []string, err error) {
-	err = l.redis.eachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
-		for _, s := range allScripts {
-			if err := master.ScriptLoad(ctx, s.source).Err(); err != nil {
-				return err
-			}
+	ctx, end := l.deadlines.within(ctx, l.timeout)
+	defer end()
+	var mu sync.Mutex
+	_, failed := l.redis.eachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
+		if err := load(ctx, master); err != nil {
+			return err
 		}
-		return nil
+		found, err := forgetful(ctx, master)
+		mu.Lock()
+		defer mu.Unlock()
+		warnings = append(warnings, found...)
+		return err
 	})
-	if err != nil {
-		return nil, unavailable("loading the scripts", err)
+	slices.Sort(warnings)
+	if err := errors.Join(failed...); err != nil {
+		return warnings, unavailable("preparing redis", err)
 	}
-	policy, err := l.redis.client.ConfigGet(ctx, "maxmemory-policy").Result()
-	if err != nil {
-		return []string{"redis does not let its settings be read: make sure that maxmemory-policy is noeviction"}, nil
-	}
-	if name := policy["maxmemory-policy"]; name != "noeviction" {
-		warnings = append(warnings, fmt.Sprintf("redis runs with maxmemory-policy %s and may forget mailboxes: set noeviction", name))
-	}
-	return warnings, nil
+	return slices.Compact(warnings), nil
 }
 
-// Ready reports whether Redis answers within the timeout.
-func (l *Limiter) Ready(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, l.timeout)
-	defer cancel()
-	err := l.redis.eachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
-		return master.Ping(ctx).Err()
-	})
-	if err != nil {
-		return unavailable("asking redis", err)
+func load(ctx context.Context, master *redis.Client) error {
+	for _, s := range allScripts {
+		if err := master.ScriptLoad(ctx, s.source).Err(); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-func (c *redisClient) eachMaster(ctx context.Context, do func(context.Context, *redis.Client) error) error {
-	switch client := c.client.(type) {
-	case *redis.Client:
-		return do(ctx, client)
-	case *redis.ClusterClient:
-		return client.ForEachMaster(ctx, do)
+// forgetful looks for settings under which a server would forget.
+func forgetful(ctx context.Context, master *redis.Client) (warnings []string, err error) {
+	settings := map[string]string{}
+	for _, name := range []string{"maxmemory-policy", "appendonly", "save"} {
+		values, err := master.ConfigGet(ctx, name).Result()
+		if isReply(err) {
+			return []string{"redis does not let its settings be read: make sure that maxmemory-policy is noeviction"}, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		settings[name] = values[name]
 	}
-	return fmt.Errorf("a client of type %T has no masters", c.client)
+	if policy := settings["maxmemory-policy"]; policy != "noeviction" {
+		warnings = append(warnings, fmt.Sprintf("redis runs with maxmemory-policy %s and may forget mailboxes: set noeviction", policy))
+	}
+	if settings["appendonly"] != "yes" && settings["save"] == "" {
+		warnings = append(warnings, "redis keeps nothing on disk and forgets every mailbox when it restarts: set appendonly yes")
+	}
+	return warnings, nil
+}
+
+// Ready reports whether Redis answers within the timeout. A cluster is ready while any
+// of its masters is: what lies on the others is answered with an error.
+func (l *Limiter) Ready(ctx context.Context) error {
+	ctx, end := l.deadlines.within(ctx, l.timeout)
+	defer end()
+	masters, failed := l.redis.eachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
+		return master.Ping(ctx).Err()
+	})
+	if err := errors.Join(failed...); err != nil && len(failed) >= masters {
+		return unavailable("asking redis", err)
+	}
+	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/mailgate/mailgate/throttle/cluster"
@@ -31,24 +32,36 @@ func work(url string) {
 	clock := throttletest.NewClock(1_800_000_000_000)
 	limiter, err := cluster.New(cluster.Options{URL: url, Policy: threeAMinute, Clock: clock.Now, Timeout: patient})
 	if err != nil {
-		fmt.Println(err)
-		return
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 	t := new(workerT)
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		admitted := throttletest.Race(t, limiter, lines.Text(), callers)
-		fmt.Println(admitted, t.failure)
+		fmt.Println(admitted, t.failure())
 	}
 }
 
 // workerT carries a failure of a worker to the test.
 type workerT struct {
 	testing.TB
-	failure string
+	mu   sync.Mutex
+	last string
 }
 
-func (t *workerT) Errorf(format string, args ...any) { t.failure = fmt.Sprintf(format, args...) }
-func (t *workerT) Helper()                           {}
+func (t *workerT) Errorf(format string, args ...any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.last = fmt.Sprintf(format, args...)
+}
+
+func (t *workerT) Helper() {}
+
+func (t *workerT) failure() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.last
+}
 
 type worker struct {
 	t   *testing.T

@@ -22,6 +22,7 @@ const (
 	denied answer = iota
 	admitted
 	admittedBefore
+	tooLate
 )
 
 // The lengths of the parts of a reply; scripts/take.lua says what they hold.
@@ -61,6 +62,8 @@ func cutAnswer(text string) (string, answer) {
 		return text[:last], admitted
 	case '=':
 		return text[:last], admittedBefore
+	case '!':
+		return text[:last], tooLate
 	}
 	return text, denied
 }
@@ -81,8 +84,8 @@ func parseClock(text string) (int64, error) {
 	return int64(seconds)*1000 + int64(micros)/1000, nil
 }
 
-// clockArgs hands the scripts a clock, as TIME would tell it.
-func clockArgs(now int64) []any {
+// wordsOfClock is a clock as TIME would tell it.
+func wordsOfClock(now int64) []any {
 	return []any{fmt.Sprintf("%0*d", secondsBytes, now/1000), now % 1000 * 1000}
 }
 

@@ -16,8 +16,8 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// Servers is where Redis is.
-type Servers struct {
+// servers is where Redis is.
+type servers struct {
 	kind      kind
 	addresses []string
 	master    string // the name by which Sentinel knows the master
@@ -39,22 +39,20 @@ const (
 	clustered
 )
 
-// ParseURL reads where Redis is:
-//
-//	redis://user:password@host:6379/0
-//	redis+sentinel://user:password@host1:26379,host2:26379/master-name/0
-//	redis+cluster://user:password@host1:6379,host2:6379
-//
-// With rediss in front the connections are TLS; ?ca= names a PEM file with the
-// authorities to trust instead of the system's. Sentinels with a password of their own
-// take ?sentinel_user= and ?sentinel_password=. An error names the part that is wrong
-// and never repeats a password.
-func ParseURL(text string) (Servers, error) {
+// CheckURL says in one sentence what is wrong with the URL of Options, if anything is.
+// It names the part and never repeats a password.
+func CheckURL(text string) error {
+	_, err := parseURL(text)
+	return err
+}
+
+// parseURL reads where Redis is; Options.URL says how it is written.
+func parseURL(text string) (servers, error) {
 	scheme, rest, found := strings.Cut(text, "://")
 	if !found {
-		return Servers{}, errors.New("the redis URL has no scheme; write it as redis://host:6379")
+		return servers{}, errors.New("the redis URL has no scheme; write it as redis://host:6379")
 	}
-	var s Servers
+	var s servers
 	var port string
 	base, isTLS := strings.CutPrefix(scheme, "rediss")
 	if !isTLS {
@@ -69,7 +67,7 @@ func ParseURL(text string) (Servers, error) {
 	case found && base == "+cluster":
 		s.kind, port = clustered, "6379"
 	default:
-		return Servers{}, fmt.Errorf("the redis URL's scheme is none of redis, redis+sentinel, redis+cluster, or these with rediss")
+		return servers{}, fmt.Errorf("the redis URL's scheme is none of redis, redis+sentinel, redis+cluster, or these with rediss")
 	}
 	rest, query, _ := strings.Cut(rest, "?")
 	authority, path, _ := strings.Cut(rest, "/")
@@ -77,19 +75,19 @@ func ParseURL(text string) (Servers, error) {
 	if at := strings.LastIndexByte(authority, '@'); at >= 0 {
 		hosts = authority[at+1:]
 		if err := s.readUser(authority[:at]); err != nil {
-			return Servers{}, err
+			return servers{}, err
 		}
 	}
 	if err := s.readHosts(hosts, port); err != nil {
-		return Servers{}, err
+		return servers{}, err
 	}
 	if err := s.readPath(path); err != nil {
-		return Servers{}, err
+		return servers{}, err
 	}
 	return s, s.readQuery(query)
 }
 
-func (s *Servers) readUser(text string) (err error) {
+func (s *servers) readUser(text string) (err error) {
 	user, password, _ := strings.Cut(text, ":")
 	if s.user, err = url.PathUnescape(user); err != nil {
 		return errors.New("the redis URL's user is not percent-encoded")
@@ -100,7 +98,7 @@ func (s *Servers) readUser(text string) (err error) {
 	return nil
 }
 
-func (s *Servers) readHosts(text, port string) error {
+func (s *servers) readHosts(text, port string) error {
 	for i, host := range strings.Split(text, ",") {
 		address, err := readHost(strings.TrimSpace(host), port)
 		if err != nil {
@@ -132,7 +130,7 @@ func readHost(text, port string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-func (s *Servers) readPath(path string) (err error) {
+func (s *servers) readPath(path string) (err error) {
 	if s.kind == sentinel {
 		var name string
 		name, path, _ = strings.Cut(path, "/")
@@ -152,7 +150,10 @@ func (s *Servers) readPath(path string) (err error) {
 	return nil
 }
 
-func (s *Servers) readQuery(text string) error {
+func (s *servers) readQuery(text string) error {
+	if strings.Contains(text, "@") {
+		return errors.New("the redis URL has a ? or / before the @; percent-encode it in the password")
+	}
 	query, err := url.ParseQuery(text)
 	if err != nil {
 		return errors.New("the redis URL's query is not percent-encoded")
@@ -168,13 +169,13 @@ func (s *Servers) readQuery(text string) error {
 				return err
 			}
 		default:
-			return fmt.Errorf("the redis URL has an unknown setting %q", name)
+			return errors.New("the redis URL has a setting other than ca (for rediss), sentinel_user and sentinel_password (for sentinel)")
 		}
 	}
 	return nil
 }
 
-func (s *Servers) readAuthorities(file string) error {
+func (s *servers) readAuthorities(file string) error {
 	pem, err := os.ReadFile(file)
 	if err != nil {
 		return fmt.Errorf("the redis URL's ca cannot be read: %w", err)
@@ -188,7 +189,7 @@ func (s *Servers) readAuthorities(file string) error {
 
 // open makes the client. No call may outlast the timeout and none is repeated: a
 // limiter knows better what may be. Only masters are asked.
-func (s Servers) open(timeout time.Duration) redis.UniversalClient {
+func (s servers) open(timeout time.Duration) redis.UniversalClient {
 	o := &redis.UniversalOptions{
 		Addrs:      s.addresses,
 		MasterName: s.master,

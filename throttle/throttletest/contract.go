@@ -202,10 +202,14 @@ func clockStepsBack(t *testing.T, open Open) {
 	if v.Now != clock.Now() {
 		t.Fatalf("the verdict's clock is %d, want the clock as read, %d", v.Now, clock.Now())
 	}
-	clock.Set(start + 60_000)
+	// What it says of the moment is true all the same.
+	clock.Set(v.RetryAt() - 1)
+	if p.peek().Allowed {
+		t.Fatal("allowed one millisecond before the moment that was told")
+	}
+	clock.Set(v.RetryAt())
 	p.admit()
-	clock.Set(start)
-	clock.Add(-1)
+	clock.Set(start - 1)
 	if h := p.history(); len(h) != 3 || h[2].At != start+60_000 {
 		t.Fatalf("history %v, want three admissions, the newest at %d", h, start+60_000)
 	}

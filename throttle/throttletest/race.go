@@ -31,25 +31,54 @@ func raceForOneMailbox(t *testing.T, open Open) {
 	}
 }
 
+// raceUnderAMovingClock lets the time go on by a millisecond whenever somebody looks.
+// Whoever is denied, at whatever moment, is told the one moment that is right.
+func raceUnderAMovingClock(t *testing.T, open Open) {
+	var clock atomic.Int64
+	clock.Store(start)
+	limiter := open(t, policy(t, "minute=3/60s"), func() int64 { return clock.Add(1) })
+	for round := range rounds / 10 {
+		mailbox := newMailbox("moving")
+		verdicts := takeAtOnce(t, limiter, mailbox, racers)
+		h, err := limiter.History(context.Background(), mailbox)
+		if err != nil || len(h) != 3 {
+			t.Fatalf("round %d: history of %d, %v; want 3", round, len(h), err)
+		}
+		for _, v := range verdicts {
+			if want := h[0].At + 60_000; !v.Allowed && v.RetryAt() != want {
+				t.Fatalf("round %d: denied at %d until %d, want %d", round, v.Now, v.RetryAt(), want)
+			}
+		}
+	}
+}
+
 // Race lets a number of callers take for one mailbox at once and returns how many
 // were admitted.
 func Race(t testing.TB, limiter throttle.Limiter, mailbox string, callers int) int {
-	var admitted atomic.Int64
+	admitted := 0
+	for _, v := range takeAtOnce(t, limiter, mailbox, callers) {
+		if v.Allowed {
+			admitted++
+		}
+	}
+	return admitted
+}
+
+func takeAtOnce(t testing.TB, limiter throttle.Limiter, mailbox string, callers int) []throttle.Verdict {
+	verdicts := make([]throttle.Verdict, callers)
 	var done sync.WaitGroup
 	ready := make(chan struct{})
-	for range callers {
+	for i := range verdicts {
 		done.Go(func() {
 			<-ready
 			v, err := limiter.Take(context.Background(), mailbox, throttle.NewID())
 			if err != nil {
 				t.Errorf("take: %v", err)
 			}
-			if v.Allowed {
-				admitted.Add(1)
-			}
+			verdicts[i] = v
 		})
 	}
 	close(ready)
 	done.Wait()
-	return int(admitted.Load())
+	return verdicts
 }

@@ -34,6 +34,7 @@ func Run(t *testing.T, open Open, steps int) {
 	t.Run("ended context", func(t *testing.T) { endedContext(t, open) })
 	t.Run("bad arguments", func(t *testing.T) { badArguments(t, open) })
 	t.Run("race for one mailbox", func(t *testing.T) { raceForOneMailbox(t, open) })
+	t.Run("race under a moving clock", func(t *testing.T) { raceUnderAMovingClock(t, open) })
 	t.Run("random histories", func(t *testing.T) { Walk(t, open, 1, steps) })
 }
 

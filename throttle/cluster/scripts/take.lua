@@ -5,18 +5,20 @@
 --          that they lie in the order of time and no time is ever a float
 -- ARGV[1]  the reservation
 -- ARGV[2]  the tiers, shortest window first: 2 bytes of limit and 6 of window each
--- ARGV[3]  in tests alone: the clock's seconds
--- ARGV[4]  and its microseconds
+-- ARGV[3]  the millisecond after which nobody waits for the answer any more, or ''
+-- ARGV[4]  in tests alone: the clock's seconds
+-- ARGV[5]  and its microseconds
 --
 -- returns  the sends before this one, oldest first; the clock, 10 digits of seconds and
 --          1 to 6 of microseconds; and what was done: '+' admitted, '=' admitted before
---          under this reservation, nothing for a no
+--          under this reservation, '!' nothing as it is too late, nothing for a no
 
 local call, unpack = redis.call, struct.unpack
 local key, id, tiers = KEYS[1], ARGV[1], ARGV[2]
 local sends = call('ZRANGE', key, '0', '-1')
-local time = ARGV[3] and { ARGV[3], ARGV[4] } or call('TIME')
+local time = ARGV[4] and { ARGV[4], ARGV[5] } or call('TIME')
 local now = time[1] * 1000 + (time[2] - time[2] % 1000) / 1000
+if ARGV[3] ~= '' and now > tonumber(ARGV[3]) then return time[1] .. time[2] .. '!' end
 
 -- A clock that has stepped back counts as the newest send.
 local count, clock = #sends, now
@@ -24,18 +26,19 @@ if count > 0 then
   local newest = unpack('>I6', sends[count])
   if newest > now then clock = newest end
 end
-sends[count + 1], sends[count + 2] = time[1], time[2]
-local before = table.concat(sends)
+local history = table.concat(sends)
+local before = history .. time[1] .. time[2]
 
 -- The 8 characters of an id can also appear across the border of two sends.
-local known = string.find(before, id, 1, true)
-while known and known % 14 ~= 7 do known = string.find(before, id, known + 1, true) end
+local known = string.find(history, id, 1, true)
+while known and known % 14 ~= 7 do known = string.find(history, id, known + 1, true) end
 
 -- Kept until the newest send has left the longest window, also when the clock has
--- stepped back behind it. Where a test holds the clock still, an hour more.
+-- stepped back behind it, and a second more, as the server measures the time to keep
+-- from a moment that need not be this one. Where a test holds the clock, an hour more.
 local longest = unpack('>I6', tiers, #tiers - 5)
-local keep = longest + clock - now + (ARGV[3] and 3600000 or 0)
-if known and clock - unpack('>I6', before, known - 6) < longest then
+local keep = longest + clock - now + (ARGV[4] and 3600000 or 1000)
+if known and clock - unpack('>I6', history, known - 6) < longest then
   -- Written again, so that a WAIT behind this call waits for the first write too.
   call('PEXPIRE', key, keep)
   return before .. '='

@@ -1,0 +1,73 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// master finds the server that owns the key, as far as is known.
+func (c *redisClient) master(ctx context.Context, key string) (*redis.Client, error) {
+	switch client := c.client.(type) {
+	case *redis.Client:
+		return client, nil
+	case *redis.ClusterClient:
+		return client.MasterForKey(ctx, key)
+	}
+	return nil, fmt.Errorf("a client of type %T has no masters", c.client)
+}
+
+// masterAt finds the server that another one has named; moved, if for good.
+func (c *redisClient) masterAt(ctx context.Context, address string, moved bool) (*redis.Client, error) {
+	cluster, ok := c.client.(*redis.ClusterClient)
+	if !ok {
+		return nil, errors.New("redis is a cluster; write the URL as redis+cluster://")
+	}
+	if moved {
+		cluster.ReloadState(ctx)
+	}
+	var mu sync.Mutex
+	var found *redis.Client
+	err := cluster.ForEachMaster(ctx, func(_ context.Context, master *redis.Client) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if master.Options().Addr == address {
+			found = master
+		}
+		return nil
+	})
+	if err == nil && found == nil {
+		err = errors.New("redis names a master that the cluster does not know")
+	}
+	return found, err
+}
+
+// eachMaster visits all masters at once and returns what went wrong at each, by
+// address.
+func (c *redisClient) eachMaster(ctx context.Context, visit func(context.Context, *redis.Client) error) (masters int, failed []error) {
+	var mu sync.Mutex
+	note := func(ctx context.Context, master *redis.Client) error {
+		err := visit(ctx, master)
+		mu.Lock()
+		defer mu.Unlock()
+		masters++
+		if err != nil {
+			failed = append(failed, fmt.Errorf("at %s: %w", master.Options().Addr, err))
+		}
+		return nil
+	}
+	var err error
+	switch client := c.client.(type) {
+	case *redis.Client:
+		err = note(ctx, client)
+	case *redis.ClusterClient:
+		err = client.ForEachMaster(ctx, note)
+	}
+	if err != nil {
+		failed = append(failed, err)
+	}
+	return masters, failed
+}

@@ -1,0 +1,56 @@
+package cluster
+
+import (
+	"cmp"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// serverClocks know how far each server's clock is ahead of the time since this process
+// began, from the answers it gave. In a cluster every slot has its own server, and a
+// slot can move, so it is kept for each slot; until a slot has answered, the last
+// answer of any stands in for it.
+type serverClocks struct {
+	began time.Time
+	last  atomic.Int64        // milliseconds; 0 as long as nothing is known
+	ahead [slots]atomic.Int64 // the same
+}
+
+const slots = 1 << 14
+
+func newServerClocks() *serverClocks { return &serverClocks{began: time.Now()} }
+
+// here is the time since this process began, which no clock setting changes.
+func (c *serverClocks) here() int64 { return time.Since(c.began).Milliseconds() }
+
+// there is the time at the key's server, or a little later, when it is sent here.
+func (c *serverClocks) there(key string, sent int64) (now int64, known bool) {
+	ahead := cmp.Or(c.ahead[slotOf(key)].Load(), c.last.Load())
+	return sent + ahead, ahead != 0
+}
+
+// learn takes up what a server answered. It read its clock after the question was
+// sent, so there is never early.
+func (c *serverClocks) learn(key string, sent, now int64) {
+	c.ahead[slotOf(key)].Store(now - sent)
+	c.last.Store(now - sent)
+}
+
+// slotOf is the slot of a key as Redis Cluster counts it: CRC-16/XMODEM of what stands
+// between the first braces, or of the whole key where there is nothing.
+func slotOf(key string) uint16 {
+	if _, after, found := strings.Cut(key, "{"); found {
+		if tag, _, closed := strings.Cut(after, "}"); closed && tag != "" {
+			key = tag
+		}
+	}
+	var crc uint16
+	for i := range len(key) {
+		crc ^= uint16(key[i]) << 8
+		for range 8 {
+			crc = crc<<1 ^ crc>>15*0x1021
+		}
+	}
+	return crc % slots
+}
