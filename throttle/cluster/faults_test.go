@@ -199,17 +199,17 @@ func TestLibraryNeverRepeats(t *testing.T) {
 
 func TestSentinelFailover(t *testing.T) {
 	servers := redistest.Sentinel(t)
+	servers.AwaitReplica()
 	limiter := open(t, cluster.Options{URL: servers.URL(), Timeout: time.Second})
 	mailbox := mailboxOf("failover")
-	id := admit(t, limiter, mailbox)
-	servers.AwaitReplica()
+	id := admit(t, open(t, cluster.Options{URL: servers.URL(), Timeout: time.Second, Confirm: 1}), mailbox)
 	servers.Failover()
 	deadline := time.Now().Add(20 * time.Second)
 	for {
 		v, err := limiter.Take(context.Background(), mailbox, throttle.NewID())
 		if err == nil {
 			if v.Allowed {
-				t.Fatal("the failover forgot an admission that the replica had")
+				t.Fatal("the failover forgot an admission that the replica had confirmed")
 			}
 			break
 		}
