@@ -1,0 +1,227 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mailgate/mailgate/cmd/mailgate/settings"
+	"github.com/mailgate/mailgate/mailer/sandbox"
+	"github.com/mailgate/mailgate/mailer/sandbox/fault"
+)
+
+// show and reset ask a running server.
+func TestOperator(t *testing.T) {
+	relay := startRelay(t, sandbox.Options{})
+	server := startServer(t, settingsFor(relay.URL(), "MAILGATE_DATA_DIR=:memory:"))
+	sent := newClient(t, server.URL, apiKey).mustSend(t, "alice@example.com", 200)
+	environ := []string{"MAILGATE_URL=" + server.URL, "MAILGATE_ADMIN_KEYS=ops:" + adminKey}
+	steps := []struct {
+		name, args string
+		environ    []string
+		status     int
+		says       string
+	}{
+		{"show", "show alice@example.com", environ, exitOK, fmt.Sprintf(`"id": %q`, sent.Body.ID)},
+		{"show by an alias", "show A.lice+x@example.com --url=" + server.URL, environ[1:], exitOK, `"wait_ms": 0`},
+		{"reset", "reset Alice@Example.com", environ, exitOK, `"cleared": 1`},
+		{"reset again", "reset alice@example.com", environ, exitOK, `"cleared": 0`},
+		{"no address", "reset alice", environ, exitFailure, "answers 422"},
+		{"a slash is part of the address", "show a/b@example.com", environ, exitOK, `"wait_ms": 0`},
+		{"no key", "reset alice@example.com", environ[:1], exitFailure, "answers 401"},
+		{"wrong key", "reset alice@example.com", []string{environ[0], "MAILGATE_ADMIN_KEYS=ops:wrong-" + secret}, exitFailure, "answers 401"},
+		{"nobody there", "show alice@example.com --url=http://127.0.0.1:1", environ[1:], exitFailure, "no server answers at http://127.0.0.1:1"},
+		{"two addresses", "show alice@example.com bob@example.com", environ, exitMisusage, "takes 1 arguments, not 2"},
+		{"healthy", "healthcheck", environ, exitOK, ""},
+		{"not healthy", "healthcheck --url=http://127.0.0.1:1", nil, exitFailure, "no server answers"},
+	}
+	for _, step := range steps {
+		t.Run(step.name, func(t *testing.T) {
+			status, stdout, stderr := run(t, step.environ, strings.Fields(step.args)...)
+			if status != step.status || !strings.Contains(stdout+stderr, step.says) {
+				t.Errorf("status %d, want %d and %q:\n%s%s", status, step.status, step.says, stdout, stderr)
+			}
+			if strings.Contains(stderr, "@example") {
+				t.Errorf("an address is in a complaint: %s", stderr)
+			}
+		})
+	}
+}
+
+// The address that the operator's commands ask when no URL is set.
+func TestServerURL(t *testing.T) {
+	for listen, want := range map[string]string{
+		"127.0.0.1:8080": "http://127.0.0.1:8080",
+		":8080":          "http://127.0.0.1:8080",
+		"0.0.0.0:99":     "http://127.0.0.1:99",
+		"[::]:99":        "http://127.0.0.1:99",
+		"[::1]:99":       "http://[::1]:99",
+		"10.0.0.7:80":    "http://10.0.0.7:80",
+	} {
+		s, _, err := settings.Read([]string{"--listen", listen, "--api-keys=a:" + secret}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := serverURL(s); got != want {
+			t.Errorf("%s is asked at %s, want %s", listen, got, want)
+		}
+	}
+	s, _, err := settings.Read([]string{"--url=https://mail.example/"}, nil)
+	if err != nil || serverURL(s) != "https://mail.example" {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestTestMail(t *testing.T) {
+	relay := startRelay(t, sandbox.Options{})
+	status, stdout, stderr := run(t, settingsFor(relay.URL(), "MAILGATE_LOCALE=zh"), "test-mail", "alice@example.com")
+	if status != exitOK || !strings.HasPrefix(stdout, "accepted by "+relay.Addr()+": 250") {
+		t.Errorf("status %d: %s%s", status, stdout, stderr)
+	}
+	if mails := relay.List(); len(mails) != 1 || !strings.Contains(mails[0].Subject, "验证码") {
+		t.Errorf("%d mails", len(mails))
+	}
+	if status, _, stderr := run(t, settingsFor(relay.URL()), "test-mail", "alice"); status != exitMisusage || !strings.Contains(stderr, "the recipient will not do") {
+		t.Errorf("status %d: %s", status, stderr)
+	}
+	broken, err := fault.Start(fault.Script{At: fault.RCPT, Kind: fault.Permanent})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer broken.Close()
+	status, _, stderr = run(t, settingsFor("smtp://"+broken.Addr()+"?tls=none"), "test-mail", "alice@example.com")
+	if status != exitFailure || !strings.Contains(stderr, "554") || strings.Count(stderr, "\n") != 1 {
+		t.Errorf("refused: status %d: %s", status, stderr)
+	}
+}
+
+// check-config shows every setting, where it comes from, and no secret.
+func TestCheckConfig(t *testing.T) {
+	config := filepath.Join(t.TempDir(), "m.yaml")
+	if err := os.WriteFile(config, []byte("locale: zh\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	environ := settingsFor("smtps://user:"+secret+"@relay.example", "MAILGATE_CONFIG="+config,
+		"MAILGATE_REDIS_URL=redis://:"+secret+"@redis.example", "MAILGATE_SYNC=true")
+	status, stdout, stderr := run(t, environ, "check-config", "--tiers=q=1/1s")
+	if status != exitOK || stderr != "" {
+		t.Fatalf("status %d: %s", status, stderr)
+	}
+	lines := map[string]string{}
+	for line := range strings.Lines(stdout) {
+		name, rest, _ := strings.Cut(line, " ")
+		lines[name] = strings.Join(strings.Fields(rest), " ")
+	}
+	for name, want := range map[string]string{
+		"tiers":     "q=1/1s flag --tiers",
+		"locale":    "zh file " + config + ":1: locale",
+		"smtp_url":  "smtps://relay.example:465 environment MAILGATE_SMTP_URL",
+		"redis_url": "redis://***@redis.example environment MAILGATE_REDIS_URL",
+		"api_keys":  "app:*** environment MAILGATE_API_KEYS",
+		"fold":      "true default",
+		"templates": "(not set) default",
+		"note:":     "MAILGATE_SYNC has no effect, because the history is in Redis",
+	} {
+		if lines[name] != want {
+			t.Errorf("%s is shown as %q, want %q", name, lines[name], want)
+		}
+	}
+	for _, setting := range settings.Catalogue() {
+		if lines[setting.Name] == "" {
+			t.Errorf("%s is not shown", setting.Name)
+		}
+	}
+}
+
+// What cannot work is one line and the exit status for it, from every command that
+// meets it.
+func TestComplaints(t *testing.T) {
+	relay := startRelay(t, sandbox.Options{})
+	whole := slices.Clip(settingsFor(relay.URL(), "MAILGATE_DATA_DIR=:memory:"))
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name    string
+		args    string
+		environ []string
+		want    string
+	}{
+		{"no relay", "serve", nil, "MAILGATE_SMTP_URL: it must be set"},
+		{"no sender", "serve", []string{"MAILGATE_SMTP_URL=" + relay.URL()}, "MAILGATE_FROM: it must be set"},
+		{"no keys beyond loopback", "serve", []string{"MAILGATE_LISTEN=0.0.0.0:0"}, "MAILGATE_API_KEYS: without keys it serves on loopback only"},
+		{"admin keys alone are not enough", "serve", []string{"MAILGATE_LISTEN=:0", "MAILGATE_ADMIN_KEYS=ops:" + adminKey}, "MAILGATE_API_KEYS: without keys"},
+		{"unknown variable", "serve", append(whole, "MAILGATE_SMTPURL=x"), "MAILGATE_SMTPURL: there is no such setting"},
+		{"unknown flag", "serve --tier=x", whole, "there is no flag --tier"},
+		{"an argument too many", "serve now", whole, "this command takes 0 arguments, not 1"},
+		{"wrong tiers", "serve --tiers=minute=2/60s,hour=1/1h", whole, "--tiers: "},
+		{"wrong relay", "serve", append(whole, "MAILGATE_CONFIG="+file, "MAILGATE_SMTP_RATE=-3"), "MAILGATE_SMTP_RATE: it must be at least 0"},
+		{"port taken", "serve --listen=" + relay.Addr(), whole[1:], "--listen: cannot listen on " + relay.Addr()},
+		{"data in a file", "serve --data-dir=" + file, settingsFor(relay.URL()), "--data-dir: "},
+		{"no such templates", "serve --templates=/does/not/exist", whole, "--templates: /does/not/exist is not a directory"},
+		{"no such locale", "check-config --locale=xx", whole, `--locale: `},
+		{"one secret for all", "check-config", append(whole[:2:2], "MAILGATE_ADMIN_KEYS=ops:"+apiKey), "MAILGATE_ADMIN_KEYS: a secret in it is one of api_keys too"},
+		{"no command", "sevre", nil, `there is no command "sevre"`},
+		{"help on no command", "help sevre", nil, `there is no command "sevre"`},
+		{"version of what", "version 2", nil, "this command takes 0 arguments, not 1"},
+		{"dev elsewhere", "dev --listen=0.0.0.0:0", nil, "--listen: dev serves this machine alone"},
+		{"dev with a relay", "dev --smtp-url=" + relay.URL(), nil, "--smtp-url: dev decides this by itself"},
+		{"dev with a file", "dev --config=" + file, nil, "--config: this command reads no settings file"},
+		{"dev on a port taken", "dev --listen=" + relay.Addr(), nil, "--listen: cannot listen on"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			status, stdout, stderr := run(t, tt.environ, strings.Fields(tt.args)...)
+			if status != exitMisusage || stdout != "" {
+				t.Errorf("exit status %d: %s", status, stdout)
+			}
+			if !strings.HasPrefix(stderr, "mailgate: "+tt.want) || strings.Count(stderr, "\n") != 1 {
+				t.Errorf("\n got %s\nwant mailgate: %s…", stderr, tt.want)
+			}
+		})
+	}
+}
+
+// The help teaches: every command with its own text, every setting with its name, its
+// default and a line.
+func TestHelp(t *testing.T) {
+	status, help, _ := run(t, nil, "--help")
+	if status != exitOK {
+		t.Errorf("exit status %d", status)
+	}
+	for _, command := range commands() {
+		if !strings.Contains(help, "\n  "+command.name) || !strings.Contains(help, command.summary) {
+			t.Errorf("the help does not tell of %s", command.name)
+		}
+		for _, args := range [][]string{{"help", command.name}, {command.name, "--help"}, {command.name, "-h"}} {
+			status, own, _ := run(t, nil, args...)
+			if status != exitOK || !strings.HasPrefix(own, "mailgate "+command.name) || len(own) < 80 {
+				t.Errorf("%q: status %d, %q", args, status, own)
+			}
+		}
+	}
+	for _, setting := range settings.Catalogue() {
+		if !strings.Contains(help, setting.Env()) || !strings.Contains(help, setting.Help) || !strings.Contains(help, setting.Default) {
+			t.Errorf("the help does not tell of %s", setting.Name)
+		}
+	}
+	for line := range strings.Lines(help) {
+		if len(line) > 140 {
+			t.Errorf("too long for a terminal: %s", line)
+		}
+	}
+	if status, stdout, stderr := run(t, nil); status != exitMisusage || stdout != "" || stderr != help {
+		t.Error("without a command, the help should be the complaint")
+	}
+}
+
+func TestVersion(t *testing.T) {
+	status, stdout, _ := run(t, nil, "version")
+	if fields := strings.Fields(stdout); status != exitOK || len(fields) != 4 || fields[0] != "mailgate" || !strings.HasPrefix(fields[2], "go1.") {
+		t.Errorf("status %d: %q", status, stdout)
+	}
+}

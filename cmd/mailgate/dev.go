@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mailgate/mailgate/api/web"
+	"github.com/mailgate/mailgate/cmd/mailgate/demo"
+	"github.com/mailgate/mailgate/cmd/mailgate/settings"
+	"github.com/mailgate/mailgate/mailer/sandbox"
+)
+
+// devFlags are the settings that make sense for a trial; dev decides the others.
+func devFlags() []string {
+	return []string{"listen", "tiers", "fold", "from", "templates", "locale", "code_life", "log_level", "log_format"}
+}
+
+func devCommand() command {
+	return command{
+		name:    "dev",
+		summary: "try it: everything in one process, nothing to set up",
+		teaches: `
+Serves, on this machine alone, the real API with keys made for the occasion, a sign-up
+page that uses it, and an inbox that shows the mails. They are sent by real SMTP to a
+throw-away relay in the same process, which delivers nothing. The history is in memory:
+everything is forgotten when the command ends.
+
+The port is 8080, or the next that is free. Environment and settings files are not
+read. Flags that it takes:
+  --` + strings.ReplaceAll(strings.Join(devFlags(), " --"), "_", "-") + `
+
+Limits that are quicker to meet:  mailgate dev --tiers quick=1/10s,short=3/1m`,
+		run: dev,
+	}
+}
+
+func dev(ctx context.Context, c call) error {
+	relay, err := sandbox.Start(sandbox.Options{})
+	if err != nil {
+		return fmt.Errorf("starting the throw-away relay: %w", err)
+	}
+	defer relay.Close()
+	s, err := c.devSettings(relay.URL())
+	if err != nil {
+		return err
+	}
+	listener, err := devListen(s)
+	if err != nil {
+		return err
+	}
+	address := "http://" + listener.Addr().String()
+	ended, end := context.WithCancel(ctx)
+	defer end()
+	pages := demo.New(demo.Options{
+		Client: &demo.Client{URL: address, APIKey: s.APIKeys.First(), AdminKey: s.AdminKeys.First(),
+			HTTP: &http.Client{Timeout: sendDeadline + 5*time.Second}},
+		Relay: relay, Pages: web.FS(), Ended: ended,
+	})
+	p, err := build(ctx, s, newLog(s, c.stderr), pages)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	c.welcome(s, address, relay)
+	return p.serve(ctx, listener)
+}
+
+// devSettings are those of a trial: the command line's, and for the rest what needs
+// nothing outside this process.
+func (c call) devSettings(relayURL string) (*settings.Settings, error) {
+	s, rest, err := settings.ReadFlags(c.args, map[string]string{
+		"data_dir":   ":memory:",
+		"smtp_url":   relayURL,
+		"from":       "mailgate dev <no-reply@dev.example>",
+		"api_keys":   "signup:" + rand.Text(),
+		"admin_keys": "operator:" + rand.Text(),
+		"log_level":  "warn",
+		"log_format": "text",
+	})
+	if err != nil {
+		return nil, misuse(err)
+	}
+	for _, setting := range settings.Catalogue() {
+		if origin := s.Origin(setting.Name); origin.Given() && !slices.Contains(devFlags(), setting.Name) {
+			return nil, &settings.Error{Place: origin.Place, Problem: "dev decides this by itself; see mailgate dev --help"}
+		}
+	}
+	if !s.Loopback() {
+		return nil, s.Complain("listen", "dev serves this machine alone: the address must be a loopback one")
+	}
+	return s, c.expect(rest, 0)
+}
+
+// devPorts is how many ports to try, from the default on.
+const devPorts = 20
+
+// devListen takes the address it was told, or else the first free port.
+func devListen(s *settings.Settings) (net.Listener, error) {
+	if s.Origin("listen").Given() {
+		listener, err := net.Listen("tcp", s.Listen)
+		if err != nil {
+			return nil, cannotListen(s, err)
+		}
+		return listener, nil
+	}
+	host, port, err := net.SplitHostPort(s.Listen)
+	first, bad := strconv.Atoi(port)
+	if err := errors.Join(err, bad); err != nil {
+		return nil, fmt.Errorf("the default address: %w", err)
+	}
+	for n := range devPorts {
+		listener, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(first+n)))
+		if err == nil {
+			return listener, nil
+		}
+	}
+	return nil, s.Complain("listen", fmt.Sprintf("none of the ports %d to %d is free; name another", first, first+devPorts-1))
+}
+
+// welcome says where to look, and how to ask by hand.
+func (c call) welcome(s *settings.Settings, address string, relay *sandbox.Server) {
+	fmt.Fprintf(c.stdout, `
+  mailgate dev
+
+  Sign up     %[1]s/
+  Inbox       %[1]s/inbox
+  API         %[1]s/docs
+
+  API key     %[2]s
+  Admin key   %[3]s
+  Relay       %[4]s (keeps what it gets, delivers nothing)
+  Limits      %[5]s
+
+  By hand:
+  curl %[1]s/send-code -H 'Authorization: Bearer %[2]s' \
+    -H 'Content-Type: application/json' -d '{"email":"alice@example.com"}'
+
+  Ctrl-C ends it, and everything is forgotten.
+
+`, address, s.APIKeys.First(), s.AdminKeys.First(), relay.URL(), s.Tiers)
+}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// startDev runs mailgate dev in this process and returns a client for its pages.
+func startDev(t *testing.T, args ...string) (c client, stdout *output, stop func() int) {
+	t.Helper()
+	stdout, _, stop = within(t, nil, append([]string{"dev", "--listen=127.0.0.1:0"}, args...)...)
+	url := regexp.MustCompile(`Sign up +(http://127\.0\.0\.1:\d+)/\n`)
+	base := stdout.await(t, "the URL", func(text string) (string, bool) {
+		found := url.FindStringSubmatch(text)
+		if found == nil {
+			return "", false
+		}
+		return found[1], true
+	})
+	return newClient(t, base, ""), stdout, stop
+}
+
+// A visitor signs up: a mail by real SMTP, a second try that has to wait, a wrong and
+// the right code, and an operator's reset.
+func TestDev(t *testing.T) {
+	page, _, stop := startDev(t)
+	visitor := `{"email":"alice@example.com","locale":"en"}`
+
+	if sent := page.must(t, "POST", "/demo/sign-up", visitor, 200); sent.Body.Limit != "minute" || sent.Body.WaitMS != 60000 {
+		t.Errorf("sent: %+v", sent.Body)
+	}
+	list := page.must(t, "GET", "/demo/mails?after=0", "", 200)
+	if len(list.Body.Mails) != 1 || list.Body.Mails[0].To[0] != "alice@example.com" {
+		t.Fatalf("the inbox: %+v", list.Body)
+	}
+	mail := page.must(t, "GET", fmt.Sprint("/demo/mails/", list.Body.Mails[0].ID), "", 200)
+	code := regexp.MustCompile(`\b\d{6}\b`).FindString(mail.Body.Text)
+	if code == "" || !strings.Contains(mail.Body.Source, "Message-ID: <") {
+		t.Fatalf("the mail: %+v", mail.Body)
+	}
+	if denied := page.must(t, "POST", "/demo/sign-up", visitor, 429); denied.Body.Limit != "minute" || denied.Body.WaitMS > 60000 {
+		t.Errorf("again: %+v", denied.Body)
+	}
+	if standing := page.must(t, "POST", "/demo/standing", visitor, 200); standing.Body.WaitMS <= 0 {
+		t.Errorf("standing: %+v", standing.Body)
+	}
+	if wrong := page.must(t, "POST", "/demo/code", `{"email":"alice@example.com","code":"none"}`, 200); wrong.Body.Verified || wrong.Body.Left != 4 {
+		t.Errorf("a wrong code: %+v", wrong.Body)
+	}
+	right := fmt.Sprintf(`{"email":"Alice@example.com","code":%q}`, code)
+	if answer := page.must(t, "POST", "/demo/code", right, 200); !answer.Body.Verified {
+		t.Errorf("the right code: %+v", answer.Body)
+	}
+	if answer := page.must(t, "POST", "/demo/code", right, 200); answer.Body.Verified {
+		t.Error("a code worked twice")
+	}
+	if reset := page.must(t, "POST", "/demo/reset", visitor, 200); reset.Body.Cleared != 1 {
+		t.Errorf("reset: %+v", reset.Body)
+	}
+	page.must(t, "POST", "/demo/sign-up", visitor, 200)
+	page.must(t, "POST", "/demo/mails/clear", `{}`, 200)
+	page.must(t, "GET", fmt.Sprint("/demo/mails/", list.Body.Mails[0].ID), "", 404)
+	if status := stop(); status != exitOK {
+		t.Errorf("exit status %d", status)
+	}
+}
+
+// Five wrong guesses end a code.
+func TestDevGuesses(t *testing.T) {
+	page, _, _ := startDev(t)
+	page.must(t, "POST", "/demo/sign-up", `{"email":"bob@example.com"}`, 200)
+	for left := 4; left >= 0; left-- {
+		if a := page.must(t, "POST", "/demo/code", `{"email":"bob@example.com","code":"x"}`, 200); a.Body.Left != left {
+			t.Fatalf("%d left, want %d", a.Body.Left, left)
+		}
+	}
+	list := page.must(t, "GET", "/demo/mails", "", 200)
+	mail := page.must(t, "GET", fmt.Sprint("/demo/mails/", list.Body.Mails[0].ID), "", 200)
+	code := regexp.MustCompile(`\b\d{6}\b`).FindString(mail.Body.Text)
+	if a := page.must(t, "POST", "/demo/code", fmt.Sprintf(`{"email":"bob@example.com","code":%q}`, code), 200); a.Body.Verified {
+		t.Error("the code still works")
+	}
+}
+
+// The keys that dev prints open the API on the same port, and nothing else does.
+func TestDevKeys(t *testing.T) {
+	page, stdout, _ := startDev(t, "--tiers=quick=1/1h")
+	page.mustSend(t, "carol@example.com", 401)
+	find := func(name string) string {
+		return regexp.MustCompile(name + ` +(\S+)\n`).FindStringSubmatch(stdout.String())[1]
+	}
+	app, ops := page, page
+	app.key, ops.key = find("API key"), find("Admin key")
+	if sent := app.mustSend(t, "carol@example.com", 200); sent.Body.Limit != "quick" {
+		t.Errorf("the tiers of the command line are not in force: %+v", sent.Body)
+	}
+	ops.must(t, "POST", "/admin/mailboxes/carol@example.com/reset", "", 200)
+}
+
+// Each page and what it loads, with the headers that keep it to itself.
+func TestDevPages(t *testing.T) {
+	page, _, _ := startDev(t)
+	for path, kind := range map[string]string{
+		"/": "text/html", "/inbox": "text/html", "/web/style.css": "text/css", "/web/mark.svg": "image/svg+xml",
+		"/web/signup.js": "text/javascript", "/web/inbox.js": "text/javascript",
+	} {
+		response := page.get(t, path, nil)
+		h := response.Header
+		if response.StatusCode != 200 || !strings.HasPrefix(h.Get("Content-Type"), kind) {
+			t.Errorf("%s: %d %s", path, response.StatusCode, h.Get("Content-Type"))
+		}
+		if csp := h.Get("Content-Security-Policy"); !strings.HasPrefix(csp, "default-src 'none'; script-src 'self'; style-src 'self';") || strings.Contains(csp, "unsafe") {
+			t.Errorf("%s: policy %q", path, csp)
+		}
+	}
+	page.must(t, "POST", "/demo/sign-up", `{"email":"dave@example.com"}`, 200)
+	id := page.must(t, "GET", "/demo/mails", "", 200).Body.Mails[0].ID
+	html := page.get(t, fmt.Sprintf("/demo/mails/%d/html", id), nil)
+	if csp := html.Header.Get("Content-Security-Policy"); html.StatusCode != 200 || !strings.HasSuffix(csp, "; sandbox") || strings.Contains(csp, "script") {
+		t.Errorf("a mail's HTML: %d, policy %q", html.StatusCode, csp)
+	}
+}
+
+// No page from elsewhere can reach the demo: not under another name, not by a form,
+// not across sites.
+func TestDevGuard(t *testing.T) {
+	page, _, _ := startDev(t)
+	if response := page.get(t, "/", func(r *http.Request) { r.Host = "attacker.example" }); response.StatusCode != 403 {
+		t.Errorf("under another name: %d", response.StatusCode)
+	}
+	post := func(change func(*http.Request)) int {
+		return page.get(t, "/demo/reset", func(r *http.Request) {
+			r.Method, r.Body = "POST", io.NopCloser(strings.NewReader(`{"email":"a@example.com"}`))
+			change(r)
+		}).StatusCode
+	}
+	if status := post(func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }); status != 415 {
+		t.Errorf("as a form: %d", status)
+	}
+	if status := post(func(r *http.Request) {
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Sec-Fetch-Site", "cross-site")
+	}); status != 403 {
+		t.Errorf("from another site: %d", status)
+	}
+}
+
+// get fetches a path, read whole.
+func (c client) get(t *testing.T, path string, change func(*http.Request)) *http.Response {
+	t.Helper()
+	request, err := http.NewRequest(http.MethodGet, c.url+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if change != nil {
+		change(request)
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if _, err := io.Copy(io.Discard, response.Body); err != nil {
+		t.Fatal(err)
+	}
+	return response
+}

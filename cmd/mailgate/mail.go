@@ -1,0 +1,74 @@
+package main
+
+import (
+	"crypto/rand"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/mailgate/mailgate/cmd/mailgate/settings"
+	"github.com/mailgate/mailgate/mailer"
+)
+
+// sendDeadline bounds a send as a whole: a person waits at the other end.
+const sendDeadline = 15 * time.Second
+
+// loadTemplates reads the mails' texts, also those of the operator's own.
+func loadTemplates(s *settings.Settings) (*mailer.Templates, error) {
+	name, own := "locale", fs.FS(nil)
+	if s.Templates != "" {
+		name, own = "templates", os.DirFS(s.Templates)
+		if info, err := os.Stat(s.Templates); err != nil || !info.IsDir() {
+			return nil, s.Complain(name, s.Templates+" is not a directory that can be read")
+		}
+	}
+	templates, err := mailer.LoadTemplates(own, s.Locale)
+	if err != nil {
+		return nil, s.Complain(name, err.Error())
+	}
+	return templates, nil
+}
+
+func newComposer(s *settings.Settings) (*mailer.Composer, error) {
+	templates, err := loadTemplates(s)
+	if err != nil {
+		return nil, err
+	}
+	return mailer.NewComposer(s.From, templates, rand.Reader)
+}
+
+// newRelays makes the connections to the relays; the first mail dials.
+func newRelays(s *settings.Settings, log *slog.Logger, hooks mailer.Hooks) (*mailer.Relays, error) {
+	relays, err := mailer.NewRelays(s.SMTPURL, mailer.Options{
+		MaxConns: s.SMTPMaxConns,
+		Deadline: sendDeadline,
+		HELO:     heloName(s.From),
+		Pace:     pace(s),
+		Logger:   log,
+		Hooks:    hooks,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("preparing the relay: %w", err)
+	}
+	return relays, nil
+}
+
+func pace(s *settings.Settings) mailer.Pace {
+	if s.SMTPRate == 0 {
+		return mailer.Pace{}
+	}
+	return mailer.Pace{PerSecond: s.SMTPRate, Queue: s.SMTPQueue}
+}
+
+// heloName is how mailgate introduces itself: by the machine's name if that is a full
+// one, as relays like it, else by the sender's domain.
+func heloName(from mailer.Sender) string {
+	if name, err := os.Hostname(); err == nil && strings.Contains(strings.Trim(name, "."), ".") {
+		return name
+	}
+	_, domain, _ := strings.Cut(from.Address.String(), "@")
+	return domain
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/mailgate/mailgate/cmd/mailgate/settings"
+)
+
+// A call is one run of the program: what was typed, and where its output goes.
+type call struct {
+	args, environ  []string
+	stdout, stderr io.Writer
+}
+
+// A command is one thing the program can do.
+type command struct {
+	name, arguments string
+	summary         string // one line, for the list
+	teaches         string // what else there is to know, for its own help
+	run             func(context.Context, call) error
+}
+
+func commands() []command {
+	return []command{
+		serveCommand(), devCommand(), showCommand(), resetCommand(), checkConfigCommand(),
+		testMailCommand(), healthcheckCommand(), versionCommand(),
+	}
+}
+
+// The exit statuses.
+const (
+	exitOK       = 0
+	exitFailure  = 1 // it was tried and did not work
+	exitMisusage = 2 // it could not be tried: a wrong command line, a wrong setting
+)
+
+// Run is the whole program: it carries out one command line and returns the exit
+// status. Ending ctx asks it to end in good order. What goes wrong is one line on
+// stderr.
+func Run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
+	c := call{args, environ, stdout, stderr}
+	if len(args) == 0 {
+		writeHelp(stderr)
+		return exitMisusage
+	}
+	name := args[0]
+	c.args = args[1:]
+	if name == "help" || name == "-h" || name == "--help" {
+		return c.help()
+	}
+	for _, command := range commands() {
+		if command.name != name {
+			continue
+		}
+		if asksForHelp(c.args) {
+			command.writeHelp(stdout)
+			return exitOK
+		}
+		return c.status(command.run(ctx, c))
+	}
+	return c.status(misusage(fmt.Sprintf("there is no command %q; mailgate help lists them", name)))
+}
+
+// misusage is a command line that cannot be carried out.
+type misusage string
+
+func (m misusage) Error() string { return string(m) }
+
+// status writes what went wrong and returns the exit status.
+func (c call) status(err error) int {
+	if err == nil {
+		return exitOK
+	}
+	fmt.Fprintln(c.stderr, "mailgate: "+strings.ReplaceAll(err.Error(), "\n", " "))
+	var wrongSetting *settings.Error
+	var wrongUse misusage
+	if errors.As(err, &wrongSetting) || errors.As(err, &wrongUse) {
+		return exitMisusage
+	}
+	return exitFailure
+}
+
+// settings reads the settings for a command that takes so many arguments.
+func (c call) settings(arguments int) (*settings.Settings, []string, error) {
+	s, rest, err := settings.Read(c.args, c.environ)
+	if err != nil {
+		return nil, nil, misuse(err)
+	}
+	if err := c.expect(rest, arguments); err != nil {
+		return nil, nil, err
+	}
+	return s, rest, nil
+}
+
+func (c call) expect(rest []string, arguments int) error {
+	if len(rest) != arguments {
+		return misusage(fmt.Sprintf("this command takes %d arguments, not %d; see its --help", arguments, len(rest)))
+	}
+	return nil
+}
+
+// misuse makes any error in reading settings one of use.
+func misuse(err error) error {
+	var wrong *settings.Error
+	if errors.As(err, &wrong) {
+		return err
+	}
+	return misusage(err.Error())
+}

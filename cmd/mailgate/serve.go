@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+
+	"github.com/mailgate/mailgate/cmd/mailgate/settings"
+)
+
+func serveCommand() command {
+	return command{
+		name:    "serve",
+		summary: "run the service",
+		teaches: `
+Serves the API at MAILGATE_LISTEN, keeps the history in MAILGATE_DATA_DIR or in Redis,
+and hands mail to the relay of MAILGATE_SMTP_URL. It needs that setting and
+MAILGATE_FROM; everything else has a default. See mailgate help for all settings, and
+mailgate check-config to try them out.
+
+Without MAILGATE_API_KEYS it asks for no key, and so serves this machine alone.
+
+On SIGTERM it stops taking requests, lets those in flight finish for up to
+MAILGATE_SHUTDOWN_GRACE, closes its stores and exits with 0. A second SIGTERM ends it at
+once. It logs to stderr, a line an event.`,
+		run: serve,
+	}
+}
+
+func serve(ctx context.Context, c call) error {
+	s, _, err := c.settings(0)
+	if err != nil {
+		return err
+	}
+	if err := s.ForSending(); err != nil {
+		return err
+	}
+	log := newLog(s, c.stderr)
+	p, err := build(ctx, s, log, nil)
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", s.Listen)
+	if err != nil {
+		return errors.Join(cannotListen(s, err), p.close(ctx))
+	}
+	announce(s, log, listener.Addr())
+	return p.serve(ctx, listener)
+}
+
+// cannotListen leaves the address out of the system's words: the setting has it.
+func cannotListen(s *settings.Settings, err error) error {
+	var operation *net.OpError
+	if errors.As(err, &operation) {
+		err = operation.Err
+	}
+	return s.Complain("listen", fmt.Sprintf("cannot listen on %s: %v", s.Listen, err))
+}
+
+// announce says what runs, where, and what an operator should know about it.
+func announce(s *settings.Settings, log *slog.Logger, addr net.Addr) {
+	place := "disk"
+	switch {
+	case s.RedisURL != "":
+		place = "redis"
+	case s.DataDir == ":memory:":
+		place = "memory"
+	}
+	log.Info("serving", "address", addr.String(), "version", currentVersion(), "history", place, "tiers", s.Tiers.String())
+	if s.APIKeys == "" {
+		log.Warn("no api keys are set: no key is asked for, and this machine alone is served")
+	}
+	if s.APIKeys != "" && s.AdminKeys == "" {
+		log.Warn("no admin keys are set: the operators' paths are closed")
+	}
+	for _, unused := range s.Unused() {
+		log.Warn("a setting has no effect, because the history is in redis", "setting", unused)
+	}
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/big"
+	"time"
+
+	"github.com/mailgate/mailgate/cmd/mailgate/settings"
+	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/throttle"
+)
+
+func testMailCommand() command {
+	return command{
+		name: "test-mail", arguments: "<email>",
+		summary: "send one mail through the relay, to see that the settings are right",
+		teaches: `
+Makes a mail as serve would, with a code that opens nothing, hands it to the relay of
+MAILGATE_SMTP_URL and prints what the relay said. No server has to run, and the mail
+does not count against the mailbox.`,
+		run: testMail,
+	}
+}
+
+func testMail(ctx context.Context, c call) error {
+	s, rest, err := c.settings(1)
+	if err != nil {
+		return err
+	}
+	if err := s.ForSending(); err != nil {
+		return err
+	}
+	to, err := mailer.ParseAddress(rest[0], mailer.Identity{})
+	if err != nil {
+		return misusage("the recipient will not do: " + err.Error())
+	}
+	message, err := composeTest(s, to)
+	if err != nil {
+		return err
+	}
+	receipt, err := sendOne(ctx, s, message)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(c.stdout, "accepted by %s: %d %s %s\n", receipt.Relay, receipt.Reply.Code, receipt.Reply.Enhanced, receipt.Reply.Message)
+	return err
+}
+
+func composeTest(s *settings.Settings, to mailer.Address) (mailer.Message, error) {
+	composer, err := newComposer(s)
+	if err != nil {
+		return mailer.Message{}, err
+	}
+	number, err := rand.Int(rand.Reader, big.NewInt(1_000_000))
+	if err != nil {
+		return mailer.Message{}, fmt.Errorf("making a code: %w", err)
+	}
+	return composer.Compose(mailer.Request{
+		To: to, Code: fmt.Sprintf("%06d", number), ExpiresInMS: s.CodeLife.Milliseconds(),
+		ID: throttle.NewID().String(), NowMS: time.Now().UnixMilli(),
+	})
+}
+
+// sendOne hands one mail over and takes leave of the relay.
+func sendOne(ctx context.Context, s *settings.Settings, message mailer.Message) (mailer.Receipt, error) {
+	relays, err := newRelays(s, slog.New(slog.DiscardHandler), mailer.Hooks{})
+	if err != nil {
+		return mailer.Receipt{}, err
+	}
+	receipt, err := relays.Send(ctx, message)
+	var failed *mailer.SendError
+	if errors.As(err, &failed) && failed.Reply != nil {
+		err = fmt.Errorf("%w: %s", err, failed.Reply.Message)
+	}
+	leave, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	return receipt, errors.Join(err, relays.Close(leave))
+}
