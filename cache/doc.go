@@ -4,13 +4,19 @@
 // with values of one type, and Ristretto in front of it to answer fast. Ristretto
 // alone would not do: it drops writes under load and evicts what is still wanted,
 // and each value it forgets here would be a mailbox that may be mailed again at
-// once. So a write is on disk before Update returns, and what Ristretto has
+// once. So a write is on disk before [Map.Update] returns, and what Ristretto has
 // forgotten is read back. A flood, an eviction, a restart and a killed process lose
-// nothing that was acknowledged.
+// nothing that was acknowledged. A power cut may, unless [DiskOptions] say Sync.
 //
 // Reads of what Ristretto remembers take no lock and no memory. Writers of one key
-// wait for each other, and Update holds them apart for as long as its edit runs.
+// wait for each other, and Update holds them apart for as long as its edit runs. A
+// reader never sees a value older than one whose Update had returned before.
 //
 // The clock is handed in. A key is found while now is before its expiry; what has
 // expired is cleared away later.
+//
+// What fails is an error and never "not found". A disk that is nearly full refuses
+// writes with [ErrFull] and goes on answering reads. Damage to the files is looked
+// for by [Open], which then changes nothing and says [ErrCorrupt]; only a log that
+// breaks off is repaired, by keeping what comes before, and reported to the log.
 package cache

@@ -7,7 +7,8 @@ import "errors"
 var (
 	// ErrInUse: another process has the directory open.
 	ErrInUse = errors.New("another process is using this data directory")
-	// ErrFull: the disk has too little room left to write safely.
+	// ErrFull: too little room is left to write safely: bytes or files on the disk, or
+	// files that the process may open.
 	ErrFull = errors.New("the disk is full")
 	// ErrDisk: the disk could not be read or written.
 	ErrDisk = errors.New("the disk failed")

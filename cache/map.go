@@ -111,16 +111,16 @@ func (m *Map[V]) Get(key string, now int64) (value V, found bool, err error) {
 		return value, false, ErrClosed
 	}
 	defer m.visitors.leave(hash)
-	if e, ok := m.hot.Get(key); ok {
-		return e.at(now)
+	e, ok := m.hot.Get(key)
+	if !ok {
+		s := m.lock(hash)
+		defer s.Unlock()
+		if e, err = m.current(s, key); err != nil {
+			return value, false, err
+		}
 	}
-	s := m.lock(hash)
-	defer s.Unlock()
-	e, err := m.load(s, key)
-	if err != nil {
-		return value, false, err
-	}
-	return e.at(now)
+	value, found = e.at(now)
+	return value, found, nil
 }
 
 // Recall returns the value of the key at now if it is in memory. It never waits, for
@@ -132,17 +132,17 @@ func (m *Map[V]) Recall(key string, now int64) (value V, found bool) {
 	}
 	defer m.visitors.leave(hash)
 	if e, ok := m.hot.Get(key); ok {
-		value, found, _ = e.at(now)
+		value, found = e.at(now)
 	}
 	return value, found
 }
 
 // at is the entry's value as seen at now.
-func (e entry[V]) at(now int64) (value V, found bool, err error) {
+func (e entry[V]) at(now int64) (value V, found bool) {
 	if now >= e.expires {
-		return value, false, nil
+		return value, false
 	}
-	return e.value, true, nil
+	return e.value, true
 }
 
 // Update lets edit replace the value of a key. No other Update of the key runs
@@ -157,14 +157,11 @@ func (m *Map[V]) Update(key string, now int64, edit func(value V, found bool) Ed
 	s := m.lock(hash)
 	defer s.Unlock()
 
-	old, ok := m.hot.Get(key)
-	if !ok {
-		var err error
-		if old, err = m.load(s, key); err != nil {
-			return err
-		}
+	old, err := m.current(s, key)
+	if err != nil {
+		return err
 	}
-	value, found, _ := old.at(now)
+	value, found := old.at(now)
 	switch edit := edit(value, found); edit.kind {
 	case put:
 		return m.put(s, key, now, entry[V]{value: edit.value, expires: edit.expires})
@@ -187,10 +184,13 @@ func (m *Map[V]) put(s *stripe, key string, now int64, e entry[V]) error {
 	return nil
 }
 
-// load reads the key from disk and remembers it if it is there. The key's stripe is
-// held, so that an older value can never overtake a newer one.
-func (m *Map[V]) load(s *stripe, key string) (entry[V], error) {
-	var e entry[V]
+// current is what the key has, from memory or else from disk, and then remembered.
+// The key's stripe is held, so that an older value can never overtake a newer one.
+func (m *Map[V]) current(s *stripe, key string) (entry[V], error) {
+	e, ok := m.hot.Get(key)
+	if ok {
+		return e, nil
+	}
 	found, err := m.disk.get(m.diskKey(key), func(bytes []byte) (err error) {
 		e, err = m.parse(bytes)
 		return err

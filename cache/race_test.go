@@ -161,7 +161,7 @@ func TestMoreWritersThanTheQueueHolds(t *testing.T) {
 		c.key = fmt.Sprint("key", i)
 		done.Go(func() {
 			<-ready
-			if err := errors.Join(c.increment(m), c.increment(m), c.check(m)); err != nil {
+			if err := errors.Join(c.increment(m), c.check(m)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -169,7 +169,7 @@ func TestMoreWritersThanTheQueueHolds(t *testing.T) {
 	close(ready)
 	done.Wait()
 	for i := range counters {
-		expect(t, m, counters[i].key, 2)
+		expect(t, m, counters[i].key, 1)
 	}
 }
 

@@ -11,6 +11,10 @@ import (
 // Badger may already owe the disk: the logs of its memtables, the tables they become,
 // and the compactions that are under way; and some to spare.
 //
+// Worse, a compaction that cannot make or open a file while others can loses what that
+// file should have held. So there must be room for its files, in the file system and
+// among the open files of the process.
+//
 // A look is due every few milliseconds, and what there is to spare is more than a disk
 // can be filled with in that time. What a neighbour on the same file system takes in one
 // sweep while a compaction runs cannot be held against it: then the process may end,
@@ -21,7 +25,7 @@ const (
 	roomClose     = memTables*memTableSize + roomSpare/4 // no new logs
 	maxCompaction = 256 << 20                            // two at once, each a table and the dozen it overlaps
 	roomInterval  = 5 * time.Millisecond
-	fileReserve   = 512 // a compaction that cannot make its files loses what they held
+	fileReserve   = 128
 )
 
 // room watches how much is left on the disk of one directory.
@@ -35,7 +39,7 @@ type room struct {
 // space is what may still be written.
 type space struct {
 	bytes int64
-	files int64
+	files int64 // made and opened
 }
 
 func newRoom(dir string) *room {
@@ -80,7 +84,7 @@ func (r *room) look(need int64) error {
 	case free.bytes < need:
 		return fmt.Errorf("%w: %d MB free, %d MB needed", ErrFull, free.bytes>>20, need>>20)
 	case free.files < fileReserve:
-		return fmt.Errorf("%w: room for %d more files, %d needed", ErrFull, free.files, fileReserve)
+		return fmt.Errorf("%w: %d more files can be made or opened, %d needed", ErrFull, free.files, fileReserve)
 	}
 	return nil
 }

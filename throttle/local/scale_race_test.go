@@ -2,9 +2,9 @@
 
 package local_test
 
-// The race detector makes Badger and Ristretto ten times slower, and finds in a fifth
+// The race detector makes Badger and Ristretto ten times slower, and finds in a tenth
 // of the flood what there is to find.
 const (
-	floodMailboxes = 200_000
-	floodInMemory  = 10_000
+	floodMailboxes = 100_000
+	floodInMemory  = 5_000
 )
