@@ -34,7 +34,7 @@ const countAgain = (left) => {
 
 // complaint is the sentence to show for an answer that is neither yes nor not yet.
 function complaint(body) {
-  const reasons = (body.errors ?? []).map((error) => error.reason);
+  const reasons = (body.errors ?? []).map((error) => error.detail ?? error.reason);
   const sentence = reasons[0] ?? body.detail ?? body.title ?? "That did not work.";
   return sentence.charAt(0).toUpperCase() + sentence.slice(1);
 }
