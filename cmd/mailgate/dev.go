@@ -64,7 +64,7 @@ func dev(ctx context.Context, c call) error {
 			HTTP: &http.Client{Timeout: sendDeadline + 5*time.Second}},
 		Relay: relay, Pages: web.FS(), Ended: ended,
 	})
-	p, err := build(ctx, s, newLog(s, c.stderr), pages)
+	p, err := build(ctx, s, c.stderr, pages)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -31,15 +32,15 @@ type program struct {
 
 // build opens what the settings name. Nothing is served yet; the caller closes it.
 // Requests for paths that are not the API's go to fallback, which may be nil.
-func build(ctx context.Context, s *settings.Settings, log *slog.Logger, fallback http.Handler) (*program, error) {
-	p := &program{log: log, grace: s.ShutdownGrace}
-	if err := p.open(ctx, s, fallback); err != nil {
+func build(ctx context.Context, s *settings.Settings, logTo io.Writer, fallback http.Handler) (*program, error) {
+	p := &program{log: newLog(s, logTo), grace: s.ShutdownGrace}
+	if err := p.open(ctx, s, newAudit(s, logTo), fallback); err != nil {
 		return nil, errors.Join(err, p.close(ctx))
 	}
 	return p, nil
 }
 
-func (p *program) open(ctx context.Context, s *settings.Settings, fallback http.Handler) error {
+func (p *program) open(ctx context.Context, s *settings.Settings, audit *slog.Logger, fallback http.Handler) error {
 	options, err := fixedOptions(s)
 	if err != nil {
 		return err
@@ -58,7 +59,7 @@ func (p *program) open(ctx context.Context, s *settings.Settings, fallback http.
 	}
 	options.Limiter, options.Ready = p.history.limiter, p.history.ready
 	options.Sender, options.RelayStats = p.relays, p.relays.Stats
-	options.Log, options.Audit = p.log, p.log.With("audit", true)
+	options.Log, options.Audit = p.log, audit
 	options.Fallback = fallback
 	if p.server, err = api.New(options); err != nil {
 		return fmt.Errorf("making the server: %w", err)

@@ -37,8 +37,7 @@ func serve(ctx context.Context, c call) error {
 	if err := s.ForSending(); err != nil {
 		return err
 	}
-	log := newLog(s, c.stderr)
-	p, err := build(ctx, s, log, nil)
+	p, err := build(ctx, s, c.stderr, nil)
 	if err != nil {
 		return err
 	}
@@ -46,7 +45,7 @@ func serve(ctx context.Context, c call) error {
 	if err != nil {
 		return errors.Join(cannotListen(s, err), p.close(ctx))
 	}
-	announce(s, log, listener.Addr())
+	announce(s, p.log, listener.Addr())
 	return p.serve(ctx, listener)
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
@@ -53,6 +54,21 @@ func TestServe(t *testing.T) {
 	}
 	if reset := ops.must(t, "POST", "/admin/mailboxes/alice@example.com/reset", `{"reason":"a test"}`, 200); reset.Body.Cleared != 1 {
 		t.Errorf("a reset cleared %d", reset.Body.Cleared)
+	}
+	var line struct {
+		Audit                bool
+		Key, Mailbox, Reason string
+	}
+	server.log.await(t, "the audit log", func(text string) (string, bool) {
+		for entry := range strings.Lines(text) {
+			if json.Unmarshal([]byte(entry), &line) == nil && line.Audit {
+				return entry, true
+			}
+		}
+		return "", false
+	})
+	if line.Key != "ops" || line.Mailbox == "" || line.Reason != "a test" {
+		t.Errorf("the audit log: %+v", line)
 	}
 	app.mustSend(t, "alice@example.com", 200)
 	newClient(t, server.URL, "").mustSend(t, "bob@example.com", 401)
