@@ -20,7 +20,10 @@ function mailLine(mail, isNew) {
   facts.textContent = mail.to.join(", ");
   when.textContent = time(mail.received_ms);
   button.append(subject, when, facts);
-  button.addEventListener("click", () => { open(mail.id); at("reader").focus(); });
+  button.addEventListener("click", () => {
+    open(mail.id);
+    at("reader").focus({ preventScroll: matchMedia("(min-width: 52rem)").matches });
+  });
   line.append(button);
   return line;
 }

@@ -98,7 +98,7 @@ at("reset").addEventListener("click", () => busy(at("reset"), async () => {
     announce(complaint(body));
     return;
   }
-  announce(`The mailbox starts afresh. ${body.cleared} sends were forgotten.`);
+  announce(`The mailbox starts afresh. ${body.cleared} ${body.cleared === 1 ? "send was" : "sends were"} forgotten.`);
   at("prove-note").textContent = "";
   at("ask-note").textContent = "";
   await resume();
