@@ -61,7 +61,7 @@ container.`,
 			if err != nil {
 				return err
 			}
-			_, err = ask(ctx, s, http.MethodGet, "/readyz", 3*time.Second)
+			_, err = ask(ctx, s, "", http.MethodGet, "/readyz", 3*time.Second)
 			return err
 		},
 	}
@@ -74,7 +74,7 @@ func (c call) askOperator(ctx context.Context, method, action string) error {
 		return err
 	}
 	path := "/admin/mailboxes/" + url.PathEscape(rest[0]) + action
-	answer, err := ask(ctx, s, method, path, 10*time.Second)
+	answer, err := ask(ctx, s, s.AdminKeys.First(), method, path, 10*time.Second)
 	if err != nil {
 		return err
 	}
@@ -89,8 +89,8 @@ func (c call) askOperator(ctx context.Context, method, action string) error {
 // maxAnswer is far more than any answer there is.
 const maxAnswer = 1 << 20
 
-// ask sends a request with the operator's key and returns the body of a 200.
-func ask(ctx context.Context, s *settings.Settings, method, path string, timeout time.Duration) ([]byte, error) {
+// ask sends a request, with a key unless that is empty, and returns the body of a 200.
+func ask(ctx context.Context, s *settings.Settings, key, method, path string, timeout time.Duration) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	base := serverURL(s)
@@ -98,8 +98,8 @@ func ask(ctx context.Context, s *settings.Settings, method, path string, timeout
 	if err != nil {
 		return nil, s.Complain("url", "no request can be made of it")
 	}
-	if secret := s.AdminKeys.First(); secret != "" {
-		request.Header.Set("Authorization", "Bearer "+secret)
+	if key != "" {
+		request.Header.Set("Authorization", "Bearer "+key)
 	}
 	// No proxy, and no redirect: the key is for this server alone.
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true},

@@ -241,6 +241,23 @@ func TestSecondTermEndsAtOnce(t *testing.T) {
 	}
 }
 
+// During the drain's delay /readyz says no while everything else is still served.
+func TestDrainDelay(t *testing.T) {
+	relay := startRelay(t, sandbox.Options{})
+	server := startServer(t, settingsFor(relay.URL(), "MAILGATE_DATA_DIR=:memory:", "MAILGATE_DRAIN_DELAY=50s", "MAILGATE_SHUTDOWN_GRACE=1m"))
+	app := newClient(t, server.URL, apiKey)
+	if status := app.get(t, "/readyz", nil).StatusCode; status != 200 {
+		t.Errorf("before: %d", status)
+	}
+	server.signal(t, syscall.SIGTERM)
+	eventually(t, "/readyz to say no", func() bool { return app.get(t, "/readyz", nil).StatusCode == 503 })
+	app.mustSend(t, "alice@example.com", 200)
+	server.signal(t, syscall.SIGTERM)
+	if status := server.end(t); status != -1 {
+		t.Errorf("exit status %d, want death by the signal", status)
+	}
+}
+
 // The grace bounds the drain: requests that take longer are cut off, and the exit
 // status says so.
 func TestGraceIsBounded(t *testing.T) {

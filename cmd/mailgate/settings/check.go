@@ -26,6 +26,7 @@ func (s *Settings) check() error {
 		{s.RedisURL == "" && s.origins["redis_timeout"].Given(), "redis_timeout", "it means nothing without redis_url"},
 		{s.SMTPRate == 0 && s.origins["smtp_queue"].Given(), "smtp_queue", "it means nothing without smtp_rate"},
 		{s.APIKeys.share(s.AdminKeys), "admin_keys", "a secret in it is one of api_keys too, and would open everything"},
+		{s.DrainDelay > 0 && s.DrainDelay >= s.ShutdownGrace, "drain_delay", "it must be shorter than shutdown_grace, which it is a part of"},
 		{s.CodeLife%1e6 != 0, "code_life", "it must be whole milliseconds"},
 		{!s.Loopback() && s.APIKeys == "", "api_keys", "without keys it serves on loopback only; set " + prefix + "API_KEYS to listen on " + s.Listen},
 	} {

@@ -17,7 +17,7 @@ type Settings struct {
 	AdminKeys      Keys           `name:"admin_keys" secret:"yes" help:"keys of operators, for show and reset; with api_keys but none of these, operators' paths are closed"`
 	TrustedProxies []netip.Prefix `name:"trusted_proxies" help:"proxies whose X-Forwarded-For is believed: 10.0.0.0/8,192.0.2.7"`
 	MaxConnections int            `name:"max_connections" default:"10000" validate:"gte=1,lte=1000000" help:"clients served at once; beyond that the one idle longest makes room"`
-	DrainDelay     time.Duration  `name:"drain_delay" default:"0s" validate:"gte=0s,lte=5m" help:"how long to go on serving after SIGTERM with /readyz at 503, so that a load balancer notices first"`
+	DrainDelay     time.Duration  `name:"drain_delay" default:"0s" validate:"gte=0s,lte=5m" help:"how long to go on serving after SIGTERM with /readyz at 503, for the load balancer to notice"`
 	ShutdownGrace  time.Duration  `name:"shutdown_grace" default:"30s" validate:"gte=0s,lte=1h" help:"how long requests in flight may take to finish after SIGTERM"`
 
 	Tiers throttle.Policy `name:"tiers" group:"The rule" default:"minute=1/60s,hour=5/1h,day=10/24h" help:"mails a mailbox may be sent: name=limit/window, in any order"`

@@ -28,6 +28,7 @@ func TestWrongSettings(t *testing.T) {
 		{"MAILGATE_ADMIN_KEYS=:" + hidden, "MAILGATE_ADMIN_KEYS: "},
 		{"MAILGATE_API_KEYS=web:" + hidden + " & MAILGATE_ADMIN_KEYS=ops:" + hidden, "MAILGATE_ADMIN_KEYS: a secret in it is one of api_keys too"},
 		{"MAILGATE_DRAIN_DELAY=soon", "MAILGATE_DRAIN_DELAY: it must be a length of time"},
+		{"MAILGATE_DRAIN_DELAY=5s & MAILGATE_SHUTDOWN_GRACE=5s", "MAILGATE_DRAIN_DELAY: it must be shorter than shutdown_grace"},
 		{"MAILGATE_DRAIN_DELAY=2h", "MAILGATE_DRAIN_DELAY: it must be at most 5m"},
 		{"MAILGATE_API_KEYS_FILE=/does/not/exist", "MAILGATE_API_KEYS_FILE: cannot read the file"},
 		{"MAILGATE_API_KEYS_FILE=/", "MAILGATE_API_KEYS_FILE: / is a directory"},
