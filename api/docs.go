@@ -1,8 +1,22 @@
 package api
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"strings"
+	"sync"
 )
+
+//go:embed docs.html
+var docsHTML string
+
+//go:embed docs.css
+var docsCSS string
 
 // A page is a body with a type of its own.
 type page struct {
@@ -21,11 +35,59 @@ func (s *Server) contract(context.Context, *call, struct{}) (page, error) {
 	return page{contentType: "application/yaml", body: s.with.OpenAPI}, nil
 }
 
-type docs struct {
-	contract []byte
-	version  string
+// page shows openapi.yaml as a page. It has no script and nothing from elsewhere, and
+// the policy it is sent with allows neither.
+func (s *Server) page(context.Context, *call, struct{}) (page, error) {
+	body, err := s.docs()
+	if err != nil {
+		return page{}, err
+	}
+	return page{contentType: "text/html; charset=utf-8", body: body, csp: docsPolicy()}, nil
 }
 
-func (s *Server) page(context.Context, *call, struct{}) (page, error) {
-	return page{contentType: "text/html; charset=utf-8"}, nil
+func docsPolicy() string {
+	sum := sha256.Sum256([]byte(docsCSS))
+	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
+		"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+}
+
+// newDocs makes the page when it is first asked for, and once.
+func newDocs(contract []byte, version string) func() ([]byte, error) {
+	return sync.OnceValues(func() ([]byte, error) {
+		read, err := readContract(contract)
+		if err != nil {
+			return nil, err
+		}
+		shape, err := template.New("docs").Funcs(template.FuncMap{"prose": prose, "inline": inline}).Parse(docsHTML)
+		if err != nil {
+			return nil, fmt.Errorf("reading the docs page: %w", err)
+		}
+		var body bytes.Buffer
+		err = shape.Execute(&body, map[string]any{"Contract": read, "Version": version, "CSS": template.CSS(docsCSS)})
+		if err != nil {
+			return nil, fmt.Errorf("making the docs page: %w", err)
+		}
+		return body.Bytes(), nil
+	})
+}
+
+// prose is a text's paragraphs, each with its code marked.
+func prose(text string) (paragraphs []template.HTML) {
+	for paragraph := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
+		paragraphs = append(paragraphs, inline(paragraph))
+	}
+	return paragraphs
+}
+
+// inline turns `this` into code, and escapes everything.
+func inline(text string) template.HTML {
+	var b strings.Builder
+	for i, part := range strings.Split(text, "`") {
+		part = template.HTMLEscapeString(part)
+		if i%2 == 1 {
+			part = "<code>" + part + "</code>"
+		}
+		b.WriteString(part)
+	}
+	return template.HTML(b.String())
 }

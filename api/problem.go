@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"strconv"
+	"strings"
 
 	"github.com/mailgate/mailgate/mailer"
 	"github.com/mailgate/mailgate/throttle"
@@ -147,7 +148,8 @@ func sendProblem(err *mailer.SendError) *problem {
 }
 
 func addressProblem(err *mailer.AddressError) fieldProblem {
-	return fieldProblem{"email", string(err.Reason), err.Reason.Sentence()}
+	sentence := err.Reason.Sentence()
+	return fieldProblem{"email", string(err.Reason), strings.ToUpper(sentence[:1]) + sentence[1:] + "."}
 }
 
 // level is how loud the log is about it: what callers do wrong is everyday.

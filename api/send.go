@@ -92,7 +92,9 @@ func (s *Server) settle(ctx context.Context, c *call, spent charge, err error) e
 		c.limit = ""
 		return p
 	}
-	p.charged = &spent
+	if p.kind != internal {
+		p.charged = &spent
+	}
 	return p
 }
 

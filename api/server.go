@@ -23,7 +23,7 @@ type Server struct {
 	app     *fiber.App
 	metrics *metrics
 	refunds *refunds
-	docs    docs
+	docs    func() ([]byte, error)
 	works   sync.Pool
 
 	// policyHeader is the RateLimit-Policy header, which never changes.
@@ -56,7 +56,7 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s.works.New = func() any { return new(work) }
-	s.docs = docs{contract: s.with.OpenAPI, version: s.with.Version}
+	s.docs = newDocs(s.with.OpenAPI, s.with.Version)
 	s.alive, s.end = context.WithCancel(context.Background())
 	s.refunds = newRefunds(s.with.Limiter, s.with.Log, s.metrics)
 	s.app = s.newApp()

@@ -1,0 +1,119 @@
+package api_test
+
+import (
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/mailgate/mailgate/api"
+)
+
+// Which key opens what.
+func TestKeys(t *testing.T) {
+	r := newRig(t, setup{})
+	routes := []struct{ method, path, key string }{
+		{"POST", "/send-code", appKey},
+		{"GET", "/mailboxes/keys@example.com", appKey},
+		{"GET", "/admin/mailboxes/keys@example.com", opsKey},
+		{"POST", "/admin/mailboxes/keys@example.com/reset", opsKey},
+	}
+	for _, route := range routes {
+		other := map[string]string{appKey: opsKey, opsKey: appKey}[route.key]
+		for _, header := range []string{
+			"", "Bearer", "Bearer ", "Bearer  " + route.key, "Bearer x", "Bearer " + other, "Bearer " + route.key + " ",
+			"Bearer " + route.key + "x", "Bearer " + route.key[1:], "Bearer " + strings.ToUpper(route.key),
+			"Basic " + route.key, route.key, "Bearer shop:" + route.key,
+		} {
+			w := r.dial()
+			w.write(route.method + " " + route.path + " HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nAuthorization:" + header + "\r\n\r\n{}")
+			got := w.read(route.method, route.path)
+			if strings.TrimSpace(header) == "Bearer "+route.key {
+				if got.status == 401 {
+					t.Errorf("%s with %q: %d", route.path, header, got.status)
+				}
+				continue // a header's outer blanks are none of its value
+			}
+			got.is(t, 401, "unauthorized")
+			got.carries(t, map[string]string{"WWW-Authenticate": "Bearer"})
+		}
+		for _, scheme := range []string{"Bearer", "bearer", "BEARER"} {
+			if got := r.request(route.method, route.path, http.Header{"Authorization": {scheme + " " + route.key}}, ""); got.status == 401 {
+				t.Errorf("%s: its own key was refused", route.path)
+			}
+		}
+	}
+	got := r.do("GET", "/mailboxes/keys@example.com", "another-key", "")
+	if lines := journal.about(t, got.header.Get("X-Request-Id")); len(lines) != 1 || lines[0]["key"] != "blog" {
+		t.Errorf("the log says %v, want the key's name", lines)
+	}
+	if len(r.box.List()) != 0 {
+		t.Error("a mail was sent")
+	}
+}
+
+// Without keys nobody is asked for one.
+func TestNoKeys(t *testing.T) {
+	r := newRig(t, setup{options: func(o *api.Options) { o.APIKeys, o.AdminKeys = api.Keys{}, api.Keys{} }})
+	r.do("POST", "/send-code", "", `{"email":"open@example.com"}`).is(t, 200, "")
+	r.do("GET", "/admin/mailboxes/open@example.com", "whatever", "").is(t, 200, "")
+}
+
+// The log tells who asked, and believes nobody but the proxies.
+func TestForwardedFor(t *testing.T) {
+	tests := []struct {
+		name      string
+		trusted   string
+		forwarded []string
+		want      string
+	}{
+		{"nobody is trusted", "", []string{"203.0.113.9"}, "127.0.0.1"},
+		{"another network is trusted", "10.0.0.0/8", []string{"203.0.113.9"}, "127.0.0.1"},
+		{"the proxy's own word", "127.0.0.0/8", []string{"203.0.113.9"}, "203.0.113.9"},
+		{"what the client wrote is not reached", "127.0.0.0/8", []string{"1.1.1.1, 203.0.113.9"}, "203.0.113.9"},
+		{"nor in a header of its own", "127.0.0.0/8", []string{"1.1.1.1", "203.0.113.9"}, "203.0.113.9"},
+		{"through two proxies", "127.0.0.0/8 10.0.0.0/8", []string{"1.1.1.1, 203.0.113.9, 10.1.2.3"}, "203.0.113.9"},
+		{"nonsense ends it", "127.0.0.0/8", []string{"203.0.113.9, unknown"}, "127.0.0.1"},
+		{"no header", "127.0.0.0/8", nil, "127.0.0.1"},
+		{"IPv6", "127.0.0.0/8", []string{"2001:db8::9"}, "2001:db8::9"},
+		{"IPv4 in IPv6", "127.0.0.0/8", []string{"::ffff:203.0.113.9"}, "203.0.113.9"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRig(t, setup{options: func(o *api.Options) {
+				for _, network := range strings.Fields(tt.trusted) {
+					o.TrustedProxies = append(o.TrustedProxies, netip.MustParsePrefix(network))
+				}
+			}})
+			got := r.request("GET", "/livez", http.Header{"X-Forwarded-For": tt.forwarded}, "")
+			if lines := journal.about(t, got.header.Get("X-Request-Id")); len(lines) != 1 || lines[0]["from"] != tt.want {
+				t.Errorf("the log says %v, want from=%s", lines, tt.want)
+			}
+		})
+	}
+}
+
+func TestParseKeys(t *testing.T) {
+	for text, want := range map[string]int{"": 0, "  ": 0, "a:b": 1, "a:b,c:d": 2, " a:b , c:d ": 2, "web.app_1-x:p:q/+=~!": 1} {
+		keys, err := api.ParseKeys(text)
+		if err != nil || keys.Len() != want || keys.IsZero() != (want == 0) {
+			t.Errorf("%q: %d keys, %v", text, keys.Len(), err)
+		}
+	}
+	for text, want := range map[string]string{
+		"hunter2":             "key 1 must be written name:secret",
+		"a:hunter2,hunter3":   "key 2 must be written name:secret",
+		"a:hunter2,":          "key 2 must be written name:secret",
+		":hunter2":            "key 1 needs a name of 1 to 64 letters, digits, dots, _ and - before the colon",
+		"hun ter2:x":          "key 1 needs a name of 1 to 64 letters, digits, dots, _ and - before the colon",
+		"a:":                  "key 1 has no secret after the colon",
+		"a:hunter 2":          "key 1 has a secret with a character that is not visible ASCII",
+		"a:hünter2":           "key 1 has a secret with a character that is not visible ASCII",
+		"a:hunter2,a:hunter3": "key 2 has the name of a key before it",
+		"a:hunter2,b:hunter2": "key 2 has the secret of a key before it",
+	} {
+		if _, err := api.ParseKeys(text); err == nil || err.Error() != want {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}

@@ -1,0 +1,270 @@
+package api_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/sandbox/fault"
+	"github.com/mailgate/mailgate/throttle"
+)
+
+// A failing relay, the answer, and what it costs.
+func TestSendRelayFaults(t *testing.T) {
+	const charged, free = 1, 0
+	short := mailer.Options{CommandTimeout: 300 * time.Millisecond, FinalDotTimeout: 300 * time.Millisecond, ConnectTimeout: 300 * time.Millisecond}
+	tests := []struct {
+		name    string
+		script  fault.Script
+		status  int
+		problem string
+		used    int
+	}{
+		{"refused recipient", fault.Script{At: fault.RCPT, Kind: fault.Permanent}, 422, "recipient-rejected", charged},
+		{"refused mail", fault.Script{At: fault.Dot, Kind: fault.Permanent}, 422, "recipient-rejected", charged},
+		{"greylisted", fault.Script{At: fault.RCPT, Kind: fault.Temporary}, 503, "relay-unavailable", free},
+		{"full", fault.Script{At: fault.Dot, Kind: fault.Temporary}, 503, "relay-unavailable", free},
+		{"no greeting", fault.Script{At: fault.Banner, Kind: fault.Silence}, 503, "relay-unavailable", free},
+		{"hangs up at once", fault.Script{At: fault.Banner, Kind: fault.HangUp}, 503, "relay-unavailable", free},
+		{"leaves", fault.Script{At: fault.MAIL, Kind: fault.Leaving}, 503, "relay-unavailable", free},
+		{"silent at DATA", fault.Script{At: fault.DATA, Kind: fault.Silence}, 503, "relay-unavailable", free},
+		{"breaks after the final dot", fault.Script{At: fault.Dot, Kind: fault.HangUp}, 504, "delivery-unknown", charged},
+		{"silent after the final dot", fault.Script{At: fault.Dot, Kind: fault.Silence}, 504, "delivery-unknown", charged},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRig(t, setup{relay: &tt.script, mailer: short})
+			got := r.send("victim@example.com")
+			got.is(t, tt.status, tt.problem)
+			if used := r.used("victim@example.com"); used != tt.used {
+				t.Errorf("the mailbox has %d sends on record, want %d", used, tt.used)
+			}
+			if (got.header.Get("Retry-After") != "") != (tt.status == 503) {
+				t.Errorf("Retry-After is %q", got.header.Get("Retry-After"))
+			}
+			if tt.used == charged {
+				if got.body["limit"] != "minute" || got.body["wait_ms"] != 60000.0 {
+					t.Errorf("a charged mailbox is not told its wait: %s", got.text)
+				}
+			}
+			if smtp, ok := got.body["smtp"].(map[string]any); (tt.status == 422) != ok || ok && smtp["code"] != 554.0 {
+				t.Errorf("smtp is %v", got.body["smtp"])
+			}
+			line := journal.about(t, got.header.Get("X-Request-Id"))
+			if len(line) != 1 || line[0]["cause"] == nil || line[0]["id"] == nil {
+				t.Errorf("the log says %v", line)
+			}
+		})
+	}
+}
+
+// A relay that is not there costs nothing.
+func TestSendRelayDown(t *testing.T) {
+	r := newRig(t, setup{})
+	r.box.Close()
+	r.send("victim@example.com").is(t, 503, "relay-unavailable")
+	if r.used("victim@example.com") != 0 {
+		t.Error("the mailbox was charged")
+	}
+}
+
+// More sends than the relay's pace lets wait are turned away, at no cost.
+func TestSendBusy(t *testing.T) {
+	r := newRig(t, setup{mailer: mailer.Options{Pace: mailer.Pace{PerSecond: .01}}})
+	r.send("first@example.com").is(t, 200, "")
+	got := r.send("second@example.com")
+	got.is(t, 503, "busy")
+	if got.header.Get("Retry-After") == "" || r.used("second@example.com") != 0 {
+		t.Errorf("Retry-After %q, %d on record", got.header.Get("Retry-After"), r.used("second@example.com"))
+	}
+}
+
+// A fakeSender fails in ways that no relay does.
+type fakeSender func(context.Context, mailer.Message) error
+
+func (f fakeSender) Send(ctx context.Context, m mailer.Message) (mailer.Receipt, error) {
+	return mailer.Receipt{}, f(ctx, m)
+}
+
+// What nobody knows is a fault on this side, is told in a plain sentence, and counts as
+// sent: it proves nothing about the mail.
+func TestSendStrangeFaults(t *testing.T) {
+	const secret = "/srv/private.go:17: password hunter2"
+	tests := []struct {
+		name string
+		send fakeSender
+		used int
+	}{
+		{"a stranger's error", func(context.Context, mailer.Message) error { return errors.New(secret) }, 1},
+		{"a panic", func(context.Context, mailer.Message) error { panic(secret) }, 1},
+		{"a runtime panic", func(context.Context, mailer.Message) error { var m map[string]int; m["x"] = 1; return nil }, 1},
+		{"a mail not fit to be sent", func(context.Context, mailer.Message) error { return mailer.ErrUnsendable }, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRig(t, setup{options: func(o *api.Options) { o.Sender = tt.send }})
+			got := r.send("victim@example.com")
+			got.is(t, 500, "internal")
+			for _, piece := range []string{"hunter2", ".go", "goroutine", "panic", "map"} {
+				if strings.Contains(got.text, piece) {
+					t.Errorf("the answer gives away %q: %s", piece, got.text)
+				}
+			}
+			if used := r.used("victim@example.com"); used != tt.used {
+				t.Errorf("%d sends on record, want %d", used, tt.used)
+			}
+			if r.do("GET", "/livez", "", "").status != 200 {
+				t.Error("the server did not outlive it")
+			}
+		})
+	}
+}
+
+// A failing is a limiter that fails when it is told to.
+type failing struct {
+	throttle.Limiter
+	take, release, rest atomic.Bool
+	recorded            bool // a Take that fails has been recorded
+}
+
+var errStore = errors.Join(throttle.ErrUnavailable, errors.New("dial tcp 10.1.2.3:6379: connection refused"))
+
+func (f *failing) Take(ctx context.Context, mailbox string, id throttle.ID) (throttle.Verdict, error) {
+	if f.take.Load() {
+		if f.recorded {
+			f.Limiter.Take(ctx, mailbox, id)
+		}
+		return throttle.Verdict{}, errStore
+	}
+	return f.Limiter.Take(ctx, mailbox, id)
+}
+
+func (f *failing) Release(ctx context.Context, mailbox string, id throttle.ID) (bool, error) {
+	if f.release.Load() {
+		return false, errStore
+	}
+	return f.Limiter.Release(ctx, mailbox, id)
+}
+
+func (f *failing) Peek(ctx context.Context, mailbox string) (throttle.Verdict, error) {
+	if f.rest.Load() {
+		return throttle.Verdict{}, errStore
+	}
+	return f.Limiter.Peek(ctx, mailbox)
+}
+
+func (f *failing) Reset(ctx context.Context, mailbox string) (int, error) {
+	if f.rest.Load() {
+		return 0, errStore
+	}
+	return f.Limiter.Reset(ctx, mailbox)
+}
+
+func newFailing(t *testing.T, with setup) (*rig, *failing) {
+	f := &failing{}
+	inner := with.options
+	with.options = func(o *api.Options) {
+		f.Limiter = o.Limiter
+		o.Limiter = f
+		if inner != nil {
+			inner(o)
+		}
+	}
+	return newRig(t, with), f
+}
+
+// Without the history nothing is sent, and the answer is an error on every route.
+func TestStoreUnavailable(t *testing.T) {
+	r, store := newFailing(t, setup{})
+	store.take.Store(true)
+	store.rest.Store(true)
+	answers := []reply{
+		r.send("alice@example.com"),
+		r.do("GET", "/mailboxes/alice%40example.com", appKey, ""),
+		r.do("GET", "/admin/mailboxes/alice%40example.com", opsKey, ""),
+		r.do("POST", "/admin/mailboxes/alice%40example.com/reset", opsKey, ""),
+	}
+	for _, got := range answers {
+		got.is(t, 503, "store-unavailable")
+		if got.header.Get("Retry-After") != "1" || strings.Contains(got.text, "10.1.2.3") {
+			t.Errorf("Retry-After %q: %s", got.header.Get("Retry-After"), got.text)
+		}
+	}
+	if len(r.box.List()) != 0 {
+		t.Error("a mail was sent")
+	}
+}
+
+// A Take that failed may have been recorded all the same: it is given back.
+func TestTakeThatFailedIsGivenBack(t *testing.T) {
+	r, store := newFailing(t, setup{})
+	store.recorded = true
+	store.take.Store(true)
+	r.send("alice@example.com").is(t, 503, "store-unavailable")
+	eventually(t, "the place is given back", func() bool { return r.used("alice@example.com") == 0 })
+}
+
+// What cannot be given back at once is given back later, at the latest at the end.
+func TestRefundLater(t *testing.T) {
+	r, store := newFailing(t, setup{relay: &fault.Script{At: fault.RCPT, Kind: fault.Temporary}})
+	store.release.Store(true)
+	r.send("alice@example.com").is(t, 503, "relay-unavailable")
+	if r.used("alice@example.com") != 1 {
+		t.Fatal("the place was given back, although that was to fail")
+	}
+	store.release.Store(false)
+	eventually(t, "the place is given back", func() bool { return r.used("alice@example.com") == 0 })
+}
+
+func TestRefundGivenUp(t *testing.T) {
+	r, store := newFailing(t, setup{relay: &fault.Script{At: fault.RCPT, Kind: fault.Temporary}})
+	store.release.Store(true)
+	r.send("given-up@example.com").is(t, 503, "relay-unavailable")
+	r.shutdown()
+	if !strings.Contains(journal.text(), "could not be given back") {
+		t.Error("the log does not say that a place stays charged")
+	}
+}
+
+// The mail goes on when the caller hangs up, and stays charged.
+func TestSendOutlivesItsCaller(t *testing.T) {
+	entered, leave := make(chan struct{}), make(chan struct{})
+	finished := make(chan error, 1)
+	r := newRig(t, setup{options: func(o *api.Options) {
+		o.Sender = fakeSender(func(ctx context.Context, _ mailer.Message) error {
+			close(entered)
+			<-leave
+			finished <- ctx.Err()
+			return nil
+		})
+	}})
+	c := r.dial()
+	c.write("POST /send-code HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + appKey +
+		"\r\nContent-Type: application/json\r\nContent-Length: 30\r\n\r\n" + `{"email":"leaver@example.com"}`)
+	<-entered
+	c.Close()
+	close(leave)
+	if err := <-finished; err != nil {
+		t.Errorf("the send was cut off: %v", err)
+	}
+	if r.used("leaver@example.com") != 1 {
+		t.Error("the mail was sent and not charged")
+	}
+}
+
+// A relay that takes too long is left at the deadline.
+func TestSendDeadline(t *testing.T) {
+	r := newRig(t, setup{
+		relay:   &fault.Script{At: fault.RCPT, Kind: fault.Silence},
+		options: func(o *api.Options) { o.SendDeadline = 100 * time.Millisecond },
+	})
+	r.send("slow@example.com").is(t, 503, "relay-unavailable")
+	if r.used("slow@example.com") != 0 {
+		t.Error("the mailbox was charged")
+	}
+}

@@ -1,0 +1,119 @@
+package api_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// journal keeps what every server of the tests logged, and every address, code and
+// secret that went through them. None of these may be found in it.
+var journal = &record{seen: map[string]bool{}}
+
+type record struct {
+	mu   sync.Mutex
+	log  bytes.Buffer
+	seen map[string]bool
+}
+
+func (r *record) Write(line []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.log.Write(line)
+}
+
+func (r *record) logger() *slog.Logger {
+	return slog.New(slog.NewJSONHandler(r, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// text is what has been logged so far.
+func (r *record) text() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.log.String()
+}
+
+// about returns the log lines of one request.
+func (r *record) about(t testing.TB, requestID string) (lines []map[string]any) {
+	t.Helper()
+	for line := range strings.Lines(r.text()) {
+		var fields map[string]any
+		if err := json.Unmarshal([]byte(line), &fields); err != nil {
+			t.Fatalf("a log line is no JSON: %v", err)
+		}
+		if fields["request_id"] == requestID {
+			lines = append(lines, fields)
+		}
+	}
+	return lines
+}
+
+// private notes something that no log may show.
+func (r *record) private(texts ...string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, text := range texts {
+		if len(text) >= 4 {
+			r.seen[text] = true
+		}
+	}
+}
+
+// notePrivate collects what is private in a request.
+func (r *record) notePrivate(path, authorization string, body []byte) {
+	r.private(strings.TrimPrefix(authorization, "Bearer "))
+	var fields struct{ Email, Code string }
+	if json.Unmarshal(body, &fields) == nil {
+		r.private(fields.Email, fields.Code)
+	}
+	for part := range strings.SplitSeq(path, "/") {
+		if strings.Contains(part, "@") || strings.Contains(part, "%") {
+			r.private(part)
+		}
+	}
+}
+
+var word = regexp.MustCompile(`[0-9A-Za-z_-]+`)
+
+// leaks lists what is private and was logged: an address or a key anywhere, a code as
+// a word of its own, since its digits may well be part of a number.
+func (r *record) leaks() (all []string) {
+	log := strings.ToLower(r.text())
+	words := map[string]bool{}
+	for _, w := range word.FindAllString(log, -1) {
+		words[w] = true
+	}
+	for text := range r.seen {
+		lower := strings.ToLower(text)
+		code := word.FindString(lower) == lower && len(lower) <= 12
+		if code && words[lower] || !code && strings.Contains(log, lower) {
+			all = append(all, text)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// TestMain looks, after all tests, at what only the whole run can show: whether any
+// log line gave something private away, and whether every documented answer was seen.
+func TestMain(m *testing.M) {
+	status := m.Run()
+	for _, text := range journal.leaks() {
+		fmt.Printf("the logs show something private: %q\n", text)
+		status = 1
+	}
+	if status == 0 && wholeRun() {
+		for _, answer := range theContract.unseen() {
+			fmt.Printf("openapi.yaml has an answer that no test provoked: %s\n", answer)
+			status = 1
+		}
+	}
+	os.Exit(status)
+}

@@ -1,0 +1,116 @@
+package api_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// Bodies that another reader might make something of. Each is refused with a place,
+// without repeating what was sent, and costs nothing.
+func TestSendHostileJSON(t *testing.T) {
+	const good = `"email":"hostile@example.com"`
+	bodies := []string{
+		"", " ", "null", "true", "1", `"hostile@example.com"`, "[]", `[{` + good + `}]`, "{", "}", "{}}", "{,}", "{" + good,
+		"{" + good + ",}", "{" + good + "}{}", "{" + good + "} x", "{" + good + "}\x00", "{" + good + "}null",
+		`{"email"}`, `{"email":}`, `{"email" "hostile@example.com"}`, `{"email"="hostile@example.com"}`,
+		`{email:"hostile@example.com"}`, `{'email':'hostile@example.com'}`, `{"email":'hostile@example.com'}`,
+		`{` + good + ` ` + good + `}`, `{` + good + `;"code":"MARK99"}`,
+		// given twice, in another case, under another spelling
+		`{` + good + `,` + good + `}`, `{` + good + `,"email":"other@example.com"}`, `{` + good + `,"\u0065mail":"other@example.com"}`,
+		`{` + good + `,"code":"MARK99","code":"MARK98"}`, `{` + good + `,"data":{"a":"1","a":"2"}}`, `{` + good + `,"data":{},"data":{}}`,
+		`{"Email":"hostile@example.com"}`, `{"EMAIL":"hostile@example.com"}`, `{` + good + `,"Email":"other@example.com"}`,
+		`{"ema\u0131l":"hostile@example.com"}`, `{"email ":"hostile@example.com"}`, `{"":"x",` + good + `}`, `{` + good + `,"MARK99":1}`,
+		`{` + good + `,"__proto__":{}}`, `{` + good + `,"expires_in_ms":1}`, `{` + good + `,"id":"x"}`,
+		// another type
+		`{"email":null}`, `{"email":1}`, `{"email":true}`, `{"email":["hostile@example.com"]}`, `{"email":{"a":"hostile@example.com"}}`,
+		`{` + good + `,"code":482913}`, `{` + good + `,"code":NaN}`, `{` + good + `,"code":-Infinity}`, `{` + good + `,"code":1e999999}`,
+		`{` + good + `,"code":99999999999999999999999999}`, `{` + good + `,"code":null}`, `{` + good + `,"data":null}`, `{` + good + `,"data":[]}`,
+		`{` + good + `,"data":"MARK99"}`, `{` + good + `,"data":{"a":1}}`, `{` + good + `,"data":{"a":null}}`, `{` + good + `,"data":{"a":{"b":"c"}}}`,
+		`{` + good + `,"data":` + strings.Repeat(`{"a":`, 2000) + `1` + strings.Repeat(`}`, 2000) + `}`,
+		strings.Repeat("[", 16000), strings.Repeat(`{"email":`, 1500),
+		// texts that are none
+		"{\"email\":\"hostile@example.com\xff\"}", "{\"email\":\"\xc0\x80\"}", "{\"email\":\"\xed\xa0\x80\"}", "{\"email\":\"\xf4\x90\x80\x80\"}",
+		"{\"ema\xffil\":\"x\"}", "\xff\xfe{\x00", "\xef\xbb\xbf{" + good + "}",
+		`{"email":"\ud800"}`, `{"email":"\udc00"}`, `{"email":"\ud800\ud800"}`, `{"email":"\ud800x"}`, `{"email":"\ud83d\u0041"}`, `{"email":"\ud83d`,
+		`{"email":"a\u0000b@example.com"}`, "{\"email\":\"a\x00b@example.com\"}", "{\"email\":\"a\nb@example.com\"}", "{\"email\":\"a\tb\"}",
+		`{"email":"\x41"}`, `{"email":"\u004"}`, `{"email":"\u00zz"}`, `{"email":"\U00000041"}`, `{"email":"\`, `{"email":"\"`, `{"email":"hostile@example.com`,
+		// marks between
+		`{/**/` + good + `}`, `{` + good + `}//x`, `{` + good + "\v}", "{" + good + "\u00a0}", "\u2028{" + good + "}",
+	}
+	r := newRig(t, setup{})
+	for _, body := range bodies {
+		got := r.request("POST", "/send-code", http.Header{
+			"Authorization": {"Bearer " + appKey}, "Content-Type": {"application/json"}}, body)
+		got.is(t, 400, "bad-request")
+		detail, _ := got.body["detail"].(string)
+		if !strings.Contains(detail, "byte ") && body != "" {
+			t.Errorf("%.60q: %q tells no place", body, detail)
+		}
+		for _, value := range []string{"hostile@", "other@", "MARK99", "482913"} {
+			if strings.Contains(got.text, value) {
+				t.Errorf("%.60q: %q repeats a value", body, detail)
+			}
+		}
+	}
+	if len(bodies) < 60 || len(r.box.List()) != 0 || r.used("hostile@example.com") != 0 {
+		t.Errorf("%d bodies, %d mails, %d on record", len(bodies), len(r.box.List()), r.used("hostile@example.com"))
+	}
+}
+
+// What is odd and yet right.
+func TestSendOddJSON(t *testing.T) {
+	r := newRig(t, setup{})
+	for _, body := range []string{
+		"\r\n\t {\"email\" :\t\"odd1@example.com\"\n}  \r\n",
+		`{"\u0065mail":"odd2\u0040example.com"}`,
+		`{"email":"odd3@example.com","data":{"smile":"\ud83d\ude00","\u0061":"b"}}`,
+		`{"data":{},"email":"odd4@example.com"}`,
+		"{\"email\":\"odd5@ex\u00e4mple.com\"}",
+		`{"email":"a\/b@example.com"}`,
+	} {
+		if got := r.do("POST", "/send-code", appKey, body); got.status != 200 {
+			t.Errorf("%s: %d %s", body, got.status, got.text)
+		}
+	}
+}
+
+// What the header says about the body.
+func TestSendContentTypes(t *testing.T) {
+	tests := []struct {
+		contentType, encoding string
+		sound                 bool
+	}{
+		{"application/json", "", true},
+		{"application/json; charset=utf-8", "", true},
+		{"application/json;charset=UTF-8", "", true},
+		{`Application/JSON ; charset="utf-8"`, "", true},
+		{"", "", false},
+		{"text/plain", "", false},
+		{"text/json", "", false},
+		{"application/jsonp", "", false},
+		{"application/problem+json", "", false},
+		{"application/x-www-form-urlencoded", "", false},
+		{"multipart/form-data; boundary=x", "", false},
+		{"application/json; charset=utf-16", "", false},
+		{"application/json; charset=latin1", "", false},
+		{"application/json, text/plain", "", false},
+		{"application/json", "gzip", false},
+		{"application/json", "identity", false},
+		{"application/json", "br, gzip", false},
+	}
+	r := newRig(t, setup{})
+	for i, tt := range tests {
+		header := http.Header{"Authorization": {"Bearer " + appKey}}
+		if tt.contentType != "" {
+			header.Set("Content-Type", tt.contentType)
+		}
+		if tt.encoding != "" {
+			header.Set("Content-Encoding", tt.encoding)
+		}
+		got := r.request("POST", "/send-code", header, `{"email":"type`+string(rune('a'+i))+`@example.com"}`)
+		if (got.status == 200) != tt.sound || !tt.sound && got.status != 400 {
+			t.Errorf("%q %q: answered %d %s", tt.contentType, tt.encoding, got.status, got.text)
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package api_test
+
+import (
+	"bufio"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Looking spends nothing and meets the mailbox that sending does.
+func TestLook(t *testing.T) {
+	r := newRig(t, setup{})
+	got := r.do("GET", "/mailboxes/Bob%40example.com", appKey, "")
+	got.is(t, 200, "")
+	want := `{"email":"Bob@example.com","limit":null,"wait_ms":0,"retry_at":"2026-11-20T12:00:00.000Z","server_time":"2026-11-20T12:00:00.000Z","limits":[` +
+		`{"name":"minute","limit":1,"window_ms":60000,"remaining":1,"wait_ms":0},` +
+		`{"name":"hour","limit":5,"window_ms":3600000,"remaining":5,"wait_ms":0},` +
+		`{"name":"day","limit":10,"window_ms":86400000,"remaining":10,"wait_ms":0}],"degraded":false}`
+	if got.text != want {
+		t.Errorf("answered\n%s, want\n%s", got.text, want)
+	}
+	r.send("bob@example.com").is(t, 200, "")
+	r.now.Add(1234)
+	for _, spelling := range []string{"bob@example.com", "BOB%40EXAMPLE.COM", "bob+tag@example.com", "bob%2btag@example.com", "b%6Fb@example.com"} {
+		got := r.do("GET", "/mailboxes/"+spelling, appKey, "")
+		got.is(t, 200, "")
+		if got.body["limit"] != "minute" || got.body["wait_ms"] != 58766.0 {
+			t.Errorf("%s: %s", spelling, got.text)
+		}
+		got.carries(t, map[string]string{"RateLimit": `"minute";r=0;t=59, "hour";r=4;t=0, "day";r=9;t=0`})
+	}
+}
+
+// The path is decoded once, and a plus is a plus.
+func TestLookPaths(t *testing.T) {
+	r := newRig(t, setup{})
+	tests := []struct {
+		path   string
+		status int
+		email  string
+	}{
+		{"a+b@example.com", 200, "a+b@example.com"},
+		{"a%2Bb@example.com", 200, "a+b@example.com"},
+		{"a%2Fb@example.com", 200, "a/b@example.com"},
+		{"a%25b@example.com", 422, ""}, // the percent routes
+		{"a%2540example.com", 422, ""}, // decoded once only
+		{"a%20b@example.com", 422, ""},
+		{"a%00b@example.com", 422, ""},
+		{"a%0d%0ab@example.com", 422, ""},
+		{"%ff@example.com", 422, ""},
+		{"b%C3%BCcher@example.com", 422, ""},
+		{"x@b%C3%BCcher.example", 200, "x@xn--bcher-kva.example"},
+		{"nobody", 422, ""},
+		{strings.Repeat("x", 255) + "@example.com", 422, ""},
+	}
+	for _, tt := range tests {
+		got := r.do("GET", "/mailboxes/"+tt.path, appKey, "")
+		if got.status != tt.status || tt.email != "" && got.body["email"] != tt.email {
+			t.Errorf("%s: answered %d %s", tt.path, got.status, got.text)
+		}
+	}
+	for _, path := range []string{"/mailboxes/a%4", "/mailboxes/a%", "/mailboxes/a%zz@example.com", "/admin/mailboxes/a%g0b@example.com"} {
+		key := appKey
+		if strings.HasPrefix(path, "/admin") {
+			key = opsKey
+		}
+		w := r.dial()
+		w.write("GET " + path + " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + key + "\r\n\r\n")
+		w.read("GET", path).is(t, 400, "bad-request")
+	}
+}
+
+// An operator sees the sends, forgets them, and is on record for it.
+func TestInspectAndReset(t *testing.T) {
+	r := newRig(t, setup{})
+	path := "/admin/mailboxes/" + url.PathEscape("carol+x@example.com")
+	if got := r.do("GET", path, opsKey, ""); got.status != 200 || !strings.HasSuffix(got.text, `"sends":[]}`) {
+		t.Errorf("before: %d %s", got.status, got.text)
+	}
+	first := r.send("carol@example.com").body["id"].(string)
+	r.now.Add(60_000)
+	second := r.send("Carol@example.com").body["id"].(string)
+	got := r.do("GET", path, opsKey, "")
+	got.is(t, 200, "")
+	want := `"sends":[{"id":"` + first + `","at":"2026-11-20T12:00:00.000Z"},{"id":"` + second + `","at":"2026-11-20T12:01:00.000Z"}]}`
+	if !strings.HasSuffix(got.text, want) {
+		t.Errorf("answered %s, want it to end in %s", got.text, want)
+	}
+
+	got = r.do("POST", path+"/reset", opsKey, `{"reason":"ticket 4711"}`)
+	got.is(t, 200, "")
+	if got.text != `{"email":"carol+x@example.com","cleared":2}` {
+		t.Errorf("answered %s", got.text)
+	}
+	lines := journal.about(t, got.header.Get("X-Request-Id"))
+	if len(lines) != 2 || lines[0]["msg"] != "mailbox reset" {
+		t.Fatalf("the log says %v", lines)
+	}
+	for name, want := range map[string]any{"key": "alex", "reason": "ticket 4711", "cleared": 2.0, "from": "127.0.0.1", "mailbox": lines[1]["mailbox"]} {
+		if lines[0][name] != want {
+			t.Errorf("the audit line's %s is %v, want %v", name, lines[0][name], want)
+		}
+	}
+	r.send("carol@example.com").is(t, 200, "")
+	if got := r.do("POST", path+"/reset", opsKey, ""); got.text != `{"email":"carol+x@example.com","cleared":1}` {
+		t.Errorf("without a body: %d %s", got.status, got.text)
+	}
+	for _, body := range []string{`{"why":"x"}`, `{"reason":1}`, `[]`, `{"reason":"a","reason":"b"}`} {
+		r.do("POST", path+"/reset", opsKey, body).is(t, 400, "bad-request")
+	}
+	r.do("POST", path+"/reset", opsKey, `{"reason":"`+strings.Repeat("x", 501)+`"}`).is(t, 422, "invalid")
+	r.do("POST", "/admin/mailboxes/nobody/reset", opsKey, "").is(t, 422, "invalid")
+	r.do("GET", "/admin/mailboxes/nobody", opsKey, "").is(t, 422, "invalid")
+}
+
+// Every address that will not do is refused, with its reason, at no cost.
+func TestHostileAddresses(t *testing.T) {
+	r := newRig(t, setup{})
+	file := must(os.Open("../mailer/testdata/addresses.tsv"))(t)
+	defer file.Close()
+	refused := 0
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		columns := strings.Split(lines.Text(), "\t")
+		if len(columns) < 3 {
+			continue
+		}
+		reason, isRefused := strings.CutPrefix(columns[1], "refused:")
+		input := must(strconv.Unquote(columns[0]))(t)
+		if !isRefused || strings.Contains(input, "\x00") || strings.ToValidUTF8(input, "") != input {
+			continue // what is no text is refused before it is an address
+		}
+		refused++
+		got := r.send(input)
+		got.is(t, 422, "invalid")
+		entry := got.body["errors"].([]any)[0].(map[string]any)
+		if entry["field"] != "email" || entry["reason"] != reason {
+			t.Errorf("%s: refused as %v, want %s", columns[0], entry, reason)
+		}
+	}
+	if refused < 50 || len(r.box.List()) != 0 {
+		t.Errorf("%d addresses were refused, and %d mails sent", refused, len(r.box.List()))
+	}
+}

@@ -1,0 +1,248 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate"
+	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/sandbox"
+	"github.com/mailgate/mailgate/mailer/sandbox/fault"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/local"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+const (
+	appKey = "the-key-of-an-application"
+	opsKey = "the-key-of-an-operator"
+)
+
+// A rig is a server on a free port, with a real limiter and a real relay behind it.
+// What goes through its client is held against openapi.yaml.
+type rig struct {
+	t       testing.TB
+	server  *api.Server
+	url     string
+	addr    string
+	client  *http.Client
+	box     *sandbox.Server // nil under a relay of faults
+	limiter throttle.Limiter
+	now     *atomic.Int64
+	served  chan error
+}
+
+// A setup is what a test wants otherwise.
+type setup struct {
+	options func(*api.Options)
+	relay   *fault.Script // a relay of faults in place of the sandbox
+	mailer  mailer.Options
+	policy  string
+}
+
+func newRig(t testing.TB, with setup) *rig {
+	t.Helper()
+	r := &rig{t: t, now: new(atomic.Int64), served: make(chan error, 1)}
+	r.now.Store(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).UnixMilli())
+	policy := throttle.DefaultPolicy()
+	if with.policy != "" {
+		policy = must(throttle.ParsePolicy(with.policy))(t)
+	}
+	r.limiter = newLimiter(t, policy, r.now)
+	registry := prometheus.NewRegistry()
+	with.mailer.Hooks = must(api.RelayHooks(registry))(t)
+	relays := r.newRelays(with)
+	o := api.Options{
+		Limiter: r.limiter, Policy: policy, Composer: newComposer(t), Sender: relays,
+		Identity:   must(mailer.NewIdentity(true))(t),
+		APIKeys:    must(api.ParseKeys("shop:" + appKey + ",blog:another-key"))(t),
+		AdminKeys:  must(api.ParseKeys("alex:" + opsKey))(t),
+		RelayStats: relays.Stats, Metrics: registry,
+		Log:     journal.logger(),
+		OpenAPI: mailgate.OpenAPI,
+		Now:     r.now.Load,
+	}
+	if with.options != nil {
+		with.options(&o)
+	}
+	r.server = must(api.New(o))(t)
+	r.serve()
+	return r
+}
+
+func (r *rig) serve() {
+	listener := must(net.Listen("tcp", "127.0.0.1:0"))(r.t)
+	r.addr = listener.Addr().String()
+	r.url = "http://" + r.addr
+	go func() { r.served <- r.server.Serve(listener) }()
+	transport := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 64}
+	r.client = &http.Client{Transport: recorder{r.t, transport}, Timeout: 30 * time.Second}
+	r.t.Cleanup(func() {
+		transport.CloseIdleConnections()
+		r.shutdown()
+	})
+}
+
+// shutdown may be called by a test, and is called after it.
+func (r *rig) shutdown() {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := r.server.Shutdown(ctx); err != nil {
+		r.t.Errorf("Shutdown: %v", err)
+	}
+}
+
+func (r *rig) newRelays(with setup) *mailer.Relays {
+	url := ""
+	if with.relay != nil {
+		relay := must(fault.Start(*with.relay))(r.t)
+		r.t.Cleanup(func() { relay.Close() })
+		url = "smtp://" + relay.Addr() + "?tls=none"
+	} else {
+		r.box = must(sandbox.Start(sandbox.Options{KeepMessages: 100_000, KeepBytes: 1 << 30}))(r.t)
+		r.t.Cleanup(func() { r.box.Close() })
+		url = r.box.URL()
+	}
+	relays := must(mailer.NewRelays([]mailer.RelayURL{must(mailer.ParseRelayURL(url))(r.t)}, with.mailer))(r.t)
+	r.t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		relays.Close(ctx)
+	})
+	return relays
+}
+
+func newLimiter(t testing.TB, policy throttle.Policy, now *atomic.Int64) *local.Limiter {
+	t.Helper()
+	disk := must(cache.Open(cache.DiskOptions{Dir: cache.Memory}))(t)
+	limiter := must(local.New(disk, local.Options{Policy: policy, Now: now.Load}))(t)
+	t.Cleanup(func() {
+		limiter.Close()
+		disk.Close()
+	})
+	return limiter
+}
+
+func newComposer(t testing.TB) *mailer.Composer {
+	t.Helper()
+	templates := must(mailer.LoadTemplates(nil, "en"))(t)
+	from := must(mailer.ParseSender("Acme <no-reply@acme.example>"))(t)
+	return must(mailer.NewComposer(from, templates, rand.Reader))(t)
+}
+
+// must gives a value, or ends the test with its error.
+func must[T any](value T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+}
+
+// A reply is an answer, read whole.
+type reply struct {
+	status int
+	header http.Header
+	text   string
+	body   map[string]any
+}
+
+// do sends one request with a key; "" for none. A body is sent as JSON.
+func (r *rig) do(method, path, key, body string) reply {
+	r.t.Helper()
+	header := http.Header{}
+	if key != "" {
+		header.Set("Authorization", "Bearer "+key)
+	}
+	if body != "" {
+		header.Set("Content-Type", "application/json")
+	}
+	return r.request(method, path, header, body)
+}
+
+func (r *rig) request(method, path string, header http.Header, body string) reply {
+	r.t.Helper()
+	request := must(http.NewRequest(method, r.url+path, strings.NewReader(body)))(r.t)
+	request.Header = header
+	response, err := r.client.Do(request)
+	if err != nil {
+		r.t.Fatalf("%s %s: %v", method, path, err)
+	}
+	defer response.Body.Close()
+	return readReply(r.t, response)
+}
+
+func readReply(t testing.TB, response *http.Response) reply {
+	t.Helper()
+	text := must(io.ReadAll(response.Body))(t)
+	got := reply{status: response.StatusCode, header: response.Header, text: string(text)}
+	if strings.HasSuffix(response.Header.Get("Content-Type"), "json") {
+		if err := json.Unmarshal(text, &got.body); err != nil {
+			t.Errorf("the answer is no JSON: %v: %s", err, text)
+		}
+	}
+	return got
+}
+
+// send asks for a code to be mailed.
+func (r *rig) send(email string) reply {
+	r.t.Helper()
+	return r.do("POST", "/send-code", appKey, `{"email":`+quote(email)+`}`)
+}
+
+func quote(text string) string {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	encoder.Encode(text)
+	return strings.TrimSpace(b.String())
+}
+
+// used is how many sends the longest tier has on record.
+func (r *rig) used(email string) int {
+	r.t.Helper()
+	address := must(mailer.ParseAddress(email, must(mailer.NewIdentity(true))(r.t)))(r.t)
+	return len(must(r.limiter.History(context.Background(), address.Key()))(r.t))
+}
+
+// is fails the test unless the answer has this status and, as a problem, this name.
+func (got reply) is(t testing.TB, status int, name string) {
+	t.Helper()
+	problem, _ := got.body["type"].(string)
+	if i := strings.LastIndexAny(problem, ":#"); i >= 0 {
+		problem = problem[i+1:]
+	}
+	if got.status != status || problem != name {
+		t.Fatalf("answered %d %q, want %d %q: %s", got.status, problem, status, name, got.text)
+	}
+}
+
+// eventually waits until a condition holds.
+func eventually(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for !holds() {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within 10 s: %s", what)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+// quiet is a log that nobody reads.
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }

@@ -1,0 +1,166 @@
+package api_test
+
+import (
+	"context"
+	"encoding/json"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/mailer/sandbox"
+)
+
+var sixDigits = regexp.MustCompile(`\b[0-9]{6}\b`)
+
+// arrived is the next mail to an address.
+func (r *rig) arrived(to string) sandbox.Message {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	mail := must(r.box.Wait(ctx, to))(r.t)
+	journal.private(sixDigits.FindAllString(mail.Text, -1)...)
+	return mail
+}
+
+// The first send, the second, and the third when the wait is over, to the letter.
+func TestSend(t *testing.T) {
+	r := newRig(t, setup{})
+	got := r.send("Alice@Example.com")
+	got.is(t, 200, "")
+	id, _ := got.body["id"].(string)
+	messageID, _ := got.body["message_id"].(string)
+	want := `{"status":"sent","id":"` + id + `","message_id":"` + messageID + `","email":"Alice@example.com","expires_in_ms":600000,` +
+		`"limit":"minute","wait_ms":60000,"retry_at":"2026-11-20T12:01:00.000Z","server_time":"2026-11-20T12:00:00.000Z","limits":[` +
+		`{"name":"minute","limit":1,"window_ms":60000,"remaining":0,"wait_ms":60000},` +
+		`{"name":"hour","limit":5,"window_ms":3600000,"remaining":4,"wait_ms":0},` +
+		`{"name":"day","limit":10,"window_ms":86400000,"remaining":9,"wait_ms":0}],"degraded":false}`
+	if got.text != want {
+		t.Errorf("answered\n%s, want\n%s", got.text, want)
+	}
+	got.carries(t, map[string]string{
+		"Content-Type": "application/json", "Retry-After": "",
+		"RateLimit-Policy": `"minute";q=1;w=60, "hour";q=5;w=3600, "day";q=10;w=86400`,
+		"RateLimit":        `"minute";r=0;t=60, "hour";r=4;t=0, "day";r=9;t=0`,
+	})
+	mail := r.arrived("Alice@example.com")
+	if mail.Header.Get("Message-Id") != messageID || !strings.Contains(messageID, id) {
+		t.Errorf("the mail's id is %q, the answer's %q, the reservation's %q", mail.Header.Get("Message-Id"), messageID, id)
+	}
+	if sixDigits.FindString(mail.Text) == "" {
+		t.Error("the mail has no code of six digits")
+	}
+
+	r.now.Add(59_999)
+	got = r.send("alice+again@example.com")
+	got.is(t, 429, "quota-exceeded")
+	want = `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"The quota is exceeded","status":429,` +
+		`"detail":"The limit minute of this mailbox is reached. The next mail may be sent in 1 s.","rule":"mailbox",` +
+		`"limit":"minute","wait_ms":1,"retry_at":"2026-11-20T12:01:00.000Z","server_time":"2026-11-20T12:00:59.999Z","limits":[` +
+		`{"name":"minute","limit":1,"window_ms":60000,"remaining":0,"wait_ms":1},` +
+		`{"name":"hour","limit":5,"window_ms":3600000,"remaining":4,"wait_ms":0},` +
+		`{"name":"day","limit":10,"window_ms":86400000,"remaining":9,"wait_ms":0}],"degraded":false,"violated-policies":["minute"]}`
+	if got.text != want {
+		t.Errorf("answered\n%s, want\n%s", got.text, want)
+	}
+	got.carries(t, map[string]string{
+		"Content-Type": "application/problem+json", "Retry-After": "1",
+		"RateLimit": `"minute";r=0;t=1, "hour";r=4;t=0, "day";r=9;t=0`,
+	})
+	r.now.Add(1)
+	r.send("ALICE@example.com").is(t, 200, "")
+	if n := len(r.box.List()); n != 2 {
+		t.Errorf("%d mails were sent, want 2", n)
+	}
+}
+
+// carries fails the test unless the answer has these headers; "" stands for none.
+func (got reply) carries(t testing.TB, want map[string]string) {
+	t.Helper()
+	for name, value := range want {
+		if got.header.Get(name) != value {
+			t.Errorf("header %s is %q, want %q", name, got.header.Get(name), value)
+		}
+	}
+}
+
+// Every field does what it says.
+func TestSendFields(t *testing.T) {
+	r := newRig(t, setup{})
+	tests := []struct {
+		email, rest  string
+		text, absent string
+		expires      bool
+	}{
+		{"code@example.com", `,"code":"Zq7Kx9"`, "Zq7Kx9", "10 minutes", false},
+		{"made@example.com", ``, "10 minutes", "", true},
+		{"template@example.com", `,"template":"code"`, "10 minutes", "", true},
+		{"locale@example.com", `,"locale":"zh-CN"`, "验证码", "", true},
+		{"elsewhere@example.com", `,"locale":"xx"`, "10 minutes", "验证码", true},
+		{"client4@example.com", `,"client_ip":"203.0.113.7"`, "", "203.0.113.7", true},
+		{"client6@example.com", `,"client_ip":"2001:db8::7"`, "", "2001:db8::7", true},
+		{"data@example.com", `,"data":{"product":"Acme","n":"2"}`, "", "", true},
+		{"all@example.com", `,"code":"a1B2c3D4e5F6","template":"code","locale":"en","client_ip":"::1","data":{}`, "a1B2c3D4e5F6", "", false},
+	}
+	for _, tt := range tests {
+		got := r.do("POST", "/send-code", appKey, `{"email":`+quote(tt.email)+tt.rest+`}`)
+		got.is(t, 200, "")
+		if _, expires := got.body["expires_in_ms"]; expires != tt.expires {
+			t.Errorf("%s: expires_in_ms is there: %v, want %v", tt.email, expires, tt.expires)
+		}
+		text := r.arrived(tt.email).Text
+		if !strings.Contains(text, tt.text) || tt.absent != "" && strings.Contains(text, tt.absent) {
+			t.Errorf("%s: the mail says %q, and should say %q and not %q", tt.email, text, tt.text, tt.absent)
+		}
+	}
+}
+
+// All that will not do is told at once, and nothing is spent.
+func TestSendInvalid(t *testing.T) {
+	r := newRig(t, setup{})
+	many := map[string]string{}
+	for i := range 17 {
+		many["k"+strings.Repeat("x", i)] = "v"
+	}
+	tooMany := string(must(json.Marshal(many))(t))
+	tests := []struct{ body, want string }{
+		{`{}`, "email:missing"},
+		{`{"email":""}`, "email:empty"},
+		{`{"email":"nobody"}`, "email:no-at"},
+		{`{"email":"a@example.com","code":""}`, "code:invalid"},
+		{`{"email":"a@example.com","code":"123"}`, "code:invalid"},
+		{`{"email":"a@example.com","code":"1234567890123"}`, "code:invalid"},
+		{`{"email":"a@example.com","code":"12 34"}`, "code:invalid"},
+		{`{"email":"a@example.com","code":"１２３４"}`, "code:invalid"},
+		{`{"email":"a@example.com","template":"nope"}`, "template:unknown"},
+		{`{"email":"a@example.com","template":"../code"}`, "template:unknown"},
+		{`{"email":"a@example.com","client_ip":""}`, "client_ip:invalid"},
+		{`{"email":"a@example.com","client_ip":"localhost"}`, "client_ip:invalid"},
+		{`{"email":"a@example.com","client_ip":"fe80::1%eth0"}`, "client_ip:invalid"},
+		{`{"email":"a@example.com","client_ip":"10.0.0.0/8"}`, "client_ip:invalid"},
+		{`{"email":"a@example.com","data":{"a b":"c"}}`, "data:invalid"},
+		{`{"email":"a@example.com","data":{"a":"b\nc"}}`, "data:invalid"},
+		{`{"email":"a@example.com","data":{"a":"` + strings.Repeat("x", 257) + `"}}`, "data:invalid"},
+		{`{"email":"a@example.com","data":` + tooMany + `}`, "data:invalid"},
+		{`{"email":"a b@example.com","code":"!","template":"nope","client_ip":"x","data":{"1":"x"}}`,
+			"email:space code:invalid template:unknown data:invalid client_ip:invalid"},
+	}
+	for _, tt := range tests {
+		got := r.do("POST", "/send-code", appKey, tt.body)
+		got.is(t, 422, "invalid")
+		var words []string
+		for _, entry := range got.body["errors"].([]any) {
+			fields := entry.(map[string]any)
+			words = append(words, fields["field"].(string)+":"+fields["reason"].(string))
+			if detail := fields["detail"].(string); !strings.HasSuffix(detail, ".") {
+				t.Errorf("%s: %q is no sentence", tt.body, detail)
+			}
+		}
+		if have := strings.Join(words, " "); have != tt.want {
+			t.Errorf("%s: complained of %s, want %s", tt.body, have, tt.want)
+		}
+	}
+	if len(r.box.List()) != 0 || r.used("a@example.com") != 0 {
+		t.Error("a request that will not do was charged or sent")
+	}
+}
