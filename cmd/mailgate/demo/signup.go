@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/json"
@@ -51,7 +52,7 @@ func (s *signUp) start(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusInternalServerError, "no code could be made")
 		return
 	}
-	answer, err := s.client.SendCode(r.Context(), q.Email, code, q.Locale)
+	answer, err := s.client.SendCode(lasting(r), q.Email, code, q.Locale)
 	if err != nil {
 		fail(w, http.StatusBadGateway, "mailgate does not answer")
 		return
@@ -82,7 +83,7 @@ func (s *signUp) standing(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	answer, err := s.client.Mailbox(r.Context(), q.Email)
+	answer, err := s.client.Mailbox(lasting(r), q.Email)
 	if err != nil {
 		fail(w, http.StatusBadGateway, "mailgate does not answer")
 		return
@@ -96,13 +97,18 @@ func (s *signUp) reset(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	answer, err := s.client.Reset(r.Context(), q.Email, "asked for on the demo page")
+	answer, err := s.client.Reset(lasting(r), q.Email, "asked for on the demo page")
 	if err != nil {
 		fail(w, http.StatusBadGateway, "mailgate does not answer")
 		return
 	}
 	pass(w, answer)
 }
+
+// lasting is the request's context without its end: a code that was mailed must work
+// also when the visitor left the page before the answer. The HTTP client's timeout
+// bounds it.
+func lasting(r *http.Request) context.Context { return context.WithoutCancel(r.Context()) }
 
 func (s *signUp) remember(email, code string) {
 	s.mu.Lock()
