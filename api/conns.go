@@ -174,6 +174,20 @@ func (c *conn) Close() (err error) {
 	return err
 }
 
+// SetWriteDeadline never fails. The library under Fiber ends the whole process when it
+// does, and it does when the connection was just closed to make room or at the end of
+// Shutdown's patience. The write that follows fails by itself.
+func (c *conn) SetWriteDeadline(t time.Time) error {
+	_ = c.Conn.SetWriteDeadline(t)
+	return nil
+}
+
+// SetDeadline never fails, for the same reason.
+func (c *conn) SetDeadline(t time.Time) error {
+	_ = c.Conn.SetDeadline(t)
+	return nil
+}
+
 // leaveSlowly reads away some of what a refused client is still sending. Closing a
 // connection with unread bytes resets it, and the client would lose the answer that
 // told it why.

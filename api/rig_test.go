@@ -191,7 +191,7 @@ func readReply(t testing.TB, response *http.Response) reply {
 	t.Helper()
 	text := must(io.ReadAll(response.Body))(t)
 	got := reply{status: response.StatusCode, header: response.Header, text: string(text)}
-	if strings.HasSuffix(response.Header.Get("Content-Type"), "json") {
+	if strings.HasSuffix(response.Header.Get("Content-Type"), "json") && response.Request.Method != "HEAD" {
 		if err := json.Unmarshal(text, &got.body); err != nil {
 			t.Errorf("the answer is no JSON: %v: %s", err, text)
 		}

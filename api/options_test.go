@@ -1,0 +1,38 @@
+package api_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/throttle"
+)
+
+func defaultPolicy() throttle.Policy { return throttle.DefaultPolicy() }
+
+// An option that cannot be right is named.
+func TestOptions(t *testing.T) {
+	r := newRig(t, setup{})
+	keys := must(api.ParseKeys("a:same-secret"))(t)
+	tests := map[string]func(*api.Options){
+		"Limiter":        func(o *api.Options) { o.Limiter = nil },
+		"Policy":         func(o *api.Options) { o.Policy = throttle.Policy{} },
+		"Composer":       func(o *api.Options) { o.Composer = nil },
+		"Sender":         func(o *api.Options) { o.Sender = nil },
+		"secret":         func(o *api.Options) { o.APIKeys, o.AdminKeys = keys, keys },
+		"CodeLife":       func(o *api.Options) { o.CodeLife = -1 },
+		"MaxConnections": func(o *api.Options) { o.MaxConnections = -1 },
+		"BodyLimit":      func(o *api.Options) { o.BodyLimit = -1 },
+		"ReadTimeout":    func(o *api.Options) { o.ReadTimeout = -time.Second },
+		"IdleTimeout":    func(o *api.Options) { o.IdleTimeout = -time.Second },
+		"DrainDelay":     func(o *api.Options) { o.DrainDelay = -time.Second },
+	}
+	for name, spoil := range tests {
+		o := api.Options{Limiter: r.limiter, Policy: defaultPolicy(), Composer: newComposer(t), Sender: newGated()}
+		spoil(&o)
+		if _, err := api.New(o); err == nil || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), "same-secret") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

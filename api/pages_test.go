@@ -1,0 +1,255 @@
+package api_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"io"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mailgate/mailgate"
+	"github.com/mailgate/mailgate/api"
+)
+
+// Whether the server can serve.
+func TestReady(t *testing.T) {
+	fault := errors.New("dial tcp 10.1.2.3:6379: connection refused")
+	var broken bool
+	r := newRig(t, setup{options: func(o *api.Options) {
+		o.Ready = func(ctx context.Context) error {
+			if _, bounded := ctx.Deadline(); !bounded {
+				t.Error("asking the stores is not bounded")
+			}
+			if broken {
+				return fault
+			}
+			return nil
+		}
+	}})
+	if got := r.do("GET", "/readyz", "", ""); got.status != 200 || got.text != `{"status":"ready"}` {
+		t.Errorf("ready: %d %s", got.status, got.text)
+	}
+	broken = true
+	got := r.do("GET", "/readyz", "", "")
+	got.is(t, 503, "not-ready")
+	if strings.Contains(got.text, "10.1.2.3") {
+		t.Errorf("the answer gives the cause away: %s", got.text)
+	}
+	if lines := journal.about(t, got.header.Get("X-Request-Id")); len(lines) != 1 || !strings.Contains(lines[0]["cause"].(string), "10.1.2.3") {
+		t.Errorf("the log says %v", lines)
+	}
+	if got := r.do("GET", "/livez", "", ""); got.status != 200 || got.text != `{"status":"live"}` {
+		t.Errorf("live: %d %s", got.status, got.text)
+	}
+}
+
+// What is counted, and that no mailbox is among the labels.
+func TestMetrics(t *testing.T) {
+	r := newRig(t, setup{})
+	r.send("counted@example.com").is(t, 200, "")
+	r.send("counted@example.com").is(t, 429, "quota-exceeded")
+	r.send("nobody").is(t, 422, "invalid")
+	r.do("POST", "/admin/mailboxes/counted@example.com/reset", opsKey, "").is(t, 200, "")
+	text := r.do("GET", "/metrics", "", "").text
+	for _, want := range []string{
+		`mailgate_sends_total{limit="",outcome="sent"} 1`,
+		`mailgate_sends_total{limit="minute",outcome="denied"} 1`,
+		`mailgate_http_requests_total{route="send-code",status="200"} 1`,
+		`mailgate_http_requests_total{route="send-code",status="429"} 1`,
+		`mailgate_http_requests_total{route="send-code",status="422"} 1`,
+		`mailgate_http_request_duration_seconds_count{route="send-code"} 3`,
+		`mailgate_decision_duration_seconds_count 2`,
+		`mailgate_relay_duration_seconds_count{outcome="sent"} 1`,
+		`mailgate_relay_try_duration_seconds_count{relay="` + r.box.Addr() + `",result="sent"} 1`,
+		`mailgate_relay_connections{relay="` + r.box.Addr() + `",state="idle"} 1`,
+		`mailgate_relay_resting{relay="` + r.box.Addr() + `"} 0`,
+		`mailgate_relay_waiting{relay="` + r.box.Addr() + `"} 0`,
+		`mailgate_resets_total 1`,
+		`mailgate_http_connections 1`,
+		`mailgate_build_info{version="dev"} 1`,
+	} {
+		if !strings.Contains(text, want+"\n") {
+			t.Errorf("/metrics lacks %s", want)
+		}
+	}
+	for line := range strings.Lines(text) {
+		if strings.Contains(line, "counted") || strings.Contains(line, "example.com") {
+			t.Errorf("a mailbox is in the metrics: %s", line)
+		}
+	}
+}
+
+// The relays' troubles are counted too.
+func TestMetricsOfFaults(t *testing.T) {
+	r := newRig(t, setup{})
+	r.box.Close()
+	for range 6 {
+		r.send("unlucky@example.com").is(t, 503, "relay-unavailable")
+	}
+	text := r.do("GET", "/metrics", "", "").text
+	for _, want := range []string{
+		`mailgate_sends_total{limit="",outcome="unavailable"} 6`,
+		`mailgate_refunds_total{result="given-back"} 6`,
+		`mailgate_relay_rests_total{relay="` + r.box.Addr() + `"} 1`,
+		`mailgate_relay_resting{relay="` + r.box.Addr() + `"} 1`,
+	} {
+		if !strings.Contains(text, want+"\n") {
+			t.Errorf("/metrics lacks %s", want)
+		}
+	}
+}
+
+// The page shows every route, works without scripts, and asks nobody else for anything.
+func TestDocs(t *testing.T) {
+	r := newRig(t, setup{options: func(o *api.Options) { o.Version = "1.2.3<x>" }})
+	if got := r.do("GET", "/openapi.yaml", "", ""); got.text != string(mailgate.OpenAPI) {
+		t.Error("/openapi.yaml is not openapi.yaml")
+	}
+	got := r.do("GET", "/docs", "", "")
+	got.is(t, 200, "")
+	for path := range theContract.at("#/paths").members() {
+		if !strings.Contains(got.text, path) {
+			t.Errorf("the page does not show %s", path)
+		}
+	}
+	for _, want := range []string{`violated-policies&#34;: [&#34;minute&#34;]`, "needs the admin key", "1.2.3&lt;x&gt;", "<code>wait_ms</code>"} {
+		if !strings.Contains(got.text, want) {
+			t.Errorf("the page lacks %s", want)
+		}
+	}
+	for _, never := range []string{"<script", "http://", "src=", "@import", "url(", "<x>", "ZgotmplZ"} {
+		if strings.Contains(got.text, never) {
+			t.Errorf("the page has %s", never)
+		}
+	}
+	style := regexp.MustCompile(`(?s)<style>(.*?)</style>`).FindStringSubmatch(got.text)
+	sum := sha256.Sum256([]byte(style[1]))
+	want := "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+	if policy := got.header.Get("Content-Security-Policy"); policy != want {
+		t.Errorf("the policy is %s, want %s", policy, want)
+	}
+}
+
+// A contract that cannot be read is a fault on this side, and not a crash.
+func TestDocsOfNothing(t *testing.T) {
+	for _, text := range []string{"\t: [", "paths: {/x: {get: {}}}"} {
+		r := newRig(t, setup{options: func(o *api.Options) { o.OpenAPI = []byte(text) }})
+		r.do("GET", "/docs", "", "").is(t, 500, "internal")
+	}
+}
+
+// Every method of every path is answered.
+func TestMethods(t *testing.T) {
+	r := newRig(t, setup{})
+	paths := map[string]string{
+		"/send-code": "OPTIONS, POST", "/mailboxes/a@example.com": "GET, HEAD, OPTIONS",
+		"/admin/mailboxes/a@example.com": "GET, HEAD, OPTIONS", "/admin/mailboxes/a@example.com/reset": "OPTIONS, POST",
+		"/livez": "GET, HEAD, OPTIONS", "/readyz": "GET, HEAD, OPTIONS", "/metrics": "GET, HEAD, OPTIONS",
+		"/openapi.yaml": "GET, HEAD, OPTIONS", "/docs": "GET, HEAD, OPTIONS",
+	}
+	for path, allow := range paths {
+		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"} {
+			key := appKey
+			if strings.HasPrefix(path, "/admin") {
+				key = opsKey
+			}
+			got := r.do(method, path, key, "")
+			known := slices.Contains(strings.Split(allow, ", "), method)
+			switch {
+			case method == "OPTIONS":
+				if got.status != 204 || got.text != "" || got.header.Get("Content-Type") != "" {
+					t.Errorf("OPTIONS %s: %d %v %q", path, got.status, got.header, got.text)
+				}
+			case !known && method == "HEAD":
+				if got.status != 405 || got.text != "" {
+					t.Errorf("HEAD %s: %d %q", path, got.status, got.text)
+				}
+			case !known:
+				got.is(t, 405, "method-not-allowed")
+			case method == "HEAD":
+				if got.status != 200 || got.text != "" || got.header.Get("Content-Length") == "0" {
+					t.Errorf("HEAD %s: %d, %s bytes", path, got.status, got.header.Get("Content-Length"))
+				}
+			case got.status == 405:
+				t.Errorf("%s %s is not allowed", method, path)
+			}
+			if (!known || method == "OPTIONS") && got.header.Get("Allow") != allow {
+				t.Errorf("%s %s: Allow is %q, want %q", method, path, got.header.Get("Allow"), allow)
+			}
+		}
+	}
+	for _, path := range []string{"/", "/nothing", "/send-code/", "/Send-Code", "//send-code", "/send%2Dcode", "/mailboxes", "/mailboxes/",
+		"/mailboxes/a/b", "/admin", "/admin/mailboxes/a@example.com/", "/livez/", "/docs/x", "/openapi.yml"} {
+		r.do("GET", path, appKey, "").is(t, 404, "not-found")
+	}
+}
+
+// A caller's id is taken if it can stand in a log line.
+func TestRequestID(t *testing.T) {
+	r := newRig(t, setup{})
+	made := regexp.MustCompile(`^[0-9a-f]{16}$`)
+	tests := []struct {
+		given string
+		taken bool
+	}{
+		{"click-4711", true}, {"a", true}, {strings.Repeat("x", 64), true}, {`{"a":1}`, true},
+		{"", false}, {strings.Repeat("x", 65), false}, {"a b", false}, {"é", false}, {"a\tb", false},
+	}
+	for _, tt := range tests {
+		got := r.request("GET", "/livez", http.Header{"X-Request-Id": {tt.given}}, "")
+		id := got.header.Get("X-Request-Id")
+		if (id == tt.given) != tt.taken || !tt.taken && !made.MatchString(id) {
+			t.Errorf("%q became %q", tt.given, id)
+		}
+		if tt.taken && len(journal.about(t, id)) == 0 {
+			t.Errorf("the log does not know %q", id)
+		}
+	}
+}
+
+// The fallback answers what no route does, and cannot hurt the server.
+func TestFallback(t *testing.T) {
+	r := newRig(t, setup{options: func(o *api.Options) {
+		o.Fallback = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			switch r.URL.Path {
+			case "/panic":
+				panic("swordfish")
+			case "/echo":
+				w.Header().Set("X-Seen", r.Method+" "+r.Header.Get("X-Sent"))
+				w.WriteHeader(http.StatusTeapot)
+				io.Copy(w, r.Body)
+			default:
+				io.WriteString(w, "page "+r.URL.RequestURI())
+			}
+		})
+	}})
+	plain := &http.Client{}
+	defer plain.CloseIdleConnections()
+	ask := func(method, path, body string) reply {
+		request := must(http.NewRequest(method, r.url+path, strings.NewReader(body)))(t)
+		request.Header.Set("X-Sent", "this")
+		response := must(plain.Do(request))(t)
+		defer response.Body.Close()
+		return readReply(t, response)
+	}
+	if got := ask("GET", "/inbox?x=1", ""); got.status != 200 || got.text != "page /inbox?x=1" || got.header.Get("X-Request-Id") == "" {
+		t.Errorf("a page: %d %s %v", got.status, got.text, got.header)
+	}
+	if got := ask("POST", "/echo", "hello"); got.status != 418 || got.text != "hello" || got.header.Get("X-Seen") != "POST this" {
+		t.Errorf("an echo: %d %s %v", got.status, got.text, got.header)
+	}
+	got := ask("GET", "/panic", "")
+	got.is(t, 500, "internal")
+	if strings.Contains(got.text+journal.text(), "swordfish") {
+		t.Error("what the fallback panicked with was told")
+	}
+	ask("GET", "/send-code", "").is(t, 405, "method-not-allowed")
+	if got := r.do("GET", "/livez", "", ""); got.status != 200 {
+		t.Errorf("a route: %d", got.status)
+	}
+}

@@ -1,0 +1,230 @@
+package api_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/mailer"
+)
+
+// Shutdown under load: whoever was answered 200 was sent exactly one mail, and whoever
+// was not answered was sent none.
+func TestShutdownUnderLoad(t *testing.T) {
+	r := newRig(t, setup{})
+	var mu sync.Mutex
+	answered := map[string]int{}
+	var wg sync.WaitGroup
+	var sends atomic.Int64
+	stop := make(chan struct{})
+	for worker := range 8 {
+		wg.Go(func() {
+			transport := &http.Transport{}
+			defer transport.CloseIdleConnections()
+			client := &http.Client{Transport: transport}
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				email := "load-" + string(rune('a'+worker)) + "-" + itoa(i+1) + "@example.com"
+				request := must(http.NewRequest("POST", r.url+"/send-code", strings.NewReader(`{"email":"`+email+`"}`)))(t)
+				request.Header.Set("Authorization", "Bearer "+appKey)
+				request.Header.Set("Content-Type", "application/json")
+				response, err := client.Do(request)
+				status := 0
+				if err == nil {
+					_, err = io.Copy(io.Discard, response.Body)
+					response.Body.Close()
+					status = response.StatusCode
+				}
+				if err != nil {
+					status = 0
+				}
+				mu.Lock()
+				answered[email] = status
+				mu.Unlock()
+				sends.Add(1)
+				if err != nil {
+					return
+				}
+			}
+		})
+	}
+	eventually(t, "some sends are through", func() bool { return sends.Load() > 100 })
+	r.shutdown()
+	close(stop)
+	wg.Wait()
+	mails := map[string]int{}
+	for _, mail := range r.box.List() {
+		mails[mail.To[0]]++
+	}
+	for email, status := range answered {
+		want := 0
+		if status == 200 {
+			want = 1
+		}
+		if mails[email] != want {
+			t.Errorf("%s was answered %d and sent %d mails", email, status, mails[email])
+		}
+		delete(mails, email)
+	}
+	if len(mails) > 0 {
+		t.Errorf("%d mails were sent and nobody told", len(mails))
+	}
+	if err := <-r.served; err != nil {
+		t.Errorf("Serve: %v", err)
+	}
+}
+
+// gated is a sender that waits to be let go, or for its request to be cut off.
+type gated struct {
+	entered, leave chan struct{}
+	cut            atomic.Bool
+}
+
+func newGated() *gated { return &gated{entered: make(chan struct{}, 1), leave: make(chan struct{})} }
+
+func (g *gated) Send(ctx context.Context, _ mailer.Message) (mailer.Receipt, error) {
+	g.entered <- struct{}{}
+	select {
+	case <-g.leave:
+		return mailer.Receipt{}, nil
+	case <-ctx.Done():
+		g.cut.Store(true)
+		return mailer.Receipt{}, &mailer.SendError{Outcome: mailer.Unknown, Err: ctx.Err()}
+	}
+}
+
+// At once not ready, no new connections, and what is under way is finished.
+func TestShutdownFinishesWhatIsUnderWay(t *testing.T) {
+	sender := newGated()
+	r := newRig(t, setup{options: func(o *api.Options) {
+		o.Sender = sender
+		o.DrainDelay = 300 * time.Millisecond
+	}})
+	idle := r.dial()
+	idle.write("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+	idle.read("GET", "/livez")
+	answer := make(chan reply, 1)
+	go func() { answer <- r.send("patient@example.com") }()
+	<-sender.entered
+
+	down := make(chan error, 1)
+	go func() { down <- r.server.Shutdown(context.Background()) }()
+	var got reply
+	eventually(t, "/readyz says no", func() bool {
+		got = r.do("GET", "/readyz", "", "")
+		return got.status == 503
+	})
+	got.is(t, 503, "not-ready")
+	if got.header.Get("Connection") != "close" && !strings.Contains(got.text, "shutting down") {
+		t.Errorf("%v %s", got.header, got.text)
+	}
+	idle.ended()
+	if c, err := net.Dial("tcp", r.addr); err == nil {
+		c.Close()
+		t.Error("a new connection was taken")
+	}
+	select {
+	case err := <-down:
+		t.Fatalf("Shutdown did not wait: %v", err)
+	default:
+	}
+	close(sender.leave)
+	if got := <-answer; got.status != 200 {
+		t.Errorf("answered %d %s", got.status, got.text)
+	}
+	if err := <-down; err != nil {
+		t.Errorf("Shutdown: %v", err)
+	}
+	if err := <-r.served; err != nil {
+		t.Errorf("Serve: %v", err)
+	}
+}
+
+// When its time is up, Shutdown cuts off what is left, and says so.
+func TestShutdownCutsOff(t *testing.T) {
+	sender := newGated()
+	r := newRig(t, setup{options: func(o *api.Options) { o.Sender = sender }})
+	c := r.dial()
+	c.write("POST /send-code HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + appKey +
+		"\r\nContent-Type: application/json\r\nContent-Length: 31\r\n\r\n" + `{"email":"cut-off@example.com"}`)
+	<-sender.entered
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	if err := r.server.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Shutdown: %v", err)
+	}
+	eventually(t, "the send is cut off", sender.cut.Load)
+	c.ended()
+	if r.used("cut-off@example.com") != 1 {
+		t.Error("a mail that may have left was not charged")
+	}
+}
+
+// Serving and shutting down leaves nothing running.
+func TestNothingIsLeftRunning(t *testing.T) {
+	round := func() {
+		limiter := newRig(t, setup{})
+		limiter.send("round@example.com").is(t, 200, "")
+		limiter.do("GET", "/livez", "", "").is(t, 200, "")
+		limiter.client.CloseIdleConnections()
+		limiter.shutdown()
+	}
+	round() // the libraries start what they keep for good
+	before := serverGoroutines()
+	for range 3 {
+		round()
+	}
+	eventually(t, "the goroutines are gone", func() bool { return serverGoroutines() <= before })
+}
+
+// serverGoroutines counts the goroutines of this package and of Fiber.
+func serverGoroutines() int {
+	stacks := make([]byte, 4<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	count := 0
+	for stack := range strings.SplitSeq(string(stacks), "\n\n") {
+		if strings.Contains(stack, "mailgate/api.") || strings.Contains(stack, "valyala/fasthttp") {
+			count++
+		}
+	}
+	return count
+}
+
+// The ends that nobody plans.
+func TestServeAndShutdownOutOfOrder(t *testing.T) {
+	r := newRig(t, setup{})
+	r.do("GET", "/livez", "", "").is(t, 200, "")
+	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	defer l.Close()
+	if err := r.server.Serve(l); err == nil {
+		t.Error("a server served twice")
+	}
+	r.shutdown()
+	r.shutdown()
+
+	never := newRig(t, setup{}) // served by the rig; a second one that never is:
+	other := must(api.New(api.Options{Limiter: never.limiter, Policy: defaultPolicy(), Composer: newComposer(t), Sender: newGated()}))(t)
+	if err := other.Shutdown(context.Background()); err != nil {
+		t.Errorf("Shutdown before Serve: %v", err)
+	}
+	late := must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	if err := other.Serve(late); err != nil {
+		t.Errorf("Serve after Shutdown: %v", err)
+	}
+	if _, err := net.Dial("tcp", late.Addr().String()); err == nil {
+		t.Error("the listener was left open")
+	}
+}
