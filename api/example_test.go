@@ -1,0 +1,81 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+
+	"github.com/mailgate/mailgate"
+	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/sandbox"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/local"
+)
+
+// A whole mailgate in one process: a limiter in memory, a relay that keeps what it
+// gets, and the API in front.
+func Example() {
+	disk, _ := cache.Open(cache.DiskOptions{Dir: cache.Memory})
+	defer disk.Close()
+	limiter, _ := local.New(disk, local.Options{Policy: throttle.DefaultPolicy()})
+	defer limiter.Close()
+
+	relay, _ := sandbox.Start(sandbox.Options{})
+	defer relay.Close()
+	where, _ := mailer.ParseRelayURL(relay.URL())
+	relays, _ := mailer.NewRelays([]mailer.RelayURL{where}, mailer.Options{})
+	defer relays.Close(context.Background())
+
+	templates, _ := mailer.LoadTemplates(nil, "en")
+	from, _ := mailer.ParseSender("Acme <no-reply@acme.example>")
+	composer, _ := mailer.NewComposer(from, templates, rand.Reader)
+	keys, _ := api.ParseKeys("shop:a-secret-of-the-shop")
+
+	server, err := api.New(api.Options{
+		Limiter: limiter, Policy: throttle.DefaultPolicy(),
+		Composer: composer, Sender: relays,
+		APIKeys: keys, OpenAPI: mailgate.OpenAPI,
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	listener, _ := net.Listen("tcp", "127.0.0.1:0")
+	go server.Serve(listener)
+	defer server.Shutdown(context.Background())
+
+	for range 2 {
+		request, _ := http.NewRequest("POST", "http://"+listener.Addr().String()+"/send-code",
+			strings.NewReader(`{"email":"alice@example.com"}`))
+		request.Header.Set("Authorization", "Bearer a-secret-of-the-shop")
+		request.Header.Set("Content-Type", "application/json")
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		var body bytes.Buffer
+		body.ReadFrom(answer.Body)
+		answer.Body.Close()
+		fmt.Println(answer.Status, strings.Contains(body.String(), `"limit":"minute"`))
+	}
+	// Output:
+	// 200 OK true
+	// 429 Too Many Requests true
+}
+
+func ExampleParseKeys() {
+	keys, err := api.ParseKeys("shop:a-secret-of-the-shop,blog:another-one")
+	fmt.Println(keys.Len(), err)
+	_, err = api.ParseKeys("a-secret-without-a-name")
+	fmt.Println(err)
+	// Output:
+	// 2 <nil>
+	// key 1 must be written name:secret
+}
