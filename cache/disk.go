@@ -28,6 +28,7 @@ type Disk struct {
 	lock     *os.File
 	pages    *pages
 	visitors visitors
+	names    sync.Map // of the parts that are open
 
 	closing sync.Mutex
 	closed  bool
@@ -127,6 +128,14 @@ func tableBytes(db *badger.DB) (bytes int64) {
 	}
 	return bytes
 }
+
+// claim takes a part of the disk, unless somebody has it.
+func (d *Disk) claim(name string) bool {
+	_, taken := d.names.LoadOrStore(name, true)
+	return !taken
+}
+
+func (d *Disk) giveBack(name string) { d.names.Delete(name) }
 
 // get hands the value of a key to read, which must not keep it.
 func (d *Disk) get(key []byte, read func(value []byte) error) (found bool, err error) {

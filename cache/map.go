@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"math"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,12 +19,19 @@ type Map[V any] struct {
 	name  string
 	size  Size
 
-	hot      *ristretto.Cache[string, entry[V]]
-	reached  *mark // the Set that Ristretto worked on last
-	seed     maphash.Seed
-	stripes  [1024]stripe
-	visitors visitors
-	closing  sync.Once
+	hot     *ristretto.Cache[string, entry[V]]
+	open    atomic.Pointer[opening[V]] // nil once closed
+	reached *mark                      // the Set that Ristretto worked on last
+	seed    maphash.Seed
+	stripes [1024]stripe
+	release func() // gives the name back
+}
+
+// An opening is what readers hold on to while they read, so that the collector knows
+// when the last of them has left: Ristretto must not be closed under a Get, and a count
+// of readers would cost each of them a good part of its way.
+type opening[V any] struct {
+	hot *ristretto.Cache[string, entry[V]]
 }
 
 // A Codec writes values to disk and reads them back.
@@ -63,9 +71,19 @@ type stripe struct {
 // absent is what a key without a value has: at no moment there is one.
 func absent[V any]() entry[V] { return entry[V]{expires: math.MinInt64} }
 
-// NewMap opens the part of the disk that has this name. One Map at a time has it.
+// NewMap opens the part of the disk that has this name. One Map at a time can have it:
+// two would each remember what the other has changed.
 func NewMap[V any](disk *Disk, name string, codec Codec[V], size Size) (*Map[V], error) {
-	return newMap(disk, name, codec, size)
+	if !disk.claim(name) {
+		return nil, fmt.Errorf("opening the part %q of the data directory: it is open already", name)
+	}
+	m, err := newMap(disk, name, codec, size)
+	if err != nil {
+		disk.giveBack(name)
+		return nil, err
+	}
+	m.release = func() { disk.giveBack(name) }
+	return m, nil
 }
 
 func newMap[V any](disk store, name string, codec Codec[V], size Size) (*Map[V], error) {
@@ -75,7 +93,7 @@ func newMap[V any](disk store, name string, codec Codec[V], size Size) (*Map[V],
 	if name == "" || strings.ContainsRune(name, 0) {
 		return nil, fmt.Errorf("%q does not do as the name of a map: it is empty or has a NUL in it", name)
 	}
-	m := &Map[V]{disk: disk, codec: codec, name: name, size: size, reached: new(mark), seed: maphash.MakeSeed()}
+	m := &Map[V]{release: func() {}, disk: disk, codec: codec, name: name, size: size, reached: new(mark), seed: maphash.MakeSeed()}
 	// Two seeded hashes stand for a key inside Ristretto, which keeps no keys. Nobody
 	// outside this process can look for two keys that share 128 secret bits.
 	first, second := maphash.MakeSeed(), maphash.MakeSeed()
@@ -93,6 +111,7 @@ func newMap[V any](disk store, name string, codec Codec[V], size Size) (*Map[V],
 		return nil, fmt.Errorf("making a cache of %d entries: %w", size.Entries, err)
 	}
 	m.hot = hot
+	m.open.Store(&opening[V]{hot: hot})
 	return m, nil
 }
 
@@ -106,14 +125,9 @@ func (m *Map[V]) cost(e entry[V]) int64 {
 
 // Get returns the value of the key if it has one that has not expired at now.
 func (m *Map[V]) Get(key string, now int64) (value V, found bool, err error) {
-	hash := maphash.String(m.seed, key)
-	if !m.visitors.enter(hash) {
-		return value, false, ErrClosed
-	}
-	defer m.visitors.leave(hash)
-	e, ok := m.hot.Get(key)
+	e, ok := m.remembered(key)
 	if !ok {
-		s := m.lock(hash)
+		s := m.lock(key)
 		defer s.Unlock()
 		if e, err = m.current(s, key); err != nil {
 			return value, false, err
@@ -126,15 +140,20 @@ func (m *Map[V]) Get(key string, now int64) (value V, found bool, err error) {
 // Recall returns the value of the key at now if it is in memory. It never waits, for
 // a disk or for a writer; not found means that Get has to be asked, or Update.
 func (m *Map[V]) Recall(key string, now int64) (value V, found bool) {
-	hash := maphash.String(m.seed, key)
-	if !m.visitors.enter(hash) {
-		return value, false
-	}
-	defer m.visitors.leave(hash)
-	if e, ok := m.hot.Get(key); ok {
+	if e, ok := m.remembered(key); ok {
 		value, found = e.at(now)
 	}
 	return value, found
+}
+
+func (m *Map[V]) remembered(key string) (e entry[V], ok bool) {
+	open := m.open.Load()
+	if open == nil {
+		return e, false
+	}
+	e, ok = open.hot.Get(key)
+	runtime.KeepAlive(open)
+	return e, ok
 }
 
 // at is the entry's value as seen at now.
@@ -149,14 +168,8 @@ func (e entry[V]) at(now int64) (value V, found bool) {
 // meanwhile, and edit must not use the Map. The value that edit is shown must not be
 // changed, and neither may the one it returns afterwards.
 func (m *Map[V]) Update(key string, now int64, edit func(value V, found bool) Edit[V]) error {
-	hash := maphash.String(m.seed, key)
-	if !m.visitors.enter(hash) {
-		return ErrClosed
-	}
-	defer m.visitors.leave(hash)
-	s := m.lock(hash)
+	s := m.lock(key)
 	defer s.Unlock()
-
 	old, err := m.current(s, key)
 	if err != nil {
 		return err
@@ -187,6 +200,9 @@ func (m *Map[V]) put(s *stripe, key string, now int64, e entry[V]) error {
 // current is what the key has, from memory or else from disk, and then remembered.
 // The key's stripe is held, so that an older value can never overtake a newer one.
 func (m *Map[V]) current(s *stripe, key string) (entry[V], error) {
+	if m.open.Load() == nil {
+		return absent[V](), ErrClosed
+	}
 	e, ok := m.hot.Get(key)
 	if ok {
 		return e, nil
@@ -215,8 +231,15 @@ func (m *Map[V]) parse(bytes []byte) (e entry[V], err error) {
 
 // remember makes Ristretto answer with the entry, or not at all. The key's stripe is
 // held.
+//
+// Ristretto makes room only for keys that it lets in. Values that have grown in place
+// can leave it over its size for long, so until it is within it again it gets nothing.
 func (m *Map[V]) remember(s *stripe, key string, e entry[V]) {
 	m.settle(s)
+	if m.hot.RemainingCost() < 0 {
+		m.hot.Del(key)
+		return
+	}
 	e.mark = new(mark)
 	if !m.hot.Set(key, e, 0) { // the cost is asked for later
 		return // dropped: it had no place in the queue
@@ -242,8 +265,8 @@ func (m *Map[V]) settle(s *stripe) {
 	s.queued = nil
 }
 
-func (m *Map[V]) lock(hash uint64) *stripe {
-	s := &m.stripes[hash%uint64(len(m.stripes))]
+func (m *Map[V]) lock(key string) *stripe {
+	s := &m.stripes[maphash.String(m.seed, key)%uint64(len(m.stripes))]
 	s.Lock()
 	return s
 }
@@ -252,11 +275,17 @@ func (m *Map[V]) diskKey(key string) []byte {
 	return append(append(append(make([]byte, 0, len(m.name)+1+len(key)), m.name...), 0), key...)
 }
 
-// Close waits for calls that are under way; later ones get ErrClosed. It leaves the
-// disk open.
+// Close waits for writers; what is called later gets ErrClosed. The memory is given back
+// when the last reader has left. The disk stays open.
 func (m *Map[V]) Close() {
-	m.closing.Do(func() {
-		m.visitors.close()
-		m.hot.Close()
-	})
+	open := m.open.Swap(nil)
+	if open == nil {
+		return
+	}
+	for i := range m.stripes {
+		m.stripes[i].Lock() // whoever is inside may still Set
+		m.stripes[i].Unlock()
+	}
+	runtime.AddCleanup(open, (*ristretto.Cache[string, entry[V]]).Close, m.hot)
+	m.release()
 }

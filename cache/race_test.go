@@ -238,7 +238,15 @@ func TestCloseUnderLoad(t *testing.T) {
 		done.Wait()
 		compare(t, dir, counters)
 	}
+	awaitGone(t, before)
+}
+
+// awaitGone returns when no more goroutines are left than there were before: when what
+// was closed has been given back.
+func awaitGone(t *testing.T, before int) {
+	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
+		runtime.GC() // knows when the last reader has left
 		if time.Now().After(deadline) {
 			stacks := make([]byte, 1<<20)
 			t.Fatalf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, stacks[:runtime.Stack(stacks, true)])

@@ -94,7 +94,7 @@ func TestGrowingValuesMakeRoom(t *testing.T) {
 func TestDefaultSizeHolds(t *testing.T) {
 	const oneSend, tenSends = 16, 160
 	for length, want := range map[int]int64{oneSend: 100_000, tenSends: 70_000} {
-		before := heap()
+		goroutines, before := runtime.NumGoroutine(), heap()
 		m := openBlobs(t, DefaultSize())
 		held, _ := fill(t, m, 150_000, length)
 		if held < want {
@@ -103,8 +103,8 @@ func TestDefaultSizeHolds(t *testing.T) {
 		if taken := heap() - before; taken > DefaultSize().Bytes*5/4 || taken < DefaultSize().Bytes/2 {
 			t.Errorf("they take %d bytes of memory, want about %d", taken, DefaultSize().Bytes)
 		}
-		runtime.KeepAlive(m)
 		m.Close()
+		awaitGone(t, goroutines)
 	}
 }
 

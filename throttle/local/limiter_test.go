@@ -76,6 +76,20 @@ func TestNamesCountApart(t *testing.T) {
 	}
 }
 
+// Two limiters of one name would each remember what the other has changed.
+func TestANameIsForOne(t *testing.T) {
+	disk := openDisk(t, cache.Memory)
+	first, err := local.New(disk, local.Options{Policy: throttle.DefaultPolicy()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := local.New(disk, local.Options{Policy: throttle.DefaultPolicy()}); err == nil {
+		t.Error("a second limiter of the same name was opened")
+	}
+	first.Close()
+	openLimiter(t, disk, local.Options{Policy: throttle.DefaultPolicy()})
+}
+
 // A denial of a mailbox that is remembered takes no memory.
 func TestDenialsAreFree(t *testing.T) {
 	limiter := openLimiter(t, openDisk(t, cache.Memory), local.Options{Policy: throttle.DefaultPolicy()})

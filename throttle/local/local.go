@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/mailgate/mailgate/cache"
@@ -18,7 +19,8 @@ import (
 // Options say what to admit and what to remember in memory.
 type Options struct {
 	Policy throttle.Policy
-	// Name keeps several limiters on one disk apart. The default is "mailbox".
+	// Name keeps several limiters on one disk apart, and only one at a time can have it.
+	// The default is "mailbox".
 	Name string
 	// Size is how much is kept in memory; the default is cache.DefaultSize.
 	Size cache.Size
@@ -136,7 +138,7 @@ func (l *Limiter) History(ctx context.Context, mailbox string) (throttle.History
 	if err != nil {
 		return nil, err
 	}
-	return l.live(history, now), nil
+	return slices.Clone(l.live(history, now)), nil // others read the one in memory
 }
 
 // Close waits for calls that are under way. Later ones fail.
