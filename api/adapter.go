@@ -60,7 +60,7 @@ func (a *answer) json(status int) {
 // show says how a mailbox stands, in the headers; the tiers are then there for the body.
 func (a *answer) show(v *throttle.Verdict) {
 	a.throttled = true
-	a.tiers = v.AppendTiers(a.tiers[:0])
+	a.tiers = appendStandings(a.tiers[:0], v)
 }
 
 func (a *answer) reset() {
@@ -121,8 +121,17 @@ func (s *Server) serve(r *route, email string, fast *fasthttp.RequestCtx) {
 	}
 	s.reply(fast, w)
 	s.record(r, w, p)
+	s.putBack(w)
+}
+
+// maxKept is how large an answer may be whose memory is kept for the next.
+const maxKept = 16 << 10
+
+func (s *Server) putBack(w *work) {
 	w.in = incoming{}
-	s.works.Put(w)
+	if cap(w.out.body) <= maxKept {
+		s.works.Put(w)
+	}
 }
 
 // run does the route's work and catches what panics in it.

@@ -71,7 +71,7 @@ func readOperation(method, path string, from node) docsOperation {
 	}
 	for _, scheme := range from.get("security").list() {
 		for name := range scheme.all() {
-			o.Key = strings.TrimSuffix(name, "Key")
+			o.Key = keyName(name)
 		}
 	}
 	for _, p := range from.get("parameters").list() {
@@ -156,4 +156,12 @@ func readExamples(media node) (examples []docsExample) {
 		examples = append(examples, docsExample{name, text})
 	}
 	return examples
+}
+
+// keyName is what people call the key of a security scheme.
+func keyName(scheme string) string {
+	if scheme == "apiKey" {
+		return "API"
+	}
+	return strings.TrimSuffix(scheme, "Key")
 }

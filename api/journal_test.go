@@ -117,3 +117,27 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(status)
 }
+
+// The search finds what is planted, and nothing in what is sound.
+func TestJournalFindsWhatIsPlanted(t *testing.T) {
+	const line = `{"msg":"request","request_id":"00482913aa","id":"482913-x","ms":0.482913}`
+	tests := []struct {
+		log   string
+		leaks int
+	}{
+		{line, 0},
+		{line + `{"to":"alice@example.com"}`, 1},
+		{line + `{"to":"ALICE@example.com"}`, 1},
+		{line + `{"code":"482914"}`, 1},
+		{line + `sent Zq7Kx9 to somebody`, 1},
+		{line + `Bearer a-secret-of-the-shop, alice@example.com`, 2},
+	}
+	for _, tt := range tests {
+		r := &record{seen: map[string]bool{}}
+		r.private("alice@example.com", "482914", "Zq7Kx9", "a-secret-of-the-shop", "xyz")
+		r.Write([]byte(tt.log))
+		if got := r.leaks(); len(got) != tt.leaks {
+			t.Errorf("%s: found %q, want %d", tt.log, got, tt.leaks)
+		}
+	}
+}

@@ -21,10 +21,17 @@ type jsonReader struct {
 	field string
 }
 
-// A field is one member an object may have.
+// A field is one member an object may have: a string, or an object of strings.
 type field struct {
 	name string
-	read func(*jsonReader) error
+	text *text
+	all  *map[string]string
+}
+
+// A text is a string field that may be left out, which is not the same as empty.
+type text struct {
+	value string
+	given bool
 }
 
 // readObject reads a body that is one object with these fields, each at most once.
@@ -44,7 +51,7 @@ func readObject(body []byte, fields []field) error {
 			return r.complain("the field is there twice")
 		}
 		seen |= 1 << i
-		return fields[i].read(&r)
+		return r.value(fields[i])
 	})
 	if err != nil {
 		return err
@@ -254,25 +261,20 @@ func (r *jsonReader) complain(what string) error {
 	return &problem{kind: badRequest, detail: "The JSON will not do: " + what + place + "."}
 }
 
-// stringField is a field whose value is a string.
-func stringField(name string, to *string) field {
-	return field{name, func(r *jsonReader) (err error) {
-		*to, err = r.str()
+// value reads a field's value into its place.
+func (r *jsonReader) value(f field) (err error) {
+	if f.text != nil {
+		f.text.given = true
+		f.text.value, err = r.str()
 		return err
-	}}
-}
-
-// stringsField is a field whose value is an object of strings.
-func stringsField(name string, to *map[string]string) field {
-	return field{name, func(r *jsonReader) error {
-		all := map[string]string{}
-		*to = all
-		return r.object(func(key string) (err error) {
-			if _, twice := all[key]; twice {
-				return r.complain("a name is there twice")
-			}
-			all[key], err = r.str()
-			return err
-		})
-	}}
+	}
+	all := map[string]string{}
+	*f.all = all
+	return r.object(func(name string) (err error) {
+		if _, twice := all[name]; twice {
+			return r.complain("a name is there twice")
+		}
+		all[name], err = r.str()
+		return err
+	})
 }

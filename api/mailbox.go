@@ -86,9 +86,11 @@ func (s *Server) readReset(in *incoming) (q resetRequest, err error) {
 	if len(in.body) == 0 {
 		return q, nil
 	}
-	if err := readBody(in, []field{stringField("reason", &q.reason)}); err != nil {
+	var reason text
+	if err := readBody(in, []field{{name: "reason", text: &reason}}); err != nil {
 		return q, err
 	}
+	q.reason = reason.value
 	if len(q.reason) > maxReason {
 		return q, &problem{kind: invalid, fields: []fieldProblem{{"reason", "too-long", "reason may have 500 bytes."}}}
 	}

@@ -117,7 +117,7 @@ func TestDocs(t *testing.T) {
 			t.Errorf("the page does not show %s", path)
 		}
 	}
-	for _, want := range []string{`violated-policies&#34;: [&#34;minute&#34;]`, "needs the admin key", "1.2.3&lt;x&gt;", "<code>wait_ms</code>"} {
+	for _, want := range []string{`violated-policies&#34;: [&#34;minute&#34;]`, "needs an admin key", "1.2.3&lt;x&gt;", "<code>wait_ms</code>"} {
 		if !strings.Contains(got.text, want) {
 			t.Errorf("the page lacks %s", want)
 		}
@@ -251,5 +251,26 @@ func TestFallback(t *testing.T) {
 	ask("GET", "/send-code", "").is(t, 405, "method-not-allowed")
 	if got := r.do("GET", "/livez", "", ""); got.status != 200 {
 		t.Errorf("a route: %d", got.status)
+	}
+}
+
+// A fallback that waits is let go when the server shuts down.
+func TestFallbackEndsAtShutdown(t *testing.T) {
+	entered := make(chan struct{})
+	r := newRig(t, setup{options: func(o *api.Options) {
+		o.Fallback = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			close(entered)
+			<-r.Context().Done()
+			io.WriteString(w, "over")
+		})
+	}})
+	c := r.dial()
+	c.write("GET /poll HTTP/1.1\r\nHost: x\r\n\r\n")
+	<-entered
+	r.shutdown()
+	response := must(http.ReadResponse(c.reader, &http.Request{Method: "GET"}))(t)
+	defer response.Body.Close()
+	if got := readReply(t, response); got.status != 200 || got.text != "over" || !response.Close {
+		t.Errorf("answered %d %q", got.status, got.text)
 	}
 }

@@ -46,7 +46,7 @@ var kinds = [...]struct {
 	methodNotAllowed:  {405, "method-not-allowed", "The method is not for this path", "The Allow header lists the methods that are."},
 	methodUnknown:     {501, "method-unknown", "The method is unknown", "No route has this method."},
 	requestTimeout:    {408, "request-timeout", "The request took too long to arrive", "The connection is closed because the request did not arrive in time."},
-	bodyTooLarge:      {413, "body-too-large", "The body is too large", "A body may have 16 KiB."},
+	bodyTooLarge:      {413, "body-too-large", "The body is too large", ""},
 	headerTooLarge:    {431, "header-too-large", "The header is too large", "A request's line and header may have 8 KiB together."},
 	invalid:           {422, "invalid", "A field will not do", "See errors, one entry for each field."},
 	quotaExceeded:     {429, "", "The quota is exceeded", ""},
@@ -108,24 +108,22 @@ func (p *problem) Unwrap() error { return p.cause }
 // problemOf is the answer to an error of any kind. What is not known here is a fault
 // on this side.
 func problemOf(err error) *problem {
-	var (
-		known   *problem
-		address *mailer.AddressError
-		send    *mailer.SendError
-		waiting *mailer.BusyError
-	)
-	switch {
-	case errors.As(err, &known):
+	if known, ok := errors.AsType[*problem](err); ok {
 		return known
-	case errors.As(err, &address):
+	}
+	if address, ok := errors.AsType[*mailer.AddressError](err); ok {
 		return &problem{kind: invalid, fields: []fieldProblem{addressProblem(address)}}
-	case errors.Is(err, throttle.ErrUnavailable):
+	}
+	if errors.Is(err, throttle.ErrUnavailable) {
 		return &problem{kind: storeUnavailable, retryAfter: storeRetry, cause: err}
-	case errors.As(err, &send):
+	}
+	if send, ok := errors.AsType[*mailer.SendError](err); ok {
 		return sendProblem(send)
-	case errors.As(err, &waiting):
+	}
+	if waiting, ok := errors.AsType[*mailer.BusyError](err); ok {
 		return &problem{kind: busy, retryAfter: max(waiting.RetryAfter.Milliseconds(), busyRetry), cause: err}
-	case errors.Is(err, mailer.ErrBusy):
+	}
+	if errors.Is(err, mailer.ErrBusy) {
 		return &problem{kind: busy, retryAfter: busyRetry, cause: err}
 	}
 	return &problem{kind: internal, cause: err}
@@ -199,7 +197,7 @@ func (p *problem) appendDetail(b []byte) []byte {
 		b = append(b, `"The limit `...)
 		b = append(b, p.charged.verdict.Limit...)
 		b = append(b, ` of this mailbox is reached. The next mail may be sent in `...)
-		b = strconv.AppendInt(b, seconds(p.charged.verdict.Wait), 10)
+		b = strconv.AppendInt(b, seconds(waitOf(&p.charged.verdict)), 10)
 		return append(b, ` s."`...)
 	}
 	return appendString(b, kinds[p.kind].detail)

@@ -84,12 +84,16 @@ func (r *refunds) work() {
 	}
 }
 
-// rest tries what is left, once each.
+// rest tries what is left, once each, and no more once the store has failed again.
 func (r *refunds) rest() {
+	var failed error
 	for {
 		select {
 		case one := <-r.queue:
-			r.giveBack(one)
+			if failed == nil {
+				failed = r.try(one)
+			}
+			r.settle(one, failed)
 		default:
 			return
 		}
@@ -101,15 +105,20 @@ func (r *refunds) rest() {
 func (r *refunds) giveBack(one refund) {
 	for {
 		err := r.try(one)
-		if err == nil {
-			r.metrics.refunded("given-back")
-			return
-		}
-		if time.Now().After(one.due) || !r.pause() {
-			r.giveUp(one, err.Error())
+		if err == nil || time.Now().After(one.due) || !r.pause() {
+			r.settle(one, err)
 			return
 		}
 	}
+}
+
+// settle writes off a refund, one way or the other.
+func (r *refunds) settle(one refund, err error) {
+	if err != nil {
+		r.giveUp(one, err.Error())
+		return
+	}
+	r.metrics.refunded("given-back")
 }
 
 func (r *refunds) try(one refund) error {

@@ -33,7 +33,7 @@ func (s *Server) send(ctx context.Context, c *call, q sendRequest) (sent, error)
 	if !verdict.Allowed {
 		c.id = throttle.ID{}
 		s.metrics.sent("denied", verdict.Limit)
-		return sent{}, &problem{kind: quotaExceeded, retryAfter: verdict.Wait, charged: &charge{verdict: verdict}}
+		return sent{}, &problem{kind: quotaExceeded, retryAfter: waitOf(&verdict), charged: &charge{verdict: verdict}}
 	}
 	done := sent{charge: charge{verdict, c.id}, to: q.mail.To}
 	if err := s.mail(ctx, c, q, &done); err != nil {

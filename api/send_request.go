@@ -16,29 +16,15 @@ type sendRequest struct {
 	own  bool           // the caller made the code
 }
 
-// A text is a string field that may be left out, which is not the same as empty.
-type text struct {
-	value string
-	given bool
-}
-
-func textField(name string, to *text) field {
-	return field{name, func(r *jsonReader) (err error) {
-		to.given = true
-		to.value, err = r.str()
-		return err
-	}}
-}
-
 // readSend reads the request and looks at every field, so that a caller learns of all
 // that will not do at once.
 func (s *Server) readSend(in *incoming) (sendRequest, error) {
 	var email, code, template, locale, client text
 	var data map[string]string
 	err := readBody(in, []field{
-		textField("email", &email), textField("code", &code),
-		textField("template", &template), textField("locale", &locale),
-		textField("client_ip", &client), stringsField("data", &data),
+		{name: "email", text: &email}, {name: "code", text: &code},
+		{name: "template", text: &template}, {name: "locale", text: &locale},
+		{name: "client_ip", text: &client}, {name: "data", all: &data},
 	})
 	if err != nil {
 		return sendRequest{}, err

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"net"
-	"net/http"
 	"net/netip"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,7 +13,6 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/mailer"
 	"github.com/valyala/fasthttp"
-	"github.com/valyala/fasthttp/fasthttpadaptor"
 )
 
 // A Server answers the HTTP API. New makes one; its methods may be called from any
@@ -32,11 +31,12 @@ type Server struct {
 	// of its request are looked at.
 	standIn mailer.Address
 
-	// alive ends when Shutdown has lost its patience.
-	alive    context.Context
-	end      context.CancelFunc
-	draining atomic.Bool
-	served   atomic.Pointer[gate]
+	// alive ends when Shutdown has lost its patience, open when it begins to drain:
+	// what a fallback waits for then is not to come.
+	alive, open  context.Context
+	end, closing context.CancelFunc
+	draining     atomic.Bool
+	served       atomic.Pointer[gate]
 }
 
 // headerSize is how many bytes a request's line and header may have.
@@ -58,6 +58,7 @@ func New(o Options) (*Server, error) {
 	s.works.New = func() any { return new(work) }
 	s.docs = newDocs(s.with.OpenAPI, s.with.Version)
 	s.alive, s.end = context.WithCancel(context.Background())
+	s.open, s.closing = context.WithCancel(s.alive)
 	s.refunds = newRefunds(s.with.Limiter, s.with.Log, s.metrics)
 	s.app = s.newApp()
 	return s, nil
@@ -121,6 +122,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.draining.Store(true)
 	defer s.end()
 	s.pause(ctx, s.with.DrainDelay)
+	s.closing()
 	err := s.drain(ctx)
 	if err != nil {
 		s.end()
@@ -198,7 +200,7 @@ func (s *Server) unread(c *fiber.Ctx, err error) error {
 		case fiber.StatusRequestTimeout:
 			p = &problem{kind: requestTimeout}
 		case fiber.StatusRequestEntityTooLarge:
-			p = &problem{kind: bodyTooLarge}
+			p = &problem{kind: bodyTooLarge, detail: "A body may have " + strconv.Itoa(s.with.BodyLimit) + " bytes."}
 		case fiber.StatusRequestHeaderFieldsTooLarge:
 			p = &problem{kind: headerTooLarge}
 		}
@@ -207,43 +209,5 @@ func (s *Server) unread(c *fiber.Ctx, err error) error {
 		refused.unread.Store(p.kind != requestTimeout)
 	}
 	s.serve(&route{name: "unread", step: refusal(p)}, "", c.Context())
-	return nil
-}
-
-// fallback runs the handler for the paths that no route has.
-func (s *Server) fallback(h http.Handler) fasthttp.RequestHandler {
-	adapted := fasthttpadaptor.NewFastHTTPHandler(h)
-	return func(fast *fasthttp.RequestCtx) {
-		w := &work{began: time.Now(), call: call{
-			requestID: requestID(fast.Request.Header.Peek("X-Request-Id")),
-			client:    s.client(fast),
-		}}
-		p := s.runFallback(adapted, fast, w)
-		if p != nil {
-			fast.Response.Reset()
-			w.refuse(p)
-			s.reply(fast, w)
-		}
-		w.out.status = fast.Response.StatusCode()
-		fast.Response.Header.SetCanonical(headerRequestID, []byte(w.call.requestID))
-		if s.draining.Load() {
-			fast.SetConnectionClose()
-		}
-		s.record(&route{name: "fallback"}, w, p)
-	}
-}
-
-func (s *Server) runFallback(h fasthttp.RequestHandler, fast *fasthttp.RequestCtx, w *work) (p *problem) {
-	defer func() {
-		if value := recover(); value != nil {
-			p = problemOf(panicked(value))
-			s.with.Log.Error("the fallback panicked", "request_id", w.call.requestID)
-		}
-	}()
-	if ambiguous(fast.Request.Header.RawHeaders()) {
-		fast.SetConnectionClose()
-		return &problem{kind: badRequest, detail: twoLengths}
-	}
-	h(fast)
 	return nil
 }

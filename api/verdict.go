@@ -6,6 +6,24 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 )
 
+// waitOf is how many milliseconds from the answer's server_time the next send is
+// admitted. Where the clock has stepped back that is more than the verdict's own wait,
+// which counts from the newest send.
+func waitOf(v *throttle.Verdict) int64 { return v.RetryAt() - v.Now }
+
+// appendStandings adds how every tier stands, with waits that count as waitOf does.
+func appendStandings(to []throttle.Standing, v *throttle.Verdict) []throttle.Standing {
+	to = v.AppendTiers(to)
+	if behind := waitOf(v) - v.Wait; behind > 0 {
+		for i := range to {
+			if to[i].Wait > 0 {
+				to[i].Wait += behind
+			}
+		}
+	}
+	return to
+}
+
 // appendVerdict adds what every answer says about a mailbox: limit, wait_ms, retry_at,
 // server_time, limits and degraded, without braces.
 func appendVerdict(b []byte, v *throttle.Verdict, tiers []throttle.Standing) []byte {
@@ -16,7 +34,7 @@ func appendVerdict(b []byte, v *throttle.Verdict, tiers []throttle.Standing) []b
 		b = appendString(b, v.Limit)
 	}
 	b = append(b, `,"wait_ms":`...)
-	b = strconv.AppendInt(b, v.Wait, 10)
+	b = strconv.AppendInt(b, waitOf(v), 10)
 	b = append(b, `,"retry_at":`...)
 	b = appendTime(b, v.RetryAt())
 	b = append(b, `,"server_time":`...)

@@ -1,0 +1,51 @@
+package api
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/valyala/fasthttp"
+	"github.com/valyala/fasthttp/fasthttpadaptor"
+)
+
+// fallback runs the handler for the paths that no route has.
+func (s *Server) fallback(h http.Handler) fasthttp.RequestHandler {
+	// The context that the library would hand out is not safe to wait on while the
+	// server is being shut down.
+	adapted := fasthttpadaptor.NewFastHTTPHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.ServeHTTP(w, r.WithContext(s.open))
+	}))
+	return func(fast *fasthttp.RequestCtx) {
+		w := &work{began: time.Now(), call: call{
+			requestID: requestID(fast.Request.Header.Peek("X-Request-Id")),
+			client:    s.client(fast),
+		}}
+		p := s.runFallback(adapted, fast, w)
+		if p != nil {
+			fast.Response.Reset()
+			w.refuse(p)
+			s.reply(fast, w)
+		}
+		w.out.status = fast.Response.StatusCode()
+		fast.Response.Header.SetCanonical(headerRequestID, []byte(w.call.requestID))
+		if s.draining.Load() {
+			fast.SetConnectionClose()
+		}
+		s.record(&route{name: "fallback"}, w, p)
+	}
+}
+
+func (s *Server) runFallback(h fasthttp.RequestHandler, fast *fasthttp.RequestCtx, w *work) (p *problem) {
+	defer func() {
+		if value := recover(); value != nil {
+			p = problemOf(panicked(value))
+			s.with.Log.Error("the fallback panicked", "request_id", w.call.requestID)
+		}
+	}()
+	if ambiguous(fast.Request.Header.RawHeaders()) {
+		fast.SetConnectionClose()
+		return &problem{kind: badRequest, detail: twoLengths}
+	}
+	h(fast)
+	return nil
+}
