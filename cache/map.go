@@ -25,6 +25,7 @@ type Map[V any] struct {
 	seed    maphash.Seed
 	stripes [1024]stripe
 	release func() // gives the name back
+	closing sync.Once
 }
 
 // An opening is what readers hold on to while they read, so that the collector knows
@@ -277,11 +278,10 @@ func (m *Map[V]) diskKey(key string) []byte {
 
 // Close waits for writers; what is called later gets ErrClosed. The memory is given back
 // when the last reader has left. The disk stays open.
-func (m *Map[V]) Close() {
+func (m *Map[V]) Close() { m.closing.Do(m.close) }
+
+func (m *Map[V]) close() {
 	open := m.open.Swap(nil)
-	if open == nil {
-		return
-	}
 	for i := range m.stripes {
 		m.stripes[i].Lock() // whoever is inside may still Set
 		m.stripes[i].Unlock()
