@@ -4,7 +4,7 @@ GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unversioned)
 BIN      = bin/mailgate
 
-.PHONY: help dev build test needs check race bench image clean
+.PHONY: help dev build test needs check race flood bench image clean
 
 help: ## this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -15,7 +15,7 @@ dev: ## mailgate on this machine, nothing to set up: sign-up page, inbox, real A
 build: ## the program, static, in bin/mailgate
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $(BIN) ./cmd/mailgate
 
-test: needs check race ## everything that must hold: format, vet, the bench module's build, all tests with -race
+test: needs check race flood ## everything that must hold: format, vet, the bench module's build, all tests with -race
 
 needs: # what the tests start themselves, such as a Redis server
 	.ci/needs
@@ -27,6 +27,10 @@ check:
 
 race:
 	$(GO) test -race -timeout 12m ./...
+
+# A million mailboxes: the race detector alone would take minutes for them.
+flood:
+	$(GO) test -run TestAFloodForgetsNobody ./throttle/local
 
 bench: ## our speed and memory beside the peers', and what is required of us (minutes)
 	cd bench && $(GO) run .
