@@ -23,10 +23,10 @@ func sameSettings(dir string) badger.Options {
 		WithMemTableSize(memTableSize).
 		WithNumMemtables(memTables - 2).
 		WithBaseTableSize(512 << 10).
-		WithNumLevelZeroTables(8).
-		WithNumLevelZeroTablesStall(24).
+		WithNumLevelZeroTables(4).
+		WithNumLevelZeroTablesStall(12).
 		WithNumCompactors(2).
-		WithValueThreshold(maxValue).
+		WithValueThreshold(maxValue + 1).
 		WithValueLogFileSize(1 << 20).
 		WithCompression(options.None).
 		WithBlockCacheSize(0).
