@@ -63,6 +63,7 @@ type row struct {
 	plain       bool    // value is a figure and not a ratio
 	required    float64 // at most
 	requiredSet bool    // whether anything is; a required 0 is the strictest
+	unmeasured  string  // why there are no numbers; nothing is then required
 }
 
 // compare makes the row of two sides: medians, and the median of the paired ratios,
@@ -108,12 +109,19 @@ func (r row) atMost(required float64) row {
 	return r
 }
 
+// notMeasured is a row in the place of one that this machine cannot measure.
+func notMeasured(what, why string) row { return row{what: what, unmeasured: why} }
+
 func (r row) missed() bool { return r.requiredSet && !(r.value <= r.required) }
 
 func printTable(w io.Writer, rows []row) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "WHAT\tUNIT\tOURS\tPEER\tPEER'S\tRATIO\tREQUIRED\t")
 	for _, r := range rows {
+		if r.unmeasured != "" {
+			fmt.Fprintf(t, "%s\tnot measured: %s\n", r.what, r.unmeasured)
+			continue
+		}
 		theirs, ratio, required, verdict := "", "", "", ""
 		if !r.plain {
 			theirs, ratio = number(r.theirs), fmt.Sprintf("%.2f", r.value)

@@ -54,6 +54,7 @@ func TestRowMissed(t *testing.T) {
 		{"none where none is allowed", figure("", "", 0).atMost(0), false},
 		{"one where none is allowed", figure("", "", 1).atMost(0), true},
 		{"not a number", figure("", "", math.NaN()).atMost(10), true},
+		{"not measured", notMeasured("", "there is no tool"), false},
 	}
 	for _, tt := range tests {
 		if got := tt.row.missed(); got != tt.want {
@@ -115,6 +116,7 @@ func TestPrintTable(t *testing.T) {
 		{what: "a thing", unit: "ns", ours: 150.4, peer: "peer", theirs: 300, value: 0.5, required: 0.75, requiredSet: true},
 		figure("a figure", "MB", 201).atMost(200),
 		figure("another", "bytes", 12.5),
+		notMeasured("a fourth", "there is no tool"),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -124,6 +126,7 @@ func TestPrintTable(t *testing.T) {
 		"a thing ns 150 peer 300 0.50 ≤ 0.75 kept",
 		"a figure MB 201 ≤ 200 MISSED",
 		"another bytes 12.50",
+		"a fourth not measured: there is no tool",
 	}, "\n")
 	var lines []string
 	for line := range strings.Lines(text.String()) {

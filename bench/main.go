@@ -4,11 +4,17 @@
 //	go run . local        decisions in one process
 //	go run . redis        decisions in Redis; needs redis-server in PATH
 //	go run . memory       what a million mailboxes take
+//	go run . mail         handing mails to a relay
+//	go run . gate         the whole program: over HTTP, its start, its memory
 //	go run . -profile cpu.prof denial
 //
 // Ours and the peers take turns, A B A B …, in one run on one machine. The ratio of a
 // row is the median of the ratios of neighbouring turns, so that what else the machine
 // does meanwhile weighs on both. A row without a requirement is there to be read.
+//
+// Mail goes into the throw-away relay of mailgate dev and, where Postfix is installed,
+// into its smtp-sink as well, with its smtp-source, a bare generator in C, beside ours.
+// Without Postfix those rows say so and the others stand.
 //
 // The exit status is 1 if a requirement was missed.
 package main
@@ -39,6 +45,10 @@ var comparisons = []comparison{
 	{"redis", "redis-growth", redisGrowth},
 	{"redis", "redis-entry", redisEntry},
 	{"memory", "resident", residentMemory},
+	{"mail", "relay", relay},
+	{"gate", "http", gateHTTP},
+	{"gate", "whole", gateWhole},
+	{"gate", "start", gateStart},
 }
 
 var errMissed = errors.New("a requirement was missed")
@@ -54,8 +64,8 @@ func main() {
 }
 
 func run(names []string) error {
-	if len(names) == 2 && names[0] == residentChild {
-		return beResident(names[1])
+	if role, ok := roleOf(names); ok {
+		return role(names[1:])
 	}
 	wanted, err := choose(names)
 	if err != nil {

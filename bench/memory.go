@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 
@@ -14,9 +13,6 @@ import (
 
 	"github.com/mailgate/mailgate/throttle/local"
 )
-
-// residentChild is the argument that makes this program the child that is measured.
-const residentChild = "-resident-"
 
 // residentMemory measures a process that keeps a million mailboxes with ten sends each
 // in a directory, has been asked about every one of them, and has admitted 100,000 new
@@ -26,9 +22,7 @@ func residentMemory() (rows []row, err error) {
 		if err := fillDir(dir, many); err != nil {
 			return err
 		}
-		child := exec.Command(os.Args[0], "--", residentChild, dir)
-		child.Stderr = os.Stderr
-		out, err := child.Output()
+		out, err := child(residentChild, dir).Output()
 		if err != nil {
 			return fmt.Errorf("the measured process: %w", err)
 		}
@@ -140,9 +134,19 @@ func beResident(dir string) (err error) {
 }
 
 func printResident() error {
-	status, err := os.Open("/proc/self/status")
+	megabytes, err := memoryOf("self")
 	if err != nil {
 		return err
+	}
+	_, err = fmt.Println(megabytes["VmRSS"], megabytes["VmHWM"], megabytes["RssAnon"])
+	return err
+}
+
+// memoryOf is what the kernel says of a process's memory, in megabytes.
+func memoryOf(pid string) (map[string]float64, error) {
+	status, err := os.Open("/proc/" + pid + "/status")
+	if err != nil {
+		return nil, err
 	}
 	defer status.Close()
 	megabytes := map[string]float64{}
@@ -151,11 +155,10 @@ func printResident() error {
 		if len(fields) == 3 && fields[2] == "kB" {
 			kb, err := strconv.ParseFloat(fields[1], 64)
 			if err != nil {
-				return err
+				return nil, err
 			}
-			megabytes[fields[0]] = kb / 1024
+			megabytes[strings.TrimSuffix(fields[0], ":")] = kb / 1024
 		}
 	}
-	_, err = fmt.Println(megabytes["VmRSS:"], megabytes["VmHWM:"], megabytes["RssAnon:"])
-	return err
+	return megabytes, nil
 }

@@ -31,13 +31,12 @@ func withRedis(use func(*redisServer) error) (err error) {
 }
 
 func startRedis() (*redisServer, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	addr, err := freeAddr()
 	if err != nil {
 		return nil, err
 	}
-	addr := listener.Addr().String()
 	_, port, err := net.SplitHostPort(addr)
-	if err := errors.Join(err, listener.Close()); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	process := exec.Command("redis-server", "--bind", "127.0.0.1", "--port", port,
