@@ -2,6 +2,8 @@ package api_test
 
 import (
 	"context"
+	"io"
+	"log/slog"
 	"net"
 	"strings"
 	"testing"
@@ -20,7 +22,14 @@ const deniedBody = `{"email":"alice@example.com","code":"482913"}`
 // BenchmarkDenied is a denied POST /send-code over a connection in memory, key, checks,
 // decision, headers and all. BenchmarkBareFiber is what Fiber alone needs for the same
 // fields without any of that; the first should not be much slower than the second.
-func BenchmarkDenied(b *testing.B) {
+func BenchmarkDenied(b *testing.B) { benchmarkDenied(b, nil) }
+
+// BenchmarkDeniedLogged is the same with a line of JSON in the log for each request.
+func BenchmarkDeniedLogged(b *testing.B) {
+	benchmarkDenied(b, slog.New(slog.NewJSONHandler(io.Discard, nil)))
+}
+
+func benchmarkDenied(b *testing.B, log *slog.Logger) {
 	r := newRig(b, setup{options: func(o *api.Options) { o.Log = quiet() }})
 	r.send("alice@example.com").is(b, 200, "")
 	listener := fasthttputil.NewInmemoryListener()
@@ -28,6 +37,7 @@ func BenchmarkDenied(b *testing.B) {
 	server := must(api.New(api.Options{
 		Limiter: r.limiter, Policy: policy, Composer: newComposer(b), Sender: newGated(),
 		Identity: must(mailer.NewIdentity(true))(b), APIKeys: must(api.ParseKeys("shop:" + appKey))(b),
+		Log: log,
 	}))(b)
 	go server.Serve(listener)
 	b.Cleanup(func() {

@@ -21,59 +21,20 @@ import (
 // was not answered was sent none.
 func TestShutdownUnderLoad(t *testing.T) {
 	r := newRig(t, setup{})
-	var mu sync.Mutex
-	answered := map[string]int{}
+	crowd := &crowd{answered: map[string]int{}}
 	var wg sync.WaitGroup
-	var sends atomic.Int64
-	stop := make(chan struct{})
 	for worker := range 8 {
-		wg.Go(func() {
-			transport := &http.Transport{}
-			defer transport.CloseIdleConnections()
-			client := &http.Client{Transport: transport}
-			for i := 0; ; i++ {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				email := "load-" + string(rune('a'+worker)) + "-" + itoa(i+1) + "@example.com"
-				request := must(http.NewRequest("POST", r.url+"/send-code", strings.NewReader(`{"email":"`+email+`"}`)))(t)
-				request.Header.Set("Authorization", "Bearer "+appKey)
-				request.Header.Set("Content-Type", "application/json")
-				response, err := client.Do(request)
-				status := 0
-				if err == nil {
-					_, err = io.Copy(io.Discard, response.Body)
-					response.Body.Close()
-					status = response.StatusCode
-				}
-				if err != nil {
-					status = 0
-				}
-				mu.Lock()
-				answered[email] = status
-				mu.Unlock()
-				sends.Add(1)
-				if err != nil {
-					return
-				}
-			}
-		})
+		wg.Go(func() { crowd.sendOn(r, "load-"+string(rune('a'+worker))) })
 	}
-	eventually(t, "some sends are through", func() bool { return sends.Load() > 100 })
+	eventually(t, "some sends are through", func() bool { return crowd.count() > 100 })
 	r.shutdown()
-	close(stop)
 	wg.Wait()
 	mails := map[string]int{}
 	for _, mail := range r.box.List() {
 		mails[mail.To[0]]++
 	}
-	for email, status := range answered {
-		want := 0
-		if status == 200 {
-			want = 1
-		}
+	for email, status := range crowd.answered {
+		want := map[int]int{200: 1}[status]
 		if mails[email] != want {
 			t.Errorf("%s was answered %d and sent %d mails", email, status, mails[email])
 		}
@@ -85,6 +46,51 @@ func TestShutdownUnderLoad(t *testing.T) {
 	if err := <-r.served; err != nil {
 		t.Errorf("Serve: %v", err)
 	}
+}
+
+// A crowd sends to one mailbox after the other until the server is gone.
+type crowd struct {
+	mu       sync.Mutex
+	answered map[string]int // the status by address, 0 for no answer
+}
+
+func (c *crowd) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.answered)
+}
+
+func (c *crowd) sendOn(r *rig, name string) {
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	for i := 1; ; i++ {
+		email := name + "-" + itoa(i) + "@example.com"
+		status, err := post(transport, r.url+"/send-code", `{"email":"`+email+`"}`)
+		c.mu.Lock()
+		c.answered[email] = status
+		c.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// post sends once, past the recorder, and reads the whole answer.
+func post(transport *http.Transport, url, body string) (status int, err error) {
+	request, err := http.NewRequest("POST", url, strings.NewReader(body))
+	if err != nil {
+		return 0, err
+	}
+	request.Header = http.Header{"Authorization": {"Bearer " + appKey}, "Content-Type": {"application/json"}}
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	if _, err := io.Copy(io.Discard, response.Body); err != nil {
+		return 0, err
+	}
+	return response.StatusCode, nil
 }
 
 // gated is a sender that waits to be let go, or for its request to be cut off.
@@ -176,11 +182,11 @@ func TestShutdownCutsOff(t *testing.T) {
 // Serving and shutting down leaves nothing running.
 func TestNothingIsLeftRunning(t *testing.T) {
 	round := func() {
-		limiter := newRig(t, setup{})
-		limiter.send("round@example.com").is(t, 200, "")
-		limiter.do("GET", "/livez", "", "").is(t, 200, "")
-		limiter.client.CloseIdleConnections()
-		limiter.shutdown()
+		r := newRig(t, setup{})
+		r.send("round@example.com").is(t, 200, "")
+		r.do("GET", "/livez", "", "").is(t, 200, "")
+		r.client.CloseIdleConnections()
+		r.shutdown()
 	}
 	round() // the libraries start what they keep for good
 	before := serverGoroutines()
