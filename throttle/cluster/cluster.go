@@ -47,6 +47,7 @@ type Limiter struct {
 	tiers   any // the policy as the scripts read it
 	prefix  string
 	timeout time.Duration
+	confirm int
 	clock   func() int64
 	redis   *redisClient
 	taker   runner // how takes are run
@@ -79,7 +80,7 @@ func New(o Options) (*Limiter, error) {
 	}
 	l := &Limiter{
 		policy: o.Policy, tiers: packTiers(o.Policy), prefix: o.Prefix,
-		timeout: o.Timeout, clock: o.Clock, redis: client, taker: client.run,
+		timeout: o.Timeout, confirm: o.Confirm, clock: o.Clock, redis: client, taker: client.run,
 		servers: newServerClocks(),
 	}
 	if o.Confirm > 0 {

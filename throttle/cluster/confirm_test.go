@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,6 +19,9 @@ func TestConfirmedByAReplica(t *testing.T) {
 	replica := redistest.Alone(t, "replicaof "+host+" "+port)
 	limiter := open(t, cluster.Options{URL: master.URL(), Confirm: 1, Timeout: 500 * time.Millisecond})
 	ctx := context.Background()
+	if warnings, err := open(t, cluster.Options{URL: master.URL(), Confirm: 2, Timeout: patient}).Prepare(ctx); err != nil || !strings.Contains(strings.Join(warnings, "\n"), "2 must confirm") {
+		t.Errorf("two confirmations from one replica: %q, %v", warnings, err)
+	}
 
 	mailbox := mailboxOf("confirmed")
 	id := admit(t, limiter, mailbox) // waits for the first synchronisation, by insisting

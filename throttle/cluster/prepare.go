@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
@@ -22,6 +23,9 @@ func (l *Limiter) Prepare(ctx context.Context) (warnings []string, err error) {
 			return err
 		}
 		found, err := forgetful(ctx, master)
+		if err == nil && l.confirm > 0 {
+			found, err = l.lonely(ctx, master, found)
+		}
 		mu.Lock()
 		defer mu.Unlock()
 		warnings = append(warnings, found...)
@@ -63,6 +67,19 @@ func forgetful(ctx context.Context, master *redis.Client) (warnings []string, er
 		warnings = append(warnings, "redis keeps nothing on disk and forgets every mailbox when it restarts: set appendonly yes")
 	}
 	return warnings, nil
+}
+
+// lonely adds a sentence when a master has too few replicas to confirm an admission.
+func (l *Limiter) lonely(ctx context.Context, master *redis.Client, warnings []string) ([]string, error) {
+	info, err := master.Info(ctx, "replication").Result()
+	if err != nil {
+		return warnings, err
+	}
+	online := strings.Count(info, "state=online")
+	if online >= l.confirm {
+		return warnings, nil
+	}
+	return append(warnings, fmt.Sprintf("a redis master has %d replicas and %d must confirm: until it has, no mail is sent", online, l.confirm)), nil
 }
 
 // Ready reports whether Redis answers within the timeout. A cluster is ready while any
