@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 
 // secret is part of every secret in these tests, so that finding it in any output is
 // finding one that leaked.
-const secret = "Hush-7f3b"
+const secret = "Hush-7f3b-9d21-c460"
 
 const (
 	apiKey   = "app-" + secret

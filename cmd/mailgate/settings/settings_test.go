@@ -96,8 +96,8 @@ func TestFile(t *testing.T) {
 	s := read(t, []string{"--config", write(t, "m.yaml", `# a comment
 listen: 127.0.0.1:0
 api_keys:
-  - web:first-secret
-  - "shop:second#secret"
+  - web:first-long-secret
+  - "shop:second#long-secret"
 trusted_proxies: [10.0.0.0/8, 192.0.2.7]
 tiers: minute=1/60s, hour=5/1h
 fold: false
@@ -111,7 +111,7 @@ redis_url:
 code_life: 5m
 `)}, nil)
 	want := []any{
-		settings.Keys("web:first-secret,shop:second#secret"), "[10.0.0.0/8 192.0.2.7/32]", 2, false, true,
+		settings.Keys("web:first-long-secret,shop:second#long-secret"), "[10.0.0.0/8 192.0.2.7/32]", 2, false, true,
 		settings.Bytes(64 << 20), "[smtps://one.example:465 smtp://two.example:587]", 2.5, 7, 5 * time.Minute,
 	}
 	got := []any{
@@ -127,13 +127,13 @@ code_life: 5m
 }
 
 func TestSecretsFromFiles(t *testing.T) {
-	key := write(t, "key", "web:from-a-file\n")
+	key := write(t, "key", "web:from-a-file-of-its-own\n")
 	for name, s := range map[string]*settings.Settings{
 		"flag":        read(t, []string{"--api-keys-file", key}, nil),
 		"environment": read(t, nil, []string{"MAILGATE_API_KEYS_FILE=" + key}),
 		"file":        read(t, []string{"--config", write(t, "m.yaml", "api_keys_file: "+key)}, nil),
 	} {
-		if got := s.APIKeys.First(); got != "from-a-file" {
+		if got := s.APIKeys.First(); got != "from-a-file-of-its-own" {
 			t.Errorf("%s: the key is %q", name, got)
 		}
 	}

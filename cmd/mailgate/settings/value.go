@@ -174,8 +174,27 @@ func readRelays(text string) (all Relays, err error) {
 	return all, nil
 }
 
-// readKeys leaves what keys look like to whoever will ask for them.
+// minSecret is the fewest characters of a key's secret. A shorter one can be guessed.
+const minSecret = 16
+
+// placeholder begins every secret in published examples. Whoever has read them knows it.
+const placeholder = "change-me"
+
+// readKeys leaves what keys look like to whoever will ask for them, and refuses those
+// that a stranger could guess. Like theirs, its errors name a key by its place.
 func readKeys(text string) (Keys, error) {
-	_, err := api.ParseKeys(text)
-	return Keys(text), err
+	if _, err := api.ParseKeys(text); err != nil {
+		return "", err
+	}
+	keys := Keys(text)
+	_, secrets := keys.split()
+	for i, secret := range secrets {
+		switch {
+		case strings.HasPrefix(strings.ToLower(secret), placeholder):
+			return "", fmt.Errorf("key %d has the secret of an example; make one of your own, as with: openssl rand -hex 16", i+1)
+		case len(secret) < minSecret:
+			return "", fmt.Errorf("key %d has a secret of fewer than %d characters; make one, as with: openssl rand -hex 16", i+1, minSecret)
+		}
+	}
+	return keys, nil
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // hidden is part of every secret in these tests and must be in no error.
-const hidden = "hush-hush"
+const hidden = "hush-hush-hush-hush"
 
 // Each setting that cannot be right, and the one line that says so.
 func TestWrongSettings(t *testing.T) {
@@ -27,6 +27,10 @@ func TestWrongSettings(t *testing.T) {
 		{"MAILGATE_API_KEYS=web:" + hidden + ",web:" + hidden + "2", "MAILGATE_API_KEYS: "},
 		{"MAILGATE_ADMIN_KEYS=:" + hidden, "MAILGATE_ADMIN_KEYS: "},
 		{"MAILGATE_API_KEYS=web:" + hidden + " & MAILGATE_ADMIN_KEYS=ops:" + hidden, "MAILGATE_ADMIN_KEYS: a secret in it is one of api_keys too"},
+		{"MAILGATE_API_KEYS=web:fifteen-letters", "MAILGATE_API_KEYS: key 1 has a secret of fewer than 16 characters"},
+		{"MAILGATE_ADMIN_KEYS=ops:" + hidden + ",bob:fifteen-letters", "MAILGATE_ADMIN_KEYS: key 2 has a secret of fewer than 16 characters"},
+		{"MAILGATE_API_KEYS=web:change-me-" + hidden, "MAILGATE_API_KEYS: key 1 has the secret of an example"},
+		{"MAILGATE_ADMIN_KEYS=ops:Change-Me", "MAILGATE_ADMIN_KEYS: key 1 has the secret of an example"},
 		{"MAILGATE_DRAIN_DELAY=soon", "MAILGATE_DRAIN_DELAY: it must be a length of time"},
 		{"MAILGATE_DRAIN_DELAY=5s & MAILGATE_SHUTDOWN_GRACE=5s", "MAILGATE_DRAIN_DELAY: it must be shorter than shutdown_grace"},
 		{"MAILGATE_DRAIN_DELAY=2h", "MAILGATE_DRAIN_DELAY: it must be at most 5m"},
