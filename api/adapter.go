@@ -146,7 +146,7 @@ func (s *Server) run(r *route, w *work, fast *fasthttp.RequestCtx) (err error) {
 		fast.SetConnectionClose()
 		return &problem{kind: badRequest, detail: twoLengths}
 	}
-	if w.call.key, err = s.admit(r.keys, fast.Request.Header.Peek("Authorization")); err != nil {
+	if w.call.key, err = s.admit(r.keys, &fast.Request.Header); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(s.alive, s.with.SendDeadline)

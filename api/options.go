@@ -31,7 +31,9 @@ type Options struct {
 	// Identity says which addresses are one mailbox. The zero Identity folds nothing.
 	Identity mailer.Identity
 	// APIKeys open the routes of applications and AdminKeys those of operators.
-	// Without keys the routes are open to everybody.
+	// Without keys whoever reaches the listener may ask, so it should be a loopback
+	// one: then the Host must be a loopback one too, and what a page from elsewhere
+	// made a browser send is refused.
 	APIKeys, AdminKeys Keys
 	// TrustedProxies are the networks whose X-Forwarded-For is believed.
 	TrustedProxies []netip.Prefix

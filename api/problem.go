@@ -17,6 +17,7 @@ const (
 	internal kind = iota
 	badRequest
 	unauthorized
+	forbidden
 	notFound
 	methodNotAllowed
 	methodUnknown
@@ -42,6 +43,7 @@ var kinds = [...]struct {
 	internal:          {500, "internal", "The fault is on this side", "Something went wrong here. The log has the cause under this request's X-Request-Id."},
 	badRequest:        {400, "bad-request", "The request cannot be read", ""},
 	unauthorized:      {401, "unauthorized", "A key is needed", "Send a valid key: Authorization: Bearer, a space and the secret."},
+	forbidden:         {403, "forbidden", "The request comes from elsewhere", "Without keys this server is for programs of its own machine, and this request was made by a page from elsewhere."},
 	notFound:          {404, "not-found", "There is nothing here", "No route has this path. GET /docs lists them all."},
 	methodNotAllowed:  {405, "method-not-allowed", "The method is not for this path", "The Allow header lists the methods that are."},
 	methodUnknown:     {501, "method-unknown", "The method is unknown", "No route has this method."},

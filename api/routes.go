@@ -125,8 +125,8 @@ func (s *Server) knownMethods(next fasthttp.RequestHandler) fasthttp.RequestHand
 }
 
 // admit checks the caller's key and returns its name. Where no keys are set, nobody is
-// asked for one.
-func (s *Server) admit(who access, authorization []byte) (name string, err error) {
+// asked for one, and callers are who asks from this machine.
+func (s *Server) admit(who access, header *fasthttp.RequestHeader) (name string, err error) {
 	keys := s.with.APIKeys
 	switch who {
 	case open:
@@ -135,9 +135,9 @@ func (s *Server) admit(who access, authorization []byte) (name string, err error
 		keys = s.with.AdminKeys
 	}
 	if keys.IsZero() {
-		return "", nil
+		return "", fromHere(header)
 	}
-	secret, ok := bearer(authorization)
+	secret, ok := bearer(header.Peek("Authorization"))
 	if ok {
 		name, ok = keys.find(secret)
 	}

@@ -1,0 +1,58 @@
+package api
+
+import (
+	"bytes"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+)
+
+// fromHere refuses what a browser may have been made to send by a page from elsewhere.
+// Where no key is asked for, being on this machine is what makes a caller, and every
+// page that somebody has open is on this machine too. Browsers give it away: by the
+// page's origin, by saying that it is another site's, or, where the page's own name was
+// bound to a loopback address, by that name.
+func fromHere(header *fasthttp.RequestHeader) error {
+	host := string(header.Host())
+	if !isLoopbackHost(host) {
+		return &problem{kind: forbidden, detail: "Without keys this server answers to localhost, 127.0.0.1 and [::1] only: the Host is another."}
+	}
+	for _, origin := range header.PeekAll("Origin") {
+		if !isOriginOf(string(origin), host) {
+			return &problem{kind: forbidden}
+		}
+	}
+	for _, site := range header.PeekAll("Sec-Fetch-Site") {
+		if !bytes.Equal(site, []byte("same-origin")) && !bytes.Equal(site, []byte("none")) {
+			return &problem{kind: forbidden}
+		}
+	}
+	return nil
+}
+
+// isLoopbackHost reports whether a Host header names this machine in a way that no one
+// else can give a meaning to.
+func isLoopbackHost(host string) bool {
+	name, port := host, ""
+	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
+		name, port = host[:i], host[i+1:]
+	}
+	if port != "" {
+		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+			return false
+		}
+	}
+	if name == "[::1]" || strings.EqualFold(name, "localhost") {
+		return true
+	}
+	at, err := netip.ParseAddr(name)
+	return err == nil && at.Is4() && at.IsLoopback()
+}
+
+// isOriginOf reports whether an Origin is that of the host's own pages.
+func isOriginOf(origin, host string) bool {
+	scheme, at, ok := strings.Cut(origin, "://")
+	return ok && (scheme == "http" || scheme == "https") && strings.EqualFold(at, host)
+}

@@ -1,0 +1,115 @@
+package api_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/mailgate/mailgate/api"
+)
+
+// keyed are the routes that ask for a key, where there are any.
+var keyed = []struct{ method, path, body string }{
+	{"POST", "/send-code", `{"email":"elsewhere@example.com"}`},
+	{"GET", "/mailboxes/elsewhere@example.com", ""},
+	{"GET", "/admin/mailboxes/elsewhere@example.com", ""},
+	{"POST", "/admin/mailboxes/elsewhere@example.com/reset", ""},
+	{"POST", "/admin/mailboxes/elsewhere@example.com/reset", `{"reason":"none"}`},
+}
+
+func keyless(o *api.Options) { o.APIKeys, o.AdminKeys = api.Keys{}, api.Keys{} }
+
+// Where no key is asked for, a page that somebody has open in a browser on this machine
+// is no caller, by whatever name it has found the server.
+func TestNoKeysIsNotForPagesFromElsewhere(t *testing.T) {
+	r := newRig(t, setup{options: keyless})
+	r.send("elsewhere@example.com").is(t, 200, "")
+	tests := []struct{ name, host, headers string }{
+		{"a name that was bound to this machine", "evil.example:8080", ""},
+		{"and its own page", "evil.example", "Origin: http://evil.example\r\nSec-Fetch-Site: same-origin\r\n"},
+		{"no name", "", ""},
+		{"a name that begins like an address", "127.0.0.1.evil.example", ""},
+		{"a name that begins like localhost", "localhost.evil.example", ""},
+		{"an address that is not loopback", "10.0.0.1:8080", ""},
+		{"any address", "0.0.0.0:8080", ""},
+		{"an address without its brackets", "::1", ""},
+		{"a port that there is not", "localhost:99999", ""},
+		{"a user before the name", "evil@localhost", ""},
+		{"a page from elsewhere", "localhost:8080", "Origin: https://evil.example\r\n"},
+		{"a page without an origin", "localhost:8080", "Origin: null\r\n"},
+		{"another port of this machine", "localhost:8080", "Origin: http://localhost:3000\r\n"},
+		{"an origin that begins alike", "localhost", "Origin: http://localhost.evil.example\r\n"},
+		{"an empty origin", "localhost", "Origin:\r\n"},
+		{"two origins", "localhost", "Origin: http://localhost\r\nOrigin: https://evil.example\r\n"},
+		{"a form or picture from elsewhere", "127.0.0.1", "Sec-Fetch-Site: cross-site\r\n"},
+		{"a sibling's", "127.0.0.1", "Sec-Fetch-Site: same-site\r\n"},
+		{"two words on it", "127.0.0.1", "Sec-Fetch-Site: none\r\nSec-Fetch-Site: cross-site\r\n"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			for _, route := range keyed {
+				r.ask(route.method, route.path, tt.host, tt.headers, route.body).is(t, 403, "forbidden")
+			}
+		})
+	}
+	if len(r.box.List()) != 1 || r.used("elsewhere@example.com") != 1 {
+		t.Error("one of them was a caller")
+	}
+	r.ask("GET", "/livez", "evil.example", "Origin: null\r\n", "").is(t, 200, "")
+}
+
+// Programs of this machine are callers, and so is a page of the server itself.
+func TestNoKeysIsForThisMachine(t *testing.T) {
+	r := newRig(t, setup{options: keyless})
+	tests := []struct{ host, headers string }{
+		{"localhost", ""},
+		{"LOCALHOST:8080", ""},
+		{"127.0.0.1:8080", ""},
+		{"127.8.9.10", ""},
+		{"[::1]", ""},
+		{"[::1]:8080", ""},
+		{"localhost:8080", "Origin: http://localhost:8080\r\nSec-Fetch-Site: same-origin\r\n"},
+		{"[::1]:8080", "Origin: http://[::1]:8080\r\n"},
+		{"localhost", "Sec-Fetch-Site: none\r\n"},
+	}
+	for _, tt := range tests {
+		for _, route := range keyed {
+			if got := r.ask(route.method, route.path, tt.host, tt.headers, route.body); got.status != 200 && got.status != 429 {
+				t.Errorf("%s %s at %s %q: %d %s", route.method, route.path, tt.host, tt.headers, got.status, got.text)
+			}
+		}
+	}
+}
+
+// A key cannot be sent by a page from elsewhere, so where one is asked for the name
+// does not matter: a back end may stand behind any.
+func TestKeysAreForAnyHost(t *testing.T) {
+	r := newRig(t, setup{})
+	r.ask("GET", "/mailboxes/any@example.com", "mail.acme.example",
+		"Authorization: Bearer "+appKey+"\r\nOrigin: https://acme.example\r\nSec-Fetch-Site: cross-site\r\n", "").is(t, 200, "")
+}
+
+// A body is JSON by its header too, on every route that takes one: a form cannot say so.
+func TestBodiesSayThatTheyAreJSON(t *testing.T) {
+	r := newRig(t, setup{options: keyless})
+	for _, route := range keyed {
+		if route.body == "" {
+			continue
+		}
+		for _, contentType := range []string{"", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"} {
+			header := http.Header{"Content-Type": {contentType}}
+			r.request(route.method, route.path, header, route.body).is(t, 400, "bad-request")
+		}
+	}
+}
+
+// ask sends one request on a connection of its own, to a host by any name.
+func (r *rig) ask(method, path, host, headers, body string) reply {
+	r.t.Helper()
+	w := r.dial()
+	defer w.Close()
+	if body != "" {
+		headers += "Content-Type: application/json\r\nContent-Length: " + itoa(len(body)) + "\r\n"
+	}
+	w.write(method + " " + path + " HTTP/1.1\r\nHost: " + host + "\r\n" + headers + "\r\n" + body)
+	return w.read(method, path)
+}
