@@ -25,6 +25,7 @@ type Disk struct {
 	db       *badger.DB
 	version  atomic.Uint64 // of the last write
 	room     *room
+	trial    trial
 	lock     *os.File
 	pages    *pages
 	visitors visitors
@@ -57,6 +58,7 @@ func Open(o DiskOptions) (*Disk, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	d := &Disk{room: newRoom(o.Dir)}
+	d.trial.write = func() error { return d.put([]byte(trialKey), nil, 0) }
 	if err := d.open(o); err != nil {
 		if d.lock != nil {
 			_ = d.lock.Close()

@@ -16,7 +16,8 @@
 // expired is cleared away later.
 //
 // What fails is an error and never "not found". A disk that is nearly full refuses
-// writes with [ErrFull] and goes on answering reads. Damage to the files is looked
-// for by [Open], which then changes nothing and says [ErrCorrupt]; only a log that
-// breaks off is repaired, by keeping what comes before, and reported to the log.
+// writes with [ErrFull] and goes on answering reads; [Disk.Ready] tells whether a write
+// would work. Damage to the files is looked for by [Open], which then changes nothing
+// and says [ErrCorrupt]; only a log that breaks off is repaired, by keeping what comes
+// before, and reported to the log.
 package cache

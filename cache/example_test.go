@@ -1,6 +1,7 @@
 package cache_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -101,4 +102,20 @@ func ExampleMap_Get() {
 	// 7 true <nil>
 	// 0 false <nil>
 	// 0 false <nil>
+}
+
+func ExampleDisk_Ready() {
+	disk, err := cache.Open(cache.DiskOptions{Dir: cache.Memory})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(disk.Ready(context.Background()))
+	if err := disk.Close(); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println(disk.Ready(context.Background()))
+	// Output:
+	// <nil>
+	// the store is closed
 }

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"context"
 	"fmt"
 	"hash/maphash"
 	"math"
@@ -50,6 +51,7 @@ type store interface {
 	get(key []byte, read func(value []byte) error) (found bool, err error)
 	put(key, value []byte, ttl int64) error
 	delete(key []byte) error
+	Ready(ctx context.Context) error
 }
 
 // An entry is a value as it is remembered. Entries and their values never change.
