@@ -70,3 +70,25 @@ func ExampleLimiter_Release() {
 	// true <nil>
 	// true <nil>
 }
+
+// What a health check asks: a limiter that is closed, or that has no room on its disk,
+// admits nobody.
+func ExampleLimiter_Ready() {
+	disk, err := cache.Open(cache.DiskOptions{Dir: cache.Memory})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer disk.Close()
+	limiter, err := local.New(disk, local.Options{Policy: throttle.DefaultPolicy()})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(limiter.Ready(context.Background()))
+	limiter.Close()
+	fmt.Println(limiter.Ready(context.Background()))
+	// Output:
+	// <nil>
+	// asking the disk: the history is unavailable: the store is closed
+}

@@ -64,6 +64,9 @@ func fillUnderLoad(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 
+	if err := limiter.Ready(context.Background()); err != nil {
+		t.Errorf("ready on an empty disk: %v", err)
+	}
 	load := newLoad(limiter)
 	load.until(t, func() bool { return load.admitted.Load() > 5000 })
 	fill(t, filler)
@@ -73,6 +76,9 @@ func fillUnderLoad(t *testing.T, dir string) {
 	v, err := limiter.Take(context.Background(), "late@example.com", throttle.NewID())
 	if v.Allowed || !errors.Is(err, throttle.ErrUnavailable) || !errors.Is(err, cache.ErrFull) {
 		t.Errorf("take on a full disk: allowed %t, %v", v.Allowed, err)
+	}
+	if err := limiter.Ready(context.Background()); !errors.Is(err, throttle.ErrUnavailable) || !errors.Is(err, cache.ErrFull) {
+		t.Errorf("ready on a full disk: %v", err)
 	}
 	checkKnown(t, limiter, load)
 	if err := disk.Close(); !errors.Is(err, cache.ErrFull) {
@@ -158,16 +164,21 @@ func checkKnown(t *testing.T, limiter throttle.Limiter, load *load) {
 	})
 }
 
-func admitsAgain(t *testing.T, limiter throttle.Limiter) {
+// admitsAgain expects the limiter to say that it is ready, and then to be.
+func admitsAgain(t *testing.T, limiter *local.Limiter) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); ; {
-		v, err := limiter.Take(context.Background(), "late@example.com", throttle.NewID())
-		if err == nil && v.Allowed {
-			return
+		err := limiter.Ready(context.Background())
+		if err == nil {
+			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("with room again: allowed %t, %v", v.Allowed, err)
+			t.Fatalf("with room again: %v", err)
 		}
+	}
+	v, err := limiter.Take(context.Background(), "late@example.com", throttle.NewID())
+	if err != nil || !v.Allowed {
+		t.Fatalf("with room again: allowed %t, %v", v.Allowed, err)
 	}
 }
 

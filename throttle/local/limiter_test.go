@@ -50,7 +50,7 @@ func TestClosed(t *testing.T) {
 	}
 }
 
-func everyCall(l throttle.Limiter, mailbox string) map[string]error {
+func everyCall(l *local.Limiter, mailbox string) map[string]error {
 	ctx := context.Background()
 	errs := map[string]error{}
 	_, errs["take"] = l.Take(ctx, mailbox, throttle.NewID())
@@ -58,7 +58,36 @@ func everyCall(l throttle.Limiter, mailbox string) map[string]error {
 	_, errs["release"] = l.Release(ctx, mailbox, throttle.NewID())
 	_, errs["reset"] = l.Reset(ctx, mailbox)
 	_, errs["history"] = l.History(ctx, mailbox)
+	errs["ready"] = l.Ready(ctx)
 	return errs
+}
+
+// Asking whether it is ready is no send: no mailbox is charged, not even one of a
+// strange name.
+func TestReadyChargesNobody(t *testing.T) {
+	limiter := openLimiter(t, openDisk(t, cache.Memory), local.Options{Policy: throttle.DefaultPolicy()})
+	ctx := context.Background()
+	if err := limiter.Ready(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for _, mailbox := range []string{"ready", "readiness", "\x00", "\x00trial"} {
+		if v, err := limiter.Take(ctx, mailbox, throttle.NewID()); !v.Allowed || err != nil {
+			t.Errorf("%q: allowed %t, %v", mailbox, v.Allowed, err)
+		}
+	}
+	if err := limiter.Ready(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// Whoever has stopped waiting is told so, and is not kept.
+func TestReadyInVain(t *testing.T) {
+	limiter := openLimiter(t, openDisk(t, cache.Memory), local.Options{Policy: throttle.DefaultPolicy()})
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := limiter.Ready(ctx); !errors.Is(err, throttle.ErrUnavailable) || !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
 }
 
 // Two limiters on one disk count apart by their names.

@@ -141,6 +141,16 @@ func (l *Limiter) History(ctx context.Context, mailbox string) (throttle.History
 	return slices.Clone(l.live(history, now)), nil // others read the one in memory
 }
 
+// Ready says whether an admission could be recorded now, by a write to the disk. It is
+// made for health checks and takes no mailbox's lock; cache.Disk.Ready says how old an
+// answer may be.
+func (l *Limiter) Ready(ctx context.Context) error {
+	if err := l.histories.Ready(ctx); err != nil {
+		return unavailable("asking the disk", err)
+	}
+	return nil
+}
+
 // Close waits for calls that are under way. Later ones fail.
 func (l *Limiter) Close() { l.histories.Close() }
 
