@@ -29,10 +29,6 @@ func openHistory(ctx context.Context, s *settings.Settings, log *slog.Logger) (h
 	return openLocal(s, log)
 }
 
-// probe is a mailbox that cannot exist, so that asking for it tells only whether the
-// history can be read.
-const probe = "readiness"
-
 func openLocal(s *settings.Settings, log *slog.Logger) (history, error) {
 	disk, err := cache.Open(cache.DiskOptions{Dir: s.DataDir, Sync: s.Sync, Log: log})
 	if err != nil {
@@ -45,10 +41,7 @@ func openLocal(s *settings.Settings, log *slog.Logger) (history, error) {
 	}
 	return history{
 		limiter: limiter,
-		ready: func(ctx context.Context) error {
-			_, err := limiter.Peek(ctx, probe)
-			return err
-		},
+		ready:   limiter.Ready,
 		close: func() error {
 			limiter.Close()
 			return disk.Close()
