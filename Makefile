@@ -15,7 +15,7 @@ dev: ## mailgate on this machine, nothing to set up: sign-up page, inbox, real A
 build: ## the program, static, in bin/mailgate
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $(BIN) ./cmd/mailgate
 
-test: needs check race flood ## everything that must hold: format, vet, the bench module's build, all tests with -race
+test: needs check race flood ## everything that must hold: format, vet, the bench module's tests, all tests with -race
 
 needs: # what the tests start themselves, such as a Redis server
 	.ci/needs
@@ -23,7 +23,7 @@ needs: # what the tests start themselves, such as a Redis server
 check:
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not formatted: $$unformatted"; exit 1; fi
 	$(GO) vet ./...
-	cd bench && $(GO) vet ./...
+	cd bench && $(GO) vet ./... && $(GO) test ./...
 
 race:
 	$(GO) test -race -timeout 12m ./...
