@@ -17,10 +17,10 @@ import (
 // An incoming is what a route's reader may look at. Its bytes are Fiber's and are gone
 // after the request: a reader copies what it keeps.
 type incoming struct {
-	body            []byte
-	contentType     []byte
-	contentEncoding []byte
-	email           []byte // the path's {email}, still percent-encoded
+	body        []byte
+	contentType []byte
+	encoded     bool   // there is a Content-Encoding, whatever it says
+	email       []byte // the path's {email}, still percent-encoded
 }
 
 // A call is what a handler may know of the request beside its own part of it, and
@@ -108,10 +108,10 @@ func (s *Server) serve(r *route, email string, fast *fasthttp.RequestCtx) {
 		client:    s.client(fast),
 	}
 	w.in = incoming{
-		body:            fast.Request.Body(),
-		contentType:     fast.Request.Header.ContentType(),
-		contentEncoding: fast.Request.Header.Peek("Content-Encoding"),
-		email:           []byte(email),
+		body:        fast.Request.Body(),
+		contentType: fast.Request.Header.ContentType(),
+		encoded:     len(fast.Request.Header.PeekAll("Content-Encoding")) > 0,
+		email:       []byte(email),
 	}
 	w.out.reset()
 	var p *problem
@@ -142,10 +142,6 @@ func (s *Server) run(r *route, w *work, fast *fasthttp.RequestCtx) (err error) {
 			s.with.Log.Error("a handler panicked", "request_id", w.call.requestID, "route", r.name, "stack", string(debug.Stack()))
 		}
 	}()
-	if ambiguous(fast.Request.Header.RawHeaders()) {
-		fast.SetConnectionClose()
-		return &problem{kind: badRequest, detail: twoLengths}
-	}
 	if w.call.key, err = s.admit(r.keys, &fast.Request.Header); err != nil {
 		return err
 	}

@@ -7,20 +7,20 @@ import (
 
 // readBody reads a request that has a JSON object for its body.
 func readBody(in *incoming, fields []field) error {
-	if err := checkType(in); err != nil {
+	if err := checkEncoding(in); err != nil {
 		return err
+	}
+	if !isJSON(in.contentType) {
+		return &problem{kind: badRequest, detail: "The Content-Type must be application/json, in UTF-8."}
 	}
 	return readObject(in.body, fields)
 }
 
-// checkType refuses a body that is not plain JSON by its header. A compressed one could
-// be large beyond its limit once opened.
-func checkType(in *incoming) error {
-	if len(in.contentEncoding) > 0 {
+// checkEncoding refuses a body that is not plain by its header, even if it is empty. A
+// compressed one could be large beyond its limit once opened.
+func checkEncoding(in *incoming) error {
+	if in.encoded {
 		return &problem{kind: badRequest, detail: "The body must not be encoded: leave Content-Encoding out."}
-	}
-	if !isJSON(in.contentType) {
-		return &problem{kind: badRequest, detail: "The Content-Type must be application/json, in UTF-8."}
 	}
 	return nil
 }

@@ -61,24 +61,3 @@ func TestDeadlinesOfAClosedConnection(t *testing.T) {
 	}
 	c.Close()
 }
-
-// Which headers say how long the body is more than once.
-func TestAmbiguous(t *testing.T) {
-	tests := map[string]bool{
-		"":                               false,
-		"Host: x\r\n\r\n":                false,
-		"Content-Length: 1\r\n":          false,
-		"Transfer-Encoding: chunked\r\n": false,
-		"Content-Length: 1\r\nX: y\r\ncontent-LENGTH: 1\r\n":         true,
-		"Content-Length: 1\r\nTransfer-Encoding: chunked\r\n":        true,
-		"transfer-encoding: identity\nTransfer-Encoding: chunked\n":  true,
-		"Content-Length: 1\r\nX-Content-Length: 2\r\n":               false,
-		"Content-Type: Content-Length: 1\r\nContent-Length: 1\r\n":   false,
-		"Content-Length: 1\r\nContent-Lengths: 1\r\nTransfer: x\r\n": false,
-	}
-	for header, want := range tests {
-		if got := ambiguous([]byte(header)); got != want {
-			t.Errorf("%q: %v, want %v", header, got, want)
-		}
-	}
-}

@@ -42,10 +42,6 @@ func (s *Server) runFallback(h fasthttp.RequestHandler, fast *fasthttp.RequestCt
 			s.with.Log.Error("the fallback panicked", "request_id", w.call.requestID)
 		}
 	}()
-	if ambiguous(fast.Request.Header.RawHeaders()) {
-		fast.SetConnectionClose()
-		return &problem{kind: badRequest, detail: twoLengths}
-	}
 	h(fast)
 	return nil
 }

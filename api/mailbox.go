@@ -84,7 +84,7 @@ func (s *Server) readReset(in *incoming) (q resetRequest, err error) {
 		return q, err
 	}
 	if len(in.body) == 0 {
-		return q, nil
+		return q, checkEncoding(in)
 	}
 	var reason text
 	if err := readBody(in, []field{{name: "reason", text: &reason}}); err != nil {

@@ -83,7 +83,7 @@ func (s *Server) newApp() *fiber.App {
 	})
 	s.register(app)
 	server := app.Server()
-	server.Handler = s.knownMethods(app.Handler())
+	server.Handler = s.oneMeaning(s.knownMethods(app.Handler()))
 	server.CloseOnShutdown = true
 	server.ConnState = func(c net.Conn, state fasthttp.ConnState) {
 		switch c := c.(*conn); state {

@@ -68,6 +68,16 @@ func TestWireHostile(t *testing.T) {
 		{"two lengths", "POST /send-code HTTP/1.1\r\nHost: x\r\n" + auth + "Content-Length: 32\r\nContent-Length: 31\r\n\r\n" + body, 400, "bad-request"},
 		{"two equal lengths", "POST /send-code HTTP/1.1\r\nHost: x\r\n" + auth + "Content-Length: 32\r\ncontent-length: 32\r\n\r\n" + body, 400, "bad-request"},
 		{"a length and chunks", "POST /send-code HTTP/1.1\r\nHost: x\r\n" + auth + "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n20\r\n" + body + "\r\n0\r\n\r\n", 400, "bad-request"},
+		{"chunks by another name", "POST /send-code HTTP/1.1\r\nHost: x\r\n" + auth + "Transfer-Encoding: xchunked\r\n\r\n20\r\n" + body + "\r\n0\r\n\r\n", 400, "bad-request"},
+		{"chunks in HTTP/1.0", "POST /send-code HTTP/1.0\r\nHost: x\r\nConnection: keep-alive\r\n" + auth + "Transfer-Encoding: chunked\r\n\r\n20\r\n" + body + "\r\n0\r\n\r\n", 400, "bad-request"},
+		{"a body without an end", "POST /send-code HTTP/1.1\r\nHost: x\r\n" + auth + "Transfer-Encoding: identity\r\n\r\n" + body, 400, "bad-request"},
+		{"a request behind it", "POST /admin/mailboxes/a@example.com/reset HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: identity\r\n\r\nPOST /send-code HTTP/1.1\r\nHost: x\r\n" + auth + "Content-Length: 32\r\n\r\n" + body, 400, "bad-request"},
+		{"a folded line", "POST /send-code HTTP/1.1\r\nHost: x\r\n" + auth + "X: a\r\n b\r\nContent-Length: 32\r\n\r\n" + body, 400, "bad-request"},
+		{"a NUL", "POST /send-code HTTP/1.1\r\nHost: x\r\n" + auth + "X: a\x00\r\nContent-Length: 32\r\n\r\n" + body, 400, "bad-request"},
+		{"a CR alone", "POST /send-code HTTP/1.1\r\nHost: x\r\n" + auth + "X: a\rContent-Length: 1\r\nContent-Length: 32\r\n\r\n" + body, 400, "bad-request"},
+		{"two hosts", "POST /send-code HTTP/1.1\r\nHost: x\r\nHost: y\r\n" + auth + "Content-Length: 32\r\n\r\n" + body, 400, "bad-request"},
+		{"two keys", "POST /send-code HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer x\r\n" + auth + "Content-Length: 32\r\n\r\n" + body, 400, "bad-request"},
+		{"a version to come", "POST /send-code HTTP/1.9\r\nHost: x\r\nConnection: keep-alive\r\n" + auth + "Content-Length: 32\r\n\r\n" + body, 400, "bad-request"},
 		{"a length that is none", "POST /send-code HTTP/1.1\r\nHost: x\r\n" + auth + "Content-Length: 3x\r\n\r\n" + body, 400, "bad-request"},
 		{"a space before the colon", "POST /send-code HTTP/1.1\r\nHost: x\r\n" + auth + "Content-Length : 32\r\n\r\n" + body, 400, "bad-request"},
 		{"a header too large", "POST /send-code HTTP/1.1\r\nHost: x\r\nX-Big: " + strings.Repeat("x", 9000) + "\r\n\r\n", 431, "header-too-large"},
@@ -90,6 +100,21 @@ func TestWireHostile(t *testing.T) {
 	}
 	if len(r.box.List()) != 0 || r.used("smuggled@example.com") != 0 {
 		t.Error("one of them was taken for a request")
+	}
+}
+
+// A Content-Encoding is refused by being there, with whatever it says.
+func TestWireEncodings(t *testing.T) {
+	r := newRig(t, setup{})
+	for _, encodings := range []string{
+		"Content-Encoding: gzip\r\n", "Content-Encoding: identity\r\n", "Content-Encoding:\r\n",
+		"Content-Encoding:\r\ncontent-encoding: gzip\r\n",
+	} {
+		const email = "encoded@example.com"
+		r.ask("POST", "/send-code", "x", "Authorization: Bearer "+appKey+"\r\n"+encodings, `{"email":"`+email+`"}`).is(t, 400, "bad-request")
+		for _, body := range []string{"", "{}"} {
+			r.ask("POST", "/admin/mailboxes/"+email+"/reset", "x", "Authorization: Bearer "+opsKey+"\r\n"+encodings, body).is(t, 400, "bad-request")
+		}
 	}
 }
 
