@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -82,16 +83,26 @@ func (l *Limiter) lonely(ctx context.Context, master *redis.Client, warnings []s
 	return append(warnings, fmt.Sprintf("a redis master has %d replicas and %d must confirm: until it has, no mail is sent", online, l.confirm)), nil
 }
 
-// Ready reports whether Redis answers within the timeout. A cluster is ready while any
-// of its masters is: what lies on the others is answered with an error.
+// Ready reports whether Redis takes writes, by a trial. A cluster is ready while any of
+// its masters is: what lies on the others is answered with an error.
 func (l *Limiter) Ready(ctx context.Context) error {
 	ctx, end := l.deadlines.within(ctx, l.timeout)
 	defer end()
-	masters, failed := l.redis.eachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
-		return master.Ping(ctx).Err()
-	})
-	if err := errors.Join(failed...); err != nil && len(failed) >= masters {
-		return unavailable("asking redis", err)
+	trials := 1
+	if _, ok := l.redis.client.(*redis.ClusterClient); ok {
+		trials = 16 // enough to meet more than one master
 	}
-	return nil
+	outcomes := make(chan error, trials)
+	for i := range trials {
+		// No mailbox begins with NUL.
+		key := fmt.Sprintf("%s\x00trial%d", l.prefix, i)
+		go func() { outcomes <- l.redis.client.Set(ctx, key, 1, time.Second).Err() }()
+	}
+	var err error
+	for range trials {
+		if err = <-outcomes; err == nil {
+			return nil
+		}
+	}
+	return unavailable("asking redis", err)
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/cluster"
@@ -205,4 +206,51 @@ func TestOutOfMemoryIsAnErrorForAdmissionsAlone(t *testing.T) {
 	}
 	server.Client().ConfigSet(ctx, "maxmemory", "0")
 	admit(t, limiter, mailboxOf("new"))
+}
+
+// Ready is no while Redis would take no admission, whatever else it answers.
+func TestReadyMeansThatItTakesWrites(t *testing.T) {
+	ctx := context.Background()
+	for name, fault := range map[string][2][]any{
+		"out of memory":    {{"CONFIG", "SET", "maxmemory", "1mb"}, {"CONFIG", "SET", "maxmemory", "0"}},
+		"too few replicas": {{"CONFIG", "SET", "min-replicas-to-write", "1"}, {"CONFIG", "SET", "min-replicas-to-write", "0"}},
+		"a replica now":    {{"REPLICAOF", "127.0.0.1", "1"}, {"REPLICAOF", "NO", "ONE"}},
+	} {
+		server := redistest.Alone(t)
+		limiter := open(t, cluster.Options{URL: server.URL(), Timeout: patient})
+		if err := limiter.Ready(ctx); err != nil {
+			t.Errorf("%s, before: %v", name, err)
+		}
+		server.Client().Do(ctx, fault[0]...)
+		if err := limiter.Ready(ctx); !errors.Is(err, throttle.ErrUnavailable) {
+			t.Errorf("%s: %v", name, err)
+		}
+		server.Client().Do(ctx, fault[1]...)
+		if err := limiter.Ready(ctx); err != nil {
+			t.Errorf("%s, afterwards: %v", name, err)
+		}
+	}
+}
+
+func TestReadyInACluster(t *testing.T) {
+	servers := redistest.Cluster(t)
+	limiter := open(t, cluster.Options{URL: servers.URL(), Timeout: 500 * time.Millisecond})
+	ctx := context.Background()
+	if err := limiter.Ready(ctx); err != nil {
+		t.Error(err)
+	}
+	servers.Masters[0].Pause()
+	if err := limiter.Ready(ctx); err != nil {
+		t.Errorf("one master of three hangs: %v", err)
+	}
+	for _, s := range servers.Masters[1:] {
+		s.Pause()
+	}
+	begin := time.Now()
+	if err := limiter.Ready(ctx); !errors.Is(err, throttle.ErrUnavailable) || time.Since(begin) > time.Second {
+		t.Errorf("all masters hang: %v after %v", err, time.Since(begin))
+	}
+	for _, s := range servers.Masters {
+		s.Resume()
+	}
 }
