@@ -24,7 +24,7 @@ status is 2.`,
 }
 
 func checkConfig(_ context.Context, c call) error {
-	s, _, err := c.settings(0)
+	s, _, err := c.settings()
 	if err != nil {
 		return err
 	}

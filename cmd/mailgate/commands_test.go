@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,10 +32,18 @@ func TestOperator(t *testing.T) {
 		{"reset again", "reset alice@example.com", environ, exitOK, `"cleared": 0`},
 		{"no address", "reset alice", environ, exitFailure, "answers 422"},
 		{"a slash is part of the address", "show a/b@example.com", environ, exitOK, `"wait_ms": 0`},
+		{"show tells the mailbox's name in the log", "show alice@example.com", environ, exitOK, `"mailbox": "ff8d9819fc"`},
+		{"a reason", "reset alice@example.com --reason=ticket-4711", environ, exitOK, `"mailbox": "ff8d9819fc"`},
+		{"a reason in two words", "reset --reason ticket-4712 alice@example.com", environ, exitOK, `"cleared": 0`},
+		{"no reason after all", "reset alice@example.com --reason", environ, exitMisusage, "--reason: it needs a value"},
+		{"two reasons", "reset --reason=a --reason=b alice@example.com", environ, exitMisusage, "--reason: it needs a value, once"},
+		{"too long a reason", "reset alice@example.com --reason=" + strings.Repeat("x", 501), environ, exitFailure, "answers 422"},
+		{"after --, it is an argument", "reset -- alice@example.com --reason=x", environ, exitMisusage, "arguments given: 2"},
 		{"no key", "reset alice@example.com", environ[:1], exitFailure, "answers 401"},
+		{"no key, and where one is looked for", "show alice@example.com", environ[:1], exitFailure, "MAILGATE_ADMIN_KEYS"},
 		{"wrong key", "reset alice@example.com", []string{environ[0], "MAILGATE_ADMIN_KEYS=ops:wrong-" + secret}, exitFailure, "answers 401"},
 		{"nobody there", "show alice@example.com --url=http://127.0.0.1:1", environ[1:], exitFailure, "no server answers at http://127.0.0.1:1"},
-		{"two addresses", "show alice@example.com bob@example.com", environ, exitMisusage, "takes 1 arguments, not 2"},
+		{"two addresses", "show alice@example.com bob@example.com", environ, exitMisusage, "this command takes <email>; arguments given: 2"},
 		{"healthy", "healthcheck", environ, exitOK, ""},
 		{"not healthy", "healthcheck --url=http://127.0.0.1:1", nil, exitFailure, "no server answers"},
 	}
@@ -48,6 +57,23 @@ func TestOperator(t *testing.T) {
 				t.Errorf("an address is in a complaint: %s", stderr)
 			}
 		})
+	}
+	for _, reason := range []string{`"reason":"ticket-4711"`, `"reason":"ticket-4712"`, `"mailbox":"ff8d9819fc"`} {
+		server.log.await(t, reason, func(log string) (string, bool) { return "", strings.Contains(log, reason) })
+	}
+}
+
+// An IPv4 address is listened to as it is written, and no host is every address.
+func TestListen(t *testing.T) {
+	for address, want := range map[string]string{"127.0.0.1:0": "127.0.0.1", "0.0.0.0:0": "0.0.0.0", ":0": "::"} {
+		listener, err := listen(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := listener.Addr().(*net.TCPAddr).IP.String(); got != want {
+			t.Errorf("%s listens on %s, want %s", address, got, want)
+		}
+		listener.Close()
 	}
 }
 
@@ -157,17 +183,17 @@ func TestComplaints(t *testing.T) {
 		{"admin keys alone are not enough", "serve", []string{"MAILGATE_LISTEN=:0", "MAILGATE_ADMIN_KEYS=ops:" + adminKey}, "MAILGATE_API_KEYS: without keys"},
 		{"unknown variable", "serve", append(whole, "MAILGATE_SMTPURL=x"), "MAILGATE_SMTPURL: there is no such setting"},
 		{"unknown flag", "serve --tier=x", whole, "there is no flag --tier"},
-		{"an argument too many", "serve now", whole, "this command takes 0 arguments, not 1"},
+		{"an argument too many", "serve now", whole, "this command takes no argument; arguments given: 1"},
 		{"wrong tiers", "serve --tiers=minute=2/60s,hour=1/1h", whole, "--tiers: "},
 		{"wrong relay", "serve", append(whole, "MAILGATE_CONFIG="+file, "MAILGATE_SMTP_RATE=-3"), "MAILGATE_SMTP_RATE: it must be at least 0"},
 		{"port taken", "serve --listen=" + relay.Addr(), whole[1:], "--listen: cannot listen on " + relay.Addr()},
 		{"data in a file", "serve --data-dir=" + file, settingsFor(relay.URL()), "--data-dir: "},
 		{"no such templates", "serve --templates=/does/not/exist", whole, "--templates: /does/not/exist is not a directory"},
-		{"no such locale", "check-config --locale=xx", whole, `--locale: `},
+		{"no such locale", "check-config --locale=xx", whole, `--locale: not every template has "xx"; code: en, zh`},
 		{"one secret for all", "check-config", append(whole[:2:2], "MAILGATE_ADMIN_KEYS=ops:"+apiKey), "MAILGATE_ADMIN_KEYS: a secret in it is one of api_keys too"},
 		{"no command", "sevre", nil, `there is no command "sevre"`},
 		{"help on no command", "help sevre", nil, `there is no command "sevre"`},
-		{"version of what", "version 2", nil, "this command takes 0 arguments, not 1"},
+		{"version of what", "version 2", nil, "this command takes no argument; arguments given: 1"},
 		{"dev elsewhere", "dev --listen=0.0.0.0:0", nil, "--listen: dev serves this machine alone"},
 		{"dev with a relay", "dev --smtp-url=" + relay.URL(), nil, "--smtp-url: dev decides this by itself"},
 		{"dev with a file", "dev --config=" + file, nil, "--config: this command reads no settings file"},
@@ -220,8 +246,10 @@ func TestHelp(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
-	status, stdout, _ := run(t, nil, "version")
-	if fields := strings.Fields(stdout); status != exitOK || len(fields) != 4 || fields[0] != "mailgate" || !strings.HasPrefix(fields[2], "go1.") {
-		t.Errorf("status %d: %q", status, stdout)
+	for _, asked := range []string{"version", "--version", "-v"} {
+		status, stdout, _ := run(t, nil, asked)
+		if fields := strings.Fields(stdout); status != exitOK || len(fields) != 4 || fields[0] != "mailgate" || !strings.HasPrefix(fields[2], "go1.") {
+			t.Errorf("%s: status %d: %q", asked, status, stdout)
+		}
 	}
 }

@@ -68,7 +68,7 @@ func dev(ctx context.Context, c call) error {
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	c.welcome(s, address, relay)
+	c.welcome(s, listener.Addr(), relay)
 	return p.serve(ctx, listener)
 }
 
@@ -95,7 +95,7 @@ func (c call) devSettings(relayURL string) (*settings.Settings, error) {
 	if !s.Loopback() {
 		return nil, s.Complain("listen", "dev serves this machine alone: the address must be a loopback one")
 	}
-	return s, c.expect(rest, 0)
+	return s, c.expect(rest)
 }
 
 // devPorts is how many ports to try, from the default on.
@@ -104,7 +104,7 @@ const devPorts = 20
 // devListen takes the address it was told, or else the first free port.
 func devListen(s *settings.Settings) (net.Listener, error) {
 	if s.Origin("listen").Given() {
-		listener, err := net.Listen("tcp", s.Listen)
+		listener, err := listen(s.Listen)
 		if err != nil {
 			return nil, cannotListen(s, err)
 		}
@@ -116,7 +116,7 @@ func devListen(s *settings.Settings) (net.Listener, error) {
 		return nil, fmt.Errorf("the default address: %w", err)
 	}
 	for n := range devPorts {
-		listener, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(first+n)))
+		listener, err := listen(net.JoinHostPort(host, strconv.Itoa(first+n)))
 		if err == nil {
 			return listener, nil
 		}
@@ -125,10 +125,14 @@ func devListen(s *settings.Settings) (net.Listener, error) {
 }
 
 // welcome says where to look, and how to ask by hand.
-func (c call) welcome(s *settings.Settings, address string, relay *sandbox.Server) {
+func (c call) welcome(s *settings.Settings, at net.Addr, relay *sandbox.Server) {
+	another := ""
+	if !s.Origin("listen").Given() && at.String() != s.Listen {
+		another = fmt.Sprintf("\n  %s is in use, so this is the next port that is free.\n", s.Listen)
+	}
 	fmt.Fprintf(c.stdout, `
   mailgate dev
-
+%[6]s
   Sign up     %[1]s/
   Inbox       %[1]s/inbox
   API         %[1]s/docs
@@ -144,5 +148,5 @@ func (c call) welcome(s *settings.Settings, address string, relay *sandbox.Serve
 
   Ctrl-C ends it, and everything is forgotten.
 
-`, address, s.APIKeys.First(), s.AdminKeys.First(), relay.URL(), s.Tiers)
+`, "http://"+at.String(), s.APIKeys.First(), s.AdminKeys.First(), relay.URL(), s.Tiers, another)
 }

@@ -26,10 +26,23 @@ func loadTemplates(s *settings.Settings) (*mailer.Templates, error) {
 		}
 	}
 	templates, err := mailer.LoadTemplates(own, s.Locale)
-	if err != nil {
-		return nil, s.Complain(name, err.Error())
+	if err == nil {
+		return templates, nil
 	}
-	return templates, nil
+	// Where another default would do, it is the locale that is wrong, not a template.
+	if others, wrong := mailer.LoadTemplates(own, "en"); wrong == nil {
+		return nil, s.Complain("locale", fmt.Sprintf("not every template has %q; %s", s.Locale, localesIn(others)))
+	}
+	return nil, s.Complain(name, err.Error())
+}
+
+// localesIn says which locales there are: "code: en, zh".
+func localesIn(templates *mailer.Templates) string {
+	var all []string
+	for _, name := range templates.Names() {
+		all = append(all, name+": "+strings.Join(templates.Locales(name), ", "))
+	}
+	return strings.Join(all, "; ")
 }
 
 func newComposer(s *settings.Settings) (*mailer.Composer, error) {

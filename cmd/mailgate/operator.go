@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/cmd/mailgate/settings"
+	"github.com/mailgate/mailgate/mailer"
 )
 
 // The commands here ask a running server, as any other client would.
@@ -26,11 +27,14 @@ func showCommand() command {
 		teaches: `
 Prints, as JSON, what a running server knows of a mailbox: whether it may be sent a
 mail now, which limit it waits for and how long, every tier, and the time of each send.
+The last line, "mailbox", is what the server's log calls it: no address is ever there.
 Nothing is changed.
 
 The server is the one at MAILGATE_URL, or else at MAILGATE_LISTEN on this machine. The
 first of MAILGATE_ADMIN_KEYS is the key that is shown to it.`,
-		run: func(ctx context.Context, c call) error { return c.askOperator(ctx, http.MethodGet, "") },
+		run: func(ctx context.Context, c call) error {
+			return c.askOperator(ctx, question{method: http.MethodGet}, "")
+		},
 	}
 }
 
@@ -40,11 +44,16 @@ func resetCommand() command {
 		summary: "let a mailbox start afresh, with a running server",
 		teaches: `
 Makes a running server forget the sends of a mailbox, so that the next one is admitted
-at once, and prints how many there were. The server writes it to its audit log.
+at once, and prints how many there were. The server writes it to its audit log, with
+the reason, of up to 500 bytes, if you give one:
+
+  mailgate reset alice@example.com --reason "ticket 4711"
+
+The last line of the answer is what the server's log calls the mailbox.
 
 The server is the one at MAILGATE_URL, or else at MAILGATE_LISTEN on this machine. The
 first of MAILGATE_ADMIN_KEYS is the key that is shown to it.`,
-		run: func(ctx context.Context, c call) error { return c.askOperator(ctx, http.MethodPost, "/reset") },
+		run: reset,
 	}
 }
 
@@ -57,49 +66,125 @@ Asks /readyz of the server at MAILGATE_URL, or else at MAILGATE_LISTEN on this m
 The exit status is 0 if it can serve and 1 if not. Made for the HEALTHCHECK of a
 container.`,
 		run: func(ctx context.Context, c call) error {
-			s, _, err := c.settings(0)
+			s, _, err := c.settings()
 			if err != nil {
 				return err
 			}
-			_, err = ask(ctx, s, "", http.MethodGet, "/readyz", 3*time.Second)
+			_, err = ask(ctx, s, question{method: http.MethodGet, path: "/readyz"}, 3*time.Second)
 			return err
 		},
 	}
 }
 
-// askOperator sends one request about a mailbox and prints the answer.
-func (c call) askOperator(ctx context.Context, method, action string) error {
-	s, rest, err := c.settings(1)
+// reset takes the reason out of the command line, and asks.
+func reset(ctx context.Context, c call) (err error) {
+	q := question{method: http.MethodPost}
+	reason := ""
+	if reason, c.args, err = takeReason(c.args); err != nil {
+		return err
+	}
+	if reason != "" {
+		if q.body, err = json.Marshal(map[string]string{"reason": reason}); err != nil {
+			return fmt.Errorf("writing the reason: %w", err)
+		}
+	}
+	return c.askOperator(ctx, q, "/reset")
+}
+
+// takeReason finds --reason among the arguments before a --, and returns the others.
+func takeReason(args []string) (reason string, rest []string, err error) {
+	for i := 0; i < len(args); i++ {
+		name, value, hasValue := strings.Cut(args[i], "=")
+		if name == "--" {
+			return reason, append(rest, args[i:]...), nil
+		}
+		if name != "--reason" {
+			rest = append(rest, args[i])
+			continue
+		}
+		if !hasValue && i+1 < len(args) {
+			i++
+			value = args[i]
+		}
+		if value == "" || reason != "" {
+			return "", nil, misusage("--reason: it needs a value, once")
+		}
+		reason = value
+	}
+	return reason, rest, nil
+}
+
+// askOperator sends one request about a mailbox and prints the answer, and what the log
+// calls the mailbox.
+func (c call) askOperator(ctx context.Context, q question, action string) error {
+	s, rest, err := c.settings("<email>")
 	if err != nil {
 		return err
 	}
-	path := "/admin/mailboxes/" + url.PathEscape(rest[0]) + action
-	answer, err := ask(ctx, s, s.AdminKeys.First(), method, path, 10*time.Second)
+	q.path = "/admin/mailboxes/" + url.PathEscape(rest[0]) + action
+	q.key = s.AdminKeys.First()
+	answer, err := ask(ctx, s, q, 10*time.Second)
+	var refused *refusal
+	if errors.As(err, &refused) && refused.status == http.StatusUnauthorized {
+		return fmt.Errorf("%w (the key to show is the first of MAILGATE_ADMIN_KEYS)", err)
+	}
 	if err != nil {
 		return err
 	}
 	var pretty bytes.Buffer
-	if err := json.Indent(&pretty, answer, "", "  "); err != nil {
+	if err := json.Indent(&pretty, withHash(s, rest[0], answer), "", "  "); err != nil {
 		return errors.New("the server's answer is not JSON; is it mailgate?")
 	}
 	_, err = fmt.Fprintln(c.stdout, pretty.String())
 	return err
 }
 
+// withHash adds to an answer what the log calls the mailbox, as long as fold is set here
+// as it is for the server.
+func withHash(s *settings.Settings, email string, answer []byte) []byte {
+	identity, err := mailer.NewIdentity(s.Fold)
+	address, bad := mailer.ParseAddress(email, identity)
+	object, whole := bytes.CutSuffix(bytes.TrimSpace(answer), []byte("}"))
+	if err != nil || bad != nil || !whole {
+		return answer
+	}
+	return fmt.Appendf(nil, `%s,"mailbox":%q}`, object, address.Hash())
+}
+
 // maxAnswer is far more than any answer there is.
 const maxAnswer = 1 << 20
 
-// ask sends a request, with a key unless that is empty, and returns the body of a 200.
-func ask(ctx context.Context, s *settings.Settings, key, method, path string, timeout time.Duration) ([]byte, error) {
+// A question is one request to a running server; the key and the body may be empty.
+type question struct {
+	key, method, path string
+	body              []byte
+}
+
+// A refusal is an answer other than 200.
+type refusal struct {
+	base   string
+	status int
+	reason string
+}
+
+func (r *refusal) Error() string {
+	return fmt.Sprintf("%s answers %d: %s", r.base, r.status, r.reason)
+}
+
+// ask sends a question and returns the body of a 200.
+func ask(ctx context.Context, s *settings.Settings, q question, timeout time.Duration) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	base := serverURL(s)
-	request, err := http.NewRequestWithContext(ctx, method, base+path, http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, q.method, base+q.path, bytes.NewReader(q.body))
 	if err != nil {
 		return nil, s.Complain("url", "no request can be made of it")
 	}
-	if key != "" {
-		request.Header.Set("Authorization", "Bearer "+key)
+	if q.key != "" {
+		request.Header.Set("Authorization", "Bearer "+q.key)
+	}
+	if len(q.body) > 0 {
+		request.Header.Set("Content-Type", "application/json")
 	}
 	// No proxy, and no redirect: the key is for this server alone.
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true},
@@ -114,7 +199,7 @@ func ask(ctx context.Context, s *settings.Settings, key, method, path string, ti
 		return nil, fmt.Errorf("the answer of %s broke off: %w", base, err)
 	}
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s answers %d: %s", base, response.StatusCode, explain(response.StatusCode, body))
+		return nil, &refusal{base, response.StatusCode, explain(response.StatusCode, body)}
 	}
 	return body, nil
 }

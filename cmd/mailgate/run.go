@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,6 +53,9 @@ func Run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	if name == "help" || name == "-h" || name == "--help" {
 		return c.help()
 	}
+	if name == "-v" || name == "--version" {
+		name = "version"
+	}
 	for _, command := range commands() {
 		if command.name != name {
 			continue
@@ -84,23 +88,25 @@ func (c call) status(err error) int {
 	return exitFailure
 }
 
-// settings reads the settings for a command that takes so many arguments.
-func (c call) settings(arguments int) (*settings.Settings, []string, error) {
+// settings reads the settings for a command that takes these arguments.
+func (c call) settings(arguments ...string) (*settings.Settings, []string, error) {
 	s, rest, err := settings.Read(c.args, c.environ)
 	if err != nil {
 		return nil, nil, misuse(err)
 	}
-	if err := c.expect(rest, arguments); err != nil {
+	if err := c.expect(rest, arguments...); err != nil {
 		return nil, nil, err
 	}
 	return s, rest, nil
 }
 
-func (c call) expect(rest []string, arguments int) error {
-	if len(rest) != arguments {
-		return misusage(fmt.Sprintf("this command takes %d arguments, not %d; see its --help", arguments, len(rest)))
+// expect refuses a command line with more or fewer arguments than a command takes.
+func (c call) expect(rest []string, arguments ...string) error {
+	if len(rest) == len(arguments) {
+		return nil
 	}
-	return nil
+	takes := cmp.Or(strings.Join(arguments, " "), "no argument")
+	return misusage(fmt.Sprintf("this command takes %s; arguments given: %d; see its --help", takes, len(rest)))
 }
 
 // misuse makes any error in reading settings one of use.

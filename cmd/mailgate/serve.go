@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 
@@ -30,7 +29,7 @@ once. It logs to stderr, a line an event.`,
 }
 
 func serve(ctx context.Context, c call) error {
-	s, _, err := c.settings(0)
+	s, _, err := c.settings()
 	if err != nil {
 		return err
 	}
@@ -41,21 +40,12 @@ func serve(ctx context.Context, c call) error {
 	if err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", s.Listen)
+	listener, err := listen(s.Listen)
 	if err != nil {
 		return errors.Join(cannotListen(s, err), p.close(ctx))
 	}
 	announce(s, p.log, listener.Addr())
 	return p.serve(ctx, listener)
-}
-
-// cannotListen leaves the address out of the system's words: the setting has it.
-func cannotListen(s *settings.Settings, err error) error {
-	var operation *net.OpError
-	if errors.As(err, &operation) {
-		err = operation.Err
-	}
-	return s.Complain("listen", fmt.Sprintf("cannot listen on %s: %v", s.Listen, err))
 }
 
 // announce says what runs, where, and what an operator should know about it.

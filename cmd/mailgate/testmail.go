@@ -27,7 +27,7 @@ does not count against the mailbox.`,
 }
 
 func testMail(ctx context.Context, c call) error {
-	s, rest, err := c.settings(1)
+	s, rest, err := c.settings("<email>")
 	if err != nil {
 		return err
 	}

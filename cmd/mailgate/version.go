@@ -24,9 +24,9 @@ func versionCommand() command {
 	return command{
 		name:    "version",
 		summary: "print the version",
-		teaches: "Prints the version, and the Go release and the platform it was built with and for.",
+		teaches: "Prints the version, and the Go release and the platform it was built with and for.\nThe same as --version and -v.",
 		run: func(_ context.Context, c call) error {
-			if err := c.expect(c.args, 0); err != nil {
+			if err := c.expect(c.args); err != nil {
 				return err
 			}
 			_, err := fmt.Fprintf(c.stdout, "mailgate %s %s %s/%s\n", currentVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)

@@ -78,14 +78,14 @@ func (s *Settings) Complain(name, problem string) error {
 	if origin := s.origins[name]; origin.Given() {
 		place = origin.Place
 	}
-	return &Error{place, problem}
+	return &Error{place, ownWords(problem)}
 }
 
 // checkRanges applies the validate tags.
 func (s *Settings) checkRanges() error {
 	check := validator.New(validator.WithRequiredStructEnabled())
 	check.RegisterTagNameFunc(func(field reflect.StructField) string { return field.Tag.Get("name") })
-	if err := check.RegisterValidation("listen", isListenAddress); err != nil {
+	if err := errors.Join(check.RegisterValidation("listen", isListenAddress), check.RegisterValidation("port", hasPort)); err != nil {
 		return fmt.Errorf("checking settings: %w", err)
 	}
 	var wrong validator.ValidationErrors
@@ -107,6 +107,8 @@ func sentence(tag, param string) string {
 		return "it must be one of: " + strings.Join(strings.Fields(param), ", ")
 	case "listen":
 		return "it must be host:port, such as 127.0.0.1:8080 or :8080"
+	case "port":
+		return "the port must be a number from 0 to 65535"
 	case "http_url":
 		return "it must be a URL such as http://127.0.0.1:8080"
 	default:
@@ -116,10 +118,13 @@ func sentence(tag, param string) string {
 
 // isListenAddress takes host:port with a host that may be empty.
 func isListenAddress(field validator.FieldLevel) bool {
-	host, port, err := net.SplitHostPort(field.Field().String())
-	if err != nil || strings.ContainsAny(host, " /@") {
-		return false
-	}
-	n, err := strconv.ParseUint(port, 10, 16)
-	return err == nil && strconv.FormatUint(n, 10) == port
+	host, _, err := net.SplitHostPort(field.Field().String())
+	return err == nil && !strings.ContainsAny(host, " /@")
+}
+
+// hasPort takes a port in figures.
+func hasPort(field validator.FieldLevel) bool {
+	_, port, err := net.SplitHostPort(field.Field().String())
+	n, bad := strconv.ParseUint(port, 10, 16)
+	return err == nil && bad == nil && strconv.FormatUint(n, 10) == port
 }

@@ -50,9 +50,9 @@ func fromFile(config Origin) (layer, error) {
 
 // mapping is the pairs of a file's one document. What the YAML library says of a
 // mistake quotes the lines around it, which may hold a secret: only its place and its
-// own words are passed on.
+// own words are passed on. A name given twice passes here, to be named by its line later.
 func mapping(path string, text []byte) ([]*ast.MappingValueNode, error) {
-	file, err := parser.ParseBytes(text, 0)
+	file, err := parser.ParseBytes(text, 0, parser.AllowDuplicateMapKey())
 	var wrong yaml.Error
 	if errors.As(err, &wrong) && wrong.GetToken() != nil {
 		return nil, &Error{fmt.Sprintf("%s:%d", path, wrong.GetToken().Position.Line), "this is not YAML that can be read"}

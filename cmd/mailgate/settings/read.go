@@ -15,6 +15,10 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Place + ": " + e.Problem }
 
+// ownWords drops the name of the package that found a problem: it tells an operator
+// nothing that the place does not.
+func ownWords(problem string) string { return strings.TrimPrefix(problem, "mailer: ") }
+
 // Read finds the settings in the flags of a command line, the environment and the
 // file that one of them names, and checks them. Of the command line it takes what
 // are flags of settings and returns the rest.
@@ -88,7 +92,7 @@ func settle(layers ...layer) (*Settings, error) {
 		}
 		field := reflect.ValueOf(s).Elem().Field(setting.field)
 		if err := read(field.Addr().Interface(), origin.Text); err != nil {
-			return nil, &Error{origin.Place, err.Error()}
+			return nil, &Error{origin.Place, ownWords(err.Error())}
 		}
 	}
 	return s, s.check()

@@ -12,7 +12,7 @@ import (
 // Settings are the values in force. The tags are all there is to know of a setting:
 // its name, its default, the limits of its value, and a line for whoever sets it.
 type Settings struct {
-	Listen         string         `name:"listen" group:"Serving" default:"127.0.0.1:8080" validate:"listen" help:"address to serve on, host:port; port 0 takes a free one"`
+	Listen         string         `name:"listen" group:"Serving" default:"127.0.0.1:8080" validate:"listen,port" help:"address to serve on, host:port; port 0 takes a free one"`
 	APIKeys        Keys           `name:"api_keys" secret:"yes" help:"keys of back ends, name:secret,… with secrets of 16 characters or more; without any: loopback only, no key asked"`
 	AdminKeys      Keys           `name:"admin_keys" secret:"yes" help:"keys of operators, for show and reset; with api_keys but none of these, operators' paths are closed"`
 	TrustedProxies []netip.Prefix `name:"trusted_proxies" help:"proxies whose X-Forwarded-For is believed: 10.0.0.0/8,192.0.2.7"`

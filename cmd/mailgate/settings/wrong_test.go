@@ -19,8 +19,8 @@ func TestWrongSettings(t *testing.T) {
 		want    string // beginning of the error
 	}{
 		{"MAILGATE_LISTEN=8080", "MAILGATE_LISTEN: it must be host:port"},
-		{"MAILGATE_LISTEN=127.0.0.1:99999", "MAILGATE_LISTEN: it must be host:port"},
-		{"MAILGATE_LISTEN=127.0.0.1:http", "MAILGATE_LISTEN: it must be host:port"},
+		{"MAILGATE_LISTEN=127.0.0.1:99999", "MAILGATE_LISTEN: the port must be a number from 0 to 65535"},
+		{"MAILGATE_LISTEN=127.0.0.1:http", "MAILGATE_LISTEN: the port must be a number"},
 		{"MAILGATE_LISTEN=user@host:80", "MAILGATE_LISTEN: it must be host:port"},
 		{"MAILGATE_LISTEN=:8080", "MAILGATE_API_KEYS: without keys it serves on loopback only"},
 		{"MAILGATE_API_KEYS=" + hidden, "MAILGATE_API_KEYS: "},
@@ -65,7 +65,7 @@ func TestWrongSettings(t *testing.T) {
 		{"MAILGATE_SMTP_URL=smtp://user:" + hidden + "@host:25?tls=none", "MAILGATE_SMTP_URL: "},
 		{"MAILGATE_SMTP_URL=smtps://user:" + hidden + "%zz@host", "MAILGATE_SMTP_URL: "},
 		{"MAILGATE_SMTP_URL=smtps://host,smtp://user:" + hidden + "@", "MAILGATE_SMTP_URL: "},
-		{"MAILGATE_FROM=Acme", "MAILGATE_FROM: "},
+		{"MAILGATE_FROM=Acme", "MAILGATE_FROM: the sender must read like"},
 		{"MAILGATE_FROM=Acme <a@b.example> & MAILGATE_LOCALE=en\r\nBcc: x", "MAILGATE_LOCALE: it must be one line"},
 		{"MAILGATE_SMTP_MAX_CONNS=0", "MAILGATE_SMTP_MAX_CONNS: it must be at least 1"},
 		{"MAILGATE_SMTP_RATE=-1", "MAILGATE_SMTP_RATE: it must be at least 0"},
@@ -97,7 +97,7 @@ func TestWrongFile(t *testing.T) {
 	tests := []struct{ name, text, want string }{
 		{"unknown name", "locale: en\nteirs: x", ":2: teirs: there is no such setting"},
 		{"the file's own name", "config: other.yaml", ":1: config: there is no such setting"},
-		{"repeated name", "smtp_url: smtps://u:" + hidden + "@h\nsmtp_url: smtps://u:" + hidden + "@h", ":2: this is not YAML"},
+		{"repeated name", "smtp_url: smtps://u:" + hidden + "@h\nsmtp_url: smtps://u:" + hidden + "@h", ":2: smtp_url: it was already set by "},
 		{"other case", "Locale: en", ":1: Locale: there is no such setting"},
 		{"not YAML", "api_keys: [web:" + hidden + "\nlocale: }", "this is not YAML"},
 		{"a tab", "api_keys:\n\t- web:" + hidden, "this is not YAML"},
