@@ -45,7 +45,7 @@ func TestExampleSettings(t *testing.T) {
 	}
 }
 
-// What the compose file gives mailgate are settings that it takes, and Redis is told
+// What the compose file gives mailgate are settings that it takes, all of them, and Redis is told
 // not to evict.
 func TestComposeFile(t *testing.T) {
 	text, err := os.ReadFile("../../docker-compose.yml")
@@ -61,6 +61,12 @@ func TestComposeFile(t *testing.T) {
 	}
 	if err := yaml.Unmarshal(text, &file); err != nil {
 		t.Fatal(err)
+	}
+	for _, setting := range settings.Catalogue() {
+		// The image says where to listen, and nobody in it asks a server elsewhere.
+		if _, passed := file.Services["mailgate"].Environment[setting.Env()]; passed == (setting.Name == "listen" || setting.Name == "url") {
+			t.Errorf("%s is passed on: %v", setting.Env(), passed)
+		}
 	}
 	environ := []string{"MAILGATE_LISTEN=:8080"}
 	for name, value := range file.Services["mailgate"].Environment {
