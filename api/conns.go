@@ -12,16 +12,22 @@ import (
 )
 
 // A gate is a listener that never has more than so many connections open. When all
-// places are taken, the connection that has been idle longest makes room for the next;
-// if every one is at work, the next waits. So silent connections cannot keep anybody
-// out, and no number of them can use up the process's files.
+// places are taken, one that waits for a request makes room for the next: of those that
+// never sent a whole one the longest waiting, if there is none of those that never
+// showed a valid key, and only then of the rest. A request of which a part has come is
+// still waited for. If every connection is being answered, the next waits.
+//
+// So no number of connections without a key uses up the process's files or cuts off a
+// caller that keeps its connection. A flood can still cut off a caller that is just
+// opening one, if as many as there are places come in before its first request has.
+// Nothing is counted by remote address: behind a proxy all callers have the same.
 type gate struct {
 	net.Listener
 	max int
 	log *slog.Logger
 
 	mu     sync.Mutex
-	room   sync.Cond // a connection closed or went idle, or the gate closed
+	room   sync.Cond // a connection closed or can make room, or the gate closed
 	open   map[*conn]struct{}
 	closed bool
 	wanted atomic.Bool // somebody waits for room
@@ -37,13 +43,18 @@ func newGate(l net.Listener, max int, log *slog.Logger) *gate {
 type conn struct {
 	net.Conn
 	gate *gate
-	// idleSince is when the connection fell silent after an answer, in Unix
-	// nanoseconds; 0 while a request is under way or the first is awaited.
-	idleSince atomic.Int64
+	// waiting is since when a whole request is awaited, in Unix nanoseconds; 0 while
+	// one is being answered, givenUp once none will be answered any more.
+	waiting atomic.Int64
+	heard   atomic.Bool // some of the awaited request has come
+	asked   atomic.Bool // a whole request has come
+	trusted atomic.Bool // one had a valid key
 	// unread says that the client may still be sending what nobody will read.
 	unread atomic.Bool
 	once   sync.Once
 }
+
+const givenUp = -1
 
 // Accept returns the next connection once there is room for it.
 func (g *gate) Accept() (net.Conn, error) {
@@ -52,6 +63,7 @@ func (g *gate) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	c := &conn{Conn: inner, gate: g}
+	c.waiting.Store(time.Now().UnixNano())
 	if !g.admit(c) {
 		inner.Close()
 		return nil, net.ErrClosed
@@ -85,13 +97,13 @@ func (g *gate) admit(c *conn) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for !g.closed && len(g.open) >= g.max {
-		if idle := g.longestIdle(); idle != nil {
-			delete(g.open, idle)
-			go idle.Close() // it may take a moment, and takes the lock
-			continue
+		g.wanted.Store(true) // before looking: who waits from now on will signal
+		if c := g.expendable(); c == nil {
+			g.room.Wait()
+		} else if c.giveUp() {
+			delete(g.open, c)
+			go c.Conn.Close() // it may take a moment
 		}
-		g.wanted.Store(true)
-		g.room.Wait()
 	}
 	g.wanted.Store(false)
 	if !g.closed {
@@ -100,25 +112,82 @@ func (g *gate) admit(c *conn) bool {
 	return !g.closed
 }
 
-func (g *gate) longestIdle() (oldest *conn) {
+// expendable is the connection that makes room next, if one can.
+func (g *gate) expendable() (found *conn) {
+	var rank int
 	var since int64
 	for c := range g.open {
-		if at := c.idleSince.Load(); at != 0 && (oldest == nil || at < since) {
-			oldest, since = c, at
+		at := c.waiting.Load()
+		if at <= 0 {
+			continue
+		}
+		if r := c.rank(); found == nil || r < rank || r == rank && at < since {
+			found, rank, since = c, r, at
 		}
 	}
-	return oldest
+	return found
 }
 
-// idle notes that a connection waits for its next request, busy that it has one.
-func (g *gate) idle(c *conn) {
-	c.idleSince.Store(time.Now().UnixNano())
-	if g.wanted.Load() {
-		g.signal()
+// rank is how much would be lost with the connection.
+func (c *conn) rank() int {
+	switch {
+	case c.trusted.Load():
+		return 2
+	case c.asked.Load():
+		return 1
+	}
+	return 0
+}
+
+// begin says that a whole request is there. If it says no, the connection was given up
+// just before, and the request must not be carried out: nobody would learn of it.
+func (c *conn) begin() bool {
+	c.asked.Store(true)
+	for {
+		at := c.waiting.Load()
+		if at == givenUp {
+			return false
+		}
+		if c.waiting.CompareAndSwap(at, 0) {
+			return true
+		}
 	}
 }
 
-func (c *conn) busy() { c.idleSince.Store(0) }
+// giveUp reports whether the connection waits for a request, and no longer does.
+func (c *conn) giveUp() bool {
+	at := c.waiting.Load()
+	return at > 0 && c.waiting.CompareAndSwap(at, givenUp)
+}
+
+// answered says that an answer is on its way. Who has shown no key and does not take
+// the answer may have to make room before it is through.
+func (c *conn) answered() {
+	if !c.trusted.Load() {
+		c.await()
+	}
+}
+
+// next says that the answer is through.
+func (c *conn) next() {
+	c.heard.Store(false)
+	c.await()
+}
+
+func (c *conn) await() {
+	if c.waiting.CompareAndSwap(0, time.Now().UnixNano()) && c.gate.wanted.Load() {
+		c.gate.signal()
+	}
+}
+
+// Read notes that something has come.
+func (c *conn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 && !c.heard.Load() {
+		c.heard.Store(true)
+	}
+	return n, err
+}
 
 func (g *gate) signal() {
 	g.mu.Lock()
@@ -146,17 +215,36 @@ func (g *gate) count() int {
 	return len(g.open)
 }
 
+// dismiss closes the connections on which no request has begun. One that has begun must
+// be there whole by the deadline, if there is one, or is not waited for.
+func (g *gate) dismiss(deadline time.Time) {
+	for _, c := range g.all() {
+		switch {
+		case c.waiting.Load() <= 0:
+		case c.heard.Load():
+			if !deadline.IsZero() {
+				c.SetReadDeadline(deadline)
+			}
+		case c.giveUp():
+			c.Conn.Close()
+		}
+	}
+}
+
 // cut closes every connection, whatever it is doing.
 func (g *gate) cut() {
+	for _, c := range g.all() {
+		c.Conn.Close()
+	}
+}
+
+func (g *gate) all() (all []*conn) {
 	g.mu.Lock()
-	var all []*conn
+	defer g.mu.Unlock()
 	for c := range g.open {
 		all = append(all, c)
 	}
-	g.mu.Unlock()
-	for _, c := range all {
-		c.Conn.Close()
-	}
+	return all
 }
 
 // Close closes the connection and makes room for another.

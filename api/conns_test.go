@@ -61,3 +61,60 @@ func TestDeadlinesOfAClosedConnection(t *testing.T) {
 	}
 	c.Close()
 }
+
+// Who is given up first when there is no room, and that nobody is whose request is
+// being answered.
+func TestGateMakesRoom(t *testing.T) {
+	g := newGate(&shortListener{}, 4, slog.New(slog.DiscardHandler))
+	accept := func() *conn {
+		c, err := g.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.(*conn)
+	}
+	ask := func(c *conn, trusted bool) {
+		if !c.begin() {
+			t.Fatal("a connection that is open was given up")
+		}
+		c.trusted.Store(trusted)
+		c.answered()
+		c.next()
+	}
+	caller, stranger, silent, last := accept(), accept(), accept(), accept()
+	ask(caller, true)
+	ask(stranger, false)
+	gone := func(what string, c *conn) {
+		t.Helper()
+		if c.waiting.Load() != givenUp || c.begin() {
+			t.Errorf("%s was not given up", what)
+		}
+	}
+	other := accept()
+	gone("the longest silent", silent)
+	ask(other, true)
+	another := accept()
+	gone("the other silent one", last)
+	ask(another, true)
+	more := accept()
+	gone("who never showed a key", stranger)
+	if !more.begin() || !other.begin() || !another.begin() {
+		t.Fatal("one of the rest was given up")
+	}
+	accept().begin()
+	gone("a caller, when all others are being answered", caller)
+
+	next := make(chan *conn)
+	go func() { next <- accept() }()
+	for !g.wanted.Load() {
+		time.Sleep(time.Millisecond)
+	}
+	select {
+	case <-next:
+		t.Fatal("there was no room")
+	default:
+	}
+	more.answered()
+	(<-next).Close()
+	gone("who does not take its answer", more)
+}

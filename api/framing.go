@@ -28,9 +28,7 @@ func (s *Server) oneMeaning(next fasthttp.RequestHandler) fasthttp.RequestHandle
 			next(fast)
 			return
 		}
-		if c, ok := fast.Conn().(*conn); ok {
-			c.unread.Store(true)
-		}
+		fast.Conn().(*conn).unread.Store(true)
 		fast.SetConnectionClose()
 		s.serve(&route{name: "unread", step: refusal(&problem{kind: badRequest, detail: why})}, "", fast)
 	}

@@ -49,9 +49,9 @@ type Options struct {
 	WriteTimeout time.Duration
 	// IdleTimeout is how long a kept connection may be silent. 60 s.
 	IdleTimeout time.Duration
-	// MaxConnections are served at once. When all are taken, the one that has been
-	// idle longest makes room for the next, and if none is idle, the next waits.
-	// 10,000.
+	// MaxConnections are served at once. When all are taken, one that waits for a
+	// request makes room for the next: first those that never sent one, then those
+	// that never showed a key. If all are being answered, the next waits. 10,000.
 	MaxConnections int
 	// BodyLimit is the most bytes of a request's body. 16 KiB.
 	BodyLimit int

@@ -83,17 +83,27 @@ func (s *Server) newApp() *fiber.App {
 	})
 	s.register(app)
 	server := app.Server()
-	server.Handler = s.oneMeaning(s.knownMethods(app.Handler()))
+	server.Handler = begun(s.oneMeaning(s.knownMethods(app.Handler())))
 	server.CloseOnShutdown = true
 	server.ConnState = func(c net.Conn, state fasthttp.ConnState) {
-		switch c := c.(*conn); state {
-		case fasthttp.StateIdle:
-			c.gate.idle(c)
-		case fasthttp.StateActive:
-			c.busy()
+		if state == fasthttp.StateIdle {
+			c.(*conn).next()
 		}
 	}
 	return app
+}
+
+// begun tells a connection when a request of its own is being answered.
+func begun(next fasthttp.RequestHandler) fasthttp.RequestHandler {
+	return func(fast *fasthttp.RequestCtx) {
+		c := fast.Conn().(*conn)
+		if !c.begin() {
+			fast.SetConnectionClose()
+			return
+		}
+		next(fast)
+		c.answered()
+	}
 }
 
 // Serve answers what comes in through the listener until Shutdown, and then returns
@@ -115,8 +125,8 @@ func (s *Server) Serve(l net.Listener) error {
 
 // Shutdown ends the serving without losing a request. At once /readyz says 503 and
 // every answer ends its connection; after DrainDelay no new connections are taken, and
-// what is under way is finished. A connection that is kept but silent holds nothing
-// up. When ctx ends first, the rest is cut off and ctx's error returned. Either way
+// what is under way is finished. A connection that is silent holds nothing up, and a
+// request that is still arriving has half of the time that ctx leaves. When ctx ends first, the rest is cut off and ctx's error returned. Either way
 // nothing is left running.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.draining.Store(true)
@@ -148,7 +158,17 @@ func (s *Server) drain(ctx context.Context) error {
 	if g.count() > 0 {
 		s.pause(ctx, quiet)
 	}
+	g.dismiss(halfway(ctx))
 	return s.app.Server().ShutdownWithContext(ctx)
+}
+
+// halfway is the middle of the time that ctx leaves; the zero Time if it leaves all.
+func halfway(ctx context.Context) time.Time {
+	end, ok := ctx.Deadline()
+	if !ok {
+		return time.Time{}
+	}
+	return time.Now().Add(time.Until(end) / 2)
 }
 
 // cut ends what did not end by itself.

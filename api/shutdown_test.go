@@ -159,6 +159,37 @@ func TestShutdownFinishesWhatIsUnderWay(t *testing.T) {
 	}
 }
 
+// Clients that say nothing, or do not finish what they say, hold nothing up for long.
+func TestShutdownDoesNotWaitForTheSilent(t *testing.T) {
+	tests := []struct {
+		name, said string
+		within     time.Duration
+	}{
+		{"silent from the start", "", time.Second},
+		{"silent after a request", "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n", time.Second},
+		{"in the middle of a header", "GET /livez HT", 2 * time.Second},
+		{"in the middle of a body", "POST /send-code HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{", 2 * time.Second},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRig(t, setup{options: func(o *api.Options) { o.ReadTimeout, o.IdleTimeout = time.Minute, time.Minute }})
+			r.dial().write(tt.said)
+			eventually(t, "the connection is there", func() bool {
+				return strings.Contains(r.do("GET", "/metrics", "", "").text, "mailgate_http_connections 2\n")
+			})
+			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+			defer cancel()
+			began := time.Now()
+			if err := r.server.Shutdown(ctx); err != nil {
+				t.Errorf("Shutdown: %v", err)
+			}
+			if took := time.Since(began); took > tt.within {
+				t.Errorf("it took %v", took)
+			}
+		})
+	}
+}
+
 // When its time is up, Shutdown cuts off what is left, and says so.
 func TestShutdownCutsOff(t *testing.T) {
 	sender := newGated()

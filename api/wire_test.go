@@ -192,19 +192,50 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 }
 
-// Connections that are at work are not cut for the next: it waits.
+// A connection whose request is being answered is not cut for the next: it waits.
 func TestConnectionsAtWorkAreKept(t *testing.T) {
+	sender := newGated()
 	r := newRig(t, setup{options: func(o *api.Options) {
 		o.MaxConnections = 1
-		o.ReadTimeout = 400 * time.Millisecond
+		o.Sender = sender
 	}})
+	const body = `{"email":"at-work@example.com"}`
 	first := r.dial()
-	first.write("GET /livez HT")
+	first.write("POST /send-code HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + appKey +
+		"\r\nContent-Type: application/json\r\nContent-Length: " + itoa(len(body)) + "\r\n\r\n" + body)
+	<-sender.entered
 	second := r.dial()
 	second.write("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
-	first.write("TP/1.1\r\nHost: x\r\n\r\n")
-	first.read("GET", "/livez").is(t, 200, "")
+	close(sender.leave)
+	first.read("POST", "/send-code").is(t, 200, "")
 	second.read("GET", "/livez").is(t, 200, "")
+}
+
+// Connections without a key keep nobody out who has one, be they silent, slow, or once
+// answered and then slow.
+func TestConnectionsWithoutAKeyMakeRoom(t *testing.T) {
+	r := newRig(t, setup{options: func(o *api.Options) {
+		o.MaxConnections = 4
+		o.ReadTimeout = time.Minute
+	}})
+	look := func(w *wire) {
+		t.Helper()
+		w.write("GET /mailboxes/room@example.com HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + appKey + "\r\n\r\n")
+		w.read("GET", "/mailboxes/room@example.com").is(t, 200, "")
+	}
+	caller := r.dial()
+	look(caller)
+	for range 3 {
+		for _, begin := range []string{"", "G", "POST /send-code HTTP/1.1\r\nContent-Length: 10\r\n\r\n{"} {
+			r.dial().write(begin)
+		}
+		slow := r.dial()
+		slow.write("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+		slow.read("GET", "/livez").is(t, 200, "")
+		slow.write("GET /livez HT")
+	}
+	look(r.dial())
+	look(caller)
 }
 
 // A kept connection that stays silent is closed.
