@@ -157,6 +157,8 @@ func (p *problem) level() slog.Level {
 	switch {
 	case p.kind == internal:
 		return slog.LevelError
+	case p.kind == methodUnknown:
+		return slog.LevelInfo
 	case kinds[p.kind].status >= 500:
 		return slog.LevelWarn
 	}

@@ -84,6 +84,7 @@ func (s *Server) newApp() *fiber.App {
 	s.register(app)
 	server := app.Server()
 	server.Handler = begun(s.oneMeaning(s.knownMethods(app.Handler())))
+	server.HeaderReceived = s.refuseEarly
 	server.CloseOnShutdown = true
 	server.ConnState = func(c net.Conn, state fasthttp.ConnState) {
 		if state == fasthttp.StateIdle {
@@ -91,6 +92,15 @@ func (s *Server) newApp() *fiber.App {
 		}
 	}
 	return app
+}
+
+// refuseEarly sees to it that nobody is asked for a body that is too large: without the
+// question whether it is wanted, the length alone has it refused.
+func (s *Server) refuseEarly(header *fasthttp.RequestHeader) (asBefore fasthttp.RequestConfig) {
+	if header.ContentLength() > s.with.BodyLimit {
+		header.Del("Expect")
+	}
+	return asBefore
 }
 
 // begun tells a connection when a request of its own is being answered.

@@ -139,6 +139,38 @@ func TestWireLargeBodies(t *testing.T) {
 	r.do("POST", "/send-code", appKey, fits).is(t, 200, "")
 }
 
+// Who asks first whether a body is wanted is told at once that it is too large, and is
+// told to go on otherwise.
+func TestWireExpect(t *testing.T) {
+	r := newRig(t, setup{})
+	head := "POST /send-code HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + appKey +
+		"\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: "
+	w := r.dial()
+	w.write(head + itoa(16<<10+1) + "\r\n\r\n")
+	w.read("POST", "/send-code").is(t, 413, "body-too-large")
+
+	const body = `{"email":"expect@example.com"}`
+	w = r.dial()
+	w.write(head + itoa(len(body)) + "\r\n\r\n")
+	if line := must(w.reader.ReadString('\n'))(t); line != "HTTP/1.1 100 Continue\r\n" {
+		t.Fatalf("answered %q", line)
+	}
+	must(w.reader.ReadString('\n'))(t)
+	w.write(body)
+	w.read("POST", "/send-code").is(t, 200, "")
+}
+
+// What strangers send is everyday in the log, whatever it is.
+func TestStrangersAreNoWarning(t *testing.T) {
+	r := newRig(t, setup{})
+	for method, path := range map[string]string{"BREW": "/send-code", "PUT": "/send-code", "GET": "/nothing"} {
+		got := r.request(method, path, nil, "")
+		if lines := journal.about(t, got.header.Get("X-Request-Id")); len(lines) != 1 || lines[0]["level"] != "INFO" {
+			t.Errorf("%s %s: %d, and the log says %v", method, path, got.status, lines)
+		}
+	}
+}
+
 type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) {

@@ -20,9 +20,10 @@ function mailLine(mail, isNew) {
   facts.textContent = mail.to.join(", ");
   when.textContent = time(mail.received_ms);
   button.append(subject, when, facts);
-  button.addEventListener("click", () => {
-    open(mail.id);
-    at("reader").focus({ preventScroll: matchMedia("(min-width: 52rem)").matches });
+  when.dateTime = new Date(mail.received_ms).toISOString();
+  button.addEventListener("click", async () => {
+    await open(mail.id);
+    enter();
   });
   line.append(button);
   return line;
@@ -39,6 +40,41 @@ function mark(id) {
   }
 }
 
+// Where there is no room for both, the mail takes the place of the list, and the way back
+// is a button as well as the browser's own.
+const narrow = matchMedia("(max-width: 52rem)");
+
+function enter() {
+  if (narrow.matches && !at("columns").classList.contains("reading")) {
+    history.pushState(null, "");
+  }
+  at("columns").classList.add("reading");
+  fit();
+  at("reader").focus({ preventScroll: !narrow.matches });
+}
+
+function leave() {
+  at("columns").classList.remove("reading");
+  at("mails").querySelector("[aria-current]")?.focus();
+}
+
+at("back").addEventListener("click", () => history.back());
+addEventListener("popstate", leave);
+
+// fit makes the frame as high as the mail in it. The frame runs no script; that its
+// origin is ours lets this page look inside, and gives the mail nothing.
+function fit() {
+  const frame = at("html");
+  const mail = frame.contentDocument?.documentElement;
+  if (mail && frame.offsetParent) {
+    frame.style.height = "0";
+    frame.style.height = `${mail.scrollHeight + 2}px`;
+  }
+}
+
+at("html").addEventListener("load", fit);
+addEventListener("resize", fit);
+
 async function open(id) {
   const response = await fetch(`/demo/mails/${id}`);
   if (!response.ok) {
@@ -51,7 +87,8 @@ async function open(id) {
   at("subject").textContent = mail.subject;
   at("from").textContent = mail.from;
   at("rcpt").textContent = mail.to.join(", ");
-  at("when").textContent = new Date(mail.received_ms).toLocaleString();
+  at("when").textContent = time(mail.received_ms);
+  at("when").title = new Date(mail.received_ms).toLocaleString();
   at("when").dateTime = new Date(mail.received_ms).toISOString();
   at("text").textContent = mail.text;
   at("source").textContent = mail.source;
@@ -68,6 +105,7 @@ function choose(tab) {
     one.tabIndex = chosen ? 0 : -1;
     at(one.getAttribute("aria-controls")).hidden = !chosen;
   }
+  fit();
 }
 
 for (const [i, tab] of tabs.entries()) {
@@ -95,6 +133,7 @@ at("clear").addEventListener("click", async () => {
   at("opened").hidden = true;
   at("none").hidden = false;
   opened = 0;
+  at("columns").classList.remove("reading");
   showEmpty(0);
   at("list-title").focus();
 });

@@ -27,10 +27,39 @@ async function busy(button, work) {
   }
 }
 
-const countAgain = (left) => {
+// held is what a "not yet" holds back: the button that was pressed, and the place in the
+// note under it that says for how long.
+let held = null;
+
+function hold(button, note, limit) {
+  const time = document.createElement("span");
+  time.setAttribute("aria-hidden", "true"); // a screen reader was told once, in words
+  note.replaceChildren(`Not yet: the ${limit} limit holds the next code back `, time);
+  button.setAttribute("aria-disabled", "true");
+  held = { button, note, time };
+}
+
+function release() {
+  held?.button.removeAttribute("aria-disabled");
+  held?.note.replaceChildren();
+  held = null;
+  at("send-wait").textContent = "";
+}
+
+// count shows the time left wherever it matters.
+function count(left) {
   at("again-wait").textContent = left > 0 ? ` in ${clock(left)}` : "";
   at("again").classList.toggle("waiting", left > 0);
-};
+  if (held === null) {
+    return;
+  }
+  if (left === 0) {
+    release();
+    return;
+  }
+  held.time.textContent = `for ${clock(left)}.`;
+  at("send-wait").textContent = held.button === at("send") ? ` in ${clock(left)}` : "";
+}
 
 // complaint is the sentence to show for an answer that is neither yes nor not yet.
 function complaint(body) {
@@ -40,11 +69,18 @@ function complaint(body) {
 }
 
 async function send(button, note) {
+  if (held?.button === button) {
+    return;
+  }
   await busy(button, async () => {
     const locale = document.querySelector("input[name=locale]:checked").value;
     const { status, body } = await post("/demo/sign-up", { email, locale });
-    showVerdict(status, body, countAgain);
+    release();
+    if (status === 429) {
+      hold(button, note, body.limit);
+    }
     note.classList.toggle("wait", status === 429);
+    showVerdict(status, body, count);
     if (status === 200) {
       note.textContent = "";
       sessionStorage.setItem(remembered, email);
@@ -52,9 +88,7 @@ async function send(button, note) {
       at("code").value = "";
       at("prove-note").textContent = "";
       step("prove", "code");
-    } else if (status === 429) {
-      note.textContent = `Not yet: the ${body.limit} limit holds the next code back.`;
-    } else {
+    } else if (status !== 429) {
       note.textContent = complaint(body);
       announce(note.textContent);
     }
@@ -73,6 +107,9 @@ at("ask").addEventListener("submit", (event) => {
   send(at("send"), at("ask-note"));
 });
 
+// Another address does not wait for this one.
+at("email").addEventListener("input", release);
+
 at("again").addEventListener("click", () => send(at("again"), at("prove-note")));
 
 at("prove").addEventListener("submit", async (event) => {
@@ -84,6 +121,7 @@ at("prove").addEventListener("submit", async (event) => {
     return;
   }
   const left = body.attempts_left;
+  release();
   at("prove-note").classList.remove("wait");
   at("prove-note").textContent =
     status !== 200 ? complaint(body)
@@ -99,6 +137,7 @@ at("reset").addEventListener("click", () => busy(at("reset"), async () => {
     return;
   }
   announce(`The mailbox starts afresh. ${body.cleared} ${body.cleared === 1 ? "send was" : "sends were"} forgotten.`);
+  release();
   at("prove-note").textContent = "";
   at("ask-note").textContent = "";
   await resume();
@@ -106,6 +145,7 @@ at("reset").addEventListener("click", () => busy(at("reset"), async () => {
 
 function startOver() {
   sessionStorage.removeItem(remembered);
+  release();
   hideVerdict();
   at("email").value = "";
   at("ask-note").textContent = "";
@@ -119,7 +159,7 @@ at("restart").addEventListener("click", startOver);
 async function resume() {
   const { status, body } = await post("/demo/standing", { email });
   if (status === 200) {
-    showVerdict(status, body, countAgain);
+    showVerdict(status, body, count);
   }
 }
 

@@ -14,6 +14,7 @@ export function showVerdict(status, body, each) {
   const hasVerdict = Array.isArray(body.limits);
   at("verdict").hidden = false;
   at("verdict").classList.toggle("bare", !hasVerdict);
+  at("verdict").classList.toggle("denied", status === 429);
   at("operator").hidden = !hasVerdict;
   if (!hasVerdict) {
     document.querySelector("#verdict details").open = true;
