@@ -46,7 +46,7 @@ const narrow = matchMedia("(max-width: 52rem)");
 
 function enter() {
   if (narrow.matches && !at("columns").classList.contains("reading")) {
-    history.pushState(null, "");
+    history.pushState("reading", "");
   }
   at("columns").classList.add("reading");
   fit();
@@ -58,7 +58,7 @@ function leave() {
   at("mails").querySelector("[aria-current]")?.focus();
 }
 
-at("back").addEventListener("click", () => history.back());
+at("back").addEventListener("click", () => (history.state === "reading" ? history.back() : leave()));
 addEventListener("popstate", leave);
 
 // fit makes the frame as high as the mail in it. The frame runs no script; that its

@@ -39,6 +39,9 @@ func TestDev(t *testing.T) {
 	}
 	mail := page.must(t, "GET", fmt.Sprint("/demo/mails/", list.Body.Mails[0].ID), "", 200)
 	code := regexp.MustCompile(`\b\d{6}\b`).FindString(mail.Body.Text)
+	if mail.Body.From != "mailgate dev <no-reply@dev.example>" {
+		t.Errorf("the mail is from %q", mail.Body.From)
+	}
 	if code == "" || !strings.Contains(mail.Body.Source, "Message-ID: <") {
 		t.Fatalf("the mail: %+v", mail.Body)
 	}
@@ -129,10 +132,16 @@ func TestDevPages(t *testing.T) {
 			t.Errorf("%s: policy %q", path, csp)
 		}
 	}
+	for _, path := range []string{"/nowhere", "/web/", "/web/nothing.js", "/web/../web", "/demo/mails/99", "/demo/mails/x"} {
+		lost := page.get(t, path, nil)
+		if lost.StatusCode != 404 || lost.Header.Get("Content-Type") != "application/problem+json" {
+			t.Errorf("%s: %d %s", path, lost.StatusCode, lost.Header.Get("Content-Type"))
+		}
+	}
 	page.must(t, "POST", "/demo/sign-up", `{"email":"dave@example.com"}`, 200)
 	id := page.must(t, "GET", "/demo/mails", "", 200).Body.Mails[0].ID
 	html := page.get(t, fmt.Sprintf("/demo/mails/%d/html", id), nil)
-	if csp := html.Header.Get("Content-Security-Policy"); html.StatusCode != 200 || !strings.HasSuffix(csp, "; sandbox") || strings.Contains(csp, "script") {
+	if csp := html.Header.Get("Content-Security-Policy"); html.StatusCode != 200 || !strings.HasSuffix(csp, "; sandbox allow-same-origin") || strings.Contains(csp, "script") {
 		t.Errorf("a mail's HTML: %d, policy %q", html.StatusCode, csp)
 	}
 }

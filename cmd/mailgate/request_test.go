@@ -30,6 +30,7 @@ type answer struct {
 		}
 		Text   string
 		Source string
+		From   string
 	}
 }
 

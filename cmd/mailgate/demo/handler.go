@@ -28,7 +28,7 @@ func New(o Options) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", page(o.Pages, "index.html"))
 	mux.HandleFunc("GET /inbox", page(o.Pages, "inbox.html"))
-	mux.Handle("GET /web/", http.StripPrefix("/web/", http.FileServerFS(o.Pages)))
+	mux.HandleFunc("GET /web/{name}", part(o.Pages))
 	mux.HandleFunc("POST /demo/sign-up", signUp.start)
 	mux.HandleFunc("POST /demo/code", signUp.check)
 	mux.HandleFunc("POST /demo/standing", signUp.standing)
@@ -37,7 +37,24 @@ func New(o Options) http.Handler {
 	mux.HandleFunc("POST /demo/mails/clear", inbox.clear)
 	mux.HandleFunc("GET /demo/mails/{id}", inbox.mail)
 	mux.HandleFunc("GET /demo/mails/{id}/html", inbox.html)
+	mux.HandleFunc("/", nothing)
 	return guard(mux)
+}
+
+// nothing answers for the paths that neither the API nor the demo has.
+func nothing(w http.ResponseWriter, _ *http.Request) {
+	fail(w, http.StatusNotFound, "there is nothing at this path; the pages are / and /inbox, the API is at /docs")
+}
+
+// part is one file that a page loads.
+func part(pages fs.FS) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if _, err := fs.Stat(pages, r.PathValue("name")); err != nil {
+			nothing(w, r)
+			return
+		}
+		http.ServeFileFS(w, r, pages, r.PathValue("name"))
+	}
 }
 
 func page(pages fs.FS, name string) http.HandlerFunc {
@@ -77,7 +94,11 @@ func isLoopback(hostport string) bool {
 }
 
 func writeJSON(w http.ResponseWriter, status int, answer any) {
-	w.Header().Set("Content-Type", "application/json")
+	kind := "application/json"
+	if status >= 400 {
+		kind = "application/problem+json"
+	}
+	w.Header().Set("Content-Type", kind)
 	w.WriteHeader(status)
 	// Nobody is left to be told when the browser has gone.
 	_ = json.NewEncoder(w).Encode(answer)

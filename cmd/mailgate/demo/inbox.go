@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"net/mail"
 	"slices"
 	"strconv"
 	"time"
@@ -62,15 +63,28 @@ func (i inbox) mail(w http.ResponseWriter, r *http.Request) {
 			From   string `json:"from"`
 			Text   string `json:"text"`
 			Source string `json:"source"`
-		}{line{mail.ID, mail.To, mail.Subject, mail.ReceivedMS}, mail.From, mail.Text, string(mail.Raw)})
+		}{line{mail.ID, mail.To, mail.Subject, mail.ReceivedMS}, sender(mail), mail.Text, string(mail.Raw)})
 	}
 }
 
+// sender is whom the mail says it is from, or else the envelope's sender.
+func sender(m sandbox.Message) string {
+	from, err := mail.ParseAddress(m.Header.Get("From"))
+	switch {
+	case err != nil:
+		return m.From
+	case from.Name == "":
+		return from.Address
+	}
+	return from.Name + " <" + from.Address + ">"
+}
+
 // html is the HTML part as a document of its own, for a frame. It may be styled and
-// nothing else: no script, no form, nothing fetched, no origin.
+// nothing else: no script, no form, nothing fetched. The page around it may look inside,
+// to make the frame as high as the mail.
 func (i inbox) html(w http.ResponseWriter, r *http.Request) {
 	if mail, ok := i.find(w, r); ok {
-		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'; sandbox")
+		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'; sandbox allow-same-origin")
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		io.WriteString(w, mail.HTML)
 	}
