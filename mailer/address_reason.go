@@ -24,6 +24,7 @@ const (
 	ReasonLocalDot         Reason = "local-dot"
 	ReasonLocalCharacter   Reason = "local-character"
 	ReasonRoute            Reason = "route"
+	ReasonEncodedWord      Reason = "encoded-word"
 	ReasonNoDomain         Reason = "no-domain"
 	ReasonDomainTrailing   Reason = "domain-trailing-dot"
 	ReasonDomainDot        Reason = "domain-dot"
@@ -93,6 +94,8 @@ func (r Reason) localSentence() string {
 		return "the part before the @ starts or ends with a dot or has two in a row"
 	case ReasonLocalCharacter:
 		return "a character before the @ is not allowed there"
+	case ReasonEncodedWord:
+		return "a = with a ? after it stands before the @, which mail programs may decode into another name"
 	}
 	return ""
 }

@@ -119,9 +119,17 @@ func checkLocal(local string) Reason {
 		return ReasonLocalTooLong
 	}
 	dotted := local[0] == '.' || local[len(local)-1] == '.'
+	equals, encoded := false, false
 	for i := 0; i < len(local); i++ {
 		switch c := local[i]; {
 		case isLetterOrDigit(c):
+		case c == '=':
+			equals = true
+		case c == '?':
+			// The start of an RFC 2047 encoded word, =?, which some readers
+			// decode even in an address; also with something between the two,
+			// since folding might drop that.
+			encoded = encoded || equals
 		case c == '.':
 			dotted = dotted || i > 0 && local[i-1] == '.'
 		case c >= utf8.RuneSelf:
@@ -134,7 +142,10 @@ func checkLocal(local string) Reason {
 			return ReasonLocalCharacter
 		}
 	}
-	if dotted {
+	switch {
+	case encoded:
+		return ReasonEncodedWord
+	case dotted:
 		return ReasonLocalDot
 	}
 	return ""

@@ -21,8 +21,11 @@ var providersJSON []byte
 //
 // NewIdentity(true) folds: letter case, whatever follows a + in the local part,
 // the domain's own spellings, and what providers.json knows about a provider
-// (dots that do not count, domains that are one). Where a server does take + or
-// letter case for part of a name, two of its mailboxes share one allowance.
+// (dots that do not count, domains that are one). That table holds only what a
+// provider says of the domains it names: a provider's other domains, and
+// aliases that only the owner or operator of a mailbox knows of, count apart.
+// Where a server does take + or letter case for part of a name, two of its
+// mailboxes share one allowance.
 type Identity struct {
 	fold       bool
 	providers  map[string]*provider // by domain

@@ -100,7 +100,7 @@ func TestNoLinkByTheAddress(t *testing.T) {
 		"victim+www.evil.example'@example.com":          "…@example.com",
 		"www.evil.example/x@victim.fastmail.com":        "…@victim.fastmail.com",
 		"evil.example#*|now@example.com":                "…@example.com",
-		"=?UTF-8?B?d3d3LmV2aWwuZXhhbXBsZQ==?@a.example": "…@a.example",
+		"evil?UTF-8?B?d3d3LmV2aWwuZXhhbXBsZQ@a.example": "…@a.example",
 	} {
 		back := composeWith(t, nil, func(r *mailer.Request) { r.To = parse(t, to) })
 		for kind, part := range map[string]string{"text": back.text, "HTML": html.UnescapeString(back.html)} {
