@@ -13,8 +13,9 @@ import (
 //
 // A failure is a relay that does not do its work: unreachable, silent, broken
 // off, or saying 4xx to everybody. A refused recipient is none, nor is a 4xx
-// to one recipient or one mail: otherwise whoever may name a recipient could
-// stop the mail of all.
+// to one recipient or one mail, nor whatever becomes of RCPT once MAIL was
+// answered, be it silence: otherwise whoever may name a recipient could stop
+// the mail of all.
 type Breaker struct {
 	Failures    int           // 5 if zero
 	Cooldown    time.Duration // 5 s if zero
@@ -49,7 +50,8 @@ type verdict int
 const (
 	relayAnswered verdict = iota + 1
 	relayFailed
-	relayNotJudged // the sender gave up; nothing was learnt
+	relayReached   // it took MAIL, and what kept it then may be the recipient's doing
+	relayNotJudged // nothing was learnt: the sender gave up, say
 )
 
 // afterTrial is how soon to come again while a trial is under way.
@@ -77,7 +79,7 @@ func (b Breaker) ask(s circuitState, now int64) (circuitState, pass) {
 func (b Breaker) settle(s circuitState, now int64, p pass, v verdict) circuitState {
 	if p.trial {
 		switch v {
-		case relayAnswered:
+		case relayAnswered, relayReached:
 			return circuitState{}
 		case relayFailed:
 			s.rest = min(2*s.rest, b.MaxCooldown.Milliseconds())
@@ -86,7 +88,7 @@ func (b Breaker) settle(s circuitState, now int64, p pass, v verdict) circuitSta
 		s.trying = false
 		return s
 	}
-	if s.reopens != 0 || v == relayNotJudged {
+	if s.reopens != 0 || v == relayReached || v == relayNotJudged {
 		return s
 	}
 	if v == relayAnswered {

@@ -27,6 +27,13 @@ func TestBreakerRule(t *testing.T) {
 		"what was not judged counts neither way": {
 			ask(0, 0), tell(0, relayFailed), ask(0, 0), tell(0, relayNotJudged), ask(0, 0), tell(0, relayFailed), ask(0, 1000),
 		},
+		"a recipient's doing counts neither way": {
+			ask(0, 0), tell(0, relayFailed), ask(0, 0), tell(0, relayReached), ask(0, 0), tell(0, relayFailed), ask(0, 1000),
+		},
+		"a recipient's doing spoils no trial": {
+			ask(0, 0), tell(0, relayFailed), ask(0, 0), tell(0, relayFailed),
+			ask(1000, 0), tell(1100, relayReached), ask(1100, 0), ask(1100, 0),
+		},
 		"one trial at a time": {
 			ask(0, 0), tell(0, relayFailed), ask(0, 0), tell(0, relayFailed),
 			ask(1000, 0), ask(1000, afterTrial), ask(5000, afterTrial),

@@ -40,13 +40,16 @@ func newRelay(life context.Context, url RelayURL, o Options) *relay {
 		live:   map[*smtpConn]struct{}{},
 	}
 	r.conns = &connections{
-		max:         o.MaxConns,
-		mostWaiting: o.MaxWaiting,
-		idleMS:      o.IdleTimeout.Milliseconds(),
-		now:         o.Now,
-		gone:        life.Done(),
-		retire:      r.retire,
-		waiting:     list.New(),
+		max:           o.MaxConns,
+		mostPerDomain: o.MaxConnsPerDomain,
+		mostWaiting:   o.MaxWaiting,
+		idleMS:        o.IdleTimeout.Milliseconds(),
+		now:           o.Now,
+		gone:          life.Done(),
+		retire:        r.retire,
+		waiting:       list.New(),
+		inUse:         map[string]int{},
+		waitingFor:    map[string]int{},
 	}
 	r.circuit = &circuit{rule: o.Breaker, now: o.Now, changed: func(open bool) {
 		if open {
@@ -85,7 +88,7 @@ func (r *relay) attempt(p patience, l *letter) (*Reply, error) {
 	if rest := r.circuit.rest(); rest > 0 {
 		return nil, r.resting(rest)
 	}
-	c, err := r.conns.take(p)
+	c, err := r.conns.take(p, l.domain)
 	if err != nil {
 		if errors.Is(err, ErrBusy) {
 			return nil, err
@@ -95,13 +98,14 @@ func (r *relay) attempt(p patience, l *letter) (*Reply, error) {
 	// Asked again: the relay may have been given up while this mail waited.
 	pass := r.circuit.ask()
 	if !pass.ok {
-		r.conns.pass(c)
+		r.conns.pass(l.domain, c)
 		return nil, r.resting(pass.wait)
 	}
 	c, reply, failure := r.deliver(p, c, l)
-	r.circuit.settle(pass, judgement(p.ctx, failure))
+	r.circuit.settle(pass, r.judge(p.ctx, c, failure))
 	// Not before: whoever is called up next must find the breaker as this try
 	// leaves it.
+	r.conns.release(l.domain)
 	r.giveBack(c)
 	if failure != nil {
 		r.report(l, failure)
@@ -139,31 +143,6 @@ func (r *relay) deliver(p patience, c *smtpConn, l *letter) (*smtpConn, *Reply, 
 	}
 	reply, failure := c.deliver(p, l)
 	return c, reply, failure
-}
-
-// diedEarly says whether the connection, not the mail, was what failed, and
-// the mail certainly never left.
-func diedEarly(c *smtpConn, failure *SendError) bool {
-	return c.broken && failure.Outcome == Unavailable && failure.Step != StepFinalDot &&
-		(failure.Reply == nil || failure.Reply.Code == 421 || failure.Step == StepRSET)
-}
-
-// judgement is what a try tells about the relay's health.
-func judgement(ctx context.Context, failure *SendError) verdict {
-	switch {
-	case failure == nil, failure.Outcome == Rejected:
-		return relayAnswered
-	case ctx.Err() == context.Canceled, errors.Is(failure, ErrClosed):
-		return relayNotJudged
-	case errors.Is(failure, errSevenBitsOnly):
-		return relayAnswered
-	case failure.Outcome == Unknown, failure.Reply == nil, failure.Reply.Code == 421:
-		return relayFailed
-	case failure.Step == StepRCPT, failure.Step == StepDATA, failure.Step == StepFinalDot:
-		// 4xx to one recipient or one mail: greylisting, a full mailbox.
-		return relayAnswered
-	}
-	return relayFailed
 }
 
 func (r *relay) report(l *letter, failure *SendError) {

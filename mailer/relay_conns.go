@@ -9,56 +9,103 @@ import (
 )
 
 // connections are the kept connections to one relay: never more than max at
-// once, dialing ones included. The last put back is the first taken, so that
-// those not needed grow old and are closed; whoever must wait is served in
-// order of arrival.
+// once, dialing ones included, and mostPerDomain for one recipient domain. The
+// last put back is the first taken, so that those not needed grow old and are
+// closed; whoever must wait is served in order of arrival, those passed over
+// whose domain has its share.
 type connections struct {
-	max, mostWaiting int
-	idleMS           int64
-	now              func() int64
-	gone             <-chan struct{} // closed when everybody must leave
-	retire           func(*smtpConn) // takes leave in the background, then calls drop
+	max, mostPerDomain, mostWaiting int
+	idleMS                          int64
+	now                             func() int64
+	gone                            <-chan struct{} // closed when everybody must leave
+	retire                          func(*smtpConn) // takes leave in the background, then calls drop
 
-	mu      sync.Mutex
-	idle    []*smtpConn // the longest unused first
-	open    int         // places taken: idle, in use, being dialed, taking leave
-	waiting *list.List  // of chan *smtpConn, each with room for one
-	reaper  *time.Timer
-	closing bool
+	mu                sync.Mutex
+	idle              []*smtpConn    // the longest unused first
+	open              int            // places taken: idle, in use, being dialed, taking leave
+	waiting           *list.List     // of waiter
+	inUse, waitingFor map[string]int // by domain; those with none are not kept
+	reaper            *time.Timer
+	closing           bool
+}
+
+// waiter is a send in the queue.
+type waiter struct {
+	domain string
+	handed chan *smtpConn // has room for one
 }
 
 // take returns a kept connection, or nil with the right to dial one. Either
-// must be given back with put or drop. It waits until ctx, the moment given or
+// must be given back: the domain's share with release, then the connection
+// with put or the place with drop. It waits until ctx, the moment given or
 // the end of everything.
-func (k *connections) take(p patience) (*smtpConn, error) {
+func (k *connections) take(p patience, domain string) (*smtpConn, error) {
 	k.mu.Lock()
-	if n := len(k.idle); n > 0 {
-		c := k.idle[n-1]
-		k.idle = k.idle[:n-1]
+	if k.available(domain) {
+		c := k.hand(domain)
 		k.mu.Unlock()
 		return c, nil
 	}
-	if k.open < k.max {
-		k.open++
-		k.mu.Unlock()
-		return nil, nil
-	}
-	if k.waiting.Len() >= k.mostWaiting {
+	if k.waiting.Len() >= k.mostWaiting || k.waitingFor[domain] >= max(1, k.mostWaiting/2) {
 		k.mu.Unlock()
 		return nil, &BusyError{RetryAfter: time.Second}
 	}
-	handed := make(chan *smtpConn, 1)
-	place := k.waiting.PushBack(handed)
+	w := waiter{domain: domain, handed: make(chan *smtpConn, 1)}
+	place := k.waiting.PushBack(w)
+	add(k.waitingFor, domain, 1)
 	k.mu.Unlock()
-	return k.await(p, handed, place)
+	return k.await(p, w, place)
 }
 
-func (k *connections) await(p patience, handed chan *smtpConn, place *list.Element) (*smtpConn, error) {
+// available says whether there is a connection, or a place for one, that this
+// domain may have.
+func (k *connections) available(domain string) bool {
+	return (len(k.idle) > 0 || k.open < k.max) && k.inUse[domain] < k.mostPerDomain
+}
+
+// hand gives what is available.
+func (k *connections) hand(domain string) *smtpConn {
+	add(k.inUse, domain, 1)
+	n := len(k.idle)
+	if n == 0 {
+		k.open++
+		return nil
+	}
+	c := k.idle[n-1]
+	k.idle = k.idle[:n-1]
+	return c
+}
+
+// serve hands what is available to those who wait. It is called whenever that
+// became more, so that nobody waits for what is there.
+func (k *connections) serve() {
+	for place := k.waiting.Front(); place != nil && (len(k.idle) > 0 || k.open < k.max); {
+		next := place.Next()
+		if w := place.Value.(waiter); k.available(w.domain) {
+			k.leave(place)
+			w.handed <- k.hand(w.domain)
+		}
+		place = next
+	}
+}
+
+// leave takes a waiter out of the queue.
+func (k *connections) leave(place *list.Element) {
+	add(k.waitingFor, k.waiting.Remove(place).(waiter).domain, -1)
+}
+
+func add(counts map[string]int, domain string, n int) {
+	if counts[domain] += n; counts[domain] == 0 {
+		delete(counts, domain)
+	}
+}
+
+func (k *connections) await(p patience, w waiter, place *list.Element) (*smtpConn, error) {
 	timer := time.NewTimer(time.Until(p.until))
 	defer timer.Stop()
 	var err error
 	select {
-	case c := <-handed:
+	case c := <-w.handed:
 		return c, nil
 	case <-timer.C:
 		err = &BusyError{RetryAfter: time.Second}
@@ -69,11 +116,11 @@ func (k *connections) await(p patience, handed chan *smtpConn, place *list.Eleme
 	}
 	k.mu.Lock()
 	select {
-	case c := <-handed: // it came at the same moment: somebody else's now
+	case c := <-w.handed: // it came at the same moment: somebody else's now
 		k.mu.Unlock()
-		k.pass(c)
+		k.pass(w.domain, c)
 	default:
-		k.waiting.Remove(place)
+		k.leave(place)
 		k.mu.Unlock()
 	}
 	return nil, err
@@ -88,7 +135,17 @@ func busyOrGone(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func (k *connections) pass(c *smtpConn) {
+// release gives back one connection of a domain's share.
+func (k *connections) release(domain string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	add(k.inUse, domain, -1)
+	k.serve()
+}
+
+// pass gives back what take returned, unused.
+func (k *connections) pass(domain string, c *smtpConn) {
+	k.release(domain)
 	if c == nil {
 		k.drop()
 		return
@@ -100,32 +157,25 @@ func (k *connections) pass(c *smtpConn) {
 func (k *connections) put(c *smtpConn) {
 	c.idleSince = k.now()
 	k.mu.Lock()
-	if next := k.waiting.Front(); next != nil {
-		k.waiting.Remove(next).(chan *smtpConn) <- c
-		k.mu.Unlock()
-		return
-	}
-	if k.closing {
+	defer k.mu.Unlock()
+	if k.closing && k.waiting.Len() == 0 {
 		k.retire(c)
-		k.mu.Unlock()
 		return
 	}
+	none := len(k.idle) == 0
 	k.idle = append(k.idle, c)
-	if len(k.idle) == 1 {
+	k.serve()
+	if none && len(k.idle) > 0 {
 		k.reapAfter(k.idleMS)
 	}
-	k.mu.Unlock()
 }
 
 // drop gives back the place of a connection that is no more, or never was.
 func (k *connections) drop() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if next := k.waiting.Front(); next != nil {
-		k.waiting.Remove(next).(chan *smtpConn) <- nil
-		return
-	}
 	k.open--
+	k.serve()
 }
 
 // reapAfter sets the one timer there is; it runs while anything is idle.

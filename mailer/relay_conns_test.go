@@ -9,6 +9,54 @@ import (
 	"time"
 )
 
+func noConnections(most, perDomain int) *connections {
+	return &connections{
+		max: most, mostPerDomain: perDomain, now: func() int64 { return 0 }, idleMS: time.Hour.Milliseconds(),
+		waiting: list.New(), inUse: map[string]int{}, waitingFor: map[string]int{},
+	}
+}
+
+// line puts a send for this domain in the queue, as take does.
+func line(k *connections, domain string) *list.Element {
+	add(k.waitingFor, domain, 1)
+	return k.waiting.PushBack(waiter{domain: domain, handed: make(chan *smtpConn, 1)})
+}
+
+// TestWhoIsServed: in order of arrival, but for those whose domain has its
+// share; they lose no turn when it has room again.
+func TestWhoIsServed(t *testing.T) {
+	k := noConnections(2, 1)
+	p := patience{ctx: t.Context(), until: time.Now().Add(time.Hour)}
+	for _, domain := range []string{"a", "b"} {
+		if _, err := k.take(p, domain); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a1, c1, a2, b1 := line(k, "a"), line(k, "c"), line(k, "a"), line(k, "b")
+	served := func(place *list.Element) bool { return len(place.Value.(waiter).handed) == 1 }
+	for _, step := range []struct {
+		does string
+		do   func()
+		want [4]bool
+	}{
+		{"b's mail is done", func() { k.pass("b", &smtpConn{}) }, [4]bool{false, true, false, false}},
+		{"c's mail is done", func() { k.pass("c", &smtpConn{}) }, [4]bool{false, true, false, true}},
+		{"a's mail is done", func() { k.pass("a", nil) }, [4]bool{true, true, false, true}},
+		{"b's second is done", func() { k.pass("b", &smtpConn{}) }, [4]bool{true, true, false, true}},
+		{"a's second breaks off", func() { k.pass("a", nil) }, [4]bool{true, true, true, true}},
+	} {
+		step.do()
+		if got := [4]bool{served(a1), served(c1), served(a2), served(b1)}; got != step.want {
+			t.Errorf("%s: served %v, want %v", step.does, got, step.want)
+		}
+	}
+	k.pass("a", nil)
+	if open, idle, waiting := k.counts(); open != idle || waiting != 0 || len(k.inUse)+len(k.waitingFor) != 0 {
+		t.Errorf("%d open, %d idle, %d waiting; by domain %v and %v", open, idle, waiting, k.inUse, k.waitingFor)
+	}
+	k.reaper.Stop()
+}
+
 // TestNoPlaceIsLost: a place that is handed over at the very moment at which
 // its taker gives up goes back. Which of the two wins is chance.
 func TestNoPlaceIsLost(t *testing.T) {
@@ -16,17 +64,18 @@ func TestNoPlaceIsLost(t *testing.T) {
 	cancel()
 	gaveUp := 0
 	for range 100 {
-		k := &connections{max: 1, open: 1, waiting: list.New()}
-		handed := make(chan *smtpConn, 1)
-		place := k.waiting.PushBack(handed)
+		k := noConnections(1, 1)
+		k.open = 1
+		place := line(k, "a.example")
 		k.drop() // hands the place to who waits
-		if _, err := k.await(patience{ctx: ctx, until: time.Now().Add(time.Hour)}, handed, place); err == nil {
-			k.drop()
+		w := place.Value.(waiter)
+		if _, err := k.await(patience{ctx: ctx, until: time.Now().Add(time.Hour)}, w, place); err == nil {
+			k.pass(w.domain, nil)
 		} else {
 			gaveUp++
 		}
-		if open, _, waiting := k.counts(); open != 0 || waiting != 0 {
-			t.Fatalf("%d places taken and %d waiting, want none", open, waiting)
+		if open, _, waiting := k.counts(); open != 0 || waiting != 0 || len(k.inUse)+len(k.waitingFor) != 0 {
+			t.Fatalf("%d places taken and %d waiting, want none; by domain %v and %v", open, waiting, k.inUse, k.waitingFor)
 		}
 	}
 	if gaveUp == 0 || gaveUp == 100 {

@@ -44,6 +44,7 @@ func steady() mailer.Options {
 		MaxConns:        4,
 		ConnectTimeout:  hanging,
 		CommandTimeout:  hanging,
+		RCPTTimeout:     hanging,
 		FinalDotTimeout: hanging,
 		Deadline:        2 * hanging,
 		Breaker:         mailer.Breaker{Failures: 1000},
@@ -59,6 +60,8 @@ func facing(script fault.Script) mailer.Options {
 		o.FinalDotTimeout = patience
 	case script.At == fault.Handshake:
 		o.ConnectTimeout = patience
+	case script.At == fault.RCPT:
+		o.RCPTTimeout = patience
 	default:
 		o.CommandTimeout = patience
 	}

@@ -13,8 +13,13 @@ import (
 type Options struct {
 	// MaxConns is the most connections to any one relay. 8.
 	MaxConns int
-	// MaxWaiting is how many sends may wait for one of them before the next is
-	// turned away with ErrBusy. 1024.
+	// MaxConnsPerDomain is how many of them mails to one recipient domain may
+	// hold at once, with its subdomains, so that a domain whose recipients take
+	// their time cannot stop the mail of the others. Half of MaxConns, but at
+	// least 1; MaxConns or more means no limit.
+	MaxConnsPerDomain int
+	// MaxWaiting is how many sends may wait for a connection before the next is
+	// turned away with ErrBusy; one recipient domain may fill half of it. 1024.
 	MaxWaiting int
 	// MaxMailsPerConn is when a connection is retired. 100.
 	MaxMailsPerConn int
@@ -23,9 +28,14 @@ type Options struct {
 
 	// ConnectTimeout bounds the TCP connection, and the TLS handshake. 5 s.
 	ConnectTimeout time.Duration
-	// CommandTimeout bounds the relay's banner and each command (or group of
-	// pipelined commands) with the whole of its answer. 10 s.
+	// CommandTimeout bounds the relay's banner and each command with the whole
+	// of its answer. 10 s.
 	CommandTimeout time.Duration
+	// RCPTTimeout takes its place for RCPT, once MAIL was answered: a relay may
+	// ask the recipient's own server before it answers, and that server, which
+	// anybody can choose, may be slow on purpose. 5 s, but at most
+	// CommandTimeout.
+	RCPTTimeout time.Duration
 	// FinalDotTimeout bounds the mail's text and the answer to its final dot.
 	// When it ends, nobody knows whether the mail was delivered. 20 s.
 	FinalDotTimeout time.Duration
@@ -66,11 +76,13 @@ func (o Options) withDefaults() (Options, error) {
 		return o, err
 	}
 	o.MaxConns = cmp.Or(o.MaxConns, 8)
+	o.MaxConnsPerDomain = cmp.Or(o.MaxConnsPerDomain, max(1, o.MaxConns/2))
 	o.MaxWaiting = cmp.Or(o.MaxWaiting, 1024)
 	o.MaxMailsPerConn = cmp.Or(o.MaxMailsPerConn, 100)
 	o.IdleTimeout = cmp.Or(o.IdleTimeout, 30*time.Second)
 	o.ConnectTimeout = cmp.Or(o.ConnectTimeout, 5*time.Second)
 	o.CommandTimeout = cmp.Or(o.CommandTimeout, 10*time.Second)
+	o.RCPTTimeout = cmp.Or(o.RCPTTimeout, min(5*time.Second, o.CommandTimeout))
 	o.FinalDotTimeout = cmp.Or(o.FinalDotTimeout, 20*time.Second)
 	o.Deadline = cmp.Or(o.Deadline, 30*time.Second)
 	o.HELO = cmp.Or(o.HELO, "localhost")
@@ -86,12 +98,13 @@ func (o Options) withDefaults() (Options, error) {
 }
 
 func (o Options) check() error {
-	for _, n := range []int{o.MaxConns, o.MaxWaiting, o.MaxMailsPerConn, o.Pace.Queue, o.Breaker.Failures} {
+	for _, n := range []int{o.MaxConns, o.MaxConnsPerDomain, o.MaxWaiting, o.MaxMailsPerConn,
+		o.Pace.Queue, o.Breaker.Failures} {
 		if n < 0 {
 			return errors.New("relay settings: no count may be negative")
 		}
 	}
-	for _, d := range []time.Duration{o.IdleTimeout, o.ConnectTimeout, o.CommandTimeout,
+	for _, d := range []time.Duration{o.IdleTimeout, o.ConnectTimeout, o.CommandTimeout, o.RCPTTimeout,
 		o.FinalDotTimeout, o.Deadline, o.Breaker.Cooldown, o.Breaker.MaxCooldown} {
 		if d < 0 {
 			return errors.New("relay settings: no time may be negative")

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"sync/atomic"
 	"time"
 )
 
@@ -25,10 +26,13 @@ type smtpConn struct {
 	offers extensions
 
 	commandTimeout  time.Duration
+	rcptTimeout     time.Duration
 	finalDotTimeout time.Duration
+	apart           *atomic.Bool // the opener's
 
 	mails     int   // tried so far
 	idleSince int64 // when it was put aside, in the relay's clock
+	ranAhead  bool  // the last mail's RCPT went out before MAIL was answered
 	broken    bool  // not to be used again
 }
 

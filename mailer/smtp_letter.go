@@ -3,7 +3,10 @@ package mailer
 import (
 	"bytes"
 	"encoding/binary"
+	"strings"
 	"sync"
+
+	"golang.org/x/net/publicsuffix"
 )
 
 // letter is a checked Message in wire form, made once a send whatever number
@@ -11,6 +14,7 @@ import (
 type letter struct {
 	id       string
 	from, to string
+	domain   string // whose share of the connections it takes
 	size     int    // octets before dot-stuffing, for SIZE=
 	eightBit bool   // some octet is above 127
 	wire     []byte // dot-stuffed, with the final CRLF.CRLF
@@ -29,6 +33,7 @@ func prepare(m *Message) (*letter, error) {
 	}
 	l := letters.Get().(*letter)
 	l.id, l.from, l.to = m.ID, m.From, m.To
+	l.domain = ownerOf(m.To[strings.IndexByte(m.To, '@')+1:])
 	l.size, l.eightBit = len(m.Bytes), eightBit(m.Bytes)
 	var why string
 	if l.wire, why = stuff(l.wire[:0], m.Bytes); why != "" {
@@ -38,6 +43,16 @@ func prepare(m *Message) (*letter, error) {
 	return l, nil
 }
 
+// ownerOf is the domain that somebody registered, without subdomains, since
+// those are to be had for nothing and in any number.
+func ownerOf(domain string) string {
+	domain = strings.ToLower(domain)
+	if owner, err := publicsuffix.EffectiveTLDPlusOne(domain); err == nil {
+		return owner
+	}
+	return domain
+}
+
 // mostKeptWire keeps one great mail from pinning its memory for good.
 const mostKeptWire = 64 << 10
 
@@ -45,7 +60,7 @@ func (l *letter) free() {
 	if cap(l.wire) > mostKeptWire {
 		l.wire = nil
 	}
-	l.id, l.from, l.to = "", "", ""
+	l.id, l.from, l.to, l.domain = "", "", "", ""
 	letters.Put(l)
 }
 

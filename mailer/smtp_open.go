@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -14,8 +15,12 @@ type opener struct {
 	url RelayURL
 	tls *tls.Config
 	// helo is the name given in EHLO.
-	helo                                            string
-	connectTimeout, commandTimeout, finalDotTimeout time.Duration
+	helo                           string
+	connectTimeout, commandTimeout time.Duration
+	rcptTimeout, finalDotTimeout   time.Duration
+	// apart says that RCPT waits for MAIL's answer even where the relay offers
+	// PIPELINING: it was once not to be seen which of the two it was silent at.
+	apart atomic.Bool
 }
 
 func newOpener(url RelayURL, o Options) *opener {
@@ -24,6 +29,7 @@ func newOpener(url RelayURL, o Options) *opener {
 		helo:            o.HELO,
 		connectTimeout:  o.ConnectTimeout,
 		commandTimeout:  o.CommandTimeout,
+		rcptTimeout:     o.RCPTTimeout,
 		finalDotTimeout: o.FinalDotTimeout,
 		tls: &tls.Config{
 			ServerName:         url.serverName,
@@ -56,6 +62,8 @@ func (o *opener) open(p patience) (*smtpConn, *SendError) {
 		socket:          socket,
 		stream:          socket,
 		commandTimeout:  o.commandTimeout,
+		rcptTimeout:     o.rcptTimeout,
+		apart:           &o.apart,
 		finalDotTimeout: o.finalDotTimeout,
 	}
 	c.in.reset(socket)

@@ -1,6 +1,10 @@
 package mailer
 
-import "strconv"
+import (
+	"cmp"
+	"strconv"
+	"time"
+)
 
 // deliver hands one mail over. The outcome is exact about the one thing that
 // matters: whether the mail's last octet can have left.
@@ -25,42 +29,31 @@ func (c *smtpConn) deliver(p patience, l *letter) (*Reply, *SendError) {
 
 // begin goes up to the relay's 354: RSET on a connection that was used before,
 // MAIL, exactly one RCPT, DATA. Where the relay offers PIPELINING they go out
-// as one group; otherwise none is sent after a refusal.
+// as one group, or as two when it must be seen which of MAIL and RCPT it is
+// silent at. After a group with a refusal nothing more is sent.
 func (c *smtpConn) begin(p patience, l *letter) *SendError {
 	var lines [4]command
-	group := c.compose(lines[:0], l)
-	if err := p.arm(c.socket, c.commandTimeout); err != nil {
-		return c.lost(p, group[0].step, err)
-	}
-	if c.offers.pipelining {
-		if err := c.write(c.out); err != nil {
-			return c.lost(p, group[0].step, err)
+	apart := c.apart.Load()
+	c.ranAhead = c.offers.pipelining && !apart
+	for left := c.compose(lines[:0], l); len(left) > 0; {
+		n := 1
+		for c.offers.pipelining && n < len(left) && !(apart && left[n].step == StepRCPT) {
+			n++
 		}
-	}
-	var first *SendError
-	for _, command := range group {
-		failure := c.exchange(p, command)
-		if first == nil {
-			first = failure
-		} else if failure == nil && command.step == StepDATA {
-			// A relay that opens the mail's text for a refused recipient waits
-			// for a final dot. It gets none, ever: with the connection gone
-			// there is nothing that it could deliver.
-			c.broken = true
+		if failure := c.exchange(p, left[:n]); failure != nil {
+			return failure
 		}
-		if c.broken || (first != nil && !c.offers.pipelining) {
-			break
-		}
+		left = left[n:]
 	}
-	if first == nil && c.in.ahead() {
+	if c.in.ahead() {
 		// An answer given before its question would pass for the answer to
 		// the final dot.
-		first = c.lost(p, StepDATA, errOutOfStep)
+		return c.lost(p, StepDATA, errOutOfStep)
 	}
-	return first
+	return nil
 }
 
-// command is one line of the group, as it lies in c.out.
+// command is one line, as it lies in c.out with the next right behind it.
 type command struct {
 	step Step
 	line []byte
@@ -100,22 +93,52 @@ func (c *smtpConn) compose(group []command, l *letter) []command {
 	return group
 }
 
-// exchange sends one command, unless it went out with its group, and judges
-// the reply.
-func (c *smtpConn) exchange(p patience, command command) *SendError {
-	if !c.offers.pipelining {
-		if err := p.arm(c.socket, c.commandTimeout); err != nil {
-			return c.lost(p, command.step, err)
+// exchange sends commands as one group, reads a reply for each and returns the
+// first failure.
+func (c *smtpConn) exchange(p patience, group []command) (first *SendError) {
+	size := 0
+	for _, command := range group {
+		size += len(command.line)
+	}
+	for i, command := range group {
+		if err := p.arm(c.socket, c.timeout(command.step)); err != nil {
+			return cmp.Or(first, c.lost(p, command.step, err))
 		}
-		if err := c.write(command.line); err != nil {
-			return c.lost(p, command.step, err)
+		if i == 0 {
+			if err := c.write(command.line[:size]); err != nil {
+				return c.lost(p, command.step, err)
+			}
+		}
+		failure := c.hear(p, command.step)
+		if first == nil {
+			first = failure
+		} else if failure == nil && command.step == StepDATA {
+			// A relay that opens the mail's text for a refused recipient waits
+			// for a final dot. It gets none, ever: with the connection gone
+			// there is nothing that it could deliver.
+			c.broken = true
+		}
+		if c.broken {
+			break
 		}
 	}
+	return first
+}
+
+func (c *smtpConn) timeout(step Step) time.Duration {
+	if step == StepRCPT {
+		return c.rcptTimeout
+	}
+	return c.commandTimeout
+}
+
+// hear reads the reply to a command and judges it.
+func (c *smtpConn) hear(p patience, step Step) *SendError {
 	code, err := c.in.next()
 	if err != nil {
-		return c.lost(p, command.step, err)
+		return c.lost(p, step, err)
 	}
-	return c.judge(command.step, code)
+	return c.judge(step, code)
 }
 
 // judge turns the reply to a command before the mail's text into a failure,

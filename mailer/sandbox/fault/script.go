@@ -55,11 +55,17 @@ type Script struct {
 	// At and Kind are the fault.
 	At   Step
 	Kind Kind
+	// To, when At is RCPT, is what a recipient must contain to meet the fault.
+	To string
 	// After is how often that step goes well before the fault, over all
 	// connections, and Times how often it then fails; 0 means for ever.
 	After, Times int
 	// DripEvery is the time between two octets of a Drip; 50 ms if zero.
 	DripEvery time.Duration
+
+	// HoldBack keeps answers back while more commands have come than were
+	// answered, as servers do that send what they have to say in one packet.
+	HoldBack bool
 
 	// These leave an extension out of EHLO's answer.
 	NoPipelining, No8BITMIME, NoSTARTTLS, NoAUTH bool

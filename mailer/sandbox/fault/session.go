@@ -19,6 +19,7 @@ type session struct {
 	stream   net.Conn
 	in       *bufio.Reader
 	received []byte // guarded by the server's lock
+	unsaid   []byte // answers held back
 
 	secure   bool
 	from, to string // of the mail that is open
@@ -50,6 +51,8 @@ func (s *session) converse() {
 			err = s.handle(strings.TrimRight(line, "\r\n"))
 		}
 	}
+	// What was held back goes out before the end; the client may have gone.
+	_, _ = s.stream.Write(s.unsaid)
 }
 
 func (s *session) handle(line string) error {
@@ -149,7 +152,12 @@ func (s *session) rcpt(rest string) error {
 	if s.from == "" {
 		return s.say("503 5.5.1 say MAIL first")
 	}
-	err := s.answer(RCPT, "250 2.1.5 recipient ok")
+	const right = "250 2.1.5 recipient ok"
+	answer := func() error { return s.say(right) }
+	if _, script := s.server.due(""); strings.Contains(rest, script.To) {
+		answer = func() error { return s.answer(RCPT, right) }
+	}
+	err := answer()
 	if err == nil {
 		s.to = inBrackets(rest)
 	}
@@ -195,7 +203,12 @@ func (s *session) answer(step Step, right string) error {
 }
 
 func (s *session) say(line string) error {
-	_, err := io.WriteString(s.stream, line+"\r\n")
+	s.unsaid = append(append(s.unsaid, line...), "\r\n"...)
+	if _, script := s.server.due(""); script.HoldBack && s.in.Buffered() > 0 {
+		return nil
+	}
+	_, err := s.stream.Write(s.unsaid)
+	s.unsaid = s.unsaid[:0]
 	return err
 }
 

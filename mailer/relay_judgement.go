@@ -1,0 +1,50 @@
+package mailer
+
+import (
+	"context"
+	"errors"
+)
+
+// diedEarly says whether the connection, not the mail, was what failed, and
+// the mail certainly never left. A connection that had just answered MAIL and
+// is silent at RCPT is not dead: the recipient is slow, and would be again.
+func diedEarly(c *smtpConn, failure *SendError) bool {
+	return c.broken && failure.Outcome == Unavailable && failure.Step != StepFinalDot &&
+		(failure.Reply == nil || failure.Reply.Code == 421 || failure.Step == StepRSET) &&
+		(failure.Step != StepRCPT || !errors.Is(failure, errTimeout))
+}
+
+// judge is what a try tells about the relay's health. From a connection that
+// broke before MAIL was answered, with RCPT gone out along with it, nothing is
+// learnt but to ask them apart from now on: servers may keep MAIL's answer
+// back until they have RCPT's, and that may wait on the recipient.
+func (r *relay) judge(ctx context.Context, c *smtpConn, failure *SendError) verdict {
+	v := judgement(ctx, failure)
+	if v == relayFailed && c != nil && c.ranAhead && failure.Reply == nil &&
+		(failure.Step == StepRSET || failure.Step == StepMAIL) {
+		r.opener.apart.Store(true)
+		return relayNotJudged
+	}
+	return v
+}
+
+// judgement goes by the step at which a try failed: a failure at RCPT means
+// that MAIL was answered well.
+func judgement(ctx context.Context, failure *SendError) verdict {
+	switch {
+	case failure == nil, failure.Outcome == Rejected:
+		return relayAnswered
+	case ctx.Err() == context.Canceled, errors.Is(failure, ErrClosed):
+		return relayNotJudged
+	case errors.Is(failure, errSevenBitsOnly):
+		return relayAnswered
+	case failure.Step == StepRCPT:
+		return relayReached
+	case failure.Outcome == Unknown, failure.Reply == nil, failure.Reply.Code == 421:
+		return relayFailed
+	case failure.Step == StepDATA, failure.Step == StepFinalDot:
+		// 4xx to one mail.
+		return relayAnswered
+	}
+	return relayFailed
+}
