@@ -16,11 +16,14 @@ import (
 // RelayURL is where a relay is and how to speak to it. The zero value is no
 // relay; ParseRelayURL makes one. Printing it shows neither user nor password.
 type RelayURL struct {
-	mode           security
-	host, port     string
-	user, password string
-	serverName     string         // checked against the certificate
-	roots          *x509.CertPool // nil: the system's
+	mode       security
+	host, port string
+	// login gives the secrets, if there are any. They are not fields because
+	// fmt prints those, whatever the methods say, of a RelayURL that is itself
+	// in somebody's unexported field.
+	login      func() (user, password string)
+	serverName string         // checked against the certificate
+	roots      *x509.CertPool // nil: the system's
 }
 
 // security is what protects the connection. There is no "if offered": what
@@ -136,16 +139,17 @@ func (r *RelayURL) setUser(user *url.Userinfo) error {
 	if user == nil {
 		return nil
 	}
-	r.user = user.Username()
-	r.password, _ = user.Password()
+	name := user.Username()
+	password, _ := user.Password()
 	switch {
-	case r.user == "" || r.password == "":
+	case name == "" || password == "":
 		return badURL("user and password come together, or not at all")
-	case strings.ContainsRune(r.user+r.password, 0):
+	case strings.ContainsRune(name+password, 0):
 		return badURL("user and password cannot hold a NUL")
 	case r.mode == noTLS:
 		return badURL("a password would cross the network in the clear; use TLS or leave it out")
 	}
+	r.login = func() (string, string) { return name, password }
 	return nil
 }
 
@@ -211,5 +215,8 @@ func (r RelayURL) String() string {
 	return "no relay"
 }
 
-// GoString keeps the password out of %#v.
-func (r RelayURL) GoString() string { return r.String() }
+// Format makes fmt show String, whatever the verb.
+func (r RelayURL) Format(state fmt.State, _ rune) {
+	// A write to fmt's own buffer cannot fail.
+	_, _ = state.Write([]byte(r.String()))
+}

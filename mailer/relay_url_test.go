@@ -87,11 +87,21 @@ func TestRelayURLShowsNoSecret(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, format := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
-		for _, value := range []any{u, &u, []mailer.RelayURL{u}, struct{ U mailer.RelayURL }{u}} {
-			if got := fmt.Sprintf(format, value); strings.Contains(got, "hunter2") || strings.Contains(got, "user") {
-				t.Errorf("%s shows %s", format, got)
+	for _, format := range []string{"%v", "%+v", "%#v", "%d", "%s", "%q", "%x", "%X"} {
+		for _, value := range []any{
+			u, &u, []mailer.RelayURL{u}, map[string]*mailer.RelayURL{"relay": &u}, struct{ U mailer.RelayURL }{u},
+			// Out of fmt's reach: it calls no method of what a field hides.
+			struct{ u mailer.RelayURL }{u}, struct{ u []mailer.RelayURL }{[]mailer.RelayURL{u}},
+		} {
+			got := strings.ToLower(fmt.Sprintf(format, value))
+			for _, secret := range []string{"hunter2", "user", "68756e74657232", "75736572"} {
+				if strings.Contains(got, secret) {
+					t.Errorf("%s shows %s", format, got)
+				}
 			}
+		}
+		if got := fmt.Sprintf(format, u); got != "smtps://mail.example.com:465" {
+			t.Errorf("%s shows %s", format, got)
 		}
 	}
 }
@@ -132,6 +142,8 @@ func TestSettingsThatCannotBeRight(t *testing.T) {
 		"no relay":       {nil, mailer.Options{}},
 		"an empty relay": {[]mailer.RelayURL{{}}, mailer.Options{}},
 		"negative count": {[]mailer.RelayURL{u}, mailer.Options{MaxConns: -1}},
+		"negative share": {[]mailer.RelayURL{u}, mailer.Options{MaxConnsPerDomain: -1}},
+		"negative RCPT":  {[]mailer.RelayURL{u}, mailer.Options{RCPTTimeout: -1}},
 		"negative time":  {[]mailer.RelayURL{u}, mailer.Options{Deadline: -1}},
 		"HELO injection": {[]mailer.RelayURL{u}, mailer.Options{HELO: "a\r\nMAIL"}},
 		"negative pace":  {[]mailer.RelayURL{u}, mailer.Options{Pace: mailer.Pace{PerSecond: -1}}},

@@ -102,7 +102,7 @@ func (o *opener) introduce(p patience, c *smtpConn) *SendError {
 			return failure
 		}
 	}
-	if o.url.user != "" {
+	if o.url.login != nil {
 		if failure := o.login(p, c); failure != nil {
 			return failure
 		}
@@ -180,13 +180,14 @@ func (o *opener) upgrade(p patience, c *smtpConn) *SendError {
 // login authenticates. It is reached under TLS only: ParseRelayURL takes no
 // password for a connection without.
 func (o *opener) login(p patience, c *smtpConn) *SendError {
+	user, password := o.url.login()
 	encode := base64.StdEncoding.EncodeToString
 	var lines []string
 	switch {
 	case c.offers.authPlain:
-		lines = []string{"AUTH PLAIN " + encode([]byte("\x00"+o.url.user+"\x00"+o.url.password))}
+		lines = []string{"AUTH PLAIN " + encode([]byte("\x00"+user+"\x00"+password))}
 	case c.offers.authLogin:
-		lines = []string{"AUTH LOGIN", encode([]byte(o.url.user)), encode([]byte(o.url.password))}
+		lines = []string{"AUTH LOGIN", encode([]byte(user)), encode([]byte(password))}
 	default:
 		return c.lost(p, StepAUTH, errNoAUTH)
 	}
