@@ -146,7 +146,7 @@ func withRelays(addr string, use func(*mailer.Relays) error) error {
 	if err != nil {
 		return err
 	}
-	relays, err := mailer.NewRelays([]mailer.RelayURL{url}, mailer.Options{MaxConns: relayConns})
+	relays, err := mailer.NewRelays([]mailer.RelayURL{url}, mailer.Options{MaxConns: relayConns, MaxConnsPerDomain: relayConns})
 	if err != nil {
 		return err
 	}
