@@ -44,6 +44,7 @@ func readObject(body []byte, fields []field) error {
 	err := r.object(func(name string) error {
 		i := r.find(name, fields)
 		if i < 0 {
+			r.field = "" // it has no name that may be repeated
 			return r.unknown(name, fields)
 		}
 		r.field = fields[i].name

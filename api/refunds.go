@@ -142,7 +142,7 @@ func (r *refunds) pause() bool {
 
 func (r *refunds) giveUp(one refund, why string) {
 	r.metrics.refunded("given-up")
-	r.log.Warn("a place in a mailbox's tiers could not be given back, and stays charged until it leaves its windows",
+	r.log.Warn("a place in a mailbox's tiers could not be given back, and may stay charged until it leaves its windows",
 		"mailbox", one.mailbox.Hash(), "id", one.id.String(), "cause", why)
 }
 
