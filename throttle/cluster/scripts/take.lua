@@ -26,22 +26,27 @@ if count > 0 then
   local newest = unpack('>I6', sends[count])
   if newest > now then clock = newest end
 end
-local history = table.concat(sends)
-local before = history .. time[1] .. time[2]
+sends[count + 1], sends[count + 2] = time[1], time[2]
+local before = table.concat(sends)
 
--- The 8 characters of an id can also appear across the border of two sends.
-local known = string.find(history, id, 1, true)
-while known and known % 14 ~= 7 do known = string.find(history, id, known + 1, true) end
+-- The 8 characters of an id can also appear across the border of two sends, or in the
+-- clock behind them.
+local known = string.find(before, id, 1, true)
+while known and known % 14 ~= 7 do known = string.find(before, id, known + 1, true) end
+if known and known > count * 14 then known = nil end
 
 -- Kept until the newest send has left the longest window, also when the clock has
--- stepped back behind it, and a second more, as the server measures the time to keep
--- from a moment that need not be this one. Where a test holds the clock, an hour more.
-local longest = unpack('>I6', tiers, #tiers - 5)
-local keep = longest + clock - now + (ARGV[4] and 3600000 or 1000)
-if known and clock - unpack('>I6', history, known - 6) < longest then
-  -- Written again, so that a WAIT behind this call waits for the first write too.
-  call('PEXPIRE', key, keep)
-  return before .. '='
+-- stepped back behind it, and a second more, as the server measures it from a moment
+-- that need not be this one. Where a test holds the clock, an hour more.
+local grace = clock - now + (ARGV[4] and 3600000 or 1000)
+
+if known then
+  local longest = unpack('>I6', tiers, #tiers - 5)
+  if clock - unpack('>I6', before, known - 6) < longest then
+    -- Written again, so that a WAIT behind this call waits for the first write too.
+    call('PEXPIRE', key, longest + grace)
+    return before .. '='
+  end
 end
 
 local tier = 1
@@ -51,9 +56,10 @@ repeat
   if limit <= count and clock - unpack('>I6', sends[count - limit + 1]) < window then return before end
 until tier > #tiers
 
+local longest = unpack('>I6', tiers, #tiers - 5)
 local stale = 0
 while stale < count and clock - unpack('>I6', sends[stale + 1]) >= longest do stale = stale + 1 end
 if stale > 0 then call('ZREMRANGEBYRANK', key, 0, stale - 1) end
 call('ZADD', key, '0', struct.pack('>I6', clock) .. id)
-call('PEXPIRE', key, keep)
+call('PEXPIRE', key, longest + grace)
 return before .. '+'
