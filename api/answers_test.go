@@ -127,7 +127,7 @@ func TestSendStrangeFaults(t *testing.T) {
 
 // A failing is a limiter that fails when it is told to.
 type failing struct {
-	throttle.Limiter
+	throttle.Historian
 	take, release, rest atomic.Bool
 	recorded            bool // a Take that fails has been recorded
 }
@@ -137,39 +137,39 @@ var errStore = errors.Join(throttle.ErrUnavailable, errors.New("dial tcp 10.1.2.
 func (f *failing) Take(ctx context.Context, mailbox string, id throttle.ID) (throttle.Verdict, error) {
 	if f.take.Load() {
 		if f.recorded {
-			f.Limiter.Take(ctx, mailbox, id)
+			f.Historian.Take(ctx, mailbox, id)
 		}
 		return throttle.Verdict{}, errStore
 	}
-	return f.Limiter.Take(ctx, mailbox, id)
+	return f.Historian.Take(ctx, mailbox, id)
 }
 
 func (f *failing) Release(ctx context.Context, mailbox string, id throttle.ID) (bool, error) {
 	if f.release.Load() {
 		return false, errStore
 	}
-	return f.Limiter.Release(ctx, mailbox, id)
+	return f.Historian.Release(ctx, mailbox, id)
 }
 
 func (f *failing) Peek(ctx context.Context, mailbox string) (throttle.Verdict, error) {
 	if f.rest.Load() {
 		return throttle.Verdict{}, errStore
 	}
-	return f.Limiter.Peek(ctx, mailbox)
+	return f.Historian.Peek(ctx, mailbox)
 }
 
 func (f *failing) Reset(ctx context.Context, mailbox string) (int, error) {
 	if f.rest.Load() {
 		return 0, errStore
 	}
-	return f.Limiter.Reset(ctx, mailbox)
+	return f.Historian.Reset(ctx, mailbox)
 }
 
 func newFailing(t *testing.T, with setup) (*rig, *failing) {
 	f := &failing{}
 	inner := with.options
 	with.options = func(o *api.Options) {
-		f.Limiter = o.Limiter
+		f.Historian = o.Limiter
 		o.Limiter = f
 		if inner != nil {
 			inner(o)

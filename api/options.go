@@ -23,8 +23,8 @@ type Sender interface {
 // Options are what a Server works with. The first group is required; everything below
 // it has the default that is named there.
 type Options struct {
-	Limiter  throttle.Limiter // how often a mailbox may be mailed
-	Policy   throttle.Policy  // the limiter's, for the headers
+	Limiter  throttle.Historian // how often a mailbox may be mailed
+	Policy   throttle.Policy    // the limiter's, for the headers
 	Composer *mailer.Composer
 	Sender   Sender
 

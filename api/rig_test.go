@@ -39,7 +39,7 @@ type rig struct {
 	addr    string
 	client  *http.Client
 	box     *sandbox.Server // nil under a relay of faults
-	limiter throttle.Limiter
+	limiter throttle.Historian
 	now     *atomic.Int64
 	served  chan error
 }

@@ -75,7 +75,7 @@ func withDenying(mailboxes int, use func(addr string) error) error {
 	return errors.Join(withServer(limiter, use), closeLimiter())
 }
 
-func withServer(limiter throttle.Limiter, use func(addr string) error) error {
+func withServer(limiter throttle.Historian, use func(addr string) error) error {
 	options, err := apiOptions(limiter)
 	if err != nil {
 		return err
@@ -103,7 +103,7 @@ func serving(serve func(net.Listener) error, stop func(context.Context) error, u
 
 // apiOptions are those that the program takes by default. The log is made, line by
 // line, and thrown away.
-func apiOptions(limiter throttle.Limiter) (o api.Options, err error) {
+func apiOptions(limiter throttle.Historian) (o api.Options, err error) {
 	if o.Composer, err = newComposer(); err != nil {
 		return o, err
 	}

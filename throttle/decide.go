@@ -4,12 +4,11 @@ package throttle
 // nothing and allocates nothing: the verdict shares the history's memory. Whoever
 // sends on a yes records it, with [History.With].
 func Decide(p Policy, h History, now int64) Verdict {
-	v := Verdict{Now: now, tiers: p.tiers, history: h}
-	clock := h.Clock(now)
+	v := Verdict{Now: now, clock: h.Clock(now), tiers: p.tiers, history: h}
 	for i := range p.tiers {
 		tier := &p.tiers[i]
 		// Tiers come shortest window first, so >= gives a tie to the longer one.
-		if wait := tier.wait(h, clock); wait > 0 && wait >= v.Wait {
+		if wait := tier.wait(h, v.clock); wait > 0 && wait >= v.Wait {
 			v.Wait, v.Limit = wait, tier.Name
 		}
 	}

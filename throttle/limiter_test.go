@@ -9,7 +9,7 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 )
 
-func TestCheckMailbox(t *testing.T) {
+func TestCheckKey(t *testing.T) {
 	tests := []struct {
 		name, mailbox string
 		ok            bool
@@ -17,14 +17,14 @@ func TestCheckMailbox(t *testing.T) {
 		{"an address", "alice@example.com", true},
 		{"one byte", "a", true},
 		{"any bytes", "\x00\xff\n", true},
-		{"the longest", strings.Repeat("a", throttle.MaxMailbox), true},
+		{"the longest", strings.Repeat("a", throttle.MaxKey), true},
 		{"empty", "", false},
-		{"one too long", strings.Repeat("a", throttle.MaxMailbox+1), false},
+		{"one too long", strings.Repeat("a", throttle.MaxKey+1), false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			err := throttle.CheckMailbox(tt.mailbox)
-			if tt.ok && err != nil || !tt.ok && !errors.Is(err, throttle.ErrMailbox) {
+			err := throttle.CheckKey(tt.mailbox)
+			if tt.ok && err != nil || !tt.ok && !errors.Is(err, throttle.ErrKey) {
 				t.Errorf("%v, want accepted %v", err, tt.ok)
 			}
 		})
@@ -33,7 +33,7 @@ func TestCheckMailbox(t *testing.T) {
 
 // The kinds of error are told apart, and none of them speaks of a mailbox by name.
 func TestErrorKinds(t *testing.T) {
-	kinds := []error{throttle.ErrUnavailable, throttle.ErrMailbox, throttle.ErrID}
+	kinds := []error{throttle.ErrUnavailable, throttle.ErrKey, throttle.ErrID}
 	for i, kind := range kinds {
 		for j, other := range kinds {
 			if errors.Is(kind, other) != (i == j) {
@@ -41,10 +41,10 @@ func TestErrorKinds(t *testing.T) {
 			}
 		}
 	}
-	if !strings.Contains(throttle.ErrMailbox.Error(), strconv.Itoa(throttle.MaxMailbox)) {
-		t.Errorf("%q does not name the limit, %d", throttle.ErrMailbox, throttle.MaxMailbox)
+	if !strings.Contains(throttle.ErrKey.Error(), strconv.Itoa(throttle.MaxKey)) {
+		t.Errorf("%q does not name the limit, %d", throttle.ErrKey, throttle.MaxKey)
 	}
-	if err := throttle.CheckMailbox(strings.Repeat("alice@example.com", 100)); strings.Contains(err.Error(), "alice") {
+	if err := throttle.CheckKey(strings.Repeat("alice@example.com", 100)); strings.Contains(err.Error(), "alice") {
 		t.Errorf("the error holds the address: %v", err)
 	}
 }

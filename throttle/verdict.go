@@ -17,9 +17,25 @@ type Verdict struct {
 	Wait int64
 	// Now is the clock the verdict was reached at, as it was read.
 	Now int64
+	// Delay is how many milliseconds an admitted send has to be held back until its
+	// turn comes. It is 0 but where a limiter lets sends queue.
+	Delay int64
 
+	clock   int64 // the moment that counts: Now, or later where the clock stepped back
 	tiers   []Tier
 	history History
+	counted Standing // the one limit, where there are no tiers
+}
+
+// Counted is the verdict of a limiter with one limit that keeps a count in place of a
+// history. The standing is that after what was asked: its Wait is the next send's,
+// counted from clock, and clock is now or what is on record where that is later.
+func Counted(allowed bool, s Standing, now, clock int64) Verdict {
+	v := Verdict{Allowed: allowed, Wait: s.Wait, Now: now, clock: clock, counted: s}
+	if s.Wait > 0 {
+		v.Limit = s.Name
+	}
+	return v
 }
 
 // A Standing is how one tier stands. A tier with Remaining 0 has a Wait and the
@@ -36,7 +52,15 @@ func (v Verdict) RetryAt() int64 {
 	if v.Wait == 0 {
 		return v.Now
 	}
-	return v.history.Clock(v.Now) + v.Wait
+	return v.clock + v.Wait
+}
+
+// Sent is how many sends the longest window holds, as far as the limiter keeps a history.
+func (v Verdict) Sent() int {
+	if len(v.tiers) == 0 {
+		return 0
+	}
+	return len(v.history.Within(v.tiers[len(v.tiers)-1].Window, v.clock))
 }
 
 // String is the standing for a person to read, such as "hour: 3 of 5 left".
@@ -50,18 +74,20 @@ func (s Standing) String() string {
 
 // Tiers returns how every tier stands, shortest window first.
 func (v Verdict) Tiers() []Standing {
-	return v.AppendTiers(make([]Standing, 0, len(v.tiers)))
+	return v.AppendTiers(make([]Standing, 0, max(1, len(v.tiers))))
 }
 
 // AppendTiers appends what Tiers returns, for callers that bring their own memory.
 func (v Verdict) AppendTiers(to []Standing) []Standing {
-	now := v.history.Clock(v.Now)
+	if len(v.tiers) == 0 && v.counted.Name != "" {
+		return append(to, v.counted)
+	}
 	for _, tier := range v.tiers {
-		used := len(v.history.Within(tier.Window, now))
+		used := len(v.history.Within(tier.Window, v.clock))
 		to = append(to, Standing{
 			Tier:      tier,
 			Remaining: max(0, tier.Limit-used),
-			Wait:      tier.wait(v.history, now),
+			Wait:      tier.wait(v.history, v.clock),
 		})
 	}
 	return to

@@ -16,7 +16,7 @@ import (
 
 // A history is where the sends of mailboxes are kept, and the limiter on it.
 type history struct {
-	limiter throttle.Limiter
+	limiter throttle.Historian
 	ready   func(context.Context) error
 	close   func() error
 }

@@ -41,7 +41,7 @@ type Options struct {
 	Clock func() int64
 }
 
-// A Limiter admits sends by one policy. It implements throttle.Limiter.
+// A Limiter admits sends by one policy. It implements throttle.Historian.
 type Limiter struct {
 	policy  throttle.Policy
 	tiers   any // the policy as the scripts read it
@@ -213,7 +213,7 @@ type errand struct {
 }
 
 func (l *Limiter) begin(ctx context.Context, doing, mailbox string) (errand, error) {
-	if err := throttle.CheckMailbox(mailbox); err != nil {
+	if err := throttle.CheckKey(mailbox); err != nil {
 		return errand{}, fmt.Errorf("%s: %w", doing, err)
 	}
 	if err := ctx.Err(); err != nil {

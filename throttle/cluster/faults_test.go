@@ -28,7 +28,7 @@ func mustPolicy(text string) throttle.Policy {
 
 // race lets 64 callers insist on an answer for one mailbox while something happens,
 // and returns how many were admitted.
-func race(t *testing.T, limiter throttle.Limiter, mailbox string, meanwhile func()) int {
+func race(t *testing.T, limiter throttle.Historian, mailbox string, meanwhile func()) int {
 	t.Helper()
 	var admitted atomic.Int64
 	var done sync.WaitGroup
@@ -46,7 +46,7 @@ func race(t *testing.T, limiter throttle.Limiter, mailbox string, meanwhile func
 	return int(admitted.Load())
 }
 
-func wantThree(t *testing.T, limiter throttle.Limiter, mailbox string, admitted int) {
+func wantThree(t *testing.T, limiter throttle.Historian, mailbox string, admitted int) {
 	t.Helper()
 	h, err := limiter.History(context.Background(), mailbox)
 	if admitted != 3 || len(h) != 3 || err != nil {

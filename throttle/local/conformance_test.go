@@ -25,7 +25,7 @@ func TestConformance(t *testing.T) {
 
 // opener opens limiters on one disk.
 func opener(disk *cache.Disk, size cache.Size) throttletest.Open {
-	return func(t testing.TB, p throttle.Policy, now func() int64) throttle.Limiter {
+	return func(t testing.TB, p throttle.Policy, now func() int64) throttle.Historian {
 		return openLimiter(t, disk, local.Options{Policy: p, Now: now, Size: size, Name: throttle.NewID().String()})
 	}
 }

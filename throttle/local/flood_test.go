@@ -36,7 +36,7 @@ func TestAFloodForgetsNobody(t *testing.T) {
 }
 
 // flood takes once for each mailbox, from several goroutines.
-func flood(t *testing.T, limiter throttle.Limiter, mailboxes int, want bool) {
+func flood(t *testing.T, limiter throttle.Historian, mailboxes int, want bool) {
 	t.Helper()
 	const callers = 16
 	var done sync.WaitGroup

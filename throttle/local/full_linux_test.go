@@ -149,7 +149,7 @@ func fill(t *testing.T, path string) {
 }
 
 // checkKnown expects each mailbox that was admitted to be denied, by Take and Peek.
-func checkKnown(t *testing.T, limiter throttle.Limiter, load *load) {
+func checkKnown(t *testing.T, limiter throttle.Historian, load *load) {
 	t.Helper()
 	load.mailboxes.Range(func(mailbox, id any) bool {
 		v, err := limiter.Take(context.Background(), mailbox.(string), throttle.NewID())
@@ -191,7 +191,7 @@ type load struct {
 	done              sync.WaitGroup
 }
 
-func newLoad(limiter throttle.Limiter) *load {
+func newLoad(limiter throttle.Historian) *load {
 	l := &load{quit: make(chan struct{})}
 	for caller := range 8 {
 		l.done.Go(func() {
@@ -208,7 +208,7 @@ func newLoad(limiter throttle.Limiter) *load {
 	return l
 }
 
-func (l *load) take(limiter throttle.Limiter, mailbox string) {
+func (l *load) take(limiter throttle.Historian, mailbox string) {
 	v, err := limiter.Take(context.Background(), mailbox, throttle.NewID())
 	switch {
 	case err == nil && v.Allowed:

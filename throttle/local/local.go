@@ -28,7 +28,7 @@ type Options struct {
 	Now func() int64
 }
 
-// A Limiter admits sends by one policy. It implements throttle.Limiter.
+// A Limiter admits sends by one policy. It implements throttle.Historian.
 type Limiter struct {
 	policy    throttle.Policy
 	histories *cache.Map[throttle.History]
@@ -192,7 +192,7 @@ func (l *Limiter) put(h throttle.History) cache.Edit[throttle.History] {
 }
 
 func begin(ctx context.Context, doing, mailbox string) error {
-	if err := throttle.CheckMailbox(mailbox); err != nil {
+	if err := throttle.CheckKey(mailbox); err != nil {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
 	if err := ctx.Err(); err != nil {

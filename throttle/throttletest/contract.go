@@ -247,20 +247,20 @@ func endedContext(t *testing.T, open Open) {
 func badArguments(t *testing.T, open Open) {
 	p, _ := begin(t, open, usual)
 	ctx := context.Background()
-	for _, mailbox := range []string{"", strings.Repeat("a", throttle.MaxMailbox+1)} {
-		if _, err := p.limiter.Take(ctx, mailbox, throttle.NewID()); !errors.Is(err, throttle.ErrMailbox) {
+	for _, mailbox := range []string{"", strings.Repeat("a", throttle.MaxKey+1)} {
+		if _, err := p.limiter.Take(ctx, mailbox, throttle.NewID()); !errors.Is(err, throttle.ErrKey) {
 			t.Errorf("take with a mailbox of %d bytes: %v", len(mailbox), err)
 		}
-		if _, err := p.limiter.Peek(ctx, mailbox); !errors.Is(err, throttle.ErrMailbox) {
+		if _, err := p.limiter.Peek(ctx, mailbox); !errors.Is(err, throttle.ErrKey) {
 			t.Errorf("peek with a mailbox of %d bytes: %v", len(mailbox), err)
 		}
-		if _, err := p.limiter.Release(ctx, mailbox, throttle.NewID()); !errors.Is(err, throttle.ErrMailbox) {
+		if _, err := p.limiter.Release(ctx, mailbox, throttle.NewID()); !errors.Is(err, throttle.ErrKey) {
 			t.Errorf("release with a mailbox of %d bytes: %v", len(mailbox), err)
 		}
-		if _, err := p.limiter.Reset(ctx, mailbox); !errors.Is(err, throttle.ErrMailbox) {
+		if _, err := p.limiter.Reset(ctx, mailbox); !errors.Is(err, throttle.ErrKey) {
 			t.Errorf("reset with a mailbox of %d bytes: %v", len(mailbox), err)
 		}
-		if _, err := p.limiter.History(ctx, mailbox); !errors.Is(err, throttle.ErrMailbox) {
+		if _, err := p.limiter.History(ctx, mailbox); !errors.Is(err, throttle.ErrKey) {
 			t.Errorf("history with a mailbox of %d bytes: %v", len(mailbox), err)
 		}
 	}
@@ -268,6 +268,6 @@ func badArguments(t *testing.T, open Open) {
 		t.Errorf("take with the zero id: %v", err)
 	}
 	q := patron{t: t, limiter: p.limiter, mailbox: newMailbox("long")}
-	q.mailbox += strings.Repeat("m", throttle.MaxMailbox-len(q.mailbox))
+	q.mailbox += strings.Repeat("m", throttle.MaxKey-len(q.mailbox))
 	q.admit()
 }

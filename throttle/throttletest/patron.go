@@ -14,7 +14,7 @@ const start = int64(1_800_000_000_000)
 // A patron is one mailbox at one limiter, for tests that do not expect errors.
 type patron struct {
 	t       testing.TB
-	limiter throttle.Limiter
+	limiter throttle.Historian
 	mailbox string
 }
 

@@ -54,7 +54,7 @@ func raceUnderAMovingClock(t *testing.T, open Open) {
 
 // Race lets a number of callers take for one mailbox at once and returns how many
 // were admitted.
-func Race(t testing.TB, limiter throttle.Limiter, mailbox string, callers int) int {
+func Race(t testing.TB, limiter throttle.Historian, mailbox string, callers int) int {
 	admitted := 0
 	for _, v := range takeAtOnce(t, limiter, mailbox, callers) {
 		if v.Allowed {
@@ -64,7 +64,7 @@ func Race(t testing.TB, limiter throttle.Limiter, mailbox string, callers int) i
 	return admitted
 }
 
-func takeAtOnce(t testing.TB, limiter throttle.Limiter, mailbox string, callers int) []throttle.Verdict {
+func takeAtOnce(t testing.TB, limiter throttle.Historian, mailbox string, callers int) []throttle.Verdict {
 	verdicts := make([]throttle.Verdict, callers)
 	var done sync.WaitGroup
 	ready := make(chan struct{})

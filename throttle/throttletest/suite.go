@@ -15,7 +15,7 @@ import (
 
 // Open returns a limiter that keeps to the policy and reads the time from now. It may
 // share its store with others: the suite names every mailbox anew.
-type Open func(t testing.TB, policy throttle.Policy, now func() int64) throttle.Limiter
+type Open func(t testing.TB, policy throttle.Policy, now func() int64) throttle.Historian
 
 // Run checks a limiter against the contract, and walks it through random histories for
 // that many steps.
