@@ -70,7 +70,7 @@ func tooMany(tiers int) error {
 }
 
 func (t Tier) check() error {
-	if err := checkName(t.Name); err != nil {
+	if err := CheckName(t.Name); err != nil {
 		return err
 	}
 	if t.Limit < 1 || t.Limit > MaxLimit {
@@ -100,8 +100,9 @@ func (t Tier) checkAgainst(shorter []Tier) error {
 	return nil
 }
 
-// checkName keeps names to what fits a header, a metric and a redis key unquoted.
-func checkName(name string) error {
+// CheckName is the check of a tier's name: it is kept to what fits a header, a metric
+// and a Redis key unquoted.
+func CheckName(name string) error {
 	if name == "" {
 		return fmt.Errorf("a tier has no name; write it as name=limit/window")
 	}

@@ -21,7 +21,7 @@ func ParsePolicy(text string) (Policy, error) {
 	}
 	tiers := make([]Tier, 0, MaxTiers)
 	for part := range strings.SplitSeq(text, ",") {
-		tier, err := parseTier(strings.TrimSpace(part))
+		tier, err := ParseTier(strings.TrimSpace(part))
 		if err != nil {
 			return Policy{}, err
 		}
@@ -30,13 +30,15 @@ func ParsePolicy(text string) (Policy, error) {
 	return NewPolicy(tiers...)
 }
 
-func parseTier(text string) (Tier, error) {
+// ParseTier reads one tier, written name=limit/window. It checks how it is written and
+// its name; how large its numbers may be is for those who use it.
+func ParseTier(text string) (Tier, error) {
 	name, rest, named := strings.Cut(text, "=")
 	limit, window, windowed := strings.Cut(rest, "/")
 	if !named || !windowed {
 		return Tier{}, fmt.Errorf("tier %s: write it as name=limit/window, such as minute=1/60s", quote(text))
 	}
-	if err := checkName(name); err != nil {
+	if err := CheckName(name); err != nil {
 		return Tier{}, err
 	}
 	count, err := parseLimit(limit)
@@ -53,7 +55,7 @@ func parseTier(text string) (Tier, error) {
 func parseLimit(text string) (int, error) {
 	limit, err := strconv.Atoi(text)
 	if errors.Is(err, strconv.ErrRange) {
-		return 0, fmt.Errorf("the limit must be between 1 and %d, not %s", MaxLimit, quote(text))
+		return 0, fmt.Errorf("the limit %s is too large", quote(text))
 	}
 	if err != nil {
 		return 0, fmt.Errorf("the limit %s is not a whole number", quote(text))

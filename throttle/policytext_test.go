@@ -38,7 +38,7 @@ func TestParsePolicyRefuses(t *testing.T) {
 		{"minute=0x1/60s", `tier minute: the limit "0x1" is not a whole number`},
 		{"minute=0/60s", "tier minute: the limit must be between 1 and 1000, not 0"},
 		{"minute=-1/60s", "tier minute: the limit must be between 1 and 1000, not -1"},
-		{"minute=99999999999999999999/60s", `tier minute: the limit must be between 1 and 1000, not "99999999999999999999"`},
+		{"minute=99999999999999999999/60s", `tier minute: the limit "99999999999999999999" is too large`},
 
 		{"minute=1/", `tier minute: the window "" is not a length of time such as 400ms, 60s or 24h`},
 		{"minute=1/60", `tier minute: the window "60" is not a length of time such as 400ms, 60s or 24h`},

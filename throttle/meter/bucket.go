@@ -1,0 +1,137 @@
+package meter
+
+import (
+	"fmt"
+
+	"github.com/mailgate/mailgate/throttle"
+)
+
+// A bucket fills with each send and drains at a constant rate. It counts in parts of a
+// send, as many as the window has milliseconds: then it drains as many parts in a
+// millisecond as the limit has sends, and every step is whole numbers.
+//
+// The state: Count parts were in it at At. Held are the sends that are in it, and
+// Parts what was in it before them, as when and how much: so one of them can be taken
+// out again as if it had never been there.
+type bucket struct {
+	tier throttle.Tier
+	room int // sends
+	held int
+}
+
+func newBucket(t throttle.Tier, room int) (bucket, error) {
+	if err := check(t); err != nil {
+		return bucket{}, err
+	}
+	if room < 1 || room > MaxLimit {
+		return bucket{}, fmt.Errorf("tier %s: there must be room for 1 to %d sends, not %d", t.Name, MaxLimit, room)
+	}
+	if exact/t.Window <= int64(room) {
+		return bucket{}, fmt.Errorf("tier %s: the window is too long for so many sends", t.Name)
+	}
+	return bucket{tier: t, room: room, held: min(room, MaxHeld)}, nil
+}
+
+// drained is what is left at clock of so many parts at an earlier moment.
+func (b bucket) drained(parts, at, clock int64) int64 {
+	drain := int64(b.tier.Limit)
+	if clock-at >= ceil(parts, drain) {
+		return 0
+	}
+	return parts - (clock-at)*drain
+}
+
+// at is the moment that counts, and what is in the bucket then.
+func (b bucket) at(s *State, now int64) (clock, level int64) {
+	clock = max(now, s.At)
+	return clock, b.drained(s.Count, s.At, clock)
+}
+
+// verdict of a bucket with so much in it.
+func (b bucket) verdict(allowed bool, level, clock, now int64) throttle.Verdict {
+	free := int64(b.room)*b.tier.Window - level
+	left := throttle.Standing{Tier: b.quota(), Remaining: int(max(0, free) / b.tier.Window)}
+	if missing := b.tier.Window - free; missing > 0 {
+		left.Wait = ceil(missing, int64(b.tier.Limit))
+	}
+	return throttle.Counted(allowed, left, now, clock)
+}
+
+// quota is what a whole bucket is: as many sends as there is room for, in the time it
+// takes to drain them.
+func (b bucket) quota() throttle.Tier {
+	return throttle.Tier{Name: b.tier.Name, Limit: b.room, Window: ceil(int64(b.room)*b.tier.Window, int64(b.tier.Limit))}
+}
+
+func (b bucket) fits(level int64) bool {
+	return level+b.tier.Window <= int64(b.room)*b.tier.Window
+}
+
+func (b bucket) look(s *State, now int64) throttle.Verdict {
+	clock, level := b.at(s, now)
+	return b.verdict(b.fits(level), level, clock, now)
+}
+
+func (b bucket) take(s *State, id throttle.ID, now int64) (v throttle.Verdict, changed bool) {
+	clock, level := b.at(s, now)
+	if level > 0 && s.Held.Find(id) >= 0 {
+		return b.verdict(true, level, clock, now), false
+	}
+	if !b.fits(level) {
+		return b.verdict(false, level, clock, now), false
+	}
+	b.settle(s, level, clock)
+	s.At, s.Count = clock, level+b.tier.Window
+	s.Held = append(s.Held, throttle.Admission{ID: id, At: clock})
+	return b.verdict(true, s.Count, clock, now), true
+}
+
+// settle forgets the sends that need not be remembered any more: all of them once the
+// bucket has been empty, else the oldest of too many.
+func (b bucket) settle(s *State, level, clock int64) {
+	if len(s.Parts) == 0 || level == 0 {
+		s.Parts = append(s.Parts[:0], clock, 0)
+		s.Held = s.Held[:0]
+		return
+	}
+	for len(s.Held) >= b.held {
+		first := s.Held[0].At
+		s.Parts[1] = b.drained(s.Parts[1], s.Parts[0], first) + b.tier.Window
+		s.Parts[0] = first
+		s.drop(0)
+	}
+}
+
+// Release fills the bucket anew without the one.
+func (b bucket) release(s *State, id throttle.ID, now int64) bool {
+	clock, level := b.at(s, now)
+	i := s.Held.Find(id)
+	if i < 0 || level == 0 {
+		return false
+	}
+	s.drop(i)
+	s.At, s.Count = s.Parts[0], s.Parts[1]
+	for _, send := range s.Held {
+		s.Count = b.drained(s.Count, s.At, send.At) + b.tier.Window
+		s.At = send.At
+	}
+	s.Count, s.At = b.drained(s.Count, s.At, clock), clock
+	return true
+}
+
+// Used is how many sends have not drained, the one that drains included.
+func (b bucket) used(s *State, now int64) int {
+	_, level := b.at(s, now)
+	return int(ceil(level, b.tier.Window))
+}
+
+func (b bucket) expires(s *State) int64 { return s.At + ceil(s.Count, int64(b.tier.Limit)) }
+
+func (b bucket) reserving(n int) (bucket, error) {
+	room, err := reserve(b.tier.Name, b.room, n)
+	b.room = room
+	return b, err
+}
+
+// ceil is a/b, rounded up, of whole numbers that are not negative.
+func ceil(a, b int64) int64 { return (a + b - 1) / b }

@@ -1,0 +1,106 @@
+package meter
+
+import (
+	"fmt"
+
+	"github.com/mailgate/mailgate/throttle"
+)
+
+// A FixedWindow counts sends from one full window of the clock to the next: a window of
+// 24h begins at midnight, UTC. A state is one counter. Across the edge between two
+// windows it admits up to twice its limit at once.
+type FixedWindow struct {
+	tier throttle.Tier
+	held int
+}
+
+// NewFixedWindow checks the tier. The error is one sentence that names what cannot be
+// right.
+func NewFixedWindow(t throttle.Tier) (FixedWindow, error) {
+	if err := check(t); err != nil {
+		return FixedWindow{}, err
+	}
+	return FixedWindow{tier: t, held: min(t.Limit, MaxHeld)}, nil
+}
+
+// at is the window that counts, and what is used in it. A clock that has stepped back
+// behind the window counts as its beginning.
+func (m FixedWindow) at(s *State, now int64) (clock, start, used int64) {
+	clock = max(now, s.At)
+	start = clock - clock%m.tier.Window
+	if start == s.At {
+		used = s.Count
+	}
+	return clock, start, used
+}
+
+func (m FixedWindow) verdict(allowed bool, clock, start, used, now int64) throttle.Verdict {
+	left := throttle.Standing{Tier: m.tier, Remaining: int(max(0, int64(m.tier.Limit)-used))}
+	if left.Remaining == 0 {
+		left.Wait = start + m.tier.Window - clock
+	}
+	return throttle.Counted(allowed, left, now, clock)
+}
+
+// Look implements Meter.
+func (m FixedWindow) Look(s *State, now int64) throttle.Verdict {
+	clock, start, used := m.at(s, now)
+	return m.verdict(used < int64(m.tier.Limit), clock, start, used, now)
+}
+
+// Take implements Meter.
+func (m FixedWindow) Take(s *State, id throttle.ID, now int64) (v throttle.Verdict, changed bool) {
+	clock, start, used := m.at(s, now)
+	if start == s.At && s.Held.Find(id) >= 0 {
+		return m.verdict(true, clock, start, used, now), false
+	}
+	if used >= int64(m.tier.Limit) {
+		return m.verdict(false, clock, start, used, now), false
+	}
+	if start != s.At {
+		s.At, s.Held = start, s.Held[:0]
+	}
+	s.Count = used + 1
+	s.hold(id, clock, m.held)
+	return m.verdict(true, clock, start, s.Count, now), true
+}
+
+// Release implements Meter.
+func (m FixedWindow) Release(s *State, id throttle.ID, now int64) bool {
+	_, start, used := m.at(s, now)
+	i := s.Held.Find(id)
+	if i < 0 || start != s.At || used == 0 {
+		return false
+	}
+	s.Count--
+	s.drop(i)
+	return true
+}
+
+// Used implements Meter.
+func (m FixedWindow) Used(s *State, now int64) int {
+	_, _, used := m.at(s, now)
+	return int(used)
+}
+
+// Expires implements Meter: it is the window's end.
+func (m FixedWindow) Expires(s *State) int64 { return s.At + m.tier.Window }
+
+// Tier implements Meter.
+func (m FixedWindow) Tier() throttle.Tier { return m.tier }
+
+// Held is how many admissions a state remembers at most.
+func (m FixedWindow) Held() int { return m.held }
+
+// Reserving implements Meter.
+func (m FixedWindow) Reserving(n int) (Meter, error) {
+	limit, err := reserve(m.tier.Name, m.tier.Limit, n)
+	m.tier.Limit = limit
+	return m, err
+}
+
+// Form implements Meter.
+func (m FixedWindow) Form() string { return fmt.Sprintf("fixed-%d", m.tier.Window) }
+
+// String implements Meter.
+func (m FixedWindow) String() string { return "fixed-window " + m.tier.String() }

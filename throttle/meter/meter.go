@@ -1,0 +1,77 @@
+package meter
+
+import (
+	"fmt"
+
+	"github.com/mailgate/mailgate/throttle"
+)
+
+// A Meter is one way to count: [FixedWindow], [SlidingWindow], [TokenBucket] or
+// [LeakyBucket]. It never changes and may be shared.
+//
+// Its methods read no clock and wait for nothing. One that changes a state does so in
+// place, and then only where it says so: whoever keeps states lets one call at a time
+// have each.
+type Meter interface {
+	// Look says whether one more send is admitted, and changes nothing.
+	Look(s *State, now int64) throttle.Verdict
+
+	// Take admits one send and records it under id, or says no and leaves the state
+	// as it was. An id that is on record is admitted again and leaves it, too.
+	// changed reports whether there is a new state to keep.
+	Take(s *State, id throttle.ID, now int64) (v throttle.Verdict, changed bool)
+
+	// Release gives an admission back, and reports whether there was one to give back.
+	// If not, the state is as it was. A state whose Count has become 0 need not be kept.
+	Release(s *State, id throttle.ID, now int64) bool
+
+	// Used is how many sends count at now.
+	Used(s *State, now int64) int
+
+	// Expires is the moment from which the state says nothing any more.
+	Expires(s *State) int64
+
+	// Tier is the limit by its name: so many sends in so many milliseconds.
+	Tier() throttle.Tier
+
+	// Reserving is the meter on the same states that leaves the last n sends to
+	// others, and says no where only they remain.
+	Reserving(n int) (Meter, error)
+
+	// Form says what the numbers in a state mean. Meters of one form can use each
+	// other's states: so a limit can be changed and what is on record still counts.
+	Form() string
+
+	// String names the algorithm and its numbers, such as
+	// "fixed-window day=50000/24h". Equal meters have equal texts.
+	String() string
+}
+
+// MaxLimit is the most sends in a window, and the largest burst or queue.
+const MaxLimit = 1_000_000_000
+
+// exact bounds the products of a limit and a window, so that every step is exact in
+// the 53 bits that Redis's scripts count with.
+const exact = 1 << 52
+
+// check looks at what all meters need of their tier.
+func check(t throttle.Tier) error {
+	if err := throttle.CheckName(t.Name); err != nil {
+		return err
+	}
+	if t.Limit < 1 || t.Limit > MaxLimit {
+		return fmt.Errorf("tier %s: the limit must be between 1 and %d, not %d", t.Name, MaxLimit, t.Limit)
+	}
+	if t.Window < 1 || t.Window > throttle.MaxWindow {
+		return fmt.Errorf("tier %s: the window must be between 1ms and ten years", t.Name)
+	}
+	return nil
+}
+
+// reserve is the limit that is left without the last n.
+func reserve(name string, limit, n int) (int, error) {
+	if n < 0 || n >= limit {
+		return 0, fmt.Errorf("tier %s: %d cannot be kept back of %d", name, n, limit)
+	}
+	return limit - n, nil
+}
