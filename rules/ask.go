@@ -1,0 +1,78 @@
+package rules
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+
+	"github.com/mailgate/mailgate/throttle"
+)
+
+var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+
+// asked is one rule in a round of questions about a send, and what it said.
+type asked struct {
+	rule    *Rule
+	key     string
+	limiter throttle.Limiter // the one that decides
+	verdict throttle.Verdict
+	looked  throttle.Verdict // what it said before it was to be charged
+	err     error // a shadow's, which stops nothing
+}
+
+// applying is a round of the rules that have to do with this send.
+func (s *Set) applying(send Send) []asked {
+	round := make([]asked, 0, len(s.rules))
+	for i := range s.rules {
+		r := &s.rules[i]
+		if key := r.By.key(send); key != "" && !r.Exempt.covers(send) {
+			round = append(round, asked{rule: r, key: key, limiter: r.Limiter})
+		}
+	}
+	return round
+}
+
+// each does the same with all of a round, at once where they are remote.
+func (s *Set) each(round []asked, do func(*asked) error) error {
+	if !s.remote || len(round) < 2 {
+		var all error
+		for i := range round {
+			all = errors.Join(all, do(&round[i]))
+		}
+		return all
+	}
+	errs := make([]error, len(round))
+	var done sync.WaitGroup
+	for i := range round {
+		done.Go(func() { errs[i] = do(&round[i]) })
+	}
+	done.Wait()
+	return errors.Join(errs...)
+}
+
+func (a *asked) peek(ctx context.Context, limiter throttle.Limiter) (err error) {
+	a.verdict, err = limiter.Peek(ctx, a.key)
+	a.looked = a.verdict
+	return a.wrap(err)
+}
+
+// take charges the rule. A shadow that refuses is not charged, as nobody is.
+func (a *asked) take(ctx context.Context, id throttle.ID) (err error) {
+	a.verdict, err = a.limiter.Take(ctx, a.key, id)
+	return a.wrap(err)
+}
+
+// wrap names the rule in its error. A shadow's stops nothing, and is kept to be told.
+func (a *asked) wrap(err error) error {
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("rule %s: %w", a.rule.Name, err)
+	if a.rule.Shadow {
+		a.err = err
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,74 @@
+package rules
+
+import "github.com/mailgate/mailgate/throttle"
+
+// A Decision is what all rules together say of a send.
+type Decision struct {
+	// Allowed says whether the send is admitted; after Peek, whether one would be.
+	Allowed bool
+	// Rule is the one that makes the next such send wait longest, and Verdict is its
+	// own: Limit, Wait and RetryAt are in it. Empty when nothing has to wait.
+	Rule    string
+	Verdict throttle.Verdict
+	// Mailbox is the verdict of MailboxRule, whoever else objects. Of a mailbox that
+	// it leaves alone it has no tiers.
+	Mailbox throttle.Verdict
+	// Delay is how many milliseconds the admitted send has to be held back.
+	Delay int64
+	// Refusals are all rules that said no, those in Shadow that would have.
+	Refusals, Shadow []Refusal
+	// Owed says that a rule was charged for a send that is refused, and could not be
+	// given its place back: Release has to be tried again.
+	Owed bool
+}
+
+// A Refusal is a rule that said no. One in the shadow may also have failed.
+type Refusal struct {
+	Rule    string
+	Verdict throttle.Verdict
+	Err     error
+}
+
+// decide puts the answers of a round together.
+func decide(round []asked) Decision {
+	d := Decision{Allowed: true}
+	for i := range round {
+		a := &round[i]
+		if a.rule.Name == MailboxRule {
+			d.Mailbox = a.verdict
+		}
+		refusal := Refusal{a.rule.Name, a.verdict, a.err}
+		switch {
+		case a.rule.Shadow:
+			if a.err != nil || !a.verdict.Allowed {
+				d.Shadow = append(d.Shadow, refusal)
+			}
+		case !a.verdict.Allowed:
+			d.Allowed = false
+			d.Refusals = append(d.Refusals, refusal)
+		}
+	}
+	d.bind(round)
+	return d
+}
+
+// bind finds the rule to wait for: of a refusal the one that refuses longest, else the
+// one that the next send has to wait for longest.
+func (d *Decision) bind(round []asked) {
+	longest := int64(0)
+	for i := range round {
+		a := &round[i]
+		if a.rule.Shadow || a.verdict.Allowed != d.Allowed {
+			continue
+		}
+		if d.Allowed {
+			d.Delay = max(d.Delay, a.verdict.Delay)
+		}
+		if wait := a.verdict.RetryAt() - a.verdict.Now; wait > longest {
+			longest, d.Rule, d.Verdict = wait, a.rule.Name, a.verdict
+		}
+	}
+	if longest == 0 {
+		d.Verdict = d.Mailbox
+	}
+}

@@ -1,0 +1,99 @@
+package rules
+
+import (
+	"net/netip"
+	"path"
+	"slices"
+	"strings"
+)
+
+// A Send is what rules can know of a mail that is to be sent. What is empty is not
+// known, and rules that count by it do not apply.
+type Send struct {
+	Mailbox  string     // whom it is for, as one text for all its aliases
+	Domain   string     // the mailbox's
+	Client   netip.Addr // the visitor who asked for it
+	Caller   string     // the back end that asked for it: its key's name
+	Template string
+}
+
+// A By is the trait that a rule counts sends by.
+type By string
+
+// All traits there are. ByAll counts every send alike.
+const (
+	ByMailbox  By = "mailbox"
+	ByClientIP By = "client_ip"
+	ByAPIKey   By = "api_key"
+	ByDomain   By = "domain"
+	ByTemplate By = "template"
+	ByAll      By = "all"
+)
+
+// Bys are all traits, in the order in which a person would name them.
+func Bys() []By { return []By{ByMailbox, ByClientIP, ByAPIKey, ByDomain, ByTemplate, ByAll} }
+
+// key is the text that stands for the send's trait, empty if it is not known.
+func (b By) key(s Send) string {
+	switch b {
+	case ByMailbox:
+		return s.Mailbox
+	case ByClientIP:
+		return network(s.Client)
+	case ByAPIKey:
+		return s.Caller
+	case ByDomain:
+		return s.Domain
+	case ByTemplate:
+		return s.Template
+	case ByAll:
+		return "all"
+	}
+	return ""
+}
+
+// network is the part of an address that one visitor has to himself: of IPv6 the first
+// 64 bits, as everybody gets so many addresses and can change them at will.
+func network(client netip.Addr) string {
+	client = client.Unmap().WithZone("")
+	if !client.Is6() {
+		if !client.IsValid() {
+			return ""
+		}
+		return client.String()
+	}
+	prefix, err := client.Prefix(64)
+	if err != nil {
+		return ""
+	}
+	return prefix.String()
+}
+
+// An Exempt is the sends that a rule leaves alone: to some mailboxes, such as those of
+// end-to-end tests, for visitors in some networks, or by some callers.
+type Exempt struct {
+	// Mailboxes are as Send.Mailbox has them. One that begins with @ stands for its
+	// whole domain, and * for any characters before the @.
+	Mailboxes []string
+	Networks  []netip.Prefix
+	Callers   []string
+}
+
+func (e *Exempt) covers(s Send) bool {
+	return slices.ContainsFunc(e.Mailboxes, func(pattern string) bool { return mailboxMatches(pattern, s.Mailbox) }) ||
+		slices.ContainsFunc(e.Networks, func(p netip.Prefix) bool { return p.Contains(s.Client.Unmap().WithZone("")) }) ||
+		s.Caller != "" && slices.Contains(e.Callers, s.Caller)
+}
+
+// mailboxMatches compares the two sides of the @ apart, so that no * reaches across it.
+func mailboxMatches(pattern, mailbox string) bool {
+	at, end := strings.LastIndexByte(mailbox, '@'), strings.LastIndexByte(pattern, '@')
+	if at < 0 || end < 0 || mailbox[at:] != pattern[end:] {
+		return false
+	}
+	if end == 0 {
+		return true
+	}
+	matched, err := path.Match(strings.ReplaceAll(pattern[:end], "/", "\x00"), strings.ReplaceAll(mailbox[:at], "/", "\x00"))
+	return err == nil && matched
+}

@@ -1,0 +1,185 @@
+package rules
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/mailgate/mailgate/throttle"
+)
+
+// MailboxRule is the name of the rule that protects whoever is mailed. Every Set has it.
+const MailboxRule = "mailbox"
+
+// A Rule counts sends by one trait and refuses those beyond its limit.
+type Rule struct {
+	Name    string
+	By      By
+	Limiter throttle.Limiter
+	// Resends decides about mails to a mailbox that was sent one before, in place of
+	// Limiter and on the same records: one that refuses earlier keeps the rest for
+	// first mails. Nil leaves them to Limiter.
+	Resends throttle.Limiter
+	// Shadow lets the rule count and be heard, and refuse nothing.
+	Shadow bool
+	Exempt Exempt
+}
+
+// A Set is rules that all have to say yes. It never changes and may be shared.
+type Set struct {
+	rules   []Rule
+	mailbox throttle.Historian
+	remote  bool
+}
+
+// Options say how a Set asks its rules.
+type Options struct {
+	// Remote is for limiters that are a network away: they are asked all at once, so
+	// that ten take as long as one.
+	Remote bool
+}
+
+// New checks the rules. One of them is MailboxRule; its limiter keeps histories.
+func New(o Options, all ...Rule) (*Set, error) {
+	s := &Set{rules: all, remote: o.Remote}
+	seen := map[string]bool{}
+	for _, r := range all {
+		switch {
+		case throttle.CheckName(r.Name) != nil:
+			return nil, fmt.Errorf("rule %q: a name is lower-case letters, digits, - and _, and starts with a letter", r.Name)
+		case seen[r.Name]:
+			return nil, fmt.Errorf("rule %s: the name is used twice", r.Name)
+		case r.Limiter == nil:
+			return nil, fmt.Errorf("rule %s: it has no limiter", r.Name)
+		case r.By.key(everything) == "":
+			return nil, fmt.Errorf("rule %s: nothing can be counted by %q", r.Name, r.By)
+		}
+		seen[r.Name] = true
+		if r.Name == MailboxRule {
+			historian, ok := r.Limiter.(throttle.Historian)
+			if !ok || r.By != ByMailbox {
+				return nil, errors.New("rule mailbox: it counts by mailbox, and keeps every send")
+			}
+			s.mailbox = historian
+		}
+	}
+	if s.mailbox == nil {
+		return nil, errors.New("there is no rule mailbox")
+	}
+	return s, nil
+}
+
+// everything is a send of which all is known.
+var everything = Send{Mailbox: "m", Domain: "d", Client: loopback, Caller: "c", Template: "t"}
+
+// Mailbox is the limiter of the rule of that name.
+func (s *Set) Mailbox() throttle.Historian { return s.mailbox }
+
+// Take asks every rule that applies, and charges them if all say yes. The id must be a
+// new one. After an error nobody knows which were charged: Release gives it back.
+func (s *Set) Take(ctx context.Context, send Send, id throttle.ID) (Decision, error) {
+	round := s.applying(send)
+	if len(round) > 1 {
+		if err := s.each(round, func(a *asked) error { return a.peek(ctx, a.rule.Limiter) }); err != nil {
+			return Decision{}, err
+		}
+		if err := s.askAsResend(ctx, round); err != nil {
+			return Decision{}, err
+		}
+		if d := decide(round); !d.Allowed {
+			return d, nil
+		}
+	}
+	if err := s.each(round, func(a *asked) error { return a.take(ctx, id) }); err != nil {
+		return Decision{}, err
+	}
+	d := decide(round)
+	if !d.Allowed {
+		d.Owed = s.giveBack(ctx, round, id) != nil
+		d.Mailbox = s.before(round, d.Mailbox)
+	}
+	return d, nil
+}
+
+// Peek says what Take would, and charges nothing.
+func (s *Set) Peek(ctx context.Context, send Send) (Decision, error) {
+	round := s.applying(send)
+	if err := s.each(round, func(a *asked) error { return a.peek(ctx, a.rule.Limiter) }); err != nil {
+		return Decision{}, err
+	}
+	if err := s.askAsResend(ctx, round); err != nil {
+		return Decision{}, err
+	}
+	return decide(round), nil
+}
+
+// askAsResend asks again, as about a resend, the rules that make a difference, if the
+// mailbox was sent something before.
+func (s *Set) askAsResend(ctx context.Context, round []asked) error {
+	var again []*asked
+	resend := false
+	for i := range round {
+		a := &round[i]
+		resend = resend || a.rule.Name == MailboxRule && a.verdict.Sent() > 0
+		if a.rule.Resends != nil {
+			again = append(again, a)
+		}
+	}
+	if !resend {
+		return nil
+	}
+	for _, a := range again {
+		a.limiter = a.rule.Resends
+		if err := a.peek(ctx, a.limiter); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Release gives back what Take charged for the send under this id, because the mail
+// certainly never left.
+func (s *Set) Release(ctx context.Context, send Send, id throttle.ID) error {
+	return s.each(s.applying(send), func(a *asked) error {
+		_, err := a.rule.Limiter.Release(ctx, a.key, id)
+		return a.wrap(err)
+	})
+}
+
+// before is what the mailbox rule said before it was charged in vain.
+func (s *Set) before(round []asked, after throttle.Verdict) throttle.Verdict {
+	for i := range round {
+		if a := &round[i]; a.rule.Name == MailboxRule && a.verdict.Allowed {
+			return a.looked
+		}
+	}
+	return after
+}
+
+// giveBack releases what was charged in a round that was refused after all.
+func (s *Set) giveBack(ctx context.Context, round []asked, id throttle.ID) error {
+	return s.each(round, func(a *asked) error {
+		if !a.verdict.Allowed {
+			return nil
+		}
+		_, err := a.rule.Limiter.Release(ctx, a.key, id)
+		return a.wrap(err)
+	})
+}
+
+// Reset forgets the mailbox in every rule that counts by it, and reports how many sends
+// the mailbox rule forgot.
+func (s *Set) Reset(ctx context.Context, mailbox string) (cleared int, err error) {
+	for i := range s.rules {
+		if r := &s.rules[i]; r.By == ByMailbox {
+			n, err := r.Limiter.Reset(ctx, mailbox)
+			if err != nil {
+				return 0, fmt.Errorf("rule %s: %w", r.Name, err)
+			}
+			if r.Name == MailboxRule {
+				cleared = n
+			}
+		}
+	}
+	return cleared, nil
+}
