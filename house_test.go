@@ -40,6 +40,7 @@ var rooms = map[string][]string{
 	"mailer/sandbox/fault":       {"mailer", "mailer/sandbox"},
 	"verify":                     {},
 	"rules":                      {"throttle"},
+	"countdown":                  {},
 	"rules/rulefile":             {"throttle", "throttle/meter", "rules"},
 	"api":                        {"throttle", "rules", "mailer", "verify"},
 	"api/gate":                   {"throttle"},

@@ -19,7 +19,7 @@ type asked struct {
 	limiter throttle.Limiter // the one that decides
 	verdict throttle.Verdict
 	looked  throttle.Verdict // what it said before it was to be charged
-	err     error // a shadow's, which stops nothing
+	err     error            // a shadow's, which stops nothing
 }
 
 // applying is a round of the rules that have to do with this send.
