@@ -2,7 +2,6 @@ package rules
 
 import (
 	"net/netip"
-	"path"
 	"slices"
 	"strings"
 )
@@ -91,9 +90,25 @@ func mailboxMatches(pattern, mailbox string) bool {
 	if at < 0 || end < 0 || mailbox[at:] != pattern[end:] {
 		return false
 	}
-	if end == 0 {
-		return true
+	return end == 0 || matches(pattern[:end], mailbox[:at])
+}
+
+// matches reports whether text is the pattern, in which each * stands for any
+// characters or none.
+func matches(pattern, text string) bool {
+	first, rest, any := strings.Cut(pattern, "*")
+	if !any {
+		return text == pattern
 	}
-	matched, err := path.Match(strings.ReplaceAll(pattern[:end], "/", "\x00"), strings.ReplaceAll(mailbox[:at], "/", "\x00"))
-	return err == nil && matched
+	if !strings.HasPrefix(text, first) {
+		return false
+	}
+	for text = text[len(first):]; ; text = text[1:] {
+		if matches(rest, text) {
+			return true
+		}
+		if text == "" {
+			return false
+		}
+	}
 }

@@ -1,0 +1,432 @@
+package rules_test
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/rules"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/local"
+)
+
+const start = int64(1_800_000_000_000)
+
+// A shop opens limiters that share a disk and a clock.
+type shop struct {
+	t     testing.TB
+	disk  *cache.Disk
+	clock atomic.Int64
+}
+
+func openShop(t testing.TB) *shop {
+	disk, err := cache.Open(cache.DiskOptions{Dir: cache.Memory})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { disk.Close() })
+	s := &shop{t: t, disk: disk}
+	s.clock.Store(start)
+	return s
+}
+
+func (s *shop) limiter(name, tiers string) *local.Limiter {
+	s.t.Helper()
+	policy, err := throttle.ParsePolicy(tiers)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	l, err := local.New(s.disk, local.Options{Policy: policy, Name: name, Now: s.clock.Load})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(l.Close)
+	return l
+}
+
+func (s *shop) rule(name string, by rules.By, tiers string) rules.Rule {
+	return rules.Rule{Name: name, By: by, Limiter: s.limiter(name, tiers)}
+}
+
+func newSet(t testing.TB, o rules.Options, all ...rules.Rule) *rules.Set {
+	t.Helper()
+	set, err := rules.New(o, all...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+func take(t testing.TB, set *rules.Set, send rules.Send) rules.Decision {
+	t.Helper()
+	d, err := set.Take(context.Background(), send, throttle.NewID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func used(t testing.TB, l throttle.Limiter, key string) int {
+	t.Helper()
+	h, err := l.(throttle.Historian).History(context.Background(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(h)
+}
+
+var visitor = netip.MustParseAddr("192.0.2.1")
+
+func to(mailbox string) rules.Send {
+	return rules.Send{Mailbox: mailbox, Domain: mailbox[strings.IndexByte(mailbox, '@')+1:], Client: visitor, Caller: "web", Template: "code"}
+}
+
+// Every way to count, one after the other the one that refuses.
+func TestEachRuleRefusesInItsTurn(t *testing.T) {
+	for _, remote := range []bool{false, true} {
+		for _, by := range rules.Bys() {
+			s := openShop(t)
+			mailbox := s.rule(rules.MailboxRule, rules.ByMailbox, "minute=3/60s")
+			other := s.rule("other", by, "hour=2/1h")
+			set := newSet(t, rules.Options{Remote: remote}, mailbox, other)
+			for i := range 2 {
+				if d := take(t, set, to("a@b.example")); !d.Allowed {
+					t.Fatalf("%s: send %d was refused by %s", by, i, d.Rule)
+				}
+			}
+			d := take(t, set, to("a@b.example"))
+			if d.Allowed || d.Rule != "other" || d.Verdict.Limit != "hour" || d.Verdict.Wait != 3_600_000 {
+				t.Errorf("by %s: %v %s %s %d", by, d.Allowed, d.Rule, d.Verdict.Limit, d.Verdict.Wait)
+			}
+			if n := used(t, mailbox.Limiter, "a@b.example"); n != 2 || d.Mailbox.Sent() != 2 {
+				t.Errorf("by %s: the mailbox was charged %d times, and the decision says %d; want 2", by, n, d.Mailbox.Sent())
+			}
+		}
+	}
+}
+
+// What is not known of a send is not counted.
+func TestRulesThatDoNotApply(t *testing.T) {
+	s := openShop(t)
+	address := s.rule("client-ip", rules.ByClientIP, "hour=1/1h")
+	set := newSet(t, rules.Options{}, s.rule(rules.MailboxRule, rules.ByMailbox, "hour=9/1h"), address)
+	for range 3 {
+		send := to("a@b.example")
+		send.Client = netip.Addr{}
+		if d := take(t, set, send); !d.Allowed {
+			t.Fatalf("refused by %s", d.Rule)
+		}
+	}
+	if d := take(t, set, to("a@b.example")); !d.Allowed {
+		t.Fatalf("the first with an address was refused by %s", d.Rule)
+	}
+	if d := take(t, set, to("c@d.example")); d.Allowed || d.Rule != "client-ip" {
+		t.Fatalf("the second with an address: %v by %s", d.Allowed, d.Rule)
+	}
+}
+
+func TestAddressesOfOneVisitor(t *testing.T) {
+	tests := []struct {
+		first, second string
+		one           bool
+	}{
+		{"192.0.2.1", "192.0.2.1", true},
+		{"192.0.2.1", "192.0.2.2", false},
+		{"192.0.2.1", "::ffff:192.0.2.1", true},
+		{"2001:db8::1", "2001:db8:0:0:ffff:ffff:ffff:ffff", true},
+		{"2001:db8::1", "2001:db8:0:1::1", false},
+		{"fe80::1%eth0", "fe80::2%eth1", true},
+	}
+	for _, tt := range tests {
+		s := openShop(t)
+		set := newSet(t, rules.Options{}, s.rule(rules.MailboxRule, rules.ByMailbox, "hour=9/1h"), s.rule("client-ip", rules.ByClientIP, "hour=1/1h"))
+		first, second := to("a@b.example"), to("c@b.example")
+		first.Client, second.Client = netip.MustParseAddr(tt.first), netip.MustParseAddr(tt.second)
+		take(t, set, first)
+		if d := take(t, set, second); d.Allowed == tt.one {
+			t.Errorf("%s and %s: second allowed %v", tt.first, tt.second, d.Allowed)
+		}
+	}
+}
+
+// The rule that refuses longest is named; after a yes the one that the next waits for.
+func TestTheLongestWaitIsNamed(t *testing.T) {
+	s := openShop(t)
+	set := newSet(t, rules.Options{},
+		s.rule(rules.MailboxRule, rules.ByMailbox, "minute=1/60s"),
+		s.rule("client-ip", rules.ByClientIP, "hour=1/1h"),
+		s.rule("provider", rules.ByAll, "second=1/1s"))
+	for i, want := range []bool{true, false} {
+		d := take(t, set, to("a@b.example"))
+		if d.Allowed != want || d.Rule != "client-ip" || d.Verdict.Wait != 3_600_000 || len(d.Mailbox.Tiers()) != 1 {
+			t.Errorf("ask %d: %v %s %d", i, d.Allowed, d.Rule, d.Verdict.Wait)
+		}
+		if refused := len(d.Refusals); !want && refused != 3 {
+			t.Errorf("%d refusals, want 3", refused)
+		}
+	}
+}
+
+func TestShadowRefusesNothing(t *testing.T) {
+	s := openShop(t)
+	shadow := s.rule("trial", rules.ByAll, "hour=1/1h")
+	shadow.Shadow = true
+	set := newSet(t, rules.Options{}, s.rule(rules.MailboxRule, rules.ByMailbox, "hour=2/1h"), shadow)
+	for i := range 2 {
+		d := take(t, set, to("a@b.example"))
+		if !d.Allowed || len(d.Shadow) != i {
+			t.Errorf("send %d: %v, %d in the shadow", i, d.Allowed, len(d.Shadow))
+		}
+	}
+	before := used(t, shadow.Limiter, "all")
+	if d := take(t, set, to("a@b.example")); d.Allowed || d.Rule != rules.MailboxRule {
+		t.Errorf("%v by %s", d.Allowed, d.Rule)
+	}
+	if after := used(t, shadow.Limiter, "all"); before != 1 || after != 1 {
+		t.Errorf("the shadow counted %d and then %d, want what was sent within its limit, 1", before, after)
+	}
+}
+
+func TestExempt(t *testing.T) {
+	tests := []struct {
+		exempt rules.Exempt
+		want   bool
+	}{
+		{rules.Exempt{}, false},
+		{rules.Exempt{Mailboxes: []string{"a@b.example"}}, true},
+		{rules.Exempt{Mailboxes: []string{"@b.example"}}, true},
+		{rules.Exempt{Mailboxes: []string{"*@b.example"}}, true},
+		{rules.Exempt{Mailboxes: []string{"a*@b.example", "x@y.example"}}, true},
+		{rules.Exempt{Mailboxes: []string{"?@b.example", "[a]@b.example", "a@b.exampl*"}}, false},
+		{rules.Exempt{Mailboxes: []string{"**a**@b.example"}}, true},
+		{rules.Exempt{Mailboxes: []string{"*"}}, false},
+		{rules.Exempt{Mailboxes: []string{"*@*"}}, false},
+		{rules.Exempt{Mailboxes: []string{"@example"}}, false},
+		{rules.Exempt{Mailboxes: []string{"b*@b.example"}}, false},
+		{rules.Exempt{Networks: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}, true},
+		{rules.Exempt{Networks: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}}, false},
+		{rules.Exempt{Callers: []string{"web"}}, true},
+		{rules.Exempt{Callers: []string{"batch", ""}}, false},
+	}
+	for _, tt := range tests {
+		s := openShop(t)
+		mailbox := s.rule(rules.MailboxRule, rules.ByMailbox, "hour=1/1h")
+		mailbox.Exempt = tt.exempt
+		set := newSet(t, rules.Options{}, mailbox)
+		take(t, set, to("a@b.example"))
+		if d := take(t, set, to("a@b.example")); d.Allowed != tt.want {
+			t.Errorf("%v: the second send allowed %v", tt.exempt, d.Allowed)
+		}
+	}
+}
+
+// When little is left, it is kept for mailboxes that were sent nothing yet.
+func TestTheRestIsForFirstMails(t *testing.T) {
+	s := openShop(t)
+	all := s.limiter("provider", "day=4/24h")
+	policy, _ := throttle.ParsePolicy("day=2/24h")
+	resends := resender{all, policy}
+	set := newSet(t, rules.Options{},
+		s.rule(rules.MailboxRule, rules.ByMailbox, "hour=9/1h"),
+		rules.Rule{Name: "provider", By: rules.ByAll, Limiter: all, Resends: resends})
+	for _, ask := range []struct {
+		mailbox string
+		want    bool
+	}{
+		{"a@b.example", true}, {"a@b.example", true}, // a resend while there is enough
+		{"a@b.example", false}, {"c@b.example", true}, {"c@b.example", false},
+		{"d@b.example", true}, {"e@b.example", false},
+	} {
+		if d := take(t, set, to(ask.mailbox)); d.Allowed != ask.want || !d.Allowed && d.Rule != "provider" {
+			t.Errorf("%s: %v by %s, want %v", ask.mailbox, d.Allowed, d.Rule, ask.want)
+		}
+	}
+}
+
+// A resender decides by a smaller policy about the records of another.
+type resender struct {
+	throttle.Historian
+	policy throttle.Policy
+}
+
+func (r resender) Peek(ctx context.Context, key string) (throttle.Verdict, error) {
+	v, err := r.Historian.Peek(ctx, key)
+	if err != nil {
+		return v, err
+	}
+	h, err := r.History(ctx, key)
+	return throttle.Decide(r.policy, h, v.Now), err
+}
+
+func (r resender) Take(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
+	if v, err := r.Peek(ctx, key); err != nil || !v.Allowed {
+		return v, err
+	}
+	return r.Historian.Take(ctx, key, id)
+}
+
+// Many at once, for places that do not reach for all: nobody is over a limit, and what
+// was charged in vain is there again.
+func TestRaceForTheLastPlaces(t *testing.T) {
+	for _, remote := range []bool{false, true} {
+		s := openShop(t)
+		mailbox := s.rule(rules.MailboxRule, rules.ByMailbox, "hour=5/1h")
+		all := s.rule("all", rules.ByAll, "hour=7/1h")
+		set := newSet(t, rules.Options{Remote: remote}, mailbox, all)
+		boxes := []string{"a@b.example", "c@b.example", "d@b.example"}
+		var admitted atomic.Int64
+		var racers sync.WaitGroup
+		for i := range 64 {
+			racers.Go(func() {
+				if take(t, set, to(boxes[i%3])).Allowed {
+					admitted.Add(1)
+				}
+			})
+		}
+		racers.Wait()
+		total := 0
+		for _, box := range boxes {
+			n := used(t, mailbox.Limiter, box)
+			if total += n; n > 5 {
+				t.Errorf("%d sends to one mailbox", n)
+			}
+		}
+		if got := used(t, all.Limiter, "all"); int64(got) != admitted.Load() || total != got || got > 7 {
+			t.Errorf("remote %v: %d admitted, %d on the record of all and %d on those of mailboxes", remote, admitted.Load(), got, total)
+		}
+	}
+}
+
+func TestReleaseAndReset(t *testing.T) {
+	s := openShop(t)
+	mailbox, all := s.rule(rules.MailboxRule, rules.ByMailbox, "hour=5/1h"), s.rule("all", rules.ByAll, "hour=7/1h")
+	set := newSet(t, rules.Options{}, mailbox, all)
+	ctx, id := context.Background(), throttle.NewID()
+	if _, err := set.Take(ctx, to("a@b.example"), id); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := set.Release(ctx, to("a@b.example"), id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a, b := used(t, mailbox.Limiter, "a@b.example"), used(t, all.Limiter, "all"); a != 0 || b != 0 {
+		t.Errorf("%d and %d on record after the release", a, b)
+	}
+	take(t, set, to("a@b.example"))
+	if n, err := set.Reset(ctx, "a@b.example"); n != 1 || err != nil {
+		t.Errorf("reset: %d, %v", n, err)
+	}
+	if a, b := used(t, mailbox.Limiter, "a@b.example"), used(t, all.Limiter, "all"); a != 0 || b != 1 {
+		t.Errorf("%d and %d on record after the reset, want 0 and 1: the send did go out", a, b)
+	}
+}
+
+// A broken limiter fails when it is asked to.
+type broken struct {
+	throttle.Historian
+	peek, take, release error
+}
+
+func (b *broken) Peek(ctx context.Context, key string) (throttle.Verdict, error) {
+	if b.peek != nil {
+		return throttle.Verdict{}, b.peek
+	}
+	return b.Historian.Peek(ctx, key)
+}
+
+func (b *broken) Take(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
+	if b.take != nil {
+		return throttle.Verdict{}, b.take
+	}
+	return b.Historian.Take(ctx, key, id)
+}
+
+func (b *broken) Release(ctx context.Context, key string, id throttle.ID) (bool, error) {
+	if b.release != nil {
+		return false, b.release
+	}
+	return b.Historian.Release(ctx, key, id)
+}
+
+func TestFailures(t *testing.T) {
+	failed := errors.New("failed")
+	for name, b := range map[string]*broken{"peek": {peek: failed}, "take": {take: failed}} {
+		for _, shadow := range []bool{false, true} {
+			s := openShop(t)
+			b := *b
+			b.Historian = s.limiter("other", "hour=5/1h")
+			set := newSet(t, rules.Options{},
+				s.rule(rules.MailboxRule, rules.ByMailbox, "hour=5/1h"),
+				rules.Rule{Name: "other", By: rules.ByAll, Limiter: &b, Shadow: shadow})
+			d, err := set.Take(context.Background(), to("a@b.example"), throttle.NewID())
+			if shadow {
+				if err != nil || !d.Allowed || len(d.Shadow) != 1 || !errors.Is(d.Shadow[0].Err, failed) {
+					t.Errorf("a shadow's %s failed: %v, %+v", name, err, d)
+				}
+				continue
+			}
+			if !errors.Is(err, failed) || !strings.Contains(err.Error(), "rule other") || d.Allowed {
+				t.Errorf("%s failed: %v, allowed %v", name, err, d.Allowed)
+			}
+		}
+	}
+}
+
+// What cannot be given back at once is owed, and the mailbox is shown as it was.
+func TestOwed(t *testing.T) {
+	s := openShop(t)
+	b := &broken{Historian: s.limiter("mailbox", "hour=5/1h"), release: errors.New("failed")}
+	thief := s.limiter("all", "hour=1/1h")
+	set := newSet(t, rules.Options{},
+		rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: b},
+		rules.Rule{Name: "all", By: rules.ByAll, Limiter: &snatched{Historian: thief, t: t}})
+	d := take(t, set, to("a@b.example"))
+	if d.Allowed || !d.Owed || d.Rule != "all" || d.Mailbox.Sent() != 0 {
+		t.Errorf("allowed %v, owed %v, rule %s, %d sends shown", d.Allowed, d.Owed, d.Rule, d.Mailbox.Sent())
+	}
+}
+
+// snatched is a limiter whose last place goes to another right after it was seen.
+type snatched struct {
+	throttle.Historian
+	t testing.TB
+}
+
+func (s *snatched) Peek(ctx context.Context, key string) (throttle.Verdict, error) {
+	v, err := s.Historian.Peek(ctx, key)
+	if _, err := s.Historian.Take(ctx, key, throttle.NewID()); err != nil {
+		s.t.Error(err)
+	}
+	return v, err
+}
+
+func TestNewRefuses(t *testing.T) {
+	s := openShop(t)
+	mailbox := s.rule(rules.MailboxRule, rules.ByMailbox, "hour=5/1h")
+	tests := []struct {
+		rules []rules.Rule
+		want  string
+	}{
+		{nil, "there is no rule mailbox"},
+		{[]rules.Rule{mailbox, mailbox}, "rule mailbox: the name is used twice"},
+		{[]rules.Rule{{Name: rules.MailboxRule, By: rules.ByAll, Limiter: mailbox.Limiter}}, "rule mailbox: it counts by mailbox, and keeps every send"},
+		{[]rules.Rule{mailbox, {Name: "Other", By: rules.ByAll, Limiter: mailbox.Limiter}}, `rule "Other": a name is lower-case letters, digits, - and _, and starts with a letter`},
+		{[]rules.Rule{mailbox, {Name: "other", By: "moon", Limiter: mailbox.Limiter}}, `rule other: nothing can be counted by "moon"`},
+		{[]rules.Rule{mailbox, {Name: "other", By: rules.ByAll}}, "rule other: it has no limiter"},
+	}
+	for _, tt := range tests {
+		if _, err := rules.New(rules.Options{}, tt.rules...); err == nil || err.Error() != tt.want {
+			t.Errorf("\n got %v\nwant %s", err, tt.want)
+		}
+	}
+	if bys := rules.Bys(); len(bys) != 6 || slices.Contains(bys, "") {
+		t.Errorf("%v", bys)
+	}
+}
