@@ -96,19 +96,19 @@ func mailboxMatches(pattern, mailbox string) bool {
 // matches reports whether text is the pattern, in which each * stands for any
 // characters or none.
 func matches(pattern, text string) bool {
-	first, rest, any := strings.Cut(pattern, "*")
-	if !any {
+	pieces := strings.Split(pattern, "*")
+	last := len(pieces) - 1
+	if last == 0 {
 		return text == pattern
 	}
-	if !strings.HasPrefix(text, first) {
-		return false
-	}
-	for text = text[len(first):]; ; text = text[1:] {
-		if matches(rest, text) {
-			return true
-		}
-		if text == "" {
+	text, begins := strings.CutPrefix(text, pieces[0])
+	text, ends := strings.CutSuffix(text, pieces[last])
+	for _, piece := range pieces[1:last] {
+		_, after, found := strings.Cut(text, piece)
+		if !found {
 			return false
 		}
+		text = after
 	}
+	return begins && ends
 }

@@ -205,6 +205,7 @@ func TestExempt(t *testing.T) {
 		{rules.Exempt{Mailboxes: []string{"a*@b.example", "x@y.example"}}, true},
 		{rules.Exempt{Mailboxes: []string{"?@b.example", "[a]@b.example", "a@b.exampl*"}}, false},
 		{rules.Exempt{Mailboxes: []string{"**a**@b.example"}}, true},
+		{rules.Exempt{Mailboxes: []string{"a*a@b.example", "*a*a*@b.example"}}, false},
 		{rules.Exempt{Mailboxes: []string{"*"}}, false},
 		{rules.Exempt{Mailboxes: []string{"*@*"}}, false},
 		{rules.Exempt{Mailboxes: []string{"@example"}}, false},
