@@ -1,16 +1,17 @@
 package local
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"unsafe"
 
 	"github.com/mailgate/mailgate/throttle"
 )
 
-// historyCodec writes a history as a version and then, for each send, the
-// milliseconds since the one before and the 48 bits of its id.
+// historyCodec writes a history as a version and its admissions.
 type historyCodec struct{}
 
 const (
@@ -21,37 +22,61 @@ const (
 var errHistory = errors.New("not a history")
 
 func (historyCodec) Append(b []byte, h throttle.History) []byte {
-	b = append(b, codecVersion)
-	before := int64(0)
-	for _, a := range h {
-		b = binary.AppendVarint(b, a.At-before)
-		b = append(b, make([]byte, idBytes)...)
-		// Take lets in only ids of the alphabet, so this cannot fail.
-		_, _ = base64.RawURLEncoding.Decode(b[len(b)-idBytes:], a.ID[:])
-		before = a.At
-	}
-	return b
+	return appendAdmissions(append(b, codecVersion), h, 0)
 }
 
 func (historyCodec) Parse(b []byte) (throttle.History, error) {
 	if len(b) == 0 || b[0] != codecVersion {
 		return nil, errHistory
 	}
-	b = b[1:]
-	h := make(throttle.History, 0, len(b)/(idBytes+1))
-	for before := int64(0); len(b) > 0; {
-		step, n := binary.Varint(b)
-		if n <= 0 || len(b) < n+idBytes || len(h) > 0 && step < 0 {
-			return nil, errHistory
-		}
-		a := throttle.Admission{At: before + step}
-		base64.RawURLEncoding.Encode(a.ID[:], b[n:n+idBytes])
-		h = append(h, a)
-		b, before = b[n+idBytes:], a.At
+	h, ok := parseAdmissions(b[1:], 0)
+	if !ok || !slices.IsSortedFunc(h, func(a, b throttle.Admission) int { return cmp.Compare(a.At, b.At) }) {
+		return nil, errHistory
 	}
 	return h, nil
 }
 
-func (historyCodec) Weigh(h throttle.History) int {
+func (historyCodec) Weigh(h throttle.History) int { return weighAdmissions(h) }
+
+// appendAdmissions writes, for each admission, the milliseconds since the one before
+// and the 48 bits of its id. The first is counted from since.
+func appendAdmissions(b []byte, h throttle.History, since int64) []byte {
+	for _, a := range h {
+		b = binary.AppendVarint(b, a.At-since)
+		b = append(b, make([]byte, idBytes)...)
+		// Take lets in only ids of the alphabet, so this cannot fail.
+		_, _ = base64.RawURLEncoding.Decode(b[len(b)-idBytes:], a.ID[:])
+		since = a.At
+	}
+	return b
+}
+
+// parseAdmissions reads admissions to the end of b.
+func parseAdmissions(b []byte, since int64) (throttle.History, bool) {
+	h := make(throttle.History, 0, len(b)/(idBytes+1))
+	for len(b) > 0 {
+		step, rest, ok := cutVarint(b)
+		if !ok || len(rest) < idBytes {
+			return nil, false
+		}
+		since += step
+		a := throttle.Admission{At: since}
+		base64.RawURLEncoding.Encode(a.ID[:], rest[:idBytes])
+		h, b = append(h, a), rest[idBytes:]
+	}
+	return h, true
+}
+
+func weighAdmissions(h throttle.History) int {
 	return cap(h) * int(unsafe.Sizeof(throttle.Admission{}))
+}
+
+// cutVarint takes a number off the front of b. A longer way to write it than the one
+// that is written does not pass.
+func cutVarint(b []byte) (v int64, rest []byte, ok bool) {
+	v, n := binary.Varint(b)
+	if n <= 0 || n > 1 && b[n-1] == 0 {
+		return 0, nil, false
+	}
+	return v, b[n:], true
 }

@@ -1,8 +1,12 @@
 // Package local is the throttle.Limiter of one process.
 //
-// Histories live in a cache.Map: in memory while there is room, on disk always. A
-// denial of a mailbox in memory takes no lock and allocates nothing; an admission is
-// on disk before the answer is yes.
+// A [Limiter] admits by a policy and keeps the history of each mailbox. [Meters] keeps
+// the states of meters, for limits that count in another way. Either can serve any
+// number of limits at once, each under its name: [Limiter.Tiers], [Meters.Limiter].
+//
+// Histories and states live in a cache.Map: in memory while there is room, on disk
+// always. A denial of a key in memory takes no lock and allocates nothing; an admission
+// is on disk before the answer is yes.
 package local
 
 import (
@@ -31,7 +35,8 @@ type Options struct {
 // A Limiter admits sends by one policy. It implements throttle.Historian.
 type Limiter struct {
 	policy    throttle.Policy
-	histories *cache.Map[throttle.History]
+	named     string // what the keys of a limiter with a name begin with
+	histories *sharedMap[throttle.History]
 	now       func() int64
 }
 
@@ -44,17 +49,11 @@ func New(disk *cache.Disk, o Options) (*Limiter, error) {
 	if o.Name == "" {
 		o.Name = "mailbox"
 	}
-	if o.Size == (cache.Size{}) {
-		o.Size = cache.DefaultSize()
-	}
-	if o.Now == nil {
-		o.Now = func() int64 { return time.Now().UnixMilli() }
-	}
-	histories, err := cache.NewMap(disk, o.Name, historyCodec{}, o.Size)
+	histories, err := openMap(disk, o.Name, historyCodec{}, o.Size)
 	if err != nil {
 		return nil, fmt.Errorf("opening a limiter: %w", err)
 	}
-	return &Limiter{policy: o.Policy, histories: histories, now: o.Now}, nil
+	return &Limiter{policy: o.Policy, histories: histories, now: clock(o.Now)}, nil
 }
 
 // Take admits one send, or says no. A no is known from memory as a rule, without a
@@ -67,7 +66,7 @@ func (l *Limiter) Take(ctx context.Context, mailbox string, id throttle.ID) (thr
 		return throttle.Verdict{}, err
 	}
 	now := l.now()
-	if history, found := l.histories.Recall(mailbox, now); found {
+	if history, found := l.histories.recall(l.part(mailbox), mailbox, now); found {
 		if v := throttle.Decide(l.policy, history, now); !v.Allowed && history.Find(id) < 0 {
 			return v, nil
 		}
@@ -77,7 +76,7 @@ func (l *Limiter) Take(ctx context.Context, mailbox string, id throttle.ID) (thr
 
 // admit decides with the mailbox's lock held, and records a yes.
 func (l *Limiter) admit(mailbox string, id throttle.ID, now int64) (v throttle.Verdict, err error) {
-	err = l.histories.Update(mailbox, now, func(h throttle.History, _ bool) cache.Edit[throttle.History] {
+	err = l.histories.update(l.part(mailbox), mailbox, now, func(h throttle.History, _ bool) cache.Edit[throttle.History] {
 		if l.live(h, now).Find(id) >= 0 {
 			v = throttle.Admitted(l.policy, h, now)
 			return cache.Keep[throttle.History]()
@@ -144,14 +143,10 @@ func (l *Limiter) History(ctx context.Context, mailbox string) (throttle.History
 // Ready says whether an admission could be recorded now, by a write to the disk. It is
 // made for health checks and takes no mailbox's lock; cache.Disk.Ready says how old an
 // answer may be.
-func (l *Limiter) Ready(ctx context.Context) error {
-	if err := l.histories.Ready(ctx); err != nil {
-		return unavailable("asking the disk", err)
-	}
-	return nil
-}
+func (l *Limiter) Ready(ctx context.Context) error { return ready(ctx, l.histories) }
 
-// Close waits for calls that are under way. Later ones fail.
+// Close waits for calls that are under way. Later ones fail, also those of what Tiers
+// has returned.
 func (l *Limiter) Close() { l.histories.Close() }
 
 func (l *Limiter) read(ctx context.Context, doing, mailbox string) (throttle.History, int64, error) {
@@ -159,7 +154,7 @@ func (l *Limiter) read(ctx context.Context, doing, mailbox string) (throttle.His
 		return nil, 0, err
 	}
 	now := l.now()
-	history, _, err := l.histories.Get(mailbox, now)
+	history, _, err := l.histories.get(l.part(mailbox), mailbox, now)
 	if err != nil {
 		return nil, 0, unavailable(doing, err)
 	}
@@ -173,7 +168,7 @@ func (l *Limiter) edit(ctx context.Context, doing, mailbox string, change func(h
 		return err
 	}
 	now := l.now()
-	err := l.histories.Update(mailbox, now, func(h throttle.History, _ bool) cache.Edit[throttle.History] {
+	err := l.histories.update(l.part(mailbox), mailbox, now, func(h throttle.History, _ bool) cache.Edit[throttle.History] {
 		return change(h, now)
 	})
 	if err != nil {
@@ -191,12 +186,27 @@ func (l *Limiter) put(h throttle.History) cache.Edit[throttle.History] {
 	return cache.Put(h, h.Newest()+l.policy.Longest())
 }
 
-func begin(ctx context.Context, doing, mailbox string) error {
-	if err := throttle.CheckKey(mailbox); err != nil {
+// clock is the one that was handed in, or else the machine's.
+func clock(now func() int64) func() int64 {
+	if now != nil {
+		return now
+	}
+	return func() int64 { return time.Now().UnixMilli() }
+}
+
+func begin(ctx context.Context, doing, key string) error {
+	if err := throttle.CheckKey(key); err != nil {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
 	if err := ctx.Err(); err != nil {
 		return unavailable(doing, err)
+	}
+	return nil
+}
+
+func ready(ctx context.Context, m interface{ Ready(context.Context) error }) error {
+	if err := m.Ready(ctx); err != nil {
+		return unavailable("asking the disk", err)
 	}
 	return nil
 }

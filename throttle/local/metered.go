@@ -1,0 +1,133 @@
+package local
+
+import (
+	"context"
+
+	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/meter"
+)
+
+// A metered limiter admits by one meter, on the states whose keys begin with part.
+type metered struct {
+	meter  meter.Meter
+	part   string
+	states *sharedMap[*meter.State]
+	now    func() int64
+}
+
+// Take implements throttle.Limiter. As a rule a no is known from memory, without a lock.
+func (l *metered) Take(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
+	if !id.Valid() {
+		return throttle.Verdict{}, throttle.ErrID
+	}
+	if err := begin(ctx, "take", key); err != nil {
+		return throttle.Verdict{}, err
+	}
+	now := l.now()
+	if state, found := l.states.recall(l.part, key, now); found {
+		if v, denied := l.denies(state, id, now); denied {
+			return v, nil
+		}
+	}
+	return l.admit(key, id, now)
+}
+
+// denies looks before it is known whether there will be anything to write.
+func (l *metered) denies(s *meter.State, id throttle.ID, now int64) (throttle.Verdict, bool) {
+	v := l.meter.Look(s, now)
+	return v, !v.Allowed && s.Held.Find(id) < 0
+}
+
+// admit decides with the key's lock held, and records a yes.
+func (l *metered) admit(key string, id throttle.ID, now int64) (v throttle.Verdict, err error) {
+	err = l.states.update(l.part, key, now, func(old *meter.State, found bool) cache.Edit[*meter.State] {
+		next := new(meter.State)
+		if found {
+			var denied bool
+			if v, denied = l.denies(old, id, now); denied {
+				return cache.Keep[*meter.State]()
+			}
+			*next = old.Clone()
+		}
+		var changed bool
+		if v, changed = l.meter.Take(next, id, now); !changed {
+			return cache.Keep[*meter.State]()
+		}
+		return l.put(next)
+	})
+	if err != nil {
+		return throttle.Verdict{}, unavailable("take", err)
+	}
+	return v, nil
+}
+
+// Peek implements throttle.Limiter.
+func (l *metered) Peek(ctx context.Context, key string) (throttle.Verdict, error) {
+	if err := begin(ctx, "peek", key); err != nil {
+		return throttle.Verdict{}, err
+	}
+	now := l.now()
+	state, found, err := l.states.get(l.part, key, now)
+	if err != nil {
+		return throttle.Verdict{}, unavailable("peek", err)
+	}
+	if !found {
+		state = new(meter.State)
+	}
+	return l.meter.Look(state, now), nil
+}
+
+// Release implements throttle.Limiter. A meter does not remember an unlimited number of
+// admissions, and there are some that it cannot take back.
+func (l *metered) Release(ctx context.Context, key string, id throttle.ID) (released bool, err error) {
+	err = l.edit(ctx, "release", key, func(old *meter.State, now int64) cache.Edit[*meter.State] {
+		next := old.Clone()
+		released = l.meter.Release(&next, id, now)
+		switch {
+		case !released:
+			return cache.Keep[*meter.State]()
+		case next.Count == 0:
+			return cache.Remove[*meter.State]()
+		}
+		return l.put(&next)
+	})
+	return released && err == nil, err
+}
+
+// Reset implements throttle.Limiter. It forgets also what has expired by a clock that
+// may yet step back.
+func (l *metered) Reset(ctx context.Context, key string) (cleared int, err error) {
+	err = l.edit(ctx, "reset", key, func(s *meter.State, now int64) cache.Edit[*meter.State] {
+		cleared = l.meter.Used(s, now)
+		return cache.Remove[*meter.State]()
+	})
+	if err != nil {
+		return 0, err
+	}
+	return cleared, nil
+}
+
+// edit lets change replace the state. What it is shown is the zero state if there is
+// none that counts, and must not be changed.
+func (l *metered) edit(ctx context.Context, doing, key string, change func(s *meter.State, now int64) cache.Edit[*meter.State]) error {
+	if err := begin(ctx, doing, key); err != nil {
+		return err
+	}
+	now := l.now()
+	err := l.states.update(l.part, key, now, func(s *meter.State, found bool) cache.Edit[*meter.State] {
+		if !found {
+			s = new(meter.State)
+		}
+		return change(s, now)
+	})
+	if err != nil {
+		return unavailable(doing, err)
+	}
+	return nil
+}
+
+// put keeps a state for as long as it says anything.
+func (l *metered) put(s *meter.State) cache.Edit[*meter.State] {
+	return cache.Put(s, l.meter.Expires(s))
+}

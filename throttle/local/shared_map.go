@@ -1,0 +1,64 @@
+package local
+
+import (
+	"net/url"
+	"sync"
+	"unsafe"
+
+	"github.com/mailgate/mailgate/cache"
+)
+
+// A sharedMap is a cache.Map that is counted in under several names. Each name has a
+// part of the keys, and what its keys begin with tells them from those of the others.
+type sharedMap[V any] struct {
+	*cache.Map[V]
+	spellings sync.Pool // of *[]byte, to put keys together in that are only asked for
+}
+
+// openMap opens the map of this name on the disk; no size is cache.DefaultSize.
+func openMap[V any](disk *cache.Disk, name string, codec cache.Codec[V], size cache.Size) (*sharedMap[V], error) {
+	if size == (cache.Size{}) {
+		size = cache.DefaultSize()
+	}
+	m, err := cache.NewMap(disk, name, codec, size)
+	if err != nil {
+		return nil, err
+	}
+	return &sharedMap[V]{Map: m}, nil
+}
+
+// nameInKey is the name as keys have it: without NUL and slash, whatever is in it, so
+// that either can come after it. Names that pass throttle.CheckName stay as they are.
+func nameInKey(name string) string { return url.PathEscape(name) }
+
+// recall is cache.Map.Recall, and takes no memory for the key.
+func (m *sharedMap[V]) recall(part, key string, now int64) (V, bool) {
+	if part == "" {
+		return m.Recall(key, now)
+	}
+	spelling, _ := m.spellings.Get().(*[]byte)
+	if spelling == nil {
+		spelling = new([]byte)
+	}
+	*spelling = append(append((*spelling)[:0], part...), key...)
+	// A map keeps no keys, and nothing of one that was asked for. So the bytes stay as
+	// they are for as long as anybody reads them as a string.
+	value, found := m.Recall(unsafe.String(unsafe.SliceData(*spelling), len(*spelling)), now)
+	m.spellings.Put(spelling)
+	return value, found
+}
+
+// get is cache.Map.Get.
+func (m *sharedMap[V]) get(part, key string, now int64) (V, bool, error) {
+	if part != "" {
+		if value, found := m.recall(part, key, now); found {
+			return value, true, nil
+		}
+	}
+	return m.Get(part+key, now)
+}
+
+// update is cache.Map.Update.
+func (m *sharedMap[V]) update(part, key string, now int64, edit func(value V, found bool) cache.Edit[V]) error {
+	return m.Update(part+key, now, edit)
+}
