@@ -94,29 +94,43 @@ func (b bucket) settle(s *State, level, clock int64) {
 		s.Held = s.Held[:0]
 		return
 	}
-	for len(s.Held) >= b.held {
-		first := s.Held[0].At
-		s.Parts[1] = b.drained(s.Parts[1], s.Parts[0], first) + b.tier.Window
-		s.Parts[0] = first
-		s.drop(0)
+	over := max(0, len(s.Held)+1-b.held)
+	for _, send := range s.Held[:over] {
+		s.Parts[1] = b.drained(s.Parts[1], s.Parts[0], send.At) + b.tier.Window
+		s.Parts[0] = send.At
 	}
+	s.forget(over)
 }
 
-// Release fills the bucket anew without the one.
 func (b bucket) release(s *State, id throttle.ID, now int64) bool {
-	clock, level := b.at(s, now)
+	_, level := b.at(s, now)
 	i := s.Held.Find(id)
 	if i < 0 || level == 0 {
 		return false
 	}
 	s.drop(i)
-	s.At, s.Count = s.Parts[0], s.Parts[1]
-	for _, send := range s.Held {
-		s.Count = b.drained(s.Count, s.At, send.At) + b.tier.Window
-		s.At = send.At
-	}
-	s.Count, s.At = b.drained(s.Count, s.At, clock), clock
+	b.refill(s)
 	return true
+}
+
+// refill fills the bucket anew with the sends that are left. Where it now turns out to
+// have been empty, those before need not be remembered.
+func (b bucket) refill(s *State) {
+	s.At, s.Count = s.Parts[0], s.Parts[1]
+	before := 0
+	for i, send := range s.Held {
+		s.Count = b.drained(s.Count, s.At, send.At)
+		s.At = send.At
+		if s.Count == 0 {
+			before = i
+			s.Parts[0], s.Parts[1] = send.At, 0
+		}
+		s.Count += b.tier.Window
+	}
+	s.forget(before)
+	if s.Count == 0 {
+		s.clear()
+	}
 }
 
 // Used is how many sends have not drained, the one that drains included.

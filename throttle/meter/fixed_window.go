@@ -74,6 +74,9 @@ func (m FixedWindow) Release(s *State, id throttle.ID, now int64) bool {
 	}
 	s.Count--
 	s.drop(i)
+	if s.Count == 0 {
+		s.clear()
+	}
 	return true
 }
 

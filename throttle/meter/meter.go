@@ -21,8 +21,9 @@ type Meter interface {
 	// changed reports whether there is a new state to keep.
 	Take(s *State, id throttle.ID, now int64) (v throttle.Verdict, changed bool)
 
-	// Release gives an admission back, and reports whether there was one to give back.
-	// If not, the state is as it was. A state whose Count has become 0 need not be kept.
+	// Release gives an admission back as if it had never been there, and reports whether
+	// there was one to give back. If not, the state is as it was. A state whose Count
+	// has become 0 is the zero State, and need not be kept.
 	Release(s *State, id throttle.ID, now int64) bool
 
 	// Used is how many sends count at now.

@@ -96,9 +96,11 @@ func (m SlidingWindow) Take(s *State, id throttle.ID, now int64) (v throttle.Ver
 	m.advance(s, gone, clock-clock%m.part)
 	s.Parts[len(s.Parts)-1]++
 	s.Count = used + 1
-	for len(s.Held) > 0 && !m.weighs(s.Held[0], clock) {
-		s.drop(0)
+	light := 0
+	for light < len(s.Held) && !m.weighs(s.Held[light], clock) {
+		light++
 	}
+	s.forget(light)
 	s.hold(id, clock, m.held)
 	return m.verdict(true, s, 0, s.Count, clock, now), true
 }
@@ -134,7 +136,19 @@ func (m SlidingWindow) Release(s *State, id throttle.ID, now int64) bool {
 	s.Parts[part]--
 	s.Count--
 	s.drop(i)
+	m.shorten(s)
 	return true
+}
+
+// shorten lets the state end with its newest send.
+func (m SlidingWindow) shorten(s *State) {
+	for len(s.Parts) > 0 && s.Parts[len(s.Parts)-1] == 0 {
+		s.Parts = s.Parts[:len(s.Parts)-1]
+		s.At -= m.part
+	}
+	if len(s.Parts) == 0 {
+		s.clear()
+	}
 }
 
 // Used implements Meter.

@@ -27,12 +27,22 @@ func (s State) Clone() State {
 	return s
 }
 
+// clear makes s the zero State, and keeps its memory for later.
+func (s *State) clear() {
+	s.At, s.Count, s.Parts, s.Held = 0, 0, s.Parts[:0], s.Held[:0]
+}
+
 // hold remembers one more admission, in place.
 func (s *State) hold(id throttle.ID, at int64, most int) {
-	if over := len(s.Held) + 1 - most; over > 0 {
-		s.Held = append(s.Held[:0], s.Held[over:]...)
-	}
+	s.forget(max(0, len(s.Held)+1-most))
 	s.Held = append(s.Held, throttle.Admission{ID: id, At: at})
+}
+
+// forget forgets the first n admissions, in place.
+func (s *State) forget(n int) {
+	if n > 0 {
+		s.Held = append(s.Held[:0], s.Held[n:]...)
+	}
 }
 
 // drop forgets the i-th admission, in place.
