@@ -8,3 +8,6 @@ const (
 	floodMailboxes = 100_000
 	floodInMemory  = 5_000
 )
+
+// The race detector has a sync.Pool forget a quarter of what it is given.
+const allocsToSpellAKey = 1

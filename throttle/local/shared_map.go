@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/throttle"
 )
 
 // A sharedMap is a cache.Map that is counted in under several names. Each name has a
@@ -38,7 +39,8 @@ func (m *sharedMap[V]) recall(part, key string, now int64) (V, bool) {
 	}
 	spelling, _ := m.spellings.Get().(*[]byte)
 	if spelling == nil {
-		spelling = new([]byte)
+		room := make([]byte, 0, len(part)+throttle.MaxKey)
+		spelling = &room
 	}
 	*spelling = append(append((*spelling)[:0], part...), key...)
 	// A map keeps no keys, and nothing of one that was asked for. So the bytes stay as

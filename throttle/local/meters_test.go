@@ -1,0 +1,394 @@
+package local_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/local"
+	"github.com/mailgate/mailgate/throttle/meter"
+	"github.com/mailgate/mailgate/throttle/throttletest"
+)
+
+// algorithms makes a meter of each kind that admits so many sends at once. None is free
+// again for an hour.
+var algorithms = map[string]func(t testing.TB, limit int) meter.Meter{
+	"fixed":   func(t testing.TB, limit int) meter.Meter { return made(meter.NewFixedWindow(daily(limit)))(t) },
+	"sliding": func(t testing.TB, limit int) meter.Meter { return made(meter.NewSlidingWindow(daily(limit), 24))(t) },
+	"bucket":  func(t testing.TB, limit int) meter.Meter { return made(meter.NewTokenBucket(daily(1), limit))(t) },
+	"queue":   func(t testing.TB, limit int) meter.Meter { return made(meter.NewLeakyBucket(daily(1), limit-1))(t) },
+}
+
+func daily(limit int) throttle.Tier {
+	return throttle.Tier{Name: "day", Limit: limit, Window: 86_400_000}
+}
+
+func made[M meter.Meter](m M, err error) func(testing.TB) meter.Meter {
+	return func(t testing.TB) meter.Meter {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+}
+
+func standing() int64 { return noon }
+
+func openMeters(t testing.TB, disk *cache.Disk, o local.MetersOptions) *local.Meters {
+	t.Helper()
+	meters, err := local.NewMeters(disk, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(meters.Close)
+	return meters
+}
+
+// take insists on an answer, and that it is the wanted one.
+func take(t testing.TB, limiter throttle.Limiter, key string, id throttle.ID, want bool) throttle.Verdict {
+	t.Helper()
+	v, err := limiter.Take(context.Background(), key, id)
+	if err != nil || v.Allowed != want {
+		t.Fatalf("take for %q: allowed %t, %v; want %t", key, v.Allowed, err, want)
+	}
+	return v
+}
+
+// remaining is how many sends the one limit still admits.
+func remaining(t testing.TB, limiter throttle.Limiter, key string) int {
+	t.Helper()
+	v, err := limiter.Peek(context.Background(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v.Tiers()[0].Remaining
+}
+
+// What was admitted counts after a restart, can be given back then, and what was given
+// back or reset does not come back.
+func TestMetersAfterARestart(t *testing.T) {
+	dir, ctx := t.TempDir(), context.Background()
+	restart := func(use func(meters *local.Meters)) {
+		disk, err := cache.Open(cache.DiskOptions{Dir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		meters := openMeters(t, disk, local.MetersOptions{Now: standing})
+		use(meters)
+		meters.Close()
+		if err := disk.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first, last := throttle.NewID(), throttle.NewID()
+	restart(func(meters *local.Meters) {
+		for name, make := range algorithms {
+			limiter := meters.Limiter(name, make(t, 2))
+			take(t, limiter, "kept", first, true)
+			take(t, limiter, "kept", last, true)
+			take(t, limiter, "reset", first, true)
+			if n, err := limiter.Reset(ctx, "reset"); n != 1 || err != nil {
+				t.Errorf("%s: reset cleared %d, %v", name, n, err)
+			}
+		}
+	})
+	restart(func(meters *local.Meters) {
+		for name, make := range algorithms {
+			limiter := meters.Limiter(name, make(t, 2))
+			take(t, limiter, "kept", throttle.NewID(), false)
+			take(t, limiter, "kept", first, true) // it is on record
+			if n := remaining(t, limiter, "reset"); n != 2 {
+				t.Errorf("%s: %d left after a reset", name, n)
+			}
+			if released, err := limiter.Release(ctx, "kept", last); !released || err != nil {
+				t.Errorf("%s: released %t, %v", name, released, err)
+			}
+		}
+	})
+	restart(func(meters *local.Meters) {
+		for name, make := range algorithms {
+			limiter := meters.Limiter(name, make(t, 2))
+			if n := remaining(t, limiter, "kept"); n != 1 {
+				t.Errorf("%s: %d left after a release", name, n)
+			}
+			if n, err := limiter.Reset(ctx, "kept"); n != 1 || err != nil {
+				t.Errorf("%s: reset cleared %d, %v", name, n, err)
+			}
+		}
+	})
+}
+
+// Limits of one name and form count together, also when the number has changed; other
+// names and other forms count apart.
+func TestMetersOfOneNameShareACount(t *testing.T) {
+	for name, make := range algorithms {
+		t.Run(name, func(t *testing.T) {
+			meters := openMeters(t, openDisk(t, cache.Memory), local.MetersOptions{Now: standing})
+			old := meters.Limiter("quota", make(t, 3))
+			take(t, old, "all", throttle.NewID(), true)
+			take(t, meters.Limiter("quota", make(t, 3)), "all", throttle.NewID(), true)
+			take(t, old, "all", throttle.NewID(), true)
+			take(t, old, "all", throttle.NewID(), false)
+
+			raised := meters.Limiter("quota", make(t, 4))
+			take(t, raised, "all", throttle.NewID(), true)
+			take(t, raised, "all", throttle.NewID(), false)
+			take(t, old, "all", throttle.NewID(), false)
+			take(t, meters.Limiter("quota", make(t, 1)), "all", throttle.NewID(), false)
+
+			for form, makeOther := range algorithms {
+				if n := remaining(t, meters.Limiter("quota", makeOther(t, 4)), "all"); (n == 0) != (form == name) {
+					t.Errorf("%d left by %s", n, form)
+				}
+			}
+			take(t, meters.Limiter("quotas", make(t, 1)), "all", throttle.NewID(), true)
+			take(t, old, "else", throttle.NewID(), true)
+		})
+	}
+}
+
+// Whatever names, forms and keys are made of, no two of them are one.
+func TestMetersAreApart(t *testing.T) {
+	meters := openMeters(t, openDisk(t, cache.Memory), local.MetersOptions{Now: standing})
+	names := []string{"", "a", "a/fixed-86400000", "a\x00", "a\x00b", "a%00", "\x00", "/", "%2F", "é", "\xff"}
+	keys := []string{"b", "\x00b", "b\x00b", "/fixed-86400000\x00b", "fixed-86400000\x00b", "\x00", "/", strings.Repeat("k", throttle.MaxKey)}
+	for _, want := range []bool{true, false} {
+		for _, name := range names {
+			for form, make := range algorithms {
+				limiter := meters.Limiter(name, make(t, 1))
+				for _, key := range keys {
+					v, err := limiter.Take(context.Background(), key, throttle.NewID())
+					if err != nil || v.Allowed != want {
+						t.Fatalf("name %q, %s, key %.40q: allowed %t, %v; want %t", name, form, key, v.Allowed, err, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+// Many callers at once, by several views of one limit: exactly so many are admitted as
+// the limit says, whether it is remembered or read back.
+func TestMetersInARace(t *testing.T) {
+	for name, make := range algorithms {
+		t.Run(name, func(t *testing.T) {
+			meters := openMeters(t, openDisk(t, t.TempDir()), local.MetersOptions{Size: small, Now: standing})
+			for range 30 {
+				key := throttle.NewID().String()
+				var admitted atomic.Int64
+				var done sync.WaitGroup
+				begin := new(sync.WaitGroup)
+				begin.Add(1)
+				for range 32 {
+					limiter := meters.Limiter("race", make(t, 5))
+					done.Go(func() {
+						begin.Wait()
+						v, err := limiter.Take(context.Background(), key, throttle.NewID())
+						if err != nil {
+							t.Error(err)
+						}
+						if v.Allowed {
+							admitted.Add(1)
+						}
+					})
+				}
+				begin.Done()
+				done.Wait()
+				if n := admitted.Load(); n != 5 {
+					t.Fatalf("%d admitted, want 5", n)
+				}
+			}
+		})
+	}
+}
+
+// Every byte in the directory is the same after any number of questions, refusals,
+// repetitions and releases in vain, of keys in memory and of keys that are read back.
+func TestWhatChangesNothingWritesNothing(t *testing.T) {
+	dir, ctx := t.TempDir(), context.Background()
+	disk := openDisk(t, dir)
+	meters := openMeters(t, disk, local.MetersOptions{Size: small, Now: standing})
+	policies := openLimiter(t, disk, local.Options{Policy: throttle.DefaultPolicy(), Size: small, Now: standing})
+	limiters := map[string]throttle.Limiter{"tiers": policies.Tiers("named", throttle.DefaultPolicy())}
+	for name, make := range algorithms {
+		limiters[name] = meters.Limiter(name, make(t, 1))
+	}
+	ids := map[string]throttle.ID{}
+	for range 50 {
+		id := throttle.NewID()
+		ids[id.String()] = id
+		for _, limiter := range limiters {
+			take(t, limiter, id.String(), id, true)
+		}
+	}
+	before := bytesOf(t, dir)
+	for key, id := range ids {
+		for name, limiter := range limiters {
+			for range 3 {
+				take(t, limiter, key, throttle.NewID(), false)
+				take(t, limiter, key, id, true)
+				if released, err := limiter.Release(ctx, key, throttle.NewID()); released || err != nil {
+					t.Fatalf("%s: released %t, %v", name, released, err)
+				}
+				if v, err := limiter.Peek(ctx, key); v.Allowed || err != nil {
+					t.Fatalf("%s: peek: allowed %t, %v", name, v.Allowed, err)
+				}
+			}
+		}
+	}
+	if !maps.Equal(before, bytesOf(t, dir)) {
+		t.Error("something was written")
+	}
+	take(t, limiters["fixed"], "another", throttle.NewID(), true)
+	if maps.Equal(before, bytesOf(t, dir)) {
+		t.Error("an admission is not seen in the directory, so nothing was compared")
+	}
+}
+
+// A no costs no memory, and neither does the question, of a key that is remembered.
+func TestMetersAreFreeToRefuse(t *testing.T) {
+	disk := openDisk(t, cache.Memory)
+	meters := openMeters(t, disk, local.MetersOptions{Now: standing})
+	policies := openLimiter(t, disk, local.Options{Policy: throttle.DefaultPolicy(), Now: standing})
+	limiters := map[string]throttle.Limiter{"tiers": policies.Tiers("named", throttle.DefaultPolicy())}
+	for name, make := range algorithms {
+		limiters[name] = meters.Limiter("provider-quota", make(t, 1))
+	}
+	ctx, key := context.Background(), "a.key.of.some.length@mail.example.com"
+	for name, limiter := range limiters {
+		t.Run(name, func(t *testing.T) {
+			take(t, limiter, key, throttle.NewID(), true)
+			take(t, limiter, key, throttle.NewID(), false)
+			id := throttle.NewID()
+			if n := testing.AllocsPerRun(5000, func() { take(t, limiter, key, id, false) }); n > allocsToSpellAKey {
+				t.Errorf("%v allocations for a denial", n)
+			}
+			if n := testing.AllocsPerRun(5000, func() {
+				if v, err := limiter.Peek(ctx, key); v.Allowed || err != nil {
+					t.Fatalf("allowed %t, %v", v.Allowed, err)
+				}
+			}); n > allocsToSpellAKey {
+				t.Errorf("%v allocations for a question", n)
+			}
+		})
+	}
+}
+
+func TestMetersOptionsThatWillNotDo(t *testing.T) {
+	disk := openDisk(t, cache.Memory)
+	openMeters(t, disk, local.MetersOptions{Name: "taken"})
+	for name, o := range map[string]local.MetersOptions{
+		"half a size":  {Size: cache.Size{Entries: 1}},
+		"a NUL inside": {Name: "a\x00b"},
+		"a taken name": {Name: "taken"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if m, err := local.NewMeters(disk, o); err == nil {
+				m.Close()
+				t.Fatal("opened")
+			}
+		})
+	}
+}
+
+// After Close, and after the disk was closed, each call is unavailable, says why and
+// does not spell out the key.
+func TestMetersClosed(t *testing.T) {
+	for name, closing := range map[string]func(*local.Meters, *cache.Disk) error{
+		"meters": func(m *local.Meters, _ *cache.Disk) error { m.Close(); return nil },
+		"disk":   func(_ *local.Meters, d *cache.Disk) error { return d.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			disk := openDisk(t, cache.Memory)
+			meters := openMeters(t, disk, local.MetersOptions{})
+			limiter := meters.Limiter("closed", algorithms["fixed"](t, 1))
+			if err := meters.Ready(context.Background()); err != nil {
+				t.Error(err)
+			}
+			if err := closing(meters, disk); err != nil {
+				t.Fatal(err)
+			}
+			errs := callsOf(context.Background(), limiter, "alice@example.com")
+			errs["ready"] = meters.Ready(context.Background())
+			for call, err := range errs {
+				if !errors.Is(err, throttle.ErrUnavailable) || !errors.Is(err, cache.ErrClosed) || strings.Contains(err.Error(), "alice") {
+					t.Errorf("%s: %v", call, err)
+				}
+			}
+		})
+	}
+}
+
+// Each call says what it cannot be asked, and records nothing.
+func TestMetersAskedInVain(t *testing.T) {
+	meters := openMeters(t, openDisk(t, cache.Memory), local.MetersOptions{})
+	limiter := meters.Limiter("vain", algorithms["sliding"](t, 1))
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	for name, c := range map[string]struct {
+		ctx  context.Context
+		key  string
+		want error
+	}{
+		"no key":         {context.Background(), "", throttle.ErrKey},
+		"a key too long": {context.Background(), strings.Repeat("k", throttle.MaxKey+1), throttle.ErrKey},
+		"nobody waits":   {ended, "key", context.Canceled},
+		"and what it is": {ended, "key", throttle.ErrUnavailable},
+	} {
+		for call, err := range callsOf(c.ctx, limiter, c.key) {
+			if !errors.Is(err, c.want) {
+				t.Errorf("%s: %s: %v, want %v", name, call, err, c.want)
+			}
+		}
+	}
+	if _, err := limiter.Take(context.Background(), "key", throttle.ID{}); !errors.Is(err, throttle.ErrID) {
+		t.Errorf("the zero id: %v", err)
+	}
+	if n := remaining(t, limiter, "key"); n != 1 {
+		t.Errorf("%d left", n)
+	}
+}
+
+func callsOf(ctx context.Context, limiter throttle.Limiter, key string) map[string]error {
+	errs := map[string]error{}
+	_, errs["take"] = limiter.Take(ctx, key, throttle.NewID())
+	_, errs["peek"] = limiter.Peek(ctx, key)
+	_, errs["release"] = limiter.Release(ctx, key, throttle.NewID())
+	_, errs["reset"] = limiter.Reset(ctx, key)
+	return errs
+}
+
+// What has expired says nothing more, and a clock that steps back finds it again until
+// something new is written.
+func TestMetersExpire(t *testing.T) {
+	for name, make := range algorithms {
+		t.Run(name, func(t *testing.T) {
+			clock := throttletest.NewClock(noon)
+			meters := openMeters(t, openDisk(t, t.TempDir()), local.MetersOptions{Size: small, Now: clock.Now})
+			by := make(t, 1)
+			limiter := meters.Limiter("expiry", by)
+			take(t, limiter, "key", throttle.NewID(), true)
+			var s meter.State
+			by.Take(&s, throttle.NewID(), noon)
+			clock.Set(by.Expires(&s) - 1)
+			take(t, limiter, "key", throttle.NewID(), false)
+			clock.Set(by.Expires(&s))
+			if n := remaining(t, limiter, "key"); n != 1 {
+				t.Errorf("%d left after all has expired", n)
+			}
+			clock.Set(noon)
+			take(t, limiter, "key", throttle.NewID(), false)
+			clock.Set(by.Expires(&s))
+			take(t, limiter, "key", throttle.NewID(), true)
+			clock.Set(noon)
+			take(t, limiter, "key", throttle.NewID(), false)
+		})
+	}
+}
