@@ -2,9 +2,10 @@ package settings
 
 import (
 	"fmt"
-	"os"
 	"reflect"
 	"strings"
+
+	"github.com/mailgate/mailgate/boundedfile"
 )
 
 // An Error is a setting that cannot be right: one line that names it as it was given.
@@ -123,7 +124,7 @@ const maxSecret = 64 << 10
 
 // readSecret reads a secret from its file, without the newline that editors add.
 func readSecret(path string) (string, error) {
-	text, err := readBounded(path, maxSecret)
+	text, err := boundedfile.Read(path, maxSecret)
 	if err != nil {
 		return "", err
 	}
@@ -132,22 +133,4 @@ func readSecret(path string) (string, error) {
 		return "", fmt.Errorf("the file %s is empty", path)
 	}
 	return secret, nil
-}
-
-// readBounded reads a whole file that must not be larger than most bytes.
-func readBounded(path string, most int64) ([]byte, error) {
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("cannot read the file: %w", err)
-	case info.IsDir():
-		return nil, fmt.Errorf("%s is a directory", path)
-	case info.Size() > most:
-		return nil, fmt.Errorf("the file %s is larger than %d bytes", path, most)
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the file: %w", err)
-	}
-	return text, nil
 }

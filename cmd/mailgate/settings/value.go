@@ -12,6 +12,7 @@ import (
 
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/network"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/cluster"
 )
@@ -138,16 +139,9 @@ func readBytes(text string) (Bytes, error) {
 
 func readPrefixes(text string) (all []netip.Prefix, err error) {
 	for one := range strings.SplitSeq(text, ",") {
-		one = strings.TrimSpace(one)
-		prefix, err := netip.ParsePrefix(one)
-		if addr, plain := netip.ParseAddr(one); plain == nil && addr.Zone() == "" {
-			prefix, err = addr.Prefix(addr.BitLen())
-		}
+		prefix, err := network.Parse(strings.TrimSpace(one))
 		if err != nil {
-			return nil, fmt.Errorf("%q is neither an IP address nor a network such as 10.0.0.0/8", one)
-		}
-		if prefix != prefix.Masked() {
-			return nil, fmt.Errorf("%s has bits set beyond its length; the network is %s", prefix, prefix.Masked())
+			return nil, err
 		}
 		all = append(all, prefix)
 	}
