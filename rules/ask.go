@@ -17,6 +17,7 @@ type asked struct {
 	rule    *Rule
 	key     string
 	limiter throttle.Limiter // the one that decides
+	resend  bool             // it is the one for resends
 	verdict throttle.Verdict
 	looked  throttle.Verdict // what it said before it was to be charged
 	err     error            // a shadow's, which stops nothing

@@ -7,8 +7,11 @@ type Decision struct {
 	// Allowed says whether the send is admitted; after Peek, whether one would be.
 	Allowed bool
 	// Rule is the one that makes the next such send wait longest, and Verdict is its
-	// own: Limit, Wait and RetryAt are in it. Empty when nothing has to wait.
+	// own: Limit, Wait and RetryAt are in it. By is what that rule counts by. Empty when
+	// nothing has to wait; then Verdict has the clock and no limit, and not even the
+	// clock where no rule applies.
 	Rule    string
+	By      By
 	Verdict throttle.Verdict
 	// Mailbox is the verdict of MailboxRule, whoever else objects. Of a mailbox that
 	// it leaves alone it has no tiers.
@@ -55,7 +58,8 @@ func decide(round []asked) Decision {
 // bind finds the rule to wait for: of a refusal the one that refuses longest, else the
 // one that the next send has to wait for longest.
 func (d *Decision) bind(round []asked) {
-	longest := int64(0)
+	// Not the mailbox's verdict, which may be in the shadow or leave this one alone.
+	d.Verdict = throttle.Verdict{Allowed: d.Allowed, Now: clockOf(round)}
 	for i := range round {
 		a := &round[i]
 		if a.rule.Shadow || a.verdict.Allowed != d.Allowed {
@@ -64,11 +68,21 @@ func (d *Decision) bind(round []asked) {
 		if d.Allowed {
 			d.Delay = max(d.Delay, a.verdict.Delay)
 		}
-		if wait := a.verdict.RetryAt() - a.verdict.Now; wait > longest {
-			longest, d.Rule, d.Verdict = wait, a.rule.Name, a.verdict
-		}
+		d.waitFor(a.rule, &a.verdict)
 	}
-	if longest == 0 {
-		d.Verdict = d.Mailbox
+}
+
+// waitFor names the rule if it makes the next send wait longer than the one named.
+func (d *Decision) waitFor(r *Rule, v *throttle.Verdict) {
+	if v.RetryAt()-v.Now > d.Verdict.RetryAt()-d.Verdict.Now {
+		d.Rule, d.By, d.Verdict = r.Name, r.By, *v
 	}
+}
+
+// clockOf is the latest clock that a round of answers was reached at.
+func clockOf(round []asked) (now int64) {
+	for i := range round {
+		now = max(now, round[i].verdict.Now)
+	}
+	return now
 }

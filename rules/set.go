@@ -97,8 +97,27 @@ func (s *Set) Take(ctx context.Context, send Send, id throttle.ID) (Decision, er
 	if !d.Allowed {
 		d.Owed = s.giveBack(ctx, round, id) != nil
 		d.Mailbox = s.before(round, d.Mailbox)
+		return d, nil
 	}
+	foresee(ctx, round, &d)
 	return d, nil
+}
+
+// foresee asks about the mail after a mailbox's first, which is a resend. The first is
+// charged, so a rule that cannot be asked is left out.
+func foresee(ctx context.Context, round []asked, d *Decision) {
+	if d.Mailbox.Sent() == 0 {
+		return
+	}
+	for i := range round {
+		a := &round[i]
+		if a.rule.Resends == nil || a.rule.Shadow || a.resend {
+			continue
+		}
+		if v, err := a.rule.Resends.Peek(ctx, a.key); err == nil {
+			d.waitFor(a.rule, &v)
+		}
+	}
 }
 
 // Peek says what Take would, and charges nothing.
@@ -129,7 +148,7 @@ func (s *Set) askAsResend(ctx context.Context, round []asked) error {
 		return nil
 	}
 	for _, a := range again {
-		a.limiter = a.rule.Resends
+		a.limiter, a.resend = a.rule.Resends, true
 		if err := a.peek(ctx, a.limiter); err != nil {
 			return err
 		}
