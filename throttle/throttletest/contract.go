@@ -1,8 +1,6 @@
 package throttletest
 
 import (
-	"context"
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -225,20 +223,7 @@ func clockStepsBack(t *testing.T, open Open) {
 
 func endedContext(t *testing.T, open Open) {
 	p, _ := begin(t, open, usual)
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	calls := map[string]func() error{
-		"take":    func() error { _, err := p.limiter.Take(ctx, p.mailbox, throttle.NewID()); return err },
-		"peek":    func() error { _, err := p.limiter.Peek(ctx, p.mailbox); return err },
-		"release": func() error { _, err := p.limiter.Release(ctx, p.mailbox, throttle.NewID()); return err },
-		"reset":   func() error { _, err := p.limiter.Reset(ctx, p.mailbox); return err },
-		"history": func() error { _, err := p.limiter.History(ctx, p.mailbox); return err },
-	}
-	for name, call := range calls {
-		if err := call(); !errors.Is(err, throttle.ErrUnavailable) || !errors.Is(err, context.Canceled) {
-			t.Errorf("%s after its context ended: %v", name, err)
-		}
-	}
+	p.endedContext()
 	if h := p.history(); len(h) != 0 {
 		t.Fatalf("history %v, want nothing recorded", h)
 	}
@@ -246,28 +231,5 @@ func endedContext(t *testing.T, open Open) {
 
 func badArguments(t *testing.T, open Open) {
 	p, _ := begin(t, open, usual)
-	ctx := context.Background()
-	for _, mailbox := range []string{"", strings.Repeat("a", throttle.MaxKey+1)} {
-		if _, err := p.limiter.Take(ctx, mailbox, throttle.NewID()); !errors.Is(err, throttle.ErrKey) {
-			t.Errorf("take with a mailbox of %d bytes: %v", len(mailbox), err)
-		}
-		if _, err := p.limiter.Peek(ctx, mailbox); !errors.Is(err, throttle.ErrKey) {
-			t.Errorf("peek with a mailbox of %d bytes: %v", len(mailbox), err)
-		}
-		if _, err := p.limiter.Release(ctx, mailbox, throttle.NewID()); !errors.Is(err, throttle.ErrKey) {
-			t.Errorf("release with a mailbox of %d bytes: %v", len(mailbox), err)
-		}
-		if _, err := p.limiter.Reset(ctx, mailbox); !errors.Is(err, throttle.ErrKey) {
-			t.Errorf("reset with a mailbox of %d bytes: %v", len(mailbox), err)
-		}
-		if _, err := p.limiter.History(ctx, mailbox); !errors.Is(err, throttle.ErrKey) {
-			t.Errorf("history with a mailbox of %d bytes: %v", len(mailbox), err)
-		}
-	}
-	if _, err := p.limiter.Take(ctx, p.mailbox, throttle.ID{}); !errors.Is(err, throttle.ErrID) {
-		t.Errorf("take with the zero id: %v", err)
-	}
-	q := patron{t: t, limiter: p.limiter, mailbox: newMailbox("long")}
-	q.mailbox += strings.Repeat("m", throttle.MaxKey-len(q.mailbox))
-	q.admit()
+	p.badArguments()
 }
