@@ -35,8 +35,31 @@ func TestAFloodForgetsNobody(t *testing.T) {
 	flood(t, limiter, floodMailboxes/10, false)
 }
 
+// The states of meters come through a flood as well.
+func TestAFloodForgetsNoState(t *testing.T) {
+	const keys = floodMailboxes / 20
+	dir := t.TempDir()
+	options := local.MetersOptions{Size: cache.Size{Entries: keys / 20, Bytes: 1 << 30}, Now: standing}
+	disk := openDisk(t, dir)
+	meters := openMeters(t, disk, options)
+	for name, make := range algorithms {
+		flood(t, meters.Limiter(name, make(t, 1)), keys, true)
+	}
+	for name, make := range algorithms {
+		flood(t, meters.Limiter(name, make(t, 1)), keys, false)
+	}
+	meters.Close()
+	if err := disk.Close(); err != nil {
+		t.Fatal(err)
+	}
+	meters = openMeters(t, openDisk(t, dir), options)
+	for name, make := range algorithms {
+		flood(t, meters.Limiter(name, make(t, 1)), keys/10, false)
+	}
+}
+
 // flood takes once for each mailbox, from several goroutines.
-func flood(t *testing.T, limiter throttle.Historian, mailboxes int, want bool) {
+func flood(t *testing.T, limiter throttle.Limiter, mailboxes int, want bool) {
 	t.Helper()
 	const callers = 16
 	var done sync.WaitGroup
