@@ -6,6 +6,7 @@ import (
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
+	"github.com/mailgate/mailgate/throttle/meter"
 	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
@@ -52,4 +53,17 @@ func openLimiter(t testing.TB, disk *cache.Disk, o local.Options) *local.Limiter
 	}
 	t.Cleanup(limiter.Close)
 	return limiter
+}
+
+// Meters on disk pass theirs, too.
+func TestMetersConform(t *testing.T) {
+	for name, size := range map[string]cache.Size{"remembered": {Entries: 1000, Bytes: 1 << 20}, "forgotten": small} {
+		t.Run(name, func(t *testing.T) {
+			disk := openDisk(t, t.TempDir())
+			throttletest.RunMeters(t, throttletest.OneStore(func(t testing.TB, now func() int64) func(meter.Meter) throttle.Limiter {
+				meters := openMeters(t, disk, local.MetersOptions{Name: throttle.NewID().String(), Size: size, Now: now})
+				return func(m meter.Meter) throttle.Limiter { return meters.Limiter("rule", m) }
+			}), 10_000)
+		})
+	}
 }
