@@ -41,6 +41,9 @@ func RunMeters(t *testing.T, open OpenMeter, steps int) {
 			for _, part := range meterContract {
 				t.Run(part.name, func(t *testing.T) { part.check(t, open, algorithm) })
 			}
+			if algorithm == leakyBucket {
+				t.Run("turns in the queue", func(t *testing.T) { turnsInTheQueue(t, open, algorithm) })
+			}
 			t.Run("random lives", func(t *testing.T) { strollWithMeter(t, open, algorithm, uint64(seed+1), steps) })
 		})
 	}
@@ -52,4 +55,17 @@ var meterContract = []struct {
 	check func(t *testing.T, open OpenMeter, algorithm string)
 }{
 	{"first send", firstMetered},
+	{"denial changes nothing", meteredDenialChangesNothing},
+	{"edges of every wait", meteredEdges},
+	{"take is idempotent", meteredTakeIsIdempotent},
+	{"release", meteredRelease},
+	{"release of what is gone", meteredReleaseOfWhatIsGone},
+	{"reset", meteredReset},
+	{"keys are apart", meteredKeysAreApart},
+	{"clock steps back", meteredClockStepsBack},
+	{"ended context", meteredContext},
+	{"bad arguments", meteredArguments},
+	{"race for one key", raceForOneKey},
+	{"one keeps the rest for others", reservingViews},
+	{"a million", aMillion},
 }
