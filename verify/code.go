@@ -1,10 +1,3 @@
-// Package verify knows the codes that are mailed to prove a mailbox.
-//
-// A code is six decimal digits, every one of the million equally likely. NewCode
-// makes one from a source of random bytes, which is crypto/rand.Reader anywhere but
-// in tests:
-//
-//	code, err := verify.NewCode(rand.Reader)
 package verify
 
 import (

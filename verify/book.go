@@ -1,0 +1,73 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"strconv"
+)
+
+// A Book keeps the codes of mailboxes. Its methods may be called from any number of
+// goroutines, and each is one step that no other call comes in between.
+//
+// A mailbox is any text of 1 to throttle.MaxKey bytes; anything else is
+// throttle.ErrKey. The clock is the book's.
+//
+// An error means that there is no answer, and never counts as a yes. It is
+// [ErrUnavailable] when the record could not be read or written, or the context ended,
+// and then also wraps the cause. What was asked for may or may not have been done: adding
+// the same hash again is safe, and a check that was lost may have forgotten the codes.
+// Errors name neither mailbox nor hash.
+type Book interface {
+	// Add makes the code right for lifetime milliseconds from now, which are 1 to
+	// MaxLifetime; anything else is ErrLifetime. The rest is as with Codes.Add.
+	Add(ctx context.Context, mailbox string, h Hash, lifetime int64) error
+
+	// Check answers Correct, Incorrect or Expired, as Codes.Check does. With Correct
+	// all codes of the mailbox have been forgotten.
+	Check(ctx context.Context, mailbox string, h Hash) (Result, error)
+
+	// Forget forgets all codes of the mailbox.
+	Forget(ctx context.Context, mailbox string) error
+}
+
+// DefaultLifetime is how long a code is right, in milliseconds: ten minutes. MaxLifetime
+// is the longest that a Book takes: a day.
+const (
+	DefaultLifetime = 10 * 60 * 1000
+	MaxLifetime     = 24 * 60 * 60 * 1000
+)
+
+var (
+	// ErrUnavailable is the kind of every failure to read or write what is on record.
+	ErrUnavailable = errors.New("the codes are unavailable")
+	// ErrLifetime is the kind of a lifetime that is no length of time or too long.
+	ErrLifetime = errors.New("a code lives for 1 ms to 24 hours")
+)
+
+// CheckLifetime is the check that every book makes first.
+func CheckLifetime(lifetime int64) error {
+	if lifetime < 1 || lifetime > MaxLifetime {
+		return ErrLifetime
+	}
+	return nil
+}
+
+// A Result is what a code turned out to be.
+type Result int8
+
+// The results. A Book knows the first three.
+const (
+	Expired   Result = iota // there is no code on record that has not expired
+	Incorrect               // there is, and this is another
+	Correct                 // this was one, and all of the mailbox are forgotten
+	Spent                   // the guesses are spent; nobody has looked at the code
+)
+
+// String is the result's name, such as "correct".
+func (r Result) String() string {
+	names := [...]string{"expired", "incorrect", "correct", "spent"}
+	if r < 0 || int(r) >= len(names) {
+		return "result " + strconv.Itoa(int(r))
+	}
+	return names[r]
+}

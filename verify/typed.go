@@ -1,0 +1,51 @@
+package verify
+
+import (
+	"errors"
+	"unicode"
+)
+
+// ErrCode is the kind of a text that is not a code, whatever is on record.
+var ErrCode = errors.New("a code is six digits")
+
+// maxTyped is the longest text, in bytes, that is looked at for a code.
+const maxTyped = 64
+
+// zeros are the zeros of the digits that keyboards type: Latin, Arabic, Persian, Devanagari
+// and full-width. The nine others follow each.
+var zeros = [...]rune{'0', '٠', '۰', '०', '０'}
+
+// ParseCode reads a code as a person types or pastes it, and returns its six digits.
+// Spaces, dashes and what cannot be seen are passed over, wherever they are: mail programs
+// and people write "123 456" and "123-456", and copying out of a mail picks up more. The
+// digits may be of any of the scripts in which keyboards type them. None of this makes
+// guessing easier, since each text still is at most one code. Anything else is [ErrCode].
+func ParseCode(typed string) (string, error) {
+	if len(typed) > maxTyped {
+		return "", ErrCode
+	}
+	code := make([]byte, 0, Digits)
+	for _, r := range typed {
+		if unicode.IsSpace(r) || unicode.In(r, unicode.Pd, unicode.Cf) {
+			continue
+		}
+		digit, ok := digitOf(r)
+		if !ok || len(code) == Digits {
+			return "", ErrCode
+		}
+		code = append(code, digit)
+	}
+	if len(code) != Digits {
+		return "", ErrCode
+	}
+	return string(code), nil
+}
+
+func digitOf(r rune) (digit byte, ok bool) {
+	for _, zero := range zeros {
+		if zero <= r && r <= zero+9 {
+			return '0' + byte(r-zero), true
+		}
+	}
+	return 0, false
+}
