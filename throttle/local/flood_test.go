@@ -42,19 +42,19 @@ func TestAFloodForgetsNoState(t *testing.T) {
 	options := local.MetersOptions{Size: cache.Size{Entries: keys / 20, Bytes: 1 << 30}, Now: standing}
 	disk := openDisk(t, dir)
 	meters := openMeters(t, disk, options)
-	for name, make := range algorithms {
-		flood(t, meters.Limiter(name, make(t, 1)), keys, true)
+	for name, algorithm := range algorithms {
+		flood(t, meters.Limiter(name, algorithm(t, 1)), keys, true)
 	}
-	for name, make := range algorithms {
-		flood(t, meters.Limiter(name, make(t, 1)), keys, false)
+	for name, algorithm := range algorithms {
+		flood(t, meters.Limiter(name, algorithm(t, 1)), keys, false)
 	}
 	meters.Close()
 	if err := disk.Close(); err != nil {
 		t.Fatal(err)
 	}
 	meters = openMeters(t, openDisk(t, dir), options)
-	for name, make := range algorithms {
-		flood(t, meters.Limiter(name, make(t, 1)), keys/10, false)
+	for name, algorithm := range algorithms {
+		flood(t, meters.Limiter(name, algorithm(t, 1)), keys/10, false)
 	}
 }
 

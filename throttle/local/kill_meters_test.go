@@ -65,8 +65,8 @@ func compareStates(t *testing.T, dir string, acknowledged map[string]string) {
 	}
 	meters := openMeters(t, disk, local.MetersOptions{Now: standing})
 	limiters := map[string]throttle.Limiter{}
-	for name, make := range algorithms {
-		limiters[name] = meters.Limiter("quota", make(t, 2))
+	for name, algorithm := range algorithms {
+		limiters[name] = meters.Limiter("quota", algorithm(t, 2))
 	}
 	for key, text := range acknowledged {
 		id, err := throttle.ParseID(text)

@@ -89,8 +89,8 @@ func TestMetersAfterARestart(t *testing.T) {
 	}
 	first, last := throttle.NewID(), throttle.NewID()
 	restart(func(meters *local.Meters) {
-		for name, make := range algorithms {
-			limiter := meters.Limiter(name, make(t, 2))
+		for name, algorithm := range algorithms {
+			limiter := meters.Limiter(name, algorithm(t, 2))
 			take(t, limiter, "kept", first, true)
 			take(t, limiter, "kept", last, true)
 			take(t, limiter, "reset", first, true)
@@ -100,8 +100,8 @@ func TestMetersAfterARestart(t *testing.T) {
 		}
 	})
 	restart(func(meters *local.Meters) {
-		for name, make := range algorithms {
-			limiter := meters.Limiter(name, make(t, 2))
+		for name, algorithm := range algorithms {
+			limiter := meters.Limiter(name, algorithm(t, 2))
 			take(t, limiter, "kept", throttle.NewID(), false)
 			take(t, limiter, "kept", first, true) // it is on record
 			if n := remaining(t, limiter, "reset"); n != 2 {
@@ -113,8 +113,8 @@ func TestMetersAfterARestart(t *testing.T) {
 		}
 	})
 	restart(func(meters *local.Meters) {
-		for name, make := range algorithms {
-			limiter := meters.Limiter(name, make(t, 2))
+		for name, algorithm := range algorithms {
+			limiter := meters.Limiter(name, algorithm(t, 2))
 			if n := remaining(t, limiter, "kept"); n != 1 {
 				t.Errorf("%s: %d left after a release", name, n)
 			}
@@ -128,27 +128,27 @@ func TestMetersAfterARestart(t *testing.T) {
 // Limits of one name and form count together, also when the number has changed; other
 // names and other forms count apart.
 func TestMetersOfOneNameShareACount(t *testing.T) {
-	for name, make := range algorithms {
+	for name, algorithm := range algorithms {
 		t.Run(name, func(t *testing.T) {
 			meters := openMeters(t, openDisk(t, cache.Memory), local.MetersOptions{Now: standing})
-			old := meters.Limiter("quota", make(t, 3))
+			old := meters.Limiter("quota", algorithm(t, 3))
 			take(t, old, "all", throttle.NewID(), true)
-			take(t, meters.Limiter("quota", make(t, 3)), "all", throttle.NewID(), true)
+			take(t, meters.Limiter("quota", algorithm(t, 3)), "all", throttle.NewID(), true)
 			take(t, old, "all", throttle.NewID(), true)
 			take(t, old, "all", throttle.NewID(), false)
 
-			raised := meters.Limiter("quota", make(t, 4))
+			raised := meters.Limiter("quota", algorithm(t, 4))
 			take(t, raised, "all", throttle.NewID(), true)
 			take(t, raised, "all", throttle.NewID(), false)
 			take(t, old, "all", throttle.NewID(), false)
-			take(t, meters.Limiter("quota", make(t, 1)), "all", throttle.NewID(), false)
+			take(t, meters.Limiter("quota", algorithm(t, 1)), "all", throttle.NewID(), false)
 
-			for form, makeOther := range algorithms {
-				if n := remaining(t, meters.Limiter("quota", makeOther(t, 4)), "all"); (n == 0) != (form == name) {
+			for form, other := range algorithms {
+				if n := remaining(t, meters.Limiter("quota", other(t, 4)), "all"); (n == 0) != (form == name) {
 					t.Errorf("%d left by %s", n, form)
 				}
 			}
-			take(t, meters.Limiter("quotas", make(t, 1)), "all", throttle.NewID(), true)
+			take(t, meters.Limiter("quotas", algorithm(t, 1)), "all", throttle.NewID(), true)
 			take(t, old, "else", throttle.NewID(), true)
 		})
 	}
@@ -161,8 +161,8 @@ func TestMetersAreApart(t *testing.T) {
 	keys := []string{"b", "\x00b", "b\x00b", "/fixed-86400000\x00b", "fixed-86400000\x00b", "\x00", "/", strings.Repeat("k", throttle.MaxKey)}
 	for _, want := range []bool{true, false} {
 		for _, name := range names {
-			for form, make := range algorithms {
-				limiter := meters.Limiter(name, make(t, 1))
+			for form, algorithm := range algorithms {
+				limiter := meters.Limiter(name, algorithm(t, 1))
 				for _, key := range keys {
 					v, err := limiter.Take(context.Background(), key, throttle.NewID())
 					if err != nil || v.Allowed != want {
@@ -177,7 +177,7 @@ func TestMetersAreApart(t *testing.T) {
 // Many callers at once, by several views of one limit: exactly so many are admitted as
 // the limit says, whether it is remembered or read back.
 func TestMetersInARace(t *testing.T) {
-	for name, make := range algorithms {
+	for name, algorithm := range algorithms {
 		t.Run(name, func(t *testing.T) {
 			meters := openMeters(t, openDisk(t, t.TempDir()), local.MetersOptions{Size: small, Now: standing})
 			for range 30 {
@@ -187,7 +187,7 @@ func TestMetersInARace(t *testing.T) {
 				begin := new(sync.WaitGroup)
 				begin.Add(1)
 				for range 32 {
-					limiter := meters.Limiter("race", make(t, 5))
+					limiter := meters.Limiter("race", algorithm(t, 5))
 					done.Go(func() {
 						begin.Wait()
 						v, err := limiter.Take(context.Background(), key, throttle.NewID())
@@ -217,8 +217,8 @@ func TestWhatChangesNothingWritesNothing(t *testing.T) {
 	meters := openMeters(t, disk, local.MetersOptions{Size: small, Now: standing})
 	policies := openLimiter(t, disk, local.Options{Policy: throttle.DefaultPolicy(), Size: small, Now: standing})
 	limiters := map[string]throttle.Limiter{"tiers": policies.Tiers("named", throttle.DefaultPolicy())}
-	for name, make := range algorithms {
-		limiters[name] = meters.Limiter(name, make(t, 1))
+	for name, algorithm := range algorithms {
+		limiters[name] = meters.Limiter(name, algorithm(t, 1))
 	}
 	ids := map[string]throttle.ID{}
 	for range 50 {
@@ -258,8 +258,8 @@ func TestMetersAreFreeToRefuse(t *testing.T) {
 	meters := openMeters(t, disk, local.MetersOptions{Now: standing})
 	policies := openLimiter(t, disk, local.Options{Policy: throttle.DefaultPolicy(), Now: standing})
 	limiters := map[string]throttle.Limiter{"tiers": policies.Tiers("named", throttle.DefaultPolicy())}
-	for name, make := range algorithms {
-		limiters[name] = meters.Limiter("provider-quota", make(t, 1))
+	for name, algorithm := range algorithms {
+		limiters[name] = meters.Limiter("provider-quota", algorithm(t, 1))
 	}
 	ctx, key := context.Background(), "a.key.of.some.length@mail.example.com"
 	for name, limiter := range limiters {
@@ -368,11 +368,11 @@ func callsOf(ctx context.Context, limiter throttle.Limiter, key string) map[stri
 // What has expired says nothing more, and a clock that steps back finds it again until
 // something new is written.
 func TestMetersExpire(t *testing.T) {
-	for name, make := range algorithms {
+	for name, algorithm := range algorithms {
 		t.Run(name, func(t *testing.T) {
 			clock := throttletest.NewClock(noon)
 			meters := openMeters(t, openDisk(t, t.TempDir()), local.MetersOptions{Size: small, Now: clock.Now})
-			by := make(t, 1)
+			by := algorithm(t, 1)
 			limiter := meters.Limiter("expiry", by)
 			take(t, limiter, "key", throttle.NewID(), true)
 			var s meter.State
