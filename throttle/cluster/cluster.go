@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/mailgate/mailgate/throttle"
@@ -43,17 +42,10 @@ type Options struct {
 
 // A Limiter admits sends by one policy. It implements throttle.Historian.
 type Limiter struct {
-	policy  throttle.Policy
-	tiers   any // the policy as the scripts read it
-	prefix  string
-	timeout time.Duration
-	confirm int
-	clock   func() int64
-	redis   *redisClient
-	taker   runner // how takes are run
-
-	deadlines deadlines
-	servers   *serverClocks
+	store  *store
+	policy throttle.Policy
+	tiers  any // the policy as the scripts read it
+	prefix string
 }
 
 // New makes the limiter. It does not wait for Redis: see Prepare.
@@ -70,23 +62,11 @@ func New(o Options) (*Limiter, error) {
 	if o.Timeout == 0 {
 		o.Timeout = DefaultTimeout
 	}
-	servers, err := parseURL(o.URL)
+	store, err := openStore(o)
 	if err != nil {
 		return nil, fmt.Errorf("opening a limiter: %w", err)
 	}
-	client, err := connect(servers, o.Timeout)
-	if err != nil {
-		return nil, fmt.Errorf("opening a limiter: %w", err)
-	}
-	l := &Limiter{
-		policy: o.Policy, tiers: packTiers(o.Policy), prefix: o.Prefix,
-		timeout: o.Timeout, confirm: o.Confirm, clock: o.Clock, redis: client, taker: client.run,
-		servers: newServerClocks(),
-	}
-	if o.Confirm > 0 {
-		l.taker = client.runConfirmed(o.Confirm)
-	}
-	return l, nil
+	return &Limiter{store: store, policy: o.Policy, tiers: packTiers(o.Policy), prefix: o.Prefix}, nil
 }
 
 // Take admits one send, or says no.
@@ -94,12 +74,12 @@ func (l *Limiter) Take(ctx context.Context, mailbox string, id throttle.ID) (thr
 	if !id.Valid() {
 		return throttle.Verdict{}, throttle.ErrID
 	}
-	e, err := l.begin(ctx, "take", mailbox)
+	e, err := l.store.begin(ctx, "take", l.prefix, mailbox)
 	if err != nil {
 		return throttle.Verdict{}, err
 	}
 	defer e.end()
-	saw, err := l.decide(e, id)
+	saw, err := l.store.take(e, takeScript, id, l.tiers)
 	if err != nil {
 		return throttle.Verdict{}, err
 	}
@@ -111,35 +91,6 @@ func (l *Limiter) Take(ctx context.Context, mailbox string, id throttle.ID) (thr
 	}
 	return throttle.Decide(l.policy, saw.sends, saw.now), nil
 }
-
-// decide runs the script, and once more where it was too late by a clock that has
-// changed.
-func (l *Limiter) decide(e errand, id throttle.ID) (saw seen, err error) {
-	for range 2 {
-		sent := l.servers.here()
-		saw, err = l.ask(e, l.taker, takeScript, id.String(), l.tiers, l.notAfter(e.key, sent))
-		if err != nil {
-			return seen{}, err
-		}
-		l.servers.learn(e.key, sent, saw.now)
-		if saw.answer != tooLate {
-			return saw, nil
-		}
-	}
-	return seen{}, unavailable(e.doing, errTooLate)
-}
-
-// notAfter is when the server may give up on a decision that was sent now. One that
-// hangs for a while would otherwise charge everybody who has long gone away.
-func (l *Limiter) notAfter(key string, sent int64) string {
-	now, known := l.servers.there(key, sent)
-	if !known || l.clock != nil {
-		return ""
-	}
-	return strconv.FormatInt(now+l.timeout.Milliseconds(), 10)
-}
-
-var errTooLate = errors.New("redis came to the decision too late")
 
 // Peek answers what Take would.
 func (l *Limiter) Peek(ctx context.Context, mailbox string) (throttle.Verdict, error) {
@@ -160,90 +111,39 @@ func (l *Limiter) History(ctx context.Context, mailbox string) (throttle.History
 }
 
 func (l *Limiter) look(ctx context.Context, doing, mailbox string) (seen, error) {
-	e, err := l.begin(ctx, doing, mailbox)
+	e, err := l.store.begin(ctx, doing, l.prefix, mailbox)
 	if err != nil {
 		return seen{}, err
 	}
 	defer e.end()
-	return l.ask(e, l.redis.run, lookScript)
+	return l.store.look(e, lookScript)
 }
 
 // Release gives one admission back.
 func (l *Limiter) Release(ctx context.Context, mailbox string, id throttle.ID) (bool, error) {
-	e, err := l.begin(ctx, "release", mailbox)
+	e, err := l.store.begin(ctx, "release", l.prefix, mailbox)
 	if err != nil {
 		return false, err
 	}
 	defer e.end()
-	reply, err := l.redis.insist(e.ctx, l.redis.run, releaseScript, e.key, id.String())
-	if err != nil {
-		return false, unavailable(e.doing, err)
-	}
-	return reply == "1", nil
+	return l.store.release(e, releaseScript, id.String())
 }
 
 // Reset forgets the mailbox. It is not repeated when its answer is lost: somebody may
 // have been admitted since, and would be forgotten.
 func (l *Limiter) Reset(ctx context.Context, mailbox string) (int, error) {
-	e, err := l.begin(ctx, "reset", mailbox)
+	e, err := l.store.begin(ctx, "reset", l.prefix, mailbox)
 	if err != nil {
 		return 0, err
 	}
 	defer e.end()
-	reply, err := l.redis.run(e.ctx, resetScript, e.key, l.clockWords())
+	saw, err := l.store.reset(e, resetScript)
 	if err != nil {
-		return 0, unavailable(e.doing, err)
-	}
-	saw, err := parseSeen(reply)
-	if err != nil {
-		return 0, unavailable(e.doing, err)
+		return 0, err
 	}
 	return len(saw.sends.Within(l.policy.Longest(), saw.now)), nil
 }
 
 // Close waits until what was sent is answered or has timed out, and ends the
-// connections.
-func (l *Limiter) Close() error { return l.redis.close() }
-
-// An errand is one call of a limiter: what for, about which key, and until when.
-type errand struct {
-	ctx        context.Context
-	end        func()
-	doing, key string
-}
-
-func (l *Limiter) begin(ctx context.Context, doing, mailbox string) (errand, error) {
-	if err := throttle.CheckKey(mailbox); err != nil {
-		return errand{}, fmt.Errorf("%s: %w", doing, err)
-	}
-	if err := ctx.Err(); err != nil {
-		return errand{}, unavailable(doing, err)
-	}
-	ctx, end := l.deadlines.within(ctx, l.timeout)
-	return errand{ctx: ctx, end: end, doing: doing, key: l.prefix + mailbox}, nil
-}
-
-// ask runs a script that answers with what it saw.
-func (l *Limiter) ask(e errand, run runner, s *script, words ...any) (seen, error) {
-	reply, err := l.redis.insist(e.ctx, run, s, e.key, append(words, l.clockWords()...)...)
-	if err != nil {
-		return seen{}, unavailable(e.doing, err)
-	}
-	saw, err := parseSeen(reply)
-	if err != nil {
-		return seen{}, unavailable(e.doing, err)
-	}
-	return saw, nil
-}
-
-// clockWords hand a test's clock to a script.
-func (l *Limiter) clockWords() []any {
-	if l.clock == nil {
-		return nil
-	}
-	return wordsOfClock(l.clock())
-}
-
-func unavailable(doing string, cause error) error {
-	return fmt.Errorf("%s: %w: %w", doing, throttle.ErrUnavailable, withoutWords(cause))
-}
+// connections, also those of the limiters that Meter and Tiers have made.
+func (l *Limiter) Close() error { return l.store.redis.close() }

@@ -16,16 +16,16 @@ import (
 // would forget. It returns a sentence for each. The limiter works without: a server
 // that does not know a script is sent it when it is needed.
 func (l *Limiter) Prepare(ctx context.Context) (warnings []string, err error) {
-	ctx, end := l.deadlines.within(ctx, l.timeout)
+	ctx, end := l.store.deadlines.within(ctx, l.store.timeout)
 	defer end()
 	var mu sync.Mutex
-	_, failed := l.redis.eachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
+	_, failed := l.store.redis.eachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
 		if err := load(ctx, master); err != nil {
 			return err
 		}
 		found, err := forgetful(ctx, master)
-		if err == nil && l.confirm > 0 {
-			found, err = l.lonely(ctx, master, found)
+		if err == nil && l.store.confirm > 0 {
+			found, err = l.store.lonely(ctx, master, found)
 		}
 		mu.Lock()
 		defer mu.Unlock()
@@ -40,7 +40,7 @@ func (l *Limiter) Prepare(ctx context.Context) (warnings []string, err error) {
 }
 
 func load(ctx context.Context, master *redis.Client) error {
-	for _, s := range allScripts {
+	for _, s := range slices.Concat(tierScripts, meterScripts) {
 		if err := master.ScriptLoad(ctx, s.source).Err(); err != nil {
 			return err
 		}
@@ -71,32 +71,32 @@ func forgetful(ctx context.Context, master *redis.Client) (warnings []string, er
 }
 
 // lonely adds a sentence when a master has too few replicas to confirm an admission.
-func (l *Limiter) lonely(ctx context.Context, master *redis.Client, warnings []string) ([]string, error) {
+func (s *store) lonely(ctx context.Context, master *redis.Client, warnings []string) ([]string, error) {
 	info, err := master.Info(ctx, "replication").Result()
 	if err != nil {
 		return warnings, err
 	}
 	online := strings.Count(info, "state=online")
-	if online >= l.confirm {
+	if online >= s.confirm {
 		return warnings, nil
 	}
-	return append(warnings, fmt.Sprintf("a redis master has %d replicas and %d must confirm: until it has, no mail is sent", online, l.confirm)), nil
+	return append(warnings, fmt.Sprintf("a redis master has %d replicas and %d must confirm: until it has, no mail is sent", online, s.confirm)), nil
 }
 
 // Ready reports whether Redis takes writes, by a trial. A cluster is ready while any of
 // its masters is: what lies on the others is answered with an error.
 func (l *Limiter) Ready(ctx context.Context) error {
-	ctx, end := l.deadlines.within(ctx, l.timeout)
+	ctx, end := l.store.deadlines.within(ctx, l.store.timeout)
 	defer end()
 	trials := 1
-	if _, ok := l.redis.client.(*redis.ClusterClient); ok {
+	if _, ok := l.store.redis.client.(*redis.ClusterClient); ok {
 		trials = 16 // enough to meet more than one master
 	}
 	outcomes := make(chan error, trials)
 	for i := range trials {
 		// No mailbox begins with NUL.
 		key := fmt.Sprintf("%s\x00trial%d", l.prefix, i)
-		go func() { outcomes <- l.redis.client.Set(ctx, key, 1, time.Second).Err() }()
+		go func() { outcomes <- l.store.redis.client.Set(ctx, key, 1, time.Second).Err() }()
 	}
 	var err error
 	for range trials {

@@ -19,22 +19,23 @@ var (
 	//go:embed scripts/reset.lua
 	resetSource string
 
-	takeScript    = newScript(takeSource)
-	lookScript    = newScript(lookSource)
-	releaseScript = newScript(releaseSource)
-	resetScript   = newScript(resetSource)
-	allScripts    = []*script{takeScript, lookScript, releaseScript, resetScript}
+	takeScript    = newScript(takeSource, readHistory)
+	lookScript    = newScript(lookSource, readHistory)
+	releaseScript = newScript(releaseSource, nil)
+	resetScript   = newScript(resetSource, readHistory)
+	tierScripts   = []*script{takeScript, lookScript, releaseScript, resetScript}
 )
 
 // A script is a Lua program and the name by which a server that has loaded it knows it.
 type script struct {
 	source string
-	sha    any // a string, in an interface once rather than at every call
+	sha    any                        // a string, in an interface once rather than at every call
+	read   func(string) (seen, error) // reads a reply that says what was seen
 }
 
-func newScript(source string) *script {
+func newScript(source string, read func(string) (seen, error)) *script {
 	sum := sha1.Sum([]byte(source))
-	return &script{source: source, sha: hex.EncodeToString(sum[:])}
+	return &script{source: source, sha: hex.EncodeToString(sum[:]), read: read}
 }
 
 // A call is one run of a script. The client library never sends it twice: only the

@@ -1,18 +1,21 @@
 package cluster
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/mailgate/mailgate/throttle"
 )
 
-// seen is what a script saw of a mailbox, and what it did.
+// seen is what a script saw of a key, and what it did.
 type seen struct {
 	answer answer
 	now    int64
+	head   string           // of the state of a meter; readState says more
 	sends  throttle.History // before this call
 }
 
@@ -36,7 +39,32 @@ const (
 
 var errReply = errors.New("redis holds something under this key that mailgate did not write")
 
-func parseSeen(reply string) (seen, error) {
+// readHistory reads what scripts/take.lua and its like return.
+func readHistory(reply string) (seen, error) {
+	saw, err := readSeen(reply)
+	if err != nil || !slices.IsSortedFunc(saw.sends, func(a, b throttle.Admission) int { return cmp.Compare(a.At, b.At) }) {
+		return seen{}, errReply
+	}
+	return saw, nil
+}
+
+// readState reads what scripts/fixed_window_take.lua and its like return.
+func readState(reply string) (seen, error) {
+	const size = 2 // bytes that say how long the head is
+	if len(reply) < size {
+		return seen{}, errReply
+	}
+	end := size + int(readNumber(reply[:size]))
+	if len(reply) < end {
+		return seen{}, errReply
+	}
+	saw, err := readSeen(reply[end:])
+	saw.head = reply[size:end]
+	return saw, err
+}
+
+// readSeen reads sends, the clock and the answer.
+func readSeen(reply string) (saw seen, err error) {
 	if len(reply) < leastClock {
 		return seen{}, errReply
 	}
@@ -46,9 +74,7 @@ func parseSeen(reply string) (seen, error) {
 	if len(clock) > mostTail {
 		return seen{}, errReply
 	}
-	var saw seen
 	clock, saw.answer = cutAnswer(clock)
-	var err error
 	if saw.now, err = parseClock(clock); err != nil {
 		return seen{}, err
 	}
@@ -95,7 +121,7 @@ func parseSends(members string) (throttle.History, error) {
 		send := &sends[i]
 		send.At = readTime(members)
 		copy(send.ID[:], members[sendTimeBytes:sendBytes])
-		if !send.ID.Valid() || i > 0 && send.At < sends[i-1].At {
+		if !send.ID.Valid() {
 			return nil, errReply
 		}
 		members = members[sendBytes:]

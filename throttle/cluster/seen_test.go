@@ -7,8 +7,8 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 )
 
-func TestParseSeen(t *testing.T) {
-	saw, err := parseSeen("\x01\xa3\x18\x6f\x7c\x18abcdefgh" + "1800000000" + "5999" + "+")
+func TestReadHistory(t *testing.T) {
+	saw, err := readHistory("\x01\xa3\x18\x6f\x7c\x18abcdefgh" + "1800000000" + "5999" + "+")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -18,12 +18,12 @@ func TestParseSeen(t *testing.T) {
 	}
 }
 
-func FuzzParseSeen(f *testing.F) {
+func FuzzReadHistory(f *testing.F) {
 	f.Add("18000000000")
 	f.Add("1800000000999999=")
 	f.Add("\x01\xa3\x18\x6f\x7c\x18abcdefgh" + "\x01\xa3\x18\x6f\x7c\x19ABCDEFG_" + "180000000012+")
 	f.Fuzz(func(t *testing.T, reply string) {
-		saw, err := parseSeen(reply)
+		saw, err := readHistory(reply)
 		if err != nil {
 			return
 		}

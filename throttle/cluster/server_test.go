@@ -143,7 +143,7 @@ func TestPrepareWarns(t *testing.T) {
 				t.Errorf("%q: warning %q, want one of %q", config, warnings[i], want[i])
 			}
 		}
-		if loaded := server.Client().Info(context.Background(), "memory").Val(); !strings.Contains(loaded, "number_of_cached_scripts:4") {
+		if loaded := server.Client().Info(context.Background(), "memory").Val(); !strings.Contains(loaded, "number_of_cached_scripts:12") {
 			t.Errorf("%q: the scripts are not loaded", config)
 		}
 	}

@@ -1,0 +1,107 @@
+package cluster
+
+import (
+	"github.com/mailgate/mailgate/throttle/meter"
+)
+
+// A layout is how the scripts count as one meter does: which they are, the limits as
+// they read them, and how they write the head of a state.
+type layout struct {
+	take, release *script
+	numbers       any // a string, in an interface once rather than at every call
+	parse         func(seen) (meter.State, error)
+}
+
+// layoutOf finds the layout of package meter's own meters.
+func layoutOf(m meter.Meter) (layout, bool) {
+	tier := m.Tier()
+	window, limit := number{tier.Window, 6}, number{int64(tier.Limit), 4}
+	switch m := m.(type) {
+	case meter.FixedWindow:
+		return layout{fixedTakeScript, fixedReleaseScript, pack(window, limit, number{int64(m.Held()), 2}), parseFixed}, true
+	case meter.SlidingWindow:
+		return layout{slidingTakeScript, slidingReleaseScript,
+			pack(window, number{m.Part(), 6}, limit, number{int64(m.Held()), 2}), parseSliding}, true
+	case meter.TokenBucket:
+		return layout{bucketTakeScript, bucketReleaseScript,
+			pack(window, limit, number{int64(m.Room()), 4}, number{int64(m.Held()), 2}, number{0, 1}), parseBucket}, true
+	case meter.LeakyBucket:
+		return layout{bucketTakeScript, bucketReleaseScript,
+			pack(window, limit, number{int64(m.Room()), 4}, number{int64(m.Held()), 2}, number{1, 1}), parseBucket}, true
+	}
+	return layout{}, false
+}
+
+// state is the state that a script saw. Its admissions are in it only where one of them
+// is the answer: all else that a verdict depends on is in the head.
+func (l layout) state(saw seen) (meter.State, error) {
+	if saw.head == "" {
+		return meter.State{}, nil
+	}
+	return l.parse(saw)
+}
+
+func parseFixed(saw seen) (meter.State, error) {
+	if len(saw.head) != 10 {
+		return meter.State{}, errReply
+	}
+	return meter.State{At: readNumber(saw.head[:6]), Count: readNumber(saw.head[6:]), Held: saw.sends}, nil
+}
+
+func parseSliding(saw seen) (meter.State, error) {
+	head := saw.head
+	if len(head) < 14 || len(head)%4 != 2 {
+		return meter.State{}, errReply
+	}
+	s := meter.State{At: readNumber(head[:6]), Count: readNumber(head[6:10]), Held: saw.sends}
+	s.Parts = make([]int64, 0, len(head)/4)
+	sum := int64(0)
+	for head = head[10:]; head != ""; head = head[4:] {
+		part := readNumber(head[:4])
+		s.Parts = append(s.Parts, part)
+		sum += part
+	}
+	if sum != s.Count {
+		return meter.State{}, errReply
+	}
+	return s, nil
+}
+
+func parseBucket(saw seen) (meter.State, error) {
+	head := saw.head
+	if len(head) != 26 {
+		return meter.State{}, errReply
+	}
+	s := meter.State{At: readNumber(head[:6]), Count: readNumber(head[6:13]), Held: saw.sends}
+	if len(s.Held) == 0 {
+		s.Parts = []int64{s.At, s.Count} // nothing came after what was in it
+	} else {
+		s.Parts = []int64{readNumber(head[13:19]), readNumber(head[19:])}
+	}
+	return s, nil
+}
+
+// readNumber reads a number, big-endian.
+func readNumber(text string) (n int64) {
+	for i := range len(text) {
+		n = n<<8 | int64(text[i])
+	}
+	return n
+}
+
+// A number is one that a script reads, in so many bytes.
+type number struct {
+	value int64
+	bytes int
+}
+
+// pack writes numbers one behind the other, big-endian.
+func pack(numbers ...number) string {
+	var text []byte
+	for _, n := range numbers {
+		for i := n.bytes - 1; i >= 0; i-- {
+			text = append(text, byte(n.value>>(8*i)))
+		}
+	}
+	return string(text)
+}

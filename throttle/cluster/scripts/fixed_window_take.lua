@@ -1,0 +1,31 @@
+-- Admits one send in this window, or says no, in one step. A no reads only.
+--
+-- KEYS[1]  the state of one key. The head: 6 bytes of when its window begins and 4 of how
+--          many sends are in it
+-- ARGV[2]  6 bytes of window, 4 of limit, 2 of how many admissions are remembered
+--
+-- returns  the head with its length, '\0\0' where there is none; the clock, 10 digits of
+--          seconds and 1 to 6 of microseconds; and what was done: '+' admitted, '=' admitted
+--          before under this reservation, '!' nothing as it is too late, nothing for a no.
+--          With '=' the admissions stand behind the head
+
+local window, limit, most = unpack('>I6I4I2', ARGV[2])
+local at, count = 0, 0
+if head > 2 then at, count = unpack('>I6I4', state, 3) end
+
+-- A clock that has stepped back behind the window counts as its beginning.
+local clock = math.max(now, at)
+local start = clock - clock % window
+local held = ''
+if start == at then
+  if find() then return again(at + window) end
+  if count >= limit then return no() end
+  held = sub(state, head + 1)
+else
+  count = 0
+end
+
+local over = #held / 14 + 1 - most
+if over > 0 then held = sub(held, over * 14 + 1) end
+keep(pack('>I6I4', start, count + 1), held .. pack('>I6', clock) .. id, start + window)
+return yes()

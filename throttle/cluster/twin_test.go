@@ -1,0 +1,239 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/cluster/redistest"
+	"github.com/mailgate/mailgate/throttle/meter"
+)
+
+// The scripts keep what the meters of Go would keep, to the byte, whatever is asked:
+// not only every answer is the same, but also every state and how long it is kept.
+func TestScriptsCountAsTheirMeters(t *testing.T) {
+	server := redistest.Alone(t)
+	for name, family := range families {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for seed := range uint64(16) {
+				random := rand.New(rand.NewPCG(seed, 1))
+				newTwin(t, server, random, family, windows[random.IntN(len(windows))]).walk(400)
+				newTwin(t, server, random, family, throttle.MaxWindow).walk(10) // a century
+			}
+		})
+	}
+}
+
+// A family makes meters that use each other's states: they differ in how many they
+// admit.
+type family func(random *rand.Rand, window int64) func(limit, room int) (meter.Meter, error)
+
+var families = map[string]family{
+	"fixed window": func(_ *rand.Rand, window int64) func(int, int) (meter.Meter, error) {
+		return func(limit, _ int) (meter.Meter, error) { return meter.NewFixedWindow(tier(limit, window)) }
+	},
+	"sliding window": func(random *rand.Rand, window int64) func(int, int) (meter.Meter, error) {
+		parts := int64(1 + random.IntN(int(min(window, 70))))
+		window = max(1, window/3/parts) * parts
+		return func(limit, room int) (meter.Meter, error) {
+			longer := parts + int64(room)%3 // a longer window is of the same form, too
+			return meter.NewSlidingWindow(tier(limit, window/parts*longer), int(longer))
+		}
+	},
+	"token bucket": func(_ *rand.Rand, window int64) func(int, int) (meter.Meter, error) {
+		return func(limit, room int) (meter.Meter, error) { return meter.NewTokenBucket(tier(limit, window), room) }
+	},
+	"leaky bucket": func(random *rand.Rand, window int64) func(int, int) (meter.Meter, error) {
+		limit := 1 + random.IntN(9) // the turns that were told are by one rate
+		return func(_, room int) (meter.Meter, error) { return meter.NewLeakyBucket(tier(limit, window), room-1) }
+	},
+}
+
+func tier(limit int, window int64) throttle.Tier {
+	return throttle.Tier{Name: "some", Limit: limit, Window: window}
+}
+
+var windows = []int64{1, 2, 7, 100, 999, 60_000, 86_400_000}
+
+// A twin asks a limiter and a meter the same.
+type twin struct {
+	t       *testing.T
+	server  *redistest.Server
+	random  *rand.Rand
+	clock   atomic.Int64
+	limiter *Limiter
+	make    func(limit, room int) (meter.Meter, error)
+
+	key     string
+	metered *metered
+	meter   meter.Meter
+	state   meter.State
+	expires time.Duration // since 1970, by the server
+	ids     []throttle.ID
+	story   []string
+}
+
+func newTwin(t *testing.T, server *redistest.Server, random *rand.Rand, f family, window int64) *twin {
+	w := &twin{t: t, server: server, random: random, key: throttle.NewID().String()}
+	w.clock.Store(1_800_000_000_000 + random.Int64N(1_000_000))
+	var err error
+	w.limiter, err = New(Options{URL: server.URL(), Policy: throttle.DefaultPolicy(), Clock: w.clock.Load, Timeout: 20 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.limiter.Close() })
+	w.make = f(random, window)
+	w.change()
+	return w
+}
+
+// change changes the limit and leaves what is on record.
+func (w *twin) change() {
+	limits := []int{1, 2, 3, 7, 30}
+	m, err := w.make(limits[w.random.IntN(len(limits))], limits[w.random.IntN(len(limits))])
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.meter, w.metered = m, w.limiter.Meter("twin", m).(*metered)
+	w.story = append(w.story, m.String())
+}
+
+func (w *twin) walk(steps int) {
+	for range steps {
+		w.moveClock()
+		switch dice := w.random.IntN(40); {
+		case dice < 20:
+			w.take(throttle.NewID())
+		case dice < 26:
+			for range 1 + w.random.IntN(10) {
+				w.take(throttle.NewID())
+			}
+		case dice < 30:
+			w.take(w.someID())
+		case dice < 37:
+			w.release(w.someID())
+		case dice < 38:
+			w.peek()
+		case dice < 39:
+			w.change()
+		default:
+			w.reset()
+		}
+	}
+}
+
+func (w *twin) moveClock() {
+	window := w.meter.Tier().Window
+	switch dice := w.random.IntN(20); {
+	case dice < 6:
+	case dice < 13:
+		w.clock.Add(w.random.Int64N(2 + window/int64(w.meter.Tier().Limit)))
+	case dice < 16:
+		w.clock.Add(w.random.Int64N(2 + window/20))
+	case dice < 18:
+		w.clock.Add(max(0, w.meter.Expires(&w.state)-w.clock.Load()-1+w.random.Int64N(3)))
+	case dice < 19:
+		w.clock.Add(-w.random.Int64N(2 + window))
+	default:
+		w.clock.Add(w.random.Int64N(2 + 2*window))
+	}
+}
+
+// someID is one of the last that were admitted, or one that never was.
+func (w *twin) someID() throttle.ID {
+	if len(w.ids) == 0 || w.random.IntN(10) == 0 {
+		return throttle.NewID()
+	}
+	return w.ids[max(0, len(w.ids)-1-w.random.IntN(6))]
+}
+
+func (w *twin) take(id throttle.ID) {
+	w.t.Helper()
+	got, err := w.metered.Take(context.Background(), w.key, id)
+	want, changed := w.meter.Take(&w.state, id, w.clock.Load())
+	if changed {
+		w.ids = append(w.ids, id)
+	}
+	w.same("take "+id.String(), spell(want), spell(got), err, want.Allowed)
+}
+
+func (w *twin) peek() {
+	w.t.Helper()
+	got, err := w.metered.Peek(context.Background(), w.key)
+	w.same("peek", spell(w.meter.Look(&w.state, w.clock.Load())), spell(got), err, false)
+}
+
+func (w *twin) release(id throttle.ID) {
+	w.t.Helper()
+	got, err := w.metered.Release(context.Background(), w.key, id)
+	want := w.meter.Release(&w.state, id, w.clock.Load())
+	w.same("release "+id.String(), want, got, err, want)
+}
+
+func (w *twin) reset() {
+	w.t.Helper()
+	got, err := w.metered.Reset(context.Background(), w.key)
+	want := w.meter.Used(&w.state, w.clock.Load())
+	w.state = meter.State{}
+	w.same("reset", want, got, err, true)
+}
+
+// same compares the answers, and then what is kept.
+func (w *twin) same(doing string, want, got any, err error, written bool) {
+	w.t.Helper()
+	w.story = append(w.story, fmt.Sprintf("%d %s: %v", w.clock.Load(), doing, got))
+	kept, expires := w.kept()
+	if err == nil && got == want && spellState(kept) == spellState(w.state) && w.rightly(expires, written) {
+		w.expires = expires
+		return
+	}
+	for _, line := range w.story[max(0, len(w.story)-15):] {
+		w.t.Log(line)
+	}
+	w.t.Fatalf("%v; want %v\nkept %s until %v, before %v\nwant %s", err, want, spellState(kept), expires, w.expires, spellState(w.state))
+}
+
+func (w *twin) kept() (state meter.State, expires time.Duration) {
+	w.t.Helper()
+	ctx, pipe := context.Background(), w.server.Client().Pipeline()
+	text, at := pipe.Get(ctx, w.metered.prefix+w.key), pipe.PExpireTime(ctx, w.metered.prefix+w.key)
+	pipe.Exec(ctx)
+	if text.Val() == "" {
+		return meter.State{}, 0
+	}
+	saw, err := readState(text.Val() + "18000000000") // a clock belongs to it
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if state, err = w.metered.layout.state(saw); err != nil {
+		w.t.Fatal(err)
+	}
+	return state, at.Val()
+}
+
+// rightly says whether a key may expire then: an hour, as a test holds the clock, after
+// its state says nothing any more; and as before where nothing was written.
+func (w *twin) rightly(expires time.Duration, written bool) bool {
+	switch {
+	case w.state.Count == 0:
+		return expires == 0
+	case !written:
+		return expires == w.expires
+	}
+	matters := max(0, w.meter.Expires(&w.state)-w.clock.Load())
+	late := expires - time.Duration(time.Now().UnixMilli()+matters)*time.Millisecond
+	return late <= time.Hour && late > time.Hour-30*time.Second
+}
+
+func spell(v throttle.Verdict) string {
+	return fmt.Sprint(v.Allowed, " ", v.Limit, v.Wait, v.Now, v.RetryAt(), v.Delay, v.Tiers())
+}
+
+func spellState(s meter.State) string {
+	return fmt.Sprintf("at %d %d %d %v", s.At, s.Count, s.Parts, s.Held)
+}
