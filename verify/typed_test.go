@@ -1,0 +1,74 @@
+package verify_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/mailgate/mailgate/verify"
+)
+
+func TestParseCode(t *testing.T) {
+	tests := []struct{ typed, want string }{
+		{"482913", "482913"},
+		{"000000", "000000"},
+		{"  482913\r\n", "482913"},
+		{"482 913", "482913"},
+		{"482-913", "482913"},
+		{"4 8 2 9 1 3", "482913"},
+		{"482\u00a0913", "482913"},
+		{"482\u2013913", "482913"},
+		{"\u200b482\u200d913\ufeff", "482913"},
+		{"\u202a482913\u202c", "482913"},
+		{"４８２９１３", "482913"},
+		{"４８２\u3000９１３", "482913"},
+		{"٤٨٢٩١٣", "482913"},
+		{"۴۸۲۹۱۳", "482913"},
+		{"४८२९१३", "482913"},
+		{strings.Repeat(" ", 58) + "482913", "482913"},
+
+		{"", ""},
+		{" - ", ""},
+		{"48291", ""},
+		{"4829130", ""},
+		{"482913 482913", ""},
+		{"48291a", ""},
+		{"4829.13", ""},
+		{"48291\x00", ""},
+		{"48291３a", ""},
+		{"48291²", ""},
+		{"48291Ⅲ", ""},
+		{"48291\xff", ""},
+		{"+82913", ""},
+		{strings.Repeat(" ", 59) + "482913", ""},
+	}
+	for _, tt := range tests {
+		got, err := verify.ParseCode(tt.typed)
+		if got != tt.want || errors.Is(err, verify.ErrCode) != (tt.want == "") {
+			t.Errorf("%q: %q, %v; want %q", tt.typed, got, err, tt.want)
+		}
+	}
+}
+
+// Whatever is typed, the answer is six ASCII digits or an error that repeats nothing, and
+// what is a code stays one.
+func FuzzParseCode(f *testing.F) {
+	f.Add("482 913")
+	f.Add("４８２-９１３\u200b")
+	f.Add("48291a")
+	f.Fuzz(func(t *testing.T, typed string) {
+		code, err := verify.ParseCode(typed)
+		if err != nil {
+			if code != "" || err != verify.ErrCode {
+				t.Fatalf("%q: %q, %v", typed, code, err)
+			}
+			return
+		}
+		if len(code) != verify.Digits || strings.Trim(code, "0123456789") != "" {
+			t.Fatalf("%q became %q", typed, code)
+		}
+		if again, err := verify.ParseCode(code); again != code || err != nil {
+			t.Fatalf("%q became %q and then %q, %v", typed, code, again, err)
+		}
+	})
+}
