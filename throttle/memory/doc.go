@@ -1,0 +1,24 @@
+// Package memory is the throttle.Limiter of a Go program that needs no disk and no
+// server: everything is in the memory of the process.
+//
+//	minute, err := meter.NewSlidingWindow(throttle.Tier{Name: "minute", Limit: 60, Window: 60_000}, 0)
+//	if err != nil {
+//		return err
+//	}
+//	visitors := memory.New(minute, memory.Options{})
+//	verdict, err := visitors.Take(ctx, address, throttle.NewID())
+//
+// A [Limiter] counts by a meter, [Tiers] by a throttle.Policy. Neither has anything to
+// close: there is no goroutine and no timer, and what has expired goes when something
+// new comes.
+//
+// A restart forgets all. So this is for limits whose windows are short beside the life
+// of a process, such as requests of an address in a minute, and for tests. Where a limit
+// is for a day, or somebody could gain by making the process restart, package
+// throttle/local keeps the same on disk, and several processes that have to count
+// together do so in throttle/cluster.
+//
+// Memory is bounded: see [Options] and [ErrFull]. A key that still counts is never
+// forgotten to make room for another, as that would let whoever can think of enough keys
+// free any of them.
+package memory

@@ -1,0 +1,46 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/mailgate/mailgate/throttle"
+)
+
+// Options say how much is kept. The zero value is fit for use.
+type Options struct {
+	// Keys is the most keys that are on record at once; the default is 1<<20. One more
+	// is refused with ErrFull until one of the others counts no more.
+	Keys int
+	// Now reads the clock; the default is the machine's.
+	Now func() int64
+}
+
+// DefaultKeys is how many keys are on record at most where nothing else is asked for.
+const DefaultKeys = 1 << 20
+
+func (o Options) orDefaults() Options {
+	if o.Keys <= 0 {
+		o.Keys = DefaultKeys
+	}
+	if o.Now == nil {
+		o.Now = func() int64 { return time.Now().UnixMilli() }
+	}
+	return o
+}
+
+// begin is what every call checks first.
+func begin(ctx context.Context, doing, key string) error {
+	if err := throttle.CheckKey(key); err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	if err := ctx.Err(); err != nil {
+		return unavailable(doing, err)
+	}
+	return nil
+}
+
+func unavailable(doing string, cause error) error {
+	return fmt.Errorf("%s: %w: %w", doing, throttle.ErrUnavailable, cause)
+}

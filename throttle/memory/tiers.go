@@ -1,0 +1,137 @@
+package memory
+
+import (
+	"context"
+	"slices"
+
+	"github.com/mailgate/mailgate/throttle"
+)
+
+// Tiers admits sends by a policy, and keeps every send. It implements
+// throttle.Historian.
+//
+// A denial and a Peek take no memory. Histories that have been handed out never change,
+// so an admission makes a new one.
+type Tiers struct {
+	policy    throttle.Policy
+	histories *table[throttle.History]
+	now       func() int64
+}
+
+// NewTiers returns Tiers that nothing is on record of. The zero policy stands for
+// throttle.DefaultPolicy, and never for no limit at all.
+func NewTiers(p throttle.Policy, o Options) *Tiers {
+	o = o.orDefaults()
+	return &Tiers{policy: orDefault(p), histories: newTable[throttle.History](o.Keys), now: o.Now}
+}
+
+// With returns Tiers that admit by another policy, on the same histories.
+func (l *Tiers) With(p throttle.Policy) *Tiers {
+	other := *l
+	other.policy = orDefault(p)
+	return &other
+}
+
+func orDefault(p throttle.Policy) throttle.Policy {
+	if p.IsZero() {
+		return throttle.DefaultPolicy()
+	}
+	return p
+}
+
+// Take admits one send, or says no.
+func (l *Tiers) Take(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
+	if !id.Valid() {
+		return throttle.Verdict{}, throttle.ErrID
+	}
+	if err := begin(ctx, "take", key); err != nil {
+		return throttle.Verdict{}, err
+	}
+	now := l.now()
+	shard, e, err := l.histories.lockOrAdd(key, now)
+	if err != nil {
+		return throttle.Verdict{}, unavailable("take", err)
+	}
+	defer shard.Unlock()
+	if l.live(e.state, now).Find(id) >= 0 {
+		return throttle.Admitted(l.policy, e.state, now), nil
+	}
+	if v := throttle.Decide(l.policy, e.state, now); !v.Allowed {
+		return v, nil
+	}
+	l.keep(shard, e, e.state.With(l.policy, id, now))
+	return throttle.Admitted(l.policy, e.state, now), nil
+}
+
+// Peek answers what Take would.
+func (l *Tiers) Peek(ctx context.Context, key string) (throttle.Verdict, error) {
+	if err := begin(ctx, "peek", key); err != nil {
+		return throttle.Verdict{}, err
+	}
+	return throttle.Decide(l.policy, l.read(key), l.now()), nil
+}
+
+// Release gives one admission back.
+func (l *Tiers) Release(ctx context.Context, key string, id throttle.ID) (released bool, err error) {
+	if err := begin(ctx, "release", key); err != nil {
+		return false, err
+	}
+	shard, e := l.histories.lock(key)
+	defer shard.Unlock()
+	if e == nil {
+		return false, nil
+	}
+	next, released := e.state.Without(id)
+	switch {
+	case !released:
+	case len(next) == 0:
+		l.histories.forget(shard, e)
+	default:
+		l.keep(shard, e, next)
+	}
+	return released, nil
+}
+
+// Reset forgets the key.
+func (l *Tiers) Reset(ctx context.Context, key string) (cleared int, err error) {
+	if err := begin(ctx, "reset", key); err != nil {
+		return 0, err
+	}
+	now := l.now()
+	shard, e := l.histories.lock(key)
+	defer shard.Unlock()
+	if e == nil {
+		return 0, nil
+	}
+	cleared = len(l.live(e.state, now))
+	l.histories.forget(shard, e)
+	return cleared, nil
+}
+
+// History returns the sends inside the longest window.
+func (l *Tiers) History(ctx context.Context, key string) (throttle.History, error) {
+	if err := begin(ctx, "history", key); err != nil {
+		return nil, err
+	}
+	return slices.Clone(l.live(l.read(key), l.now())), nil
+}
+
+// read returns the key's history, which never changes.
+func (l *Tiers) read(key string) throttle.History {
+	shard, e := l.histories.lock(key)
+	defer shard.Unlock()
+	if e == nil {
+		return nil
+	}
+	return e.state
+}
+
+func (l *Tiers) live(h throttle.History, now int64) throttle.History {
+	return h.Within(l.policy.Longest(), now)
+}
+
+// keep keeps a history until its newest send has left the longest window.
+func (l *Tiers) keep(s *shard[throttle.History], e *entry[throttle.History], h throttle.History) {
+	e.state = h
+	s.keep(e, h.Newest()+l.policy.Longest())
+}
