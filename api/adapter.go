@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/mailgate/mailgate/api/wire"
 	"github.com/mailgate/mailgate/mailer"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/valyala/fasthttp"
@@ -20,7 +21,8 @@ type incoming struct {
 	body        []byte
 	contentType []byte
 	encoded     bool   // there is a Content-Encoding, whatever it says
-	email       []byte // the path's {email}, still percent-encoded
+	parameter   []byte // the path's, still percent-encoded
+	live        *Live
 }
 
 // A call is what a handler may know of the request beside its own part of it, and
@@ -29,10 +31,13 @@ type call struct {
 	requestID string
 	key       string // the name of the caller's key, empty if none was asked for
 	client    netip.Addr
+	live      *Live
 
-	mailbox mailer.Address
-	id      throttle.ID
-	limit   string
+	mailbox         mailer.Address
+	action, subject string // a subject as a hash
+	id              throttle.ID
+	rule, limit     string
+	delay           int64 // milliseconds a send is held back
 }
 
 // An answer is what a route's writer makes. Its memory is used again for the next.
@@ -40,31 +45,22 @@ type answer struct {
 	status      int
 	contentType string
 	body        []byte
-	throttled   bool // adds the RateLimit headers, of tiers
-	tiers       []throttle.Standing
-	retryAfter  int64 // milliseconds; 0 for no header
+	limits      []throttle.Standing // for the RateLimit headers
+	own         int                 // so many of them, the first, are also in the body
+	retryAfter  int64               // milliseconds; 0 for no header
 	allow       string
 	csp         string
 }
 
-const (
-	jsonType    = "application/json"
-	problemType = "application/problem+json"
-)
+const jsonType = "application/json"
 
 // json readies the answer for a body that is appended to.
 func (a *answer) json(status int) {
 	a.status, a.contentType = status, jsonType
 }
 
-// show says how a mailbox stands, in the headers; the tiers are then there for the body.
-func (a *answer) show(v *throttle.Verdict) {
-	a.throttled = true
-	a.tiers = appendStandings(a.tiers[:0], v)
-}
-
 func (a *answer) reset() {
-	*a = answer{body: a.body[:0], tiers: a.tiers[:0]}
+	*a = answer{body: a.body[:0], limits: a.limits[:0]}
 }
 
 // A step is a route's whole work: a reader, a handler and a writer in a row.
@@ -100,18 +96,21 @@ type work struct {
 }
 
 // serve runs a route for one request.
-func (s *Server) serve(r *route, email string, fast *fasthttp.RequestCtx) {
+func (s *Server) serve(r *route, parameter string, fast *fasthttp.RequestCtx) {
 	w := s.works.Get().(*work)
 	w.began = time.Now()
+	live := s.live.Load()
 	w.call = call{
 		requestID: requestID(fast.Request.Header.Peek("X-Request-Id")),
 		client:    s.client(fast),
+		live:      live,
 	}
 	w.in = incoming{
 		body:        fast.Request.Body(),
 		contentType: fast.Request.Header.ContentType(),
 		encoded:     len(fast.Request.Header.PeekAll("Content-Encoding")) > 0,
-		email:       []byte(email),
+		parameter:   []byte(parameter),
+		live:        live,
 	}
 	w.out.reset()
 	var p *problem
@@ -128,7 +127,7 @@ func (s *Server) serve(r *route, email string, fast *fasthttp.RequestCtx) {
 const maxKept = 16 << 10
 
 func (s *Server) putBack(w *work) {
-	w.in = incoming{}
+	w.in, w.call = incoming{}, call{}
 	if cap(w.out.body) <= maxKept {
 		s.works.Put(w)
 	}
@@ -167,12 +166,12 @@ func (w *work) refuse(p *problem) {
 	out := &w.out
 	out.reset()
 	if p.charged != nil {
-		out.show(&p.charged.verdict)
-		w.call.limit = p.charged.verdict.Limit
+		out.show(&p.charged.standing)
+		w.call.rule, w.call.limit = p.charged.decision.Rule, p.charged.decision.Verdict.Limit
 	}
-	out.status, out.contentType = kinds[p.kind].status, problemType
+	out.status, out.contentType = kinds[p.kind].status, wire.ProblemType
 	out.retryAfter, out.allow = p.retryAfter, p.allow
-	out.body = p.append(out.body, out.tiers)
+	out.body = p.append(out.body, out)
 }
 
 // reply hands the answer to Fiber, which copies it.
@@ -200,7 +199,7 @@ func (s *Server) record(r *route, w *work, p *problem) {
 }
 
 func (w *work) attrs(r *route, p *problem, took time.Duration) []slog.Attr {
-	attrs := append(make([]slog.Attr, 0, 10),
+	attrs := append(make([]slog.Attr, 0, 12),
 		slog.String("request_id", w.call.requestID),
 		slog.String("route", r.name),
 		slog.Int("status", w.out.status),
@@ -216,8 +215,14 @@ func (w *work) attrs(r *route, p *problem, took time.Duration) []slog.Attr {
 	if w.call.id.Valid() {
 		attrs = append(attrs, slog.String("id", w.call.id.String()))
 	}
+	if w.call.action != "" {
+		attrs = append(attrs, slog.String("action", w.call.action), slog.String("subject", w.call.subject))
+	}
 	if w.call.limit != "" {
-		attrs = append(attrs, slog.String("limit", w.call.limit))
+		attrs = append(attrs, slog.String("rule", w.call.rule), slog.String("limit", w.call.limit))
+	}
+	if w.call.delay > 0 {
+		attrs = append(attrs, slog.Int64("delay_ms", w.call.delay))
 	}
 	if p != nil && p.cause != nil {
 		attrs = append(attrs, slog.String("cause", p.cause.Error()))

@@ -11,6 +11,7 @@ import (
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/mailer"
 	"github.com/mailgate/mailgate/mailer/sandbox/fault"
+	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -167,13 +168,10 @@ func (f *failing) Reset(ctx context.Context, mailbox string) (int, error) {
 
 func newFailing(t *testing.T, with setup) (*rig, *failing) {
 	f := &failing{}
-	inner := with.options
-	with.options = func(o *api.Options) {
-		f.Historian = o.Limiter
-		o.Limiter = f
-		if inner != nil {
-			inner(o)
-		}
+	with.rules = func(_ *rig, own *rules.Rule) []rules.Rule {
+		f.Historian = own.Limiter.(throttle.Historian)
+		own.Limiter = f
+		return nil
 	}
 	return newRig(t, with), f
 }

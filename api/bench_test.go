@@ -12,7 +12,6 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/mailer"
-	"github.com/mailgate/mailgate/throttle"
 	"github.com/valyala/fasthttp"
 	"github.com/valyala/fasthttp/fasthttputil"
 )
@@ -33,9 +32,8 @@ func benchmarkDenied(b *testing.B, log *slog.Logger) {
 	r := newRig(b, setup{options: func(o *api.Options) { o.Log = quiet() }})
 	r.send("alice@example.com").is(b, 200, "")
 	listener := fasthttputil.NewInmemoryListener()
-	policy := throttle.DefaultPolicy()
 	server := must(api.New(api.Options{
-		Limiter: r.limiter, Policy: policy, Composer: newComposer(b), Sender: newGated(),
+		Live: api.Live{Rules: onlyMailbox(b, r.limiter), Composer: newComposer(b)}, Sender: newGated(),
 		Identity: must(mailer.NewIdentity(true))(b), APIKeys: must(api.ParseKeys("shop:" + appKey))(b),
 		Log: log,
 	}))(b)

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A gate is a listener that never has more than so many connections open. When all
+// A door is a listener that never has more than so many connections open. When all
 // places are taken, one that waits for a request makes room for the next: of those that
 // never sent a whole one the longest waiting, if there is none of those that never
 // showed a valid key, and only then of the rest. A request of which a part has come is
@@ -21,28 +21,28 @@ import (
 // caller that keeps its connection. A flood can still cut off a caller that is just
 // opening one, if as many as there are places come in before its first request has.
 // Nothing is counted by remote address: behind a proxy all callers have the same.
-type gate struct {
+type door struct {
 	net.Listener
 	max int
 	log *slog.Logger
 
 	mu     sync.Mutex
-	room   sync.Cond // a connection closed or can make room, or the gate closed
+	room   sync.Cond // a connection closed or can make room, or the door closed
 	open   map[*conn]struct{}
 	closed bool
 	wanted atomic.Bool // somebody waits for room
 }
 
-func newGate(l net.Listener, max int, log *slog.Logger) *gate {
-	g := &gate{Listener: l, max: max, log: log, open: map[*conn]struct{}{}}
+func newDoor(l net.Listener, max int, log *slog.Logger) *door {
+	g := &door{Listener: l, max: max, log: log, open: map[*conn]struct{}{}}
 	g.room.L = &g.mu
 	return g
 }
 
-// A conn is one connection through the gate.
+// A conn is one connection through the door.
 type conn struct {
 	net.Conn
-	gate *gate
+	door *door
 	// waiting is since when a whole request is awaited, in Unix nanoseconds; 0 while
 	// one is being answered, givenUp once none will be answered any more.
 	waiting atomic.Int64
@@ -57,12 +57,12 @@ type conn struct {
 const givenUp = -1
 
 // Accept returns the next connection once there is room for it.
-func (g *gate) Accept() (net.Conn, error) {
+func (g *door) Accept() (net.Conn, error) {
 	inner, err := g.accept()
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{Conn: inner, gate: g}
+	c := &conn{Conn: inner, door: g}
 	c.waiting.Store(time.Now().UnixNano())
 	if !g.admit(c) {
 		inner.Close()
@@ -72,7 +72,7 @@ func (g *gate) Accept() (net.Conn, error) {
 }
 
 // accept waits out a shortage of files or memory, which is no reason to stop serving.
-func (g *gate) accept() (net.Conn, error) {
+func (g *door) accept() (net.Conn, error) {
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		inner, err := g.Listener.Accept()
 		if err == nil || !passing(err) {
@@ -92,8 +92,8 @@ func passing(err error) bool {
 	return false
 }
 
-// admit waits for room and reports whether the gate was still open then.
-func (g *gate) admit(c *conn) bool {
+// admit waits for room and reports whether the door was still open then.
+func (g *door) admit(c *conn) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for !g.closed && len(g.open) >= g.max {
@@ -113,7 +113,7 @@ func (g *gate) admit(c *conn) bool {
 }
 
 // expendable is the connection that makes room next, if one can.
-func (g *gate) expendable() (found *conn) {
+func (g *door) expendable() (found *conn) {
 	var rank int
 	var since int64
 	for c := range g.open {
@@ -175,8 +175,8 @@ func (c *conn) next() {
 }
 
 func (c *conn) await() {
-	if c.waiting.CompareAndSwap(0, time.Now().UnixNano()) && c.gate.wanted.Load() {
-		c.gate.signal()
+	if c.waiting.CompareAndSwap(0, time.Now().UnixNano()) && c.door.wanted.Load() {
+		c.door.signal()
 	}
 }
 
@@ -189,14 +189,14 @@ func (c *conn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-func (g *gate) signal() {
+func (g *door) signal() {
 	g.mu.Lock()
 	g.room.Broadcast()
 	g.mu.Unlock()
 }
 
 // Close ends the listening and leaves the connections.
-func (g *gate) Close() error {
+func (g *door) Close() error {
 	g.mu.Lock()
 	already := g.closed
 	g.closed = true
@@ -209,7 +209,7 @@ func (g *gate) Close() error {
 }
 
 // count is the number of open connections.
-func (g *gate) count() int {
+func (g *door) count() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return len(g.open)
@@ -217,7 +217,7 @@ func (g *gate) count() int {
 
 // dismiss closes the connections on which no request has begun. One that has begun must
 // be there whole by the deadline, if there is one, or is not waited for.
-func (g *gate) dismiss(deadline time.Time) {
+func (g *door) dismiss(deadline time.Time) {
 	for _, c := range g.all() {
 		switch {
 		case c.waiting.Load() <= 0:
@@ -232,13 +232,13 @@ func (g *gate) dismiss(deadline time.Time) {
 }
 
 // cut closes every connection, whatever it is doing.
-func (g *gate) cut() {
+func (g *door) cut() {
 	for _, c := range g.all() {
 		c.Conn.Close()
 	}
 }
 
-func (g *gate) all() (all []*conn) {
+func (g *door) all() (all []*conn) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for c := range g.open {
@@ -254,10 +254,10 @@ func (c *conn) Close() (err error) {
 			c.leaveSlowly()
 		}
 		err = c.Conn.Close()
-		c.gate.mu.Lock()
-		delete(c.gate.open, c)
-		c.gate.room.Broadcast()
-		c.gate.mu.Unlock()
+		c.door.mu.Lock()
+		delete(c.door.open, c)
+		c.door.room.Broadcast()
+		c.door.mu.Unlock()
 	})
 	return err
 }

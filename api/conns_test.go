@@ -27,9 +27,9 @@ func (l *shortListener) Accept() (net.Conn, error) {
 }
 
 // A shortage passes and serving goes on; anything else ends it.
-func TestGateOutlivesAShortage(t *testing.T) {
+func TestDoorOutlivesAShortage(t *testing.T) {
 	broken := errors.New("broken")
-	g := newGate(&shortListener{faults: []error{syscall.EMFILE, syscall.ECONNABORTED, syscall.ENFILE}}, 1, slog.New(slog.DiscardHandler))
+	g := newDoor(&shortListener{faults: []error{syscall.EMFILE, syscall.ECONNABORTED, syscall.ENFILE}}, 1, slog.New(slog.DiscardHandler))
 	c, err := g.Accept()
 	if err != nil {
 		t.Fatalf("Accept: %v", err)
@@ -38,7 +38,7 @@ func TestGateOutlivesAShortage(t *testing.T) {
 	if n := g.count(); n != 0 {
 		t.Errorf("%d connections are open", n)
 	}
-	g = newGate(&shortListener{faults: []error{broken}}, 1, slog.New(slog.DiscardHandler))
+	g = newDoor(&shortListener{faults: []error{broken}}, 1, slog.New(slog.DiscardHandler))
 	if _, err := g.Accept(); !errors.Is(err, broken) {
 		t.Errorf("Accept: %v, want %v", err, broken)
 	}
@@ -46,7 +46,7 @@ func TestGateOutlivesAShortage(t *testing.T) {
 
 // The library ends the process when a deadline cannot be set on a connection.
 func TestDeadlinesOfAClosedConnection(t *testing.T) {
-	g := newGate(&shortListener{}, 1, slog.New(slog.DiscardHandler))
+	g := newDoor(&shortListener{}, 1, slog.New(slog.DiscardHandler))
 	c, err := g.Accept()
 	if err != nil {
 		t.Fatal(err)
@@ -64,8 +64,8 @@ func TestDeadlinesOfAClosedConnection(t *testing.T) {
 
 // Who is given up first when there is no room, and that nobody is whose request is
 // being answered.
-func TestGateMakesRoom(t *testing.T) {
-	g := newGate(&shortListener{}, 4, slog.New(slog.DiscardHandler))
+func TestDoorMakesRoom(t *testing.T) {
+	g := newDoor(&shortListener{}, 4, slog.New(slog.DiscardHandler))
 	accept := func() *conn {
 		c, err := g.Accept()
 		if err != nil {

@@ -190,8 +190,9 @@ func (c *contract) checkRequest(e exchange, operation place) error {
 }
 
 func (c *contract) checkAnswer(e exchange, response place, key string) error {
-	for name := range c.walk(response, "headers").members() {
-		if e.header.Get(name) == "" {
+	headers := c.walk(response, "headers")
+	for name := range headers.members() {
+		if e.header.Get(name) == "" && c.walk(headers, name).members()["required"] == true {
 			return fmt.Errorf("there is no header %s", name)
 		}
 	}

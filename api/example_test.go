@@ -14,6 +14,7 @@ import (
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/mailer"
 	"github.com/mailgate/mailgate/mailer/sandbox"
+	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
 )
@@ -37,9 +38,10 @@ func Example() {
 	composer, _ := mailer.NewComposer(from, templates, rand.Reader)
 	keys, _ := api.ParseKeys("shop:a-secret-of-the-shop")
 
+	set, _ := rules.New(rules.Options{}, rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: limiter})
+
 	server, err := api.New(api.Options{
-		Limiter: limiter, Policy: throttle.DefaultPolicy(),
-		Composer: composer, Sender: relays,
+		Live: api.Live{Rules: set, Composer: composer}, Sender: relays,
 		APIKeys: keys, OpenAPI: mailgate.OpenAPI,
 	})
 	if err != nil {

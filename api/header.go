@@ -3,15 +3,13 @@ package api
 import (
 	"strconv"
 
+	"github.com/mailgate/mailgate/api/wire"
 	"github.com/valyala/fasthttp"
 )
 
-// Header names as they go out. Fiber's own way of writing them would spell the second
-// Ratelimit.
+// Header names as they go out.
 var (
 	headerRequestID  = []byte("X-Request-Id")
-	headerRateLimit  = []byte("RateLimit")
-	headerRatePolicy = []byte("RateLimit-Policy")
 	headerRetryAfter = []byte("Retry-After")
 	headerCache      = []byte("Cache-Control")
 	headerNosniff    = []byte("X-Content-Type-Options")
@@ -32,13 +30,9 @@ func (s *Server) setHeaders(h *fasthttp.ResponseHeader, w *work) {
 	h.SetCanonical(headerCache, valueNoStore)
 	w.line = append(w.line[:0], w.call.requestID...)
 	h.SetCanonical(headerRequestID, w.line)
-	if out.throttled {
-		h.SetCanonical(headerRatePolicy, s.policyHeader)
-		w.line = appendRateLimit(w.line[:0], out.tiers)
-		h.SetCanonical(headerRateLimit, w.line)
-	}
+	w.line = wire.SetRateLimit(h, w.line, out.limits)
 	if out.retryAfter > 0 {
-		w.line = strconv.AppendInt(w.line[:0], seconds(out.retryAfter), 10)
+		w.line = strconv.AppendInt(w.line[:0], wire.Seconds(out.retryAfter), 10)
 		h.SetCanonical(headerRetryAfter, w.line)
 	}
 	if out.allow != "" {

@@ -4,13 +4,15 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/mailgate/mailgate/api/wire"
 )
 
 // readyTimeout is how long the stores may take to say that they are there.
 const readyTimeout = 2 * time.Second
 
-// live says that the process answers.
-func (s *Server) live(context.Context, *call, struct{}) (string, error) { return "live", nil }
+// living says that the process answers.
+func (s *Server) living(context.Context, *call, struct{}) (string, error) { return "live", nil }
 
 // ready says whether requests can be served: no while draining, no while the stores
 // cannot be asked.
@@ -30,5 +32,5 @@ func (s *Server) ready(ctx context.Context, _ *call, _ struct{}) (string, error)
 func writeStatus(out *answer, status *string) {
 	out.json(200)
 	b := append(out.body, `{"status":`...)
-	out.body = append(appendString(b, *status), '}')
+	out.body = append(wire.AppendString(b, *status), '}')
 }

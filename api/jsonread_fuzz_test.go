@@ -7,6 +7,8 @@ import (
 	"maps"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/mailgate/mailgate/api/wire"
 )
 
 // What the reader accepts, encoding/json reads the same way.
@@ -69,7 +71,7 @@ func FuzzAppendString(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, given string) {
 		var got string
-		if err := json.Unmarshal(appendString(nil, given), &got); err != nil {
+		if err := json.Unmarshal(wire.AppendString(nil, given), &got); err != nil {
 			t.Fatal(err)
 		}
 		if want := string(bytes.ToValidUTF8([]byte(given), []byte("\ufffd"))); utf8.ValidString(given) && got != want || !utf8.ValidString(got) {

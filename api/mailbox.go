@@ -5,58 +5,66 @@ import (
 	"log/slog"
 	"strconv"
 
+	"github.com/mailgate/mailgate/api/wire"
 	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/throttle"
 )
 
-// A standing is how a mailbox stands.
-type standing struct {
+// A sight is how a mailbox stands.
+type sight struct {
 	mailbox mailer.Address
-	verdict throttle.Verdict
+	standing
 }
 
-// look answers what a send would be told, and spends nothing.
-func (s *Server) look(ctx context.Context, c *call, mailbox mailer.Address) (standing, error) {
+// look answers what a send by the caller would be told, as far as it does not depend on
+// the visitor or the template, and spends nothing.
+func (s *Server) look(ctx context.Context, c *call, mailbox mailer.Address) (sight, error) {
+	return s.seen(ctx, c, mailbox, c.caller())
+}
+
+func (s *Server) seen(ctx context.Context, c *call, mailbox mailer.Address, caller string) (sight, error) {
 	c.mailbox = mailbox
-	verdict, err := s.with.Limiter.Peek(ctx, mailbox.Key())
+	decision, err := c.live.Rules.Peek(ctx, rules.Send{Mailbox: mailbox.Key(), Domain: domainOf(mailbox), Caller: caller})
 	if err != nil {
-		return standing{}, err
+		return sight{}, err
 	}
-	c.limit = verdict.Limit
-	return standing{mailbox, verdict}, nil
+	done := sight{mailbox, s.ofSend(decision)}
+	c.note(&done.standing)
+	return done, nil
 }
 
-func writeStanding(out *answer, done *standing) {
+func writeSight(out *answer, done *sight) {
 	out.json(200)
-	out.body = append(appendStanding(out, done), '}')
+	out.body = append(appendSight(out, done), '}')
 }
 
-func appendStanding(out *answer, done *standing) []byte {
-	out.show(&done.verdict)
+func appendSight(out *answer, done *sight) []byte {
+	out.show(&done.standing)
 	b := append(out.body, `{"email":`...)
-	b = appendString(b, done.mailbox.String())
+	b = wire.AppendString(b, done.mailbox.String())
 	b = append(b, ',')
-	return appendVerdict(b, &done.verdict, out.tiers)
+	return appendStanding(b, &done.standing, out)
 }
 
 // An inspection is what an operator sees of a mailbox.
 type inspection struct {
-	standing
+	sight
 	sends throttle.History
 }
 
 func (s *Server) inspect(ctx context.Context, c *call, mailbox mailer.Address) (inspection, error) {
-	seen, err := s.look(ctx, c, mailbox)
+	seen, err := s.seen(ctx, c, mailbox, "") // an operator sends nothing
 	if err != nil {
 		return inspection{}, err
 	}
-	sends, err := s.with.Limiter.History(ctx, mailbox.Key())
+	sends, err := c.live.Rules.Mailbox().History(ctx, mailbox.Key())
 	return inspection{seen, sends}, err
 }
 
 func writeInspection(out *answer, done *inspection) {
 	out.json(200)
-	b := append(appendStanding(out, &done.standing), `,"sends":[`...)
+	b := append(appendSight(out, &done.sight), `,"sends":[`...)
 	for i, send := range done.sends {
 		if i > 0 {
 			b = append(b, ',')
@@ -64,7 +72,7 @@ func writeInspection(out *answer, done *inspection) {
 		b = append(b, `{"id":"`...)
 		b = append(b, send.ID[:]...)
 		b = append(b, `","at":`...)
-		b = appendTime(b, send.At)
+		b = wire.AppendTime(b, send.At)
 		b = append(b, '}')
 	}
 	out.body = append(b, "]}"...)
@@ -90,11 +98,18 @@ func (s *Server) readReset(in *incoming) (q resetRequest, err error) {
 	if err := readBody(in, []field{{name: "reason", text: &reason}}); err != nil {
 		return q, err
 	}
-	q.reason = reason.value
-	if len(q.reason) > maxReason {
-		return q, &problem{kind: invalid, fields: []fieldProblem{{"reason", "too-long", "reason may have 500 bytes."}}}
+	if wrong := reasonProblems(reason); wrong != nil {
+		return q, &problem{kind: invalid, fields: wrong}
 	}
+	q.reason = reason.value
 	return q, nil
+}
+
+func reasonProblems(reason text) []fieldProblem {
+	if len(reason.value) > maxReason {
+		return []fieldProblem{{"reason", "too-long", "reason may have 500 bytes."}}
+	}
+	return nil
 }
 
 // A cleared is how many sends were forgotten.
@@ -103,10 +118,10 @@ type cleared struct {
 	sends   int
 }
 
-// reset forgets the mailbox and writes who did it and why.
+// reset forgets the mailbox, in every rule that counts by it, and writes who did it and why.
 func (s *Server) reset(ctx context.Context, c *call, q resetRequest) (cleared, error) {
 	c.mailbox = q.mailbox
-	n, err := s.with.Limiter.Reset(ctx, q.mailbox.Key())
+	n, err := c.live.Rules.Reset(ctx, q.mailbox.Key())
 	if err != nil {
 		return cleared{}, err
 	}
@@ -125,7 +140,7 @@ func (s *Server) reset(ctx context.Context, c *call, q resetRequest) (cleared, e
 func writeCleared(out *answer, done *cleared) {
 	out.json(200)
 	b := append(out.body, `{"email":`...)
-	b = appendString(b, done.mailbox.String())
+	b = wire.AppendString(b, done.mailbox.String())
 	b = append(b, `,"cleared":`...)
 	b = strconv.AppendInt(b, int64(done.sends), 10)
 	out.body = append(b, '}')

@@ -14,7 +14,7 @@ func TestLook(t *testing.T) {
 	r := newRig(t, setup{})
 	got := r.do("GET", "/mailboxes/Bob%40example.com", appKey, "")
 	got.is(t, 200, "")
-	want := `{"email":"Bob@example.com","limit":null,"wait_ms":0,"retry_at":"2026-11-20T12:00:00.000Z","server_time":"2026-11-20T12:00:00.000Z","limits":[` +
+	want := `{"email":"Bob@example.com","rule":null,"limit":null,"wait_ms":0,"retry_at":"2026-11-20T12:00:00.000Z","server_time":"2026-11-20T12:00:00.000Z","limits":[` +
 		`{"name":"minute","limit":1,"window_ms":60000,"remaining":1,"wait_ms":0},` +
 		`{"name":"hour","limit":5,"window_ms":3600000,"remaining":5,"wait_ms":0},` +
 		`{"name":"day","limit":10,"window_ms":86400000,"remaining":10,"wait_ms":0}],"degraded":false}`

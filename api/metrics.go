@@ -25,6 +25,8 @@ type metrics struct {
 	requests  *prometheus.CounterVec
 	durations *prometheus.HistogramVec
 	sends     *prometheus.CounterVec
+	shadows   *prometheus.CounterVec
+	actions   *prometheus.CounterVec
 	decisions prometheus.Histogram
 	relays    *prometheus.HistogramVec
 	refunds   *prometheus.CounterVec
@@ -39,22 +41,26 @@ func newMetrics(o Options, connections func() int) (*metrics, error) {
 			Name: "mailgate_http_request_duration_seconds", Help: "Time from a request's arrival to its answer.",
 			Buckets: append([]float64{.0001, .0005}, relayBuckets...)}, []string{"route"}),
 		sends: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "mailgate_sends_total", Help: "Sends asked for, by outcome; limit is the tier that denied."}, []string{"outcome", "limit"}),
+			Name: "mailgate_sends_total", Help: "Sends asked for, by outcome; rule and limit are what denied."}, []string{"outcome", "rule", "limit"}),
+		shadows: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mailgate_shadow_refusals_total", Help: "Sends that a rule in the shadow would have refused."}, []string{"rule", "limit"}),
+		actions: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mailgate_actions_total", Help: "Actions asked for, by outcome; limit is what denied."}, []string{"action", "outcome", "limit"}),
 		decisions: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "mailgate_decision_duration_seconds", Help: "Time the limiter took to decide.", Buckets: decisionBuckets}),
+			Name: "mailgate_decision_duration_seconds", Help: "Time the rules took to decide.", Buckets: decisionBuckets}),
 		relays: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "mailgate_relay_duration_seconds", Help: "Time a mail took to be handed over, by outcome.", Buckets: relayBuckets}, []string{"outcome"}),
 		refunds: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mailgate_refunds_total", Help: "Places given back for mail that never left, and those given up."}, []string{"result"}),
 		resets: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "mailgate_resets_total", Help: "Mailboxes an operator has reset."}),
+			Name: "mailgate_resets_total", Help: "Mailboxes and subjects of actions an operator has reset."}),
 	}
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "mailgate_build_info", Help: "Always 1; the version is a label.", ConstLabels: prometheus.Labels{"version": o.Version}})
 	info.Set(1)
 	open := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "mailgate_http_connections", Help: "Connections open now."}, func() float64 { return float64(connections()) })
-	all := []prometheus.Collector{m.requests, m.durations, m.sends, m.decisions, m.relays, m.refunds, m.resets, info, open}
+	all := []prometheus.Collector{m.requests, m.durations, m.sends, m.shadows, m.actions, m.decisions, m.relays, m.refunds, m.resets, info, open}
 	if o.RelayStats != nil {
 		all = append(all, newRelayGauges(o.RelayStats))
 	}
@@ -75,7 +81,14 @@ func (m *metrics) request(route string, status int, took time.Duration) {
 	m.durations.WithLabelValues(route).Observe(took.Seconds())
 }
 
-func (m *metrics) sent(outcome, limit string) { m.sends.WithLabelValues(outcome, limit).Inc() }
+func (m *metrics) sent(outcome string) { m.sends.WithLabelValues(outcome, "", "").Inc() }
+func (m *metrics) denied(rule, limit string) {
+	m.sends.WithLabelValues("denied", rule, limit).Inc()
+}
+func (m *metrics) shadowed(rule, limit string) { m.shadows.WithLabelValues(rule, limit).Inc() }
+func (m *metrics) acted(action, outcome, limit string) {
+	m.actions.WithLabelValues(action, outcome, limit).Inc()
+}
 func (m *metrics) decided(took time.Duration) { m.decisions.Observe(took.Seconds()) }
 func (m *metrics) relayed(how string, t time.Duration) {
 	m.relays.WithLabelValues(how).Observe(t.Seconds())

@@ -23,10 +23,8 @@ type Sender interface {
 // Options are what a Server works with. The first group is required; everything below
 // it has the default that is named there.
 type Options struct {
-	Limiter  throttle.Historian // how often a mailbox may be mailed
-	Policy   throttle.Policy    // the limiter's, for the headers
-	Composer *mailer.Composer
-	Sender   Sender
+	Live   Live
+	Sender Sender
 
 	// Identity says which addresses are one mailbox. The zero Identity folds nothing.
 	Identity mailer.Identity
@@ -37,6 +35,11 @@ type Options struct {
 	APIKeys, AdminKeys Keys
 	// TrustedProxies are the networks whose X-Forwarded-For is believed.
 	TrustedProxies []netip.Prefix
+
+	// Lookups bounds how often a caller, or without keys an address of the network, may
+	// look mailboxes up and take an operator's steps, so that a key in the wrong hands is
+	// no machine for reading out who was mailed. Not at all, if nil.
+	Lookups throttle.Limiter
 
 	// CodeLife is how many milliseconds a code made here is valid. 10 minutes.
 	CodeLife int64
@@ -115,13 +118,10 @@ func setDefault[T comparable](field *T, value T) {
 
 // check looks for what cannot be right. The error names the option.
 func (o Options) check() error {
+	if err := o.Live.check(); err != nil {
+		return err
+	}
 	switch {
-	case o.Limiter == nil:
-		return errors.New("api: Limiter is missing")
-	case o.Policy.IsZero():
-		return errors.New("api: Policy is missing")
-	case o.Composer == nil:
-		return errors.New("api: Composer is missing")
 	case o.Sender == nil:
 		return errors.New("api: Sender is missing")
 	case o.APIKeys.shares(o.AdminKeys):

@@ -9,16 +9,15 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 )
 
-func defaultPolicy() throttle.Policy { return throttle.DefaultPolicy() }
-
 // An option that cannot be right is named.
 func TestOptions(t *testing.T) {
 	r := newRig(t, setup{})
 	keys := must(api.ParseKeys("a:same-secret"))(t)
 	tests := map[string]func(*api.Options){
-		"Limiter":        func(o *api.Options) { o.Limiter = nil },
-		"Policy":         func(o *api.Options) { o.Policy = throttle.Policy{} },
-		"Composer":       func(o *api.Options) { o.Composer = nil },
+		"Live.Rules":     func(o *api.Options) { o.Live.Rules = nil },
+		"Live.Composer":  func(o *api.Options) { o.Live.Composer = nil },
+		"limiter":        func(o *api.Options) { o.Live.Actions = map[string]throttle.Limiter{"reply": nil} },
+		"Re/ply":         func(o *api.Options) { o.Live.Actions = map[string]throttle.Limiter{"Re/ply": r.limiter} },
 		"Sender":         func(o *api.Options) { o.Sender = nil },
 		"secret":         func(o *api.Options) { o.APIKeys, o.AdminKeys = keys, keys },
 		"CodeLife":       func(o *api.Options) { o.CodeLife = -1 },
@@ -29,7 +28,7 @@ func TestOptions(t *testing.T) {
 		"DrainDelay":     func(o *api.Options) { o.DrainDelay = -time.Second },
 	}
 	for name, spoil := range tests {
-		o := api.Options{Limiter: r.limiter, Policy: defaultPolicy(), Composer: newComposer(t), Sender: newGated()}
+		o := api.Options{Live: r.live(setup{}), Sender: newGated()}
 		spoil(&o)
 		if _, err := api.New(o); err == nil || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), "same-secret") {
 			t.Errorf("%s: %v", name, err)

@@ -57,8 +57,8 @@ func TestMetrics(t *testing.T) {
 	r.do("POST", "/admin/mailboxes/counted@example.com/reset", opsKey, "").is(t, 200, "")
 	text := r.do("GET", "/metrics", "", "").text
 	for _, want := range []string{
-		`mailgate_sends_total{limit="",outcome="sent"} 1`,
-		`mailgate_sends_total{limit="minute",outcome="denied"} 1`,
+		`mailgate_sends_total{limit="",outcome="sent",rule=""} 1`,
+		`mailgate_sends_total{limit="minute",outcome="denied",rule="mailbox"} 1`,
 		`mailgate_http_requests_total{route="send-code",status="200"} 1`,
 		`mailgate_http_requests_total{route="send-code",status="429"} 1`,
 		`mailgate_http_requests_total{route="send-code",status="422"} 1`,
@@ -93,7 +93,7 @@ func TestMetricsOfFaults(t *testing.T) {
 	}
 	text := r.do("GET", "/metrics", "", "").text
 	for _, want := range []string{
-		`mailgate_sends_total{limit="",outcome="unavailable"} 6`,
+		`mailgate_sends_total{limit="",outcome="unavailable",rule=""} 6`,
 		`mailgate_refunds_total{result="given-back"} 6`,
 		`mailgate_relay_rests_total{relay="` + r.box.Addr() + `"} 1`,
 		`mailgate_relay_resting{relay="` + r.box.Addr() + `"} 1`,

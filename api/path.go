@@ -6,7 +6,7 @@ import (
 
 // readMailbox reads the {email} of a path.
 func (s *Server) readMailbox(in *incoming) (mailer.Address, error) {
-	text, ok := unescape(in.email)
+	text, ok := unescape(in.parameter)
 	if !ok {
 		return mailer.Address{}, &problem{kind: badRequest, detail: "The path has a % without two hexadecimal digits after it."}
 	}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mailgate/mailgate/api/wire"
 	"github.com/mailgate/mailgate/mailer"
 	"github.com/mailgate/mailgate/throttle"
 )
@@ -19,6 +20,7 @@ const (
 	unauthorized
 	forbidden
 	notFound
+	unknownAction
 	methodNotAllowed
 	methodUnknown
 	requestTimeout
@@ -45,13 +47,14 @@ var kinds = [...]struct {
 	unauthorized:      {401, "unauthorized", "A key is needed", "Send a valid key: Authorization: Bearer, a space and the secret."},
 	forbidden:         {403, "forbidden", "The request comes from elsewhere", "Without keys this server is for programs of its own machine, and this request was made by a page from elsewhere."},
 	notFound:          {404, "not-found", "There is nothing here", "No route has this path. GET /docs lists them all."},
+	unknownAction:     {404, "unknown-action", "There is no such action", "No action has this name."},
 	methodNotAllowed:  {405, "method-not-allowed", "The method is not for this path", "The Allow header lists the methods that are."},
 	methodUnknown:     {501, "method-unknown", "The method is unknown", "No route has this method."},
 	requestTimeout:    {408, "request-timeout", "The request took too long to arrive", "The connection is closed because the request did not arrive in time."},
 	bodyTooLarge:      {413, "body-too-large", "The body is too large", ""},
 	headerTooLarge:    {431, "header-too-large", "The header is too large", "A request's line and header may have 8 KiB together."},
 	invalid:           {422, "invalid", "A field will not do", "See errors, one entry for each field."},
-	quotaExceeded:     {429, "", "The quota is exceeded", ""},
+	quotaExceeded:     {429, "", wire.QuotaTitle, ""},
 	recipientRejected: {422, "recipient-rejected", "The relay refused the mail for good", "The relay refused this mail or its recipient for good. Sending it again will not help."},
 	relayUnavailable:  {503, "relay-unavailable", "The relay cannot be used now", "No relay took the mail, and it certainly was not sent. The mailbox was not charged."},
 	deliveryUnknown:   {504, "delivery-unknown", "Nobody knows whether the mail was sent", "The connection to the relay ended after the mail was handed over. It may arrive, and is never sent again."},
@@ -59,9 +62,6 @@ var kinds = [...]struct {
 	busy:              {503, "busy", "Too many sends are waiting", "Too many sends are waiting for the relay. Nothing was sent and the mailbox was not charged."},
 	notReady:          {503, "not-ready", "Not ready", "This server cannot take requests now."},
 }
-
-// quotaType is the one problem type that is not ours.
-const quotaType = "https://iana.org/assignments/http-problem-types#quota-exceeded"
 
 // What a caller is told to wait when nothing better is known, in milliseconds.
 const (
@@ -78,7 +78,7 @@ type problem struct {
 	retryAfter int64  // milliseconds, for the header
 	fields     []fieldProblem
 	smtp       *mailer.Reply
-	charged    *charge // the mailbox's standing, where it was charged or denied
+	charged    *charge // how things stand, where something was charged or denied
 	allow      string  // the Allow header
 	cause      error
 }
@@ -87,12 +87,6 @@ type problem struct {
 // people.
 type fieldProblem struct {
 	field, reason, detail string
-}
-
-// A charge is how a mailbox stands, and by which reservation if there is one.
-type charge struct {
-	verdict throttle.Verdict
-	id      throttle.ID
 }
 
 // Error is for logs.
@@ -166,20 +160,13 @@ func (p *problem) level() slog.Level {
 }
 
 // append writes the problem as application/problem+json (RFC 9457).
-func (p *problem) append(b []byte, tiers []throttle.Standing) []byte {
-	k := kinds[p.kind]
-	b = append(b, `{"type":"`...)
+func (p *problem) append(b []byte, out *answer) []byte {
+	k := &kinds[p.kind]
+	kind := wire.Ours
 	if p.kind == quotaExceeded {
-		b = append(b, quotaType...)
-	} else {
-		b = append(b, "urn:mailgate:problem:"...)
-		b = append(b, k.name...)
+		kind = wire.Quota
 	}
-	b = append(b, `","title":"`...)
-	b = append(b, k.title...)
-	b = append(b, `","status":`...)
-	b = strconv.AppendInt(b, int64(k.status), 10)
-	b = append(b, `,"detail":`...)
+	b = wire.AppendProblem(b, kind, k.name, k.title, k.status)
 	b = p.appendDetail(b)
 	if p.fields != nil {
 		b = p.appendFields(b)
@@ -188,7 +175,7 @@ func (p *problem) append(b []byte, tiers []throttle.Standing) []byte {
 		b = p.appendSMTP(b)
 	}
 	if p.charged != nil {
-		b = p.appendCharge(b, tiers)
+		b = p.appendCharge(b, out)
 	}
 	return append(b, '}')
 }
@@ -196,15 +183,11 @@ func (p *problem) append(b []byte, tiers []throttle.Standing) []byte {
 func (p *problem) appendDetail(b []byte) []byte {
 	switch {
 	case p.detail != "":
-		return appendString(b, p.detail)
+		return wire.AppendString(b, p.detail)
 	case p.kind == quotaExceeded:
-		b = append(b, `"The limit `...)
-		b = append(b, p.charged.verdict.Limit...)
-		b = append(b, ` of this mailbox is reached. The next mail may be sent in `...)
-		b = strconv.AppendInt(b, seconds(waitOf(&p.charged.verdict)), 10)
-		return append(b, ` s."`...)
+		return wire.AppendReached(b, &p.charged.decision.Verdict, p.charged.whose(), p.charged.next())
 	}
-	return appendString(b, kinds[p.kind].detail)
+	return wire.AppendString(b, kinds[p.kind].detail)
 }
 
 func (p *problem) appendFields(b []byte) []byte {
@@ -214,11 +197,11 @@ func (p *problem) appendFields(b []byte) []byte {
 			b = append(b, ',')
 		}
 		b = append(b, `{"field":`...)
-		b = appendString(b, f.field)
+		b = wire.AppendString(b, f.field)
 		b = append(b, `,"reason":`...)
-		b = appendString(b, f.reason)
+		b = wire.AppendString(b, f.reason)
 		b = append(b, `,"detail":`...)
-		b = appendString(b, f.detail)
+		b = wire.AppendString(b, f.detail)
 		b = append(b, '}')
 	}
 	return append(b, ']')
@@ -228,26 +211,23 @@ func (p *problem) appendSMTP(b []byte) []byte {
 	b = append(b, `,"smtp":{"code":`...)
 	b = strconv.AppendInt(b, int64(p.smtp.Code), 10)
 	b = append(b, `,"enhanced":`...)
-	b = appendString(b, p.smtp.Enhanced)
+	b = wire.AppendString(b, p.smtp.Enhanced)
 	b = append(b, `,"message":`...)
-	b = appendString(b, p.smtp.Message)
+	b = wire.AppendString(b, p.smtp.Message)
 	return append(b, '}')
 }
 
-func (p *problem) appendCharge(b []byte, tiers []throttle.Standing) []byte {
-	if p.kind == quotaExceeded {
-		b = append(b, `,"rule":"mailbox"`...)
-	}
-	if p.charged.id.Valid() {
-		b = append(b, `,"id":"`...)
-		b = append(b, p.charged.id[:]...)
-		b = append(b, '"')
-	}
+func (p *problem) appendCharge(b []byte, out *answer) []byte {
 	b = append(b, ',')
-	b = appendVerdict(b, &p.charged.verdict, tiers)
+	if p.charged.id.Valid() {
+		b = append(b, `"id":"`...)
+		b = append(b, p.charged.id[:]...)
+		b = append(b, `",`...)
+	}
+	b = appendStanding(b, &p.charged.standing, out)
 	if p.kind == quotaExceeded {
-		b = append(b, `,"violated-policies":`...)
-		b = appendViolated(b, tiers)
+		b = append(b, ',')
+		b = wire.AppendViolated(b, out.limits[p.charged.violatedFrom(out):])
 	}
 	return b
 }

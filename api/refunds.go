@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -20,10 +21,9 @@ const (
 	refundLife  = time.Minute
 )
 
-// refunds gives places back in mailboxes' tiers whose mail certainly never left. What
-// cannot be given back at once is tried again in the background, one after the other.
+// refunds gives back what was charged for mail that certainly never left. What cannot be
+// given back at once is tried again in the background, one after the other.
 type refunds struct {
-	limiter throttle.Limiter
 	log     *slog.Logger
 	metrics *metrics
 
@@ -33,15 +33,33 @@ type refunds struct {
 	closing sync.Once
 }
 
+// A refund is what is to be given back: to the rules or the limiter that it was charged
+// by, whatever is in their place now.
 type refund struct {
-	mailbox mailer.Address
+	release func(context.Context) error
+	whose   string // a hash
 	id      throttle.ID
 	due     time.Time // when it is given up
 }
 
-func newRefunds(limiter throttle.Limiter, log *slog.Logger, m *metrics) *refunds {
+// sendRefund is the refund of a send.
+func sendRefund(set *rules.Set, send rules.Send, mailbox mailer.Address, id throttle.ID) refund {
+	return refund{whose: mailbox.Hash(), id: id, release: func(ctx context.Context) error {
+		return set.Release(ctx, send, id)
+	}}
+}
+
+// actionRefund is the refund of an action.
+func actionRefund(limiter throttle.Limiter, subject string, id throttle.ID) refund {
+	return refund{whose: shortHash(subject), id: id, release: func(ctx context.Context) error {
+		_, err := limiter.Release(ctx, subject, id)
+		return err
+	}}
+}
+
+func newRefunds(log *slog.Logger, m *metrics) *refunds {
 	r := &refunds{
-		limiter: limiter, log: log, metrics: m,
+		log: log, metrics: m,
 		queue: make(chan refund, maxRefunds),
 		stop:  make(chan struct{}),
 		done:  make(chan struct{}),
@@ -52,22 +70,23 @@ func newRefunds(limiter throttle.Limiter, log *slog.Logger, m *metrics) *refunds
 
 // now gives a place back before the caller is answered, or else later. A request whose
 // time is up still gets a moment for it.
-func (r *refunds) now(ctx context.Context, mailbox mailer.Address, id throttle.ID) {
+func (r *refunds) now(ctx context.Context, one refund) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refundTry)
 	defer cancel()
-	if _, err := r.limiter.Release(ctx, mailbox.Key(), id); err != nil {
-		r.later(mailbox, id)
+	if err := one.release(ctx); err != nil {
+		r.later(one)
 		return
 	}
 	r.metrics.refunded("given-back")
 }
 
 // later gives a place back in the background.
-func (r *refunds) later(mailbox mailer.Address, id throttle.ID) {
+func (r *refunds) later(one refund) {
+	one.due = time.Now().Add(refundLife)
 	select {
-	case r.queue <- refund{mailbox, id, time.Now().Add(refundLife)}:
+	case r.queue <- one:
 	default:
-		r.giveUp(refund{mailbox: mailbox, id: id}, "too many are waiting")
+		r.giveUp(one, "too many are waiting")
 	}
 }
 
@@ -124,8 +143,7 @@ func (r *refunds) settle(one refund, err error) {
 func (r *refunds) try(one refund) error {
 	ctx, cancel := context.WithTimeout(context.Background(), refundTry)
 	defer cancel()
-	_, err := r.limiter.Release(ctx, one.mailbox.Key(), one.id)
-	return err
+	return one.release(ctx)
 }
 
 // pause waits between two tries, and reports whether there is to be another.
@@ -142,8 +160,8 @@ func (r *refunds) pause() bool {
 
 func (r *refunds) giveUp(one refund, why string) {
 	r.metrics.refunded("given-up")
-	r.log.Warn("a place in a mailbox's tiers could not be given back, and may stay charged until it leaves its windows",
-		"mailbox", one.mailbox.Hash(), "id", one.id.String(), "cause", why)
+	r.log.Warn("a place could not be given back, and may stay charged until it leaves its windows",
+		"whose", one.whose, "id", one.id.String(), "cause", why)
 }
 
 // close stops the worker once it has tried everything, or when ctx ends.

@@ -20,6 +20,7 @@ import (
 	"github.com/mailgate/mailgate/mailer"
 	"github.com/mailgate/mailgate/mailer/sandbox"
 	"github.com/mailgate/mailgate/mailer/sandbox/fault"
+	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
 	"github.com/prometheus/client_golang/prometheus"
@@ -39,7 +40,9 @@ type rig struct {
 	addr    string
 	client  *http.Client
 	box     *sandbox.Server // nil under a relay of faults
-	limiter throttle.Historian
+	limiter *local.Limiter  // the mailbox's
+	disk    *cache.Disk
+	meters  *local.Meters // for further rules, on the same disk
 	now     *atomic.Int64
 	served  chan error
 }
@@ -50,6 +53,9 @@ type setup struct {
 	relay   *fault.Script // a relay of faults in place of the sandbox
 	mailer  mailer.Options
 	policy  string
+	// rules are those beside the mailbox's own, which it may change.
+	rules   func(r *rig, own *rules.Rule) []rules.Rule
+	actions func(r *rig) map[string]throttle.Limiter
 }
 
 func newRig(t testing.TB, with setup) *rig {
@@ -60,12 +66,12 @@ func newRig(t testing.TB, with setup) *rig {
 	if with.policy != "" {
 		policy = must(throttle.ParsePolicy(with.policy))(t)
 	}
-	r.limiter = newLimiter(t, policy, r.now)
+	r.openStores(policy)
 	registry := prometheus.NewRegistry()
 	with.mailer.Hooks = must(api.RelayHooks(registry))(t)
 	relays := r.newRelays(with)
 	o := api.Options{
-		Limiter: r.limiter, Policy: policy, Composer: newComposer(t), Sender: relays,
+		Live: r.live(with), Sender: relays,
 		Identity:   must(mailer.NewIdentity(true))(t),
 		APIKeys:    must(api.ParseKeys("shop:" + appKey + ",blog:another-key"))(t),
 		AdminKeys:  must(api.ParseKeys("alex:" + opsKey))(t),
@@ -125,15 +131,42 @@ func (r *rig) newRelays(with setup) *mailer.Relays {
 	return relays
 }
 
-func newLimiter(t testing.TB, policy throttle.Policy, now *atomic.Int64) *local.Limiter {
-	t.Helper()
-	disk := must(cache.Open(cache.DiskOptions{Dir: cache.Memory}))(t)
-	limiter := must(local.New(disk, local.Options{Policy: policy, Now: now.Load}))(t)
-	t.Cleanup(func() {
-		limiter.Close()
-		disk.Close()
+func (r *rig) openStores(policy throttle.Policy) {
+	r.t.Helper()
+	r.disk = must(cache.Open(cache.DiskOptions{Dir: cache.Memory}))(r.t)
+	r.limiter = must(local.New(r.disk, local.Options{Policy: policy, Now: r.now.Load}))(r.t)
+	r.meters = must(local.NewMeters(r.disk, local.MetersOptions{Now: r.now.Load}))(r.t)
+	r.t.Cleanup(func() {
+		r.limiter.Close()
+		r.meters.Close()
+		r.disk.Close()
 	})
-	return limiter
+}
+
+// live is what a setup wants to be in force.
+func (r *rig) live(with setup) api.Live {
+	r.t.Helper()
+	own := rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: r.limiter}
+	var more []rules.Rule
+	if with.rules != nil {
+		more = with.rules(r, &own)
+	}
+	live := api.Live{Rules: ruleSet(r.t, append(more, own)...), Composer: newComposer(r.t)}
+	if with.actions != nil {
+		live.Actions = with.actions(r)
+	}
+	return live
+}
+
+func ruleSet(t testing.TB, all ...rules.Rule) *rules.Set {
+	t.Helper()
+	return must(rules.New(rules.Options{}, all...))(t)
+}
+
+// onlyMailbox are the rules of a mailbox's limiter alone.
+func onlyMailbox(t testing.TB, limiter throttle.Limiter) *rules.Set {
+	t.Helper()
+	return ruleSet(t, rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: limiter})
 }
 
 func newComposer(t testing.TB) *mailer.Composer {

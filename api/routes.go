@@ -18,26 +18,37 @@ const (
 	operators
 )
 
+// Whether Options.Lookups bounds a route.
+const (
+	bounded   = true
+	unbounded = false
+)
+
 // A route is a method and a path, who may ask, and what is then done.
 type route struct {
 	method, path string
 	name         string // in logs and metrics
 	keys         access
+	bounded      bool // by Options.Lookups
 	step         step
 }
 
 // routes are all there are.
 func (s *Server) routes() []route {
 	return []route{
-		{"POST", "/send-code", "send-code", applications, steps(s.readSend, s.send, writeSent)},
-		{"GET", "/mailboxes/:email", "mailbox", applications, steps(s.readMailbox, s.look, writeStanding)},
-		{"GET", "/admin/mailboxes/:email", "admin-mailbox", operators, steps(s.readMailbox, s.inspect, writeInspection)},
-		{"POST", "/admin/mailboxes/:email/reset", "admin-reset", operators, steps(s.readReset, s.reset, writeCleared)},
-		{"GET", "/livez", "livez", open, steps(nothing, s.live, writeStatus)},
-		{"GET", "/readyz", "readyz", open, steps(nothing, s.ready, writeStatus)},
-		{"GET", "/metrics", "metrics", open, steps(nothing, s.measure, writePage)},
-		{"GET", "/openapi.yaml", "openapi", open, steps(nothing, s.contract, writePage)},
-		{"GET", "/docs", "docs", open, steps(nothing, s.page, writePage)},
+		{"POST", "/send-code", "send-code", applications, unbounded, steps(s.readSend, s.send, writeSent)},
+		{"GET", "/mailboxes/:email", "mailbox", applications, bounded, steps(s.readMailbox, s.look, writeSight)},
+		{"POST", "/actions/:action/take", "action-take", applications, unbounded, steps(s.readAction, s.takeAction, writeActed)},
+		{"POST", "/actions/:action/peek", "action-peek", applications, unbounded, steps(s.readAction, s.peekAction, writeActed)},
+		{"POST", "/actions/:action/release", "action-release", applications, unbounded, steps(s.readActionRelease, s.releaseAction, writeReleased)},
+		{"GET", "/admin/mailboxes/:email", "admin-mailbox", operators, bounded, steps(s.readMailbox, s.inspect, writeInspection)},
+		{"POST", "/admin/mailboxes/:email/reset", "admin-reset", operators, bounded, steps(s.readReset, s.reset, writeCleared)},
+		{"POST", "/admin/actions/:action/reset", "admin-action-reset", operators, bounded, steps(s.readActionReset, s.resetAction, writeClearing)},
+		{"GET", "/livez", "livez", open, unbounded, steps(nothing, s.living, writeStatus)},
+		{"GET", "/readyz", "readyz", open, unbounded, steps(nothing, s.ready, writeStatus)},
+		{"GET", "/metrics", "metrics", open, unbounded, steps(nothing, s.measure, writePage)},
+		{"GET", "/openapi.yaml", "openapi", open, unbounded, steps(nothing, s.contract, writePage)},
+		{"GET", "/docs", "docs", open, unbounded, steps(nothing, s.page, writePage)},
 	}
 }
 
@@ -46,16 +57,20 @@ func nothing(*incoming) (struct{}, error) { return struct{}{}, nil }
 
 // register gives the routes to Fiber. Every method of a known path is answered, with
 // the method's route or with the methods there are.
-func (s *Server) register(app *fiber.App) {
+func (s *Server) register(app *fiber.App) error {
 	all := s.routes()
 	paths := map[string][]string{}
 	for i := range all {
 		r := &all[i]
 		paths[r.path] = append(paths[r.path], r.method)
-		app.Add(r.method, r.path, s.fiberHandler(r))
+		handlers, err := s.handlers(r)
+		if err != nil {
+			return err
+		}
+		app.Add(r.method, r.path, handlers...)
 		if r.method == fiber.MethodGet {
 			paths[r.path] = append(paths[r.path], fiber.MethodHead)
-			app.Add(fiber.MethodHead, r.path, s.fiberHandler(r))
+			app.Add(fiber.MethodHead, r.path, handlers...)
 		}
 	}
 	for path, methods := range paths {
@@ -69,14 +84,32 @@ func (s *Server) register(app *fiber.App) {
 		}
 	}
 	app.Use(s.elsewhere())
+	return nil
+}
+
+// handlers are what Fiber runs for a route, one after the other.
+func (s *Server) handlers(r *route) ([]fiber.Handler, error) {
+	if !r.bounded || s.with.Lookups == nil {
+		return []fiber.Handler{s.fiberHandler(r)}, nil
+	}
+	first, err := s.bounded(r)
+	return []fiber.Handler{first, s.fiberHandler(r)}, err
 }
 
 // fiberHandler is the seam to Fiber: it takes the path's parameter and goes on.
 func (s *Server) fiberHandler(r *route) fiber.Handler {
+	parameter := parameterOf(r.path)
 	return func(c *fiber.Ctx) error {
-		s.serve(r, c.Params("email"), c.Context())
+		s.serve(r, c.Params(parameter), c.Context())
 		return nil
 	}
+}
+
+// parameterOf is the name of a path's parameter. No path has two.
+func parameterOf(path string) string {
+	_, after, _ := strings.Cut(path, ":")
+	name, _, _ := strings.Cut(after, "/")
+	return name
 }
 
 // otherMethod is the route of a known path's methods that it does not have. OPTIONS

@@ -1,13 +1,18 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
+	"log/slog"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/mailgate/mailgate/api/wire"
 	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/verify"
 )
@@ -20,40 +25,83 @@ type sent struct {
 	expiresIn int64 // milliseconds; 0 where the caller made the code
 }
 
-// send takes a place in the mailbox's tiers, and sends. Whatever certainly never left
-// gives the place back; whatever may have left keeps it.
+// send takes a place by every rule, and sends. Whatever certainly never left gives the
+// places back; whatever may have left keeps them.
 func (s *Server) send(ctx context.Context, c *call, q sendRequest) (sent, error) {
 	c.mailbox, c.id = q.mail.To, throttle.NewID()
-	verdict, err := s.take(ctx, c)
+	send := q.send(c)
+	decision, err := s.take(ctx, c, send)
 	if err != nil {
-		s.metrics.sent(outcomeOf(err), "")
+		s.metrics.sent(outcomeOf(err))
 		return sent{}, err
 	}
-	c.limit = verdict.Limit
-	if !verdict.Allowed {
-		c.id = throttle.ID{}
-		s.metrics.sent("denied", verdict.Limit)
-		return sent{}, &problem{kind: quotaExceeded, retryAfter: waitOf(&verdict), charged: &charge{verdict: verdict}}
+	done := sent{charge: charge{standing: s.ofSend(decision), id: c.id}, to: q.mail.To}
+	c.note(&done.standing)
+	if !decision.Allowed {
+		c.id, done.id = throttle.ID{}, throttle.ID{}
+		s.metrics.denied(decision.Rule, decision.Verdict.Limit)
+		return sent{}, denied(done.charge)
 	}
-	done := sent{charge: charge{verdict, c.id}, to: q.mail.To}
-	if err := s.mail(ctx, c, q, &done); err != nil {
-		s.metrics.sent(outcomeOf(err), "")
-		return sent{}, s.settle(ctx, c, done.charge, err)
+	if err := s.deliver(ctx, c, q, &done); err != nil {
+		s.metrics.sent(outcomeOf(err))
+		return sent{}, s.settle(ctx, c, send, done.charge, err)
 	}
-	s.metrics.sent("sent", "")
+	s.metrics.sent("sent")
 	return done, nil
 }
 
-// take asks the limiter. After a failure nobody knows whether it was recorded, so the
-// place is given back, as soon as the limiter can be asked again.
-func (s *Server) take(ctx context.Context, c *call) (throttle.Verdict, error) {
-	began := time.Now()
-	verdict, err := s.with.Limiter.Take(ctx, c.mailbox.Key(), c.id)
-	s.metrics.decided(time.Since(began))
-	if err != nil {
-		s.refunds.later(c.mailbox, c.id)
+// send is what the rules may know of it.
+func (q *sendRequest) send(c *call) rules.Send {
+	return rules.Send{
+		Mailbox: q.mail.To.Key(), Domain: domainOf(q.mail.To), Client: q.client,
+		Caller: c.caller(), Template: cmp.Or(q.mail.Template, mailer.DefaultTemplate),
 	}
-	return verdict, err
+}
+
+func domainOf(mailbox mailer.Address) string {
+	key := mailbox.Key()
+	return key[strings.LastIndexByte(key, '@')+1:]
+}
+
+// nobodyAsked is what callers are counted as where no key is asked for.
+const nobodyAsked = "local"
+
+func (c *call) caller() string { return cmp.Or(c.key, nobodyAsked) }
+
+// take asks the rules. After a failure nobody knows which of them recorded it, so the
+// places are given back, as soon as the rules can be asked again.
+func (s *Server) take(ctx context.Context, c *call, send rules.Send) (rules.Decision, error) {
+	began := time.Now()
+	decision, err := c.live.Rules.Take(ctx, send, c.id)
+	s.metrics.decided(time.Since(began))
+	if err != nil || decision.Owed {
+		s.refunds.later(sendRefund(c.live.Rules, send, c.mailbox, c.id))
+	}
+	for i := range decision.Shadow {
+		s.shadowed(ctx, c, &decision.Shadow[i])
+	}
+	return decision, err
+}
+
+// shadowed makes the refusal of a rule in the shadow heard.
+func (s *Server) shadowed(ctx context.Context, c *call, r *rules.Refusal) {
+	attrs := []slog.Attr{slog.String("request_id", c.requestID), slog.String("mailbox", c.mailbox.Hash()), slog.String("rule", r.Rule)}
+	if r.Err != nil {
+		s.with.Log.LogAttrs(ctx, slog.LevelWarn, "a rule in the shadow cannot be asked", append(attrs, slog.String("cause", r.Err.Error()))...)
+		return
+	}
+	s.metrics.shadowed(r.Rule, r.Verdict.Limit)
+	s.with.Log.LogAttrs(ctx, slog.LevelInfo, "a rule in the shadow would have refused",
+		append(attrs, slog.String("limit", r.Verdict.Limit), slog.Int64("wait_ms", wire.Wait(&r.Verdict)))...)
+}
+
+// deliver waits for the send's turn, if it has one, and mails.
+func (s *Server) deliver(ctx context.Context, c *call, q sendRequest, done *sent) error {
+	c.delay = done.decision.Delay
+	if err := s.turn(ctx, c.delay); err != nil {
+		return err
+	}
+	return s.mail(ctx, c, q, done)
 }
 
 // mail makes the mail and hands it to a relay.
@@ -67,7 +115,7 @@ func (s *Server) mail(ctx context.Context, c *call, q sendRequest, done *sent) e
 		}
 		mail.Code, mail.ExpiresInMS, done.expiresIn = code, s.with.CodeLife, s.with.CodeLife
 	}
-	message, err := s.with.Composer.Compose(mail)
+	message, err := c.live.Composer.Compose(mail)
 	if err != nil {
 		return notSent{err}
 	}
@@ -83,13 +131,13 @@ type notSent struct{ error }
 
 func (e notSent) Unwrap() error { return e.error }
 
-// settle gives the place back if the mail certainly never left, and says how the
+// settle gives the places back if the mail certainly never left, and says how the
 // mailbox stands if it may have.
-func (s *Server) settle(ctx context.Context, c *call, spent charge, err error) error {
+func (s *Server) settle(ctx context.Context, c *call, send rules.Send, spent charge, err error) error {
 	p := problemOf(err)
 	if neverLeft(err) {
-		s.refunds.now(ctx, c.mailbox, c.id)
-		c.limit = ""
+		s.refunds.now(ctx, sendRefund(c.live.Rules, send, c.mailbox, c.id))
+		c.rule, c.limit = "", ""
 		return p
 	}
 	if p.kind != internal {
@@ -130,18 +178,18 @@ func outcomeOf(err error) string {
 
 func writeSent(out *answer, done *sent) {
 	out.json(200)
-	out.show(&done.verdict)
+	out.show(&done.standing)
 	b := append(out.body, `{"status":"sent","id":"`...)
 	b = append(b, done.id[:]...)
 	b = append(b, `","message_id":`...)
-	b = appendString(b, done.messageID)
+	b = wire.AppendString(b, done.messageID)
 	b = append(b, `,"email":`...)
-	b = appendString(b, done.to.String())
+	b = wire.AppendString(b, done.to.String())
 	if done.expiresIn > 0 {
 		b = append(b, `,"expires_in_ms":`...)
 		b = strconv.AppendInt(b, done.expiresIn, 10)
 	}
 	b = append(b, ',')
-	b = appendVerdict(b, &done.verdict, out.tiers)
+	b = appendStanding(b, &done.standing, out)
 	out.body = append(b, '}')
 }

@@ -12,8 +12,9 @@ import (
 // A sendRequest is what POST /send-code asks for, looked at from every side: only the
 // limiter and the relay can still say no.
 type sendRequest struct {
-	mail mailer.Request // without its id and its time
-	own  bool           // the caller made the code
+	mail   mailer.Request // without its id and its time
+	own    bool           // the caller made the code
+	client netip.Addr     // the visitor's, as the caller saw it
 }
 
 // readSend reads the request and looks at every field, so that a caller learns of all
@@ -36,9 +37,11 @@ func (s *Server) readSend(in *incoming) (sendRequest, error) {
 	if q.mail.To, err = s.recipient(email); err != nil {
 		wrong = append(wrong, recipientProblem(err))
 	}
-	wrong = append(wrong, s.mailProblems(q)...)
-	if client.given && !isClient(client.value) {
-		wrong = append(wrong, fieldProblem{"client_ip", "invalid", "client_ip must be an IPv4 or IPv6 address."})
+	wrong = append(wrong, s.mailProblems(in.live.Composer, q)...)
+	if client.given {
+		if q.client, err = clientOf(client.value); err != nil {
+			wrong = append(wrong, fieldProblem{"client_ip", "invalid", "client_ip must be an IPv4 or IPv6 address."})
+		}
 	}
 	if len(wrong) > 0 {
 		return sendRequest{}, &problem{kind: invalid, fields: wrong}
@@ -62,11 +65,16 @@ func recipientProblem(err error) fieldProblem {
 	return fieldProblem{"email", "missing", "email is missing."}
 }
 
-// isClient reports whether text is an address a client can have. A zone means
-// something on one machine only.
-func isClient(text string) bool {
+var errZone = errors.New("the address has a zone")
+
+// clientOf reads an address that a client can have. A zone means something on one
+// machine only.
+func clientOf(text string) (netip.Addr, error) {
 	at, err := netip.ParseAddr(text)
-	return err == nil && at.Zone() == ""
+	if err == nil && at.Zone() != "" {
+		return netip.Addr{}, errZone
+	}
+	return at, err
 }
 
 // checkID is an id that will do, while the mail has none yet.
@@ -77,7 +85,7 @@ const checkCode = "000000"
 
 // mailProblems asks the composer what will not do. It tells one thing at a time, so
 // each field that it has named is replaced by one that will do, and it is asked again.
-func (s *Server) mailProblems(q sendRequest) (wrong []fieldProblem) {
+func (s *Server) mailProblems(composer *mailer.Composer, q sendRequest) (wrong []fieldProblem) {
 	mail := q.mail
 	mail.ID = checkID.String()
 	if mail.To.IsZero() {
@@ -87,7 +95,7 @@ func (s *Server) mailProblems(q sendRequest) (wrong []fieldProblem) {
 		mail.Code = checkCode
 	}
 	for {
-		err, ok := errors.AsType[*mailer.ComposeError](s.with.Composer.Check(mail))
+		err, ok := errors.AsType[*mailer.ComposeError](composer.Check(mail))
 		if !ok || named(wrong, err.Field) {
 			return wrong
 		}

@@ -31,7 +31,7 @@ func TestSend(t *testing.T) {
 	id, _ := got.body["id"].(string)
 	messageID, _ := got.body["message_id"].(string)
 	want := `{"status":"sent","id":"` + id + `","message_id":"` + messageID + `","email":"Alice@example.com","expires_in_ms":600000,` +
-		`"limit":"minute","wait_ms":60000,"retry_at":"2026-11-20T12:01:00.000Z","server_time":"2026-11-20T12:00:00.000Z","limits":[` +
+		`"rule":"mailbox","limit":"minute","wait_ms":60000,"retry_at":"2026-11-20T12:01:00.000Z","server_time":"2026-11-20T12:00:00.000Z","limits":[` +
 		`{"name":"minute","limit":1,"window_ms":60000,"remaining":0,"wait_ms":60000},` +
 		`{"name":"hour","limit":5,"window_ms":3600000,"remaining":4,"wait_ms":0},` +
 		`{"name":"day","limit":10,"window_ms":86400000,"remaining":9,"wait_ms":0}],"degraded":false}`

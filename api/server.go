@@ -25,8 +25,9 @@ type Server struct {
 	docs    func() ([]byte, error)
 	works   sync.Pool
 
-	// policyHeader is the RateLimit-Policy header, which never changes.
-	policyHeader []byte
+	live      atomic.Pointer[Live]
+	reloading sync.Mutex
+
 	// standIn takes the place of an address that will not do while the other fields
 	// of its request are looked at.
 	standIn mailer.Address
@@ -36,7 +37,7 @@ type Server struct {
 	alive, open  context.Context
 	end, closing context.CancelFunc
 	draining     atomic.Bool
-	served       atomic.Pointer[gate]
+	served       atomic.Pointer[door]
 }
 
 // headerSize is how many bytes a request's line and header may have.
@@ -47,7 +48,9 @@ func New(o Options) (*Server, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	s := &Server{with: o.withDefaults(), policyHeader: []byte(rateLimitPolicy(o.Policy))}
+	s := &Server{with: o.withDefaults()}
+	s.live.Store(&Live{})
+	s.Reload(o.Live)
 	var err error
 	if s.standIn, err = mailer.ParseAddress("somebody@example.com", s.with.Identity); err != nil {
 		return nil, err
@@ -59,13 +62,15 @@ func New(o Options) (*Server, error) {
 	s.docs = newDocs(s.with.OpenAPI, s.with.Version)
 	s.alive, s.end = context.WithCancel(context.Background())
 	s.open, s.closing = context.WithCancel(s.alive)
-	s.refunds = newRefunds(s.with.Limiter, s.with.Log, s.metrics)
-	s.app = s.newApp()
+	if s.app, err = s.newApp(); err != nil {
+		return nil, err
+	}
+	s.refunds = newRefunds(s.with.Log, s.metrics)
 	return s, nil
 }
 
 // newApp makes the Fiber application: its limits, and the routes.
-func (s *Server) newApp() *fiber.App {
+func (s *Server) newApp() (*fiber.App, error) {
 	app := fiber.New(fiber.Config{
 		StrictRouting:                true,
 		CaseSensitive:                true,
@@ -73,7 +78,7 @@ func (s *Server) newApp() *fiber.App {
 		DisablePreParseMultipartForm: true,
 		BodyLimit:                    s.with.BodyLimit,
 		ReadBufferSize:               headerSize,
-		// The gate bounds the connections; Fiber, left to do it, would answer in
+		// The door bounds the connections; Fiber, left to do it, would answer in
 		// its own words.
 		Concurrency:  s.with.MaxConnections + 1024,
 		ReadTimeout:  s.with.ReadTimeout,
@@ -81,7 +86,9 @@ func (s *Server) newApp() *fiber.App {
 		IdleTimeout:  s.with.IdleTimeout,
 		ErrorHandler: s.unread,
 	})
-	s.register(app)
+	if err := s.register(app); err != nil {
+		return nil, err
+	}
 	server := app.Server()
 	server.Handler = begun(s.oneMeaning(s.knownMethods(app.Handler())))
 	server.HeaderReceived = s.refuseEarly
@@ -91,7 +98,7 @@ func (s *Server) newApp() *fiber.App {
 			c.(*conn).next()
 		}
 	}
-	return app
+	return app, nil
 }
 
 // refuseEarly sees to it that nobody is asked for a body that is too large: without the
@@ -119,7 +126,7 @@ func begun(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 // Serve answers what comes in through the listener until Shutdown, and then returns
 // nil. It closes the listener. A Server serves one listener, once.
 func (s *Server) Serve(l net.Listener) error {
-	g := newGate(l, s.with.MaxConnections, s.with.Log)
+	g := newDoor(l, s.with.MaxConnections, s.with.Log)
 	if !s.served.CompareAndSwap(nil, g) {
 		return errors.New("api: the server has already served")
 	}

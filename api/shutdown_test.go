@@ -253,7 +253,7 @@ func TestServeAndShutdownOutOfOrder(t *testing.T) {
 	r.shutdown()
 
 	never := newRig(t, setup{}) // served by the rig; a second one that never is:
-	other := must(api.New(api.Options{Limiter: never.limiter, Policy: defaultPolicy(), Composer: newComposer(t), Sender: newGated()}))(t)
+	other := must(api.New(api.Options{Live: never.live(setup{}), Sender: newGated()}))(t)
 	if err := other.Shutdown(context.Background()); err != nil {
 		t.Errorf("Shutdown before Serve: %v", err)
 	}

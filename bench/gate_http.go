@@ -12,6 +12,7 @@ import (
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
 )
@@ -104,7 +105,11 @@ func serving(serve func(net.Listener) error, stop func(context.Context) error, u
 // apiOptions are those that the program takes by default. The log is made, line by
 // line, and thrown away.
 func apiOptions(limiter throttle.Historian) (o api.Options, err error) {
-	if o.Composer, err = newComposer(); err != nil {
+	if o.Live.Composer, err = newComposer(); err != nil {
+		return o, err
+	}
+	o.Live.Rules, err = rules.New(rules.Options{}, rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: limiter})
+	if err != nil {
 		return o, err
 	}
 	if o.Identity, err = mailer.NewIdentity(true); err != nil {
@@ -116,7 +121,6 @@ func apiOptions(limiter throttle.Historian) (o api.Options, err error) {
 	if o.AdminKeys, err = api.ParseKeys("ops:ops-" + apiKey); err != nil {
 		return o, err
 	}
-	o.Limiter, o.Policy = limiter, throttle.DefaultPolicy()
 	o.Sender = nobody{}
 	o.Log = slog.New(slog.NewJSONHandler(io.Discard, nil))
 	return o, nil

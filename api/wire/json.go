@@ -1,12 +1,12 @@
-package api
+package wire
 
 import (
 	"time"
 	"unicode/utf8"
 )
 
-// appendString adds text as a JSON string. What is not UTF-8 becomes U+FFFD.
-func appendString(b []byte, text string) []byte {
+// AppendString adds text as a JSON string. What is not UTF-8 becomes U+FFFD.
+func AppendString(b []byte, text string) []byte {
 	b = append(b, '"')
 	for i := 0; i < len(text); {
 		c := text[i]
@@ -33,13 +33,13 @@ func appendASCII(b []byte, c byte) []byte {
 	return append(b, c)
 }
 
-// appendTime adds a moment as a JSON string, to the millisecond and in UTC.
-func appendTime(b []byte, ms int64) []byte {
+// AppendTime adds a moment as a JSON string, to the millisecond and in UTC.
+func AppendTime(b []byte, ms int64) []byte {
 	b = append(b, '"')
 	b = time.UnixMilli(ms).UTC().AppendFormat(b, "2006-01-02T15:04:05.000Z")
 	return append(b, '"')
 }
 
-// seconds is a length of time for a header that takes whole seconds: rounded up, so
+// Seconds is a length of time for a header that takes whole seconds: rounded up, so
 // that whoever waits that long has waited long enough.
-func seconds(ms int64) int64 { return (ms + 999) / 1000 }
+func Seconds(ms int64) int64 { return (ms + 999) / 1000 }

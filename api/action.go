@@ -1,0 +1,225 @@
+package api
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"log/slog"
+	"strconv"
+	"unicode"
+
+	"github.com/mailgate/mailgate/api/wire"
+	"github.com/mailgate/mailgate/throttle"
+)
+
+// maxSubject is how long the subject of an action may be, in bytes.
+const maxSubject = 256
+
+// An actionRequest is what any of the routes of an action asks for.
+type actionRequest struct {
+	name    string
+	limiter throttle.Limiter
+	subject string
+	id      throttle.ID // of a release
+	reason  string      // of a reset
+}
+
+func (s *Server) readAction(in *incoming) (actionRequest, error) {
+	return readActionWith(in, nil, nil)
+}
+
+func (s *Server) readActionRelease(in *incoming) (actionRequest, error) {
+	var id text
+	q, err := readActionWith(in, []field{{name: "id", text: &id}}, func() []fieldProblem {
+		if _, err := throttle.ParseID(id.value); err != nil {
+			return []fieldProblem{{"id", "invalid", "id must be one that a take has answered with."}}
+		}
+		return nil
+	})
+	if err == nil {
+		q.id = throttle.ID([]byte(id.value))
+	}
+	return q, err
+}
+
+func (s *Server) readActionReset(in *incoming) (actionRequest, error) {
+	var reason text
+	q, err := readActionWith(in, []field{{name: "reason", text: &reason}}, func() []fieldProblem { return reasonProblems(reason) })
+	q.reason = reason.value
+	return q, err
+}
+
+// readActionWith reads the action of the path, the subject, and what else a route has,
+// which check looks at.
+func readActionWith(in *incoming, more []field, check func() []fieldProblem) (q actionRequest, err error) {
+	q.name = string(in.parameter)
+	q.limiter = in.live.Actions[q.name]
+	if q.limiter == nil {
+		return q, &problem{kind: unknownAction}
+	}
+	var subject text
+	if err := readBody(in, append([]field{{name: "subject", text: &subject}}, more...)); err != nil {
+		return q, err
+	}
+	q.subject = subject.value
+	wrong := subjectProblems(subject)
+	if check != nil {
+		wrong = append(wrong, check()...)
+	}
+	if wrong != nil {
+		return q, &problem{kind: invalid, fields: wrong}
+	}
+	return q, nil
+}
+
+func subjectProblems(subject text) []fieldProblem {
+	reason, detail := "", ""
+	switch {
+	case !subject.given:
+		reason, detail = "missing", "subject is missing."
+	case subject.value == "":
+		reason, detail = "empty", "subject is empty."
+	case len(subject.value) > maxSubject:
+		reason, detail = "too-long", "subject may have 256 bytes."
+	case hasControlRune(subject.value):
+		reason, detail = "invalid", "subject has a control character."
+	default:
+		return nil
+	}
+	return []fieldProblem{{"subject", reason, detail}}
+}
+
+func hasControlRune(text string) bool {
+	for _, r := range text {
+		if unicode.IsControl(r) {
+			return true
+		}
+	}
+	return false
+}
+
+// shortHash stands for a subject in logs, as that of a mailbox does.
+func shortHash(subject string) string {
+	sum := sha256.Sum256([]byte(subject))
+	return hex.EncodeToString(sum[:5])
+}
+
+// about tells the log which action it is, and of whom.
+func (c *call) about(q actionRequest) { c.action, c.subject = q.name, shortHash(q.subject) }
+
+// An acted is how an action stands for a subject.
+type acted struct {
+	charge
+	name string
+}
+
+// takeAction admits the action once, or says no.
+func (s *Server) takeAction(ctx context.Context, c *call, q actionRequest) (acted, error) {
+	c.about(q)
+	c.id = throttle.NewID()
+	v, err := q.limiter.Take(ctx, q.subject, c.id)
+	if err != nil {
+		s.refunds.later(actionRefund(q.limiter, q.subject, c.id))
+		s.metrics.acted(q.name, outcomeOf(err), "")
+		return acted{}, err
+	}
+	done := acted{charge{standing: ofOne(q.name, v), id: c.id}, q.name}
+	c.note(&done.standing)
+	if !v.Allowed {
+		c.id, done.id = throttle.ID{}, throttle.ID{}
+		done.whom, done.then = "the action "+q.name+" for this subject", "It may be taken again"
+		s.metrics.acted(q.name, "denied", v.Limit)
+		return acted{}, denied(done.charge)
+	}
+	c.delay = v.Delay
+	s.metrics.acted(q.name, "taken", "")
+	return done, nil
+}
+
+// peekAction says what a take would be told, and records nothing.
+func (s *Server) peekAction(ctx context.Context, c *call, q actionRequest) (acted, error) {
+	c.about(q)
+	v, err := q.limiter.Peek(ctx, q.subject)
+	if err != nil {
+		return acted{}, err
+	}
+	done := acted{charge{standing: ofOne(q.name, v)}, q.name}
+	c.note(&done.standing)
+	return done, nil
+}
+
+func writeActed(out *answer, done *acted) {
+	out.json(200)
+	out.show(&done.standing)
+	b := append(out.body, `{"allowed":`...)
+	b = strconv.AppendBool(b, done.decision.Allowed)
+	b = append(b, `,"action":`...)
+	b = wire.AppendString(b, done.name)
+	if done.id.Valid() {
+		b = append(b, `,"id":"`...)
+		b = append(b, done.id[:]...)
+		b = append(b, '"')
+	}
+	if delay := done.decision.Verdict.Delay; delay > 0 {
+		b = append(b, `,"delay_ms":`...)
+		b = strconv.AppendInt(b, delay, 10)
+	}
+	b = append(b, ',')
+	b = wire.AppendVerdict(b, &done.decision.Verdict, out.limits[:out.own])
+	out.body = append(b, '}')
+}
+
+// releaseAction gives a take back, because nothing came of it.
+func (s *Server) releaseAction(ctx context.Context, c *call, q actionRequest) (bool, error) {
+	c.about(q)
+	c.id = q.id
+	released, err := q.limiter.Release(ctx, q.subject, q.id)
+	if err != nil {
+		return false, err
+	}
+	if released {
+		s.metrics.acted(q.name, "released", "")
+	}
+	return released, nil
+}
+
+func writeReleased(out *answer, released *bool) {
+	out.json(200)
+	b := append(out.body, `{"released":`...)
+	out.body = append(strconv.AppendBool(b, *released), '}')
+}
+
+// A clearing is how many takes of an action were forgotten.
+type clearing struct {
+	name  string
+	takes int
+}
+
+// resetAction forgets a subject and writes who did it and why.
+func (s *Server) resetAction(ctx context.Context, c *call, q actionRequest) (clearing, error) {
+	c.about(q)
+	n, err := q.limiter.Reset(ctx, q.subject)
+	if err != nil {
+		return clearing{}, err
+	}
+	s.with.Audit.LogAttrs(ctx, slog.LevelInfo, "action reset",
+		slog.String("request_id", c.requestID),
+		slog.String("key", c.key),
+		slog.String("from", c.client.String()),
+		slog.String("action", c.action),
+		slog.String("subject", c.subject),
+		slog.String("reason", q.reason),
+		slog.Int("cleared", n),
+	)
+	s.metrics.resets.Inc()
+	return clearing{q.name, n}, nil
+}
+
+func writeClearing(out *answer, done *clearing) {
+	out.json(200)
+	b := append(out.body, `{"action":`...)
+	b = wire.AppendString(b, done.name)
+	b = append(b, `,"cleared":`...)
+	b = strconv.AppendInt(b, int64(done.takes), 10)
+	out.body = append(b, '}')
+}

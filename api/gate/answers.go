@@ -1,0 +1,62 @@
+package gate
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/mailgate/mailgate/api/wire"
+	"github.com/mailgate/mailgate/throttle"
+)
+
+// refuse is the 429 of mailgate itself.
+func (g *gate) refuse(c *fiber.Ctx, v throttle.Verdict) error {
+	limits := wire.AppendLimits(nil, &v)
+	b := wire.AppendProblem(make([]byte, 0, 768), wire.Quota, "", wire.QuotaTitle, fiber.StatusTooManyRequests)
+	b = wire.AppendReached(b, &v, "these requests", "The next one is let through")
+	b = append(b, `,"rule":`...)
+	b = wire.AppendString(b, g.Name)
+	b = append(b, ',')
+	b = wire.AppendVerdict(b, &v, limits)
+	b = append(b, ',')
+	b = append(wire.AppendViolated(b, limits), '}')
+	return problem(c, fiber.StatusTooManyRequests, wire.Wait(&v), b)
+}
+
+// retry is how many milliseconds whoever could not be counted is told to wait.
+const retry = 1000
+
+func failed(c *fiber.Ctx, _ error) error {
+	const status = fiber.StatusServiceUnavailable
+	b := wire.AppendProblem(nil, wire.Ours, "store-unavailable", "The history cannot be used now", status)
+	b = append(b, `"Whether this request may be let through cannot be decided now."}`...)
+	return problem(c, status, retry, b)
+}
+
+func unknown(c *fiber.Ctx) error {
+	const status = fiber.StatusUnauthorized
+	b := wire.AppendProblem(nil, wire.Ours, "unauthorized", "Nobody is signed in", status)
+	b = append(b, `"Sign in first."}`...)
+	return problem(c, status, 0, b)
+}
+
+func problem(c *fiber.Ctx, status int, wait int64, body []byte) error {
+	c.Set(fiber.HeaderCacheControl, "no-store")
+	if wait > 0 {
+		c.Set(fiber.HeaderRetryAfter, strconv.FormatInt(wire.Seconds(wait), 10))
+	}
+	c.Set(fiber.HeaderContentType, wire.ProblemType)
+	return c.Status(status).Send(body)
+}
+
+// setRateLimit writes the headers, unless the handler has written its own.
+func setRateLimit(c *fiber.Ctx, v *throttle.Verdict) {
+	header := &c.Response().Header
+	own := false
+	header.VisitAll(func(name, _ []byte) {
+		own = own || strings.EqualFold(string(name), wire.RateLimit) || strings.EqualFold(string(name), wire.RateLimitPolicy)
+	})
+	if !own {
+		wire.SetRateLimit(header, nil, wire.AppendLimits(nil, v))
+	}
+}

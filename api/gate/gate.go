@@ -1,0 +1,132 @@
+package gate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/mailgate/mailgate/throttle"
+)
+
+// Options say whom to count, and what to tell those who are refused. The limiter is
+// required; everything else has the default that is named there.
+type Options struct {
+	// Limiter decides, such as one of throttle/memory, or of Redis. One whose verdicts
+	// have a Delay holds requests back until their turn.
+	Limiter throttle.Limiter
+	// Name is what answers call this limit, as their "rule". "requests".
+	Name string
+
+	// User says who is signed in. Whoever is is counted by that name, from wherever the
+	// request comes. Nobody is, if nil.
+	User func(*fiber.Ctx) (name string, ok bool)
+	// NeedUser answers 401 to whoever is not signed in, and counts nothing.
+	NeedUser bool
+	// Key says who is counted otherwise. Where it is nil or has nothing to say, that is
+	// the connection's peer, as Network writes it. No forwarded header is believed: a
+	// program behind a proxy that it trusts reads the header in here.
+	Key func(*fiber.Ctx) string
+	// Skip lets a request through without counting it. None, if nil.
+	Skip func(*fiber.Ctx) bool
+	// Release gives a request its place back when the handler has answered it with this
+	// status. So a sign-in form counts only what failed: status < 400. None, if nil.
+	Release func(status int) bool
+
+	// Refuse answers a request too many. A problem of status 429, if nil.
+	Refuse func(*fiber.Ctx, throttle.Verdict) error
+	// Failed answers where the limiter could not decide; calling Next there lets the
+	// request through uncounted. A problem of status 503, if nil.
+	Failed func(*fiber.Ctx, error) error
+}
+
+// New makes the middleware. It may be used for any number of routes, which then count
+// together.
+func New(o Options) (fiber.Handler, error) {
+	if o.Limiter == nil {
+		return nil, errors.New("gate: Limiter is missing")
+	}
+	if o.NeedUser && o.User == nil {
+		return nil, errors.New("gate: NeedUser is set, but User is missing")
+	}
+	o.Name = cmp.Or(o.Name, "requests")
+	g := &gate{o}
+	if g.Refuse == nil {
+		g.Refuse = g.refuse
+	}
+	if g.Failed == nil {
+		g.Failed = failed
+	}
+	return g.handle, nil
+}
+
+type gate struct{ Options }
+
+func (g *gate) handle(c *fiber.Ctx) error {
+	if g.Skip != nil && g.Skip(c) {
+		return c.Next()
+	}
+	key, known := g.key(c)
+	if !known {
+		return unknown(c)
+	}
+	id := throttle.NewID()
+	verdict, err := g.Limiter.Take(c.UserContext(), key, id)
+	if err != nil {
+		return g.Failed(c, err)
+	}
+	if !verdict.Allowed {
+		setRateLimit(c, &verdict)
+		return g.Refuse(c, verdict)
+	}
+	if err := held(c.UserContext(), verdict.Delay); err != nil {
+		return g.Failed(c, err)
+	}
+	err = c.Next()
+	if g.Release != nil && g.Release(statusOf(c, err)) {
+		verdict = g.release(c.UserContext(), key, id, verdict)
+	}
+	setRateLimit(c, &verdict)
+	return err
+}
+
+// release gives the place back and says how things stand then. If that fails the request
+// has counted, which is the safe side.
+func (g *gate) release(ctx context.Context, key string, id throttle.ID, taken throttle.Verdict) throttle.Verdict {
+	if released, err := g.Limiter.Release(ctx, key, id); err != nil || !released {
+		return taken
+	}
+	after, err := g.Limiter.Peek(ctx, key)
+	if err != nil {
+		return taken
+	}
+	return after
+}
+
+// held waits for the turn of a request that was let into a queue.
+func held(ctx context.Context, delay int64) error {
+	if delay <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(time.Duration(delay) * time.Millisecond)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// statusOf is the status the answer will have: an error's is only written after the
+// last middleware.
+func statusOf(c *fiber.Ctx, err error) int {
+	if err == nil {
+		return c.Response().StatusCode()
+	}
+	if known, ok := errors.AsType[*fiber.Error](err); ok {
+		return known.Code
+	}
+	return fiber.StatusInternalServerError
+}

@@ -1,0 +1,178 @@
+package web_test
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// patience is how long anything in the browser may take before the test gives up.
+const patience = 15 * time.Second
+
+// timeMachine takes the place of a page's clocks and timers, so that minutes pass in no
+// time and both clocks can be made to misbehave.
+//
+//go:embed testdata/timemachine.js
+var timeMachine string
+
+// openBrowser starts the one Chromium that all tests of the package share.
+func openBrowser(t *testing.T) context.Context {
+	t.Helper()
+	program, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Fatalf("these tests drive the program chromium, which is not here: run .ci/needs, which make test does (%v)", err)
+	}
+	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath(program))
+	if os.Getuid() == 0 {
+		options = append(options, chromedp.NoSandbox) // Chromium's own refuses to work for root
+	}
+	ctx, stop := chromedp.NewExecAllocator(t.Context(), options...)
+	t.Cleanup(stop)
+	ctx, stop = chromedp.NewContext(ctx)
+	t.Cleanup(stop)
+	if err := chromedp.Do(ctx); err != nil {
+		t.Fatalf("starting chromium: %v", err)
+	}
+	return ctx
+}
+
+// A tab is one page of a visitor. What it complains about fails the test, unless it was
+// forgiven.
+type tab struct {
+	t   *testing.T
+	ctx context.Context
+
+	mu         sync.Mutex
+	complaints []string
+	received   float64 // bytes of bodies, as they came over the wire
+}
+
+// newVisitor opens a tab with cookies and storage of its own.
+func newVisitor(t *testing.T, browser context.Context, setUp ...string) *tab {
+	t.Helper()
+	return openTab(t, browser, setUp, chromedp.WithNewBrowserContext())
+}
+
+// another opens a second tab of the same visitor.
+func (tb *tab) another(setUp ...string) *tab {
+	tb.t.Helper()
+	return openTab(tb.t, tb.ctx, setUp)
+}
+
+func openTab(t *testing.T, parent context.Context, setUp []string, options ...chromedp.ContextOption) *tab {
+	t.Helper()
+	ctx, stop := chromedp.NewContext(parent, options...)
+	t.Cleanup(stop)
+	tb := &tab{t: t, ctx: ctx}
+	if err := chromedp.Listen(ctx, tb.hear); err != nil {
+		t.Fatalf("opening a tab: %v", err)
+	}
+	for _, script := range setUp {
+		call(tb, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: script})
+	}
+	t.Cleanup(tb.mustBeContent)
+	return tb
+}
+
+// hear notes what the page has to complain about.
+func (tb *tab) hear(event any) {
+	tb.mu.Lock()
+	defer tb.mu.Unlock()
+	switch event := event.(type) {
+	case *runtime.EventExceptionThrown:
+		tb.complaints = append(tb.complaints, "exception: "+event.ExceptionDetails.Text)
+	case *runtime.EventConsoleAPICalled:
+		tb.complaints = append(tb.complaints, fmt.Sprintf("console.%s", event.Type))
+	case *log.EventEntryAdded:
+		tb.complaints = append(tb.complaints, fmt.Sprintf("%s %s: %s %s", event.Entry.Source, event.Entry.Level, event.Entry.Text, event.Entry.URL))
+	case *network.EventLoadingFinished:
+		tb.received += event.EncodedDataLength
+	}
+}
+
+// forgive forgets the complaints so far, which must be some: the browser itself reports
+// each request that fails.
+func (tb *tab) forgive() {
+	tb.t.Helper()
+	tb.mu.Lock()
+	defer tb.mu.Unlock()
+	if len(tb.complaints) == 0 {
+		tb.t.Error("the browser did not complain, though a request must have failed")
+	}
+	tb.complaints = nil
+}
+
+func (tb *tab) mustBeContent() {
+	tb.mu.Lock()
+	defer tb.mu.Unlock()
+	for _, complaint := range tb.complaints {
+		tb.t.Errorf("the browser complained: %s", complaint)
+	}
+}
+
+// do takes steps in the browser.
+func (tb *tab) do(steps ...chromedp.Action[chromedp.Void]) {
+	tb.t.Helper()
+	ctx, stop := context.WithTimeout(tb.ctx, patience)
+	defer stop()
+	if err := chromedp.Do(ctx, steps...); err != nil {
+		tb.t.Fatal(err)
+	}
+}
+
+// run runs a script in the page.
+func (tb *tab) run(script string) {
+	tb.t.Helper()
+	tb.do(chromedp.Evaluate[chromedp.Void]("void (" + script + ")"))
+}
+
+// get is the value of an expression in the page.
+func get[T any](tb *tab, expression string) T {
+	tb.t.Helper()
+	ctx, stop := context.WithTimeout(tb.ctx, patience)
+	defer stop()
+	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	if err != nil {
+		tb.t.Fatalf("%s: %v", expression, err)
+	}
+	return value
+}
+
+// until waits for something to come true, and says what did not.
+func (tb *tab) until(what string, ok func() bool) {
+	tb.t.Helper()
+	deadline := time.After(patience)
+	tick := time.NewTicker(3 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			tb.t.Fatalf("waited in vain until %s", what)
+		}
+	}
+}
+
+// back goes back in the tab's history, as the browser's button does.
+func (tb *tab) back() {
+	tb.t.Helper()
+	ctx, stop := context.WithTimeout(tb.ctx, patience)
+	defer stop()
+	// A page that comes back whole never loads, and the wait for that is in vain.
+	if err := chromedp.Do(ctx, chromedp.Evaluate[chromedp.Void]("void history.back()")); err != nil && !errors.Is(err, context.Canceled) {
+		tb.t.Fatal(err)
+	}
+}

@@ -1,0 +1,39 @@
+package web
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"fmt"
+)
+
+//go:embed mailgate-countdown.js
+var countdownScript []byte
+
+// A Component is a script that other people's pages load, ready to be served.
+type Component struct {
+	Plain []byte // as it is, with its comments
+	Gzip  []byte // the same for whoever accepts gzip, as every browser does
+	ETag  string // changes with the script, and is quoted as the header wants it
+}
+
+// Countdown is the custom element <mailgate-countdown>. Its interface is described in
+// mailgate-countdown.d.ts. It compresses on each call, so call it once.
+func Countdown() (Component, error) {
+	var small bytes.Buffer
+	writer, err := gzip.NewWriterLevel(&small, gzip.BestCompression)
+	if err != nil {
+		return Component{}, fmt.Errorf("web: compressing the countdown: %w", err)
+	}
+	if _, err := writer.Write(countdownScript); err != nil {
+		return Component{}, fmt.Errorf("web: compressing the countdown: %w", err)
+	}
+	if err := writer.Close(); err != nil {
+		return Component{}, fmt.Errorf("web: compressing the countdown: %w", err)
+	}
+	sum := sha256.Sum256(countdownScript)
+	etag := `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`
+	return Component{bytes.Clone(countdownScript), small.Bytes(), etag}, nil
+}

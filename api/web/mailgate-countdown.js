@@ -1,0 +1,314 @@
+// <mailgate-countdown> counts down to the next mail, beside the button that asks for it.
+// mailgate-countdown.d.ts says how to use it.
+//
+// It never ends early: it counts on the clock that nobody can set, from the moment an
+// answer arrived, and asks again whenever that clock may have stood still.
+
+const tag = "mailgate-countdown";
+const units = { day: 864e5, hour: 36e5, minute: 6e4, second: 1e3 };
+const margin = 100; // a browser may blur its clock by as much, and clocks drift
+const jump = 2000; // clocks that part by more: one was set, or the machine slept
+const stale = 300e3; // ask again after
+const moments = ["click", "storage", "visibilitychange", "resume", "pageshow", "online"];
+const words = "Zero One Two Three Four Five Six Seven Eight Nine Ten".split(" ");
+
+const amount = (lang, n, unit) => new Intl.NumberFormat(lang, { style: "unit", unit, unitDisplay: "long" }).format(n);
+const parted = () => Date.now() - performance.now();
+const isWait = (wait) => Number.isFinite(wait) && wait >= 0;
+
+// spoken is "12 minutes, 30 seconds"; clock is 0:42, 12:30 or 23:59:59.
+function spoken(lang, seconds) {
+  let rest = seconds * 1e3;
+  const parts = [];
+  for (const unit in units) {
+    const n = Math.floor(rest / units[unit]);
+    rest %= units[unit];
+    if (n) parts.push(amount(lang, n, unit));
+  }
+  return new Intl.ListFormat(lang, { type: "unit" }).format(parts);
+}
+
+function clock(seconds) {
+  const parts = [Math.floor(seconds / 60) % 60, seconds % 60];
+  if (seconds >= 3600) parts.unshift(Math.floor(seconds / 3600));
+  return parts.map((n, i) => String(n).padStart(i && 2, "0")).join(":");
+}
+
+function make(parent, attributes) {
+  const element = document.createElement("span");
+  for (const name in attributes) element.setAttribute(name, attributes[name]);
+  parent.append(element);
+  return element;
+}
+
+const css = `:host{display:block}:host([hidden]){display:none}
+[part=text]:not(:empty){padding-block:.4em;font-size:.875em;font-variant-numeric:tabular-nums}
+[part=limit]:not(:empty){margin-inline-end:.3em}[part=wait]{white-space:nowrap}
+[role=status]{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}`;
+
+// On a server that renders there are no elements; the module loads there all the same.
+export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
+  static observedAttributes = ["src", "wait-ms"];
+  static texts = {
+    en: {
+      limit({ n, count, unit, span, plural }) {
+        const window = count > 1 ? span : (unit === "hour" ? "an " : "a ") + unit;
+        return plural === "one"
+          ? `One mail ${count > 1 ? "every " : ""}${window}.`
+          : `${words[n] ?? n} mails in ${window} are used up.`;
+      },
+      wait: "Next in {time}.",
+      end: "You can ask for the next mail now.",
+    },
+    zh: {
+      limit: ({ n, count, span }) =>
+        n > 1 ? `${span}内的 ${n} 封邮件已用完。` : `每${count > 1 ? span : span.replace(/^1\s*/, "")}限发一封邮件。`,
+      wait: "{time}后可再次发送。",
+      end: "现在可以再次发送邮件了。",
+    },
+  };
+
+  #state = null; // what is waited for, as it is remembered
+  #end = 0; // when it is over, by performance.now()
+  #sure = true; // false while what was remembered is being asked
+  #parted = 0;
+  #ask = 0; // when to ask again
+  #failed = 0;
+  #asking = null;
+  #given = true; // attributes count from when the element is in place
+  #seconds = 0;
+  #timer = 0;
+  #held = null;
+  #limit; #wait; #status;
+
+  constructor() {
+    super();
+    const root = this.attachShadow({ mode: "open" });
+    const sheet = new CSSStyleSheet(); // constructed, so a strict policy lets it pass
+    sheet.replaceSync(css);
+    root.adoptedStyleSheets = [sheet];
+    root.append(document.createElement("slot"));
+    const text = make(root, { part: "text", role: "timer" });
+    this.#limit = make(text, { part: "limit" });
+    this.#wait = make(text, { part: "wait" });
+    this.#status = make(root, { role: "status" });
+  }
+
+  get waiting() { return !!this.#state; }
+  get remaining() { return this.#state ? Math.max(0, this.#end - performance.now()) : 0; }
+  get limits() { try { return JSON.parse(this.getAttribute("limits")); } catch { return null; } }
+  set limits(tiers) { this.setAttribute("limits", JSON.stringify(tiers)); }
+  get button() {
+    const id = this.htmlFor;
+    return id ? this.getRootNode().getElementById?.(id) : this.querySelector("button, [type=submit]");
+  }
+
+  connectedCallback() {
+    for (const name of [...Object.keys(attributes), "limits"]) {
+      if (!Object.hasOwn(this, name)) continue; // set before there was an element
+      const value = this[name];
+      delete this[name];
+      this[name] = value;
+    }
+    for (const type of moments) addEventListener(type, this, true);
+    const kept = this.#read();
+    if (kept && (!this.src || this.src === kept.src)) this.#adopt(kept);
+    else this.#fromAttributes(false);
+    this.#given = false;
+  }
+
+  disconnectedCallback() {
+    this.#given = true;
+    for (const type of moments) removeEventListener(type, this, true);
+    this.#stop();
+  }
+
+  attributeChangedCallback() {
+    if (this.#given) return;
+    this.#given = true; // once for all that change together
+    queueMicrotask(() => {
+      this.#given = !this.isConnected;
+      if (!this.#given) this.#fromAttributes(true);
+    });
+  }
+
+  update(answer) {
+    const wait = answer?.wait_ms;
+    if (!isWait(wait)) return false;
+    const { countdown: token, limit, limits, retry_at: retry, rule = "mailbox" } = answer;
+    // Without a token of its own it may be another mailbox's, unless the moment is the same.
+    const src = token ? (this.base ?? "/countdown/") + token : retry && retry === this.#state?.retry ? this.#state.src : "";
+    this.#begin({ src, limit, limits, retry, other: rule !== "mailbox" }, wait, true);
+    this.#save();
+    return true;
+  }
+
+  async refresh() {
+    const asked = this.#state;
+    // How long another rule's wait is, the mailbox's token does not know.
+    if (!asked?.src || asked.other || this.#asking === asked) return;
+    this.#asking = asked;
+    let answer;
+    try {
+      const response = await fetch(asked.src, { cache: "no-store", signal: AbortSignal.timeout(5e3) });
+      if (response.ok) answer = await response.json();
+      else if ([400, 404, 410].includes(response.status)) {
+        asked.src = ""; // the token has expired
+        this.#save();
+      }
+    } catch {} // goes on with what it knows
+    this.#asking = null;
+    if (this.#state !== asked) return; // something newer came in between
+    if (isWait(answer?.wait_ms)) {
+      this.#failed = 0;
+      this.#ask = performance.now() + stale;
+      this.#begin({ ...asked, limit: answer.limit, retry: answer.retry_at }, answer.wait_ms, true);
+    } else {
+      this.#ask = performance.now() + Math.min(60, 2 ** this.#failed++) * 1e3;
+      if (!this.#sure) this.#begin({ ...asked, retry: null }, Math.max(0, this.remaining - margin), true);
+    }
+  }
+
+  reset() {
+    this.#forget();
+    this.#stop();
+  }
+
+  handleEvent(event) {
+    if (event.type === "click") {
+      if (!this.#state || !event.composedPath().includes(this.button)) return;
+      event.preventDefault();
+      event.stopImmediatePropagation();
+      this.#status.textContent = this.#seconds ? this.#say("wait", true) : "";
+    } else if (event.type === "storage") {
+      if (event.key !== this.#key) return;
+      const kept = this.#read();
+      if (kept) this.#adopt(kept);
+      else this.refresh();
+    } else if (!document.hidden && event.persisted !== false) {
+      const kept = this.#read();
+      if (kept && kept.src !== this.#state?.src) this.#adopt(kept);
+      else this.refresh();
+    }
+  }
+
+  get #key() { return `${tag}:${this.name ?? this.htmlFor ?? ""}`; }
+  #read() {
+    try {
+      const kept = JSON.parse(localStorage[this.#key]);
+      return kept.wait > 0 && kept.until > 0 ? kept : null;
+    } catch { return null; }
+  }
+  #save() { try { if (this.#state) localStorage[this.#key] = JSON.stringify(this.#state); } catch {} }
+  #forget() { try { localStorage.removeItem(this.#key); } catch {} }
+
+  // A visitor's clock is believed only until the server has answered.
+  #adopt(kept) {
+    this.#begin(kept, Math.max(0, Math.min(kept.wait, kept.until - Date.now())), !kept.src || kept.other);
+    this.refresh();
+  }
+
+  // The page may come from a cache, so what it was loaded with is asked for.
+  #fromAttributes(sure) {
+    const { src, limit, limits } = this;
+    const wait = isWait(Number(this.waitMs)) ? Number(this.waitMs) : 0;
+    if (!src && !wait) return;
+    this.#begin({ src, limit, limits }, wait, !src || (sure && wait > 0));
+    this.#save();
+    if (!this.#sure) this.refresh();
+  }
+
+  #begin(state, wait, sure) {
+    const old = this.#sure ? this.#state : null;
+    let end = performance.now() + wait + margin;
+    if (sure && !wait) return this.#finish();
+    if (old?.retry && old.retry === state.retry) end = Math.min(end, this.#end);
+    const news = sure && !(old && old.limit === state.limit && Math.abs(end - this.#end) < jump);
+    this.#state = { ...state, wait, until: Date.now() + wait };
+    this.#end = end;
+    this.#sure = sure;
+    this.#parted = parted();
+    this.#ask ||= performance.now() + stale;
+    this.#seconds = 0;
+    this.#tick();
+    if (!news) return;
+    this.#status.textContent = `${this.#say("limit", true)} ${this.#say("wait", true)}`;
+    this.#emit("start", { limit: state.limit, waitMs: wait });
+  }
+
+  #tick() {
+    clearTimeout(this.#timer);
+    const left = this.remaining;
+    if (!left && this.#sure) return this.#finish();
+    const seconds = Math.max(1, Math.ceil((left - margin) / 1e3));
+    this.#hold(this.button);
+    if (seconds !== this.#seconds && left) {
+      this.#seconds = seconds;
+      this.#limit.textContent = this.#say("limit");
+      this.#wait.textContent = this.#say("wait");
+      if (this.#sure) this.#emit("tick", { seconds });
+    }
+    if (Math.abs(parted() - this.#parted) > jump || (performance.now() > this.#ask && !document.hidden)) {
+      this.#parted = parted();
+      this.refresh();
+    }
+    this.#timer = setTimeout(() => this.#tick(), left > margin ? (left - margin) % 1e3 || 1e3 : left || 1e3);
+  }
+
+  #finish() {
+    const begun = this.#state && this.#sure;
+    if (this.#read()?.src === this.#state?.src) this.#forget();
+    this.#stop();
+    if (!begun) return;
+    this.#status.textContent = this.#say("end");
+    this.#emit("end");
+  }
+
+  #stop() {
+    clearTimeout(this.#timer);
+    this.#state = null;
+    this.#sure = true;
+    this.#ask = 0;
+    this.#hold(null);
+    for (const part of [this.#limit, this.#wait, this.#status]) part.textContent = "";
+  }
+
+  // aria-disabled keeps the focus where it is; the click is caught on its way.
+  #hold(button) {
+    if (this.#held !== button) this.#held?.removeAttribute("aria-disabled");
+    this.#held = button;
+    button?.setAttribute("aria-disabled", "true");
+    this.toggleAttribute("waiting", this.waiting);
+  }
+
+  #say(what, aloud) {
+    const language = ((this.closest("[lang]") ?? document.documentElement).lang || navigator.language).toLowerCase();
+    const { texts } = MailgateCountdown;
+    const lang = [language, language.split("-")[0]].find((name) => texts[name]?.wait) ?? "en";
+    const values = { time: aloud ? spoken(lang, this.#seconds) : clock(this.#seconds) };
+    const tier = (this.#state?.limits ?? this.limits)?.find?.(({ name }) => name === this.#state?.limit);
+    if (what === "limit" && !tier) return "";
+    if (tier) {
+      const [unit, size] = Object.entries(units).find(([, size]) => tier.window_ms % size === 0) ?? ["second", 1e3];
+      const n = tier.limit, count = tier.window_ms / size, plural = new Intl.PluralRules(lang).select(n);
+      Object.assign(values, { n, count, unit, plural, span: amount(lang, count, unit) });
+    }
+    const text = this.getAttribute(`${what}-text`) ?? texts[lang][what];
+    return text.call ? text(values) : text.replace(/{(\w+)}/g, (all, name) => values[name] ?? all);
+  }
+
+  #emit(what, detail) {
+    this.dispatchEvent(new CustomEvent(`mailgate-${what}`, { bubbles: true, composed: true, detail }));
+  }
+}
+
+const attributes = { src: "src", waitMs: "wait-ms", limit: "limit", name: "name", htmlFor: "for", base: "base" };
+for (const [name, attribute] of Object.entries(attributes)) {
+  Object.defineProperty(MailgateCountdown.prototype, name, {
+    configurable: true,
+    get() { return this.getAttribute(attribute); },
+    set(value) { value == null ? this.removeAttribute(attribute) : this.setAttribute(attribute, value); },
+  });
+}
+const elements = globalThis.customElements;
+if (elements && !elements.get(tag)) elements.define(tag, MailgateCountdown);

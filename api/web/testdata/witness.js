@@ -1,0 +1,44 @@
+// Sees what the component does, from outside.
+window.seen = { events: [], said: [], clicks: 0, submits: 0, restored: false };
+
+for (const name of ["start", "tick", "end"]) {
+  document.addEventListener(`mailgate-${name}`, ({ detail }) => {
+    const { limit, waitMs, seconds } = detail ?? {};
+    seen.events.push([name, limit, waitMs, seconds].filter((part) => part != null).join(" "));
+  });
+}
+document.addEventListener("securitypolicyviolation", (event) => console.error(`violates ${event.violatedDirective}`));
+document.addEventListener("submit", (event) => {
+  event.preventDefault();
+  seen.submits++;
+});
+addEventListener("pageshow", (event) => { seen.restored = event.persisted; });
+document.addEventListener("DOMContentLoaded", () => {
+  document.getElementById("resend")?.addEventListener("click", () => seen.clicks++);
+});
+
+// Whatever the live region says, from its first word on.
+window.listen = (element) => {
+  const region = element.shadowRoot.querySelector("[role=status]");
+  const note = () => region.textContent && seen.said.push(region.textContent);
+  note();
+  new MutationObserver(note).observe(region, { childList: true, characterData: true, subtree: true });
+};
+customElements.whenDefined("mailgate-countdown").then(() => {
+  document.querySelectorAll("mailgate-countdown").forEach(listen);
+});
+
+// look is how things stand, in one object.
+window.look = () => {
+  const element = document.querySelector("mailgate-countdown");
+  const button = element.button;
+  return {
+    text: element.shadowRoot.querySelector("[part=text]").textContent,
+    held: button?.getAttribute("aria-disabled") === "true",
+    disabled: button?.disabled ?? false,
+    waiting: element.waiting && element.hasAttribute("waiting"),
+    remaining: element.remaining,
+    focused: document.activeElement === button,
+    ...seen,
+  };
+};

@@ -1,0 +1,71 @@
+package wire
+
+import (
+	"strconv"
+
+	"github.com/mailgate/mailgate/throttle"
+)
+
+// Wait is how many milliseconds from the answer's server_time the next one is admitted.
+// Where the clock has stepped back that is more than the verdict's own wait, which counts
+// from the newest admission.
+func Wait(v *throttle.Verdict) int64 { return v.RetryAt() - v.Now }
+
+// AppendLimits adds how every limit of a verdict stands, with waits that count as
+// [Wait] does.
+func AppendLimits(to []throttle.Standing, v *throttle.Verdict) []throttle.Standing {
+	start := len(to)
+	to = v.AppendTiers(to)
+	if behind := Wait(v) - v.Wait; behind > 0 {
+		for i := start; i < len(to); i++ {
+			if to[i].Wait > 0 {
+				to[i].Wait += behind
+			}
+		}
+	}
+	return to
+}
+
+// AppendVerdict adds what every answer says about waiting: limit, wait_ms, retry_at and
+// server_time of the verdict, then limits as they are given, and degraded. It adds no
+// braces.
+func AppendVerdict(b []byte, v *throttle.Verdict, limits []throttle.Standing) []byte {
+	b = append(b, `"limit":`...)
+	b = AppendName(b, v.Limit)
+	b = append(b, `,"wait_ms":`...)
+	b = strconv.AppendInt(b, Wait(v), 10)
+	b = append(b, `,"retry_at":`...)
+	b = AppendTime(b, v.RetryAt())
+	b = append(b, `,"server_time":`...)
+	b = AppendTime(b, v.Now)
+	b = append(b, `,"limits":[`...)
+	for i := range limits {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendLimit(b, &limits[i])
+	}
+	return append(b, `],"degraded":false`...)
+}
+
+// AppendName adds a name as a JSON string, or null for none.
+func AppendName(b []byte, name string) []byte {
+	if name == "" {
+		return append(b, "null"...)
+	}
+	return AppendString(b, name)
+}
+
+func appendLimit(b []byte, s *throttle.Standing) []byte {
+	b = append(b, `{"name":`...)
+	b = AppendString(b, s.Name)
+	b = append(b, `,"limit":`...)
+	b = strconv.AppendInt(b, int64(s.Limit), 10)
+	b = append(b, `,"window_ms":`...)
+	b = strconv.AppendInt(b, s.Window, 10)
+	b = append(b, `,"remaining":`...)
+	b = strconv.AppendInt(b, int64(s.Remaining), 10)
+	b = append(b, `,"wait_ms":`...)
+	b = strconv.AppendInt(b, s.Wait, 10)
+	return append(b, '}')
+}
