@@ -40,7 +40,7 @@ func TestConformanceSentinel(t *testing.T) { conform(t, redistest.Sentinel(t).UR
 
 // insist takes until there is an answer. A call that failed is made again with the same
 // id, as a caller does: the id keeps it from being charged twice.
-func insist(limiter throttle.Historian, mailbox string, id throttle.ID) (v throttle.Verdict, err error) {
+func insist(limiter throttle.Limiter, mailbox string, id throttle.ID) (v throttle.Verdict, err error) {
 	for range 100 {
 		if v, err = limiter.Take(context.Background(), mailbox, id); err == nil {
 			return v, nil
@@ -49,7 +49,7 @@ func insist(limiter throttle.Historian, mailbox string, id throttle.ID) (v throt
 	return v, fmt.Errorf("still no answer after 100 tries: %w", err)
 }
 
-func take(t testing.TB, limiter throttle.Historian, mailbox string, id throttle.ID) throttle.Verdict {
+func take(t testing.TB, limiter throttle.Limiter, mailbox string, id throttle.ID) throttle.Verdict {
 	t.Helper()
 	v, err := insist(limiter, mailbox, id)
 	if err != nil {
@@ -58,7 +58,7 @@ func take(t testing.TB, limiter throttle.Historian, mailbox string, id throttle.
 	return v
 }
 
-func admit(t testing.TB, limiter throttle.Historian, mailbox string) throttle.ID {
+func admit(t testing.TB, limiter throttle.Limiter, mailbox string) throttle.ID {
 	t.Helper()
 	id := throttle.NewID()
 	if v := take(t, limiter, mailbox, id); !v.Allowed {

@@ -20,3 +20,30 @@ func conformMeters(t *testing.T, url string, steps int) {
 func TestMetersAlone(t *testing.T)    { conformMeters(t, redistest.Alone(t).URL(), 5_000) }
 func TestMetersCluster(t *testing.T)  { conformMeters(t, redistest.Cluster(t).URL(), 200) }
 func TestMetersSentinel(t *testing.T) { conformMeters(t, redistest.Sentinel(t).URL(), 200) }
+
+// threeMeters admit three sends at once, each in its way.
+var threeMeters = map[string]meter.Meter{
+	"fixed":   must(meter.NewFixedWindow(threeSends)),
+	"sliding": must(meter.NewSlidingWindow(threeSends, 0)),
+	"token":   must(meter.NewTokenBucket(threeSends, 0)),
+	"leaky":   must(meter.NewLeakyBucket(threeSends, 2)),
+}
+
+var threeSends = throttle.Tier{Name: "minute", Limit: 3, Window: 60_000}
+
+func must[M meter.Meter](m M, err error) M {
+	if err != nil {
+		panic(err)
+	}
+	return m
+}
+
+// waysToThree are a limiter of three sends a minute, and all threeMeters on the same
+// connections.
+func waysToThree(limiter *cluster.Limiter) []throttle.Limiter {
+	all := []throttle.Limiter{limiter}
+	for name, m := range threeMeters {
+		all = append(all, limiter.Meter(name, m))
+	}
+	return all
+}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/cluster"
 	"github.com/mailgate/mailgate/throttle/cluster/redistest"
 	"github.com/mailgate/mailgate/throttle/throttletest"
@@ -26,8 +27,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A worker reads mailboxes, races 64 callers for each and writes how many were
-// admitted.
+// A worker reads names of limiters and mailboxes, races 64 callers for each and writes
+// how many were admitted.
 func work(url string) {
 	clock := throttletest.NewClock(1_800_000_000_000)
 	limiter, err := cluster.New(cluster.Options{URL: url, Policy: threeAMinute, Clock: clock.Now, Timeout: patient})
@@ -37,7 +38,12 @@ func work(url string) {
 	}
 	t := new(workerT)
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
-		admitted := throttletest.Race(t, limiter, lines.Text(), callers)
+		name, mailbox, _ := strings.Cut(lines.Text(), " ")
+		var by throttle.Limiter = limiter
+		if m, found := threeMeters[name]; found {
+			by = limiter.Meter(name, m)
+		}
+		admitted := throttletest.Race(t, by, mailbox, callers)
 		fmt.Println(admitted, t.failure())
 	}
 }
@@ -92,7 +98,7 @@ func startWorker(t *testing.T, url string) worker {
 	return worker{t, in, bufio.NewScanner(out)}
 }
 
-func (w worker) begin(mailbox string) { fmt.Fprintln(w.in, mailbox) }
+func (w worker) begin(name, mailbox string) { fmt.Fprintln(w.in, name, mailbox) }
 
 func (w worker) admitted() (n int) {
 	w.t.Helper()
@@ -111,17 +117,24 @@ func (w worker) admitted() (n int) {
 func TestThreeProcessesOneMailbox(t *testing.T) {
 	server := redistest.Alone(t)
 	workers := []worker{startWorker(t, server.URL()), startWorker(t, server.URL()), startWorker(t, server.URL())}
-	for round := range 1000 {
+	raceProcesses(t, workers, "tiers", 800)
+	for name := range threeMeters {
+		raceProcesses(t, workers, name, 50)
+	}
+}
+
+func raceProcesses(t *testing.T, workers []worker, name string, rounds int) {
+	for round := range rounds {
 		mailbox := mailboxOf("processes")
 		for _, w := range workers {
-			w.begin(mailbox)
+			w.begin(name, mailbox)
 		}
 		admitted := 0
 		for _, w := range workers {
 			admitted += w.admitted()
 		}
 		if admitted != 3 {
-			t.Fatalf("round %d: %d admitted, want 3", round, admitted)
+			t.Fatalf("%s, round %d: %d admitted, want 3", name, round, admitted)
 		}
 	}
 }
