@@ -17,7 +17,7 @@ func BenchmarkTake(b *testing.B) {
 		tier := throttle.Tier{Name: "day", Limit: limit, Window: 86_400_000}
 		fixed, err1 := meter.NewFixedWindow(tier)
 		sliding, err2 := meter.NewSlidingWindow(tier, 24)
-		token, err3 := meter.NewTokenBucket(throttle.Tier{Name: "second", Limit: min(limit, 1_000_000), Window: 1000}, 0)
+		token, err3 := meter.NewTokenBucket(throttle.Tier{Name: "hour", Limit: min(limit, 1_000_000), Window: 3_600_000}, 0)
 		if err1 != nil || err2 != nil || err3 != nil {
 			b.Fatal(err1, err2, err3)
 		}

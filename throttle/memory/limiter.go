@@ -16,14 +16,13 @@ type Limiter struct {
 	meter  meter.Meter
 	states *table[meter.State]
 	none   *meter.State // what is known of a key without an entry
-	now    func() int64
-	keys   int
+	o      Options
 }
 
 // New returns a Limiter that nothing is on record of.
 func New(m meter.Meter, o Options) *Limiter {
 	o = o.orDefaults()
-	return &Limiter{meter: m, states: newTable[meter.State](o.Keys), none: new(meter.State), now: o.Now, keys: o.Keys}
+	return &Limiter{meter: m, states: newTable[meter.State](o), none: new(meter.State), o: o}
 }
 
 // With returns a Limiter that counts by another meter, and what both admit counts for
@@ -31,7 +30,7 @@ func New(m meter.Meter, o Options) *Limiter {
 // another form cannot read what is on record, and begins with nothing.
 func (l *Limiter) With(m meter.Meter) *Limiter {
 	if m.Form() != l.meter.Form() {
-		return New(m, Options{Keys: l.keys, Now: l.now})
+		return New(m, l.o)
 	}
 	other := *l
 	other.meter = m
@@ -46,8 +45,7 @@ func (l *Limiter) Take(ctx context.Context, key string, id throttle.ID) (throttl
 	if err := begin(ctx, "take", key); err != nil {
 		return throttle.Verdict{}, err
 	}
-	now := l.now()
-	shard, e, err := l.states.lockOrAdd(key, now)
+	shard, e, now, err := l.states.lockOrAdd(key)
 	if err != nil {
 		return throttle.Verdict{}, unavailable("take", err)
 	}
@@ -67,8 +65,7 @@ func (l *Limiter) Peek(ctx context.Context, key string) (throttle.Verdict, error
 	if err := begin(ctx, "peek", key); err != nil {
 		return throttle.Verdict{}, err
 	}
-	now := l.now()
-	shard, e := l.states.lock(key)
+	shard, e, now := l.states.lock(key)
 	defer shard.Unlock()
 	if e == nil {
 		return l.meter.Look(l.none, now), nil
@@ -81,8 +78,7 @@ func (l *Limiter) Release(ctx context.Context, key string, id throttle.ID) (rele
 	if err := begin(ctx, "release", key); err != nil {
 		return false, err
 	}
-	now := l.now()
-	shard, e := l.states.lock(key)
+	shard, e, now := l.states.lock(key)
 	defer shard.Unlock()
 	if e == nil || !l.meter.Release(&e.state, id, now) {
 		return false, nil
@@ -100,8 +96,7 @@ func (l *Limiter) Reset(ctx context.Context, key string) (cleared int, err error
 	if err := begin(ctx, "reset", key); err != nil {
 		return 0, err
 	}
-	now := l.now()
-	shard, e := l.states.lock(key)
+	shard, e, now := l.states.lock(key)
 	defer shard.Unlock()
 	if e == nil {
 		return 0, nil

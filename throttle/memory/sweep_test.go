@@ -17,7 +17,7 @@ import (
 // Many at once bring new keys while old ones expire, in a table that is nearly always
 // full: nothing that counts is forgotten, and no place is lost.
 func TestSweepUnderWay(t *testing.T) {
-	const keys, callers, turns = 64, 8, 4000
+	const keys, callers, turns = 64, 8, 1500
 	var clock atomic.Int64
 	clock.Store(start)
 	for name, l := range limiters(t, keys, clock.Load) {
@@ -68,7 +68,7 @@ func staysOnRecord(t *testing.T, l throttle.Limiter, key string) (room bool) {
 
 // A burst of keys does not stay: as new ones come the expired go, two for one.
 func TestTheExpiredGo(t *testing.T) {
-	const burst = 100_000
+	const burst = 20_000
 	clock := throttletest.NewClock(start)
 	for name, l := range limiters(t, 2*burst, clock.Now) {
 		t.Run(name, func(t *testing.T) {

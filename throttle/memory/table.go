@@ -25,6 +25,7 @@ const sweeps = 2
 type table[S any] struct {
 	seed   maphash.Seed
 	most   int64
+	now    func() int64
 	kept   atomic.Int64 // entries, and places promised to some
 	shards [shards]shard[S]
 }
@@ -51,37 +52,39 @@ type entry[S any] struct {
 // added is the place of an entry that is not in the queue yet.
 const added = -1
 
-func newTable[S any](most int) *table[S] {
-	t := &table[S]{seed: maphash.MakeSeed(), most: int64(most)}
+func newTable[S any](o Options) *table[S] {
+	t := &table[S]{seed: maphash.MakeSeed(), most: int64(o.Keys), now: o.Now}
 	for i := range t.shards {
 		t.shards[i].byHash = map[uint64]*entry[S]{}
 	}
 	return t
 }
 
-// lock returns the key's shard, locked, and its entry, nil if there is none.
-func (t *table[S]) lock(key string) (*shard[S], *entry[S]) {
+// lock returns the key's shard, locked, its entry, nil if there is none, and the clock.
+// That is read when the shard is locked, so that nobody who had to wait decides by an
+// older one than those before, who may have swept what had expired.
+func (t *table[S]) lock(key string) (s *shard[S], e *entry[S], now int64) {
 	hash := maphash.String(t.seed, key)
-	s := &t.shards[hash%shards]
+	s = &t.shards[hash%shards]
 	s.Lock()
-	return s, s.find(hash, key)
+	return s, s.find(hash, key), t.now()
 }
 
 // lockOrAdd is lock, and makes an entry with a zero state where there is none. Its caller
 // keeps or forgets that before unlocking. After an error nothing is locked.
-func (t *table[S]) lockOrAdd(key string, now int64) (*shard[S], *entry[S], error) {
-	s, e := t.lock(key)
+func (t *table[S]) lockOrAdd(key string) (s *shard[S], e *entry[S], now int64, err error) {
+	s, e, now = t.lock(key)
 	if e != nil {
-		return s, e, nil
+		return s, e, now, nil
 	}
 	if !t.reserve() {
 		s.Unlock() // one lock at a time, or two callers could wait for each other
-		if !t.makeRoom(now) {
-			return nil, nil, ErrFull
+		if !t.makeRoom() {
+			return nil, nil, 0, ErrFull
 		}
-		if s, e = t.lock(key); e != nil {
+		if s, e, now = t.lock(key); e != nil {
 			t.kept.Add(-1) // somebody else was faster
-			return s, e, nil
+			return s, e, now, nil
 		}
 	}
 	for range sweeps {
@@ -90,7 +93,7 @@ func (t *table[S]) lockOrAdd(key string, now int64) (*shard[S], *entry[S], error
 		}
 		t.kept.Add(-1)
 	}
-	return s, s.add(maphash.String(t.seed, key), strings.Clone(key)), nil
+	return s, s.add(maphash.String(t.seed, key), strings.Clone(key)), now, nil
 }
 
 // reserve promises a place, if there is one.
@@ -103,7 +106,8 @@ func (t *table[S]) reserve() bool {
 }
 
 // makeRoom looks for an entry that has expired, wherever it is, and promises its place.
-func (t *table[S]) makeRoom(now int64) bool {
+func (t *table[S]) makeRoom() bool {
+	now := t.now()
 	for i := range t.shards {
 		s := &t.shards[i]
 		s.Lock()

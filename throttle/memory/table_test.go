@@ -35,7 +35,7 @@ func TestKeysOfOneHash(t *testing.T) {
 // However the moments change at which entries expire, sweeping removes exactly those
 // that have.
 func TestSweepFindsTheExpired(t *testing.T) {
-	table := newTable[int](1 << 10)
+	table := newTable[int](Options{Keys: 1 << 10})
 	s := &table.shards[0]
 	var until []int64
 	for i := range 1000 {

@@ -15,14 +15,12 @@ import (
 type Tiers struct {
 	policy    throttle.Policy
 	histories *table[throttle.History]
-	now       func() int64
 }
 
 // NewTiers returns Tiers that nothing is on record of. The zero policy stands for
 // throttle.DefaultPolicy, and never for no limit at all.
 func NewTiers(p throttle.Policy, o Options) *Tiers {
-	o = o.orDefaults()
-	return &Tiers{policy: orDefault(p), histories: newTable[throttle.History](o.Keys), now: o.Now}
+	return &Tiers{policy: orDefault(p), histories: newTable[throttle.History](o.orDefaults())}
 }
 
 // With returns Tiers that admit by another policy, on the same histories.
@@ -47,8 +45,7 @@ func (l *Tiers) Take(ctx context.Context, key string, id throttle.ID) (throttle.
 	if err := begin(ctx, "take", key); err != nil {
 		return throttle.Verdict{}, err
 	}
-	now := l.now()
-	shard, e, err := l.histories.lockOrAdd(key, now)
+	shard, e, now, err := l.histories.lockOrAdd(key)
 	if err != nil {
 		return throttle.Verdict{}, unavailable("take", err)
 	}
@@ -68,7 +65,8 @@ func (l *Tiers) Peek(ctx context.Context, key string) (throttle.Verdict, error) 
 	if err := begin(ctx, "peek", key); err != nil {
 		return throttle.Verdict{}, err
 	}
-	return throttle.Decide(l.policy, l.read(key), l.now()), nil
+	history, now := l.read(key)
+	return throttle.Decide(l.policy, history, now), nil
 }
 
 // Release gives one admission back.
@@ -76,7 +74,7 @@ func (l *Tiers) Release(ctx context.Context, key string, id throttle.ID) (releas
 	if err := begin(ctx, "release", key); err != nil {
 		return false, err
 	}
-	shard, e := l.histories.lock(key)
+	shard, e, _ := l.histories.lock(key)
 	defer shard.Unlock()
 	if e == nil {
 		return false, nil
@@ -97,8 +95,7 @@ func (l *Tiers) Reset(ctx context.Context, key string) (cleared int, err error) 
 	if err := begin(ctx, "reset", key); err != nil {
 		return 0, err
 	}
-	now := l.now()
-	shard, e := l.histories.lock(key)
+	shard, e, now := l.histories.lock(key)
 	defer shard.Unlock()
 	if e == nil {
 		return 0, nil
@@ -113,17 +110,18 @@ func (l *Tiers) History(ctx context.Context, key string) (throttle.History, erro
 	if err := begin(ctx, "history", key); err != nil {
 		return nil, err
 	}
-	return slices.Clone(l.live(l.read(key), l.now())), nil
+	history, now := l.read(key)
+	return slices.Clone(l.live(history, now)), nil
 }
 
-// read returns the key's history, which never changes.
-func (l *Tiers) read(key string) throttle.History {
-	shard, e := l.histories.lock(key)
+// read returns the key's history, which never changes, and the clock.
+func (l *Tiers) read(key string) (throttle.History, int64) {
+	shard, e, now := l.histories.lock(key)
 	defer shard.Unlock()
 	if e == nil {
-		return nil
+		return nil, now
 	}
-	return e.state
+	return e.state, now
 }
 
 func (l *Tiers) live(h throttle.History, now int64) throttle.History {
