@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/mailgate/mailgate/cmd/mailgate/settings"
+	"github.com/mailgate/mailgate/rules/rulefile"
 )
 
 func checkConfigCommand() command {
@@ -15,10 +17,10 @@ func checkConfigCommand() command {
 		name:    "check-config",
 		summary: "check the settings, and print them with secrets masked",
 		teaches: `
-Reads the settings as serve would, tries out the templates, and prints each setting,
-its value and where it comes from. Secrets are masked. Nothing is started and nobody
-is connected to. A setting that cannot be right is one line on stderr, and the exit
-status is 2.`,
+Reads the settings and the rules file as serve would, tries out the templates, and
+prints each setting, its value and where it comes from, and every rule in force.
+Secrets are masked. Nothing is started and nobody is connected to. What cannot be right
+is one line on stderr, and the exit status is 2.`,
 		run: checkConfig,
 	}
 }
@@ -31,11 +33,26 @@ func checkConfig(_ context.Context, c call) error {
 	if err := s.ForSending(); err != nil {
 		return err
 	}
-	if _, err := loadTemplates(s); err != nil {
+	content, err := readContent(s)
+	if err != nil {
 		return err
 	}
 	var b strings.Builder
-	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	writeInForce(&b, s)
+	writeRules(&b, content.rules)
+	for _, place := range s.Unused() {
+		fmt.Fprintf(&b, "note: %s has no effect, because the history is in Redis\n", place)
+	}
+	if content.rules.Mailbox().Shadow {
+		b.WriteString("note: the rule mailbox is in shadow, so any mailbox can be sent any number of mails\n")
+	}
+	_, err = fmt.Fprint(c.stdout, b.String())
+	return err
+}
+
+// writeInForce is a table of the settings.
+func writeInForce(b *strings.Builder, s *settings.Settings) {
+	table := columns(b)
 	for _, setting := range settings.Catalogue() {
 		origin := s.Origin(setting.Name)
 		from := origin.Level.String()
@@ -44,12 +61,48 @@ func checkConfig(_ context.Context, c call) error {
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\n", setting.Name, cmp.Or(s.Shown(setting.Name), "(not set)"), from)
 	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
-	for _, place := range s.Unused() {
-		fmt.Fprintf(&b, "note: %s has no effect, because the history is in Redis\n", place)
-	}
-	_, err = fmt.Fprint(c.stdout, b.String())
-	return err
+	table.Flush() // into memory
 }
+
+// writeRules are tables of the rules and actions. Whom a rule leaves alone is a matter
+// of numbers: addresses are not for terminals.
+func writeRules(b *strings.Builder, file rulefile.File) {
+	b.WriteString("\nRules in force:\n")
+	table := columns(b)
+	for _, r := range file.Rules {
+		fmt.Fprintf(table, "%s\tby %s\t%s%s\n", r.Name, r.By, r.Count, besides(r))
+	}
+	table.Flush() // into memory
+	if len(file.Actions) > 0 {
+		b.WriteString("\nActions:\n")
+	}
+	for _, a := range file.Actions {
+		fmt.Fprintf(table, "%s\t%s\n", a.Name, a.Count)
+	}
+	table.Flush() // into memory
+	b.WriteString("\n")
+}
+
+// besides is what there is to a rule but its limit.
+func besides(r rulefile.Rule) (text string) {
+	if r.KeepForFirstSends > 0 {
+		text += fmt.Sprintf("; the last %d for first sends", r.KeepForFirstSends)
+	}
+	for _, exempt := range []struct {
+		n    int
+		what string
+	}{
+		{len(r.Exempt.Mailboxes), "mailboxes"}, {len(r.Exempt.Networks), "networks"}, {len(r.Exempt.Callers), "api keys"},
+	} {
+		if exempt.n > 0 {
+			text += fmt.Sprintf("; exempt %s: %d", exempt.what, exempt.n)
+		}
+	}
+	if r.Shadow {
+		text += "; in shadow, refuses nothing"
+	}
+	return text
+}
+
+// columns lays out what is written with tabs in between.
+func columns(to io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(to, 0, 0, 2, ' ', 0) }

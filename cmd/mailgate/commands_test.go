@@ -132,7 +132,7 @@ func TestCheckConfig(t *testing.T) {
 	}
 	environ := settingsFor("smtps://user:"+secret+"@relay.example", "MAILGATE_CONFIG="+config,
 		"MAILGATE_REDIS_URL=redis://:"+secret+"@redis.example", "MAILGATE_SYNC=true")
-	status, stdout, stderr := run(t, environ, "check-config", "--tiers=q=1/1s")
+	status, stdout, stderr := run(t, environ, "check-config", "--tiers=q=1/1s", "--rules="+deployed+"rules.yaml")
 	if status != exitOK || stderr != "" {
 		t.Fatalf("status %d: %s", status, stderr)
 	}
@@ -149,6 +149,11 @@ func TestCheckConfig(t *testing.T) {
 		"api_keys":  "app:*** environment MAILGATE_API_KEYS",
 		"fold":      "true default",
 		"templates": "(not set) default",
+		"mailbox":   "by mailbox sliding-log q=1/1s; exempt mailboxes: 2",
+		"client-ip": "by client_ip sliding-window minute=100/60s in 60 parts; exempt networks: 1; exempt api keys: 1",
+		"provider":  "by all fixed-window day=50000/24h; the last 5000 for first sends",
+		"callers":   "by api_key token-bucket second=20/1s, bursts of 100; in shadow, refuses nothing",
+		"reply":     "sliding-log minute=10/60s,hour=100/1h",
 		"note:":     "MAILGATE_SYNC has no effect, because the history is in Redis",
 	} {
 		if lines[name] != want {

@@ -35,6 +35,7 @@ func TestExampleSettings(t *testing.T) {
 	whole := regexp.MustCompile(`(?m)^#(\w+: )`).ReplaceAllString(string(text), "$1")
 	whole = strings.ReplaceAll(whole, ":change-me", ":changed") // an example's secret is refused
 	whole = strings.Replace(whole, "templates: templates\n", "templates: "+t.TempDir()+"\n", 1)
+	whole = strings.Replace(whole, "rules: rules.yaml\n", "rules: "+deployed+"rules.yaml\n", 1)
 	path := t.TempDir() + "/whole.yaml"
 	if err := os.WriteFile(path, []byte(whole), 0o600); err != nil {
 		t.Fatal(err)

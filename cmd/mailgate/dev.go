@@ -20,7 +20,7 @@ import (
 
 // devFlags are the settings that make sense for a trial; dev decides the others.
 func devFlags() []string {
-	return []string{"listen", "tiers", "fold", "from", "templates", "locale", "code_life", "log_level", "log_format"}
+	return []string{"listen", "tiers", "rules", "fold", "from", "templates", "locale", "code_life", "log_level", "log_format"}
 }
 
 func devCommand() command {
@@ -37,7 +37,8 @@ The port is 8080, or the next that is free. Environment and settings files are n
 read. Flags that it takes:
   --` + strings.ReplaceAll(strings.Join(devFlags(), " --"), "_", "-") + `
 
-Limits that are quicker to meet:  mailgate dev --tiers quick=1/10s,short=3/1m`,
+Limits that are quicker to meet:  mailgate dev --tiers quick=1/10s,short=3/1m
+Rules of your own:                mailgate dev --rules rules.yaml`,
 		run: dev,
 	}
 }
@@ -68,8 +69,8 @@ func dev(ctx context.Context, c call) error {
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	c.welcome(s, listener.Addr(), relay)
-	return p.serve(ctx, listener)
+	c.welcome(p, listener.Addr(), relay)
+	return p.serve(ctx, listener, nil)
 }
 
 // devSettings are those of a trial: the command line's, and for the rest what needs
@@ -125,7 +126,8 @@ func devListen(s *settings.Settings) (net.Listener, error) {
 }
 
 // welcome says where to look, and how to ask by hand.
-func (c call) welcome(s *settings.Settings, at net.Addr, relay *sandbox.Server) {
+func (c call) welcome(p *program, at net.Addr, relay *sandbox.Server) {
+	s := p.settings
 	another := ""
 	if !s.Origin("listen").Given() && at.String() != s.Listen {
 		another = fmt.Sprintf("\n  %s is in use, so this is the next port that is free.\n", s.Listen)
@@ -141,6 +143,7 @@ func (c call) welcome(s *settings.Settings, at net.Addr, relay *sandbox.Server) 
   Admin key   %[3]s
   Relay       %[4]s (keeps what it gets, delivers nothing)
   Limits      %[5]s
+  Rules       %[7]s
 
   By hand:
   curl %[1]s/send-code -H 'Authorization: Bearer %[2]s' \
@@ -148,5 +151,5 @@ func (c call) welcome(s *settings.Settings, at net.Addr, relay *sandbox.Server) 
 
   Ctrl-C ends it, and everything is forgotten.
 
-`, "http://"+at.String(), s.APIKeys.First(), s.AdminKeys.First(), relay.URL(), s.Tiers, another)
+`, "http://"+at.String(), s.APIKeys.First(), s.AdminKeys.First(), relay.URL(), p.content.rules.Mailbox().Tiers, another, ruleNames(p.content.rules))
 }

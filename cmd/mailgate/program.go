@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -18,46 +19,51 @@ import (
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/cmd/mailgate/settings"
 	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/memory"
+	"github.com/mailgate/mailgate/throttle/meter"
 )
 
 // A program is everything that runs, put together from settings. This is the one
 // place that knows all the parts.
 type program struct {
-	log     *slog.Logger
-	history history
-	relays  *mailer.Relays
-	server  *api.Server
-	grace   time.Duration
+	settings *settings.Settings
+	log      *slog.Logger
+	history  history
+	content  content // in force
+	relays   *mailer.Relays
+	server   *api.Server
+	reloads  reloads
 }
 
 // build opens what the settings name. Nothing is served yet; the caller closes it.
 // Requests for paths that are not the API's go to fallback, which may be nil.
 func build(ctx context.Context, s *settings.Settings, logTo io.Writer, fallback http.Handler) (*program, error) {
-	p := &program{log: newLog(s, logTo), grace: s.ShutdownGrace}
-	if err := p.open(ctx, s, newAudit(s, logTo), fallback); err != nil {
+	p := &program{settings: s, log: newLog(s, logTo)}
+	if err := p.open(ctx, newAudit(s, logTo), fallback); err != nil {
 		return nil, errors.Join(err, p.close(ctx))
 	}
 	return p, nil
 }
 
-func (p *program) open(ctx context.Context, s *settings.Settings, audit *slog.Logger, fallback http.Handler) error {
-	options, err := fixedOptions(s)
+func (p *program) open(ctx context.Context, audit *slog.Logger, fallback http.Handler) error {
+	options, err := fixedOptions(p.settings)
 	if err != nil {
 		return err
 	}
-	if p.history, err = openHistory(ctx, s, p.log); err != nil {
+	if err := p.openContent(ctx, &options); err != nil {
 		return err
 	}
 	options.Metrics = prometheus.NewRegistry()
 	options.Metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	p.reloads = newReloads(options.Metrics)
 	hooks, err := api.RelayHooks(options.Metrics)
 	if err != nil {
 		return fmt.Errorf("preparing the metrics: %w", err)
 	}
-	if p.relays, err = newRelays(s, p.log, hooks); err != nil {
+	if p.relays, err = newRelays(p.settings, p.log, hooks); err != nil {
 		return err
 	}
-	options.Limiter, options.Ready = p.history.limiter, p.history.ready
 	options.Sender, options.RelayStats = p.relays, p.relays.Stats
 	options.Log, options.Audit = p.log, audit
 	options.Fallback = fallback
@@ -67,23 +73,52 @@ func (p *program) open(ctx context.Context, s *settings.Settings, audit *slog.Lo
 	return nil
 }
 
+// openContent reads the rules and templates, and then opens what the rules count on.
+func (p *program) openContent(ctx context.Context, options *api.Options) (err error) {
+	if p.content, err = readContent(p.settings); err != nil {
+		return err
+	}
+	if p.history, err = openHistory(ctx, p.settings, p.content.rules.Mailbox().Tiers, p.log); err != nil {
+		return err
+	}
+	options.Ready = p.history.ready
+	options.Live, err = p.content.live(p.history)
+	return err
+}
+
 // fixedOptions are those that follow from the settings alone.
 func fixedOptions(s *settings.Settings) (o api.Options, err error) {
-	if o.Composer, err = newComposer(s); err != nil {
+	if o.Identity, err = newIdentity(s); err != nil {
 		return o, err
-	}
-	if o.Identity, err = mailer.NewIdentity(s.Fold); err != nil {
-		return o, fmt.Errorf("preparing the rules for addresses: %w", err)
 	}
 	if o.APIKeys, o.AdminKeys, err = accessKeys(s); err != nil {
 		return o, err
 	}
-	o.Policy, o.CodeLife = s.Tiers, s.CodeLife.Milliseconds()
+	if o.Lookups, err = lookups(s); err != nil {
+		return o, err
+	}
+	o.CodeLife = s.CodeLife.Milliseconds()
 	o.TrustedProxies, o.MaxConnections = s.TrustedProxies, s.MaxConnections
 	o.SendDeadline, o.DrainDelay = sendDeadline, s.DrainDelay
 	o.OpenAPI, o.Version = mailgate.OpenAPI, currentVersion()
 	o.Now = func() int64 { return time.Now().UnixMilli() }
 	return o, nil
+}
+
+// lookupBurst is how many seconds' worth of lookups may come at once.
+const lookupBurst = 4
+
+// lookups bounds how often each key may look mailboxes up. It is forgotten with the
+// process, as it protects nobody but those who are there.
+func lookups(s *settings.Settings) (throttle.Limiter, error) {
+	if s.LookupRate == 0 {
+		return nil, nil
+	}
+	bucket, err := meter.NewTokenBucket(throttle.Tier{Name: "second", Limit: s.LookupRate, Window: 1000}, lookupBurst*s.LookupRate)
+	if err != nil {
+		return nil, s.Complain("lookup_rate", err.Error())
+	}
+	return memory.New(bucket, memory.Options{}), nil
 }
 
 // accessKeys are the keys to ask for. Where keys are asked for at all but none was
@@ -103,25 +138,36 @@ func accessKeys(s *settings.Settings) (forAPI, forAdmins api.Keys, err error) {
 }
 
 // serve answers requests until ctx ends; then it lets those in flight finish, within
-// the grace, and closes everything.
-func (p *program) serve(ctx context.Context, listener net.Listener) error {
+// the grace, and closes everything. Each signal from again has the content read again.
+func (p *program) serve(ctx context.Context, listener net.Listener, again <-chan os.Signal) error {
 	served := make(chan error, 1)
 	go func() { served <- p.server.Serve(listener) }()
-	select {
-	case err := <-served:
-		return errors.Join(fmt.Errorf("serving: %w", err), p.close(ctx))
-	case <-ctx.Done():
+	for serving := true; serving; {
+		select {
+		case err := <-served:
+			return errors.Join(fmt.Errorf("serving: %w", err), p.close(ctx))
+		case <-again:
+			p.reload()
+		case <-ctx.Done():
+			serving = false
+		}
 	}
-	p.log.Info("draining", "grace", p.grace.String())
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.grace)
+	return p.drain(ctx, served)
+}
+
+// drain ends the serving.
+func (p *program) drain(ctx context.Context, served <-chan error) error {
+	grace := p.settings.ShutdownGrace
+	p.log.Info("draining", "grace", grace.String())
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
-	err := p.server.Shutdown(grace)
+	err := p.server.Shutdown(within)
 	if err != nil {
-		err = fmt.Errorf("requests were cut off after %s: %w", p.grace, err)
+		err = fmt.Errorf("requests were cut off after %s: %w", grace, err)
 	} else {
 		err = <-served
 	}
-	err = errors.Join(err, p.close(grace))
+	err = errors.Join(err, p.close(within))
 	p.log.Info("stopped")
 	return err
 }

@@ -17,6 +17,7 @@ type answer struct {
 		ID       any
 		Email    string
 		Limit    string
+		Rule     string
 		WaitMS   int64 `json:"wait_ms"`
 		Type     string
 		Verified bool

@@ -3,10 +3,10 @@ package main
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net"
-
-	"github.com/mailgate/mailgate/cmd/mailgate/settings"
+	"os"
+	"os/signal"
+	"syscall"
 )
 
 func serveCommand() command {
@@ -20,6 +20,11 @@ MAILGATE_FROM; everything else has a default. See mailgate help for all settings
 mailgate check-config to try them out.
 
 Without MAILGATE_API_KEYS it asks for no key, and so serves this machine alone.
+
+On SIGHUP it reads the rules file and the templates again, whole or not at all: a mistake
+in them is a line in the log and leaves everything as it was. Requests in flight finish by
+what they began with, and what was counted still counts. All other settings, such as
+MAILGATE_TIERS, need a restart.
 
 On SIGTERM it stops taking requests, lets those in flight finish for up to
 MAILGATE_SHUTDOWN_GRACE, closes its stores and exits with 0. A second SIGTERM ends it at
@@ -36,6 +41,9 @@ func serve(ctx context.Context, c call) error {
 	if err := s.ForSending(); err != nil {
 		return err
 	}
+	again := make(chan os.Signal, 1)
+	signal.Notify(again, syscall.SIGHUP)
+	defer signal.Stop(again)
 	p, err := build(ctx, s, c.stderr, nil)
 	if err != nil {
 		return err
@@ -44,12 +52,13 @@ func serve(ctx context.Context, c call) error {
 	if err != nil {
 		return errors.Join(cannotListen(s, err), p.close(ctx))
 	}
-	announce(s, p.log, listener.Addr())
-	return p.serve(ctx, listener)
+	p.announce(listener.Addr())
+	return p.serve(ctx, listener, again)
 }
 
 // announce says what runs, where, and what an operator should know about it.
-func announce(s *settings.Settings, log *slog.Logger, addr net.Addr) {
+func (p *program) announce(addr net.Addr) {
+	s, log := p.settings, p.log
 	place := "disk"
 	switch {
 	case s.RedisURL != "":
@@ -57,7 +66,9 @@ func announce(s *settings.Settings, log *slog.Logger, addr net.Addr) {
 	case s.DataDir == ":memory:":
 		place = "memory"
 	}
-	log.Info("serving", "address", addr.String(), "version", currentVersion(), "history", place, "tiers", s.Tiers.String())
+	log.Info("serving", "address", addr.String(), "version", currentVersion(), "history", place,
+		"tiers", p.content.rules.Mailbox().Tiers.String(), "rules", len(p.content.rules.Rules), "actions", len(p.content.rules.Actions))
+	p.warnOfShadow()
 	if s.APIKeys == "" {
 		log.Warn("no api keys are set: no key is asked for, and this machine alone is served")
 	}

@@ -18,6 +18,16 @@ type File struct {
 	Actions []Action
 }
 
+// Mailbox is the rule of that name, which every file that was read has.
+func (f File) Mailbox() Rule {
+	for _, r := range f.Rules {
+		if r.Name == rules.MailboxRule {
+			return r
+		}
+	}
+	return Rule{}
+}
+
 // A Rule is one limit that sends have to keep.
 type Rule struct {
 	Name string

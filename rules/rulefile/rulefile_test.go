@@ -137,7 +137,7 @@ func TestPatternsWithoutFolding(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := fmt.Sprint(file.Rules[0].Exempt.Mailboxes); got != "[E2E+*@acme.example Bob@acme.example]" {
+	if got := fmt.Sprint(file.Mailbox().Exempt.Mailboxes); got != "[E2E+*@acme.example Bob@acme.example]" {
 		t.Error(got)
 	}
 }
@@ -213,7 +213,7 @@ func FuzzRead(f *testing.F) {
 				t.Errorf("not whole: %+v", r)
 			}
 		}
-		if file.Rules[0].Name != "mailbox" || !rulefile.Compare(file, file).None() {
+		if file.Mailbox().Name != "mailbox" || !rulefile.Compare(file, file).None() {
 			t.Errorf("%q", spell(file))
 		}
 	})

@@ -17,16 +17,18 @@ type Settings struct {
 	AdminKeys      Keys           `name:"admin_keys" secret:"yes" help:"keys of operators, for show and reset; with api_keys but none of these, operators' paths are closed"`
 	TrustedProxies []netip.Prefix `name:"trusted_proxies" help:"proxies whose X-Forwarded-For is believed: 10.0.0.0/8,192.0.2.7"`
 	MaxConnections int            `name:"max_connections" default:"10000" validate:"gte=1,lte=1000000" help:"clients served at once; beyond that the one idle longest makes room"`
+	LookupRate     int            `name:"lookup_rate" default:"50" validate:"gte=0,lte=1000000" help:"lookups of mailboxes and operators' steps a second for each key, or each client where no key is asked; 0 for any number"`
 	DrainDelay     time.Duration  `name:"drain_delay" default:"0s" validate:"gte=0s,lte=5m" help:"how long to go on serving after SIGTERM with /readyz at 503, for the load balancer to notice"`
 	ShutdownGrace  time.Duration  `name:"shutdown_grace" default:"30s" validate:"gte=0s,lte=1h" help:"how long requests in flight may take to finish after SIGTERM"`
 
 	Tiers throttle.Policy `name:"tiers" group:"The rule" default:"minute=1/60s,hour=5/1h,day=10/24h" help:"mails a mailbox may be sent: name=limit/window, in any order"`
+	Rules string          `name:"rules" help:"a YAML file of further rules, and of actions; read again on SIGHUP"`
 	Fold  bool            `name:"fold" default:"true" help:"count letter case, +tag and dots that a provider ignores as one mailbox"`
 
 	DataDir        string `name:"data_dir" group:"History on this machine" default:"mailgate-data" validate:"required" help:"where it is kept; :memory: for nowhere"`
 	Sync           bool   `name:"sync" default:"false" help:"wait for the drive at each send: survives a power cut, costs a flush"`
 	CacheMailboxes int64  `name:"cache_mailboxes" default:"120000" validate:"gte=1,lte=1000000000" help:"mailboxes kept in memory; the rest is read back from disk"`
-	CacheBytes     Bytes  `name:"cache_bytes" default:"28MiB" validate:"gte=65536" help:"memory for them: a number of bytes, or with KiB, MiB, GiB"`
+	CacheBytes     Bytes  `name:"cache_bytes" default:"28MiB" validate:"gte=65536" help:"memory for them, and once more for what other rules count: a number of bytes, or with KiB, MiB, GiB"`
 
 	RedisURL     RedisURL      `name:"redis_url" group:"History in Redis" secret:"yes" help:"set it to share one history among many processes: redis://, rediss://, redis+sentinel://, redis+cluster://"`
 	RedisConfirm int           `name:"redis_confirm" default:"0" validate:"gte=0,lte=16" help:"replicas that must have a send before it is a yes"`
@@ -37,7 +39,7 @@ type Settings struct {
 	SMTPMaxConns int           `name:"smtp_max_conns" default:"8" validate:"gte=1,lte=1000" help:"connections to a relay at once"`
 	SMTPRate     float64       `name:"smtp_rate" default:"0" validate:"gte=0,lte=100000" help:"mails a second at most, evenly spaced; 0 for as they come"`
 	SMTPQueue    int           `name:"smtp_queue" default:"100" validate:"gte=0,lte=100000" help:"mails that may wait for their turn under smtp_rate"`
-	Templates    string        `name:"templates" help:"a directory of texts of your own, name/locale/{subject.txt,text.txt,body.html}"`
+	Templates    string        `name:"templates" help:"a directory of texts of your own, name/locale/{subject.txt,text.txt,body.html}; read again on SIGHUP"`
 	Locale       string        `name:"locale" default:"en" help:"the language for whoever asks for none, or for one that is not there"`
 	CodeLife     time.Duration `name:"code_life" default:"10m" validate:"gte=1s,lte=24h" help:"how long a code that mailgate made is good for"`
 

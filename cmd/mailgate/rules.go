@@ -1,0 +1,101 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/mailgate/mailgate/cmd/mailgate/settings"
+	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/rules"
+	"github.com/mailgate/mailgate/rules/rulefile"
+	"github.com/mailgate/mailgate/strictyaml"
+	"github.com/mailgate/mailgate/throttle"
+)
+
+// readRules reads the rules file, or has the built-in rules where none is set.
+func readRules(s *settings.Settings) (rulefile.File, error) {
+	identity, err := newIdentity(s)
+	if err != nil {
+		return rulefile.File{}, err
+	}
+	d := rulefile.Defaults{
+		Tiers:        s.Tiers,
+		SendDeadline: sendDeadline.Milliseconds(),
+		Mailbox: func(text string) (string, error) {
+			address, err := mailer.ParseAddress(text, identity)
+			return address.Key(), err
+		},
+	}
+	if tiers := s.Origin("tiers"); tiers.Given() {
+		d.TiersSetBy = tiers.Place
+	}
+	if s.Rules == "" {
+		return rulefile.Default(d)
+	}
+	file, err := rulefile.Read(s.Rules, d)
+	var wrong *strictyaml.Error
+	switch {
+	case errors.As(err, &wrong):
+		return file, &settings.Error{Place: wrong.Place.String(), Problem: wrong.Problem}
+	case err != nil:
+		return file, s.Complain("rules", err.Error())
+	}
+	return file, nil
+}
+
+func newIdentity(s *settings.Settings) (mailer.Identity, error) {
+	identity, err := mailer.NewIdentity(s.Fold)
+	if err != nil {
+		return identity, fmt.Errorf("preparing the rules for addresses: %w", err)
+	}
+	return identity, nil
+}
+
+// ruleSet puts the rules on what is on record. What a rule of the same name has counted
+// is still there.
+func (h history) ruleSet(file rulefile.File) (*rules.Set, error) {
+	var all []rules.Rule
+	for _, r := range file.Rules {
+		rule := rules.Rule{Name: r.Name, By: r.By, Shadow: r.Shadow, Exempt: r.Exempt}
+		if r.Name == rules.MailboxRule {
+			rule.Limiter = h.mailbox(r.Tiers)
+		} else {
+			rule.Limiter = h.limiter("rule-"+r.Name, r.Count)
+		}
+		if r.Resends != nil {
+			rule.Resends = h.meter("rule-"+r.Name, r.Resends)
+		}
+		all = append(all, rule)
+	}
+	return rules.New(rules.Options{Remote: h.remote}, all...)
+}
+
+// actions are the limiters of the actions, by name. An action and a rule of one name
+// have nothing in common.
+func (h history) actions(file rulefile.File) map[string]throttle.Limiter {
+	all := map[string]throttle.Limiter{}
+	for _, a := range file.Actions {
+		all[a.Name] = h.limiter("action-"+a.Name, a.Count)
+	}
+	return all
+}
+
+func (h history) limiter(name string, count rulefile.Count) throttle.Limiter {
+	if count.Meter != nil {
+		return h.meter(name, count.Meter)
+	}
+	return h.tiers(name, count.Tiers)
+}
+
+// ruleNames are the names of all rules, and of the actions.
+func ruleNames(file rulefile.File) string {
+	var all []string
+	for _, r := range file.Rules {
+		all = append(all, r.Name)
+	}
+	for _, a := range file.Actions {
+		all = append(all, "action "+a.Name)
+	}
+	return strings.Join(all, ", ")
+}
