@@ -2,8 +2,10 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -27,6 +29,105 @@ func TestScriptsCountAsTheirMeters(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Where the numbers are as large as they can be, they are still exact.
+func TestScriptsCountWithLargeNumbers(t *testing.T) {
+	server := redistest.Alone(t)
+	const million, window = 1_000_000, throttle.MaxWindow - 7
+	room := func(window int64) int { return int(1<<52/window - 1) }
+	for name, m := range map[string]func(limit, room int) (meter.Meter, error){
+		"a slow bucket": func(int, int) (meter.Meter, error) { return meter.NewTokenBucket(tier(1, window), room(window)) },
+		"a fast bucket": func(int, int) (meter.Meter, error) {
+			return meter.NewTokenBucket(tier(999_999_937, window), room(window))
+		},
+		"a long queue": func(int, int) (meter.Meter, error) {
+			return meter.NewLeakyBucket(tier(7, 9_999_991), room(9_999_991)-1)
+		},
+		"a full day":    func(int, int) (meter.Meter, error) { return meter.NewFixedWindow(tier(1000*million, 86_400_000)) },
+		"a full decade": func(int, int) (meter.Meter, error) { return meter.NewSlidingWindow(tier(1000*million, window), 0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(1, 2))
+			for range 10 {
+				w := newTwin(t, server, random, func(*rand.Rand, int64) func(int, int) (meter.Meter, error) { return m }, 0)
+				w.fill()
+				for range 30 {
+					w.clock.Add(random.Int64N(3) * random.Int64N(2+w.meter.Tier().Window/1_000_000))
+					w.take(throttle.NewID())
+					w.peek()
+				}
+				w.release(w.someID())
+				w.reset()
+			}
+		})
+	}
+}
+
+// fill puts a state into redis that is full but for a few.
+func (w *twin) fill() {
+	now, few := w.clock.Load(), w.random.Int64N(20)
+	var head string
+	switch m := w.meter.(type) {
+	case meter.FixedWindow:
+		w.state = meter.State{At: now - now%m.Tier().Window, Count: int64(m.Tier().Limit) - few}
+		head = pack(number{w.state.At, 6}, number{w.state.Count, 4})
+	case meter.SlidingWindow:
+		w.state = meter.State{At: now - now%m.Part(), Count: int64(m.Tier().Limit) - few}
+		w.state.Parts = []int64{w.state.Count}
+		head = pack(number{w.state.At, 6}, number{w.state.Count, 4}, number{w.state.Count, 4})
+	case interface{ Room() int }:
+		level := (int64(m.Room())-few)*w.meter.Tier().Window - w.random.Int64N(w.meter.Tier().Window)
+		w.state = meter.State{At: now, Count: level, Parts: []int64{now, level}}
+		head = pack(number{now, 6}, number{level, 7}, number{now, 6}, number{level, 7})
+	}
+	text := pack(number{int64(len(head)), 2}) + head
+	if err := w.server.Client().Set(context.Background(), w.metered.prefix+w.key, text, time.Hour).Err(); err != nil {
+		w.t.Fatal(err)
+	}
+	_, w.expires = w.kept()
+}
+
+// A script that decides otherwise than the meter makes an error of it, and no yes.
+func TestDisagreementIsAnError(t *testing.T) {
+	server := redistest.Alone(t)
+	for name, family := range families {
+		w := newTwin(t, server, rand.New(rand.NewPCG(1, 1)), family, 60_000)
+		one, err := w.make(1, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		three, err := w.make(3, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lax, strict := w.limiter.Meter("some", one).(*metered), w.limiter.Meter("some", three).(*metered)
+		lax.layout, strict.layout = strict.layout, lax.layout
+		for _, by := range []*metered{lax, strict} {
+			first, err := by.Take(context.Background(), name, throttle.NewID())
+			if err != nil || !first.Allowed {
+				t.Fatalf("%s: the first: %v, %v", name, first.Allowed, err)
+			}
+			second, err := by.Take(context.Background(), name, throttle.NewID())
+			if !errors.Is(err, throttle.ErrUnavailable) || !errors.Is(err, errDisagree) || second.Allowed {
+				t.Errorf("%s: the second: %v, %v", name, second.Allowed, err)
+			}
+			by.Reset(context.Background(), name)
+		}
+	}
+}
+
+// A stranger embeds a meter, and counts as it likes.
+type stranger struct{ meter.Meter }
+
+func TestAStrangersMeterIsRefused(t *testing.T) {
+	w := newTwin(t, redistest.Alone(t), rand.New(rand.NewPCG(1, 1)), families["fixed window"], 60_000)
+	defer func() {
+		if said, _ := recover().(string); !strings.Contains(said, "stranger") {
+			t.Errorf("%q", said)
+		}
+	}()
+	w.limiter.Meter("some", stranger{w.meter})
 }
 
 // A family makes meters that use each other's states: they differ in how many they

@@ -1,0 +1,310 @@
+package cluster_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/cluster"
+	"github.com/mailgate/mailgate/throttle/cluster/redistest"
+	"github.com/mailgate/mailgate/throttle/meter"
+	"github.com/mailgate/mailgate/throttle/throttletest"
+)
+
+// keyOf is where a meter's limiter of the default prefix keeps a key.
+func keyOf(name string, m meter.Meter, key string) string {
+	return "mailgate:" + name + "." + m.Form() + ":{}" + key
+}
+
+// full takes three.
+func full(t *testing.T, limiter throttle.Limiter, key string) {
+	t.Helper()
+	for range 3 {
+		admit(t, limiter, key)
+	}
+}
+
+// A user who may read and nothing else can be denied, and can look.
+func TestMeterDenialsOnlyRead(t *testing.T) {
+	server := redistest.Alone(t)
+	ctx := context.Background()
+	rules := []any{"ACL", "SETUSER", "reader", "on", ">secret", "~*", "-@all", "+evalsha", "+eval", "+time", "+get"}
+	if err := server.Client().Do(ctx, rules...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	clock := throttletest.NewClock(1_800_000_000_000)
+	writer := open(t, cluster.Options{URL: server.URL(), Clock: clock.Now, Timeout: patient})
+	reader := open(t, cluster.Options{URL: strings.Replace(server.URL(), "redis://", "redis://reader:secret@", 1), Clock: clock.Now, Timeout: patient})
+	for name, m := range threeMeters {
+		full(t, writer.Meter(name, m), "reader")
+		dump := server.Client().Dump(ctx, keyOf(name, m, "reader")).Val()
+		expires := server.Client().PExpireTime(ctx, keyOf(name, m, "reader")).Val()
+
+		limiter := reader.Meter(name, m)
+		if v := take(t, limiter, "reader", throttle.NewID()); v.Allowed {
+			t.Errorf("%s: admitted a fourth send", name)
+		}
+		if v, err := limiter.Peek(ctx, "reader"); err != nil || v.Allowed {
+			t.Errorf("%s: peek: allowed %v, %v", name, v.Allowed, err)
+		}
+		if _, err := limiter.Take(ctx, "other", throttle.NewID()); !errors.Is(err, throttle.ErrUnavailable) {
+			t.Errorf("%s: an admission without the right to write: %v", name, err)
+		}
+		if dump == "" || dump != server.Client().Dump(ctx, keyOf(name, m, "reader")).Val() ||
+			expires <= 0 || expires != server.Client().PExpireTime(ctx, keyOf(name, m, "reader")).Val() {
+			t.Errorf("%s: a denial changed what redis holds", name)
+		}
+	}
+}
+
+// By the server's clock every key goes a second after it has nothing more to say.
+func TestMetersKeysExpire(t *testing.T) {
+	server := redistest.Alone(t)
+	limiter := open(t, cluster.Options{URL: server.URL(), Timeout: patient})
+	ctx := context.Background()
+	for name, m := range threeMeters {
+		by := limiter.Meter(name, m)
+		for round := range 20 {
+			var last throttle.Verdict
+			var ids []throttle.ID
+			for range 1 + round%5 {
+				id := throttle.NewID()
+				if v := take(t, by, "expiry", id); v.Allowed {
+					last, ids = v, append(ids, id)
+				}
+				take(t, by, "expiry", id)
+			}
+			if round%3 == 0 && len(ids) > 0 {
+				by.Release(ctx, "expiry", ids[0])
+			}
+			if at := server.Client().PExpireTime(ctx, keyOf(name, m, "expiry")).Val(); at > 0 && len(ids) > 0 {
+				if left := at.Milliseconds() - last.Now; left < 1000 || left > 63_000 {
+					t.Errorf("%s: kept for %d ms", name, left)
+				}
+			}
+			if round%7 == 6 {
+				by.Reset(ctx, "expiry")
+			}
+			for _, key := range server.Client().Keys(ctx, "*").Val() {
+				if server.Client().PTTL(ctx, key).Val() <= 0 {
+					t.Fatalf("%s: a key does not expire", name)
+				}
+			}
+		}
+	}
+}
+
+func TestServerClockDecidesForMeters(t *testing.T) {
+	server := redistest.Alone(t)
+	limiter := open(t, cluster.Options{URL: server.URL(), Timeout: patient})
+	for name, m := range threeMeters {
+		before, _ := server.Client().Time(context.Background()).Result()
+		v := take(t, limiter.Meter(name, m), "clock", throttle.NewID())
+		after, _ := server.Client().Time(context.Background()).Result()
+		if v.Now < before.UnixMilli() || v.Now > after.UnixMilli() {
+			t.Errorf("%s: verdict at %d, the server's clock went from %d to %d", name, v.Now, before.UnixMilli(), after.UnixMilli())
+		}
+	}
+}
+
+func TestMetersForeignValueIsAnError(t *testing.T) {
+	server := redistest.Alone(t)
+	limiter := open(t, cluster.Options{URL: server.URL(), Timeout: patient})
+	ctx := context.Background()
+	for name, m := range threeMeters {
+		key, by := keyOf(name, m, "foreign"), limiter.Meter(name, m)
+		for what, write := range map[string][]any{
+			"another type":           {"ZADD", key, "1", "x"},
+			"a short string":         {"SET", key, "1"},
+			"a head of no use":       {"SET", key, "\x00\x01 "},
+			"a head that is cut":     {"SET", key, "\x00\x0a    "},
+			"a sum that is wrong":    {"SET", key, "\x00\x0e\x00\x00\x00\x00\x00\x00\x00\x00\x00\x09\x00\x00\x00\x01"},
+			"text":                   {"SET", key, strings.Repeat("text ", 10_000)},
+			"a head longer than all": {"SET", key, "\xff\xff" + strings.Repeat("\x00", 100)},
+		} {
+			server.Client().Del(ctx, key)
+			if err := server.Client().Do(ctx, write...).Err(); err != nil {
+				t.Fatal(err)
+			}
+			if v, err := by.Peek(ctx, "foreign"); !errors.Is(err, throttle.ErrUnavailable) || v.Allowed {
+				t.Errorf("%s, %s: peek says %v, %v", name, what, v.Allowed, err)
+			}
+			if v, err := by.Take(ctx, "foreign", throttle.NewID()); !errors.Is(err, throttle.ErrUnavailable) || v.Allowed {
+				t.Errorf("%s, %s: take says %v, %v", name, what, v.Allowed, err)
+			}
+		}
+	}
+}
+
+func TestMetersOutOfMemory(t *testing.T) {
+	server := redistest.Alone(t)
+	clock := throttletest.NewClock(1_800_000_000_000)
+	limiter := open(t, cluster.Options{URL: server.URL(), Clock: clock.Now, Timeout: patient})
+	ctx := context.Background()
+	for name, m := range threeMeters {
+		full(t, limiter.Meter(name, m), "known")
+	}
+	server.Client().ConfigSet(ctx, "maxmemory", strconv.Itoa(1<<20))
+	for name, m := range threeMeters {
+		by := limiter.Meter(name, m)
+		if v, err := by.Take(ctx, "new", throttle.NewID()); !errors.Is(err, throttle.ErrUnavailable) || v.Allowed {
+			t.Errorf("%s: an admission without memory: allowed %v, %v", name, v.Allowed, err)
+		}
+		if v, err := by.Take(ctx, "known", throttle.NewID()); err != nil || v.Allowed {
+			t.Errorf("%s: a denial without memory: allowed %v, %v", name, v.Allowed, err)
+		}
+	}
+}
+
+func TestMetersConfirmed(t *testing.T) {
+	master := redistest.Alone(t)
+	host, port, _ := net.SplitHostPort(master.Addr)
+	replica := redistest.Alone(t, "replicaof "+host+" "+port)
+	limiter := open(t, cluster.Options{URL: master.URL(), Confirm: 1, Timeout: 250 * time.Millisecond})
+	ids := map[string]throttle.ID{}
+	for name, m := range threeMeters {
+		ids[name] = admit(t, limiter.Meter(name, m), "confirmed")
+	}
+	replica.Pause()
+	lost := throttle.NewID()
+	for name, m := range threeMeters {
+		by := limiter.Meter(name, m)
+		for what, id := range map[string]throttle.ID{"new": lost, "repeated": ids[name]} {
+			if v, err := by.Take(context.Background(), "confirmed", id); !errors.Is(err, throttle.ErrUnavailable) || v.Allowed {
+				t.Errorf("%s: a %s admission without its replica: allowed %v, %v", name, what, v.Allowed, err)
+			}
+		}
+	}
+	replica.Resume()
+	for name, m := range threeMeters {
+		if v := take(t, limiter.Meter(name, m), "confirmed", lost); !v.Allowed {
+			t.Errorf("%s: taken again with the same id once the replica is back: not admitted", name)
+		}
+	}
+}
+
+// The 8 characters of an id may stand anywhere in a state: across the border of the
+// head and an admission, or in an admission's time.
+func TestAMetersIDIsFoundOnlyInItsPlace(t *testing.T) {
+	clock := throttletest.NewClock(0x01a3_61626364) // the last four bytes are "abcd"
+	limiter := open(t, cluster.Options{URL: redistest.Alone(t).URL(), Clock: clock.Now, Timeout: patient})
+	known, _ := throttle.ParseID("ABCDEFGH")
+	other, _ := throttle.ParseID("ABCDABCD")
+	ctx := context.Background()
+	for name, m := range threeMeters {
+		by := limiter.Meter(name, m)
+		for _, text := range []string{"abcdABCD", "bcdABCDE", "cdABCDEF", "dABCDEFG"} {
+			id, err := throttle.ParseID(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			take(t, by, text, known)
+			if left := take(t, by, text, id).Tiers()[0].Remaining; left != 1 {
+				t.Errorf("%s, id %s: %d left after it and another", name, text, left)
+			}
+			if released, err := by.Release(ctx, text, throttle.ID([]byte("cd"+text[:6]))); released || err != nil {
+				t.Errorf("%s: what is on record nowhere was given back: %v", name, err)
+			}
+			if left := take(t, by, text, known).Tiers()[0].Remaining; left != 1 {
+				t.Errorf("%s: the id on record is not found", name)
+			}
+		}
+	}
+	// Found at the second place where its characters stand.
+	clock.Set(0x01a3_41424344) // "ABCD"
+	for name, m := range threeMeters {
+		by := limiter.Meter(name, m)
+		take(t, by, "second", other)
+		if left := take(t, by, "second", other).Tiers()[0].Remaining; left != 2 {
+			t.Errorf("%s: the id on record is not found behind a place that looks like it", name)
+		}
+		if released, err := by.Release(ctx, "second", other); !released || err != nil {
+			t.Errorf("%s: released %v, %v", name, released, err)
+		}
+	}
+}
+
+func TestKeysOfViews(t *testing.T) {
+	server := redistest.Alone(t)
+	fixed := threeMeters["fixed"]
+	hourly, err := throttle.ParsePolicy("hour=2/1h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for prefix, want := range map[string][]string{
+		"":       {"mailgate:ip.fixed-60000:{}k", "mailgate:ip:{}k", "mailgate:{}k"},
+		"acme:":  {"acme:ip.fixed-60000:k", "acme:ip:k", "acme:k"},
+		"{acme}": {"{acme}ip.fixed-60000:k", "{acme}ip:k", "{acme}k"},
+	} {
+		limiter := open(t, cluster.Options{URL: server.URL(), Prefix: prefix, Timeout: patient})
+		server.Client().FlushAll(context.Background())
+		admit(t, limiter.Meter("ip", fixed), "k")
+		admit(t, limiter.Tiers("ip", hourly), "k")
+		admit(t, limiter, "k")
+		got := server.Client().Keys(context.Background(), "*").Val()
+		slices.Sort(got)
+		if slices.Sort(want); !slices.Equal(got, want) {
+			t.Errorf("prefix %q: keys %q, want %q", prefix, got, want)
+		}
+	}
+}
+
+// A limit can be changed while requests under the old one finish.
+func TestViewsShareWhatIsOnRecord(t *testing.T) {
+	clock := throttletest.NewClock(1_800_000_000_000)
+	limiter := open(t, cluster.Options{URL: redistest.Alone(t).URL(), Clock: clock.Now, Timeout: patient})
+	admit(t, limiter, "shared")
+	twice, err := throttle.ParsePolicy("minute=2/60s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := take(t, limiter.Tiers("", twice), "shared", throttle.NewID()); !v.Allowed || v.Tiers()[0].Remaining != 0 {
+		t.Errorf("the second under a policy of two: %v, %v", v.Allowed, v.Tiers())
+	}
+	if v := take(t, limiter.Tiers("own", twice), "shared", throttle.NewID()); !v.Allowed || v.Tiers()[0].Remaining != 1 {
+		t.Errorf("the first of histories with a name: %v, %v", v.Allowed, v.Tiers())
+	}
+	full(t, limiter.Meter("shared", threeMeters["sliding"]), "shared")
+	four := must(meter.NewSlidingWindow(throttle.Tier{Name: "minute", Limit: 4, Window: 60_000}, 0))
+	if v := take(t, limiter.Meter("shared", four), "shared", throttle.NewID()); !v.Allowed || v.Tiers()[0].Remaining != 0 {
+		t.Errorf("the fourth under a limit of four: %v, %v", v.Allowed, v.Tiers())
+	}
+	if v := take(t, limiter.Meter("shared", threeMeters["fixed"]), "shared", throttle.NewID()); v.Tiers()[0].Remaining != 2 {
+		t.Errorf("a meter of another form does not begin anew: %v", v.Tiers())
+	}
+}
+
+// What the documentation says of memory.
+func TestMemoryOfAMeter(t *testing.T) {
+	server := redistest.Alone(t)
+	clock := throttletest.NewClock(1_800_000_000_000)
+	limiter := open(t, cluster.Options{URL: server.URL(), Clock: clock.Now, Timeout: patient})
+	for _, load := range []struct{ limit, taken, most int }{{100, 100, 2100}, {1_000_000, 2000, 17_000}} {
+		tier := throttle.Tier{Name: "minute", Limit: load.limit, Window: 60_000}
+		for _, m := range []meter.Meter{
+			must(meter.NewFixedWindow(tier)), must(meter.NewSlidingWindow(tier, 0)),
+			must(meter.NewTokenBucket(tier, 0)), must(meter.NewLeakyBucket(tier, load.limit-1)),
+		} {
+			key := fmt.Sprint("of", load.limit)
+			for i := range load.taken {
+				clock.Set(1_800_000_000_000)
+				if _, parts := m.(meter.SlidingWindow); parts {
+					clock.Add(int64(i * 59_000 / load.taken)) // into all of them
+				}
+				admit(t, limiter.Meter("memory", m), key)
+			}
+			bytes := server.Client().MemoryUsage(context.Background(), keyOf("memory", m, key)).Val()
+			t.Logf("%s: %d bytes", m, bytes)
+			if bytes > int64(load.most) {
+				t.Errorf("%s: %d bytes", m, bytes)
+			}
+		}
+	}
+}
