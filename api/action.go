@@ -129,7 +129,7 @@ func (s *Server) takeAction(ctx context.Context, c *call, q actionRequest) (acte
 		c.id, done.id = throttle.ID{}, throttle.ID{}
 		done.whom, done.then = "the action "+q.name+" for this subject", "It may be taken again"
 		s.metrics.acted(q.name, "denied", v.Limit)
-		return acted{}, denied(done.charge)
+		return acted{}, denied(&done.charge)
 	}
 	c.delay = v.Delay
 	s.metrics.acted(q.name, "taken", "")

@@ -25,7 +25,7 @@ func (s *Server) bounded(r *route) (fiber.Handler, error) {
 		},
 		Key: func(c *fiber.Ctx) string { return gate.Network(s.client(c.Context())) },
 		Refuse: func(c *fiber.Ctx, v throttle.Verdict) error {
-			ch := charge{standing: ofOne(lookupsRule, v), whom: "this caller's lookups", then: "The next one is answered"}
+			ch := &charge{standing: ofOne(lookupsRule, v), whom: "this caller's lookups", then: "The next one is answered"}
 			s.refuseEarlier(r, c, denied(ch))
 			return nil
 		},

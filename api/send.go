@@ -35,14 +35,24 @@ func (s *Server) send(ctx context.Context, c *call, q sendRequest) (sent, error)
 		s.metrics.sent(outcomeOf(err))
 		return sent{}, err
 	}
+	if !decision.Allowed {
+		c.id = throttle.ID{}
+		s.metrics.denied(decision.Rule, decision.Verdict.Limit)
+		return sent{}, denied(&charge{standing: s.ofSend(decision)})
+	}
+	return s.deliver(ctx, c, q, send, decision)
+}
+
+// deliver mails what the rules have admitted, when its turn has come.
+func (s *Server) deliver(ctx context.Context, c *call, q sendRequest, send rules.Send, decision rules.Decision) (sent, error) {
 	done := sent{charge: charge{standing: s.ofSend(decision), id: c.id}, to: q.mail.To}
 	c.note(&done.standing)
-	if !decision.Allowed {
-		c.id, done.id = throttle.ID{}, throttle.ID{}
-		s.metrics.denied(decision.Rule, decision.Verdict.Limit)
-		return sent{}, denied(done.charge)
+	c.delay = decision.Delay
+	err := s.turn(ctx, c.delay)
+	if err == nil {
+		err = s.mail(ctx, c, q, &done)
 	}
-	if err := s.deliver(ctx, c, q, &done); err != nil {
+	if err != nil {
 		s.metrics.sent(outcomeOf(err))
 		return sent{}, s.settle(ctx, c, send, done.charge, err)
 	}
@@ -93,15 +103,6 @@ func (s *Server) shadowed(ctx context.Context, c *call, r *rules.Refusal) {
 	s.metrics.shadowed(r.Rule, r.Verdict.Limit)
 	s.with.Log.LogAttrs(ctx, slog.LevelInfo, "a rule in the shadow would have refused",
 		append(attrs, slog.String("limit", r.Verdict.Limit), slog.Int64("wait_ms", wire.Wait(&r.Verdict)))...)
-}
-
-// deliver waits for the send's turn, if it has one, and mails.
-func (s *Server) deliver(ctx context.Context, c *call, q sendRequest, done *sent) error {
-	c.delay = done.decision.Delay
-	if err := s.turn(ctx, c.delay); err != nil {
-		return err
-	}
-	return s.mail(ctx, c, q, done)
 }
 
 // mail makes the mail and hands it to a relay.

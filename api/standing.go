@@ -86,8 +86,8 @@ type charge struct {
 }
 
 // denied is the problem that a refusal is.
-func denied(ch charge) *problem {
-	return &problem{kind: quotaExceeded, retryAfter: wire.Wait(&ch.decision.Verdict), charged: &ch}
+func denied(ch *charge) *problem {
+	return &problem{kind: quotaExceeded, retryAfter: wire.Wait(&ch.decision.Verdict), charged: ch}
 }
 
 func (ch *charge) whose() string { return cmp.Or(ch.whom, countedBy(ch.decision.By)) }

@@ -90,7 +90,7 @@ func (s *Set) Take(ctx context.Context, send Send, id throttle.ID) (Decision, er
 			return d, nil
 		}
 	}
-	if err := s.each(round, func(a *asked) error { return a.take(ctx, id) }); err != nil {
+	if err := s.charge(ctx, round, id); err != nil {
 		return Decision{}, err
 	}
 	d := decide(round)
@@ -101,6 +101,15 @@ func (s *Set) Take(ctx context.Context, send Send, id throttle.ID) (Decision, er
 	}
 	foresee(ctx, round, &d)
 	return d, nil
+}
+
+// charge takes from all of a round. One rule alone is the everyday case and is asked
+// without further ado.
+func (s *Set) charge(ctx context.Context, round []asked, id throttle.ID) error {
+	if len(round) == 1 {
+		return round[0].take(ctx, id)
+	}
+	return s.each(round, func(a *asked) error { return a.take(ctx, id) })
 }
 
 // foresee asks about the mail after a mailbox's first, which is a resend. The first is
@@ -177,6 +186,9 @@ func (s *Set) before(round []asked, after throttle.Verdict) throttle.Verdict {
 
 // giveBack releases what was charged in a round that was refused after all.
 func (s *Set) giveBack(ctx context.Context, round []asked, id throttle.ID) error {
+	if len(round) == 1 {
+		return nil // the one that refused
+	}
 	return s.each(round, func(a *asked) error {
 		if !a.verdict.Allowed {
 			return nil

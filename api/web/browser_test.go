@@ -3,15 +3,17 @@ package web_test
 import (
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
@@ -57,7 +59,7 @@ type tab struct {
 
 	mu         sync.Mutex
 	complaints []string
-	received   float64 // bytes of bodies, as they came over the wire
+	received   atomic.Int64 // bytes that came over the wire, headers included
 }
 
 // newVisitor opens a tab with cookies and storage of its own.
@@ -99,7 +101,7 @@ func (tb *tab) hear(event any) {
 	case *log.EventEntryAdded:
 		tb.complaints = append(tb.complaints, fmt.Sprintf("%s %s: %s %s", event.Entry.Source, event.Entry.Level, event.Entry.Text, event.Entry.URL))
 	case *network.EventLoadingFinished:
-		tb.received += event.EncodedDataLength
+		tb.received.Add(int64(event.EncodedDataLength))
 	}
 }
 
@@ -166,13 +168,35 @@ func (tb *tab) until(what string, ok func() bool) {
 	}
 }
 
-// back goes back in the tab's history, as the browser's button does.
-func (tb *tab) back() {
+// call gives the browser an order about the tab.
+func call[P, R any](tb *tab, command cdp.Command[P, R], params P) R {
 	tb.t.Helper()
 	ctx, stop := context.WithTimeout(tb.ctx, patience)
 	defer stop()
-	// A page that comes back whole never loads, and the wait for that is in vain.
-	if err := chromedp.Do(ctx, chromedp.Evaluate[chromedp.Void]("void history.back()")); err != nil && !errors.Is(err, context.Canceled) {
-		tb.t.Fatal(err)
+	result, err := chromedp.Call(ctx, command, params)
+	if err != nil {
+		tb.t.Fatalf("%s: %v", command.Method, err)
 	}
+	return result
+}
+
+// failures is how many of the component's questions have come to nothing, as far as the
+// browser has said: it reports each.
+func (tb *tab) failures() (n int) {
+	tb.mu.Lock()
+	defer tb.mu.Unlock()
+	for _, complaint := range tb.complaints {
+		if strings.Contains(complaint, "/countdown/") {
+			n++
+		}
+	}
+	return n
+}
+
+// offline takes the network away, or brings it back; the page is told, as by a browser.
+func (tb *tab) offline(away bool) {
+	tb.t.Helper()
+	conditions := &network.Conditions{Offline: away, DownloadThroughput: -1, UploadThroughput: -1}
+	call(tb, network.EmulateNetworkConditionsByRule, network.EmulateNetworkConditionsByRuleParams{MatchedNetworkConditions: []*network.Conditions{conditions}})
+	call(tb, network.OverrideNetworkState, network.OverrideNetworkStateParams{Offline: away, DownloadThroughput: -1, UploadThroughput: -1})
 }

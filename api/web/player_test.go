@@ -58,6 +58,11 @@ func newPlayer(t *testing.T, body string) *player {
 		w.Header().Set("Content-Type", "text/javascript")
 		fmt.Fprint(w, witness)
 	})
+	mux.HandleFunc("GET /worker.js", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/javascript")
+		fmt.Fprint(w, `import { MailgateCountdown } from "/mailgate-countdown.js";
+postMessage(MailgateCountdown.name + (globalThis.HTMLElement ? " with" : " without") + " HTMLElement");`)
+	})
 	mux.HandleFunc("GET /countdown/{token}", p.countdown)
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)

@@ -1,8 +1,9 @@
 // Takes the place of a page's clocks and timers, before any script of the page runs.
 (() => {
   if (!location.protocol.startsWith("http")) return;
+  const storage = localStorage;
   let monotonic = 1234.567; // what performance.now says, wherever a page begins
-  let wall = Number(localStorage["test wall"] ?? 1.8e12); // what the visitor's clock says
+  let wall = Number(storage["test wall"] ?? 1.8e12); // what the visitor's clock says
   let timers = [];
   let made = 0;
 
@@ -17,7 +18,7 @@
   const go = (to) => {
     wall += Math.max(0, to - monotonic);
     monotonic = Math.max(to, monotonic);
-    localStorage["test wall"] = wall;
+    storage["test wall"] = wall;
   };
 
   window.time = {
@@ -36,7 +37,7 @@
     // The visitor sets the clock; or the machine sleeps, and with it the other clock.
     set(ms) {
       wall += ms;
-      localStorage["test wall"] = wall;
+      storage["test wall"] = wall;
     },
   };
 })();
