@@ -167,6 +167,19 @@ func TestCheckConfig(t *testing.T) {
 	}
 }
 
+// Whoever reads check-config is told that nobody is protected.
+func TestCheckConfigOfAShadow(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "rules.yaml")
+	if err := os.WriteFile(path, []byte("rules: [{name: mailbox, shadow: true}]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	status, stdout, stderr := run(t, settingsFor("smtps://relay.example"), "check-config", "--rules="+path)
+	if status != exitOK || !strings.Contains(stdout, "\nnote: the rule mailbox is in shadow, so any mailbox can be sent any number of mails\n") ||
+		!strings.Contains(stdout, "in shadow, refuses nothing\n") || strings.Contains(stdout, "Actions:") {
+		t.Errorf("status %d: %s%s", status, stdout, stderr)
+	}
+}
+
 // What cannot work is one line and the exit status for it, from every command that
 // meets it.
 func TestComplaints(t *testing.T) {
@@ -175,6 +188,15 @@ func TestComplaints(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
+	}
+	badRules, limited := filepath.Join(t.TempDir(), "bad.yaml"), filepath.Join(t.TempDir(), "limited.yaml")
+	for path, text := range map[string]string{
+		badRules: "rules:\n- name: mailbox\n  off: true",
+		limited:  "rules: [{name: mailbox, limit: q=1/1s}]",
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	tests := []struct {
 		name    string
@@ -194,6 +216,11 @@ func TestComplaints(t *testing.T) {
 		{"port taken", "serve --listen=" + relay.Addr(), whole[1:], "--listen: cannot listen on " + relay.Addr()},
 		{"data in a file", "serve --data-dir=" + file, settingsFor(relay.URL()), "--data-dir: "},
 		{"no such templates", "serve --templates=/does/not/exist", whole, "--templates: /does/not/exist is not a directory"},
+		{"no such rules", "serve --rules=/does/not/exist", whole, "--rules: cannot read the file: open /does/not/exist"},
+		{"rules that cannot be right", "serve --rules=" + badRules, whole, badRules + ":3: rule mailbox: off: this rule cannot be removed"},
+		{"rules to check", "check-config --rules=" + badRules, whole, badRules + ":3: rule mailbox: off: this rule cannot be removed"},
+		{"dev by them", "dev --listen=127.0.0.1:0 --rules=" + badRules, nil, badRules + ":3: rule mailbox: off: this rule cannot be removed"},
+		{"one limit in two places", "check-config --rules=" + limited, append(whole, "MAILGATE_TIERS=q=1/1s"), limited + ":1: rule mailbox: limit: it was already set by MAILGATE_TIERS"},
 		{"no such locale", "check-config --locale=xx", whole, `--locale: not every template has "xx"; code: en, zh`},
 		{"one secret for all", "check-config", append(whole[:2:2], "MAILGATE_ADMIN_KEYS=ops:"+apiKey), "MAILGATE_ADMIN_KEYS: a secret in it is one of api_keys too"},
 		{"no command", "sevre", nil, `there is no command "sevre"`},

@@ -33,8 +33,8 @@ page that uses it, and an inbox that shows the mails. They are sent by real SMTP
 throw-away relay in the same process, which delivers nothing. The history is in memory:
 everything is forgotten when the command ends.
 
-The port is 8080, or the next that is free. Environment and settings files are not
-read. Flags that it takes:
+The port is 8080, or the next that is free. No settings file is read, and of the
+environment MAILGATE_RULES alone. Flags that it takes:
   --` + strings.ReplaceAll(strings.Join(devFlags(), " --"), "_", "-") + `
 
 Limits that are quicker to meet:  mailgate dev --tiers quick=1/10s,short=3/1m
@@ -76,7 +76,7 @@ func dev(ctx context.Context, c call) error {
 // devSettings are those of a trial: the command line's, and for the rest what needs
 // nothing outside this process.
 func (c call) devSettings(relayURL string) (*settings.Settings, error) {
-	s, rest, err := settings.ReadFlags(c.args, map[string]string{
+	instead := map[string]string{
 		"data_dir":   ":memory:",
 		"smtp_url":   relayURL,
 		"from":       "mailgate dev <no-reply@dev.example>",
@@ -84,7 +84,13 @@ func (c call) devSettings(relayURL string) (*settings.Settings, error) {
 		"admin_keys": "operator:" + rand.Text(),
 		"log_level":  "warn",
 		"log_format": "text",
-	})
+	}
+	for _, pair := range c.environ {
+		if path, ok := strings.CutPrefix(pair, "MAILGATE_RULES="); ok {
+			instead["rules"] = path
+		}
+	}
+	s, rest, err := settings.ReadFlags(c.args, instead)
 	if err != nil {
 		return nil, misuse(err)
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -114,6 +116,37 @@ func TestDevKeys(t *testing.T) {
 		t.Errorf("the tiers of the command line are not in force: %+v", sent.Body)
 	}
 	ops.must(t, "POST", "/admin/mailboxes/carol@example.com/reset", "", 200)
+}
+
+// Rules come from the command line, or from the environment.
+func TestDevRules(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "rules.yaml")
+	if err := os.WriteFile(path, []byte("rules: [{name: one, by: all, limit: hour=1/1h}]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, call := range map[string]struct{ environ, args []string }{
+		"flag":        {nil, []string{"dev", "--listen=127.0.0.1:0", "--rules=" + path}},
+		"environment": {[]string{"MAILGATE_RULES=" + path}, []string{"dev", "--listen=127.0.0.1:0"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stdout, _, stop := within(t, call.environ, call.args...)
+			address := stdout.await(t, "the address", func(text string) (string, bool) {
+				found := regexp.MustCompile(`Rules +mailbox, client-ip, one\n(?s:.*)curl (http://\S+)/send-code`).FindStringSubmatch(text)
+				if found == nil {
+					return "", false
+				}
+				return found[1], true
+			})
+			page := newClient(t, address, "")
+			page.must(t, "POST", "/demo/sign-up", `{"email":"alice@example.com"}`, 200)
+			if refused := page.must(t, "POST", "/demo/sign-up", `{"email":"bob@example.com"}`, 429); refused.Body.Rule != "one" {
+				t.Errorf("refused by %+v", refused.Body)
+			}
+			if status := stop(); status != exitOK {
+				t.Errorf("exit status %d", status)
+			}
+		})
+	}
 }
 
 // Each page and what it loads, with the headers that keep it to itself.

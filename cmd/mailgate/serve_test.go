@@ -101,6 +101,30 @@ func TestServeWithoutAdminKeys(t *testing.T) {
 	}
 }
 
+// A key can look up so many mailboxes and no more, which costs other keys nothing.
+func TestLookupRate(t *testing.T) {
+	relay := startRelay(t, sandbox.Options{})
+	for _, tt := range []struct{ rate, most int }{{1, lookupBurst}, {0, 100}} {
+		server := startServer(t, settingsFor(relay.URL(), "MAILGATE_DATA_DIR=:memory:", fmt.Sprint("MAILGATE_LOOKUP_RATE=", tt.rate)))
+		app, ops := newClient(t, server.URL, apiKey), newClient(t, server.URL, adminKey)
+		found := 0
+		for n := range 100 {
+			a, err := app.ask("GET", fmt.Sprintf("/mailboxes/user%d@example.com", n), "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if a.Status == 200 {
+				found++
+			}
+		}
+		// Some places may have come back while the hundred were asked for.
+		if found < tt.most || tt.rate > 0 && found > 50 {
+			t.Errorf("at %d a second, %d of 100 were answered", tt.rate, found)
+		}
+		ops.must(t, "GET", "/admin/mailboxes/alice@example.com", "", 200)
+	}
+}
+
 // Three processes share one Redis: of two hundred requests at once for one mailbox,
 // exactly one is a mail.
 func TestThreeProcesses(t *testing.T) {

@@ -42,6 +42,8 @@ func TestWrongSettings(t *testing.T) {
 		{"MAILGATE_TRUSTED_PROXIES=10.1.2.3/8", "MAILGATE_TRUSTED_PROXIES: 10.1.2.3/8 has bits set"},
 		{"MAILGATE_MAX_CONNECTIONS=0", "MAILGATE_MAX_CONNECTIONS: it must be at least 1"},
 		{"MAILGATE_MAX_CONNECTIONS=many", "MAILGATE_MAX_CONNECTIONS: it must be a whole number"},
+		{"MAILGATE_LOOKUP_RATE=-1", "MAILGATE_LOOKUP_RATE: it must be at least 0"},
+		{"MAILGATE_LOOKUP_RATE=2.5", "MAILGATE_LOOKUP_RATE: it must be a whole number"},
 		{"MAILGATE_SHUTDOWN_GRACE=30", "MAILGATE_SHUTDOWN_GRACE: it must be a length of time"},
 		{"MAILGATE_SHUTDOWN_GRACE=2h", "MAILGATE_SHUTDOWN_GRACE: it must be at most 1h"},
 		{"MAILGATE_SHUTDOWN_GRACE=-1s", "MAILGATE_SHUTDOWN_GRACE: it must be at least 0s"},
