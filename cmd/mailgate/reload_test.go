@@ -13,6 +13,7 @@ import (
 	"testing/fstest"
 
 	"github.com/mailgate/mailgate/mailer/sandbox"
+	"github.com/mailgate/mailgate/mailer/sandbox/fault"
 	"github.com/mailgate/mailgate/throttle/cluster/redistest"
 )
 
@@ -24,16 +25,24 @@ type site struct {
 	app              client
 }
 
-// startSite starts a server by these rules, with templates of its own, and the history
-// where the environment says.
+// startSite starts a server by these rules, with templates of its own, a relay that keeps
+// what it gets, and the history where the environment says.
 func startSite(t *testing.T, rules string, environ ...string) *site {
+	t.Helper()
+	relay := startRelay(t, sandbox.Options{KeepMessages: 1 << 20})
+	s := startSiteBefore(t, relay.URL(), rules, environ...)
+	s.relay = relay
+	return s
+}
+
+// startSiteBefore is startSite with another relay.
+func startSiteBefore(t *testing.T, relayURL, rules string, environ ...string) *site {
 	t.Helper()
 	dir := t.TempDir()
 	s := &site{rules: filepath.Join(dir, "rules.yaml"), templates: filepath.Join(dir, "templates")}
 	s.write(t, s.rules, rules)
 	s.subject(t, "First {{.Code}}")
-	s.relay = startRelay(t, sandbox.Options{KeepMessages: 1 << 20})
-	s.process = startServer(t, settingsFor(s.relay.URL(), append(environ, "MAILGATE_RULES="+s.rules, "MAILGATE_TEMPLATES="+s.templates)...))
+	s.process = startServer(t, settingsFor(relayURL, append(environ, "MAILGATE_RULES="+s.rules, "MAILGATE_TEMPLATES="+s.templates)...))
 	s.app = newClient(t, s.URL, apiKey)
 	return s
 }
@@ -282,6 +291,41 @@ func TestReloadUnderLoad(t *testing.T) {
 		t.Errorf("exit status %d", status)
 	}
 	t.Logf("%d mails during %d reloads", total, reloads)
+}
+
+// A send that is under way while its rule is removed ends as it began: when the relay is
+// lost, that rule has its place back.
+func TestReloadDuringASend(t *testing.T) {
+	onEachStore(t, func(t *testing.T, environ ...string) {
+		relay, err := fault.Start(fault.Script{At: fault.RCPT, Kind: fault.Silence})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer relay.Close()
+		s := startSiteBefore(t, "smtp://"+relay.Addr()+"?tls=none", ofDomain(1), environ...)
+		waitsFor := func() string {
+			return s.app.must(t, "GET", "/mailboxes/bob@example.com", "", 200).Body.Rule
+		}
+		asked := make(chan answer, 1)
+		go func() {
+			a, err := s.app.sendCode("alice@example.com")
+			if err != nil {
+				t.Error(err)
+			}
+			asked <- a
+		}()
+		eventually(t, "the rule to be charged", func() bool { return waitsFor() == "domain" })
+		s.with(t, "rules: []", `"rules_removed":"domain"`)
+		if rule := waitsFor(); rule != "" {
+			t.Errorf("rule %s is still in force", rule)
+		}
+		relay.Close()
+		if a := <-asked; a.Status != 503 {
+			t.Errorf("%d: %+v", a.Status, a.Body)
+		}
+		s.with(t, ofDomain(1), `"rules_added":"domain"`)
+		eventually(t, "the place to be free again", func() bool { return waitsFor() == "" })
+	})
 }
 
 // Two directories have one fingerprint only if they hold the same templates.
