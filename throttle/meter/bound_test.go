@@ -1,0 +1,115 @@
+package meter_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/meter"
+)
+
+// admitted is when a meter lets sends through that come in crowds and at the edges of
+// windows. asked hears of every answer.
+func admitted(m meter.Meter, seed uint64, asks int, asked func(now int64, log []int64, v throttle.Verdict)) (log []int64) {
+	random := rand.New(rand.NewPCG(seed, 0))
+	window, limit := m.Tier().Window, int64(m.Tier().Limit)
+	var s meter.State
+	now := start
+	for range asks {
+		switch random.IntN(12) {
+		case 0: // to about the edge of a window
+			now += window - now%window - 2 + random.Int64N(4)
+		case 1:
+			now += random.Int64N(2 * window)
+		case 2, 3, 4:
+			now += random.Int64N(1 + 2*window/limit)
+		}
+		v, _ := m.Take(&s, throttle.NewID(), now)
+		asked(now, log, v)
+		if v.Allowed {
+			log = append(log, now)
+		}
+	}
+	return log
+}
+
+// most is the largest number of sends inside any window, counted by the exact log.
+func most(log []int64, window int64) (n int) {
+	first := 0
+	for i, at := range log {
+		for at-log[first] >= window {
+			first++
+		}
+		n = max(n, i-first+1)
+	}
+	return n
+}
+
+// A sliding window never lets more through than its limit, in any window. The price is
+// what a send weighs too long: less than one part.
+func TestSlidingWindowBound(t *testing.T) {
+	const seed = 3
+	for _, parts := range []int{1, 2, 7, 60, 600, 1000} {
+		m := must(meter.NewSlidingWindow(tier(9, minute), parts))
+		part := m.(meter.SlidingWindow).Part()
+		longest := int64(0) // that a send was refused for after the exact log would let it through
+		log := admitted(m, seed, 200_000, func(now int64, log []int64, v throttle.Verdict) {
+			if v.Allowed {
+				return
+			}
+			exact := log[len(log)-m.Tier().Limit] + minute // when the exact rule would admit
+			longest = max(longest, v.RetryAt()-exact)
+			if v.RetryAt() < exact {
+				t.Fatalf("seed %d, %s: at %d it promises %d, the exact log only %d", seed, m, now, v.RetryAt(), exact)
+			}
+		})
+		if n := most(log, minute); n != m.Tier().Limit {
+			t.Errorf("seed %d, %s: %d in one window, want its limit and never more", seed, m, n)
+		}
+		t.Logf("%s: a send weighed at most %d ms too long, a part has %d", m, longest, part)
+		if longest >= part || longest < part*9/10 {
+			t.Errorf("seed %d, %s: a send weighed %d ms too long, want less than a part of %d, and nearly so", seed, m, longest, part)
+		}
+	}
+}
+
+// A fixed window lets up to twice its limit through across an edge, never more.
+func TestFixedWindowBound(t *testing.T) {
+	const seed = 3
+	m := must(meter.NewFixedWindow(tier(9, minute)))
+	log := admitted(m, seed, 200_000, func(int64, []int64, throttle.Verdict) {})
+	if n := most(log, minute); n != 2*m.Tier().Limit {
+		t.Errorf("seed %d: %d in one window, want twice the limit of %d", seed, n, m.Tier().Limit)
+	}
+	perWindow := map[int64]int{}
+	for _, at := range log {
+		if perWindow[at/minute]++; perWindow[at/minute] > m.Tier().Limit {
+			t.Fatalf("seed %d: more than the limit in the window of %d", seed, at)
+		}
+	}
+}
+
+// Buckets let through their burst and what drains meanwhile: in a window at most the room
+// and the limit together.
+func TestBucketBound(t *testing.T) {
+	const seed = 3
+	for _, m := range []meter.Meter{must(meter.NewTokenBucket(tier(9, minute), 4)), must(meter.NewLeakyBucket(tier(9, minute), 3))} {
+		turns := []int64{start}
+		log := admitted(m, seed, 200_000, func(now int64, _ []int64, v throttle.Verdict) {
+			if v.Allowed {
+				turns = append(turns, now+v.Delay)
+			}
+		})
+		if n, room := most(log, minute), 4; n <= m.Tier().Limit || n > m.Tier().Limit+room {
+			t.Errorf("seed %d, %s: %d in one window, want more than %d and at most %d", seed, m, n, m.Tier().Limit, m.Tier().Limit+room)
+		}
+		if _, queue := m.(meter.LeakyBucket); !queue {
+			continue
+		}
+		for i := 2; i < len(turns); i++ {
+			if turns[i]-turns[i-1] < minute/9 {
+				t.Fatalf("seed %d, %s: turns at %d and %d", seed, m, turns[i-1], turns[i])
+			}
+		}
+	}
+}
