@@ -200,3 +200,16 @@ func (tb *tab) offline(away bool) {
 	call(tb, network.EmulateNetworkConditionsByRule, network.EmulateNetworkConditionsByRuleParams{MatchedNetworkConditions: []*network.Conditions{conditions}})
 	call(tb, network.OverrideNetworkState, network.OverrideNetworkStateParams{Offline: away, DownloadThroughput: -1, UploadThroughput: -1})
 }
+
+// back goes back to the page with the countdown, as the browser's button does.
+func (tb *tab) back() {
+	tb.t.Helper()
+	tb.run("history.back()")
+	tb.until("the page is back", func() bool {
+		ctx, stop := context.WithTimeout(tb.ctx, patience)
+		defer stop()
+		// On the way from one page to the other there may be none to ask.
+		is, err := chromedp.Run(ctx, chromedp.Evaluate[bool](`document.readyState === "complete" && !!document.querySelector("mailgate-countdown")?.shadowRoot`))
+		return err == nil && is
+	})
+}

@@ -150,7 +150,7 @@ func countsToTheLastMillisecond(t *testing.T, v *tab, p *player) {
 	v.mustShow("Next in 0:01.")
 	v.pass(0.1)
 	v.mustShow("Next in 0:01.") // the wait is over; what a clock may be off by is not
-	v.pass(100)
+	v.pass(101)
 	v.mustShow("")
 	var want []string
 	for seconds := 59; seconds > 0; seconds-- {
@@ -193,7 +193,7 @@ func saysWhyInChinese(t *testing.T, v *tab, p *player) {
 			t.Errorf("said %q, want %q", said[len(said)-1], tt.aloud)
 		}
 	}
-	v.pass(750_100)
+	v.pass(750_101)
 	v.shows("")
 	if said := v.look().Said; said[len(said)-1] != "现在可以再次发送邮件了。" {
 		t.Errorf("said %q at the end", said[len(said)-1])
@@ -279,7 +279,7 @@ func aWrongClock(t *testing.T, v *tab, p *player) {
 		v.shows("One mail a minute.Next in 0:30.")
 		v.pass(29_999)
 		v.mustShow("One mail a minute.Next in 0:01.")
-		v.pass(101)
+		v.pass(102)
 		v.mustShow("")
 	}
 }
@@ -314,7 +314,7 @@ func sleep(t *testing.T, v *tab, p *player) {
 	p.says(200, still(9000, first))
 	v.pass(1000)
 	v.shows("One mail a minute.Next in 0:09.")
-	v.pass(9100)
+	v.pass(9101)
 	v.mustShow("")
 	s := v.look()
 	if s.count("end") != 1 || len(s.Said) != 3 { // the start, the wait that turned out shorter, the end
@@ -366,7 +366,7 @@ func theBackButtonPageKept(t *testing.T, v *tab, p *player) {
 	v.update(sent(60_000, first, "a-token"))
 	v.do(chromedp.Navigate(p.URL + "/elsewhere"))
 	p.says(200, still(13_000, first))
-	v.run("history.back()")
+	v.back()
 	v.shows("One mail a minute.Next in 0:13.")
 	if s := v.look(); !s.Restored || p.asks() != 1 {
 		t.Errorf("page kept by the browser: %t, asked for %q", s.Restored, p.questions())
@@ -382,7 +382,7 @@ func theBackButtonPageLoaded(t *testing.T, v *tab, p *player) {
 	v.update(sent(60_000, first, "a-token"))
 	v.do(chromedp.Navigate(p.URL + "/elsewhere"))
 	p.says(200, still(13_000, first))
-	v.run("history.back()")
+	v.back()
 	v.shows("Next in 0:13.")
 	if s := v.look(); s.Restored || s.count("start") != 1 {
 		t.Errorf("page kept by the browser: %t, events %v", s.Restored, s.Events)
@@ -427,7 +427,7 @@ func networkLossAfterAReload(t *testing.T, v *tab, p *player) {
 	v.pass(1000)
 	v.shows("One mail a minute.Next in 0:39.")
 	v.forgive()
-	v.pass(39_100)
+	v.pass(39_101)
 	v.mustShow("")
 	if s := v.look(); s.count("start") != 1 || s.count("end") != 1 {
 		t.Errorf("events %v", s.Events)
@@ -544,7 +544,7 @@ func theButton(t *testing.T, v *tab, p *player) {
 	if s := v.look(); s.Clicks != 4 || s.Submits != 4 || !s.Focused || !s.Held || s.Disabled {
 		t.Errorf("during the wait: %+v", s)
 	}
-	v.pass(60_100)
+	v.pass(60_101)
 	if s := v.look(); !s.Focused || s.Held || s.Disabled {
 		t.Errorf("after the wait: %+v", s)
 	}
@@ -560,7 +560,7 @@ func aButtonInside(t *testing.T, v *tab, p *player) {
 	v.update(sent(60_000, first, "a-token"))
 	v.do(chromedp.Click(chromedp.CSS("#resend")))
 	v.mustShow("One mail a minute.Next in 1:00.")
-	v.pass(60_100)
+	v.pass(60_101)
 	v.do(chromedp.Click(chromedp.CSS("#resend")))
 	if s := v.look(); s.Clicks != 1 || s.Held {
 		t.Errorf("%+v", s)
@@ -581,7 +581,7 @@ func aReplacedButton(t *testing.T, v *tab, p *player) {
 	}
 	v.run(`document.getElementById("resend").replaceWith(old)`)
 	v.pass(1000)
-	v.pass(58_100)
+	v.pass(58_101)
 	v.mustShow("")
 }
 
@@ -591,7 +591,7 @@ func whatIsSaidAloud(t *testing.T, v *tab, p *player) {
 	v.update(sent(60_000, first, "a-token"))
 	v.pass(18_000)
 	v.do(chromedp.Click(chromedp.CSS("#resend")))
-	v.pass(42_100)
+	v.pass(42_101)
 	want := []string{"One mail a minute. Next in 1 minute.", "Next in 42 seconds.", "You can ask for the next mail now."}
 	if said := v.look().Said; !slices.Equal(said, want) {
 		t.Errorf("said %q, want %q", said, want)
@@ -659,7 +659,7 @@ func noStorage(t *testing.T, v *tab, p *player) {
 	})
 	v.visit(p)
 	v.update(sent(60_000, first, "a-token"))
-	v.pass(60_100)
+	v.pass(60_101)
 	v.mustShow("")
 	if s := v.look(); s.count("end") != 1 {
 		t.Errorf("%+v", s)

@@ -220,7 +220,7 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
 
   #begin(state, wait, sure) {
     const old = this.#sure ? this.#state : null;
-    let end = performance.now() + wait + margin;
+    let end = performance.now() + wait + (wait && margin);
     if (sure && !wait) return this.#finish();
     if (old?.retry && old.retry === state.retry) end = Math.min(end, this.#end);
     const news = sure && !(old && old.limit === state.limit && Math.abs(end - this.#end) < jump);
@@ -240,7 +240,8 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
     clearTimeout(this.#timer);
     const left = this.remaining;
     if (!left && this.#sure) return this.#finish();
-    const seconds = Math.max(1, Math.ceil((left - margin) / 1e3));
+    const shown = Math.round(left - margin); // to the millisecond, lest a fraction make a second
+    const seconds = Math.max(1, Math.ceil(shown / 1e3));
     this.#hold(this.button);
     if (seconds !== this.#seconds && left) {
       this.#seconds = seconds;
@@ -252,7 +253,7 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
       this.#parted = parted();
       this.refresh();
     }
-    this.#timer = setTimeout(() => this.#tick(), left > margin ? (left - margin) % 1e3 || 1e3 : left || 1e3);
+    this.#timer = setTimeout(() => this.#tick(), shown > 0 ? shown % 1e3 || 1e3 : left || 1e3);
   }
 
   #finish() {

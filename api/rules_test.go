@@ -1,0 +1,480 @@
+package api_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/sandbox/fault"
+	"github.com/mailgate/mailgate/rules"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/memory"
+	"github.com/mailgate/mailgate/throttle/meter"
+)
+
+func tier(name string, limit int, window int64) throttle.Tier {
+	return throttle.Tier{Name: name, Limit: limit, Window: window}
+}
+
+// algorithms are every way to count, each with room for two sends at once and then one
+// more after a while.
+func algorithms(t testing.TB) map[string]meter.Meter {
+	return map[string]meter.Meter{
+		"fixed-window":   must(meter.NewFixedWindow(tier("hour", 2, 3_600_000)))(t),
+		"sliding-window": must(meter.NewSlidingWindow(tier("hour", 2, 3_600_000), 60))(t),
+		"token-bucket":   must(meter.NewTokenBucket(tier("hour", 1, 3_600_000), 2))(t),
+		"leaky-bucket":   must(meter.NewLeakyBucket(tier("pace", 1000, 1000), 1))(t),
+	}
+}
+
+// sendAs asks for a code with a key, and with what else the body is to have.
+func (r *rig) sendAs(key, email, rest string) reply {
+	r.t.Helper()
+	return r.do("POST", "/send-code", key, `{"email":`+quote(email)+rest+`}`)
+}
+
+// Every trait that a rule can count by and every way to count, end to end: two sends
+// pass, the third is refused in the rule's name and words, and another's is not.
+func TestRulesRefuse(t *testing.T) {
+	const otherKey = "another-key"
+	tests := []struct {
+		by          rules.By
+		key, rest   string // of the sends that are counted together
+		email       func(i int) string
+		elseKey     string // of one that is not
+		elseRest    string
+		elseDomain  string
+		words       string
+		everybodyIs bool
+	}{
+		{by: rules.ByMailbox, email: func(int) string { return "same@example.com" }, words: "this mailbox"},
+		{by: rules.ByClientIP, rest: `,"client_ip":"203.0.113.7"`, elseRest: `,"client_ip":"203.0.113.8"`, words: "this visitor's address"},
+		{by: rules.ByAPIKey, elseKey: otherKey, words: "this caller"},
+		{by: rules.ByDomain, elseDomain: "other.example", words: "this mailbox's domain"},
+		{by: rules.ByTemplate, everybodyIs: true, words: "this template"}, // there is one template
+		{by: rules.ByAll, everybodyIs: true, words: "this service"},
+	}
+	for algorithm, m := range algorithms(t) {
+		for _, store := range []string{"memory", "disk"} {
+			for _, tt := range tests {
+				t.Run(fmt.Sprint(tt.by, "/", algorithm, "/", store), func(t *testing.T) {
+					r := newRig(t, setup{policy: "day=100/24h", rules: func(r *rig, _ *rules.Rule) []rules.Rule {
+						limiter := r.meters.Limiter("rule-extra", m)
+						if store == "memory" {
+							limiter = memory.New(m, memory.Options{Now: r.now.Load})
+						}
+						return []rules.Rule{{Name: "extra", By: tt.by, Limiter: limiter}}
+					}})
+					email := func(i int) string { return fmt.Sprintf("user%d@example.com", i) }
+					if tt.email != nil {
+						email = tt.email
+					}
+					for i := range 2 {
+						r.sendAs(appKey, email(i), tt.rest).is(t, 200, "")
+					}
+					got := r.sendAs(appKey, email(2), tt.rest)
+					got.is(t, 429, "quota-exceeded")
+					limit := m.Tier().Name
+					detail, _ := got.body["detail"].(string)
+					if got.body["rule"] != "extra" || got.body["limit"] != limit || !strings.HasPrefix(detail, "The limit "+limit+" of "+tt.words+" is reached. ") {
+						t.Errorf("answered %s", got.text)
+					}
+					if names := got.body["violated-policies"].([]any); len(names) != 1 || names[0] != "extra."+limit {
+						t.Errorf("violated: %v", names)
+					}
+					if limits := got.body["limits"].([]any); len(limits) != 1 || limits[0].(map[string]any)["name"] != "day" {
+						t.Errorf("limits: %v", limits)
+					}
+					if header := got.header.Get("RateLimit"); !strings.HasPrefix(header, `"day";r=`) || !strings.Contains(header, `, "extra.`+limit+`";r=0;t=`) {
+						t.Errorf("RateLimit: %s", header)
+					}
+					key, domain := appKey, "example.com"
+					if tt.elseKey != "" {
+						key = tt.elseKey
+					}
+					if tt.elseDomain != "" {
+						domain = tt.elseDomain
+					}
+					other := r.sendAs(key, "somebody-else@"+domain, tt.elseRest)
+					if (other.status == 429) != tt.everybodyIs {
+						t.Errorf("another's send: %d %s", other.status, other.text)
+					}
+					wait := int64(got.body["wait_ms"].(float64))
+					r.now.Add(wait - 1)
+					r.sendAs(appKey, email(3), tt.rest).is(t, 429, "quota-exceeded")
+					r.now.Add(1)
+					r.sendAs(appKey, email(4), tt.rest).is(t, 200, "")
+				})
+			}
+		}
+	}
+}
+
+// A rule with tiers lists all of them in the headers, and of two rules that refuse the
+// one with the longer wait is named.
+func TestTwoRulesRefuse(t *testing.T) {
+	r := newRig(t, setup{rules: func(r *rig, _ *rules.Rule) []rules.Rule {
+		policy := must(throttle.ParsePolicy("blink=1/1s,hour=1000/1h"))(t)
+		return []rules.Rule{{Name: "callers", By: rules.ByAPIKey, Limiter: r.limiter.Tiers("rule-callers", policy)}}
+	}})
+	r.send("two@example.com").is(t, 200, "")
+	got := r.send("two@example.com")
+	got.is(t, 429, "quota-exceeded")
+	if names := fmt.Sprint(got.body["violated-policies"]); got.body["rule"] != "mailbox" || got.body["wait_ms"] != 60000.0 || names != "[minute callers.blink]" {
+		t.Errorf("answered %s", got.text)
+	}
+	got.carries(t, map[string]string{
+		"RateLimit-Policy": `"minute";q=1;w=60, "hour";q=5;w=3600, "day";q=10;w=86400, "callers.blink";q=1;w=1, "callers.hour";q=1000;w=3600`,
+		"RateLimit":        `"minute";r=0;t=60, "hour";r=4;t=0, "day";r=9;t=0, "callers.blink";r=0;t=1, "callers.hour";r=999;t=0`,
+		"Retry-After":      "60",
+	})
+	r.now.Add(500)
+	got = r.send("another@example.com")
+	if got.body["rule"] != "callers" || got.body["limit"] != "blink" || got.body["wait_ms"] != 500.0 || fmt.Sprint(got.body["violated-policies"]) != "[callers.blink]" {
+		t.Errorf("answered %s", got.text)
+	}
+	text := r.do("GET", "/metrics", "", "").text
+	for _, want := range []string{`mailgate_sends_total{limit="minute",outcome="denied",rule="mailbox"} 1`, `mailgate_sends_total{limit="blink",outcome="denied",rule="callers"} 1`} {
+		if !strings.Contains(text, want+"\n") {
+			t.Errorf("/metrics lacks %s", want)
+		}
+	}
+}
+
+// After a send the answer counts to the next, whichever rule makes it wait; a look says
+// the same.
+func TestTheLongestWaitIsTold(t *testing.T) {
+	r := newRig(t, setup{rules: func(r *rig, _ *rules.Rule) []rules.Rule {
+		return []rules.Rule{{Name: "callers", By: rules.ByAPIKey, Limiter: r.meters.Limiter("c", must(meter.NewFixedWindow(tier("day", 1, 86_400_000)))(t))}}
+	}})
+	sent := r.send("one@example.com")
+	looked := r.do("GET", "/mailboxes/one@example.com", appKey, "")
+	for _, got := range []reply{sent, looked} {
+		got.is(t, 200, "")
+		if got.body["rule"] != "callers" || got.body["limit"] != "day" || got.body["wait_ms"] != 43_200_000.0 || got.body["retry_at"] != "2026-11-21T00:00:00.000Z" {
+			t.Errorf("answered %s", got.text)
+		}
+	}
+	// The other caller's look, and an operator's, are not this caller's.
+	if got := r.do("GET", "/mailboxes/two@example.com", "another-key", ""); got.body["rule"] != nil || got.body["limit"] != nil {
+		t.Errorf("the other caller is told %s", got.text)
+	}
+	if got := r.do("GET", "/admin/mailboxes/one@example.com", opsKey, ""); got.body["rule"] != "mailbox" {
+		t.Errorf("an operator is told %s", got.text)
+	}
+}
+
+// A mailbox that its own rule leaves alone has no limits, and other rules still apply.
+func TestExemptMailbox(t *testing.T) {
+	r := newRig(t, setup{rules: func(r *rig, own *rules.Rule) []rules.Rule {
+		own.Exempt.Mailboxes = []string{"e2e-*@example.com"}
+		return []rules.Rule{{Name: "visitors", By: rules.ByClientIP, Limiter: r.meters.Limiter("v", must(meter.NewFixedWindow(tier("hour", 1, 3_600_000)))(t))}}
+	}})
+	for range 3 {
+		got := r.send("e2e-1@example.com")
+		got.is(t, 200, "")
+		if got.body["rule"] != nil || got.body["limit"] != nil || got.body["wait_ms"] != 0.0 || len(got.body["limits"].([]any)) != 0 || got.body["server_time"] != "2026-11-20T12:00:00.000Z" {
+			t.Errorf("answered %s", got.text)
+		}
+		got.carries(t, map[string]string{"RateLimit": "", "RateLimit-Policy": ""})
+	}
+	got := r.do("GET", "/mailboxes/e2e-1@example.com", appKey, "")
+	got.is(t, 200, "")
+	got.carries(t, map[string]string{"RateLimit": "", "RateLimit-Policy": ""})
+
+	const visitor = `,"client_ip":"203.0.113.7"`
+	r.sendAs(appKey, "e2e-1@example.com", visitor).is(t, 200, "")
+	got = r.sendAs(appKey, "e2e-2@example.com", visitor)
+	got.is(t, 429, "quota-exceeded")
+	if got.body["rule"] != "visitors" || len(got.body["limits"].([]any)) != 0 {
+		t.Errorf("answered %s", got.text)
+	}
+	got.carries(t, map[string]string{"RateLimit": `"visitors.hour";r=0;t=3600`, "RateLimit-Policy": `"visitors.hour";q=1;w=3600`})
+	if r.used("e2e-1@example.com") != 0 {
+		t.Error("an exempt mailbox was counted")
+	}
+}
+
+// A rule in the shadow counts and is heard, and refuses nothing; one that cannot be
+// asked is heard as well.
+func TestShadow(t *testing.T) {
+	f := &failing{}
+	r := newRig(t, setup{rules: func(r *rig, _ *rules.Rule) []rules.Rule {
+		f.Historian = r.limiter.Tiers("s", must(throttle.ParsePolicy("hour=1/1h"))(t))
+		return []rules.Rule{{Name: "trial", By: rules.ByAll, Limiter: f, Shadow: true}}
+	}})
+	r.send("a@example.com").is(t, 200, "")
+	got := r.send("b@example.com")
+	got.is(t, 200, "")
+	if got.body["rule"] != "mailbox" {
+		t.Errorf("a rule in the shadow is named: %s", got.text)
+	}
+	lines := journal.about(t, got.header.Get("X-Request-Id"))
+	if len(lines) != 2 || lines[0]["rule"] != "trial" || lines[0]["limit"] != "hour" || lines[0]["wait_ms"] != 3_600_000.0 || lines[0]["mailbox"] != lines[1]["mailbox"] {
+		t.Errorf("the log says %v", lines)
+	}
+	if text := r.do("GET", "/metrics", "", "").text; !strings.Contains(text, `mailgate_shadow_refusals_total{limit="hour",rule="trial"} 1`+"\n") {
+		t.Error("/metrics does not count it")
+	}
+	f.take.Store(true)
+	f.rest.Store(true)
+	got = r.send("c@example.com")
+	got.is(t, 200, "")
+	if lines := journal.about(t, got.header.Get("X-Request-Id")); len(lines) != 2 || lines[0]["level"] != "WARN" || lines[0]["cause"] == nil {
+		t.Errorf("the log says %v", lines)
+	}
+}
+
+// When a quota runs low, what is left is for mailboxes that were not mailed yet.
+func TestTheRestIsForFirstSends(t *testing.T) {
+	day := must(meter.NewFixedWindow(tier("day", 4, 86_400_000)))(t)
+	r := newRig(t, setup{policy: "minute=9/60s", rules: func(r *rig, _ *rules.Rule) []rules.Rule {
+		return []rules.Rule{{Name: "provider", By: rules.ByAll, Limiter: r.meters.Limiter("p", day), Resends: r.meters.Limiter("p", must(day.Reserving(2))(t))}}
+	}})
+	r.send("a@example.com").is(t, 200, "")
+	last := r.send("b@example.com")
+	last.is(t, 200, "")
+	if last.body["rule"] != "provider" {
+		t.Errorf("a resend has to wait, and the answer says %s", last.text)
+	}
+	got := r.send("a@example.com")
+	got.is(t, 429, "quota-exceeded")
+	if detail := got.body["detail"].(string); got.body["rule"] != "provider" || !strings.HasPrefix(detail, "The limit day of this service is reached.") {
+		t.Errorf("answered %s", got.text)
+	}
+	r.send("c@example.com").is(t, 200, "")
+	r.send("d@example.com").is(t, 200, "")
+	r.send("e@example.com").is(t, 429, "quota-exceeded")
+}
+
+// A mail that certainly never left costs no rule anything.
+func TestRelayFailureGivesAllRulesBack(t *testing.T) {
+	by := map[string]rules.By{"visitors": rules.ByClientIP, "callers": rules.ByAPIKey, "domains": rules.ByDomain, "templates": rules.ByTemplate, "all": rules.ByAll}
+	hour := must(meter.NewSlidingWindow(tier("hour", 9, 3_600_000), 60))(t)
+	limiters := map[string]throttle.Limiter{}
+	r := newRig(t, setup{relay: &fault.Script{At: fault.RCPT, Kind: fault.Temporary}, rules: func(r *rig, _ *rules.Rule) (all []rules.Rule) {
+		for name, by := range by {
+			limiters[name] = r.meters.Limiter(name, hour)
+			all = append(all, rules.Rule{Name: name, By: by, Limiter: limiters[name]})
+		}
+		return all
+	}})
+	r.sendAs(appKey, "back@example.com", `,"client_ip":"2001:db8::7"`).is(t, 503, "relay-unavailable")
+	for name, key := range map[string]string{"visitors": "2001:db8::/64", "callers": "shop", "domains": "example.com", "templates": "code", "all": "all"} {
+		if v := must(limiters[name].Peek(context.Background(), key))(t); v.Tiers()[0].Remaining != 9 {
+			t.Errorf("%s: %v", name, v.Tiers())
+		}
+	}
+	if r.used("back@example.com") != 0 {
+		t.Error("the mailbox was charged")
+	}
+}
+
+// Without keys every caller is one.
+func TestCallersWithoutKeys(t *testing.T) {
+	var callers throttle.Limiter
+	r := newRig(t, setup{
+		options: func(o *api.Options) { o.APIKeys, o.AdminKeys = api.Keys{}, api.Keys{} },
+		rules: func(r *rig, _ *rules.Rule) []rules.Rule {
+			callers = r.meters.Limiter("callers", must(meter.NewFixedWindow(tier("hour", 9, 3_600_000)))(t))
+			return []rules.Rule{{Name: "callers", By: rules.ByAPIKey, Limiter: callers}}
+		},
+	})
+	r.do("POST", "/send-code", "", `{"email":"nokey@example.com"}`).is(t, 200, "")
+	if v := must(callers.Peek(context.Background(), "local"))(t); v.Tiers()[0].Remaining != 8 {
+		t.Errorf("%v", v.Tiers())
+	}
+}
+
+// A place that was lost to another in the last moment, and could not be given back at
+// once, is given back later.
+func TestOwedIsGivenBackLater(t *testing.T) {
+	f := &failing{}
+	r := newRig(t, setup{rules: func(r *rig, own *rules.Rule) []rules.Rule {
+		f.Historian = r.limiter
+		own.Limiter = f
+		return []rules.Rule{{Name: "late", By: rules.ByAll, Limiter: lateNo{r.limiter.Tiers("late", throttle.DefaultPolicy())}}}
+	}})
+	f.release.Store(true)
+	got := r.send("owed@example.com")
+	got.is(t, 429, "quota-exceeded")
+	if got.body["rule"] != "late" || r.used("owed@example.com") != 1 {
+		t.Fatalf("%d on record, answered %s", r.used("owed@example.com"), got.text)
+	}
+	if limits := got.body["limits"].([]any); limits[0].(map[string]any)["remaining"] != 1.0 {
+		t.Errorf("the mailbox's place counts in the answer: %s", got.text)
+	}
+	f.release.Store(false)
+	eventually(t, "the place is given back", func() bool { return r.used("owed@example.com") == 0 })
+}
+
+// A lateNo says yes when it is looked at, and no when it is to be charged.
+type lateNo struct{ throttle.Historian }
+
+func (l lateNo) Take(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
+	if _, err := l.Historian.Take(ctx, key, throttle.NewID()); err != nil {
+		return throttle.Verdict{}, err
+	}
+	return l.Historian.Take(ctx, key, id)
+}
+
+// Many at once, for places that do not reach for all: nobody is over a limit, every
+// place that was not used is free again, and every yes was mailed.
+func TestRulesUnderARace(t *testing.T) {
+	const senders, each = 64, 4
+	hour := func(limit int) meter.Meter { return must(meter.NewFixedWindow(tier("hour", limit, 3_600_000)))(t) }
+	limits := map[string]int{"visitors": 5, "callers": 90, "all": 70}
+	limiters := map[string]throttle.Limiter{}
+	r := newRig(t, setup{policy: "day=2/24h", rules: func(r *rig, _ *rules.Rule) []rules.Rule {
+		for name, limit := range limits {
+			limiters[name] = r.meters.Limiter(name, hour(limit))
+		}
+		return []rules.Rule{
+			{Name: "visitors", By: rules.ByClientIP, Limiter: limiters["visitors"]},
+			{Name: "callers", By: rules.ByAPIKey, Limiter: limiters["callers"]},
+			{Name: "all", By: rules.ByAll, Limiter: limiters["all"]},
+		}
+	}})
+	transport := &http.Transport{MaxIdleConnsPerHost: senders}
+	defer transport.CloseIdleConnections()
+	visitor := func(i int) string { return fmt.Sprintf("203.0.113.%d", i%20) }
+	var mu sync.Mutex
+	byVisitor, byMailbox, total := map[string]int{}, map[string]int{}, 0
+	var wg sync.WaitGroup
+	for i := range senders {
+		wg.Go(func() {
+			for n := range each {
+				at, email := visitor(i+n), fmt.Sprintf("race%d@example.com", (i+n)%50)
+				status, err := post(transport, r.url+"/send-code", `{"email":"`+email+`","client_ip":"`+at+`"}`)
+				if err != nil || status != 200 && status != 429 {
+					t.Errorf("%d, %v", status, err)
+				}
+				if status == 200 {
+					mu.Lock()
+					byVisitor[at]++
+					byMailbox[email]++
+					total++
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	left := func(name, key string) int {
+		return must(limiters[name].Peek(context.Background(), key))(t).Tiers()[0].Remaining
+	}
+	if total == 0 || total > limits["all"] || left("all", "all") != limits["all"]-total || left("callers", "shop") != limits["callers"]-total {
+		t.Errorf("%d were sent; all has %d left, callers %d", total, left("all", "all"), left("callers", "shop"))
+	}
+	for i := range 20 {
+		if at := visitor(i); left("visitors", at) != limits["visitors"]-byVisitor[at] {
+			t.Errorf("visitor %s sent %d and has %d left", at, byVisitor[at], left("visitors", at))
+		}
+	}
+	for i := range 50 {
+		email := fmt.Sprintf("race%d@example.com", i)
+		if r.used(email) != byMailbox[email] || byMailbox[email] > 2 {
+			t.Errorf("%s was answered %d times and has %d on record", email, byMailbox[email], r.used(email))
+		}
+	}
+	if n := len(r.box.List()); n != total {
+		t.Errorf("%d mails, and %d yeses", n, total)
+	}
+}
+
+// A leaky bucket lets mails out at even distances, however they came.
+func TestLeakyBucketKeepsItsPace(t *testing.T) {
+	const sends, apart = 6, 40
+	began := make(chan time.Time, 1)
+	handed := make(chan time.Duration, sends)
+	r := newRig(t, setup{
+		options: func(o *api.Options) {
+			o.Sender = fakeSender(func(context.Context, mailer.Message) error {
+				start := <-began
+				began <- start
+				handed <- time.Since(start)
+				return nil
+			})
+		},
+		rules: func(r *rig, _ *rules.Rule) []rules.Rule {
+			pace := must(meter.NewLeakyBucket(tier("pace", 1000/apart, 1000), sends-1))(t)
+			return []rules.Rule{{Name: "pace", By: rules.ByAll, Limiter: r.meters.Limiter("pace", pace)}}
+		},
+	})
+	began <- time.Now()
+	turns := make(chan int, sends)
+	var wg sync.WaitGroup
+	for i := range sends {
+		wg.Go(func() {
+			got := r.send(fmt.Sprintf("pace%d@example.com", i))
+			if got.status != 200 {
+				t.Errorf("answered %d %s", got.status, got.text)
+				return
+			}
+			line := journal.about(t, got.header.Get("X-Request-Id"))[0]
+			delay, _ := line["delay_ms"].(float64)
+			turns <- int(delay)
+		})
+	}
+	wg.Wait()
+	close(turns)
+	told := map[int]bool{}
+	for turn := range turns {
+		told[turn] = true
+	}
+	for i := range sends {
+		if !told[i*apart] {
+			t.Errorf("nobody's turn was told as %d ms: %v", i*apart, told)
+		}
+		if after := <-handed; after < time.Duration(i*apart)*time.Millisecond {
+			t.Errorf("mail %d left after %v, before its turn", i, after)
+		}
+	}
+	got := r.send("pace-full@example.com")
+	got.is(t, 429, "quota-exceeded")
+	if got.body["limit"] != "pace" || got.body["wait_ms"] != float64(apart) {
+		t.Errorf("answered %s", got.text)
+	}
+}
+
+// A send whose turn cannot come in time is given back at once, and so is one that
+// waits when the server shuts down.
+func TestTurnsThatDoNotCome(t *testing.T) {
+	var pace throttle.Limiter
+	with := func(deadline time.Duration) *rig {
+		r := newRig(t, setup{
+			options: func(o *api.Options) { o.SendDeadline = deadline },
+			rules: func(r *rig, _ *rules.Rule) []rules.Rule {
+				pace = r.meters.Limiter("pace", must(meter.NewLeakyBucket(tier("pace", 1, 20_000), 5))(t))
+				return []rules.Rule{{Name: "pace", By: rules.ByAll, Limiter: pace}}
+			},
+		})
+		r.send("first@example.com").is(t, 200, "")
+		return r
+	}
+	room := func() int { return must(pace.Peek(context.Background(), "all"))(t).Tiers()[0].Remaining }
+
+	r := with(15 * time.Second)
+	got := r.send("late@example.com")
+	got.is(t, 503, "busy")
+	if got.header.Get("Retry-After") != "20" || r.used("late@example.com") != 0 || room() != 5 || len(r.box.List()) != 1 {
+		t.Errorf("Retry-After %s, %d on record, room for %d, %d mails", got.header.Get("Retry-After"), r.used("late@example.com"), room(), len(r.box.List()))
+	}
+
+	r = with(time.Minute)
+	answer := make(chan reply, 1)
+	go func() { answer <- r.send("waiting@example.com") }()
+	eventually(t, "the send has a turn", func() bool { return room() == 4 })
+	r.shutdown()
+	got = <-answer
+	got.is(t, 503, "busy")
+	if r.used("waiting@example.com") != 0 || room() != 5 {
+		t.Errorf("%d on record, room for %d", r.used("waiting@example.com"), room())
+	}
+}
