@@ -1,0 +1,143 @@
+// Package local is the idempotency.Keeper of one process.
+//
+// The record of a name is one value in a cache.Map: on disk before Begin says that a
+// request is to be done. So a process that is killed while it does it, and starts again,
+// does not do it a second time before the lease has ended, nor after it was finished.
+package local
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/idempotency"
+)
+
+// Options say how long to keep things, what to remember in memory, and by which clock.
+type Options struct {
+	// Terms are how long things are kept; the default is idempotency.DefaultTerms.
+	Terms idempotency.Terms
+	// Name keeps several keepers on one disk apart, and only one at a time can have it.
+	// The default is "idempotency".
+	Name string
+	// Size is how much is kept in memory; the default is cache.DefaultSize.
+	Size cache.Size
+	// Now reads the clock; the default is the machine's.
+	Now func() int64
+}
+
+// A Keeper keeps records on a disk. It implements idempotency.Keeper.
+type Keeper struct {
+	terms   idempotency.Terms
+	records *cache.Map[idempotency.Record]
+	now     func() int64
+}
+
+// New opens the keeper whose records are on the disk. The disk stays the caller's to
+// close, after the keeper.
+func New(disk *cache.Disk, o Options) (*Keeper, error) {
+	if o.Terms == (idempotency.Terms{}) {
+		o.Terms = idempotency.DefaultTerms()
+	}
+	if o.Name == "" {
+		o.Name = "idempotency"
+	}
+	if o.Size == (cache.Size{}) {
+		o.Size = cache.DefaultSize()
+	}
+	if o.Now == nil {
+		o.Now = func() int64 { return time.Now().UnixMilli() }
+	}
+	if err := o.Terms.Check(); err != nil {
+		return nil, fmt.Errorf("opening a keeper of requests: %w", err)
+	}
+	records, err := cache.NewMap(disk, o.Name, recordCodec{}, o.Size)
+	if err != nil {
+		return nil, fmt.Errorf("opening a keeper of requests: %w", err)
+	}
+	return &Keeper{terms: o.Terms, records: records, now: o.Now}, nil
+}
+
+// Begin implements idempotency.Keeper.
+func (k *Keeper) Begin(ctx context.Context, name idempotency.Name, body idempotency.Fingerprint) (o idempotency.Outcome, err error) {
+	const doing = "beginning a request"
+	if err := name.Check(); err != nil {
+		return o, fmt.Errorf("%s: %w", doing, err)
+	}
+	lease := idempotency.Lease{Name: name, Body: body, Token: idempotency.NewToken()}
+	err = k.update(ctx, doing, name, func(r idempotency.Record, now int64) cache.Edit[idempotency.Record] {
+		var next idempotency.Record
+		if next, o = r.Begin(lease, now, k.terms); o.State != idempotency.Started {
+			return cache.Keep[idempotency.Record]()
+		}
+		return cache.Put(next, next.Expires)
+	})
+	if err != nil {
+		return idempotency.Outcome{}, err
+	}
+	return o, nil
+}
+
+// Finish implements idempotency.Keeper.
+func (k *Keeper) Finish(ctx context.Context, lease idempotency.Lease, answer idempotency.Answer) (kept bool, err error) {
+	const doing = "finishing a request"
+	if err := lease.Check(); err != nil {
+		return false, fmt.Errorf("%s: %w", doing, err)
+	}
+	if err := answer.Check(); err != nil {
+		return false, fmt.Errorf("%s: %w", doing, err)
+	}
+	err = k.update(ctx, doing, lease.Name, func(r idempotency.Record, now int64) cache.Edit[idempotency.Record] {
+		var next idempotency.Record
+		if next, kept = r.Finish(lease, answer, now, k.terms); next == r {
+			return cache.Keep[idempotency.Record]()
+		}
+		return cache.Put(next, next.Expires)
+	})
+	return kept && err == nil, err
+}
+
+// Abandon implements idempotency.Keeper.
+func (k *Keeper) Abandon(ctx context.Context, lease idempotency.Lease) (freed bool, err error) {
+	const doing = "abandoning a request"
+	if err := lease.Check(); err != nil {
+		return false, fmt.Errorf("%s: %w", doing, err)
+	}
+	err = k.update(ctx, doing, lease.Name, func(r idempotency.Record, now int64) cache.Edit[idempotency.Record] {
+		if _, freed = r.Abandon(lease, now); !freed {
+			return cache.Keep[idempotency.Record]()
+		}
+		return cache.Remove[idempotency.Record]()
+	})
+	return freed && err == nil, err
+}
+
+// update lets edit replace the record of the name, which is the zero one if there is none
+// at the clock that edit is shown.
+func (k *Keeper) update(ctx context.Context, doing string, name idempotency.Name, edit func(r idempotency.Record, now int64) cache.Edit[idempotency.Record]) error {
+	if err := ctx.Err(); err != nil {
+		return unavailable(doing, err)
+	}
+	now := k.now()
+	return unavailable(doing, k.records.Update(name.Text(), now, func(r idempotency.Record, _ bool) cache.Edit[idempotency.Record] {
+		return edit(r, now)
+	}))
+}
+
+// Ready says whether a request could be begun now, by a write to the disk. It is made for
+// health checks; cache.Disk.Ready says how old an answer may be.
+func (k *Keeper) Ready(ctx context.Context) error {
+	return unavailable("asking the disk", k.records.Ready(ctx))
+}
+
+// Close waits for calls that are under way. Later ones fail.
+func (k *Keeper) Close() { k.records.Close() }
+
+// unavailable is the error of a call whose cause this is, and nil if there is none.
+func unavailable(doing string, cause error) error {
+	if cause == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w: %w", doing, idempotency.ErrUnavailable, cause)
+}
