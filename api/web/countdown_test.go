@@ -322,12 +322,18 @@ func sleep(t *testing.T, v *tab, p *player) {
 	}
 }
 
+// A tab that nobody sees may be frozen. It asks when it is seen again, and not before.
 func aFrozenTab(t *testing.T, v *tab, p *player) {
 	v.visit(p)
 	v.update(sent(60_000, first, "a-token"))
 	p.says(200, still(7000, first))
 	call(v, page.SetWebLifecycleState, page.SetWebLifecycleStateParams{State: page.SetWebLifecycleStateStateFrozen})
 	call(v, page.SetWebLifecycleState, page.SetWebLifecycleStateParams{State: page.SetWebLifecycleStateStateActive})
+	if !get[bool](v, "document.hidden") || p.asks() != 0 {
+		t.Errorf("hidden: %t, asked for %q", get[bool](v, "document.hidden"), p.questions())
+	}
+	v.run(`Object.defineProperty(document, "hidden", { value: false })`) // no headless tab is ever seen
+	v.comesBack()
 	v.shows("One mail a minute.Next in 0:07.")
 }
 

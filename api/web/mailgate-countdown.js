@@ -9,7 +9,7 @@ const units = { day: 864e5, hour: 36e5, minute: 6e4, second: 1e3 };
 const margin = 100; // a browser may blur its clock by as much, and clocks drift
 const jump = 2000; // clocks that part by more: one was set, or the machine slept
 const stale = 300e3; // ask again after
-const moments = ["click", "storage", "visibilitychange", "resume", "pageshow", "online"];
+const moments = ["click", "storage", "visibilitychange", "pageshow", "online"];
 const words = "Zero One Two Three Four Five Six Seven Eight Nine Ten".split(" ");
 
 const amount = (lang, n, unit) => new Intl.NumberFormat(lang, { style: "unit", unit, unitDisplay: "long" }).format(n);
