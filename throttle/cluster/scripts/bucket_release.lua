@@ -22,5 +22,5 @@ for place = 1, #held, 14 do
 end
 
 if level == 0 then return call('DEL', key) end
-keep(pack('>I6I7I6I7', at, level, since, before), sub(held, first), at + drain(level))
+keep(pack('>I6I7I6I7', at, level, since, before), sub(held, first), '', at + drain(level))
 return 1

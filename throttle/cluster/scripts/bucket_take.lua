@@ -19,5 +19,5 @@ while (#state + 1 - first) / 14 >= most do
   since, before, first = sent, drained(before, sent - since) + window, first + 14
 end
 keep(pack('>I6I7I6I7', clock, left + window, since, before),
-  sub(state, first) .. pack('>I6', clock) .. id, clock + drain(left + window))
+  sub(state, first), pack('>I6', clock) .. id, clock + drain(left + window))
 return yes()

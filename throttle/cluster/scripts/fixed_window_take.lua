@@ -16,16 +16,13 @@ if head > 2 then at, count = unpack('>I6I4', state, 3) end
 -- A clock that has stepped back behind the window counts as its beginning.
 local clock = math.max(now, at)
 local start = clock - clock % window
-local held = ''
+local first = #state + 1
 if start == at then
   if find() then return again(at + window) end
   if count >= limit then return no() end
-  held = sub(state, head + 1)
+  first = math.max(head + 1, first - (most - 1) * 14)
 else
   count = 0
 end
-
-local over = #held / 14 + 1 - most
-if over > 0 then held = sub(held, over * 14 + 1) end
-keep(pack('>I6I4', start, count + 1), held .. pack('>I6', clock) .. id, start + window)
+keep(pack('>I6I4', start, count + 1), sub(state, first), pack('>I6', clock) .. id, start + window)
 return yes()

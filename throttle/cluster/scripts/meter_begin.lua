@@ -37,8 +37,10 @@ local function remaining(expires)
   return math.max(0, expires - now) + (ARGV[4] and 3600000 or 1000)
 end
 
-local function keep(newHead, held, expires)
-  call('SET', key, pack('>I2', #newHead) .. newHead .. held, 'PX', remaining(expires))
+-- Keeps a state with a new head, these of its admissions, and perhaps one more. A state
+-- can be long, so it is put together in one piece.
+local function keep(newHead, held, one, expires)
+  call('SET', key, pack('>I2', #newHead) .. newHead .. held .. one, 'PX', remaining(expires))
 end
 
 -- The answers of a script that decides.

@@ -33,8 +33,7 @@ local newest = unpack('>I4', parts, #parts - 3) + 1
 
 local first = head + 1
 while first < #state and not weighs(unpack('>I6', state, first)) do first = first + 14 end
-local over = (#state + 1 - first) / 14 + 1 - most
-if over > 0 then first = first + over * 14 end
+first = math.max(first, #state + 1 - (most - 1) * 14)
 keep(pack('>I6I4', start, count + 1) .. sub(parts, 1, -5) .. pack('>I4', newest),
-  sub(state, first) .. pack('>I6', clock) .. id, start + part - 1 + window)
+  sub(state, first), pack('>I6', clock) .. id, start + part - 1 + window)
 return yes()
