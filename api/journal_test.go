@@ -69,9 +69,9 @@ func (r *record) private(texts ...string) {
 // notePrivate collects what is private in a request.
 func (r *record) notePrivate(path, authorization string, body []byte) {
 	r.private(strings.TrimPrefix(authorization, "Bearer "))
-	var fields struct{ Email, Code string }
+	var fields struct{ Email, Code, Subject string }
 	if json.Unmarshal(body, &fields) == nil {
-		r.private(fields.Email, fields.Code)
+		r.private(fields.Email, fields.Code, fields.Subject)
 	}
 	for part := range strings.SplitSeq(path, "/") {
 		if strings.Contains(part, "@") || strings.Contains(part, "%") {

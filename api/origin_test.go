@@ -14,6 +14,10 @@ var keyed = []struct{ method, path, body string }{
 	{"GET", "/admin/mailboxes/elsewhere@example.com", ""},
 	{"POST", "/admin/mailboxes/elsewhere@example.com/reset", ""},
 	{"POST", "/admin/mailboxes/elsewhere@example.com/reset", `{"reason":"none"}`},
+	{"POST", "/actions/reply/take", `{"subject":"elsewhere"}`},
+	{"POST", "/actions/reply/peek", `{"subject":"elsewhere"}`},
+	{"POST", "/actions/reply/release", `{"subject":"elsewhere","id":"tWudQhxQ"}`},
+	{"POST", "/admin/actions/reply/reset", `{"subject":"elsewhere"}`},
 }
 
 func keyless(o *api.Options) { o.APIKeys, o.AdminKeys = api.Keys{}, api.Keys{} }
@@ -21,7 +25,7 @@ func keyless(o *api.Options) { o.APIKeys, o.AdminKeys = api.Keys{}, api.Keys{} }
 // Where no key is asked for, a page that somebody has open in a browser on this machine
 // is no caller, by whatever name it has found the server.
 func TestNoKeysIsNotForPagesFromElsewhere(t *testing.T) {
-	r := newRig(t, setup{options: keyless})
+	r := newRig(t, setup{options: keyless, actions: threeActions(&failing{})})
 	r.send("elsewhere@example.com").is(t, 200, "")
 	tests := []struct{ name, host, headers string }{
 		{"a name that was bound to this machine", "evil.example:8080", ""},
@@ -59,7 +63,7 @@ func TestNoKeysIsNotForPagesFromElsewhere(t *testing.T) {
 
 // Programs of this machine are callers, and so is a page of the server itself.
 func TestNoKeysIsForThisMachine(t *testing.T) {
-	r := newRig(t, setup{options: keyless})
+	r := newRig(t, setup{options: keyless, actions: threeActions(&failing{})})
 	tests := []struct{ host, headers string }{
 		{"localhost", ""},
 		{"LOCALHOST:8080", ""},
@@ -90,7 +94,7 @@ func TestKeysAreForAnyHost(t *testing.T) {
 
 // A body is JSON by its header too, on every route that takes one: a form cannot say so.
 func TestBodiesSayThatTheyAreJSON(t *testing.T) {
-	r := newRig(t, setup{options: keyless})
+	r := newRig(t, setup{options: keyless, actions: threeActions(&failing{})})
 	for _, route := range keyed {
 		if route.body == "" {
 			continue

@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -53,6 +54,7 @@ type setup struct {
 	relay   *fault.Script // a relay of faults in place of the sandbox
 	mailer  mailer.Options
 	policy  string
+	dir     string // of the stores; in memory, if empty
 	// rules are those beside the mailbox's own, which it may change.
 	rules   func(r *rig, own *rules.Rule) []rules.Rule
 	actions func(r *rig) map[string]throttle.Limiter
@@ -66,7 +68,7 @@ func newRig(t testing.TB, with setup) *rig {
 	if with.policy != "" {
 		policy = must(throttle.ParsePolicy(with.policy))(t)
 	}
-	r.openStores(policy)
+	r.openStores(cmp.Or(with.dir, cache.Memory), policy)
 	registry := prometheus.NewRegistry()
 	with.mailer.Hooks = must(api.RelayHooks(registry))(t)
 	relays := r.newRelays(with)
@@ -131,9 +133,9 @@ func (r *rig) newRelays(with setup) *mailer.Relays {
 	return relays
 }
 
-func (r *rig) openStores(policy throttle.Policy) {
+func (r *rig) openStores(dir string, policy throttle.Policy) {
 	r.t.Helper()
-	r.disk = must(cache.Open(cache.DiskOptions{Dir: cache.Memory}))(r.t)
+	r.disk = must(cache.Open(cache.DiskOptions{Dir: dir}))(r.t)
 	r.limiter = must(local.New(r.disk, local.Options{Policy: policy, Now: r.now.Load}))(r.t)
 	r.meters = must(local.NewMeters(r.disk, local.MetersOptions{Now: r.now.Load}))(r.t)
 	r.t.Cleanup(func() {

@@ -165,11 +165,11 @@ func countsToTheLastMillisecond(t *testing.T, v *tab, p *player) {
 func saysWhyInEnglish(t *testing.T, v *tab, p *player) {
 	v.visit(p)
 	for _, tt := range []struct{ answer, want, aloud string }{
-		{sent(60_000, first, "one"), "One mail a minute.Next in 1:00.", "One mail a minute. Next in 1 minute."},
-		{refused("mailbox", "hour", 750_000, second), "Five mails in an hour are used up.Next in 12:30.", "Five mails in an hour are used up. Next in 12 minutes, 30 seconds."},
-		{refused("mailbox", "day", 86_399_001, first), "Ten mails in a day are used up.Next in 24:00:00.", "Ten mails in a day are used up. Next in 1 day."},
-		{`{"wait_ms":2000,"limit":"short","limits":[{"name":"short","limit":1,"window_ms":30000}]}`, "One mail every 30 seconds.Next in 0:02.", "One mail every 30 seconds. Next in 2 seconds."},
-		{`{"wait_ms":1000,"limit":"odd","limits":[{"name":"odd","limit":12,"window_ms":5400000}]}`, "12 mails in 90 minutes are used up.Next in 0:01.", "12 mails in 90 minutes are used up. Next in 1 second."},
+		{sent(60_000, first, "one"), "One mail a minute. Next in 1:00.", "One mail a minute. Next in 1 minute."},
+		{refused("mailbox", "hour", 750_000, second), "Five mails in an hour are used up. Next in 12:30.", "Five mails in an hour are used up. Next in 12 minutes, 30 seconds."},
+		{refused("mailbox", "day", 86_399_001, first), "Ten mails in a day are used up. Next in 24:00:00.", "Ten mails in a day are used up. Next in 1 day."},
+		{`{"wait_ms":2000,"limit":"short","limits":[{"name":"short","limit":1,"window_ms":30000}]}`, "One mail every 30 seconds. Next in 0:02.", "One mail every 30 seconds. Next in 2 seconds."},
+		{`{"wait_ms":1000,"limit":"odd","limits":[{"name":"odd","limit":12,"window_ms":5400000}]}`, "12 mails in 90 minutes are used up. Next in 0:01.", "12 mails in 90 minutes are used up. Next in 1 second."},
 		{`{"wait_ms":3600000,"limit":"unheard of"}`, "Next in 1:00:00.", " Next in 1 hour."},
 	} {
 		v.update(tt.answer)
@@ -184,8 +184,8 @@ func saysWhyInChinese(t *testing.T, v *tab, p *player) {
 	p.body = `<div lang="zh-CN">` + beside + `</div>`
 	v.visit(p)
 	for _, tt := range []struct{ answer, want, aloud string }{
-		{sent(42_000, first, "one"), "每分钟限发一封邮件。0:42后可再次发送。", "每分钟限发一封邮件。 42秒钟后可再次发送。"},
-		{refused("mailbox", "hour", 750_000, second), "1小时内的 5 封邮件已用完。12:30后可再次发送。", "1小时内的 5 封邮件已用完。 12分钟30秒钟后可再次发送。"},
+		{sent(42_000, first, "one"), "每分钟限发一封邮件。 0:42后可再次发送。", "每分钟限发一封邮件。 42秒钟后可再次发送。"},
+		{refused("mailbox", "hour", 750_000, second), "1小时内的 5 封邮件已用完。 12:30后可再次发送。", "1小时内的 5 封邮件已用完。 12分钟30秒钟后可再次发送。"},
 	} {
 		v.update(tt.answer)
 		v.shows(tt.want)
@@ -208,9 +208,9 @@ func saysItInOtherWords(t *testing.T, v *tab, p *player) {
 		limit: ({ n, plural }) => n + " " + { one: "mail", few: "maile", many: "maili" }[plural] + ".",
 		wait: "Za {time}.", end: "Już." }`)
 	v.update(refused("mailbox", "hour", 2000, first))
-	v.shows("5 maili.Za 0:02.")
+	v.shows("5 maili. Za 0:02.")
 	v.update(sent(61_000, second, "one"))
-	v.shows("1 mail.Za 1:01.")
+	v.shows("1 mail. Za 1:01.")
 	v.element(`setAttribute("wait-text", "{time} {unknown} <b>{n}</b>")`)
 	v.element(`setAttribute("limit-text", "")`)
 	v.update(sent(60_000, first, "two"))
@@ -222,11 +222,11 @@ func afterAReload(t *testing.T, v *tab, p *player) {
 	v.mustShow("")
 	v.update(sent(60_000, first, "a-token"))
 	v.pass(20_000)
-	v.shows("One mail a minute.Next in 0:40.")
+	v.shows("One mail a minute. Next in 0:40.")
 	p.says(200, still(39_500, first))
 	v.do(chromedp.Reload())
 	v.until("the server's word counts", func() bool { return v.look().count("start") == 1 })
-	v.mustShow("One mail a minute.Next in 0:40.")
+	v.mustShow("One mail a minute. Next in 0:40.")
 	if remaining := v.look().Remaining; remaining < 39_500 || remaining > 39_600 {
 		t.Errorf("%v ms remain of 39500", remaining)
 	}
@@ -258,7 +258,7 @@ func afterAReloadTheButtonWaits(t *testing.T, v *tab, p *player) {
 		t.Errorf("while nobody knows: %+v", s)
 	}
 	goOn()
-	v.shows("One mail a minute.Next in 1:00.")
+	v.shows("One mail a minute. Next in 1:00.")
 }
 
 // A clock that is an hour off, either way and before or after the reload, changes
@@ -270,15 +270,15 @@ func aWrongClock(t *testing.T, v *tab, p *player) {
 		v.setClock(off)
 		v.visit(p)
 		v.update(sent(60_000, first, "a-token"))
-		v.shows("One mail a minute.Next in 1:00.")
+		v.shows("One mail a minute. Next in 1:00.")
 		v.pass(30_000)
-		v.shows("One mail a minute.Next in 0:30.")
+		v.shows("One mail a minute. Next in 0:30.")
 		v.setClock(off)
 		p.says(200, still(30_000, first))
 		v.do(chromedp.Reload())
-		v.shows("One mail a minute.Next in 0:30.")
+		v.shows("One mail a minute. Next in 0:30.")
 		v.pass(29_999)
-		v.mustShow("One mail a minute.Next in 0:01.")
+		v.mustShow("One mail a minute. Next in 0:01.")
 		v.pass(102)
 		v.mustShow("")
 	}
@@ -295,9 +295,9 @@ func aClockThatIsSet(t *testing.T, v *tab, p *player) {
 			asked := p.asks()
 			v.pass(1000)
 			v.until("it asks, if it can", func() bool { return p.asks() == asked+i })
-			v.shows("One mail a minute.Next in 0:39.")
+			v.shows("One mail a minute. Next in 0:39.")
 			v.pass(38_999)
-			v.mustShow("One mail a minute.Next in 0:01.")
+			v.mustShow("One mail a minute. Next in 0:01.")
 			v.pass(201)
 			v.mustShow("")
 		}
@@ -313,7 +313,7 @@ func sleep(t *testing.T, v *tab, p *player) {
 	v.setClock(40_000)
 	p.says(200, still(9000, first))
 	v.pass(1000)
-	v.shows("One mail a minute.Next in 0:09.")
+	v.shows("One mail a minute. Next in 0:09.")
 	v.pass(9101)
 	v.mustShow("")
 	s := v.look()
@@ -334,7 +334,7 @@ func aFrozenTab(t *testing.T, v *tab, p *player) {
 	}
 	v.run(`Object.defineProperty(document, "hidden", { value: false })`) // no headless tab is ever seen
 	v.comesBack()
-	v.shows("One mail a minute.Next in 0:07.")
+	v.shows("One mail a minute. Next in 0:07.")
 }
 
 // A send in one tab starts the countdown in the other, and neither keeps the other busy.
@@ -345,23 +345,23 @@ func twoTabs(t *testing.T, v *tab, p *player) {
 	other.mustShow("")
 	p.says(200, still(59_900, first))
 	v.update(sent(60_000, first, "a-token"))
-	other.shows("One mail a minute.Next in 1:00.")
+	other.shows("One mail a minute. Next in 1:00.")
 	other.until("the server's word counts", func() bool { return other.look().count("start") == 1 })
 	if asked := p.questions(); asked != "a-token" {
 		t.Errorf("asked for %q", asked)
 	}
 	other.pass(30_000)
-	other.shows("One mail a minute.Next in 0:30.")
-	v.mustShow("One mail a minute.Next in 1:00.")
+	other.shows("One mail a minute. Next in 0:30.")
+	v.mustShow("One mail a minute. Next in 1:00.")
 
 	p.says(200, still(59_000, second)) // the next send
 	other.update(sent(60_000, second, "b-token"))
-	v.shows("One mail a minute.Next in 0:59.")
+	v.shows("One mail a minute. Next in 0:59.")
 
 	other.pass(60_100) // is over in one, and the other asks before it believes it
 	other.mustShow("")
 	v.until("it asks", func() bool { return strings.HasSuffix(p.questions(), "b-token b-token") })
-	v.mustShow("One mail a minute.Next in 0:59.")
+	v.mustShow("One mail a minute. Next in 0:59.")
 	if p.asks() != 3 {
 		t.Errorf("asked for %q", p.questions())
 	}
@@ -373,7 +373,7 @@ func theBackButtonPageKept(t *testing.T, v *tab, p *player) {
 	v.do(chromedp.Navigate(p.URL + "/elsewhere"))
 	p.says(200, still(13_000, first))
 	v.back()
-	v.shows("One mail a minute.Next in 0:13.")
+	v.shows("One mail a minute. Next in 0:13.")
 	if s := v.look(); !s.Restored || p.asks() != 1 {
 		t.Errorf("page kept by the browser: %t, asked for %q", s.Restored, p.questions())
 	}
@@ -411,11 +411,11 @@ func networkLoss(t *testing.T, v *tab, p *player) {
 		v.pass(1050)
 	}
 	v.until("it learns that nobody answers", func() bool { return v.failures() == 4 })
-	v.mustShow("One mail a minute.Next in 0:50.")
+	v.mustShow("One mail a minute. Next in 0:50.")
 	v.forgive()
 	p.says(200, still(40_000, first))
 	v.offline(false)
-	v.shows("One mail a minute.Next in 0:40.")
+	v.shows("One mail a minute. Next in 0:40.")
 	if s := v.look(); s.count("start") != 2 || s.count("end") != 0 || p.asks() != 1 {
 		t.Errorf("asked for %q, events %v", p.questions(), s.Events)
 	}
@@ -428,10 +428,10 @@ func networkLossAfterAReload(t *testing.T, v *tab, p *player) {
 	p.says(500, "{}")
 	v.do(chromedp.Reload())
 	v.until("it goes on with what it knows", func() bool { return v.look().count("start") == 1 })
-	v.mustShow("One mail a minute.Next in 0:40.")
+	v.mustShow("One mail a minute. Next in 0:40.")
 	p.says(200, still(39_000, first))
 	v.pass(1000)
-	v.shows("One mail a minute.Next in 0:39.")
+	v.shows("One mail a minute. Next in 0:39.")
 	v.forgive()
 	v.pass(39_101)
 	v.mustShow("")
@@ -453,7 +453,7 @@ func anExpiredToken(t *testing.T, v *tab, p *player) {
 		v.comesBack()
 		v.pass(5000)
 	}
-	v.mustShow("One mail a minute.Next in 0:25.")
+	v.mustShow("One mail a minute. Next in 0:25.")
 	if s := v.look(); p.asks() != 1 || len(s.Said) != 1 {
 		t.Errorf("asked for %q, said %q", p.questions(), s.Said)
 	}
@@ -467,11 +467,11 @@ func anotherMailboxsRefusal(t *testing.T, v *tab, p *player) {
 	v.update(sent(60_000, first, "a-token"))
 	v.update(refused("mailbox", "minute", 31_000, first))
 	v.comesBack()
-	v.shows("One mail a minute.Next in 0:30.")
+	v.shows("One mail a minute. Next in 0:30.")
 	v.update(refused("mailbox", "hour", 3_000_000, second))
 	v.comesBack()
 	v.pass(1000)
-	v.mustShow("Five mails in an hour are used up.Next in 49:59.")
+	v.mustShow("Five mails in an hour are used up. Next in 49:59.")
 	if p.asks() != 1 {
 		t.Errorf("asked for %q", p.questions())
 	}
@@ -484,9 +484,9 @@ func anotherRulesRefusal(t *testing.T, v *tab, p *player) {
 	v.update(strings.Replace(refused("client-ip", "hour", 600_000, first), "{", `{"countdown":"a-token",`, 1))
 	v.comesBack()
 	v.pass(1000)
-	v.mustShow("Five mails in an hour are used up.Next in 9:59.")
+	v.mustShow("Five mails in an hour are used up. Next in 9:59.")
 	v.do(chromedp.Reload())
-	v.shows("Five mails in an hour are used up.Next in 9:59.")
+	v.shows("Five mails in an hour are used up. Next in 9:59.")
 	if p.asks() != 0 {
 		t.Errorf("asked for %q", p.questions())
 	}
@@ -507,7 +507,7 @@ func anAnswerOvertaken(t *testing.T, v *tab, p *player) {
 	v.element("refresh()")
 	v.until("it asks", func() bool { return p.asks() == 2 })
 	v.pass(2000)
-	v.mustShow("One mail a minute.Next in 0:58.")
+	v.mustShow("One mail a minute. Next in 0:58.")
 }
 
 func answersThatAreNone(t *testing.T, v *tab, p *player) {
@@ -522,7 +522,7 @@ func answersThatAreNone(t *testing.T, v *tab, p *player) {
 	for i, answer := range []string{"null", "[]", "no JSON", `{"wait_ms":-1}`, `{"wait_ms":1e999}`, `{"wait_ms":"0"}`} {
 		p.says(200, answer)
 		get[bool](v, `document.querySelector("mailgate-countdown").refresh().then(() => true)`)
-		v.mustShow("One mail a minute.Next in 1:00.")
+		v.mustShow("One mail a minute. Next in 1:00.")
 		if p.asks() != i+1 {
 			t.Fatalf("asked %d times", p.asks())
 		}
@@ -565,7 +565,7 @@ func aButtonInside(t *testing.T, v *tab, p *player) {
 	v.visit(p)
 	v.update(sent(60_000, first, "a-token"))
 	v.do(chromedp.Click(chromedp.CSS("#resend")))
-	v.mustShow("One mail a minute.Next in 1:00.")
+	v.mustShow("One mail a minute. Next in 1:00.")
 	v.pass(60_101)
 	v.do(chromedp.Click(chromedp.CSS("#resend")))
 	if s := v.look(); s.Clicks != 1 || s.Held {
@@ -614,29 +614,29 @@ func aPageThatComesWithTheWait(t *testing.T, v *tab, p *player) {
 	p.body = with(`src="/countdown/a-token" wait-ms="60000" limit="hour" limits='` + tiers + `'`)
 	p.says(200, strings.Replace(still(59_000, first), "minute", "hour", 1))
 	v.visit(p)
-	v.shows("Five mails in an hour are used up.Next in 0:59.")
+	v.shows("Five mails in an hour are used up. Next in 0:59.")
 	if s := v.look(); s.count("start") != 1 || len(s.Said) != 1 || p.asks() != 1 {
 		t.Errorf("asked for %q, saw %+v", p.questions(), s)
 	}
 	p.body = beside // the next page knows nothing, and remembers
 	v.visit(p)
-	v.shows("Five mails in an hour are used up.Next in 0:59.")
+	v.shows("Five mails in an hour are used up. Next in 0:59.")
 }
 
 // Frameworks write attributes; those that change together are one answer.
 func attributesThatChange(t *testing.T, v *tab, p *player) {
 	v.visit(p)
 	v.run(`Object.assign(document.querySelector("mailgate-countdown"), {src: "/countdown/a-token", limit: "minute", limits: ` + tiers + `, waitMs: 60000})`)
-	v.shows("One mail a minute.Next in 1:00.")
+	v.shows("One mail a minute. Next in 1:00.")
 	v.pass(10_000)
 	v.element(`setAttribute("src", "/countdown/b-token")`) // the next send, with the same wait
-	v.shows("One mail a minute.Next in 1:00.")
+	v.shows("One mail a minute. Next in 1:00.")
 	if s := v.look(); s.count("start") != 2 || p.asks() != 0 {
 		t.Errorf("asked for %q, saw %+v", p.questions(), s)
 	}
 	p.says(200, still(5000, first))
 	v.element(`removeAttribute("wait-ms")`)
-	v.shows("One mail a minute.Next in 0:05.")
+	v.shows("One mail a minute. Next in 0:05.")
 	if p.questions() != "b-token" {
 		t.Errorf("asked for %q", p.questions())
 	}
@@ -654,7 +654,7 @@ func propertiesSetTooEarly(t *testing.T, v *tab, p *player) {
 		customElements.define("later-countdown", class extends customElements.get("mailgate-countdown") {});
 		window.early = early;
 	})()`)
-	if text := get[string](v, `early.shadowRoot.querySelector("[part=text]").textContent`); text != "Five mails in an hour are used up.Next in 0:05." {
+	if text := get[string](v, `early.shadowRoot.querySelector("[part=text]").textContent`); text != "Five mails in an hour are used up. Next in 0:05." {
 		t.Errorf("it shows %q", text)
 	}
 }
@@ -688,7 +688,7 @@ func resetAndRemoval(t *testing.T, v *tab, p *player) {
 		t.Error("the button is held by nobody")
 	}
 	v.run("document.body.append(gone)")
-	v.shows("One mail a minute.Next in 0:58.")
+	v.shows("One mail a minute. Next in 0:58.")
 	if s := v.look(); s.count("end") != 0 || p.asks() != 1 {
 		t.Errorf("asked for %q, saw %+v", p.questions(), s)
 	}

@@ -42,8 +42,8 @@ function make(parent, attributes) {
 }
 
 const css = `:host{display:block}:host([hidden]){display:none}
-[part=text]:not(:empty){padding-block:.4em;font-size:.875em;font-variant-numeric:tabular-nums}
-[part=limit]:not(:empty){margin-inline-end:.3em}[part=wait]{white-space:nowrap}
+:host([waiting]) [part=text]{display:block;padding-block:.5em;font-size:.875em;font-variant-numeric:tabular-nums}
+[part=wait]{white-space:nowrap}
 [role=status]{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}`;
 
 // On a server that renders there are no elements; the module loads there all the same.
@@ -90,6 +90,7 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
     root.append(document.createElement("slot"));
     const text = make(root, { part: "text", role: "timer" });
     this.#limit = make(text, { part: "limit" });
+    text.append(" ");
     this.#wait = make(text, { part: "wait" });
     this.#status = make(root, { role: "status" });
   }

@@ -33,7 +33,7 @@ window.look = () => {
   const element = document.querySelector("mailgate-countdown");
   const button = element.button;
   return {
-    text: element.shadowRoot.querySelector("[part=text]").textContent,
+    text: element.shadowRoot.querySelector("[part=text]").textContent.trim(),
     held: button?.getAttribute("aria-disabled") === "true",
     disabled: button?.disabled ?? false,
     waiting: element.waiting && element.hasAttribute("waiting"),

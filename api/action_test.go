@@ -1,0 +1,200 @@
+package api_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/memory"
+	"github.com/mailgate/mailgate/throttle/meter"
+)
+
+// threeActions are one of tiers, one that queues, and one whose store fails at will.
+func threeActions(f *failing) func(*rig) map[string]throttle.Limiter {
+	return func(r *rig) map[string]throttle.Limiter {
+		f.Historian = r.limiter.Tiers("action-broken", throttle.DefaultPolicy())
+		return map[string]throttle.Limiter{
+			"reply":  r.limiter.Tiers("action-reply", must(throttle.ParsePolicy("minute=2/60s,hour=3/1h"))(r.t)),
+			"pace":   memory.New(must(meter.NewLeakyBucket(tier("second", 4, 1000), 2))(r.t), memory.Options{Now: r.now.Load}),
+			"broken": f,
+		}
+	}
+}
+
+func (r *rig) act(action, what, body string) reply {
+	r.t.Helper()
+	return r.do("POST", "/actions/"+action+"/"+what, appKey, body)
+}
+
+// An action from its first take to its reset, to the letter.
+func TestAction(t *testing.T) {
+	r := newRig(t, setup{actions: threeActions(&failing{})})
+	const subject = `{"subject":"account 4711"}`
+	const free = `"limit":null,"wait_ms":0,"retry_at":"2026-11-20T12:00:00.000Z","server_time":"2026-11-20T12:00:00.000Z","limits":[` +
+		`{"name":"minute","limit":2,"window_ms":60000,"remaining":%d,"wait_ms":0},{"name":"hour","limit":3,"window_ms":3600000,"remaining":%d,"wait_ms":0}],"degraded":false}`
+	if got := r.act("reply", "peek", subject); got.status != 200 || got.text != `{"allowed":true,"action":"reply",`+fmt.Sprintf(free, 2, 3) {
+		t.Errorf("peek: %d %s", got.status, got.text)
+	}
+	got := r.act("reply", "take", subject)
+	got.is(t, 200, "")
+	first, _ := got.body["id"].(string)
+	if got.text != `{"allowed":true,"action":"reply","id":"`+first+`",`+fmt.Sprintf(free, 1, 2) {
+		t.Errorf("take: %s", got.text)
+	}
+	got.carries(t, map[string]string{"RateLimit": `"minute";r=1;t=0, "hour";r=2;t=0`, "RateLimit-Policy": `"minute";q=2;w=60, "hour";q=3;w=3600`})
+	line := journal.about(t, got.header.Get("X-Request-Id"))[0]
+	if line["action"] != "reply" || line["subject"] == nil || line["id"] != first || line["route"] != "action-take" {
+		t.Errorf("the log says %v", line)
+	}
+
+	r.act("reply", "take", subject).is(t, 200, "")
+	r.now.Add(1500)
+	got = r.act("reply", "take", subject)
+	got.is(t, 429, "quota-exceeded")
+	want := `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"The quota is exceeded","status":429,` +
+		`"detail":"The limit minute of the action reply for this subject is reached. It may be taken again in 59 s.","rule":"reply",` +
+		`"limit":"minute","wait_ms":58500,"retry_at":"2026-11-20T12:01:00.000Z","server_time":"2026-11-20T12:00:01.500Z","limits":[` +
+		`{"name":"minute","limit":2,"window_ms":60000,"remaining":0,"wait_ms":58500},{"name":"hour","limit":3,"window_ms":3600000,"remaining":1,"wait_ms":0}],` +
+		`"degraded":false,"violated-policies":["minute"]}`
+	if got.text != want {
+		t.Errorf("answered\n%s, want\n%s", got.text, want)
+	}
+	got.carries(t, map[string]string{"Retry-After": "59", "RateLimit": `"minute";r=0;t=59, "hour";r=1;t=0`})
+	if got := r.act("reply", "peek", subject); got.body["allowed"] != false || got.body["id"] != nil || got.body["wait_ms"] != 58500.0 {
+		t.Errorf("peek: %s", got.text)
+	}
+	r.act("reply", "take", `{"subject":"account 4712"}`).is(t, 200, "")
+
+	for i, want := range []string{`{"released":true}`, `{"released":false}`} {
+		if got := r.act("reply", "release", `{"subject":"account 4711","id":"`+first+`"}`); got.status != 200 || got.text != want {
+			t.Errorf("release %d: %d %s", i+1, got.status, got.text)
+		}
+	}
+	r.act("reply", "take", subject).is(t, 200, "")
+
+	got = r.do("POST", "/admin/actions/reply/reset", opsKey, `{"subject":"account 4711","reason":"ticket 9"}`)
+	if got.status != 200 || got.text != `{"action":"reply","cleared":2}` {
+		t.Errorf("reset: %d %s", got.status, got.text)
+	}
+	lines := journal.about(t, got.header.Get("X-Request-Id"))
+	if len(lines) != 2 || lines[0]["msg"] != "action reset" || lines[0]["key"] != "alex" || lines[0]["reason"] != "ticket 9" || lines[0]["subject"] != line["subject"] || lines[0]["cleared"] != 2.0 {
+		t.Errorf("the log says %v", lines)
+	}
+	r.act("reply", "take", subject).is(t, 200, "")
+	text := r.do("GET", "/metrics", "", "").text
+	for _, want := range []string{
+		`mailgate_actions_total{action="reply",limit="",outcome="taken"} 5`, `mailgate_actions_total{action="reply",limit="minute",outcome="denied"} 1`,
+		`mailgate_actions_total{action="reply",limit="",outcome="released"} 1`, `mailgate_resets_total 1`,
+	} {
+		if !strings.Contains(text, want+"\n") {
+			t.Errorf("/metrics lacks %s", want)
+		}
+	}
+}
+
+// An action that queues tells each its turn.
+func TestActionThatQueues(t *testing.T) {
+	r := newRig(t, setup{actions: threeActions(&failing{})})
+	for i, want := range []any{nil, 250.0, 500.0} {
+		if got := r.act("pace", "take", `{"subject":"queue"}`); got.status != 200 || got.body["delay_ms"] != want {
+			t.Errorf("take %d: %d %s", i+1, got.status, got.text)
+		}
+	}
+	got := r.act("pace", "take", `{"subject":"queue"}`)
+	got.is(t, 429, "quota-exceeded")
+	if got.body["wait_ms"] != 250.0 {
+		t.Errorf("answered %s", got.text)
+	}
+	r.now.Add(250)
+	if got := r.act("pace", "peek", `{"subject":"queue"}`); got.body["allowed"] != true || got.body["delay_ms"] != 500.0 {
+		t.Errorf("peek: %s", got.text)
+	}
+}
+
+// What will not do, on every route of actions.
+func TestActionRefusals(t *testing.T) {
+	r := newRig(t, setup{actions: threeActions(&failing{})})
+	const sound = `"id":"tWudQhxQ"`
+	for _, route := range []struct{ path, key, more string }{
+		{"/actions/%s/take", appKey, ""}, {"/actions/%s/peek", appKey, ""},
+		{"/actions/%s/release", appKey, "," + sound}, {"/admin/actions/%s/reset", opsKey, ""},
+	} {
+		ask := func(action, key, body string) reply { return r.do("POST", fmt.Sprintf(route.path, action), key, body) }
+		for _, action := range []string{"unknown", "Reply", "rep%6Cy", "a@b"} {
+			ask(action, route.key, `{"subject":"x"`+route.more+`}`).is(t, 404, "unknown-action")
+		}
+		ask("reply", "", `{"subject":"x"}`).is(t, 401, "unauthorized")
+		for _, body := range []string{"", "{", `{"subject":1}`, `{"subject":"a","subject":"b"}`, `{"subject":"x","other":"y"}`, `{"subject":"a\u0000b"}`, "{\"subject\":\"\xff\"}"} {
+			ask("reply", route.key, body).is(t, 400, "bad-request")
+		}
+		ask("reply", route.key, `{"subject":"`+strings.Repeat("x", 16<<10)+`"}`).is(t, 413, "body-too-large")
+		for value, reason := range map[string]string{
+			``: "missing", `"subject":""`: "empty", `"subject":"a\nb"`: "invalid",
+			`"subject":"a\u0085b"`: "invalid", `"subject":"a\u007fb"`: "invalid", `"subject":"` + strings.Repeat("é", 129) + `"`: "too-long",
+		} {
+			fields := strings.TrimPrefix(value+route.more, ",")
+			got := ask("reply", route.key, "{"+fields+"}")
+			got.is(t, 422, "invalid")
+			wrong := got.body["errors"].([]any)[0].(map[string]any)
+			if wrong["field"] != "subject" || wrong["reason"] != reason {
+				t.Errorf("%s: %s", value, got.text)
+			}
+		}
+		for _, subject := range []string{strings.Repeat("é", 128), "a/b c+d@e.example", "\u2028", `\"`} {
+			if got := ask("reply", route.key, `{"subject":"`+subject+`"`+route.more+`}`); got.status != 200 {
+				t.Errorf("%s: %d %s", subject, got.status, got.text)
+			}
+		}
+		page := r.request("POST", fmt.Sprintf(route.path, "reply"), nil, "")
+		page.is(t, 401, "unauthorized")
+	}
+	for _, id := range []string{"", "short", "tWudQhx!", "tWudQhxQQ"} {
+		r.act("reply", "release", `{"subject":"x","id":"`+id+`"}`).is(t, 422, "invalid")
+	}
+	got := r.act("reply", "release", `{}`)
+	got.is(t, 422, "invalid")
+	if len(got.body["errors"].([]any)) != 2 {
+		t.Errorf("answered %s", got.text)
+	}
+	r.do("POST", "/admin/actions/reply/reset", opsKey, `{"subject":"x","reason":"`+strings.Repeat("x", 501)+`"}`).is(t, 422, "invalid")
+}
+
+// Without its store an action is neither allowed nor refused, and what a failed take may
+// have recorded is given back.
+func TestActionStoreUnavailable(t *testing.T) {
+	store := &failing{recorded: true}
+	r := newRig(t, setup{actions: threeActions(store)})
+	store.take.Store(true)
+	store.rest.Store(true)
+	const subject = `{"subject":"unlucky"}`
+	r.act("broken", "take", subject).is(t, 503, "store-unavailable")
+	r.act("broken", "peek", subject).is(t, 503, "store-unavailable")
+	r.do("POST", "/admin/actions/broken/reset", opsKey, subject).is(t, 503, "store-unavailable")
+	eventually(t, "the place is given back", func() bool {
+		return len(must(store.History(context.Background(), "unlucky"))(t)) == 0
+	})
+	store.release.Store(true)
+	r.act("broken", "release", `{"subject":"unlucky","id":"tWudQhxQ"}`).is(t, 503, "store-unavailable")
+}
+
+// Many takes at once are exactly as many as the limit says.
+func TestActionUnderARace(t *testing.T) {
+	r := newRig(t, setup{actions: threeActions(&failing{})})
+	var taken atomic.Int64
+	var wg sync.WaitGroup
+	for range 64 {
+		wg.Go(func() {
+			if r.act("reply", "take", `{"subject":"crowd"}`).status == 200 {
+				taken.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	if taken.Load() != 2 {
+		t.Errorf("%d were let through, want 2", taken.Load())
+	}
+}

@@ -1,0 +1,110 @@
+package api_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/rules"
+	"github.com/mailgate/mailgate/throttle"
+)
+
+// under are the rules of a mailbox alone, by another policy on the same histories.
+func (r *rig) under(policy string) *rules.Set {
+	r.t.Helper()
+	return onlyMailbox(r.t, r.limiter.Tiers("", must(throttle.ParsePolicy(policy))(r.t)))
+}
+
+// A reload replaces what is in force, all of it or the part that is given, and what is on
+// record still counts.
+func TestReload(t *testing.T) {
+	r := newRig(t, setup{actions: threeActions(&failing{})})
+	r.send("reloaded@example.com").is(t, 200, "")
+	r.send("reloaded@example.com").is(t, 429, "quota-exceeded")
+	r.server.Reload(api.Live{Rules: r.under("minute=2/60s")})
+	got := r.send("reloaded@example.com")
+	got.is(t, 200, "")
+	got.carries(t, map[string]string{"RateLimit-Policy": `"minute";q=2;w=60`, "RateLimit": `"minute";r=0;t=60`})
+	r.act("reply", "take", `{"subject":"x"}`).is(t, 404, "unknown-action")
+
+	actions := map[string]throttle.Limiter{"reply": r.limiter.Tiers("action-reply", throttle.DefaultPolicy())}
+	r.server.Reload(api.Live{Actions: actions})
+	delete(actions, "reply") // it is the caller's again
+	r.act("reply", "take", `{"subject":"x"}`).is(t, 200, "")
+	r.send("reloaded@example.com").is(t, 429, "quota-exceeded")
+}
+
+// Reloads under load lose no request, and each is decided whole by one set or another.
+func TestReloadUnderLoad(t *testing.T) {
+	r := newRig(t, setup{policy: "day=3/24h"})
+	ctx, stop := context.WithCancel(context.Background())
+	var reloads sync.WaitGroup
+	reloads.Go(func() {
+		policies := []string{"day=3/24h", "minute=2/60s,day=3/24h"}
+		for i := 0; ctx.Err() == nil; i++ {
+			r.server.Reload(api.Live{Rules: r.under(policies[i%2])})
+		}
+	})
+	transport := &http.Transport{MaxIdleConnsPerHost: 16}
+	defer transport.CloseIdleConnections()
+	var sent atomic.Int64
+	var senders sync.WaitGroup
+	for range 16 {
+		senders.Go(func() {
+			for i := range 30 {
+				status, err := post(transport, r.url+"/send-code", `{"email":"load`+itoa(i+1)+`@example.com"}`)
+				if err != nil || status != 200 && status != 429 {
+					t.Errorf("%d, %v", status, err)
+				}
+				if status == 200 {
+					sent.Add(1)
+				}
+			}
+		})
+	}
+	senders.Wait()
+	stop()
+	reloads.Wait()
+	recorded := 0
+	for i := range 30 {
+		n := r.used("load" + itoa(i+1) + "@example.com")
+		if n > 3 {
+			t.Errorf("%d sends to one mailbox", n)
+		}
+		recorded += n
+	}
+	if n := int(sent.Load()); n < 60 || recorded != n || len(r.box.List()) != n {
+		t.Errorf("%d yeses, %d on record, %d mails", n, recorded, len(r.box.List()))
+	}
+}
+
+// A send that has begun goes on with what it began with: it is made by the old composer,
+// and given back to the rules that charged it.
+func TestReloadInTheMiddle(t *testing.T) {
+	entered, leave := make(chan struct{}), make(chan struct{})
+	r := newRig(t, setup{options: func(o *api.Options) {
+		o.Sender = fakeSender(func(context.Context, mailer.Message) error {
+			close(entered)
+			<-leave
+			return &mailer.SendError{Outcome: mailer.Unavailable}
+		})
+	}})
+	answer := make(chan reply, 1)
+	go func() { answer <- r.send("middle@example.com") }()
+	<-entered
+	elsewhere := r.limiter.Tiers("elsewhere", throttle.DefaultPolicy())
+	r.server.Reload(api.Live{Rules: onlyMailbox(t, elsewhere)})
+	close(leave)
+	(<-answer).is(t, 503, "relay-unavailable")
+	if r.used("middle@example.com") != 0 {
+		t.Error("the place was not given back to the rules that charged it")
+	}
+	if got := r.do("GET", "/mailboxes/middle@example.com", appKey, ""); !strings.Contains(got.text, `"limit":null`) {
+		t.Errorf("answered %s", got.text)
+	}
+}

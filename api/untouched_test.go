@@ -1,0 +1,93 @@
+package api_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"testing"
+
+	"github.com/mailgate/mailgate/rules"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/meter"
+)
+
+// fingerprint is a hash of every file of a directory.
+func fingerprint(t *testing.T, dir string) map[string][32]byte {
+	t.Helper()
+	all := map[string][32]byte{}
+	err := fs.WalkDir(os.DirFS(dir), ".", func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		bytes, err := os.ReadFile(dir + "/" + file)
+		all[file] = sha256.Sum256(bytes)
+		return err
+	})
+	if err != nil || len(all) == 0 {
+		t.Fatalf("%d files, %v", len(all), err)
+	}
+	return all
+}
+
+// A no by one rule leaves all others as they were, each in its turn: what they say, what
+// they remember, and every byte on the disk. Those that come after the one that refuses
+// are among them, and those before.
+func TestARefusalLeavesTheOthersAlone(t *testing.T) {
+	const email, domain = "left-alone@example.com", "example.com"
+	order := []string{"visitors", "domains", "callers", "templates", "all"}
+	by := map[string]rules.By{"visitors": rules.ByClientIP, "domains": rules.ByDomain, "callers": rules.ByAPIKey, "templates": rules.ByTemplate, "all": rules.ByAll}
+	keys := map[string]string{"visitors": "203.0.113.7", "domains": domain, "callers": "shop", "templates": "code", "all": "all"}
+	for _, refusing := range append(order, rules.MailboxRule) {
+		for _, m := range []func(limit int) meter.Meter{
+			func(n int) meter.Meter { return must(meter.NewSlidingWindow(tier("hour", n, 3_600_000), 60))(t) },
+			func(n int) meter.Meter { return must(meter.NewTokenBucket(tier("hour", 1, 3_600_000), n))(t) },
+		} {
+			t.Run(refusing, func(t *testing.T) {
+				dir := t.TempDir()
+				limiters := map[string]throttle.Limiter{}
+				policy := "hour=9/1h"
+				if refusing == rules.MailboxRule {
+					policy = "hour=1/1h"
+				}
+				r := newRig(t, setup{dir: dir, policy: policy, rules: func(r *rig, _ *rules.Rule) (all []rules.Rule) {
+					for _, name := range order {
+						limit := 9
+						if name == refusing {
+							limit = 1
+						}
+						limiters[name] = r.meters.Limiter(name, m(limit))
+						all = append(all, rules.Rule{Name: name, By: by[name], Limiter: limiters[name]})
+					}
+					return all
+				}})
+				state := func() (said string) {
+					for _, name := range order {
+						v := must(limiters[name].Peek(context.Background(), keys[name]))(t)
+						said += fmt.Sprintln(name, v.Allowed, v.Wait, v.Tiers())
+					}
+					history := must(r.limiter.History(context.Background(), email))(t)
+					return said + fmt.Sprintln(history)
+				}
+				const visitor = `,"client_ip":"203.0.113.7"`
+				r.sendAs(appKey, email, visitor).is(t, 200, "")
+				said, files := state(), fingerprint(t, dir)
+				for range 20 {
+					got := r.sendAs(appKey, email, visitor)
+					got.is(t, 429, "quota-exceeded")
+					if got.body["rule"] != refusing {
+						t.Fatalf("refused by %v", got.body["rule"])
+					}
+				}
+				if after := state(); after != said {
+					t.Errorf("before\n%safter\n%s", said, after)
+				}
+				if after := fingerprint(t, dir); !maps.Equal(after, files) {
+					t.Error("something was written")
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,150 @@
+/**
+ * `<mailgate-countdown>` counts down to the next mail, beside the button that asks for
+ * it. One file, no dependency:
+ *
+ *     <script type="module" src="/mailgate-countdown.js"></script>
+ *
+ *     <button id="resend">Send again</button>
+ *     <mailgate-countdown for="resend"></mailgate-countdown>
+ *
+ * and after each send, with the JSON that mailgate answered (a 200 or a 429 alike):
+ *
+ *     document.querySelector("mailgate-countdown").update(answer);
+ *
+ * From then on it shows "One mail a minute. Next in 0:42." and holds the button until
+ * the wait is over. It goes on after a reload, in other tabs, after sleep and after the
+ * back button: it remembers the `countdown` token of the answer and asks the server
+ * again. The visitor's clock makes no difference, and it never ends early.
+ *
+ * A server that renders can say the same in attributes. The page may have been cached,
+ * so the button is held until the server has been asked:
+ *
+ *     <mailgate-countdown for="resend" src="/countdown/TOKEN" wait-ms="60000"
+ *       limit="minute" limits='[{"name":"minute","limit":1,"window_ms":60000}]'>
+ *
+ * The button may also stand inside: `<mailgate-countdown><button>…</button></…>`.
+ * Without JavaScript it is a button like any other.
+ *
+ * React 19 and Vue 3 pass what they are given; a new `src` or `wait-ms` is a new answer:
+ *
+ *     <mailgate-countdown for="resend" src={src} wait-ms={wait} onmailgate-end={done} />
+ *     <mailgate-countdown for="resend" :src="src" :wait-ms="wait" @mailgate-end="done" />
+ *
+ * Content security policy: `script-src` and `connect-src` must allow where the file and
+ * the answers come from. Nothing else is needed, no `unsafe-inline` either.
+ *
+ * What is held is marked `aria-disabled="true"`, keeps the focus, and its clicks (a
+ * mouse's, a key's, an Enter in its form) go nowhere. Style it with
+ * `button[aria-disabled="true"]`, the text with `mailgate-countdown::part(text)`,
+ * `::part(limit)` and `::part(wait)`. It inherits colour and font, and nothing moves.
+ *
+ * A screen reader is told politely when a wait starts, when it ends, and how long it
+ * still lasts when the held button is pressed.
+ */
+export class MailgateCountdown extends HTMLElement {
+  /**
+   * The texts by language, in lower case, `en` and `zh` built in. The language is that
+   * of the nearest `lang` attribute, else the visitor's. Add others before the element
+   * is used:
+   *
+   *     MailgateCountdown.texts.de = {
+   *       limit: ({ n, span, plural }) => plural === "one" ? `Eine Mail je ${span}.` : `${n} Mails in ${span} sind verbraucht.`,
+   *       wait: "Nächste in {time}.",
+   *       end: "Die nächste Mail kann kommen.",
+   *     };
+   */
+  static texts: Record<string, MailgateTexts>;
+
+  /** The id of the button. Without it, the first button inside. Attribute `for`. */
+  htmlFor: string | null;
+  /** Where to ask how long it still lasts: `/countdown/TOKEN`. Attribute `src`. */
+  src: string | null;
+  /** How long to wait from now on, in milliseconds. Attribute `wait-ms`. */
+  get waitMs(): string | null;
+  set waitMs(ms: number | string | null);
+  /** The name of the limit that is waited for. Attribute `limit`. */
+  limit: string | null;
+  /** The limits by name, which the sentence is made from. Attribute `limits`, as JSON. */
+  get limits(): MailgateLimit[] | null;
+  set limits(limits: MailgateLimit[]);
+  /** What it is remembered by; `for` if not given. Attribute `name`. */
+  name: string | null;
+  /** What stands before a token to make a `src`; `/countdown/` if not given. Attribute `base`. */
+  base: string | null;
+
+  // Attributes alone: `limit-text`, `wait-text` and `end-text` take the place of the
+  // language's text, with {time}, {n}, {count}, {unit}, {span} and {plural} filled in.
+  // While it waits the element has the attribute `waiting`.
+
+  /** Whether the button is held. */
+  readonly waiting: boolean;
+  /** Milliseconds until it is not. */
+  readonly remaining: number;
+  /** The button, if it is there. */
+  readonly button: HTMLElement | null;
+
+  /**
+   * Takes an answer of mailgate, passed on by the back end as it was. False for one
+   * without a `wait_ms`, such as a 422, which changes nothing.
+   *
+   * An answer without a `countdown` token may be about another mailbox, so the token at
+   * hand is kept only if `retry_at` is the moment that is known. Without a token there
+   * is nobody to ask: it still counts rightly, and sleep makes it late, never early.
+   */
+  update(answer: unknown): boolean;
+  /** Asks the server now. It does so by itself whenever there is reason to. */
+  refresh(): Promise<void>;
+  /** Lets the button go and forgets the wait: the visitor has typed another address. */
+  reset(): void;
+
+  addEventListener<K extends keyof MailgateEvents>(
+    type: K, listener: (this: MailgateCountdown, event: MailgateEvents[K]) => unknown, options?: boolean | AddEventListenerOptions): void;
+  addEventListener(type: string, listener: EventListenerOrEventListenerObject, options?: boolean | AddEventListenerOptions): void;
+}
+
+/** All bubble, and leave shadow trees. */
+export interface MailgateEvents extends HTMLElementEventMap {
+  /** A wait began, or turned out to be another. */
+  "mailgate-start": CustomEvent<{ limit?: string; waitMs: number }>;
+  /** Another whole second is shown; never 0. */
+  "mailgate-tick": CustomEvent<{ seconds: number }>;
+  /** The next mail may be asked for. Not sent by reset(). */
+  "mailgate-end": CustomEvent<null>;
+}
+
+/** One of an answer's `limits`; what else is in it does no harm. */
+export interface MailgateLimit {
+  name: string;
+  limit: number;
+  window_ms: number;
+}
+
+/** A text with `{name}` for each value, or a function of them. */
+export type MailgateText = string | ((values: MailgateValues) => string);
+
+export interface MailgateTexts {
+  /** Why: "One mail a minute." Left out where the limit is not among `limits`. */
+  limit: MailgateText;
+  /** How long: "Next in {time}." The time is 0:42 where it is seen, "42 seconds" where it is said. */
+  wait: MailgateText;
+  /** Said at the end. */
+  end: MailgateText;
+}
+
+/** All but the time are there only if the limit is among `limits`. */
+export interface MailgateValues {
+  time: string;
+  /** How many mails, and the window they count in: 5 in 2 hours is n 5, count 2, unit "hour", span "2 hours". */
+  n?: number;
+  count?: number;
+  unit?: "day" | "hour" | "minute" | "second";
+  span?: string;
+  /** The plural form of n in the language, as Intl.PluralRules has it. */
+  plural?: Intl.LDMLPluralRule;
+}
+
+declare global {
+  interface HTMLElementTagNameMap {
+    "mailgate-countdown": MailgateCountdown;
+  }
+}
