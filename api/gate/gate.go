@@ -81,6 +81,7 @@ func (g *gate) handle(c *fiber.Ctx) error {
 		return g.Refuse(c, verdict)
 	}
 	if err := held(c.UserContext(), verdict.Delay); err != nil {
+		g.release(context.WithoutCancel(c.UserContext()), key, id, verdict)
 		return g.Failed(c, err)
 	}
 	err = c.Next()

@@ -1,0 +1,65 @@
+package gate_test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/mailgate/mailgate/api/gate"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/memory"
+	"github.com/mailgate/mailgate/throttle/meter"
+)
+
+// A sign-in form that each visitor may get wrong twice a minute. What he gets right is
+// not counted.
+func Example() {
+	minute, err := meter.NewSlidingWindow(throttle.Tier{Name: "minute", Limit: 2, Window: 60_000}, 60)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	guesses, err := gate.New(gate.Options{
+		Limiter: memory.New(minute, memory.Options{}),
+		Name:    "guesses",
+		Release: func(status int) bool { return status < 400 },
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	app := fiber.New(fiber.Config{DisableStartupMessage: true})
+	app.Post("/sign-in", guesses, func(c *fiber.Ctx) error {
+		if c.Query("password") != "correct" {
+			return fiber.ErrForbidden
+		}
+		return c.SendString("welcome")
+	})
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	go app.Listener(listener)
+	defer app.Shutdown()
+
+	for _, password := range []string{"correct", "123456", "correct", "letmein", "correct"} {
+		answer, err := http.Post("http://"+listener.Addr().String()+"/sign-in?password="+password, "", nil)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		io.Copy(io.Discard, answer.Body)
+		answer.Body.Close()
+		fmt.Println(password, answer.StatusCode)
+	}
+	// Output:
+	// correct 200
+	// 123456 403
+	// correct 200
+	// letmein 403
+	// correct 429
+}

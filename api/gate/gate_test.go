@@ -1,0 +1,451 @@
+package gate_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/mailgate/mailgate/api/gate"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/memory"
+	"github.com/mailgate/mailgate/throttle/meter"
+)
+
+const noon = int64(1_795_176_000_000) // 2026-11-20T12:00:00Z
+
+// A site is a program behind a gate, on a free port.
+type site struct {
+	t       *testing.T
+	url     string
+	clock   atomic.Int64
+	limiter throttle.Limiter
+	served  atomic.Int64 // requests that came through
+}
+
+// open serves a handler behind the gate; two requests a minute pass.
+func open(t *testing.T, change func(*gate.Options), handler fiber.Handler) *site {
+	t.Helper()
+	s := &site{t: t}
+	s.clock.Store(noon)
+	minute, err := meter.NewFixedWindow(throttle.Tier{Name: "minute", Limit: 2, Window: 60_000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.limiter = memory.New(minute, memory.Options{Now: s.clock.Load})
+	o := gate.Options{Limiter: s.limiter}
+	if change != nil {
+		change(&o)
+	}
+	protect, err := gate.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if handler == nil {
+		handler = func(c *fiber.Ctx) error { return c.SendString("through") }
+	}
+	app := fiber.New(fiber.Config{DisableStartupMessage: true})
+	app.All("/*", protect, func(c *fiber.Ctx) error {
+		s.served.Add(1)
+		return handler(c)
+	})
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- app.Listener(listener) }()
+	t.Cleanup(func() {
+		if err := errors.Join(app.ShutdownWithTimeout(5*time.Second), <-served); err != nil {
+			t.Error(err)
+		}
+	})
+	s.url = "http://" + listener.Addr().String()
+	return s
+}
+
+type reply struct {
+	status int
+	header http.Header
+	text   string
+}
+
+// ask sends one request, with headers written name: value.
+func (s *site) ask(headers ...string) reply {
+	s.t.Helper()
+	request, err := http.NewRequest("GET", s.url+"/page", nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, header := range headers {
+		name, value, _ := strings.Cut(header, ": ")
+		request.Header.Add(name, value)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return reply{response.StatusCode, response.Header, string(text)}
+}
+
+func (got reply) is(t *testing.T, status int) {
+	t.Helper()
+	if got.status != status {
+		t.Fatalf("answered %d, want %d: %s", got.status, status, got.text)
+	}
+}
+
+// Two pass and the third does not, to the letter.
+func TestGate(t *testing.T) {
+	s := open(t, nil, nil)
+	for _, want := range []string{`"minute";r=1;t=0`, `"minute";r=0;t=60`} {
+		got := s.ask()
+		got.is(t, 200)
+		if got.text != "through" || got.header.Get("RateLimit") != want || got.header.Get("RateLimit-Policy") != `"minute";q=2;w=60` {
+			t.Errorf("answered %q with %v", got.text, got.header)
+		}
+	}
+	s.clock.Add(500)
+	got := s.ask()
+	got.is(t, 429)
+	want := `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"The quota is exceeded","status":429,` +
+		`"detail":"The limit minute of these requests is reached. The next one is let through in 60 s.","rule":"requests",` +
+		`"limit":"minute","wait_ms":59500,"retry_at":"2026-11-20T12:01:00.000Z","server_time":"2026-11-20T12:00:00.500Z","limits":[` +
+		`{"name":"minute","limit":2,"window_ms":60000,"remaining":0,"wait_ms":59500}],"degraded":false,"violated-policies":["minute"]}`
+	if got.text != want || !json.Valid([]byte(got.text)) {
+		t.Errorf("answered\n%s, want\n%s", got.text, want)
+	}
+	for name, want := range map[string]string{
+		"RateLimit": `"minute";r=0;t=60`, "RateLimit-Policy": `"minute";q=2;w=60`, "Retry-After": "60",
+		"Content-Type": "application/problem+json", "Cache-Control": "no-store",
+	} {
+		if got.header.Get(name) != want {
+			t.Errorf("%s is %q, want %q", name, got.header.Get(name), want)
+		}
+	}
+	if s.served.Load() != 2 {
+		t.Errorf("%d came through", s.served.Load())
+	}
+	s.clock.Add(59_499)
+	s.ask().is(t, 429)
+	s.clock.Add(1)
+	s.ask().is(t, 200)
+}
+
+// Who is counted together, and who apart.
+func TestWhoIsCounted(t *testing.T) {
+	byHeader := func(name string) func(*fiber.Ctx) string {
+		return func(c *fiber.Ctx) string { return c.Get(name) }
+	}
+	user := func(c *fiber.Ctx) (string, bool) { return c.Get("X-User"), c.Get("X-User") != "" }
+	tests := []struct {
+		name        string
+		options     func(*gate.Options)
+		first, then string // two by the first fill its limit
+		status      int    // of one by then
+	}{
+		{"the peer, whatever a header says", nil, "X-Forwarded-For: 1.1.1.1", "X-Forwarded-For: 2.2.2.2", 429},
+		{"a key", func(o *gate.Options) { o.Key = byHeader("X-Key") }, "X-Key: a", "X-Key: b", 200},
+		{"one key", func(o *gate.Options) { o.Key = byHeader("X-Key") }, "X-Key: a", "X-Key: a", 429},
+		{"no key is the peer", func(o *gate.Options) { o.Key = byHeader("X-Key") }, "X-Other: a", "X-Other: b", 429},
+		{"a key is no peer", func(o *gate.Options) { o.Key = byHeader("X-Key") }, "X-Other: a", "X-Key: 127.0.0.1", 200},
+		{"a user", func(o *gate.Options) { o.User = user }, "X-User: a", "X-User: b", 200},
+		{"a user is no peer", func(o *gate.Options) { o.User = user }, "X-Other: a", "X-User: 127.0.0.1", 200},
+		{"a user is no key", func(o *gate.Options) { o.User, o.Key = user, byHeader("X-Key") }, "X-Key: a", "X-User: a", 200},
+		{"long keys", func(o *gate.Options) { o.Key = byHeader("X-Key") }, "X-Key: " + strings.Repeat("x", 2000) + "a", "X-Key: " + strings.Repeat("x", 2000) + "b", 200},
+		{"one long key", func(o *gate.Options) { o.Key = byHeader("X-Key") }, "X-Key: " + strings.Repeat("x", 2000), "X-Key: " + strings.Repeat("x", 2000), 429},
+		{"a kind and a long name", func(o *gate.Options) { o.User, o.Key = user, byHeader("X-Key") }, "X-Key: " + strings.Repeat("x", 2000), "X-User: " + strings.Repeat("x", 2000), 200},
+		{"who is left out", func(o *gate.Options) { o.Skip = func(c *fiber.Ctx) bool { return c.Get("X-Key") == "probe" } }, "X-Key: a", "X-Key: probe", 200},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := open(t, tt.options, nil)
+			s.ask(tt.first).is(t, 200)
+			s.ask(tt.first).is(t, 200)
+			s.ask(tt.then).is(t, tt.status)
+		})
+	}
+}
+
+// Keys are kept in memory of their own: what Fiber hands out is written over.
+func TestKeysAreCopied(t *testing.T) {
+	limiter := &remembering{}
+	s := open(t, func(o *gate.Options) {
+		limiter.Limiter, o.Limiter = o.Limiter, limiter
+		o.Key = func(c *fiber.Ctx) string { return c.Get("X-Key") }
+	}, nil)
+	var want []string
+	for i := range 50 {
+		name := fmt.Sprintf("visitor-%02d", i)
+		want = append(want, "key "+name)
+		s.ask("X-Key: "+name).is(t, 200)
+	}
+	if !slices.Equal(limiter.keys, want) {
+		t.Errorf("the limiter was given %q", limiter.keys)
+	}
+}
+
+type remembering struct {
+	throttle.Limiter
+	keys []string
+}
+
+func (r *remembering) Take(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
+	r.keys = append(r.keys, key)
+	return r.Limiter.Take(ctx, key, id)
+}
+
+func TestNetwork(t *testing.T) {
+	for addr, want := range map[string]string{
+		"203.0.113.7": "203.0.113.7", "::ffff:203.0.113.7": "203.0.113.7", "2001:db8:1:2:3:4:5:6": "2001:db8:1:2::/64",
+		"fe80::1%eth0": "fe80::/64", "::1": "::/64",
+	} {
+		if got := gate.Network(netip.MustParseAddr(addr)); got != want {
+			t.Errorf("%s: %s, want %s", addr, got, want)
+		}
+	}
+}
+
+// Whoever is not signed in where that is needed is told so, and costs nothing.
+func TestNeedUser(t *testing.T) {
+	s := open(t, func(o *gate.Options) {
+		o.NeedUser = true
+		o.User = func(c *fiber.Ctx) (string, bool) { return c.Get("X-User"), c.Get("X-User") != "" }
+	}, nil)
+	for range 5 {
+		got := s.ask()
+		got.is(t, 401)
+		if !strings.Contains(got.text, `"urn:mailgate:problem:unauthorized"`) || got.header.Get("RateLimit") != "" || !json.Valid([]byte(got.text)) {
+			t.Errorf("answered %s %v", got.text, got.header)
+		}
+	}
+	s.ask("X-User: a").is(t, 200)
+	s.ask("X-User: a").is(t, 200)
+	s.ask("X-User: a").is(t, 429)
+}
+
+// A handler's own headers stay, in whatever letters it writes them.
+func TestHandlersKeepTheirHeaders(t *testing.T) {
+	for _, name := range []string{"RateLimit", "ratelimit", "RateLimit-Policy"} {
+		s := open(t, nil, func(c *fiber.Ctx) error {
+			c.Set(name, "its own")
+			return c.SendStatus(204)
+		})
+		got := s.ask()
+		got.is(t, 204)
+		both := append(got.header.Values("RateLimit"), got.header.Values("RateLimit-Policy")...)
+		if len(both) != 1 || both[0] != "its own" {
+			t.Errorf("%s: %q", name, both)
+		}
+	}
+}
+
+// What is given back after which answer, and what the headers then say.
+func TestRelease(t *testing.T) {
+	tests := []struct {
+		name    string
+		handler fiber.Handler
+		status  int
+		freed   bool
+	}{
+		{"a success", func(c *fiber.Ctx) error { return c.SendString("ok") }, 200, true},
+		{"a failure", func(c *fiber.Ctx) error { return c.SendStatus(403) }, 403, false},
+		{"an error of Fiber's", func(*fiber.Ctx) error { return fiber.ErrForbidden }, 403, false},
+		{"any error", func(*fiber.Ctx) error { return errors.New("broken") }, 500, false},
+		{"an error that is none", func(*fiber.Ctx) error { return fiber.NewError(302) }, 302, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := open(t, func(o *gate.Options) { o.Release = func(status int) bool { return status < 400 } }, tt.handler)
+			for i := range 3 {
+				got := s.ask()
+				want, header := tt.status, `"minute";r=2;t=0`
+				if !tt.freed {
+					header = []string{`"minute";r=1;t=0`, `"minute";r=0;t=60`, `"minute";r=0;t=60`}[i]
+				}
+				if !tt.freed && i == 2 {
+					want = 429
+				}
+				got.is(t, want)
+				if got.header.Get("RateLimit") != header {
+					t.Errorf("RateLimit is %s, want %s", got.header.Get("RateLimit"), header)
+				}
+			}
+		})
+	}
+}
+
+// A broken limiter lets nobody through, unless it is to.
+func TestFailed(t *testing.T) {
+	fault := errors.New("dial tcp 10.1.2.3:6379: connection refused")
+	broken := func(o *gate.Options) { o.Limiter = &faulty{Limiter: o.Limiter, take: fault} }
+	s := open(t, broken, nil)
+	got := s.ask()
+	got.is(t, 503)
+	if got.header.Get("Retry-After") != "1" || strings.Contains(got.text, "10.1.2.3") || !json.Valid([]byte(got.text)) || s.served.Load() != 0 {
+		t.Errorf("answered %s", got.text)
+	}
+	var told error
+	s = open(t, func(o *gate.Options) {
+		broken(o)
+		o.Failed = func(c *fiber.Ctx, err error) error {
+			told = err
+			return c.Next()
+		}
+	}, nil)
+	s.ask().is(t, 200)
+	if !errors.Is(told, fault) {
+		t.Errorf("told %v", told)
+	}
+	// What cannot be given back has counted.
+	s = open(t, func(o *gate.Options) {
+		o.Limiter = &faulty{Limiter: o.Limiter, release: fault}
+		o.Release = func(int) bool { return true }
+	}, nil)
+	if got := s.ask(); got.status != 200 || got.header.Get("RateLimit") != `"minute";r=1;t=0` {
+		t.Errorf("answered %d %v", got.status, got.header)
+	}
+	s = open(t, func(o *gate.Options) {
+		o.Limiter = &faulty{Limiter: o.Limiter, peek: fault}
+		o.Release = func(int) bool { return true }
+	}, nil)
+	s.ask().is(t, 200)
+	if v, err := s.limiter.Peek(context.Background(), "peer 127.0.0.1"); err != nil || v.Tiers()[0].Remaining != 2 {
+		t.Errorf("%v %v", v.Tiers(), err)
+	}
+}
+
+// A faulty limiter fails where it is told to.
+type faulty struct {
+	throttle.Limiter
+	take, release, peek error
+}
+
+func (f *faulty) Take(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
+	if f.take != nil {
+		return throttle.Verdict{}, f.take
+	}
+	return f.Limiter.Take(ctx, key, id)
+}
+
+func (f *faulty) Release(ctx context.Context, key string, id throttle.ID) (bool, error) {
+	if f.release != nil {
+		return false, f.release
+	}
+	return f.Limiter.Release(ctx, key, id)
+}
+
+func (f *faulty) Peek(ctx context.Context, key string) (throttle.Verdict, error) {
+	if f.peek != nil {
+		return throttle.Verdict{}, f.peek
+	}
+	return f.Limiter.Peek(ctx, key)
+}
+
+// A program may refuse in its own words; the headers are there already.
+func TestRefuse(t *testing.T) {
+	s := open(t, func(o *gate.Options) {
+		o.Refuse = func(c *fiber.Ctx, v throttle.Verdict) error {
+			return c.Status(418).SendString(fmt.Sprint(v.Limit, " ", v.Wait))
+		}
+	}, nil)
+	s.ask()
+	s.ask()
+	if got := s.ask(); got.status != 418 || got.text != "minute 60000" || got.header.Get("RateLimit") != `"minute";r=0;t=60` {
+		t.Errorf("answered %d %s %v", got.status, got.text, got.header)
+	}
+}
+
+// A limiter that queues lets requests through at even distances, and lets go of one
+// whose program gives up.
+func TestQueue(t *testing.T) {
+	const apart = 30 * time.Millisecond
+	pace, err := meter.NewLeakyBucket(throttle.Tier{Name: "pace", Limit: 1, Window: apart.Milliseconds()}, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	came := make(chan time.Time, 3)
+	s := open(t, func(o *gate.Options) { o.Limiter = memory.New(pace, memory.Options{Now: func() int64 { return noon }}) },
+		func(*fiber.Ctx) error { came <- time.Now(); return nil })
+	began := time.Now()
+	var all sync.WaitGroup
+	for range 3 {
+		all.Go(func() { s.ask().is(t, 200) })
+	}
+	all.Wait()
+	for i := range 3 {
+		if after := (<-came).Sub(began); after < time.Duration(i)*apart {
+			t.Errorf("request %d came through after %v", i, after)
+		}
+	}
+	s.ask().is(t, 429)
+
+	long, err := meter.NewLeakyBucket(throttle.Tier{Name: "pace", Limit: 1, Window: 3_600_000}, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	queue := memory.New(long, memory.Options{})
+	s = open(t, func(o *gate.Options) {
+		o.Limiter = queue
+		o.User = func(c *fiber.Ctx) (string, bool) { // the first middleware sees to the context
+			if c.Get("X-Impatient") != "" {
+				ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+				t.Cleanup(cancel)
+				c.SetUserContext(ctx)
+			}
+			return "", false
+		}
+	}, nil)
+	s.ask().is(t, 200)
+	for range 4 { // each leaves its place in the queue
+		s.ask("X-Impatient: yes").is(t, 503)
+	}
+	if v, err := queue.Peek(context.Background(), "peer 127.0.0.1"); err != nil || v.Tiers()[0].Remaining != 2 {
+		t.Errorf("%v %v", v.Tiers(), err)
+	}
+}
+
+// Many at once are as many as the limit says.
+func TestRace(t *testing.T) {
+	s := open(t, nil, nil)
+	var through atomic.Int64
+	var all sync.WaitGroup
+	for range 64 {
+		all.Go(func() {
+			if s.ask().status == 200 {
+				through.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if through.Load() != 2 || s.served.Load() != 2 {
+		t.Errorf("%d were let through", through.Load())
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	for want, o := range map[string]gate.Options{
+		"gate: Limiter is missing":                   {},
+		"gate: NeedUser is set, but User is missing": {Limiter: &faulty{}, NeedUser: true},
+	} {
+		if _, err := gate.New(o); err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
