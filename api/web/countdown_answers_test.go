@@ -1,0 +1,132 @@
+package web_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// A 429 that comes without a token may be another mailbox's: the token at hand must not
+// shorten its wait. One that names the moment that is known is the same mailbox's.
+func anotherMailboxsRefusal(t *testing.T, v *tab, p *player) {
+	v.visit(p)
+	p.says(200, still(30_000, first))
+	v.update(sent(60_000, first, "a-token"))
+	v.update(refused("mailbox", "minute", 31_000, first))
+	v.comesBack()
+	v.shows("One mail a minute. Next in 0:30.")
+	v.update(refused("mailbox", "hour", 3_000_000, second))
+	v.comesBack()
+	v.pass(1000)
+	v.mustShow("Five mails in an hour are used up. Next in 49:59.")
+	if p.asks() != 1 {
+		t.Errorf("asked for %q", p.questions())
+	}
+}
+
+// How long another rule says no, the mailbox's token cannot tell.
+func anotherRulesRefusal(t *testing.T, v *tab, p *player) {
+	v.visit(p)
+	p.says(200, still(0, first))
+	v.update(strings.Replace(refused("client-ip", "hour", 600_000, first), "{", `{"countdown":"a-token",`, 1))
+	v.comesBack()
+	v.pass(1000)
+	v.mustShow("Five mails in an hour are used up. Next in 9:59.")
+	v.do(chromedp.Reload())
+	v.shows("Five mails in an hour are used up. Next in 9:59.")
+	if p.asks() != 0 {
+		t.Errorf("asked for %q", p.questions())
+	}
+}
+
+// An answer that was on its way when a mail was sent is out of date.
+func anAnswerOvertaken(t *testing.T, v *tab, p *player) {
+	v.visit(p)
+	v.update(sent(60_000, first, "a-token"))
+	v.pass(59_000)
+	goOn := p.hesitates()
+	p.says(200, still(1000, first))
+	v.comesBack()
+	v.until("it asks", func() bool { return p.asks() == 1 })
+	v.update(sent(60_000, second, "b-token"))
+	goOn()
+	p.says(200, still(60_000, second))
+	v.element("refresh()")
+	v.until("it asks", func() bool { return p.asks() == 2 })
+	v.pass(2000)
+	v.mustShow("One mail a minute. Next in 0:58.")
+}
+
+func answersThatAreNone(t *testing.T, v *tab, p *player) {
+	v.visit(p)
+	for _, answer := range []string{"null", "undefined", "{}", `"no"`, "{wait_ms: -1}", "{wait_ms: NaN}", "{wait_ms: Infinity}", `{wait_ms: "60000"}`, "{wait_ms: null}", "{status: 503}"} {
+		if get[bool](v, "document.querySelector('mailgate-countdown').update("+answer+")") {
+			t.Errorf("took %s", answer)
+		}
+		v.mustShow("")
+	}
+	v.update(sent(60_000, first, "a-token"))
+	for i, answer := range []string{"null", "[]", "no JSON", `{"wait_ms":-1}`, `{"wait_ms":1e999}`, `{"wait_ms":"0"}`} {
+		p.says(200, answer)
+		get[bool](v, `document.querySelector("mailgate-countdown").refresh().then(() => true)`)
+		v.mustShow("One mail a minute. Next in 1:00.")
+		if p.asks() != i+1 {
+			t.Fatalf("asked %d times", p.asks())
+		}
+	}
+	v.run(`localStorage["mailgate-countdown:resend"] = '{"wait":"x","until":{}}'`)
+	v.do(chromedp.Reload())
+	v.mustShow("")
+}
+
+// A server that renders can say all in attributes; the page may be an old one, so the
+// server is asked.
+func aPageThatComesWithTheWait(t *testing.T, v *tab, p *player) {
+	p.body = with(`src="/countdown/a-token" wait-ms="60000" limit="hour" limits='` + tiers + `'`)
+	p.says(200, strings.Replace(still(59_000, first), "minute", "hour", 1))
+	v.visit(p)
+	v.shows("Five mails in an hour are used up. Next in 0:59.")
+	if s := v.look(); s.count("start") != 1 || len(s.Said) != 1 || p.asks() != 1 {
+		t.Errorf("asked for %q, saw %+v", p.questions(), s)
+	}
+	p.body = beside // the next page knows nothing, and remembers
+	v.visit(p)
+	v.shows("Five mails in an hour are used up. Next in 0:59.")
+}
+
+// Frameworks write attributes; those that change together are one answer.
+func attributesThatChange(t *testing.T, v *tab, p *player) {
+	v.visit(p)
+	v.run(`Object.assign(document.querySelector("mailgate-countdown"), {src: "/countdown/a-token", limit: "minute", limits: ` + tiers + `, waitMs: 60000})`)
+	v.shows("One mail a minute. Next in 1:00.")
+	v.pass(10_000)
+	v.element(`setAttribute("src", "/countdown/b-token")`) // the next send, with the same wait
+	v.shows("One mail a minute. Next in 1:00.")
+	if s := v.look(); s.count("start") != 2 || p.asks() != 0 {
+		t.Errorf("asked for %q, saw %+v", p.questions(), s)
+	}
+	p.says(200, still(5000, first))
+	v.element(`removeAttribute("wait-ms")`)
+	v.shows("One mail a minute. Next in 0:05.")
+	if p.questions() != "b-token" {
+		t.Errorf("asked for %q", p.questions())
+	}
+}
+
+func propertiesSetTooEarly(t *testing.T, v *tab, p *player) {
+	p.body = ""
+	v.visit(p)
+	v.run(`(() => {
+		const early = document.createElement("later-countdown");
+		early.waitMs = 5000;
+		early.limits = ` + tiers + `;
+		early.limit = "hour";
+		document.body.append(early);
+		customElements.define("later-countdown", class extends customElements.get("mailgate-countdown") {});
+		window.early = early;
+	})()`)
+	if text := get[string](v, `early.shadowRoot.querySelector("[part=text]").textContent`); text != "Five mails in an hour are used up. Next in 0:05." {
+		t.Errorf("it shows %q", text)
+	}
+}

@@ -1,0 +1,89 @@
+package web_test
+
+import (
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// The button keeps the focus, is there for a screen reader, and does nothing.
+func theButton(t *testing.T, v *tab, p *player) {
+	v.visit(p)
+	press := func() {
+		v.do(chromedp.Click(chromedp.CSS("#resend")), chromedp.KeyEvent(kb.Enter), chromedp.KeyEvent(" "))
+		v.run(`document.getElementById("code").focus()`)
+		v.do(chromedp.KeyEvent(kb.Enter)) // submits the form by its button
+		v.run(`document.getElementById("resend").focus()`)
+	}
+	press()
+	if s := v.look(); s.Clicks != 4 || s.Submits != 4 {
+		t.Fatalf("before the wait, of 4 presses: %+v", s)
+	}
+	v.update(sent(60_000, first, "a-token"))
+	press()
+	if s := v.look(); s.Clicks != 4 || s.Submits != 4 || !s.Focused || !s.Held || s.Disabled {
+		t.Errorf("during the wait: %+v", s)
+	}
+	v.pass(60_101)
+	if s := v.look(); !s.Focused || s.Held || s.Disabled {
+		t.Errorf("after the wait: %+v", s)
+	}
+	press()
+	if s := v.look(); s.Clicks != 8 || s.Submits != 8 {
+		t.Errorf("after the wait, of 4 more presses: %+v", s)
+	}
+}
+
+func aButtonInside(t *testing.T, v *tab, p *player) {
+	p.body = around
+	v.visit(p)
+	v.update(sent(60_000, first, "a-token"))
+	v.do(chromedp.Click(chromedp.CSS("#resend")))
+	v.mustShow("One mail a minute. Next in 1:00.")
+	v.pass(60_101)
+	v.do(chromedp.Click(chromedp.CSS("#resend")))
+	if s := v.look(); s.Clicks != 1 || s.Held {
+		t.Errorf("%+v", s)
+	}
+}
+
+// A framework may draw the button anew, or later.
+func aReplacedButton(t *testing.T, v *tab, p *player) {
+	v.visit(p)
+	v.run(`window.old = document.getElementById("resend")`)
+	v.run(`old.remove()`)
+	v.update(sent(60_000, first, "a-token"))
+	v.run(`document.querySelector("form").append(Object.assign(document.createElement("button"), {id: "resend", textContent: "New"}))`)
+	v.do(chromedp.Click(chromedp.CSS("#resend")))
+	v.pass(1000)
+	if s := v.look(); !s.Held || s.Submits != 0 {
+		t.Errorf("%+v", s)
+	}
+	v.run(`document.getElementById("resend").replaceWith(old)`)
+	v.pass(1000)
+	v.pass(58_101)
+	v.mustShow("")
+}
+
+// The visitor types another address, or the page takes the element away.
+func resetAndRemoval(t *testing.T, v *tab, p *player) {
+	v.visit(p)
+	v.update(sent(60_000, first, "a-token"))
+	v.element("reset()")
+	v.mustShow("")
+	v.do(chromedp.Reload())
+	v.mustShow("")
+	v.update(sent(60_000, first, "a-token"))
+	v.pass(1000)
+	p.says(200, still(58_000, first))
+	v.run(`(window.gone = document.querySelector("mailgate-countdown")).remove()`)
+	if get[bool](v, `document.getElementById("resend").hasAttribute("aria-disabled")`) {
+		t.Error("the button is held by nobody")
+	}
+	v.run("document.body.append(gone)")
+	v.shows("One mail a minute. Next in 0:58.")
+	if s := v.look(); s.count("end") != 0 || p.asks() != 1 {
+		t.Errorf("asked for %q, saw %+v", p.questions(), s)
+	}
+}

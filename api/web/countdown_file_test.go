@@ -1,0 +1,35 @@
+package web_test
+
+import (
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// On a server that renders, the module loads and does nothing. A worker has no elements
+// either.
+func whereThereAreNoElements(t *testing.T, v *tab) {
+	p := newPlayer(t, beside)
+	v.do(chromedp.Navigate(p.URL + "/elsewhere"))
+	got := get[string](v, `new Promise((resolve) => {
+		const worker = new Worker("/worker.js", { type: "module" });
+		worker.onmessage = ({ data }) => resolve(data);
+		worker.onerror = ({ message }) => resolve("error: " + message);
+	})`)
+	if got != "MailgateCountdown without HTMLElement" {
+		t.Errorf("the worker says %q", got)
+	}
+}
+
+func sizeOnTheWire(t *testing.T, v *tab) {
+	p := newPlayer(t, "")
+	v.do(chromedp.Navigate(p.URL + "/elsewhere"))
+	v.received.Store(0)
+	v.run(`fetch("/mailgate-countdown.js").then((response) => response.text())`)
+	v.until("it is received", func() bool { return v.received.Load() > 1000 })
+	if n := v.received.Load(); n >= 8*1024 {
+		t.Errorf("%d bytes, and 8 KB is the most", n)
+	} else {
+		t.Logf("%d bytes with their headers", n)
+	}
+}

@@ -1,0 +1,162 @@
+package web_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+)
+
+func afterAReload(t *testing.T, v *tab, p *player) {
+	v.visit(p)
+	v.mustShow("")
+	v.update(sent(60_000, first, "a-token"))
+	v.pass(20_000)
+	v.shows("One mail a minute. Next in 0:40.")
+	p.says(200, still(39_500, first))
+	v.do(chromedp.Reload())
+	v.until("the server's word counts", func() bool { return v.look().count("start") == 1 })
+	v.mustShow("One mail a minute. Next in 0:40.")
+	if remaining := v.look().Remaining; remaining < 39_500 || remaining > 39_600 {
+		t.Errorf("%v ms remain of 39500", remaining)
+	}
+	if asked := p.questions(); asked != "a-token" {
+		t.Errorf("asked for %q", asked)
+	}
+	p.says(200, still(0, first)) // an operator has reset the mailbox
+	v.do(chromedp.Reload())
+	v.shows("")
+	v.do(chromedp.Reload())
+	v.mustShow("")
+	if p.asks() != 2 {
+		t.Errorf("a wait that is over was asked for again: %s", p.questions())
+	}
+}
+
+// Before the server has answered nobody knows, so the button is held even if the wait
+// seems to be over.
+func afterAReloadTheButtonWaits(t *testing.T, v *tab, p *player) {
+	v.visit(p)
+	v.update(sent(60_000, first, "a-token"))
+	v.setClock(3_600_000)
+	goOn := p.hesitates()
+	p.says(200, still(60_000, first))
+	v.do(chromedp.Reload())
+	v.until("it asks", func() bool { return p.asks() == 1 })
+	v.pass(500)
+	if s := v.look(); !s.Held || s.Text != "" || len(s.Events) > 0 || len(s.Said) > 0 {
+		t.Errorf("while nobody knows: %+v", s)
+	}
+	goOn()
+	v.shows("One mail a minute. Next in 1:00.")
+}
+
+// A send in one tab starts the countdown in the other, and neither keeps the other busy.
+func twoTabs(t *testing.T, v *tab, p *player) {
+	v.visit(p)
+	other := v.another(timeMachine)
+	other.visit(p)
+	other.mustShow("")
+	p.says(200, still(59_900, first))
+	v.update(sent(60_000, first, "a-token"))
+	other.shows("One mail a minute. Next in 1:00.")
+	other.until("the server's word counts", func() bool { return other.look().count("start") == 1 })
+	if asked := p.questions(); asked != "a-token" {
+		t.Errorf("asked for %q", asked)
+	}
+	other.pass(30_000)
+	other.shows("One mail a minute. Next in 0:30.")
+	v.mustShow("One mail a minute. Next in 1:00.")
+
+	p.says(200, still(59_000, second)) // the next send
+	other.update(sent(60_000, second, "b-token"))
+	v.shows("One mail a minute. Next in 0:59.")
+
+	other.pass(60_100) // is over in one, and the other asks before it believes it
+	other.mustShow("")
+	v.until("it asks", func() bool { return strings.HasSuffix(p.questions(), "b-token b-token") })
+	v.mustShow("One mail a minute. Next in 0:59.")
+	if p.asks() != 3 {
+		t.Errorf("asked for %q", p.questions())
+	}
+}
+
+func theBackButtonPageKept(t *testing.T, v *tab, p *player) {
+	v.visit(p)
+	v.update(sent(60_000, first, "a-token"))
+	v.do(chromedp.Navigate(p.URL + "/elsewhere"))
+	p.says(200, still(13_000, first))
+	v.back()
+	v.shows("One mail a minute. Next in 0:13.")
+	if s := v.look(); !s.Restored || p.asks() != 1 {
+		t.Errorf("page kept by the browser: %t, asked for %q", s.Restored, p.questions())
+	}
+}
+
+func theBackButtonPageLoaded(t *testing.T, v *tab, p *player) {
+	p.cache = "no-store"
+	p.body = with(`src="/countdown/old-token" wait-ms="60000"`) // as it was when it was loaded
+	p.says(200, still(60_000, first))
+	v.visit(p)
+	v.shows("Next in 1:00.")
+	v.update(sent(60_000, first, "a-token"))
+	v.do(chromedp.Navigate(p.URL + "/elsewhere"))
+	p.says(200, still(13_000, first))
+	v.back()
+	v.shows("Next in 0:13.")
+	if s := v.look(); s.Restored || s.count("start") != 1 {
+		t.Errorf("page kept by the browser: %t, events %v", s.Restored, s.Events)
+	}
+}
+
+func networkLossAfterAReload(t *testing.T, v *tab, p *player) {
+	v.visit(p)
+	v.update(sent(60_000, first, "a-token"))
+	v.pass(20_000)
+	p.says(500, "{}")
+	v.do(chromedp.Reload())
+	v.until("it goes on with what it knows", func() bool { return v.look().count("start") == 1 })
+	v.mustShow("One mail a minute. Next in 0:40.")
+	p.says(200, still(39_000, first))
+	v.pass(1000)
+	v.shows("One mail a minute. Next in 0:39.")
+	v.forgive()
+	v.pass(39_101)
+	v.mustShow("")
+	if s := v.look(); s.count("start") != 1 || s.count("end") != 1 {
+		t.Errorf("events %v", s.Events)
+	}
+}
+
+// A token that is not valid any more is asked for once.
+func anExpiredToken(t *testing.T, v *tab, p *player) {
+	v.visit(p)
+	v.update(sent(60_000, first, "a-token"))
+	v.pass(20_000)
+	p.says(404, "{}")
+	v.do(chromedp.Reload())
+	v.until("it goes on with what it knows", func() bool { return v.look().count("start") == 1 })
+	v.forgive()
+	for range 3 {
+		v.comesBack()
+		v.pass(5000)
+	}
+	v.mustShow("One mail a minute. Next in 0:25.")
+	if s := v.look(); p.asks() != 1 || len(s.Said) != 1 {
+		t.Errorf("asked for %q, said %q", p.questions(), s.Said)
+	}
+}
+
+func noStorage(t *testing.T, v *tab, p *player) {
+	call(v, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
+		Source: `if (location.protocol === "http:") Object.defineProperty(window, "localStorage", { get() { throw new DOMException("no", "SecurityError") } })`,
+	})
+	v.visit(p)
+	v.update(sent(60_000, first, "a-token"))
+	v.pass(60_101)
+	v.mustShow("")
+	if s := v.look(); s.count("end") != 1 {
+		t.Errorf("%+v", s)
+	}
+}

@@ -1,0 +1,151 @@
+package web_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+)
+
+// Every second is shown once, none of them is zero, and the end is not early.
+func countsToTheLastMillisecond(t *testing.T, v *tab, p *player) {
+	p.body = with(`wait-ms="60000"`)
+	v.visit(p)
+	v.mustShow("Next in 1:00.")
+	v.pass(999)
+	v.mustShow("Next in 1:00.")
+	v.pass(1)
+	v.mustShow("Next in 0:59.")
+	v.pass(58_999.9)
+	v.mustShow("Next in 0:01.")
+	v.pass(0.1)
+	v.mustShow("Next in 0:01.") // the wait is over; what a clock may be off by is not
+	v.pass(101)
+	v.mustShow("")
+	var want []string
+	for seconds := 59; seconds > 0; seconds-- {
+		want = append(want, fmt.Sprintf("tick %d", seconds))
+	}
+	want = slices.Concat([]string{"tick 60", "start 60000"}, want, []string{"end"})
+	if got := v.look().Events; !slices.Equal(got, want) {
+		t.Errorf("events\n%v, want\n%v", got, want)
+	}
+}
+
+// A clock that is an hour off, either way and before or after the reload, changes
+// nothing.
+func aWrongClock(t *testing.T, v *tab, p *player) {
+	for _, off := range []int{-3_600_000, 3_600_000} {
+		v.visit(p)
+		v.run("localStorage.clear()")
+		v.setClock(off)
+		v.visit(p)
+		v.update(sent(60_000, first, "a-token"))
+		v.shows("One mail a minute. Next in 1:00.")
+		v.pass(30_000)
+		v.shows("One mail a minute. Next in 0:30.")
+		v.setClock(off)
+		p.says(200, still(30_000, first))
+		v.do(chromedp.Reload())
+		v.shows("One mail a minute. Next in 0:30.")
+		v.pass(29_999)
+		v.mustShow("One mail a minute. Next in 0:01.")
+		v.pass(102)
+		v.mustShow("")
+	}
+}
+
+func aClockThatIsSet(t *testing.T, v *tab, p *player) {
+	v.visit(p)
+	for i, token := range []string{"", "a-token"} {
+		for _, off := range []int{-3_600_000, 3_600_000} {
+			v.update(sent(60_000, first, token))
+			v.pass(20_000)
+			p.says(200, still(39_000, first))
+			v.setClock(off)
+			asked := p.asks()
+			v.pass(1000)
+			v.until("it asks, if it can", func() bool { return p.asks() == asked+i })
+			v.shows("One mail a minute. Next in 0:39.")
+			v.pass(38_999)
+			v.mustShow("One mail a minute. Next in 0:01.")
+			v.pass(201)
+			v.mustShow("")
+		}
+	}
+}
+
+// A machine that sleeps may stop the clock that nobody can set. The other tells, and the
+// server says where things are.
+func sleep(t *testing.T, v *tab, p *player) {
+	v.visit(p)
+	v.update(sent(60_000, first, "a-token"))
+	v.pass(10_000)
+	v.setClock(40_000)
+	p.says(200, still(9000, first))
+	v.pass(1000)
+	v.shows("One mail a minute. Next in 0:09.")
+	v.pass(9101)
+	v.mustShow("")
+	s := v.look()
+	if s.count("end") != 1 || len(s.Said) != 3 { // the start, the wait that turned out shorter, the end
+		t.Errorf("%d ends, said %q", s.count("end"), s.Said)
+	}
+}
+
+// A tab that nobody sees may be frozen. It asks when it is seen again, and not before.
+func aFrozenTab(t *testing.T, v *tab, p *player) {
+	v.visit(p)
+	v.update(sent(60_000, first, "a-token"))
+	p.says(200, still(7000, first))
+	call(v, page.SetWebLifecycleState, page.SetWebLifecycleStateParams{State: page.SetWebLifecycleStateStateFrozen})
+	call(v, page.SetWebLifecycleState, page.SetWebLifecycleStateParams{State: page.SetWebLifecycleStateStateActive})
+	if !get[bool](v, "document.hidden") || p.asks() != 0 {
+		t.Errorf("hidden: %t, asked for %q", get[bool](v, "document.hidden"), p.questions())
+	}
+	v.run(`Object.defineProperty(document, "hidden", { value: false })`) // no headless tab is ever seen
+	v.comesBack()
+	v.shows("One mail a minute. Next in 0:07.")
+}
+
+// What is known goes on; the question is repeated, less and less often, and at once when
+// the network is back.
+func networkLoss(t *testing.T, v *tab, p *player) {
+	v.visit(p)
+	v.update(sent(60_000, first, "a-token"))
+	v.offline(true)
+	v.comesBack()
+	for i, wait := range []float64{1000, 2000, 4000} {
+		v.until("it learns that nobody answers", func() bool { return v.failures() == i+1 })
+		v.pass(wait - 50)
+		if v.failures() != i+1 {
+			t.Fatalf("asked %d times within %v ms", v.failures(), wait)
+		}
+		v.pass(1050)
+	}
+	v.until("it learns that nobody answers", func() bool { return v.failures() == 4 })
+	v.mustShow("One mail a minute. Next in 0:50.")
+	v.forgive()
+	p.says(200, still(40_000, first))
+	v.offline(false)
+	v.shows("One mail a minute. Next in 0:40.")
+	if s := v.look(); s.count("start") != 2 || s.count("end") != 0 || p.asks() != 1 {
+		t.Errorf("asked for %q, events %v", p.questions(), s.Events)
+	}
+}
+
+// Without the time machine: never early, and hardly late.
+func onRealClocks(t *testing.T, v *tab) {
+	p := newPlayer(t, beside)
+	v.visit(p)
+	took := get[float64](v, `new Promise((resolve) => {
+		const began = performance.now();
+		document.addEventListener("mailgate-end", () => resolve(performance.now() - began));
+		document.querySelector("mailgate-countdown").update({ wait_ms: 1200 });
+	})`)
+	if took < 1200 || took > 3000 {
+		t.Errorf("1200 ms took %v", took)
+	}
+}

@@ -1,0 +1,80 @@
+package web_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+func saysWhyInEnglish(t *testing.T, v *tab, p *player) {
+	v.visit(p)
+	for _, tt := range []struct{ answer, want, aloud string }{
+		{sent(60_000, first, "one"), "One mail a minute. Next in 1:00.", "One mail a minute. Next in 1 minute."},
+		{refused("mailbox", "hour", 750_000, second), "Five mails in an hour are used up. Next in 12:30.", "Five mails in an hour are used up. Next in 12 minutes, 30 seconds."},
+		{refused("mailbox", "day", 86_399_001, first), "Ten mails in a day are used up. Next in 24:00:00.", "Ten mails in a day are used up. Next in 1 day."},
+		{`{"wait_ms":2000,"limit":"short","limits":[{"name":"short","limit":1,"window_ms":30000}]}`, "One mail every 30 seconds. Next in 0:02.", "One mail every 30 seconds. Next in 2 seconds."},
+		{`{"wait_ms":1000,"limit":"odd","limits":[{"name":"odd","limit":12,"window_ms":5400000}]}`, "12 mails in 90 minutes are used up. Next in 0:01.", "12 mails in 90 minutes are used up. Next in 1 second."},
+		{`{"wait_ms":3600000,"limit":"unheard of"}`, "Next in 1:00:00.", " Next in 1 hour."},
+	} {
+		v.update(tt.answer)
+		v.shows(tt.want)
+		if said := v.look().Said; said[len(said)-1] != tt.aloud {
+			t.Errorf("said %q, want %q", said[len(said)-1], tt.aloud)
+		}
+	}
+}
+
+func saysWhyInChinese(t *testing.T, v *tab, p *player) {
+	p.body = `<div lang="zh-CN">` + beside + `</div>`
+	v.visit(p)
+	for _, tt := range []struct{ answer, want, aloud string }{
+		{sent(42_000, first, "one"), "每分钟限发一封邮件。 0:42后可再次发送。", "每分钟限发一封邮件。 42秒钟后可再次发送。"},
+		{refused("mailbox", "hour", 750_000, second), "1小时内的 5 封邮件已用完。 12:30后可再次发送。", "1小时内的 5 封邮件已用完。 12分钟30秒钟后可再次发送。"},
+	} {
+		v.update(tt.answer)
+		v.shows(tt.want)
+		if said := v.look().Said; said[len(said)-1] != tt.aloud {
+			t.Errorf("said %q, want %q", said[len(said)-1], tt.aloud)
+		}
+	}
+	v.pass(750_101)
+	v.shows("")
+	if said := v.look().Said; said[len(said)-1] != "现在可以再次发送邮件了。" {
+		t.Errorf("said %q at the end", said[len(said)-1])
+	}
+}
+
+// Another language is added once for all; an attribute is for one element.
+func saysItInOtherWords(t *testing.T, v *tab, p *player) {
+	p.body = `<div lang="pl">` + beside + `</div>`
+	v.visit(p)
+	v.run(`customElements.get("mailgate-countdown").texts.pl = {
+		limit: ({ n, plural }) => n + " " + { one: "mail", few: "maile", many: "maili" }[plural] + ".",
+		wait: "Za {time}.", end: "Już." }`)
+	v.update(refused("mailbox", "hour", 2000, first))
+	v.shows("5 maili. Za 0:02.")
+	v.update(sent(61_000, second, "one"))
+	v.shows("1 mail. Za 1:01.")
+	v.element(`setAttribute("wait-text", "{time} {unknown} <b>{n}</b>")`)
+	v.element(`setAttribute("limit-text", "")`)
+	v.update(sent(60_000, first, "two"))
+	v.shows("1:00 {unknown} <b>1</b>")
+}
+
+// A screen reader hears the start, the end, and the answer to a press. Not every second.
+func whatIsSaidAloud(t *testing.T, v *tab, p *player) {
+	v.visit(p)
+	v.update(sent(60_000, first, "a-token"))
+	v.pass(18_000)
+	v.do(chromedp.Click(chromedp.CSS("#resend")))
+	v.pass(42_101)
+	want := []string{"One mail a minute. Next in 1 minute.", "Next in 42 seconds.", "You can ask for the next mail now."}
+	if said := v.look().Said; !slices.Equal(said, want) {
+		t.Errorf("said %q, want %q", said, want)
+	}
+	tree := get[string](v, `Array.from(document.querySelector("mailgate-countdown").shadowRoot.querySelectorAll("[role]"), (e) => e.role + " " + (e.ariaLive ?? "")).join()`)
+	if tree != "timer ,status " { // a timer is silent of itself, a status polite
+		t.Errorf("roles: %q", tree)
+	}
+}
