@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/meter"
 )
 
 func TestReadHistory(t *testing.T) {
@@ -34,6 +35,38 @@ func FuzzReadHistory(f *testing.F) {
 			if !send.ID.Valid() || i > 0 && send.At < saw.sends[i-1].At {
 				t.Fatalf("%q was read as %+v", reply, saw)
 			}
+		}
+	})
+}
+
+func FuzzReadState(f *testing.F) {
+	f.Add("\x00\x0018000000000")
+	f.Add("\x00\x0a\x01\xa3\x18\x6f\x7c\x18\x00\x00\x00\x021800000000999999+")
+	f.Add("\x00\x0e\x01\xa3\x18\x6f\x7c\x18\x00\x00\x00\x01\x00\x00\x00\x01\x01\xa3\x18\x6f\x7c\x18abcdefgh1800000000999999=")
+	f.Add("\x00\x1a\x01\xa3\x18\x6f\x7c\x18\x00\x00\x00\x00\x00\xff\xff\x01\xa3\x18\x6f\x7c\x18\x00\x00\x00\x00\x00\x00\x0018000000001")
+	tier := throttle.Tier{Name: "some", Limit: 3, Window: 60_000}
+	fixed, _ := meter.NewFixedWindow(tier)
+	sliding, _ := meter.NewSlidingWindow(tier, 0)
+	token, _ := meter.NewTokenBucket(tier, 0)
+	leaky, _ := meter.NewLeakyBucket(tier, 2)
+	f.Fuzz(func(t *testing.T, reply string) {
+		saw, err := readState(reply)
+		if err != nil {
+			return
+		}
+		if tail := len(reply) - 2 - len(saw.head) - len(saw.sends)*sendBytes; tail < leastClock || tail > mostTail {
+			t.Fatalf("%q was read as %+v", reply, saw)
+		}
+		// Whatever was read, a meter says something to it: yes, no, or that it is nothing.
+		for _, m := range []meter.Meter{fixed, sliding, token, leaky} {
+			layout, _ := layoutOf(m)
+			state, err := layout.state(saw)
+			if err != nil {
+				continue
+			}
+			m.Look(&state, saw.now)
+			m.Used(&state, saw.now)
+			m.Take(&state, throttle.ID([]byte("abcdefgh")), saw.now)
 		}
 	})
 }
