@@ -45,7 +45,7 @@ func TestBytesOfAKey(t *testing.T) {
 			clock.Set(start - start%hour.Window)
 			before := heap()
 			l := tt.open()
-			keys := 20_000 / (1 + sends/10)
+			keys := 10_000 / (1 + sends/12)
 			for range sends {
 				clock.Add(tt.apart)
 				for i := range keys {

@@ -53,7 +53,7 @@ func TestSlidingWindowBound(t *testing.T) {
 		m := must(meter.NewSlidingWindow(tier(9, minute), parts))
 		part := m.(meter.SlidingWindow).Part()
 		longest := int64(0) // that a send was refused for after the exact log would let it through
-		log := admitted(m, seed, 200_000, func(now int64, log []int64, v throttle.Verdict) {
+		log := admitted(m, seed, 60_000, func(now int64, log []int64, v throttle.Verdict) {
 			if v.Allowed {
 				return
 			}
@@ -77,7 +77,7 @@ func TestSlidingWindowBound(t *testing.T) {
 func TestFixedWindowBound(t *testing.T) {
 	const seed = 3
 	m := must(meter.NewFixedWindow(tier(9, minute)))
-	log := admitted(m, seed, 200_000, func(int64, []int64, throttle.Verdict) {})
+	log := admitted(m, seed, 60_000, func(int64, []int64, throttle.Verdict) {})
 	if n := most(log, minute); n != 2*m.Tier().Limit {
 		t.Errorf("seed %d: %d in one window, want twice the limit of %d", seed, n, m.Tier().Limit)
 	}
@@ -95,7 +95,7 @@ func TestBucketBound(t *testing.T) {
 	const seed = 3
 	for _, m := range []meter.Meter{must(meter.NewTokenBucket(tier(9, minute), 4)), must(meter.NewLeakyBucket(tier(9, minute), 3))} {
 		turns := []int64{start}
-		log := admitted(m, seed, 200_000, func(now int64, _ []int64, v throttle.Verdict) {
+		log := admitted(m, seed, 60_000, func(now int64, _ []int64, v throttle.Verdict) {
 			if v.Allowed {
 				turns = append(turns, now+v.Delay)
 			}
