@@ -3,15 +3,27 @@
 //
 // A Server is made of what it works with and served on a listener:
 //
-//	server, err := api.New(api.Options{Limiter: limiter, Policy: policy, Composer: composer, Sender: relays, ...})
+//	live := api.Live{Rules: set, Actions: actions, Composer: composer}
+//	server, err := api.New(api.Options{Live: live, Sender: relays, ...})
 //	go server.Serve(listener)
 //	...
 //	server.Shutdown(ctx)
 //
 // A send walks through it in one line: the key, the JSON, the address, the fields of
-// the mail, the limiter (Take), the mail, the relay, the answer. What the relay
-// certainly never took is given back to the mailbox (Release); what it may have taken
-// stays charged and is never sent again, also when the caller has gone away.
+// the mail, the rules (Take), its turn where a rule lets sends queue, the mail, the relay,
+// the answer. What the relay certainly never took is given back to all rules (Release);
+// what it may have taken stays charged and is never sent again, also when the caller has
+// gone away.
+//
+// What is in force, [Live], can be replaced as one while the server serves. A request
+// goes on with what it began with, up to the rules it is given back to.
+//
+// Beside mail, applications can have whatever else they do limited: POST /actions/{action}
+// asks a limiter that the operator has named. Lookups and operators' steps are bounded by
+// the middleware of package gate, which any Fiber program can use as well, and both write
+// their verdicts with package wire. Wrong keys are counted there by the address they come
+// from, and no right one is ever refused for them: whoever shares an address with an
+// attacker, such as that of a proxy, must not be locked out.
 //
 // # How it is built
 //

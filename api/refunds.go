@@ -37,21 +37,21 @@ type refunds struct {
 // by, whatever is in their place now.
 type refund struct {
 	release func(context.Context) error
-	whose   string // a hash
+	whose   slog.Attr // a hash, for the log
 	id      throttle.ID
 	due     time.Time // when it is given up
 }
 
 // sendRefund is the refund of a send.
 func sendRefund(set *rules.Set, send rules.Send, mailbox mailer.Address, id throttle.ID) refund {
-	return refund{whose: mailbox.Hash(), id: id, release: func(ctx context.Context) error {
+	return refund{whose: slog.String("mailbox", mailbox.Hash()), id: id, release: func(ctx context.Context) error {
 		return set.Release(ctx, send, id)
 	}}
 }
 
 // actionRefund is the refund of an action.
 func actionRefund(limiter throttle.Limiter, subject string, id throttle.ID) refund {
-	return refund{whose: shortHash(subject), id: id, release: func(ctx context.Context) error {
+	return refund{whose: slog.String("subject", shortHash(subject)), id: id, release: func(ctx context.Context) error {
 		_, err := limiter.Release(ctx, subject, id)
 		return err
 	}}
@@ -161,7 +161,7 @@ func (r *refunds) pause() bool {
 func (r *refunds) giveUp(one refund, why string) {
 	r.metrics.refunded("given-up")
 	r.log.Warn("a place could not be given back, and may stay charged until it leaves its windows",
-		"whose", one.whose, "id", one.id.String(), "cause", why)
+		one.whose, "id", one.id.String(), "cause", why)
 }
 
 // close stops the worker once it has tried everything, or when ctx ends.

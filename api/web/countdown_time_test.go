@@ -136,6 +136,57 @@ func networkLoss(t *testing.T, v *tab, p *player) {
 	}
 }
 
+// A long wait is asked for every five minutes: no two clocks go at the same pace.
+func aLongWait(t *testing.T, v *tab, p *player) {
+	v.visit(p)
+	v.update(sent(3_600_000, first, "a-token"))
+	v.pass(299_900)
+	if p.asks() != 0 {
+		t.Errorf("asked for %q", p.questions())
+	}
+	p.says(200, still(3_298_000, first))
+	v.pass(1100)
+	v.shows("One mail a minute. Next in 54:58.")
+	v.pass(299_900)
+	if p.asks() != 1 {
+		t.Errorf("asked for %q", p.questions())
+	}
+	v.pass(1100)
+	v.until("it asks again", func() bool { return p.asks() == 2 })
+}
+
+// A wait is known from the moment its answer arrives, so an answer that was long on its
+// way says too much; what was known of the same moment still holds.
+func aSlowAnswer(t *testing.T, v *tab, p *player) {
+	v.visit(p)
+	v.update(sent(60_000, first, "a-token"))
+	goOn := p.hesitates()
+	p.says(200, still(60_000, first))
+	v.run(`window.asked = document.querySelector("mailgate-countdown").refresh()`)
+	v.until("it asks", func() bool { return p.asks() == 1 })
+	v.pass(4000)
+	goOn()
+	get[bool](v, "asked.then(() => true)")
+	v.mustShow("One mail a minute. Next in 0:56.")
+}
+
+// Nobody waits longer than five seconds for an answer that does not come.
+func noAnswer(t *testing.T, v *tab, p *player) {
+	v.visit(p)
+	v.update(sent(60_000, first, "a-token"))
+	v.pass(20_000)
+	defer p.hesitates()()
+	v.do(chromedp.Reload())
+	v.until("it asks", func() bool { return p.asks() == 1 })
+	v.pass(4999)
+	if s := v.look(); s.count("start") != 0 || !s.Held {
+		t.Errorf("while nobody knows: %+v", s)
+	}
+	v.pass(2)
+	v.until("it goes on with what it knows", func() bool { return v.look().count("start") == 1 })
+	v.mustShow("One mail a minute. Next in 0:35.")
+}
+
 // Without the time machine: never early, and hardly late.
 func onRealClocks(t *testing.T, v *tab) {
 	p := newPlayer(t, beside)

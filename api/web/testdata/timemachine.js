@@ -15,6 +15,12 @@
   };
   window.clearTimeout = (id) => { timers = timers.filter((timer) => timer.id !== id); };
 
+  AbortSignal.timeout = (ms) => {
+    const abort = new AbortController();
+    setTimeout(() => abort.abort(), ms);
+    return abort.signal;
+  };
+
   const go = (to) => {
     wall += Math.max(0, to - monotonic);
     monotonic = Math.max(to, monotonic);
