@@ -73,11 +73,15 @@ func TestClosed(t *testing.T) {
 			disk := openDisk(t, cache.Memory)
 			keeper := openKeeper(t, disk, local.Options{})
 			ctx := context.Background()
-			lease := idempotency.Lease{Name: name, Body: body, Token: idempotency.NewToken()}
+			first, err := keeper.Begin(ctx, name, body) // which is remembered, whatever the disk says
+			if err != nil {
+				t.Fatal(err)
+			}
+			lease := first.Lease
 			if err := closing(keeper, disk); err != nil {
 				t.Fatal(err)
 			}
-			o, begun := keeper.Begin(ctx, name, body)
+			o, begun := keeper.Begin(ctx, idempotency.Name{Caller: name.Caller, Key: name.Key + "!"}, body)
 			kept, finished := keeper.Finish(ctx, lease, answer)
 			freed, abandoned := keeper.Abandon(ctx, lease)
 			if o.State == idempotency.Started || kept || freed {

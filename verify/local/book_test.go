@@ -52,8 +52,12 @@ func TestClosed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			disk := openDisk(t, cache.Memory)
-			book := openBook(t, disk, local.Options{Size: small})
+			book := openBook(t, disk, local.Options{})
 			ctx := context.Background()
+			// This is remembered, whatever the disk says.
+			if err := book.Add(ctx, alice.Mailbox, hash, verify.DefaultLifetime); err != nil {
+				t.Fatal(err)
+			}
 			if err := closing(book, disk); err != nil {
 				t.Fatal(err)
 			}
