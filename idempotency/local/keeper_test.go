@@ -73,17 +73,21 @@ func TestClosed(t *testing.T) {
 			disk := openDisk(t, cache.Memory)
 			keeper := openKeeper(t, disk, local.Options{})
 			ctx := context.Background()
-			first, err := keeper.Begin(ctx, name, body) // which is remembered, whatever the disk says
+			// These are remembered, whatever the disk says.
+			first, err := keeper.Begin(ctx, name, body)
 			if err != nil {
 				t.Fatal(err)
 			}
-			lease := first.Lease
+			second, err := keeper.Begin(ctx, idempotency.Name{Caller: name.Caller, Key: "second"}, body)
+			if err != nil {
+				t.Fatal(err)
+			}
 			if err := closing(keeper, disk); err != nil {
 				t.Fatal(err)
 			}
 			o, begun := keeper.Begin(ctx, idempotency.Name{Caller: name.Caller, Key: name.Key + "!"}, body)
-			kept, finished := keeper.Finish(ctx, lease, answer)
-			freed, abandoned := keeper.Abandon(ctx, lease)
+			kept, finished := keeper.Finish(ctx, first.Lease, answer)
+			freed, abandoned := keeper.Abandon(ctx, second.Lease)
 			if o.State == idempotency.Started || kept || freed {
 				t.Errorf("%v, kept %t, freed %t", o.State, kept, freed)
 			}
