@@ -96,3 +96,28 @@ func heap() uint64 {
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
 }
+
+// Of many who bring one new key to a full table all want a place for it, and only one
+// needs it: the others' places are not lost.
+func TestOneNewKeyInAFullTable(t *testing.T) {
+	const keys, rounds = 8, 300
+	clock := throttletest.NewClock(start)
+	for name, l := range limiters(t, keys, clock.Now) {
+		t.Run(name, func(t *testing.T) {
+			for round := range rounds {
+				for i := range keys {
+					take(t, l, fmt.Sprint(round, " old ", i))
+				}
+				clock.Add(1_000_000) // all have expired
+				if n := throttletest.Race(t, l, fmt.Sprint(round, " new"), 2*keys); n != 2 {
+					t.Fatalf("round %d: %d admitted, want 2", round, n)
+				}
+				for i := range keys - 1 {
+					take(t, l, fmt.Sprint(round, " more ", i))
+				}
+				refused(t, l, "one more")
+				clock.Add(1_000_000)
+			}
+		})
+	}
+}

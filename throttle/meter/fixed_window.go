@@ -67,9 +67,9 @@ func (m FixedWindow) Take(s *State, id throttle.ID, now int64) (v throttle.Verdi
 
 // Release implements Meter.
 func (m FixedWindow) Release(s *State, id throttle.ID, now int64) bool {
-	_, start, used := m.at(s, now)
+	_, _, used := m.at(s, now)
 	i := s.Held.Find(id)
-	if i < 0 || start != s.At || used == 0 {
+	if i < 0 || used == 0 {
 		return false
 	}
 	s.Count--

@@ -13,7 +13,7 @@ import (
 
 // The suite on the plainest store there is: one map and one lock.
 func TestMetersInOneMap(t *testing.T) {
-	throttletest.RunMeters(t, throttletest.OneStore(openMap), 20_000)
+	throttletest.RunMeters(t, throttletest.OneStore(openMap), 60_000)
 }
 
 func openMap(t testing.TB, now func() int64) func(meter.Meter) throttle.Limiter {
