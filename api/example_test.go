@@ -38,10 +38,13 @@ func Example() {
 	composer, _ := mailer.NewComposer(from, templates, rand.Reader)
 	keys, _ := api.ParseKeys("shop:a-secret-of-the-shop")
 
-	set, _ := rules.New(rules.Options{}, rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: limiter})
+	mailboxes := func(by throttle.Policy) *rules.Set {
+		set, _ := rules.New(rules.Options{}, rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: limiter.Tiers("", by)})
+		return set
+	}
 
 	server, err := api.New(api.Options{
-		Live: api.Live{Rules: set, Composer: composer}, Sender: relays,
+		Live: api.Live{Rules: mailboxes(throttle.DefaultPolicy()), Composer: composer}, Sender: relays,
 		APIKeys: keys, OpenAPI: mailgate.OpenAPI,
 	})
 	if err != nil {
@@ -52,7 +55,11 @@ func Example() {
 	go server.Serve(listener)
 	defer server.Shutdown(context.Background())
 
-	for range 2 {
+	for i := range 3 {
+		if i == 2 { // a kinder policy; what was sent still counts
+			kinder, _ := throttle.ParsePolicy("minute=2/60s")
+			server.Reload(api.Live{Rules: mailboxes(kinder)})
+		}
 		request, _ := http.NewRequest("POST", "http://"+listener.Addr().String()+"/send-code",
 			strings.NewReader(`{"email":"alice@example.com"}`))
 		request.Header.Set("Authorization", "Bearer a-secret-of-the-shop")
@@ -70,6 +77,7 @@ func Example() {
 	// Output:
 	// 200 OK true
 	// 429 Too Many Requests true
+	// 200 OK true
 }
 
 func ExampleParseKeys() {

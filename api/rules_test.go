@@ -328,12 +328,16 @@ func (l lateNo) Take(ctx context.Context, key string, id throttle.ID) (throttle.
 // place that was not used is free again, and every yes was mailed.
 func TestRulesUnderARace(t *testing.T) {
 	const senders, each = 64, 4
-	hour := func(limit int) meter.Meter { return must(meter.NewFixedWindow(tier("hour", limit, 3_600_000)))(t) }
 	limits := map[string]int{"visitors": 5, "callers": 90, "all": 70}
+	counted := map[string]meter.Meter{
+		"visitors": must(meter.NewSlidingWindow(tier("hour", limits["visitors"], 3_600_000), 60))(t),
+		"callers":  must(meter.NewTokenBucket(tier("hour", 1, 3_600_000), limits["callers"]))(t),
+		"all":      must(meter.NewFixedWindow(tier("hour", limits["all"], 3_600_000)))(t),
+	}
 	limiters := map[string]throttle.Limiter{}
 	r := newRig(t, setup{policy: "day=2/24h", rules: func(r *rig, _ *rules.Rule) []rules.Rule {
-		for name, limit := range limits {
-			limiters[name] = r.meters.Limiter(name, hour(limit))
+		for name, m := range counted {
+			limiters[name] = r.meters.Limiter(name, m)
 		}
 		return []rules.Rule{
 			{Name: "visitors", By: rules.ByClientIP, Limiter: limiters["visitors"]},

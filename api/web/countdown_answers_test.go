@@ -130,3 +130,20 @@ func propertiesSetTooEarly(t *testing.T, v *tab, p *player) {
 		t.Errorf("it shows %q", text)
 	}
 }
+
+// Whoever hears an event may say what is new at once; time does not run twice as fast.
+func anAnswerFromAListener(t *testing.T, v *tab, p *player) {
+	v.visit(p)
+	v.run(`document.addEventListener("mailgate-tick", ({ target, detail }) => {
+		if (detail.seconds === 30) target.update({ wait_ms: 50000, limit: "minute" });
+		if (detail.seconds === 10) target.reset();
+	})`)
+	v.update(sent(60_000, first, ""))
+	v.pass(35_000)
+	v.mustShow("Next in 0:45.")
+	v.pass(5000)
+	v.mustShow("Next in 0:40.")
+	if n := v.look().count("tick"); n != 31+11-1 {
+		t.Errorf("%d ticks: %v", n, v.look().Events)
+	}
+}

@@ -116,6 +116,7 @@ func TestCountdownInABrowser(t *testing.T) {
 		{"another rule's refusal", anotherRulesRefusal},
 		{"an answer overtaken by a send", anAnswerOvertaken},
 		{"answers that are none", answersThatAreNone},
+		{"an answer from a listener", anAnswerFromAListener},
 		{"the button, by keyboard and mouse", theButton},
 		{"a button inside", aButtonInside},
 		{"a button that is replaced", aReplacedButton},

@@ -158,7 +158,7 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
         this.#save();
       }
     } catch {} // goes on with what it knows
-    this.#asking = null;
+    if (this.#asking === asked) this.#asking = null;
     if (this.#state !== asked) return; // something newer came in between
     if (isWait(answer?.wait_ms)) {
       this.#failed = 0;
@@ -244,17 +244,18 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
     const shown = Math.round(left - margin); // to the millisecond, lest a fraction make a second
     const seconds = Math.max(1, Math.ceil(shown / 1e3));
     this.#hold(this.button);
-    if (seconds !== this.#seconds && left) {
+    const next = seconds !== this.#seconds && left > 0;
+    if (next) {
       this.#seconds = seconds;
       this.#limit.textContent = this.#say("limit");
       this.#wait.textContent = this.#say("wait");
-      if (this.#sure) this.#emit("tick", { seconds });
     }
     if (Math.abs(parted() - this.#parted) > jump || (performance.now() > this.#ask && !document.hidden)) {
       this.#parted = parted();
       this.refresh();
     }
     this.#timer = setTimeout(() => this.#tick(), shown > 0 ? shown % 1e3 || 1e3 : left || 1e3);
+    if (next && this.#sure) this.#emit("tick", { seconds }); // last: who hears it may update or reset
   }
 
   #finish() {
@@ -270,7 +271,7 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
     clearTimeout(this.#timer);
     this.#state = null;
     this.#sure = true;
-    this.#ask = 0;
+    this.#ask = this.#failed = 0;
     this.#hold(null);
     for (const part of [this.#limit, this.#wait, this.#status]) part.textContent = "";
   }
