@@ -143,7 +143,7 @@ func anAnswerFromAListener(t *testing.T, v *tab, p *player) {
 	v.mustShow("Next in 0:45.")
 	v.pass(5000)
 	v.mustShow("Next in 0:40.")
-	if n := v.look().count("tick"); n != 31+11-1 {
+	if n := v.look().count("tick"); n != 31+11 {
 		t.Errorf("%d ticks: %v", n, v.look().Events)
 	}
 }
