@@ -38,18 +38,19 @@ func (l *Limiter) With(m meter.Meter) *Limiter {
 }
 
 // Take admits one send, or says no.
-func (l *Limiter) Take(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
+func (l *Limiter) Take(ctx context.Context, key string, id throttle.ID) (v throttle.Verdict, err error) {
 	if !id.Valid() {
-		return throttle.Verdict{}, throttle.ErrID
+		return v, throttle.ErrID
 	}
 	if err := begin(ctx, "take", key); err != nil {
-		return throttle.Verdict{}, err
+		return v, err
 	}
 	shard, e, now, err := l.states.lockOrAdd(key)
 	if err != nil {
-		return throttle.Verdict{}, unavailable("take", err)
+		return v, unavailable("take", err)
 	}
-	v, changed := l.meter.Take(&e.state, id, now)
+	var changed bool
+	v, changed = l.meter.Take(&e.state, id, now)
 	switch {
 	case changed:
 		shard.keep(e, l.meter.Expires(&e.state))
