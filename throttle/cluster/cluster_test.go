@@ -34,9 +34,9 @@ func conform(t *testing.T, url string, steps int) {
 	}, steps)
 }
 
-func TestConformanceAlone(t *testing.T)    { conform(t, redistest.Alone(t).URL(), 100_000) }
-func TestConformanceCluster(t *testing.T)  { conform(t, redistest.Cluster(t).URL(), 5_000) }
-func TestConformanceSentinel(t *testing.T) { conform(t, redistest.Sentinel(t).URL(), 5_000) }
+func TestConformanceAlone(t *testing.T)    { conform(t, redistest.Alone(t).URL(), 60_000) }
+func TestConformanceCluster(t *testing.T)  { conform(t, redistest.Cluster(t).URL(), 3_000) }
+func TestConformanceSentinel(t *testing.T) { conform(t, redistest.Sentinel(t).URL(), 3_000) }
 
 // insist takes until there is an answer. A call that failed is made again with the same
 // id, as a caller does: the id keeps it from being charged twice.

@@ -17,7 +17,7 @@ func conformMeters(t *testing.T, url string, steps int) {
 	}), steps)
 }
 
-func TestMetersAlone(t *testing.T)    { conformMeters(t, redistest.Alone(t).URL(), 5_000) }
+func TestMetersAlone(t *testing.T)    { conformMeters(t, redistest.Alone(t).URL(), 10_000) }
 func TestMetersCluster(t *testing.T)  { conformMeters(t, redistest.Cluster(t).URL(), 200) }
 func TestMetersSentinel(t *testing.T) { conformMeters(t, redistest.Sentinel(t).URL(), 200) }
 

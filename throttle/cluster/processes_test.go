@@ -117,7 +117,7 @@ func (w worker) admitted() (n int) {
 func TestThreeProcessesOneMailbox(t *testing.T) {
 	server := redistest.Alone(t)
 	workers := []worker{startWorker(t, server.URL()), startWorker(t, server.URL()), startWorker(t, server.URL())}
-	raceProcesses(t, workers, "tiers", 800)
+	raceProcesses(t, workers, "tiers", 600)
 	for name := range threeMeters {
 		raceProcesses(t, workers, name, 50)
 	}
