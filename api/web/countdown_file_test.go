@@ -1,6 +1,10 @@
 package web_test
 
 import (
+	_ "embed"
+	"fmt"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -31,5 +35,26 @@ func sizeOnTheWire(t *testing.T, v *tab) {
 		t.Errorf("%d bytes, and 8 KB is the most", n)
 	} else {
 		t.Logf("%d bytes with their headers", n)
+	}
+}
+
+// typesFile describes the interface to people and to editors.
+//
+//go:embed mailgate-countdown.d.ts
+var typesFile string
+
+// What the types promise is there.
+func theTypesAreTrue(t *testing.T, v *tab, p *player) {
+	v.visit(p)
+	_, class, _ := strings.Cut(typesFile, "\nexport class ")
+	class, _, found := strings.Cut(class, "\n}\n")
+	members := regexp.MustCompile(`(?m)^  (?:readonly |get |set |static )?(\w+)[(:]`).FindAllStringSubmatch(class, -1)
+	if !found || len(members) < 14 {
+		t.Fatalf("found %d members in the types", len(members))
+	}
+	for _, member := range members {
+		if !get[bool](v, fmt.Sprintf(`[document.querySelector("mailgate-countdown"), customElements.get("mailgate-countdown")].some((it) => %q in it)`, member[1])) {
+			t.Errorf("the types promise %s, which is not there", member[1])
+		}
 	}
 }

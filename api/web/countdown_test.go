@@ -126,6 +126,7 @@ func TestCountdownInABrowser(t *testing.T) {
 		{"properties set too early", propertiesSetTooEarly},
 		{"no storage", noStorage},
 		{"reset and removal", resetAndRemoval},
+		{"the types are true", theTypesAreTrue},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
