@@ -1,16 +1,13 @@
 package api_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"net/http"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/mailgate/mailgate/api"
-	"github.com/mailgate/mailgate/mailer"
 	"github.com/mailgate/mailgate/mailer/sandbox/fault"
 	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/throttle"
@@ -39,80 +36,85 @@ func (r *rig) sendAs(key, email, rest string) reply {
 	return r.do("POST", "/send-code", key, `{"email":`+quote(email)+rest+`}`)
 }
 
+// A trait is what a rule counts by, with sends that are counted together and one that is
+// not.
+type trait struct {
+	by     rules.By
+	email  string // of all of them; each its own, if empty
+	rest   string
+	words  string
+	others *other // nobody is another, if nil
+}
+
+type other struct{ key, email, rest string }
+
+func traits() []trait {
+	const another = "somebody-else@example.com"
+	return []trait{
+		{by: rules.ByMailbox, email: "same@example.com", words: "this mailbox", others: &other{appKey, another, ""}},
+		{by: rules.ByClientIP, rest: `,"client_ip":"203.0.113.7"`, words: "this visitor's address", others: &other{appKey, another, `,"client_ip":"203.0.113.8"`}},
+		{by: rules.ByAPIKey, words: "this caller", others: &other{"another-key", another, ""}},
+		{by: rules.ByDomain, words: "this mailbox's domain", others: &other{appKey, "somebody@other.example", ""}},
+		{by: rules.ByTemplate, words: "this template"}, // there is one
+		{by: rules.ByAll, words: "this service"},
+	}
+}
+
 // Every trait that a rule can count by and every way to count, end to end: two sends
 // pass, the third is refused in the rule's name and words, and another's is not.
 func TestRulesRefuse(t *testing.T) {
-	const otherKey = "another-key"
-	tests := []struct {
-		by          rules.By
-		key, rest   string // of the sends that are counted together
-		email       func(i int) string
-		elseKey     string // of one that is not
-		elseRest    string
-		elseDomain  string
-		words       string
-		everybodyIs bool
-	}{
-		{by: rules.ByMailbox, email: func(int) string { return "same@example.com" }, words: "this mailbox"},
-		{by: rules.ByClientIP, rest: `,"client_ip":"203.0.113.7"`, elseRest: `,"client_ip":"203.0.113.8"`, words: "this visitor's address"},
-		{by: rules.ByAPIKey, elseKey: otherKey, words: "this caller"},
-		{by: rules.ByDomain, elseDomain: "other.example", words: "this mailbox's domain"},
-		{by: rules.ByTemplate, everybodyIs: true, words: "this template"}, // there is one template
-		{by: rules.ByAll, everybodyIs: true, words: "this service"},
-	}
 	for algorithm, m := range algorithms(t) {
 		for _, store := range []string{"memory", "disk"} {
-			for _, tt := range tests {
+			for _, tt := range traits() {
 				t.Run(fmt.Sprint(tt.by, "/", algorithm, "/", store), func(t *testing.T) {
-					r := newRig(t, setup{policy: "day=100/24h", rules: func(r *rig, _ *rules.Rule) []rules.Rule {
+					tt.refuses(newRig(t, setup{policy: "day=100/24h", rules: func(r *rig, _ *rules.Rule) []rules.Rule {
 						limiter := r.meters.Limiter("rule-extra", m)
 						if store == "memory" {
 							limiter = memory.New(m, memory.Options{Now: r.now.Load})
 						}
 						return []rules.Rule{{Name: "extra", By: tt.by, Limiter: limiter}}
-					}})
-					email := func(i int) string { return fmt.Sprintf("user%d@example.com", i) }
-					if tt.email != nil {
-						email = tt.email
-					}
-					for i := range 2 {
-						r.sendAs(appKey, email(i), tt.rest).is(t, 200, "")
-					}
-					got := r.sendAs(appKey, email(2), tt.rest)
-					got.is(t, 429, "quota-exceeded")
-					limit := m.Tier().Name
-					detail, _ := got.body["detail"].(string)
-					if got.body["rule"] != "extra" || got.body["limit"] != limit || !strings.HasPrefix(detail, "The limit "+limit+" of "+tt.words+" is reached. ") {
-						t.Errorf("answered %s", got.text)
-					}
-					if names := got.body["violated-policies"].([]any); len(names) != 1 || names[0] != "extra."+limit {
-						t.Errorf("violated: %v", names)
-					}
-					if limits := got.body["limits"].([]any); len(limits) != 1 || limits[0].(map[string]any)["name"] != "day" {
-						t.Errorf("limits: %v", limits)
-					}
-					if header := got.header.Get("RateLimit"); !strings.HasPrefix(header, `"day";r=`) || !strings.Contains(header, `, "extra.`+limit+`";r=0;t=`) {
-						t.Errorf("RateLimit: %s", header)
-					}
-					key, domain := appKey, "example.com"
-					if tt.elseKey != "" {
-						key = tt.elseKey
-					}
-					if tt.elseDomain != "" {
-						domain = tt.elseDomain
-					}
-					other := r.sendAs(key, "somebody-else@"+domain, tt.elseRest)
-					if (other.status == 429) != tt.everybodyIs {
-						t.Errorf("another's send: %d %s", other.status, other.text)
-					}
-					wait := int64(got.body["wait_ms"].(float64))
-					r.now.Add(wait - 1)
-					r.sendAs(appKey, email(3), tt.rest).is(t, 429, "quota-exceeded")
-					r.now.Add(1)
-					r.sendAs(appKey, email(4), tt.rest).is(t, 200, "")
+					}}), m.Tier().Name)
 				})
 			}
 		}
+	}
+}
+
+func (tt trait) refuses(r *rig, limit string) {
+	t, sends := r.t, 0
+	send := func() reply {
+		sends++
+		return r.sendAs(appKey, cmp.Or(tt.email, fmt.Sprintf("user%d@example.com", sends)), tt.rest)
+	}
+	send().is(t, 200, "")
+	send().is(t, 200, "")
+	got := send()
+	tt.isRefused(t, got, limit)
+	if tt.others != nil {
+		r.sendAs(tt.others.key, tt.others.email, tt.others.rest).is(t, 200, "")
+	}
+	r.now.Add(int64(got.body["wait_ms"].(float64)) - 1)
+	send().is(t, 429, "quota-exceeded")
+	r.now.Add(1)
+	send().is(t, 200, "")
+}
+
+// isRefused holds a refusal to the rule's name, its limit and the words for a person.
+func (tt trait) isRefused(t testing.TB, got reply, limit string) {
+	t.Helper()
+	got.is(t, 429, "quota-exceeded")
+	detail, _ := got.body["detail"].(string)
+	if got.body["rule"] != "extra" || got.body["limit"] != limit || !strings.HasPrefix(detail, "The limit "+limit+" of "+tt.words+" is reached. ") {
+		t.Errorf("answered %s", got.text)
+	}
+	if names := fmt.Sprint(got.body["violated-policies"]); names != "[extra."+limit+"]" {
+		t.Errorf("violated: %v", names)
+	}
+	if limits := got.body["limits"].([]any); len(limits) != 1 || limits[0].(map[string]any)["name"] != "day" {
+		t.Errorf("limits: %v", limits)
+	}
+	if header := got.header.Get("RateLimit"); !strings.HasPrefix(header, `"day";r=`) || !strings.Contains(header, `, "extra.`+limit+`";r=0;t=`) {
+		t.Errorf("RateLimit: %s", header)
 	}
 }
 
@@ -322,163 +324,4 @@ func (l lateNo) Take(ctx context.Context, key string, id throttle.ID) (throttle.
 		return throttle.Verdict{}, err
 	}
 	return l.Historian.Take(ctx, key, id)
-}
-
-// Many at once, for places that do not reach for all: nobody is over a limit, every
-// place that was not used is free again, and every yes was mailed.
-func TestRulesUnderARace(t *testing.T) {
-	const senders, each = 64, 4
-	limits := map[string]int{"visitors": 5, "callers": 90, "all": 70}
-	counted := map[string]meter.Meter{
-		"visitors": must(meter.NewSlidingWindow(tier("hour", limits["visitors"], 3_600_000), 60))(t),
-		"callers":  must(meter.NewTokenBucket(tier("hour", 1, 3_600_000), limits["callers"]))(t),
-		"all":      must(meter.NewFixedWindow(tier("hour", limits["all"], 3_600_000)))(t),
-	}
-	limiters := map[string]throttle.Limiter{}
-	r := newRig(t, setup{policy: "day=2/24h", rules: func(r *rig, _ *rules.Rule) []rules.Rule {
-		for name, m := range counted {
-			limiters[name] = r.meters.Limiter(name, m)
-		}
-		return []rules.Rule{
-			{Name: "visitors", By: rules.ByClientIP, Limiter: limiters["visitors"]},
-			{Name: "callers", By: rules.ByAPIKey, Limiter: limiters["callers"]},
-			{Name: "all", By: rules.ByAll, Limiter: limiters["all"]},
-		}
-	}})
-	transport := &http.Transport{MaxIdleConnsPerHost: senders}
-	defer transport.CloseIdleConnections()
-	visitor := func(i int) string { return fmt.Sprintf("203.0.113.%d", i%20) }
-	var mu sync.Mutex
-	byVisitor, byMailbox, total := map[string]int{}, map[string]int{}, 0
-	var wg sync.WaitGroup
-	for i := range senders {
-		wg.Go(func() {
-			for n := range each {
-				at, email := visitor(i+n), fmt.Sprintf("race%d@example.com", (i+n)%50)
-				status, err := post(transport, r.url+"/send-code", `{"email":"`+email+`","client_ip":"`+at+`"}`)
-				if err != nil || status != 200 && status != 429 {
-					t.Errorf("%d, %v", status, err)
-				}
-				if status == 200 {
-					mu.Lock()
-					byVisitor[at]++
-					byMailbox[email]++
-					total++
-					mu.Unlock()
-				}
-			}
-		})
-	}
-	wg.Wait()
-	left := func(name, key string) int {
-		return must(limiters[name].Peek(context.Background(), key))(t).Tiers()[0].Remaining
-	}
-	if total == 0 || total > limits["all"] || left("all", "all") != limits["all"]-total || left("callers", "shop") != limits["callers"]-total {
-		t.Errorf("%d were sent; all has %d left, callers %d", total, left("all", "all"), left("callers", "shop"))
-	}
-	for i := range 20 {
-		if at := visitor(i); left("visitors", at) != limits["visitors"]-byVisitor[at] {
-			t.Errorf("visitor %s sent %d and has %d left", at, byVisitor[at], left("visitors", at))
-		}
-	}
-	for i := range 50 {
-		email := fmt.Sprintf("race%d@example.com", i)
-		if r.used(email) != byMailbox[email] || byMailbox[email] > 2 {
-			t.Errorf("%s was answered %d times and has %d on record", email, byMailbox[email], r.used(email))
-		}
-	}
-	if n := len(r.box.List()); n != total {
-		t.Errorf("%d mails, and %d yeses", n, total)
-	}
-}
-
-// A leaky bucket lets mails out at even distances, however they came.
-func TestLeakyBucketKeepsItsPace(t *testing.T) {
-	const sends, apart = 6, 40
-	began := make(chan time.Time, 1)
-	handed := make(chan time.Duration, sends)
-	r := newRig(t, setup{
-		options: func(o *api.Options) {
-			o.Sender = fakeSender(func(context.Context, mailer.Message) error {
-				start := <-began
-				began <- start
-				handed <- time.Since(start)
-				return nil
-			})
-		},
-		rules: func(r *rig, _ *rules.Rule) []rules.Rule {
-			pace := must(meter.NewLeakyBucket(tier("pace", 1000/apart, 1000), sends-1))(t)
-			return []rules.Rule{{Name: "pace", By: rules.ByAll, Limiter: r.meters.Limiter("pace", pace)}}
-		},
-	})
-	began <- time.Now()
-	turns := make(chan int, sends)
-	var wg sync.WaitGroup
-	for i := range sends {
-		wg.Go(func() {
-			got := r.send(fmt.Sprintf("pace%d@example.com", i))
-			if got.status != 200 {
-				t.Errorf("answered %d %s", got.status, got.text)
-				return
-			}
-			line := journal.about(t, got.header.Get("X-Request-Id"))[0]
-			delay, _ := line["delay_ms"].(float64)
-			turns <- int(delay)
-		})
-	}
-	wg.Wait()
-	close(turns)
-	told := map[int]bool{}
-	for turn := range turns {
-		told[turn] = true
-	}
-	for i := range sends {
-		if !told[i*apart] {
-			t.Errorf("nobody's turn was told as %d ms: %v", i*apart, told)
-		}
-		if after := <-handed; after < time.Duration(i*apart)*time.Millisecond {
-			t.Errorf("mail %d left after %v, before its turn", i, after)
-		}
-	}
-	got := r.send("pace-full@example.com")
-	got.is(t, 429, "quota-exceeded")
-	if got.body["limit"] != "pace" || got.body["wait_ms"] != float64(apart) {
-		t.Errorf("answered %s", got.text)
-	}
-}
-
-// A send whose turn cannot come in time is given back at once, and so is one that
-// waits when the server shuts down.
-func TestTurnsThatDoNotCome(t *testing.T) {
-	var pace throttle.Limiter
-	with := func(deadline time.Duration) *rig {
-		r := newRig(t, setup{
-			options: func(o *api.Options) { o.SendDeadline = deadline },
-			rules: func(r *rig, _ *rules.Rule) []rules.Rule {
-				pace = r.meters.Limiter("pace", must(meter.NewLeakyBucket(tier("pace", 1, 20_000), 5))(t))
-				return []rules.Rule{{Name: "pace", By: rules.ByAll, Limiter: pace}}
-			},
-		})
-		r.send("first@example.com").is(t, 200, "")
-		return r
-	}
-	room := func() int { return must(pace.Peek(context.Background(), "all"))(t).Tiers()[0].Remaining }
-
-	r := with(15 * time.Second)
-	got := r.send("late@example.com")
-	got.is(t, 503, "busy")
-	if got.header.Get("Retry-After") != "20" || r.used("late@example.com") != 0 || room() != 5 || len(r.box.List()) != 1 {
-		t.Errorf("Retry-After %s, %d on record, room for %d, %d mails", got.header.Get("Retry-After"), r.used("late@example.com"), room(), len(r.box.List()))
-	}
-
-	r = with(time.Minute)
-	answer := make(chan reply, 1)
-	go func() { answer <- r.send("waiting@example.com") }()
-	eventually(t, "the send has a turn", func() bool { return room() == 4 })
-	r.shutdown()
-	got = <-answer
-	got.is(t, 503, "busy")
-	if r.used("waiting@example.com") != 0 || room() != 5 {
-		t.Errorf("%d on record, room for %d", r.used("waiting@example.com"), room())
-	}
 }

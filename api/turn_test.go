@@ -1,0 +1,106 @@
+package api_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/rules"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/meter"
+)
+
+// A leaky bucket lets mails out at even distances, however they came.
+func TestLeakyBucketKeepsItsPace(t *testing.T) {
+	const sends, apart = 6, 40
+	began := make(chan time.Time, 1)
+	handed := make(chan time.Duration, sends)
+	r := newRig(t, setup{
+		options: func(o *api.Options) {
+			o.Sender = fakeSender(func(context.Context, mailer.Message) error {
+				start := <-began
+				began <- start
+				handed <- time.Since(start)
+				return nil
+			})
+		},
+		rules: func(r *rig, _ *rules.Rule) []rules.Rule {
+			pace := must(meter.NewLeakyBucket(tier("pace", 1000/apart, 1000), sends-1))(t)
+			return []rules.Rule{{Name: "pace", By: rules.ByAll, Limiter: r.meters.Limiter("pace", pace)}}
+		},
+	})
+	began <- time.Now()
+	turns := make(chan int, sends)
+	var wg sync.WaitGroup
+	for i := range sends {
+		wg.Go(func() {
+			got := r.send(fmt.Sprintf("pace%d@example.com", i))
+			if got.status != 200 {
+				t.Errorf("answered %d %s", got.status, got.text)
+				return
+			}
+			line := journal.about(t, got.header.Get("X-Request-Id"))[0]
+			delay, _ := line["delay_ms"].(float64)
+			turns <- int(delay)
+		})
+	}
+	wg.Wait()
+	close(turns)
+	told := map[int]bool{}
+	for turn := range turns {
+		told[turn] = true
+	}
+	for i := range sends {
+		if !told[i*apart] {
+			t.Errorf("nobody's turn was told as %d ms: %v", i*apart, told)
+		}
+		if after := <-handed; after < time.Duration(i*apart)*time.Millisecond {
+			t.Errorf("mail %d left after %v, before its turn", i, after)
+		}
+	}
+	got := r.send("pace-full@example.com")
+	got.is(t, 429, "quota-exceeded")
+	if got.body["limit"] != "pace" || got.body["wait_ms"] != float64(apart) {
+		t.Errorf("answered %s", got.text)
+	}
+}
+
+// A send whose turn cannot come in time is given back at once, and so is one that
+// waits when the server shuts down.
+func TestTurnsThatDoNotCome(t *testing.T) {
+	var pace throttle.Limiter
+	with := func(deadline time.Duration) *rig {
+		r := newRig(t, setup{
+			options: func(o *api.Options) { o.SendDeadline = deadline },
+			rules: func(r *rig, _ *rules.Rule) []rules.Rule {
+				pace = r.meters.Limiter("pace", must(meter.NewLeakyBucket(tier("pace", 1, 20_000), 5))(t))
+				return []rules.Rule{{Name: "pace", By: rules.ByAll, Limiter: pace}}
+			},
+		})
+		r.send("first@example.com").is(t, 200, "")
+		return r
+	}
+	room := func() int { return must(pace.Peek(context.Background(), "all"))(t).Tiers()[0].Remaining }
+
+	r := with(15 * time.Second)
+	got := r.send("late@example.com")
+	got.is(t, 503, "busy")
+	if got.header.Get("Retry-After") != "20" || r.used("late@example.com") != 0 || room() != 5 || len(r.box.List()) != 1 {
+		t.Errorf("Retry-After %s, %d on record, room for %d, %d mails", got.header.Get("Retry-After"), r.used("late@example.com"), room(), len(r.box.List()))
+	}
+
+	r = with(time.Minute)
+	answer := make(chan reply, 1)
+	go func() { answer <- r.send("waiting@example.com") }()
+	eventually(t, "the send has a turn", func() bool { return room() == 4 })
+	r.shutdown()
+	got = <-answer
+	got.is(t, 503, "busy")
+	if r.used("waiting@example.com") != 0 || room() != 5 {
+		t.Errorf("%d on record, room for %d", r.used("waiting@example.com"), room())
+	}
+}
