@@ -160,3 +160,31 @@ func noStorage(t *testing.T, v *tab, p *player) {
 		t.Errorf("%+v", s)
 	}
 }
+
+// A clock that was set back makes nobody wait longer than ever was said.
+func networkLossAndAWrongClock(t *testing.T, v *tab, p *player) {
+	v.visit(p)
+	v.update(sent(60_000, first, "a-token"))
+	v.pass(20_000)
+	v.setClock(-3_600_000)
+	p.says(500, "{}")
+	v.do(chromedp.Reload())
+	v.until("it goes on with what it knows", func() bool { return v.look().count("start") == 1 })
+	v.mustShow("One mail a minute. Next in 1:00.")
+	v.forgive()
+}
+
+// Where a wait ends, another that was remembered meanwhile stays.
+func aNewerWaitIsKept(t *testing.T, v *tab, p *player) {
+	v.visit(p)
+	v.update(sent(5000, first, "a-token"))
+	v.run(`localStorage["mailgate-countdown:resend"] = localStorage["mailgate-countdown:resend"].replace("a-token", "b-token")`)
+	v.pass(5101)
+	v.mustShow("")
+	p.says(200, still(42_000, second))
+	v.comesBack()
+	v.shows("One mail a minute. Next in 0:42.")
+	if asked := p.questions(); asked != "b-token" {
+		t.Errorf("asked for %q", asked)
+	}
+}

@@ -111,6 +111,8 @@ func TestCountdownInABrowser(t *testing.T) {
 		{"no answer", noAnswer},
 		{"network loss", networkLoss},
 		{"network loss after a reload", networkLossAfterAReload},
+		{"network loss and a wrong clock", networkLossAndAWrongClock},
+		{"a newer wait is kept", aNewerWaitIsKept},
 		{"a token that has expired", anExpiredToken},
 		{"another mailbox's refusal", anotherMailboxsRefusal},
 		{"another rule's refusal", anotherRulesRefusal},
