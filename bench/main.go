@@ -3,6 +3,7 @@
 //	go run .              all of it, some minutes
 //	go run . local        decisions in one process
 //	go run . redis        decisions in Redis; needs redis-server in PATH
+//	go run . meters       every algorithm beside its peers, in one process and in Redis
 //	go run . memory       what a million mailboxes take
 //	go run . mail         handing mails to a relay
 //	go run . gate         the whole program: over HTTP, its start, its memory
@@ -44,6 +45,15 @@ var comparisons = []comparison{
 	{"redis", "redis-mix", redisMix},
 	{"redis", "redis-growth", redisGrowth},
 	{"redis", "redis-entry", redisEntry},
+	{"meters", "fixed-window", fixedWindow.inProcess},
+	{"meters", "sliding-window", slidingWindow.inProcess},
+	{"meters", "token-bucket", tokenBucket.inProcess},
+	{"meters", "leaky-bucket", leakyBucket.inProcess},
+	{"meters", "sliding-log", slidingLog.inProcess},
+	{"meters", "redis-fixed-window", fixedWindow.throughRedis},
+	{"meters", "redis-sliding-window", slidingWindow.throughRedis},
+	{"meters", "redis-token-bucket", tokenBucket.throughRedis},
+	{"meters", "redis-leaky-bucket", leakyBucket.throughRedis},
 	{"memory", "resident", residentMemory},
 	{"mail", "relay", relay},
 	{"gate", "http", gateHTTP},
