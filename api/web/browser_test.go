@@ -204,7 +204,8 @@ func (tb *tab) offline(away bool) {
 // back goes back to the page with the countdown, as the browser's button does.
 func (tb *tab) back() {
 	tb.t.Helper()
-	tb.run("history.back()")
+	// The page may be gone before it can say that it goes; what counts is where that leads.
+	chromedp.Do(tb.ctx, chromedp.Evaluate[chromedp.Void]("void history.back()"))
 	tb.until("the page is back", func() bool {
 		ctx, stop := context.WithTimeout(tb.ctx, patience)
 		defer stop()

@@ -26,7 +26,7 @@ type sight struct {
 	Held, Disabled, Waiting, Focused bool
 	Remaining                        float64
 	Events, Said                     []string
-	Clicks, Submits                  int
+	Clicks, Submits, Fetches         int
 	Restored                         bool
 }
 

@@ -120,8 +120,8 @@ func networkLoss(t *testing.T, v *tab, p *player) {
 	for i, wait := range []float64{1000, 2000, 4000} {
 		v.until("it learns that nobody answers", func() bool { return v.failures() == i+1 })
 		v.pass(wait - 50)
-		if v.failures() != i+1 {
-			t.Fatalf("asked %d times within %v ms", v.failures(), wait)
+		if n := v.look().Fetches; n != i+1 {
+			t.Fatalf("asked %d times within %v ms", n, wait)
 		}
 		v.pass(1050)
 	}

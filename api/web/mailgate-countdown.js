@@ -119,7 +119,6 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
   }
 
   disconnectedCallback() {
-    this.#given = true;
     for (const type of moments) removeEventListener(type, this, true);
     this.#stop();
   }

@@ -1,5 +1,5 @@
 // Sees what the component does, from outside.
-window.seen = { events: [], said: [], clicks: 0, submits: 0, restored: false };
+window.seen = { events: [], said: [], clicks: 0, submits: 0, fetches: 0, restored: false };
 
 for (const name of ["start", "tick", "end"]) {
   document.addEventListener(`mailgate-${name}`, ({ detail }) => {
@@ -16,6 +16,12 @@ addEventListener("pageshow", (event) => { seen.restored = event.persisted; });
 document.addEventListener("DOMContentLoaded", () => {
   document.getElementById("resend")?.addEventListener("click", () => seen.clicks++);
 });
+
+const ask = window.fetch;
+window.fetch = (...call) => {
+  seen.fetches++;
+  return ask(...call);
+};
 
 // Whatever the live region says, from its first word on.
 window.listen = (element) => {
