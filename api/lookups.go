@@ -6,6 +6,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/api/gate"
+	"github.com/mailgate/mailgate/network"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -23,7 +24,7 @@ func (s *Server) bounded(r *route) (fiber.Handler, error) {
 			name := s.callerOf(r, c)
 			return name, name != ""
 		},
-		Key: func(c *fiber.Ctx) string { return gate.Network(s.client(c.Context())) },
+		Key: func(c *fiber.Ctx) string { return network.Visitor(s.client(c.Context())) },
 		Refuse: func(c *fiber.Ctx, v throttle.Verdict) error {
 			ch := &charge{standing: ofOne(lookupsRule, v), whom: "this caller's lookups", then: "The next one is answered"}
 			s.refuseEarlier(r, c, denied(ch))

@@ -1,4 +1,5 @@
-// Package network reads the networks that people write into settings and rules.
+// Package network knows what people mean by a network: those they write into settings
+// and rules, and the one that a visitor comes from.
 package network
 
 import (

@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/mailgate/mailgate/network"
 )
 
 // A Send is what rules can know of a mail that is to be sent. What is empty is not
@@ -38,7 +40,7 @@ func (b By) key(s Send) string {
 	case ByMailbox:
 		return s.Mailbox
 	case ByClientIP:
-		return network(s.Client)
+		return network.Visitor(s.Client)
 	case ByAPIKey:
 		return s.Caller
 	case ByDomain:
@@ -49,23 +51,6 @@ func (b By) key(s Send) string {
 		return "all"
 	}
 	return ""
-}
-
-// network is the part of an address that one visitor has to himself: of IPv6 the first
-// 64 bits, as everybody gets so many addresses and can change them at will.
-func network(client netip.Addr) string {
-	client = client.Unmap().WithZone("")
-	if !client.Is6() {
-		if !client.IsValid() {
-			return ""
-		}
-		return client.String()
-	}
-	prefix, err := client.Prefix(64)
-	if err != nil {
-		return ""
-	}
-	return prefix.String()
 }
 
 // An Exempt is the sends that a rule leaves alone: to some mailboxes, such as those of

@@ -3,9 +3,9 @@ package gate
 import (
 	"crypto/sha256"
 	"net"
-	"net/netip"
 
 	"github.com/gofiber/fiber/v2"
+	"github.com/mailgate/mailgate/network"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -48,17 +48,7 @@ func fit(kind, name string) string {
 
 func peer(c *fiber.Ctx) string {
 	if tcp, ok := c.Context().RemoteAddr().(*net.TCPAddr); ok {
-		return Network(tcp.AddrPort().Addr())
+		return network.Visitor(tcp.AddrPort().Addr())
 	}
 	return c.Context().RemoteAddr().String() // one host, or none at all
-}
-
-// Network is the part of an address that one visitor has to himself, as a key: of IPv6
-// the first 64 bits, as everybody gets so many addresses and can change them at will.
-func Network(client netip.Addr) string {
-	client = client.Unmap().WithZone("")
-	if !client.Is6() {
-		return client.String()
-	}
-	return netip.PrefixFrom(client, 64).Masked().String()
 }

@@ -3,7 +3,6 @@ package gate_test
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -74,15 +73,4 @@ type remembering struct {
 func (r *remembering) Take(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
 	r.keys = append(r.keys, key)
 	return r.Limiter.Take(ctx, key, id)
-}
-
-func TestNetwork(t *testing.T) {
-	for addr, want := range map[string]string{
-		"203.0.113.7": "203.0.113.7", "::ffff:203.0.113.7": "203.0.113.7", "2001:db8:1:2:3:4:5:6": "2001:db8:1:2::/64",
-		"fe80::1%eth0": "fe80::/64", "::1": "::/64",
-	} {
-		if got := gate.Network(netip.MustParseAddr(addr)); got != want {
-			t.Errorf("%s: %s, want %s", addr, got, want)
-		}
-	}
 }

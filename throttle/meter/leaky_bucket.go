@@ -34,7 +34,10 @@ func (m LeakyBucket) Look(s *State, now int64) throttle.Verdict {
 // Take implements Meter.
 func (m LeakyBucket) Take(s *State, id throttle.ID, now int64) (v throttle.Verdict, changed bool) {
 	v, changed = m.take(s, id, now)
-	if v.Allowed {
+	switch {
+	case changed:
+		v.Delay = m.turn(s.At, s.Count-m.tier.Window) - now
+	case v.Allowed:
 		v.Delay = max(0, m.turnOf(s, id)-now)
 	}
 	return v, changed
@@ -43,7 +46,7 @@ func (m LeakyBucket) Take(s *State, id throttle.ID, now int64) (v throttle.Verdi
 // turn is when a send leaves that finds so much in the bucket.
 func (m LeakyBucket) turn(clock, level int64) int64 { return clock + ceil(level, int64(m.tier.Limit)) }
 
-// turnOf is when a send leaves that is in the bucket: it waits for what was there before.
+// turnOf is when a send leaves that came before: it waits for what was there then.
 func (m LeakyBucket) turnOf(s *State, id throttle.ID) int64 {
 	at, level := s.Parts[0], s.Parts[1]
 	for _, send := range s.Held {

@@ -122,8 +122,8 @@ func TestHeld(t *testing.T) {
 	}{
 		{must(meter.NewFixedWindow(tier(3, minute))), 3},
 		{must(meter.NewFixedWindow(tier(3000, minute))), meter.MaxHeld},
-		{must(meter.NewSlidingWindow(tier(1024, minute), 0)), 1024},
-		{must(meter.NewSlidingWindow(tier(1025, minute), 0)), meter.MaxHeld},
+		{must(meter.NewSlidingWindow(tier(256, minute), 0)), 256},
+		{must(meter.NewSlidingWindow(tier(257, minute), 0)), meter.MaxHeld},
 		{must(meter.NewTokenBucket(tier(3000, minute), 3)), 3},
 		{must(meter.NewLeakyBucket(tier(3000, minute), 3)), 4},
 		{must(meter.NewLeakyBucket(tier(3, minute), 3000)), meter.MaxHeld},

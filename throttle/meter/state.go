@@ -8,9 +8,10 @@ import (
 
 // MaxHeld is how many admissions a state remembers at most, so that a Take that is
 // repeated is not charged twice and one that came to nothing can be given back. Limits
-// up to it remember all that count. Beyond, the oldest are forgotten first: a lost
-// answer may then cost one count too many, among more than a thousand.
-const MaxHeld = 1024
+// up to it remember all that count. Beyond, the oldest are forgotten first, and then stay
+// charged whatever becomes of them. It is more than a process has under way at once, and
+// few enough to be looked through, written and sent at each step.
+const MaxHeld = 256
 
 // A State is what a meter remembers of one key. What is in it is the meter's own
 // matter; a store keeps it as it is. The zero State is a key nothing is known of.

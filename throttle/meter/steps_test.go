@@ -220,6 +220,17 @@ func TestLeakyBucketWithoutQueue(t *testing.T) {
 	})
 }
 
+// A queue whose rate was changed tells a newcomer what is ahead of it at the new rate.
+func TestLeakyBucketAtAnotherRate(t *testing.T) {
+	var s meter.State
+	slow, fast := must(meter.NewLeakyBucket(tier(2, 1000), 5)), must(meter.NewLeakyBucket(tier(4, 1000), 5))
+	fast.Take(&s, idOf("a"), 0)
+	fast.Take(&s, idOf("b"), 100) // 600 parts of a and the 1000 of b
+	if v, _ := slow.Take(&s, idOf("c"), 100); !v.Allowed || v.Delay != 800 {
+		t.Errorf("allowed %v, in %d ms, want 800", v.Allowed, v.Delay)
+	}
+}
+
 // A limit is changed, and the state goes on to count.
 func TestChangedLimits(t *testing.T) {
 	tests := []struct {
