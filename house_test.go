@@ -31,8 +31,9 @@ var rooms = map[string][]string{
 	"throttle/throttletest":       {"throttle", "throttle/meter"},
 	"throttle/memory":             {"throttle", "throttle/meter"},
 	"throttle/local":              {"throttle", "throttle/meter", "cache"},
-	"throttle/cluster":            {"throttle", "throttle/meter"},
-	"throttle/cluster/redistest":  {},
+	"throttle/cluster":            {"throttle", "throttle/meter", "redisstore"},
+	"redisstore":                  {},
+	"redisstore/redistest":        {},
 	"cache":                       {},
 	"mailer":                      {},
 	"mailer/mailtest":             {},
@@ -55,7 +56,7 @@ var rooms = map[string][]string{
 	"api/wire":                    {"throttle"},
 	"api/web":                     {},
 	"cmd/mailgate":                {anything},
-	"cmd/mailgate/settings":       {"throttle", "throttle/cluster", "mailer", "api", "boundedfile", "network", "strictyaml"},
+	"cmd/mailgate/settings":       {"throttle", "redisstore", "mailer", "api", "boundedfile", "network", "strictyaml"},
 	"cmd/mailgate/demo":           {"mailer/sandbox"},
 	".":                           {},
 }
@@ -71,12 +72,12 @@ var technologies = []struct {
 	rooms   []string
 }{
 	{"Fiber", []string{"github.com/gofiber/fiber", "github.com/valyala/fasthttp"}, []string{"api"}},
-	{"Redis", []string{"github.com/redis/go-redis"}, []string{"throttle/cluster"}},
+	{"Redis", []string{"github.com/redis/go-redis"}, []string{"redisstore"}},
 	{"Ristretto", []string{"github.com/dgraph-io/ristretto"}, []string{"cache"}},
 	{"Badger", []string{"github.com/dgraph-io/badger"}, []string{"cache"}},
 	{"SMTP", []string{"github.com/emersion/go-smtp", "github.com/emersion/go-sasl", "github.com/jordan-wright/email", "net/smtp"}, []string{"mailer"}},
 	{"YAML", []string{"github.com/goccy/go-yaml"}, []string{"strictyaml", "api"}},
-	{"testing", []string{"testing"}, []string{"throttle/throttletest", "throttle/cluster/redistest", "mailer/mailtest", "verify/verifytest", "idempotency/idempotencytest"}},
+	{"testing", []string{"testing"}, []string{"throttle/throttletest", "redisstore/redistest", "mailer/mailtest", "verify/verifytest", "idempotency/idempotencytest"}},
 }
 
 // nameless are names that say nothing about what is inside.
@@ -101,7 +102,7 @@ func TestHouse(t *testing.T) {
 			t.Error(complaint)
 		}
 	}
-	for _, dir := range []string{"throttle", "throttle/local", "throttle/cluster", "cache", "mailer"} {
+	for _, dir := range []string{"throttle", "throttle/local", "throttle/cluster", "redisstore", "cache", "mailer"} {
 		if !found[dir] {
 			t.Errorf("package %s was not found, so nothing was checked in it", dir)
 		}
@@ -153,7 +154,7 @@ func TestHouseFindsWhatIsPlanted(t *testing.T) {
 		{"a sound limiter", pkg{"throttle/local", "local", []string{ours + "throttle", ours + "cache", "golang.org/x/sys/unix"}}, nil},
 		{"a sound adapter", pkg{"api", "api", []string{"github.com/gofiber/fiber/v2", ours + "throttle", ours + "verify"}}, nil},
 		{"a sound program", pkg{"cmd/mailgate", "main", []string{ours + "api", ours + "throttle/cluster", "flag"}}, nil},
-		{"technology below its room", pkg{"throttle/cluster/redistest", "redistest", []string{"github.com/redis/go-redis/v9", "testing"}}, nil},
+		{"technology below its room", pkg{"redisstore/redistest", "redistest", []string{"github.com/redis/go-redis/v9", "testing"}}, nil},
 
 		{"the rule with a library", pkg{"throttle", "throttle", []string{"golang.org/x/time/rate"}},
 			[]string{"throttle imports golang.org/x/time/rate, but may import the standard library only"}},
@@ -170,7 +171,7 @@ func TestHouseFindsWhatIsPlanted(t *testing.T) {
 		{"Fiber in the program", pkg{"cmd/mailgate", "main", []string{"github.com/gofiber/fiber/v2/middleware/cors"}},
 			[]string{"cmd/mailgate imports github.com/gofiber/fiber/v2/middleware/cors, but Fiber stays in api"}},
 		{"Redis in the adapter", pkg{"api", "api", []string{"github.com/redis/go-redis/v9"}},
-			[]string{"api imports github.com/redis/go-redis/v9, but Redis stays in throttle/cluster"}},
+			[]string{"api imports github.com/redis/go-redis/v9, but Redis stays in redisstore"}},
 		{"Ristretto in the limiter", pkg{"throttle/local", "local", []string{"github.com/dgraph-io/ristretto/v2"}},
 			[]string{"throttle/local imports github.com/dgraph-io/ristretto/v2, but Ristretto stays in cache"}},
 		{"Badger in the limiter", pkg{"throttle/local", "local", []string{"github.com/dgraph-io/badger/v4"}},
@@ -180,7 +181,7 @@ func TestHouseFindsWhatIsPlanted(t *testing.T) {
 		{"a relay in the cache", pkg{"cache", "cache", []string{"github.com/emersion/go-smtp", "github.com/jordan-wright/email"}},
 			[]string{"cache imports github.com/emersion/go-smtp, but SMTP stays in mailer", "cache imports github.com/jordan-wright/email, but SMTP stays in mailer"}},
 		{"a test's tools in the program", pkg{"cmd/mailgate", "main", []string{ours + "throttle/throttletest", "testing"}},
-			[]string{"cmd/mailgate imports throttle/throttletest, which is for tests alone", "cmd/mailgate imports testing, but testing stays in idempotency/idempotencytest, mailer/mailtest, throttle/cluster/redistest, throttle/throttletest, verify/verifytest"}},
+			[]string{"cmd/mailgate imports throttle/throttletest, which is for tests alone", "cmd/mailgate imports testing, but testing stays in idempotency/idempotencytest, mailer/mailtest, redisstore/redistest, throttle/throttletest, verify/verifytest"}},
 		{"a package without a room", pkg{"console", "console", []string{"time"}},
 			[]string{"package console has no room yet: add it to rooms in house_test.go, with what it may import of ours"}},
 		{"a name that says nothing", pkg{"api", "common", nil},

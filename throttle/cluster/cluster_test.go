@@ -6,31 +6,45 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mailgate/mailgate/redisstore"
+	"github.com/mailgate/mailgate/redisstore/redistest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/cluster"
-	"github.com/mailgate/mailgate/throttle/cluster/redistest"
 	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 // patient is a timeout for tests that are not about deadlines, on a busy machine.
 const patient = 20 * time.Second
 
-func open(t testing.TB, o cluster.Options) *cluster.Limiter {
+// openStore opens the servers of a URL, until the test ends.
+func openStore(t testing.TB, o redisstore.Options) *redisstore.Store {
 	t.Helper()
-	if o.Policy.IsZero() {
-		o.Policy = throttle.DefaultPolicy()
-	}
-	limiter, err := cluster.New(o)
+	store, err := redisstore.Open(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { limiter.Close() })
+	t.Cleanup(func() { store.Close() })
+	return store
+}
+
+// open makes a limiter of the default policy, on connections of its own.
+func open(t testing.TB, o redisstore.Options) *cluster.Limiter {
+	t.Helper()
+	return openWith(t, throttle.DefaultPolicy(), o)
+}
+
+func openWith(t testing.TB, p throttle.Policy, o redisstore.Options) *cluster.Limiter {
+	t.Helper()
+	limiter, err := cluster.New(openStore(t, o), p)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return limiter
 }
 
 func conform(t *testing.T, url string, steps int) {
 	throttletest.Run(t, func(t testing.TB, p throttle.Policy, now func() int64) throttle.Historian {
-		return open(t, cluster.Options{URL: url, Policy: p, Clock: now, Timeout: patient})
+		return openWith(t, p, redisstore.Options{URL: url, Clock: now, Timeout: patient})
 	}, steps)
 }
 

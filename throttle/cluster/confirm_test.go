@@ -8,18 +8,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mailgate/mailgate/redisstore"
+	"github.com/mailgate/mailgate/redisstore/redistest"
 	"github.com/mailgate/mailgate/throttle"
-	"github.com/mailgate/mailgate/throttle/cluster"
-	"github.com/mailgate/mailgate/throttle/cluster/redistest"
 )
 
 func TestConfirmedByAReplica(t *testing.T) {
 	master := redistest.Alone(t)
 	host, port, _ := net.SplitHostPort(master.Addr)
 	replica := redistest.Alone(t, "replicaof "+host+" "+port)
-	limiter := open(t, cluster.Options{URL: master.URL(), Confirm: 1, Timeout: 500 * time.Millisecond})
+	limiter := open(t, redisstore.Options{URL: master.URL(), Confirm: 1, Timeout: 500 * time.Millisecond})
 	ctx := context.Background()
-	if warnings, err := open(t, cluster.Options{URL: master.URL(), Confirm: 2, Timeout: patient}).Prepare(ctx); err != nil || !strings.Contains(strings.Join(warnings, "\n"), "2 must confirm") {
+	if warnings, err := openStore(t, redisstore.Options{URL: master.URL(), Confirm: 2, Timeout: patient}).Prepare(ctx); err != nil || !strings.Contains(strings.Join(warnings, "\n"), "2 must confirm") {
 		t.Errorf("two confirmations from one replica: %q, %v", warnings, err)
 	}
 
@@ -51,7 +51,7 @@ func TestConfirmedByAReplica(t *testing.T) {
 
 func TestConfirmedInACluster(t *testing.T) {
 	servers := redistest.Cluster(t)
-	limiter := open(t, cluster.Options{URL: servers.URL(), Confirm: 1, Timeout: 2 * time.Second})
+	limiter := open(t, redisstore.Options{URL: servers.URL(), Confirm: 1, Timeout: 2 * time.Second})
 	for range 30 {
 		admit(t, limiter, mailboxOf("cluster"))
 	}

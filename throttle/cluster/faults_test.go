@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mailgate/mailgate/redisstore"
+	"github.com/mailgate/mailgate/redisstore/redistest"
 	"github.com/mailgate/mailgate/throttle"
-	"github.com/mailgate/mailgate/throttle/cluster"
-	"github.com/mailgate/mailgate/throttle/cluster/redistest"
 	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
@@ -58,7 +58,7 @@ func wantThree(t *testing.T, limiter throttle.Limiter, mailbox string, admitted 
 func TestRaceThroughAScriptFlush(t *testing.T) {
 	server := redistest.Alone(t)
 	clock := throttletest.NewClock(1_800_000_000_000)
-	limiters := waysToThree(open(t, cluster.Options{URL: server.URL(), Policy: threeAMinute, Clock: clock.Now, Timeout: patient}))
+	limiters := waysToThree(openWith(t, threeAMinute, redisstore.Options{URL: server.URL(), Clock: clock.Now, Timeout: patient}))
 	for i := range 250 {
 		limiter, mailbox := limiters[i%len(limiters)], mailboxOf("flush")
 		admitted := race(t, limiter, mailbox, func() {
@@ -76,7 +76,7 @@ func TestRaceThroughLostReplies(t *testing.T) {
 	server := redistest.Alone(t)
 	proxy := redistest.Proxy(t, server.Addr)
 	clock := throttletest.NewClock(1_800_000_000_000)
-	limiters := waysToThree(open(t, cluster.Options{URL: proxy.URL(), Policy: threeAMinute, Clock: clock.Now, Timeout: patient}))
+	limiters := waysToThree(openWith(t, threeAMinute, redisstore.Options{URL: proxy.URL(), Clock: clock.Now, Timeout: patient}))
 	for i := range 250 {
 		limiter, mailbox := limiters[i%len(limiters)], mailboxOf("lost")
 		proxy.CutReplies(2, "evalsha")
@@ -93,7 +93,7 @@ func TestRaceThroughASlotMigration(t *testing.T) {
 	for name, confirm := range map[string]int{"one copy": 0, "confirmed": 1} {
 		t.Run(name, func(t *testing.T) {
 			// The braces put all mailboxes into the one slot that moves.
-			limiter := open(t, cluster.Options{URL: servers.URL(), Policy: threeAMinute, Prefix: "{moving}", Clock: clock.Now, Timeout: patient, Confirm: confirm})
+			limiter := openWith(t, threeAMinute, redisstore.Options{URL: servers.URL(), Prefix: "{moving}", Clock: clock.Now, Timeout: patient, Confirm: confirm})
 			for range 8 {
 				raceThroughAMigration(t, servers, limiter, "{moving}")
 			}
@@ -138,7 +138,7 @@ func TestSilenceEndsAtTheTimeout(t *testing.T) {
 	const late = timeout + 200*time.Millisecond // for a busy machine
 	server := redistest.Alone(t)
 	proxy := redistest.Proxy(t, server.Addr)
-	limiter := open(t, cluster.Options{URL: proxy.URL(), Timeout: timeout})
+	limiter := open(t, redisstore.Options{URL: proxy.URL(), Timeout: timeout})
 	mailbox := mailboxOf("silence")
 	admit(t, limiter, mailbox)
 
@@ -178,7 +178,7 @@ func TestSilenceEndsAtTheTimeout(t *testing.T) {
 func TestLibraryNeverRepeats(t *testing.T) {
 	server := redistest.Alone(t)
 	proxy := redistest.Proxy(t, server.Addr)
-	limiter := open(t, cluster.Options{URL: proxy.URL(), Timeout: 250 * time.Millisecond})
+	limiter := open(t, redisstore.Options{URL: proxy.URL(), Timeout: 250 * time.Millisecond})
 	admit(t, limiter, mailboxOf("warm"))
 	sent := proxy.Commands("evalsha")
 	proxy.DropReplies(1, "evalsha")
@@ -201,9 +201,9 @@ func TestLibraryNeverRepeats(t *testing.T) {
 func TestSentinelFailover(t *testing.T) {
 	servers := redistest.Sentinel(t)
 	servers.AwaitReplica()
-	limiter := open(t, cluster.Options{URL: servers.URL(), Timeout: time.Second})
+	limiter := open(t, redisstore.Options{URL: servers.URL(), Timeout: time.Second})
 	mailbox := mailboxOf("failover")
-	id := admit(t, open(t, cluster.Options{URL: servers.URL(), Timeout: time.Second, Confirm: 1}), mailbox)
+	id := admit(t, open(t, redisstore.Options{URL: servers.URL(), Timeout: time.Second, Confirm: 1}), mailbox)
 	servers.Failover()
 	deadline := time.Now().Add(20 * time.Second)
 	for {
@@ -227,7 +227,7 @@ func TestSentinelFailover(t *testing.T) {
 // A server that hangs and comes back makes no decision for callers who have gone.
 func TestDecisionsThatComeTooLateAreNotMade(t *testing.T) {
 	server := redistest.Alone(t)
-	limiter := open(t, cluster.Options{URL: server.URL(), Timeout: 250 * time.Millisecond})
+	limiter := open(t, redisstore.Options{URL: server.URL(), Timeout: 250 * time.Millisecond})
 	admit(t, limiter, mailboxOf("warm")) // the server's clock is known from here on
 	server.Pause()
 	limiters := waysToThree(limiter)
@@ -264,7 +264,7 @@ func TestDecisionsThatComeTooLateAreNotMade(t *testing.T) {
 // One master that hangs takes its own mailboxes along and no others.
 func TestAHungMasterStopsOnlyItsOwn(t *testing.T) {
 	servers := redistest.Cluster(t)
-	limiter := open(t, cluster.Options{URL: servers.URL(), Timeout: 250 * time.Millisecond})
+	limiter := open(t, redisstore.Options{URL: servers.URL(), Timeout: 250 * time.Millisecond})
 	admit(t, limiter, mailboxOf("warm"))
 	hung := servers.Masters[0]
 	var mailboxes []string

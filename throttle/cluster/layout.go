@@ -1,15 +1,17 @@
 package cluster
 
 import (
+	"github.com/mailgate/mailgate/redisstore"
 	"github.com/mailgate/mailgate/throttle/meter"
 )
 
 // A layout is how the scripts count as one meter does: which they are, the limits as
 // they read them, and how they write the head of a state.
 type layout struct {
-	take, release *script
-	numbers       any // a string, in an interface once rather than at every call
-	parse         func(seen) (meter.State, error)
+	take    script
+	release *redisstore.Script
+	numbers any // a string, in an interface once rather than at every call
+	parse   func(seen) (meter.State, error)
 }
 
 // layoutOf finds the layout of package meter's own meters.
@@ -43,7 +45,7 @@ func (l layout) state(saw seen) (meter.State, error) {
 
 func parseFixed(saw seen) (meter.State, error) {
 	if len(saw.head) != 10 {
-		return meter.State{}, errReply
+		return meter.State{}, redisstore.ErrReply
 	}
 	return meter.State{At: readNumber(saw.head[:6]), Count: readNumber(saw.head[6:]), Held: saw.sends}, nil
 }
@@ -51,7 +53,7 @@ func parseFixed(saw seen) (meter.State, error) {
 func parseSliding(saw seen) (meter.State, error) {
 	head := saw.head
 	if len(head) < 14 || len(head)%4 != 2 {
-		return meter.State{}, errReply
+		return meter.State{}, redisstore.ErrReply
 	}
 	s := meter.State{At: readNumber(head[:6]), Count: readNumber(head[6:10]), Held: saw.sends}
 	s.Parts = make([]int64, 0, len(head)/4)
@@ -62,7 +64,7 @@ func parseSliding(saw seen) (meter.State, error) {
 		sum += part
 	}
 	if sum != s.Count {
-		return meter.State{}, errReply
+		return meter.State{}, redisstore.ErrReply
 	}
 	return s, nil
 }
@@ -70,7 +72,7 @@ func parseSliding(saw seen) (meter.State, error) {
 func parseBucket(saw seen) (meter.State, error) {
 	head := saw.head
 	if len(head) != 26 {
-		return meter.State{}, errReply
+		return meter.State{}, redisstore.ErrReply
 	}
 	s := meter.State{At: readNumber(head[:6]), Count: readNumber(head[6:13]), Held: saw.sends}
 	if len(s.Held) == 0 {

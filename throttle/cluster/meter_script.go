@@ -1,6 +1,10 @@
 package cluster
 
-import _ "embed"
+import (
+	_ "embed"
+
+	"github.com/mailgate/mailgate/redisstore"
+)
 
 var (
 	//go:embed scripts/meter_begin.lua
@@ -24,17 +28,17 @@ var (
 	//go:embed scripts/meter_reset.lua
 	meterResetSource string
 
-	fixedTakeScript      = newScript(meterBeginSource+fixedTakeSource, readState)
-	fixedReleaseScript   = newScript(meterBeginSource+fixedReleaseSource, nil)
-	slidingTakeScript    = newScript(meterBeginSource+slidingTakeSource, readState)
-	slidingReleaseScript = newScript(meterBeginSource+slidingReleaseSource, nil)
-	bucketTakeScript     = newScript(meterBeginSource+bucketBeginSource+bucketTakeSource, readState)
-	bucketReleaseScript  = newScript(meterBeginSource+bucketBeginSource+bucketReleaseSource, nil)
-	meterLookScript      = newScript(meterLookSource, readState)
-	meterResetScript     = newScript(meterResetSource, readState)
+	fixedTakeScript      = decides(meterBeginSource+fixedTakeSource, readState)
+	fixedReleaseScript   = redisstore.NewScript(meterBeginSource+fixedReleaseSource, nil)
+	slidingTakeScript    = decides(meterBeginSource+slidingTakeSource, readState)
+	slidingReleaseScript = redisstore.NewScript(meterBeginSource+slidingReleaseSource, nil)
+	bucketTakeScript     = decides(meterBeginSource+bucketBeginSource+bucketTakeSource, readState)
+	bucketReleaseScript  = redisstore.NewScript(meterBeginSource+bucketBeginSource+bucketReleaseSource, nil)
+	meterLookScript      = looks(meterLookSource, readState)
+	meterResetScript     = looks(meterResetSource, readState)
 
-	meterScripts = []*script{
-		fixedTakeScript, fixedReleaseScript, slidingTakeScript, slidingReleaseScript,
-		bucketTakeScript, bucketReleaseScript, meterLookScript, meterResetScript,
+	meterScripts = []*redisstore.Script{
+		fixedTakeScript.Script, fixedReleaseScript, slidingTakeScript.Script, slidingReleaseScript,
+		bucketTakeScript.Script, bucketReleaseScript, meterLookScript.Script, meterResetScript.Script,
 	}
 )

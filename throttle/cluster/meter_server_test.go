@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mailgate/mailgate/redisstore"
+	"github.com/mailgate/mailgate/redisstore/redistest"
 	"github.com/mailgate/mailgate/throttle"
-	"github.com/mailgate/mailgate/throttle/cluster"
-	"github.com/mailgate/mailgate/throttle/cluster/redistest"
 	"github.com/mailgate/mailgate/throttle/meter"
 	"github.com/mailgate/mailgate/throttle/throttletest"
 )
@@ -40,8 +40,8 @@ func TestMeterDenialsOnlyRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	clock := throttletest.NewClock(1_800_000_000_000)
-	writer := open(t, cluster.Options{URL: server.URL(), Clock: clock.Now, Timeout: patient})
-	reader := open(t, cluster.Options{URL: strings.Replace(server.URL(), "redis://", "redis://reader:secret@", 1), Clock: clock.Now, Timeout: patient})
+	writer := open(t, redisstore.Options{URL: server.URL(), Clock: clock.Now, Timeout: patient})
+	reader := open(t, redisstore.Options{URL: strings.Replace(server.URL(), "redis://", "redis://reader:secret@", 1), Clock: clock.Now, Timeout: patient})
 	for name, m := range threeMeters {
 		full(t, writer.Meter(name, m), "reader")
 		dump := server.Client().Dump(ctx, keyOf(name, m, "reader")).Val()
@@ -67,7 +67,7 @@ func TestMeterDenialsOnlyRead(t *testing.T) {
 // By the server's clock every key goes a second after it has nothing more to say.
 func TestMetersKeysExpire(t *testing.T) {
 	server := redistest.Alone(t)
-	limiter := open(t, cluster.Options{URL: server.URL(), Timeout: patient})
+	limiter := open(t, redisstore.Options{URL: server.URL(), Timeout: patient})
 	ctx := context.Background()
 	for name, m := range threeMeters {
 		by := limiter.Meter(name, m)
@@ -103,7 +103,7 @@ func TestMetersKeysExpire(t *testing.T) {
 
 func TestServerClockDecidesForMeters(t *testing.T) {
 	server := redistest.Alone(t)
-	limiter := open(t, cluster.Options{URL: server.URL(), Timeout: patient})
+	limiter := open(t, redisstore.Options{URL: server.URL(), Timeout: patient})
 	for name, m := range threeMeters {
 		before, _ := server.Client().Time(context.Background()).Result()
 		v := take(t, limiter.Meter(name, m), "clock", throttle.NewID())
@@ -116,7 +116,7 @@ func TestServerClockDecidesForMeters(t *testing.T) {
 
 func TestMetersForeignValueIsAnError(t *testing.T) {
 	server := redistest.Alone(t)
-	limiter := open(t, cluster.Options{URL: server.URL(), Timeout: patient})
+	limiter := open(t, redisstore.Options{URL: server.URL(), Timeout: patient})
 	ctx := context.Background()
 	for name, m := range threeMeters {
 		key, by := keyOf(name, m, "foreign"), limiter.Meter(name, m)
@@ -146,7 +146,7 @@ func TestMetersForeignValueIsAnError(t *testing.T) {
 func TestMetersOutOfMemory(t *testing.T) {
 	server := redistest.Alone(t)
 	clock := throttletest.NewClock(1_800_000_000_000)
-	limiter := open(t, cluster.Options{URL: server.URL(), Clock: clock.Now, Timeout: patient})
+	limiter := open(t, redisstore.Options{URL: server.URL(), Clock: clock.Now, Timeout: patient})
 	ctx := context.Background()
 	for name, m := range threeMeters {
 		full(t, limiter.Meter(name, m), "known")
@@ -167,7 +167,7 @@ func TestMetersConfirmed(t *testing.T) {
 	master := redistest.Alone(t)
 	host, port, _ := net.SplitHostPort(master.Addr)
 	replica := redistest.Alone(t, "replicaof "+host+" "+port)
-	limiter := open(t, cluster.Options{URL: master.URL(), Confirm: 1, Timeout: 250 * time.Millisecond})
+	limiter := open(t, redisstore.Options{URL: master.URL(), Confirm: 1, Timeout: 250 * time.Millisecond})
 	ids := map[string]throttle.ID{}
 	for name, m := range threeMeters {
 		ids[name] = admit(t, limiter.Meter(name, m), "confirmed")
@@ -194,7 +194,7 @@ func TestMetersConfirmed(t *testing.T) {
 // head and an admission, or in an admission's time.
 func TestAMetersIDIsFoundOnlyInItsPlace(t *testing.T) {
 	clock := throttletest.NewClock(0x01a3_61626364) // the last four bytes are "abcd"
-	limiter := open(t, cluster.Options{URL: redistest.Alone(t).URL(), Clock: clock.Now, Timeout: patient})
+	limiter := open(t, redisstore.Options{URL: redistest.Alone(t).URL(), Clock: clock.Now, Timeout: patient})
 	known, _ := throttle.ParseID("ABCDEFGH")
 	other, _ := throttle.ParseID("ABCDABCD")
 	ctx := context.Background()
@@ -243,7 +243,7 @@ func TestKeysOfViews(t *testing.T) {
 		"acme:":  {"acme:ip.fixed-60000:k", "acme:ip:k", "acme:k"},
 		"{acme}": {"{acme}ip.fixed-60000:k", "{acme}ip:k", "{acme}k"},
 	} {
-		limiter := open(t, cluster.Options{URL: server.URL(), Prefix: prefix, Timeout: patient})
+		limiter := open(t, redisstore.Options{URL: server.URL(), Prefix: prefix, Timeout: patient})
 		server.Client().FlushAll(context.Background())
 		admit(t, limiter.Meter("ip", fixed), "k")
 		admit(t, limiter.Tiers("ip", hourly), "k")
@@ -259,7 +259,7 @@ func TestKeysOfViews(t *testing.T) {
 // A limit can be changed while requests under the old one finish.
 func TestViewsShareWhatIsOnRecord(t *testing.T) {
 	clock := throttletest.NewClock(1_800_000_000_000)
-	limiter := open(t, cluster.Options{URL: redistest.Alone(t).URL(), Clock: clock.Now, Timeout: patient})
+	limiter := open(t, redisstore.Options{URL: redistest.Alone(t).URL(), Clock: clock.Now, Timeout: patient})
 	admit(t, limiter, "shared")
 	twice, err := throttle.ParsePolicy("minute=2/60s")
 	if err != nil {
@@ -285,7 +285,7 @@ func TestViewsShareWhatIsOnRecord(t *testing.T) {
 func TestMemoryOfAMeter(t *testing.T) {
 	server := redistest.Alone(t)
 	clock := throttletest.NewClock(1_800_000_000_000)
-	limiter := open(t, cluster.Options{URL: server.URL(), Clock: clock.Now, Timeout: patient})
+	limiter := open(t, redisstore.Options{URL: server.URL(), Clock: clock.Now, Timeout: patient})
 	for _, load := range []struct{ limit, taken, most int }{{100, 100, 2100}, {1_000_000, 2000, 17_000}} {
 		tier := throttle.Tier{Name: "minute", Limit: load.limit, Window: 60_000}
 		for _, m := range []meter.Meter{

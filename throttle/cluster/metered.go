@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/mailgate/mailgate/redisstore"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/meter"
 )
@@ -11,7 +12,7 @@ import (
 // metered is a limiter that counts by a meter. A script decides, and the meter spells
 // the verdict from what the script saw.
 type metered struct {
-	store  *store
+	store  *redisstore.Store
 	prefix string
 	meter  meter.Meter
 	layout layout
@@ -24,12 +25,12 @@ func (l *metered) Take(ctx context.Context, key string, id throttle.ID) (throttl
 	if !id.Valid() {
 		return throttle.Verdict{}, throttle.ErrID
 	}
-	e, err := l.store.begin(ctx, "take", l.prefix, key)
+	e, err := begin(ctx, l.store, "take", l.prefix, key)
 	if err != nil {
 		return throttle.Verdict{}, err
 	}
-	defer e.end()
-	saw, err := l.store.take(e, l.layout.take, id, l.layout.numbers)
+	defer e.End()
+	saw, err := e.take(l.layout.take, id, l.layout.numbers)
 	if err != nil {
 		return throttle.Verdict{}, err
 	}
@@ -46,12 +47,12 @@ func (l *metered) Take(ctx context.Context, key string, id throttle.ID) (throttl
 
 // Peek implements throttle.Limiter.
 func (l *metered) Peek(ctx context.Context, key string) (throttle.Verdict, error) {
-	e, err := l.store.begin(ctx, "peek", l.prefix, key)
+	e, err := begin(ctx, l.store, "peek", l.prefix, key)
 	if err != nil {
 		return throttle.Verdict{}, err
 	}
-	defer e.end()
-	saw, err := l.store.look(e, meterLookScript)
+	defer e.End()
+	saw, err := e.look(meterLookScript)
 	if err != nil {
 		return throttle.Verdict{}, err
 	}
@@ -64,23 +65,22 @@ func (l *metered) Peek(ctx context.Context, key string) (throttle.Verdict, error
 
 // Release implements throttle.Limiter.
 func (l *metered) Release(ctx context.Context, key string, id throttle.ID) (bool, error) {
-	e, err := l.store.begin(ctx, "release", l.prefix, key)
+	e, err := begin(ctx, l.store, "release", l.prefix, key)
 	if err != nil {
 		return false, err
 	}
-	defer e.end()
-	words := append([]any{id.String(), l.layout.numbers, ""}, l.store.clockWords()...)
-	return l.store.release(e, l.layout.release, words...)
+	defer e.End()
+	return e.release(l.layout.release, id.String(), l.layout.numbers, "")
 }
 
 // Reset implements throttle.Limiter. Like that of a Limiter it is not repeated.
 func (l *metered) Reset(ctx context.Context, key string) (int, error) {
-	e, err := l.store.begin(ctx, "reset", l.prefix, key)
+	e, err := begin(ctx, l.store, "reset", l.prefix, key)
 	if err != nil {
 		return 0, err
 	}
-	defer e.end()
-	saw, err := l.store.reset(e, meterResetScript)
+	defer e.End()
+	saw, err := e.reset(meterResetScript)
 	if err != nil {
 		return 0, err
 	}

@@ -3,16 +3,17 @@ package cluster_test
 import (
 	"testing"
 
+	"github.com/mailgate/mailgate/redisstore"
+	"github.com/mailgate/mailgate/redisstore/redistest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/cluster"
-	"github.com/mailgate/mailgate/throttle/cluster/redistest"
 	"github.com/mailgate/mailgate/throttle/meter"
 	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 func conformMeters(t *testing.T, url string, steps int) {
 	throttletest.RunMeters(t, throttletest.OneStore(func(t testing.TB, now func() int64) func(meter.Meter) throttle.Limiter {
-		limiter := open(t, cluster.Options{URL: url, Clock: now, Timeout: patient})
+		limiter := open(t, redisstore.Options{URL: url, Clock: now, Timeout: patient})
 		return func(m meter.Meter) throttle.Limiter { return limiter.Meter("suite", m) }
 	}), steps)
 }

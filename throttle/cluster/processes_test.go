@@ -10,9 +10,10 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/mailgate/mailgate/redisstore"
+	"github.com/mailgate/mailgate/redisstore/redistest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/cluster"
-	"github.com/mailgate/mailgate/throttle/cluster/redistest"
 	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
@@ -31,7 +32,12 @@ func TestMain(m *testing.M) {
 // how many were admitted.
 func work(url string) {
 	clock := throttletest.NewClock(1_800_000_000_000)
-	limiter, err := cluster.New(cluster.Options{URL: url, Policy: threeAMinute, Clock: clock.Now, Timeout: patient})
+	store, err := redisstore.Open(redisstore.Options{URL: url, Clock: clock.Now, Timeout: patient})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	limiter, err := cluster.New(store, threeAMinute)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

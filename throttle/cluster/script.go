@@ -1,12 +1,9 @@
 package cluster
 
 import (
-	"context"
-	"crypto/sha1"
 	_ "embed"
-	"encoding/hex"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/mailgate/mailgate/redisstore"
 )
 
 var (
@@ -19,44 +16,34 @@ var (
 	//go:embed scripts/reset.lua
 	resetSource string
 
-	takeScript    = newScript(takeSource, readHistory)
-	lookScript    = newScript(lookSource, readHistory)
-	releaseScript = newScript(releaseSource, nil)
-	resetScript   = newScript(resetSource, readHistory)
-	tierScripts   = []*script{takeScript, lookScript, releaseScript, resetScript}
+	takeScript    = decides(takeSource, readHistory)
+	lookScript    = looks(lookSource, readHistory)
+	releaseScript = redisstore.NewScript(releaseSource, nil)
+	resetScript   = looks(resetSource, readHistory)
+	tierScripts   = []*redisstore.Script{takeScript.Script, lookScript.Script, releaseScript, resetScript.Script}
 )
 
-// A script is a Lua program and the name by which a server that has loaded it knows it.
+// A script is one that replies with what it saw.
 type script struct {
-	source string
-	sha    any                        // a string, in an interface once rather than at every call
-	read   func(string) (seen, error) // reads a reply that says what was seen
+	*redisstore.Script
+	read func(reply string) (seen, error)
 }
 
-func newScript(source string, read func(string) (seen, error)) *script {
-	sum := sha1.Sum([]byte(source))
-	return &script{source: source, sha: hex.EncodeToString(sum[:]), read: read}
+// looks makes a script whose writes, if it has any, may be forgotten.
+func looks(source string, read func(string) (seen, error)) script {
+	return script{redisstore.NewScript(source, nil), read}
 }
 
-// A call is one run of a script. The client library never sends it twice: only the
-// limiter knows that a second run is safe.
-type call struct{ *redis.StringCmd }
-
-// NoRetry tells the client library so.
-func (call) NoRetry() bool { return true }
-
-// byName calls a script that the server should have loaded.
-func (s *script) byName(ctx context.Context, key string, args []any) call {
-	return s.command(ctx, "evalsha", s.sha, key, args)
+// decides makes a script whose admissions replicas must have, where any must. One that
+// is repeated is waited for again: nobody knows whether it was the first time.
+func decides(source string, read func(string) (seen, error)) script {
+	return script{redisstore.NewScript(source, admits), read}
 }
 
-// whole sends the program along, which also loads it.
-func (s *script) whole(ctx context.Context, key string, args []any) call {
-	return s.command(ctx, "eval", s.source, key, args)
-}
-
-func (s *script) command(ctx context.Context, name string, program any, key string, args []any) call {
-	words := make([]any, 0, 4+len(args))
-	words = append(words, name, program, 1, key)
-	return call{redis.NewStringCmd(ctx, append(words, args...)...)}
+func admits(reply string) bool {
+	if reply == "" {
+		return false
+	}
+	_, answer := cutAnswer(reply)
+	return answer == admitted || answer == admittedBefore
 }

@@ -3,11 +3,9 @@ package cluster
 import (
 	"cmp"
 	"encoding/binary"
-	"errors"
-	"fmt"
 	"slices"
-	"strconv"
 
+	"github.com/mailgate/mailgate/redisstore"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -37,13 +35,11 @@ const (
 	mostTail      = secondsBytes + 6 + len("+")
 )
 
-var errReply = errors.New("redis holds something under this key that mailgate did not write")
-
 // readHistory reads what scripts/take.lua and its like return.
 func readHistory(reply string) (seen, error) {
 	saw, err := readSeen(reply)
 	if err != nil || !slices.IsSortedFunc(saw.sends, func(a, b throttle.Admission) int { return cmp.Compare(a.At, b.At) }) {
-		return seen{}, errReply
+		return seen{}, redisstore.ErrReply
 	}
 	return saw, nil
 }
@@ -52,11 +48,11 @@ func readHistory(reply string) (seen, error) {
 func readState(reply string) (seen, error) {
 	const size = 2 // bytes that say how long the head is
 	if len(reply) < size {
-		return seen{}, errReply
+		return seen{}, redisstore.ErrReply
 	}
 	end := size + int(readNumber(reply[:size]))
 	if len(reply) < end {
-		return seen{}, errReply
+		return seen{}, redisstore.ErrReply
 	}
 	saw, err := readSeen(reply[end:])
 	saw.head = reply[size:end]
@@ -66,16 +62,16 @@ func readState(reply string) (seen, error) {
 // readSeen reads sends, the clock and the answer.
 func readSeen(reply string) (saw seen, err error) {
 	if len(reply) < leastClock {
-		return seen{}, errReply
+		return seen{}, redisstore.ErrReply
 	}
 	// What follows the sends is shorter than two sends, so their number is certain.
 	count := (len(reply) - leastClock) / sendBytes
 	members, clock := reply[:count*sendBytes], reply[count*sendBytes:]
 	if len(clock) > mostTail {
-		return seen{}, errReply
+		return seen{}, redisstore.ErrReply
 	}
 	clock, saw.answer = cutAnswer(clock)
-	if saw.now, err = parseClock(clock); err != nil {
+	if saw.now, err = redisstore.ParseClock(clock); err != nil {
 		return seen{}, err
 	}
 	saw.sends, err = parseSends(members)
@@ -94,27 +90,6 @@ func cutAnswer(text string) (string, answer) {
 	return text, denied
 }
 
-// parseClock reads seconds and microseconds as milliseconds.
-func parseClock(text string) (int64, error) {
-	if len(text) < leastClock {
-		return 0, errReply
-	}
-	seconds, err := strconv.ParseUint(text[:secondsBytes], 10, 63)
-	if err != nil {
-		return 0, errReply
-	}
-	micros, err := strconv.ParseUint(text[secondsBytes:], 10, 63)
-	if err != nil {
-		return 0, errReply
-	}
-	return int64(seconds)*1000 + int64(micros)/1000, nil
-}
-
-// wordsOfClock is a clock as TIME would tell it.
-func wordsOfClock(now int64) []any {
-	return []any{fmt.Sprintf("%0*d", secondsBytes, now/1000), now % 1000 * 1000}
-}
-
 func parseSends(members string) (throttle.History, error) {
 	sends := make(throttle.History, len(members)/sendBytes)
 	for i := range sends {
@@ -122,7 +97,7 @@ func parseSends(members string) (throttle.History, error) {
 		send.At = readTime(members)
 		copy(send.ID[:], members[sendTimeBytes:sendBytes])
 		if !send.ID.Valid() {
-			return nil, errReply
+			return nil, redisstore.ErrReply
 		}
 		members = members[sendBytes:]
 	}

@@ -7,17 +7,16 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/mailgate/mailgate/redisstore"
+	"github.com/mailgate/mailgate/redisstore/redistest"
 	"github.com/mailgate/mailgate/throttle"
-	"github.com/mailgate/mailgate/throttle/cluster"
-	"github.com/mailgate/mailgate/throttle/cluster/redistest"
 	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 func TestServerClockDecides(t *testing.T) {
 	server := redistest.Alone(t)
-	limiter := open(t, cluster.Options{URL: server.URL(), Timeout: patient})
+	limiter := open(t, redisstore.Options{URL: server.URL(), Timeout: patient})
 	mailbox := mailboxOf("clock")
 	before, _ := server.Client().Time(context.Background()).Result()
 	v := take(t, limiter, mailbox, throttle.NewID())
@@ -38,13 +37,13 @@ func TestDenialAndPeekOnlyRead(t *testing.T) {
 	if err := server.Client().Do(ctx, rules...).Err(); err != nil {
 		t.Fatal(err)
 	}
-	writer := open(t, cluster.Options{URL: server.URL(), Timeout: patient})
+	writer := open(t, redisstore.Options{URL: server.URL(), Timeout: patient})
 	mailbox := mailboxOf("reader")
 	admit(t, writer, mailbox)
 	dump := server.Client().Dump(ctx, "mailgate:{}"+mailbox).Val()
 	expires := server.Client().PExpireTime(ctx, "mailgate:{}"+mailbox).Val()
 
-	reader := open(t, cluster.Options{URL: strings.Replace(server.URL(), "redis://", "redis://reader:secret@", 1), Timeout: patient})
+	reader := open(t, redisstore.Options{URL: strings.Replace(server.URL(), "redis://", "redis://reader:secret@", 1), Timeout: patient})
 	if v := take(t, reader, mailbox, throttle.NewID()); v.Allowed {
 		t.Error("admitted a second send")
 	}
@@ -61,7 +60,7 @@ func TestDenialAndPeekOnlyRead(t *testing.T) {
 
 func TestKeysExpireWithTheLongestWindow(t *testing.T) {
 	server := redistest.Alone(t)
-	limiter := open(t, cluster.Options{URL: server.URL(), Timeout: patient})
+	limiter := open(t, redisstore.Options{URL: server.URL(), Timeout: patient})
 	mailbox := mailboxOf("expiry")
 	v := take(t, limiter, mailbox, throttle.NewID())
 	at := server.Client().PExpireTime(context.Background(), "mailgate:{}"+mailbox).Val().Milliseconds()
@@ -75,7 +74,7 @@ func TestKeysExpireWithTheLongestWindow(t *testing.T) {
 func TestHistoryStaysBounded(t *testing.T) {
 	server := redistest.Alone(t)
 	clock := throttletest.NewClock(1_800_000_000_000)
-	limiter := open(t, cluster.Options{URL: server.URL(), Clock: clock.Now, Timeout: patient})
+	limiter := open(t, redisstore.Options{URL: server.URL(), Clock: clock.Now, Timeout: patient})
 	mailbox := mailboxOf("bounded")
 	for range 300 {
 		clock.Set(take(t, limiter, mailbox, throttle.NewID()).RetryAt())
@@ -89,7 +88,7 @@ func TestHistoryStaysBounded(t *testing.T) {
 func TestMemoryOfAMailbox(t *testing.T) {
 	server := redistest.Alone(t)
 	clock := throttletest.NewClock(1_800_000_000_000)
-	limiter := open(t, cluster.Options{URL: server.URL(), Clock: clock.Now, Timeout: patient})
+	limiter := open(t, redisstore.Options{URL: server.URL(), Clock: clock.Now, Timeout: patient})
 	const mailbox = "somebody@example.com"
 	for range 10 {
 		admit(t, limiter, mailbox)
@@ -102,7 +101,7 @@ func TestMemoryOfAMailbox(t *testing.T) {
 
 func TestForeignValueIsAnError(t *testing.T) {
 	server := redistest.Alone(t)
-	limiter := open(t, cluster.Options{URL: server.URL(), Timeout: patient})
+	limiter := open(t, redisstore.Options{URL: server.URL(), Timeout: patient})
 	ctx := context.Background()
 	for name, write := range map[string][]any{
 		"a string":               {"SET", "mailgate:{}foreign", "1"},
@@ -122,37 +121,10 @@ func TestForeignValueIsAnError(t *testing.T) {
 	}
 }
 
-func TestPrepareWarns(t *testing.T) {
-	for config, want := range map[string][]string{
-		"appendonly yes": nil,
-		"save 60 1":      nil,
-		"appendonly no":  {"nothing on disk"},
-		"save 60 1\nmaxmemory-policy allkeys-lru":      {"allkeys-lru"},
-		"appendonly no\nmaxmemory-policy volatile-ttl": {"nothing on disk", "volatile-ttl"},
-		"save 60 1\nrename-command CONFIG hidden":      {"does not let its settings be read"},
-	} {
-		server := redistest.Alone(t, strings.Split(config, "\n")...)
-		limiter := open(t, cluster.Options{URL: server.URL(), Timeout: patient})
-		warnings, err := limiter.Prepare(context.Background())
-		if err != nil || len(warnings) != len(want) {
-			t.Errorf("%q: %q, %v; want %d warnings", config, warnings, err, len(want))
-			continue
-		}
-		for i := range want {
-			if !strings.Contains(warnings[i], want[i]) {
-				t.Errorf("%q: warning %q, want one of %q", config, warnings[i], want[i])
-			}
-		}
-		if loaded := server.Client().Info(context.Background(), "memory").Val(); !strings.Contains(loaded, "number_of_cached_scripts:12") {
-			t.Errorf("%q: the scripts are not loaded", config)
-		}
-	}
-}
-
 // Redis repeats the words of a command that it does not know.
 func TestErrorsDoNotNameTheMailbox(t *testing.T) {
 	server := redistest.Alone(t, "rename-command EVALSHA hidden")
-	limiter := open(t, cluster.Options{URL: server.URL(), Timeout: patient})
+	limiter := open(t, redisstore.Options{URL: server.URL(), Timeout: patient})
 	_, err := limiter.Take(context.Background(), "alice@example.com", throttle.NewID())
 	if err == nil || strings.Contains(err.Error(), "alice") || !strings.Contains(err.Error(), "unknown command") {
 		t.Errorf("%v", err)
@@ -163,7 +135,7 @@ func TestErrorsDoNotNameTheMailbox(t *testing.T) {
 // border of two sends, or in the digits of the clock.
 func TestAnIDIsFoundOnlyInItsPlace(t *testing.T) {
 	clock := throttletest.NewClock(0x01a3_61626364) // the last four bytes are "abcd"
-	limiter := open(t, cluster.Options{URL: redistest.Alone(t).URL(), Clock: clock.Now, Timeout: patient})
+	limiter := open(t, redisstore.Options{URL: redistest.Alone(t).URL(), Clock: clock.Now, Timeout: patient})
 	mailbox := mailboxOf("place")
 	known, _ := throttle.ParseID("ABCDEFGH")
 	if !take(t, limiter, mailbox, known).Allowed {
@@ -193,7 +165,7 @@ func TestAnIDIsFoundOnlyInItsPlace(t *testing.T) {
 
 func TestOutOfMemoryIsAnErrorForAdmissionsAlone(t *testing.T) {
 	server := redistest.Alone(t)
-	limiter := open(t, cluster.Options{URL: server.URL(), Timeout: patient})
+	limiter := open(t, redisstore.Options{URL: server.URL(), Timeout: patient})
 	known := mailboxOf("known")
 	admit(t, limiter, known)
 	ctx := context.Background()
@@ -206,51 +178,4 @@ func TestOutOfMemoryIsAnErrorForAdmissionsAlone(t *testing.T) {
 	}
 	server.Client().ConfigSet(ctx, "maxmemory", "0")
 	admit(t, limiter, mailboxOf("new"))
-}
-
-// Ready is no while Redis would take no admission, whatever else it answers.
-func TestReadyMeansThatItTakesWrites(t *testing.T) {
-	ctx := context.Background()
-	for name, fault := range map[string][2][]any{
-		"out of memory":    {{"CONFIG", "SET", "maxmemory", "1mb"}, {"CONFIG", "SET", "maxmemory", "0"}},
-		"too few replicas": {{"CONFIG", "SET", "min-replicas-to-write", "1"}, {"CONFIG", "SET", "min-replicas-to-write", "0"}},
-		"a replica now":    {{"REPLICAOF", "127.0.0.1", "1"}, {"REPLICAOF", "NO", "ONE"}},
-	} {
-		server := redistest.Alone(t)
-		limiter := open(t, cluster.Options{URL: server.URL(), Timeout: patient})
-		if err := limiter.Ready(ctx); err != nil {
-			t.Errorf("%s, before: %v", name, err)
-		}
-		server.Client().Do(ctx, fault[0]...)
-		if err := limiter.Ready(ctx); !errors.Is(err, throttle.ErrUnavailable) {
-			t.Errorf("%s: %v", name, err)
-		}
-		server.Client().Do(ctx, fault[1]...)
-		if err := limiter.Ready(ctx); err != nil {
-			t.Errorf("%s, afterwards: %v", name, err)
-		}
-	}
-}
-
-func TestReadyInACluster(t *testing.T) {
-	servers := redistest.Cluster(t)
-	limiter := open(t, cluster.Options{URL: servers.URL(), Timeout: 500 * time.Millisecond})
-	ctx := context.Background()
-	if err := limiter.Ready(ctx); err != nil {
-		t.Error(err)
-	}
-	servers.Masters[0].Pause()
-	if err := limiter.Ready(ctx); err != nil {
-		t.Errorf("one master of three hangs: %v", err)
-	}
-	for _, s := range servers.Masters[1:] {
-		s.Pause()
-	}
-	begin := time.Now()
-	if err := limiter.Ready(ctx); !errors.Is(err, throttle.ErrUnavailable) || time.Since(begin) > time.Second {
-		t.Errorf("all masters hang: %v after %v", err, time.Since(begin))
-	}
-	for _, s := range servers.Masters {
-		s.Resume()
-	}
 }

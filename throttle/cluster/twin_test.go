@@ -10,8 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mailgate/mailgate/redisstore"
+	"github.com/mailgate/mailgate/redisstore/redistest"
 	"github.com/mailgate/mailgate/throttle"
-	"github.com/mailgate/mailgate/throttle/cluster/redistest"
 	"github.com/mailgate/mailgate/throttle/meter"
 )
 
@@ -182,12 +183,14 @@ type twin struct {
 func newTwin(t *testing.T, server *redistest.Server, random *rand.Rand, f family, window int64) *twin {
 	w := &twin{t: t, server: server, random: random, key: throttle.NewID().String()}
 	w.clock.Store(1_800_000_000_000 + random.Int64N(1_000_000))
-	var err error
-	w.limiter, err = New(Options{URL: server.URL(), Policy: throttle.DefaultPolicy(), Clock: w.clock.Load, Timeout: 20 * time.Second})
+	store, err := redisstore.Open(redisstore.Options{URL: server.URL(), Clock: w.clock.Load, Timeout: 20 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { w.limiter.Close() })
+	t.Cleanup(func() { store.Close() })
+	if w.limiter, err = New(store, throttle.DefaultPolicy()); err != nil {
+		t.Fatal(err)
+	}
 	w.make = f(random, window)
 	w.change()
 	return w

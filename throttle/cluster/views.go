@@ -2,15 +2,14 @@ package cluster
 
 import (
 	"fmt"
-	"strings"
 
+	"github.com/mailgate/mailgate/redisstore"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/meter"
 )
 
-// Meter returns a limiter that counts by a meter, on the connections and with the
-// settings of this one: Timeout, Confirm and Clock hold for it, too. It needs no Close,
-// and there may be any number at once.
+// Meter returns a limiter that counts by a meter, on the same store as this one. It
+// needs no Close, and there may be any number at once.
 //
 // Limiters of one name count together, in whatever process, if their meters have one
 // form. So a limit can be changed while requests under the old one finish, and what is
@@ -25,11 +24,11 @@ func (l *Limiter) Meter(name string, m meter.Meter) throttle.Limiter {
 	if !known {
 		panic(fmt.Sprintf("cluster: no script counts as a %T does", m))
 	}
-	return &metered{store: l.store, prefix: below(l.prefix, name+"."+m.Form()), meter: m, layout: layout}
+	return &metered{store: l.store, prefix: redisstore.Below(l.prefix, name+"."+m.Form()), meter: m, layout: layout}
 }
 
-// Tiers returns a limiter that admits by another policy, on the connections and with
-// the settings of this one. It needs no Close, and there may be any number at once.
+// Tiers returns a limiter that admits by another policy, on the same store as
+// this one. It needs no Close, and there may be any number at once.
 //
 // With a name it keeps histories of its own: with the default prefix their keys begin
 // with "mailgate:name:{}". Without, it goes on with the histories of this limiter; that
@@ -38,16 +37,7 @@ func (l *Limiter) Meter(name string, m meter.Meter) throttle.Limiter {
 func (l *Limiter) Tiers(name string, p throttle.Policy) *Limiter {
 	prefix := l.prefix
 	if name != "" {
-		prefix = below(prefix, name)
+		prefix = redisstore.Below(prefix, name)
 	}
 	return &Limiter{store: l.store, policy: p, tiers: packTiers(p), prefix: prefix}
-}
-
-// below is the prefix of keys that have a name. The empty braces stay last, where they
-// keep braces in a key from choosing its server.
-func below(prefix, name string) string {
-	if front, found := strings.CutSuffix(prefix, "{}"); found {
-		return front + name + ":{}"
-	}
-	return prefix + name + ":"
 }

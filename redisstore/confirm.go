@@ -1,4 +1,4 @@
-package cluster
+package redisstore
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 // the writes of its own connection, so both travel on one that nobody shares, and where
 // a slot has moved it is followed here.
 func (c *redisClient) runConfirmed(replicas int) runner {
-	return func(ctx context.Context, s *script, key string, words []any) (string, error) {
+	return func(ctx context.Context, s *Script, key string, words []any) (string, error) {
 		master, err := c.master(ctx, key)
 		asking := false
 		const redirections = 5
@@ -36,8 +36,8 @@ func (c *redisClient) runConfirmed(replicas int) runner {
 	}
 }
 
-// confirmOn runs the script on one server and, if it admitted, waits for the replicas.
-func confirmOn(ctx context.Context, master *redis.Client, asking bool, replicas int, s *script, key string, words []any) (string, error) {
+// confirmOn runs the script on one server and, if it wrote, waits for the replicas.
+func confirmOn(ctx context.Context, master *redis.Client, asking bool, replicas int, s *Script, key string, words []any) (string, error) {
 	conn := master.Conn()
 	defer conn.Close()
 	if asking {
@@ -46,18 +46,15 @@ func confirmOn(ctx context.Context, master *redis.Client, asking bool, replicas 
 		}
 	}
 	reply, err := runOn(ctx, conn, asking, s, key, words)
-	if err != nil || reply == "" {
+	if err != nil || !s.written(reply) {
 		return reply, err
-	}
-	if _, answer := cutAnswer(reply); answer != admitted && answer != admittedBefore {
-		return reply, nil
 	}
 	return reply, waitFor(ctx, conn, replicas)
 }
 
 // runOn runs the script on a connection. ASKING holds for one command only, and there
 // must be no second, so then the program goes along at once.
-func runOn(ctx context.Context, conn *redis.Conn, asking bool, s *script, key string, words []any) (string, error) {
+func runOn(ctx context.Context, conn *redis.Conn, asking bool, s *Script, key string, words []any) (string, error) {
 	cmd := s.byName(ctx, key, words)
 	if asking {
 		cmd = s.whole(ctx, key, words)
@@ -83,7 +80,7 @@ func waitFor(ctx context.Context, conn *redis.Conn, replicas int) error {
 		return fmt.Errorf("waiting for replicas: %w", err)
 	}
 	if confirmed < int64(replicas) {
-		return fmt.Errorf("%d of %d replicas have confirmed the admission in time", confirmed, replicas)
+		return fmt.Errorf("%d of %d replicas have confirmed the write in time", confirmed, replicas)
 	}
 	return nil
 }

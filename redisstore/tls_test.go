@@ -1,14 +1,12 @@
-package cluster_test
+package redisstore_test
 
 import (
-	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
-	"errors"
 	"io"
 	"math/big"
 	"net"
@@ -18,26 +16,26 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mailgate/mailgate/throttle"
-	"github.com/mailgate/mailgate/throttle/cluster"
-	"github.com/mailgate/mailgate/throttle/cluster/redistest"
+	"github.com/mailgate/mailgate/redisstore"
+	"github.com/mailgate/mailgate/redisstore/redistest"
 )
 
 func TestTLS(t *testing.T) {
 	server := redistest.Alone(t)
 	certificate, ca := selfSigned(t)
 	front := frontWithTLS(t, server.Addr, certificate)
-
-	trusting := open(t, cluster.Options{URL: "rediss://" + front + "?ca=" + ca, Timeout: patient})
-	admit(t, trusting, mailboxOf("tls"))
-
-	wary := open(t, cluster.Options{URL: "rediss://" + front, Timeout: patient})
-	if _, err := wary.Take(context.Background(), mailboxOf("tls"), throttle.NewID()); !errors.Is(err, throttle.ErrUnavailable) {
-		t.Errorf("a certificate that nobody vouches for: %v", err)
-	}
-	plain := open(t, cluster.Options{URL: "rediss://" + server.Addr + "?ca=" + ca, Timeout: time.Second})
-	if _, err := plain.Take(context.Background(), mailboxOf("tls"), throttle.NewID()); !errors.Is(err, throttle.ErrUnavailable) {
-		t.Errorf("a server without TLS: %v", err)
+	for name, tt := range map[string]struct {
+		url      string
+		answered bool
+	}{
+		"an authority that is trusted":          {"rediss://" + front + "?ca=" + ca, true},
+		"a certificate that nobody vouches for": {"rediss://" + front, false},
+		"a server without TLS":                  {"rediss://" + server.Addr + "?ca=" + ca, false},
+	} {
+		store := open(t, redisstore.Options{URL: tt.url, Timeout: 2 * time.Second})
+		if _, err := ask(t, store, "tls"); (err == nil) != tt.answered {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -1,4 +1,4 @@
-package cluster
+package redisstore
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 
 // LogTo sends what the Redis library has to say to a log. The library has one voice
 // for the whole process and would write to standard error in a form of its own; a
-// program calls this once, before New.
+// program calls this once, before Open.
 func LogTo(log *slog.Logger) { redis.SetLogger(libraryLog{log}) }
 
 // libraryLog takes the library's lines. It tells of connections that broke and were

@@ -1,4 +1,4 @@
-package cluster
+package redisstore
 
 import (
 	"context"
@@ -12,20 +12,25 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Prepare loads the scripts on every master and looks for settings under which Redis
-// would forget. It returns a sentence for each. The limiter works without: a server
-// that does not know a script is sent it when it is needed.
-func (l *Limiter) Prepare(ctx context.Context) (warnings []string, err error) {
-	ctx, end := l.store.deadlines.within(ctx, l.store.timeout)
+// ErrUnavailable is the kind of what Prepare and Ready return when Redis does not answer,
+// or does not take what it is sent.
+var ErrUnavailable = errors.New("redis is unavailable")
+
+// Prepare loads the scripts in use on every master and looks for settings under which
+// Redis would forget. It returns a sentence for each. All works without: a server that
+// does not know a script is sent it when it is needed.
+func (s *Store) Prepare(ctx context.Context) (warnings []string, err error) {
+	ctx, end := s.deadlines.within(ctx, s.timeout)
 	defer end()
+	scripts := s.used()
 	var mu sync.Mutex
-	_, failed := l.store.redis.eachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
-		if err := load(ctx, master); err != nil {
+	_, failed := s.redis.eachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
+		if err := load(ctx, master, scripts); err != nil {
 			return err
 		}
 		found, err := forgetful(ctx, master)
-		if err == nil && l.store.confirm > 0 {
-			found, err = l.store.lonely(ctx, master, found)
+		if err == nil && s.confirm > 0 {
+			found, err = s.lonely(ctx, master, found)
 		}
 		mu.Lock()
 		defer mu.Unlock()
@@ -39,9 +44,9 @@ func (l *Limiter) Prepare(ctx context.Context) (warnings []string, err error) {
 	return slices.Compact(warnings), nil
 }
 
-func load(ctx context.Context, master *redis.Client) error {
-	for _, s := range slices.Concat(tierScripts, meterScripts) {
-		if err := master.ScriptLoad(ctx, s.source).Err(); err != nil {
+func load(ctx context.Context, master *redis.Client, scripts []*Script) error {
+	for _, script := range scripts {
+		if err := master.ScriptLoad(ctx, script.source).Err(); err != nil {
 			return err
 		}
 	}
@@ -70,8 +75,8 @@ func forgetful(ctx context.Context, master *redis.Client) (warnings []string, er
 	return warnings, nil
 }
 
-// lonely adds a sentence when a master has too few replicas to confirm an admission.
-func (s *store) lonely(ctx context.Context, master *redis.Client, warnings []string) ([]string, error) {
+// lonely adds a sentence when a master has too few replicas to confirm a write.
+func (s *Store) lonely(ctx context.Context, master *redis.Client, warnings []string) ([]string, error) {
 	info, err := master.Info(ctx, "replication").Result()
 	if err != nil {
 		return warnings, err
@@ -85,18 +90,18 @@ func (s *store) lonely(ctx context.Context, master *redis.Client, warnings []str
 
 // Ready reports whether Redis takes writes, by a trial. A cluster is ready while any of
 // its masters is: what lies on the others is answered with an error.
-func (l *Limiter) Ready(ctx context.Context) error {
-	ctx, end := l.store.deadlines.within(ctx, l.store.timeout)
+func (s *Store) Ready(ctx context.Context) error {
+	ctx, end := s.deadlines.within(ctx, s.timeout)
 	defer end()
 	trials := 1
-	if _, ok := l.store.redis.client.(*redis.ClusterClient); ok {
+	if _, ok := s.redis.client.(*redis.ClusterClient); ok {
 		trials = 16 // enough to meet more than one master
 	}
 	outcomes := make(chan error, trials)
 	for i := range trials {
-		// No mailbox begins with NUL.
-		key := fmt.Sprintf("%s\x00trial%d", l.prefix, i)
-		go func() { outcomes <- l.store.redis.client.Set(ctx, key, 1, time.Second).Err() }()
+		// No record has a key that begins with NUL behind the prefix.
+		key := fmt.Sprintf("%s\x00trial%d", s.prefix, i)
+		go func() { outcomes <- s.redis.client.Set(ctx, key, 1, time.Second).Err() }()
 	}
 	var err error
 	for range trials {
@@ -105,4 +110,8 @@ func (l *Limiter) Ready(ctx context.Context) error {
 		}
 	}
 	return unavailable("asking redis", err)
+}
+
+func unavailable(doing string, cause error) error {
+	return fmt.Errorf("%s: %w: %w", doing, ErrUnavailable, withoutWords(cause))
 }

@@ -1,4 +1,4 @@
-package cluster
+package redisstore
 
 import (
 	"context"
@@ -19,7 +19,7 @@ type redisClient struct {
 }
 
 // A runner runs a script once and returns its reply.
-type runner func(ctx context.Context, s *script, key string, words []any) (string, error)
+type runner func(ctx context.Context, s *Script, key string, words []any) (string, error)
 
 func connect(servers servers, timeout time.Duration) (*redisClient, error) {
 	client := servers.open(timeout)
@@ -44,9 +44,8 @@ func connect(servers servers, timeout time.Duration) (*redisClient, error) {
 }
 
 // insist runs a script until it is answered. When a connection broke nobody knows
-// whether the script ran. So this is for scripts that may run twice; a release that was
-// carried out unheard has nothing left to report.
-func (c *redisClient) insist(ctx context.Context, run runner, s *script, key string, words ...any) (reply string, err error) {
+// whether the script ran. So this is for scripts that may run twice.
+func (c *redisClient) insist(ctx context.Context, run runner, s *Script, key string, words []any) (reply string, err error) {
 	const tries = 3
 	for range tries {
 		if reply, err = run(ctx, s, key, words); err == nil || !broken(err) || ctx.Err() != nil {
@@ -67,7 +66,7 @@ func broken(err error) bool {
 }
 
 // run is the ordinary runner.
-func (c *redisClient) run(ctx context.Context, s *script, key string, words []any) (string, error) {
+func (c *redisClient) run(ctx context.Context, s *Script, key string, words []any) (string, error) {
 	cmd := s.byName(ctx, key, words)
 	err := c.shared.Submit(ctx, cmd).WaitContext(ctx)
 	switch {

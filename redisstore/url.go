@@ -1,4 +1,4 @@
-package cluster
+package redisstore
 
 import (
 	"crypto/tls"
@@ -187,8 +187,8 @@ func (s *servers) readAuthorities(file string) error {
 	return nil
 }
 
-// open makes the client. No call may outlast the timeout and none is repeated: a
-// limiter knows better what may be. Only masters are asked.
+// open makes the client. No call may outlast the timeout and none is repeated: who
+// wrote a script knows better what may be. Only masters are asked.
 func (s servers) open(timeout time.Duration) redis.UniversalClient {
 	o := &redis.UniversalOptions{
 		Addrs:      s.addresses,

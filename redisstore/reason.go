@@ -1,4 +1,4 @@
-package cluster
+package redisstore
 
 import (
 	"errors"
@@ -14,7 +14,7 @@ func isReply(err error) bool {
 }
 
 // withoutWords cuts from an answer of Redis what it repeats of the command, which
-// names the mailbox.
+// names the key.
 func withoutWords(err error) error {
 	if !isReply(err) {
 		return err

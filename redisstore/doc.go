@@ -1,0 +1,30 @@
+// Package redisstore is Redis as several stores share it: one set of connections to a
+// server, to a master behind Sentinel or to a Cluster, and what a step on a record needs
+// to be right there.
+//
+// A [Store] is opened once and handed to each package that keeps records in it. A step of
+// such a package is a [Script], which looks and writes at one key in one piece, by the
+// server's clock:
+//
+//	call, err := store.Begin(ctx, prefix+key) // the prefix is Below(store.Prefix(), "name")
+//	if err != nil {
+//		return err // the context had ended
+//	}
+//	defer call.End()
+//	reply, err := call.Ask(script, words...)
+//
+// The client library repeats nothing by itself. [Call.Ask] and [Call.Decide] run a script
+// again when the connection broke before it was answered, so these are for scripts that
+// may run twice; [Call.Once] does not. A server that hangs and comes back finds what
+// [Call.Decide] has asked for too late, and does not do it.
+//
+// Many callers share few connections: what is asked at the same time travels in one
+// pipeline. Every call answers within Options.Timeout, whatever Redis does.
+//
+// Redis acknowledges a write before its replicas have it, so a failover can forget the
+// last ones. With Options.Confirm a script that says so is answered only when that many
+// replicas have what it wrote. Redis must not evict: run it with maxmemory-policy
+// noeviction.
+//
+// Package redistest starts real servers for tests.
+package redisstore

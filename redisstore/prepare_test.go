@@ -1,0 +1,95 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/redisstore"
+	"github.com/mailgate/mailgate/redisstore/redistest"
+)
+
+func TestPrepareWarns(t *testing.T) {
+	for config, want := range map[string][]string{
+		"appendonly yes": nil,
+		"save 60 1":      nil,
+		"appendonly no":  {"nothing on disk"},
+		"save 60 1\nmaxmemory-policy allkeys-lru":      {"allkeys-lru"},
+		"appendonly no\nmaxmemory-policy volatile-ttl": {"nothing on disk", "volatile-ttl"},
+		"save 60 1\nrename-command CONFIG hidden":      {"does not let its settings be read"},
+	} {
+		server := redistest.Alone(t, strings.Split(config, "\n")...)
+		store := open(t, redisstore.Options{URL: server.URL(), Timeout: patient})
+		store.Use(count, redisstore.NewScript("return 1", nil), count)
+		warnings, err := store.Prepare(context.Background())
+		if err != nil || len(warnings) != len(want) {
+			t.Errorf("%q: %q, %v; want %d warnings", config, warnings, err, len(want))
+			continue
+		}
+		for i := range want {
+			if !strings.Contains(warnings[i], want[i]) {
+				t.Errorf("%q: warning %q, want one of %q", config, warnings[i], want[i])
+			}
+		}
+		if loaded := server.Client().Info(context.Background(), "memory").Val(); !strings.Contains(loaded, "number_of_cached_scripts:2") {
+			t.Errorf("%q: the scripts are not loaded", config)
+		}
+	}
+}
+
+func TestPrepareMissesReplicas(t *testing.T) {
+	store := open(t, redisstore.Options{URL: redistest.Alone(t, "appendonly yes").URL(), Timeout: patient, Confirm: 2})
+	warnings, err := store.Prepare(context.Background())
+	if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "0 replicas and 2 must confirm") {
+		t.Errorf("%q, %v", warnings, err)
+	}
+}
+
+// Ready is no while Redis would take no admission, whatever else it answers.
+func TestReadyMeansThatItTakesWrites(t *testing.T) {
+	ctx := context.Background()
+	for name, fault := range map[string][2][]any{
+		"out of memory":    {{"CONFIG", "SET", "maxmemory", "1mb"}, {"CONFIG", "SET", "maxmemory", "0"}},
+		"too few replicas": {{"CONFIG", "SET", "min-replicas-to-write", "1"}, {"CONFIG", "SET", "min-replicas-to-write", "0"}},
+		"a replica now":    {{"REPLICAOF", "127.0.0.1", "1"}, {"REPLICAOF", "NO", "ONE"}},
+	} {
+		server := redistest.Alone(t)
+		store := open(t, redisstore.Options{URL: server.URL(), Timeout: patient})
+		if err := store.Ready(ctx); err != nil {
+			t.Errorf("%s, before: %v", name, err)
+		}
+		server.Client().Do(ctx, fault[0]...)
+		if err := store.Ready(ctx); !errors.Is(err, redisstore.ErrUnavailable) {
+			t.Errorf("%s: %v", name, err)
+		}
+		server.Client().Do(ctx, fault[1]...)
+		if err := store.Ready(ctx); err != nil {
+			t.Errorf("%s, afterwards: %v", name, err)
+		}
+	}
+}
+
+func TestReadyInACluster(t *testing.T) {
+	servers := redistest.Cluster(t)
+	store := open(t, redisstore.Options{URL: servers.URL(), Timeout: 500 * time.Millisecond})
+	ctx := context.Background()
+	if err := store.Ready(ctx); err != nil {
+		t.Error(err)
+	}
+	servers.Masters[0].Pause()
+	if err := store.Ready(ctx); err != nil {
+		t.Errorf("one master of three hangs: %v", err)
+	}
+	for _, s := range servers.Masters[1:] {
+		s.Pause()
+	}
+	begin := time.Now()
+	if err := store.Ready(ctx); !errors.Is(err, redisstore.ErrUnavailable) || time.Since(begin) > time.Second {
+		t.Errorf("all masters hang: %v after %v", err, time.Since(begin))
+	}
+	for _, s := range servers.Masters {
+		s.Resume()
+	}
+}

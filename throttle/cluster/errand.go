@@ -1,0 +1,74 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/mailgate/mailgate/redisstore"
+	"github.com/mailgate/mailgate/throttle"
+)
+
+// An errand is one call of a limiter, and what for.
+type errand struct {
+	redisstore.Call
+	doing string
+}
+
+func begin(ctx context.Context, store *redisstore.Store, doing, prefix, key string) (errand, error) {
+	if err := throttle.CheckKey(key); err != nil {
+		return errand{}, fmt.Errorf("%s: %w", doing, err)
+	}
+	call, err := store.Begin(ctx, prefix+key)
+	if err != nil {
+		return errand{}, unavailable(doing, err)
+	}
+	return errand{call, doing}, nil
+}
+
+// take runs a script that decides. The numbers are the limits as the script reads them.
+func (e errand) take(by script, id throttle.ID, numbers any) (saw seen, err error) {
+	err = e.Decide(by.Script, func(reply string) (now int64, late bool, err error) {
+		saw, err = by.read(reply)
+		return saw.now, saw.answer == tooLate, err
+	}, id.String(), numbers)
+	if err != nil {
+		return seen{}, unavailable(e.doing, err)
+	}
+	return saw, nil
+}
+
+// look runs a script that only reads.
+func (e errand) look(by script) (seen, error) {
+	reply, err := e.Ask(by.Script)
+	return e.read(by, reply, err)
+}
+
+// release runs a script that gives one admission back. One that was carried out unheard
+// has nothing left to report.
+func (e errand) release(by *redisstore.Script, words ...any) (bool, error) {
+	reply, err := e.Ask(by, words...)
+	if err != nil {
+		return false, unavailable(e.doing, err)
+	}
+	return reply == "1", nil
+}
+
+// reset runs a script that forgets the key, once.
+func (e errand) reset(by script) (seen, error) {
+	reply, err := e.Once(by.Script)
+	return e.read(by, reply, err)
+}
+
+func (e errand) read(by script, reply string, err error) (saw seen, _ error) {
+	if err == nil {
+		saw, err = by.read(reply)
+	}
+	if err != nil {
+		return seen{}, unavailable(e.doing, err)
+	}
+	return saw, nil
+}
+
+func unavailable(doing string, cause error) error {
+	return fmt.Errorf("%s: %w: %w", doing, throttle.ErrUnavailable, cause)
+}
