@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/mailgate/mailgate/redisstore"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/cluster"
 )
@@ -28,7 +29,7 @@ const (
 // A field is one server with ours and all peers on it.
 type field struct {
 	server *redisServer
-	ours   *cluster.Limiter
+	ours   *inRedis
 	rates  rates
 	plain  *piped
 	floor  *piped
@@ -53,16 +54,29 @@ func withField(use func(*field) error) error {
 	})
 }
 
+// inRedis is our limiter, with connections of its own.
+type inRedis struct {
+	*cluster.Limiter
+	store *redisstore.Store
+}
+
+// Close ends the connections.
+func (l *inRedis) Close() error { return l.store.Close() }
+
 // openCluster opens our limiter with its scripts loaded. A clock of nil is Redis's.
-func openCluster(addr string, p throttle.Policy, clock func() int64) (*cluster.Limiter, error) {
-	limiter, err := cluster.New(cluster.Options{URL: "redis://" + addr, Policy: p, Timeout: patience, Clock: clock})
+func openCluster(addr string, p throttle.Policy, clock func() int64) (*inRedis, error) {
+	store, err := redisstore.Open(redisstore.Options{URL: "redis://" + addr, Timeout: patience, Clock: clock})
 	if err != nil {
 		return nil, err
 	}
-	if _, err := limiter.Prepare(context.Background()); err != nil {
-		return nil, errors.Join(err, limiter.Close())
+	limiter, err := cluster.New(store, p)
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
 	}
-	return limiter, nil
+	if _, err := store.Prepare(context.Background()); err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	return &inRedis{limiter, store}, nil
 }
 
 // redisDenial compares a no for mailboxes that are asked again after their first send.

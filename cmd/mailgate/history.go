@@ -9,6 +9,7 @@ import (
 
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/cmd/mailgate/settings"
+	"github.com/mailgate/mailgate/redisstore"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/cluster"
 	"github.com/mailgate/mailgate/throttle/local"
@@ -69,16 +70,20 @@ const prepareTimeout = 2 * time.Second
 // openShared makes the limiter in Redis. A Redis that does not answer yet is no
 // reason not to start: /readyz says so until it does.
 func openShared(ctx context.Context, s *settings.Settings, first throttle.Policy, log *slog.Logger) (history, error) {
-	cluster.LogTo(log)
-	limiter, err := cluster.New(cluster.Options{
-		URL: string(s.RedisURL), Policy: first, Timeout: s.RedisTimeout, Confirm: s.RedisConfirm,
+	redisstore.LogTo(log)
+	store, err := redisstore.Open(redisstore.Options{
+		URL: string(s.RedisURL), Timeout: s.RedisTimeout, Confirm: s.RedisConfirm,
 	})
 	if err != nil {
 		return history{}, s.Complain("redis_url", err.Error())
 	}
+	limiter, err := cluster.New(store, first)
+	if err != nil {
+		return history{}, errors.Join(fmt.Errorf("opening the history: %w", err), store.Close())
+	}
 	ctx, cancel := context.WithTimeout(ctx, prepareTimeout)
 	defer cancel()
-	warnings, err := limiter.Prepare(ctx)
+	warnings, err := store.Prepare(ctx)
 	for _, warning := range warnings {
 		log.Warn(warning)
 	}
@@ -90,7 +95,7 @@ func openShared(ctx context.Context, s *settings.Settings, first throttle.Policy
 		tiers:   func(name string, p throttle.Policy) throttle.Limiter { return limiter.Tiers(name, p) },
 		meter:   limiter.Meter,
 		remote:  true,
-		ready:   limiter.Ready,
-		close:   limiter.Close,
+		ready:   store.Ready,
+		close:   store.Close,
 	}, nil
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/mailgate/mailgate/mailer/sandbox"
 	"github.com/mailgate/mailgate/mailer/sandbox/fault"
-	"github.com/mailgate/mailgate/throttle/cluster/redistest"
+	"github.com/mailgate/mailgate/redisstore/redistest"
 )
 
 // A site is a server with files that it can be told to read again.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/mailgate/mailgate/mailer/sandbox"
 	"github.com/mailgate/mailgate/mailer/sandbox/fault"
-	"github.com/mailgate/mailgate/throttle/cluster/redistest"
+	"github.com/mailgate/mailgate/redisstore/redistest"
 )
 
 func startRelay(t testing.TB, options sandbox.Options) *sandbox.Server {

@@ -13,8 +13,8 @@ import (
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/mailer"
 	"github.com/mailgate/mailgate/network"
+	"github.com/mailgate/mailgate/redisstore"
 	"github.com/mailgate/mailgate/throttle"
-	"github.com/mailgate/mailgate/throttle/cluster"
 )
 
 // Keys are names and secrets, name:secret,name:secret.
@@ -84,7 +84,7 @@ func read(into any, text string) (err error) {
 		*v, err = readRelays(text)
 	case *RedisURL:
 		*v = RedisURL(text)
-		err = cluster.CheckURL(text)
+		err = redisstore.CheckURL(text)
 	case *Keys:
 		*v, err = readKeys(text)
 	case *mailer.Sender:
