@@ -16,9 +16,9 @@ type Rule struct {
 	Name    string
 	By      By
 	Limiter throttle.Limiter
-	// Resends decides about mails to a mailbox that was sent one before, in place of
-	// Limiter and on the same records: one that refuses earlier keeps the rest for
-	// first mails. Nil leaves them to Limiter.
+	// Resends decides about mails to a mailbox that was sent one inside MailboxRule's
+	// longest window, in place of Limiter and on the same records: one that refuses
+	// earlier keeps the rest for first mails. Nil leaves them to Limiter.
 	Resends throttle.Limiter
 	// Shadow lets the rule count and be heard, and refuse nothing.
 	Shadow bool
@@ -142,13 +142,16 @@ func (s *Set) Peek(ctx context.Context, send Send) (Decision, error) {
 }
 
 // askAsResend asks again, as about a resend, the rules that make a difference, if the
-// mailbox was sent something before.
+// mailbox was sent something before. Of one that MailboxRule leaves alone nobody knows,
+// and what is kept for those who sign up is not for it.
 func (s *Set) askAsResend(ctx context.Context, round []asked) error {
 	var again []*asked
-	resend := false
+	resend := true
 	for i := range round {
 		a := &round[i]
-		resend = resend || a.rule.Name == MailboxRule && a.verdict.Sent() > 0
+		if a.rule.Name == MailboxRule {
+			resend = a.verdict.Sent() > 0
+		}
 		if a.rule.Resends != nil {
 			again = append(again, a)
 		}

@@ -250,6 +250,25 @@ func TestTheRestIsForFirstMails(t *testing.T) {
 	}
 }
 
+// What is kept for first mails is not for mailboxes of which no history is kept.
+func TestTheRestIsNotForTheExempt(t *testing.T) {
+	s := openShop(t)
+	all := s.limiter("provider", "day=4/24h")
+	policy, _ := throttle.ParsePolicy("day=2/24h")
+	mailbox := s.rule(rules.MailboxRule, rules.ByMailbox, "hour=9/1h")
+	mailbox.Exempt.Mailboxes = []string{"@test.example"}
+	set := newSet(t, rules.Options{}, mailbox,
+		rules.Rule{Name: "provider", By: rules.ByAll, Limiter: all, Resends: resender{all, policy}})
+	for i, want := range []bool{true, true, false} {
+		if d := take(t, set, to("bot@test.example")); d.Allowed != want {
+			t.Errorf("send %d to an exempt mailbox: %v", i, d.Allowed)
+		}
+	}
+	if d := take(t, set, to("a@b.example")); !d.Allowed {
+		t.Errorf("a first mail was refused by %s", d.Rule)
+	}
+}
+
 // A resender decides by a smaller policy about the records of another.
 type resender struct {
 	throttle.Historian

@@ -29,9 +29,10 @@
 //		// send; if the mail certainly never left, limiter.Release(ctx, mailbox, id)
 //	}
 //
-// Package throttle/local keeps the histories in this process and on its disk, package
-// throttle/cluster in Redis. Both give the same answers, and throttle/throttletest
-// is the suite that says so.
+// Package throttle/memory keeps the histories in this process, throttle/local also on its
+// disk, throttle/cluster in Redis. All give the same answers, and throttle/throttletest is
+// the suite that says so. Other ways to count, such as a token bucket, are in package
+// throttle/meter, with the same three homes.
 //
 // All times are int64 milliseconds since 1970, all lengths of time int64
 // milliseconds. Nothing in this package reads a clock: the moment is an argument.
