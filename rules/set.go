@@ -79,7 +79,7 @@ func (s *Set) Mailbox() throttle.Historian { return s.mailbox }
 // new one. After an error nobody knows which were charged: Release gives it back.
 func (s *Set) Take(ctx context.Context, send Send, id throttle.ID) (Decision, error) {
 	round := s.applying(send)
-	if len(round) > 1 {
+	if !alone(round) {
 		if err := s.each(round, func(a *asked) error { return a.peek(ctx, a.rule.Limiter) }); err != nil {
 			return Decision{}, err
 		}
@@ -101,6 +101,11 @@ func (s *Set) Take(ctx context.Context, send Send, id throttle.ID) (Decision, er
 	}
 	foresee(ctx, round, &d)
 	return d, nil
+}
+
+// alone reports whether there is one rule to ask, which then needs no looking first.
+func alone(round []asked) bool {
+	return len(round) == 0 || len(round) == 1 && round[0].rule.Resends == nil
 }
 
 // charge takes from all of a round. One rule alone is the everyday case and is asked
