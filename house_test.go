@@ -41,9 +41,11 @@ var rooms = map[string][]string{
 	"mailer/sandbox/fault":        {"mailer", "mailer/sandbox"},
 	"verify":                      {"throttle"}, // whose limiters count the guesses
 	"verify/local":                {"verify", "throttle", "cache"},
+	"verify/cluster":              {"verify", "throttle", "redisstore"},
 	"verify/verifytest":           {"verify", "throttle"},
 	"idempotency":                 {},
 	"idempotency/local":           {"idempotency", "cache"},
+	"idempotency/cluster":         {"idempotency", "redisstore"},
 	"idempotency/idempotencytest": {"idempotency"},
 	"rules":                       {"throttle", "network"},
 	"countdown":                   {},

@@ -1,0 +1,105 @@
+// Package cluster is the verify.Book of many processes, in Redis.
+//
+// The codes of a mailbox are one string: of each code its [verify.Hash] and when it
+// expires, and nothing that the code could be read from. Each step is one script, by the
+// server's clock, so of any number of processes that bring a right code at once exactly
+// one is told so. A wrong guess only reads.
+//
+// A step whose answer was lost is repeated, and not taken twice: a step that forgets codes
+// leaves a receipt behind for a minute, by which its repetition is known. A step that
+// comes to Redis when its caller has given up is not taken. A mailbox that has no codes
+// any more is gone from Redis by itself.
+//
+// Package redisstore has the connections, and says what a failover can forget: a code
+// that was just mailed, or that one was just used. With Options.Confirm neither is
+// answered for before replicas have it.
+package cluster
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"strconv"
+
+	"github.com/mailgate/mailgate/redisstore"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/verify"
+)
+
+// name stands in the keys. No limiter has a name with a dot that this could be.
+const name = "verify.codes"
+
+// A Book keeps codes in Redis. It implements verify.Book.
+type Book struct {
+	store  *redisstore.Store
+	prefix string
+}
+
+// New makes a book that keeps its codes in the store, under keys that begin with
+// "mailgate:verify.codes:{}" for the default prefix. It needs no Close; all books of one
+// prefix are one.
+func New(store *redisstore.Store) *Book {
+	store.Use(scripts...)
+	return &Book{store: store, prefix: redisstore.Below(store.Prefix(), name)}
+}
+
+// Add implements verify.Book.
+func (b *Book) Add(ctx context.Context, mailbox string, h verify.Hash, lifetime int64) error {
+	const doing = "adding a code"
+	if err := verify.CheckLifetime(lifetime); err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	_, err := b.step(ctx, doing, mailbox, addScript, string(h[:]), strconv.FormatInt(lifetime, 10))
+	return err
+}
+
+// Check implements verify.Book.
+func (b *Book) Check(ctx context.Context, mailbox string, h verify.Hash) (verify.Result, error) {
+	const doing = "checking a code"
+	letter, err := b.step(ctx, doing, mailbox, checkScript, string(h[:]), newStep())
+	if err != nil {
+		return verify.Expired, err
+	}
+	switch letter {
+	case done:
+		return verify.Correct, nil
+	case wrong:
+		return verify.Incorrect, nil
+	case none:
+		return verify.Expired, nil
+	}
+	return verify.Expired, unavailable(doing, redisstore.ErrReply)
+}
+
+// Forget implements verify.Book.
+func (b *Book) Forget(ctx context.Context, mailbox string) error {
+	_, err := b.step(ctx, "forgetting codes", mailbox, forgetScript, "", newStep())
+	return err
+}
+
+// newStep is what a step is known by when it is repeated.
+func newStep() string {
+	var step [16]byte
+	_, _ = rand.Read(step[:]) // never fails
+	return string(step[:])
+}
+
+func (b *Book) step(ctx context.Context, doing, mailbox string, script *redisstore.Script, what, with string) (letter byte, err error) {
+	if err := throttle.CheckKey(mailbox); err != nil {
+		return 0, fmt.Errorf("%s: %w", doing, err)
+	}
+	call, err := b.store.Begin(ctx, b.prefix+mailbox)
+	if err != nil {
+		return 0, unavailable(doing, err)
+	}
+	defer call.End()
+	a, err := call.Change(script, what, with)
+	if err != nil {
+		return 0, unavailable(doing, err)
+	}
+	return a.Letter, nil
+}
+
+func unavailable(doing string, cause error) error {
+	return fmt.Errorf("%s: %w: %w", doing, verify.ErrUnavailable, cause)
+}

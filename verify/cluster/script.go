@@ -1,0 +1,30 @@
+package cluster
+
+import (
+	_ "embed"
+
+	"github.com/mailgate/mailgate/redisstore"
+)
+
+// The letters that the scripts answer with.
+const (
+	done  = '+' // added, forgotten, or a right code: written in any case
+	wrong = '-'
+	none  = '0'
+)
+
+var (
+	//go:embed scripts/codes.lua
+	codesSource string
+	//go:embed scripts/add.lua
+	addSource string
+	//go:embed scripts/check.lua
+	checkSource string
+	//go:embed scripts/forget.lua
+	forgetSource string
+
+	addScript    = redisstore.NewRecordScript(codesSource+addSource, string(done))
+	checkScript  = redisstore.NewRecordScript(codesSource+checkSource, string(done))
+	forgetScript = redisstore.NewRecordScript(codesSource+forgetSource, string(done))
+	scripts      = []*redisstore.Script{addScript, checkScript, forgetScript}
+)
