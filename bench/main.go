@@ -50,6 +50,7 @@ var comparisons = []comparison{
 	{"meters", "token-bucket", tokenBucket.inProcess},
 	{"meters", "leaky-bucket", leakyBucket.inProcess},
 	{"meters", "sliding-log", slidingLog.inProcess},
+	{"meters", "disk-meters", metersOnDisk},
 	{"meters", "redis-fixed-window", fixedWindow.throughRedis},
 	{"meters", "redis-sliding-window", slidingWindow.throughRedis},
 	{"meters", "redis-token-bucket", tokenBucket.throughRedis},

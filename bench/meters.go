@@ -117,7 +117,7 @@ func (a algorithm) scenes() []scene {
 	return []scene{
 		{what: "a denial", tier: tight, keys: keysAtRandom, fill: tight.Limit},
 		{what: "a denial, one key", tier: tight, keys: 1, fill: tight.Limit},
-		{what: "an admission", tier: most, keys: keysAtRandom, yes: true},
+		{what: "an admission", tier: most, keys: keysAtRandom, fill: 1, yes: true},
 		{what: "an admission, one key", tier: loose, keys: 1, yes: true},
 	}
 }
