@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync"
 
 	"github.com/mailgate/mailgate/throttle"
@@ -20,7 +21,8 @@ type asked struct {
 	resend  bool             // it is the one for resends
 	verdict throttle.Verdict
 	looked  throttle.Verdict // what it said before it was to be charged
-	err     error            // a shadow's, which stops nothing
+	charged bool
+	err     error // a shadow's, which stops nothing
 }
 
 // applying is a round of the rules that have to do with this send.
@@ -33,6 +35,31 @@ func (s *Set) applying(send Send) []asked {
 		}
 	}
 	return round
+}
+
+// A turn is when a rule is charged. What can be given back goes before what cannot, and
+// where a lane is for first mails the mailbox's rule says first whether this is one.
+type turn int
+
+const (
+	first turn = iota
+	middle
+	last
+)
+
+func turnOf(r *Rule, lanes bool) turn {
+	switch {
+	case r.Name == MailboxRule && lanes:
+		return first
+	case r.Queues:
+		return last
+	}
+	return middle
+}
+
+// refused reports whether a rule that is not in the shadow said no.
+func refused(round []asked) bool {
+	return slices.ContainsFunc(round, func(a asked) bool { return !a.rule.Shadow && !a.verdict.Allowed })
 }
 
 // each does the same with all of a round, at once where they are remote.
@@ -62,12 +89,15 @@ func (a *asked) peek(ctx context.Context, limiter throttle.Limiter) (err error) 
 // take charges the rule. A shadow that refuses is not charged, as nobody is.
 func (a *asked) take(ctx context.Context, id throttle.ID) (err error) {
 	a.verdict, err = a.limiter.Take(ctx, a.key, id)
+	a.charged = a.verdict.Allowed
 	return a.wrap(err)
 }
 
-// wrap names the rule in its error. A shadow's stops nothing, and is kept to be told.
+// wrap names the rule in its error. A shadow's stops nothing, and is kept to be told
+// unless it answers later.
 func (a *asked) wrap(err error) error {
 	if err == nil {
+		a.err = nil
 		return nil
 	}
 	err = fmt.Errorf("rule %s: %w", a.rule.Name, err)

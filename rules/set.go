@@ -1,9 +1,11 @@
 package rules
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/mailgate/mailgate/throttle"
 )
@@ -20,9 +22,14 @@ type Rule struct {
 	// longest window, in place of Limiter and on the same records: one that refuses
 	// earlier keeps the rest for first mails. Nil leaves them to Limiter.
 	Resends throttle.Limiter
+	// Queues says that the limiter lets sends wait for their turn. Turns that were told
+	// cannot be taken back, so it is charged when all others have said yes.
+	Queues bool
 	// Shadow lets the rule count and be heard, and refuse nothing.
 	Shadow bool
 	Exempt Exempt
+
+	turn turn
 }
 
 // A Set is rules that all have to say yes. It never changes and may be shared.
@@ -41,12 +48,13 @@ type Options struct {
 
 // New checks the rules. One of them is MailboxRule; its limiter keeps histories.
 func New(o Options, all ...Rule) (*Set, error) {
-	s := &Set{rules: all, remote: o.Remote}
+	s := &Set{rules: slices.Clone(all), remote: o.Remote}
 	seen := map[string]bool{}
 	for _, r := range all {
+		if err := throttle.CheckName(r.Name); err != nil {
+			return nil, fmt.Errorf("rule %.32q: %w", r.Name, err)
+		}
 		switch {
-		case throttle.CheckName(r.Name) != nil:
-			return nil, fmt.Errorf("rule %q: a name is lower-case letters, digits, - and _, and starts with a letter", r.Name)
 		case seen[r.Name]:
 			return nil, fmt.Errorf("rule %s: the name is used twice", r.Name)
 		case r.Limiter == nil:
@@ -66,6 +74,11 @@ func New(o Options, all ...Rule) (*Set, error) {
 	if s.mailbox == nil {
 		return nil, errors.New("there is no rule mailbox")
 	}
+	lanes := slices.ContainsFunc(s.rules, func(r Rule) bool { return r.Resends != nil })
+	for i := range s.rules {
+		s.rules[i].turn = turnOf(&s.rules[i], lanes)
+	}
+	slices.SortStableFunc(s.rules, func(a, b Rule) int { return cmp.Compare(a.turn, b.turn) })
 	return s, nil
 }
 
@@ -108,13 +121,29 @@ func alone(round []asked) bool {
 	return len(round) == 0 || len(round) == 1 && round[0].rule.Resends == nil
 }
 
-// charge takes from all of a round. One rule alone is the everyday case and is asked
-// without further ado.
+// charge takes from a round, turn by turn, until a rule says no. One rule alone is the
+// everyday case and is asked without further ado.
 func (s *Set) charge(ctx context.Context, round []asked, id throttle.ID) error {
 	if len(round) == 1 {
 		return round[0].take(ctx, id)
 	}
-	return s.each(round, func(a *asked) error { return a.take(ctx, id) })
+	for len(round) > 0 {
+		now := 1
+		for now < len(round) && round[now].rule.turn == round[0].rule.turn {
+			now++
+		}
+		if err := s.each(round[:now], func(a *asked) error { return a.take(ctx, id) }); err != nil {
+			return err
+		}
+		if refused(round[:now]) {
+			return nil
+		}
+		if round[0].rule.Name == MailboxRule && round[0].verdict.Sent() > 1 {
+			asResend(round) // another was faster: this is not the first any more
+		}
+		round = round[now:]
+	}
+	return nil
 }
 
 // foresee asks about the mail after a mailbox's first, which is a resend. The first is
@@ -150,27 +179,29 @@ func (s *Set) Peek(ctx context.Context, send Send) (Decision, error) {
 // mailbox was sent something before. Of one that MailboxRule leaves alone nobody knows,
 // and what is kept for those who sign up is not for it.
 func (s *Set) askAsResend(ctx context.Context, round []asked) error {
-	var again []*asked
-	resend := true
 	for i := range round {
-		a := &round[i]
-		if a.rule.Name == MailboxRule {
-			resend = a.verdict.Sent() > 0
-		}
-		if a.rule.Resends != nil {
-			again = append(again, a)
+		if a := &round[i]; a.rule.Name == MailboxRule && a.verdict.Sent() == 0 {
+			return nil
 		}
 	}
-	if !resend {
-		return nil
-	}
-	for _, a := range again {
-		a.limiter, a.resend = a.rule.Resends, true
-		if err := a.peek(ctx, a.limiter); err != nil {
-			return err
+	asResend(round)
+	for i := range round {
+		if a := &round[i]; a.resend {
+			if err := a.peek(ctx, a.limiter); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// asResend lets rules that make a difference decide as about a resend.
+func asResend(round []asked) {
+	for i := range round {
+		if a := &round[i]; a.rule.Resends != nil {
+			a.limiter, a.resend = a.rule.Resends, true
+		}
+	}
 }
 
 // Release gives back what Take charged for the send under this id, because the mail
@@ -198,7 +229,7 @@ func (s *Set) giveBack(ctx context.Context, round []asked, id throttle.ID) error
 		return nil // the one that refused
 	}
 	return s.each(round, func(a *asked) error {
-		if !a.verdict.Allowed {
+		if !a.charged {
 			return nil
 		}
 		_, err := a.rule.Limiter.Release(ctx, a.key, id)
@@ -206,19 +237,21 @@ func (s *Set) giveBack(ctx context.Context, round []asked, id throttle.ID) error
 	})
 }
 
-// Reset forgets the mailbox in every rule that counts by it, and reports how many sends
-// the mailbox rule forgot.
+// Reset forgets the mailbox in every rule that counts by it, also where another fails,
+// and reports how many sends the mailbox rule forgot.
 func (s *Set) Reset(ctx context.Context, mailbox string) (cleared int, err error) {
 	for i := range s.rules {
-		if r := &s.rules[i]; r.By == ByMailbox {
-			n, err := r.Limiter.Reset(ctx, mailbox)
-			if err != nil {
-				return 0, fmt.Errorf("rule %s: %w", r.Name, err)
-			}
-			if r.Name == MailboxRule {
-				cleared = n
-			}
+		r := &s.rules[i]
+		if r.By != ByMailbox {
+			continue
+		}
+		n, failed := r.Limiter.Reset(ctx, mailbox)
+		if failed != nil {
+			err = errors.Join(err, fmt.Errorf("rule %s: %w", r.Name, failed))
+		}
+		if r.Name == MailboxRule {
+			cleared = n
 		}
 	}
-	return cleared, nil
+	return cleared, err
 }

@@ -2,6 +2,7 @@ package throttle
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -70,7 +71,7 @@ func tooMany(tiers int) error {
 }
 
 func (t Tier) check() error {
-	if err := CheckName(t.Name); err != nil {
+	if err := checkTierName(t.Name); err != nil {
 		return err
 	}
 	if t.Limit < 1 || t.Limit > MaxLimit {
@@ -100,23 +101,42 @@ func (t Tier) checkAgainst(shorter []Tier) error {
 	return nil
 }
 
-// CheckName is the check of a tier's name: it is kept to what fits a header, a metric
-// and a Redis key unquoted.
+// CheckName is the check of every name that callers are told, a tier's or a rule's: it
+// is kept to what fits a header, a metric and a Redis key unquoted. The error is the
+// reason, and does not repeat the name.
 func CheckName(name string) error {
-	if name == "" {
-		return fmt.Errorf("a tier has no name; write it as name=limit/window")
-	}
 	if len(name) > maxName {
-		return fmt.Errorf("tier %q: a name has at most %d characters", name[:maxName]+"…", maxName)
+		return fmt.Errorf("a name has at most %d characters", maxName)
 	}
 	for i, c := range []byte(name) {
 		letter := c >= 'a' && c <= 'z'
 		inner := c >= '0' && c <= '9' || c == '-' || c == '_'
 		if !letter && (i == 0 || !inner) {
-			return fmt.Errorf("tier %q: a name is lower-case letters, digits, - and _, and starts with a letter", name)
+			return errors.New("a name is lower-case letters, digits, - and _, and starts with a letter")
 		}
 	}
+	if name == "" {
+		return errors.New("a name has at least one letter")
+	}
 	return nil
+}
+
+// checkTierName says which tier it is that has a wrong name.
+func checkTierName(name string) error {
+	if name == "" {
+		return errors.New("a tier has no name; write it as name=limit/window")
+	}
+	if err := CheckName(name); err != nil {
+		return fmt.Errorf("tier %q: %w", shortened(name), err)
+	}
+	return nil
+}
+
+func shortened(name string) string {
+	if len(name) > maxName {
+		return name[:maxName] + "…"
+	}
+	return name
 }
 
 // Tiers returns the tiers, shortest window first. The slice is the caller's.

@@ -38,7 +38,7 @@ func ParseTier(text string) (Tier, error) {
 	if !named || !windowed {
 		return Tier{}, fmt.Errorf("tier %s: write it as name=limit/window, such as minute=1/60s", quote(text))
 	}
-	if err := CheckName(name); err != nil {
+	if err := checkTierName(name); err != nil {
 		return Tier{}, err
 	}
 	count, err := parseLimit(limit)

@@ -11,6 +11,7 @@ import (
 	"github.com/mailgate/mailgate/rules/rulefile"
 	"github.com/mailgate/mailgate/strictyaml"
 	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/meter"
 )
 
 // readRules reads the rules file, or has the built-in rules where none is set.
@@ -57,7 +58,8 @@ func newIdentity(s *settings.Settings) (mailer.Identity, error) {
 func (h history) ruleSet(file rulefile.File) (*rules.Set, error) {
 	var all []rules.Rule
 	for _, r := range file.Rules {
-		rule := rules.Rule{Name: r.Name, By: r.By, Shadow: r.Shadow, Exempt: r.Exempt}
+		_, queues := r.Meter.(meter.LeakyBucket)
+		rule := rules.Rule{Name: r.Name, By: r.By, Queues: queues, Shadow: r.Shadow, Exempt: r.Exempt}
 		if r.Name == rules.MailboxRule {
 			rule.Limiter = h.mailbox(r.Tiers)
 		} else {

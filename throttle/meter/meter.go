@@ -58,7 +58,7 @@ const exact = 1 << 52
 // check looks at what all meters need of their tier.
 func check(t throttle.Tier) error {
 	if err := throttle.CheckName(t.Name); err != nil {
-		return err
+		return fmt.Errorf("tier %.32q: %w", t.Name, err)
 	}
 	if t.Limit < 1 || t.Limit > MaxLimit {
 		return fmt.Errorf("tier %s: the limit must be between 1 and %d, not %d", t.Name, MaxLimit, t.Limit)

@@ -1,0 +1,77 @@
+package rules_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/mailgate/mailgate/rules"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/memory"
+	"github.com/mailgate/mailgate/throttle/meter"
+)
+
+// Many sends to one mailbox, of which one may go, take one turn in the queue and not all.
+func TestTheRefusedTakeNoTurns(t *testing.T) {
+	for _, remote := range []bool{false, true} {
+		s := openShop(t)
+		bucket, err := meter.NewLeakyBucket(throttle.Tier{Name: "second", Limit: 14, Window: 1000}, 50)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pace := memory.New(bucket, memory.Options{Now: s.clock.Load})
+		set := newSet(t, rules.Options{Remote: remote},
+			rules.Rule{Name: "pace", By: rules.ByAll, Limiter: pace, Queues: true},
+			s.rule(rules.MailboxRule, rules.ByMailbox, "minute=1/60s"))
+		if n := atOnce(t, set, 64); n != 1 {
+			t.Fatalf("%d sent to one mailbox", n)
+		}
+		v, err := pace.Peek(context.Background(), "all")
+		if err != nil || v.Tiers()[0].Remaining != 50 {
+			t.Errorf("remote %v: %v, %v; want 50 of 51 left", remote, v.Tiers(), err)
+		}
+	}
+}
+
+// Sends that come at once to a mailbox that had none are one first mail, and resends.
+func TestOneOfManyIsTheFirst(t *testing.T) {
+	for _, remote := range []bool{false, true} {
+		s := openShop(t)
+		window, err := meter.NewFixedWindow(throttle.Tier{Name: "day", Limit: 40, Window: 86_400_000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lesser, err := window.Reserving(20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := memory.New(window, memory.Options{Now: s.clock.Load})
+		set := newSet(t, rules.Options{Remote: remote},
+			rules.Rule{Name: "provider", By: rules.ByAll, Limiter: all, Resends: all.With(lesser)},
+			s.rule(rules.MailboxRule, rules.ByMailbox, "minute=30/60s"))
+		if n := atOnce(t, set, 64); n != 20 && n != 21 {
+			t.Errorf("remote %v: %d sent to one mailbox, want the 20 that are for all, and perhaps the first beyond them", remote, n)
+		}
+		for i := range 19 {
+			if d := take(t, set, to(string(rune('b'+i))+"@c.example")); !d.Allowed {
+				t.Errorf("remote %v: newcomer %d was refused by %s", remote, i, d.Rule)
+			}
+		}
+	}
+}
+
+// atOnce is how many of so many sends to one mailbox go, that all come at once.
+func atOnce(t *testing.T, set *rules.Set, many int) int64 {
+	var admitted atomic.Int64
+	var racers sync.WaitGroup
+	for range many {
+		racers.Go(func() {
+			if take(t, set, to("a@b.example")).Allowed {
+				admitted.Add(1)
+			}
+		})
+	}
+	racers.Wait()
+	return admitted.Load()
+}
