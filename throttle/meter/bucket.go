@@ -74,7 +74,7 @@ func (b bucket) look(s *State, now int64) throttle.Verdict {
 
 func (b bucket) take(s *State, id throttle.ID, now int64) (v throttle.Verdict, changed bool) {
 	clock, level := b.at(s, now)
-	if level > 0 && s.Held.Find(id) >= 0 {
+	if level > 0 && s.find(id) >= 0 {
 		return b.verdict(true, level, clock, now), false
 	}
 	if !b.fits(level) {
@@ -82,7 +82,7 @@ func (b bucket) take(s *State, id throttle.ID, now int64) (v throttle.Verdict, c
 	}
 	b.settle(s, level, clock)
 	s.At, s.Count = clock, level+b.tier.Window
-	s.Held = append(s.Held, throttle.Admission{ID: id, At: clock})
+	s.hold(id, clock, b.held)
 	return b.verdict(true, s.Count, clock, now), true
 }
 
@@ -104,7 +104,7 @@ func (b bucket) settle(s *State, level, clock int64) {
 
 func (b bucket) release(s *State, id throttle.ID, now int64) bool {
 	_, level := b.at(s, now)
-	i := s.Held.Find(id)
+	i := s.find(id)
 	if i < 0 || level == 0 {
 		return false
 	}

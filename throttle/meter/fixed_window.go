@@ -51,7 +51,7 @@ func (m FixedWindow) Look(s *State, now int64) throttle.Verdict {
 // Take implements Meter.
 func (m FixedWindow) Take(s *State, id throttle.ID, now int64) (v throttle.Verdict, changed bool) {
 	clock, start, used := m.at(s, now)
-	if start == s.At && s.Held.Find(id) >= 0 {
+	if start == s.At && s.find(id) >= 0 {
 		return m.verdict(true, clock, start, used, now), false
 	}
 	if used >= int64(m.tier.Limit) {
@@ -68,7 +68,7 @@ func (m FixedWindow) Take(s *State, id throttle.ID, now int64) (v throttle.Verdi
 // Release implements Meter.
 func (m FixedWindow) Release(s *State, id throttle.ID, now int64) bool {
 	_, _, used := m.at(s, now)
-	i := s.Held.Find(id)
+	i := s.find(id)
 	if i < 0 || used == 0 {
 		return false
 	}

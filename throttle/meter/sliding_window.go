@@ -87,7 +87,7 @@ func (m SlidingWindow) Look(s *State, now int64) throttle.Verdict {
 // Take implements Meter.
 func (m SlidingWindow) Take(s *State, id throttle.ID, now int64) (v throttle.Verdict, changed bool) {
 	clock, gone, used := m.at(s, now)
-	if i := s.Held.Find(id); i >= 0 && m.weighs(s.Held[i], clock) {
+	if i := s.find(id); i >= 0 && m.weighs(s.Held[i], clock) {
 		return m.verdict(true, s, gone, used, clock, now), false
 	}
 	if used >= int64(m.tier.Limit) {
@@ -127,7 +127,7 @@ func (m SlidingWindow) weighs(a throttle.Admission, clock int64) bool {
 
 // Release implements Meter.
 func (m SlidingWindow) Release(s *State, id throttle.ID, now int64) bool {
-	i := s.Held.Find(id)
+	i := s.find(id)
 	if i < 0 || !m.weighs(s.Held[i], max(now, s.At)) {
 		return false
 	}

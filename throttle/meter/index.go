@@ -1,0 +1,61 @@
+package meter
+
+import (
+	"encoding/binary"
+	"math/bits"
+
+	"github.com/mailgate/mailgate/throttle"
+)
+
+// many is from how many admissions on an index is worth its memory.
+const many = 64
+
+// An index makes two things quick that would otherwise take as long as there are
+// admissions: to see that an id is not among them, as is so with nearly every one that
+// is asked for, and to forget the oldest. It is a Bloom filter, and the memory that the
+// admissions move forward in until they are moved back to its beginning.
+type index struct {
+	room  throttle.History
+	words []uint64 // a power of two of them
+}
+
+// begin moves the admissions to the beginning of the index's memory, or of another's with
+// more, so that as many again have room, and forgets the ids of all others. x may be nil.
+func (x *index) begin(held throttle.History) (*index, throttle.History) {
+	if x == nil || cap(x.room) < 2*len(held) {
+		x = newIndex(2 * len(held))
+	} else {
+		clear(x.words)
+	}
+	held = x.room[:copy(x.room[:len(held)], held)]
+	for i := range held {
+		x.add(held[i].ID)
+	}
+	return x, held
+}
+
+// newIndex has room for so many admissions, and 16 to 32 bits for each: so about one id
+// in a hundred that is not among them has to be looked for.
+func newIndex(admissions int) *index {
+	words := 1 << bits.Len(uint(admissions/4-1))
+	return &index{room: make(throttle.History, 0, admissions), words: make([]uint64, words)}
+}
+
+// mayHold says no only of an id that was not added.
+func (x *index) mayHold(id throttle.ID) bool {
+	i, mask := x.place(id)
+	return x.words[i]&mask == mask
+}
+
+func (x *index) add(id throttle.ID) {
+	i, mask := x.place(id)
+	x.words[i] |= mask
+}
+
+// place is the word of an id, and its two bits there.
+func (x *index) place(id throttle.ID) (word int, mask uint64) {
+	hash := binary.LittleEndian.Uint64(id[:]) * 0x9E3779B97F4A7C15 // 2^64 by the golden ratio
+	hash ^= hash >> 32
+	hash *= 0x9E3779B97F4A7C15
+	return int(hash>>12) & (len(x.words) - 1), 1<<(hash>>58) | 1<<(hash>>52&63)
+}
