@@ -1,0 +1,168 @@
+package cluster_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/idempotency"
+	"github.com/mailgate/mailgate/idempotency/cluster"
+	"github.com/mailgate/mailgate/redisstore"
+	"github.com/mailgate/mailgate/redisstore/redistest"
+)
+
+const workerURL = "MAILGATE_TEST_WORKER_REDIS"
+
+// TestMain lets the test binary be one of the processes that race, or that die.
+func TestMain(m *testing.M) {
+	if url := os.Getenv(workerURL); url != "" {
+		if err := work(url); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// shortLease is what the processes give, to live on with after one of them dies.
+var shortLease = idempotency.Terms{Lease: 1500, Keep: 60_000}
+
+// A worker reads keys, lets 64 begin under each at once, writes how many were told to go
+// on, and leaves it at that.
+func work(url string) error {
+	store, err := redisstore.Open(redisstore.Options{URL: url, Timeout: patient})
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	keeper, err := cluster.New(store, shortLease)
+	if err != nil {
+		return err
+	}
+	t := new(workerT)
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		started, _ := race(t, keeper, lines.Text())
+		fmt.Println(started)
+	}
+	return nil
+}
+
+// workerT makes a failure one of the process.
+type workerT struct{ testing.TB }
+
+func (*workerT) Helper() {}
+
+func (*workerT) Errorf(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, format+"\n", args...)
+	os.Exit(1)
+}
+
+type worker struct {
+	t   *testing.T
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Scanner
+}
+
+func startWorker(t *testing.T, url string) worker {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), workerURL+"="+url)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		in.Close()
+		cmd.Wait()
+	})
+	return worker{t, cmd, in, bufio.NewScanner(out)}
+}
+
+func (w worker) begin(key string) { fmt.Fprintln(w.in, key) }
+
+func (w worker) started() (n int) {
+	w.t.Helper()
+	if !w.out.Scan() {
+		w.t.Fatal("a worker died")
+	}
+	if _, err := fmt.Sscan(w.out.Text(), &n); err != nil {
+		w.t.Fatal(err)
+	}
+	return n
+}
+
+// Three processes, 64 callers each, one key: one of them is told to go on.
+func TestThreeProcessesOneKey(t *testing.T) {
+	t.Parallel()
+	url := redistest.Alone(t).URL()
+	workers := []worker{startWorker(t, url), startWorker(t, url), startWorker(t, url)}
+	for round := range 60 {
+		key := fmt.Sprint("processes-", round)
+		for _, w := range workers {
+			w.begin(key)
+		}
+		started := 0
+		for _, w := range workers {
+			started += w.started()
+		}
+		if started != 1 {
+			t.Fatalf("round %d: %d were told to go on, want 1", round, started)
+		}
+	}
+}
+
+// A process is killed between Begin and Finish. The key is in flight until the lease ends,
+// by the server's clock, and free from then on; another process does the request.
+func TestKilledBetweenBeginAndFinish(t *testing.T) {
+	t.Parallel()
+	server := redistest.Alone(t)
+	keeper := open(t, shortLease, redisstore.Options{URL: server.URL(), Timeout: patient})
+	w := startWorker(t, server.URL())
+	before, _ := server.Client().Time(context.Background()).Result()
+	w.begin("killed")
+	if w.started() != 1 {
+		t.Fatal("the worker was not told to go on")
+	}
+	begun, _ := server.Client().Time(context.Background()).Result()
+	if err := w.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	w.cmd.Wait()
+	for met := false; ; {
+		asked, _ := server.Client().Time(context.Background()).Result()
+		o := begin(t, keeper, "killed")
+		answered, _ := server.Client().Time(context.Background()).Result()
+		if o.State == idempotency.Started {
+			if answered.Sub(before) < time.Duration(shortLease.Lease-1)*time.Millisecond || !met {
+				t.Errorf("a lease that had not ended was given to another: met %t", met)
+			}
+			if kept, err := keeper.Finish(context.Background(), o.Lease, sent); !kept || err != nil {
+				t.Errorf("finish: %t, %v", kept, err)
+			}
+			break
+		}
+		met = true
+		if o.State != idempotency.InFlight || o.RetryAfter > shortLease.Lease {
+			t.Fatalf("%v, retry after %d", o.State, o.RetryAfter)
+		}
+		if asked.Sub(begun) > time.Duration(shortLease.Lease+1)*time.Millisecond {
+			t.Fatal("a lease that has ended still holds")
+		}
+	}
+	expect(t, keeper, "killed", idempotency.Replay)
+}
