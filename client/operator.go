@@ -1,0 +1,73 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// What is in this file takes an admin key, which opens no other route.
+
+// An Inspection is a mailbox and its mails.
+type Inspection struct {
+	Mailbox
+	// Sends are the mails inside the longest limit, the oldest first.
+	Sends []Admission
+}
+
+// An Admission is one mail that was admitted.
+type Admission struct {
+	ID string
+	At time.Time
+}
+
+// Inspect says how a mailbox stands, and when each of its mails was admitted.
+func (c *Client) Inspect(ctx context.Context, email string) (Inspection, error) {
+	var j inspectionJSON
+	q := question{doing: "inspecting a mailbox", method: http.MethodGet, path: operatorPath(email), harmless: true}
+	if _, err := c.ask(ctx, q, &j); err != nil {
+		return Inspection{}, err
+	}
+	return Inspection{Mailbox{j.standing(), j.Email}, j.Sends}, nil
+}
+
+func operatorPath(email string) string { return "/admin/mailboxes/" + url.PathEscape(email) }
+
+type inspectionJSON struct {
+	mailboxJSON
+	Sends []Admission `json:"sends"`
+}
+
+func (j *inspectionJSON) whole() bool { return j.Sends != nil && j.mailboxJSON.whole() }
+
+// Reset lets a mailbox start afresh, and says how many mails were forgotten. The reason,
+// of up to 500 bytes, goes to mailgate's audit log; it may be empty.
+func (c *Client) Reset(ctx context.Context, email, reason string) (int, error) {
+	return c.reset(ctx, "resetting a mailbox", operatorPath(email)+"/reset", resetJSON{Reason: reason})
+}
+
+// ResetAction lets a subject start afresh with an action, and says how many takes were
+// forgotten. The reason is as for [Client.Reset].
+func (c *Client) ResetAction(ctx context.Context, action, subject, reason string) (int, error) {
+	return c.reset(ctx, "resetting an action", "/admin"+actionPath(action, "reset"), resetJSON{&subject, reason})
+}
+
+func (c *Client) reset(ctx context.Context, doing, path string, body resetJSON) (int, error) {
+	var j clearedJSON
+	if _, err := c.ask(ctx, question{doing: doing, method: http.MethodPost, path: path, body: body}, &j); err != nil {
+		return 0, err
+	}
+	return *j.Cleared, nil
+}
+
+type resetJSON struct {
+	Subject *string `json:"subject,omitempty"`
+	Reason  string  `json:"reason,omitempty"`
+}
+
+type clearedJSON struct {
+	Cleared *int `json:"cleared"`
+}
+
+func (j *clearedJSON) whole() bool { return j.Cleared != nil }

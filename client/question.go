@@ -1,0 +1,119 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+)
+
+// A question is one request, as often as it is made.
+type question struct {
+	doing        string // for errors
+	method, path string
+	body         any    // sent as JSON; nil for none
+	key          string // the Idempotency-Key, quoted; empty for none
+	harmless     bool   // doing it twice does no more than doing it once
+}
+
+// ErrAnswer is the kind of a yes that cannot be read: it is not mailgate who answers, or
+// a mailgate that this client does not know. What was asked for may have been done.
+var ErrAnswer = errors.New("the answer cannot be read")
+
+// A yes is an answer to be read. It is whole if nothing is missing that a caller relies on.
+type yes interface{ whole() bool }
+
+// ask makes the request until there is an answer, and reads a yes into what is given.
+func (c *Client) ask(ctx context.Context, q question, into yes) (http.Header, error) {
+	var body []byte
+	if q.body != nil {
+		var err error
+		if body, err = json.Marshal(q.body); err != nil {
+			return nil, fmt.Errorf("%s: %w", q.doing, err) // nothing has what JSON cannot write
+		}
+	}
+	got, err := c.insist(ctx, q, body)
+	if err == nil && (json.Unmarshal(got.body, into) != nil || !into.whole()) {
+		err = ErrAnswer // what was wrong might quote the answer
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", q.doing, err)
+	}
+	return got.header, nil
+}
+
+// insist asks again as long as that makes sense.
+func (c *Client) insist(ctx context.Context, q question, body []byte) (reply, error) {
+	for attempt := 1; ; attempt++ {
+		got, err := c.once(ctx, q, body)
+		if err == nil || ctx.Err() != nil || attempt >= c.with.Attempts {
+			return got, err
+		}
+		notBefore, again := q.again(err)
+		if !again || notBefore > c.with.MaxPause {
+			return reply{}, err
+		}
+		if over := c.with.Pause(ctx, c.pauseAfter(attempt, notBefore)); over != nil {
+			return reply{}, &interrupted{over, err}
+		}
+	}
+}
+
+// A reply is what came back: the whole of it, within bounds.
+type reply struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// maxReply is far more than mailgate ever says.
+const maxReply = 1 << 20
+
+// once asks one time. All but a 200 is an error.
+func (c *Client) once(ctx context.Context, q question, body []byte) (reply, error) {
+	within, cancel := context.WithTimeout(ctx, c.with.Timeout)
+	defer cancel()
+	request, err := c.request(within, q, body)
+	if err != nil {
+		return reply{}, err
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return reply{}, noAnswer(ctx, err)
+	}
+	defer response.Body.Close()
+	got := reply{status: response.StatusCode, header: response.Header}
+	got.body, err = io.ReadAll(io.LimitReader(response.Body, maxReply+1))
+	if len(got.body) > maxReply {
+		return reply{}, ErrAnswer
+	}
+	if err != nil {
+		return reply{}, noAnswer(ctx, err)
+	}
+	if got.status != http.StatusOK {
+		return reply{}, got.refusal()
+	}
+	return got, nil
+}
+
+func (c *Client) request(ctx context.Context, q question, body []byte) (*http.Request, error) {
+	request, err := http.NewRequestWithContext(ctx, q.method, c.base+q.path, bytes.NewReader(body))
+	if err != nil {
+		return nil, errBase // the cause would quote the path, and the address in it
+	}
+	request.Header.Set("Accept", "application/json, application/problem+json")
+	request.Header.Set("User-Agent", "mailgate-go")
+	if c.key != "" {
+		request.Header.Set("Authorization", "Bearer "+c.key)
+	}
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	if q.key != "" {
+		request.Header.Set("Idempotency-Key", q.key)
+	}
+	return request, nil
+}
