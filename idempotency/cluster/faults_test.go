@@ -68,6 +68,18 @@ func race(t testing.TB, keeper *cluster.Keeper, key string) (started int, lease 
 	return started, lease
 }
 
+// everyStep takes each step once, so that the server knows the scripts.
+func everyStep(t testing.TB, keeper *cluster.Keeper) {
+	t.Helper()
+	lease := expect(t, keeper, "warm", idempotency.Started).Lease
+	if freed, err := keeper.Abandon(context.Background(), lease); !freed || err != nil {
+		t.Fatalf("abandon: %t, %v", freed, err)
+	}
+	if kept, err := keeper.Finish(context.Background(), lease, sent); !kept || err != nil {
+		t.Fatalf("finish: %t, %v", kept, err)
+	}
+}
+
 // The answers to some steps are lost after Redis has taken them. The keeper asks again,
 // and tells what it would have told.
 func TestLostReplies(t *testing.T) {
@@ -76,9 +88,7 @@ func TestLostReplies(t *testing.T) {
 	proxy := redistest.Proxy(t, server.Addr)
 	keeper := open(t, defaults, redisstore.Options{URL: proxy.URL(), Timeout: patient})
 	ctx := context.Background()
-	warm := expect(t, keeper, "warm", idempotency.Started).Lease
-	keeper.Abandon(ctx, warm)
-	keeper.Finish(ctx, warm, sent)
+	everyStep(t, keeper)
 	const rounds = 100
 	for round := range rounds {
 		key := fmt.Sprint("lost-", round)
@@ -114,6 +124,7 @@ func TestWhatComesTooLate(t *testing.T) {
 	server := redistest.Alone(t)
 	keeper := open(t, defaults, redisstore.Options{URL: server.URL(), Timeout: patient})
 	ctx := context.Background()
+	everyStep(t, keeper)
 	done, given := expect(t, keeper, "done", idempotency.Started).Lease, expect(t, keeper, "given-up", idempotency.Started).Lease
 	// Each has a connection of its own, and knows the server's clock.
 	hasty := map[string]*cluster.Keeper{}
