@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"net"
 	"testing"
 	"time"
 
@@ -49,5 +50,48 @@ func TestRepeatedAfterOthers(t *testing.T) {
 		if result, err := book.Check(ctx, name, fresh); result != verify.Correct || err != nil {
 			t.Errorf("%s: a code that was added in between is %v, %v", name, result, err)
 		}
+	}
+}
+
+// A step that is repeated, since its answer was lost, waits for the replicas as the first
+// would have.
+func TestRepeatedIsConfirmed(t *testing.T) {
+	t.Parallel()
+	master := redistest.Alone(t)
+	host, port, _ := net.SplitHostPort(master.Addr)
+	replica := redistest.Alone(t, "replicaof "+host+" "+port)
+	store, err := redisstore.Open(redisstore.Options{URL: master.URL(), Confirm: 1, Timeout: 500 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	book, hash, ctx := New(store), verify.Hash{1}, context.Background()
+	insist := func(doing string, do func() error) {
+		t.Helper()
+		err := verify.ErrUnavailable
+		for range 100 { // until the replica is there
+			if err = do(); err == nil {
+				return
+			}
+		}
+		t.Fatalf("%s: %v", doing, err)
+	}
+	for name, script := range map[string]*redisstore.Script{"check": checkScript, "forget": forgetScript} {
+		id := newStep()
+		step := func() error {
+			letter, err := book.step(ctx, name, name, script, string(hash[:]), id)
+			if err == nil && letter != done {
+				t.Errorf("%s: %c", name, letter)
+			}
+			return err
+		}
+		insist("add", func() error { return book.Add(ctx, name, hash, verify.DefaultLifetime) })
+		insist(name, step)
+		replica.Pause()
+		if step() == nil {
+			t.Errorf("%s, repeated without a replica: done", name)
+		}
+		replica.Resume()
+		insist(name, step)
 	}
 }
