@@ -14,6 +14,7 @@ func TestKeys(t *testing.T) {
 	r := newRig(t, setup{})
 	routes := []struct{ method, path, key string }{
 		{"POST", "/send-code", appKey},
+		{"POST", "/verify-code", appKey},
 		{"GET", "/mailboxes/keys@example.com", appKey},
 		{"GET", "/admin/mailboxes/keys@example.com", opsKey},
 		{"POST", "/admin/mailboxes/keys@example.com/reset", opsKey},

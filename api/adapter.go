@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/api/wire"
+	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/mailer"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/valyala/fasthttp"
@@ -22,6 +23,7 @@ type incoming struct {
 	contentType []byte
 	encoded     bool   // there is a Content-Encoding, whatever it says
 	parameter   []byte // the path's, still percent-encoded
+	header      *fasthttp.RequestHeader
 	live        *Live
 }
 
@@ -38,6 +40,8 @@ type call struct {
 	id              throttle.ID
 	rule, limit     string
 	delay           int64 // milliseconds a send is held back
+	attempt         *attempt
+	replayed        bool // the answer is that to an earlier request
 }
 
 // An answer is what a route's writer makes. Its memory is used again for the next.
@@ -50,6 +54,8 @@ type answer struct {
 	retryAfter  int64               // milliseconds; 0 for no header
 	allow       string
 	csp         string
+	cache       string              // Cache-Control, where it is not no-store
+	more        []idempotency.Field // further headers
 }
 
 const jsonType = "application/json"
@@ -61,6 +67,11 @@ func (a *answer) json(status int) {
 
 func (a *answer) reset() {
 	*a = answer{body: a.body[:0], limits: a.limits[:0]}
+}
+
+// add adds a header.
+func (a *answer) add(name, value string) {
+	a.more = append(a.more, idempotency.Field{Name: name, Value: value})
 }
 
 // A step is a route's whole work: a reader, a handler and a writer in a row.
@@ -93,12 +104,13 @@ type work struct {
 	in    incoming
 	out   answer
 	line  []byte // a header's value while it is made
+	route *route
 }
 
 // serve runs a route for one request.
 func (s *Server) serve(r *route, parameter string, fast *fasthttp.RequestCtx) {
 	w := s.works.Get().(*work)
-	w.began = time.Now()
+	w.began, w.route = time.Now(), r
 	live := s.live.Load()
 	w.call = call{
 		requestID: requestID(fast.Request.Header.Peek("X-Request-Id")),
@@ -110,6 +122,7 @@ func (s *Server) serve(r *route, parameter string, fast *fasthttp.RequestCtx) {
 		contentType: fast.Request.Header.ContentType(),
 		encoded:     len(fast.Request.Header.PeekAll("Content-Encoding")) > 0,
 		parameter:   []byte(parameter),
+		header:      &fast.Request.Header,
 		live:        live,
 	}
 	w.out.reset()
@@ -127,7 +140,7 @@ func (s *Server) serve(r *route, parameter string, fast *fasthttp.RequestCtx) {
 const maxKept = 16 << 10
 
 func (s *Server) putBack(w *work) {
-	w.in, w.call = incoming{}, call{}
+	w.in, w.call, w.route = incoming{}, call{}, nil
 	if cap(w.out.body) <= maxKept {
 		s.works.Put(w)
 	}
@@ -161,13 +174,19 @@ func panicked(value any) error {
 	return fmt.Errorf("panic of a %T", value)
 }
 
-// refuse makes the answer this problem.
+// refuse makes the answer this problem, and tells the log.
 func (w *work) refuse(p *problem) {
-	out := &w.out
+	w.out.refuse(p)
+	if p.charged != nil {
+		w.call.note(&p.charged.standing)
+	}
+}
+
+// refuse makes the answer this problem.
+func (out *answer) refuse(p *problem) {
 	out.reset()
 	if p.charged != nil {
 		out.show(&p.charged.standing)
-		w.call.rule, w.call.limit = p.charged.decision.Rule, p.charged.decision.Verdict.Limit
 	}
 	out.status, out.contentType = kinds[p.kind].status, wire.ProblemType
 	out.retryAfter, out.allow = p.retryAfter, p.allow
@@ -223,6 +242,9 @@ func (w *work) attrs(r *route, p *problem, took time.Duration) []slog.Attr {
 	}
 	if w.call.delay > 0 {
 		attrs = append(attrs, slog.Int64("delay_ms", w.call.delay))
+	}
+	if w.call.replayed {
+		attrs = append(attrs, slog.Bool("replayed", true))
 	}
 	if p != nil && p.cause != nil {
 		attrs = append(attrs, slog.String("cause", p.cause.Error()))

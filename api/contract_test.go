@@ -126,7 +126,31 @@ type exchange struct {
 
 // check holds an exchange against the document.
 func (c *contract) check(e exchange) error {
-	for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Server": ""} {
+	path, operation := c.find(e)
+	status := strconv.Itoa(e.status)
+	if c.walk(operation, "responses", status).value == nil {
+		status = "default"
+	}
+	if err := c.checkHeaders(e, c.walk(operation, "responses", status, "headers")); err != nil {
+		return err
+	}
+	if operation.value == nil {
+		return c.checkElsewhere(e, path)
+	}
+	if err := c.checkRequest(e, operation); err != nil {
+		return err
+	}
+	return c.checkAnswer(e, c.walk(operation, "responses", status), path+" "+e.method+" "+status)
+}
+
+// checkHeaders is for those that every answer has. Only what is documented as such may be
+// kept by a cache.
+func (c *contract) checkHeaders(e exchange, documented place) error {
+	cached := "no-store"
+	if documented.members()["Cache-Control"] != nil {
+		cached = "public, max-age=3600"
+	}
+	for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Cache-Control": cached, "Server": ""} {
 		if got := e.header.Get(name); got != want {
 			return fmt.Errorf("header %s is %q, want %q", name, got, want)
 		}
@@ -134,18 +158,7 @@ func (c *contract) check(e exchange) error {
 	if e.header.Get("X-Request-Id") == "" {
 		return fmt.Errorf("there is no X-Request-Id")
 	}
-	path, operation := c.find(e)
-	if operation.value == nil {
-		return c.checkElsewhere(e, path)
-	}
-	if err := c.checkRequest(e, operation); err != nil {
-		return err
-	}
-	status := strconv.Itoa(e.status)
-	if c.walk(operation, "responses", status).value == nil {
-		status = "default"
-	}
-	return c.checkAnswer(e, c.walk(operation, "responses", status), path+" "+e.method+" "+status)
+	return nil
 }
 
 // find returns the operation an exchange belongs to, and its path as documented.
@@ -195,6 +208,9 @@ func (c *contract) checkAnswer(e exchange, response place, key string) error {
 		if e.header.Get(name) == "" && c.walk(headers, name).members()["required"] == true {
 			return fmt.Errorf("there is no header %s", name)
 		}
+	}
+	if e.status == http.StatusNotModified {
+		return c.note(key, "", place{})
 	}
 	sent, _, _ := strings.Cut(e.header.Get("Content-Type"), ";")
 	media := c.walk(response, "content", sent)
@@ -267,6 +283,9 @@ func (c *contract) documented() map[string]place {
 			responses := c.walk(paths, path, method, "responses")
 			for status := range responses.members() {
 				content := c.walk(responses, status, "content")
+				if content.value == nil {
+					all[path+" "+strings.ToUpper(method)+" "+status+" "] = place{}
+				}
 				for media := range content.members() {
 					examples := c.walk(content, media, "examples")
 					for name := range examples.members() {

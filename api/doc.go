@@ -15,6 +15,12 @@
 // what it may have taken stays charged and is never sent again, also when the caller has
 // gone away.
 //
+// A send with an Idempotency-Key is done once, however often it is asked for and whoever
+// is killed on the way; once.go says how. The codes made here are checked by POST
+// /verify-code, under a budget of guesses (package verify). Every answer about a mailbox
+// carries a token by which a visitor's page asks how long to wait, GET /countdown/{token}
+// (package countdown), and the page's countdown itself is handed out from package web.
+//
 // What is in force, [Live], can be replaced as one while the server serves. A request
 // goes on with what it began with, up to the rules it is given back to.
 //

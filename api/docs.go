@@ -23,10 +23,27 @@ type page struct {
 	contentType string
 	body        []byte
 	csp         string
+
+	// Of what may be kept: for how long, its tag, whether the caller has it already, and
+	// the Content-Encoding.
+	cache, etag string
+	known       bool
+	encoding    string
 }
 
 func writePage(out *answer, p *page) {
-	out.status, out.contentType, out.csp = 200, p.contentType, p.csp
+	out.status, out.contentType, out.csp, out.cache = 200, p.contentType, p.csp, p.cache
+	if p.etag != "" {
+		out.add("ETag", p.etag)
+		out.add("Vary", "Accept-Encoding")
+	}
+	if p.known {
+		out.status = 304
+		return
+	}
+	if p.encoding != "" {
+		out.add("Content-Encoding", p.encoding)
+	}
 	out.body = append(out.body, p.body...)
 }
 

@@ -16,7 +16,7 @@ func (s *Server) fallback(h http.Handler) fasthttp.RequestHandler {
 		h.ServeHTTP(w, r.WithContext(s.open))
 	}))
 	return func(fast *fasthttp.RequestCtx) {
-		w := &work{began: time.Now(), call: call{
+		w := &work{began: time.Now(), route: &route{name: "fallback"}, call: call{
 			requestID: requestID(fast.Request.Header.Peek("X-Request-Id")),
 			client:    s.client(fast),
 		}}
@@ -31,7 +31,7 @@ func (s *Server) fallback(h http.Handler) fasthttp.RequestHandler {
 		if s.draining.Load() {
 			fast.SetConnectionClose()
 		}
-		s.record(&route{name: "fallback"}, w, p)
+		s.record(w.route, w, p)
 	}
 }
 

@@ -22,12 +22,16 @@ var (
 )
 
 // setHeaders writes all headers of the answer. Nothing this server says may be kept by
-// a cache: it is true for a moment, or for one caller.
+// a cache unless the answer says so: it is true for a moment, or for one caller.
 func (s *Server) setHeaders(h *fasthttp.ResponseHeader, w *work) {
 	out := &w.out
 	h.SetContentType(out.contentType)
 	h.SetCanonical(headerNosniff, valueNosniff)
-	h.SetCanonical(headerCache, valueNoStore)
+	if out.cache != "" {
+		h.SetCanonical(headerCache, []byte(out.cache))
+	} else {
+		h.SetCanonical(headerCache, valueNoStore)
+	}
 	w.line = append(w.line[:0], w.call.requestID...)
 	h.SetCanonical(headerRequestID, w.line)
 	w.line = wire.SetRateLimit(h, w.line, out.limits)
@@ -40,6 +44,12 @@ func (s *Server) setHeaders(h *fasthttp.ResponseHeader, w *work) {
 	}
 	if out.csp != "" {
 		h.SetCanonical(headerCSP, []byte(out.csp))
+	}
+	for _, field := range out.more {
+		h.SetCanonical([]byte(field.Name), []byte(field.Value))
+	}
+	if w.route.anywhere {
+		setCrossOrigin(h, w.route)
 	}
 	if out.status == fasthttp.StatusUnauthorized {
 		h.SetCanonical(headerChallenge, valueChallenge)

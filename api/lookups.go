@@ -10,31 +10,42 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 )
 
-// lookupsRule is what answers call the limit of lookups.
-const lookupsRule = "lookups"
+// What answers call the limits of lookups and of countdowns.
+const (
+	lookupsRule    = "lookups"
+	countdownsRule = "countdowns"
+)
 
-// bounded lets no caller through to a route more often than Lookups admits. Whoever
-// shows no key that opens it is counted by his address, so that he cannot use up what
-// belongs to a caller.
-func (s *Server) bounded(r *route) (fiber.Handler, error) {
-	handler, err := gate.New(gate.Options{
-		Limiter: s.with.Lookups,
-		Name:    lookupsRule,
-		User: func(c *fiber.Ctx) (string, bool) {
+// gate says who is counted on a route, and by what; without a limiter nobody is.
+func (s *Server) gate(r *route) gate.Options {
+	visitor := func(c *fiber.Ctx) string { return network.Visitor(s.client(c.Context())) }
+	switch r.bound {
+	case byCaller:
+		// Whoever shows no key that opens the route is counted by his address, so that
+		// he cannot use up what belongs to a caller.
+		return gate.Options{Limiter: s.with.Lookups, Name: lookupsRule, Key: visitor, User: func(c *fiber.Ctx) (string, bool) {
 			name := s.callerOf(r, c)
 			return name, name != ""
-		},
-		Key: func(c *fiber.Ctx) string { return network.Visitor(s.client(c.Context())) },
-		Refuse: func(c *fiber.Ctx, v throttle.Verdict) error {
-			ch := &charge{standing: ofOne(lookupsRule, v), whom: "this caller's lookups", then: "The next one is answered"}
-			s.refuseEarlier(r, c, denied(ch))
-			return nil
-		},
-		Failed: func(c *fiber.Ctx, err error) error {
-			s.refuseEarlier(r, c, problemOf(err))
-			return nil
-		},
-	})
+		}}
+	case byVisitor:
+		return gate.Options{Limiter: s.with.Countdowns, Name: countdownsRule, Key: visitor}
+	}
+	return gate.Options{}
+}
+
+// bounded lets nobody through to a route more often than its limiter admits.
+func (s *Server) bounded(r *route, o gate.Options) (fiber.Handler, error) {
+	whom := map[string]string{lookupsRule: "this caller's lookups", countdownsRule: "this address's countdowns"}[o.Name]
+	o.Refuse = func(c *fiber.Ctx, v throttle.Verdict) error {
+		ch := &charge{standing: ofOne(o.Name, v), whom: whom, then: "The next one is answered"}
+		s.refuseEarlier(r, c, denied(ch))
+		return nil
+	}
+	o.Failed = func(c *fiber.Ctx, err error) error {
+		s.refuseEarlier(r, c, problemOf(err))
+		return nil
+	}
+	handler, err := gate.New(o)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +64,7 @@ func (s *Server) callerOf(r *route, c *fiber.Ctx) string {
 // refuseEarlier answers a request that does not get as far as its route's work.
 func (s *Server) refuseEarlier(r *route, c *fiber.Ctx, p *problem) {
 	name := s.callerOf(r, c)
-	s.serve(&route{name: r.name, step: func(_ context.Context, call *call, _ *incoming, _ *answer) error {
+	s.serve(&route{name: r.name, anywhere: r.anywhere, step: func(_ context.Context, call *call, _ *incoming, _ *answer) error {
 		call.key = name
 		return p
 	}}, "", c.Context())

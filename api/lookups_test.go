@@ -77,10 +77,10 @@ func itoa0(n int) string {
 func TestLookupsWithoutAKey(t *testing.T) {
 	r := newRig(t, lookingUp(t, nil))
 	const path = "/mailboxes/tried@example.com"
-	for _, key := range []string{"", "guess", opsKey} {
+	for _, key := range []string{"", "no-such-key", opsKey} {
 		r.do("GET", path, key, "").is(t, 401, "unauthorized")
 	}
-	got := r.do("GET", path, "guess", "")
+	got := r.do("GET", path, "no-such-key", "")
 	got.is(t, 429, "quota-exceeded")
 	for _, line := range journal.about(t, got.header.Get("X-Request-Id")) {
 		if line["key"] != nil {

@@ -20,7 +20,11 @@ type sight struct {
 // look answers what a send by the caller would be told, as far as it does not depend on
 // the visitor or the template, and spends nothing.
 func (s *Server) look(ctx context.Context, c *call, mailbox mailer.Address) (sight, error) {
-	return s.seen(ctx, c, mailbox, c.caller())
+	seen, err := s.seen(ctx, c, mailbox, c.caller())
+	if err == nil {
+		seen.countdown = s.countdown(mailbox, &seen.decision)
+	}
+	return seen, err
 }
 
 func (s *Server) seen(ctx context.Context, c *call, mailbox mailer.Address, caller string) (sight, error) {
@@ -112,16 +116,21 @@ func reasonProblems(reason text) []fieldProblem {
 	return nil
 }
 
-// A cleared is how many sends were forgotten.
+// A cleared is how many sends were forgotten, and guesses at codes.
 type cleared struct {
-	mailbox mailer.Address
-	sends   int
+	mailbox        mailer.Address
+	sends, guesses int
 }
 
-// reset forgets the mailbox, in every rule that counts by it, and writes who did it and why.
+// reset forgets the mailbox, in every rule that counts by it, and the guesses at its codes,
+// and writes who did it and why. The codes themselves still are what was mailed.
 func (s *Server) reset(ctx context.Context, c *call, q resetRequest) (cleared, error) {
 	c.mailbox = q.mailbox
 	n, err := c.live.Rules.Reset(ctx, q.mailbox.Key())
+	if err != nil {
+		return cleared{}, err
+	}
+	guesses, err := s.resetGuesses(ctx, q.mailbox)
 	if err != nil {
 		return cleared{}, err
 	}
@@ -132,9 +141,10 @@ func (s *Server) reset(ctx context.Context, c *call, q resetRequest) (cleared, e
 		slog.String("mailbox", q.mailbox.Hash()),
 		slog.String("reason", q.reason),
 		slog.Int("cleared", n),
+		slog.Int("guesses_cleared", guesses),
 	)
 	s.metrics.resets.Inc()
-	return cleared{q.mailbox, n}, nil
+	return cleared{q.mailbox, n, guesses}, nil
 }
 
 func writeCleared(out *answer, done *cleared) {
@@ -143,5 +153,7 @@ func writeCleared(out *answer, done *cleared) {
 	b = wire.AppendString(b, done.mailbox.String())
 	b = append(b, `,"cleared":`...)
 	b = strconv.AppendInt(b, int64(done.sends), 10)
+	b = append(b, `,"guesses_cleared":`...)
+	b = strconv.AppendInt(b, int64(done.guesses), 10)
 	out.body = append(b, '}')
 }

@@ -17,7 +17,7 @@ func TestLook(t *testing.T) {
 	want := `{"email":"Bob@example.com","rule":null,"limit":null,"wait_ms":0,"retry_at":"2026-11-20T12:00:00.000Z","server_time":"2026-11-20T12:00:00.000Z","limits":[` +
 		`{"name":"minute","limit":1,"window_ms":60000,"remaining":1,"wait_ms":0},` +
 		`{"name":"hour","limit":5,"window_ms":3600000,"remaining":5,"wait_ms":0},` +
-		`{"name":"day","limit":10,"window_ms":86400000,"remaining":10,"wait_ms":0}],"degraded":false}`
+		`{"name":"day","limit":10,"window_ms":86400000,"remaining":10,"wait_ms":0}],"degraded":false,"countdown":"` + got.token() + `"}`
 	if got.text != want {
 		t.Errorf("answered\n%s, want\n%s", got.text, want)
 	}
@@ -91,7 +91,7 @@ func TestInspectAndReset(t *testing.T) {
 
 	got = r.do("POST", path+"/reset", opsKey, `{"reason":"ticket 4711"}`)
 	got.is(t, 200, "")
-	if got.text != `{"email":"carol+x@example.com","cleared":2}` {
+	if got.text != `{"email":"carol+x@example.com","cleared":2,"guesses_cleared":0}` {
 		t.Errorf("answered %s", got.text)
 	}
 	lines := journal.about(t, got.header.Get("X-Request-Id"))
@@ -104,7 +104,7 @@ func TestInspectAndReset(t *testing.T) {
 		}
 	}
 	r.send("carol@example.com").is(t, 200, "")
-	if got := r.do("POST", path+"/reset", opsKey, ""); got.text != `{"email":"carol+x@example.com","cleared":1}` {
+	if got := r.do("POST", path+"/reset", opsKey, ""); got.text != `{"email":"carol+x@example.com","cleared":1,"guesses_cleared":0}` {
 		t.Errorf("without a body: %d %s", got.status, got.text)
 	}
 	for _, body := range []string{`{"why":"x"}`, `{"reason":1}`, `[]`, `{"reason":"a","reason":"b"}`} {

@@ -27,6 +27,7 @@ type metrics struct {
 	sends     *prometheus.CounterVec
 	shadows   *prometheus.CounterVec
 	actions   *prometheus.CounterVec
+	codes     *prometheus.CounterVec
 	decisions prometheus.Histogram
 	relays    *prometheus.HistogramVec
 	refunds   *prometheus.CounterVec
@@ -46,6 +47,8 @@ func newMetrics(o Options, connections func() int) (*metrics, error) {
 			Name: "mailgate_shadow_refusals_total", Help: "Sends that a rule in the shadow would have refused."}, []string{"rule", "limit"}),
 		actions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mailgate_actions_total", Help: "Actions asked for, by outcome; limit is what denied."}, []string{"action", "outcome", "limit"}),
+		codes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mailgate_codes_checked_total", Help: "Codes that were to be checked, by result."}, []string{"result"}),
 		decisions: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "mailgate_decision_duration_seconds", Help: "Time the rules took to decide.", Buckets: decisionBuckets}),
 		relays: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -60,7 +63,7 @@ func newMetrics(o Options, connections func() int) (*metrics, error) {
 	info.Set(1)
 	open := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "mailgate_http_connections", Help: "Connections open now."}, func() float64 { return float64(connections()) })
-	all := []prometheus.Collector{m.requests, m.durations, m.sends, m.shadows, m.actions, m.decisions, m.relays, m.refunds, m.resets, info, open}
+	all := []prometheus.Collector{m.requests, m.durations, m.sends, m.shadows, m.actions, m.codes, m.decisions, m.relays, m.refunds, m.resets, info, open}
 	if o.RelayStats != nil {
 		all = append(all, newRelayGauges(o.RelayStats))
 	}
@@ -89,6 +92,7 @@ func (m *metrics) shadowed(rule, limit string) { m.shadows.WithLabelValues(rule,
 func (m *metrics) acted(action, outcome, limit string) {
 	m.actions.WithLabelValues(action, outcome, limit).Inc()
 }
+func (m *metrics) verified(result string)     { m.codes.WithLabelValues(result).Inc() }
 func (m *metrics) decided(took time.Duration) { m.decisions.Observe(took.Seconds()) }
 func (m *metrics) relayed(how string, t time.Duration) {
 	m.relays.WithLabelValues(how).Observe(t.Seconds())

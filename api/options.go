@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -9,8 +10,10 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/mailer"
 	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/verify"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -40,9 +43,24 @@ type Options struct {
 	// look mailboxes up and take an operator's steps, so that a key in the wrong hands is
 	// no machine for reading out who was mailed. Not at all, if nil.
 	Lookups throttle.Limiter
+	// Countdowns bounds how often an address of the network may ask how long a countdown
+	// still lasts. Not at all, if nil.
+	Countdowns throttle.Limiter
 
+	// Secret seals countdown tokens, and keys the hashes of codes and of requests. Servers
+	// that share what is on record share it as well. 16 bytes or more, hopeless to guess;
+	// one that ends with the Server, if nil.
+	Secret []byte
+	// Codes keeps the codes made here, so that they can be checked. If nil, codes are
+	// mailed all the same, and there is no POST /verify-code.
+	Codes verify.Book
+	// Guesses bounds how often the codes of a mailbox may be guessed. Required with Codes.
+	Guesses throttle.Limiter
 	// CodeLife is how many milliseconds a code made here is valid. 10 minutes.
 	CodeLife int64
+	// Repeats let a send that is asked for twice be done once. If they are zero, a request
+	// with an Idempotency-Key is refused, since nothing could be kept of what it promises.
+	Repeats Repeats
 	// SendDeadline bounds a request as a whole, decision and relay. 15 s.
 	SendDeadline time.Duration
 
@@ -81,6 +99,19 @@ type Options struct {
 	Now     func() int64 // Unix milliseconds; the system's clock
 }
 
+// Repeats are where is kept what is known of sends with an Idempotency-Key.
+type Repeats struct {
+	// Answers keeps the answers, for a day or longer. Its lease is SendDeadline and 15 s,
+	// or longer.
+	Answers idempotency.Keeper
+	// HandedOver keeps which sends went to a relay. Its lease is as long as answers are
+	// kept. It may keep them in the same place: no name of its records is one of Answers'.
+	HandedOver idempotency.Keeper
+}
+
+// isZero reports whether there are none.
+func (r Repeats) isZero() bool { return r.Answers == nil && r.HandedOver == nil }
+
 // withDefaults fills in what was left out.
 func (o Options) withDefaults() Options {
 	setDefault(&o.CodeLife, 10*60*1000)
@@ -91,6 +122,9 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.MaxConnections, 10_000)
 	setDefault(&o.BodyLimit, 16<<10)
 	setDefault(&o.Version, "dev")
+	if o.Secret == nil {
+		o.Secret = []byte(rand.Text())
+	}
 	if o.Ready == nil {
 		o.Ready = func(context.Context) error { return nil }
 	}
@@ -126,6 +160,10 @@ func (o Options) check() error {
 		return errors.New("api: Sender is missing")
 	case o.APIKeys.shares(o.AdminKeys):
 		return errors.New("api: a secret is both an API key and an admin key, so it would open everything")
+	case o.Codes != nil && o.Guesses == nil:
+		return errors.New("api: Codes is set, but Guesses is missing")
+	case (o.Repeats.Answers == nil) != (o.Repeats.HandedOver == nil):
+		return errors.New("api: Repeats needs both Answers and HandedOver")
 	case o.CodeLife < 0:
 		return errors.New("api: CodeLife is negative")
 	case o.MaxConnections < 0:

@@ -20,6 +20,10 @@ func TestOptions(t *testing.T) {
 		"Re/ply":         func(o *api.Options) { o.Live.Actions = map[string]throttle.Limiter{"Re/ply": r.limiter} },
 		"Sender":         func(o *api.Options) { o.Sender = nil },
 		"secret":         func(o *api.Options) { o.APIKeys, o.AdminKeys = keys, keys },
+		"Secret":         func(o *api.Options) { o.Secret = []byte("fifteen letters") },
+		"Guesses":        func(o *api.Options) { o.Codes = r.codes },
+		"HandedOver":     func(o *api.Options) { o.Repeats.Answers = r.repeats.Answers },
+		"Answers":        func(o *api.Options) { o.Repeats.HandedOver = r.repeats.HandedOver },
 		"CodeLife":       func(o *api.Options) { o.CodeLife = -1 },
 		"MaxConnections": func(o *api.Options) { o.MaxConnections = -1 },
 		"BodyLimit":      func(o *api.Options) { o.BodyLimit = -1 },
@@ -30,7 +34,7 @@ func TestOptions(t *testing.T) {
 	for name, spoil := range tests {
 		o := api.Options{Live: r.live(setup{}), Sender: newGated()}
 		spoil(&o)
-		if _, err := api.New(o); err == nil || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), "same-secret") {
+		if _, err := api.New(o); err == nil || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), "same-secret") || strings.Contains(err.Error(), "fifteen") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -147,7 +147,8 @@ func TestDocsOfNothing(t *testing.T) {
 func TestMethods(t *testing.T) {
 	r := newRig(t, setup{})
 	paths := map[string]string{
-		"/send-code": "OPTIONS, POST", "/mailboxes/a@example.com": "GET, HEAD, OPTIONS",
+		"/send-code": "OPTIONS, POST", "/verify-code": "OPTIONS, POST", "/countdown.js": "GET, HEAD, OPTIONS", "/countdown.d.ts": "GET, HEAD, OPTIONS",
+		"/mailboxes/a@example.com":       "GET, HEAD, OPTIONS",
 		"/admin/mailboxes/a@example.com": "GET, HEAD, OPTIONS", "/admin/mailboxes/a@example.com/reset": "OPTIONS, POST",
 		"/livez": "GET, HEAD, OPTIONS", "/readyz": "GET, HEAD, OPTIONS", "/metrics": "GET, HEAD, OPTIONS",
 		"/openapi.yaml": "GET, HEAD, OPTIONS", "/docs": "GET, HEAD, OPTIONS",

@@ -7,8 +7,10 @@ import (
 	"strings"
 
 	"github.com/mailgate/mailgate/api/wire"
+	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/mailer"
 	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/verify"
 )
 
 // A kind is a sort of answer that is not a yes.
@@ -21,6 +23,7 @@ const (
 	forbidden
 	notFound
 	unknownAction
+	unknownCountdown
 	methodNotAllowed
 	methodUnknown
 	requestTimeout
@@ -28,6 +31,10 @@ const (
 	headerTooLarge
 	invalid
 	quotaExceeded
+	codeIncorrect
+	codeExpired
+	keyMismatch
+	keyInFlight
 	recipientRejected
 	relayUnavailable
 	deliveryUnknown
@@ -48,6 +55,7 @@ var kinds = [...]struct {
 	forbidden:         {403, "forbidden", "The request comes from elsewhere", "Without keys this server is for programs of its own machine, and this request was made by a page from elsewhere."},
 	notFound:          {404, "not-found", "There is nothing here", "No route has this path. GET /docs lists them all."},
 	unknownAction:     {404, "unknown-action", "There is no such action", "No action has this name."},
+	unknownCountdown:  {404, "unknown-countdown", "There is no such countdown", "No countdown has this token, or it is over for good. The answer to the next send has a new one."},
 	methodNotAllowed:  {405, "method-not-allowed", "The method is not for this path", "The Allow header lists the methods that are."},
 	methodUnknown:     {501, "method-unknown", "The method is unknown", "No route has this method."},
 	requestTimeout:    {408, "request-timeout", "The request took too long to arrive", "The connection is closed because the request did not arrive in time."},
@@ -55,6 +63,10 @@ var kinds = [...]struct {
 	headerTooLarge:    {431, "header-too-large", "The header is too large", "A request's line and header may have 8 KiB together."},
 	invalid:           {422, "invalid", "A field will not do", "See errors, one entry for each field."},
 	quotaExceeded:     {429, "", wire.QuotaTitle, ""},
+	codeIncorrect:     {422, "code-incorrect", "This is not the code", "The mailbox was mailed another code for this address."},
+	codeExpired:       {410, "code-expired", "There is no code to check", "No code that was mailed to this address can still be used. Ask for a new one."},
+	keyMismatch:       {422, "idempotency-mismatch", "The key belongs to another request", "This Idempotency-Key was sent before with another body. A new request needs a new key."},
+	keyInFlight:       {409, "idempotency-in-flight", "The first request is still at it", "A request with this Idempotency-Key has not been answered yet. Ask again to get its answer."},
 	recipientRejected: {422, "recipient-rejected", "The relay refused the mail for good", "The relay refused this mail or its recipient for good. Sending it again will not help."},
 	relayUnavailable:  {503, "relay-unavailable", "The relay cannot be used now", "No relay took the mail, and it certainly was not sent. The mailbox was not charged."},
 	deliveryUnknown:   {504, "delivery-unknown", "Nobody knows whether the mail was sent", "The connection to the relay ended after the mail was handed over. It may arrive, and is never sent again."},
@@ -79,6 +91,7 @@ type problem struct {
 	fields     []fieldProblem
 	smtp       *mailer.Reply
 	charged    *charge // how things stand, where something was charged or denied
+	attempts   int     // of codeIncorrect: how many are left
 	allow      string  // the Allow header
 	cause      error
 }
@@ -110,7 +123,7 @@ func problemOf(err error) *problem {
 	if address, ok := errors.AsType[*mailer.AddressError](err); ok {
 		return &problem{kind: invalid, fields: []fieldProblem{addressProblem(address)}}
 	}
-	if errors.Is(err, throttle.ErrUnavailable) {
+	if errors.Is(err, throttle.ErrUnavailable) || errors.Is(err, verify.ErrUnavailable) || errors.Is(err, idempotency.ErrUnavailable) {
 		return &problem{kind: storeUnavailable, retryAfter: storeRetry, cause: err}
 	}
 	if send, ok := errors.AsType[*mailer.SendError](err); ok {
@@ -173,6 +186,10 @@ func (p *problem) append(b []byte, out *answer) []byte {
 	}
 	if p.smtp != nil {
 		b = p.appendSMTP(b)
+	}
+	if p.kind == codeIncorrect {
+		b = append(b, `,"attempts_left":`...)
+		b = strconv.AppendInt(b, int64(p.attempts), 10)
 	}
 	if p.charged != nil {
 		b = p.appendCharge(b, out)

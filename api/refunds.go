@@ -2,11 +2,11 @@ package api
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
 
-	"github.com/mailgate/mailgate/mailer"
 	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/throttle"
 )
@@ -40,13 +40,26 @@ type refund struct {
 	whose   slog.Attr // a hash, for the log
 	id      throttle.ID
 	due     time.Time // when it is given up
+	stop    time.Time // no try begins after; none, if zero
 }
 
-// sendRefund is the refund of a send.
-func sendRefund(set *rules.Set, send rules.Send, mailbox mailer.Address, id throttle.ID) refund {
-	return refund{whose: slog.String("mailbox", mailbox.Hash()), id: id, release: func(ctx context.Context) error {
-		return set.Release(ctx, send, id)
-	}}
+// sendRefund is the refund of a send. Only when it is done may its Idempotency-Key, if it
+// has one, be used again: a later attempt has the same reservation.
+func (s *Server) sendRefund(c *call, send rules.Send) refund {
+	set, id, a := c.live.Rules, c.id, c.attempt
+	one := refund{whose: slog.String("mailbox", c.mailbox.Hash()), id: id}
+	if a == nil {
+		one.release = func(ctx context.Context) error { return set.Release(ctx, send, id) }
+		return one
+	}
+	a.refunding, one.stop = true, a.stop
+	one.release = func(ctx context.Context) error {
+		if err := set.Release(ctx, send, id); err != nil {
+			return err
+		}
+		return s.free(ctx, a)
+	}
+	return one
 }
 
 // actionRefund is the refund of an action.
@@ -83,6 +96,9 @@ func (r *refunds) now(ctx context.Context, one refund) {
 // later gives a place back in the background.
 func (r *refunds) later(one refund) {
 	one.due = time.Now().Add(refundLife)
+	if !one.stop.IsZero() && one.stop.Before(one.due) {
+		one.due = one.stop
+	}
 	select {
 	case r.queue <- one:
 	default:
@@ -140,7 +156,12 @@ func (r *refunds) settle(one refund, err error) {
 	r.metrics.refunded("given-back")
 }
 
+var errTooLate = errors.New("somebody else may have begun the send anew")
+
 func (r *refunds) try(one refund) error {
+	if !one.stop.IsZero() && time.Now().After(one.stop) {
+		return errTooLate
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), refundTry)
 	defer cancel()
 	return one.release(ctx)

@@ -18,12 +18,16 @@ import (
 	"github.com/mailgate/mailgate"
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/idempotency"
+	keeper "github.com/mailgate/mailgate/idempotency/local"
 	"github.com/mailgate/mailgate/mailer"
 	"github.com/mailgate/mailgate/mailer/sandbox"
 	"github.com/mailgate/mailgate/mailer/sandbox/fault"
 	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
+	"github.com/mailgate/mailgate/verify"
+	codebook "github.com/mailgate/mailgate/verify/local"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -37,6 +41,7 @@ const (
 type rig struct {
 	t       testing.TB
 	server  *api.Server
+	options api.Options
 	url     string
 	addr    string
 	client  *http.Client
@@ -44,6 +49,8 @@ type rig struct {
 	limiter *local.Limiter  // the mailbox's
 	disk    *cache.Disk
 	meters  *local.Meters // for further rules, on the same disk
+	codes   *codebook.Book
+	repeats api.Repeats
 	now     *atomic.Int64
 	served  chan error
 }
@@ -81,10 +88,14 @@ func newRig(t testing.TB, with setup) *rig {
 		Log:     journal.logger(),
 		OpenAPI: mailgate.OpenAPI,
 		Now:     r.now.Load,
+		Secret:  []byte("a secret that nobody guesses"),
+		Codes:   r.codes, Guesses: r.limiter.Tiers("guesses", verify.DefaultGuesses()),
+		Repeats: r.repeats,
 	}
 	if with.options != nil {
 		with.options(&o)
 	}
+	r.options = o
 	r.server = must(api.New(o))(t)
 	r.serve()
 	return r
@@ -138,12 +149,25 @@ func (r *rig) openStores(dir string, policy throttle.Policy) {
 	r.disk = must(cache.Open(cache.DiskOptions{Dir: dir}))(r.t)
 	r.limiter = must(local.New(r.disk, local.Options{Policy: policy, Now: r.now.Load}))(r.t)
 	r.meters = must(local.NewMeters(r.disk, local.MetersOptions{Now: r.now.Load}))(r.t)
+	r.codes = must(codebook.New(r.disk, codebook.Options{Now: r.now.Load}))(r.t)
+	answers := must(keeper.New(r.disk, keeper.Options{Terms: idempotency.Terms{Lease: lease, Keep: day}, Now: r.now.Load}))(r.t)
+	handed := must(keeper.New(r.disk, keeper.Options{Terms: idempotency.Terms{Lease: day, Keep: day}, Name: "handed-over", Now: r.now.Load}))(r.t)
+	r.repeats = api.Repeats{Answers: answers, HandedOver: handed}
 	r.t.Cleanup(func() {
 		r.limiter.Close()
 		r.meters.Close()
+		r.codes.Close()
+		answers.Close()
+		handed.Close()
 		r.disk.Close()
 	})
 }
+
+// How long a key is in flight and its answer kept, in milliseconds.
+const (
+	lease = 30_000
+	day   = 86_400_000
+)
 
 // live is what a setup wants to be in force.
 func (r *rig) live(with setup) api.Live {

@@ -18,10 +18,20 @@ const (
 	operators
 )
 
-// Whether Options.Lookups bounds a route.
+// What bounds how often a route is used: nothing here, Options.Lookups for each caller,
+// Options.Countdowns for each address.
+type bound int
+
 const (
-	bounded   = true
-	unbounded = false
+	unbounded bound = iota
+	byCaller
+	byVisitor
+)
+
+// Whether pages from anywhere may read a route's answers.
+const (
+	ownOrigin = false
+	anyOrigin = true
 )
 
 // A route is a method and a path, who may ask, and what is then done.
@@ -29,27 +39,35 @@ type route struct {
 	method, path string
 	name         string // in logs and metrics
 	keys         access
-	bounded      bool // by Options.Lookups
+	bound        bound
 	step         step
+	anywhere     bool // ownOrigin or anyOrigin
 }
 
 // routes are all there are.
 func (s *Server) routes() []route {
-	return []route{
-		{"POST", "/send-code", "send-code", applications, unbounded, steps(s.readSend, s.send, writeSent)},
-		{"GET", "/mailboxes/:email", "mailbox", applications, bounded, steps(s.readMailbox, s.look, writeSight)},
-		{"POST", "/actions/:action/take", "action-take", applications, unbounded, steps(s.readAction, s.takeAction, writeActed)},
-		{"POST", "/actions/:action/peek", "action-peek", applications, unbounded, steps(s.readAction, s.peekAction, writeActed)},
-		{"POST", "/actions/:action/release", "action-release", applications, unbounded, steps(s.readActionRelease, s.releaseAction, writeReleased)},
-		{"GET", "/admin/mailboxes/:email", "admin-mailbox", operators, bounded, steps(s.readMailbox, s.inspect, writeInspection)},
-		{"POST", "/admin/mailboxes/:email/reset", "admin-reset", operators, bounded, steps(s.readReset, s.reset, writeCleared)},
-		{"POST", "/admin/actions/:action/reset", "admin-action-reset", operators, bounded, steps(s.readActionReset, s.resetAction, writeClearing)},
-		{"GET", "/livez", "livez", open, unbounded, steps(nothing, s.living, writeStatus)},
-		{"GET", "/readyz", "readyz", open, unbounded, steps(nothing, s.ready, writeStatus)},
-		{"GET", "/metrics", "metrics", open, unbounded, steps(nothing, s.measure, writePage)},
-		{"GET", "/openapi.yaml", "openapi", open, unbounded, steps(nothing, s.contract, writePage)},
-		{"GET", "/docs", "docs", open, unbounded, steps(nothing, s.page, writePage)},
+	all := []route{
+		{"POST", "/send-code", "send-code", applications, unbounded, s.sendCode, ownOrigin},
+		{"GET", "/mailboxes/:email", "mailbox", applications, byCaller, steps(s.readMailbox, s.look, writeSight), ownOrigin},
+		{"POST", "/actions/:action/take", "action-take", applications, unbounded, steps(s.readAction, s.takeAction, writeActed), ownOrigin},
+		{"POST", "/actions/:action/peek", "action-peek", applications, unbounded, steps(s.readAction, s.peekAction, writeActed), ownOrigin},
+		{"POST", "/actions/:action/release", "action-release", applications, unbounded, steps(s.readActionRelease, s.releaseAction, writeReleased), ownOrigin},
+		{"GET", "/admin/mailboxes/:email", "admin-mailbox", operators, byCaller, steps(s.readMailbox, s.inspect, writeInspection), ownOrigin},
+		{"POST", "/admin/mailboxes/:email/reset", "admin-reset", operators, byCaller, steps(s.readReset, s.reset, writeCleared), ownOrigin},
+		{"POST", "/admin/actions/:action/reset", "admin-action-reset", operators, byCaller, steps(s.readActionReset, s.resetAction, writeClearing), ownOrigin},
+		{"GET", "/livez", "livez", open, unbounded, steps(nothing, s.living, writeStatus), ownOrigin},
+		{"GET", "/readyz", "readyz", open, unbounded, steps(nothing, s.ready, writeStatus), ownOrigin},
+		{"GET", "/metrics", "metrics", open, unbounded, steps(nothing, s.measure, writePage), ownOrigin},
+		{"GET", "/openapi.yaml", "openapi", open, unbounded, steps(nothing, s.contract, writePage), ownOrigin},
+		{"GET", "/docs", "docs", open, unbounded, steps(nothing, s.page, writePage), ownOrigin},
+		{"GET", "/countdown/:token", "countdown", open, byVisitor, steps(s.readCountdown, s.count, writeRemaining), anyOrigin},
+		{"GET", "/countdown.js", "countdown-script", open, unbounded, steps(readDownload, handsOut(&s.script), writePage), anyOrigin},
+		{"GET", "/countdown.d.ts", "countdown-types", open, unbounded, steps(readDownload, handsOut(&s.types), writePage), anyOrigin},
 	}
+	if s.desk != nil {
+		all = append(all, route{"POST", "/verify-code", "verify-code", applications, unbounded, steps(s.readVerification, s.verify, writeVerified), ownOrigin})
+	}
+	return all
 }
 
 // nothing is the reader of routes that ask for nothing.
@@ -59,10 +77,11 @@ func nothing(*incoming) (struct{}, error) { return struct{}{}, nil }
 // the method's route or with the methods there are.
 func (s *Server) register(app *fiber.App) error {
 	all := s.routes()
-	paths := map[string][]string{}
+	paths, anywhere := map[string][]string{}, map[string]bool{}
 	for i := range all {
 		r := &all[i]
 		paths[r.path] = append(paths[r.path], r.method)
+		anywhere[r.path] = r.anywhere
 		handlers, err := s.handlers(r)
 		if err != nil {
 			return err
@@ -79,7 +98,9 @@ func (s *Server) register(app *fiber.App) error {
 		allow := strings.Join(methods, ", ")
 		for _, method := range fiber.DefaultMethods {
 			if method == fiber.MethodOptions || !slices.Contains(methods, method) {
-				app.Add(method, path, s.fiberHandler(otherMethod(method, path, allow)))
+				other := otherMethod(method, path, allow)
+				other.anywhere = anywhere[path]
+				app.Add(method, path, s.fiberHandler(other))
 			}
 		}
 	}
@@ -89,10 +110,11 @@ func (s *Server) register(app *fiber.App) error {
 
 // handlers are what Fiber runs for a route, one after the other.
 func (s *Server) handlers(r *route) ([]fiber.Handler, error) {
-	if !r.bounded || s.with.Lookups == nil {
+	o := s.gate(r)
+	if o.Limiter == nil {
 		return []fiber.Handler{s.fiberHandler(r)}, nil
 	}
-	first, err := s.bounded(r)
+	first, err := s.bounded(r, o)
 	return []fiber.Handler{first, s.fiberHandler(r)}, err
 }
 

@@ -28,9 +28,9 @@ type sent struct {
 // send takes a place by every rule, and sends. Whatever certainly never left gives the
 // places back; whatever may have left keeps them.
 func (s *Server) send(ctx context.Context, c *call, q sendRequest) (sent, error) {
-	c.mailbox, c.id = q.mail.To, throttle.NewID()
+	c.mailbox = q.mail.To
 	send := q.send(c)
-	decision, err := s.take(ctx, c, send)
+	decision, err := s.admission(ctx, c, send)
 	if err != nil {
 		s.metrics.sent(outcomeOf(err))
 		return sent{}, err
@@ -38,14 +38,24 @@ func (s *Server) send(ctx context.Context, c *call, q sendRequest) (sent, error)
 	if !decision.Allowed {
 		c.id = throttle.ID{}
 		s.metrics.denied(decision.Rule, decision.Verdict.Limit)
-		return sent{}, denied(&charge{standing: s.ofSend(decision)})
+		return sent{}, denied(&charge{standing: s.counted(c.mailbox, decision)})
 	}
 	return s.deliver(ctx, c, q, send, decision)
 }
 
+// admission asks the rules, under a reservation that is new or that of an attempt.
+func (s *Server) admission(ctx context.Context, c *call, send rules.Send) (rules.Decision, error) {
+	if c.attempt == nil {
+		c.id = throttle.NewID()
+	} else if err := s.takeUp(ctx, c, send); err != nil {
+		return rules.Decision{}, err
+	}
+	return s.take(ctx, c, send)
+}
+
 // deliver mails what the rules have admitted, when its turn has come.
 func (s *Server) deliver(ctx context.Context, c *call, q sendRequest, send rules.Send, decision rules.Decision) (sent, error) {
-	done := sent{charge: charge{standing: s.ofSend(decision), id: c.id}, to: q.mail.To}
+	done := sent{charge: charge{standing: s.counted(c.mailbox, decision), id: c.id}, to: q.mail.To}
 	c.note(&done.standing)
 	c.delay = decision.Delay
 	err := s.turn(ctx, c.delay)
@@ -85,7 +95,7 @@ func (s *Server) take(ctx context.Context, c *call, send rules.Send) (rules.Deci
 	decision, err := c.live.Rules.Take(ctx, send, c.id)
 	s.metrics.decided(time.Since(began))
 	if err != nil || decision.Owed {
-		s.refunds.later(sendRefund(c.live.Rules, send, c.mailbox, c.id))
+		s.refunds.later(s.sendRefund(c, send))
 	}
 	for i := range decision.Shadow {
 		s.shadowed(ctx, c, &decision.Shadow[i])
@@ -110,7 +120,7 @@ func (s *Server) mail(ctx context.Context, c *call, q sendRequest, done *sent) e
 	mail := q.mail
 	mail.ID, mail.NowMS = c.id.String(), s.with.Now()
 	if !q.own {
-		code, err := verify.NewCode(rand.Reader)
+		code, err := s.code(ctx, mail.To)
 		if err != nil {
 			return notSent{err}
 		}
@@ -121,10 +131,25 @@ func (s *Server) mail(ctx context.Context, c *call, q sendRequest, done *sent) e
 		return notSent{err}
 	}
 	done.messageID = message.ID
+	if err := s.handOver(ctx, c.attempt); err != nil {
+		return err
+	}
+	if c.attempt != nil {
+		c.attempt.mayHaveLeft = true
+	}
 	began := time.Now()
 	_, err = s.with.Sender.Send(ctx, message)
 	s.metrics.relayed(outcomeOf(err), time.Since(began))
 	return err
+}
+
+// code makes a code for an address. Where codes can be checked it can be from now on,
+// before the mail leaves: who reads fast would otherwise be told that it is wrong.
+func (s *Server) code(ctx context.Context, to mailer.Address) (string, error) {
+	if s.desk == nil {
+		return verify.NewCode(rand.Reader)
+	}
+	return s.desk.Issue(ctx, codeOf(to))
 }
 
 // notSent is an error of ours before any relay was asked.
@@ -137,7 +162,7 @@ func (e notSent) Unwrap() error { return e.error }
 func (s *Server) settle(ctx context.Context, c *call, send rules.Send, spent charge, err error) error {
 	p := problemOf(err)
 	if neverLeft(err) {
-		s.refunds.now(ctx, sendRefund(c.live.Rules, send, c.mailbox, c.id))
+		s.refunds.now(ctx, s.sendRefund(c, send))
 		c.rule, c.limit = "", ""
 		return p
 	}
@@ -173,6 +198,10 @@ func outcomeOf(err error) string {
 		return "busy"
 	case storeUnavailable:
 		return "store-unavailable"
+	case keyMismatch:
+		return "mismatch"
+	case keyInFlight:
+		return "in-flight"
 	}
 	return "failed"
 }

@@ -34,7 +34,7 @@ func TestSend(t *testing.T) {
 		`"rule":"mailbox","limit":"minute","wait_ms":60000,"retry_at":"2026-11-20T12:01:00.000Z","server_time":"2026-11-20T12:00:00.000Z","limits":[` +
 		`{"name":"minute","limit":1,"window_ms":60000,"remaining":0,"wait_ms":60000},` +
 		`{"name":"hour","limit":5,"window_ms":3600000,"remaining":4,"wait_ms":0},` +
-		`{"name":"day","limit":10,"window_ms":86400000,"remaining":9,"wait_ms":0}],"degraded":false}`
+		`{"name":"day","limit":10,"window_ms":86400000,"remaining":9,"wait_ms":0}],"degraded":false,"countdown":"` + got.token() + `"}`
 	if got.text != want {
 		t.Errorf("answered\n%s, want\n%s", got.text, want)
 	}
@@ -59,7 +59,7 @@ func TestSend(t *testing.T) {
 		`"limit":"minute","wait_ms":1,"retry_at":"2026-11-20T12:01:00.000Z","server_time":"2026-11-20T12:00:59.999Z","limits":[` +
 		`{"name":"minute","limit":1,"window_ms":60000,"remaining":0,"wait_ms":1},` +
 		`{"name":"hour","limit":5,"window_ms":3600000,"remaining":4,"wait_ms":0},` +
-		`{"name":"day","limit":10,"window_ms":86400000,"remaining":9,"wait_ms":0}],"degraded":false,"violated-policies":["minute"]}`
+		`{"name":"day","limit":10,"window_ms":86400000,"remaining":9,"wait_ms":0}],"degraded":false,"countdown":"` + got.token() + `","violated-policies":["minute"]}`
 	if got.text != want {
 		t.Errorf("answered\n%s, want\n%s", got.text, want)
 	}

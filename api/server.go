@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"strconv"
@@ -11,7 +12,9 @@ import (
 	"time"
 
 	"github.com/gofiber/fiber/v2"
+	"github.com/mailgate/mailgate/countdown"
 	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/verify"
 	"github.com/valyala/fasthttp"
 )
 
@@ -23,7 +26,13 @@ type Server struct {
 	metrics *metrics
 	refunds *refunds
 	docs    func() ([]byte, error)
+	script  file // of the countdown
+	types   file // of its interface
 	works   sync.Pool
+
+	desk   *verify.Desk // nil where no codes can be checked
+	tokens *countdown.Tokens
+	names  *names
 
 	live      atomic.Pointer[Live]
 	reloading sync.Mutex
@@ -58,6 +67,12 @@ func New(o Options) (*Server, error) {
 	if s.metrics, err = newMetrics(s.with, s.connections); err != nil {
 		return nil, err
 	}
+	if err := s.useSecret(); err != nil {
+		return nil, err
+	}
+	if err := s.component(); err != nil {
+		return nil, err
+	}
 	s.works.New = func() any { return new(work) }
 	s.docs = newDocs(s.with.OpenAPI, s.with.Version)
 	s.alive, s.end = context.WithCancel(context.Background())
@@ -67,6 +82,30 @@ func New(o Options) (*Server, error) {
 	}
 	s.refunds = newRefunds(s.with.Log, s.metrics)
 	return s, nil
+}
+
+// useSecret makes what rests on the secret, each with a key of its own.
+func (s *Server) useSecret() (err error) {
+	if s.tokens, err = countdown.New(s.with.Secret); err != nil {
+		return fmt.Errorf("api: Secret: %w", err)
+	}
+	if s.names, err = newNames(s.with.Secret, s.with.Now); err != nil {
+		return fmt.Errorf("api: Secret: %w", err)
+	}
+	if s.with.Codes == nil {
+		return nil
+	}
+	hasher, err := verify.NewHasher(s.with.Secret)
+	if err != nil {
+		return fmt.Errorf("api: Secret: %w", err)
+	}
+	s.desk, err = verify.NewDesk(verify.Options{
+		Hasher: hasher, Book: s.with.Codes, Guesses: s.with.Guesses, Lifetime: s.with.CodeLife, Log: s.with.Log,
+	})
+	if err != nil {
+		return fmt.Errorf("api: Codes: %w", err)
+	}
+	return nil
 }
 
 // newApp makes the Fiber application: its limits, and the routes.

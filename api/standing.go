@@ -15,6 +15,8 @@ type standing struct {
 	// own is the rule whose limits the answer lists: those of decision.Mailbox. Those of
 	// any other that refuses are named with it.
 	own string
+	// countdown is a token to ask by how long it still lasts; of sends alone.
+	countdown string
 }
 
 // ofSend is the standing of a send.
@@ -22,7 +24,7 @@ func (s *Server) ofSend(d rules.Decision) standing {
 	if d.Verdict.Now == 0 { // no rule applies, so none has read a clock
 		d.Verdict.Now = s.with.Now()
 	}
-	return standing{d, rules.MailboxRule}
+	return standing{decision: d, own: rules.MailboxRule}
 }
 
 // ofOne is the standing of what one limiter alone decides.
@@ -34,7 +36,7 @@ func ofOne(name string, v throttle.Verdict) standing {
 	if !v.Allowed {
 		d.Refusals = []rules.Refusal{{Rule: name, Verdict: v}}
 	}
-	return standing{d, name}
+	return standing{decision: d, own: name}
 }
 
 // note tells the log what the caller is told.
@@ -63,7 +65,13 @@ func appendStanding(b []byte, st *standing, out *answer) []byte {
 	b = append(b, `"rule":`...)
 	b = wire.AppendName(b, st.decision.Rule)
 	b = append(b, ',')
-	return wire.AppendVerdict(b, &st.decision.Verdict, out.limits[:out.own])
+	b = wire.AppendVerdict(b, &st.decision.Verdict, out.limits[:out.own])
+	if st.countdown != "" {
+		b = append(b, `,"countdown":"`...)
+		b = append(b, st.countdown...)
+		b = append(b, '"')
+	}
+	return b
 }
 
 // violatedFrom is where the limits begin that may have been violated: the own ones

@@ -20,15 +20,15 @@ func SetRateLimit(h *fasthttp.ResponseHeader, line []byte, limits []throttle.Sta
 	if len(limits) == 0 {
 		return line
 	}
-	line = appendRateLimitPolicy(line[:0], limits)
+	line = AppendRateLimitPolicy(line[:0], limits)
 	h.SetCanonical([]byte(RateLimitPolicy), line)
-	line = appendRateLimit(line[:0], limits)
+	line = AppendRateLimit(line[:0], limits)
 	h.SetCanonical([]byte(RateLimit), line)
 	return line
 }
 
-// appendRateLimit adds "minute";r=0;t=60, and so on.
-func appendRateLimit(b []byte, limits []throttle.Standing) []byte {
+// AppendRateLimit adds the value of RateLimit: "minute";r=0;t=60, and so on.
+func AppendRateLimit(b []byte, limits []throttle.Standing) []byte {
 	for i := range limits {
 		b = appendItem(b, i, limits[i].Name)
 		b = append(b, ";r="...)
@@ -39,8 +39,8 @@ func appendRateLimit(b []byte, limits []throttle.Standing) []byte {
 	return b
 }
 
-// appendRateLimitPolicy adds "minute";q=1;w=60, and so on.
-func appendRateLimitPolicy(b []byte, limits []throttle.Standing) []byte {
+// AppendRateLimitPolicy adds the value of RateLimit-Policy: "minute";q=1;w=60, and so on.
+func AppendRateLimitPolicy(b []byte, limits []throttle.Standing) []byte {
 	for i := range limits {
 		b = appendItem(b, i, limits[i].Name)
 		b = append(b, ";q="...)

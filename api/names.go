@@ -1,0 +1,60 @@
+package api
+
+import (
+	"crypto/hkdf"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+
+	"github.com/mailgate/mailgate/idempotency"
+	"github.com/mailgate/mailgate/throttle"
+)
+
+// names know a request with an Idempotency-Key again: its body, and the reservation that
+// it is charged under.
+type names struct {
+	prints *idempotency.Fingerprinter
+	key    []byte
+	now    func() int64
+}
+
+const (
+	// reservationsOf keeps the key apart from all others that are made of the same secret.
+	reservationsOf = "mailgate api: reservations of idempotent sends, version 1"
+	// period is how many milliseconds a key stands for one reservation. It is less than
+	// answers are kept, so that a key which is used for another send after that is
+	// charged, though the first charge may still count. A retry that happens to be in the
+	// next period finds nothing of an attempt that was killed, and is charged by itself.
+	period = 12 * 60 * 60 * 1000
+)
+
+func newNames(secret []byte, now func() int64) (*names, error) {
+	prints, err := idempotency.NewFingerprinter(secret)
+	if err != nil {
+		return nil, err
+	}
+	key, err := hkdf.Key(sha256.New, secret, nil, reservationsOf, sha256.Size)
+	return &names{prints, key, now}, err
+}
+
+func (n *names) body(route string, body []byte) idempotency.Fingerprint {
+	return n.prints.Of(route, body)
+}
+
+// reservation is the same for one name on all servers. It tells nothing about the key.
+func (n *names) reservation(of idempotency.Name) throttle.ID {
+	name := n.sum([]byte(of.Text()))
+	begins := binary.BigEndian.Uint64(name) % period // each at its own time
+	number := (uint64(n.now()) + begins) / period
+	sum := n.sum(binary.BigEndian.AppendUint64(name, number))
+	var id throttle.ID
+	base64.RawURLEncoding.Encode(id[:], sum[:6])
+	return id
+}
+
+func (n *names) sum(text []byte) []byte {
+	mac := hmac.New(sha256.New, n.key)
+	mac.Write(text)
+	return mac.Sum(nil)
+}

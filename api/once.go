@@ -1,0 +1,249 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mailgate/mailgate/api/wire"
+	"github.com/mailgate/mailgate/idempotency"
+	"github.com/mailgate/mailgate/rules"
+)
+
+// A send with an Idempotency-Key is done once, however often and whenever it is asked
+// for, also by callers who lost the server in the middle:
+//
+//	begin        the key is in flight; whoever else brings it is told so
+//	charge       under a reservation that follows from the key
+//	hand over    a mark, kept before the relay is asked
+//	finish       the answer is kept
+//
+// The mark stays as long as the answer, so that not even an attempt that slept through
+// its lease, and through another's, sends a second mail when it wakes.
+//
+// A server that is killed leaves the key in flight until its lease ends. Whoever then
+// begins anew finds what was charged by its reservation, which is not charged twice; and
+// finds the mark, if the mail may have left: it is not sent again, and that nobody knows
+// is what is answered.
+
+// An attempt is a send with an Idempotency-Key that is being done.
+type attempt struct {
+	lease idempotency.Lease // of the answer
+	mark  idempotency.Lease // of the mark; none until the mail is handed over
+	stop  time.Time         // the lease may end soon after: nothing is begun any more
+
+	mayHaveLeft bool // so the answer is kept, whatever it is
+	refunding   bool // the key is free when the refund is done
+}
+
+const (
+	// attemptRest is how long after SendDeadline an attempt may still give back what it
+	// charged. With one more try it ends within what a lease has.
+	attemptRest = 14 * time.Second
+	// inFlightRetry is what a caller is told to wait for the first request, at most.
+	inFlightRetry = 1000
+	// sendRoute is what a key is sent to, as fingerprints know it.
+	sendRoute = "POST /send-code"
+	// handed sets the marks' callers apart: no name of a key has a blank.
+	handed = "handed over by "
+)
+
+// sendCode is the whole work of POST /send-code. What cannot be read or will not do is
+// no use of a key: the caller mends it and may use the key for that.
+func (s *Server) sendCode(ctx context.Context, c *call, in *incoming, out *answer) error {
+	key, given, err := s.repeatKey(in)
+	if err != nil {
+		return err
+	}
+	q, err := s.readSend(in)
+	if err != nil {
+		return err
+	}
+	if !given {
+		return s.answerSend(ctx, c, q, out)
+	}
+	name := idempotency.Name{Caller: c.caller(), Key: key}
+	return s.once(ctx, c, q, out, idempotency.Lease{Name: name, Body: s.names.body(sendRoute, in.body)})
+}
+
+func (s *Server) answerSend(ctx context.Context, c *call, q sendRequest, out *answer) error {
+	done, err := s.send(ctx, c, q)
+	if err != nil {
+		return err
+	}
+	writeSent(out, &done)
+	return nil
+}
+
+// repeatKey is the request's Idempotency-Key.
+func (s *Server) repeatKey(in *incoming) (key string, given bool, err error) {
+	fields := in.header.PeekAll("Idempotency-Key")
+	if len(fields) == 0 {
+		return "", false, nil
+	}
+	if s.with.Repeats.isZero() {
+		return "", true, &problem{kind: badRequest, detail: "This server keeps no answers, so it takes no Idempotency-Key."}
+	}
+	key, err = idempotency.ParseKey(string(bytes.Join(fields, []byte(", "))))
+	if err != nil {
+		return "", true, &problem{kind: badRequest, detail: "The Idempotency-Key must be 1 to 255 visible ASCII characters, in double quotes."}
+	}
+	return key, true, nil
+}
+
+// once does the send if it is the first with its name, and else gives the first's answer.
+func (s *Server) once(ctx context.Context, c *call, q sendRequest, out *answer, asked idempotency.Lease) error {
+	stop := time.Now().Add(s.with.SendDeadline + attemptRest)
+	outcome, err := s.with.Repeats.Answers.Begin(ctx, asked.Name, asked.Body)
+	if err != nil {
+		s.metrics.sent(outcomeOf(err))
+		return err
+	}
+	switch outcome.State {
+	case idempotency.Started:
+		c.attempt = &attempt{lease: outcome.Lease, stop: stop}
+		return s.attempt(ctx, c, q, out)
+	case idempotency.Replay:
+		s.metrics.sent("replayed")
+		c.replayed = true
+		out.replay(outcome.Answer)
+		return nil
+	case idempotency.Mismatch:
+		err = &problem{kind: keyMismatch}
+	default:
+		err = &problem{kind: keyInFlight, retryAfter: min(outcome.RetryAfter, inFlightRetry)}
+	}
+	s.metrics.sent(outcomeOf(err))
+	return err
+}
+
+// attempt does the send and keeps its answer, or frees the key. What may have left is
+// answered alike for ever, a 504 too: done again, it could be a second mail. All else
+// that is not a yes was about the moment, and was charged to nobody.
+func (s *Server) attempt(ctx context.Context, c *call, q sendRequest, out *answer) error {
+	a := c.attempt
+	c.id = s.names.reservation(a.lease.Name)
+	err := s.answerSend(ctx, c, q, out)
+	if err != nil {
+		out.refuse(problemOf(err))
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refundTry)
+	defer cancel()
+	var lost error
+	switch {
+	case a.refunding:
+	case a.mayHaveLeft:
+		lost = s.finish(ctx, a, out.kept())
+	default:
+		lost = s.free(ctx, a)
+	}
+	if lost != nil {
+		s.with.Log.Warn("the end of a request could not be recorded, so its key is in flight until the lease ends",
+			"request_id", c.requestID, "cause", lost)
+	}
+	return err
+}
+
+var errLeaseLost = errors.New("the lease had ended")
+
+// finish keeps the answer.
+func (s *Server) finish(ctx context.Context, a *attempt, answer idempotency.Answer) error {
+	kept, err := s.with.Repeats.Answers.Finish(ctx, a.lease, answer)
+	if err != nil {
+		return fmt.Errorf("keeping an answer: %w", err)
+	}
+	if !kept {
+		return errLeaseLost
+	}
+	return nil
+}
+
+// free lets the key be used again. The mark goes first: a key without it may be sent.
+func (s *Server) free(ctx context.Context, a *attempt) error {
+	if !a.mark.Token.IsZero() {
+		if _, err := s.with.Repeats.HandedOver.Abandon(ctx, a.mark); err != nil {
+			return fmt.Errorf("taking back a mark: %w", err)
+		}
+	}
+	if _, err := s.with.Repeats.Answers.Abandon(ctx, a.lease); err != nil {
+		return fmt.Errorf("freeing a key: %w", err)
+	}
+	return nil
+}
+
+// handOver puts the mark that the mail may leave from now on. One that is there already
+// was put by another attempt, which has not come to its answer.
+func (s *Server) handOver(ctx context.Context, a *attempt) error {
+	if a == nil || !a.mark.Token.IsZero() {
+		return nil
+	}
+	name := idempotency.Name{Caller: handed + a.lease.Name.Caller, Key: a.lease.Name.Key}
+	outcome, err := s.with.Repeats.HandedOver.Begin(ctx, name, a.lease.Body)
+	if err != nil {
+		return notSent{err}
+	}
+	if outcome.State != idempotency.Started {
+		a.mayHaveLeft = true
+		return &problem{kind: deliveryUnknown}
+	}
+	a.mark = outcome.Lease
+	return nil
+}
+
+// takeUp looks for what an earlier attempt has left, whose server was killed. A charge
+// for a mail that was not handed over is given back, to be taken again for this one;
+// asked for a send that is charged already, the rules would refuse it for itself.
+func (s *Server) takeUp(ctx context.Context, c *call, send rules.Send) error {
+	before, err := c.live.Rules.Mailbox().History(ctx, send.Mailbox)
+	if err != nil {
+		return err
+	}
+	if before.Find(c.id) < 0 {
+		return nil
+	}
+	if err := s.handOver(ctx, c.attempt); err != nil {
+		return s.standingOf(ctx, c, send, err)
+	}
+	return c.live.Rules.Release(ctx, send, c.id)
+}
+
+// standingOf adds to the answer about a mail that an earlier attempt has charged how the
+// mailbox stands.
+func (s *Server) standingOf(ctx context.Context, c *call, send rules.Send, err error) error {
+	p := problemOf(err)
+	if p.kind != deliveryUnknown {
+		return p
+	}
+	decision, err := c.live.Rules.Peek(ctx, send)
+	if err != nil {
+		return err
+	}
+	p.charged = &charge{standing: s.counted(c.mailbox, decision), id: c.id}
+	return p
+}
+
+// kept is the answer as it is given again.
+func (a *answer) kept() idempotency.Answer {
+	all := idempotency.Answer{Status: a.status, Body: bytes.Clone(a.body), Header: []idempotency.Field{{Name: "Content-Type", Value: a.contentType}}}
+	if len(a.limits) > 0 {
+		all.Header = append(all.Header,
+			idempotency.Field{Name: wire.RateLimitPolicy, Value: string(wire.AppendRateLimitPolicy(nil, a.limits))},
+			idempotency.Field{Name: wire.RateLimit, Value: string(wire.AppendRateLimit(nil, a.limits))})
+	}
+	return all
+}
+
+// replay is the first answer once more, and says that it is.
+func (a *answer) replay(first idempotency.Answer) {
+	a.status, a.body = first.Status, append(a.body, first.Body...)
+	for _, field := range first.Header {
+		if field.Name == "Content-Type" {
+			a.contentType = field.Value
+			continue
+		}
+		a.add(field.Name, field.Value)
+	}
+	a.add("Idempotent-Replayed", "true")
+}

@@ -1,0 +1,81 @@
+package api
+
+import (
+	"context"
+
+	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/verify"
+)
+
+// guessesRule is what answers call the limit of guesses.
+const guessesRule = "guesses"
+
+// A verification is an address, and what somebody typed who says that it is his.
+type verification struct {
+	of    mailer.Address
+	typed string
+}
+
+func (s *Server) readVerification(in *incoming) (q verification, err error) {
+	var email, code text
+	if err := readBody(in, []field{{name: "email", text: &email}, {name: "code", text: &code}}); err != nil {
+		return q, err
+	}
+	q.typed = code.value
+	var wrong []fieldProblem
+	if q.of, err = s.recipient(email); err != nil {
+		wrong = append(wrong, recipientProblem(err))
+	}
+	switch _, err := verify.ParseCode(code.value); {
+	case !code.given:
+		wrong = append(wrong, fieldProblem{"code", "missing", "code is missing."})
+	case err != nil: // it could not be right, so it costs no guess
+		wrong = append(wrong, fieldProblem{"code", "invalid", "code must be six digits."})
+	}
+	if wrong != nil {
+		return q, &problem{kind: invalid, fields: wrong}
+	}
+	return q, nil
+}
+
+// verify checks a code, and uses it up if it is right.
+func (s *Server) verify(ctx context.Context, c *call, q verification) (struct{}, error) {
+	c.mailbox = q.of
+	outcome, err := s.desk.Verify(ctx, codeOf(q.of), q.typed)
+	if err != nil {
+		s.metrics.verified("failed")
+		return struct{}{}, err
+	}
+	s.metrics.verified(outcome.Result.String())
+	guesses := charge{
+		standing: ofOne(guessesRule, outcome.Guesses),
+		whom:     "guesses at this mailbox's codes", then: "The next one is looked at",
+	}
+	switch outcome.Result {
+	case verify.Correct:
+		return struct{}{}, nil
+	case verify.Spent:
+		return struct{}{}, denied(&guesses)
+	case verify.Incorrect:
+		return struct{}{}, &problem{kind: codeIncorrect, attempts: outcome.AttemptsLeft, charged: &guesses}
+	}
+	return struct{}{}, &problem{kind: codeExpired}
+}
+
+// codeOf is whose codes those mailed to an address are. They prove this spelling alone.
+func codeOf(to mailer.Address) verify.Recipient {
+	return verify.Recipient{Mailbox: to.Key(), Address: to.String()}
+}
+
+func writeVerified(out *answer, _ *struct{}) {
+	out.json(200)
+	out.body = append(out.body, `{"verified":true}`...)
+}
+
+// resetGuesses gives the mailbox its guesses back, and reports how many had been spent.
+func (s *Server) resetGuesses(ctx context.Context, mailbox mailer.Address) (int, error) {
+	if s.with.Guesses == nil {
+		return 0, nil
+	}
+	return s.with.Guesses.Reset(ctx, mailbox.Key())
+}

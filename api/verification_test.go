@@ -1,0 +1,201 @@
+package api_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/throttle"
+)
+
+// try types a code.
+func (r *rig) try(email, code string) reply {
+	r.t.Helper()
+	return r.do("POST", "/verify-code", appKey, `{"email":`+quote(email)+`,"code":`+quote(code)+`}`)
+}
+
+// mailed sends a code to an address and reads it there.
+func (r *rig) mailed(email string) string {
+	r.t.Helper()
+	r.send(email).is(r.t, 200, "")
+	return sixDigits.FindString(r.arrived(email).Text)
+}
+
+// wrong is a code that the mailbox was not mailed.
+func wrong(codes ...string) string {
+	for _, other := range []string{"000000", "000001", "000002"} {
+		found := false
+		for _, code := range codes {
+			found = found || code == other
+		}
+		if !found {
+			return other
+		}
+	}
+	return ""
+}
+
+// The code that was mailed proves the address it was mailed to, in any letter case and as
+// people type it, once, and no alias.
+func TestVerify(t *testing.T) {
+	r := newRig(t, setup{policy: "minute=9/60s"})
+	first := r.mailed("Alice@example.com")
+	second := r.mailed("alice+shop@example.com")
+	r.try("nobody@example.com", first).is(t, 410, "code-expired")
+	if first != second {
+		r.try("alice+shop@example.com", first).is(t, 422, "code-incorrect")
+	}
+	got := r.try("ALICE@example.com", " "+first[:3]+"-"+first[3:])
+	if got.is(t, 200, ""); got.text != `{"verified":true}` {
+		t.Errorf("answered %s", got.text)
+	}
+	for email, code := range map[string]string{"alice@example.com": first, "alice+shop@example.com": second} {
+		r.try(email, code).is(t, 410, "code-expired")
+	}
+	text := r.do("GET", "/metrics", "", "").text
+	for _, want := range []string{`mailgate_codes_checked_total{result="correct"} 1`, `mailgate_codes_checked_total{result="expired"} 3`} {
+		if !strings.Contains(text, want+"\n") {
+			t.Errorf("/metrics lacks %s", want)
+		}
+	}
+}
+
+// A resend spoils nothing, and a code is right until it expires, to the millisecond.
+func TestVerifyExpires(t *testing.T) {
+	r := newRig(t, setup{policy: "minute=9/60s", options: func(o *api.Options) { o.CodeLife = 5000 }})
+	first := r.mailed("late@example.com")
+	r.now.Add(2000)
+	second := r.mailed("late@example.com")
+	r.now.Add(2999)
+	r.try("late@example.com", first).is(t, 200, "")
+	third := r.mailed("late@example.com")
+	r.now.Add(5000)
+	for _, code := range []string{second, third} {
+		r.try("late@example.com", code).is(t, 410, "code-expired")
+	}
+}
+
+// Five wrong guesses end it for ten minutes, whatever is mailed meanwhile, and the answers
+// count them down. An operator gives them back, which is written down.
+func TestGuessesAreSpent(t *testing.T) {
+	r := newRig(t, setup{policy: "minute=9/60s"})
+	code := r.mailed("guessed@example.com")
+	for left := 4; left >= 0; left-- {
+		got := r.try("guessed+alias@example.com", wrong(code))
+		got.is(t, 422, "code-incorrect")
+		if got.body["attempts_left"] != float64(left) || (got.body["limit"] == "ten-minutes") != (left == 0) {
+			t.Errorf("answered %s", got.text)
+		}
+		got.carries(t, map[string]string{"RateLimit-Policy": `"ten-minutes";q=5;w=600, "day";q=20;w=86400`})
+	}
+	again := r.mailed("guessed@example.com")
+	for _, right := range []string{code, again} {
+		got := r.try("guessed@example.com", right)
+		got.is(t, 429, "quota-exceeded")
+		if got.body["rule"] != "guesses" || got.body["limit"] != "ten-minutes" || got.body["wait_ms"] != 600_000.0 || got.body["countdown"] != nil {
+			t.Errorf("answered %s", got.text)
+		}
+		got.carries(t, map[string]string{"Retry-After": "600", "RateLimit": `"ten-minutes";r=0;t=600, "day";r=15;t=0`})
+	}
+	reset := r.do("POST", "/admin/mailboxes/guessed@example.com/reset", opsKey, `{"reason":"a call"}`)
+	if reset.is(t, 200, ""); reset.body["cleared"] != 2.0 || reset.body["guesses_cleared"] != 5.0 {
+		t.Errorf("answered %s", reset.text)
+	}
+	if lines := journal.about(t, reset.header.Get("X-Request-Id")); len(lines) != 2 || lines[0]["guesses_cleared"] != 5.0 {
+		t.Errorf("the audit log says %v", lines)
+	}
+	r.try("guessed@example.com", again).is(t, 200, "")
+}
+
+// What could not be right costs no guess, and neither does the right code.
+func TestGuessesThatAreFree(t *testing.T) {
+	r := newRig(t, setup{policy: "minute=99/60s"})
+	for range 6 {
+		r.try("free@example.com", "000000").is(t, 410, "code-expired")
+		r.try("free@example.com", r.mailed("free@example.com")).is(t, 200, "")
+	}
+	code := r.mailed("free@example.com")
+	for _, tt := range []struct{ body, field, reason string }{
+		{`{"email":"free@example.com","code":"12345"}`, "code", "invalid"},
+		{`{"email":"free@example.com","code":"abcdef"}`, "code", "invalid"},
+		{`{"email":"free@example.com","code":"` + strings.Repeat(" ", 60) + `123456"}`, "code", "invalid"},
+		{`{"email":"free@example.com"}`, "code", "missing"},
+		{`{"code":"123456"}`, "email", "missing"},
+		{`{"email":"free","code":"123456"}`, "email", "no-at"},
+	} {
+		got := r.do("POST", "/verify-code", appKey, tt.body)
+		got.is(t, 422, "invalid")
+		if first := got.body["errors"].([]any)[0].(map[string]any); first["field"] != tt.field || first["reason"] != tt.reason {
+			t.Errorf("%s: %s", tt.body, got.text)
+		}
+	}
+	r.do("POST", "/verify-code", appKey, `{"email":"free@example.com","code":"123456","x":""}`).is(t, 400, "bad-request")
+	r.do("POST", "/verify-code", opsKey, `{}`).is(t, 401, "unauthorized")
+	r.do("POST", "/verify-code", appKey, `{"email":"`+strings.Repeat("x", 17<<10)+`"}`).is(t, 413, "body-too-large")
+	if got := r.try("free@example.com", wrong(code)); got.body["attempts_left"] != 4.0 {
+		t.Errorf("answered %s", got.text)
+	}
+}
+
+// A code that the caller made is the caller's to check.
+func TestCodesOfCallersAreNotKept(t *testing.T) {
+	r := newRig(t, setup{})
+	r.do("POST", "/send-code", appKey, `{"email":"own@example.com","code":"482913"}`).is(t, 200, "")
+	r.try("own@example.com", "482913").is(t, 410, "code-expired")
+}
+
+// While the book or the guesses cannot be reached nothing is sent, charged or verified.
+func TestVerifyUnavailable(t *testing.T) {
+	r := newRig(t, setup{})
+	code := r.mailed("down@example.com")
+	r.codes.Close()
+	r.try("down@example.com", code).is(t, 503, "store-unavailable")
+	r.now.Add(60_000)
+	r.send("down@example.com").is(t, 503, "store-unavailable")
+	if r.used("down@example.com") != 1 || len(r.box.List()) != 1 {
+		t.Error("without a book for its code a mail was charged or sent")
+	}
+
+	store := &failing{}
+	r = newRig(t, setup{options: func(o *api.Options) {
+		store.Historian = o.Guesses.(throttle.Historian)
+		o.Guesses = store
+	}})
+	code = r.mailed("down@example.com")
+	store.take.Store(true)
+	r.try("down@example.com", code).is(t, 503, "store-unavailable")
+	store.rest.Store(true)
+	r.do("POST", "/admin/mailboxes/down@example.com/reset", opsKey, "").is(t, 503, "store-unavailable")
+	store.take.Store(false)
+	r.try("down@example.com", code).is(t, 200, "")
+}
+
+// A code can be checked from before its mail leaves, and is known by its hash alone.
+func TestCodeIsKnownBeforeItsMail(t *testing.T) {
+	verified := make(chan reply, 1)
+	var r *rig
+	r = newRig(t, setup{options: func(o *api.Options) {
+		o.Sender = fakeSender(func(_ context.Context, m mailer.Message) error {
+			code := sixDigits.FindString(string(m.Bytes))
+			journal.private(code)
+			verified <- r.try("fast@example.com", code)
+			return nil
+		})
+	}})
+	r.send("fast@example.com").is(t, 200, "")
+	(<-verified).is(t, 200, "")
+}
+
+// Without a book codes are mailed, and there is no such route.
+func TestWithoutCodes(t *testing.T) {
+	r := newRig(t, setup{options: func(o *api.Options) { o.Codes, o.Guesses = nil, nil }})
+	if code := r.mailed("plain@example.com"); code == "" {
+		t.Error("no code was mailed")
+	}
+	reset := r.do("POST", "/admin/mailboxes/plain@example.com/reset", opsKey, "")
+	if reset.is(t, 200, ""); reset.body["guesses_cleared"] != 0.0 {
+		t.Errorf("answered %s", reset.text)
+	}
+}
