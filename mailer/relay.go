@@ -169,7 +169,8 @@ func (r *relay) open(p patience) (*smtpConn, *SendError) {
 	ctx, cancel := context.WithCancel(p.ctx)
 	defer cancel()
 	defer context.AfterFunc(r.life, cancel)()
-	c, failure := r.opener.open(patience{ctx: ctx, until: p.until})
+	p.ctx = ctx
+	c, failure := r.opener.open(p)
 	if failure != nil {
 		return nil, failure
 	}

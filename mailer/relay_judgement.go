@@ -11,7 +11,7 @@ import (
 func diedEarly(c *smtpConn, failure *SendError) bool {
 	return c.broken && failure.Outcome == Unavailable && failure.Step != StepFinalDot &&
 		(failure.Reply == nil || failure.Reply.Code == 421 || failure.Step == StepRSET) &&
-		(failure.Step != StepRCPT || !errors.Is(failure, errTimeout))
+		(failure.Step != StepRCPT || !errors.Is(failure, errTimeout)) && !errors.Is(failure, errOutOfTime)
 }
 
 // judge is what a try tells about the relay's health. From a connection that
@@ -29,12 +29,13 @@ func (r *relay) judge(ctx context.Context, c *smtpConn, failure *SendError) verd
 }
 
 // judgement goes by the step at which a try failed: a failure at RCPT means
-// that MAIL was answered well.
+// that MAIL was answered well. A mail that ran out of its own time tells
+// nothing, neither way.
 func judgement(ctx context.Context, failure *SendError) verdict {
 	switch {
 	case failure == nil, failure.Outcome == Rejected:
 		return relayAnswered
-	case ctx.Err() == context.Canceled, errors.Is(failure, ErrClosed):
+	case ctx.Err() == context.Canceled, errors.Is(failure, ErrClosed), errors.Is(failure, errOutOfTime):
 		return relayNotJudged
 	case errors.Is(failure, errSevenBitsOnly):
 		return relayAnswered

@@ -78,7 +78,7 @@ func (r *Relays) Send(ctx context.Context, m Message) (Receipt, error) {
 		return Receipt{}, &SendError{Outcome: Unavailable, Err: ErrClosed}
 	}
 	defer r.leave()
-	p := patience{ctx: ctx, until: time.Now().Add(r.deadline)}
+	p := patience{ctx: ctx, until: time.Now().Add(r.deadline), whole: r.deadline}
 	if own, ok := ctx.Deadline(); ok && own.Before(p.until) {
 		p.until = own
 	}

@@ -3,9 +3,7 @@ package mailer
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"net"
-	"os"
 	"sync/atomic"
 	"time"
 )
@@ -30,31 +28,11 @@ type smtpConn struct {
 	finalDotTimeout time.Duration
 	apart           *atomic.Bool // the opener's
 
-	mails     int   // tried so far
-	idleSince int64 // when it was put aside, in the relay's clock
-	ranAhead  bool  // the last mail's RCPT went out before MAIL was answered
-	broken    bool  // not to be used again
-}
-
-// patience is how long a send may go on, whatever it is doing.
-type patience struct {
-	ctx   context.Context
-	until time.Time
-}
-
-// arm gives what follows on the socket this much time, or what is left of the
-// whole. It must be called before each wait; an error means time is up.
-func (p patience) arm(socket net.Conn, most time.Duration) error {
-	deadline := time.Now().Add(most)
-	if p.until.Before(deadline) {
-		deadline = p.until
-	}
-	if err := socket.SetDeadline(deadline); err != nil {
-		return err
-	}
-	// Looked at after the deadline is set: a cancellation from here on finds
-	// the deadline in place and overrides it (see interruptible).
-	return p.ctx.Err()
+	mails     int       // tried so far
+	asked     time.Time // since when the relay's present answer is waited for
+	idleSince int64     // when it was put aside, in the relay's clock
+	ranAhead  bool      // the last mail's RCPT went out before MAIL was answered
+	broken    bool      // not to be used again
 }
 
 // interruptible makes ctx end whatever the socket waits for. The returned
@@ -70,6 +48,12 @@ func interruptible(ctx context.Context, socket net.Conn) (stop func() bool) {
 	})
 }
 
+// arm is patience.arm, at the start of each wait for the relay.
+func (c *smtpConn) arm(p patience, most time.Duration) error {
+	c.asked = time.Now()
+	return p.arm(c.socket, most)
+}
+
 // write sends what has been put together in c.out.
 func (c *smtpConn) write(commands []byte) error {
 	_, err := c.stream.Write(commands)
@@ -78,7 +62,7 @@ func (c *smtpConn) write(commands []byte) error {
 
 // ask sends one command line and returns the code of its reply.
 func (c *smtpConn) ask(p patience, line string) (int, error) {
-	if err := p.arm(c.socket, c.commandTimeout); err != nil {
+	if err := c.arm(p, c.commandTimeout); err != nil {
 		return 0, err
 	}
 	c.out = append(append(c.out[:0], line...), "\r\n"...)
@@ -92,7 +76,7 @@ func (c *smtpConn) ask(p patience, line string) (int, error) {
 // over. The connection is of no use any more.
 func (c *smtpConn) lost(p patience, step Step, err error) *SendError {
 	c.broken = true
-	return &SendError{Outcome: Unavailable, Relay: c.relay, Step: step, Err: plainCause(p.ctx, err)}
+	return &SendError{Outcome: Unavailable, Relay: c.relay, Step: step, Err: p.cause(c.asked, err)}
 }
 
 // refused is the relay's refusal to talk to us at all: even a 5xx is not about
@@ -100,24 +84,6 @@ func (c *smtpConn) lost(p patience, step Step, err error) *SendError {
 func (c *smtpConn) refused(step Step, code int) *SendError {
 	c.broken = true
 	return &SendError{Outcome: Unavailable, Relay: c.relay, Step: step, Reply: newReply(code, c.in.text)}
-}
-
-var errTimeout = errors.New("no answer in time")
-
-// plainCause words a network error without the addresses and file descriptors
-// that package net puts into it.
-func plainCause(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	var op *net.OpError
-	switch {
-	case errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded):
-		return errTimeout
-	case errors.As(err, &op) && op.Err != nil:
-		return op.Err
-	}
-	return err
 }
 
 // close ends the connection without ceremony.

@@ -53,9 +53,10 @@ var (
 // open dials, secures, greets and logs in. Whatever goes wrong is the relay's
 // trouble and none of the mail's: the outcome is always Unavailable.
 func (o *opener) open(p patience) (*smtpConn, *SendError) {
+	began := time.Now()
 	socket, err := o.dial(p)
 	if err != nil {
-		return nil, &SendError{Outcome: Unavailable, Relay: o.url.Addr(), Step: StepConnect, Err: plainCause(p.ctx, err)}
+		return nil, &SendError{Outcome: Unavailable, Relay: o.url.Addr(), Step: StepConnect, Err: p.cause(began, err)}
 	}
 	c := &smtpConn{
 		relay:           o.url.Addr(),
@@ -115,7 +116,7 @@ func (o *opener) introduce(p patience, c *smtpConn) *SendError {
 
 // secure puts TLS on the socket and forgets all that was heard before.
 func (o *opener) secure(p patience, c *smtpConn) *SendError {
-	if err := p.arm(c.socket, o.connectTimeout); err != nil {
+	if err := c.arm(p, o.connectTimeout); err != nil {
 		return c.lost(p, StepTLS, err)
 	}
 	encrypted := tls.Client(c.socket, o.tls)
@@ -129,7 +130,7 @@ func (o *opener) secure(p patience, c *smtpConn) *SendError {
 }
 
 func (c *smtpConn) banner(p patience) *SendError {
-	if err := p.arm(c.socket, c.commandTimeout); err != nil {
+	if err := c.arm(p, c.commandTimeout); err != nil {
 		return c.lost(p, StepBanner, err)
 	}
 	code, err := c.in.next()

@@ -101,7 +101,7 @@ func (c *smtpConn) exchange(p patience, group []command) (first *SendError) {
 		size += len(command.line)
 	}
 	for i, command := range group {
-		if err := p.arm(c.socket, c.timeout(command.step)); err != nil {
+		if err := c.arm(p, c.timeout(command.step)); err != nil {
 			return cmp.Or(first, c.lost(p, command.step, err))
 		}
 		if i == 0 {
@@ -163,7 +163,7 @@ func (c *smtpConn) judge(step Step, code int) *SendError {
 
 // hand sends the mail's text and its final dot, and waits for the answer.
 func (c *smtpConn) hand(p patience, l *letter) (*Reply, *SendError) {
-	if err := p.arm(c.socket, c.finalDotTimeout); err != nil {
+	if err := c.arm(p, c.finalDotTimeout); err != nil {
 		return nil, c.lost(p, StepContent, err)
 	}
 	if n, err := c.stream.Write(l.wire); err != nil && n < len(l.wire) {

@@ -1,0 +1,66 @@
+package mailer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+)
+
+// patience is how long a send may go on, whatever it is doing.
+type patience struct {
+	ctx   context.Context
+	until time.Time
+	whole time.Duration // what a send has when it comes: Options.Deadline
+}
+
+// arm gives what follows on the socket this much time, or what is left of the
+// whole. It must be called before each wait; an error means time is up.
+func (p patience) arm(socket net.Conn, most time.Duration) error {
+	deadline := time.Now().Add(most)
+	if p.until.Before(deadline) {
+		deadline = p.until
+	}
+	if err := socket.SetDeadline(deadline); err != nil {
+		return err
+	}
+	// Looked at after the deadline is set: a cancellation from here on finds
+	// the deadline in place and overrides it (see interruptible).
+	return p.ctx.Err()
+}
+
+var (
+	errTimeout = errors.New("no answer in time")
+	// errOutOfTime is the cause where the mail's own time ended, and not the
+	// relay's to answer: it came to the relay late, or in a great hurry.
+	errOutOfTime = fmt.Errorf("the mail's own time was up: %w", context.DeadlineExceeded)
+)
+
+// cause words the error that ended a wait for the relay, without the addresses
+// and file descriptors that package net puts into it, and says whose time it
+// was that ended.
+func (p patience) cause(asked time.Time, err error) error {
+	var op *net.OpError
+	switch {
+	case p.ctx.Err() == context.Canceled:
+		return context.Canceled
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
+		if p.cutShort(asked, time.Now()) {
+			return errOutOfTime
+		}
+		return errTimeout
+	case errors.As(err, &op) && op.Err != nil:
+		return op.Err
+	}
+	return err
+}
+
+// cutShort says whether the mail's time ended before the relay, asked at that
+// moment, had a fair chance to answer. One that is silent for half of all the
+// time a send may take had it: where that is less than a step's own timeout,
+// no other silence would ever be held against a relay.
+func (p patience) cutShort(asked, now time.Time) bool {
+	return !now.Before(p.until) && now.Sub(asked) < p.whole/2
+}

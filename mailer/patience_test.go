@@ -1,0 +1,57 @@
+package mailer
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+	"time"
+)
+
+// TestWhoseTimeEnded: a send may take 20 s. In seconds since it came.
+func TestWhoseTimeEnded(t *testing.T) {
+	came := time.Now()
+	at := func(s float64) time.Time { return came.Add(time.Duration(s * float64(time.Second))) }
+	for name, c := range map[string]struct {
+		asked, now, until float64
+		want              bool
+	}{
+		"the step's own time ended":             {asked: 1, now: 11, until: 20, want: false},
+		"asked late":                            {asked: 19, now: 20, until: 20, want: true},
+		"asked with nearly half left":           {asked: 10.001, now: 20, until: 20, want: true},
+		"asked with half left":                  {asked: 10, now: 20, until: 20, want: false},
+		"silent nearly all the time there was":  {asked: 0, now: 20, until: 20, want: false},
+		"a caller in a hurry":                   {asked: 0, now: 2, until: 2, want: true},
+		"asked late, and the step's time ended": {asked: 15, now: 19.999, until: 20, want: false},
+	} {
+		p := patience{ctx: t.Context(), until: at(c.until), whole: 20 * time.Second}
+		if got := p.cutShort(at(c.asked), at(c.now)); got != c.want {
+			t.Errorf("%s: cut short %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// TestOutOfTimeIsNotJudged: at no step, RCPT included: it would be taken for a
+// sign of health.
+func TestOutOfTimeIsNotJudged(t *testing.T) {
+	now := time.Now()
+	p := patience{ctx: t.Context(), until: now, whole: time.Minute}
+	for step, otherwise := range map[Step]verdict{
+		StepConnect: relayFailed, StepTLS: relayFailed, StepBanner: relayFailed, StepEHLO: relayFailed,
+		StepAUTH: relayFailed, StepRSET: relayFailed, StepMAIL: relayFailed, StepRCPT: relayReached,
+		StepDATA: relayFailed, StepContent: relayFailed, StepFinalDot: relayFailed,
+	} {
+		for _, err := range []error{os.ErrDeadlineExceeded, context.DeadlineExceeded} {
+			for asked, want := range map[time.Time]verdict{now: relayNotJudged, now.Add(-time.Minute): otherwise} {
+				failure := &SendError{Outcome: Unavailable, Step: step, Err: p.cause(asked, err)}
+				if got := judgement(t.Context(), failure); got != want {
+					t.Errorf("%s, asked %v ago: verdict %d, want %d", step, now.Sub(asked), got, want)
+				}
+			}
+		}
+	}
+	hungUp := &SendError{Outcome: Unavailable, Step: StepMAIL, Err: p.cause(now, errHungUp)}
+	if got := judgement(t.Context(), hungUp); got != relayFailed || !errors.Is(hungUp, errHungUp) {
+		t.Errorf("hung up as time ended: verdict %d of %v, want the relay's failure", got, hungUp)
+	}
+}
