@@ -16,6 +16,21 @@ type patience struct {
 	whole time.Duration // what a send has when it comes: Options.Deadline
 }
 
+// usefulTime is the least time in which a relay is worth asking: it is enough
+// for a distant one to be connected to and to take a mail.
+const usefulTime = time.Second
+
+// lastCall is when it becomes too late to begin anything: less would be left
+// than usefulTime, or a tenth of the whole where that is short.
+func (p patience) lastCall() time.Time {
+	return p.until.Add(-min(usefulTime, p.whole/10))
+}
+
+// tooLate says whether nothing more is to be begun.
+func (p patience) tooLate() bool {
+	return p.ctx.Err() != nil || time.Now().After(p.lastCall())
+}
+
 // arm gives what follows on the socket this much time, or what is left of the
 // whole. It must be called before each wait; an error means time is up.
 func (p patience) arm(socket net.Conn, most time.Duration) error {

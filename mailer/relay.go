@@ -126,12 +126,12 @@ func (r *relay) resting(ms int64) *SendError {
 }
 
 // deliver uses the kept connection, or dials if there is none. A kept one that
-// turns out dead before the mail was handed over is replaced, once. It returns
-// the connection that was used last, if there is one, for giveBack.
+// turns out dead before the mail was handed over is replaced, once, unless it
+// is too late for that. It returns the connection that was used last, if there is one, for giveBack.
 func (r *relay) deliver(p patience, c *smtpConn, l *letter) (*smtpConn, *Reply, *SendError) {
 	if c != nil {
 		reply, failure := c.deliver(p, l)
-		if failure == nil || !diedEarly(c, failure) || p.ctx.Err() != nil {
+		if failure == nil || !diedEarly(c, failure) || p.tooLate() {
 			return c, reply, failure
 		}
 		r.forget(c)

@@ -37,7 +37,7 @@ type waiter struct {
 
 // take returns a kept connection, or nil with the right to dial one. Either
 // must be given back: the domain's share with release, then the connection
-// with put or the place with drop. It waits until ctx, the moment given or
+// with put or the place with drop. It waits until ctx, the mail's last call or
 // the end of everything.
 func (k *connections) take(p patience, domain string) (*smtpConn, error) {
 	k.mu.Lock()
@@ -101,7 +101,7 @@ func add(counts map[string]int, domain string, n int) {
 }
 
 func (k *connections) await(p patience, w waiter, place *list.Element) (*smtpConn, error) {
-	timer := time.NewTimer(time.Until(p.until))
+	timer := time.NewTimer(time.Until(p.lastCall()))
 	defer timer.Stop()
 	var err error
 	select {

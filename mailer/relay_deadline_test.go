@@ -2,6 +2,9 @@ package mailer_test
 
 import (
 	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -35,8 +38,7 @@ func TestAMailOutOfTimeIsNoFailureOfTheRelay(t *testing.T) {
 		t.Run(string(script.At), func(t *testing.T) {
 			t.Parallel()
 			s := play(t, script)
-			o := steady()
-			o.Deadline = 10 * hanging
+			o := unhurried()
 			o.Breaker = mailer.Breaker{Failures: 1, Cooldown: time.Hour}
 			r := newRelays(t, o, plain(s))
 			short, cancel := context.WithTimeout(t.Context(), time.Second+patience)
@@ -67,6 +69,87 @@ func TestASilentRelayIsLeftAlone(t *testing.T) {
 			checkOutcome(t, err, wantAtSilence(script))
 			if !r.Stats()[0].Resting {
 				t.Error("the breaker did not open")
+			}
+		})
+	}
+}
+
+// unhurried are settings under which a second is the least time in which a
+// relay is worth asking.
+func unhurried() mailer.Options {
+	o := steady()
+	o.Deadline = 10 * hanging
+	return o
+}
+
+// TestTooLateToAsk: with little time left nothing is begun that could not be
+// ended. The mail is turned away while there is still time to say so.
+func TestTooLateToAsk(t *testing.T) {
+	late := func(t *testing.T, r *mailer.Relays, after time.Duration) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), after)
+		defer cancel()
+		if _, err := r.Send(ctx, letter()); !errors.Is(err, mailer.ErrBusy) || ctx.Err() != nil {
+			t.Errorf("err = %v and %v, want busy with time left", err, ctx.Err())
+		}
+	}
+	t.Run("on arrival", func(t *testing.T) {
+		s := play(t, fault.Script{})
+		late(t, newRelays(t, unhurried(), plain(s)), 900*time.Millisecond)
+		if got := len(s.Received()); got != 0 {
+			t.Errorf("%d connections were made", got)
+		}
+	})
+	t.Run("in line for a connection", func(t *testing.T) {
+		s := play(t, fault.Script{At: fault.Dot, Kind: fault.Silence})
+		o := unhurried()
+		o.MaxConns, o.FinalDotTimeout = 1, time.Hour
+		r := newRelays(t, o, plain(s))
+		holder, release := context.WithCancel(t.Context())
+		var group sync.WaitGroup
+		group.Go(func() { r.Send(holder, letter()) })
+		eventually(t, "the only connection is taken", func() bool { return len(s.Mails()) == 1 })
+		late(t, r, time.Second+patience)
+		release()
+		group.Wait()
+	})
+	t.Run("in the line of the pace", func(t *testing.T) {
+		var paced atomic.Int32
+		o := unhurried()
+		o.Pace = mailer.Pace{PerSecond: 0.1, Queue: 1}
+		o.Hooks.Paced = func(time.Duration) { paced.Add(1) }
+		r := newRelays(t, o, plain(play(t, fault.Script{})))
+		mustSend(t, r, letter())
+		late(t, r, 10500*time.Millisecond) // its turn comes after 10 s
+		if paced.Load() != 1 {
+			t.Error("it waited for its turn")
+		}
+	})
+}
+
+// TestTooLateToAskAgain: neither another connection nor another relay is begun
+// when the first took nearly all the time there was.
+func TestTooLateToAskAgain(t *testing.T) {
+	for name, script := range map[string]fault.Script{
+		"another relay":      {At: fault.Banner, Kind: fault.Silence},
+		"another connection": {At: fault.RSET, Kind: fault.Silence},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			first, second := play(t, fault.Script{}), play(t, fault.Script{})
+			o := unhurried()
+			o.CommandTimeout = time.Second
+			r := newRelays(t, o, plain(first), plain(second))
+			if script.At == fault.RSET {
+				mustSend(t, r, letter())
+			}
+			first.Play(script)
+			ctx, cancel := context.WithTimeout(t.Context(), 1900*time.Millisecond)
+			defer cancel()
+			_, err := r.Send(ctx, letter())
+			checkOutcome(t, err, mailer.Unavailable)
+			if one, other := len(first.Received()), len(second.Received()); one != 1 || other != 0 {
+				t.Errorf("%d connections to the first relay and %d to the second, want 1 and 0", one, other)
 			}
 		})
 	}

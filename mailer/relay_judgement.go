@@ -11,7 +11,7 @@ import (
 func diedEarly(c *smtpConn, failure *SendError) bool {
 	return c.broken && failure.Outcome == Unavailable && failure.Step != StepFinalDot &&
 		(failure.Reply == nil || failure.Reply.Code == 421 || failure.Step == StepRSET) &&
-		(failure.Step != StepRCPT || !errors.Is(failure, errTimeout)) && !errors.Is(failure, errOutOfTime)
+		(failure.Step != StepRCPT || !errors.Is(failure, errTimeout))
 }
 
 // judge is what a try tells about the relay's health. From a connection that

@@ -63,7 +63,9 @@ type Receipt struct {
 // has accepted it (its 250 to the final dot). Otherwise the error
 //
 //   - is a *SendError, whose Outcome says whether the mail may have left;
-//   - matches ErrBusy: too many sends are waiting; the mail never left;
+//   - matches ErrBusy: too many sends are waiting, or too little time is left
+//     to begin (a second, or a tenth of Options.Deadline where that is less);
+//     the mail never left;
 //   - matches ErrUnsendable: the message is not fit for the wire.
 //
 // Another relay is tried only while it is certain that the mail never left.
@@ -85,6 +87,9 @@ func (r *Relays) Send(ctx context.Context, m Message) (Receipt, error) {
 	if failure := r.allResting(); failure != nil {
 		return Receipt{}, failure
 	}
+	if ctx.Err() == nil && p.tooLate() {
+		return Receipt{}, &BusyError{RetryAfter: time.Second}
+	}
 	if err := r.await(p); err != nil {
 		return Receipt{}, err
 	}
@@ -97,7 +102,7 @@ func (r *Relays) await(p patience) error {
 		return nil
 	}
 	began := time.Now()
-	err := r.pace.wait(p.ctx, p.until)
+	err := r.pace.wait(p.ctx, p.lastCall())
 	if err == nil {
 		r.paced(time.Since(began))
 	}
@@ -140,7 +145,7 @@ func (r *Relays) inTurn(p patience, l *letter) (Receipt, error) {
 		if last == nil || !errors.Is(err, errResting) {
 			last = err
 		}
-		if p.ctx.Err() != nil || !time.Now().Before(p.until) {
+		if p.tooLate() {
 			break
 		}
 	}
