@@ -48,9 +48,25 @@ func conform(t *testing.T, url string, steps int) {
 	}, steps)
 }
 
-func TestConformanceAlone(t *testing.T)    { conform(t, redistest.Alone(t).URL(), 60_000) }
-func TestConformanceCluster(t *testing.T)  { conform(t, redistest.Cluster(t).URL(), 3_000) }
-func TestConformanceSentinel(t *testing.T) { conform(t, redistest.Sentinel(t).URL(), 3_000) }
+func TestConformanceAlone(t *testing.T) {
+	t.Parallel()
+	conform(t, redistest.Alone(t).URL(), 100_000)
+}
+
+func TestConformanceCluster(t *testing.T)  { conformAll(t, redistest.Cluster(t).URL()) }
+func TestConformanceSentinel(t *testing.T) { conformAll(t, redistest.Sentinel(t).URL()) }
+
+// conformAll checks tiers and meters on servers that take long to start.
+func conformAll(t *testing.T, url string) {
+	t.Run("tiers", func(t *testing.T) {
+		t.Parallel()
+		conform(t, url, 3_000)
+	})
+	t.Run("meters", func(t *testing.T) {
+		t.Parallel()
+		conformMeters(t, url, 200)
+	})
+}
 
 // insist takes until there is an answer. A call that failed is made again with the same
 // id, as a caller does: the id keeps it from being charged twice.

@@ -56,6 +56,7 @@ func wantThree(t *testing.T, limiter throttle.Limiter, mailbox string, admitted 
 }
 
 func TestRaceThroughAScriptFlush(t *testing.T) {
+	t.Parallel()
 	server := redistest.Alone(t)
 	clock := throttletest.NewClock(1_800_000_000_000)
 	limiters := waysToThree(openWith(t, threeAMinute, redisstore.Options{URL: server.URL(), Clock: clock.Now, Timeout: patient}))
@@ -73,6 +74,7 @@ func TestRaceThroughAScriptFlush(t *testing.T) {
 // The answers to some decisions are lost after redis has made them. The limiter asks
 // again, and nobody is charged twice.
 func TestRaceThroughLostReplies(t *testing.T) {
+	t.Parallel()
 	server := redistest.Alone(t)
 	proxy := redistest.Proxy(t, server.Addr)
 	clock := throttletest.NewClock(1_800_000_000_000)
@@ -88,6 +90,7 @@ func TestRaceThroughLostReplies(t *testing.T) {
 }
 
 func TestRaceThroughASlotMigration(t *testing.T) {
+	t.Parallel()
 	servers := redistest.Cluster(t)
 	clock := throttletest.NewClock(1_800_000_000_000)
 	for name, confirm := range map[string]int{"one copy": 0, "confirmed": 1} {

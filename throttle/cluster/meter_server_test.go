@@ -283,6 +283,7 @@ func TestViewsShareWhatIsOnRecord(t *testing.T) {
 
 // What the documentation says of memory.
 func TestMemoryOfAMeter(t *testing.T) {
+	t.Parallel()
 	server := redistest.Alone(t)
 	clock := throttletest.NewClock(1_800_000_000_000)
 	limiter := open(t, redisstore.Options{URL: server.URL(), Clock: clock.Now, Timeout: patient})

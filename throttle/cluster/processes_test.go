@@ -121,6 +121,7 @@ func (w worker) admitted() (n int) {
 
 // Three processes, 64 callers each, one mailbox, a frozen clock: exactly the limit.
 func TestThreeProcessesOneMailbox(t *testing.T) {
+	t.Parallel()
 	server := redistest.Alone(t)
 	workers := []worker{startWorker(t, server.URL()), startWorker(t, server.URL()), startWorker(t, server.URL())}
 	raceProcesses(t, workers, "tiers", 600)

@@ -38,11 +38,15 @@ const (
 // readHistory reads what scripts/take.lua and its like return.
 func readHistory(reply string) (seen, error) {
 	saw, err := readSeen(reply)
-	if err != nil || !slices.IsSortedFunc(saw.sends, func(a, b throttle.Admission) int { return cmp.Compare(a.At, b.At) }) {
+	inOrder := slices.IsSortedFunc(saw.sends, func(a, b throttle.Admission) int { return cmp.Compare(a.At, b.At) })
+	if err != nil || !inOrder || slices.ContainsFunc(saw.sends, vacant) {
 		return seen{}, redisstore.ErrReply
 	}
 	return saw, nil
 }
+
+// vacant reports whether a send was given back and keeps its place, as it does in a queue.
+func vacant(send throttle.Admission) bool { return send.ID == throttle.ID{} }
 
 // readState reads what scripts/fixed_window_take.lua and its like return.
 func readState(reply string) (seen, error) {
@@ -96,7 +100,7 @@ func parseSends(members string) (throttle.History, error) {
 		send := &sends[i]
 		send.At = readTime(members)
 		copy(send.ID[:], members[sendTimeBytes:sendBytes])
-		if !send.ID.Valid() {
+		if !send.ID.Valid() && !vacant(*send) {
 			return nil, redisstore.ErrReply
 		}
 		members = members[sendBytes:]

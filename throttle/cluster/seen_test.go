@@ -19,6 +19,17 @@ func TestReadHistory(t *testing.T) {
 	}
 }
 
+// A place that was vacated is in a queue alone.
+func TestReadHistoryRefusesVacantPlaces(t *testing.T) {
+	reply := "\x01\xa3\x18\x6f\x7c\x18\x00\x00\x00\x00\x00\x00\x00\x00" + "18000000005999="
+	if saw, err := readHistory(reply); err == nil {
+		t.Errorf("%+v", saw)
+	}
+	if saw, err := readSeen(reply); err != nil || !vacant(saw.sends[0]) {
+		t.Errorf("%+v, %v", saw, err)
+	}
+}
+
 func FuzzReadHistory(f *testing.F) {
 	f.Add("18000000000")
 	f.Add("1800000000999999=")
@@ -43,6 +54,8 @@ func FuzzReadState(f *testing.F) {
 	f.Add("\x00\x0018000000000")
 	f.Add("\x00\x0a\x01\xa3\x18\x6f\x7c\x18\x00\x00\x00\x021800000000999999+")
 	f.Add("\x00\x0e\x01\xa3\x18\x6f\x7c\x18\x00\x00\x00\x01\x00\x00\x00\x01\x01\xa3\x18\x6f\x7c\x18abcdefgh1800000000999999=")
+	f.Add("\x00\x1a\x01\xa3\x18\x6f\x7c\x18\x00\x00\x00\x00\x01\xff\xff\x01\xa3\x18\x6f\x7c\x18\x00\x00\x00\x00\x00\x00\x00" +
+		"\x01\xa3\x18\x6f\x7c\x18\x00\x00\x00\x00\x00\x00\x00\x00" + "\x01\xa3\x18\x6f\x7c\x18abcdefgh1800000000999999=")
 	f.Add("\x00\x1a\x01\xa3\x18\x6f\x7c\x18\x00\x00\x00\x00\x00\xff\xff\x01\xa3\x18\x6f\x7c\x18\x00\x00\x00\x00\x00\x00\x0018000000001")
 	tier := throttle.Tier{Name: "some", Limit: 3, Window: 60_000}
 	fixed, _ := meter.NewFixedWindow(tier)

@@ -19,6 +19,7 @@ import (
 // The scripts keep what the meters of Go would keep, to the byte, whatever is asked:
 // not only every answer is the same, but also every state and how long it is kept.
 func TestScriptsCountAsTheirMeters(t *testing.T) {
+	t.Parallel()
 	server := redistest.Alone(t)
 	for name, family := range families {
 		t.Run(name, func(t *testing.T) {
@@ -34,6 +35,7 @@ func TestScriptsCountAsTheirMeters(t *testing.T) {
 
 // Where the numbers are as large as they can be, they are still exact.
 func TestScriptsCountWithLargeNumbers(t *testing.T) {
+	t.Parallel()
 	server := redistest.Alone(t)
 	const million, window = 1_000_000, throttle.MaxWindow - 7
 	room := func(window int64) int { return int(1<<52/window - 1) }
@@ -150,9 +152,8 @@ var families = map[string]family{
 	"token bucket": func(_ *rand.Rand, window int64) func(int, int) (meter.Meter, error) {
 		return func(limit, room int) (meter.Meter, error) { return meter.NewTokenBucket(tier(limit, window), room) }
 	},
-	"leaky bucket": func(random *rand.Rand, window int64) func(int, int) (meter.Meter, error) {
-		limit := 1 + random.IntN(9) // the turns that were told are by one rate
-		return func(_, room int) (meter.Meter, error) { return meter.NewLeakyBucket(tier(limit, window), room-1) }
+	"leaky bucket": func(_ *rand.Rand, window int64) func(int, int) (meter.Meter, error) {
+		return func(limit, room int) (meter.Meter, error) { return meter.NewLeakyBucket(tier(limit, window), room-1) }
 	},
 }
 
@@ -219,8 +220,10 @@ func (w *twin) walk(steps int) {
 			}
 		case dice < 30:
 			w.take(w.someID())
-		case dice < 37:
+		case dice < 36:
 			w.release(w.someID())
+		case dice < 37:
+			w.release(throttle.ID{}) // which stands in each vacant place
 		case dice < 38:
 			w.peek()
 		case dice < 39:

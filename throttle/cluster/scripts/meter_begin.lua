@@ -2,7 +2,8 @@
 --
 -- KEYS[1]  the state of one key: 2 bytes that say how long the head is; the head, which
 --          is its algorithm's matter; and the admissions that can be given back, oldest
---          first, each 6 bytes of milliseconds and 8 of reservation
+--          first, each 6 bytes of milliseconds and 8 of reservation, or of zero where
+--          it was given back and its place is vacant
 -- ARGV[1]  the reservation
 -- ARGV[2]  the limits, each script's own
 -- ARGV[3]  the millisecond after which nobody waits for the answer any more, or ''
