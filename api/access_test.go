@@ -18,6 +18,7 @@ func TestKeys(t *testing.T) {
 		{"GET", "/mailboxes/keys@example.com", appKey},
 		{"GET", "/admin/mailboxes/keys@example.com", opsKey},
 		{"POST", "/admin/mailboxes/keys@example.com/reset", opsKey},
+		{"GET", "/admin/figures", opsKey},
 	}
 	for _, route := range routes {
 		other := map[string]string{appKey: opsKey, opsKey: appKey}[route.key]

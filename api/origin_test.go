@@ -15,6 +15,7 @@ var keyed = []struct{ method, path, body string }{
 	{"GET", "/admin/mailboxes/elsewhere@example.com", ""},
 	{"POST", "/admin/mailboxes/elsewhere@example.com/reset", ""},
 	{"POST", "/admin/mailboxes/elsewhere@example.com/reset", `{"reason":"none"}`},
+	{"GET", "/admin/figures", ""},
 	{"POST", "/actions/reply/take", `{"subject":"elsewhere"}`},
 	{"POST", "/actions/reply/peek", `{"subject":"elsewhere"}`},
 	{"POST", "/actions/reply/release", `{"subject":"elsewhere","id":"tWudQhxQ"}`},

@@ -55,6 +55,7 @@ func (s *Server) routes() []route {
 		{"GET", "/admin/mailboxes/:email", "admin-mailbox", operators, byCaller, steps(s.readMailbox, s.inspect, writeInspection), ownOrigin},
 		{"POST", "/admin/mailboxes/:email/reset", "admin-reset", operators, byCaller, steps(s.readReset, s.reset, writeCleared), ownOrigin},
 		{"POST", "/admin/actions/:action/reset", "admin-action-reset", operators, byCaller, steps(s.readActionReset, s.resetAction, writeClearing), ownOrigin},
+		{"GET", "/admin/figures", "admin-figures", operators, unbounded, steps(nothing, s.readFigures, writeFigures), ownOrigin},
 		{"GET", "/livez", "livez", open, unbounded, steps(nothing, s.living, writeStatus), ownOrigin},
 		{"GET", "/readyz", "readyz", open, unbounded, steps(nothing, s.ready, writeStatus), ownOrigin},
 		{"GET", "/metrics", "metrics", open, unbounded, steps(nothing, s.measure, writePage), ownOrigin},

@@ -30,6 +30,7 @@ type Server struct {
 	types   file // of its interface
 	works   sync.Pool
 
+	began  int64        // when New made it
 	desk   *verify.Desk // nil where no codes can be checked
 	tokens *countdown.Tokens
 	names  *names
@@ -58,6 +59,7 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{with: o.withDefaults()}
+	s.began = s.with.Now()
 	s.live.Store(&Live{})
 	s.Reload(o.Live)
 	var err error

@@ -1,0 +1,135 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/mailgate/mailgate/api/wire"
+)
+
+// figures are what an operator watches, as JSON: counted since the server's start but for
+// what is of the moment. All are read from the metrics, so that no two counts can differ.
+type figures struct {
+	ServerTime string         `json:"server_time"`
+	Since      string         `json:"since"`
+	Ready      bool           `json:"ready"`
+	Sends      map[string]int `json:"sends"` // by outcome; those refused are in refused
+	Refused    []refusedBy    `json:"refused"`
+	Shadow     []refusedBy    `json:"shadow_refused"`
+	GivenBack  int            `json:"given_back"`
+	Resets     int            `json:"resets"`
+	Relays     []relayFigures `json:"relays"`
+}
+
+// A refusedBy is how many sends a limit of a rule refused.
+type refusedBy struct {
+	Rule  string `json:"rule"`
+	Limit string `json:"limit"`
+	Count int    `json:"count"`
+}
+
+// relayFigures are how a relay stands, without its address: that is for the metrics.
+type relayFigures struct {
+	Idle    int  `json:"idle"`
+	Busy    int  `json:"busy"`
+	Waiting int  `json:"waiting"`
+	Resting bool `json:"resting"`
+}
+
+// A sample is one metric's value and labels.
+type sample struct {
+	labels map[string]string
+	value  int
+}
+
+// readFigures is the handler of GET /admin/figures.
+func (s *Server) readFigures(ctx context.Context, _ *call, _ struct{}) (figures, error) {
+	samples, err := s.samples()
+	if err != nil {
+		return figures{}, err
+	}
+	f := figures{
+		ServerTime: formatTime(s.with.Now()), Since: formatTime(s.began), Ready: s.isReady(ctx),
+		Sends: map[string]int{}, Refused: refusals(samples["mailgate_sends_total"]),
+		Shadow: refusals(samples["mailgate_shadow_refusals_total"]), Relays: []relayFigures{},
+	}
+	for _, one := range samples["mailgate_sends_total"] {
+		if one.labels["rule"] == "" {
+			f.Sends[one.labels["outcome"]] += one.value
+		}
+	}
+	for _, one := range samples["mailgate_refunds_total"] {
+		if one.labels["result"] == "given-back" {
+			f.GivenBack += one.value
+		}
+	}
+	for _, one := range samples["mailgate_resets_total"] {
+		f.Resets += one.value
+	}
+	if s.with.RelayStats != nil {
+		for _, relay := range s.with.RelayStats() {
+			f.Relays = append(f.Relays, relayFigures{relay.Idle, relay.Open - relay.Idle, relay.Waiting, relay.Resting})
+		}
+	}
+	return f, nil
+}
+
+// samples are the counters, by the metric's name.
+func (s *Server) samples() (map[string][]sample, error) {
+	families, err := s.with.Metrics.Gather()
+	if err != nil {
+		return nil, fmt.Errorf("gathering the figures: %w", err)
+	}
+	all := map[string][]sample{}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			if metric.GetCounter() == nil {
+				continue
+			}
+			one := sample{map[string]string{}, int(metric.GetCounter().GetValue())}
+			for _, label := range metric.GetLabel() {
+				one.labels[label.GetName()] = label.GetValue()
+			}
+			all[family.GetName()] = append(all[family.GetName()], one)
+		}
+	}
+	return all, nil
+}
+
+// refusals are the samples that have a rule, in the order of the metrics: by their labels.
+func refusals(samples []sample) []refusedBy {
+	all := []refusedBy{}
+	for _, one := range samples {
+		if one.labels["rule"] != "" {
+			all = append(all, refusedBy{one.labels["rule"], one.labels["limit"], one.value})
+		}
+	}
+	return all
+}
+
+func formatTime(ms int64) string {
+	quoted := wire.AppendTime(nil, ms)
+	return string(quoted[1 : len(quoted)-1])
+}
+
+// isReady is what /readyz would say.
+func (s *Server) isReady(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, figuresPatience)
+	defer cancel()
+	_, err := s.ready(ctx, nil, struct{}{})
+	return err == nil
+}
+
+// figuresPatience is how long figures wait for the stores to say that they are there.
+const figuresPatience = time.Second
+
+func writeFigures(out *answer, f *figures) {
+	out.json(200)
+	text, err := json.Marshal(f)
+	if err != nil {
+		panic(err) // these types have no value that is no JSON
+	}
+	out.body = append(out.body, text...)
+}
