@@ -30,7 +30,7 @@ func checkConfig(_ context.Context, c call) error {
 	if err != nil {
 		return err
 	}
-	if err := s.ForSending(); err != nil {
+	if err := s.ForServing(); err != nil {
 		return err
 	}
 	content, err := readContent(s)

@@ -131,7 +131,7 @@ func TestCheckConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	environ := settingsFor("smtps://user:"+secret+"@relay.example", "MAILGATE_CONFIG="+config,
-		"MAILGATE_REDIS_URL=redis://:"+secret+"@redis.example", "MAILGATE_SYNC=true")
+		"MAILGATE_REDIS_URL=redis://:"+secret+"@redis.example", "MAILGATE_SYNC=true", shared)
 	status, stdout, stderr := run(t, environ, "check-config", "--tiers=q=1/1s", "--rules="+deployed+"rules.yaml")
 	if status != exitOK || stderr != "" {
 		t.Fatalf("status %d: %s", status, stderr)
@@ -146,6 +146,7 @@ func TestCheckConfig(t *testing.T) {
 		"locale":    "zh file " + config + ":1: locale",
 		"smtp_url":  "smtps://relay.example:465 environment MAILGATE_SMTP_URL",
 		"redis_url": "redis://***@redis.example environment MAILGATE_REDIS_URL",
+		"secret":    "*** environment MAILGATE_SECRET",
 		"api_keys":  "app:*** environment MAILGATE_API_KEYS",
 		"fold":      "true default",
 		"templates": "(not set) default",

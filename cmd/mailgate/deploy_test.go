@@ -33,7 +33,7 @@ func TestExampleSettings(t *testing.T) {
 		}
 	}
 	whole := regexp.MustCompile(`(?m)^#(\w+: )`).ReplaceAllString(string(text), "$1")
-	whole = strings.ReplaceAll(whole, ":change-me", ":changed") // an example's secret is refused
+	whole = strings.NewReplacer(":change-me", ":changed", "secret: change-me", "secret: changed").Replace(whole) // an example's is refused
 	whole = strings.Replace(whole, "templates: templates\n", "templates: "+t.TempDir()+"\n", 1)
 	whole = strings.Replace(whole, "rules: rules.yaml\n", "rules: "+deployed+"rules.yaml\n", 1)
 	path := t.TempDir() + "/whole.yaml"

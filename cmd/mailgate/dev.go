@@ -20,7 +20,7 @@ import (
 
 // devFlags are the settings that make sense for a trial; dev decides the others.
 func devFlags() []string {
-	return []string{"listen", "tiers", "rules", "fold", "from", "templates", "locale", "code_life", "log_level", "log_format"}
+	return []string{"listen", "tiers", "rules", "guesses", "fold", "from", "templates", "locale", "code_life", "log_level", "log_format"}
 }
 
 func devCommand() command {

@@ -2,26 +2,25 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
-	"time"
 
-	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/cmd/mailgate/settings"
-	"github.com/mailgate/mailgate/redisstore"
+	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/throttle"
-	"github.com/mailgate/mailgate/throttle/cluster"
-	"github.com/mailgate/mailgate/throttle/local"
 	"github.com/mailgate/mailgate/throttle/meter"
+	"github.com/mailgate/mailgate/verify"
 )
 
-// A history is where is kept what was sent. Its limiters cost nothing to make and need no
-// closing: those of one name count together, as far as they count in one way.
+// A history is where is kept what was sent, and what may come of it. Its limiters cost
+// nothing to make and need no closing: those of one name count together, as far as they
+// count in one way.
 type history struct {
 	mailbox func(throttle.Policy) throttle.Historian
 	tiers   func(name string, p throttle.Policy) throttle.Limiter
 	meter   func(name string, m meter.Meter) throttle.Limiter
+	codes   verify.Book
+	repeats api.Repeats
 	remote  bool // a network away
 	ready   func(context.Context) error
 	close   func() error
@@ -36,66 +35,14 @@ func openHistory(ctx context.Context, s *settings.Settings, first throttle.Polic
 	return openLocal(s, first, log)
 }
 
-func openLocal(s *settings.Settings, first throttle.Policy, log *slog.Logger) (history, error) {
-	disk, err := cache.Open(cache.DiskOptions{Dir: s.DataDir, Sync: s.Sync, Log: log})
-	if err != nil {
-		return history{}, s.Complain("data_dir", err.Error())
-	}
-	size := cache.Size{Entries: s.CacheMailboxes, Bytes: int64(s.CacheBytes)}
-	limiter, err := local.New(disk, local.Options{Policy: first, Size: size})
-	if err != nil {
-		return history{}, errors.Join(fmt.Errorf("opening the history: %w", err), disk.Close())
-	}
-	meters, err := local.NewMeters(disk, local.MetersOptions{Size: size})
-	if err != nil {
-		limiter.Close()
-		return history{}, errors.Join(fmt.Errorf("opening the history: %w", err), disk.Close())
-	}
-	return history{
-		mailbox: func(p throttle.Policy) throttle.Historian { return limiter.Tiers("", p) },
-		tiers:   func(name string, p throttle.Policy) throttle.Limiter { return limiter.Tiers(name, p) },
-		meter:   meters.Limiter,
-		ready:   limiter.Ready, // one disk keeps both
-		close: func() error {
-			limiter.Close()
-			meters.Close()
-			return disk.Close()
-		},
-	}, nil
-}
+// guesses counts guesses at codes. No rule or action has such a name.
+func (h history) guesses(p throttle.Policy) throttle.Limiter { return h.tiers("guesses", p) }
 
-// prepareTimeout bounds the look at Redis at start; it is only a look.
-const prepareTimeout = 2 * time.Second
+// A key is in flight for as long as its send can take and what it charged be given back,
+// and what is known of it is kept for a day.
+var (
+	answerTerms = idempotency.Terms{Lease: sendDeadline.Milliseconds() + 15_000, Keep: day}
+	markTerms   = idempotency.Terms{Lease: day, Keep: day}
+)
 
-// openShared makes the limiter in Redis. A Redis that does not answer yet is no
-// reason not to start: /readyz says so until it does.
-func openShared(ctx context.Context, s *settings.Settings, first throttle.Policy, log *slog.Logger) (history, error) {
-	redisstore.LogTo(log)
-	store, err := redisstore.Open(redisstore.Options{
-		URL: string(s.RedisURL), Timeout: s.RedisTimeout, Confirm: s.RedisConfirm,
-	})
-	if err != nil {
-		return history{}, s.Complain("redis_url", err.Error())
-	}
-	limiter, err := cluster.New(store, first)
-	if err != nil {
-		return history{}, errors.Join(fmt.Errorf("opening the history: %w", err), store.Close())
-	}
-	ctx, cancel := context.WithTimeout(ctx, prepareTimeout)
-	defer cancel()
-	warnings, err := store.Prepare(ctx)
-	for _, warning := range warnings {
-		log.Warn(warning)
-	}
-	if err != nil {
-		log.Warn("redis cannot be reached yet", "error", err)
-	}
-	return history{
-		mailbox: func(p throttle.Policy) throttle.Historian { return limiter.Tiers("", p) },
-		tiers:   func(name string, p throttle.Policy) throttle.Limiter { return limiter.Tiers(name, p) },
-		meter:   limiter.Meter,
-		remote:  true,
-		ready:   store.Ready,
-		close:   store.Close,
-	}, nil
-}
+const day = 24 * 60 * 60 * 1000

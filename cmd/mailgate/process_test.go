@@ -37,6 +37,9 @@ const (
 	adminKey = "ops-" + secret
 )
 
+// shared is the setting that processes need which share a history.
+const shared = "MAILGATE_SECRET=all-" + secret
+
 // An output is what a program writes, to be waited for while it does.
 type output struct {
 	mu      sync.Mutex

@@ -81,6 +81,10 @@ func (p *program) openContent(ctx context.Context, options *api.Options) (err er
 	if p.history, err = openHistory(ctx, p.settings, p.content.rules.Mailbox().Tiers, p.log); err != nil {
 		return err
 	}
+	if options.Secret, err = openSecret(p.settings); err != nil {
+		return err
+	}
+	options.Codes, options.Guesses, options.Repeats = p.history.codes, p.history.guesses(p.settings.Guesses), p.history.repeats
 	options.Ready = p.history.ready
 	options.Live, err = p.content.live(p.history)
 	return err
@@ -94,7 +98,10 @@ func fixedOptions(s *settings.Settings) (o api.Options, err error) {
 	if o.APIKeys, o.AdminKeys, err = accessKeys(s); err != nil {
 		return o, err
 	}
-	if o.Lookups, err = lookups(s); err != nil {
+	if o.Lookups, err = aSecond(s, "lookup_rate", s.LookupRate); err != nil {
+		return o, err
+	}
+	if o.Countdowns, err = aSecond(s, "countdown_rate", s.CountdownRate); err != nil {
 		return o, err
 	}
 	o.CodeLife = s.CodeLife.Milliseconds()
@@ -108,15 +115,15 @@ func fixedOptions(s *settings.Settings) (o api.Options, err error) {
 // lookupBurst is how many seconds' worth of lookups may come at once.
 const lookupBurst = 4
 
-// lookups bounds how often each key may look mailboxes up. It is forgotten with the
-// process, as it protects nobody but those who are there.
-func lookups(s *settings.Settings) (throttle.Limiter, error) {
-	if s.LookupRate == 0 {
+// aSecond bounds how often each key, or each address, may look things up; 0 is no bound.
+// It is forgotten with the process, as it protects nobody but those who are there.
+func aSecond(s *settings.Settings, name string, rate int) (throttle.Limiter, error) {
+	if rate == 0 {
 		return nil, nil
 	}
-	bucket, err := meter.NewTokenBucket(throttle.Tier{Name: "second", Limit: s.LookupRate, Window: 1000}, lookupBurst*s.LookupRate)
+	bucket, err := meter.NewTokenBucket(throttle.Tier{Name: "second", Limit: rate, Window: 1000}, lookupBurst*rate)
 	if err != nil {
-		return nil, s.Complain("lookup_rate", err.Error())
+		return nil, s.Complain(name, err.Error())
 	}
 	return memory.New(bucket, memory.Options{}), nil
 }

@@ -96,7 +96,7 @@ func (s *site) with(t testing.TB, rules, says string) {
 func onEachStore(t *testing.T, test func(t *testing.T, environ ...string)) {
 	t.Run("disk", func(t *testing.T) { test(t, "MAILGATE_DATA_DIR="+t.TempDir()) })
 	t.Run("redis", func(t *testing.T) {
-		test(t, "MAILGATE_REDIS_URL="+redistest.Alone(t).URL(), "MAILGATE_REDIS_TIMEOUT=10s")
+		test(t, "MAILGATE_REDIS_URL="+redistest.Alone(t).URL(), "MAILGATE_REDIS_TIMEOUT=10s", shared)
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"testing"
 )
@@ -14,17 +15,19 @@ type answer struct {
 	Status int
 	Header http.Header
 	Body   struct {
-		ID       any
-		Email    string
-		Limit    string
-		Rule     string
-		WaitMS   int64 `json:"wait_ms"`
-		Type     string
-		Verified bool
-		Left     int `json:"attempts_left"`
-		Title    string
-		Cleared  int
-		Mails    []struct {
+		ID        any
+		Email     string
+		Limit     string
+		Countdown string
+		Rule      string
+		WaitMS    int64 `json:"wait_ms"`
+		Type      string
+		Verified  bool
+		Sends     []struct{ ID string }
+		Left      int `json:"attempts_left"`
+		Title     string
+		Cleared   int
+		Mails     []struct {
 			ID      uint64
 			Subject string
 			To      []string
@@ -36,11 +39,22 @@ type answer struct {
 }
 
 // ask sends a request with a key and reads the answer whole.
-func (c client) ask(method, path, body string) (a answer, err error) {
+func (c client) ask(method, path, body string) (answer, error) {
+	return c.askWith(nil, method, path, body)
+}
+
+// once is sendCode with an Idempotency-Key.
+func (c client) once(key, email string) (answer, error) {
+	return c.askWith(http.Header{"Idempotency-Key": {key}}, http.MethodPost, "/send-code", fmt.Sprintf(`{"email":%q}`, email))
+}
+
+// askWith is ask with further headers.
+func (c client) askWith(header http.Header, method, path, body string) (a answer, err error) {
 	request, err := http.NewRequest(method, c.url+path, bytes.NewReader([]byte(body)))
 	if err != nil {
 		return a, err
 	}
+	maps.Copy(request.Header, header)
 	request.Header.Set("Content-Type", "application/json")
 	if c.key != "" {
 		request.Header.Set("Authorization", "Bearer "+c.key)

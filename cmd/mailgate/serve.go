@@ -19,6 +19,9 @@ and hands mail to the relay of MAILGATE_SMTP_URL. It needs that setting and
 MAILGATE_FROM; everything else has a default. See mailgate help for all settings, and
 mailgate check-config to try them out.
 
+Processes that share a history in Redis need one MAILGATE_SECRET; a single one makes its
+own and keeps it beside its history.
+
 Without MAILGATE_API_KEYS it asks for no key, and so serves this machine alone.
 
 On SIGHUP it reads the rules file and the templates again, whole or not at all: a mistake
@@ -38,7 +41,7 @@ func serve(ctx context.Context, c call) error {
 	if err != nil {
 		return err
 	}
-	if err := s.ForSending(); err != nil {
+	if err := s.ForServing(); err != nil {
 		return err
 	}
 	again := make(chan os.Signal, 1)
@@ -69,6 +72,9 @@ func (p *program) announce(addr net.Addr) {
 	log.Info("serving", "address", addr.String(), "version", currentVersion(), "history", place,
 		"tiers", p.content.rules.Mailbox().Tiers.String(), "rules", len(p.content.rules.Rules), "actions", len(p.content.rules.Actions))
 	p.warnOfShadow()
+	if s.Secret == "" && place == "memory" {
+		log.Info("a secret was made that ends with this process, as nothing is kept on disk")
+	}
 	if s.APIKeys == "" {
 		log.Warn("no api keys are set: no key is asked for, and this machine alone is served")
 	}

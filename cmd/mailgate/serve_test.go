@@ -133,7 +133,7 @@ func TestThreeProcesses(t *testing.T) {
 	redis := redistest.Alone(t)
 	var clients []client
 	for range 3 {
-		server := startServer(t, settingsFor(relay.URL(), "MAILGATE_REDIS_URL="+redis.URL(), "MAILGATE_REDIS_TIMEOUT=10s"))
+		server := startServer(t, settingsFor(relay.URL(), "MAILGATE_REDIS_URL="+redis.URL(), "MAILGATE_REDIS_TIMEOUT=10s", shared))
 		clients = append(clients, newClient(t, server.URL, apiKey))
 	}
 	for round := range rounds {
@@ -342,7 +342,7 @@ func TestRedisAway(t *testing.T) {
 	relay := startRelay(t, sandbox.Options{})
 	redis := redistest.Alone(t)
 	redis.Kill()
-	server := startServer(t, settingsFor(relay.URL(), "MAILGATE_REDIS_URL="+redis.URL()))
+	server := startServer(t, settingsFor(relay.URL(), "MAILGATE_REDIS_URL="+redis.URL(), shared))
 	app := newClient(t, server.URL, apiKey)
 	if away := app.mustSend(t, "alice@example.com", 503); away.Body.Type != "urn:mailgate:problem:store-unavailable" || away.Header.Get("Retry-After") == "" {
 		t.Errorf("with redis away: %+v", away.Body)

@@ -48,6 +48,18 @@ func (s *Settings) ForSending() error {
 	return nil
 }
 
+// ForServing is what those who serve need: all to send, and a secret that is not this
+// process's alone where others open what it seals.
+func (s *Settings) ForServing() error {
+	if err := s.ForSending(); err != nil {
+		return err
+	}
+	if s.RedisURL != "" && s.Secret == "" {
+		return s.Complain("secret", "it must be set where the history is in redis, to the same for all processes; make one, as with: openssl rand -hex 32")
+	}
+	return nil
+}
+
 // Unused names what was given and has no effect beside the rest: memory and disk of
 // one process where the history is in Redis.
 func (s *Settings) Unused() (places []string) {

@@ -18,12 +18,15 @@ type Settings struct {
 	TrustedProxies []netip.Prefix `name:"trusted_proxies" help:"proxies whose X-Forwarded-For is believed: 10.0.0.0/8,192.0.2.7"`
 	MaxConnections int            `name:"max_connections" default:"10000" validate:"gte=1,lte=1000000" help:"clients served at once; beyond that the one idle longest makes room"`
 	LookupRate     int            `name:"lookup_rate" default:"50" validate:"gte=0,lte=1000000" help:"lookups of mailboxes and operators' steps a second for each key, or each client where no key is asked; 0 for any number"`
+	CountdownRate  int            `name:"countdown_rate" default:"20" validate:"gte=0,lte=1000000" help:"countdowns of visitors' pages a second for each address of the network; 0 for any number"`
+	Secret         Secret         `name:"secret" secret:"yes" help:"seals countdowns and hashes codes; made and kept in data_dir if not set; with redis_url it must be, alike for all"`
 	DrainDelay     time.Duration  `name:"drain_delay" default:"0s" validate:"gte=0s,lte=5m" help:"how long to go on serving after SIGTERM with /readyz at 503, for the load balancer to notice"`
 	ShutdownGrace  time.Duration  `name:"shutdown_grace" default:"30s" validate:"gte=0s,lte=1h" help:"how long requests in flight may take to finish after SIGTERM"`
 
-	Tiers throttle.Policy `name:"tiers" group:"The rule" default:"minute=1/60s,hour=5/1h,day=10/24h" help:"mails a mailbox may be sent: name=limit/window, in any order"`
-	Rules string          `name:"rules" help:"a YAML file of further rules, and of actions; read again on SIGHUP"`
-	Fold  bool            `name:"fold" default:"true" help:"count letter case, +tag and dots that a provider ignores as one mailbox"`
+	Tiers   throttle.Policy `name:"tiers" group:"The rule" default:"minute=1/60s,hour=5/1h,day=10/24h" help:"mails a mailbox may be sent: name=limit/window, in any order"`
+	Rules   string          `name:"rules" help:"a YAML file of further rules, and of actions; read again on SIGHUP"`
+	Guesses throttle.Policy `name:"guesses" default:"ten-minutes=5/10m,day=20/24h" help:"guesses at the codes of a mailbox, however many it was mailed: name=limit/window"`
+	Fold    bool            `name:"fold" default:"true" help:"count letter case, +tag and dots that a provider ignores as one mailbox"`
 
 	DataDir        string `name:"data_dir" group:"History on this machine" default:"mailgate-data" validate:"required" help:"where it is kept; :memory: for nowhere"`
 	Sync           bool   `name:"sync" default:"false" help:"wait for the drive at each send: survives a power cut, costs a flush"`

@@ -15,6 +15,8 @@ func (s *Settings) Shown(name string) string {
 		return s.APIKeys.masked()
 	case name == "admin_keys":
 		return s.AdminKeys.masked()
+	case name == "secret":
+		return mask
 	case name == "smtp_url":
 		return s.SMTPURL.masked()
 	case name == "redis_url":
@@ -54,4 +56,5 @@ func (u RedisURL) masked() string {
 
 // String keeps secrets out of whatever prints settings whole.
 func (k Keys) String() string     { return k.masked() }
+func (Secret) String() string     { return mask }
 func (u RedisURL) String() string { return u.masked() }

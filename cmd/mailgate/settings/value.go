@@ -45,6 +45,9 @@ func (k Keys) share(other Keys) bool {
 	return slices.ContainsFunc(mine, func(secret string) bool { return slices.Contains(theirs, secret) })
 }
 
+// A Secret is what everything is derived from that has to be hopeless to guess.
+type Secret string
+
 // RedisURL is where Redis is, as package cluster reads it.
 type RedisURL string
 
@@ -87,6 +90,8 @@ func read(into any, text string) (err error) {
 		err = redisstore.CheckURL(text)
 	case *Keys:
 		*v, err = readKeys(text)
+	case *Secret:
+		*v, err = Secret(text), guessable(text)
 	case *mailer.Sender:
 		*v, err = mailer.ParseSender(text)
 	case *throttle.Policy:
@@ -168,7 +173,7 @@ func readRelays(text string) (all Relays, err error) {
 	return all, nil
 }
 
-// minSecret is the fewest characters of a key's secret. A shorter one can be guessed.
+// minSecret is the fewest characters of a secret. A shorter one can be guessed.
 const minSecret = 16
 
 // placeholder begins every secret in published examples. Whoever has read them knows it.
@@ -191,4 +196,15 @@ func readKeys(text string) (Keys, error) {
 		}
 	}
 	return keys, nil
+}
+
+// guessable says why a stranger could guess the secret, as far as one can see.
+func guessable(secret string) error {
+	switch {
+	case strings.HasPrefix(strings.ToLower(secret), placeholder):
+		return errors.New("it is the secret of an example; make one of your own, as with: openssl rand -hex 32")
+	case len(secret) < minSecret:
+		return fmt.Errorf("it has fewer than %d characters; make one, as with: openssl rand -hex 32", minSecret)
+	}
+	return nil
 }

@@ -2,6 +2,7 @@ package settings_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -80,7 +81,12 @@ func TestWrongSettings(t *testing.T) {
 		{"MAILGATE_LOG_LEVEL=loud", "MAILGATE_LOG_LEVEL: it must be debug, info, warn or error"},
 		{"MAILGATE_LOG_FORMAT=xml", "MAILGATE_LOG_FORMAT: it must be one of: json, text"},
 		{"MAILGATE_URL=localhost", "MAILGATE_URL: it must be a URL"},
-		{"MAILGATE_SECRET=" + hidden, "MAILGATE_SECRET: there is no such setting"},
+		{"MAILGATE_SECRET=fifteen-letters", "MAILGATE_SECRET: it has fewer than 16 characters"},
+		{"MAILGATE_SECRET=Change-me-" + hidden, "MAILGATE_SECRET: it is the secret of an example"},
+		{"MAILGATE_SECRET_FILE=/dev/null", "MAILGATE_SECRET_FILE: the file /dev/null is empty"},
+		{"MAILGATE_GUESSES=5", "MAILGATE_GUESSES: "},
+		{"MAILGATE_COUNTDOWN_RATE=-1", "MAILGATE_COUNTDOWN_RATE: it must be at least 0"},
+		{"MAILGATE_SECRETS=" + hidden, "MAILGATE_SECRETS: there is no such setting"},
 		{"MAILGATE_TEIRS=minute=1/60s", "MAILGATE_TEIRS: there is no such setting"},
 		{"MAILGATE_FOLD_FILE=/x", "MAILGATE_FOLD_FILE: there is no such setting"},
 		{"MAILGATE_CONFIG=/does/not/exist", "MAILGATE_CONFIG: cannot read the file"},
@@ -164,8 +170,24 @@ func TestForSending(t *testing.T) {
 	} {
 		complains(t, read(t, nil, []string{tt.environ}).ForSending(), tt.want)
 	}
-	whole := read(t, nil, []string{"MAILGATE_SMTP_URL=smtps://h.example", "MAILGATE_FROM=a@b.example"})
-	if err := whole.ForSending(); err != nil {
+	whole := []string{"MAILGATE_SMTP_URL=smtps://h.example", "MAILGATE_FROM=a@b.example"}
+	if err := read(t, nil, whole).ForSending(); err != nil {
+		t.Error(err)
+	}
+	for _, tt := range []struct {
+		environ, want string
+	}{
+		{"MAILGATE_REDIS_URL=redis://h.example", "MAILGATE_SECRET: it must be set where the history is in redis"},
+		{"", ""},
+	} {
+		if err := read(t, nil, append(whole[:2:2], tt.environ)).ForServing(); tt.want == "" && err != nil {
+			t.Error(err)
+		} else if tt.want != "" {
+			complains(t, err, tt.want)
+		}
+	}
+	complains(t, read(t, nil, nil).ForServing(), "MAILGATE_SMTP_URL: it must be set")
+	if err := read(t, nil, append(whole, "MAILGATE_REDIS_URL=redis://h.example", "MAILGATE_SECRET="+hidden)).ForServing(); err != nil {
 		t.Error(err)
 	}
 }
@@ -178,10 +200,15 @@ func TestShown(t *testing.T) {
 		"MAILGATE_SMTP_URL=smtps://" + hidden + ":" + hidden + "@one.example,smtp://two.example",
 		"MAILGATE_REDIS_URL=redis+sentinel://u:" + hidden + "@a:1,b:2/main?sentinel_password=" + hidden,
 		"MAILGATE_FROM=a@b.example",
+		"MAILGATE_SECRET=" + hidden,
 	})
+	if text := fmt.Sprintf("%v %+v", s.Secret, struct{ S settings.Secret }{s.Secret}); strings.Contains(text, hidden) {
+		t.Errorf("a secret is printed: %s", text)
+	}
 	for name, want := range map[string]string{
 		"api_keys":   "web:***,shop:***",
 		"admin_keys": "ops:***",
+		"secret":     "***",
 		"smtp_url":   "smtps://one.example:465,smtp://two.example:587",
 		"redis_url":  "redis+sentinel://***@a:1,b:2/main",
 		"from":       "a@b.example",

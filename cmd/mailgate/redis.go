@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/cmd/mailgate/settings"
+	repeats "github.com/mailgate/mailgate/idempotency/cluster"
+	"github.com/mailgate/mailgate/redisstore"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/cluster"
+	codes "github.com/mailgate/mailgate/verify/cluster"
+)
+
+// openShared opens Redis.
+func openShared(ctx context.Context, s *settings.Settings, first throttle.Policy, log *slog.Logger) (history, error) {
+	redisstore.LogTo(log)
+	store, err := redisstore.Open(redisstore.Options{
+		URL: string(s.RedisURL), Timeout: s.RedisTimeout, Confirm: s.RedisConfirm,
+	})
+	if err != nil {
+		return history{}, s.Complain("redis_url", err.Error())
+	}
+	h, err := inRedis(store, first)
+	if err != nil {
+		return history{}, errors.Join(fmt.Errorf("opening the history: %w", err), store.Close())
+	}
+	prepare(ctx, store, log)
+	return h, nil
+}
+
+// inRedis makes what keeps its records there.
+func inRedis(store *redisstore.Store, first throttle.Policy) (history, error) {
+	limiter, err := cluster.New(store, first)
+	if err != nil {
+		return history{}, err
+	}
+	answers, err := repeats.New(store, answerTerms)
+	if err != nil {
+		return history{}, err
+	}
+	handedOver, err := repeats.New(store, markTerms)
+	if err != nil {
+		return history{}, err
+	}
+	return history{
+		mailbox: func(p throttle.Policy) throttle.Historian { return limiter.Tiers("", p) },
+		tiers:   func(name string, p throttle.Policy) throttle.Limiter { return limiter.Tiers(name, p) },
+		meter:   limiter.Meter,
+		codes:   codes.New(store),
+		repeats: api.Repeats{Answers: answers, HandedOver: handedOver},
+		remote:  true,
+		ready:   store.Ready,
+		close:   store.Close,
+	}, nil
+}
+
+// prepareTimeout bounds the look at Redis at start; it is only a look.
+const prepareTimeout = 2 * time.Second
+
+// prepare looks at Redis. One that does not answer yet is no reason not to start: /readyz
+// says so until it does.
+func prepare(ctx context.Context, store *redisstore.Store, log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(ctx, prepareTimeout)
+	defer cancel()
+	warnings, err := store.Prepare(ctx)
+	for _, warning := range warnings {
+		log.Warn(warning)
+	}
+	if err != nil {
+		log.Warn("redis cannot be reached yet", "error", err)
+	}
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/mailgate/mailgate/boundedfile"
+	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/cmd/mailgate/settings"
+)
+
+// secretFile is where one node keeps the secret that it has made, in the data directory.
+const secretFile = "secret"
+
+// openSecret is the secret that is set, or else this node's own, which is made at its
+// first start. The data directory is open, so that no other process makes one.
+func openSecret(s *settings.Settings) ([]byte, error) {
+	if s.Secret != "" {
+		return []byte(s.Secret), nil
+	}
+	if s.DataDir == cache.Memory {
+		return newSecret(), nil
+	}
+	path := filepath.Join(s.DataDir, secretFile)
+	secret, err := readSecret(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		secret = newSecret()
+		err = writeSecret(path, secret)
+	}
+	if err != nil {
+		return nil, s.Complain("data_dir", err.Error())
+	}
+	return secret, nil
+}
+
+// newSecret is 260 bits of chance in letters and digits.
+func newSecret() []byte { return []byte(rand.Text() + rand.Text()) }
+
+// readSecret takes what newSecret made and nothing less: under half a secret every code
+// and token on its way would be wrong, and the next ones could be guessed.
+func readSecret(path string) ([]byte, error) {
+	text, err := boundedfile.Read(path, 4096)
+	if err != nil {
+		return nil, err
+	}
+	secret := strings.TrimSpace(string(text))
+	if len(secret) < len(newSecret()) {
+		return nil, fmt.Errorf("the secret in %s is not whole; put it back, or remove the file to have a new one made", path)
+	}
+	return []byte(secret), nil
+}
+
+// writeSecret keeps the secret for this user alone, whole or not at all.
+func writeSecret(path string, secret []byte) (err error) {
+	file, err := os.CreateTemp(filepath.Dir(path), secretFile+"-*") // made with 0600
+	if err != nil {
+		return fmt.Errorf("keeping the secret: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("keeping the secret: %w", err), os.Remove(file.Name()))
+		}
+	}()
+	_, err = fmt.Fprintf(file, "%s\n", secret)
+	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), path)
+}

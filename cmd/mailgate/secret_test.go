@@ -1,0 +1,128 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/mailgate/mailgate/mailer/sandbox"
+)
+
+var sixDigits = regexp.MustCompile(`\b\d{6}\b`)
+
+// One node makes a secret of its own, keeps it for itself, and with it the codes and
+// countdowns that were on their way when it ended.
+func TestSecretIsKept(t *testing.T) {
+	relay := startRelay(t, sandbox.Options{})
+	dir := t.TempDir()
+	environ := settingsFor(relay.URL(), "MAILGATE_DATA_DIR="+dir)
+	server := startServer(t, environ)
+	sent := newClient(t, server.URL, apiKey).mustSend(t, "alice@example.com", 200)
+	server.signal(t, syscall.SIGKILL)
+	server.end(t)
+
+	path := filepath.Join(dir, secretFile)
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Fatalf("%v %v", info, err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil || strings.Contains(server.log.String(), strings.TrimSpace(string(text))) {
+		t.Errorf("the secret is in the log, or %v", err)
+	}
+
+	server = startServer(t, environ)
+	app := newClient(t, server.URL, apiKey)
+	if left := newClient(t, server.URL, "").must(t, "GET", "/countdown/"+sent.Body.Countdown, "", 200); left.Body.Limit != "minute" {
+		t.Errorf("the countdown from before: %+v", left.Body)
+	}
+	code := sixDigits.FindString(relay.List()[0].Text)
+	if a := app.must(t, "POST", "/verify-code", fmt.Sprintf(`{"email":"alice@example.com","code":%q}`, code), 200); !a.Body.Verified {
+		t.Errorf("the code from before: %+v", a.Body)
+	}
+	server.signal(t, syscall.SIGTERM)
+	server.end(t)
+
+	// Another one ends them, and half a one is not made up for in silence.
+	for _, secret := range []string{"MAILGATE_SECRET=another-" + secret, ""} {
+		if secret == "" {
+			if err := os.WriteFile(path, text[:10], 0o600); err != nil {
+				t.Fatal(err)
+			}
+			cut := launch(t, environ, "serve")
+			if status := cut.end(t); status != exitMisusage || !strings.Contains(cut.log.String(), "MAILGATE_DATA_DIR: the secret in "+path+" is not whole") {
+				t.Errorf("status %d: %s", status, cut.log)
+			}
+			continue
+		}
+		other := startServer(t, append(environ, secret))
+		newClient(t, other.URL, "").must(t, "GET", "/countdown/"+sent.Body.Countdown, "", 404)
+		other.signal(t, syscall.SIGTERM)
+		other.end(t)
+	}
+}
+
+// Without a disk a secret is made for the process; with Redis one must be set.
+func TestSecretIsMadeOrAskedFor(t *testing.T) {
+	relay := startRelay(t, sandbox.Options{})
+	server := startServer(t, settingsFor(relay.URL(), "MAILGATE_DATA_DIR=:memory:"))
+	server.log.await(t, "the word", logged("a secret was made that ends with this process, as nothing is kept on disk", "level"))
+	status, _, stderr := run(t, settingsFor(relay.URL(), "MAILGATE_REDIS_URL=redis://127.0.0.1:1"), "serve")
+	if want := "mailgate: MAILGATE_SECRET: it must be set where the history is in redis, to the same for all processes; make one, as with: openssl rand -hex 32\n"; status != exitMisusage || stderr != want {
+		t.Errorf("status %d: %s", status, stderr)
+	}
+}
+
+// Guesses are bounded as they are set, on each store, and an operator gives them back.
+func TestGuesses(t *testing.T) {
+	onEachStore(t, func(t *testing.T, environ ...string) {
+		relay := startRelay(t, sandbox.Options{})
+		server := startServer(t, settingsFor(relay.URL(), append(environ, "MAILGATE_GUESSES=hour=2/1h")...))
+		app, ops := newClient(t, server.URL, apiKey), newClient(t, server.URL, adminKey)
+		app.mustSend(t, "alice@example.com", 200)
+		code := sixDigits.FindString(relay.List()[0].Text)
+		try := func(code string, status int) answer {
+			t.Helper()
+			return app.must(t, "POST", "/verify-code", fmt.Sprintf(`{"email":"alice@example.com","code":%q}`, code), status)
+		}
+		wrong := "000000"
+		if wrong == code {
+			wrong = "000001"
+		}
+		for left := 1; left >= 0; left-- {
+			if a := try(wrong, 422); a.Body.Left != left {
+				t.Errorf("%d left, want %d", a.Body.Left, left)
+			}
+		}
+		if a := try(code, 429); a.Body.Rule != "guesses" || a.Body.Limit != "hour" {
+			t.Errorf("%+v", a.Body)
+		}
+		ops.must(t, "POST", "/admin/mailboxes/alice@example.com/reset", "", 200)
+		try(code, 200)
+		try(code, 410)
+	})
+}
+
+// One address cannot ask for countdowns without end.
+func TestCountdownRate(t *testing.T) {
+	relay := startRelay(t, sandbox.Options{})
+	server := startServer(t, settingsFor(relay.URL(), "MAILGATE_DATA_DIR=:memory:", "MAILGATE_COUNTDOWN_RATE=1"))
+	visitor := newClient(t, server.URL, "")
+	refused := 0
+	for range 50 {
+		a, err := visitor.ask("GET", "/countdown/none", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.Status == 429 {
+			refused++
+		}
+	}
+	if refused < 10 {
+		t.Errorf("%d of 50 were refused", refused)
+	}
+}
