@@ -1,0 +1,165 @@
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import { test } from "node:test";
+import { asking, calls, counting, email, harmless, key, play, problem, sent, wait } from "./script.mjs";
+
+const everything = [...harmless, ...counting];
+const date = { date: "Fri, 20 Nov 2026 12:00:00 GMT", "retry-after": "Fri, 20 Nov 2026 12:00:02 GMT" };
+const soon = { "retry-after": "1" };
+
+// What is asked again: everything where that is safe, and nothing else.
+for (const [name, who, first, end] of [
+  ["a broken connection", harmless, null],
+  ["a broken connection while counting", counting, null, "unanswered"],
+  ["mailgate cannot now", everything, problem(503, "store-unavailable", soon)],
+  ["mailgate cannot for long", everything, problem(503, "relay-unavailable", { "retry-after": "6" }), "unavailable"],
+  ["a proxy cannot now", harmless, { status: 503, headers: soon }],
+  ["a proxy cannot until a date", harmless, { status: 503, headers: date }],
+  ["a proxy cannot now while counting", counting, { status: 503, headers: soon }, "failed"],
+  ["a proxy's bad gateway", harmless, { status: 502 }],
+  ["a proxy's bad gateway while counting", counting, { status: 502 }, "failed"],
+  ["a proxy's patience is over", harmless, { status: 504 }],
+  ["a proxy's patience is over while counting", counting, { status: 504 }, "failed"],
+  ["the first is still at work", ["sendCode"], problem(409, "idempotency-in-flight", soon)],
+  ["another conflict", ["sendCode"], { status: 409 }, "failed"],
+  ["nobody knows", ["sendCode"], problem(504, "delivery-unknown"), "unknown"],
+  ["a limit", everything, wait, "wait"],
+  ["a proxy's limit", everything, { status: 429, headers: soon }, "failed"],
+  ["a fault", everything, problem(500, "internal"), "failed"],
+  ["a wrong key", everything, problem(401, "unauthorized"), "failed"],
+  ["another's key", ["sendCode"], problem(422, "idempotency-mismatch"), "failed"],
+  ["too slow", ["sendCode"], problem(408, "request-timeout"), "failed"],
+  ["a page", everything, { status: 200 }, "failed"],
+]) {
+  test(name, async () => {
+    for (const call of who) {
+      const server = await play(first, problem(422, "invalid"));
+      const { gate, pauses } = asking(server.url);
+      const result = await calls[call](gate);
+      assert.equal(result.status, end ?? "invalid", call);
+      assert.equal(server.asked.length, end ? 1 : 2, call);
+      assert.equal(pauses.length, server.asked.length - 1, call);
+    }
+  });
+}
+
+test("repetitions are the same request, and every call is another", async () => {
+  const server = await play(null, { status: 502 }, problem(409, "idempotency-in-flight"), sent);
+  const { gate } = asking(server.url);
+  for (let i = 0; i < 2; i++) assert.equal((await gate.sendCode({ email })).status, "sent");
+  assert.equal(server.asked.length, 5);
+  const keys = server.asked.map((q) => q.headers["idempotency-key"]);
+  assert.deepEqual(keys.map((k) => k === keys[0]), [true, true, true, true, false]);
+  assert.match(keys[0], /^"[!-~]{20,}"$/);
+  for (const q of server.asked) {
+    assert.equal(q.body, server.asked[0].body);
+    assert.equal(q.headers.authorization, "Bearer " + key);
+  }
+});
+
+test("only sends have an idempotency key", async () => {
+  for (const [name, call] of Object.entries(calls)) {
+    const server = await play(problem(401, "unauthorized"));
+    await call(asking(server.url).gate);
+    assert.equal(server.asked[0].headers["idempotency-key"] !== undefined, name === "sendCode", name);
+  }
+});
+
+test("a pause doubles, half of it is chance, and a Retry-After is waited for", async () => {
+  const server = await play(null, { status: 502 }, problem(503, "busy", { "retry-after": "2" }), { status: 503, headers: date }, null);
+  const { gate, pauses } = asking(server.url, { attempts: 7, maxPauseMs: 3000 });
+  assert.deepEqual(await gate.sendCode({ email }), { status: "unanswered", notAsked: false });
+  const most = [200, 400, 800, 1600, 3000, 3000], asked = [0, 0, 2000, 2000, 0, 0];
+  assert.equal(pauses.length, most.length);
+  pauses.forEach((ms, i) => assert.ok(ms >= asked[i] + most[i] / 2 && ms <= asked[i] + most[i], `pause ${i} was ${ms}`));
+});
+
+test("attempts bounds them, and one is one", async () => {
+  for (const [attempts, want] of [[undefined, 4], [1, 1], [3, 3]]) {
+    const server = await play({ status: 502 });
+    await asking(server.url, { attempts }).gate.sendCode({ email });
+    assert.equal(server.asked.length, want);
+  }
+});
+
+test("nobody listens, so even what counts is asked again", async () => {
+  const server = createServer();
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  for (const [name, call] of Object.entries(calls)) {
+    const { gate, pauses } = asking(`http://127.0.0.1:${port}`);
+    assert.deepEqual(await call(gate), { status: "unanswered", notAsked: true }, name);
+    assert.equal(pauses.length, 3);
+  }
+});
+
+test("an answer that breaks off is none", async () => {
+  const cut = (_, response) => {
+    response.writeHead(200, { "content-length": sent.body.length });
+    response.write(sent.body.slice(0, -5), () => response.destroy());
+  };
+  const server = await play(cut, sent);
+  assert.equal((await asking(server.url).gate.sendCode({ email })).status, "sent");
+  assert.equal(server.asked.length, 2);
+});
+
+test("an answer without end is not read to it", async () => {
+  const endless = (_, response) => {
+    response.writeHead(200);
+    const more = () => { while (!response.destroyed && response.write(" ".repeat(65536))); };
+    response.on("drain", more);
+    more();
+  };
+  const server = await play(endless);
+  assert.deepEqual(await asking(server.url).gate.sendCode({ email }), { status: "failed", kind: "unreadable", httpStatus: 200, detail: "", requestId: "" });
+});
+
+test("an attempt that takes too long is one that nobody answered", async () => {
+  const server = await play(() => {}, sent);
+  assert.equal((await asking(server.url, { timeoutMs: 200 }).gate.sendCode({ email })).status, "sent");
+  assert.equal(server.asked.length, 2);
+});
+
+test("redirects are not followed", async () => {
+  const elsewhere = await play(sent);
+  for (const status of [301, 302, 303, 307, 308]) {
+    const server = await play({ status, headers: { location: elsewhere.url + "/send-code" } });
+    for (const call of Object.values(calls)) {
+      const result = await call(asking(server.url).gate);
+      assert.equal(result.status, "failed");
+      assert.equal(result.httpStatus, status);
+    }
+  }
+  assert.equal(elsewhere.asked.length, 0);
+});
+
+test("a signal ends a call: before, during an attempt, and in a pause", async () => {
+  const reason = new Error("the visitor has left");
+  for (const [name, call] of Object.entries(calls)) {
+    const server = await play(sent);
+    await assert.rejects(call(asking(server.url).gate, { signal: AbortSignal.abort(reason) }), reason, name);
+    assert.equal(server.asked.length, 0);
+  }
+
+  const during = new AbortController();
+  const silent = await play(() => during.abort(reason));
+  await assert.rejects(asking(silent.url).gate.sendCode({ email }, { signal: during.signal }), reason);
+  assert.equal(silent.asked.length, 1);
+
+  const pausing = new AbortController();
+  const down = await play((_, response) => {
+    response.writeHead(503, { "retry-after": "3600" }).end();
+    response.on("finish", () => setTimeout(() => pausing.abort(reason), 20));
+  });
+  const real = asking(down.url, { pause: undefined, maxPauseMs: 1e8 }).gate; // pauses by the clock
+  await assert.rejects(real.sendCode({ email }, { signal: pausing.signal }), reason);
+  assert.equal(down.asked.length, 1);
+});
+
+test("the pause by the clock pauses", async () => {
+  const server = await play({ status: 502 }, sent);
+  const began = performance.now();
+  assert.equal((await asking(server.url, { pause: undefined }).gate.sendCode({ email })).status, "sent");
+  assert.ok(performance.now() - began >= 99);
+});

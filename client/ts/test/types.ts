@@ -1,0 +1,40 @@
+// What a compiler must know of the results, and must refuse. Compiled, never run.
+import { Mailgate, type SendResult, type VerifyResult } from "../dist/mailgate.js";
+
+declare const gate: Mailgate;
+declare const secret: string | undefined;
+
+export function told(result: SendResult): string {
+  switch (result.status) {
+    case "sent": return result.id + result.waitMs + result.limits.length;
+    case "wait": return result.rule.length + result.limit.toUpperCase() + result.waitMs;
+    case "invalid": return result.fields.map((f) => f.field).join();
+    case "rejected": return result.smtp.message;
+    case "unknown": return result.id;
+    case "unavailable": return result.kind + result.retryAfterMs;
+    case "unanswered": return String(result.notAsked);
+    case "failed": return result.kind + result.httpStatus;
+  }
+} // a status that is not handled would make this an error
+
+export function proved(result: VerifyResult): boolean {
+  // @ts-expect-error not every result has guesses left
+  result.attemptsLeft;
+  // @ts-expect-error there is no such status
+  return result.status === "verified" || result.status === "right";
+}
+
+export async function asks(): Promise<void> {
+  new Mailgate("https://mailgate.internal", { key: secret, attempts: 2, fetch });
+  const sent = await gate.sendCode({ email: "a@example.com", code: secret }, { signal: new AbortController().signal });
+  // @ts-expect-error only a yes has an address
+  sent.email;
+  // @ts-expect-error a mail goes to somebody
+  await gate.sendCode({ code: "1234" });
+  // @ts-expect-error there is no such field
+  await gate.sendCode({ email: "a@example.com", ip: "203.0.113.7" });
+  const taken = await gate.take("reply", "user 4711");
+  if (taken.status === "taken") await gate.release("reply", "user 4711", taken.id);
+  const looked = await gate.peek("reply", "user 4711");
+  if (looked.status === "peeked" && looked.limit !== null) looked.limit.toUpperCase();
+}
