@@ -1,11 +1,14 @@
 package strictyaml
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
 )
 
@@ -21,7 +24,7 @@ func (e *Error) Error() string { return e.Place.String() + ": " + e.Problem }
 type Place struct {
 	File string
 	Line int    // 0 if it is the file as a whole
-	Part string // what stands there, such as "limit", as far as it has a name
+	Part string // what stands there, such as "limit", as far as it has a plain name
 }
 
 // String is the place as people look for it: "rules.yaml:3: limit".
@@ -36,16 +39,32 @@ func (p Place) String() string {
 	return text
 }
 
-// below is a place on a line below this one, with a name of its own.
+// below is a place on a line below this one, with a name of its own. It goes by the name
+// only if that is a plain word: any other may be a value that stands in the wrong place.
 func (p Place) below(node ast.Node, name string) Place {
 	p.Line = lineOf(node)
 	switch {
+	case !plain(name):
 	case p.Part == "":
 		p.Part = name
-	case name != "":
+	default:
 		p.Part += ": " + name
 	}
 	return p
+}
+
+// maxPlain is longer than any name there is, and shorter than most secrets.
+const maxPlain = 32
+
+// plain reports whether a name is a word of lower-case letters, digits, - and _.
+func plain(name string) bool {
+	for i, c := range []byte(name) {
+		inner := i > 0 && (c >= '0' && c <= '9' || c == '-' || c == '_')
+		if (c < 'a' || c > 'z') && !inner {
+			return false
+		}
+	}
+	return name != "" && len(name) <= maxPlain
 }
 
 func lineOf(node ast.Node) int {
@@ -62,17 +81,35 @@ func lineOf(node ast.Node) int {
 // the lines around the mistake, which may hold a secret.
 const unreadable = "this is not YAML that can be read"
 
+// hint is what is wrong with an unreadable line where people often do not see it.
+func hint(text []byte, line int) string {
+	for one := range bytes.Lines(text) {
+		if line--; line == 0 && bytes.HasPrefix(bytes.TrimLeft(one, " "), []byte("\t")) {
+			return ": a tab cannot indent"
+		}
+	}
+	return ""
+}
+
+// byteOrderMark is what some editors begin a file with, to say that it is UTF-8.
+const byteOrderMark = "\ufeff"
+
 // Parse reads the one document of a file; the name is for errors. A file without any
 // is a Value that is not Given.
 func Parse(name string, text []byte) (Value, error) {
 	whole := Value{Place: Place{File: name}}
-	file, err := parser.ParseBytes(text, 0, parser.AllowDuplicateMapKey()) // Mapping names the line of a duplicate
+	tokens := lexer.Tokenize(strings.TrimPrefix(string(text), byteOrderMark))
+	if line, problem := tooMuch(tokens); problem != "" {
+		whole.Place.Line = line
+		return Value{}, whole.Refuse(problem)
+	}
+	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey()) // Mapping names the line of a duplicate
 	if err != nil {
 		var wrong yaml.Error
 		if errors.As(err, &wrong) && wrong.GetToken() != nil {
 			whole.Place.Line = wrong.GetToken().Position.Line
 		}
-		return Value{}, whole.Refuse(unreadable)
+		return Value{}, whole.Refuse(unreadable + hint(text, whole.Place.Line))
 	}
 	for _, document := range file.Docs {
 		if document.Body == nil {

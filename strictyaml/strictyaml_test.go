@@ -70,6 +70,7 @@ func TestParse(t *testing.T) {
 		{"a: b # why\nc: 'd e'\n\"f\": \"g\"", `{a="b" c="d e" f="g"}`},
 		{"a:\nb: ~\nc: null", "{a=nothing b=nothing c=nothing}"},
 		{"a: 5\nb: -5\nc: '5'\nd: 99999999999999999999", `{a=int 5 b=int -5 c="5" d="99999999999999999999"}`},
+		{"a: 0\nb: 10\nc: 010\nd: -01\ne: +7", "{a=int 0 b=int 10 c=plain 010 d=plain -01 e=int 7}"},
 		{"a: 0x10\nb: 1.5\nc: True", "{a=plain 0x10 b=plain 1.5 c=plain True}"},
 		{"off: true\non: no", `{off=bool true on="no"}`},
 		{"- a\n- b: c\n- [d, {e: f}]", `["a" {b="c"} ["d" {e="f"}]]`},
@@ -77,6 +78,14 @@ func TestParse(t *testing.T) {
 		{"a:\n  b:\n    c: 1\n    d: 2", "{a={b={c=int 1 d=int 2}}}"},
 		{"a: first\n  second", `{a="first second"}`},
 
+		{"\ufeffa: b", `{a="b"}`},
+		{"\ufeff", "nothing"},
+		{"a: b\r\nc: d\r\n", `{a="b" c="d"}`},
+
+		{"Hidden: b\nHidden: c", "f.yaml:2: it was already set by f.yaml:1"},
+		{"a: {hidden@b: {c: 1, c: 2}}", "f.yaml:1: a: c: it was already set by f.yaml:1: a: c"},
+		{"a1-b_c:\n  b b: &hidden c", "f.yaml:2: a1-b_c: it must be lines of name: value"},
+		{strings.Repeat("x", 33) + ": &hidden c", "f.yaml:1: it must be lines of name: value"},
 		{"a: b\na: c", "f.yaml:2: a: it was already set by f.yaml:1: a"},
 		{"a:\n  b: {c: 1, c: 2}", "f.yaml:2: a: b: c: it was already set by f.yaml:2: a: b: c"},
 		{"a: b\n---\nc: d", "f.yaml: it must be one document"},
@@ -94,7 +103,8 @@ func TestParse(t *testing.T) {
 		{"? a\n: b", "f.yaml:1: a name must be a plain word"},
 		{"\"a\\nb\": c", "f.yaml:1: a name must be a plain word"},
 		{"a: [hidden\nb: }", "f.yaml:2: this is not YAML that can be read"},
-		{"a:\n\t- hidden", "f.yaml:2: this is not YAML that can be read"},
+		{"a:\n\t- hidden", "f.yaml:2: this is not YAML that can be read: a tab cannot indent"},
+		{"a:\n  b: c\n  \t- hidden", "f.yaml:3: this is not YAML that can be read: a tab cannot indent"},
 		{"a: @hidden", "f.yaml:1: this is not YAML that can be read"},
 	}
 	for _, tt := range tests {
@@ -124,7 +134,7 @@ func parse(text string) (string, error) {
 
 // Each thing that can be asked for, and what is said where there is something else.
 func TestWrongKinds(t *testing.T) {
-	root, err := strictyaml.Parse("f.yaml", []byte("text: a\nnumber: 07\nswitch: true\nlist: [a, 1]\nmap: {a: b}\nnone:\nlong: \"a\\tb\""))
+	root, err := strictyaml.Parse("f.yaml", []byte("text: a\nnumber: 7\nswitch: true\nlist: [a, 1]\nmap: {a: b}\nnone:\nlong: \"a\\tb\""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +145,6 @@ func TestWrongKinds(t *testing.T) {
 	for _, pair := range pairs {
 		v := pair.Value.Named("part " + pair.Name)
 		_, text := v.Text()
-		_, texts := v.Texts()
 		_, number := v.Int()
 		_, yes := v.Bool()
 		_, list := v.Sequence()
@@ -149,9 +158,6 @@ func TestWrongKinds(t *testing.T) {
 				t.Errorf("%s asked as %s: %v", pair.Name, kind, err)
 			}
 		}
-		if texts == nil {
-			t.Errorf("%s is a list of texts", pair.Name)
-		}
 	}
 }
 
@@ -162,6 +168,9 @@ func TestLookup(t *testing.T) {
 		"name: a": "a", "name: \"a\\nb\"": "", "b: c": "", "": "",
 	} {
 		root, err := strictyaml.Parse("f.yaml", []byte(text))
+		if root.IsMapping() != (err == nil && text != "" && text[0] != '-') {
+			t.Errorf("%q is a mapping: %t", text, root.IsMapping())
+		}
 		if err != nil {
 			continue
 		}

@@ -70,6 +70,12 @@ func (v Value) lines() ([]*ast.MappingValueNode, bool) {
 	return nil, false
 }
 
+// IsMapping reports whether it is lines of name: value.
+func (v Value) IsMapping() bool {
+	_, ok := v.lines()
+	return ok
+}
+
 // Sequence is the entries of a list.
 func (v Value) Sequence() ([]Value, error) {
 	node, ok := v.node.(*ast.SequenceNode)
@@ -112,25 +118,16 @@ func (v Value) Text() (string, error) {
 	return v.Plain()
 }
 
-// Texts is a list of texts.
-func (v Value) Texts() ([]string, error) {
-	entries, err := v.Sequence()
-	if err != nil {
-		return nil, err
-	}
-	texts := make([]string, len(entries))
-	for i, entry := range entries {
-		if texts[i], err = entry.Text(); err != nil {
-			return nil, err
-		}
-	}
-	return texts, nil
-}
-
-// Int is a whole number in decimal figures.
+// Int is a whole number in decimal figures. One with zeros before it is refused: some who
+// read YAML take 010 for eight.
 func (v Value) Int() (int, error) {
 	if node, ok := v.node.(*ast.IntegerNode); ok {
-		if n, err := strconv.Atoi(node.GetToken().Value); err == nil {
+		text := node.GetToken().Value
+		n, err := strconv.Atoi(text)
+		if digits := strings.TrimLeft(text, "+-"); err == nil && len(digits) > 1 && digits[0] == '0' {
+			return 0, v.Refuse("a number has no zeros before it")
+		}
+		if err == nil {
 			return n, nil
 		}
 	}
