@@ -44,7 +44,8 @@ func appendAdmissions(b []byte, h throttle.History, since int64) []byte {
 	for _, a := range h {
 		b = binary.AppendVarint(b, a.At-since)
 		b = append(b, make([]byte, idBytes)...)
-		// Take lets in only ids of the alphabet, so this cannot fail.
+		// Take lets in only ids of the alphabet, so this cannot fail; and of a vacant
+		// place, which has none, it leaves all bits zero.
 		_, _ = base64.RawURLEncoding.Decode(b[len(b)-idBytes:], a.ID[:])
 		since = a.At
 	}

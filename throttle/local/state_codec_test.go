@@ -26,6 +26,8 @@ func TestStateCodecKeepsStates(t *testing.T) {
 		"a clock stepped":    {At: noon, Count: 3, Parts: []int64{noon, 0}, Held: history(t, noon+900, noon+100, noon+500)},
 		"before 1970":        {At: -1, Count: 1, Parts: []int64{-86_400_000}, Held: history(t, -86_400_000)},
 		"as far as it is":    {At: math.MinInt64, Count: math.MaxInt64, Parts: []int64{math.MinInt64, math.MaxInt64}, Held: history(t, math.MaxInt64, math.MinInt64)},
+		"vacant places":      {At: noon, Count: 4, Parts: []int64{noon, 0}, Held: without(history(t, noon, noon+1, noon+2, noon+3, noon+4), 0, 2, 3)},
+		"none but vacant":    {At: noon, Count: 2, Held: without(history(t, noon, noon+1), 0, 1)},
 		"as long as it gets": {At: noon, Count: meter.MaxLimit, Parts: make([]int64, meter.MaxParts+1), Held: history(t, slices.Repeat([]int64{noon}, meter.MaxHeld)...)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -38,15 +40,43 @@ func TestStateCodecKeepsStates(t *testing.T) {
 	}
 }
 
+// without is the history with some places vacant.
+func without(h throttle.History, places ...int) throttle.History {
+	for _, i := range places {
+		h[i].ID = throttle.ID{}
+	}
+	return h
+}
+
+// The id without a bit set is an id like any other, and no vacant place.
+func TestStateCodecTellsAnIDFromNone(t *testing.T) {
+	s := &meter.State{At: noon, Count: 2, Held: without(history(t, noon, noon+1), 0)}
+	s.Held[1].ID = throttle.ID([]byte("AAAAAAAA"))
+	if got, err := (stateCodec{}).Parse(stateCodec{}.Append(nil, s)); err != nil || !sameState(got, s) {
+		t.Fatalf("%+v, %v; want %+v", got, err, s)
+	}
+}
+
 func TestStateCodecRefuses(t *testing.T) {
 	whole := stateCodec{}.Append(nil, &meter.State{At: 1, Count: 2, Parts: []int64{3, 4}, Held: history(t, 1000, 2000)})
 	if _, err := (stateCodec{}).Parse(whole); err != nil {
 		t.Fatal(err)
 	}
+	vacant := stateCodec{}.Append(nil, &meter.State{Held: without(history(t, 1, 2), 1)})
+	if _, err := (stateCodec{}).Parse(vacant); err != nil || vacant[0] != vacantVersion {
+		t.Fatalf("%x, %v", vacant, err)
+	}
+	inPlace := func(b []byte, i int, as byte) []byte { b = slices.Clone(b); b[i] = as; return b }
 	for name, b := range map[string][]byte{
+		"no vacant place":            inPlace(vacant, 4, 0),
+		"a vacant place that is not": inPlace(vacant, 5, 0),
+		"one behind the last":        inPlace(vacant, 5, 4),
+		"one before the first":       inPlace(vacant, 5, 1),
+		"an id in a vacant place":    inPlace(vacant, len(vacant)-1, 1),
+		"more vacant than there can": inPlace(vacant, 4, 126),
 		"nothing":                    {},
 		"the version alone":          {stateVersion},
-		"another version":            append([]byte{stateVersion + 1}, whole[1:]...),
+		"another version":            append([]byte{vacantVersion + 1}, whole[1:]...),
 		"no count":                   {stateVersion, 0},
 		"no number of parts":         {stateVersion, 0, 0},
 		"fewer parts than it says":   {stateVersion, 0, 0, 4, 0},
@@ -138,6 +168,7 @@ func allocated() uint64 {
 func FuzzParseState(f *testing.F) {
 	f.Add(stateCodec{}.Append(nil, &meter.State{}))
 	f.Add(stateCodec{}.Append(nil, &meter.State{At: noon, Count: 2, Parts: []int64{noon, 60_000}, Held: history(f, noon+900, noon)}))
+	f.Add(stateCodec{}.Append(nil, &meter.State{At: noon, Held: without(history(f, noon, noon, noon), 0, 2)}))
 	f.Add([]byte{stateVersion, 0x82, 0, 0, 0})
 	f.Add([]byte{stateVersion, 0, 0, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -150,7 +181,7 @@ func FuzzParseState(f *testing.F) {
 			return
 		}
 		for _, a := range s.Held {
-			if !a.ID.Valid() {
+			if !a.ID.Valid() && a.ID != (throttle.ID{}) {
 				t.Fatalf("parsed %x as %+v", b, s)
 			}
 		}

@@ -89,27 +89,44 @@ func TestFixedWindowBound(t *testing.T) {
 	}
 }
 
-// Buckets let through their burst and what drains meanwhile: in a window at most the room
-// and the limit together.
+// Buckets let through what they have room for and what drains before the window is over:
+// less than the limit. The worst case is one that is full and never left alone.
 func TestBucketBound(t *testing.T) {
-	const seed = 3
-	for _, m := range []meter.Meter{must(meter.NewTokenBucket(tier(9, minute), 4)), must(meter.NewLeakyBucket(tier(9, minute), 3))} {
-		turns := []int64{start}
-		log := admitted(m, seed, 60_000, func(now int64, _ []int64, v throttle.Verdict) {
-			if v.Allowed {
-				turns = append(turns, now+v.Delay)
-			}
-		})
-		if n, room := most(log, minute), 4; n <= m.Tier().Limit || n > m.Tier().Limit+room {
-			t.Errorf("seed %d, %s: %d in one window, want more than %d and at most %d", seed, m, n, m.Tier().Limit, m.Tier().Limit+room)
+	const seed, limit, room = 3, 9, 4
+	for _, m := range buckets(limit, room, minute) {
+		var s meter.State
+		greedy := []int64{}
+		for now := start; now < start+2*minute; now = m.Look(&s, now).RetryAt() {
+			takes(t, m, &s, 1, now)
+			greedy = append(greedy, now)
 		}
-		if _, queue := m.(meter.LeakyBucket); !queue {
-			continue
+		if n := most(greedy, minute); n != room+limit-1 {
+			t.Errorf("%s: %d in one window from the greediest, want %d", m, n, room+limit-1)
 		}
-		for i := 2; i < len(turns); i++ {
-			if turns[i]-turns[i-1] < minute/9 {
-				t.Fatalf("seed %d, %s: turns at %d and %d", seed, m, turns[i-1], turns[i])
-			}
+		log := admitted(m, seed, 60_000, func(int64, []int64, throttle.Verdict) {})
+		if n := most(log, minute); n <= limit || n > room+limit-1 {
+			t.Errorf("seed %d, %s: %d in one window, want more than %d and at most %d", seed, m, n, limit, room+limit-1)
 		}
+	}
+}
+
+// However they came, from a queue no more leave in a window than the limit, one by one.
+func TestLeakyBucketPace(t *testing.T) {
+	const seed, limit = 3, 9
+	m := must(meter.NewLeakyBucket(tier(limit, minute), 3))
+	var turns []int64
+	clock := int64(0)
+	admitted(m, seed, 60_000, func(now int64, _ []int64, v throttle.Verdict) {
+		if clock = max(clock, now); v.Allowed {
+			turns = append(turns, clock+v.Delay)
+		}
+	})
+	for i := 1; i < len(turns); i++ {
+		if turns[i]-turns[i-1] < minute/limit {
+			t.Fatalf("seed %d: turns at %d and %d", seed, turns[i-1], turns[i])
+		}
+	}
+	if n := most(turns, minute); n != limit {
+		t.Errorf("seed %d: %d left in one window, want %d", seed, n, limit)
 	}
 }

@@ -12,7 +12,8 @@ import (
 //
 // The state: Count parts were in it at At. Held are the sends that are in it, and
 // Parts what was in it before them, as when and how much: so one of them can be taken
-// out again as if it had never been there.
+// out again as if it had never been there. One without an id was given back, and its
+// place stays taken.
 type bucket struct {
 	tier throttle.Tier
 	room int // sends
@@ -108,29 +109,51 @@ func (b bucket) release(s *State, id throttle.ID, now int64) bool {
 	if i < 0 || level == 0 {
 		return false
 	}
-	s.drop(i)
-	b.refill(s)
+	b.takeOut(s, i, 1)
 	return true
+}
+
+// takeOut takes n sends out of the bucket, from the i-th on, as if they had never been
+// there. Where the rate has changed since they came nobody knows how it would have been
+// without them: then each is one send less, or what is left of one.
+func (b bucket) takeOut(s *State, i, n int) {
+	at, level, _ := b.refilled(s)
+	sameRate := at == s.At && level == s.Count
+	s.drop(i, n)
+	if sameRate {
+		b.refill(s)
+	} else {
+		s.Count = max(0, s.Count-int64(n)*b.tier.Window)
+	}
+	if s.Count == 0 {
+		s.clear()
+	}
 }
 
 // refill fills the bucket anew with the sends that are left. Where it now turns out to
 // have been empty, those before need not be remembered.
 func (b bucket) refill(s *State) {
-	s.At, s.Count = s.Parts[0], s.Parts[1]
-	before := 0
-	for i, send := range s.Held {
-		s.Count = b.drained(s.Count, s.At, send.At)
-		s.At = send.At
-		if s.Count == 0 {
-			before = i
-			s.Parts[0], s.Parts[1] = send.At, 0
+	at, level, empty := b.refilled(s)
+	s.At, s.Count = at, level
+	if empty >= 0 {
+		s.Parts[0], s.Parts[1] = s.Held[empty].At, 0
+		s.forget(empty)
+	}
+}
+
+// refilled is what a bucket that drains at this rate would have in it, and as of when,
+// and the last send that would have found it empty, -1 if none would.
+func (b bucket) refilled(s *State) (at, level int64, empty int) {
+	at, level, empty = s.Parts[0], s.Parts[1], -1
+	for i := range s.Held {
+		send := &s.Held[i]
+		level, at = b.drained(level, at, send.At), send.At
+		if level == 0 {
+			empty = i
 		}
-		s.Count += b.tier.Window
+		level += b.tier.Window
 	}
-	s.forget(before)
-	if s.Count == 0 {
-		s.clear()
-	}
+	return at, level, empty
 }
 
 // Used is how many sends have not drained, the one that drains included.

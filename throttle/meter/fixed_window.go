@@ -73,7 +73,7 @@ func (m FixedWindow) Release(s *State, id throttle.ID, now int64) bool {
 		return false
 	}
 	s.Count--
-	s.drop(i)
+	s.drop(i, 1)
 	if s.Count == 0 {
 		s.clear()
 	}

@@ -11,7 +11,7 @@ import (
 // A busy key's state is changed in place all the time, that of a store on disk is a clone
 // at each step. Both know the same admissions, however many have come and gone.
 func TestAStateInPlaceKnowsWhatAClonedOneDoes(t *testing.T) {
-	for _, limit := range []int{64, 100, meter.MaxHeld, 1000} {
+	for _, limit := range []int{64, 100, meter.MaxHeld, 3000} {
 		for _, m := range []meter.Meter{
 			must(meter.NewFixedWindow(tier(limit, minute))),
 			must(meter.NewSlidingWindow(tier(limit, minute), 0)),

@@ -9,6 +9,10 @@ import (
 // A LeakyBucket is a queue that drains at the tier's rate. An admitted send has a place
 // in it, and the verdict's Delay says when its turn comes; so sends leave at even
 // distances however they came. A send that finds the queue full is refused.
+//
+// Delay counts from the clock that counts: where that has stepped back, from the newest
+// send on record. So it is never longer than what is ahead in the queue takes to leave,
+// and nobody is held back for as long as the clock was wrong.
 type LeakyBucket struct{ bucket }
 
 // NewLeakyBucket checks the numbers. The queue is how many may wait; with 0 a send goes
@@ -25,8 +29,8 @@ func NewLeakyBucket(t throttle.Tier, queue int) (LeakyBucket, error) {
 func (m LeakyBucket) Look(s *State, now int64) throttle.Verdict {
 	v := m.look(s, now)
 	if v.Allowed {
-		clock, level := m.at(s, now)
-		v.Delay = m.turn(clock, level) - now
+		_, level := m.at(s, now)
+		v.Delay = m.leaving(level)
 	}
 	return v
 }
@@ -36,35 +40,53 @@ func (m LeakyBucket) Take(s *State, id throttle.ID, now int64) (v throttle.Verdi
 	v, changed = m.take(s, id, now)
 	switch {
 	case changed:
-		v.Delay = m.turn(s.At, s.Count-m.tier.Window) - now
+		v.Delay = m.leaving(s.Count - m.tier.Window)
 	case v.Allowed:
-		v.Delay = max(0, m.turnOf(s, id)-now)
+		v.Delay = m.delayOf(s, id, now)
 	}
 	return v, changed
 }
 
-// turn is when a send leaves that finds so much in the bucket.
-func (m LeakyBucket) turn(clock, level int64) int64 { return clock + ceil(level, int64(m.tier.Limit)) }
+// leaving is how long it takes until so much has left.
+func (m LeakyBucket) leaving(level int64) int64 { return ceil(level, int64(m.tier.Limit)) }
 
-// turnOf is when a send leaves that came before: it waits for what was there then.
-func (m LeakyBucket) turnOf(s *State, id throttle.ID) int64 {
-	at, level := s.Parts[0], s.Parts[1]
+// delayOf is how long a send that came before still waits: for what was there then. Where
+// the rate has changed since, what is there now and is not itself is the most that can be
+// ahead of it.
+func (m LeakyBucket) delayOf(s *State, id throttle.ID, now int64) int64 {
+	clock, level := m.at(s, now)
+	most := m.leaving(max(0, level-m.tier.Window))
+	at, ahead := s.Parts[0], s.Parts[1]
 	for _, send := range s.Held {
-		level = m.drained(level, at, send.At)
-		at = send.At
+		ahead, at = m.drained(ahead, at, send.At), send.At
 		if send.ID == id {
 			break
 		}
-		level += m.tier.Window
+		ahead += m.tier.Window
 	}
-	return m.turn(at, level)
+	return min(most, max(0, at+m.leaving(ahead)-clock))
 }
 
-// Release implements Meter, for the last in the queue: those behind any other have been
-// told their turns, so its own stays taken.
+// Release implements Meter. Those behind it in the queue have been told their turns, and
+// keep them. So the last is free again at once. Any other reports true as well, but its
+// turn passes unused, and is free when it comes or as soon as all behind it are given
+// back too: with the last go all before it that were given back already. When all have
+// been given back, the queue is empty.
 func (m LeakyBucket) Release(s *State, id throttle.ID, now int64) bool {
-	last := len(s.Held) - 1
-	return last >= 0 && s.Held[last].ID == id && m.release(s, id, now)
+	_, level := m.at(s, now)
+	first := s.find(id)
+	if first < 0 || level == 0 {
+		return false
+	}
+	if first < len(s.Held)-1 {
+		s.vacate(first)
+		return true
+	}
+	for first > 0 && s.vacant(first-1) {
+		first--
+	}
+	m.takeOut(s, first, len(s.Held)-first)
+	return true
 }
 
 // Used implements Meter: it is how many have not left, the one that leaves included.

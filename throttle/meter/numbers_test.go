@@ -25,7 +25,7 @@ func TestNumbersThatCannotBeRight(t *testing.T) {
 		n    numbers
 		want string
 	}{
-		{everywhere, numbers{throttle.Tier{Limit: 1, Window: 1}, 0}, "a tier has no name; write it as name=limit/window"},
+		{everywhere, numbers{throttle.Tier{Limit: 1, Window: 1}, 0}, `tier "": a name has at least one letter`},
 		{everywhere, numbers{throttle.Tier{Name: "Some", Limit: 1, Window: 1}, 0}, `tier "Some": a name is lower-case letters, digits, - and _, and starts with a letter`},
 		{everywhere, numbers{tier(-1, minute), 1}, "tier some: the limit must be between 1 and 1000000000, not -1"},
 		{everywhere[:2], numbers{tier(0, minute), 1}, "tier some: the limit must be between 1 and 1000000000, not 0"},
@@ -122,8 +122,8 @@ func TestHeld(t *testing.T) {
 	}{
 		{must(meter.NewFixedWindow(tier(3, minute))), 3},
 		{must(meter.NewFixedWindow(tier(3000, minute))), meter.MaxHeld},
-		{must(meter.NewSlidingWindow(tier(256, minute), 0)), 256},
-		{must(meter.NewSlidingWindow(tier(257, minute), 0)), meter.MaxHeld},
+		{must(meter.NewSlidingWindow(tier(1024, minute), 0)), 1024},
+		{must(meter.NewSlidingWindow(tier(1025, minute), 0)), meter.MaxHeld},
 		{must(meter.NewTokenBucket(tier(3000, minute), 3)), 3},
 		{must(meter.NewLeakyBucket(tier(3000, minute), 3)), 4},
 		{must(meter.NewLeakyBucket(tier(3, minute), 3000)), meter.MaxHeld},

@@ -135,7 +135,7 @@ func (m SlidingWindow) Release(s *State, id throttle.ID, now int64) bool {
 	part := int((at - at%m.part - m.oldest(s)) / m.part)
 	s.Parts[part]--
 	s.Count--
-	s.drop(i)
+	s.drop(i, 1)
 	m.shorten(s)
 	return true
 }

@@ -8,10 +8,13 @@ import (
 
 // MaxHeld is how many admissions a state remembers at most, so that a Take that is
 // repeated is not charged twice and one that came to nothing can be given back. Limits
-// up to it remember all that count. Beyond, the oldest are forgotten first, and then stay
-// charged whatever becomes of them. It is more than a process has under way at once, and
-// few enough to be looked through, written and sent at each step.
-const MaxHeld = 256
+// up to it remember all that count.
+//
+// Where more than that count, the oldest are forgotten first. What is forgotten stays
+// charged until it counts no more: its Release reports false, and its Take repeated is
+// one more send. So this is how many sends of one key can be under way at once and still
+// be sure of their places, in all processes together.
+const MaxHeld = 1024
 
 // A State is what a meter remembers of one key. What is in it is the meter's own
 // matter; a store keeps it as it is. The zero State is a key nothing is known of.
@@ -39,9 +42,10 @@ func (s *State) clear() {
 	s.At, s.Count, s.Parts, s.Held = 0, 0, s.Parts[:0], s.Held[:0]
 }
 
-// find returns the place of an admission, -1 if it is not on record.
+// find returns the place of an admission, -1 if it is not on record. The zero id, which
+// is no admission's, is in the places of those that were vacated.
 func (s *State) find(id throttle.ID) int {
-	if s.index != nil && !s.index.mayHold(id) {
+	if id == (throttle.ID{}) || s.index != nil && !s.index.mayHold(id) {
 		return -1
 	}
 	return s.Held.Find(id)
@@ -71,5 +75,11 @@ func (s *State) forget(n int) {
 	}
 }
 
-// drop forgets the i-th admission, in place.
-func (s *State) drop(i int) { s.Held = append(s.Held[:i], s.Held[i+1:]...) }
+// drop forgets n admissions from the i-th on, in place.
+func (s *State) drop(i, n int) { s.Held = append(s.Held[:i], s.Held[i+n:]...) }
+
+// vacate forgets the id of the i-th admission, which was given back and keeps its place.
+func (s *State) vacate(i int) { s.Held[i].ID = throttle.ID{} }
+
+// vacant reports whether the i-th admission was vacated.
+func (s *State) vacant(i int) bool { return s.Held[i].ID == throttle.ID{} }

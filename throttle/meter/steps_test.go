@@ -165,6 +165,8 @@ func TestTokenBucketStepByStep(t *testing.T) {
 		{667, "used", "1"},
 		{668, "used", "0"}, // c alone would have been back by 667 1/3
 		{668, "release c", "false"},
+		{668, "take c", "yes, 1 left"}, // what has drained is not on record any more
+		{668, "release c", "true"},
 		{668, "take d", "yes, 1 left"},
 		{668, "release d", "true"},
 		{668, "release d", "false"},
@@ -199,11 +201,10 @@ func TestLeakyBucketStepByStep(t *testing.T) {
 		{100, "take c", "yes in 567, 0 left for 234, on record"},
 		{333, "take d", "no, 0 left for 1"},
 		{334, "take d", "yes in 666, 0 left for 333"},
-		{334, "release c", "false"}, // d has been told a turn behind it
 		{334, "release d", "true"},
 		{334, "release d", "false"},
 		{334, "take e", "yes in 666, 0 left for 333"},
-		{-1000, "take e", "yes in 2000, 0 left for 333, on record"}, // its turn does not move
+		{-1000, "take e", "yes in 666, 0 left for 333, on record"}, // its turn does not move
 		{-1000, "take f", "no, 0 left for 333"},
 		{1200, "used", "1"},
 		{1200, "take e", "yes, 2 left, on record"},

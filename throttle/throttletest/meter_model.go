@@ -18,9 +18,10 @@ type naive struct {
 
 // A send is one admission on the list.
 type send struct {
-	id    throttle.ID
-	at    int64
-	known bool // can be repeated and given back
+	id     throttle.ID
+	at     int64
+	known  bool // remembered: it can be repeated and given back
+	vacant bool // was given back, and keeps its place
 }
 
 // A way is how one algorithm reads the list, in its documentation's words.
@@ -35,8 +36,9 @@ type way interface {
 	used(counting []send, clock int64) int
 	// turn is when the i-th of these leaves; one past the last is the next to come.
 	turn(counting []send, i int, clock int64) int64
-	// returns is whether the i-th of so many can be given back.
-	returns(i, of int) bool
+	// keepsPlaces is whether one that is given back keeps its place while one behind it
+	// does not.
+	keepsPlaces() bool
 }
 
 // An answer is all that a verdict says.
@@ -82,8 +84,8 @@ func (n *naive) answer(allowed bool, now, turn int64) answer {
 	if s.Wait > 0 {
 		a.limit, a.retryAt = s.Name, clock+s.Wait
 	}
-	if allowed && turn > now {
-		a.delay = turn - now
+	if allowed && turn > clock {
+		a.delay = turn - clock
 	}
 	return a
 }
@@ -120,14 +122,19 @@ func (n *naive) forget() {
 }
 
 func (n *naive) release(now int64, id throttle.ID) bool {
-	counting := n.counting(now)
-	i := find(counting, id)
-	if i < 0 || !n.way.returns(i, len(counting)) {
+	if find(n.counting(now), id) < 0 {
 		return false
 	}
-	i = find(n.sends, id)
-	n.sends = append(n.sends[:i:i], n.sends[i+1:]...)
-	if last := len(n.sends) - 1; last >= 0 {
+	i := find(n.sends, id)
+	n.sends[i].vacant = true
+	if !n.way.keepsPlaces() {
+		n.sends = append(n.sends[:i:i], n.sends[i+1:]...)
+	}
+	last := len(n.sends) - 1
+	for last >= 0 && n.sends[last].vacant && n.sends[last].known {
+		last--
+	}
+	if n.sends = n.sends[:last+1]; last >= 0 {
 		n.sends = n.way.counting(n.sends, n.way.clock(n.sends[last].at, 0))
 	}
 	return true
@@ -141,7 +148,7 @@ func (n *naive) reset(now int64) int {
 
 func find(sends []send, id throttle.ID) int {
 	for i, s := range sends {
-		if s.id == id && s.known {
+		if s.id == id && s.known && !s.vacant {
 			return i
 		}
 	}

@@ -90,7 +90,7 @@ func (n numbers) room() int {
 }
 
 func (n numbers) model() naive {
-	model := naive{most: min(n.room(), 256)}
+	model := naive{most: min(n.room(), 1024)}
 	switch n.algorithm {
 	case fixedWindow:
 		model.way = inFixedWindows{tier: n.tier}

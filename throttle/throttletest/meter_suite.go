@@ -41,8 +41,15 @@ func RunMeters(t *testing.T, open OpenMeter, steps int) {
 			for _, part := range meterContract {
 				t.Run(part.name, func(t *testing.T) { part.check(t, open, algorithm) })
 			}
-			if algorithm == leakyBucket {
-				t.Run("turns in the queue", func(t *testing.T) { turnsInTheQueue(t, open, algorithm) })
+			for _, part := range bucketContract {
+				if algorithm == tokenBucket || algorithm == leakyBucket {
+					t.Run(part.name, func(t *testing.T) { part.check(t, open, algorithm) })
+				}
+			}
+			for _, part := range queueContract {
+				if algorithm == leakyBucket {
+					t.Run(part.name, func(t *testing.T) { part.check(t, open, algorithm) })
+				}
 			}
 			t.Run("random lives", func(t *testing.T) { strollWithMeter(t, open, algorithm, uint64(seed+1), steps) })
 		})
@@ -68,4 +75,21 @@ var meterContract = []struct {
 	{"race for one key", raceForOneKey},
 	{"one keeps the rest for others", reservingViews},
 	{"a million", aMillion},
+}
+
+// bucketContract is what holds of both buckets besides.
+var bucketContract = []struct {
+	name  string
+	check func(t *testing.T, open OpenMeter, algorithm string)
+}{
+	{"release under a changed rate", releaseUnderAChangedRate},
+}
+
+// queueContract is what holds of a leaky bucket alone.
+var queueContract = []struct {
+	name  string
+	check func(t *testing.T, open OpenMeter, algorithm string)
+}{
+	{"turns in the queue", turnsInTheQueue},
+	{"vacant places in the queue", vacantPlaces},
 }

@@ -2,11 +2,11 @@ package throttletest
 
 import "github.com/mailgate/mailgate/throttle"
 
-// atOnce is of the ways that let nothing queue and give everything back.
+// atOnce is of the ways that let nothing queue.
 type atOnce struct{}
 
 func (atOnce) turn([]send, int, int64) int64 { return 0 }
-func (atOnce) returns(int, int) bool         { return true }
+func (atOnce) keepsPlaces() bool             { return false }
 
 // inFixedWindows counts the sends of one full window of the clock.
 type inFixedWindows struct {
@@ -141,7 +141,7 @@ func (w inBucket) turn(counting []send, i int, clock int64) int64 {
 	return max(clock, upward(moment, int64(w.tier.Limit)))
 }
 
-func (w inBucket) returns(i, of int) bool { return !w.queue || i == of-1 }
+func (w inBucket) keepsPlaces() bool { return w.queue }
 
 // upward is a/b, to the next whole number.
 func upward(a, b int64) int64 {
