@@ -44,6 +44,7 @@ func newRelay(life context.Context, url RelayURL, o Options) *relay {
 		mostPerDomain: o.MaxConnsPerDomain,
 		mostWaiting:   o.MaxWaiting,
 		idleMS:        o.IdleTimeout.Milliseconds(),
+		longMS:        max(1, (o.RCPTTimeout / hurry).Milliseconds()),
 		now:           o.Now,
 		gone:          life.Done(),
 		retire:        r.retire,

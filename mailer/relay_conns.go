@@ -12,10 +12,13 @@ import (
 // once, dialing ones included, and mostPerDomain for one recipient domain. The
 // last put back is the first taken, so that those not needed grow old and are
 // closed; whoever must wait is served in order of arrival, those passed over
-// whose domain has its share.
+// whose domain has its share. But once the first in line has waited for longMS
+// the line is longer than can be served soon, by slow recipients most likely,
+// and whoever came last is served first: then those who come after a crowd do
+// not wait for all of it. The crowd is served when nobody newer waits.
 type connections struct {
 	max, mostPerDomain, mostWaiting int
-	idleMS                          int64
+	idleMS, longMS                  int64
 	now                             func() int64
 	gone                            <-chan struct{} // closed when everybody must leave
 	retire                          func(*smtpConn) // takes leave in the background, then calls drop
@@ -32,6 +35,7 @@ type connections struct {
 // waiter is a send in the queue.
 type waiter struct {
 	domain string
+	since  int64
 	handed chan *smtpConn // has room for one
 }
 
@@ -50,7 +54,7 @@ func (k *connections) take(p patience, domain string) (*smtpConn, error) {
 		k.mu.Unlock()
 		return nil, &BusyError{RetryAfter: time.Second}
 	}
-	w := waiter{domain: domain, handed: make(chan *smtpConn, 1)}
+	w := waiter{domain: domain, since: k.now(), handed: make(chan *smtpConn, 1)}
 	place := k.waiting.PushBack(w)
 	add(k.waitingFor, domain, 1)
 	k.mu.Unlock()
@@ -79,8 +83,12 @@ func (k *connections) hand(domain string) *smtpConn {
 // serve hands what is available to those who wait. It is called whenever that
 // became more, so that nobody waits for what is there.
 func (k *connections) serve() {
-	for place := k.waiting.Front(); place != nil && (len(k.idle) > 0 || k.open < k.max); {
-		next := place.Next()
+	place, follow := k.waiting.Front(), (*list.Element).Next
+	if place != nil && k.now()-place.Value.(waiter).since >= k.longMS {
+		place, follow = k.waiting.Back(), (*list.Element).Prev
+	}
+	for place != nil && (len(k.idle) > 0 || k.open < k.max) {
+		next := follow(place)
 		if w := place.Value.(waiter); k.available(w.domain) {
 			k.leave(place)
 			w.handed <- k.hand(w.domain)

@@ -11,7 +11,7 @@ import (
 
 func noConnections(most, perDomain int) *connections {
 	return &connections{
-		max: most, mostPerDomain: perDomain, now: func() int64 { return 0 }, idleMS: time.Hour.Milliseconds(),
+		max: most, mostPerDomain: perDomain, now: func() int64 { return 0 }, idleMS: time.Hour.Milliseconds(), longMS: 1000,
 		waiting: list.New(), inUse: map[string]int{}, waitingFor: map[string]int{},
 	}
 }
@@ -55,6 +55,52 @@ func TestWhoIsServed(t *testing.T) {
 		t.Errorf("%d open, %d idle, %d waiting; by domain %v and %v", open, idle, waiting, k.inUse, k.waitingFor)
 	}
 	k.reaper.Stop()
+}
+
+// TestTheLastOfALongLineIsFirst: the order turns when the first in line has
+// waited for a second, and back when the line is short again.
+func TestTheLastOfALongLineIsFirst(t *testing.T) {
+	now := int64(5000)
+	k := noConnections(1, 1)
+	k.now = func() int64 { return now }
+	k.open = 1
+	join := func(domain string, at int64) *list.Element {
+		add(k.waitingFor, domain, 1)
+		return k.waiting.PushBack(waiter{domain: domain, since: at, handed: make(chan *smtpConn, 1)})
+	}
+	crowd := []*list.Element{join("a", 5000), join("b", 5000), join("c", 5000), join("d", 5100)}
+	served := func() (who string) {
+		for _, place := range crowd {
+			if w := place.Value.(waiter); len(w.handed) == 1 {
+				<-w.handed
+				k.inUse = map[string]int{}
+				who += w.domain
+			}
+		}
+		return who
+	}
+	for _, step := range []struct {
+		at    int64
+		joins string
+		want  string
+	}{
+		{at: 5999, want: "a"},
+		{at: 6000, want: "d"},
+		{at: 6000, joins: "e", want: "e"},
+		{at: 6000, want: "c"},
+		{at: 6000, joins: "f", want: "f"},
+		{at: 6100, want: "b"},
+		{at: 6100, want: ""},
+	} {
+		now = step.at
+		if step.joins != "" {
+			crowd = append(crowd, join(step.joins, now))
+		}
+		k.drop()
+		if got := served(); got != step.want {
+			t.Errorf("at %d: served %q, want %q", step.at, got, step.want)
+		}
+	}
 }
 
 // TestNoPlaceIsLost: a place that is handed over at the very moment at which

@@ -16,10 +16,14 @@ type Options struct {
 	// MaxConnsPerDomain is how many of them mails to one recipient domain may
 	// hold at once, with its subdomains, so that a domain whose recipients take
 	// their time cannot stop the mail of the others. Half of MaxConns, but at
-	// least 1; MaxConns or more means no limit.
+	// least 1; MaxConns or more means no limit. All domains together hold as
+	// many where RCPT's answer takes longer than a fifth of RCPTTimeout: a mail
+	// whose recipient is that slow while there are so many is Unavailable.
 	MaxConnsPerDomain int
 	// MaxWaiting is how many sends may wait for a connection before the next is
-	// turned away with ErrBusy; one recipient domain may fill half of it. 1024.
+	// turned away with ErrBusy; one recipient domain may fill half of it. They
+	// are served in order of arrival, but the last first once the first has
+	// waited for a fifth of RCPTTimeout. 1024.
 	MaxWaiting int
 	// MaxMailsPerConn is when a connection is retired. 100.
 	MaxMailsPerConn int
@@ -33,8 +37,9 @@ type Options struct {
 	CommandTimeout time.Duration
 	// RCPTTimeout takes its place for RCPT, once MAIL was answered: a relay may
 	// ask the recipient's own server before it answers, and that server, which
-	// anybody can choose, may be slow on purpose. 5 s, but at most
-	// CommandTimeout.
+	// anybody can choose, may be slow on purpose. Only MaxConnsPerDomain
+	// connections at once wait so long, the others a fifth of it. 5 s, but at
+	// most CommandTimeout.
 	RCPTTimeout time.Duration
 	// FinalDotTimeout bounds the mail's text and the answer to its final dot.
 	// When it ends, nobody knows whether the mail was delivered. 20 s.

@@ -27,11 +27,13 @@ type smtpConn struct {
 	rcptTimeout     time.Duration
 	finalDotTimeout time.Duration
 	apart           *atomic.Bool // the opener's
+	slow            slowShare    // the opener's
 
 	mails     int       // tried so far
 	asked     time.Time // since when the relay's present answer is waited for
 	idleSince int64     // when it was put aside, in the relay's clock
 	ranAhead  bool      // the last mail's RCPT went out before MAIL was answered
+	hurried   bool      // found no place in slow for the group that is out
 	broken    bool      // not to be used again
 }
 

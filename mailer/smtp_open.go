@@ -21,6 +21,7 @@ type opener struct {
 	// apart says that RCPT waits for MAIL's answer even where the relay offers
 	// PIPELINING: it was once not to be seen which of the two it was silent at.
 	apart atomic.Bool
+	slow  slowShare
 }
 
 func newOpener(url RelayURL, o Options) *opener {
@@ -31,6 +32,7 @@ func newOpener(url RelayURL, o Options) *opener {
 		commandTimeout:  o.CommandTimeout,
 		rcptTimeout:     o.RCPTTimeout,
 		finalDotTimeout: o.FinalDotTimeout,
+		slow:            newSlowShare(min(o.MaxConns, o.MaxConnsPerDomain)),
 		tls: &tls.Config{
 			ServerName:         url.serverName,
 			RootCAs:            url.roots,
@@ -65,6 +67,7 @@ func (o *opener) open(p patience) (*smtpConn, *SendError) {
 		commandTimeout:  o.commandTimeout,
 		rcptTimeout:     o.rcptTimeout,
 		apart:           &o.apart,
+		slow:            o.slow,
 		finalDotTimeout: o.finalDotTimeout,
 	}
 	c.in.reset(socket)

@@ -3,7 +3,6 @@ package mailer
 import (
 	"cmp"
 	"strconv"
-	"time"
 )
 
 // deliver hands one mail over. The outcome is exact about the one thing that
@@ -96,6 +95,13 @@ func (c *smtpConn) compose(group []command, l *letter) []command {
 // exchange sends commands as one group, reads a reply for each and returns the
 // first failure.
 func (c *smtpConn) exchange(p patience, group []command) (first *SendError) {
+	if c.hurried = false; namesRecipient(group) {
+		if c.slow.enter() {
+			defer c.slow.leave()
+		} else {
+			c.hurried = true
+		}
+	}
 	size := 0
 	for _, command := range group {
 		size += len(command.line)
@@ -123,13 +129,6 @@ func (c *smtpConn) exchange(p patience, group []command) (first *SendError) {
 		}
 	}
 	return first
-}
-
-func (c *smtpConn) timeout(step Step) time.Duration {
-	if step == StepRCPT {
-		return c.rcptTimeout
-	}
-	return c.commandTimeout
 }
 
 // hear reads the reply to a command and judges it.
