@@ -1,8 +1,8 @@
 // The sign-up page: an address, a mail, a code, and what mailgate said on the way.
 
+import "/countdown.js";
 import { post, showBadge, watchMails } from "./ask.js";
-import { clock } from "./countdown.js";
-import { announce, hideVerdict, showVerdict } from "./verdict.js";
+import { announce, hideVerdict, showRest, showVerdict } from "./verdict.js";
 
 const at = (id) => document.getElementById(id);
 const remembered = "mailgate.signup";
@@ -27,38 +27,12 @@ async function busy(button, work) {
   }
 }
 
-// held is what a "not yet" holds back: the button that was pressed, and the place in the
-// note under it that says for how long.
-let held = null;
-
-function hold(button, note, limit) {
-  const time = document.createElement("span");
-  time.setAttribute("aria-hidden", "true"); // a screen reader was told once, in words
-  note.replaceChildren(`Not yet: the ${limit} limit holds the next code back `, time);
-  button.setAttribute("aria-disabled", "true");
-  held = { button, note, time };
-}
+// Each button that asks for a mail has its countdown, which holds it while it has to wait.
+const waits = { send: at("send-wait"), again: at("again-wait") };
 
 function release() {
-  held?.button.removeAttribute("aria-disabled");
-  held?.note.replaceChildren();
-  held = null;
-  at("send-wait").textContent = "";
-}
-
-// count shows the time left wherever it matters.
-function count(left) {
-  at("again-wait").textContent = left > 0 ? ` in ${clock(left)}` : "";
-  at("again").classList.toggle("waiting", left > 0);
-  if (held === null) {
-    return;
-  }
-  if (left === 0) {
-    release();
-    return;
-  }
-  held.time.textContent = `for ${clock(left)}.`;
-  at("send-wait").textContent = held.button === at("send") ? ` in ${clock(left)}` : "";
+  waits.send.reset();
+  waits.again.reset();
 }
 
 // complaint is the sentence to show for an answer that is neither yes nor not yet.
@@ -68,31 +42,35 @@ function complaint(body) {
   return sentence.charAt(0).toUpperCase() + sentence.slice(1);
 }
 
+// send asks for a mail. A click has a key of its own, so that whoever loses the answer on
+// the way can ask again and no second mail is sent.
 async function send(button, note) {
-  if (held?.button === button) {
-    return;
-  }
   await busy(button, async () => {
     const locale = document.querySelector("input[name=locale]:checked").value;
-    const { status, body } = await post("/demo/sign-up", { email, locale });
-    release();
-    if (status === 429) {
-      hold(button, note, body.limit);
-    }
-    note.classList.toggle("wait", status === 429);
-    showVerdict(status, body, count);
+    const { status, body } = await post("/demo/sign-up", { email, locale, click: crypto.randomUUID() });
+    const denied = status === 429;
+    showVerdict(status, body);
+    note.classList.toggle("wait", denied);
+    note.textContent = status === 200 || denied ? "" : complaint(body);
     if (status === 200) {
-      note.textContent = "";
       sessionStorage.setItem(remembered, email);
       at("to").textContent = email;
       at("code").value = "";
       at("prove-note").textContent = "";
       step("prove", "code");
-    } else if (status !== 429) {
-      note.textContent = complaint(body);
+      waits.send.reset();
+      waits.again.update(body);
+    } else if (denied) {
+      waits[button.id].update(body);
+    } else {
       announce(note.textContent);
     }
   });
+}
+
+for (const wait of Object.values(waits)) {
+  wait.addEventListener("mailgate-tick", ({ detail }) => showRest(detail.seconds * 1000));
+  wait.addEventListener("mailgate-end", () => showRest(0));
 }
 
 at("ask").addEventListener("submit", (event) => {
@@ -121,12 +99,10 @@ at("prove").addEventListener("submit", async (event) => {
     return;
   }
   const left = body.attempts_left;
-  release();
   at("prove-note").classList.remove("wait");
-  at("prove-note").textContent =
-    status !== 200 ? complaint(body)
-    : left > 0 ? `That is not the code. ${left} ${left === 1 ? "try" : "tries"} left.`
-    : "That code no longer works. Ask for another one.";
+  at("prove-note").textContent = left > 0
+    ? `That is not the code. ${left} ${left === 1 ? "try" : "tries"} left.`
+    : complaint(body);
   at("code").select();
 });
 
@@ -154,20 +130,14 @@ function startOver() {
 at("other").addEventListener("click", startOver);
 at("restart").addEventListener("click", startOver);
 
-// resume asks how the mailbox stands, so that a page that was loaded again, or slept,
-// counts on from where things are.
+// resume asks how the mailbox stands, so that a page that was loaded again shows it.
 async function resume() {
   const { status, body } = await post("/demo/standing", { email });
   if (status === 200) {
-    showVerdict(status, body, count);
+    showVerdict(status, body);
+    waits.again.update(body);
   }
 }
-
-document.addEventListener("visibilitychange", () => {
-  if (!document.hidden && !at("prove").hidden) {
-    resume();
-  }
-});
 
 email = sessionStorage.getItem(remembered) ?? "";
 if (email !== "") {

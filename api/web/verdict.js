@@ -1,13 +1,13 @@
 // What mailgate answered, made visible: the countdown, the limit behind it, and how
 // every limit stands.
 
-import { Countdown, clock, span, spoken } from "./countdown.js";
+import { clock, span, spoken } from "./lengths.js";
 
 const at = (id) => document.getElementById(id);
-const countdown = new Countdown();
+let draw = () => {}; // what is shown of a wait that goes on
 
-// showVerdict draws an answer. each(left) is called as the countdown goes on.
-export function showVerdict(status, body, each) {
+// showVerdict draws an answer, with all of its wait still to come.
+export function showVerdict(status, body) {
   at("said-empty").hidden = true;
   showStatus(status, body);
   at("json").textContent = JSON.stringify(body, null, 2);
@@ -18,30 +18,28 @@ export function showVerdict(status, body, each) {
   at("operator").hidden = !hasVerdict;
   if (!hasVerdict) {
     document.querySelector("#verdict details").open = true;
-    countdown.stop();
-    each(0);
+    draw = () => {};
     return;
   }
   announceVerdict(status, body);
   const bars = body.limits.map(tierLine);
   at("tiers").replaceChildren(...bars.map((bar) => bar.line));
   const window = body.limits.find((tier) => tier.name === body.limit)?.window_ms ?? 1;
-  const started = performance.now();
-  countdown.start(body.wait_ms, (left) => {
+  draw = (left) => {
     showClock(left, left / window, body.limit);
-    const gone = performance.now() - started;
-    bars.forEach((bar) => bar.show(gone));
-    each(left);
-  }, () => {
-    if (body.wait_ms > 0) {
-      announce("The wait is over. A code can be sent again.");
-    }
-  });
+    bars.forEach((bar) => bar.show(body.wait_ms - left));
+  };
+  draw(body.wait_ms);
+}
+
+// showRest draws how much of the wait is left: the countdown beside a button tells it.
+export function showRest(left) {
+  draw(left);
 }
 
 // hideVerdict forgets the last answer.
 export function hideVerdict() {
-  countdown.stop();
+  draw = () => {};
   for (const id of ["verdict", "status", "operator"]) {
     at(id).hidden = true;
   }

@@ -40,7 +40,7 @@ func TestDev(t *testing.T) {
 		t.Fatalf("the inbox: %+v", list.Body)
 	}
 	mail := page.must(t, "GET", fmt.Sprint("/demo/mails/", list.Body.Mails[0].ID), "", 200)
-	code := regexp.MustCompile(`\b\d{6}\b`).FindString(mail.Body.Text)
+	code := sixDigits.FindString(mail.Body.Text)
 	if mail.Body.From != "mailgate dev <no-reply@dev.example>" {
 		t.Errorf("the mail is from %q", mail.Body.From)
 	}
@@ -53,16 +53,15 @@ func TestDev(t *testing.T) {
 	if standing := page.must(t, "POST", "/demo/standing", visitor, 200); standing.Body.WaitMS <= 0 {
 		t.Errorf("standing: %+v", standing.Body)
 	}
-	if wrong := page.must(t, "POST", "/demo/code", `{"email":"alice@example.com","code":"none"}`, 200); wrong.Body.Verified || wrong.Body.Left != 4 {
+	page.must(t, "POST", "/demo/code", `{"email":"alice@example.com","code":"none"}`, 422)
+	if wrong := page.must(t, "POST", "/demo/code", guess("alice@example.com", code), 422); wrong.Body.Verified || wrong.Body.Left != 4 {
 		t.Errorf("a wrong code: %+v", wrong.Body)
 	}
 	right := fmt.Sprintf(`{"email":"Alice@example.com","code":%q}`, code)
 	if answer := page.must(t, "POST", "/demo/code", right, 200); !answer.Body.Verified {
 		t.Errorf("the right code: %+v", answer.Body)
 	}
-	if answer := page.must(t, "POST", "/demo/code", right, 200); answer.Body.Verified {
-		t.Error("a code worked twice")
-	}
+	page.must(t, "POST", "/demo/code", right, 410)
 	if reset := page.must(t, "POST", "/demo/reset", visitor, 200); reset.Body.Cleared != 1 {
 		t.Errorf("reset: %+v", reset.Body)
 	}
@@ -90,16 +89,40 @@ func TestDevTakesAnotherPort(t *testing.T) {
 func TestDevGuesses(t *testing.T) {
 	page, _, _ := startDev(t)
 	page.must(t, "POST", "/demo/sign-up", `{"email":"bob@example.com"}`, 200)
+	list := page.must(t, "GET", "/demo/mails", "", 200)
+	mail := page.must(t, "GET", fmt.Sprint("/demo/mails/", list.Body.Mails[0].ID), "", 200)
+	code := sixDigits.FindString(mail.Body.Text)
 	for left := 4; left >= 0; left-- {
-		if a := page.must(t, "POST", "/demo/code", `{"email":"bob@example.com","code":"x"}`, 200); a.Body.Left != left {
+		if a := page.must(t, "POST", "/demo/code", guess("bob@example.com", code), 422); a.Body.Left != left {
 			t.Fatalf("%d left, want %d", a.Body.Left, left)
 		}
 	}
-	list := page.must(t, "GET", "/demo/mails", "", 200)
-	mail := page.must(t, "GET", fmt.Sprint("/demo/mails/", list.Body.Mails[0].ID), "", 200)
-	code := regexp.MustCompile(`\b\d{6}\b`).FindString(mail.Body.Text)
-	if a := page.must(t, "POST", "/demo/code", fmt.Sprintf(`{"email":"bob@example.com","code":%q}`, code), 200); a.Body.Verified {
-		t.Error("the code still works")
+	if a := page.must(t, "POST", "/demo/code", fmt.Sprintf(`{"email":"bob@example.com","code":%q}`, code), 429); a.Body.Rule != "guesses" {
+		t.Errorf("the right code then: %+v", a.Body)
+	}
+}
+
+// guess is a question with another code than this.
+func guess(email, code string) string {
+	wrong := "000000"
+	if code == wrong {
+		wrong = "000001"
+	}
+	return fmt.Sprintf(`{"email":%q,"code":%q}`, email, wrong)
+}
+
+// One click that arrives twice is one mail.
+func TestDevClick(t *testing.T) {
+	page, _, _ := startDev(t)
+	const click = `{"email":"carol@example.com","click":"8e03978e-40d5-43e8-bc93-6894a57f9324"}`
+	for range 2 {
+		if a := page.must(t, "POST", "/demo/sign-up", click, 200); a.Body.Countdown == "" || a.Body.WaitMS != 60000 {
+			t.Errorf("%+v", a.Body)
+		}
+	}
+	page.must(t, "POST", "/demo/sign-up", `{"email":"carol@example.com","click":"another"}`, 429)
+	if list := page.must(t, "GET", "/demo/mails", "", 200); len(list.Body.Mails) != 1 {
+		t.Errorf("%d mails", len(list.Body.Mails))
 	}
 }
 
@@ -154,7 +177,7 @@ func TestDevPages(t *testing.T) {
 	page, _, _ := startDev(t)
 	for path, kind := range map[string]string{
 		"/": "text/html", "/inbox": "text/html", "/web/style.css": "text/css", "/web/mark.svg": "image/svg+xml",
-		"/web/signup.js": "text/javascript", "/web/inbox.js": "text/javascript",
+		"/web/signup.js": "text/javascript", "/web/inbox.js": "text/javascript", "/web/lengths.js": "text/javascript",
 	} {
 		response := page.get(t, path, nil)
 		h := response.Header

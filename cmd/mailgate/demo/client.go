@@ -24,25 +24,43 @@ type Answer struct {
 	Body   json.RawMessage
 }
 
-// SendCode asks mailgate to mail a code of the caller's own making. The status is 200
-// when a relay has accepted the mail, 429 when the mailbox has to wait; the body then
-// says for what and how long.
-func (c *Client) SendCode(ctx context.Context, email, code, locale string) (Answer, error) {
-	return c.do(ctx, http.MethodPost, "/send-code", c.APIKey, struct {
-		Email  string `json:"email"`
-		Code   string `json:"code"`
-		Locale string `json:"locale,omitempty"`
-	}{email, code, locale})
+// SendCode asks mailgate to make a code and mail it. The status is 200 when a relay has
+// accepted the mail, 429 when the mailbox has to wait; the body then says for what and how
+// long. The click stands for what the visitor did: asked again with the same one, mailgate
+// gives the first answer and sends no second mail. So where no answer came it is asked
+// once more.
+func (c *Client) SendCode(ctx context.Context, click, email, locale string) (Answer, error) {
+	send := func() (Answer, error) {
+		return c.do(ctx, http.MethodPost, "/send-code", c.APIKey, click, struct {
+			Email  string `json:"email"`
+			Locale string `json:"locale,omitempty"`
+		}{email, locale})
+	}
+	answer, err := send()
+	if err != nil && click != "" {
+		return send()
+	}
+	return answer, err
+}
+
+// VerifyCode has checked what the visitor typed: 200 if it is the code, 422 with the
+// attempts that are left if it is another, 410 if there is none any more, 429 if there
+// were too many guesses.
+func (c *Client) VerifyCode(ctx context.Context, email, code string) (Answer, error) {
+	return c.do(ctx, http.MethodPost, "/verify-code", c.APIKey, "", struct {
+		Email string `json:"email"`
+		Code  string `json:"code"`
+	}{email, code})
 }
 
 // Mailbox asks how a mailbox stands, without sending.
 func (c *Client) Mailbox(ctx context.Context, email string) (Answer, error) {
-	return c.do(ctx, http.MethodGet, "/mailboxes/"+url.PathEscape(email), c.APIKey, nil)
+	return c.do(ctx, http.MethodGet, "/mailboxes/"+url.PathEscape(email), c.APIKey, "", nil)
 }
 
 // Reset lets a mailbox start afresh, as an operator would.
 func (c *Client) Reset(ctx context.Context, email, reason string) (Answer, error) {
-	return c.do(ctx, http.MethodPost, "/admin/mailboxes/"+url.PathEscape(email)+"/reset", c.AdminKey, struct {
+	return c.do(ctx, http.MethodPost, "/admin/mailboxes/"+url.PathEscape(email)+"/reset", c.AdminKey, "", struct {
 		Reason string `json:"reason"`
 	}{reason})
 }
@@ -50,7 +68,7 @@ func (c *Client) Reset(ctx context.Context, email, reason string) (Answer, error
 // maxAnswer is far more than any answer of mailgate.
 const maxAnswer = 64 << 10
 
-func (c *Client) do(ctx context.Context, method, path, key string, question any) (Answer, error) {
+func (c *Client) do(ctx context.Context, method, path, key, once string, question any) (Answer, error) {
 	var body io.Reader = http.NoBody
 	if question != nil {
 		text, err := json.Marshal(question)
@@ -66,6 +84,9 @@ func (c *Client) do(ctx context.Context, method, path, key string, question any)
 	request.Header.Set("Authorization", "Bearer "+key)
 	if question != nil {
 		request.Header.Set("Content-Type", "application/json")
+	}
+	if once != "" {
+		request.Header.Set("Idempotency-Key", once)
 	}
 	response, err := c.HTTP.Do(request)
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"time"
 
 	"github.com/mailgate/mailgate/mailer/sandbox"
 )
@@ -23,7 +22,7 @@ type Options struct {
 // New is the handler of everything in the demo: its pages under /, what they load
 // under /web/, and what they ask under /demo/.
 func New(o Options) http.Handler {
-	signUp := &signUp{client: o.Client, now: func() int64 { return time.Now().UnixMilli() }, pending: map[string]pending{}}
+	signUp := &signUp{o.Client}
 	inbox := inbox{o.Relay, o.Ended}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", page(o.Pages, "index.html"))
@@ -103,9 +102,6 @@ func writeJSON(w http.ResponseWriter, status int, answer any) {
 	// Nobody is left to be told when the browser has gone.
 	_ = json.NewEncoder(w).Encode(answer)
 }
-
-// pass hands mailgate's answer on to the page.
-func pass(w http.ResponseWriter, answer Answer) { writeJSON(w, answer.Status, answer.Body) }
 
 func fail(w http.ResponseWriter, status int, sentence string) {
 	writeJSON(w, status, struct {

@@ -1,30 +1,4 @@
-// A countdown that goes by how long to wait, never by what time it is: a visitor's
-// clock that is wrong makes no difference.
-
-// Countdown calls show(milliseconds left) as it goes, and done() once at the end.
-export class Countdown {
-  #timer = 0;
-
-  start(waitMS, show, done) {
-    this.stop();
-    const end = performance.now() + waitMS;
-    const tick = () => {
-      const left = Math.max(0, end - performance.now());
-      show(left);
-      if (left === 0) {
-        done();
-        return;
-      }
-      // To the next whole second, or in steps fine enough for the ring to glide.
-      this.#timer = setTimeout(tick, Math.min(250, left % 1000 || 250, left));
-    };
-    tick();
-  }
-
-  stop() {
-    clearTimeout(this.#timer);
-  }
-}
+// Lengths of time, as people read and hear them.
 
 // clock writes milliseconds as 0:42, 59:00 or 23:59:59, rounded up so that 0:00 means
 // that the wait is over.
