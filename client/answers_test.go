@@ -92,6 +92,8 @@ func TestRefusals(t *testing.T) {
 			&client.Problem{Kind: client.RecipientRejected, Status: 422, Detail: "A sentence.", RequestID: "r1", ID: "tWudQhxQ", Standing: &charged,
 				SMTP: &client.SMTP{Code: 550, Enhanced: "5.1.1", Message: "No such mailbox"}},
 			"mailgate says recipient-rejected (422), request r1"},
+		{"an odd kind", problem(418, strings.Repeat("teapot-", 10), ""), &client.Problem{Kind: client.Kind(strings.Repeat("teapot-", 10)), Status: 418, Detail: "A sentence.", RequestID: "r1"},
+			"mailgate says ? (418), request r1"},
 		{"a wrong code", problem(422, "code-incorrect", `,"attempts_left":4`), &client.CodeIncorrect{AttemptsLeft: 4, RequestID: "r1"}, "the code is wrong, 4 more may be tried"},
 		{"the last wrong code", problem(422, "code-incorrect", `,"attempts_left":0`), &client.CodeIncorrect{RequestID: "r1"}, "the code is wrong, 0 more may be tried"},
 		{"no code", problem(410, "code-expired", ""), client.ErrCodeExpired, "there is no code to check any more"},

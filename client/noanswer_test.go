@@ -2,12 +2,16 @@ package client_test
 
 import (
 	"bufio"
+	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"os"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -37,20 +41,65 @@ func nobody(t testing.TB) string {
 
 // Where nobody listens nothing was done, so even what counts is asked again.
 func TestNobodyListens(t *testing.T) {
-	url := nobody(t)
+	nowhere := nobody(t)
 	for _, name := range callNames() {
-		c, p := asking(t, url, client.Options{})
+		c, p := asking(t, nowhere, client.Options{})
 		err := calls[name](t.Context(), c)
 		if kindOf(err) != "not asked" || len(p.all) != 3 || !errors.Is(err, syscall.ECONNREFUSED) {
 			t.Errorf("%s: %d pauses: %v", name, len(p.all), err)
 		}
+		if quoting, ok := errors.AsType[*url.Error](err); ok {
+			t.Errorf("%s: what was asked is in the chain of errors: %v", name, quoting)
+		}
+	}
+}
+
+// What happened is said in words of ours.
+func TestNoAnswerSays(t *testing.T) {
+	for want, cause := range map[string]error{
+		"mailgate gave no answer: the caller gave up":              context.Canceled,
+		"mailgate gave no answer: it took too long":                context.DeadlineExceeded,
+		"mailgate gave no answer: the connection was closed":       io.ErrUnexpectedEOF,
+		"mailgate gave no answer: connection reset by peer":        &net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)},
+		"mailgate cannot be reached: connection refused":           &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)},
+		"mailgate cannot be reached: its name cannot be looked up": &net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: email}},
+		"mailgate gave no answer: its certificate is not trusted":  &tls.CertificateVerificationError{Err: errors.New(email)},
+		"mailgate gave no answer: the connection failed":           errors.New(email),
+	} {
+		c, _ := asking(t, "http://mailgate.invalid", client.Options{Attempts: 1, Transport: roundTripper(func(*http.Request) (*http.Response, error) { return nil, cause })})
+		_, err := c.Peek(t.Context(), "reply", email)
+		if err == nil || err.Error() != "looking at an action: "+want || !errors.Is(err, cause) {
+			t.Errorf("%q, want %q", err, want)
+		}
+	}
+}
+
+// One connection serves one call after the other.
+func TestConnectionsAreKept(t *testing.T) {
+	var conns atomic.Int32
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, sentBody) }))
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			conns.Add(1)
+		}
+	}
+	server.Start()
+	t.Cleanup(server.Close)
+	c, _ := asking(t, server.URL, client.Options{})
+	for range 5 {
+		if err := calls["send"](t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := conns.Load(); n != 1 {
+		t.Errorf("5 calls made %d connections", n)
 	}
 }
 
 // An answer that breaks off is none: the yes may be missing its end.
 func TestAnAnswerBreaksOff(t *testing.T) {
 	var asked atomic.Int32
-	url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
 		if asked.Add(1) == 1 {
 			w.Header().Set("Content-Length", fmt.Sprint(len(sentBody)))
@@ -59,7 +108,7 @@ func TestAnAnswerBreaksOff(t *testing.T) {
 		}
 		io.WriteString(w, sentBody)
 	}))
-	c, _ := asking(t, url, client.Options{})
+	c, _ := asking(t, server, client.Options{})
 	if err := calls["send"](t.Context(), c); err != nil || asked.Load() != 2 {
 		t.Errorf("asked %d times: %v", asked.Load(), err)
 	}
@@ -68,7 +117,7 @@ func TestAnAnswerBreaksOff(t *testing.T) {
 // Answers without an end are not read to it.
 func TestAnAnswerWithoutEnd(t *testing.T) {
 	for _, status := range []int{200, 422, 503} {
-		url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		server := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(status)
 			for {
 				if _, err := io.WriteString(w, strings.Repeat(" ", 4096)); err != nil {
@@ -76,7 +125,7 @@ func TestAnAnswerWithoutEnd(t *testing.T) {
 				}
 			}
 		}))
-		c, _ := asking(t, url, client.Options{})
+		c, _ := asking(t, server, client.Options{})
 		if err := calls["send"](t.Context(), c); kindOf(err) != "unreadable" {
 			t.Errorf("%d: %v", status, err)
 		}
@@ -85,8 +134,8 @@ func TestAnAnswerWithoutEnd(t *testing.T) {
 
 // Nor is a header.
 func TestAHeaderWithoutEnd(t *testing.T) {
-	url := raw(t, func(string) string { return "HTTP/1.1 200 OK\r\nX-Long: " + strings.Repeat("x", 1<<20) + "\r\n\r\n" })
-	c, _ := asking(t, url, client.Options{Attempts: 1})
+	server := raw(t, func(string) string { return "HTTP/1.1 200 OK\r\nX-Long: " + strings.Repeat("x", 1<<20) + "\r\n\r\n" })
+	c, _ := asking(t, server, client.Options{Attempts: 1})
 	if err := calls["send"](t.Context(), c); kindOf(err) != "no answer" {
 		t.Error(err)
 	}

@@ -185,6 +185,21 @@ func TestTheCallersTimeIsOver(t *testing.T) {
 	}
 }
 
+// A caller who gives up while an attempt is made is not paused for.
+func TestTheCallerGivesUp(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	over := make(chan struct{})
+	silent := serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		cancel()
+		<-over
+	}))
+	defer close(over)
+	c, p := asking(t, silent, client.Options{})
+	if err := calls["send"](ctx, c); !errors.Is(err, context.Canceled) || kindOf(err) != "no answer" || len(p.all) > 0 {
+		t.Errorf("%d pauses: %v", len(p.all), err)
+	}
+}
+
 // The pause by the system's clock does pause, and ends with the context.
 func TestTheSystemsPause(t *testing.T) {
 	server := play(t, foreign(502, nil), line{status: 200, body: sentBody})
