@@ -31,6 +31,10 @@
 // from, and no right one is ever refused for them: whoever shares an address with an
 // attacker, such as that of a proxy, must not be locked out.
 //
+// Operators have a page of their own, GET /admin (package web): it looks mailboxes up and
+// forgets them by the routes under /admin/, and shows GET /admin/figures as they grow. The
+// page needs no key; what it asks does.
+//
 // # How it is built
 //
 // A route (routes.go) names a reader, a handler and a writer. The reader makes a typed

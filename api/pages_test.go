@@ -152,6 +152,7 @@ func TestMethods(t *testing.T) {
 		"/admin/mailboxes/a@example.com": "GET, HEAD, OPTIONS", "/admin/mailboxes/a@example.com/reset": "OPTIONS, POST",
 		"/livez": "GET, HEAD, OPTIONS", "/readyz": "GET, HEAD, OPTIONS", "/metrics": "GET, HEAD, OPTIONS",
 		"/openapi.yaml": "GET, HEAD, OPTIONS", "/docs": "GET, HEAD, OPTIONS", "/admin/figures": "GET, HEAD, OPTIONS",
+		"/admin": "GET, HEAD, OPTIONS", "/admin/console/console.js": "GET, HEAD, OPTIONS",
 	}
 	for path, allow := range paths {
 		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"} {
@@ -185,7 +186,7 @@ func TestMethods(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/", "/nothing", "/send-code/", "/Send-Code", "//send-code", "/send%2Dcode", "/mailboxes", "/mailboxes/",
-		"/mailboxes/a/b", "/admin", "/admin/mailboxes/a@example.com/", "/livez/", "/docs/x", "/openapi.yml"} {
+		"/mailboxes/a/b", "/admin/", "/admin/console", "/admin/console/console.html", "/admin/console/index.html", "/admin/console/..%2Fweb.go", "/admin/mailboxes/a@example.com/", "/livez/", "/docs/x", "/openapi.yml"} {
 		r.do("GET", path, appKey, "").is(t, 404, "not-found")
 	}
 }

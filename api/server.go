@@ -28,6 +28,7 @@ type Server struct {
 	docs    func() ([]byte, error)
 	script  file // of the countdown
 	types   file // of its interface
+	console consoleFiles
 	works   sync.Pool
 
 	began  int64        // when New made it
@@ -73,6 +74,9 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	if err := s.component(); err != nil {
+		return nil, err
+	}
+	if s.console, err = s.readConsole(); err != nil {
 		return nil, err
 	}
 	s.works.New = func() any { return new(work) }

@@ -1,7 +1,9 @@
-// Package web is what browsers get of mailgate dev: a sign-up page and an inbox.
+// Package web is what browsers get: the countdown component for anybody's pages, the
+// operators' console, and the sign-up page and inbox of mailgate dev.
 //
-// The pages are self-contained: they load nothing from elsewhere, run no inline
-// script, and ask the paths under /demo/ alone.
+// The pages are self-contained: they load nothing from elsewhere and run no inline
+// script. Those of mailgate dev ask the paths under /demo/ alone, the console those under
+// /admin/.
 package web
 
 import (
@@ -12,5 +14,5 @@ import (
 //go:embed *.html *.css *.js *.svg
 var files embed.FS
 
-// FS holds the pages, index.html and inbox.html, and what they load.
+// FS holds the pages, index.html, inbox.html and console.html, and what they load.
 func FS() fs.FS { return files }

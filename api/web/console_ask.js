@@ -1,0 +1,42 @@
+// What the console asks of the server, with the operator's key. The key is kept for this
+// tab alone, and goes nowhere but into the header of these questions.
+
+const place = "mailgate-admin-key";
+
+export const key = () => sessionStorage.getItem(place) ?? "";
+export const keepKey = (text) => sessionStorage.setItem(place, text);
+export const forgetKey = () => sessionStorage.removeItem(place);
+
+// isAskedFor says whether this server wants a key at all.
+export const isAskedFor = document.querySelector("meta[name=mailgate-key]").content !== "none";
+
+// ask returns the status and the JSON that came back; status 0 where nothing did.
+export async function ask(path, body) {
+  const headers = {};
+  if (key() !== "") {
+    headers.Authorization = `Bearer ${key()}`;
+  }
+  if (body !== undefined) {
+    headers["Content-Type"] = "application/json";
+  }
+  try {
+    const response = await fetch(path, {
+      method: body === undefined ? "GET" : "POST",
+      headers,
+      body: body === undefined ? undefined : JSON.stringify(body),
+      cache: "no-store",
+      credentials: "omit",
+    });
+    return { status: response.status, body: await response.json() };
+  } catch {
+    return { status: 0, body: { detail: "The server does not answer." } };
+  }
+}
+
+// complaint is what to tell a person about an answer that is not a yes.
+export function complaint({ status, body }) {
+  if (Array.isArray(body.errors) && body.errors.length > 0) {
+    return body.errors.map((wrong) => wrong.detail).join(" ");
+  }
+  return body.detail || body.title || `The server answered ${status}.`;
+}

@@ -1,0 +1,159 @@
+// Looking a mailbox up, and forgetting it.
+
+import { ask, complaint } from "./console_ask.js";
+import { drawLanes } from "./console_lanes.js";
+import { clock, spoken } from "./lengths.js";
+
+const at = (id) => document.getElementById(id);
+let shown; // the answer on the page
+let asked = 0;
+let ticking = 0; // the timer of what is shown
+let pausing = 0; // and of what is said
+
+// useMailbox wires the card up. left is called when the key does not open it any more.
+export function useMailbox(announce, left) {
+  at("look").addEventListener("submit", (event) => {
+    event.preventDefault();
+    look(at("email").value.trim(), announce, left);
+  });
+  at("reset").addEventListener("submit", (event) => {
+    event.preventDefault();
+    const mails = shown.sends.length === 1 ? "1 mail" : `${shown.sends.length} mails`;
+    at("confirm-text").textContent = `${mails} of ${shown.email}, and the guesses at its codes. It may be mailed at once, and the audit log says who did it.`;
+    at("confirm").showModal();
+    at("keep").focus();
+  });
+  at("keep").addEventListener("click", () => at("confirm").close());
+  at("forget-now").addEventListener("click", () => forget(announce, left));
+}
+
+// hideMailbox forgets what was looked up.
+export function hideMailbox() {
+  asked++;
+  clearTimeout(pausing);
+  clearInterval(ticking);
+  shown = undefined;
+  at("confirm").close();
+  at("found").hidden = true;
+  for (const id of ["email", "reason"]) {
+    at(id).value = "";
+  }
+  at("look-note").textContent = "";
+}
+
+async function look(email, announce, left) {
+  if (email === "") {
+    tell("Type an address.");
+    at("email").focus();
+    return false;
+  }
+  const mine = ++asked;
+  const answer = await ask(`/admin/mailboxes/${encodeURIComponent(email)}`);
+  if (mine !== asked) {
+    return false; // another question was asked meanwhile
+  }
+  clearInterval(ticking);
+  at("found").hidden = answer.status !== 200;
+  if (answer.status !== 200) {
+    refused(answer, left);
+    return false;
+  }
+  tell("");
+  show(answer.body);
+  announce(spokenState(answer.body));
+  at("found-title").focus();
+  return true;
+}
+
+// refused says why there is no answer; too many lookups with how long to wait.
+function refused(answer, left) {
+  if (answer.status === 401) {
+    left("This key does not open the console any more.");
+    return;
+  }
+  if (answer.status === 429) {
+    tellToWait(answer.body.wait_ms);
+    return;
+  }
+  tell(complaint(answer));
+}
+
+function tell(text) {
+  clearTimeout(pausing);
+  at("look-note").textContent = text;
+}
+
+function tellToWait(ms) {
+  const end = performance.now() + ms;
+  const show = () => {
+    const wait = end - performance.now();
+    tell(wait > 0 ? `Too many lookups. The next one is answered in ${clock(wait)}.` : "");
+    return wait > 0;
+  };
+  const again = () => {
+    if (show()) {
+      pausing = setTimeout(again, 250);
+    }
+  };
+  again();
+}
+
+function show(body) {
+  shown = body;
+  at("found-title").textContent = body.email;
+  at("sends-title").textContent = body.sends.length === 1 ? "1 mail on record" : `${body.sends.length} mails on record`;
+  at("sends").replaceChildren(...body.sends.map((send) => row(send, Date.parse(body.server_time))).reverse());
+  at("forget").disabled = false;
+  const lanes = drawLanes(at("lanes"), body);
+  const began = performance.now();
+  const tick = () => {
+    const gone = performance.now() - began;
+    lanes(gone);
+    showWait(body, Math.max(0, body.wait_ms - gone));
+  };
+  tick();
+  ticking = setInterval(tick, 250);
+}
+
+function showWait(body, wait) {
+  at("found-pill").textContent = wait > 0 ? clock(wait) : "may be mailed";
+  at("found-pill").className = `pill ${wait > 0 ? "wait" : "good"}`;
+  at("found-why").textContent = wait > 0
+    ? `The rule ${body.rule} refuses by its limit ${body.limit} until ${new Date(body.retry_at).toLocaleString()}.`
+    : "Nothing refuses the next mail.";
+}
+
+function spokenState(body) {
+  return body.wait_ms > 0
+    ? `${body.email} may be mailed in ${spoken(body.wait_ms)}, because of the limit ${body.limit} of the rule ${body.rule}.`
+    : `${body.email} may be mailed now.`;
+}
+
+function row(send, now) {
+  const line = document.createElement("tr");
+  const ago = clock(Math.max(0, now - Date.parse(send.at)));
+  for (const [text, name] of [[new Date(send.at).toLocaleString(), ""], [ago, ""], [send.id, "code-text"]]) {
+    const cell = document.createElement("td");
+    cell.textContent = text;
+    cell.className = name;
+    line.append(cell);
+  }
+  return line;
+}
+
+async function forget(announce, left) {
+  const { email } = shown;
+  const reason = at("reason").value.trim();
+  at("confirm").close();
+  at("forget").disabled = true;
+  const answer = await ask(`/admin/mailboxes/${encodeURIComponent(email)}/reset`, reason === "" ? {} : { reason });
+  at("forget").disabled = false;
+  if (answer.status !== 200) {
+    refused(answer, left);
+    return;
+  }
+  at("reason").value = "";
+  if (await look(email, () => {}, left)) {
+    announce(`Forgotten: ${answer.body.cleared} mails and ${answer.body.guesses_cleared} guesses.`);
+  }
+}

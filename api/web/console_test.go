@@ -1,0 +1,258 @@
+package web_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/memory"
+	"github.com/mailgate/mailgate/throttle/meter"
+)
+
+// All tests share one browser; each has an operator and a server of its own. What a page
+// complains about, such as what its policy forbids, fails the test.
+func TestConsoleInABrowser(t *testing.T) {
+	browser := openBrowser(t)
+	for _, tt := range []struct {
+		name    string
+		options func(*api.Options)
+		test    func(t *testing.T, v *tab, d *desk)
+	}{
+		{"signing in, by keyboard, and out", nil, signingIn},
+		{"keys that will not do", nil, wrongKeys},
+		{"where no key is asked for", func(o *api.Options) { o.APIKeys, o.AdminKeys = api.Keys{}, api.Keys{} }, noKeyAskedFor},
+		{"a mailbox", nil, aMailbox},
+		{"a mailbox that is forgotten, by keyboard", nil, aMailboxForgotten},
+		{"addresses that will not do", nil, wrongAddresses},
+		{"a store that fails", nil, aFailingStore},
+		{"too many lookups", oneLookup(t), tooManyLookups},
+		{"figures", nil, figuresThatGrow},
+	} {
+		t.Run(tt.name, func(t *testing.T) { tt.test(t, newVisitor(t, browser), newDesk(t, tt.options)) })
+	}
+}
+
+// text is what an element says; empty where it is hidden.
+func (tb *tab) text(id string) string {
+	tb.t.Helper()
+	return get[string](tb, fmt.Sprintf(`(e => e.checkVisibility() || e.className === "sr" ? e.textContent : "")(document.getElementById(%q))`, id))
+}
+
+func (tb *tab) reads(id, text string) {
+	tb.t.Helper()
+	last := ""
+	defer func() {
+		if tb.t.Failed() {
+			tb.t.Logf("#%s says %q", id, last)
+		}
+	}()
+	tb.until(fmt.Sprintf("#%s says %q", id, text), func() bool {
+		last = tb.text(id)
+		return strings.Contains(last, text)
+	})
+}
+
+func (tb *tab) focused() string {
+	tb.t.Helper()
+	return get[string](tb, "document.activeElement.id")
+}
+
+func (tb *tab) types(id, text string) {
+	tb.t.Helper()
+	tb.run(fmt.Sprintf("document.getElementById(%q).select()", id))
+	tb.do(chromedp.KeyEvent(text), chromedp.KeyEvent(kb.Enter))
+}
+
+// opens goes to the console and signs in.
+func (tb *tab) opens(d *desk) {
+	tb.t.Helper()
+	tb.do(chromedp.Navigate(d.URL + "/admin"))
+	tb.reads("gate-title", "Sign in")
+	tb.types("key", opsKey)
+	tb.reads("mailbox-title", "Mailbox")
+}
+
+func signingIn(t *testing.T, v *tab, d *desk) {
+	v.opens(d)
+	v.reads("announce", "Signed in.")
+	if id := v.focused(); id != "email" {
+		t.Errorf("the focus is on #%s", id)
+	}
+	if got := get[int](v, `document.cookie.length + localStorage.length + document.querySelector("#key").value.length`); got != 0 {
+		t.Error("the key is kept where it should not be")
+	}
+	v.do(chromedp.Reload())
+	v.reads("mailbox-title", "Mailbox")
+	v.do(chromedp.Click(chromedp.CSS("#sign-out")))
+	v.reads("gate-title", "Sign in")
+	if got := get[int](v, `sessionStorage.length`); got != 0 {
+		t.Error("the key is still there")
+	}
+	v.do(chromedp.Reload())
+	v.reads("gate-title", "Sign in")
+	other := v.another()
+	other.do(chromedp.Navigate(d.URL + "/admin"))
+	other.reads("gate-title", "Sign in")
+}
+
+func wrongKeys(t *testing.T, v *tab, d *desk) {
+	v.do(chromedp.Navigate(d.URL + "/admin"))
+	v.reads("gate-title", "Sign in")
+	for _, tt := range []struct{ key, note string }{
+		{"", "Type a key."}, {"two words", "without blanks"}, {"ключ", "without blanks"},
+	} {
+		v.types("key", tt.key)
+		v.reads("sign-in-note", tt.note)
+	}
+	for _, key := range []string{"no-such-key", appKey} {
+		v.types("key", key)
+		v.reads("sign-in-note", "No operator has this key.")
+		v.forgive() // the browser itself reports a 401
+		if id := v.focused(); id != "key" || get[int](v, "sessionStorage.length") != 0 {
+			t.Errorf("the focus is on #%s, or the key is kept", id)
+		}
+		v.run(`document.getElementById("sign-in-note").textContent = ""`)
+	}
+}
+
+func noKeyAskedFor(t *testing.T, v *tab, d *desk) {
+	v.do(chromedp.Navigate(d.URL + "/admin"))
+	v.reads("mailbox-title", "Mailbox")
+	v.reads("store-pill", "store ready")
+	if v.text("sign-out") != "" {
+		t.Error("there is a way out, where there was none in")
+	}
+}
+
+func aMailbox(t *testing.T, v *tab, d *desk) {
+	d.sent("carol@example.com", 5*time.Hour, 40*time.Minute, 20*time.Minute, 20*time.Second)
+	v.opens(d)
+	v.types("email", "Carol+x@example.com")
+	v.reads("found-title", "Carol+x@example.com")
+	v.reads("found-why", "The rule mailbox refuses by its limit minute until ")
+	v.reads("announce", "because of the limit minute of the rule mailbox")
+	if id := v.focused(); id != "found-title" {
+		t.Errorf("the focus is on #%s", id)
+	}
+	lanes := get[[]string](v, `[...document.querySelectorAll("#lanes li")].map(li => [li.className, ...[...li.querySelectorAll("strong, span")].map(e => e.textContent), li.querySelector("svg").getAttribute("aria-label"), li.querySelectorAll(".send").length, li.querySelectorAll(".blocks").length].join(" | "))`)
+	want := []string{
+		"full | minute · 1 in 60 s | opens in 0:", "| hour · 5 in 1 h | 2 left | 3 of 5 mails in the last 1 h | 3 | 0", "| day · 10 in 24 h | 6 left | 4 of 10 mails in the last 24 h | 4 | 0",
+	}
+	if len(lanes) != 3 {
+		t.Fatalf("lanes %q", lanes)
+	}
+	for i := range want {
+		if !strings.Contains(lanes[i], want[i]) {
+			t.Errorf("lane %q, want %q", lanes[i], want[i])
+		}
+	}
+	if !strings.HasSuffix(lanes[0], "| 1 | 1") {
+		t.Errorf("nothing blocks in %q", lanes[0])
+	}
+	if rows := get[int](v, `document.querySelectorAll("#sends tr").length`); rows != 4 {
+		t.Errorf("%d sends are listed", rows)
+	}
+	first := v.text("found-pill")
+	v.until("the countdown goes on", func() bool { return v.text("found-pill") < first })
+	// 20 s ago is two thirds of the way from the left end to now.
+	if x := get[float64](v, `parseFloat(document.querySelector("#lanes .blocks").getAttribute("cx"))`); x < 40 || x > 67 {
+		t.Errorf("the mail is drawn at %v %%", x)
+	}
+}
+
+func aMailboxForgotten(t *testing.T, v *tab, d *desk) {
+	d.sent("dave@example.com", 2*time.Minute, 20*time.Second)
+	v.opens(d)
+	v.types("email", "dave@example.com")
+	v.reads("sends-title", "2 mails on record")
+	v.types("reason", "ticket 4711")
+	v.reads("confirm-text", "2 mails of dave@example.com")
+	if id := v.focused(); id != "keep" {
+		t.Errorf("the focus is on #%s", id)
+	}
+	v.do(chromedp.KeyEvent(kb.Escape))
+	v.until("the question is gone", func() bool { return v.text("confirm-text") == "" })
+	v.reads("sends-title", "2 mails on record")
+	v.types("reason", "ticket 4711")
+	v.reads("confirm-text", "2 mails of dave@example.com")
+	v.do(chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter))
+	v.reads("found-pill", "may be mailed")
+	v.reads("sends-title", "0 mails on record")
+	v.reads("announce", "Forgotten: 2 mails and 0 guesses.")
+	v.reads("found-why", "Nothing refuses the next mail.")
+}
+
+func wrongAddresses(t *testing.T, v *tab, d *desk) {
+	v.opens(d)
+	v.types("email", "")
+	v.reads("look-note", "Type an address.")
+	v.types("email", "nobody")
+	v.reads("look-note", "The address has no @.")
+	v.forgive()
+	if v.text("found") != "" {
+		t.Error("something was found")
+	}
+}
+
+func aFailingStore(t *testing.T, v *tab, d *desk) {
+	v.opens(d)
+	d.broken.Store(true)
+	v.types("email", "erin@example.com")
+	v.reads("look-note", "Whether this may be done cannot be decided now.")
+	v.forgive()
+	d.broken.Store(false)
+	v.types("email", "erin@example.com")
+	v.reads("found-pill", "may be mailed")
+	if note := v.text("look-note"); note != "" {
+		t.Errorf("it still says %q", note)
+	}
+}
+
+// oneLookup lets an operator look once in ten minutes.
+func oneLookup(t *testing.T) func(*api.Options) {
+	bucket := must(meter.NewTokenBucket(throttle.Tier{Name: "slow", Limit: 1, Window: 600_000}, 1))(t)
+	return func(o *api.Options) { o.Lookups = memory.New(bucket, memory.Options{}) }
+}
+
+func tooManyLookups(t *testing.T, v *tab, d *desk) {
+	v.opens(d)
+	v.types("email", "frank@example.com")
+	v.reads("found-pill", "may be mailed")
+	v.types("email", "frank@example.com")
+	v.reads("look-note", "Too many lookups. The next one is answered in ")
+	v.forgive()
+	if v.text("found") != "" {
+		t.Error("the old answer is still there")
+	}
+}
+
+func figuresThatGrow(t *testing.T, v *tab, d *desk) {
+	v.opens(d)
+	v.reads("numbers", "Sent0")
+	v.reads("refusals", "nobody yet")
+	for range 3 {
+		d.ask(`{"email":"grace@example.com"}`)
+	}
+	v.reads("numbers", "Sent1Refused2")
+	v.reads("refusals", "mailboxminute2")
+	v.reads("relay-pill", "relay ready")
+	v.until("a rate is drawn", func() bool {
+		return get[bool](v, `document.querySelectorAll("#refused-chart polyline").length === 1 && document.getElementById("refused-chart").getAttribute("aria-label").startsWith("refused, a minute: now ")`)
+	})
+}
+
+// ask sends POST /send-code, whatever the answer.
+func (d *desk) ask(body string) {
+	d.t.Helper()
+	request := must(http.NewRequest("POST", d.URL+"/send-code", strings.NewReader(body)))(d.t)
+	request.Header = http.Header{"Authorization": {"Bearer " + appKey}, "Content-Type": {"application/json"}}
+	response := must(http.DefaultClient.Do(request))(d.t)
+	response.Body.Close()
+}
