@@ -142,12 +142,8 @@ var families = map[string]family{
 		return func(limit, _ int) (meter.Meter, error) { return meter.NewFixedWindow(tier(limit, window)) }
 	},
 	"sliding window": func(random *rand.Rand, window int64) func(int, int) (meter.Meter, error) {
-		parts := int64(1 + random.IntN(int(min(window, 70))))
-		window = max(1, window/3/parts) * parts
-		return func(limit, room int) (meter.Meter, error) {
-			longer := parts + int64(room)%3 // a longer window is of the same form, too
-			return meter.NewSlidingWindow(tier(limit, window/parts*longer), int(longer))
-		}
+		parts := 1 + random.IntN(int(min(window, 70)))
+		return func(limit, _ int) (meter.Meter, error) { return meter.NewSlidingWindow(tier(limit, window), parts) }
 	},
 	"token bucket": func(_ *rand.Rand, window int64) func(int, int) (meter.Meter, error) {
 		return func(limit, room int) (meter.Meter, error) { return meter.NewTokenBucket(tier(limit, window), room) }

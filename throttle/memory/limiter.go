@@ -13,25 +13,37 @@ import (
 // A denial and a Peek take no memory. An admission takes some only until the key's state
 // has grown as large as the meter lets it.
 type Limiter struct {
-	meter  meter.Meter
-	states *table[meter.State]
-	none   *meter.State // what is known of a key without an entry
-	o      Options
+	meter   meter.Meter
+	slowest *largest[meter.Meter] // of all that count on these states
+	states  *table[meter.State]
+	none    *meter.State // what is known of a key without an entry
+	o       Options
 }
 
-// New returns a Limiter that nothing is on record of.
+// New returns a Limiter that nothing is on record of. It panics where there is no meter,
+// or the zero value of one: those count nothing.
 func New(m meter.Meter, o Options) *Limiter {
+	if !meter.Usable(m) {
+		panic("memory: a limiter needs a meter that one of package meter's New functions made")
+	}
 	o = o.orDefaults()
-	return &Limiter{meter: m, states: newTable[meter.State](o), none: new(meter.State), o: o}
+	slowest := newLargest(m, func(m meter.Meter) int64 { return -int64(m.Tier().Limit) })
+	return &Limiter{meter: m, slowest: slowest, states: newTable[meter.State](o), none: new(meter.State), o: o}
 }
 
 // With returns a Limiter that counts by another meter, and what both admit counts for
 // both: so a limit can be changed, or one caller be held to a lower one. A meter of
-// another form cannot read what is on record, and begins with nothing.
+// another form cannot read what is on record, and begins with nothing. Like New it panics
+// where there is no meter.
+//
+// A key stays on record until it says nothing to the slowest of all meters that were
+// handed in here. Where buckets of several rates share it, each send that is admitted
+// settles what has drained since the last, for all, by the rate of who admits it.
 func (l *Limiter) With(m meter.Meter) *Limiter {
-	if m.Form() != l.meter.Form() {
+	if !meter.Usable(m) || m.Form() != l.meter.Form() {
 		return New(m, l.o)
 	}
+	l.slowest.offer(m)
 	other := *l
 	other.meter = m
 	return &other
@@ -50,12 +62,8 @@ func (l *Limiter) Take(ctx context.Context, key string, id throttle.ID) (v throt
 		return v, unavailable("take", err)
 	}
 	var changed bool
-	v, changed = l.meter.Take(&e.state, id, now)
-	switch {
-	case changed:
-		shard.keep(e, l.meter.Expires(&e.state))
-	case e.place == added:
-		l.states.forget(shard, e)
+	if v, changed = l.meter.Take(&e.state, id, now); changed {
+		l.keep(shard, e)
 	}
 	shard.Unlock()
 	return v, nil
@@ -88,7 +96,7 @@ func (l *Limiter) Release(ctx context.Context, key string, id throttle.ID) (rele
 		l.states.forget(shard, e)
 		return true, nil
 	}
-	shard.keep(e, l.meter.Expires(&e.state))
+	l.keep(shard, e)
 	return true, nil
 }
 
@@ -105,4 +113,9 @@ func (l *Limiter) Reset(ctx context.Context, key string) (cleared int, err error
 	cleared = l.meter.Used(&e.state, now)
 	l.states.forget(shard, e)
 	return cleared, nil
+}
+
+// keep keeps a state until it says nothing any more to whoever may ask.
+func (l *Limiter) keep(s *shard[meter.State], e *entry[meter.State]) {
+	s.keep(e, l.slowest.get().Expires(&e.state))
 }

@@ -71,7 +71,8 @@ func (t *table[S]) lock(key string) (s *shard[S], e *entry[S], now int64) {
 }
 
 // lockOrAdd is lock, and makes an entry with a zero state where there is none. Its caller
-// keeps or forgets that before unlocking. After an error nothing is locked.
+// keeps that before unlocking, as the first send of a key is always admitted. After an
+// error nothing is locked.
 func (t *table[S]) lockOrAdd(key string) (s *shard[S], e *entry[S], now int64, err error) {
 	s, e, now = t.lock(key)
 	if e != nil {
@@ -171,9 +172,7 @@ func (s *shard[S]) keep(e *entry[S], until int64) {
 }
 
 func (s *shard[S]) remove(e *entry[S]) {
-	if e.place != added {
-		heap.Remove(&s.due, e.place)
-	}
+	heap.Remove(&s.due, e.place)
 	if first := s.byHash[e.hash]; first != e {
 		for first.next != e {
 			first = first.next

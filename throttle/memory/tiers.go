@@ -14,19 +14,25 @@ import (
 // so an admission makes a new one.
 type Tiers struct {
 	policy    throttle.Policy
+	longest   *largest[throttle.Policy] // of all that admit on these histories
 	histories *table[throttle.History]
 }
 
 // NewTiers returns Tiers that nothing is on record of. The zero policy stands for
 // throttle.DefaultPolicy, and never for no limit at all.
 func NewTiers(p throttle.Policy, o Options) *Tiers {
-	return &Tiers{policy: orDefault(p), histories: newTable[throttle.History](o.orDefaults())}
+	p = orDefault(p)
+	return &Tiers{policy: p, longest: newLargest(p, throttle.Policy.Longest), histories: newTable[throttle.History](o.orDefaults())}
 }
 
-// With returns Tiers that admit by another policy, on the same histories.
+// With returns Tiers that admit by another policy, on the same histories: what either
+// admits counts for both. A send stays on record for the longest window of all policies
+// that were handed in here before it was admitted; but of one key no more than the newest
+// throttle.MaxLimit do, which is all that any policy asks about.
 func (l *Tiers) With(p throttle.Policy) *Tiers {
 	other := *l
 	other.policy = orDefault(p)
+	l.longest.offer(other.policy)
 	return &other
 }
 
@@ -50,13 +56,15 @@ func (l *Tiers) Take(ctx context.Context, key string, id throttle.ID) (throttle.
 		return throttle.Verdict{}, unavailable("take", err)
 	}
 	defer shard.Unlock()
-	if l.live(e.state, now).Find(id) >= 0 {
+	longest := l.longest.get()
+	if e.state.Within(longest.Longest(), now).Find(id) >= 0 {
 		return throttle.Admitted(l.policy, e.state, now), nil
 	}
 	if v := throttle.Decide(l.policy, e.state, now); !v.Allowed {
 		return v, nil
 	}
-	l.keep(shard, e, e.state.With(l.policy, id, now))
+	next := e.state.With(longest, id, now)
+	l.keep(shard, e, next[max(0, len(next)-throttle.MaxLimit):])
 	return throttle.Admitted(l.policy, e.state, now), nil
 }
 
@@ -128,8 +136,8 @@ func (l *Tiers) live(h throttle.History, now int64) throttle.History {
 	return h.Within(l.policy.Longest(), now)
 }
 
-// keep keeps a history until its newest send has left the longest window.
+// keep keeps a history until its newest send has left the longest window there is.
 func (l *Tiers) keep(s *shard[throttle.History], e *entry[throttle.History], h throttle.History) {
 	e.state = h
-	s.keep(e, h.Newest()+l.policy.Longest())
+	s.keep(e, h.Newest()+l.longest.get().Longest())
 }

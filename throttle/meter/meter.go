@@ -7,7 +7,8 @@ import (
 )
 
 // A Meter is one way to count: [FixedWindow], [SlidingWindow], [TokenBucket] or
-// [LeakyBucket]. It never changes and may be shared.
+// [LeakyBucket]. It never changes and may be shared. Their New functions make them; the
+// zero value of none is fit for use, and stores panic when they are handed one.
 //
 // Its methods read no clock and wait for nothing. One that changes a state does so in
 // place, and then only where it says so: whoever keeps states lets one call at a time
@@ -18,7 +19,8 @@ type Meter interface {
 
 	// Take admits one send and records it under id, or says no and leaves the state
 	// as it was. An id that is on record is admitted again and leaves it, too.
-	// changed reports whether there is a new state to keep.
+	// changed reports whether there is a new state to keep. The first send of a key, one
+	// to a zero state, is always admitted.
 	Take(s *State, id throttle.ID, now int64) (v throttle.Verdict, changed bool)
 
 	// Release gives an admission back as if it had never been there, and reports whether
@@ -29,7 +31,8 @@ type Meter interface {
 	// Used is how many sends count at now.
 	Used(s *State, now int64) int
 
-	// Expires is the moment from which the state says nothing any more.
+	// Expires is the moment from which the state says nothing any more. Of meters of one
+	// form the one whose tier has the lowest limit is the last to say so.
 	Expires(s *State) int64
 
 	// Tier is the limit by its name: so many sends in so many milliseconds.
@@ -47,6 +50,10 @@ type Meter interface {
 	// "fixed-window day=50000/24h". Equal meters have equal texts.
 	String() string
 }
+
+// Usable reports whether m can be counted by: it is there, and it is no zero value, which
+// knows neither a limit nor a window and is not fit for use.
+func Usable(m Meter) bool { return m != nil && m.Tier().Window > 0 }
 
 // MaxLimit is the most sends in a window, and the largest burst or queue.
 const MaxLimit = 1_000_000_000

@@ -60,9 +60,9 @@ func TestTexts(t *testing.T) {
 		quota      string // what the verdicts speak of
 	}{
 		{must(meter.NewFixedWindow(tier(50_000, 24*60*minute))), "fixed-window some=50000/24h", "fixed-86400000", "some=50000/24h"},
-		{must(meter.NewSlidingWindow(tier(60, minute), 0)), "sliding-window some=60/60s in 60 parts", "sliding-1000", "some=60/60s"},
-		{must(meter.NewSlidingWindow(tier(60, minute), 7)), "sliding-window some=60/60s in 7 parts", "sliding-8572", "some=60/60s"},
-		{must(meter.NewSlidingWindow(tier(60, 10), 1000)), "sliding-window some=60/10ms in 1000 parts", "sliding-1", "some=60/10ms"},
+		{must(meter.NewSlidingWindow(tier(60, minute), 0)), "sliding-window some=60/60s in 60 parts", "sliding-60000-1000", "some=60/60s"},
+		{must(meter.NewSlidingWindow(tier(60, minute), 7)), "sliding-window some=60/60s in 7 parts", "sliding-60000-8572", "some=60/60s"},
+		{must(meter.NewSlidingWindow(tier(60, 10), 1000)), "sliding-window some=60/10ms in 1000 parts", "sliding-10-1", "some=60/10ms"},
 		{must(meter.NewTokenBucket(tier(60, minute), 0)), "token-bucket some=60/60s, bursts of 60", "bucket-60000", "some=60/60s"},
 		{must(meter.NewTokenBucket(tier(60, minute), 10)), "token-bucket some=60/60s, bursts of 10", "bucket-60000", "some=10/10s"},
 		{must(meter.NewTokenBucket(tier(3, 1000), 2)), "token-bucket some=3/1s, bursts of 2", "bucket-1000", "some=2/667ms"},
@@ -137,6 +137,33 @@ func TestHeld(t *testing.T) {
 		}
 		if len(s.Held) > tt.want {
 			t.Errorf("%s remembers %d, said %d", tt.m, len(s.Held), tt.want)
+		}
+	}
+}
+
+// A window would forget what a longer one still counts, and a part is its own measure: so
+// those that differ in either cannot use each other's states, and all others can.
+func TestForms(t *testing.T) {
+	sliding := func(limit int, window int64, parts int) meter.Meter {
+		return must(meter.NewSlidingWindow(tier(limit, window), parts))
+	}
+	for _, tt := range []struct {
+		a, b meter.Meter
+		one  bool
+	}{
+		{sliding(60, minute, 60), sliding(6, minute, 60), true},
+		{sliding(60, 100, 99), sliding(60, 100, 51), true}, // of two milliseconds each
+		{sliding(60, minute, 60), sliding(120, 2*minute, 120), false},
+		{sliding(60, minute, 60), sliding(60, minute, 30), false},
+		{must(meter.NewFixedWindow(tier(1, minute))), must(meter.NewFixedWindow(tier(2, minute))), true},
+		{must(meter.NewFixedWindow(tier(1, minute))), must(meter.NewFixedWindow(tier(1, 2*minute))), false},
+		{buckets(1, 5, minute)[0], buckets(2, 9, minute)[0], true},
+		{buckets(1, 5, minute)[0], buckets(2, 5, 2*minute)[0], false},
+		{buckets(1, 5, minute)[1], buckets(2, 9, minute)[1], true},
+		{buckets(1, 5, minute)[1], buckets(1, 5, minute)[0], false},
+	} {
+		if (tt.a.Form() == tt.b.Form()) != tt.one {
+			t.Errorf("%s is %s, %s is %s", tt.a, tt.a.Form(), tt.b, tt.b.Form())
 		}
 	}
 }

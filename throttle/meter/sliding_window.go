@@ -177,7 +177,7 @@ func (m SlidingWindow) Reserving(n int) (Meter, error) {
 }
 
 // Form implements Meter.
-func (m SlidingWindow) Form() string { return fmt.Sprintf("sliding-%d", m.part) }
+func (m SlidingWindow) Form() string { return fmt.Sprintf("sliding-%d-%d", m.tier.Window, m.part) }
 
 // String implements Meter.
 func (m SlidingWindow) String() string {

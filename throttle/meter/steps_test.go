@@ -242,7 +242,6 @@ func TestChangedLimits(t *testing.T) {
 		{must(meter.NewFixedWindow(tier(4, 1000))), must(meter.NewFixedWindow(tier(9, 1000))), "yes, 5 left"},
 		{must(meter.NewSlidingWindow(tier(4, 1000), 10)), must(meter.NewSlidingWindow(tier(2, 1000), 10)), "no, 0 left for 1099"},
 		{must(meter.NewSlidingWindow(tier(4, 1000), 10)), must(meter.NewSlidingWindow(tier(9, 1000), 10)), "yes, 5 left"},
-		{must(meter.NewSlidingWindow(tier(4, 1000), 10)), must(meter.NewSlidingWindow(tier(2, 500), 5)), "no, 0 left for 599"},
 		{must(meter.NewTokenBucket(tier(4, 1000), 0)), must(meter.NewTokenBucket(tier(4, 1000), 2)), "no, 0 left for 750"},
 		{must(meter.NewTokenBucket(tier(4, 1000), 0)), must(meter.NewTokenBucket(tier(2, 1000), 9)), "yes, 5 left"},
 		{must(meter.NewLeakyBucket(tier(4, 1000), 3)), must(meter.NewLeakyBucket(tier(4, 1000), 1)), "no, 0 left for 750"},

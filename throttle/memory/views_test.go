@@ -1,0 +1,140 @@
+package memory_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/memory"
+	"github.com/mailgate/mailgate/throttle/meter"
+	"github.com/mailgate/mailgate/throttle/throttletest"
+)
+
+func policyOf(t testing.TB, text string) throttle.Policy {
+	t.Helper()
+	p, err := throttle.ParsePolicy(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// What one view admits another still counts when the one counts it no more; and so it
+// does when that could be swept to make room.
+func TestAShorterViewForgetsNothingOfALonger(t *testing.T) {
+	clock := throttletest.NewClock(start)
+	day := memory.NewTiers(policyOf(t, "day=3/24h"), memory.Options{Now: clock.Now})
+	minute := day.With(policyOf(t, "minute=1/60s"))
+	var first throttle.ID
+	for i := range 4 {
+		v, id := take(t, day, "key")
+		if v.Allowed != (i < 2) {
+			t.Fatalf("turn %d: the day admits %v", i, v.Allowed)
+		}
+		if i == 0 {
+			first = id
+		}
+		clock.Add(120_000)
+		if v, _ := take(t, minute, "key"); !v.Allowed {
+			t.Fatalf("turn %d: the minute is denied", i)
+		}
+		clock.Add(120_000)
+		for other := range 1000 { // wherever they are, they sweep what has expired
+			take(t, minute, fmt.Sprint("new ", i, other))
+		}
+	}
+	if n, _ := day.History(t.Context(), "key"); len(n) != 6 {
+		t.Errorf("%d sends in a day, want 6", len(n))
+	}
+	if n, _ := minute.History(t.Context(), "key"); len(n) != 0 {
+		t.Errorf("%d sends in a minute, want none", len(n))
+	}
+	// An id that the longer has on record is no second send, whoever is asked.
+	if v, err := minute.Take(t.Context(), "key", first); !v.Allowed || err != nil {
+		t.Errorf("taken again: %v, %v", v.Allowed, err)
+	}
+	if n, _ := day.History(t.Context(), "key"); len(n) != 6 {
+		t.Errorf("%d sends in a day when one was taken again, want 6", len(n))
+	}
+	clock.Add(24 * 3_600_000)
+	if v, _ := take(t, day, "key"); !v.Allowed {
+		t.Error("denied a day after the last")
+	}
+}
+
+// A view that is longer than the one it was made of makes both keep for as long.
+func TestALongerViewIsKeptFor(t *testing.T) {
+	clock := throttletest.NewClock(start)
+	minute := memory.NewTiers(policyOf(t, "minute=1/60s"), memory.Options{Keys: 1, Now: clock.Now})
+	day := minute.With(policyOf(t, "day=1/24h"))
+	take(t, minute, "key")
+	clock.Add(120_000)
+	refused(t, minute, "another") // no room: it still counts for the day
+	if v, _ := take(t, day, "key"); v.Allowed {
+		t.Error("admitted a second time in a day")
+	}
+}
+
+// However many a short view admits, a history has no more sends than any policy can ask
+// about.
+func TestAHistoryOfManyViewsIsBounded(t *testing.T) {
+	clock := throttletest.NewClock(start)
+	day := memory.NewTiers(policyOf(t, "day=1000/24h"), memory.Options{Now: clock.Now})
+	second := day.With(policyOf(t, "second=1000/1s"))
+	for range 3 * throttle.MaxLimit {
+		clock.Add(2)
+		if v, _ := take(t, second, "key"); !v.Allowed {
+			t.Fatal("denied")
+		}
+	}
+	if h, _ := day.History(t.Context(), "key"); len(h) != throttle.MaxLimit || h.Newest() != clock.Now() {
+		t.Errorf("%d sends on record, the newest at %d; want %d until %d", len(h), h.Newest(), throttle.MaxLimit, clock.Now())
+	}
+	if v, _ := take(t, day, "key"); v.Allowed {
+		t.Error("the day is not full")
+	}
+}
+
+// A bucket drains faster for one view than for another: it is kept for the slower.
+func TestASlowerBucketIsKeptFor(t *testing.T) {
+	hourly := func(limit int) meter.Meter {
+		m, err := meter.NewTokenBucket(throttle.Tier{Name: "hour", Limit: limit, Window: 3_600_000}, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	clock := throttletest.NewClock(start)
+	for _, first := range []int{1, 3600} {
+		l := memory.New(hourly(first), memory.Options{Keys: 1, Now: clock.Now})
+		slow, fast := l.With(hourly(1)), l.With(hourly(3600))
+		take(t, slow, "key")
+		take(t, fast, "key")
+		clock.Add(10_000) // by the faster rate both have drained
+		refused(t, fast, "another")
+		if v, _ := take(t, slow, "key"); v.Allowed {
+			t.Errorf("made of %d an hour: a third is admitted in an hour", first)
+		}
+		clock.Add(2 * 3_600_000)
+		take(t, fast, "another")
+	}
+}
+
+func TestAMeterThatCountsNothing(t *testing.T) {
+	usable := memory.New(bucket(t), memory.Options{})
+	for name, open := range map[string]func(meter.Meter){
+		"new":  func(m meter.Meter) { memory.New(m, memory.Options{}) },
+		"with": func(m meter.Meter) { usable.With(m) },
+	} {
+		for _, m := range []meter.Meter{nil, meter.FixedWindow{}, meter.SlidingWindow{}, meter.TokenBucket{}, meter.LeakyBucket{}} {
+			t.Run(fmt.Sprintf("%s/%T", name, m), func(t *testing.T) {
+				defer func() {
+					if said := recover(); said != "memory: a limiter needs a meter that one of package meter's New functions made" {
+						t.Errorf("%v", said)
+					}
+				}()
+				open(m)
+			})
+		}
+	}
+}
