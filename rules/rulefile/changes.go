@@ -9,6 +9,10 @@ import (
 // "action" and its name.
 type Changes struct {
 	Added, Removed, Changed []string
+	// BegunAnew are those of Changed for which nothing counts any more of what is on
+	// record: they count by something else, by another algorithm, or in windows or parts
+	// of another length. A sliding-log goes on with its record, whatever its windows.
+	BegunAnew []string
 }
 
 // None reports whether the files mean the same.
@@ -27,20 +31,34 @@ func Compare(before, after File) (c Changes) {
 		switch {
 		case !known:
 			c.Added = append(c.Added, name)
-		case !reflect.DeepEqual(was, now[name]):
-			c.Changed = append(c.Changed, name)
+			continue
+		case reflect.DeepEqual(was, now[name]):
+			continue
+		}
+		c.Changed = append(c.Changed, name)
+		if was.By != now[name].By || !was.goesOnAs(now[name].Count) {
+			c.BegunAnew = append(c.BegunAnew, name)
 		}
 	}
 	return c
 }
 
-func (f File) byName() map[string]any {
-	all := map[string]any{}
+// goesOnAs reports whether what was counted still counts when it is counted so.
+func (c Count) goesOnAs(next Count) bool {
+	if c.Meter == nil || next.Meter == nil {
+		return c.Meter == nil && next.Meter == nil
+	}
+	return c.Meter.Form() == next.Meter.Form()
+}
+
+// byName has an action as a rule that counts by nothing.
+func (f File) byName() map[string]Rule {
+	all := map[string]Rule{}
 	for _, r := range f.Rules {
 		all[r.Name] = r
 	}
 	for _, a := range f.Actions {
-		all["action "+a.Name] = a
+		all["action "+a.Name] = Rule{Name: a.Name, Count: a.Count}
 	}
 	return all
 }

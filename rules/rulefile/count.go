@@ -17,31 +17,61 @@ const (
 	leakyBucket   = "leaky-bucket"
 )
 
-// readCount reads the algorithm and its numbers. An algorithm or a limit that is left
-// out is the one given here; a limit that is empty then is missing.
-func readCount(p parts, algorithm, limit string) (c Count, err error) {
-	if algorithm, err = p.text("algorithm", algorithm); err != nil {
+// readCount reads the algorithm and its numbers. What is left out is as in the preset; a
+// limit that is empty then is missing.
+func readCount(p parts, set preset) (c Count, err error) {
+	algorithm, err := p.text("algorithm", set.algorithm)
+	if err != nil {
 		return c, err
 	}
 	n, err := p.readNumbers(algorithm)
 	if err != nil {
 		return c, err
 	}
-	if limit, err = p.text("limit", limit); err != nil {
+	limit, err := p.text("limit", set.limit)
+	if err != nil {
 		return c, err
 	}
 	if limit == "" {
 		return c, p.whole.Refuse("it has no limit, such as minute=10/60s")
 	}
+	if strings.ContainsFunc(limit, notInLimit) {
+		return c, p.at("limit").Refuse("it must be written as name=limit/window, such as minute=10/60s")
+	}
+	if c, err = newCount(algorithm, limit, n); err != nil {
+		problem := err.Error()
+		if algorithm == slidingLog && !set.fixed && exceedsLog(limit) {
+			problem += "; " + slidingWindow + " and " + fixedWindow + " take more"
+		}
+		return Count{}, p.at("limit").Refuse(problem)
+	}
+	return c, nil
+}
+
+// notInLimit are the characters that are in no limit. Errors about limits repeat them,
+// and nothing with these in it, such as an address.
+func notInLimit(c rune) bool {
+	letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+	return !letter && !strings.ContainsRune("0123456789=/,. -_+", c)
+}
+
+// exceedsLog reports whether one of the limits is more than a sliding-log takes.
+func exceedsLog(limits string) bool {
+	for one := range strings.SplitSeq(limits, ",") {
+		if tier, err := throttle.ParseTier(strings.TrimSpace(one)); err == nil && tier.Limit > throttle.MaxLimit {
+			return true
+		}
+	}
+	return false
+}
+
+func newCount(algorithm, limit string, n numbers) (c Count, err error) {
 	if algorithm == slidingLog {
 		c.Tiers, err = throttle.ParsePolicy(limit)
 	} else {
 		c.Meter, err = newMeter(algorithm, limit, n)
 	}
-	if err != nil {
-		return Count{}, p.at("limit").Refuse(err.Error())
-	}
-	return c, nil
+	return c, err
 }
 
 // numbers are what single algorithms need besides the limit.

@@ -20,5 +20,7 @@
 // What cannot be right is one sentence that names the file's line, the rule and the
 // part of it. No error repeats an address.
 //
-// A [File] is data: what counts where is for those who have the stores.
+// A [File] is data: what counts where is for those who have the stores. [Compare] says
+// what is different in a later file, and for which rules nothing on record counts any
+// more; [File.Digest] whether several processes go by the same.
 package rulefile

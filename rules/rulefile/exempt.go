@@ -48,12 +48,17 @@ func exempted[T any](p parts, name string, read func(string) (T, error)) (all []
 	return all, err
 }
 
-// caller is the name of an api key.
+// caller is the name of an api key, or what can be one.
 func caller(text string) (string, error) {
-	if text == "" || strings.ContainsAny(text, ":, ") {
+	if text == "" || strings.ContainsFunc(text, notInCaller) {
 		return "", errors.New("it must be the name of an API key, which stands before its colon")
 	}
 	return text, nil
+}
+
+func notInCaller(c rune) bool {
+	letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+	return !letter && !strings.ContainsRune("0123456789._-", c)
 }
 
 // mailboxes is the pattern by which mailboxes are known, of one as people write it: an

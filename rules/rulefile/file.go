@@ -71,7 +71,7 @@ type Defaults struct {
 	// sentence without the address.
 	Mailbox func(address string) (key string, err error)
 	// SendDeadline is how many milliseconds a send may take as a whole. No rule may
-	// have one wait that long.
+	// have one wait longer than half of it.
 	SendDeadline int64
 }
 
@@ -85,18 +85,19 @@ func Default(d Defaults) (File, error) {
 	return File{Rules: built}, err
 }
 
-func builtIn(d Defaults) ([]Rule, error) {
+func builtIn(d Defaults) (all []Rule, err error) {
 	if d.Tiers.IsZero() {
 		return nil, errors.New("reading the rules: the rule mailbox has no tiers")
 	}
-	window, err := meter.NewSlidingWindow(throttle.Tier{Name: "minute", Limit: 100, Window: 60_000}, 0)
-	if err != nil {
-		return nil, fmt.Errorf("making the rule %s: %w", ClientIPRule, err)
+	for _, name := range []string{rules.MailboxRule, ClientIPRule} {
+		set := presetOf(name, d)
+		count, err := newCount(set.algorithm, set.limit, numbers{})
+		if err != nil {
+			return nil, fmt.Errorf("making the rule %s: %w", name, err)
+		}
+		all = append(all, Rule{Name: name, By: set.by, Count: count})
 	}
-	return []Rule{
-		{Name: rules.MailboxRule, By: rules.ByMailbox, Count: Count{Tiers: d.Tiers}},
-		{Name: ClientIPRule, By: rules.ByClientIP, Count: Count{Meter: window}},
-	}, nil
+	return all, nil
 }
 
 // What a file may hold.
@@ -129,6 +130,9 @@ func parse(path string, text []byte, d Defaults) (File, error) {
 	}
 	if !root.Given() {
 		return File{}, root.Refuse("it is empty; a file with rules: [] has the built-in rules alone")
+	}
+	if !root.IsMapping() {
+		return File{}, root.Refuse("it must be lines of name: value, such as rules: or actions:")
 	}
 	whole, err := readParts(root, "a file", "rules", "actions")
 	if err != nil {

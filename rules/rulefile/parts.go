@@ -1,6 +1,7 @@
 package rulefile
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -113,12 +114,22 @@ func (n names) read(p parts) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if throttle.CheckName(name) != nil {
-		return "", v.Refuse("a name is up to 32 lower-case letters, digits, - and _, and starts with a letter")
+	if err := checkName(name); err != nil {
+		return "", v.Refuse(err.Error())
 	}
 	if before, twice := n[name]; twice {
 		return "", v.Refuse(fmt.Sprintf("the name is used twice, first in line %d", before.Place.Line))
 	}
 	n[name] = v
 	return name, nil
+}
+
+// taken are what answers call the limits that are mailgate's own, as their rule.
+var taken = []string{"lookups", "countdowns", "guesses", "requests"}
+
+func checkName(name string) error {
+	if slices.Contains(taken, name) {
+		return errors.New("this name is taken by a limit of mailgate's own")
+	}
+	return throttle.CheckName(name)
 }

@@ -37,14 +37,15 @@ func readRules(whole parts, all []Rule, d Defaults) ([]Rule, error) {
 type preset struct {
 	by               rules.By
 	algorithm, limit string
+	fixed            bool // it can be counted by no other algorithm
 }
 
 func presetOf(name string, d Defaults) preset {
 	switch name {
 	case rules.MailboxRule:
-		return preset{rules.ByMailbox, slidingLog, d.Tiers.String()}
+		return preset{rules.ByMailbox, slidingLog, d.Tiers.String(), true}
 	case ClientIPRule:
-		return preset{rules.ByClientIP, slidingWindow, "minute=100/60s"}
+		return preset{rules.ByClientIP, slidingWindow, "minute=100/60s", false}
 	}
 	return preset{algorithm: slidingLog}
 }
@@ -62,7 +63,7 @@ func readRule(v strictyaml.Value, seen names, d Defaults) (r Rule, off bool, err
 	set := presetOf(r.Name, d)
 	for _, read := range []func() error{
 		func() (err error) { r.By, err = readBy(p, set.by); return },
-		func() (err error) { r.Count, err = readCount(p, set.algorithm, set.limit); return },
+		func() (err error) { r.Count, err = readCount(p, set); return },
 		func() error { return p.readKept(&r) },
 		func() (err error) { r.Shadow, err = p.yes("shadow"); return },
 		func() (err error) { off, err = p.yes("off"); return },
@@ -133,7 +134,8 @@ func (p parts) checkMailboxRule(r Rule, off bool, d Defaults) error {
 	return nil
 }
 
-// checkDelay refuses a queue in which a send could wait until nobody waits for it.
+// checkDelay refuses a queue in which a send could wait until too little of its time is
+// left for the relay: more than half of it.
 func (p parts) checkDelay(m meter.Meter, deadline int64) error {
 	leaky, ok := m.(meter.LeakyBucket)
 	if !ok {
@@ -141,8 +143,9 @@ func (p parts) checkDelay(m meter.Meter, deadline int64) error {
 	}
 	tier := leaky.Tier()
 	queued, limit := int64(leaky.Room()-1), int64(tier.Limit)
-	if longest := (queued*tier.Window + limit - 1) / limit; longest >= deadline {
-		return p.at("queue").Refuse(fmt.Sprintf("the last of %d would wait %d ms, and a send may take %d ms as a whole", queued, longest, deadline))
+	if longest := (queued*tier.Window + limit - 1) / limit; longest > deadline/2 {
+		return p.at("queue").Refuse(fmt.Sprintf("the last of %d would wait %d ms, and may wait %d ms: half of what a send may take, as the relay needs the rest",
+			queued, longest, deadline/2))
 	}
 	return nil
 }
@@ -159,7 +162,7 @@ func readActions(whole parts) (all []Action, err error) {
 		if a.Name, err = seen.read(p); err != nil {
 			return err
 		}
-		a.Count, err = readCount(p, slidingLog, "")
+		a.Count, err = readCount(p, presetOf("", Defaults{}))
 		all = append(all, a)
 		return err
 	})

@@ -107,8 +107,10 @@ func TestRead(t *testing.T) {
 		{"a rule that is off", "rules: [{name: a, by: all, limit: q=1/1s, off: true}]", []string{builtMailbox, builtClient}},
 		{"a burst by itself", "rules: [{name: a, by: domain, algorithm: token-bucket, limit: q=7/1s}]", []string{builtMailbox, builtClient, "a by domain: token-bucket q=7/1s, bursts of 7"}},
 		{"no queue", "rules: [{name: a, by: template, algorithm: leaky-bucket, limit: q=7/1s, queue: 0}]", []string{builtMailbox, builtClient, "a by template: leaky-bucket q=7/1s, a queue of 0"}},
-		{"the longest queue", "rules: [{name: a, by: all, algorithm: leaky-bucket, limit: q=1/1s, queue: 14}]", []string{builtMailbox, builtClient, "a by all: leaky-bucket q=1/1s, a queue of 14"}},
+		{"the longest queue", "rules: [{name: a, by: all, algorithm: leaky-bucket, limit: q=1/1s, queue: 7}]", []string{builtMailbox, builtClient, "a by all: leaky-bucket q=1/1s, a queue of 7"}},
 		{"an action may wait longer", "actions: [{name: a, algorithm: leaky-bucket, limit: q=1/1s, queue: 100}]", []string{builtMailbox, builtClient, "action a: leaky-bucket q=1/1s, a queue of 100"}},
+		{"a byte order mark", "\ufeffrules: []", []string{builtMailbox, builtClient}},
+		{"windows of two units", "rules: [{name: a, by: all, limit: 'q=1/1h30m, r_2=5/2h'}]", []string{builtMailbox, builtClient, "a by all: sliding-log q=1/90m,r_2=5/2h"}},
 		{"a rule and an action of one name", "rules: [{name: a, by: all, limit: q=1/1s}]\nactions: [{name: a, limit: q=1/1s}]", []string{builtMailbox, builtClient, "a by all: sliding-log q=1/1s", "action a: sliding-log q=1/1s"}},
 		{"patterns", "rules: [{name: client-ip, exempt: {mailboxes: [Alice+x@Also.example, 'E2E-*x*X@Acme.Example', '@QA.example', '*@b.example', '@bücher.example']}}]",
 			[]string{builtMailbox, builtClient + "; exempt [alice@one.example e2e-*x*x@acme.example @qa.example *@b.example @xn--bcher-kva.example] [] []"}},
@@ -154,19 +156,25 @@ func TestDefault(t *testing.T) {
 }
 
 // A rule or action that is there, gone or different is named; what means the same is not.
+// One whose record counts no more is named as well.
 func TestCompare(t *testing.T) {
 	const old = "rules: [{name: a, by: all, limit: q=1/1s}, {name: b, by: all, limit: q=1/1s}]\nactions: [{name: a, limit: q=1/1s}]"
-	tests := []struct{ text, want string }{
-		{old, "{[] [] []}"},
-		{"actions:\n- limit: q=1/1000ms\n  name: a\nrules:\n- {by: all, limit: q=1/1s, name: b, shadow: false}\n- {by: all, limit: q=1/1s, name: a}\n- name: mailbox", "{[] [] []}"},
-		{"rules: []", "{[] [a action a b] []}"},
-		{strings.Replace(old, "actions: [", "actions: [{name: c, limit: q=1/1s}, ", 1), "{[action c] [] []}"},
-		{strings.Replace(old, "q=1/1s", "q=2/1s", 1), "{[] [] [a]}"},
-		{strings.Replace(old, "by: all", "by: domain", 1), "{[] [] [a]}"},
-		{strings.Replace(old, "by: all", "by: all, shadow: true", 1), "{[] [] [a]}"},
-		{strings.Replace(old, "by: all", "by: all, exempt: {api_keys: [x]}", 1), "{[] [] [a]}"},
-		{strings.Replace(old, "name: a, limit: q=1/1s", "name: a, algorithm: fixed-window, limit: q=1/1s", 1), "{[] [] [action a]}"},
-		{strings.Replace(old, "rules: [", "rules: [{name: client-ip, off: true}, {name: mailbox, limit: q=1/1s}, ", 1), "{[] [client-ip] [mailbox]}"},
+	tests := []struct{ text, want, anew string }{
+		{old, "[] [] []", ""},
+		{"actions:\n- limit: q=1/1000ms\n  name: a\nrules:\n- {by: all, limit: q=1/1s, name: b, shadow: false}\n- {by: all, limit: q=1/1s, name: a}\n- name: mailbox", "[] [] []", ""},
+		{"rules: []", "[] [a action a b] []", ""},
+		{strings.Replace(old, "actions: [", "actions: [{name: c, limit: q=1/1s}, ", 1), "[action c] [] []", ""},
+		{strings.Replace(old, "q=1/1s", "q=2/1s", 1), "[] [] [a]", ""},
+		{strings.Replace(old, "q=1/1s", "q=1/2s", 1), "[] [] [a]", ""},
+		{strings.Replace(old, "by: all", "by: domain", 1), "[] [] [a]", "a"},
+		{strings.Replace(old, "by: all", "by: all, shadow: true", 1), "[] [] [a]", ""},
+		{strings.Replace(old, "by: all", "by: all, exempt: {api_keys: [x]}", 1), "[] [] [a]", ""},
+		{strings.Replace(old, "by: all", "by: all, algorithm: token-bucket", 1), "[] [] [a]", "a"},
+		{strings.Replace(old, "name: a, limit: q=1/1s", "name: a, algorithm: fixed-window, limit: q=1/1s", 1), "[] [] [action a]", "action a"},
+		{strings.Replace(old, "rules: [", "rules: [{name: client-ip, off: true}, {name: mailbox, limit: q=1/1s}, ", 1), "[] [client-ip] [mailbox]", ""},
+		{strings.Replace(old, "rules: [", "rules: [{name: client-ip, limit: minute=9/60s}, ", 1), "[] [] [client-ip]", ""},
+		{strings.Replace(old, "rules: [", "rules: [{name: client-ip, limit: minute=100/50s}, ", 1), "[] [] [client-ip]", "client-ip"},
+		{strings.Replace(old, "rules: [", "rules: [{name: client-ip, parts: 30}, ", 1), "[] [] [client-ip]", "client-ip"},
 	}
 	before, err := rulefile.Read(write(t, old), defaults())
 	if err != nil {
@@ -179,8 +187,15 @@ func TestCompare(t *testing.T) {
 			continue
 		}
 		changes := rulefile.Compare(before, after)
-		if got := fmt.Sprint(changes); got != tt.want || changes.None() != (tt.want == "{[] [] []}") {
+		same := tt.want == "[] [] []"
+		if got := fmt.Sprint(changes.Added, changes.Removed, changes.Changed); got != tt.want || changes.None() != same {
 			t.Errorf("%s\n got %s, want %s", tt.text, got, tt.want)
+		}
+		if got := strings.Join(changes.BegunAnew, ", "); got != tt.anew {
+			t.Errorf("%s\nbegun anew: %q, want %q", tt.text, got, tt.anew)
+		}
+		if before.Digest() == after.Digest() != same || len(after.Digest()) != 10 {
+			t.Errorf("%s\ndigests: %s and %s", tt.text, before.Digest(), after.Digest())
 		}
 	}
 }

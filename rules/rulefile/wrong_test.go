@@ -14,7 +14,8 @@ func rule(more string) string { return "rules:\n- name: a\n  by: all\n  " + more
 var wrong = []struct{ name, text, want string }{
 	{"nothing", "", ": it is empty; a file with rules: [] has the built-in rules alone"},
 	{"comments alone", "# rules:\n", ": it is empty"},
-	{"no mapping", "- name: a", ": it must be lines of name: value"},
+	{"no mapping", "- name: a", ": it must be lines of name: value, such as rules: or actions:"},
+	{"a word", "hidden", ": it must be lines of name: value, such as rules: or actions:"},
 	{"an unknown part", "rules: []\nactoins: []", ":2: actoins: there is no such part; a file has rules, actions"},
 	{"a part twice", "rules: []\nrules: []", ":2: rules: it was already set by "},
 	{"nothing after rules", "rules:", ":1: rules: it must be a list"},
@@ -25,7 +26,11 @@ var wrong = []struct{ name, text, want string }{
 	{"not YAML", "rules: [", ":1: this is not YAML that can be read"},
 
 	{"no name", "rules:\n- {name: b, by: all, limit: q=1/1s}\n- by: all", ":3: rule 2: it has no name"},
-	{"a name that will not do", "rules: [{name: My Rule}]", ":1: rule 1: name: a name is up to 32 lower-case letters"},
+	{"a name that will not do", "rules: [{name: My Rule}]", ":1: rule 1: name: a name is lower-case letters, digits, - and _, and starts with a letter"},
+	{"a name too long", "rules: [{name: " + strings.Repeat("x", 33) + "}]", ":1: rule 1: name: a name has at most 32 characters"},
+	{"an empty name", "rules: [{name: ''}]", ":1: rule 1: name: a name has at least one letter"},
+	{"a name that answers use", "rules: [{name: lookups}]", ":1: rule lookups: name: this name is taken by a limit of mailgate's own"},
+	{"an action by a name that answers use", "actions: [{name: guesses}]", ":1: action guesses: name: this name is taken by a limit of mailgate's own"},
 	{"a name that is no text", "rules: [{name: 5}]", ":1: rule 1: name: it must be text"},
 	{"a name twice", "rules:\n- {name: b, by: all, limit: q=1/1s}\n- {name: b}", ":3: rule b: name: the name is used twice, first in line 2"},
 	{"twice, and off", "rules:\n- {name: client-ip, off: true}\n- {name: client-ip}", ":3: rule client-ip: name: the name is used twice"},
@@ -63,7 +68,13 @@ var wrong = []struct{ name, text, want string }{
 	{"a hexadecimal number", rule("algorithm: token-bucket\n  limit: q=1/1s\n  burst: 0x5"), ":6: rule a: burst: it must be a whole number"},
 	{"too large a number", rule("algorithm: token-bucket\n  limit: q=1/1s\n  burst: 99999999999999999999"), ":6: rule a: burst: it must be a whole number"},
 	{"too many parts", rule("algorithm: sliding-window\n  limit: q=1/1s\n  parts: 1001"), ":5: rule a: limit: tier q: a window has between 1 and 1000 parts, not 1001"},
-	{"nobody waits so long", rule("algorithm: leaky-bucket\n  limit: q=1/1s\n  queue: 15"), ":6: rule a: queue: the last of 15 would wait 15000 ms, and a send may take 15000 ms as a whole"},
+	{"nobody waits so long", rule("algorithm: leaky-bucket\n  limit: q=1/1s\n  queue: 15"), ":6: rule a: queue: the last of 15 would wait 15000 ms, and may wait 7500 ms: half of what a send may take, as the relay needs the rest"},
+	{"half of the time is gone", rule("algorithm: leaky-bucket\n  limit: q=1/1s\n  queue: 8"), ":6: rule a: queue: the last of 8 would wait 8000 ms, and may wait 7500 ms"},
+	{"zeros before a number", rule("algorithm: token-bucket\n  limit: q=1/1s\n  burst: 010"), ":6: rule a: burst: a number has no zeros before it"},
+	{"more than a log takes", rule("limit: q=1001/1s"), ":4: rule a: limit: tier q: the limit must be between 1 and 1000, not 1001; sliding-window and fixed-window take more"},
+	{"more than the mailbox's log takes", "rules: [{name: mailbox, limit: q=1001/1s}]", ":1: rule mailbox: limit: tier q: the limit must be between 1 and 1000, not 1001"},
+	{"tabs", "rules:\n\t- name: a", ":2: this is not YAML that can be read: a tab cannot indent"},
+	{"far too deep", strings.Repeat("[", 100_000), ":1: it is nested too deeply"},
 	{"kept of a log", rule("limit: q=9/1s\n  keep_for_first_sends: 5"), ":5: rule a: keep_for_first_sends: a sliding-log cannot keep any; use another algorithm"},
 	{"all kept", rule("algorithm: fixed-window\n  limit: q=9/1s\n  keep_for_first_sends: 9"), ":6: rule a: keep_for_first_sends: tier q: 9 cannot be kept back of 9"},
 	{"none kept", rule("algorithm: fixed-window\n  limit: q=9/1s\n  keep_for_first_sends: 0"), ":6: rule a: keep_for_first_sends: it must be at least 1"},
@@ -77,7 +88,7 @@ var wrong = []struct{ name, text, want string }{
 	{"exempt, but no text", rule("limit: q=1/1s\n  exempt:\n    api_keys:\n    - b\n    - 5"), ":8: rule a: exempt: api_keys: it must be text"},
 	{"too many exempt", rule("limit: q=1/1s\n  exempt: {api_keys: [" + strings.Repeat("b, ", 1001) + "]}"), ":5: rule a: exempt: api_keys: there can be 1000 at most, not 1001"},
 	{"a key with its secret", rule("limit: q=1/1s\n  exempt: {api_keys: ['hidden:hidden']}"), ":5: rule a: exempt: api_keys: it must be the name of an API key"},
-	{"no network", rule("limit: q=1/1s\n  exempt: {networks: [home]}"), `:5: rule a: exempt: networks: "home" is neither an IP address nor a network`},
+	{"no network", rule("limit: q=1/1s\n  exempt: {networks: [home]}"), `:5: rule a: exempt: networks: it is neither an IP address nor a network`},
 	{"no mailbox", rule("limit: q=1/1s\n  exempt: {mailboxes: [hidden]}"), ":5: rule a: exempt: mailboxes: it must be an address, or one with *, or a domain"},
 	{"no address", rule("limit: q=1/1s\n  exempt: {mailboxes: ['hid den@b.example']}"), ":5: rule a: exempt: mailboxes: it is not an address"},
 	{"no domain", rule("limit: q=1/1s\n  exempt: {mailboxes: ['@']}"), ":5: rule a: exempt: mailboxes: it is not an address"},
@@ -109,6 +120,29 @@ func TestWrong(t *testing.T) {
 				t.Errorf("an address, or more than one line: %q", err)
 			}
 		})
+	}
+}
+
+// Wherever an address stands where it does not belong, the error does not repeat it.
+func TestAddressesAreNotRepeated(t *testing.T) {
+	const address = "hidden@b.example"
+	for _, file := range []string{
+		"HERE", "HERE: 1", "HERE: 1\nHERE: 2", "- HERE", "rules: HERE", "rules: [HERE]", "rules: {HERE: 1}", "actions: HERE", "actions: [HERE]",
+		"rules: [{name: HERE}]", "rules: [{HERE: 1}]", "rules: [{HERE: 1, HERE: 2}]", "rules: [{name: a, HERE: {a: 1, a: 2}}]",
+		"rules: [{name: [HERE]}]", "rules: [&HERE a]", "rules: [!HERE a]", "rules: [*HERE]", "rules: [{name: a, by: HERE}]", "rules:\n- HERE\n\t- a", "rules: [HERE", "rules: 'HERE", "%HERE",
+		"actions: [{name: HERE, limit: q=1/1s}]", "actions: [{name: a, limit: HERE}]", "actions: [{name: a, limit: q=1/1s, HERE: 1}]",
+		rule("algorithm: HERE"), rule("limit: HERE"), rule("limit: HERE=1/1s"), rule("limit: q=HERE/1s"), rule("limit: q=1/HERE"), rule("limit: q=1/1s,HERE"),
+		rule("limit: q=1/1s\n  algorithm: fixed-window\n  keep_for_first_sends: HERE"), rule("limit: HERE\n  algorithm: fixed-window"), rule("limit: q=HERE/1s\n  algorithm: leaky-bucket\n  queue: 1"),
+		rule("limit: q=1/1s\n  algorithm: token-bucket\n  burst: HERE"), rule("limit: q=1/1s\n  algorithm: leaky-bucket\n  queue: HERE"), rule("limit: q=1/1s\n  algorithm: sliding-window\n  parts: HERE"),
+		rule("limit: q=1/1s\n  shadow: HERE"), rule("limit: q=1/1s\n  off: HERE"), rule("limit: q=1/1s\n  HERE: off"), rule("limit: q=1/1s\n  exempt: HERE"),
+		rule("limit: q=1/1s\n  exempt: {HERE: 1}"), rule("limit: q=1/1s\n  exempt: {networks: HERE}"), rule("limit: q=1/1s\n  exempt: {networks: [HERE]}"), rule("limit: q=1/1s\n  exempt: {networks: [HERE/32]}"),
+		rule("limit: q=1/1s\n  exempt: {api_keys: HERE}"), rule("limit: q=1/1s\n  exempt: {api_keys: [HERE]}"), rule("limit: q=1/1s\n  exempt: {mailboxes: HERE}"),
+		rule("limit: q=1/1s\n  exempt: {mailboxes: [HERE.*]}"), rule("limit: q=1/1s\n  exempt: {mailboxes: ['HERE HERE']}"), rule("limit: q=1/1s\n  exempt: {mailboxes: {HERE: HERE}}"), rule("limit: q=1/1s\n  exempt: {mailboxes: ['+HERE*']}"),
+	} {
+		_, err := rulefile.Read(write(t, strings.ReplaceAll(file, "HERE", address)), defaults())
+		if err == nil || strings.Contains(err.Error(), "hidden") || strings.Contains(err.Error(), "b.example") {
+			t.Errorf("%s: %v", file, err)
+		}
 	}
 }
 
