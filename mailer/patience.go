@@ -13,18 +13,28 @@ import (
 type patience struct {
 	ctx   context.Context
 	until time.Time
-	whole time.Duration // what a send has when it comes: Options.Deadline
+	whole time.Duration // Options.Deadline
+	least time.Duration // with less than this left, nothing is begun
 }
 
-// usefulTime is the least time in which a relay is worth asking: it is enough
-// for a distant one to be connected to and to take a mail.
+// usefulTime is ample for a distant relay to be connected to and to take a
+// mail.
 const usefulTime = time.Second
 
-// lastCall is when it becomes too late to begin anything: less would be left
-// than usefulTime, or a tenth of the whole where that is short.
-func (p patience) lastCall() time.Time {
-	return p.until.Add(-min(usefulTime, p.whole/10))
+// newPatience is that of a send that comes now. How little time is too little
+// goes by what it came with: a caller in a hurry knows why, and has not lost
+// his time in a line.
+func newPatience(ctx context.Context, now time.Time, whole time.Duration) patience {
+	p := patience{ctx: ctx, until: now.Add(whole), whole: whole}
+	if own, ok := ctx.Deadline(); ok && own.Before(p.until) {
+		p.until = own
+	}
+	p.least = max(0, min(usefulTime, p.until.Sub(now)/10))
+	return p
 }
+
+// lastCall is when it becomes too late to begin anything.
+func (p patience) lastCall() time.Time { return p.until.Add(-p.least) }
 
 // tooLate says whether nothing more is to be begun.
 func (p patience) tooLate() bool {

@@ -55,3 +55,28 @@ func TestOutOfTimeIsNotJudged(t *testing.T) {
 		t.Errorf("hung up as time ended: verdict %d of %v, want the relay's failure", got, hungUp)
 	}
 }
+
+// TestLastCall: a second before the end, or a tenth of what the mail came with.
+func TestLastCall(t *testing.T) {
+	now := time.Now()
+	for name, c := range map[string]struct {
+		whole, own time.Duration // own: the caller's deadline, if any
+		want       time.Duration
+	}{
+		"plenty":                   {whole: 15 * time.Second, want: 14 * time.Second},
+		"little":                   {whole: 5 * time.Second, want: 4500 * time.Millisecond},
+		"the caller has less":      {whole: 15 * time.Second, own: 12 * time.Second, want: 11 * time.Second},
+		"the caller is in a hurry": {whole: 15 * time.Second, own: 100 * time.Millisecond, want: 90 * time.Millisecond},
+		"the caller has more":      {whole: 15 * time.Second, own: time.Hour, want: 14 * time.Second},
+		"the caller is too late":   {whole: 15 * time.Second, own: -time.Second, want: -time.Second},
+	} {
+		ctx, cancel := t.Context(), context.CancelFunc(func() {})
+		if c.own != 0 {
+			ctx, cancel = context.WithDeadline(ctx, now.Add(c.own))
+		}
+		if got := newPatience(ctx, now, c.whole).lastCall().Sub(now); got != c.want {
+			t.Errorf("%s: last call after %v, want %v", name, got, c.want)
+		}
+		cancel()
+	}
+}

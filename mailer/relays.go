@@ -63,9 +63,9 @@ type Receipt struct {
 // has accepted it (its 250 to the final dot). Otherwise the error
 //
 //   - is a *SendError, whose Outcome says whether the mail may have left;
-//   - matches ErrBusy: too many sends are waiting, or too little time is left
-//     to begin (a second, or a tenth of Options.Deadline where that is less);
-//     the mail never left;
+//   - matches ErrBusy: too many sends are waiting, or too little time was left
+//     when its turn came, or would be (a second, or a tenth of what the mail
+//     came with where that is less); the mail never left;
 //   - matches ErrUnsendable: the message is not fit for the wire.
 //
 // Another relay is tried only while it is certain that the mail never left.
@@ -80,10 +80,7 @@ func (r *Relays) Send(ctx context.Context, m Message) (Receipt, error) {
 		return Receipt{}, &SendError{Outcome: Unavailable, Err: ErrClosed}
 	}
 	defer r.leave()
-	p := patience{ctx: ctx, until: time.Now().Add(r.deadline), whole: r.deadline}
-	if own, ok := ctx.Deadline(); ok && own.Before(p.until) {
-		p.until = own
-	}
+	p := newPatience(ctx, time.Now(), r.deadline)
 	if failure := r.allResting(); failure != nil {
 		return Receipt{}, failure
 	}
