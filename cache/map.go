@@ -51,6 +51,7 @@ type store interface {
 	get(key []byte, read func(value []byte) error) (found bool, err error)
 	put(key, value []byte, ttl int64) error
 	delete(key []byte) error
+	list(prefix, from []byte, most int, read func(key, value []byte) error) (next []byte, err error)
 	Ready(ctx context.Context) error
 }
 

@@ -14,7 +14,11 @@ type nowhere struct{}
 func (nowhere) get([]byte, func([]byte) error) (bool, error) { return false, nil }
 func (nowhere) put([]byte, []byte, int64) error              { return nil }
 func (nowhere) delete([]byte) error                          { return nil }
-func (nowhere) Ready(context.Context) error                  { return nil }
+func (nowhere) list([]byte, []byte, int, func(key, value []byte) error) ([]byte, error) {
+	return nil, nil
+}
+
+func (nowhere) Ready(context.Context) error { return nil }
 
 // blobs are values that weigh what they are long.
 type blobs struct{}
