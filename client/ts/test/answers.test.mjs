@@ -21,6 +21,7 @@ for (const [name, line, want] of [
   ["sendCode", problem(401, "unauthorized"), { status: "failed", kind: "unauthorized", httpStatus: 401, detail: "A sentence.", requestId: "" }],
   ["sendCode", { status: 400 }, { status: "failed", kind: "", httpStatus: 400, detail: "", requestId: "" }],
   ["sendCode", json(429, { ...JSON.parse(wait.body), wait_ms: -1 }), { status: "failed", kind: "", httpStatus: 429, detail: "The limit minute is reached.", requestId: "" }],
+  ["sendCode", { ...wait, status: 400 }, { status: "failed", kind: "", httpStatus: 400, detail: "The limit minute is reached.", requestId: "r1" }],
   ["verifyCode", json(200, { verified: true }), { status: "verified" }],
   ["verifyCode", problem(422, "code-incorrect", {}, { attempts_left: 0 }), { status: "incorrect", attemptsLeft: 0 }],
   ["verifyCode", problem(410, "code-expired"), { status: "expired" }],

@@ -134,7 +134,7 @@ test("redirects are not followed", async () => {
   assert.equal(elsewhere.asked.length, 0);
 });
 
-test("a signal ends a call: before, during an attempt, and in a pause", async () => {
+test("a signal ends a call: before, during an attempt, and in a pause", { timeout: 15_000 }, async () => {
   const reason = new Error("the visitor has left");
   for (const [name, call] of Object.entries(calls)) {
     const server = await play(sent);
@@ -144,7 +144,8 @@ test("a signal ends a call: before, during an attempt, and in a pause", async ()
 
   const during = new AbortController();
   const silent = await play(() => during.abort(reason));
-  await assert.rejects(asking(silent.url).gate.sendCode({ email }, { signal: during.signal }), reason);
+  const patient = asking(silent.url, { attempts: 1, timeoutMs: 60_000 }).gate;
+  await assert.rejects(patient.sendCode({ email }, { signal: during.signal }), reason);
   assert.equal(silent.asked.length, 1);
 
   const pausing = new AbortController();
