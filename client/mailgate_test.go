@@ -154,7 +154,7 @@ func TestGoingOnUnderAKey(t *testing.T) {
 // Two clicks, one key: both are told of the one mail.
 func TestDoubleClick(t *testing.T) {
 	g := newGate(t, nil)
-	c := need(client.New(g.URL, key, client.Options{}))
+	c := need(client.New(g.URL, key, client.Options{Attempts: 20}))
 	t.Cleanup(c.CloseIdleConnections)
 	send := client.Send{Email: email, Key: client.NewKey()}
 	var all [4]client.Sent

@@ -72,7 +72,8 @@ test("going on under a key", async () => {
 
 test("two clicks at once: one mail", async () => {
   const send = { email: "dora@example.com", idempotencyKey: newKey() };
-  const all = await Promise.all([1, 2, 3].map(() => gate.sendCode(send)));
+  const patient = new Mailgate(url, { key, attempts: 20 });
+  const all = await Promise.all([1, 2, 3].map(() => patient.sendCode(send)));
   assert.deepEqual(new Set(all.map((r) => r.id)).size, 1, JSON.stringify(all));
   assert.equal((await mailsTo(send.email)).length, 1);
 });
