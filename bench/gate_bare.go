@@ -68,6 +68,7 @@ const (
 	quotaRetry  = "2026-11-20T12:55:56.000Z"
 	quotaNow    = "2026-11-20T12:00:00.000Z"
 	quotaWait   = 3_356_000
+	quotaToken  = "AaILFVOauihDx8DwFg2L8OONvB8xaVEKycUxdiGg-TMRalwU7wgOd5_9__zf4xU0eZZ-0-uuH1EarRGgzv5HrxgHh14siAsVShL_eS_CIl_wWx6MuqGlBNCzisMOYMRitosPOGOiDPTl"
 )
 
 func mapProblem() fiber.Map {
@@ -79,7 +80,7 @@ func mapProblem() fiber.Map {
 			{"name": "hour", "limit": 5, "window_ms": 3_600_000, "remaining": 0, "wait_ms": quotaWait},
 			{"name": "day", "limit": 10, "window_ms": 86_400_000, "remaining": 5, "wait_ms": 0},
 		},
-		"degraded": false, "violated-policies": []string{"minute", "hour"},
+		"degraded": false, "countdown": quotaToken, "violated-policies": []string{"minute", "hour"},
 	}
 }
 
@@ -95,6 +96,7 @@ type bareProblem struct {
 	ServerTime string      `json:"server_time"`
 	Limits     []bareLimit `json:"limits"`
 	Degraded   bool        `json:"degraded"`
+	Countdown  string      `json:"countdown"`
 	Violated   []string    `json:"violated-policies"`
 }
 
@@ -115,7 +117,7 @@ func structProblem() *bareProblem {
 			{"hour", 5, 3_600_000, 0, quotaWait},
 			{"day", 10, 86_400_000, 5, 0},
 		},
-		Violated: []string{"minute", "hour"},
+		Countdown: quotaToken, Violated: []string{"minute", "hour"},
 	}
 }
 
@@ -125,4 +127,4 @@ const fixedProblem = `{"type":"` + quotaType + `","title":"` + quotaTitle + `","
 	`","limits":[{"name":"minute","limit":1,"window_ms":60000,"remaining":0,"wait_ms":60000},` +
 	`{"name":"hour","limit":5,"window_ms":3600000,"remaining":0,"wait_ms":3356000},` +
 	`{"name":"day","limit":10,"window_ms":86400000,"remaining":5,"wait_ms":0}],` +
-	`"degraded":false,"violated-policies":["minute","hour"]}`
+	`"degraded":false,"countdown":"` + quotaToken + `","violated-policies":["minute","hour"]}`
