@@ -3,6 +3,7 @@ package throttle
 import (
 	"context"
 	"errors"
+	"fmt"
 )
 
 // A Limiter admits sends within a limit, for each key apart. Its methods may be called
@@ -61,4 +62,22 @@ func CheckKey(key string) error {
 		return ErrKey
 	}
 	return nil
+}
+
+// CheckCall is what every call of a limiter checks first: its key, and that somebody still
+// waits for the answer. The error says what was being done.
+func CheckCall(ctx context.Context, doing, key string) error {
+	if err := CheckKey(key); err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	if err := ctx.Err(); err != nil {
+		return Unavailable(doing, err)
+	}
+	return nil
+}
+
+// Unavailable is the error of a call that has no answer: it says what was being done, and
+// is both ErrUnavailable and its cause.
+func Unavailable(doing string, cause error) error {
+	return fmt.Errorf("%s: %w: %w", doing, ErrUnavailable, cause)
 }

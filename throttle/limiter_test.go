@@ -1,6 +1,7 @@
 package throttle_test
 
 import (
+	"context"
 	"errors"
 	"strconv"
 	"strings"
@@ -28,6 +29,29 @@ func TestCheckKey(t *testing.T) {
 				t.Errorf("%v, want accepted %v", err, tt.ok)
 			}
 		})
+	}
+}
+
+func TestCheckCall(t *testing.T) {
+	ended, end := context.WithCancel(context.Background())
+	end()
+	for _, tt := range []struct {
+		name, key string
+		ctx       context.Context
+		want      []error
+		text      string
+	}{
+		{"as it should be", "key", context.Background(), []error{nil}, ""},
+		{"no key", "", context.Background(), []error{throttle.ErrKey}, "peek: a key is 1 to 1024 bytes long"},
+		{"nobody waits", "key", ended, []error{throttle.ErrUnavailable, context.Canceled}, "peek: the history is unavailable: context canceled"},
+		{"neither", "", ended, []error{throttle.ErrKey}, "peek: a key is 1 to 1024 bytes long"},
+	} {
+		err := throttle.CheckCall(tt.ctx, "peek", tt.key)
+		for _, want := range tt.want {
+			if !errors.Is(err, want) || err != nil && err.Error() != tt.text {
+				t.Errorf("%s: %v, want %v", tt.name, err, want)
+			}
+		}
 	}
 }
 

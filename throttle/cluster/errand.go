@@ -20,7 +20,7 @@ func begin(ctx context.Context, store *redisstore.Store, doing, prefix, key stri
 	}
 	call, err := store.Begin(ctx, prefix+key)
 	if err != nil {
-		return errand{}, unavailable(doing, err)
+		return errand{}, throttle.Unavailable(doing, err)
 	}
 	return errand{call, doing}, nil
 }
@@ -32,7 +32,7 @@ func (e errand) take(by script, id throttle.ID, numbers any) (saw seen, err erro
 		return saw.now, saw.answer == tooLate, err
 	}, id.String(), numbers)
 	if err != nil {
-		return seen{}, unavailable(e.doing, err)
+		return seen{}, throttle.Unavailable(e.doing, err)
 	}
 	return saw, nil
 }
@@ -48,7 +48,7 @@ func (e errand) look(by script) (seen, error) {
 func (e errand) release(by *redisstore.Script, words ...any) (bool, error) {
 	reply, err := e.Ask(by, words...)
 	if err != nil {
-		return false, unavailable(e.doing, err)
+		return false, throttle.Unavailable(e.doing, err)
 	}
 	return reply == "1", nil
 }
@@ -64,11 +64,7 @@ func (e errand) read(by script, reply string, err error) (saw seen, _ error) {
 		saw, err = by.read(reply)
 	}
 	if err != nil {
-		return seen{}, unavailable(e.doing, err)
+		return seen{}, throttle.Unavailable(e.doing, err)
 	}
 	return saw, nil
-}
-
-func unavailable(doing string, cause error) error {
-	return fmt.Errorf("%s: %w: %w", doing, throttle.ErrUnavailable, cause)
 }

@@ -36,11 +36,11 @@ func (l *metered) Take(ctx context.Context, key string, id throttle.ID) (throttl
 	}
 	state, err := l.layout.state(saw)
 	if err != nil {
-		return throttle.Verdict{}, unavailable(e.doing, err)
+		return throttle.Verdict{}, throttle.Unavailable(e.doing, err)
 	}
 	v, changed := l.meter.Take(&state, id, saw.now)
 	if v.Allowed != (saw.answer != denied) || changed != (saw.answer == admitted) {
-		return throttle.Verdict{}, unavailable(e.doing, errDisagree)
+		return throttle.Verdict{}, throttle.Unavailable(e.doing, errDisagree)
 	}
 	return v, nil
 }
@@ -58,7 +58,7 @@ func (l *metered) Peek(ctx context.Context, key string) (throttle.Verdict, error
 	}
 	state, err := l.layout.state(saw)
 	if err != nil {
-		return throttle.Verdict{}, unavailable(e.doing, err)
+		return throttle.Verdict{}, throttle.Unavailable(e.doing, err)
 	}
 	return l.meter.Look(&state, saw.now), nil
 }
@@ -86,7 +86,7 @@ func (l *metered) Reset(ctx context.Context, key string) (int, error) {
 	}
 	state, err := l.layout.state(saw)
 	if err != nil {
-		return 0, unavailable(e.doing, err)
+		return 0, throttle.Unavailable(e.doing, err)
 	}
 	return l.meter.Used(&state, saw.now), nil
 }

@@ -133,6 +133,20 @@ func TestAStrangersMeterIsRefused(t *testing.T) {
 	w.limiter.Meter("some", stranger{w.meter})
 }
 
+func TestAMeterThatCountsNothingIsRefused(t *testing.T) {
+	limiter := new(Limiter) // nothing of it is used
+	for _, m := range []meter.Meter{nil, meter.FixedWindow{}, meter.SlidingWindow{}, meter.TokenBucket{}, meter.LeakyBucket{}} {
+		t.Run(fmt.Sprintf("%T", m), func(t *testing.T) {
+			defer func() {
+				if said := recover(); said != "cluster: a limiter needs a meter that one of package meter's New functions made" {
+					t.Errorf("%v", said)
+				}
+			}()
+			limiter.Meter("zero", m)
+		})
+	}
+}
+
 // A family makes meters that use each other's states: they differ in how many they
 // admit.
 type family func(random *rand.Rand, window int64) func(limit, room int) (meter.Meter, error)

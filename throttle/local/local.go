@@ -62,7 +62,7 @@ func (l *Limiter) Take(ctx context.Context, mailbox string, id throttle.ID) (thr
 	if !id.Valid() {
 		return throttle.Verdict{}, throttle.ErrID
 	}
-	if err := begin(ctx, "take", mailbox); err != nil {
+	if err := throttle.CheckCall(ctx, "take", mailbox); err != nil {
 		return throttle.Verdict{}, err
 	}
 	now := l.now()
@@ -89,7 +89,7 @@ func (l *Limiter) admit(mailbox string, id throttle.ID, now int64) (v throttle.V
 		return l.put(next)
 	})
 	if err != nil {
-		return throttle.Verdict{}, unavailable("take", err)
+		return throttle.Verdict{}, throttle.Unavailable("take", err)
 	}
 	return v, nil
 }
@@ -150,13 +150,13 @@ func (l *Limiter) Ready(ctx context.Context) error { return ready(ctx, l.histori
 func (l *Limiter) Close() { l.histories.Close() }
 
 func (l *Limiter) read(ctx context.Context, doing, mailbox string) (throttle.History, int64, error) {
-	if err := begin(ctx, doing, mailbox); err != nil {
+	if err := throttle.CheckCall(ctx, doing, mailbox); err != nil {
 		return nil, 0, err
 	}
 	now := l.now()
 	history, _, err := l.histories.get(l.part(mailbox), mailbox, now)
 	if err != nil {
-		return nil, 0, unavailable(doing, err)
+		return nil, 0, throttle.Unavailable(doing, err)
 	}
 	return history, now, nil
 }
@@ -164,7 +164,7 @@ func (l *Limiter) read(ctx context.Context, doing, mailbox string) (throttle.His
 // edit lets change replace the history, of which it is shown what has not expired at
 // the clock it is shown.
 func (l *Limiter) edit(ctx context.Context, doing, mailbox string, change func(h throttle.History, now int64) cache.Edit[throttle.History]) error {
-	if err := begin(ctx, doing, mailbox); err != nil {
+	if err := throttle.CheckCall(ctx, doing, mailbox); err != nil {
 		return err
 	}
 	now := l.now()
@@ -172,7 +172,7 @@ func (l *Limiter) edit(ctx context.Context, doing, mailbox string, change func(h
 		return change(h, now)
 	})
 	if err != nil {
-		return unavailable(doing, err)
+		return throttle.Unavailable(doing, err)
 	}
 	return nil
 }
@@ -194,23 +194,9 @@ func clock(now func() int64) func() int64 {
 	return func() int64 { return time.Now().UnixMilli() }
 }
 
-func begin(ctx context.Context, doing, key string) error {
-	if err := throttle.CheckKey(key); err != nil {
-		return fmt.Errorf("%s: %w", doing, err)
-	}
-	if err := ctx.Err(); err != nil {
-		return unavailable(doing, err)
-	}
-	return nil
-}
-
 func ready(ctx context.Context, m interface{ Ready(context.Context) error }) error {
 	if err := m.Ready(ctx); err != nil {
-		return unavailable("asking the disk", err)
+		return throttle.Unavailable("asking the disk", err)
 	}
 	return nil
-}
-
-func unavailable(doing string, cause error) error {
-	return fmt.Errorf("%s: %w: %w", doing, throttle.ErrUnavailable, cause)
 }

@@ -21,7 +21,7 @@ func (l *metered) Take(ctx context.Context, key string, id throttle.ID) (throttl
 	if !id.Valid() {
 		return throttle.Verdict{}, throttle.ErrID
 	}
-	if err := begin(ctx, "take", key); err != nil {
+	if err := throttle.CheckCall(ctx, "take", key); err != nil {
 		return throttle.Verdict{}, err
 	}
 	now := l.now()
@@ -57,20 +57,20 @@ func (l *metered) admit(key string, id throttle.ID, now int64) (v throttle.Verdi
 		return l.put(next)
 	})
 	if err != nil {
-		return throttle.Verdict{}, unavailable("take", err)
+		return throttle.Verdict{}, throttle.Unavailable("take", err)
 	}
 	return v, nil
 }
 
 // Peek implements throttle.Limiter.
 func (l *metered) Peek(ctx context.Context, key string) (throttle.Verdict, error) {
-	if err := begin(ctx, "peek", key); err != nil {
+	if err := throttle.CheckCall(ctx, "peek", key); err != nil {
 		return throttle.Verdict{}, err
 	}
 	now := l.now()
 	state, found, err := l.states.get(l.part, key, now)
 	if err != nil {
-		return throttle.Verdict{}, unavailable("peek", err)
+		return throttle.Verdict{}, throttle.Unavailable("peek", err)
 	}
 	if !found {
 		state = new(meter.State)
@@ -111,7 +111,7 @@ func (l *metered) Reset(ctx context.Context, key string) (cleared int, err error
 // edit lets change replace the state. What it is shown is the zero state if there is
 // none that counts, and must not be changed.
 func (l *metered) edit(ctx context.Context, doing, key string, change func(s *meter.State, now int64) cache.Edit[*meter.State]) error {
-	if err := begin(ctx, doing, key); err != nil {
+	if err := throttle.CheckCall(ctx, doing, key); err != nil {
 		return err
 	}
 	now := l.now()
@@ -122,7 +122,7 @@ func (l *metered) edit(ctx context.Context, doing, key string, change func(s *me
 		return change(s, now)
 	})
 	if err != nil {
-		return unavailable(doing, err)
+		return throttle.Unavailable(doing, err)
 	}
 	return nil
 }

@@ -47,8 +47,15 @@ func NewMeters(disk *cache.Disk, o MetersOptions) (*Meters, error) {
 // count. A meter of another form begins anew. A name is any text.
 //
 // What is on record is kept until it says nothing any more to the meter that wrote it
-// last.
+// last. Among windows of one form that is the same for all. A bucket has drained sooner by
+// a faster rate; so two rates are for one that takes the other's place, not for two that
+// go on admitting together.
+//
+// Where there is no meter, or the zero value of one, Limiter panics: those count nothing.
 func (m *Meters) Limiter(name string, by meter.Meter) throttle.Limiter {
+	if !meter.Usable(by) {
+		panic("local: a limiter needs a meter that one of package meter's New functions made")
+	}
 	return &metered{meter: by, part: nameInKey(name) + "/" + by.Form() + "\x00", states: m.states, now: m.now}
 }
 

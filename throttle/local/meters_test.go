@@ -3,6 +3,7 @@ package local_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"strings"
 	"sync"
@@ -294,6 +295,20 @@ func TestMetersOptionsThatWillNotDo(t *testing.T) {
 				m.Close()
 				t.Fatal("opened")
 			}
+		})
+	}
+}
+
+func TestMetersThatCountNothing(t *testing.T) {
+	meters := openMeters(t, openDisk(t, cache.Memory), local.MetersOptions{})
+	for _, m := range []meter.Meter{nil, meter.FixedWindow{}, meter.SlidingWindow{}, meter.TokenBucket{}, meter.LeakyBucket{}} {
+		t.Run(fmt.Sprintf("%T", m), func(t *testing.T) {
+			defer func() {
+				if said := recover(); said != "local: a limiter needs a meter that one of package meter's New functions made" {
+					t.Errorf("%v", said)
+				}
+			}()
+			meters.Limiter("zero", m)
 		})
 	}
 }

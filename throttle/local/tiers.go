@@ -12,6 +12,8 @@ import "github.com/mailgate/mailgate/throttle"
 // finishes its requests. A history is then kept for as long as the policy says that
 // recorded in it last: one with a shorter longest window forgets what has left that
 // window, and one with a longer looks back only as far as there is something on record.
+// So it is for one policy in place of another. Two that go on admitting together, of which
+// one looks back farther, belong under two names, or in one policy.
 //
 // A policy without tiers would admit everybody. Then that of l stays in force.
 func (l *Limiter) Tiers(name string, p throttle.Policy) *Limiter {

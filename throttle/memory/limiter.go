@@ -54,12 +54,12 @@ func (l *Limiter) Take(ctx context.Context, key string, id throttle.ID) (v throt
 	if !id.Valid() {
 		return v, throttle.ErrID
 	}
-	if err := begin(ctx, "take", key); err != nil {
+	if err := throttle.CheckCall(ctx, "take", key); err != nil {
 		return v, err
 	}
 	shard, e, now, err := l.states.lockOrAdd(key)
 	if err != nil {
-		return v, unavailable("take", err)
+		return v, throttle.Unavailable("take", err)
 	}
 	var changed bool
 	if v, changed = l.meter.Take(&e.state, id, now); changed {
@@ -71,7 +71,7 @@ func (l *Limiter) Take(ctx context.Context, key string, id throttle.ID) (v throt
 
 // Peek answers what Take would.
 func (l *Limiter) Peek(ctx context.Context, key string) (throttle.Verdict, error) {
-	if err := begin(ctx, "peek", key); err != nil {
+	if err := throttle.CheckCall(ctx, "peek", key); err != nil {
 		return throttle.Verdict{}, err
 	}
 	shard, e, now := l.states.lock(key)
@@ -84,7 +84,7 @@ func (l *Limiter) Peek(ctx context.Context, key string) (throttle.Verdict, error
 
 // Release gives one admission back, if the meter can.
 func (l *Limiter) Release(ctx context.Context, key string, id throttle.ID) (released bool, err error) {
-	if err := begin(ctx, "release", key); err != nil {
+	if err := throttle.CheckCall(ctx, "release", key); err != nil {
 		return false, err
 	}
 	shard, e, now := l.states.lock(key)
@@ -102,7 +102,7 @@ func (l *Limiter) Release(ctx context.Context, key string, id throttle.ID) (rele
 
 // Reset forgets the key.
 func (l *Limiter) Reset(ctx context.Context, key string) (cleared int, err error) {
-	if err := begin(ctx, "reset", key); err != nil {
+	if err := throttle.CheckCall(ctx, "reset", key); err != nil {
 		return 0, err
 	}
 	shard, e, now := l.states.lock(key)

@@ -1,12 +1,6 @@
 package memory
 
-import (
-	"context"
-	"fmt"
-	"time"
-
-	"github.com/mailgate/mailgate/throttle"
-)
+import "time"
 
 // Options say how much is kept. The zero value is fit for use.
 type Options struct {
@@ -28,19 +22,4 @@ func (o Options) orDefaults() Options {
 		o.Now = func() int64 { return time.Now().UnixMilli() }
 	}
 	return o
-}
-
-// begin is what every call checks first.
-func begin(ctx context.Context, doing, key string) error {
-	if err := throttle.CheckKey(key); err != nil {
-		return fmt.Errorf("%s: %w", doing, err)
-	}
-	if err := ctx.Err(); err != nil {
-		return unavailable(doing, err)
-	}
-	return nil
-}
-
-func unavailable(doing string, cause error) error {
-	return fmt.Errorf("%s: %w: %w", doing, throttle.ErrUnavailable, cause)
 }

@@ -48,12 +48,12 @@ func (l *Tiers) Take(ctx context.Context, key string, id throttle.ID) (throttle.
 	if !id.Valid() {
 		return throttle.Verdict{}, throttle.ErrID
 	}
-	if err := begin(ctx, "take", key); err != nil {
+	if err := throttle.CheckCall(ctx, "take", key); err != nil {
 		return throttle.Verdict{}, err
 	}
 	shard, e, now, err := l.histories.lockOrAdd(key)
 	if err != nil {
-		return throttle.Verdict{}, unavailable("take", err)
+		return throttle.Verdict{}, throttle.Unavailable("take", err)
 	}
 	defer shard.Unlock()
 	longest := l.longest.get()
@@ -70,7 +70,7 @@ func (l *Tiers) Take(ctx context.Context, key string, id throttle.ID) (throttle.
 
 // Peek answers what Take would.
 func (l *Tiers) Peek(ctx context.Context, key string) (throttle.Verdict, error) {
-	if err := begin(ctx, "peek", key); err != nil {
+	if err := throttle.CheckCall(ctx, "peek", key); err != nil {
 		return throttle.Verdict{}, err
 	}
 	history, now := l.read(key)
@@ -79,7 +79,7 @@ func (l *Tiers) Peek(ctx context.Context, key string) (throttle.Verdict, error) 
 
 // Release gives one admission back.
 func (l *Tiers) Release(ctx context.Context, key string, id throttle.ID) (released bool, err error) {
-	if err := begin(ctx, "release", key); err != nil {
+	if err := throttle.CheckCall(ctx, "release", key); err != nil {
 		return false, err
 	}
 	shard, e, _ := l.histories.lock(key)
@@ -100,7 +100,7 @@ func (l *Tiers) Release(ctx context.Context, key string, id throttle.ID) (releas
 
 // Reset forgets the key.
 func (l *Tiers) Reset(ctx context.Context, key string) (cleared int, err error) {
-	if err := begin(ctx, "reset", key); err != nil {
+	if err := throttle.CheckCall(ctx, "reset", key); err != nil {
 		return 0, err
 	}
 	shard, e, now := l.histories.lock(key)
@@ -115,7 +115,7 @@ func (l *Tiers) Reset(ctx context.Context, key string) (cleared int, err error) 
 
 // History returns the sends inside the longest window.
 func (l *Tiers) History(ctx context.Context, key string) (throttle.History, error) {
-	if err := begin(ctx, "history", key); err != nil {
+	if err := throttle.CheckCall(ctx, "history", key); err != nil {
 		return nil, err
 	}
 	history, now := l.read(key)

@@ -4,7 +4,8 @@
 // Each is a [Meter]: pure steps on a small [State] that says what is on record of one key.
 // A meter reads no clock and keeps nothing. Package throttle/memory keeps states in the
 // process, throttle/local also on its disk, throttle/cluster in Redis; all of them say no
-// without a change, charge one id once, and take back what certainly never left.
+// without a change, charge one id once for as long as its send counts, and take back what
+// certainly never left.
 //
 // # Which one
 //

@@ -9,6 +9,10 @@ import (
 // A FixedWindow counts sends from one full window of the clock to the next: a window of
 // 24h begins at midnight, UTC. A state is one counter. Across the edge between two
 // windows it admits up to twice its limit at once.
+//
+// An id is charged once within a window. A window knows nothing of those before it: so a
+// Take that is repeated right across the edge is one more send in the new window, and what
+// was admitted before the edge cannot be given back behind it.
 type FixedWindow struct {
 	tier throttle.Tier
 	held int
