@@ -19,6 +19,7 @@ func TestKeys(t *testing.T) {
 		{"GET", "/admin/mailboxes/keys@example.com", opsKey},
 		{"POST", "/admin/mailboxes/keys@example.com/reset", opsKey},
 		{"GET", "/admin/figures", opsKey},
+		{"POST", "/admin/what-if", opsKey},
 	}
 	for _, route := range routes {
 		other := map[string]string{appKey: opsKey, opsKey: appKey}[route.key]

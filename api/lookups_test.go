@@ -32,6 +32,7 @@ func TestLookupsAreBounded(t *testing.T) {
 		{"GET", "/admin/mailboxes/looked@example.com", opsKey, ""},
 		{"POST", "/admin/mailboxes/looked@example.com/reset", opsKey, ""},
 		{"POST", "/admin/actions/reply/reset", opsKey, `{"subject":"looked"}`},
+		{"POST", "/admin/what-if", opsKey, `{"tiers":"hour=1/1h"}`},
 	}
 	for _, route := range routes {
 		r := newRig(t, lookingUp(t, nil))

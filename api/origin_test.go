@@ -16,6 +16,7 @@ var keyed = []struct{ method, path, body string }{
 	{"POST", "/admin/mailboxes/elsewhere@example.com/reset", ""},
 	{"POST", "/admin/mailboxes/elsewhere@example.com/reset", `{"reason":"none"}`},
 	{"GET", "/admin/figures", ""},
+	{"POST", "/admin/what-if", `{"tiers":"hour=1/1h"}`},
 	{"POST", "/actions/reply/take", `{"subject":"elsewhere"}`},
 	{"POST", "/actions/reply/peek", `{"subject":"elsewhere"}`},
 	{"POST", "/actions/reply/release", `{"subject":"elsewhere","id":"tWudQhxQ"}`},

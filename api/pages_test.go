@@ -152,7 +152,7 @@ func TestMethods(t *testing.T) {
 		"/admin/mailboxes/a@example.com": "GET, HEAD, OPTIONS", "/admin/mailboxes/a@example.com/reset": "OPTIONS, POST",
 		"/livez": "GET, HEAD, OPTIONS", "/readyz": "GET, HEAD, OPTIONS", "/metrics": "GET, HEAD, OPTIONS",
 		"/openapi.yaml": "GET, HEAD, OPTIONS", "/docs": "GET, HEAD, OPTIONS", "/admin/figures": "GET, HEAD, OPTIONS",
-		"/admin": "GET, HEAD, OPTIONS", "/admin/console/console.js": "GET, HEAD, OPTIONS",
+		"/admin": "GET, HEAD, OPTIONS", "/admin/what-if": "OPTIONS, POST", "/admin/console/console.js": "GET, HEAD, OPTIONS",
 	}
 	for path, allow := range paths {
 		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"} {

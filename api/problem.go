@@ -24,6 +24,7 @@ const (
 	notFound
 	unknownAction
 	unknownCountdown
+	trialUnderWay
 	methodNotAllowed
 	methodUnknown
 	requestTimeout
@@ -56,6 +57,7 @@ var kinds = [...]struct {
 	notFound:          {404, "not-found", "There is nothing here", "No route has this path. GET /docs lists them all."},
 	unknownAction:     {404, "unknown-action", "There is no such action", "No action has this name."},
 	unknownCountdown:  {404, "unknown-countdown", "There is no such countdown", "No countdown has this token, or it is over for good. The answer to the next send has a new one."},
+	trialUnderWay:     {409, "trial-under-way", "Another trial is under way", "There is one trial of other tiers at a time. Ask again when it is over."},
 	methodNotAllowed:  {405, "method-not-allowed", "The method is not for this path", "The Allow header lists the methods that are."},
 	methodUnknown:     {501, "method-unknown", "The method is unknown", "No route has this method."},
 	requestTimeout:    {408, "request-timeout", "The request took too long to arrive", "The connection is closed because the request did not arrive in time."},

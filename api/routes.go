@@ -56,6 +56,7 @@ func (s *Server) routes() []route {
 		{"POST", "/admin/mailboxes/:email/reset", "admin-reset", operators, byCaller, steps(s.readReset, s.reset, writeCleared), ownOrigin},
 		{"POST", "/admin/actions/:action/reset", "admin-action-reset", operators, byCaller, steps(s.readActionReset, s.resetAction, writeClearing), ownOrigin},
 		{"GET", "/admin/figures", "admin-figures", operators, unbounded, steps(nothing, s.readFigures, writeFigures), ownOrigin},
+		{"POST", "/admin/what-if", "admin-what-if", operators, byCaller, steps(readWhatIf, s.whatIf, writeTrial), ownOrigin},
 		{"GET", "/admin", "console", open, unbounded, steps(nothing, s.showConsole, writeConsole), ownOrigin},
 		{"GET", "/admin/console/:file", "console-part", open, unbounded, steps(readPartName, s.consolePart, writeConsole), ownOrigin},
 		{"GET", "/livez", "livez", open, unbounded, steps(nothing, s.living, writeStatus), ownOrigin},

@@ -38,6 +38,7 @@ type Server struct {
 
 	live      atomic.Pointer[Live]
 	reloading sync.Mutex
+	trying    sync.Mutex // held by the trial of other tiers that is under way
 
 	// standIn takes the place of an address that will not do while the other fields
 	// of its request are looked at.

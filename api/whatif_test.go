@@ -1,0 +1,161 @@
+package api_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/rules"
+	"github.com/mailgate/mailgate/throttle"
+)
+
+const whatIf = "/admin/what-if"
+
+// Other tiers are tried on what was really sent; nothing is changed, and nobody named.
+func TestWhatIf(t *testing.T) {
+	r := newRig(t, setup{})
+	for range 3 {
+		r.send("often@example.com").is(t, 200, "")
+		r.now.Add(60_000)
+	}
+	r.send("once@example.com").is(t, 200, "")
+	tests := []struct{ tiers, want string }{
+		{"minute=1/60s", `"tiers":"minute=1/60s","mailboxes":2,"sends":4,"refused":0,"affected":0,"limits":[{"name":"minute","limit":1,"window_ms":60000,"refused":0}],"complete":true`},
+		{"day=3/24h, pause=1/60001ms", `"tiers":"pause=1/60001ms,day=3/24h","mailboxes":2,"sends":4,"refused":1,"affected":1,"limits":[{"name":"pause","limit":1,"window_ms":60001,"refused":1},{"name":"day","limit":3,"window_ms":86400000,"refused":0}],"complete":true`},
+		{"day=1/24h", `"tiers":"day=1/24h","mailboxes":2,"sends":4,"refused":2,"affected":1,"limits":[{"name":"day","limit":1,"window_ms":86400000,"refused":2}],"complete":true`},
+	}
+	for _, tt := range tests {
+		got := r.do("POST", whatIf, opsKey, `{"tiers":`+quote(tt.tiers)+`}`)
+		got.is(t, 200, "")
+		if got.text != "{"+tt.want+"}" {
+			t.Errorf("%s: answered\n%s, want\n{%s}", tt.tiers, got.text, tt.want)
+		}
+	}
+	if r.used("often@example.com") != 3 {
+		t.Error("something was changed")
+	}
+	r.now.Add(86_400_000)
+	if got := r.do("POST", whatIf, opsKey, `{"tiers":"day=1/24h"}`); got.body["mailboxes"] != 0.0 {
+		t.Errorf("what has left every tier was counted: %s", got.text)
+	}
+}
+
+func TestWhatIfOfNonsense(t *testing.T) {
+	r := newRig(t, setup{})
+	for tiers, want := range map[string]string{
+		"":                    "A policy needs at least one tier, such as minute=1/60s.",
+		"hour=0/1h":           "Tier hour: the limit must be between 1 and 1000, not 0.",
+		"hour=5/1h,hour=6/2h": "Tier hour: the name is used twice.",
+		"<script>":            `Tier "<script>": write it as name=limit/window, such as minute=1/60s.`,
+	} {
+		got := r.do("POST", whatIf, opsKey, `{"tiers":`+quote(tiers)+`}`)
+		got.is(t, 422, "invalid")
+		if entry := got.body["errors"].([]any)[0].(map[string]any); entry["field"] != "tiers" || entry["detail"] != want {
+			t.Errorf("%q: %v", tiers, entry)
+		}
+	}
+	r.do("POST", whatIf, opsKey, `{}`).is(t, 422, "invalid")
+	for _, body := range []string{`[]`, `{"tiers":1}`, `{"tiers":"hour=1/1h","x":"y"}`} {
+		r.do("POST", whatIf, opsKey, body).is(t, 400, "bad-request")
+	}
+	r.do("POST", whatIf, opsKey, `{"tiers":"`+strings.Repeat("x", 17<<10)+`"}`).is(t, 413, "body-too-large")
+}
+
+// A walker is a limiter whose histories are gone through as a test wants it.
+type walker struct {
+	throttle.Historian
+	each func(ctx context.Context, visit func(throttle.History) bool) error
+}
+
+func (w *walker) Each(ctx context.Context, visit func(throttle.History) bool) error {
+	return w.each(ctx, visit)
+}
+
+// walking is a setup in which histories are gone through like that.
+func walking(each func(context.Context, func(throttle.History) bool) error, options func(*api.Options)) setup {
+	return setup{options: options, rules: func(_ *rig, own *rules.Rule) []rules.Rule {
+		own.Limiter = &walker{own.Limiter.(throttle.Historian), each}
+		return nil
+	}}
+}
+
+// A trial is of so many mailboxes and of so much time, and says when there were more.
+func TestWhatIfIsBounded(t *testing.T) {
+	one := throttle.History{{ID: throttle.NewID(), At: 1}}
+	for _, tt := range []struct {
+		name    string
+		each    func(context.Context, func(throttle.History) bool) error
+		options func(*api.Options)
+		want    string
+	}{
+		{"as many as may be", visits(one, 100_000), nil, `"mailboxes":100000,"sends":100000,"refused":0,"affected":0,"limits":[{"name":"hour","limit":1,"window_ms":3600000,"refused":0}],"complete":true}`},
+		{"one more", visits(one, 100_001), nil, `"mailboxes":100000,"sends":100000,"refused":0,"affected":0,"limits":[{"name":"hour","limit":1,"window_ms":3600000,"refused":0}],"complete":false}`},
+		{"for too long", func(ctx context.Context, visit func(throttle.History) bool) error {
+			visit(one)
+			<-ctx.Done()
+			return throttle.ErrUnavailable
+		}, func(o *api.Options) { o.SendDeadline = 20 * time.Millisecond }, ""},
+		{"until its time is over", func(ctx context.Context, visit func(throttle.History) bool) error {
+			visit(one)
+			<-ctx.Done()
+			visit(one)
+			return ctx.Err()
+		}, func(o *api.Options) { o.SendDeadline = 20 * time.Millisecond }, `"mailboxes":1,"sends":1,"refused":0,"affected":0,"limits":[{"name":"hour","limit":1,"window_ms":3600000,"refused":0}],"complete":false}`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := newRig(t, walking(tt.each, tt.options)).do("POST", whatIf, opsKey, `{"tiers":"hour=1/1h"}`)
+			if tt.want == "" {
+				got.is(t, 503, "store-unavailable") // the store does not say that it was the time
+			} else if got.status != 200 || !strings.HasSuffix(got.text, tt.want) {
+				t.Errorf("answered %d %s, want %s", got.status, got.text, tt.want)
+			}
+		})
+	}
+}
+
+// visits goes through so many histories, all alike.
+func visits(h throttle.History, n int) func(context.Context, func(throttle.History) bool) error {
+	return func(_ context.Context, visit func(throttle.History) bool) error {
+		for range n {
+			if !visit(h) {
+				return nil
+			}
+		}
+		return nil
+	}
+}
+
+// There is one trial at a time, and the next when it is over.
+func TestWhatIfOneAtATime(t *testing.T) {
+	began, goOn := make(chan struct{}, 2), make(chan struct{})
+	r := newRig(t, walking(func(context.Context, func(throttle.History) bool) error {
+		began <- struct{}{}
+		<-goOn
+		return nil
+	}, nil))
+	first := make(chan reply)
+	go func() { first <- r.do("POST", whatIf, opsKey, `{"tiers":"hour=1/1h"}`) }()
+	<-began
+	got := r.do("POST", whatIf, opsKey, `{"tiers":"hour=1/1h"}`)
+	got.is(t, 409, "trial-under-way")
+	got.carries(t, map[string]string{"Retry-After": "1"})
+	close(goOn)
+	(<-first).is(t, 200, "")
+	r.do("POST", whatIf, opsKey, `{"tiers":"hour=1/1h"}`).is(t, 200, "")
+}
+
+// A store that fails, and one that cannot be gone through.
+func TestWhatIfWithoutAnAnswer(t *testing.T) {
+	broken := newRig(t, walking(func(context.Context, func(throttle.History) bool) error { return errStore }, nil))
+	broken.do("POST", whatIf, opsKey, `{"tiers":"hour=1/1h"}`).is(t, 503, "store-unavailable")
+	closed := newRig(t, setup{})
+	closed.limiter.Close()
+	closed.do("POST", whatIf, opsKey, `{"tiers":"hour=1/1h"}`).is(t, 503, "store-unavailable")
+	blind := newRig(t, setup{rules: func(_ *rig, own *rules.Rule) []rules.Rule {
+		own.Limiter = &failing{Historian: own.Limiter.(throttle.Historian)}
+		return nil
+	}})
+	blind.do("POST", whatIf, opsKey, `{"tiers":"hour=1/1h"}`).is(t, 404, "not-found")
+}
