@@ -43,6 +43,9 @@ func checkConfig(_ context.Context, c call) error {
 	for _, place := range s.Unused() {
 		fmt.Fprintf(&b, "note: %s has no effect, because the history is in Redis\n", place)
 	}
+	for _, u := range unknownKeys(content.rules, s) {
+		fmt.Fprintf(&b, "note: the rule %s exempts API keys that are not set: %s\n", u.rule, strings.Join(u.keys, ", "))
+	}
 	if content.rules.Mailbox().Shadow {
 		b.WriteString("note: the rule mailbox is in shadow, so any mailbox can be sent any number of mails\n")
 	}
@@ -67,7 +70,7 @@ func writeInForce(b *strings.Builder, s *settings.Settings) {
 // writeRules are tables of the rules and actions. Whom a rule leaves alone is a matter
 // of numbers: addresses are not for terminals.
 func writeRules(b *strings.Builder, file rulefile.File) {
-	b.WriteString("\nRules in force:\n")
+	fmt.Fprintf(b, "\nRules in force (digest %s):\n", file.Digest())
 	table := columns(b)
 	for _, r := range file.Rules {
 		fmt.Fprintf(table, "%s\tby %s\t%s%s\n", r.Name, r.By, r.Count, besides(r))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -30,14 +31,14 @@ func TestOperator(t *testing.T) {
 		{"show by an alias", "show A.lice+x@example.com --url=" + server.URL, environ[1:], exitOK, `"wait_ms": 0`},
 		{"reset", "reset Alice@Example.com", environ, exitOK, `"cleared": 1`},
 		{"reset again", "reset alice@example.com", environ, exitOK, `"cleared": 0`},
-		{"no address", "reset alice", environ, exitFailure, "answers 422"},
+		{"no address", "reset alice", environ, exitFailure, "answers 422: A field will not do: The address has no @."},
 		{"a slash is part of the address", "show a/b@example.com", environ, exitOK, `"wait_ms": 0`},
 		{"show tells the mailbox's name in the log", "show alice@example.com", environ, exitOK, `"mailbox": "ff8d9819fc"`},
 		{"a reason", "reset alice@example.com --reason=ticket-4711", environ, exitOK, `"mailbox": "ff8d9819fc"`},
 		{"a reason in two words", "reset --reason ticket-4712 alice@example.com", environ, exitOK, `"cleared": 0`},
 		{"no reason after all", "reset alice@example.com --reason", environ, exitMisusage, "--reason: it needs a value"},
 		{"two reasons", "reset --reason=a --reason=b alice@example.com", environ, exitMisusage, "--reason: it needs a value, once"},
-		{"too long a reason", "reset alice@example.com --reason=" + strings.Repeat("x", 501), environ, exitFailure, "answers 422"},
+		{"too long a reason", "reset alice@example.com --reason=" + strings.Repeat("x", 501), environ, exitFailure, "reason may have 500 bytes."},
 		{"after --, it is an argument", "reset -- alice@example.com --reason=x", environ, exitMisusage, "arguments given: 2"},
 		{"no key", "reset alice@example.com", environ[:1], exitFailure, "answers 401"},
 		{"no key, and where one is looked for", "show alice@example.com", environ[:1], exitFailure, "MAILGATE_ADMIN_KEYS"},
@@ -60,6 +61,19 @@ func TestOperator(t *testing.T) {
 	}
 	for _, reason := range []string{`"reason":"ticket-4711"`, `"reason":"ticket-4712"`, `"mailbox":"ff8d9819fc"`} {
 		server.log.await(t, reason, func(log string) (string, bool) { return "", strings.Contains(log, reason) })
+	}
+}
+
+// Of a mailbox that the rule mailbox leaves alone show says so.
+func TestShowOfAnExemptMailbox(t *testing.T) {
+	s := startSite(t, "rules: [{name: mailbox, exempt: {mailboxes: ['e2e-*@example.com']}}]", "MAILGATE_DATA_DIR=:memory:")
+	environ := []string{"MAILGATE_URL=" + s.URL, "MAILGATE_ADMIN_KEYS=ops:" + adminKey}
+	for address, want := range map[string]bool{"e2e-7@example.com": true, "alice@example.com": false} {
+		status, stdout, stderr := run(t, environ, "show", address)
+		said := strings.Contains(stdout, `"note": "the rule mailbox exempts this mailbox, so there are no limits to list"`)
+		if status != exitOK || said != want || !json.Valid([]byte(stdout)) {
+			t.Errorf("%s: status %d: %s%s", address, status, stdout, stderr)
+		}
 	}
 }
 
@@ -136,9 +150,12 @@ func TestCheckConfig(t *testing.T) {
 	if status != exitOK || stderr != "" {
 		t.Fatalf("status %d: %s", status, stderr)
 	}
-	lines := map[string]string{}
+	lines, notes := map[string]string{}, ""
 	for line := range strings.Lines(stdout) {
 		name, rest, _ := strings.Cut(line, " ")
+		if name == "note:" {
+			notes += rest
+		}
 		lines[name] = strings.Join(strings.Fields(rest), " ")
 	}
 	for name, want := range map[string]string{
@@ -155,11 +172,13 @@ func TestCheckConfig(t *testing.T) {
 		"provider":  "by all fixed-window day=50000/24h; the last 5000 for first sends",
 		"callers":   "by api_key token-bucket second=20/1s, bursts of 100; in shadow, refuses nothing",
 		"reply":     "sliding-log minute=10/60s,hour=100/1h",
-		"note:":     "MAILGATE_SYNC has no effect, because the history is in Redis",
 	} {
 		if lines[name] != want {
 			t.Errorf("%s is shown as %q, want %q", name, lines[name], want)
 		}
+	}
+	if want := "MAILGATE_SYNC has no effect, because the history is in Redis\nthe rule client-ip exempts API keys that are not set: batch\n"; notes != want {
+		t.Errorf("it notes %q, want %q", notes, want)
 	}
 	for _, setting := range settings.Catalogue() {
 		if lines[setting.Name] == "" {

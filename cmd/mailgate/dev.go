@@ -33,6 +33,9 @@ page that uses it, and an inbox that shows the mails. They are sent by real SMTP
 throw-away relay in the same process, which delivers nothing. The history is in memory:
 everything is forgotten when the command ends.
 
+Its log has warnings and errors only. With --log-level info it has a line for each
+request, as that of serve does.
+
 The port is 8080, or the next that is free. No settings file is read, and of the
 environment MAILGATE_RULES alone. Flags that it takes:
   --` + strings.ReplaceAll(strings.Join(devFlags(), " --"), "_", "-") + `

@@ -27,6 +27,7 @@ func showCommand() command {
 		teaches: `
 Prints, as JSON, what a running server knows of a mailbox: whether it may be sent a
 mail now, which limit it waits for and how long, every tier, and the time of each send.
+Of a mailbox that the rule mailbox leaves alone, a "note" says so, and there are no tiers.
 The last line, "mailbox", is what the server's log calls it: no address is ever there.
 Nothing is changed.
 
@@ -132,11 +133,22 @@ func (c call) askOperator(ctx context.Context, q question, action string) error 
 		return err
 	}
 	var pretty bytes.Buffer
-	if err := json.Indent(&pretty, withHash(s, rest[0], answer), "", "  "); err != nil {
+	if err := json.Indent(&pretty, withHash(s, rest[0], withNote(answer)), "", "  "); err != nil {
 		return errors.New("the server's answer is not JSON; is it mailgate?")
 	}
 	_, err = fmt.Fprintln(c.stdout, pretty.String())
 	return err
+}
+
+// withNote explains the answer about a mailbox that the rule mailbox leaves alone. Of any
+// other it has limits.
+func withNote(answer []byte) []byte {
+	var about struct{ Limits []json.RawMessage }
+	object, whole := bytes.CutSuffix(bytes.TrimSpace(answer), []byte("}"))
+	if json.Unmarshal(answer, &about) != nil || !whole || about.Limits == nil || len(about.Limits) > 0 {
+		return answer
+	}
+	return append(object, `,"note":"the rule mailbox exempts this mailbox, so there are no limits to list"}`...)
 }
 
 // withHash adds to an answer what the log calls the mailbox, as long as fold is set here
@@ -226,14 +238,22 @@ func withoutURL(err error) error {
 	return err
 }
 
-// explain finds the sentence in a problem document.
+// explain finds the sentences in a problem document: those about single fields, or else
+// the one about all.
 func explain(status int, body []byte) string {
-	var problem struct{ Title, Detail string }
+	var problem struct {
+		Title, Detail string
+		Errors        []struct{ Detail string }
+	}
 	if json.Unmarshal(body, &problem) != nil || problem.Title == "" {
 		return http.StatusText(status)
 	}
-	if problem.Detail == "" {
-		return problem.Title
+	var details []string
+	for _, field := range problem.Errors {
+		details = append(details, field.Detail)
 	}
-	return problem.Title + ": " + problem.Detail
+	if details == nil {
+		details = []string{problem.Detail}
+	}
+	return strings.TrimSuffix(problem.Title+": "+strings.Join(details, " "), ": ")
 }

@@ -56,7 +56,7 @@ func (p *program) open(ctx context.Context, audit *slog.Logger, fallback http.Ha
 	}
 	options.Metrics = prometheus.NewRegistry()
 	options.Metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	p.reloads = newReloads(options.Metrics)
+	p.reloads = newReloads(options.Metrics, p.content.rules)
 	hooks, err := api.RelayHooks(options.Metrics)
 	if err != nil {
 		return fmt.Errorf("preparing the metrics: %w", err)

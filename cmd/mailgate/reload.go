@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -34,22 +36,39 @@ func (p *program) putInForce(next content) error {
 	p.server.Reload(live)
 	before := p.content
 	p.content = next
+	p.reloads.inForce(before.rules, next.rules)
+	p.tellChanges(before, next)
+	p.warnOfRules()
+	return nil
+}
+
+// tellChanges logs what is different. That a rule has begun anew is a warning: for as long
+// as its window what it would have refused is admitted.
+func (p *program) tellChanges(before, next content) {
 	changes := rulefile.Compare(before.rules, next.rules)
+	level := slog.LevelInfo
+	if len(changes.BegunAnew) > 0 {
+		level = slog.LevelWarn
+	}
 	texts := "unchanged"
 	if before.texts != next.texts {
 		texts = "changed"
 	}
-	p.log.Info("reloaded",
+	p.log.Log(context.Background(), level, "reloaded",
 		"rules_added", strings.Join(changes.Added, ", "),
 		"rules_removed", strings.Join(changes.Removed, ", "),
 		"rules_changed", strings.Join(changes.Changed, ", "),
-		"templates", texts)
-	p.warnOfShadow()
-	return nil
+		"rules_begun_anew", strings.Join(changes.BegunAnew, ", "),
+		"templates", texts,
+		"rules_digest", next.rules.Digest())
 }
 
-// warnOfShadow is loud where the rule is off that everything here is about.
-func (p *program) warnOfShadow() {
+// warnOfRules is loud where the rule is off that everything here is about, and says what
+// in the rules can only be a mistake.
+func (p *program) warnOfRules() {
+	for _, u := range unknownKeys(p.content.rules, p.settings) {
+		p.log.Warn("a rule exempts api keys that are not set", "rule", u.rule, "api_keys", strings.Join(u.keys, ", "))
+	}
 	if p.content.rules.Mailbox().Shadow {
 		p.log.Warn("THE RULE MAILBOX IS IN SHADOW: it counts and refuses nothing, so any mailbox can be sent any number of mails")
 	}
@@ -59,10 +78,11 @@ func (p *program) warnOfShadow() {
 type reloads struct {
 	done, failed prometheus.Counter
 	last         prometheus.Gauge
+	info         *prometheus.GaugeVec
 }
 
 // newReloads registers them. The start counts as the first success, but not as a reload.
-func newReloads(registry *prometheus.Registry) reloads {
+func newReloads(registry *prometheus.Registry, first rulefile.File) reloads {
 	total := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "mailgate_reloads_total",
 		Help: "Times the rules and templates were read again on SIGHUP, by result: done, or failed and all left as it was.",
@@ -73,8 +93,21 @@ func newReloads(registry *prometheus.Registry) reloads {
 			Name: "mailgate_reload_last_success_timestamp_seconds",
 			Help: "When the rules and templates in force were read.",
 		}),
+		info: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "mailgate_rules_info",
+			Help: "1, with the digest of the rules in force: processes with one digest go by the same rules.",
+		}, []string{"digest"}),
 	}
-	registry.MustRegister(total, r.last)
+	registry.MustRegister(total, r.last, r.info)
+	r.info.WithLabelValues(first.Digest()).Set(1)
 	r.last.Set(float64(time.Now().UnixMilli()) / 1000)
 	return r
+}
+
+// inForce has the digest of the next rules in place of that of those before.
+func (r reloads) inForce(before, next rulefile.File) {
+	r.info.WithLabelValues(next.Digest()).Set(1)
+	if before.Digest() != next.Digest() {
+		r.info.DeleteLabelValues(before.Digest())
+	}
 }

@@ -54,7 +54,7 @@ func newIdentity(s *settings.Settings) (mailer.Identity, error) {
 }
 
 // ruleSet puts the rules on what is on record. What a rule of the same name has counted
-// is still there.
+// by the same is still there, as far as its algorithm can go on with it.
 func (h history) ruleSet(file rulefile.File) (*rules.Set, error) {
 	var all []rules.Rule
 	for _, r := range file.Rules {
@@ -63,15 +63,19 @@ func (h history) ruleSet(file rulefile.File) (*rules.Set, error) {
 		if r.Name == rules.MailboxRule {
 			rule.Limiter = h.mailbox(r.Tiers)
 		} else {
-			rule.Limiter = h.limiter("rule-"+r.Name, r.Count)
+			rule.Limiter = h.limiter(recordsOf(r), r.Count)
 		}
 		if r.Resends != nil {
-			rule.Resends = h.meter("rule-"+r.Name, r.Resends)
+			rule.Resends = h.meter(recordsOf(r), r.Resends)
 		}
 		all = append(all, rule)
 	}
 	return rules.New(rules.Options{Remote: h.remote}, all...)
 }
+
+// recordsOf is where a rule's records are. What it counts by is in it, so that a rule which
+// comes to count by something else does not meet what it counted before.
+func recordsOf(r rulefile.Rule) string { return "rule-" + r.Name + "-" + string(r.By) }
 
 // actions are the limiters of the actions, by name. An action and a rule of one name
 // have nothing in common.

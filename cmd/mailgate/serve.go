@@ -26,8 +26,13 @@ Without MAILGATE_API_KEYS it asks for no key, and so serves this machine alone.
 
 On SIGHUP it reads the rules file and the templates again, whole or not at all: a mistake
 in them is a line in the log and leaves everything as it was. Requests in flight finish by
-what they began with, and what was counted still counts. All other settings, such as
-MAILGATE_TIERS, need a restart.
+what they began with. What was counted still counts under another limit or burst. Under
+another algorithm, another window or by something else a rule begins anew, but for a
+sliding-log, which goes on under any window; the log then has rules_begun_anew. All other
+settings, such as MAILGATE_TIERS, need a restart.
+
+Of several processes each reads its own file. The log at start and at each SIGHUP, and
+/metrics, have a rules_digest, which is the same where the rules are.
 
 On SIGTERM it stops taking requests, lets those in flight finish for up to
 MAILGATE_SHUTDOWN_GRACE, closes its stores and exits with 0. A second SIGTERM ends it at
@@ -70,8 +75,9 @@ func (p *program) announce(addr net.Addr) {
 		place = "memory"
 	}
 	log.Info("serving", "address", addr.String(), "version", currentVersion(), "history", place,
-		"tiers", p.content.rules.Mailbox().Tiers.String(), "rules", len(p.content.rules.Rules), "actions", len(p.content.rules.Actions))
-	p.warnOfShadow()
+		"tiers", p.content.rules.Mailbox().Tiers.String(), "rules", len(p.content.rules.Rules), "actions", len(p.content.rules.Actions),
+		"rules_digest", p.content.rules.Digest())
+	p.warnOfRules()
 	if s.Secret == "" && place == "memory" {
 		log.Info("a secret was made that ends with this process, as nothing is kept on disk")
 	}

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/mailgate/mailgate/cmd/mailgate/settings"
+	"github.com/mailgate/mailgate/rules/rulefile"
+)
+
+// unknown is a rule, and the API keys that it exempts and nobody has.
+type unknown struct {
+	rule string
+	keys []string
+}
+
+// unknownKeys finds what the rules file cannot know: names of API keys that are not set,
+// which are most likely misspelt.
+func unknownKeys(file rulefile.File, s *settings.Settings) (all []unknown) {
+	var known []string
+	for pair := range strings.SplitSeq(string(s.APIKeys), ",") {
+		name, _, _ := strings.Cut(strings.TrimSpace(pair), ":")
+		known = append(known, name)
+	}
+	for _, r := range file.Rules {
+		var missing []string
+		for _, name := range r.Exempt.Callers {
+			if !slices.Contains(known, name) {
+				missing = append(missing, name)
+			}
+		}
+		if missing != nil {
+			all = append(all, unknown{r.Name, missing})
+		}
+	}
+	return all
+}
