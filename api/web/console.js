@@ -3,6 +3,7 @@
 import { ask, complaint, forgetKey, isAskedFor, keepKey, key } from "./console_ask.js";
 import { stopWatching, watchFigures } from "./console_figures.js";
 import { hideMailbox, useMailbox } from "./console_mailbox.js";
+import { hideTrial, useTrial } from "./console_trial.js";
 
 const at = (id) => document.getElementById(id);
 
@@ -20,6 +21,7 @@ function enter() {
 function leave(why = "") {
   stopWatching();
   hideMailbox();
+  hideTrial();
   forgetKey();
   at("desk").hidden = true;
   at("sign-out").hidden = true;
@@ -58,6 +60,7 @@ at("sign-out").addEventListener("click", () => {
   announce("Signed out.");
 });
 useMailbox(announce, leave);
+useTrial(announce, leave);
 
 if (!isAskedFor || key() !== "") {
   enter();

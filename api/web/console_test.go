@@ -34,6 +34,7 @@ func TestConsoleInABrowser(t *testing.T) {
 		{"a store that fails", nil, aFailingStore},
 		{"too many lookups", oneLookup(t), tooManyLookups},
 		{"figures", nil, figuresThatGrow},
+		{"what if, by keyboard", nil, otherTiers},
 	} {
 		t.Run(tt.name, func(t *testing.T) { tt.test(t, newVisitor(t, browser), newDesk(t, tt.options)) })
 	}
@@ -246,6 +247,27 @@ func figuresThatGrow(t *testing.T, v *tab, d *desk) {
 	v.until("a rate is drawn", func() bool {
 		return get[bool](v, `document.querySelectorAll("#refused-chart polyline").length === 1 && document.getElementById("refused-chart").getAttribute("aria-label").startsWith("refused, a minute: now ")`)
 	})
+}
+
+func otherTiers(t *testing.T, v *tab, d *desk) {
+	d.sent("heidi@example.com", 3*time.Hour, 2*time.Hour, time.Hour)
+	d.sent("ivan@example.com", time.Hour)
+	v.opens(d)
+	v.types("tiers", "hour=0/1h")
+	v.reads("try-note", "Tier hour: the limit must be between 1 and 1000, not 0.")
+	v.forgive()
+	v.types("tiers", "pause=1/90m,day=2/24h")
+	v.reads("tried-sum", "2 mailboxes, 4 mails on record: 1 would have been refused, in 1 mailbox.")
+	v.reads("tried-tiers", "pause1 in 90 min1day2 in 24 h0")
+	v.reads("announce", "1 would have been refused")
+	if note := v.text("try-note"); note != "" {
+		t.Errorf("it still says %q", note)
+	}
+	v.do(chromedp.Click(chromedp.CSS("#sign-out")))
+	v.reads("gate-title", "Sign in")
+	if got := get[string](v, `document.getElementById("tiers").value + document.getElementById("tried-sum").textContent`); got != "" {
+		t.Errorf("after signing out there is %q", got)
+	}
 }
 
 // ask sends POST /send-code, whatever the answer.

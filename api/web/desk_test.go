@@ -90,7 +90,7 @@ func (d *desk) sent(mailbox string, ago ...time.Duration) {
 
 // A breakable is a limiter whose store can be made to fail.
 type breakable struct {
-	throttle.Historian
+	throttle.Surveyor
 	broken *atomic.Bool
 }
 
@@ -98,7 +98,7 @@ func (b *breakable) Peek(ctx context.Context, key string) (throttle.Verdict, err
 	if b.broken.Load() {
 		return throttle.Verdict{}, throttle.ErrUnavailable
 	}
-	return b.Historian.Peek(ctx, key)
+	return b.Surveyor.Peek(ctx, key)
 }
 
 // must gives a value, or ends the test with its error.

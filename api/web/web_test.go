@@ -50,7 +50,7 @@ func TestScriptsFindTheirElements(t *testing.T) {
 	for page, scripts := range map[string][]string{
 		"index.html":   {"signup.js", "verdict.js", "ask.js"},
 		"inbox.html":   {"inbox.js", "ask.js"},
-		"console.html": {"console.js", "console_ask.js", "console_lanes.js", "console_mailbox.js", "console_figures.js"},
+		"console.html": {"console.js", "console_ask.js", "console_lanes.js", "console_mailbox.js", "console_figures.js", "console_trial.js"},
 	} {
 		html, err := fs.ReadFile(web.FS(), page)
 		if err != nil {
