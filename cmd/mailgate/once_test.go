@@ -107,7 +107,7 @@ func outlasted(t testing.TB, server *process, key, email string) answer {
 // same key, the mail is sent, once, and was charged once.
 func TestKilledBeforeTheMail(t *testing.T) {
 	t.Parallel() // each waits for a lease to end
-	const turns = "rules: [{name: turns, by: all, algorithm: leaky-bucket, limit: turn=1/13s, queue: 1}]"
+	const turns = "rules: [{name: turns, by: all, algorithm: leaky-bucket, limit: turn=1/7s, queue: 1}]"
 	onEachStore(t, func(t *testing.T, environ ...string) {
 		t.Parallel()
 		site := startSite(t, turns, environ...)
