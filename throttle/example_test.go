@@ -1,6 +1,8 @@
 package throttle_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -114,4 +116,16 @@ func ExampleNewID() {
 	id := throttle.NewID()
 	fmt.Println(len(id.String()), id.Valid(), throttle.ID{}.Valid())
 	// Output: 8 true false
+}
+
+// What a limiter of one's own begins a call with, and how it says that it has no answer.
+func ExampleCheckCall() {
+	err := throttle.CheckCall(context.Background(), "take", "")
+	fmt.Println(err, errors.Is(err, throttle.ErrKey))
+
+	err = throttle.Unavailable("take", errors.New("the disk is full"))
+	fmt.Println(err, errors.Is(err, throttle.ErrUnavailable))
+	// Output:
+	// take: a key is 1 to 1024 bytes long true
+	// take: the history is unavailable: the disk is full true
 }

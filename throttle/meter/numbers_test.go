@@ -167,3 +167,16 @@ func TestForms(t *testing.T) {
 		}
 	}
 }
+
+func TestUsable(t *testing.T) {
+	for _, m := range []meter.Meter{nil, meter.FixedWindow{}, meter.SlidingWindow{}, meter.TokenBucket{}, meter.LeakyBucket{}} {
+		if meter.Usable(m) {
+			t.Errorf("%T: nothing is usable", m)
+		}
+	}
+	for _, m := range append(buckets(1, 1, 1), must(meter.NewFixedWindow(tier(1, 1))), must(meter.NewSlidingWindow(tier(1, 1), 1))) {
+		if !meter.Usable(m) {
+			t.Errorf("%s is not usable", m)
+		}
+	}
+}

@@ -61,8 +61,26 @@ func TestReleaseUnderAChangedRate(t *testing.T) {
 						t.Fatalf("release %d: nothing was given back", n)
 					}
 				}
+				for _, id := range ids { // and now all others, the oldest first
+					tt.after[i].Release(&s, id, start+tt.pause)
+				}
+				if !same(s, meter.State{}) {
+					t.Errorf("all are given back, and %+v is left", s)
+				}
 			})
 		}
+	}
+}
+
+// The state is then as if the send had never been there, to the last number in it.
+func TestTokenBucketReleaseLeavesTheStateOfTheOthers(t *testing.T) {
+	m := buckets(1, 5, minute)[0]
+	var s, other meter.State
+	first := takes(t, m, &s, 1, start)[0]
+	second := takes(t, m, &s, 1, start+1000)[0]
+	m.Take(&other, second, start+1000)
+	if !m.Release(&s, first, start+1000) || !same(s, other) {
+		t.Errorf("%+v, want %+v", s, other)
 	}
 }
 
@@ -79,6 +97,21 @@ func TestReleaseOfTheOldestUnderAChangedRate(t *testing.T) {
 		}
 		if got := tt.after.Look(&s, now).Tiers()[0].Remaining; got != left+1 {
 			t.Errorf("from %s to %s: %d left after a release, %d before", tt.before, tt.after, got, left)
+		}
+	}
+}
+
+// The sends can add up to what is in the bucket, only as of another moment: that is no
+// sign of the same rate.
+func TestReleaseWhereARateSeemsUnchanged(t *testing.T) {
+	slow, fast := buckets(10, 9, 1000)[0], buckets(20, 9, 1000)[0]
+	var s meter.State
+	takes(t, slow, &s, 2, start)
+	second := takes(t, slow, &s, 1, start+50)[0]
+	third := takes(t, slow, &s, 1, start+100)[0]
+	for i, id := range []throttle.ID{third, second} {
+		if !fast.Release(&s, id, start+100) || fast.Used(&s, start+100) != 2-i {
+			t.Fatalf("after %d releases %d are in it", i+1, fast.Used(&s, start+100))
 		}
 	}
 }
@@ -168,12 +201,20 @@ func TestLeakyBucketDelayIsNeverLongerThanTheQueue(t *testing.T) {
 	m := must(meter.NewLeakyBucket(tier(3, 1000), 2))
 	for _, back := range []int64{0, 1, 1000, 24 * 60 * minute, start} {
 		var s meter.State
-		for i, want := range []int64{0, 334, 667} {
+		var ids []throttle.ID
+		turns := []int64{0, 334, 667}
+		for i, want := range turns {
 			look := m.Look(&s, start-int64(i)*back/2)
 			id := takes(t, m, &s, 1, start-int64(i)*back/2)[0]
 			again, _ := m.Take(&s, id, start-back)
 			if look.Delay != want || again.Delay != want {
 				t.Errorf("%d ms back, send %d: looked %d ms, taken again %d ms, want %d", back, i, look.Delay, again.Delay, want)
+			}
+			ids = append(ids, id)
+		}
+		for i, id := range ids {
+			if v, _ := m.Take(&s, id, start-back); v.Delay != turns[i] {
+				t.Errorf("%d ms back, with all in the queue send %d waits %d ms, want %d", back, i, v.Delay, turns[i])
 			}
 		}
 	}

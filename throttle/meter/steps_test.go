@@ -60,7 +60,7 @@ func spell(v throttle.Verdict) string {
 	if v.Allowed {
 		text = "yes"
 	}
-	if v.Delay > 0 {
+	if v.Delay != 0 {
 		text += fmt.Sprint(" in ", v.Delay)
 	}
 	text += fmt.Sprintf(", %d left", v.Tiers()[0].Remaining)

@@ -18,35 +18,30 @@ if queue == 1 then
   while from > head + 1 and sub(state, from - 8, from - 1) == vacant do from = from - 14 end
 end
 
--- What a bucket that drains at this rate would have in it with these sends, as of when,
--- and the last that would have found it empty, or nil.
-local function refilled(held)
-  local when, parts, empty = since, before, nil
-  for place = 1, #held, 14 do
-    local came = unpack('>I6', held, place)
-    parts, when = drained(parts, came - when), came
-    if parts == 0 then empty = place end
-    parts = parts + window
+-- The bucket is filled anew, at this rate, with all of them and with the others alone.
+-- Where the others find it empty, those before need not be remembered.
+local whole, when, rest, last, first = before, since, before, since, head + 1
+for place = first, #state, 14 do
+  local came = unpack('>I6', state, place)
+  whole, when = drained(whole, came - when) + window, came
+  if place < from or place >= behind then
+    rest, last = drained(rest, came - last), came
+    if rest == 0 then since, before, first = came, 0, place end
+    rest = rest + window
   end
-  return when, parts, empty
 end
 
--- Filled anew with the others. Where it turns out to have been empty, those before need
--- not be remembered. Where the rate has changed nobody knows how it would have been: then
--- each is one send less, or what is left of one.
-local when, parts = refilled(sub(state, head + 1))
-local held = sub(state, head + 1, from - 1) .. sub(state, behind)
-if when == at and parts == level then
-  local empty
-  at, level, empty = refilled(held)
-  if empty then
-    held = sub(held, empty)
-    since, before = unpack('>I6', held), 0
-  end
+-- Where the rate has changed since, nobody knows how it would have been without them:
+-- then each is one send less, or what is left of one.
+if when == at and whole == level then
+  at, level = last, rest
 else
-  level = math.max(0, level - (behind - from) / 14 * window)
+  since, before = unpack('>I6I7', state, 16)
+  level, first = math.max(0, level - (behind - from) / 14 * window), head + 1
 end
 
 if level == 0 then return call('DEL', key) end
+local held = sub(state, math.max(first, behind))
+if first < from then held = sub(state, first, from - 1) .. held end
 keep(pack('>I6I7I6I7', at, level, since, before), held, '', at + drain(level))
 return 1
