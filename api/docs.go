@@ -18,6 +18,9 @@ var docsHTML string
 //go:embed docs.css
 var docsCSS string
 
+//go:embed docs.js
+var docsJS string
+
 // A page is a body with a type of its own.
 type page struct {
 	contentType string
@@ -52,8 +55,9 @@ func (s *Server) contract(context.Context, *call, struct{}) (page, error) {
 	return page{contentType: "application/yaml", body: s.with.OpenAPI}, nil
 }
 
-// page shows openapi.yaml as a page. It has no script and nothing from elsewhere, and
-// the policy it is sent with allows neither.
+// page shows openapi.yaml as a page, on which requests can be tried. It has one script and
+// nothing from elsewhere, and the policy it is sent with allows no other, and no request to
+// another server.
 func (s *Server) page(context.Context, *call, struct{}) (page, error) {
 	body, err := s.docs()
 	if err != nil {
@@ -63,9 +67,14 @@ func (s *Server) page(context.Context, *call, struct{}) (page, error) {
 }
 
 func docsPolicy() string {
-	sum := sha256.Sum256([]byte(docsCSS))
-	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
-		"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+	return "default-src 'none'; style-src " + hashOf(docsCSS) + "; script-src " + hashOf(docsJS) +
+		"; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+}
+
+// hashOf allows exactly this text in a policy.
+func hashOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
 // newDocs makes the page when it is first asked for, and once.
@@ -80,7 +89,7 @@ func newDocs(contract []byte, version string) func() ([]byte, error) {
 			return nil, fmt.Errorf("reading the docs page: %w", err)
 		}
 		var body bytes.Buffer
-		err = shape.Execute(&body, map[string]any{"Contract": read, "Version": version, "CSS": template.CSS(docsCSS)})
+		err = shape.Execute(&body, map[string]any{"Contract": read, "Version": version, "CSS": template.CSS(docsCSS), "JS": template.JS(docsJS)})
 		if err != nil {
 			return nil, fmt.Errorf("making the docs page: %w", err)
 		}

@@ -165,3 +165,19 @@ func keyName(scheme string) string {
 	}
 	return strings.TrimSuffix(scheme, "Key")
 }
+
+// KeyKind tells the page's script whose key a request takes.
+func (o docsOperation) KeyKind() string {
+	if o.Key == "admin" {
+		return "admin"
+	}
+	return "api"
+}
+
+// FirstExample is a body to begin with.
+func (o docsOperation) FirstExample() string {
+	if len(o.Examples) == 0 {
+		return "{}"
+	}
+	return o.Examples[0].Text
+}

@@ -1,0 +1,44 @@
+// Trying a request: with the key that the reader types, of this server alone.
+"use strict";
+const place = { api: "mailgate-docs-api-key", admin: "mailgate-admin-key" };
+for (const form of document.querySelectorAll("form.try")) {
+  const { method, path, key } = form.dataset;
+  const field = (name) => form.querySelector(`[data-part="${name}"]`);
+  const out = form.querySelector("output");
+  const secret = field("key");
+  if (secret) {
+    form.closest("details").addEventListener("toggle", () => { secret.value = sessionStorage.getItem(place[key]) ?? ""; });
+    secret.addEventListener("input", () => sessionStorage.setItem(place[key], secret.value));
+  }
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const headers = {};
+    if (secret?.value) headers.Authorization = `Bearer ${secret.value}`;
+    const body = field("body")?.value.trim();
+    if (body) headers["Content-Type"] = "application/json";
+    let url = path;
+    for (const input of form.querySelectorAll("[data-parameter]")) {
+      if (input.dataset.in === "path") url = url.replace(`{${input.dataset.parameter}}`, encodeURIComponent(input.value));
+      else if (input.value) headers[input.dataset.parameter] = input.value;
+    }
+    const button = form.querySelector("button");
+    button.disabled = true;
+    out.textContent = "…";
+    try {
+      const answer = await fetch(url, { method, headers, body: body || undefined, cache: "no-store", credentials: "omit", redirect: "error" });
+      const text = await answer.text();
+      out.textContent = [`${answer.status} ${answer.statusText}`, ...[...answer.headers].map(([name, value]) => `${name}: ${value}`), "", pretty(text)].join("\n");
+    } catch (problem) {
+      out.textContent = `No answer: ${problem.message}`;
+    }
+    button.disabled = false;
+  });
+  form.hidden = false;
+}
+function pretty(text) {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text.length > 20000 ? `${text.slice(0, 20000)}…` : text;
+  }
+}

@@ -1,0 +1,46 @@
+package web_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// Requests are tried from the page that describes them, with the reader's key.
+func TestDocsInABrowser(t *testing.T) {
+	v, d := newVisitor(t, openBrowser(t)), newDesk(t, nil)
+	v.do(chromedp.Navigate(d.URL + "/docs"))
+	// try opens a request, fills it in, sends it and waits for what it says.
+	try := func(id, key, parameter, want string) {
+		t.Helper()
+		form := fmt.Sprintf(`document.querySelector("#%s .try")`, id)
+		v.run(form + `.closest("details").open = true`)
+		v.until("the form is there", func() bool { return get[bool](v, form+".checkVisibility()") })
+		for part, text := range map[string]string{"[data-part=key]": key, "[data-in=path]": parameter} {
+			if text != "" {
+				v.run(fmt.Sprintf(`%s.querySelector(%q).select()`, form, part))
+				v.do(chromedp.KeyEvent(text))
+			}
+		}
+		v.run(form + `.querySelector("output").textContent = ""`)
+		v.do(chromedp.Click(chromedp.CSS("#" + id + " .try button")))
+		v.until(id+" says "+want, func() bool {
+			said := get[string](v, form+`.querySelector("output").textContent`)
+			return strings.Contains(said, want) && strings.Contains(said, "x-request-id: ")
+		})
+	}
+	try("live", "", "", `"status": "live"`)
+	try("sendCode", appKey, "", `"status": "sent"`)
+	try("lookAtMailbox", appKey, "Alice@example.com", `"limit": "minute"`)
+	if got := get[string](v, `document.querySelector("#inspectMailbox [data-part=key]").value`); got != "" {
+		t.Error("an application's key is offered to operators")
+	}
+	try("inspectMailbox", opsKey, "alice@example.com", `"sends": [`)
+	try("sendCode", "", "", "ratelimit: ")
+	v.forgive() // the browser itself reports a 429
+	if got := get[int](v, `document.cookie.length + localStorage.length`); got != 0 {
+		t.Error("a key is kept where it should not be")
+	}
+}
