@@ -146,6 +146,7 @@ func (c call) welcome(p *program, at net.Addr, relay *sandbox.Server) {
 %[6]s
   Sign up     %[1]s/
   Inbox       %[1]s/inbox
+  Console     %[1]s/admin
   API         %[1]s/docs
 
   API key     %[2]s
