@@ -4,9 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"testing"
 	"time"
 
@@ -16,19 +14,8 @@ import (
 	"github.com/mailgate/mailgate/redisstore/redistest"
 )
 
-const workerURL = "MAILGATE_TEST_WORKER_REDIS"
-
 // TestMain lets the test binary be one of the processes that race, or that die.
-func TestMain(m *testing.M) {
-	if url := os.Getenv(workerURL); url != "" {
-		if err := work(url); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { redistest.Main(m, work) }
 
 // shortLease is what the processes give, to live on with after one of them dies.
 var shortLease = idempotency.Terms{Lease: 1500, Keep: 60_000}
@@ -63,45 +50,10 @@ func (*workerT) Errorf(format string, args ...any) {
 	os.Exit(1)
 }
 
-type worker struct {
-	t   *testing.T
-	cmd *exec.Cmd
-	in  io.WriteCloser
-	out *bufio.Scanner
-}
-
-func startWorker(t *testing.T, url string) worker {
+func started(t *testing.T, w *redistest.Worker) (n int) {
 	t.Helper()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), workerURL+"="+url)
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
+	if _, err := fmt.Sscan(w.Answer(), &n); err != nil {
 		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		in.Close()
-		cmd.Wait()
-	})
-	return worker{t, cmd, in, bufio.NewScanner(out)}
-}
-
-func (w worker) begin(key string) { fmt.Fprintln(w.in, key) }
-
-func (w worker) started() (n int) {
-	w.t.Helper()
-	if !w.out.Scan() {
-		w.t.Fatal("a worker died")
-	}
-	if _, err := fmt.Sscan(w.out.Text(), &n); err != nil {
-		w.t.Fatal(err)
 	}
 	return n
 }
@@ -110,18 +62,18 @@ func (w worker) started() (n int) {
 func TestThreeProcessesOneKey(t *testing.T) {
 	t.Parallel()
 	url := redistest.Alone(t).URL()
-	workers := []worker{startWorker(t, url), startWorker(t, url), startWorker(t, url)}
+	workers := redistest.StartWorkers(t, url, 3)
 	for round := range 60 {
 		key := fmt.Sprint("processes-", round)
 		for _, w := range workers {
-			w.begin(key)
+			w.Order(key)
 		}
-		started := 0
+		all := 0
 		for _, w := range workers {
-			started += w.started()
+			all += started(t, w)
 		}
-		if started != 1 {
-			t.Fatalf("round %d: %d were told to go on, want 1", round, started)
+		if all != 1 {
+			t.Fatalf("round %d: %d were told to go on, want 1", round, all)
 		}
 	}
 }
@@ -132,17 +84,14 @@ func TestKilledBetweenBeginAndFinish(t *testing.T) {
 	t.Parallel()
 	server := redistest.Alone(t)
 	keeper := open(t, shortLease, redisstore.Options{URL: server.URL(), Timeout: patient})
-	w := startWorker(t, server.URL())
+	w := redistest.StartWorker(t, server.URL())
 	before, _ := server.Client().Time(context.Background()).Result()
-	w.begin("killed")
-	if w.started() != 1 {
+	w.Order("killed")
+	if started(t, w) != 1 {
 		t.Fatal("the worker was not told to go on")
 	}
 	begun, _ := server.Client().Time(context.Background()).Result()
-	if err := w.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	w.cmd.Wait()
+	w.Kill()
 	for met := false; ; {
 		asked, _ := server.Client().Time(context.Background()).Result()
 		o := begin(t, keeper, "killed")

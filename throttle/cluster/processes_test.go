@@ -3,9 +3,7 @@ package cluster_test
 import (
 	"bufio"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -17,30 +15,20 @@ import (
 	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
-const workerURL = "MAILGATE_TEST_WORKER_REDIS"
-
 // TestMain lets the test binary be one of the processes that race.
-func TestMain(m *testing.M) {
-	if url := os.Getenv(workerURL); url != "" {
-		work(url)
-		return
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { redistest.Main(m, work) }
 
 // A worker reads names of limiters and mailboxes, races 64 callers for each and writes
 // how many were admitted.
-func work(url string) {
+func work(url string) error {
 	clock := throttletest.NewClock(1_800_000_000_000)
 	store, err := redisstore.Open(redisstore.Options{URL: url, Clock: clock.Now, Timeout: patient})
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		return err
 	}
 	limiter, err := cluster.New(store, threeAMinute)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		return err
 	}
 	t := new(workerT)
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
@@ -52,6 +40,7 @@ func work(url string) {
 		admitted := throttletest.Race(t, by, mailbox, callers)
 		fmt.Println(admitted, t.failure())
 	}
+	return nil
 }
 
 // workerT carries a failure of a worker to the test.
@@ -75,46 +64,13 @@ func (t *workerT) failure() string {
 	return t.last
 }
 
-type worker struct {
-	t   *testing.T
-	in  io.WriteCloser
-	out *bufio.Scanner
-}
-
-func startWorker(t *testing.T, url string) worker {
+func admittedBy(t *testing.T, w *redistest.Worker) (n int) {
 	t.Helper()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), workerURL+"="+url)
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		in.Close()
-		cmd.Wait()
-	})
-	return worker{t, in, bufio.NewScanner(out)}
-}
-
-func (w worker) begin(name, mailbox string) { fmt.Fprintln(w.in, name, mailbox) }
-
-func (w worker) admitted() (n int) {
-	w.t.Helper()
 	var failure string
-	if !w.out.Scan() {
-		w.t.Fatal("a worker died")
-	}
-	fmt.Sscan(w.out.Text(), &n, &failure)
+	answer := w.Answer()
+	fmt.Sscan(answer, &n, &failure)
 	if failure != "" {
-		w.t.Fatal(strings.TrimSpace(w.out.Text()))
+		t.Fatal(strings.TrimSpace(answer))
 	}
 	return n
 }
@@ -123,22 +79,22 @@ func (w worker) admitted() (n int) {
 func TestThreeProcessesOneMailbox(t *testing.T) {
 	t.Parallel()
 	server := redistest.Alone(t)
-	workers := []worker{startWorker(t, server.URL()), startWorker(t, server.URL()), startWorker(t, server.URL())}
+	workers := redistest.StartWorkers(t, server.URL(), 3)
 	raceProcesses(t, workers, "tiers", 600)
 	for name := range threeMeters {
 		raceProcesses(t, workers, name, 50)
 	}
 }
 
-func raceProcesses(t *testing.T, workers []worker, name string, rounds int) {
+func raceProcesses(t *testing.T, workers []*redistest.Worker, name string, rounds int) {
 	for round := range rounds {
 		mailbox := mailboxOf("processes")
 		for _, w := range workers {
-			w.begin(name, mailbox)
+			w.Order(name, mailbox)
 		}
 		admitted := 0
 		for _, w := range workers {
-			admitted += w.admitted()
+			admitted += admittedBy(t, w)
 		}
 		if admitted != 3 {
 			t.Fatalf("%s, round %d: %d admitted, want 3", name, round, admitted)

@@ -4,9 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -18,19 +16,8 @@ import (
 	"github.com/mailgate/mailgate/verify/cluster"
 )
 
-const workerURL = "MAILGATE_TEST_WORKER_REDIS"
-
 // TestMain lets the test binary be one of the processes that race.
-func TestMain(m *testing.M) {
-	if url := os.Getenv(workerURL); url != "" {
-		if err := work(url); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { redistest.Main(m, work) }
 
 // A worker reads mailboxes and codes, and for each lets 64 type it at its desk at once.
 // It writes how many were told what.
@@ -87,43 +74,11 @@ func typedAtOnce(desk *verify.Desk, mailbox, code string) (counts map[verify.Res
 	return counts, err
 }
 
-type worker struct {
-	t   *testing.T
-	in  io.WriteCloser
-	out *bufio.Scanner
-}
-
-func startWorker(t *testing.T, url string) worker {
+func counts(t *testing.T, w *redistest.Worker) map[verify.Result]int {
 	t.Helper()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), workerURL+"="+url)
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		in.Close()
-		cmd.Wait()
-	})
-	return worker{t, in, bufio.NewScanner(out)}
-}
-
-func (w worker) counts() map[verify.Result]int {
-	w.t.Helper()
-	if !w.out.Scan() {
-		w.t.Fatal("a worker died")
-	}
 	var correct, incorrect, spent, expired int
-	if _, err := fmt.Sscan(w.out.Text(), &correct, &incorrect, &spent, &expired); err != nil {
-		w.t.Fatal(err)
+	if _, err := fmt.Sscan(w.Answer(), &correct, &incorrect, &spent, &expired); err != nil {
+		t.Fatal(err)
 	}
 	return map[verify.Result]int{verify.Correct: correct, verify.Incorrect: incorrect, verify.Spent: spent, verify.Expired: expired}
 }
@@ -138,14 +93,14 @@ func TestThreeProcessesOneMailbox(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { closing() })
-	workers := []worker{startWorker(t, url), startWorker(t, url), startWorker(t, url)}
+	workers := redistest.StartWorkers(t, url, 3)
 	guess := func(mailbox, code string) map[verify.Result]int {
 		total := map[verify.Result]int{}
 		for _, w := range workers {
-			fmt.Fprintln(w.in, mailbox, code)
+			w.Order(mailbox, code)
 		}
 		for _, w := range workers {
-			for result, n := range w.counts() {
+			for result, n := range counts(t, w) {
 				total[result] += n
 			}
 		}
