@@ -2,7 +2,6 @@ package local
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/mailgate/mailgate/throttle"
@@ -20,7 +19,7 @@ func (l *Limiter) Each(ctx context.Context, visit func(throttle.History) bool) e
 		return visit(h)
 	})
 	if err != nil {
-		return fmt.Errorf("going through the histories: %w: %w", throttle.ErrUnavailable, err)
+		return throttle.Unavailable("going through the histories", err)
 	}
 	return nil
 }
