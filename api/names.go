@@ -1,13 +1,13 @@
 package api
 
 import (
-	"crypto/hkdf"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
 
 	"github.com/mailgate/mailgate/idempotency"
+	"github.com/mailgate/mailgate/secret"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -29,12 +29,12 @@ const (
 	period = 12 * 60 * 60 * 1000
 )
 
-func newNames(secret []byte, now func() int64) (*names, error) {
-	prints, err := idempotency.NewFingerprinter(secret)
+func newNames(of []byte, now func() int64) (*names, error) {
+	prints, err := idempotency.NewFingerprinter(of)
 	if err != nil {
 		return nil, err
 	}
-	key, err := hkdf.Key(sha256.New, secret, nil, reservationsOf, sha256.Size)
+	key, err := secret.Key(of, reservationsOf)
 	return &names{prints, key, now}, err
 }
 

@@ -1,22 +1,19 @@
 package countdown
 
 import (
-	"crypto/hkdf"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"github.com/mailgate/mailgate/secret"
 )
 
 // ErrInvalid is all that Open ever says about a token it refuses, whatever is wrong.
 var ErrInvalid = errors.New("countdown: the token is not valid")
 
 const (
-	// MinSecret is the fewest bytes that New takes as a secret.
-	MinSecret = 16
-
 	// MaxMailbox is the most bytes of a mailbox key that fit in a token: about twice
 	// what a mail address can have.
 	MaxMailbox = 8*block - head
@@ -52,14 +49,11 @@ type Tokens struct {
 	key *extendedKey
 }
 
-// New makes Tokens of a secret of at least MinSecret bytes. Servers with the same
+// New makes Tokens of a secret of secret.MinLength bytes or more. Servers with the same
 // secret open each other's tokens. The secret is neither kept nor changed, and may
 // serve other purposes too.
-func New(secret []byte) (*Tokens, error) {
-	if len(secret) < MinSecret {
-		return nil, fmt.Errorf("countdown: the secret needs %d bytes or more", MinSecret)
-	}
-	derived, err := hkdf.Key(sha256.New, secret, nil, purpose, keySize)
+func New(of []byte) (*Tokens, error) {
+	derived, err := secret.Key(of, purpose)
 	if err != nil {
 		return nil, fmt.Errorf("countdown: deriving the key: %w", err)
 	}

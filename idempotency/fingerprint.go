@@ -1,22 +1,15 @@
 package idempotency
 
 import (
-	"crypto/hkdf"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
-	"errors"
-	"fmt"
+
+	"github.com/mailgate/mailgate/secret"
 )
 
 // A Fingerprint tells requests apart without keeping them.
 type Fingerprint [32]byte
-
-// MinSecret is the shortest secret, in bytes.
-const MinSecret = 16
-
-// ErrSecret is the kind of a secret that is too short.
-var ErrSecret = errors.New("a secret is 16 bytes or more")
 
 // A Fingerprinter makes fingerprints. Any number of goroutines may use one.
 type Fingerprinter struct{ key []byte }
@@ -29,13 +22,10 @@ const purpose = "mailgate idempotency: fingerprints of requests, version 1"
 // be turned back into it; with a key it cannot. All servers that share a [Keeper] need the
 // same secret: under another one a request that is repeated is taken for a different one,
 // and refused.
-func NewFingerprinter(secret []byte) (*Fingerprinter, error) {
-	if len(secret) < MinSecret {
-		return nil, ErrSecret
-	}
-	key, err := hkdf.Key(sha256.New, secret, nil, purpose, sha256.Size)
+func NewFingerprinter(of []byte) (*Fingerprinter, error) {
+	key, err := secret.Key(of, purpose)
 	if err != nil {
-		return nil, fmt.Errorf("making the key for fingerprints: %w", err)
+		return nil, err
 	}
 	return &Fingerprinter{key: key}, nil
 }

@@ -6,13 +6,14 @@ import (
 	"testing"
 
 	"github.com/mailgate/mailgate/idempotency"
+	"github.com/mailgate/mailgate/secret"
 )
 
-const secret = "sixteen bytes of chance, or more"
+const ourSecret = "sixteen bytes of chance, or more"
 
-func fingerprinter(t testing.TB, secret string) *idempotency.Fingerprinter {
+func fingerprinter(t testing.TB, of string) *idempotency.Fingerprinter {
 	t.Helper()
-	f, err := idempotency.NewFingerprinter([]byte(secret))
+	f, err := idempotency.NewFingerprinter([]byte(of))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,33 +23,33 @@ func fingerprinter(t testing.TB, secret string) *idempotency.Fingerprinter {
 // Fingerprints are on record while the program is replaced by a newer one, so they stay as
 // they are. The value was computed with another implementation of HKDF and HMAC.
 func TestFingerprintStays(t *testing.T) {
-	got := fingerprinter(t, secret).Of("POST /send-code", []byte(`{"email":"alice@example.com"}`))
+	got := fingerprinter(t, ourSecret).Of("POST /send-code", []byte(`{"email":"alice@example.com"}`))
 	if want := "dea26aebed3e981a1340c0e4d0f12fc59cbd174d264b9af93ad7e963d00f5e56"; hex.EncodeToString(got[:]) != want {
 		t.Errorf("%x, want %s", got, want)
 	}
 }
 
 func TestFingerprintIsBoundToAll(t *testing.T) {
-	f := fingerprinter(t, secret)
+	f := fingerprinter(t, ourSecret)
 	is := f.Of("POST /send-code", []byte("{}"))
 	for name, other := range map[string]idempotency.Fingerprint{
 		"another body":   f.Of("POST /send-code", []byte("{ }")),
 		"another route":  f.Of("POST /other", []byte("{}")),
 		"another border": f.Of("POST /send-code{", []byte("}")),
-		"another secret": fingerprinter(t, secret+"!").Of("POST /send-code", []byte("{}")),
+		"another secret": fingerprinter(t, ourSecret+"!").Of("POST /send-code", []byte("{}")),
 	} {
 		if other == is {
 			t.Errorf("%s makes no difference", name)
 		}
 	}
-	if again := fingerprinter(t, secret).Of("POST /send-code", []byte("{}")); again != is {
+	if again := fingerprinter(t, ourSecret).Of("POST /send-code", []byte("{}")); again != is {
 		t.Error("the same request has two fingerprints")
 	}
 }
 
 func TestSecretsThatWillNotDo(t *testing.T) {
 	for _, short := range []string{"", "fifteen bytes.."} {
-		if f, err := idempotency.NewFingerprinter([]byte(short)); f != nil || !errors.Is(err, idempotency.ErrSecret) {
+		if f, err := idempotency.NewFingerprinter([]byte(short)); f != nil || !errors.Is(err, secret.ErrTooShort) {
 			t.Errorf("%d bytes: %v", len(short), err)
 		}
 	}

@@ -55,7 +55,7 @@ func newSetting(t testing.TB, arrange func(s *setting)) *setting {
 		arrange(s)
 	}
 	s.desk, err = verify.NewDesk(verify.Options{
-		Hasher: hasher(t, secret), Book: s.book, Guesses: s.guesses,
+		Hasher: hasher(t, ourSecret), Book: s.book, Guesses: s.guesses,
 		Log: slog.New(slog.NewTextHandler(&s.log, nil)),
 	})
 	s.must(err)
@@ -384,7 +384,7 @@ func TestTheCallerHangsUp(t *testing.T) {
 
 func TestDesksThatWillNotDo(t *testing.T) {
 	s := newSetting(t, nil)
-	whole := verify.Options{Hasher: hasher(t, secret), Book: s.book, Guesses: s.guesses}
+	whole := verify.Options{Hasher: hasher(t, ourSecret), Book: s.book, Guesses: s.guesses}
 	for name, spoil := range map[string]func(o *verify.Options){
 		"no hasher":        func(o *verify.Options) { o.Hasher = nil },
 		"no book":          func(o *verify.Options) { o.Book = nil },

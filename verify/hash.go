@@ -1,24 +1,17 @@
 package verify
 
 import (
-	"crypto/hkdf"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
-	"errors"
-	"fmt"
 	"strings"
+
+	"github.com/mailgate/mailgate/secret"
 )
 
 // A Hash stands for a code and the address it was mailed to. Without the key of the
 // [Hasher] that made it, it tells nothing about either.
 type Hash [16]byte
-
-// MinSecret is the shortest secret, in bytes.
-const MinSecret = 16
-
-// ErrSecret is the kind of a secret that is too short.
-var ErrSecret = errors.New("a secret is 16 bytes or more")
 
 // A Hasher makes hashes. Any number of goroutines may use one.
 type Hasher struct{ key []byte }
@@ -27,15 +20,11 @@ type Hasher struct{ key []byte }
 const purpose = "mailgate verify: hashes of codes, version 1"
 
 // NewHasher makes a Hasher of the server's secret. All servers that share a [Book] need
-// the same one; under another secret the codes that are on their way become wrong. The
-// secret must be hopeless to guess: 16 bytes of chance are, a phrase is not.
-func NewHasher(secret []byte) (*Hasher, error) {
-	if len(secret) < MinSecret {
-		return nil, ErrSecret
-	}
-	key, err := hkdf.Key(sha256.New, secret, nil, purpose, sha256.Size)
+// the same one; under another secret the codes that are on their way become wrong.
+func NewHasher(of []byte) (*Hasher, error) {
+	key, err := secret.Key(of, purpose)
 	if err != nil {
-		return nil, fmt.Errorf("making the key for codes: %w", err)
+		return nil, err
 	}
 	return &Hasher{key: key}, nil
 }

@@ -6,14 +6,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mailgate/mailgate/secret"
 	"github.com/mailgate/mailgate/verify"
 )
 
-const secret = "sixteen bytes of chance, or more"
+const ourSecret = "sixteen bytes of chance, or more"
 
-func hasher(t testing.TB, secret string) *verify.Hasher {
+func hasher(t testing.TB, of string) *verify.Hasher {
 	t.Helper()
-	h, err := verify.NewHasher([]byte(secret))
+	h, err := verify.NewHasher([]byte(of))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,21 +24,21 @@ func hasher(t testing.TB, secret string) *verify.Hasher {
 // Hashes are on record while the program is replaced by a newer one, so they stay as they
 // are. The value was computed with another implementation of HKDF and HMAC.
 func TestHashStays(t *testing.T) {
-	got := hasher(t, secret).Hash("Alice@example.com", "482913")
+	got := hasher(t, ourSecret).Hash("Alice@example.com", "482913")
 	if want := "ed7feae5f8b2faebf8d7e7e09829dc35"; hex.EncodeToString(got[:]) != want {
 		t.Errorf("%x, want %s", got, want)
 	}
 }
 
 func TestHashIsBoundToAll(t *testing.T) {
-	h := hasher(t, secret)
+	h := hasher(t, ourSecret)
 	is := h.Hash("alice@example.com", "482913")
 	for name, other := range map[string]verify.Hash{
 		"another code":    h.Hash("alice@example.com", "482914"),
 		"another address": h.Hash("bob@example.com", "482913"),
 		"a tag":           h.Hash("alice+x@example.com", "482913"),
 		"a dot":           h.Hash("a.lice@example.com", "482913"),
-		"another secret":  hasher(t, secret+"!").Hash("alice@example.com", "482913"),
+		"another secret":  hasher(t, ourSecret+"!").Hash("alice@example.com", "482913"),
 		"another border":  h.Hash("alice@example.com4", "82913"),
 		"no border":       h.Hash("alice@example.com482913", ""),
 		"a Kelvin sign":   h.Hash("alice@example.\u212aom", "482913"),
@@ -57,7 +58,7 @@ func TestHashIsBoundToAll(t *testing.T) {
 func TestSecretsThatWillNotDo(t *testing.T) {
 	for _, short := range []string{"", "fifteen bytes.."} {
 		h, err := verify.NewHasher([]byte(short))
-		if h != nil || !errors.Is(err, verify.ErrSecret) || short != "" && strings.Contains(err.Error(), short) {
+		if h != nil || !errors.Is(err, secret.ErrTooShort) || short != "" && strings.Contains(err.Error(), short) {
 			t.Errorf("%d bytes: %v, %v", len(short), h, err)
 		}
 	}
