@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/cache/cachetest"
 	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
@@ -26,12 +27,7 @@ type shop struct {
 }
 
 func openShop(t testing.TB) *shop {
-	disk, err := cache.Open(cache.DiskOptions{Dir: cache.Memory})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { disk.Close() })
-	s := &shop{t: t, disk: disk}
+	s := &shop{t: t, disk: cachetest.Open(t, cache.Memory)}
 	s.clock.Store(start)
 	return s
 }

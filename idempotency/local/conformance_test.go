@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/cache/cachetest"
 	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/idempotency/idempotencytest"
 	"github.com/mailgate/mailgate/idempotency/local"
@@ -18,26 +19,12 @@ var small = cache.Size{Entries: 8, Bytes: 4096}
 func TestConformance(t *testing.T) {
 	for name, size := range map[string]cache.Size{"remembered": {Entries: 1000, Bytes: 1 << 20}, "forgotten": small} {
 		t.Run(name, func(t *testing.T) {
-			disk := openDisk(t, t.TempDir())
+			disk := cachetest.Open(t, t.TempDir())
 			idempotencytest.Run(t, func(t testing.TB, terms idempotency.Terms, now func() int64) idempotency.Keeper {
 				return openKeeper(t, disk, local.Options{Terms: terms, Now: now, Size: size, Name: rand.Text()})
 			}, 20_000)
 		})
 	}
-}
-
-func openDisk(t testing.TB, dir string) *cache.Disk {
-	t.Helper()
-	disk, err := cache.Open(cache.DiskOptions{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := disk.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return disk
 }
 
 func openKeeper(t testing.TB, disk *cache.Disk, o local.Options) *local.Keeper {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/cache/cachetest"
 	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/idempotency/local"
 )
@@ -27,7 +28,7 @@ var (
 )
 
 func TestOptionsThatWillNotDo(t *testing.T) {
-	disk := openDisk(t, cache.Memory)
+	disk := cachetest.Open(t, cache.Memory)
 	for name, o := range map[string]local.Options{
 		"half a size":  {Size: cache.Size{Entries: 1}},
 		"a NUL inside": {Name: "a\x00b"},
@@ -49,7 +50,7 @@ func TestOptionsThatWillNotDo(t *testing.T) {
 // The machine's clock and the usual terms are the default, and readiness is asked of the
 // disk.
 func TestDefaults(t *testing.T) {
-	keeper := openKeeper(t, openDisk(t, cache.Memory), local.Options{})
+	keeper := openKeeper(t, cachetest.Open(t, cache.Memory), local.Options{})
 	ctx := context.Background()
 	if err := keeper.Ready(ctx); err != nil {
 		t.Error(err)
@@ -70,7 +71,7 @@ func TestClosed(t *testing.T) {
 		"disk":   func(_ *local.Keeper, d *cache.Disk) error { return d.Close() },
 	} {
 		t.Run(what, func(t *testing.T) {
-			disk := openDisk(t, cache.Memory)
+			disk := cachetest.Open(t, cache.Memory)
 			keeper := openKeeper(t, disk, local.Options{})
 			ctx := context.Background()
 			// These are remembered, whatever the disk says.

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/cache/cachetest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
 	"github.com/mailgate/mailgate/throttle/meter"
@@ -19,7 +20,7 @@ var small = cache.Size{Entries: 8, Bytes: 4096}
 func TestConformance(t *testing.T) {
 	for name, size := range map[string]cache.Size{"remembered": {Entries: 1000, Bytes: 1 << 20}, "forgotten": small} {
 		t.Run(name, func(t *testing.T) {
-			throttletest.Run(t, opener(openDisk(t, t.TempDir()), size), 2000)
+			throttletest.Run(t, opener(cachetest.Open(t, t.TempDir()), size), 2000)
 		})
 	}
 }
@@ -29,20 +30,6 @@ func opener(disk *cache.Disk, size cache.Size) throttletest.Open {
 	return func(t testing.TB, p throttle.Policy, now func() int64) throttle.Historian {
 		return openLimiter(t, disk, local.Options{Policy: p, Now: now, Size: size, Name: throttle.NewID().String()})
 	}
-}
-
-func openDisk(t testing.TB, dir string) *cache.Disk {
-	t.Helper()
-	disk, err := cache.Open(cache.DiskOptions{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := disk.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return disk
 }
 
 func openLimiter(t testing.TB, disk *cache.Disk, o local.Options) *local.Limiter {
@@ -59,7 +46,7 @@ func openLimiter(t testing.TB, disk *cache.Disk, o local.Options) *local.Limiter
 func TestMetersConform(t *testing.T) {
 	for name, size := range map[string]cache.Size{"remembered": {Entries: 1000, Bytes: 1 << 20}, "forgotten": small} {
 		t.Run(name, func(t *testing.T) {
-			disk := openDisk(t, t.TempDir())
+			disk := cachetest.Open(t, t.TempDir())
 			throttletest.RunMeters(t, throttletest.OneStore(func(t testing.TB, now func() int64) func(meter.Meter) throttle.Limiter {
 				meters := openMeters(t, disk, local.MetersOptions{Name: throttle.NewID().String(), Size: size, Now: now})
 				return func(m meter.Meter) throttle.Limiter { return meters.Limiter("rule", m) }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/cache/cachetest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
 )
@@ -23,7 +24,7 @@ func TestAFloodForgetsNobody(t *testing.T) {
 		Size:   cache.Size{Entries: floodInMemory, Bytes: 1 << 30},
 		Now:    func() int64 { return noon },
 	}
-	disk := openDisk(t, dir)
+	disk := cachetest.Open(t, dir)
 	limiter := openLimiter(t, disk, options)
 	flood(t, limiter, floodMailboxes, true)
 	flood(t, limiter, floodMailboxes, false)
@@ -31,7 +32,7 @@ func TestAFloodForgetsNobody(t *testing.T) {
 	if err := disk.Close(); err != nil {
 		t.Fatal(err)
 	}
-	limiter = openLimiter(t, openDisk(t, dir), options)
+	limiter = openLimiter(t, cachetest.Open(t, dir), options)
 	flood(t, limiter, floodMailboxes/10, false)
 }
 
@@ -40,7 +41,7 @@ func TestAFloodForgetsNoState(t *testing.T) {
 	const keys = floodMailboxes / 20
 	dir := t.TempDir()
 	options := local.MetersOptions{Size: cache.Size{Entries: keys / 20, Bytes: 1 << 30}, Now: standing}
-	disk := openDisk(t, dir)
+	disk := cachetest.Open(t, dir)
 	meters := openMeters(t, disk, options)
 	for name, algorithm := range algorithms {
 		flood(t, meters.Limiter(name, algorithm(t, 1)), keys, true)
@@ -52,7 +53,7 @@ func TestAFloodForgetsNoState(t *testing.T) {
 	if err := disk.Close(); err != nil {
 		t.Fatal(err)
 	}
-	meters = openMeters(t, openDisk(t, dir), options)
+	meters = openMeters(t, cachetest.Open(t, dir), options)
 	for name, algorithm := range algorithms {
 		flood(t, meters.Limiter(name, algorithm(t, 1)), keys/10, false)
 	}

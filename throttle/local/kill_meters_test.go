@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/cache/cachetest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
 )
@@ -35,7 +36,7 @@ func TestKilledProcessForgetsNoState(t *testing.T) {
 
 // countUntilKilled is the child: it prints each admission after the yes.
 func countUntilKilled(t *testing.T, dir string) {
-	meters := openMeters(t, openDisk(t, dir), local.MetersOptions{Size: small, Now: standing})
+	meters := openMeters(t, cachetest.Open(t, dir), local.MetersOptions{Size: small, Now: standing})
 	var done sync.WaitGroup
 	for range 2 {
 		for _, name := range slices.Sorted(maps.Keys(algorithms)) {

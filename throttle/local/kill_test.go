@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/cache/cachetest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
 )
@@ -94,7 +95,7 @@ func compareWithDisk(t *testing.T, dir string, acknowledged map[string]string) {
 
 // admitUntilKilled is the child: it prints each admission after the yes.
 func admitUntilKilled(t *testing.T, dir string) {
-	disk := openDisk(t, dir)
+	disk := cachetest.Open(t, dir)
 	limiter := openLimiter(t, disk, local.Options{Policy: throttle.DefaultPolicy(), Size: small})
 	var done sync.WaitGroup
 	for caller := range 8 {

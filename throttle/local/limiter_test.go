@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/cache/cachetest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
 )
 
 func TestOptionsThatWillNotDo(t *testing.T) {
-	disk := openDisk(t, cache.Memory)
+	disk := cachetest.Open(t, cache.Memory)
 	for name, o := range map[string]local.Options{
 		"no policy":    {},
 		"half a size":  {Policy: throttle.DefaultPolicy(), Size: cache.Size{Entries: 1}},
@@ -36,7 +37,7 @@ func TestClosed(t *testing.T) {
 		"disk":    func(_ *local.Limiter, d *cache.Disk) error { return d.Close() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			disk := openDisk(t, cache.Memory)
+			disk := cachetest.Open(t, cache.Memory)
 			limiter := openLimiter(t, disk, local.Options{Policy: throttle.DefaultPolicy()})
 			if err := closing(limiter, disk); err != nil {
 				t.Fatal(err)
@@ -65,7 +66,7 @@ func everyCall(l *local.Limiter, mailbox string) map[string]error {
 // Asking whether it is ready is no send: no mailbox is charged, not even one of a
 // strange name.
 func TestReadyChargesNobody(t *testing.T) {
-	limiter := openLimiter(t, openDisk(t, cache.Memory), local.Options{Policy: throttle.DefaultPolicy()})
+	limiter := openLimiter(t, cachetest.Open(t, cache.Memory), local.Options{Policy: throttle.DefaultPolicy()})
 	ctx := context.Background()
 	if err := limiter.Ready(ctx); err != nil {
 		t.Fatal(err)
@@ -82,7 +83,7 @@ func TestReadyChargesNobody(t *testing.T) {
 
 // Whoever has stopped waiting is told so, and is not kept.
 func TestReadyInVain(t *testing.T) {
-	limiter := openLimiter(t, openDisk(t, cache.Memory), local.Options{Policy: throttle.DefaultPolicy()})
+	limiter := openLimiter(t, cachetest.Open(t, cache.Memory), local.Options{Policy: throttle.DefaultPolicy()})
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if err := limiter.Ready(ctx); !errors.Is(err, throttle.ErrUnavailable) || !errors.Is(err, context.Canceled) {
@@ -92,7 +93,7 @@ func TestReadyInVain(t *testing.T) {
 
 // Two limiters on one disk count apart by their names.
 func TestNamesCountApart(t *testing.T) {
-	disk := openDisk(t, cache.Memory)
+	disk := cachetest.Open(t, cache.Memory)
 	mailboxes := openLimiter(t, disk, local.Options{Policy: throttle.DefaultPolicy()})
 	addresses := openLimiter(t, disk, local.Options{Policy: throttle.DefaultPolicy(), Name: "client-ip"})
 	for _, limiter := range []*local.Limiter{mailboxes, addresses} {
@@ -107,7 +108,7 @@ func TestNamesCountApart(t *testing.T) {
 
 // Two limiters of one name would each remember what the other has changed.
 func TestANameIsForOne(t *testing.T) {
-	disk := openDisk(t, cache.Memory)
+	disk := cachetest.Open(t, cache.Memory)
 	first, err := local.New(disk, local.Options{Policy: throttle.DefaultPolicy()})
 	if err != nil {
 		t.Fatal(err)
@@ -121,7 +122,7 @@ func TestANameIsForOne(t *testing.T) {
 
 // A denial of a mailbox that is remembered takes no memory.
 func TestDenialsAreFree(t *testing.T) {
-	limiter := openLimiter(t, openDisk(t, cache.Memory), local.Options{Policy: throttle.DefaultPolicy()})
+	limiter := openLimiter(t, cachetest.Open(t, cache.Memory), local.Options{Policy: throttle.DefaultPolicy()})
 	ctx, id := context.Background(), throttle.NewID()
 	for range 2 {
 		if _, err := limiter.Take(ctx, "alice@example.com", throttle.NewID()); err != nil {

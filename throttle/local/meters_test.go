@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/cache/cachetest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
 	"github.com/mailgate/mailgate/throttle/meter"
@@ -131,7 +132,7 @@ func TestMetersAfterARestart(t *testing.T) {
 func TestMetersOfOneNameShareACount(t *testing.T) {
 	for name, algorithm := range algorithms {
 		t.Run(name, func(t *testing.T) {
-			meters := openMeters(t, openDisk(t, cache.Memory), local.MetersOptions{Now: standing})
+			meters := openMeters(t, cachetest.Open(t, cache.Memory), local.MetersOptions{Now: standing})
 			old := meters.Limiter("quota", algorithm(t, 3))
 			take(t, old, "all", throttle.NewID(), true)
 			take(t, meters.Limiter("quota", algorithm(t, 3)), "all", throttle.NewID(), true)
@@ -157,7 +158,7 @@ func TestMetersOfOneNameShareACount(t *testing.T) {
 
 // Whatever names, forms and keys are made of, no two of them are one.
 func TestMetersAreApart(t *testing.T) {
-	meters := openMeters(t, openDisk(t, cache.Memory), local.MetersOptions{Now: standing})
+	meters := openMeters(t, cachetest.Open(t, cache.Memory), local.MetersOptions{Now: standing})
 	names := []string{"", "a", "a/fixed-86400000", "a\x00", "a\x00b", "a%00", "\x00", "/", "%2F", "é", "\xff"}
 	keys := []string{"b", "\x00b", "b\x00b", "/fixed-86400000\x00b", "fixed-86400000\x00b", "\x00", "/", strings.Repeat("k", throttle.MaxKey)}
 	for _, want := range []bool{true, false} {
@@ -180,7 +181,7 @@ func TestMetersAreApart(t *testing.T) {
 func TestMetersInARace(t *testing.T) {
 	for name, algorithm := range algorithms {
 		t.Run(name, func(t *testing.T) {
-			meters := openMeters(t, openDisk(t, t.TempDir()), local.MetersOptions{Size: small, Now: standing})
+			meters := openMeters(t, cachetest.Open(t, t.TempDir()), local.MetersOptions{Size: small, Now: standing})
 			for range 30 {
 				key := throttle.NewID().String()
 				var admitted atomic.Int64
@@ -214,7 +215,7 @@ func TestMetersInARace(t *testing.T) {
 // repetitions and releases in vain, of keys in memory and of keys that are read back.
 func TestWhatChangesNothingWritesNothing(t *testing.T) {
 	dir, ctx := t.TempDir(), context.Background()
-	disk := openDisk(t, dir)
+	disk := cachetest.Open(t, dir)
 	meters := openMeters(t, disk, local.MetersOptions{Size: small, Now: standing})
 	policies := openLimiter(t, disk, local.Options{Policy: throttle.DefaultPolicy(), Size: small, Now: standing})
 	limiters := map[string]throttle.Limiter{"tiers": policies.Tiers("named", throttle.DefaultPolicy())}
@@ -255,7 +256,7 @@ func TestWhatChangesNothingWritesNothing(t *testing.T) {
 
 // A no costs no memory, and neither does the question, of a key that is remembered.
 func TestMetersAreFreeToRefuse(t *testing.T) {
-	disk := openDisk(t, cache.Memory)
+	disk := cachetest.Open(t, cache.Memory)
 	meters := openMeters(t, disk, local.MetersOptions{Now: standing})
 	policies := openLimiter(t, disk, local.Options{Policy: throttle.DefaultPolicy(), Now: standing})
 	limiters := map[string]throttle.Limiter{"tiers": policies.Tiers("named", throttle.DefaultPolicy())}
@@ -283,7 +284,7 @@ func TestMetersAreFreeToRefuse(t *testing.T) {
 }
 
 func TestMetersOptionsThatWillNotDo(t *testing.T) {
-	disk := openDisk(t, cache.Memory)
+	disk := cachetest.Open(t, cache.Memory)
 	openMeters(t, disk, local.MetersOptions{Name: "taken"})
 	for name, o := range map[string]local.MetersOptions{
 		"half a size":  {Size: cache.Size{Entries: 1}},
@@ -300,7 +301,7 @@ func TestMetersOptionsThatWillNotDo(t *testing.T) {
 }
 
 func TestMetersThatCountNothing(t *testing.T) {
-	meters := openMeters(t, openDisk(t, cache.Memory), local.MetersOptions{})
+	meters := openMeters(t, cachetest.Open(t, cache.Memory), local.MetersOptions{})
 	for _, m := range []meter.Meter{nil, meter.FixedWindow{}, meter.SlidingWindow{}, meter.TokenBucket{}, meter.LeakyBucket{}} {
 		t.Run(fmt.Sprintf("%T", m), func(t *testing.T) {
 			defer func() {
@@ -321,7 +322,7 @@ func TestMetersClosed(t *testing.T) {
 		"disk":   func(_ *local.Meters, d *cache.Disk) error { return d.Close() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			disk := openDisk(t, cache.Memory)
+			disk := cachetest.Open(t, cache.Memory)
 			meters := openMeters(t, disk, local.MetersOptions{})
 			limiter := meters.Limiter("closed", algorithms["fixed"](t, 1))
 			if err := meters.Ready(context.Background()); err != nil {
@@ -343,7 +344,7 @@ func TestMetersClosed(t *testing.T) {
 
 // Each call says what it cannot be asked, and records nothing.
 func TestMetersAskedInVain(t *testing.T) {
-	meters := openMeters(t, openDisk(t, cache.Memory), local.MetersOptions{})
+	meters := openMeters(t, cachetest.Open(t, cache.Memory), local.MetersOptions{})
 	limiter := meters.Limiter("vain", algorithms["sliding"](t, 1))
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -386,7 +387,7 @@ func TestMetersExpire(t *testing.T) {
 	for name, algorithm := range algorithms {
 		t.Run(name, func(t *testing.T) {
 			clock := throttletest.NewClock(noon)
-			meters := openMeters(t, openDisk(t, t.TempDir()), local.MetersOptions{Size: small, Now: clock.Now})
+			meters := openMeters(t, cachetest.Open(t, t.TempDir()), local.MetersOptions{Size: small, Now: clock.Now})
 			by := algorithm(t, 1)
 			limiter := meters.Limiter("expiry", by)
 			take(t, limiter, "key", throttle.NewID(), true)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/cache/cachetest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
 	"github.com/mailgate/mailgate/throttle/throttletest"
@@ -31,7 +32,7 @@ func sendsOf(t testing.TB, limiter throttle.Historian, mailbox string) int {
 
 // A limiter with a name passes the whole suite, as one without does.
 func TestTiersConform(t *testing.T) {
-	disk := openDisk(t, t.TempDir())
+	disk := cachetest.Open(t, t.TempDir())
 	throttletest.Run(t, func(t testing.TB, p throttle.Policy, now func() int64) throttle.Historian {
 		limiter := openLimiter(t, disk, local.Options{Policy: throttle.DefaultPolicy(), Now: now, Size: small, Name: throttle.NewID().String()})
 		return limiter.Tiers("named", p)
@@ -40,7 +41,7 @@ func TestTiersConform(t *testing.T) {
 
 // Whatever mailboxes and names are made of, no mailbox of one limiter is one of another.
 func TestTiersAreApart(t *testing.T) {
-	mailbox := openLimiter(t, openDisk(t, cache.Memory), local.Options{Policy: throttle.DefaultPolicy(), Now: standing})
+	mailbox := openLimiter(t, cachetest.Open(t, cache.Memory), local.Options{Policy: throttle.DefaultPolicy(), Now: standing})
 	names := []string{"", "net", "net\x00", "net\x00a", "net%00a", "\x00", "\x00net", "/", "%2F", "é", "\xff"}
 	mailboxes := []string{"a", "\x00a", "\x00\x00a", "\x00net\x00a", "\x00\x00net\x00a", "net\x00a", "\x00net\x00", "\x00", "\x00\x00", "\x00net%00\x00a", "%00", "net"}
 	for _, want := range []bool{true, false} {
@@ -67,7 +68,7 @@ func TestTiersAreApart(t *testing.T) {
 // Views of one name count together; a name means the same wherever it is asked for, and
 // without one a view has the histories of the limiter it came from.
 func TestTiersOfOneNameShareHistories(t *testing.T) {
-	disk := openDisk(t, cache.Memory)
+	disk := cachetest.Open(t, cache.Memory)
 	mailbox := openLimiter(t, disk, local.Options{Policy: throttle.DefaultPolicy(), Now: standing})
 	domain := mailbox.Tiers("domain", policyOf(t, "minute=3/60s"))
 	id := throttle.NewID()
@@ -98,7 +99,7 @@ func TestTiersOfOneNameShareHistories(t *testing.T) {
 
 // A policy without tiers admits nobody that the limiter would not.
 func TestTiersWithoutAPolicy(t *testing.T) {
-	mailbox := openLimiter(t, openDisk(t, cache.Memory), local.Options{Policy: policyOf(t, "hour=1/1h"), Now: standing})
+	mailbox := openLimiter(t, cachetest.Open(t, cache.Memory), local.Options{Policy: policyOf(t, "hour=1/1h"), Now: standing})
 	for _, name := range []string{"", "named"} {
 		limiter := mailbox.Tiers(name, throttle.Policy{})
 		take(t, limiter, "a@example.com", throttle.NewID(), true)
@@ -129,7 +130,7 @@ func TestTiersReplaceAPolicy(t *testing.T) {
 	for _, size := range []cache.Size{small, cache.DefaultSize()} {
 		t.Run(fmt.Sprint(size.Entries), func(t *testing.T) {
 			clock := throttletest.NewClock(noon)
-			first := openLimiter(t, openDisk(t, t.TempDir()), local.Options{Policy: policyOf(t, policies[long]), Size: size, Now: clock.Now})
+			first := openLimiter(t, cachetest.Open(t, t.TempDir()), local.Options{Policy: policyOf(t, policies[long]), Size: size, Now: clock.Now})
 			limiters := [2]*local.Limiter{first, first.Tiers("", policyOf(t, policies[short]))}
 			for _, step := range steps {
 				clock.Set(noon + step.at)

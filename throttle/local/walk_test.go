@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/cache/cachetest"
 	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
@@ -16,7 +17,7 @@ func TestRandomHistories(t *testing.T) {
 	sizes := []cache.Size{cache.DefaultSize(), small}
 	seed := uint64(1)
 	for _, dir := range dirs {
-		disk := openDisk(t, dir)
+		disk := cachetest.Open(t, dir)
 		for _, size := range sizes {
 			t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 				t.Parallel()

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/cache/cachetest"
 	throttlelocal "github.com/mailgate/mailgate/throttle/local"
 	"github.com/mailgate/mailgate/verify"
 	"github.com/mailgate/mailgate/verify/local"
@@ -24,7 +25,7 @@ const noon = int64(1_800_000_000_000)
 var alice = verify.Recipient{Mailbox: "alice@example.com", Address: "Alice@example.com"}
 
 func TestOptionsThatWillNotDo(t *testing.T) {
-	disk := openDisk(t, cache.Memory)
+	disk := cachetest.Open(t, cache.Memory)
 	for name, o := range map[string]local.Options{
 		"half a size":  {Size: cache.Size{Entries: 1}},
 		"a NUL inside": {Name: "a\x00b"},
@@ -51,7 +52,7 @@ func TestClosed(t *testing.T) {
 		"disk": func(_ *local.Book, d *cache.Disk) error { return d.Close() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			disk := openDisk(t, cache.Memory)
+			disk := cachetest.Open(t, cache.Memory)
 			book := openBook(t, disk, local.Options{})
 			ctx := context.Background()
 			// This is remembered, whatever the disk says.
@@ -86,7 +87,7 @@ func TestClosed(t *testing.T) {
 
 // The machine's clock is the default, and readiness is asked of the disk.
 func TestDefaults(t *testing.T) {
-	book := openBook(t, openDisk(t, cache.Memory), local.Options{})
+	book := openBook(t, cachetest.Open(t, cache.Memory), local.Options{})
 	ctx := context.Background()
 	if err := book.Ready(ctx); err != nil {
 		t.Error(err)
