@@ -222,9 +222,7 @@ func TestTheSystemsPause(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	over := make(chan error, 1)
 	go func() { over <- calls["send"](ctx, patient) }()
-	for len(down.questions()) == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	eventually(t, "the first question", func() bool { return len(down.questions()) > 0 })
 	cancel()
 	if err := <-over; !errors.Is(err, context.Canceled) {
 		t.Error(err)
