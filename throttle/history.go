@@ -1,5 +1,7 @@
 package throttle
 
+import "sort"
+
 // An Admission is one recorded send: its reservation and when it was admitted.
 type Admission struct {
 	ID ID
@@ -54,6 +56,26 @@ func (h History) With(p Policy, id ID, now int64) History {
 	copy(next, kept)
 	next[len(kept)] = Admission{ID: id, At: h.Clock(now)}
 	return next
+}
+
+// Including returns the history with an admission that was made elsewhere, in its place in
+// time, and whether that changed anything: not if its id is on record or it has left the
+// policy's longest window. Only the newest [MaxLimit] sends are kept, as no tier counts
+// more. An admission ahead of [History.Clock] of now counts as then.
+func (h History) Including(p Policy, a Admission, now int64) (History, bool) {
+	clock := h.Clock(now)
+	a.At = min(a.At, clock)
+	kept := h.Within(p.Longest(), now)
+	if a.At < 0 || clock-a.At >= p.Longest() || kept.Find(a.ID) >= 0 {
+		return h, false
+	}
+	place := sort.Search(len(kept), func(i int) bool { return kept[i].At > a.At })
+	if place == 0 && len(kept) >= MaxLimit {
+		return h, false
+	}
+	next := make(History, 0, len(kept)+1)
+	next = append(append(append(next, kept[:place]...), a), kept[place:]...)
+	return next[max(0, len(next)-MaxLimit):], true
 }
 
 // Without returns the history with one admission given back, and whether it was on

@@ -32,7 +32,8 @@ type Options struct {
 	Now func() int64
 }
 
-// A Limiter admits sends by one policy. It implements throttle.Historian.
+// A Limiter admits sends by one policy. It implements throttle.Historian and
+// throttle.Recorder.
 type Limiter struct {
 	policy    throttle.Policy
 	named     string // what the keys of a limiter with a name begin with
@@ -101,6 +102,20 @@ func (l *Limiter) Peek(ctx context.Context, mailbox string) (throttle.Verdict, e
 		return throttle.Verdict{}, err
 	}
 	return throttle.Decide(l.policy, history, now), nil
+}
+
+// Record puts on record what was admitted elsewhere; see throttle.Recorder.
+func (l *Limiter) Record(ctx context.Context, mailbox string, a throttle.Admission) error {
+	if err := throttle.CheckRecord(ctx, mailbox, a); err != nil {
+		return err
+	}
+	return l.edit(ctx, "record", mailbox, func(h throttle.History, now int64) cache.Edit[throttle.History] {
+		next, changed := h.Including(l.policy, a, now)
+		if !changed {
+			return cache.Keep[throttle.History]()
+		}
+		return l.put(next)
+	})
 }
 
 // Release gives one admission back.
