@@ -37,6 +37,22 @@ func (c *serverClocks) learn(key string, sent, now int64) {
 	c.last.Store(now - sent)
 }
 
+// Now is the servers' clock, as last heard from their answers and carried on from there.
+// Setting this machine's clock changes nothing about it. Until a server has answered it is
+// this machine's clock; Options.Clock goes before both.
+//
+// It may be ahead by as long as the answer took, so at most by the timeout, and steps by as
+// much when the next one comes, or when servers differ.
+func (s *Store) Now() int64 {
+	if s.clock != nil {
+		return s.clock()
+	}
+	if ahead := s.servers.last.Load(); ahead != 0 {
+		return s.servers.here() + ahead
+	}
+	return time.Now().UnixMilli()
+}
+
 // slotOf is the slot of a key as Redis Cluster counts it: CRC-16/XMODEM of what stands
 // between the first braces, or of the whole key where there is nothing.
 func slotOf(key string) uint16 {
