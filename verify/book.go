@@ -26,6 +26,10 @@ type Book interface {
 	// all codes of the mailbox have been forgotten.
 	Check(ctx context.Context, mailbox string, h Hash) (Result, error)
 
+	// Remove takes one code back, as Codes.Remove does; one that is not on record is no
+	// error.
+	Remove(ctx context.Context, mailbox string, h Hash) error
+
 	// Forget forgets all codes of the mailbox.
 	Forget(ctx context.Context, mailbox string) error
 }

@@ -48,6 +48,12 @@ func (c Codes) Add(h Hash, now, expires int64) Codes {
 	return slices.Insert(next, at, added)
 }
 
+// Remove is the codes without this one. What has expired is left out. If by chance two
+// mails had the same code it is wrong for both, which is safe.
+func (c Codes) Remove(h Hash, now int64) Codes {
+	return slices.DeleteFunc(slices.Clone(c.live(now)), func(kept Kept) bool { return kept.Hash == h })
+}
+
 // Check says what a code is that somebody brings, and which codes are on record from then
 // on: none if it was right, else those that have not expired. How long it takes does not
 // depend on which code is right.

@@ -13,7 +13,7 @@ import (
 func TestCodes(t *testing.T) {
 	type step struct {
 		now  int64
-		does string // "add a until", or "a" brought
+		does string // "add a until", "remove a", or "a" brought
 		want string // the answer, and what is on record from then on
 	}
 	add := func(now int64, h byte, expires int64, want string) step {
@@ -34,6 +34,8 @@ func TestCodes(t *testing.T) {
 		"again, not shorter":  {add(0, 'a', 5, "a5"), add(0, 'b', 7, "a5 b7"), add(1, 'a', 4, "a5 b7")},
 		"never good":          {add(9, 'a', 9, ""), {8, "a", "expired"}},
 		"adding clears":       {add(0, 'a', 5, "a5"), add(5, 'b', 9, "b9"), {0, "a", "incorrect b9"}},
+		"taken back":          {add(0, 'a', 5, "a5"), add(0, 'b', 7, "a5 b7"), {1, "remove a", "b7"}, {1, "remove a", "b7"}, {1, "remove b", ""}},
+		"taken back, expired": {add(0, 'a', 5, "a5"), add(0, 'b', 7, "a5 b7"), {5, "remove c", "b7"}},
 		"before 1970 as well": {add(-9, 'a', -5, "a-5"), {-6, "b", "incorrect a-5"}, {-5, "a", "expired"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -45,6 +47,9 @@ func TestCodes(t *testing.T) {
 				next := codes
 				if n, _ := fmt.Sscanf(step.does, "add %c %d", &h, &expires); n == 2 {
 					next = codes.Add(verify.Hash{h}, step.now, expires)
+					got = spell("", next)
+				} else if n, _ := fmt.Sscanf(step.does, "remove %c", &h); n == 1 {
+					next = codes.Remove(verify.Hash{h}, step.now)
 					got = spell("", next)
 				} else {
 					var result verify.Result

@@ -63,7 +63,7 @@ func (d *Desk) Lifetime() int64 { return d.o.Lifetime }
 
 // Issue makes a code, which is right from now on, and returns it to be mailed. It comes
 // before the mail: whoever has the mail may be back at once. If the mail is not sent
-// after all, nothing has to be undone; nobody knows the code, and it expires.
+// after all, TakeBack undoes it.
 func (d *Desk) Issue(ctx context.Context, to Recipient) (code string, err error) {
 	if code, err = NewCode(d.o.Random); err != nil {
 		return "", err
@@ -72,6 +72,15 @@ func (d *Desk) Issue(ctx context.Context, to Recipient) (code string, err error)
 		return "", fmt.Errorf("issuing a code: %w", err)
 	}
 	return code, nil
+}
+
+// TakeBack makes a code wrong that was issued for a mail that certainly never left: nobody
+// knows it, but until it expires it would be one more that a guess may hit.
+func (d *Desk) TakeBack(ctx context.Context, from Recipient, code string) error {
+	if err := d.o.Book.Remove(ctx, from.Mailbox, d.o.Hasher.Hash(from.Address, code)); err != nil {
+		return fmt.Errorf("taking a code back: %w", err)
+	}
+	return nil
 }
 
 // An Outcome is the answer to somebody who has typed a code.

@@ -116,6 +116,21 @@ func TestACodeIsVerified(t *testing.T) {
 	}
 }
 
+// A code that was taken back is wrong, and takes no other along.
+func TestACodeIsTakenBack(t *testing.T) {
+	s := newSetting(t, nil)
+	mailed, unsent := s.issue(alice), s.issue(alice)
+	for unsent == mailed {
+		unsent = s.issue(alice)
+	}
+	s.must(s.desk.TakeBack(context.Background(), alice, unsent))
+	s.expect(alice, unsent, verify.Incorrect, 4)
+	s.expect(alice, mailed, verify.Correct, 0)
+	if err := s.desk.TakeBack(context.Background(), verify.Recipient{}, unsent); !errors.Is(err, throttle.ErrKey) {
+		t.Errorf("of nobody: %v", err)
+	}
+}
+
 // The guesses are the mailbox's: a new code brings no new ones, nor does forgetting.
 func TestANewCodeBringsNoGuesses(t *testing.T) {
 	s := newSetting(t, nil)

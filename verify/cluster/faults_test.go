@@ -82,13 +82,19 @@ func TestLostReplies(t *testing.T) {
 		}
 
 		add(t, book, mailbox, verify.Hash{1}, minute)
+		add(t, book, mailbox, verify.Hash{2}, minute)
+		proxy.CutReplies(1, "evalsha")
+		if err := book.Remove(context.Background(), mailbox, verify.Hash{2}); err != nil {
+			t.Fatal(err)
+		}
+		expect(t, book, mailbox, verify.Hash{2}, verify.Incorrect)
 		proxy.CutReplies(1, "evalsha")
 		if err := book.Forget(context.Background(), mailbox); err != nil {
 			t.Fatal(err)
 		}
 		expect(t, book, mailbox, verify.Hash{1}, verify.Expired)
 	}
-	if lost := proxy.Counts().Lost; lost < 3*rounds {
+	if lost := proxy.Counts().Lost; lost < 4*rounds {
 		t.Errorf("only %d replies were lost: the test shows too little", lost)
 	}
 }
@@ -165,6 +171,7 @@ func TestErrorsNameNobody(t *testing.T) {
 	for call, err := range map[string]error{
 		"check":  checked,
 		"add":    book.Add(ctx, "alice@example.com", hash, minute),
+		"remove": book.Remove(ctx, "alice@example.com", hash),
 		"forget": book.Forget(ctx, "alice@example.com"),
 	} {
 		if !errors.Is(err, verify.ErrUnavailable) || strings.Contains(err.Error(), "alice") || strings.Contains(err.Error(), "hash of") {

@@ -8,7 +8,7 @@ import (
 
 // The letters that the scripts answer with.
 const (
-	done  = '+' // added, forgotten, or a right code: written in any case
+	done  = '+' // added, removed, forgotten, or a right code: written in any case
 	wrong = '-'
 	none  = '0'
 )
@@ -20,11 +20,14 @@ var (
 	addSource string
 	//go:embed scripts/check.lua
 	checkSource string
+	//go:embed scripts/remove.lua
+	removeSource string
 	//go:embed scripts/forget.lua
 	forgetSource string
 
 	addScript    = redisstore.NewRecordScript(codesSource+addSource, string(done))
 	checkScript  = redisstore.NewRecordScript(codesSource+checkSource, string(done))
+	removeScript = redisstore.NewRecordScript(codesSource+removeSource, string(done))
 	forgetScript = redisstore.NewRecordScript(codesSource+forgetSource, string(done))
-	scripts      = []*redisstore.Script{addScript, checkScript, forgetScript}
+	scripts      = []*redisstore.Script{addScript, checkScript, removeScript, forgetScript}
 )

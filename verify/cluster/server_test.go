@@ -118,6 +118,14 @@ func TestWrongGuessesOnlyRead(t *testing.T) {
 	for range 3 {
 		expect(t, reader, "reader", verify.Hash{200}, verify.Incorrect)
 		expect(t, reader, "nobody", verify.Hash{200}, verify.Expired)
+		for _, mailbox := range []string{"reader", "nobody"} {
+			if err := reader.Remove(ctx, mailbox, verify.Hash{200}); err != nil {
+				t.Errorf("nothing to be removed: %v", err)
+			}
+		}
+	}
+	if err := reader.Remove(ctx, "reader", verify.Hash{1}); !errors.Is(err, verify.ErrUnavailable) {
+		t.Errorf("a code that cannot be removed: %v", err)
 	}
 	if result, err := reader.Check(ctx, "reader", verify.Hash{1}); !errors.Is(err, verify.ErrUnavailable) || result == verify.Correct {
 		t.Errorf("a code that cannot be forgotten: %v, %v", result, err)
@@ -146,6 +154,7 @@ func TestForeignValueIsAnError(t *testing.T) {
 		for call, err := range map[string]error{
 			"check":  checked,
 			"add":    book.Add(ctx, "foreign", verify.Hash{1}, minute),
+			"remove": book.Remove(ctx, "foreign", verify.Hash{1}),
 			"forget": book.Forget(ctx, "foreign"),
 		} {
 			if !errors.Is(err, verify.ErrUnavailable) {

@@ -82,18 +82,35 @@ func (b *Book) Check(ctx context.Context, mailbox string, h verify.Hash) (result
 	err = b.codes.Update(mailbox, now, func(codes verify.Codes, _ bool) cache.Edit[verify.Codes] {
 		var rest verify.Codes
 		result, rest = codes.Check(h, now)
-		switch len(rest) {
-		case 0: // also when all have expired, so that no clock brings them back
-			return cache.Remove[verify.Codes]()
-		case len(codes):
-			return cache.Keep[verify.Codes]()
-		}
-		return cache.Put(rest, rest.Expires())
+		return edit(codes, rest)
 	})
 	if err != nil {
 		return verify.Expired, unavailable("checking a code", err)
 	}
 	return result, nil
+}
+
+// Remove implements verify.Book.
+func (b *Book) Remove(ctx context.Context, mailbox string, h verify.Hash) error {
+	if err := begin(ctx, "removing a code", mailbox); err != nil {
+		return err
+	}
+	now := b.now()
+	err := b.codes.Update(mailbox, now, func(codes verify.Codes, _ bool) cache.Edit[verify.Codes] {
+		return edit(codes, codes.Remove(h, now))
+	})
+	return unavailable("removing a code", err)
+}
+
+// edit leaves the rest of the codes on record, and writes only if that is a change.
+func edit(codes, rest verify.Codes) cache.Edit[verify.Codes] {
+	switch len(rest) {
+	case 0: // also when all have expired, so that no clock brings them back
+		return cache.Remove[verify.Codes]()
+	case len(codes):
+		return cache.Keep[verify.Codes]()
+	}
+	return cache.Put(rest, rest.Expires())
 }
 
 // Forget implements verify.Book.

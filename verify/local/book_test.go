@@ -69,6 +69,7 @@ func TestClosed(t *testing.T) {
 			for call, err := range map[string]error{
 				"check":  checked,
 				"add":    book.Add(ctx, alice.Mailbox, hash, 1000),
+				"remove": book.Remove(ctx, alice.Mailbox, hash),
 				"forget": book.Forget(ctx, alice.Mailbox),
 				"ready":  book.Ready(ctx),
 			} {

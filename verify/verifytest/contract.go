@@ -153,6 +153,29 @@ func forget(t *testing.T, open Open) {
 	p.expect(3, verify.Correct)
 }
 
+func remove(t *testing.T, open Open) {
+	p, clock := begin(t, open)
+	p.remove(1) // nothing there is no error
+	p.add(1, minute)
+	p.add(2, 1000)
+	p.add(3, minute)
+	p.remove(4)
+	p.remove(1)
+	p.remove(1)
+	p.expect(1, verify.Incorrect)
+	clock.Add(1000)
+	p.remove(4) // nor does it bring back what has expired
+	clock.Set(start)
+	p.expect(2, verify.Incorrect)
+	p.expect(3, verify.Correct)
+
+	p.add(1, minute)
+	p.remove(1) // the last one
+	p.expect(1, verify.Expired)
+	p.add(1, minute)
+	p.expect(1, verify.Correct)
+}
+
 // What was refused as expired stays so. A code that outlives it is not touched.
 func clockStepsBack(t *testing.T, open Open) {
 	p, clock := begin(t, open)
@@ -193,6 +216,9 @@ func badArguments(t *testing.T, open Open) {
 		if result, err := p.book.Check(ctx, mailbox, code(1)); !errors.Is(err, throttle.ErrKey) || result == verify.Correct {
 			t.Errorf("check for a mailbox of %d bytes: %v, %v", len(mailbox), result, err)
 		}
+		if err := p.book.Remove(ctx, mailbox, code(1)); !errors.Is(err, throttle.ErrKey) {
+			t.Errorf("remove for a mailbox of %d bytes: %v", len(mailbox), err)
+		}
 		if err := p.book.Forget(ctx, mailbox); !errors.Is(err, throttle.ErrKey) {
 			t.Errorf("forget a mailbox of %d bytes: %v", len(mailbox), err)
 		}
@@ -222,6 +248,7 @@ func endedContext(t *testing.T, open Open) {
 	for call, err := range map[string]error{
 		"check":  checked,
 		"add":    p.book.Add(ctx, p.mailbox, code(2), minute),
+		"remove": p.book.Remove(ctx, p.mailbox, code(1)),
 		"forget": p.book.Forget(ctx, p.mailbox),
 	} {
 		if !errors.Is(err, verify.ErrUnavailable) || !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), p.mailbox) {

@@ -28,6 +28,7 @@ func Run(t *testing.T, open Open, steps int) {
 	t.Run("added again", func(t *testing.T) { addedAgain(t, open) })
 	t.Run("the soonest makes room", func(t *testing.T) { theSoonestMakesRoom(t, open) })
 	t.Run("mailboxes are apart", func(t *testing.T) { mailboxesAreApart(t, open) })
+	t.Run("remove", func(t *testing.T) { remove(t, open) })
 	t.Run("forget", func(t *testing.T) { forget(t, open) })
 	t.Run("clock steps back", func(t *testing.T) { clockStepsBack(t, open) })
 	t.Run("bad arguments", func(t *testing.T) { badArguments(t, open) })
@@ -102,6 +103,13 @@ func (p patron) expect(n int, want verify.Result) {
 	p.t.Helper()
 	if got := p.check(n); got != want {
 		p.t.Fatalf("code %d is %v, want %v", n, got, want)
+	}
+}
+
+func (p patron) remove(n int) {
+	p.t.Helper()
+	if err := p.book.Remove(context.Background(), p.mailbox, code(n)); err != nil {
+		p.t.Fatalf("remove code %d: %v", n, err)
 	}
 }
 

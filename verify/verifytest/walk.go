@@ -46,8 +46,12 @@ func (w *walker) step() {
 		w.model.add(n, w.clock.Now(), lifetime)
 	case dice < 31:
 		w.same(n)
-	case dice < 39:
+	case dice < 37:
 		w.same(100 + n) // never on record
+	case dice < 39:
+		w.tell(fmt.Sprintf("remove %d", n))
+		w.remove(n)
+		w.model.remove(n, w.clock.Now())
 	default:
 		w.tell("forget")
 		w.forget()
@@ -124,6 +128,10 @@ func (m *model) add(n int, now, lifetime int64) {
 		m.drop(func(c modelCode) bool { return c == first })
 	}
 	m.kept = append(m.kept, modelCode{n, expires})
+}
+
+func (m *model) remove(n int, now int64) {
+	m.drop(func(c modelCode) bool { return c.expires <= now || c.number == n })
 }
 
 func (m *model) check(n int, now int64) verify.Result {
