@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/smtp"
 	"testing"
+	"time"
 
 	"github.com/mailgate/mailgate/mailer/sandbox/fault"
 )
@@ -44,6 +45,30 @@ func TestFaultsShow(t *testing.T) {
 				t.Errorf("%s at %s: %d mails", kind, step, len(s.Mails()))
 			}
 			s.Close()
+		}
+	}
+}
+
+// What was collected is gone, and each mail says whether the relay refused it.
+func TestCollect(t *testing.T) {
+	s, err := fault.Start(fault.Script{At: fault.Dot, Kind: fault.Permanent, Times: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for range 2 {
+		_ = smtp.SendMail(s.Addr(), nil, "a@acme.example", []string{"b@acme.example"}, []byte("Subject: a\r\n\r\n"))
+	}
+	mails := s.Collect()
+	if len(mails) != 2 || !mails[0].Refused || mails[1].Refused || mails[1].ReceivedMS < mails[0].ReceivedMS || mails[0].ReceivedMS == 0 {
+		t.Errorf("collected %+v", mails)
+	}
+	if again := s.Collect(); again != nil || s.Mails() != nil {
+		t.Errorf("collected again: %+v", again)
+	}
+	for deadline := time.Now().Add(10 * time.Second); len(s.Received()) > 0; s.Collect() {
+		if time.Now().After(deadline) {
+			t.Fatal("connections that have ended are kept")
 		}
 	}
 }

@@ -26,8 +26,12 @@ type Server struct {
 
 // Mail is one that arrived whole, up to its final dot, whatever was answered.
 type Mail struct {
-	From, To string
-	Text     []byte // as sent, dots still stuffed, final dot left out
+	From, To   string
+	Text       []byte // as sent, dots still stuffed, final dot left out
+	ReceivedMS int64  // when, in Unix milliseconds
+	// Refused says that the answer to the final dot was a 4xx or 5xx, so that the
+	// relay is not the one to deliver it.
+	Refused bool
 }
 
 // Start listens on a free loopback port until Close.
@@ -66,6 +70,20 @@ func (s *Server) Open() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.open
+}
+
+// Collect is Mails, and forgets them and all that connections were sent which have
+// ended: what runs for hours is to be collected now and then.
+func (s *Server) Collect() []Mail {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	mails := s.mails
+	s.mails = nil
+	s.sessions = slices.DeleteFunc(s.sessions, func(one *session) bool { return one.ended })
+	for _, one := range s.sessions {
+		one.received = nil
+	}
+	return mails
 }
 
 // Received is what each connection ever was sent, in order of arrival; under
@@ -134,6 +152,7 @@ func (s *Server) serve(session *session) {
 	session.converse()
 	s.mu.Lock()
 	s.open--
+	session.ended = true
 	s.mu.Unlock()
 	session.socket.Close()
 }

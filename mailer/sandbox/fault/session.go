@@ -18,7 +18,8 @@ type session struct {
 	socket   net.Conn
 	stream   net.Conn
 	in       *bufio.Reader
-	received []byte // guarded by the server's lock
+	received []byte // guarded by the server's lock, as is ended
+	ended    bool
 	unsaid   []byte // answers held back
 
 	secure   bool
@@ -188,14 +189,22 @@ func (s *session) data() error {
 		}
 		text = append(text, line...)
 	}
-	s.server.keep(Mail{From: s.from, To: s.to, Text: text})
+	kind, _ := s.server.due(Dot)
+	s.server.keep(Mail{
+		From: s.from, To: s.to, Text: text, ReceivedMS: time.Now().UnixMilli(),
+		Refused: kind == Temporary || kind == Permanent || kind == Leaving,
+	})
 	s.from, s.to = "", ""
-	return s.answer(Dot, "250 2.0.0 accepted")
+	return s.give(kind, "250 2.0.0 accepted")
 }
 
 // answer gives the right answer, or the wrong one that is due.
 func (s *session) answer(step Step, right string) error {
 	kind, _ := s.server.due(step)
+	return s.give(kind, right)
+}
+
+func (s *session) give(kind Kind, right string) error {
 	if kind == None {
 		return s.say(right)
 	}
