@@ -2,8 +2,9 @@ package mailer
 
 import (
 	"cmp"
-	"sync"
 	"time"
+
+	"github.com/mailgate/mailgate/breaker"
 )
 
 // Breaker says when a failing relay is left alone. After Failures failures in
@@ -30,113 +31,17 @@ func (b Breaker) withDefaults() Breaker {
 	return b
 }
 
-// circuitState is all that a breaker remembers. The zero value is closed.
-type circuitState struct {
-	failures int   // in a row, while closed
-	reopens  int64 // when a trial may be made; 0 while closed
-	rest     int64 // the present cooldown, in milliseconds
-	trying   bool  // a trial is under way
-}
-
-// pass is what ask answers.
-type pass struct {
-	ok    bool
-	trial bool  // the outcome decides whether the relay is back
-	wait  int64 // milliseconds until asking again may help; 0 if ok
+// circuit puts the breaker to work on one relay.
+func (b Breaker) circuit(now func() int64, changed func(open bool)) *breaker.Circuit {
+	return breaker.NewCircuit(breaker.Rule(b), now, changed)
 }
 
 // verdict is what a try tells about the relay.
-type verdict int
+type verdict = breaker.Outcome
 
 const (
-	relayAnswered verdict = iota + 1
-	relayFailed
-	relayReached   // it took MAIL, and what kept it then may be the recipient's doing
-	relayNotJudged // nothing was learnt: the sender gave up, say
+	relayAnswered  = breaker.Answered
+	relayFailed    = breaker.Failed
+	relayReached   = breaker.Reached // it took MAIL, and what kept it then may be the recipient's doing
+	relayNotJudged = breaker.NotJudged
 )
-
-// afterTrial is how soon to come again while a trial is under way.
-const afterTrial = 1000
-
-// ask says whether a mail may be tried now.
-func (b Breaker) ask(s circuitState, now int64) (circuitState, pass) {
-	if s.reopens == 0 {
-		return s, pass{ok: true}
-	}
-	// A clock that steps back prolongs no rest beyond its length.
-	s.reopens = min(s.reopens, now+s.rest)
-	switch {
-	case now < s.reopens:
-		return s, pass{wait: s.reopens - now}
-	case s.trying:
-		return s, pass{wait: afterTrial}
-	}
-	s.trying = true
-	return s, pass{ok: true, trial: true}
-}
-
-// settle takes in how a try that ask allowed came out. While the breaker is
-// open only the trial counts: stragglers from before are ignored.
-func (b Breaker) settle(s circuitState, now int64, p pass, v verdict) circuitState {
-	if p.trial {
-		switch v {
-		case relayAnswered, relayReached:
-			return circuitState{}
-		case relayFailed:
-			s.rest = min(2*s.rest, b.MaxCooldown.Milliseconds())
-			s.reopens = now + s.rest
-		}
-		s.trying = false
-		return s
-	}
-	if s.reopens != 0 || v == relayReached || v == relayNotJudged {
-		return s
-	}
-	if v == relayAnswered {
-		return circuitState{}
-	}
-	s.failures++
-	if s.failures >= b.Failures {
-		s.rest = max(1, b.Cooldown.Milliseconds())
-		s.reopens = now + s.rest
-	}
-	return s
-}
-
-// circuit is a Breaker at work on one relay.
-type circuit struct {
-	rule    Breaker
-	now     func() int64
-	changed func(open bool)
-
-	mu    sync.Mutex
-	state circuitState
-}
-
-// ask takes a pass; every pass that is ok must be settled.
-func (c *circuit) ask() pass {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var p pass
-	c.state, p = c.rule.ask(c.state, c.now())
-	return p
-}
-
-// rest is how long the relay is certain not to be asked, in milliseconds.
-func (c *circuit) rest() int64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_, p := c.rule.ask(c.state, c.now())
-	return p.wait
-}
-
-func (c *circuit) settle(p pass, v verdict) {
-	c.mu.Lock()
-	before := c.state.reopens != 0
-	c.state = c.rule.settle(c.state, c.now(), p, v)
-	after := c.state.reopens != 0
-	c.mu.Unlock()
-	if before != after {
-		c.changed(after)
-	}
-}

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/mailgate/mailgate/breaker"
 )
 
 // relay is one relay: how to reach it, what is connected to it, and whether
@@ -15,7 +17,7 @@ type relay struct {
 	name    string
 	opener  *opener
 	conns   *connections
-	circuit *circuit
+	circuit *breaker.Circuit
 	log     *slog.Logger
 	most    int // mails per connection
 	now     func() int64
@@ -52,14 +54,14 @@ func newRelay(life context.Context, url RelayURL, o Options) *relay {
 		inUse:         map[string]int{},
 		waitingFor:    map[string]int{},
 	}
-	r.circuit = &circuit{rule: o.Breaker, now: o.Now, changed: func(open bool) {
+	r.circuit = o.Breaker.circuit(o.Now, func(open bool) {
 		if open {
 			r.log.Warn("relay keeps failing and is left alone for a while")
 		} else {
 			r.log.Info("relay is back")
 		}
 		o.Hooks.Circuit(r.name, open)
-	}}
+	})
 	return r
 }
 
@@ -86,7 +88,7 @@ func resultOf(err error) string {
 }
 
 func (r *relay) attempt(p patience, l *letter) (*Reply, error) {
-	if rest := r.circuit.rest(); rest > 0 {
+	if rest := r.circuit.Rest(); rest > 0 {
 		return nil, r.resting(rest)
 	}
 	c, err := r.conns.take(p, l.domain)
@@ -97,13 +99,13 @@ func (r *relay) attempt(p patience, l *letter) (*Reply, error) {
 		return nil, &SendError{Outcome: Unavailable, Relay: r.name, Step: StepConnect, Err: err}
 	}
 	// Asked again: the relay may have been given up while this mail waited.
-	pass := r.circuit.ask()
-	if !pass.ok {
+	pass := r.circuit.Ask()
+	if !pass.OK {
 		r.conns.pass(l.domain, c)
-		return nil, r.resting(pass.wait)
+		return nil, r.resting(pass.Wait)
 	}
 	c, reply, failure := r.deliver(p, c, l)
-	r.circuit.settle(pass, r.judge(p.ctx, c, failure))
+	r.circuit.Settle(pass, r.judge(p.ctx, c, failure))
 	// Not before: whoever is called up next must find the breaker as this try
 	// leaves it.
 	r.conns.release(l.domain)

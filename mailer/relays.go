@@ -111,7 +111,7 @@ func (r *Relays) await(p patience) error {
 func (r *Relays) allResting() *SendError {
 	var soonest int64
 	for _, relay := range r.relays {
-		rest := relay.circuit.rest()
+		rest := relay.circuit.Rest()
 		if rest == 0 {
 			return nil
 		}
@@ -236,7 +236,7 @@ func (r *Relays) Stats() []RelayStats {
 		open, idle, waiting := relay.conns.counts()
 		stats[i] = RelayStats{
 			Relay: relay.name, Open: open, Idle: idle, Waiting: waiting,
-			Resting: relay.circuit.rest() > 0,
+			Resting: relay.circuit.Rest() > 0,
 		}
 	}
 	return stats

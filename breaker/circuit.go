@@ -1,0 +1,48 @@
+package breaker
+
+import "sync"
+
+// A Circuit is a Rule at work.
+type Circuit struct {
+	rule    Rule
+	now     func() int64
+	changed func(open bool)
+
+	mu    sync.Mutex
+	state State
+}
+
+// NewCircuit makes a closed one. Now is its clock, in milliseconds. Changed is called when
+// it opens and when it closes.
+func NewCircuit(r Rule, now func() int64, changed func(open bool)) *Circuit {
+	return &Circuit{rule: r, now: now, changed: changed}
+}
+
+// Ask takes a pass; every pass that is OK must be settled.
+func (c *Circuit) Ask() Pass {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var p Pass
+	c.state, p = c.rule.Ask(c.state, c.now())
+	return p
+}
+
+// Rest is for how many milliseconds it is certain that nobody passes.
+func (c *Circuit) Rest() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, p := c.rule.Ask(c.state, c.now())
+	return p.Wait
+}
+
+// Settle takes in what came of a pass.
+func (c *Circuit) Settle(p Pass, o Outcome) {
+	c.mu.Lock()
+	before := c.state.Open()
+	c.state = c.rule.Settle(c.state, c.now(), p, o)
+	after := c.state.Open()
+	c.mu.Unlock()
+	if before != after {
+		c.changed(after)
+	}
+}
