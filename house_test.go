@@ -64,6 +64,8 @@ var rooms = map[string][]string{
 	"cmd/mailgate":                {anything},
 	"cmd/mailgate/settings":       {"throttle", "redisstore", "mailer", "api", "boundedfile", "network", "strictyaml"},
 	"cmd/mailgate/demo":           {"mailer/sandbox"},
+	"faults":                      {}, // the campaign is a test
+	"faults/judge":                {"throttle"},
 	".":                           {},
 }
 

@@ -1,0 +1,14 @@
+// Package faults is the fault campaign: it runs real mailgate programs, with the race
+// detector in them, on real Redis servers or a real disk, with real relays, under a mixed
+// load; breaks one thing at a seeded moment, mends it, and lets package judge look at
+// what the relays received and the callers were answered.
+//
+// The campaign is a test. Short, it is part of every run of the tests; `make faults` is
+// the long one, and `make soak` breaks things at random for half an hour. One run is
+// made again by its kind and seed:
+//
+//	go test -race -v ./faults -run TestCampaign -kind redis-killed -seed 7
+//
+// A kind is a row in the tables of the files kinds_*_test.go: what it needs, how it
+// breaks, how it is mended, and what is allowed meanwhile.
+package faults

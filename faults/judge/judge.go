@@ -1,0 +1,262 @@
+package judge
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Judge finds every violation in a run.
+func Judge(run *Run) []Violation {
+	d := newDocket(run)
+	d.answers()
+	d.windows()
+	d.mails()
+	d.keys()
+	d.actions()
+	d.codes()
+	d.standings()
+	return d.found
+}
+
+// A docket is a run put in order, and what was found in it.
+type docket struct {
+	*Run
+	sends   map[string][]*Call // by mailbox
+	mailsOf map[string][]Mail  // taken over, by mailbox
+	byID    map[string][]Mail  // taken over
+	touched map[string]bool    // who was asked for during the fault
+	found   []Violation
+}
+
+// memory is how long before a fault an answer may be that the fault makes a store forget.
+const memory = 2000
+
+func newDocket(run *Run) *docket {
+	d := &docket{Run: run, sends: map[string][]*Call{}, mailsOf: map[string][]Mail{}, byID: map[string][]Mail{}, touched: map[string]bool{}}
+	during := Span{run.Fault.From - memory, run.Fault.To}
+	for i := range run.Calls {
+		c := &run.Calls[i]
+		if c.For == Send {
+			d.sends[c.Subject] = append(d.sends[c.Subject], c)
+		}
+		if c.Span.meets(during) {
+			d.touched[c.Subject] = true
+		}
+	}
+	for _, m := range run.Mails {
+		if !m.Refused {
+			d.mailsOf[m.Mailbox] = append(d.mailsOf[m.Mailbox], m)
+			d.byID[m.ID] = append(d.byID[m.ID], m)
+		}
+	}
+	return d
+}
+
+func (d *docket) complain(rule, format string, args ...any) {
+	d.found = append(d.found, Violation{rule, fmt.Sprintf(format, args...)})
+}
+
+// times is how often a limit may be used up for someone.
+func (d *docket) times(subject string) int {
+	switch {
+	case !d.touched[subject]:
+		return 1
+	case d.Terms.Alone:
+		return d.Nodes
+	case d.Terms.Forgets:
+		return 2 // before the store forgot, and after
+	}
+	return 1
+}
+
+// answers: nothing fails but by the fault, and nothing is ever a fault on our side.
+func (d *docket) answers() {
+	for i := range d.Calls {
+		c := &d.Calls[i]
+		calm := d.Terms.Quiet || !c.Span.meets(d.Fault)
+		switch {
+		case c.Status == 500:
+			d.complain("answers", "node %d answered 500 for %s", c.Node, c.Subject)
+		case calm && (c.Status == 0 || c.Status > 500 || c.Degraded):
+			d.complain("answers", "without need node %d answered %d %s (degraded %t) for %s, %d ms from the fault's begin",
+				c.Node, c.Status, c.Kind, c.Degraded, c.Subject, c.Span.From-d.Fault.From)
+		}
+	}
+}
+
+// windows: no window of any mailbox has more mails than its tier, or than the nodes may
+// send that had to go on by themselves.
+func (d *docket) windows() {
+	for mailbox, mails := range d.mailsOf {
+		slices.SortFunc(mails, func(a, b Mail) int { return int(a.At - b.At) })
+		for _, tier := range d.Tiers {
+			if most := fullest(mails, tier.Window); most > tier.Limit*d.times(mailbox) {
+				d.complain("windows", "%s was sent %d mails in %d ms, the tier %s allows %d", mailbox, most, tier.Window, tier.Name, tier.Limit)
+			}
+		}
+	}
+}
+
+// fullest is how many mails, in order of time, the fullest window has.
+func fullest(mails []Mail, window int64) (most int) {
+	first := 0
+	for last := range mails {
+		for mails[last].At-mails[first].At >= window {
+			first++
+		}
+		most = max(most, last-first+1)
+	}
+	return most
+}
+
+// mails: every yes has its mail, an admission has one at most, and no mail is without an
+// answer that accounts for it.
+func (d *docket) mails() {
+	for mailbox, calls := range d.sends {
+		accounted, silent := map[string]bool{}, 0
+		for _, c := range calls {
+			switch {
+			case c.Status == 0:
+				silent++
+			case c.Status == 200 || c.Status == 504:
+				accounted[c.ID] = true
+			}
+			if c.Status == 200 {
+				d.hasItsMail(c)
+			}
+		}
+		for _, m := range d.mailsOf[mailbox] {
+			if !accounted[m.ID] {
+				accounted[m.ID] = true
+				silent--
+			}
+		}
+		if silent < 0 {
+			d.complain("mails", "%s was sent %d mails that no answer accounts for", mailbox, -silent)
+		}
+	}
+	for mailbox := range d.mailsOf {
+		if d.sends[mailbox] == nil {
+			d.complain("mails", "%s was sent a mail that nobody asked for", mailbox)
+		}
+	}
+	for id, mails := range d.byID {
+		if most := d.copies(mails[0].Mailbox); len(mails) > most {
+			d.complain("mails", "the admission %s of %s has %d mails", id, mails[0].Mailbox, len(mails))
+		}
+	}
+}
+
+func (d *docket) hasItsMail(c *Call) {
+	if !slices.ContainsFunc(d.byID[c.ID], func(m Mail) bool { return m.Mailbox == c.Subject }) {
+		d.complain("mails", "node %d answered 200 for %s, and no relay has the mail %s", c.Node, c.Subject, c.ID)
+	}
+}
+
+// copies is how many mails one admission may have: nodes that are alone do not know of
+// one another's keys, and from one key follows one reservation.
+func (d *docket) copies(mailbox string) int {
+	keyed := slices.ContainsFunc(d.sends[mailbox], func(c *Call) bool { return c.Key != "" })
+	if keyed {
+		return d.times(mailbox)
+	}
+	return 1
+}
+
+// keys: a key is one mail, and its answer stays the same byte for byte.
+func (d *docket) keys() {
+	first := map[string]*Call{}
+	for i := range d.Calls {
+		c := &d.Calls[i]
+		if c.Key == "" || !c.charged() {
+			continue
+		}
+		name := c.Key
+		if d.times(c.Subject) > 1 {
+			name = fmt.Sprint(c.Key, " at ", c.Node)
+		}
+		if before := first[name]; before == nil {
+			first[name] = c
+		} else if before.Body != c.Body || before.Status != c.Status {
+			d.complain("keys", "the key %s was answered %d %s, and then %d %s", name, before.Status, before.Body, c.Status, c.Body)
+		}
+	}
+}
+
+// actions: a subject has no more takes than the limit, those given back left out.
+func (d *docket) actions() {
+	taken := map[string]int{}
+	for i := range d.Calls {
+		switch c := &d.Calls[i]; {
+		case c.Status != 200:
+		case c.For == Take:
+			taken[c.Subject]++
+		case c.For == Release:
+			taken[c.Subject]--
+		}
+	}
+	for i := range d.Calls { // a release that nobody answered may have been done
+		if c := &d.Calls[i]; c.For == Release && c.Status != 200 {
+			taken[c.Subject]--
+		}
+	}
+	for subject, n := range taken {
+		if n > d.Action.Limit*d.times(subject) {
+			d.complain("actions", "%s took %d times, %d are allowed", subject, n, d.Action.Limit)
+		}
+	}
+}
+
+// codes: a code that was not mailed is never right, one that was is right once, and new
+// guesses are never free.
+func (d *docket) codes() {
+	right, wrong := map[string]int{}, map[string]int{}
+	for i := range d.Calls {
+		c := &d.Calls[i]
+		switch {
+		case c.For != Verify:
+		case c.Status == 200 && !c.Right:
+			d.complain("codes", "node %d took a wrong code of %s for the right one", c.Node, c.Subject)
+		case c.Status == 200:
+			right[c.Subject+" "+c.Code]++
+		case c.Kind == "code-incorrect":
+			wrong[c.Subject]++
+		}
+	}
+	for code, n := range right {
+		mailbox, _, _ := strings.Cut(code, " ")
+		if n > d.times(mailbox) {
+			d.complain("codes", "a code of %s was right %d times", mailbox, n)
+		}
+	}
+	for mailbox, n := range wrong {
+		if n > d.Guesses.Limit*d.times(mailbox) {
+			d.complain("codes", "%s had %d guesses, %d are allowed", mailbox, n, d.Guesses.Limit)
+		}
+	}
+}
+
+// standings: a mailbox is charged for what was answered as charged, and for nothing that
+// was given back.
+func (d *docket) standings() {
+	for _, s := range d.Standings {
+		charged, silent := map[string]bool{}, 0
+		for _, c := range d.sends[s.Mailbox] {
+			switch {
+			case c.Status == 0:
+				silent++
+			case c.charged():
+				charged[c.ID] = true
+			}
+		}
+		lost := d.Terms.Forgets && d.touched[s.Mailbox]
+		for i, tier := range d.Tiers {
+			least, most := min(len(charged), tier.Limit), min(len(charged)+silent, tier.Limit)
+			if used := s.Used[i]; used > most || (used < least && !lost) {
+				d.complain("standings", "%s has used %d of %d of the tier %s; %d were charged, of %d nobody knows",
+					s.Mailbox, used, tier.Limit, tier.Name, len(charged), silent)
+			}
+		}
+	}
+}

@@ -1,0 +1,209 @@
+package judge_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/mailgate/mailgate/faults/judge"
+	"github.com/mailgate/mailgate/throttle"
+)
+
+const (
+	begin = 1_000_000 // of the fault
+	end   = 1_010_000
+)
+
+// sound is a run with all there is, and nothing wrong. One mailbox was mailed before the
+// fault and one during it; a key was repeated; a call was lost with its mail.
+func sound() *judge.Run {
+	at := func(ms int64) judge.Span { return judge.Span{From: ms, To: ms + 10} }
+	return &judge.Run{
+		Tiers:   []throttle.Tier{{Name: "a", Limit: 1, Window: 600_000}, {Name: "b", Limit: 2, Window: 3_600_000}},
+		Action:  throttle.Tier{Name: "a", Limit: 2, Window: 600_000},
+		Guesses: throttle.Tier{Name: "a", Limit: 1, Window: 600_000},
+		Nodes:   3,
+		Fault:   judge.Span{From: begin, To: end},
+		Calls: []judge.Call{
+			{For: judge.Send, Subject: "before", Span: at(begin - 5000), Status: 200, ID: "1"},
+			{For: judge.Send, Subject: "before", Span: at(begin - 4000), Status: 429, Kind: "quota-exceeded"},
+			{For: judge.Send, Subject: "during", Span: at(begin + 10), Status: 503, Kind: "relay-unavailable"},
+			{For: judge.Send, Subject: "during", Span: at(begin + 50), Status: 200, ID: "2", Key: "k", Body: "yes"},
+			{For: judge.Send, Subject: "during", Span: at(begin + 70), Status: 200, ID: "2", Key: "k", Body: "yes"},
+			{For: judge.Send, Subject: "lost", Span: at(begin + 60), Status: 0},
+			{For: judge.Send, Subject: "unknown", Span: at(begin + 60), Status: 504, Kind: "delivery-unknown", ID: "4"},
+			{For: judge.Send, Subject: "refused", Span: at(begin + 60), Status: 422, Kind: "recipient-rejected", ID: "5"},
+			{For: judge.Verify, Subject: "during", Span: at(end + 10), Status: 422, Kind: "code-incorrect", Code: "000000"},
+			{For: judge.Verify, Subject: "during", Span: at(end + 20), Status: 200, Code: "123456", Right: true},
+			{For: judge.Take, Subject: "someone", Span: at(end + 10), Status: 200, ID: "6"},
+			{For: judge.Take, Subject: "someone", Span: at(end + 20), Status: 200, ID: "7"},
+			{For: judge.Release, Subject: "someone", Span: at(end + 30), Status: 200, ID: "7"},
+			{For: judge.Take, Subject: "someone", Span: at(end + 40), Status: 200, ID: "8"},
+		},
+		Mails: []judge.Mail{
+			{At: begin - 4995, Mailbox: "before", ID: "1"},
+			{At: begin + 55, Mailbox: "during", ID: "2"},
+			{At: begin + 62, Mailbox: "lost", ID: "3"},
+			{At: begin + 62, Mailbox: "refused", ID: "5", Refused: true},
+		},
+		Standings: []judge.Standing{
+			{Mailbox: "before", Used: []int{1, 1}}, {Mailbox: "during", Used: []int{1, 1}},
+			{Mailbox: "lost", Used: []int{1, 1}}, {Mailbox: "refused", Used: []int{1, 1}},
+		},
+	}
+}
+
+func TestASoundRunHasNoViolation(t *testing.T) {
+	for _, terms := range []judge.Terms{{}, {Alone: true}, {Forgets: true}} {
+		run := sound()
+		run.Terms = terms
+		if found := judge.Judge(run); found != nil {
+			t.Errorf("%+v: found %+v", terms, found)
+		}
+	}
+}
+
+// mailed plants a mailbox that was sent so many mails, each with its answer.
+func mailed(run *judge.Run, mailbox string, at int64, count int) {
+	for i := range count {
+		id := mailbox + string(rune('a'+i))
+		run.Calls = append(run.Calls, judge.Call{For: judge.Send, Node: i, Subject: mailbox,
+			Span: judge.Span{From: at, To: at + 5}, Status: 200, ID: id})
+		run.Mails = append(run.Mails, judge.Mail{At: at, Mailbox: mailbox, ID: id})
+	}
+}
+
+func TestWhatIsPlantedIsFound(t *testing.T) {
+	tests := []struct {
+		name  string
+		plant func(*judge.Run)
+		want  string // the rule; none, if it is allowed
+	}{
+		{"a mail too many", func(r *judge.Run) { mailed(r, "new", begin-9000, 2) }, "windows"},
+		{"a mail too many in a fault", func(r *judge.Run) { mailed(r, "new", begin+9, 2) }, "windows"},
+		{"three nodes alone", func(r *judge.Run) { r.Terms.Alone = true; mailed(r, "new", begin+9, 3) }, ""},
+		{"four mails of three nodes alone", func(r *judge.Run) { r.Terms.Alone = true; mailed(r, "new", begin+9, 4) }, "windows"},
+		{"three nodes alone, but not then", func(r *judge.Run) { r.Terms.Alone = true; mailed(r, "new", end+9, 3) }, "windows"},
+		{"forgotten", func(r *judge.Run) { r.Terms.Forgets = true; mailed(r, "new", begin-9, 2) }, ""},
+		{"forgotten long before", func(r *judge.Run) { r.Terms.Forgets = true; mailed(r, "new", begin-9000, 2) }, "windows"},
+		{"two windows", func(r *judge.Run) {
+			mailed(r, "new", begin-9000, 1)
+			r.Mails[len(r.Mails)-1].At -= 700_000
+			again(r, "new")
+		}, ""},
+		{"two mails of one admission", func(r *judge.Run) { r.Mails = append(r.Mails, r.Mails[0]) }, "mails"},
+		{"two mails of one key", func(r *judge.Run) { r.Mails = append(r.Mails, r.Mails[1]) }, "mails"},
+		{"two mails of one key by two nodes alone", func(r *judge.Run) { r.Terms.Alone = true; r.Mails = append(r.Mails, r.Mails[1]) }, ""},
+		{"a yes without a mail", func(r *judge.Run) { r.Mails = r.Mails[1:] }, "mails"},
+		{"a yes whose mail was refused", func(r *judge.Run) { r.Mails[0].Refused = true }, "mails"},
+		{"a yes whose mail went to another", func(r *judge.Run) { r.Mails[0].Mailbox = "lost" }, "mails"},
+		{"a mail after a 503", func(r *judge.Run) { r.Calls[3].Status, r.Calls[4].Status = 503, 503 }, "mails"},
+		{"a mail after a refusal", func(r *judge.Run) { r.Mails[3].Refused = false }, "mails"},
+		{"two mails of one lost call", func(r *judge.Run) {
+			r.Mails = append(r.Mails, judge.Mail{At: begin, Mailbox: "lost", ID: "9"})
+		}, "mails"},
+		{"a mail nobody asked for", func(r *judge.Run) { r.Mails = append(r.Mails, judge.Mail{At: begin, Mailbox: "nobody", ID: "9"}) }, "mails"},
+		{"another answer to a key", func(r *judge.Run) { r.Calls[4].Body = "yes " }, "keys"},
+		{"another answer of another node alone", func(r *judge.Run) { r.Terms.Alone = true; r.Calls[4].Body, r.Calls[4].Node = "yes ", 1 }, ""},
+		{"another answer of the same node alone", func(r *judge.Run) { r.Terms.Alone = true; r.Calls[4].Body = "yes " }, "keys"},
+		{"a take too many", func(r *judge.Run) { r.Calls[12].For = judge.Look }, "actions"},
+		{"a wrong code taken", func(r *judge.Run) { r.Calls[8].Status, r.Calls[8].Kind = 200, "" }, "codes"},
+		{"a code right twice", func(r *judge.Run) { r.Calls = append(r.Calls, r.Calls[9]) }, "codes"},
+		{"a guess too many", func(r *judge.Run) { r.Calls = append(r.Calls, r.Calls[8]) }, "codes"},
+		{"not given back", func(r *judge.Run) {
+			r.Standings = append(r.Standings, judge.Standing{Mailbox: "back", Used: []int{1, 1}})
+		}, "standings"},
+		{"forgotten though charged", func(r *judge.Run) { r.Standings[0].Used[1] = 0 }, "standings"},
+		{"forgotten though rejected", func(r *judge.Run) { r.Standings[3].Used[0] = 0 }, "standings"},
+		{"forgotten by a store that does", func(r *judge.Run) { r.Terms.Forgets = true; r.Standings[1].Used[1] = 0 }, ""},
+		{"lost and not charged", func(r *judge.Run) { r.Standings[2].Used = []int{0, 0} }, ""},
+		{"a 503 before the fault", func(r *judge.Run) { r.Calls[1].Status = 503 }, "answers"},
+		{"degraded after the fault", func(r *judge.Run) { r.Calls[9].Degraded = true }, "answers"},
+		{"no answer after the fault", func(r *judge.Run) { r.Calls[11].Status = 0 }, "answers"},
+		{"a fault on our side", func(r *judge.Run) { r.Calls[2].Status = 500 }, "answers"},
+		{"a 503 where nobody is to notice", func(r *judge.Run) { r.Terms.Quiet = true }, "answers"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			run := sound()
+			tt.plant(run)
+			found := judge.Judge(run)
+			if tt.want == "" && found != nil {
+				t.Errorf("found %+v", found)
+			}
+			if tt.want != "" && !has(found, tt.want) {
+				t.Errorf("found %+v, want %s", found, tt.want)
+			}
+		})
+	}
+}
+
+// again plants one more mail than mailed has, at a time of its own.
+func again(run *judge.Run, mailbox string) {
+	run.Calls = append(run.Calls, judge.Call{For: judge.Send, Subject: mailbox, Span: judge.Span{From: begin - 9000, To: begin - 8990}, Status: 200, ID: "again"})
+	run.Mails = append(run.Mails, judge.Mail{At: begin - 8995, Mailbox: mailbox, ID: "again"})
+}
+
+func has(found []judge.Violation, rule string) bool {
+	for _, v := range found {
+		if v.Rule == rule {
+			return true
+		}
+	}
+	return false
+}
+
+func TestLog(t *testing.T) {
+	secret := map[string]bool{"q17n4": true, "482913": true, "abcd12": true}
+	tests := []struct {
+		line string
+		want bool
+	}{
+		{`{"time":"2026-11-20T12:00:00.482913Z","msg":"request","wait_ms":482913,"mailbox":"ff8d9819fc"}`, false},
+		{`{"msg":"request","cause":"554 5.1.1 <Q17N4@box.example>"}`, true},
+		{`{"msg":"request","cause":"the code 482913 is wrong"}`, true},
+		{`{"msg":"request","cause":"ABCD12"}`, true},
+		{`{"msg":"request","request_id":"1482913f00000000"}`, false},
+		{`no JSON: q17n4+tag@box.example`, true},
+		{`WARNING: DATA RACE`, true},
+		{`panic: runtime error`, true},
+		{``, false},
+	}
+	for _, tt := range tests {
+		found, err := judge.Log("node 1", strings.NewReader("{}\n"+tt.line), secret)
+		if err != nil || (len(found) == 1) != tt.want {
+			t.Errorf("%s: found %+v, %v", tt.line, found, err)
+		}
+	}
+}
+
+func TestLeftovers(t *testing.T) {
+	figures := []judge.Figure{{Name: "sound", Before: 10, After: 15, Slack: 5}, {Name: "leak", Before: 10, After: 16, Slack: 5}}
+	if found := judge.Leftovers(figures); len(found) != 1 || !strings.HasPrefix(found[0].What, "leak ") {
+		t.Errorf("found %+v", found)
+	}
+}
+
+func TestGrowth(t *testing.T) {
+	tests := []struct {
+		name   string
+		values []float64
+		want   float64
+	}{
+		{"nothing", nil, 0},
+		{"one", []float64{7}, 0},
+		{"flat", []float64{5, 5, 5, 5, 5, 5}, 0},
+		{"grown before", []float64{0, 50, 90, 100, 100, 100}, 0},
+		{"swinging", []float64{0, 0, 0, 0, 10, 8, 10, 8, 12, 12, 8, 10}, 0},
+		{"growing", []float64{0, 10, 20, 30, 40, 50}, 20},
+	}
+	for _, tt := range tests {
+		var points []judge.Point
+		for i, value := range tt.values {
+			points = append(points, judge.Point{At: int64(1000 * i), Value: value})
+		}
+		if got := judge.Growth(points); math.Abs(got-tt.want) > 0.6 {
+			t.Errorf("%s: %g, want %g", tt.name, got, tt.want)
+		}
+	}
+}

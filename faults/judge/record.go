@@ -1,0 +1,96 @@
+// Package judge says whether a run of the fault campaign kept mailgate's promises. It
+// knows nothing of how a run is made: it is handed what the callers were answered, what
+// the relays received, how the mailboxes stood afterwards and what the programs logged,
+// and finds what cannot be. Everything in it is a pure function of those records.
+//
+// The times are Unix milliseconds of one clock, that of whoever made the records.
+package judge
+
+import "github.com/mailgate/mailgate/throttle"
+
+// A Run is what is on record of one run.
+type Run struct {
+	Tiers   []throttle.Tier // of every mailbox, all far longer than a run
+	Action  throttle.Tier   // of every subject
+	Guesses throttle.Tier   // of every mailbox, the first to be full
+	Nodes   int
+	Terms   Terms
+	Fault   Span // from before the injection until all nodes were well again
+
+	Calls     []Call
+	Mails     []Mail
+	Standings []Standing
+}
+
+// Terms are what a fault is allowed to do to those it touches.
+type Terms struct {
+	// Alone says that nodes may have had to go on by themselves: mailboxes that were
+	// asked for meanwhile may be sent so many mails by each node.
+	Alone bool
+	// Forgets says that the store may forget what it has answered.
+	Forgets bool
+	// Quiet says that callers are not to notice: there is no 5xx and nothing degraded.
+	Quiet bool
+}
+
+// A Span is a stretch of time, both ends in it.
+type Span struct{ From, To int64 }
+
+// meets reports whether two spans have a moment in common.
+func (s Span) meets(other Span) bool { return s.From <= other.To && other.From <= s.To }
+
+// Purpose is what a call asked for.
+type Purpose int
+
+// The purposes.
+const (
+	Send Purpose = iota
+	Look
+	Verify
+	Take
+	Release
+)
+
+// A Call is one request and its answer.
+type Call struct {
+	For     Purpose
+	Node    int
+	Span    Span   // from the request's first byte to the answer's last
+	Subject string // the mailbox, or the subject of an action
+	Key     string // the Idempotency-Key, if there was one
+	Code    string // that of a Verify
+	Right   bool   // the code of a Verify is one that was mailed to this mailbox
+
+	Status   int // 0 if nobody answered
+	Kind     string
+	ID       string
+	Degraded bool
+	Body     string // kept where there is a Key
+}
+
+// charged reports whether a call to send was answered in a way that costs a place.
+func (c *Call) charged() bool {
+	return c.Status == 200 || c.Status == 504 || c.Kind == "recipient-rejected"
+}
+
+// A Mail is one that a relay received whole.
+type Mail struct {
+	At      int64
+	Mailbox string
+	ID      string
+	// Refused says that the relay did not take it over.
+	Refused bool
+}
+
+// A Standing is how a mailbox stood when all was over: how many places were used, by
+// tier.
+type Standing struct {
+	Mailbox string
+	Used    []int
+}
+
+// A Violation is a promise that was not kept.
+type Violation struct {
+	Rule string // which promise
+	What string
+}
