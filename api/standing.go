@@ -29,7 +29,7 @@ func (s *Server) ofSend(d rules.Decision) standing {
 
 // ofOne is the standing of what one limiter alone decides.
 func ofOne(name string, v throttle.Verdict) standing {
-	d := rules.Decision{Allowed: v.Allowed, Verdict: v, Mailbox: v}
+	d := rules.Decision{Allowed: v.Allowed, Verdict: v, Mailbox: v, Degraded: v.Degraded}
 	if v.Limit != "" {
 		d.Rule = name
 	}

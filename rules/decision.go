@@ -18,6 +18,9 @@ type Decision struct {
 	Mailbox throttle.Verdict
 	// Delay is how many milliseconds the admitted send has to be held back.
 	Delay int64
+	// Degraded says that a rule could not reach the history it shares with other
+	// processes, and went by what this one has; Verdict says so too, whichever rule it is.
+	Degraded bool
 	// Refusals are all rules that said no, those in Shadow that would have.
 	Refusals, Shadow []Refusal
 	// Owed says that a rule was charged for a send that is refused, and could not be
@@ -37,6 +40,7 @@ func decide(round []asked) Decision {
 	d := Decision{Allowed: true}
 	for i := range round {
 		a := &round[i]
+		d.Degraded = d.Degraded || a.verdict.Degraded
 		if a.rule.Name == MailboxRule {
 			d.Mailbox = a.verdict
 		}
@@ -59,7 +63,7 @@ func decide(round []asked) Decision {
 // one that the next send has to wait for longest.
 func (d *Decision) bind(round []asked) {
 	// Not the mailbox's verdict, which may be in the shadow or leave this one alone.
-	d.Verdict = throttle.Verdict{Allowed: d.Allowed, Now: clockOf(round)}
+	d.Verdict = throttle.Verdict{Allowed: d.Allowed, Now: clockOf(round), Degraded: d.Degraded}
 	for i := range round {
 		a := &round[i]
 		if a.rule.Shadow || a.verdict.Allowed != d.Allowed {
@@ -77,6 +81,8 @@ func (d *Decision) waitFor(r *Rule, v *throttle.Verdict) {
 	if v.RetryAt()-v.Now > d.Verdict.RetryAt()-d.Verdict.Now {
 		d.Rule, d.By, d.Verdict = r.Name, r.By, *v
 	}
+	d.Degraded = d.Degraded || v.Degraded
+	d.Verdict.Degraded = d.Degraded
 }
 
 // clockOf is the latest clock that a round of answers was reached at.

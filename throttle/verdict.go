@@ -20,6 +20,9 @@ type Verdict struct {
 	// Delay is how many milliseconds an admitted send has to be held back until its
 	// turn comes. It is 0 but where a limiter lets sends queue.
 	Delay int64
+	// Degraded says that the limiter could not reach the history it shares with others,
+	// and went by what it has itself.
+	Degraded bool
 
 	clock   int64 // the moment that counts: Now, or later where the clock stepped back
 	tiers   []Tier

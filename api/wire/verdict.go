@@ -45,7 +45,8 @@ func AppendVerdict(b []byte, v *throttle.Verdict, limits []throttle.Standing) []
 		}
 		b = appendLimit(b, &limits[i])
 	}
-	return append(b, `],"degraded":false`...)
+	b = append(b, `],"degraded":`...)
+	return strconv.AppendBool(b, v.Degraded)
 }
 
 // AppendName adds a name as a JSON string, or null for none.

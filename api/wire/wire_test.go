@@ -97,6 +97,10 @@ func TestNothingToWaitFor(t *testing.T) {
 	if got := string(wire.AppendVerdict(nil, &v, nil)); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
+	v.Degraded = true
+	if got := string(wire.AppendVerdict(nil, &v, nil)); !strings.HasSuffix(got, `"degraded":true`) {
+		t.Errorf("of a degraded verdict: %s", got)
+	}
 }
 
 // A refusal is written without a byte of new memory.
