@@ -14,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/throttle"
@@ -28,7 +27,7 @@ type Options struct {
 	Name string
 	// Size is how much is kept in memory; the default is cache.DefaultSize.
 	Size cache.Size
-	// Now reads the clock; the default is the machine's.
+	// Now reads the clock; the default is throttle.Now.
 	Now func() int64
 }
 
@@ -201,12 +200,12 @@ func (l *Limiter) put(h throttle.History) cache.Edit[throttle.History] {
 	return cache.Put(h, h.Newest()+l.policy.Longest())
 }
 
-// clock is the one that was handed in, or else the machine's.
+// clock is the one that was handed in, or else throttle.Now.
 func clock(now func() int64) func() int64 {
 	if now != nil {
 		return now
 	}
-	return func() int64 { return time.Now().UnixMilli() }
+	return throttle.Now
 }
 
 func ready(ctx context.Context, m interface{ Ready(context.Context) error }) error {

@@ -17,7 +17,7 @@ type MetersOptions struct {
 	// Size is how much is kept in memory, of all limits together; the default is
 	// cache.DefaultSize.
 	Size cache.Size
-	// Now reads the clock; the default is the machine's.
+	// Now reads the clock; the default is throttle.Now.
 	Now func() int64
 }
 
@@ -52,7 +52,7 @@ func NewMeters(disk *cache.Disk, o MetersOptions) (*Meters, error) {
 // go on admitting together.
 //
 // Where there is no meter, or the zero value of one, Limiter panics: those count nothing.
-func (m *Meters) Limiter(name string, by meter.Meter) throttle.Limiter {
+func (m *Meters) Limiter(name string, by meter.Meter) throttle.Recorder {
 	if !meter.Usable(by) {
 		panic("local: a limiter needs a meter that one of package meter's New functions made")
 	}
