@@ -2,8 +2,6 @@ package api
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"log/slog"
 	"strconv"
 	"unicode"
@@ -98,14 +96,10 @@ func hasControlRune(text string) bool {
 	return false
 }
 
-// shortHash stands for a subject in logs, as that of a mailbox does.
-func shortHash(subject string) string {
-	sum := sha256.Sum256([]byte(subject))
-	return hex.EncodeToString(sum[:5])
-}
-
 // about tells the log which action it is, and of whom.
-func (c *call) about(q actionRequest) { c.action, c.subject = q.name, shortHash(q.subject) }
+func (s *Server) about(c *call, q actionRequest) {
+	c.action, c.subject = q.name, s.names.subject(q.subject)
+}
 
 // An acted is how an action stands for a subject.
 type acted struct {
@@ -115,11 +109,11 @@ type acted struct {
 
 // takeAction admits the action once, or says no.
 func (s *Server) takeAction(ctx context.Context, c *call, q actionRequest) (acted, error) {
-	c.about(q)
+	s.about(c, q)
 	c.id = throttle.NewID()
 	v, err := q.limiter.Take(ctx, q.subject, c.id)
 	if err != nil {
-		s.refunds.later(actionRefund(q.limiter, q.subject, c.id))
+		s.refunds.later(actionRefund(q, c))
 		s.metrics.acted(q.name, outcomeOf(err), "")
 		return acted{}, err
 	}
@@ -138,7 +132,7 @@ func (s *Server) takeAction(ctx context.Context, c *call, q actionRequest) (acte
 
 // peekAction says what a take would be told, and records nothing.
 func (s *Server) peekAction(ctx context.Context, c *call, q actionRequest) (acted, error) {
-	c.about(q)
+	s.about(c, q)
 	v, err := q.limiter.Peek(ctx, q.subject)
 	if err != nil {
 		return acted{}, err
@@ -171,7 +165,7 @@ func writeActed(out *answer, done *acted) {
 
 // releaseAction gives a take back, because nothing came of it.
 func (s *Server) releaseAction(ctx context.Context, c *call, q actionRequest) (bool, error) {
-	c.about(q)
+	s.about(c, q)
 	c.id = q.id
 	released, err := q.limiter.Release(ctx, q.subject, q.id)
 	if err != nil {
@@ -191,13 +185,13 @@ func writeReleased(out *answer, released *bool) {
 
 // A clearing is how many takes of an action were forgotten.
 type clearing struct {
-	name  string
-	takes int
+	name, subject string // the subject as the log calls it
+	takes         int
 }
 
 // resetAction forgets a subject and writes who did it and why.
 func (s *Server) resetAction(ctx context.Context, c *call, q actionRequest) (clearing, error) {
-	c.about(q)
+	s.about(c, q)
 	n, err := q.limiter.Reset(ctx, q.subject)
 	if err != nil {
 		return clearing{}, err
@@ -212,13 +206,15 @@ func (s *Server) resetAction(ctx context.Context, c *call, q actionRequest) (cle
 		slog.Int("cleared", n),
 	)
 	s.metrics.resets.Inc()
-	return clearing{q.name, n}, nil
+	return clearing{q.name, c.subject, n}, nil
 }
 
 func writeClearing(out *answer, done *clearing) {
 	out.json(200)
 	b := append(out.body, `{"action":`...)
 	b = wire.AppendString(b, done.name)
+	b = append(b, `,"subject":`...)
+	b = wire.AppendString(b, done.subject)
 	b = append(b, `,"cleared":`...)
 	b = strconv.AppendInt(b, int64(done.takes), 10)
 	out.body = append(b, '}')

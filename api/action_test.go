@@ -77,8 +77,8 @@ func TestAction(t *testing.T) {
 	r.act("reply", "take", subject).is(t, 200, "")
 
 	got = r.do("POST", "/admin/actions/reply/reset", opsKey, `{"subject":"account 4711","reason":"ticket 9"}`)
-	if got.status != 200 || got.text != `{"action":"reply","cleared":2}` {
-		t.Errorf("reset: %d %s", got.status, got.text)
+	if want := fmt.Sprintf(`{"action":"reply","subject":%q,"cleared":2}`, line["subject"]); got.status != 200 || got.text != want {
+		t.Errorf("reset: %d %s, want %s", got.status, got.text, want)
 	}
 	lines := journal.about(t, got.header.Get("X-Request-Id"))
 	if len(lines) != 2 || lines[0]["msg"] != "action reset" || lines[0]["key"] != "alex" || lines[0]["reason"] != "ticket 9" || lines[0]["subject"] != line["subject"] || lines[0]["cleared"] != 2.0 {

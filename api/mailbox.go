@@ -79,7 +79,14 @@ func writeInspection(out *answer, done *inspection) {
 		b = wire.AppendTime(b, send.At)
 		b = append(b, '}')
 	}
-	out.body = append(b, "]}"...)
+	out.body = appendLogged(append(b, ']'), done.mailbox)
+}
+
+// appendLogged ends an answer for operators with what the log calls the mailbox, which
+// they could not know otherwise.
+func appendLogged(b []byte, mailbox mailer.Address) []byte {
+	b = append(b, `,"mailbox":`...)
+	return append(wire.AppendString(b, mailbox.Hash()), '}')
 }
 
 // maxReason is how long an operator's reason may be, in bytes.
@@ -155,5 +162,5 @@ func writeCleared(out *answer, done *cleared) {
 	b = strconv.AppendInt(b, int64(done.sends), 10)
 	b = append(b, `,"guesses_cleared":`...)
 	b = strconv.AppendInt(b, int64(done.guesses), 10)
-	out.body = append(b, '}')
+	out.body = appendLogged(b, done.mailbox)
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"encoding/hex"
 
 	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/secret"
@@ -12,16 +13,20 @@ import (
 )
 
 // names know a request with an Idempotency-Key again: its body, and the reservation that
-// it is charged under.
+// it is charged under. They also call the subjects of actions something in logs.
 type names struct {
-	prints *idempotency.Fingerprinter
-	key    []byte
-	now    func() int64
+	prints   *idempotency.Fingerprinter
+	key      []byte
+	subjects []byte // the key of their names in logs
+	now      func() int64
 }
 
 const (
 	// reservationsOf keeps the key apart from all others that are made of the same secret.
 	reservationsOf = "mailgate api: reservations of idempotent sends, version 1"
+	// mailboxesInLogs and subjectsInLogs do the same for the names that logs have.
+	mailboxesInLogs = "mailgate api: mailboxes in logs, version 1"
+	subjectsInLogs  = "mailgate api: subjects in logs, version 1"
 	// period is how many milliseconds a key stands for one reservation. It is less than
 	// answers are kept, so that a key which is used for another send after that is
 	// charged, though the first charge may still count. A retry that happens to be in the
@@ -35,7 +40,17 @@ func newNames(of []byte, now func() int64) (*names, error) {
 		return nil, err
 	}
 	key, err := secret.Key(of, reservationsOf)
-	return &names{prints, key, now}, err
+	if err != nil {
+		return nil, err
+	}
+	subjects, err := secret.Key(of, subjectsInLogs)
+	return &names{prints, key, subjects, now}, err
+}
+
+// subject stands for the subject of an action in logs, as a mailbox's hash does for it:
+// nobody can make it of the subject who has not the secret.
+func (n *names) subject(of string) string {
+	return hex.EncodeToString(sum(n.subjects, []byte(of))[:5])
 }
 
 func (n *names) body(route string, body []byte) idempotency.Fingerprint {
@@ -44,17 +59,17 @@ func (n *names) body(route string, body []byte) idempotency.Fingerprint {
 
 // reservation is the same for one name on all servers. It tells nothing about the key.
 func (n *names) reservation(of idempotency.Name) throttle.ID {
-	name := n.sum([]byte(of.Text()))
+	name := sum(n.key, []byte(of.Text()))
 	begins := binary.BigEndian.Uint64(name) % period // each at its own time
 	number := (uint64(n.now()) + begins) / period
-	sum := n.sum(binary.BigEndian.AppendUint64(name, number))
+	numbered := sum(n.key, binary.BigEndian.AppendUint64(name, number))
 	var id throttle.ID
-	base64.RawURLEncoding.Encode(id[:], sum[:6])
+	base64.RawURLEncoding.Encode(id[:], numbered[:6])
 	return id
 }
 
-func (n *names) sum(text []byte) []byte {
-	mac := hmac.New(sha256.New, n.key)
+func sum(key, text []byte) []byte {
+	mac := hmac.New(sha256.New, key)
 	mac.Write(text)
 	return mac.Sum(nil)
 }

@@ -17,8 +17,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// A Sender hands a mail to a relay; *mailer.Relays is one. Its errors are those of
-// mailer.Relays.Send, and any other error counts as a mail that may have left.
+// A Sender hands a mail to a relay; *mailer.Relays is one. It asks Message.Leaving before
+// a mail can leave. Its errors are those of mailer.Relays.Send, and any other error counts
+// as a mail that may have left.
 type Sender interface {
 	Send(context.Context, mailer.Message) (mailer.Receipt, error)
 }
@@ -47,7 +48,8 @@ type Options struct {
 	// still lasts. Not at all, if nil.
 	Countdowns throttle.Limiter
 
-	// Secret seals countdown tokens, and keys the hashes of codes and of requests. Servers
+	// Secret seals countdown tokens, and keys the hashes of codes and of requests, and of
+	// mailboxes and subjects in logs. Servers
 	// that share what is on record share it as well. 16 bytes or more, hopeless to guess;
 	// one that ends with the Server, if nil.
 	Secret []byte

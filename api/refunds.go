@@ -63,9 +63,10 @@ func (s *Server) sendRefund(c *call, send rules.Send) refund {
 }
 
 // actionRefund is the refund of an action.
-func actionRefund(limiter throttle.Limiter, subject string, id throttle.ID) refund {
-	return refund{whose: slog.String("subject", shortHash(subject)), id: id, release: func(ctx context.Context) error {
-		_, err := limiter.Release(ctx, subject, id)
+func actionRefund(q actionRequest, c *call) refund {
+	id := c.id
+	return refund{whose: slog.String("subject", c.subject), id: id, release: func(ctx context.Context) error {
+		_, err := q.limiter.Release(ctx, q.subject, id)
 		return err
 	}}
 }

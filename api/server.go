@@ -14,6 +14,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/countdown"
 	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/secret"
 	"github.com/mailgate/mailgate/verify"
 	"github.com/valyala/fasthttp"
 )
@@ -62,6 +63,9 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{with: o.withDefaults()}
 	s.began = s.with.Now()
+	if err := s.useSecret(); err != nil {
+		return nil, err
+	}
 	s.live.Store(&Live{})
 	s.Reload(o.Live)
 	var err error
@@ -69,9 +73,6 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	if s.metrics, err = newMetrics(s.with, s.connections); err != nil {
-		return nil, err
-	}
-	if err := s.useSecret(); err != nil {
 		return nil, err
 	}
 	if err := s.component(); err != nil {
@@ -99,6 +100,11 @@ func (s *Server) useSecret() (err error) {
 	if s.names, err = newNames(s.with.Secret, s.with.Now); err != nil {
 		return fmt.Errorf("api: Secret: %w", err)
 	}
+	logged, err := secret.Key(s.with.Secret, mailboxesInLogs)
+	if err != nil {
+		return fmt.Errorf("api: Secret: %w", err)
+	}
+	s.with.Identity = s.with.Identity.WithLogKey([32]byte(logged))
 	if s.with.Codes == nil {
 		return nil
 	}

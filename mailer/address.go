@@ -1,12 +1,6 @@
 package mailer
 
-import (
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
-	"log/slog"
-	"strings"
-)
+import "strings"
 
 // The lengths RFC 5321 allows (4.5.3.1): 64 octets before the @, and a path of
 // 256 with its brackets, which leaves 254 for the address.
@@ -26,6 +20,7 @@ const (
 type Address struct {
 	wire string
 	key  string
+	logs *logKey
 }
 
 // ParseAddress reads one address, without a display name, and refuses whatever
@@ -64,21 +59,3 @@ func (a Address) Key() string { return a.key }
 
 // IsZero reports whether a is the zero Address.
 func (a Address) IsZero() bool { return a.wire == "" }
-
-// Hash stands for the mailbox in logs: ten hexadecimal digits of the key's
-// SHA-256. It tells mailboxes apart; it is no secret, since whoever guesses the
-// address can compute it.
-func (a Address) Hash() string {
-	sum := sha256.Sum256([]byte(a.key))
-	return hex.EncodeToString(sum[:5])
-}
-
-// LogValue makes slog show the hash.
-func (a Address) LogValue() slog.Value { return slog.StringValue(a.Hash()) }
-
-// Format makes fmt show the hash, whatever the verb, so that an address inside
-// a struct, a slice or an error's text does not reach a log either.
-func (a Address) Format(state fmt.State, _ rune) {
-	// A write to fmt's own buffer cannot fail.
-	_, _ = state.Write([]byte(a.Hash()))
-}

@@ -16,13 +16,16 @@ import (
 	"github.com/mailgate/mailgate/mailer"
 )
 
+// logKey is the key of mailboxes' names in the logs of the tests.
+var logKey [32]byte
+
 func folding(t testing.TB) mailer.Identity {
 	t.Helper()
 	identity, err := mailer.NewIdentity(true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return identity
+	return identity.WithLogKey(logKey)
 }
 
 func parse(t testing.TB, text string) mailer.Address {
@@ -200,7 +203,7 @@ func TestAddressKeepsNothingOfItsInput(t *testing.T) {
 
 func TestLogsShowTheHashAlone(t *testing.T) {
 	address := parse(t, "Alice+secret@Example.com")
-	if got := address.Hash(); got != "ff8d9819fc" { // sha256("alice@example.com")
+	if got := address.Hash(); got != "0cf19c8f10" { // hmac-sha256("alice@example.com"), the key 32 zero bytes
 		t.Errorf("Hash() = %s", got)
 	}
 	var log bytes.Buffer
@@ -223,6 +226,22 @@ func TestLogsShowTheHashAlone(t *testing.T) {
 
 // Whatever is too long is refused unread. Ten megabytes of anything must cost
 // no more than a short address does; the bound is loose, for slow machines.
+// Under another key a mailbox has another name, and without one it has none, so that no
+// list of addresses can be held against a log.
+func TestHashNeedsTheKey(t *testing.T) {
+	const email = "Alice+secret@Example.com"
+	other := logKey
+	other[0]++
+	again, err := mailer.ParseAddress(email, folding(t).WithLogKey(other))
+	if err != nil || again.Hash() == parse(t, email).Hash() || len(again.Hash()) != 10 {
+		t.Errorf("under another key: %s, %v", again.Hash(), err)
+	}
+	plain, err := mailer.ParseAddress(email, mailer.Identity{})
+	if err != nil || plain.Hash() != "unnamed" || fmt.Sprint(plain) != "unnamed" {
+		t.Errorf("without a key: %s, %v", plain, err)
+	}
+}
+
 func TestHostileLength(t *testing.T) {
 	const size = 10 << 20
 	identity := folding(t)
@@ -289,11 +308,11 @@ func ExampleParseAddress() {
 	}
 	fmt.Println(address.String())
 	fmt.Println(address.Key())
-	fmt.Println(address) // as a log would show it
+	fmt.Println(address) // as a log would show it that has no key for names
 	// Output:
 	// John.Smith+news@googlemail.com
 	// johnsmith@gmail.com
-	// 3586de92bb
+	// unnamed
 }
 
 func ExampleAddressError() {

@@ -30,6 +30,7 @@ type Identity struct {
 	fold       bool
 	providers  map[string]*provider // by domain
 	subdomains map[string]*provider // by parent domain
+	logs       *logKey
 }
 
 // provider is one row of providers.json: what a mail provider documents about
@@ -95,10 +96,10 @@ func (id Identity) address(wire []byte, at int) Address {
 	}
 	if n == len(wire) || string(wire[:n]) == string(wire[n:]) {
 		text := string(wire[:n])
-		return Address{wire: text, key: text}
+		return Address{wire: text, key: text, logs: id.logs}
 	}
 	text := string(wire)
-	return Address{wire: text[:n], key: text[n:]}
+	return Address{wire: text[:n], key: text[n:], logs: id.logs}
 }
 
 // appendKey adds the folded form of local@domain.

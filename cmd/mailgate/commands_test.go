@@ -18,7 +18,7 @@ import (
 // show and reset ask a running server.
 func TestOperator(t *testing.T) {
 	relay := startRelay(t, sandbox.Options{})
-	server := startServer(t, settingsFor(relay.URL(), "MAILGATE_DATA_DIR=:memory:"))
+	server := startServer(t, settingsFor(relay.URL(), "MAILGATE_DATA_DIR=:memory:", "MAILGATE_SECRET=sixteen-bytes-of-chance-or-more"))
 	sent := newClient(t, server.URL, apiKey).mustSend(t, "alice@example.com", 200)
 	environ := []string{"MAILGATE_URL=" + server.URL, "MAILGATE_ADMIN_KEYS=ops:" + adminKey}
 	steps := []struct {
@@ -33,8 +33,8 @@ func TestOperator(t *testing.T) {
 		{"reset again", "reset alice@example.com", environ, exitOK, `"cleared": 0`},
 		{"no address", "reset alice", environ, exitFailure, "answers 422: A field will not do: The address has no @."},
 		{"a slash is part of the address", "show a/b@example.com", environ, exitOK, `"wait_ms": 0`},
-		{"show tells the mailbox's name in the log", "show alice@example.com", environ, exitOK, `"mailbox": "ff8d9819fc"`},
-		{"a reason", "reset alice@example.com --reason=ticket-4711", environ, exitOK, `"mailbox": "ff8d9819fc"`},
+		{"show tells the mailbox's name in the log", "show alice@example.com", environ, exitOK, `"mailbox": "8555ce41e4"`},
+		{"a reason", "reset alice@example.com --reason=ticket-4711", environ, exitOK, `"mailbox": "8555ce41e4"`},
 		{"a reason in two words", "reset --reason ticket-4712 alice@example.com", environ, exitOK, `"cleared": 0`},
 		{"no reason after all", "reset alice@example.com --reason", environ, exitMisusage, "--reason: it needs a value"},
 		{"two reasons", "reset --reason=a --reason=b alice@example.com", environ, exitMisusage, "--reason: it needs a value, once"},
@@ -59,7 +59,7 @@ func TestOperator(t *testing.T) {
 			}
 		})
 	}
-	for _, reason := range []string{`"reason":"ticket-4711"`, `"reason":"ticket-4712"`, `"mailbox":"ff8d9819fc"`} {
+	for _, reason := range []string{`"reason":"ticket-4711"`, `"reason":"ticket-4712"`, `"mailbox":"8555ce41e4"`} {
 		server.log.await(t, reason, func(log string) (string, bool) { return "", strings.Contains(log, reason) })
 	}
 }

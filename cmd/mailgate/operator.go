@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/cmd/mailgate/settings"
-	"github.com/mailgate/mailgate/mailer"
 )
 
 // The commands here ask a running server, as any other client would.
@@ -28,7 +27,7 @@ func showCommand() command {
 Prints, as JSON, what a running server knows of a mailbox: whether it may be sent a
 mail now, which limit it waits for and how long, every tier, and the time of each send.
 Of a mailbox that the rule mailbox leaves alone, a "note" says so, and there are no tiers.
-The last line, "mailbox", is what the server's log calls it: no address is ever there.
+The line "mailbox" is what the server's log calls it: no address is ever there.
 Nothing is changed.
 
 The server is the one at MAILGATE_URL, or else at MAILGATE_LISTEN on this machine. The
@@ -115,8 +114,7 @@ func takeReason(args []string) (reason string, rest []string, err error) {
 	return reason, rest, nil
 }
 
-// askOperator sends one request about a mailbox and prints the answer, and what the log
-// calls the mailbox.
+// askOperator sends one request about a mailbox and prints the answer.
 func (c call) askOperator(ctx context.Context, q question, action string) error {
 	s, rest, err := c.settings("<email>")
 	if err != nil {
@@ -133,7 +131,7 @@ func (c call) askOperator(ctx context.Context, q question, action string) error 
 		return err
 	}
 	var pretty bytes.Buffer
-	if err := json.Indent(&pretty, withHash(s, rest[0], withNote(answer)), "", "  "); err != nil {
+	if err := json.Indent(&pretty, withNote(answer), "", "  "); err != nil {
 		return errors.New("the server's answer is not JSON; is it mailgate?")
 	}
 	_, err = fmt.Fprintln(c.stdout, pretty.String())
@@ -149,18 +147,6 @@ func withNote(answer []byte) []byte {
 		return answer
 	}
 	return append(object, `,"note":"the rule mailbox exempts this mailbox, so there are no limits to list"}`...)
-}
-
-// withHash adds to an answer what the log calls the mailbox, as long as fold is set here
-// as it is for the server.
-func withHash(s *settings.Settings, email string, answer []byte) []byte {
-	identity, err := mailer.NewIdentity(s.Fold)
-	address, bad := mailer.ParseAddress(email, identity)
-	object, whole := bytes.CutSuffix(bytes.TrimSpace(answer), []byte("}"))
-	if err != nil || bad != nil || !whole {
-		return answer
-	}
-	return fmt.Appendf(nil, `%s,"mailbox":%q}`, object, address.Hash())
 }
 
 // maxAnswer is far more than any answer there is.
