@@ -14,18 +14,25 @@ const (
 	controlCharacter  = "The request's line or header has a control character, or a blank in its path."
 	twoHosts          = "The request has more than one Host."
 	twoAuthorizations = "The request has more than one Authorization."
+	oddTarget         = "The request asks for neither a path of one slash at first nor a URL of http or https."
 	unknownVersion    = "The request is neither HTTP/1.0 nor HTTP/1.1."
 )
 
 // oneMeaning refuses the requests that a proxy in front may have read in another way,
 // so that the end of one caller's request would be the beginning of another's. The
-// library reads them somehow, and the connection cannot be trusted after that.
+// library reads them somehow, and the connection cannot be trusted after that. Nor can
+// it after a body in chunks: where one ends cannot be seen from here, and the library
+// takes as the length whatever a chunk's line begins with.
 func (s *Server) oneMeaning(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(fast *fasthttp.RequestCtx) {
 		header := &fast.Request.Header
-		why := misframed(header.Protocol(), header.RequestURI(), header.RawHeaders())
+		why, last := misframed(header.Protocol(), header.RequestURI(), header.RawHeaders())
 		if why == "" {
 			next(fast)
+			if last {
+				fast.Conn().(*conn).unread.Store(true)
+				fast.SetConnectionClose()
+			}
 			return
 		}
 		fast.Conn().(*conn).unread.Store(true)
@@ -34,39 +41,66 @@ func (s *Server) oneMeaning(next fasthttp.RequestHandler) fasthttp.RequestHandle
 	}
 }
 
-// misframed says why a request could be read in more than one way, or nothing.
-func misframed(protocol, uri, header []byte) string {
+// misframed says why a request could be read in more than one way, or nothing, and
+// whether it has to be its connection's last because what follows it could.
+func misframed(protocol, uri, header []byte) (why string, last bool) {
 	http11 := bytes.Equal(protocol, []byte("HTTP/1.1"))
 	if !http11 && !bytes.Equal(protocol, []byte("HTTP/1.0")) {
-		return unknownVersion
+		return unknownVersion, true
 	}
 	if hasControl(uri) || bytes.ContainsAny(uri, " \t") {
-		return controlCharacter
+		return controlCharacter, true
 	}
 	var lengths, hosts, authorizations int
+	var host []byte
 	for len(header) > 0 {
 		line, rest, _ := bytes.Cut(header, []byte{'\n'})
 		header = rest
 		line = bytes.TrimSuffix(line, []byte{'\r'})
 		if why := misread(line, http11); why != "" {
-			return why
+			return why, true
 		}
 		switch {
-		case isHeader(line, "content-length:"), isHeader(line, "transfer-encoding:"):
+		case isHeader(line, "content-length:"):
 			lengths++
+		case isHeader(line, "transfer-encoding:"):
+			lengths++
+			last = true
 		case isHeader(line, "host:"):
 			hosts++
+			host = line[len("host:"):]
 		case isHeader(line, "authorization:"):
 			authorizations++
 		}
 	}
 	switch {
 	case lengths > 1:
-		return twoLengths
+		return twoLengths, true
 	case hosts > 1:
-		return twoHosts
+		return twoHosts, true
 	case authorizations > 1:
-		return twoAuthorizations
+		return twoAuthorizations, true
+	}
+	why = misdirected(uri, bytes.Trim(host, " \t"))
+	return why, last || why != ""
+}
+
+// misdirected says why a request's target could be read as another host's or another
+// path, or nothing. The library takes what follows two slashes for a host where the
+// header names none.
+func misdirected(uri, host []byte) string {
+	if string(uri) == "*" || bytes.HasPrefix(uri, []byte("/")) && !bytes.HasPrefix(uri, []byte("//")) {
+		return ""
+	}
+	scheme, rest, absolute := bytes.Cut(uri, []byte("://"))
+	if !absolute || !bytes.EqualFold(scheme, []byte("http")) && !bytes.EqualFold(scheme, []byte("https")) {
+		return oddTarget
+	}
+	if end := bytes.IndexAny(rest, "/?#"); end >= 0 {
+		rest = rest[:end]
+	}
+	if !bytes.EqualFold(rest, host) {
+		return twoHosts
 	}
 	return ""
 }

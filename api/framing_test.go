@@ -1,6 +1,9 @@
 package api
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // Which headers can be read in one way only.
 func TestMisframed(t *testing.T) {
@@ -54,14 +57,28 @@ func TestMisframed(t *testing.T) {
 		{v1, "/", "Host: x\r\nhost: y\r\n", twoHosts},
 		{v1, "/", "Host: x\r\nHost: x\r\n", twoHosts},
 		{v1, "/", "Authorization: Bearer x\r\nauthorization: Bearer y\r\n", twoAuthorizations},
+		{v1, "*", "Host: x\r\n", ""},
+		{v1, "/a//b?c=d://e", "Host: x\r\n", ""},
+		{v1, "http://x/a", "Host: x\r\n", ""},
+		{v1, "HTTPS://X?a", "Host:\tx \r\n", ""},
+		{v1, "http://y/a", "Host: x\r\n", twoHosts},
+		{v1, "http://x@y/a", "Host: x\r\n", twoHosts},
+		{v1, "http://x:80", "Host: x\r\n", twoHosts},
+		{v1, "http://x/a", "", twoHosts},
+		{v1, "ftp://x/a", "Host: x\r\n", oddTarget},
+		{v1, "//x/a", "Host: x\r\n", oddTarget},
+		{v0, "//x/a", "", oddTarget},
+		{v1, "a", "Host: x\r\n", oddTarget},
+		{v1, "x:443", "Host: x\r\n", oddTarget},
+		{v1, "", "Host: x\r\n", oddTarget},
 		{"HTTP/1.2", "/", "Host: x\r\n", unknownVersion},
 		{"HTTP/2.0", "/", "Host: x\r\n", unknownVersion},
 		{"http/1.1", "/", "Host: x\r\n", unknownVersion},
 		{"", "/", "Host: x\r\n", unknownVersion},
 	}
 	for _, tt := range tests {
-		if got := misframed([]byte(tt.proto), []byte(tt.uri), []byte(tt.header)); got != tt.want {
-			t.Errorf("%s %q %q: %q, want %q", tt.proto, tt.uri, tt.header, got, tt.want)
+		if got, last := misframed([]byte(tt.proto), []byte(tt.uri), []byte(tt.header)); got != tt.want || last != (tt.want != "" || strings.Contains(strings.ToLower(tt.header), "transfer-encoding:")) {
+			t.Errorf("%s %q %q: %q %v, want %q", tt.proto, tt.uri, tt.header, got, last, tt.want)
 		}
 	}
 }
