@@ -1,0 +1,124 @@
+package api
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// A reading is what a server makes of one request.
+type reading struct {
+	method, uri, host, body string
+	last                    bool
+}
+
+// Requests that pass are read by another server in the same way, one after the other on
+// a connection: nobody's request can hide in the end of another's.
+func FuzzFraming(f *testing.F) {
+	const post = "POST /send-code HTTP/1.1\r\nHost: x\r\n"
+	for _, seed := range []string{
+		"GET / HTTP/1.1\r\nHost: x\r\n\r\nGET /b HTTP/1.1\r\nHost: x\r\n\r\n",
+		post + "Content-Length: 5\r\n\r\nhelloGET / HTTP/1.1\r\nHost: x\r\n\r\n",
+		post + "Transfer-Encoding: chunked\r\n\r\n5;a=b\r\nhello\r\n0\r\nT: u\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n",
+		post + "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+		post + "Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello!",
+		post + "Content-Length : 5\r\n\r\nhello", post + "Content-Length: +5\r\n\r\nhello", post + "Content-Length: 0x5\r\n\r\nhello",
+		post + "Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n", post + "Transfer_Encoding: chunked\r\n\r\n0\r\n\r\n",
+		post + "Transfer-Encoding: chunked\r\n\r\n0x5\r\nhello\r\n0\r\n\r\n", post + "Transfer-Encoding: chunked\r\n\r\n5\nhello\n0\n\n",
+		post + "Transfer-Encoding: chunked\r\n\r\nffffffffffffffff5\r\nhello\r\n0\r\n\r\n", post + "Transfer-Encoding: chunked\r\n\r\n-5\r\nhello\r\n0\r\n\r\n",
+		"GET / HTTP/1.0\r\nContent-Length: 5\r\n\r\nhello", "\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n", "GET http://y/ HTTP/1.1\r\nHost: x\r\n\r\n",
+		"GET / HTTP/1.1\nHost: x\n\nGET / HTTP/1.1\nHost: x\n\n", "GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, stream []byte) {
+		ours, theirs := readOurs(t, stream), readTheirs(stream)
+		for i, one := range ours {
+			if i == len(theirs) && one.last {
+				return // whatever it is, nothing comes after it
+			}
+			one.last = false
+			if i >= len(theirs) || one != theirs[i] {
+				t.Fatalf("%q\n is read here as  %+v\n and elsewhere as %+v", stream, ours, theirs)
+			}
+		}
+	})
+}
+
+// readOurs has the library read a stream with the settings of a Server, up to the first
+// request that does not pass.
+func readOurs(t *testing.T, stream []byte) (all []reading) {
+	server := &fasthttp.Server{
+		ReadBufferSize: headerSize, MaxRequestBodySize: 16 << 10, DisablePreParseMultipartForm: true, NoDefaultServerHeader: true,
+		Logger: silent{},
+		Handler: func(fast *fasthttp.RequestCtx) {
+			header := &fast.Request.Header
+			why, last := misframed(header.Protocol(), header.RequestURI(), header.RawHeaders())
+			if last {
+				fast.SetConnectionClose()
+			}
+			if why != "" {
+				return
+			}
+			all = append(all, reading{string(header.Method()), string(header.RequestURI()), strings.ToLower(string(header.Host())), string(fast.Request.Body()), last})
+		},
+	}
+	// What it has to say about a stream that breaks off is of no interest.
+	_ = server.ServeConn(&played{in: bytes.NewReader(stream)})
+	return all
+}
+
+// readTheirs has the standard library read it, as far as it gets.
+func readTheirs(stream []byte) (all []reading) {
+	in := bufio.NewReader(bytes.NewReader(stream))
+	for {
+		skipEmptyLines(in)
+		request, err := http.ReadRequest(in)
+		if err != nil {
+			return all
+		}
+		body, err := io.ReadAll(request.Body)
+		if err != nil {
+			return all
+		}
+		all = append(all, reading{request.Method, request.RequestURI, strings.ToLower(request.Host), string(body), false})
+	}
+}
+
+// skipEmptyLines does what the standard library leaves out and RFC 9112, 2.2 asks for.
+func skipEmptyLines(in *bufio.Reader) {
+	for {
+		next, _ := in.Peek(2)
+		switch {
+		case len(next) > 0 && next[0] == '\n':
+			in.Discard(1)
+		case string(next) == "\r\n":
+			in.Discard(2)
+		default:
+			return
+		}
+	}
+}
+
+// A played connection is one that a client has written everything to already.
+type played struct{ in *bytes.Reader }
+
+func (p *played) Read(b []byte) (int, error)       { return p.in.Read(b) }
+func (p *played) Write(b []byte) (int, error)      { return len(b), nil }
+func (p *played) Close() error                     { return nil }
+func (p *played) LocalAddr() net.Addr              { return &net.TCPAddr{} }
+func (p *played) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
+func (p *played) SetDeadline(time.Time) error      { return nil }
+func (p *played) SetReadDeadline(time.Time) error  { return nil }
+func (p *played) SetWriteDeadline(time.Time) error { return nil }
+
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}
