@@ -21,7 +21,8 @@ type Recorder interface {
 	//
 	// A meter keeps counts and cannot look back: it records as a Take at that time would,
 	// or at the newest moment on record where that is later, and what finds it full is not
-	// counted, as full is full. A queue gives it no new turn: the send has left.
+	// counted, as full is full. In a queue it has a place like any other, though its mail
+	// has left, and an earlier Take of its id tells that place's turn.
 	Record(ctx context.Context, key string, a Admission) error
 }
 

@@ -18,7 +18,7 @@ import (
 type history struct {
 	mailbox func(throttle.Policy) throttle.Historian
 	tiers   func(name string, p throttle.Policy) throttle.Limiter
-	meter   func(name string, m meter.Meter) throttle.Limiter
+	meter   func(name string, m meter.Meter) throttle.Recorder
 	codes   verify.Book
 	repeats api.Repeats
 	remote  bool // a network away

@@ -8,7 +8,8 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 )
 
-// A Limiter admits sends by one policy. It implements throttle.Historian.
+// A Limiter admits sends by one policy. It implements throttle.Historian and
+// throttle.Recorder.
 type Limiter struct {
 	store  *redisstore.Store
 	policy throttle.Policy
@@ -78,6 +79,19 @@ func (l *Limiter) look(ctx context.Context, doing, mailbox string) (seen, error)
 	}
 	defer e.End()
 	return e.look(lookScript)
+}
+
+// Record puts on record what was admitted elsewhere; see throttle.Recorder.
+func (l *Limiter) Record(ctx context.Context, mailbox string, a throttle.Admission) error {
+	if err := throttle.CheckRecord(ctx, mailbox, a); err != nil || a.At < 0 {
+		return err
+	}
+	e, err := begin(ctx, l.store, "record", l.prefix, mailbox)
+	if err != nil {
+		return err
+	}
+	defer e.End()
+	return e.record(recordScript, a.ID.String(), l.policy.Longest(), a.At, throttle.MaxLimit)
 }
 
 // Release gives one admission back.

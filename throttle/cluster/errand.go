@@ -43,6 +43,13 @@ func (e errand) look(by script) (seen, error) {
 	return e.read(by, reply, err)
 }
 
+// record runs a script that takes up what was admitted elsewhere, however late it comes.
+func (e errand) record(by script, words ...any) error {
+	reply, err := e.Ask(by.Script, words...)
+	_, err = e.read(by, reply, err)
+	return err
+}
+
 // release runs a script that gives one admission back. One that was carried out unheard
 // has nothing left to report.
 func (e errand) release(by *redisstore.Script, words ...any) (bool, error) {

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/mailgate/mailgate/redisstore"
 	"github.com/mailgate/mailgate/throttle"
@@ -61,6 +62,20 @@ func (l *metered) Peek(ctx context.Context, key string) (throttle.Verdict, error
 		return throttle.Verdict{}, throttle.Unavailable(e.doing, err)
 	}
 	return l.meter.Look(&state, saw.now), nil
+}
+
+// Record implements throttle.Recorder. The key is kept an hour longer than its state says
+// something, as meter.RecordKept says.
+func (l *metered) Record(ctx context.Context, key string, a throttle.Admission) error {
+	if err := throttle.CheckRecord(ctx, key, a); err != nil || a.At < 0 {
+		return err
+	}
+	e, err := begin(ctx, l.store, "record", l.prefix, key)
+	if err != nil {
+		return err
+	}
+	defer e.End()
+	return e.record(l.layout.take, a.ID.String(), l.layout.numbers, fmt.Sprintf("@%d", a.At))
 }
 
 // Release implements throttle.Limiter.

@@ -15,12 +15,15 @@ var (
 	releaseSource string
 	//go:embed scripts/reset.lua
 	resetSource string
+	//go:embed scripts/tiers_record.lua
+	recordSource string
 
 	takeScript    = decides(takeSource, readHistory)
 	lookScript    = looks(lookSource, readHistory)
 	releaseScript = redisstore.NewScript(releaseSource, nil)
 	resetScript   = looks(resetSource, readHistory)
-	tierScripts   = []*redisstore.Script{takeScript.Script, lookScript.Script, releaseScript, resetScript.Script}
+	recordScript  = decides(recordSource, readHistory)
+	tierScripts   = []*redisstore.Script{takeScript.Script, lookScript.Script, releaseScript, resetScript.Script, recordScript.Script}
 )
 
 // A script is one that replies with what it saw.

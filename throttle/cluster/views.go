@@ -30,7 +30,7 @@ import (
 // The meter is one that package meter's own New functions made. With any other there is
 // no script that counts alike, and where there is none, or the zero value of one, nothing
 // is counted: Meter panics.
-func (l *Limiter) Meter(name string, m meter.Meter) throttle.Limiter {
+func (l *Limiter) Meter(name string, m meter.Meter) throttle.Recorder {
 	if !meter.Usable(m) {
 		panic("cluster: a limiter needs a meter that one of package meter's New functions made")
 	}

@@ -78,6 +78,20 @@ func (l *metered) Peek(ctx context.Context, key string) (throttle.Verdict, error
 	return l.meter.Look(state, now), nil
 }
 
+// Record implements throttle.Recorder.
+func (l *metered) Record(ctx context.Context, key string, a throttle.Admission) error {
+	if err := throttle.CheckRecord(ctx, key, a); err != nil {
+		return err
+	}
+	return l.edit(ctx, "record", key, func(old *meter.State, now int64) cache.Edit[*meter.State] {
+		next := old.Clone()
+		if !meter.Record(l.meter, &next, a, now) {
+			return cache.Keep[*meter.State]()
+		}
+		return cache.Put(&next, max(l.meter.Expires(&next), now)+meter.RecordKept)
+	})
+}
+
 // Release implements throttle.Limiter. A meter does not remember an unlimited number of
 // admissions, and there are some that it cannot take back.
 func (l *metered) Release(ctx context.Context, key string, id throttle.ID) (released bool, err error) {

@@ -22,6 +22,11 @@ func (p patron) calls() map[string]func(ctx context.Context, key string) error {
 		},
 		"reset": func(ctx context.Context, key string) error { _, err := p.limiter.Reset(ctx, key); return err },
 	}
+	if r, ok := p.recorder(); ok {
+		all["record"] = func(ctx context.Context, key string) error {
+			return r.Record(ctx, key, throttle.Admission{ID: throttle.NewID(), At: start})
+		}
+	}
 	if historian, ok := p.limiter.(throttle.Historian); ok {
 		all["history"] = func(ctx context.Context, key string) error { _, err := historian.History(ctx, key); return err }
 	}

@@ -2,7 +2,7 @@
 //
 // Hand [Run] a way to open a limiter and it checks the whole contract: timed
 // vectors from an independent oracle, every edge of a wait, idempotence, release and
-// reset, a clock that steps back, a race for one mailbox, and random histories
+// reset, a clock that steps back, what a throttle.Recorder records, a race for one mailbox, and random histories
 // against a model too naive to be wrong. [RunMeters] does the same for limiters that
 // count by a meter, with each algorithm there is.
 package throttletest
@@ -35,6 +35,11 @@ func Run(t *testing.T, open Open, steps int) {
 	t.Run("ended context", func(t *testing.T) { endedContext(t, open) })
 	t.Run("bad arguments", func(t *testing.T) { badArguments(t, open) })
 	t.Run("race for one mailbox", func(t *testing.T) { raceForOneMailbox(t, open) })
+	t.Run("record keeps times", func(t *testing.T) { recordKeepsTimes(t, open) })
+	t.Run("record is idempotent", func(t *testing.T) { recordIsIdempotent(t, open) })
+	t.Run("record what will not do", func(t *testing.T) { recordWhatWillNotDo(t, open) })
+	t.Run("record beyond measure", func(t *testing.T) { recordBeyondMeasure(t, open) })
+	t.Run("race to record", func(t *testing.T) { raceToRecord(t, open) })
 	t.Run("race under a moving clock", func(t *testing.T) { raceUnderAMovingClock(t, open) })
 	t.Run("random histories", func(t *testing.T) { Walk(t, open, 1, steps) })
 }

@@ -65,6 +65,10 @@ func randomPolicy(t testing.TB, random *rand.Rand) throttle.Policy {
 func (w *walker) walk(steps int) int {
 	for w.taken < steps {
 		w.moveClock()
+		if _, records := w.recorder(); records && w.random.IntN(8) == 0 {
+			w.stepRecord()
+			continue
+		}
 		switch dice := w.random.IntN(20); {
 		case dice < 13:
 			w.stepTake()

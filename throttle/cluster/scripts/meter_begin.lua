@@ -6,7 +6,9 @@
 --          it was given back and its place is vacant
 -- ARGV[1]  the reservation
 -- ARGV[2]  the limits, each script's own
--- ARGV[3]  the millisecond after which nobody waits for the answer any more, or ''
+-- ARGV[3]  the millisecond after which nobody waits for the answer any more, or ''; or @ and
+--          the millisecond of a send that was admitted elsewhere and is put on record as of
+--          then
 -- ARGV[4]  in tests alone: the clock's seconds
 -- ARGV[5]  and its microseconds
 --
@@ -18,7 +20,12 @@ local key, id = KEYS[1], ARGV[1]
 local state = call('GET', key) or '\0\0'
 local time = ARGV[4] and { ARGV[4], ARGV[5] } or call('TIME')
 local now = time[1] * 1000 + (time[2] - time[2] % 1000) / 1000
-if ARGV[3] ~= '' and now > tonumber(ARGV[3]) then return '\0\0' .. time[1] .. time[2] .. '!' end
+local today, elsewhere = now, sub(ARGV[3], 1, 1) == '@'
+if elsewhere then
+  now = math.min(now, tonumber(sub(ARGV[3], 2)))
+elseif ARGV[3] ~= '' and now > tonumber(ARGV[3]) then
+  return '\0\0' .. time[1] .. time[2] .. '!'
+end
 
 -- The admissions are behind so many bytes.
 local head = 2 + unpack('>I2', state)
@@ -33,9 +40,9 @@ end
 
 -- How long a state is kept that matters until then: a second more, as the server
 -- measures it from a moment that need not be this one. Where a test holds the clock, an
--- hour more.
+-- hour more; and one that was recorded in, for the sends of its time that are to come.
 local function remaining(expires)
-  return math.max(0, expires - now) + (ARGV[4] and 3600000 or 1000)
+  return math.max(0, expires - today) + ((ARGV[4] or elsewhere) and 3600000 or 1000)
 end
 
 -- Keeps a state with a new head, these of its admissions, and perhaps one more. A state
