@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
 )
 
 // An Error is something in a file that cannot be right.
@@ -91,6 +93,21 @@ func hint(text []byte, line int) string {
 	return ""
 }
 
+// strayTab is the line of a tab inside a name or value without quotes. The YAML library
+// drops it: 5, a tab and 5 would be read as 55.
+func strayTab(tokens token.Tokens) (line int, problem string) {
+	for _, t := range tokens {
+		switch t.Type {
+		case token.CommentType, token.SingleQuoteType, token.DoubleQuoteType:
+			continue
+		}
+		if strings.Contains(strings.TrimSpace(t.Origin), "\t") {
+			return t.Position.Line, "a tab cannot be inside a name or a value"
+		}
+	}
+	return 0, ""
+}
+
 // byteOrderMark is what some editors begin a file with, to say that it is UTF-8.
 const byteOrderMark = "\ufeff"
 
@@ -98,10 +115,15 @@ const byteOrderMark = "\ufeff"
 // is a Value that is not Given.
 func Parse(name string, text []byte) (Value, error) {
 	whole := Value{Place: Place{File: name}}
+	if !utf8.Valid(text) {
+		return Value{}, whole.Refuse("it is not UTF-8")
+	}
 	tokens := lexer.Tokenize(strings.TrimPrefix(string(text), byteOrderMark))
-	if line, problem := tooMuch(tokens); problem != "" {
-		whole.Place.Line = line
-		return Value{}, whole.Refuse(problem)
+	for _, refused := range []func(token.Tokens) (line int, problem string){tooMuch, strayTab} {
+		if line, problem := refused(tokens); problem != "" {
+			whole.Place.Line = line
+			return Value{}, whole.Refuse(problem)
+		}
 	}
 	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey()) // Mapping names the line of a duplicate
 	if err != nil {

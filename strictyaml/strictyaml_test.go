@@ -106,6 +106,14 @@ func TestParse(t *testing.T) {
 		{"a:\n\t- hidden", "f.yaml:2: this is not YAML that can be read: a tab cannot indent"},
 		{"a:\n  b: c\n  \t- hidden", "f.yaml:3: this is not YAML that can be read: a tab cannot indent"},
 		{"a: @hidden", "f.yaml:1: this is not YAML that can be read"},
+
+		{"a:\tb\t# why\nc: [d,\te]\t\n-\t'f'", "f.yaml:3: this is not YAML that can be read"},
+		{"a:\tb\t# why\twhy\nc: [d,\te]\t", `{a="b" c=["d" "e"]}`},
+		{"a: b\nc: 5\t5", "f.yaml:2: a tab cannot be inside a name or a value"},
+		{"a: hid\tden", "f.yaml:1: a tab cannot be inside a name or a value"},
+		{"a: b\nhid\tden: [c]", "f.yaml:2: a tab cannot be inside a name or a value"},
+		{"a: 'hid\tden'", "f.yaml:1: a: it must be lines of name: value"},
+		{"a: b\nc: hid\xffden", "f.yaml: it is not UTF-8"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.text, func(t *testing.T) {
