@@ -2,6 +2,8 @@ package rulefile
 
 import (
 	"errors"
+	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/mailgate/mailgate/network"
@@ -19,18 +21,20 @@ func readExempt(p parts, d Defaults) (e rules.Exempt, err error) {
 	if err != nil {
 		return e, err
 	}
-	if e.Mailboxes, err = exempted(lists, "mailboxes", d.mailboxes); err != nil {
+	if e.Mailboxes, err = exempted(lists, "mailboxes", d.mailboxes, strings.Compare); err != nil {
 		return e, err
 	}
-	if e.Networks, err = exempted(lists, "networks", network.Parse); err != nil {
+	if e.Networks, err = exempted(lists, "networks", network.Parse, netip.Prefix.Compare); err != nil {
 		return e, err
 	}
-	e.Callers, err = exempted(lists, "api_keys", caller)
+	e.Callers, err = exempted(lists, "api_keys", caller, strings.Compare)
 	return e, err
 }
 
-// exempted reads one list of exempt. Errors say which line is wrong, not what is on it.
-func exempted[T any](p parts, name string, read func(string) (T, error)) (all []T, err error) {
+// exempted reads one list of exempt, and puts it in one order and each entry in it once:
+// so lists that mean the same are the same. Errors say which line is wrong, not what is
+// on it.
+func exempted[T comparable](p parts, name string, read func(string) (T, error), compare func(a, b T) int) (all []T, err error) {
 	part := p.at(name).Place.Part
 	err = p.each(name, "", maxExempt, func(v strictyaml.Value) error {
 		v = v.Named(part)
@@ -45,7 +49,8 @@ func exempted[T any](p parts, name string, read func(string) (T, error)) (all []
 		all = append(all, one)
 		return nil
 	})
-	return all, err
+	slices.SortFunc(all, compare)
+	return slices.Compact(all), err
 }
 
 // caller is the name of an api key, or what can be one.

@@ -78,7 +78,7 @@ func TestSample(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		builtMailbox + "; exempt [e2e-*@acme.example @qa.acme.example] [] []",
+		builtMailbox + "; exempt [@qa.acme.example e2e-*@acme.example] [] []",
 		builtClient + "; exempt [] [192.0.2.0/24] [batch]",
 		"provider by all: fixed-window day=50000/24h; keeps 5000, resends fixed-window day=45000/24h",
 		"callers by api_key: token-bucket second=20/1s, bursts of 100; shadow",
@@ -113,7 +113,7 @@ func TestRead(t *testing.T) {
 		{"windows of two units", "rules: [{name: a, by: all, limit: 'q=1/1h30m, r_2=5/2h'}]", []string{builtMailbox, builtClient, "a by all: sliding-log q=1/90m,r_2=5/2h"}},
 		{"a rule and an action of one name", "rules: [{name: a, by: all, limit: q=1/1s}]\nactions: [{name: a, limit: q=1/1s}]", []string{builtMailbox, builtClient, "a by all: sliding-log q=1/1s", "action a: sliding-log q=1/1s"}},
 		{"patterns", "rules: [{name: client-ip, exempt: {mailboxes: [Alice+x@Also.example, 'E2E-*x*X@Acme.Example', '@QA.example', '*@b.example', '@bücher.example']}}]",
-			[]string{builtMailbox, builtClient + "; exempt [alice@one.example e2e-*x*x@acme.example @qa.example *@b.example @xn--bcher-kva.example] [] []"}},
+			[]string{builtMailbox, builtClient + "; exempt [*@b.example @qa.example @xn--bcher-kva.example alice@one.example e2e-*x*x@acme.example] [] []"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -139,7 +139,7 @@ func TestPatternsWithoutFolding(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := fmt.Sprint(file.Mailbox().Exempt.Mailboxes); got != "[E2E+*@acme.example Bob@acme.example]" {
+	if got := fmt.Sprint(file.Mailbox().Exempt.Mailboxes); got != "[Bob@acme.example E2E+*@acme.example]" {
 		t.Error(got)
 	}
 }
@@ -196,6 +196,33 @@ func TestCompare(t *testing.T) {
 		}
 		if before.Digest() == after.Digest() != same || len(after.Digest()) != 10 {
 			t.Errorf("%s\ndigests: %s and %s", tt.text, before.Digest(), after.Digest())
+		}
+	}
+}
+
+// Lists of the exempt that mean the same are the same.
+func TestCompareTheExempt(t *testing.T) {
+	exempt := func(lists string) rulefile.File {
+		file, err := rulefile.Read(write(t, "rules: [{name: mailbox, exempt: {"+lists+"}}]"), defaults())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	for _, tt := range []struct {
+		one, other string
+		same       bool
+	}{
+		{"mailboxes: [a@b.example, 'c*@b.example', '@d.example']", "mailboxes: ['@D.example', a@b.example, 'c*@b.example', a+tag@b.example]", true},
+		{"networks: [192.0.2.0/24, '2001:db8::1', 10.0.0.0/8]", "networks: ['2001:0db8::1', 10.0.0.0/8, 192.0.2.0/24, 10.0.0.0/8]", true},
+		{"api_keys: [web, batch], networks: []", "api_keys: [batch, web, batch]", true},
+		{"api_keys: [web, batch]", "api_keys: [web]", false},
+		{"networks: [10.0.0.0/8]", "networks: [10.0.0.0/9]", false},
+		{"mailboxes: [a@b.example]", "mailboxes: ['a*@b.example']", false},
+	} {
+		one, other := exempt(tt.one), exempt(tt.other)
+		if rulefile.Compare(one, other).None() != tt.same || (one.Digest() == other.Digest()) != tt.same {
+			t.Errorf("%s and %s: %+v, %s and %s", tt.one, tt.other, rulefile.Compare(one, other), one.Digest(), other.Digest())
 		}
 	}
 }
