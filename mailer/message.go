@@ -11,4 +11,7 @@ type Message struct {
 	// Bytes is the whole RFC 5322 text: header and body, every line ended by
 	// CRLF, seven bits, no line longer than 998 octets. Dots are not stuffed.
 	Bytes []byte
+	// Caller is who asked for the mail, by any name: where mails must wait, the
+	// callers take turns. It goes nowhere else. Those without one are one caller.
+	Caller string
 }

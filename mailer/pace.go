@@ -1,7 +1,6 @@
 package mailer
 
 import (
-	"container/list"
 	"context"
 	"errors"
 	"math"
@@ -10,9 +9,11 @@ import (
 )
 
 // Pace is a leaky bucket in front of the relays: mails leave one by one, at
-// even distances, at most PerSecond of them, in the order in which they came.
-// Up to Queue may wait; a mail that finds the queue full, or that would wait
-// beyond its deadline, is turned away at once with ErrBusy.
+// even distances, at most PerSecond of them: those of a caller in the order in
+// which they came, and the callers in turn. Up to Queue may wait; a mail that
+// finds the queue full, or that would wait beyond its deadline, is turned away
+// at once with ErrBusy. One whose caller has fewer in the queue than another
+// takes a place of that one's.
 type Pace struct {
 	PerSecond float64 // 0: no limit
 	Queue     int     // 0: nobody waits
@@ -28,39 +29,34 @@ func (p Pace) check() error {
 // bucketState is all that the bucket remembers. Times are in nanoseconds,
 // since a thousandth of a second is too coarse for "300 a second".
 type bucketState struct {
-	free    int64 // when the next mail may leave
-	waiting int
+	free int64 // when the next mail may leave
 }
 
 // bucket is a Pace in whole numbers.
 type bucket struct {
 	interval int64 // nanoseconds between mails
-	queue    int
 }
 
 func newBucket(p Pace) bucket {
-	return bucket{interval: int64(float64(time.Second) / p.PerSecond), queue: p.Queue}
+	return bucket{interval: int64(float64(time.Second) / p.PerSecond)}
 }
 
 // lateness is how late a mail may leave its queue without its successors
 // being later, too: it evens out timers that fire late.
 const lateness = int64(5 * time.Millisecond)
 
-// arrive books a mail in. It may leave after wait, or is turned away when ok
-// is false; wait then says when there may be room.
-func (b bucket) arrive(s bucketState, now, patience int64) (next bucketState, wait int64, ok bool) {
+// arrive looks at a mail that comes when so many are to leave before it. It
+// leaves at once, or may after wait, or is turned away when ok is false: wait
+// then says when there may be time for it.
+func (b bucket) arrive(s bucketState, ahead int, now, patience int64) (next bucketState, wait int64, ok bool) {
 	s.free = b.sane(s.free, now)
-	wait = s.free - now + int64(s.waiting)*b.interval
-	switch {
-	case s.waiting == 0 && wait == 0:
+	wait = s.free - now + int64(ahead)*b.interval
+	if wait == 0 {
 		s.free = now + b.interval
-		return s, 0, true
-	case s.waiting >= b.queue:
-		return s, wait - int64(b.queue)*b.interval, false
-	case wait > patience:
+	}
+	if wait > patience {
 		return s, wait - patience, false
 	}
-	s.waiting++
 	return s, wait, true
 }
 
@@ -72,7 +68,6 @@ func (b bucket) depart(s bucketState, now int64) (next bucketState, wait int64) 
 		return s, free - now
 	}
 	s.free = max(s.free, now-lateness) + b.interval
-	s.waiting--
 	return s, 0
 }
 
@@ -90,65 +85,83 @@ type pacer struct {
 
 	mu    sync.Mutex
 	state bucketState
-	line  *list.List // of chan struct{}, each with room for one token
+	line  *line
 	timer *time.Timer
 }
 
 func newPacer(p Pace, now func() int64, gone <-chan struct{}) *pacer {
-	return &pacer{bucket: newBucket(p), now: now, gone: gone, line: list.New()}
+	return &pacer{bucket: newBucket(p), now: now, gone: gone, line: newLine(p.Queue, math.MaxInt)}
 }
 
 // wait returns when it is this mail's turn. Whoever gives up while waiting
 // gives the turn to the next in line.
-func (p *pacer) wait(ctx context.Context, until time.Time) error {
-	turn, place, err := p.join(time.Until(until))
-	if turn == nil {
+func (p *pacer) wait(ctx context.Context, caller string, until time.Time) error {
+	w, err := p.join(caller, time.Until(until))
+	if w == nil {
 		return err
 	}
+	// The turn was to come in time, but callers may have come since who had
+	// fewer mails in line.
+	timer := time.NewTimer(time.Until(until))
+	defer timer.Stop()
 	select {
-	case <-turn:
-		return nil
+	case turn := <-w.called:
+		if turn {
+			return nil
+		}
+		return &BusyError{RetryAfter: time.Second}
+	case <-timer.C:
+		err = &BusyError{RetryAfter: time.Second}
 	case <-ctx.Done():
-		err = ctx.Err()
+		err = &SendError{Outcome: Unavailable, Err: ctx.Err()}
 	case <-p.gone:
-		err = ErrClosed
+		err = &SendError{Outcome: Unavailable, Err: ErrClosed}
 	}
-	p.giveUp(turn, place)
-	return &SendError{Outcome: Unavailable, Err: err}
+	p.giveUp(w)
+	return err
 }
 
 // join stands in line, unless the mail may leave at once or not at all: then
-// there is no turn to wait for.
-func (p *pacer) join(patience time.Duration) (turn chan struct{}, place *list.Element, err error) {
+// there is nothing to wait for.
+func (p *pacer) join(caller string, patience time.Duration) (*waiter, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	next, wait, ok := p.arrive(p.state, p.nanos(), int64(patience))
+	now := p.nanos()
+	next, wait, ok := p.arrive(p.state, p.line.ahead(caller), now, int64(patience))
 	p.state = next
 	switch {
 	case !ok:
-		return nil, nil, &BusyError{RetryAfter: time.Duration(wait)}
+		return nil, &BusyError{RetryAfter: time.Duration(wait)}
 	case wait == 0:
-		return nil, nil, nil
+		return nil, nil
 	}
-	turn = make(chan struct{}, 1)
-	place = p.line.PushBack(turn)
-	if place == p.line.Front() {
-		p.wake(wait)
+	w := p.line.join(claim{caller: caller}, 0, inOrder)
+	if w == nil {
+		return nil, &BusyError{RetryAfter: time.Duration(p.state.free - now)}
 	}
-	return turn, place, nil
+	if p.line.count == 1 {
+		p.wake(p.state.free - now)
+	}
+	return w, nil
 }
 
+// A pace has no use for the rules of a line for connections: anybody may leave,
+// and the first of a lane always does.
+func anyDomain(string) bool { return true }
+func inOrder(*waiter) bool  { return false }
+
 // giveUp leaves the line, or hands back a turn that came at the same moment.
-func (p *pacer) giveUp(turn chan struct{}, place *list.Element) {
+func (p *pacer) giveUp(w *waiter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	select {
-	case <-turn:
-		p.state.free -= p.interval
-		p.advance()
+	case turn := <-w.called:
+		if turn {
+			p.state.free -= p.interval
+			p.advance()
+		}
 	default:
-		p.line.Remove(place)
-		p.state.waiting--
+		p.line.leave(w)
 	}
 }
 
@@ -161,14 +174,14 @@ func (p *pacer) tick() {
 
 // advance lets go whoever may go, and sets the timer for the next.
 func (p *pacer) advance() {
-	for p.line.Len() > 0 {
+	for p.line.count > 0 {
 		next, wait := p.depart(p.state, p.nanos())
 		p.state = next
 		if wait > 0 {
 			p.wake(wait)
 			return
 		}
-		p.line.Remove(p.line.Front()).(chan struct{}) <- struct{}{}
+		p.line.next(anyDomain, inOrder).called <- true
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 
 const ms = int64(time.Millisecond)
 
-// TestBucketRule plays timed steps against the rule alone: ten a second, two
-// may wait. Times are in milliseconds.
+// TestBucketRule plays timed steps against the rule alone, ten a second. Times
+// are in milliseconds.
 func TestBucketRule(t *testing.T) {
 	type step struct {
 		at       int64
@@ -29,8 +29,8 @@ func TestBucketRule(t *testing.T) {
 		"an idle hour saves up nothing": {
 			{at: 0}, {at: 3_600_000}, {at: 3_600_000, wait: 100},
 		},
-		"the queue waits its turn and has an end": {
-			{at: 0}, {at: 0, wait: 100}, {at: 0, wait: 200}, {at: 10, busy: true, wait: 90}, {at: 99, busy: true, wait: 1},
+		"the queue waits its turn": {
+			{at: 0}, {at: 0, wait: 100}, {at: 0, wait: 200}, {at: 10, wait: 290},
 		},
 		"leaving in even steps": {
 			{at: 0}, {at: 0, wait: 100}, {at: 0, wait: 200},
@@ -57,18 +57,22 @@ func TestBucketRule(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, state := newBucket(Pace{PerSecond: 10, Queue: 2}), bucketState{}
+			b, state, waiting := newBucket(Pace{PerSecond: 10}), bucketState{}, 0
 			for i, s := range steps {
 				var wait int64
 				ok := true
 				if s.leaves {
-					state, wait = b.depart(state, s.at*ms)
+					if state, wait = b.depart(state, s.at*ms); wait == 0 {
+						waiting--
+					}
 				} else {
 					patience := s.patience * ms
 					if patience == 0 {
 						patience = int64(time.Hour)
 					}
-					state, wait, ok = b.arrive(state, s.at*ms, patience)
+					if state, wait, ok = b.arrive(state, waiting, s.at*ms, patience); ok && wait > 0 {
+						waiting++
+					}
 				}
 				if wait != s.wait*ms || ok == s.busy {
 					t.Fatalf("step %d: wait %v busy %v, want %d ms and %v", i, time.Duration(wait), !ok, s.wait, s.busy)
@@ -83,13 +87,13 @@ func (p *pacer) standing(t *testing.T, want int) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); ; <-time.After(time.Millisecond) {
 		p.mu.Lock()
-		have, counted := p.line.Len(), p.state.waiting
+		have := p.line.count
 		p.mu.Unlock()
-		if have == want && counted == want {
+		if have == want {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%d stand in line and %d are counted, want %d", have, counted, want)
+			t.Fatalf("%d stand in line, want %d", have, want)
 		}
 	}
 }
@@ -105,7 +109,7 @@ func TestTurnsGivenUp(t *testing.T) {
 	}, nil)
 	defer p.stop()
 	far := time.Now().Add(time.Hour)
-	if err := p.wait(t.Context(), far); err != nil {
+	if err := p.wait(t.Context(), "", far); err != nil {
 		t.Fatal(err)
 	}
 	left := make(chan int, 5)
@@ -115,7 +119,7 @@ func TestTurnsGivenUp(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		leave[i] = cancel
 		go func() {
-			if err := p.wait(ctx, far); err != nil {
+			if err := p.wait(ctx, "", far); err != nil {
 				gave <- err
 				return
 			}
@@ -123,8 +127,8 @@ func TestTurnsGivenUp(t *testing.T) {
 		}()
 		p.standing(t, i+1)
 	}
-	if err := p.wait(t.Context(), far); !errors.Is(err, ErrBusy) {
-		t.Errorf("the sixth: %v, want busy", err)
+	if busy, ok := errors.AsType[*BusyError](p.wait(t.Context(), "", far)); !ok || busy.RetryAfter != time.Second {
+		t.Errorf("the sixth: %+v, want busy, for a second", busy)
 	}
 	for i, who := range []int{0, 2} {
 		leave[who]()
@@ -155,23 +159,22 @@ func TestTurnHandedBack(t *testing.T) {
 	now := int64(1000)
 	p := newPacer(Pace{PerSecond: 1, Queue: 5}, func() int64 { return now }, nil)
 	defer p.stop()
-	join := func() (chan struct{}, func()) {
-		turn, place, err := p.join(time.Hour)
+	join := func() *waiter {
+		w, err := p.join("", time.Hour)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return turn, func() { p.giveUp(turn, place) }
+		return w
 	}
 	join() // leaves at once
-	first, giveUp := join()
-	second, _ := join()
+	first, second := join(), join()
 	now += 1000
 	p.tick()
-	if len(first) != 1 || len(second) != 0 {
+	if len(first.called) != 1 || len(second.called) != 0 {
 		t.Fatal("it is not the first one's turn")
 	}
-	giveUp()
-	if len(second) != 1 {
+	p.giveUp(first)
+	if len(second.called) != 1 {
 		t.Error("the turn was not handed on")
 	}
 }
@@ -185,7 +188,7 @@ func TestPaceOnARealClock(t *testing.T) {
 	var group sync.WaitGroup
 	for range mails {
 		group.Go(func() {
-			if err := p.wait(t.Context(), began.Add(time.Minute)); err != nil {
+			if err := p.wait(t.Context(), "", began.Add(time.Minute)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -204,17 +207,57 @@ func TestPaceEnds(t *testing.T) {
 	p := newPacer(Pace{PerSecond: 0.001, Queue: 5}, func() int64 { return 0 }, gone)
 	defer p.stop()
 	far := time.Now().Add(time.Hour)
-	if err := p.wait(t.Context(), far); err != nil {
+	if err := p.wait(t.Context(), "", far); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- p.wait(t.Context(), far) }()
+	go func() { ended <- p.wait(t.Context(), "", far) }()
 	p.standing(t, 1)
-	if err := p.wait(t.Context(), time.Now().Add(time.Minute)); !errors.Is(err, ErrBusy) {
+	if err := p.wait(t.Context(), "", time.Now().Add(time.Minute)); !errors.Is(err, ErrBusy) {
 		t.Errorf("with a minute's patience: %v, want busy at once", err)
 	}
 	close(gone)
 	if err := <-ended; !errors.Is(err, ErrClosed) {
 		t.Errorf("at the end: %v", err)
+	}
+}
+
+// TestCallersTakeTurns: a caller with many mails in the queue makes the next one
+// of another wait for one interval, and room where the queue is full.
+func TestCallersTakeTurns(t *testing.T) {
+	now := int64(1000)
+	p := newPacer(Pace{PerSecond: 1, Queue: 4}, func() int64 { return now }, nil)
+	defer p.stop()
+	join := func(caller string, patience time.Duration) (*waiter, error) { return p.join(caller, patience) }
+	if w, err := join("flood", time.Hour); w != nil || err != nil {
+		t.Fatal("the first did not leave at once", err)
+	}
+	var flood []*waiter
+	for range 4 {
+		w, err := join("flood", time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		flood = append(flood, w)
+	}
+	if _, err := join("flood", time.Hour); !errors.Is(err, ErrBusy) {
+		t.Errorf("the flood's next: %v, want busy", err)
+	}
+	if _, err := join("other", 1999*time.Millisecond); !errors.Is(err, ErrBusy) {
+		t.Errorf("with too little patience for the second place: %v, want busy", err)
+	}
+	other, err := join("other", 2*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if turn := <-flood[3].called; turn || p.line.count != 4 {
+		t.Errorf("the flood's last had its turn: %v; %d wait", turn, p.line.count)
+	}
+	for i, want := range []*waiter{flood[0], other, flood[1], flood[2]} {
+		now += 1000
+		p.tick()
+		if len(want.called) != 1 {
+			t.Fatalf("the %d. turn went to another", i+1)
+		}
 	}
 }

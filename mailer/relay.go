@@ -1,7 +1,6 @@
 package mailer
 
 import (
-	"container/list"
 	"context"
 	"errors"
 	"log/slog"
@@ -44,15 +43,15 @@ func newRelay(life context.Context, url RelayURL, o Options) *relay {
 	r.conns = &connections{
 		max:           o.MaxConns,
 		mostPerDomain: o.MaxConnsPerDomain,
-		mostWaiting:   o.MaxWaiting,
+		mostStrangers: max(1, o.MaxConns-o.MaxConns/4),
 		idleMS:        o.IdleTimeout.Milliseconds(),
 		longMS:        max(1, (o.RCPTTimeout / hurry).Milliseconds()),
 		now:           o.Now,
 		gone:          life.Done(),
 		retire:        r.retire,
-		waiting:       list.New(),
+		line:          newLine(o.MaxWaiting, max(1, o.MaxWaiting/2)),
 		inUse:         map[string]int{},
-		waitingFor:    map[string]int{},
+		known:         newAcquaintances(mostKnown),
 	}
 	r.circuit = o.Breaker.circuit(o.Now, func(open bool) {
 		if open {
@@ -91,7 +90,7 @@ func (r *relay) attempt(p patience, l *letter) (*Reply, error) {
 	if rest := r.circuit.Rest(); rest > 0 {
 		return nil, r.resting(rest)
 	}
-	c, err := r.conns.take(p, l.domain)
+	c, share, err := r.conns.take(p, l.claim)
 	if err != nil {
 		if errors.Is(err, ErrBusy) {
 			return nil, err
@@ -101,14 +100,15 @@ func (r *relay) attempt(p patience, l *letter) (*Reply, error) {
 	// Asked again: the relay may have been given up while this mail waited.
 	pass := r.circuit.Ask()
 	if !pass.OK {
-		r.conns.pass(l.domain, c)
+		r.conns.pass(share, c)
 		return nil, r.resting(pass.Wait)
 	}
 	c, reply, failure := r.deliver(p, c, l)
 	r.circuit.Settle(pass, r.judge(p.ctx, c, failure))
 	// Not before: whoever is called up next must find the breaker as this try
 	// leaves it.
-	r.conns.release(l.domain)
+	r.learn(l.domain, c)
+	r.conns.release(share)
 	r.giveBack(c)
 	if failure != nil {
 		r.report(l, failure)
@@ -190,6 +190,13 @@ func (r *relay) forget(c *smtpConn) {
 	r.mu.Lock()
 	delete(r.live, c)
 	r.mu.Unlock()
+}
+
+// learn notes what the last mail on a connection told of its recipient's domain.
+func (r *relay) learn(domain string, c *smtpConn) {
+	if c != nil && c.recipient != notAsked {
+		r.conns.learn(domain, c.recipient == prompt)
+	}
 }
 
 // giveBack keeps a connection that is still good. Without one it gives back the

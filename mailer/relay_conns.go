@@ -1,7 +1,6 @@
 package mailer
 
 import (
-	"container/list"
 	"context"
 	"slices"
 	"sync"
@@ -9,112 +8,112 @@ import (
 )
 
 // connections are the kept connections to one relay: never more than max at
-// once, dialing ones included, and mostPerDomain for one recipient domain. The
-// last put back is the first taken, so that those not needed grow old and are
-// closed; whoever must wait is served in order of arrival, those passed over
-// whose domain has its share. But once the first in line has waited for longMS
-// the line is longer than can be served soon, by slow recipients most likely,
-// and whoever came last is served first: then those who come after a crowd do
-// not wait for all of it. The crowd is served when nobody newer waits.
+// once, dialing ones included, and mostPerDomain for one recipient domain. Those
+// whose recipients are not known to answer promptly hold mostStrangers at most.
+// The last put back is the first taken, so that those not needed grow old and
+// are closed.
+//
+// Whoever must wait stands in a line that is fair between callers. A caller's
+// mails are served in order of arrival, those passed over whose domain has its
+// share. But once the first of them has waited for longMS its lane is longer
+// than can be served soon, by slow recipients most likely, and whoever came last
+// is served first: then those who come after a crowd do not wait for all of it.
+// The crowd is served when nobody newer waits.
 type connections struct {
-	max, mostPerDomain, mostWaiting int
-	idleMS, longMS                  int64
-	now                             func() int64
-	gone                            <-chan struct{} // closed when everybody must leave
-	retire                          func(*smtpConn) // takes leave in the background, then calls drop
+	max, mostPerDomain, mostStrangers int
+	idleMS, longMS                    int64
+	now                               func() int64
+	gone                              <-chan struct{} // closed when everybody must leave
+	retire                            func(*smtpConn) // takes leave in the background, then calls drop
 
-	mu                sync.Mutex
-	idle              []*smtpConn    // the longest unused first
-	open              int            // places taken: idle, in use, being dialed, taking leave
-	waiting           *list.List     // of waiter
-	inUse, waitingFor map[string]int // by domain; those with none are not kept
-	reaper            *time.Timer
-	closing           bool
+	mu        sync.Mutex
+	idle      []*smtpConn    // the longest unused first
+	open      int            // places taken: idle, in use, being dialed, taking leave
+	line      *line          // who waits
+	inUse     map[string]int // by domain; those with none are not kept
+	strangers int            // of those in use, handed out for a domain that was not known
+	known     *acquaintances
+	reaper    *time.Timer
+	closing   bool
 }
 
-// waiter is a send in the queue.
-type waiter struct {
-	domain string
-	since  int64
-	handed chan *smtpConn // has room for one
+// A share is what a mail holds while it uses a connection or a place for one.
+type share struct {
+	claim
+	stranger bool
 }
 
 // take returns a kept connection, or nil with the right to dial one. Either
-// must be given back: the domain's share with release, then the connection
-// with put or the place with drop. It waits until ctx, the mail's last call or
-// the end of everything.
-func (k *connections) take(p patience, domain string) (*smtpConn, error) {
+// must be given back: the share with release, then the connection with put or
+// the place with drop. It waits until ctx, the mail's last call or the end of
+// everything.
+func (k *connections) take(p patience, c claim) (*smtpConn, share, error) {
 	k.mu.Lock()
-	if k.available(domain) {
-		c := k.hand(domain)
+	if k.available(c.domain) {
+		conn, s := k.hand(c)
 		k.mu.Unlock()
-		return c, nil
+		return conn, s, nil
 	}
-	if k.waiting.Len() >= k.mostWaiting || k.waitingFor[domain] >= max(1, k.mostWaiting/2) {
-		k.mu.Unlock()
-		return nil, &BusyError{RetryAfter: time.Second}
-	}
-	w := waiter{domain: domain, since: k.now(), handed: make(chan *smtpConn, 1)}
-	place := k.waiting.PushBack(w)
-	add(k.waitingFor, domain, 1)
+	w := k.line.join(c, k.now(), k.turned)
 	k.mu.Unlock()
-	return k.await(p, w, place)
+	if w == nil {
+		return nil, share{}, &BusyError{RetryAfter: time.Second}
+	}
+	err := k.await(p, w)
+	return w.conn, w.share, err
 }
 
 // available says whether there is a connection, or a place for one, that this
 // domain may have.
 func (k *connections) available(domain string) bool {
-	return (len(k.idle) > 0 || k.open < k.max) && k.inUse[domain] < k.mostPerDomain
+	return (len(k.idle) > 0 || k.open < k.max) && k.inUse[domain] < k.mostPerDomain &&
+		(k.strangers < k.mostStrangers || k.known.prompt(domain))
 }
 
+// turned says whether a lane is served from its end.
+func (k *connections) turned(first *waiter) bool { return k.now()-first.since >= k.longMS }
+
 // hand gives what is available.
-func (k *connections) hand(domain string) *smtpConn {
-	add(k.inUse, domain, 1)
+func (k *connections) hand(c claim) (*smtpConn, share) {
+	s := share{claim: c, stranger: !k.known.prompt(c.domain)}
+	add(k.inUse, c.domain, 1)
+	k.line.took(c.caller)
+	if s.stranger {
+		k.strangers++
+	}
 	n := len(k.idle)
 	if n == 0 {
 		k.open++
-		return nil
+		return nil, s
 	}
-	c := k.idle[n-1]
+	conn := k.idle[n-1]
 	k.idle = k.idle[:n-1]
-	return c
+	return conn, s
 }
 
 // serve hands what is available to those who wait. It is called whenever that
 // became more, so that nobody waits for what is there.
 func (k *connections) serve() {
-	place, follow := k.waiting.Front(), (*list.Element).Next
-	if place != nil && k.now()-place.Value.(waiter).since >= k.longMS {
-		place, follow = k.waiting.Back(), (*list.Element).Prev
-	}
-	for place != nil && (len(k.idle) > 0 || k.open < k.max) {
-		next := follow(place)
-		if w := place.Value.(waiter); k.available(w.domain) {
-			k.leave(place)
-			w.handed <- k.hand(w.domain)
+	for len(k.idle) > 0 || k.open < k.max {
+		w := k.line.next(k.available, k.turned)
+		if w == nil {
+			return
 		}
-		place = next
+		w.conn, w.share = k.hand(w.claim)
+		w.called <- true
 	}
 }
 
-// leave takes a waiter out of the queue.
-func (k *connections) leave(place *list.Element) {
-	add(k.waitingFor, k.waiting.Remove(place).(waiter).domain, -1)
-}
-
-func add(counts map[string]int, domain string, n int) {
-	if counts[domain] += n; counts[domain] == 0 {
-		delete(counts, domain)
-	}
-}
-
-func (k *connections) await(p patience, w waiter, place *list.Element) (*smtpConn, error) {
+func (k *connections) await(p patience, w *waiter) error {
 	timer := time.NewTimer(time.Until(p.lastCall()))
 	defer timer.Stop()
 	var err error
 	select {
-	case c := <-w.handed:
-		return c, nil
+	case served := <-w.called:
+		if served {
+			return nil
+		}
+		return &BusyError{RetryAfter: time.Second}
 	case <-timer.C:
 		err = &BusyError{RetryAfter: time.Second}
 	case <-p.ctx.Done():
@@ -124,14 +123,17 @@ func (k *connections) await(p patience, w waiter, place *list.Element) (*smtpCon
 	}
 	k.mu.Lock()
 	select {
-	case c := <-w.handed: // it came at the same moment: somebody else's now
+	case served := <-w.called:
 		k.mu.Unlock()
-		k.pass(w.domain, c)
+		if served { // it came at the same moment: somebody else's now
+			k.pass(w.share, w.conn)
+			w.conn = nil
+		}
 	default:
-		k.leave(place)
+		k.line.leave(w)
 		k.mu.Unlock()
 	}
-	return nil, err
+	return err
 }
 
 // busyOrGone is why a wait for a connection ended with its context: the time
@@ -143,17 +145,28 @@ func busyOrGone(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// release gives back one connection of a domain's share.
-func (k *connections) release(domain string) {
+// release gives back a share.
+func (k *connections) release(s share) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	add(k.inUse, domain, -1)
+	add(k.inUse, s.domain, -1)
+	k.line.gave(s.caller)
+	if s.stranger {
+		k.strangers--
+	}
 	k.serve()
 }
 
+// learn notes how promptly a recipient was answered for.
+func (k *connections) learn(domain string, promptly bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.known.note(domain, promptly, k.now())
+}
+
 // pass gives back what take returned, unused.
-func (k *connections) pass(domain string, c *smtpConn) {
-	k.release(domain)
+func (k *connections) pass(s share, c *smtpConn) {
+	k.release(s)
 	if c == nil {
 		k.drop()
 		return
@@ -166,7 +179,7 @@ func (k *connections) put(c *smtpConn) {
 	c.idleSince = k.now()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.closing && k.waiting.Len() == 0 {
+	if k.closing && k.line.count == 0 {
 		k.retire(c)
 		return
 	}
@@ -231,5 +244,5 @@ func (k *connections) close() {
 func (k *connections) counts() (open, idle, waiting int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.open, len(k.idle), k.waiting.Len()
+	return k.open, len(k.idle), k.line.count
 }

@@ -1,7 +1,6 @@
 package mailer
 
 import (
-	"container/list"
 	"context"
 	"errors"
 	"net"
@@ -12,14 +11,13 @@ import (
 func noConnections(most, perDomain int) *connections {
 	return &connections{
 		max: most, mostPerDomain: perDomain, now: func() int64 { return 0 }, idleMS: time.Hour.Milliseconds(), longMS: 1000,
-		waiting: list.New(), inUse: map[string]int{}, waitingFor: map[string]int{},
+		mostStrangers: most, line: newLine(1024, 512), inUse: map[string]int{}, known: newAcquaintances(100),
 	}
 }
 
-// line puts a send for this domain in the queue, as take does.
-func line(k *connections, domain string) *list.Element {
-	add(k.waitingFor, domain, 1)
-	return k.waiting.PushBack(waiter{domain: domain, handed: make(chan *smtpConn, 1)})
+// stand puts a send for this domain in the line, as take does.
+func stand(k *connections, domain string) *waiter {
+	return k.line.join(claim{domain: domain}, k.now(), k.turned)
 }
 
 // TestWhoIsServed: in order of arrival, but for those whose domain has its
@@ -28,31 +26,35 @@ func TestWhoIsServed(t *testing.T) {
 	k := noConnections(2, 1)
 	p := patience{ctx: t.Context(), until: time.Now().Add(time.Hour)}
 	for _, domain := range []string{"a", "b"} {
-		if _, err := k.take(p, domain); err != nil {
+		if _, _, err := k.take(p, claim{domain: domain}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	a1, c1, a2, b1 := line(k, "a"), line(k, "c"), line(k, "a"), line(k, "b")
-	served := func(place *list.Element) bool { return len(place.Value.(waiter).handed) == 1 }
+	a1, c1, a2, b1 := stand(k, "a"), stand(k, "c"), stand(k, "a"), stand(k, "b")
+	served := func(w *waiter) bool { return len(w.called) == 1 }
+	pass := func(domain string, c *smtpConn) {
+		k.pass(share{claim: claim{domain: domain}, stranger: true}, c)
+	}
 	for _, step := range []struct {
 		does string
 		do   func()
 		want [4]bool
 	}{
-		{"b's mail is done", func() { k.pass("b", &smtpConn{}) }, [4]bool{false, true, false, false}},
-		{"c's mail is done", func() { k.pass("c", &smtpConn{}) }, [4]bool{false, true, false, true}},
-		{"a's mail is done", func() { k.pass("a", nil) }, [4]bool{true, true, false, true}},
-		{"b's second is done", func() { k.pass("b", &smtpConn{}) }, [4]bool{true, true, false, true}},
-		{"a's second breaks off", func() { k.pass("a", nil) }, [4]bool{true, true, true, true}},
+		{"b's mail is done", func() { pass("b", &smtpConn{}) }, [4]bool{false, true, false, false}},
+		{"c's mail is done", func() { pass("c", &smtpConn{}) }, [4]bool{false, true, false, true}},
+		{"a's mail is done", func() { pass("a", nil) }, [4]bool{true, true, false, true}},
+		{"b's second is done", func() { pass("b", &smtpConn{}) }, [4]bool{true, true, false, true}},
+		{"a's second breaks off", func() { pass("a", nil) }, [4]bool{true, true, true, true}},
 	} {
 		step.do()
 		if got := [4]bool{served(a1), served(c1), served(a2), served(b1)}; got != step.want {
 			t.Errorf("%s: served %v, want %v", step.does, got, step.want)
 		}
 	}
-	k.pass("a", nil)
-	if open, idle, waiting := k.counts(); open != idle || waiting != 0 || len(k.inUse)+len(k.waitingFor) != 0 {
-		t.Errorf("%d open, %d idle, %d waiting; by domain %v and %v", open, idle, waiting, k.inUse, k.waitingFor)
+	pass("a", nil)
+	if open, idle, waiting := k.counts(); open != idle || waiting != 0 || len(k.inUse)+len(k.line.forDomain)+k.strangers != 0 {
+		t.Errorf("%d open, %d idle, %d waiting; by domain %v and %v; %d strangers",
+			open, idle, waiting, k.inUse, k.line.forDomain, k.strangers)
 	}
 	k.reaper.Stop()
 }
@@ -64,16 +66,15 @@ func TestTheLastOfALongLineIsFirst(t *testing.T) {
 	k := noConnections(1, 1)
 	k.now = func() int64 { return now }
 	k.open = 1
-	join := func(domain string, at int64) *list.Element {
-		add(k.waitingFor, domain, 1)
-		return k.waiting.PushBack(waiter{domain: domain, since: at, handed: make(chan *smtpConn, 1)})
+	join := func(domain string, at int64) *waiter {
+		return k.line.join(claim{domain: domain}, at, k.turned)
 	}
-	crowd := []*list.Element{join("a", 5000), join("b", 5000), join("c", 5000), join("d", 5100)}
+	crowd := []*waiter{join("a", 5000), join("b", 5000), join("c", 5000), join("d", 5100)}
 	served := func() (who string) {
-		for _, place := range crowd {
-			if w := place.Value.(waiter); len(w.handed) == 1 {
-				<-w.handed
-				k.inUse = map[string]int{}
+		for _, w := range crowd {
+			if len(w.called) == 1 {
+				<-w.called
+				k.inUse, k.strangers = map[string]int{}, 0
 				who += w.domain
 			}
 		}
@@ -112,16 +113,15 @@ func TestNoPlaceIsLost(t *testing.T) {
 	for range 100 {
 		k := noConnections(1, 1)
 		k.open = 1
-		place := line(k, "a.example")
+		w := stand(k, "a.example")
 		k.drop() // hands the place to who waits
-		w := place.Value.(waiter)
-		if _, err := k.await(patience{ctx: ctx, until: time.Now().Add(time.Hour)}, w, place); err == nil {
-			k.pass(w.domain, nil)
+		if err := k.await(patience{ctx: ctx, until: time.Now().Add(time.Hour)}, w); err == nil {
+			k.pass(w.share, nil)
 		} else {
 			gaveUp++
 		}
-		if open, _, waiting := k.counts(); open != 0 || waiting != 0 || len(k.inUse)+len(k.waitingFor) != 0 {
-			t.Fatalf("%d places taken and %d waiting, want none; by domain %v and %v", open, waiting, k.inUse, k.waitingFor)
+		if open, _, waiting := k.counts(); open != 0 || waiting != 0 || len(k.inUse)+len(k.line.forDomain) != 0 {
+			t.Fatalf("%d places taken and %d waiting, want none; by domain %v and %v", open, waiting, k.inUse, k.line.forDomain)
 		}
 	}
 	if gaveUp == 0 || gaveUp == 100 {

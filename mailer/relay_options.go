@@ -18,12 +18,16 @@ type Options struct {
 	// their time cannot stop the mail of the others. Half of MaxConns, but at
 	// least 1; MaxConns or more means no limit. All domains together hold as
 	// many where RCPT's answer takes longer than a fifth of RCPTTimeout: a mail
-	// whose recipient is that slow while there are so many is Unavailable.
+	// whose recipient is that slow while there are so many is Unavailable. And a
+	// quarter of MaxConns is kept for domains for which the relay lately
+	// answered sooner than that.
 	MaxConnsPerDomain int
-	// MaxWaiting is how many sends may wait for a connection before the next is
-	// turned away with ErrBusy; one recipient domain may fill half of it. They
-	// are served in order of arrival, but the last first once the first has
-	// waited for a fifth of RCPTTimeout. 1024.
+	// MaxWaiting is how many sends may wait for a connection before one is
+	// turned away with ErrBusy: the next, or one of the caller that has the most
+	// waiting if its are more than those of the next one's. A caller's sends to
+	// one recipient domain may fill half of it. Callers are served in turn, and each one's sends in
+	// order of arrival, but the last first once the first has waited for a fifth
+	// of RCPTTimeout. 1024.
 	MaxWaiting int
 	// MaxMailsPerConn is when a connection is retired. 100.
 	MaxMailsPerConn int

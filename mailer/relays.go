@@ -87,19 +87,19 @@ func (r *Relays) Send(ctx context.Context, m Message) (Receipt, error) {
 	if ctx.Err() == nil && p.tooLate() {
 		return Receipt{}, &BusyError{RetryAfter: time.Second}
 	}
-	if err := r.await(p); err != nil {
+	if err := r.await(p, l.caller); err != nil {
 		return Receipt{}, err
 	}
 	return r.inTurn(p, l)
 }
 
 // await is the mail's turn in the pace.
-func (r *Relays) await(p patience) error {
+func (r *Relays) await(p patience, caller string) error {
 	if r.pace == nil {
 		return nil
 	}
 	began := time.Now()
-	err := r.pace.wait(p.ctx, p.lastCall())
+	err := r.pace.wait(p.ctx, caller, p.lastCall())
 	if err == nil {
 		r.paced(time.Since(began))
 	}

@@ -34,6 +34,7 @@ type smtpConn struct {
 	idleSince int64     // when it was put aside, in the relay's clock
 	ranAhead  bool      // the last mail's RCPT went out before MAIL was answered
 	hurried   bool      // found no place in slow for the group that is out
+	recipient answering // how the last mail's recipient was answered for
 	broken    bool      // not to be used again
 }
 

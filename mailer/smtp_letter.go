@@ -14,7 +14,7 @@ import (
 type letter struct {
 	id       string
 	from, to string
-	domain   string // whose share of the connections it takes
+	claim           // whose shares of the connections it takes
 	size     int    // octets before dot-stuffing, for SIZE=
 	eightBit bool   // some octet is above 127
 	wire     []byte // dot-stuffed, with the final CRLF.CRLF
@@ -33,7 +33,7 @@ func prepare(m *Message) (*letter, error) {
 	}
 	l := letters.Get().(*letter)
 	l.id, l.from, l.to = m.ID, m.From, m.To
-	l.domain = ownerOf(m.To[strings.IndexByte(m.To, '@')+1:])
+	l.claim.caller, l.claim.domain = m.Caller, ownerOf(m.To[strings.IndexByte(m.To, '@')+1:])
 	l.size, l.eightBit = len(m.Bytes), eightBit(m.Bytes)
 	var why string
 	if l.wire, why = stuff(l.wire[:0], m.Bytes); why != "" {
@@ -60,7 +60,7 @@ func (l *letter) free() {
 	if cap(l.wire) > mostKeptWire {
 		l.wire = nil
 	}
-	l.id, l.from, l.to, l.domain = "", "", "", ""
+	l.id, l.from, l.to, l.claim = "", "", "", claim{}
 	letters.Put(l)
 }
 

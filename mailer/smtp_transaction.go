@@ -3,6 +3,7 @@ package mailer
 import (
 	"cmp"
 	"strconv"
+	"time"
 )
 
 // deliver hands one mail over. The outcome is exact about the one thing that
@@ -10,6 +11,7 @@ import (
 //
 // c.broken afterwards says that the connection must not be used again.
 func (c *smtpConn) deliver(p patience, l *letter) (*Reply, *SendError) {
+	c.recipient = notAsked
 	if l.eightBit && !c.offers.eightBitMIME {
 		return nil, &SendError{Outcome: Unavailable, Relay: c.relay, Step: StepMAIL, Err: errSevenBitsOnly}
 	}
@@ -102,7 +104,7 @@ func (c *smtpConn) exchange(p patience, group []command) (first *SendError) {
 			c.hurried = true
 		}
 	}
-	size := 0
+	size, sent := 0, time.Now()
 	for _, command := range group {
 		size += len(command.line)
 	}
@@ -116,6 +118,9 @@ func (c *smtpConn) exchange(p patience, group []command) (first *SendError) {
 			}
 		}
 		failure := c.hear(p, command.step)
+		if command.step == StepRCPT {
+			c.recipient = c.answering(sent, failure)
+		}
 		if first == nil {
 			first = failure
 		} else if failure == nil && command.step == StepDATA {
