@@ -85,10 +85,13 @@ func TestSendBusy(t *testing.T) {
 	}
 }
 
-// A fakeSender fails in ways that no relay does.
+// A fakeSender fails in ways that no relay does, once the mail may leave.
 type fakeSender func(context.Context, mailer.Message) error
 
 func (f fakeSender) Send(ctx context.Context, m mailer.Message) (mailer.Receipt, error) {
+	if err := m.Leaving(ctx); err != nil {
+		return mailer.Receipt{}, &mailer.SendError{Outcome: mailer.Unavailable, Err: err}
+	}
 	return mailer.Receipt{}, f(ctx, m)
 }
 

@@ -17,7 +17,7 @@ import (
 //
 //	begin        the key is in flight; whoever else brings it is told so
 //	charge       under a reservation that follows from the key
-//	hand over    a mark, kept before the relay is asked
+//	hand over    a mark, kept when the relay waits for the mail's text
 //	finish       the answer is kept
 //
 // The mark stays as long as the answer, so that not even an attempt that slept through
@@ -26,7 +26,9 @@ import (
 // A server that is killed leaves the key in flight until its lease ends. Whoever then
 // begins anew finds what was charged by its reservation, which is not charged twice; and
 // finds the mark, if the mail may have left: it is not sent again, and that nobody knows
-// is what is answered.
+// is what is answered. Killed between the mark and the final dot, a moment for a mail of
+// ours, it has sent nothing and is taken for one that has: a later mark could be missing
+// behind a mail that did leave.
 
 // An attempt is a send with an Idempotency-Key that is being done.
 type attempt struct {

@@ -45,16 +45,17 @@ type refund struct {
 
 // sendRefund is the refund of a send. Only when it is done may its Idempotency-Key, if it
 // has one, be used again: a later attempt has the same reservation.
-func (s *Server) sendRefund(c *call, send rules.Send) refund {
-	set, id, a := c.live.Rules, c.id, c.attempt
-	one := refund{whose: slog.String("mailbox", c.mailbox.Hash()), id: id}
-	if a == nil {
-		one.release = func(ctx context.Context) error { return set.Release(ctx, send, id) }
-		return one
+func (s *Server) sendRefund(c *call, send rules.Send, code string) refund {
+	set, to, id, a := c.live.Rules, c.mailbox, c.id, c.attempt
+	one := refund{whose: slog.String("mailbox", to.Hash()), id: id}
+	if a != nil {
+		a.refunding, one.stop = true, a.stop
 	}
-	a.refunding, one.stop = true, a.stop
 	one.release = func(ctx context.Context) error {
 		if err := set.Release(ctx, send, id); err != nil {
+			return err
+		}
+		if err := s.takeBack(ctx, to, code); err != nil || a == nil {
 			return err
 		}
 		return s.free(ctx, a)

@@ -22,7 +22,8 @@ type sent struct {
 	charge
 	to        mailer.Address
 	messageID string
-	expiresIn int64 // milliseconds; 0 where the caller made the code
+	code      string // made here, and never shown
+	expiresIn int64  // milliseconds; 0 where the caller made the code
 }
 
 // send takes a place by every rule, and sends. Whatever certainly never left gives the
@@ -64,7 +65,7 @@ func (s *Server) deliver(ctx context.Context, c *call, q sendRequest, send rules
 	}
 	if err != nil {
 		s.metrics.sent(outcomeOf(err))
-		return sent{}, s.settle(ctx, c, send, done.charge, err)
+		return sent{}, s.settle(ctx, c, send, &done, err)
 	}
 	s.metrics.sent("sent")
 	return done, nil
@@ -95,7 +96,7 @@ func (s *Server) take(ctx context.Context, c *call, send rules.Send) (rules.Deci
 	decision, err := c.live.Rules.Take(ctx, send, c.id)
 	s.metrics.decided(time.Since(began))
 	if err != nil || decision.Owed {
-		s.refunds.later(s.sendRefund(c, send))
+		s.refunds.later(s.sendRefund(c, send, ""))
 	}
 	for i := range decision.Shadow {
 		s.shadowed(ctx, c, &decision.Shadow[i])
@@ -124,21 +125,27 @@ func (s *Server) mail(ctx context.Context, c *call, q sendRequest, done *sent) e
 		if err != nil {
 			return notSent{err}
 		}
-		mail.Code, mail.ExpiresInMS, done.expiresIn = code, s.with.CodeLife, s.with.CodeLife
+		mail.Code, done.code = code, code
+		mail.ExpiresInMS, done.expiresIn = s.with.CodeLife, s.with.CodeLife
 	}
 	message, err := c.live.Composer.Compose(mail)
 	if err != nil {
 		return notSent{err}
 	}
 	done.messageID = message.ID
-	if err := s.handOver(ctx, c.attempt); err != nil {
-		return err
+	var held error
+	message.Leaving = func(ctx context.Context) error {
+		held = s.handOver(ctx, c.attempt)
+		return held
 	}
 	if c.attempt != nil {
 		c.attempt.mayHaveLeft = true
 	}
 	began := time.Now()
 	_, err = s.with.Sender.Send(ctx, message)
+	if held != nil {
+		return held
+	}
 	s.metrics.relayed(outcomeOf(err), time.Since(began))
 	return err
 }
@@ -152,22 +159,30 @@ func (s *Server) code(ctx context.Context, to mailer.Address) (string, error) {
 	return s.desk.Issue(ctx, codeOf(to))
 }
 
-// notSent is an error of ours before any relay was asked.
+// takeBack makes a code wrong again whose mail never left; "" is none.
+func (s *Server) takeBack(ctx context.Context, to mailer.Address, code string) error {
+	if s.desk == nil || code == "" {
+		return nil
+	}
+	return s.desk.TakeBack(ctx, codeOf(to), code)
+}
+
+// notSent is an error of ours while the mail had certainly not left.
 type notSent struct{ error }
 
 func (e notSent) Unwrap() error { return e.error }
 
-// settle gives the places back if the mail certainly never left, and says how the
-// mailbox stands if it may have.
-func (s *Server) settle(ctx context.Context, c *call, send rules.Send, spent charge, err error) error {
+// settle gives the places back if the mail certainly never left, takes back its code with
+// them, and says how the mailbox stands if it may have.
+func (s *Server) settle(ctx context.Context, c *call, send rules.Send, done *sent, err error) error {
 	p := problemOf(err)
 	if neverLeft(err) {
-		s.refunds.now(ctx, s.sendRefund(c, send))
+		s.refunds.now(ctx, s.sendRefund(c, send, done.code))
 		c.rule, c.limit = "", ""
 		return p
 	}
 	if p.kind != internal {
-		p.charged = &spent
+		p.charged = &done.charge
 	}
 	return p
 }

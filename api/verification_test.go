@@ -188,6 +188,55 @@ func TestCodeIsKnownBeforeItsMail(t *testing.T) {
 	(<-verified).is(t, 200, "")
 }
 
+// A code whose mail certainly never left is as if it had never been made, and takes no
+// other along; so too when the store cannot be asked at once. One whose mail may have left
+// stays right.
+func TestACodeIsTakenBackWithItsMail(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		failed error
+		status int
+		late   bool
+		first  int // what the code of the mail that failed is told
+	}{
+		{"never left", &mailer.SendError{Outcome: mailer.Unavailable}, 503, false, 422},
+		{"never left, given back later", &mailer.SendError{Outcome: mailer.Unavailable}, 503, true, 422},
+		{"nobody knows", &mailer.SendError{Outcome: mailer.Unknown}, 504, false, 200},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var codes []string
+			r, store := newFailing(t, setup{options: func(o *api.Options) {
+				o.Sender = fakeSender(func(_ context.Context, m mailer.Message) error {
+					codes = append(codes, sixDigits.FindString(string(m.Bytes)))
+					journal.private(codes[len(codes)-1])
+					if len(codes) == 2 {
+						return tt.failed
+					}
+					return nil
+				})
+			}})
+			r.send("back@example.com").is(t, 200, "")
+			r.now.Add(60_000)
+			store.release.Store(tt.late)
+			if got := r.send("back@example.com"); got.status != tt.status {
+				t.Fatalf("answered %d: %s", got.status, got.text)
+			}
+			store.release.Store(false)
+			if tt.first == 422 {
+				eventually(t, "place and code are given back", func() bool {
+					return strings.Contains(r.do("GET", "/metrics", "", "").text, `mailgate_refunds_total{result="given-back"} 1`)
+				})
+			}
+			if got := r.try("back@example.com", codes[1]); got.status != tt.first {
+				t.Errorf("answered %d: %s", got.status, got.text)
+			}
+			if tt.first == 422 {
+				r.try("back@example.com", codes[0]).is(t, 200, "")
+			}
+		})
+	}
+}
+
 // Without a book codes are mailed, and there is no such route.
 func TestWithoutCodes(t *testing.T) {
 	r := newRig(t, setup{options: func(o *api.Options) { o.Codes, o.Guesses = nil, nil }})

@@ -121,6 +121,8 @@ var (
 	ErrUnsendable = errors.New("the mail is not fit to be sent")
 	// ErrClosed is the cause when a mail comes after Close.
 	ErrClosed = errors.New("the relay connections are closed")
+	// errHeldBack is the cause when Message.Leaving would not let a mail leave.
+	errHeldBack = errors.New("it was not let go")
 )
 
 // BusyError is an ErrBusy that says when to come again.

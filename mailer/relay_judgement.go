@@ -9,7 +9,7 @@ import (
 // the mail certainly never left. A connection that had just answered MAIL and
 // is silent at RCPT is not dead: the recipient is slow, and would be again.
 func diedEarly(c *smtpConn, failure *SendError) bool {
-	return c.broken && failure.Outcome == Unavailable && failure.Step != StepFinalDot &&
+	return c.broken && failure.Outcome == Unavailable && failure.Step != StepFinalDot && !errors.Is(failure, errHeldBack) &&
 		(failure.Reply == nil || failure.Reply.Code == 421 || failure.Step == StepRSET) &&
 		(failure.Step != StepRCPT || !errors.Is(failure, errTimeout))
 }
@@ -37,7 +37,7 @@ func judgement(ctx context.Context, failure *SendError) verdict {
 		return relayAnswered
 	case ctx.Err() == context.Canceled, errors.Is(failure, ErrClosed), errors.Is(failure, errOutOfTime):
 		return relayNotJudged
-	case errors.Is(failure, errSevenBitsOnly):
+	case errors.Is(failure, errSevenBitsOnly), errors.Is(failure, errHeldBack):
 		return relayAnswered
 	case failure.Step == StepRCPT:
 		return relayReached

@@ -136,7 +136,7 @@ func (r *Relays) inTurn(p patience, l *letter) (Receipt, error) {
 		if err == nil {
 			return Receipt{Relay: relay.name, Reply: *reply}, nil
 		}
-		if failure, ok := errors.AsType[*SendError](err); ok && failure.Outcome != Unavailable {
+		if failure, ok := errors.AsType[*SendError](err); ok && (failure.Outcome != Unavailable || errors.Is(err, errHeldBack)) {
 			return Receipt{}, err
 		}
 		if last == nil || !errors.Is(err, errResting) {

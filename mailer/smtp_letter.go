@@ -2,7 +2,9 @@ package mailer
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
+	"fmt"
 	"strings"
 	"sync"
 
@@ -18,6 +20,7 @@ type letter struct {
 	size     int    // octets before dot-stuffing, for SIZE=
 	eightBit bool   // some octet is above 127
 	wire     []byte // dot-stuffed, with the final CRLF.CRLF
+	leaving  func(context.Context) error
 }
 
 var letters = sync.Pool{New: func() any { return new(letter) }}
@@ -34,7 +37,7 @@ func prepare(m *Message) (*letter, error) {
 	l := letters.Get().(*letter)
 	l.id, l.from, l.to = m.ID, m.From, m.To
 	l.claim.caller, l.claim.domain = m.Caller, ownerOf(m.To[strings.IndexByte(m.To, '@')+1:])
-	l.size, l.eightBit = len(m.Bytes), eightBit(m.Bytes)
+	l.size, l.eightBit, l.leaving = len(m.Bytes), eightBit(m.Bytes), m.Leaving
 	var why string
 	if l.wire, why = stuff(l.wire[:0], m.Bytes); why != "" {
 		l.free()
@@ -61,7 +64,21 @@ func (l *letter) free() {
 		l.wire = nil
 	}
 	l.id, l.from, l.to, l.claim = "", "", "", claim{}
+	l.leaving = nil
 	letters.Put(l)
+}
+
+// mayLeave asks whoever sends it whether the mail may leave now.
+func (l *letter) mayLeave(p patience) error {
+	if l.leaving == nil {
+		return nil
+	}
+	ctx, cancel := context.WithDeadline(p.ctx, p.until)
+	defer cancel()
+	if err := l.leaving(ctx); err != nil {
+		return fmt.Errorf("%w: %w", errHeldBack, err)
+	}
+	return nil
 }
 
 // unfitPath says why an address may not stand in MAIL FROM:<> or RCPT TO:<>,

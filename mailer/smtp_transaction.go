@@ -167,6 +167,11 @@ func (c *smtpConn) judge(step Step, code int) *SendError {
 
 // hand sends the mail's text and its final dot, and waits for the answer.
 func (c *smtpConn) hand(p patience, l *letter) (*Reply, *SendError) {
+	if err := l.mayLeave(p); err != nil {
+		// The relay waits for a text that it will not get.
+		c.broken = true
+		return nil, &SendError{Outcome: Unavailable, Relay: c.relay, Step: StepContent, Err: err}
+	}
 	if err := c.arm(p, c.finalDotTimeout); err != nil {
 		return nil, c.lost(p, StepContent, err)
 	}

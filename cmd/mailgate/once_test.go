@@ -129,6 +129,34 @@ func TestKilledBeforeTheMail(t *testing.T) {
 	})
 }
 
+// Killed in the middle of the conversation with a relay, which has heard whom the mail is
+// for and nothing of its text: the next server sends it.
+func TestKilledInTheConversation(t *testing.T) {
+	t.Parallel() // each waits for a lease to end
+	onEachStore(t, func(t *testing.T, environ ...string) {
+		t.Parallel()
+		silent, err := fault.Start(fault.Script{At: fault.DATA, Kind: fault.Silence})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { silent.Close() })
+		first := startServer(t, settingsFor("smtp://"+silent.Addr()+"?tls=none", environ...))
+		begun(t, first, "killed", "alice@example.com")
+		for deadline := time.Now().Add(patience); !received(silent, "DATA\r\n"); time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal("the relay was not asked to take the mail")
+			}
+		}
+		killed(t, first)
+		relay := startRelay(t, sandbox.Options{})
+		server := startServer(t, settingsFor(relay.URL(), environ...))
+		if a := outlasted(t, server, "killed", "alice@example.com"); a.Status != 200 {
+			t.Errorf("asked again: %d %+v", a.Status, a.Body)
+		}
+		oneMail(t, server, relay, "alice@example.com", 1)
+	})
+}
+
 // Killed when the relay had the mail and had not answered: it is not sent again, and that
 // nobody knows is what is said.
 func TestKilledAfterTheMail(t *testing.T) {
