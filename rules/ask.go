@@ -93,6 +93,16 @@ func (a *asked) take(ctx context.Context, id throttle.ID) (err error) {
 	return a.wrap(err)
 }
 
+// isFirstMail reports whether the mailbox's rule has nothing on record but this send. Of
+// one in the shadow that failed nobody knows.
+func (a *asked) isFirstMail() bool {
+	own := 0
+	if a.charged {
+		own = 1
+	}
+	return a.err == nil && a.verdict.Sent() == own
+}
+
 // wrap names the rule in its error. A shadow's stops nothing, and is kept to be told
 // unless it answers later.
 func (a *asked) wrap(err error) error {

@@ -1,6 +1,10 @@
 package rules
 
-import "github.com/mailgate/mailgate/throttle"
+import (
+	"slices"
+
+	"github.com/mailgate/mailgate/throttle"
+)
 
 // A Decision is what all rules together say of a send.
 type Decision struct {
@@ -21,8 +25,11 @@ type Decision struct {
 	// Degraded says that a rule could not reach the history it shares with other
 	// processes, and went by what this one has; Verdict says so too, whichever rule it is.
 	Degraded bool
-	// Refusals are all rules that said no, those in Shadow that would have.
-	Refusals, Shadow []Refusal
+	// Refusals are all rules that said no.
+	Refusals []Refusal
+	// Shadow are the rules in the shadow that would have refused what all others admit:
+	// the difference that they would make. Those that failed are always among them.
+	Shadow []Refusal
 	// Owed says that a rule was charged for a send that is refused, and could not be
 	// given its place back: Release has to be tried again.
 	Owed bool
@@ -54,6 +61,9 @@ func decide(round []asked) Decision {
 			d.Allowed = false
 			d.Refusals = append(d.Refusals, refusal)
 		}
+	}
+	if !d.Allowed {
+		d.Shadow = slices.DeleteFunc(d.Shadow, func(r Refusal) bool { return r.Err == nil })
 	}
 	d.bind(round)
 	return d

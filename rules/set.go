@@ -25,7 +25,8 @@ type Rule struct {
 	// Queues says that the limiter lets sends wait for their turn. Turns that were told
 	// cannot be taken back, so it is charged when all others have said yes.
 	Queues bool
-	// Shadow lets the rule count and be heard, and refuse nothing.
+	// Shadow lets the rule count and be heard, and refuse nothing. It counts what it
+	// would have admitted, and is not charged for the rest.
 	Shadow bool
 	Exempt Exempt
 
@@ -138,8 +139,8 @@ func (s *Set) charge(ctx context.Context, round []asked, id throttle.ID) error {
 		if refused(round[:now]) {
 			return nil
 		}
-		if round[0].rule.Name == MailboxRule && round[0].verdict.Sent() > 1 {
-			asResend(round) // another was faster: this is not the first any more
+		if round[0].rule.Name == MailboxRule && !round[0].isFirstMail() {
+			asResend(round) // another was faster, or nobody knows any more
 		}
 		round = round[now:]
 	}
@@ -175,12 +176,12 @@ func (s *Set) Peek(ctx context.Context, send Send) (Decision, error) {
 	return decide(round), nil
 }
 
-// askAsResend asks again, as about a resend, the rules that make a difference, if the
-// mailbox was sent something before. Of one that MailboxRule leaves alone nobody knows,
-// and what is kept for those who sign up is not for it.
+// askAsResend asks again, as about a resend, the rules that make a difference, unless
+// this is the mailbox's first mail. Of one that MailboxRule leaves alone nobody knows, and
+// what is kept for those who sign up is not for it.
 func (s *Set) askAsResend(ctx context.Context, round []asked) error {
 	for i := range round {
-		if a := &round[i]; a.rule.Name == MailboxRule && a.verdict.Sent() == 0 {
+		if a := &round[i]; a.rule.Name == MailboxRule && a.isFirstMail() {
 			return nil
 		}
 	}

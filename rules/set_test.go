@@ -181,8 +181,9 @@ func TestShadowRefusesNothing(t *testing.T) {
 		}
 	}
 	before := used(t, shadow.Limiter, "all")
-	if d := take(t, set, to("a@b.example")); d.Allowed || d.Rule != rules.MailboxRule {
-		t.Errorf("%v by %s", d.Allowed, d.Rule)
+	// Where another refuses as well, the shadow would have made no difference.
+	if d := take(t, set, to("a@b.example")); d.Allowed || d.Rule != rules.MailboxRule || len(d.Shadow) != 0 {
+		t.Errorf("%v by %s, %d in the shadow", d.Allowed, d.Rule, len(d.Shadow))
 	}
 	if after := used(t, shadow.Limiter, "all"); before != 1 || after != 1 {
 		t.Errorf("the shadow counted %d and then %d, want what was sent within its limit, 1", before, after)
@@ -465,6 +466,20 @@ func TestFailures(t *testing.T) {
 			if !errors.Is(err, failed) || !strings.Contains(err.Error(), "rule other") || d.Allowed {
 				t.Errorf("%s failed: %v, allowed %v", name, err, d.Allowed)
 			}
+		}
+	}
+}
+
+// A shadow that fails is heard also where another rule refuses.
+func TestAFailingShadowIsHeard(t *testing.T) {
+	s := openShop(t)
+	failed := errors.New("failed")
+	set := newSet(t, rules.Options{},
+		s.rule(rules.MailboxRule, rules.ByMailbox, "hour=1/1h"),
+		rules.Rule{Name: "other", By: rules.ByAll, Limiter: &broken{Historian: s.limiter("other", "hour=5/1h"), peek: failed, take: failed}, Shadow: true})
+	for _, allowed := range []bool{true, false} {
+		if d := take(t, set, to("a@b.example")); d.Allowed != allowed || len(d.Shadow) != 1 || !errors.Is(d.Shadow[0].Err, failed) {
+			t.Errorf("%v by %s, in the shadow %+v", d.Allowed, d.Rule, d.Shadow)
 		}
 	}
 }

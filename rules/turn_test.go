@@ -2,6 +2,7 @@ package rules_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -56,6 +57,31 @@ func TestOneOfManyIsTheFirst(t *testing.T) {
 		for i := range 19 {
 			if d := take(t, set, to(string(rune('b'+i))+"@c.example")); !d.Allowed {
 				t.Errorf("remote %v: newcomer %d was refused by %s", remote, i, d.Rule)
+			}
+		}
+	}
+}
+
+// What is kept for first mails is not for those of which nobody knows whether they are
+// first, nor for one that was when it was asked about and is not when it is charged.
+func TestTheRestIsForCertainFirstMails(t *testing.T) {
+	failed := errors.New("failed")
+	for name, mailbox := range map[string]func(throttle.Historian) throttle.Historian{
+		"peek fails": func(h throttle.Historian) throttle.Historian { return &broken{Historian: h, peek: failed} },
+		"take fails": func(h throttle.Historian) throttle.Historian { return &broken{Historian: h, take: failed} },
+		"snatched":   func(h throttle.Historian) throttle.Historian { return &snatched{Historian: h, t: t} },
+	} {
+		s := openShop(t)
+		all := s.limiter("provider", "day=3/24h")
+		lesser, _ := throttle.ParsePolicy("day=2/24h")
+		inShadow := s.rule(rules.MailboxRule, rules.ByMailbox, "minute=1/60s")
+		inShadow.Shadow = true
+		inShadow.Limiter = mailbox(inShadow.Limiter.(throttle.Historian))
+		set := newSet(t, rules.Options{}, inShadow,
+			rules.Rule{Name: "provider", By: rules.ByAll, Limiter: all, Resends: resender{all, lesser}})
+		for i, to := range []rules.Send{to("a@b.example"), to("c@b.example"), to("d@b.example")} {
+			if d := take(t, set, to); d.Allowed != (i < 2) {
+				t.Errorf("%s: send %d: %v by %s", name, i, d.Allowed, d.Rule)
 			}
 		}
 	}
