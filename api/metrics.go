@@ -44,7 +44,7 @@ func newMetrics(o Options, connections func() int) (*metrics, error) {
 		sends: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mailgate_sends_total", Help: "Sends asked for, by outcome; rule and limit are what denied."}, []string{"outcome", "rule", "limit"}),
 		shadows: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "mailgate_shadow_refusals_total", Help: "Sends that a rule in the shadow would have refused."}, []string{"rule", "limit"}),
+			Name: "mailgate_shadow_refusals_total", Help: "Sends that all other rules admitted and a rule in the shadow would have refused."}, []string{"rule", "limit"}),
 		actions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mailgate_actions_total", Help: "Actions asked for, by outcome; limit is what denied."}, []string{"action", "outcome", "limit"}),
 		codes: prometheus.NewCounterVec(prometheus.CounterOpts{
