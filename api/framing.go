@@ -10,6 +10,7 @@ import (
 const (
 	twoLengths        = "The request says in two ways how long it is."
 	unknownCoding     = "The only Transfer-Encoding there is here is chunked, in HTTP/1.1."
+	oddName           = "A header line does not begin with a name and a colon."
 	foldedLine        = "A header line begins with a blank."
 	controlCharacter  = "The request's line or header has a control character, or a blank in its path."
 	twoHosts          = "The request has more than one Host."
@@ -26,7 +27,7 @@ const (
 func (s *Server) oneMeaning(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(fast *fasthttp.RequestCtx) {
 		header := &fast.Request.Header
-		why, last := misframed(header.Protocol(), header.RequestURI(), header.RawHeaders())
+		why, last := misframed(version(header), header.RequestURI(), header.RawHeaders())
 		if why == "" {
 			next(fast)
 			if last {
@@ -41,6 +42,15 @@ func (s *Server) oneMeaning(next fasthttp.RequestHandler) fasthttp.RequestHandle
 	}
 }
 
+// version is what the request says that it is written in. Where it says nothing after a
+// blank the library has HTTP/1.1 for it, and knows better.
+func version(header *fasthttp.RequestHeader) []byte {
+	if said := header.Protocol(); header.IsHTTP11() == bytes.Equal(said, []byte("HTTP/1.1")) {
+		return said
+	}
+	return nil
+}
+
 // misframed says why a request could be read in more than one way, or nothing, and
 // whether it has to be its connection's last because what follows it could.
 func misframed(protocol, uri, header []byte) (why string, last bool) {
@@ -51,6 +61,7 @@ func misframed(protocol, uri, header []byte) (why string, last bool) {
 	if hasControl(uri) || bytes.ContainsAny(uri, " \t") {
 		return controlCharacter, true
 	}
+	last = !http11 // the library takes a line that says no version for HTTP/1.0
 	var lengths, hosts, authorizations int
 	var host []byte
 	for len(header) > 0 {
@@ -116,6 +127,9 @@ func misread(line []byte, http11 bool) string {
 	if hasControl(line) {
 		return controlCharacter
 	}
+	if name, _, ok := bytes.Cut(line, []byte{':'}); !ok || !isToken(name) {
+		return oddName
+	}
 	const coding = "transfer-encoding:"
 	if isHeader(line, coding) && !(http11 && string(bytes.Trim(line[len(coding):], " ")) == "chunked") {
 		return unknownCoding
@@ -131,6 +145,18 @@ func hasControl(line []byte) bool {
 		}
 	}
 	return false
+}
+
+// isToken reports whether a header may have this name (RFC 9110, 5.6.2).
+func isToken(name []byte) bool {
+	for _, c := range name {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+		case bytes.IndexByte([]byte("!#$%&'*+-.^_`|~"), c) < 0:
+			return false
+		}
+	}
+	return len(name) > 0
 }
 
 // isHeader reports whether a line is this header's; its name is given with the colon.

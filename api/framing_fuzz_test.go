@@ -6,10 +6,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 )
 
@@ -60,11 +62,15 @@ func readOurs(t *testing.T, stream []byte) (all []reading) {
 		Logger: silent{},
 		Handler: func(fast *fasthttp.RequestCtx) {
 			header := &fast.Request.Header
-			why, last := misframed(header.Protocol(), header.RequestURI(), header.RawHeaders())
+			why, last := misframed(version(header), header.RequestURI(), header.RawHeaders())
 			if last {
 				fast.SetConnectionClose()
 			}
 			if why != "" {
+				return
+			}
+			if !slices.Contains(fiber.DefaultMethods, string(header.Method())) {
+				fast.SetConnectionClose() // as knownMethods does
 				return
 			}
 			all = append(all, reading{string(header.Method()), string(header.RequestURI()), strings.ToLower(string(header.Host())), string(fast.Request.Body()), last})

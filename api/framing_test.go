@@ -54,6 +54,13 @@ func TestMisframed(t *testing.T) {
 		{v1, "/a b", "Host: x\r\n", controlCharacter},
 		{v1, "/\x00", "Host: x\r\n", controlCharacter},
 
+		{v1, "/", "!#$%&'*+-.^_`|~: a\r\n", ""},
+		{v1, "/", ": a\r\n", oddName},
+		{v1, "/", "X\r\n", oddName},
+		{v1, "/", "Content-Length : 1\r\n", oddName},
+		{v1, "/", "X Y: a\r\n", oddName},
+		{v1, "/", "X\xc3: a\r\n", oddName},
+
 		{v1, "/", "Host: x\r\nhost: y\r\n", twoHosts},
 		{v1, "/", "Host: x\r\nHost: x\r\n", twoHosts},
 		{v1, "/", "Authorization: Bearer x\r\nauthorization: Bearer y\r\n", twoAuthorizations},
@@ -77,7 +84,7 @@ func TestMisframed(t *testing.T) {
 		{"", "/", "Host: x\r\n", unknownVersion},
 	}
 	for _, tt := range tests {
-		if got, last := misframed([]byte(tt.proto), []byte(tt.uri), []byte(tt.header)); got != tt.want || last != (tt.want != "" || strings.Contains(strings.ToLower(tt.header), "transfer-encoding:")) {
+		if got, last := misframed([]byte(tt.proto), []byte(tt.uri), []byte(tt.header)); got != tt.want || last != (tt.want != "" || tt.proto != v1 || strings.Contains(strings.ToLower(tt.header), "transfer-encoding:")) {
 			t.Errorf("%s %q %q: %q %v, want %q", tt.proto, tt.uri, tt.header, got, last, tt.want)
 		}
 	}

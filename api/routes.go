@@ -171,7 +171,8 @@ func (s *Server) elsewhere() fiber.Handler {
 }
 
 // knownMethods answers the methods that Fiber does not know, which it would refuse in
-// words of its own.
+// words of its own. They end the connection: what begins with none of them may well be
+// the rest of something that was read to a wrong end.
 func (s *Server) knownMethods(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 	unknown := &route{name: "unknown-method", step: refusal(&problem{kind: methodUnknown})}
 	return func(fast *fasthttp.RequestCtx) {
@@ -179,6 +180,8 @@ func (s *Server) knownMethods(next fasthttp.RequestHandler) fasthttp.RequestHand
 			next(fast)
 			return
 		}
+		fast.Conn().(*conn).unread.Store(true)
+		fast.SetConnectionClose()
 		s.serve(unknown, "", fast)
 	}
 }
