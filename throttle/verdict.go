@@ -8,6 +8,9 @@ import "fmt"
 type Verdict struct {
 	// Allowed says whether this send is admitted; after Peek, whether one would be.
 	Allowed bool
+	// Degraded says that the limiter could not reach the history it shares with others,
+	// and went by what it has itself.
+	Degraded bool
 	// Limit names the tier that makes the next send wait longest, the one with the
 	// longer window if two wait equally long. It is empty when nothing has to wait.
 	Limit string
@@ -20,23 +23,22 @@ type Verdict struct {
 	// Delay is how many milliseconds an admitted send has to be held back until its
 	// turn comes. It is 0 but where a limiter lets sends queue.
 	Delay int64
-	// Degraded says that the limiter could not reach the history it shares with others,
-	// and went by what it has itself.
-	Degraded bool
 
 	clock   int64 // the moment that counts: Now, or later where the clock stepped back
 	tiers   []Tier
 	history History
-	counted Standing // the one limit, where there are no tiers
+	quota   *Tier // the one limit, where there are no tiers
+	left    int   // sends that it still admits
 }
 
-// Counted is the verdict of a limiter with one limit that keeps a count in place of a
-// history. The standing is that after what was asked: its Wait is the next send's,
-// counted from clock, and clock is now or what is on record where that is later.
-func Counted(allowed bool, s Standing, now, clock int64) Verdict {
-	v := Verdict{Allowed: allowed, Wait: s.Wait, Now: now, clock: clock, counted: s}
-	if s.Wait > 0 {
-		v.Limit = s.Name
+// Counted is the verdict of a limiter with one limit, the quota, that keeps a count in
+// place of a history. Remaining and wait are those after what was asked: wait is the next
+// send's, counted from clock, and clock is now or what is on record where that is later.
+// The verdict holds on to the quota, which must not change any more.
+func Counted(allowed bool, quota *Tier, remaining int, wait, now, clock int64) Verdict {
+	v := Verdict{Allowed: allowed, Wait: wait, Now: now, clock: clock, quota: quota, left: remaining}
+	if wait > 0 {
+		v.Limit = quota.Name
 	}
 	return v
 }
@@ -82,8 +84,8 @@ func (v Verdict) Tiers() []Standing {
 
 // AppendTiers appends what Tiers returns, for callers that bring their own memory.
 func (v Verdict) AppendTiers(to []Standing) []Standing {
-	if len(v.tiers) == 0 && v.counted.Name != "" {
-		return append(to, v.counted)
+	if v.quota != nil {
+		return append(to, Standing{Tier: *v.quota, Remaining: v.left, Wait: v.Wait})
 	}
 	for _, tier := range v.tiers {
 		used := len(v.history.Within(tier.Window, v.clock))

@@ -16,6 +16,7 @@ type metered struct {
 	store  *redisstore.Store
 	prefix string
 	meter  meter.Meter
+	quota  throttle.Tier // its verdicts name
 	layout layout
 }
 
@@ -39,11 +40,11 @@ func (l *metered) Take(ctx context.Context, key string, id throttle.ID) (throttl
 	if err != nil {
 		return throttle.Verdict{}, throttle.Unavailable(e.doing, err)
 	}
-	v, changed := l.meter.Take(&state, id, saw.now)
-	if v.Allowed != (saw.answer != denied) || changed != (saw.answer == admitted) {
+	r, changed := l.meter.Take(&state, id, saw.now)
+	if r.Allowed != (saw.answer != denied) || changed != (saw.answer == admitted) {
 		return throttle.Verdict{}, throttle.Unavailable(e.doing, errDisagree)
 	}
-	return v, nil
+	return r.Verdict(&l.quota, saw.now), nil
 }
 
 // Peek implements throttle.Limiter.
@@ -61,7 +62,7 @@ func (l *metered) Peek(ctx context.Context, key string) (throttle.Verdict, error
 	if err != nil {
 		return throttle.Verdict{}, throttle.Unavailable(e.doing, err)
 	}
-	return l.meter.Look(&state, saw.now), nil
+	return l.meter.Look(&state, saw.now).Verdict(&l.quota, saw.now), nil
 }
 
 // Record implements throttle.Recorder. The key is kept an hour longer than its state says

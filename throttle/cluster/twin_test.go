@@ -276,13 +276,13 @@ func (w *twin) take(id throttle.ID) {
 	if changed {
 		w.ids = append(w.ids, id)
 	}
-	w.same("take "+id.String(), spell(want), spell(got), err, want.Allowed)
+	w.same("take "+id.String(), w.spell(want), spell(got), err, want.Allowed)
 }
 
 func (w *twin) peek() {
 	w.t.Helper()
 	got, err := w.metered.Peek(context.Background(), w.key)
-	w.same("peek", spell(w.meter.Look(&w.state, w.clock.Load())), spell(got), err, false)
+	w.same("peek", w.spell(w.meter.Look(&w.state, w.clock.Load())), spell(got), err, false)
 }
 
 func (w *twin) release(id throttle.ID) {
@@ -349,6 +349,11 @@ func (w *twin) rightly(expires time.Duration, written bool) bool {
 
 func spell(v throttle.Verdict) string {
 	return fmt.Sprint(v.Allowed, " ", v.Limit, v.Wait, v.Now, v.RetryAt(), v.Delay, v.Tiers())
+}
+
+func (w *twin) spell(r meter.Reading) string {
+	quota := w.meter.Quota()
+	return spell(r.Verdict(&quota, w.clock.Load()))
 }
 
 func spellState(s meter.State) string {

@@ -38,7 +38,7 @@ func (l *Limiter) Meter(name string, m meter.Meter) throttle.Recorder {
 	if !known {
 		panic(fmt.Sprintf("cluster: no script counts as a %T does", m))
 	}
-	return &metered{store: l.store, prefix: redisstore.Below(l.prefix, name+"."+m.Form()), meter: m, layout: layout}
+	return &metered{store: l.store, prefix: redisstore.Below(l.prefix, name+"."+m.Form()), meter: m, quota: m.Quota(), layout: layout}
 }
 
 // Tiers returns a limiter that admits by another policy, on the same store as

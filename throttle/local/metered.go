@@ -11,6 +11,7 @@ import (
 // A metered limiter admits by one meter, on the states whose keys begin with part.
 type metered struct {
 	meter  meter.Meter
+	quota  throttle.Tier // its verdicts name
 	part   string
 	states *sharedMap[*meter.State]
 	now    func() int64
@@ -26,32 +27,33 @@ func (l *metered) Take(ctx context.Context, key string, id throttle.ID) (throttl
 	}
 	now := l.now()
 	if state, found := l.states.recall(l.part, key, now); found {
-		if v, denied := l.denies(state, id, now); denied {
-			return v, nil
+		if r, denied := l.denies(state, id, now); denied {
+			return r.Verdict(&l.quota, now), nil
 		}
 	}
 	return l.admit(key, id, now)
 }
 
 // denies looks before it is known whether there will be anything to write.
-func (l *metered) denies(s *meter.State, id throttle.ID, now int64) (throttle.Verdict, bool) {
-	v := l.meter.Look(s, now)
-	return v, !v.Allowed && s.Held.Find(id) < 0
+func (l *metered) denies(s *meter.State, id throttle.ID, now int64) (meter.Reading, bool) {
+	r := l.meter.Look(s, now)
+	return r, !r.Allowed && s.Held.Find(id) < 0
 }
 
 // admit decides with the key's lock held, and records a yes.
-func (l *metered) admit(key string, id throttle.ID, now int64) (v throttle.Verdict, err error) {
-	err = l.states.update(l.part, key, now, func(old *meter.State, found bool) cache.Edit[*meter.State] {
+func (l *metered) admit(key string, id throttle.ID, now int64) (throttle.Verdict, error) {
+	var r meter.Reading
+	err := l.states.update(l.part, key, now, func(old *meter.State, found bool) cache.Edit[*meter.State] {
 		next := new(meter.State)
 		if found {
 			var denied bool
-			if v, denied = l.denies(old, id, now); denied {
+			if r, denied = l.denies(old, id, now); denied {
 				return cache.Keep[*meter.State]()
 			}
 			*next = old.Clone()
 		}
 		var changed bool
-		if v, changed = l.meter.Take(next, id, now); !changed {
+		if r, changed = l.meter.Take(next, id, now); !changed {
 			return cache.Keep[*meter.State]()
 		}
 		return l.put(next)
@@ -59,7 +61,7 @@ func (l *metered) admit(key string, id throttle.ID, now int64) (v throttle.Verdi
 	if err != nil {
 		return throttle.Verdict{}, throttle.Unavailable("take", err)
 	}
-	return v, nil
+	return r.Verdict(&l.quota, now), nil
 }
 
 // Peek implements throttle.Limiter.
@@ -75,7 +77,7 @@ func (l *metered) Peek(ctx context.Context, key string) (throttle.Verdict, error
 	if !found {
 		state = new(meter.State)
 	}
-	return l.meter.Look(state, now), nil
+	return l.meter.Look(state, now).Verdict(&l.quota, now), nil
 }
 
 // Record implements throttle.Recorder.

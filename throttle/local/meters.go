@@ -56,7 +56,7 @@ func (m *Meters) Limiter(name string, by meter.Meter) throttle.Recorder {
 	if !meter.Usable(by) {
 		panic("local: a limiter needs a meter that one of package meter's New functions made")
 	}
-	return &metered{meter: by, part: nameInKey(name) + "/" + by.Form() + "\x00", states: m.states, now: m.now}
+	return &metered{meter: by, quota: by.Quota(), part: nameInKey(name) + "/" + by.Form() + "\x00", states: m.states, now: m.now}
 }
 
 // Ready says whether an admission could be recorded now; see [Limiter.Ready].

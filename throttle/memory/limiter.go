@@ -14,6 +14,7 @@ import (
 // has grown as large as the meter lets it.
 type Limiter struct {
 	meter   meter.Meter
+	quota   *throttle.Tier        // its verdicts name
 	slowest *largest[meter.Meter] // of all that count on these states
 	states  *table[meter.State]
 	none    *meter.State // what is known of a key without an entry
@@ -28,7 +29,8 @@ func New(m meter.Meter, o Options) *Limiter {
 	}
 	o = o.orDefaults()
 	slowest := newLargest(m, func(m meter.Meter) int64 { return -int64(m.Tier().Limit) })
-	return &Limiter{meter: m, slowest: slowest, states: newTable[meter.State](o), none: new(meter.State), o: o}
+	quota := m.Quota()
+	return &Limiter{meter: m, quota: &quota, slowest: slowest, states: newTable[meter.State](o), none: new(meter.State), o: o}
 }
 
 // With returns a Limiter that counts by another meter, and what both admit counts for
@@ -44,29 +46,29 @@ func (l *Limiter) With(m meter.Meter) *Limiter {
 		return New(m, l.o)
 	}
 	l.slowest.offer(m)
-	other := *l
-	other.meter = m
+	other, quota := *l, m.Quota()
+	other.meter, other.quota = m, &quota
 	return &other
 }
 
 // Take admits one send, or says no.
-func (l *Limiter) Take(ctx context.Context, key string, id throttle.ID) (v throttle.Verdict, err error) {
+func (l *Limiter) Take(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
 	if !id.Valid() {
-		return v, throttle.ErrID
+		return throttle.Verdict{}, throttle.ErrID
 	}
 	if err := throttle.CheckCall(ctx, "take", key); err != nil {
-		return v, err
+		return throttle.Verdict{}, err
 	}
 	shard, e, now, err := l.states.lockOrAdd(key)
 	if err != nil {
-		return v, throttle.Unavailable("take", err)
+		return throttle.Verdict{}, throttle.Unavailable("take", err)
 	}
-	var changed bool
-	if v, changed = l.meter.Take(&e.state, id, now); changed {
+	r, changed := l.meter.Take(&e.state, id, now)
+	if changed {
 		l.keep(shard, e)
 	}
 	shard.Unlock()
-	return v, nil
+	return r.Verdict(l.quota, now), nil
 }
 
 // Peek answers what Take would.
@@ -75,11 +77,13 @@ func (l *Limiter) Peek(ctx context.Context, key string) (throttle.Verdict, error
 		return throttle.Verdict{}, err
 	}
 	shard, e, now := l.states.lock(key)
-	defer shard.Unlock()
-	if e == nil {
-		return l.meter.Look(l.none, now), nil
+	state := l.none
+	if e != nil {
+		state = &e.state
 	}
-	return l.meter.Look(&e.state, now), nil
+	r := l.meter.Look(state, now)
+	shard.Unlock()
+	return r.Verdict(l.quota, now), nil
 }
 
 // Release gives one admission back, if the meter can.

@@ -10,7 +10,7 @@ import (
 
 // admitted is when a meter lets sends through that come in crowds and at the edges of
 // windows. asked hears of every answer.
-func admitted(m meter.Meter, seed uint64, asks int, asked func(now int64, log []int64, v throttle.Verdict)) (log []int64) {
+func admitted(m meter.Meter, seed uint64, asks int, asked func(now int64, log []int64, v meter.Reading)) (log []int64) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	window, limit := m.Tier().Window, int64(m.Tier().Limit)
 	var s meter.State
@@ -45,6 +45,9 @@ func most(log []int64, window int64) (n int) {
 	return n
 }
 
+// until is the moment from which the next send is admitted.
+func until(r meter.Reading) int64 { return r.Clock + r.Wait }
+
 // A sliding window never lets more through than its limit, in any window. The price is
 // what a send weighs too long: less than one part.
 func TestSlidingWindowBound(t *testing.T) {
@@ -53,14 +56,14 @@ func TestSlidingWindowBound(t *testing.T) {
 		m := must(meter.NewSlidingWindow(tier(9, minute), parts))
 		part := m.(meter.SlidingWindow).Part()
 		longest := int64(0) // that a send was refused for after the exact log would let it through
-		log := admitted(m, seed, 60_000, func(now int64, log []int64, v throttle.Verdict) {
+		log := admitted(m, seed, 60_000, func(now int64, log []int64, v meter.Reading) {
 			if v.Allowed {
 				return
 			}
 			exact := log[len(log)-m.Tier().Limit] + minute // when the exact rule would admit
-			longest = max(longest, v.RetryAt()-exact)
-			if v.RetryAt() < exact {
-				t.Fatalf("seed %d, %s: at %d it promises %d, the exact log only %d", seed, m, now, v.RetryAt(), exact)
+			longest = max(longest, until(v)-exact)
+			if until(v) < exact {
+				t.Fatalf("seed %d, %s: at %d it promises %d, the exact log only %d", seed, m, now, until(v), exact)
 			}
 		})
 		if n := most(log, minute); n != m.Tier().Limit {
@@ -77,7 +80,7 @@ func TestSlidingWindowBound(t *testing.T) {
 func TestFixedWindowBound(t *testing.T) {
 	const seed = 3
 	m := must(meter.NewFixedWindow(tier(9, minute)))
-	log := admitted(m, seed, 60_000, func(int64, []int64, throttle.Verdict) {})
+	log := admitted(m, seed, 60_000, func(int64, []int64, meter.Reading) {})
 	if n := most(log, minute); n != 2*m.Tier().Limit {
 		t.Errorf("seed %d: %d in one window, want twice the limit of %d", seed, n, m.Tier().Limit)
 	}
@@ -96,14 +99,14 @@ func TestBucketBound(t *testing.T) {
 	for _, m := range buckets(limit, room, minute) {
 		var s meter.State
 		greedy := []int64{}
-		for now := start; now < start+2*minute; now = m.Look(&s, now).RetryAt() {
+		for now := start; now < start+2*minute; now = until(m.Look(&s, now)) {
 			takes(t, m, &s, 1, now)
 			greedy = append(greedy, now)
 		}
 		if n := most(greedy, minute); n != room+limit-1 {
 			t.Errorf("%s: %d in one window from the greediest, want %d", m, n, room+limit-1)
 		}
-		log := admitted(m, seed, 60_000, func(int64, []int64, throttle.Verdict) {})
+		log := admitted(m, seed, 60_000, func(int64, []int64, meter.Reading) {})
 		if n := most(log, minute); n <= limit || n > room+limit-1 {
 			t.Errorf("seed %d, %s: %d in one window, want more than %d and at most %d", seed, m, n, limit, room+limit-1)
 		}
@@ -116,7 +119,7 @@ func TestLeakyBucketPace(t *testing.T) {
 	m := must(meter.NewLeakyBucket(tier(limit, minute), 3))
 	var turns []int64
 	clock := int64(0)
-	admitted(m, seed, 60_000, func(now int64, _ []int64, v throttle.Verdict) {
+	admitted(m, seed, 60_000, func(now int64, _ []int64, v meter.Reading) {
 		if clock = max(clock, now); v.Allowed {
 			turns = append(turns, clock+v.Delay)
 		}

@@ -2,6 +2,7 @@ package meter
 
 import (
 	"fmt"
+	"math/bits"
 
 	"github.com/mailgate/mailgate/throttle"
 )
@@ -16,7 +17,8 @@ import (
 // place stays taken.
 type bucket struct {
 	tier throttle.Tier
-	room int // sends
+	room int   // sends
+	full int64 // parts that there is room for
 	held int
 }
 
@@ -30,16 +32,16 @@ func newBucket(t throttle.Tier, room int) (bucket, error) {
 	if exact/t.Window <= int64(room) {
 		return bucket{}, fmt.Errorf("tier %s: the window is too long for so many sends", t.Name)
 	}
-	return bucket{tier: t, room: room, held: min(room, MaxHeld)}, nil
+	return bucket{tier: t, room: room, full: int64(room) * t.Window, held: min(room, MaxHeld)}, nil
 }
 
 // drained is what is left at clock of so many parts at an earlier moment.
 func (b bucket) drained(parts, at, clock int64) int64 {
-	drain := int64(b.tier.Limit)
-	if clock-at >= ceil(parts, drain) {
+	more, gone := bits.Mul64(uint64(clock-at), uint64(b.tier.Limit))
+	if more > 0 || gone >= uint64(parts) {
 		return 0
 	}
-	return parts - (clock-at)*drain
+	return parts - int64(gone)
 }
 
 // at is the moment that counts, and what is in the bucket then.
@@ -48,43 +50,44 @@ func (b bucket) at(s *State, now int64) (clock, level int64) {
 	return clock, b.drained(s.Count, s.At, clock)
 }
 
-// verdict of a bucket with so much in it.
-func (b bucket) verdict(allowed bool, level, clock, now int64) throttle.Verdict {
-	free := int64(b.room)*b.tier.Window - level
-	left := throttle.Standing{Tier: b.quota(), Remaining: int(max(0, free) / b.tier.Window)}
-	if missing := b.tier.Window - free; missing > 0 {
-		left.Wait = ceil(missing, int64(b.tier.Limit))
+// reading of a bucket with so much in it.
+func (b bucket) reading(allowed bool, level, clock int64) Reading {
+	r := Reading{Allowed: allowed, Clock: clock}
+	if free := b.full - level; free >= b.tier.Window {
+		r.Remaining = int(free / b.tier.Window)
+	} else {
+		r.Wait = ceil(b.tier.Window-free, int64(b.tier.Limit))
 	}
-	return throttle.Counted(allowed, left, now, clock)
+	return r
 }
 
 // quota is what a whole bucket is: as many sends as there is room for, in the time it
 // takes to drain them.
 func (b bucket) quota() throttle.Tier {
-	return throttle.Tier{Name: b.tier.Name, Limit: b.room, Window: ceil(int64(b.room)*b.tier.Window, int64(b.tier.Limit))}
+	return throttle.Tier{Name: b.tier.Name, Limit: b.room, Window: ceil(b.full, int64(b.tier.Limit))}
 }
 
 func (b bucket) fits(level int64) bool {
-	return level+b.tier.Window <= int64(b.room)*b.tier.Window
+	return level+b.tier.Window <= b.full
 }
 
-func (b bucket) look(s *State, now int64) throttle.Verdict {
+func (b bucket) look(s *State, now int64) Reading {
 	clock, level := b.at(s, now)
-	return b.verdict(b.fits(level), level, clock, now)
+	return b.reading(b.fits(level), level, clock)
 }
 
-func (b bucket) take(s *State, id throttle.ID, now int64) (v throttle.Verdict, changed bool) {
+func (b bucket) take(s *State, id throttle.ID, now int64) (r Reading, changed bool) {
 	clock, level := b.at(s, now)
 	if level > 0 && s.find(id) >= 0 {
-		return b.verdict(true, level, clock, now), false
+		return b.reading(true, level, clock), false
 	}
 	if !b.fits(level) {
-		return b.verdict(false, level, clock, now), false
+		return b.reading(false, level, clock), false
 	}
 	b.settle(s, level, clock)
 	s.At, s.Count = clock, level+b.tier.Window
 	s.hold(id, clock, b.held)
-	return b.verdict(true, s.Count, clock, now), true
+	return b.reading(true, s.Count, clock), true
 }
 
 // settle forgets the sends that need not be remembered any more: all of them once the
@@ -92,7 +95,7 @@ func (b bucket) take(s *State, id throttle.ID, now int64) (v throttle.Verdict, c
 func (b bucket) settle(s *State, level, clock int64) {
 	if len(s.Parts) == 0 || level == 0 {
 		s.Parts = append(s.Parts[:0], clock, 0)
-		s.Held = s.Held[:0]
+		s.forget(len(s.Held))
 		return
 	}
 	over := max(0, len(s.Held)+1-b.held)
@@ -166,7 +169,7 @@ func (b bucket) expires(s *State) int64 { return s.At + ceil(s.Count, int64(b.ti
 
 func (b bucket) reserving(n int) (bucket, error) {
 	room, err := reserve(b.tier.Name, b.room, n)
-	b.room = room
+	b.room, b.full = room, int64(room)*b.tier.Window
 	return b, err
 }
 

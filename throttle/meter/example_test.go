@@ -8,7 +8,7 @@ import (
 	"github.com/mailgate/mailgate/throttle/meter"
 )
 
-// noon is an ordinary moment. A program hands in time.Now().UnixMilli().
+// noon is an ordinary moment. A program hands in throttle.Now().
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).UnixMilli()
 
 func ExampleFixedWindow() {
@@ -20,8 +20,8 @@ func ExampleFixedWindow() {
 	}
 	var s meter.State
 	for range 3 {
-		v, _ := day.Take(&s, throttle.NewID(), noon)
-		fmt.Println(v.Allowed, time.UnixMilli(v.RetryAt()).UTC().Format(time.TimeOnly))
+		r, _ := day.Take(&s, throttle.NewID(), noon)
+		fmt.Println(r.Allowed, time.UnixMilli(r.Clock+r.Wait).UTC().Format(time.TimeOnly))
 	}
 	// Output:
 	// true 12:00:00
@@ -38,8 +38,8 @@ func ExampleSlidingWindow() {
 	}
 	var s meter.State
 	for _, second := range []int64{0, 20, 40, 61} {
-		v, _ := visitor.Take(&s, throttle.NewID(), noon+second*1000)
-		fmt.Println(second, v.Allowed, v.Wait)
+		r, _ := visitor.Take(&s, throttle.NewID(), noon+second*1000)
+		fmt.Println(second, r.Allowed, r.Wait)
 	}
 	// Output:
 	// 0 true 0
@@ -57,8 +57,8 @@ func ExampleTokenBucket() {
 	}
 	var s meter.State
 	for _, ms := range []int64{0, 0, 0, 0, 1000, 1500} {
-		v, _ := caller.Take(&s, throttle.NewID(), noon+ms)
-		fmt.Println(ms, v.Allowed, v.Tiers()[0].Remaining, v.Wait)
+		r, _ := caller.Take(&s, throttle.NewID(), noon+ms)
+		fmt.Println(ms, r.Allowed, r.Remaining, r.Wait)
 	}
 	// Output:
 	// 0 true 2 0
@@ -78,8 +78,8 @@ func ExampleLeakyBucket() {
 	}
 	var s meter.State
 	for range 5 {
-		v, _ := relay.Take(&s, throttle.NewID(), noon)
-		fmt.Println(v.Allowed, v.Delay, v.Wait)
+		r, _ := relay.Take(&s, throttle.NewID(), noon)
+		fmt.Println(r.Allowed, r.Delay, r.Wait)
 	}
 	// Output:
 	// true 0 0

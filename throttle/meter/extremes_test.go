@@ -46,14 +46,14 @@ func keepsItsPromises(t *testing.T, m meter.Meter, now, step int64) {
 	var s meter.State
 	for range 8 {
 		v, _ := m.Take(&s, throttle.NewID(), now)
-		stands := v.Tiers()[0]
-		if stands.Remaining < 0 || stands.Remaining > stands.Limit || stands.Wait < 0 || v.Delay < 0 || (stands.Wait > 0) != (stands.Remaining == 0) {
+		most := m.Quota().Limit
+		if v.Remaining < 0 || v.Remaining > most || v.Wait < 0 || v.Delay < 0 || (v.Wait > 0) != (v.Remaining == 0) {
 			t.Fatalf("%s at %d: %+v", m, now, v)
 		}
-		if used := m.Used(&s, now); used < 0 || used > stands.Limit || s.Count < 0 {
+		if used := m.Used(&s, now); used < 0 || used > most || s.Count < 0 {
 			t.Fatalf("%s at %d: used %d, state %+v", m, now, used, s)
 		}
-		if until := v.RetryAt(); v.Wait > 0 {
+		if until := until(v); v.Wait > 0 {
 			if m.Look(&s, until-1).Allowed || !m.Look(&s, until).Allowed {
 				t.Fatalf("%s at %d: told %d, and it is not so: %+v", m, now, until, s)
 			}
@@ -76,7 +76,7 @@ func TestFullToTheLast(t *testing.T) {
 		// All but two sends more, as a thousand million takes would leave it.
 		s.Count += (meter.MaxLimit - 3) * m.Tier().Window
 		for left := 1; left >= 0; left-- {
-			if v, _ := m.Take(&s, throttle.NewID(), start); !v.Allowed || v.Tiers()[0].Remaining != left {
+			if v, _ := m.Take(&s, throttle.NewID(), start); !v.Allowed || v.Remaining != left {
 				t.Fatalf("%s: %s, want %d left", m, spell(v), left)
 			}
 		}

@@ -31,42 +31,42 @@ func NewFixedWindow(t throttle.Tier) (FixedWindow, error) {
 // behind the window counts as its beginning.
 func (m FixedWindow) at(s *State, now int64) (clock, start, used int64) {
 	clock = max(now, s.At)
-	start = clock - clock%m.tier.Window
-	if start == s.At {
-		used = s.Count
+	if clock-s.At < m.tier.Window {
+		return clock, s.At, s.Count
 	}
-	return clock, start, used
+	return clock, clock - clock%m.tier.Window, 0
 }
 
-func (m FixedWindow) verdict(allowed bool, clock, start, used, now int64) throttle.Verdict {
-	left := throttle.Standing{Tier: m.tier, Remaining: int(max(0, int64(m.tier.Limit)-used))}
-	if left.Remaining == 0 {
-		left.Wait = start + m.tier.Window - clock
+func (m FixedWindow) reading(allowed bool, clock, start, used int64) Reading {
+	r := Reading{Allowed: allowed, Remaining: int(max(0, int64(m.tier.Limit)-used)), Clock: clock}
+	if r.Remaining == 0 {
+		r.Wait = start + m.tier.Window - clock
 	}
-	return throttle.Counted(allowed, left, now, clock)
+	return r
 }
 
 // Look implements Meter.
-func (m FixedWindow) Look(s *State, now int64) throttle.Verdict {
+func (m FixedWindow) Look(s *State, now int64) Reading {
 	clock, start, used := m.at(s, now)
-	return m.verdict(used < int64(m.tier.Limit), clock, start, used, now)
+	return m.reading(used < int64(m.tier.Limit), clock, start, used)
 }
 
 // Take implements Meter.
-func (m FixedWindow) Take(s *State, id throttle.ID, now int64) (v throttle.Verdict, changed bool) {
+func (m FixedWindow) Take(s *State, id throttle.ID, now int64) (r Reading, changed bool) {
 	clock, start, used := m.at(s, now)
 	if start == s.At && s.find(id) >= 0 {
-		return m.verdict(true, clock, start, used, now), false
+		return m.reading(true, clock, start, used), false
 	}
 	if used >= int64(m.tier.Limit) {
-		return m.verdict(false, clock, start, used, now), false
+		return m.reading(false, clock, start, used), false
 	}
 	if start != s.At {
-		s.At, s.Held = start, s.Held[:0]
+		s.At = start
+		s.forget(len(s.Held))
 	}
 	s.Count = used + 1
 	s.hold(id, clock, m.held)
-	return m.verdict(true, clock, start, s.Count, now), true
+	return m.reading(true, clock, start, s.Count), true
 }
 
 // Release implements Meter.
@@ -95,6 +95,9 @@ func (m FixedWindow) Expires(s *State) int64 { return s.At + m.tier.Window }
 
 // Tier implements Meter.
 func (m FixedWindow) Tier() throttle.Tier { return m.tier }
+
+// Quota implements Meter.
+func (m FixedWindow) Quota() throttle.Tier { return m.tier }
 
 // Held is how many admissions a state remembers at most.
 func (m FixedWindow) Held() int { return m.held }

@@ -26,25 +26,25 @@ func NewLeakyBucket(t throttle.Tier, queue int) (LeakyBucket, error) {
 }
 
 // Look implements Meter. Its Delay is that of a send that came now.
-func (m LeakyBucket) Look(s *State, now int64) throttle.Verdict {
-	v := m.look(s, now)
-	if v.Allowed {
+func (m LeakyBucket) Look(s *State, now int64) Reading {
+	r := m.look(s, now)
+	if r.Allowed {
 		_, level := m.at(s, now)
-		v.Delay = m.leaving(level)
+		r.Delay = m.leaving(level)
 	}
-	return v
+	return r
 }
 
 // Take implements Meter.
-func (m LeakyBucket) Take(s *State, id throttle.ID, now int64) (v throttle.Verdict, changed bool) {
-	v, changed = m.take(s, id, now)
+func (m LeakyBucket) Take(s *State, id throttle.ID, now int64) (r Reading, changed bool) {
+	r, changed = m.take(s, id, now)
 	switch {
 	case changed:
-		v.Delay = m.leaving(s.Count - m.tier.Window)
-	case v.Allowed:
-		v.Delay = m.delayOf(s, id, now)
+		r.Delay = m.leaving(s.Count - m.tier.Window)
+	case r.Allowed:
+		r.Delay = m.delayOf(s, id, now)
 	}
-	return v, changed
+	return r, changed
 }
 
 // leaving is how long it takes until so much has left.
@@ -97,6 +97,9 @@ func (m LeakyBucket) Expires(s *State) int64 { return m.expires(s) }
 
 // Tier implements Meter.
 func (m LeakyBucket) Tier() throttle.Tier { return m.tier }
+
+// Quota implements Meter.
+func (m LeakyBucket) Quota() throttle.Tier { return m.quota() }
 
 // Room is how many sends the bucket has room for: those that wait, and the one whose
 // turn it is.

@@ -15,13 +15,13 @@ import (
 // have each.
 type Meter interface {
 	// Look says whether one more send is admitted, and changes nothing.
-	Look(s *State, now int64) throttle.Verdict
+	Look(s *State, now int64) Reading
 
 	// Take admits one send and records it under id, or says no and leaves the state
 	// as it was. An id that is on record is admitted again and leaves it, too.
 	// changed reports whether there is a new state to keep. The first send of a key, one
 	// to a zero state, is always admitted.
-	Take(s *State, id throttle.ID, now int64) (v throttle.Verdict, changed bool)
+	Take(s *State, id throttle.ID, now int64) (r Reading, changed bool)
 
 	// Release gives an admission back as if it had never been there, and reports whether
 	// there was one to give back. If not, the state is as it was. A state whose Count
@@ -37,6 +37,10 @@ type Meter interface {
 
 	// Tier is the limit by its name: so many sends in so many milliseconds.
 	Tier() throttle.Tier
+
+	// Quota is what the verdicts on a Reading name: the Tier of a window, and what a
+	// bucket has room for in the time that it takes to drain.
+	Quota() throttle.Tier
 
 	// Reserving is the meter on the same states that leaves the last n sends to
 	// others, and says no where only they remain.

@@ -73,7 +73,7 @@ func TestTexts(t *testing.T) {
 		if tt.m.String() != tt.text || tt.m.Form() != tt.form {
 			t.Errorf("got  %s, %s\nwant %s, %s", tt.m, tt.m.Form(), tt.text, tt.form)
 		}
-		if quota := tt.m.Look(new(meter.State), start).Tiers()[0].Tier; quota.String() != tt.quota {
+		if quota := tt.m.Quota(); quota.String() != tt.quota {
 			t.Errorf("%s: verdicts speak of %s, want %s", tt.m, quota, tt.quota)
 		}
 		if tt.m.Tier().Name != "some" {

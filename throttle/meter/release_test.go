@@ -54,7 +54,7 @@ func TestReleaseUnderAChangedRate(t *testing.T) {
 				ids := takes(t, tt.before[i], &s, tt.first, start)
 				ids = append(ids, takes(t, tt.before[i], &s, tt.then, start+tt.pause)...)
 				for n, want := range tt.left {
-					if got := tt.after[i].Look(&s, start+tt.pause).Tiers()[0].Remaining; got != want {
+					if got := tt.after[i].Look(&s, start+tt.pause).Remaining; got != want {
 						t.Fatalf("%d left after %d releases, want %d", got, n, want)
 					}
 					if id := ids[len(ids)-1-n]; !tt.after[i].Release(&s, id, start+tt.pause) && n < len(tt.left)-1 {
@@ -91,11 +91,11 @@ func TestReleaseOfTheOldestUnderAChangedRate(t *testing.T) {
 		var s meter.State
 		ids, now := takes(t, tt.before, &s, 59, start), start+50_000
 		takes(t, tt.before, &s, 1, now)
-		left := tt.after.Look(&s, now).Tiers()[0].Remaining
+		left := tt.after.Look(&s, now).Remaining
 		if !tt.after.Release(&s, ids[0], now) {
 			t.Fatal("nothing was given back")
 		}
-		if got := tt.after.Look(&s, now).Tiers()[0].Remaining; got != left+1 {
+		if got := tt.after.Look(&s, now).Remaining; got != left+1 {
 			t.Errorf("from %s to %s: %d left after a release, %d before", tt.before, tt.after, got, left)
 		}
 	}

@@ -64,36 +64,36 @@ func (m SlidingWindow) at(s *State, now int64) (clock int64, gone int, used int6
 	return clock, gone, used
 }
 
-// verdict of a state of which so many parts have gone and the others add up to used.
-func (m SlidingWindow) verdict(allowed bool, s *State, gone int, used, clock, now int64) throttle.Verdict {
+// reading of a state of which so many parts have gone and the others add up to used.
+func (m SlidingWindow) reading(allowed bool, s *State, gone int, used, clock int64) Reading {
 	limit := int64(m.tier.Limit)
-	left := throttle.Standing{Tier: m.tier, Remaining: int(max(0, limit-used))}
-	if left.Remaining == 0 {
+	r := Reading{Allowed: allowed, Remaining: int(max(0, limit-used)), Clock: clock}
+	if r.Remaining == 0 {
 		over := used - limit
 		for ; over >= 0; gone++ {
 			over -= s.Parts[gone]
 		}
-		left.Wait = m.leaves(m.oldest(s)+int64(gone-1)*m.part) - clock
+		r.Wait = m.leaves(m.oldest(s)+int64(gone-1)*m.part) - clock
 	}
-	return throttle.Counted(allowed, left, now, clock)
+	return r
 }
 
 // Look implements Meter.
-func (m SlidingWindow) Look(s *State, now int64) throttle.Verdict {
+func (m SlidingWindow) Look(s *State, now int64) Reading {
 	clock, gone, used := m.at(s, now)
-	return m.verdict(used < int64(m.tier.Limit), s, gone, used, clock, now)
+	return m.reading(used < int64(m.tier.Limit), s, gone, used, clock)
 }
 
 // Take implements Meter.
-func (m SlidingWindow) Take(s *State, id throttle.ID, now int64) (v throttle.Verdict, changed bool) {
+func (m SlidingWindow) Take(s *State, id throttle.ID, now int64) (r Reading, changed bool) {
 	clock, gone, used := m.at(s, now)
 	if i := s.find(id); i >= 0 && m.weighs(s.Held[i], clock) {
-		return m.verdict(true, s, gone, used, clock, now), false
+		return m.reading(true, s, gone, used, clock), false
 	}
 	if used >= int64(m.tier.Limit) {
-		return m.verdict(false, s, gone, used, clock, now), false
+		return m.reading(false, s, gone, used, clock), false
 	}
-	m.advance(s, gone, clock-clock%m.part)
+	m.advance(s, gone, clock)
 	s.Parts[len(s.Parts)-1]++
 	s.Count = used + 1
 	light := 0
@@ -102,11 +102,15 @@ func (m SlidingWindow) Take(s *State, id throttle.ID, now int64) (v throttle.Ver
 	}
 	s.forget(light)
 	s.hold(id, clock, m.held)
-	return m.verdict(true, s, 0, s.Count, clock, now), true
+	return m.reading(true, s, 0, s.Count, clock), true
 }
 
-// advance makes the part that begins at start the newest, without those that have gone.
-func (m SlidingWindow) advance(s *State, gone int, start int64) {
+// advance makes the part of the clock the newest, without those that have gone.
+func (m SlidingWindow) advance(s *State, gone int, clock int64) {
+	if gone == 0 && len(s.Parts) > 0 && clock-s.At < m.part {
+		return
+	}
+	start := clock - clock%m.part
 	kept := s.Parts[gone:]
 	ahead := len(kept)
 	if ahead > 0 {
@@ -121,8 +125,10 @@ func (m SlidingWindow) advance(s *State, gone int, start int64) {
 	s.At = start
 }
 
+// weighs reports whether an admission counts at clock: in its window it does, and after it
+// until its part leaves.
 func (m SlidingWindow) weighs(a throttle.Admission, clock int64) bool {
-	return clock < m.leaves(a.At-a.At%m.part)
+	return clock-a.At < m.tier.Window || clock < m.leaves(a.At-a.At%m.part)
 }
 
 // Release implements Meter.
@@ -162,6 +168,9 @@ func (m SlidingWindow) Expires(s *State) int64 { return m.leaves(s.At) }
 
 // Tier implements Meter.
 func (m SlidingWindow) Tier() throttle.Tier { return m.tier }
+
+// Quota implements Meter.
+func (m SlidingWindow) Quota() throttle.Tier { return m.tier }
 
 // Part is how many milliseconds a part has: a send weighs less than that too long.
 func (m SlidingWindow) Part() int64 { return m.part }

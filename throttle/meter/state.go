@@ -23,6 +23,7 @@ const MaxHeld = 1024
 type State struct {
 	At    int64            // milliseconds: what the counts are as of
 	Count int64            // what is used
+	ids   word             // of Held, to see most that are not there; 0 is not known
 	Parts []int64          // what a meter needs besides
 	Held  throttle.History // the admissions that can be given back, oldest first
 
@@ -41,16 +42,24 @@ func (s State) Clone() State {
 
 // clear makes s the zero State, and keeps its memory for later.
 func (s *State) clear() {
-	s.At, s.Count, s.Parts, s.Held = 0, 0, s.Parts[:0], s.Held[:0]
+	s.At, s.Count, s.ids, s.Parts, s.Held = 0, 0, 0, s.Parts[:0], s.Held[:0]
 }
 
 // find returns the place of an admission, -1 if it is not on record. The zero id, which
 // is no admission's, is in the places of those that were vacated.
 func (s *State) find(id throttle.ID) int {
-	if id == (throttle.ID{}) || s.index != nil && !s.index.mayHold(id) {
+	if id == (throttle.ID{}) || !s.mayHold(id) {
 		return -1
 	}
 	return s.Held.Find(id)
+}
+
+// mayHold says no only of an id that is not on record.
+func (s *State) mayHold(id throttle.ID) bool {
+	if s.index != nil {
+		return s.index.mayHold(id)
+	}
+	return s.ids == 0 || s.ids.mayHold(hash(id))
 }
 
 // hold remembers one more admission, in place.
@@ -63,6 +72,11 @@ func (s *State) hold(id throttle.ID, at int64, most int) {
 	if s.index != nil {
 		s.index.add(id)
 	}
+	if s.ids == 0 || len(s.Held) > few {
+		s.ids = idsOf(s.Held)
+	} else {
+		s.ids.add(hash(id))
+	}
 }
 
 // forget forgets the first n admissions, in place. Of many it only moves on behind them:
@@ -70,15 +84,22 @@ func (s *State) hold(id throttle.ID, at int64, most int) {
 func (s *State) forget(n int) {
 	switch {
 	case n == 0:
+		return
+	case n == len(s.Held):
+		s.Held = s.Held[:0]
 	case len(s.Held) < many:
 		s.Held = append(s.Held[:0], s.Held[n:]...)
 	default:
 		s.Held = s.Held[n:]
 	}
+	s.ids = idsOf(s.Held)
 }
 
 // drop forgets n admissions from the i-th on, in place.
-func (s *State) drop(i, n int) { s.Held = append(s.Held[:i], s.Held[i+n:]...) }
+func (s *State) drop(i, n int) {
+	s.Held = append(s.Held[:i], s.Held[i+n:]...)
+	s.ids = idsOf(s.Held)
+}
 
 // vacate forgets the id of the i-th admission, which was given back and keeps its place.
 func (s *State) vacate(i int) { s.Held[i].ID = throttle.ID{} }

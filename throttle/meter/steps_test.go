@@ -53,9 +53,9 @@ func ask(m meter.Meter, s *meter.State, question string, now int64) string {
 	return fmt.Sprint(m.Used(s, now))
 }
 
-// spell writes a verdict as "yes, 2 left", "yes, 0 left for 900" or "no, 0 left for 900";
+// spell writes a reading as "yes, 2 left", "yes, 0 left for 900" or "no, 0 left for 900";
 // a delay comes after "in".
-func spell(v throttle.Verdict) string {
+func spell(v meter.Reading) string {
 	text := "no"
 	if v.Allowed {
 		text = "yes"
@@ -63,7 +63,7 @@ func spell(v throttle.Verdict) string {
 	if v.Delay != 0 {
 		text += fmt.Sprint(" in ", v.Delay)
 	}
-	text += fmt.Sprintf(", %d left", v.Tiers()[0].Remaining)
+	text += fmt.Sprintf(", %d left", v.Remaining)
 	if v.Wait > 0 {
 		text += fmt.Sprint(" for ", v.Wait)
 	}

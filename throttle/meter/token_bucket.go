@@ -21,10 +21,10 @@ func NewTokenBucket(t throttle.Tier, burst int) (TokenBucket, error) {
 }
 
 // Look implements Meter.
-func (m TokenBucket) Look(s *State, now int64) throttle.Verdict { return m.look(s, now) }
+func (m TokenBucket) Look(s *State, now int64) Reading { return m.look(s, now) }
 
 // Take implements Meter.
-func (m TokenBucket) Take(s *State, id throttle.ID, now int64) (v throttle.Verdict, changed bool) {
+func (m TokenBucket) Take(s *State, id throttle.ID, now int64) (r Reading, changed bool) {
 	return m.take(s, id, now)
 }
 
@@ -39,6 +39,9 @@ func (m TokenBucket) Expires(s *State) int64 { return m.expires(s) }
 
 // Tier implements Meter.
 func (m TokenBucket) Tier() throttle.Tier { return m.tier }
+
+// Quota implements Meter.
+func (m TokenBucket) Quota() throttle.Tier { return m.quota() }
 
 // Room is how many sends the bucket has room for: the burst.
 func (m TokenBucket) Room() int { return m.room }

@@ -55,12 +55,17 @@ func (l view) Take(ctx context.Context, key string, id throttle.ID) (v throttle.
 	if !id.Valid() {
 		return v, throttle.ErrID
 	}
-	err = l.with(ctx, key, func(s *meter.State, now int64) { v, _ = l.by.Take(s, id, now) })
+	quota := l.by.Quota()
+	err = l.with(ctx, key, func(s *meter.State, now int64) {
+		r, _ := l.by.Take(s, id, now)
+		v = r.Verdict(&quota, now)
+	})
 	return v, err
 }
 
 func (l view) Peek(ctx context.Context, key string) (v throttle.Verdict, err error) {
-	err = l.with(ctx, key, func(s *meter.State, now int64) { v = l.by.Look(s, now) })
+	quota := l.by.Quota()
+	err = l.with(ctx, key, func(s *meter.State, now int64) { v = l.by.Look(s, now).Verdict(&quota, now) })
 	return v, err
 }
 

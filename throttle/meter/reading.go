@@ -1,0 +1,21 @@
+package meter
+
+import "github.com/mailgate/mailgate/throttle"
+
+// A Reading is what a meter says of one key: the part of a throttle.Verdict that differs
+// from key to key. It is small, so that a store can hold its lock for no longer than the
+// decision takes and spell the verdict afterwards.
+type Reading struct {
+	Allowed   bool  // whether this send is admitted
+	Remaining int   // sends that are still admitted; with 0 there is a Wait
+	Wait      int64 // milliseconds from Clock until the next send is admitted, 0 if at once
+	Delay     int64 // milliseconds that an admitted send has to be held back
+	Clock     int64 // the moment that counts: now, or what is on record where that is later
+}
+
+// Verdict spells the reading of a meter with this quota, taken at now.
+func (r Reading) Verdict(quota *throttle.Tier, now int64) throttle.Verdict {
+	v := throttle.Counted(r.Allowed, quota, r.Remaining, r.Wait, now, r.Clock)
+	v.Delay = r.Delay
+	return v
+}
