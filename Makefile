@@ -2,9 +2,10 @@
 
 GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unversioned)
+FUZZTIME ?= 10m
 BIN      = bin/mailgate
 
-.PHONY: help dev build test needs check race flood bench image clean
+.PHONY: help dev build test needs check race flood fuzz bench image clean
 
 help: ## this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +32,9 @@ race:
 # A million mailboxes: the race detector alone would take minutes for them.
 flood:
 	$(GO) test -run TestAFloodForgetsNobody ./throttle/local
+
+fuzz: ## every fuzz target for FUZZTIME each; 10m unless told, FUZZTIME=30s is a first look
+	FUZZTIME=$(FUZZTIME) .ci/fuzz
 
 bench: ## our speed and memory beside the peers', and what is required of us (minutes)
 	cd bench && $(GO) run .

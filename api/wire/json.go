@@ -42,4 +42,10 @@ func AppendTime(b []byte, ms int64) []byte {
 
 // Seconds is a length of time for a header that takes whole seconds: rounded up, so
 // that whoever waits that long has waited long enough.
-func Seconds(ms int64) int64 { return (ms + 999) / 1000 }
+func Seconds(ms int64) int64 {
+	seconds := ms / 1000
+	if ms%1000 > 0 {
+		seconds++
+	}
+	return seconds
+}

@@ -1,0 +1,27 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"testing"
+)
+
+// Whatever mail comes in, it can be shown, and is no larger for that than it was.
+func FuzzRead(f *testing.F) {
+	for _, seed := range []string{
+		"Subject: =?utf-8?q?a=20b?=\r\nFrom: a@b.c\r\n\r\ntext", "no header at all",
+		"Content-Type: multipart/mixed; boundary=x\r\n\r\n--x\r\nContent-Type: text/html\r\nContent-Transfer-Encoding: base64\r\n\r\nPHA+\r\n--x--",
+		"Content-Type: multipart/a; boundary=x\r\n\r\n--x\r\nContent-Type: multipart/b; boundary=y\r\n\r\n--y\r\n\r\na\r\n--y--\r\n--x--",
+		"Content-Type: text/plain\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n=C3=BC=\r\n=zz", "Content-Type: ;;=\r\n\r\n",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		m := read(envelope{id: 1, from: "a@b.c", to: []string{"d@e.f"}, raw: raw})
+		if len(m.Text)+len(m.HTML) > 2*len(raw) {
+			t.Fatalf("%d octets became %d and %d", len(raw), len(m.Text), len(m.HTML))
+		}
+		if _, err := json.Marshal(m); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
