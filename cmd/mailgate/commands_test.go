@@ -64,6 +64,35 @@ func TestOperator(t *testing.T) {
 	}
 }
 
+// reset forgets the subject of an action, and nothing of a mailbox.
+func TestResetOfAnAction(t *testing.T) {
+	s := startSite(t, "actions: [{name: reply, limit: hour=2/1h}]", "MAILGATE_DATA_DIR=:memory:")
+	environ := []string{"MAILGATE_URL=" + s.URL, "MAILGATE_ADMIN_KEYS=ops:" + adminKey}
+	body := `{"subject":"user 4711/\"a\""}`
+	s.app.must(t, "POST", "/actions/reply/take", body, 200)
+	for _, step := range []struct {
+		args   []string
+		status int
+		says   string
+	}{
+		{[]string{"--action", "reply", "user 4711"}, exitOK, `"cleared": 0`},
+		{[]string{"--action=reply", `user 4711/"a"`, "--reason", "ticket 4711"}, exitOK, `"cleared": 1`},
+		{[]string{"--action", "reply", "--", "--subject"}, exitOK, `"action": "reply"`},
+		{[]string{"--action", "replies", "user 4711"}, exitFailure, "answers 404"},
+		{[]string{"--action", "reply"}, exitMisusage, "this command takes <subject>; arguments given: 0"},
+		{[]string{"--action", "reply", ""}, exitFailure, "subject is empty."},
+		{[]string{"alice@example.com", "--action"}, exitMisusage, "--action: it needs a value, once"},
+	} {
+		status, stdout, stderr := run(t, environ, append([]string{"reset"}, step.args...)...)
+		if status != step.status || !strings.Contains(stdout+stderr, step.says) {
+			t.Errorf("%q: status %d, want %d and %q:\n%s%s", step.args, status, step.status, step.says, stdout, stderr)
+		}
+	}
+	s.log.await(t, "the audit", func(log string) (string, bool) {
+		return "", strings.Contains(log, `"action":"reply"`) && strings.Contains(log, `"reason":"ticket 4711"`) && !strings.Contains(log, "user 4711")
+	})
+}
+
 // Of a mailbox that the rule mailbox leaves alone show says so.
 func TestShowOfAnExemptMailbox(t *testing.T) {
 	s := startSite(t, "rules: [{name: mailbox, exempt: {mailboxes: ['e2e-*@example.com']}}]", "MAILGATE_DATA_DIR=:memory:")

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,7 +34,9 @@ Nothing is changed.
 The server is the one at MAILGATE_URL, or else at MAILGATE_LISTEN on this machine. The
 first of MAILGATE_ADMIN_KEYS is the key that is shown to it.`,
 		run: func(ctx context.Context, c call) error {
-			return c.askOperator(ctx, question{method: http.MethodGet}, "")
+			return c.askOperator(ctx, "<email>", func(email string) question {
+				return question{method: http.MethodGet, path: mailboxPath(email)}
+			})
 		},
 	}
 }
@@ -41,7 +44,7 @@ first of MAILGATE_ADMIN_KEYS is the key that is shown to it.`,
 func resetCommand() command {
 	return command{
 		name: "reset", arguments: "<email>",
-		summary: "let a mailbox start afresh, with a running server",
+		summary: "let a mailbox, or --action's subject, start afresh, with a running server",
 		teaches: `
 Makes a running server forget the sends of a mailbox, so that the next one is admitted
 at once, and prints how many there were. The server writes it to its audit log, with
@@ -49,7 +52,12 @@ the reason, of up to 500 bytes, if you give one:
 
   mailgate reset alice@example.com --reason "ticket 4711"
 
-The last line of the answer is what the server's log calls the mailbox.
+With --action it is a subject of that action, as the rules file names it, in place of a
+mailbox:
+
+  mailgate reset --action login user-4711
+
+The answer has what the server's log calls the mailbox, or the subject.
 
 The server is the one at MAILGATE_URL, or else at MAILGATE_LISTEN on this machine. The
 first of MAILGATE_ADMIN_KEYS is the key that is shown to it.`,
@@ -76,51 +84,68 @@ container.`,
 	}
 }
 
-// reset takes the reason out of the command line, and asks.
+// reset takes what only it knows out of the command line, and asks.
 func reset(ctx context.Context, c call) (err error) {
-	q := question{method: http.MethodPost}
-	reason := ""
-	if reason, c.args, err = takeReason(c.args); err != nil {
+	var reason, action string
+	if reason, c.args, err = takeFlag("--reason", c.args); err != nil {
 		return err
 	}
-	if reason != "" {
-		if q.body, err = json.Marshal(map[string]string{"reason": reason}); err != nil {
-			return fmt.Errorf("writing the reason: %w", err)
-		}
+	if action, c.args, err = takeFlag("--action", c.args); err != nil {
+		return err
 	}
-	return c.askOperator(ctx, q, "/reset")
+	if action == "" {
+		return c.askOperator(ctx, "<email>", func(email string) question {
+			return question{method: http.MethodPost, path: mailboxPath(email) + "/reset", body: fields("reason", reason)}
+		})
+	}
+	return c.askOperator(ctx, "<subject>", func(subject string) question {
+		path := "/admin/actions/" + url.PathEscape(action) + "/reset"
+		return question{method: http.MethodPost, path: path, body: fields("subject", subject, "reason", reason)}
+	})
 }
 
-// takeReason finds --reason among the arguments before a --, and returns the others.
-func takeReason(args []string) (reason string, rest []string, err error) {
+// fields are names and values as the body of a request.
+func fields(pairs ...string) []byte {
+	all := map[string]string{}
+	for pair := range slices.Chunk(pairs, 2) {
+		all[pair[0]] = pair[1]
+	}
+	body, _ := json.Marshal(all) // text alone can always be written
+	return body
+}
+
+func mailboxPath(email string) string { return "/admin/mailboxes/" + url.PathEscape(email) }
+
+// takeFlag finds a flag among the arguments before a --, and returns the others.
+func takeFlag(flag string, args []string) (value string, rest []string, err error) {
 	for i := 0; i < len(args); i++ {
-		name, value, hasValue := strings.Cut(args[i], "=")
+		name, given, hasValue := strings.Cut(args[i], "=")
 		if name == "--" {
-			return reason, append(rest, args[i:]...), nil
+			return value, append(rest, args[i:]...), nil
 		}
-		if name != "--reason" {
+		if name != flag {
 			rest = append(rest, args[i])
 			continue
 		}
 		if !hasValue && i+1 < len(args) {
 			i++
-			value = args[i]
+			given = args[i]
 		}
-		if value == "" || reason != "" {
-			return "", nil, misusage("--reason: it needs a value, once")
+		if given == "" || value != "" {
+			return "", nil, misusage(flag + ": it needs a value, once")
 		}
-		reason = value
+		value = given
 	}
-	return reason, rest, nil
+	return value, rest, nil
 }
 
-// askOperator sends one request about a mailbox and prints the answer.
-func (c call) askOperator(ctx context.Context, q question, action string) error {
-	s, rest, err := c.settings("<email>")
+// askOperator asks about the one argument that the command takes, and prints the answer.
+func (c call) askOperator(ctx context.Context, argument string, about func(string) question) error {
+	s, rest, err := c.settings(argument)
 	if err != nil {
 		return err
 	}
-	q.path = "/admin/mailboxes/" + url.PathEscape(rest[0]) + action
+	q := about(rest[0])
 	q.key = s.AdminKeys.First()
 	answer, err := ask(ctx, s, q, 10*time.Second)
 	var refused *refusal
