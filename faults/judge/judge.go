@@ -117,7 +117,7 @@ func (d *docket) mails() {
 		accounted, silent := map[string]bool{}, 0
 		for _, c := range calls {
 			switch {
-			case c.Status == 0:
+			case c.lost():
 				silent++
 			case c.Status == 200 || c.Status == 504:
 				accounted[c.ID] = true
@@ -244,7 +244,7 @@ func (d *docket) standings() {
 		charged, silent := map[string]bool{}, 0
 		for _, c := range d.sends[s.Mailbox] {
 			switch {
-			case c.Status == 0:
+			case c.lost():
 				silent++
 			case c.charged():
 				charged[c.ID] = true

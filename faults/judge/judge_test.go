@@ -116,6 +116,7 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 		{"forgotten though charged", func(r *judge.Run) { r.Standings[0].Used[1] = 0 }, "standings"},
 		{"forgotten though rejected", func(r *judge.Run) { r.Standings[3].Used[0] = 0 }, "standings"},
 		{"forgotten by a store that does", func(r *judge.Run) { r.Terms.Forgets = true; r.Standings[1].Used[1] = 0 }, ""},
+		{"a mail of a call that did not get there", func(r *judge.Run) { r.Calls[5].Kind = judge.NotAsked }, "mails"},
 		{"lost and not charged", func(r *judge.Run) { r.Standings[2].Used = []int{0, 0} }, ""},
 		{"a 503 before the fault", func(r *judge.Run) { r.Calls[1].Status = 503 }, "answers"},
 		{"degraded after the fault", func(r *judge.Run) { r.Calls[9].Degraded = true }, "answers"},

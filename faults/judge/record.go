@@ -73,6 +73,12 @@ func (c *Call) charged() bool {
 	return c.Status == 200 || c.Status == 504 || c.Kind == "recipient-rejected"
 }
 
+// NotAsked is the Kind of a call with Status 0 that certainly did not reach the node.
+const NotAsked = "not-asked"
+
+// lost reports whether nobody knows what became of a call.
+func (c *Call) lost() bool { return c.Status == 0 && c.Kind != NotAsked }
+
 // A Mail is one that a relay received whole.
 type Mail struct {
 	At      int64

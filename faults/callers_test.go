@@ -1,0 +1,83 @@
+package faults_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/mailgate/mailgate/faults/judge"
+)
+
+// answerPatience is longer than any answer may take.
+const answerPatience = 40 * time.Second
+
+// A reply is what a node said to one request.
+type reply struct {
+	status int
+	text   []byte
+	said   struct {
+		ID       string
+		Type     string
+		Degraded bool
+		Verified bool
+		Allowed  bool
+		Limits   []struct {
+			Name             string
+			Limit, Remaining int
+		}
+	}
+	err error
+}
+
+// kind is the end of a problem's type.
+func (r *reply) kind() string {
+	if r.err != nil {
+		if op, ok := errors.AsType[*net.OpError](r.err); ok && op.Op == "dial" {
+			return judge.NotAsked
+		}
+		return ""
+	}
+	return r.said.Type[strings.LastIndexAny(r.said.Type, ":#")+1:]
+}
+
+// A caller asks nodes, with connections of its own.
+type caller struct{ http *http.Client }
+
+func newCaller() *caller {
+	transport := &http.Transport{MaxIdleConnsPerHost: 256, DisableCompression: true}
+	return &caller{&http.Client{Transport: transport, Timeout: answerPatience}}
+}
+
+func (c *caller) hangUp() { c.http.CloseIdleConnections() }
+
+// ask sends one request, once.
+func (c *caller) ask(method, url, body, key string) (r reply) {
+	request, err := http.NewRequest(method, url, strings.NewReader(body))
+	if err != nil {
+		return reply{err: err}
+	}
+	request.Header.Set("Authorization", "Bearer "+apiKey)
+	request.Header.Set("Content-Type", "application/json")
+	request.GetBody = nil // so that no transport repeats it
+	if key != "" {
+		request.Header.Set("Idempotency-Key", `"`+key+`"`)
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return reply{err: err}
+	}
+	defer response.Body.Close()
+	if r.text, err = io.ReadAll(response.Body); err != nil {
+		return reply{err: err}
+	}
+	r.status = response.StatusCode
+	if bytes.HasPrefix(r.text, []byte("{")) {
+		r.err = json.Unmarshal(r.text, &r.said)
+	}
+	return r
+}

@@ -1,0 +1,147 @@
+package faults_test
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+var (
+	onlyKind = flag.String("kind", "", "run this kind of fault alone; a trailing * stands for all that begin so")
+	onlySeed = flag.Uint64("seed", 0, "make the run with this seed alone")
+	seeds    = flag.Int("seeds", 4, "how many runs of each kind")
+	inFull   = flag.Bool("full", false, "long runs with a heavy load")
+	atOnce   = flag.Int("at-once", 8, "how many runs at once")
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	_ = flag.Set("test.parallel", fmt.Sprint(*atOnce)) // the flag is there, and takes numbers
+	os.Exit(withPrograms(m))
+}
+
+// withPrograms gives the tests a place to build mailgate in.
+func withPrograms(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "faults")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	built = dir
+	return m.Run()
+}
+
+// A row is what came of all runs of a kind.
+type row struct {
+	kind                      string
+	runs, requests, mails     int
+	failed, degraded, slowest int
+	violations                int
+}
+
+// A table is the report of the campaign.
+type table struct {
+	mu   sync.Mutex
+	rows map[string]*row
+}
+
+func (t *table) add(name string, o outcome) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := t.rows[name]
+	if r == nil {
+		r = &row{kind: name}
+		t.rows[name] = r
+	}
+	r.runs++
+	r.requests += o.requests
+	r.mails += o.mails
+	r.failed += o.failed
+	r.degraded += o.degraded
+	r.slowest = max(r.slowest, int(o.healed.Milliseconds()))
+	r.violations += len(o.found)
+}
+
+func (t *table) print(to io.Writer) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	fmt.Fprintf(to, "%-26s %5s %9s %7s %7s %9s %11s %11s\n", "kind", "runs", "requests", "mails", "failed", "degraded", "well in ms", "violations")
+	for _, k := range kinds() {
+		if r := t.rows[k.name]; r != nil {
+			fmt.Fprintf(to, "%-26s %5d %9d %7d %7d %9d %11d %11d\n", r.kind, r.runs, r.requests, r.mails, r.failed, r.degraded, r.slowest, r.violations)
+		}
+	}
+}
+
+// chosen says whether a kind is to run.
+func chosen(name string) bool {
+	prefix, any := strings.CutSuffix(*onlyKind, "*")
+	return *onlyKind == "" || name == *onlyKind || (any && strings.HasPrefix(name, prefix))
+}
+
+// TestCampaign runs every kind of fault, with several seeds each.
+func TestCampaign(t *testing.T) {
+	began := time.Now()
+	if _, err := mailgate(); err != nil {
+		t.Fatal(err)
+	}
+	report := &table{rows: map[string]*row{}}
+	t.Cleanup(func() {
+		report.print(os.Stdout)
+		fmt.Printf("%d s\n", int(time.Since(began).Seconds()))
+	})
+	size := short
+	if *inFull {
+		size = full
+	}
+	for _, k := range slices.SortedStableFunc(slices.Values(kinds()), byLength) {
+		if !chosen(k.name) {
+			continue
+		}
+		for seed := uint64(1); seed <= uint64(*seeds); seed++ {
+			seed := cmp.Or(*onlySeed, seed)
+			t.Run(fmt.Sprintf("%s/%d", k.name, seed), func(t *testing.T) {
+				t.Parallel()
+				campaign(t, report, k, seed, size)
+			})
+			if *onlySeed != 0 {
+				break
+			}
+		}
+	}
+}
+
+// byLength has the kinds first that take longest, so that the end is not one of them.
+func byLength(a, b *kind) int { return cmp.Compare(b.length, a.length) }
+
+func campaign(t *testing.T, report *table, k *kind, seed uint64, size shape) {
+	if k.needs != nil {
+		if why := k.needs(); why != "" {
+			t.Skip(why)
+		}
+	}
+	o := run(t, k, seed, size)
+	report.add(k.name, o)
+	for i, v := range o.found {
+		if i == 10 {
+			t.Errorf("and %d more", len(o.found)-i)
+			break
+		}
+		t.Errorf("%s: %s", v.Rule, v.What)
+	}
+	if t.Failed() {
+		again := fmt.Sprintf("go test -race -v ./faults -run TestCampaign -kind %s -seed %d", k.name, seed)
+		if size.full {
+			again += " -full"
+		}
+		t.Log("to run it again: " + again)
+	}
+}

@@ -1,0 +1,59 @@
+package faults_test
+
+import (
+	"time"
+
+	"github.com/mailgate/mailgate/faults/judge"
+)
+
+// A kind is one sort of fault: what it needs, how it breaks and is mended, and what is
+// allowed meanwhile.
+type kind struct {
+	name string
+	// store is what the histories are kept in, nodes how many share it (3), environ
+	// further settings; within is a command that runs each node, program another build
+	// of it, and tls has the relay spoken to under TLS.
+	store   store
+	nodes   int
+	environ []string
+	within  func(*stand) []string
+	program func() (string, error)
+	tls     bool
+
+	terms judge.Terms
+	// hold is how long the fault lasts, where it is not as long as the shape has it.
+	hold func(shape) time.Duration
+	// rest is how long after the repair all may stay as it is, beyond the usual: a relay
+	// that failed is left alone for a while.
+	rest func(held time.Duration) time.Duration
+
+	strike, mend func(*stand)
+	needs        func() string // why the kind cannot be had here, or nothing
+	length       int           // those with more begin first
+}
+
+// wellWithin is how soon after the repair all must be well.
+const wellWithin = 5 * time.Second
+
+// A shape is how large a run is.
+type shape struct {
+	rate  int           // requests a second
+	calm  time.Duration // before the fault, at least; the seed adds up to as much again
+	hold  time.Duration // of the fault
+	after time.Duration // of the load, when all is well again
+	looks int           // mailboxes that are looked at in the end, at most
+	full  bool
+}
+
+var (
+	short = shape{rate: 40, calm: 700 * time.Millisecond, hold: 2 * time.Second, after: 700 * time.Millisecond, looks: 40}
+	full  = shape{rate: 250, calm: 2 * time.Second, hold: 8 * time.Second, after: 3 * time.Second, looks: 400, full: true}
+)
+
+// kinds are all of them.
+func kinds() (all []*kind) {
+	for _, some := range [][]*kind{relayKinds, processKinds, redisKinds} {
+		all = append(all, some...)
+	}
+	return all
+}

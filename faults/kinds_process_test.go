@@ -1,0 +1,135 @@
+package faults_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/mailgate/mailgate/faults/judge"
+	"github.com/mailgate/mailgate/mailer/sandbox/fault"
+)
+
+// processKinds are the faults of a node itself, and of the machine under it.
+var processKinds = []*kind{
+	{name: "node-killed", store: onRedis, strike: (*stand).killNode, mend: (*stand).mendByUndo},
+	{name: "node-killed-disk", store: onDisk, nodes: 1, strike: (*stand).killNode, mend: (*stand).mendByUndo},
+	{name: "node-terminated", store: onRedis, strike: (*stand).terminateNode, mend: (*stand).mendByUndo},
+	{name: "node-clock", store: onRedis, program: skewed, terms: judge.Terms{Quiet: true},
+		strike: (*stand).setClock, mend: (*stand).mendByUndo},
+	{name: "node-clock-disk", store: onDisk, nodes: 1, program: skewed, terms: judge.Terms{Quiet: true},
+		strike: (*stand).setClock, mend: (*stand).mendByUndo},
+	{name: "node-files", store: onRedis, strike: (*stand).takeFiles, mend: (*stand).mendByUndo},
+	{name: "disk-full", store: onDisk, nodes: 1, within: onSmallDisk, needs: noMounts,
+		strike: (*stand).fillDisk, mend: (*stand).mendByUndo},
+}
+
+// mendByUndo mends what the strike has said how to.
+func (s *stand) mendByUndo() { s.undo() }
+
+// killNode kills a node while what it has admitted waits for a relay that takes its time.
+func (s *stand) killNode() {
+	at := []fault.Step{fault.MAIL, fault.RCPT, fault.DATA, fault.Dot}[s.rng.IntN(4)]
+	s.post.relay.Play(fault.Script{At: at, Kind: fault.Drip, DripEvery: 20 * time.Millisecond})
+	time.Sleep(500 * time.Millisecond)
+	victim := s.node(s.rng)
+	victim.kill()
+	s.post.relay.Play(fault.Script{})
+	s.undo = victim.start
+}
+
+// terminateNode ends a node in good order: whoever it is answering gets the answer.
+func (s *stand) terminateNode() {
+	victim := s.node(s.rng)
+	victim.stop()
+	s.undo = victim.start
+}
+
+// setClock sets a node's clock 90 s ahead or back.
+func (s *stand) setClock() {
+	victim := s.rng.IntN(len(s.nodes))
+	s.writeClock(victim, []string{"90", "-90"}[s.rng.IntN(2)])
+	s.undo = func() { s.writeClock(victim, "0") }
+}
+
+func (s *stand) writeClock(node int, seconds string) {
+	if err := os.WriteFile(s.clock(node), []byte(seconds), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// takeFiles leaves a node not one file more than it has open.
+func (s *stand) takeFiles() {
+	pid := s.node(s.rng).cmd.Process.Pid
+	open, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(pid), "fd"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var before unix.Rlimit
+	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &before); err != nil {
+		s.t.Fatal(err)
+	}
+	limit := unix.Rlimit{Cur: uint64(len(open)), Max: before.Max}
+	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &limit, nil); err != nil {
+		s.t.Fatal(err)
+	}
+	s.undo = func() {
+		if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &before, nil); err != nil {
+			s.t.Error(err)
+		}
+	}
+}
+
+// onSmallDisk runs a node with its data on a small file system of its own.
+func onSmallDisk(s *stand) []string {
+	data := filepath.Join(s.dir, "data")
+	if err := os.MkdirAll(data, 0o700); err != nil {
+		s.t.Fatal(err)
+	}
+	return append(unshare(), "sh", "-c", `mount -t tmpfs -o size=96m tmpfs "$0" && exec "$@"`, data)
+}
+
+// unshare gives a command mounts of its own.
+func unshare() []string {
+	if os.Getuid() == 0 {
+		return []string{"unshare", "--mount"}
+	}
+	return []string{"unshare", "--mount", "--map-root-user"}
+}
+
+// noMounts says why there can be no file system of our own here, if so.
+func noMounts() string {
+	command := append(unshare(), "true")
+	if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
+		return fmt.Sprintf("this system gives no mounts of one's own: %v %s", err, out)
+	}
+	return ""
+}
+
+// fillDisk takes all that the node's file system has.
+func (s *stand) fillDisk() {
+	name := filepath.Join("/proc", strconv.Itoa(s.nodes[0].cmd.Process.Pid), "root", s.dir, "data", "filler")
+	file, err := os.Create(name)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer file.Close()
+	chunk := make([]byte, 64<<10)
+	for err == nil {
+		_, err = file.Write(chunk)
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		s.t.Fatal(err)
+	}
+	s.undo = func() {
+		if err := os.Remove(name); err != nil {
+			s.t.Error(err)
+		}
+	}
+}

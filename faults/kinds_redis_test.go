@@ -1,0 +1,164 @@
+package faults_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/mailgate/mailgate/faults/judge"
+	"github.com/mailgate/mailgate/redisstore/redistest"
+)
+
+var (
+	away    = judge.Terms{Alone: true}
+	quiet   = judge.Terms{Quiet: true}
+	forgets = judge.Terms{Alone: true, Forgets: true}
+	confirm = []string{"MAILGATE_REDIS_CONFIRM=1"}
+)
+
+// redisKinds are the faults of Redis and of the way there.
+var redisKinds = []*kind{
+	{name: "redis-killed", store: onRedis, terms: away,
+		strike: func(s *stand) { s.alone.Kill() }, mend: func(s *stand) { s.alone.Restart() }},
+	{name: "redis-stopped", store: onRedis, terms: away, hold: longStop,
+		strike: func(s *stand) { s.alone.Pause() }, mend: func(s *stand) { s.alone.Resume() }},
+	{name: "redis-partition", store: behindProxy, terms: away,
+		strike: func(s *stand) { s.proxy.Swallow() }, mend: func(s *stand) { s.proxy.Pass() }},
+	{name: "redis-refused", store: behindProxy, terms: away,
+		strike: func(s *stand) { s.proxy.Refuse() }, mend: func(s *stand) { s.proxy.Pass() }},
+	{name: "redis-reply-cut", store: behindProxy, terms: away,
+		strike: func(s *stand) { s.proxy.CutReplies(5, "evalsha") }, mend: func(s *stand) { s.proxy.Pass() }},
+	{name: "redis-reply-dropped", store: behindProxy, terms: away,
+		strike: func(s *stand) { s.proxy.DropReplies(5, "evalsha") }, mend: func(s *stand) { s.proxy.Pass() }},
+	{name: "redis-script-flush", store: onRedis, terms: quiet,
+		strike: func(s *stand) { s.tell(s.alone, "SCRIPT", "FLUSH") }, mend: func(*stand) {}},
+	{name: "redis-full", store: onRedis, terms: away,
+		strike: func(s *stand) { s.tell(s.alone, "CONFIG", "SET", "maxmemory", "1") },
+		mend:   func(s *stand) { s.tell(s.alone, "CONFIG", "SET", "maxmemory", "0") }},
+	{name: "redis-auth", store: withPassword, terms: away, strike: (*stand).changePassword, mend: (*stand).mendByUndo},
+	{name: "redis-replica-stalled", store: onSentinel, terms: quiet,
+		strike: func(s *stand) { s.sentinel.Replica.Pause() }, mend: func(s *stand) { s.sentinel.Replica.Resume() }},
+	{name: "redis-confirm-stalled", store: onSentinel, environ: confirm, terms: away,
+		strike: func(s *stand) { s.sentinel.Replica.Pause() }, mend: func(s *stand) { s.sentinel.Replica.Resume() }},
+	{name: "sentinel-failover", store: onSentinel, terms: forgets, length: 1, hold: noTime,
+		strike: func(s *stand) { s.sentinel.Failover() }, mend: func(s *stand) { s.sentinel.Replica.Restart(); s.sentinel.AwaitReplica() }},
+	{name: "cluster-promotion", store: onCluster, terms: forgets, length: 2, hold: noTime,
+		strike: (*stand).killMaster, mend: (*stand).mendByUndo},
+	{name: "cluster-stopped", store: onCluster, terms: forgets, length: 2, hold: longStop,
+		strike: (*stand).pauseMaster, mend: (*stand).mendByUndo},
+	{name: "cluster-slot-moves", store: onCluster, terms: quiet, length: 2, hold: noTime,
+		strike: (*stand).moveSlots, mend: func(*stand) {}},
+}
+
+// noTime is for faults that are over when they have struck.
+func noTime(shape) time.Duration { return 0 }
+
+// longStop is that of a server which stands still for long.
+func longStop(sh shape) time.Duration {
+	if sh.full {
+		return 20 * time.Second
+	}
+	return sh.hold
+}
+
+// tell has a server carry out a command.
+func (s *stand) tell(server *redistest.Server, command ...any) {
+	s.t.Helper()
+	if err := server.Client().Do(context.Background(), command...).Err(); err != nil {
+		s.t.Fatalf("%v: %v", command, err)
+	}
+}
+
+// withPassword is a single server that asks for a password.
+func withPassword(s *stand) []string {
+	s.alone = redistest.Alone(s.t, "requirepass Hush-before")
+	return inRedis(s.alone.URL())
+}
+
+// changePassword has the server ask for another, also those who are connected.
+func (s *stand) changePassword() {
+	ctx := context.Background()
+	connection := s.alone.Client().Conn() // its password is still the right one
+	change := func(to string) {
+		if err := connection.ConfigSet(ctx, "requirepass", to).Err(); err != nil {
+			s.t.Error(err)
+		}
+		if err := connection.Do(ctx, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes").Err(); err != nil {
+			s.t.Error(err)
+		}
+	}
+	change("Hush-after")
+	s.undo = func() {
+		change("Hush-before")
+		connection.Close()
+	}
+}
+
+// killMaster kills a master of the cluster and waits until its replica has its place.
+func (s *stand) killMaster() {
+	victim := s.cluster.Masters[s.rng.IntN(len(s.cluster.Masters))]
+	victim.Kill()
+	s.cluster.AwaitReady()
+	s.undo = func() {
+		victim.Restart()
+		s.cluster.AwaitReady()
+	}
+}
+
+// pauseMaster has a master stand still, for so long that its replica may take over.
+func (s *stand) pauseMaster() {
+	victim := s.cluster.Masters[s.rng.IntN(len(s.cluster.Masters))]
+	victim.Pause()
+	s.undo = func() {
+		victim.Resume()
+		s.cluster.AwaitReady()
+	}
+}
+
+// moveSlots moves slots that have keys from one master to another, while they are used.
+func (s *stand) moveSlots() {
+	from, to := s.cluster.Masters[0], s.cluster.Masters[1]
+	ctx := context.Background()
+	for moved := 0; moved < 6; moved++ {
+		key, err := from.Client().RandomKey(ctx).Result()
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		s.moveSlot(ctx, key, from, to)
+	}
+}
+
+func (s *stand) moveSlot(ctx context.Context, key string, from, to *redistest.Server) {
+	slot := int(from.Client().ClusterKeySlot(ctx, key).Val())
+	s.cluster.BeginMigration(key, from, to)
+	time.Sleep(100 * time.Millisecond) // so that callers meet a slot that is moving
+	for {
+		keys, err := from.Client().ClusterGetKeysInSlot(ctx, slot, 100).Result()
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if len(keys) == 0 {
+			break
+		}
+		// MoveKey wants the key to be there, and one may expire or be given back meanwhile.
+		s.migrate(ctx, keys, from, to)
+	}
+	s.cluster.FinishMigration(key, from, to)
+}
+
+func (s *stand) migrate(ctx context.Context, keys []string, from, to *redistest.Server) {
+	host, port, err := net.SplitHostPort(to.Addr)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	command := []any{"MIGRATE", host, port, "", 0, 5000, "KEYS"}
+	for _, key := range keys {
+		command = append(command, key)
+	}
+	if err := from.Client().Do(ctx, command...).Err(); err != nil && err != redis.Nil {
+		s.t.Fatal(fmt.Errorf("moving keys: %w", err))
+	}
+}

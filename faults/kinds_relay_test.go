@@ -1,0 +1,83 @@
+package faults_test
+
+import (
+	"time"
+
+	"github.com/mailgate/mailgate/mailer/sandbox"
+	"github.com/mailgate/mailgate/mailer/sandbox/fault"
+)
+
+// relayKinds are the faults of the relay. Whether there is another behind it is up to the
+// seed.
+var relayKinds = []*kind{
+	relayKind("relay-silent-banner", plays(fault.Silence, fault.Banner)),
+	relayKind("relay-silent-ehlo", plays(fault.Silence, fault.EHLO)),
+	relayKind("relay-silent-rcpt", plays(fault.Silence, fault.RCPT)),
+	relayKind("relay-silent-dot", plays(fault.Silence, fault.Dot)),
+	relayKind("relay-reset-dot", plays(fault.Reset, fault.Dot)),
+	relayKind("relay-421", plays(fault.Leaving, fault.Banner, fault.MAIL, fault.RCPT, fault.DATA, fault.Dot)),
+	relayKind("relay-5xx", plays(fault.Permanent, fault.MAIL, fault.RCPT, fault.DATA, fault.Dot)),
+	relayKind("relay-drip", plays(fault.Drip, fault.EHLO, fault.MAIL, fault.RCPT, fault.DATA, fault.Dot)),
+	overTLS(relayKind("relay-no-starttls", (*stand).stripSTARTTLS)),
+	overTLS(relayKind("relay-bad-certificate", (*stand).showBadCertificate)),
+}
+
+func relayKind(name string, strike func(*stand)) *kind {
+	return &kind{name: name, store: onRedis, strike: strike, mend: (*stand).mendRelay, rest: relayRest}
+}
+
+func overTLS(k *kind) *kind {
+	k.tls = true
+	return k
+}
+
+// relayRest is how long a relay may be left alone after it has failed for so long: each
+// rest is twice the one before, and the last may begin when the fault ends.
+func relayRest(held time.Duration) time.Duration {
+	rest := 5 * time.Second
+	for whole := rest; whole < held; whole += rest {
+		rest *= 2
+	}
+	return rest
+}
+
+// plays makes the relay fail in one way, at a step that the seed chooses. What is under
+// way there meets the fault too, or a relay that begins anew.
+func plays(how fault.Kind, steps ...fault.Step) func(*stand) {
+	return func(s *stand) {
+		at := steps[s.rng.IntN(len(steps))]
+		s.post.relay.Play(fault.Script{At: at, Kind: how, DripEvery: time.Second})
+		if at == fault.Banner || at == fault.EHLO || s.rng.IntN(2) == 0 {
+			s.post.relay.Cut()
+		}
+	}
+}
+
+// mendRelay is a relay that was started anew.
+func (s *stand) mendRelay() {
+	script := fault.Script{}
+	if s.trust != nil {
+		script.TLS = s.certificate()
+	}
+	s.post.relay.Play(script)
+	s.post.relay.Cut()
+}
+
+func (s *stand) stripSTARTTLS() {
+	s.post.relay.Play(fault.Script{TLS: s.certificate(), NoSTARTTLS: true})
+	s.post.relay.Cut()
+}
+
+// showBadCertificate shows one that has expired, or that nobody trusts.
+func (s *stand) showBadCertificate() {
+	by, until := s.trust, time.Now().UnixMilli()-60_000
+	if s.rng.IntN(2) == 0 {
+		stranger, err := sandbox.NewAuthority(until)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		by, until = stranger, until+3_600_000
+	}
+	s.post.relay.Play(fault.Script{TLS: s.signed(by, until)})
+	s.post.relay.Cut()
+}

@@ -1,0 +1,254 @@
+package faults_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mailgate/mailgate/faults/judge"
+)
+
+// A load is the callers of a run, and their record. What is asked, of whom and in which
+// order follows from the seed; how the requests meet does not.
+type load struct {
+	stand  *stand
+	caller *caller
+	rng    *rand.Rand // of the goroutine that begins requests
+	token  string     // in every name of this run
+	made   int        // names so far
+	ends   sync.WaitGroup
+	quit   chan struct{}
+
+	mu     sync.Mutex
+	calls  []judge.Call
+	secret map[string]bool // words that may be in no log
+	recent []repeatable
+	takes  []taken
+}
+
+// A repeatable is a request with a key.
+type repeatable struct{ mailbox, key, body string }
+
+// A taken is a place of an action that may be given back.
+type taken struct{ subject, id string }
+
+const (
+	hotMailboxes = 12
+	subjects     = 8
+	domains      = 8
+)
+
+func newLoad(s *stand, seed uint64) *load {
+	return &load{
+		stand: s, caller: newCaller(), rng: rand.New(rand.NewPCG(seed, 1)), quit: make(chan struct{}),
+		token: fmt.Sprintf("q%sz", strings.ToLower(fmt.Sprintf("%06x", rand.Uint32()&0xffffff))), secret: map[string]bool{},
+	}
+}
+
+// run begins so many requests a second until stop.
+func (l *load) run(rate int) {
+	l.ends.Go(func() {
+		tick := time.NewTicker(time.Second / time.Duration(rate))
+		defer tick.Stop()
+		for {
+			select {
+			case <-l.quit:
+				return
+			case <-tick.C:
+				l.begin()
+			}
+		}
+	})
+}
+
+// stop begins nothing more, and returns when all has been answered.
+func (l *load) stop() {
+	close(l.quit)
+	l.ends.Wait()
+}
+
+// begin begins what is next in the mix.
+func (l *load) begin() {
+	node := l.stand.node(l.rng)
+	switch p := l.rng.IntN(100); {
+	case p < 42:
+		l.send(node, l.newMailbox(), "")
+	case p < 56:
+		l.send(node, fmt.Sprintf("%sh%d", l.token, l.rng.IntN(hotMailboxes)), "")
+	case p < 68:
+		l.repeat(node)
+	case p < 78:
+		l.look(node)
+	case p < 88:
+		l.verify(node)
+	default:
+		l.act(node)
+	}
+}
+
+func (l *load) newMailbox() string {
+	l.made++
+	return fmt.Sprintf("%sn%d", l.token, l.made)
+}
+
+// spelled is an address of a mailbox: it has many.
+func (l *load) spelled(mailbox string) string {
+	local := mailbox
+	switch l.rng.IntN(4) {
+	case 0:
+		local = strings.ToUpper(local)
+	case 1:
+		local += "+" + fmt.Sprint(l.rng.IntN(9))
+	}
+	return local + "@" + domainOf(mailbox)
+}
+
+// domainOf spreads mailboxes over domains, of which one may not have all connections.
+func domainOf(mailbox string) string {
+	sum := 0
+	for _, c := range mailbox {
+		sum += int(c)
+	}
+	return fmt.Sprintf("d%d.example", sum%domains)
+}
+
+// body is that of a request to send; some callers make their codes themselves.
+func (l *load) body(mailbox string) string {
+	l.hide(mailbox)
+	if l.rng.IntN(3) > 0 {
+		return fmt.Sprintf(`{"email":%q}`, l.spelled(mailbox))
+	}
+	code := fmt.Sprintf("%s%04d", strings.ToUpper(l.token[1:7]), l.rng.IntN(10_000))
+	l.hide(code)
+	return fmt.Sprintf(`{"email":%q,"code":%q}`, l.spelled(mailbox), code)
+}
+
+func (l *load) hide(word string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.secret[strings.ToLower(word)] = true
+}
+
+func (l *load) send(n *node, mailbox, key string) {
+	body := l.body(mailbox)
+	l.ends.Go(func() { l.sendNow(n, mailbox, key, body) })
+}
+
+func (l *load) sendNow(n *node, mailbox, key, body string) (reply, judge.Call) {
+	return l.ask(n, http.MethodPost, "/send-code", body, judge.Call{For: judge.Send, Subject: mailbox, Key: key})
+}
+
+// repeat sends with a key: a new one, twice at once by two nodes, or one of before.
+func (l *load) repeat(n *node) {
+	l.mu.Lock()
+	known := len(l.recent)
+	l.mu.Unlock()
+	if known > 0 && l.rng.IntN(2) == 0 {
+		l.mu.Lock()
+		again := l.recent[max(0, known-1-l.rng.IntN(20))]
+		l.mu.Unlock()
+		l.ends.Go(func() { l.sendNow(n, again.mailbox, again.key, again.body) })
+		return
+	}
+	mailbox := l.newMailbox()
+	first := repeatable{mailbox, "key-" + mailbox, l.body(mailbox)}
+	l.mu.Lock()
+	l.recent = append(l.recent, first)
+	l.mu.Unlock()
+	l.ends.Go(func() { l.sendNow(n, mailbox, first.key, first.body) })
+	if l.rng.IntN(2) == 0 {
+		other := l.stand.node(l.rng)
+		l.ends.Go(func() { l.sendNow(other, mailbox, first.key, first.body) })
+	}
+}
+
+// someone is a mailbox that was sent to not long ago.
+func (l *load) someone() string {
+	if l.made == 0 {
+		return l.newMailbox()
+	}
+	return fmt.Sprintf("%sn%d", l.token, max(1, l.made-l.rng.IntN(40)))
+}
+
+func (l *load) look(n *node) {
+	mailbox := l.someone()
+	l.ends.Go(func() {
+		l.ask(n, http.MethodGet, "/mailboxes/"+mailbox+"@"+domainOf(mailbox), "", judge.Call{For: judge.Look, Subject: mailbox})
+	})
+}
+
+// verify tries a code: the right one, if it has been mailed, or a wrong one.
+func (l *load) verify(n *node) {
+	mailbox, wrong := l.someone(), l.rng.IntN(3) == 0
+	mailed, ok := l.stand.post.codeOf(mailbox)
+	code, right := mailed.code, ok && !wrong
+	if !right {
+		code = "00000000" // codes of ours have six digits
+	}
+	address := mailbox + "@" + domainOf(mailbox)
+	if right {
+		address = mailed.to
+	}
+	l.ends.Go(func() {
+		l.ask(n, http.MethodPost, "/verify-code", fmt.Sprintf(`{"email":%q,"code":%q}`, address, code),
+			judge.Call{For: judge.Verify, Subject: mailbox, Code: code, Right: right})
+	})
+}
+
+// act takes an action, looks at it, or gives one back.
+func (l *load) act(n *node) {
+	subject := fmt.Sprintf("%ss%d", l.token, l.rng.IntN(subjects))
+	l.hide(subject)
+	switch p := l.rng.IntN(4); {
+	case p == 0:
+		if one, ok := l.takeBack(); ok {
+			l.ends.Go(func() {
+				l.ask(n, http.MethodPost, "/actions/act/release", fmt.Sprintf(`{"subject":%q,"id":%q}`, one.subject, one.id),
+					judge.Call{For: judge.Release, Subject: one.subject})
+			})
+		}
+	case p == 1:
+		l.ends.Go(func() {
+			l.ask(n, http.MethodPost, "/actions/act/peek", fmt.Sprintf(`{"subject":%q}`, subject), judge.Call{For: judge.Look, Subject: subject})
+		})
+	default:
+		l.ends.Go(func() {
+			r, call := l.ask(n, http.MethodPost, "/actions/act/take", fmt.Sprintf(`{"subject":%q}`, subject), judge.Call{For: judge.Take, Subject: subject})
+			if call.Status == 200 {
+				l.mu.Lock()
+				defer l.mu.Unlock()
+				l.takes = append(l.takes, taken{subject, r.said.ID})
+			}
+		})
+	}
+}
+
+// takeBack is a taken place that nobody has given back yet.
+func (l *load) takeBack() (one taken, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.takes) == 0 {
+		return one, false
+	}
+	one, l.takes = l.takes[0], l.takes[1:]
+	return one, true
+}
+
+// ask asks a node and puts it on record.
+func (l *load) ask(n *node, method, path, body string, call judge.Call) (reply, judge.Call) {
+	call.Node = n.number
+	call.Span.From = time.Now().UnixMilli()
+	r := l.caller.ask(method, *n.url.Load()+path, body, call.Key)
+	call.Span.To = time.Now().UnixMilli()
+	call.Status, call.Kind, call.ID, call.Degraded = r.status, r.kind(), r.said.ID, r.said.Degraded
+	if call.Key != "" {
+		call.Body = string(r.text)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.calls = append(l.calls, call)
+	return r, call
+}

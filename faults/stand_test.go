@@ -1,0 +1,198 @@
+package faults_test
+
+import (
+	"crypto/tls"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/mailer/sandbox"
+	"github.com/mailgate/mailgate/mailer/sandbox/fault"
+	"github.com/mailgate/mailgate/redisstore/redistest"
+	"github.com/mailgate/mailgate/throttle"
+)
+
+// A stand is what a run takes place on.
+type stand struct {
+	t     testing.TB
+	rng   *rand.Rand // of the run's own goroutine: what its kind chooses
+	shape shape
+	dir   string
+	tiers []throttle.Tier
+
+	nodes []*node
+	post  *post
+	trust *sandbox.Authority
+
+	// Of these there is what the kind's store is.
+	alone    *redistest.Server
+	proxy    *redistest.FaultyProxy
+	cluster  *redistest.ClusterServers
+	sentinel *redistest.SentinelServers
+
+	undo func() // what an injection has left to its repair
+}
+
+// policies are what mailboxes may have: windows are far longer than a run, so that no
+// mail's way can matter.
+var policies = []string{"a=1/10m", "a=3/10m,b=5/1h", "a=2/30m,b=3/4h,c=4/24h"}
+
+// action is the limit of the action that callers take.
+var (
+	action  = throttle.Tier{Name: "a", Limit: 5, Window: 600_000}
+	guesses = throttle.Tier{Name: "a", Limit: 3, Window: 600_000}
+)
+
+// A store makes what the histories are kept in, and returns the settings that say so.
+type store func(*stand) []string
+
+func newStand(t testing.TB, k *kind, seed uint64, sh shape) *stand {
+	s := &stand{t: t, rng: rand.New(rand.NewPCG(seed, 2)), shape: sh, dir: t.TempDir()}
+	policy := policies[int(seed)%len(policies)]
+	parsed, err := throttle.ParsePolicy(policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.tiers = parsed.Tiers()
+	relays := s.startRelays(k)
+	rules := filepath.Join(s.dir, "rules.yaml")
+	if err := os.WriteFile(rules, []byte("actions:\n  - name: act\n    limit: a=5/10m\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	environ := append([]string{
+		"PATH=" + os.Getenv("PATH"), "GORACE=halt_on_error=0",
+		"MAILGATE_LISTEN=127.0.0.1:0",
+		"MAILGATE_API_KEYS=app:" + apiKey,
+		"MAILGATE_SECRET=" + secret,
+		"MAILGATE_SMTP_URL=" + strings.Join(relays, ","),
+		"MAILGATE_FROM=Acme <no-reply@acme.example>",
+		"MAILGATE_TIERS=" + policy,
+		"MAILGATE_GUESSES=a=3/10m",
+		"MAILGATE_RULES=" + rules,
+		"MAILGATE_LOOKUP_RATE=0",
+	}, k.store(s)...)
+	environ = append(environ, k.environ...)
+	s.startNodes(k, environ)
+	return s
+}
+
+// startRelays starts the relay that has the faults, and where the kind allows it and the
+// seed says so another behind it.
+func (s *stand) startRelays(k *kind) (urls []string) {
+	script := fault.Script{}
+	url := "smtp://%s?tls=none"
+	if k.tls {
+		script.TLS = s.certificate()
+		url = "smtp://%s?ca=" + filepath.Join(s.dir, "ca.pem")
+	}
+	relay, err := fault.Start(script)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { relay.Close() })
+	s.post = &post{relay: relay, codes: map[string]mailed{}}
+	urls = []string{fmt.Sprintf(url, relay.Addr())}
+	if s.rng.IntN(3) == 0 {
+		spare, err := sandbox.Start(sandbox.Options{KeepMessages: 1 << 20, KeepBytes: 1 << 30})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		s.t.Cleanup(func() { spare.Close() })
+		s.post.spare = spare
+		urls = append(urls, spare.URL())
+	}
+	return urls
+}
+
+// certificate is one that the nodes trust.
+func (s *stand) certificate() *tls.Config {
+	now := time.Now().UnixMilli()
+	if s.trust == nil {
+		authority, err := sandbox.NewAuthority(now)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		s.trust = authority
+		if err := os.WriteFile(filepath.Join(s.dir, "ca.pem"), authority.PEM(), 0o600); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	return s.signed(s.trust, now+3_600_000)
+}
+
+// signed is a certificate that this authority gives, valid until then.
+func (s *stand) signed(by *sandbox.Authority, until int64) *tls.Config {
+	certificate, err := by.Certificate(until-7_200_000, until, "127.0.0.1")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{certificate}}
+}
+
+func (s *stand) startNodes(k *kind, environ []string) {
+	program := k.program
+	if program == nil {
+		program = mailgate
+	}
+	path, err := program()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	count := k.nodes
+	if count == 0 {
+		count = 3
+	}
+	for i := range count {
+		n := &node{t: s.t, number: i, command: []string{path, "serve"}, logFile: filepath.Join(s.dir, fmt.Sprintf("node%d.log", i))}
+		n.environ = append(append([]string{}, environ...), "CLOCK_AHEAD_FILE="+s.clock(i))
+		if k.within != nil {
+			n.command = append(k.within(s), n.command...)
+		}
+		s.nodes = append(s.nodes, n)
+		n.start()
+		s.t.Cleanup(n.kill)
+	}
+}
+
+// clock is the file that says how many seconds ahead a node's clock is, for programs
+// that look at it.
+func (s *stand) clock(node int) string { return filepath.Join(s.dir, fmt.Sprintf("clock%d", node)) }
+
+// node is any of the nodes.
+func (s *stand) node(rng *rand.Rand) *node { return s.nodes[rng.IntN(len(s.nodes))] }
+
+// onDisk is this machine's disk, for a single node.
+func onDisk(s *stand) []string { return []string{"MAILGATE_DATA_DIR=" + filepath.Join(s.dir, "data")} }
+
+// inRedis are the settings of a history in Redis. The timeout is one for machines that
+// have much else to do.
+func inRedis(url string) []string {
+	return []string{"MAILGATE_REDIS_URL=" + url, "MAILGATE_REDIS_TIMEOUT=500ms"}
+}
+
+// onRedis is a single server that keeps what it has.
+func onRedis(s *stand) []string {
+	s.alone = redistest.Alone(s.t, "appendonly yes")
+	return inRedis(s.alone.URL())
+}
+
+// behindProxy is a single server behind a proxy.
+func behindProxy(s *stand) []string {
+	s.alone = redistest.Alone(s.t)
+	s.proxy = redistest.Proxy(s.t, s.alone.Addr)
+	return inRedis(s.proxy.URL())
+}
+
+func onCluster(s *stand) []string {
+	s.cluster = redistest.Cluster(s.t)
+	return inRedis(s.cluster.URL())
+}
+
+func onSentinel(s *stand) []string {
+	s.sentinel = redistest.Sentinel(s.t)
+	return inRedis(s.sentinel.URL())
+}
