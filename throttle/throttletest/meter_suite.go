@@ -73,6 +73,10 @@ var meterContract = []struct {
 	{"ended context", meteredContext},
 	{"bad arguments", meteredArguments},
 	{"race for one key", raceForOneKey},
+	{"record in order", meteredRecordInOrder},
+	{"record is idempotent", meteredRecordIsIdempotent},
+	{"record what will not do", meteredRecordWhatWillNotDo},
+	{"race to record", raceToRecordMetered},
 	{"one keeps the rest for others", reservingViews},
 	{"a million", aMillion},
 }
