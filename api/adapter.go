@@ -157,9 +157,11 @@ func (s *Server) run(r *route, w *work, fast *fasthttp.RequestCtx) (err error) {
 	if w.call.key, err = s.admit(r.keys, &fast.Request.Header); err != nil {
 		return err
 	}
-	if w.call.key != "" {
-		fast.Conn().(*conn).trusted.Store(true)
+	who, err := s.enter(r, w.call.key, fast.Conn().(*conn))
+	if err != nil {
+		return err
 	}
+	defer who.leave()
 	ctx, cancel := context.WithTimeout(s.alive, s.with.SendDeadline)
 	defer cancel()
 	return r.step(ctx, &w.call, &w.in, &w.out)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -14,8 +15,9 @@ import (
 // A door is a listener that never has more than so many connections open. When all
 // places are taken, one that waits for a request makes room for the next: of those that
 // never sent a whole one the longest waiting, if there is none of those that never
-// showed a valid key, and only then of the rest. A request of which a part has come is
-// still waited for. If every connection is being answered, the next waits.
+// showed a valid key, and only then of those whose key has the most connections. A
+// request of which a part has come is still waited for. If every connection is being
+// answered, the next waits.
 //
 // So no number of connections without a key uses up the process's files or cuts off a
 // caller that keeps its connection. A flood can still cut off a caller that is just
@@ -46,9 +48,9 @@ type conn struct {
 	// waiting is since when a whole request is awaited, in Unix nanoseconds; 0 while
 	// one is being answered, givenUp once none will be answered any more.
 	waiting atomic.Int64
-	heard   atomic.Bool // some of the awaited request has come
-	asked   atomic.Bool // a whole request has come
-	trusted atomic.Bool // one had a valid key
+	heard   atomic.Bool            // some of the awaited request has come
+	asked   atomic.Bool            // a whole request has come
+	owner   atomic.Pointer[caller] // whose key it showed; nil before
 	// unread says that the client may still be sending what nobody will read.
 	unread atomic.Bool
 	once   sync.Once
@@ -114,8 +116,7 @@ func (g *door) admit(c *conn) bool {
 
 // expendable is the connection that makes room next, if one can.
 func (g *door) expendable() (found *conn) {
-	var rank int
-	var since int64
+	var rank, since int64
 	for c := range g.open {
 		at := c.waiting.Load()
 		if at <= 0 {
@@ -128,15 +129,28 @@ func (g *door) expendable() (found *conn) {
 	return found
 }
 
-// rank is how much would be lost with the connection.
-func (c *conn) rank() int {
-	switch {
-	case c.trusted.Load():
-		return 2
-	case c.asked.Load():
+// rank is how much would be lost with the connection: more, the fewer its caller has.
+func (c *conn) rank() int64 {
+	if owner := c.owner.Load(); owner != nil {
+		return math.MaxInt64 - owner.connections.Load()
+	}
+	if c.asked.Load() {
 		return 1
 	}
 	return 0
+}
+
+// show notes whose key has come through the connection. Where several do, behind a
+// proxy, it is the last one's.
+func (c *conn) show(now *caller) {
+	before := c.owner.Load()
+	if before == now || !c.owner.CompareAndSwap(before, now) {
+		return
+	}
+	now.connections.Add(1)
+	if before != nil {
+		before.connections.Add(-1)
+	}
 }
 
 // begin says that a whole request is there. If it says no, the connection was given up
@@ -163,7 +177,7 @@ func (c *conn) giveUp() bool {
 // answered says that an answer is on its way. Who has shown no key and does not take
 // the answer may have to make room before it is through.
 func (c *conn) answered() {
-	if !c.trusted.Load() {
+	if c.owner.Load() == nil {
 		c.await()
 	}
 }
@@ -254,6 +268,9 @@ func (c *conn) Close() (err error) {
 			c.leaveSlowly()
 		}
 		err = c.Conn.Close()
+		if owner := c.owner.Swap(nil); owner != nil {
+			owner.connections.Add(-1)
+		}
 		c.door.mu.Lock()
 		delete(c.door.open, c)
 		c.door.room.Broadcast()

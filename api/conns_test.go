@@ -73,17 +73,20 @@ func TestDoorMakesRoom(t *testing.T) {
 		}
 		return c.(*conn)
 	}
-	ask := func(c *conn, trusted bool) {
+	ask := func(c *conn, owner *caller) {
 		if !c.begin() {
 			t.Fatal("a connection that is open was given up")
 		}
-		c.trusted.Store(trusted)
+		if owner != nil {
+			c.show(owner)
+		}
 		c.answered()
 		c.next()
 	}
-	caller, stranger, silent, last := accept(), accept(), accept(), accept()
-	ask(caller, true)
-	ask(stranger, false)
+	shop, blog := new(caller), new(caller)
+	first, stranger, silent, last := accept(), accept(), accept(), accept()
+	ask(first, shop)
+	ask(stranger, nil)
 	gone := func(what string, c *conn) {
 		t.Helper()
 		if c.waiting.Load() != givenUp || c.begin() {
@@ -92,29 +95,43 @@ func TestDoorMakesRoom(t *testing.T) {
 	}
 	other := accept()
 	gone("the longest silent", silent)
-	ask(other, true)
+	ask(other, blog)
 	another := accept()
 	gone("the other silent one", last)
-	ask(another, true)
+	ask(another, blog)
 	more := accept()
 	gone("who never showed a key", stranger)
-	if !more.begin() || !other.begin() || !another.begin() {
+	ask(more, shop)
+	ask(more, blog) // behind a proxy
+	fourth := accept()
+	gone("the longest waiting of the caller that has most", other)
+	if shop.connections.Load() != 1 || blog.connections.Load() != 3 {
+		t.Errorf("connections are counted as %d and %d, one of which is yet to be closed", shop.connections.Load(), blog.connections.Load())
+	}
+	if !fourth.begin() || !another.begin() || !more.begin() {
 		t.Fatal("one of the rest was given up")
 	}
 	accept().begin()
-	gone("a caller, when all others are being answered", caller)
+	gone("a caller's last, when all others are being answered", first)
 
 	next := make(chan *conn)
 	go func() { next <- accept() }()
-	for !g.wanted.Load() {
-		time.Sleep(time.Millisecond)
+	for deadline := time.Now().Add(10 * time.Second); !g.wanted.Load(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("whoever comes next does not wait")
+		}
 	}
 	select {
 	case <-next:
 		t.Fatal("there was no room")
 	default:
 	}
-	more.answered()
-	(<-next).Close()
-	gone("who does not take its answer", more)
+	fourth.answered()
+	select {
+	case c := <-next:
+		c.Close()
+	case <-time.After(10 * time.Second):
+		t.Fatal("nobody made room")
+	}
+	gone("who does not take its answer", fourth)
 }

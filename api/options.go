@@ -74,8 +74,13 @@ type Options struct {
 	IdleTimeout time.Duration
 	// MaxConnections are served at once. When all are taken, one that waits for a
 	// request makes room for the next: first those that never sent one, then those
-	// that never showed a key. If all are being answered, the next waits. 10,000.
+	// that never showed a key, then those of the key that has the most. If all are
+	// being answered, the next waits. 10,000.
 	MaxConnections int
+	// MaxPerCaller requests of one key are worked on at once, so that a caller that
+	// floods leaves room for the others; one more is refused at once. A quarter of
+	// MaxConnections. Where no keys are set there is nobody to leave room for.
+	MaxPerCaller int
 	// BodyLimit is the most bytes of a request's body. 16 KiB.
 	BodyLimit int
 	// DrainDelay is how long Shutdown goes on serving with /readyz at 503, so that a
@@ -122,6 +127,7 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.WriteTimeout, 10*time.Second)
 	setDefault(&o.IdleTimeout, 60*time.Second)
 	setDefault(&o.MaxConnections, 10_000)
+	setDefault(&o.MaxPerCaller, max(1, o.MaxConnections/4))
 	setDefault(&o.BodyLimit, 16<<10)
 	setDefault(&o.Version, "dev")
 	if o.Secret == nil {
@@ -170,6 +176,8 @@ func (o Options) check() error {
 		return errors.New("api: CodeLife is negative")
 	case o.MaxConnections < 0:
 		return errors.New("api: MaxConnections is negative")
+	case o.MaxPerCaller < 0:
+		return errors.New("api: MaxPerCaller is negative")
 	case o.BodyLimit < 0:
 		return errors.New("api: BodyLimit is negative")
 	}

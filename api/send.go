@@ -132,7 +132,7 @@ func (s *Server) mail(ctx context.Context, c *call, q sendRequest, done *sent) e
 	if err != nil {
 		return notSent{err}
 	}
-	done.messageID = message.ID
+	done.messageID, message.Caller = message.ID, c.caller()
 	var held error
 	message.Leaving = func(ctx context.Context) error {
 		held = s.handOver(ctx, c.attempt)

@@ -32,10 +32,12 @@ type Server struct {
 	console consoleFiles
 	works   sync.Pool
 
-	began  int64        // when New made it
-	desk   *verify.Desk // nil where no codes can be checked
-	tokens *countdown.Tokens
-	names  *names
+	began     int64        // when New made it
+	desk      *verify.Desk // nil where no codes can be checked
+	tokens    *countdown.Tokens
+	callers   map[string]*caller // by the name of their key
+	operators caller             // all of them
+	names     *names
 
 	live      atomic.Pointer[Live]
 	reloading sync.Mutex
@@ -63,6 +65,7 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{with: o.withDefaults()}
 	s.began = s.with.Now()
+	s.callers = newCallers(s.with.APIKeys, s.with.MaxPerCaller)
 	if err := s.useSecret(); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,48 @@
+package api_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/mailgate/mailgate/api"
+)
+
+// A key that has all the requests under way that it may is told so at once, and nothing
+// is charged; the others, and operators, notice nothing. What ends makes room.
+func TestACallerLeavesRoom(t *testing.T) {
+	const most = 4
+	sender := newGated()
+	r := newRig(t, setup{options: func(o *api.Options) {
+		o.MaxPerCaller = most
+		o.Sender = sender
+	}})
+	var group sync.WaitGroup
+	for n := range most {
+		group.Go(func() { r.send(fmt.Sprintf("flood%d@example.com", n)).is(t, 200, "") })
+		<-sender.entered
+	}
+	for path, body := range map[string]string{
+		"POST /send-code": `{"email":"one-more@example.com"}`, "GET /mailboxes/one-more@example.com": "",
+		"POST /verify-code": `{"email":"one-more@example.com","code":"123456"}`,
+	} {
+		method, path, _ := strings.Cut(path, " ")
+		got := r.do(method, path, appKey, body)
+		got.is(t, 503, "busy")
+		if got.header.Get("Retry-After") != "1" {
+			t.Errorf("%s: Retry-After is %q", path, got.header.Get("Retry-After"))
+		}
+		r.do("GET", "/mailboxes/one-more@example.com", "another-key", "").is(t, 200, "")
+		r.do("GET", "/admin/mailboxes/one-more@example.com", opsKey, "").is(t, 200, "")
+		r.do("GET", "/readyz", "", "").is(t, 200, "")
+	}
+	if n := r.used("one-more@example.com"); n != 0 {
+		t.Errorf("%d sends are charged", n)
+	}
+	close(sender.leave)
+	group.Wait()
+	for range 2 * most {
+		r.do("GET", "/mailboxes/one-more@example.com", appKey, "").is(t, 200, "")
+	}
+}
