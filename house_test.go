@@ -49,6 +49,7 @@ var rooms = map[string][]string{
 	"idempotency/local":           {"idempotency", "cache"},
 	"idempotency/cluster":         {"idempotency", "redisstore"},
 	"idempotency/idempotencytest": {"idempotency"},
+	"outage":                      {"throttle", "verify", "idempotency", "cache"},
 	"rules":                       {"throttle", "network"},
 	"secret":                      {},
 	"countdown":                   {"secret"},

@@ -113,6 +113,19 @@ func (k *Keeper) Abandon(ctx context.Context, lease idempotency.Lease) (freed bo
 	return freed && err == nil, err
 }
 
+// Knows reports whether there is a record of the name.
+func (k *Keeper) Knows(ctx context.Context, name idempotency.Name) (bool, error) {
+	const doing = "looking for a request"
+	if err := name.Check(); err != nil {
+		return false, fmt.Errorf("%s: %w", doing, err)
+	}
+	if err := ctx.Err(); err != nil {
+		return false, unavailable(doing, err)
+	}
+	_, found, err := k.records.Get(name.Text(), k.now())
+	return found, unavailable(doing, err)
+}
+
 // update lets edit replace the record of the name, which is the zero one if there is none
 // at the clock that edit is shown.
 func (k *Keeper) update(ctx context.Context, doing string, name idempotency.Name, edit func(r idempotency.Record, now int64) cache.Edit[idempotency.Record]) error {

@@ -157,3 +157,36 @@ func reopen(t *testing.T, dir string, now int64) (keeper *local.Keeper, closing 
 		}
 	}
 }
+
+// A record is known as long as it lasts.
+func TestKnows(t *testing.T) {
+	now := noon
+	k := openKeeper(t, cachetest.Open(t, cache.Memory), local.Options{Now: func() int64 { return now }, Terms: idempotency.Terms{Lease: 100, Keep: 1000}})
+	knows := func(want bool) {
+		t.Helper()
+		if got, err := k.Knows(context.Background(), name); err != nil || got != want {
+			t.Errorf("known: %v, %v", got, err)
+		}
+	}
+	knows(false)
+	o, err := k.Begin(context.Background(), name, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	knows(true)
+	if _, err := k.Finish(context.Background(), o.Lease, answer); err != nil {
+		t.Fatal(err)
+	}
+	now += 999
+	knows(true)
+	now++
+	knows(false)
+	if _, err := k.Knows(context.Background(), idempotency.Name{}); !errors.Is(err, idempotency.ErrKey) {
+		t.Errorf("of no name: %v", err)
+	}
+	ended, end := context.WithCancel(context.Background())
+	end()
+	if _, err := k.Knows(ended, name); !errors.Is(err, idempotency.ErrUnavailable) || !errors.Is(err, context.Canceled) {
+		t.Errorf("for nobody: %v", err)
+	}
+}

@@ -1,0 +1,140 @@
+package outage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/verify"
+)
+
+// A Book keeps codes in the shared book. Those that are made while it is away this node
+// keeps itself, as what it owes. It implements verify.Book.
+type Book struct {
+	*account
+	shared verify.Book
+}
+
+// Book makes one.
+func (w *Watch) Book(shared verify.Book) *Book {
+	b := &Book{shared: shared}
+	b.account = w.account(".codes", true, b.pay)
+	return b
+}
+
+// pay tells the shared book what was done alone. Codes are added with what is left of their
+// lives.
+func (b *Book) pay(ctx context.Context, mailbox string, d debt) error {
+	switch d.step {
+	case add:
+		return b.shared.Add(ctx, mailbox, verify.Hash([]byte(d.what)), d.at-b.watch.o.Now())
+	case remove:
+		return b.shared.Remove(ctx, mailbox, verify.Hash([]byte(d.what)))
+	}
+	return b.shared.Forget(ctx, mailbox)
+}
+
+// Add makes the code right, here if not there.
+func (b *Book) Add(ctx context.Context, mailbox string, h verify.Hash, lifetime int64) error {
+	err := b.shared.Add(ctx, mailbox, h, lifetime)
+	if !b.fails(ctx, err) {
+		return err
+	}
+	expires := b.watch.o.Now() + lifetime
+	return b.instead("adding a code", mailbox, debt{step: add, what: string(h[:]), at: expires, until: expires}, err)
+}
+
+// fails reports whether a call failed and is to be done alone.
+func (b *Book) fails(ctx context.Context, err error) bool {
+	if err == nil {
+		b.watch.heard()
+		return false
+	}
+	return b.watch.goesOn(ctx, err, nil)
+}
+
+// instead notes a step that the shared book could not take.
+func (b *Book) instead(doing, mailbox string, d debt, cause error) error {
+	if err := b.owe(mailbox, d); err != nil {
+		return fmt.Errorf("%s: %w: %w", doing, verify.ErrUnavailable, errors.Join(err, cause))
+	}
+	return nil
+}
+
+// Check asks the shared book. While it is away a code is right that was made here meanwhile;
+// of any other nobody knows, which is an error.
+func (b *Book) Check(ctx context.Context, mailbox string, h verify.Hash) (verify.Result, error) {
+	const doing = "checking a code"
+	err := b.settled(ctx, mailbox)
+	if err == nil {
+		var result verify.Result
+		result, err = b.shared.Check(ctx, mailbox, h)
+		if !b.fails(ctx, err) {
+			return result, err
+		}
+	} else {
+		err = fmt.Errorf("%s: %w: %w", doing, verify.ErrUnavailable, err)
+		if !b.watch.goesOn(ctx, err, nil) {
+			return verify.Expired, err
+		}
+	}
+	correct, failed := b.checkAlone(mailbox, h)
+	switch {
+	case failed != nil:
+		return verify.Expired, fmt.Errorf("%s: %w: %w", doing, verify.ErrUnavailable, errors.Join(failed, err))
+	case correct:
+		return verify.Correct, nil
+	}
+	return verify.Expired, err
+}
+
+// checkAlone looks among the codes that were made here, and forgets them all if this is one
+// of them: there, too, as one may have been added unheard. While the shared book is told of
+// them it may answer for them, and nobody else does.
+func (b *Book) checkAlone(mailbox string, h verify.Hash) (correct bool, err error) {
+	if !b.begin(mailbox) {
+		return false, nil
+	}
+	defer b.end(mailbox)
+	now := b.watch.o.Now()
+	take := func(owed []debt) bool {
+		var codes verify.Codes
+		for _, d := range owed {
+			if d.step == add {
+				codes = codes.Add(verify.Hash([]byte(d.what)), now, d.at)
+			}
+		}
+		result, _ := codes.Check(h, now)
+		correct = result == verify.Correct
+		return correct
+	}
+	forgetting := debt{step: forget, until: now + verify.MaxLifetime}
+	err = b.watch.ledger.replace(holderOf(b.name, mailbox), take, forgetting)
+	return correct && err == nil, err
+}
+
+// Remove forgets one code, whose mail never left.
+func (b *Book) Remove(ctx context.Context, mailbox string, h verify.Hash) error {
+	err := b.settled(ctx, mailbox)
+	if err == nil {
+		err = b.shared.Remove(ctx, mailbox, h)
+	} else {
+		err = fmt.Errorf("taking back a code: %w: %w", verify.ErrUnavailable, err)
+	}
+	if !b.fails(ctx, err) {
+		return err
+	}
+	return b.instead("taking back a code", mailbox, debt{step: remove, what: string(h[:]), until: b.watch.o.Now() + verify.MaxLifetime}, err)
+}
+
+// Forget forgets all codes of the mailbox, and needs the shared book for it.
+func (b *Book) Forget(ctx context.Context, mailbox string) error {
+	if err := throttle.CheckKey(mailbox); err != nil {
+		return fmt.Errorf("forgetting codes: %w", err)
+	}
+	if err := b.settled(ctx, mailbox); err != nil {
+		return fmt.Errorf("forgetting codes: %w: %w", verify.ErrUnavailable, err)
+	}
+	return b.shared.Forget(ctx, mailbox)
+}

@@ -1,0 +1,184 @@
+package outage
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"hash/maphash"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/mailgate/mailgate/cache"
+)
+
+// A ledger is all debts: in memory, to be found at once, and on the node's disk, to
+// outlive the process. It forgets none by itself.
+type ledger struct {
+	disk   *cache.Map[debt]
+	seed   maphash.Seed
+	pages  [64]page
+	count  atomic.Int64  // so that whoever owes nothing learns it without a lock
+	latest atomic.Uint64 // the seq of the last debt
+}
+
+// A page is the debts of some holders.
+type page struct {
+	sync.Mutex
+	owing map[string]map[string]debt // by holder, by subject
+}
+
+// ever is a clock at which nothing has expired: a debt is dropped by whoever settles it.
+const ever = math.MinInt64
+
+// openLedger reads the debts that are on the disk.
+func openLedger(disk *cache.Disk) (*ledger, error) {
+	// They are all in memory here, so the map need not remember any.
+	m, err := cache.NewMap(disk, "debts", debtCodec{}, cache.Size{Entries: 1, Bytes: 1024})
+	if err != nil {
+		return nil, fmt.Errorf("opening the debts: %w", err)
+	}
+	l := &ledger{disk: m, seed: maphash.MakeSeed()}
+	for i := range l.pages {
+		l.pages[i].owing = map[string]map[string]debt{}
+	}
+	err = m.Each(context.Background(), ever, func(place string, d debt) bool {
+		holder := strings.TrimSuffix(place, d.what)
+		l.keep(l.page(holder), holder, d)
+		l.latest.Store(max(l.latest.Load(), d.seq))
+		return true
+	})
+	if err != nil {
+		m.Close()
+		return nil, fmt.Errorf("opening the debts: %w", err)
+	}
+	return l, nil
+}
+
+// holderOf is whose debts those of an account's key are. No account has a NUL in its name.
+func holderOf(account, key string) string { return account + "\x00" + key }
+
+func (l *ledger) page(holder string) *page {
+	return &l.pages[maphash.String(l.seed, holder)%uint64(len(l.pages))]
+}
+
+// of are a holder's debts, oldest first.
+func (l *ledger) of(holder string) []debt {
+	p := l.page(holder)
+	p.Lock()
+	defer p.Unlock()
+	return slices.SortedFunc(maps.Values(p.owing[holder]), func(a, b debt) int { return cmp.Compare(a.seq, b.seq) })
+}
+
+// number is how many debts a holder has.
+func (l *ledger) number(holder string) int {
+	if l.count.Load() == 0 {
+		return 0
+	}
+	p := l.page(holder)
+	p.Lock()
+	defer p.Unlock()
+	return len(p.owing[holder])
+}
+
+// holders are all who owe.
+func (l *ledger) holders() (all []string) {
+	for i := range l.pages {
+		p := &l.pages[i]
+		p.Lock()
+		all = slices.AppendSeq(all, maps.Keys(p.owing))
+		p.Unlock()
+	}
+	return all
+}
+
+// owe notes a debt, on disk before it returns, in place of the one about the same subject.
+func (l *ledger) owe(holder string, d debt) error {
+	return l.change(holder, d.what, func(debt, bool) (debt, bool) { return d, true })
+}
+
+// change lets edit say what is owed about a subject in place of what is owed now. No other
+// change of the holder's debts comes in between.
+func (l *ledger) change(holder, what string, edit func(old debt, found bool) (next debt, owed bool)) error {
+	p := l.page(holder)
+	p.Lock()
+	defer p.Unlock()
+	old, found := p.owing[holder][what]
+	next, owed := edit(old, found)
+	switch {
+	case owed && (!found || next != old):
+		return l.put(p, holder, next)
+	case !owed && found:
+		return l.drop(p, holder, old)
+	}
+	return nil
+}
+
+// replace has one debt take the place of all that a holder has, if take says so of them.
+func (l *ledger) replace(holder string, take func([]debt) bool, by debt) error {
+	p := l.page(holder)
+	p.Lock()
+	defer p.Unlock()
+	all := slices.Collect(maps.Values(p.owing[holder]))
+	if !take(all) {
+		return nil
+	}
+	if err := l.put(p, holder, by); err != nil {
+		return err
+	}
+	for _, d := range all {
+		if d.what == by.what {
+			continue
+		}
+		if err := l.drop(p, holder, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settled takes a debt off, unless another has taken its place.
+func (l *ledger) settled(holder string, d debt) error {
+	return l.change(holder, d.what, func(now debt, found bool) (debt, bool) { return now, found && now != d })
+}
+
+// put notes a debt. Its page is held, here and below.
+func (l *ledger) put(p *page, holder string, d debt) error {
+	d.seq = l.latest.Add(1)
+	err := l.disk.Update(holder+d.what, ever, func(debt, bool) cache.Edit[debt] { return cache.Put(d, math.MaxInt64) })
+	if err != nil {
+		return fmt.Errorf("noting a debt: %w", err)
+	}
+	l.keep(p, holder, d)
+	return nil
+}
+
+func (l *ledger) keep(p *page, holder string, d debt) {
+	if p.owing[holder] == nil {
+		p.owing[holder] = map[string]debt{}
+	}
+	if _, replaced := p.owing[holder][d.what]; !replaced {
+		l.count.Add(1)
+	}
+	p.owing[holder][d.what] = d
+}
+
+// drop forgets a debt. What the disk does not forget is settled once more after a restart,
+// which changes nothing.
+func (l *ledger) drop(p *page, holder string, d debt) error {
+	delete(p.owing[holder], d.what)
+	if len(p.owing[holder]) == 0 {
+		delete(p.owing, holder)
+	}
+	l.count.Add(-1)
+	err := l.disk.Update(holder+d.what, ever, func(debt, bool) cache.Edit[debt] { return cache.Remove[debt]() })
+	if err != nil {
+		return fmt.Errorf("taking off a debt: %w", err)
+	}
+	return nil
+}
+
+func (l *ledger) close() { l.disk.Close() }

@@ -1,0 +1,277 @@
+package outage
+
+import (
+	"context"
+	"errors"
+
+	"github.com/mailgate/mailgate/throttle"
+)
+
+// A Limiter admits by the shared history, and by the node's own while that is away.
+type Limiter struct {
+	*account
+	shared, own throttle.Recorder
+	longest     int64
+}
+
+// Limiter makes one of a pair that count alike: the shared one and the node's own, whose
+// clock is Options.Now. Limiters of one name share what is on record, and may be views by
+// different limits. What was admitted alone is recorded through the one that was made last,
+// so of a view that refuses earlier and one that does not, that is made first.
+//
+// A send counts for longest milliseconds, at the most.
+func (w *Watch) Limiter(name string, longest int64, shared, own throttle.Recorder) *Limiter {
+	l := &Limiter{shared: shared, own: own, longest: longest}
+	l.account = w.account(name, false, l.pay)
+	return l
+}
+
+// pay tells the shared history of an admission, or of one that was given back.
+func (l *Limiter) pay(ctx context.Context, key string, d debt) (err error) {
+	id := throttle.ID([]byte(d.what))
+	if d.step == record {
+		return l.shared.Record(ctx, key, throttle.Admission{ID: id, At: d.at})
+	}
+	_, err = l.shared.Release(ctx, key, id)
+	return err
+}
+
+// Take admits one send, or says no.
+func (l *Limiter) Take(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
+	if !id.Valid() {
+		return throttle.Verdict{}, throttle.ErrID
+	}
+	if err := throttle.CheckCall(ctx, "take", key); err != nil {
+		return throttle.Verdict{}, err
+	}
+	turn := l.turn(key)
+	const tries = 3
+	for range tries {
+		turn.Lock() // whoever decides alone right now owes before this goes on
+		taken := turn.taken.Load()
+		turn.Unlock()
+		v, err := l.takeShared(ctx, key, id)
+		if err != nil {
+			return l.takeAlone(ctx, key, id, err)
+		}
+		if !v.Allowed {
+			return v, nil
+		}
+		l.mirror(ctx, key, throttle.Admission{ID: id, At: v.Now})
+		if turn.taken.Load() == taken {
+			return v, nil
+		}
+		// Meanwhile this node has admitted somebody alone, and the shared history did not
+		// know. So the place goes back and is asked for again.
+		if _, err := l.Release(ctx, key, id); err != nil {
+			return throttle.Verdict{}, err
+		}
+	}
+	return l.takeAlone(ctx, key, id, throttle.Unavailable("take", errOwes))
+}
+
+// takeShared has the shared history decide, which is told all before.
+func (l *Limiter) takeShared(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
+	if err := l.settled(ctx, key); err != nil {
+		return throttle.Verdict{}, unsettled("take", err)
+	}
+	v, err := l.shared.Take(ctx, key, id)
+	if err == nil {
+		l.watch.heard()
+	}
+	return v, err
+}
+
+// unsettled is the error of a call whose key could not be settled first.
+func unsettled(doing string, err error) error {
+	if errors.Is(err, throttle.ErrUnavailable) {
+		return err
+	}
+	return throttle.Unavailable(doing, err)
+}
+
+// takeAlone has the node's own history decide, after the shared one could not. What it
+// admits is owed before it is a yes.
+func (l *Limiter) takeAlone(ctx context.Context, key string, id throttle.ID, cause error) (throttle.Verdict, error) {
+	if !l.goesOn(ctx, key, cause) {
+		return throttle.Verdict{}, cause
+	}
+	turn := l.turn(key)
+	turn.Lock()
+	defer turn.Unlock()
+	turn.taken.Add(1)
+	v, err := l.own.Take(ctx, key, id)
+	if err != nil {
+		return throttle.Verdict{}, errors.Join(err, cause)
+	}
+	v.Degraded = true
+	if !v.Allowed {
+		if !l.watch.undone(cause) {
+			l.disown(key, id)
+		}
+		return v, nil
+	}
+	if err := l.admit(key, throttle.Admission{ID: id, At: v.Now}); err != nil {
+		_, _ = l.own.Release(context.WithoutCancel(ctx), key, id) // at worst the node is too strict
+		return throttle.Verdict{}, throttle.Unavailable("take", errors.Join(err, cause))
+	}
+	l.watch.admitted.Add(1)
+	return v, nil
+}
+
+// admit notes what this node has admitted alone. One that is owed already keeps its time.
+func (l *Limiter) admit(key string, a throttle.Admission) error {
+	defer l.watch.rouse()
+	what := a.ID.String()
+	return l.watch.ledger.change(holderOf(l.name, key), what, func(old debt, found bool) (debt, bool) {
+		if found && old.step == record {
+			return old, true
+		}
+		return debt{step: record, what: what, at: a.At, until: a.At + l.longest}, true
+	})
+}
+
+// mostDisowned is how many reservations of a key are remembered that the shared history may
+// have admitted unheard, and this node has refused. It admits no more than its limit, so
+// few of many are there; one that is forgotten stays charged until it has left.
+const mostDisowned = 64
+
+// disown has a reservation released that was refused here, as nobody knows whether the
+// shared history has admitted it.
+func (l *Limiter) disown(key string, id throttle.ID) {
+	if l.watch.ledger.number(holderOf(l.name, key)) < mostDisowned {
+		_ = l.owe(key, l.releaseOf(id)) // a charge without a mail, if it cannot be noted
+	}
+}
+
+func (l *Limiter) releaseOf(id throttle.ID) debt {
+	return debt{step: release, what: id.String(), until: l.watch.o.Now() + l.longest}
+}
+
+// mirror notes for the node itself what the shared history has admitted. That it cannot be
+// noted takes nothing from the admission; but then the own history does not know all.
+func (l *Limiter) mirror(ctx context.Context, key string, a throttle.Admission) {
+	err := l.own.Record(context.WithoutCancel(ctx), key, a)
+	if err == nil {
+		return
+	}
+	l.watch.unnoted.Add(1)
+	now := l.watch.o.Now()
+	if l.distrusted.Swap(now+l.longest) <= now {
+		l.watch.o.Log.Error("what was admitted cannot be noted on this node, so in an outage it does not go on alone until that has left its windows",
+			"what", l.name, "cause", err)
+	}
+}
+
+// goesOn reports whether the node is to answer a call that failed.
+func (l *Limiter) goesOn(ctx context.Context, key string, cause error) bool {
+	doubt := func(ctx context.Context) error {
+		_, err := l.shared.Peek(ctx, key)
+		return err
+	}
+	return l.watch.goesOn(ctx, cause, doubt) && l.distrusted.Load() <= l.watch.o.Now()
+}
+
+// Peek answers what Take would.
+func (l *Limiter) Peek(ctx context.Context, key string) (v throttle.Verdict, err error) {
+	err = l.look(ctx, "peek", key, func(at throttle.Recorder) error {
+		v, err = at.Peek(ctx, key)
+		v.Degraded = err == nil && at == l.own
+		return err
+	})
+	return v, err
+}
+
+// look has the shared history asked, or else the own one.
+func (l *Limiter) look(ctx context.Context, doing, key string, ask func(at throttle.Recorder) error) error {
+	if err := throttle.CheckCall(ctx, doing, key); err != nil {
+		return err
+	}
+	err := l.settled(ctx, key)
+	if err == nil {
+		if err = ask(l.shared); err == nil {
+			l.watch.heard()
+			return nil
+		}
+	} else {
+		err = unsettled(doing, err)
+	}
+	if !l.goesOn(ctx, key, err) {
+		return err
+	}
+	if failed := ask(l.own); failed != nil {
+		return errors.Join(failed, err)
+	}
+	return nil
+}
+
+// Release gives the admission back, however long the shared history is away. While it is,
+// whether there was one is what this node knows of it.
+func (l *Limiter) Release(ctx context.Context, key string, id throttle.ID) (bool, error) {
+	if err := throttle.CheckCall(ctx, "release", key); err != nil {
+		return false, err
+	}
+	// What cannot be taken off the own history makes this node stricter, and nothing worse.
+	had, _ := l.own.Release(ctx, key, id)
+	if l.watch.ledger.number(holderOf(l.name, key)) > 0 {
+		if owed, err := l.takeBack(key, id); owed || err != nil {
+			return owed, err
+		}
+	}
+	released, err := l.shared.Release(ctx, key, id)
+	if err == nil || !id.Valid() || !l.goesOn(ctx, key, err) {
+		return released, err
+	}
+	if !had {
+		l.disown(key, id)
+		return false, nil
+	}
+	if failed := l.owe(key, l.releaseOf(id)); failed != nil {
+		return false, errors.Join(err, failed)
+	}
+	return true, nil
+}
+
+// takeBack turns an admission that is owed into its release: the reply may have been lost
+// after it was recorded all the same.
+func (l *Limiter) takeBack(key string, id throttle.ID) (owed bool, err error) {
+	err = l.watch.ledger.change(holderOf(l.name, key), id.String(), func(old debt, found bool) (debt, bool) {
+		if owed = found && old.step == record; owed {
+			return l.releaseOf(id), true
+		}
+		return old, found
+	})
+	if err != nil {
+		return false, throttle.Unavailable("release", err)
+	}
+	return owed, nil
+}
+
+// Reset forgets the key here and there. It cannot be promised for later: without the shared
+// history it is an error and changes nothing.
+func (l *Limiter) Reset(ctx context.Context, key string) (int, error) {
+	if err := throttle.CheckCall(ctx, "reset", key); err != nil {
+		return 0, err
+	}
+	if err := l.settled(ctx, key); err != nil {
+		return 0, unsettled("reset", err)
+	}
+	cleared, err := l.shared.Reset(ctx, key)
+	if err != nil {
+		if ctx.Err() == nil && l.watch.isAway(err) {
+			l.watch.note(err, nil)
+		}
+		return 0, err
+	}
+	_, err = l.own.Reset(context.WithoutCancel(ctx), key)
+	return cleared, err
+}
+
+// Record puts on record what was admitted elsewhere, in the shared history and the own one.
+func (l *Limiter) Record(ctx context.Context, key string, a throttle.Admission) error {
+	if err := l.shared.Record(ctx, key, a); err != nil {
+		return err
+	}
+	l.mirror(ctx, key, a)
+	return nil
+}

@@ -1,0 +1,219 @@
+package outage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/idempotency"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/verify"
+)
+
+// Options say what a Watch looks after.
+type Options struct {
+	// Disk is where the node's own history is, and what it owes. It stays the caller's to
+	// close, after the Watch.
+	Disk *cache.Disk
+	// Kept says that the disk outlives the process.
+	Kept bool
+	// Shared asks whether the shared history takes writes.
+	Shared func(context.Context) error
+	// Now is the clock of the shared history, as far as it can be known without it.
+	Now func() int64
+	// Undone reports whether an error is certain proof that a step was not taken. None is,
+	// if nil.
+	Undone func(error) bool
+	// Wrong reports whether an error is about what is on record and not about whether it
+	// can be reached. None is, if nil.
+	Wrong func(error) bool
+	// Pause lies between two questions whether an outage is over. 250 ms.
+	Pause time.Duration
+	// Log is told when an outage begins and ends. The default is silence.
+	Log *slog.Logger
+}
+
+// A Watch knows whether the shared history can be reached, and sees to it that it is told
+// what it missed. There is one for a node.
+type Watch struct {
+	o      Options
+	ledger *ledger
+
+	away atomic.Bool // is there an outage
+	met  atomic.Bool // the shared history has answered since the start
+
+	mu       sync.Mutex
+	accounts map[string]*account
+	outage   outage
+
+	admitted, written, unnoted atomic.Int64
+
+	started bool
+	wake    chan struct{}
+	ctx     context.Context // of the worker
+	stop    context.CancelFunc
+	done    chan struct{}
+	closing sync.Once
+}
+
+// An outage is one as long as it lasts.
+type outage struct {
+	since         int64     // by the shared clock
+	began         time.Time // the same, to measure with
+	notes         uint64    // how often it was met with
+	written       int64     // of before
+	cause         error
+	doubts        [16]func(context.Context) error // what has to succeed before it is over
+	admittedSince int64                           // of before
+}
+
+// NewWatch reads what the node owes. It watches nothing until Start, which comes when all
+// parts have been wrapped.
+func NewWatch(o Options) (*Watch, error) {
+	if o.Disk == nil || o.Shared == nil || o.Now == nil {
+		return nil, errors.New("outage: Disk, Shared and Now are needed")
+	}
+	if o.Pause == 0 {
+		o.Pause = 250 * time.Millisecond
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	ledger, err := openLedger(o.Disk)
+	if err != nil {
+		return nil, fmt.Errorf("outage: %w", err)
+	}
+	w := &Watch{o: o, ledger: ledger, accounts: map[string]*account{}, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	w.ctx, w.stop = context.WithCancel(context.Background())
+	return w, nil
+}
+
+// A State is how the node stands.
+type State struct {
+	Degraded bool
+	Since    int64 // milliseconds since 1970; 0 unless Degraded
+	Debts    int   // steps that the shared history has not been told of
+	// Admitted are the sends admitted alone, Written those that the shared history was then
+	// told of, and Unnoted those that it admitted and this node could not note for itself.
+	// All are counted since the start.
+	Admitted, Written, Unnoted int64
+}
+
+// State is that of the moment.
+func (w *Watch) State() State {
+	w.mu.Lock()
+	since := w.outage.since
+	w.mu.Unlock()
+	return State{
+		Degraded: since != 0, Since: since, Debts: int(w.ledger.count.Load()),
+		Admitted: w.admitted.Load(), Written: w.written.Load(), Unnoted: w.unnoted.Load(),
+	}
+}
+
+// Ready reports whether requests can be decided: by the shared history, or by this node's
+// own, which own is asked about.
+func (w *Watch) Ready(ctx context.Context, own func(context.Context) error) error {
+	if !w.away.Load() {
+		err := w.o.Shared(ctx)
+		if err == nil {
+			w.heard()
+			return nil
+		}
+		w.note(err, nil)
+	}
+	if !w.canGoOn() {
+		return fmt.Errorf("nothing to go on with: %w", w.cause())
+	}
+	return own(ctx)
+}
+
+// canGoOn reports whether there is anything to go on with alone.
+func (w *Watch) canGoOn() bool { return w.o.Kept || w.met.Load() }
+
+func (w *Watch) cause() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.outage.cause == nil {
+		return throttle.ErrUnavailable // it ended just now
+	}
+	return w.outage.cause
+}
+
+// heard takes note that the shared history has answered.
+func (w *Watch) heard() {
+	if !w.met.Load() {
+		w.met.Store(true)
+	}
+}
+
+// isAway reports whether an error of the shared history says that it cannot be reached.
+func (w *Watch) isAway(err error) bool {
+	kind := errors.Is(err, throttle.ErrUnavailable) || errors.Is(err, verify.ErrUnavailable) || errors.Is(err, idempotency.ErrUnavailable)
+	return kind && (w.o.Wrong == nil || !w.o.Wrong(err))
+}
+
+// undone reports whether a step certainly was not taken.
+func (w *Watch) undone(err error) bool {
+	return errors.Is(err, errOwes) || w.o.Undone != nil && w.o.Undone(err)
+}
+
+// goesOn reports whether a call that failed is to be answered alone, and takes note of the
+// outage. Where it was the caller who gave up nothing is known of one. Where doubt is not
+// nil, it has to succeed before the outage is over.
+func (w *Watch) goesOn(ctx context.Context, err error, doubt func(context.Context) error) bool {
+	if ctx.Err() != nil || !errors.Is(err, errOwes) && !w.isAway(err) {
+		return false
+	}
+	if !errors.Is(err, errOwes) {
+		w.note(err, doubt)
+	}
+	return w.canGoOn()
+}
+
+// note takes note of a failure, and of the outage that begins with it.
+func (w *Watch) note(err error, doubt func(context.Context) error) {
+	w.mu.Lock()
+	o := &w.outage
+	first := o.since == 0
+	if first {
+		*o = outage{since: w.o.Now(), began: time.Now(), cause: err, written: w.written.Load(), admittedSince: w.admitted.Load()}
+		w.away.Store(true)
+	}
+	o.notes++
+	if doubt != nil {
+		o.doubts[o.notes%uint64(len(o.doubts))] = doubt
+	}
+	w.mu.Unlock()
+	if first {
+		w.tellBegin(err)
+		w.rouse()
+	}
+}
+
+func (w *Watch) tellBegin(err error) {
+	if w.canGoOn() {
+		w.o.Log.Warn("the shared history is away: this node goes on with its own", "cause", err)
+		return
+	}
+	w.o.Log.Warn("the shared history is away, and this node has not met it yet: nothing is admitted until it has", "cause", err)
+}
+
+// rouse wakes the worker.
+func (w *Watch) rouse() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// owe notes a debt and has the worker look after it.
+func (a *account) owe(key string, d debt) error {
+	err := a.watch.ledger.owe(holderOf(a.name, key), d)
+	a.watch.rouse()
+	return err
+}

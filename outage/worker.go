@@ -1,0 +1,191 @@
+package outage
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Start begins to watch: what is owed from before is written as soon as it can be.
+func (w *Watch) Start() {
+	w.started = true
+	if w.owed() > 0 {
+		w.note(errBefore, nil)
+	}
+	go w.work()
+}
+
+var errBefore = errors.New("what this node did alone before it was started is not yet written")
+
+// work looks after outages, and after debts that are left, until it is stopped.
+func (w *Watch) work() {
+	defer close(w.done)
+	for {
+		select {
+		case <-w.ctx.Done():
+			return
+		case <-w.wake:
+		}
+		for w.mend(); w.away.Load() || w.owed() > 0; w.mend() {
+			if !w.pause() {
+				return
+			}
+		}
+	}
+}
+
+// pause waits between two attempts, and reports whether there is to be another. Debts that
+// have to wait for somebody else can wait longer.
+func (w *Watch) pause() bool {
+	pause := w.o.Pause
+	if !w.away.Load() {
+		pause *= 4
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-w.ctx.Done():
+		return false
+	}
+}
+
+// mend asks whether the shared history is back, tells it what it missed, and ends the
+// outage if nothing is in the way.
+func (w *Watch) mend() {
+	notes, doubts := w.doubts()
+	if w.o.Shared(w.ctx) != nil {
+		return
+	}
+	w.heard()
+	if !w.settleAll() {
+		return
+	}
+	for _, doubt := range doubts {
+		if doubt != nil && doubt(w.ctx) != nil {
+			return
+		}
+	}
+	w.over(notes)
+}
+
+func (w *Watch) doubts() (notes uint64, doubts [16]func(context.Context) error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.outage.notes, w.outage.doubts
+}
+
+// over ends the outage, unless it was met with again since notes.
+func (w *Watch) over(notes uint64) {
+	w.mu.Lock()
+	o := w.outage
+	ended := o.since != 0 && o.notes == notes
+	if ended {
+		w.outage = outage{}
+		w.away.Store(false)
+	}
+	w.mu.Unlock()
+	if ended {
+		w.o.Log.Info("the shared history is back, and has what it missed", "lasted", time.Since(o.began).Round(time.Millisecond).String(),
+			"admitted_alone", w.admitted.Load()-o.admittedSince, "written", w.written.Load()-o.written)
+	}
+}
+
+// settleAll settles what can be, and goes on after a failure. It reports whether the shared
+// history took all that it was handed.
+func (w *Watch) settleAll() bool {
+	var failed atomic.Bool
+	var done sync.WaitGroup
+	free := make(chan struct{}, atOnce)
+	for _, holder := range w.ledger.holders() {
+		a, key := w.accountOf(holder)
+		if a == nil {
+			w.expire(holder)
+			continue
+		}
+		free <- struct{}{}
+		done.Go(func() {
+			defer func() { <-free }()
+			if err := a.settleLater(w.ctx, key); err != nil && !errors.Is(err, errLater) {
+				failed.Store(true)
+			}
+		})
+	}
+	done.Wait()
+	return !failed.Load()
+}
+
+// settleLater settles a key when whoever else is at it has finished.
+func (a *account) settleLater(ctx context.Context, key string) error {
+	select {
+	case a.place(key) <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer a.end(key)
+	return a.settle(ctx, key)
+}
+
+// expire drops what nobody needs any more of a rule that is not there any more.
+func (w *Watch) expire(holder string) {
+	for _, d := range w.ledger.of(holder) {
+		if d.until <= w.o.Now() {
+			_ = w.ledger.settled(holder, d) // what the disk keeps is dropped at the next start
+		}
+	}
+}
+
+// owed is how many debts there are that can be settled.
+func (w *Watch) owed() (debts int) {
+	if w.ledger.count.Load() == 0 {
+		return 0
+	}
+	for _, holder := range w.ledger.holders() {
+		if a, _ := w.accountOf(holder); a != nil {
+			debts += w.ledger.number(holder)
+		}
+	}
+	return debts
+}
+
+// Close ends the watch. Until ctx ends it tries to write what is owed; the log says what is
+// left. Nothing that was wrapped may be used any more.
+func (w *Watch) Close(ctx context.Context) {
+	w.closing.Do(func() {
+		if w.started {
+			w.await(ctx)
+			w.stop()
+			<-w.done
+			w.tellLeft()
+		}
+		w.stop()
+		w.ledger.close()
+	})
+}
+
+// await returns when nothing is owed or ctx ends.
+func (w *Watch) await(ctx context.Context) {
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	for w.rouse(); w.owed() > 0; {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (w *Watch) tellLeft() {
+	left := w.ledger.count.Load()
+	switch {
+	case left == 0:
+	case w.o.Kept:
+		w.o.Log.Warn("not all that this node did alone could be written to the shared history: it will be after the next start", "debts", left)
+	default:
+		w.o.Log.Warn("not all that this node did alone could be written to the shared history, and it is lost", "debts", left)
+	}
+}
