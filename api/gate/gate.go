@@ -25,13 +25,15 @@ type Options struct {
 	// NeedUser answers 401 to whoever is not signed in, and counts nothing.
 	NeedUser bool
 	// Key says who is counted otherwise. Where it is nil or has nothing to say, that is
-	// the connection's peer, as Network writes it. No forwarded header is believed: a
-	// program behind a proxy that it trusts reads the header in here.
+	// the connection's peer: its address, of IPv6 the first 64 bits. No forwarded header
+	// is believed: a program behind a proxy that it trusts reads the header in here.
 	Key func(*fiber.Ctx) string
 	// Skip lets a request through without counting it. None, if nil.
 	Skip func(*fiber.Ctx) bool
 	// Release gives a request its place back when the handler has answered it with this
-	// status. So a sign-in form counts only what failed: status < 400. None, if nil.
+	// status. So a sign-in form counts only what failed: status < 400. None, if nil. An
+	// error of the handler is a *fiber.Error's code or 500, whatever an ErrorHandler of
+	// the app makes of it.
 	Release func(status int) bool
 
 	// Refuse answers a request too many. A problem of status 429, if nil.

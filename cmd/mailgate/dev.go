@@ -41,7 +41,9 @@ environment MAILGATE_RULES alone. Flags that it takes:
   --` + strings.ReplaceAll(strings.Join(devFlags(), " --"), "_", "-") + `
 
 Limits that are quicker to meet:  mailgate dev --tiers quick=1/10s,short=3/1m
-Rules of your own:                mailgate dev --rules rules.yaml`,
+Rules of your own:                mailgate dev --rules rules.yaml --log-level info
+
+Rules and templates are read when it starts. It ends with its terminal, as SIGHUP ends it.`,
 		run: dev,
 	}
 }
