@@ -4,7 +4,6 @@ import (
 	"container/heap"
 	"errors"
 	"hash/maphash"
-	"strings"
 	"sync"
 	"sync/atomic"
 )
@@ -23,87 +22,124 @@ const sweeps = 2
 
 // A table keeps a state S for each of a bounded number of keys, until it expires.
 type table[S any] struct {
-	seed   maphash.Seed
-	most   int64
-	now    func() int64
-	kept   atomic.Int64 // entries, and places promised to some
-	shards [shards]shard[S]
+	first, second maphash.Seed
+	most          int64
+	now           func() int64
+	shards        [shards]shard[S]
+	kept          atomic.Int64 // entries, and places promised to some
+	full          sync.Mutex   // of who needs the place of another
 }
 
-// A shard is the entries of which the hashes end alike.
+// A shard is the entries of which the first hashes end alike. It is as long as a line of
+// the processor's cache, so that no two shards' locks are in one.
 type shard[S any] struct {
 	sync.Mutex
-	byHash map[uint64]*entry[S]
-	due    queue[S]
-	_      [24]byte // so that two shards' locks are not in one line of the processor's cache
+	slots slots[S]
+	due   queue[S]
+	swept int64 // the latest clock that something was removed by
 }
 
+// A fingerprint stands for a key; the key itself is not kept. Nobody outside this process
+// can look for two keys that share 128 secret bits.
+type fingerprint struct{ first, second uint64 }
+
 // An entry is what is kept of one key. All of it is changed with the shard's lock held.
+// The state comes early: what a denial looks at is then in one line of the processor's
+// cache.
 type entry[S any] struct {
-	key   string
-	hash  uint64
-	next  *entry[S] // another key of the same hash
-	state S
-	until int64 // when the state says nothing any more
-	due   int64 // when to look whether it has expired: until, or earlier
-	place int   // in the queue, or added
+	second uint64 // of its fingerprint
+	state  S
+	first  uint64
+	until  int64 // when the state says nothing any more
+	due    int64 // when to look whether it has expired: until, or earlier
+	place  int   // in the queue, or added
 }
 
 // added is the place of an entry that is not in the queue yet.
 const added = -1
 
 func newTable[S any](o Options) *table[S] {
-	t := &table[S]{seed: maphash.MakeSeed(), most: int64(o.Keys), now: o.Now}
-	for i := range t.shards {
-		t.shards[i].byHash = map[uint64]*entry[S]{}
-	}
-	return t
+	return &table[S]{first: maphash.MakeSeed(), second: maphash.MakeSeed(), most: int64(o.Keys), now: o.Now}
+}
+
+func (t *table[S]) fingerprint(key string) fingerprint {
+	return fingerprint{maphash.String(t.first, key), maphash.String(t.second, key)}
 }
 
 // lock returns the key's shard, locked, its entry, nil if there is none, and the clock.
-// That is read when the shard is locked, so that nobody who had to wait decides by an
-// older one than those before, who may have swept what had expired.
 func (t *table[S]) lock(key string) (s *shard[S], e *entry[S], now int64) {
-	hash := maphash.String(t.seed, key)
-	s = &t.shards[hash%shards]
+	return t.lockOf(t.fingerprint(key))
+}
+
+// lockOf is lock. The clock is read before the shard is locked, as that takes as long as
+// all that is done inside. Where somebody has meanwhile swept by a later one it is read
+// again: what had expired by then is gone, and must not be missed at an older clock.
+func (t *table[S]) lockOf(k fingerprint) (s *shard[S], e *entry[S], now int64) {
+	s = &t.shards[k.first%shards]
+	now = t.now()
 	s.Lock()
-	return s, s.find(hash, key), t.now()
+	if now < s.swept {
+		now = t.now()
+	}
+	return s, s.slots.find(k), now
 }
 
 // lockOrAdd is lock, and makes an entry with a zero state where there is none. Its caller
 // keeps that before unlocking, as the first send of a key is always admitted. After an
 // error nothing is locked.
 func (t *table[S]) lockOrAdd(key string) (s *shard[S], e *entry[S], now int64, err error) {
-	s, e, now = t.lock(key)
-	if e != nil {
+	k := t.fingerprint(key)
+	if s, e, now = t.lockOf(k); e != nil {
 		return s, e, now, nil
 	}
-	if !t.reserve() {
-		s.Unlock() // one lock at a time, or two callers could wait for each other
-		if !t.makeRoom() {
-			return nil, nil, 0, ErrFull
-		}
-		if s, e, now = t.lock(key); e != nil {
-			t.kept.Add(-1) // somebody else was faster
-			return s, e, now, nil
-		}
+	if t.reserve() {
+		return s, t.add(s, k, now), now, nil
 	}
+	s.Unlock() // one lock at a time, or two callers could wait for each other
+	return t.lockOrReplace(k)
+}
+
+// lockOrReplace is lockOrAdd in a full table. One caller at a time is here: of many who
+// bring one new key the first makes room, and the others find it.
+func (t *table[S]) lockOrReplace(k fingerprint) (s *shard[S], e *entry[S], now int64, err error) {
+	t.full.Lock()
+	defer t.full.Unlock()
+	if s, e, now = t.lockOf(k); e != nil {
+		return s, e, now, nil
+	}
+	s.Unlock()
+	if !t.makeRoom() {
+		return nil, nil, 0, ErrFull
+	}
+	if s, e, now = t.lockOf(k); e != nil {
+		t.kept.Add(-1) // somebody was faster, who had found a place free
+		return s, e, now, nil
+	}
+	return s, t.add(s, k, now), now, nil
+}
+
+// add makes an entry, for which there is a place.
+func (t *table[S]) add(s *shard[S], k fingerprint, now int64) *entry[S] {
 	for range sweeps {
 		if !t.sweep(s, now) {
 			break
 		}
 		t.kept.Add(-1)
 	}
-	return s, s.add(maphash.String(t.seed, key), strings.Clone(key)), now, nil
+	return s.add(k)
 }
 
 // reserve promises a place, if there is one.
 func (t *table[S]) reserve() bool {
-	if t.kept.Add(1) <= t.most {
-		return true
+	for {
+		kept := t.kept.Load()
+		if kept >= t.most {
+			return false
+		}
+		if t.kept.CompareAndSwap(kept, kept+1) {
+			return true
+		}
 	}
-	t.kept.Add(-1)
-	return false
 }
 
 // makeRoom looks for an entry that has expired, wherever it is, and promises its place.
@@ -127,6 +163,7 @@ func (t *table[S]) sweep(s *shard[S], now int64) bool {
 	for len(s.due) > 0 && s.due[0].due <= now {
 		e := s.due[0]
 		if e.until <= now {
+			s.swept = max(s.swept, now)
 			s.remove(e)
 			return true
 		}
@@ -142,17 +179,10 @@ func (t *table[S]) forget(s *shard[S], e *entry[S]) {
 	t.kept.Add(-1)
 }
 
-func (s *shard[S]) find(hash uint64, key string) *entry[S] {
-	e := s.byHash[hash]
-	for e != nil && e.key != key {
-		e = e.next
-	}
-	return e
-}
-
-func (s *shard[S]) add(hash uint64, key string) *entry[S] {
-	e := &entry[S]{key: key, hash: hash, next: s.byHash[hash], place: added}
-	s.byHash[hash] = e
+// add makes an entry. All the others are in the queue.
+func (s *shard[S]) add(k fingerprint) *entry[S] {
+	e := &entry[S]{first: k.first, second: k.second, place: added}
+	s.slots = s.slots.with(e, len(s.due))
 	return e
 }
 
@@ -173,16 +203,5 @@ func (s *shard[S]) keep(e *entry[S], until int64) {
 
 func (s *shard[S]) remove(e *entry[S]) {
 	heap.Remove(&s.due, e.place)
-	if first := s.byHash[e.hash]; first != e {
-		for first.next != e {
-			first = first.next
-		}
-		first.next = e.next
-		return
-	}
-	if e.next == nil {
-		delete(s.byHash, e.hash)
-		return
-	}
-	s.byHash[e.hash] = e.next
+	s.slots.remove(e)
 }

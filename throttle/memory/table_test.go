@@ -1,34 +1,38 @@
 package memory
 
 import (
-	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 )
 
-// Keys of one hash, which no test can find, are told apart all the same.
-func TestKeysOfOneHash(t *testing.T) {
-	keys := []string{"a", "b", "c"}
-	for _, removed := range keys {
-		s := &shard[int]{byHash: map[uint64]*entry[int]{}}
-		for i, key := range keys {
-			e := s.add(7, key)
-			e.state = i
-			s.keep(e, int64(10+i))
+// Keys that share a hash, which no test can find, are told apart all the same, and those
+// that share a slot are found however the others come and go.
+func TestSlots(t *testing.T) {
+	const seed, keys = 4, 60
+	random := rand.New(rand.NewPCG(seed, 0))
+	var s shard[int]
+	known := map[fingerprint]int{}
+	for step := range 20_000 {
+		k := fingerprint{first: shards * random.Uint64N(keys/4), second: random.Uint64N(4)}
+		e := s.slots.find(k)
+		if state, ok := known[k]; ok != (e != nil) || ok && state != e.state {
+			t.Fatalf("seed %d step %d: found %v, want %d, %v", seed, step, e, state, ok)
 		}
-		s.remove(s.find(7, removed))
-		for i, key := range keys {
-			e := s.find(7, key)
-			if found := e != nil; found == (key == removed) || found && e.state != i {
-				t.Errorf("without %s: %s is %v", removed, key, e)
-			}
+		if e == nil {
+			e = s.add(k)
+			e.state, known[k] = step, step
+			s.keep(e, random.Int64N(100))
+		} else if random.IntN(3) > 0 {
+			s.remove(e)
+			delete(known, k)
 		}
-		for len(s.due) > 0 {
-			s.remove(s.due[0])
-		}
-		if len(s.byHash) != 0 {
-			t.Errorf("%d entries are left", len(s.byHash))
-		}
+	}
+	for len(s.due) > 0 {
+		s.remove(s.due[0])
+	}
+	if slices.ContainsFunc(s.slots, func(at slot[int]) bool { return at.entry != nil }) || len(s.slots) > 2*keys*4/3 {
+		t.Errorf("something is left, in %d slots: %v", len(s.slots), s.slots)
 	}
 }
 
@@ -39,7 +43,7 @@ func TestSweepFindsTheExpired(t *testing.T) {
 	s := &table.shards[0]
 	var until []int64
 	for i := range 1000 {
-		e := s.add(uint64(i), fmt.Sprint(i))
+		e := s.add(fingerprint{first: uint64(i), second: uint64(i)})
 		for _, moment := range []int64{int64(i*7919) % 1000, int64(i*104729) % 1000, int64(i*611953) % 1000} {
 			s.keep(e, moment)
 		}
@@ -61,4 +65,26 @@ func TestSweepFindsTheExpired(t *testing.T) {
 func upTo(sorted []int64, now int64) []int64 {
 	n, _ := slices.BinarySearch(sorted, now+1)
 	return sorted[:n]
+}
+
+// Somebody reads the clock, waits for the lock, and is late: another has swept by a later
+// clock what had not expired by his. He decides by a clock that is as late.
+func TestALateCallerReadsTheClockAgain(t *testing.T) {
+	var table *table[int]
+	readings := 0
+	table = newTable[int](Options{Keys: 8, Now: func() int64 {
+		if readings++; readings == 1 {
+			for i := range table.shards {
+				table.sweep(&table.shards[i], 20) // meanwhile, by another
+			}
+			return 9
+		}
+		return 21
+	}})
+	s := &table.shards[table.fingerprint("key").first%shards]
+	s.keep(s.add(table.fingerprint("key")), 20)
+	_, e, now := table.lock("key")
+	if e != nil || now != 21 {
+		t.Errorf("%v at %d, want nothing at 21", e, now)
+	}
 }

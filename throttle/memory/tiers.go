@@ -10,8 +10,9 @@ import (
 // Tiers admits sends by a policy, and keeps every send. It implements
 // throttle.Historian.
 //
-// A denial and a Peek take no memory. Histories that have been handed out never change,
-// so an admission makes a new one.
+// A denial and a Peek take no memory. Histories that have been handed out never change:
+// an admission comes behind the last of them, or into a new one that has room for as many
+// again.
 type Tiers struct {
 	policy    throttle.Policy
 	longest   *largest[throttle.Policy] // of all that admit on these histories
@@ -56,15 +57,14 @@ func (l *Tiers) Take(ctx context.Context, key string, id throttle.ID) (throttle.
 		return throttle.Verdict{}, throttle.Unavailable("take", err)
 	}
 	defer shard.Unlock()
-	longest := l.longest.get()
-	if e.state.Within(longest.Longest(), now).Find(id) >= 0 {
-		return throttle.Admitted(l.policy, e.state, now), nil
+	v := throttle.Decide(l.policy, e.state, now)
+	if live := e.state.Within(l.longest.get().Longest(), now); live.Find(id) < 0 {
+		if !v.Allowed {
+			return v, nil
+		}
+		next := append(live, throttle.Admission{ID: id, At: e.state.Clock(now)})
+		l.keep(shard, e, next[max(0, len(next)-throttle.MaxLimit):])
 	}
-	if v := throttle.Decide(l.policy, e.state, now); !v.Allowed {
-		return v, nil
-	}
-	next := e.state.With(longest, id, now)
-	l.keep(shard, e, next[max(0, len(next)-throttle.MaxLimit):])
 	return throttle.Admitted(l.policy, e.state, now), nil
 }
 
