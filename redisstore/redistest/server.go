@@ -30,6 +30,7 @@ type Server struct {
 
 	t        testing.TB
 	command  []string // what to run, the program first
+	environ  []string // beside ours
 	password string
 	client   *redis.Client
 
@@ -173,7 +174,7 @@ func (s *Server) launch() {
 	}
 	defer func() { _ = log.Close() }() // the child has its own by then
 	cmd := exec.Command(s.command[0], s.command[1:]...)
-	cmd.Dir = s.Dir
+	cmd.Dir, cmd.Env = s.Dir, append(os.Environ(), s.environ...)
 	cmd.Stdout, cmd.Stderr = log, log
 	p, err := startProcess(cmd)
 	if err != nil {
