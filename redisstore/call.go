@@ -11,6 +11,7 @@ import (
 type Call struct {
 	store *Store
 	ctx   context.Context
+	asker context.Context // whose call it is
 	end   func()
 	key   string
 }
@@ -21,8 +22,8 @@ func (s *Store) Begin(ctx context.Context, key string) (Call, error) {
 	if err := ctx.Err(); err != nil {
 		return Call{}, err
 	}
-	ctx, end := s.deadlines.within(ctx, s.timeout)
-	return Call{store: s, ctx: ctx, end: end, key: key}, nil
+	within, end := s.deadlines.within(ctx, s.timeout)
+	return Call{store: s, ctx: within, asker: ctx, end: end, key: key}, nil
 }
 
 // End frees what the call holds.
@@ -31,13 +32,21 @@ func (c Call) End() { c.end() }
 // Ask runs a script until it is answered. Behind the words it is handed a test's clock,
 // as two words that TIME would tell: seconds and microseconds.
 func (c Call) Ask(script *Script, words ...any) (reply string, err error) {
+	if err := c.store.pass(c.key); err != nil {
+		return "", err
+	}
 	reply, err = c.store.redis.insist(c.ctx, c.store.runner(script), script, c.key, append(words, c.store.clockWords()...))
+	c.store.judge(c.asker, c.key, err)
 	return reply, withoutWords(err)
 }
 
 // Once is Ask for a script that must not run twice.
 func (c Call) Once(script *Script, words ...any) (reply string, err error) {
+	if err := c.store.pass(c.key); err != nil {
+		return "", err
+	}
 	reply, err = c.store.runner(script)(c.ctx, script, c.key, append(words, c.store.clockWords()...))
+	c.store.judge(c.asker, c.key, err)
 	return reply, withoutWords(err)
 }
 

@@ -3,9 +3,9 @@ package redisstore
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
+	"sync"
 	"syscall"
 	"time"
 
@@ -14,33 +14,34 @@ import (
 
 // redisClient runs scripts on whatever kind of Redis the URL names.
 type redisClient struct {
-	client redis.UniversalClient
-	shared *redis.AutoPipeliner // what many callers ask at once travels together
+	client    redis.UniversalClient
+	pipelines sync.Map // *redis.AutoPipeliner of each master, by its *redis.Client
+	name      string   // what the server is called, where there is only one
 }
 
 // A runner runs a script once and returns its reply.
 type runner func(ctx context.Context, s *Script, key string, words []any) (string, error)
 
-func connect(servers servers, timeout time.Duration) (*redisClient, error) {
-	client := servers.open(timeout)
-	pipelines, ok := client.(interface {
-		AsyncAutoPipelineWithOptions(*redis.AutoPipelineOptions) (*redis.AutoPipeliner, error)
-	})
-	if !ok {
-		return nil, fmt.Errorf("a client of type %T cannot share connections", client)
-	}
-	options := redis.DefaultAutoPipelineOptions()
-	if servers.kind == clustered {
-		// One batch at a time is on its way for each shard, and waits for the slowest of
-		// its masters. With many shards one master that hangs does not hold up the others.
-		options.NumShards = 64
-		options.Unordered = true
-	}
-	shared, err := pipelines.AsyncAutoPipelineWithOptions(options)
+func connect(servers servers, timeout time.Duration) *redisClient {
+	return &redisClient{client: servers.open(timeout), name: servers.addresses[0]}
+}
+
+// pipeline is what many callers ask at once of the key's master travels in together. Each
+// master has its own, so that who asks one that hangs holds up nobody who asks another.
+func (c *redisClient) pipeline(ctx context.Context, key string) (*redis.AutoPipeliner, error) {
+	master, err := c.master(ctx, key)
 	if err != nil {
-		return nil, errors.Join(err, client.Close())
+		return nil, err
 	}
-	return &redisClient{client: client, shared: shared}, nil
+	if known, ok := c.pipelines.Load(master); ok {
+		return known.(*redis.AutoPipeliner), nil
+	}
+	pipeline, err := master.AsyncAutoPipeline()
+	if err != nil {
+		return nil, err
+	}
+	c.pipelines.Store(master, pipeline)
+	return pipeline, nil
 }
 
 // insist runs a script until it is answered. When a connection broke nobody knows
@@ -67,17 +68,18 @@ func broken(err error) bool {
 
 // run is the ordinary runner.
 func (c *redisClient) run(ctx context.Context, s *Script, key string, words []any) (string, error) {
+	pipeline, err := c.pipeline(ctx, key)
+	if err != nil {
+		return "", err
+	}
 	cmd := s.byName(ctx, key, words)
-	err := c.shared.Submit(ctx, cmd).WaitContext(ctx)
-	switch {
-	case redis.HasErrorPrefix(err, "NOSCRIPT"):
+	err = pipeline.Submit(ctx, cmd).WaitContext(ctx)
+	if redis.HasErrorPrefix(err, "NOSCRIPT") {
 		cmd = s.whole(ctx, key, words)
-		err = c.shared.Submit(ctx, cmd).WaitContext(ctx)
-	case redis.IsReadOnlyError(err):
-		// A master that has become a replica. Alone the library drops the connection for
-		// such an answer; in a pipeline it would go on using it.
-		cmd = s.byName(ctx, key, words)
-		err = c.client.Process(ctx, cmd)
+		err = pipeline.Submit(ctx, cmd).WaitContext(ctx)
+	}
+	if elsewhere(err) {
+		return c.runAlone(ctx, s, key, words)
 	}
 	if err != nil {
 		return "", err // the command may still be on its way: its result is not ours to read
@@ -85,6 +87,34 @@ func (c *redisClient) run(ctx context.Context, s *Script, key string, words []an
 	return cmd.Val(), nil
 }
 
-func (c *redisClient) close() error {
-	return errors.Join(c.shared.Close(), c.client.Close())
+// elsewhere reports whether a server said that another is to be asked: the slot has moved,
+// or a master has become a replica.
+func elsewhere(err error) bool {
+	_, moved := redis.IsMovedError(err)
+	_, asked := redis.IsAskError(err)
+	return moved || asked || redis.IsReadOnlyError(err)
+}
+
+// runAlone runs a script outside of the pipelines. There the library follows a slot that
+// has moved, and drops the connection to a master that has become a replica.
+func (c *redisClient) runAlone(ctx context.Context, s *Script, key string, words []any) (string, error) {
+	cmd := s.byName(ctx, key, words)
+	err := c.client.Process(ctx, cmd)
+	if redis.HasErrorPrefix(err, "NOSCRIPT") {
+		cmd = s.whole(ctx, key, words)
+		err = c.client.Process(ctx, cmd)
+	}
+	if err != nil {
+		return "", err
+	}
+	return cmd.Val(), nil
+}
+
+// close waits for what was sent.
+func (c *redisClient) close() (err error) {
+	c.pipelines.Range(func(_, pipeline any) bool {
+		err = errors.Join(err, pipeline.(*redis.AutoPipeliner).Close())
+		return true
+	})
+	return errors.Join(err, c.client.Close())
 }

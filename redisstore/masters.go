@@ -29,18 +29,29 @@ func (c *redisClient) masterAt(ctx context.Context, address string, moved bool) 
 	if moved {
 		cluster.ReloadState(ctx)
 	}
-	var mu sync.Mutex
-	var found *redis.Client
-	err := cluster.ForEachMaster(ctx, func(_ context.Context, master *redis.Client) error {
-		mu.Lock()
-		defer mu.Unlock()
-		if master.Options().Addr == address {
-			found = master
-		}
-		return nil
-	})
+	found, err := c.masterNamed(ctx, address)
 	if err == nil && found == nil {
 		err = errors.New("redis names a master that the cluster does not know")
+	}
+	return found, err
+}
+
+// masterNamed finds the master of this address, nil if there is none any more. A Cluster
+// is asked anew who its masters are.
+func (c *redisClient) masterNamed(ctx context.Context, address string) (found *redis.Client, err error) {
+	var mu sync.Mutex
+	switch client := c.client.(type) {
+	case *redis.Client:
+		found = client
+	case *redis.ClusterClient:
+		err = client.ForEachMaster(ctx, func(_ context.Context, master *redis.Client) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if master.Options().Addr == address {
+				found = master
+			}
+			return nil
+		})
 	}
 	return found, err
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/mailgate/mailgate/breaker"
 )
 
 // ErrUnavailable is the kind of what Prepare and Ready return when Redis does not answer,
@@ -89,7 +91,8 @@ func (s *Store) lonely(ctx context.Context, master *redis.Client, warnings []str
 }
 
 // Ready reports whether Redis takes writes, by a trial. A cluster is ready while any of
-// its masters is: what lies on the others is answered with an error.
+// its masters is: what lies on the others is answered with an error. It asks also what
+// rests, and what answers it rests no more.
 func (s *Store) Ready(ctx context.Context) error {
 	ctx, end := s.deadlines.within(ctx, s.timeout)
 	defer end()
@@ -101,7 +104,13 @@ func (s *Store) Ready(ctx context.Context) error {
 	for i := range trials {
 		// No record has a key that begins with NUL behind the prefix.
 		key := fmt.Sprintf("%s\x00trial%d", s.prefix, i)
-		go func() { outcomes <- s.redis.client.Set(ctx, key, 1, time.Second).Err() }()
+		go func() {
+			err := s.redis.client.Set(ctx, key, 1, time.Second).Err()
+			if err == nil && !s.circuits.calm() {
+				s.circuits.tried(s.redis.addressOf(key), breaker.Answered)
+			}
+			outcomes <- err
+		}()
 	}
 	var err error
 	for range trials {

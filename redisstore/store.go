@@ -46,6 +46,8 @@ type Store struct {
 
 	deadlines deadlines
 	servers   *serverClocks
+	circuits  *circuits
+	trials    *trials
 
 	mu      sync.Mutex
 	scripts []*Script
@@ -66,17 +68,17 @@ func Open(o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening redis: %w", err)
 	}
-	client, err := connect(servers, o.Timeout)
-	if err != nil {
-		return nil, fmt.Errorf("opening redis: %w", err)
-	}
+	clocks := newServerClocks()
 	return &Store{
-		redis: client, prefix: o.Prefix,
+		redis: connect(servers, o.Timeout), prefix: o.Prefix,
 		timeout: o.Timeout, confirm: o.Confirm, clock: o.Clock,
-		servers: newServerClocks(),
+		servers: clocks, circuits: newCircuits(clocks.here), trials: newTrials(),
 	}, nil
 }
 
 // Close waits until what was sent is answered or has timed out, and ends the connections.
 // The records of all who share the store are out of reach from then on.
-func (s *Store) Close() error { return s.redis.close() }
+func (s *Store) Close() error {
+	s.trials.close()
+	return s.redis.close()
+}

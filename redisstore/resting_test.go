@@ -1,0 +1,232 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/redisstore"
+	"github.com/mailgate/mailgate/redisstore/redistest"
+)
+
+const (
+	quick   = time.Second // the timeout of these tests: what takes longer on a busy machine is no fault
+	callers = 64
+)
+
+// A crowd calls again and again, and remembers how each call came out.
+type crowd struct {
+	store *redisstore.Store
+	keys  func(caller int) string
+
+	mu    sync.Mutex
+	calls []outcome
+}
+
+type outcome struct {
+	key         string
+	began, took time.Duration // since the crowd began
+	err         error
+}
+
+// callFor lets the crowd call until the time is over, while something happens.
+func (c *crowd) callFor(t testing.TB, d time.Duration, happens func()) []outcome {
+	t.Helper()
+	began := time.Now()
+	var all sync.WaitGroup
+	for i := range callers {
+		all.Go(func() {
+			for time.Since(began) < d {
+				c.call(began, c.keys(i))
+			}
+		})
+	}
+	happens()
+	all.Wait()
+	return c.calls
+}
+
+func (c *crowd) call(began time.Time, key string) {
+	o := outcome{key: key, began: time.Since(began)}
+	call, err := c.store.Begin(context.Background(), c.store.Prefix()+key)
+	if err == nil {
+		_, err = call.Ask(count)
+		call.End()
+	}
+	o.took, o.err = time.Since(began)-o.began, err
+	c.mu.Lock()
+	c.calls = append(c.calls, o)
+	c.mu.Unlock()
+	time.Sleep(2 * time.Millisecond) // as a caller has something else to do
+}
+
+// slow are the calls that cost the timeout, or nearly.
+func slow(calls []outcome) (n int) {
+	for _, o := range calls {
+		if o.err != nil && o.took > quick*8/10 {
+			n++
+		}
+	}
+	return n
+}
+
+// restings are the calls that were not made.
+func restings(calls []outcome) (n int) {
+	for _, o := range calls {
+		if errors.Is(o.err, redisstore.ErrResting) {
+			n++
+		}
+	}
+	return n
+}
+
+// lastError is when a call that failed came to its end.
+func lastError(calls []outcome) (at time.Duration) {
+	for _, o := range calls {
+		if o.err != nil {
+			at = max(at, o.began+o.took)
+		}
+	}
+	return at
+}
+
+func percentile(calls []outcome, p int) time.Duration {
+	took := make([]time.Duration, len(calls))
+	for i, o := range calls {
+		took[i] = o.took
+	}
+	slices.Sort(took)
+	return took[len(took)*p/100]
+}
+
+func settle(d time.Duration) { <-time.After(d) }
+
+// However a server goes away, it costs those their timeout who had asked it then, and
+// nobody after them; and when it is back, all are served within two seconds.
+func TestADeadServerIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]struct {
+		begin func(*redistest.Server, *redistest.FaultyProxy)
+		end   func(*redistest.Server, *redistest.FaultyProxy)
+	}{
+		"hangs":    {func(s *redistest.Server, _ *redistest.FaultyProxy) { s.Pause() }, func(s *redistest.Server, _ *redistest.FaultyProxy) { s.Resume() }},
+		"crashed":  {func(s *redistest.Server, _ *redistest.FaultyProxy) { s.Kill() }, func(s *redistest.Server, _ *redistest.FaultyProxy) { s.Restart() }},
+		"silent":   {func(_ *redistest.Server, p *redistest.FaultyProxy) { p.Swallow() }, func(_ *redistest.Server, p *redistest.FaultyProxy) { p.Pass() }},
+		"refusing": {func(_ *redistest.Server, p *redistest.FaultyProxy) { p.Refuse() }, func(_ *redistest.Server, p *redistest.FaultyProxy) { p.Pass() }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Alone(t)
+			proxy := redistest.Proxy(t, server.Addr)
+			store := open(t, redisstore.Options{URL: proxy.URL(), Timeout: quick})
+			c := &crowd{store: store, keys: func(int) string { return "key" }}
+			const dead, alive = 3500 * time.Millisecond, 3 * time.Second
+			var repaired time.Duration
+			began := time.Now()
+			calls := c.callFor(t, 500*time.Millisecond+dead+alive, func() {
+				settle(500 * time.Millisecond)
+				fault.begin(server, proxy)
+				settle(dead)
+				if n := store.Resting(); n != 1 {
+					t.Errorf("%d servers rest, want the dead one", n)
+				}
+				fault.end(server, proxy)
+				repaired = time.Since(began)
+			})
+			t.Logf("%d calls, %d at full cost, %d not made; the last failed %v after the repair", len(calls), slow(calls), restings(calls), lastError(calls)-repaired)
+			if n := slow(calls); n > callers+callers/8 {
+				t.Errorf("%d calls cost the timeout, want the %d of the first wave", n, callers)
+			}
+			if restings(calls) == 0 {
+				t.Error("nobody was told that it rests")
+			}
+			if late := lastError(calls) - repaired; late > 2*time.Second {
+				t.Errorf("a call failed %v after the repair", late)
+			}
+			if n := store.Resting(); n != 0 {
+				t.Errorf("%d servers rest after the repair", n)
+			}
+		})
+	}
+}
+
+// In a Cluster a master that hangs rests alone: calls to the others are as quick as ever.
+func TestOneMasterHangs(t *testing.T) {
+	t.Parallel()
+	servers := redistest.Cluster(t)
+	store := open(t, redisstore.Options{URL: servers.URL(), Timeout: quick})
+	keys := make([]string, 300)
+	dead, of := servers.Masters[0], map[string]*redistest.Server{}
+	for i := range keys {
+		keys[i] = fmt.Sprint("key", i)
+		of[keys[i]] = servers.MasterOf(store.Prefix() + keys[i])
+	}
+	var mu sync.Mutex
+	next := 0
+	c := &crowd{store: store, keys: func(int) string {
+		mu.Lock()
+		defer mu.Unlock()
+		next++
+		return keys[next%len(keys)]
+	}}
+	var paused time.Duration
+	began := time.Now()
+	calls := c.callFor(t, 9*time.Second, func() {
+		settle(500 * time.Millisecond)
+		paused = time.Since(began)
+		dead.Pause()
+	})
+	dead.Resume()
+	var others, its, before []outcome
+	for _, o := range calls {
+		switch {
+		case o.began+o.took < paused:
+			before = append(before, o)
+		case of[o.key] == dead:
+			its = append(its, o)
+		default:
+			others = append(others, o)
+		}
+	}
+	t.Logf("%d calls before, p99 %v", len(before), percentile(before, 99))
+	t.Logf("%d calls to the others, p50 %v, p99 %v, %d at full cost, last error %v; %d to the dead one, %d at full cost, %d not made, last error %v after the pause", len(others),
+		percentile(others, 50), percentile(others, 99), slow(others), lastError(others)-paused, len(its), slow(its), restings(its), lastError(its)-paused)
+	if p99 := percentile(others, 99); p99 > quick/4 {
+		t.Errorf("calls to the others took %v, 99 of 100", p99)
+	}
+	if n := slow(its); n > callers+callers/8 {
+		t.Errorf("%d calls cost the timeout", n)
+	}
+	if late := lastError(its) - paused; late > 6*time.Second {
+		t.Errorf("its replica was not found for %v", late)
+	}
+}
+
+// When Sentinel names another master, it is found without a restart, and the dead one cost
+// the first wave its timeout.
+func TestTheNextMasterIsFound(t *testing.T) {
+	t.Parallel()
+	servers := redistest.Sentinel(t)
+	store := open(t, redisstore.Options{URL: servers.URL(), Timeout: quick})
+	c := &crowd{store: store, keys: func(int) string { return "key" }}
+	var killed, promoted time.Duration
+	began := time.Now()
+	calls := c.callFor(t, 8*time.Second, func() {
+		settle(300 * time.Millisecond)
+		killed = time.Since(began)
+		servers.Failover()
+		promoted = time.Since(began)
+	})
+	t.Logf("promoted after %v; %d calls, %d at full cost, %d not made; the last failed %v after the promotion",
+		promoted-killed, len(calls), slow(calls), restings(calls), lastError(calls)-promoted)
+	if n := slow(calls); n > callers+callers/8 {
+		t.Errorf("%d calls cost the timeout", n)
+	}
+	if late := lastError(calls) - promoted; late > 2*time.Second {
+		t.Errorf("a call failed %v after the promotion", late)
+	}
+}
