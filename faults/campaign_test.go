@@ -18,7 +18,7 @@ var (
 	onlySeed = flag.Uint64("seed", 0, "make the run with this seed alone")
 	seeds    = flag.Int("seeds", 4, "how many runs of each kind")
 	inFull   = flag.Bool("full", false, "long runs with a heavy load")
-	atOnce   = flag.Int("at-once", 8, "how many runs at once")
+	atOnce   = flag.Int("at-once", 12, "how many runs at once")
 )
 
 func TestMain(m *testing.M) {
@@ -44,7 +44,7 @@ type row struct {
 	kind                      string
 	runs, requests, mails     int
 	failed, degraded, slowest int
-	violations                int
+	strained, violations      int
 }
 
 // A table is the report of the campaign.
@@ -68,15 +68,20 @@ func (t *table) add(name string, o outcome) {
 	r.degraded += o.degraded
 	r.slowest = max(r.slowest, int(o.healed.Milliseconds()))
 	r.violations += len(o.found)
+	if o.strained {
+		r.strained++
+	}
 }
 
 func (t *table) print(to io.Writer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	fmt.Fprintf(to, "%-26s %5s %9s %7s %7s %9s %11s %11s\n", "kind", "runs", "requests", "mails", "failed", "degraded", "well in ms", "violations")
+	fmt.Fprintf(to, "%-26s %5s %9s %7s %7s %9s %11s %9s %11s\n",
+		"kind", "runs", "requests", "mails", "failed", "degraded", "well in ms", "strained", "violations")
 	for _, k := range kinds() {
 		if r := t.rows[k.name]; r != nil {
-			fmt.Fprintf(to, "%-26s %5d %9d %7d %7d %9d %11d %11d\n", r.kind, r.runs, r.requests, r.mails, r.failed, r.degraded, r.slowest, r.violations)
+			fmt.Fprintf(to, "%-26s %5d %9d %7d %7d %9d %11d %9d %11d\n",
+				r.kind, r.runs, r.requests, r.mails, r.failed, r.degraded, r.slowest, r.strained, r.violations)
 		}
 	}
 }

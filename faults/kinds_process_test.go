@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/mailgate/mailgate/faults/judge"
 	"github.com/mailgate/mailgate/mailer/sandbox/fault"
 )
 
@@ -21,9 +20,9 @@ var processKinds = []*kind{
 	{name: "node-killed", store: onRedis, strike: (*stand).killNode, mend: (*stand).mendByUndo},
 	{name: "node-killed-disk", store: onDisk, nodes: 1, strike: (*stand).killNode, mend: (*stand).mendByUndo},
 	{name: "node-terminated", store: onRedis, strike: (*stand).terminateNode, mend: (*stand).mendByUndo},
-	{name: "node-clock", store: onRedis, program: skewed, terms: judge.Terms{Quiet: true},
+	{name: "node-clock", store: onRedis, program: skewed, terms: clockSet,
 		strike: (*stand).setClock, mend: (*stand).mendByUndo},
-	{name: "node-clock-disk", store: onDisk, nodes: 1, program: skewed, terms: judge.Terms{Quiet: true},
+	{name: "node-clock-disk", store: onDisk, nodes: 1, program: skewed, terms: clockSet,
 		strike: (*stand).setClock, mend: (*stand).mendByUndo},
 	{name: "node-files", store: onRedis, strike: (*stand).takeFiles, mend: (*stand).mendByUndo},
 	{name: "disk-full", store: onDisk, nodes: 1, within: onSmallDisk, needs: noMounts,

@@ -16,7 +16,9 @@ var (
 	away    = judge.Terms{Alone: true}
 	quiet   = judge.Terms{Quiet: true}
 	forgets = judge.Terms{Alone: true, Forgets: true}
-	confirm = []string{"MAILGATE_REDIS_CONFIRM=1"}
+	// clockSet is that of a clock on which keys in flight may run out.
+	clockSet = judge.Terms{Quiet: true, Leases: true}
+	confirm  = []string{"MAILGATE_REDIS_CONFIRM=1"}
 )
 
 // redisKinds are the faults of Redis and of the way there.
@@ -39,6 +41,7 @@ var redisKinds = []*kind{
 		strike: func(s *stand) { s.tell(s.alone, "CONFIG", "SET", "maxmemory", "1") },
 		mend:   func(s *stand) { s.tell(s.alone, "CONFIG", "SET", "maxmemory", "0") }},
 	{name: "redis-auth", store: withPassword, terms: away, strike: (*stand).changePassword, mend: (*stand).mendByUndo},
+	{name: "redis-clock", store: withClock, terms: clockSet, strike: (*stand).setRedisClock, mend: (*stand).mendByUndo},
 	{name: "redis-replica-stalled", store: onSentinel, terms: quiet,
 		strike: func(s *stand) { s.sentinel.Replica.Pause() }, mend: func(s *stand) { s.sentinel.Replica.Resume() }},
 	{name: "redis-confirm-stalled", store: onSentinel, environ: confirm, terms: away,
@@ -76,6 +79,18 @@ func (s *stand) tell(server *redistest.Server, command ...any) {
 func withPassword(s *stand) []string {
 	s.alone = redistest.Alone(s.t, "requirepass Hush-before")
 	return inRedis(s.alone.URL())
+}
+
+// withClock is a single server whose clock can be set.
+func withClock(s *stand) []string {
+	s.alone, s.setRedis = redistest.WithClock(s.t)
+	return inRedis(s.alone.URL())
+}
+
+// setRedisClock sets the server's clock 90 s ahead or back.
+func (s *stand) setRedisClock() {
+	s.setRedis([]time.Duration{90 * time.Second, -90 * time.Second}[s.rng.IntN(2)])
+	s.undo = func() { s.setRedis(0) }
 }
 
 // changePassword has the server ask for another, also those who are connected.

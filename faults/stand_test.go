@@ -33,8 +33,10 @@ type stand struct {
 	proxy    *redistest.FaultyProxy
 	cluster  *redistest.ClusterServers
 	sentinel *redistest.SentinelServers
+	setRedis func(ahead time.Duration) // the server's clock
 
-	undo func() // what an injection has left to its repair
+	strained bool   // the machine was too busy
+	undo     func() // what an injection has left to its repair
 }
 
 // policies are what mailboxes may have: windows are far longer than a run, so that no
@@ -171,7 +173,7 @@ func onDisk(s *stand) []string { return []string{"MAILGATE_DATA_DIR=" + filepath
 // inRedis are the settings of a history in Redis. The timeout is one for machines that
 // have much else to do.
 func inRedis(url string) []string {
-	return []string{"MAILGATE_REDIS_URL=" + url, "MAILGATE_REDIS_TIMEOUT=500ms"}
+	return []string{"MAILGATE_REDIS_URL=" + url, "MAILGATE_REDIS_TIMEOUT=1s"}
 }
 
 // onRedis is a single server that keeps what it has.

@@ -72,9 +72,13 @@ func (d *docket) times(subject string) int {
 
 // answers: nothing fails but by the fault, and nothing is ever a fault on our side.
 func (d *docket) answers() {
+	unknown := d.unknownKeys()
 	for i := range d.Calls {
 		c := &d.Calls[i]
 		calm := d.Terms.Quiet || !c.Span.meets(d.Fault)
+		if (d.Strained && c.Kind == "store-unavailable") || (c.Status == 504 && unknown[c.Key]) {
+			continue
+		}
 		switch {
 		case c.Status == 500:
 			d.complain("answers", "node %d answered 500 for %s", c.Node, c.Subject)
@@ -83,6 +87,18 @@ func (d *docket) answers() {
 				c.Node, c.Status, c.Kind, c.Degraded, c.Subject, c.Span.From-d.Fault.From)
 		}
 	}
+}
+
+// unknownKeys are those that were used during the fault: what nobody knew then is
+// answered for ever.
+func (d *docket) unknownKeys() map[string]bool {
+	keys := map[string]bool{}
+	for i := range d.Calls {
+		if c := &d.Calls[i]; c.Key != "" && (d.Terms.Leases || !d.Terms.Quiet) && c.Span.meets(d.Fault) {
+			keys[c.Key] = true
+		}
+	}
+	return keys
 }
 
 // windows: no window of any mailbox has more mails than its tier, or than the nodes may
@@ -169,7 +185,7 @@ func (d *docket) keys() {
 	first := map[string]*Call{}
 	for i := range d.Calls {
 		c := &d.Calls[i]
-		if c.Key == "" || !c.charged() {
+		if c.Key == "" || !c.charged() || (d.Terms.Leases && c.Status == 504 && d.touched[c.Subject]) {
 			continue
 		}
 		name := c.Key

@@ -104,6 +104,11 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 		}, "mails"},
 		{"a mail nobody asked for", func(r *judge.Run) { r.Mails = append(r.Mails, judge.Mail{At: begin, Mailbox: "nobody", ID: "9"}) }, "mails"},
 		{"another answer to a key", func(r *judge.Run) { r.Calls[4].Body = "yes " }, "keys"},
+		{"nobody knows of a key that is answered", func(r *judge.Run) { r.Calls[4].Status = 504 }, "keys"},
+		{"nobody knows of a key in flight when a clock was set", func(r *judge.Run) {
+			r.Terms = judge.Terms{Leases: true}
+			r.Calls[4].Status, r.Calls[4].Body = 504, "unknown"
+		}, ""},
 		{"another answer of another node alone", func(r *judge.Run) { r.Terms.Alone = true; r.Calls[4].Body, r.Calls[4].Node = "yes ", 1 }, ""},
 		{"another answer of the same node alone", func(r *judge.Run) { r.Terms.Alone = true; r.Calls[4].Body = "yes " }, "keys"},
 		{"a take too many", func(r *judge.Run) { r.Calls[12].For = judge.Look }, "actions"},
@@ -118,6 +123,10 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 		{"forgotten by a store that does", func(r *judge.Run) { r.Terms.Forgets = true; r.Standings[1].Used[1] = 0 }, ""},
 		{"a mail of a call that did not get there", func(r *judge.Run) { r.Calls[5].Kind = judge.NotAsked }, "mails"},
 		{"lost and not charged", func(r *judge.Run) { r.Standings[2].Used = []int{0, 0} }, ""},
+		{"a 504 again, after the fault", func(r *judge.Run) { repeated(r, begin+60) }, ""},
+		{"a 504 after the fault", func(r *judge.Run) { repeated(r, end+60) }, "answers"},
+		{"no store after the fault", func(r *judge.Run) { noStore(r) }, "answers"},
+		{"no store after the fault on a strained machine", func(r *judge.Run) { r.Strained = true; noStore(r) }, ""},
 		{"a 503 before the fault", func(r *judge.Run) { r.Calls[1].Status = 503 }, "answers"},
 		{"degraded after the fault", func(r *judge.Run) { r.Calls[9].Degraded = true }, "answers"},
 		{"no answer after the fault", func(r *judge.Run) { r.Calls[11].Status = 0 }, "answers"},
@@ -137,6 +146,18 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 			}
 		})
 	}
+}
+
+// repeated plants a key that was answered 504 at some time, and again after the fault.
+func repeated(run *judge.Run, first int64) {
+	for _, at := range []int64{first, end + 100} {
+		run.Calls = append(run.Calls, judge.Call{For: judge.Send, Subject: "repeated", Key: "r",
+			Span: judge.Span{From: at, To: at + 5}, Status: 504, Kind: "delivery-unknown", ID: "10"})
+	}
+}
+
+func noStore(run *judge.Run) {
+	run.Calls = append(run.Calls, judge.Call{For: judge.Look, Subject: "new", Span: judge.Span{From: end + 9, To: end + 10}, Status: 503, Kind: "store-unavailable"})
 }
 
 // again plants one more mail than mailed has, at a time of its own.

@@ -16,6 +16,9 @@ type Run struct {
 	Nodes   int
 	Terms   Terms
 	Fault   Span // from before the injection until all nodes were well again
+	// Strained says that the machine had no time for the run: that a store did not answer
+	// in time is nobody's fault then.
+	Strained bool
 
 	Calls     []Call
 	Mails     []Mail
@@ -31,6 +34,9 @@ type Terms struct {
 	Forgets bool
 	// Quiet says that callers are not to notice: there is no 5xx and nothing degraded.
 	Quiet bool
+	// Leases says that a clock was set, so that a key in flight may be thought to be left
+	// behind: whoever asks again meanwhile may be told that nobody knows.
+	Leases bool
 }
 
 // A Span is a stretch of time, both ends in it.
