@@ -49,6 +49,7 @@ type answer struct {
 	status      int
 	contentType string
 	body        []byte
+	page        []byte              // in place of body: nobody changes it, so no copy is made for those who are slow to read it
 	limits      []throttle.Standing // for the RateLimit headers
 	own         int                 // so many of them, the first, are also in the body
 	retryAfter  int64               // milliseconds; 0 for no header
@@ -195,11 +196,15 @@ func (out *answer) refuse(p *problem) {
 	out.body = p.append(out.body, out)
 }
 
-// reply hands the answer to Fiber, which copies it.
+// reply hands the answer to Fiber, which copies it, all but a page.
 func (s *Server) reply(fast *fasthttp.RequestCtx, w *work) {
 	out, response := &w.out, &fast.Response
 	response.SetStatusCode(out.status)
-	response.SetBody(out.body)
+	if out.page != nil {
+		response.SetBodyRaw(out.page)
+	} else {
+		response.SetBody(out.body)
+	}
 	s.setHeaders(&response.Header, w)
 	if s.draining.Load() {
 		fast.SetConnectionClose()

@@ -47,7 +47,7 @@ func writePage(out *answer, p *page) {
 	if p.encoding != "" {
 		out.add("Content-Encoding", p.encoding)
 	}
-	out.body = append(out.body, p.body...)
+	out.page = p.body
 }
 
 // contract hands out openapi.yaml as it is.
