@@ -70,6 +70,9 @@ func runOn(ctx context.Context, conn *redis.Conn, asking bool, s *Script, key st
 	return cmd.Val(), nil
 }
 
+// errUnconfirmed says nothing of the master: it has done what it was asked.
+var errUnconfirmed = errors.New("replicas have not confirmed the write")
+
 // waitFor asks for as long as the deadline leaves, less the way back.
 func waitFor(ctx context.Context, conn *redis.Conn, replicas int) error {
 	const wayBack = 10 * time.Millisecond
@@ -77,10 +80,10 @@ func waitFor(ctx context.Context, conn *redis.Conn, replicas int) error {
 	left := max(time.Millisecond, time.Until(deadline)-wayBack)
 	confirmed, err := conn.Wait(ctx, replicas, left).Result()
 	if err != nil {
-		return fmt.Errorf("waiting for replicas: %w", err)
+		return fmt.Errorf("%w in time: %w", errUnconfirmed, err)
 	}
 	if confirmed < int64(replicas) {
-		return fmt.Errorf("%d of %d replicas have confirmed the write in time", confirmed, replicas)
+		return fmt.Errorf("%w in time: %d of %d have", errUnconfirmed, confirmed, replicas)
 	}
 	return nil
 }

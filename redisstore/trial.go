@@ -33,7 +33,7 @@ func (s *Store) pass(key string) error {
 // server, and what ended with the caller's own patience says nothing of it.
 func (s *Store) judge(caller context.Context, key string, err error) {
 	switch {
-	case err == nil || isReply(err):
+	case err == nil || isReply(err) || errors.Is(err, errUnconfirmed):
 		if !s.circuits.calm() {
 			s.circuits.answered(s.redis.addressOf(key))
 		}

@@ -231,11 +231,12 @@ func TestSentinelFailover(t *testing.T) {
 func TestDecisionsThatComeTooLateAreNotMade(t *testing.T) {
 	server := redistest.Alone(t)
 	limiter := open(t, redisstore.Options{URL: server.URL(), Timeout: 250 * time.Millisecond})
+	another := open(t, redisstore.Options{URL: server.URL(), Timeout: 250 * time.Millisecond})
 	admit(t, limiter, mailboxOf("warm")) // the server's clock is known from here on
 	server.Pause()
-	limiters := waysToThree(limiter)
 	var mailboxes []string
-	for range 2 { // when the second lot gives up, the first is too late for certain
+	// When the second lot gives up, the first is too late for certain.
+	for _, limiters := range [][]throttle.Limiter{waysToThree(limiter), waysToThree(another)} {
 		var done sync.WaitGroup
 		for i := range callers {
 			mailbox := mailboxOf("late")
@@ -249,14 +250,9 @@ func TestDecisionsThatComeTooLateAreNotMade(t *testing.T) {
 		done.Wait()
 	}
 	server.Resume()
+	limiters := waysToThree(open(t, redisstore.Options{URL: server.URL(), Timeout: patient}))
 	for i, mailbox := range mailboxes[:callers] {
-		var recorded int
-		err := throttle.ErrUnavailable
-		for range 100 {
-			if recorded, err = limiters[i%len(limiters)].Reset(context.Background(), mailbox); err == nil {
-				break
-			}
-		}
+		recorded, err := limiters[i%len(limiters)].Reset(context.Background(), mailbox)
 		if err != nil || recorded != 0 {
 			t.Fatalf("mailbox %d was charged %d times, %v", i, recorded, err)
 		}
@@ -267,7 +263,7 @@ func TestDecisionsThatComeTooLateAreNotMade(t *testing.T) {
 // One master that hangs takes its own mailboxes along and no others.
 func TestAHungMasterStopsOnlyItsOwn(t *testing.T) {
 	servers := redistest.Cluster(t)
-	limiter := open(t, redisstore.Options{URL: servers.URL(), Timeout: 250 * time.Millisecond})
+	limiter := open(t, redisstore.Options{URL: servers.URL(), Timeout: time.Second})
 	admit(t, limiter, mailboxOf("warm"))
 	hung := servers.Masters[0]
 	var mailboxes []string
@@ -295,8 +291,7 @@ func TestAHungMasterStopsOnlyItsOwn(t *testing.T) {
 		})
 	}
 	done.Wait()
-	// Some shards of the client serve two masters, so a few are held up.
-	if failed.Load()*5 > asked.Load() {
+	if failed.Load() > 0 {
 		t.Errorf("%d of %d takes at other masters failed", failed.Load(), asked.Load())
 	}
 }

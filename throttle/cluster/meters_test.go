@@ -1,6 +1,8 @@
 package cluster_test
 
 import (
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/mailgate/mailgate/redisstore"
@@ -44,8 +46,8 @@ func must[M meter.Meter](m M, err error) M {
 // connections.
 func waysToThree(limiter *cluster.Limiter) []throttle.Limiter {
 	all := []throttle.Limiter{limiter}
-	for name, m := range threeMeters {
-		all = append(all, limiter.Meter(name, m))
+	for _, name := range slices.Sorted(maps.Keys(threeMeters)) {
+		all = append(all, limiter.Meter(name, threeMeters[name]))
 	}
 	return all
 }
