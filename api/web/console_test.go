@@ -36,7 +36,18 @@ func TestConsoleInABrowser(t *testing.T) {
 		{"figures", nil, figuresThatGrow},
 		{"what if, by keyboard", nil, otherTiers},
 	} {
-		t.Run(tt.name, func(t *testing.T) { tt.test(t, newVisitor(t, browser), newDesk(t, tt.options)) })
+		t.Run(tt.name, func(t *testing.T) {
+			d := newDesk(t, tt.options)
+			tt.test(t, newVisitor(t, browser), d)
+		})
+	}
+	for name, test := range map[string]func(t *testing.T, v *tab, d *desk){
+		"a mailbox": aMailbox, "a mailbox that is forgotten": aMailboxForgotten, "figures": figuresThatGrow, "what if": otherTiers,
+	} {
+		t.Run("in Redis, "+name, func(t *testing.T) {
+			d := newSharedDesk(t)
+			test(t, newVisitor(t, browser), d)
+		})
 	}
 }
 

@@ -4,18 +4,20 @@ import (
 	"context"
 	"crypto/rand"
 	"net"
+	"net/http"
+	"regexp"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/mailgate/mailgate"
 	"github.com/mailgate/mailgate/api"
-	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/api/web"
+	"github.com/mailgate/mailgate/cmd/mailgate/demo"
 	"github.com/mailgate/mailgate/mailer"
 	"github.com/mailgate/mailgate/mailer/sandbox"
 	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/throttle"
-	"github.com/mailgate/mailgate/throttle/local"
 )
 
 const (
@@ -23,57 +25,88 @@ const (
 	appKey = "the-key-of-an-application"
 )
 
-// A desk is a whole server, as operators meet it.
+// sixDigits are a code in a mail.
+var sixDigits = regexp.MustCompile(`\b\d{6}\b`)
+
+// A desk is a whole server, as operators and visitors meet it, with the pages of mailgate
+// dev in front.
 type desk struct {
 	t       *testing.T
 	URL     string
-	limiter *local.Limiter
+	limiter throttle.Surveyor
+	box     *sandbox.Server
 	ahead   atomic.Int64 // how far its clock is ahead of the machine's, in milliseconds
 	broken  atomic.Bool  // whether the store is
 }
 
-// newDesk starts a server; options may change what it works with.
+// newDesk starts a server that keeps what it knows on disk; options may change what it
+// works with.
 func newDesk(t *testing.T, options func(*api.Options)) *desk {
 	t.Helper()
 	d := &desk{t: t}
-	now := func() int64 { return time.Now().UnixMilli() + d.ahead.Load() }
-	disk := must(cache.Open(cache.DiskOptions{Dir: cache.Memory}))(t)
-	t.Cleanup(func() { disk.Close() })
-	d.limiter = must(local.New(disk, local.Options{Policy: throttle.DefaultPolicy(), Now: now}))(t)
-	t.Cleanup(d.limiter.Close)
+	return d.open(d.onDisk(), options)
+}
+
+// newSharedDesk is one that keeps it in Redis.
+func newSharedDesk(t *testing.T) *desk {
+	t.Helper()
+	d := &desk{t: t}
+	return d.open(d.inRedis(), nil)
+}
+
+// now is the desk's clock.
+func (d *desk) now() int64 { return time.Now().UnixMilli() + d.ahead.Load() }
+
+func (d *desk) open(kept stores, options func(*api.Options)) *desk {
+	t := d.t
+	t.Helper()
+	d.limiter = kept.limiter
 	set := must(rules.New(rules.Options{}, rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: &breakable{d.limiter, &d.broken}}))(t)
-	box := must(sandbox.Start(sandbox.Options{}))(t)
-	t.Cleanup(func() { box.Close() })
-	relays := must(mailer.NewRelays([]mailer.RelayURL{must(mailer.ParseRelayURL(box.URL()))(t)}, mailer.Options{}))(t)
+	d.box = must(sandbox.Start(sandbox.Options{}))(t)
+	t.Cleanup(func() { d.box.Close() })
+	relays := must(mailer.NewRelays([]mailer.RelayURL{must(mailer.ParseRelayURL(d.box.URL()))(t)}, mailer.Options{}))(t)
 	t.Cleanup(func() { relays.Close(context.Background()) })
 	templates := must(mailer.LoadTemplates(nil, "en"))(t)
 	composer := must(mailer.NewComposer(must(mailer.ParseSender("Acme <no-reply@acme.example>"))(t), templates, rand.Reader))(t)
+	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	d.URL = "http://" + listener.Addr().String()
 	o := api.Options{
 		Live: api.Live{Rules: set, Composer: composer}, Sender: relays, RelayStats: relays.Stats,
 		Identity: must(mailer.NewIdentity(true))(t),
 		APIKeys:  must(api.ParseKeys("shop:" + appKey))(t), AdminKeys: must(api.ParseKeys("alex:" + opsKey))(t),
-		OpenAPI: mailgate.OpenAPI, Now: now,
-		Ready: d.limiter.Ready,
+		Codes: kept.codes, Guesses: kept.guesses, Repeats: kept.repeats, Ready: kept.ready,
+		Fallback: d.pages(), OpenAPI: mailgate.OpenAPI, Now: d.now,
 	}
 	if options != nil {
 		options(&o)
 	}
-	server := must(api.New(o))(t)
-	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
-	d.URL = "http://" + listener.Addr().String()
+	d.serve(must(api.New(o))(t), listener)
+	return d
+}
+
+// pages are those of mailgate dev.
+func (d *desk) pages() http.Handler {
+	ended, end := context.WithCancel(context.Background())
+	d.t.Cleanup(end)
+	return demo.New(demo.Options{
+		Client: &demo.Client{URL: d.URL, APIKey: appKey, AdminKey: opsKey, HTTP: http.DefaultClient},
+		Relay:  d.box, Pages: web.FS(), Ended: ended,
+	})
+}
+
+func (d *desk) serve(server *api.Server, listener net.Listener) {
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
-	t.Cleanup(func() {
+	d.t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		if err := server.Shutdown(ctx); err != nil {
-			t.Errorf("Shutdown: %v", err)
+			d.t.Errorf("Shutdown: %v", err)
 		}
 		if err := <-served; err != nil {
-			t.Errorf("Serve: %v", err)
+			d.t.Errorf("Serve: %v", err)
 		}
 	})
-	return d
 }
 
 // sent puts sends on record, each so long ago; the oldest first.

@@ -10,7 +10,8 @@ import (
 
 // Requests are tried from the page that describes them, with the reader's key.
 func TestDocsInABrowser(t *testing.T) {
-	v, d := newVisitor(t, openBrowser(t)), newDesk(t, nil)
+	d := newDesk(t, nil)
+	v := newVisitor(t, openBrowser(t))
 	v.do(chromedp.Navigate(d.URL + "/docs"))
 	// try opens a request, fills it in, sends it and waits for what it says.
 	try := func(id, key, parameter, want string) {

@@ -55,7 +55,9 @@ async function send(button, note) {
     if (status === 200) {
       sessionStorage.setItem(remembered, email);
       at("to").textContent = email;
-      at("code").value = "";
+      if (button === at("send")) {
+        at("code").value = ""; // what is being typed stays: the code of the mail before is right as well
+      }
       at("prove-note").textContent = "";
       step("prove", "code");
       waits.send.reset();

@@ -5,6 +5,7 @@ import { clock, span, spoken } from "./lengths.js";
 
 const at = (id) => document.getElementById(id);
 let draw = () => {}; // what is shown of a wait that goes on
+let opened = false; // the JSON, since there is nothing else to show
 
 // showVerdict draws an answer, with all of its wait still to come.
 export function showVerdict(status, body) {
@@ -16,11 +17,15 @@ export function showVerdict(status, body) {
   at("verdict").classList.toggle("bare", !hasVerdict);
   at("verdict").classList.toggle("denied", status === 429);
   at("operator").hidden = !hasVerdict;
+  const details = document.querySelector("#verdict details");
   if (!hasVerdict) {
-    document.querySelector("#verdict details").open = true;
+    opened ||= !details.open;
+    details.open = true;
     draw = () => {};
     return;
   }
+  details.open &&= !opened; // the visitor has not opened it
+  opened = false;
   announceVerdict(status, body);
   const bars = body.limits.map(tierLine);
   at("tiers").replaceChildren(...bars.map((bar) => bar.line));

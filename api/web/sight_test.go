@@ -1,0 +1,116 @@
+package web_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+)
+
+// A look is a way to look at a page.
+type look struct {
+	name, scheme  string
+	width, height int64
+	rules         string // of axe-core: all, those of colours, or none
+}
+
+// looks are the ways in which every state of a page is looked at. In the dark only colours
+// are others.
+var looks = []look{
+	{"phone", "light", 390, 844, `{ type: "tag", values: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] }`},
+	{"phone-dark", "dark", 390, 844, ""},
+	{"dark", "dark", 1280, 900, `{ type: "rule", values: ["color-contrast"] }`},
+	{"light", "light", 1280, 900, `{ type: "tag", values: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] }`},
+}
+
+// axe finds what keeps people out of a page.
+func axe(t *testing.T) string {
+	t.Helper()
+	found, err := filepath.Glob("../../bin/axe-core-*/axe.min.js")
+	if err != nil || len(found) != 1 {
+		t.Fatalf("these tests read pages with axe-core, which is not here: run .ci/needs, which make test does (%v)", err)
+	}
+	return string(must(os.ReadFile(found[0]))(t))
+}
+
+// A finding is a rule that a page breaks.
+type finding struct {
+	ID, Impact, Help string
+	Places           []string
+}
+
+// An inspector looks at the states of pages in every light.
+type inspector struct {
+	*tab
+	axe string
+}
+
+// inspect fails the test for whatever keeps people out of the page as it is, be it in the
+// dark or on a phone, and for what does not fit the width. On a page that was inspected
+// before it may be told which part has changed.
+func (in inspector) inspect(state string, part ...string) {
+	in.t.Helper()
+	for _, look := range looks {
+		in.wear(look)
+		name := state + "-" + look.name
+		in.picture(name)
+		for _, found := range in.findings(look, part) {
+			in.t.Errorf("%s: %s, %s: %s, at\n  %s", name, found.Impact, found.ID, found.Help, strings.Join(found.Places, "\n  "))
+		}
+		if wide := get[float64](in.tab, `document.documentElement.scrollWidth - innerWidth`); wide > 0 {
+			in.t.Errorf("%s: the page is %v px too wide", name, wide)
+		}
+	}
+}
+
+// wear lets the tab be looked at in this way.
+func (in inspector) wear(look look) {
+	in.t.Helper()
+	call(in.tab, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+		{Name: "prefers-color-scheme", Value: look.scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
+	}})
+	call(in.tab, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
+		Width: look.width, Height: look.height, DeviceScaleFactor: 1, Mobile: look.width < 600,
+	})
+	// Two frames, so that what follows the size has been drawn.
+	get[bool](in.tab, `new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`)
+}
+
+func (in inspector) findings(look look, part []string) []finding {
+	in.t.Helper()
+	if look.rules == "" {
+		return nil
+	}
+	if !get[bool](in.tab, `"axe" in globalThis`) {
+		in.do(chromedp.Evaluate[chromedp.Void](in.axe))
+	}
+	where := "document"
+	if len(part) > 0 {
+		where = fmt.Sprintf("%q", part[0])
+	}
+	return get[[]finding](in.tab, `axe.run(`+where+`, { resultTypes: ["violations"], iframes: false, runOnly: `+look.rules+` }).then(({ violations }) => violations.map(one => ({
+  ID: one.id, Impact: one.impact, Help: one.help, Places: one.nodes.map(node => node.target.flat().join(" ") + "  " + node.any.map(why => why.message).join(" ")),
+})))`)
+}
+
+// picture leaves the whole page, as it is seen, in the folder screenshots, if there is one.
+func (in inspector) picture(name string) {
+	in.t.Helper()
+	const folder = "../../screenshots"
+	if _, err := os.Stat(folder); err != nil {
+		return
+	}
+	size := get[[]float64](in.tab, `[innerWidth, Math.min(document.documentElement.scrollHeight, 6000)]`)
+	beyond := true
+	shot := call(in.tab, page.CaptureScreenshot, page.CaptureScreenshotParams{
+		CaptureBeyondViewport: &beyond, Clip: &page.Viewport{Width: size[0], Height: size[1], Scale: 1},
+	})
+	if err := os.WriteFile(fmt.Sprintf("%s/%s.png", folder, name), shot.Data, 0o644); err != nil {
+		in.t.Fatal(err)
+	}
+}

@@ -1,0 +1,169 @@
+package web_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// The whole of a sign-up: pages, a back end, mailgate, and a mail by SMTP.
+func TestSignUpInABrowser(t *testing.T) {
+	browser := openBrowser(t)
+	for name, test := range map[string]func(t *testing.T, v *tab, d *desk){
+		"from the address to the welcome, by keyboard": signingUp,
+		"a reload, sleep and another mail":             signingUpAgain,
+		"two tabs":                                     signingUpInTwoTabs,
+		"a clock an hour ahead":                        func(t *testing.T, v *tab, d *desk) { signingUpByAWrongClock(v, d, +3_600_000) },
+		"a clock an hour behind":                       func(t *testing.T, v *tab, d *desk) { signingUpByAWrongClock(v, d, -3_600_000) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDesk(t, nil)
+			test(t, newVisitor(t, browser), d)
+		})
+	}
+}
+
+// asksFor types an address and goes on to the code.
+func (tb *tab) asksFor(d *desk, email string) {
+	tb.t.Helper()
+	tb.do(chromedp.Navigate(d.URL + "/"))
+	tb.reads("form-title", "Create your account")
+	tb.types("email", email)
+	tb.reads("to", email)
+}
+
+// wait is what stands beside the button that sends again, and whether it holds it.
+func (tb *tab) wait() (text string, held bool) {
+	tb.t.Helper()
+	text = get[string](tb, `document.getElementById("again-wait").shadowRoot.querySelector("[part=text]").textContent.trim()`)
+	return text, get[bool](tb, `document.getElementById("again").getAttribute("aria-disabled") === "true"`)
+}
+
+func (tb *tab) waits(want string) {
+	tb.t.Helper()
+	text, held := "", false
+	tb.until("the wait is "+want, func() bool {
+		text, held = tb.wait()
+		return text == want && held == (want != "")
+	})
+}
+
+func signingUp(t *testing.T, v *tab, d *desk) {
+	v.do(chromedp.Navigate(d.URL + "/"))
+	v.reads("form-title", "Create your account")
+	v.types("email", "")
+	v.reads("ask-note", "Type your address first.")
+	v.types("email", "alice@example.com")
+	v.reads("prove-title", "Check your mail")
+	if id := v.focused(); id != "code" {
+		t.Errorf("the focus is on #%s", id)
+	}
+	if got := get[string](v, `[code.autocomplete, code.inputMode].join(" ")`); got != "one-time-code numeric" {
+		t.Errorf("the field for the code is %q", got)
+	}
+	v.reads("announce", "Sent. The next one can be sent in")
+	v.reads("toast", "A mail arrived")
+	if text, held := v.wait(); text == "" || !held {
+		t.Errorf("it does not wait: %q, %t", text, held)
+	}
+	v.types("code", wrongCode(d.code("alice@example.com")))
+	v.reads("prove-note", "That is not the code. 4 tries left.")
+	v.forgive() // the browser itself reports a 422
+	inbox := v.another()
+	inbox.do(chromedp.Navigate(d.URL + "/inbox"))
+	inbox.until("the mail is there", func() bool { return get[int](inbox, `document.querySelectorAll("#mails button").length`) == 1 })
+	inbox.do(chromedp.Click(chromedp.CSS("#mails button")))
+	inbox.reads("subject", "is your code")
+	v.types("code", sixDigits.FindString(inbox.text("subject")))
+	v.reads("done-title", "Welcome")
+	if id := v.focused(); id != "done-title" {
+		t.Errorf("the focus is on #%s", id)
+	}
+	v.do(chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter))
+	v.reads("form-title", "Create your account")
+	if len(d.box.List()) != 1 {
+		t.Errorf("%d mails", len(d.box.List()))
+	}
+}
+
+// passes lets time go by for the visitor and the server alike.
+func (d *desk) passes(v *tab, ms int64) {
+	d.ahead.Add(ms)
+	v.pass(float64(ms))
+}
+
+// isOver lets time go by until the wait is over: that it is not over too early is seen by
+// the mail that may be sent then.
+func (tb *tab) isOver(d *desk) {
+	tb.t.Helper()
+	tb.until("the wait is over", func() bool {
+		d.passes(tb, 1000)
+		text, held := tb.wait()
+		return text == "" && !held
+	})
+}
+
+func signingUpAgain(t *testing.T, v *tab, d *desk) {
+	call(v, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: timeMachine})
+	v.asksFor(d, "alice@example.com")
+	v.waits("One mail a minute. Next in 1:00.")
+	d.passes(v, 10_000)
+	v.do(chromedp.Reload())
+	v.reads("to", "alice@example.com")
+	// The server's clock goes on meanwhile, so it is a second less at times.
+	v.until("it counts on", func() bool {
+		text, held := v.wait()
+		return held && text <= "One mail a minute. Next in 0:50." && text > "One mail a minute. Next in 0:3"
+	})
+	d.ahead.Add(30_000) // the machine sleeps
+	v.setClock(30_000)
+	v.pass(1000)
+	v.until("it knows that it slept", func() bool {
+		text, held := v.wait()
+		return held && text <= "One mail a minute. Next in 0:20."
+	})
+	v.isOver(d)
+	v.do(chromedp.Click(chromedp.CSS("#again")))
+	v.until("there is another mail", func() bool { return len(d.box.List()) == 2 })
+	v.reads("prove-title", "Check your mail")
+	v.types("code", sixDigits.FindString(d.box.List()[0].Text)) // the first is as good as the second
+	v.reads("done-title", "Welcome")
+}
+
+func signingUpInTwoTabs(t *testing.T, v *tab, d *desk) {
+	v.asksFor(d, "alice@example.com")
+	second := v.another()
+	second.do(chromedp.Navigate(d.URL + "/"))
+	second.reads("form-title", "Create your account")
+	second.types("email", "Alice+again@example.com")
+	second.reads("status", "429 not yet")
+	second.forgive()
+	second.reads("why", "minute limit")
+	if !get[bool](second, `document.getElementById("send").getAttribute("aria-disabled") === "true"`) {
+		t.Error("the second tab may ask at once")
+	}
+	second.types("email", "bob@example.com") // who does not wait for alice
+	second.reads("to", "bob@example.com")
+	if len(d.box.List()) != 2 {
+		t.Errorf("%d mails", len(d.box.List()))
+	}
+}
+
+func signingUpByAWrongClock(v *tab, d *desk, ms int) {
+	call(v, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: timeMachine + fmt.Sprintf("\nif (window.time && !localStorage.wrong) { localStorage.wrong = 1; time.set(Math.round(%d - Date.now() + %d)); }", d.now(), ms)})
+	v.asksFor(d, "alice@example.com")
+	v.waits("One mail a minute. Next in 1:00.")
+	v.do(chromedp.Reload())
+	v.until("it counts on after a reload", func() bool {
+		text, held := v.wait()
+		return held && text > "One mail a minute. Next in 0:3"
+	})
+	v.isOver(d)
+	v.do(chromedp.Click(chromedp.CSS("#again")))
+	v.until("there is another mail", func() bool { return len(d.box.List()) == 2 })
+	v.waits("One mail a minute. Next in 1:00.")
+}
