@@ -42,6 +42,7 @@ type call struct {
 	delay           int64 // milliseconds a send is held back
 	attempt         *attempt
 	replayed        bool // the answer is that to an earlier request
+	degraded        bool // decided without the shared history
 }
 
 // An answer is what a route's writer makes. Its memory is used again for the next.
@@ -252,6 +253,9 @@ func (w *work) attrs(r *route, p *problem, took time.Duration) []slog.Attr {
 	}
 	if w.call.replayed {
 		attrs = append(attrs, slog.Bool("replayed", true))
+	}
+	if w.call.degraded {
+		attrs = append(attrs, slog.Bool("degraded", true))
 	}
 	if p != nil && p.cause != nil {
 		attrs = append(attrs, slog.String("cause", p.cause.Error()))

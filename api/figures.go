@@ -15,7 +15,8 @@ type figures struct {
 	ServerTime string         `json:"server_time"`
 	Since      string         `json:"since"`
 	Ready      bool           `json:"ready"`
-	Sends      map[string]int `json:"sends"` // by outcome; those refused are in refused
+	Degraded   string         `json:"degraded_since,omitempty"` // when the server began to go on alone
+	Sends      map[string]int `json:"sends"`                    // by outcome; those refused are in refused
 	Refused    []refusedBy    `json:"refused"`
 	Shadow     []refusedBy    `json:"shadow_refused"`
 	GivenBack  int            `json:"given_back"`
@@ -54,6 +55,9 @@ func (s *Server) readFigures(ctx context.Context, _ *call, _ struct{}) (figures,
 		ServerTime: formatTime(s.with.Now()), Since: formatTime(s.began), Ready: s.isReady(ctx),
 		Sends: map[string]int{}, Refused: refusals(samples["mailgate_sends_total"]),
 		Shadow: refusals(samples["mailgate_shadow_refusals_total"]), Relays: []relayFigures{},
+	}
+	if since := s.with.DegradedSince(); since != 0 {
+		f.Degraded = formatTime(since)
 	}
 	for _, one := range samples["mailgate_sends_total"] {
 		if one.labels["rule"] == "" {

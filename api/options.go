@@ -89,6 +89,9 @@ type Options struct {
 
 	// Ready says whether the stores can be asked. Always, if nil.
 	Ready func(context.Context) error
+	// DegradedSince is since when this server goes on without the history that it shares
+	// with others, in milliseconds since 1970; 0 while it does not. Never, if nil.
+	DegradedSince func() int64
 	// Fallback answers the paths that no route has, in place of a 404: no key is
 	// asked for them and their answers are its own.
 	Fallback http.Handler
@@ -135,6 +138,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Ready == nil {
 		o.Ready = func(context.Context) error { return nil }
+	}
+	if o.DegradedSince == nil {
+		o.DegradedSince = func() int64 { return 0 }
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

@@ -20,7 +20,9 @@ import (
 func TestReady(t *testing.T) {
 	fault := errors.New("dial tcp 10.1.2.3:6379: connection refused")
 	var broken bool
+	degraded := int64(0)
 	r := newRig(t, setup{options: func(o *api.Options) {
+		o.DegradedSince = func() int64 { return degraded }
 		o.Ready = func(ctx context.Context) error {
 			if _, bounded := ctx.Deadline(); !bounded {
 				t.Error("asking the stores is not bounded")
@@ -33,6 +35,13 @@ func TestReady(t *testing.T) {
 	}})
 	if got := r.do("GET", "/readyz", "", ""); got.status != 200 || got.text != `{"status":"ready"}` {
 		t.Errorf("ready: %d %s", got.status, got.text)
+	}
+	degraded = r.now.Load()
+	if got := r.do("GET", "/readyz", "", ""); got.status != 200 || got.text != `{"status":"ready","degraded":true,"degraded_since":"`+stamp(degraded)+`"}` {
+		t.Errorf("ready, degraded: %d %s", got.status, got.text)
+	}
+	if got := r.do("GET", "/admin/figures", opsKey, ""); got.body["degraded_since"] != stamp(degraded) {
+		t.Errorf("figures: %s", got.text)
 	}
 	broken = true
 	got := r.do("GET", "/readyz", "", "")

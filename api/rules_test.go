@@ -71,7 +71,7 @@ func TestRulesRefuse(t *testing.T) {
 			store, m := []string{"memory", "disk"}[(i+j)%2], counting[algorithm]
 			t.Run(fmt.Sprint(tt.by, "/", algorithm, "/", store), func(t *testing.T) {
 				tt.refuses(newRig(t, setup{policy: "day=100/24h", rules: func(r *rig, _ *rules.Rule) []rules.Rule {
-					limiter := r.meters.Limiter("rule-extra", m)
+					var limiter throttle.Limiter = r.meters.Limiter("rule-extra", m)
 					if store == "memory" {
 						limiter = memory.New(m, memory.Options{Now: r.now.Load})
 					}

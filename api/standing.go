@@ -40,7 +40,9 @@ func ofOne(name string, v throttle.Verdict) standing {
 }
 
 // note tells the log what the caller is told.
-func (c *call) note(st *standing) { c.rule, c.limit = st.decision.Rule, st.decision.Verdict.Limit }
+func (c *call) note(st *standing) {
+	c.rule, c.limit, c.degraded = st.decision.Rule, st.decision.Verdict.Limit, st.decision.Degraded
+}
 
 // show puts the limits into the headers; the own ones are then there for the body.
 func (a *answer) show(st *standing) {

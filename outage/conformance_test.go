@@ -30,7 +30,7 @@ func TestConformance(t *testing.T) {
 					return pair
 				}
 				return alone{pair, own}
-			}, 2000)
+			}, 500)
 		})
 	}
 }
@@ -47,7 +47,7 @@ func openWatch(t testing.TB, disk *cache.Disk, s *shared) *outage.Watch {
 }
 
 func named(t testing.TB, disk *cache.Disk, name string, p throttle.Policy, now func() int64) *local.Limiter {
-	l, err := local.New(disk, local.Options{Policy: p, Now: now, Name: name, Size: cache.Size{Entries: 1000, Bytes: 1 << 20}})
+	l, err := local.New(disk, local.Options{Policy: p, Now: now, Name: name, Size: cache.Size{Entries: 64, Bytes: 1 << 16}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -76,6 +76,10 @@ function showNumbers(figures) {
 
 function showPills(figures) {
   pill("store-pill", figures.ready, "store ready", "store not ready");
+  if (figures.ready && figures.degraded_since) {
+    at("store-pill").textContent = `store away, alone since ${new Date(figures.degraded_since).toLocaleTimeString()}`;
+    at("store-pill").className = "pill";
+  }
   const resting = figures.relays.filter((relay) => relay.resting).length;
   const waiting = figures.relays.reduce((sum, relay) => sum + relay.waiting, 0);
   at("relay-pill").hidden = figures.relays.length === 0;

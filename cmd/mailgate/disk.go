@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/cmd/mailgate/settings"
 	repeats "github.com/mailgate/mailgate/idempotency/local"
+	"github.com/mailgate/mailgate/outage"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
 	codes "github.com/mailgate/mailgate/verify/local"
@@ -18,58 +20,66 @@ import (
 // again: codes, and answers to sends.
 var briefly = cache.Size{Entries: 10_000, Bytes: 4 << 20}
 
-// openLocal opens this machine's disk.
-func openLocal(s *settings.Settings, first throttle.Policy, log *slog.Logger) (history, error) {
-	disk, err := cache.Open(cache.DiskOptions{Dir: s.DataDir, Sync: s.Sync, Log: log})
+// A diskHistory is one on this machine's disk.
+type diskHistory struct {
+	history
+	disk                *cache.Disk
+	answers, handedOver *repeats.Keeper
+}
+
+// openDisk opens this machine's disk. The clock is the machine's, if now is nil.
+func openDisk(s *settings.Settings, dir string, first throttle.Policy, now func() int64, log *slog.Logger) (diskHistory, error) {
+	disk, err := cache.Open(cache.DiskOptions{Dir: dir, Sync: s.Sync, Log: log})
 	if err != nil {
-		return history{}, s.Complain("data_dir", err.Error())
+		return diskHistory{}, s.Complain("data_dir", err.Error())
 	}
-	h, err := onDisk(disk, s, first)
+	h, err := onDisk(disk, s, first, now)
 	if err != nil {
-		return history{}, errors.Join(fmt.Errorf("opening the history: %w", err), h.close())
+		return diskHistory{}, errors.Join(fmt.Errorf("opening the history: %w", err), h.close(context.Background()))
 	}
 	return h, nil
 }
 
 // onDisk opens the parts on a disk. Also after an error those that were opened are to be
 // closed.
-func onDisk(disk *cache.Disk, s *settings.Settings, first throttle.Policy) (history, error) {
+func onDisk(disk *cache.Disk, s *settings.Settings, first throttle.Policy, now func() int64) (diskHistory, error) {
 	var open []interface{ Close() }
-	h := history{close: func() error {
+	h := diskHistory{disk: disk, history: history{close: func(context.Context) error {
 		for _, part := range open {
 			part.Close()
 		}
 		return disk.Close()
-	}}
+	}}}
 	size := cache.Size{Entries: s.CacheMailboxes, Bytes: int64(s.CacheBytes)}
-	limiter, err := local.New(disk, local.Options{Policy: first, Size: size})
+	limiter, err := local.New(disk, local.Options{Policy: first, Size: size, Now: now})
 	if err != nil {
 		return h, err
 	}
 	open = append(open, limiter)
-	meters, err := local.NewMeters(disk, local.MetersOptions{Size: size})
+	meters, err := local.NewMeters(disk, local.MetersOptions{Size: size, Now: now})
 	if err != nil {
 		return h, err
 	}
 	open = append(open, meters)
-	book, err := codes.New(disk, codes.Options{Size: briefly})
+	book, err := codes.New(disk, codes.Options{Size: briefly, Now: now})
 	if err != nil {
 		return h, err
 	}
 	open = append(open, book)
-	answers, err := repeats.New(disk, repeats.Options{Terms: answerTerms, Size: briefly})
+	answers, err := repeats.New(disk, repeats.Options{Terms: answerTerms, Size: briefly, Now: now})
 	if err != nil {
 		return h, err
 	}
 	open = append(open, answers)
-	handedOver, err := repeats.New(disk, repeats.Options{Terms: markTerms, Name: "handed-over", Size: briefly})
+	handedOver, err := repeats.New(disk, repeats.Options{Terms: markTerms, Name: "handed-over", Size: briefly, Now: now})
 	if err != nil {
 		return h, err
 	}
 	open = append(open, handedOver)
-	h.mailbox = func(p throttle.Policy) throttle.Historian { return limiter.Tiers("", p) }
-	h.tiers = func(name string, p throttle.Policy) throttle.Limiter { return limiter.Tiers(name, p) }
+	h.mailbox = func(p throttle.Policy) outage.Survey { return limiter.Tiers("", p) }
+	h.tiers = func(name string, p throttle.Policy) throttle.Recorder { return limiter.Tiers(name, p) }
 	h.meter = meters.Limiter
+	h.answers, h.handedOver = answers, handedOver
 	h.codes, h.repeats = book, api.Repeats{Answers: answers, HandedOver: handedOver}
 	h.ready = limiter.Ready // one disk keeps all
 	return h, nil

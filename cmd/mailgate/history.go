@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/cmd/mailgate/settings"
 	"github.com/mailgate/mailgate/idempotency"
+	"github.com/mailgate/mailgate/outage"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/meter"
 	"github.com/mailgate/mailgate/verify"
@@ -16,23 +18,34 @@ import (
 // nothing to make and need no closing: those of one name count together, as far as they
 // count in one way.
 type history struct {
-	mailbox func(throttle.Policy) throttle.Historian
-	tiers   func(name string, p throttle.Policy) throttle.Limiter
+	mailbox func(throttle.Policy) outage.Survey
+	tiers   func(name string, p throttle.Policy) throttle.Recorder
 	meter   func(name string, m meter.Meter) throttle.Recorder
 	codes   verify.Book
 	repeats api.Repeats
-	remote  bool // a network away
+	remote  bool          // a network away
+	watch   *outage.Watch // nil where none goes on without the others
+	resting func() int    // servers of Redis that are left alone
 	ready   func(context.Context) error
-	close   func() error
+	close   func(context.Context) error
 }
 
 // openHistory opens Redis where its URL is set, else this machine's disk. The policy is
 // the one to begin with.
 func openHistory(ctx context.Context, s *settings.Settings, first throttle.Policy, log *slog.Logger) (history, error) {
-	if s.RedisURL != "" {
-		return openShared(ctx, s, first, log)
+	if s.RedisURL == "" {
+		onDisk, err := openDisk(s, s.DataDir, first, nil, log)
+		return onDisk.history, err
 	}
-	return openLocal(s, first, log)
+	shared, store, err := openShared(ctx, s, first, log)
+	if err != nil || !s.GoesOn() {
+		return shared, err
+	}
+	both, err := goingOn(s, shared, store, first, log)
+	if err != nil {
+		return history{}, errors.Join(err, shared.close(ctx))
+	}
+	return both, nil
 }
 
 // guesses counts guesses at codes. No rule or action has such a name.

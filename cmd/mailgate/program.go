@@ -70,6 +70,13 @@ func (p *program) open(ctx context.Context, audit *slog.Logger, fallback http.Ha
 	if p.server, err = api.New(options); err != nil {
 		return fmt.Errorf("making the server: %w", err)
 	}
+	if p.history.resting != nil {
+		options.Metrics.MustRegister(newRestingGauge(p.history.resting))
+	}
+	if p.history.watch != nil {
+		options.Metrics.MustRegister(newOutageGauges(p.history.watch.State))
+		p.history.watch.Start()
+	}
 	return nil
 }
 
@@ -86,6 +93,9 @@ func (p *program) openContent(ctx context.Context, options *api.Options) (err er
 	}
 	options.Codes, options.Guesses, options.Repeats = p.history.codes, p.history.guesses(p.settings.Guesses), p.history.repeats
 	options.Ready = p.history.ready
+	if p.history.watch != nil {
+		options.DegradedSince = func() int64 { return p.history.watch.State().Since }
+	}
 	options.Live, err = p.content.live(p.history)
 	return err
 }
@@ -192,7 +202,7 @@ func (p *program) close(ctx context.Context) (err error) {
 		}
 	}
 	if p.history.close != nil {
-		err = errors.Join(err, p.history.close())
+		err = errors.Join(err, p.history.close(ctx))
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/cmd/mailgate/settings"
 	repeats "github.com/mailgate/mailgate/idempotency/cluster"
+	"github.com/mailgate/mailgate/outage"
 	"github.com/mailgate/mailgate/redisstore"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/cluster"
@@ -17,20 +18,19 @@ import (
 )
 
 // openShared opens Redis.
-func openShared(ctx context.Context, s *settings.Settings, first throttle.Policy, log *slog.Logger) (history, error) {
+func openShared(ctx context.Context, s *settings.Settings, first throttle.Policy, log *slog.Logger) (h history, store *redisstore.Store, err error) {
 	redisstore.LogTo(log)
-	store, err := redisstore.Open(redisstore.Options{
+	store, err = redisstore.Open(redisstore.Options{
 		URL: string(s.RedisURL), Timeout: s.RedisTimeout, Confirm: s.RedisConfirm,
 	})
 	if err != nil {
-		return history{}, s.Complain("redis_url", err.Error())
+		return history{}, nil, s.Complain("redis_url", err.Error())
 	}
-	h, err := inRedis(store, first)
-	if err != nil {
-		return history{}, errors.Join(fmt.Errorf("opening the history: %w", err), store.Close())
+	if h, err = inRedis(store, first); err != nil {
+		return history{}, nil, errors.Join(fmt.Errorf("opening the history: %w", err), store.Close())
 	}
 	prepare(ctx, store, log)
-	return h, nil
+	return h, store, nil
 }
 
 // inRedis makes what keeps its records there.
@@ -48,14 +48,15 @@ func inRedis(store *redisstore.Store, first throttle.Policy) (history, error) {
 		return history{}, err
 	}
 	return history{
-		mailbox: func(p throttle.Policy) throttle.Historian { return limiter.Tiers("", p) },
-		tiers:   func(name string, p throttle.Policy) throttle.Limiter { return limiter.Tiers(name, p) },
+		mailbox: func(p throttle.Policy) outage.Survey { return limiter.Tiers("", p) },
+		tiers:   func(name string, p throttle.Policy) throttle.Recorder { return limiter.Tiers(name, p) },
 		meter:   limiter.Meter,
 		codes:   codes.New(store),
 		repeats: api.Repeats{Answers: answers, HandedOver: handedOver},
 		remote:  true,
+		resting: store.Resting,
 		ready:   store.Ready,
-		close:   store.Close,
+		close:   func(context.Context) error { return store.Close() },
 	}, nil
 }
 

@@ -14,6 +14,7 @@ import (
 type answer struct {
 	Status int
 	Header http.Header
+	Raw    string
 	Body   struct {
 		ID        any
 		Email     string
@@ -23,6 +24,7 @@ type answer struct {
 		WaitMS    int64 `json:"wait_ms"`
 		Type      string
 		Verified  bool
+		Degraded  bool
 		Sends     []struct{ ID string }
 		Left      int `json:"attempts_left"`
 		Title     string
@@ -68,7 +70,7 @@ func (c client) askWith(header http.Header, method, path, body string) (a answer
 	if err != nil {
 		return a, err
 	}
-	a.Status, a.Header = response.StatusCode, response.Header
+	a.Status, a.Header, a.Raw = response.StatusCode, response.Header, string(text)
 	if err := json.Unmarshal(text, &a.Body); err != nil {
 		return a, fmt.Errorf("status %d with no JSON: %w", a.Status, err)
 	}

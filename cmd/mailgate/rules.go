@@ -60,13 +60,13 @@ func (h history) ruleSet(file rulefile.File) (*rules.Set, error) {
 	for _, r := range file.Rules {
 		_, queues := r.Meter.(meter.LeakyBucket)
 		rule := rules.Rule{Name: r.Name, By: r.By, Queues: queues, Shadow: r.Shadow, Exempt: r.Exempt}
+		if r.Resends != nil { // made first: what an outage leaves is recorded through the other
+			rule.Resends = h.meter(recordsOf(r), r.Resends)
+		}
 		if r.Name == rules.MailboxRule {
 			rule.Limiter = h.mailbox(r.Tiers)
 		} else {
 			rule.Limiter = h.limiter(recordsOf(r), r.Count)
-		}
-		if r.Resends != nil {
-			rule.Resends = h.meter(recordsOf(r), r.Resends)
 		}
 		all = append(all, rule)
 	}

@@ -24,6 +24,7 @@ func (s *Settings) check() error {
 	}{
 		{s.RedisURL == "" && s.origins["redis_confirm"].Given(), "redis_confirm", "it means nothing without redis_url"},
 		{s.RedisURL == "" && s.origins["redis_timeout"].Given(), "redis_timeout", "it means nothing without redis_url"},
+		{s.RedisURL == "" && s.origins["on_store_outage"].Given(), "on_store_outage", "it means nothing without redis_url"},
 		{s.SMTPRate == 0 && s.origins["smtp_queue"].Given(), "smtp_queue", "it means nothing without smtp_rate"},
 		{s.APIKeys.share(s.AdminKeys), "admin_keys", "a secret in it is one of api_keys too, and would open everything"},
 		{s.DrainDelay > 0 && s.DrainDelay >= s.ShutdownGrace, "drain_delay", "it must be shorter than shutdown_grace, which it is a part of"},
@@ -60,13 +61,21 @@ func (s *Settings) ForServing() error {
 	return nil
 }
 
-// Unused names what was given and has no effect beside the rest: memory and disk of
-// one process where the history is in Redis.
+// GoesOn reports whether the node keeps a history of its own beside that in Redis, to go
+// on with while Redis is away.
+func (s *Settings) GoesOn() bool { return s.RedisURL != "" && s.OnStoreOutage == "continue" }
+
+// Unused names what was given and has no effect beside the rest: memory and disk of one
+// process where the history is in Redis alone, or the drive where none is used.
 func (s *Settings) Unused() (places []string) {
-	if s.RedisURL == "" {
+	unused := []string{"data_dir", "sync", "cache_mailboxes", "cache_bytes"}
+	switch {
+	case s.RedisURL == "" || s.GoesOn() && s.origins["data_dir"].Given():
 		return nil
+	case s.GoesOn():
+		unused = []string{"sync"}
 	}
-	for _, name := range []string{"data_dir", "sync", "cache_mailboxes", "cache_bytes"} {
+	for _, name := range unused {
 		if origin := s.origins[name]; origin.Given() {
 			places = append(places, origin.Place)
 		}

@@ -28,7 +28,7 @@ type Settings struct {
 	Guesses throttle.Policy `name:"guesses" default:"ten-minutes=5/10m,day=20/24h" help:"guesses at the codes of a mailbox, however many it was mailed: name=limit/window"`
 	Fold    bool            `name:"fold" default:"true" help:"count letter case, +tag and dots that a provider ignores as one mailbox"`
 
-	DataDir        string `name:"data_dir" group:"History on this machine" default:"mailgate-data" validate:"required" help:"where it is kept; :memory: for nowhere"`
+	DataDir        string `name:"data_dir" group:"History on this machine" default:"mailgate-data" validate:"required" help:"where it is kept; :memory: for nowhere. With redis_url only where it is set, for what this node goes on with while redis is away"`
 	Sync           bool   `name:"sync" default:"false" help:"wait for the drive at each send: survives a power cut, costs a flush"`
 	CacheMailboxes int64  `name:"cache_mailboxes" default:"120000" validate:"gte=1,lte=1000000000" help:"mailboxes kept in memory; the rest is read back from disk"`
 	CacheBytes     Bytes  `name:"cache_bytes" default:"28MiB" validate:"gte=65536" help:"memory for them, and once more for what other rules count: a number of bytes, or with KiB, MiB, GiB"`
@@ -36,6 +36,8 @@ type Settings struct {
 	RedisURL     RedisURL      `name:"redis_url" group:"History in Redis" secret:"yes" help:"set it to share one history among many processes: redis://, rediss://, redis+sentinel://, redis+cluster://"`
 	RedisConfirm int           `name:"redis_confirm" default:"0" validate:"gte=0,lte=16" help:"replicas that must have a send before it is a yes"`
 	RedisTimeout time.Duration `name:"redis_timeout" default:"250ms" validate:"gte=1ms,lte=30s" help:"the longest a decision may take"`
+
+	OnStoreOutage string `name:"on_store_outage" default:"continue" validate:"oneof=continue refuse" help:"while redis is away: continue with this node's own history, kept in memory or in a data_dir that is set; or refuse with 503"`
 
 	SMTPURL      Relays        `name:"smtp_url" group:"Mail" secret:"yes" help:"the relay, or several in the order to try: smtps://user:pass@host, smtp://user:pass@host:587, smtp://host:25?tls=none"`
 	From         mailer.Sender `name:"from" help:"the sender: Acme <no-reply@acme.example>"`

@@ -47,6 +47,7 @@ func TestDefaults(t *testing.T) {
 		"cache_mailboxes": s.CacheMailboxes != 120000,
 		"cache_bytes":     s.CacheBytes != 28<<20,
 		"redis_url":       s.RedisURL != "",
+		"on_store_outage": s.OnStoreOutage != "continue",
 		"redis_timeout":   s.RedisTimeout != 250*time.Millisecond,
 		"smtp_url":        len(s.SMTPURL) != 0,
 		"smtp_rate":       s.SMTPRate != 0,
@@ -178,12 +179,16 @@ func TestLoopback(t *testing.T) {
 
 // Settings that have no effect are named, so that they can be said at the start.
 func TestUnused(t *testing.T) {
-	environ := []string{"MAILGATE_REDIS_URL=redis://localhost", "MAILGATE_DATA_DIR=/data", "MAILGATE_SYNC=true"}
-	if got := read(t, nil, environ).Unused(); !reflect.DeepEqual(got, []string{"MAILGATE_DATA_DIR", "MAILGATE_SYNC"}) {
-		t.Errorf("unused: %q", got)
-	}
-	if got := read(t, nil, environ[1:]).Unused(); got != nil {
-		t.Errorf("without redis: %q", got)
+	const redis, dir, sync, size = "MAILGATE_REDIS_URL=redis://localhost", "MAILGATE_DATA_DIR=/data", "MAILGATE_SYNC=true", "MAILGATE_CACHE_BYTES=1MiB"
+	for _, tt := range []struct{ environ, unused []string }{
+		{[]string{dir, sync, size}, nil},
+		{[]string{redis, dir, sync, size}, nil}, // all for what it goes on with
+		{[]string{redis, sync, size}, []string{"MAILGATE_SYNC"}},
+		{[]string{redis, dir, sync, "MAILGATE_ON_STORE_OUTAGE=refuse"}, []string{"MAILGATE_DATA_DIR", "MAILGATE_SYNC"}},
+	} {
+		if got := read(t, nil, tt.environ).Unused(); !reflect.DeepEqual(got, tt.unused) {
+			t.Errorf("unused of %q: %q, want %q", tt.environ, got, tt.unused)
+		}
 	}
 }
 

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/mailer/sandbox"
+	"github.com/mailgate/mailgate/redisstore/redistest"
+)
+
+// metric is the value of a metric without labels.
+func metric(t testing.TB, server *process, name string) string {
+	t.Helper()
+	response, err := http.Get(server.URL + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+		if value, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
+			return value
+		}
+	}
+	return "none"
+}
+
+// mentions are the lines of a JSON log with these words in them.
+func mentions(log *output, words string) (lines []map[string]any) {
+	all := bufio.NewScanner(strings.NewReader(log.String()))
+	for all.Scan() {
+		var line map[string]any
+		if strings.Contains(all.Text(), words) && json.Unmarshal(all.Bytes(), &line) == nil {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// A node goes on while Redis is away, says so wherever somebody looks, and tells Redis what
+// it missed.
+func TestGoesOnWithoutRedis(t *testing.T) {
+	t.Parallel()
+	relay := startRelay(t, sandbox.Options{})
+	redis := redistest.Alone(t, "appendonly yes")
+	environ := settingsFor(relay.URL(), "MAILGATE_REDIS_URL="+redis.URL(), "MAILGATE_TIERS=second=1/1s,hour=3/1h", shared)
+	server, other := startServer(t, environ), startServer(t, environ)
+	app, ops := newClient(t, server.URL, apiKey), newClient(t, server.URL, adminKey)
+	if a := app.mustSend(t, "alice@example.com", 200); a.Body.Degraded {
+		t.Errorf("with redis: %+v", a.Body)
+	}
+	redis.Kill()
+	if a := app.mustSend(t, "alice@example.com", 429); !a.Body.Degraded || a.Body.Limit != "second" {
+		t.Errorf("the limit that was reached with redis: %+v", a.Body)
+	}
+	var alone answer
+	eventually(t, "the end of the second", func() (sent bool) {
+		alone, _ = app.sendCode("alice@example.com")
+		return alone.Status == 200
+	})
+	if !alone.Body.Degraded {
+		t.Errorf("without redis: %+v", alone.Body)
+	}
+	a := app.must(t, "GET", "/readyz", "", 200)
+	if !strings.Contains(a.Raw, `"degraded":true,"degraded_since":"20`) {
+		t.Errorf("/readyz: %s", a.Raw)
+	}
+	if one, since := metric(t, server, "mailgate_store_degraded"), metric(t, server, "mailgate_store_degraded_since_timestamp_seconds"); one != "1" || since == "0" {
+		t.Errorf("degraded %s since %s", one, since)
+	}
+	if debts := metric(t, server, "mailgate_store_debts"); debts == "0" {
+		t.Error("no debts")
+	}
+	if a := app.must(t, "GET", "/mailboxes/alice@example.com", "", 200); !a.Body.Degraded {
+		t.Errorf("a look: %s", a.Raw)
+	}
+	ops.must(t, "POST", "/admin/mailboxes/alice@example.com/reset", "", 503)
+
+	redis.Restart()
+	eventually(t, "the end of the outage", func() bool { return metric(t, server, "mailgate_store_degraded") == "0" })
+	if a := app.must(t, "GET", "/readyz", "", 200); strings.Contains(a.Raw, "degraded") {
+		t.Errorf("/readyz: %s", a.Raw)
+	}
+	if n := metric(t, server, "mailgate_store_written_total"); n != metric(t, server, "mailgate_store_degraded_admissions_total") {
+		t.Errorf("%s were written", n)
+	}
+	if ids := sends(t, other, "alice@example.com"); len(ids) != 2 {
+		t.Errorf("the other node knows of %d sends", len(ids))
+	}
+	began, ended := mentions(server.log, "the shared history is away"), mentions(server.log, "the shared history is back")
+	if len(began) != 1 || len(ended) != 1 || ended[0]["written"] == nil {
+		t.Errorf("began %v, ended %v", began, ended)
+	}
+	if requests := mentions(server.log, `"degraded":true`); len(requests) < 3 {
+		t.Errorf("requests in the log: %v", requests)
+	}
+}
+
+// A node that is killed in an outage and comes back before Redis does refuses what it had
+// admitted, and tells Redis of it.
+func TestKilledWithoutRedis(t *testing.T) {
+	t.Parallel()
+	relay := startRelay(t, sandbox.Options{})
+	redis := redistest.Alone(t, "appendonly yes")
+	environ := settingsFor(relay.URL(), "MAILGATE_REDIS_URL="+redis.URL(), "MAILGATE_DATA_DIR="+t.TempDir(), shared)
+	server := startServer(t, environ)
+	redis.Kill()
+	sent := newClient(t, server.URL, apiKey).mustSend(t, "alice@example.com", 200)
+	killed(t, server)
+
+	server = startServer(t, environ)
+	again := newClient(t, server.URL, apiKey).mustSend(t, "alice@example.com", 429)
+	if !again.Body.Degraded || again.Body.Limit != "minute" {
+		t.Errorf("after the restart: %+v", again.Body)
+	}
+	redis.Restart()
+	eventually(t, "the end of the outage", func() bool { return metric(t, server, "mailgate_store_degraded") == "0" })
+	if ids := sends(t, server, "alice@example.com"); len(ids) != 1 || ids[0] != sent.Body.ID {
+		t.Errorf("on record is %v, want %s", ids, sent.Body.ID)
+	}
+}
+
+// A node that is stopped in an outage waits for Redis while it has time, and what it cannot
+// write it says.
+func TestStoppedWithoutRedis(t *testing.T) {
+	t.Parallel()
+	relay := startRelay(t, sandbox.Options{})
+	redis := redistest.Alone(t, "appendonly yes")
+	environ := settingsFor(relay.URL(), "MAILGATE_REDIS_URL="+redis.URL(), shared)
+	late, never := startServer(t, environ), startServer(t, append(environ, "MAILGATE_SHUTDOWN_GRACE=300ms"))
+	for _, server := range []*process{late, never} {
+		newClient(t, server.URL, apiKey).mustSend(t, "bob@example.com", map[bool]int{true: 200, false: 429}[server == late])
+	}
+	redis.Kill()
+	newClient(t, late.URL, apiKey).mustSend(t, "alice@example.com", 200)
+	newClient(t, never.URL, apiKey).mustSend(t, "carol@example.com", 200)
+	never.signal(t, syscall.SIGTERM)
+	if status := never.end(t); status != 0 || len(mentions(never.log, "and it is lost")) != 1 {
+		t.Errorf("ended with %d:\n%s", status, never.log)
+	}
+	late.signal(t, syscall.SIGTERM)
+	late.log.await(t, "draining", logged("draining", "grace"))
+	select {
+	case <-late.exited:
+		t.Errorf("it did not wait:\n%s", late.log)
+	case <-time.After(100 * time.Millisecond):
+	}
+	redis.Restart()
+	if status := late.end(t); status != 0 || len(mentions(late.log, "lost")) != 0 {
+		t.Errorf("ended with %d:\n%s", status, late.log)
+	}
+	check := startServer(t, environ)
+	if ids := sends(t, check, "alice@example.com"); len(ids) != 1 {
+		t.Errorf("on record is %v", ids)
+	}
+}
