@@ -79,9 +79,7 @@ func (d *Decision) bind(round []asked) {
 		if a.rule.Shadow || a.verdict.Allowed != d.Allowed {
 			continue
 		}
-		if d.Allowed {
-			d.Delay = max(d.Delay, a.verdict.Delay)
-		}
+		d.Delay = max(d.Delay, a.verdict.Delay) // of a refusal 0
 		d.waitFor(a.rule, &a.verdict)
 	}
 }

@@ -470,6 +470,19 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// A shadow that was charged for a send that another refused after all is given its place
+// back like the rest.
+func TestAShadowIsGivenBack(t *testing.T) {
+	s := openShop(t)
+	shadow := s.rule("trial", rules.ByDomain, "hour=1/1h")
+	shadow.Shadow = true
+	set := newSet(t, rules.Options{}, shadow, s.rule(rules.MailboxRule, rules.ByMailbox, "hour=5/1h"),
+		rules.Rule{Name: "all", By: rules.ByAll, Limiter: &snatched{Historian: s.limiter("all", "hour=1/1h"), t: t}})
+	if d := take(t, set, to("a@b.example")); d.Allowed || d.Rule != "all" || used(t, shadow.Limiter, "b.example") != 0 {
+		t.Errorf("%v by %s, and the shadow counts %d", d.Allowed, d.Rule, used(t, shadow.Limiter, "b.example"))
+	}
+}
+
 // A shadow that fails is heard also where another rule refuses.
 func TestAFailingShadowIsHeard(t *testing.T) {
 	s := openShop(t)

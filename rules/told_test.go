@@ -6,6 +6,7 @@ import (
 
 	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/memory"
 )
 
 // What a decision says where the mailbox's own rule binds nobody.
@@ -38,25 +39,43 @@ func TestDecisionsSayByWhat(t *testing.T) {
 	}
 }
 
-// After a mailbox's first mail the wait is that of a resend.
+// Servers' clocks differ by a little: the latest counts.
+func TestTheLatestClockIsTold(t *testing.T) {
+	for _, ahead := range [][]int64{{0, 7}, {7, 0}} {
+		s := openShop(t)
+		all := []rules.Rule{s.rule(rules.MailboxRule, rules.ByMailbox, "minute=9/60s")}
+		for i, ms := range ahead {
+			limiter := memory.NewTiers(throttle.DefaultPolicy(), memory.Options{Now: func() int64 { return start + ms }})
+			all = append(all, rules.Rule{Name: string(rune('a' + i)), By: rules.ByDomain, Limiter: limiter})
+		}
+		if d, err := newSet(t, rules.Options{}, all...).Peek(context.Background(), to("alice@example.com")); err != nil || d.Verdict.Now != start+7 {
+			t.Errorf("%v: %d, %v", ahead, d.Verdict.Now-start, err)
+		}
+	}
+}
+
+// After a mailbox's first mail the wait is that of a resend, but for one that only a rule
+// in the shadow would refuse.
 func TestTheWaitAfterTheFirstMail(t *testing.T) {
-	s := openShop(t)
-	provider := s.limiter("provider", "day=3/24h")
 	lane, err := throttle.ParsePolicy("day=1/24h")
 	if err != nil {
 		t.Fatal(err)
 	}
-	set := newSet(t, rules.Options{},
-		s.rule(rules.MailboxRule, rules.ByMailbox, "minute=1/60s"),
-		rules.Rule{Name: "provider", By: rules.ByAll, Limiter: provider, Resends: resender{provider, lane}})
-	for i, mailbox := range []string{"a@example.com", "b@example.com", "c@example.com"} {
-		d := take(t, set, to(mailbox))
-		after, err := set.Peek(context.Background(), to(mailbox))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if wait := d.Verdict.RetryAt(); after.Verdict.RetryAt() != wait || after.Rule != d.Rule {
-			t.Errorf("mail %d says %s until %d, a look then %s until %d", i+1, d.Rule, wait, after.Rule, after.Verdict.RetryAt())
+	for _, shadow := range []bool{false, true} {
+		s := openShop(t)
+		provider := s.limiter("provider", "day=3/24h")
+		set := newSet(t, rules.Options{},
+			s.rule(rules.MailboxRule, rules.ByMailbox, "minute=1/60s"),
+			rules.Rule{Name: "provider", By: rules.ByAll, Limiter: provider, Resends: resender{provider, lane}, Shadow: shadow})
+		for i, mailbox := range []string{"a@example.com", "b@example.com", "c@example.com"} {
+			d := take(t, set, to(mailbox))
+			after, err := set.Peek(context.Background(), to(mailbox))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if wait := d.Verdict.RetryAt(); after.Verdict.RetryAt() != wait || after.Rule != d.Rule || (d.Rule == rules.MailboxRule) != shadow {
+				t.Errorf("mail %d, shadow %v: it says %s until %d, a look then %s until %d", i+1, shadow, d.Rule, wait, after.Rule, after.Verdict.RetryAt())
+			}
 		}
 	}
 }

@@ -35,6 +35,63 @@ func TestTheRefusedTakeNoTurns(t *testing.T) {
 	}
 }
 
+// A turn in a queue is asked for when nobody else can refuse any more.
+func TestTurnsAreTakenLast(t *testing.T) {
+	for _, remote := range []bool{false, true} {
+		s := openShop(t)
+		pace := &counted{Limiter: s.queue(14)}
+		mailbox := s.limiter("mailbox", "minute=1/60s")
+		set := newSet(t, rules.Options{Remote: remote},
+			rules.Rule{Name: "pace", By: rules.ByAll, Limiter: pace, Queues: true},
+			rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: &snatched{Historian: mailbox, t: t}})
+		if d := take(t, set, to("a@b.example")); d.Allowed || d.Rule != rules.MailboxRule || pace.takes != 0 {
+			t.Errorf("remote %v: %v by %s, %d turns taken", remote, d.Allowed, d.Rule, pace.takes)
+		}
+	}
+}
+
+// A counted limiter counts how often it is charged, or asked to be.
+type counted struct {
+	throttle.Limiter
+	takes int
+}
+
+func (c *counted) Take(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
+	c.takes++
+	return c.Limiter.Take(ctx, key, id)
+}
+
+// queue is a queue from which so many leave in a second.
+func (s *shop) queue(limit int) throttle.Limiter {
+	s.t.Helper()
+	bucket, err := meter.NewLeakyBucket(throttle.Tier{Name: "second", Limit: limit, Window: 1000}, 50)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return memory.New(bucket, memory.Options{Now: s.clock.Load})
+}
+
+// Of two queues the longer one is waited for, in whichever order they are.
+func TestTheLongestDelay(t *testing.T) {
+	for _, limits := range [][]int{{10, 4}, {4, 10}} {
+		s := openShop(t)
+		all := []rules.Rule{s.rule(rules.MailboxRule, rules.ByMailbox, "minute=3/60s")}
+		for i, limit := range limits {
+			all = append(all, rules.Rule{Name: string(rune('a' + i)), By: rules.ByAll, Limiter: s.queue(limit), Queues: true})
+		}
+		shadow := rules.Rule{Name: "c", By: rules.ByAll, Limiter: s.queue(1), Queues: true, Shadow: true}
+		set := newSet(t, rules.Options{}, append(all, shadow)...)
+		for _, want := range []int64{0, 250, 500} {
+			if d := take(t, set, to("a@b.example")); !d.Allowed || d.Delay != want {
+				t.Errorf("%v a second: %v, in %d ms, want %d", limits, d.Allowed, d.Delay, want)
+			}
+		}
+		if d := take(t, set, to("a@b.example")); d.Allowed || d.Delay != 0 {
+			t.Errorf("%v, in %d ms", d.Allowed, d.Delay)
+		}
+	}
+}
+
 // Sends that come at once to a mailbox that had none are one first mail, and resends.
 func TestOneOfManyIsTheFirst(t *testing.T) {
 	for _, remote := range []bool{false, true} {

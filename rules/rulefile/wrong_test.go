@@ -70,6 +70,7 @@ var wrong = []struct{ name, text, want string }{
 	{"too many parts", rule("algorithm: sliding-window\n  limit: q=1/1s\n  parts: 1001"), ":5: rule a: limit: tier q: a window has between 1 and 1000 parts, not 1001"},
 	{"nobody waits so long", rule("algorithm: leaky-bucket\n  limit: q=1/1s\n  queue: 15"), ":6: rule a: queue: the last of 15 would wait 15000 ms, and may wait 7500 ms: half of what a send may take, as the relay needs the rest"},
 	{"half of the time is gone", rule("algorithm: leaky-bucket\n  limit: q=1/1s\n  queue: 8"), ":6: rule a: queue: the last of 8 would wait 8000 ms, and may wait 7500 ms"},
+	{"half of a millisecond too long", rule("algorithm: leaky-bucket\n  limit: q=2/15001ms\n  queue: 1"), ":6: rule a: queue: the last of 1 would wait 7501 ms, and may wait 7500 ms"},
 	{"zeros before a number", rule("algorithm: token-bucket\n  limit: q=1/1s\n  burst: 010"), ":6: rule a: burst: a number has no zeros before it"},
 	{"more than a log takes", rule("limit: q=1001/1s"), ":4: rule a: limit: tier q: the limit must be between 1 and 1000, not 1001; sliding-window and fixed-window take more"},
 	{"more than the mailbox's log takes", "rules: [{name: mailbox, limit: q=1001/1s}]", ":1: rule mailbox: limit: tier q: the limit must be between 1 and 1000, not 1001"},

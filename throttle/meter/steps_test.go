@@ -174,6 +174,18 @@ func TestTokenBucketStepByStep(t *testing.T) {
 	})
 }
 
+// What is forgotten of a bucket that is never empty goes on to drain.
+func TestTokenBucketReleaseAfterForgetting(t *testing.T) {
+	walk(t, must(meter.NewTokenBucket(tier(1, 1000), 2)), []step{
+		{0, "take a", "yes, 1 left"},
+		{500, "take b", "yes, 0 left for 500"},
+		{1000, "take c", "yes, 0 left for 1000"}, // two are remembered: a is forgotten
+		{2400, "take d", "yes, 0 left for 600"},  // and b
+		{2400, "release c", "true"},              // without it the bucket was empty since 2000
+		{2400, "take e", "yes, 0 left for 1000"},
+	})
+}
+
 // One that is given back is given back for all the time since.
 func TestTokenBucketReleaseLookBack(t *testing.T) {
 	walk(t, must(meter.NewTokenBucket(tier(1, 1000), 3)), []step{
