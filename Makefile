@@ -5,7 +5,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unve
 FUZZTIME ?= 10m
 BIN      = bin/mailgate
 
-.PHONY: help dev build test needs check race flood fuzz bench image clean
+.PHONY: help dev build test needs check race flood fuzz bench faults soak image clean
 
 help: ## this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,15 @@ flood:
 
 fuzz: ## every fuzz target for FUZZTIME each; 10m unless told, FUZZTIME=30s is a first look
 	FUZZTIME=$(FUZZTIME) .ci/fuzz
+
+# One run again: go test -race -v ./faults -run TestCampaign -full -kind redis-killed -seed 7
+faults: needs ## every kind of fault under load, 20 times each, judged by what the relays received
+	$(GO) test -race -v -count 1 -timeout 4h ./faults -run TestCampaign -full -seeds 20 -at-once 3
+
+FOR ?= 30m
+
+soak: needs ## faults at random, and is the memory flat in the end (FOR=30m)
+	$(GO) test -race -v -count 1 -timeout 0 ./faults -run TestSoak -for $(FOR)
 
 bench: ## our speed and memory beside the peers', and what is required of us (minutes)
 	cd bench && $(GO) run .

@@ -135,18 +135,28 @@ func campaign(t *testing.T, report *table, k *kind, seed uint64, size shape) {
 	}
 	o := run(t, k, seed, size)
 	report.add(k.name, o)
-	for i, v := range o.found {
-		if i == 10 {
-			t.Errorf("and %d more", len(o.found)-i)
-			break
-		}
-		t.Errorf("%s: %s", v.Rule, v.What)
-	}
+	o.complain(t)
 	if t.Failed() {
 		again := fmt.Sprintf("go test -race -v ./faults -run TestCampaign -kind %s -seed %d", k.name, seed)
 		if size.full {
 			again += " -full"
 		}
 		t.Log("to run it again: " + again)
+	}
+}
+
+// complain fails the test with the first violations and their stories.
+func (o *outcome) complain(t *testing.T) {
+	t.Helper()
+	for i, v := range o.found {
+		if i == 10 {
+			t.Errorf("and %d more", len(o.found)-i)
+			break
+		}
+		story := ""
+		if v.Subject != "" {
+			story = "\n" + o.record.Story(v.Subject)
+		}
+		t.Errorf("%s: %s%s", v.Rule, v.What, story)
 	}
 }

@@ -2,7 +2,6 @@ package faults_test
 
 import (
 	"fmt"
-	"os"
 	"sync"
 	"testing"
 	"time"
@@ -16,45 +15,73 @@ type outcome struct {
 	failed                    int           // answered 5xx or refused by the relay, or not at all
 	healed                    time.Duration // from the repair until the last node was well
 	strained                  bool
+	record                    *judge.Run
 	found                     []judge.Violation
 }
 
 // run makes one run of a kind.
 func run(t testing.TB, k *kind, seed uint64, sh shape) outcome {
-	s := newStand(t, k, seed, sh)
+	s := newStand(t, k, policies[int(seed)%len(policies)], seed, sh)
 	l := newLoad(s, seed)
-	before := s.figures(l)
-	stopCollecting := s.collecting()
-	stopWatching := s.watchMachine()
-
-	l.run(sh.rate)
-	time.Sleep(sh.calm + time.Duration(s.rng.Int64N(int64(sh.calm))))
-	during := judge.Span{From: time.Now().UnixMilli()}
-	k.strike(s)
+	r := s.begin(l)
+	time.Sleep(sh.calm + s.randomly(sh.calm))
 	held := sh.hold
 	if k.hold != nil {
 		held = k.hold(sh)
 	}
-	time.Sleep(held)
-	k.mend(s)
-	healed, found := s.awaitHealth(l, k, held)
-	during.To = time.Now().UnixMilli()
+	healed := r.suffer(k, held)
 	time.Sleep(sh.after)
-	l.stop()
+	return r.finish(k.terms, healed)
+}
 
-	found = append(found, s.awaitNoDebts()...)
-	stopCollecting()
-	s.strained = stopWatching()
-	standings := s.standings(l, k, during)
-	found = append(found, s.leftovers(l, before)...)
+// A running is a run under way.
+type running struct {
+	*stand
+	load           *load
+	before         []judge.Figure
+	stopCollecting func()
+	stopWatching   func() bool
+	faults         []judge.Span
+	found          []judge.Violation
+}
+
+func (s *stand) begin(l *load) *running {
+	r := &running{stand: s, load: l, before: s.figures(l), stopCollecting: s.collecting(), stopWatching: s.watchMachine()}
+	l.run(s.shape.rate)
+	return r
+}
+
+// suffer has a fault strike, mends it after a while, and returns when all is well again,
+// and how long that took.
+func (r *running) suffer(k *kind, held time.Duration) time.Duration {
+	during := judge.Span{From: time.Now().UnixMilli()}
+	k.strike(r.stand)
+	time.Sleep(held)
+	k.mend(r.stand)
+	healed, found := r.awaitHealth(r.load, k, held)
+	during.To = time.Now().UnixMilli()
+	r.faults, r.found = append(r.faults, during), append(r.found, found...)
+	return healed
+}
+
+// finish ends a run and has it judged.
+func (r *running) finish(terms judge.Terms, healed time.Duration) outcome {
+	s, l := r.stand, r.load
+	l.stop()
+	found := append(r.found, s.awaitNoDebts()...)
+	r.stopCollecting()
+	s.post.empty(s.t)
+	s.strained = r.stopWatching()
+	standings := s.standings(l, terms, r.faults)
+	found = append(found, s.leftovers(l, r.before)...)
 	for _, n := range s.nodes {
 		n.stop()
 	}
 	found = append(found, s.searchLogs(l)...)
-	record := s.record(l, k, during, standings)
+	record := s.record(l, terms, r.faults, standings)
 	found = append(append(found, s.post.wrong...), judge.Judge(record)...)
 	return outcome{
-		requests: len(record.Calls), mails: len(record.Mails), healed: healed, strained: s.strained, found: found,
+		requests: len(record.Calls), mails: len(record.Mails), healed: healed, strained: s.strained, found: found, record: record,
 		degraded: count(record.Calls, func(c *judge.Call) bool { return c.Degraded }),
 		failed: count(record.Calls, func(c *judge.Call) bool {
 			return c.Status == 0 || c.Status >= 500 || c.Kind == "recipient-rejected"
@@ -63,13 +90,13 @@ func run(t testing.TB, k *kind, seed uint64, sh shape) outcome {
 }
 
 // record is the run as the judge wants it.
-func (s *stand) record(l *load, k *kind, during judge.Span, standings []judge.Standing) *judge.Run {
+func (s *stand) record(l *load, terms judge.Terms, during []judge.Span, standings []judge.Standing) *judge.Run {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s.post.mu.Lock()
 	defer s.post.mu.Unlock()
 	return &judge.Run{
-		Tiers: s.tiers, Action: action, Guesses: guesses, Nodes: len(s.nodes), Terms: k.terms, Fault: during,
+		Tiers: s.tiers, Action: action, Guesses: guesses, Nodes: len(s.nodes), Terms: terms, Faults: during,
 		Calls: l.calls, Mails: s.post.mails, Standings: standings, Strained: s.strained,
 	}
 }
@@ -167,90 +194,4 @@ func (s *stand) well(l *load, n *node, try int) bool {
 	l.hide(mailbox)
 	_, call := l.sendNow(n, mailbox, "", fmt.Sprintf(`{"email":"%s@%s"}`, mailbox, domainOf(mailbox)))
 	return call.Status == 200 && !call.Degraded
-}
-
-// standings looks at the mailboxes that were answered with a no that costs nothing, and
-// at some others. A place may take a while to be given back, so that they are looked at
-// again until the judge is content, or the time is up.
-func (s *stand) standings(l *load, k *kind, during judge.Span) (all []judge.Standing) {
-	mailboxes := l.worthALook(s.shape.looks)
-	for deadline := time.Now().Add(wellWithin); ; time.Sleep(200 * time.Millisecond) {
-		all = all[:0]
-		for i, mailbox := range mailboxes {
-			if one, ok := s.standing(l, s.nodes[i%len(s.nodes)], mailbox); ok {
-				all = append(all, one)
-			}
-		}
-		if time.Now().After(deadline) || !contradicts(judge.Judge(s.record(l, k, during, all))) {
-			return all
-		}
-	}
-}
-
-func contradicts(found []judge.Violation) bool {
-	for _, v := range found {
-		if v.Rule == "standings" {
-			return true
-		}
-	}
-	return false
-}
-
-func (s *stand) standing(l *load, n *node, mailbox string) (judge.Standing, bool) {
-	r := l.caller.ask("GET", *n.url.Load()+"/mailboxes/"+mailbox+"@"+domainOf(mailbox), "", "")
-	one := judge.Standing{Mailbox: mailbox, Used: make([]int, len(s.tiers))}
-	if r.status != 200 || len(r.said.Limits) != len(s.tiers) {
-		if !s.strained {
-			s.t.Errorf("node %d, asked for a mailbox in the end: %d %s", n.number, r.status, r.kind())
-		}
-		return one, false
-	}
-	for i, limit := range r.said.Limits {
-		one.Used[i] = limit.Limit - limit.Remaining
-	}
-	return one, true
-}
-
-// worthALook are mailboxes to look at: first those that should have been given back.
-func (l *load) worthALook(most int) (mailboxes []string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	chosen := map[string]bool{}
-	for _, first := range []bool{true, false} {
-		for i := range l.calls {
-			c := &l.calls[len(l.calls)-1-i]
-			if c.For != judge.Send || chosen[c.Subject] || (c.Status == 503) != first || len(chosen) >= most {
-				continue
-			}
-			chosen[c.Subject] = true
-			mailboxes = append(mailboxes, c.Subject)
-		}
-	}
-	return mailboxes
-}
-
-// searchLogs looks for what no log may hold.
-func (s *stand) searchLogs(l *load) (found []judge.Violation) {
-	s.post.mu.Lock()
-	for _, mailed := range s.post.codes {
-		l.secret[mailed.code] = true
-	}
-	s.post.mu.Unlock()
-	logs := map[string]string{}
-	for _, n := range s.nodes {
-		logs[fmt.Sprintf("node %d", n.number)] = n.logFile
-	}
-	for program, name := range logs {
-		file, err := os.Open(name)
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		violations, err := judge.Log(program, file, l.secret)
-		file.Close()
-		if err != nil {
-			s.t.Error(err)
-		}
-		found = append(found, violations...)
-	}
-	return found
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mailgate/mailgate/mailer/mailtest"
 	"github.com/mailgate/mailgate/mailer/sandbox"
 	"github.com/mailgate/mailgate/mailer/sandbox/fault"
 	"github.com/mailgate/mailgate/redisstore/redistest"
@@ -52,9 +53,8 @@ var (
 // A store makes what the histories are kept in, and returns the settings that say so.
 type store func(*stand) []string
 
-func newStand(t testing.TB, k *kind, seed uint64, sh shape) *stand {
+func newStand(t testing.TB, k *kind, policy string, seed uint64, sh shape) *stand {
 	s := &stand{t: t, rng: rand.New(rand.NewPCG(seed, 2)), shape: sh, dir: t.TempDir()}
-	policy := policies[int(seed)%len(policies)]
 	parsed, err := throttle.ParsePolicy(policy)
 	if err != nil {
 		t.Fatal(err)
@@ -82,8 +82,8 @@ func newStand(t testing.TB, k *kind, seed uint64, sh shape) *stand {
 	return s
 }
 
-// startRelays starts the relay that has the faults, and where the kind allows it and the
-// seed says so another behind it.
+// startRelays starts the relay that has the faults, and where the seed says so another
+// behind it: under TLS a real mail server, too.
 func (s *stand) startRelays(k *kind) (urls []string) {
 	script := fault.Script{}
 	url := "smtp://%s?tls=none"
@@ -98,7 +98,12 @@ func (s *stand) startRelays(k *kind) (urls []string) {
 	s.t.Cleanup(func() { relay.Close() })
 	s.post = &post{relay: relay, codes: map[string]mailed{}}
 	urls = []string{fmt.Sprintf(url, relay.Addr())}
-	if s.rng.IntN(3) == 0 {
+	behind := s.rng.IntN(3)
+	if behind == 1 && k.tls {
+		s.post.exim = mailtest.Start(s.t, mailtest.Options{})
+		urls = append(urls, s.post.exim.STARTTLS())
+	}
+	if behind == 0 {
 		spare, err := sandbox.Start(sandbox.Options{KeepMessages: 1 << 20, KeepBytes: 1 << 30})
 		if err != nil {
 			s.t.Fatal(err)
@@ -163,6 +168,11 @@ func (s *stand) startNodes(k *kind, environ []string) {
 // clock is the file that says how many seconds ahead a node's clock is, for programs
 // that look at it.
 func (s *stand) clock(node int) string { return filepath.Join(s.dir, fmt.Sprintf("clock%d", node)) }
+
+// randomly is any time up to the longest, as the seed has it.
+func (s *stand) randomly(longest time.Duration) time.Duration {
+	return time.Duration(s.rng.Int64N(int64(longest)))
+}
 
 // node is any of the nodes.
 func (s *stand) node(rng *rand.Rand) *node { return s.nodes[rng.IntN(len(s.nodes))] }

@@ -34,13 +34,12 @@ const memory = 2000
 
 func newDocket(run *Run) *docket {
 	d := &docket{Run: run, sends: map[string][]*Call{}, mailsOf: map[string][]Mail{}, byID: map[string][]Mail{}, touched: map[string]bool{}}
-	during := Span{run.Fault.From - memory, run.Fault.To}
 	for i := range run.Calls {
 		c := &run.Calls[i]
 		if c.For == Send {
 			d.sends[c.Subject] = append(d.sends[c.Subject], c)
 		}
-		if c.Span.meets(during) {
+		if run.struck(Span{c.Span.From, c.Span.To + memory}) {
 			d.touched[c.Subject] = true
 		}
 	}
@@ -53,8 +52,11 @@ func newDocket(run *Run) *docket {
 	return d
 }
 
-func (d *docket) complain(rule, format string, args ...any) {
-	d.found = append(d.found, Violation{rule, fmt.Sprintf(format, args...)})
+// struck reports whether there was a fault in a stretch of time.
+func (r *Run) struck(s Span) bool { return slices.ContainsFunc(r.Faults, s.meets) }
+
+func (d *docket) complain(rule, subject, format string, args ...any) {
+	d.found = append(d.found, Violation{rule, fmt.Sprintf(format, args...), subject})
 }
 
 // times is how often a limit may be used up for someone.
@@ -75,18 +77,32 @@ func (d *docket) answers() {
 	unknown := d.unknownKeys()
 	for i := range d.Calls {
 		c := &d.Calls[i]
-		calm := d.Terms.Quiet || !c.Span.meets(d.Fault)
+		calm := d.Terms.Quiet || !d.struck(c.Span)
 		if (d.Strained && c.Kind == "store-unavailable") || (c.Status == 504 && unknown[c.Key]) {
 			continue
 		}
 		switch {
 		case c.Status == 500:
-			d.complain("answers", "node %d answered 500 for %s", c.Node, c.Subject)
+			d.complain("answers", c.Subject, "node %d answered 500 for %s", c.Node, c.Subject)
 		case calm && (c.Status == 0 || c.Status > 500 || c.Degraded):
-			d.complain("answers", "without need node %d answered %d %s (degraded %t) for %s, %d ms from the fault's begin",
-				c.Node, c.Status, c.Kind, c.Degraded, c.Subject, c.Span.From-d.Fault.From)
+			d.complain("answers", c.Subject, "without need node %d answered %d %s (degraded %t) for %s, %s",
+				c.Node, c.Status, c.Kind, c.Degraded, c.Subject, d.when(c.Span.From))
 		}
 	}
+}
+
+// when says where a moment lies from the last fault before it, or the first.
+func (d *docket) when(at int64) string {
+	if len(d.Faults) == 0 {
+		return "and there was no fault"
+	}
+	near := d.Faults[0]
+	for _, f := range d.Faults {
+		if f.From <= at {
+			near = f
+		}
+	}
+	return fmt.Sprintf("%d ms after a fault began that took %d", at-near.From, near.To-near.From)
 }
 
 // unknownKeys are those that were used during the fault: what nobody knew then is
@@ -94,7 +110,7 @@ func (d *docket) answers() {
 func (d *docket) unknownKeys() map[string]bool {
 	keys := map[string]bool{}
 	for i := range d.Calls {
-		if c := &d.Calls[i]; c.Key != "" && (d.Terms.Leases || !d.Terms.Quiet) && c.Span.meets(d.Fault) {
+		if c := &d.Calls[i]; c.Key != "" && (d.Terms.Leases || !d.Terms.Quiet) && d.struck(c.Span) {
 			keys[c.Key] = true
 		}
 	}
@@ -108,7 +124,7 @@ func (d *docket) windows() {
 		slices.SortFunc(mails, func(a, b Mail) int { return int(a.At - b.At) })
 		for _, tier := range d.Tiers {
 			if most := fullest(mails, tier.Window); most > tier.Limit*d.times(mailbox) {
-				d.complain("windows", "%s was sent %d mails in %d ms, the tier %s allows %d", mailbox, most, tier.Window, tier.Name, tier.Limit)
+				d.complain("windows", mailbox, "%s was sent %d mails in %d ms, the tier %s allows %d", mailbox, most, tier.Window, tier.Name, tier.Limit)
 			}
 		}
 	}
@@ -149,24 +165,24 @@ func (d *docket) mails() {
 			}
 		}
 		if silent < 0 {
-			d.complain("mails", "%s was sent %d mails that no answer accounts for", mailbox, -silent)
+			d.complain("mails", mailbox, "%s was sent %d mails that no answer accounts for", mailbox, -silent)
 		}
 	}
 	for mailbox := range d.mailsOf {
 		if d.sends[mailbox] == nil {
-			d.complain("mails", "%s was sent a mail that nobody asked for", mailbox)
+			d.complain("mails", mailbox, "%s was sent a mail that nobody asked for", mailbox)
 		}
 	}
 	for id, mails := range d.byID {
 		if most := d.copies(mails[0].Mailbox); len(mails) > most {
-			d.complain("mails", "the admission %s of %s has %d mails", id, mails[0].Mailbox, len(mails))
+			d.complain("mails", mails[0].Mailbox, "the admission %s of %s has %d mails", id, mails[0].Mailbox, len(mails))
 		}
 	}
 }
 
 func (d *docket) hasItsMail(c *Call) {
 	if !slices.ContainsFunc(d.byID[c.ID], func(m Mail) bool { return m.Mailbox == c.Subject }) {
-		d.complain("mails", "node %d answered 200 for %s, and no relay has the mail %s", c.Node, c.Subject, c.ID)
+		d.complain("mails", c.Subject, "node %d answered 200 for %s, and no relay has the mail %s", c.Node, c.Subject, c.ID)
 	}
 }
 
@@ -195,7 +211,7 @@ func (d *docket) keys() {
 		if before := first[name]; before == nil {
 			first[name] = c
 		} else if before.Body != c.Body || before.Status != c.Status {
-			d.complain("keys", "the key %s was answered %d %s, and then %d %s", name, before.Status, before.Body, c.Status, c.Body)
+			d.complain("keys", c.Subject, "the key %s was answered %d %s, and then %d %s", name, before.Status, before.Body, c.Status, c.Body)
 		}
 	}
 }
@@ -219,7 +235,7 @@ func (d *docket) actions() {
 	}
 	for subject, n := range taken {
 		if n > d.Action.Limit*d.times(subject) {
-			d.complain("actions", "%s took %d times, %d are allowed", subject, n, d.Action.Limit)
+			d.complain("actions", subject, "%s took %d times, %d are allowed", subject, n, d.Action.Limit)
 		}
 	}
 }
@@ -233,7 +249,7 @@ func (d *docket) codes() {
 		switch {
 		case c.For != Verify:
 		case c.Status == 200 && !c.Right:
-			d.complain("codes", "node %d took a wrong code of %s for the right one", c.Node, c.Subject)
+			d.complain("codes", c.Subject, "node %d took a wrong code of %s for the right one", c.Node, c.Subject)
 		case c.Status == 200:
 			right[c.Subject+" "+c.Code]++
 		case c.Kind == "code-incorrect":
@@ -243,12 +259,12 @@ func (d *docket) codes() {
 	for code, n := range right {
 		mailbox, _, _ := strings.Cut(code, " ")
 		if n > d.times(mailbox) {
-			d.complain("codes", "a code of %s was right %d times", mailbox, n)
+			d.complain("codes", mailbox, "a code of %s was right %d times", mailbox, n)
 		}
 	}
 	for mailbox, n := range wrong {
 		if n > d.Guesses.Limit*d.times(mailbox) {
-			d.complain("codes", "%s had %d guesses, %d are allowed", mailbox, n, d.Guesses.Limit)
+			d.complain("codes", mailbox, "%s had %d guesses, %d are allowed", mailbox, n, d.Guesses.Limit)
 		}
 	}
 }
@@ -270,7 +286,7 @@ func (d *docket) standings() {
 		for i, tier := range d.Tiers {
 			least, most := min(len(charged), tier.Limit), min(len(charged)+silent, tier.Limit)
 			if used := s.Used[i]; used > most || (used < least && !lost) {
-				d.complain("standings", "%s has used %d of %d of the tier %s; %d were charged, of %d nobody knows",
+				d.complain("standings", s.Mailbox, "%s has used %d of %d of the tier %s; %d were charged, of %d nobody knows",
 					s.Mailbox, used, tier.Limit, tier.Name, len(charged), silent)
 			}
 		}

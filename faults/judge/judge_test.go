@@ -23,7 +23,7 @@ func sound() *judge.Run {
 		Action:  throttle.Tier{Name: "a", Limit: 2, Window: 600_000},
 		Guesses: throttle.Tier{Name: "a", Limit: 1, Window: 600_000},
 		Nodes:   3,
-		Fault:   judge.Span{From: begin, To: end},
+		Faults:  []judge.Span{{From: begin - 100_000, To: begin - 90_000}, {From: begin, To: end}},
 		Calls: []judge.Call{
 			{For: judge.Send, Subject: "before", Span: at(begin - 5000), Status: 200, ID: "1"},
 			{For: judge.Send, Subject: "before", Span: at(begin - 4000), Status: 429, Kind: "quota-exceeded"},
@@ -227,5 +227,17 @@ func TestGrowth(t *testing.T) {
 		if got := judge.Growth(points); math.Abs(got-tt.want) > 0.6 {
 			t.Errorf("%s: %g, want %g", tt.name, got, tt.want)
 		}
+	}
+}
+
+func TestStory(t *testing.T) {
+	const want = " -100000 fault until -90000\n" +
+		"       0 fault until 10000\n" +
+		"      60 send to node 0, until 70: 0   key \"\" degraded false\n" +
+		"      62 mail 3, refused false\n"
+	run := sound()
+	run.Faults[0], run.Faults[1] = run.Faults[1], run.Faults[0]
+	if got := run.Story("lost"); got != want {
+		t.Errorf("\n got %s\nwant %s", got, want)
 	}
 }

@@ -20,7 +20,7 @@ func Log(program string, log io.Reader, secret map[string]bool) (found []Violati
 	for len(found) < 5 {
 		line, err := lines.ReadBytes('\n')
 		if complaint := lineComplaint(line, secret); complaint != "" {
-			found = append(found, Violation{"log", fmt.Sprintf("%s logged %s: %s", program, complaint, bytes.TrimSpace(line))})
+			found = append(found, Violation{Rule: "log", What: fmt.Sprintf("%s logged %s: %s", program, complaint, bytes.TrimSpace(line))})
 		}
 		if err == io.EOF {
 			return found, nil

@@ -15,7 +15,7 @@ type Run struct {
 	Guesses throttle.Tier   // of every mailbox, the first to be full
 	Nodes   int
 	Terms   Terms
-	Fault   Span // from before the injection until all nodes were well again
+	Faults  []Span // each from before it struck until all nodes were well again
 	// Strained says that the machine had no time for the run: that a store did not answer
 	// in time is nobody's fault then.
 	Strained bool
@@ -105,4 +105,7 @@ type Standing struct {
 type Violation struct {
 	Rule string // which promise
 	What string
+	// Subject is the mailbox, or the subject of an action, that it was not kept to, if it
+	// is one: see [Run.Story].
+	Subject string
 }

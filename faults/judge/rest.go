@@ -13,7 +13,7 @@ type Figure struct {
 func Leftovers(figures []Figure) (found []Violation) {
 	for _, f := range figures {
 		if f.After > f.Before+f.Slack {
-			found = append(found, Violation{"leftovers", fmt.Sprintf("%s was %g and is %g", f.Name, f.Before, f.After)})
+			found = append(found, Violation{Rule: "leftovers", What: fmt.Sprintf("%s was %g and is %g", f.Name, f.Before, f.After)})
 		}
 	}
 	return found

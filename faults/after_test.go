@@ -1,0 +1,115 @@
+package faults_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/mailgate/mailgate/faults/judge"
+	"github.com/mailgate/mailgate/redisstore/redistest"
+)
+
+// standings looks at the mailboxes that were answered with a no that costs nothing, and
+// at some others. A place may take a while to be given back, so that they are looked at
+// again until the judge is content, or the time is up.
+func (s *stand) standings(l *load, terms judge.Terms, during []judge.Span) (all []judge.Standing) {
+	mailboxes := l.worthALook(s.shape.looks)
+	for deadline := time.Now().Add(wellWithin); ; time.Sleep(200 * time.Millisecond) {
+		all = all[:0]
+		for i, mailbox := range mailboxes {
+			if one, ok := s.standing(l, s.nodes[i%len(s.nodes)], mailbox); ok {
+				all = append(all, one)
+			}
+		}
+		if time.Now().After(deadline) || !contradicts(judge.Judge(s.record(l, terms, during, all))) {
+			return all
+		}
+	}
+}
+
+func contradicts(found []judge.Violation) bool {
+	for _, v := range found {
+		if v.Rule == "standings" {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *stand) standing(l *load, n *node, mailbox string) (judge.Standing, bool) {
+	r := l.caller.ask("GET", *n.url.Load()+"/mailboxes/"+mailbox+"@"+domainOf(mailbox), "", "")
+	one := judge.Standing{Mailbox: mailbox, Used: make([]int, len(s.tiers))}
+	if r.status != 200 || len(r.said.Limits) != len(s.tiers) {
+		if !s.strained {
+			s.t.Errorf("node %d, asked for a mailbox in the end: %d %s", n.number, r.status, r.kind())
+		}
+		return one, false
+	}
+	for i, limit := range r.said.Limits {
+		one.Used[i] = limit.Limit - limit.Remaining
+	}
+	return one, true
+}
+
+// worthALook are mailboxes to look at: first those that should have been given back.
+func (l *load) worthALook(most int) (mailboxes []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	chosen := map[string]bool{}
+	for _, first := range []bool{true, false} {
+		for i := range l.calls {
+			c := &l.calls[len(l.calls)-1-i]
+			if c.For != judge.Send || chosen[c.Subject] || (c.Status == 503) != first || len(chosen) >= most {
+				continue
+			}
+			chosen[c.Subject] = true
+			mailboxes = append(mailboxes, c.Subject)
+		}
+	}
+	return mailboxes
+}
+
+// searchLogs looks for what no log may hold.
+func (s *stand) searchLogs(l *load) (found []judge.Violation) {
+	s.post.mu.Lock()
+	for _, mailed := range s.post.codes {
+		l.secret[mailed.code] = true
+	}
+	s.post.mu.Unlock()
+	logs := s.redisLogs()
+	for _, n := range s.nodes {
+		logs[fmt.Sprintf("node %d", n.number)] = n.logFile
+	}
+	for program, name := range logs {
+		file, err := os.Open(name)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		violations, err := judge.Log(program, file, l.secret)
+		file.Close()
+		if err != nil {
+			s.t.Error(err)
+		}
+		found = append(found, violations...)
+	}
+	return found
+}
+
+// redisLogs are the logs of the servers that hold something.
+func (s *stand) redisLogs() map[string]string {
+	var servers []*redistest.Server
+	switch {
+	case s.alone != nil:
+		servers = append(servers, s.alone)
+	case s.cluster != nil:
+		servers = append(append(servers, s.cluster.Masters...), s.cluster.Replicas...)
+	case s.sentinel != nil:
+		servers = append(servers, s.sentinel.Master, s.sentinel.Replica)
+	}
+	logs := map[string]string{}
+	for _, server := range servers {
+		logs["redis at "+server.Addr] = filepath.Join(server.Dir, "redis.log")
+	}
+	return logs
+}

@@ -1,0 +1,94 @@
+package faults_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/faults/judge"
+	"github.com/mailgate/mailgate/redisstore/redistest"
+)
+
+var (
+	soakFor  = flag.Duration("for", 0, "how long TestSoak takes; without it there is none")
+	soakSeed = flag.Uint64("soak-seed", 1, "which faults TestSoak has, and when")
+)
+
+// soakKinds are the faults of a soak: those that leave the nodes alive, whose memory it
+// is about.
+var soakKinds = []string{
+	"relay-silent-ehlo", "relay-silent-rcpt", "relay-silent-dot", "relay-reset-dot", "relay-421", "relay-5xx", "relay-drip",
+	"redis-killed", "redis-stopped", "redis-partition", "redis-refused", "redis-reply-cut", "redis-reply-dropped",
+	"redis-script-flush", "redis-full", "node-files",
+}
+
+// soakPolicy has windows longer than any soak.
+const soakPolicy = "a=3/24h,b=5/72h"
+
+// soaked is how the soak runs.
+var soaked = shape{rate: 100, hold: 4 * time.Second, looks: 400}
+
+// soakGrowth is by how much a node's memory may seem to grow in the second half.
+const soakGrowth = 24 << 20
+
+// TestSoak has faults strike at random for a long time, and looks whether the nodes'
+// memory finds its level.
+func TestSoak(t *testing.T) {
+	if *soakFor == 0 {
+		t.Skip("make soak runs it")
+	}
+	base := &kind{name: "soak", store: keptBehindProxy, terms: judge.Terms{Alone: true}}
+	s := newStand(t, base, soakPolicy, *soakSeed, soaked)
+	l := newLoad(s, *soakSeed)
+	r := s.begin(l)
+	memory := make([][]judge.Point, len(s.nodes))
+	report := &table{rows: map[string]*row{}}
+	for began := time.Now(); time.Since(began) < *soakFor; {
+		k := kindNamed(soakKinds[s.rng.IntN(len(soakKinds))])
+		healed := r.suffer(k, soaked.hold/2+s.randomly(soaked.hold))
+		report.add(k.name, outcome{healed: healed})
+		time.Sleep(time.Second + s.randomly(4*time.Second))
+		s.weigh(l, memory)
+	}
+	o := r.finish(base.terms, 0)
+	report.print(os.Stdout)
+	fmt.Printf("%d requests, %d mails, %d failed, %d degraded\n", o.requests, o.mails, o.failed, o.degraded)
+	for i, points := range memory {
+		grown := judge.Growth(points)
+		fmt.Printf("node %d has %.0f MB and grew by %.1f MB in the second half\n", i, points[len(points)-1].Value/(1<<20), grown/(1<<20))
+		if grown > soakGrowth {
+			t.Errorf("the memory of node %d grows", i)
+		}
+	}
+	o.complain(t)
+}
+
+// weigh notes the memory of each node.
+func (s *stand) weigh(l *load, memory [][]judge.Point) {
+	for i, n := range s.nodes {
+		figures, err := figuresOf(l.caller, n)
+		if err != nil {
+			s.t.Error(err)
+			continue
+		}
+		memory[i] = append(memory[i], judge.Point{At: time.Now().UnixMilli(), Value: figures["process_resident_memory_bytes"]})
+	}
+}
+
+// keptBehindProxy is a server behind a proxy that keeps what it has.
+func keptBehindProxy(s *stand) []string {
+	s.alone = redistest.Alone(s.t, "appendonly yes")
+	s.proxy = redistest.Proxy(s.t, s.alone.Addr)
+	return inRedis(s.proxy.URL())
+}
+
+func kindNamed(name string) *kind {
+	for _, k := range kinds() {
+		if k.name == name {
+			return k
+		}
+	}
+	panic("there is no kind " + name)
+}
