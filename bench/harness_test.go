@@ -110,6 +110,23 @@ func TestChoose(t *testing.T) {
 	}
 }
 
+// What a peer leaves out is told once, and only of peers in the table. All that ours is
+// compared with in one process are known to it.
+func TestPrintLess(t *testing.T) {
+	var text strings.Builder
+	rows := []row{{peer: "throttled"}, {peer: "throttled"}, {peer: "unknown"}, notMeasured("go-limiter", "")}
+	if err := printLess(&text, rows); err != nil || strings.Count(text.String(), "\n") != 1 || !strings.HasPrefix(text.String(), "throttled: no ids") {
+		t.Errorf("%v:\n%s", err, text.String())
+	}
+	for _, a := range []algorithm{fixedWindow, slidingWindow, tokenBucket, leakyBucket, slidingLog} {
+		for _, c := range a.here {
+			if leavesOut[c.name] == "" {
+				t.Errorf("nothing is said of %s", c.name)
+			}
+		}
+	}
+}
+
 func TestPrintTable(t *testing.T) {
 	var text strings.Builder
 	err := printTable(&text, []row{
