@@ -50,6 +50,21 @@ func (c Call) Once(script *Script, words ...any) (reply string, err error) {
 	return reply, withoutWords(err)
 }
 
+// Hear is Ask for a script that tells the time, which read takes from its reply.
+func (c Call) Hear(script *Script, read func(reply string) (now int64, err error), words ...any) error {
+	sent := c.store.servers.here()
+	reply, err := c.Ask(script, words...)
+	if err != nil {
+		return err
+	}
+	now, err := read(reply)
+	if err != nil {
+		return err
+	}
+	c.store.servers.learn(c.key, sent, now)
+	return nil
+}
+
 // ErrTooLate means that Redis came to a decision when nobody waited for it any more, and
 // did nothing.
 var ErrTooLate = errors.New("redis came to the decision too late")

@@ -145,3 +145,43 @@ func TestHistoriesAreValues(t *testing.T) {
 		t.Errorf("histories share what they write to: %v and %v", first, second)
 	}
 }
+
+func TestHistoryIncluding(t *testing.T) {
+	p := policy(t, "minute=2/60s,hour=5/1h")
+	hour := int64(3_600_000)
+	sent := sends(0, 10, 20)
+	tests := []struct {
+		name     string
+		id       throttle.ID
+		at, now  int64 // since the start
+		want     []int64
+		included bool
+	}{
+		{"before all", idOf(9), -5, 20, []int64{-5, 0, 10, 20}, true},
+		{"between", idOf(9), 15, 20, []int64{0, 10, 15, 20}, true},
+		{"behind one of its millisecond", idOf(9), 10, 20, []int64{0, 10, 10, 20}, true},
+		{"behind all", idOf(9), 25, 30, []int64{0, 10, 20, 25}, true},
+		{"ahead of the clock", idOf(9), 99, 30, []int64{0, 10, 20, 30}, true},
+		{"ahead of a clock that stepped back", idOf(9), 99, -30, []int64{0, 10, 20, 20}, true},
+		{"just inside the longest window", idOf(9), 20 - hour + 1, 20, []int64{20 - hour + 1, 0, 10, 20}, true},
+		{"just outside", idOf(9), 20 - hour, 20, []int64{0, 10, 20}, false},
+		{"before all time", idOf(9), -1 << 62, 20, []int64{0, 10, 20}, false},
+		{"on record, at another time", idOf(1), 15, 20, []int64{0, 10, 20}, false},
+		{"on record, but it has left", idOf(0), 15, hour, []int64{10, 15, 20}, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, included := sent.Including(p, throttle.Admission{ID: tt.id, At: start + tt.at}, start+tt.now)
+			var at []int64
+			for _, a := range got {
+				at = append(at, a.At-start)
+			}
+			if !slices.Equal(at, tt.want) || included != tt.included || included != (got.Find(tt.id) >= 0 && !slices.Equal(got, sent)) {
+				t.Errorf("%v, %v; want %v, %v", at, included, tt.want, tt.included)
+			}
+			if !slices.Equal(sent, sends(0, 10, 20)) {
+				t.Errorf("the history it came from changed to %v", sent)
+			}
+		})
+	}
+}

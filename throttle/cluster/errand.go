@@ -38,16 +38,24 @@ func (e errand) take(by script, id throttle.ID, numbers any) (saw seen, err erro
 }
 
 // look runs a script that only reads.
-func (e errand) look(by script) (seen, error) {
-	reply, err := e.Ask(by.Script)
-	return e.read(by, reply, err)
-}
+func (e errand) look(by script) (seen, error) { return e.hear(by) }
 
 // record runs a script that takes up what was admitted elsewhere, however late it comes.
 func (e errand) record(by script, words ...any) error {
-	reply, err := e.Ask(by.Script, words...)
-	_, err = e.read(by, reply, err)
+	_, err := e.hear(by, words...)
 	return err
+}
+
+// hear runs a script until it is answered, and learns the server's clock.
+func (e errand) hear(by script, words ...any) (saw seen, err error) {
+	err = e.Hear(by.Script, func(reply string) (now int64, err error) {
+		saw, err = by.read(reply)
+		return saw.now, err
+	}, words...)
+	if err != nil {
+		return seen{}, throttle.Unavailable(e.doing, err)
+	}
+	return saw, nil
 }
 
 // release runs a script that gives one admission back. One that was carried out unheard

@@ -236,6 +236,7 @@ func (w *twin) walk(steps int) {
 			w.release(throttle.ID{}) // which stands in each vacant place
 		case dice < 38:
 			w.peek()
+			w.record()
 		case dice < 39:
 			w.change()
 		default:
@@ -283,6 +284,27 @@ func (w *twin) peek() {
 	w.t.Helper()
 	got, err := w.metered.Peek(context.Background(), w.key)
 	w.same("peek", w.spell(w.meter.Look(&w.state, w.clock.Load())), spell(got), err, false)
+}
+
+// record records a new id or one of the last, at any time around now.
+func (w *twin) record() {
+	w.t.Helper()
+	window := w.meter.Tier().Window
+	a := throttle.Admission{ID: throttle.NewID(), At: w.clock.Load() + window/10 - w.random.Int64N(2+2*window)}
+	if w.random.IntN(3) == 0 {
+		a.ID = w.someID()
+	}
+	err := w.metered.Record(context.Background(), w.key, a)
+	known := w.state.Count > 0 && w.state.Held.Find(a.ID) >= 0
+	changed := meter.Record(w.meter, &w.state, a, w.clock.Load())
+	if changed {
+		w.ids = append(w.ids, a.ID)
+	}
+	kept, expires := w.kept()
+	if known && !changed && expires != w.expires {
+		changed = true // written again, for the replicas
+	}
+	w.same(fmt.Sprint("record ", a), spellState(w.state), spellState(kept), err, changed)
 }
 
 func (w *twin) release(id throttle.ID) {
