@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/mailer/sandbox/fault"
+)
+
+const floodKey = "flood-" + secret
+
+// One key floods the server from more connections than it may work on at once, strangers
+// hold idle and half-sent ones, and the relay takes its time. A caller beside them gets
+// every mail sent, about as soon as alone; and when all have gone nothing is left of it.
+func TestOverload(t *testing.T) {
+	relay, err := fault.Start(fault.Script{At: fault.Dot, Kind: fault.Drip, DripEvery: 5 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer relay.Close()
+	server := startServer(t, settingsFor("smtp://"+relay.Addr()+"?tls=none", "MAILGATE_DATA_DIR="+t.TempDir(),
+		"MAILGATE_API_KEYS=app:"+apiKey+",flood:"+floodKey, "MAILGATE_MAX_CONNECTIONS=400"))
+	app := newClient(t, server.URL, apiKey)
+	alone := medianSend(t, app, "alone")
+	goroutines, memory := app.metric(t, "go_goroutines"), app.metric(t, "process_resident_memory_bytes")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	strangers := hold(t, strings.TrimPrefix(server.URL, "http://"))
+	other := newClient(t, server.URL, floodKey)
+	refused, ended := flood(ctx, other)
+	eventually(t, "the flood to be refused", func() bool { return refused.Load() > 100 })
+	beside := medianSend(t, app, "beside")
+	if beside > 10*alone { // whoever waits for all of the flood waits for a hundred mails
+		t.Errorf("a mail takes %v beside the flood and %v alone", beside, alone)
+	}
+	more := app.metric(t, "process_resident_memory_bytes") - memory
+	t.Logf("a mail takes %v alone, %v beside the flood; %d requests refused; %.0f MB more", alone, beside, refused.Load(), more/1e6)
+	if more > 256e6 { // with the race detector; without, it is a tenth
+		t.Errorf("the flood takes %.0f MB", more/1e6)
+	}
+
+	cancel()
+	ended.Wait()
+	other.http.CloseIdleConnections()
+	for _, c := range strangers {
+		c.Close()
+	}
+	eventually(t, "the goroutines to end", func() bool { return app.metric(t, "go_goroutines") < goroutines+10 })
+}
+
+// medianSend is how long it takes to send a mail, one after the other.
+func medianSend(t *testing.T, c client, who string) time.Duration {
+	t.Helper()
+	var took []time.Duration
+	for n := range 15 {
+		began := time.Now()
+		c.mustSend(t, fmt.Sprintf("%s%d@example.com", who, n), 200)
+		took = append(took, time.Since(began))
+	}
+	slices.Sort(took)
+	return took[len(took)/2]
+}
+
+// hold opens connections that never ask for anything, or never all of it.
+func hold(t *testing.T, addr string) (held []net.Conn) {
+	t.Helper()
+	for n := range 300 {
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin := []string{"", "POST /send-code HTTP/1.1\r\nX-", "POST /send-code HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"}[n%3]
+		if _, err := c.Write([]byte(begin)); err != nil {
+			t.Fatal(err)
+		}
+		held = append(held, c)
+	}
+	return held
+}
+
+// flood sends to ever new mailboxes from many connections until ctx ends, and counts what
+// is refused as busy.
+func flood(ctx context.Context, c client) (refused *atomic.Int64, ended *sync.WaitGroup) {
+	refused, ended = new(atomic.Int64), new(sync.WaitGroup)
+	for n := range 150 {
+		ended.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				a, err := c.sendCode(fmt.Sprintf("flood%d.%d@example.com", n, i))
+				if err == nil && a.Status == http.StatusServiceUnavailable && a.Body.Type == "urn:mailgate:problem:busy" {
+					refused.Add(1)
+					<-time.After(100 * time.Millisecond)
+				}
+			}
+		})
+	}
+	return refused, ended
+}
+
+// metric is one of the server's figures.
+func (c client) metric(t *testing.T, name string) float64 {
+	t.Helper()
+	response, err := c.http.Get(c.url + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	all, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(all)) {
+		if text, ok := strings.CutPrefix(line, name+" "); ok {
+			value, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return value
+		}
+	}
+	t.Fatalf("there is no metric %s", name)
+	return 0
+}
