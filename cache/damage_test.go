@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 	"testing"
@@ -261,4 +263,57 @@ func TestLogOfAnotherStore(t *testing.T) {
 	if _, err := Open(DiskOptions{Dir: crashed}); !errors.Is(err, ErrCorrupt) {
 		t.Fatal(err)
 	}
+}
+
+// A power cut may end a log at any byte. What was whole before it is kept, all of it and
+// nothing else, and the log tells of a rest that is lost. Badger writes a mark behind each
+// write, which is part of it.
+func TestLogsCutAnywhere(t *testing.T) {
+	const keys = 4
+	running := t.TempDir()
+	d := fillDisk(t, running, keys)
+	crashed := snapshot(t, running)
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(files(t, crashed, "*.mem")[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends := []int{logHeader}
+	for n := entryLength(content[logHeader:]); n > 0; n = entryLength(content[ends[len(ends)-1]:]) {
+		ends = append(ends, ends[len(ends)-1]+n)
+	}
+	entry := (ends[len(ends)-1] - logHeader) / keys // with its mark
+	for cut := logHeader; cut < ends[len(ends)-1]; cut += 1 + entry/6 {
+		dir := snapshot(t, crashed)
+		damage(t, dir, "*.mem", func(b []byte) []byte { clear(b[cut:]); return b })
+		var said bytes.Buffer
+		d, err := Open(DiskOptions{Dir: dir, Log: slog.New(slog.NewTextHandler(&said, nil))})
+		if err != nil {
+			t.Fatalf("cut at %d: %v", cut, err)
+		}
+		for i := range keys {
+			found, err := d.get(diskKey(i), func([]byte) error { return nil })
+			if want := diskKeyEnd(content, ends, i) <= cut; found != want || err != nil {
+				t.Errorf("cut at %d: key %d is there: %v, %v, want %v", cut, i, found, err, want)
+			}
+		}
+		if torn := !slices.Contains(ends, cut); torn != strings.Contains(said.String(), "breaks off") {
+			t.Errorf("cut at %d: the log says %q", cut, &said)
+		}
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// diskKeyEnd is where the write of a key ends in a log.
+func diskKeyEnd(content []byte, ends []int, key int) int {
+	for i := range len(ends) - 2 {
+		if bytes.Contains(content[ends[i]:ends[i+1]], diskKey(key)) {
+			return ends[i+2]
+		}
+	}
+	return math.MaxInt
 }
