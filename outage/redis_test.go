@@ -1,0 +1,251 @@
+package outage_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/cache/cachetest"
+	"github.com/mailgate/mailgate/outage"
+	"github.com/mailgate/mailgate/redisstore"
+	"github.com/mailgate/mailgate/redisstore/redistest"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/cluster"
+	"github.com/mailgate/mailgate/throttle/local"
+)
+
+// timeout is that of Redis in these tests, and slack what a busy machine may add to it.
+const (
+	timeout = 250 * time.Millisecond
+	slack   = 2 * time.Second
+)
+
+// A peer is a node in front of real servers.
+type peer struct {
+	*outage.Historian
+	t      *testing.T
+	watch  *outage.Watch
+	shared *cluster.Limiter
+	own    *local.Limiter
+	slow   time.Duration // the longest that a take has taken
+}
+
+func openPeer(t *testing.T, url string, p throttle.Policy) *peer {
+	t.Helper()
+	store, err := redisstore.Open(redisstore.Options{URL: url, Timeout: timeout})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared, err := cluster.New(store, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk := cachetest.Open(t, cache.Memory)
+	n := &peer{t: t, shared: shared, own: openLimiter(t, disk, p, store.Now)}
+	n.watch, err = outage.NewWatch(outage.Options{
+		Disk: disk, Shared: store.Ready, Now: store.Now, Pause: 20 * time.Millisecond,
+		Undone: func(err error) bool { return errors.Is(err, redisstore.ErrResting) },
+		Wrong:  func(err error) bool { return errors.Is(err, redisstore.ErrReply) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Historian = n.watch.Historian("mailbox", p.Longest(), shared, n.own)
+	n.watch.Start()
+	t.Cleanup(func() {
+		ended, end := context.WithCancel(context.Background())
+		end()
+		n.watch.Close(ended)
+		_ = store.Close() // its servers may be gone
+	})
+	return n
+}
+
+func (n *peer) take(key string) (throttle.Verdict, throttle.ID) {
+	n.t.Helper()
+	id, began := throttle.NewID(), time.Now()
+	v, err := n.Take(context.Background(), key, id)
+	n.slow = max(n.slow, time.Since(began))
+	if err != nil {
+		n.t.Fatalf("take: %v", err)
+	}
+	return v, id
+}
+
+// record is what is on record of a key, and fails the test if it is on record twice.
+func (n *peer) record(key string) (ids []string) {
+	n.t.Helper()
+	h, err := n.shared.History(context.Background(), key)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	for _, send := range h {
+		ids = append(ids, send.ID.String())
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// Every way that Redis can be away: the node goes on within the timeout, and afterwards
+// Redis has what was admitted, each once and at its time.
+func TestRedisAway(t *testing.T) {
+	ctx := context.Background()
+	do := func(t *testing.T, s *redistest.Server, words ...any) {
+		t.Helper()
+		if err := s.Client().Do(ctx, words...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, way := range map[string]func(*testing.T, *redistest.Server, *redistest.FaultyProxy) (mend func()){
+		"killed": func(_ *testing.T, s *redistest.Server, _ *redistest.FaultyProxy) func() {
+			s.Kill()
+			return s.Restart
+		},
+		"stopped": func(_ *testing.T, s *redistest.Server, _ *redistest.FaultyProxy) func() {
+			s.Pause()
+			return s.Resume
+		},
+		"refused": func(_ *testing.T, _ *redistest.Server, p *redistest.FaultyProxy) func() {
+			p.Refuse()
+			return p.Pass
+		},
+		"cut off": func(_ *testing.T, _ *redistest.Server, p *redistest.FaultyProxy) func() {
+			p.Swallow()
+			return p.Pass
+		},
+		"replies lost": func(_ *testing.T, _ *redistest.Server, p *redistest.FaultyProxy) func() {
+			p.DropReplies(1_000_000, "evalsha", "eval")
+			return p.Pass
+		},
+		"out of memory": func(t *testing.T, s *redistest.Server, _ *redistest.FaultyProxy) func() {
+			do(t, s, "CONFIG", "SET", "maxmemory", "1")
+			return func() { do(t, s, "CONFIG", "SET", "maxmemory", "0") }
+		},
+		"read-only": func(t *testing.T, s *redistest.Server, _ *redistest.FaultyProxy) func() {
+			do(t, s, "REPLICAOF", "127.0.0.1", "1")
+			return func() { do(t, s, "REPLICAOF", "NO", "ONE") }
+		},
+		"another password": func(t *testing.T, s *redistest.Server, _ *redistest.FaultyProxy) func() {
+			do(t, s, "ACL", "SETUSER", "default", "-@all", "+auth", "+acl")
+			return func() { do(t, s, "ACL", "SETUSER", "default", "+@all") }
+		},
+	} {
+		t.Run(name, func(t *testing.T) { redisAway(t, way) })
+	}
+}
+
+func redisAway(t *testing.T, way func(*testing.T, *redistest.Server, *redistest.FaultyProxy) (mend func())) {
+	t.Parallel()
+	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
+	proxy := redistest.Proxy(t, server.Addr)
+	n := openPeer(t, proxy.URL(), policy(t, "day=3/24h"))
+	admitted := map[string][]string{}
+	send := func(key string, degraded bool) throttle.Verdict {
+		t.Helper()
+		v, id := n.take(key)
+		if v.Degraded != degraded {
+			t.Errorf("%s: degraded %v", key, v.Degraded)
+		}
+		if v.Allowed {
+			admitted[key] = append(admitted[key], id.String())
+		}
+		return v
+	}
+	const old = "old@example.com"
+	send(old, false)
+	mend := way(t, server, proxy)
+	for range 3 {
+		send(old, true)
+	}
+	if len(admitted[old]) != 3 {
+		t.Errorf("%d of 3 were admitted", len(admitted[old]))
+	}
+	for i := range 10 {
+		if key := fmt.Sprintf("new%d@example.com", i); !send(key, true).Allowed {
+			t.Errorf("%s was refused", key)
+		}
+	}
+	if n.slow > timeout+slack {
+		t.Errorf("a take took %v", n.slow)
+	}
+	mend()
+	mended := time.Now()
+	await(t, "the end of the outage", func() bool { s := n.watch.State(); return !s.Degraded && s.Debts == 0 })
+	t.Logf("the longest take %v, healthy after %v", n.slow.Round(time.Millisecond), time.Since(mended).Round(time.Millisecond))
+	for key, ids := range admitted {
+		slices.Sort(ids)
+		if got := n.record(key); !slices.Equal(got, ids) {
+			t.Errorf("%s: on record is %v, want %v", key, got, ids)
+		}
+		sameTimes(t, n, key)
+	}
+	if v := send(old, false); v.Allowed {
+		t.Error("one more than the tiers was admitted")
+	}
+}
+
+// sameTimes fails unless Redis has each send at the time at which the node made it.
+func sameTimes(t *testing.T, n *peer, key string) {
+	t.Helper()
+	own, err := n.own.History(context.Background(), key)
+	there, failed := n.shared.History(context.Background(), key)
+	if err := errors.Join(err, failed); err != nil {
+		t.Fatal(err)
+	}
+	for _, send := range there {
+		// A reply that was lost leaves the time at which Redis decided, which the node
+		// could not learn.
+		i := own.Find(send.ID)
+		if i < 0 || max(own[i].At-send.At, send.At-own[i].At) > timeout.Milliseconds()+slack.Milliseconds() {
+			t.Errorf("%s: Redis has %v, the node %v", key, there, own)
+		}
+	}
+}
+
+// Three nodes that are cut off admit at most three times the tiers, and when they are back
+// no more than none.
+func TestThreeNodesAlone(t *testing.T) {
+	t.Parallel()
+	server := redistest.Alone(t)
+	var proxies []*redistest.FaultyProxy
+	var peers []*peer
+	for range 3 {
+		proxy := redistest.Proxy(t, server.Addr)
+		proxies, peers = append(proxies, proxy), append(peers, openPeer(t, proxy.URL(), policy(t, "day=2/24h")))
+	}
+	for _, n := range peers { // a node has to have met Redis
+		n.take("somebody@example.com")
+	}
+	for _, proxy := range proxies {
+		proxy.Swallow()
+	}
+	admitted := 0
+	for range 4 {
+		for _, n := range peers {
+			if v, _ := n.take(alice); v.Allowed {
+				admitted++
+			}
+		}
+	}
+	if admitted != 6 {
+		t.Errorf("%d were admitted, want 3 times 2", admitted)
+	}
+	for _, proxy := range proxies {
+		proxy.Pass()
+	}
+	for _, n := range peers {
+		await(t, "the end of the outage", func() bool { s := n.watch.State(); return !s.Degraded && s.Debts == 0 })
+	}
+	if got := peers[0].record(alice); len(got) != 6 {
+		t.Errorf("on record: %v", got)
+	}
+	for _, n := range peers {
+		if v, _ := n.take(alice); v.Allowed || v.Degraded {
+			t.Errorf("together again: %+v", v)
+		}
+	}
+}
