@@ -1,0 +1,78 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/mailgate/mailgate/mailer/sandbox"
+)
+
+// What the console asks, it is told from either store: a mailbox, other tiers on what is
+// on record, the figures, and a reset, after which the mailbox is on record no more.
+func TestConsoleOnEachStore(t *testing.T) {
+	onEachStore(t, func(t *testing.T, environ ...string) {
+		relay := startRelay(t, sandbox.Options{})
+		server := startServer(t, settingsFor(relay.URL(), append(environ, "MAILGATE_TIERS=minute=5/60s,hour=20/1h")...))
+		app, operator := newClient(t, server.URL, apiKey), newClient(t, server.URL, adminKey)
+		for _, email := range []string{"alice@example.com", "Alice+1@example.com", "alice@example.com", "bob@example.com"} {
+			app.mustSend(t, email, 200)
+		}
+		if found := operator.must(t, "GET", "/admin/mailboxes/alice@example.com", "", 200); len(found.Body.Sends) != 3 {
+			t.Errorf("alice: %+v", found.Body)
+		}
+		type tier struct {
+			Name    string
+			Refused int
+		}
+		type trial struct {
+			Mailboxes, Sends, Refused, Affected int
+			Complete                            bool
+			Limits                              []tier
+		}
+		try := func(tiers string) (got trial) {
+			t.Helper()
+			operator.read(t, "POST", "/admin/what-if", `{"tiers":"`+tiers+`"}`, &got)
+			return got
+		}
+		if got := try("short=2/60s,hour=2/1h"); got.Mailboxes != 2 || got.Sends != 4 || got.Refused != 1 || got.Affected != 1 || !got.Complete {
+			t.Errorf("two a minute: %+v", got)
+		}
+		if got := try("short=1/60s"); got.Refused != 2 || len(got.Limits) != 1 || got.Limits[0] != (tier{"short", 2}) {
+			t.Errorf("one a minute: %+v", got)
+		}
+		operator.must(t, "POST", "/admin/what-if", `{"tiers":"short=0/60s"}`, 422)
+		var figures struct {
+			Sends  map[string]int
+			Resets int
+			Ready  bool
+		}
+		operator.must(t, "POST", "/admin/mailboxes/alice@example.com/reset", `{"reason":"ticket 4711"}`, 200)
+		operator.read(t, "GET", "/admin/figures", "", &figures)
+		if figures.Sends["sent"] != 4 || figures.Resets != 1 || !figures.Ready {
+			t.Errorf("figures: %+v", figures)
+		}
+		if got := try("short=1/60s"); got.Mailboxes != 1 || got.Sends != 1 || got.Refused != 0 {
+			t.Errorf("after the reset: %+v", got)
+		}
+	})
+}
+
+// read asks, and reads an answer that is of no sender's.
+func (c client) read(t testing.TB, method, path, body string, into any) {
+	t.Helper()
+	request, err := http.NewRequest(method, c.url+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header = http.Header{"Authorization": {"Bearer " + c.key}, "Content-Type": {"application/json"}}
+	response, err := c.http.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if err := json.NewDecoder(response.Body).Decode(into); err != nil || response.StatusCode != 200 {
+		t.Fatalf("%s %s: status %d, %v", method, path, response.StatusCode, err)
+	}
+}
