@@ -19,7 +19,10 @@
 // [Call.Decide] has asked for too late, and does not do it.
 //
 // Many callers share few connections: what is asked at the same time travels in one
-// pipeline. Every call answers within Options.Timeout, whatever Redis does.
+// pipeline, one for each master. Every call answers within Options.Timeout, whatever Redis
+// does. A server that has not answered three calls in a row rests: calls fail at once with
+// [ErrResting] until it answers a trial, which the store makes by itself every half second
+// while anybody calls.
 //
 // Redis acknowledges a write before its replicas have it, so a failover can forget the
 // last ones. With Options.Confirm a script that says so is answered only when that many
