@@ -12,6 +12,7 @@ import (
 // orderly end, the second ends the process at once.
 func main() {
 	collectEarly()
+	keepPrivate()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	os.Exit(Run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr))

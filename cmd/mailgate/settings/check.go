@@ -29,6 +29,7 @@ func (s *Settings) check() error {
 		{s.APIKeys.share(s.AdminKeys), "admin_keys", "a secret in it is one of api_keys too, and would open everything"},
 		{s.DrainDelay > 0 && s.DrainDelay >= s.ShutdownGrace, "drain_delay", "it must be shorter than shutdown_grace, which it is a part of"},
 		{s.CodeLife%1e6 != 0, "code_life", "it must be whole milliseconds"},
+		{strings.Contains(s.URL, "@"), "url", "it must be without a user and a password, which it would be shown with; the key is the first of admin_keys"},
 		{!s.Loopback() && s.APIKeys == "", "api_keys", "without keys it serves on loopback only; set " + prefix + "API_KEYS to listen on " + s.Listen},
 	} {
 		if rule.wrong {

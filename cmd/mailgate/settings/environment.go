@@ -3,7 +3,9 @@ package settings
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 )
 
 // fromEnvironment finds the settings among NAME=value pairs. A variable that is empty
@@ -22,7 +24,7 @@ func fromEnvironment(environ []string) (layer, error) {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		k, ok := known[name]
 		if !ok {
-			return nil, &Error{name, "there is no such setting; mailgate help lists them all"}
+			return nil, &Error{onOneLine(name), "there is no such setting; mailgate help lists them all"}
 		}
 		if values[name] == "" {
 			continue
@@ -32,6 +34,14 @@ func fromEnvironment(environ []string) (layer, error) {
 		}
 	}
 	return found, nil
+}
+
+// onOneLine quotes a name that would not be read as one word on a terminal.
+func onOneLine(name string) string {
+	if strings.ContainsFunc(name, func(c rune) bool { return !unicode.IsPrint(c) }) {
+		return strconv.Quote(name)
+	}
+	return name
 }
 
 // ofOrchestrator reports whether a name is one that Kubernetes and Docker links put

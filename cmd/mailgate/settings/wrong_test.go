@@ -83,6 +83,8 @@ func TestWrongSettings(t *testing.T) {
 		{"MAILGATE_LOG_LEVEL=loud", "MAILGATE_LOG_LEVEL: it must be debug, info, warn or error"},
 		{"MAILGATE_LOG_FORMAT=xml", "MAILGATE_LOG_FORMAT: it must be one of: json, text"},
 		{"MAILGATE_URL=localhost", "MAILGATE_URL: it must be a URL"},
+		{"MAILGATE_URL=https://user:" + hidden + "@host", "MAILGATE_URL: it must be without a user and a password"},
+		{"MAILGATE_A\rB=1", `"MAILGATE_A\rB": there is no such setting`},
 		{"MAILGATE_SECRET=fifteen-letters", "MAILGATE_SECRET: it has fewer than 16 characters"},
 		{"MAILGATE_SECRET=Change-me-" + hidden, "MAILGATE_SECRET: it is the secret of an example"},
 		{"MAILGATE_SECRET_FILE=/dev/null", "MAILGATE_SECRET_FILE: the file /dev/null is empty"},
