@@ -1,0 +1,115 @@
+package api_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/mailgate/mailgate/api"
+)
+
+// What an attacker tries is here as requests of one kind and the answers they get.
+
+// A request that may be read to another end by whoever passed it on is answered once, and
+// what is written after it is nobody's request.
+func TestNothingIsSmuggled(t *testing.T) {
+	r := newRig(t, setup{})
+	const (
+		get     = "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"
+		post    = "POST /send-code HTTP/1.1\r\nHost: x\r\n"
+		chunked = post + "Transfer-Encoding: chunked\r\n\r\n"
+		trailer = "A: b\r\n\r\n" + get
+	)
+	for name, tt := range map[string]struct {
+		text   string
+		status int
+	}{
+		"a chunk's length in C":      {chunked + "0x" + strconv.FormatInt(int64(len(trailer)), 16) + "\r\n" + trailer + "\r\n0\r\n\r\n", 401},
+		"an extension with a line":   {chunked + "0;a=\n\r\n\r\n" + get, 401},
+		"a chunked body, and more":   {chunked + "0\r\n\r\n" + get, 401},
+		"a length and chunks":        {post + "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + get, 400},
+		"a name with a blank":        {post + "Content-Length : 40\r\n\r\n" + get, 400},
+		"a line without a colon":     {post + "Content-Length\r\n\r\n" + get, 400},
+		"a line without a name":      {post + ": 40\r\n\r\n" + get, 400},
+		"no version":                 {"GET /livez\r\nHost: x\r\n\r\n" + get, 200},
+		"no version after a blank":   {"GET /livez \r\nHost: x\r\n\r\n" + get, 400},
+		"another host's URL":         {"GET http://y/livez HTTP/1.1\r\nHost: x\r\n\r\n" + get, 400},
+		"a host before the path":     {"GET //y/livez HTTP/1.1\r\nHost:\r\n\r\n" + get, 400},
+		"no path":                    {"GET livez HTTP/1.1\r\nHost: x\r\n\r\n" + get, 400},
+		"the rest of something else": {"ab" + get, 501},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := r.dial()
+			w.write(tt.text)
+			response := must(http.ReadResponse(w.reader, nil))(t)
+			must(io.Copy(io.Discard, response.Body))(t)
+			if response.StatusCode != tt.status {
+				t.Errorf("answered %d, want %d", response.StatusCode, tt.status)
+			}
+			if more := must(io.ReadAll(w.reader))(t); len(more) > 0 {
+				t.Errorf("then came %q", more)
+			}
+		})
+	}
+}
+
+// No spelling of an operator's path is another path that is open, or open to an
+// application's key.
+func TestPathsHaveOneSpelling(t *testing.T) {
+	r := newRig(t, setup{})
+	for _, path := range []string{
+		"/admin/figures", "/ADMIN/figures", "/admin//figures", "/admin/./figures", "/x/../admin/figures", "/admin%2ffigures", "/%61dmin/figures",
+		"/admin/figures/", "/admin/figures%00", "/admin/figures;x", "/admin/figures?x=1", "/mailboxes/a@example.com/../../admin/figures",
+		"/mailboxes/..%2fadmin%2ffigures", "/admin/console/..%2f..%2fserver.go", "/admin/console/%2e%2e", "/countdown/..%2f..%2fadmin%2ffigures", "http://x/admin/figures",
+	} {
+		w := r.dial()
+		w.write("GET " + path + " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + appKey + "\r\n\r\n")
+		response := must(http.ReadResponse(w.reader, nil))(t)
+		if text := string(must(io.ReadAll(response.Body))(t)); response.StatusCode < 400 || strings.Contains(text, "sends") {
+			t.Errorf("%s: %d %s", path, response.StatusCode, text)
+		}
+	}
+}
+
+// A key is one caller's: to another it is new, whatever it stands for to the first.
+func TestIdempotencyKeysAreNotShared(t *testing.T) {
+	r := newRig(t, setup{})
+	ask := func(key, email string) reply {
+		header := http.Header{"Authorization": {"Bearer " + key}, "Content-Type": {"application/json"}, "Idempotency-Key": {`"shared"`}}
+		return r.request("POST", "/send-code", header, `{"email":"`+email+`"}`)
+	}
+	mine := ask(appKey, "mine@example.com")
+	mine.is(t, 200, "")
+	theirs := ask("another-key", "theirs@example.com")
+	theirs.is(t, 200, "")
+	if theirs.body["id"] == mine.body["id"] || theirs.header.Get("Idempotent-Replayed") != "" {
+		t.Errorf("one caller was given another's answer: %s", theirs.text)
+	}
+	if again := ask(appKey, "mine@example.com"); again.body["id"] != mine.body["id"] {
+		t.Errorf("and lost its own: %s", again.text)
+	}
+}
+
+// What logs call a mailbox or a subject is the same on all servers of one secret, and
+// cannot be made of the address alone.
+func TestNamesInLogsTakeTheSecret(t *testing.T) {
+	const of = "alice@example.com"
+	var seen []string
+	for _, secret := range []string{"a secret that all share", "a secret that all share", "a secret of somebody else"} {
+		r := newRig(t, setup{actions: threeActions(&failing{}), options: func(o *api.Options) { o.Secret = []byte(secret) }})
+		mailbox := r.do("GET", "/admin/mailboxes/"+of, opsKey, "").body["mailbox"].(string)
+		subject := r.do("POST", "/admin/actions/reply/reset", opsKey, `{"subject":"`+of+`"}`).body["subject"].(string)
+		seen = append(seen, mailbox+" "+subject)
+		plain := sha256.Sum256([]byte(of))
+		if guessed := hex.EncodeToString(plain[:5]); mailbox == guessed || subject == guessed || mailbox == subject {
+			t.Errorf("the log calls them %s and %s", mailbox, subject)
+		}
+	}
+	if seen[0] != seen[1] || seen[0] == seen[2] {
+		t.Errorf("the names are %q", seen)
+	}
+}
