@@ -1,0 +1,234 @@
+package outage_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/cache/cachetest"
+	"github.com/mailgate/mailgate/outage"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/throttletest"
+	"github.com/mailgate/mailgate/verify"
+	"github.com/mailgate/mailgate/verify/local"
+	"github.com/mailgate/mailgate/verify/verifytest"
+)
+
+// A sharedBook can be made to fail.
+type sharedBook struct {
+	verify.Book
+	*shared
+}
+
+func (b *sharedBook) call(do func() error) error {
+	err := b.shared.call(do)
+	if errors.Is(err, throttle.ErrUnavailable) {
+		return errors.Join(verify.ErrUnavailable, err)
+	}
+	return err
+}
+
+func (b *sharedBook) Add(ctx context.Context, mailbox string, h verify.Hash, lifetime int64) error {
+	return b.call(func() error { return b.Book.Add(ctx, mailbox, h, lifetime) })
+}
+
+func (b *sharedBook) Check(ctx context.Context, mailbox string, h verify.Hash) (r verify.Result, err error) {
+	err = b.call(func() (err error) { r, err = b.Book.Check(ctx, mailbox, h); return err })
+	if err != nil {
+		return verify.Expired, err
+	}
+	return r, nil
+}
+
+func (b *sharedBook) Remove(ctx context.Context, mailbox string, h verify.Hash) error {
+	return b.call(func() error { return b.Book.Remove(ctx, mailbox, h) })
+}
+
+func (b *sharedBook) Forget(ctx context.Context, mailbox string) error {
+	return b.call(func() error { return b.Book.Forget(ctx, mailbox) })
+}
+
+// A desk is a node's codes.
+type desk struct {
+	*outage.Book
+	t     *testing.T
+	watch *outage.Watch
+	there *sharedBook
+	clock *throttletest.Clock
+}
+
+func openDesk(t *testing.T) *desk {
+	t.Helper()
+	d := &desk{t: t, clock: throttletest.NewClock(start)}
+	book, err := local.New(cachetest.Open(t, cache.Memory), local.Options{Now: d.clock.Now, Size: cache.Size{Entries: 100, Bytes: 1 << 18}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(book.Close)
+	d.there = &sharedBook{Book: book, shared: new(shared)}
+	d.watch, err = outage.NewWatch(outage.Options{
+		Disk: cachetest.Open(t, cache.Memory), Kept: true, Shared: d.there.ready, Now: d.clock.Now, Pause: 2 * time.Millisecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Book = d.watch.Book(d.there)
+	d.watch.Start()
+	t.Cleanup(func() {
+		ended, end := context.WithCancel(context.Background())
+		end()
+		d.watch.Close(ended)
+	})
+	return d
+}
+
+func (d *desk) add(h verify.Hash) {
+	d.t.Helper()
+	if err := d.Add(context.Background(), alice, h, 60_000); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (d *desk) check(h verify.Hash, want verify.Result) {
+	d.t.Helper()
+	if got, err := d.Check(context.Background(), alice, h); err != nil || got != want {
+		d.t.Errorf("%v, %v; want %v", got, err, want)
+	}
+}
+
+// nobodyKnows wants a check to have no answer.
+func (d *desk) nobodyKnows(h verify.Hash) {
+	d.t.Helper()
+	if got, err := d.Check(context.Background(), alice, h); !errors.Is(err, verify.ErrUnavailable) {
+		d.t.Errorf("%v, %v", got, err)
+	}
+}
+
+func (d *desk) back() {
+	d.t.Helper()
+	d.there.set(none)
+	await(d.t, "the end of the outage", func() bool { s := d.watch.State(); return !s.Degraded && s.Debts == 0 })
+}
+
+var first, second, third = verify.Hash{1}, verify.Hash{2}, verify.Hash{3}
+
+// Together the book is one like any other.
+func TestBookConforms(t *testing.T) {
+	disk := cachetest.Open(t, cache.Memory)
+	verifytest.Run(t, func(t testing.TB, now func() int64) verify.Book {
+		book, err := local.New(disk, local.Options{Now: now, Name: throttle.NewID().String(), Size: cache.Size{Entries: 64, Bytes: 1 << 16}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(book.Close)
+		return openWatch(t, cachetest.Open(t, cache.Memory), new(shared)).Book(book)
+	}, 500)
+}
+
+// A code that was made alone is right alone, once, and of others nobody knows.
+func TestCodesAlone(t *testing.T) {
+	for name, fault := range map[string]fault{"dead": dead, "unheard": unheard} {
+		t.Run(name, func(t *testing.T) {
+			d := openDesk(t)
+			d.add(first)
+			d.there.set(fault)
+			d.add(second)
+			d.add(third)
+			d.nobodyKnows(verify.Hash{9})
+			d.check(second, verify.Correct)
+			d.nobodyKnows(second)
+			d.nobodyKnows(third) // all are forgotten with the one
+			d.back()
+			for _, h := range []verify.Hash{first, second, third} {
+				d.check(h, verify.Expired)
+			}
+		})
+	}
+}
+
+// One that nobody has used is right together, for as long as it would have been.
+func TestCodesComeBack(t *testing.T) {
+	d := openDesk(t)
+	d.there.set(silent)
+	d.add(first)
+	d.clock.Add(10_000)
+	d.add(second)
+	d.clock.Add(40_000)
+	d.back()
+	d.check(third, verify.Incorrect)
+	d.clock.Add(10_000)
+	d.check(first, verify.Incorrect)
+	d.check(second, verify.Correct)
+	d.there.set(dead)
+	d.nobodyKnows(second)
+}
+
+// One that expired, or whose mail never left, is not right any more, alone and together.
+func TestCodesThatAreOver(t *testing.T) {
+	d := openDesk(t)
+	ctx := context.Background()
+	d.add(first)
+	d.there.set(unheard)
+	d.add(second)
+	for _, h := range []verify.Hash{first, second} {
+		if err := d.Remove(ctx, alice, h); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.nobodyKnows(second)
+	d.back()
+	d.check(first, verify.Expired)
+	d.check(second, verify.Expired)
+	d.there.set(dead)
+	d.add(third)
+	d.clock.Add(60_000)
+	d.nobodyKnows(third)
+	d.back()
+	d.check(third, verify.Expired)
+}
+
+// Forgetting needs the shared book.
+func TestForgetNeedsTheOthers(t *testing.T) {
+	d := openDesk(t)
+	ctx := context.Background()
+	d.there.set(dead)
+	d.add(first)
+	if err := d.Forget(ctx, alice); !errors.Is(err, verify.ErrUnavailable) {
+		t.Errorf("%v", err)
+	}
+	d.back()
+	if err := d.Forget(ctx, alice); err != nil {
+		t.Error(err)
+	}
+	d.check(first, verify.Expired)
+}
+
+// Of many who bring a right code while the shared book comes and goes one is told so.
+func TestCodeIsRightOnce(t *testing.T) {
+	d := openDesk(t)
+	for i := range 100 {
+		h := verify.Hash{4, byte(i)}
+		d.there.set(dead)
+		d.add(h)
+		right := make(chan bool, 8)
+		go d.there.set(none)
+		for range cap(right) {
+			go func() {
+				result, err := d.Check(context.Background(), alice, h)
+				right <- err == nil && result == verify.Correct
+			}()
+		}
+		times := 0
+		for range cap(right) {
+			if <-right {
+				times++
+			}
+		}
+		if times > 1 {
+			t.Fatalf("right %d times", times)
+		}
+		d.back()
+	}
+}

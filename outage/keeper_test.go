@@ -1,0 +1,200 @@
+package outage_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/cache/cachetest"
+	"github.com/mailgate/mailgate/idempotency"
+	"github.com/mailgate/mailgate/idempotency/idempotencytest"
+	"github.com/mailgate/mailgate/idempotency/local"
+	"github.com/mailgate/mailgate/outage"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/throttletest"
+)
+
+// A sharedKeeper can be made to fail.
+type sharedKeeper struct {
+	idempotency.Keeper
+	*shared
+}
+
+func (k *sharedKeeper) call(do func() error) error {
+	err := k.shared.call(do)
+	if errors.Is(err, throttle.ErrUnavailable) {
+		return errors.Join(idempotency.ErrUnavailable, err)
+	}
+	return err
+}
+
+func (k *sharedKeeper) Begin(ctx context.Context, name idempotency.Name, body idempotency.Fingerprint) (o idempotency.Outcome, err error) {
+	var done idempotency.Outcome
+	if err = k.call(func() (err error) { done, err = k.Keeper.Begin(ctx, name, body); return err }); err == nil {
+		o = done
+	}
+	return o, err
+}
+
+func (k *sharedKeeper) Finish(ctx context.Context, lease idempotency.Lease, a idempotency.Answer) (kept bool, err error) {
+	err = k.call(func() (err error) { kept, err = k.Keeper.Finish(ctx, lease, a); return err })
+	return kept && err == nil, err
+}
+
+func (k *sharedKeeper) Abandon(ctx context.Context, lease idempotency.Lease) (freed bool, err error) {
+	err = k.call(func() (err error) { freed, err = k.Keeper.Abandon(ctx, lease); return err })
+	return freed && err == nil, err
+}
+
+// An office is a node's record of requests, and the shared one.
+type office struct {
+	*outage.Keeper
+	t     *testing.T
+	watch *outage.Watch
+	there *sharedKeeper
+	clock *throttletest.Clock
+}
+
+var terms = idempotency.Terms{Lease: 30_000, Keep: 3_600_000}
+
+func openOwnKeeper(t testing.TB, disk *cache.Disk, name string, terms idempotency.Terms, now func() int64) *local.Keeper {
+	t.Helper()
+	k, err := local.New(disk, local.Options{Terms: terms, Name: name, Now: now, Size: cache.Size{Entries: 64, Bytes: 1 << 18}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(k.Close)
+	return k
+}
+
+func openOffice(t *testing.T) *office {
+	t.Helper()
+	o := &office{t: t, clock: throttletest.NewClock(start)}
+	disk := cachetest.Open(t, cache.Memory)
+	o.there = &sharedKeeper{Keeper: openOwnKeeper(t, disk, "there", terms, o.clock.Now), shared: new(shared)}
+	var err error
+	o.watch, err = outage.NewWatch(outage.Options{Disk: disk, Kept: true, Shared: o.there.ready, Now: o.clock.Now, Pause: 2 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Keeper = o.watch.Keeper("answers", terms, o.there, openOwnKeeper(t, disk, "own", terms, o.clock.Now))
+	o.watch.Start()
+	t.Cleanup(func() {
+		ended, end := context.WithCancel(context.Background())
+		end()
+		o.watch.Close(ended)
+	})
+	return o
+}
+
+var (
+	request = idempotency.Name{Caller: "web:site", Key: "1:2"}
+	body    = idempotency.Fingerprint{7}
+	sent    = idempotency.Answer{Status: 200, Body: []byte(`{"status":"sent"}`)}
+)
+
+func (o *office) begin(at idempotency.Keeper, want idempotency.State) idempotency.Outcome {
+	o.t.Helper()
+	outcome, err := at.Begin(context.Background(), request, body)
+	if err != nil || outcome.State != want {
+		o.t.Fatalf("begin: %v, %v; want %v", outcome.State, err, want)
+	}
+	return outcome
+}
+
+func (o *office) finish(lease idempotency.Lease) {
+	o.t.Helper()
+	if kept, err := o.Finish(context.Background(), lease, sent); err != nil || !kept {
+		o.t.Fatalf("finish: %v, %v", kept, err)
+	}
+}
+
+func (o *office) back() {
+	o.t.Helper()
+	o.there.set(none)
+	await(o.t, "the end of the outage", func() bool { s := o.watch.State(); return !s.Degraded && s.Debts == 0 })
+}
+
+// Together the keeper is one like any other.
+func TestKeeperConforms(t *testing.T) {
+	t.Parallel()
+	disk, there := cachetest.Open(t, cache.Memory), cachetest.Open(t, cache.Memory)
+	watch := openWatch(t, disk, new(shared))
+	idempotencytest.Run(t, func(t testing.TB, terms idempotency.Terms, now func() int64) idempotency.Keeper {
+		name := throttle.NewID().String()
+		return watch.Keeper(name, terms, openOwnKeeper(t, there, name, terms, now), openOwnKeeper(t, disk, name, terms, now))
+	}, 500)
+}
+
+// A request that is begun and done alone is done once, and afterwards all know its answer.
+func TestRequestAlone(t *testing.T) {
+	for name, fault := range map[string]fault{"dead": dead, "unheard": unheard} {
+		t.Run(name, func(t *testing.T) {
+			o := openOffice(t)
+			o.there.set(fault)
+			lease := o.begin(o, idempotency.Started).Lease
+			o.begin(o, idempotency.InFlight)
+			o.finish(lease)
+			o.begin(o, idempotency.Replay)
+			o.there.set(none)
+			o.begin(o, idempotency.Replay)
+			if fault == unheard { // the others think that somebody is at it, until that lease ends
+				o.begin(o.there.Keeper, idempotency.InFlight)
+				o.clock.Add(terms.Lease)
+			}
+			o.back()
+			if again := o.begin(o.there.Keeper, idempotency.Replay); string(again.Answer.Body) != string(sent.Body) {
+				t.Errorf("the others answer %s", again.Answer.Body)
+			}
+			o.begin(o, idempotency.Replay)
+		})
+	}
+}
+
+// One that was begun together and ends alone is answered here at once, and there afterwards.
+func TestRequestEndsAlone(t *testing.T) {
+	o := openOffice(t)
+	lease := o.begin(o, idempotency.Started).Lease
+	o.there.set(silent)
+	o.finish(lease)
+	o.begin(o, idempotency.Replay)
+	o.back()
+	o.begin(o.there.Keeper, idempotency.Replay)
+}
+
+// One that was given up is free, here and there.
+func TestRequestGivenUp(t *testing.T) {
+	o := openOffice(t)
+	lease := o.begin(o, idempotency.Started).Lease
+	o.there.set(silent)
+	if freed, err := o.Abandon(context.Background(), lease); err != nil || !freed {
+		t.Fatalf("%v, %v", freed, err)
+	}
+	lease = o.begin(o, idempotency.Started).Lease
+	if freed, err := o.Abandon(context.Background(), lease); err != nil || !freed {
+		t.Fatalf("%v, %v", freed, err)
+	}
+	o.back()
+	o.begin(o.there.Keeper, idempotency.Started)
+}
+
+// Where another node has done the request meanwhile, each node keeps to its own answer.
+func TestRequestDoneTwice(t *testing.T) {
+	o := openOffice(t)
+	o.there.set(dead)
+	lease := o.begin(o, idempotency.Started).Lease
+	o.finish(lease)
+	theirs := o.begin(o.there.Keeper, idempotency.Started).Lease
+	if _, err := o.there.Keeper.Finish(context.Background(), theirs, idempotency.Answer{Status: 422}); err != nil {
+		t.Fatal(err)
+	}
+	o.back()
+	if a := o.begin(o, idempotency.Replay).Answer; a.Status != 200 {
+		t.Errorf("here: %d", a.Status)
+	}
+	if a := o.begin(o.there.Keeper, idempotency.Replay).Answer; a.Status != 422 {
+		t.Errorf("there: %d", a.Status)
+	}
+}
