@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/mailgate/mailgate/faults/judge"
@@ -112,4 +113,21 @@ func (s *stand) redisLogs() map[string]string {
 		logs["redis at "+server.Addr] = filepath.Join(server.Dir, "redis.log")
 	}
 	return logs
+}
+
+// logged is what the nodes have said of themselves.
+func (s *stand) logged() string {
+	var told strings.Builder
+	for _, n := range s.nodes {
+		text, err := os.ReadFile(n.logFile)
+		if err != nil {
+			s.t.Error(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			if !strings.Contains(line, `"msg":"request"`) {
+				fmt.Fprintf(&told, "node %d: %s", n.number, line)
+			}
+		}
+	}
+	return told.String()
 }

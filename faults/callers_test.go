@@ -20,7 +20,9 @@ const answerPatience = 40 * time.Second
 type reply struct {
 	status int
 	text   []byte
-	said   struct {
+	// replayed says that it is the answer to an earlier request.
+	replayed bool
+	said     struct {
 		ID       string
 		Type     string
 		Degraded bool
@@ -75,7 +77,7 @@ func (c *caller) ask(method, url, body, key string) (r reply) {
 	if r.text, err = io.ReadAll(response.Body); err != nil {
 		return reply{err: err}
 	}
-	r.status = response.StatusCode
+	r.status, r.replayed = response.StatusCode, response.Header.Get("Idempotent-Replayed") != ""
 	if bytes.HasPrefix(r.text, []byte("{")) {
 		r.err = json.Unmarshal(r.text, &r.said)
 	}

@@ -148,15 +148,19 @@ func campaign(t *testing.T, report *table, k *kind, seed uint64, size shape) {
 // complain fails the test with the first violations and their stories.
 func (o *outcome) complain(t *testing.T) {
 	t.Helper()
+	told := map[string]bool{}
 	for i, v := range o.found {
 		if i == 10 {
 			t.Errorf("and %d more", len(o.found)-i)
 			break
 		}
 		story := ""
-		if v.Subject != "" {
-			story = "\n" + o.record.Story(v.Subject)
+		if v.Subject != "" && !told[v.Subject] {
+			story, told[v.Subject] = "\n"+o.record.Story(v.Subject), true
 		}
 		t.Errorf("%s: %s%s", v.Rule, v.What, story)
+	}
+	if len(o.found) > 0 {
+		t.Log("what the nodes have logged, requests left out:\n" + o.logged)
 	}
 }

@@ -91,11 +91,15 @@ func (s *stand) leftovers(l *load, before []judge.Figure) (found []judge.Violati
 	}
 }
 
+// debtsWithin is how long after the load a node may owe something to the store: a key in
+// flight, of which nobody knows, is so until its lease ends after 30 s.
+const debtsWithin = 36 * time.Second
+
 // awaitNoDebts waits until no node has a debt to the store.
 func (s *stand) awaitNoDebts() []judge.Violation {
 	c := newCaller()
 	defer c.hangUp()
-	for deadline := time.Now().Add(wellWithin); ; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(debtsWithin); ; time.Sleep(100 * time.Millisecond) {
 		owing := ""
 		for _, n := range s.nodes {
 			figures, err := figuresOf(c, n)

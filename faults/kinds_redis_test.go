@@ -19,6 +19,7 @@ var (
 	// clockSet is that of a clock on which keys in flight may run out.
 	clockSet = judge.Terms{Quiet: true, Leases: true}
 	confirm  = []string{"MAILGATE_REDIS_CONFIRM=1"}
+	refuse   = []string{"MAILGATE_ON_STORE_OUTAGE=refuse"}
 )
 
 // redisKinds are the faults of Redis and of the way there.
@@ -27,6 +28,8 @@ var redisKinds = []*kind{
 		strike: func(s *stand) { s.alone.Kill() }, mend: func(s *stand) { s.alone.Restart() }},
 	{name: "redis-stopped", store: onRedis, terms: away, hold: longStop,
 		strike: func(s *stand) { s.alone.Pause() }, mend: func(s *stand) { s.alone.Resume() }},
+	{name: "redis-killed-refuse", store: onRedis, environ: refuse,
+		strike: func(s *stand) { s.alone.Kill() }, mend: func(s *stand) { s.alone.Restart() }},
 	{name: "redis-partition", store: behindProxy, terms: away,
 		strike: func(s *stand) { s.proxy.Swallow() }, mend: func(s *stand) { s.proxy.Pass() }},
 	{name: "redis-refused", store: behindProxy, terms: away,

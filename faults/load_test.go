@@ -243,7 +243,7 @@ func (l *load) ask(n *node, method, path, body string, call judge.Call) (reply, 
 	call.Span.From = time.Now().UnixMilli()
 	r := l.caller.ask(method, *n.url.Load()+path, body, call.Key)
 	call.Span.To = time.Now().UnixMilli()
-	call.Status, call.Kind, call.ID, call.Degraded = r.status, r.kind(), r.said.ID, r.said.Degraded
+	call.Status, call.Kind, call.ID, call.Degraded, call.Replayed = r.status, r.kind(), r.said.ID, r.said.Degraded, r.replayed
 	if call.Key != "" {
 		call.Body = string(r.text)
 	}

@@ -142,9 +142,29 @@ func (n *node) kill() {
 func (n *node) stop() {
 	n.t.Helper()
 	n.signal(syscall.SIGTERM)
-	if status := n.end(); status != 0 {
-		n.t.Errorf("node %d ended with status %d", n.number, status)
+	select {
+	case <-n.exited:
+	case <-time.After(stopWithin):
+		n.signal(syscall.SIGQUIT) // so that it says what it is waiting for
+		n.end()
+		n.t.Errorf("node %d did not end within %v; in the end its log says:\n%s", n.number, stopWithin, n.lastWords())
+		return
 	}
+	if status := n.end(); status != 0 {
+		n.t.Errorf("node %d ended with status %d:\n%s", n.number, status, n.lastWords())
+	}
+}
+
+// stopWithin is more than the grace of a node that is told to end.
+const stopWithin = 45 * time.Second
+
+// lastWords is the end of the log.
+func (n *node) lastWords() string {
+	text, err := os.ReadFile(n.logFile)
+	if err != nil {
+		n.t.Error(err)
+	}
+	return string(text[max(0, len(text)-20_000):])
 }
 
 // await waits for a condition.

@@ -16,6 +16,7 @@ type outcome struct {
 	healed                    time.Duration // from the repair until the last node was well
 	strained                  bool
 	record                    *judge.Run
+	logged                    string // by the nodes, requests left out
 	found                     []judge.Violation
 }
 
@@ -81,7 +82,7 @@ func (r *running) finish(terms judge.Terms, healed time.Duration) outcome {
 	record := s.record(l, terms, r.faults, standings)
 	found = append(append(found, s.post.wrong...), judge.Judge(record)...)
 	return outcome{
-		requests: len(record.Calls), mails: len(record.Mails), healed: healed, strained: s.strained, found: found, record: record,
+		requests: len(record.Calls), mails: len(record.Mails), healed: healed, strained: s.strained, found: found, record: record, logged: s.logged(),
 		degraded: count(record.Calls, func(c *judge.Call) bool { return c.Degraded }),
 		failed: count(record.Calls, func(c *judge.Call) bool {
 			return c.Status == 0 || c.Status >= 500 || c.Kind == "recipient-rejected"

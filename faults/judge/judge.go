@@ -84,7 +84,7 @@ func (d *docket) answers() {
 		switch {
 		case c.Status == 500:
 			d.complain("answers", c.Subject, "node %d answered 500 for %s", c.Node, c.Subject)
-		case calm && (c.Status == 0 || c.Status > 500 || c.Degraded):
+		case calm && (c.Status == 0 || c.Status > 500 || (c.Degraded && !c.Replayed)):
 			d.complain("answers", c.Subject, "without need node %d answered %d %s (degraded %t) for %s, %s",
 				c.Node, c.Status, c.Kind, c.Degraded, c.Subject, d.when(c.Span.From))
 		}

@@ -129,6 +129,7 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 		{"no store after the fault on a strained machine", func(r *judge.Run) { r.Strained = true; noStore(r) }, ""},
 		{"a 503 before the fault", func(r *judge.Run) { r.Calls[1].Status = 503 }, "answers"},
 		{"degraded after the fault", func(r *judge.Run) { r.Calls[9].Degraded = true }, "answers"},
+		{"degraded in an answer of before", func(r *judge.Run) { r.Calls[9].Degraded, r.Calls[9].Replayed = true, true }, ""},
 		{"no answer after the fault", func(r *judge.Run) { r.Calls[11].Status = 0 }, "answers"},
 		{"a fault on our side", func(r *judge.Run) { r.Calls[2].Status = 500 }, "answers"},
 		{"a 503 where nobody is to notice", func(r *judge.Run) { r.Terms.Quiet = true }, "answers"},
@@ -233,7 +234,7 @@ func TestGrowth(t *testing.T) {
 func TestStory(t *testing.T) {
 	const want = " -100000 fault until -90000\n" +
 		"       0 fault until 10000\n" +
-		"      60 send to node 0, until 70: 0   key \"\" degraded false\n" +
+		"      60 send to node 0, until 70: 0   key \"\" degraded false replayed false\n" +
 		"      62 mail 3, refused false\n"
 	run := sound()
 	run.Faults[0], run.Faults[1] = run.Faults[1], run.Faults[0]

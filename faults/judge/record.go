@@ -71,6 +71,7 @@ type Call struct {
 	Kind     string
 	ID       string
 	Degraded bool
+	Replayed bool   // the answer, and all it says, is that of an earlier call
 	Body     string // kept where there is a Key
 }
 

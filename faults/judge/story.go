@@ -29,7 +29,8 @@ func (r *Run) Story(subject string) string {
 	}
 	for i := range r.Calls {
 		if c := &r.Calls[i]; c.Subject == subject {
-			add(c.Span.From, "%s to node %d, until %d: %d %s %s key %q degraded %t", purposes[c.For], c.Node, c.Span.To-zero, c.Status, c.Kind, c.ID, c.Key, c.Degraded)
+			add(c.Span.From, "%s to node %d, until %d: %d %s %s key %q degraded %t replayed %t",
+				purposes[c.For], c.Node, c.Span.To-zero, c.Status, c.Kind, c.ID, c.Key, c.Degraded, c.Replayed)
 		}
 	}
 	for _, m := range r.Mails {
