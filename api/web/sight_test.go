@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -93,9 +94,12 @@ func (in inspector) findings(look look, part []string) []finding {
 	if len(part) > 0 {
 		where = fmt.Sprintf("%q", part[0])
 	}
-	return get[[]finding](in.tab, `axe.run(`+where+`, { resultTypes: ["violations"], iframes: false, runOnly: `+look.rules+` }).then(({ violations }) => violations.map(one => ({
+	ctx, stop := context.WithTimeout(in.ctx, 4*patience) // it reads every element, and the machine may be busy
+	defer stop()
+	found, err := chromedp.Run(ctx, chromedp.Evaluate[[]finding](`axe.run(`+where+`, { resultTypes: ["violations"], iframes: false, runOnly: `+look.rules+` }).then(({ violations }) => violations.map(one => ({
   ID: one.id, Impact: one.impact, Help: one.help, Places: one.nodes.map(node => node.target.flat().join(" ") + "  " + node.any.map(why => why.message).join(" ")),
-})))`)
+})))`, chromedp.EvalAwaitPromise))
+	return must(found, err)(in.t)
 }
 
 // picture leaves the whole page, as it is seen, in the folder screenshots, if there is one.

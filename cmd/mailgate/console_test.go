@@ -22,24 +22,10 @@ func TestConsoleOnEachStore(t *testing.T) {
 		if found := operator.must(t, "GET", "/admin/mailboxes/alice@example.com", "", 200); len(found.Body.Sends) != 3 {
 			t.Errorf("alice: %+v", found.Body)
 		}
-		type tier struct {
-			Name    string
-			Refused int
-		}
-		type trial struct {
-			Mailboxes, Sends, Refused, Affected int
-			Complete                            bool
-			Limits                              []tier
-		}
-		try := func(tiers string) (got trial) {
-			t.Helper()
-			operator.read(t, "POST", "/admin/what-if", `{"tiers":"`+tiers+`"}`, &got)
-			return got
-		}
-		if got := try("short=2/60s,hour=2/1h"); got.Mailboxes != 2 || got.Sends != 4 || got.Refused != 1 || got.Affected != 1 || !got.Complete {
+		if got := tried(t, operator, "short=2/60s,hour=2/1h"); got.Mailboxes != 2 || got.Sends != 4 || got.Refused != 1 || got.Affected != 1 || !got.Complete {
 			t.Errorf("two a minute: %+v", got)
 		}
-		if got := try("short=1/60s"); got.Refused != 2 || len(got.Limits) != 1 || got.Limits[0] != (tier{"short", 2}) {
+		if got := tried(t, operator, "short=1/60s"); got.Refused != 2 || len(got.Limits) != 1 || got.Limits[0] != (triedTier{"short", 2}) {
 			t.Errorf("one a minute: %+v", got)
 		}
 		operator.must(t, "POST", "/admin/what-if", `{"tiers":"short=0/60s"}`, 422)
@@ -53,10 +39,28 @@ func TestConsoleOnEachStore(t *testing.T) {
 		if figures.Sends["sent"] != 4 || figures.Resets != 1 || !figures.Ready {
 			t.Errorf("figures: %+v", figures)
 		}
-		if got := try("short=1/60s"); got.Mailboxes != 1 || got.Sends != 1 || got.Refused != 0 {
+		if got := tried(t, operator, "short=1/60s"); got.Mailboxes != 1 || got.Sends != 1 || got.Refused != 0 {
 			t.Errorf("after the reset: %+v", got)
 		}
 	})
+}
+
+// A trial is the answer to what other tiers would have refused.
+type trial struct {
+	Mailboxes, Sends, Refused, Affected int
+	Complete                            bool
+	Limits                              []triedTier
+}
+
+type triedTier struct {
+	Name    string
+	Refused int
+}
+
+func tried(t testing.TB, operator client, tiers string) (got trial) {
+	t.Helper()
+	operator.read(t, "POST", "/admin/what-if", `{"tiers":"`+tiers+`"}`, &got)
+	return got
 }
 
 // read asks, and reads an answer that is of no sender's.
