@@ -182,6 +182,29 @@ func TestReleaseInAnOutage(t *testing.T) {
 	}
 }
 
+// One is admitted alone while the shared history's yes to another is on its way. The other
+// gives its place back, since the node would have admitted two.
+func TestAdmittedAloneMeanwhile(t *testing.T) {
+	n, _ := opened(t, "minute=1/60s")
+	one, other := throttle.NewID(), throttle.NewID()
+	n.shared.during = func() {
+		n.shared.set(dead)
+		if v := n.take(alice, one); !v.Allowed || !v.Degraded {
+			t.Errorf("alone: %+v", v)
+		}
+		n.shared.set(none)
+	}
+	if v := n.take(alice, other); v.Allowed {
+		t.Errorf("a second one: %+v", v)
+	}
+	n.healthy()
+	for name, h := range map[string]throttle.Historian{"shared": n.shared.Survey, "own": n.own} {
+		if got := n.history(h, alice); len(got) != 1 || got[0].ID != one {
+			t.Errorf("the %s history: %v", name, got)
+		}
+	}
+}
+
 // A reset needs the shared history, and then reaches what is still owed.
 func TestReset(t *testing.T) {
 	n, _ := opened(t, "minute=1/60s")

@@ -36,6 +36,7 @@ type shared struct {
 	mu      sync.Mutex
 	fault   fault
 	records []throttle.Admission // that were asked for
+	during  func()               // happens once, while the answer to a Take is on its way
 }
 
 func (s *shared) set(f fault) {
@@ -70,6 +71,10 @@ func (s *shared) Take(ctx context.Context, key string, id throttle.ID) (v thrott
 	var done throttle.Verdict
 	if err = s.call(func() (err error) { done, err = s.Survey.Take(ctx, key, id); return err }); err == nil {
 		v = done
+	}
+	if during := s.during; during != nil {
+		s.during = nil
+		during()
 	}
 	return v, err
 }
