@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"syscall"
 
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/cache"
@@ -31,13 +33,28 @@ type diskHistory struct {
 func openDisk(s *settings.Settings, dir string, first throttle.Policy, now func() int64, log *slog.Logger) (diskHistory, error) {
 	disk, err := cache.Open(cache.DiskOptions{Dir: dir, Sync: s.Sync, Log: log})
 	if err != nil {
-		return diskHistory{}, s.Complain("data_dir", err.Error())
+		return diskHistory{}, s.Complain("data_dir", dir+": "+err.Error()+remedy(err))
 	}
 	h, err := onDisk(disk, s, first, now)
 	if err != nil {
 		return diskHistory{}, errors.Join(fmt.Errorf("opening the history: %w", err), h.close(context.Background()))
 	}
 	return h, nil
+}
+
+// remedy is what an operator can do about a data directory that cannot be opened.
+func remedy(err error) string {
+	switch {
+	case errors.Is(err, cache.ErrCorrupt):
+		return "; nothing in it was changed: put a copy from before in its place, or move it away to begin with no history, after which every mailbox may be mailed anew"
+	case errors.Is(err, cache.ErrInUse):
+		return "; stop that one first, or give each its own"
+	case errors.Is(err, cache.ErrFull):
+		return "; make room, or raise the number of files that the process may open"
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		return "; the user that mailgate runs as has to own it and to be able to write there"
+	}
+	return ""
 }
 
 // onDisk opens the parts on a disk. Also after an error those that were opened are to be

@@ -325,13 +325,14 @@ func TestRestartKeepsHistory(t *testing.T) {
 // on.
 func TestOneProcessADirectory(t *testing.T) {
 	relay := startRelay(t, sandbox.Options{})
-	environ := settingsFor(relay.URL(), "MAILGATE_DATA_DIR="+t.TempDir())
+	dir := t.TempDir()
+	environ := settingsFor(relay.URL(), "MAILGATE_DATA_DIR="+dir)
 	first := startServer(t, environ)
 	second := launch(t, environ, "serve")
 	if status := second.end(t); status != exitMisusage {
 		t.Errorf("exit status %d", status)
 	}
-	if got, want := second.log.String(), "mailgate: MAILGATE_DATA_DIR: opening the data directory: another process is using this data directory\n"; got != want {
+	if got, want := second.log.String(), "mailgate: MAILGATE_DATA_DIR: "+dir+": opening the data directory: another process is using this data directory; stop that one first, or give each its own\n"; got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 	newClient(t, first.URL, apiKey).mustSend(t, "alice@example.com", 200)

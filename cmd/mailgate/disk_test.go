@@ -1,0 +1,53 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A data directory that cannot be opened stops the start with one line, which names it
+// and says what to do.
+func TestDataDirThatWillNotDo(t *testing.T) {
+	for name, tc := range map[string]struct {
+		spoil func(t *testing.T, dir string)
+		says  []string
+	}{
+		"no manifest": {func(t *testing.T, dir string) {
+			if err := os.Remove(filepath.Join(dir, "MANIFEST")); err != nil {
+				t.Fatal(err)
+			}
+		}, []string{"corrupt", "nothing in it was changed", "move it away"}},
+		"no right to it": {func(t *testing.T, dir string) {
+			lock := filepath.Join(dir, "in-use")
+			if err := os.Chmod(lock, 0); err != nil {
+				t.Fatal(err)
+			}
+			if file, err := os.OpenFile(lock, os.O_RDWR, 0); err == nil {
+				file.Close()
+				t.Skip("whoever runs this test may do anything")
+			}
+		}, []string{"permission denied", "has to own it"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "history")
+			environ := settingsFor("smtp://127.0.0.1:1?tls=none", "MAILGATE_DATA_DIR="+dir)
+			first := startServer(t, environ)
+			first.signal(t, 15)
+			if status := first.end(t); status != exitOK {
+				t.Fatalf("ended with %d", status)
+			}
+			tc.spoil(t, dir)
+			status, _, complaint := run(t, environ, "serve")
+			if status != exitMisusage || strings.Count(complaint, "\n") != 1 {
+				t.Errorf("status %d: %s", status, complaint)
+			}
+			for _, want := range append(tc.says, "MAILGATE_DATA_DIR", dir) {
+				if !strings.Contains(complaint, want) {
+					t.Errorf("%q is not in: %s", want, complaint)
+				}
+			}
+		})
+	}
+}
