@@ -10,7 +10,6 @@ import (
 
 // axe-core finds nothing on any page, in any of its states, light, dark and on a phone.
 func TestNothingKeepsPeopleOut(t *testing.T) {
-	t.Parallel()
 	browser, axe := openBrowser(t), axe(t)
 	for name, test := range map[string]func(in inspector, d *desk){
 		"sign up": barriersAtSignUp, "inbox": barriersInTheInbox, "console": barriersInTheConsole, "docs": barriersInTheDocs,

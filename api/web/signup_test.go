@@ -11,7 +11,6 @@ import (
 
 // The whole of a sign-up: pages, a back end, mailgate, and a mail by SMTP.
 func TestSignUpInABrowser(t *testing.T) {
-	t.Parallel()
 	browser := openBrowser(t)
 	for name, test := range map[string]func(t *testing.T, v *tab, d *desk){
 		"from the address to the welcome, by keyboard": signingUp,
