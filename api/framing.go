@@ -15,7 +15,7 @@ const (
 	controlCharacter  = "The request's line or header has a control character, or a blank in its path."
 	twoHosts          = "The request has more than one Host."
 	twoAuthorizations = "The request has more than one Authorization."
-	oddTarget         = "The request asks for neither a path of one slash at first nor a URL of http or https."
+	oddTarget         = "The request asks for neither a path nor a URL of http or https."
 	unknownVersion    = "The request is neither HTTP/1.0 nor HTTP/1.1."
 )
 
@@ -100,7 +100,7 @@ func misframed(protocol, uri, header []byte) (why string, last bool) {
 // path, or nothing. The library takes what follows two slashes for a host where the
 // header names none.
 func misdirected(uri, host []byte) string {
-	if string(uri) == "*" || bytes.HasPrefix(uri, []byte("/")) && !bytes.HasPrefix(uri, []byte("//")) {
+	if string(uri) == "*" || bytes.HasPrefix(uri, []byte("/")) && (len(host) > 0 || !bytes.HasPrefix(uri, []byte("//"))) {
 		return ""
 	}
 	scheme, rest, absolute := bytes.Cut(uri, []byte("://"))
