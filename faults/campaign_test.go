@@ -18,7 +18,7 @@ var (
 	onlySeed = flag.Uint64("seed", 0, "make the run with this seed alone")
 	seeds    = flag.Int("seeds", 4, "how many runs of each kind")
 	inFull   = flag.Bool("full", false, "long runs with a heavy load")
-	atOnce   = flag.Int("at-once", 12, "how many runs at once")
+	atOnce   = flag.Int("at-once", 8, "how many runs at once")
 )
 
 func TestMain(m *testing.M) {

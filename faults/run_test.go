@@ -1,7 +1,9 @@
 package faults_test
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -43,7 +45,7 @@ type running struct {
 	stopCollecting func()
 	stopWatching   func() bool
 	faults         []judge.Span
-	found          []judge.Violation
+	recoveries     []recovery
 }
 
 func (s *stand) begin(l *load) *running {
@@ -59,20 +61,21 @@ func (r *running) suffer(k *kind, held time.Duration) time.Duration {
 	k.strike(r.stand)
 	time.Sleep(held)
 	k.mend(r.stand)
-	healed, found := r.awaitHealth(r.load, k, held)
+	recoveries := r.awaitHealth(r.load, k, held)
 	during.To = time.Now().UnixMilli()
-	r.faults, r.found = append(r.faults, during), append(r.found, found...)
-	return healed
+	r.faults, r.recoveries = append(r.faults, during), append(r.recoveries, recoveries...)
+	return slices.MaxFunc(recoveries, func(a, b recovery) int { return cmp.Compare(a.took, b.took) }).took
 }
 
 // finish ends a run and has it judged.
 func (r *running) finish(terms judge.Terms, healed time.Duration) outcome {
 	s, l := r.stand, r.load
 	l.stop()
-	found := append(r.found, s.awaitNoDebts()...)
+	found := s.awaitNoDebts()
 	r.stopCollecting()
 	s.post.empty(s.t)
 	s.strained = r.stopWatching()
+	found = append(found, r.late()...)
 	standings := s.standings(l, terms, r.faults)
 	found = append(found, s.leftovers(l, r.before)...)
 	for _, n := range s.nodes {
@@ -156,34 +159,45 @@ func (s *stand) watchMachine() (strained func() bool) {
 // strain is a delay of a machine that is too busy.
 const strain = 100 * time.Millisecond
 
+// A recovery is how long a node took to be well again, and how long it may.
+type recovery struct {
+	node        int
+	took, limit time.Duration
+}
+
 // awaitHealth returns when every node sends again and says that it is ready.
-func (s *stand) awaitHealth(l *load, k *kind, held time.Duration) (time.Duration, []judge.Violation) {
+func (s *stand) awaitHealth(l *load, k *kind, held time.Duration) []recovery {
 	mended := time.Now()
 	limit := wellWithin
 	if k.rest != nil {
 		limit += k.rest(held)
 	}
-	var found []judge.Violation
-	var mu sync.Mutex
-	var all sync.WaitGroup
-	for _, n := range s.nodes {
-		all.Go(func() {
-			for try := 0; !s.well(l, n, try); try++ {
-				if time.Since(mended) > limit+patience {
-					break
-				}
+	all := make([]recovery, len(s.nodes))
+	var done sync.WaitGroup
+	for i, n := range s.nodes {
+		done.Go(func() {
+			for try := 0; time.Since(mended) < limit+patience && !s.well(l, n, try); try++ {
 				time.Sleep(50 * time.Millisecond)
 			}
-			if took := time.Since(mended); took > limit {
-				mu.Lock()
-				defer mu.Unlock()
-				found = append(found, judge.Violation{Rule: "health",
-					What: fmt.Sprintf("node %d was well %d ms after the repair, not within %d", n.number, took.Milliseconds(), limit.Milliseconds())})
-			}
+			all[i] = recovery{n.number, time.Since(mended), limit}
 		})
 	}
-	all.Wait()
-	return time.Since(mended), found
+	done.Wait()
+	return all
+}
+
+// late are the recoveries that took too long. A machine that is too busy has more time.
+func (r *running) late() (found []judge.Violation) {
+	for _, one := range r.recoveries {
+		if r.strained {
+			one.limit *= 4
+		}
+		if one.took > one.limit {
+			found = append(found, judge.Violation{Rule: "health",
+				What: fmt.Sprintf("node %d was well %d ms after the repair, not within %d", one.node, one.took.Milliseconds(), one.limit.Milliseconds())})
+		}
+	}
+	return found
 }
 
 // well asks a node whether it is, and tries it out on a mailbox that nobody knows.
