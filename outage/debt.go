@@ -27,9 +27,8 @@ const (
 	add                     // a code
 	remove                  // a code whose mail never left
 	forget                  // all codes of a mailbox, since one of them was used
-	finish                  // the answer to a request that was begun there
-	abandon                 // a request that was begun there
-	answer                  // the answer to a request that was begun here
+	finish                  // the answer to a request
+	abandon                 // a request that came to nothing
 	steps
 )
 

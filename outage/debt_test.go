@@ -13,7 +13,7 @@ func TestDebtsOnDisk(t *testing.T) {
 	for _, want := range []debt{
 		{step: record, what: "abcdefgh", at: 1_800_000_000_000, until: 1_800_000_086_400, seq: 1},
 		{step: forget, until: -1},
-		{step: answer, what: strings.Repeat("\x00", 16), more: strings.Repeat("x", 70_000), seq: 1 << 60},
+		{step: finish, what: strings.Repeat("\x00", 16), more: strings.Repeat("x", 70_000), seq: 1 << 60},
 	} {
 		b := debtCodec{}.Append(nil, want)
 		if got, err := (debtCodec{}).Parse(b); err != nil || got != want {

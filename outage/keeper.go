@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/mailgate/mailgate/idempotency"
@@ -14,19 +15,23 @@ import (
 // An OwnKeeper keeps the node's own records of requests.
 type OwnKeeper interface {
 	idempotency.Keeper
-	// Knows reports whether there is a record of the name.
-	Knows(ctx context.Context, name idempotency.Name) (bool, error)
+	// Look answers what Begin would and begins nothing. There is nothing to say of a
+	// request that Begin would start.
+	Look(ctx context.Context, name idempotency.Name, body idempotency.Fingerprint) (o idempotency.Outcome, known bool, err error)
+	// Adopt puts on record a request that was begun with another keeper.
+	Adopt(ctx context.Context, lease idempotency.Lease) error
 }
 
-// A Keeper keeps records of requests with the shared keeper. Those that are begun while it
-// is away this node keeps, and answers for until they end, also when it is back. It
-// implements idempotency.Keeper.
+// A Keeper keeps records of requests with the shared keeper, and of those that this node
+// does with its own as well. That one is asked first, so that a node gives one answer to a
+// request whatever becomes of the shared keeper. It implements idempotency.Keeper.
 type Keeper struct {
 	*account
 	shared idempotency.Keeper
 	own    OwnKeeper
 	terms  idempotency.Terms
 	until  atomic.Int64 // from when on there is nothing here any more
+	begun  sync.Map     // tokens of the leases that were given alone and are in use
 }
 
 // Keeper makes one of a pair with these terms. Its name tells it from the node's others.
@@ -42,22 +47,19 @@ func (w *Watch) Keeper(name string, terms idempotency.Terms, shared idempotency.
 // keeps takes note that there is something here from now on.
 func (k *Keeper) keeps() { k.until.Store(k.watch.o.Now() + k.terms.Lease + k.terms.Keep) }
 
-// mine reports whether a request is this node's own.
-func (k *Keeper) mine(ctx context.Context, name idempotency.Name) (bool, error) {
+// look is what this node knows of a request.
+func (k *Keeper) look(ctx context.Context, name idempotency.Name, body idempotency.Fingerprint) (o idempotency.Outcome, known bool, err error) {
 	if k.until.Load() <= k.watch.o.Now() {
-		return false, nil
+		return o, false, nil
 	}
-	return k.own.Knows(ctx, name)
+	return k.own.Look(ctx, name, body)
 }
 
 // Begin asks whether a request is to be done.
 func (k *Keeper) Begin(ctx context.Context, name idempotency.Name, body idempotency.Fingerprint) (o idempotency.Outcome, err error) {
-	mine, err := k.mine(ctx, name)
-	switch {
-	case err != nil:
+	o, known, err := k.look(ctx, name, body)
+	if known || err != nil {
 		return o, err
-	case mine:
-		return k.own.Begin(ctx, name, body)
 	}
 	if err = k.settled(ctx, name.Text()); err == nil {
 		o, err = k.shared.Begin(ctx, name, body)
@@ -65,10 +67,24 @@ func (k *Keeper) Begin(ctx context.Context, name idempotency.Name, body idempote
 		err = fmt.Errorf("beginning a request: %w: %w", idempotency.ErrUnavailable, err)
 	}
 	if !k.fails(ctx, err) {
+		if err == nil && o.State == idempotency.Started {
+			k.keeps()
+			k.noted(k.own.Adopt(context.WithoutCancel(ctx), o.Lease))
+		}
 		return o, err
 	}
 	k.keeps()
-	return k.own.Begin(ctx, name, body)
+	if o, err = k.own.Begin(ctx, name, body); err == nil && o.State == idempotency.Started {
+		k.begun.Store(o.Lease.Token, true)
+	}
+	return o, err
+}
+
+// noted counts what could not be noted for the node itself. The shared keeper knows.
+func (k *Keeper) noted(err error) {
+	if err != nil {
+		k.watch.unnoted.Add(1)
+	}
 }
 
 // fails reports whether a call failed and is to be done alone.
@@ -80,41 +96,42 @@ func (k *Keeper) fails(ctx context.Context, err error) bool {
 	return k.watch.goesOn(ctx, err, nil)
 }
 
-// Finish keeps the answer: where the request was begun, or here until it can be kept there.
+// Finish keeps the answer: with the shared keeper if it can be, or else here until then.
 func (k *Keeper) Finish(ctx context.Context, lease idempotency.Lease, a idempotency.Answer) (kept bool, err error) {
-	step := answer
-	mine, err := k.mine(ctx, lease.Name)
-	if err != nil {
+	kept, err = k.shared.Finish(ctx, lease, a)
+	alone := k.fails(ctx, err)
+	if err != nil && !alone {
 		return false, err
 	}
-	if !mine {
-		kept, err = k.shared.Finish(ctx, lease, a)
-		if !k.fails(ctx, err) {
-			return kept, err
-		}
-		step = finish
-		k.keeps()
+	_, begun := k.begun.LoadAndDelete(lease.Token)
+	if !kept && !alone && !begun {
+		return false, nil // somebody else has begun since
 	}
-	if kept, err = k.own.Finish(ctx, lease, a); err != nil || !kept {
-		return kept, err
+	k.keeps()
+	mine, failed := k.own.Finish(context.WithoutCancel(ctx), lease, a)
+	if kept {
+		k.noted(failed)
+		return true, nil
+	}
+	if failed != nil || !mine {
+		return false, failed
 	}
 	more := idempotency.AppendAnswer(append([]byte(nil), lease.Body[:]...), a)
-	d := debt{step: step, what: string(lease.Token[:]), until: k.watch.o.Now() + k.terms.Keep, more: string(more)}
+	d := debt{step: finish, what: string(lease.Token[:]), until: k.watch.o.Now() + k.terms.Keep, more: string(more)}
 	return true, k.note("finishing a request", lease.Name, d)
 }
 
 // Abandon frees the name.
 func (k *Keeper) Abandon(ctx context.Context, lease idempotency.Lease) (freed bool, err error) {
-	mine, err := k.mine(ctx, lease.Name)
-	if err != nil {
+	freed, err = k.shared.Abandon(ctx, lease)
+	alone := k.fails(ctx, err)
+	if err != nil && !alone {
 		return false, err
 	}
-	if mine {
-		return k.own.Abandon(ctx, lease)
-	}
-	freed, err = k.shared.Abandon(ctx, lease)
-	if !k.fails(ctx, err) {
-		return freed, err
+	k.begun.Delete(lease.Token)
+	mine, failed := k.own.Abandon(context.WithoutCancel(ctx), lease)
+	if !alone || failed != nil {
+		return freed || mine, failed
 	}
 	d := debt{step: abandon, what: string(lease.Token[:]), until: k.watch.o.Now() + k.terms.Lease, more: string(lease.Body[:])}
 	return true, k.note("abandoning a request", lease.Name, d)
@@ -129,9 +146,10 @@ func (k *Keeper) note(doing string, name idempotency.Name, d debt) error {
 
 var errName = errors.New("not the name of a request")
 
-// pay tells the shared keeper how a request ended. One that was begun here is begun there
-// first: where another node has done it meanwhile, that one's answer stays there, and this
-// node gives its own for as long as it keeps it.
+// pay tells the shared keeper how a request ended. One that it knows nothing of is finished
+// there all the same. Where somebody else is at it this waits for the end of that lease,
+// which may be one that was given and not heard; and where another node has done the request
+// meanwhile, that one's answer stays there, and this node gives its own.
 func (k *Keeper) pay(ctx context.Context, key string, d debt) error {
 	name, ok := parseName(key)
 	if !ok || len(d.what) != len(idempotency.Token{}) || len(d.more) < len(idempotency.Fingerprint{}) {
@@ -147,19 +165,18 @@ func (k *Keeper) pay(ctx context.Context, key string, d debt) error {
 	if err != nil {
 		return err
 	}
-	if d.step == answer {
-		o, err := k.shared.Begin(ctx, name, lease.Body)
-		switch {
-		case err != nil:
-			return err
-		case o.State == idempotency.InFlight:
-			return errLater
-		case o.State != idempotency.Started:
-			return nil
-		}
-		lease = o.Lease
+	if kept, err := k.shared.Finish(ctx, lease, a); kept || err != nil {
+		return err
 	}
-	_, err = k.shared.Finish(ctx, lease, a)
+	o, err := k.shared.Begin(ctx, name, lease.Body)
+	switch {
+	case err != nil:
+		return err
+	case o.State == idempotency.InFlight:
+		return errLater
+	case o.State == idempotency.Started: // it has ended just now
+		_, err = k.shared.Finish(ctx, o.Lease, a)
+	}
 	return err
 }
 

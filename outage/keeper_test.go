@@ -153,6 +153,22 @@ func TestRequestAlone(t *testing.T) {
 	}
 }
 
+// What this node has done, or is at, while all was well it does not do again alone.
+func TestRequestOfBefore(t *testing.T) {
+	o := openOffice(t)
+	lease := o.begin(o, idempotency.Started).Lease
+	o.there.set(dead)
+	o.begin(o, idempotency.InFlight)
+	o.there.set(none)
+	o.finish(lease)
+	o.there.set(dead)
+	if again := o.begin(o, idempotency.Replay); string(again.Answer.Body) != string(sent.Body) {
+		t.Errorf("answered %s", again.Answer.Body)
+	}
+	o.back()
+	o.begin(o.there.Keeper, idempotency.Replay)
+}
+
 // One that was begun together and ends alone is answered here at once, and there afterwards.
 func TestRequestEndsAlone(t *testing.T) {
 	o := openOffice(t)

@@ -113,17 +113,41 @@ func (k *Keeper) Abandon(ctx context.Context, lease idempotency.Lease) (freed bo
 	return freed && err == nil, err
 }
 
-// Knows reports whether there is a record of the name.
-func (k *Keeper) Knows(ctx context.Context, name idempotency.Name) (bool, error) {
+// Adopt puts on record a request that was begun with another keeper, under that one's lease.
+// What is on record already stays.
+func (k *Keeper) Adopt(ctx context.Context, lease idempotency.Lease) error {
+	const doing = "adopting a request"
+	if err := lease.Check(); err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	return k.update(ctx, doing, lease.Name, func(r idempotency.Record, now int64) cache.Edit[idempotency.Record] {
+		next, o := r.Begin(lease, now, k.terms)
+		if o.State != idempotency.Started {
+			return cache.Keep[idempotency.Record]()
+		}
+		return cache.Put(next, next.Expires)
+	})
+}
+
+// Look answers what Begin would and begins nothing. There is nothing to say of a request that
+// Begin would start.
+func (k *Keeper) Look(ctx context.Context, name idempotency.Name, body idempotency.Fingerprint) (o idempotency.Outcome, known bool, err error) {
 	const doing = "looking for a request"
 	if err := name.Check(); err != nil {
-		return false, fmt.Errorf("%s: %w", doing, err)
+		return o, false, fmt.Errorf("%s: %w", doing, err)
 	}
 	if err := ctx.Err(); err != nil {
-		return false, unavailable(doing, err)
+		return o, false, unavailable(doing, err)
 	}
-	_, found, err := k.records.Get(name.Text(), k.now())
-	return found, unavailable(doing, err)
+	now := k.now()
+	r, _, err := k.records.Get(name.Text(), now)
+	if err != nil {
+		return o, false, unavailable(doing, err)
+	}
+	if _, o = r.Begin(idempotency.Lease{Name: name, Body: body, Token: idempotency.NewToken()}, now, k.terms); o.State == idempotency.Started {
+		return idempotency.Outcome{}, false, nil
+	}
+	return o, true, nil
 }
 
 // update lets edit replace the record of the name, which is the zero one if there is none

@@ -158,13 +158,13 @@ func reopen(t *testing.T, dir string, now int64) (keeper *local.Keeper, closing 
 	}
 }
 
-// A record is known as long as it lasts.
-func TestKnows(t *testing.T) {
+// A record is seen as long as it lasts, and looking begins nothing.
+func TestLook(t *testing.T) {
 	now := noon
 	k := openKeeper(t, cachetest.Open(t, cache.Memory), local.Options{Now: func() int64 { return now }, Terms: idempotency.Terms{Lease: 100, Keep: 1000}})
 	knows := func(want bool) {
 		t.Helper()
-		if got, err := k.Knows(context.Background(), name); err != nil || got != want {
+		if _, got, err := k.Look(context.Background(), name, body); err != nil || got != want {
 			t.Errorf("known: %v, %v", got, err)
 		}
 	}
@@ -181,12 +181,12 @@ func TestKnows(t *testing.T) {
 	knows(true)
 	now++
 	knows(false)
-	if _, err := k.Knows(context.Background(), idempotency.Name{}); !errors.Is(err, idempotency.ErrKey) {
+	if _, _, err := k.Look(context.Background(), idempotency.Name{}, body); !errors.Is(err, idempotency.ErrKey) {
 		t.Errorf("of no name: %v", err)
 	}
 	ended, end := context.WithCancel(context.Background())
 	end()
-	if _, err := k.Knows(ended, name); !errors.Is(err, idempotency.ErrUnavailable) || !errors.Is(err, context.Canceled) {
+	if _, _, err := k.Look(ended, name, body); !errors.Is(err, idempotency.ErrUnavailable) || !errors.Is(err, context.Canceled) {
 		t.Errorf("for nobody: %v", err)
 	}
 }
