@@ -186,26 +186,31 @@ func (d *docket) hasItsMail(c *Call) {
 	}
 }
 
-// copies is how many mails one admission may have: nodes that are alone do not know of
-// one another's keys, and from one key follows one reservation.
+// copies is how many mails one admission may have: from one key follows one reservation,
+// and a node that is alone does not know what was done with a key before.
 func (d *docket) copies(mailbox string) int {
 	keyed := slices.ContainsFunc(d.sends[mailbox], func(c *Call) bool { return c.Key != "" })
-	if keyed {
-		return d.times(mailbox)
+	switch most := d.times(mailbox); {
+	case !keyed:
+		return 1
+	case most > 1 && d.Terms.Alone:
+		return 1 + most
+	default:
+		return most
 	}
-	return 1
 }
 
-// keys: a key is one mail, and its answer stays the same byte for byte.
+// keys: a key is one mail, and its answer stays the same byte for byte. One that a node
+// made alone is that node's; one that the store may have forgotten is nobody's.
 func (d *docket) keys() {
 	first := map[string]*Call{}
 	for i := range d.Calls {
 		c := &d.Calls[i]
-		if c.Key == "" || !c.charged() || (d.Terms.Leases && c.Status == 504 && d.touched[c.Subject]) {
+		if c.Key == "" || !c.charged() || (d.touched[c.Subject] && (d.Terms.Forgets || d.Terms.Leases && c.Status == 504)) {
 			continue
 		}
 		name := c.Key
-		if d.times(c.Subject) > 1 {
+		if c.Degraded && d.Terms.Alone {
 			name = fmt.Sprint(c.Key, " at ", c.Node)
 		}
 		if before := first[name]; before == nil {

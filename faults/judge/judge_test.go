@@ -93,7 +93,8 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 		}, ""},
 		{"two mails of one admission", func(r *judge.Run) { r.Mails = append(r.Mails, r.Mails[0]) }, "mails"},
 		{"two mails of one key", func(r *judge.Run) { r.Mails = append(r.Mails, r.Mails[1]) }, "mails"},
-		{"two mails of one key by two nodes alone", func(r *judge.Run) { r.Terms.Alone = true; r.Mails = append(r.Mails, r.Mails[1]) }, ""},
+		{"a mail of one key before and by each node alone", func(r *judge.Run) { r.Terms.Alone = true; copies(r, 3) }, ""},
+		{"a mail of one key more than that", func(r *judge.Run) { r.Terms.Alone = true; copies(r, 4) }, "mails"},
 		{"a yes without a mail", func(r *judge.Run) { r.Mails = r.Mails[1:] }, "mails"},
 		{"a yes whose mail was refused", func(r *judge.Run) { r.Mails[0].Refused = true }, "mails"},
 		{"a yes whose mail went to another", func(r *judge.Run) { r.Mails[0].Mailbox = "lost" }, "mails"},
@@ -109,8 +110,10 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 			r.Terms = judge.Terms{Leases: true}
 			r.Calls[4].Status, r.Calls[4].Body = 504, "unknown"
 		}, ""},
-		{"another answer of another node alone", func(r *judge.Run) { r.Terms.Alone = true; r.Calls[4].Body, r.Calls[4].Node = "yes ", 1 }, ""},
-		{"another answer of the same node alone", func(r *judge.Run) { r.Terms.Alone = true; r.Calls[4].Body = "yes " }, "keys"},
+		{"another answer of a node alone", func(r *judge.Run) { alone(r, 1) }, ""},
+		{"two answers of one node alone", func(r *judge.Run) { alone(r, 1); r.Calls[3].Degraded = true; r.Calls[3].Node = 1 }, "keys"},
+		{"another answer that no node made alone", func(r *judge.Run) { alone(r, 1); r.Calls[4].Degraded = false }, "keys"},
+		{"another answer, the first forgotten", func(r *judge.Run) { r.Terms.Forgets = true; r.Calls[4].Body = "yes " }, ""},
 		{"a take too many", func(r *judge.Run) { r.Calls[12].For = judge.Look }, "actions"},
 		{"a wrong code taken", func(r *judge.Run) { r.Calls[8].Status, r.Calls[8].Kind = 200, "" }, "codes"},
 		{"a code right twice", func(r *judge.Run) { r.Calls = append(r.Calls, r.Calls[9]) }, "codes"},
@@ -159,6 +162,21 @@ func repeated(run *judge.Run, first int64) {
 
 func noStore(run *judge.Run) {
 	run.Calls = append(run.Calls, judge.Call{For: judge.Look, Subject: "new", Span: judge.Span{From: end + 9, To: end + 10}, Status: 503, Kind: "store-unavailable"})
+}
+
+// copies plants so many more mails of the admission that has a key, in windows of their own.
+func copies(run *judge.Run, more int) {
+	for i := range more {
+		again := run.Mails[1]
+		again.At += int64(i+1) * 4_000_000
+		run.Mails = append(run.Mails, again)
+	}
+}
+
+// alone makes the second answer to a key one that a node made alone.
+func alone(run *judge.Run, node int) {
+	run.Terms.Alone = true
+	run.Calls[4].Body, run.Calls[4].Node, run.Calls[4].Degraded = "yes ", node, true
 }
 
 // again plants one more mail than mailed has, at a time of its own.
