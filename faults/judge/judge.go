@@ -210,7 +210,7 @@ func (d *docket) keys() {
 			continue
 		}
 		name := c.Key
-		if c.Degraded && d.Terms.Alone {
+		if d.Terms.Alone && (c.Degraded || c.Status == 504 && d.touched[c.Subject]) {
 			name = fmt.Sprint(c.Key, " at ", c.Node)
 		}
 		if before := first[name]; before == nil {

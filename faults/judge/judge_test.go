@@ -111,6 +111,10 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 			r.Calls[4].Status, r.Calls[4].Body = 504, "unknown"
 		}, ""},
 		{"another answer of a node alone", func(r *judge.Run) { alone(r, 1) }, ""},
+		{"a node alone does not know", func(r *judge.Run) {
+			alone(r, 1)
+			r.Calls[4].Status, r.Calls[4].Degraded = 504, false
+		}, ""},
 		{"two answers of one node alone", func(r *judge.Run) { alone(r, 1); r.Calls[3].Degraded = true; r.Calls[3].Node = 1 }, "keys"},
 		{"another answer that no node made alone", func(r *judge.Run) { alone(r, 1); r.Calls[4].Degraded = false }, "keys"},
 		{"another answer, the first forgotten", func(r *judge.Run) { r.Terms.Forgets = true; r.Calls[4].Body = "yes " }, ""},
