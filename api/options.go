@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/mailgate/mailgate/clock"
 	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/mailer"
 	"github.com/mailgate/mailgate/throttle"
@@ -152,7 +153,7 @@ func (o Options) withDefaults() Options {
 		o.Metrics = prometheus.NewRegistry()
 	}
 	if o.Now == nil {
-		o.Now = func() int64 { return time.Now().UnixMilli() }
+		o.Now = clock.Now
 	}
 	return o
 }

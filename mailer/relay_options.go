@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"strings"
 	"time"
+
+	"github.com/mailgate/mailgate/clock"
 )
 
 // Options are the settings of Relays. Zero fields mean the defaults named
@@ -100,7 +102,7 @@ func (o Options) withDefaults() (Options, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.Now == nil {
-		o.Now = func() int64 { return time.Now().UnixMilli() }
+		o.Now = clock.Now
 	}
 	o.Hooks = o.Hooks.withDefaults()
 	return o, nil

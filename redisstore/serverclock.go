@@ -5,6 +5,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/mailgate/mailgate/clock"
 )
 
 // serverClocks know how far each server's clock is ahead of the time since this process
@@ -50,7 +52,7 @@ func (s *Store) Now() int64 {
 	if ahead := s.servers.last.Load(); ahead != 0 {
 		return s.servers.here() + ahead
 	}
-	return time.Now().UnixMilli()
+	return clock.Now()
 }
 
 // slotOf is the slot of a key as Redis Cluster counts it: CRC-16/XMODEM of what stands

@@ -17,6 +17,7 @@ import (
 
 	"github.com/mailgate/mailgate"
 	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/clock"
 	"github.com/mailgate/mailgate/cmd/mailgate/settings"
 	"github.com/mailgate/mailgate/mailer"
 	"github.com/mailgate/mailgate/throttle"
@@ -118,7 +119,7 @@ func fixedOptions(s *settings.Settings) (o api.Options, err error) {
 	o.TrustedProxies, o.MaxConnections = s.TrustedProxies, s.MaxConnections
 	o.SendDeadline, o.DrainDelay = sendDeadline, s.DrainDelay
 	o.OpenAPI, o.Version = mailgate.OpenAPI, currentVersion()
-	o.Now = func() int64 { return time.Now().UnixMilli() }
+	o.Now = clock.Now
 	return o, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"math/big"
 	"time"
 
+	"github.com/mailgate/mailgate/clock"
 	"github.com/mailgate/mailgate/cmd/mailgate/settings"
 	"github.com/mailgate/mailgate/mailer"
 	"github.com/mailgate/mailgate/throttle"
@@ -61,7 +62,7 @@ func composeTest(s *settings.Settings, to mailer.Address) (mailer.Message, error
 	}
 	return composer.Compose(mailer.Request{
 		To: to, Code: fmt.Sprintf("%06d", number), ExpiresInMS: s.CodeLife.Milliseconds(),
-		ID: throttle.NewID().String(), NowMS: time.Now().UnixMilli(),
+		ID: throttle.NewID().String(), NowMS: clock.Now(),
 	})
 }
 

@@ -8,9 +8,9 @@ package local
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/clock"
 	"github.com/mailgate/mailgate/idempotency"
 )
 
@@ -47,7 +47,7 @@ func New(disk *cache.Disk, o Options) (*Keeper, error) {
 		o.Size = cache.DefaultSize()
 	}
 	if o.Now == nil {
-		o.Now = func() int64 { return time.Now().UnixMilli() }
+		o.Now = clock.Now
 	}
 	if err := o.Terms.Check(); err != nil {
 		return nil, fmt.Errorf("opening a keeper of requests: %w", err)

@@ -11,6 +11,8 @@ import (
 	"net/url"
 	"sync"
 	"time"
+
+	"github.com/mailgate/mailgate/clock"
 )
 
 // Options say how a Server behaves. The zero value is a plain relay without
@@ -45,7 +47,7 @@ func (o Options) withDefaults() Options {
 	o.MaxMessageBytes = cmp.Or(o.MaxMessageBytes, 1<<20)
 	o.IdleTimeout = cmp.Or(o.IdleTimeout, 5*time.Minute)
 	if o.Now == nil {
-		o.Now = func() int64 { return time.Now().UnixMilli() }
+		o.Now = clock.Now
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -16,6 +16,7 @@ import (
 	"slices"
 
 	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/clock"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -27,7 +28,7 @@ type Options struct {
 	Name string
 	// Size is how much is kept in memory; the default is cache.DefaultSize.
 	Size cache.Size
-	// Now reads the clock; the default is throttle.Now.
+	// Now reads the clock; the default is clock.Now.
 	Now func() int64
 }
 
@@ -53,7 +54,7 @@ func New(disk *cache.Disk, o Options) (*Limiter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening a limiter: %w", err)
 	}
-	return &Limiter{policy: o.Policy, histories: histories, now: clock(o.Now)}, nil
+	return &Limiter{policy: o.Policy, histories: histories, now: orMachine(o.Now)}, nil
 }
 
 // Take admits one send, or says no. A no is known from memory as a rule, without a
@@ -200,12 +201,12 @@ func (l *Limiter) put(h throttle.History) cache.Edit[throttle.History] {
 	return cache.Put(h, h.Newest()+l.policy.Longest())
 }
 
-// clock is the one that was handed in, or else throttle.Now.
-func clock(now func() int64) func() int64 {
+// orMachine is the clock that was handed in, or else the machine's.
+func orMachine(now func() int64) func() int64 {
 	if now != nil {
 		return now
 	}
-	return throttle.Now
+	return clock.Now
 }
 
 func ready(ctx context.Context, m interface{ Ready(context.Context) error }) error {

@@ -17,7 +17,7 @@ type MetersOptions struct {
 	// Size is how much is kept in memory, of all limits together; the default is
 	// cache.DefaultSize.
 	Size cache.Size
-	// Now reads the clock; the default is throttle.Now.
+	// Now reads the clock; the default is clock.Now.
 	Now func() int64
 }
 
@@ -38,7 +38,7 @@ func NewMeters(disk *cache.Disk, o MetersOptions) (*Meters, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening meters: %w", err)
 	}
-	return &Meters{states: states, now: clock(o.Now)}, nil
+	return &Meters{states: states, now: orMachine(o.Now)}, nil
 }
 
 // Limiter admits sends by a meter. It needs no Close, and there may be any number at

@@ -1,13 +1,13 @@
 package memory
 
-import "github.com/mailgate/mailgate/throttle"
+import "github.com/mailgate/mailgate/clock"
 
 // Options say how much is kept. The zero value is fit for use.
 type Options struct {
 	// Keys is the most keys that are on record at once; the default is 1<<20. One more
 	// is refused with ErrFull until one of the others counts no more.
 	Keys int
-	// Now reads the clock; the default is throttle.Now.
+	// Now reads the clock; the default is clock.Now.
 	Now func() int64
 }
 
@@ -19,7 +19,7 @@ func (o Options) orDefaults() Options {
 		o.Keys = DefaultKeys
 	}
 	if o.Now == nil {
-		o.Now = throttle.Now
+		o.Now = clock.Now
 	}
 	return o
 }

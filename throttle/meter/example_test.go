@@ -8,7 +8,7 @@ import (
 	"github.com/mailgate/mailgate/throttle/meter"
 )
 
-// noon is an ordinary moment. A program hands in throttle.Now().
+// noon is an ordinary moment. A program hands in clock.Now().
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).UnixMilli()
 
 func ExampleFixedWindow() {

@@ -9,9 +9,9 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"time"
 
 	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/clock"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/verify"
 )
@@ -43,7 +43,7 @@ func New(disk *cache.Disk, o Options) (*Book, error) {
 		o.Size = cache.DefaultSize()
 	}
 	if o.Now == nil {
-		o.Now = func() int64 { return time.Now().UnixMilli() }
+		o.Now = clock.Now
 	}
 	codes, err := cache.NewMap(disk, o.Name, codesCodec{}, o.Size)
 	if err != nil {

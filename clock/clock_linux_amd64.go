@@ -1,11 +1,11 @@
-package throttle
+package clock
 
 import (
 	"syscall"
 	"time"
 )
 
-// Now is the machine's clock, in milliseconds since 1970. Every decision asks it.
+// Now is the machine's clock, in milliseconds since 1970.
 //
 // time.Now reads two clocks, this one and one that only goes forward. Here this one is
 // read alone, which takes half as long: the kernel's own page in the process answers, to
