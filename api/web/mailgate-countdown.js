@@ -135,18 +135,19 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
   update(answer) {
     const wait = answer?.wait_ms;
     if (!isWait(wait)) return false;
-    const { countdown: token, limit, limits, retry_at: retry, rule = "mailbox" } = answer;
+    const { countdown: token, limit, limits, retry_at: retry } = answer;
+    // Where another rule says no, its limit is none of the mailbox's, whatever their names.
+    const own = limits?.filter?.(({ name, wait_ms = wait }) => name !== limit || wait_ms === wait);
     // Without a token of its own it may be another mailbox's, unless the moment is the same.
     const src = token ? (this.base ?? "/countdown/") + token : retry && retry === this.#state?.retry ? this.#state.src : "";
-    this.#begin({ src, limit, limits, retry, other: rule !== "mailbox" }, wait, true);
+    this.#begin({ src, limit, limits: own, retry }, wait, true);
     this.#save();
     return true;
   }
 
   async refresh() {
     const asked = this.#state;
-    // How long another rule's wait is, the mailbox's token does not know.
-    if (!asked?.src || asked.other || this.#asking === asked) return;
+    if (!asked?.src || this.#asking === asked) return;
     this.#asking = asked;
     let answer;
     try {
@@ -204,7 +205,7 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
 
   // A visitor's clock is believed only until the server has answered.
   #adopt(kept) {
-    this.#begin(kept, Math.max(0, Math.min(kept.wait, kept.until - Date.now())), !kept.src || kept.other);
+    this.#begin(kept, Math.max(0, Math.min(kept.wait, kept.until - Date.now())), !kept.src);
     this.refresh();
   }
 
