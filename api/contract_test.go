@@ -362,7 +362,9 @@ type recorder struct {
 
 func (r recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 	var body []byte
-	if request.Body != nil {
+	// What has no body must not get one of unknown length: it would go out in chunks, after
+	// which the server closes the connection.
+	if request.Body != nil && request.Body != http.NoBody {
 		body, _ = io.ReadAll(request.Body)
 		request.Body.Close()
 		request.Body = io.NopCloser(bytes.NewReader(body))
