@@ -199,6 +199,28 @@ export interface Standing {
   countdown?: string;
 }
 
+/** What the element `<mailgate-countdown>` takes, in mailgate's own words. */
+export interface ForCountdown {
+  limit: string | null;
+  wait_ms: number;
+  retry_at: string;
+  limits: { name: string; limit: number; window_ms: number; wait_ms: number }[];
+  countdown?: string;
+}
+
+/**
+ * What a back end passes on to its page, of a "sent" or a "wait", for the update method of the
+ * element `<mailgate-countdown>`.
+ */
+export function forCountdown({ limit, waitMs, retryAt, limits, countdown }: Standing): ForCountdown {
+  const page: ForCountdown = {
+    limit, wait_ms: waitMs, retry_at: retryAt,
+    limits: limits.map((l) => ({ name: l.name, limit: l.limit, window_ms: l.windowMs, wait_ms: l.waitMs })),
+  };
+  if (countdown) page.countdown = countdown;
+  return page;
+}
+
 /** A relay has accepted the mail. */
 export interface Sent extends Standing {
   status: "sent"; id: string; messageId: string; email: string;

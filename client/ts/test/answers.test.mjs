@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { asking, calls, email, json, key, Mailgate, newKey, play, problem, read, sent, stands, wait } from "./script.mjs";
+import { asking, calls, email, forCountdown, json, key, Mailgate, newKey, play, problem, read, sent, stands, wait } from "./script.mjs";
 
 const mailbox = { ...read, rule: "mailbox" };
 const charged = (status, kind, more) => stands({ type: "urn:mailgate:problem:" + kind, id: "tWudQhxQ", rule: "mailbox", ...more }, status, { "x-request-id": "r1" });
@@ -40,6 +40,16 @@ for (const [name, line, want] of [
     assert.deepEqual(await calls[name](asking(server.url).gate), want);
   });
 }
+
+// What a page is given says the same as mailgate's answer did, in all that the countdown reads.
+test("what a back end passes on to its page", async () => {
+  for (const line of [sent, wait]) {
+    const server = await play(line);
+    const { limit, wait_ms, retry_at, limits: [{ remaining, ...tier }], countdown } = JSON.parse(line.body);
+    assert.deepEqual(forCountdown(await asking(server.url).gate.sendCode({ email })), { limit, wait_ms, retry_at, limits: [tier], countdown });
+  }
+  assert.equal("countdown" in forCountdown(read), false);
+});
 
 // What is not the yes of a call is never taken for it.
 test("no yes from something else", async () => {

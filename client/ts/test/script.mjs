@@ -2,7 +2,7 @@
 import { createServer } from "node:http";
 import { after } from "node:test";
 
-export const { Mailgate, newKey } = await import(process.env.MAILGATE_JS);
+export const { forCountdown, Mailgate, newKey } = await import(process.env.MAILGATE_JS);
 
 export const key = "Hush-7f3b-9d21-c460";
 export const email = "alice.liddell@example.com";

@@ -1,5 +1,5 @@
 // What a compiler must know of the results, and must refuse. Compiled, never run.
-import { Mailgate, type SendResult, type VerifyResult } from "../dist/mailgate.js";
+import { forCountdown, Mailgate, type SendResult, type VerifyResult } from "../dist/mailgate.js";
 
 declare const gate: Mailgate;
 declare const secret: string | undefined;
@@ -16,6 +16,12 @@ export function told(result: SendResult): string {
     case "failed": return result.kind + result.httpStatus;
   }
 } // a status that is not handled would make this an error
+
+export function shown(result: SendResult): number {
+  // @ts-expect-error not every result has a wait
+  forCountdown(result);
+  return result.status === "sent" || result.status === "wait" ? forCountdown(result).wait_ms : 0;
+}
 
 export function proved(result: VerifyResult): boolean {
   // @ts-expect-error not every result has guesses left

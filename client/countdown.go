@@ -1,0 +1,32 @@
+package client
+
+import "encoding/json"
+
+// moment is how mailgate writes a time. A page compares the texts, so the zeros count.
+const moment = "2006-01-02T15:04:05.000Z07:00"
+
+// ForCountdown is what a back end passes on to its page, as JSON, for the update method of
+// the element <mailgate-countdown>: those parts of mailgate's answer that it takes.
+func (s Standing) ForCountdown() json.RawMessage {
+	type limit struct {
+		Name   string `json:"name"`
+		Limit  int    `json:"limit"`
+		Window int64  `json:"window_ms"`
+		Wait   int64  `json:"wait_ms"`
+	}
+	limits := make([]limit, len(s.Limits))
+	for i, l := range s.Limits {
+		limits[i] = limit{l.Name, l.Limit, l.Window.Milliseconds(), l.Wait.Milliseconds()}
+	}
+	text, err := json.Marshal(struct {
+		Limit     string  `json:"limit"`
+		Wait      int64   `json:"wait_ms"`
+		RetryAt   string  `json:"retry_at"`
+		Limits    []limit `json:"limits"`
+		Countdown string  `json:"countdown,omitempty"`
+	}{s.Limit, s.Wait.Milliseconds(), s.RetryAt.UTC().Format(moment), limits, s.Countdown})
+	if err != nil {
+		panic("client: texts and numbers are not JSON: " + err.Error())
+	}
+	return text
+}

@@ -1,0 +1,77 @@
+package client_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/mailgate/mailgate/client"
+)
+
+// What a page is given says the same as mailgate's answer did, letter by letter, in all
+// that the countdown reads.
+func TestForCountdown(t *testing.T) {
+	server := play(t, line{status: 200, body: sentBody})
+	gate, _ := asking(t, server.URL, client.Options{})
+	sent, err := gate.SendCode(t.Context(), client.Send{Email: email})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, page := fields(t, sentBody), fields(t, string(sent.ForCountdown()))
+	for _, name := range []string{"limit", "wait_ms", "retry_at", "countdown"} {
+		if page[name] == nil || page[name] != first[name] {
+			t.Errorf("%s is %v, and was %v", name, page[name], first[name])
+		}
+	}
+	told, was := page["limits"].([]any)[0].(map[string]any), first["limits"].([]any)[0].(map[string]any)
+	delete(was, "remaining") // how many more is not the page's
+	if !reflect.DeepEqual(told, was) {
+		t.Errorf("limits are %v, and were %v", told, was)
+	}
+	if len(page) != 5 {
+		t.Errorf("a page is told more than it needs: %v", page)
+	}
+	if nothing := fields(t, string(client.Standing{}.ForCountdown())); nothing["wait_ms"] != 0.0 || nothing["countdown"] != nil {
+		t.Errorf("of a standing without a wait: %v", nothing)
+	}
+}
+
+func fields(t *testing.T, text string) (all map[string]any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), &all); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// The page behind this passes each answer that is JSON to the element's update method.
+func ExampleStanding_ForCountdown() {
+	mailgate := openGate(nil)
+	defer mailgate.Close()
+	gate, _ := client.New(mailgate.URL, "Hush-7f3b-9d21-c460", client.Options{})
+
+	sendCode := func(w http.ResponseWriter, r *http.Request) {
+		sent, err := gate.SendCode(r.Context(), client.Send{Email: r.FormValue("email")})
+		standing := sent.Standing
+		var wait *client.Wait
+		if errors.As(err, &wait) {
+			standing, err = wait.Standing, nil
+		}
+		if err != nil {
+			http.Error(w, "We cannot mail you now.", http.StatusBadGateway)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.Write(standing.ForCountdown())
+	}
+	page := httptest.NewRecorder()
+	sendCode(page, httptest.NewRequest("POST", "/send?email=alice@example.com", nil))
+	fmt.Println(strings.HasPrefix(page.Body.String(), `{"limit":"minute","wait_ms":60000,"retry_at":"`))
+	// Output:
+	// true
+}
