@@ -84,8 +84,9 @@ export class MailgateCountdown extends HTMLElement {
   readonly button: HTMLElement | null;
 
   /**
-   * Takes an answer of mailgate, passed on by the back end as it was. False for one
-   * without a `wait_ms`, such as a 422, which changes nothing.
+   * Takes mailgate's answer to a send, passed on by the back end as it was, or what the
+   * clients' ForCountdown makes of it. False for one without a `wait_ms`, such as a 422
+   * `invalid`, which changes nothing.
    *
    * An answer without a `countdown` token may be about another mailbox, so the token at
    * hand is kept only if `retry_at` is the moment that is known. Without a token there
