@@ -61,7 +61,7 @@ func (c Call) Hear(script *Script, read func(reply string) (now int64, err error
 	if err != nil {
 		return err
 	}
-	c.store.servers.learn(c.key, sent, now)
+	c.store.servers.learn(c.key, sent, c.store.servers.here(), now)
 	return nil
 }
 
@@ -87,7 +87,7 @@ func (c Call) Decide(script *Script, read func(reply string) (now int64, late bo
 		if err != nil {
 			return err
 		}
-		c.store.servers.learn(c.key, sent, now)
+		c.store.servers.learn(c.key, sent, c.store.servers.here(), now)
 		if !late {
 			return nil
 		}

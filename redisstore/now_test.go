@@ -11,14 +11,14 @@ func TestNow(t *testing.T) {
 	s := &Store{servers: newServerClocks()}
 	near := func(what string, want int64) {
 		t.Helper()
-		if got := s.Now(); got < want || got > want+10_000 {
+		if got := s.Now(); got < want-2 || got > want+10_000 {
 			t.Errorf("%s: %d, want %d and a moment", what, got, want)
 		}
 	}
 	near("unheard", time.Now().UnixMilli())
 	year := int64(366 * 24 * time.Hour / time.Millisecond)
 	for _, heard := range []int64{time.Now().UnixMilli() - year, time.Now().UnixMilli() + year} {
-		s.servers.learn("key", s.servers.here(), heard)
+		s.servers.learn("key", s.servers.here(), s.servers.here(), heard)
 		near("heard", heard)
 		s.servers.began = s.servers.began.Add(-time.Hour)
 		near("an hour later", heard+3_600_000)
@@ -27,5 +27,33 @@ func TestNow(t *testing.T) {
 	s.clock = func() int64 { return 42 }
 	if got := s.Now(); got != 42 {
 		t.Errorf("a test's clock says %d", got)
+	}
+}
+
+// Whatever an answer took, the clock is never ahead of the server's, and behind it by no
+// more than the quickest answer was late, and a millisecond.
+func TestNowIsNotAhead(t *testing.T) {
+	c := newServerClocks()
+	const ahead = 1_800_000_000_000
+	for _, answer := range []struct{ sent, read, received, behind int64 }{
+		{0, 240, 250, 11},     // long on its way there
+		{300, 305, 540, 11},   // long on its way back
+		{600, 601, 602, 2},    // quick
+		{700, 940, 949, 2},    // slow once more
+		{1000, 1000, 1240, 2}, // and again
+	} {
+		c.learn("key", answer.sent, answer.received, answer.read+ahead)
+		now, heard := c.at(answer.received)
+		if behind := answer.received + ahead - now; !heard || behind != answer.behind {
+			t.Errorf("after %+v: behind by %d", answer, behind)
+		}
+		if there, _ := c.there("key", answer.received); there < answer.received+ahead {
+			t.Errorf("after %+v: what is sent has %d ms too few", answer, answer.received+ahead-there)
+		}
+	}
+	const set = -3_600_000 // somebody sets the server's clock back
+	c.learn("key", 2000, 2010, 2005+ahead+set)
+	if now, _ := c.at(2010); now != 2004+ahead+set {
+		t.Errorf("set back: %d ahead", now-(2010+ahead+set))
 	}
 }

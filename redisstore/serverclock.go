@@ -14,9 +14,10 @@ import (
 // slot can move, so it is kept for each slot; until a slot has answered, the last
 // answer of any stands in for it.
 type serverClocks struct {
-	began time.Time
-	last  atomic.Int64        // milliseconds; 0 as long as nothing is known
-	ahead [slots]atomic.Int64 // the same
+	began   time.Time
+	last    atomic.Int64        // milliseconds, at the most; 0 as long as nothing is known
+	ahead   [slots]atomic.Int64 // the same
+	certain atomic.Int64        // the same, at the least
 }
 
 const slots = 1 << 14
@@ -32,25 +33,37 @@ func (c *serverClocks) there(key string, sent int64) (now int64, known bool) {
 	return sent + ahead, ahead != 0
 }
 
-// learn takes up what a server answered. It read its clock after the question was
-// sent, so there is never early.
-func (c *serverClocks) learn(key string, sent, now int64) {
+// learn takes up what a server answered. It read its clock after the question was sent,
+// so there is never early, and before the answer was received, so at is never ahead.
+func (c *serverClocks) learn(key string, sent, received, now int64) {
 	c.ahead[slotOf(key)].Store(now - sent)
 	c.last.Store(now - sent)
+	// Both times are cut to milliseconds. An answer that was slow tells less than a quick
+	// one before it, unless they disagree.
+	least := now - received - 1
+	if known := c.certain.Load(); known < least || known > now-sent {
+		c.certain.Store(least)
+	}
 }
 
-// Now is the servers' clock, as last heard from their answers and carried on from there.
-// Setting this machine's clock changes nothing about it. Until a server has answered it is
-// this machine's clock; Options.Clock goes before both.
+// at is the time at the servers, or a little earlier, when it is so late here.
+func (c *serverClocks) at(here int64) (now int64, known bool) {
+	certain := c.certain.Load()
+	return here + certain, certain != 0
+}
+
+// Now is the servers' clock, as heard from their answers and carried on from there. Setting
+// this machine's clock changes nothing about it. Until a server has answered it is this
+// machine's clock; Options.Clock goes before both.
 //
-// It may be ahead by as long as the answer took, so at most by the timeout, and steps by as
-// much when the next one comes, or when servers differ.
+// It is not ahead of the server that was heard last, and behind by at most what the
+// quickest of its answers took to come back, and a millisecond. Where servers differ it steps.
 func (s *Store) Now() int64 {
 	if s.clock != nil {
 		return s.clock()
 	}
-	if ahead := s.servers.last.Load(); ahead != 0 {
-		return s.servers.here() + ahead
+	if now, known := s.servers.at(s.servers.here()); known {
+		return now
 	}
 	return clock.Now()
 }
