@@ -11,11 +11,12 @@ import (
 type kind struct {
 	name string
 	// store is what the histories are kept in, nodes how many share it (3), environ
-	// further settings; within is a command that runs each node, program another build
+	// further settings; disks gives each a disk for what it does alone; within is a command that runs each node, program another build
 	// of it, and tls has the relay spoken to under TLS.
 	store   store
 	nodes   int
 	environ []string
+	disks   bool
 	within  func(*stand) []string
 	program func() (string, error)
 	tls     bool

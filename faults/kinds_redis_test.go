@@ -28,6 +28,8 @@ var redisKinds = []*kind{
 		strike: func(s *stand) { s.alone.Kill() }, mend: func(s *stand) { s.alone.Restart() }},
 	{name: "redis-stopped", store: onRedis, terms: away, hold: longStop,
 		strike: func(s *stand) { s.alone.Pause() }, mend: func(s *stand) { s.alone.Resume() }},
+	{name: "redis-killed-disks", store: onRedis, disks: true, terms: away,
+		strike: func(s *stand) { s.alone.Kill() }, mend: func(s *stand) { s.alone.Restart() }},
 	{name: "redis-killed-refuse", store: onRedis, environ: refuse,
 		strike: func(s *stand) { s.alone.Kill() }, mend: func(s *stand) { s.alone.Restart() }},
 	{name: "redis-partition", store: behindProxy, terms: away,

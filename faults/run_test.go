@@ -200,9 +200,10 @@ func (r *running) late() (found []judge.Violation) {
 	return found
 }
 
-// well asks a node whether it is, and tries it out on a mailbox that nobody knows.
+// well asks a node whether it is, and no longer alone, and tries it out on a mailbox that
+// nobody knows.
 func (s *stand) well(l *load, n *node, try int) bool {
-	if ready := l.caller.ask("GET", *n.url.Load()+"/readyz", "", ""); ready.status != 200 {
+	if ready := l.caller.ask("GET", *n.url.Load()+"/readyz", "", ""); ready.status != 200 || ready.said.Degraded {
 		return false
 	}
 	mailbox := fmt.Sprintf("%sw%dx%d", l.token, n.number, try)

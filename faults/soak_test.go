@@ -39,7 +39,8 @@ func TestSoak(t *testing.T) {
 	if *soakFor == 0 {
 		t.Skip("make soak runs it")
 	}
-	base := &kind{name: "soak", store: keptBehindProxy, terms: judge.Terms{Alone: true}}
+	// On a disk: in memory there is room for all that was admitted in the longest window.
+	base := &kind{name: "soak", store: keptBehindProxy, disks: true, terms: judge.Terms{Alone: true}}
 	s := newStand(t, base, soakPolicy, *soakSeed, soaked)
 	l := newLoad(s, *soakSeed)
 	r := s.begin(l)

@@ -156,6 +156,9 @@ func (s *stand) startNodes(k *kind, environ []string) {
 	for i := range count {
 		n := &node{t: s.t, number: i, command: []string{path, "serve"}, logFile: filepath.Join(s.dir, fmt.Sprintf("node%d.log", i))}
 		n.environ = append(append([]string{}, environ...), "CLOCK_AHEAD_FILE="+s.clock(i))
+		if k.disks {
+			n.environ = append(n.environ, "MAILGATE_DATA_DIR="+filepath.Join(s.dir, fmt.Sprintf("alone%d", i)))
+		}
 		if k.within != nil {
 			n.command = append(k.within(s), n.command...)
 		}
