@@ -48,7 +48,7 @@ func openPeer(t *testing.T, url string, p throttle.Policy) *peer {
 	n := &peer{t: t, shared: shared, own: openLimiter(t, disk, p, store.Now)}
 	n.watch, err = outage.NewWatch(outage.Options{
 		Disk: disk, Shared: store.Ready, Now: store.Now, Pause: 20 * time.Millisecond,
-		Undone: func(err error) bool { return errors.Is(err, redisstore.ErrResting) },
+		Undone: redisstore.Undone,
 		Wrong:  func(err error) bool { return errors.Is(err, redisstore.ErrReply) },
 	})
 	if err != nil {

@@ -46,6 +46,7 @@ func (c Call) Once(script *Script, words ...any) (reply string, err error) {
 		return "", err
 	}
 	reply, err = c.store.runner(script)(c.ctx, script, c.key, append(words, c.store.clockWords()...))
+	err = refused(err)
 	c.store.judge(c.asker, c.key, err)
 	return reply, withoutWords(err)
 }

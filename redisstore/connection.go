@@ -45,15 +45,23 @@ func (c *redisClient) pipeline(ctx context.Context, key string) (*redis.AutoPipe
 }
 
 // insist runs a script until it is answered. When a connection broke nobody knows
-// whether the script ran. So this is for scripts that may run twice.
+// whether the script ran. So this is for scripts that may run twice, and what is refused
+// after that may have been done before.
 func (c *redisClient) insist(ctx context.Context, run runner, s *Script, key string, words []any) (reply string, err error) {
-	const tries = 3
-	for range tries {
-		if reply, err = run(ctx, s, key, words); err == nil || !broken(err) || ctx.Err() != nil {
-			return reply, err
+	reply, err = run(ctx, s, key, words)
+	if !broken(err) {
+		return reply, refused(err)
+	}
+	const more = 2
+	for range more {
+		if ctx.Err() != nil {
+			break
+		}
+		if reply, err = run(ctx, s, key, words); !broken(err) {
+			break
 		}
 	}
-	return "", err
+	return reply, err
 }
 
 // broken reports whether the connection was lost on the way.

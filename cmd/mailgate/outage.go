@@ -30,7 +30,7 @@ func goingOn(s *settings.Settings, shared history, store *redisstore.Store, firs
 	}
 	watch, err := outage.NewWatch(outage.Options{
 		Disk: own.disk, Kept: dir != cache.Memory, Shared: store.Ready, Now: store.Now, Log: log,
-		Undone: func(err error) bool { return errors.Is(err, redisstore.ErrResting) },
+		Undone: redisstore.Undone,
 		Wrong:  func(err error) bool { return errors.Is(err, redisstore.ErrReply) },
 	})
 	if err != nil {
