@@ -37,9 +37,9 @@ func judgement(ctx context.Context, failure *SendError) verdict {
 		return relayAnswered
 	case ctx.Err() == context.Canceled, errors.Is(failure, ErrClosed), errors.Is(failure, errOutOfTime):
 		return relayNotJudged
-	case errors.Is(failure, errSevenBitsOnly), errors.Is(failure, errHeldBack):
+	case errors.Is(failure, errSevenBitsOnly), errors.Is(failure, errTooGreat), errors.Is(failure, errHeldBack):
 		return relayAnswered
-	case failure.Step == StepRCPT:
+	case failure.Step == StepRCPT, tooGreat(failure):
 		return relayReached
 	case failure.Outcome == Unknown, failure.Reply == nil, failure.Reply.Code == 421:
 		return relayFailed
@@ -48,4 +48,10 @@ func judgement(ctx context.Context, failure *SendError) verdict {
 		return relayAnswered
 	}
 	return relayFailed
+}
+
+// tooGreat says whether MAIL was refused for the size that it declared. Another mail may
+// be smaller.
+func tooGreat(failure *SendError) bool {
+	return failure.Step == StepMAIL && failure.Reply != nil && failure.Reply.Code == 552
 }

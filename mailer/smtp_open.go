@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"net"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -50,6 +51,7 @@ var (
 	errOutOfStep  = errors.New("the relay said more than it was asked")
 
 	errSevenBitsOnly = errors.New("the mail has octets above 127 and the relay does not offer 8BITMIME")
+	errTooGreat      = errors.New("the mail is greater than the relay takes any")
 )
 
 // open dials, secures, greets and logs in. Whatever goes wrong is the relay's
@@ -215,6 +217,7 @@ func (o *opener) login(p patience, c *smtpConn) *SendError {
 type extensions struct {
 	pipelining, size, eightBitMIME, startTLS bool
 	authPlain, authLogin                     bool
+	most                                     int // octets of a mail; 0 where it does not say
 }
 
 func readExtensions(text string) extensions {
@@ -231,6 +234,9 @@ func readExtensions(text string) extensions {
 			e.pipelining = true
 		case "SIZE":
 			e.size = true
+			if len(words) > 1 {
+				e.most, _ = strconv.Atoi(words[1])
+			}
 		case "8BITMIME":
 			e.eightBitMIME = true
 		case "STARTTLS":
@@ -243,4 +249,15 @@ func readExtensions(text string) extensions {
 		}
 	}
 	return e
+}
+
+// unfit says why there is no sense in offering this mail, or nothing.
+func (e extensions) unfit(l *letter) error {
+	switch {
+	case l.eightBit && !e.eightBitMIME:
+		return errSevenBitsOnly
+	case e.most > 0 && l.size > e.most:
+		return errTooGreat
+	}
+	return nil
 }

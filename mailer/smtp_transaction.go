@@ -12,8 +12,8 @@ import (
 // c.broken afterwards says that the connection must not be used again.
 func (c *smtpConn) deliver(p patience, l *letter) (*Reply, *SendError) {
 	c.recipient = notAsked
-	if l.eightBit && !c.offers.eightBitMIME {
-		return nil, &SendError{Outcome: Unavailable, Relay: c.relay, Step: StepMAIL, Err: errSevenBitsOnly}
+	if why := c.offers.unfit(l); why != nil {
+		return nil, &SendError{Outcome: Unavailable, Relay: c.relay, Step: StepMAIL, Err: why}
 	}
 	stop := interruptible(p.ctx, c.socket)
 	failure := c.begin(p, l)

@@ -69,6 +69,10 @@ type Script struct {
 
 	// These leave an extension out of EHLO's answer.
 	NoPipelining, No8BITMIME, NoSTARTTLS, NoAUTH bool
+	// Size is the greatest mail that is taken, 0 for any. EHLO's answer says it, unless
+	// SizeUnsaid.
+	Size       int
+	SizeUnsaid bool
 	// LoginOnly offers AUTH LOGIN without PLAIN.
 	LoginOnly bool
 	// OpenForRefused answers DATA with 354 though the recipient was refused.

@@ -3,10 +3,13 @@ package fault
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -69,11 +72,7 @@ func (s *session) handle(line string) error {
 		s.from, s.to = "", ""
 		return s.answer(RSET, "250 2.0.0 flushed")
 	case "MAIL":
-		err := s.answer(MAIL, "250 2.1.0 sender ok")
-		if err == nil {
-			s.from, s.to = inBrackets(rest), ""
-		}
-		return err
+		return s.mail(rest)
 	case "RCPT":
 		return s.rcpt(rest)
 	case "DATA":
@@ -85,6 +84,25 @@ func (s *session) handle(line string) error {
 	return s.say("250 2.0.0 ok")
 }
 
+func (s *session) mail(rest string) error {
+	if _, script := s.server.due(""); script.Size > 0 && declaredSize(rest) > script.Size {
+		return s.say("552 5.3.4 message size exceeds fixed limit")
+	}
+	err := s.answer(MAIL, "250 2.1.0 sender ok")
+	if err == nil {
+		s.from, s.to = inBrackets(rest), ""
+	}
+	return err
+}
+
+// declaredSize is what MAIL says of the mail's size, 0 if nothing.
+func declaredSize(rest string) int {
+	_, size, _ := strings.Cut(rest, " SIZE=")
+	size, _, _ = strings.Cut(size, " ")
+	n, _ := strconv.Atoi(size)
+	return n
+}
+
 func inBrackets(rest string) string {
 	_, rest, _ = strings.Cut(rest, "<")
 	address, _, _ := strings.Cut(rest, ">")
@@ -93,7 +111,10 @@ func inBrackets(rest string) string {
 
 func (s *session) offers() string {
 	_, script := s.server.due("")
-	lines := []string{"fault.localhost", "SIZE 100000000"}
+	lines := []string{"fault.localhost", fmt.Sprint("SIZE ", cmp.Or(script.Size, 100_000_000))}
+	if script.SizeUnsaid {
+		lines[1] = "SIZE"
+	}
 	if !script.No8BITMIME {
 		lines = append(lines, "8BITMIME")
 	}
