@@ -35,9 +35,11 @@ func codeRefusal(p *Problem, attempts *int) error {
 
 // VerifyCode checks a code that mailgate made and mailed: nil if and only if it is right.
 // The right code is right once. A wrong one is a [CodeIncorrect]; where there is none to
-// check the error is [ErrCodeExpired], and where too many were wrong a [Wait].
+// check the error is [ErrCodeExpired], and where too many were wrong a [Wait]. A Problem of
+// kind [StoreUnavailable] may have cost a guess, so it is for the visitor to try again.
 func (c *Client) VerifyCode(ctx context.Context, email, code string) error {
-	_, err := c.ask(ctx, question{doing: "checking a code", method: http.MethodPost, path: "/verify-code", body: guessJSON{email, code}}, &verifiedJSON{})
+	q := question{doing: "checking a code", method: http.MethodPost, path: "/verify-code", body: guessJSON{email, code}, guess: true}
+	_, err := c.ask(ctx, q, &verifiedJSON{})
 	return err
 }
 

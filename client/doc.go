@@ -45,7 +45,8 @@
 //
 // What only looks is asked again just as well. What counts and has no such key (taking an
 // action, checking a code, resetting) is asked again only where it certainly was not
-// done: nobody listened, or mailgate itself said 503.
+// done: nobody listened, or mailgate itself said 503. A guess at a code may have been
+// counted even so, where the history failed, and is not made again.
 //
 // Before each repetition there is a pause, twice as long as the last and with some chance
 // in it, and never shorter than a Retry-After asks for. A Retry-After longer than

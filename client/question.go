@@ -17,6 +17,7 @@ type question struct {
 	body         any    // sent as JSON; nil for none
 	key          string // the Idempotency-Key, quoted; empty for none
 	harmless     bool   // doing it twice does no more than doing it once
+	guess        bool   // a history that failed may have counted it all the same
 }
 
 // ErrAnswer is the kind of a yes that cannot be read: it is not mailgate who answers, or

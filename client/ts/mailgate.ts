@@ -61,10 +61,10 @@ export class Mailgate {
 
   /**
    * Checks a code that mailgate made and mailed. "verified" means that it is right; it is so
-   * once.
+   * once. "unavailable" may have cost a guess, so it is for the visitor to try again.
    */
   async verifyCode(email: string, code: string, call: Call = {}): Promise<VerifyResult> {
-    return this.#ask({ path: "/verify-code", body: { email, code } }, call, readVerified, readGuess);
+    return this.#ask({ path: "/verify-code", body: { email, code }, guess: true }, call, readVerified, readGuess);
   }
 
   /** Says what a send would be told now. Looking spends nothing. */
@@ -243,7 +243,7 @@ export interface Rejected { status: "rejected"; smtp: { code: number; enhanced: 
 /** The mail may arrive, and is never sent again. The mailbox is charged. */
 export interface Unknown { status: "unknown"; standing?: Standing; id: string; requestId: string }
 
-/** Mailgate cannot now, and has done nothing. */
+/** Mailgate cannot now, and has done nothing; but a guess at a code may be spent. */
 export interface Unavailable { status: "unavailable"; kind: string; retryAfterMs: number; detail: string; requestId: string }
 
 /** Nobody answered. Unless notAsked is true, what was asked for may have been done. */
@@ -274,7 +274,8 @@ export function newKey(): string {
 
 type Settled = { [name in Exclude<keyof Options, "key">]-?: NonNullable<Options[name]> };
 
-interface Question { path: string; body?: unknown; key?: string; harmless?: boolean }
+/** A guess may have been counted by a history that failed. */
+interface Question { path: string; body?: unknown; key?: string; harmless?: boolean; guess?: boolean }
 
 type Json = Record<string, unknown>;
 
@@ -319,7 +320,7 @@ function again(q: Question, reply: Reply): number | undefined {
   const worth =
     http === silence ? q.harmless || reply.notAsked :
     http === 409 ? kind(reply) === "idempotency-in-flight" :
-    http === 503 ? q.harmless || ours : // mailgate's own says that nothing was done
+    http === 503 ? q.harmless || (ours && !(q.guess && kind(reply) === "store-unavailable")) : // mailgate's own says that nothing was done, but of a guess
     http === 502 || http === 504 ? q.harmless && !ours :
     false;
   return worth ? reply.retryAfterMs ?? 0 : undefined;

@@ -11,7 +11,9 @@ const soon = { "retry-after": "1" };
 for (const [name, who, first, end] of [
   ["a broken connection", harmless, null],
   ["a broken connection while counting", counting, null, "unanswered"],
-  ["mailgate cannot now", everything, problem(503, "store-unavailable", soon)],
+  ["mailgate cannot now", everything.filter((call) => call !== "verifyCode"), problem(503, "store-unavailable", soon)],
+  ["mailgate cannot now, and may have counted a guess", ["verifyCode"], problem(503, "store-unavailable", soon), "unavailable"],
+  ["mailgate has too much to do", everything, problem(503, "busy", soon)],
   ["mailgate cannot for long", everything, problem(503, "relay-unavailable", { "retry-after": "6" }), "unavailable"],
   ["a proxy cannot now", harmless, { status: 503, headers: soon }],
   ["a proxy cannot until a date", harmless, { status: 503, headers: date }],
