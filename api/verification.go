@@ -44,7 +44,7 @@ func (s *Server) verify(ctx context.Context, c *call, q verification) (struct{},
 	outcome, err := s.desk.Verify(ctx, codeOf(q.of), q.typed)
 	if err != nil {
 		s.metrics.verified("failed")
-		return struct{}{}, err
+		return struct{}{}, notChecked(err)
 	}
 	s.metrics.verified(outcome.Result.String())
 	guesses := charge{
@@ -60,6 +60,15 @@ func (s *Server) verify(ctx context.Context, c *call, q verification) (struct{},
 		return struct{}{}, &problem{kind: codeIncorrect, attempts: outcome.AttemptsLeft, charged: &guesses}
 	}
 	return struct{}{}, &problem{kind: codeExpired}
+}
+
+// notChecked is the answer where a history failed: before the guess was counted or after.
+func notChecked(err error) error {
+	p := problemOf(err)
+	if p.kind == storeUnavailable {
+		p.detail = "The code cannot be checked now. This may have cost a guess."
+	}
+	return p
 }
 
 // codeOf is whose codes those mailed to an address are. They prove this spelling alone.

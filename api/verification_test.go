@@ -151,7 +151,11 @@ func TestVerifyUnavailable(t *testing.T) {
 	r := newRig(t, setup{})
 	code := r.mailed("down@example.com")
 	r.codes.Close()
-	r.try("down@example.com", code).is(t, 503, "store-unavailable")
+	refused := r.try("down@example.com", code)
+	refused.is(t, 503, "store-unavailable")
+	if detail := refused.body["detail"]; detail != "The code cannot be checked now. This may have cost a guess." {
+		t.Errorf("a guess that stays spent is told as %q", detail)
+	}
 	r.now.Add(60_000)
 	r.send("down@example.com").is(t, 503, "store-unavailable")
 	if r.used("down@example.com") != 1 || len(r.box.List()) != 1 {
