@@ -25,7 +25,10 @@ func TestACallerLeavesRoom(t *testing.T) {
 	}
 	for path, body := range map[string]string{
 		"POST /send-code": `{"email":"one-more@example.com"}`, "GET /mailboxes/one-more@example.com": "",
-		"POST /verify-code": `{"email":"one-more@example.com","code":"123456"}`,
+		"POST /verify-code":           `{"email":"one-more@example.com","code":"123456"}`,
+		"POST /actions/reply/take":    `{"subject":"one-more"}`,
+		"POST /actions/reply/peek":    `{"subject":"one-more"}`,
+		"POST /actions/reply/release": `{"subject":"one-more","id":"AAAAAAAA"}`,
 	} {
 		method, path, _ := strings.Cut(path, " ")
 		got := r.do(method, path, appKey, body)
