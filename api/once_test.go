@@ -181,14 +181,24 @@ func TestOnceIsNotKept(t *testing.T) {
 		t.Errorf("%d charged", r.used("later@example.com"))
 	}
 
-	r = newRig(t, setup{relay: &fault.Script{At: fault.RCPT, Kind: fault.Temporary, Times: 3}})
-	for range 3 {
-		r.once("k", "relay@example.com").is(t, 503, "relay-unavailable")
+	for _, step := range []fault.Step{fault.RCPT, fault.Dot} { // before the mark that it may leave, and after
+		r = newRig(t, setup{relay: &fault.Script{At: step, Kind: fault.Temporary, Times: 3}})
+		for range 3 {
+			r.once("k", "relay@example.com").is(t, 503, "relay-unavailable")
+		}
+		r.once("k", "relay@example.com").is(t, 200, "")
+		if r.used("relay@example.com") != 1 {
+			t.Errorf("%s: %d charged", step, r.used("relay@example.com"))
+		}
 	}
-	r.once("k", "relay@example.com").is(t, 200, "")
-	if r.used("relay@example.com") != 1 {
-		t.Errorf("%d charged", r.used("relay@example.com"))
-	}
+}
+
+// Where answers and marks are in one place, as in Redis, none is taken for the other.
+func TestOnceInOneKeeper(t *testing.T) {
+	r := newRig(t, setup{options: func(o *api.Options) { o.Repeats.HandedOver = o.Repeats.Answers }})
+	sent := r.once("k", "place@example.com")
+	sent.is(t, 200, "")
+	r.once("k", "place@example.com").again(t, sent)
 }
 
 // What may have left is never sent again, and is answered alike, a 5xx too.
@@ -271,6 +281,9 @@ func TestOnceTakenUp(t *testing.T) {
 	r.now.Add(lease)
 	sent := next.once("taken", "taken@example.com")
 	sent.is(t, 200, "")
+	if sent.body["wait_ms"] != 60_000.0 {
+		t.Errorf("it does not count from the mail that left: %s", sent.text)
+	}
 	close(hold.leave)
 	(<-first).is(t, 504, "delivery-unknown")
 	next.once("taken", "taken@example.com").again(t, sent)
