@@ -20,7 +20,13 @@ type OwnKeeper interface {
 	Look(ctx context.Context, name idempotency.Name, body idempotency.Fingerprint) (o idempotency.Outcome, known bool, err error)
 	// Adopt puts on record a request that was begun with another keeper.
 	Adopt(ctx context.Context, lease idempotency.Lease) error
+	// FinishFor is Finish for an answer that is to be kept for so many milliseconds.
+	FinishFor(ctx context.Context, lease idempotency.Lease, answer idempotency.Answer, keep int64) (kept bool, err error)
 }
+
+// knownToAll is for how many milliseconds a node whose memory is all it has keeps an answer
+// that the shared keeper has as well: those who ask again do so soon.
+const knownToAll = 60 * 60 * 1000
 
 // A Keeper keeps records of requests with the shared keeper, and of those that this node
 // does with its own as well. That one is asked first, so that a node gives one answer to a
@@ -108,7 +114,11 @@ func (k *Keeper) Finish(ctx context.Context, lease idempotency.Lease, a idempote
 		return false, nil // somebody else has begun since
 	}
 	k.keeps()
-	mine, failed := k.own.Finish(context.WithoutCancel(ctx), lease, a)
+	keep := k.terms.Keep
+	if kept && !k.watch.o.Kept {
+		keep = min(keep, knownToAll)
+	}
+	mine, failed := k.own.FinishFor(context.WithoutCancel(ctx), lease, a, keep)
 	if kept {
 		k.noted(failed)
 		return true, nil

@@ -81,6 +81,11 @@ func (k *Keeper) Begin(ctx context.Context, name idempotency.Name, body idempote
 
 // Finish implements idempotency.Keeper.
 func (k *Keeper) Finish(ctx context.Context, lease idempotency.Lease, answer idempotency.Answer) (kept bool, err error) {
+	return k.FinishFor(ctx, lease, answer, k.terms.Keep)
+}
+
+// FinishFor is Finish for an answer that is to be kept for so many milliseconds.
+func (k *Keeper) FinishFor(ctx context.Context, lease idempotency.Lease, answer idempotency.Answer, keep int64) (kept bool, err error) {
 	const doing = "finishing a request"
 	if err := lease.Check(); err != nil {
 		return false, fmt.Errorf("%s: %w", doing, err)
@@ -90,7 +95,7 @@ func (k *Keeper) Finish(ctx context.Context, lease idempotency.Lease, answer ide
 	}
 	err = k.update(ctx, doing, lease.Name, func(r idempotency.Record, now int64) cache.Edit[idempotency.Record] {
 		var next idempotency.Record
-		if next, kept = r.Finish(lease, answer, now, k.terms); next == r {
+		if next, kept = r.Finish(lease, answer, now, idempotency.Terms{Keep: keep}); next == r {
 			return cache.Keep[idempotency.Record]()
 		}
 		return cache.Put(next, next.Expires)
