@@ -5,7 +5,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unve
 FUZZTIME ?= 10m
 BIN      = bin/mailgate
 
-.PHONY: help dev build test needs check race flood fuzz bench faults soak image clean
+.PHONY: help dev build test needs check race long flood fuzz bench faults soak image clean
 
 help: ## this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,7 +27,10 @@ check:
 	cd bench && $(GO) vet ./... && $(GO) test ./...
 
 race:
-	$(GO) test -race -timeout 12m ./...
+	$(GO) test -race -short -timeout 12m ./...
+
+long: needs ## all tests once more, with races and random histories at their full length
+	$(GO) test -race -timeout 60m ./...
 
 # A million mailboxes: the race detector alone would take minutes for them.
 flood:

@@ -19,7 +19,7 @@ const (
 func raceForOneMailbox(t *testing.T, open Open) {
 	clock := NewClock(start)
 	limiter := open(t, policy(t, "minute=3/60s,hour=5/1h"), clock.Now)
-	for round := range rounds {
+	for round := range length(rounds) {
 		mailbox := newMailbox("race")
 		if admitted := Race(t, limiter, mailbox, racers); admitted != 3 {
 			t.Fatalf("round %d: %d admitted, want 3", round, admitted)
@@ -37,7 +37,7 @@ func raceUnderAMovingClock(t *testing.T, open Open) {
 	var clock atomic.Int64
 	clock.Store(start)
 	limiter := open(t, policy(t, "minute=3/60s"), func() int64 { return clock.Add(1) })
-	for round := range rounds / 10 {
+	for round := range length(rounds / 10) {
 		mailbox := newMailbox("moving")
 		verdicts := takeAtOnce(t, limiter, mailbox, racers)
 		h := patron{t: t, limiter: limiter, mailbox: mailbox}.history()
