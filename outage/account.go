@@ -67,7 +67,8 @@ func (a *account) settled(ctx context.Context, key string) error {
 	if owed == 0 {
 		return nil
 	}
-	if owed > fewDebts || !a.begin(key) {
+	// Before the shared history was met its clock is not known, so not what is old either.
+	if !a.watch.met.Load() || owed > fewDebts || !a.begin(key) {
 		return errOwes
 	}
 	defer a.end(key)

@@ -20,7 +20,7 @@ import (
 
 // timeout is that of Redis in these tests, and slack what a busy machine may add to it.
 const (
-	timeout = 250 * time.Millisecond
+	timeout = time.Second
 	slack   = 2 * time.Second
 )
 
@@ -36,6 +36,13 @@ type peer struct {
 
 func openPeer(t *testing.T, url string, p throttle.Policy) *peer {
 	t.Helper()
+	return openPeerOn(t, cachetest.Open(t, cache.Memory), url, p)
+}
+
+// openPeerOn opens one whose own history is on the disk. It begins like one that was killed
+// if there is something on it.
+func openPeerOn(t *testing.T, disk *cache.Disk, url string, p throttle.Policy) *peer {
+	t.Helper()
 	store, err := redisstore.Open(redisstore.Options{URL: url, Timeout: timeout})
 	if err != nil {
 		t.Fatal(err)
@@ -44,10 +51,9 @@ func openPeer(t *testing.T, url string, p throttle.Policy) *peer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	disk := cachetest.Open(t, cache.Memory)
 	n := &peer{t: t, shared: shared, own: openLimiter(t, disk, p, store.Now)}
 	n.watch, err = outage.NewWatch(outage.Options{
-		Disk: disk, Shared: store.Ready, Now: store.Now, Pause: 20 * time.Millisecond,
+		Disk: disk, Kept: true, Shared: store.Ready, Now: store.Now, Pause: 20 * time.Millisecond,
 		Undone: redisstore.Undone,
 		Wrong:  func(err error) bool { return errors.Is(err, redisstore.ErrReply) },
 	})
@@ -57,12 +63,18 @@ func openPeer(t *testing.T, url string, p throttle.Policy) *peer {
 	n.Historian = n.watch.Historian("mailbox", p.Longest(), shared, n.own)
 	n.watch.Start()
 	t.Cleanup(func() {
-		ended, end := context.WithCancel(context.Background())
-		end()
-		n.watch.Close(ended)
+		n.end()
 		_ = store.Close() // its servers may be gone
 	})
 	return n
+}
+
+// end ends the node at once, whatever it owes.
+func (n *peer) end() {
+	ended, end := context.WithCancel(context.Background())
+	end()
+	n.watch.Close(ended)
+	n.own.Close()
 }
 
 func (n *peer) take(key string) (throttle.Verdict, throttle.ID) {
@@ -247,5 +259,26 @@ func TestThreeNodesAlone(t *testing.T) {
 		if v, _ := n.take(alice); v.Allowed || v.Degraded {
 			t.Errorf("together again: %+v", v)
 		}
+	}
+}
+
+// What a node has admitted alone before it was killed is not old to it, however far ahead
+// its machine's clock is.
+func TestPaysByTheSharedClock(t *testing.T) {
+	t.Parallel()
+	server, set := redistest.WithClock(t, "appendonly yes", "appendfsync always")
+	set(-48 * time.Hour)
+	disk, p := cachetest.Open(t, cache.Memory), policy(t, "day=2/24h")
+	n := openPeerOn(t, disk, server.URL(), p)
+	n.take("somebody@example.com")
+	server.Kill()
+	_, id := n.take(alice)
+	n.end()
+
+	server.Restart()
+	n = openPeerOn(t, disk, server.URL(), p)
+	await(t, "the end of the outage", func() bool { s := n.watch.State(); return !s.Degraded && s.Debts == 0 })
+	if got := n.record(alice); !slices.Equal(got, []string{id.String()}) {
+		t.Errorf("on record is %v, want %v", got, id)
 	}
 }

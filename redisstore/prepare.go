@@ -92,7 +92,7 @@ func (s *Store) lonely(ctx context.Context, master *redis.Client, warnings []str
 
 // Ready reports whether Redis takes writes, by a trial. A cluster is ready while any of
 // its masters is: what lies on the others is answered with an error. It asks also what
-// rests, and what answers it rests no more.
+// rests, and what answers it rests no more. Once it has succeeded, Now is the servers' clock.
 func (s *Store) Ready(ctx context.Context) error {
 	ctx, end := s.deadlines.within(ctx, s.timeout)
 	defer end()
@@ -115,6 +115,7 @@ func (s *Store) Ready(ctx context.Context) error {
 	var err error
 	for range trials {
 		if err = <-outcomes; err == nil {
+			s.learnClock(ctx)
 			return nil
 		}
 	}

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"cmp"
+	"context"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -37,6 +38,11 @@ func (c *serverClocks) there(key string, sent int64) (now int64, known bool) {
 // so there is never early, and before the answer was received, so at is never ahead.
 func (c *serverClocks) learn(key string, sent, received, now int64) {
 	c.ahead[slotOf(key)].Store(now - sent)
+	c.hear(sent, received, now)
+}
+
+// hear takes up what some server answered.
+func (c *serverClocks) hear(sent, received, now int64) {
 	c.last.Store(now - sent)
 	// Both times are cut to milliseconds. An answer that was slow tells less than a quick
 	// one before it, unless they disagree.
@@ -66,6 +72,17 @@ func (s *Store) Now() int64 {
 		return now
 	}
 	return clock.Now()
+}
+
+// learnClock asks what time it is, unless a server has told.
+func (s *Store) learnClock(ctx context.Context) {
+	if s.servers.last.Load() != 0 {
+		return
+	}
+	sent := s.servers.here()
+	if now, err := s.redis.client.Time(ctx).Result(); err == nil {
+		s.servers.hear(sent, s.servers.here(), now.UnixMilli())
+	}
 }
 
 // slotOf is the slot of a key as Redis Cluster counts it: CRC-16/XMODEM of what stands
