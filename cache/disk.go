@@ -79,7 +79,7 @@ func (d *Disk) open(o DiskOptions) error {
 	if d.lock, err = lockDir(o.Dir); err != nil {
 		return err
 	}
-	found, err := inspect(o.Dir, o.Log)
+	found, err := inspect(o.Dir, d.lock, o.Log)
 	if err != nil {
 		return err
 	}
@@ -87,11 +87,18 @@ func (d *Disk) open(o DiskOptions) error {
 	if err := d.room.check(time.Now()); err != nil {
 		return err
 	}
+	// Badger removes logs while it opens.
+	if err := writeLastLog(d.lock, 0); err != nil {
+		return err
+	}
 	if err := d.openBadger(o); err != nil {
 		if found.store && !errors.Is(err, ErrInUse) {
 			return fmt.Errorf("%w: %w", ErrCorrupt, err)
 		}
 		return err
+	}
+	if err := markOpen(d.lock, o.Dir); err != nil {
+		return errors.Join(err, d.db.Close())
 	}
 	d.room.tables = func() int64 { return tableBytes(d.db) }
 	d.pages = dropPages(d.db, o.Dir)
@@ -228,6 +235,10 @@ func (d *Disk) Close() error {
 		return nil
 	}
 	if err := d.room.checkClose(); err != nil {
+		return fmt.Errorf("closing the data directory: %w", err)
+	}
+	// Before the logs go: who is killed in between is not missing any.
+	if err := writeLastLog(d.lock, 0); err != nil {
 		return fmt.Errorf("closing the data directory: %w", err)
 	}
 	d.closed = true

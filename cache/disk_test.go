@@ -46,40 +46,47 @@ func TestInUse(t *testing.T) {
 		set(t, m, "key", 2)
 		expect(t, m, "key", 2)
 	})
-	t.Run("by another", func(t *testing.T) {
-		dir := t.TempDir()
-		self, err := os.Executable()
-		if err != nil {
-			t.Fatal(err)
-		}
-		other := exec.Command(self, "-test.run=^TestInUse$")
-		other.Env = append(os.Environ(), holdEnv+"="+dir)
-		stop, err := other.StdinPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		out, err := other.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := other.Start(); err != nil {
-			t.Fatal(err)
-		}
-		lines := bufio.NewReader(out)
-		if line, err := lines.ReadString('\n'); err != nil || line != "holding\n" {
-			t.Fatalf("%q, %v", line, err)
-		}
-		if _, err := Open(DiskOptions{Dir: dir}); !errors.Is(err, ErrInUse) {
-			t.Errorf("opened while another process has it: %v", err)
-		}
-		if err := stop.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if err := other.Wait(); err != nil {
-			t.Fatalf("the other process: %v", err)
-		}
-		open(t, DiskOptions{Dir: dir})
-	})
+	t.Run("by another", func(t *testing.T) { inUseByAnother(t, false) })
+	t.Run("by one that is killed", func(t *testing.T) { inUseByAnother(t, true) })
+}
+
+func inUseByAnother(t *testing.T, killed bool) {
+	dir := t.TempDir()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := exec.Command(self, "-test.run=^TestInUse$")
+	other.Env = append(os.Environ(), holdEnv+"="+dir)
+	stop, err := other.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := other.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(out)
+	if line, err := lines.ReadString('\n'); err != nil || line != "holding\n" {
+		t.Fatalf("%q, %v", line, err)
+	}
+	if _, err := Open(DiskOptions{Dir: dir}); !errors.Is(err, ErrInUse) {
+		t.Errorf("opened while another process has it: %v", err)
+	}
+	end := stop.Close
+	if killed {
+		end = other.Process.Kill
+	}
+	if err := end(); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Wait(); (err != nil) != killed {
+		t.Fatalf("the other process: %v", err)
+	}
+	open(t, DiskOptions{Dir: dir})
 }
 
 func TestDirectoriesThatWillNotDo(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 // what is there is found, and all is well when some are closed.
 func TestFewFileHandles(t *testing.T) {
 	d := writeTables(t, t.TempDir(), 5000)
+	other := t.TempDir()
 	lowest, err := os.Open(os.DevNull)
 	if err != nil {
 		t.Fatal(err)
@@ -37,6 +38,9 @@ func TestFewFileHandles(t *testing.T) {
 			t.Errorf("with %d handles left: %v", left, err)
 		}
 		readAll(t, d, 5000)
+		if _, err := Open(DiskOptions{Dir: other}); !errors.Is(err, ErrFull) {
+			t.Errorf("opening another with %d handles left: %v", left, err)
+		}
 	}
 	restore()
 	if err := putUntil(d, func(err error) bool { return err == nil }); err != nil {

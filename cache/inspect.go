@@ -22,13 +22,19 @@ type finding struct {
 
 // inspect looks for damage that Badger would pass over or end the process at: it
 // takes a missing manifest for an empty store and removes every table, leaves out a
-// table it cannot read, and takes a block it cannot read for one without the key. Each
-// of these is a mailbox that may be mailed again. What is damaged is left as it was found.
-func inspect(dir string, log *slog.Logger) (finding, error) {
+// table it cannot read, and takes a block it cannot read for one without the key,
+// and does not miss a log. Each of these is a mailbox that may be mailed again. What is damaged is left as it was found.
+func inspect(dir string, lock *os.File, log *slog.Logger) (finding, error) {
 	var found finding
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return found, fmt.Errorf("%w: %w", ErrDisk, err)
+	}
+	if err := expectLog(lock, entries); err != nil {
+		return found, err
+	}
+	if err := accessible(dir, entries); err != nil {
+		return found, err
 	}
 	listed, err := manifest(dir)
 	switch {
@@ -77,7 +83,7 @@ func manifest(dir string) (tables map[uint64]badger.TableManifest, err error) {
 func noneWithoutManifest(entries []fs.DirEntry) error {
 	for _, entry := range entries {
 		switch filepath.Ext(entry.Name()) {
-		case ".sst", valueLogSuffix, logSuffix:
+		case tableSuffix, valueLogSuffix, logSuffix:
 			return fmt.Errorf("%w: there is %s but no %s", ErrCorrupt, entry.Name(), badger.ManifestFilename)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 // (the lengths of key and value, the expiry), key, value, and a checksum of it all.
 // The rest of the file is zeros.
 const (
+	tableSuffix    = ".sst"
 	logSuffix      = ".mem"
 	valueLogSuffix = ".vlog" // of what is too long for a table, so always without entries
 	logHeader      = 20

@@ -1,0 +1,105 @@
+package cache
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// What was written last is in Badger's newest log alone, until a table has it. Badger
+// takes a directory without logs for one that was closed well; were the log of a process
+// that was killed lost, nobody would notice. So the file of the lock says, while the
+// directory is open, which log there must be: this one, or one that came after it.
+
+const saysOpen = "open, with log %d\n"
+
+// lastLog reads which log there must be, 0 for none.
+func lastLog(lock *os.File) (log int, err error) {
+	if lock == nil {
+		return 0, nil
+	}
+	said, err := io.ReadAll(io.NewSectionReader(lock, 0, 100))
+	if err != nil {
+		return 0, fmt.Errorf("%w: %w", ErrDisk, err)
+	}
+	if _, err := fmt.Sscanf(string(said), saysOpen, &log); err != nil {
+		return 0, nil // closed, new, or of a version that did not write it down
+	}
+	return log, nil
+}
+
+// writeLastLog writes it down so that it outlives a power cut.
+func writeLastLog(lock *os.File, log int) error {
+	if lock == nil {
+		return nil
+	}
+	says := "closed\n"
+	if log > 0 {
+		says = fmt.Sprintf(saysOpen, log)
+	}
+	err := lock.Truncate(0)
+	if err == nil {
+		_, err = lock.WriteAt([]byte(says), 0)
+	}
+	if err == nil {
+		err = lock.Sync()
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrDisk, err)
+	}
+	return nil
+}
+
+// expectLog says no when the directory was not closed and its newest log is missing.
+func expectLog(lock *os.File, entries []fs.DirEntry) error {
+	log, err := lastLog(lock)
+	if err != nil {
+		return err
+	}
+	if newestLog(entries) < log {
+		return fmt.Errorf("%w: it was not closed, and %s is missing", ErrCorrupt, logName(log))
+	}
+	return nil
+}
+
+// markOpen writes down which log there must be from now on. The log is on the drive
+// before that is.
+func markOpen(lock *os.File, dir string) error {
+	if lock == nil {
+		return nil
+	}
+	entries, err := os.ReadDir(dir)
+	if err == nil {
+		err = syncDir(dir)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrDisk, err)
+	}
+	return writeLastLog(lock, newestLog(entries))
+}
+
+func syncDir(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return dir.Sync()
+}
+
+func logName(number int) string { return fmt.Sprintf("%05d%s", number, logSuffix) }
+
+// newestLog is the greatest number that a log has.
+func newestLog(entries []fs.DirEntry) (newest int) {
+	for _, entry := range entries {
+		name, is := strings.CutSuffix(filepath.Base(entry.Name()), logSuffix)
+		var number int
+		if _, err := fmt.Sscanf(name, "%d", &number); is && err == nil {
+			newest = max(newest, number)
+		}
+	}
+	return newest
+}

@@ -1,0 +1,135 @@
+package cache
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dgraph-io/badger/v4"
+)
+
+// A process that is killed leaves its newest log, in which is what no table has yet. If
+// that log is gone, so is the history in it: Open must not go on as if there was none.
+func TestLogsMissingAfterAKill(t *testing.T) {
+	const keys = 20
+	running := t.TempDir()
+	d := fillDisk(t, running, keys)
+	crashed := snapshot(t, running)
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		from  string
+		spoil func(t *testing.T, dir string)
+		says  string // nothing: all keys are there
+	}{
+		"nothing":                 {crashed, func(*testing.T, string) {}, ""},
+		"the log":                 {crashed, func(t *testing.T, dir string) { remove1(t, dir, "*.mem") }, "00001.mem is missing"},
+		"the log of values":       {crashed, func(t *testing.T, dir string) { remove1(t, dir, "*.vlog") }, ""},
+		"the keys' registry":      {crashed, func(t *testing.T, dir string) { remove1(t, dir, badger.KeyRegistryFileName) }, ""},
+		"all but the lock":        {crashed, removeAllButLock, "00001.mem is missing"},
+		"an older log is no help": {crashed, func(t *testing.T, dir string) { renameLog(t, dir, "00000.mem") }, "00001.mem is missing"},
+		"a newer log is":          {crashed, func(t *testing.T, dir string) { renameLog(t, dir, "00007.mem") }, ""},
+		"no log when closed":      {running, func(*testing.T, string) {}, ""},
+		"and nobody wrote it down": {crashed, func(t *testing.T, dir string) {
+			damage(t, dir, lockFile, cutTo(0)) // as before it was written down
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := snapshot(t, tc.from)
+			tc.spoil(t, dir)
+			before := listing(t, dir)
+			d, err := Open(DiskOptions{Dir: dir})
+			if tc.says != "" {
+				if !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), tc.says) {
+					t.Fatalf("%v, want %v that says %q", err, ErrCorrupt, tc.says)
+				}
+				if after := listing(t, dir); after != before {
+					t.Errorf("the directory has changed:\n%s\n%s", before, after)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			readAll(t, d, keys)
+			if err := d.Close(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+func removeAllButLock(t *testing.T, dir string) {
+	for _, path := range files(t, dir, "*") {
+		if filepath.Base(path) != lockFile {
+			remove1(t, dir, filepath.Base(path))
+		}
+	}
+}
+
+func renameLog(t *testing.T, dir, to string) {
+	t.Helper()
+	if err := os.Rename(files(t, dir, "*"+logSuffix)[0], filepath.Join(dir, to)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Logs come and go while tables are written, and at each opening. Whatever a process that
+// is killed leaves of them is opened.
+func TestKilledAfterLogsChanged(t *testing.T) {
+	const keys = 20
+	dir := t.TempDir()
+	d := fillDisk(t, dir, keys)
+	for i := range 2 * memTableSize / maxValue {
+		if err := d.put(diskKey(keys+i), make([]byte, maxValue), 1<<40); err != nil {
+			t.Fatal(err)
+		}
+	}
+	killed := kill(t, dir)
+	if log := files(t, killed, "*"+logSuffix)[0]; filepath.Base(log) == logName(written(t, killed)) {
+		t.Fatalf("the first log never became full: %s", log)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if log := written(t, dir); log != 0 {
+		t.Errorf("closed, and log %d is still asked for", log)
+	}
+	for range 2 {
+		readAll(t, open(t, DiskOptions{Dir: killed}), keys)
+		if killed = kill(t, killed); written(t, killed) == 0 {
+			t.Error("open, and no log is asked for")
+		}
+	}
+}
+
+// kill is a snapshot once what can be written out has been.
+func kill(t *testing.T, dir string) string {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); len(files(t, dir, "*"+logSuffix)) > 1; {
+		if time.Now().After(deadline) {
+			t.Fatal("a full log is never written out")
+		}
+		<-time.After(time.Millisecond)
+	}
+	return snapshot(t, dir)
+}
+
+// written is what the file of the lock says.
+func written(t *testing.T, dir string) int {
+	t.Helper()
+	file, err := os.Open(filepath.Join(dir, lockFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	log, err := lastLog(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return log
+}
