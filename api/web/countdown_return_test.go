@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -91,6 +92,23 @@ func theBackButtonPageKept(t *testing.T, v *tab, p *player) {
 	v.shows("One mail a minute. Next in 0:13.")
 	if s := v.look(); !s.Restored || p.asks() != 1 {
 		t.Errorf("page kept by the browser: %t, asked for %q", s.Restored, p.questions())
+	}
+}
+
+// Each sign that time may have passed unseen is enough to ask; that a page has just been
+// loaded is none.
+func everySignOfLostTime(t *testing.T, v *tab, p *player) {
+	v.visit(p)
+	v.update(sent(60_000, first, "a-token"))
+	for i, sign := range []string{"Event('online')", "PageTransitionEvent('pageshow', { persisted: true })", "Event('visibilitychange')"} {
+		p.says(200, still(50_000-i*1000, first))
+		v.run("dispatchEvent(new " + sign + ")")
+		v.shows(fmt.Sprintf("One mail a minute. Next in 0:%d.", 50-i))
+	}
+	v.run("dispatchEvent(new PageTransitionEvent('pageshow', { persisted: false }))")
+	get[bool](v, "fetch('/countdown/the-end').then(() => true)")
+	if asked := p.questions(); asked != "a-token a-token a-token the-end" {
+		t.Errorf("asked for %q", asked)
 	}
 }
 

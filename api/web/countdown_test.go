@@ -106,6 +106,7 @@ func TestCountdownInABrowser(t *testing.T) {
 		{"two tabs", twoTabs},
 		{"the back button, page kept", theBackButtonPageKept},
 		{"the back button, page loaded", theBackButtonPageLoaded},
+		{"every sign of lost time", everySignOfLostTime},
 		{"a long wait", aLongWait},
 		{"a slow answer", aSlowAnswer},
 		{"no answer", noAnswer},
