@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -11,14 +12,20 @@ import (
 // and says what to do.
 func TestDataDirThatWillNotDo(t *testing.T) {
 	for name, tc := range map[string]struct {
-		spoil func(t *testing.T, dir string)
-		says  []string
+		spoil  func(t *testing.T, dir string)
+		says   []string
+		killed bool
 	}{
 		"no manifest": {func(t *testing.T, dir string) {
 			if err := os.Remove(filepath.Join(dir, "MANIFEST")); err != nil {
 				t.Fatal(err)
 			}
-		}, []string{"corrupt", "nothing in it was changed", "move it away"}},
+		}, []string{"corrupt", "nothing in it was changed", "move it away"}, false},
+		"no log after a kill": {func(t *testing.T, dir string) {
+			if err := os.Remove(filepath.Join(dir, "00001.mem")); err != nil {
+				t.Fatal(err)
+			}
+		}, []string{"corrupt", "not closed", "00001.mem is missing", "move it away"}, true},
 		"no right to it": {func(t *testing.T, dir string) {
 			lock := filepath.Join(dir, "in-use")
 			if err := os.Chmod(lock, 0); err != nil {
@@ -28,14 +35,18 @@ func TestDataDirThatWillNotDo(t *testing.T) {
 				file.Close()
 				t.Skip("whoever runs this test may do anything")
 			}
-		}, []string{"permission denied", "has to own it"}},
+		}, []string{"permission denied", "has to own it"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "history")
 			environ := settingsFor("smtp://127.0.0.1:1?tls=none", "MAILGATE_DATA_DIR="+dir)
 			first := startServer(t, environ)
-			first.signal(t, 15)
-			if status := first.end(t); status != exitOK {
+			signal := syscall.SIGTERM
+			if tc.killed {
+				signal = syscall.SIGKILL
+			}
+			first.signal(t, signal)
+			if status := first.end(t); (status == exitOK) == tc.killed {
 				t.Fatalf("ended with %d", status)
 			}
 			tc.spoil(t, dir)
