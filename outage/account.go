@@ -50,6 +50,9 @@ func (w *Watch) account(name string, inOrder bool, pay func(ctx context.Context,
 	return a
 }
 
+// whole reports whether the own history lacks nothing that still counts.
+func (a *account) whole() bool { return a.distrusted.Load() <= a.watch.o.Now() }
+
 func (a *account) turn(key string) *turn {
 	return &a.turns[maphash.String(seed, key)%uint64(len(a.turns))]
 }

@@ -169,7 +169,7 @@ func (l *Limiter) goesOn(ctx context.Context, key string, cause error) bool {
 		_, err := l.shared.Peek(ctx, key)
 		return err
 	}
-	return l.watch.goesOn(ctx, cause, doubt) && l.distrusted.Load() <= l.watch.o.Now()
+	return l.watch.goesOn(ctx, cause, doubt) && l.whole()
 }
 
 // Peek answers what Take would.

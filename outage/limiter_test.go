@@ -304,13 +304,26 @@ func TestOwnHistoryWithGaps(t *testing.T) {
 	if lines := n.log.lines("cannot be noted"); len(lines) != 1 || n.watch.State().Unnoted != 2 {
 		t.Errorf("%d are counted, and the log has %q", n.watch.State().Unnoted, lines)
 	}
+	well := func(context.Context) error { return nil }
+	if err := n.watch.Ready(ctx, well); err != nil {
+		t.Errorf("while the shared history answers: %v", err)
+	}
 	own.broken = false
 	n.shared.set(dead)
 	clock.Add(3_600_000 - 1)
 	if _, err := limiter.Take(ctx, "c", throttle.NewID()); !errors.Is(err, throttle.ErrUnavailable) {
 		t.Fatalf("with a history that may lack something: %v", err)
 	}
+	if err := n.watch.Ready(ctx, well); err == nil {
+		t.Error("ready, and it refuses")
+	}
+	if lines := n.log.lines("goes on with its own"); len(lines) != 0 {
+		t.Errorf("the log has %q", lines)
+	}
 	clock.Add(1)
+	if err := n.watch.Ready(ctx, well); err != nil {
+		t.Errorf("with a history without gaps: %v", err)
+	}
 	if v, err := limiter.Take(ctx, "c", throttle.NewID()); err != nil || !v.Allowed || !v.Degraded {
 		t.Fatalf("%+v, %v", v, err)
 	}

@@ -129,7 +129,23 @@ func (w *Watch) Ready(ctx context.Context, own func(context.Context) error) erro
 	if !w.canGoOn() {
 		return fmt.Errorf("nothing to go on with: %w", w.cause())
 	}
+	if w.hasGaps() {
+		return fmt.Errorf("the node's own history lacks something: %w", w.cause())
+	}
 	return own(ctx)
+}
+
+// hasGaps reports whether any of the node's own histories may lack an admission, so that a
+// send which it has to admit is refused.
+func (w *Watch) hasGaps() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, a := range w.accounts {
+		if !a.whole() {
+			return true
+		}
+	}
+	return false
 }
 
 // canGoOn reports whether there is anything to go on with alone.
@@ -196,11 +212,14 @@ func (w *Watch) note(err error, doubt func(context.Context) error) {
 }
 
 func (w *Watch) tellBegin(err error) {
-	if w.canGoOn() {
+	switch {
+	case !w.canGoOn():
+		w.o.Log.Warn("the shared history is away, and this node has not met it yet: nothing is admitted until it has", "cause", err)
+	case w.hasGaps():
+		w.o.Log.Warn("the shared history is away, and what this node has noted has gaps: it does not admit by that", "cause", err)
+	default:
 		w.o.Log.Warn("the shared history is away: this node goes on with its own", "cause", err)
-		return
 	}
-	w.o.Log.Warn("the shared history is away, and this node has not met it yet: nothing is admitted until it has", "cause", err)
 }
 
 // rouse wakes the worker.

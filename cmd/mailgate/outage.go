@@ -84,7 +84,7 @@ func newOutageGauges(state func() outage.State) *outageGauges {
 		degraded:   desc("mailgate_store_degraded", "1 while this node goes on without Redis, or has not yet written what it admitted meanwhile."),
 		since:      desc("mailgate_store_degraded_since_timestamp_seconds", "Since when; 0 while it does not."),
 		debts:      desc("mailgate_store_debts", "Steps of this node that Redis has not been told of."),
-		admitted:   desc("mailgate_store_degraded_admissions_total", "Sends, actions and guesses that this node admitted without Redis."),
+		admitted:   desc("mailgate_store_degraded_admissions_total", "What this node admitted without Redis: a send or an action counts once for each rule that it met, a guess once."),
 		written:    desc("mailgate_store_written_total", "Of those, the ones that were then written to Redis."),
 		unrecorded: desc("mailgate_store_unrecorded_total", "Admissions by Redis that this node could not note in its own history."),
 	}
