@@ -19,10 +19,12 @@ type Limiter struct {
 // different limits. What was admitted alone is recorded through the one that was made last,
 // so of a view that refuses earlier and one that does not, that is made first.
 //
-// A send counts for longest milliseconds, at the most.
+// A send counts for longest milliseconds, at the most. What keeps every send is told of
+// those admitted alone in any order, and what keeps counts in theirs, as it cannot look back.
 func (w *Watch) Limiter(name string, longest int64, shared, own throttle.Recorder) *Limiter {
 	l := &Limiter{shared: shared, own: own, longest: longest}
-	l.account = w.account(name, false, l.pay)
+	_, everySend := shared.(throttle.Historian)
+	l.account = w.account(name, !everySend, l.pay)
 	return l
 }
 

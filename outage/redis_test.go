@@ -31,6 +31,7 @@ type peer struct {
 	watch  *outage.Watch
 	shared *cluster.Limiter
 	own    *local.Limiter
+	clock  func() int64  // that of Redis, as far as the node knows
 	slow   time.Duration // the longest that a take has taken
 }
 
@@ -51,7 +52,7 @@ func openPeerOn(t *testing.T, disk *cache.Disk, url string, p throttle.Policy) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &peer{t: t, shared: shared, own: openLimiter(t, disk, p, store.Now)}
+	n := &peer{t: t, shared: shared, own: openLimiter(t, disk, p, store.Now), clock: store.Now}
 	n.watch, err = outage.NewWatch(outage.Options{
 		Disk: disk, Kept: true, Shared: store.Ready, Now: store.Now, Pause: 20 * time.Millisecond,
 		Undone: redisstore.Undone,

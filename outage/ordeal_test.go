@@ -1,0 +1,263 @@
+package outage_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/cache/cachetest"
+	"github.com/mailgate/mailgate/redisstore/redistest"
+	"github.com/mailgate/mailgate/throttle"
+)
+
+// An ordeal is three nodes with callers, and what they were told, while something happens to
+// Redis.
+type ordeal struct {
+	t     *testing.T
+	peers []*peer
+
+	mu       sync.Mutex
+	admitted map[string]map[string]bool // by key, and not given back
+	alone    int
+	errs     []error
+}
+
+func openOrdeal(t *testing.T, urls []string, tiers string) *ordeal {
+	o := &ordeal{t: t, admitted: map[string]map[string]bool{}}
+	for _, url := range urls {
+		n := openPeerOn(t, cachetest.Open(t, cache.Memory), url, policy(t, tiers))
+		n.take("somebody@example.com")
+		o.peers = append(o.peers, n)
+	}
+	return o
+}
+
+// callWhile has callers at each node for as long as something happens.
+func (o *ordeal) callWhile(happens func()) {
+	stop := make(chan struct{})
+	var callers sync.WaitGroup
+	for i, n := range o.peers {
+		for j := range 4 {
+			callers.Go(func() {
+				random := rand.New(rand.NewPCG(uint64(i), uint64(j)))
+				for {
+					select {
+					case <-stop:
+						return
+					default:
+						o.call(n, random)
+					}
+				}
+			})
+		}
+	}
+	happens()
+	close(stop)
+	callers.Wait()
+}
+
+func (o *ordeal) call(n *peer, random *rand.Rand) {
+	key, id := fmt.Sprintf("%d@example.com", random.IntN(8)), throttle.NewID()
+	v, err := n.Take(context.Background(), key, id)
+	back := false
+	if err == nil && v.Allowed && random.IntN(4) == 0 {
+		time.Sleep(time.Duration(random.IntN(100)) * time.Millisecond)
+		if back, err = n.Release(context.Background(), key, id); err == nil && !back {
+			err = fmt.Errorf("%s of %s was not there to be given back", id, key)
+		}
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if err != nil {
+		o.errs = append(o.errs, err)
+		return
+	}
+	if v.Allowed && v.Degraded {
+		o.alone++
+	}
+	if v.Allowed && !back {
+		if o.admitted[key] == nil {
+			o.admitted[key] = map[string]bool{}
+		}
+		o.admitted[key][id.String()] = true
+	}
+	time.Sleep(time.Millisecond)
+}
+
+// judge waits until all is well, and compares what Redis has with what the callers were told.
+func (o *ordeal) judge() {
+	o.t.Helper()
+	mended := time.Now()
+	for _, n := range o.peers {
+		await(o.t, "the end of the outage", func() bool { s := n.watch.State(); return !s.Degraded && s.Debts == 0 })
+	}
+	sends := 0
+	for key, ids := range o.admitted {
+		var want []string
+		for id := range ids {
+			want = append(want, id)
+		}
+		slices.Sort(want)
+		sends += len(want)
+		if got := o.peers[0].record(key); !slices.Equal(got, want) {
+			o.t.Errorf("%s: on record is\n%v, want\n%v", key, got, want)
+		}
+		o.sameTimes(key)
+	}
+	o.t.Logf("%d sends, %d admitted alone, %d errors; healthy after %v", sends, o.alone, len(o.errs), time.Since(mended).Round(time.Millisecond))
+	if len(o.errs) > 0 {
+		o.t.Errorf("%d errors, such as %v", len(o.errs), o.errs[0])
+	}
+}
+
+// sameTimes fails unless each node has its sends at the times that Redis has them at, as far
+// as it could learn them.
+func (o *ordeal) sameTimes(key string) {
+	o.t.Helper()
+	there, err := o.peers[0].shared.History(context.Background(), key)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	for _, n := range o.peers {
+		own, err := n.own.History(context.Background(), key)
+		if err != nil {
+			o.t.Fatal(err)
+		}
+		for _, send := range own {
+			if i := there.Find(send.ID); i >= 0 && max(send.At-there[i].At, there[i].At-send.At) > 3*timeout.Milliseconds() {
+				o.t.Errorf("%s: Redis has %v, the node %v", key, there[i], send)
+			}
+		}
+		for v := range throttle.Replay(policy(o.t, "second=2/1s,day=30/24h"), own) {
+			o.t.Errorf("a node has admitted more than %s: %v", v.Limit, own)
+		}
+	}
+}
+
+func TestOrdeals(t *testing.T) {
+	const tiers = "second=2/1s,day=30/24h"
+	sleep := func(d time.Duration) { <-time.After(d) }
+	alone := func(config ...string) func(t *testing.T) (*redistest.Server, []*redistest.FaultyProxy, []string) {
+		return func(t *testing.T) (*redistest.Server, []*redistest.FaultyProxy, []string) {
+			s := redistest.Alone(t, append([]string{"appendonly yes", "appendfsync always"}, config...)...)
+			var urls []string
+			var proxies []*redistest.FaultyProxy
+			for range 3 {
+				p := redistest.Proxy(t, s.Addr)
+				proxies, urls = append(proxies, p), append(urls, p.URL())
+			}
+			return s, proxies, urls
+		}
+	}
+	for name, happens := range map[string]func(s *redistest.Server, p []*redistest.FaultyProxy){
+		"flapping": func(s *redistest.Server, p []*redistest.FaultyProxy) {
+			for i := range 30 {
+				for j := range p {
+					switch (i + j) % 4 {
+					case 0, 2:
+						p[j].Pass()
+					case 1:
+						p[j].Swallow()
+					case 3:
+						p[j].Refuse()
+					}
+				}
+				sleep(300 * time.Millisecond)
+			}
+			for j := range p {
+				p[j].Pass()
+			}
+		},
+		"slow": func(s *redistest.Server, p []*redistest.FaultyProxy) {
+			for i := range 40 {
+				for j := range p {
+					p[j].Delay(timeout*8/10 + time.Duration(i%10)*timeout*4/100)
+				}
+				sleep(200 * time.Millisecond)
+			}
+			for j := range p {
+				p[j].Pass()
+			}
+		},
+		"replies cut": func(s *redistest.Server, p []*redistest.FaultyProxy) {
+			for i := range 30 {
+				for j := range p {
+					if (i+j)%2 == 0 {
+						p[j].CutReplies(20, "evalsha")
+					} else {
+						p[j].DropReplies(20, "evalsha")
+					}
+				}
+				sleep(200 * time.Millisecond)
+			}
+			for j := range p {
+				p[j].Pass()
+			}
+		},
+		"killed and restarted": func(s *redistest.Server, p []*redistest.FaultyProxy) {
+			for range 6 {
+				s.Kill()
+				sleep(700 * time.Millisecond)
+				s.Restart()
+				sleep(200 * time.Millisecond)
+			}
+		},
+		"paused": func(s *redistest.Server, p []*redistest.FaultyProxy) {
+			for range 5 {
+				s.Pause()
+				sleep(1700 * time.Millisecond)
+				s.Resume()
+				sleep(200 * time.Millisecond)
+			}
+		},
+		"out of memory now and then": func(s *redistest.Server, p []*redistest.FaultyProxy) {
+			for range 20 {
+				s.Client().ConfigSet(context.Background(), "maxmemory", "1")
+				sleep(200 * time.Millisecond)
+				s.Client().ConfigSet(context.Background(), "maxmemory", "0")
+				sleep(100 * time.Millisecond)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, p, urls := alone()(t)
+			o := openOrdeal(t, urls, tiers)
+			o.callWhile(func() { happens(s, p) })
+			o.judge()
+		})
+	}
+}
+
+// In a cluster one master hangs, then one is dead, then half of it.
+func TestOrdealOfACluster(t *testing.T) {
+	t.Parallel()
+	servers := redistest.Cluster(t)
+	o := openOrdeal(t, []string{servers.URL(), servers.URL(), servers.URL()}, "second=2/1s,day=30/24h")
+	o.callWhile(func() {
+		<-time.After(time.Second)
+		for _, s := range []*redistest.Server{servers.Masters[0], servers.Replicas[0]} { // CLUSTERDOWN for all after 2 s
+			s.Pause()
+		}
+		<-time.After(6 * time.Second)
+		servers.Masters[0].Resume()
+		servers.Replicas[0].Resume()
+		servers.AwaitReady()
+		for i := range 2 {
+			servers.Masters[i].Pause()
+			servers.Replicas[i].Pause()
+		}
+		<-time.After(3 * time.Second)
+		for i := range 2 {
+			servers.Masters[i].Resume()
+			servers.Replicas[i].Resume()
+		}
+		servers.AwaitReady()
+	})
+	o.judge()
+}
