@@ -27,10 +27,10 @@ type ordeal struct {
 	errs     []error
 }
 
-func openOrdeal(t *testing.T, urls []string, tiers string) *ordeal {
+func openOrdeal(t *testing.T, urls []string) *ordeal {
 	o := &ordeal{t: t, admitted: map[string]map[string]bool{}}
 	for _, url := range urls {
-		n := openPeerOn(t, cachetest.Open(t, cache.Memory), url, policy(t, tiers))
+		n := openPeerOn(t, cachetest.Open(t, cache.Memory), url, policy(t, ordealTiers))
 		n.take("somebody@example.com")
 		o.peers = append(o.peers, n)
 	}
@@ -133,30 +133,40 @@ func (o *ordeal) sameTimes(key string) {
 				o.t.Errorf("%s: Redis has %v, the node %v", key, there[i], send)
 			}
 		}
-		for v := range throttle.Replay(policy(o.t, "second=2/1s,day=30/24h"), own) {
-			o.t.Errorf("a node has admitted more than %s: %v", v.Limit, own)
+		var its throttle.History
+		for _, send := range there {
+			if own.Find(send.ID) >= 0 {
+				its = append(its, send)
+			}
+		}
+		for v := range throttle.Replay(policy(o.t, seenTiers), its) {
+			o.t.Errorf("a node has admitted more than %s: %v, which it has at %v", v.Limit, its, own)
 		}
 	}
 }
 
+// seenTiers are what is held of ordealTiers by Redis's times. Where a reply was lost, Redis
+// has decided earlier or later than the node did alone, by up to the timeout and what a busy
+// machine adds.
+const (
+	ordealTiers = "short=2/4s,day=30/24h"
+	seenTiers   = "short=2/2s,day=30/24h"
+)
+
+func sleep(d time.Duration) { <-time.After(d) }
+
+// Whatever happens to Redis, and however often: every send is answered, no node admits more
+// than the tiers, and when all is well Redis has what was admitted and not given back, each
+// once.
 func TestOrdeals(t *testing.T) {
-	const tiers = "second=2/1s,day=30/24h"
-	sleep := func(d time.Duration) { <-time.After(d) }
-	alone := func(config ...string) func(t *testing.T) (*redistest.Server, []*redistest.FaultyProxy, []string) {
-		return func(t *testing.T) (*redistest.Server, []*redistest.FaultyProxy, []string) {
-			s := redistest.Alone(t, append([]string{"appendonly yes", "appendfsync always"}, config...)...)
-			var urls []string
-			var proxies []*redistest.FaultyProxy
-			for range 3 {
-				p := redistest.Proxy(t, s.Addr)
-				proxies, urls = append(proxies, p), append(urls, p.URL())
-			}
-			return s, proxies, urls
+	passAll := func(proxies []*redistest.FaultyProxy) {
+		for _, p := range proxies {
+			p.Pass()
 		}
 	}
 	for name, happens := range map[string]func(s *redistest.Server, p []*redistest.FaultyProxy){
 		"flapping": func(s *redistest.Server, p []*redistest.FaultyProxy) {
-			for i := range 30 {
+			for i := range 15 {
 				for j := range p {
 					switch (i + j) % 4 {
 					case 0, 2:
@@ -169,23 +179,19 @@ func TestOrdeals(t *testing.T) {
 				}
 				sleep(300 * time.Millisecond)
 			}
-			for j := range p {
-				p[j].Pass()
-			}
+			passAll(p)
 		},
 		"slow": func(s *redistest.Server, p []*redistest.FaultyProxy) {
-			for i := range 40 {
+			for i := range 20 {
 				for j := range p {
 					p[j].Delay(timeout*8/10 + time.Duration(i%10)*timeout*4/100)
 				}
 				sleep(200 * time.Millisecond)
 			}
-			for j := range p {
-				p[j].Pass()
-			}
+			passAll(p)
 		},
 		"replies cut": func(s *redistest.Server, p []*redistest.FaultyProxy) {
-			for i := range 30 {
+			for i := range 15 {
 				for j := range p {
 					if (i+j)%2 == 0 {
 						p[j].CutReplies(20, "evalsha")
@@ -195,12 +201,10 @@ func TestOrdeals(t *testing.T) {
 				}
 				sleep(200 * time.Millisecond)
 			}
-			for j := range p {
-				p[j].Pass()
-			}
+			passAll(p)
 		},
 		"killed and restarted": func(s *redistest.Server, p []*redistest.FaultyProxy) {
-			for range 6 {
+			for range 4 {
 				s.Kill()
 				sleep(700 * time.Millisecond)
 				s.Restart()
@@ -208,7 +212,7 @@ func TestOrdeals(t *testing.T) {
 			}
 		},
 		"paused": func(s *redistest.Server, p []*redistest.FaultyProxy) {
-			for range 5 {
+			for range 3 {
 				s.Pause()
 				sleep(1700 * time.Millisecond)
 				s.Resume()
@@ -216,7 +220,7 @@ func TestOrdeals(t *testing.T) {
 			}
 		},
 		"out of memory now and then": func(s *redistest.Server, p []*redistest.FaultyProxy) {
-			for range 20 {
+			for range 10 {
 				s.Client().ConfigSet(context.Background(), "maxmemory", "1")
 				sleep(200 * time.Millisecond)
 				s.Client().ConfigSet(context.Background(), "maxmemory", "0")
@@ -226,25 +230,32 @@ func TestOrdeals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, p, urls := alone()(t)
-			o := openOrdeal(t, urls, tiers)
-			o.callWhile(func() { happens(s, p) })
+			server := redistest.Alone(t, "appendonly yes", "appendfsync always")
+			var urls []string
+			var proxies []*redistest.FaultyProxy
+			for range 3 {
+				p := redistest.Proxy(t, server.Addr)
+				proxies, urls = append(proxies, p), append(urls, p.URL())
+			}
+			o := openOrdeal(t, urls)
+			o.callWhile(func() { happens(server, proxies) })
 			o.judge()
 		})
 	}
 }
 
-// In a cluster one master hangs, then one is dead, then half of it.
+// In a Cluster a part of the slots hangs, until Redis calls the whole of it down; and then
+// most of them.
 func TestOrdealOfACluster(t *testing.T) {
 	t.Parallel()
 	servers := redistest.Cluster(t)
-	o := openOrdeal(t, []string{servers.URL(), servers.URL(), servers.URL()}, "second=2/1s,day=30/24h")
+	o := openOrdeal(t, []string{servers.URL(), servers.URL(), servers.URL()})
 	o.callWhile(func() {
-		<-time.After(time.Second)
+		sleep(time.Second)
 		for _, s := range []*redistest.Server{servers.Masters[0], servers.Replicas[0]} { // CLUSTERDOWN for all after 2 s
 			s.Pause()
 		}
-		<-time.After(6 * time.Second)
+		sleep(4 * time.Second)
 		servers.Masters[0].Resume()
 		servers.Replicas[0].Resume()
 		servers.AwaitReady()
@@ -252,7 +263,7 @@ func TestOrdealOfACluster(t *testing.T) {
 			servers.Masters[i].Pause()
 			servers.Replicas[i].Pause()
 		}
-		<-time.After(3 * time.Second)
+		sleep(3 * time.Second)
 		for i := range 2 {
 			servers.Masters[i].Resume()
 			servers.Replicas[i].Resume()
