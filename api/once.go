@@ -36,6 +36,7 @@ type attempt struct {
 	mark  idempotency.Lease // of the mark; none until the mail is handed over
 	stop  time.Time         // the lease may end soon after: nothing is begun any more
 
+	alone       bool // another server may have done it that could not be asked
 	mayHaveLeft bool // so the answer is kept, whatever it is
 	refunding   bool // the key is free when the refund is done
 }
@@ -105,7 +106,7 @@ func (s *Server) once(ctx context.Context, c *call, q sendRequest, out *answer, 
 	}
 	switch outcome.State {
 	case idempotency.Started:
-		c.attempt = &attempt{lease: outcome.Lease, stop: stop}
+		c.attempt = &attempt{lease: outcome.Lease, stop: stop, alone: outcome.Degraded}
 		return s.attempt(ctx, c, q, out)
 	case idempotency.Replay:
 		s.metrics.sent("replayed")

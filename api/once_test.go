@@ -394,3 +394,24 @@ func TestOnceKeys(t *testing.T) {
 	r.once("k", "keys@example.com").is(t, 400, "bad-request")
 	r.send("keys@example.com").is(t, 200, "")
 }
+
+// An alone keeper begins what another server may have done.
+type alone struct{ idempotency.Keeper }
+
+func (k alone) Begin(ctx context.Context, name idempotency.Name, body idempotency.Fingerprint) (idempotency.Outcome, error) {
+	o, err := k.Keeper.Begin(ctx, name, body)
+	o.Degraded = o.State == idempotency.Started
+	return o, err
+}
+
+// Where nobody else could be asked about a key the answer says so, and stays the same.
+func TestOnceAlone(t *testing.T) {
+	r := newRig(t, setup{options: func(o *api.Options) { o.Repeats.Answers = alone{o.Repeats.Answers} }})
+	first := r.once("click", "alone@example.com")
+	first.is(t, 200, "")
+	if !strings.Contains(first.text, `"degraded":true`) {
+		t.Errorf("the answer is %s", first.text)
+	}
+	r.once("click", "alone@example.com").again(t, first)
+	r.once("another", "alone@example.com").is(t, 429, "quota-exceeded")
+}

@@ -95,6 +95,9 @@ func (s *Server) take(ctx context.Context, c *call, send rules.Send) (rules.Deci
 	began := time.Now()
 	decision, err := c.live.Rules.Take(ctx, send, c.id)
 	s.metrics.decided(time.Since(began))
+	if c.attempt != nil && c.attempt.alone {
+		decision.Degraded, decision.Verdict.Degraded = true, true
+	}
 	if err != nil || decision.Owed {
 		s.refunds.later(s.sendRefund(c, send, ""))
 	}

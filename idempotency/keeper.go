@@ -39,6 +39,7 @@ type Outcome struct {
 	Lease      Lease  // with Started: what Finish and Abandon ask for
 	Answer     Answer // with Replay: the first answer, the caller's to change
 	RetryAfter int64  // with InFlight: milliseconds until the lease ends at the latest
+	Degraded   bool   // with Started: somebody may have done it whom the keeper could not ask
 }
 
 // A State is what is to be done about a request.

@@ -82,6 +82,7 @@ func (k *Keeper) Begin(ctx context.Context, name idempotency.Name, body idempote
 	k.keeps()
 	if o, err = k.own.Begin(ctx, name, body); err == nil && o.State == idempotency.Started {
 		k.begun.Store(o.Lease.Token, true)
+		o.Degraded = true
 	}
 	return o, err
 }

@@ -137,9 +137,12 @@ func TestRequestAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := openOffice(t)
 			o.there.set(fault)
-			lease := o.begin(o, idempotency.Started).Lease
+			begun := o.begin(o, idempotency.Started)
+			if !begun.Degraded {
+				t.Error("nothing says that another node may have done it")
+			}
 			o.begin(o, idempotency.InFlight)
-			o.finish(lease)
+			o.finish(begun.Lease)
 			o.begin(o, idempotency.Replay)
 			o.there.set(none)
 			o.begin(o, idempotency.Replay)
@@ -153,6 +156,14 @@ func TestRequestAlone(t *testing.T) {
 			}
 			o.begin(o, idempotency.Replay)
 		})
+	}
+}
+
+// While the shared keeper answers nobody else can have done it.
+func TestRequestTogether(t *testing.T) {
+	o := openOffice(t)
+	if o.begin(o, idempotency.Started).Degraded {
+		t.Error("the shared keeper was asked")
 	}
 }
 
