@@ -40,25 +40,27 @@ func TestSoak(t *testing.T) {
 		t.Skip("make soak runs it")
 	}
 	// On a disk: in memory there is room for all that was admitted in the longest window.
-	base := &kind{name: "soak", store: keptBehindProxy, disks: true, terms: judge.Terms{Alone: true}}
+	base := &kind{name: "soak", store: soSmall, disks: true, terms: judge.Terms{Alone: true}}
 	s := newStand(t, base, soakPolicy, *soakSeed, soaked)
 	l := newLoad(s, *soakSeed)
 	r := s.begin(l)
-	memory := make([][]judge.Point, len(s.nodes))
+	memory, heap := make([][]judge.Point, len(s.nodes)), make([][]judge.Point, len(s.nodes))
 	report := &table{rows: map[string]*row{}}
 	for began := time.Now(); time.Since(began) < *soakFor; {
 		k := kindNamed(soakKinds[s.rng.IntN(len(soakKinds))])
 		healed := r.suffer(k, soaked.hold/2+s.randomly(soaked.hold))
 		report.add(k.name, outcome{healed: healed})
 		time.Sleep(time.Second + s.randomly(4*time.Second))
-		s.weigh(l, memory)
+		s.weigh(l, "process_resident_memory_bytes", memory)
+		s.weigh(l, "go_memstats_heap_inuse_bytes", heap)
 	}
 	o := r.finish(base.terms, 0)
 	report.print(os.Stdout)
 	fmt.Printf("%d requests, %d mails, %d failed, %d degraded\n", o.requests, o.mails, o.failed, o.degraded)
 	for i, points := range memory {
 		grown := judge.Growth(points)
-		fmt.Printf("node %d has %.0f MB and grew by %.1f MB in the second half\n", i, points[len(points)-1].Value/(1<<20), grown/(1<<20))
+		fmt.Printf("node %d has %.0f MB and grew by %.1f MB in the second half, its heap by %.1f MB\n",
+			i, points[len(points)-1].Value/(1<<20), grown/(1<<20), judge.Growth(heap[i])/(1<<20))
 		if grown > soakGrowth {
 			t.Errorf("the memory of node %d grows", i)
 		}
@@ -66,15 +68,15 @@ func TestSoak(t *testing.T) {
 	o.complain(t)
 }
 
-// weigh notes the memory of each node.
-func (s *stand) weigh(l *load, memory [][]judge.Point) {
+// weigh notes a figure of each node, in bytes.
+func (s *stand) weigh(l *load, figure string, weights [][]judge.Point) {
 	for i, n := range s.nodes {
 		figures, err := figuresOf(l.caller, n)
 		if err != nil {
 			s.t.Error(err)
 			continue
 		}
-		memory[i] = append(memory[i], judge.Point{At: time.Now().UnixMilli(), Value: figures["process_resident_memory_bytes"]})
+		weights[i] = append(weights[i], judge.Point{At: time.Now().UnixMilli(), Value: figures[figure]})
 	}
 }
 
@@ -83,6 +85,12 @@ func keptBehindProxy(s *stand) []string {
 	s.alone = redistest.Alone(s.t, "appendonly yes")
 	s.proxy = redistest.Proxy(s.t, s.alone.Addr)
 	return inRedis(s.proxy.URL())
+}
+
+// soSmall are nodes that remember little, so that their memory finds its level within
+// minutes and not once a hundred thousand mailboxes have come.
+func soSmall(s *stand) []string {
+	return append(keptBehindProxy(s), "MAILGATE_CACHE_MAILBOXES=1000", "MAILGATE_CACHE_BYTES=1MiB")
 }
 
 func kindNamed(name string) *kind {
