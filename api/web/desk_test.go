@@ -37,6 +37,7 @@ type desk struct {
 	box     *sandbox.Server
 	ahead   atomic.Int64 // how far its clock is ahead of the machine's, in milliseconds
 	broken  atomic.Bool  // whether the store is
+	end     func()       // of whoever follows the inbox
 }
 
 // newDesk starts a server that keeps what it knows on disk; options may change what it
@@ -87,7 +88,7 @@ func (d *desk) open(kept stores, options func(*api.Options)) *desk {
 // pages are those of mailgate dev.
 func (d *desk) pages() http.Handler {
 	ended, end := context.WithCancel(context.Background())
-	d.t.Cleanup(end)
+	d.end = end
 	return demo.New(demo.Options{
 		Client: &demo.Client{URL: d.URL, APIKey: appKey, AdminKey: opsKey, HTTP: http.DefaultClient},
 		Relay:  d.box, Pages: web.FS(), Ended: ended,
@@ -98,6 +99,7 @@ func (d *desk) serve(server *api.Server, listener net.Listener) {
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	d.t.Cleanup(func() {
+		d.end() // whoever follows the inbox would hold the server up
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		if err := server.Shutdown(ctx); err != nil {
