@@ -1,9 +1,7 @@
 package faults_test
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -11,28 +9,18 @@ import (
 )
 
 // skewed builds a mailgate whose clock can be set, apart from the machine's: the same
-// program, with a time.Now that adds what the file CLOCK_AHEAD_FILE says, in seconds. The
+// program, with a clock.Now that adds what the file CLOCK_AHEAD_FILE says, in seconds. The
 // monotonic clock goes on, as it does when a machine's clock is set.
 var skewed = sync.OnceValues(func() (string, error) {
-	source := filepath.Join(runtime.GOROOT(), "src", "time")
-	clock, err := os.ReadFile(filepath.Join(source, "time.go"))
+	replaced, err := filepath.Abs(filepath.Join("..", "clock", clockFile()))
 	if err != nil {
 		return "", err
 	}
-	const read = "\tsec, nsec, mono := runtimeNow()\n\tif mono == 0 {"
-	if bytes.Count(clock, []byte(read)) != 1 {
-		return "", errors.New("time.Now is not what it was when this was written")
+	written := filepath.Join(built, "clock.go")
+	if err := os.WriteFile(written, []byte(ahead), 0o600); err != nil {
+		return "", err
 	}
-	clock = bytes.Replace(clock, []byte(read), []byte("\tsec, nsec, mono := runtimeNow()\n\tsec += ahead.Load()\n\tif mono == 0 {"), 1)
-	overlay := map[string]string{}
-	for name, text := range map[string][]byte{"time.go": clock, "ahead.go": []byte(ahead)} {
-		written := filepath.Join(built, name)
-		overlay[filepath.Join(source, name)] = written
-		if err := os.WriteFile(written, text, 0o600); err != nil {
-			return "", err
-		}
-	}
-	list, err := json.Marshal(map[string]any{"Replace": overlay})
+	list, err := json.Marshal(map[string]any{"Replace": map[string]string{replaced: written}})
 	if err != nil {
 		return "", err
 	}
@@ -43,33 +31,42 @@ var skewed = sync.OnceValues(func() (string, error) {
 	return build("mailgate-skewed", "-overlay", file)
 })
 
-// ahead is the file that package time has more in it.
-const ahead = `package time
-
-import (
-	"sync/atomic"
-	"syscall"
-)
-
-var ahead atomic.Int64
-
-func init() {
-	if name, ok := syscall.Getenv("CLOCK_AHEAD_FILE"); ok {
-		go follow(name)
+// clockFile is the file of package clock that this machine's programs are built with.
+func clockFile() string {
+	if runtime.GOOS == "linux" && runtime.GOARCH == "amd64" {
+		return "clock_linux_amd64.go"
 	}
+	return "clock_other.go"
 }
 
-func follow(name string) {
-	var text [16]byte
-	for ; ; Sleep(20 * Millisecond) {
-		file, err := open(name)
+// ahead takes the place of that file.
+const ahead = `package clock
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+var ahead = func() *atomic.Int64 {
+	var ms atomic.Int64
+	go follow(&ms, os.Getenv("CLOCK_AHEAD_FILE"))
+	return &ms
+}()
+
+// Now is the machine's clock, and what it is ahead.
+func Now() int64 { return time.Now().UnixMilli() + ahead.Load() }
+
+func follow(ms *atomic.Int64, name string) {
+	for ; ; time.Sleep(20 * time.Millisecond) {
+		text, err := os.ReadFile(name)
 		if err != nil {
 			continue
 		}
-		n, _ := read(file, text[:])
-		closefd(file)
-		if seconds, err := atoi(text[:max(n, 0)]); err == nil {
-			ahead.Store(int64(seconds))
+		if seconds, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil {
+			ms.Store(1000 * seconds)
 		}
 	}
 }
