@@ -87,6 +87,9 @@ func TestThreeProcessesOneMailbox(t *testing.T) {
 }
 
 func raceProcesses(t *testing.T, workers []*redistest.Worker, name string, rounds int) {
+	if testing.Short() {
+		rounds /= 5
+	}
 	for round := range rounds {
 		mailbox := mailboxOf("processes")
 		for _, w := range workers {

@@ -18,6 +18,9 @@ const noon = int64(1_800_000_000_000)
 // A flood of twenty times what fits in memory: each mailbox that had its mail is
 // denied the next one, and again after a restart.
 func TestAFloodForgetsNobody(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make flood has it, at its full size")
+	}
 	dir := t.TempDir()
 	options := local.Options{
 		Policy: throttle.DefaultPolicy(),

@@ -9,8 +9,11 @@ import (
 )
 
 // Walk leads a book through random steps and compares every answer with a naive model. A
-// failure names the seed and tells what came before.
+// failure names the seed and tells what came before. Under -short it goes a fifth of the steps.
 func Walk(t *testing.T, open Open, seed uint64, steps int) {
+	if testing.Short() {
+		steps /= 5
+	}
 	random := rand.New(rand.NewPCG(seed, 0))
 	for walked := 0; walked < steps; walked += 500 {
 		p, clock := begin(t, open)
