@@ -50,8 +50,14 @@ func (c *Client) ask(ctx context.Context, q question, into yes) (http.Header, er
 func (c *Client) insist(ctx context.Context, q question, body []byte) (reply, error) {
 	for attempt := 1; ; attempt++ {
 		got, err := c.once(ctx, q, body)
-		if err == nil || ctx.Err() != nil || attempt >= c.with.Attempts {
+		if err == nil || attempt >= c.with.Attempts {
 			return got, err
+		}
+		if over := ctx.Err(); over != nil {
+			if errors.Is(err, over) {
+				return reply{}, err
+			}
+			return reply{}, &interrupted{over, err} // the answer came as the context ended
 		}
 		notBefore, again := q.again(err)
 		if !again || notBefore > c.with.MaxPause {
