@@ -10,6 +10,7 @@ import (
 	"github.com/mailgate/mailgate/api/wire"
 	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/rules"
+	"github.com/mailgate/mailgate/throttle"
 )
 
 // A send with an Idempotency-Key is done once, however often and whenever it is asked
@@ -36,7 +37,10 @@ type attempt struct {
 	mark  idempotency.Lease // of the mark; none until the mail is handed over
 	stop  time.Time         // the lease may end soon after: nothing is begun any more
 
+	reservation throttle.ID // of the key, alike on all servers
+
 	alone       bool // another server may have done it that could not be asked
+	unmarked    bool // another server may have put the mark that could not be asked
 	mayHaveLeft bool // so the answer is kept, whatever it is
 	refunding   bool // the key is free when the refund is done
 }
@@ -127,7 +131,7 @@ func (s *Server) once(ctx context.Context, c *call, q sendRequest, out *answer, 
 // that is not a yes was about the moment, and was charged to nobody.
 func (s *Server) attempt(ctx context.Context, c *call, q sendRequest, out *answer) error {
 	a := c.attempt
-	c.id = s.names.reservation(a.lease.Name)
+	a.reservation = s.names.reservation(a.lease.Name)
 	err := s.answerSend(ctx, c, q, out)
 	if err != nil {
 		out.refuse(problemOf(err))
@@ -148,6 +152,9 @@ func (s *Server) attempt(ctx context.Context, c *call, q sendRequest, out *answe
 	}
 	return err
 }
+
+// errSentPerhaps is the end of an attempt whose key was charged before.
+var errSentPerhaps = fmt.Errorf("%w: another server may have sent this mail, and cannot be asked", idempotency.ErrUnavailable)
 
 var errLeaseLost = errors.New("the lease had ended")
 
@@ -191,23 +198,36 @@ func (s *Server) handOver(ctx context.Context, a *attempt) error {
 		a.mayHaveLeft = true
 		return &problem{kind: deliveryUnknown}
 	}
-	a.mark = outcome.Lease
+	a.mark, a.unmarked = outcome.Lease, outcome.Degraded
 	return nil
 }
 
-// takeUp looks for what an earlier attempt has left, whose server was killed. A charge
+// reserve says under which reservation an attempt is charged: the key's. But where another
+// server may have done the send that cannot be asked, its mail and this one would be two,
+// so they are counted as two.
+func (s *Server) reserve(ctx context.Context, c *call, send rules.Send) error {
+	c.id = c.attempt.reservation
+	before, err := c.live.Rules.Mailbox().History(ctx, send.Mailbox)
+	switch {
+	case err != nil:
+		return err
+	case before.Find(c.id) >= 0:
+		return s.takeUp(ctx, c, send)
+	case c.attempt.alone:
+		c.id = throttle.NewID()
+	}
+	return nil
+}
+
+// takeUp goes on from what an earlier attempt has left, whose server was killed. A charge
 // for a mail that was not handed over is given back, to be taken again for this one;
 // asked for a send that is charged already, the rules would refuse it for itself.
 func (s *Server) takeUp(ctx context.Context, c *call, send rules.Send) error {
-	before, err := c.live.Rules.Mailbox().History(ctx, send.Mailbox)
-	if err != nil {
-		return err
-	}
-	if before.Find(c.id) < 0 {
-		return nil
-	}
 	if err := s.handOver(ctx, c.attempt); err != nil {
 		return s.standingOf(ctx, c, send, err)
+	}
+	if c.attempt.unmarked {
+		return errSentPerhaps
 	}
 	return c.live.Rules.Release(ctx, send, c.id)
 }

@@ -150,17 +150,32 @@ func (r *rig) openStores(dir string, policy throttle.Policy) {
 	r.limiter = must(local.New(r.disk, local.Options{Policy: policy, Now: r.now.Load}))(r.t)
 	r.meters = must(local.NewMeters(r.disk, local.MetersOptions{Now: r.now.Load}))(r.t)
 	r.codes = must(codebook.New(r.disk, codebook.Options{Now: r.now.Load}))(r.t)
-	answers := must(keeper.New(r.disk, keeper.Options{Terms: idempotency.Terms{Lease: lease, Keep: day}, Now: r.now.Load}))(r.t)
-	handed := must(keeper.New(r.disk, keeper.Options{Terms: idempotency.Terms{Lease: day, Keep: day}, Name: "handed-over", Now: r.now.Load}))(r.t)
-	r.repeats = api.Repeats{Answers: answers, HandedOver: handed}
 	r.t.Cleanup(func() {
 		r.limiter.Close()
 		r.meters.Close()
 		r.codes.Close()
-		answers.Close()
-		handed.Close()
 		r.disk.Close()
 	})
+	r.repeats = r.repeatsOn(r.disk)
+}
+
+func (r *rig) repeatsOn(disk *cache.Disk) api.Repeats {
+	r.t.Helper()
+	answers := must(keeper.New(disk, keeper.Options{Terms: idempotency.Terms{Lease: lease, Keep: day}, Now: r.now.Load}))(r.t)
+	handed := must(keeper.New(disk, keeper.Options{Terms: idempotency.Terms{Lease: day, Keep: day}, Name: "handed-over", Now: r.now.Load}))(r.t)
+	r.t.Cleanup(func() {
+		answers.Close()
+		handed.Close()
+	})
+	return api.Repeats{Answers: answers, HandedOver: handed}
+}
+
+// newRepeats are a server's that knows nothing of the others.
+func (r *rig) newRepeats() api.Repeats {
+	r.t.Helper()
+	disk := must(cache.Open(cache.DiskOptions{Dir: r.t.TempDir()}))(r.t)
+	r.t.Cleanup(func() { disk.Close() })
+	return r.repeatsOn(disk)
 }
 
 // How long a key is in flight and its answer kept, in milliseconds.

@@ -48,7 +48,7 @@ func (s *Server) send(ctx context.Context, c *call, q sendRequest) (sent, error)
 func (s *Server) admission(ctx context.Context, c *call, send rules.Send) (rules.Decision, error) {
 	if c.attempt == nil {
 		c.id = throttle.NewID()
-	} else if err := s.takeUp(ctx, c, send); err != nil {
+	} else if err := s.reserve(ctx, c, send); err != nil {
 		return rules.Decision{}, err
 	}
 	return s.take(ctx, c, send)
