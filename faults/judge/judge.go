@@ -186,18 +186,14 @@ func (d *docket) hasItsMail(c *Call) {
 	}
 }
 
-// copies is how many mails one admission may have: from one key follows one reservation,
-// and a node that is alone does not know what was done with a key before.
+// copies is how many mails one admission may have: one, unless the store may have forgotten
+// what was done with a key, from which follows one reservation.
 func (d *docket) copies(mailbox string) int {
 	keyed := slices.ContainsFunc(d.sends[mailbox], func(c *Call) bool { return c.Key != "" })
-	switch most := d.times(mailbox); {
-	case !keyed:
-		return 1
-	case most > 1 && d.Terms.Alone:
-		return 1 + most
-	default:
-		return most
+	if keyed && d.Terms.Forgets && d.touched[mailbox] {
+		return 2
 	}
+	return 1
 }
 
 // keys: a key is one mail, and its answer stays the same byte for byte. One that a node
