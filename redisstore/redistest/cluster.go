@@ -275,6 +275,20 @@ func (c *ClusterServers) ReplicaOf(master *Server) *Server {
 	return nil
 }
 
+// AwaitPromotion waits until a replica says itself that it has become a master.
+func (c *ClusterServers) AwaitPromotion(replica *Server) {
+	c.t.Helper()
+	await(c.t, "the promotion of "+replica.Addr, 30*time.Second, func() error {
+		nodes, err := askNodes(replica)
+		for _, n := range nodes {
+			if n.myself && n.follows != "-" {
+				err = fmt.Errorf("it still follows %s", n.follows)
+			}
+		}
+		return err
+	})
+}
+
 // must carries a command out at one node, or fails the test.
 func (c *ClusterServers) must(s *Server, command ...any) string {
 	c.t.Helper()
