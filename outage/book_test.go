@@ -16,40 +16,6 @@ import (
 	"github.com/mailgate/mailgate/verify/verifytest"
 )
 
-// A sharedBook can be made to fail.
-type sharedBook struct {
-	verify.Book
-	*shared
-}
-
-func (b *sharedBook) call(do func() error) error {
-	err := b.shared.call(do)
-	if errors.Is(err, throttle.ErrUnavailable) {
-		return errors.Join(verify.ErrUnavailable, err)
-	}
-	return err
-}
-
-func (b *sharedBook) Add(ctx context.Context, mailbox string, h verify.Hash, lifetime int64) error {
-	return b.call(func() error { return b.Book.Add(ctx, mailbox, h, lifetime) })
-}
-
-func (b *sharedBook) Check(ctx context.Context, mailbox string, h verify.Hash) (r verify.Result, err error) {
-	err = b.call(func() (err error) { r, err = b.Book.Check(ctx, mailbox, h); return err })
-	if err != nil {
-		return verify.Expired, err
-	}
-	return r, nil
-}
-
-func (b *sharedBook) Remove(ctx context.Context, mailbox string, h verify.Hash) error {
-	return b.call(func() error { return b.Book.Remove(ctx, mailbox, h) })
-}
-
-func (b *sharedBook) Forget(ctx context.Context, mailbox string) error {
-	return b.call(func() error { return b.Book.Forget(ctx, mailbox) })
-}
-
 // A desk is a node's codes.
 type desk struct {
 	*outage.Book
@@ -67,7 +33,7 @@ func openDesk(t *testing.T) *desk {
 		t.Fatal(err)
 	}
 	t.Cleanup(book.Close)
-	d.there = &sharedBook{Book: book, shared: new(shared)}
+	d.there = &sharedBook{Book: book}
 	d.watch, err = outage.NewWatch(outage.Options{
 		Disk: cachetest.Open(t, cache.Memory), Kept: true, Shared: d.there.ready, Now: d.clock.Now, Pause: 2 * time.Millisecond,
 	})
@@ -76,11 +42,7 @@ func openDesk(t *testing.T) *desk {
 	}
 	d.Book = d.watch.Book(d.there)
 	d.watch.Start()
-	t.Cleanup(func() {
-		ended, end := context.WithCancel(context.Background())
-		end()
-		d.watch.Close(ended)
-	})
+	t.Cleanup(func() { closeAtOnce(d.watch) })
 	return d
 }
 
@@ -109,7 +71,7 @@ func (d *desk) nobodyKnows(h verify.Hash) {
 func (d *desk) back() {
 	d.t.Helper()
 	d.there.set(none)
-	await(d.t, "the end of the outage", func() bool { s := d.watch.State(); return !s.Degraded && s.Debts == 0 })
+	awaitHealth(d.t, d.watch)
 }
 
 var first, second, third = verify.Hash{1}, verify.Hash{2}, verify.Hash{3}
@@ -123,7 +85,7 @@ func TestBookConforms(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(book.Close)
-		return openWatch(t, cachetest.Open(t, cache.Memory), new(shared)).Book(book)
+		return openWatch(t, cachetest.Open(t, cache.Memory), new(line)).Book(book)
 	}, 500)
 }
 

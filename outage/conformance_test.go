@@ -18,7 +18,7 @@ func TestConformance(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			disk, there := cachetest.Open(t, cache.Memory), cachetest.Open(t, cache.Memory)
-			away := &shared{}
+			away := new(line)
 			away.set(fault)
 			watch := openWatch(t, disk, away)
 			throttletest.Run(t, func(t testing.TB, p throttle.Policy, now func() int64) throttle.Historian {
@@ -36,9 +36,9 @@ func TestConformance(t *testing.T) {
 }
 
 // openWatch is one whose clock stands still, as every limiter of the suite has its own.
-func openWatch(t testing.TB, disk *cache.Disk, s *shared) *outage.Watch {
+func openWatch(t testing.TB, disk *cache.Disk, l *line) *outage.Watch {
 	t.Helper()
-	w, err := outage.NewWatch(outage.Options{Disk: disk, Kept: true, Shared: s.ready, Now: func() int64 { return start }})
+	w, err := outage.NewWatch(outage.Options{Disk: disk, Kept: true, Shared: l.ready, Now: func() int64 { return start }})
 	if err != nil {
 		t.Fatal(err)
 	}

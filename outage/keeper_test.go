@@ -2,7 +2,6 @@ package outage_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -15,38 +14,6 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/throttletest"
 )
-
-// A sharedKeeper can be made to fail.
-type sharedKeeper struct {
-	idempotency.Keeper
-	*shared
-}
-
-func (k *sharedKeeper) call(do func() error) error {
-	err := k.shared.call(do)
-	if errors.Is(err, throttle.ErrUnavailable) {
-		return errors.Join(idempotency.ErrUnavailable, err)
-	}
-	return err
-}
-
-func (k *sharedKeeper) Begin(ctx context.Context, name idempotency.Name, body idempotency.Fingerprint) (o idempotency.Outcome, err error) {
-	var done idempotency.Outcome
-	if err = k.call(func() (err error) { done, err = k.Keeper.Begin(ctx, name, body); return err }); err == nil {
-		o = done
-	}
-	return o, err
-}
-
-func (k *sharedKeeper) Finish(ctx context.Context, lease idempotency.Lease, a idempotency.Answer) (kept bool, err error) {
-	err = k.call(func() (err error) { kept, err = k.Keeper.Finish(ctx, lease, a); return err })
-	return kept && err == nil, err
-}
-
-func (k *sharedKeeper) Abandon(ctx context.Context, lease idempotency.Lease) (freed bool, err error) {
-	err = k.call(func() (err error) { freed, err = k.Keeper.Abandon(ctx, lease); return err })
-	return freed && err == nil, err
-}
 
 // An office is a node's record of requests, and the shared one.
 type office struct {
@@ -76,7 +43,7 @@ func openOfficeOn(t *testing.T, kept bool) *office {
 	t.Helper()
 	o := &office{t: t, clock: throttletest.NewClock(start)}
 	disk := cachetest.Open(t, cache.Memory)
-	o.there = &sharedKeeper{Keeper: openOwnKeeper(t, disk, "there", terms, o.clock.Now), shared: new(shared)}
+	o.there = &sharedKeeper{Keeper: openOwnKeeper(t, disk, "there", terms, o.clock.Now)}
 	var err error
 	o.watch, err = outage.NewWatch(outage.Options{Disk: disk, Kept: kept, Shared: o.there.ready, Now: o.clock.Now, Pause: 2 * time.Millisecond})
 	if err != nil {
@@ -84,11 +51,7 @@ func openOfficeOn(t *testing.T, kept bool) *office {
 	}
 	o.Keeper = o.watch.Keeper("answers", terms, o.there, openOwnKeeper(t, disk, "own", terms, o.clock.Now))
 	o.watch.Start()
-	t.Cleanup(func() {
-		ended, end := context.WithCancel(context.Background())
-		end()
-		o.watch.Close(ended)
-	})
+	t.Cleanup(func() { closeAtOnce(o.watch) })
 	return o
 }
 
@@ -117,14 +80,14 @@ func (o *office) finish(lease idempotency.Lease) {
 func (o *office) back() {
 	o.t.Helper()
 	o.there.set(none)
-	await(o.t, "the end of the outage", func() bool { s := o.watch.State(); return !s.Degraded && s.Debts == 0 })
+	awaitHealth(o.t, o.watch)
 }
 
 // Together the keeper is one like any other.
 func TestKeeperConforms(t *testing.T) {
 	t.Parallel()
 	disk, there := cachetest.Open(t, cache.Memory), cachetest.Open(t, cache.Memory)
-	watch := openWatch(t, disk, new(shared))
+	watch := openWatch(t, disk, new(line))
 	idempotencytest.Run(t, func(t testing.TB, terms idempotency.Terms, now func() int64) idempotency.Keeper {
 		name := throttle.NewID().String()
 		return watch.Keeper(name, terms, openOwnKeeper(t, there, name, terms, now), openOwnKeeper(t, disk, name, terms, now))

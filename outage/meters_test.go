@@ -74,7 +74,7 @@ func TestMetersInAnOutage(t *testing.T) {
 		take(name, false, true)
 	}
 	server.Restart()
-	await(t, "the end of the outage", func() bool { s := n.watch.State(); return !s.Degraded && s.Debts == 0 })
+	awaitHealth(t, n.watch)
 	for name := range ways {
 		take(name, false, false)
 		giveBack(name)

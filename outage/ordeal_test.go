@@ -94,7 +94,7 @@ func (o *ordeal) judge() {
 	o.t.Helper()
 	mended := time.Now()
 	for _, n := range o.peers {
-		await(o.t, "the end of the outage", func() bool { s := n.watch.State(); return !s.Degraded && s.Debts == 0 })
+		awaitHealth(o.t, n.watch)
 	}
 	sends := 0
 	for key, ids := range o.admitted {

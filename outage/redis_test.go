@@ -72,9 +72,7 @@ func openPeerOn(t *testing.T, disk *cache.Disk, url string, p throttle.Policy) *
 
 // end ends the node at once, whatever it owes.
 func (n *peer) end() {
-	ended, end := context.WithCancel(context.Background())
-	end()
-	n.watch.Close(ended)
+	closeAtOnce(n.watch)
 	n.own.Close()
 }
 
@@ -187,7 +185,7 @@ func redisAway(t *testing.T, way func(*testing.T, *redistest.Server, *redistest.
 	}
 	mend()
 	mended := time.Now()
-	await(t, "the end of the outage", func() bool { s := n.watch.State(); return !s.Degraded && s.Debts == 0 })
+	awaitHealth(t, n.watch)
 	t.Logf("the longest take %v, healthy after %v", n.slow.Round(time.Millisecond), time.Since(mended).Round(time.Millisecond))
 	for key, ids := range admitted {
 		slices.Sort(ids)
@@ -251,7 +249,7 @@ func TestThreeNodesAlone(t *testing.T) {
 		proxy.Pass()
 	}
 	for _, n := range peers {
-		await(t, "the end of the outage", func() bool { s := n.watch.State(); return !s.Degraded && s.Debts == 0 })
+		awaitHealth(t, n.watch)
 	}
 	if got := peers[0].record(alice); len(got) != 6 {
 		t.Errorf("on record: %v", got)
@@ -278,7 +276,7 @@ func TestPaysByTheSharedClock(t *testing.T) {
 
 	server.Restart()
 	n = openPeerOn(t, disk, server.URL(), p)
-	await(t, "the end of the outage", func() bool { s := n.watch.State(); return !s.Degraded && s.Debts == 0 })
+	awaitHealth(t, n.watch)
 	if got := n.record(alice); !slices.Equal(got, []string{id.String()}) {
 		t.Errorf("on record is %v, want %v", got, id)
 	}

@@ -1,0 +1,121 @@
+package outage_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/cache/cachetest"
+	"github.com/mailgate/mailgate/outage"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/local"
+	"github.com/mailgate/mailgate/throttle/throttletest"
+)
+
+const start = int64(1_800_000_000_000)
+
+func policy(t testing.TB, text string) throttle.Policy {
+	t.Helper()
+	p, err := throttle.ParsePolicy(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// openShared is a shared history that other nodes use as well.
+func openShared(t testing.TB, p throttle.Policy, clock *throttletest.Clock) *shared {
+	t.Helper()
+	return &shared{Survey: openLimiter(t, cachetest.Open(t, cache.Memory), p, clock.Now)}
+}
+
+func openLimiter(t testing.TB, disk *cache.Disk, p throttle.Policy, now func() int64) *local.Limiter {
+	t.Helper()
+	l, err := local.New(disk, local.Options{Policy: p, Now: now, Size: cache.Size{Entries: 100, Bytes: 1 << 18}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	return l
+}
+
+// A node is one of those that share a history.
+type node struct {
+	*outage.Historian
+	t      testing.TB
+	watch  *outage.Watch
+	own    *local.Limiter
+	shared *shared
+	log    *journal
+}
+
+// openNode opens a node. Its own history is on the disk.
+func openNode(t testing.TB, s *shared, disk *cache.Disk, p throttle.Policy, now func() int64, change func(*outage.Options)) *node {
+	t.Helper()
+	n := &node{t: t, shared: s, log: new(journal), own: openLimiter(t, disk, p, now)}
+	o := outage.Options{
+		Disk: disk, Kept: true, Shared: s.ready, Now: now, Log: n.log.logger(), Pause: 2 * time.Millisecond,
+		Undone: func(err error) bool { return errors.Is(err, errDead) },
+	}
+	if change != nil {
+		change(&o)
+	}
+	var err error
+	if n.watch, err = outage.NewWatch(o); err != nil {
+		t.Fatal(err)
+	}
+	n.Historian = n.watch.Historian("mailbox", p.Longest(), s, n.own)
+	t.Cleanup(func() { n.close() })
+	return n
+}
+
+func (n *node) close() {
+	closeAtOnce(n.watch)
+}
+
+// closeAtOnce ends a watch, whatever is owed.
+func closeAtOnce(w *outage.Watch) {
+	ended, end := context.WithCancel(context.Background())
+	end()
+	w.Close(ended)
+}
+
+func (n *node) take(key string, id throttle.ID) throttle.Verdict {
+	n.t.Helper()
+	v, err := n.Take(context.Background(), key, id)
+	if err != nil {
+		n.t.Fatalf("take: %v", err)
+	}
+	return v
+}
+
+func (n *node) healthy() {
+	n.t.Helper()
+	awaitHealth(n.t, n.watch)
+}
+
+// awaitHealth waits for the end of an outage.
+func awaitHealth(t testing.TB, w *outage.Watch) {
+	t.Helper()
+	await(t, "the end of the outage", func() bool { s := w.State(); return !s.Degraded && s.Debts == 0 })
+}
+
+func await(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !done(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+func (n *node) history(of throttle.Historian, key string) throttle.History {
+	n.t.Helper()
+	h, err := of.History(context.Background(), key)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return h
+}
