@@ -3,8 +3,10 @@ package api
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/mailgate/mailgate/api/wire"
@@ -17,7 +19,7 @@ import (
 // for, also by callers who lost the server in the middle:
 //
 //	begin        the key is in flight; whoever else brings it is told so
-//	charge       under a reservation that follows from the key
+//	charge       under a reservation that tells the key, and the attempt
 //	hand over    a mark, kept when the relay waits for the mail's text
 //	finish       the answer is kept
 //
@@ -37,10 +39,10 @@ type attempt struct {
 	mark  idempotency.Lease // of the mark; none until the mail is handed over
 	stop  time.Time         // the lease may end soon after: nothing is begun any more
 
-	reservation throttle.ID // of the key, alike on all servers
+	reservation throttle.ID // begins as all of the key do, on all servers
 
 	alone       bool // another server may have done it that could not be asked
-	unmarked    bool // another server may have put the mark that could not be asked
+	apart       bool // charged so that nobody can take it up
 	mayHaveLeft bool // so the answer is kept, whatever it is
 	refunding   bool // the key is free when the refund is done
 }
@@ -51,6 +53,10 @@ const (
 	attemptRest = 14 * time.Second
 	// inFlightRetry is what a caller is told to wait for the first request, at most.
 	inFlightRetry = 1000
+	// keyed is how many characters of a reservation follow from the key. The others are the
+	// attempt's own: what one gives back, and is heard of when another has sent the mail, is
+	// not the place of that mail. Both are long enough for the few sends of one mailbox.
+	keyed = 5
 	// sendRoute is what a key is sent to, as fingerprints know it.
 	sendRoute = "POST /send-code"
 	// handed sets the marks' callers apart: no name of a key has a blank.
@@ -131,7 +137,7 @@ func (s *Server) once(ctx context.Context, c *call, q sendRequest, out *answer, 
 // that is not a yes was about the moment, and was charged to nobody.
 func (s *Server) attempt(ctx context.Context, c *call, q sendRequest, out *answer) error {
 	a := c.attempt
-	a.reservation = s.names.reservation(a.lease.Name)
+	a.reservation = s.reservation(a.lease)
 	err := s.answerSend(ctx, c, q, out)
 	if err != nil {
 		out.refuse(problemOf(err))
@@ -153,8 +159,25 @@ func (s *Server) attempt(ctx context.Context, c *call, q sendRequest, out *answe
 	return err
 }
 
-// errSentPerhaps is the end of an attempt whose key was charged before.
-var errSentPerhaps = fmt.Errorf("%w: another server may have sent this mail, and cannot be asked", idempotency.ErrUnavailable)
+// reservation is what an attempt is charged under.
+func (s *Server) reservation(of idempotency.Lease) throttle.ID {
+	id := s.names.reservation(of.Name)
+	copy(id[keyed:], base64.RawURLEncoding.EncodeToString(of.Token[:3]))
+	return id
+}
+
+// chargedBefore finds what an attempt under the same key has charged, the latest if several.
+func chargedBefore(history throttle.History, key throttle.ID) (throttle.ID, bool) {
+	for _, a := range slices.Backward(history) {
+		if bytes.Equal(a.ID[:keyed], key[:keyed]) {
+			return a.ID, true
+		}
+	}
+	return throttle.ID{}, false
+}
+
+// errUnseen is the end of an attempt whose charge others may have made, or may take up.
+var errUnseen = fmt.Errorf("%w: the other servers cannot be asked whether the mail left, or told that it does", idempotency.ErrUnavailable)
 
 var errLeaseLost = errors.New("the lease had ended")
 
@@ -184,7 +207,8 @@ func (s *Server) free(ctx context.Context, a *attempt) error {
 }
 
 // handOver puts the mark that the mail may leave from now on. One that is there already
-// was put by another attempt, which has not come to its answer.
+// was put by another attempt, which has not come to its answer. One that the others cannot
+// see will do only where they cannot take up the charge, and send the mail on it.
 func (s *Server) handOver(ctx context.Context, a *attempt) error {
 	if a == nil || !a.mark.Token.IsZero() {
 		return nil
@@ -198,38 +222,43 @@ func (s *Server) handOver(ctx context.Context, a *attempt) error {
 		a.mayHaveLeft = true
 		return &problem{kind: deliveryUnknown}
 	}
-	a.mark, a.unmarked = outcome.Lease, outcome.Degraded
-	return nil
-}
-
-// reserve says under which reservation an attempt is charged: the key's. But where another
-// server may have done the send that cannot be asked, its mail and this one would be two,
-// so they are counted as two.
-func (s *Server) reserve(ctx context.Context, c *call, send rules.Send) error {
-	c.id = c.attempt.reservation
-	before, err := c.live.Rules.Mailbox().History(ctx, send.Mailbox)
-	switch {
-	case err != nil:
-		return err
-	case before.Find(c.id) >= 0:
-		return s.takeUp(ctx, c, send)
-	case c.attempt.alone:
-		c.id = throttle.NewID()
+	a.mark = outcome.Lease
+	if outcome.Degraded && !a.apart {
+		return notSent{errUnseen}
 	}
 	return nil
 }
 
-// takeUp goes on from what an earlier attempt has left, whose server was killed. A charge
-// for a mail that was not handed over is given back, to be taken again for this one;
-// asked for a send that is charged already, the rules would refuse it for itself.
-func (s *Server) takeUp(ctx context.Context, c *call, send rules.Send) error {
+// reserve says under which reservation an attempt is charged: one by which others who have
+// the key find the charge. But where another server may have done the send that cannot be
+// asked, its mail and this one would be two, so they are counted as two.
+func (s *Server) reserve(ctx context.Context, c *call, send rules.Send) error {
+	a := c.attempt
+	history, err := c.live.Rules.Mailbox().History(ctx, send.Mailbox)
+	if err != nil {
+		return err
+	}
+	before, found := chargedBefore(history, a.reservation)
+	switch {
+	case found:
+		err = s.takeUp(ctx, c, send, before)
+	case a.alone:
+		a.apart, a.reservation = true, throttle.NewID()
+	}
+	if err == nil {
+		c.id = a.reservation
+	}
+	return err
+}
+
+// takeUp goes on from what an earlier attempt has left, whose server was killed. Its charge,
+// for a mail that was not handed over, is given back, and another is taken for this one.
+func (s *Server) takeUp(ctx context.Context, c *call, send rules.Send, before throttle.ID) error {
+	c.id = before
 	if err := s.handOver(ctx, c.attempt); err != nil {
 		return s.standingOf(ctx, c, send, err)
 	}
-	if c.attempt.unmarked {
-		return errSentPerhaps
-	}
-	return c.live.Rules.Release(ctx, send, c.id)
+	return c.live.Rules.Release(ctx, send, before)
 }
 
 // standingOf adds to the answer about a mail that an earlier attempt has charged how the

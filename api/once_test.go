@@ -296,11 +296,16 @@ func TestOnceTakenUp(t *testing.T) {
 func (r *rig) another() *rig { return r.anotherWith(r.repeats) }
 
 func (r *rig) anotherWith(repeats api.Repeats) *rig {
+	return r.anotherAs(func(o *api.Options) { o.Repeats = repeats })
+}
+
+func (r *rig) anotherAs(otherwise func(*api.Options)) *rig {
 	r.t.Helper()
 	next := *r
 	next.served = make(chan error, 1)
 	o := r.options
-	o.Repeats, o.Metrics, o.RelayStats = repeats, nil, nil
+	o.Metrics, o.RelayStats = nil, nil
+	otherwise(&o)
 	next.server = must(api.New(o))(r.t)
 	next.serve()
 	return &next
@@ -367,8 +372,8 @@ func TestOnceUnavailable(t *testing.T) {
 	}
 }
 
-// As long as a charge is to be given back the key is in flight: a second send has the
-// same reservation, and would be given back for the first.
+// As long as a charge is to be given back the key is in flight: a second send would find it,
+// and be refused for it where that cannot be given back.
 func TestOnceRefundedLater(t *testing.T) {
 	r, store := newFailing(t, setup{relay: &fault.Script{At: fault.RCPT, Kind: fault.Temporary, Times: 1}})
 	store.release.Store(true)
@@ -395,60 +400,4 @@ func TestOnceKeys(t *testing.T) {
 	r = newRig(t, setup{options: func(o *api.Options) { o.Repeats = api.Repeats{} }})
 	r.once("k", "keys@example.com").is(t, 400, "bad-request")
 	r.send("keys@example.com").is(t, 200, "")
-}
-
-// An alone keeper begins what another server may have done.
-type alone struct{ idempotency.Keeper }
-
-func (k alone) Begin(ctx context.Context, name idempotency.Name, body idempotency.Fingerprint) (idempotency.Outcome, error) {
-	o, err := k.Keeper.Begin(ctx, name, body)
-	o.Degraded = o.State == idempotency.Started
-	return o, err
-}
-
-func aloneWith(own api.Repeats) api.Repeats {
-	return api.Repeats{Answers: alone{own.Answers}, HandedOver: alone{own.HandedOver}}
-}
-
-// Where nobody else could be asked about a key the answer says so, and stays the same.
-func TestOnceAlone(t *testing.T) {
-	r := newRig(t, setup{options: func(o *api.Options) { o.Repeats.Answers = alone{o.Repeats.Answers} }})
-	first := r.once("click", "alone@example.com")
-	first.is(t, 200, "")
-	if !strings.Contains(first.text, `"degraded":true`) {
-		t.Errorf("the answer is %s", first.text)
-	}
-	r.once("click", "alone@example.com").again(t, first)
-	r.once("another", "alone@example.com").is(t, 429, "quota-exceeded")
-}
-
-// What another server has charged under a key is not mailed again by one that cannot ask
-// whether it was.
-func TestOnceChargedElsewhere(t *testing.T) {
-	r := newRig(t, setup{})
-	r.once("click", "elsewhere@example.com").is(t, 200, "")
-	apart := r.anotherWith(aloneWith(r.newRepeats()))
-	apart.once("click", "elsewhere@example.com").is(t, 503, "store-unavailable")
-	apart.once("click", "elsewhere@example.com").is(t, 503, "store-unavailable") // and not 409
-	knowing := r.anotherWith(api.Repeats{Answers: alone{r.newRepeats().Answers}, HandedOver: r.repeats.HandedOver})
-	knowing.once("click", "elsewhere@example.com").is(t, 504, "delivery-unknown")
-	if len(r.box.List()) != 1 || r.used("elsewhere@example.com") != 1 {
-		t.Errorf("%d mails, %d charged", len(r.box.List()), r.used("elsewhere@example.com"))
-	}
-}
-
-// Two mails of one key, by two servers of which one could not ask the other, are two
-// admissions.
-func TestOnceCountedTwice(t *testing.T) {
-	r := newRig(t, setup{})
-	apart := r.anotherWith(aloneWith(r.newRepeats()))
-	first := apart.once("click", "twice@example.com")
-	first.is(t, 200, "")
-	r.once("click", "twice@example.com").is(t, 429, "quota-exceeded")
-	r.now.Add(60_000)
-	second := r.once("click", "twice@example.com")
-	second.is(t, 200, "")
-	if first.body["id"] == second.body["id"] || r.used("twice@example.com") != 2 {
-		t.Errorf("the mails %v and %v are %d charges", first.body["id"], second.body["id"], r.used("twice@example.com"))
-	}
 }

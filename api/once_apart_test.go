@@ -1,0 +1,120 @@
+package api_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/idempotency"
+	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/throttle"
+)
+
+// An alone keeper begins what another server may have done.
+type alone struct{ idempotency.Keeper }
+
+func (k alone) Begin(ctx context.Context, name idempotency.Name, body idempotency.Fingerprint) (idempotency.Outcome, error) {
+	o, err := k.Keeper.Begin(ctx, name, body)
+	o.Degraded = o.State == idempotency.Started
+	return o, err
+}
+
+func aloneWith(own api.Repeats) api.Repeats {
+	return api.Repeats{Answers: alone{own.Answers}, HandedOver: alone{own.HandedOver}}
+}
+
+// Where nobody else could be asked about a key the answer says so, and stays the same.
+func TestOnceAlone(t *testing.T) {
+	r := newRig(t, setup{options: func(o *api.Options) { o.Repeats.Answers = alone{o.Repeats.Answers} }})
+	first := r.once("click", "alone@example.com")
+	first.is(t, 200, "")
+	if !strings.Contains(first.text, `"degraded":true`) {
+		t.Errorf("the answer is %s", first.text)
+	}
+	r.once("click", "alone@example.com").again(t, first)
+	r.once("another", "alone@example.com").is(t, 429, "quota-exceeded")
+}
+
+// What another server has charged under a key is not mailed again by one that cannot ask
+// whether it was.
+func TestOnceChargedElsewhere(t *testing.T) {
+	r := newRig(t, setup{})
+	r.once("click", "elsewhere@example.com").is(t, 200, "")
+	apart := r.anotherWith(aloneWith(r.newRepeats()))
+	apart.once("click", "elsewhere@example.com").is(t, 503, "store-unavailable")
+	apart.once("click", "elsewhere@example.com").is(t, 503, "store-unavailable") // and not 409
+	knowing := r.anotherWith(api.Repeats{Answers: alone{r.newRepeats().Answers}, HandedOver: r.repeats.HandedOver})
+	knowing.once("click", "elsewhere@example.com").is(t, 504, "delivery-unknown")
+	if len(r.box.List()) != 1 || r.used("elsewhere@example.com") != 1 {
+		t.Errorf("%d mails, %d charged", len(r.box.List()), r.used("elsewhere@example.com"))
+	}
+}
+
+// Two mails of one key, by two servers of which one could not ask the other, are two
+// admissions.
+func TestOnceCountedTwice(t *testing.T) {
+	r := newRig(t, setup{})
+	apart := r.anotherWith(aloneWith(r.newRepeats()))
+	first := apart.once("click", "twice@example.com")
+	first.is(t, 200, "")
+	r.once("click", "twice@example.com").is(t, 429, "quota-exceeded")
+	r.now.Add(60_000)
+	second := r.once("click", "twice@example.com")
+	second.is(t, 200, "")
+	if first.body["id"] == second.body["id"] || r.used("twice@example.com") != 2 {
+		t.Errorf("the mails %v and %v are %d charges", first.body["id"], second.body["id"], r.used("twice@example.com"))
+	}
+}
+
+// A cut limiter is one of a server that is cut off from the others: they are told later of
+// what it gives back.
+type cut struct {
+	throttle.Historian
+	tell []func()
+}
+
+func (c *cut) Release(ctx context.Context, key string, id throttle.ID) (bool, error) {
+	c.tell = append(c.tell, func() { c.Historian.Release(context.WithoutCancel(ctx), key, id) })
+	return true, nil
+}
+
+// A place that one server gives back, and another hears of late, is not the one of the mail
+// that the other has sent under the same key meanwhile.
+func TestOnceGivenBackLate(t *testing.T) {
+	r := newRig(t, setup{})
+	far := &cut{Historian: r.limiter}
+	apart := r.anotherAs(func(o *api.Options) {
+		o.Live.Rules = onlyMailbox(t, far)
+		o.Sender = fakeSender(func(context.Context, mailer.Message) error {
+			return &mailer.SendError{Outcome: mailer.Unavailable, Err: errors.New("the relay is down")}
+		})
+	})
+	apart.once("click", "late@example.com").is(t, 503, "relay-unavailable")
+	if r.used("late@example.com") != 1 {
+		t.Fatal("the place is not to be given back yet")
+	}
+	r.once("click", "late@example.com").is(t, 200, "")
+	for _, tell := range far.tell {
+		tell()
+	}
+	if len(r.box.List()) != 1 || r.used("late@example.com") != 1 {
+		t.Errorf("%d mails, %d charged", len(r.box.List()), r.used("late@example.com"))
+	}
+}
+
+// A charge that others may take up needs a mark that they can see. Where it cannot be put
+// there any more nothing is sent, and the key is as good as new.
+func TestOnceCutOffBeforeTheMark(t *testing.T) {
+	r := newRig(t, setup{})
+	apart := r.anotherWith(api.Repeats{Answers: r.repeats.Answers, HandedOver: alone{r.newRepeats().HandedOver}})
+	apart.once("click", "mark@example.com").is(t, 503, "store-unavailable")
+	if len(r.box.List()) != 0 || r.used("mark@example.com") != 0 {
+		t.Fatalf("%d mails, %d charged", len(r.box.List()), r.used("mark@example.com"))
+	}
+	r.once("click", "mark@example.com").is(t, 200, "")
+	if len(r.box.List()) != 1 || r.used("mark@example.com") != 1 {
+		t.Errorf("%d mails, %d charged", len(r.box.List()), r.used("mark@example.com"))
+	}
+}
