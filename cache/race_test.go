@@ -151,6 +151,9 @@ func TestQueuedSetsDoNotComeBack(t *testing.T) {
 // More writers than Ristretto's queue is long, all at once and all with new keys:
 // most Sets are dropped, and no value is lost or old.
 func TestMoreWritersThanTheQueueHolds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make flood has it")
+	}
 	const writers = 33_000
 	m := openSized(t, open(t, DiskOptions{Dir: Memory}), "writers", Size{Entries: 1000, Bytes: 1 << 30})
 	counters := make([]counter, writers)
