@@ -155,90 +155,81 @@ const (
 
 func sleep(d time.Duration) { <-time.After(d) }
 
+// inTurns has something happen and end again, a number of times.
+func inTurns(times int, begin func(), lasts time.Duration, end func()) {
+	for range times {
+		begin()
+		sleep(lasts)
+		end()
+		sleep(200 * time.Millisecond)
+	}
+}
+
+// onLines changes what becomes of the lines to Redis a number of times, and lets all pass in
+// the end.
+func onLines(lines []*redistest.FaultyProxy, times int, each time.Duration, change func(i int, line *redistest.FaultyProxy)) {
+	for i := range times {
+		for j, line := range lines {
+			change(i+j, line)
+		}
+		sleep(each)
+	}
+	for _, line := range lines {
+		line.Pass()
+	}
+}
+
+// ordeals are what happens to a Redis and to three lines to it.
+var ordeals = map[string]func(s *redistest.Server, lines []*redistest.FaultyProxy){
+	"flapping": func(_ *redistest.Server, lines []*redistest.FaultyProxy) {
+		onLines(lines, 15, 300*time.Millisecond, func(i int, line *redistest.FaultyProxy) {
+			[]func(){line.Pass, line.Swallow, line.Pass, line.Refuse}[i%4]()
+		})
+	},
+	"slow": func(_ *redistest.Server, lines []*redistest.FaultyProxy) {
+		onLines(lines, 20, 200*time.Millisecond, func(i int, line *redistest.FaultyProxy) {
+			line.Delay(timeout*8/10 + time.Duration(i%10)*timeout*4/100)
+		})
+	},
+	"replies cut": func(_ *redistest.Server, lines []*redistest.FaultyProxy) {
+		onLines(lines, 15, 200*time.Millisecond, func(i int, line *redistest.FaultyProxy) {
+			if i%2 == 0 {
+				line.CutReplies(20, "evalsha")
+			} else {
+				line.DropReplies(20, "evalsha")
+			}
+		})
+	},
+	"killed and restarted": func(s *redistest.Server, _ []*redistest.FaultyProxy) {
+		inTurns(4, s.Kill, 700*time.Millisecond, s.Restart)
+	},
+	"paused": func(s *redistest.Server, _ []*redistest.FaultyProxy) {
+		inTurns(3, s.Pause, 1700*time.Millisecond, s.Resume)
+	},
+	"out of memory now and then": func(s *redistest.Server, _ []*redistest.FaultyProxy) {
+		allow := func(bytes string) func() {
+			return func() { s.Client().ConfigSet(context.Background(), "maxmemory", bytes) }
+		}
+		inTurns(8, allow("1"), 200*time.Millisecond, allow("0"))
+	},
+}
+
 // Whatever happens to Redis, and however often: every send is answered, no node admits more
 // than the tiers, and when all is well Redis has what was admitted and not given back, each
 // once.
 func TestOrdeals(t *testing.T) {
-	passAll := func(proxies []*redistest.FaultyProxy) {
-		for _, p := range proxies {
-			p.Pass()
-		}
-	}
-	for name, happens := range map[string]func(s *redistest.Server, p []*redistest.FaultyProxy){
-		"flapping": func(s *redistest.Server, p []*redistest.FaultyProxy) {
-			for i := range 15 {
-				for j := range p {
-					switch (i + j) % 4 {
-					case 0, 2:
-						p[j].Pass()
-					case 1:
-						p[j].Swallow()
-					case 3:
-						p[j].Refuse()
-					}
-				}
-				sleep(300 * time.Millisecond)
-			}
-			passAll(p)
-		},
-		"slow": func(s *redistest.Server, p []*redistest.FaultyProxy) {
-			for i := range 20 {
-				for j := range p {
-					p[j].Delay(timeout*8/10 + time.Duration(i%10)*timeout*4/100)
-				}
-				sleep(200 * time.Millisecond)
-			}
-			passAll(p)
-		},
-		"replies cut": func(s *redistest.Server, p []*redistest.FaultyProxy) {
-			for i := range 15 {
-				for j := range p {
-					if (i+j)%2 == 0 {
-						p[j].CutReplies(20, "evalsha")
-					} else {
-						p[j].DropReplies(20, "evalsha")
-					}
-				}
-				sleep(200 * time.Millisecond)
-			}
-			passAll(p)
-		},
-		"killed and restarted": func(s *redistest.Server, p []*redistest.FaultyProxy) {
-			for range 4 {
-				s.Kill()
-				sleep(700 * time.Millisecond)
-				s.Restart()
-				sleep(200 * time.Millisecond)
-			}
-		},
-		"paused": func(s *redistest.Server, p []*redistest.FaultyProxy) {
-			for range 3 {
-				s.Pause()
-				sleep(1700 * time.Millisecond)
-				s.Resume()
-				sleep(200 * time.Millisecond)
-			}
-		},
-		"out of memory now and then": func(s *redistest.Server, p []*redistest.FaultyProxy) {
-			for range 10 {
-				s.Client().ConfigSet(context.Background(), "maxmemory", "1")
-				sleep(200 * time.Millisecond)
-				s.Client().ConfigSet(context.Background(), "maxmemory", "0")
-				sleep(100 * time.Millisecond)
-			}
-		},
-	} {
+	for name, happens := range ordeals {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := redistest.Alone(t, "appendonly yes", "appendfsync always")
 			var urls []string
-			var proxies []*redistest.FaultyProxy
+			var lines []*redistest.FaultyProxy
 			for range 3 {
-				p := redistest.Proxy(t, server.Addr)
-				proxies, urls = append(proxies, p), append(urls, p.URL())
+				line := redistest.Proxy(t, server.Addr)
+				lines, urls = append(lines, line), append(urls, line.URL())
 			}
 			o := openOrdeal(t, urls)
-			o.callWhile(func() { happens(server, proxies) })
+			o.callWhile(func() { happens(server, lines) })
 			o.judge()
 		})
 	}
@@ -250,25 +241,21 @@ func TestOrdealOfACluster(t *testing.T) {
 	t.Parallel()
 	servers := redistest.Cluster(t)
 	o := openOrdeal(t, []string{servers.URL(), servers.URL(), servers.URL()})
-	o.callWhile(func() {
-		sleep(time.Second)
-		for _, s := range []*redistest.Server{servers.Masters[0], servers.Replicas[0]} { // CLUSTERDOWN for all after 2 s
+	hang := func(pairs int, lasts time.Duration) {
+		some := append(servers.Masters[:pairs:pairs], servers.Replicas[:pairs]...)
+		for _, s := range some {
 			s.Pause()
 		}
-		sleep(4 * time.Second)
-		servers.Masters[0].Resume()
-		servers.Replicas[0].Resume()
-		servers.AwaitReady()
-		for i := range 2 {
-			servers.Masters[i].Pause()
-			servers.Replicas[i].Pause()
-		}
-		sleep(3 * time.Second)
-		for i := range 2 {
-			servers.Masters[i].Resume()
-			servers.Replicas[i].Resume()
+		sleep(lasts)
+		for _, s := range some {
+			s.Resume()
 		}
 		servers.AwaitReady()
+	}
+	o.callWhile(func() {
+		sleep(time.Second)
+		hang(1, 4*time.Second) // CLUSTERDOWN for all after 2 s
+		hang(2, 3*time.Second)
 	})
 	o.judge()
 }

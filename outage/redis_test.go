@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,6 +34,8 @@ type peer struct {
 	own    *local.Limiter
 	clock  func() int64  // that of Redis, as far as the node knows
 	slow   time.Duration // the longest that a take has taken
+
+	admitted map[string][]string // by send
 }
 
 func openPeer(t *testing.T, url string, p throttle.Policy) *peer {
@@ -52,7 +55,7 @@ func openPeerOn(t *testing.T, disk *cache.Disk, url string, p throttle.Policy) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &peer{t: t, shared: shared, own: openLimiter(t, disk, p, store.Now), clock: store.Now}
+	n := &peer{t: t, shared: shared, own: openLimiter(t, disk, p, store.Now), clock: store.Now, admitted: map[string][]string{}}
 	n.watch, err = outage.NewWatch(outage.Options{
 		Disk: disk, Kept: true, Shared: store.Ready, Now: store.Now, Pause: 20 * time.Millisecond,
 		Undone: redisstore.Undone,
@@ -87,7 +90,32 @@ func (n *peer) take(key string) (throttle.Verdict, throttle.ID) {
 	return v, id
 }
 
-// record is what is on record of a key, and fails the test if it is on record twice.
+// send takes, together or alone, and remembers what was admitted.
+func (n *peer) send(key string, alone bool) throttle.Verdict {
+	n.t.Helper()
+	v, id := n.take(key)
+	if v.Degraded != alone {
+		n.t.Errorf("%s: degraded %v", key, v.Degraded)
+	}
+	if v.Allowed {
+		n.admitted[key] = append(n.admitted[key], id.String())
+	}
+	return v
+}
+
+// onRecord fails the test unless Redis has what was admitted, each once and at its time.
+func (n *peer) onRecord() {
+	n.t.Helper()
+	for key, ids := range n.admitted {
+		slices.Sort(ids)
+		if got := n.record(key); !slices.Equal(got, ids) {
+			n.t.Errorf("%s: on record is %v, want %v", key, got, ids)
+		}
+		sameTimes(n.t, n, key)
+	}
+}
+
+// record is what is on record of a key.
 func (n *peer) record(key string) (ids []string) {
 	n.t.Helper()
 	h, err := n.shared.History(context.Background(), key)
@@ -101,82 +129,104 @@ func (n *peer) record(key string) (ids []string) {
 	return ids
 }
 
-// Every way that Redis can be away: the node goes on within the timeout, and afterwards
-// Redis has what was admitted, each once and at its time.
-func TestRedisAway(t *testing.T) {
-	ctx := context.Background()
-	do := func(t *testing.T, s *redistest.Server, words ...any) {
-		t.Helper()
-		if err := s.Client().Do(ctx, words...).Err(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for name, way := range map[string]func(*testing.T, *redistest.Server, *redistest.FaultyProxy) (mend func()){
-		"killed": func(_ *testing.T, s *redistest.Server, _ *redistest.FaultyProxy) func() {
-			s.Kill()
-			return s.Restart
-		},
-		"stopped": func(_ *testing.T, s *redistest.Server, _ *redistest.FaultyProxy) func() {
-			s.Pause()
-			return s.Resume
-		},
-		"refused": func(_ *testing.T, _ *redistest.Server, p *redistest.FaultyProxy) func() {
-			p.Refuse()
-			return p.Pass
-		},
-		"cut off": func(_ *testing.T, _ *redistest.Server, p *redistest.FaultyProxy) func() {
-			p.Swallow()
-			return p.Pass
-		},
-		"replies lost": func(_ *testing.T, _ *redistest.Server, p *redistest.FaultyProxy) func() {
-			p.DropReplies(1_000_000, "evalsha", "eval")
-			return p.Pass
-		},
-		"out of memory": func(t *testing.T, s *redistest.Server, _ *redistest.FaultyProxy) func() {
-			do(t, s, "CONFIG", "SET", "maxmemory", "1")
-			return func() { do(t, s, "CONFIG", "SET", "maxmemory", "0") }
-		},
-		"read-only": func(t *testing.T, s *redistest.Server, _ *redistest.FaultyProxy) func() {
-			do(t, s, "REPLICAOF", "127.0.0.1", "1")
-			return func() { do(t, s, "REPLICAOF", "NO", "ONE") }
-		},
-		"another password": func(t *testing.T, s *redistest.Server, _ *redistest.FaultyProxy) func() {
-			do(t, s, "ACL", "SETUSER", "default", "-@all", "+auth", "+acl")
-			return func() { do(t, s, "ACL", "SETUSER", "default", "+@all") }
-		},
-	} {
-		t.Run(name, func(t *testing.T) { redisAway(t, way) })
+// A fault of Redis begins when it is called, and ends when mend is.
+type redisFault func(t *testing.T, s *redistest.Server, line *redistest.FaultyProxy) (mend func())
+
+// order has a server do something.
+func order(t *testing.T, s *redistest.Server, words ...any) {
+	t.Helper()
+	if err := s.Client().Do(context.Background(), words...).Err(); err != nil {
+		t.Fatalf("%v: %v", words[0], err)
 	}
 }
 
-func redisAway(t *testing.T, way func(*testing.T, *redistest.Server, *redistest.FaultyProxy) (mend func())) {
+// redisFaults are the ways in which Redis can be away.
+var redisFaults = map[string]redisFault{
+	"killed": func(_ *testing.T, s *redistest.Server, _ *redistest.FaultyProxy) func() {
+		s.Kill()
+		return s.Restart
+	},
+	"stopped": func(_ *testing.T, s *redistest.Server, _ *redistest.FaultyProxy) func() {
+		s.Pause()
+		return s.Resume
+	},
+	"refused": func(_ *testing.T, _ *redistest.Server, line *redistest.FaultyProxy) func() {
+		line.Refuse()
+		return line.Pass
+	},
+	"cut off": func(_ *testing.T, _ *redistest.Server, line *redistest.FaultyProxy) func() {
+		line.Swallow()
+		return line.Pass
+	},
+	"replies lost": func(_ *testing.T, _ *redistest.Server, line *redistest.FaultyProxy) func() {
+		line.DropReplies(1_000_000, "evalsha", "eval")
+		return line.Pass
+	},
+	"out of memory": func(t *testing.T, s *redistest.Server, _ *redistest.FaultyProxy) func() {
+		order(t, s, "CONFIG", "SET", "maxmemory", "1")
+		return func() { order(t, s, "CONFIG", "SET", "maxmemory", "0") }
+	},
+	"read-only": func(t *testing.T, s *redistest.Server, _ *redistest.FaultyProxy) func() {
+		order(t, s, "REPLICAOF", "127.0.0.1", "1")
+		return func() { order(t, s, "REPLICAOF", "NO", "ONE") }
+	},
+	"another password": func(t *testing.T, s *redistest.Server, _ *redistest.FaultyProxy) func() {
+		order(t, s, "ACL", "SETUSER", "default", "-@all", "+auth", "+acl")
+		return func() { order(t, s, "ACL", "SETUSER", "default", "+@all") }
+	},
+	"loading": loading,
+}
+
+// loading has Redis killed, and started again with so much on its disk that it reads for as
+// long as it is not told to hurry.
+func loading(t *testing.T, s *redistest.Server, _ *redistest.FaultyProxy) func() {
+	order(t, s, "DEBUG", "POPULATE", 50_000, "ballast")
+	order(t, s, "BGREWRITEAOF")
+	await(t, "the ballast to be on disk", func() bool {
+		about := s.Client().InfoMap(context.Background(), "persistence").Val()["Persistence"]
+		return about["aof_rewrite_in_progress"] == "0" && about["aof_rewrite_scheduled"] == "0" && about["aof_last_bgrewrite_status"] == "ok"
+	})
+	order(t, s, "CONFIG", "SET", "key-load-delay", 1000, "loading-process-events-interval-bytes", 1024)
+	order(t, s, "CONFIG", "REWRITE")
+	s.Kill()
+	s.Begin()
+	isLoading := func() bool {
+		err := s.Client().Ping(context.Background()).Err()
+		return err != nil && strings.HasPrefix(err.Error(), "LOADING")
+	}
+	await(t, "the loading to begin", isLoading)
+	return func() {
+		if !isLoading() {
+			t.Error("it has long loaded")
+		}
+		order(t, s, "CONFIG", "SET", "key-load-delay", 0)
+	}
+}
+
+// Every way that Redis can be away: the node goes on within the timeout, and afterwards
+// Redis has what was admitted, each once and at its time.
+func TestRedisAway(t *testing.T) {
+	for name, fault := range redisFaults {
+		t.Run(name, func(t *testing.T) { redisAway(t, fault) })
+	}
+}
+
+func redisAway(t *testing.T, fault redisFault) {
 	t.Parallel()
 	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
-	proxy := redistest.Proxy(t, server.Addr)
-	n := openPeer(t, proxy.URL(), policy(t, "day=3/24h"))
-	admitted := map[string][]string{}
-	send := func(key string, degraded bool) throttle.Verdict {
-		t.Helper()
-		v, id := n.take(key)
-		if v.Degraded != degraded {
-			t.Errorf("%s: degraded %v", key, v.Degraded)
-		}
-		if v.Allowed {
-			admitted[key] = append(admitted[key], id.String())
-		}
-		return v
-	}
+	line := redistest.Proxy(t, server.Addr)
+	n := openPeer(t, line.URL(), policy(t, "day=3/24h"))
 	const old = "old@example.com"
-	send(old, false)
-	mend := way(t, server, proxy)
+	n.send(old, false)
+	mend := fault(t, server, line)
 	for range 3 {
-		send(old, true)
+		n.send(old, true)
 	}
-	if len(admitted[old]) != 3 {
-		t.Errorf("%d of 3 were admitted", len(admitted[old]))
+	if got := len(n.admitted[old]); got != 3 {
+		t.Errorf("%d of 3 were admitted", got)
 	}
 	for i := range 10 {
-		if key := fmt.Sprintf("new%d@example.com", i); !send(key, true).Allowed {
+		if key := fmt.Sprintf("new%d@example.com", i); !n.send(key, true).Allowed {
 			t.Errorf("%s was refused", key)
 		}
 	}
@@ -187,14 +237,8 @@ func redisAway(t *testing.T, way func(*testing.T, *redistest.Server, *redistest.
 	mended := time.Now()
 	awaitHealth(t, n.watch)
 	t.Logf("the longest take %v, healthy after %v", n.slow.Round(time.Millisecond), time.Since(mended).Round(time.Millisecond))
-	for key, ids := range admitted {
-		slices.Sort(ids)
-		if got := n.record(key); !slices.Equal(got, ids) {
-			t.Errorf("%s: on record is %v, want %v", key, got, ids)
-		}
-		sameTimes(t, n, key)
-	}
-	if v := send(old, false); v.Allowed {
+	n.onRecord()
+	if v := n.send(old, false); v.Allowed {
 		t.Error("one more than the tiers was admitted")
 	}
 }

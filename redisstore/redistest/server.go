@@ -166,6 +166,13 @@ func (s *Server) Restart() {
 	s.awaitAnswer()
 }
 
+// Begin starts a server that does not run, and does not wait: it may still be reading its
+// files, and says LOADING to whoever asks.
+func (s *Server) Begin() {
+	s.t.Helper()
+	s.launch()
+}
+
 func (s *Server) launch() {
 	s.t.Helper()
 	log, err := os.OpenFile(filepath.Join(s.Dir, "redis.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
