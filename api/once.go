@@ -71,14 +71,44 @@ func (s *Server) sendCode(ctx context.Context, c *call, in *incoming, out *answe
 		return err
 	}
 	q, err := s.readSend(in)
-	if err != nil {
+	if !given {
+		if err == nil {
+			err = s.answerSend(ctx, c, q, out)
+		}
 		return err
 	}
-	if !given {
-		return s.answerSend(ctx, c, q, out)
+	asked := idempotency.Lease{Name: idempotency.Name{Caller: c.caller(), Key: key}, Body: s.names.body(sendRoute, in.body)}
+	switch {
+	case err == nil:
+		return s.once(ctx, c, q, out, asked)
+	case didOnce(err):
+		return s.answered(ctx, c, out, asked, err)
 	}
-	name := idempotency.Name{Caller: c.caller(), Key: key}
-	return s.once(ctx, c, q, out, idempotency.Lease{Name: name, Body: s.names.body(sendRoute, in.body)})
+	return err
+}
+
+// didOnce reports whether a request that will not do may have done before a reload.
+func didOnce(err error) bool {
+	return slices.ContainsFunc(problemOf(err).fields, func(f fieldProblem) bool { return f.field == "template" || f.field == "data" })
+}
+
+// answered gives the first answer to a request that will not do any more, as its template
+// is gone or another. If there is none, what will not do is the answer, and the key is free.
+func (s *Server) answered(ctx context.Context, c *call, out *answer, asked idempotency.Lease, refusal error) error {
+	outcome, err := s.with.Repeats.Answers.Begin(ctx, asked.Name, asked.Body)
+	if err != nil {
+		return refusal
+	}
+	switch outcome.State {
+	case idempotency.Replay:
+		s.replayed(c, out, outcome.Answer)
+		return nil
+	case idempotency.Started:
+		if err := s.free(ctx, &attempt{lease: outcome.Lease}); err != nil {
+			s.unrecorded(c, err)
+		}
+	}
+	return refusal
 }
 
 func (s *Server) answerSend(ctx context.Context, c *call, q sendRequest, out *answer) error {
@@ -119,9 +149,7 @@ func (s *Server) once(ctx context.Context, c *call, q sendRequest, out *answer, 
 		c.attempt = &attempt{lease: outcome.Lease, stop: stop, alone: outcome.Degraded}
 		return s.attempt(ctx, c, q, out)
 	case idempotency.Replay:
-		s.metrics.sent("replayed")
-		c.replayed = true
-		out.replay(outcome.Answer)
+		s.replayed(c, out, outcome.Answer)
 		return nil
 	case idempotency.Mismatch:
 		err = &problem{kind: keyMismatch}
@@ -153,10 +181,20 @@ func (s *Server) attempt(ctx context.Context, c *call, q sendRequest, out *answe
 		lost = s.free(ctx, a)
 	}
 	if lost != nil {
-		s.with.Log.Warn("the end of a request could not be recorded, so its key is in flight until the lease ends",
-			"request_id", c.requestID, "cause", lost)
+		s.unrecorded(c, lost)
 	}
 	return err
+}
+
+func (s *Server) unrecorded(c *call, cause error) {
+	s.with.Log.Warn("the end of a request could not be recorded, so its key is in flight until the lease ends",
+		"request_id", c.requestID, "cause", cause)
+}
+
+func (s *Server) replayed(c *call, out *answer, first idempotency.Answer) {
+	s.metrics.sent("replayed")
+	c.replayed = true
+	out.replay(first)
 }
 
 // reservation is what an attempt is charged under.

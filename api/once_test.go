@@ -2,12 +2,15 @@ package api_test
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/mailgate/mailgate/api"
@@ -191,6 +194,35 @@ func TestOnceIsNotKept(t *testing.T) {
 			t.Errorf("%s: %d charged", step, r.used("relay@example.com"))
 		}
 	}
+}
+
+// An answer outlives the template of its mail. What was never done under a template that is
+// not there leaves the key to be used.
+func TestOnceWithoutItsTemplate(t *testing.T) {
+	r := newRig(t, setup{})
+	const old, mended = `{"email":"gone@example.com","template":"invite"}`, `{"email":"new@example.com"}`
+	r.server.Reload(api.Live{Composer: composerWith(t, fstest.MapFS{
+		"invite/en/subject.txt": {Data: []byte("Come")}, "invite/en/text.txt": {Data: []byte("{{.Code}}")},
+		"invite/en/body.html": {Data: []byte("<p>{{.Code}}</p>")},
+	})})
+	first := r.onceAs(appKey, "k", old)
+	first.is(t, 200, "")
+	r.server.Reload(api.Live{Composer: newComposer(t)})
+	r.onceAs(appKey, "k", old).again(t, first)
+	r.onceAs(appKey, "k", old+" ").is(t, 422, "invalid")
+	for range 2 {
+		r.onceAs(appKey, "another", old).is(t, 422, "invalid")
+	}
+	r.onceAs(appKey, "another", mended).is(t, 200, "")
+	if len(r.box.List()) != 2 {
+		t.Errorf("%d mails", len(r.box.List()))
+	}
+}
+
+func composerWith(t *testing.T, own fs.FS) *mailer.Composer {
+	t.Helper()
+	from := must(mailer.ParseSender("Acme <no-reply@acme.example>"))(t)
+	return must(mailer.NewComposer(from, must(mailer.LoadTemplates(own, "en"))(t), rand.Reader))(t)
 }
 
 // Where answers and marks are in one place, as in Redis, none is taken for the other.
