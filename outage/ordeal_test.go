@@ -20,15 +20,17 @@ import (
 type ordeal struct {
 	t     *testing.T
 	peers []*peer
+	keys  int  // how many there are
+	stays bool // nothing is given back
 
 	mu       sync.Mutex
-	admitted map[string]map[string]bool // by key, and not given back
+	admitted map[string]map[string]throttle.Verdict // by key and send, and not given back
 	alone    int
 	errs     []error
 }
 
 func openOrdeal(t *testing.T, urls []string) *ordeal {
-	o := &ordeal{t: t, admitted: map[string]map[string]bool{}}
+	o := &ordeal{t: t, keys: 8, admitted: map[string]map[string]throttle.Verdict{}}
 	for _, url := range urls {
 		n := openPeerOn(t, cachetest.Open(t, cache.Memory), url, policy(t, ordealTiers))
 		n.take("somebody@example.com")
@@ -62,10 +64,10 @@ func (o *ordeal) callWhile(happens func()) {
 }
 
 func (o *ordeal) call(n *peer, random *rand.Rand) {
-	key, id := fmt.Sprintf("%d@example.com", random.IntN(8)), throttle.NewID()
+	key, id := fmt.Sprintf("%d@example.com", random.IntN(o.keys)), throttle.NewID()
 	v, err := n.Take(context.Background(), key, id)
 	back := false
-	if err == nil && v.Allowed && random.IntN(4) == 0 {
+	if err == nil && v.Allowed && !o.stays && random.IntN(4) == 0 {
 		time.Sleep(time.Duration(random.IntN(100)) * time.Millisecond)
 		if back, err = n.Release(context.Background(), key, id); err == nil && !back {
 			err = fmt.Errorf("%s of %s was not there to be given back", id, key)
@@ -81,12 +83,16 @@ func (o *ordeal) call(n *peer, random *rand.Rand) {
 		o.alone++
 	}
 	if v.Allowed && !back {
-		if o.admitted[key] == nil {
-			o.admitted[key] = map[string]bool{}
-		}
-		o.admitted[key][id.String()] = true
+		o.note(key, id, v)
 	}
 	time.Sleep(time.Millisecond)
+}
+
+func (o *ordeal) note(key string, id throttle.ID, v throttle.Verdict) {
+	if o.admitted[key] == nil {
+		o.admitted[key] = map[string]throttle.Verdict{}
+	}
+	o.admitted[key][id.String()] = v
 }
 
 // judge waits until all is well, and compares what Redis has with what the callers were told.

@@ -47,7 +47,12 @@ func openPeer(t *testing.T, url string, p throttle.Policy) *peer {
 // if there is something on it.
 func openPeerOn(t *testing.T, disk *cache.Disk, url string, p throttle.Policy) *peer {
 	t.Helper()
-	store, err := redisstore.Open(redisstore.Options{URL: url, Timeout: timeout})
+	return openPeerWith(t, disk, redisstore.Options{URL: url, Timeout: timeout}, p)
+}
+
+func openPeerWith(t *testing.T, disk *cache.Disk, o redisstore.Options, p throttle.Policy) *peer {
+	t.Helper()
+	store, err := redisstore.Open(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,11 +123,7 @@ func (n *peer) onRecord() {
 // record is what is on record of a key.
 func (n *peer) record(key string) (ids []string) {
 	n.t.Helper()
-	h, err := n.shared.History(context.Background(), key)
-	if err != nil {
-		n.t.Fatal(err)
-	}
-	for _, send := range h {
+	for _, send := range n.history(key) {
 		ids = append(ids, send.ID.String())
 	}
 	slices.Sort(ids)
@@ -182,10 +183,7 @@ var redisFaults = map[string]redisFault{
 func loading(t *testing.T, s *redistest.Server, _ *redistest.FaultyProxy) func() {
 	order(t, s, "DEBUG", "POPULATE", 50_000, "ballast")
 	order(t, s, "BGREWRITEAOF")
-	await(t, "the ballast to be on disk", func() bool {
-		about := s.Client().InfoMap(context.Background(), "persistence").Val()["Persistence"]
-		return about["aof_rewrite_in_progress"] == "0" && about["aof_rewrite_scheduled"] == "0" && about["aof_last_bgrewrite_status"] == "ok"
-	})
+	awaitKept(t, s)
 	order(t, s, "CONFIG", "SET", "key-load-delay", 1000, "loading-process-events-interval-bytes", 1024)
 	order(t, s, "CONFIG", "REWRITE")
 	s.Kill()
@@ -243,6 +241,15 @@ func redisAway(t *testing.T, fault redisFault) {
 	}
 }
 
+func (n *peer) history(key string) throttle.History {
+	n.t.Helper()
+	h, err := n.shared.History(context.Background(), key)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return h
+}
+
 // sameTimes fails unless Redis has each send at the time at which the node made it.
 func sameTimes(t *testing.T, n *peer, key string) {
 	t.Helper()
@@ -258,6 +265,72 @@ func sameTimes(t *testing.T, n *peer, key string) {
 		if i < 0 || max(own[i].At-send.At, send.At-own[i].At) > timeout.Milliseconds()+slack.Milliseconds() {
 			t.Errorf("%s: Redis has %v, the node %v", key, there, own)
 		}
+	}
+}
+
+// A Redis that comes back empty has forgotten, and is believed: it gets what was admitted
+// meanwhile, and nothing from before, so that those who were mailed may be mailed anew.
+func TestRedisComesBackEmpty(t *testing.T) {
+	for name, fault := range map[string]redisFault{
+		"restarted without a disk": redisFaults["killed"],
+		"flushed": func(t *testing.T, s *redistest.Server, line *redistest.FaultyProxy) func() {
+			line.Swallow()
+			order(t, s, "FLUSHALL")
+			return line.Pass
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Alone(t)
+			line := redistest.Proxy(t, server.Addr)
+			n := openPeer(t, line.URL(), policy(t, "day=2/24h"))
+			const full, fresh = "full@example.com", "fresh@example.com"
+			for range 2 {
+				n.send(full, false)
+			}
+			mend := fault(t, server, line)
+			if n.send(full, true).Allowed {
+				t.Error("in the outage a mailbox that is full was mailed")
+			}
+			n.send(fresh, true)
+			mend()
+			awaitHealth(t, n.watch)
+			if got := n.record(full); len(got) != 0 {
+				t.Errorf("of before there is %v", got)
+			}
+			if !n.send(full, false).Allowed || !n.send(full, false).Allowed || n.send(full, false).Allowed {
+				t.Error("it was not believed")
+			}
+			n.admitted[full] = n.admitted[full][2:]
+			n.onRecord()
+		})
+	}
+}
+
+// By the timeout that a store has by itself, too: whether Redis is dead or hangs, a node
+// goes on within it. Of some attempts the quickest counts, as a busy machine only adds.
+func TestGoesOnWithinTheDefault(t *testing.T) {
+	const enough = redisstore.DefaultTimeout + redisstore.DefaultTimeout/10
+	for _, name := range []string{"killed", "stopped", "cut off"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Alone(t, "appendonly yes")
+			line := redistest.Proxy(t, server.Addr)
+			n := openPeerWith(t, cachetest.Open(t, cache.Memory), redisstore.Options{URL: line.URL()}, policy(t, "day=1000/24h"))
+			quickest := time.Hour
+			for try := 0; try < 20 && quickest > enough; try++ {
+				awaitHealth(t, n.watch)
+				mend := redisFaults[name](t, server, line)
+				n.slow = 0
+				if v, _ := n.take(alice); v.Allowed && v.Degraded {
+					quickest = min(quickest, n.slow)
+				}
+				mend()
+			}
+			if quickest > enough || name != "killed" && quickest < redisstore.DefaultTimeout/2 {
+				t.Errorf("the quickest took %v", quickest)
+			}
+		})
 	}
 }
 
