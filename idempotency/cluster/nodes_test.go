@@ -34,16 +34,7 @@ func TestSentinelFailover(t *testing.T) {
 	servers.Failover()
 	state := func(key string) idempotency.State {
 		t.Helper()
-		deadline := time.Now().Add(20 * time.Second)
-		for {
-			o, err := keeper.Begin(ctx, nameOf(key), request)
-			if err == nil {
-				return o.State
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("not healed: %v", err)
-			}
-		}
+		return redistest.Healed(t, func() (idempotency.Outcome, error) { return keeper.Begin(ctx, nameOf(key), request) }).State
 	}
 	if got := state("under-way"); got != idempotency.InFlight {
 		t.Errorf("what was under way is %v after the failover", got)
@@ -76,10 +67,7 @@ func raceThroughAMigration(t *testing.T, servers *redistest.ClusterServers, keep
 	t.Helper()
 	ctx, record := context.Background(), "{moving}idempotency.requests:"+nameOf(key).Text()
 	from := servers.MasterOf(record)
-	to := servers.Masters[0]
-	if to == from {
-		to = servers.Masters[1]
-	}
+	to := servers.AnotherMaster(from)
 	type begun struct {
 		many  int
 		lease idempotency.Lease

@@ -257,6 +257,14 @@ func (c *ClusterServers) MasterOf(key string) *Server {
 	return master
 }
 
+// AnotherMaster is a master for the keys of this one to move to.
+func (c *ClusterServers) AnotherMaster(than *Server) *Server {
+	if c.Masters[0] == than {
+		return c.Masters[1]
+	}
+	return c.Masters[0]
+}
+
 // ReplicaOf is the running node that follows this master.
 func (c *ClusterServers) ReplicaOf(master *Server) *Server {
 	c.t.Helper()

@@ -31,16 +31,7 @@ func TestSentinelFailover(t *testing.T) {
 	servers.Failover()
 	check := func(mailbox string, h verify.Hash) verify.Result {
 		t.Helper()
-		deadline := time.Now().Add(20 * time.Second)
-		for {
-			result, err := book.Check(context.Background(), mailbox, h)
-			if err == nil {
-				return result
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("not healed: %v", err)
-			}
-		}
+		return redistest.Healed(t, func() (verify.Result, error) { return book.Check(context.Background(), mailbox, h) })
 	}
 	if got := check("used", used); got != verify.Expired {
 		t.Errorf("a code that was used is %v after the failover", got)
@@ -73,10 +64,7 @@ func raceThroughAMigration(t *testing.T, servers *redistest.ClusterServers, book
 	t.Helper()
 	key := "{moving}verify.codes:" + mailbox
 	from := servers.MasterOf(key)
-	to := servers.Masters[0]
-	if to == from {
-		to = servers.Masters[1]
-	}
+	to := servers.AnotherMaster(from)
 	right, late := verify.Hash{1}, verify.Hash{2}
 	add(t, book, mailbox, right, verify.DefaultLifetime)
 	moved := make(chan map[verify.Result]int)
