@@ -26,10 +26,6 @@ const MaxAnswer = 64 << 10
 // ErrAnswer is the kind of an answer that cannot be kept.
 var ErrAnswer = errors.New("an answer has a status of 200 to 599, fields that can stand in a header, and at most 64 KiB")
 
-// Lasting reports whether an answer with this status is about the request, and so the same
-// when it is asked again. A 429 and a 5xx are about a moment.
-func Lasting(status int) bool { return status != 429 && status < 500 }
-
 // Check is the check that every keeper makes before it keeps an answer.
 func (a Answer) Check() error {
 	if a.Status < 200 || a.Status > 599 {

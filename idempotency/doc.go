@@ -27,8 +27,9 @@
 //
 // Whoever asked a [Keeper] to begin says so at the end: Finish keeps the answer, by
 // default for 24 hours, and Abandon frees the key, so that the same request can be tried
-// again. [Lasting] says which is usual: a 429 or a 5xx tells of a moment and not of the
-// request, and kept for a day it would lock out the very retry it asks for.
+// again. What was done is kept, and what may have been: done again it would be done twice.
+// A 429, or a 503 of what was certainly not done, tells of a moment and not of the request,
+// and kept for a day it would lock out the very retry it asks for.
 //
 // # Crashes
 //

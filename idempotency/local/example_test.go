@@ -35,7 +35,7 @@ func Example() {
 		switch {
 		case o.State != idempotency.Started:
 			fmt.Println(" of", o.Answer.Status)
-		case idempotency.Lasting(status):
+		case status == 200:
 			kept, err := keeper.Finish(ctx, o.Lease, idempotency.Answer{Status: status})
 			fmt.Println(", kept:", kept, err)
 		default:
