@@ -19,7 +19,7 @@ func (s *stand) standings(l *load, terms judge.Terms, during []judge.Span) (all 
 	for deadline := time.Now().Add(wellWithin); ; time.Sleep(200 * time.Millisecond) {
 		all = all[:0]
 		for i, mailbox := range mailboxes {
-			if one, ok := s.standing(l, s.nodes[i%len(s.nodes)], mailbox); ok {
+			if one, ok := s.standing(s.nodes[i%len(s.nodes)], mailbox); ok {
 				all = append(all, one)
 			}
 		}
@@ -38,8 +38,8 @@ func contradicts(found []judge.Violation) bool {
 	return false
 }
 
-func (s *stand) standing(l *load, n *node, mailbox string) (judge.Standing, bool) {
-	r := l.caller.ask("GET", *n.url.Load()+"/mailboxes/"+mailbox+"@"+domainOf(mailbox), "", "")
+func (s *stand) standing(n *node, mailbox string) (judge.Standing, bool) {
+	r := s.caller.ask("GET", *n.url.Load()+"/admin/mailboxes/"+mailbox+"@"+domainOf(mailbox), "", "")
 	one := judge.Standing{Mailbox: mailbox, Used: make([]int, len(s.tiers))}
 	if r.status != 200 || len(r.said.Limits) != len(s.tiers) {
 		if !s.strained {
@@ -49,6 +49,9 @@ func (s *stand) standing(l *load, n *node, mailbox string) (judge.Standing, bool
 	}
 	for i, limit := range r.said.Limits {
 		one.Used[i] = limit.Limit - limit.Remaining
+	}
+	for _, send := range r.said.Sends {
+		one.IDs = append(one.IDs, send.ID)
 	}
 	return one, true
 }
@@ -74,10 +77,11 @@ func (l *load) worthALook(most int) (mailboxes []string) {
 // searchLogs looks for what no log may hold.
 func (s *stand) searchLogs(l *load) (found []judge.Violation) {
 	s.post.mu.Lock()
-	for _, mailed := range s.post.codes {
-		l.secret[mailed.code] = true
+	for code := range s.post.everyCode {
+		l.hide(code)
 	}
 	s.post.mu.Unlock()
+	l.hide(inEverySecret)
 	logs := s.redisLogs()
 	for _, n := range s.nodes {
 		logs[fmt.Sprintf("node %d", n.number)] = n.logFile

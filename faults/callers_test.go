@@ -28,6 +28,10 @@ type reply struct {
 		Degraded bool
 		Verified bool
 		Allowed  bool
+		Time     time.Time `json:"server_time"`
+		Limit    string
+		Wait     int64 `json:"wait_ms"`
+		Sends    []struct{ ID string }
 		Limits   []struct {
 			Name             string
 			Limit, Remaining int
@@ -63,7 +67,11 @@ func (c *caller) ask(method, url, body, key string) (r reply) {
 	if err != nil {
 		return reply{err: err}
 	}
-	request.Header.Set("Authorization", "Bearer "+apiKey)
+	bearer := apiKey
+	if strings.Contains(url, "/admin/") {
+		bearer = adminKey
+	}
+	request.Header.Set("Authorization", "Bearer "+bearer)
 	request.Header.Set("Content-Type", "application/json")
 	request.GetBody = nil // so that no transport repeats it
 	if key != "" {

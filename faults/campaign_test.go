@@ -98,6 +98,9 @@ func TestCampaign(t *testing.T) {
 	if _, err := mailgate(); err != nil {
 		t.Fatal(err)
 	}
+	if !slices.ContainsFunc(kinds(), func(k *kind) bool { return chosen(k.name) }) {
+		t.Fatalf("there is no kind %q", *onlyKind)
+	}
 	report := &table{rows: map[string]*row{}}
 	t.Cleanup(func() {
 		report.print(os.Stdout)

@@ -14,6 +14,17 @@ import (
 
 // figuresOf are a node's metrics, each summed over its labels.
 func figuresOf(c *caller, n *node) (map[string]float64, error) {
+	samples, err := samplesOf(c, n)
+	all := map[string]float64{}
+	for sample, value := range samples {
+		name, _, _ := strings.Cut(sample, "{")
+		all[name] += value
+	}
+	return all, err
+}
+
+// samplesOf are a node's metrics, under their names and labels.
+func samplesOf(c *caller, n *node) (map[string]float64, error) {
 	r := c.ask("GET", *n.url.Load()+"/metrics", "", "")
 	if r.status != 200 {
 		return nil, fmt.Errorf("the metrics of node %d: %d, %w", n.number, r.status, r.err)
@@ -26,8 +37,7 @@ func figuresOf(c *caller, n *node) (map[string]float64, error) {
 			continue
 		}
 		if value, err := strconv.ParseFloat(line[space+1:], 64); err == nil {
-			name, _, _ := strings.Cut(line[:space], "{")
-			all[name] += value
+			all[line[:space]] = value
 		}
 	}
 	return all, nil
@@ -55,9 +65,9 @@ const idleWithin = 45 * time.Second
 const redisSlack = 48
 
 // figures are those of every node, and the connections of Redis.
-func (s *stand) figures(l *load) (all []judge.Figure) {
+func (s *stand) figures() (all []judge.Figure) {
 	for i, n := range s.nodes {
-		figures, err := figuresOf(l.caller, n)
+		figures, err := figuresOf(s.caller, n)
 		if err != nil {
 			s.t.Error(err)
 		}
@@ -77,10 +87,10 @@ func (s *stand) figures(l *load) (all []judge.Figure) {
 
 // leftovers compares the figures with those before the load, once there was time for it
 // to go.
-func (s *stand) leftovers(l *load, before []judge.Figure) (found []judge.Violation) {
+func (s *stand) leftovers(before []judge.Figure) (found []judge.Violation) {
 	for deadline := time.Now().Add(idleWithin); ; time.Sleep(100 * time.Millisecond) {
-		l.caller.hangUp()
-		figures := s.figures(l)
+		s.caller.hangUp()
+		figures := s.figures()
 		for i := range figures {
 			figures[i].Before, figures[i].After = before[i].Before, figures[i].Before
 		}

@@ -11,8 +11,9 @@ import (
 type kind struct {
 	name string
 	// store is what the histories are kept in, nodes how many share it (3), environ
-	// further settings; disks gives each a disk for what it does alone; within is a command that runs each node, program another build
-	// of it, and tls has the relay spoken to under TLS.
+	// further settings; disks gives each a disk for what it does alone; within is a
+	// command that runs each node, program another build of it, and tls has the relay
+	// spoken to under TLS.
 	store   store
 	nodes   int
 	environ []string
@@ -28,6 +29,7 @@ type kind struct {
 	// that failed is left alone for a while.
 	rest func(held time.Duration) time.Duration
 
+	bites        bite
 	strike, mend func(*stand)
 	needs        func() string // why the kind cannot be had here, or nothing
 	length       int           // those with more begin first
@@ -40,15 +42,16 @@ const wellWithin = 5 * time.Second
 type shape struct {
 	rate  int           // requests a second
 	calm  time.Duration // before the fault, at least; the seed adds up to as much again
-	hold  time.Duration // of the fault
+	hold  time.Duration // of the fault, at least
+	bite  time.Duration // how much longer the fault lasts, at most, until it is felt
 	after time.Duration // of the load, when all is well again
 	looks int           // mailboxes that are looked at in the end, at most
 	full  bool
 }
 
 var (
-	short = shape{rate: 40, calm: 700 * time.Millisecond, hold: 2 * time.Second, after: 700 * time.Millisecond, looks: 40}
-	full  = shape{rate: 250, calm: 2 * time.Second, hold: 8 * time.Second, after: 3 * time.Second, looks: 400, full: true}
+	short = shape{rate: 40, calm: 700 * time.Millisecond, hold: 2 * time.Second, bite: 15 * time.Second, after: 700 * time.Millisecond, looks: 40}
+	full  = shape{rate: 250, calm: 2 * time.Second, hold: 8 * time.Second, bite: 15 * time.Second, after: 3 * time.Second, looks: 400, full: true}
 )
 
 // kinds are all of them.

@@ -3,10 +3,12 @@ package faults_test
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -17,15 +19,18 @@ import (
 
 // processKinds are the faults of a node itself, and of the machine under it.
 var processKinds = []*kind{
-	{name: "node-killed", store: onRedis, strike: (*stand).killNode, mend: (*stand).mendByUndo},
-	{name: "node-killed-disk", store: onDisk, nodes: 1, strike: (*stand).killNode, mend: (*stand).mendByUndo},
-	{name: "node-terminated", store: onRedis, strike: (*stand).terminateNode, mend: (*stand).mendByUndo},
-	{name: "node-clock", store: onRedis, program: skewed, terms: clockSet,
+	{name: "node-killed", store: onRedis, terms: gone, bites: cutOff,
+		strike: (*stand).killNode, mend: (*stand).mendByUndo},
+	{name: "node-killed-disk", store: onDisk, nodes: 1, terms: gone, bites: cutOff,
+		strike: (*stand).killNode, mend: (*stand).mendByUndo},
+	{name: "node-terminated", store: onRedis, terms: gone, bites: nobody, strike: (*stand).terminateNode, mend: (*stand).mendByUndo},
+	{name: "node-clock", store: onRedis, program: skewed, terms: clockSet, bites: misdates,
 		strike: (*stand).setClock, mend: (*stand).mendByUndo},
-	{name: "node-clock-disk", store: onDisk, nodes: 1, program: skewed, terms: clockSet,
+	{name: "node-clock-disk", store: onDisk, nodes: 1, program: skewed, terms: clockSet, bites: otherDay,
 		strike: (*stand).setClock, mend: (*stand).mendByUndo},
-	{name: "node-files", store: onRedis, strike: (*stand).takeFiles, mend: (*stand).mendByUndo},
-	{name: "disk-full", store: onDisk, nodes: 1, within: onSmallDisk, needs: noMounts,
+	{name: "node-files", store: onRedis, terms: gone, bites: logs("no connection can be accepted"),
+		strike: (*stand).takeFiles, mend: (*stand).mendByUndo},
+	{name: "disk-full", store: onDisk, nodes: 1, within: onSmallDisk, needs: noMounts, bites: noStore,
 		strike: (*stand).fillDisk, mend: (*stand).mendByUndo},
 }
 
@@ -63,26 +68,43 @@ func (s *stand) writeClock(node int, seconds string) {
 	}
 }
 
-// takeFiles leaves a node not one file more than it has open.
+// takeFiles leaves a node not one file more than it has open when its callers come anew.
 func (s *stand) takeFiles() {
-	pid := s.node(s.rng).cmd.Process.Pid
-	open, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(pid), "fd"))
+	victim := s.node(s.rng)
+	s.caller.hangUp()
+	open, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(victim.cmd.Process.Pid), "fd"))
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	before := s.limitFiles(victim, uint64(len(open)))
+	var strangers []net.Conn
+	for range 4 { // the load may be content with the connections that it has
+		stranger, err := net.Dial("tcp", strings.TrimPrefix(*victim.url.Load(), "http://"))
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		strangers = append(strangers, stranger)
+	}
+	s.undo = func() {
+		s.limitFiles(victim, before)
+		for _, stranger := range strangers {
+			stranger.Close()
+		}
+	}
+}
+
+// limitFiles says how many files a node may have open, and returns what it was.
+func (s *stand) limitFiles(n *node, most uint64) uint64 {
+	pid := n.cmd.Process.Pid
 	var before unix.Rlimit
 	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &before); err != nil {
 		s.t.Fatal(err)
 	}
-	limit := unix.Rlimit{Cur: uint64(len(open)), Max: before.Max}
+	limit := unix.Rlimit{Cur: most, Max: before.Max}
 	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &limit, nil); err != nil {
 		s.t.Fatal(err)
 	}
-	s.undo = func() {
-		if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &before, nil); err != nil {
-			s.t.Error(err)
-		}
-	}
+	return before.Cur
 }
 
 // onSmallDisk runs a node with its data on a small file system of its own.

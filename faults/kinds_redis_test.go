@@ -18,46 +18,49 @@ var (
 	forgets = judge.Terms{Alone: true, Forgets: true}
 	// clockSet is that of a clock on which keys in flight may run out.
 	clockSet = judge.Terms{Quiet: true, Leases: true}
+	gone     = judge.Terms{Gone: true}
 	confirm  = []string{"MAILGATE_REDIS_CONFIRM=1"}
 	refuse   = []string{"MAILGATE_ON_STORE_OUTAGE=refuse"}
 )
 
 // redisKinds are the faults of Redis and of the way there.
 var redisKinds = []*kind{
-	{name: "redis-killed", store: onRedis, terms: away,
+	{name: "redis-killed", store: onRedis, terms: away, bites: degrades,
 		strike: func(s *stand) { s.alone.Kill() }, mend: func(s *stand) { s.alone.Restart() }},
-	{name: "redis-stopped", store: onRedis, terms: away, hold: longStop,
+	{name: "redis-stopped", store: onRedis, terms: away, hold: longStop, bites: degrades,
 		strike: func(s *stand) { s.alone.Pause() }, mend: func(s *stand) { s.alone.Resume() }},
-	{name: "redis-killed-disks", store: onRedis, disks: true, terms: away,
+	{name: "redis-killed-disks", store: onRedis, disks: true, terms: away, bites: degrades,
 		strike: func(s *stand) { s.alone.Kill() }, mend: func(s *stand) { s.alone.Restart() }},
-	{name: "redis-killed-refuse", store: onRedis, environ: refuse,
+	{name: "redis-killed-refuse", store: onRedis, environ: refuse, bites: noStore,
 		strike: func(s *stand) { s.alone.Kill() }, mend: func(s *stand) { s.alone.Restart() }},
-	{name: "redis-partition", store: behindProxy, terms: away,
+	{name: "redis-partition", store: behindProxy, terms: away, bites: degrades,
 		strike: func(s *stand) { s.proxy.Swallow() }, mend: func(s *stand) { s.proxy.Pass() }},
-	{name: "redis-refused", store: behindProxy, terms: away,
+	{name: "redis-refused", store: behindProxy, terms: away, bites: degrades,
 		strike: func(s *stand) { s.proxy.Refuse() }, mend: func(s *stand) { s.proxy.Pass() }},
-	{name: "redis-reply-cut", store: behindProxy, terms: away,
+	{name: "redis-reply-cut", store: behindProxy, terms: away, bites: losesReplies,
 		strike: func(s *stand) { s.proxy.CutReplies(5, "evalsha") }, mend: func(s *stand) { s.proxy.Pass() }},
-	{name: "redis-reply-dropped", store: behindProxy, terms: away,
+	{name: "redis-reply-dropped", store: behindProxy, terms: away, bites: losesReplies,
 		strike: func(s *stand) { s.proxy.DropReplies(5, "evalsha") }, mend: func(s *stand) { s.proxy.Pass() }},
-	{name: "redis-script-flush", store: onRedis, terms: quiet,
+	{name: "redis-script-flush", store: onRedis, terms: quiet, bites: refuses("NOSCRIPT"),
 		strike: func(s *stand) { s.tell(s.alone, "SCRIPT", "FLUSH") }, mend: func(*stand) {}},
-	{name: "redis-full", store: onRedis, terms: away,
+	{name: "redis-full", store: onRedis, terms: away, bites: degrades,
 		strike: func(s *stand) { s.tell(s.alone, "CONFIG", "SET", "maxmemory", "1") },
 		mend:   func(s *stand) { s.tell(s.alone, "CONFIG", "SET", "maxmemory", "0") }},
-	{name: "redis-auth", store: withPassword, terms: away, strike: (*stand).changePassword, mend: (*stand).mendByUndo},
-	{name: "redis-clock", store: withClock, terms: clockSet, strike: (*stand).setRedisClock, mend: (*stand).mendByUndo},
-	{name: "redis-replica-stalled", store: onSentinel, terms: quiet,
+	{name: "redis-auth", store: withPassword, terms: away, bites: degrades,
+		strike: (*stand).changePassword, mend: (*stand).mendByUndo},
+	{name: "redis-clock", store: withClock, terms: clockSet, bites: otherDay,
+		strike: (*stand).setRedisClock, mend: (*stand).mendByUndo},
+	{name: "redis-replica-stalled", store: onSentinel, terms: quiet, bites: lagsBehind,
 		strike: func(s *stand) { s.sentinel.Replica.Pause() }, mend: func(s *stand) { s.sentinel.Replica.Resume() }},
-	{name: "redis-confirm-stalled", store: onSentinel, environ: confirm, terms: away,
+	{name: "redis-confirm-stalled", store: onSentinel, environ: confirm, terms: away, bites: degrades,
 		strike: func(s *stand) { s.sentinel.Replica.Pause() }, mend: func(s *stand) { s.sentinel.Replica.Resume() }},
-	{name: "sentinel-failover", store: onSentinel, terms: forgets, length: 1, hold: noTime,
+	{name: "sentinel-failover", store: onSentinel, terms: forgets, length: 1, hold: noTime, bites: promotes,
 		strike: func(s *stand) { s.sentinel.Failover() }, mend: func(s *stand) { s.sentinel.Replica.Restart(); s.sentinel.AwaitReplica() }},
-	{name: "cluster-promotion", store: onCluster, terms: forgets, length: 2, hold: noTime,
+	{name: "cluster-promotion", store: onCluster, terms: forgets, length: 2, hold: noTime, bites: promotes,
 		strike: (*stand).killMaster, mend: (*stand).mendByUndo},
-	{name: "cluster-stopped", store: onCluster, terms: forgets, length: 2, hold: longStop,
+	{name: "cluster-stopped", store: onCluster, terms: forgets, length: 2, hold: longStop, bites: degrades,
 		strike: (*stand).pauseMaster, mend: (*stand).mendByUndo},
-	{name: "cluster-slot-moves", store: onCluster, terms: quiet, length: 2, hold: noTime,
+	{name: "cluster-slot-moves", store: onCluster, terms: quiet, length: 2, hold: noTime, bites: refuses("MOVED", "ASK"),
 		strike: (*stand).moveSlots, mend: func(*stand) {}},
 }
 

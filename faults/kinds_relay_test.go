@@ -23,7 +23,7 @@ var relayKinds = []*kind{
 }
 
 func relayKind(name string, strike func(*stand)) *kind {
-	return &kind{name: name, store: onRedis, strike: strike, mend: (*stand).mendRelay, rest: relayRest}
+	return &kind{name: name, store: onRedis, bites: troubles, strike: strike, mend: (*stand).mendRelay, rest: relayRest}
 }
 
 func overTLS(k *kind) *kind {

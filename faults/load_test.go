@@ -14,13 +14,12 @@ import (
 // A load is the callers of a run, and their record. What is asked, of whom and in which
 // order follows from the seed; how the requests meet does not.
 type load struct {
-	stand  *stand
-	caller *caller
-	rng    *rand.Rand // of the goroutine that begins requests
-	token  string     // in every name of this run
-	made   int        // names so far
-	ends   sync.WaitGroup
-	quit   chan struct{}
+	stand *stand
+	rng   *rand.Rand // of the goroutine that begins requests
+	token string     // in every name of this run
+	made  int        // names so far
+	ends  sync.WaitGroup
+	quit  chan struct{}
 
 	mu     sync.Mutex
 	calls  []judge.Call
@@ -43,7 +42,7 @@ const (
 
 func newLoad(s *stand, seed uint64) *load {
 	return &load{
-		stand: s, caller: newCaller(), rng: rand.New(rand.NewPCG(seed, 1)), quit: make(chan struct{}),
+		stand: s, rng: rand.New(rand.NewPCG(seed, 1)), quit: make(chan struct{}),
 		token: fmt.Sprintf("q%sz", strings.ToLower(fmt.Sprintf("%06x", rand.Uint32()&0xffffff))), secret: map[string]bool{},
 	}
 }
@@ -241,9 +240,12 @@ func (l *load) takeBack() (one taken, ok bool) {
 func (l *load) ask(n *node, method, path, body string, call judge.Call) (reply, judge.Call) {
 	call.Node = n.number
 	call.Span.From = time.Now().UnixMilli()
-	r := l.caller.ask(method, *n.url.Load()+path, body, call.Key)
+	r := l.stand.caller.ask(method, *n.url.Load()+path, body, call.Key)
 	call.Span.To = time.Now().UnixMilli()
 	call.Status, call.Kind, call.ID, call.Degraded, call.Replayed = r.status, r.kind(), r.said.ID, r.said.Degraded, r.replayed
+	if !r.said.Time.IsZero() {
+		call.Clock, call.Limit, call.Wait = r.said.Time.UnixMilli(), r.said.Limit, r.said.Wait
+	}
 	if call.Key != "" {
 		call.Body = string(r.text)
 	}

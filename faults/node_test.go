@@ -19,10 +19,12 @@ import (
 // patience bounds every wait here. Nothing takes nearly so long.
 const patience = time.Minute
 
-// The secrets of every node.
+// The secrets of every node, and a word that is in each of them and in passwords.
 const (
-	apiKey = "app-Hush-7f3b-9d21-c460"
-	secret = "all-Hush-7f3b-9d21-c460"
+	apiKey        = "app-Hush-7f3b-9d21-c460"
+	adminKey      = "ops-Hush-7f3b-9d21-c460"
+	secret        = "all-Hush-7f3b-9d21-c460"
+	inEverySecret = "Hush"
 )
 
 // mailgate builds the program, with the race detector, once.

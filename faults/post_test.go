@@ -22,11 +22,12 @@ type post struct {
 	spare *sandbox.Server  // nil: there is none
 	exim  *mailtest.Server // nil: there is none
 
-	mu    sync.Mutex
-	mails []judge.Mail
-	codes map[string]mailed // by mailbox, the newest
-	seen  uint64            // the newest mail of the spare relay
-	wrong []judge.Violation
+	mu        sync.Mutex
+	mails     []judge.Mail
+	codes     map[string]mailed // by mailbox, the newest
+	everyCode map[string]bool
+	seen      uint64 // the newest mail of the spare relay
+	wrong     []judge.Violation
 }
 
 // A mailed is a code, and the address that it proves.
@@ -72,9 +73,12 @@ func (p *post) take(to string, text []byte, m judge.Mail) {
 	}
 	m.Mailbox = mailboxOf(to)
 	m.ID, _, _ = strings.Cut(strings.TrimPrefix(message.Header.Get("Message-Id"), "<"), ".")
+	if dated, err := message.Header.Date(); err == nil {
+		m.Dated = dated.UnixMilli()
+	}
 	p.mails = append(p.mails, m)
 	if code := ours.FindSubmatch(text); code != nil {
-		p.codes[m.Mailbox] = mailed{string(code[1]), to}
+		p.codes[m.Mailbox], p.everyCode[string(code[1])] = mailed{string(code[1]), to}, true
 	}
 }
 
@@ -90,4 +94,11 @@ func (p *post) codeOf(mailbox string) (mailed, bool) {
 	defer p.mu.Unlock()
 	m, ok := p.codes[mailbox]
 	return m, ok
+}
+
+// count is how many mails have been received.
+func (p *post) count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.mails)
 }

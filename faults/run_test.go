@@ -46,10 +46,11 @@ type running struct {
 	stopWatching   func() bool
 	faults         []judge.Span
 	recoveries     []recovery
+	unfelt         []judge.Violation
 }
 
 func (s *stand) begin(l *load) *running {
-	r := &running{stand: s, load: l, before: s.figures(l), stopCollecting: s.collecting(), stopWatching: s.watchMachine()}
+	r := &running{stand: s, load: l, before: s.figures(), stopCollecting: s.collecting(), stopWatching: s.watchMachine()}
 	l.run(s.shape.rate)
 	return r
 }
@@ -57,9 +58,13 @@ func (s *stand) begin(l *load) *running {
 // suffer has a fault strike, mends it after a while, and returns when all is well again,
 // and how long that took.
 func (r *running) suffer(k *kind, held time.Duration) time.Duration {
+	felt := k.bites(r)
 	during := judge.Span{From: time.Now().UnixMilli()}
 	k.strike(r.stand)
+	struck := time.Now()
 	time.Sleep(held)
+	r.awaitBite(k, felt)
+	held = time.Since(struck)
 	k.mend(r.stand)
 	recoveries := r.awaitHealth(r.load, k, held)
 	during.To = time.Now().UnixMilli()
@@ -75,9 +80,9 @@ func (r *running) finish(terms judge.Terms, healed time.Duration) outcome {
 	r.stopCollecting()
 	s.post.empty(s.t)
 	s.strained = r.stopWatching()
-	found = append(found, r.late()...)
+	found = append(append(found, r.late()...), r.unfelt...)
 	standings := s.standings(l, terms, r.faults)
-	found = append(found, s.leftovers(l, r.before)...)
+	found = append(found, s.leftovers(r.before)...)
 	for _, n := range s.nodes {
 		n.stop()
 	}
@@ -203,7 +208,7 @@ func (r *running) late() (found []judge.Violation) {
 // well asks a node whether it is, and no longer alone, and tries it out on a mailbox that
 // nobody knows.
 func (s *stand) well(l *load, n *node, try int) bool {
-	if ready := l.caller.ask("GET", *n.url.Load()+"/readyz", "", ""); ready.status != 200 || ready.said.Degraded {
+	if ready := s.caller.ask("GET", *n.url.Load()+"/readyz", "", ""); ready.status != 200 || ready.said.Degraded {
 		return false
 	}
 	mailbox := fmt.Sprintf("%sw%dx%d", l.token, n.number, try)

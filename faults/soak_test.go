@@ -28,7 +28,7 @@ var soakKinds = []string{
 const soakPolicy = "a=3/24h,b=5/72h"
 
 // soaked is how the soak runs.
-var soaked = shape{rate: 100, hold: 4 * time.Second, looks: 400}
+var soaked = shape{rate: 100, hold: 4 * time.Second, bite: 15 * time.Second, looks: 400}
 
 // soakGrowth is by how much a node's memory may seem to grow in the second half.
 const soakGrowth = 24 << 20
@@ -51,8 +51,8 @@ func TestSoak(t *testing.T) {
 		healed := r.suffer(k, soaked.hold/2+s.randomly(soaked.hold))
 		report.add(k.name, outcome{healed: healed})
 		time.Sleep(time.Second + s.randomly(4*time.Second))
-		s.weigh(l, "process_resident_memory_bytes", memory)
-		s.weigh(l, "go_memstats_heap_inuse_bytes", heap)
+		s.weigh("process_resident_memory_bytes", memory)
+		s.weigh("go_memstats_heap_inuse_bytes", heap)
 	}
 	o := r.finish(base.terms, 0)
 	report.print(os.Stdout)
@@ -69,9 +69,9 @@ func TestSoak(t *testing.T) {
 }
 
 // weigh notes a figure of each node, in bytes.
-func (s *stand) weigh(l *load, figure string, weights [][]judge.Point) {
+func (s *stand) weigh(figure string, weights [][]judge.Point) {
 	for i, n := range s.nodes {
-		figures, err := figuresOf(l.caller, n)
+		figures, err := figuresOf(s.caller, n)
 		if err != nil {
 			s.t.Error(err)
 			continue

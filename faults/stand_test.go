@@ -25,9 +25,10 @@ type stand struct {
 	dir   string
 	tiers []throttle.Tier
 
-	nodes []*node
-	post  *post
-	trust *sandbox.Authority
+	nodes  []*node
+	caller *caller
+	post   *post
+	trust  *sandbox.Authority
 
 	// Of these there is what the kind's store is.
 	alone    *redistest.Server
@@ -54,7 +55,7 @@ var (
 type store func(*stand) []string
 
 func newStand(t testing.TB, k *kind, policy string, seed uint64, sh shape) *stand {
-	s := &stand{t: t, rng: rand.New(rand.NewPCG(seed, 2)), shape: sh, dir: t.TempDir()}
+	s := &stand{t: t, rng: rand.New(rand.NewPCG(seed, 2)), shape: sh, dir: t.TempDir(), caller: newCaller()}
 	parsed, err := throttle.ParsePolicy(policy)
 	if err != nil {
 		t.Fatal(err)
@@ -69,6 +70,7 @@ func newStand(t testing.TB, k *kind, policy string, seed uint64, sh shape) *stan
 		"PATH=" + os.Getenv("PATH"), "GORACE=halt_on_error=0",
 		"MAILGATE_LISTEN=127.0.0.1:0",
 		"MAILGATE_API_KEYS=app:" + apiKey,
+		"MAILGATE_ADMIN_KEYS=ops:" + adminKey,
 		"MAILGATE_SECRET=" + secret,
 		"MAILGATE_SMTP_URL=" + strings.Join(relays, ","),
 		"MAILGATE_FROM=Acme <no-reply@acme.example>",
@@ -96,7 +98,7 @@ func (s *stand) startRelays(k *kind) (urls []string) {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() { relay.Close() })
-	s.post = &post{relay: relay, codes: map[string]mailed{}}
+	s.post = &post{relay: relay, codes: map[string]mailed{}, everyCode: map[string]bool{}}
 	urls = []string{fmt.Sprintf(url, relay.Addr())}
 	behind := s.rng.IntN(3)
 	if behind == 1 && k.tls {

@@ -11,6 +11,7 @@ func Judge(run *Run) []Violation {
 	d := newDocket(run)
 	d.answers()
 	d.windows()
+	d.waits()
 	d.mails()
 	d.keys()
 	d.actions()
@@ -84,6 +85,10 @@ func (d *docket) answers() {
 		switch {
 		case c.Status == 500:
 			d.complain("answers", c.Subject, "node %d answered 500 for %s", c.Node, c.Subject)
+		case c.Status == 0 && !d.Terms.Gone:
+			d.complain("answers", c.Subject, "node %d was there and did not answer for %s, %s", c.Node, c.Subject, d.when(c.Span.From))
+		case c.Kind == "store-unavailable" && d.Terms.Alone && c.decidedAlone():
+			d.complain("answers", c.Subject, "node %d did not go on by itself for %s, %s", c.Node, c.Subject, d.when(c.Span.From))
 		case calm && (c.Status == 0 || c.Status > 500 || (c.Degraded && !c.Replayed)):
 			d.complain("answers", c.Subject, "without need node %d answered %d %s (degraded %t) for %s, %s",
 				c.Node, c.Status, c.Kind, c.Degraded, c.Subject, d.when(c.Span.From))
@@ -115,31 +120,6 @@ func (d *docket) unknownKeys() map[string]bool {
 		}
 	}
 	return keys
-}
-
-// windows: no window of any mailbox has more mails than its tier, or than the nodes may
-// send that had to go on by themselves.
-func (d *docket) windows() {
-	for mailbox, mails := range d.mailsOf {
-		slices.SortFunc(mails, func(a, b Mail) int { return int(a.At - b.At) })
-		for _, tier := range d.Tiers {
-			if most := fullest(mails, tier.Window); most > tier.Limit*d.times(mailbox) {
-				d.complain("windows", mailbox, "%s was sent %d mails in %d ms, the tier %s allows %d", mailbox, most, tier.Window, tier.Name, tier.Limit)
-			}
-		}
-	}
-}
-
-// fullest is how many mails, in order of time, the fullest window has.
-func fullest(mails []Mail, window int64) (most int) {
-	first := 0
-	for last := range mails {
-		for mails[last].At-mails[first].At >= window {
-			first++
-		}
-		most = max(most, last-first+1)
-	}
-	return most
 }
 
 // mails: every yes has its mail, an admission has one at most, and no mail is without an
@@ -266,30 +246,6 @@ func (d *docket) codes() {
 	for mailbox, n := range wrong {
 		if n > d.Guesses.Limit*d.times(mailbox) {
 			d.complain("codes", mailbox, "%s had %d guesses, %d are allowed", mailbox, n, d.Guesses.Limit)
-		}
-	}
-}
-
-// standings: a mailbox is charged for what was answered as charged, and for nothing that
-// was given back.
-func (d *docket) standings() {
-	for _, s := range d.Standings {
-		charged, silent := map[string]bool{}, 0
-		for _, c := range d.sends[s.Mailbox] {
-			switch {
-			case c.lost():
-				silent++
-			case c.charged():
-				charged[c.ID] = true
-			}
-		}
-		lost := d.Terms.Forgets && d.touched[s.Mailbox]
-		for i, tier := range d.Tiers {
-			least, most := min(len(charged), tier.Limit), min(len(charged)+silent, tier.Limit)
-			if used := s.Used[i]; used > most || (used < least && !lost) {
-				d.complain("standings", s.Mailbox, "%s has used %d of %d of the tier %s; %d were charged, of %d nobody knows",
-					s.Mailbox, used, tier.Limit, tier.Name, len(charged), silent)
-			}
 		}
 	}
 }

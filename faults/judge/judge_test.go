@@ -1,7 +1,9 @@
 package judge_test
 
 import (
+	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,10 +25,12 @@ func sound() *judge.Run {
 		Action:  throttle.Tier{Name: "a", Limit: 2, Window: 600_000},
 		Guesses: throttle.Tier{Name: "a", Limit: 1, Window: 600_000},
 		Nodes:   3,
+		Terms:   judge.Terms{Gone: true},
 		Faults:  []judge.Span{{From: begin - 100_000, To: begin - 90_000}, {From: begin, To: end}},
 		Calls: []judge.Call{
 			{For: judge.Send, Subject: "before", Span: at(begin - 5000), Status: 200, ID: "1"},
-			{For: judge.Send, Subject: "before", Span: at(begin - 4000), Status: 429, Kind: "quota-exceeded"},
+			{For: judge.Send, Subject: "before", Span: at(begin - 4000), Status: 429, Kind: "quota-exceeded",
+				Limit: "a", Clock: begin - 3995, Wait: 598_998},
 			{For: judge.Send, Subject: "during", Span: at(begin + 10), Status: 503, Kind: "relay-unavailable"},
 			{For: judge.Send, Subject: "during", Span: at(begin + 50), Status: 200, ID: "2", Key: "k", Body: "yes"},
 			{For: judge.Send, Subject: "during", Span: at(begin + 70), Status: 200, ID: "2", Key: "k", Body: "yes"},
@@ -47,14 +51,14 @@ func sound() *judge.Run {
 			{At: begin + 62, Mailbox: "refused", ID: "5", Refused: true},
 		},
 		Standings: []judge.Standing{
-			{Mailbox: "before", Used: []int{1, 1}}, {Mailbox: "during", Used: []int{1, 1}},
-			{Mailbox: "lost", Used: []int{1, 1}}, {Mailbox: "refused", Used: []int{1, 1}},
+			{Mailbox: "before", Used: []int{1, 1}, IDs: []string{"1"}}, {Mailbox: "during", Used: []int{1, 1}, IDs: []string{"2"}},
+			{Mailbox: "lost", Used: []int{1, 1}, IDs: []string{"3"}}, {Mailbox: "refused", Used: []int{1, 1}, IDs: []string{"5"}},
 		},
 	}
 }
 
 func TestASoundRunHasNoViolation(t *testing.T) {
-	for _, terms := range []judge.Terms{{}, {Alone: true}, {Forgets: true}} {
+	for _, terms := range []judge.Terms{{Gone: true}, {Gone: true, Alone: true}, {Gone: true, Forgets: true}} {
 		run := sound()
 		run.Terms = terms
 		if found := judge.Judge(run); found != nil {
@@ -66,7 +70,7 @@ func TestASoundRunHasNoViolation(t *testing.T) {
 // mailed plants a mailbox that was sent so many mails, each with its answer.
 func mailed(run *judge.Run, mailbox string, at int64, count int) {
 	for i := range count {
-		id := mailbox + string(rune('a'+i))
+		id := fmt.Sprint(mailbox, len(run.Mails))
 		run.Calls = append(run.Calls, judge.Call{For: judge.Send, Node: i, Subject: mailbox,
 			Span: judge.Span{From: at, To: at + 5}, Status: 200, ID: id})
 		run.Mails = append(run.Mails, judge.Mail{At: at, Mailbox: mailbox, ID: id})
@@ -86,6 +90,24 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 		{"three nodes alone, but not then", func(r *judge.Run) { r.Terms.Alone = true; mailed(r, "new", end+9, 3) }, "windows"},
 		{"forgotten", func(r *judge.Run) { r.Terms.Forgets = true; mailed(r, "new", begin-9, 2) }, ""},
 		{"forgotten long before", func(r *judge.Run) { r.Terms.Forgets = true; mailed(r, "new", begin-9000, 2) }, "windows"},
+		{"three nodes alone, and one goes on when all is well", func(r *judge.Run) {
+			r.Terms.Alone = true
+			mailed(r, "new", begin+9, 2)
+			mailed(r, "new", end+9, 1)
+		}, "windows"},
+		{"the same of a store that forgets", func(r *judge.Run) {
+			r.Terms.Forgets = true
+			mailed(r, "new", begin+9, 1)
+			mailed(r, "new", end+9, 1)
+		}, ""},
+		{"an answer of before when all is well", func(r *judge.Run) {
+			r.Terms.Alone = true
+			mailed(r, "new", begin+9, 2)
+			r.Calls = append(r.Calls, r.Calls[len(r.Calls)-1])
+			r.Calls[len(r.Calls)-1].Span, r.Calls[len(r.Calls)-1].Replayed = judge.Span{From: end + 9, To: end + 10}, true
+		}, ""},
+		{"a window apart", func(r *judge.Run) { mailed(r, "new", end+9, 2); apart(r, 600_000) }, ""},
+		{"a window apart but for a millisecond", func(r *judge.Run) { mailed(r, "new", end+9, 2); apart(r, 599_999) }, "windows"},
 		{"two windows", func(r *judge.Run) {
 			mailed(r, "new", begin-9000, 1)
 			r.Mails[len(r.Mails)-1].At -= 700_000
@@ -108,7 +130,7 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 		{"another answer to a key", func(r *judge.Run) { r.Calls[4].Body = "yes " }, "keys"},
 		{"nobody knows of a key that is answered", func(r *judge.Run) { r.Calls[4].Status = 504 }, "keys"},
 		{"nobody knows of a key in flight when a clock was set", func(r *judge.Run) {
-			r.Terms = judge.Terms{Leases: true}
+			r.Terms.Leases = true
 			r.Calls[4].Status, r.Calls[4].Body = 504, "unknown"
 		}, ""},
 		{"another answer of a node alone", func(r *judge.Run) { alone(r, 1) }, ""},
@@ -130,11 +152,46 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 		{"forgotten though rejected", func(r *judge.Run) { r.Standings[3].Used[0] = 0 }, "standings"},
 		{"forgotten by a store that does", func(r *judge.Run) { r.Terms.Forgets = true; r.Standings[1].Used[1] = 0 }, ""},
 		{"a mail of a call that did not get there", func(r *judge.Run) { r.Calls[5].Kind = judge.NotAsked }, "mails"},
-		{"lost and not charged", func(r *judge.Run) { r.Standings[2].Used = []int{0, 0} }, ""},
+		{"lost and not charged", func(r *judge.Run) {
+			r.Mails = slices.Delete(r.Mails, 2, 3)
+			r.Standings[2] = judge.Standing{Mailbox: "lost", Used: []int{0, 0}}
+		}, ""},
+		{"lost, mailed and not on record", func(r *judge.Run) { r.Standings[2].IDs = nil }, "standings"},
+		{"charged and not on record", func(r *judge.Run) { r.Standings[0].IDs = nil }, "standings"},
+		{"charged and not on record of a store that forgets", func(r *judge.Run) { r.Terms.Forgets = true; r.Standings[1].IDs = nil }, ""},
+		{"charged twice", func(r *judge.Run) { r.Standings[0].IDs = []string{"1", "1"} }, "standings"},
+		{"charged for nothing, where a tier is full", func(r *judge.Run) { r.Standings[0].IDs = []string{"1", "12"} }, "standings"},
+		{"given back and mailed, where another call was lost", func(r *judge.Run) {
+			r.Calls[2].Subject = "lost"
+			r.Mails[2].ID, r.Standings[2] = "13", judge.Standing{Mailbox: "lost", Used: []int{1, 1}, IDs: []string{"3"}}
+		}, "standings"},
+		{"nobody knows of a key, and of its admission", func(r *judge.Run) {
+			repeated(r, begin+60)
+			r.Calls[len(r.Calls)-1].ID, r.Calls[len(r.Calls)-2].ID = "", ""
+			r.Standings = append(r.Standings, judge.Standing{Mailbox: "repeated", Used: []int{1, 1}, IDs: []string{"14"}})
+		}, ""},
+		{"a wait too long", func(r *judge.Run) { r.Calls[1].Wait += 1000 }, "waits"},
+		{"a wait too short", func(r *judge.Run) { r.Calls[1].Wait -= 1000 }, "waits"},
+		{"a wait for another tier", func(r *judge.Run) { r.Calls[1].Limit = "b" }, "waits"},
+		{"no wait", func(r *judge.Run) { r.Calls[1].Wait = 0; r.Calls[1].Clock += 598_998 }, "waits"},
+		{"a wait longer than the window", func(r *judge.Run) { r.Calls[1].Clock, r.Calls[1].Wait = begin-6998, 602_001 }, "waits"},
+		{"a wait for nothing", func(r *judge.Run) { r.Calls[0].Status, r.Calls[0].Kind = 422, "invalid" }, "waits"},
+		{"a wait for what was then given back", func(r *judge.Run) {
+			r.Calls = append(r.Calls, judge.Call{For: judge.Send, Subject: "during", Span: judge.Span{From: begin + 15, To: begin + 16},
+				Status: 429, Kind: "quota-exceeded", Limit: "a", Clock: begin + 15, Wait: 599_996})
+		}, ""},
+		{"a wait by a clock that was set", func(r *judge.Run) { r.Terms.Leases = true; r.Calls[1].Wait += 90_000 }, ""},
+		{"no answer of a node that is there", func(r *judge.Run) { r.Terms.Gone = false }, "answers"},
+		{"a node that does not go on alone", func(r *judge.Run) { r.Terms.Alone = true; noStore(r, begin+9) }, "answers"},
+		{"a node that does not go on alone with a key", func(r *judge.Run) {
+			r.Terms.Alone = true
+			noStore(r, begin+9)
+			r.Calls[len(r.Calls)-1].For, r.Calls[len(r.Calls)-1].Key = judge.Send, "n"
+		}, ""},
 		{"a 504 again, after the fault", func(r *judge.Run) { repeated(r, begin+60) }, ""},
 		{"a 504 after the fault", func(r *judge.Run) { repeated(r, end+60) }, "answers"},
-		{"no store after the fault", func(r *judge.Run) { noStore(r) }, "answers"},
-		{"no store after the fault on a strained machine", func(r *judge.Run) { r.Strained = true; noStore(r) }, ""},
+		{"no store after the fault", func(r *judge.Run) { noStore(r, end+9) }, "answers"},
+		{"no store after the fault on a strained machine", func(r *judge.Run) { r.Strained = true; noStore(r, end+9) }, ""},
 		{"a 503 before the fault", func(r *judge.Run) { r.Calls[1].Status = 503 }, "answers"},
 		{"degraded after the fault", func(r *judge.Run) { r.Calls[9].Degraded = true }, "answers"},
 		{"degraded in an answer of before", func(r *judge.Run) { r.Calls[9].Degraded, r.Calls[9].Replayed = true, true }, ""},
@@ -165,8 +222,15 @@ func repeated(run *judge.Run, first int64) {
 	}
 }
 
-func noStore(run *judge.Run) {
-	run.Calls = append(run.Calls, judge.Call{For: judge.Look, Subject: "new", Span: judge.Span{From: end + 9, To: end + 10}, Status: 503, Kind: "store-unavailable"})
+func noStore(run *judge.Run, at int64) {
+	run.Calls = append(run.Calls, judge.Call{For: judge.Look, Subject: "new", Span: judge.Span{From: at, To: at + 1}, Status: 503, Kind: "store-unavailable"})
+}
+
+// apart makes the last mail one that came so long after the one before.
+func apart(run *judge.Run, ms int64) {
+	last := len(run.Mails) - 1
+	run.Mails[last].At = run.Mails[last-1].At + ms
+	run.Calls[len(run.Calls)-1].Span = judge.Span{From: run.Mails[last].At, To: run.Mails[last].At}
 }
 
 // copies plants so many more mails of the admission that has a key, in windows of their own.
@@ -210,6 +274,9 @@ func TestLog(t *testing.T) {
 		{`{"msg":"request","cause":"the code 482913 is wrong"}`, true},
 		{`{"msg":"request","cause":"ABCD12"}`, true},
 		{`{"msg":"request","request_id":"1482913f00000000"}`, false},
+		{`{"msg":"request","smtp":{"code":554,"lines":["not here","<q17n4@box.example> is unknown"]}}`, true},
+		{`{"msg":"request","smtp":{"code":482913,"lines":[482913]}}`, false},
+		{`{"msg":"request","headers":{"q17n4":1}}`, true},
 		{`no JSON: q17n4+tag@box.example`, true},
 		{`WARNING: DATA RACE`, true},
 		{`panic: runtime error`, true},

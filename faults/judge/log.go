@@ -3,6 +3,7 @@ package judge
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -42,10 +43,25 @@ func lineComplaint(line []byte, secret map[string]bool) string {
 	if json.Unmarshal(line, &fields) != nil {
 		return secretIn(string(line), secret)
 	}
-	for name, value := range fields {
-		// A number is a count or a time: it would meet some code of six digits by chance.
-		if text, ok := value.(string); ok && name != "time" {
-			if complaint := secretIn(text, secret); complaint != "" {
+	delete(fields, "time")
+	return secretAnywhere(fields, secret)
+}
+
+// secretAnywhere finds a secret in whatever a line holds. A number is a count or a time:
+// it would meet some code of six digits by chance.
+func secretAnywhere(value any, secret map[string]bool) string {
+	switch v := value.(type) {
+	case string:
+		return secretIn(v, secret)
+	case []any:
+		for _, one := range v {
+			if complaint := secretAnywhere(one, secret); complaint != "" {
+				return complaint
+			}
+		}
+	case map[string]any:
+		for name, one := range v {
+			if complaint := cmp.Or(secretIn(name, secret), secretAnywhere(one, secret)); complaint != "" {
 				return complaint
 			}
 		}

@@ -37,6 +37,8 @@ type Terms struct {
 	// Leases says that a clock was set, so that a key in flight may be thought to be left
 	// behind: whoever asks again meanwhile may be told that nobody knows.
 	Leases bool
+	// Gone says that a node may be gone, or not be reached: some calls are not answered.
+	Gone bool
 }
 
 // A Span is a stretch of time, both ends in it.
@@ -71,6 +73,9 @@ type Call struct {
 	Kind     string
 	ID       string
 	Degraded bool
+	Clock    int64  // server_time; 0 if the answer does not say it, and the next two
+	Limit    string // the tier that has to be waited for
+	Wait     int64
 	Replayed bool   // the answer, and all it says, is that of an earlier call
 	Body     string // kept where there is a Key
 }
@@ -80,26 +85,40 @@ func (c *Call) charged() bool {
 	return c.Status == 200 || c.Status == 504 || c.Kind == "recipient-rejected"
 }
 
+// mayCount reports whether a call to send may have taken a place, if only for a while.
+func (c *Call) mayCount() bool {
+	return c.charged() || c.lost() || c.Status == 503
+}
+
 // NotAsked is the Kind of a call with Status 0 that certainly did not reach the node.
 const NotAsked = "not-asked"
 
 // lost reports whether nobody knows what became of a call.
 func (c *Call) lost() bool { return c.Status == 0 && c.Kind != NotAsked }
 
+// decidedAlone reports whether a node that cannot ask the store answers such a call by
+// what it knows itself. What another node may have done with a key or mailed as a code it
+// does not know.
+func (c *Call) decidedAlone() bool {
+	return c.Key == "" && (c.For == Send || c.For == Take || c.For == Look)
+}
+
 // A Mail is one that a relay received whole.
 type Mail struct {
 	At      int64
 	Mailbox string
 	ID      string
+	Dated   int64 // when it was written, as it says
 	// Refused says that the relay did not take it over.
 	Refused bool
 }
 
 // A Standing is how a mailbox stood when all was over: how many places were used, by
-// tier.
+// tier, and by which admissions.
 type Standing struct {
 	Mailbox string
 	Used    []int
+	IDs     []string
 }
 
 // A Violation is a promise that was not kept.

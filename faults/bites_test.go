@@ -1,0 +1,238 @@
+package faults_test
+
+import (
+	"context"
+	"math"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/faults/judge"
+	"github.com/mailgate/mailgate/redisstore/redistest"
+)
+
+// A bite is what shows that a fault happened to the programs, and not only beside them. It
+// is made before the fault strikes; what it returns says whether there is any of it since.
+type bite func(*running) (felt func() bool)
+
+// awaitBite returns once the fault is felt, or when it was waited for in vain.
+func (r *running) awaitBite(k *kind, felt func() bool) {
+	for deadline := time.Now().Add(r.shape.bite); !felt(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			r.unfelt = append(r.unfelt, judge.Violation{Rule: "bite", What: "the fault " + k.name + " happened to nobody"})
+			return
+		}
+	}
+}
+
+// The bites that are seen in an answer.
+var (
+	degrades = answers(func(c *judge.Call) bool { return c.Degraded && !c.Replayed })
+	noStore  = answers(func(c *judge.Call) bool { return c.Kind == "store-unavailable" })
+	cutOff   = answers(func(c *judge.Call) bool { return c.Status == 0 && c.Kind != judge.NotAsked })
+	nobody   = answers(func(c *judge.Call) bool { return c.Kind == judge.NotAsked })
+	otherDay = answers(func(c *judge.Call) bool { return c.Clock != 0 && farOff(c.Clock, c.Span.To) })
+)
+
+// answers is a bite that is seen in the answer to a call that was begun since.
+func answers(shows func(*judge.Call) bool) bite {
+	return func(r *running) func() bool {
+		since := time.Now().UnixMilli()
+		return func() bool {
+			r.load.mu.Lock()
+			defer r.load.mu.Unlock()
+			return count(r.load.calls, func(c *judge.Call) bool { return c.Span.To >= since && shows(c) }) > 0
+		}
+	}
+}
+
+// farOff is what a clock shows that was set.
+func farOff(clock, now int64) bool { return math.Abs(float64(clock-now)) > 80_000 }
+
+// misdates: a mail bears the time of a clock that was set.
+func misdates(r *running) func() bool {
+	since := time.Now().UnixMilli()
+	return func() bool {
+		r.post.mu.Lock()
+		defer r.post.mu.Unlock()
+		for _, m := range r.post.mails {
+			if m.At >= since && farOff(m.Dated, m.At) {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// troubles: tries at the first relay have failed, more of them than a cut can have met.
+func troubles(r *running) func() bool {
+	failed := func() (n float64) {
+		for _, one := range r.nodes {
+			samples, _ := samplesOf(r.caller, one) // a node that says nothing shows nothing
+			for sample, value := range samples {
+				if strings.HasPrefix(sample, "mailgate_relay_try_duration_seconds_count{") &&
+					strings.Contains(sample, r.post.relay.Addr()) && !strings.Contains(sample, `"sent"`) {
+					n += value
+				}
+			}
+		}
+		return n
+	}
+	before := failed()
+	return func() bool { return failed() >= before+3 }
+}
+
+// logs is a bite that a node speaks of.
+func logs(words string) bite {
+	return func(r *running) func() bool {
+		told := func() (n int) {
+			for _, one := range r.nodes {
+				text, err := os.ReadFile(one.logFile)
+				if err != nil {
+					r.t.Error(err)
+				}
+				n += strings.Count(string(text), words)
+			}
+			return n
+		}
+		before := told()
+		return func() bool { return told() > before }
+	}
+}
+
+// losesReplies: the proxy has thrown away what a node waited for.
+func losesReplies(r *running) func() bool {
+	before := r.proxy.Counts().Lost
+	return func() bool { return r.proxy.Counts().Lost > before }
+}
+
+// refuses is a bite that servers count: errors of these kinds that they answered with.
+func refuses(errors ...string) bite {
+	return func(r *running) func() bool {
+		refused := func() (n int) {
+			for _, server := range r.masters() {
+				for _, one := range errors {
+					n += infoOf(server, "errorstats", "errorstat_"+one+":count=")
+				}
+			}
+			return n
+		}
+		before := refused()
+		return func() bool { return refused() > before }
+	}
+}
+
+// masters are the servers that nodes talk to when all is well.
+func (s *stand) masters() []*redistest.Server {
+	switch {
+	case s.cluster != nil:
+		return s.cluster.Masters
+	case s.sentinel != nil:
+		return []*redistest.Server{s.sentinel.Master}
+	}
+	return []*redistest.Server{s.alone}
+}
+
+// promotes: a server that was a replica decides.
+func promotes(r *running) func() bool {
+	var replicas []*redistest.Server
+	if r.cluster != nil {
+		replicas = r.cluster.Replicas
+	} else {
+		replicas = append(replicas, r.sentinel.Replica)
+	}
+	return func() bool {
+		for _, server := range replicas {
+			if infoOf(server, "commandstats", "cmdstat_evalsha:calls=") > 0 {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// lagsBehind: a replica has not been heard of for longer than it ever keeps silent, while
+// the master had something to tell.
+func lagsBehind(r *running) func() bool {
+	return func() bool {
+		master := r.sentinel.Master
+		return infoOf(master, "replication", ",lag=") >= 2 &&
+			infoOf(master, "replication", "master_repl_offset:") > infoOf(master, "replication", ",offset=")
+	}
+}
+
+// infoOf is the number after these words in what a server says of itself, 0 if there is
+// none.
+func infoOf(server *redistest.Server, section, words string) int {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	text, err := server.Client().Info(ctx, section).Result()
+	if err != nil {
+		return 0
+	}
+	found := regexp.MustCompile(regexp.QuoteMeta(words) + `(\d+)`).FindStringSubmatch(text)
+	if found == nil {
+		return 0
+	}
+	n, _ := strconv.Atoi(found[1]) // digits
+	return n
+}
+
+// TestAFaultThatBitesNobody: the run of a kind whose strike is in the air is not in order.
+func TestAFaultThatBitesNobody(t *testing.T) {
+	t.Parallel()
+	toothless := *kindNamed("redis-killed")
+	toothless.strike, toothless.mend = func(*stand) {}, func(*stand) {}
+	brief := short
+	brief.bite = time.Second
+	o := run(t, &toothless, 1, brief)
+	if !slices.ContainsFunc(o.found, func(v judge.Violation) bool { return v.Rule == "bite" }) {
+		t.Errorf("nobody noticed: %+v", o.found)
+	}
+}
+
+// TestWithoutAFaultNothingBites: no kind takes for its fault what there always is. Kinds
+// on the same store are looked at together.
+func TestWithoutAFaultNothingBites(t *testing.T) {
+	for name, some := range byStore() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			calm := *some[0]
+			calm.within = nil
+			s := newStand(t, &calm, policies[1], 1, short)
+			l := newLoad(s, 1)
+			r := s.begin(l)
+			felt := map[string]func() bool{}
+			for _, k := range some {
+				felt[k.name] = k.bites(r)
+			}
+			await(t, "mails to be sent", func() bool { return r.post.count() >= 40 })
+			for kind, is := range felt {
+				if is() {
+					t.Errorf("%s is felt, and there is no fault", kind)
+				}
+			}
+			l.stop()
+			r.stopCollecting()
+			r.stopWatching()
+		})
+	}
+}
+
+// byStore are the kinds that have the same store, under the name of one of them.
+func byStore() map[string][]*kind {
+	groups, names := map[string][]*kind{}, map[uintptr]string{}
+	for _, k := range kinds() {
+		store := reflect.ValueOf(k.store).Pointer()
+		if names[store] == "" {
+			names[store] = k.name
+		}
+		groups[names[store]] = append(groups[names[store]], k)
+	}
+	return groups
+}
