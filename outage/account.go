@@ -3,6 +3,7 @@ package outage
 import (
 	"context"
 	"errors"
+	"fmt"
 	"hash/maphash"
 	"strings"
 	"sync"
@@ -56,6 +57,18 @@ func (a *account) whole() bool { return a.distrusted.Load() <= a.watch.o.Now() }
 func (a *account) turn(key string) *turn {
 	return &a.turns[maphash.String(seed, key)%uint64(len(a.turns))]
 }
+
+// fails reports whether a call to the shared history failed and is to be done alone.
+func (a *account) fails(ctx context.Context, err error) bool {
+	if err == nil {
+		a.watch.heard()
+		return false
+	}
+	return a.watch.goesOn(ctx, err, nil)
+}
+
+// both is why a call came to nothing together, and then alone.
+func both(together, alone error) error { return fmt.Errorf("%w; and alone: %w", together, alone) }
 
 // errOwes is why the shared history is not asked about a key: it does not know all.
 var errOwes = errors.New("what this node did alone is still being written")

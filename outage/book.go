@@ -2,7 +2,6 @@ package outage
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/mailgate/mailgate/throttle"
@@ -42,47 +41,38 @@ func (b *Book) Add(ctx context.Context, mailbox string, h verify.Hash, lifetime 
 		return err
 	}
 	expires := b.watch.o.Now() + lifetime
-	return b.instead("adding a code", mailbox, debt{step: add, what: string(h[:]), at: expires, until: expires}, err)
-}
-
-// fails reports whether a call failed and is to be done alone.
-func (b *Book) fails(ctx context.Context, err error) bool {
-	if err == nil {
-		b.watch.heard()
-		return false
-	}
-	return b.watch.goesOn(ctx, err, nil)
+	return b.instead(mailbox, debt{step: add, what: string(h[:]), at: expires, until: expires}, err)
 }
 
 // instead notes a step that the shared book could not take.
-func (b *Book) instead(doing, mailbox string, d debt, cause error) error {
+func (b *Book) instead(mailbox string, d debt, cause error) error {
 	if err := b.owe(mailbox, d); err != nil {
-		return fmt.Errorf("%s: %w: %w", doing, verify.ErrUnavailable, errors.Join(err, cause))
+		return both(cause, err)
+	}
+	return nil
+}
+
+// told has the shared book told all about a mailbox before it is asked.
+func (b *Book) told(ctx context.Context, doing, mailbox string) error {
+	if err := b.settled(ctx, mailbox); err != nil {
+		return fmt.Errorf("%s: %w: %w", doing, verify.ErrUnavailable, err)
 	}
 	return nil
 }
 
 // Check asks the shared book. While it is away a code is right that was made here meanwhile;
 // of any other nobody knows, which is an error.
-func (b *Book) Check(ctx context.Context, mailbox string, h verify.Hash) (verify.Result, error) {
-	const doing = "checking a code"
-	err := b.settled(ctx, mailbox)
-	if err == nil {
-		var result verify.Result
+func (b *Book) Check(ctx context.Context, mailbox string, h verify.Hash) (result verify.Result, err error) {
+	if err = b.told(ctx, "checking a code", mailbox); err == nil {
 		result, err = b.shared.Check(ctx, mailbox, h)
-		if !b.fails(ctx, err) {
-			return result, err
-		}
-	} else {
-		err = fmt.Errorf("%s: %w: %w", doing, verify.ErrUnavailable, err)
-		if !b.watch.goesOn(ctx, err, nil) {
-			return verify.Expired, err
-		}
+	}
+	if !b.fails(ctx, err) {
+		return result, err
 	}
 	correct, failed := b.checkAlone(mailbox, h)
 	switch {
 	case failed != nil:
-		return verify.Expired, fmt.Errorf("%s: %w: %w", doing, verify.ErrUnavailable, errors.Join(failed, err))
+		return verify.Expired, both(err, failed)
 	case correct:
 		return verify.Correct, nil
 	}
@@ -116,25 +106,24 @@ func (b *Book) checkAlone(mailbox string, h verify.Hash) (correct bool, err erro
 
 // Remove forgets one code, whose mail never left.
 func (b *Book) Remove(ctx context.Context, mailbox string, h verify.Hash) error {
-	err := b.settled(ctx, mailbox)
+	err := b.told(ctx, "removing a code", mailbox)
 	if err == nil {
 		err = b.shared.Remove(ctx, mailbox, h)
-	} else {
-		err = fmt.Errorf("taking back a code: %w: %w", verify.ErrUnavailable, err)
 	}
 	if !b.fails(ctx, err) {
 		return err
 	}
-	return b.instead("taking back a code", mailbox, debt{step: remove, what: string(h[:]), until: b.watch.o.Now() + verify.MaxLifetime}, err)
+	return b.instead(mailbox, debt{step: remove, what: string(h[:]), until: b.watch.o.Now() + verify.MaxLifetime}, err)
 }
 
 // Forget forgets all codes of the mailbox, and needs the shared book for it.
 func (b *Book) Forget(ctx context.Context, mailbox string) error {
+	const doing = "forgetting codes"
 	if err := throttle.CheckKey(mailbox); err != nil {
-		return fmt.Errorf("forgetting codes: %w", err)
+		return fmt.Errorf("%s: %w", doing, err)
 	}
-	if err := b.settled(ctx, mailbox); err != nil {
-		return fmt.Errorf("forgetting codes: %w: %w", verify.ErrUnavailable, err)
+	if err := b.told(ctx, doing, mailbox); err != nil {
+		return err
 	}
 	return b.shared.Forget(ctx, mailbox)
 }

@@ -3,6 +3,7 @@ package outage_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,11 +24,12 @@ type desk struct {
 	watch *outage.Watch
 	there *sharedBook
 	clock *throttletest.Clock
+	disk  *cache.Disk // of what is owed
 }
 
 func openDesk(t *testing.T) *desk {
 	t.Helper()
-	d := &desk{t: t, clock: throttletest.NewClock(start)}
+	d := &desk{t: t, clock: throttletest.NewClock(start), disk: cachetest.Open(t, cache.Memory)}
 	book, err := local.New(cachetest.Open(t, cache.Memory), local.Options{Now: d.clock.Now, Size: cache.Size{Entries: 100, Bytes: 1 << 18}})
 	if err != nil {
 		t.Fatal(err)
@@ -35,7 +37,7 @@ func openDesk(t *testing.T) *desk {
 	t.Cleanup(book.Close)
 	d.there = &sharedBook{Book: book}
 	d.watch, err = outage.NewWatch(outage.Options{
-		Disk: cachetest.Open(t, cache.Memory), Kept: true, Shared: d.there.ready, Now: d.clock.Now, Pause: 2 * time.Millisecond,
+		Disk: d.disk, Kept: true, Shared: d.there.ready, Now: d.clock.Now, Pause: 2 * time.Millisecond,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -165,6 +167,27 @@ func TestForgetNeedsTheOthers(t *testing.T) {
 		t.Error(err)
 	}
 	d.check(first, verify.Expired)
+}
+
+// What is done neither there nor here is an error that says so once, with both reasons.
+func TestNeitherThereNorHere(t *testing.T) {
+	d := openDesk(t)
+	ctx := context.Background()
+	d.there.set(dead)
+	d.add(first)
+	if err := d.disk.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, check := d.Check(ctx, alice, first)
+	for doing, err := range map[string]error{
+		"checking a code": check,
+		"asking":          d.Add(ctx, "bob@example.com", second, 60_000), // the words of the one there
+		"removing a code": d.Remove(ctx, alice, first),
+	} {
+		if !errors.Is(err, verify.ErrUnavailable) || !errors.Is(err, cache.ErrClosed) || strings.Count(err.Error(), doing) != 1 || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v", doing, err)
+		}
+	}
 }
 
 // Of many who bring a right code while the shared book comes and goes one is told so.

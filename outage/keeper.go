@@ -94,15 +94,6 @@ func (k *Keeper) noted(err error) {
 	}
 }
 
-// fails reports whether a call failed and is to be done alone.
-func (k *Keeper) fails(ctx context.Context, err error) bool {
-	if err == nil {
-		k.watch.heard()
-		return false
-	}
-	return k.watch.goesOn(ctx, err, nil)
-}
-
 // Finish keeps the answer: with the shared keeper if it can be, or else here until then.
 func (k *Keeper) Finish(ctx context.Context, lease idempotency.Lease, a idempotency.Answer) (kept bool, err error) {
 	kept, err = k.shared.Finish(ctx, lease, a)

@@ -104,7 +104,7 @@ func (l *Limiter) takeAlone(ctx context.Context, key string, id throttle.ID, cau
 	turn.taken.Add(1)
 	v, err := l.own.Take(ctx, key, id)
 	if err != nil {
-		return throttle.Verdict{}, errors.Join(err, cause)
+		return throttle.Verdict{}, both(cause, err)
 	}
 	v.Degraded = true
 	if !v.Allowed {
@@ -115,7 +115,7 @@ func (l *Limiter) takeAlone(ctx context.Context, key string, id throttle.ID, cau
 	}
 	if err := l.admit(key, throttle.Admission{ID: id, At: v.Now}); err != nil {
 		_, _ = l.own.Release(context.WithoutCancel(ctx), key, id) // at worst the node is too strict
-		return throttle.Verdict{}, throttle.Unavailable("take", errors.Join(err, cause))
+		return throttle.Verdict{}, both(cause, err)
 	}
 	l.watch.admitted.Add(1)
 	return v, nil
@@ -202,7 +202,7 @@ func (l *Limiter) look(ctx context.Context, doing, key string, ask func(at throt
 		return err
 	}
 	if failed := ask(l.own); failed != nil {
-		return errors.Join(failed, err)
+		return both(err, failed)
 	}
 	return nil
 }
@@ -229,7 +229,7 @@ func (l *Limiter) Release(ctx context.Context, key string, id throttle.ID) (bool
 		return false, nil
 	}
 	if failed := l.owe(key, l.releaseOf(id)); failed != nil {
-		return false, errors.Join(err, failed)
+		return false, both(err, failed)
 	}
 	return true, nil
 }

@@ -53,8 +53,11 @@ func TestGoesOnAndComesBack(t *testing.T) {
 	n.shared.set(none)
 	n.healthy()
 	want := throttle.History{{ID: first, At: start}, {ID: second, At: start + 60_000}}
-	if got := n.history(n.shared.Survey.(throttle.Historian), alice); !slices.Equal(got, want) {
+	if got := n.history(n.shared.Survey, alice); !slices.Equal(got, want) {
 		t.Errorf("on record: %v, want %v", got, want)
+	}
+	if got := n.shared.records; len(got) != 1 {
+		t.Errorf("told of %v", got)
 	}
 	if v := n.take(alice, throttle.NewID()); !v.Allowed || v.Degraded || v.Limit != "hour" {
 		t.Errorf("together again: %+v", v)

@@ -63,14 +63,17 @@ type Watch struct {
 
 // An outage is one as long as it lasts.
 type outage struct {
-	since         int64     // by the shared clock
-	began         time.Time // the same, to measure with
-	notes         uint64    // how often it was met with
-	written       int64     // of before
-	cause         error
-	doubts        [16]func(context.Context) error // what has to succeed before it is over
-	admittedSince int64                           // of before
+	since             int64     // by the shared clock
+	began             time.Time // the same, to measure with
+	notes             uint64    // how often it was met with
+	cause             error
+	doubts            doubts
+	admitted, written int64 // how many there were before it
 }
+
+// doubts are the last calls that failed, of which each has to succeed before an outage is
+// over: in a Cluster a part can be away. More than a few of them would tell little.
+type doubts [16]func(context.Context) error
 
 // NewWatch reads what the node owes. It watches nothing until Start, which comes when all
 // parts have been wrapped.
@@ -197,7 +200,7 @@ func (w *Watch) note(err error, doubt func(context.Context) error) {
 	o := &w.outage
 	first := o.since == 0
 	if first {
-		*o = outage{since: w.o.Now(), began: time.Now(), cause: err, written: w.written.Load(), admittedSince: w.admitted.Load()}
+		*o = outage{since: w.o.Now(), began: time.Now(), cause: err, admitted: w.admitted.Load(), written: w.written.Load()}
 		w.away.Store(true)
 	}
 	o.notes++

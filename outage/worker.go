@@ -72,7 +72,7 @@ func (w *Watch) mend() {
 	w.over(notes)
 }
 
-func (w *Watch) doubts() (notes uint64, doubts [16]func(context.Context) error) {
+func (w *Watch) doubts() (notes uint64, all doubts) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.outage.notes, w.outage.doubts
@@ -90,7 +90,7 @@ func (w *Watch) over(notes uint64) {
 	w.mu.Unlock()
 	if ended {
 		w.o.Log.Info("the shared history is back, and has what it missed", "lasted", time.Since(o.began).Round(time.Millisecond).String(),
-			"admitted_alone", w.admitted.Load()-o.admittedSince, "written", w.written.Load()-o.written)
+			"admitted_alone", w.admitted.Load()-o.admitted, "written", w.written.Load()-o.written)
 	}
 }
 

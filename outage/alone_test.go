@@ -1,0 +1,195 @@
+package outage_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/cache/cachetest"
+	"github.com/mailgate/mailgate/outage"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/local"
+	"github.com/mailgate/mailgate/throttle/throttletest"
+)
+
+// What cannot be owed is not admitted, and its place is free.
+func TestWhatIsNotOwedIsNotAdmitted(t *testing.T) {
+	clock, p, disk := throttletest.NewClock(start), policy(t, "minute=1/60s"), cachetest.Open(t, cache.Memory)
+	n := openNode(t, openShared(t, p, clock), disk, p, clock.Now, nil)
+	own := openLimiter(t, cachetest.Open(t, cache.Memory), p, clock.Now) // on a disk that is well
+	limiter := n.watch.Historian("mailbox", p.Longest(), n.shared, own)
+	before := throttle.NewID()
+	if _, err := limiter.Take(context.Background(), "bob@example.com", before); err != nil {
+		t.Fatal(err)
+	}
+	n.shared.set(silent)
+	if err := disk.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, take := limiter.Take(context.Background(), alice, throttle.NewID())
+	_, release := limiter.Release(context.Background(), "bob@example.com", before)
+	for doing, err := range map[string]error{"take": take, "release": release} {
+		if !errors.Is(err, throttle.ErrUnavailable) || !errors.Is(err, cache.ErrClosed) || !errors.Is(err, errSilent) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v", doing, err)
+		}
+	}
+	if got := n.history(own, alice); len(got) != 0 {
+		t.Errorf("on this node's record: %v", got)
+	}
+	if s := n.watch.State(); s.Admitted != 0 {
+		t.Errorf("%d are counted", s.Admitted)
+	}
+}
+
+// A send that another node has made is given back here, where nobody knows of it.
+func TestGivesBackWhatItDoesNotKnow(t *testing.T) {
+	n, _ := opened(t, "minute=1/60s")
+	id := throttle.NewID()
+	if _, err := n.shared.Survey.Take(context.Background(), alice, id); err != nil {
+		t.Fatal(err)
+	}
+	n.shared.set(silent)
+	if released, err := n.Release(context.Background(), alice, id); err != nil || released {
+		t.Errorf("%v, %v", released, err)
+	}
+	n.shared.set(none)
+	n.healthy()
+	if got := n.history(n.shared.Survey, alice); len(got) != 0 {
+		t.Errorf("a charge without a mail: %v", got)
+	}
+}
+
+// What was admitted elsewhere counts together and alone.
+func TestRecordsHereAndThere(t *testing.T) {
+	n, _ := opened(t, "minute=1/60s")
+	a := throttle.Admission{ID: throttle.NewID(), At: start}
+	if err := n.Record(context.Background(), alice, a); err != nil {
+		t.Fatal(err)
+	}
+	for name, h := range map[string]throttle.Historian{"shared": n.shared.Survey, "own": n.own} {
+		if got := n.history(h, alice); !slices.Equal(got, throttle.History{a}) {
+			t.Errorf("the %s history: %v", name, got)
+		}
+	}
+}
+
+// Until the shared history was met its clock is not known, and nothing is too old to be
+// written, whatever the machine's clock says.
+func TestNothingIsOldBeforeTheClockIsKnown(t *testing.T) {
+	clock, p, disk := throttletest.NewClock(start), policy(t, "minute=1/60s"), cachetest.Open(t, cache.Memory)
+	s := openShared(t, p, clock)
+	n := openNode(t, s, disk, p, clock.Now, nil)
+	n.shared.set(dead)
+	id := throttle.NewID()
+	n.take(alice, id)
+	n.close()
+	n.own.Close()
+
+	s.set(none)
+	ahead := int64(1_000_000)
+	n = openNode(t, s, disk, p, func() int64 { return clock.Now() + ahead }, nil)
+	if v, err := n.Peek(context.Background(), alice); err != nil || !v.Degraded {
+		t.Errorf("before it was met: %+v, %v", v, err)
+	}
+	ahead = 0
+	n.watch.Start()
+	n.healthy()
+	if got := n.history(s.Survey, alice); len(got) != 1 || got[0].ID != id {
+		t.Errorf("on record: %v", got)
+	}
+}
+
+// A few debts of a key are paid while somebody waits for an answer, and many are not.
+func TestNobodyWaitsForManyDebts(t *testing.T) {
+	clock, p := throttletest.NewClock(start), policy(t, "minute=100/60s")
+	n := openNode(t, openShared(t, p, clock), cachetest.Open(t, cache.Memory), p, clock.Now, nil)
+	n.take("met@example.com", throttle.NewID()) // nobody works in the background
+	for _, tt := range []struct {
+		debts    int
+		degraded bool
+	}{{16, false}, {17, true}} {
+		key := fmt.Sprintf("%d@example.com", tt.debts)
+		n.shared.set(dead)
+		for range tt.debts {
+			n.take(key, throttle.NewID())
+		}
+		n.shared.set(none)
+		if v, err := n.Peek(context.Background(), key); err != nil || v.Degraded != tt.degraded {
+			t.Errorf("with %d: %+v, %v", tt.debts, v, err)
+		}
+	}
+}
+
+// refusing is a shared history that is well, and never takes what was admitted elsewhere.
+type refusing struct{ outage.Survey }
+
+func (refusing) Record(context.Context, string, throttle.Admission) error {
+	return errors.New("wrong on record")
+}
+
+// What never can be written is told once, and keeps nobody from being well.
+func TestWhatCannotBeWrittenIsToldAndDropped(t *testing.T) {
+	n, _ := opened(t, "minute=1/60s")
+	n.shared.Survey = refusing{n.shared.Survey}
+	n.shared.set(dead)
+	n.take(alice, throttle.NewID())
+	n.shared.set(none)
+	n.healthy()
+	if lines := n.log.lines("cannot be written"); len(lines) != 1 || !strings.Contains(lines[0], "wrong on record") || strings.Contains(lines[0], alice) {
+		t.Errorf("the log has %q", lines)
+	}
+	if s := n.watch.State(); s.Written != 0 {
+		t.Errorf("%d are counted as written", s.Written)
+	}
+}
+
+// pausing has something happen after its yes to a send, and before anybody hears of it.
+type pausing struct {
+	*local.Limiter
+	during func()
+}
+
+func (p *pausing) Take(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
+	v, err := p.Limiter.Take(ctx, key, id)
+	p.during()
+	return v, err
+}
+
+// One is admitted alone, and before that is owed the shared history is back and another asks
+// it: that one has to wait, as otherwise both would be admitted.
+func TestAsksWhenAllIsOwed(t *testing.T) {
+	clock, p := throttletest.NewClock(start), policy(t, "minute=1/60s")
+	n := openNode(t, openShared(t, p, clock), cachetest.Open(t, cache.Memory), p, clock.Now, nil)
+	own := &pausing{Limiter: n.own, during: func() {}}
+	limiter := n.watch.Historian("mailbox", p.Longest(), n.shared, own)
+	take := func() bool {
+		v, err := limiter.Take(context.Background(), alice, throttle.NewID())
+		if err != nil {
+			t.Error(err)
+		}
+		return v.Allowed
+	}
+	if v, err := limiter.Peek(context.Background(), alice); err != nil || !v.Allowed { // now it has met the shared history
+		t.Fatalf("%+v, %v", v, err)
+	}
+	other := make(chan bool, 1)
+	own.during = func() {
+		own.during = func() {}
+		n.shared.set(none)
+		go func() { other <- take() }()
+		select { // it must not come to an end, and a while is all there is to see that by
+		case yes := <-other:
+			other <- yes
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	n.shared.set(dead)
+	if one, another := take(), <-other; !one || another {
+		t.Errorf("admitted: %v and %v", one, another)
+	}
+}
