@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/chromedp/cdproto/page"
@@ -16,6 +17,7 @@ func TestSignUpInABrowser(t *testing.T) {
 		"from the address to the welcome, by keyboard": signingUp,
 		"a reload, sleep and another mail":             signingUpAgain,
 		"two tabs":                                     signingUpInTwoTabs,
+		"the pages lead to each other":                 theWayAround,
 		"a clock an hour ahead":                        func(t *testing.T, v *tab, d *desk) { signingUpByAWrongClock(v, d, +3_600_000) },
 		"a clock an hour behind":                       func(t *testing.T, v *tab, d *desk) { signingUpByAWrongClock(v, d, -3_600_000) },
 	} {
@@ -166,4 +168,24 @@ func signingUpByAWrongClock(v *tab, d *desk, ms int) {
 	v.do(chromedp.Click(chromedp.CSS("#again")))
 	v.until("there is another mail", func() bool { return len(d.box.List()) == 2 })
 	v.waits("One mail a minute. Next in 1:00.")
+}
+
+// From page to page to the console, and on the narrowest phone the way there is one line.
+func theWayAround(t *testing.T, v *tab, d *desk) {
+	d.ask(`{"email":"alice@example.com"}`)
+	v.do(chromedp.Navigate(d.URL + "/"))
+	for _, width := range []int64{320, 390, 430, 560, 1280} {
+		inspector{tab: v}.wear(look{scheme: "light", width: width, height: 800})
+		v.reads("badge", "1")
+		lines := get[[]float64](v, `[...document.querySelectorAll("nav a")].map((link) => link.getBoundingClientRect().height)`)
+		wide := get[float64](v, `document.documentElement.scrollWidth - innerWidth`)
+		if len(lines) != 4 || slices.Max(lines) > 45 || wide > 0 {
+			t.Errorf("at %d px the links are %v px high, and the page %v px too wide", width, lines, wide)
+		}
+	}
+	for _, next := range [][2]string{{"Inbox", "/inbox"}, {"Sign up", "/"}, {"Console", "/admin"}} {
+		v.run(fmt.Sprintf(`[...document.querySelectorAll("nav a")].find((link) => link.textContent.startsWith(%q)).click()`, next[0]))
+		v.until("it shows "+next[1], func() bool { return get[string](v, "location.pathname") == next[1] })
+	}
+	v.reads("gate-title", "Sign in")
 }
