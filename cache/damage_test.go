@@ -64,6 +64,19 @@ func sizeOf(t *testing.T, dir, pattern string) (bytes int64) {
 	return bytes
 }
 
+// killedAndClosed are directories with the same in them: what is left when a process is
+// killed, and when it has closed the disk.
+func killedAndClosed(t *testing.T, keys int) (killed, closed string) {
+	t.Helper()
+	closed = t.TempDir()
+	d := fillDisk(t, closed, keys)
+	killed = snapshot(t, closed)
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return killed, closed
+}
+
 // snapshot copies what a process leaves behind that dies now.
 func snapshot(t *testing.T, from string) (to string) {
 	t.Helper()
@@ -183,12 +196,7 @@ func listing(t *testing.T, dir string) string {
 // rest is not lost without a word.
 func TestTornLogs(t *testing.T) {
 	const keys = 2000
-	running := t.TempDir()
-	d := fillDisk(t, running, keys)
-	crashed := snapshot(t, running)
-	if err := d.Close(); err != nil {
-		t.Fatal(err)
-	}
+	crashed, _ := killedAndClosed(t, keys)
 	for name, tc := range map[string]struct {
 		spoil func([]byte) []byte
 		kept  func(n int) bool
@@ -253,12 +261,7 @@ func TestEmptyLogs(t *testing.T) {
 
 // A log whose header is damaged names a secret that it would be encrypted with.
 func TestLogOfAnotherStore(t *testing.T) {
-	running := t.TempDir()
-	d := fillDisk(t, running, 10)
-	crashed := snapshot(t, running)
-	if err := d.Close(); err != nil {
-		t.Fatal(err)
-	}
+	crashed, _ := killedAndClosed(t, 10)
 	damage(t, crashed, "*.mem", flip(0))
 	if _, err := Open(DiskOptions{Dir: crashed}); !errors.Is(err, ErrCorrupt) {
 		t.Fatal(err)
@@ -270,12 +273,7 @@ func TestLogOfAnotherStore(t *testing.T) {
 // write, which is part of it.
 func TestLogsCutAnywhere(t *testing.T) {
 	const keys = 4
-	running := t.TempDir()
-	d := fillDisk(t, running, keys)
-	crashed := snapshot(t, running)
-	if err := d.Close(); err != nil {
-		t.Fatal(err)
-	}
+	crashed, _ := killedAndClosed(t, keys)
 	content, err := os.ReadFile(files(t, crashed, "*.mem")[0])
 	if err != nil {
 		t.Fatal(err)

@@ -15,12 +15,7 @@ import (
 // that log is gone, so is the history in it: Open must not go on as if there was none.
 func TestLogsMissingAfterAKill(t *testing.T) {
 	const keys = 20
-	running := t.TempDir()
-	d := fillDisk(t, running, keys)
-	crashed := snapshot(t, running)
-	if err := d.Close(); err != nil {
-		t.Fatal(err)
-	}
+	crashed, closed := killedAndClosed(t, keys)
 	for name, tc := range map[string]struct {
 		from  string
 		spoil func(t *testing.T, dir string)
@@ -33,7 +28,7 @@ func TestLogsMissingAfterAKill(t *testing.T) {
 		"all but the lock":        {crashed, removeAllButLock, "00001.mem is missing"},
 		"an older log is no help": {crashed, func(t *testing.T, dir string) { renameLog(t, dir, "00000.mem") }, "00001.mem is missing"},
 		"a newer log is":          {crashed, func(t *testing.T, dir string) { renameLog(t, dir, "00007.mem") }, ""},
-		"no log when closed":      {running, func(*testing.T, string) {}, ""},
+		"no log when closed":      {closed, func(*testing.T, string) {}, ""},
 		"and nobody wrote it down": {crashed, func(t *testing.T, dir string) {
 			damage(t, dir, lockFile, cutTo(0)) // as before it was written down
 		}, ""},
