@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,8 +24,10 @@ type account struct {
 	inOrder bool
 
 	distrusted atomic.Int64 // until when the own history may lack an admission
-	turns      [64]turn
-	settling   [64]chan struct{} // one settler for a key at a time
+	marked     int64        // what of that is on disk
+
+	turns    [64]turn
+	settling [64]chan struct{} // one settler for a key at a time
 }
 
 // A turn is whose turn it is to decide alone, and how often somebody has.
@@ -41,7 +45,8 @@ func (w *Watch) account(name string, inOrder bool, pay func(ctx context.Context,
 	defer w.mu.Unlock()
 	a := w.accounts[name]
 	if a == nil {
-		a = &account{watch: w, name: name, inOrder: inOrder}
+		a = &account{watch: w, name: name, inOrder: inOrder, marked: w.gaps.found[name]}
+		a.distrusted.Store(a.marked)
 		for i := range a.settling {
 			a.settling[i] = make(chan struct{}, 1)
 		}
@@ -51,8 +56,12 @@ func (w *Watch) account(name string, inOrder bool, pay func(ctx context.Context,
 	return a
 }
 
-// whole reports whether the own history lacks nothing that still counts.
-func (a *account) whole() bool { return a.distrusted.Load() <= a.watch.o.Now() }
+// parts are all accounts.
+func (w *Watch) parts() []*account {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Collect(maps.Values(w.accounts))
+}
 
 func (a *account) turn(key string) *turn {
 	return &a.turns[maphash.String(seed, key)%uint64(len(a.turns))]

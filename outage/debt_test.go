@@ -1,6 +1,7 @@
 package outage
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -83,6 +84,38 @@ func TestLedgerIsKept(t *testing.T) {
 	must(l.owe(bob, debt{step: add, what: "3"}))
 	if got := l.of(bob)[0].seq; got <= 7 {
 		t.Errorf("the order begins anew with %d", got)
+	}
+}
+
+// A gap that the disk does not take is noted when it does.
+func TestGapsAreMarkedLater(t *testing.T) {
+	well, broken := cachetest.Open(t, cache.Memory), cachetest.Open(t, cache.Memory)
+	now := func() int64 { return 5 }
+	w, err := NewWatch(Options{Disk: well, Kept: true, Shared: func(context.Context) error { return nil }, Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close(context.Background())
+	a := w.account("mailbox", false, nil)
+	taking := w.gaps
+	if w.gaps, err = openGaps(broken); err != nil {
+		t.Fatal(err)
+	}
+	if err := broken.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if !a.distrust(100) || a.distrust(200) {
+		t.Error("it was whole before the first, and not before the second")
+	}
+	if w.markGaps() {
+		t.Error("a broken disk has taken it")
+	}
+	w.gaps = taking
+	if !w.markGaps() || !w.markGaps() {
+		t.Error("it is not noted")
+	}
+	if until, found, err := taking.disk.Get("mailbox", 5); !found || until != 200 || err != nil {
+		t.Errorf("noted is %d, %v, %v", until, found, err)
 	}
 }
 

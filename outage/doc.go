@@ -27,7 +27,8 @@
 // started, has nothing to go on with. It answers throttle.ErrUnavailable, or a process that
 // crashes again and again in an outage would mail without bound. So does a limiter whose
 // admissions could not all be noted on this node's disk, until the ones that are missing
-// have left the longest window.
+// have left the longest window. That is noted, too, as soon as the disk takes it; a process
+// that ends before has forgotten it.
 //
 // # Back
 //

@@ -158,8 +158,7 @@ func (l *Limiter) mirror(ctx context.Context, key string, a throttle.Admission) 
 		return
 	}
 	l.watch.unnoted.Add(1)
-	now := l.watch.o.Now()
-	if l.distrusted.Swap(now+l.longest) <= now {
+	if l.distrust(l.watch.o.Now() + l.longest) {
 		l.watch.o.Log.Error("what was admitted cannot be noted on this node, so in an outage it does not go on alone until that has left its windows",
 			"what", l.name, "cause", err)
 	}

@@ -332,6 +332,35 @@ func TestOwnHistoryWithGaps(t *testing.T) {
 	}
 }
 
+// Whoever runs here next knows of the gaps, and for how long.
+func TestGapsOutliveTheProcess(t *testing.T) {
+	clock, p, disk := throttletest.NewClock(start), policy(t, "minute=1/60s,hour=3/1h"), cachetest.Open(t, cache.Memory)
+	s := openShared(t, p, clock)
+	n := openNode(t, s, disk, p, clock.Now, nil)
+	own := &failing{Limiter: n.own, broken: true}
+	limiter := n.watch.Historian("mailbox", p.Longest(), s, own)
+	n.watch.Start()
+	for range 2 { // of which the second counts for longer
+		clock.Add(60_000)
+		if v, err := limiter.Take(context.Background(), alice, throttle.NewID()); err != nil || !v.Allowed {
+			t.Fatalf("%+v, %v", v, err)
+		}
+	}
+	n.close()
+	n.own.Close()
+
+	s.set(dead)
+	n = openNode(t, s, disk, p, clock.Now, nil)
+	clock.Add(3_600_000 - 1)
+	if _, err := n.Take(context.Background(), alice, throttle.NewID()); !errors.Is(err, throttle.ErrUnavailable) {
+		t.Fatalf("with a history that lacks something: %v", err)
+	}
+	clock.Add(1)
+	if v := n.take(alice, throttle.NewID()); !v.Allowed || !v.Degraded {
+		t.Fatalf("%+v", v)
+	}
+}
+
 // What has left the longest window is not written any more.
 func TestOldDebtsAreDropped(t *testing.T) {
 	n, clock := opened(t, "minute=1/60s")

@@ -43,6 +43,7 @@ type Options struct {
 type Watch struct {
 	o      Options
 	ledger *ledger
+	gaps   *gaps
 
 	away atomic.Bool // is there an outage
 	met  atomic.Bool // the shared history has answered since the start
@@ -91,7 +92,12 @@ func NewWatch(o Options) (*Watch, error) {
 	if err != nil {
 		return nil, fmt.Errorf("outage: %w", err)
 	}
-	w := &Watch{o: o, ledger: ledger, accounts: map[string]*account{}, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	gaps, err := openGaps(o.Disk)
+	if err != nil {
+		ledger.close()
+		return nil, fmt.Errorf("outage: %w", err)
+	}
+	w := &Watch{o: o, ledger: ledger, gaps: gaps, accounts: map[string]*account{}, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	w.ctx, w.stop = context.WithCancel(context.Background())
 	return w, nil
 }
@@ -136,19 +142,6 @@ func (w *Watch) Ready(ctx context.Context, own func(context.Context) error) erro
 		return fmt.Errorf("the node's own history lacks something: %w", w.cause())
 	}
 	return own(ctx)
-}
-
-// hasGaps reports whether any of the node's own histories may lack an admission, so that a
-// send which it has to admit is refused.
-func (w *Watch) hasGaps() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, a := range w.accounts {
-		if !a.whole() {
-			return true
-		}
-	}
-	return false
 }
 
 // canGoOn reports whether there is anything to go on with alone.

@@ -19,7 +19,7 @@ func (w *Watch) Start() {
 
 var errBefore = errors.New("what this node did alone before it was started is not yet written")
 
-// work looks after outages, and after debts that are left, until it is stopped.
+// work looks after outages, and after debts and gaps that are left, until it is stopped.
 func (w *Watch) work() {
 	defer close(w.done)
 	for {
@@ -28,7 +28,7 @@ func (w *Watch) work() {
 			return
 		case <-w.wake:
 		}
-		for w.mend(); w.away.Load() || w.owed() > 0; w.mend() {
+		for w.mend(); !w.markGaps() || w.away.Load() || w.owed() > 0; w.mend() {
 			if !w.pause() {
 				return
 			}
@@ -163,6 +163,7 @@ func (w *Watch) Close(ctx context.Context) {
 		}
 		w.stop()
 		w.ledger.close()
+		w.gaps.close()
 	})
 }
 
@@ -180,6 +181,9 @@ func (w *Watch) await(ctx context.Context) {
 }
 
 func (w *Watch) tellLeft() {
+	if w.o.Kept && !w.markGaps() {
+		w.o.Log.Warn("that what this node has noted has gaps could not be noted either: after the next start it goes by that")
+	}
 	left := w.ledger.count.Load()
 	switch {
 	case left == 0:
