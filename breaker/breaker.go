@@ -20,7 +20,7 @@ import "time"
 type Rule struct {
 	Failures    int           // in a row, after which it opens
 	Cooldown    time.Duration // the first rest; each failed trial doubles it
-	MaxCooldown time.Duration // the longest
+	MaxCooldown time.Duration // the longest; no trial makes a rest shorter
 }
 
 // A State is all that a rule remembers. The zero State is closed and knows of no failure.
@@ -96,7 +96,7 @@ func (r Rule) settleTrial(s State, now int64, o Outcome) State {
 	case Answered, Reached:
 		return State{}
 	case Failed:
-		s.rest = min(2*s.rest, r.MaxCooldown.Milliseconds())
+		s.rest = max(s.rest, min(2*s.rest, r.MaxCooldown.Milliseconds()))
 		s.reopens = now + s.rest
 	}
 	s.trying = false

@@ -2,6 +2,7 @@ package breaker
 
 import (
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -55,6 +56,10 @@ func TestRule(t *testing.T) {
 		"stragglers neither close nor prolong": {
 			ask(0, 0), ask(0, 0), ask(0, 0), ask(0, 0),
 			tell(0, Failed), tell(0, Failed), tell(900, Failed), tell(900, Answered), ask(900, 100),
+		},
+		"a straggler is not the trial": {
+			ask(0, 0), ask(0, 0), ask(0, 0), tell(0, Failed), tell(0, Failed),
+			ask(1000, 0), tell(1001, Answered), ask(1001, AfterTrial), tell(1002, Answered), ask(1002, 0),
 		},
 		"a clock stepping back prolongs no rest": {
 			ask(1e9, 0), tell(1e9, Failed), ask(1e9, 0), tell(1e9, Failed), ask(0, 1000), ask(1000, 0),
@@ -126,5 +131,57 @@ func TestCircuitTellsOfChanges(t *testing.T) {
 	c.Settle(c.Ask(), Answered)
 	if len(told) != 2 || !told[0] || told[1] {
 		t.Errorf("told %v, want that it opened and closed", told)
+	}
+}
+
+// TestNoFailureIsLostInARace: so many at once as it takes to open it do, and it is told
+// once.
+func TestNoFailureIsLostInARace(t *testing.T) {
+	var told atomic.Int32
+	rule := Rule{Failures: 32, Cooldown: time.Second, MaxCooldown: time.Second}
+	c := NewCircuit(rule, func() int64 { return 0 }, func(bool) { told.Add(1) })
+	var group sync.WaitGroup
+	for range 32 {
+		group.Go(func() {
+			c.Settle(c.Ask(), Failed)
+		})
+		group.Go(func() { c.Rest() })
+	}
+	group.Wait()
+	if rest := c.Rest(); rest != 1000 || told.Load() != 1 {
+		t.Errorf("rests for %d ms and told %d times, want 1000 ms and once", rest, told.Load())
+	}
+}
+
+// TestWhoIsToldMayAsk: a circuit is not held while it tells of a change.
+func TestWhoIsToldMayAsk(t *testing.T) {
+	rests := make(chan int64, 1)
+	var c *Circuit
+	rule := Rule{Failures: 1, Cooldown: time.Second, MaxCooldown: time.Second}
+	c = NewCircuit(rule, func() int64 { return 0 }, func(bool) { rests <- c.Rest() })
+	go c.Settle(c.Ask(), Failed)
+	select {
+	case rest := <-rests:
+		if rest != 1000 {
+			t.Errorf("when told it rests for %d ms", rest)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("whoever is told waits for good")
+	}
+}
+
+// TestTheShortestRest: a cooldown too short for a clock of milliseconds is one.
+func TestTheShortestRest(t *testing.T) {
+	rule := Rule{Failures: 1, Cooldown: time.Microsecond, MaxCooldown: time.Microsecond}
+	s := rule.Settle(State{}, 0, Pass{OK: true}, Failed)
+	for now := range int64(3) {
+		next, pass := rule.Ask(s, now)
+		if pass.Wait != 1 {
+			t.Fatalf("at %d: %+v, want to wait 1 ms", now, pass)
+		}
+		if next, pass = rule.Ask(next, now+1); !pass.Trial {
+			t.Fatalf("at %d: %+v, want a trial", now+1, pass)
+		}
+		s = rule.Settle(next, now+1, pass, Failed)
 	}
 }

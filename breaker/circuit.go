@@ -13,7 +13,7 @@ type Circuit struct {
 }
 
 // NewCircuit makes a closed one. Now is its clock, in milliseconds. Changed is called when
-// it opens and when it closes.
+// it opens and when it closes, and may ask it.
 func NewCircuit(r Rule, now func() int64, changed func(open bool)) *Circuit {
 	return &Circuit{rule: r, now: now, changed: changed}
 }
