@@ -143,53 +143,68 @@ func (w *walker) withinTiers(i int, own throttle.History) {
 	}
 }
 
-// Many callers at one node, while the shared history comes and goes: the node admits no more
-// than its tiers, not even where one is admitted alone and another together at once.
-func TestRaceThroughAnOutage(t *testing.T) {
-	n, clock := opened(t, "second=1/1s,minute=3/60s")
-	ctx := context.Background()
-	stop, stopped := make(chan struct{}), make(chan struct{})
+// flicker has the line go through all faults, again and again, until it is stopped.
+func (l *line) flicker() (stop func()) {
+	end, ended := make(chan struct{}), make(chan struct{})
 	go func() {
-		defer close(stopped)
+		defer close(ended)
 		for f := 0; ; f++ {
 			select {
-			case <-stop:
+			case <-end:
 				return
 			default:
-				n.shared.set(fault(f % 4))
+				l.set(fault(f % 4))
 			}
 		}
 	}()
+	return func() {
+		close(end)
+		<-ended
+		l.set(none)
+	}
+}
+
+// takeAtOnce has eight callers at a node, and returns the sends that were admitted.
+func takeAtOnce(n *node, key string) (admitted []throttle.ID) {
+	outcomes := make(chan throttle.ID, 8)
+	for range cap(outcomes) {
+		go func() {
+			id := throttle.NewID()
+			v, err := n.Take(context.Background(), key, id)
+			if err != nil && !errors.Is(err, throttle.ErrUnavailable) {
+				n.t.Error(err)
+			}
+			if !v.Allowed {
+				id = throttle.ID{}
+			}
+			outcomes <- id
+		}()
+	}
+	for range cap(outcomes) {
+		if id := <-outcomes; id.Valid() {
+			admitted = append(admitted, id)
+		}
+	}
+	return admitted
+}
+
+// Many callers at one node, while the shared history comes and goes: the node admits no more
+// than its tiers, not even where one is admitted alone and another together at once.
+func TestRaceThroughAnOutage(t *testing.T) {
+	const tiers = "second=1/1s,minute=3/60s"
+	n, clock := opened(t, tiers)
+	stop := n.shared.flicker()
 	admitted := map[throttle.ID]bool{}
 	for range 300 {
 		clock.Add(997)
-		type outcome struct {
-			id throttle.ID
-			v  throttle.Verdict
-		}
-		outcomes := make(chan outcome, 8)
-		for range cap(outcomes) {
-			go func() {
-				id := throttle.NewID()
-				v, err := n.Take(ctx, alice, id)
-				if err != nil && !errors.Is(err, throttle.ErrUnavailable) {
-					t.Error(err)
-				}
-				outcomes <- outcome{id, v}
-			}()
-		}
-		for range cap(outcomes) {
-			if o := <-outcomes; o.v.Allowed {
-				admitted[o.id] = true
-			}
+		for _, id := range takeAtOnce(n, alice) {
+			admitted[id] = true
 		}
 	}
-	close(stop)
-	<-stopped
-	n.shared.set(none)
+	stop()
 	n.healthy()
 	own, there := n.history(n.own, alice), n.history(n.shared.Survey, alice)
-	for v := range throttle.Replay(policy(t, "second=1/1s,minute=3/60s"), own) {
+	for v := range throttle.Replay(policy(t, tiers), own) {
 		t.Errorf("more than %s: %v", v.Limit, own)
 	}
 	if len(own) != len(there) {
