@@ -1,0 +1,97 @@
+package outage_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/cache/cachetest"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/local"
+	"github.com/mailgate/mailgate/throttle/throttletest"
+)
+
+// failing cannot note what others admitted.
+type failing struct {
+	*local.Limiter
+	broken bool
+}
+
+func (f *failing) Record(ctx context.Context, key string, a throttle.Admission) error {
+	if f.broken {
+		return throttle.Unavailable("record", cache.ErrFull)
+	}
+	return f.Limiter.Record(ctx, key, a)
+}
+
+// A history that may lack an admission is not gone on with until that has left its windows;
+// the sends themselves go through.
+func TestOwnHistoryWithGaps(t *testing.T) {
+	clock := throttletest.NewClock(start)
+	p := policy(t, "minute=1/60s,hour=3/1h")
+	n := openNode(t, openShared(t, p, clock), cachetest.Open(t, cache.Memory), p, clock.Now, nil)
+	own := &failing{Limiter: n.own, broken: true}
+	limiter := n.watch.Historian("mailbox", p.Longest(), n.shared, own)
+	ctx := context.Background()
+	for _, key := range []string{"a", "b"} {
+		if v, err := limiter.Take(ctx, key, throttle.NewID()); err != nil || !v.Allowed || v.Degraded {
+			t.Fatalf("%+v, %v", v, err)
+		}
+	}
+	if lines := n.log.lines("cannot be noted"); len(lines) != 1 || n.watch.State().Unnoted != 2 {
+		t.Errorf("%d are counted, and the log has %q", n.watch.State().Unnoted, lines)
+	}
+	well := func(context.Context) error { return nil }
+	if err := n.watch.Ready(ctx, well); err != nil {
+		t.Errorf("while the shared history answers: %v", err)
+	}
+	own.broken = false
+	n.shared.set(dead)
+	clock.Add(3_600_000 - 1)
+	if _, err := limiter.Take(ctx, "c", throttle.NewID()); !errors.Is(err, throttle.ErrUnavailable) {
+		t.Fatalf("with a history that may lack something: %v", err)
+	}
+	if err := n.watch.Ready(ctx, well); err == nil {
+		t.Error("ready, and it refuses")
+	}
+	if lines := n.log.lines("goes on with its own"); len(lines) != 0 {
+		t.Errorf("the log has %q", lines)
+	}
+	clock.Add(1)
+	if err := n.watch.Ready(ctx, well); err != nil {
+		t.Errorf("with a history without gaps: %v", err)
+	}
+	if v, err := limiter.Take(ctx, "c", throttle.NewID()); err != nil || !v.Allowed || !v.Degraded {
+		t.Fatalf("%+v, %v", v, err)
+	}
+}
+
+// Whoever runs here next knows of the gaps, and for how long.
+func TestGapsOutliveTheProcess(t *testing.T) {
+	clock, p, disk := throttletest.NewClock(start), policy(t, "minute=1/60s,hour=3/1h"), cachetest.Open(t, cache.Memory)
+	s := openShared(t, p, clock)
+	n := openNode(t, s, disk, p, clock.Now, nil)
+	own := &failing{Limiter: n.own, broken: true}
+	limiter := n.watch.Historian("mailbox", p.Longest(), s, own)
+	n.watch.Start()
+	for range 2 { // of which the second counts for longer
+		clock.Add(60_000)
+		if v, err := limiter.Take(context.Background(), alice, throttle.NewID()); err != nil || !v.Allowed {
+			t.Fatalf("%+v, %v", v, err)
+		}
+	}
+	n.close()
+	n.own.Close()
+
+	s.set(dead)
+	n = openNode(t, s, disk, p, clock.Now, nil)
+	clock.Add(3_600_000 - 1)
+	if _, err := n.Take(context.Background(), alice, throttle.NewID()); !errors.Is(err, throttle.ErrUnavailable) {
+		t.Fatalf("with a history that lacks something: %v", err)
+	}
+	clock.Add(1)
+	if v := n.take(alice, throttle.NewID()); !v.Allowed || !v.Degraded {
+		t.Fatalf("%+v", v)
+	}
+}
