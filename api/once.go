@@ -41,8 +41,10 @@ type attempt struct {
 
 	reservation throttle.ID // begins as all of the key do, on all servers
 
-	alone       bool // another server may have done it that could not be asked
-	apart       bool // charged so that nobody can take it up
+	alone bool // another server may have done it that could not be asked
+	apart bool // charged so that nobody can take it up
+	// own makes the charge this server's own to tell of; nil for one that another has made.
+	own         func(context.Context) error
 	mayHaveLeft bool // so the answer is kept, whatever it is
 	refunding   bool // the key is free when the refund is done
 }
@@ -214,8 +216,8 @@ func chargedBefore(history throttle.History, key throttle.ID) (throttle.ID, bool
 	return throttle.ID{}, false
 }
 
-// errUnseen is the end of an attempt whose charge others may have made, or may take up.
-var errUnseen = fmt.Errorf("%w: the other servers cannot be asked whether the mail left, or told that it does", idempotency.ErrUnavailable)
+// errUnseen is the end of an attempt whose charge another has made.
+var errUnseen = fmt.Errorf("%w: the other servers cannot be asked whether the mail left", idempotency.ErrUnavailable)
 
 var errLeaseLost = errors.New("the lease had ended")
 
@@ -245,8 +247,9 @@ func (s *Server) free(ctx context.Context, a *attempt) error {
 }
 
 // handOver puts the mark that the mail may leave from now on. One that is there already
-// was put by another attempt, which has not come to its answer. One that the others cannot
-// see will do only where they cannot take up the charge, and send the mail on it.
+// was put by another attempt, which has not come to its answer. Where the others cannot see
+// it they may take up the charge, and send a mail of their own on it; so then this server
+// owns the charge as it does all that it made alone, and tells of it when they can be told.
 func (s *Server) handOver(ctx context.Context, a *attempt) error {
 	if a == nil || !a.mark.Token.IsZero() {
 		return nil
@@ -261,8 +264,14 @@ func (s *Server) handOver(ctx context.Context, a *attempt) error {
 		return &problem{kind: deliveryUnknown}
 	}
 	a.mark = outcome.Lease
-	if outcome.Degraded && !a.apart {
+	switch {
+	case !outcome.Degraded || a.apart:
+		return nil
+	case a.own == nil:
 		return notSent{errUnseen}
+	}
+	if err := a.own(ctx); err != nil {
+		return notSent{err}
 	}
 	return nil
 }
@@ -283,9 +292,21 @@ func (s *Server) reserve(ctx context.Context, c *call, send rules.Send) error {
 	case a.alone:
 		a.apart, a.reservation = true, throttle.NewID()
 	}
+	a.own = func(ctx context.Context) error { return own(ctx, c.live.Rules.Mailbox(), send.Mailbox, a.reservation) }
 	if err == nil {
 		c.id = a.reservation
 	}
+	return err
+}
+
+// own takes once more what is charged. That changes nothing, but in an outage what a server
+// takes it records when that is over, whatever the others have made of it by then.
+func own(ctx context.Context, limiter throttle.Historian, mailbox string, id throttle.ID) error {
+	history, err := limiter.History(ctx, mailbox)
+	if err != nil || history.Find(id) < 0 { // a mailbox may be exempt
+		return err
+	}
+	_, err = limiter.Take(ctx, mailbox, id)
 	return err
 }
 

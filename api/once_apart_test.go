@@ -69,9 +69,10 @@ func TestOnceCountedTwice(t *testing.T) {
 }
 
 // A cut limiter is one of a server that is cut off from the others: they are told later of
-// what it gives back.
+// what it gives back, and of what it takes while it is away.
 type cut struct {
 	throttle.Historian
+	away bool // what it takes from now on it tells of
 	tell []func()
 }
 
@@ -104,17 +105,54 @@ func TestOnceGivenBackLate(t *testing.T) {
 	}
 }
 
-// A charge that others may take up needs a mark that they can see. Where it cannot be put
-// there any more nothing is sent, and the key is as good as new.
+func (c *cut) Take(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
+	v, err := c.Historian.Take(ctx, key, id)
+	if c.away && v.Allowed {
+		c.tell = append(c.tell, func() {
+			c.Historian.(throttle.Recorder).Record(context.WithoutCancel(ctx), key, throttle.Admission{ID: id, At: v.Now})
+		})
+	}
+	return v, err
+}
+
+// A forgetful keeper keeps no answers.
+type forgetful struct{ idempotency.Keeper }
+
+func (f forgetful) Finish(context.Context, idempotency.Lease, idempotency.Answer) (bool, error) {
+	return true, nil
+}
+
+// A server that is cut off between its charge and its mark sends the mail, and the others
+// know of neither mark nor answer. If one of them takes up the charge and sends a second
+// mail, there are two charges in the end.
 func TestOnceCutOffBeforeTheMark(t *testing.T) {
-	r := newRig(t, setup{})
-	apart := r.anotherWith(api.Repeats{Answers: r.repeats.Answers, HandedOver: alone{r.newRepeats().HandedOver}})
-	apart.once("click", "mark@example.com").is(t, 503, "store-unavailable")
-	if len(r.box.List()) != 0 || r.used("mark@example.com") != 0 {
+	r := newRig(t, setup{policy: "day=10/24h"})
+	far := &cut{Historian: r.limiter}
+	apart := r.anotherAs(func(o *api.Options) {
+		o.Live.Rules = onlyMailbox(t, far)
+		o.Repeats = api.Repeats{Answers: forgetful{r.repeats.Answers}, HandedOver: cutOff{alone{r.newRepeats().HandedOver}, far}}
+	})
+	apart.once("click", "mark@example.com").is(t, 200, "")
+	if len(r.box.List()) != 1 || r.used("mark@example.com") != 1 {
 		t.Fatalf("%d mails, %d charged", len(r.box.List()), r.used("mark@example.com"))
 	}
+	r.now.Add(lease)
 	r.once("click", "mark@example.com").is(t, 200, "")
-	if len(r.box.List()) != 1 || r.used("mark@example.com") != 1 {
+	for _, tell := range far.tell {
+		tell()
+	}
+	if len(r.box.List()) != 2 || r.used("mark@example.com") != 2 {
 		t.Errorf("%d mails, %d charged", len(r.box.List()), r.used("mark@example.com"))
 	}
+}
+
+// A cutOff keeper is asked when the outage has begun.
+type cutOff struct {
+	idempotency.Keeper
+	from *cut
+}
+
+func (k cutOff) Begin(ctx context.Context, name idempotency.Name, body idempotency.Fingerprint) (idempotency.Outcome, error) {
+	k.from.away = true
+	return k.Keeper.Begin(ctx, name, body)
 }
