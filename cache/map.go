@@ -3,8 +3,6 @@ package cache
 import (
 	"context"
 	"fmt"
-	"hash/maphash"
-	"math"
 	"runtime"
 	"strings"
 	"sync"
@@ -20,11 +18,11 @@ type Map[V any] struct {
 	name  string
 	size  Size
 
-	hot     *ristretto.Cache[string, entry[V]]
+	hot     *ristretto.Cache[string, *entry[V]]
+	front   *front[V]
 	open    atomic.Pointer[opening[V]] // nil once closed
-	reached *mark                      // the Set that Ristretto worked on last
-	seed    maphash.Seed
-	stripes [1024]stripe
+	reached *entry[V]                  // the Set that Ristretto worked on last
+	stripes [1024]stripe[V]
 	release func() // gives the name back
 	closing sync.Once
 }
@@ -33,7 +31,7 @@ type Map[V any] struct {
 // when the last of them has left: Ristretto must not be closed under a Get, and a count
 // of readers would cost each of them a good part of its way.
 type opening[V any] struct {
-	hot *ristretto.Cache[string, entry[V]]
+	hot *ristretto.Cache[string, *entry[V]]
 }
 
 // A Codec writes values to disk and reads them back.
@@ -55,25 +53,20 @@ type store interface {
 	Ready(ctx context.Context) error
 }
 
-// An entry is a value as it is remembered. Entries and their values never change.
+// An entry is a value as it is remembered. Its value never changes.
 type entry[V any] struct {
 	value   V
 	expires int64
-	mark    *mark // tells this entry from the one it replaced
+	print   print
+	done    atomic.Bool // Ristretto is done with its Set
 }
-
-// A mark says whether Ristretto is done with the Set of its entry.
-type mark struct{ done atomic.Bool }
 
 // A stripe keeps the writers of its keys apart. It remembers the last Set that
 // Ristretto had only queued.
-type stripe struct {
+type stripe[V any] struct {
 	sync.Mutex
-	queued *mark
+	queued *entry[V]
 }
-
-// absent is what a key without a value has: at no moment there is one.
-func absent[V any]() entry[V] { return entry[V]{expires: math.MinInt64} }
 
 // NewMap opens the part of the disk that has this name. One Map at a time can have it:
 // two would each remember what the other has changed.
@@ -97,19 +90,18 @@ func newMap[V any](disk store, name string, codec Codec[V], size Size) (*Map[V],
 	if name == "" || strings.ContainsRune(name, 0) {
 		return nil, fmt.Errorf("%q does not do as the name of a map: it is empty or has a NUL in it", name)
 	}
-	m := &Map[V]{release: func() {}, disk: disk, codec: codec, name: name, size: size, reached: new(mark), seed: maphash.MakeSeed()}
-	// Two seeded hashes stand for a key inside Ristretto, which keeps no keys. Nobody
-	// outside this process can look for two keys that share 128 secret bits.
-	first, second := maphash.MakeSeed(), maphash.MakeSeed()
-	hot, err := ristretto.NewCache(&ristretto.Config[string, entry[V]]{
+	m := &Map[V]{release: func() {}, disk: disk, codec: codec, name: name, size: size, front: newFront[V](size.most())}
+	hot, err := ristretto.NewCache(&ristretto.Config[string, *entry[V]]{
 		NumCounters:        size.most() * 4,
 		MaxCost:            size.Bytes,
 		BufferItems:        512,
 		IgnoreInternalCost: true,
 		Cost:               m.cost,
 		KeyToHash: func(key string) (uint64, uint64) {
-			return maphash.String(first, key), maphash.String(second, key)
+			p := m.front.print(key)
+			return p.first, p.second
 		},
+		OnExit: m.front.drop, // before a Set or a Del returns, where it replaces one
 	})
 	if err != nil {
 		return nil, fmt.Errorf("making a cache of %d entries: %w", size.Entries, err)
@@ -121,16 +113,18 @@ func newMap[V any](disk store, name string, codec Codec[V], size Size) (*Map[V],
 
 // cost is called by Ristretto's one worker for each Set in its queue, in their order,
 // before it works on it. So it is done with the one before.
-func (m *Map[V]) cost(e entry[V]) int64 {
-	m.reached.done.Store(true)
-	m.reached = e.mark
+func (m *Map[V]) cost(e *entry[V]) int64 {
+	if m.reached != nil {
+		m.reached.done.Store(true)
+	}
+	m.reached = e
 	return m.size.cost(m.codec.Weigh(e.value))
 }
 
 // Get returns the value of the key if it has one that has not expired at now.
 func (m *Map[V]) Get(key string, now int64) (value V, found bool, err error) {
-	e, ok := m.remembered(key)
-	if !ok {
+	e := m.remembered(key)
+	if e == nil {
 		s := m.lock(key)
 		defer s.Unlock()
 		if e, err = m.current(s, key); err != nil {
@@ -144,25 +138,61 @@ func (m *Map[V]) Get(key string, now int64) (value V, found bool, err error) {
 // Recall returns the value of the key at now if it is in memory. It never waits, for
 // a disk or for a writer; not found means that Get has to be asked, or Update.
 func (m *Map[V]) Recall(key string, now int64) (value V, found bool) {
-	if e, ok := m.remembered(key); ok {
-		value, found = e.at(now)
-	}
-	return value, found
+	return m.remembered(key).at(now)
 }
 
-func (m *Map[V]) remembered(key string) (e entry[V], ok bool) {
+// remembered is what the key has in memory. Ristretto is told sometimes of those that are
+// found without it, or it would think that nobody asks for them.
+func (m *Map[V]) remembered(key string) *entry[V] {
 	open := m.open.Load()
 	if open == nil {
-		return e, false
+		return nil
 	}
-	e, ok = open.hot.Get(key)
+	p := m.front.print(key)
+	e := m.front.find(p)
+	if e != nil && !sometimes() {
+		return e
+	}
+	held, _ := open.hot.Get(key)
 	runtime.KeepAlive(open)
-	return e, ok
+	if e != nil {
+		return e
+	}
+	if held != nil && m.front.wants(p) {
+		m.bringForward(key, p)
+	}
+	return held
 }
 
-// at is the entry's value as seen at now.
-func (e entry[V]) at(now int64) (value V, found bool) {
-	if now >= e.expires {
+// bringForward has the front answer for a key that Ristretto holds, unless somebody writes it.
+func (m *Map[V]) bringForward(key string, p print) {
+	s := m.stripe(p)
+	if !s.TryLock() {
+		return
+	}
+	defer s.Unlock()
+	if m.open.Load() == nil {
+		return
+	}
+	if e, ok := m.hot.Get(key); ok {
+		m.show(key, e)
+	}
+}
+
+// show has the front answer with an entry for as long as Ristretto holds it, and reports
+// whether it does now. The key's stripe is held.
+func (m *Map[V]) show(key string, e *entry[V]) (held bool) {
+	m.front.put(e)
+	if seen, _ := m.hot.Get(key); seen != e {
+		m.front.drop(e)
+		return false
+	}
+	return true
+}
+
+// at is the entry's value as seen at now; without an entry there is none.
+func (e *entry[V]) at(now int64) (value V, found bool) {
+	if e == nil || now >= e.expires {
 		return value, false
 	}
 	return e.value, true
@@ -181,7 +211,7 @@ func (m *Map[V]) Update(key string, now int64, edit func(value V, found bool) Ed
 	value, found := old.at(now)
 	switch edit := edit(value, found); edit.kind {
 	case put:
-		return m.put(s, key, now, entry[V]{value: edit.value, expires: edit.expires})
+		return m.put(s, key, now, &entry[V]{value: edit.value, expires: edit.expires})
 	case remove:
 		m.forget(s, key)
 		return m.disk.delete(m.diskKey(key))
@@ -191,7 +221,7 @@ func (m *Map[V]) Update(key string, now int64, edit func(value V, found bool) Ed
 
 // put writes to disk first. When that fails nobody knows what the disk holds, so
 // memory forgets the key and the next read asks the disk.
-func (m *Map[V]) put(s *stripe, key string, now int64, e entry[V]) error {
+func (m *Map[V]) put(s *stripe[V], key string, now int64, e *entry[V]) error {
 	bytes := m.codec.Append(appendExpiry(make([]byte, 0, 192), e.expires), e.value)
 	if err := m.disk.put(m.diskKey(key), bytes, lifetime(now, e.expires)); err != nil {
 		m.forget(s, key)
@@ -201,14 +231,14 @@ func (m *Map[V]) put(s *stripe, key string, now int64, e entry[V]) error {
 	return nil
 }
 
-// current is what the key has, from memory or else from disk, and then remembered.
-// The key's stripe is held, so that an older value can never overtake a newer one.
-func (m *Map[V]) current(s *stripe, key string) (entry[V], error) {
+// current is what the key has, from memory or else from disk, and then remembered. It is
+// nil if there is nothing. The key's stripe is held, so that an older value can never
+// overtake a newer one.
+func (m *Map[V]) current(s *stripe[V], key string) (e *entry[V], err error) {
 	if m.open.Load() == nil {
-		return absent[V](), ErrClosed
+		return nil, ErrClosed
 	}
-	e, ok := m.hot.Get(key)
-	if ok {
+	if e, ok := m.hot.Get(key); ok {
 		return e, nil
 	}
 	found, err := m.disk.get(m.diskKey(key), func(bytes []byte) (err error) {
@@ -216,19 +246,20 @@ func (m *Map[V]) current(s *stripe, key string) (entry[V], error) {
 		return err
 	})
 	if err != nil || !found {
-		return absent[V](), err
+		return nil, err
 	}
 	m.remember(s, key, e)
 	return e, nil
 }
 
-func (m *Map[V]) parse(bytes []byte) (e entry[V], err error) {
+func (m *Map[V]) parse(bytes []byte) (e *entry[V], err error) {
+	e = new(entry[V])
 	e.expires, bytes, err = cutExpiry(bytes)
 	if err == nil {
 		e.value, err = m.codec.Parse(bytes)
 	}
 	if err != nil {
-		return entry[V]{}, fmt.Errorf("%w: %w", ErrCorrupt, err)
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	return e, nil
 }
@@ -238,23 +269,23 @@ func (m *Map[V]) parse(bytes []byte) (e entry[V], err error) {
 //
 // Ristretto makes room only for keys that it lets in. Values that have grown in place
 // can leave it over its size for long, so until it is within it again it gets nothing.
-func (m *Map[V]) remember(s *stripe, key string, e entry[V]) {
+func (m *Map[V]) remember(s *stripe[V], key string, e *entry[V]) {
 	m.settle(s)
+	e.print = m.front.print(key)
 	if m.hot.RemainingCost() < 0 {
 		m.hot.Del(key)
 		return
 	}
-	e.mark = new(mark)
 	if !m.hot.Set(key, e, 0) { // the cost is asked for later
 		return // dropped: it had no place in the queue
 	}
-	if seen, ok := m.hot.Get(key); !ok || seen.mark != e.mark {
-		s.queued = e.mark
+	if !m.show(key, e) {
+		s.queued = e
 	}
 }
 
-// forget makes Ristretto not answer for the key.
-func (m *Map[V]) forget(s *stripe, key string) {
+// forget makes nobody in memory answer for the key.
+func (m *Map[V]) forget(s *stripe[V], key string) {
 	m.settle(s)
 	m.hot.Del(key)
 }
@@ -262,18 +293,20 @@ func (m *Map[V]) forget(s *stripe, key string) {
 // settle returns when Ristretto is done with the last Set of the stripe. A Set of a
 // key that it does not hold is only queued, and until it is worked on a second Set of
 // the key would lose to it and a Del would come too early.
-func (m *Map[V]) settle(s *stripe) {
+func (m *Map[V]) settle(s *stripe[V]) {
 	if s.queued != nil && !s.queued.done.Load() {
 		m.hot.Wait()
 	}
 	s.queued = nil
 }
 
-func (m *Map[V]) lock(key string) *stripe {
-	s := &m.stripes[maphash.String(m.seed, key)%uint64(len(m.stripes))]
+func (m *Map[V]) lock(key string) *stripe[V] {
+	s := m.stripe(m.front.print(key))
 	s.Lock()
 	return s
 }
+
+func (m *Map[V]) stripe(p print) *stripe[V] { return &m.stripes[p.second%uint64(len(m.stripes))] }
 
 func (m *Map[V]) diskKey(key string) []byte {
 	return append(append(append(make([]byte, 0, len(m.name)+1+len(key)), m.name...), 0), key...)
@@ -289,6 +322,6 @@ func (m *Map[V]) close() {
 		m.stripes[i].Lock() // whoever is inside may still Set
 		m.stripes[i].Unlock()
 	}
-	runtime.AddCleanup(open, (*ristretto.Cache[string, entry[V]]).Close, m.hot)
+	runtime.AddCleanup(open, (*ristretto.Cache[string, *entry[V]]).Close, m.hot)
 	m.release()
 }

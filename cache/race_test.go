@@ -3,7 +3,6 @@ package cache
 import (
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"math/rand/v2"
 	"runtime"
 	"sync"
@@ -187,10 +186,10 @@ func TestDroppedSets(t *testing.T) {
 	<-held
 	const queue = 32 * 1024
 	for i := range queue {
-		m.hot.Set(fmt.Sprint("filler", i), entry[int]{mark: new(mark)}, 1)
+		m.hot.Set(fmt.Sprint("filler", i), new(entry[int]), 1)
 	}
 	key := "new"
-	stripe := func(key string) uint64 { return maphash.String(m.seed, key) % uint64(len(m.stripes)) }
+	stripe := func(key string) *stripe[int] { return m.stripe(m.front.print(key)) }
 	for stripe(key) == stripe("first") {
 		key += "er" // or it would wait for the first
 	}

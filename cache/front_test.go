@@ -1,0 +1,126 @@
+package cache
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+)
+
+// inFront counts what a front holds, and fails the test for each that Ristretto does not.
+func inFront(t *testing.T, m *Map[int]) (n int) {
+	t.Helper()
+	m.hot.Wait()
+	held := map[*entry[int]]bool{}
+	m.hot.IterValues(func(e *entry[int]) bool {
+		held[e] = true
+		return false
+	})
+	for i := range m.front.buckets {
+		for way := range ways {
+			e := m.front.buckets[i].entries[way].Load()
+			if e == nil {
+				continue
+			}
+			if n++; !held[e] {
+				t.Errorf("the front answers %d, which Ristretto has let go", e.value)
+			}
+		}
+	}
+	return n
+}
+
+// A front answers for nothing that is not in Ristretto, whoever writes, reads, removes and
+// pushes others out at the same time; so its memory is bounded as Ristretto's is.
+func TestTheFrontHoldsNothingElse(t *testing.T) {
+	m := openSized(t, open(t, DiskOptions{Dir: Memory}), "front", Size{Entries: 100, Bytes: 1 << 20})
+	var done sync.WaitGroup
+	for range 8 {
+		done.Go(func() {
+			for range 3000 {
+				key := fmt.Sprint("key", rand.IntN(300))
+				switch rand.IntN(8) {
+				case 0:
+					set(t, m, key, rand.IntN(1000))
+				case 1:
+					if err := m.Update(key, 0, func(int, bool) Edit[int] { return Remove[int]() }); err != nil {
+						t.Error(err)
+					}
+				default:
+					if _, _, err := m.Get(key, 0); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	done.Wait()
+	if n := inFront(t, m); n == 0 {
+		t.Error("it holds nothing at all")
+	}
+	m.hot.Clear()
+	if n := inFront(t, m); n != 0 {
+		t.Errorf("it holds %d of none", n)
+	}
+}
+
+// What is read again is answered by the front, also what came in from the disk.
+func TestTheFrontAnswers(t *testing.T) {
+	m := openMap(t, open(t, DiskOptions{Dir: Memory}), "front")
+	const keys = 50 // among so many places
+	for i := range keys {
+		set(t, m, fmt.Sprint("key", i), i)
+	}
+	m.hot.Clear()
+	for range 2 { // the first from the disk, the second from Ristretto
+		for i := range keys {
+			expect(t, m, fmt.Sprint("key", i), i)
+		}
+		m.hot.Wait()
+	}
+	if n := inFront(t, m); n != keys {
+		t.Errorf("it answers for %d keys, want %d", n, keys)
+	}
+	set(t, m, "key1", 100)
+	if e := m.front.find(m.front.print("key1")); e == nil || e.value != 100 {
+		t.Errorf("after a write it has %+v", e)
+	}
+}
+
+// What Ristretto let go before the front had it is not shown.
+func TestShownTooLate(t *testing.T) {
+	m := openMap(t, open(t, DiskOptions{Dir: Memory}), "late")
+	e := &entry[int]{value: 1, expires: never, print: m.front.print("key")}
+	if m.show("key", e) || m.front.find(e.print) != nil {
+		t.Error("it is shown")
+	}
+}
+
+// More keys than a bucket has places: all are found, and the places go to those that are
+// asked for.
+func TestAFullBucket(t *testing.T) {
+	m := openMap(t, open(t, DiskOptions{Dir: Memory}), "full")
+	m.front.buckets = m.front.buckets[:1]
+	const keys = 4 * ways
+	for i := range keys {
+		set(t, m, fmt.Sprint("key", i), i)
+		m.hot.Wait()
+		expect(t, m, fmt.Sprint("key", i), i)
+	}
+	for range 1000 {
+		for i := range ways - 1 {
+			expect(t, m, fmt.Sprint("key", i), i)
+		}
+	}
+	for i := range ways - 1 {
+		if m.front.find(m.front.print(fmt.Sprint("key", i))) == nil {
+			t.Errorf("key%d has no place after a thousand reads", i)
+		}
+	}
+	for i := range keys {
+		expect(t, m, fmt.Sprint("key", i), i)
+		set(t, m, fmt.Sprint("key", i), -i)
+		expect(t, m, fmt.Sprint("key", i), -i)
+	}
+	inFront(t, m)
+}
