@@ -7,7 +7,13 @@ const moment = "2006-01-02T15:04:05.000Z07:00"
 
 // ForCountdown is what a back end passes on to its page, as JSON, for the update method of
 // the element <mailgate-countdown>: those parts of mailgate's answer that it takes.
-func (s Standing) ForCountdown() json.RawMessage {
+func (s Standing) ForCountdown() json.RawMessage { return s.forCountdown(false) }
+
+// ForCountdown is that of the standing. Of an answer that was given again it has the page
+// ask at once how long the wait is now.
+func (s Sent) ForCountdown() json.RawMessage { return s.forCountdown(s.Replayed) }
+
+func (s Standing) forCountdown(replayed bool) json.RawMessage {
 	type limit struct {
 		Name   string `json:"name"`
 		Limit  int    `json:"limit"`
@@ -24,7 +30,8 @@ func (s Standing) ForCountdown() json.RawMessage {
 		RetryAt   string  `json:"retry_at"`
 		Limits    []limit `json:"limits"`
 		Countdown string  `json:"countdown,omitempty"`
-	}{s.Limit, s.Wait.Milliseconds(), s.RetryAt.UTC().Format(moment), limits, s.Countdown})
+		Replayed  bool    `json:"replayed,omitempty"`
+	}{s.Limit, s.Wait.Milliseconds(), s.RetryAt.UTC().Format(moment), limits, s.Countdown, replayed})
 	if err != nil {
 		panic("client: texts and numbers are not JSON: " + err.Error())
 	}

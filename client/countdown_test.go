@@ -41,6 +41,20 @@ func TestForCountdown(t *testing.T) {
 	}
 }
 
+// An answer that was given again tells of an earlier moment, and the page asks how long it
+// is now.
+func TestForCountdownGivenAgain(t *testing.T) {
+	server := play(t, line{status: 200, body: sentBody, header: map[string]string{"Idempotent-Replayed": "true"}})
+	gate, _ := asking(t, server.URL, client.Options{})
+	sent, err := gate.SendCode(t.Context(), client.Send{Email: email})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if page := fields(t, string(sent.ForCountdown())); page["replayed"] != true || page["wait_ms"] == nil || len(page) != 6 {
+		t.Errorf("the page is told %v", page)
+	}
+}
+
 func fields(t *testing.T, text string) (all map[string]any) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(text), &all); err != nil {
@@ -57,17 +71,17 @@ func ExampleStanding_ForCountdown() {
 
 	sendCode := func(w http.ResponseWriter, r *http.Request) {
 		sent, err := gate.SendCode(r.Context(), client.Send{Email: r.FormValue("email")})
-		standing := sent.Standing
+		page := sent.ForCountdown()
 		var wait *client.Wait
 		if errors.As(err, &wait) {
-			standing, err = wait.Standing, nil
+			page, err = wait.ForCountdown(), nil
 		}
 		if err != nil {
 			http.Error(w, "We cannot mail you now.", http.StatusBadGateway)
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		w.Write(standing.ForCountdown())
+		w.Write(page)
 	}
 	page := httptest.NewRecorder()
 	sendCode(page, httptest.NewRequest("POST", "/send?email=alice@example.com", nil))

@@ -43,6 +43,20 @@ func anotherRulesRefusal(t *testing.T, v *tab, p *player) {
 	}
 }
 
+// An answer that was given again under an Idempotency-Key tells of an earlier moment. How
+// long it is now the server knows; where there is nobody to ask it is late, never early.
+func anAnswerGivenAgain(t *testing.T, v *tab, p *player) {
+	v.visit(p)
+	p.says(200, still(5000, first))
+	v.update(strings.Replace(sent(60_000, first, "a-token"), "{", `{"replayed":true,`, 1))
+	v.shows("One mail a minute. Next in 0:05.")
+	if p.questions() != "a-token" {
+		t.Errorf("asked for %q", p.questions())
+	}
+	v.update(strings.Replace(sent(40_000, second, ""), "{", `{"replayed":true,`, 1)) // nobody to ask
+	v.mustShow("One mail a minute. Next in 0:40.")
+}
+
 // An answer that was on its way when a mail was sent is out of date.
 func anAnswerOvertaken(t *testing.T, v *tab, p *player) {
 	v.visit(p)

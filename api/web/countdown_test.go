@@ -118,6 +118,7 @@ func TestCountdownInABrowser(t *testing.T) {
 		{"another mailbox's refusal", anotherMailboxsRefusal},
 		{"another rule's refusal", anotherRulesRefusal},
 		{"an answer overtaken by a send", anAnswerOvertaken},
+		{"an answer given again", anAnswerGivenAgain},
 		{"answers that are none", answersThatAreNone},
 		{"an answer from a listener", anAnswerFromAListener},
 		{"the button, by keyboard and mouse", theButton},

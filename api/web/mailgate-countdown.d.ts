@@ -91,6 +91,9 @@ export class MailgateCountdown extends HTMLElement {
    * An answer without a `countdown` token may be about another mailbox, so the token at
    * hand is kept only if `retry_at` is the moment that is known. Without a token there
    * is nobody to ask: it still counts rightly, and sleep makes it late, never early.
+   *
+   * An answer that mailgate gave again under an Idempotency-Key tells of an earlier
+   * moment. With `replayed: true` added to it the server is asked at once.
    */
   update(answer: unknown): boolean;
   /** Asks the server now. It does so by itself whenever there is reason to. */

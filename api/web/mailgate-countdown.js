@@ -140,8 +140,10 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
     const own = limits?.filter?.(({ name, wait_ms = wait }) => name !== limit || wait_ms === wait);
     // Without a token of its own it may be another mailbox's, unless the moment is the same.
     const src = token ? (this.base ?? "/countdown/") + token : retry && retry === this.#state?.retry ? this.#state.src : "";
-    this.#begin({ src, limit, limits: own, retry }, wait, true);
+    const again = !!(answer.replayed && src); // it tells of an earlier moment
+    this.#begin({ src, limit, limits: own, retry }, wait, !again);
     this.#save();
+    if (again) this.refresh();
     return true;
   }
 

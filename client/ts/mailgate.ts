@@ -206,18 +206,21 @@ export interface ForCountdown {
   retry_at: string;
   limits: { name: string; limit: number; window_ms: number; wait_ms: number }[];
   countdown?: string;
+  /** The answer tells of an earlier moment, so the page asks at once how long it is now. */
+  replayed?: true;
 }
 
 /**
  * What a back end passes on to its page, of a "sent" or a "wait", for the update method of the
  * element `<mailgate-countdown>`.
  */
-export function forCountdown({ limit, waitMs, retryAt, limits, countdown }: Standing): ForCountdown {
+export function forCountdown({ limit, waitMs, retryAt, limits, countdown, replayed }: Standing & { replayed?: boolean }): ForCountdown {
   const page: ForCountdown = {
     limit, wait_ms: waitMs, retry_at: retryAt,
     limits: limits.map((l) => ({ name: l.name, limit: l.limit, window_ms: l.windowMs, wait_ms: l.waitMs })),
   };
   if (countdown) page.countdown = countdown;
+  if (replayed) page.replayed = true;
   return page;
 }
 

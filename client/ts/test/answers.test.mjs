@@ -47,6 +47,7 @@ test("what a back end passes on to its page", async () => {
     const server = await play(line);
     const { limit, wait_ms, retry_at, limits: [{ remaining, ...tier }], countdown } = JSON.parse(line.body);
     assert.deepEqual(forCountdown(await asking(server.url).gate.sendCode({ email })), { limit, wait_ms, retry_at, limits: [tier], countdown });
+    assert.equal(forCountdown({ ...await asking(server.url).gate.sendCode({ email }), replayed: true }).replayed, true);
   }
   assert.equal("countdown" in forCountdown(read), false);
 });
