@@ -41,6 +41,24 @@ func mentions(log *output, words string) (lines []map[string]any) {
 	return lines
 }
 
+// saysSo fails the test unless a node that is alone says so wherever somebody looks.
+func saysSo(t *testing.T, server *process, app client) {
+	t.Helper()
+	a := app.must(t, "GET", "/readyz", "", 200)
+	if !strings.Contains(a.Raw, `"degraded":true,"degraded_since":"20`) {
+		t.Errorf("/readyz: %s", a.Raw)
+	}
+	if one, since := metric(t, server, "mailgate_store_degraded"), metric(t, server, "mailgate_store_degraded_since_timestamp_seconds"); one != "1" || since == "0" {
+		t.Errorf("degraded %s since %s", one, since)
+	}
+	if debts := metric(t, server, "mailgate_store_debts"); debts == "0" {
+		t.Error("no debts")
+	}
+	if a := app.must(t, "GET", "/mailboxes/alice@example.com", "", 200); !a.Body.Degraded {
+		t.Errorf("a look: %s", a.Raw)
+	}
+}
+
 // A node goes on while Redis is away, says so wherever somebody looks, and tells Redis what
 // it missed.
 func TestGoesOnWithoutRedis(t *testing.T) {
@@ -65,19 +83,7 @@ func TestGoesOnWithoutRedis(t *testing.T) {
 	if !alone.Body.Degraded {
 		t.Errorf("without redis: %+v", alone.Body)
 	}
-	a := app.must(t, "GET", "/readyz", "", 200)
-	if !strings.Contains(a.Raw, `"degraded":true,"degraded_since":"20`) {
-		t.Errorf("/readyz: %s", a.Raw)
-	}
-	if one, since := metric(t, server, "mailgate_store_degraded"), metric(t, server, "mailgate_store_degraded_since_timestamp_seconds"); one != "1" || since == "0" {
-		t.Errorf("degraded %s since %s", one, since)
-	}
-	if debts := metric(t, server, "mailgate_store_debts"); debts == "0" {
-		t.Error("no debts")
-	}
-	if a := app.must(t, "GET", "/mailboxes/alice@example.com", "", 200); !a.Body.Degraded {
-		t.Errorf("a look: %s", a.Raw)
-	}
+	saysSo(t, server, app)
 	ops.must(t, "POST", "/admin/mailboxes/alice@example.com/reset", "", 503)
 
 	redis.Restart()
@@ -91,12 +97,42 @@ func TestGoesOnWithoutRedis(t *testing.T) {
 	if ids := sends(t, other, "alice@example.com"); len(ids) != 2 {
 		t.Errorf("the other node knows of %d sends", len(ids))
 	}
+	loggedOnce(t, server)
+}
+
+// loggedOnce fails the test unless one line tells of the beginning and one of the end, and
+// each request that was answered alone says so.
+func loggedOnce(t *testing.T, server *process) {
+	t.Helper()
 	began, ended := mentions(server.log, "the shared history is away"), mentions(server.log, "the shared history is back")
 	if len(began) != 1 || len(ended) != 1 || ended[0]["written"] == nil {
 		t.Errorf("began %v, ended %v", began, ended)
 	}
 	if requests := mentions(server.log, `"degraded":true`); len(requests) < 3 {
 		t.Errorf("requests in the log: %v", requests)
+	}
+}
+
+// A Redis that comes back empty has forgotten, and is believed: it is told what was admitted
+// meanwhile, and not what was before.
+func TestRedisForgets(t *testing.T) {
+	t.Parallel()
+	relay := startRelay(t, sandbox.Options{})
+	redis := redistest.Alone(t)
+	server := startServer(t, settingsFor(relay.URL(), "MAILGATE_REDIS_URL="+redis.URL(), shared))
+	app := newClient(t, server.URL, apiKey)
+	app.mustSend(t, "before@example.com", 200)
+	redis.Kill()
+	app.mustSend(t, "before@example.com", 429)
+	alone := app.mustSend(t, "alone@example.com", 200)
+	redis.Restart()
+	eventually(t, "the end of the outage", func() bool { return metric(t, server, "mailgate_store_degraded") == "0" })
+	if ids := sends(t, server, "alone@example.com"); len(ids) != 1 || ids[0] != alone.Body.ID {
+		t.Errorf("on record is %v, want %s", ids, alone.Body.ID)
+	}
+	app.mustSend(t, "alone@example.com", 429)
+	if a := app.mustSend(t, "before@example.com", 200); a.Body.Degraded {
+		t.Errorf("mailed anew: %+v", a.Body)
 	}
 }
 
