@@ -36,7 +36,7 @@ type print struct{ first, second uint64 }
 
 func (p print) tag() uint32 { return uint32(p.first >> 32) }
 
-// newFront makes one for so many keys, of which about 1 in 20 has no place.
+// newFront makes one for so many keys, with 1.2 to 2.5 places for each.
 func newFront[V any](keys int64) *front[V] {
 	return &front[V]{
 		buckets: make([]bucket[V], 1<<bits.Len64(uint64(keys-1)/4)),
@@ -48,17 +48,20 @@ func (f *front[V]) print(key string) print {
 	return print{maphash.String(f.first, key), maphash.String(f.second, key)}
 }
 
-func (f *front[V]) bucket(p print) *bucket[V] {
-	return &f.buckets[p.first&uint64(len(f.buckets)-1)]
+// both are the buckets that a key can have its place in.
+func (f *front[V]) both(p print) [2]*bucket[V] {
+	last := uint64(len(f.buckets) - 1)
+	return [2]*bucket[V]{&f.buckets[p.first&last], &f.buckets[p.second>>32&last]}
 }
 
 // find is the key's entry, nil if it has no place.
 func (f *front[V]) find(p print) *entry[V] {
-	b := f.bucket(p)
-	for i := range b.tags {
-		if b.tags[i].Load() == p.tag() {
-			if e := b.entries[i].Load(); e != nil && e.print == p {
-				return e
+	for _, b := range f.both(p) {
+		for i := range b.tags {
+			if b.tags[i].Load() == p.tag() {
+				if e := b.entries[i].Load(); e != nil && e.print == p {
+					return e
+				}
 			}
 		}
 	}
@@ -68,48 +71,45 @@ func (f *front[V]) find(p print) *entry[V] {
 // wants reports whether to bring a key in. Where all places are taken one of them is given
 // away now and then, so that those have them that are asked for most.
 func (f *front[V]) wants(p print) bool {
-	_, free := f.bucket(p).place()
+	_, _, free := f.place(p)
 	return free || sometimes()
 }
 
-// place is a free way, or else any.
-func (b *bucket[V]) place() (way int, free bool) {
-	for i := range b.entries {
-		if b.entries[i].Load() == nil {
-			return i, true
+// place is a free one for the key, or else any.
+func (f *front[V]) place(p print) (b *bucket[V], way int, free bool) {
+	both := f.both(p)
+	for _, b := range both {
+		for i := range b.entries {
+			if b.entries[i].Load() == nil {
+				return b, i, true
+			}
 		}
 	}
-	return rand.IntN(ways), false
+	n := rand.IntN(2 * ways)
+	return both[n/ways], n % ways, false
 }
 
-// put brings an entry in. Its key's stripe is held.
+// put brings an entry in, unless it is. Its key's stripe is held.
 func (f *front[V]) put(e *entry[V]) {
-	b := f.bucket(e.print)
-	b.forget(e.print)
-	way, _ := b.place()
+	if f.find(e.print) == e {
+		return
+	}
+	b, way, _ := f.place(e.print)
 	b.tags[way].Store(e.print.tag())
 	b.entries[way].Store(e)
 }
 
-// forget takes out what the key has.
-func (b *bucket[V]) forget(p print) {
-	for i := range b.entries {
-		if e := b.entries[i].Load(); e != nil && e.print == p {
+// drop takes out an entry; nil is none.
+func (f *front[V]) drop(e *entry[V]) {
+	if e == nil {
+		return
+	}
+	for _, b := range f.both(e.print) {
+		for i := range b.entries {
 			b.entries[i].CompareAndSwap(e, nil)
 		}
 	}
 }
 
-// drop takes out this entry; nil is none.
-func (f *front[V]) drop(e *entry[V]) {
-	if e == nil {
-		return
-	}
-	b := f.bucket(e.print)
-	for i := range b.entries {
-		b.entries[i].CompareAndSwap(e, nil)
-	}
-}
-
-// sometimes is 1 in 8.
-func sometimes() bool { return rand.Uint32()&7 == 0 }
+// sometimes is 1 in 32.
+func sometimes() bool { return rand.Uint32()&31 == 0 }

@@ -96,7 +96,7 @@ func TestShownTooLate(t *testing.T) {
 	}
 }
 
-// More keys than a bucket has places: all are found, and the places go to those that are
+// More keys than there are places: all are found, and the places go to those that are
 // asked for.
 func TestAFullBucket(t *testing.T) {
 	m := openMap(t, open(t, DiskOptions{Dir: Memory}), "full")
