@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -125,26 +126,73 @@ func TestNobodyWaitsForManyDebts(t *testing.T) {
 	}
 }
 
-// refusing is a shared history that is well, and never takes what was admitted elsewhere.
-type refusing struct{ outage.Survey }
+// refusing is a shared history that does not take what was admitted elsewhere, until it is well.
+type refusing struct {
+	outage.Survey
+	why  error
+	well atomic.Bool
+}
 
-func (refusing) Record(context.Context, string, throttle.Admission) error {
-	return errors.New("wrong on record")
+func (r *refusing) Record(ctx context.Context, key string, a throttle.Admission) error {
+	if r.well.Load() {
+		return r.Survey.Record(ctx, key, a)
+	}
+	return r.why
 }
 
 // What never can be written is told once, and keeps nobody from being well.
 func TestWhatCannotBeWrittenIsToldAndDropped(t *testing.T) {
-	n, _ := opened(t, "minute=1/60s")
-	n.shared.Survey = refusing{n.shared.Survey}
+	clock, p := throttletest.NewClock(start), policy(t, "minute=1/60s")
+	n := openNode(t, openShared(t, p, clock), cachetest.Open(t, cache.Memory), p, clock.Now, nil)
+	n.shared.Survey = &refusing{Survey: n.shared.Survey, why: errors.New("wrong on record")}
 	n.shared.set(dead)
 	n.take(alice, throttle.NewID())
 	n.shared.set(none)
+	n.watch.Start()
 	n.healthy()
 	if lines := n.log.lines("cannot be written"); len(lines) != 1 || !strings.Contains(lines[0], "wrong on record") || strings.Contains(lines[0], alice) {
 		t.Errorf("the log has %q", lines)
 	}
 	if s := n.watch.State(); s.Written != 0 {
 		t.Errorf("%d are counted as written", s.Written)
+	}
+}
+
+// An outage is not over because a question is answered: also what failed has to succeed, and
+// what is owed to be taken.
+func TestNotOverByHalf(t *testing.T) {
+	for name, half := range map[string]func(n *node) (mend func()){
+		"a call fails": func(n *node) func() {
+			n.shared.set(dead)
+			if _, err := n.Peek(context.Background(), alice); err != nil {
+				n.t.Error(err)
+			}
+			return func() { n.shared.set(none) }
+		},
+		"a debt is not taken": func(n *node) func() {
+			n.shared.set(dead)
+			n.take(alice, throttle.NewID())
+			there := &refusing{Survey: n.shared.Survey, why: throttle.ErrUnavailable}
+			n.shared.Survey = there
+			n.shared.set(none)
+			return func() { there.well.Store(true) }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock, p := throttletest.NewClock(start), policy(t, "minute=1/60s")
+			var asked atomic.Int64
+			n := openNode(t, openShared(t, p, clock), cachetest.Open(t, cache.Memory), p, clock.Now, func(o *outage.Options) {
+				o.Shared = func(context.Context) error { asked.Add(1); return nil }
+			})
+			mend := half(n)
+			n.watch.Start()
+			await(t, "some questions", func() bool { return asked.Load() > 5 })
+			if s := n.watch.State(); !s.Degraded {
+				t.Errorf("it is over: %+v", s)
+			}
+			mend()
+			n.healthy()
+		})
 	}
 }
 

@@ -190,6 +190,21 @@ func TestNeitherThereNorHere(t *testing.T) {
 	}
 }
 
+// While the shared book is told of a code it may answer for it at any moment, so nobody else
+// does.
+func TestCodeThatIsOnItsWay(t *testing.T) {
+	d := openDesk(t)
+	d.there.set(dead)
+	d.add(first)
+	d.there.during = func() { d.nobodyKnows(first) }
+	d.back()
+	if d.there.during != nil {
+		t.Error("it was never on its way")
+	}
+	d.check(first, verify.Correct)
+	d.check(first, verify.Expired)
+}
+
 // Of many who bring a right code while the shared book comes and goes one is told so.
 func TestCodeIsRightOnce(t *testing.T) {
 	d := openDesk(t)

@@ -118,10 +118,17 @@ func (s *shared) Record(ctx context.Context, key string, a throttle.Admission) e
 type sharedBook struct {
 	line
 	verify.Book
+	during func() // happens once, while an Add is on its way
 }
 
 func (b *sharedBook) Add(ctx context.Context, mailbox string, h verify.Hash, lifetime int64) error {
-	return does(&b.line, verify.ErrUnavailable, func() error { return b.Book.Add(ctx, mailbox, h, lifetime) })
+	return does(&b.line, verify.ErrUnavailable, func() error {
+		if during := b.during; during != nil {
+			b.during = nil
+			during()
+		}
+		return b.Book.Add(ctx, mailbox, h, lifetime)
+	})
 }
 
 func (b *sharedBook) Check(ctx context.Context, mailbox string, h verify.Hash) (verify.Result, error) {
