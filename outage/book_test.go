@@ -190,6 +190,24 @@ func TestNeitherThereNorHere(t *testing.T) {
 	}
 }
 
+// The shared book is told in the order in which things were done: a code that was made after
+// all were forgotten is right.
+func TestCodesAreToldInOrder(t *testing.T) {
+	d := openDesk(t)
+	d.add(second)
+	d.there.set(dead)
+	d.add(first)
+	d.check(first, verify.Correct)
+	d.add(third)
+	d.there.during = func() {
+		if got, err := d.there.Book.Check(context.Background(), alice, second); err != nil || got != verify.Expired {
+			t.Errorf("before the next is added: %v, %v", got, err)
+		}
+	}
+	d.back()
+	d.check(third, verify.Correct)
+}
+
 // While the shared book is told of a code it may answer for it at any moment, so nobody else
 // does.
 func TestCodeThatIsOnItsWay(t *testing.T) {
