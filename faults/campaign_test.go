@@ -45,6 +45,7 @@ type row struct {
 	runs, requests, mails     int
 	failed, degraded, slowest int
 	strained, violations      int
+	left                      string // why it was not run, if so
 }
 
 // A table is the report of the campaign.
@@ -73,13 +74,25 @@ func (t *table) add(name string, o outcome) {
 	}
 }
 
+// leave says why a kind is not run, so that the report does.
+func (t *table) leave(name, why string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.rows[name] = &row{kind: name, left: why}
+}
+
 func (t *table) print(to io.Writer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	fmt.Fprintf(to, "%-26s %5s %9s %7s %7s %9s %11s %9s %11s\n",
 		"kind", "runs", "requests", "mails", "failed", "degraded", "well in ms", "strained", "violations")
 	for _, k := range kinds() {
-		if r := t.rows[k.name]; r != nil {
+		r := t.rows[k.name]
+		switch {
+		case r == nil:
+		case r.left != "":
+			fmt.Fprintf(to, "%-26s not run: %s\n", r.kind, r.left)
+		default:
 			fmt.Fprintf(to, "%-26s %5d %9d %7d %7d %9d %11d %9d %11d\n",
 				r.kind, r.runs, r.requests, r.mails, r.failed, r.degraded, r.slowest, r.strained, r.violations)
 		}
@@ -137,6 +150,7 @@ func byLength(a, b *kind) int { return cmp.Compare(b.length, a.length) }
 func campaign(t *testing.T, report *table, k *kind, seed uint64, size shape) {
 	if k.needs != nil {
 		if why := k.needs(); why != "" {
+			report.leave(k.name, why)
 			t.Skip(why)
 		}
 	}

@@ -10,5 +10,6 @@
 //	go test -race -v ./faults -run TestCampaign -kind redis-killed -seed 7
 //
 // A kind is a row in the tables of the files kinds_*_test.go: what it needs, how it
-// breaks, how it is mended, and what is allowed meanwhile.
+// breaks, what shows that the programs felt it, how it is mended, and what is allowed
+// meanwhile. A fault that nobody felt is a violation, too.
 package faults

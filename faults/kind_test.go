@@ -6,8 +6,8 @@ import (
 	"github.com/mailgate/mailgate/faults/judge"
 )
 
-// A kind is one sort of fault: what it needs, how it breaks and is mended, and what is
-// allowed meanwhile.
+// A kind is one sort of fault: what it needs, how it breaks and is mended, what shows that
+// it was felt, and what is allowed meanwhile.
 type kind struct {
 	name string
 	// store is what the histories are kept in, nodes how many share it (3), environ

@@ -27,6 +27,7 @@ type docket struct {
 	mailsOf map[string][]Mail  // taken over, by mailbox
 	byID    map[string][]Mail  // taken over
 	touched map[string]bool    // who was asked for during the fault
+	alone   map[string][]int   // which nodes may have decided about them by themselves then
 	found   []Violation
 }
 
@@ -34,7 +35,8 @@ type docket struct {
 const memory = 2000
 
 func newDocket(run *Run) *docket {
-	d := &docket{Run: run, sends: map[string][]*Call{}, mailsOf: map[string][]Mail{}, byID: map[string][]Mail{}, touched: map[string]bool{}}
+	d := &docket{Run: run, sends: map[string][]*Call{}, mailsOf: map[string][]Mail{}, byID: map[string][]Mail{},
+		touched: map[string]bool{}, alone: map[string][]int{}}
 	for i := range run.Calls {
 		c := &run.Calls[i]
 		if c.For == Send {
@@ -42,6 +44,9 @@ func newDocket(run *Run) *docket {
 		}
 		if run.struck(Span{c.Span.From, c.Span.To + memory}) {
 			d.touched[c.Subject] = true
+			if c.mayBeAlone() && !slices.Contains(d.alone[c.Subject], c.Node) {
+				d.alone[c.Subject] = append(d.alone[c.Subject], c.Node)
+			}
 		}
 	}
 	for _, m := range run.Mails {
@@ -60,18 +65,22 @@ func (d *docket) complain(rule, subject, format string, args ...any) {
 	d.found = append(d.found, Violation{rule, fmt.Sprintf(format, args...), subject})
 }
 
-// times is how often a limit may be used up for someone.
+// times is how often a limit may be used up for someone: by the store, again by one that
+// has forgotten, and by each node that was alone, but never more often than there are
+// nodes, if any may be.
 func (d *docket) times(subject string) int {
-	switch {
-	case !d.touched[subject]:
-		return 1
-	case d.Terms.Alone:
-		return d.Nodes
-	case d.Terms.Forgets:
-		return 2 // before the store forgot, and after
+	n := 1
+	if d.forgotten(subject) {
+		n++
 	}
-	return 1
+	if d.Terms.Alone {
+		n = min(n+len(d.alone[subject]), d.Nodes)
+	}
+	return n
 }
+
+// forgotten reports whether the store may have forgotten what was done for someone.
+func (d *docket) forgotten(subject string) bool { return d.Terms.Forgets && d.touched[subject] }
 
 // answers: nothing fails but by the fault, and nothing is ever a fault on our side.
 func (d *docket) answers() {

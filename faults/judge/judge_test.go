@@ -85,16 +85,37 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 	}{
 		{"a mail too many", func(r *judge.Run) { mailed(r, "new", begin-9000, 2) }, "windows"},
 		{"a mail too many in a fault", func(r *judge.Run) { mailed(r, "new", begin+9, 2) }, "windows"},
-		{"three nodes alone", func(r *judge.Run) { r.Terms.Alone = true; mailed(r, "new", begin+9, 3) }, ""},
-		{"four mails of three nodes alone", func(r *judge.Run) { r.Terms.Alone = true; mailed(r, "new", begin+9, 4) }, "windows"},
+		{"three nodes alone", func(r *judge.Run) { r.Terms.Alone = true; mailed(r, "new", begin+9, 3); degraded(r, 3) }, ""},
+		{"two of three nodes alone", func(r *judge.Run) { r.Terms.Alone = true; mailed(r, "new", begin+9, 3); degraded(r, 2) }, ""},
+		{"one of three nodes alone", func(r *judge.Run) { r.Terms.Alone = true; mailed(r, "new", begin+9, 3); degraded(r, 1) }, "windows"},
+		{"four mails of three nodes alone", func(r *judge.Run) { r.Terms.Alone = true; mailed(r, "new", begin+9, 4); degraded(r, 4) }, "windows"},
+		{"three nodes alone, not in time to say so", func(r *judge.Run) {
+			r.Terms.Alone = true
+			mailed(r, "new", begin+9, 3)
+			r.Calls[len(r.Calls)-1].Status, r.Calls[len(r.Calls)-2].Status = 504, 0
+		}, ""},
 		{"three nodes alone, but not then", func(r *judge.Run) { r.Terms.Alone = true; mailed(r, "new", end+9, 3) }, "windows"},
 		{"forgotten", func(r *judge.Run) { r.Terms.Forgets = true; mailed(r, "new", begin-9, 2) }, ""},
+		{"forgotten, and a node alone", func(r *judge.Run) {
+			r.Terms = judge.Terms{Gone: true, Forgets: true, Alone: true}
+			mailed(r, "new", begin+9, 3)
+			degraded(r, 1)
+		}, ""},
+		{"forgotten twice", func(r *judge.Run) { r.Terms.Forgets = true; mailed(r, "new", begin-9, 3) }, "windows"},
 		{"forgotten long before", func(r *judge.Run) { r.Terms.Forgets = true; mailed(r, "new", begin-9000, 2) }, "windows"},
 		{"three nodes alone, and one goes on when all is well", func(r *judge.Run) {
 			r.Terms.Alone = true
-			mailed(r, "new", begin+9, 2)
+			mailed(r, "new", begin+9, 1)
 			mailed(r, "new", end+9, 1)
 		}, "windows"},
+		{"three nodes alone, one after another", func(r *judge.Run) {
+			r.Terms.Alone = true
+			for i := range 3 {
+				mailed(r, "new", begin+9+int64(100*i), 1)
+				degraded(r, 1)
+				r.Calls[len(r.Calls)-1].Node = i
+			}
+		}, ""},
 		{"the same of a store that forgets", func(r *judge.Run) {
 			r.Terms.Forgets = true
 			mailed(r, "new", begin+9, 1)
@@ -103,6 +124,7 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 		{"an answer of before when all is well", func(r *judge.Run) {
 			r.Terms.Alone = true
 			mailed(r, "new", begin+9, 2)
+			degraded(r, 1)
 			r.Calls = append(r.Calls, r.Calls[len(r.Calls)-1])
 			r.Calls[len(r.Calls)-1].Span, r.Calls[len(r.Calls)-1].Replayed = judge.Span{From: end + 9, To: end + 10}, true
 		}, ""},
@@ -177,12 +199,20 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 		{"a wait longer than the window", func(r *judge.Run) { r.Calls[1].Clock, r.Calls[1].Wait = begin-6998, 602_001 }, "waits"},
 		{"a wait for nothing", func(r *judge.Run) { r.Calls[0].Status, r.Calls[0].Kind = 422, "invalid" }, "waits"},
 		{"a wait for what was then given back", func(r *judge.Run) {
-			r.Calls = append(r.Calls, judge.Call{For: judge.Send, Subject: "during", Span: judge.Span{From: begin + 15, To: begin + 16},
-				Status: 429, Kind: "quota-exceeded", Limit: "a", Clock: begin + 15, Wait: 599_996})
+			r.Calls[2].Subject = "back"
+			denied(r, "back", begin+15)
 		}, ""},
+		{"a wait for a call that was lost", func(r *judge.Run) { denied(r, "lost", begin+65) }, ""},
+		{"a wait for what did not get there", func(r *judge.Run) { r.Calls[5].Kind = judge.NotAsked; denied(r, "lost", begin+65) }, "waits"},
 		{"a wait by a clock that was set", func(r *judge.Run) { r.Terms.Leases = true; r.Calls[1].Wait += 90_000 }, ""},
 		{"no answer of a node that is there", func(r *judge.Run) { r.Terms.Gone = false }, "answers"},
 		{"a node that does not go on alone", func(r *judge.Run) { r.Terms.Alone = true; noStore(r, begin+9) }, "answers"},
+		{"a node that does not go on alone with an action", func(r *judge.Run) {
+			r.Terms.Alone = true
+			noStore(r, begin+9)
+			r.Calls[len(r.Calls)-1].For = judge.Take
+		}, "answers"},
+		{"a node that is not to go on alone", func(r *judge.Run) { noStore(r, begin+9) }, ""},
 		{"a node that does not go on alone with a key", func(r *judge.Run) {
 			r.Terms.Alone = true
 			noStore(r, begin+9)
@@ -226,11 +256,24 @@ func noStore(run *judge.Run, at int64) {
 	run.Calls = append(run.Calls, judge.Call{For: judge.Look, Subject: "new", Span: judge.Span{From: at, To: at + 1}, Status: 503, Kind: "store-unavailable"})
 }
 
+// degraded makes so many of the last answers those of nodes alone.
+func degraded(run *judge.Run, count int) {
+	for i := range count {
+		run.Calls[len(run.Calls)-1-i].Degraded = true
+	}
+}
+
 // apart makes the last mail one that came so long after the one before.
 func apart(run *judge.Run, ms int64) {
 	last := len(run.Mails) - 1
 	run.Mails[last].At = run.Mails[last-1].At + ms
 	run.Calls[len(run.Calls)-1].Span = judge.Span{From: run.Mails[last].At, To: run.Mails[last].At}
+}
+
+// denied plants a no for what was admitted just before.
+func denied(run *judge.Run, mailbox string, at int64) {
+	run.Calls = append(run.Calls, judge.Call{For: judge.Send, Subject: mailbox, Span: judge.Span{From: at, To: at + 1},
+		Status: 429, Kind: "quota-exceeded", Limit: "a", Clock: at, Wait: 599_999})
 }
 
 // copies plants so many more mails of the admission that has a key, in windows of their own.

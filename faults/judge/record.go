@@ -96,6 +96,12 @@ const NotAsked = "not-asked"
 // lost reports whether nobody knows what became of a call.
 func (c *Call) lost() bool { return c.Status == 0 && c.Kind != NotAsked }
 
+// mayBeAlone reports whether the node may have answered by what it knew itself: it says so,
+// it had no time to say, or it does not say of codes.
+func (c *Call) mayBeAlone() bool {
+	return c.Degraded || c.Status == 0 || c.Status >= 500 || c.For == Verify
+}
+
 // decidedAlone reports whether a node that cannot ask the store answers such a call by
 // what it knows itself. What another node may have done with a key or mailed as a code it
 // does not know.

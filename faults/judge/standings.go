@@ -29,9 +29,6 @@ func (d *docket) used(s Standing, charged, silent int) {
 	}
 }
 
-// forgotten reports whether a store may have forgotten someone's admissions.
-func (d *docket) forgotten(subject string) bool { return d.Terms.Forgets && d.touched[subject] }
-
 // onRecord: the admissions on record are those that were charged, and have the mails.
 func (d *docket) onRecord(s Standing, charged map[string]bool, silent int) {
 	record := map[string]bool{}

@@ -23,7 +23,7 @@ func (d *docket) windows() {
 // full: what was asked for when all was well met all that was sent before, by whichever
 // node. More than the tier is for as long as the fault lasts.
 func (d *docket) full(mailbox string, mails []Mail, tier throttle.Tier) {
-	if d.Terms.Forgets && d.touched[mailbox] {
+	if d.forgotten(mailbox) {
 		return
 	}
 	for _, c := range d.sends[mailbox] {
@@ -32,7 +32,7 @@ func (d *docket) full(mailbox string, mails []Mail, tier throttle.Tier) {
 		}
 		before := 0
 		for _, m := range mails {
-			if m.At < c.Span.From && c.Span.To-m.At < tier.Window && m.ID != c.ID {
+			if m.At < c.Span.From && c.Span.To-m.At < tier.Window {
 				before++
 			}
 		}
