@@ -11,8 +11,8 @@ import (
 // a table that nobody locks. It holds no entry that Ristretto does not, so it needs no
 // bound and no eviction of its own; a key that has no place in it is asked of Ristretto.
 //
-// Only who holds a key's stripe brings its entry in. Ristretto has it taken out when it lets
-// it go or takes another in its place.
+// Only who holds a key's stripe brings its entry in, and forgets the one before first. What
+// Ristretto lets go is dropped, but not at once: until then it is still answered.
 type front[V any] struct {
 	buckets []bucket[V]
 	first   maphash.Seed
@@ -97,6 +97,17 @@ func (f *front[V]) put(e *entry[V]) {
 	b, way, _ := f.place(e.print)
 	b.tags[way].Store(e.print.tag())
 	b.entries[way].Store(e)
+}
+
+// forget takes out what the key has.
+func (f *front[V]) forget(p print) {
+	for _, b := range f.both(p) {
+		for i := range b.entries {
+			if e := b.entries[i].Load(); e != nil && e.print == p {
+				b.entries[i].CompareAndSwap(e, nil)
+			}
+		}
+	}
 }
 
 // drop takes out an entry; nil is none.

@@ -96,6 +96,31 @@ func TestShownTooLate(t *testing.T) {
 	}
 }
 
+// What Ristretto has let go a moment ago, and the front has not yet, is gone with the write
+// or the removal that comes in between.
+func TestAWriteBeforeTheDrop(t *testing.T) {
+	m := openMap(t, open(t, DiskOptions{Dir: Memory}), "between")
+	between := func(key string, happens func()) {
+		set(t, m, key, 1)
+		m.hot.Wait()
+		expect(t, m, key, 1)
+		old := m.front.find(m.front.print(key))
+		m.hot.Del(key)
+		m.front.put(old)
+		happens()
+	}
+	between("written", func() { set(t, m, "written", 2) })
+	expect(t, m, "written", 2)
+	between("removed", func() {
+		s := m.lock("removed")
+		defer s.Unlock()
+		m.forget(s, "removed")
+	})
+	if n, found := m.Recall("removed", 0); found {
+		t.Errorf("what was removed is %d", n)
+	}
+}
+
 // More keys than there are places: all are found, and the places go to those that are
 // asked for.
 func TestAFullBucket(t *testing.T) {

@@ -101,7 +101,7 @@ func newMap[V any](disk store, name string, codec Codec[V], size Size) (*Map[V],
 			p := m.front.print(key)
 			return p.first, p.second
 		},
-		OnExit: m.front.drop, // before a Set or a Del returns, where it replaces one
+		OnExit: m.front.drop,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("making a cache of %d entries: %w", size.Entries, err)
@@ -272,6 +272,7 @@ func (m *Map[V]) parse(bytes []byte) (e *entry[V], err error) {
 func (m *Map[V]) remember(s *stripe[V], key string, e *entry[V]) {
 	m.settle(s)
 	e.print = m.front.print(key)
+	m.front.forget(e.print)
 	if m.hot.RemainingCost() < 0 {
 		m.hot.Del(key)
 		return
@@ -287,6 +288,7 @@ func (m *Map[V]) remember(s *stripe[V], key string, e *entry[V]) {
 // forget makes nobody in memory answer for the key.
 func (m *Map[V]) forget(s *stripe[V], key string) {
 	m.settle(s)
+	m.front.forget(m.front.print(key))
 	m.hot.Del(key)
 }
 
