@@ -126,6 +126,63 @@ func TestNobodyWaitsForManyDebts(t *testing.T) {
 	}
 }
 
+// Who gives up while the question is on its way tells nothing of the shared history.
+func TestGivesUpOnTheWay(t *testing.T) {
+	n, _ := opened(t, "minute=1/60s")
+	ctx, giveUp := context.WithCancel(context.Background())
+	n.shared.set(silent)
+	n.shared.during = giveUp
+	if _, err := n.Take(ctx, alice, throttle.NewID()); !errors.Is(err, throttle.ErrUnavailable) {
+		t.Errorf("%v", err)
+	}
+	if s := n.watch.State(); s.Degraded || s.Debts != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// A look at the readiness is how an outage is met with, too.
+func TestReadinessMeetsTheOutage(t *testing.T) {
+	n, _ := opened(t, "minute=1/60s")
+	n.shared.set(dead)
+	if err := n.watch.Ready(context.Background(), func(context.Context) error { return nil }); err != nil {
+		t.Error(err)
+	}
+	if !n.watch.State().Degraded {
+		t.Error("no outage")
+	}
+}
+
+// A send that is asked for again alone has the time at which it was admitted.
+func TestAskedForAgainAlone(t *testing.T) {
+	n, clock := opened(t, "minute=1/60s")
+	id := throttle.NewID()
+	n.shared.set(dead)
+	n.take(alice, id)
+	clock.Add(10)
+	n.take(alice, id)
+	n.shared.set(none)
+	n.healthy()
+	if got := n.history(n.shared.Survey, alice); !slices.Equal(got, throttle.History{{ID: id, At: start}}) {
+		t.Errorf("on record: %v", got)
+	}
+}
+
+// What is owed is written before a key is reset, or it would come back.
+func TestResetReachesWhatIsOwed(t *testing.T) {
+	clock, p := throttletest.NewClock(start), policy(t, "minute=1/60s")
+	n := openNode(t, openShared(t, p, clock), cachetest.Open(t, cache.Memory), p, clock.Now, nil)
+	n.take("met@example.com", throttle.NewID()) // nobody works in the background
+	n.shared.set(dead)
+	n.take(alice, throttle.NewID())
+	n.shared.set(none)
+	if cleared, err := n.Reset(context.Background(), alice); err != nil || cleared != 1 {
+		t.Errorf("%d, %v", cleared, err)
+	}
+	if s := n.watch.State(); s.Debts != 0 {
+		t.Errorf("%d debts are left", s.Debts)
+	}
+}
+
 // refusing is a shared history that does not take what was admitted elsewhere, until it is well.
 type refusing struct {
 	outage.Survey

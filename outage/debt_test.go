@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/cache/cachetest"
@@ -116,6 +117,16 @@ func TestGapsAreMarkedLater(t *testing.T) {
 	}
 	if until, found, err := taking.disk.Get("mailbox", 5); !found || until != 200 || err != nil {
 		t.Errorf("noted is %d, %v, %v", until, found, err)
+	}
+	w.Start()
+	a.distrust(300)
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		if until, _, _ := taking.disk.Get("mailbox", 5); until == 300 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("nobody notes it")
+		}
 	}
 }
 
