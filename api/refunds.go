@@ -44,7 +44,7 @@ type refund struct {
 }
 
 // sendRefund is the refund of a send. Only when it is done may its Idempotency-Key, if it
-// has one, be used again: a later attempt has the same reservation.
+// has one, be used again: a later attempt takes up what it finds charged under the key.
 func (s *Server) sendRefund(c *call, send rules.Send, code string) refund {
 	set, to, id, a := c.live.Rules, c.mailbox, c.id, c.attempt
 	one := refund{whose: slog.String("mailbox", to.Hash()), id: id}
