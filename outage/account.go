@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/mailgate/mailgate/throttle"
 )
 
 // An account is what one part of the node owes the shared history. Parts of one name have
@@ -23,8 +25,13 @@ type account struct {
 	// inOrder has a key's debts paid one after the other.
 	inOrder bool
 
-	distrusted atomic.Int64 // until when the own history may lack an admission
-	marked     int64        // what of that is on disk
+	noting     atomic.Pointer[throttle.Recorder] // the own history, of what admits
+	distrusted atomic.Int64                      // until when that may lack an admission
+	marked     int64                             // what of that is on disk
+
+	gap     sync.Mutex
+	missing map[missing]int64 // what it lacks, and of when
+	lost    int64             // until when something counts that it lacks and nobody remembers
 
 	turns    [64]turn
 	settling [64]chan struct{} // one settler for a key at a time
@@ -45,8 +52,9 @@ func (w *Watch) account(name string, inOrder bool, pay func(ctx context.Context,
 	defer w.mu.Unlock()
 	a := w.accounts[name]
 	if a == nil {
-		a = &account{watch: w, name: name, inOrder: inOrder, marked: w.gaps.found[name]}
-		a.distrusted.Store(a.marked)
+		found := w.gaps.found[name]
+		a = &account{watch: w, name: name, inOrder: inOrder, marked: found, lost: found, missing: map[missing]int64{}}
+		a.distrusted.Store(found)
 		for i := range a.settling {
 			a.settling[i] = make(chan struct{}, 1)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/cache/cachetest"
+	"github.com/mailgate/mailgate/throttle"
 )
 
 // What is on disk is read back, and nothing else is taken for a debt.
@@ -88,6 +89,13 @@ func TestLedgerIsKept(t *testing.T) {
 	}
 }
 
+// An unable history takes nothing.
+type unable struct{ throttle.Recorder }
+
+func (unable) Record(context.Context, string, throttle.Admission) error {
+	return throttle.ErrUnavailable
+}
+
 // A gap that the disk does not take is noted when it does.
 func TestGapsAreMarkedLater(t *testing.T) {
 	well, broken := cachetest.Open(t, cache.Memory), cachetest.Open(t, cache.Memory)
@@ -105,7 +113,9 @@ func TestGapsAreMarkedLater(t *testing.T) {
 	if err := broken.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if !a.distrust(100) || a.distrust(200) {
+	var refuses throttle.Recorder = unable{}
+	a.noting.Store(&refuses)
+	if !a.lacks(missing{"a", throttle.NewID()}, 1, 100) || a.lacks(missing{"b", throttle.NewID()}, 1, 200) {
 		t.Error("it was whole before the first, and not before the second")
 	}
 	if w.markGaps() {
@@ -119,7 +129,7 @@ func TestGapsAreMarkedLater(t *testing.T) {
 		t.Errorf("noted is %d, %v, %v", until, found, err)
 	}
 	w.Start()
-	a.distrust(300)
+	a.lacks(missing{"c", throttle.NewID()}, 1, 300)
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
 		if until, _, _ := taking.disk.Get("mailbox", 5); until == 300 {
 			break

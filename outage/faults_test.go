@@ -147,10 +147,18 @@ func (b *sharedBook) Forget(ctx context.Context, mailbox string) error {
 type sharedKeeper struct {
 	line
 	idempotency.Keeper
+	during func() // happens once, while the answer to a Begin is on its way
 }
 
 func (k *sharedKeeper) Begin(ctx context.Context, name idempotency.Name, body idempotency.Fingerprint) (idempotency.Outcome, error) {
-	return over(&k.line, idempotency.ErrUnavailable, func() (idempotency.Outcome, error) { return k.Keeper.Begin(ctx, name, body) })
+	return over(&k.line, idempotency.ErrUnavailable, func() (idempotency.Outcome, error) {
+		o, err := k.Keeper.Begin(ctx, name, body)
+		if during := k.during; during != nil {
+			k.during = nil
+			during()
+		}
+		return o, err
+	})
 }
 
 func (k *sharedKeeper) Finish(ctx context.Context, lease idempotency.Lease, a idempotency.Answer) (bool, error) {

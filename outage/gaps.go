@@ -5,9 +5,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/throttle"
 )
 
 // gaps are until when the own history of each account may lack an admission, for whoever
@@ -35,19 +37,92 @@ func openGaps(disk *cache.Disk) (*gaps, error) {
 	return g, nil
 }
 
-// mark notes on disk until when the own history of an account may lack an admission.
+// mark notes on disk until when the own history of an account may lack an admission; 0 is
+// that it lacks none.
 func (g *gaps) mark(account string, now, until int64) error {
-	return g.disk.Update(account, now, func(int64, bool) cache.Edit[int64] { return cache.Put(until, until) })
+	return g.disk.Update(account, now, func(int64, bool) cache.Edit[int64] {
+		if until == 0 {
+			return cache.Remove[int64]()
+		}
+		return cache.Put(until, until)
+	})
 }
 
 func (g *gaps) close() { g.disk.Close() }
 
-// distrust takes note that the own history lacks an admission that counts until then, and
-// reports whether it was whole before.
-func (a *account) distrust(until int64) (first bool) {
-	first = a.distrusted.Swap(until) <= a.watch.o.Now()
+// A missing admission is one that the own history could not take.
+type missing struct {
+	key string
+	id  throttle.ID
+}
+
+// mostMissing is how many of them an account remembers until the disk takes them. What is
+// more is a gap for as long as it counts.
+const mostMissing = 10_000
+
+// lacks remembers what the own history could not take and counts until then, and reports
+// whether it was whole before.
+func (a *account) lacks(m missing, at, until int64) (first bool) {
+	a.gap.Lock()
+	defer a.gap.Unlock()
+	if len(a.missing) < mostMissing {
+		a.missing[m] = at
+	} else {
+		a.lost = max(a.lost, until)
+	}
+	before := a.distrusted.Load()
+	a.distrusted.Store(max(before, until))
 	a.watch.rouse()
-	return first
+	return before <= a.watch.o.Now()
+}
+
+// forgotten takes note that some missing admissions are not wanted any more.
+func (a *account) forgotten(which func(missing) bool) {
+	if a.distrusted.Load() == 0 {
+		return
+	}
+	a.gap.Lock()
+	defer a.gap.Unlock()
+	maps.DeleteFunc(a.missing, func(m missing, _ int64) bool { return which(m) })
+}
+
+func (a *account) isMissing(m missing) bool {
+	a.gap.Lock()
+	defer a.gap.Unlock()
+	_, found := a.missing[m]
+	return found
+}
+
+// fill has the own history take what it lacks, as far as it does, and trusts it again when
+// it has all.
+func (a *account) fill(ctx context.Context) {
+	a.gap.Lock()
+	all := maps.Clone(a.missing)
+	a.gap.Unlock()
+	for m, at := range all {
+		own := *a.noting.Load()
+		if own.Record(ctx, m.key, throttle.Admission{ID: m.id, At: at}) != nil {
+			return
+		}
+		if !a.isMissing(m) { // given back meanwhile
+			_, _ = own.Release(ctx, m.key, m.id) // at worst the node is too strict
+		}
+		a.forgotten(func(other missing) bool { return other == m })
+	}
+	if a.healed() {
+		a.watch.o.Log.Info("this node has noted all that was admitted, and would go on alone in an outage", "what", a.name)
+	}
+}
+
+// healed reports whether the own history has become whole just now.
+func (a *account) healed() bool {
+	a.gap.Lock()
+	defer a.gap.Unlock()
+	if len(a.missing) > 0 || a.distrusted.Load() <= a.lost {
+		return false
+	}
+	a.distrusted.Store(a.lost)
+	return a.whole()
 }
 
 // whole reports whether the own history lacks nothing that still counts.
@@ -59,22 +134,46 @@ func (w *Watch) hasGaps() bool {
 	return slices.ContainsFunc(w.parts(), func(a *account) bool { return !a.whole() })
 }
 
-// markGaps sees to it that all gaps are on disk, and reports whether they are. It is the
-// worker's.
+// closeGaps has the own histories take what they lack, notes on disk what they go on lacking,
+// and reports whether nothing of that is left to do. It is the worker's.
+func (w *Watch) closeGaps() (done bool) {
+	done = true
+	for _, a := range w.parts() {
+		a.fill(w.ctx)
+		done = a.mark() && a.lacksNothing() && done
+	}
+	return done
+}
+
+func (a *account) lacksNothing() bool {
+	a.gap.Lock()
+	defer a.gap.Unlock()
+	return len(a.missing) == 0
+}
+
+// markGaps sees to it that all gaps are on disk, and reports whether they are.
 func (w *Watch) markGaps() (done bool) {
 	done = true
 	for _, a := range w.parts() {
-		until := a.distrusted.Load()
-		if a.whole() || until == a.marked {
-			continue
-		}
-		if w.gaps.mark(a.name, w.o.Now(), until) != nil {
-			done = false
-			continue
+		done = a.mark() && done
+	}
+	return done
+}
+
+// mark has the disk say until when the own history may lack something, and reports whether
+// it does.
+func (a *account) mark() bool {
+	until := a.distrusted.Load()
+	if a.whole() {
+		until = 0
+	}
+	if until != a.marked {
+		if a.watch.gaps.mark(a.name, a.watch.o.Now(), until) != nil {
+			return false
 		}
 		a.marked = until
 	}
-	return done
+	return true
 }
 
 // momentCodec writes a moment as a number.

@@ -3,6 +3,7 @@ package outage_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 
 	"github.com/mailgate/mailgate/cache"
@@ -15,11 +16,17 @@ import (
 // failing cannot note what others admitted.
 type failing struct {
 	*local.Limiter
-	broken bool
+	broken atomic.Bool
+}
+
+func breaking(own *local.Limiter) *failing {
+	f := &failing{Limiter: own}
+	f.broken.Store(true)
+	return f
 }
 
 func (f *failing) Record(ctx context.Context, key string, a throttle.Admission) error {
-	if f.broken {
+	if f.broken.Load() {
 		return throttle.Unavailable("record", cache.ErrFull)
 	}
 	return f.Limiter.Record(ctx, key, a)
@@ -31,7 +38,7 @@ func TestOwnHistoryWithGaps(t *testing.T) {
 	clock := throttletest.NewClock(start)
 	p := policy(t, "minute=1/60s,hour=3/1h")
 	n := openNode(t, openShared(t, p, clock), cachetest.Open(t, cache.Memory), p, clock.Now, nil)
-	own := &failing{Limiter: n.own, broken: true}
+	own := breaking(n.own)
 	limiter := n.watch.Historian("mailbox", p.Longest(), n.shared, own)
 	ctx := context.Background()
 	for _, key := range []string{"a", "b"} {
@@ -46,7 +53,7 @@ func TestOwnHistoryWithGaps(t *testing.T) {
 	if err := n.watch.Ready(ctx, well); err != nil {
 		t.Errorf("while the shared history answers: %v", err)
 	}
-	own.broken = false
+	own.broken.Store(false)
 	n.shared.set(dead)
 	clock.Add(3_600_000 - 1)
 	if _, err := limiter.Take(ctx, "c", throttle.NewID()); !errors.Is(err, throttle.ErrUnavailable) {
@@ -72,7 +79,7 @@ func TestGapsOutliveTheProcess(t *testing.T) {
 	clock, p, disk := throttletest.NewClock(start), policy(t, "minute=1/60s,hour=3/1h"), cachetest.Open(t, cache.Memory)
 	s := openShared(t, p, clock)
 	n := openNode(t, s, disk, p, clock.Now, nil)
-	own := &failing{Limiter: n.own, broken: true}
+	own := breaking(n.own)
 	limiter := n.watch.Historian("mailbox", p.Longest(), s, own)
 	n.watch.Start()
 	for range 2 { // of which the second counts for longer
@@ -93,5 +100,50 @@ func TestGapsOutliveTheProcess(t *testing.T) {
 	clock.Add(1)
 	if v := n.take(alice, throttle.NewID()); !v.Allowed || !v.Degraded {
 		t.Fatalf("%+v", v)
+	}
+}
+
+// When the disk takes them again it is told of all that it could not take, with their times;
+// then the node would go on alone as before, and so would whoever runs here next.
+func TestGapsAreFilled(t *testing.T) {
+	clock, p, disk := throttletest.NewClock(start), policy(t, "minute=1/60s,hour=3/1h"), cachetest.Open(t, cache.Memory)
+	s := openShared(t, p, clock)
+	n := openNode(t, s, disk, p, clock.Now, nil)
+	own := breaking(n.own)
+	n.Historian = n.watch.Historian("mailbox", p.Longest(), s, own)
+	kept := n.take("kept", throttle.NewID()).Now
+	back := throttle.NewID()
+	for key, id := range map[string]throttle.ID{"back": back, "reset": throttle.NewID()} {
+		n.take(key, id)
+	}
+	ctx := context.Background()
+	if released, err := n.Release(ctx, "back", back); !released || err != nil {
+		t.Fatal(released, err)
+	}
+	if cleared, err := n.Reset(ctx, "reset"); cleared != 1 || err != nil {
+		t.Fatal(cleared, err)
+	}
+	n.watch.Start()
+	clock.Add(10_000)
+	own.broken.Store(false)
+	await(t, "a history without gaps", func() bool { return len(n.log.lines("has noted all")) == 1 })
+
+	s.set(dead)
+	for range 2 {
+		if v := n.take("kept", throttle.NewID()); v.Allowed || !v.Degraded || v.RetryAt() != kept+60_000 {
+			t.Errorf("the mailbox that was sent a mail: %+v", v)
+		}
+		for _, key := range []string{"back", "reset"} {
+			id := throttle.NewID()
+			if v := n.take(key, id); !v.Allowed || !v.Degraded {
+				t.Errorf("%s: %+v", key, v)
+			}
+			if _, err := n.Release(ctx, key, id); err != nil {
+				t.Error(err)
+			}
+		}
+		n.close()
+		n.own.Close()
+		n = openNode(t, s, disk, p, clock.Now, nil)
 	}
 }

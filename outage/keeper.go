@@ -38,6 +38,7 @@ type Keeper struct {
 	terms  idempotency.Terms
 	until  atomic.Int64 // from when on there is nothing here any more
 	begun  sync.Map     // tokens of the leases that were given alone and are in use
+	asking sync.Map     // names that are being asked about, each with a channel that then ends
 }
 
 // Keeper makes one of a pair with these terms. Its name tells it from the node's others.
@@ -61,8 +62,30 @@ func (k *Keeper) look(ctx context.Context, name idempotency.Name, body idempoten
 	return k.own.Look(ctx, name, body)
 }
 
+// ask returns when nobody else on this node asks about the name, who would not know of this
+// one: the shared keeper may be away for one of them alone.
+func (k *Keeper) ask(ctx context.Context, name string) (done func(), err error) {
+	mine := make(chan struct{})
+	for {
+		other, taken := k.asking.LoadOrStore(name, mine)
+		if !taken {
+			return func() { k.asking.Delete(name); close(mine) }, nil
+		}
+		select {
+		case <-other.(chan struct{}):
+		case <-ctx.Done():
+			return nil, fmt.Errorf("beginning a request: %w: %w", idempotency.ErrUnavailable, ctx.Err())
+		}
+	}
+}
+
 // Begin asks whether a request is to be done.
 func (k *Keeper) Begin(ctx context.Context, name idempotency.Name, body idempotency.Fingerprint) (o idempotency.Outcome, err error) {
+	done, err := k.ask(ctx, name.Text())
+	if err != nil {
+		return o, err
+	}
+	defer done()
 	o, known, err := k.look(ctx, name, body)
 	if known || err != nil {
 		return o, err

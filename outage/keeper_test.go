@@ -2,6 +2,8 @@ package outage_test
 
 import (
 	"context"
+	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -128,6 +130,50 @@ func TestRequestTogether(t *testing.T) {
 	if o.begin(o, idempotency.Started).Degraded {
 		t.Error("the shared keeper was asked")
 	}
+}
+
+// A watched context tells when somebody waits for its end.
+type watched struct {
+	context.Context
+	waits func()
+}
+
+func (w watched) Done() <-chan struct{} {
+	w.waits()
+	return w.Context.Done()
+}
+
+// Of two requests with one name that come at once one is done, also where the shared keeper
+// was away for the second alone; who gives up waiting is told so.
+func TestRequestsAtOnce(t *testing.T) {
+	o := openOffice(t)
+	second, impatient := make(chan idempotency.Outcome, 1), make(chan error, 1)
+	o.there.during = func() {
+		o.there.set(dead)
+		waits := make(chan struct{})
+		go func() {
+			outcome, _ := o.Begin(watched{t.Context(), sync.OnceFunc(func() { close(waits) })}, request, body)
+			second <- outcome
+		}()
+		select {
+		case <-waits:
+		case outcome := <-second:
+			second <- outcome
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		_, err := o.Begin(watched{ctx, stop}, request, body)
+		impatient <- err
+	}
+	first := o.begin(o, idempotency.Started)
+	if got := <-second; first.Degraded || got.State != idempotency.InFlight {
+		t.Errorf("the first is alone: %t; the second is told %v", first.Degraded, got.State)
+	}
+	if err := <-impatient; !errors.Is(err, idempotency.ErrUnavailable) || !errors.Is(err, context.Canceled) {
+		t.Errorf("who gives up is told %v", err)
+	}
+	o.back()
+	o.finish(first.Lease)
+	o.begin(o, idempotency.Replay)
 }
 
 // What this node has done, or is at, while all was well it does not do again alone.

@@ -25,6 +25,7 @@ func (w *Watch) Limiter(name string, longest int64, shared, own throttle.Recorde
 	l := &Limiter{shared: shared, own: own, longest: longest}
 	_, everySend := shared.(throttle.Historian)
 	l.account = w.account(name, !everySend, l.pay)
+	l.noting.Store(&own)
 	return l
 }
 
@@ -158,8 +159,8 @@ func (l *Limiter) mirror(ctx context.Context, key string, a throttle.Admission) 
 		return
 	}
 	l.watch.unnoted.Add(1)
-	if l.distrust(l.watch.o.Now() + l.longest) {
-		l.watch.o.Log.Error("what was admitted cannot be noted on this node, so in an outage it does not go on alone until that has left its windows",
+	if l.lacks(missing{key, a.ID}, a.At, l.watch.o.Now()+l.longest) {
+		l.watch.o.Log.Error("what was admitted cannot be noted on this node, so in an outage it does not go on alone until that can be, or has left its windows",
 			"what", l.name, "cause", err)
 	}
 }
@@ -214,6 +215,7 @@ func (l *Limiter) Release(ctx context.Context, key string, id throttle.ID) (bool
 	}
 	// What cannot be taken off the own history makes this node stricter, and nothing worse.
 	had, _ := l.own.Release(ctx, key, id)
+	l.forgotten(func(m missing) bool { return m == missing{key, id} })
 	if l.watch.ledger.number(holderOf(l.name, key)) > 0 {
 		if owed, err := l.takeBack(key, id); owed || err != nil {
 			return owed, err
@@ -264,6 +266,7 @@ func (l *Limiter) Reset(ctx context.Context, key string) (int, error) {
 		}
 		return 0, err
 	}
+	l.forgotten(func(m missing) bool { return m.key == key })
 	_, err = l.own.Reset(context.WithoutCancel(ctx), key)
 	return cleared, err
 }

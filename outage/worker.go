@@ -28,7 +28,7 @@ func (w *Watch) work() {
 			return
 		case <-w.wake:
 		}
-		for w.mend(); !w.markGaps() || w.away.Load() || w.owed() > 0; w.mend() {
+		for w.mend(); !w.closeGaps() || w.away.Load() || w.owed() > 0; w.mend() {
 			if !w.pause() {
 				return
 			}
