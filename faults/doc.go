@@ -1,7 +1,7 @@
 // Package faults is the fault campaign: it runs real mailgate programs, with the race
-// detector in them, on real Redis servers or a real disk, with real relays, under a mixed
-// load; breaks one thing at a seeded moment, mends it, and lets package judge look at
-// what the relays received and the callers were answered.
+// detector in them if it is in the tests, on real Redis servers or a real disk, with real
+// relays, under a mixed load; breaks one thing at a seeded moment, mends it, and lets
+// package judge look at what the relays received and the callers were answered.
 //
 // The campaign is a test. Short, it is part of every run of the tests; `make faults` is
 // the long one, and `make soak` breaks things at random for half an hour. One run is

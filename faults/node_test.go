@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -27,19 +28,30 @@ const (
 	inEverySecret = "Hush"
 )
 
-// mailgate builds the program, with the race detector, once.
+// mailgate builds the program once.
 var mailgate = sync.OnceValues(func() (string, error) { return build("mailgate") })
 
 // built is where programs are built; TestMain makes and removes it.
 var built string
 
+// build has the race detector in the program if it is in the tests.
 func build(name string, flags ...string) (string, error) {
 	program := filepath.Join(built, name)
-	arguments := append(append([]string{"build", "-race", "-o", program}, flags...), "../cmd/mailgate")
+	arguments := append(append([]string{"build", "-race=" + raced(), "-o", program}, flags...), "../cmd/mailgate")
 	if out, err := exec.Command("go", arguments...).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building mailgate: %w\n%s", err, out)
 	}
 	return program, nil
+}
+
+func raced() string {
+	info, _ := debug.ReadBuildInfo()
+	for _, setting := range info.Settings {
+		if setting.Key == "-race" {
+			return setting.Value
+		}
+	}
+	return "false"
 }
 
 // A node is one mailgate serve, which can be started again. Its address changes with

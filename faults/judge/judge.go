@@ -163,7 +163,7 @@ func (d *docket) mails() {
 		}
 	}
 	for id, mails := range d.byID {
-		if most := d.copies(mails[0].Mailbox); len(mails) > most {
+		if len(mails) > 1 {
 			d.complain("mails", mails[0].Mailbox, "the admission %s of %s has %d mails", id, mails[0].Mailbox, len(mails))
 		}
 	}
@@ -173,16 +173,6 @@ func (d *docket) hasItsMail(c *Call) {
 	if !slices.ContainsFunc(d.byID[c.ID], func(m Mail) bool { return m.Mailbox == c.Subject }) {
 		d.complain("mails", c.Subject, "node %d answered 200 for %s, and no relay has the mail %s", c.Node, c.Subject, c.ID)
 	}
-}
-
-// copies is how many mails one admission may have: one, unless the store may have forgotten
-// what was done with a key, from which follows one reservation.
-func (d *docket) copies(mailbox string) int {
-	keyed := slices.ContainsFunc(d.sends[mailbox], func(c *Call) bool { return c.Key != "" })
-	if keyed && d.Terms.Forgets && d.touched[mailbox] {
-		return 2
-	}
-	return 1
 }
 
 // keys: a key is one mail, and its answer stays the same byte for byte. One that a node
