@@ -113,7 +113,7 @@ func (d *Desk) Verify(ctx context.Context, from Recipient, typed string) (Outcom
 	}
 	result, err := d.o.Book.Check(ctx, from.Mailbox, d.o.Hasher.Hash(from.Address, code))
 	if err != nil {
-		return Outcome{}, fmt.Errorf("checking a code: %w", err)
+		return Outcome{}, err
 	}
 	if result == Incorrect {
 		return Outcome{Result: Incorrect, AttemptsLeft: attempts(verdict), Guesses: verdict}, nil
@@ -125,10 +125,7 @@ func (d *Desk) Verify(ctx context.Context, from Recipient, typed string) (Outcom
 // Forget forgets all codes of the mailbox. It brings no new guesses; the limiter's Reset
 // does.
 func (d *Desk) Forget(ctx context.Context, mailbox string) error {
-	if err := d.o.Book.Forget(ctx, mailbox); err != nil {
-		return fmt.Errorf("forgetting codes: %w", err)
-	}
-	return nil
+	return d.o.Book.Forget(ctx, mailbox)
 }
 
 // patience is how long the answer to a right code may wait for its guess to be given back.

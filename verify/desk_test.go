@@ -353,6 +353,19 @@ func TestAFailingBook(t *testing.T) {
 	}
 }
 
+// A book says what was being done, and the desk does not say it once more.
+func TestErrorsSayItOnce(t *testing.T) {
+	s := newSetting(t, nil)
+	s.book.(*local.Book).Close()
+	ctx := context.Background()
+	_, checking := s.desk.Verify(ctx, alice, "123456")
+	for says, err := range map[string]error{"checking a code": checking, "forgetting codes": s.desk.Forget(ctx, alice.Mailbox)} {
+		if err == nil || strings.Count(err.Error(), says) != 1 {
+			t.Errorf("%s: %v", says, err)
+		}
+	}
+}
+
 // Where guesses cannot be counted nobody looks at the code.
 func TestAFailingBudget(t *testing.T) {
 	var book *counting
