@@ -54,7 +54,8 @@ func appendSight(out *answer, done *sight) []byte {
 // An inspection is what an operator sees of a mailbox.
 type inspection struct {
 	sight
-	sends throttle.History
+	sends   throttle.History
+	guesses []throttle.Standing // at its codes; none where no codes are checked
 }
 
 func (s *Server) inspect(ctx context.Context, c *call, mailbox mailer.Address) (inspection, error) {
@@ -63,7 +64,11 @@ func (s *Server) inspect(ctx context.Context, c *call, mailbox mailer.Address) (
 		return inspection{}, err
 	}
 	sends, err := c.live.Rules.Mailbox().History(ctx, mailbox.Key())
-	return inspection{seen, sends}, err
+	if err != nil {
+		return inspection{}, err
+	}
+	guesses, err := s.guesses(ctx, mailbox)
+	return inspection{seen, sends, guesses}, err
 }
 
 func writeInspection(out *answer, done *inspection) {
@@ -79,7 +84,11 @@ func writeInspection(out *answer, done *inspection) {
 		b = wire.AppendTime(b, send.At)
 		b = append(b, '}')
 	}
-	out.body = appendLogged(append(b, ']'), done.mailbox)
+	b = append(b, ']')
+	if done.guesses != nil {
+		b = wire.AppendStandings(append(b, `,"guesses":`...), done.guesses)
+	}
+	out.body = appendLogged(b, done.mailbox)
 }
 
 // appendLogged ends an answer for operators with what the log calls the mailbox, which

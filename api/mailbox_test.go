@@ -77,7 +77,7 @@ func TestLookPaths(t *testing.T) {
 func TestInspectAndReset(t *testing.T) {
 	r := newRig(t, setup{})
 	path := "/admin/mailboxes/" + url.PathEscape("carol+x@example.com")
-	if got := r.do("GET", path, opsKey, ""); got.status != 200 || !strings.Contains(got.text, `"sends":[],"mailbox":"`) {
+	if got := r.do("GET", path, opsKey, ""); got.status != 200 || !strings.Contains(got.text, `"sends":[],"guesses":[{"name":"ten-minutes",`) {
 		t.Errorf("before: %d %s", got.status, got.text)
 	}
 	first := r.send("carol@example.com").body["id"].(string)
@@ -85,7 +85,7 @@ func TestInspectAndReset(t *testing.T) {
 	second := r.send("Carol@example.com").body["id"].(string)
 	got := r.do("GET", path, opsKey, "")
 	got.is(t, 200, "")
-	want := `"sends":[{"id":"` + first + `","at":"2026-11-20T12:00:00.000Z"},{"id":"` + second + `","at":"2026-11-20T12:01:00.000Z"}],"mailbox":`
+	want := `"sends":[{"id":"` + first + `","at":"2026-11-20T12:00:00.000Z"},{"id":"` + second + `","at":"2026-11-20T12:01:00.000Z"}],"guesses":[`
 	if !strings.Contains(got.text, want) {
 		t.Errorf("answered %s, want it to have %s", got.text, want)
 	}

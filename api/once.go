@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -96,19 +97,25 @@ func didOnce(err error) bool {
 
 // answered gives the first answer to a request that will not do any more, as its template
 // is gone or another. If there is none, what will not do is the answer, and the key is free.
+// Where nobody knows, that would be a no to what may have been done, so it is said instead.
 func (s *Server) answered(ctx context.Context, c *call, out *answer, asked idempotency.Lease, refusal error) error {
 	outcome, err := s.with.Repeats.Answers.Begin(ctx, asked.Name, asked.Body)
 	if err != nil {
-		return refusal
+		return err
 	}
 	switch outcome.State {
 	case idempotency.Replay:
 		s.replayed(c, out, outcome.Answer)
 		return nil
+	case idempotency.InFlight:
+		return inFlight(outcome)
 	case idempotency.Started:
 		if err := s.free(ctx, &attempt{lease: outcome.Lease}); err != nil {
 			s.unrecorded(c, err)
 		}
+	}
+	if outcome.Degraded {
+		return errUnseen
 	}
 	return refusal
 }
@@ -156,10 +163,14 @@ func (s *Server) once(ctx context.Context, c *call, q sendRequest, out *answer, 
 	case idempotency.Mismatch:
 		err = &problem{kind: keyMismatch}
 	default:
-		err = &problem{kind: keyInFlight, retryAfter: min(outcome.RetryAfter, inFlightRetry)}
+		err = inFlight(outcome)
 	}
 	s.metrics.sent(outcomeOf(err))
 	return err
+}
+
+func inFlight(o idempotency.Outcome) error {
+	return &problem{kind: keyInFlight, retryAfter: min(o.RetryAfter, inFlightRetry)}
 }
 
 // attempt does the send and keeps its answer, or frees the key. What may have left is
@@ -216,8 +227,11 @@ func chargedBefore(history throttle.History, key throttle.ID) (throttle.ID, bool
 	return throttle.ID{}, false
 }
 
-// errUnseen is the end of an attempt whose charge another has made.
+// errUnseen is the end of an attempt whose charge another has made, or whose mail.
 var errUnseen = fmt.Errorf("%w: the other servers cannot be asked whether the mail left", idempotency.ErrUnavailable)
+
+// errHanded is why an attempt sends no mail: nobody knows whether it would be the second.
+var errHanded = errors.New("another attempt has handed the mail over")
 
 var errLeaseLost = errors.New("the lease had ended")
 
@@ -250,6 +264,11 @@ func (s *Server) free(ctx context.Context, a *attempt) error {
 // was put by another attempt, which has not come to its answer. Where the others cannot see
 // it they may take up the charge, and send a mail of their own on it; so then this server
 // owns the charge as it does all that it made alone, and tells of it when they can be told.
+//
+// If they can be asked again in the milliseconds from the mark to that, the charge is theirs
+// to take up all the same. That makes a second mail only where this server then ends, or
+// sleeps through its lease, before it has kept the answer. To put the mark once more would
+// be worse: the first may be there unheard, and then no mail would go out at all.
 func (s *Server) handOver(ctx context.Context, a *attempt) error {
 	if a == nil || !a.mark.Token.IsZero() {
 		return nil
@@ -261,7 +280,7 @@ func (s *Server) handOver(ctx context.Context, a *attempt) error {
 	}
 	if outcome.State != idempotency.Started {
 		a.mayHaveLeft = true
-		return &problem{kind: deliveryUnknown}
+		return &problem{kind: deliveryUnknown, cause: errHanded}
 	}
 	a.mark = outcome.Lease
 	switch {
@@ -320,8 +339,26 @@ func (s *Server) takeUp(ctx context.Context, c *call, send rules.Send, before th
 	return c.live.Rules.Release(ctx, send, before)
 }
 
-// standingOf adds to the answer about a mail that an earlier attempt has charged how the
-// mailbox stands.
+// giveWay is the end of an attempt that was late: it has charged, and another has handed over
+// the mail. What it charged goes back, with its code, and the answer is about that mail.
+func (s *Server) giveWay(ctx context.Context, c *call, send rules.Send, done *sent, err error) error {
+	set, own := c.live.Rules, c.id
+	s.refunds.now(ctx, refund{whose: slog.String("mailbox", c.mailbox.Hash()), id: own, release: func(ctx context.Context) error {
+		if err := set.Release(ctx, send, own); err != nil {
+			return err
+		}
+		return s.takeBack(ctx, done.to, done.code)
+	}})
+	if history, err := set.Mailbox().History(ctx, send.Mailbox); err == nil {
+		if theirs, found := chargedBefore(history, s.reservation(c.attempt.lease)); found {
+			c.id = theirs
+		}
+	}
+	return s.standingOf(ctx, c, send, err)
+}
+
+// standingOf adds to the answer about a mail that another attempt may have sent how the
+// mailbox stands. Without that it is no answer to keep: the mark is there to find it again.
 func (s *Server) standingOf(ctx context.Context, c *call, send rules.Send, err error) error {
 	p := problemOf(err)
 	if p.kind != deliveryUnknown {
@@ -329,6 +366,7 @@ func (s *Server) standingOf(ctx context.Context, c *call, send rules.Send, err e
 	}
 	decision, err := c.live.Rules.Peek(ctx, send)
 	if err != nil {
+		c.attempt.mayHaveLeft = false
 		return err
 	}
 	p.charged = &charge{standing: s.counted(c.mailbox, decision), id: c.id}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/idempotency"
@@ -155,4 +156,71 @@ type cutOff struct {
 func (k cutOff) Begin(ctx context.Context, name idempotency.Name, body idempotency.Fingerprint) (idempotency.Outcome, error) {
 	k.from.away = true
 	return k.Keeper.Begin(ctx, name, body)
+}
+
+// A frozen limiter stops a Take before it has charged anything, until it is let go.
+type frozen struct {
+	throttle.Historian
+	entered, leave chan struct{}
+}
+
+func (f frozen) Take(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
+	close(f.entered)
+	<-f.leave
+	return f.Historian.Take(context.WithoutCancel(ctx), key, id)
+}
+
+// An attempt that stops before its charge, and wakes when another has sent the mail, gives
+// back what it charges then: there is one mail.
+func TestOnceChargedLate(t *testing.T) {
+	r := newRig(t, setup{policy: "day=10/24h"})
+	stop := frozen{r.limiter, make(chan struct{}), make(chan struct{})}
+	late := r.anotherAs(func(o *api.Options) {
+		o.Live.Rules = onlyMailbox(t, stop)
+		o.SendDeadline = time.Minute
+	})
+	woken := make(chan reply, 1)
+	go func() { woken <- late.once("click", "late@example.com") }()
+	<-stop.entered
+	r.now.Add(lease)
+	sent := r.once("click", "late@example.com")
+	sent.is(t, 200, "")
+	close(stop.leave)
+	got := <-woken
+	got.is(t, 504, "delivery-unknown")
+	if len(r.box.List()) != 1 || r.used("late@example.com") != 1 || !strings.Contains(got.text, `"remaining":9`) || got.body["id"] != sent.body["id"] {
+		t.Errorf("%d mails, %d charged, answered %s", len(r.box.List()), r.used("late@example.com"), got.text)
+	}
+	r.once("click", "late@example.com").again(t, sent)
+	if code := sixDigits.FindString(r.arrived("late@example.com").Text); r.try("late@example.com", code).status != 200 {
+		t.Error("the code of the mail is wrong")
+	}
+}
+
+// A key of which the mark alone is known costs nothing, and has one answer when somebody can
+// say how the mailbox stands; also where the charge is gone.
+func TestOnceMarked(t *testing.T) {
+	for charged, name := range []string{"its charge is gone", "its charge is there"} {
+		t.Run(name, func(t *testing.T) {
+			r, store := newFailing(t, setup{policy: "day=10/24h"})
+			dying := r.anotherWith(api.Repeats{Answers: forgetful{r.repeats.Answers}, HandedOver: r.repeats.HandedOver})
+			id := dying.once("click", "marked@example.com").body["id"]
+			r.now.Add(lease)
+			if charged == 0 {
+				must(r.limiter.Reset(t.Context(), "marked@example.com"))(t)
+			}
+			store.rest.Store(true)
+			r.once("click", "marked@example.com").is(t, 503, "store-unavailable")
+			store.rest.Store(false)
+			first := r.once("click", "marked@example.com")
+			first.is(t, 504, "delivery-unknown")
+			if charged == 1 && first.body["id"] != id {
+				t.Errorf("the mail %v is answered as %s", id, first.text)
+			}
+			r.once("click", "marked@example.com").again(t, first)
+			if len(r.box.List()) != 1 || r.used("marked@example.com") != charged {
+				t.Errorf("%d mails, %d charged", len(r.box.List()), r.used("marked@example.com"))
+			}
+		})
+	}
 }

@@ -178,6 +178,9 @@ func (e notSent) Unwrap() error { return e.error }
 // settle gives the places back if the mail certainly never left, takes back its code with
 // them, and says how the mailbox stands if it may have.
 func (s *Server) settle(ctx context.Context, c *call, send rules.Send, done *sent, err error) error {
+	if errors.Is(err, errHanded) {
+		return s.giveWay(ctx, c, send, done, err)
+	}
 	p := problemOf(err)
 	if neverLeft(err) {
 		s.refunds.now(ctx, s.sendRefund(c, send, done.code))

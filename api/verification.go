@@ -2,8 +2,11 @@ package api
 
 import (
 	"context"
+	"fmt"
 
+	"github.com/mailgate/mailgate/api/wire"
 	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/verify"
 )
 
@@ -79,6 +82,18 @@ func codeOf(to mailer.Address) verify.Recipient {
 func writeVerified(out *answer, _ *struct{}) {
 	out.json(200)
 	out.body = append(out.body, `{"verified":true}`...)
+}
+
+// guesses are how those of the mailbox stand, the shortest window first.
+func (s *Server) guesses(ctx context.Context, mailbox mailer.Address) ([]throttle.Standing, error) {
+	if s.with.Guesses == nil {
+		return nil, nil
+	}
+	verdict, err := s.with.Guesses.Peek(ctx, mailbox.Key())
+	if err != nil {
+		return nil, fmt.Errorf("looking at the guesses: %w", err)
+	}
+	return wire.AppendLimits(nil, &verdict), nil
 }
 
 // resetGuesses gives the mailbox its guesses back, and reports how many had been spent.

@@ -99,6 +99,10 @@ func TestGuessesAreSpent(t *testing.T) {
 		}
 		got.carries(t, map[string]string{"Retry-After": "600", "RateLimit": `"ten-minutes";r=0;t=600, "day";r=15;t=0`})
 	}
+	const spent = `"guesses":[{"name":"ten-minutes","limit":5,"window_ms":600000,"remaining":0,"wait_ms":600000},{"name":"day","limit":20,"window_ms":86400000,"remaining":15,"wait_ms":0}],`
+	if seen := r.do("GET", "/admin/mailboxes/guessed@example.com", opsKey, ""); !strings.Contains(seen.text, spent) {
+		t.Errorf("an operator is shown %s", seen.text)
+	}
 	reset := r.do("POST", "/admin/mailboxes/guessed@example.com/reset", opsKey, `{"reason":"a call"}`)
 	if reset.is(t, 200, ""); reset.body["cleared"] != 2.0 || reset.body["guesses_cleared"] != 5.0 {
 		t.Errorf("answered %s", reset.text)
@@ -246,6 +250,9 @@ func TestWithoutCodes(t *testing.T) {
 	r := newRig(t, setup{options: func(o *api.Options) { o.Codes, o.Guesses = nil, nil }})
 	if code := r.mailed("plain@example.com"); code == "" {
 		t.Error("no code was mailed")
+	}
+	if seen := r.do("GET", "/admin/mailboxes/plain@example.com", opsKey, ""); seen.status != 200 || strings.Contains(seen.text, "guesses") {
+		t.Errorf("an operator is shown %s", seen.text)
 	}
 	reset := r.do("POST", "/admin/mailboxes/plain@example.com/reset", opsKey, "")
 	if reset.is(t, 200, ""); reset.body["guesses_cleared"] != 0.0 {

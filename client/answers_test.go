@@ -32,7 +32,7 @@ func TestWhatIsRead(t *testing.T) {
 		line{status: 200, body: `{"allowed":true,"action":"reply","id":"tWudQhxQ","delay_ms":1500,` + standing + `}`},
 		line{status: 200, body: `{"allowed":false,"action":"reply",` + standing + `}`},
 		line{status: 200, body: `{"released":true}`},
-		line{status: 200, body: `{"email":"` + email + `","rule":null,` + standing + `,"sends":[{"id":"tWudQhxQ","at":"2026-11-20T12:00:05.679Z"}],"more":1}`},
+		line{status: 200, body: `{"email":"` + email + `","rule":null,` + standing + `,"sends":[{"id":"tWudQhxQ","at":"2026-11-20T12:00:05.679Z"}],"guesses":[{"name":"day","limit":20,"window_ms":86400000,"remaining":15,"wait_ms":1}],"more":1}`},
 		line{status: 200, body: `{"email":"` + email + `","cleared":2}`},
 		line{status: 200, body: `{"action":"reply","cleared":0}`},
 		line{status: 200, body: `{"verified":true}`},
@@ -59,7 +59,8 @@ func TestWhatIsRead(t *testing.T) {
 	is(released, err)(true)
 	inspection, err := c.Inspect(ctx, email)
 	is(inspection, err)(client.Inspection{Mailbox: client.Mailbox{Standing: wire(""), Email: email},
-		Sends: []client.Admission{{ID: "tWudQhxQ", At: wire("").ServerTime}}})
+		Sends:   []client.Admission{{ID: "tWudQhxQ", At: wire("").ServerTime}},
+		Guesses: []client.Limit{{Name: "day", Limit: 20, Window: 24 * time.Hour, Remaining: 15, Wait: time.Millisecond}}})
 	cleared, err := c.Reset(ctx, email, "")
 	is(cleared, err)(2)
 	cleared, err = c.ResetAction(ctx, "reply", "user 4711", "")

@@ -14,6 +14,9 @@ type Inspection struct {
 	Mailbox
 	// Sends are the mails inside the longest limit, the oldest first.
 	Sends []Admission
+	// Guesses are how the guesses at its codes stand, the shortest window first; none where
+	// the server checks no codes.
+	Guesses []Limit
 }
 
 // An Admission is one mail that was admitted.
@@ -29,14 +32,15 @@ func (c *Client) Inspect(ctx context.Context, email string) (Inspection, error) 
 	if _, err := c.ask(ctx, q, &j); err != nil {
 		return Inspection{}, err
 	}
-	return Inspection{Mailbox{j.standing(), j.Email}, j.Sends}, nil
+	return Inspection{Mailbox{j.standing(), j.Email}, j.Sends, j.Guesses.limits()}, nil
 }
 
 func operatorPath(email string) string { return "/admin/mailboxes/" + url.PathEscape(email) }
 
 type inspectionJSON struct {
 	mailboxJSON
-	Sends []Admission `json:"sends"`
+	Sends   []Admission `json:"sends"`
+	Guesses limitsJSON  `json:"guesses"`
 }
 
 func (j *inspectionJSON) whole() bool { return j.Sends != nil && j.mailboxJSON.whole() }

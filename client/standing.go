@@ -36,20 +36,29 @@ type Limit struct {
 
 // standingJSON is a Standing as it is written in every answer.
 type standingJSON struct {
-	Rule       *string   `json:"rule"`
-	Limit      *string   `json:"limit"`
-	Wait       millis    `json:"wait_ms"`
-	RetryAt    time.Time `json:"retry_at"`
-	ServerTime time.Time `json:"server_time"`
-	Limits     []struct {
-		Name      string `json:"name"`
-		Limit     int    `json:"limit"`
-		Window    millis `json:"window_ms"`
-		Remaining int    `json:"remaining"`
-		Wait      millis `json:"wait_ms"`
-	} `json:"limits"`
-	Degraded  bool   `json:"degraded"`
-	Countdown string `json:"countdown"`
+	Rule       *string    `json:"rule"`
+	Limit      *string    `json:"limit"`
+	Wait       millis     `json:"wait_ms"`
+	RetryAt    time.Time  `json:"retry_at"`
+	ServerTime time.Time  `json:"server_time"`
+	Limits     limitsJSON `json:"limits"`
+	Degraded   bool       `json:"degraded"`
+	Countdown  string     `json:"countdown"`
+}
+
+type limitsJSON []struct {
+	Name      string `json:"name"`
+	Limit     int    `json:"limit"`
+	Window    millis `json:"window_ms"`
+	Remaining int    `json:"remaining"`
+	Wait      millis `json:"wait_ms"`
+}
+
+func (j limitsJSON) limits() (all []Limit) {
+	for _, l := range j {
+		all = append(all, Limit{l.Name, l.Limit, time.Duration(l.Window), l.Remaining, time.Duration(l.Wait)})
+	}
+	return all
 }
 
 // whole reports whether there was one: every Standing has a time.
@@ -57,14 +66,10 @@ func (j *standingJSON) whole() bool { return !j.ServerTime.IsZero() }
 
 // standing is what was written.
 func (j *standingJSON) standing() Standing {
-	s := Standing{
+	return Standing{
 		Rule: value(j.Rule), Limit: value(j.Limit), Wait: time.Duration(j.Wait), RetryAt: j.RetryAt,
-		ServerTime: j.ServerTime, Degraded: j.Degraded, Countdown: j.Countdown,
+		ServerTime: j.ServerTime, Limits: j.Limits.limits(), Degraded: j.Degraded, Countdown: j.Countdown,
 	}
-	for _, l := range j.Limits {
-		s.Limits = append(s.Limits, Limit{l.Name, l.Limit, time.Duration(l.Window), l.Remaining, time.Duration(l.Wait)})
-	}
-	return s
 }
 
 func value(text *string) string {

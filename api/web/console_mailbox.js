@@ -110,6 +110,7 @@ function show(body) {
     const gone = performance.now() - began;
     lanes(gone);
     showWait(body, Math.max(0, body.wait_ms - gone));
+    at("found-guesses").textContent = guessesLeft(body.guesses, gone);
   };
   tick();
   ticking = setInterval(tick, 250);
@@ -122,6 +123,22 @@ function showWait(body, wait) {
     ? `The rule ${body.rule} refuses by its limit ${body.limit} until ${new Date(body.retry_at).toLocaleString()}.`
     : "Nothing refuses the next mail.";
 }
+
+// guessesLeft says how many guesses at the codes are left, or until when none is.
+function guessesLeft(limits = [], gone) {
+  if (limits.length === 0) {
+    return "";
+  }
+  const wait = Math.max(...limits.map((limit) => limit.wait_ms)) - gone;
+  if (wait > 0) {
+    return `No guess at its codes is left; the next one in ${clock(wait)}.`;
+  }
+  const least = limits.reduce((few, limit) => (open(limit) < open(few) ? limit : few));
+  return `${open(least)} of ${least.limit} guesses at its codes are left.`;
+}
+
+// open is how many a limit admits; one that had none has one again once its wait is over.
+const open = (limit) => Math.max(1, limit.remaining);
 
 function spokenState(body) {
   return body.wait_ms > 0

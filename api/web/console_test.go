@@ -171,6 +171,7 @@ func aMailbox(t *testing.T, v *tab, d *desk) {
 	if rows := get[int](v, `document.querySelectorAll("#sends tr").length`); rows != 4 {
 		t.Errorf("%d sends are listed", rows)
 	}
+	v.reads("found-guesses", "5 of 5 guesses at its codes are left.")
 	first := v.text("found-pill")
 	v.until("the countdown goes on", func() bool { return v.text("found-pill") < first })
 	// 20 s ago is two thirds of the way from the left end to now.
@@ -180,10 +181,18 @@ func aMailbox(t *testing.T, v *tab, d *desk) {
 }
 
 func aMailboxForgotten(t *testing.T, v *tab, d *desk) {
-	d.sent("dave@example.com", 2*time.Minute, 20*time.Second)
+	d.mailed("dave@example.com", 2*time.Minute)
+	d.sent("dave@example.com", 20*time.Second)
+	d.guessed("dave@example.com", 2)
 	v.opens(d)
 	v.types("email", "dave@example.com")
 	v.reads("sends-title", "2 mails on record")
+	v.reads("found-guesses", "3 of 5 guesses at its codes are left.")
+	if d.guessed("dave@example.com", 4) != 429 {
+		t.Error("there are guesses left")
+	}
+	v.types("email", "dave@example.com")
+	v.reads("found-guesses", "No guess at its codes is left; the next one in ")
 	v.types("reason", "ticket 4711")
 	v.reads("confirm-text", "2 mails of dave@example.com")
 	if id := v.focused(); id != "keep" {
@@ -197,7 +206,8 @@ func aMailboxForgotten(t *testing.T, v *tab, d *desk) {
 	v.do(chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter))
 	v.reads("found-pill", "may be mailed")
 	v.reads("sends-title", "0 mails on record")
-	v.reads("announce", "Forgotten: 2 mails and 0 guesses.")
+	v.reads("announce", "Forgotten: 2 mails and 5 guesses.")
+	v.reads("found-guesses", "5 of 5 guesses at its codes are left.")
 	v.reads("found-why", "Nothing refuses the next mail.")
 }
 

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"regexp"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -121,6 +122,36 @@ func (d *desk) sent(mailbox string, ago ...time.Duration) {
 		}
 	}
 	d.ahead.Store(0)
+}
+
+// mailed has a code mailed, so long ago.
+func (d *desk) mailed(mailbox string, ago time.Duration) {
+	d.t.Helper()
+	d.ahead.Store(-ago.Milliseconds())
+	defer d.ahead.Store(0)
+	if status := d.post("/send-code", `{"email":"`+mailbox+`"}`); status != 200 {
+		d.t.Fatalf("no code was mailed: %d", status)
+	}
+}
+
+// guessed has so many wrong codes typed for a mailbox that has one, and returns the status
+// of the last answer.
+func (d *desk) guessed(mailbox string, times int) (status int) {
+	d.t.Helper()
+	for range times {
+		status = d.post("/verify-code", `{"email":"`+mailbox+`","code":"000000"}`)
+	}
+	return status
+}
+
+func (d *desk) post(path, body string) (status int) {
+	d.t.Helper()
+	question := must(http.NewRequest("POST", d.URL+path, strings.NewReader(body)))(d.t)
+	question.Header.Set("Authorization", "Bearer "+appKey)
+	question.Header.Set("Content-Type", "application/json")
+	answer := must(http.DefaultClient.Do(question))(d.t)
+	answer.Body.Close()
+	return answer.StatusCode
 }
 
 // A breakable is a limiter whose store can be made to fail.

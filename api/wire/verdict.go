@@ -38,15 +38,22 @@ func AppendVerdict(b []byte, v *throttle.Verdict, limits []throttle.Standing) []
 	b = AppendTime(b, v.RetryAt())
 	b = append(b, `,"server_time":`...)
 	b = AppendTime(b, v.Now)
-	b = append(b, `,"limits":[`...)
+	b = append(b, `,"limits":`...)
+	b = AppendStandings(b, limits)
+	b = append(b, `,"degraded":`...)
+	return strconv.AppendBool(b, v.Degraded)
+}
+
+// AppendStandings adds a list of how limits stand.
+func AppendStandings(b []byte, limits []throttle.Standing) []byte {
+	b = append(b, '[')
 	for i := range limits {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		b = appendLimit(b, &limits[i])
 	}
-	b = append(b, `],"degraded":`...)
-	return strconv.AppendBool(b, v.Degraded)
+	return append(b, ']')
 }
 
 // AppendName adds a name as a JSON string, or null for none.

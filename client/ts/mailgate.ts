@@ -264,7 +264,9 @@ export type MailboxResult = (Standing & { status: "seen"; email: string }) | Ref
 export type TakeResult = (Standing & { status: "taken"; id: string; delayMs: number }) | Refusal;
 export type PeekResult = (Standing & { status: "peeked"; allowed: boolean }) | Refusal;
 export type ReleaseResult = { status: "done"; released: boolean } | Refusal;
-export type InspectResult = (Standing & { status: "inspected"; email: string; sends: { id: string; at: string }[] }) | Refusal;
+export type InspectResult = Inspected | Refusal;
+/** A mailbox, its mails, and how the guesses at its codes stand: an empty list where the server checks no codes. */
+export type Inspected = Standing & { status: "inspected"; email: string; sends: { id: string; at: string }[]; guesses: Limit[] };
 export type ResetResult = { status: "reset"; cleared: number } | Refusal;
 
 /** Makes an idempotency key that nobody has used. It need not be hard to guess: keys of one caller are no other's. */
@@ -402,12 +404,18 @@ function list(value: unknown): Json[] { return Array.isArray(value) ? value.filt
 
 function kind(reply: Reply): string { const type = text(reply.json.type); return type.startsWith(urn) ? type.slice(urn.length) : ""; }
 
-function readStanding({ json }: Reply): Standing | undefined {
-  const limits = list(json.limits).map((l) => ({
+/** readLimits is how limits stand; undefined if one of them lacks a number. */
+function readLimits(value: unknown): Limit[] | undefined {
+  const limits = list(value).map((l) => ({
     name: text(l.name), limit: count(l.limit), windowMs: count(l.window_ms), remaining: count(l.remaining), waitMs: count(l.wait_ms),
   }));
+  return limits.some((l) => Number.isNaN(l.limit + l.windowMs + l.remaining + l.waitMs)) ? undefined : limits;
+}
+
+function readStanding({ json }: Reply): Standing | undefined {
+  const limits = readLimits(json.limits);
   const waitMs = count(json.wait_ms), serverTime = text(json.server_time), retryAt = text(json.retry_at);
-  if (Number.isNaN(waitMs) || !serverTime || !retryAt || limits.some((l) => Number.isNaN(l.limit + l.windowMs + l.remaining + l.waitMs))) return undefined;
+  if (Number.isNaN(waitMs) || !serverTime || !retryAt || !limits) return undefined;
   const standing: Standing = {
     rule: text(json.rule) || null, limit: text(json.limit) || null, waitMs, retryAt, serverTime, limits, degraded: json.degraded === true,
   };
@@ -443,10 +451,10 @@ const readPeeked: Reader<Standing & { status: "peeked"; allowed: boolean }> = (r
 const readReleased: Reader<{ status: "done"; released: boolean }> = ({ json: { released } }) =>
   typeof released === "boolean" ? { status: "done", released } : undefined;
 
-const readInspected: Reader<Standing & { status: "inspected"; email: string; sends: { id: string; at: string }[] }> = (reply) => {
-  const seen = readMailbox(reply);
-  if (!seen || !Array.isArray(reply.json.sends)) return undefined;
-  return { ...seen, status: "inspected", sends: list(reply.json.sends).map((s) => ({ id: text(s.id), at: text(s.at) })) };
+const readInspected: Reader<Inspected> = (reply) => {
+  const seen = readMailbox(reply), guesses = readLimits(reply.json.guesses);
+  if (!seen || !guesses || !Array.isArray(reply.json.sends)) return undefined;
+  return { ...seen, status: "inspected", guesses, sends: list(reply.json.sends).map((s) => ({ id: text(s.id), at: text(s.at) })) };
 };
 
 const readReset: Reader<{ status: "reset"; cleared: number }> = ({ json }) =>

@@ -26,8 +26,9 @@ func showCommand() command {
 		summary: "how a mailbox stands with a running server: its limits and its sends",
 		teaches: `
 Prints, as JSON, what a running server knows of a mailbox: whether it may be sent a
-mail now, which limit it waits for and how long, every tier, and the time of each send.
-Of a mailbox that the rule mailbox leaves alone, a "note" says so, and there are no tiers.
+mail now, which limit it waits for and how long, every tier, the time of each send, and
+how many guesses at its codes are left. Of a mailbox that the rule mailbox leaves alone,
+a "note" says so, and there are no tiers.
 The line "mailbox" is what the server's log calls it: no address is ever there.
 Nothing is changed.
 

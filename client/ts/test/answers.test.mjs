@@ -30,8 +30,10 @@ for (const [name, line, want] of [
   ["take", stands({ allowed: true, id: "tWudQhxQ" }), { ...read, status: "taken", rule: null, id: "tWudQhxQ", delayMs: 0 }],
   ["peek", stands({ allowed: false }), { ...read, status: "peeked", rule: null, allowed: false }],
   ["release", json(200, { released: false }), { status: "done", released: false }],
-  ["inspect", stands({ email, sends: [{ id: "tWudQhxQ", at: "2026-11-20T12:00:05.679Z" }] }),
-    { ...read, status: "inspected", rule: null, email, sends: [{ id: "tWudQhxQ", at: "2026-11-20T12:00:05.679Z" }] }],
+  ["inspect", stands({ email, sends: [{ id: "tWudQhxQ", at: "2026-11-20T12:00:05.679Z" }], guesses: [{ name: "day", limit: 20, window_ms: 86400000, remaining: 15, wait_ms: 0 }] }),
+    { ...read, status: "inspected", rule: null, email, sends: [{ id: "tWudQhxQ", at: "2026-11-20T12:00:05.679Z" }],
+      guesses: [{ name: "day", limit: 20, windowMs: 86400000, remaining: 15, waitMs: 0 }] }],
+  ["inspect", stands({ email, sends: [] }), { ...read, status: "inspected", rule: null, email, sends: [], guesses: [] }],
   ["reset", json(200, { email, cleared: 2 }), { status: "reset", cleared: 2 }],
   ["resetAction", json(200, { action: "reply", cleared: 0 }), { status: "reset", cleared: 0 }],
 ]) {

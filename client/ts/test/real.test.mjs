@@ -111,6 +111,7 @@ test("operators", async () => {
   const seen = await operator.inspect(email);
   assert.equal(seen.status, "inspected");
   assert.deepEqual(seen.sends, [{ id: sent.id, at: sent.serverTime }]);
+  assert.deepEqual(seen.guesses.map((l) => [l.name, l.remaining]), [["ten-minutes", 5], ["day", 20]]);
   assert.deepEqual(await operator.reset(email, "a ticket"), { status: "reset", cleared: 1 });
   assert.equal((await gate.mailbox(email)).waitMs, 0);
   assert.equal((await gate.inspect(email)).kind, "unauthorized");
