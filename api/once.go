@@ -3,16 +3,13 @@ package api
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"time"
 
 	"github.com/mailgate/mailgate/api/wire"
 	"github.com/mailgate/mailgate/idempotency"
-	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -210,23 +207,6 @@ func (s *Server) replayed(c *call, out *answer, first idempotency.Answer) {
 	out.replay(first)
 }
 
-// reservation is what an attempt is charged under.
-func (s *Server) reservation(of idempotency.Lease) throttle.ID {
-	id := s.names.reservation(of.Name)
-	copy(id[keyed:], base64.RawURLEncoding.EncodeToString(of.Token[:3]))
-	return id
-}
-
-// chargedBefore finds what an attempt under the same key has charged, the latest if several.
-func chargedBefore(history throttle.History, key throttle.ID) (throttle.ID, bool) {
-	for _, a := range slices.Backward(history) {
-		if bytes.Equal(a.ID[:keyed], key[:keyed]) {
-			return a.ID, true
-		}
-	}
-	return throttle.ID{}, false
-}
-
 // errUnseen is the end of an attempt whose charge another has made, or whose mail.
 var errUnseen = fmt.Errorf("%w: the other servers cannot be asked whether the mail left", idempotency.ErrUnavailable)
 
@@ -293,84 +273,6 @@ func (s *Server) handOver(ctx context.Context, a *attempt) error {
 		return notSent{err}
 	}
 	return nil
-}
-
-// reserve says under which reservation an attempt is charged: one by which others who have
-// the key find the charge. But where another server may have done the send that cannot be
-// asked, its mail and this one would be two, so they are counted as two.
-func (s *Server) reserve(ctx context.Context, c *call, send rules.Send) error {
-	a := c.attempt
-	history, err := c.live.Rules.Mailbox().History(ctx, send.Mailbox)
-	if err != nil {
-		return err
-	}
-	before, found := chargedBefore(history, a.reservation)
-	switch {
-	case found:
-		err = s.takeUp(ctx, c, send, before)
-	case a.alone:
-		a.apart, a.reservation = true, throttle.NewID()
-	}
-	a.own = func(ctx context.Context) error { return own(ctx, c.live.Rules.Mailbox(), send.Mailbox, a.reservation) }
-	if err == nil {
-		c.id = a.reservation
-	}
-	return err
-}
-
-// own takes once more what is charged. That changes nothing, but in an outage what a server
-// takes it records when that is over, whatever the others have made of it by then.
-func own(ctx context.Context, limiter throttle.Historian, mailbox string, id throttle.ID) error {
-	history, err := limiter.History(ctx, mailbox)
-	if err != nil || history.Find(id) < 0 { // a mailbox may be exempt
-		return err
-	}
-	_, err = limiter.Take(ctx, mailbox, id)
-	return err
-}
-
-// takeUp goes on from what an earlier attempt has left, whose server was killed. Its charge,
-// for a mail that was not handed over, is given back, and another is taken for this one.
-func (s *Server) takeUp(ctx context.Context, c *call, send rules.Send, before throttle.ID) error {
-	c.id = before
-	if err := s.handOver(ctx, c.attempt); err != nil {
-		return s.standingOf(ctx, c, send, err)
-	}
-	return c.live.Rules.Release(ctx, send, before)
-}
-
-// giveWay is the end of an attempt that was late: it has charged, and another has handed over
-// the mail. What it charged goes back, with its code, and the answer is about that mail.
-func (s *Server) giveWay(ctx context.Context, c *call, send rules.Send, done *sent, err error) error {
-	set, own := c.live.Rules, c.id
-	s.refunds.now(ctx, refund{whose: slog.String("mailbox", c.mailbox.Hash()), id: own, release: func(ctx context.Context) error {
-		if err := set.Release(ctx, send, own); err != nil {
-			return err
-		}
-		return s.takeBack(ctx, done.to, done.code)
-	}})
-	if history, err := set.Mailbox().History(ctx, send.Mailbox); err == nil {
-		if theirs, found := chargedBefore(history, s.reservation(c.attempt.lease)); found {
-			c.id = theirs
-		}
-	}
-	return s.standingOf(ctx, c, send, err)
-}
-
-// standingOf adds to the answer about a mail that another attempt may have sent how the
-// mailbox stands. Without that it is no answer to keep: the mark is there to find it again.
-func (s *Server) standingOf(ctx context.Context, c *call, send rules.Send, err error) error {
-	p := problemOf(err)
-	if p.kind != deliveryUnknown {
-		return p
-	}
-	decision, err := c.live.Rules.Peek(ctx, send)
-	if err != nil {
-		c.attempt.mayHaveLeft = false
-		return err
-	}
-	p.charged = &charge{standing: s.counted(c.mailbox, decision), id: c.id}
-	return p
 }
 
 // kept is the answer as it is given again.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/mailer"
 	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/verify"
 )
 
 // An alone keeper begins what another server may have done.
@@ -170,13 +172,25 @@ func (f frozen) Take(ctx context.Context, key string, id throttle.ID) (throttle.
 	return f.Historian.Take(context.WithoutCancel(ctx), key, id)
 }
 
+// A returning book counts the codes that are taken back.
+type returning struct {
+	verify.Book
+	codes atomic.Int32
+}
+
+func (b *returning) Remove(ctx context.Context, mailbox string, h verify.Hash) error {
+	b.codes.Add(1)
+	return b.Book.Remove(ctx, mailbox, h)
+}
+
 // An attempt that stops before its charge, and wakes when another has sent the mail, gives
-// back what it charges then: there is one mail.
+// back what it charges then, and its code: there is one mail.
 func TestOnceChargedLate(t *testing.T) {
 	r := newRig(t, setup{policy: "day=10/24h"})
 	stop := frozen{r.limiter, make(chan struct{}), make(chan struct{})}
+	book := &returning{Book: r.codes}
 	late := r.anotherAs(func(o *api.Options) {
-		o.Live.Rules = onlyMailbox(t, stop)
+		o.Live.Rules, o.Codes = onlyMailbox(t, stop), book
 		o.SendDeadline = time.Minute
 	})
 	woken := make(chan reply, 1)
@@ -192,8 +206,9 @@ func TestOnceChargedLate(t *testing.T) {
 		t.Errorf("%d mails, %d charged, answered %s", len(r.box.List()), r.used("late@example.com"), got.text)
 	}
 	r.once("click", "late@example.com").again(t, sent)
-	if code := sixDigits.FindString(r.arrived("late@example.com").Text); r.try("late@example.com", code).status != 200 {
-		t.Error("the code of the mail is wrong")
+	code := sixDigits.FindString(r.arrived("late@example.com").Text)
+	if r.try("late@example.com", code).status != 200 || book.codes.Load() != 1 {
+		t.Errorf("the code of the mail is wrong, or %d are taken back", book.codes.Load())
 	}
 }
 

@@ -2,15 +2,12 @@ package api_test
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/fstest"
 	"time"
 
 	"github.com/mailgate/mailgate/api"
@@ -194,70 +191,6 @@ func TestOnceIsNotKept(t *testing.T) {
 			t.Errorf("%s: %d charged", step, r.used("relay@example.com"))
 		}
 	}
-}
-
-// An answer outlives the template of its mail. What was never done under a template that is
-// not there leaves the key to be used.
-func TestOnceWithoutItsTemplate(t *testing.T) {
-	r := newRig(t, setup{})
-	const old, mended = `{"email":"gone@example.com","template":"invite"}`, `{"email":"new@example.com"}`
-	r.server.Reload(api.Live{Composer: composerWith(t, invitation)})
-	first := r.onceAs(appKey, "k", old)
-	first.is(t, 200, "")
-	r.server.Reload(api.Live{Composer: newComposer(t)})
-	r.onceAs(appKey, "k", old).again(t, first)
-	r.onceAs(appKey, "k", old+" ").is(t, 422, "invalid")
-	for range 2 {
-		r.onceAs(appKey, "another", old).is(t, 422, "invalid")
-	}
-	r.onceAs(appKey, "another", mended).is(t, 200, "")
-	if len(r.box.List()) != 2 {
-		t.Errorf("%d mails", len(r.box.List()))
-	}
-}
-
-// As long as nobody can say that a request was never done, that it will not do any more is
-// not the answer to it.
-func TestOnceWithoutItsTemplateNorAnybody(t *testing.T) {
-	const old = `{"email":"gone@example.com","template":"invite"}`
-	for name, tt := range map[string]struct {
-		repeats func(r *rig) idempotency.Keeper
-		status  int
-		problem string
-	}{
-		"the keeper cannot be asked": {func(r *rig) idempotency.Keeper {
-			failing := &failingKeeper{Keeper: r.repeats.Answers}
-			failing.begin.Store(true)
-			return failing
-		}, 503, "store-unavailable"},
-		"the others cannot be asked": {func(r *rig) idempotency.Keeper { return alone{r.repeats.Answers} }, 503, "store-unavailable"},
-		"the first is still at it": {func(r *rig) idempotency.Keeper {
-			begin := r.anotherAs(func(o *api.Options) { o.Repeats.Answers = forgetful{o.Repeats.Answers} })
-			begin.server.Reload(api.Live{Composer: composerWith(t, invitation)})
-			begin.onceAs(appKey, "k", old).is(t, 200, "")
-			return r.repeats.Answers
-		}, 409, "idempotency-in-flight"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := newRig(t, setup{})
-			asked := r.anotherWith(api.Repeats{Answers: tt.repeats(r), HandedOver: r.repeats.HandedOver})
-			for range 2 {
-				asked.onceAs(appKey, "k", old).is(t, tt.status, tt.problem)
-			}
-		})
-	}
-}
-
-// invitation is a template that other composers do not have.
-var invitation = fstest.MapFS{
-	"invite/en/subject.txt": {Data: []byte("Come")}, "invite/en/text.txt": {Data: []byte("{{.Code}}")},
-	"invite/en/body.html": {Data: []byte("<p>{{.Code}}</p>")},
-}
-
-func composerWith(t *testing.T, own fs.FS) *mailer.Composer {
-	t.Helper()
-	from := must(mailer.ParseSender("Acme <no-reply@acme.example>"))(t)
-	return must(mailer.NewComposer(from, must(mailer.LoadTemplates(own, "en"))(t), rand.Reader))(t)
 }
 
 // Where answers and marks are in one place, as in Redis, none is taken for the other.
