@@ -30,8 +30,8 @@ type account struct {
 	marked     int64                             // what of that is on disk
 
 	gap     sync.Mutex
-	missing map[missing]int64 // what it lacks, and of when
-	lost    int64             // until when something counts that it lacks and nobody remembers
+	missing map[missing]counts // what it lacks
+	lost    int64              // until when something counts that it lacks and nobody remembers
 
 	turns    [64]turn
 	settling [64]chan struct{} // one settler for a key at a time
@@ -53,7 +53,7 @@ func (w *Watch) account(name string, inOrder bool, pay func(ctx context.Context,
 	a := w.accounts[name]
 	if a == nil {
 		found := w.gaps.found[name]
-		a = &account{watch: w, name: name, inOrder: inOrder, marked: found, lost: found, missing: map[missing]int64{}}
+		a = &account{watch: w, name: name, inOrder: inOrder, marked: found, lost: found, missing: map[missing]counts{}}
 		a.distrusted.Store(found)
 		for i := range a.settling {
 			a.settling[i] = make(chan struct{}, 1)

@@ -56,6 +56,9 @@ type missing struct {
 	id  throttle.ID
 }
 
+// counts are when it was made, and until when it counts.
+type counts struct{ at, until int64 }
+
 // mostMissing is how many of them an account remembers until the disk takes them. What is
 // more is a gap for as long as it counts.
 const mostMissing = 10_000
@@ -66,7 +69,7 @@ func (a *account) lacks(m missing, at, until int64) (first bool) {
 	a.gap.Lock()
 	defer a.gap.Unlock()
 	if len(a.missing) < mostMissing {
-		a.missing[m] = at
+		a.missing[m] = counts{at, until}
 	} else {
 		a.lost = max(a.lost, until)
 	}
@@ -83,7 +86,7 @@ func (a *account) forgotten(which func(missing) bool) {
 	}
 	a.gap.Lock()
 	defer a.gap.Unlock()
-	maps.DeleteFunc(a.missing, func(m missing, _ int64) bool { return which(m) })
+	maps.DeleteFunc(a.missing, func(m missing, _ counts) bool { return which(m) })
 }
 
 func (a *account) isMissing(m missing) bool {
@@ -93,15 +96,21 @@ func (a *account) isMissing(m missing) bool {
 	return found
 }
 
+// wanted are those that count.
+func (a *account) wanted() map[missing]counts {
+	now := a.watch.o.Now()
+	a.gap.Lock()
+	defer a.gap.Unlock()
+	maps.DeleteFunc(a.missing, func(_ missing, c counts) bool { return c.until <= now })
+	return maps.Clone(a.missing)
+}
+
 // fill has the own history take what it lacks, as far as it does, and trusts it again when
 // it has all.
 func (a *account) fill(ctx context.Context) {
-	a.gap.Lock()
-	all := maps.Clone(a.missing)
-	a.gap.Unlock()
-	for m, at := range all {
+	for m, when := range a.wanted() {
 		own := *a.noting.Load()
-		if own.Record(ctx, m.key, throttle.Admission{ID: m.id, At: at}) != nil {
+		if own.Record(ctx, m.key, throttle.Admission{ID: m.id, At: when.at}) != nil {
 			return
 		}
 		if !a.isMissing(m) { // given back meanwhile
@@ -114,15 +123,16 @@ func (a *account) fill(ctx context.Context) {
 	}
 }
 
-// healed reports whether the own history has become whole just now.
+// healed reports whether the own history has become whole just now, and not by the time.
 func (a *account) healed() bool {
 	a.gap.Lock()
 	defer a.gap.Unlock()
 	if len(a.missing) > 0 || a.distrusted.Load() <= a.lost {
 		return false
 	}
+	before := a.whole()
 	a.distrusted.Store(a.lost)
-	return a.whole()
+	return !before && a.whole()
 }
 
 // whole reports whether the own history lacks nothing that still counts.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/cache/cachetest"
@@ -13,19 +14,38 @@ import (
 // A listening history remembers what it is told, and may be interrupted.
 type listening struct {
 	throttle.Recorder
-	during             func()
+	during             func() // a Record
+	after              func() // a Release, if not nil
 	recorded, released int
+	holds              bool // what it was told last
 }
 
 func (l *listening) Record(context.Context, string, throttle.Admission) error {
 	l.recorded++
 	l.during()
+	l.holds = true
 	return nil
+}
+
+func (l *listening) Reset(ctx context.Context, key string) (int, error) {
+	_, err := l.Release(ctx, key, throttle.ID{})
+	return 1, err
 }
 
 func (l *listening) Release(context.Context, string, throttle.ID) (bool, error) {
 	l.released++
+	l.holds = false
+	if l.after != nil {
+		l.after()
+	}
 	return true, nil
+}
+
+// An unable history takes nothing.
+type unable struct{ throttle.Recorder }
+
+func (unable) Record(context.Context, string, throttle.Admission) error {
+	return throttle.ErrUnavailable
 }
 
 func accountWith(t *testing.T, own throttle.Recorder) *account {
@@ -54,6 +74,42 @@ func TestGivenBackWhileNoted(t *testing.T) {
 	}
 }
 
+// What is noted while it is given back is taken off again, too.
+func TestNotedWhileGivenBack(t *testing.T) {
+	for name, giveBack := range map[string]func(l *Limiter, m missing) error{
+		"release": func(l *Limiter, m missing) error { _, err := l.Release(context.Background(), m.key, m.id); return err },
+		"reset":   func(l *Limiter, m missing) error { _, err := l.Reset(context.Background(), m.key); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			own := &listening{during: func() {}}
+			a := accountWith(t, own)
+			own.after = func() { a.watch.closeGaps() }
+			m := missing{"key", throttle.NewID()}
+			a.lacks(m, 1, 100)
+			if err := giveBack(a.watch.Limiter("mailbox", 100, &listening{}, own), m); err != nil {
+				t.Fatal(err)
+			}
+			if a.watch.closeGaps(); own.holds || !a.whole() {
+				t.Errorf("it is on this node's record: %t, and that is whole: %t", own.holds, a.whole())
+			}
+		})
+	}
+}
+
+// What counts no more is not missing any more, though the disk never takes anything again.
+func TestMissingNoMore(t *testing.T) {
+	a := accountWith(t, unable{})
+	a.lacks(missing{"old", throttle.NewID()}, 1, 5)
+	if !a.watch.closeGaps() {
+		t.Error("what counts no more is waited for")
+	}
+	a.lacks(missing{"old", throttle.NewID()}, 1, 5)
+	a.lacks(missing{"new", throttle.NewID()}, 1, 6)
+	if a.watch.closeGaps() || len(a.missing) != 1 || a.whole() {
+		t.Errorf("whole %t, and missing are %v", a.whole(), a.missing)
+	}
+}
+
 // More than is remembered is a gap for as long as it counts, though all else is noted.
 func TestTooManyAreMissing(t *testing.T) {
 	own := &listening{during: func() {}}
@@ -63,5 +119,46 @@ func TestTooManyAreMissing(t *testing.T) {
 	}
 	if !a.watch.closeGaps() || a.whole() || own.recorded != mostMissing || a.distrusted.Load() != 100+mostMissing {
 		t.Errorf("whole %t, recorded %d, distrusted until %d", a.whole(), own.recorded, a.distrusted.Load())
+	}
+}
+
+// A gap that the disk does not take is noted when it does.
+func TestGapsAreMarkedLater(t *testing.T) {
+	a := accountWith(t, unable{})
+	w, taking, broken := a.watch, a.watch.gaps, cachetest.Open(t, cache.Memory)
+	var err error
+	if w.gaps, err = openGaps(broken); err != nil {
+		t.Fatal(err)
+	}
+	if err := broken.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if !a.lacks(missing{"a", throttle.NewID()}, 1, 100) || a.lacks(missing{"b", throttle.NewID()}, 1, 200) {
+		t.Error("it was whole before the first, and not before the second")
+	}
+	if w.markGaps() {
+		t.Error("a broken disk has taken it")
+	}
+	w.gaps = taking
+	if !w.markGaps() || !w.markGaps() {
+		t.Error("it is not noted")
+	}
+	if until, found, err := taking.disk.Get("mailbox", 5); !found || until != 200 || err != nil {
+		t.Errorf("noted is %d, %v, %v", until, found, err)
+	}
+}
+
+// Somebody notes a gap while the service runs.
+func TestGapsAreMarked(t *testing.T) {
+	a := accountWith(t, unable{})
+	a.watch.Start()
+	a.lacks(missing{"c", throttle.NewID()}, 1, 300)
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		if until, _, _ := a.watch.gaps.disk.Get("mailbox", 5); until == 300 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("nobody notes it")
+		}
 	}
 }

@@ -37,7 +37,8 @@ type Keeper struct {
 	own    OwnKeeper
 	terms  idempotency.Terms
 	until  atomic.Int64 // from when on there is nothing here any more
-	begun  sync.Map     // tokens of the leases that were given alone and are in use
+	begun  sync.Map     // tokens of the leases that were given alone, each with its end
+	swept  atomic.Int64 // when those were last forgotten that had ended
 	asking sync.Map     // names that are being asked about, each with a channel that then ends
 }
 
@@ -104,10 +105,27 @@ func (k *Keeper) Begin(ctx context.Context, name idempotency.Name, body idempote
 	}
 	k.keeps()
 	if o, err = k.own.Begin(ctx, name, body); err == nil && o.State == idempotency.Started {
-		k.begun.Store(o.Lease.Token, true)
+		k.remember(o.Lease)
 		o.Degraded = true
 	}
 	return o, err
+}
+
+// remember takes note of a lease that was given alone. Not all of them are finished or
+// abandoned, so now and then those are forgotten that have ended.
+func (k *Keeper) remember(lease idempotency.Lease) {
+	now := k.watch.o.Now()
+	k.begun.Store(lease.Token, now+k.terms.Lease)
+	last := k.swept.Load()
+	if now-last < k.terms.Lease || !k.swept.CompareAndSwap(last, now) {
+		return
+	}
+	k.begun.Range(func(token, end any) bool {
+		if end.(int64) <= now {
+			k.begun.Delete(token)
+		}
+		return true
+	})
 }
 
 // noted counts what could not be noted for the node itself. The shared keeper knows.

@@ -213,9 +213,10 @@ func (l *Limiter) Release(ctx context.Context, key string, id throttle.ID) (bool
 	if err := throttle.CheckCall(ctx, "release", key); err != nil {
 		return false, err
 	}
-	// What cannot be taken off the own history makes this node stricter, and nothing worse.
-	had, _ := l.own.Release(ctx, key, id)
+	// Forgotten first, or it could be noted in between. What cannot be taken off the own
+	// history makes this node stricter, and nothing worse.
 	l.forgotten(func(m missing) bool { return m == missing{key, id} })
+	had, _ := l.own.Release(ctx, key, id)
 	if l.watch.ledger.number(holderOf(l.name, key)) > 0 {
 		if owed, err := l.takeBack(key, id); owed || err != nil {
 			return owed, err
