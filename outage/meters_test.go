@@ -31,6 +31,46 @@ func threeInYears(t *testing.T) map[string]meter.Meter {
 	return map[string]meter.Meter{"fixed": fixed, "sliding": sliding, "token": token, "leaky": leaky}
 }
 
+// metered are limiters of one node, each of which counts in its own way.
+type metered struct {
+	t    *testing.T
+	ways map[string]*outage.Limiter
+	last map[string]throttle.ID // of which also a queue has the place free again
+}
+
+func openMetered(t *testing.T, n *peer, disk *cache.Disk) *metered {
+	t.Helper()
+	meters, err := local.NewMeters(disk, local.MetersOptions{Now: n.clock, Size: cache.Size{Entries: 64, Bytes: 1 << 16}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(meters.Close)
+	m := &metered{t: t, ways: map[string]*outage.Limiter{}, last: map[string]throttle.ID{}}
+	for name, way := range threeInYears(t) {
+		m.ways[name] = n.watch.Limiter(name, 2*years.Window, n.shared.Meter(name, way), meters.Limiter(name, way))
+	}
+	return m
+}
+
+func (m *metered) take(name string, want, degraded bool) {
+	m.t.Helper()
+	id := throttle.NewID()
+	v, err := m.ways[name].Take(context.Background(), alice, id)
+	if err != nil || v.Allowed != want || v.Degraded != degraded {
+		m.t.Errorf("%s: %+v, %v", name, v, err)
+	}
+	if want {
+		m.last[name] = id
+	}
+}
+
+func (m *metered) giveBack(name string) {
+	m.t.Helper()
+	if had, err := m.ways[name].Release(context.Background(), alice, m.last[name]); err != nil || !had {
+		m.t.Errorf("%s: release: %v, %v", name, had, err)
+	}
+}
+
 // Whichever way is counted: what was charged together counts alone, what was charged alone
 // counts afterwards, and what was given back alone does not.
 func TestMetersInAnOutage(t *testing.T) {
@@ -38,47 +78,25 @@ func TestMetersInAnOutage(t *testing.T) {
 	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
 	disk := cachetest.Open(t, cache.Memory)
 	n := openPeerOn(t, disk, server.URL(), policy(t, "day=9/24h"))
-	meters, err := local.NewMeters(disk, local.MetersOptions{Now: n.clock, Size: cache.Size{Entries: 64, Bytes: 1 << 16}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(meters.Close)
-	ways := map[string]*outage.Limiter{}
-	last := map[string]throttle.ID{} // of which also a queue has the place free again
-	take := func(name string, want, degraded bool) throttle.ID {
-		t.Helper()
-		id := throttle.NewID()
-		v, err := ways[name].Take(context.Background(), alice, id)
-		if err != nil || v.Allowed != want || v.Degraded != degraded {
-			t.Errorf("%s: %+v, %v", name, v, err)
-		}
-		return id
-	}
-	giveBack := func(name string) {
-		t.Helper()
-		if had, err := ways[name].Release(context.Background(), alice, last[name]); err != nil || !had {
-			t.Errorf("%s: release: %v, %v", name, had, err)
-		}
-	}
-	for name, m := range threeInYears(t) {
-		ways[name] = n.watch.Limiter(name, 2*years.Window, n.shared.Meter(name, m), meters.Limiter(name, m))
-		take(name, true, false)
+	m := openMetered(t, n, disk)
+	for name := range m.ways {
+		m.take(name, true, false)
 	}
 	server.Kill()
-	for name := range ways {
-		take(name, true, true)
-		last[name] = take(name, true, true)
-		take(name, false, true)
-		giveBack(name)
-		last[name] = take(name, true, true)
-		take(name, false, true)
+	for name := range m.ways {
+		m.take(name, true, true)
+		m.take(name, true, true)
+		m.take(name, false, true)
+		m.giveBack(name)
+		m.take(name, true, true)
+		m.take(name, false, true)
 	}
 	server.Restart()
 	awaitHealth(t, n.watch)
-	for name := range ways {
-		take(name, false, false)
-		giveBack(name)
-		take(name, true, false)
-		take(name, false, false)
+	for name := range m.ways {
+		m.take(name, false, false)
+		m.giveBack(name)
+		m.take(name, true, false)
+		m.take(name, false, false)
 	}
 }
