@@ -2,6 +2,7 @@ package cache
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -139,6 +140,9 @@ func TestDamagedTables(t *testing.T) {
 		"manifest magic":    func(dir string) { damage(t, dir, badger.ManifestFilename, flip(0)) },
 		"manifest checksum": func(dir string) { damage(t, dir, badger.ManifestFilename, flip(-1)) },
 		"manifest length":   func(dir string) { damage(t, dir, badger.ManifestFilename, flip(8)) },
+		"manifest cut":      func(dir string) { damage(t, dir, badger.ManifestFilename, cutTo(-1)) },
+		"manifest shorter":  func(dir string) { damage(t, dir, badger.ManifestFilename, withoutRecord) },
+		"manifest zeroed":   func(dir string) { damage(t, dir, badger.ManifestFilename, zeroRecord) },
 		"no table":          func(dir string) { remove1(t, dir, "*.sst") },
 		"empty table":       func(dir string) { damage(t, dir, "*.sst", cutTo(0)) },
 		"three bytes":       func(dir string) { damage(t, dir, "*.sst", cutTo(3)) },
@@ -168,6 +172,60 @@ func TestDamagedTables(t *testing.T) {
 				t.Errorf("the directory has changed:\n%s\n%s", before, after)
 			}
 		})
+	}
+}
+
+// lastRecord is where a manifest's last record begins: behind a head of 8 bytes each has its
+// length, a checksum and its text.
+func lastRecord(manifest []byte) (at int) {
+	for next := 8; next < len(manifest); next += 8 + int(binary.BigEndian.Uint32(manifest[next:])) {
+		at = next
+	}
+	return at
+}
+
+func withoutRecord(manifest []byte) []byte { return manifest[:lastRecord(manifest)] }
+
+func zeroRecord(manifest []byte) []byte {
+	clear(manifest[lastRecord(manifest):])
+	return manifest
+}
+
+// A process that was killed leaves a log, and tables that the manifest does not list are in it
+// as well if they are not more than the logs that were being put in tables.
+func TestManifestsCutAfterAKill(t *testing.T) {
+	const keys = 20
+	killed, closed := killedAndClosed(t, keys) // all in a log; all in a table
+	logs := func(t *testing.T, names ...string) (dir string) {
+		dir = snapshot(t, closed)
+		log := files(t, killed, "*"+logSuffix)[0]
+		for _, name := range names {
+			copyFile(t, log, filepath.Join(dir, name))
+		}
+		damage(t, dir, lockFile, cutTo(0))
+		return dir
+	}
+	for _, change := range []func([]byte) []byte{cutTo(-1), zeroRecord} {
+		dir := logs(t, "00001.mem")
+		damage(t, dir, badger.ManifestFilename, change)
+		if _, err := Open(DiskOptions{Dir: dir}); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "does not list: 1") {
+			t.Errorf("a table that no log has: %v", err)
+		}
+	}
+	dir := logs(t, "00001.mem", "00002.mem")
+	damage(t, dir, badger.ManifestFilename, cutTo(-1))
+	readAll(t, open(t, DiskOptions{Dir: dir}), keys)
+}
+
+// copyFile makes a copy of a file.
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	content, err := os.ReadFile(from)
+	if err == nil {
+		err = os.WriteFile(to, content, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

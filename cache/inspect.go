@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -21,9 +22,10 @@ type finding struct {
 }
 
 // inspect looks for damage that Badger would pass over or end the process at: it
-// takes a missing manifest for an empty store and removes every table, leaves out a
-// table it cannot read, and takes a block it cannot read for one without the key,
-// and does not miss a log. Each of these is a mailbox that may be mailed again. What is damaged is left as it was found.
+// takes a missing manifest for an empty store and removes every table, and those that one
+// which breaks off does not list, leaves out a table it cannot read, takes a block it cannot
+// read for one without the key, and does not miss a log. Each of these is a mailbox that may
+// be mailed again. What is damaged is left as it was found.
 func inspect(dir string, lock *os.File, log *slog.Logger) (finding, error) {
 	var found finding
 	entries, err := os.ReadDir(dir)
@@ -36,7 +38,7 @@ func inspect(dir string, lock *os.File, log *slog.Logger) (finding, error) {
 	if err := accessible(dir, entries); err != nil {
 		return found, err
 	}
-	listed, err := manifest(dir)
+	listed, broken, err := manifest(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return found, noneWithoutManifest(entries)
@@ -44,6 +46,9 @@ func inspect(dir string, lock *os.File, log *slog.Logger) (finding, error) {
 		return found, err
 	}
 	found.store = true
+	if err := expectListed(lock, entries, listed, broken); err != nil {
+		return found, err
+	}
 	for id := range listed {
 		size, err := inspectTable(table.NewFilename(id, dir))
 		if err != nil {
@@ -61,11 +66,15 @@ func inspect(dir string, lock *os.File, log *slog.Logger) (finding, error) {
 	return found, removeEmpty(dir, entries, log)
 }
 
-// manifest reads which tables there must be.
-func manifest(dir string) (tables map[uint64]badger.TableManifest, err error) {
+// manifest reads which tables there must be, and whether it breaks off.
+func manifest(dir string) (tables map[uint64]badger.TableManifest, broken bool, err error) {
+	content, err := os.ReadFile(filepath.Join(dir, badger.ManifestFilename))
+	if err != nil {
+		return nil, false, fmt.Errorf("%w: %w", ErrDisk, err)
+	}
 	file, err := os.Open(filepath.Join(dir, badger.ManifestFilename))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrDisk, err)
+		return nil, false, fmt.Errorf("%w: %w", ErrDisk, err)
 	}
 	defer file.Close()
 	defer func() {
@@ -73,11 +82,40 @@ func manifest(dir string) (tables map[uint64]badger.TableManifest, err error) {
 			err = fmt.Errorf("%w: manifest: %v", ErrCorrupt, p)
 		}
 	}()
-	m, _, err := badger.ReplayManifestFile(file, 0, badger.DefaultOptions(dir).WithLogger(nil))
+	m, end, err := badger.ReplayManifestFile(file, 0, badger.DefaultOptions(dir).WithLogger(nil))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+		return nil, false, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
-	return m.Tables, nil
+	// To Badger zeros are records, of nothing.
+	broken = end < int64(len(content)) || bytes.HasSuffix(content, make([]byte, 8))
+	return m.Tables, broken, nil
+}
+
+// expectListed says no when the manifest has lost a table. While there are logs one may not
+// be listed yet, for each log but the newest: what is in it is in the log too. Also the tables
+// of a compaction that was under way may not be, and are none too many, but where the
+// manifest breaks off nobody can tell them from what it has lost.
+func expectListed(lock *os.File, entries []fs.DirEntry, listed map[uint64]badger.TableManifest, broken bool) error {
+	unlisted, logs := 0, 0
+	for _, entry := range entries {
+		switch filepath.Ext(entry.Name()) {
+		case logSuffix:
+			logs++
+		case tableSuffix:
+			id, is := table.ParseFileID(entry.Name())
+			if _, found := listed[id]; is && !found && hasBytes(entry) {
+				unlisted++
+			}
+		}
+	}
+	closed, err := wasClosed(lock)
+	switch {
+	case err != nil:
+		return err
+	case closed && unlisted > 0, broken && unlisted > max(0, logs-1):
+		return fmt.Errorf("%w: tables that %s does not list: %d", ErrCorrupt, badger.ManifestFilename, unlisted)
+	}
+	return nil
 }
 
 func noneWithoutManifest(entries []fs.DirEntry) error {
@@ -88,6 +126,11 @@ func noneWithoutManifest(entries []fs.DirEntry) error {
 		}
 	}
 	return nil
+}
+
+func hasBytes(entry fs.DirEntry) bool {
+	info, err := entry.Info()
+	return err != nil || info.Size() > 0
 }
 
 // inspectTable reads every block and compares its checksum. A table in pieces can

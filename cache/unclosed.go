@@ -14,21 +14,39 @@ import (
 // that was killed lost, nobody would notice. So the file of the lock says, while the
 // directory is open, which log there must be: this one, or one that came after it.
 
-const saysOpen = "open, with log %d\n"
+const (
+	saysOpen   = "open, with log %d\n"
+	saysClosed = "closed\n"
+)
+
+// said is what the lock's file says, nothing if there is none.
+func said(lock *os.File) (string, error) {
+	if lock == nil {
+		return "", nil
+	}
+	text, err := io.ReadAll(io.NewSectionReader(lock, 0, 100))
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", ErrDisk, err)
+	}
+	return string(text), nil
+}
 
 // lastLog reads which log there must be, 0 for none.
 func lastLog(lock *os.File) (log int, err error) {
-	if lock == nil {
-		return 0, nil
-	}
-	said, err := io.ReadAll(io.NewSectionReader(lock, 0, 100))
+	text, err := said(lock)
 	if err != nil {
-		return 0, fmt.Errorf("%w: %w", ErrDisk, err)
+		return 0, err
 	}
-	if _, err := fmt.Sscanf(string(said), saysOpen, &log); err != nil {
+	if _, err := fmt.Sscanf(text, saysOpen, &log); err != nil {
 		return 0, nil // closed, new, or of a version that did not write it down
 	}
 	return log, nil
+}
+
+// wasClosed reports whether whoever had the directory last has closed it.
+func wasClosed(lock *os.File) (bool, error) {
+	text, err := said(lock)
+	return text == saysClosed, err
 }
 
 // writeLastLog writes it down so that it outlives a power cut.
@@ -36,7 +54,7 @@ func writeLastLog(lock *os.File, log int) error {
 	if lock == nil {
 		return nil
 	}
-	says := "closed\n"
+	says := saysClosed
 	if log > 0 {
 		says = fmt.Sprintf(saysOpen, log)
 	}
