@@ -114,17 +114,19 @@ func losesReplies(r *running) func() bool {
 // refuses is a bite that servers count: errors of these kinds that they answered with.
 func refuses(errors ...string) bite {
 	return func(r *running) func() bool {
-		refused := func() (n int) {
-			for _, server := range r.masters() {
-				for _, one := range errors {
-					n += infoOf(server, "errorstats", "errorstat_"+one+":count=")
-				}
-			}
-			return n
-		}
-		before := refused()
-		return func() bool { return refused() > before }
+		before := r.refused(errors...)
+		return func() bool { return r.refused(errors...) > before }
 	}
+}
+
+// refused is how often servers have answered with an error of these kinds.
+func (s *stand) refused(errors ...string) (n int) {
+	for _, server := range s.masters() {
+		for _, one := range errors {
+			n += infoOf(server, "errorstats", "errorstat_"+one+":count=")
+		}
+	}
+	return n
 }
 
 // masters are the servers that nodes talk to when all is well.
