@@ -186,10 +186,8 @@ func lastRecord(manifest []byte) (at int) {
 
 func withoutRecord(manifest []byte) []byte { return manifest[:lastRecord(manifest)] }
 
-func zeroRecord(manifest []byte) []byte {
-	clear(manifest[lastRecord(manifest):])
-	return manifest
-}
+// zeroRecord leaves zeros that read as records.
+func zeroRecord(manifest []byte) []byte { return append(withoutRecord(manifest), make([]byte, 16)...) }
 
 // A process that was killed leaves a log, and tables that the manifest does not list are in it
 // as well if they are not more than the logs that were being put in tables.
