@@ -3,6 +3,7 @@ package cache
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"testing"
 )
@@ -96,6 +97,22 @@ func TestShownTooLate(t *testing.T) {
 	}
 }
 
+// A map that was closed brings nothing forward, and does not ask Ristretto, which is closed
+// at any time from then on.
+func TestClosedBringsNothingForward(t *testing.T) {
+	m := openMap(t, open(t, DiskOptions{Dir: Memory}), "closed")
+	set(t, m, "key", 1)
+	m.hot.Wait()
+	p := m.front.print("key")
+	m.front.forget(p)
+	hot := m.open.Load()
+	m.Close()
+	if m.bringForward("key", p); m.front.find(p) != nil {
+		t.Error("it is shown")
+	}
+	runtime.KeepAlive(hot) // until here Ristretto is open
+}
+
 // What Ristretto has let go a moment ago, and the front has not yet, is gone with the write
 // or the removal that comes in between.
 func TestAWriteBeforeTheDrop(t *testing.T) {
@@ -118,6 +135,36 @@ func TestAWriteBeforeTheDrop(t *testing.T) {
 	})
 	if n, found := m.Recall("removed", 0); found {
 		t.Errorf("what was removed is %d", n)
+	}
+}
+
+// A place whose tag another has overwritten at the same time is found by nobody, and so an
+// entry can have two. It is let go from both.
+func TestAnEntryInTwoPlaces(t *testing.T) {
+	for name, letGo := range map[string]func(f *front[int], e *entry[int]){
+		"drop":   func(f *front[int], e *entry[int]) { f.drop(e) },
+		"forget": func(f *front[int], e *entry[int]) { f.forget(e.print) },
+	} {
+		f := newFront[int](100)
+		e := &entry[int]{print: f.print("key")}
+		f.put(e)
+		for i := range f.buckets {
+			for way := range ways {
+				f.buckets[i].tags[way].Store(e.print.tag() + 1)
+			}
+		}
+		if f.find(e.print) != nil {
+			t.Fatal("it is found under another tag")
+		}
+		f.put(e)
+		letGo(f, e)
+		for i := range f.buckets {
+			for way := range ways {
+				if f.buckets[i].entries[way].Load() != nil {
+					t.Errorf("%s: it is there still", name)
+				}
+			}
+		}
 	}
 }
 

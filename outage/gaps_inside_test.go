@@ -3,6 +3,8 @@ package outage
 import (
 	"context"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -42,9 +44,13 @@ func (l *listening) Release(context.Context, string, throttle.ID) (bool, error) 
 }
 
 // An unable history takes nothing.
-type unable struct{ throttle.Recorder }
+type unable struct {
+	throttle.Recorder
+	asked atomic.Int64
+}
 
-func (unable) Record(context.Context, string, throttle.Admission) error {
+func (u *unable) Record(context.Context, string, throttle.Admission) error {
+	u.asked.Add(1)
 	return throttle.ErrUnavailable
 }
 
@@ -98,7 +104,7 @@ func TestNotedWhileGivenBack(t *testing.T) {
 
 // What counts no more is not missing any more, though the disk never takes anything again.
 func TestMissingNoMore(t *testing.T) {
-	a := accountWith(t, unable{})
+	a := accountWith(t, new(unable))
 	a.lacks(missing{"old", throttle.NewID()}, 1, 5)
 	if !a.watch.closeGaps() {
 		t.Error("what counts no more is waited for")
@@ -107,6 +113,62 @@ func TestMissingNoMore(t *testing.T) {
 	a.lacks(missing{"new", throttle.NewID()}, 1, 6)
 	if a.watch.closeGaps() || len(a.missing) != 1 || a.whole() {
 		t.Errorf("whole %t, and missing are %v", a.whole(), a.missing)
+	}
+}
+
+// Whatever comes later, the own history is not trusted before all have left; and of what is
+// remembered, what is not known to anybody stays.
+func TestDistrustedForTheLongest(t *testing.T) {
+	own := &listening{during: func() {}}
+	a := accountWith(t, own)
+	a.lost = 20
+	a.lacks(missing{"long", throttle.NewID()}, 1, 200)
+	a.lacks(missing{"short", throttle.NewID()}, 1, 100)
+	if until := a.distrusted.Load(); until != 200 {
+		t.Errorf("distrusted until %d", until)
+	}
+	if a.watch.closeGaps(); a.distrusted.Load() != 20 || a.whole() {
+		t.Errorf("then distrusted until %d, and whole: %t", a.distrusted.Load(), a.whole())
+	}
+}
+
+// What comes to be missing while the rest is noted is missing.
+func TestMissingMeanwhile(t *testing.T) {
+	own := &listening{}
+	a := accountWith(t, own)
+	own.during = sync.OnceFunc(func() { a.lacks(missing{"b", throttle.NewID()}, 1, 100) })
+	a.lacks(missing{"a", throttle.NewID()}, 1, 100)
+	if a.watch.closeGaps() || a.whole() {
+		t.Error("whole, and one is missing")
+	}
+	if !a.watch.closeGaps() || !a.whole() || own.recorded != 2 {
+		t.Errorf("whole %t, recorded %d", a.whole(), own.recorded)
+	}
+}
+
+// That the time of what is missing is over is nothing to tell, nor to note.
+func TestWholeByTheTime(t *testing.T) {
+	a := accountWith(t, new(unable))
+	a.lacks(missing{"old", throttle.NewID()}, 1, 5)
+	if a.wanted(); a.healed() || !a.whole() {
+		t.Errorf("healed, and whole: %t", a.whole())
+	}
+	well := a.watch.gaps
+	if a.watch.gaps = unwellGaps(t); !a.watch.markGaps() {
+		t.Error("it is noted")
+	}
+	a.watch.gaps = well
+}
+
+// A disk that does not take one is not asked to take all.
+func TestFullDiskIsAskedOnce(t *testing.T) {
+	own := new(unable)
+	a := accountWith(t, own)
+	for i := range 10 {
+		a.lacks(missing{fmt.Sprint("key", i), throttle.NewID()}, 1, 100)
+	}
+	if a.watch.closeGaps() || own.asked.Load() != 1 {
+		t.Errorf("asked %d times", own.asked.Load())
 	}
 }
 
@@ -122,17 +184,25 @@ func TestTooManyAreMissing(t *testing.T) {
 	}
 }
 
-// A gap that the disk does not take is noted when it does.
-func TestGapsAreMarkedLater(t *testing.T) {
-	a := accountWith(t, unable{})
-	w, taking, broken := a.watch, a.watch.gaps, cachetest.Open(t, cache.Memory)
-	var err error
-	if w.gaps, err = openGaps(broken); err != nil {
+// unwellGaps are on a disk that takes nothing.
+func unwellGaps(t *testing.T) *gaps {
+	t.Helper()
+	broken := cachetest.Open(t, cache.Memory)
+	g, err := openGaps(broken)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if err := broken.Close(); err != nil {
 		t.Fatal(err)
 	}
+	return g
+}
+
+// A gap that the disk does not take is noted when it does.
+func TestGapsAreMarkedLater(t *testing.T) {
+	a := accountWith(t, new(unable))
+	w, taking, unwell := a.watch, a.watch.gaps, unwellGaps(t)
+	w.gaps = unwell
 	if !a.lacks(missing{"a", throttle.NewID()}, 1, 100) || a.lacks(missing{"b", throttle.NewID()}, 1, 200) {
 		t.Error("it was whole before the first, and not before the second")
 	}
@@ -140,9 +210,13 @@ func TestGapsAreMarkedLater(t *testing.T) {
 		t.Error("a broken disk has taken it")
 	}
 	w.gaps = taking
-	if !w.markGaps() || !w.markGaps() {
+	if !w.markGaps() {
 		t.Error("it is not noted")
 	}
+	if w.gaps = unwell; !w.markGaps() {
+		t.Error("it is noted twice")
+	}
+	w.gaps = taking
 	if until, found, err := taking.disk.Get("mailbox", 5); !found || until != 200 || err != nil {
 		t.Errorf("noted is %d, %v, %v", until, found, err)
 	}
@@ -150,7 +224,7 @@ func TestGapsAreMarkedLater(t *testing.T) {
 
 // Somebody notes a gap while the service runs.
 func TestGapsAreMarked(t *testing.T) {
-	a := accountWith(t, unable{})
+	a := accountWith(t, new(unable))
 	a.watch.Start()
 	a.lacks(missing{"c", throttle.NewID()}, 1, 300)
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {

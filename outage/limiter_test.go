@@ -77,6 +77,7 @@ func TestTellsOnce(t *testing.T) {
 	}
 	n.shared.set(none)
 	n.healthy()
+	await(t, "a word of the end", func() bool { return len(n.log.lines("is back")) > 0 })
 	away, back := n.log.lines("is away"), n.log.lines("is back")
 	if len(away) != 1 || !strings.Contains(away[0], "level=WARN") || !strings.Contains(away[0], "dead") {
 		t.Errorf("of the beginning: %q", away)
