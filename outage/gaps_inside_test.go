@@ -150,14 +150,43 @@ func TestMissingMeanwhile(t *testing.T) {
 func TestWholeByTheTime(t *testing.T) {
 	a := accountWith(t, new(unable))
 	a.lacks(missing{"old", throttle.NewID()}, 1, 5)
-	if a.wanted(); a.healed() || !a.whole() {
-		t.Errorf("healed, and whole: %t", a.whole())
-	}
 	well := a.watch.gaps
 	if a.watch.gaps = unwellGaps(t); !a.watch.markGaps() {
 		t.Error("it is noted")
 	}
 	a.watch.gaps = well
+	if a.wanted(); a.healed() || !a.whole() {
+		t.Errorf("healed, and whole: %t", a.whole())
+	}
+}
+
+// What an earlier process has left out nobody remembers, so it stays a gap while it counts.
+func TestGapsOfBefore(t *testing.T) {
+	a := accountWith(t, new(unable))
+	a.lacks(missing{"a", throttle.NewID()}, 1, 100)
+	a.watch.closeGaps()
+	a.watch.Close(context.Background())
+	w, err := NewWatch(a.watch.o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close(context.Background())
+	b := w.account("mailbox", false, nil)
+	if !w.closeGaps() || b.whole() || b.distrusted.Load() != 100 {
+		t.Errorf("whole %t, distrusted until %d", b.whole(), b.distrusted.Load())
+	}
+}
+
+// All is done when each has all, whichever comes last.
+func TestGapsOfTwo(t *testing.T) {
+	a := accountWith(t, new(unable))
+	a.watch.account("all", false, nil)
+	a.lacks(missing{"a", throttle.NewID()}, 1, 100)
+	for range 64 {
+		if a.watch.closeGaps() {
+			t.Fatal("it is done, and one is missing")
+		}
+	}
 }
 
 // A disk that does not take one is not asked to take all.
