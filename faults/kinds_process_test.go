@@ -68,17 +68,27 @@ func (s *stand) writeClock(node int, seconds string) {
 	}
 }
 
+// filesOf is how many files a node has open.
+func (s *stand) filesOf(n *node) uint64 {
+	open, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(n.cmd.Process.Pid), "fd"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return uint64(len(open))
+}
+
 // takeFiles leaves a node not one file more than it has open when its callers come anew.
 func (s *stand) takeFiles() {
 	victim := s.node(s.rng)
 	s.caller.hangUp()
-	open, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(victim.cmd.Process.Pid), "fd"))
-	if err != nil {
-		s.t.Fatal(err)
+	open := s.filesOf(victim)
+	for range 20 { // it may be closing those that hung up
+		time.Sleep(50 * time.Millisecond)
+		open = min(open, s.filesOf(victim))
 	}
-	before := s.limitFiles(victim, uint64(len(open)))
+	before := s.limitFiles(victim, open)
 	var strangers []net.Conn
-	for range 4 { // the load may be content with the connections that it has
+	for range 16 { // the load may be content with the connections that it has
 		stranger, err := net.Dial("tcp", strings.TrimPrefix(*victim.url.Load(), "http://"))
 		if err != nil {
 			s.t.Fatal(err)
