@@ -97,10 +97,7 @@ func (k *Keeper) Begin(ctx context.Context, name idempotency.Name, body idempote
 		err = fmt.Errorf("beginning a request: %w: %w", idempotency.ErrUnavailable, err)
 	}
 	if !k.fails(ctx, err) {
-		if err == nil && o.State == idempotency.Started {
-			k.keeps()
-			k.noted(k.own.Adopt(context.WithoutCancel(ctx), o.Lease))
-		}
+		k.note(context.WithoutCancel(ctx), name, body, o)
 		return o, err
 	}
 	k.keeps()
@@ -109,6 +106,27 @@ func (k *Keeper) Begin(ctx context.Context, name idempotency.Name, body idempote
 		o.Degraded = true
 	}
 	return o, err
+}
+
+// ofOthers is for how many milliseconds a node keeps an answer that another gave. It does not
+// know until when that is kept, and who asks again does so soon.
+const ofOthers = 10 * 60 * 1000
+
+// note takes note of what the shared keeper has said, for when it cannot be asked.
+func (k *Keeper) note(ctx context.Context, name idempotency.Name, body idempotency.Fingerprint, o idempotency.Outcome) {
+	switch o.State {
+	case idempotency.Started:
+		k.keeps()
+		k.noted(k.own.Adopt(ctx, o.Lease))
+	case idempotency.Replay:
+		k.keeps()
+		lease := idempotency.Lease{Name: name, Body: body, Token: idempotency.NewToken()}
+		err := k.own.Adopt(ctx, lease)
+		if err == nil {
+			_, err = k.own.FinishFor(ctx, lease, o.Answer, min(k.terms.Keep, ofOthers))
+		}
+		k.noted(err)
+	}
 }
 
 // remember takes note of a lease that was given alone. Not all of them are finished or
@@ -161,7 +179,7 @@ func (k *Keeper) Finish(ctx context.Context, lease idempotency.Lease, a idempote
 	}
 	more := idempotency.AppendAnswer(append([]byte(nil), lease.Body[:]...), a)
 	d := debt{step: finish, what: string(lease.Token[:]), until: k.watch.o.Now() + k.terms.Keep, more: string(more)}
-	return true, k.note("finishing a request", lease.Name, d)
+	return true, k.owes("finishing a request", lease.Name, d)
 }
 
 // Abandon frees the name.
@@ -177,10 +195,10 @@ func (k *Keeper) Abandon(ctx context.Context, lease idempotency.Lease) (freed bo
 		return freed || mine, failed
 	}
 	d := debt{step: abandon, what: string(lease.Token[:]), until: k.watch.o.Now() + k.terms.Lease, more: string(lease.Body[:])}
-	return true, k.note("abandoning a request", lease.Name, d)
+	return true, k.owes("abandoning a request", lease.Name, d)
 }
 
-func (k *Keeper) note(doing string, name idempotency.Name, d debt) error {
+func (k *Keeper) owes(doing string, name idempotency.Name, d debt) error {
 	if err := k.owe(name.Text(), d); err != nil {
 		return fmt.Errorf("%s: %w: %w", doing, idempotency.ErrUnavailable, err)
 	}

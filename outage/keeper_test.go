@@ -239,6 +239,48 @@ func TestRequestGivenUp(t *testing.T) {
 	o.begin(o.there.Keeper, idempotency.Started)
 }
 
+// A node that has given another's answer gives it once more in an outage, for a while.
+func TestRequestOfAnother(t *testing.T) {
+	o := openOffice(t)
+	theirs := o.begin(o.there.Keeper, idempotency.Started).Lease
+	if _, err := o.there.Keeper.Finish(context.Background(), theirs, sent); err != nil {
+		t.Fatal(err)
+	}
+	o.begin(o, idempotency.Replay)
+	o.there.set(dead)
+	o.clock.Add(599_999)
+	if again := o.begin(o, idempotency.Replay); again.Degraded || string(again.Answer.Body) != string(sent.Body) {
+		t.Errorf("alone it answers %+v", again)
+	}
+	o.clock.Add(1)
+	if !o.begin(o, idempotency.Started).Degraded {
+		t.Error("nothing says that another node may have done it")
+	}
+}
+
+// One that was begun alone and ends when all is well again is kept, here and there.
+func TestRequestEndsTogether(t *testing.T) {
+	o := openOffice(t)
+	o.there.set(dead)
+	lease := o.begin(o, idempotency.Started).Lease
+	o.back()
+	o.finish(lease)
+	await(t, "the others to know", func() bool { return o.watch.State().Debts == 0 })
+	o.begin(o.there.Keeper, idempotency.Replay)
+}
+
+// Who comes to the end of a request when another node has begun it anew keeps no answer.
+func TestRequestBegunAnew(t *testing.T) {
+	o := openOffice(t)
+	lease := o.begin(o, idempotency.Started).Lease
+	o.clock.Add(terms.Lease)
+	o.begin(o.there.Keeper, idempotency.Started)
+	if kept, err := o.Finish(context.Background(), lease, sent); kept || err != nil {
+		t.Errorf("%v, %v", kept, err)
+	}
+	o.begin(o, idempotency.InFlight)
+}
+
 // Where another node has done the request meanwhile, each node keeps to its own answer.
 func TestRequestDoneTwice(t *testing.T) {
 	o := openOffice(t)
