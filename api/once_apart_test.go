@@ -212,6 +212,28 @@ func TestOnceChargedLate(t *testing.T) {
 	}
 }
 
+// The answer of one that gives way has no id where it cannot see the other's: its own is of
+// no mail.
+func TestOnceGivesWayToOneUnseen(t *testing.T) {
+	r := newRig(t, setup{policy: "day=10/24h"})
+	stop := frozen{r.limiter.Tiers("apart", throttle.DefaultPolicy()), make(chan struct{}), make(chan struct{})}
+	late := r.anotherAs(func(o *api.Options) {
+		o.Live.Rules = onlyMailbox(t, stop)
+		o.SendDeadline = time.Minute
+	})
+	woken := make(chan reply, 1)
+	go func() { woken <- late.once("click", "unseen@example.com") }()
+	<-stop.entered
+	r.now.Add(lease)
+	r.once("click", "unseen@example.com").is(t, 200, "")
+	close(stop.leave)
+	got := <-woken
+	got.is(t, 504, "delivery-unknown")
+	if id, there := got.body["id"]; there || len(r.box.List()) != 1 {
+		t.Errorf("%d mails, and the id %v", len(r.box.List()), id)
+	}
+}
+
 // A key of which the mark alone is known costs nothing, and has one answer when somebody can
 // say how the mailbox stands; also where the charge is gone.
 func TestOnceMarked(t *testing.T) {

@@ -83,10 +83,9 @@ func (s *Server) giveWay(ctx context.Context, c *call, send rules.Send, done *se
 		}
 		return s.takeBack(ctx, done.to, done.code)
 	}})
+	c.id = throttle.ID{} // theirs, but not even its server may be there to tell
 	if history, err := set.Mailbox().History(ctx, send.Mailbox); err == nil {
-		if theirs, found := chargedBefore(history, s.reservation(c.attempt.lease)); found {
-			c.id = theirs
-		}
+		c.id, _ = chargedBefore(history, s.reservation(c.attempt.lease))
 	}
 	return s.standingOf(ctx, c, send, err)
 }
