@@ -25,6 +25,7 @@ func (s *Settings) check() error {
 		{s.RedisURL == "" && s.origins["redis_confirm"].Given(), "redis_confirm", "it means nothing without redis_url"},
 		{s.RedisURL == "" && s.origins["redis_timeout"].Given(), "redis_timeout", "it means nothing without redis_url"},
 		{s.RedisURL == "" && s.origins["on_store_outage"].Given(), "on_store_outage", "it means nothing without redis_url"},
+		{s.RedisConfirm > 0 && s.GoesOn(), "on_store_outage", "it cannot be continue beside redis_confirm, under which no mail is sent that replicas have not confirmed: set refuse, or redis_confirm to 0"},
 		{s.SMTPRate == 0 && s.origins["smtp_queue"].Given(), "smtp_queue", "it means nothing without smtp_rate"},
 		{s.APIKeys.share(s.AdminKeys), "admin_keys", "a secret in it is one of api_keys too, and would open everything"},
 		{s.DrainDelay > 0 && s.DrainDelay >= s.ShutdownGrace, "drain_delay", "it must be shorter than shutdown_grace, which it is a part of"},

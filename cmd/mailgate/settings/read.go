@@ -96,7 +96,18 @@ func settle(layers ...layer) (*Settings, error) {
 			return nil, &Error{origin.Place, ownWords(err.Error())}
 		}
 	}
+	s.beStrict()
 	return s, s.check()
+}
+
+// beStrict has a node refuse that is to send nothing which replicas have not confirmed, if
+// nobody has said what it is to do: alone it could not keep to that.
+func (s *Settings) beStrict() {
+	outage := s.origins["on_store_outage"]
+	if s.RedisConfirm > 0 && !outage.Given() {
+		s.OnStoreOutage, outage.Text = "refuse", "refuse"
+		s.origins["on_store_outage"] = outage
+	}
 }
 
 // put adds what was given for a key, reading the file that holds a secret.

@@ -61,6 +61,30 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
+// Where replicas have to confirm a send, a node that is not told otherwise does not go on
+// without them, and shows so.
+func TestConfirmRefuses(t *testing.T) {
+	redis := "MAILGATE_REDIS_URL=redis://localhost"
+	for _, tt := range []struct {
+		environ []string
+		value   string
+		goesOn  bool
+		level   settings.Level
+	}{
+		{[]string{redis}, "continue", true, settings.Default},
+		{[]string{redis, "MAILGATE_REDIS_CONFIRM=0"}, "continue", true, settings.Default},
+		{[]string{redis, "MAILGATE_REDIS_CONFIRM=0", "MAILGATE_ON_STORE_OUTAGE=continue"}, "continue", true, settings.Environment},
+		{[]string{redis, "MAILGATE_REDIS_CONFIRM=1"}, "refuse", false, settings.Default},
+		{[]string{redis, "MAILGATE_REDIS_CONFIRM=1", "MAILGATE_ON_STORE_OUTAGE=refuse"}, "refuse", false, settings.Environment},
+	} {
+		s := read(t, nil, tt.environ)
+		level := s.Origin("on_store_outage").Level
+		if s.OnStoreOutage != tt.value || s.Shown("on_store_outage") != tt.value || s.GoesOn() != tt.goesOn || level != tt.level {
+			t.Errorf("%q: %s, shown as %s from %s, goes on: %v", tt.environ, s.OnStoreOutage, s.Shown("on_store_outage"), level, s.GoesOn())
+		}
+	}
+}
+
 // The same setting in all four places: the flag wins, then the environment, then the
 // file.
 func TestPrecedence(t *testing.T) {

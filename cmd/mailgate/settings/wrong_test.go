@@ -65,6 +65,7 @@ func TestWrongSettings(t *testing.T) {
 		{"MAILGATE_REDIS_TIMEOUT=1s", "MAILGATE_REDIS_TIMEOUT: it means nothing without redis_url"},
 		{"MAILGATE_ON_STORE_OUTAGE=refuse", "MAILGATE_ON_STORE_OUTAGE: it means nothing without redis_url"},
 		{redis + " & MAILGATE_ON_STORE_OUTAGE=perhaps", "MAILGATE_ON_STORE_OUTAGE: it must be one of: continue, refuse"},
+		{redis + " & MAILGATE_REDIS_CONFIRM=1 & MAILGATE_ON_STORE_OUTAGE=continue", "MAILGATE_ON_STORE_OUTAGE: it cannot be continue beside redis_confirm, under which no mail is sent that replicas have not confirmed"},
 		{redis + " & MAILGATE_REDIS_CONFIRM=-1", "MAILGATE_REDIS_CONFIRM: it must be at least 0"},
 		{redis + " & MAILGATE_REDIS_TIMEOUT=0s", "MAILGATE_REDIS_TIMEOUT: it must be at least 1ms"},
 		{"MAILGATE_SMTP_URL=smtp://user:" + hidden + "@host:25?tls=none", "MAILGATE_SMTP_URL: "},
