@@ -7,11 +7,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/mailgate/mailgate/breaker"
 )
 
 // ErrUnavailable is the kind of what Prepare and Ready return when Redis does not answer,
@@ -88,38 +85,6 @@ func (s *Store) lonely(ctx context.Context, master *redis.Client, warnings []str
 		return warnings, nil
 	}
 	return append(warnings, fmt.Sprintf("a redis master has %d replicas and %d must confirm: until it has, no mail is sent", online, s.confirm)), nil
-}
-
-// Ready reports whether Redis takes writes, by a trial. A cluster is ready while any of
-// its masters is: what lies on the others is answered with an error. It asks also what
-// rests, and what answers it rests no more. Once it has succeeded, Now is the servers' clock.
-func (s *Store) Ready(ctx context.Context) error {
-	ctx, end := s.deadlines.within(ctx, s.timeout)
-	defer end()
-	trials := 1
-	if _, ok := s.redis.client.(*redis.ClusterClient); ok {
-		trials = 16 // enough to meet more than one master
-	}
-	outcomes := make(chan error, trials)
-	for i := range trials {
-		// No record has a key that begins with NUL behind the prefix.
-		key := fmt.Sprintf("%s\x00trial%d", s.prefix, i)
-		go func() {
-			err := s.redis.client.Set(ctx, key, 1, time.Second).Err()
-			if err == nil && !s.circuits.calm() {
-				s.circuits.tried(s.redis.addressOf(key), breaker.Answered)
-			}
-			outcomes <- err
-		}()
-	}
-	var err error
-	for range trials {
-		if err = <-outcomes; err == nil {
-			s.learnClock(ctx)
-			return nil
-		}
-	}
-	return unavailable("asking redis", err)
 }
 
 func unavailable(doing string, cause error) error {

@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"context"
 	"errors"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -91,5 +92,45 @@ func TestReadyInACluster(t *testing.T) {
 	}
 	for _, s := range servers.Masters {
 		s.Resume()
+	}
+}
+
+// Where replicas have to confirm a send, Ready asks them too, once for all who ask at a time.
+func TestReadyMeansThatReplicasConfirm(t *testing.T) {
+	t.Parallel()
+	master := redistest.Alone(t, "repl-diskless-sync-delay 0")
+	host, port, _ := net.SplitHostPort(master.Addr)
+	proxy := redistest.Proxy(t, master.Addr)
+	store := open(t, redisstore.Options{URL: proxy.URL(), Confirm: 1, Timeout: 500 * time.Millisecond})
+	ctx := context.Background()
+	const many = 50
+	outcomes := make(chan error, many)
+	for range many {
+		go func() { outcomes <- store.Ready(ctx) }()
+	}
+	for range many {
+		if err := <-outcomes; !errors.Is(err, redisstore.ErrUnavailable) {
+			t.Errorf("without a replica: %v", err)
+		}
+	}
+	if n := proxy.Commands("wait"); n == 0 || n > many/5 {
+		t.Errorf("the server was asked %d times", n)
+	}
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	if err := store.Ready(ended); !errors.Is(err, redisstore.ErrUnavailable) || !errors.Is(err, context.Canceled) {
+		t.Errorf("for somebody who has gone: %v", err)
+	}
+	replica := redistest.Alone(t, "replicaof "+host+" "+port)
+	redistest.Healed(t, func() (bool, error) { return true, store.Ready(ctx) })
+	replica.Pause()
+	if err := store.Ready(ctx); !errors.Is(err, redisstore.ErrUnavailable) {
+		t.Errorf("with the replica stopped: %v", err)
+	}
+	replica.Resume()
+	redistest.Healed(t, func() (bool, error) { return true, store.Ready(ctx) })
+	store.Close()
+	if err := store.Ready(ctx); !errors.Is(err, redisstore.ErrUnavailable) {
+		t.Errorf("of a store that is closed: %v", err)
 	}
 }

@@ -51,6 +51,7 @@ type Store struct {
 
 	mu      sync.Mutex
 	scripts []*Script
+	open    *question // whether Redis is ready, if that is being asked
 }
 
 // Open makes the connections ready. It does not wait for Redis: see Prepare.

@@ -127,13 +127,17 @@ func newTrials() *trials {
 	return &trials{life: life, end: end}
 }
 
-func (t *trials) begin(try func(ctx context.Context)) {
+// begin reports whether there is time left to begin.
+func (t *trials) begin(try func(ctx context.Context)) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.closed {
 		t.running.Go(func() { try(t.life) })
 	}
+	return !t.closed
 }
+
+var errClosed = errors.New("the connections are closed")
 
 // close ends those that run, and waits for them.
 func (t *trials) close() {

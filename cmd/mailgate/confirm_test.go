@@ -47,12 +47,18 @@ func TestStrictDurability(t *testing.T) {
 	if sent() {
 		t.Error("sent before there is a replica")
 	}
+	app.must(t, "GET", "/readyz", "", 503)
 	replica := follow(t, master)
 	eventually(t, "a confirmed send", sent)
+	eventually(t, "readiness", func() bool {
+		a, err := app.ask("GET", "/readyz", "")
+		return err == nil && a.Status == 200
+	})
 	replica.Kill()
 	if sent() {
 		t.Error("sent with the replica killed")
 	}
+	app.must(t, "GET", "/readyz", "", 503)
 	replica.Restart()
 	eventually(t, "a confirmed send again", sent)
 }

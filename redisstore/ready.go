@@ -1,0 +1,111 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/mailgate/mailgate/breaker"
+)
+
+// Ready reports whether Redis takes writes, by a trial, which replicas have to confirm where
+// they have to confirm a send. A cluster is ready while any of its masters is: what lies on
+// the others is answered with an error. It asks also what rests, and what answers it rests
+// no more. Once it has succeeded, Now is the servers' clock.
+func (s *Store) Ready(ctx context.Context) error {
+	if s.confirm == 0 {
+		return s.ready(ctx)
+	}
+	q, err := s.question()
+	if err != nil {
+		return err
+	}
+	select {
+	case <-q.answered:
+		return q.err
+	case <-ctx.Done():
+		return unavailable("asking redis", ctx.Err())
+	}
+}
+
+// A question is one that all who ask while it is open share: one that waits for replicas
+// holds a connection for as long as a call may take.
+type question struct {
+	answered chan struct{}
+	err      error // once it is
+}
+
+// question is the one that is open, or a new one.
+func (s *Store) question() (*question, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open != nil {
+		return s.open, nil
+	}
+	q := &question{answered: make(chan struct{})}
+	begun := s.trials.begin(func(ctx context.Context) {
+		q.err = s.ready(ctx)
+		s.mu.Lock()
+		s.open = nil
+		s.mu.Unlock()
+		close(q.answered)
+	})
+	if !begun {
+		return nil, unavailable("asking redis", errClosed)
+	}
+	s.open = q
+	return q, nil
+}
+
+// ready makes the trials, and is content with one that succeeds.
+func (s *Store) ready(asker context.Context) error {
+	ctx, end := s.deadlines.within(asker, s.timeout)
+	defer end()
+	keys := s.trialKeys()
+	outcomes := make(chan error, len(keys))
+	for _, key := range keys {
+		go func() { outcomes <- s.write(ctx, key) }()
+	}
+	var err error
+	for range keys {
+		if err = <-outcomes; err == nil {
+			s.learnClock(ctx)
+			return nil
+		}
+	}
+	return unavailable("asking redis", err)
+}
+
+// trial is the write that a replica can confirm.
+var trial = NewScript(`redis.call('SET', KEYS[1], 1, 'PX', 1000) return ''`, func(string) bool { return true })
+
+// write tries a write, of the kind that a send needs.
+func (s *Store) write(ctx context.Context, key string) (err error) {
+	if s.confirm > 0 {
+		_, err = s.redis.runConfirmed(s.confirm)(ctx, trial, key, nil)
+	} else {
+		err = s.redis.client.Set(ctx, key, 1, time.Second).Err()
+	}
+	if err == nil && !s.circuits.calm() {
+		s.circuits.tried(s.redis.addressOf(key), breaker.Answered)
+	}
+	return err
+}
+
+// trialKey is a key that no record has: none begins with NUL behind the prefix.
+func (s *Store) trialKey(i int) string { return fmt.Sprintf("%s\x00trial%d", s.prefix, i) }
+
+// trialKeys are one for each master, as far as they are known and a few keys meet them.
+func (s *Store) trialKeys() (keys []string) {
+	const enough = 16 // to meet more than one master
+	met := map[string]bool{}
+	for i := range enough {
+		key := s.trialKey(i)
+		address := s.redis.addressOf(key)
+		if !met[address] || address == everybody {
+			keys = append(keys, key)
+		}
+		met[address] = true
+	}
+	return keys
+}
