@@ -48,6 +48,7 @@ type Store struct {
 	servers   *serverClocks
 	circuits  *circuits
 	trials    *trials
+	vigil     *vigil // nil where nobody watches
 
 	mu      sync.Mutex
 	scripts []*Script

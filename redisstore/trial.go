@@ -32,6 +32,7 @@ func (s *Store) pass(key string) error {
 // judge takes in how a call came out. What Redis answered, whatever it was, speaks for the
 // server, and what ended with the caller's own patience says nothing of it.
 func (s *Store) judge(caller context.Context, key string, err error) {
+	s.note(caller, key, err)
 	switch {
 	case err == nil || isReply(err) || errors.Is(err, errUnconfirmed):
 		if !s.circuits.calm() {
