@@ -62,3 +62,37 @@ func TestStrictDurability(t *testing.T) {
 	replica.Restart()
 	eventually(t, "a confirmed send again", sent)
 }
+
+// refuses is the metric that says since when.
+const refuses = "mailgate_store_refusing_since_timestamp_seconds"
+
+// A node that refuses while Redis is away says so once when that begins and once when it
+// ends, and by a metric, however many requests it refuses.
+func TestRefusalIsTold(t *testing.T) {
+	t.Parallel()
+	relay := startRelay(t, sandbox.Options{})
+	redis := redistest.Alone(t, "appendonly yes")
+	server := startServer(t, settingsFor(relay.URL(), "MAILGATE_REDIS_URL="+redis.URL(), "MAILGATE_ON_STORE_OUTAGE=refuse", shared))
+	app := newClient(t, server.URL, apiKey)
+	app.mustSend(t, "before@example.com", 200)
+	if since := metric(t, server, refuses); since != "0" {
+		t.Errorf("with redis: %s", since)
+	}
+	redis.Kill()
+	for range 5 {
+		app.mustSend(t, "meanwhile@example.com", 503)
+	}
+	if since := metric(t, server, refuses); since == "0" || since == "none" {
+		t.Errorf("without redis: %s", since)
+	}
+	redis.Restart()
+	eventually(t, "the end of the outage", func() bool { return metric(t, server, refuses) == "0" })
+	began, ended := mentions(server.log, "the shared history is away"), mentions(server.log, "the shared history is back")
+	if len(began) != 1 || began[0]["level"] != "WARN" || began[0]["cause"] == nil {
+		t.Errorf("it began: %v", began)
+	}
+	if len(ended) != 1 || ended[0]["level"] != "INFO" || ended[0]["lasted"] == nil {
+		t.Errorf("it ended: %v", ended)
+	}
+	app.mustSend(t, "after@example.com", 200)
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"time"
 
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/cmd/mailgate/settings"
@@ -23,9 +24,10 @@ type history struct {
 	meter   func(name string, m meter.Meter) throttle.Recorder
 	codes   verify.Book
 	repeats api.Repeats
-	remote  bool          // a network away
-	watch   *outage.Watch // nil where none goes on without the others
-	resting func() int    // servers of Redis that are left alone
+	remote  bool             // a network away
+	watch   *outage.Watch    // nil where none goes on without the others
+	resting func() int       // servers of Redis that are left alone
+	refuses func() time.Time // since when it cannot be used by a node that then refuses; nil for another
 	ready   func(context.Context) error
 	close   func(context.Context) error
 }
@@ -38,8 +40,11 @@ func openHistory(ctx context.Context, s *settings.Settings, first throttle.Polic
 		return onDisk.history, err
 	}
 	shared, store, err := openShared(ctx, s, first, log)
-	if err != nil || !s.GoesOn() {
+	if err != nil {
 		return shared, err
+	}
+	if !s.GoesOn() {
+		return refusing(shared, store, log), nil
 	}
 	both, err := goingOn(s, shared, store, first, log)
 	if err != nil {

@@ -74,6 +74,9 @@ func (p *program) open(ctx context.Context, audit *slog.Logger, fallback http.Ha
 	if p.history.resting != nil {
 		options.Metrics.MustRegister(newRestingGauge(p.history.resting))
 	}
+	if p.history.refuses != nil {
+		options.Metrics.MustRegister(newRefusingGauge(p.history.refuses))
+	}
 	if p.history.watch != nil {
 		options.Metrics.MustRegister(newOutageGauges(p.history.watch.State))
 		p.history.watch.Start()
