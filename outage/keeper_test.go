@@ -109,9 +109,12 @@ func TestRequestAlone(t *testing.T) {
 			o.begin(o, idempotency.InFlight)
 			o.finish(begun.Lease)
 			o.begin(o, idempotency.Replay)
+			asked := make(chan struct{})
+			o.there.during = func() { close(asked) }
 			o.there.set(none)
 			o.begin(o, idempotency.Replay)
 			if fault == unheard { // the others think that somebody is at it, until that lease ends
+				<-asked
 				o.begin(o.there.Keeper, idempotency.InFlight)
 				o.clock.Add(terms.Lease)
 			}
