@@ -8,7 +8,8 @@
 // forgotten is read back. A flood, an eviction, a restart and a killed process lose
 // nothing that was acknowledged. A power cut may, unless [DiskOptions] say Sync.
 //
-// Reads of what Ristretto remembers take no lock and no memory. Writers of one key
+// Reads of what Ristretto remembers take no lock and no memory: nearly all are answered by
+// a table in front of it, which Ristretto is told of now and then. Writers of one key
 // wait for each other, and Update holds them apart for as long as its edit runs. A
 // reader never sees a value older than one whose Update had returned before.
 //
