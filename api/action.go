@@ -194,7 +194,7 @@ func (s *Server) resetAction(ctx context.Context, c *call, q actionRequest) (cle
 	s.about(c, q)
 	n, err := q.limiter.Reset(ctx, q.subject)
 	if err != nil {
-		return clearing{}, err
+		return clearing{}, notReset(err)
 	}
 	s.with.Audit.LogAttrs(ctx, slog.LevelInfo, "action reset",
 		slog.String("request_id", c.requestID),

@@ -144,11 +144,11 @@ func (s *Server) reset(ctx context.Context, c *call, q resetRequest) (cleared, e
 	c.mailbox = q.mailbox
 	n, err := c.live.Rules.Reset(ctx, q.mailbox.Key())
 	if err != nil {
-		return cleared{}, err
+		return cleared{}, notReset(err)
 	}
 	guesses, err := s.resetGuesses(ctx, q.mailbox)
 	if err != nil {
-		return cleared{}, err
+		return cleared{}, notReset(err)
 	}
 	s.with.Audit.LogAttrs(ctx, slog.LevelInfo, "mailbox reset",
 		slog.String("request_id", c.requestID),
@@ -161,6 +161,16 @@ func (s *Server) reset(ctx context.Context, c *call, q resetRequest) (cleared, e
 	)
 	s.metrics.resets.Inc()
 	return cleared{q.mailbox, n, guesses}, nil
+}
+
+// notReset is the answer where a history failed. A reset has several steps, and the answer
+// of one can be lost, so it does not say that nothing was done.
+func notReset(err error) error {
+	p := problemOf(err)
+	if p.kind == storeUnavailable {
+		p.detail = "The reset cannot be completed now, and is not to be relied on. Ask again when the history can be used; to reset twice does no harm."
+	}
+	return p
 }
 
 func writeCleared(out *answer, done *cleared) {
