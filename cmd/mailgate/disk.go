@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"strings"
 	"syscall"
 
 	"github.com/mailgate/mailgate/api"
@@ -33,7 +34,7 @@ type diskHistory struct {
 func openDisk(s *settings.Settings, dir string, first throttle.Policy, now func() int64, log *slog.Logger) (diskHistory, error) {
 	disk, err := cache.Open(cache.DiskOptions{Dir: dir, Sync: s.Sync, Log: log})
 	if err != nil {
-		return diskHistory{}, s.Complain("data_dir", dir+": "+err.Error()+remedy(err))
+		return diskHistory{}, s.Complain("data_dir", dir+": "+err.Error()+remedy(err, s.RedisURL != ""))
 	}
 	h, err := onDisk(disk, s, first, now)
 	if err != nil {
@@ -42,19 +43,29 @@ func openDisk(s *settings.Settings, dir string, first throttle.Policy, now func(
 	return h, nil
 }
 
-// remedy is what an operator can do about a data directory that cannot be opened.
-func remedy(err error) string {
+// remedy is what an operator can do about a data directory that cannot be opened; beside
+// Redis it has only what this node goes on with.
+func remedy(err error, besideRedis bool) string {
 	switch {
+	case errors.Is(err, cache.ErrCorrupt) && besideRedis:
+		return "; nothing in it was changed: move it away, after which what this node admitted without redis and had not yet written there is forgotten"
 	case errors.Is(err, cache.ErrCorrupt):
 		return "; nothing in it was changed: put a copy from before in its place, or move it away to begin with no history, after which every mailbox may be mailed anew"
 	case errors.Is(err, cache.ErrInUse):
 		return "; stop that one first, or give each its own"
+	case errors.Is(err, cache.ErrFull) && ofFiles(err):
+		return "; raise the number of files that the process may open, or that the file system may hold"
 	case errors.Is(err, cache.ErrFull):
-		return "; make room, or raise the number of files that the process may open"
+		return "; make room"
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		return "; the user that mailgate runs as has to own it and to be able to write there"
 	}
 	return ""
+}
+
+// ofFiles reports whether it is files that run short, and not room.
+func ofFiles(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || strings.Contains(err.Error(), "more files can be made or opened")
 }
 
 // onDisk opens the parts on a disk. Also after an error those that were opened are to be

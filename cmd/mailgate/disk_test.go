@@ -1,11 +1,15 @@
 package main
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/mailgate/mailgate/cache"
 )
 
 // A data directory that cannot be opened stops the start with one line, which names it
@@ -60,5 +64,38 @@ func TestDataDirThatWillNotDo(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Beside Redis a directory that is damaged costs no mailbox its history, and the line does
+// not say so.
+func TestDamagedBesideRedis(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	environ := settingsFor("smtp://127.0.0.1:1?tls=none", "MAILGATE_DATA_DIR="+dir)
+	first := startServer(t, environ)
+	first.signal(t, syscall.SIGTERM)
+	first.end(t)
+	if err := os.Remove(filepath.Join(dir, "MANIFEST")); err != nil {
+		t.Fatal(err)
+	}
+	status, _, complaint := run(t, append(environ, "MAILGATE_REDIS_URL=redis://127.0.0.1:1", shared), "serve")
+	line := complaint[strings.LastIndex(strings.TrimSpace(complaint), "\n")+1:]
+	if status != exitMisusage || !strings.Contains(line, "move it away") || !strings.Contains(line, "without redis") || strings.Contains(line, "mailed anew") {
+		t.Errorf("status %d: %s", status, complaint)
+	}
+}
+
+// Where files run short the line says that, and where room does it does not speak of files.
+func TestWhatRunsShort(t *testing.T) {
+	t.Parallel()
+	few := exec.Command("sh", "-c", `ulimit -n 100; exec "$0" serve`, os.Args[0])
+	few.Env = append(settingsFor("smtp://127.0.0.1:1?tls=none", "MAILGATE_DATA_DIR="+t.TempDir()), beProgram+"=1")
+	out, _ := few.CombinedOutput() // its end is an error, and what it says is looked at
+	if status := few.ProcessState.ExitCode(); status != exitMisusage || !strings.Contains(string(out), "; raise the number of files") || strings.Contains(string(out), "make room") {
+		t.Errorf("status %d: %s", status, out)
+	}
+	if words := remedy(fmt.Errorf("%w: 3 MB free, 36 MB needed", cache.ErrFull), false); words != "; make room" {
+		t.Errorf("without room: %q", words)
 	}
 }
