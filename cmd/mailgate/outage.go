@@ -85,7 +85,7 @@ func newOutageGauges(state func() outage.State) *outageGauges {
 		since:      desc("mailgate_store_degraded_since_timestamp_seconds", "Since when; 0 while it does not."),
 		debts:      desc("mailgate_store_debts", "Steps of this node that Redis has not been told of."),
 		admitted:   desc("mailgate_store_degraded_admissions_total", "What this node admitted without Redis: a send or an action counts once for each rule that it met, a guess once."),
-		written:    desc("mailgate_store_written_total", "Of those, the ones that were then written to Redis."),
+		written:    desc("mailgate_store_written_total", "What this node admitted without Redis and has then written there."),
 		unrecorded: desc("mailgate_store_unrecorded_total", "Admissions by Redis that this node could not note in its own history."),
 	}
 }
