@@ -261,15 +261,21 @@ func TestRequestOfAnother(t *testing.T) {
 	}
 }
 
-// One that was begun alone and ends when all is well again is kept, here and there.
+// One that was begun alone and ends when all is well again is kept, here and there; also
+// where the shared keeper has begun it unheard, and takes this node for somebody else.
 func TestRequestEndsTogether(t *testing.T) {
-	o := openOffice(t)
-	o.there.set(dead)
-	lease := o.begin(o, idempotency.Started).Lease
-	o.back()
-	o.finish(lease)
-	await(t, "the others to know", func() bool { return o.watch.State().Debts == 0 })
-	o.begin(o.there.Keeper, idempotency.Replay)
+	for name, fault := range map[string]fault{"dead": dead, "unheard": unheard} {
+		t.Run(name, func(t *testing.T) {
+			o := openOffice(t)
+			o.there.set(fault)
+			lease := o.begin(o, idempotency.Started).Lease
+			o.back()
+			o.finish(lease)
+			o.clock.Add(terms.Lease)
+			await(t, "the others to know", func() bool { return o.watch.State().Debts == 0 })
+			o.begin(o.there.Keeper, idempotency.Replay)
+		})
+	}
 }
 
 // Who comes to the end of a request when another node has begun it anew keeps no answer.
