@@ -52,7 +52,7 @@ var redisKinds = []*kind{
 		strike: (*stand).setRedisClock, mend: (*stand).mendByUndo},
 	{name: "redis-replica-stalled", store: onSentinel, terms: quiet, bites: lagsBehind,
 		strike: func(s *stand) { s.sentinel.Replica.Pause() }, mend: func(s *stand) { s.sentinel.Replica.Resume() }},
-	{name: "redis-confirm-stalled", store: onSentinel, environ: confirm, terms: away, bites: degrades,
+	{name: "redis-confirm-stalled", store: onSentinel, environ: confirm, bites: noStore,
 		strike: func(s *stand) { s.sentinel.Replica.Pause() }, mend: func(s *stand) { s.sentinel.Replica.Resume() }},
 	{name: "sentinel-failover", store: onSentinel, terms: forgets, length: 1, hold: noTime, bites: promotes,
 		strike: func(s *stand) { s.sentinel.Failover() }, mend: func(s *stand) { s.sentinel.Replica.Restart(); s.sentinel.AwaitReplica() }},
