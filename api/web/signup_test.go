@@ -185,7 +185,7 @@ func theWayAround(t *testing.T, v *tab, d *desk) {
 	}
 	for _, next := range [][2]string{{"Inbox", "/inbox"}, {"Sign up", "/"}, {"Console", "/admin"}} {
 		v.run(fmt.Sprintf(`[...document.querySelectorAll("nav a")].find((link) => link.textContent.startsWith(%q)).click()`, next[0]))
-		v.until("it shows "+next[1], func() bool { return get[string](v, "location.pathname") == next[1] })
+		v.until("it shows "+next[1], func() bool { return get[string](v, "document.readyState + location.pathname") == "complete"+next[1] })
 	}
 	v.reads("gate-title", "Sign in")
 }
