@@ -161,8 +161,9 @@ func (s *stand) watchMachine() (strained func() bool) {
 	return func() bool { close(quit); return <-latest > strain }
 }
 
-// strain is a delay of a machine that is too busy.
-const strain = 100 * time.Millisecond
+// strain is a delay of a machine that is too busy: a few of them, and what is well is taken
+// for a Redis that does not answer within its 250 ms.
+const strain = 40 * time.Millisecond
 
 // A recovery is how long a node took to be well again, and how long it may.
 type recovery struct {
