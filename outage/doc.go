@@ -26,9 +26,9 @@
 // A node whose own history is in memory, and that has not met the shared one since it
 // started, has nothing to go on with. It answers throttle.ErrUnavailable, or a process that
 // crashes again and again in an outage would mail without bound. So does a limiter whose
-// admissions could not all be noted on this node's disk, until the ones that are missing
-// have left the longest window. That is noted, too, as soon as the disk takes it; a process
-// that ends before has forgotten it.
+// admissions could not all be noted on this node's disk, until it takes those that are
+// missing, or they have left the longest window. That some are is noted, too, as soon as the
+// disk takes it; a process that ends before has forgotten it.
 //
 // # Back
 //

@@ -79,21 +79,23 @@ func (a *account) lacks(m missing, at, until int64) (first bool) {
 	return before <= a.watch.o.Now()
 }
 
-// forgotten takes note that some missing admissions are not wanted any more.
-func (a *account) forgotten(which func(missing) bool) {
+// dismiss forgets a missing admission, and reports whether it was one.
+func (a *account) dismiss(m missing) (found bool) {
 	if a.distrusted.Load() == 0 {
-		return
+		return false
 	}
 	a.gap.Lock()
 	defer a.gap.Unlock()
-	maps.DeleteFunc(a.missing, func(m missing, _ counts) bool { return which(m) })
+	_, found = a.missing[m]
+	delete(a.missing, m)
+	return found
 }
 
-func (a *account) isMissing(m missing) bool {
+// dismissAll forgets the missing admissions of a key.
+func (a *account) dismissAll(key string) {
 	a.gap.Lock()
 	defer a.gap.Unlock()
-	_, found := a.missing[m]
-	return found
+	maps.DeleteFunc(a.missing, func(m missing, _ counts) bool { return m.key == key })
 }
 
 // wanted are those that count.
@@ -113,10 +115,9 @@ func (a *account) fill(ctx context.Context) {
 		if own.Record(ctx, m.key, throttle.Admission{ID: m.id, At: when.at}) != nil {
 			return
 		}
-		if !a.isMissing(m) { // given back meanwhile
+		if !a.dismiss(m) { // given back meanwhile
 			_, _ = own.Release(ctx, m.key, m.id) // at worst the node is too strict
 		}
-		a.forgotten(func(other missing) bool { return other == m })
 	}
 	if a.healed() {
 		a.watch.o.Log.Info("this node has noted all that was admitted, and would go on alone in an outage", "what", a.name)

@@ -73,7 +73,7 @@ func TestGivenBackWhileNoted(t *testing.T) {
 	own := &listening{}
 	a := accountWith(t, own)
 	m := missing{"key", throttle.NewID()}
-	own.during = func() { a.forgotten(func(other missing) bool { return other == m }) }
+	own.during = func() { a.dismiss(m) }
 	a.lacks(m, 1, 100)
 	if !a.watch.closeGaps() || !a.whole() || own.recorded != 1 || own.released != 1 {
 		t.Errorf("whole %t, recorded %d, released %d", a.whole(), own.recorded, own.released)

@@ -215,7 +215,7 @@ func (l *Limiter) Release(ctx context.Context, key string, id throttle.ID) (bool
 	}
 	// Forgotten first, or it could be noted in between. What cannot be taken off the own
 	// history makes this node stricter, and nothing worse.
-	l.forgotten(func(m missing) bool { return m == missing{key, id} })
+	l.dismiss(missing{key, id})
 	had, _ := l.own.Release(ctx, key, id)
 	if l.watch.ledger.number(holderOf(l.name, key)) > 0 {
 		if owed, err := l.takeBack(key, id); owed || err != nil {
@@ -267,7 +267,7 @@ func (l *Limiter) Reset(ctx context.Context, key string) (int, error) {
 		}
 		return 0, err
 	}
-	l.forgotten(func(m missing) bool { return m.key == key })
+	l.dismissAll(key)
 	_, err = l.own.Reset(context.WithoutCancel(ctx), key)
 	return cleared, err
 }
