@@ -10,6 +10,8 @@ var (
 	// ErrFull: too little room is left to write safely: bytes or files on the disk, or
 	// files that the process may open.
 	ErrFull = errors.New("the disk is full")
+	// ErrFiles is an ErrFull as well: it is files that run short, and not bytes.
+	ErrFiles = errors.New("too few files can be made or opened")
 	// ErrDisk: the disk could not be read or written.
 	ErrDisk = errors.New("the disk failed")
 	// ErrCorrupt: what is on disk is not what was written.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"strings"
 	"syscall"
 
 	"github.com/mailgate/mailgate/api"
@@ -65,7 +64,7 @@ func remedy(err error, besideRedis bool) string {
 
 // ofFiles reports whether it is files that run short, and not room.
 func ofFiles(err error) bool {
-	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || strings.Contains(err.Error(), "more files can be made or opened")
+	return errors.Is(err, cache.ErrFiles) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
 // onDisk opens the parts on a disk. Also after an error those that were opened are to be
