@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -68,10 +69,6 @@ func inspect(dir string, lock *os.File, log *slog.Logger) (finding, error) {
 
 // manifest reads which tables there must be, and whether it breaks off.
 func manifest(dir string) (tables map[uint64]badger.TableManifest, broken bool, err error) {
-	content, err := os.ReadFile(filepath.Join(dir, badger.ManifestFilename))
-	if err != nil {
-		return nil, false, fmt.Errorf("%w: %w", ErrDisk, err)
-	}
 	file, err := os.Open(filepath.Join(dir, badger.ManifestFilename))
 	if err != nil {
 		return nil, false, fmt.Errorf("%w: %w", ErrDisk, err)
@@ -86,9 +83,12 @@ func manifest(dir string) (tables map[uint64]badger.TableManifest, broken bool, 
 	if err != nil {
 		return nil, false, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
+	rest, err := io.ReadAll(io.NewSectionReader(file, end-8, 1<<20))
+	if err != nil {
+		return nil, false, fmt.Errorf("%w: %w", ErrDisk, err)
+	}
 	// To Badger zeros are records, of nothing.
-	broken = end < int64(len(content)) || bytes.HasSuffix(content, make([]byte, 8))
-	return m.Tables, broken, nil
+	return m.Tables, len(rest) > 8 || bytes.Equal(rest, make([]byte, 8)), nil
 }
 
 // expectListed says no when the manifest has lost a table. While there are logs one may not
