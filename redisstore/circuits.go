@@ -11,6 +11,7 @@ import (
 
 // ErrResting means that the key's server has not answered for a while, and was not asked:
 // it rests until it answers a trial, which is made every half second while anybody calls.
+// A request that has waited for the server in vain is told the same; see Patience.
 var ErrResting = errors.New("redis does not answer and is left alone for a moment")
 
 // resting is the rule. The rest is short and never grows: whoever repairs Redis wants to

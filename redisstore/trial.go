@@ -15,15 +15,18 @@ import (
 // what lies on them fails with ErrResting.
 func (s *Store) Resting() int { return s.circuits.count() }
 
-// pass is nil, or ErrResting where the key's server rests. It makes the trials that are due.
-func (s *Store) pass(key string) error {
-	if s.circuits.calm() {
+// pass is nil, or ErrResting where the key's server rests, or whoever asks has waited for it
+// in vain. It makes the trials that are due.
+func (s *Store) pass(asker context.Context, key string) error {
+	left := patienceOf(asker)
+	if s.circuits.calm() && left.whole() {
 		return nil
 	}
 	for _, address := range s.circuits.due() {
 		s.trials.begin(func(ctx context.Context) { s.try(ctx, address) })
 	}
-	if s.circuits.open(s.redis.addressOf(key)) {
+	address := s.redis.addressOf(key)
+	if s.circuits.open(address) || left.spentOn(address) {
 		return ErrResting
 	}
 	return nil
@@ -41,6 +44,7 @@ func (s *Store) judge(caller context.Context, key string, err error) {
 	case lost(err) && caller.Err() == nil:
 		address := s.redis.addressOf(key)
 		s.redis.lookAround()
+		patienceOf(caller).spend(address)
 		if s.circuits.failed(address) {
 			// At once a second opinion: in a Cluster a call can have waited for what was
 			// sent along with it to another server.
