@@ -164,7 +164,7 @@ func (s *Server) run(r *route, w *work, fast *fasthttp.RequestCtx) (err error) {
 		return err
 	}
 	defer who.leave()
-	ctx, cancel := context.WithTimeout(s.alive, s.with.SendDeadline)
+	ctx, cancel := context.WithTimeout(s.with.Patience(s.alive), s.with.SendDeadline)
 	defer cancel()
 	return r.step(ctx, &w.call, &w.in, &w.out)
 }

@@ -66,6 +66,10 @@ type Options struct {
 	Repeats Repeats
 	// SendDeadline bounds a request as a whole, decision and relay. 15 s.
 	SendDeadline time.Duration
+	// Patience makes the context of a request from another, so that all its steps together
+	// wait no longer for a store that does not answer than one of them would. Each step
+	// waits for itself, if nil.
+	Patience func(context.Context) context.Context
 
 	// ReadTimeout bounds the arrival of a request, first to last byte. 5 s.
 	ReadTimeout time.Duration
@@ -136,6 +140,9 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.Version, "dev")
 	if o.Secret == nil {
 		o.Secret = []byte(rand.Text())
+	}
+	if o.Patience == nil {
+		o.Patience = func(ctx context.Context) context.Context { return ctx }
 	}
 	if o.Ready == nil {
 		o.Ready = func(context.Context) error { return nil }

@@ -24,8 +24,9 @@ const (
 // refunds gives back what was charged for mail that certainly never left. What cannot be
 // given back at once is tried again in the background, one after the other.
 type refunds struct {
-	log     *slog.Logger
-	metrics *metrics
+	log      *slog.Logger
+	metrics  *metrics
+	patience func(context.Context) context.Context
 
 	queue   chan refund
 	stop    chan struct{} // closed: no waiting any more
@@ -72,9 +73,9 @@ func actionRefund(q actionRequest, c *call) refund {
 	}}
 }
 
-func newRefunds(log *slog.Logger, m *metrics) *refunds {
+func newRefunds(o Options, m *metrics) *refunds {
 	r := &refunds{
-		log: log, metrics: m,
+		log: o.Log, metrics: m, patience: o.Patience,
 		queue: make(chan refund, maxRefunds),
 		stop:  make(chan struct{}),
 		done:  make(chan struct{}),
@@ -164,7 +165,7 @@ func (r *refunds) try(one refund) error {
 	if !one.stop.IsZero() && time.Now().After(one.stop) {
 		return errTooLate
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), refundTry)
+	ctx, cancel := context.WithTimeout(r.patience(context.Background()), refundTry)
 	defer cancel()
 	return one.release(ctx)
 }

@@ -91,7 +91,7 @@ func New(o Options) (*Server, error) {
 	if s.app, err = s.newApp(); err != nil {
 		return nil, err
 	}
-	s.refunds = newRefunds(s.with.Log, s.metrics)
+	s.refunds = newRefunds(s.with, s.metrics)
 	return s, nil
 }
 

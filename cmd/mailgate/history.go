@@ -24,12 +24,14 @@ type history struct {
 	meter   func(name string, m meter.Meter) throttle.Recorder
 	codes   verify.Book
 	repeats api.Repeats
-	remote  bool             // a network away
-	watch   *outage.Watch    // nil where none goes on without the others
-	resting func() int       // servers of Redis that are left alone
-	refuses func() time.Time // since when it cannot be used by a node that then refuses; nil for another
-	ready   func(context.Context) error
-	close   func(context.Context) error
+	remote  bool          // a network away
+	watch   *outage.Watch // nil where none goes on without the others
+	resting func() int    // servers of Redis that are left alone
+	// patience makes a request wait for a server of Redis once; nil where none is asked.
+	patience func(context.Context) context.Context
+	refuses  func() time.Time // since when it cannot be used by a node that then refuses; nil for another
+	ready    func(context.Context) error
+	close    func(context.Context) error
 }
 
 // openHistory opens Redis where its URL is set, else this machine's disk. The policy is

@@ -58,8 +58,8 @@ func join(watch *outage.Watch, shared history, own diskHistory) history {
 		},
 		remote:  true,
 		watch:   watch,
-		resting: shared.resting,
-		ready:   func(ctx context.Context) error { return watch.Ready(ctx, own.ready) },
+		resting: shared.resting, patience: shared.patience,
+		ready: func(ctx context.Context) error { return watch.Ready(ctx, own.ready) },
 		close: func(ctx context.Context) error {
 			watch.Close(ctx)
 			return errors.Join(shared.close(ctx), own.close(ctx))

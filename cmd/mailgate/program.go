@@ -96,7 +96,7 @@ func (p *program) openContent(ctx context.Context, options *api.Options) (err er
 		return err
 	}
 	options.Codes, options.Guesses, options.Repeats = p.history.codes, p.history.guesses(p.settings.Guesses), p.history.repeats
-	options.Ready = p.history.ready
+	options.Ready, options.Patience = p.history.ready, p.history.patience
 	if p.history.watch != nil {
 		options.DegradedSince = func() int64 { return p.history.watch.State().Since }
 	}

@@ -54,9 +54,9 @@ func inRedis(store *redisstore.Store, first throttle.Policy) (history, error) {
 		codes:   codes.New(store),
 		repeats: api.Repeats{Answers: answers, HandedOver: handedOver},
 		remote:  true,
-		resting: store.Resting,
-		ready:   store.Ready,
-		close:   func(context.Context) error { return store.Close() },
+		resting: store.Resting, patience: redisstore.Patience,
+		ready: store.Ready,
+		close: func(context.Context) error { return store.Close() },
 	}, nil
 }
 

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/mailer/sandbox"
+	"github.com/mailgate/mailgate/redisstore/redistest"
+)
+
+// A request that meets a Redis which hangs has several steps to take there, and waits for
+// one. The timeout is long, so that a busy machine is not taken for a second wait.
+func TestHangingRedisIsWaitedForOnce(t *testing.T) {
+	t.Parallel()
+	const timeout = 3 * time.Second
+	relay := startRelay(t, sandbox.Options{})
+	redis := redistest.Alone(t)
+	server := startServer(t, settingsFor(relay.URL(), "MAILGATE_REDIS_URL="+redis.URL(), "MAILGATE_REDIS_TIMEOUT="+timeout.String(), shared))
+	app := newClient(t, server.URL, apiKey)
+	if a, err := app.once("before", "before@example.com"); err != nil || a.Status != 200 || a.Body.Degraded {
+		t.Fatalf("with redis: %v %d %+v", err, a.Status, a.Body)
+	}
+	redis.Pause()
+	for what, one := range map[string]struct {
+		ask    func() (answer, error)
+		status int
+	}{
+		"a send": {func() (answer, error) { return app.once("meanwhile", "alice@example.com") }, 200},
+		"a guess": {func() (answer, error) {
+			return app.ask("POST", "/verify-code", `{"email":"before@example.com","code":"000000"}`)
+		}, 503},
+	} {
+		began := time.Now()
+		a, err := one.ask()
+		took := time.Since(began)
+		if err != nil || a.Status != one.status || a.Status == 200 && !a.Body.Degraded {
+			t.Errorf("%s: %v %d %+v", what, err, a.Status, a.Body)
+		}
+		if took < timeout*8/10 || took > timeout*18/10 {
+			t.Errorf("%s took %v, want one timeout of %v and a little", what, took, timeout)
+		}
+	}
+	if a, err := app.once("meanwhile", "alice@example.com"); err != nil || a.Header.Get("Idempotent-Replayed") != "true" {
+		t.Errorf("asked again: %v %d %+v", err, a.Status, a.Body)
+	}
+}
