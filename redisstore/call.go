@@ -35,7 +35,7 @@ func (c Call) Ask(script *Script, words ...any) (reply string, err error) {
 	if err := c.store.pass(c.asker, c.key); err != nil {
 		return "", err
 	}
-	reply, err = c.store.redis.insist(c.ctx, c.store.runner(script, patienceOf(c.asker)), script, c.key, append(words, c.store.clockWords()...))
+	reply, err = c.store.redis.insist(c.ctx, c.store.runner(script), script, c.key, append(words, c.store.clockWords()...))
 	c.store.judge(c.asker, c.key, err)
 	return reply, withoutWords(err)
 }
@@ -45,7 +45,7 @@ func (c Call) Once(script *Script, words ...any) (reply string, err error) {
 	if err := c.store.pass(c.asker, c.key); err != nil {
 		return "", err
 	}
-	reply, err = c.store.runner(script, patienceOf(c.asker))(c.ctx, script, c.key, append(words, c.store.clockWords()...))
+	reply, err = c.store.runner(script)(c.ctx, script, c.key, append(words, c.store.clockWords()...))
 	err = refused(err)
 	c.store.judge(c.asker, c.key, err)
 	return reply, withoutWords(err)
@@ -105,10 +105,10 @@ func (c Call) notAfter(sent int64) string {
 	return strconv.FormatInt(now+c.store.timeout.Milliseconds(), 10)
 }
 
-// runner is how a script is run, for whoever has this patience left.
-func (s *Store) runner(script *Script, left *patience) runner {
+// runner is how a script is run.
+func (s *Store) runner(script *Script) runner {
 	if s.confirm > 0 && script.written != nil {
-		return s.redis.runConfirmed(confirmation{s.confirm, left})
+		return s.redis.runConfirmed(s.confirm)
 	}
 	return s.redis.run
 }

@@ -12,7 +12,7 @@ import (
 // runConfirmed is the runner that makes a yes wait for replicas. WAIT speaks only for
 // the writes of its own connection, so both travel on one that nobody shares, and where
 // a slot has moved it is followed here.
-func (c *redisClient) runConfirmed(by confirmation) runner {
+func (c *redisClient) runConfirmed(replicas int) runner {
 	return func(ctx context.Context, s *Script, key string, words []any) (string, error) {
 		master, err := c.master(ctx, key)
 		asking := false
@@ -22,7 +22,7 @@ func (c *redisClient) runConfirmed(by confirmation) runner {
 				return "", err
 			}
 			var reply string
-			reply, err = confirmOn(ctx, master, asking, by, s, key, words)
+			reply, err = confirmOn(ctx, master, asking, replicas, s, key, words)
 			address, moved := redis.IsMovedError(err)
 			if !moved {
 				address, asking = redis.IsAskError(err)
@@ -36,14 +36,8 @@ func (c *redisClient) runConfirmed(by confirmation) runner {
 	}
 }
 
-// A confirmation is by how many replicas, for whoever has this patience left.
-type confirmation struct {
-	replicas int
-	left     *patience
-}
-
 // confirmOn runs the script on one server and, if it wrote, waits for the replicas.
-func confirmOn(ctx context.Context, master *redis.Client, asking bool, by confirmation, s *Script, key string, words []any) (string, error) {
+func confirmOn(ctx context.Context, master *redis.Client, asking bool, replicas int, s *Script, key string, words []any) (string, error) {
 	conn := master.Conn()
 	defer conn.Close()
 	if asking {
@@ -55,7 +49,7 @@ func confirmOn(ctx context.Context, master *redis.Client, asking bool, by confir
 	if err != nil || !s.written(reply) {
 		return reply, err
 	}
-	return reply, by.await(ctx, conn, replicasOf(master.Options().Addr))
+	return reply, waitFor(ctx, conn, replicas)
 }
 
 // runOn runs the script on a connection. ASKING holds for one command only, and there
@@ -79,25 +73,17 @@ func runOn(ctx context.Context, conn *redis.Conn, asking bool, s *Script, key st
 // errUnconfirmed says nothing of the master: it has done what it was asked.
 var errUnconfirmed = errors.New("replicas have not confirmed the write")
 
-// aMoment is what replicas are given that were waited for in vain before. Those that are back
-// need no more.
-const aMoment = 10 * time.Millisecond
-
-// await asks for as long as the deadline leaves, less the way back.
-func (c confirmation) await(ctx context.Context, conn *redis.Conn, whom string) error {
+// waitFor asks for as long as the deadline leaves, less the way back.
+func waitFor(ctx context.Context, conn *redis.Conn, replicas int) error {
 	const wayBack = 10 * time.Millisecond
 	deadline, _ := ctx.Deadline()
-	left := time.Until(deadline) - wayBack
-	if c.left.spentOn(whom) {
-		left = min(left, aMoment)
-	}
-	confirmed, err := conn.Wait(ctx, c.replicas, max(time.Millisecond, left)).Result()
-	if err == nil && confirmed >= int64(c.replicas) {
-		return nil
-	}
-	c.left.spend(whom)
+	left := max(time.Millisecond, time.Until(deadline)-wayBack)
+	confirmed, err := conn.Wait(ctx, replicas, left).Result()
 	if err != nil {
 		return fmt.Errorf("%w in time: %w", errUnconfirmed, err)
 	}
-	return fmt.Errorf("%w in time: %d of %d have", errUnconfirmed, confirmed, c.replicas)
+	if confirmed < int64(replicas) {
+		return fmt.Errorf("%w in time: %d of %d have", errUnconfirmed, confirmed, replicas)
+	}
+	return nil
 }

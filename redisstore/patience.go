@@ -10,16 +10,16 @@ import (
 // request, so that together they wait for a server in vain no longer than one would: where
 // one was not answered in time, the later ones on keys of the same server fail at once, with
 // ErrResting. Other servers are asked as ever, and so is this one by everybody else, as one
-// answer that was lost tells little of it. Replicas that have not confirmed in time are
-// given a moment each time after that, while their master is asked as ever.
+// answer that was lost tells little of it. One whose replicas do not confirm has answered,
+// and goes on deciding.
 func Patience(ctx context.Context) context.Context { return &patience{Context: ctx} }
 
-// patience remembers for whom a request has waited in vain.
+// patience remembers which servers a request has waited for in vain.
 type patience struct {
 	context.Context
 
 	mu    sync.Mutex
-	spent []string // a server or its replicas; mostly none, and never many
+	spent []string // their addresses; mostly none, and never many
 }
 
 type patienceKey struct{}
@@ -39,7 +39,7 @@ func patienceOf(ctx context.Context) *patience {
 	return p
 }
 
-// whole reports that nobody was waited for in vain.
+// whole reports that no server was waited for in vain.
 func (p *patience) whole() bool {
 	if p == nil {
 		return true
@@ -49,25 +49,22 @@ func (p *patience) whole() bool {
 	return len(p.spent) == 0
 }
 
-func (p *patience) spentOn(whom string) bool {
+func (p *patience) spentOn(address string) bool {
 	if p == nil {
 		return false
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Contains(p.spent, whom)
+	return slices.Contains(p.spent, address)
 }
 
-func (p *patience) spend(whom string) {
+func (p *patience) spend(address string) {
 	if p == nil {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !slices.Contains(p.spent, whom) {
-		p.spent = append(p.spent, whom)
+	if !slices.Contains(p.spent, address) {
+		p.spent = append(p.spent, address)
 	}
 }
-
-// replicasOf is what the replicas of a master are called, as opposed to itself.
-func replicasOf(address string) string { return "the replicas of " + address }

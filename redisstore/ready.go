@@ -83,7 +83,7 @@ var trial = NewScript(`redis.call('SET', KEYS[1], 1, 'PX', 1000) return ''`, fun
 // write tries a write, of the kind that a send needs.
 func (s *Store) write(ctx context.Context, key string) (err error) {
 	if s.confirm > 0 || s.vigil != nil {
-		_, err = s.runner(trial, nil)(ctx, trial, key, nil)
+		_, err = s.runner(trial)(ctx, trial, key, nil)
 		err = refused(err)
 	} else {
 		err = s.redis.client.Set(ctx, key, 1, time.Second).Err()
