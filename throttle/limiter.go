@@ -16,7 +16,8 @@ import (
 // An error means that there is no answer, and never counts as a yes. It is
 // [ErrUnavailable] when what is on record could not be read or written, or the context
 // ended, and then also wraps the cause. A Take that failed may or may not have been
-// recorded: taking again with the same ID is safe, and Release gives back what was.
+// recorded: taking again with the same ID is safe, and Release gives back what was. Where
+// the error is [ErrUnchanged] as well it certainly was not, and there is nothing to give back.
 type Limiter interface {
 	// Take admits one send and records it under id, or says no and changes
 	// nothing. Taken again with an id that is on record, it admits again without a
@@ -71,7 +72,7 @@ func CheckCall(ctx context.Context, doing, key string) error {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
 	if err := ctx.Err(); err != nil {
-		return Unavailable(doing, err)
+		return Unchanged(Unavailable(doing, err))
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ func TestCheckCall(t *testing.T) {
 	}{
 		{"as it should be", "key", context.Background(), []error{nil}, ""},
 		{"no key", "", context.Background(), []error{throttle.ErrKey}, "peek: a key is 1 to 1024 bytes long"},
-		{"nobody waits", "key", ended, []error{throttle.ErrUnavailable, context.Canceled}, "peek: the history is unavailable: context canceled"},
+		{"nobody waits", "key", ended, []error{throttle.ErrUnavailable, throttle.ErrUnchanged, context.Canceled}, "peek: the history is unavailable: context canceled"},
 		{"neither", "", ended, []error{throttle.ErrKey}, "peek: a key is 1 to 1024 bytes long"},
 	} {
 		err := throttle.CheckCall(tt.ctx, "peek", tt.key)
@@ -57,7 +57,7 @@ func TestCheckCall(t *testing.T) {
 
 // The kinds of error are told apart, and none of them speaks of a mailbox by name.
 func TestErrorKinds(t *testing.T) {
-	kinds := []error{throttle.ErrUnavailable, throttle.ErrKey, throttle.ErrID}
+	kinds := []error{throttle.ErrUnavailable, throttle.ErrUnchanged, throttle.ErrKey, throttle.ErrID}
 	for i, kind := range kinds {
 		for j, other := range kinds {
 			if errors.Is(kind, other) != (i == j) {

@@ -20,9 +20,18 @@ func begin(ctx context.Context, store *redisstore.Store, doing, prefix, key stri
 	}
 	call, err := store.Begin(ctx, prefix+key)
 	if err != nil {
-		return errand{}, throttle.Unavailable(doing, err)
+		return errand{}, throttle.Unchanged(throttle.Unavailable(doing, err))
 	}
 	return errand{call, doing}, nil
+}
+
+// failed is the error of an errand that came to nothing.
+func (e errand) failed(err error) error {
+	failure := throttle.Unavailable(e.doing, err)
+	if redisstore.Undone(err) {
+		return throttle.Unchanged(failure)
+	}
+	return failure
 }
 
 // take runs a script that decides. The numbers are the limits as the script reads them.
@@ -32,7 +41,7 @@ func (e errand) take(by script, id throttle.ID, numbers any) (saw seen, err erro
 		return saw.now, saw.answer == tooLate, err
 	}, id.String(), numbers)
 	if err != nil {
-		return seen{}, throttle.Unavailable(e.doing, err)
+		return seen{}, e.failed(err)
 	}
 	return saw, nil
 }
@@ -53,7 +62,7 @@ func (e errand) hear(by script, words ...any) (saw seen, err error) {
 		return saw.now, err
 	}, words...)
 	if err != nil {
-		return seen{}, throttle.Unavailable(e.doing, err)
+		return seen{}, e.failed(err)
 	}
 	return saw, nil
 }
@@ -63,7 +72,7 @@ func (e errand) hear(by script, words ...any) (saw seen, err error) {
 func (e errand) release(by *redisstore.Script, words ...any) (bool, error) {
 	reply, err := e.Ask(by, words...)
 	if err != nil {
-		return false, throttle.Unavailable(e.doing, err)
+		return false, e.failed(err)
 	}
 	return reply == "1", nil
 }
@@ -79,7 +88,7 @@ func (e errand) read(by script, reply string, err error) (saw seen, _ error) {
 		saw, err = by.read(reply)
 	}
 	if err != nil {
-		return seen{}, throttle.Unavailable(e.doing, err)
+		return seen{}, e.failed(err)
 	}
 	return saw, nil
 }

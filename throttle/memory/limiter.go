@@ -61,7 +61,7 @@ func (l *Limiter) Take(ctx context.Context, key string, id throttle.ID) (throttl
 	}
 	shard, e, now, err := l.states.lockOrAdd(key)
 	if err != nil {
-		return throttle.Verdict{}, throttle.Unavailable("take", err)
+		return throttle.Verdict{}, throttle.Unchanged(throttle.Unavailable("take", err))
 	}
 	r, changed := l.meter.Take(&e.state, id, now)
 	if changed {

@@ -54,7 +54,7 @@ func (l *Tiers) Take(ctx context.Context, key string, id throttle.ID) (throttle.
 	}
 	shard, e, now, err := l.histories.lockOrAdd(key)
 	if err != nil {
-		return throttle.Verdict{}, throttle.Unavailable("take", err)
+		return throttle.Verdict{}, throttle.Unchanged(throttle.Unavailable("take", err))
 	}
 	defer shard.Unlock()
 	v := throttle.Decide(l.policy, e.state, now)

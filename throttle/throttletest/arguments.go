@@ -38,7 +38,7 @@ func (p patron) endedContext() {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	for name, call := range p.calls() {
-		if err := call(ctx, p.mailbox); !errors.Is(err, throttle.ErrUnavailable) || !errors.Is(err, context.Canceled) {
+		if err := call(ctx, p.mailbox); !errors.Is(err, throttle.ErrUnavailable) || !errors.Is(err, throttle.ErrUnchanged) || !errors.Is(err, context.Canceled) {
 			p.t.Errorf("%s after its context ended: %v", name, err)
 		}
 	}
