@@ -15,6 +15,9 @@ import (
 func (c *redisClient) runConfirmed(replicas int) runner {
 	return func(ctx context.Context, s *Script, key string, words []any) (string, error) {
 		master, err := c.master(ctx, key)
+		if err != nil {
+			return "", unsent{err}
+		}
 		asking := false
 		const redirections = 5
 		for range redirections {

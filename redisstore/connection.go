@@ -78,7 +78,7 @@ func broken(err error) bool {
 func (c *redisClient) run(ctx context.Context, s *Script, key string, words []any) (string, error) {
 	pipeline, err := c.pipeline(ctx, key)
 	if err != nil {
-		return "", err
+		return "", unsent{err}
 	}
 	cmd := s.byName(ctx, key, words)
 	err = pipeline.Submit(ctx, cmd).WaitContext(ctx)

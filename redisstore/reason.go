@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"errors"
+	"net"
 	"slices"
 	"strings"
 
@@ -33,7 +34,7 @@ var refusals = []string{
 	"NOREPLICAS", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN",
 }
 
-// A refusal is such an answer.
+// A refusal is such an answer, or that nobody was there to be asked.
 type refusal struct{ error }
 
 func (r refusal) Unwrap() error { return r.error }
@@ -41,15 +42,39 @@ func (r refusal) Unwrap() error { return r.error }
 // refused marks the error of one run of a script, if it is a refusal. Confirmation that did
 // not come is none, whatever the reason: the master has written.
 func refused(err error) error {
-	var reply redis.Error
-	if !errors.As(err, &reply) || errors.Is(err, errUnconfirmed) {
+	switch {
+	case err == nil || errors.Is(err, errUnconfirmed):
 		return err
+	case neverLeft(err) || refusalIn(err):
+		return refusal{err}
+	}
+	return err
+}
+
+func refusalIn(err error) bool {
+	var reply redis.Error
+	if !errors.As(err, &reply) {
+		return false
 	}
 	word, _, _ := strings.Cut(reply.Error(), " ")
-	if !slices.Contains(refusals, word) {
-		return err
+	return slices.Contains(refusals, word)
+}
+
+// unsent is the error of a run for which no server was found.
+type unsent struct{ error }
+
+func (u unsent) Unwrap() error { return u.error }
+
+// neverLeft reports whether one run of a script certainly was not sent: there was no server
+// to send it to, or no connection could be made. A connection is made before a run is sent,
+// or when a server has sent it on to another without doing anything.
+func neverLeft(err error) bool {
+	var none unsent
+	if errors.As(err, &none) {
+		return true
 	}
-	return refusal{err}
+	var network *net.OpError
+	return errors.As(err, &network) && network.Op == "dial"
 }
 
 // Undone reports whether the error of a call is certain proof that Redis did nothing.
