@@ -84,8 +84,15 @@ func (a *account) fails(ctx context.Context, err error) bool {
 	return a.watch.goesOn(ctx, err, nil)
 }
 
-// both is why a call came to nothing together, and then alone.
-func both(together, alone error) error { return fmt.Errorf("%w; and alone: %w", together, alone) }
+// both is why a call came to nothing together, and then alone. It is proof that nothing was
+// changed only where both are.
+func both(together, alone error) error {
+	err := fmt.Errorf("%w; and alone: %w", together, alone)
+	if errors.Is(together, throttle.ErrUnchanged) && errors.Is(alone, throttle.ErrUnchanged) {
+		return err
+	}
+	return throttle.Unproven(err)
+}
 
 // errOwes is why the shared history is not asked about a key: it does not know all.
 var errOwes = errors.New("what this node did alone is still being written")

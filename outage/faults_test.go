@@ -54,7 +54,7 @@ func (l *line) ready(context.Context) error {
 func over[T any](l *line, kind error, do func() (T, error)) (answer T, err error) {
 	switch l.now() {
 	case dead:
-		return answer, unavailable(kind, errDead)
+		return answer, throttle.Unchanged(unavailable(kind, errDead))
 	case silent:
 		return answer, unavailable(kind, errSilent)
 	case unheard:

@@ -49,12 +49,15 @@ func (l *Limiter) Take(ctx context.Context, key string, id throttle.ID) (throttl
 	}
 	turn := l.turn(key)
 	const tries = 3
-	for range tries {
+	for try := range tries {
 		turn.Lock() // whoever decides alone right now owes before this goes on
 		taken := turn.taken.Load()
 		turn.Unlock()
 		v, err := l.takeShared(ctx, key, id)
 		if err != nil {
+			if try > 0 {
+				err = throttle.Unproven(err) // it knows nothing of the charge before
+			}
 			return l.takeAlone(ctx, key, id, err)
 		}
 		if !v.Allowed {
@@ -67,7 +70,7 @@ func (l *Limiter) Take(ctx context.Context, key string, id throttle.ID) (throttl
 		// Meanwhile this node has admitted somebody alone, and the shared history did not
 		// know. So the place goes back and is asked for again.
 		if _, err := l.Release(ctx, key, id); err != nil {
-			return throttle.Verdict{}, err
+			return throttle.Verdict{}, throttle.Unproven(err)
 		}
 	}
 	return l.takeAlone(ctx, key, id, throttle.Unavailable("take", errOwes))
@@ -85,12 +88,13 @@ func (l *Limiter) takeShared(ctx context.Context, key string, id throttle.ID) (t
 	return v, err
 }
 
-// unsettled is the error of a call whose key could not be settled first.
+// unsettled is the error of a call whose key could not be settled first, so that the shared
+// history was not asked.
 func unsettled(doing string, err error) error {
-	if errors.Is(err, throttle.ErrUnavailable) {
-		return err
+	if !errors.Is(err, throttle.ErrUnavailable) {
+		err = throttle.Unavailable(doing, err)
 	}
-	return throttle.Unavailable(doing, err)
+	return throttle.Unchanged(err)
 }
 
 // takeAlone has the node's own history decide, after the shared one could not. What it

@@ -2,7 +2,6 @@ package outage_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -57,7 +56,6 @@ func openNode(t testing.TB, s *shared, disk *cache.Disk, p throttle.Policy, now 
 	n := &node{t: t, shared: s, log: new(journal), own: openLimiter(t, disk, p, now)}
 	o := outage.Options{
 		Disk: disk, Kept: true, Shared: s.ready, Now: now, Log: n.log.logger(), Pause: 2 * time.Millisecond,
-		Undone: func(err error) bool { return errors.Is(err, errDead) },
 	}
 	if change != nil {
 		change(&o)

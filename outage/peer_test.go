@@ -60,8 +60,7 @@ func openPeerWith(t *testing.T, disk *cache.Disk, o redisstore.Options, p thrott
 	n := &peer{t: t, shared: shared, own: openLimiter(t, disk, p, store.Now), clock: store.Now, admitted: map[string][]string{}}
 	n.watch, err = outage.NewWatch(outage.Options{
 		Disk: disk, Kept: true, Shared: store.Ready, Now: store.Now, Pause: 20 * time.Millisecond,
-		Undone: redisstore.Undone,
-		Wrong:  func(err error) bool { return errors.Is(err, redisstore.ErrReply) },
+		Wrong: func(err error) bool { return errors.Is(err, redisstore.ErrReply) },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -26,9 +26,6 @@ type Options struct {
 	Shared func(context.Context) error
 	// Now is the clock of the shared history, as far as it can be known without it.
 	Now func() int64
-	// Undone reports whether an error is certain proof that a step was not taken. None is,
-	// if nil.
-	Undone func(error) bool
 	// Wrong reports whether an error is about what is on record and not about whether it
 	// can be reached. None is, if nil.
 	Wrong func(error) bool
@@ -171,7 +168,7 @@ func (w *Watch) isAway(err error) bool {
 
 // undone reports whether a step certainly was not taken.
 func (w *Watch) undone(err error) bool {
-	return errors.Is(err, errOwes) || w.o.Undone != nil && w.o.Undone(err)
+	return errors.Is(err, errOwes) || errors.Is(err, throttle.ErrUnchanged)
 }
 
 // goesOn reports whether a call that failed is to be answered alone, and takes note of the

@@ -30,8 +30,7 @@ func goingOn(s *settings.Settings, shared history, store *redisstore.Store, firs
 	}
 	watch, err := outage.NewWatch(outage.Options{
 		Disk: own.disk, Kept: dir != cache.Memory, Shared: store.Ready, Now: store.Now, Log: log,
-		Undone: redisstore.Undone,
-		Wrong:  func(err error) bool { return errors.Is(err, redisstore.ErrReply) },
+		Wrong: func(err error) bool { return errors.Is(err, redisstore.ErrReply) },
 	})
 	if err != nil {
 		return history{}, errors.Join(fmt.Errorf("opening the history: %w", err), own.close(context.Background()))
