@@ -22,8 +22,11 @@ type asked struct {
 	verdict throttle.Verdict
 	looked  throttle.Verdict // what it said before it was to be charged
 	charged bool
+	inDoubt bool  // it failed, and may have been charged
 	err     error // a shadow's, which stops nothing
 }
+
+func (a asked) mayBeCharged() bool { return a.charged || a.inDoubt }
 
 // applying is a round of the rules that have to do with this send.
 func (s *Set) applying(send Send) []asked {
@@ -89,7 +92,7 @@ func (a *asked) peek(ctx context.Context, limiter throttle.Limiter) (err error) 
 // take charges the rule. A shadow that refuses is not charged, as nobody is.
 func (a *asked) take(ctx context.Context, id throttle.ID) (err error) {
 	a.verdict, err = a.limiter.Take(ctx, a.key, id)
-	a.charged = a.verdict.Allowed
+	a.charged, a.inDoubt = a.verdict.Allowed, err != nil && !errors.Is(err, throttle.ErrUnchanged)
 	return a.wrap(err)
 }
 

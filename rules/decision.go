@@ -30,8 +30,8 @@ type Decision struct {
 	// Shadow are the rules in the shadow that would have refused what all others admit:
 	// the difference that they would make. Those that failed are always among them.
 	Shadow []Refusal
-	// Owed says that a rule was charged for a send that is refused, and could not be
-	// given its place back: Release has to be tried again.
+	// Owed says that a rule was charged, or may have been, for a send that is refused or
+	// not decided, and was not given its place back: Release has to be tried, again.
 	Owed bool
 }
 

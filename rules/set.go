@@ -90,7 +90,7 @@ var everything = Send{Mailbox: "m", Domain: "d", Client: loopback, Caller: "c", 
 func (s *Set) Mailbox() throttle.Historian { return s.mailbox }
 
 // Take asks every rule that applies, and charges them if all say yes. The id must be a
-// new one. After an error nobody knows which were charged: Release gives it back.
+// new one. After an error the Decision says one thing: whether anything is Owed.
 func (s *Set) Take(ctx context.Context, send Send, id throttle.ID) (Decision, error) {
 	round := s.applying(send)
 	if !alone(round) {
@@ -105,7 +105,7 @@ func (s *Set) Take(ctx context.Context, send Send, id throttle.ID) (Decision, er
 		}
 	}
 	if err := s.charge(ctx, round, id); err != nil {
-		return Decision{}, err
+		return Decision{Owed: slices.ContainsFunc(round, asked.mayBeCharged)}, err
 	}
 	d := decide(round)
 	if !d.Allowed {
@@ -230,7 +230,7 @@ func (s *Set) giveBack(ctx context.Context, round []asked, id throttle.ID) error
 		return nil // the one that refused
 	}
 	return s.each(round, func(a *asked) error {
-		if !a.charged {
+		if !a.mayBeCharged() {
 			return nil
 		}
 		_, err := a.rule.Limiter.Release(ctx, a.key, id)

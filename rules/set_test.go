@@ -514,6 +514,68 @@ func TestOwed(t *testing.T) {
 	}
 }
 
+// What was charged, or may have been, is owed after an error. Looking charges nothing, and
+// nor does a rule that proves it.
+func TestOwedAfterAnError(t *testing.T) {
+	failed := errors.New("failed")
+	unchanged := throttle.Unchanged(failed)
+	for _, tt := range []struct {
+		name           string
+		mailbox, other broken
+		alone, shadow  bool // no other rule; the other in the shadow
+		queues         bool // the other is charged when the mailbox's rule has been
+		owed           bool
+	}{
+		{name: "looking failed", mailbox: broken{peek: failed}},
+		{name: "a charge failed", mailbox: broken{take: failed}, alone: true, owed: true},
+		{name: "a charge was not made", mailbox: broken{take: unchanged}, alone: true},
+		{name: "no charge was made", mailbox: broken{take: unchanged}, other: broken{take: unchanged}},
+		{name: "one of two was charged", mailbox: broken{take: unchanged}, owed: true},
+		{name: "one of two may have been", mailbox: broken{take: unchanged}, other: broken{take: failed}, owed: true},
+		{name: "one before was charged", other: broken{take: unchanged}, queues: true, owed: true},
+		{name: "one after was not asked", mailbox: broken{take: unchanged}, other: broken{take: failed}, queues: true},
+		{name: "a shadow was charged", mailbox: broken{take: unchanged}, shadow: true, owed: true},
+		{name: "a shadow may have been", mailbox: broken{take: unchanged}, other: broken{take: failed}, shadow: true, owed: true},
+		{name: "nor was a shadow", mailbox: broken{take: unchanged}, other: broken{take: unchanged}, shadow: true},
+	} {
+		for _, remote := range []bool{false, true} {
+			s := openShop(t)
+			mailbox, other := tt.mailbox, tt.other
+			mailbox.Historian, other.Historian = s.limiter("mailbox", "hour=5/1h"), s.limiter("other", "hour=5/1h")
+			all := []rules.Rule{{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: &mailbox}}
+			if !tt.alone {
+				all = append(all, rules.Rule{Name: "other", By: rules.ByAll, Limiter: &other, Shadow: tt.shadow, Queues: tt.queues})
+			}
+			d, err := newSet(t, rules.Options{Remote: remote}, all...).Take(context.Background(), to("a@b.example"), throttle.NewID())
+			if !errors.Is(err, failed) || d.Allowed || d.Owed != tt.owed {
+				t.Errorf("%s, remote %v: %v, allowed %v, owed %v", tt.name, remote, err, d.Allowed, d.Owed)
+			}
+		}
+	}
+}
+
+// A shadow of which nobody knows whether it was charged is given back with the rest.
+func TestAShadowInDoubtIsGivenBack(t *testing.T) {
+	s := openShop(t)
+	shadow := &unheard{Historian: s.limiter("trial", "hour=1/1h")}
+	set := newSet(t, rules.Options{}, s.rule(rules.MailboxRule, rules.ByMailbox, "hour=5/1h"),
+		rules.Rule{Name: "trial", By: rules.ByDomain, Limiter: shadow, Shadow: true},
+		rules.Rule{Name: "all", By: rules.ByAll, Limiter: &snatched{Historian: s.limiter("all", "hour=1/1h"), t: t}})
+	if d := take(t, set, to("a@b.example")); d.Allowed || used(t, shadow, "b.example") != 0 {
+		t.Errorf("allowed %v, and the shadow counts %d", d.Allowed, used(t, shadow, "b.example"))
+	}
+}
+
+// unheard is a limiter that is charged, and whose answer is lost.
+type unheard struct{ throttle.Historian }
+
+func (u *unheard) Take(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
+	if _, err := u.Historian.Take(ctx, key, id); err != nil {
+		return throttle.Verdict{}, err
+	}
+	return throttle.Verdict{}, errors.New("unheard")
+}
+
 // snatched is a limiter whose last place goes to another right after it was seen.
 type snatched struct {
 	throttle.Historian
