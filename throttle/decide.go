@@ -3,8 +3,8 @@ package throttle
 // Decide answers whether one more send at now would be within the policy. It records
 // nothing and allocates nothing: the verdict shares the history's memory. Whoever
 // sends on a yes records it, with [History.With].
-func Decide(p Policy, h History, now int64) Verdict {
-	v := Verdict{Now: now, clock: h.Clock(now), tiers: p.tiers, history: h}
+func Decide(p Policy, h History, now int64) (v Verdict) {
+	v.Now, v.clock, v.tiers, v.history = now, h.Clock(now), p.tiers, h
 	for i := range p.tiers {
 		tier := &p.tiers[i]
 		// Tiers come shortest window first, so >= gives a tie to the longer one.

@@ -44,17 +44,17 @@ func ParseID(text string) (ID, error) {
 // Valid reports whether the ID is eight characters of the alphabet, as all are that
 // NewID and ParseID make. The zero ID is not.
 func (id ID) Valid() bool {
-	// A bit for each character of the alphabet. Branches on random characters would be
-	// guessed wrong, and every Take comes through here.
-	const low = 1<<'-' | 1<<('9'+1) - 1<<'0'
-	const high = 1<<('Z'+1-64) - 1<<('A'-64) | 1<<('_'-64) | 1<<('z'+1-64) - 1<<('a'-64)
-	alphabet := [4]uint64{low, high}
-	all := uint64(1)
-	for _, c := range id {
-		all &= alphabet[c>>6] >> (c & 63)
-	}
-	return all == 1
+	return ofID[id[0]] && ofID[id[1]] && ofID[id[2]] && ofID[id[3]] &&
+		ofID[id[4]] && ofID[id[5]] && ofID[id[6]] && ofID[id[7]]
 }
+
+// ofID says of each character whether it is of the alphabet.
+var ofID = func() (of [256]bool) {
+	for i := range len(idAlphabet) {
+		of[idAlphabet[i]] = true
+	}
+	return of
+}()
 
 // String is the ID as ParseID reads it.
 func (id ID) String() string { return string(id[:]) }

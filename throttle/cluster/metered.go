@@ -23,46 +23,49 @@ type metered struct {
 var errDisagree = errors.New("the script and the meter have come to different decisions")
 
 // Take implements throttle.Limiter.
-func (l *metered) Take(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
+func (l *metered) Take(ctx context.Context, key string, id throttle.ID) (v throttle.Verdict, err error) {
 	if !id.Valid() {
-		return throttle.Verdict{}, throttle.ErrID
+		return v, throttle.ErrID
 	}
 	e, err := begin(ctx, l.store, "take", l.prefix, key)
 	if err != nil {
-		return throttle.Verdict{}, err
+		return v, err
 	}
 	defer e.End()
 	saw, err := e.take(l.layout.take, id, l.layout.numbers)
 	if err != nil {
-		return throttle.Verdict{}, err
+		return v, err
 	}
 	state, err := l.layout.state(saw)
 	if err != nil {
-		return throttle.Verdict{}, throttle.Unavailable(e.doing, err)
+		return v, throttle.Unavailable(e.doing, err)
 	}
 	r, changed := l.meter.Take(&state, id, saw.now)
 	if r.Allowed != (saw.answer != denied) || changed != (saw.answer == admitted) {
-		return throttle.Verdict{}, throttle.Unavailable(e.doing, errDisagree)
+		return v, throttle.Unavailable(e.doing, errDisagree)
 	}
-	return r.Verdict(&l.quota, saw.now), nil
+	r.Spell(&v, &l.quota, saw.now)
+	return v, nil
 }
 
 // Peek implements throttle.Limiter.
-func (l *metered) Peek(ctx context.Context, key string) (throttle.Verdict, error) {
+func (l *metered) Peek(ctx context.Context, key string) (v throttle.Verdict, err error) {
 	e, err := begin(ctx, l.store, "peek", l.prefix, key)
 	if err != nil {
-		return throttle.Verdict{}, err
+		return v, err
 	}
 	defer e.End()
 	saw, err := e.look(meterLookScript)
 	if err != nil {
-		return throttle.Verdict{}, err
+		return v, err
 	}
 	state, err := l.layout.state(saw)
 	if err != nil {
-		return throttle.Verdict{}, throttle.Unavailable(e.doing, err)
+		return v, throttle.Unavailable(e.doing, err)
 	}
-	return l.meter.Look(&state, saw.now).Verdict(&l.quota, saw.now), nil
+	r := l.meter.Look(&state, saw.now)
+	r.Spell(&v, &l.quota, saw.now)
+	return v, nil
 }
 
 // Record implements throttle.Recorder. The key is kept an hour longer than its state says

@@ -375,7 +375,9 @@ func spell(v throttle.Verdict) string {
 
 func (w *twin) spell(r meter.Reading) string {
 	quota := w.meter.Quota()
-	return spell(r.Verdict(&quota, w.clock.Load()))
+	var v throttle.Verdict
+	r.Spell(&v, &quota, w.clock.Load())
+	return spell(v)
 }
 
 func spellState(s meter.State) string {

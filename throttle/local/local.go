@@ -59,16 +59,16 @@ func New(disk *cache.Disk, o Options) (*Limiter, error) {
 
 // Take admits one send, or says no. A no is known from memory as a rule, without a
 // lock. Everything else takes the mailbox's lock, and decides there.
-func (l *Limiter) Take(ctx context.Context, mailbox string, id throttle.ID) (throttle.Verdict, error) {
+func (l *Limiter) Take(ctx context.Context, mailbox string, id throttle.ID) (v throttle.Verdict, err error) {
 	if !id.Valid() {
-		return throttle.Verdict{}, throttle.ErrID
+		return v, throttle.ErrID
 	}
 	if err := throttle.CheckCall(ctx, "take", mailbox); err != nil {
-		return throttle.Verdict{}, err
+		return v, err
 	}
 	now := l.now()
 	if history, found := l.histories.recall(l.part(mailbox), mailbox, now); found {
-		if v := throttle.Decide(l.policy, history, now); !v.Allowed && history.Find(id) < 0 {
+		if v = throttle.Decide(l.policy, history, now); !v.Allowed && history.Find(id) < 0 {
 			return v, nil
 		}
 	}

@@ -18,17 +18,18 @@ type metered struct {
 }
 
 // Take implements throttle.Limiter. As a rule a no is known from memory, without a lock.
-func (l *metered) Take(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
+func (l *metered) Take(ctx context.Context, key string, id throttle.ID) (v throttle.Verdict, err error) {
 	if !id.Valid() {
-		return throttle.Verdict{}, throttle.ErrID
+		return v, throttle.ErrID
 	}
 	if err := throttle.CheckCall(ctx, "take", key); err != nil {
-		return throttle.Verdict{}, err
+		return v, err
 	}
 	now := l.now()
 	if state, found := l.states.recall(l.part, key, now); found {
 		if r, denied := l.denies(state, id, now); denied {
-			return r.Verdict(&l.quota, now), nil
+			r.Spell(&v, &l.quota, now)
+			return v, nil
 		}
 	}
 	return l.admit(key, id, now)
@@ -41,9 +42,9 @@ func (l *metered) denies(s *meter.State, id throttle.ID, now int64) (meter.Readi
 }
 
 // admit decides with the key's lock held, and records a yes.
-func (l *metered) admit(key string, id throttle.ID, now int64) (throttle.Verdict, error) {
+func (l *metered) admit(key string, id throttle.ID, now int64) (v throttle.Verdict, err error) {
 	var r meter.Reading
-	err := l.states.update(l.part, key, now, func(old *meter.State, found bool) cache.Edit[*meter.State] {
+	err = l.states.update(l.part, key, now, func(old *meter.State, found bool) cache.Edit[*meter.State] {
 		next := new(meter.State)
 		if found {
 			var denied bool
@@ -59,25 +60,28 @@ func (l *metered) admit(key string, id throttle.ID, now int64) (throttle.Verdict
 		return l.put(next)
 	})
 	if err != nil {
-		return throttle.Verdict{}, throttle.Unavailable("take", err)
+		return v, throttle.Unavailable("take", err)
 	}
-	return r.Verdict(&l.quota, now), nil
+	r.Spell(&v, &l.quota, now)
+	return v, nil
 }
 
 // Peek implements throttle.Limiter.
-func (l *metered) Peek(ctx context.Context, key string) (throttle.Verdict, error) {
+func (l *metered) Peek(ctx context.Context, key string) (v throttle.Verdict, err error) {
 	if err := throttle.CheckCall(ctx, "peek", key); err != nil {
-		return throttle.Verdict{}, err
+		return v, err
 	}
 	now := l.now()
 	state, found, err := l.states.get(l.part, key, now)
 	if err != nil {
-		return throttle.Verdict{}, throttle.Unavailable("peek", err)
+		return v, throttle.Unavailable("peek", err)
 	}
 	if !found {
 		state = new(meter.State)
 	}
-	return l.meter.Look(state, now).Verdict(&l.quota, now), nil
+	r := l.meter.Look(state, now)
+	r.Spell(&v, &l.quota, now)
+	return v, nil
 }
 
 // Record implements throttle.Recorder.

@@ -52,29 +52,30 @@ func (l *Limiter) With(m meter.Meter) *Limiter {
 }
 
 // Take admits one send, or says no.
-func (l *Limiter) Take(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
+func (l *Limiter) Take(ctx context.Context, key string, id throttle.ID) (v throttle.Verdict, err error) {
 	if !id.Valid() {
-		return throttle.Verdict{}, throttle.ErrID
+		return v, throttle.ErrID
 	}
 	if err := throttle.CheckCall(ctx, "take", key); err != nil {
-		return throttle.Verdict{}, err
+		return v, err
 	}
 	shard, e, now, err := l.states.lockOrAdd(key)
 	if err != nil {
-		return throttle.Verdict{}, throttle.Unchanged(throttle.Unavailable("take", err))
+		return v, throttle.Unchanged(throttle.Unavailable("take", err))
 	}
 	r, changed := l.meter.Take(&e.state, id, now)
 	if changed {
 		l.keep(shard, e)
 	}
 	shard.Unlock()
-	return r.Verdict(l.quota, now), nil
+	r.Spell(&v, l.quota, now)
+	return v, nil
 }
 
 // Peek answers what Take would.
-func (l *Limiter) Peek(ctx context.Context, key string) (throttle.Verdict, error) {
+func (l *Limiter) Peek(ctx context.Context, key string) (v throttle.Verdict, err error) {
 	if err := throttle.CheckCall(ctx, "peek", key); err != nil {
-		return throttle.Verdict{}, err
+		return v, err
 	}
 	shard, e, now := l.states.lock(key)
 	state := l.none
@@ -83,7 +84,8 @@ func (l *Limiter) Peek(ctx context.Context, key string) (throttle.Verdict, error
 	}
 	r := l.meter.Look(state, now)
 	shard.Unlock()
-	return r.Verdict(l.quota, now), nil
+	r.Spell(&v, l.quota, now)
+	return v, nil
 }
 
 // Release gives one admission back, if the meter can.

@@ -13,9 +13,7 @@ type Reading struct {
 	Clock     int64 // the moment that counts: now, or what is on record where that is later
 }
 
-// Verdict spells the reading of a meter with this quota, taken at now.
-func (r Reading) Verdict(quota *throttle.Tier, now int64) throttle.Verdict {
-	v := throttle.Counted(r.Allowed, quota, r.Remaining, r.Wait, now, r.Clock)
-	v.Delay = r.Delay
-	return v
+// Spell makes v, which is zero, the verdict of a meter with this quota, taken at now.
+func (r *Reading) Spell(v *throttle.Verdict, quota *throttle.Tier, now int64) {
+	v.Count(r.Allowed, quota, r.Remaining, r.Wait, r.Delay, now, r.Clock)
 }

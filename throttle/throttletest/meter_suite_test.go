@@ -58,14 +58,17 @@ func (l view) Take(ctx context.Context, key string, id throttle.ID) (v throttle.
 	quota := l.by.Quota()
 	err = l.with(ctx, key, func(s *meter.State, now int64) {
 		r, _ := l.by.Take(s, id, now)
-		v = r.Verdict(&quota, now)
+		r.Spell(&v, &quota, now)
 	})
 	return v, err
 }
 
 func (l view) Peek(ctx context.Context, key string) (v throttle.Verdict, err error) {
 	quota := l.by.Quota()
-	err = l.with(ctx, key, func(s *meter.State, now int64) { v = l.by.Look(s, now).Verdict(&quota, now) })
+	err = l.with(ctx, key, func(s *meter.State, now int64) {
+		r := l.by.Look(s, now)
+		r.Spell(&v, &quota, now)
+	})
 	return v, err
 }
 
