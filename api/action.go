@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strconv"
 	"unicode"
@@ -113,7 +114,9 @@ func (s *Server) takeAction(ctx context.Context, c *call, q actionRequest) (acte
 	c.id = throttle.NewID()
 	v, err := q.limiter.Take(ctx, q.subject, c.id)
 	if err != nil {
-		s.refunds.later(actionRefund(q, c))
+		if !errors.Is(err, throttle.ErrUnchanged) {
+			s.refunds.later(actionRefund(q, c))
+		}
 		s.metrics.acted(q.name, outcomeOf(err), "")
 		return acted{}, err
 	}

@@ -134,6 +134,8 @@ type failing struct {
 	throttle.Historian
 	take, release, rest atomic.Bool
 	recorded            bool // a Take that fails has been recorded
+	unchanged           bool // or else it proves that it has not
+	releases            atomic.Int64
 }
 
 var errStore = errors.Join(throttle.ErrUnavailable, errors.New("dial tcp 10.1.2.3:6379: connection refused"))
@@ -143,12 +145,16 @@ func (f *failing) Take(ctx context.Context, mailbox string, id throttle.ID) (thr
 		if f.recorded {
 			f.Historian.Take(ctx, mailbox, id)
 		}
+		if f.unchanged {
+			return throttle.Verdict{}, throttle.Unchanged(errStore)
+		}
 		return throttle.Verdict{}, errStore
 	}
 	return f.Historian.Take(ctx, mailbox, id)
 }
 
 func (f *failing) Release(ctx context.Context, mailbox string, id throttle.ID) (bool, error) {
+	f.releases.Add(1)
 	if f.release.Load() {
 		return false, errStore
 	}
@@ -208,6 +214,26 @@ func TestTakeThatFailedIsGivenBack(t *testing.T) {
 	store.take.Store(true)
 	r.send("alice@example.com").is(t, 503, "store-unavailable")
 	eventually(t, "the place is given back", func() bool { return r.used("alice@example.com") == 0 })
+}
+
+// Where nothing was charged there is nothing to give back, and a key is free at once.
+func TestNothingIsOwedForNothing(t *testing.T) {
+	action := &failing{unchanged: true}
+	r, store := newFailing(t, setup{actions: threeActions(action)})
+	store.unchanged = true
+	for _, f := range []*failing{store, action} {
+		f.take.Store(true)
+		f.release.Store(true)
+	}
+	r.send("alice@example.com").is(t, 503, "store-unavailable")
+	r.once("unowed", "alice@example.com").is(t, 503, "store-unavailable")
+	r.act("broken", "take", `{"subject":"unlucky"}`).is(t, 503, "store-unavailable")
+	store.take.Store(false)
+	r.once("unowed", "alice@example.com").is(t, 200, "")
+	r.shutdown()
+	if n := store.releases.Load() + action.releases.Load(); n != 0 {
+		t.Errorf("%d times something was given back", n)
+	}
 }
 
 // What cannot be given back at once is given back later, at the latest at the end.

@@ -89,8 +89,8 @@ const nobodyAsked = "local"
 
 func (c *call) caller() string { return cmp.Or(c.key, nobodyAsked) }
 
-// take asks the rules. After a failure nobody knows which of them recorded it, so the
-// places are given back, as soon as the rules can be asked again.
+// take asks the rules. Where one of them may have recorded what is not sent, the places are
+// given back as soon as the rules can be asked again.
 func (s *Server) take(ctx context.Context, c *call, send rules.Send) (rules.Decision, error) {
 	began := time.Now()
 	decision, err := c.live.Rules.Take(ctx, send, c.id)
@@ -98,7 +98,7 @@ func (s *Server) take(ctx context.Context, c *call, send rules.Send) (rules.Deci
 	if c.attempt != nil && c.attempt.alone {
 		decision.Degraded, decision.Verdict.Degraded = true, true
 	}
-	if err != nil || decision.Owed {
+	if decision.Owed {
 		s.refunds.later(s.sendRefund(c, send, ""))
 	}
 	for i := range decision.Shadow {

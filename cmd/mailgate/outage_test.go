@@ -194,3 +194,25 @@ func TestStoppedWithoutRedis(t *testing.T) {
 		t.Errorf("on record is %v", ids)
 	}
 }
+
+// A node that has not met Redis refuses, and nothing was charged for that: there is nothing
+// to be given back when it is stopped.
+func TestNothingIsOwedForWhatWasNotAsked(t *testing.T) {
+	t.Parallel()
+	relay := startRelay(t, sandbox.Options{})
+	redis := redistest.Alone(t)
+	redis.Kill()
+	for _, outage := range []string{"continue", "refuse"} {
+		server := startServer(t, settingsFor(relay.URL(), "MAILGATE_REDIS_URL="+redis.URL(), "MAILGATE_ON_STORE_OUTAGE="+outage, shared))
+		app := newClient(t, server.URL, apiKey)
+		app.mustSend(t, "alice@example.com", 503)
+		app.must(t, "POST", "/send-code", `{"email":"bob@example.com","client_ip":"203.0.113.7"}`, 503)
+		if a, err := app.once("away", "carol@example.com"); err != nil || a.Status != 503 {
+			t.Errorf("%s: with a key: %v %d %+v", outage, err, a.Status, a.Body)
+		}
+		server.signal(t, syscall.SIGTERM)
+		if status := server.end(t); status != 0 || len(mentions(server.log, "could not be given back")) != 0 {
+			t.Errorf("%s: ended with %d:\n%s", outage, status, server.log)
+		}
+	}
+}
