@@ -17,6 +17,7 @@ import (
 var (
 	errDial = &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 	errRead = &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
+	errSlow = &net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded}
 )
 
 // What never left was not done. Of a script that is run again the first run counts: it may
@@ -33,6 +34,7 @@ func TestNeverLeft(t *testing.T) {
 		{"cut off", []error{errRead, errRead, errRead}, false},
 		{"cut off, and then no connection", []error{errRead, errDial}, false},
 		{"cut off, and then no server found", []error{io.EOF, unsent{errDial}}, false},
+		{"not answered in time", []error{errSlow}, false},
 		{"out of time", []error{context.DeadlineExceeded}, false},
 		{"not confirmed, as there was no connection", []error{fmt.Errorf("%w: %w", errUnconfirmed, errDial)}, false},
 	} {
