@@ -287,7 +287,7 @@ func TestMemoryOfAMeter(t *testing.T) {
 	server := redistest.Alone(t)
 	clock := throttletest.NewClock(1_800_000_000_000)
 	limiter := open(t, redisstore.Options{URL: server.URL(), Clock: clock.Now, Timeout: patient})
-	for _, load := range []struct{ limit, taken, most int }{{100, 100, 2100}, {1_000_000, 2000, 17_000}} {
+	for _, load := range []struct{ limit, taken, most int }{{100, 100, 2100}, {1_000_000, 2000, 34_000}} {
 		tier := throttle.Tier{Name: "minute", Limit: load.limit, Window: 60_000}
 		for _, m := range []meter.Meter{
 			must(meter.NewFixedWindow(tier)), must(meter.NewSlidingWindow(tier, 0)),

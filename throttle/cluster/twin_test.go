@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -28,6 +29,24 @@ func TestScriptsCountAsTheirMeters(t *testing.T) {
 				random := rand.New(rand.NewPCG(seed, 1))
 				newTwin(t, server, random, family, windows[random.IntN(len(windows))]).walk(400)
 				newTwin(t, server, random, family, throttle.MaxWindow).walk(10) // a century
+			}
+		})
+	}
+}
+
+// So do those whose states are long and are changed in place: what is remembered is the
+// same, and little more is there.
+func TestScriptsCountOfManyAsTheirMeters(t *testing.T) {
+	t.Parallel()
+	server := redistest.Alone(t)
+	for name, family := range families {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for seed := range uint64(3) {
+				w := newTwin(t, server, rand.New(rand.NewPCG(seed, 3)), family, windows[len(windows)-1-int(seed)%2])
+				w.limits, w.reach = []int{200, 900, 1023, 1024, 1025, 5000}, 1500
+				w.change()
+				w.flow(2000)
 			}
 		})
 	}
@@ -189,10 +208,13 @@ type twin struct {
 	expires time.Duration // since 1970, by the server
 	ids     []throttle.ID
 	story   []string
+
+	limits []int // what there may be
+	reach  int   // how far back an id is taken again
 }
 
 func newTwin(t *testing.T, server *redistest.Server, random *rand.Rand, f family, window int64) *twin {
-	w := &twin{t: t, server: server, random: random, key: throttle.NewID().String()}
+	w := &twin{t: t, server: server, random: random, key: throttle.NewID().String(), limits: []int{1, 2, 3, 7, 30}, reach: 6}
 	w.clock.Store(1_800_000_000_000 + random.Int64N(1_000_000))
 	store, err := redisstore.Open(redisstore.Options{URL: server.URL(), Clock: w.clock.Load, Timeout: 20 * time.Second})
 	if err != nil {
@@ -209,8 +231,7 @@ func newTwin(t *testing.T, server *redistest.Server, random *rand.Rand, f family
 
 // change changes the limit and leaves what is on record.
 func (w *twin) change() {
-	limits := []int{1, 2, 3, 7, 30}
-	m, err := w.make(limits[w.random.IntN(len(limits))], limits[w.random.IntN(len(limits))])
+	m, err := w.make(w.limits[w.random.IntN(len(w.limits))], w.limits[w.random.IntN(len(w.limits))])
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -245,6 +266,28 @@ func (w *twin) walk(steps int) {
 	}
 }
 
+// flow is a walk of many sends and little time.
+func (w *twin) flow(steps int) {
+	for range steps {
+		w.clock.Add(w.random.Int64N(2 + w.meter.Tier().Window/20_000))
+		switch dice := w.random.IntN(200); {
+		case dice < 180:
+			w.take(throttle.NewID())
+		case dice < 188:
+			w.take(w.someID())
+		case dice < 196:
+			w.release(w.someID())
+		case dice < 197:
+			w.peek()
+			w.record()
+		case dice < 199:
+			w.change()
+		default:
+			w.clock.Add(w.random.Int64N(w.meter.Tier().Window / 10))
+		}
+	}
+}
+
 func (w *twin) moveClock() {
 	window := w.meter.Tier().Window
 	switch dice := w.random.IntN(20); {
@@ -267,7 +310,7 @@ func (w *twin) someID() throttle.ID {
 	if len(w.ids) == 0 || w.random.IntN(10) == 0 {
 		return throttle.NewID()
 	}
-	return w.ids[max(0, len(w.ids)-1-w.random.IntN(6))]
+	return w.ids[max(0, len(w.ids)-1-w.random.IntN(w.reach))]
 }
 
 func (w *twin) take(id throttle.ID) {
@@ -327,7 +370,7 @@ func (w *twin) same(doing string, want, got any, err error, written bool) {
 	w.t.Helper()
 	w.story = append(w.story, fmt.Sprintf("%d %s: %v", w.clock.Load(), doing, got))
 	kept, expires := w.kept()
-	if err == nil && got == want && spellState(kept) == spellState(w.state) && w.rightly(expires, written) {
+	if err == nil && got == want && sameState(kept, w.state) && w.rightly(expires, written) {
 		w.expires = expires
 		return
 	}
@@ -352,7 +395,16 @@ func (w *twin) kept() (state meter.State, expires time.Duration) {
 	if state, err = w.metered.layout.state(saw); err != nil {
 		w.t.Fatal(err)
 	}
+	forgotten := max(0, len(state.Held)-meter.MaxHeld)
+	if forgotten > 128 {
+		w.t.Fatalf("%d admissions are there that nobody remembers", forgotten)
+	}
+	state.Held = state.Held[forgotten:]
 	return state, at.Val()
+}
+
+func sameState(a, b meter.State) bool {
+	return a.At == b.At && a.Count == b.Count && slices.Equal(a.Parts, b.Parts) && slices.Equal(a.Held, b.Held)
 }
 
 // rightly says whether a key may expire then: an hour, as a test holds the clock, after

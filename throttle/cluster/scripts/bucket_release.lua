@@ -12,15 +12,15 @@ if not from or left == 0 then return 0 end
 local behind = from + 14
 if queue == 1 then
   if behind < #state then
-    keep(sub(state, 3, head), sub(state, head + 1, from + 5) .. vacant, sub(state, behind), at + drain(level))
+    keep(sub(state, 3, head), sub(state, remembered, from + 5) .. vacant .. sub(state, behind), at + drain(level))
     return 1
   end
-  while from > head + 1 and sub(state, from - 8, from - 1) == vacant do from = from - 14 end
+  while from > remembered and sub(state, from - 8, from - 1) == vacant do from = from - 14 end
 end
 
 -- The bucket is filled anew, at this rate, with all of them and with the others alone.
 -- Where the others find it empty, those before need not be remembered.
-local whole, when, rest, last, first = before, since, before, since, head + 1
+local whole, when, rest, last, first = before, since, before, since, remembered
 for place = first, #state, 14 do
   local came = unpack('>I6', state, place)
   whole, when = drained(whole, came - when) + window, came
@@ -37,11 +37,11 @@ if when == at and whole == level then
   at, level = last, rest
 else
   since, before = unpack('>I6I7', state, 16)
-  level, first = math.max(0, level - (behind - from) / 14 * window), head + 1
+  level, first = math.max(0, level - (behind - from) / 14 * window), remembered
 end
 
 if level == 0 then return call('DEL', key) end
 local held = sub(state, math.max(first, behind))
 if first < from then held = sub(state, first, from - 1) .. held end
-keep(pack('>I6I7I6I7', at, level, since, before), held, '', at + drain(level))
+keep(pack('>I6I7I6I7', at, level, since, before), held, at + drain(level))
 return 1

@@ -10,7 +10,7 @@ if left + window > room * window then return no() end
 
 -- Once the bucket has been empty, the sends in it need not be remembered; else too many
 -- lose the oldest.
-local first = head + 1
+local first = remembered
 if left == 0 then
   since, before, first = clock, 0, #state + 1
 end
@@ -18,6 +18,6 @@ while (#state + 1 - first) / 14 >= most do
   local sent = unpack('>I6', state, first)
   since, before, first = sent, drained(before, sent - since) + window, first + 14
 end
-keep(pack('>I6I7I6I7', clock, left + window, since, before),
-  sub(state, first), pack('>I6', clock) .. id, clock + drain(left + window))
+add(pack('>I6I7I6I7', clock, left + window, since, before),
+  first, pack('>I6', clock) .. id, clock + drain(left + window))
 return yes()

@@ -12,5 +12,5 @@ local clock = math.max(now, at)
 if clock - clock % window ~= at then return 0 end
 
 if count == 1 then return call('DEL', key) end
-keep(pack('>I6I4', at, count - 1), sub(state, head + 1, sent - 1) .. sub(state, sent + 14), '', at + window)
+keep(pack('>I6I4', at, count - 1), sub(state, remembered, sent - 1) .. sub(state, sent + 14), at + window)
 return 1

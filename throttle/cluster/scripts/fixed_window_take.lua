@@ -1,6 +1,6 @@
 -- Admits one send in this window, or says no, in one step. A no reads only.
 --
--- KEYS[1]  the state of one key. The head: 6 bytes of when its window begins and 4 of how
+-- KEYS[1]  the state of one key. The head: 6 bytes of when its window remembered and 4 of how
 --          many sends are in it
 -- ARGV[2]  6 bytes of window, 4 of limit, 2 of how many admissions are remembered
 --
@@ -23,9 +23,9 @@ local first = #state + 1
 if start == at then
   if find() then return again(at + window) end
   if count >= limit then return no() end
-  first = math.max(head + 1, first - (most - 1) * 14)
+  first = math.max(remembered, first - (most - 1) * 14)
 else
   count = 0
 end
-keep(pack('>I6I4', start, count + 1), sub(state, first), pack('>I6', clock) .. id, start + window)
+add(pack('>I6I4', start, count + 1), first, pack('>I6', clock) .. id, start + window)
 return yes()

@@ -3,7 +3,8 @@
 -- KEYS[1]  the state of one key: 2 bytes that say how long the head is; the head, which
 --          is its algorithm's matter; and the admissions that can be given back, oldest
 --          first, each 6 bytes of milliseconds and 8 of reservation, or of zero where
---          it was given back and its place is vacant
+--          it was given back and its place is vacant. Only the last 1024 are remembered:
+--          those before are left there, as moving all the others takes long
 -- ARGV[1]  the reservation
 -- ARGV[2]  the limits, each script's own
 -- ARGV[3]  the millisecond after which nobody waits for the answer any more, or ''; or @ and
@@ -27,13 +28,14 @@ elseif ARGV[3] ~= '' and now > tonumber(ARGV[3]) then
   return '\0\0' .. time[1] .. time[2] .. '!'
 end
 
--- The admissions are behind so many bytes.
+-- The head ends here, and what is remembered begins there.
 local head = 2 + unpack('>I2', state)
+local remembered = math.max(head + 1, #state + 1 - 1024 * 14)
 
 -- Where the admission under this reservation begins, or nil. Its 8 characters can also
 -- appear across the border of two admissions.
 local function find()
-  local at = string.find(state, id, head + 7, true)
+  local at = string.find(state, id, remembered + 6, true)
   while at and (at - head) % 14 ~= 7 do at = string.find(state, id, at + 1, true) end
   return at and at - 6
 end
@@ -45,10 +47,23 @@ local function remaining(expires)
   return math.max(0, expires - today) + ((ARGV[4] or elsewhere) and 3600000 or 1000)
 end
 
--- Keeps a state with a new head, these of its admissions, and perhaps one more. A state
--- can be long, so it is put together in one piece.
-local function keep(newHead, held, one, expires)
-  call('SET', key, pack('>I2', #newHead) .. newHead .. held .. one, 'PX', remaining(expires))
+-- Keeps a state with a new head and these of its admissions, put together in one piece.
+local function keep(newHead, held, expires)
+  call('SET', key, pack('>I2', #newHead) .. newHead .. held, 'PX', remaining(expires))
+end
+
+-- Keeps a state with a new head, its admissions from the first on, and one more. A long one
+-- is changed where it is, if only as many are forgotten as one more leaves behind.
+local function add(newHead, first, one, expires)
+  local length = #state - remembered + 1
+  local leaves = length < 1024 * 14 and 0 or 14
+  if length > 256 * 14 and first == remembered + leaves and #newHead == head - 2 and remembered < head + 128 * 14 then
+    call('SETRANGE', key, 2, newHead)
+    call('APPEND', key, one)
+    call('PEXPIRE', key, remaining(expires))
+  else
+    keep(newHead, sub(state, first) .. one, expires)
+  end
 end
 
 -- The answers of a script that decides.
@@ -59,6 +74,6 @@ local function yes() return sub(state, 1, head) .. time[1] .. time[2] .. '+' end
 -- first write too.
 local function again(expires)
   call('PEXPIRE', key, remaining(expires))
-  return state .. time[1] .. time[2] .. '='
+  return sub(state, 1, head) .. sub(state, remembered) .. time[1] .. time[2] .. '='
 end
 

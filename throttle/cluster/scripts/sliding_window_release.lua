@@ -19,5 +19,5 @@ local parts = sub(state, 13, place - 1) .. pack('>I4', unpack('>I4', state, plac
 -- The state ends with its newest send.
 while sub(parts, -4) == '\0\0\0\0' do parts, at = sub(parts, 1, -5), at - part end
 keep(pack('>I6I4', at, count - 1) .. parts,
-  sub(state, head + 1, sent - 1) .. sub(state, sent + 14), '', at + part - 1 + window)
+  sub(state, remembered, sent - 1) .. sub(state, sent + 14), at + part - 1 + window)
 return 1

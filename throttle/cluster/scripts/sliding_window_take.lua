@@ -34,9 +34,9 @@ local start = clock - clock % part
 local parts = sub(state, oldest, head) .. string.rep('\0\0\0\0', oldest < head and (start - at) / part or 1)
 local newest = unpack('>I4', parts, #parts - 3) + 1
 
-local first = head + 1
+local first = remembered
 while first < #state and not weighs(unpack('>I6', state, first)) do first = first + 14 end
 first = math.max(first, #state + 1 - (most - 1) * 14)
-keep(pack('>I6I4', start, count + 1) .. sub(parts, 1, -5) .. pack('>I4', newest),
-  sub(state, first), pack('>I6', clock) .. id, start + part - 1 + window)
+add(pack('>I6I4', start, count + 1) .. sub(parts, 1, -5) .. pack('>I4', newest),
+  first, pack('>I6', clock) .. id, start + part - 1 + window)
 return yes()
