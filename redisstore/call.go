@@ -78,9 +78,12 @@ var ErrTooLate = errors.New("redis came to the decision too late")
 // From each reply read takes the server's clock, and whether it was too late. If it was,
 // by a clock that has changed, the script runs once more.
 func (c Call) Decide(script *Script, read func(reply string) (now int64, late bool, err error), words ...any) error {
-	for range 2 {
+	for again := range 2 {
 		sent := c.store.servers.here()
 		reply, err := c.Ask(script, append(words[:len(words):len(words)], c.notAfter(sent))...)
+		if again > 0 && Undone(err) {
+			return ErrTooLate // as before, which may have been said to a repetition
+		}
 		if err != nil {
 			return err
 		}

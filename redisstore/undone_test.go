@@ -86,3 +86,17 @@ func TestUndone(t *testing.T) {
 		t.Error("of errors that are none of Redis's")
 	}
 }
+
+// An answer that it is too late can be to a repetition, of a run that was not heard. So what
+// is refused when a decision is asked for again is no proof for the whole.
+func TestRefusedAfterTooLate(t *testing.T) {
+	t.Parallel()
+	server := redistest.Alone(t)
+	store := open(t, redisstore.Options{URL: server.URL(), Timeout: 5 * time.Second})
+	err := begin(t, store, "key").Decide(count, func(string) (now int64, late bool, err error) {
+		return 0, true, server.Client().ConfigSet(context.Background(), "maxmemory", "1").Err()
+	})
+	if !errors.Is(err, redisstore.ErrTooLate) || redisstore.Undone(err) {
+		t.Errorf("%v, undone %v", err, redisstore.Undone(err))
+	}
+}
