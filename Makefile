@@ -41,9 +41,11 @@ flood:
 fuzz: ## every fuzz target for FUZZTIME each; 10m unless told, FUZZTIME=30s is a first look
 	FUZZTIME=$(FUZZTIME) .ci/fuzz
 
-# One run again: go test -race -v ./faults -run TestCampaign -full -kind redis-killed -seed 7
+# The programs as people run them, so that the load is heavy and their memory is their own;
+# the short campaign in every run of the tests has the race detector in them.
+# One run again: go test -v ./faults -run TestCampaign -full -kind redis-killed -seed 7
 faults: needs ## every kind of fault under load, 20 times each, judged by what the relays received
-	$(GO) test -race -v -count 1 -timeout 4h ./faults -run TestCampaign -full -seeds 20 -at-once 3
+	$(GO) test -v -count 1 -timeout 4h ./faults -run TestCampaign -full -seeds 20 -at-once 6
 
 FOR ?= 30m
 

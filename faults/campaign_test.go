@@ -158,7 +158,7 @@ func campaign(t *testing.T, report *table, k *kind, seed uint64, size shape) {
 	report.add(k.name, o)
 	o.complain(t)
 	if t.Failed() {
-		again := fmt.Sprintf("go test -race -v ./faults -run TestCampaign -kind %s -seed %d", k.name, seed)
+		again := fmt.Sprintf("go test -race=%s -v ./faults -run TestCampaign -kind %s -seed %d", raced(), k.name, seed)
 		if size.full {
 			again += " -full"
 		}
