@@ -1,6 +1,10 @@
 # The program alone, static, under a user without rights.
 #
 #   docker build --build-arg VERSION=$(git describe --tags --always) -t mailgate .
+#   docker run -v mailgate:/var/lib/mailgate --stop-timeout 40 -p 127.0.0.1:8080:8080 --env-file .env mailgate
+#
+# The history is in the volume, which -v gives a name: without one each container begins
+# with an empty one.
 
 FROM golang:1.26 AS build
 WORKDIR /src
