@@ -16,7 +16,7 @@ type Settings struct {
 	APIKeys        Keys           `name:"api_keys" secret:"yes" help:"keys of back ends, name:secret,… with secrets of 16 characters or more; without any: loopback only, no key asked"`
 	AdminKeys      Keys           `name:"admin_keys" secret:"yes" help:"keys of operators, for show and reset; with api_keys but none of these, operators' paths are closed"`
 	TrustedProxies []netip.Prefix `name:"trusted_proxies" help:"proxies whose X-Forwarded-For is believed: 10.0.0.0/8,192.0.2.7"`
-	MaxConnections int            `name:"max_connections" default:"10000" validate:"gte=1,lte=1000000" help:"clients served at once; beyond that the one idle longest makes room"`
+	MaxConnections int            `name:"max_connections" default:"10000" validate:"gte=1,lte=1000000" help:"connections open at once; beyond that one that waits for a request makes room, first one that never sent any"`
 	LookupRate     int            `name:"lookup_rate" default:"50" validate:"gte=0,lte=1000000" help:"lookups of mailboxes and operators' steps a second for each key, or each client where no key is asked; 0 for any number"`
 	CountdownRate  int            `name:"countdown_rate" default:"20" validate:"gte=0,lte=1000000" help:"countdowns of visitors' pages a second for each address of the network; 0 for any number"`
 	Secret         Secret         `name:"secret" secret:"yes" help:"seals countdowns and hashes codes; made and kept in data_dir if not set; with redis_url it must be, alike for all"`
@@ -44,7 +44,7 @@ type Settings struct {
 	SMTPMaxConns int           `name:"smtp_max_conns" default:"8" validate:"gte=1,lte=1000" help:"connections to a relay at once"`
 	SMTPRate     float64       `name:"smtp_rate" default:"0" validate:"gte=0,lte=100000" help:"mails a second at most, evenly spaced; 0 for as they come"`
 	SMTPQueue    int           `name:"smtp_queue" default:"100" validate:"gte=0,lte=100000" help:"mails that may wait for their turn under smtp_rate"`
-	Templates    string        `name:"templates" help:"a directory of texts of your own, name/locale/{subject.txt,text.txt,body.html}; read again on SIGHUP"`
+	Templates    string        `name:"templates" help:"a directory of texts of your own, name/locale/{subject.txt,text.txt,body.html,expires.txt}; read again on SIGHUP"`
 	Locale       string        `name:"locale" default:"en" help:"the language for whoever asks for none, or for one that is not there"`
 	CodeLife     time.Duration `name:"code_life" default:"10m" validate:"gte=1s,lte=24h" help:"how long a code that mailgate made is good for"`
 

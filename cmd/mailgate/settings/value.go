@@ -48,7 +48,7 @@ func (k Keys) share(other Keys) bool {
 // A Secret is what everything is derived from that has to be hopeless to guess.
 type Secret string
 
-// RedisURL is where Redis is, as package cluster reads it.
+// RedisURL is where Redis is, as package redisstore reads it.
 type RedisURL string
 
 // Relays are where mail goes, in the order to try them.
