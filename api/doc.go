@@ -24,12 +24,13 @@
 // What is in force, [Live], can be replaced as one while the server serves. A request
 // goes on with what it began with, up to the rules it is given back to.
 //
-// Beside mail, applications can have whatever else they do limited: POST /actions/{action}
-// asks a limiter that the operator has named. Lookups and operators' steps are bounded by
-// the middleware of package gate, which any Fiber program can use as well, and both write
-// their verdicts with package wire. Wrong keys are counted there by the address they come
-// from, and no right one is ever refused for them: whoever shares an address with an
-// attacker, such as that of a proxy, must not be locked out.
+// Beside mail, applications can have whatever else they do limited: POST
+// /actions/{action}/take, with peek and release, asks a limiter that the operator has
+// named. Lookups and operators' steps are bounded by the middleware of package gate, which
+// any Fiber program can use as well, and both write their verdicts with package wire. Wrong
+// keys are counted there by the address they come from, and no right one is ever refused
+// for them: whoever shares an address with an attacker, such as that of a proxy, must not
+// be locked out.
 //
 // Operators have a page of their own, GET /admin (package web): it looks mailboxes up and
 // forgets them by the routes under /admin/, and shows GET /admin/figures as they grow. The

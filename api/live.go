@@ -14,8 +14,8 @@ import (
 type Live struct {
 	// Rules admit sends. Required.
 	Rules *rules.Set
-	// Actions are the limiters of POST /actions/{action}, by the action's name, which is
-	// written as a tier's is.
+	// Actions are the limiters of POST /actions/{action}/take and its like, by the action's
+	// name, which is written as a tier's is.
 	Actions map[string]throttle.Limiter
 	// Composer makes the mails. Required.
 	Composer *mailer.Composer

@@ -12,10 +12,13 @@
 //	…
 //	key, err := tokens.Open(token, now)            // from GET /countdown/{token}
 //
-// A token gives nothing away. It is encrypted and authenticated, padded so that the
-// length of the address does not show, and new each time: whoever sees two tokens
-// cannot tell whether they are the same mailbox's. Whoever holds one can neither read
-// it, nor change it, nor make another, nor learn why one is refused.
+// A token gives next to nothing away. It is encrypted and authenticated, and new each
+// time: whoever sees two tokens cannot tell whether they are the same mailbox's. It is
+// padded to steps of 64 bytes, so that of the length of what is in it only the step shows:
+// up to 54 bytes are the first, which is most addresses. Package api puts beside the
+// mailbox the wait for another rule, if there is one, and that can make it a step longer.
+// Whoever holds a token can neither read it, nor change it, nor make another, nor learn
+// why one is refused.
 //
 // It is a bearer's token: who has it may look until it expires. It can do no more than
 // look, so it may stand in a URL, in a page and in a browser's storage.

@@ -2,7 +2,7 @@
  * `<mailgate-countdown>` counts down to the next mail, beside the button that asks for
  * it. One file, no dependency:
  *
- *     <script type="module" src="/mailgate-countdown.js"></script>
+ *     <script type="module" src="/countdown.js"></script>
  *
  *     <button id="resend">Send again</button>
  *     <mailgate-countdown for="resend"></mailgate-countdown>
