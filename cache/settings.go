@@ -1,11 +1,6 @@
 package cache
 
 import (
-	"context"
-	"fmt"
-	"log/slog"
-	"strings"
-
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/options"
 )
@@ -52,17 +47,3 @@ const (
 	maxKey   = 32 << 10
 	maxValue = 256 << 10
 )
-
-// badgerLog passes on Badger's warnings and errors.
-type badgerLog struct{ log *slog.Logger }
-
-func (b badgerLog) Errorf(format string, args ...any)   { b.say(slog.LevelError, format, args) }
-func (b badgerLog) Warningf(format string, args ...any) { b.say(slog.LevelWarn, format, args) }
-func (b badgerLog) Infof(format string, args ...any)    { b.say(slog.LevelDebug, format, args) }
-func (b badgerLog) Debugf(string, ...any)               {}
-
-func (b badgerLog) say(level slog.Level, format string, args []any) {
-	if b.log.Enabled(context.Background(), level) {
-		b.log.Log(context.Background(), level, "data directory", "badger", strings.TrimSpace(fmt.Sprintf(format, args...)))
-	}
-}
