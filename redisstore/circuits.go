@@ -23,8 +23,8 @@ const trialEvery = 500 * time.Millisecond
 // circuits know of each server whether it rests: in a Cluster one may be dead and the
 // others well. They keep those alone that have failed since they last answered.
 type circuits struct {
-	now      func() int64
-	suspects atomic.Int32 // how many there are: where none is, no call looks up its server
+	now  func() int64
+	many atomic.Int32 // how many there are: where none is, no call looks up its server
 
 	mu sync.Mutex
 	of map[string]suspect // by address
@@ -45,7 +45,15 @@ func newCircuits(now func() int64) *circuits {
 }
 
 // calm reports that no server has failed since it last answered.
-func (c *circuits) calm() bool { return c.suspects.Load() == 0 }
+func (c *circuits) calm() bool { return c.many.Load() == 0 }
+
+// suspects reports whether the server has failed since it last answered.
+func (c *circuits) suspects(address string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, found := c.of[address]
+	return found
+}
 
 // open reports whether the server rests.
 func (c *circuits) open(address string) bool {
@@ -110,13 +118,13 @@ func (c *circuits) tried(address string, outcome breaker.Outcome) {
 
 func (c *circuits) keep(address string, s suspect) {
 	c.of[address] = s
-	c.suspects.Store(int32(len(c.of)))
+	c.many.Store(int32(len(c.of)))
 }
 
 // drop forgets the server: it is well, or is a master no more.
 func (c *circuits) drop(address string) {
 	delete(c.of, address)
-	c.suspects.Store(int32(len(c.of)))
+	c.many.Store(int32(len(c.of)))
 }
 
 // count is how many servers rest.

@@ -23,7 +23,7 @@
 // does. A server that has not answered three calls in a row rests: calls fail at once with
 // [ErrResting] until it answers a trial, which the store makes by itself every half second
 // while anybody calls. Under [Patience] the calls of one request wait for a server in vain
-// no longer than one.
+// hardly longer than one.
 //
 // Redis acknowledges a write before its replicas have it, so a failover can forget the
 // last ones. With Options.Confirm a script that says so is answered only when that many

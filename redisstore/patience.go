@@ -4,14 +4,16 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 )
 
 // Patience returns a context for calls that belong together, such as the steps of one
-// request, so that together they wait for a server in vain no longer than one would: where
-// one was not answered in time, the later ones on keys of the same server fail at once, with
-// ErrResting. Other servers are asked as ever, and so is this one by everybody else, as one
-// answer that was lost tells little of it. One whose replicas do not confirm has answered,
-// and goes on deciding.
+// request, so that together they wait for a server in vain hardly longer than one would.
+// Where one was not answered in time, the server is asked for a second opinion, which has a
+// quarter of that time; and the later calls on its keys fail at once, with ErrResting, until
+// it has answered anybody, or a while has passed. Other servers are asked as ever, and so is
+// this one by everybody else, as one answer that was lost tells little of it. One whose
+// replicas do not confirm has answered, and goes on deciding.
 func Patience(ctx context.Context) context.Context { return &patience{Context: ctx} }
 
 // patience remembers which servers a request has waited for in vain.
@@ -19,7 +21,14 @@ type patience struct {
 	context.Context
 
 	mu    sync.Mutex
-	spent []string // their addresses; mostly none, and never many
+	waits []wait // one for a server; mostly none, and never many
+}
+
+// A wait is one in vain.
+type wait struct {
+	address string
+	ended   time.Time
+	opinion <-chan struct{} // closed when the server was asked once more
 }
 
 type patienceKey struct{}
@@ -46,25 +55,43 @@ func (p *patience) whole() bool {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.spent) == 0
+	return len(p.waits) == 0
 }
 
-func (p *patience) spentOn(address string) bool {
+// last is the last wait for a server.
+func (p *patience) last(address string) (w wait, found bool) {
 	if p == nil {
-		return false
+		return w, false
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Contains(p.spent, address)
+	for _, w := range p.waits {
+		if w.address == address {
+			return w, true
+		}
+	}
+	return w, false
 }
 
-func (p *patience) spend(address string) {
-	if p == nil {
-		return
-	}
+// spend notes a wait, in place of the last for that server.
+func (p *patience) spend(w wait) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !slices.Contains(p.spent, address) {
-		p.spent = append(p.spent, address)
+	p.waits = append(slices.DeleteFunc(p.waits, func(old wait) bool { return old.address == w.address }), w)
+}
+
+// asks reports whether a request is to ask a server, which it may have waited for in vain.
+func (s *Store) asks(asker context.Context, p *patience, address string) bool {
+	w, found := p.last(address)
+	if !found || time.Since(w.ended) > s.timeout+trialEvery {
+		return true
 	}
+	moment := time.NewTimer(time.Until(w.ended.Add(s.timeout / 4)))
+	defer moment.Stop()
+	select {
+	case <-w.opinion:
+	case <-moment.C:
+	case <-asker.Done():
+	}
+	return !s.circuits.suspects(address)
 }

@@ -72,7 +72,40 @@ func TestARequestWaitsOnce(t *testing.T) {
 		s := stepOf(redisstore.Patience(context.Background()), store, "after")
 		return s.reply, s.err
 	})
-	stepOf(ours, store, "at the end").spared(t, "a step after the server is back")
+	if s := stepOf(ours, store, "at the end"); s.err != nil {
+		t.Errorf("a step after the server is back: %v", s.err)
+	}
+}
+
+// Where the server is there and only an answer was lost, the next step is asked.
+func TestALostAnswerSparesNoStep(t *testing.T) {
+	t.Parallel()
+	proxy := redistest.Proxy(t, redistest.Alone(t).Addr)
+	store := open(t, redisstore.Options{URL: proxy.URL(), Timeout: 4 * quick})
+	answered(t, store)
+	request := redisstore.Patience(context.Background())
+	proxy.DropReplies(1, "evalsha")
+	if s := stepOf(request, store, "first"); s.err == nil || s.took < 3*quick {
+		t.Fatalf("the first step came out as %v after %v", s.err, s.took)
+	}
+	if s := stepOf(request, store, "second"); s.err != nil {
+		t.Errorf("the second step: %v after %v", s.err, s.took)
+	}
+}
+
+// Nobody waits in vain for a server that is not there, so each step is asked.
+func TestWhoIsNotKeptWaitingIsAsked(t *testing.T) {
+	t.Parallel()
+	server := redistest.Alone(t)
+	store := open(t, redisstore.Options{URL: server.URL(), Timeout: quick})
+	answered(t, store)
+	server.Kill()
+	request := redisstore.Patience(context.Background())
+	for _, key := range []string{"first", "second"} {
+		if s := stepOf(request, store, key); s.err == nil || errors.Is(s.err, redisstore.ErrResting) {
+			t.Errorf("the %s step came out as %v after %v", key, s.err, s.took)
+		}
+	}
 }
 
 // Steps that are taken at once wait together.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -26,7 +27,7 @@ func (s *Store) pass(asker context.Context, key string) error {
 		s.trials.begin(func(ctx context.Context) { s.try(ctx, address) })
 	}
 	address := s.redis.addressOf(key)
-	if s.circuits.open(address) || left.spentOn(address) {
+	if s.circuits.open(address) || !s.asks(asker, left, address) {
 		return ErrResting
 	}
 	return nil
@@ -44,13 +45,26 @@ func (s *Store) judge(caller context.Context, key string, err error) {
 	case lost(err) && caller.Err() == nil:
 		address := s.redis.addressOf(key)
 		s.redis.lookAround()
-		patienceOf(caller).spend(address)
-		if s.circuits.failed(address) {
-			// At once a second opinion: in a Cluster a call can have waited for what was
-			// sent along with it to another server.
+		opened := s.circuits.failed(address)
+		// At once a second opinion: in a Cluster a call can have waited for what was sent
+		// along with it to another server.
+		if opened {
 			s.trials.begin(func(ctx context.Context) { s.try(ctx, address) })
 		}
+		if p := patienceOf(caller); p != nil && waited(err) {
+			p.spend(wait{address, time.Now(), s.secondOpinion(address)})
+		}
 	}
+}
+
+// secondOpinion asks a server that has failed whether it is there, and ends when that is
+// known. If it is, its failures are forgotten; only a trial ends its rest.
+func (s *Store) secondOpinion(address string) (known <-chan struct{}) {
+	return s.trials.once(address, func(ctx context.Context) {
+		if s.isThere(ctx, address) == breaker.Answered {
+			s.circuits.answered(address)
+		}
+	})
 }
 
 // lost reports whether an answer did not come: the time was up, or there was no connection.
@@ -60,19 +74,30 @@ func lost(err error) bool {
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, redis.ErrPoolTimeout)
 }
 
-// try asks a server whether it is there, on a connection of its own.
+// waited reports whether the time was up for an answer, or for a connection to ask on.
+func waited(err error) bool {
+	var netErr net.Error
+	return errors.As(err, &netErr) && netErr.Timeout() ||
+		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, redis.ErrPoolTimeout)
+}
+
+// try makes a trial of a server that rests.
 func (s *Store) try(ctx context.Context, address string) {
+	s.circuits.tried(address, s.isThere(ctx, address))
+}
+
+// isThere asks a server whether it is there, on a connection of its own.
+func (s *Store) isThere(ctx context.Context, address string) breaker.Outcome {
 	ctx, cancel := context.WithTimeout(ctx, 2*s.timeout)
 	defer cancel()
 	server, err := s.redis.masterNamed(ctx, address)
 	switch {
 	case err != nil:
-		s.circuits.tried(address, breaker.Failed)
+		return breaker.Failed
 	case server == nil: // another has taken its place, and is asked in its stead
-		s.circuits.tried(address, breaker.Answered)
-	default:
-		s.circuits.tried(address, ping(ctx, server))
+		return breaker.Answered
 	}
+	return ping(ctx, server)
 }
 
 func ping(ctx context.Context, server *redis.Client) breaker.Outcome {
@@ -122,14 +147,15 @@ type trials struct {
 	life context.Context
 	end  context.CancelFunc
 
-	mu      sync.Mutex
-	closed  bool
-	running sync.WaitGroup
+	mu       sync.Mutex
+	closed   bool
+	running  sync.WaitGroup
+	underWay map[string]chan struct{} // of which there is one at a time, by name
 }
 
 func newTrials() *trials {
 	life, end := context.WithCancel(context.Background())
-	return &trials{life: life, end: end}
+	return &trials{life: life, end: end, underWay: map[string]chan struct{}{}}
 }
 
 // begin reports whether there is time left to begin.
@@ -140,6 +166,29 @@ func (t *trials) begin(try func(ctx context.Context)) bool {
 		t.running.Go(func() { try(t.life) })
 	}
 	return !t.closed
+}
+
+// once begins, unless one of the name is under way, and returns what ends with it.
+func (t *trials) once(name string, try func(ctx context.Context)) (ended <-chan struct{}) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if other, found := t.underWay[name]; found {
+		return other
+	}
+	mine := make(chan struct{})
+	if t.closed {
+		close(mine)
+		return mine
+	}
+	t.underWay[name] = mine
+	t.running.Go(func() {
+		defer close(mine)
+		try(t.life)
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		delete(t.underWay, name)
+	})
+	return mine
 }
 
 var errClosed = errors.New("the connections are closed")
