@@ -52,6 +52,46 @@ func TestScriptsCountOfManyAsTheirMeters(t *testing.T) {
 	}
 }
 
+// A long state grows by one admission after the other, which leaves behind what is
+// forgotten, until that is enough to be worth moving the others.
+func TestALongStateIsSeldomMoved(t *testing.T) {
+	t.Parallel()
+	server := redistest.Alone(t)
+	for name, family := range families {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newTwin(t, server, rand.New(rand.NewPCG(5, 5)), family, throttle.MaxWindow)
+			w.limits, w.reach = []int{5000}, 1
+			w.change()
+			var lengths []int64
+			for range meter.MaxHeld + 300 {
+				w.take(throttle.NewID())
+				lengths = append(lengths, w.length())
+			}
+			const most = 128
+			for i := 300; i < len(lengths); i++ {
+				grows := lengths[i] == lengths[i-1]+int64(sendBytes)
+				moved := lengths[i] == lengths[i-1]-most*int64(sendBytes)
+				if moves := (i-meter.MaxHeld)%(most+1) == most && i >= meter.MaxHeld; grows == moves || moved != moves {
+					t.Fatalf("admission %d: %d bytes behind %d", i+1, lengths[i], lengths[i-1])
+				}
+			}
+			// With some left behind, all is as it is without.
+			first := len(w.ids) - meter.MaxHeld
+			for _, i := range []int{first - 1, first, first + 1, first + 500, len(w.ids) - 1} {
+				w.take(w.ids[i])
+			}
+			for _, i := range []int{first + 2, first + 500, len(w.ids) - 1, len(w.ids) - 2} {
+				w.release(w.ids[i])
+			}
+		})
+	}
+}
+
+func (w *twin) length() int64 {
+	return w.server.Client().StrLen(context.Background(), w.metered.prefix+w.key).Val()
+}
+
 // Where the numbers are as large as they can be, they are still exact.
 func TestScriptsCountWithLargeNumbers(t *testing.T) {
 	t.Parallel()

@@ -14,8 +14,8 @@ import (
 // charged until it counts no more: its Release reports false, and its Take repeated is
 // one more send. So this is how many sends of one key can be under way at once and still
 // be sure of their places, in all processes together. It is also what each admission of
-// such a key costs where states are not in the process: 14 KB are read in Redis, and take
-// up to 33 KB there, and 7 to 9 KB are written anew on disk.
+// such a key costs where states are not in the process: 14 to 16 KB are read in Redis, and
+// take up to 33 KB there; 7 to 9 KB are written anew on disk.
 const MaxHeld = 1024
 
 // A State is what a meter remembers of one key. What is in it is the meter's own

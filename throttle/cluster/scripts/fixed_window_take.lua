@@ -1,6 +1,6 @@
 -- Admits one send in this window, or says no, in one step. A no reads only.
 --
--- KEYS[1]  the state of one key. The head: 6 bytes of when its window remembered and 4 of how
+-- KEYS[1]  the state of one key. The head: 6 bytes of when its window begins and 4 of how
 --          many sends are in it
 -- ARGV[2]  6 bytes of window, 4 of limit, 2 of how many admissions are remembered
 --
