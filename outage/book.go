@@ -34,9 +34,17 @@ func (b *Book) pay(ctx context.Context, mailbox string, d debt) error {
 	return b.shared.Forget(ctx, mailbox)
 }
 
-// Add makes the code right, here if not there.
+// Add makes the code right, here if not there. The shared book is told all before: it is yet
+// to forget the codes of a mailbox, perhaps, and would forget this one with them.
 func (b *Book) Add(ctx context.Context, mailbox string, h verify.Hash, lifetime int64) error {
-	err := b.shared.Add(ctx, mailbox, h, lifetime)
+	const doing = "adding a code"
+	if err := verify.CheckLifetime(lifetime); err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	err := b.told(ctx, doing, mailbox)
+	if err == nil {
+		err = b.shared.Add(ctx, mailbox, h, lifetime)
+	}
 	if !b.fails(ctx, err) {
 		return err
 	}

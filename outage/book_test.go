@@ -29,6 +29,14 @@ type desk struct {
 
 func openDesk(t *testing.T) *desk {
 	t.Helper()
+	d := idleDesk(t)
+	d.watch.Start()
+	return d
+}
+
+// idleDesk is one where nobody works in the background.
+func idleDesk(t *testing.T) *desk {
+	t.Helper()
 	d := &desk{t: t, clock: throttletest.NewClock(start), disk: cachetest.Open(t, cache.Memory)}
 	book, err := local.New(cachetest.Open(t, cache.Memory), local.Options{Now: d.clock.Now, Size: cache.Size{Entries: 100, Bytes: 1 << 18}})
 	if err != nil {
@@ -43,7 +51,6 @@ func openDesk(t *testing.T) *desk {
 		t.Fatal(err)
 	}
 	d.Book = d.watch.Book(d.there)
-	d.watch.Start()
 	t.Cleanup(func() { closeAtOnce(d.watch) })
 	return d
 }
@@ -206,6 +213,43 @@ func TestCodesAreToldInOrder(t *testing.T) {
 	}
 	d.back()
 	d.check(third, verify.Correct)
+}
+
+// A code that is made after all were forgotten is right, also where the shared book answers
+// again and has not been told of that yet; and where it cannot be told now.
+func TestCodeAfterAllWereForgotten(t *testing.T) {
+	for name, met := range map[string]bool{"told first": true, "told later": false} {
+		t.Run(name, func(t *testing.T) {
+			d := idleDesk(t)
+			if met { // only then is it told of anything before it has been asked for that
+				d.check(first, verify.Expired)
+			}
+			d.there.set(dead)
+			d.add(first)
+			d.check(first, verify.Correct)
+			d.there.set(none)
+			d.add(second)
+			if owed := d.watch.State().Debts; (owed == 0) != met {
+				t.Errorf("%d steps are owed", owed)
+			}
+			d.watch.Start()
+			d.back()
+			d.check(first, verify.Incorrect)
+			d.check(second, verify.Correct)
+		})
+	}
+}
+
+// However a code comes to be kept, it is kept for as long as any may be.
+func TestLifetimeOfACodeAlone(t *testing.T) {
+	d := idleDesk(t)
+	d.there.set(dead)
+	d.add(first)
+	for _, lifetime := range []int64{0, verify.MaxLifetime + 1} {
+		if err := d.Add(context.Background(), alice, second, lifetime); !errors.Is(err, verify.ErrLifetime) {
+			t.Errorf("%d ms: %v", lifetime, err)
+		}
+	}
 }
 
 // While the shared book is told of a code it may answer for it at any moment, so nobody else
