@@ -28,6 +28,8 @@ func TestSendRelayFaults(t *testing.T) {
 	}{
 		{"refused recipient", fault.Script{At: fault.RCPT, Kind: fault.Permanent}, 422, "recipient-rejected", charged},
 		{"refused mail", fault.Script{At: fault.Dot, Kind: fault.Permanent}, 422, "recipient-rejected", charged},
+		{"not from us", fault.Script{At: fault.RCPT, Kind: fault.Barred}, 503, "relay-unavailable", free},
+		{"not from us, after all", fault.Script{At: fault.Dot, Kind: fault.Barred}, 503, "relay-unavailable", free},
 		{"greylisted", fault.Script{At: fault.RCPT, Kind: fault.Temporary}, 503, "relay-unavailable", free},
 		{"full", fault.Script{At: fault.Dot, Kind: fault.Temporary}, 503, "relay-unavailable", free},
 		{"no greeting", fault.Script{At: fault.Banner, Kind: fault.Silence}, 503, "relay-unavailable", free},

@@ -13,11 +13,11 @@ import (
 // MaxCooldown; if it is answered, the relay is back.
 //
 // A failure is a relay that does not do its work: unreachable, silent, broken
-// off, or saying 4xx to everybody. A refused recipient is none, nor is a 4xx
-// to one recipient or one mail, nor a mail greater than it takes, nor whatever
-// becomes of RCPT once MAIL was answered, be it silence, nor a mail that came to
-// the relay so late that its own time ended first: otherwise whoever may name a
-// recipient could stop the mail of all.
+// off, or saying 4xx to everybody. A refused recipient is none, nor is a 4xx,
+// or a refusal of us, to one recipient or one mail, nor a mail greater than it
+// takes, nor whatever becomes of RCPT once MAIL was answered, be it silence, nor
+// a mail that came to the relay so late that its own time ended first: otherwise
+// whoever may name a recipient could stop the mail of all.
 type Breaker struct {
 	Failures    int           // 5 if zero
 	Cooldown    time.Duration // 5 s if zero

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -15,6 +16,7 @@ type Outcome int
 
 const (
 	// Rejected: the relay refused this mail or its recipient for good (5xx).
+	// Refusing us, as who may not use it, is none.
 	Rejected Outcome = iota + 1
 	// Unavailable: the mail certainly never left. Every relay was down, slow,
 	// misconfigured, said 4xx, or refused us or our sender.
@@ -71,6 +73,19 @@ func (r Reply) String() string {
 		return strconv.Itoa(r.Code)
 	}
 	return strconv.Itoa(r.Code) + " " + r.Enhanced
+}
+
+// aboutUs says whether a refusal is a matter of policy (RFC 3463's 5.7.x), as
+// is "554 5.7.1 Relay access denied": it is who sends that is refused. What is
+// wrong with a recipient has codes of its own.
+func (r Reply) aboutUs() bool { return strings.HasPrefix(r.Enhanced, "5.7.") }
+
+// refused is the outcome of a 5xx to a recipient or a mail.
+func (r Reply) refused() Outcome {
+	if r.aboutUs() {
+		return Unavailable
+	}
+	return Rejected
 }
 
 // LogValue keeps the relay's text out of logs.

@@ -129,13 +129,13 @@ func TestEveryFaultAtEveryStep(t *testing.T) {
 		unknown     = mailer.Unknown
 	)
 	setup := outcomes{
-		fault.Silence: unavailable, fault.Temporary: unavailable, fault.Permanent: unavailable,
+		fault.Silence: unavailable, fault.Temporary: unavailable, fault.Permanent: unavailable, fault.Barred: unavailable,
 		fault.Leaving: unavailable, fault.HangUp: unavailable, fault.Reset: unavailable,
 		fault.Drip: unavailable, fault.Garbage: unavailable, fault.Endless: unavailable,
 		fault.LongLine: unavailable, fault.WrongCode: unavailable,
 	}
 	command := outcomes{
-		fault.Silence: unavailable, fault.Temporary: unavailable, fault.Permanent: rejected,
+		fault.Silence: unavailable, fault.Temporary: unavailable, fault.Permanent: rejected, fault.Barred: unavailable,
 		fault.Leaving: unavailable, fault.HangUp: unavailable, fault.Reset: unavailable,
 		fault.Drip: unavailable, fault.Garbage: unavailable, fault.Endless: unavailable,
 		fault.LongLine: unavailable, fault.WrongCode: unavailable, fault.Chatter: unavailable,
@@ -153,7 +153,7 @@ func TestEveryFaultAtEveryStep(t *testing.T) {
 		{fault.DATA, command},
 		{fault.Content, outcomes{fault.Reset: unknown, fault.HangUp: unknown}},
 		{fault.Dot, outcomes{
-			fault.Silence: unknown, fault.Temporary: unavailable, fault.Permanent: rejected,
+			fault.Silence: unknown, fault.Temporary: unavailable, fault.Permanent: rejected, fault.Barred: unavailable,
 			fault.Leaving: unavailable, fault.HangUp: unknown, fault.Reset: unknown,
 			fault.Drip: unknown, fault.Garbage: unknown, fault.Endless: unknown,
 			fault.LongLine: unknown, fault.WrongCode: unknown, fault.Chatter: sent,
@@ -214,7 +214,7 @@ func checkOutcome(t *testing.T, err error, want mailer.Outcome) {
 	if !ok || failure.Outcome != want {
 		t.Errorf("err = %v, want %v", err, want)
 	}
-	if ok && want == mailer.Rejected && (failure.Reply.Code != 554 || failure.Reply.Enhanced != "5.7.1" ||
+	if ok && want == mailer.Rejected && (failure.Reply.Code != 554 || failure.Reply.Enhanced != "5.1.1" ||
 		!strings.HasPrefix(failure.Reply.Message, "never")) {
 		t.Errorf("reply = %+v", *failure.Reply)
 	}
@@ -263,6 +263,9 @@ func TestWireOfARefusedRecipient(t *testing.T) {
 		"in a group":               {fault.Script{}, hello + mail + rcpt + "DATA\r\n" + "QUIT\r\n"},
 		"opened all the same":      {fault.Script{OpenForRefused: true}, hello + mail + rcpt + "DATA\r\n"},
 		"in a group, for a moment": {fault.Script{Kind: fault.Temporary}, hello + mail + rcpt + "DATA\r\n" + "QUIT\r\n"},
+		"one by one, as ours":      {fault.Script{Kind: fault.Barred, NoPipelining: true}, hello + mail + rcpt + "QUIT\r\n"},
+		"in a group, as ours":      {fault.Script{Kind: fault.Barred}, hello + mail + rcpt + "DATA\r\n" + "QUIT\r\n"},
+		"as ours, opened":          {fault.Script{Kind: fault.Barred, OpenForRefused: true}, hello + mail + rcpt + "DATA\r\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -44,7 +44,7 @@ func judgement(ctx context.Context, failure *SendError) verdict {
 	case failure.Outcome == Unknown, failure.Reply == nil, failure.Reply.Code == 421:
 		return relayFailed
 	case failure.Step == StepDATA, failure.Step == StepFinalDot:
-		// 4xx to one mail.
+		// 4xx, or a matter of policy, to one mail.
 		return relayAnswered
 	}
 	return relayFailed

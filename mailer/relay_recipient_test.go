@@ -25,7 +25,7 @@ func to(domain string) mailer.Message {
 // TestARecipientCannotOpenTheBreaker: otherwise a mailbox that always says
 // "not now", or nothing, would stop everybody's mail.
 func TestARecipientCannotOpenTheBreaker(t *testing.T) {
-	answers := []fault.Kind{fault.Temporary, fault.Permanent}
+	answers := []fault.Kind{fault.Temporary, fault.Permanent, fault.Barred}
 	for step, kinds := range map[fault.Step][]fault.Kind{
 		fault.RCPT: append(answers, fault.Silence, fault.Drip, fault.Leaving, fault.HangUp, fault.Reset),
 		fault.DATA: answers,

@@ -220,7 +220,7 @@ func TestNoSecondTryAfterTheDot(t *testing.T) {
 // TestARefusalIsNoDeath: one retry is for connections, never for answers.
 func TestARefusalIsNoDeath(t *testing.T) {
 	for kind, want := range map[fault.Kind]mailer.Outcome{
-		fault.Temporary: mailer.Unavailable, fault.Permanent: mailer.Rejected,
+		fault.Temporary: mailer.Unavailable, fault.Permanent: mailer.Rejected, fault.Barred: mailer.Unavailable,
 	} {
 		s := play(t, fault.Script{})
 		r := newRelays(t, steady(), plain(s))
@@ -361,6 +361,7 @@ func TestSeveralRelays(t *testing.T) {
 		"not now":            {fault.Script{At: fault.RCPT, Kind: fault.Temporary}, 0, 1},
 		"not now, after all": {fault.Script{At: fault.Dot, Kind: fault.Temporary}, 0, 1},
 		"shut to us":         {fault.Script{At: fault.EHLO, Kind: fault.Permanent}, 0, 1},
+		"closed to us":       {fault.Script{At: fault.RCPT, Kind: fault.Barred}, 0, 1},
 		"refused":            {fault.Script{At: fault.RCPT, Kind: fault.Permanent}, mailer.Rejected, 0},
 		"refused after all":  {fault.Script{At: fault.Dot, Kind: fault.Permanent}, mailer.Rejected, 0},
 		"nobody knows":       {fault.Script{At: fault.Dot, Kind: fault.HangUp}, mailer.Unknown, 0},

@@ -56,6 +56,8 @@ func troubles(t *testing.T, tr trust) map[string]trouble {
 	dripping.DripEvery, lateDrip.DripEvery = time.Second, time.Second
 	grouped, opened := at(fault.RCPT, fault.Permanent), at(fault.RCPT, fault.Temporary)
 	grouped.NoPipelining, opened.NoPipelining, opened.OpenForRefused = false, false, true
+	barred, barredOpened := grouped, opened
+	barred.Kind, barredOpened.Kind = fault.Barred, fault.Barred
 	secure := "ca=" + url.QueryEscape(tr.file)
 	stripped, refused := fault.Script{TLS: tr.good(t), NoSTARTTLS: true}, at(fault.AUTH, fault.Permanent)
 	refused.TLS = tr.good(t)
@@ -72,10 +74,14 @@ func troubles(t *testing.T, tr trust) map[string]trouble {
 		"RCPT 4xx, and a 354":     {script: opened, tried: over, heard: mail},
 		"RCPT 5xx":                {script: at(fault.RCPT, fault.Permanent), tried: "rejected", outcome: mailer.Rejected, heard: "EHLO MAIL RCPT"},
 		"RCPT 5xx in a group":     {script: grouped, tried: "rejected", outcome: mailer.Rejected, heard: mail},
+		"RCPT 5.7.1":              {script: at(fault.RCPT, fault.Barred), tried: over, heard: "EHLO MAIL RCPT"},
+		"RCPT 5.7.1 in a group":   {script: barred, tried: over, heard: mail},
+		"RCPT 5.7.1, and a 354":   {script: barredOpened, tried: over, heard: mail},
 		"RCPT 421":                {script: at(fault.RCPT, fault.Leaving), tried: over, heard: "EHLO MAIL RCPT"},
 		"RCPT silent":             {script: at(fault.RCPT, fault.Silence), tried: over, heard: "EHLO MAIL RCPT"},
 		"DATA 4xx":                {script: at(fault.DATA, fault.Temporary), tried: over, heard: mail},
 		"DATA 5xx":                {script: at(fault.DATA, fault.Permanent), tried: "rejected", outcome: mailer.Rejected, heard: mail},
+		"DATA 5.7.1":              {script: at(fault.DATA, fault.Barred), tried: over, heard: mail},
 		"DATA 421":                {script: at(fault.DATA, fault.Leaving), tried: over, heard: mail, resting: true},
 		"SIZE too small":          {script: fault.Script{Size: 400}, spoil: great, tried: over, heard: hello},
 		"SIZE too small, unsaid":  {script: fault.Script{Size: 400, SizeUnsaid: true, NoPipelining: true}, spoil: great, tried: over, heard: "EHLO MAIL"},
@@ -87,6 +93,7 @@ func troubles(t *testing.T, tr trust) map[string]trouble {
 		"4xx after the dot":       {script: at(fault.Dot, fault.Temporary), tried: over, heard: text},
 		"421 after the dot":       {script: at(fault.Dot, fault.Leaving), tried: over, heard: text, resting: true},
 		"5xx after the dot":       {script: at(fault.Dot, fault.Permanent), tried: "rejected", outcome: mailer.Rejected, heard: text},
+		"5.7.1 after the dot":     {script: at(fault.Dot, fault.Barred), tried: over, heard: text},
 		"421 on a kept one":       {script: at(fault.RSET, fault.Leaving), kept: true, tried: "sent", heard: text + " RSET, " + text},
 		"421 on a kept one, late": {script: at(fault.DATA, fault.Leaving), kept: true, tried: over, heard: text + " RSET MAIL RCPT DATA, " + mail, resting: true},
 		"STARTTLS stripped":       {script: stripped, query: secure, tried: over, heard: hello, resting: true},

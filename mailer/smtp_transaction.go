@@ -160,7 +160,7 @@ func (c *smtpConn) judge(step Step, code int) *SendError {
 		// "Authentication required", "not your domain", "over your quota": that
 		// is about us, and no recipient was named yet.
 	case code/100 == 5:
-		failure.Outcome = Rejected
+		failure.Outcome = failure.Reply.refused()
 	}
 	return failure
 }
@@ -196,7 +196,7 @@ func (c *smtpConn) hand(p patience, l *letter) (*Reply, *SendError) {
 	case 4:
 		return nil, &SendError{Outcome: Unavailable, Relay: c.relay, Step: StepFinalDot, Reply: reply}
 	case 5:
-		return nil, &SendError{Outcome: Rejected, Relay: c.relay, Step: StepFinalDot, Reply: reply}
+		return nil, &SendError{Outcome: reply.refused(), Relay: c.relay, Step: StepFinalDot, Reply: reply}
 	}
 	c.broken = true
 	return nil, &SendError{Outcome: Unknown, Relay: c.relay, Step: StepFinalDot, Reply: reply}

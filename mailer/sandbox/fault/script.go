@@ -37,7 +37,8 @@ const (
 	None      Kind = ""
 	Silence   Kind = "silence"    // no answer, the connection stays open (at Content: no reading either)
 	Temporary Kind = "4xx"        // 451
-	Permanent Kind = "5xx"        // 554
+	Permanent Kind = "5xx"        // 554 5.1.1, as of a recipient that is not there
+	Barred    Kind = "5.7.1"      // 554 5.7.1, as to a sender that may not use the relay
 	Leaving   Kind = "421"        // and the connection closes
 	HangUp    Kind = "hang-up"    // the connection closes without an answer
 	Reset     Kind = "reset"      // the connection is reset

@@ -213,7 +213,7 @@ func (s *session) data() error {
 	kind, _ := s.server.due(Dot)
 	s.server.keep(Mail{
 		From: s.from, To: s.to, Text: text, ReceivedMS: time.Now().UnixMilli(),
-		Refused: kind == Temporary || kind == Permanent || kind == Leaving,
+		Refused: kind == Temporary || kind == Permanent || kind == Barred || kind == Leaving,
 	})
 	s.from, s.to = "", ""
 	return s.give(kind, "250 2.0.0 accepted")
@@ -247,7 +247,9 @@ func (s *session) misbehave(kind Kind, right string) error {
 	case Temporary:
 		return errors.Join(s.say("451 4.3.0 not now, <somebody@secret.example>"), errRefused)
 	case Permanent:
-		return errors.Join(s.say("554 5.7.1 never, <somebody@secret.example>"), errRefused)
+		return errors.Join(s.say("554 5.1.1 never, <somebody@secret.example>"), errRefused)
+	case Barred:
+		return errors.Join(s.say("554 5.7.1 not from you to <somebody@secret.example>"), errRefused)
 	case Leaving:
 		s.say("421 4.3.2 shutting down")
 		return errOver
