@@ -185,7 +185,11 @@ func (a *account) payOne(ctx context.Context, key string, d debt) error {
 			w.o.Log.Warn("what this node did alone cannot be written to the shared history", "what", a.name, "cause", err)
 		}
 	}
-	return w.ledger.settled(holderOf(a.name, key), d)
+	w.ledger.settled(holderOf(a.name, key), d)
+	if w.ledger.paid.number() > 0 {
+		w.rouse()
+	}
+	return nil
 }
 
 // errLater is why a debt cannot be paid yet, though the shared history answers.

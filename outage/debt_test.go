@@ -77,7 +77,7 @@ func TestLedgerIsKept(t *testing.T) {
 	b.note(alice, release, "2")
 	stale := b.of(alice)[0]
 	b.note(alice, release, "1")
-	b.done(b.settled(alice, stale)) // another has taken its place
+	b.settled(alice, stale) // another has taken its place
 	b.done(b.replace(bob, func([]debt) bool { return false }, debt{step: forget}))
 	b.done(b.replace(bob, func(all []debt) bool { return len(all) == 2 }, debt{step: forget}))
 	b.close()
@@ -104,7 +104,7 @@ func TestLedgerGoesOn(t *testing.T) {
 	b.open()
 	defer b.close()
 	for _, d := range b.of(holder) {
-		b.done(b.settled(holder, d))
+		b.settled(holder, d)
 	}
 	if b.count.Load() != 0 || len(b.holders()) != 0 {
 		t.Errorf("%d debts of %q are left", b.count.Load(), b.holders())

@@ -18,11 +18,18 @@ import (
 // A ledger is all debts: in memory, to be found at once, and on the node's disk, to
 // outlive the process. It forgets none by itself.
 type ledger struct {
-	disk   *cache.Map[debt]
+	disk   shelf
 	seed   maphash.Seed
 	pages  [64]page
 	count  atomic.Int64  // so that whoever owes nothing learns it without a lock
 	latest atomic.Uint64 // the seq of the last debt
+	paid   paid
+}
+
+// A shelf is a ledger's part of the disk.
+type shelf interface {
+	Update(place string, now int64, edit func(debt, bool) cache.Edit[debt]) error
+	Close()
 }
 
 // A page is the debts of some holders.
@@ -100,21 +107,18 @@ func (l *ledger) owe(holder string, d debt) error {
 	return l.change(holder, d.what, func(debt, bool) (debt, bool) { return d, true })
 }
 
-// change lets edit say what is owed about a subject in place of what is owed now. No other
-// change of the holder's debts comes in between.
+// change lets edit say what is owed about a subject in place of what is owed now, which stays
+// if it has nothing to say. No other change of the holder's debts comes in between.
 func (l *ledger) change(holder, what string, edit func(old debt, found bool) (next debt, owed bool)) error {
 	p := l.page(holder)
 	p.Lock()
 	defer p.Unlock()
 	old, found := p.owing[holder][what]
 	next, owed := edit(old, found)
-	switch {
-	case owed && (!found || next != old):
-		return l.put(p, holder, next)
-	case !owed && found:
-		return l.drop(p, holder, old)
+	if !owed || found && next == old {
+		return nil
 	}
-	return nil
+	return l.put(p, holder, next)
 }
 
 // replace has one debt take the place of all that a holder has, if take says so of them.
@@ -130,19 +134,21 @@ func (l *ledger) replace(holder string, take func([]debt) bool, by debt) error {
 		return err
 	}
 	for _, d := range all {
-		if d.what == by.what {
-			continue
-		}
-		if err := l.drop(p, holder, d); err != nil {
-			return err
+		if d.what != by.what {
+			l.drop(p, holder, d)
 		}
 	}
 	return nil
 }
 
 // settled takes a debt off, unless another has taken its place.
-func (l *ledger) settled(holder string, d debt) error {
-	return l.change(holder, d.what, func(now debt, found bool) (debt, bool) { return now, found && now != d })
+func (l *ledger) settled(holder string, d debt) {
+	p := l.page(holder)
+	p.Lock()
+	defer p.Unlock()
+	if now, found := p.owing[holder][d.what]; found && now == d {
+		l.drop(p, holder, d)
+	}
 }
 
 // put notes a debt. Its page is held, here and below.
@@ -166,19 +172,18 @@ func (l *ledger) keep(p *page, holder string, d debt) {
 	p.owing[holder][d.what] = d
 }
 
-// drop forgets a debt. What the disk does not forget is settled once more after a restart,
-// which changes nothing.
-func (l *ledger) drop(p *page, holder string, d debt) error {
+// drop forgets a debt. Where the disk does not, that is tried again later: whoever reads it
+// after this process would pay what was paid.
+func (l *ledger) drop(p *page, holder string, d debt) {
 	delete(p.owing[holder], d.what)
 	if len(p.owing[holder]) == 0 {
 		delete(p.owing, holder)
 	}
 	l.count.Add(-1)
-	err := l.disk.Update(holder+d.what, ever, func(debt, bool) cache.Edit[debt] { return cache.Remove[debt]() })
-	if err != nil {
-		return fmt.Errorf("taking off a debt: %w", err)
+	at := place{holder, d.what}
+	if l.paid.number() > 0 || l.erase(at) != nil {
+		l.paid.add(at)
 	}
-	return nil
 }
 
 func (l *ledger) close() { l.disk.Close() }

@@ -28,12 +28,18 @@ func (w *Watch) work() {
 			return
 		case <-w.wake:
 		}
-		for w.mend(); !w.closeGaps() || w.away.Load() || w.owed() > 0; w.mend() {
+		for w.mend(); w.hasWork(); w.mend() {
 			if !w.pause() {
 				return
 			}
 		}
 	}
+}
+
+// hasWork does what is to be done beside the debts, and reports whether anything is left.
+func (w *Watch) hasWork() bool {
+	whole, cleared := w.closeGaps(), w.ledger.clear()
+	return !whole || !cleared || w.away.Load() || w.owed() > 0
 }
 
 // pause waits between two attempts, and reports whether there is to be another. Debts that
@@ -133,7 +139,7 @@ func (a *account) settleLater(ctx context.Context, key string) error {
 func (w *Watch) expire(holder string) {
 	for _, d := range w.ledger.of(holder) {
 		if d.until <= w.o.Now() {
-			_ = w.ledger.settled(holder, d) // what the disk keeps is dropped at the next start
+			w.ledger.settled(holder, d)
 		}
 	}
 }
@@ -167,11 +173,11 @@ func (w *Watch) Close(ctx context.Context) {
 	})
 }
 
-// await returns when nothing is owed or ctx ends.
+// await returns when nothing is owed, nor on the disk as if it were, or ctx ends.
 func (w *Watch) await(ctx context.Context) {
 	look := time.NewTicker(10 * time.Millisecond)
 	defer look.Stop()
-	for w.rouse(); w.owed() > 0; {
+	for w.rouse(); w.owed() > 0 || w.ledger.paid.number() > 0; {
 		select {
 		case <-look.C:
 		case <-ctx.Done():
@@ -183,6 +189,9 @@ func (w *Watch) await(ctx context.Context) {
 func (w *Watch) tellLeft() {
 	if w.o.Kept && !w.markGaps() {
 		w.o.Log.Warn("that what this node has noted has gaps could not be noted either: after the next start it goes by that")
+	}
+	if paid := w.ledger.paid.number(); w.o.Kept && paid > 0 {
+		w.o.Log.Warn("what this node has written to the shared history could not be taken off its disk: it is written once more after the next start", "debts", paid)
 	}
 	left := w.ledger.count.Load()
 	switch {
