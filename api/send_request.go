@@ -92,7 +92,7 @@ func (s *Server) mailProblems(composer *mailer.Composer, q sendRequest) (wrong [
 		mail.To = s.standIn
 	}
 	if !q.own {
-		mail.Code = checkCode
+		mail.Code, mail.ExpiresInMS = checkCode, s.with.CodeLife
 	}
 	for {
 		err, ok := errors.AsType[*mailer.ComposeError](composer.Check(mail))

@@ -44,13 +44,33 @@ func NewComposer(from Sender, templates *Templates, random io.Reader) (*Composer
 }
 
 // Check tells whether Compose would take the request, without composing: the
-// way to refuse a bad field before it costs the mailbox anything. The error is
-// a *ComposeError.
+// way to refuse a bad field before it costs the mailbox anything. The template
+// is filled in only if it is one that not every request suits. The error is a
+// *ComposeError.
 func (c *Composer) Check(r Request) error {
-	if _, err := r.check(c.templates); err != nil {
-		return err
+	template, bad := r.check(c.templates)
+	if bad == nil && template.choosy {
+		_, bad = c.fill(template, r)
+	}
+	if bad != nil {
+		return bad
 	}
 	return nil
+}
+
+// fill fills in the template, and says which field of the request is at fault
+// if nothing that can be sent comes of it.
+func (c *Composer) fill(template *mailTemplate, r Request) (rendered, *ComposeError) {
+	fields := templateFields{Code: r.Code, Email: shown(r.To), Sender: c.from.Name, Data: r.Data}
+	parts, err := template.render(fields, r.ExpiresInMS)
+	if err != nil {
+		// The library's error may quote what it was filling in.
+		return rendered{}, badField(template.madeBy, "does not suit the template")
+	}
+	if problem := subjectProblem(parts.subject); problem != "" {
+		return rendered{}, badField(template.subjectBy, "makes a subject that "+problem)
+	}
+	return parts, nil
 }
 
 // Compose makes the mail: multipart/alternative, text before HTML. It checks
@@ -61,14 +81,9 @@ func (c *Composer) Compose(r Request) (Message, error) {
 	if bad != nil {
 		return Message{}, bad
 	}
-	fields := templateFields{Code: r.Code, Email: shown(r.To), Sender: c.from.Name, Data: r.Data}
-	parts, err := template.render(fields, r.ExpiresInMS)
-	if err != nil {
-		// The library's error may quote what it was filling in.
-		return Message{}, badField("data", "does not suit the template")
-	}
-	if problem := subjectProblem(parts.subject); problem != "" {
-		return Message{}, badField("data", "makes a subject that "+problem)
+	parts, bad := c.fill(template, r)
+	if bad != nil {
+		return Message{}, bad
 	}
 	var random [idRandom + boundaryRandom]byte
 	if _, err := io.ReadFull(c.random, random[:]); err != nil {

@@ -30,6 +30,16 @@ func BenchmarkCompose(b *testing.B) {
 			}
 		}
 	})
+	b.Run("check with data", func(b *testing.B) {
+		b.ReportAllocs()
+		composer, request := composerOf(b, "{{.Data.name}}", "{{.Data.name}}"), sampleRequest(b)
+		request.Template, request.Data = "own", map[string]string{"name": "Alice"}
+		for b.Loop() {
+			if err := composer.Check(request); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 }
 
 func sampleRequest(t testing.TB) mailer.Request {

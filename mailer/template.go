@@ -24,6 +24,8 @@ type mailTemplate struct {
 	subject, text, expires *texttemplate.Template
 	body                   *htmltemplate.Template
 	needs                  []string // the keys of .Data it speaks of, sorted
+	choosy                 bool     // some requests may not suit it
+	madeBy, subjectBy      string   // the field of a request that is then at fault, most likely
 	size                   int      // about how many octets it renders to
 }
 

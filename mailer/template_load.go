@@ -78,6 +78,7 @@ func parseTemplate(path string, files map[string]string) (*mailTemplate, error) 
 	}
 	m.body = body
 	m.needs = m.dataKeys()
+	m.lookForChoice(files)
 	return m, m.try(path)
 }
 

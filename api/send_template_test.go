@@ -1,0 +1,42 @@
+package api_test
+
+import (
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/mailgate/mailgate/api"
+)
+
+// titled is a template whose subject callers make.
+var titled = fstest.MapFS{
+	"own/en/subject.txt": {Data: []byte("{{.Data.title}} {{.ExpiresIn}}")}, "own/en/text.txt": {Data: []byte("{{.Code}}")},
+	"own/en/body.html": {Data: []byte("<p>{{.Code}}</p>")},
+}
+
+// Data may be fine by itself and make no mail in this template. That is a field that will
+// not do, like others: nothing is charged, and no fault of this side is reported.
+func TestSendDataThatMakesNoMail(t *testing.T) {
+	r := newRig(t, setup{policy: "minute=2/60s"})
+	r.server.Reload(api.Live{Composer: composerWith(t, titled)})
+	body := func(title int, more string) string {
+		return `{"email":"a@example.com","template":"own","data":{"title":"` + strings.Repeat("x", title) + `"}` + more + `}`
+	}
+	const most = 200 - len(" 10 minutes")
+	for _, will := range []string{body(256, ""), body(most+1, ""), body(201, `,"code":"123456"`)} {
+		for _, got := range []reply{r.do("POST", "/send-code", appKey, will), r.onceAs(appKey, "k", will)} {
+			got.is(t, 422, "invalid")
+			if !strings.Contains(got.text, `"errors":[{"field":"data","reason":"invalid","detail":"data makes a subject that is too long."}]`) {
+				t.Errorf("answered %s", got.text)
+			}
+			if line := journal.about(t, got.header.Get("X-Request-Id")); len(line) != 1 || line[0]["level"] != "INFO" {
+				t.Errorf("the log says %v", line)
+			}
+		}
+	}
+	if r.used("a@example.com") != 0 || len(r.box.List()) != 0 {
+		t.Error("it was charged, or sent")
+	}
+	r.onceAs(appKey, "k", body(most, "")).is(t, 200, "")
+	r.do("POST", "/send-code", appKey, body(200, `,"code":"123456"`)).is(t, 200, "")
+}

@@ -1,0 +1,84 @@
+package mailer_test
+
+import (
+	"crypto/rand"
+	"errors"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/mailgate/mailgate/mailer"
+)
+
+// TestCheckTellsWhatWillNotCompose: what a visitor may have typed is refused before it costs
+// anything, also where only the finished text shows that it will not do.
+func TestCheckTellsWhatWillNotCompose(t *testing.T) {
+	long := strings.Repeat("x", 256)
+	address := strings.Repeat("a", 64) + "@" + strings.Repeat(strings.Repeat("b", 61)+".", 3) + "com"
+	for name, c := range map[string]struct {
+		subject, text string
+		change        func(*mailer.Request)
+		field         string // "": it will do
+	}{
+		"a long value in the subject": {"{{.Data.name}}", "", data("name", long), "data"},
+		"a subject at its bound":      {"{{.Data.name}}", "", data("name", long[:200]), ""},
+		"one more":                    {"{{.Data.name}}", "", data("name", long[:201]), "data"},
+		"by its index":                {`Hi {{index .Data "name"}}`, "", data("name", long), "data"},
+		"within another":              {"{{with .Data}}{{.name}}{{end}}", "", data("name", long), "data"},
+		"in a part of the subject":    {`{{define "a"}}{{.Data.name}}{{end}}{{template "a" .}}`, "", data("name", long), "data"},
+		"nothing in the subject":      {"{{.Data.name}}", "", data("name", " "), "data"},
+		"a long value elsewhere":      {"Hello", "{{.Data.name}}", data("name", long), ""},
+		"a long value for nothing":    {"Hello", "", data("name", long), ""},
+		"a cut that is too short":     {"Hello", "{{slice .Data.name 0 5}}", data("name", "four"), "data"},
+		"a cut that is not":           {"Hello", "{{slice .Data.name 0 5}}", data("name", "fives"), ""},
+		"a long address":              {"{{.Email}}", "", func(r *mailer.Request) { r.To = parse(t, address) }, "email"},
+		"a long address elsewhere":    {"Hello", "{{.Email}}", func(r *mailer.Request) { r.To = parse(t, address) }, ""},
+		"a cut of an address":         {"Hello", "{{slice .Email 0 15}}", func(r *mailer.Request) { r.To = parse(t, "a@example.com") }, "email"},
+		"a cut of a code":             {"Hello", "{{slice .Code 0 5}}", func(r *mailer.Request) { r.Code = "1234" }, "code"},
+		"with the time it is valid":   {"{{.Data.name}}{{.ExpiresIn}}", "", data("name", long[:195]), "data"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			composer := composerOf(t, c.subject, c.text)
+			request := sampleRequest(t)
+			request.Template = "own"
+			c.change(&request)
+			for how, err := range map[string]error{"Check": composer.Check(request), "Compose": composeError(composer, request)} {
+				refusal, refused := errors.AsType[*mailer.ComposeError](err)
+				switch {
+				case c.field == "" && err != nil:
+					t.Errorf("%s: %v", how, err)
+				case c.field != "" && (!refused || refusal.Kind != mailer.BadField || refusal.Field != c.field):
+					t.Errorf("%s: %#v, want a bad %s", how, err, c.field)
+				case refused && (strings.Contains(err.Error(), "xx") || strings.Contains(err.Error(), "aa")):
+					t.Errorf("%s repeats what it was given: %v", how, err)
+				}
+			}
+		})
+	}
+}
+
+func data(key, value string) func(*mailer.Request) {
+	return func(r *mailer.Request) { r.Data = map[string]string{key: value} }
+}
+
+// composerOf is a composer with a template of this subject, and this in its text.
+func composerOf(t testing.TB, subject, text string) *mailer.Composer {
+	t.Helper()
+	templates, err := mailer.LoadTemplates(fstest.MapFS{
+		"own/en/subject.txt": {Data: []byte(subject)},
+		"own/en/text.txt":    {Data: []byte("{{.Code}} " + text)},
+		"own/en/body.html":   {Data: []byte("<p>{{.Code}}</p>")},
+	}, "en")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sender, err := mailer.ParseSender("Acme <no-reply@acme.example>")
+	if err != nil {
+		t.Fatal(err)
+	}
+	composer, err := mailer.NewComposer(sender, templates, rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return composer
+}
