@@ -31,7 +31,7 @@ type State struct {
 	trying   bool  // a trial is under way
 }
 
-// Open reports whether asking is over for now.
+// Open reports whether asking is over until a trial is answered.
 func (s State) Open() bool { return s.reopens != 0 }
 
 // A Pass is the answer to who wants to ask.

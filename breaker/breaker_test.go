@@ -125,10 +125,13 @@ func TestCircuitTellsOfChanges(t *testing.T) {
 		t.Errorf("rests for %d ms", rest)
 	}
 	now = 1000
-	if rest := c.Rest(); rest != 0 {
-		t.Errorf("when a trial is due it still rests for %d ms", rest)
+	if rest := c.Rest(); rest != 0 || !c.Open() {
+		t.Errorf("when a trial is due it still rests for %d ms; open: %v", rest, c.Open())
 	}
 	c.Settle(c.Ask(), Answered)
+	if c.Open() {
+		t.Error("it is open after a trial that was answered")
+	}
 	if len(told) != 2 || !told[0] || told[1] {
 		t.Errorf("told %v, want that it opened and closed", told)
 	}

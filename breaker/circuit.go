@@ -35,6 +35,14 @@ func (c *Circuit) Rest() int64 {
 	return p.Wait
 }
 
+// Open reports whether it has opened, and no trial has closed it since. It may be open when
+// the rest is over: until then nobody has asked, or the trial is under way.
+func (c *Circuit) Open() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.state.Open()
+}
+
 // Settle takes in what came of a pass.
 func (c *Circuit) Settle(p Pass, o Outcome) {
 	c.mu.Lock()

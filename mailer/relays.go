@@ -223,10 +223,10 @@ func (r *Relays) cut() {
 // RelayStats are one relay's figures at this moment.
 type RelayStats struct {
 	Relay   string
-	Open    int // connections, those being made included
-	Idle    int // of them
-	Waiting int // sends waiting for one
-	Resting bool
+	Open    int  // connections, those being made included
+	Idle    int  // of them
+	Waiting int  // sends waiting for one
+	Resting bool // it was left alone as it failed, and has not answered since
 }
 
 // Stats are the figures of every relay, in order.
@@ -236,7 +236,7 @@ func (r *Relays) Stats() []RelayStats {
 		open, idle, waiting := relay.conns.counts()
 		stats[i] = RelayStats{
 			Relay: relay.name, Open: open, Idle: idle, Waiting: waiting,
-			Resting: relay.circuit.Rest() > 0,
+			Resting: relay.circuit.Open(),
 		}
 	}
 	return stats
