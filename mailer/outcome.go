@@ -99,6 +99,10 @@ type SendError struct {
 	Step    Step   // empty when no relay was asked
 	// Reply is the relay's answer, where it gave one.
 	Reply *Reply
+	// Deferred: all that kept the mail is that every relay that was asked said
+	// 4xx to its recipient. Whoever may name one can bring that about, with a
+	// domain that is not there, so it need be no trouble of a relay's.
+	Deferred bool
 	// RetryAfter is when trying again may help, where that is known.
 	RetryAfter time.Duration
 	// Err is the cause, where there is more to say than the reply.

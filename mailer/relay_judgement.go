@@ -50,6 +50,11 @@ func judgement(ctx context.Context, failure *SendError) verdict {
 	return relayFailed
 }
 
+// notNow says whether a relay said 4xx to the recipient.
+func notNow(failure *SendError) bool {
+	return failure.Step == StepRCPT && failure.Reply != nil && failure.Reply.Code/100 == 4
+}
+
 // tooGreat says whether MAIL was refused for the size that it declared. Another mail may
 // be smaller.
 func tooGreat(failure *SendError) bool {

@@ -131,20 +131,26 @@ func (r *Relays) allResting() *SendError {
 // alone only adds when to come again.
 func (r *Relays) inTurn(p patience, l *letter) (Receipt, error) {
 	var last error
+	deferred := true // by all of them
 	for _, relay := range r.relays {
 		reply, err := relay.send(p, l)
 		if err == nil {
 			return Receipt{Relay: relay.name, Reply: *reply}, nil
 		}
-		if failure, ok := errors.AsType[*SendError](err); ok && (failure.Outcome != Unavailable || errors.Is(err, errHeldBack)) {
+		failure, ok := errors.AsType[*SendError](err)
+		if ok && (failure.Outcome != Unavailable || errors.Is(err, errHeldBack)) {
 			return Receipt{}, err
 		}
+		deferred = deferred && ok && notNow(failure)
 		if last == nil || !errors.Is(err, errResting) {
 			last = err
 		}
 		if p.tooLate() {
 			break
 		}
+	}
+	if failure, ok := errors.AsType[*SendError](last); ok {
+		failure.Deferred = deferred
 	}
 	return Receipt{}, last
 }

@@ -1,0 +1,55 @@
+package mailer_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/sandbox/fault"
+)
+
+// TestDeferred: a 4xx to the recipient is told apart from a relay's trouble, and only where
+// there was no other.
+func TestDeferred(t *testing.T) {
+	at := func(step fault.Step, kind fault.Kind) fault.Script { return fault.Script{At: step, Kind: kind} }
+	later, down := at(fault.RCPT, fault.Temporary), at(fault.Banner, fault.HangUp)
+	for name, c := range map[string]struct {
+		relays   []fault.Script
+		resting  bool // the first, from before
+		deferred bool
+	}{
+		"4xx to the recipient":     {relays: []fault.Script{later}, deferred: true},
+		"421 to the recipient":     {relays: []fault.Script{at(fault.RCPT, fault.Leaving)}, deferred: true},
+		"by both":                  {relays: []fault.Script{later, later}, deferred: true},
+		"the first is down":        {relays: []fault.Script{down, later}},
+		"the first is left alone":  {relays: []fault.Script{down, later}, resting: true},
+		"the second is down":       {relays: []fault.Script{later, down}},
+		"barred by the first":      {relays: []fault.Script{at(fault.RCPT, fault.Barred), later}},
+		"silent for the recipient": {relays: []fault.Script{at(fault.RCPT, fault.Silence)}},
+		"4xx to the sender":        {relays: []fault.Script{at(fault.MAIL, fault.Temporary)}},
+		"4xx to DATA":              {relays: []fault.Script{at(fault.DATA, fault.Temporary)}},
+		"4xx to the mail":          {relays: []fault.Script{at(fault.Dot, fault.Temporary)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var urls []string
+			for _, script := range c.relays {
+				urls = append(urls, plain(play(t, script)))
+			}
+			o := facing(c.relays[0])
+			if c.resting {
+				o.Breaker = mailer.Breaker{Failures: 1, Cooldown: time.Hour}
+			}
+			r := newRelays(t, o, urls...)
+			_, err := r.Send(t.Context(), letter())
+			if c.resting {
+				_, err = r.Send(t.Context(), letter())
+			}
+			checkOutcome(t, err, mailer.Unavailable)
+			if failure, ok := errors.AsType[*mailer.SendError](err); !ok || failure.Deferred != c.deferred {
+				t.Errorf("deferred is %v, want %v: %v", failure.Deferred, c.deferred, err)
+			}
+		})
+	}
+}
