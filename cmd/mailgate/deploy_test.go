@@ -69,12 +69,19 @@ func TestComposeFile(t *testing.T) {
 			t.Errorf("%s is passed on: %v", setting.Env(), passed)
 		}
 	}
-	environ := []string{"MAILGATE_LISTEN=:8080"}
+	environ, defaults := []string{"MAILGATE_LISTEN=:8080"}, map[string]string{}
 	for name, value := range file.Services["mailgate"].Environment {
-		environ = append(environ, name+"="+regexp.MustCompile(`\$\{\w+:-(.*)\}$`).ReplaceAllString(value, "$1"))
+		defaults[name] = regexp.MustCompile(`\$\{\w+:-(.*)\}$`).ReplaceAllString(value, "$1")
+		environ = append(environ, name+"="+defaults[name])
 	}
 	if status, _, stderr := run(t, environ, "check-config"); status != exitOK {
 		t.Errorf("the settings: %s", stderr)
+	}
+	for _, name := range []string{"MAILGATE_API_KEYS", "MAILGATE_ADMIN_KEYS", "MAILGATE_SECRET"} {
+		environ := []string{"MAILGATE_SMTP_URL=smtps://relay.example", name + "=" + defaults[name]}
+		if status, _, stderr := run(t, environ, "check-config"); status == exitOK || !strings.HasPrefix(stderr, "mailgate: "+name) {
+			t.Errorf("with a relay that delivers, the %s of the trial: %d %s", name, status, stderr)
+		}
 	}
 	if !strings.Contains(strings.Join(file.Services["redis"].Command, " "), "--maxmemory-policy noeviction") {
 		t.Error("redis may evict")

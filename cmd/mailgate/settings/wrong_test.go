@@ -15,6 +15,7 @@ const hidden = "hush-hush-hush-hush"
 // Each setting that cannot be right, and the one line that says so.
 func TestWrongSettings(t *testing.T) {
 	redis := "MAILGATE_REDIS_URL=redis://localhost"
+	relay := "MAILGATE_SMTP_URL=smtps://relay.example"
 	tests := []struct {
 		environ string // variables, joined by &
 		want    string // beginning of the error
@@ -32,6 +33,10 @@ func TestWrongSettings(t *testing.T) {
 		{"MAILGATE_ADMIN_KEYS=ops:" + hidden + ",bob:fifteen-letters", "MAILGATE_ADMIN_KEYS: key 2 has a secret of fewer than 16 characters"},
 		{"MAILGATE_API_KEYS=web:change-me-" + hidden, "MAILGATE_API_KEYS: key 1 has the secret of an example"},
 		{"MAILGATE_ADMIN_KEYS=ops:Change-Me", "MAILGATE_ADMIN_KEYS: key 1 has the secret of an example"},
+		{relay + " & MAILGATE_API_KEYS=web:" + hidden + ",demo:trial-key-everybody-knows", "MAILGATE_API_KEYS: a secret in it is that of the trial"},
+		{relay + " & MAILGATE_ADMIN_KEYS=operator:trial-admin-key-everybody-knows", "MAILGATE_ADMIN_KEYS: a secret in it is that of the trial"},
+		{relay + " & MAILGATE_SECRET=trial-secret-everybody-knows", "MAILGATE_SECRET: it is that of the trial"},
+		{"MAILGATE_SMTP_URL=smtp://mailpit:1025?tls=none,smtps://relay.example & MAILGATE_SECRET=trial-secret-everybody-knows", "MAILGATE_SECRET: it is that of the trial"},
 		{"MAILGATE_DRAIN_DELAY=soon", "MAILGATE_DRAIN_DELAY: it must be a length of time"},
 		{"MAILGATE_DRAIN_DELAY=5s & MAILGATE_SHUTDOWN_GRACE=5s", "MAILGATE_DRAIN_DELAY: it must be shorter than shutdown_grace"},
 		{"MAILGATE_DRAIN_DELAY=2h", "MAILGATE_DRAIN_DELAY: it must be at most 5m"},
@@ -101,6 +106,15 @@ func TestWrongSettings(t *testing.T) {
 			_, _, err := settings.Read(nil, strings.Split(tt.environ, " & "))
 			complains(t, err, tt.want)
 		})
+	}
+}
+
+// What everybody knows will do where no mail can leave: with the trial's mail catcher, and
+// for whoever asks a server.
+func TestTrialSettings(t *testing.T) {
+	trial := []string{"MAILGATE_API_KEYS=demo:trial-key-everybody-knows", "MAILGATE_ADMIN_KEYS=operator:trial-admin-key-everybody-knows", "MAILGATE_SECRET=trial-secret-everybody-knows"}
+	for _, relay := range []string{"", "MAILGATE_SMTP_URL=smtp://mailpit:1025?tls=none"} {
+		read(t, nil, append(trial[:3:3], relay))
 	}
 }
 
