@@ -60,12 +60,12 @@ func (s *Server) readFigures(ctx context.Context, _ *call, _ struct{}) (figures,
 		f.Degraded = formatTime(since)
 	}
 	for _, one := range samples["mailgate_sends_total"] {
-		if one.labels["rule"] == "" {
+		if one.labels["rule"] == "" && one.value > 0 {
 			f.Sends[one.labels["outcome"]] += one.value
 		}
 	}
 	for _, one := range samples["mailgate_refunds_total"] {
-		if one.labels["result"] == "given-back" {
+		if one.labels["result"] == refundDone {
 			f.GivenBack += one.value
 		}
 	}

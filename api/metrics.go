@@ -58,6 +58,7 @@ func newMetrics(o Options, connections func() int) (*metrics, error) {
 		resets: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "mailgate_resets_total", Help: "Mailboxes and subjects of actions an operator has reset."}),
 	}
+	m.fromZero()
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "mailgate_build_info", Help: "Always 1; the version is a label.", ConstLabels: prometheus.Labels{"version": o.Version}})
 	info.Set(1)
@@ -77,6 +78,20 @@ func register(registry *prometheus.Registry, all ...prometheus.Collector) error 
 		}
 	}
 	return nil
+}
+
+// fromZero has every series there from the start that is known by then: of one that begins
+// with its first count, Prometheus sees no increase.
+func (m *metrics) fromZero() {
+	for _, outcome := range outcomes {
+		m.sends.WithLabelValues(outcome, "", "")
+	}
+	for _, outcome := range []string{sendDone, sendFailed, sendReplayed} {
+		m.sends.WithLabelValues(outcome, "", "")
+	}
+	for _, result := range []string{refundDone, refundGivenUp} {
+		m.refunds.WithLabelValues(result)
+	}
 }
 
 func (m *metrics) request(route string, status int, took time.Duration) {
@@ -150,7 +165,7 @@ func newRelayGauges(stats func() []mailer.RelayStats) *relayGauges {
 		stats:       stats,
 		connections: prometheus.NewDesc("mailgate_relay_connections", "Connections to a relay now, by state.", []string{"relay", "state"}, nil),
 		waiting:     prometheus.NewDesc("mailgate_relay_waiting", "Sends waiting for a connection to a relay.", []string{"relay"}, nil),
-		resting:     prometheus.NewDesc("mailgate_relay_resting", "1 while a failing relay is left alone.", []string{"relay"}, nil),
+		resting:     prometheus.NewDesc("mailgate_relay_resting", "1 from when a failing relay is left alone until it has answered.", []string{"relay"}, nil),
 	}
 }
 

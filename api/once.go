@@ -202,7 +202,7 @@ func (s *Server) unrecorded(c *call, cause error) {
 }
 
 func (s *Server) replayed(c *call, out *answer, first idempotency.Answer) {
-	s.metrics.sent("replayed")
+	s.metrics.sent(sendReplayed)
 	c.replayed = true
 	out.replay(first)
 }

@@ -96,6 +96,23 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
+// What may be an alarm is counted from 0: of a count that is not there before the first
+// nobody sees the increase.
+func TestMetricsFromZero(t *testing.T) {
+	r := newRig(t, setup{})
+	text := r.do("GET", "/metrics", "", "").text
+	for _, outcome := range []string{"sent", "replayed", "rejected", "unavailable", "unknown", "busy", "store-unavailable", "mismatch", "in-flight", "failed"} {
+		if want := `mailgate_sends_total{limit="",outcome="` + outcome + `",rule=""} 0`; !strings.Contains(text, want+"\n") {
+			t.Errorf("/metrics lacks %s", want)
+		}
+	}
+	for _, result := range []string{"given-back", "given-up"} {
+		if want := `mailgate_refunds_total{result="` + result + `"} 0`; !strings.Contains(text, want+"\n") {
+			t.Errorf("/metrics lacks %s", want)
+		}
+	}
+}
+
 // The relays' troubles are counted too.
 func TestMetricsOfFaults(t *testing.T) {
 	r := newRig(t, setup{})

@@ -21,6 +21,12 @@ const (
 	refundLife  = time.Minute
 )
 
+// The ends of a refund in the metrics.
+const (
+	refundDone    = "given-back"
+	refundGivenUp = "given-up"
+)
+
 // refunds gives back what was charged for mail that certainly never left. What cannot be
 // given back at once is tried again in the background, one after the other.
 type refunds struct {
@@ -93,7 +99,7 @@ func (r *refunds) now(ctx context.Context, one refund) {
 		r.later(one)
 		return
 	}
-	r.metrics.refunded("given-back")
+	r.metrics.refunded(refundDone)
 }
 
 // later gives a place back in the background.
@@ -156,7 +162,7 @@ func (r *refunds) settle(one refund, err error) {
 		r.giveUp(one, err.Error())
 		return
 	}
-	r.metrics.refunded("given-back")
+	r.metrics.refunded(refundDone)
 }
 
 var errTooLate = errors.New("somebody else may have begun the send anew")
@@ -183,7 +189,7 @@ func (r *refunds) pause() bool {
 }
 
 func (r *refunds) giveUp(one refund, why string) {
-	r.metrics.refunded("given-up")
+	r.metrics.refunded(refundGivenUp)
 	r.log.Warn("a place could not be given back, and may stay charged until it leaves its windows",
 		one.whose, "id", one.id.String(), "cause", why)
 }

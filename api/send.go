@@ -67,7 +67,7 @@ func (s *Server) deliver(ctx context.Context, c *call, q sendRequest, send rules
 		s.metrics.sent(outcomeOf(err))
 		return sent{}, s.settle(ctx, c, send, &done, err)
 	}
-	s.metrics.sent("sent")
+	s.metrics.sent(sendDone)
 	return done, nil
 }
 
@@ -203,28 +203,29 @@ func neverLeft(err error) bool {
 	return ours || errors.Is(err, mailer.ErrBusy) || errors.Is(err, mailer.ErrUnsendable)
 }
 
-// outcomeOf is the word for an end of a send in the metrics.
+// The words for the ends of a send in the metrics, beside "denied", which goes with a rule.
+const (
+	sendDone     = "sent"
+	sendReplayed = "replayed"
+	sendFailed   = "failed"
+)
+
+var outcomes = map[kind]string{
+	recipientRejected: "rejected",
+	relayUnavailable:  "unavailable",
+	deliveryUnknown:   "unknown",
+	busy:              "busy",
+	storeUnavailable:  "store-unavailable",
+	keyMismatch:       "mismatch",
+	keyInFlight:       "in-flight",
+}
+
+// outcomeOf is the word for an end of a send.
 func outcomeOf(err error) string {
 	if err == nil {
-		return "sent"
+		return sendDone
 	}
-	switch problemOf(err).kind {
-	case recipientRejected:
-		return "rejected"
-	case relayUnavailable:
-		return "unavailable"
-	case deliveryUnknown:
-		return "unknown"
-	case busy:
-		return "busy"
-	case storeUnavailable:
-		return "store-unavailable"
-	case keyMismatch:
-		return "mismatch"
-	case keyInFlight:
-		return "in-flight"
-	}
-	return "failed"
+	return cmp.Or(outcomes[problemOf(err).kind], sendFailed)
 }
 
 func writeSent(out *answer, done *sent) {
