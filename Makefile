@@ -5,7 +5,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unve
 FUZZTIME ?= 10m
 BIN      = bin/mailgate
 
-.PHONY: help dev build test needs check race long flood fuzz bench faults soak image clean
+.PHONY: help dev build test needs check race long flood campaign fuzz bench faults soak image clean
 
 help: ## this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -16,7 +16,7 @@ dev: ## mailgate on this machine, nothing to set up: sign-up page, inbox, real A
 build: ## the program, static, in bin/mailgate
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $(BIN) ./cmd/mailgate
 
-test: needs check race flood ## everything that must hold: format, vet, the bench module's tests, all tests with -race
+test: needs check race flood campaign ## everything that must hold: format, vet, the bench module's tests, all tests with -race
 
 needs: # what the tests start themselves, such as a Redis server
 	.ci/needs
@@ -38,11 +38,15 @@ long: needs ## all tests once more, with races and random histories at their ful
 flood:
 	$(GO) test -run 'TestAFloodForgetsNobody|TestMoreWritersThanTheQueueHolds|TestDefaultSizeHolds|TestWhatIsReadOftenStays' ./throttle/local ./cache
 
+# Each kind of fault four times, for two seconds.
+campaign:
+	$(GO) test ./faults -run TestCampaign
+
 fuzz: ## every fuzz target for FUZZTIME each; 10m unless told, FUZZTIME=30s is a first look
 	FUZZTIME=$(FUZZTIME) .ci/fuzz
 
-# The programs as people run them, so that the load is heavy and their memory is their own;
-# the short campaign in every run of the tests has the race detector in them.
+# Without the race detector: the programs as people run them, so that the load is heavy and
+# their memory is their own. The tests of `make long` have it in them.
 # One run again: go test -v ./faults -run TestCampaign -full -kind redis-killed -seed 7
 faults: needs ## every kind of fault under load, 20 times each, judged by what the relays received
 	$(GO) test -v -count 1 -timeout 4h ./faults -run TestCampaign -full -seeds 20 -at-once 6

@@ -3,10 +3,10 @@
 // relays, under a mixed load; breaks one thing at a seeded moment, mends it, and lets
 // package judge look at what the relays received and the callers were answered.
 //
-// The campaign is a test. Short, it is part of every run of the tests, with the race
-// detector; `make faults` is the long one, with the programs as people run them, and
-// `make soak` breaks things at random for half an hour. One run is made again by its kind
-// and seed:
+// The campaign is a test. Short, it is part of `make test`, with the programs as people run
+// them, and of `make long`, with the race detector in them; `make faults` is the long one,
+// and `make soak` breaks things at random for half an hour. One run is made again by its
+// kind and seed:
 //
 //	go test -race -v ./faults -run TestCampaign -kind redis-killed -seed 7
 //
