@@ -86,7 +86,7 @@ func (m *metrics) fromZero() {
 	for _, outcome := range outcomes {
 		m.sends.WithLabelValues(outcome, "", "")
 	}
-	for _, outcome := range []string{sendDone, sendFailed, sendReplayed} {
+	for _, outcome := range []string{sendDone, sendDeferred, sendFailed, sendReplayed} {
 		m.sends.WithLabelValues(outcome, "", "")
 	}
 	for _, result := range []string{refundDone, refundGivenUp} {

@@ -207,6 +207,7 @@ func neverLeft(err error) bool {
 const (
 	sendDone     = "sent"
 	sendReplayed = "replayed"
+	sendDeferred = "deferred"
 	sendFailed   = "failed"
 )
 
@@ -220,10 +221,14 @@ var outcomes = map[kind]string{
 	keyInFlight:       "in-flight",
 }
 
-// outcomeOf is the word for an end of a send.
+// outcomeOf is the word for an end of a send. A deferral has one of its own, since whoever
+// asks for mail to a domain that is not there must wake nobody.
 func outcomeOf(err error) string {
 	if err == nil {
 		return sendDone
+	}
+	if failure, ok := errors.AsType[*mailer.SendError](err); ok && failure.Deferred {
+		return sendDeferred
 	}
 	return cmp.Or(outcomes[problemOf(err).kind], sendFailed)
 }
