@@ -33,6 +33,8 @@ import (
 
 // An attempt is a send with an Idempotency-Key that is being done.
 type attempt struct {
+	requestID string
+
 	lease idempotency.Lease // of the answer
 	mark  idempotency.Lease // of the mark; none until the mail is handed over
 	stop  time.Time         // the lease may end soon after: nothing is begun any more
@@ -44,7 +46,7 @@ type attempt struct {
 	// own makes the charge this server's own to tell of; nil for one that another has made.
 	own         func(context.Context) error
 	mayHaveLeft bool // so the answer is kept, whatever it is
-	refunding   bool // the key is free when the refund is done
+	refunding   bool // the key is free when the refund is done, which has the attempt from then on
 }
 
 const (
@@ -96,6 +98,7 @@ func didOnce(err error) bool {
 // is gone or another. If there is none, what will not do is the answer, and the key is free.
 // Where nobody knows, that would be a no to what may have been done, so it is said instead.
 func (s *Server) answered(ctx context.Context, c *call, out *answer, asked idempotency.Lease, refusal error) error {
+	began := time.Now()
 	outcome, err := s.with.Repeats.Answers.Begin(ctx, asked.Name, asked.Body)
 	if err != nil {
 		return err
@@ -107,9 +110,7 @@ func (s *Server) answered(ctx context.Context, c *call, out *answer, asked idemp
 	case idempotency.InFlight:
 		return inFlight(outcome)
 	case idempotency.Started:
-		if err := s.free(ctx, &attempt{lease: outcome.Lease}); err != nil {
-			s.unrecorded(c, err)
-		}
+		s.refunds.now(ctx, refund{key: s.newAttempt(c, outcome, began)})
 	}
 	if outcome.Degraded {
 		return errUnseen
@@ -144,7 +145,7 @@ func (s *Server) repeatKey(in *incoming) (key string, given bool, err error) {
 
 // once does the send if it is the first with its name, and else gives the first's answer.
 func (s *Server) once(ctx context.Context, c *call, q sendRequest, out *answer, asked idempotency.Lease) error {
-	stop := time.Now().Add(s.with.SendDeadline + attemptRest)
+	began := time.Now()
 	outcome, err := s.with.Repeats.Answers.Begin(ctx, asked.Name, asked.Body)
 	if err != nil {
 		s.metrics.sent(outcomeOf(err))
@@ -152,7 +153,7 @@ func (s *Server) once(ctx context.Context, c *call, q sendRequest, out *answer, 
 	}
 	switch outcome.State {
 	case idempotency.Started:
-		c.attempt = &attempt{lease: outcome.Lease, stop: stop, alone: outcome.Degraded}
+		c.attempt = s.newAttempt(c, outcome, began)
 		return s.attempt(ctx, c, q, out)
 	case idempotency.Replay:
 		s.replayed(c, out, outcome.Answer)
@@ -164,6 +165,12 @@ func (s *Server) once(ctx context.Context, c *call, q sendRequest, out *answer, 
 	}
 	s.metrics.sent(outcomeOf(err))
 	return err
+}
+
+// newAttempt is the attempt that an outcome begins, which was asked for at this moment: its
+// lease began no earlier.
+func (s *Server) newAttempt(c *call, o idempotency.Outcome, began time.Time) *attempt {
+	return &attempt{requestID: c.requestID, lease: o.Lease, stop: began.Add(s.with.SendDeadline + attemptRest), alone: o.Degraded}
 }
 
 func inFlight(o idempotency.Outcome) error {
@@ -180,25 +187,14 @@ func (s *Server) attempt(ctx context.Context, c *call, q sendRequest, out *answe
 	if err != nil {
 		out.refuse(problemOf(err))
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refundTry)
-	defer cancel()
-	var lost error
 	switch {
 	case a.refunding:
 	case a.mayHaveLeft:
-		lost = s.finish(ctx, a, out.kept())
+		s.finish(ctx, a, out.kept())
 	default:
-		lost = s.free(ctx, a)
-	}
-	if lost != nil {
-		s.unrecorded(c, lost)
+		s.refunds.now(ctx, refund{key: a})
 	}
 	return err
-}
-
-func (s *Server) unrecorded(c *call, cause error) {
-	s.with.Log.Warn("the end of a request could not be recorded, so its key is in flight until the lease ends",
-		"request_id", c.requestID, "cause", cause)
 }
 
 func (s *Server) replayed(c *call, out *answer, first idempotency.Answer) {
@@ -216,28 +212,39 @@ var errHanded = errors.New("another attempt has handed the mail over")
 var errLeaseLost = errors.New("the lease had ended")
 
 // finish keeps the answer.
-func (s *Server) finish(ctx context.Context, a *attempt, answer idempotency.Answer) error {
+func (s *Server) finish(ctx context.Context, a *attempt, answer idempotency.Answer) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refundTry)
+	defer cancel()
 	kept, err := s.with.Repeats.Answers.Finish(ctx, a.lease, answer)
-	if err != nil {
-		return fmt.Errorf("keeping an answer: %w", err)
+	if err == nil && !kept {
+		err = errLeaseLost
 	}
-	if !kept {
-		return errLeaseLost
+	if err != nil {
+		s.with.Log.Warn("the end of a request could not be recorded, so its key is in flight until the lease ends",
+			"request_id", a.requestID, "cause", fmt.Errorf("keeping an answer: %w", err))
+	}
+}
+
+// free lets the key be used again. The mark goes first: a key without it may be sent.
+func (r Repeats) free(ctx context.Context, a *attempt) error {
+	if !a.mark.Token.IsZero() {
+		if _, err := r.HandedOver.Abandon(ctx, a.mark); err != nil {
+			return fmt.Errorf("taking back a mark: %w", err)
+		}
+		a.mark = idempotency.Lease{}
+	}
+	if _, err := r.Answers.Abandon(ctx, a.lease); err != nil {
+		return fmt.Errorf("freeing a key: %w", err)
 	}
 	return nil
 }
 
-// free lets the key be used again. The mark goes first: a key without it may be sent.
-func (s *Server) free(ctx context.Context, a *attempt) error {
-	if !a.mark.Token.IsZero() {
-		if _, err := s.with.Repeats.HandedOver.Abandon(ctx, a.mark); err != nil {
-			return fmt.Errorf("taking back a mark: %w", err)
-		}
+// stays is what becomes of a key that is not freed.
+func (a *attempt) stays() string {
+	if a.mark.Token.IsZero() {
+		return "a key could not be freed, and is in flight until its lease ends"
 	}
-	if _, err := s.with.Repeats.Answers.Abandon(ctx, a.lease); err != nil {
-		return fmt.Errorf("freeing a key: %w", err)
-	}
-	return nil
+	return "a key could not be freed, and whoever uses it when its lease has ended is told that the mail may have left (504)"
 }
 
 // handOver puts the mark that the mail may leave from now on. One that is there already

@@ -386,6 +386,77 @@ func TestOnceRefundedLater(t *testing.T) {
 	}
 }
 
+// Where nothing was charged or handed over, and only the key cannot be freed, it is freed
+// later: also the one that is marked, as a mail that may have left.
+func TestOnceFreedLater(t *testing.T) {
+	for _, tt := range keysThatStay {
+		t.Run(tt.name, func(t *testing.T) {
+			r, store, keeper := newStaying(t, tt.marked)
+			r.once("k", "freed@example.com").is(t, 503, "store-unavailable")
+			r.once("k", "freed@example.com").is(t, 409, "idempotency-in-flight")
+			store.take.Store(false)
+			keeper.abandon.Store(false)
+			eventually(t, "the key is free", func() bool { return r.once("k", "freed@example.com").status == 200 })
+			if len(r.box.List()) != 1 || r.used("freed@example.com") != 1 {
+				t.Errorf("%d mails, %d charged", len(r.box.List()), r.used("freed@example.com"))
+			}
+			if strings.Contains(r.do("GET", "/metrics", "", "").text, `mailgate_refunds_total{result="given-back"} 1`) {
+				t.Error("a key counts as a place")
+			}
+		})
+	}
+}
+
+// The log says what is so with a key that could not be freed.
+func TestOnceNotFreed(t *testing.T) {
+	for _, tt := range keysThatStay {
+		t.Run(tt.name, func(t *testing.T) {
+			r, _, _ := newStaying(t, tt.marked)
+			request := r.once("k", "freed@example.com").header.Get("X-Request-Id")
+			r.shutdown()
+			var said string
+			for _, line := range journal.about(t, request) {
+				said += line["msg"].(string) + "\n"
+			}
+			if !strings.Contains(said, tt.said) || strings.Contains(said, "given back") {
+				t.Errorf("the log says\n%s", said)
+			}
+		})
+	}
+}
+
+var keysThatStay = []struct {
+	name   string
+	marked bool
+	said   string
+}{
+	{"in flight", false, "a key could not be freed, and is in flight"},
+	{"marked", true, "told that the mail may have left"},
+}
+
+// newStaying is a rig under which nothing can be charged for freed@example.com, nor its key k
+// be freed, which may be marked. The keeper is the one that fails.
+func newStaying(t *testing.T, marked bool) (*rig, *failing, *failingKeeper) {
+	answers, handed := &failingKeeper{}, &failingKeeper{}
+	r, store := newFailing(t, setup{options: func(o *api.Options) {
+		answers.Keeper, handed.Keeper = o.Repeats.Answers, o.Repeats.HandedOver
+		o.Repeats = api.Repeats{Answers: answers, HandedOver: handed}
+	}})
+	keeper := answers
+	if marked { // whoever finds a charge puts a mark before that is given back
+		keeper = handed
+		gone := r.anotherAs(func(o *api.Options) {
+			o.Live.Rules = onlyMailbox(t, &cut{Historian: r.limiter})
+			o.Sender = fakeSender(func(context.Context, mailer.Message) error { return mailer.ErrUnsendable })
+		})
+		gone.once("k", "freed@example.com").is(t, 500, "internal")
+	}
+	store.unchanged = true
+	store.take.Store(true)
+	keeper.abandon.Store(true)
+	return r, store, keeper
+}
+
 func TestOnceKeys(t *testing.T) {
 	r := newRig(t, setup{})
 	for _, key := range []string{"", `""`, `"a`, `a"`, `a b`, `a,b`, `a;b`, `"a";b=1`, "clé", strings.Repeat("k", 256), `"a", "b"`} {

@@ -27,11 +27,13 @@ const (
 	refundGivenUp = "given-up"
 )
 
-// refunds gives back what was charged for mail that certainly never left. What cannot be
-// given back at once is tried again in the background, one after the other.
+// refunds gives back what was charged for mail that certainly never left, and frees the
+// keys of such attempts. What cannot be done at once is tried again in the background, one
+// after the other.
 type refunds struct {
 	log      *slog.Logger
 	metrics  *metrics
+	repeats  Repeats
 	patience func(context.Context) context.Context
 
 	queue   chan refund
@@ -41,33 +43,28 @@ type refunds struct {
 }
 
 // A refund is what is to be given back: to the rules or the limiter that it was charged
-// by, whatever is in their place now.
+// by, whatever is in their place now. Only then may the Idempotency-Key of its attempt, if
+// it has one, be used again: a later attempt takes up what it finds charged under the key.
 type refund struct {
-	release func(context.Context) error
-	whose   slog.Attr // a hash, for the log
+	release func(context.Context) error // nil if nothing was charged, or when it is done
+	whose   slog.Attr                   // a hash, for the log
 	id      throttle.ID
 	due     time.Time // when it is given up
-	stop    time.Time // no try begins after; none, if zero
+	key     *attempt  // whose key is to be free; nil for none, or when it is
 }
 
-// sendRefund is the refund of a send. Only when it is done may its Idempotency-Key, if it
-// has one, be used again: a later attempt takes up what it finds charged under the key.
+// sendRefund is the refund of a send.
 func (s *Server) sendRefund(c *call, send rules.Send, code string) refund {
-	set, to, id, a := c.live.Rules, c.mailbox, c.id, c.attempt
-	one := refund{whose: slog.String("mailbox", to.Hash()), id: id}
-	if a != nil {
-		a.refunding, one.stop = true, a.stop
+	set, to, id := c.live.Rules, c.mailbox, c.id
+	if c.attempt != nil {
+		c.attempt.refunding = true
 	}
-	one.release = func(ctx context.Context) error {
+	return refund{key: c.attempt, whose: slog.String("mailbox", to.Hash()), id: id, release: func(ctx context.Context) error {
 		if err := set.Release(ctx, send, id); err != nil {
 			return err
 		}
-		if err := s.takeBack(ctx, to, code); err != nil || a == nil {
-			return err
-		}
-		return s.free(ctx, a)
-	}
-	return one
+		return s.takeBack(ctx, to, code)
+	}}
 }
 
 // actionRefund is the refund of an action.
@@ -81,7 +78,7 @@ func actionRefund(q actionRequest, c *call) refund {
 
 func newRefunds(o Options, m *metrics) *refunds {
 	r := &refunds{
-		log: o.Log, metrics: m, patience: o.Patience,
+		log: o.Log, metrics: m, repeats: o.Repeats, patience: o.Patience,
 		queue: make(chan refund, maxRefunds),
 		stop:  make(chan struct{}),
 		done:  make(chan struct{}),
@@ -90,24 +87,19 @@ func newRefunds(o Options, m *metrics) *refunds {
 	return r
 }
 
-// now gives a place back before the caller is answered, or else later. A request whose
-// time is up still gets a moment for it.
+// now does a refund before the caller is answered, or else later. A request whose time is
+// up still gets a moment for it.
 func (r *refunds) now(ctx context.Context, one refund) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refundTry)
 	defer cancel()
-	if err := one.release(ctx); err != nil {
+	if err := r.pay(ctx, &one); err != nil {
 		r.later(one)
-		return
 	}
-	r.metrics.refunded(refundDone)
 }
 
-// later gives a place back in the background.
+// later does a refund in the background.
 func (r *refunds) later(one refund) {
 	one.due = time.Now().Add(refundLife)
-	if !one.stop.IsZero() && one.stop.Before(one.due) {
-		one.due = one.stop
-	}
 	select {
 	case r.queue <- one:
 	default:
@@ -134,10 +126,16 @@ func (r *refunds) rest() {
 	for {
 		select {
 		case one := <-r.queue:
-			if failed == nil {
-				failed = r.try(one)
+			err := failed
+			if err == nil {
+				err = r.try(&one)
 			}
-			r.settle(one, failed)
+			if err != nil {
+				r.giveUp(one, err.Error())
+			}
+			if !errors.Is(err, errTooLate) {
+				failed = err
+			}
 		default:
 			return
 		}
@@ -148,32 +146,54 @@ func (r *refunds) rest() {
 // one waits the others do: what keeps it waiting is the store they all need.
 func (r *refunds) giveBack(one refund) {
 	for {
-		err := r.try(one)
-		if err == nil || time.Now().After(one.due) || !r.pause() {
-			r.settle(one, err)
+		err := r.try(&one)
+		if err == nil {
+			return
+		}
+		if one.over(time.Now()) || !r.pause() {
+			r.giveUp(one, err.Error())
 			return
 		}
 	}
 }
 
-// settle writes off a refund, one way or the other.
-func (r *refunds) settle(one refund, err error) {
-	if err != nil {
-		r.giveUp(one, err.Error())
-		return
+// over reports whether a refund that is not done is not tried any more.
+func (one *refund) over(now time.Time) bool {
+	if one.key != nil && now.After(one.key.stop) {
+		return true
 	}
-	r.metrics.refunded(refundDone)
+	return one.release != nil && now.After(one.due)
 }
 
-var errTooLate = errors.New("somebody else may have begun the send anew")
-
-func (r *refunds) try(one refund) error {
-	if !one.stop.IsZero() && time.Now().After(one.stop) {
+func (r *refunds) try(one *refund) error {
+	if one.key != nil && time.Now().After(one.key.stop) {
 		return errTooLate
 	}
 	ctx, cancel := context.WithTimeout(r.patience(context.Background()), refundTry)
 	defer cancel()
-	return one.release(ctx)
+	return r.pay(ctx, one)
+}
+
+var errTooLate = errors.New("somebody else may have begun the send anew")
+
+// pay does what is still to be done of a refund.
+func (r *refunds) pay(ctx context.Context, one *refund) error {
+	if err := r.payPlace(ctx, one); err != nil || one.key == nil {
+		return err
+	}
+	return r.repeats.free(ctx, one.key)
+}
+
+func (r *refunds) payPlace(ctx context.Context, one *refund) error {
+	if one.release == nil {
+		return nil
+	}
+	if err := one.release(ctx); err != nil {
+		return err
+	}
+	one.release = nil
+	r.metrics.refunded(refundDone)
+	return nil
 }
 
 // pause waits between two tries, and reports whether there is to be another.
@@ -189,9 +209,14 @@ func (r *refunds) pause() bool {
 }
 
 func (r *refunds) giveUp(one refund, why string) {
-	r.metrics.refunded(refundGivenUp)
-	r.log.Warn("a place could not be given back, and may stay charged until it leaves its windows",
-		one.whose, "id", one.id.String(), "cause", why)
+	if one.release != nil {
+		r.metrics.refunded(refundGivenUp)
+		r.log.Warn("a place could not be given back, and may stay charged until it leaves its windows",
+			one.whose, "id", one.id.String(), "cause", why)
+	}
+	if one.key != nil {
+		r.log.Warn(one.key.stays(), "request_id", one.key.requestID, "cause", why)
+	}
 }
 
 // close stops the worker once it has tried everything, or when ctx ends.
