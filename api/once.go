@@ -239,6 +239,9 @@ func (r Repeats) free(ctx context.Context, a *attempt) error {
 	return nil
 }
 
+// late reports whether the lease may have ended, and somebody else may have begun.
+func (a *attempt) late(now time.Time) bool { return now.After(a.stop) }
+
 // stays is what becomes of a key that is not freed.
 func (a *attempt) stays() string {
 	if a.mark.Token.IsZero() {

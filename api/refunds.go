@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -159,24 +160,25 @@ func (r *refunds) giveBack(one refund) {
 
 // over reports whether a refund that is not done is not tried any more.
 func (one *refund) over(now time.Time) bool {
-	if one.key != nil && now.After(one.key.stop) {
-		return true
+	if one.release != nil {
+		return now.After(one.due)
 	}
-	return one.release != nil && now.After(one.due)
+	return one.key.late(now)
 }
 
 func (r *refunds) try(one *refund) error {
-	if one.key != nil && time.Now().After(one.key.stop) {
-		return errTooLate
-	}
 	ctx, cancel := context.WithTimeout(r.patience(context.Background()), refundTry)
 	defer cancel()
+	if one.key != nil && one.key.late(time.Now()) {
+		return cmp.Or(r.payPlace(ctx, one), errTooLate)
+	}
 	return r.pay(ctx, one)
 }
 
 var errTooLate = errors.New("somebody else may have begun the send anew")
 
-// pay does what is still to be done of a refund.
+// pay does what is still to be done of a refund. Place and code are the attempt's own, so it
+// is never too late for them: they are nobody else's.
 func (r *refunds) pay(ctx context.Context, one *refund) error {
 	if err := r.payPlace(ctx, one); err != nil || one.key == nil {
 		return err
