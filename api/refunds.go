@@ -37,10 +37,12 @@ type refunds struct {
 	repeats  Repeats
 	patience func(context.Context) context.Context
 
-	queue   chan refund
-	stop    chan struct{} // closed: no waiting any more
-	done    chan struct{} // closed: the worker has ended
-	closing sync.Once
+	queue chan refund
+	stop  chan struct{} // closed: no waiting any more
+	done  chan struct{} // closed: the worker has ended
+
+	mu     sync.Mutex
+	closed bool // nothing is queued any more, as nobody would see it
 }
 
 // A refund is what is to be given back: to the rules or the limiter that it was charged
@@ -101,10 +103,23 @@ func (r *refunds) now(ctx context.Context, one refund) {
 // later does a refund in the background.
 func (r *refunds) later(one refund) {
 	one.due = time.Now().Add(refundLife)
+	if why := r.enqueue(one); why != "" {
+		r.giveUp(one, why)
+	}
+}
+
+// enqueue says why not, if it does not.
+func (r *refunds) enqueue(one refund) (why string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return "the server has stopped"
+	}
 	select {
 	case r.queue <- one:
+		return ""
 	default:
-		r.giveUp(one, "too many are waiting")
+		return "too many are waiting"
 	}
 }
 
@@ -223,7 +238,12 @@ func (r *refunds) giveUp(one refund, why string) {
 
 // close stops the worker once it has tried everything, or when ctx ends.
 func (r *refunds) close(ctx context.Context) {
-	r.closing.Do(func() { close(r.stop) })
+	r.mu.Lock()
+	if !r.closed {
+		r.closed = true
+		close(r.stop)
+	}
+	r.mu.Unlock()
 	select {
 	case <-r.done:
 	case <-ctx.Done():

@@ -198,8 +198,9 @@ func (s *Server) Serve(l net.Listener) error {
 // Shutdown ends the serving without losing a request. At once /readyz says 503 and
 // every answer ends its connection; after DrainDelay no new connections are taken, and
 // what is under way is finished. A connection that is silent holds nothing up, and a
-// request that is still arriving has half of the time that ctx leaves. When ctx ends first, the rest is cut off and ctx's error returned. Either way
-// nothing is left running.
+// request that is still arriving has half of the time that ctx leaves. When ctx ends first,
+// the rest is cut off, with a moment to give back what never left, and ctx's error returned.
+// Otherwise nothing is left running.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.draining.Store(true)
 	defer s.end()
@@ -209,9 +210,25 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	if err != nil {
 		s.end()
 		s.cut()
+		s.inAMoment(ctx, s.handled)
 	}
 	s.refunds.close(ctx)
+	s.inAMoment(ctx, s.refunds.close) // no time at all, where ctx had enough
 	return err
+}
+
+// inAMoment does what has to be done although ctx may be over: the stores close after it.
+func (s *Server) inAMoment(ctx context.Context, do func(context.Context)) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refundTry)
+	defer cancel()
+	do(ctx)
+}
+
+// handled waits until no request is worked on any more, or ctx ends.
+func (s *Server) handled(ctx context.Context) {
+	for s.app.Server().GetCurrentConcurrency() > 0 && ctx.Err() == nil {
+		s.pause(ctx, quiet/20)
+	}
 }
 
 // quiet is how long kept connections may still bring a request once the listener is

@@ -15,6 +15,7 @@ import (
 
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/sandbox/fault"
 )
 
 // Shutdown under load: whoever was answered 200 was sent exactly one mail, and whoever
@@ -208,6 +209,55 @@ func TestShutdownCutsOff(t *testing.T) {
 	if r.used("cut-off@example.com") != 1 {
 		t.Error("a mail that may have left was not charged")
 	}
+}
+
+// A send that is cut off before its mail can leave is given back by the end of Shutdown,
+// however little time that has: the history is closed then.
+func TestShutdownGivesBackWhatItCutsOff(t *testing.T) {
+	r := newRig(t, setup{relay: &fault.Script{At: fault.RCPT, Kind: fault.Silence}})
+	c := r.dial()
+	c.write("POST /send-code HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + appKey +
+		"\r\nContent-Type: application/json\r\nContent-Length: 32\r\n\r\n" + `{"email":"too-late@example.com"}`)
+	eventually(t, "the place is taken", func() bool { return r.used("too-late@example.com") == 1 })
+	grace, cancel := context.WithTimeout(context.Background(), 0)
+	defer cancel()
+	if err := r.server.Shutdown(grace); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Shutdown: %v", err)
+	}
+	if r.used("too-late@example.com") != 0 {
+		t.Error("the place was not given back")
+	}
+}
+
+// What is to be given back when nobody is left to do it, is in the log.
+func TestRefundAfterShutdown(t *testing.T) {
+	ids, leave := make(chan string, 1), make(chan struct{})
+	r, store := newFailing(t, setup{options: func(o *api.Options) {
+		o.Sender = fakeSender(func(_ context.Context, m mailer.Message) error {
+			ids <- m.ID[1:9]
+			<-leave
+			return mailer.ErrUnsendable
+		})
+	}})
+	store.release.Store(true)
+	c := r.dial()
+	c.write("POST /send-code HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + appKey +
+		"\r\nContent-Type: application/json\r\nContent-Length: 30\r\n\r\n" + `{"email":"nobody@example.com"}`)
+	id := <-ids
+	grace, cancel := context.WithTimeout(context.Background(), 0)
+	defer cancel()
+	if err := r.server.Shutdown(grace); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Shutdown: %v", err)
+	}
+	close(leave)
+	eventually(t, "the log says that the place stays taken", func() bool {
+		for line := range strings.Lines(journal.text()) {
+			if strings.Contains(line, "could not be given back") && strings.Contains(line, id) {
+				return true
+			}
+		}
+		return false
+	})
 }
 
 // Serving and shutting down leaves nothing running.
