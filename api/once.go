@@ -84,20 +84,21 @@ func (s *Server) sendCode(ctx context.Context, c *call, in *incoming, out *answe
 	case err == nil:
 		return s.once(ctx, c, q, out, asked)
 	case didOnce(err):
-		return s.answered(ctx, c, out, asked, err)
+		return s.answered(ctx, c, q, out, asked, err)
 	}
 	return err
 }
 
 // didOnce reports whether a request that will not do may have done before a reload.
 func didOnce(err error) bool {
-	return slices.ContainsFunc(problemOf(err).fields, func(f fieldProblem) bool { return f.field == "template" || f.field == "data" })
+	wrong := problemOf(err).fields
+	return len(wrong) > 0 && !slices.ContainsFunc(wrong, func(f fieldProblem) bool { return f.field != "template" && f.field != "data" })
 }
 
 // answered gives the first answer to a request that will not do any more, as its template
 // is gone or another. If there is none, what will not do is the answer, and the key is free.
 // Where nobody knows, that would be a no to what may have been done, so it is said instead.
-func (s *Server) answered(ctx context.Context, c *call, out *answer, asked idempotency.Lease, refusal error) error {
+func (s *Server) answered(ctx context.Context, c *call, q sendRequest, out *answer, asked idempotency.Lease, refusal error) error {
 	began := time.Now()
 	outcome, err := s.with.Repeats.Answers.Begin(ctx, asked.Name, asked.Body)
 	if err != nil {
@@ -110,9 +111,21 @@ func (s *Server) answered(ctx context.Context, c *call, out *answer, asked idemp
 	case idempotency.InFlight:
 		return inFlight(outcome)
 	case idempotency.Started:
-		s.refunds.now(ctx, refund{key: s.newAttempt(c, outcome, began)})
+		c.attempt = s.newAttempt(c, outcome, began)
+		return s.conclude(ctx, c, out, s.undone(ctx, c, q, refusal))
 	}
-	if outcome.Degraded {
+	return refusal
+}
+
+// undone is the refusal of what has no answer, if no mail has left: a mark says that one may
+// have, whose server was killed.
+func (s *Server) undone(ctx context.Context, c *call, q sendRequest, refusal error) error {
+	c.mailbox = q.mail.To
+	if err := s.handOver(ctx, c.attempt); err != nil {
+		s.metrics.sent(outcomeOf(err))
+		return s.standingOfTheirs(ctx, c, q.send(c), err)
+	}
+	if c.attempt.alone {
 		return errUnseen
 	}
 	return refusal
@@ -181,9 +194,13 @@ func inFlight(o idempotency.Outcome) error {
 // answered alike for ever, a 504 too: done again, it could be a second mail. All else
 // that is not a yes was about the moment, and was charged to nobody.
 func (s *Server) attempt(ctx context.Context, c *call, q sendRequest, out *answer) error {
+	c.attempt.reservation = s.reservation(c.attempt.lease)
+	return s.conclude(ctx, c, out, s.answerSend(ctx, c, q, out))
+}
+
+// conclude ends an attempt.
+func (s *Server) conclude(ctx context.Context, c *call, out *answer, err error) error {
 	a := c.attempt
-	a.reservation = s.reservation(a.lease)
-	err := s.answerSend(ctx, c, q, out)
 	if err != nil {
 		out.refuse(problemOf(err))
 	}

@@ -83,8 +83,14 @@ func (s *Server) giveWay(ctx context.Context, c *call, send rules.Send, done *se
 		}
 		return s.takeBack(ctx, done.to, done.code)
 	}})
-	c.id = throttle.ID{} // theirs, but not even its server may be there to tell
-	if history, err := set.Mailbox().History(ctx, send.Mailbox); err == nil {
+	return s.standingOfTheirs(ctx, c, send, err)
+}
+
+// standingOfTheirs is standingOf where the charge is to be found that the other has made; not
+// even its server may be there to tell.
+func (s *Server) standingOfTheirs(ctx context.Context, c *call, send rules.Send, err error) error {
+	c.id = throttle.ID{}
+	if history, err := c.live.Rules.Mailbox().History(ctx, send.Mailbox); err == nil {
 		c.id, _ = chargedBefore(history, s.reservation(c.attempt.lease))
 	}
 	return s.standingOf(ctx, c, send, err)

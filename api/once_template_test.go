@@ -31,6 +31,28 @@ func TestOnceWithoutItsTemplate(t *testing.T) {
 	}
 }
 
+// A mail that may have left before its template was gone is not refused as if it had not:
+// nobody knows, and that stays the answer.
+func TestOnceHandedOverWithoutItsTemplate(t *testing.T) {
+	const old = `{"email":"gone@example.com","template":"invite","client_ip":"203.0.113.7"}`
+	r := newRig(t, setup{})
+	dying := r.anotherAs(func(o *api.Options) {
+		o.Live.Composer = composerWith(t, invitation)
+		o.Repeats.Answers = forgetful{o.Repeats.Answers}
+	})
+	id := dying.onceAs(appKey, "k", old).body["id"]
+	r.now.Add(lease)
+	unknown := r.onceAs(appKey, "k", old)
+	unknown.is(t, 504, "delivery-unknown")
+	if unknown.body["id"] != id || unknown.body["wait_ms"] != 30_000.0 {
+		t.Errorf("the mail %v is answered as %s", id, unknown.text)
+	}
+	r.onceAs(appKey, "k", old).again(t, unknown)
+	if len(r.box.List()) != 1 || r.used("gone@example.com") != 1 {
+		t.Errorf("%d mails, %d charged", len(r.box.List()), r.used("gone@example.com"))
+	}
+}
+
 // As long as nobody can say that a request was never done, that it will not do any more is
 // not the answer to it.
 func TestOnceWithoutItsTemplateNorAnybody(t *testing.T) {

@@ -18,7 +18,7 @@ type sendRequest struct {
 }
 
 // readSend reads the request and looks at every field, so that a caller learns of all
-// that will not do at once.
+// that will not do at once. The others are read then too.
 func (s *Server) readSend(in *incoming) (sendRequest, error) {
 	var email, code, template, locale, client text
 	var data map[string]string
@@ -44,7 +44,7 @@ func (s *Server) readSend(in *incoming) (sendRequest, error) {
 		}
 	}
 	if len(wrong) > 0 {
-		return sendRequest{}, &problem{kind: invalid, fields: wrong}
+		return q, &problem{kind: invalid, fields: wrong}
 	}
 	return q, nil
 }
