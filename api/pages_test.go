@@ -101,7 +101,7 @@ func TestMetrics(t *testing.T) {
 func TestMetricsFromZero(t *testing.T) {
 	r := newRig(t, setup{})
 	text := r.do("GET", "/metrics", "", "").text
-	for _, outcome := range []string{"sent", "replayed", "rejected", "unavailable", "unknown", "busy", "store-unavailable", "mismatch", "in-flight", "failed"} {
+	for _, outcome := range []string{"sent", "replayed", "rejected", "unavailable", "deferred", "unknown", "busy", "store-unavailable", "mismatch", "in-flight", "failed"} {
 		if want := `mailgate_sends_total{limit="",outcome="` + outcome + `",rule=""} 0`; !strings.Contains(text, want+"\n") {
 			t.Errorf("/metrics lacks %s", want)
 		}

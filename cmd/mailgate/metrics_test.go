@@ -45,6 +45,11 @@ actions:
 			t.Errorf("%s has the labels %q; documented: %v, with %q", name, labels, found, had)
 		}
 	}
+	for _, outcome := range regexp.MustCompile(`mailgate_sends_total\{.*outcome="(.*?)"`).FindAllStringSubmatch(s.metrics(t), -1) {
+		if !regexp.MustCompile("(?m)^\\| .*`" + outcome[1] + "`.* \\|").Match(text) {
+			t.Errorf("the outcome %s of sends is not documented", outcome[1])
+		}
+	}
 	for name := range documented {
 		if _, found := served[name]; !found {
 			t.Errorf("%s is documented, and no server has it", name)
