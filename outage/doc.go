@@ -35,7 +35,9 @@
 // The [Watch] asks again and again. What is owed is then written, once and with its
 // original times, and only then is the node healthy again. A key that somebody asks about
 // is settled before its next decision. Debts are on the node's disk: where that is a
-// directory, a node that was killed in an outage pays when it is back.
+// directory, a node that was killed in an outage pays when it is back. What nobody needs any
+// more is dropped unpaid, also while the shared history is away; and there may be so many: who
+// would owe one more gets throttle.ErrUnavailable, as where the disk is full.
 //
 // A step whose reply was lost may have been taken; nobody knows. So it is never taken back
 // by silence: what was admitted is recorded under its id, which changes nothing where it is

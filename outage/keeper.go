@@ -37,15 +37,15 @@ type Keeper struct {
 	own    OwnKeeper
 	terms  idempotency.Terms
 	until  atomic.Int64 // from when on there is nothing here any more
-	begun  sync.Map     // tokens of the leases that were given alone, each with its end
-	swept  atomic.Int64 // when those were last forgotten that had ended
-	asking sync.Map     // names that are being asked about, each with a channel that then ends
+	begun  begun
+	asking sync.Map // names that are being asked about, each with a channel that then ends
 }
 
 // Keeper makes one of a pair with these terms. Its name tells it from the node's others.
 func (w *Watch) Keeper(name string, terms idempotency.Terms, shared idempotency.Keeper, own OwnKeeper) *Keeper {
-	k := &Keeper{shared: shared, own: own, terms: terms}
+	k := &Keeper{shared: shared, own: own, terms: terms, begun: begun{most: mostBegun}}
 	k.account = w.account("."+name, true, k.pay)
+	w.sweepToo(k.begun.sweep)
 	if w.o.Kept { // by whoever ran here before
 		k.keeps()
 	}
@@ -100,9 +100,12 @@ func (k *Keeper) Begin(ctx context.Context, name idempotency.Name, body idempote
 		k.note(context.WithoutCancel(ctx), name, body, o)
 		return o, err
 	}
+	if k.begun.full() {
+		return idempotency.Outcome{}, fmt.Errorf("%w; and alone: %w", err, errTooMuch)
+	}
 	k.keeps()
 	if o, err = k.own.Begin(ctx, name, body); err == nil && o.State == idempotency.Started {
-		k.remember(o.Lease)
+		k.begun.add(o.Lease.Token, k.watch.o.Now()+k.terms.Lease)
 		o.Degraded = true
 	}
 	return o, err
@@ -129,23 +132,6 @@ func (k *Keeper) note(ctx context.Context, name idempotency.Name, body idempoten
 	}
 }
 
-// remember takes note of a lease that was given alone. Not all of them are finished or
-// abandoned, so now and then those are forgotten that have ended.
-func (k *Keeper) remember(lease idempotency.Lease) {
-	now := k.watch.o.Now()
-	k.begun.Store(lease.Token, now+k.terms.Lease)
-	last := k.swept.Load()
-	if now-last < k.terms.Lease || !k.swept.CompareAndSwap(last, now) {
-		return
-	}
-	k.begun.Range(func(token, end any) bool {
-		if end.(int64) <= now {
-			k.begun.Delete(token)
-		}
-		return true
-	})
-}
-
 // noted counts what could not be noted for the node itself. The shared keeper knows.
 func (k *Keeper) noted(err error) {
 	if err != nil {
@@ -160,7 +146,7 @@ func (k *Keeper) Finish(ctx context.Context, lease idempotency.Lease, a idempote
 	if err != nil && !alone {
 		return false, err
 	}
-	_, begun := k.begun.LoadAndDelete(lease.Token)
+	begun := k.begun.remove(lease.Token)
 	if !kept && !alone && !begun {
 		return false, nil // somebody else has begun since
 	}
@@ -189,7 +175,7 @@ func (k *Keeper) Abandon(ctx context.Context, lease idempotency.Lease) (freed bo
 	if err != nil && !alone {
 		return false, err
 	}
-	k.begun.Delete(lease.Token)
+	k.begun.remove(lease.Token)
 	mine, failed := k.own.Abandon(context.WithoutCancel(ctx), lease)
 	if !alone || failed != nil {
 		return freed || mine, failed

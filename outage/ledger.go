@@ -21,7 +21,8 @@ type ledger struct {
 	disk   shelf
 	seed   maphash.Seed
 	pages  [64]page
-	count  atomic.Int64  // so that whoever owes nothing learns it without a lock
+	count  atomic.Int64 // so that whoever owes nothing learns it without a lock
+	bound  bound
 	latest atomic.Uint64 // the seq of the last debt
 	paid   paid
 }
@@ -35,7 +36,7 @@ type shelf interface {
 // A page is the debts of some holders.
 type page struct {
 	sync.Mutex
-	owing map[string]map[string]debt // by holder, by subject
+	owing map[string]map[string]*debt // by holder, by subject
 }
 
 // ever is a clock at which nothing has expired: a debt is dropped by whoever settles it.
@@ -48,9 +49,9 @@ func openLedger(disk *cache.Disk) (*ledger, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the debts: %w", err)
 	}
-	l := &ledger{disk: m, seed: maphash.MakeSeed()}
+	l := &ledger{disk: m, seed: maphash.MakeSeed(), bound: bound{most: mostOwed, tell: func() {}}}
 	for i := range l.pages {
-		l.pages[i].owing = map[string]map[string]debt{}
+		l.pages[i].owing = map[string]map[string]*debt{}
 	}
 	err = m.Each(context.Background(), ever, func(place string, d debt) bool {
 		holder := strings.TrimSuffix(place, d.what)
@@ -77,7 +78,26 @@ func (l *ledger) of(holder string) []debt {
 	p := l.page(holder)
 	p.Lock()
 	defer p.Unlock()
-	return slices.SortedFunc(maps.Values(p.owing[holder]), func(a, b debt) int { return cmp.Compare(a.seq, b.seq) })
+	all := p.all(holder)
+	slices.SortFunc(all, func(a, b debt) int { return cmp.Compare(a.seq, b.seq) })
+	return all
+}
+
+// all are a holder's debts. The page is held, here and below.
+func (p *page) all(holder string) []debt {
+	all := make([]debt, 0, len(p.owing[holder]))
+	for _, d := range p.owing[holder] {
+		all = append(all, *d)
+	}
+	return all
+}
+
+// at is what a holder owes about a subject.
+func (p *page) at(holder, what string) (d debt, found bool) {
+	if held := p.owing[holder][what]; held != nil {
+		return *held, true
+	}
+	return debt{}, false
 }
 
 // number is how many debts a holder has.
@@ -113,7 +133,7 @@ func (l *ledger) change(holder, what string, edit func(old debt, found bool) (ne
 	p := l.page(holder)
 	p.Lock()
 	defer p.Unlock()
-	old, found := p.owing[holder][what]
+	old, found := p.at(holder, what)
 	next, owed := edit(old, found)
 	if !owed || found && next == old {
 		return nil
@@ -126,7 +146,7 @@ func (l *ledger) replace(holder string, take func([]debt) bool, by debt) error {
 	p := l.page(holder)
 	p.Lock()
 	defer p.Unlock()
-	all := slices.Collect(maps.Values(p.owing[holder]))
+	all := p.all(holder)
 	if !take(all) {
 		return nil
 	}
@@ -146,13 +166,16 @@ func (l *ledger) settled(holder string, d debt) {
 	p := l.page(holder)
 	p.Lock()
 	defer p.Unlock()
-	if now, found := p.owing[holder][d.what]; found && now == d {
+	if now, found := p.at(holder, d.what); found && now == d {
 		l.drop(p, holder, d)
 	}
 }
 
-// put notes a debt. Its page is held, here and below.
+// put notes a debt, unless there are too many. Its page is held, here and below.
 func (l *ledger) put(p *page, holder string, d debt) error {
+	if _, found := p.at(holder, d.what); !found && !l.bound.admits(d.step) {
+		return fmt.Errorf("noting a debt: %w", errTooMuch)
+	}
 	d.seq = l.latest.Add(1)
 	err := l.disk.Update(holder+d.what, ever, func(debt, bool) cache.Edit[debt] { return cache.Put(d, math.MaxInt64) })
 	if err != nil {
@@ -164,20 +187,26 @@ func (l *ledger) put(p *page, holder string, d debt) error {
 
 func (l *ledger) keep(p *page, holder string, d debt) {
 	if p.owing[holder] == nil {
-		p.owing[holder] = map[string]debt{}
+		p.owing[holder] = map[string]*debt{}
+		l.bound.add(ofHolder(holder))
 	}
-	if _, replaced := p.owing[holder][d.what]; !replaced {
+	if old, replaced := p.at(holder, d.what); replaced {
+		l.bound.add(-ofDebt(old))
+	} else {
 		l.count.Add(1)
 	}
-	p.owing[holder][d.what] = d
+	l.bound.add(ofDebt(d))
+	p.owing[holder][d.what] = &d
 }
 
 // drop forgets a debt. Where the disk does not, that is tried again later: whoever reads it
 // after this process would pay what was paid.
 func (l *ledger) drop(p *page, holder string, d debt) {
 	delete(p.owing[holder], d.what)
+	l.bound.add(-ofDebt(d))
 	if len(p.owing[holder]) == 0 {
 		delete(p.owing, holder)
+		l.bound.add(-ofHolder(holder))
 	}
 	l.count.Add(-1)
 	at := place{holder, d.what}

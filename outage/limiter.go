@@ -146,7 +146,8 @@ const mostDisowned = 64
 // disown has a reservation released that was refused here, as nobody knows whether the
 // shared history has admitted it.
 func (l *Limiter) disown(key string, id throttle.ID) {
-	if l.watch.ledger.number(holderOf(l.name, key)) < mostDisowned {
+	ledger := l.watch.ledger
+	if ledger.number(holderOf(l.name, key)) < mostDisowned && !ledger.bound.met.Load() {
 		_ = l.owe(key, l.releaseOf(id)) // a charge without a mail, if it cannot be noted
 	}
 }

@@ -67,7 +67,7 @@ func (l *ledger) eraseOld(at place) error {
 	p := l.page(at.holder)
 	p.Lock()
 	defer p.Unlock()
-	if _, owed := p.owing[at.holder][at.what]; owed {
+	if _, owed := p.at(at.holder, at.what); owed {
 		return nil
 	}
 	return l.erase(at)

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -168,6 +169,7 @@ type payer struct {
 	*Historian
 	t     *testing.T
 	o     Options
+	clock atomic.Int64
 	log   bytes.Buffer // to be read when the watch is closed
 	there *there
 	own   *local.Limiter
@@ -176,9 +178,10 @@ type payer struct {
 func openPayer(t *testing.T) *payer {
 	t.Helper()
 	n := &payer{t: t}
+	n.clock.Store(1_800_000_000_000)
 	n.there = &there{Limiter: n.limiter(cachetest.Open(t, cache.Memory))}
 	n.o = Options{
-		Disk: cachetest.Open(t, cache.Memory), Kept: true, Shared: n.there.ready, Now: n.now, Pause: time.Millisecond,
+		Disk: cachetest.Open(t, cache.Memory), Kept: true, Shared: n.there.ready, Now: n.clock.Load, Pause: time.Millisecond,
 		Log: slog.New(slog.NewTextHandler(&n.log, nil)),
 	}
 	n.own = n.limiter(n.o.Disk)
@@ -186,11 +189,9 @@ func openPayer(t *testing.T) *payer {
 	return n
 }
 
-func (n *payer) now() int64 { return 1_800_000_000_000 }
-
 func (n *payer) limiter(disk *cache.Disk) *local.Limiter {
 	n.t.Helper()
-	l, err := local.New(disk, local.Options{Policy: throttle.DefaultPolicy(), Now: n.now})
+	l, err := local.New(disk, local.Options{Policy: throttle.DefaultPolicy(), Now: n.clock.Load})
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -225,13 +226,19 @@ func (n *payer) await(what string, done func() bool) {
 	}
 }
 
-// admittedAlone is a send that this node owes to the shared history when the disk is full.
-func (n *payer) admittedAlone() (disk *tight) {
+// alone is a send that is admitted while the shared history is away.
+func (n *payer) alone(key string) {
 	n.t.Helper()
 	n.there.leave(true)
-	if v, err := n.Take(context.Background(), "alice", throttle.NewID()); err != nil || !v.Allowed || !v.Degraded {
+	if v, err := n.Take(context.Background(), key, throttle.NewID()); err != nil || !v.Allowed || !v.Degraded {
 		n.t.Fatalf("%+v, %v", v, err)
 	}
+}
+
+// admittedAlone is one that this node owes to the shared history when the disk is full.
+func (n *payer) admittedAlone() (disk *tight) {
+	n.t.Helper()
+	n.alone("alice")
 	return n.watch.ledger.tighten()
 }
 

@@ -47,6 +47,7 @@ type Watch struct {
 
 	mu       sync.Mutex
 	accounts map[string]*account
+	sweepers []func(now int64)
 	outage   outage
 
 	admitted, written, unnoted atomic.Int64
@@ -96,6 +97,7 @@ func NewWatch(o Options) (*Watch, error) {
 	}
 	w := &Watch{o: o, ledger: ledger, gaps: gaps, accounts: map[string]*account{}, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	w.ctx, w.stop = context.WithCancel(context.Background())
+	ledger.bound.tell = w.tellTooMuch
 	return w, nil
 }
 
@@ -137,6 +139,9 @@ func (w *Watch) Ready(ctx context.Context, own func(context.Context) error) erro
 	}
 	if w.hasGaps() {
 		return fmt.Errorf("the node's own history lacks something: %w", w.cause())
+	}
+	if w.ledger.bound.met.Load() {
+		return fmt.Errorf("%w: %w", errTooMuch, w.cause())
 	}
 	return own(ctx)
 }
@@ -215,12 +220,23 @@ func (w *Watch) tellBegin(err error) {
 	}
 }
 
+func (w *Watch) tellTooMuch() {
+	w.o.Log.Error("this node has done as much alone as it can remember: it admits no more until some of that is old, or written to the shared history", "debts", w.ledger.count.Load())
+}
+
 // rouse wakes the worker.
 func (w *Watch) rouse() {
 	select {
 	case w.wake <- struct{}{}:
 	default:
 	}
+}
+
+// sweepToo has something more forget what is old, now and then.
+func (w *Watch) sweepToo(forget func(now int64)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sweepers = append(w.sweepers, forget)
 }
 
 // owe notes a debt and has the worker look after it.

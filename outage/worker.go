@@ -22,14 +22,18 @@ var errBefore = errors.New("what this node did alone before it was started is no
 // work looks after outages, and after debts and gaps that are left, until it is stopped.
 func (w *Watch) work() {
 	defer close(w.done)
+	sweeps := time.NewTicker(sweepPauses * w.o.Pause)
+	defer sweeps.Stop()
 	for {
 		select {
 		case <-w.ctx.Done():
 			return
+		case <-sweeps.C:
+			w.sweep()
 		case <-w.wake:
 		}
 		for w.mend(); w.hasWork(); w.mend() {
-			if !w.pause() {
+			if !w.pause(sweeps.C) {
 				return
 			}
 		}
@@ -44,7 +48,7 @@ func (w *Watch) hasWork() bool {
 
 // pause waits between two attempts, and reports whether there is to be another. Debts that
 // have to wait for somebody else can wait longer.
-func (w *Watch) pause() bool {
+func (w *Watch) pause(sweeps <-chan time.Time) bool {
 	pause := w.o.Pause
 	if !w.away.Load() {
 		pause *= 4
@@ -53,6 +57,9 @@ func (w *Watch) pause() bool {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+		return true
+	case <-sweeps:
+		w.sweep()
 		return true
 	case <-w.ctx.Done():
 		return false
