@@ -59,6 +59,9 @@ func (w *Watch) account(name string, inOrder bool, pay func(ctx context.Context,
 			a.settling[i] = make(chan struct{}, 1)
 		}
 		w.accounts[name] = a
+		if w.ledger.countOf(name).Load() > 0 { // of a rule that is back
+			w.rouse()
+		}
 	}
 	a.pay.Store(&pay)
 	return a

@@ -22,6 +22,7 @@ type ledger struct {
 	seed   maphash.Seed
 	pages  [64]page
 	count  atomic.Int64 // so that whoever owes nothing learns it without a lock
+	each   sync.Map     // the same of each account: *atomic.Int64, by name
 	bound  bound
 	latest atomic.Uint64 // the seq of the last debt
 	paid   paid
@@ -111,6 +112,22 @@ func (l *ledger) number(holder string) int {
 	return len(p.owing[holder])
 }
 
+// counted is so many debts of a holder more, or less.
+func (l *ledger) counted(holder string, more int64) {
+	account, _, _ := strings.Cut(holder, "\x00")
+	l.count.Add(more)
+	l.countOf(account).Add(more)
+}
+
+// countOf is how many debts an account has.
+func (l *ledger) countOf(account string) *atomic.Int64 {
+	count, found := l.each.Load(account)
+	if !found {
+		count, _ = l.each.LoadOrStore(account, new(atomic.Int64))
+	}
+	return count.(*atomic.Int64)
+}
+
 // holders are all who owe.
 func (l *ledger) holders() (all []string) {
 	for i := range l.pages {
@@ -193,7 +210,7 @@ func (l *ledger) keep(p *page, holder string, d debt) {
 	if old, replaced := p.at(holder, d.what); replaced {
 		l.bound.add(-ofDebt(old))
 	} else {
-		l.count.Add(1)
+		l.counted(holder, 1)
 	}
 	l.bound.add(ofDebt(d))
 	p.owing[holder][d.what] = &d
@@ -208,7 +225,7 @@ func (l *ledger) drop(p *page, holder string, d debt) {
 		delete(p.owing, holder)
 		l.bound.add(-ofHolder(holder))
 	}
-	l.count.Add(-1)
+	l.counted(holder, -1)
 	at := place{holder, d.what}
 	if l.paid.number() > 0 || l.erase(at) != nil {
 		l.paid.add(at)

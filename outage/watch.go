@@ -105,7 +105,7 @@ func NewWatch(o Options) (*Watch, error) {
 type State struct {
 	Degraded bool
 	Since    int64 // milliseconds since 1970; 0 unless Degraded
-	Debts    int   // steps that the shared history has not been told of
+	Debts    int   // steps that the shared history is to be told of
 	// Admitted are the sends admitted alone, Written those that the shared history was then
 	// told of, and Unnoted those that it admitted and this node could not note for itself.
 	// All are counted since the start.
@@ -118,7 +118,7 @@ func (w *Watch) State() State {
 	since := w.outage.since
 	w.mu.Unlock()
 	return State{
-		Degraded: since != 0, Since: since, Debts: int(w.ledger.count.Load()),
+		Degraded: since != 0, Since: since, Debts: w.owed(),
 		Admitted: w.admitted.Load(), Written: w.written.Load(), Unnoted: w.unnoted.Load(),
 	}
 }

@@ -2,7 +2,9 @@ package outage
 
 import (
 	"context"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/cache/cachetest"
@@ -30,25 +32,44 @@ func TestMetWithAgain(t *testing.T) {
 	}
 }
 
-// What is owed by a rule that is there no more is kept while it counts, as it may come back.
+// What is owed by a rule that is no more is told once and in nobody's way. It is kept while
+// it counts, and no longer.
 func TestDebtsOfARuleThatIsGone(t *testing.T) {
-	w, err := NewWatch(Options{
-		Disk: cachetest.Open(t, cache.Memory), Shared: func(context.Context) error { return nil }, Now: func() int64 { return 7 },
-	})
-	if err != nil {
-		t.Fatal(err)
+	n := openPayer(t)
+	n.owes("gone", "old", n.clock.Load()+1)
+	n.owes("gone", "new", n.clock.Load()+2)
+	n.stop()
+	n.start()
+	if s := n.watch.State(); s.Debts != 0 || s.Degraded {
+		t.Errorf("it is in the way: %+v", s)
 	}
-	defer w.Close(context.Background())
-	holder := holderOf("gone", "alice")
-	for _, d := range []debt{{step: record, what: "old", until: 7}, {step: record, what: "new", until: 8}} {
-		if err := w.ledger.owe(holder, d); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if !w.settleAll() || w.owed() != 0 {
-		t.Error("it is in the way")
-	}
-	if left := w.ledger.of(holder); len(left) != 1 || left[0].what != "new" {
+	n.clock.Add(1)
+	n.await("the old one to be dropped", func() bool { return n.watch.ledger.count.Load() == 1 })
+	if left := n.watch.ledger.of(holderOf("gone", "alice")); len(left) != 1 || left[0].what != "new" {
 		t.Errorf("left is %v", left)
+	}
+	n.watch.Close(context.Background())
+	if log := n.log.String(); strings.Count(log, "rules that are no more") != 1 || !strings.Contains(log, "debts=2") || strings.Contains(log, "not all") {
+		t.Errorf("the log has %s", log)
+	}
+}
+
+// A rule that is back pays what it owes, at once.
+func TestDebtsOfARuleThatIsBack(t *testing.T) {
+	n := openPayer(t)
+	n.owes("back", throttle.NewID().String(), n.clock.Load()+1)
+	n.stop()
+	n.o.Pause = 100 * time.Millisecond // and the next look by the time is far
+	n.start()
+	n.await("the shared history to be met", n.watch.met.Load)
+	n.watch.Limiter("back", 1, n.there, n.own)
+	n.await("it to be paid", func() bool { return n.watch.State().Written == 1 && n.watch.ledger.count.Load() == 0 })
+}
+
+// owes has this node owe an admission of alice's by a rule that it does not have.
+func (n *payer) owes(rule, what string, until int64) {
+	n.t.Helper()
+	if err := n.watch.ledger.owe(holderOf(rule, "alice"), debt{step: record, what: what, until: until}); err != nil {
+		n.t.Fatal(err)
 	}
 }

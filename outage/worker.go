@@ -11,8 +11,13 @@ import (
 // Start begins to watch: what is owed from before is written as soon as it can be.
 func (w *Watch) Start() {
 	w.started = true
-	if w.owed() > 0 {
+	owed := w.owed()
+	if owed > 0 {
 		w.note(errBefore, nil)
+	}
+	if others := w.ledger.count.Load() - int64(owed); others > 0 {
+		w.o.Log.Warn("some of what this node did alone was by rules that are no more: it is not written to the shared history, and dropped when it is old, unless they are back before", "debts", others)
+		w.rouse() // when the shared history was met its clock says what is old
 	}
 	go w.work()
 }
@@ -115,8 +120,7 @@ func (w *Watch) settleAll() bool {
 	free := make(chan struct{}, atOnce)
 	for _, holder := range w.ledger.holders() {
 		a, key := w.accountOf(holder)
-		if a == nil {
-			w.expire(holder)
+		if a == nil { // it is kept while it counts, as the rule may come back
 			continue
 		}
 		free <- struct{}{}
@@ -142,24 +146,14 @@ func (a *account) settleLater(ctx context.Context, key string) error {
 	return a.settle(ctx, key)
 }
 
-// expire drops what nobody needs any more of a rule that is not there any more.
-func (w *Watch) expire(holder string) {
-	for _, d := range w.ledger.of(holder) {
-		if d.until <= w.o.Now() {
-			w.ledger.settled(holder, d)
-		}
-	}
-}
-
-// owed is how many debts there are that can be settled.
+// owed is how many debts there are that can be settled. Those of a rule that is no more
+// cannot.
 func (w *Watch) owed() (debts int) {
 	if w.ledger.count.Load() == 0 {
 		return 0
 	}
-	for _, holder := range w.ledger.holders() {
-		if a, _ := w.accountOf(holder); a != nil {
-			debts += w.ledger.number(holder)
-		}
+	for _, a := range w.parts() {
+		debts += int(w.ledger.countOf(a.name).Load())
 	}
 	return debts
 }
@@ -200,7 +194,7 @@ func (w *Watch) tellLeft() {
 	if paid := w.ledger.paid.number(); w.o.Kept && paid > 0 {
 		w.o.Log.Warn("what this node has written to the shared history could not be taken off its disk: it is written once more after the next start", "debts", paid)
 	}
-	left := w.ledger.count.Load()
+	left := w.owed()
 	switch {
 	case left == 0:
 	case w.o.Kept:
