@@ -4,8 +4,8 @@ package outage
 // minute.
 const sweepPauses = 240
 
-// sweep forgets what nobody needs any more, whether there is an outage or not. Before the shared history was met its clock is not known, so not
-// what is old either.
+// sweep forgets what nobody needs any more, whether there is an outage or not. Before the
+// shared history was met its clock is not known, so what is old is not known either.
 func (w *Watch) sweep() {
 	now := w.o.Now()
 	for _, forget := range w.sweeps() {
