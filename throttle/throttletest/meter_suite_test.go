@@ -2,7 +2,6 @@ package throttletest_test
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"testing"
 
@@ -35,11 +34,8 @@ type view struct {
 
 // with does something with a key's state and the lock held.
 func (l view) with(ctx context.Context, key string, do func(s *meter.State, now int64)) error {
-	if err := throttle.CheckKey(key); err != nil {
+	if err := throttle.CheckCall(ctx, "asking", key); err != nil {
 		return err
-	}
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("%w: %w", throttle.ErrUnavailable, err)
 	}
 	l.lock.Lock()
 	defer l.lock.Unlock()
