@@ -40,7 +40,7 @@ flood:
 
 # Each kind of fault four times, for two seconds.
 campaign:
-	$(GO) test ./faults -run TestCampaign
+	$(GO) test ./faults -run TestCampaign -at-once 14
 
 fuzz: ## every fuzz target for FUZZTIME each; 10m unless told, FUZZTIME=30s is a first look
 	FUZZTIME=$(FUZZTIME) .ci/fuzz
