@@ -101,7 +101,7 @@ func (k *Keeper) Begin(ctx context.Context, name idempotency.Name, body idempote
 		return o, err
 	}
 	if k.begun.full() {
-		return idempotency.Outcome{}, fmt.Errorf("%w; and alone: %w", err, errTooMuch)
+		return idempotency.Outcome{}, both(err, errTooMuch)
 	}
 	k.keeps()
 	if o, err = k.own.Begin(ctx, name, body); err == nil && o.State == idempotency.Started {
