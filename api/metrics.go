@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -83,10 +85,8 @@ func register(registry *prometheus.Registry, all ...prometheus.Collector) error 
 // fromZero has every series there from the start that is known by then: of one that begins
 // with its first count, Prometheus sees no increase.
 func (m *metrics) fromZero() {
-	for _, outcome := range outcomes {
-		m.sends.WithLabelValues(outcome, "", "")
-	}
-	for _, outcome := range []string{sendDone, sendDeferred, sendFailed, sendReplayed} {
+	known := slices.Collect(maps.Values(outcomes))
+	for _, outcome := range append(known, sendDone, sendDeferred, sendFailed, sendReplayed) {
 		m.sends.WithLabelValues(outcome, "", "")
 	}
 	for _, result := range []string{refundDone, refundGivenUp} {
