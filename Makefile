@@ -3,6 +3,7 @@
 GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unversioned)
 FUZZTIME ?= 10m
+AT_ONCE ?= 1
 BIN      = bin/mailgate
 
 .PHONY: help dev build test needs check race long flood campaign fuzz bench faults soak image clean
@@ -42,8 +43,8 @@ flood:
 campaign:
 	$(GO) test ./faults -run TestCampaign -at-once 14
 
-fuzz: ## every fuzz target for FUZZTIME each; 10m unless told, FUZZTIME=30s is a first look
-	FUZZTIME=$(FUZZTIME) .ci/fuzz
+fuzz: ## every fuzz target for FUZZTIME (10m) each, AT_ONCE (1) of them side by side
+	FUZZTIME=$(FUZZTIME) AT_ONCE=$(AT_ONCE) .ci/fuzz
 
 # Without the race detector: the programs as people run them, so that the load is heavy and
 # their memory is their own. The tests of `make long` have it in them.
