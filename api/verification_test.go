@@ -45,7 +45,11 @@ func TestVerify(t *testing.T) {
 	second := r.mailed("alice+shop@example.com")
 	r.try("nobody@example.com", first).is(t, 410, "code-expired")
 	if first != second {
-		r.try("alice+shop@example.com", first).is(t, 422, "code-incorrect")
+		got := r.try("alice+shop@example.com", first)
+		got.is(t, 422, "code-incorrect")
+		if detail := got.body["detail"]; detail != "This is not a code that was mailed to this address." {
+			t.Errorf("a code of another spelling is told as %q", detail)
+		}
 	}
 	got := r.try("ALICE@example.com", " "+first[:3]+"-"+first[3:])
 	if got.is(t, 200, ""); got.text != `{"verified":true}` {
