@@ -73,6 +73,15 @@ func TestLookPaths(t *testing.T) {
 	}
 }
 
+// Tools encode what the document gives for the path, as /docs does.
+func TestLookAtTheExample(t *testing.T) {
+	email := theContract.at("#/components/parameters/Email").members()["example"].(string)
+	got := newRig(t, setup{}).do("GET", "/mailboxes/"+url.QueryEscape(email), appKey, "")
+	if got.is(t, 200, ""); got.body["email"] != email {
+		t.Errorf("answered %s about %s", got.text, email)
+	}
+}
+
 // An operator sees the sends, forgets them, and is on record for it.
 func TestInspectAndReset(t *testing.T) {
 	r := newRig(t, setup{})
