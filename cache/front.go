@@ -25,7 +25,7 @@ const ways = 5
 // for a moment, or until the next comes, as two stripes can write at once: whoever is not
 // found then is found by Ristretto.
 type bucket[V any] struct {
-	entries [ways]atomic.Pointer[entry[V]]
+	entries [ways]atomic.Pointer[Entry[V]]
 	tags    [ways]atomic.Uint32
 	_       uint32
 }
@@ -55,7 +55,7 @@ func (f *front[V]) both(p print) [2]*bucket[V] {
 }
 
 // find is the key's entry, nil if it has no place.
-func (f *front[V]) find(p print) *entry[V] {
+func (f *front[V]) find(p print) *Entry[V] {
 	for _, b := range f.both(p) {
 		for i := range b.tags {
 			if b.tags[i].Load() == p.tag() {
@@ -90,7 +90,7 @@ func (f *front[V]) place(p print) (b *bucket[V], way int, free bool) {
 }
 
 // put brings an entry in, unless it is. Its key's stripe is held.
-func (f *front[V]) put(e *entry[V]) {
+func (f *front[V]) put(e *Entry[V]) {
 	if f.find(e.print) == e {
 		return
 	}
@@ -111,7 +111,7 @@ func (f *front[V]) forget(p print) {
 }
 
 // drop takes out an entry; nil is none.
-func (f *front[V]) drop(e *entry[V]) {
+func (f *front[V]) drop(e *Entry[V]) {
 	if e == nil {
 		return
 	}

@@ -12,8 +12,8 @@ import (
 func inFront(t *testing.T, m *Map[int]) (n int) {
 	t.Helper()
 	m.hot.Wait()
-	held := map[*entry[int]]bool{}
-	m.hot.IterValues(func(e *entry[int]) bool {
+	held := map[*Entry[int]]bool{}
+	m.hot.IterValues(func(e *Entry[int]) bool {
 		held[e] = true
 		return false
 	})
@@ -91,7 +91,7 @@ func TestTheFrontAnswers(t *testing.T) {
 // What Ristretto let go before the front had it is not shown.
 func TestShownTooLate(t *testing.T) {
 	m := openMap(t, open(t, DiskOptions{Dir: Memory}), "late")
-	e := &entry[int]{value: 1, expires: never, print: m.front.print("key")}
+	e := &Entry[int]{value: 1, expires: never, print: m.front.print("key")}
 	if m.show("key", e) || m.front.find(e.print) != nil {
 		t.Error("it is shown")
 	}
@@ -141,12 +141,12 @@ func TestAWriteBeforeTheDrop(t *testing.T) {
 // A place whose tag another has overwritten at the same time is found by nobody, and so an
 // entry can have two. It is let go from both.
 func TestAnEntryInTwoPlaces(t *testing.T) {
-	for name, letGo := range map[string]func(f *front[int], e *entry[int]){
-		"drop":   func(f *front[int], e *entry[int]) { f.drop(e) },
-		"forget": func(f *front[int], e *entry[int]) { f.forget(e.print) },
+	for name, letGo := range map[string]func(f *front[int], e *Entry[int]){
+		"drop":   func(f *front[int], e *Entry[int]) { f.drop(e) },
+		"forget": func(f *front[int], e *Entry[int]) { f.forget(e.print) },
 	} {
 		f := newFront[int](100)
-		e := &entry[int]{print: f.print("key")}
+		e := &Entry[int]{print: f.print("key")}
 		f.put(e)
 		for i := range f.buckets {
 			for way := range ways {
@@ -175,7 +175,7 @@ func TestNearlyAllHaveAPlace(t *testing.T) {
 	f := newFront[int](keys)
 	without := 0
 	for i := range keys {
-		e := &entry[int]{print: f.print(fmt.Sprint("key", i))}
+		e := &Entry[int]{print: f.print(fmt.Sprint("key", i))}
 		if _, _, free := f.place(e.print); free {
 			f.put(e)
 		} else {

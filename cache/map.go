@@ -18,10 +18,10 @@ type Map[V any] struct {
 	name  string
 	size  Size
 
-	hot     *ristretto.Cache[string, *entry[V]]
+	hot     *ristretto.Cache[string, *Entry[V]]
 	front   *front[V]
 	open    atomic.Pointer[opening[V]] // nil once closed
-	reached *entry[V]                  // the Set that Ristretto worked on last
+	reached *Entry[V]                  // the Set that Ristretto worked on last
 	stripes [1024]stripe[V]
 	release func() // gives the name back
 	closing sync.Once
@@ -31,7 +31,7 @@ type Map[V any] struct {
 // when the last of them has left: Ristretto must not be closed under a Get, and a count
 // of readers would cost each of them a good part of its way.
 type opening[V any] struct {
-	hot *ristretto.Cache[string, *entry[V]]
+	hot *ristretto.Cache[string, *Entry[V]]
 }
 
 // A Codec writes values to disk and reads them back.
@@ -53,19 +53,11 @@ type store interface {
 	Ready(ctx context.Context) error
 }
 
-// An entry is a value as it is remembered. Its value never changes.
-type entry[V any] struct {
-	value   V
-	expires int64
-	print   print
-	done    atomic.Bool // Ristretto is done with its Set
-}
-
 // A stripe keeps the writers of its keys apart. It remembers the last Set that
-// Ristretto had only queued.
+// Ristretto has only queued, until it is done with it.
 type stripe[V any] struct {
 	sync.Mutex
-	queued *entry[V]
+	queued atomic.Pointer[Entry[V]]
 }
 
 // NewMap opens the part of the disk that has this name. One Map at a time can have it:
@@ -91,7 +83,7 @@ func newMap[V any](disk store, name string, codec Codec[V], size Size) (*Map[V],
 		return nil, fmt.Errorf("%q does not do as the name of a map: it is empty or has a NUL in it", name)
 	}
 	m := &Map[V]{release: func() {}, disk: disk, codec: codec, name: name, size: size, front: newFront[V](size.most())}
-	hot, err := ristretto.NewCache(&ristretto.Config[string, *entry[V]]{
+	hot, err := ristretto.NewCache(&ristretto.Config[string, *Entry[V]]{
 		NumCounters:        size.most() * 4,
 		MaxCost:            size.Bytes,
 		BufferItems:        512,
@@ -113,9 +105,9 @@ func newMap[V any](disk store, name string, codec Codec[V], size Size) (*Map[V],
 
 // cost is called by Ristretto's one worker for each Set in its queue, in their order,
 // before it works on it. So it is done with the one before.
-func (m *Map[V]) cost(e *entry[V]) int64 {
-	if m.reached != nil {
-		m.reached.done.Store(true)
+func (m *Map[V]) cost(e *Entry[V]) int64 {
+	if done := m.reached; done != nil {
+		m.stripe(done.print).queued.CompareAndSwap(done, nil)
 	}
 	m.reached = e
 	return m.size.cost(m.codec.Weigh(e.value))
@@ -143,7 +135,7 @@ func (m *Map[V]) Recall(key string, now int64) (value V, found bool) {
 
 // remembered is what the key has in memory. Ristretto is told sometimes of those that are
 // found without it, or it would think that nobody asks for them.
-func (m *Map[V]) remembered(key string) *entry[V] {
+func (m *Map[V]) remembered(key string) *Entry[V] {
 	open := m.open.Load()
 	if open == nil {
 		return nil
@@ -181,21 +173,13 @@ func (m *Map[V]) bringForward(key string, p print) {
 
 // show has the front answer with an entry for as long as Ristretto holds it, and reports
 // whether it does now. The key's stripe is held.
-func (m *Map[V]) show(key string, e *entry[V]) (held bool) {
+func (m *Map[V]) show(key string, e *Entry[V]) (held bool) {
 	m.front.put(e)
 	if seen, _ := m.hot.Get(key); seen != e {
 		m.front.drop(e)
 		return false
 	}
 	return true
-}
-
-// at is the entry's value as seen at now; without an entry there is none.
-func (e *entry[V]) at(now int64) (value V, found bool) {
-	if e == nil || now >= e.expires {
-		return value, false
-	}
-	return e.value, true
 }
 
 // Update lets edit replace the value of a key. No other Update of the key runs
@@ -211,7 +195,7 @@ func (m *Map[V]) Update(key string, now int64, edit func(value V, found bool) Ed
 	value, found := old.at(now)
 	switch edit := edit(value, found); edit.kind {
 	case put:
-		return m.put(s, key, now, &entry[V]{value: edit.value, expires: edit.expires})
+		return m.put(s, key, now, m.newEntry(edit.value, edit.expires))
 	case remove:
 		m.forget(s, key)
 		return m.disk.delete(m.diskKey(key))
@@ -221,7 +205,7 @@ func (m *Map[V]) Update(key string, now int64, edit func(value V, found bool) Ed
 
 // put writes to disk first. When that fails nobody knows what the disk holds, so
 // memory forgets the key and the next read asks the disk.
-func (m *Map[V]) put(s *stripe[V], key string, now int64, e *entry[V]) error {
+func (m *Map[V]) put(s *stripe[V], key string, now int64, e *Entry[V]) error {
 	bytes := m.codec.Append(appendExpiry(make([]byte, 0, 192), e.expires), e.value)
 	if err := m.disk.put(m.diskKey(key), bytes, lifetime(now, e.expires)); err != nil {
 		m.forget(s, key)
@@ -234,7 +218,7 @@ func (m *Map[V]) put(s *stripe[V], key string, now int64, e *entry[V]) error {
 // current is what the key has, from memory or else from disk, and then remembered. It is
 // nil if there is nothing. The key's stripe is held, so that an older value can never
 // overtake a newer one.
-func (m *Map[V]) current(s *stripe[V], key string) (e *entry[V], err error) {
+func (m *Map[V]) current(s *stripe[V], key string) (e *Entry[V], err error) {
 	if m.open.Load() == nil {
 		return nil, ErrClosed
 	}
@@ -252,16 +236,16 @@ func (m *Map[V]) current(s *stripe[V], key string) (e *entry[V], err error) {
 	return e, nil
 }
 
-func (m *Map[V]) parse(bytes []byte) (e *entry[V], err error) {
-	e = new(entry[V])
-	e.expires, bytes, err = cutExpiry(bytes)
-	if err == nil {
-		e.value, err = m.codec.Parse(bytes)
-	}
+func (m *Map[V]) parse(bytes []byte) (*Entry[V], error) {
+	expires, bytes, err := cutExpiry(bytes)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
-	return e, nil
+	value, err := m.codec.Parse(bytes)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	return m.newEntry(value, expires), nil
 }
 
 // remember makes Ristretto answer with the entry, or not at all. The key's stripe is
@@ -269,7 +253,7 @@ func (m *Map[V]) parse(bytes []byte) (e *entry[V], err error) {
 //
 // Ristretto makes room only for keys that it lets in. Values that have grown in place
 // can leave it over its size for long, so until it is within it again it gets nothing.
-func (m *Map[V]) remember(s *stripe[V], key string, e *entry[V]) {
+func (m *Map[V]) remember(s *stripe[V], key string, e *Entry[V]) {
 	m.settle(s)
 	e.print = m.front.print(key)
 	m.front.forget(e.print)
@@ -277,11 +261,10 @@ func (m *Map[V]) remember(s *stripe[V], key string, e *entry[V]) {
 		m.hot.Del(key)
 		return
 	}
-	if !m.hot.Set(key, e, 0) { // the cost is asked for later
-		return // dropped: it had no place in the queue
-	}
-	if !m.show(key, e) {
-		s.queued = e
+	s.queued.Store(e)
+	// Ristretto asks for the cost later. What has no place in its queue it drops.
+	if !m.hot.Set(key, e, 0) || m.show(key, e) {
+		s.queued.Store(nil)
 	}
 }
 
@@ -296,10 +279,10 @@ func (m *Map[V]) forget(s *stripe[V], key string) {
 // key that it does not hold is only queued, and until it is worked on a second Set of
 // the key would lose to it and a Del would come too early.
 func (m *Map[V]) settle(s *stripe[V]) {
-	if s.queued != nil && !s.queued.done.Load() {
+	if s.queued.Load() != nil {
 		m.hot.Wait()
+		s.queued.Store(nil)
 	}
-	s.queued = nil
 }
 
 func (m *Map[V]) lock(key string) *stripe[V] {
@@ -324,6 +307,6 @@ func (m *Map[V]) close() {
 		m.stripes[i].Lock() // whoever is inside may still Set
 		m.stripes[i].Unlock()
 	}
-	runtime.AddCleanup(open, (*ristretto.Cache[string, *entry[V]]).Close, m.hot)
+	runtime.AddCleanup(open, (*ristretto.Cache[string, *Entry[V]]).Close, m.hot)
 	m.release()
 }

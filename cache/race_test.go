@@ -186,7 +186,7 @@ func TestDroppedSets(t *testing.T) {
 	<-held
 	const queue = 32 * 1024
 	for i := range queue {
-		m.hot.Set(fmt.Sprint("filler", i), new(entry[int]), 1)
+		m.hot.Set(fmt.Sprint("filler", i), new(Entry[int]), 1)
 	}
 	key := "new"
 	stripe := func(key string) *stripe[int] { return m.stripe(m.front.print(key)) }

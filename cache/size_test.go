@@ -40,7 +40,7 @@ func fill(t *testing.T, m *Map[[]byte], keys, length int) (held, bytes int64) {
 		}
 	}
 	m.hot.Wait()
-	m.hot.IterValues(func(e *entry[[]byte]) bool {
+	m.hot.IterValues(func(e *Entry[[]byte]) bool {
 		held++
 		bytes += int64(len(e.value)) + entryOverhead
 		return false

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -37,6 +38,30 @@ func (historyCodec) Parse(b []byte) (throttle.History, error) {
 }
 
 func (historyCodec) Weigh(h throttle.History) int { return weighAdmissions(h) }
+
+// NewEntry has a history of a few admissions beside its entry. Most are so short, and with
+// one admission both are in one line of the processor's cache.
+func (historyCodec) NewEntry(h throttle.History) *cache.Entry[throttle.History] {
+	switch len(h) {
+	case 1:
+		return cache.NewEntry(func(room *[1]throttle.Admission) throttle.History { return laid(room[:], h) })
+	case 2:
+		return cache.NewEntry(func(room *[2]throttle.Admission) throttle.History { return laid(room[:], h) })
+	case 3, 4:
+		return cache.NewEntry(func(room *[4]throttle.Admission) throttle.History { return laid(room[:], h) })
+	case 5, 6:
+		return cache.NewEntry(func(room *[6]throttle.Admission) throttle.History { return laid(room[:], h) })
+	case 7, 8, 9, 10:
+		return cache.NewEntry(func(room *[10]throttle.Admission) throttle.History { return laid(room[:], h) })
+	}
+	return cache.NewEntry(func(*struct{}) throttle.History { return h })
+}
+
+// laid is the history in this room, of which nobody gets what is left over.
+func laid(room []throttle.Admission, h throttle.History) throttle.History {
+	n := copy(room, h)
+	return room[:n:n]
+}
 
 // appendAdmissions writes, for each admission, the milliseconds since the one before
 // and the 48 bits of its id. The first is counted from since.

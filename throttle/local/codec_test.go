@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -34,6 +35,36 @@ func TestCodecKeepsHistories(t *testing.T) {
 				t.Fatalf("%v, %v; want %v", got, err, h)
 			}
 		})
+	}
+}
+
+// A history in its entry is the same one, in one piece of memory with it unless it is long,
+// and who adds to it writes into no other's.
+func TestHistoriesInTheirEntries(t *testing.T) {
+	disk, err := cache.Open(cache.DiskOptions{Dir: cache.Memory})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer disk.Close()
+	m, err := openMap(disk, "entries", historyCodec{}, cache.Size{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	for n := 1; n <= 12; n++ {
+		h := history(t, slices.Repeat([]int64{1_800_000_000_000}, n)...)
+		err := m.Update("key", 0, func(throttle.History, bool) cache.Edit[throttle.History] { return cache.Put(h, math.MaxInt64) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, found, err := m.Get("key", 0)
+		if err != nil || !found || !slices.Equal(got, h) || cap(got) != n && n <= 10 {
+			t.Fatalf("%d: %v with a capacity of %d, want %v; %v", n, got, cap(got), h, err)
+		}
+		pieces := testing.AllocsPerRun(100, func() { historyCodec{}.NewEntry(h) })
+		if pieces != 1 {
+			t.Errorf("%d: an entry takes %v pieces", n, pieces)
+		}
 	}
 }
 
