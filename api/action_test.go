@@ -160,7 +160,11 @@ func TestActionRefusals(t *testing.T) {
 	if len(got.body["errors"].([]any)) != 2 {
 		t.Errorf("answered %s", got.text)
 	}
+	r.do("POST", "/admin/actions/reply/reset", opsKey, `{"subject":"x","reason":"`+strings.Repeat("口", 500)+`"}`).is(t, 200, "")
 	r.do("POST", "/admin/actions/reply/reset", opsKey, `{"subject":"x","reason":"`+strings.Repeat("x", 501)+`"}`).is(t, 422, "invalid")
+	if schema := theContract.at("#/components/schemas/SubjectText"); schema.members()["maxLength"] != nil {
+		t.Error("a schema counts characters, and a subject is counted in bytes")
+	}
 }
 
 // Without its store an action is neither allowed nor refused, and what a failed take may

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/mailgate/mailgate/api/wire"
 	"github.com/mailgate/mailgate/mailer"
@@ -98,7 +99,8 @@ func appendLogged(b []byte, mailbox mailer.Address) []byte {
 	return append(wire.AppendString(b, mailbox.Hash()), '}')
 }
 
-// maxReason is how long an operator's reason may be, in bytes.
+// maxReason is how long an operator's reason may be, in characters, as the console's field
+// and a schema count.
 const maxReason = 500
 
 // A resetRequest asks to forget a mailbox.
@@ -126,8 +128,8 @@ func (s *Server) readReset(in *incoming) (q resetRequest, err error) {
 }
 
 func reasonProblems(reason text) []fieldProblem {
-	if len(reason.value) > maxReason {
-		return []fieldProblem{{"reason", "too-long", "reason may have 500 bytes."}}
+	if utf8.RuneCountInString(reason.value) > maxReason {
+		return []fieldProblem{{"reason", "too-long", "reason may have 500 characters."}}
 	}
 	return nil
 }

@@ -121,6 +121,7 @@ func TestInspectAndReset(t *testing.T) {
 	for _, body := range []string{`{"why":"x"}`, `{"reason":1}`, `[]`, `{"reason":"a","reason":"b"}`} {
 		r.do("POST", path+"/reset", opsKey, body).is(t, 400, "bad-request")
 	}
+	r.do("POST", path+"/reset", opsKey, `{"reason":"`+strings.Repeat("口", 500)+`"}`).is(t, 200, "")
 	r.do("POST", path+"/reset", opsKey, `{"reason":"`+strings.Repeat("x", 501)+`"}`).is(t, 422, "invalid")
 	r.do("POST", "/admin/mailboxes/nobody/reset", opsKey, "").is(t, 422, "invalid")
 	r.do("GET", "/admin/mailboxes/nobody", opsKey, "").is(t, 422, "invalid")

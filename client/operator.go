@@ -46,7 +46,7 @@ type inspectionJSON struct {
 func (j *inspectionJSON) whole() bool { return j.Sends != nil && j.mailboxJSON.whole() }
 
 // Reset lets a mailbox start afresh, and says how many mails were forgotten. The reason,
-// of up to 500 bytes, goes to mailgate's audit log; it may be empty.
+// of up to 500 characters, goes to mailgate's audit log; it may be empty.
 func (c *Client) Reset(ctx context.Context, email, reason string) (int, error) {
 	return c.reset(ctx, "resetting a mailbox", operatorPath(email)+"/reset", resetJSON{Reason: reason})
 }

@@ -38,7 +38,7 @@ func TestOperator(t *testing.T) {
 		{"a reason in two words", "reset --reason ticket-4712 alice@example.com", environ, exitOK, `"cleared": 0`},
 		{"no reason after all", "reset alice@example.com --reason", environ, exitMisusage, "--reason: it needs a value"},
 		{"two reasons", "reset --reason=a --reason=b alice@example.com", environ, exitMisusage, "--reason: it needs a value, once"},
-		{"too long a reason", "reset alice@example.com --reason=" + strings.Repeat("x", 501), environ, exitFailure, "reason may have 500 bytes."},
+		{"too long a reason", "reset alice@example.com --reason=" + strings.Repeat("x", 501), environ, exitFailure, "reason may have 500 characters."},
 		{"after --, it is an argument", "reset -- alice@example.com --reason=x", environ, exitMisusage, "arguments given: 2"},
 		{"no key", "reset alice@example.com", environ[:1], exitFailure, "answers 401"},
 		{"no key, and where one is looked for", "show alice@example.com", environ[:1], exitFailure, "MAILGATE_ADMIN_KEYS"},

@@ -49,7 +49,7 @@ func resetCommand() command {
 		teaches: `
 Makes a running server forget the sends of a mailbox, so that the next one is admitted
 at once, and prints how many there were. The server writes it to its audit log, with
-the reason, of up to 500 bytes, if you give one:
+the reason, of up to 500 characters, if you give one:
 
   mailgate reset alice@example.com --reason "ticket 4711"
 
