@@ -181,7 +181,7 @@ func (g *relayGauges) Collect(to chan<- prometheus.Metric) {
 	gauge := func(of *prometheus.Desc, value int, labels ...string) {
 		to <- prometheus.MustNewConstMetric(of, prometheus.GaugeValue, float64(value), labels...)
 	}
-	for _, relay := range g.stats() {
+	for _, relay := range byName(g.stats()) {
 		gauge(g.connections, relay.Idle, relay.Relay, "idle")
 		gauge(g.connections, relay.Open-relay.Idle, relay.Relay, "busy")
 		gauge(g.waiting, relay.Waiting, relay.Relay)
@@ -191,4 +191,21 @@ func (g *relayGauges) Collect(to chan<- prometheus.Metric) {
 		}
 		gauge(g.resting, resting, relay.Relay)
 	}
+}
+
+// byName has the relays of one host and port as one, as two accounts there are: a figure
+// that comes twice would be a mistake to Prometheus. It rests if one of them does.
+func byName(rows []mailer.RelayStats) []mailer.RelayStats {
+	var all []mailer.RelayStats
+	for _, row := range rows {
+		i := slices.IndexFunc(all, func(r mailer.RelayStats) bool { return r.Relay == row.Relay })
+		if i < 0 {
+			all = append(all, row)
+			continue
+		}
+		one := &all[i]
+		one.Open, one.Idle, one.Waiting = one.Open+row.Open, one.Idle+row.Idle, one.Waiting+row.Waiting
+		one.Resting = one.Resting || row.Resting
+	}
+	return all
 }

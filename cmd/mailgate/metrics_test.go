@@ -17,7 +17,7 @@ import (
 func TestMetricsAreDocumented(t *testing.T) {
 	redis := redistest.Alone(t)
 	relay := startRelay(t, sandbox.Options{})
-	s := startSiteBefore(t, "smtp://127.0.0.1:1?tls=none,"+relay.URL(), `
+	s := startSiteBefore(t, "smtp://127.0.0.1:1?tls=none,"+relay.URL()+","+relay.URL(), `
 rules:
   - {name: trial, by: api_key, limit: day=1/24h, shadow: true}
 actions:
