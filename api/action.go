@@ -162,8 +162,7 @@ func writeActed(out *answer, done *acted) {
 		b = strconv.AppendInt(b, delay, 10)
 	}
 	b = append(b, ',')
-	b = wire.AppendVerdict(b, &done.decision.Verdict, out.limits[:out.own])
-	out.body = append(b, '}')
+	out.body = append(appendStanding(b, &done.standing, out), '}')
 }
 
 // releaseAction gives a take back, because nothing came of it.

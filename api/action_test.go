@@ -34,7 +34,7 @@ func (r *rig) act(action, what, body string) reply {
 func TestAction(t *testing.T) {
 	r := newRig(t, setup{actions: threeActions(&failing{})})
 	const subject = `{"subject":"account 4711"}`
-	const free = `"limit":null,"wait_ms":0,"retry_at":"2026-11-20T12:00:00.000Z","server_time":"2026-11-20T12:00:00.000Z","limits":[` +
+	const free = `"rule":null,"limit":null,"wait_ms":0,"retry_at":"2026-11-20T12:00:00.000Z","server_time":"2026-11-20T12:00:00.000Z","limits":[` +
 		`{"name":"minute","limit":2,"window_ms":60000,"remaining":%d,"wait_ms":0},{"name":"hour","limit":3,"window_ms":3600000,"remaining":%d,"wait_ms":0}],"degraded":false}`
 	if got := r.act("reply", "peek", subject); got.status != 200 || got.text != `{"allowed":true,"action":"reply",`+fmt.Sprintf(free, 2, 3) {
 		t.Errorf("peek: %d %s", got.status, got.text)
@@ -64,7 +64,7 @@ func TestAction(t *testing.T) {
 		t.Errorf("answered\n%s, want\n%s", got.text, want)
 	}
 	got.carries(t, map[string]string{"Retry-After": "59", "RateLimit": `"minute";r=0;t=59, "hour";r=1;t=0`})
-	if got := r.act("reply", "peek", subject); got.body["allowed"] != false || got.body["id"] != nil || got.body["wait_ms"] != 58500.0 {
+	if got := r.act("reply", "peek", subject); got.body["allowed"] != false || got.body["id"] != nil || got.body["rule"] != "reply" || got.body["wait_ms"] != 58500.0 {
 		t.Errorf("peek: %s", got.text)
 	}
 	r.act("reply", "take", `{"subject":"account 4712"}`).is(t, 200, "")
