@@ -183,7 +183,7 @@ func (d *Disk) get(key []byte, read func(value []byte) error) (found bool, err e
 // from now on.
 func (d *Disk) put(key, value []byte, ttl int64) error {
 	if len(key) > maxKey || len(value) > maxValue {
-		return fmt.Errorf("%w: %d and %d bytes", ErrTooLong, len(key), len(value))
+		return unchanged{fmt.Errorf("%w: %d and %d bytes", ErrTooLong, len(key), len(value))}
 	}
 	entry := badger.NewEntry(key, value)
 	entry.ExpiresAt = forgetAt(time.Now(), ttl)
@@ -196,11 +196,11 @@ func (d *Disk) delete(key []byte) error {
 
 func (d *Disk) write(change func(*badger.Txn) error) error {
 	if !d.visitors.enter(0) {
-		return ErrClosed
+		return unchanged{ErrClosed}
 	}
 	defer d.visitors.leave(0)
 	if err := d.room.check(time.Now()); err != nil {
-		return err
+		return unchanged{err}
 	}
 	d.pages.touch()
 	txn := d.db.NewTransactionAt(newest, true)

@@ -3,7 +3,8 @@ package cache
 import "errors"
 
 // What Open, Get and Update can fail with. Any failure means that there is no
-// answer; after a failed Update either the old or the new value is kept.
+// answer; after a failed Update either the old or the new value is kept, and the old one
+// certainly is where the error is ErrUnchanged as well.
 var (
 	// ErrInUse: another process has the directory open.
 	ErrInUse = errors.New("another process is using this data directory")
@@ -20,4 +21,13 @@ var (
 	ErrTooLong = errors.New("too long to keep")
 	// ErrClosed: the map or its disk was closed.
 	ErrClosed = errors.New("the store is closed")
+	// ErrUnchanged: an Update came to nothing before it began to write. It says so beside
+	// the cause, and is never the only kind.
+	ErrUnchanged = errors.New("nothing was written")
 )
+
+// unchanged is the error of a call that has written nothing.
+type unchanged struct{ error }
+
+func (e unchanged) Unwrap() error        { return e.error }
+func (e unchanged) Is(target error) bool { return target == ErrUnchanged }

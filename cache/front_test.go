@@ -129,7 +129,8 @@ func TestAWriteBeforeTheDrop(t *testing.T) {
 	between("written", func() { set(t, m, "written", 2) })
 	expect(t, m, "written", 2)
 	between("removed", func() {
-		s := m.lock("removed")
+		s := m.stripe(m.front.print("removed"))
+		s.Lock()
 		defer s.Unlock()
 		m.forget(s, "removed")
 	})

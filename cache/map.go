@@ -53,10 +53,10 @@ type store interface {
 	Ready(ctx context.Context) error
 }
 
-// A stripe keeps the writers of its keys apart. It remembers the last Set that
-// Ristretto has only queued, until it is done with it.
+// A stripe keeps the writers of its keys apart: it is one caller's at a time. It remembers
+// the last Set that Ristretto has only queued, until it is done with it.
 type stripe[V any] struct {
-	sync.Mutex
+	turn
 	queued atomic.Pointer[Entry[V]]
 }
 
@@ -99,6 +99,9 @@ func newMap[V any](disk store, name string, codec Codec[V], size Size) (*Map[V],
 		return nil, fmt.Errorf("making a cache of %d entries: %w", size.Entries, err)
 	}
 	m.hot = hot
+	for i := range m.stripes {
+		m.stripes[i].turn = newTurn()
+	}
 	m.open.Store(&opening[V]{hot: hot})
 	return m, nil
 }
@@ -115,16 +118,31 @@ func (m *Map[V]) cost(e *Entry[V]) int64 {
 
 // Get returns the value of the key if it has one that has not expired at now.
 func (m *Map[V]) Get(key string, now int64) (value V, found bool, err error) {
+	value, found, _, err = m.GetInTurn(context.Background(), key, func() int64 { return now })
+	return value, found, err
+}
+
+// GetInTurn is Get, as UpdateInTurn is Update.
+func (m *Map[V]) GetInTurn(ctx context.Context, key string, clock func() int64) (value V, found bool, now int64, err error) {
 	e := m.remembered(key)
 	if e == nil {
-		s := m.lock(key)
-		defer s.Unlock()
-		if e, err = m.current(s, key); err != nil {
-			return value, false, err
+		if e, err = m.read(ctx, key); err != nil {
+			return value, false, 0, err
 		}
 	}
+	now = clock()
 	value, found = e.at(now)
-	return value, found, nil
+	return value, found, now, nil
+}
+
+// read is what the key has when its writers have gone.
+func (m *Map[V]) read(ctx context.Context, key string) (*Entry[V], error) {
+	s, err := m.lock(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Unlock()
+	return m.current(s, key)
 }
 
 // Recall returns the value of the key at now if it is in memory. It never waits, for
@@ -186,14 +204,30 @@ func (m *Map[V]) show(key string, e *Entry[V]) (held bool) {
 // meanwhile, and edit must not use the Map. The value that edit is shown must not be
 // changed, and neither may the one it returns afterwards.
 func (m *Map[V]) Update(key string, now int64, edit func(value V, found bool) Edit[V]) error {
-	s := m.lock(key)
+	return m.UpdateInTurn(context.Background(), key, func() int64 { return now },
+		func(value V, found bool, _ int64) Edit[V] { return edit(value, found) })
+}
+
+// UpdateInTurn is Update for a decision that hangs on the moment it is made at. The clock
+// is read when the caller's turn has come, however long that took, and is shown to edit.
+// Nobody waits for others longer than ctx lasts, and once it has ended nothing is decided.
+// What has begun to be read or written is waited for until the disk has answered.
+func (m *Map[V]) UpdateInTurn(ctx context.Context, key string, clock func() int64, edit func(value V, found bool, now int64) Edit[V]) error {
+	s, err := m.lock(ctx, key)
+	if err != nil {
+		return unchanged{err}
+	}
 	defer s.Unlock()
 	old, err := m.current(s, key)
-	if err != nil {
-		return err
+	if err == nil {
+		err = ctx.Err()
 	}
+	if err != nil {
+		return unchanged{err}
+	}
+	now := clock()
 	value, found := old.at(now)
-	switch edit := edit(value, found); edit.kind {
+	switch edit := edit(value, found, now); edit.kind {
 	case put:
 		return m.put(s, key, now, m.newEntry(edit.value, edit.expires))
 	case remove:
@@ -285,10 +319,10 @@ func (m *Map[V]) settle(s *stripe[V]) {
 	}
 }
 
-func (m *Map[V]) lock(key string) *stripe[V] {
+// lock waits for the key's stripe as long as ctx lasts.
+func (m *Map[V]) lock(ctx context.Context, key string) (*stripe[V], error) {
 	s := m.stripe(m.front.print(key))
-	s.Lock()
-	return s
+	return s, s.lock(ctx)
 }
 
 func (m *Map[V]) stripe(p print) *stripe[V] { return &m.stripes[p.second%uint64(len(m.stripes))] }
