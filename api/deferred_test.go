@@ -7,8 +7,8 @@ import (
 	"github.com/mailgate/mailgate/mailer/sandbox/fault"
 )
 
-// Anybody can name a domain that is not there. That is counted apart from a relay's trouble,
-// which wakes somebody; the answer is the same.
+// Anybody can name a domain that is not there, or a mailbox that takes no mail of strangers.
+// That is counted apart from a relay's trouble, which wakes somebody; the answer is the same.
 func TestMetricsOfADeferral(t *testing.T) {
 	for name, tt := range map[string]struct {
 		script        fault.Script
@@ -16,7 +16,8 @@ func TestMetricsOfADeferral(t *testing.T) {
 	}{
 		"to the recipient": {fault.Script{At: fault.RCPT, Kind: fault.Temporary}, "deferred", "unavailable"},
 		"to the mail":      {fault.Script{At: fault.Dot, Kind: fault.Temporary}, "unavailable", "deferred"},
-		"as not from us":   {fault.Script{At: fault.RCPT, Kind: fault.Barred}, "unavailable", "deferred"},
+		"as not from us":   {fault.Script{At: fault.RCPT, Kind: fault.Barred}, "deferred", "unavailable"},
+		"the mail from us": {fault.Script{At: fault.Dot, Kind: fault.Barred}, "unavailable", "deferred"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, setup{relay: &tt.script})

@@ -16,7 +16,7 @@ type Outcome int
 
 const (
 	// Rejected: the relay refused this mail or its recipient for good (5xx).
-	// Refusing us, as who may not use it, is none.
+	// Refusing us, as who may not use it or has used it up, is none.
 	Rejected Outcome = iota + 1
 	// Unavailable: the mail certainly never left. Every relay was down, slow,
 	// misconfigured, said 4xx, or refused us or our sender.
@@ -76,9 +76,12 @@ func (r Reply) String() string {
 }
 
 // aboutUs says whether a refusal is a matter of policy (RFC 3463's 5.7.x), as
-// is "554 5.7.1 Relay access denied": it is who sends that is refused. What is
-// wrong with a recipient has codes of its own.
-func (r Reply) aboutUs() bool { return strings.HasPrefix(r.Enhanced, "5.7.") }
+// is "554 5.7.1 Relay access denied", of the relay's own state (5.3.x), or of a
+// quota used up ("550 5.4.5 Daily user sending limit exceeded"): any mail of
+// ours would be refused. What is wrong with a recipient has codes of its own.
+func (r Reply) aboutUs() bool {
+	return strings.HasPrefix(r.Enhanced, "5.7.") || strings.HasPrefix(r.Enhanced, "5.3.") || r.Enhanced == "5.4.5"
+}
 
 // refused is the outcome of a 5xx to a recipient or a mail.
 func (r Reply) refused() Outcome {
@@ -99,9 +102,10 @@ type SendError struct {
 	Step    Step   // empty when no relay was asked
 	// Reply is the relay's answer, where it gave one.
 	Reply *Reply
-	// Deferred: all that kept the mail is that every relay that was asked said
-	// 4xx to its recipient. Whoever may name one can bring that about, with a
-	// domain that is not there, so it need be no trouble of a relay's.
+	// Deferred: the mail never left, and every relay that was asked came as far
+	// as its recipient, and then said 4xx or 5.7.x or nothing. Whoever may name
+	// one can bring that about, with a domain that is not there or a mailbox that
+	// takes no mail of strangers, so it need be no trouble of a relay's.
 	Deferred bool
 	// RetryAfter is when trying again may help, where that is known.
 	RetryAfter time.Duration

@@ -105,6 +105,9 @@ func (r *relay) attempt(p patience, l *letter) (*Reply, error) {
 	}
 	c, reply, failure := r.deliver(p, c, l)
 	r.circuit.Settle(pass, r.judge(p.ctx, c, failure))
+	if failure != nil {
+		failure.Deferred = failure.Outcome == Unavailable && atRecipient(c, failure)
+	}
 	// Not before: whoever is called up next must find the breaker as this try
 	// leaves it.
 	r.learn(l.domain, c)

@@ -9,8 +9,8 @@ import (
 	"github.com/mailgate/mailgate/mailer/sandbox/fault"
 )
 
-// TestDeferred: a 4xx to the recipient is told apart from a relay's trouble, and only where
-// there was no other.
+// TestDeferred: what ended at the recipient is told apart from a relay's trouble, and only
+// where there was no other.
 func TestDeferred(t *testing.T) {
 	at := func(step fault.Step, kind fault.Kind) fault.Script { return fault.Script{At: step, Kind: kind} }
 	later, down := at(fault.RCPT, fault.Temporary), at(fault.Banner, fault.HangUp)
@@ -25,9 +25,15 @@ func TestDeferred(t *testing.T) {
 		"the first is down":        {relays: []fault.Script{down, later}},
 		"the first is left alone":  {relays: []fault.Script{down, later}, resting: true},
 		"the second is down":       {relays: []fault.Script{later, down}},
-		"barred by the first":      {relays: []fault.Script{at(fault.RCPT, fault.Barred), later}},
-		"silent for the recipient": {relays: []fault.Script{at(fault.RCPT, fault.Silence)}},
+		"5.7.1 to the recipient":   {relays: []fault.Script{at(fault.RCPT, fault.Barred)}, deferred: true},
+		"5.7.1, then 4xx":          {relays: []fault.Script{at(fault.RCPT, fault.Barred), later}, deferred: true},
+		"silent for the recipient": {relays: []fault.Script{at(fault.RCPT, fault.Silence)}, deferred: true},
+		"silent, in one packet":    {relays: []fault.Script{{At: fault.RCPT, Kind: fault.Silence, HoldBack: true}}, deferred: true},
+		"gone at the recipient":    {relays: []fault.Script{at(fault.RCPT, fault.HangUp)}, deferred: true},
 		"4xx to the sender":        {relays: []fault.Script{at(fault.MAIL, fault.Temporary)}},
+		"silent for the sender":    {relays: []fault.Script{{At: fault.MAIL, Kind: fault.Silence, NoPipelining: true}}},
+		"5.7.1 to DATA":            {relays: []fault.Script{at(fault.DATA, fault.Barred)}},
+		"5.7.1 to the mail":        {relays: []fault.Script{at(fault.Dot, fault.Barred)}},
 		"4xx to DATA":              {relays: []fault.Script{at(fault.DATA, fault.Temporary)}},
 		"4xx to the mail":          {relays: []fault.Script{at(fault.Dot, fault.Temporary)}},
 	} {
@@ -38,6 +44,9 @@ func TestDeferred(t *testing.T) {
 				urls = append(urls, plain(play(t, script)))
 			}
 			o := facing(c.relays[0])
+			if c.relays[0].HoldBack {
+				o.CommandTimeout = patience // MAIL's answer is not seen either
+			}
 			if c.resting {
 				o.Breaker = mailer.Breaker{Failures: 1, Cooldown: time.Hour}
 			}

@@ -14,18 +14,32 @@ func diedEarly(c *smtpConn, failure *SendError) bool {
 		(failure.Step != StepRCPT || !errors.Is(failure, errTimeout))
 }
 
-// judge is what a try tells about the relay's health. From a connection that
-// broke before MAIL was answered, with RCPT gone out along with it, nothing is
-// learnt but to ask them apart from now on: servers may keep MAIL's answer
-// back until they have RCPT's, and that may wait on the recipient.
+// judge is what a try tells about the relay's health. Where it cannot be seen at
+// what the relay was silent nothing is learnt but to ask MAIL and RCPT apart from
+// now on.
 func (r *relay) judge(ctx context.Context, c *smtpConn, failure *SendError) verdict {
 	v := judgement(ctx, failure)
-	if v == relayFailed && c != nil && c.ranAhead && failure.Reply == nil &&
-		(failure.Step == StepRSET || failure.Step == StepMAIL) {
+	if v == relayFailed && blurred(c, failure) {
 		r.opener.apart.Store(true)
 		return relayNotJudged
 	}
 	return v
+}
+
+// blurred says whether the connection broke before MAIL was answered, with RCPT
+// gone out along with it: servers may keep MAIL's answer back until they have
+// RCPT's, and that may wait on the recipient.
+func blurred(c *smtpConn, failure *SendError) bool {
+	return c != nil && c.broken && c.ranAhead && failure.Reply == nil && (failure.Step == StepRSET || failure.Step == StepMAIL)
+}
+
+// atRecipient says whether what kept the mail may be its recipient's doing: all
+// that can come of RCPT may, but "530 Authentication required".
+func atRecipient(c *smtpConn, failure *SendError) bool {
+	if failure.Step == StepRCPT {
+		return failure.Reply == nil || failure.Reply.Code != 530
+	}
+	return blurred(c, failure)
 }
 
 // judgement goes by the step at which a try failed: a failure at RCPT means
@@ -48,11 +62,6 @@ func judgement(ctx context.Context, failure *SendError) verdict {
 		return relayAnswered
 	}
 	return relayFailed
-}
-
-// notNow says whether a relay said 4xx to the recipient.
-func notNow(failure *SendError) bool {
-	return failure.Step == StepRCPT && failure.Reply != nil && failure.Reply.Code/100 == 4
 }
 
 // tooGreat says whether MAIL was refused for the size that it declared. Another mail may

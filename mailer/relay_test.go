@@ -543,16 +543,8 @@ func TestNothingIsLeft(t *testing.T) {
 
 // TestStrangersServer sends to a server that is not ours.
 func TestStrangersServer(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	backend := &strangersBackend{mails: make(chan string, 10)}
-	server := smtp.NewServer(backend)
-	server.ErrorLog = log.New(io.Discard, "", 0)
-	go server.Serve(listener)
-	t.Cleanup(func() { server.Close() })
-	r := newRelays(t, mailer.Options{}, "smtp://"+listener.Addr().String()+"?tls=none")
+	r := newRelays(t, mailer.Options{}, strangers(t, backend))
 	for range 3 {
 		mustSend(t, r, letter())
 		want := "no-reply@acme.example>somebody@secret.example\n" + string(letter().Bytes)
@@ -562,9 +554,40 @@ func TestStrangersServer(t *testing.T) {
 	}
 	refused := letter()
 	refused.To = "nobody@secret.example"
-	_, err = r.Send(t.Context(), refused)
+	_, err := r.Send(t.Context(), refused)
 	checkRefusedByStranger(t, err)
 	mustSend(t, r, letter())
+}
+
+// TestAQuotaUsedUp: the account may send no more today. That is no recipient's fault, and the
+// next relay is asked; where none is left, it is trouble of ours.
+func TestAQuotaUsedUp(t *testing.T) {
+	quota := &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 4, 5}, Message: "Daily user sending limit exceeded"}
+	used := &strangersBackend{refuse: quota}
+	next := &strangersBackend{mails: make(chan string, 1)}
+	mustSend(t, newRelays(t, steady(), strangers(t, used), strangers(t, next)), letter())
+	if len(next.mails) != 1 {
+		t.Error("the second relay has no mail")
+	}
+	_, err := newRelays(t, steady(), strangers(t, used)).Send(t.Context(), letter())
+	checkOutcome(t, err, mailer.Unavailable)
+	if failure, ok := errors.AsType[*mailer.SendError](err); !ok || failure.Deferred || failure.Reply.String() != "550 5.4.5" {
+		t.Errorf("the error is %+v", failure)
+	}
+}
+
+// strangers starts a server that is not ours and returns its URL.
+func strangers(t *testing.T, backend *strangersBackend) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := smtp.NewServer(backend)
+	server.ErrorLog = log.New(io.Discard, "", 0)
+	go server.Serve(listener)
+	t.Cleanup(func() { server.Close() })
+	return "smtp://" + listener.Addr().String() + "?tls=none"
 }
 
 func checkRefusedByStranger(t *testing.T, err error) {
@@ -575,14 +598,18 @@ func checkRefusedByStranger(t *testing.T, err error) {
 	}
 }
 
-type strangersBackend struct{ mails chan string }
+// A strangersBackend takes mail, or refuses it all after the dot.
+type strangersBackend struct {
+	mails  chan string
+	refuse error
+}
 
 func (b *strangersBackend) NewSession(*smtp.Conn) (smtp.Session, error) {
-	return &strangersSession{mails: b.mails}, nil
+	return &strangersSession{backend: b}, nil
 }
 
 type strangersSession struct {
-	mails    chan string
+	backend  *strangersBackend
 	envelope string
 }
 
@@ -603,7 +630,10 @@ func (s *strangersSession) Rcpt(to string, _ *smtp.RcptOptions) error {
 
 func (s *strangersSession) Data(r io.Reader) error {
 	text, err := io.ReadAll(r)
-	s.mails <- s.envelope + "\n" + string(text)
+	if s.backend.refuse != nil {
+		return s.backend.refuse
+	}
+	s.backend.mails <- s.envelope + "\n" + string(text)
 	return err
 }
 

@@ -141,7 +141,7 @@ func (r *Relays) inTurn(p patience, l *letter) (Receipt, error) {
 		if ok && (failure.Outcome != Unavailable || errors.Is(err, errHeldBack)) {
 			return Receipt{}, err
 		}
-		deferred = deferred && ok && notNow(failure)
+		deferred = deferred && (!ok || failure.Deferred) // it was busy, if not ok, and was not asked
 		if last == nil || !errors.Is(err, errResting) {
 			last = err
 		}

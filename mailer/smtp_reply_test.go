@@ -126,3 +126,25 @@ func (r *inPieces) Read(p []byte) (int, error) {
 	r.rest = r.rest[n:]
 	return n, nil
 }
+
+// TestWhomARefusalIsAbout: what it says of us, or of the relay itself, is not the
+// recipient's fault.
+func TestWhomARefusalIsAbout(t *testing.T) {
+	for text, want := range map[string]Outcome{
+		"5.7.1 Relay access denied":                 Unavailable,
+		"5.7.26 no SPF":                             Unavailable,
+		"5.4.5 Daily user sending limit exceeded":   Unavailable,
+		"5.3.2 not now":                             Unavailable,
+		"5.3.4 too big":                             Unavailable,
+		"5.1.1 no such user":                        Rejected,
+		"5.2.2 over quota":                          Rejected,
+		"5.4.4 no such host":                        Rejected,
+		"5.4.50 not a word that we know":            Rejected,
+		"no enhanced code, and 5.4.5 further along": Rejected,
+		"": Rejected,
+	} {
+		if got := newReply(550, []byte(text)).refused(); got != want {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
+	}
+}
