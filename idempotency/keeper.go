@@ -21,6 +21,10 @@ type Keeper interface {
 	// one is told Started.
 	Begin(ctx context.Context, name Name, body Fingerprint) (Outcome, error)
 
+	// BeginAs is Begin under a lease of the caller's own making, and may be repeated: who has
+	// begun is told so once more, also where the first time was not heard.
+	BeginAs(ctx context.Context, lease Lease) (Outcome, error)
+
 	// Finish keeps the answer for those who ask again. It reports whether the answer was
 	// kept: not if the lease has ended and somebody else has begun.
 	Finish(ctx context.Context, lease Lease, answer Answer) (kept bool, err error)
@@ -69,10 +73,10 @@ type Lease struct {
 	Token Token
 }
 
-// ErrLease is the kind of a lease that Begin has not given.
+// ErrLease is the kind of a lease without a token.
 var ErrLease = errors.New("a lease has a token")
 
-// Check is the check that Finish and Abandon make first.
+// Check is the check that all who are handed a lease make first.
 func (l Lease) Check() error {
 	if l.Token.IsZero() {
 		return ErrLease

@@ -22,8 +22,9 @@ const mostBegun = 500_000
 func (b *begun) full() bool { return b.number.Load() >= b.most }
 
 func (b *begun) add(token idempotency.Token, end int64) {
-	b.ends.Store(token, end)
-	b.number.Add(1)
+	if _, again := b.ends.Swap(token, end); !again {
+		b.number.Add(1)
+	}
 }
 
 func (b *begun) remove(token idempotency.Token) (found bool) {

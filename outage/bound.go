@@ -24,7 +24,7 @@ type bound struct {
 // what begins it: a place can be given back, and a code used up, where nothing is admitted.
 func (b *bound) admits(s step) bool {
 	most := b.most
-	begins := s == record || s == add
+	begins := s == record || s == add || s == begin
 	if !begins {
 		most += most / 8
 	}

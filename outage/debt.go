@@ -29,6 +29,7 @@ const (
 	forget                  // all codes of a mailbox, since one of them was used
 	finish                  // the answer to a request
 	abandon                 // a request that came to nothing
+	begin                   // one that is under way, and that all have to know of before its end
 	steps
 )
 

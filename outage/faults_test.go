@@ -147,12 +147,17 @@ func (b *sharedBook) Forget(ctx context.Context, mailbox string) error {
 type sharedKeeper struct {
 	line
 	idempotency.Keeper
+	before func() // happens once, while a Begin is on its way
 	during func() // happens once, while the answer to a Begin is on its way
 }
 
-func (k *sharedKeeper) Begin(ctx context.Context, name idempotency.Name, body idempotency.Fingerprint) (idempotency.Outcome, error) {
+func (k *sharedKeeper) BeginAs(ctx context.Context, lease idempotency.Lease) (idempotency.Outcome, error) {
 	return over(&k.line, idempotency.ErrUnavailable, func() (idempotency.Outcome, error) {
-		o, err := k.Keeper.Begin(ctx, name, body)
+		if before := k.before; before != nil {
+			k.before = nil
+			before()
+		}
+		o, err := k.Keeper.BeginAs(ctx, lease)
 		if during := k.during; during != nil {
 			k.during = nil
 			during()

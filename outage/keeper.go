@@ -15,11 +15,9 @@ import (
 // An OwnKeeper keeps the node's own records of requests.
 type OwnKeeper interface {
 	idempotency.Keeper
-	// Look answers what Begin would and begins nothing. There is nothing to say of a
-	// request that Begin would start.
-	Look(ctx context.Context, name idempotency.Name, body idempotency.Fingerprint) (o idempotency.Outcome, known bool, err error)
-	// Adopt puts on record a request that was begun with another keeper.
-	Adopt(ctx context.Context, lease idempotency.Lease) error
+	// Look answers what BeginAs would and begins nothing. There is nothing to say of a
+	// request that BeginAs would start.
+	Look(ctx context.Context, lease idempotency.Lease) (o idempotency.Outcome, known bool, err error)
 	// FinishFor is Finish for an answer that is to be kept for so many milliseconds.
 	FinishFor(ctx context.Context, lease idempotency.Lease, answer idempotency.Answer, keep int64) (kept bool, err error)
 }
@@ -56,11 +54,11 @@ func (w *Watch) Keeper(name string, terms idempotency.Terms, shared idempotency.
 func (k *Keeper) keeps() { k.until.Store(k.watch.o.Now() + k.terms.Lease + k.terms.Keep) }
 
 // look is what this node knows of a request.
-func (k *Keeper) look(ctx context.Context, name idempotency.Name, body idempotency.Fingerprint) (o idempotency.Outcome, known bool, err error) {
+func (k *Keeper) look(ctx context.Context, lease idempotency.Lease) (o idempotency.Outcome, known bool, err error) {
 	if k.until.Load() <= k.watch.o.Now() {
 		return o, false, nil
 	}
-	return k.own.Look(ctx, name, body)
+	return k.own.Look(ctx, lease)
 }
 
 // ask returns when nobody else on this node asks about the name, who would not know of this
@@ -80,32 +78,50 @@ func (k *Keeper) ask(ctx context.Context, name string) (done func(), err error) 
 	}
 }
 
-// Begin asks whether a request is to be done.
-func (k *Keeper) Begin(ctx context.Context, name idempotency.Name, body idempotency.Fingerprint) (o idempotency.Outcome, err error) {
-	done, err := k.ask(ctx, name.Text())
+const beginning = "beginning a request"
+
+// Begin asks whether a request is to be done. Of one that is begun alone the others learn at
+// its end.
+func (k *Keeper) Begin(ctx context.Context, name idempotency.Name, body idempotency.Fingerprint) (idempotency.Outcome, error) {
+	return k.begin(ctx, idempotency.Lease{Name: name, Body: body, Token: idempotency.NewToken()})
+}
+
+// BeginAs is Begin for what others have to know of before its end: what they could not be
+// asked about they are told as soon as they can be.
+func (k *Keeper) BeginAs(ctx context.Context, lease idempotency.Lease) (o idempotency.Outcome, err error) {
+	if o, err = k.begin(ctx, lease); err != nil || !o.Degraded {
+		return o, err
+	}
+	d := debt{step: begin, what: string(lease.Token[:]), until: k.watch.o.Now() + k.terms.Lease, more: string(lease.Body[:])}
+	return o, k.owes(beginning, lease.Name, d)
+}
+
+func (k *Keeper) begin(ctx context.Context, lease idempotency.Lease) (o idempotency.Outcome, err error) {
+	name := lease.Name.Text()
+	done, err := k.ask(ctx, name)
 	if err != nil {
 		return o, err
 	}
 	defer done()
-	o, known, err := k.look(ctx, name, body)
+	o, known, err := k.look(ctx, lease)
 	if known || err != nil {
 		return o, err
 	}
-	if err = k.settled(ctx, name.Text()); err == nil {
-		o, err = k.shared.Begin(ctx, name, body)
+	if err = k.settled(ctx, name); err == nil {
+		o, err = k.shared.BeginAs(ctx, lease)
 	} else {
-		err = fmt.Errorf("beginning a request: %w: %w", idempotency.ErrUnavailable, err)
+		err = fmt.Errorf("%s: %w: %w", beginning, idempotency.ErrUnavailable, err)
 	}
 	if !k.fails(ctx, err) {
-		k.note(context.WithoutCancel(ctx), name, body, o)
+		k.note(context.WithoutCancel(ctx), lease, o)
 		return o, err
 	}
 	if k.begun.full() {
 		return idempotency.Outcome{}, both(err, errTooMuch)
 	}
 	k.keeps()
-	if o, err = k.own.Begin(ctx, name, body); err == nil && o.State == idempotency.Started {
-		k.begun.add(o.Lease.Token, k.watch.o.Now()+k.terms.Lease)
+	if o, err = k.own.BeginAs(ctx, lease); err == nil && o.State == idempotency.Started {
+		k.begun.add(lease.Token, k.watch.o.Now()+k.terms.Lease)
 		o.Degraded = true
 	}
 	return o, err
@@ -116,15 +132,15 @@ func (k *Keeper) Begin(ctx context.Context, name idempotency.Name, body idempote
 const ofOthers = 10 * 60 * 1000
 
 // note takes note of what the shared keeper has said, for when it cannot be asked.
-func (k *Keeper) note(ctx context.Context, name idempotency.Name, body idempotency.Fingerprint, o idempotency.Outcome) {
+func (k *Keeper) note(ctx context.Context, lease idempotency.Lease, o idempotency.Outcome) {
 	switch o.State {
 	case idempotency.Started:
 		k.keeps()
-		k.noted(k.own.Adopt(ctx, o.Lease))
+		_, err := k.own.BeginAs(ctx, lease)
+		k.noted(err)
 	case idempotency.Replay:
 		k.keeps()
-		lease := idempotency.Lease{Name: name, Body: body, Token: idempotency.NewToken()}
-		err := k.own.Adopt(ctx, lease)
+		_, err := k.own.BeginAs(ctx, lease)
 		if err == nil {
 			_, err = k.own.FinishFor(ctx, lease, o.Answer, min(k.terms.Keep, ofOthers))
 		}
@@ -168,12 +184,16 @@ func (k *Keeper) Finish(ctx context.Context, lease idempotency.Lease, a idempote
 	return true, k.owes("finishing a request", lease.Name, d)
 }
 
-// Abandon frees the name.
+// Abandon frees the name. While the shared keeper is yet to be told that it is taken, it may
+// be told so right now, and is told the end of it afterwards.
 func (k *Keeper) Abandon(ctx context.Context, lease idempotency.Lease) (freed bool, err error) {
-	freed, err = k.shared.Abandon(ctx, lease)
-	alone := k.fails(ctx, err)
-	if err != nil && !alone {
-		return false, err
+	alone := k.watch.ledger.number(holderOf(k.name, lease.Name.Text())) > 0
+	if !alone {
+		freed, err = k.shared.Abandon(ctx, lease)
+		alone = k.fails(ctx, err)
+		if err != nil && !alone {
+			return false, err
+		}
 	}
 	k.begun.remove(lease.Token)
 	mine, failed := k.own.Abandon(context.WithoutCancel(ctx), lease)
@@ -193,10 +213,10 @@ func (k *Keeper) owes(doing string, name idempotency.Name, d debt) error {
 
 var errName = errors.New("not the name of a request")
 
-// pay tells the shared keeper how a request ended. One that it knows nothing of is finished
-// there all the same. Where somebody else is at it this waits for the end of that lease,
-// which may be one that was given and not heard; and where another node has done the request
-// meanwhile, that one's answer stays there, and this node gives its own.
+// pay tells the shared keeper that a request is under way, or how it ended. One that it knows
+// nothing of is finished there all the same. Where somebody else is at it this waits for the
+// end of that lease; and where another node has done the request meanwhile, that one's answer
+// stays there, and this node gives its own.
 func (k *Keeper) pay(ctx context.Context, key string, d debt) error {
 	name, ok := parseName(key)
 	if !ok || len(d.what) != len(idempotency.Token{}) || len(d.more) < len(idempotency.Fingerprint{}) {
@@ -204,7 +224,11 @@ func (k *Keeper) pay(ctx context.Context, key string, d debt) error {
 	}
 	lease := idempotency.Lease{Name: name, Token: idempotency.Token([]byte(d.what))}
 	rest := []byte(d.more[copy(lease.Body[:], d.more):])
-	if d.step == abandon {
+	switch d.step {
+	case begin:
+		_, err := k.shared.BeginAs(ctx, lease) // whoever else is at it hinders others as well
+		return err
+	case abandon:
 		_, err := k.shared.Abandon(ctx, lease)
 		return err
 	}
@@ -215,14 +239,14 @@ func (k *Keeper) pay(ctx context.Context, key string, d debt) error {
 	if kept, err := k.shared.Finish(ctx, lease, a); kept || err != nil {
 		return err
 	}
-	o, err := k.shared.Begin(ctx, name, lease.Body)
+	o, err := k.shared.BeginAs(ctx, lease)
 	switch {
 	case err != nil:
 		return err
 	case o.State == idempotency.InFlight:
 		return errLater
 	case o.State == idempotency.Started: // it has ended just now
-		_, err = k.shared.Finish(ctx, o.Lease, a)
+		_, err = k.shared.Finish(ctx, lease, a)
 	}
 	return err
 }

@@ -21,7 +21,7 @@ func (gone) Abandon(context.Context, idempotency.Lease) (bool, error) {
 	return false, idempotency.ErrUnavailable
 }
 
-func (gone) Begin(context.Context, idempotency.Name, idempotency.Fingerprint) (idempotency.Outcome, error) {
+func (gone) BeginAs(context.Context, idempotency.Lease) (idempotency.Outcome, error) {
 	return idempotency.Outcome{}, idempotency.ErrUnavailable
 }
 

@@ -109,15 +109,6 @@ func TestRequestAlone(t *testing.T) {
 			o.begin(o, idempotency.InFlight)
 			o.finish(begun.Lease)
 			o.begin(o, idempotency.Replay)
-			asked := make(chan struct{})
-			o.there.during = func() { close(asked) }
-			o.there.set(none)
-			o.begin(o, idempotency.Replay)
-			if fault == unheard { // the others think that somebody is at it, until that lease ends
-				<-asked
-				o.begin(o.there.Keeper, idempotency.InFlight)
-				o.clock.Add(terms.Lease)
-			}
 			o.back()
 			if again := o.begin(o.there.Keeper, idempotency.Replay); string(again.Answer.Body) != string(sent.Body) {
 				t.Errorf("the others answer %s", again.Answer.Body)
@@ -262,7 +253,7 @@ func TestRequestOfAnother(t *testing.T) {
 }
 
 // One that was begun alone and ends when all is well again is kept, here and there; also
-// where the shared keeper has begun it unheard, and takes this node for somebody else.
+// where the shared keeper has begun it unheard.
 func TestRequestEndsTogether(t *testing.T) {
 	for name, fault := range map[string]fault{"dead": dead, "unheard": unheard} {
 		t.Run(name, func(t *testing.T) {
@@ -271,8 +262,6 @@ func TestRequestEndsTogether(t *testing.T) {
 			lease := o.begin(o, idempotency.Started).Lease
 			o.back()
 			o.finish(lease)
-			o.clock.Add(terms.Lease)
-			await(t, "the others to know", func() bool { return o.watch.State().Debts == 0 })
 			o.begin(o.there.Keeper, idempotency.Replay)
 		})
 	}
@@ -288,6 +277,90 @@ func TestRequestBegunAnew(t *testing.T) {
 		t.Errorf("%v, %v", kept, err)
 	}
 	o.begin(o, idempotency.InFlight)
+}
+
+// Of one that another node has begun meanwhile the answer waits for the end of that lease.
+func TestRequestBegunTwice(t *testing.T) {
+	o := openOffice(t)
+	o.there.set(dead)
+	lease := o.begin(o, idempotency.Started).Lease
+	theirs := o.begin(o.there.Keeper, idempotency.Started).Lease
+	o.finish(lease)
+	asked := make(chan struct{})
+	o.there.during = func() { close(asked) }
+	o.there.set(none)
+	<-asked
+	o.begin(o, idempotency.Replay)
+	o.begin(o.there.Keeper, idempotency.InFlight)
+	if _, err := o.there.Keeper.Abandon(context.Background(), theirs); err != nil {
+		t.Fatal(err)
+	}
+	o.back()
+	o.begin(o.there.Keeper, idempotency.Replay)
+}
+
+func (o *office) beginAs(lease idempotency.Lease, degraded bool) {
+	o.t.Helper()
+	outcome, err := o.BeginAs(context.Background(), lease)
+	if err != nil || outcome.State != idempotency.Started || outcome.Degraded != degraded {
+		o.t.Fatalf("begin as: %v, alone %v, %v; want it alone: %v", outcome.State, outcome.Degraded, err, degraded)
+	}
+}
+
+// A lease that was given alone, and is begun as once more, is known to all when they can be
+// told.
+func TestLeaseIsTold(t *testing.T) {
+	for name, fault := range map[string]fault{"dead": dead, "unheard": unheard} {
+		t.Run(name, func(t *testing.T) {
+			o := openOffice(t)
+			o.there.set(fault)
+			lease := o.begin(o, idempotency.Started).Lease
+			o.beginAs(lease, true)
+			o.beginAs(lease, true)
+			o.back()
+			o.begin(o.there.Keeper, idempotency.InFlight)
+			o.beginAs(lease, false)
+			o.finish(lease)
+			o.begin(o.there.Keeper, idempotency.Replay)
+		})
+	}
+}
+
+// One that can be told by then is told at once.
+func TestLeaseIsToldAtOnce(t *testing.T) {
+	for name, fault := range map[string]fault{"dead": dead, "unheard": unheard} {
+		t.Run(name, func(t *testing.T) {
+			o := openOffice(t)
+			o.there.set(fault)
+			lease := o.begin(o, idempotency.Started).Lease
+			o.there.set(none)
+			o.beginAs(lease, false)
+			o.begin(o.there.Keeper, idempotency.InFlight)
+		})
+	}
+}
+
+// A lease that is yet to be told of and was given up is free in the end, also where the
+// others are told of it in that moment.
+func TestLeaseGivenUpUntold(t *testing.T) {
+	o := openOffice(t)
+	o.there.set(dead)
+	lease := o.begin(o, idempotency.Started).Lease
+	o.beginAs(lease, true)
+	abandoned := make(chan error, 1)
+	o.there.before = func() {
+		freed, err := o.Abandon(context.Background(), lease)
+		if err == nil && !freed {
+			err = errors.New("it was not free")
+		}
+		abandoned <- err
+	}
+	o.there.set(none)
+	if err := <-abandoned; err != nil {
+		t.Fatal(err)
+	}
+	o.back()
+	o.begin(o.there.Keeper, idempotency.Started)
 }
 
 // Where another node has done the request meanwhile, each node keeps to its own answer.

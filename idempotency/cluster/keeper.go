@@ -50,9 +50,16 @@ func New(store *redisstore.Store, terms idempotency.Terms) (*Keeper, error) {
 
 // Begin implements idempotency.Keeper.
 func (k *Keeper) Begin(ctx context.Context, name idempotency.Name, body idempotency.Fingerprint) (idempotency.Outcome, error) {
+	return k.BeginAs(ctx, idempotency.Lease{Name: name, Body: body, Token: idempotency.NewToken()})
+}
+
+// BeginAs implements idempotency.Keeper.
+func (k *Keeper) BeginAs(ctx context.Context, lease idempotency.Lease) (idempotency.Outcome, error) {
 	const doing = "beginning a request"
-	lease := idempotency.Lease{Name: name, Body: body, Token: idempotency.NewToken()}
-	a, err := k.step(ctx, doing, name, func(call redisstore.Call) (redisstore.Answer, error) {
+	if err := lease.Check(); err != nil {
+		return idempotency.Outcome{}, fmt.Errorf("%s: %w", doing, err)
+	}
+	a, err := k.step(ctx, doing, lease.Name, func(call redisstore.Call) (redisstore.Answer, error) {
 		return call.Change(beginScript, leaseText(lease), milliseconds(k.terms.Lease))
 	})
 	if err != nil {

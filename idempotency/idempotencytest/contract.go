@@ -152,6 +152,38 @@ func firstAnswerStays(t *testing.T, open Open) {
 	p.started(1)
 }
 
+// Who did not hear that a lease has begun begins as it once more, and nobody else does.
+func beginAs(t *testing.T, open Open) {
+	p, clock := begin(t, open)
+	as := func(lease idempotency.Lease, want idempotency.State) {
+		t.Helper()
+		o, err := p.keeper.BeginAs(context.Background(), lease)
+		if err != nil || o.State != want || want == idempotency.Started && o.Lease != lease {
+			t.Fatalf("begin as: %v, %v; want %v", o.State, err, want)
+		}
+	}
+	lease := idempotency.Lease{Name: p.name, Body: body(1), Token: idempotency.NewToken()}
+	other, unlike := lease, lease
+	other.Token, unlike.Body = idempotency.NewToken(), body(2)
+	as(lease, idempotency.Started)
+	clock.Add(1000)
+	as(lease, idempotency.Started)
+	as(other, idempotency.InFlight)
+	as(unlike, idempotency.Mismatch)
+	p.inFlight(1, p.terms.Lease-1000) // it lasts no longer for that
+	clock.Add(p.terms.Lease - 1000)
+	as(other, idempotency.Started)
+	as(lease, idempotency.InFlight)
+	p.finish(other, answer(1), true)
+	as(other, idempotency.Replay)
+
+	p.name = newName()
+	given := p.started(1)
+	as(given, idempotency.Started)
+	p.abandon(given, true)
+	as(given, idempotency.Started)
+}
+
 func abandon(t *testing.T, open Open) {
 	p, clock := begin(t, open)
 	lease := p.started(1)
@@ -250,6 +282,9 @@ func badArguments(t *testing.T, open Open) {
 			t.Errorf("begin %q: %v, %v", tt.name, o.State, err)
 		}
 		bad := idempotency.Lease{Name: tt.name, Token: lease.Token}
+		if o, err := p.keeper.BeginAs(ctx, bad); !errors.Is(err, tt.want) || o.State == idempotency.Started {
+			t.Errorf("begin as %q: %v, %v", tt.name, o.State, err)
+		}
 		if kept, err := p.keeper.Finish(ctx, bad, answer(1)); kept || !errors.Is(err, tt.want) {
 			t.Errorf("finish %q: %t, %v", tt.name, kept, err)
 		}
@@ -259,6 +294,9 @@ func badArguments(t *testing.T, open Open) {
 	}
 	none := lease
 	none.Token = idempotency.Token{}
+	if o, err := p.keeper.BeginAs(ctx, none); o.State == idempotency.Started || !errors.Is(err, idempotency.ErrLease) {
+		t.Errorf("begin without a token: %v, %v", o.State, err)
+	}
 	if kept, err := p.keeper.Finish(ctx, none, answer(1)); kept || !errors.Is(err, idempotency.ErrLease) {
 		t.Errorf("finish without a token: %t, %v", kept, err)
 	}

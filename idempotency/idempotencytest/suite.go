@@ -31,6 +31,7 @@ func Run(t *testing.T, open Open, steps int) {
 	t.Run("edges of a life", func(t *testing.T) { edgesOfALife(t, open) })
 	t.Run("late finish", func(t *testing.T) { lateFinish(t, open) })
 	t.Run("first answer stays", func(t *testing.T) { firstAnswerStays(t, open) })
+	t.Run("begin as", func(t *testing.T) { beginAs(t, open) })
 	t.Run("abandon", func(t *testing.T) { abandon(t, open) })
 	t.Run("names are apart", func(t *testing.T) { namesAreApart(t, open) })
 	t.Run("answers are copies", func(t *testing.T) { answersAreCopies(t, open) })

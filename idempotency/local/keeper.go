@@ -60,13 +60,17 @@ func New(disk *cache.Disk, o Options) (*Keeper, error) {
 }
 
 // Begin implements idempotency.Keeper.
-func (k *Keeper) Begin(ctx context.Context, name idempotency.Name, body idempotency.Fingerprint) (o idempotency.Outcome, err error) {
+func (k *Keeper) Begin(ctx context.Context, name idempotency.Name, body idempotency.Fingerprint) (idempotency.Outcome, error) {
+	return k.BeginAs(ctx, idempotency.Lease{Name: name, Body: body, Token: idempotency.NewToken()})
+}
+
+// BeginAs implements idempotency.Keeper.
+func (k *Keeper) BeginAs(ctx context.Context, lease idempotency.Lease) (o idempotency.Outcome, err error) {
 	const doing = "beginning a request"
-	if err := name.Check(); err != nil {
+	if err := lease.Check(); err != nil {
 		return o, fmt.Errorf("%s: %w", doing, err)
 	}
-	lease := idempotency.Lease{Name: name, Body: body, Token: idempotency.NewToken()}
-	err = k.update(ctx, doing, name, func(r idempotency.Record, now int64) cache.Edit[idempotency.Record] {
+	err = k.update(ctx, doing, lease.Name, func(r idempotency.Record, now int64) cache.Edit[idempotency.Record] {
 		var next idempotency.Record
 		if next, o = r.Begin(lease, now, k.terms); o.State != idempotency.Started {
 			return cache.Keep[idempotency.Record]()
@@ -118,38 +122,22 @@ func (k *Keeper) Abandon(ctx context.Context, lease idempotency.Lease) (freed bo
 	return freed && err == nil, err
 }
 
-// Adopt puts on record a request that was begun with another keeper, under that one's lease.
-// What is on record already stays.
-func (k *Keeper) Adopt(ctx context.Context, lease idempotency.Lease) error {
-	const doing = "adopting a request"
-	if err := lease.Check(); err != nil {
-		return fmt.Errorf("%s: %w", doing, err)
-	}
-	return k.update(ctx, doing, lease.Name, func(r idempotency.Record, now int64) cache.Edit[idempotency.Record] {
-		next, o := r.Begin(lease, now, k.terms)
-		if o.State != idempotency.Started {
-			return cache.Keep[idempotency.Record]()
-		}
-		return cache.Put(next, next.Expires)
-	})
-}
-
-// Look answers what Begin would and begins nothing. There is nothing to say of a request that
-// Begin would start.
-func (k *Keeper) Look(ctx context.Context, name idempotency.Name, body idempotency.Fingerprint) (o idempotency.Outcome, known bool, err error) {
+// Look answers what BeginAs would and begins nothing. There is nothing to say of a request that
+// BeginAs would start.
+func (k *Keeper) Look(ctx context.Context, lease idempotency.Lease) (o idempotency.Outcome, known bool, err error) {
 	const doing = "looking for a request"
-	if err := name.Check(); err != nil {
+	if err := lease.Check(); err != nil {
 		return o, false, fmt.Errorf("%s: %w", doing, err)
 	}
 	if err := ctx.Err(); err != nil {
 		return o, false, unavailable(doing, err)
 	}
 	now := k.now()
-	r, _, err := k.records.Get(name.Text(), now)
+	r, _, err := k.records.Get(lease.Name.Text(), now)
 	if err != nil {
 		return o, false, unavailable(doing, err)
 	}
-	if _, o = r.Begin(idempotency.Lease{Name: name, Body: body, Token: idempotency.NewToken()}, now, k.terms); o.State == idempotency.Started {
+	if _, o = r.Begin(lease, now, k.terms); o.State == idempotency.Started {
 		return idempotency.Outcome{}, false, nil
 	}
 	return o, true, nil

@@ -162,9 +162,12 @@ func reopen(t *testing.T, dir string, now int64) (keeper *local.Keeper, closing 
 func TestLook(t *testing.T) {
 	now := noon
 	k := openKeeper(t, cachetest.Open(t, cache.Memory), local.Options{Now: func() int64 { return now }, Terms: idempotency.Terms{Lease: 100, Keep: 1000}})
+	asked := func(name idempotency.Name) idempotency.Lease {
+		return idempotency.Lease{Name: name, Body: body, Token: idempotency.NewToken()}
+	}
 	knows := func(want bool) {
 		t.Helper()
-		if _, got, err := k.Look(context.Background(), name, body); err != nil || got != want {
+		if _, got, err := k.Look(context.Background(), asked(name)); err != nil || got != want {
 			t.Errorf("known: %v, %v", got, err)
 		}
 	}
@@ -174,6 +177,9 @@ func TestLook(t *testing.T) {
 		t.Fatal(err)
 	}
 	knows(true)
+	if _, got, err := k.Look(context.Background(), o.Lease); err != nil || got {
+		t.Errorf("of a lease that may begin again: %v, %v", got, err)
+	}
 	if _, err := k.Finish(context.Background(), o.Lease, answer); err != nil {
 		t.Fatal(err)
 	}
@@ -181,12 +187,12 @@ func TestLook(t *testing.T) {
 	knows(true)
 	now++
 	knows(false)
-	if _, _, err := k.Look(context.Background(), idempotency.Name{}, body); !errors.Is(err, idempotency.ErrKey) {
+	if _, _, err := k.Look(context.Background(), asked(idempotency.Name{})); !errors.Is(err, idempotency.ErrKey) {
 		t.Errorf("of no name: %v", err)
 	}
 	ended, end := context.WithCancel(context.Background())
 	end()
-	if _, _, err := k.Look(ended, name, body); !errors.Is(err, idempotency.ErrUnavailable) || !errors.Is(err, context.Canceled) {
+	if _, _, err := k.Look(ended, asked(name)); !errors.Is(err, idempotency.ErrUnavailable) || !errors.Is(err, context.Canceled) {
 		t.Errorf("for nobody: %v", err)
 	}
 }
