@@ -15,14 +15,11 @@ import (
 func (c *redisClient) runConfirmed(replicas int) runner {
 	return func(ctx context.Context, s *Script, key string, words []any) (string, error) {
 		master, err := c.master(ctx, key)
-		if err != nil {
-			return "", unsent{err}
-		}
 		asking := false
 		const redirections = 5
 		for range redirections {
 			if err != nil {
-				return "", err
+				return "", unsent{err} // who sends on to another has done nothing
 			}
 			var reply string
 			reply, err = confirmOn(ctx, master, asking, replicas, s, key, words)
@@ -33,9 +30,9 @@ func (c *redisClient) runConfirmed(replicas int) runner {
 			if !moved && !asking {
 				return reply, err
 			}
-			master, err = c.masterAt(ctx, address, moved)
+			master, err = c.masterAt(ctx, address, moved, master)
 		}
-		return "", errors.New("redis sends us from server to server")
+		return "", unsent{errors.New("redis sends us from server to server")}
 	}
 }
 

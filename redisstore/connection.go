@@ -16,7 +16,8 @@ import (
 type redisClient struct {
 	client    redis.UniversalClient
 	pipelines sync.Map // *redis.AutoPipeliner of each master, by its *redis.Client
-	name      string   // what the server is called, where there is only one
+	newcomers newcomers
+	name      string // what the server is called, where there is only one
 }
 
 // A runner runs a script once and returns its reply.
@@ -124,5 +125,6 @@ func (c *redisClient) close() (err error) {
 		err = errors.Join(err, pipeline.(*redis.AutoPipeliner).Close())
 		return true
 	})
+	c.newcomers.close()
 	return errors.Join(err, c.client.Close())
 }

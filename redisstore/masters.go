@@ -21,7 +21,7 @@ func (c *redisClient) master(ctx context.Context, key string) (*redis.Client, er
 }
 
 // masterAt finds the server that another one has named; moved, if for good.
-func (c *redisClient) masterAt(ctx context.Context, address string, moved bool) (*redis.Client, error) {
+func (c *redisClient) masterAt(ctx context.Context, address string, moved bool, by *redis.Client) (*redis.Client, error) {
 	cluster, ok := c.client.(*redis.ClusterClient)
 	if !ok {
 		return nil, errors.New("redis is a cluster; write the URL as redis+cluster://")
@@ -30,10 +30,14 @@ func (c *redisClient) masterAt(ctx context.Context, address string, moved bool) 
 		cluster.ReloadState(ctx)
 	}
 	found, err := c.masterNamed(ctx, address)
-	if err == nil && found == nil {
-		err = errors.New("redis names a master that the cluster does not know")
+	switch {
+	case err != nil:
+		return nil, err
+	case found == nil:
+		return c.newcomers.at(address, by)
 	}
-	return found, err
+	c.newcomers.settled(address)
+	return found, nil
 }
 
 // masterNamed finds the master of this address, nil if there is none any more. A Cluster

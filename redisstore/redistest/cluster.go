@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -40,17 +42,23 @@ func Cluster(t testing.TB) *ClusterServers {
 		c.Masters = append(c.Masters, c.node())
 		c.Replicas = append(c.Replicas, c.node())
 	}
-	for _, s := range c.all() {
-		s.launch()
-	}
-	for _, s := range c.all() {
-		s.awaitAnswer()
-	}
-	c.introduce()
+	c.start(c.all()...)
 	c.shareSlots()
 	c.follow()
 	c.AwaitReady()
 	return c
+}
+
+// AddMaster adds a master that has no slots yet, and its replica. They come last in
+// Masters and Replicas.
+func (c *ClusterServers) AddMaster() *Server {
+	c.t.Helper()
+	master, replica := c.node(), c.node()
+	c.start(master, replica)
+	c.Masters, c.Replicas = append(c.Masters, master), append(c.Replicas, replica)
+	c.must(replica, "CLUSTER", "REPLICATE", c.ids[master])
+	c.AwaitReady()
+	return master
 }
 
 // node prepares one. The port of the bus is one of its own, as the usual one,
@@ -85,21 +93,26 @@ func (c *ClusterServers) live() []*Server {
 	return live
 }
 
-// introduce makes the nodes known to one another. Everyone meets everyone, so
-// that nobody has to wait for gossip.
-func (c *ClusterServers) introduce() {
+// start starts nodes and makes them known to those there are, and to one another. Everyone
+// meets everyone, so that nobody has to wait for gossip.
+func (c *ClusterServers) start(fresh ...*Server) {
 	c.t.Helper()
-	for i, s := range c.all() {
-		c.ids[s] = c.must(s, "CLUSTER", "MYID")
-		c.must(s, "CLUSTER", "SET-CONFIG-EPOCH", i+1) // distinct, so that there is nothing to settle
+	for _, s := range fresh {
+		s.launch()
 	}
-	for i, s := range c.all() {
-		for _, other := range c.all()[:i] {
+	for _, s := range fresh {
+		s.awaitAnswer()
+	}
+	for _, s := range fresh {
+		met := slices.Collect(maps.Keys(c.ids))
+		c.ids[s] = c.must(s, "CLUSTER", "MYID")
+		c.must(s, "CLUSTER", "SET-CONFIG-EPOCH", len(c.ids)) // distinct, so that there is nothing to settle
+		for _, other := range met {
 			host, port, _ := net.SplitHostPort(other.Addr)
 			c.must(s, "CLUSTER", "MEET", host, port, c.bus[other])
 		}
 	}
-	for _, s := range c.all() {
+	for s := range c.ids {
 		await(c.t, s.Addr+" to know the other nodes of its cluster", clusterLimit, func() error {
 			nodes, err := askNodes(s)
 			if err != nil {

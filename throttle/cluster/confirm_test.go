@@ -56,7 +56,12 @@ func TestConfirmedInACluster(t *testing.T) {
 		admit(t, limiter, mailboxOf("cluster"))
 	}
 	mailbox := mailboxOf("alone")
-	replica := servers.ReplicaOf(servers.MasterOf("mailgate:{}" + mailbox))
+	master := servers.MasterOf("mailgate:{}" + mailbox)
+	elsewhere := open(t, redisstore.Options{URL: servers.AnotherMaster(master).URL(), Confirm: 1, Timeout: patient})
+	if _, err := elsewhere.Take(context.Background(), mailbox, throttle.NewID()); !errors.Is(err, throttle.ErrUnchanged) {
+		t.Errorf("sent on to where it cannot follow: %v is no proof", err)
+	}
+	replica := servers.ReplicaOf(master)
 	replica.Pause()
 	if v, err := limiter.Take(context.Background(), mailbox, throttle.NewID()); !errors.Is(err, throttle.ErrUnavailable) || v.Allowed {
 		t.Errorf("an admission without its replica: allowed %v, %v", v.Allowed, err)

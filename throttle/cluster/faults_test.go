@@ -11,6 +11,7 @@ import (
 	"github.com/mailgate/mailgate/redisstore"
 	"github.com/mailgate/mailgate/redisstore/redistest"
 	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/cluster"
 	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
@@ -92,6 +93,7 @@ func TestRaceThroughLostReplies(t *testing.T) {
 func TestRaceThroughASlotMigration(t *testing.T) {
 	t.Parallel()
 	servers := redistest.Cluster(t)
+	newcomer := servers.AddMaster()
 	clock := throttletest.NewClock(1_800_000_000_000)
 	for name, confirm := range map[string]int{"one copy": 0, "confirmed": 1} {
 		t.Run(name, func(t *testing.T) {
@@ -103,6 +105,7 @@ func TestRaceThroughASlotMigration(t *testing.T) {
 			for name, m := range threeMeters {
 				raceThroughAMigration(t, servers, limiter.Meter(name, m), "{moving}"+name+"."+m.Form()+":")
 			}
+			moveToANewcomer(t, servers, newcomer, redisstore.Options{URL: servers.URL(), Prefix: "{moving}", Clock: clock.Now, Timeout: patient, Confirm: confirm})
 		})
 	}
 }
@@ -125,6 +128,47 @@ func raceThroughAMigration(t *testing.T, servers *redistest.ClusterServers, limi
 		servers.FinishMigration(key, from, to)
 	})
 	wantThree(t, limiter, mailbox, admitted+taken)
+}
+
+// moveToANewcomer moves the slot to a master that has none yet, and back. Until it has the
+// whole of it the cluster does not name it, but for the keys that are there.
+func moveToANewcomer(t *testing.T, servers *redistest.ClusterServers, newcomer *redistest.Server, o redisstore.Options) {
+	store := openStore(t, o)
+	store.Watch(func(cause error) { t.Errorf("an outage: %v", cause) }, func(time.Duration) {})
+	limiter, err := cluster.New(store, mustPolicy("minute=9/60s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mailboxes []string
+	admit := func(step string) {
+		t.Helper()
+		mailboxes = append(mailboxes, mailboxOf("new"))
+		for _, mailbox := range mailboxes {
+			if v, err := limiter.Take(context.Background(), mailbox, throttle.NewID()); err != nil || !v.Allowed {
+				t.Errorf("%s: allowed %v, %v", step, v.Allowed, err)
+			}
+		}
+	}
+	key := o.Prefix + "any"
+	from := servers.MasterOf(key)
+	admit("before")
+	servers.BeginMigration(key, from, newcomer)
+	admit("begun")
+	servers.MoveKey(o.Prefix+mailboxes[0], from, newcomer)
+	admit("its keys moved")
+	servers.FinishMigration(key, from, newcomer)
+	admit("the whole slot moved")
+
+	servers.BeginMigration(key, newcomer, from)
+	for _, mailbox := range mailboxes {
+		moveIfThere(t, servers, o.Prefix+mailbox, newcomer, from)
+	}
+	servers.FinishMigration(key, newcomer, from)
+	for i, mailbox := range mailboxes {
+		if n, err := limiter.Reset(context.Background(), mailbox); n != len(mailboxes)-i || err != nil {
+			t.Errorf("mailbox %d: %d on record, %v", i, n, err)
+		}
+	}
 }
 
 func moveIfThere(t *testing.T, servers *redistest.ClusterServers, key string, from, to *redistest.Server) {

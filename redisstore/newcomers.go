@@ -1,0 +1,57 @@
+package redisstore
+
+import (
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// newcomers are the masters that another sends on to and the Cluster does not name: one is
+// named by its slots, and the first of them comes to it key by key.
+type newcomers struct {
+	mu     sync.Mutex
+	of     map[string]*redis.Client // by address
+	closed bool
+}
+
+// at is the client of the newcomer at the address, with the settings of the master that
+// named it.
+func (n *newcomers) at(address string, named *redis.Client) (*redis.Client, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return nil, errClosed
+	}
+	if client, known := n.of[address]; known {
+		return client, nil
+	}
+	o := *named.Options()
+	o.Addr, o.NodeAddress, o.MaxRetries = address, "", -1
+	client := redis.NewClient(&o)
+	if n.of == nil {
+		n.of = map[string]*redis.Client{}
+	}
+	n.of[address] = client
+	return client, nil
+}
+
+// settled takes in that the Cluster names the master now. Whoever asks it still by the
+// client of before has no longer than a call may take, which is what a read may.
+func (n *newcomers) settled(address string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if client, known := n.of[address]; known {
+		delete(n.of, address)
+		time.AfterFunc(client.Options().ReadTimeout, func() { _ = client.Close() })
+	}
+}
+
+func (n *newcomers) close() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.closed = true
+	for _, client := range n.of {
+		_ = client.Close()
+	}
+}
