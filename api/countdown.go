@@ -3,40 +3,48 @@ package api
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"strconv"
 	"strings"
 
 	"github.com/mailgate/mailgate/api/wire"
 	"github.com/mailgate/mailgate/mailer"
 	"github.com/mailgate/mailgate/rules"
+	"github.com/mailgate/mailgate/throttle"
 )
 
 // countdownLife is how many milliseconds a token is good for, or until its wait is over.
 const countdownLife = 24 * 60 * 60 * 1000
 
 // counted is the standing of a send, with a token to count down by.
-func (s *Server) counted(mailbox mailer.Address, d rules.Decision) standing {
+func (s *Server) counted(send rules.Send, d rules.Decision) standing {
 	st := s.ofSend(d)
-	st.countdown = s.countdown(mailbox, &st.decision)
+	st.countdown = s.countdown(send, &st.decision.Verdict)
 	return st
 }
 
-// countdown is a token for the wait that an answer tells. It holds the mailbox. Who asks
-// by it may look at nothing else, so a wait for a rule of the visitor, the caller or the
-// template is in the token too, or it would seem to be over.
-func (s *Server) countdown(mailbox mailer.Address, d *rules.Decision) string {
-	v := &d.Verdict
-	b := append(make([]byte, 0, 320), mailbox.Key()...)
-	if d.By == rules.ByClientIP || d.By == rules.ByAPIKey || d.By == rules.ByTemplate {
-		b = append(append(b, '\n'), v.Limit...)
-		b = strconv.AppendInt(append(b, '\n'), v.RetryAt(), 10)
+// countdown is a token for the wait that an answer tells. It holds all that rules know of the
+// send, since whom they leave alone, and what they count, is not to be seen from the mailbox
+// alone. Who asks by it is told how the next such send stands, and nothing else.
+//
+// It is the mailbox, a line of the rest, and a 0: with that, a mailgate of before takes the
+// line for the name of a limit that is long past, and the token for one of the mailbox.
+func (s *Server) countdown(send rules.Send, v *throttle.Verdict) string {
+	b := append(make([]byte, 0, 320), send.Mailbox...)
+	b = append(append(b, '\n'), send.Caller...)
+	b = append(b, '\t')
+	if send.Client.IsValid() {
+		b = send.Client.AppendTo(b)
 	}
-	return s.tokens.Seal(string(b), s.with.Now()+max(countdownLife, wire.Wait(v)))
+	b = append(append(b, '\t'), send.Template...)
+	return s.tokens.Seal(string(append(b, "\n0"...)), s.with.Now()+max(countdownLife, wire.Wait(v)))
 }
 
-// A waiting is what a countdown's token stands for: a mailbox, and perhaps another wait.
+// A waiting is what a countdown's token stands for: a send. One that was made before the
+// token held all of it may have another wait in place of the rest.
 type waiting struct {
 	mailbox mailer.Address
+	send    rules.Send
 	limit   string
 	until   int64
 }
@@ -47,43 +55,65 @@ func (s *Server) readCountdown(in *incoming) (w waiting, err error) {
 	if err != nil {
 		return w, &problem{kind: unknownCountdown}
 	}
-	key, other, waits := strings.Cut(text, "\n")
-	if waits {
-		limit, until, _ := strings.Cut(other, "\n")
-		w.limit = limit
-		if w.until, err = strconv.ParseInt(until, 10, 64); err != nil {
-			return w, fmt.Errorf("reading a countdown: %w", err)
-		}
+	key, rest, _ := strings.Cut(text, "\n")
+	if w.mailbox, err = mailer.ParseAddress(key, s.with.Identity); err != nil {
+		return w, err
 	}
-	w.mailbox, err = mailer.ParseAddress(key, s.with.Identity)
-	return w, err
+	w.send = sendTo(w.mailbox)
+	if err := w.read(rest); err != nil {
+		return w, fmt.Errorf("reading a countdown: %w", err)
+	}
+	return w, nil
+}
+
+// read reads what a token has beside the mailbox.
+func (w *waiting) read(rest string) (err error) {
+	line, until, more := strings.Cut(rest, "\n")
+	if !more {
+		return nil
+	}
+	parts := strings.Split(line, "\t")
+	if len(parts) < 3 {
+		w.limit = line
+		w.until, err = strconv.ParseInt(until, 10, 64)
+		return err
+	}
+	w.send.Caller, w.send.Template = parts[0], parts[2]
+	if parts[1] != "" {
+		w.send.Client, err = netip.ParseAddr(parts[1])
+	}
+	return err
 }
 
 // A remaining is what is left of a wait.
 type remaining struct {
-	limit     string
-	wait, now int64
+	rule, limit string
+	wait, now   int64
 }
 
-// count looks how long the mailbox still has to wait.
+// count looks how long the next such send still has to wait.
 func (s *Server) count(ctx context.Context, c *call, w waiting) (remaining, error) {
 	c.mailbox = w.mailbox
-	decision, err := c.live.Rules.Peek(ctx, rules.Send{Mailbox: w.mailbox.Key(), Domain: domainOf(w.mailbox)})
+	decision, err := c.live.Rules.Peek(ctx, w.send)
 	if err != nil {
 		return remaining{}, err
 	}
-	v := s.ofSend(decision).decision.Verdict
-	left := remaining{v.Limit, wire.Wait(&v), v.Now}
+	st := s.ofSend(decision)
+	c.note(&st)
+	v := &st.decision.Verdict
+	left := remaining{st.decision.Rule, v.Limit, wire.Wait(v), v.Now}
 	if rest := w.until - v.Now; rest > left.wait {
-		left.limit, left.wait = w.limit, rest
+		left = remaining{"", w.limit, rest, v.Now}
+		c.rule, c.limit = "", w.limit
 	}
-	c.limit = left.limit
 	return left, nil
 }
 
 func writeRemaining(out *answer, left *remaining) {
 	out.json(200)
-	b := append(out.body, `{"limit":`...)
+	b := append(out.body, `{"rule":`...)
+	b = wire.AppendName(b, left.rule)
+	b = append(b, `,"limit":`...)
 	b = wire.AppendName(b, left.limit)
 	b = append(b, `,"wait_ms":`...)
 	b = strconv.AppendInt(b, left.wait, 10)

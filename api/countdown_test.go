@@ -43,7 +43,7 @@ func TestCountdown(t *testing.T) {
 		}
 		got := r.count(token)
 		got.is(t, 200, "")
-		want := `{"limit":"minute","wait_ms":44321,"retry_at":"2026-11-20T12:01:00.000Z","server_time":"2026-11-20T12:00:15.679Z"}`
+		want := `{"rule":"mailbox","limit":"minute","wait_ms":44321,"retry_at":"2026-11-20T12:01:00.000Z","server_time":"2026-11-20T12:00:15.679Z"}`
 		if got.text != want {
 			t.Errorf("answered %s, want %s", got.text, want)
 		}
@@ -57,7 +57,7 @@ func TestCountdown(t *testing.T) {
 		t.Errorf("in the last millisecond: %s", got.text)
 	}
 	r.now.Add(1)
-	if got := r.count(tokens[1]); got.body["wait_ms"] != 0.0 || got.body["limit"] != nil {
+	if got := r.count(tokens[1]); got.body["wait_ms"] != 0.0 || got.body["limit"] != nil || got.body["rule"] != nil {
 		t.Errorf("at its end: %s", got.text)
 	}
 	if line := journal.about(t, r.count(tokens[0]).header.Get("X-Request-Id")); len(line) != 1 || line[0]["mailbox"] == nil {
@@ -86,8 +86,8 @@ func TestCountdownGoesOn(t *testing.T) {
 	}
 }
 
-// Rules of a mailbox, a domain and all count; what was told of a visitor's, a caller's or
-// a template's rule counts on to its end.
+// Rules of every kind count, and are named: also those of the visitor, the caller and the
+// template that the token was for.
 func TestCountdownOfOtherRules(t *testing.T) {
 	for _, tt := range []struct {
 		by    rules.By
@@ -110,7 +110,7 @@ func TestCountdownOfOtherRules(t *testing.T) {
 			for _, wait := range []int{3_600_000, 2_000_000, 1} {
 				r.now.Store(end - int64(wait))
 				for _, got := range []reply{r.count(first.token()), r.count(refused.token())} {
-					if got.body["limit"] != "hour" || got.body["wait_ms"] != float64(wait) {
+					if got.body["rule"] != "other" || got.body["limit"] != "hour" || got.body["wait_ms"] != float64(wait) {
 						t.Errorf("%d ms before the end: %s", wait, got.text)
 					}
 				}
@@ -121,6 +121,84 @@ func TestCountdownOfOtherRules(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Whom a rule leaves alone it does not keep waiting, also by the token. Of all others it is
+// told.
+func TestCountdownOfTheExempt(t *testing.T) {
+	r := newRig(t, setup{rules: func(r *rig, _ *rules.Rule) []rules.Rule {
+		hour := must(meter.NewFixedWindow(tier("hour", 1, 3_600_000)))(r.t)
+		return []rules.Rule{{Name: "other", By: rules.ByAll, Limiter: r.meters.Limiter("other", hour), Exempt: rules.Exempt{
+			Callers: []string{"blog"}, Networks: []netip.Prefix{netip.MustParsePrefix("2001:db8::/72")},
+		}}}
+	}})
+	r.send("fills@example.com").is(t, 200, "")
+	for _, tt := range []struct{ name, key, visitor, rule, limit string }{
+		{"a caller", "another-key", "", "mailbox", "minute"},
+		{"a visitor", appKey, "2001:db8::1:2:3", "mailbox", "minute"},
+		{"neither", appKey, "2001:db8::100:0:0:1", "other", "hour"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			email, more := strings.ReplaceAll(tt.name, " ", "-")+"@example.com", ""
+			if tt.visitor != "" {
+				more = `,"client_ip":` + quote(tt.visitor)
+			}
+			sent := r.sendAs(tt.key, email, more)
+			if got := r.count(sent.token()); got.body["rule"] != tt.rule || got.body["limit"] != tt.limit || got.body["wait_ms"] != sent.body["wait_ms"] {
+				t.Errorf("the send was told %s, and its token tells %s", sent.text, got.text)
+			}
+			if tt.visitor != "" {
+				return
+			}
+			looked := r.do("GET", "/mailboxes/"+email, tt.key, "")
+			if got := r.count(looked.token()); got.body["limit"] != tt.limit {
+				t.Errorf("the look was told %s, and its token tells %s", looked.text, got.text)
+			}
+		})
+	}
+}
+
+// The longest of everything that a token holds fits.
+func TestCountdownOfLongNames(t *testing.T) {
+	caller := strings.Repeat("c", 64)
+	r := newRig(t, setup{options: func(o *api.Options) { o.APIKeys = must(api.ParseKeys(caller + ":" + appKey))(t) }})
+	email := strings.Repeat("m", 64) + "@" + strings.Repeat(strings.Repeat("d", 62)+".", 3)[:185] + ".ex"
+	sent := r.sendAs(appKey, email, `,"client_ip":"2001:db8:1111:2222:3333:4444:5555:6666"`)
+	sent.is(t, 200, "")
+	if got := r.count(sent.token()); got.body["wait_ms"] != 60_000.0 {
+		t.Errorf("answered %d %s", got.status, got.text)
+	}
+}
+
+// Tokens that a mailgate of before has made still count, and one of before reads those of
+// now: a cluster is not renewed in one moment.
+func TestCountdownOfBefore(t *testing.T) {
+	r := newRig(t, setup{})
+	tokens := must(countdown.New(r.options.Secret))(t)
+	end := r.now.Load() + 2*day
+	sealed := func(text string) string { return tokens.Seal(text, end) }
+	for _, tt := range []struct {
+		text        string
+		rule, limit any
+		wait        float64
+	}{
+		{"before@example.com", "mailbox", "minute", 60_000},
+		{"before@example.com\nhour\n" + fmt.Sprint(r.now.Load()+3_600_000), nil, "hour", 3_600_000},
+		{"before@example.com\nhour\n" + fmt.Sprint(r.now.Load()+59_999), "mailbox", "minute", 60_000},
+	} {
+		r.send("before@example.com")
+		if got := r.count(sealed(tt.text)); got.body["rule"] != tt.rule || got.body["limit"] != tt.limit || got.body["wait_ms"] != tt.wait {
+			t.Errorf("%q: %d %s", tt.text, got.status, got.text)
+		}
+	}
+	text := must(tokens.Open(r.send("before@example.com").token(), r.now.Load()))(t)
+	mailbox, other, _ := strings.Cut(text, "\n")
+	_, until, _ := strings.Cut(other, "\n")
+	if mailbox != "before@example.com" || until != "0" {
+		t.Errorf("one of before reads %q until %q", mailbox, until)
+	}
+	r.count(sealed("before@example.com\nhour\nsoon")).is(t, 500, "internal")
+	r.count(sealed("before@example.com\nshop\tnowhere\tcode\n0")).is(t, 500, "internal")
 }
 
 // Whatever is not a token of this server that is still good is one and the same answer.

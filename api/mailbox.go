@@ -21,16 +21,18 @@ type sight struct {
 // look answers what a send by the caller would be told, as far as it does not depend on
 // the visitor or the template, and spends nothing.
 func (s *Server) look(ctx context.Context, c *call, mailbox mailer.Address) (sight, error) {
-	seen, err := s.seen(ctx, c, mailbox, c.caller())
+	send := sendTo(mailbox)
+	send.Caller = c.caller()
+	seen, err := s.seen(ctx, c, mailbox, send)
 	if err == nil {
-		seen.countdown = s.countdown(mailbox, &seen.decision)
+		seen.countdown = s.countdown(send, &seen.decision.Verdict)
 	}
 	return seen, err
 }
 
-func (s *Server) seen(ctx context.Context, c *call, mailbox mailer.Address, caller string) (sight, error) {
+func (s *Server) seen(ctx context.Context, c *call, mailbox mailer.Address, send rules.Send) (sight, error) {
 	c.mailbox = mailbox
-	decision, err := c.live.Rules.Peek(ctx, rules.Send{Mailbox: mailbox.Key(), Domain: domainOf(mailbox), Caller: caller})
+	decision, err := c.live.Rules.Peek(ctx, send)
 	if err != nil {
 		return sight{}, err
 	}
@@ -60,7 +62,7 @@ type inspection struct {
 }
 
 func (s *Server) inspect(ctx context.Context, c *call, mailbox mailer.Address) (inspection, error) {
-	seen, err := s.seen(ctx, c, mailbox, "") // an operator sends nothing
+	seen, err := s.seen(ctx, c, mailbox, sendTo(mailbox)) // an operator sends nothing
 	if err != nil {
 		return inspection{}, err
 	}

@@ -45,22 +45,30 @@ func (s *Server) reserve(ctx context.Context, c *call, send rules.Send) error {
 	case a.alone:
 		a.apart, a.reservation = true, throttle.NewID()
 	}
-	a.own = func(ctx context.Context) error { return own(ctx, c.live.Rules.Mailbox(), send.Mailbox, a.reservation) }
+	a.own = func(ctx context.Context) (bool, error) {
+		return own(ctx, c.live.Rules.Mailbox(), send.Mailbox, a.reservation)
+	}
 	if err == nil {
 		c.id = a.reservation
 	}
 	return err
 }
 
-// own takes once more what is charged. That changes nothing, but in an outage what a server
-// takes it records when that is over, whatever the others have made of it by then.
-func own(ctx context.Context, limiter throttle.Historian, mailbox string, id throttle.ID) error {
+// own takes once more what is charged, and reports whether it did so alone. That changes
+// nothing, but in an outage what a server takes it records when that is over, whatever the
+// others have made of it by then.
+func own(ctx context.Context, limiter throttle.Historian, mailbox string, id throttle.ID) (alone bool, err error) {
 	history, err := limiter.History(ctx, mailbox)
-	if err != nil || history.Find(id) < 0 { // a mailbox may be exempt
-		return err
+	if err != nil {
+		return false, err
 	}
-	_, err = limiter.Take(ctx, mailbox, id)
-	return err
+	var v throttle.Verdict
+	if history.Find(id) < 0 { // a mailbox may be exempt
+		v, err = limiter.Peek(ctx, mailbox)
+	} else {
+		v, err = limiter.Take(ctx, mailbox, id)
+	}
+	return v.Degraded, err
 }
 
 // takeUp goes on from what an earlier attempt has left, whose server was killed. Its charge,
@@ -108,6 +116,6 @@ func (s *Server) standingOf(ctx context.Context, c *call, send rules.Send, err e
 		c.attempt.mayHaveLeft = false
 		return err
 	}
-	p.charged = &charge{standing: s.counted(c.mailbox, decision), id: c.id}
+	p.charged = &charge{standing: s.counted(send, decision), id: c.id}
 	return p
 }

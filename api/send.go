@@ -39,7 +39,7 @@ func (s *Server) send(ctx context.Context, c *call, q sendRequest) (sent, error)
 	if !decision.Allowed {
 		c.id = throttle.ID{}
 		s.metrics.denied(decision.Rule, decision.Verdict.Limit)
-		return sent{}, denied(&charge{standing: s.counted(c.mailbox, decision)})
+		return sent{}, denied(&charge{standing: s.counted(send, decision)})
 	}
 	return s.deliver(ctx, c, q, send, decision)
 }
@@ -56,7 +56,7 @@ func (s *Server) admission(ctx context.Context, c *call, send rules.Send) (rules
 
 // deliver mails what the rules have admitted, when its turn has come.
 func (s *Server) deliver(ctx context.Context, c *call, q sendRequest, send rules.Send, decision rules.Decision) (sent, error) {
-	done := sent{charge: charge{standing: s.counted(c.mailbox, decision), id: c.id}, to: q.mail.To}
+	done := sent{charge: charge{standing: s.counted(send, decision), id: c.id}, to: q.mail.To}
 	c.note(&done.standing)
 	c.delay = decision.Delay
 	err := s.turn(ctx, c.delay)
@@ -73,10 +73,15 @@ func (s *Server) deliver(ctx context.Context, c *call, q sendRequest, send rules
 
 // send is what the rules may know of it.
 func (q *sendRequest) send(c *call) rules.Send {
-	return rules.Send{
-		Mailbox: q.mail.To.Key(), Domain: domainOf(q.mail.To), Client: q.client,
-		Caller: c.caller(), Template: cmp.Or(q.mail.Template, mailer.DefaultTemplate),
-	}
+	send := sendTo(q.mail.To)
+	send.Client, send.Caller = q.client, c.caller()
+	send.Template = cmp.Or(q.mail.Template, mailer.DefaultTemplate)
+	return send
+}
+
+// sendTo is a send of which nothing is known but the mailbox.
+func sendTo(mailbox mailer.Address) rules.Send {
+	return rules.Send{Mailbox: mailbox.Key(), Domain: domainOf(mailbox)}
 }
 
 func domainOf(mailbox mailer.Address) string {

@@ -15,8 +15,9 @@
 // A token gives next to nothing away. It is encrypted and authenticated, and new each
 // time: whoever sees two tokens cannot tell whether they are the same mailbox's. It is
 // padded to steps of 64 bytes, so that of the length of what is in it only the step shows:
-// up to 54 bytes are the first, which is most addresses. Package api puts beside the
-// mailbox the wait for another rule, if there is one, and that can make it a step longer.
+// up to 54 bytes are the first. Package api puts beside the mailbox what else rules know of
+// the send, which are the names of its caller and its template and the visitor's address,
+// so that with a long address, or of IPv6, it can be a step longer.
 // Whoever holds a token can neither read it, nor change it, nor make another, nor learn
 // why one is refused.
 //
