@@ -43,8 +43,9 @@ type attempt struct {
 
 	alone bool // another server may have done it that could not be asked
 	apart bool // charged so that nobody can take it up
-	// own makes the charge this server's own to tell of; nil for one that another has made.
-	own         func(context.Context) error
+	// own makes the charge this server's own to tell of, where the others cannot be asked; nil
+	// for one that another has made.
+	own         func(context.Context) (alone bool, err error)
 	mayHaveLeft bool // so the answer is kept, whatever it is
 	refunding   bool // the key is free when the refund is done, which has the attempt from then on
 }
@@ -268,14 +269,7 @@ func (a *attempt) stays() string {
 }
 
 // handOver puts the mark that the mail may leave from now on. One that is there already
-// was put by another attempt, which has not come to its answer. Where the others cannot see
-// it they may take up the charge, and send a mail of their own on it; so then this server
-// owns the charge as it does all that it made alone, and tells of it when they can be told.
-//
-// If they can be asked again in the milliseconds from the mark to that, the charge is theirs
-// to take up all the same. That makes a second mail only where this server then ends, or
-// sleeps through its lease, before it has kept the answer. To put the mark once more would
-// be worse: the first may be there unheard, and then no mail would go out at all.
+// was put by another attempt, which has not come to its answer.
 func (s *Server) handOver(ctx context.Context, a *attempt) error {
 	if a == nil || !a.mark.Token.IsZero() {
 		return nil
@@ -286,8 +280,7 @@ func (s *Server) handOver(ctx context.Context, a *attempt) error {
 		return notSent{err}
 	}
 	if outcome.State != idempotency.Started {
-		a.mayHaveLeft = true
-		return &problem{kind: deliveryUnknown, cause: errHanded}
+		return a.handed()
 	}
 	a.mark = outcome.Lease
 	switch {
@@ -296,10 +289,46 @@ func (s *Server) handOver(ctx context.Context, a *attempt) error {
 	case a.own == nil:
 		return notSent{errUnseen}
 	}
-	if err := a.own(ctx); err != nil {
-		return notSent{err}
+	return s.show(ctx, a)
+}
+
+// handed is the end of an attempt that has found the mark of another.
+func (a *attempt) handed() error {
+	a.mayHaveLeft = true
+	return &problem{kind: deliveryUnknown, cause: errHanded}
+}
+
+// marking is how often a mark is put that the others do not see, before there is no mail.
+const marking = 3
+
+// show has the others see a mark that they did not. Who does not see it may take up the
+// charge, and send a mail of its own on that. So it is put once more, for them all; and if
+// they still cannot be told, this server owns the charge as it does all that it made alone,
+// and tells of both when they can be. If they are there for the charge and not for the mark,
+// all is tried anew.
+//
+// So a retry elsewhere is a second mail of the key only where this server is killed, or sleeps
+// through its lease, before it could tell of the mark. Both mails are counted when it wakes, or
+// comes back with its disk; one is not where it does not come back, or was killed in the
+// milliseconds between telling of the charge and of the mark.
+func (s *Server) show(ctx context.Context, a *attempt) error {
+	for range marking {
+		outcome, err := s.with.Repeats.HandedOver.BeginAs(ctx, a.mark)
+		switch {
+		case err != nil:
+			return notSent{err}
+		case outcome.State != idempotency.Started:
+			return a.handed()
+		case !outcome.Degraded:
+			return nil
+		}
+		if alone, err := a.own(ctx); err != nil {
+			return notSent{err}
+		} else if alone {
+			return nil
+		}
 	}
-	return nil
+	return notSent{errUnseen}
 }
 
 // kept is the answer as it is given again.

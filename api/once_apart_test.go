@@ -24,6 +24,12 @@ func (k alone) Begin(ctx context.Context, name idempotency.Name, body idempotenc
 	return o, err
 }
 
+func (k alone) BeginAs(ctx context.Context, lease idempotency.Lease) (idempotency.Outcome, error) {
+	o, err := k.Keeper.BeginAs(ctx, lease)
+	o.Degraded = o.State == idempotency.Started
+	return o, err
+}
+
 func aloneWith(own api.Repeats) api.Repeats {
 	return api.Repeats{Answers: alone{own.Answers}, HandedOver: alone{own.HandedOver}}
 }
@@ -110,6 +116,7 @@ func TestOnceGivenBackLate(t *testing.T) {
 
 func (c *cut) Take(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
 	v, err := c.Historian.Take(ctx, key, id)
+	v.Degraded = c.away
 	if c.away && v.Allowed {
 		c.tell = append(c.tell, func() {
 			c.Historian.(throttle.Recorder).Record(context.WithoutCancel(ctx), key, throttle.Admission{ID: id, At: v.Now})
@@ -158,6 +165,72 @@ type cutOff struct {
 func (k cutOff) Begin(ctx context.Context, name idempotency.Name, body idempotency.Fingerprint) (idempotency.Outcome, error) {
 	k.from.away = true
 	return k.Keeper.Begin(ctx, name, body)
+}
+
+// A mended keeper cannot ask the others when a request begins, and can a moment later.
+type mended struct {
+	idempotency.Keeper
+	own   idempotency.Keeper
+	later func() // happens in that moment
+}
+
+func (k mended) Begin(ctx context.Context, name idempotency.Name, body idempotency.Fingerprint) (idempotency.Outcome, error) {
+	o, err := k.own.Begin(ctx, name, body)
+	o.Degraded = o.State == idempotency.Started
+	return o, err
+}
+
+func (k mended) BeginAs(ctx context.Context, lease idempotency.Lease) (idempotency.Outcome, error) {
+	k.later()
+	return k.Keeper.BeginAs(ctx, lease)
+}
+
+// A server that is cut off for the moment of its mark has the others see it before the mail
+// leaves. So if it is killed then, they send no second mail on its charge.
+func TestOnceCutOffAtTheMark(t *testing.T) {
+	r := newRig(t, setup{policy: "day=10/24h"})
+	apart := r.anotherAs(func(o *api.Options) {
+		marks := mended{r.repeats.HandedOver, r.newRepeats().HandedOver, func() {}}
+		o.Repeats = api.Repeats{Answers: forgetful{r.repeats.Answers}, HandedOver: marks}
+	})
+	sent := apart.once("click", "mark@example.com")
+	sent.is(t, 200, "")
+	r.now.Add(lease)
+	again := r.once("click", "mark@example.com")
+	again.is(t, 504, "delivery-unknown")
+	if len(r.box.List()) != 1 || r.used("mark@example.com") != 1 || again.body["id"] != sent.body["id"] {
+		t.Errorf("%d mails, %d charged, answered %s", len(r.box.List()), r.used("mark@example.com"), again.text)
+	}
+}
+
+// If it sleeps there, and another has sent the mail when it can be asked, it sends none.
+func TestOnceAsleepAtTheMark(t *testing.T) {
+	r := newRig(t, setup{policy: "day=10/24h"})
+	var sent reply
+	apart := r.anotherAs(func(o *api.Options) {
+		o.Repeats.HandedOver = mended{r.repeats.HandedOver, r.newRepeats().HandedOver, func() {
+			r.now.Add(lease)
+			sent = r.once("click", "asleep@example.com")
+		}}
+	})
+	got := apart.once("click", "asleep@example.com")
+	sent.is(t, 200, "")
+	got.is(t, 504, "delivery-unknown")
+	if len(r.box.List()) != 1 || r.used("asleep@example.com") != 1 || got.body["id"] != sent.body["id"] {
+		t.Errorf("%d mails, %d charged, answered %s", len(r.box.List()), r.used("asleep@example.com"), got.text)
+	}
+}
+
+// Where all can be asked but about the mark, no mail leaves on a charge that others may take
+// up; and the place and the key are free.
+func TestOnceNeverMarked(t *testing.T) {
+	r := newRig(t, setup{})
+	apart := r.anotherAs(func(o *api.Options) { o.Repeats.HandedOver = alone{r.newRepeats().HandedOver} })
+	apart.once("click", "unmarked@example.com").is(t, 503, "store-unavailable")
+	if len(r.box.List()) != 0 || r.used("unmarked@example.com") != 0 {
+		t.Errorf("%d mails, %d charged", len(r.box.List()), r.used("unmarked@example.com"))
+	}
+	r.once("click", "unmarked@example.com").is(t, 200, "")
 }
 
 // A frozen limiter stops a Take before it has charged anything, until it is let go.
