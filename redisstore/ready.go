@@ -2,7 +2,7 @@ package redisstore
 
 import (
 	"context"
-	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/mailgate/mailgate/breaker"
@@ -94,8 +94,11 @@ func (s *Store) write(ctx context.Context, key string) (err error) {
 	return err
 }
 
-// trialKey is a key that no record has: none begins with NUL behind the prefix.
-func (s *Store) trialKey(i int) string { return fmt.Sprintf("%s\x00trial%d", s.prefix, i) }
+// trialName keeps what is written to see whether Redis takes writes apart from all records,
+// which may have any key.
+const trialName = "redisstore.trial"
+
+func (s *Store) trialKey(i int) string { return Below(s.prefix, trialName) + strconv.Itoa(i) }
 
 // trialKeys are one for each master, as far as they are known and a few keys meet them.
 func (s *Store) trialKeys() (keys []string) {

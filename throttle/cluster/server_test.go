@@ -11,6 +11,7 @@ import (
 	"github.com/mailgate/mailgate/redisstore"
 	"github.com/mailgate/mailgate/redisstore/redistest"
 	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/cluster"
 	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
@@ -160,6 +161,27 @@ func TestAnIDIsFoundOnlyInItsPlace(t *testing.T) {
 	other, _ := throttle.ParseID("ABCDABCD")
 	if !take(t, limiter, mailbox, other).Allowed || !take(t, limiter, mailbox, other).Allowed {
 		t.Error("the id on record is not found behind a place that looks like it")
+	}
+}
+
+// Whatever a mailbox is called, asking whether redis is ready changes nothing about it.
+func TestReadyChargesNobody(t *testing.T) {
+	server, ctx := redistest.Alone(t), context.Background()
+	store := openStore(t, redisstore.Options{URL: server.URL(), Timeout: patient})
+	limiter, err := cluster.New(store, throttle.DefaultPolicy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	mailboxes := []string{"ready", "\x00", "\x00trial0", "redisstore.trial:{}0", "0"}
+	for _, allowed := range []bool{true, false} {
+		if err := store.Ready(ctx); err != nil {
+			t.Error(err)
+		}
+		for _, mailbox := range mailboxes {
+			if v, err := limiter.Take(ctx, mailbox, throttle.NewID()); v.Allowed != allowed || err != nil {
+				t.Errorf("%q: allowed %t, %v", mailbox, v.Allowed, err)
+			}
+		}
 	}
 }
 
