@@ -147,6 +147,11 @@ func TestKilledWithoutRedis(t *testing.T) {
 	redis.Kill()
 	sent := newClient(t, server.URL, apiKey).mustSend(t, "alice@example.com", 200)
 	killed(t, server)
+	// One that cannot serve says so at once, whatever is owed.
+	inVain := launch(t, append(environ, "MAILGATE_LISTEN="+relay.Addr()), "serve")
+	if status := inVain.end(t); status != exitMisusage || !strings.Contains(inVain.log.String(), "cannot listen on "+relay.Addr()) {
+		t.Errorf("on a port that is taken: %d\n%s", status, inVain.log)
+	}
 
 	server = startServer(t, environ)
 	again := newClient(t, server.URL, apiKey).mustSend(t, "alice@example.com", 429)

@@ -37,12 +37,12 @@ type program struct {
 	reloads  reloads
 }
 
-// build opens what the settings name. Nothing is served yet; the caller closes it.
-// Requests for paths that are not the API's go to fallback, which may be nil.
+// build opens what the settings name. Nothing is served yet; the caller has it serve, or
+// abandons it. Requests for paths that are not the API's go to fallback, which may be nil.
 func build(ctx context.Context, s *settings.Settings, logTo io.Writer, fallback http.Handler) (*program, error) {
 	p := &program{settings: s, log: newLog(s, logTo)}
 	if err := p.open(ctx, newAudit(s, logTo), fallback); err != nil {
-		return nil, errors.Join(err, p.close(ctx))
+		return nil, errors.Join(err, p.abandon(ctx))
 	}
 	return p, nil
 }
@@ -79,7 +79,6 @@ func (p *program) open(ctx context.Context, audit *slog.Logger, fallback http.Ha
 	}
 	if p.history.watch != nil {
 		options.Metrics.MustRegister(newOutageGauges(p.history.watch.State))
-		p.history.watch.Start()
 	}
 	return nil
 }
@@ -159,21 +158,28 @@ func accessKeys(s *settings.Settings) (forAPI, forAdmins api.Keys, err error) {
 }
 
 // serve answers requests until ctx ends; then it lets those in flight finish, within
-// the grace, and closes everything. Each signal from again has the content read again.
+// the grace, and closes everything. So it does where the listener fails, which is an error.
+// Each signal from again has the content read again.
 func (p *program) serve(ctx context.Context, listener net.Listener, again <-chan os.Signal) error {
+	if p.history.watch != nil {
+		p.history.watch.Start() // not before: its end waits for Redis where anything is owed
+	}
 	served := make(chan error, 1)
-	go func() { served <- p.server.Serve(listener) }()
-	for serving := true; serving; {
+	go func() {
+		defer close(served)
+		served <- p.server.Serve(listener)
+	}()
+	for {
 		select {
 		case err := <-served:
-			return errors.Join(fmt.Errorf("serving: %w", err), p.close(ctx))
+			p.log.Error("nothing more can be accepted", "error", err)
+			return errors.Join(fmt.Errorf("serving: %w", err), p.drain(ctx, served))
 		case <-again:
 			p.reload()
 		case <-ctx.Done():
-			serving = false
+			return p.drain(ctx, served)
 		}
 	}
-	return p.drain(ctx, served)
 }
 
 // drain ends the serving.
@@ -191,6 +197,13 @@ func (p *program) drain(ctx context.Context, served <-chan error) error {
 	err = errors.Join(err, p.close(within))
 	p.log.Info("stopped")
 	return err
+}
+
+// abandon closes what will not serve.
+func (p *program) abandon(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leave)
+	defer cancel()
+	return p.close(ctx)
 }
 
 // leave is how long to take leave of the relays where requests have used up the grace.

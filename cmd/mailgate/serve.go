@@ -58,7 +58,7 @@ func serve(ctx context.Context, c call) error {
 	}
 	listener, err := listen(s.Listen)
 	if err != nil {
-		return errors.Join(cannotListen(s, err), p.close(ctx))
+		return errors.Join(cannotListen(s, err), p.abandon(ctx))
 	}
 	p.announce(listener.Addr())
 	return p.serve(ctx, listener, again)

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net"
+	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -11,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mailgate/mailgate/cmd/mailgate/settings"
 	"github.com/mailgate/mailgate/mailer/sandbox"
 	"github.com/mailgate/mailgate/mailer/sandbox/fault"
 	"github.com/mailgate/mailgate/redisstore/redistest"
@@ -303,6 +308,75 @@ func TestGraceIsBounded(t *testing.T) {
 		t.Errorf("exit status %d:\n%s", status, server.log)
 	}
 	<-asked
+}
+
+// Where the listener fails, what is in flight is finished before the stores close.
+func TestTheListenerFails(t *testing.T) {
+	relay := startRelay(t, sandbox.Options{})
+	s, _, err := settings.Read(nil, settingsFor(relay.URL(), "MAILGATE_DATA_DIR=:memory:"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := build(t.Context(), s, newOutput(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inner, err := listen(s.Listen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	failing := &failingListener{Listener: inner, fail: make(chan struct{})}
+	served := make(chan error, 1)
+	go func() { served <- p.serve(t.Context(), failing, nil) }()
+
+	conn, err := net.Dial("tcp", inner.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	const body = `{"email":"alice@example.com"}`
+	fmt.Fprintf(conn, "POST /send-code HTTP/1.1\r\nHost: mailgate\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+		apiKey, len(body), body[:10])
+	eventually(t, "the request to be waited for", func() bool { return failing.reads.Load() > 1 })
+	close(failing.fail)
+	fmt.Fprint(conn, body[10:])
+	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil || answer.StatusCode != 200 {
+		t.Errorf("the request in flight: %v %v", answer, err)
+	}
+	if err := <-served; err == nil || !strings.Contains(err.Error(), "serving: the network is gone") {
+		t.Errorf("served until %v", err)
+	}
+	if n := len(relay.List()); n != 1 {
+		t.Errorf("%d mails", n)
+	}
+}
+
+// A failingListener has one connection, and fails when it is told to.
+type failingListener struct {
+	net.Listener
+	accepted atomic.Bool
+	reads    atomic.Int64 // of the connection, those that wait included
+	fail     chan struct{}
+}
+
+func (l *failingListener) Accept() (net.Conn, error) {
+	if !l.accepted.Swap(true) {
+		conn, err := l.Listener.Accept()
+		return &countedConn{conn, &l.reads}, err
+	}
+	<-l.fail
+	return nil, errors.New("the network is gone")
+}
+
+type countedConn struct {
+	net.Conn
+	reads *atomic.Int64
+}
+
+func (c *countedConn) Read(b []byte) (int, error) {
+	c.reads.Add(1)
+	return c.Conn.Read(b)
 }
 
 // A restart forgets nothing, and neither does a process that was killed.
