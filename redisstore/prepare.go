@@ -15,26 +15,22 @@ import (
 // or does not take what it is sent.
 var ErrUnavailable = errors.New("redis is unavailable")
 
-// Prepare loads the scripts in use on every master and looks for settings under which
-// Redis would forget. It returns a sentence for each. All works without: a server that
-// does not know a script is sent it when it is needed.
+// Prepare looks on every master for settings under which Redis would forget, and loads the
+// scripts in use. It returns a sentence for each such setting. All works without: a server
+// that does not know a script is sent it when it is needed. Each master is asked twice,
+// which may take twice Options.Timeout.
 func (s *Store) Prepare(ctx context.Context) (warnings []string, err error) {
-	ctx, end := s.deadlines.within(ctx, s.timeout)
-	defer end()
 	scripts := s.used()
 	var mu sync.Mutex
 	_, failed := s.redis.eachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
-		if err := load(ctx, master, scripts); err != nil {
+		found, err := s.look(ctx, master)
+		mu.Lock()
+		warnings = append(warnings, found...)
+		mu.Unlock()
+		if err != nil {
 			return err
 		}
-		found, err := forgetful(ctx, master)
-		if err == nil && s.confirm > 0 {
-			found, err = s.lonely(ctx, master, found)
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		warnings = append(warnings, found...)
-		return err
+		return s.load(ctx, master, scripts)
 	})
 	slices.Sort(warnings)
 	if err := errors.Join(failed...); err != nil {
@@ -43,40 +39,63 @@ func (s *Store) Prepare(ctx context.Context) (warnings []string, err error) {
 	return slices.Compact(warnings), nil
 }
 
-func load(ctx context.Context, master *redis.Client, scripts []*Script) error {
-	for _, script := range scripts {
-		if err := master.ScriptLoad(ctx, script.source).Err(); err != nil {
-			return err
+func (s *Store) load(ctx context.Context, master *redis.Client, scripts []*Script) error {
+	ctx, end := s.deadlines.within(ctx, s.timeout)
+	defer end()
+	_, err := master.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for _, script := range scripts {
+			p.ScriptLoad(ctx, script.source)
 		}
-	}
-	return nil
+		return nil
+	})
+	return err
 }
 
-// forgetful looks for settings under which a server would forget.
-func forgetful(ctx context.Context, master *redis.Client) (warnings []string, err error) {
-	settings := map[string]string{}
-	for _, name := range []string{"maxmemory-policy", "appendonly", "save"} {
-		values, err := master.ConfigGet(ctx, name).Result()
+// look asks a master for its settings, and its replicas where they have to confirm.
+func (s *Store) look(ctx context.Context, master *redis.Client) (warnings []string, err error) {
+	ctx, end := s.deadlines.within(ctx, s.timeout)
+	defer end()
+	settings := map[string]*redis.MapStringStringCmd{"maxmemory-policy": nil, "appendonly": nil, "save": nil}
+	var replication *redis.StringCmd
+	_, _ = master.Pipelined(ctx, func(p redis.Pipeliner) error { // each answer has its own error
+		for name := range settings {
+			settings[name] = p.ConfigGet(ctx, name)
+		}
+		replication = p.Info(ctx, "replication")
+		return nil
+	})
+	warnings, err = forgetful(settings)
+	if err == nil && s.confirm > 0 {
+		warnings, err = s.lonely(replication, warnings)
+	}
+	return warnings, err
+}
+
+// forgetful finds settings under which a server would forget.
+func forgetful(settings map[string]*redis.MapStringStringCmd) (warnings []string, err error) {
+	value := map[string]string{}
+	for name, answer := range settings {
+		values, err := answer.Result()
 		if isReply(err) {
 			return []string{"redis does not let its settings be read: make sure that maxmemory-policy is noeviction"}, nil
 		}
 		if err != nil {
 			return nil, err
 		}
-		settings[name] = values[name]
+		value[name] = values[name]
 	}
-	if policy := settings["maxmemory-policy"]; policy != "noeviction" {
+	if policy := value["maxmemory-policy"]; policy != "noeviction" {
 		warnings = append(warnings, fmt.Sprintf("redis runs with maxmemory-policy %s and may forget mailboxes: set noeviction", policy))
 	}
-	if settings["appendonly"] != "yes" && settings["save"] == "" {
+	if value["appendonly"] != "yes" && value["save"] == "" {
 		warnings = append(warnings, "redis keeps nothing on disk and forgets every mailbox when it restarts: set appendonly yes")
 	}
 	return warnings, nil
 }
 
 // lonely adds a sentence when a master has too few replicas to confirm a write.
-func (s *Store) lonely(ctx context.Context, master *redis.Client, warnings []string) ([]string, error) {
-	info, err := master.Info(ctx, "replication").Result()
+func (s *Store) lonely(replication *redis.StringCmd, warnings []string) ([]string, error) {
+	info, err := replication.Result()
 	if err != nil {
 		return warnings, err
 	}

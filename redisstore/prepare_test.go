@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -37,6 +38,27 @@ func TestPrepareWarns(t *testing.T) {
 		if loaded := server.Client().Info(context.Background(), "memory").Val(); !strings.Contains(loaded, "number_of_cached_scripts:2") {
 			t.Errorf("%q: the scripts are not loaded", config)
 		}
+	}
+}
+
+// A server that is far away, or busy, is prepared all the same: not each script takes a
+// journey of its own.
+func TestPrepareFromAfar(t *testing.T) {
+	t.Parallel()
+	server := redistest.Alone(t)
+	proxy := redistest.Proxy(t, server.Addr)
+	proxy.Delay(50 * time.Millisecond)
+	store := open(t, redisstore.Options{URL: proxy.URL(), Timeout: time.Second})
+	for i := range 50 {
+		store.Use(redisstore.NewScript(fmt.Sprint("return ", i), nil))
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patient)
+	defer cancel()
+	if warnings, err := store.Prepare(ctx); err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "nothing on disk") {
+		t.Errorf("%q, %v", warnings, err)
+	}
+	if loaded := server.Client().Info(ctx, "memory").Val(); !strings.Contains(loaded, "number_of_cached_scripts:50") {
+		t.Error("the scripts are not loaded")
 	}
 }
 
