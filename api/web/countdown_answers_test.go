@@ -35,11 +35,19 @@ func anotherRulesRefusal(t *testing.T, v *tab, p *player) {
 		"limits":[{"name":"minute","limit":1,"window_ms":60000,"remaining":1,"wait_ms":0}]}`, first))
 	v.mustShow("Next in 0:42.")
 	v.setClock(3_600_000)
-	p.says(200, still(40_000, first))
+	p.says(200, strings.Replace(still(40_000, first), "mailbox", "client-ip", 1))
 	v.do(chromedp.Reload())
 	v.shows("Next in 0:40.")
 	if asked := p.questions(); asked != "a-token" {
 		t.Errorf("asked for %q", asked)
+	}
+	v.update(sent(60_000, first, "b-token"))
+	for _, tt := range []struct{ rule, want string }{
+		{"provider", "Next in 0:50."}, {"mailbox", "One mail a minute. Next in 0:50."},
+	} {
+		p.says(200, strings.Replace(still(50_000, second), "mailbox", tt.rule, 1))
+		v.comesBack()
+		v.shows(tt.want)
 	}
 }
 
@@ -107,6 +115,21 @@ func aPageThatComesWithTheWait(t *testing.T, v *tab, p *player) {
 	p.body = beside // the next page knows nothing, and remembers
 	v.visit(p)
 	v.shows("Five mails in an hour are used up. Next in 0:59.")
+
+	p.body = with(`src="/countdown/b-token"`) // nor does this one know how long
+	p.says(503, "{}")
+	v.visit(p)
+	v.until("it lets the button go", func() bool { return !v.look().Held })
+	v.forgive()
+	p.says(200, still(30_000, second))
+	v.pass(2000)
+	v.shows("Next in 0:30.")
+	p.body = beside
+	v.visit(p)
+	v.shows("Next in 0:30.")
+	if asked := p.questions(); !strings.HasSuffix(asked, " b-token b-token b-token") {
+		t.Errorf("asked for %q", asked)
+	}
 }
 
 // Frameworks write attributes; those that change together are one answer.

@@ -81,6 +81,36 @@ func twoTabs(t *testing.T, v *tab, p *player) {
 	if p.asks() != 3 {
 		t.Errorf("asked for %q", p.questions())
 	}
+	twoTabsTwoMailboxes(t, v, other, p)
+}
+
+// What is waited for by one mailbox is nothing to another, in whichever tab; it is there
+// again with its mailbox, and tells nobody whose it is.
+func twoTabsTwoMailboxes(t *testing.T, v, other *tab, p *player) {
+	v.run("localStorage.clear()")
+	v.element(`mailbox = "alice@example.com"`)
+	v.mustShow("")
+	v.update(strings.Replace(sent(72_000_000, first, "alices"), `"minute"`, `"day"`, 1))
+	other.element(`mailbox = "bob@example.com"`)
+	other.update(sent(60_000, second, "bobs"))
+	asked := p.asks()
+	for _, tab := range []*tab{v, other} { // whatever one tells the other has arrived by then
+		get[bool](tab, "fetch('/countdown/a-look').then(() => true)")
+	}
+	v.mustShow("Ten mails in a day are used up. Next in 20:00:00.")
+	other.mustShow("One mail a minute. Next in 1:00.")
+	if p.asks() != asked+2 {
+		t.Errorf("asked for %q", p.questions())
+	}
+	p.says(200, strings.Replace(still(71_990_000, first), "minute", "day", 1))
+	other.run(`Object.assign(document.querySelector("mailgate-countdown"), {mailbox: "alice@example.com"})`)
+	other.shows("Ten mails in a day are used up. Next in 19:59:50.")
+	p.says(200, still(50_000, second))
+	other.element(`mailbox = "bob@example.com"`)
+	other.shows("One mail a minute. Next in 0:50.")
+	if kept := get[string](v, "JSON.stringify(localStorage)"); strings.Contains(kept, "@") {
+		t.Errorf("it remembers %s", kept)
+	}
 }
 
 func theBackButtonPageKept(t *testing.T, v *tab, p *player) {
@@ -147,6 +177,39 @@ func networkLossAfterAReload(t *testing.T, v *tab, p *player) {
 	}
 }
 
+// What the server has said since is remembered as well. Where it cannot be asked after a
+// reload the button is let go by the visitor's clock, and the question is repeated until
+// there is an answer.
+func networkLossAfterAWaitThatGrew(t *testing.T, v *tab, p *player) {
+	v.visit(p)
+	v.update(sent(60_000, first, "a-token"))
+	p.says(200, still(90_000, second)) // another mail was sent from elsewhere
+	v.comesBack()
+	v.shows("One mail a minute. Next in 1:30.")
+	v.pass(80_000)
+	p.says(503, "{}")
+	v.do(chromedp.Reload())
+	v.until("it goes on with what it knows", func() bool { return v.look().count("start") == 1 })
+	v.mustShow("One mail a minute. Next in 0:10.")
+	v.pass(10_201)
+	v.mustShow("")
+	p.says(200, still(5000, second))
+	v.comesBack()
+	v.shows("One mail a minute. Next in 0:05.")
+	v.forgive()
+	v.pass(5101)
+	v.mustShow("")
+	if s := v.look(); s.count("start") != 2 || s.count("end") != 2 {
+		t.Errorf("events %v", s.Events)
+	}
+	asked := p.asks()
+	v.do(chromedp.Reload())
+	v.mustShow("")
+	if p.asks() != asked {
+		t.Errorf("a wait that is over was asked for again: %s", p.questions())
+	}
+}
+
 // A token that is not valid any more is asked for once.
 func anExpiredToken(t *testing.T, v *tab, p *player) {
 	v.visit(p)
@@ -171,16 +234,20 @@ func noStorage(t *testing.T, v *tab, p *player) {
 		Source: `if (location.protocol === "http:") Object.defineProperty(window, "localStorage", { get() { throw new DOMException("no", "SecurityError") } })`,
 	})
 	v.visit(p)
-	v.update(sent(60_000, first, "a-token"))
-	v.pass(60_101)
+	v.update(sent(60_000, first, ""))
+	v.pass(20_000)
+	v.run(`document.body.prepend(document.querySelector("mailgate-countdown"))`) // the page is rearranged
+	v.mustShow("One mail a minute. Next in 0:40.")
+	v.pass(40_101)
 	v.mustShow("")
-	if s := v.look(); s.count("end") != 1 {
+	if s := v.look(); s.count("start") != 1 || s.count("end") != 1 || len(s.Said) != 2 {
 		t.Errorf("%+v", s)
 	}
 }
 
 // Without the server the visitor's clock is all there is to go by. Set back, it makes
-// nobody wait longer than ever was said; set on, it is corrected with the first answer.
+// nobody wait longer than ever was said; set on, it is corrected with the first answer,
+// and be it that the wait had seemed to be over.
 func networkLossAndAWrongClock(t *testing.T, v *tab, p *player) {
 	v.visit(p)
 	v.update(sent(60_000, first, "a-token"))
@@ -198,7 +265,25 @@ func networkLossAndAWrongClock(t *testing.T, v *tab, p *player) {
 	p.says(200, still(39_000, first))
 	v.pass(2000)
 	v.shows("One mail a minute. Next in 0:39.")
-	v.forgive()
+
+	for _, off := range []int{3_600_000, 0} {
+		p.says(429, "{}")
+		v.setClock(off)
+		v.do(chromedp.Reload())
+		v.until("it lets the button go", func() bool { return !v.look().Held })
+		if s := v.look(); s.Waiting || s.Text != "" || len(s.Events) > 0 || len(s.Said) > 0 {
+			t.Errorf("where nobody has said that it is over: %+v", s)
+		}
+		v.do(chromedp.Click(chromedp.CSS("#resend")))
+		p.says(200, still(39_000, first))
+		v.pass(2000)
+		v.shows("One mail a minute. Next in 0:39.")
+		if s := v.look(); s.Clicks != 1 || s.count("start") != 1 {
+			t.Errorf("%+v", s)
+		}
+		v.forgive()
+		v.pass(39_001) // and is nearly over for the next
+	}
 }
 
 // Where a wait ends, another that was remembered meanwhile stays.

@@ -112,6 +112,7 @@ func TestCountdownInABrowser(t *testing.T) {
 		{"no answer", noAnswer},
 		{"network loss", networkLoss},
 		{"network loss after a reload", networkLossAfterAReload},
+		{"network loss after a wait that grew", networkLossAfterAWaitThatGrew},
 		{"network loss and a wrong clock", networkLossAndAWrongClock},
 		{"a newer wait is kept", aNewerWaitIsKept},
 		{"a token that has expired", anExpiredToken},

@@ -49,17 +49,31 @@ func saysWhyInChinese(t *testing.T, v *tab, p *player) {
 func saysItInOtherWords(t *testing.T, v *tab, p *player) {
 	p.body = `<div lang="pl">` + beside + `</div>`
 	v.visit(p)
+	v.update(sent(60_000, first, "none"))
+	v.shows("One mail a minute. Next in 1:00.")
+	v.isIn("en,en,en")
 	v.run(`customElements.get("mailgate-countdown").texts.pl = {
 		limit: ({ n, plural }) => n + " " + { one: "mail", few: "maile", many: "maili" }[plural] + ".",
 		wait: "Za {time}.", end: "Już." }`)
 	v.update(refused("mailbox", "hour", 2000, first))
 	v.shows("5 maili. Za 0:02.")
+	v.isIn("pl,pl,pl")
 	v.update(sent(61_000, second, "one"))
 	v.shows("1 mail. Za 1:01.")
 	v.element(`setAttribute("wait-text", "{time} {unknown} <b>{n}</b>")`)
 	v.element(`setAttribute("limit-text", "")`)
 	v.update(sent(60_000, first, "two"))
 	v.shows("1:00 {unknown} <b>1</b>")
+	v.isIn(",,pl") // those words are the page's; what was said is said
+}
+
+// isIn checks what language its parts say that they are in: why, how long, and what is
+// said aloud.
+func (tb *tab) isIn(want string) {
+	tb.t.Helper()
+	if got := get[string](tb, `Array.from(document.querySelector("mailgate-countdown").shadowRoot.querySelectorAll("[part=limit], [part=wait], [role=status]"), (part) => part.lang).join()`); got != want {
+		tb.t.Errorf("the words say that they are in %q, want %q", got, want)
+	}
 }
 
 // A screen reader hears the start, the end, and the answer to a press. Not every second.

@@ -14,7 +14,14 @@
  * From then on it shows "One mail a minute. Next in 0:42." and holds the button until
  * the wait is over. It goes on after a reload, in other tabs, after sleep and after the
  * back button: it remembers the `countdown` token of the answer and asks the server
- * again. The visitor's clock makes no difference, and it never ends early.
+ * again. The visitor's clock makes no difference, and it never ends early. Only where the
+ * server cannot be asked after a reload is that clock believed: the button is let go by
+ * it, and held again if the server, which is asked on, then says that the wait goes on.
+ *
+ * Tabs share what they remember. Where they may be about several mailboxes, as at a
+ * sign-up, say which one it is before each update, so that none tells the other's wait:
+ *
+ *     countdown.mailbox = form.email.value;
  *
  * A server that renders can say the same in attributes. The page may have been cached,
  * so the button is held until the server has been asked:
@@ -69,6 +76,12 @@ export class MailgateCountdown extends HTMLElement {
   set limits(limits: MailgateLimit[]);
   /** What it is remembered by; `for` if not given. Attribute `name`. */
   name: string | null;
+  /**
+   * Which mailbox is waited for: its address, an account's number, anything that is another
+   * for another. Only a checksum of it is remembered. A new one brings back what is waited
+   * for there, and leaves the wait of the one before to be found again. Attribute `mailbox`.
+   */
+  mailbox: string | null;
   /** What stands before a token to make a `src`; `/countdown/` if not given. Attribute `base`. */
   base: string | null;
 
@@ -90,7 +103,8 @@ export class MailgateCountdown extends HTMLElement {
    *
    * An answer without a `countdown` token may be about another mailbox, so the token at
    * hand is kept only if `retry_at` is the moment that is known. Without a token there
-   * is nobody to ask: it still counts rightly, and sleep makes it late, never early.
+   * is nobody to ask: it still counts rightly, and sleep makes it late, never early, but
+   * after a reload it goes by the visitor's clock.
    *
    * An answer that mailgate gave again under an Idempotency-Key tells of an earlier
    * moment. With `replayed: true` added to it the server is asked at once.
@@ -98,7 +112,7 @@ export class MailgateCountdown extends HTMLElement {
   update(answer: unknown): boolean;
   /** Asks the server now. It does so by itself whenever there is reason to. */
   refresh(): Promise<void>;
-  /** Lets the button go and forgets the wait: the visitor has typed another address. */
+  /** Lets the button go and forgets the wait: the mailbox was reset, or there is no `mailbox` and another address was typed. */
   reset(): void;
 
   addEventListener<K extends keyof MailgateEvents>(
@@ -109,7 +123,7 @@ export class MailgateCountdown extends HTMLElement {
 /** All bubble, and leave shadow trees. */
 export interface MailgateEvents extends HTMLElementEventMap {
   /** A wait began, or turned out to be another. */
-  "mailgate-start": CustomEvent<{ limit?: string; waitMs: number }>;
+  "mailgate-start": CustomEvent<{ limit?: string | null; waitMs: number }>;
   /** Another whole second is shown; never 0. */
   "mailgate-tick": CustomEvent<{ seconds: number }>;
   /** The next mail may be asked for. Not sent by reset(). */
@@ -127,7 +141,7 @@ export interface MailgateLimit {
 export type MailgateText = string | ((values: MailgateValues) => string);
 
 export interface MailgateTexts {
-  /** Why: "One mail a minute." Left out where the limit is not among `limits`. */
+  /** Why: "One mail a minute." Left out where the limit is not among `limits`, or is another rule's. */
   limit: MailgateText;
   /** How long: "Next in {time}." The time is 0:42 where it is seen, "42 seconds" where it is said. */
   wait: MailgateText;
@@ -135,7 +149,7 @@ export interface MailgateTexts {
   end: MailgateText;
 }
 
-/** All but the time are there only if the limit is among `limits`. */
+/** All but the time are there only if the limit is among `limits`, and the mailbox's. */
 export interface MailgateValues {
   time: string;
   /** How many mails, and the window they count in: 5 in 2 hours is n 5, count 2, unit "hour", span "2 hours". */

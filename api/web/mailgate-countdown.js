@@ -2,7 +2,8 @@
 // mailgate-countdown.d.ts says how to use it.
 //
 // It never ends early: it counts on the clock that nobody can set, from the moment an
-// answer arrived, and asks again whenever that clock may have stood still.
+// answer arrived, and asks again whenever that clock may have stood still. After a reload
+// the visitor's clock is all there is to go by until the server has answered.
 
 const tag = "mailgate-countdown";
 const units = { day: 864e5, hour: 36e5, minute: 6e4, second: 1e3 };
@@ -15,6 +16,8 @@ const words = "Zero One Two Three Four Five Six Seven Eight Nine Ten".split(" ")
 const amount = (lang, n, unit) => new Intl.NumberFormat(lang, { style: "unit", unit, unitDisplay: "long" }).format(n);
 const parted = () => Date.now() - performance.now();
 const isWait = (wait) => Number.isFinite(wait) && wait >= 0;
+// FNV-1a: an address is not written into the visitor's storage, only what tells it from others.
+const mark = (text) => ([...text].reduce((sum, c) => Math.imul(sum ^ c.codePointAt(), 16777619), 2166136261) >>> 0).toString(36);
 
 // spoken is "12 minutes, 30 seconds"; clock is 0:42, 12:30 or 23:59:59.
 function spoken(lang, seconds) {
@@ -48,7 +51,7 @@ const css = `:host{display:block}:host([hidden]){display:none}
 
 // On a server that renders there are no elements; the module loads there all the same.
 export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
-  static observedAttributes = ["src", "wait-ms"];
+  static observedAttributes = ["src", "wait-ms", "mailbox"];
   static texts = {
     en: {
       limit({ n, count, unit, span, plural }) {
@@ -71,6 +74,9 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
   #state = null; // what is waited for, as it is remembered
   #end = 0; // when it is over, by performance.now()
   #sure = true; // false while what was remembered is being asked
+  #guess = false; // the server could not be asked, so the end is what the visitor's clock says
+  #free = false; // that end has come: the button is let go, and the server asked on
+  #placed = false; // in the page, its attributes read
   #parted = 0;
   #ask = 0; // when to ask again
   #failed = 0;
@@ -95,7 +101,7 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
     this.#status = make(root, { role: "status" });
   }
 
-  get waiting() { return !!this.#state; }
+  get waiting() { return !!this.#state && !this.#free; }
   get remaining() { return this.#state ? Math.max(0, this.#end - performance.now()) : 0; }
   get limits() { try { return JSON.parse(this.getAttribute("limits")); } catch { return null; } }
   set limits(tiers) { this.setAttribute("limits", JSON.stringify(tiers)); }
@@ -112,18 +118,33 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
       this[name] = value;
     }
     for (const type of moments) addEventListener(type, this, true);
-    const kept = this.#read();
-    if (kept && (!this.src || this.src === kept.src)) this.#adopt(kept);
-    else this.#fromAttributes(false);
+    const kept = this.#read(), { src } = this;
+    // What the attributes say is old where more is known, and news where they have changed.
+    if (this.#given && (src ? src !== kept?.src : !kept && !this.#state)) this.#fromAttributes(false);
+    else if (kept && kept.src !== this.#state?.src) this.#adopt(kept);
+    else if (this.#state) { // it was moved within the page
+      this.#tick();
+      this.refresh();
+    }
     this.#given = false;
+    this.#placed = true;
   }
 
   disconnectedCallback() {
     for (const type of moments) removeEventListener(type, this, true);
-    this.#stop();
+    clearTimeout(this.#timer);
+    this.#hold(null);
+    this.#placed = false;
   }
 
-  attributeChangedCallback() {
+  attributeChangedCallback(name, before, now) {
+    if (name === "mailbox") {
+      if (before === now) return;
+      this.#stop(); // what the other mailbox waits for stays remembered
+      const kept = this.#placed && this.#read();
+      if (kept) this.#adopt(kept);
+      return;
+    }
     if (this.#given) return;
     this.#given = true; // once for all that change together
     queueMicrotask(() => {
@@ -137,11 +158,11 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
     if (!isWait(wait)) return false;
     const { countdown: token, limit, limits, retry_at: retry } = answer;
     // Where another rule says no, its limit is none of the mailbox's, whatever their names.
-    const own = limits?.filter?.(({ name, wait_ms = wait }) => name !== limit || wait_ms === wait);
+    const other = limits?.some?.(({ name, wait_ms = wait }) => name === limit && wait_ms !== wait);
     // Without a token of its own it may be another mailbox's, unless the moment is the same.
     const src = token ? (this.base ?? "/countdown/") + token : retry && retry === this.#state?.retry ? this.#state.src : "";
     const again = !!(answer.replayed && src); // it tells of an earlier moment
-    this.#begin({ src, limit, limits: own, retry }, wait, !again);
+    this.#begin({ src, limit, limits, retry, other }, wait, !again);
     this.#save();
     if (again) this.refresh();
     return true;
@@ -151,25 +172,31 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
     const asked = this.#state;
     if (!asked?.src || this.#asking === asked) return;
     this.#asking = asked;
+    const { src } = asked;
     let answer;
     try {
-      const response = await fetch(asked.src, { cache: "no-store", signal: AbortSignal.timeout(5e3) });
+      const response = await fetch(src, { cache: "no-store", signal: AbortSignal.timeout(5e3) });
       if (response.ok) answer = await response.json();
-      else if ([400, 404, 410].includes(response.status)) {
-        asked.src = ""; // the token has expired
-        this.#save();
-      }
+      else if ([400, 404, 410].includes(response.status)) asked.src = ""; // the token has expired
     } catch {} // goes on with what it knows
     if (this.#asking === asked) this.#asking = null;
     if (this.#state !== asked) return; // something newer came in between
+    const known = this.#read()?.src === src; // not what another tab waits for by now
     if (isWait(answer?.wait_ms)) {
+      const { rule, limit, retry_at: retry, wait_ms: wait } = answer;
       this.#failed = 0;
       this.#ask = performance.now() + stale;
-      this.#begin({ ...asked, limit: answer.limit, retry: answer.retry_at }, answer.wait_ms, true);
-    } else {
-      this.#ask = performance.now() + Math.min(60, 2 ** this.#failed++) * 1e3;
-      if (!this.#sure) this.#begin({ ...asked, retry: null }, Math.max(0, this.remaining - margin), true);
+      this.#begin({ ...asked, limit, retry, other: rule !== "mailbox" }, wait, true);
+      if (known) this.#save();
+      return;
     }
+    if (known && !asked.src) this.#save();
+    this.#ask = performance.now() + Math.min(60, 2 ** this.#failed++) * 1e3;
+    if (this.#free ? asked.src : this.#sure) return;
+    this.#guess = true;
+    const left = Math.max(0, this.remaining - margin);
+    if (left) this.#begin({ ...asked, retry: null }, left, true, true);
+    else this.#over();
   }
 
   reset() {
@@ -179,15 +206,15 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
 
   handleEvent(event) {
     if (event.type === "click") {
-      if (!this.#state || !event.composedPath().includes(this.button)) return;
+      if (!this.waiting || !event.composedPath().includes(this.button)) return;
       event.preventDefault();
       event.stopImmediatePropagation();
-      this.#status.textContent = this.#seconds ? this.#say("wait", true) : "";
+      this.#tell(this.#status, true, ...(this.#seconds ? ["wait"] : []));
     } else if (event.type === "storage") {
       if (event.key !== this.#key) return;
       const kept = this.#read();
-      if (kept) this.#adopt(kept);
-      else this.refresh();
+      if (!kept) this.refresh();
+      else if (!kept.src || kept.src !== this.#state?.src) this.#adopt(kept); // else it asks in its own time
     } else if (!document.hidden && event.persisted !== false) {
       const kept = this.#read();
       if (kept && kept.src !== this.#state?.src) this.#adopt(kept);
@@ -195,11 +222,14 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
     }
   }
 
-  get #key() { return `${tag}:${this.name ?? this.htmlFor ?? ""}`; }
+  get #key() {
+    const { mailbox } = this;
+    return `${tag}:${this.name ?? this.htmlFor ?? ""}${mailbox ? ":" + mark(mailbox) : ""}`;
+  }
   #read() {
     try {
       const kept = JSON.parse(localStorage[this.#key]);
-      return kept.wait > 0 && kept.until > 0 ? kept : null;
+      return isWait(kept.wait) && kept.until > 0 ? kept : null;
     } catch { return null; }
   }
   #save() { try { if (this.#state) localStorage[this.#key] = JSON.stringify(this.#state); } catch {} }
@@ -221,10 +251,12 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
     if (!this.#sure) this.refresh();
   }
 
-  #begin(state, wait, sure) {
-    const old = this.#sure ? this.#state : null;
+  #begin(state, wait, sure, guess = false) {
+    const old = this.#sure && !this.#free ? this.#state : null;
     let end = performance.now() + wait + (wait && margin);
-    if (sure && !wait) return this.#finish();
+    this.#guess = guess;
+    if (sure && !wait) return this.#over();
+    this.#free = false;
     if (old?.retry && old.retry === state.retry) end = Math.min(end, this.#end);
     const news = sure && !(old && old.limit === state.limit && Math.abs(end - this.#end) < jump);
     this.#state = { ...state, wait, until: Date.now() + wait };
@@ -235,37 +267,43 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
     this.#seconds = 0;
     this.#tick();
     if (!news) return;
-    this.#status.textContent = `${this.#say("limit", true)} ${this.#say("wait", true)}`;
+    this.#tell(this.#status, true, "limit", "wait");
     this.#emit("start", { limit: state.limit, waitMs: wait });
   }
 
   #tick() {
     clearTimeout(this.#timer);
     const left = this.remaining;
-    if (!left && this.#sure) return this.#finish();
+    if (!left && this.#sure && !this.#free) return this.#over();
     const shown = Math.round(left - margin); // to the millisecond, lest a fraction make a second
     const seconds = Math.max(1, Math.ceil(shown / 1e3));
-    this.#hold(this.button);
+    this.#hold(this.#free ? null : this.button);
     const next = seconds !== this.#seconds && left > 0;
     if (next) {
       this.#seconds = seconds;
-      this.#limit.textContent = this.#say("limit");
-      this.#wait.textContent = this.#say("wait");
+      this.#tell(this.#limit, false, "limit");
+      this.#tell(this.#wait, false, "wait");
     }
     if (Math.abs(parted() - this.#parted) > jump || (performance.now() > this.#ask && !document.hidden)) {
       this.#parted = parted();
       this.refresh();
     }
-    this.#timer = setTimeout(() => this.#tick(), shown > 0 ? shown % 1e3 || 1e3 : left || 1e3);
+    if (this.isConnected) this.#timer = setTimeout(() => this.#tick(), shown > 0 ? shown % 1e3 || 1e3 : left || 1e3);
     if (next && this.#sure) this.#emit("tick", { seconds }); // last: who hears it may update or reset
   }
 
-  #finish() {
-    const begun = this.#state && this.#sure;
-    if (this.#read()?.src === this.#state?.src) this.#forget();
-    this.#stop();
+  #over() {
+    const begun = this.waiting && this.#sure;
+    if (this.#guess && this.#state.src) {
+      this.#free = this.#sure = true;
+      this.#clear();
+      this.#tick();
+    } else {
+      if (this.#read()?.src === this.#state?.src) this.#forget();
+      this.#stop();
+    }
     if (!begun) return;
-    this.#status.textContent = this.#say("end");
+    this.#tell(this.#status, true, "end");
     this.#emit("end");
   }
 
@@ -273,8 +311,14 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
     clearTimeout(this.#timer);
     this.#state = null;
     this.#sure = true;
+    this.#guess = this.#free = false;
     this.#ask = this.#failed = 0;
     this.#hold(null);
+    this.#clear();
+  }
+
+  #clear() {
+    this.#seconds = 0;
     for (const part of [this.#limit, this.#wait, this.#status]) part.textContent = "";
   }
 
@@ -286,12 +330,20 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
     this.toggleAttribute("waiting", this.waiting);
   }
 
-  #say(what, aloud) {
+  // Words that are not the page's own say which language they are in.
+  #tell(part, aloud, ...what) {
     const language = ((this.closest("[lang]") ?? document.documentElement).lang || navigator.language).toLowerCase();
+    const lang = [language, language.split("-")[0]].find((name) => MailgateCountdown.texts[name]?.wait) ?? "en";
+    if (what.some((one) => this.hasAttribute(`${one}-text`))) part.removeAttribute("lang");
+    else part.lang = lang;
+    part.textContent = what.map((one) => this.#say(one, lang, aloud)).join(" ");
+  }
+
+  #say(what, lang, aloud) {
     const { texts } = MailgateCountdown;
-    const lang = [language, language.split("-")[0]].find((name) => texts[name]?.wait) ?? "en";
     const values = { time: aloud ? spoken(lang, this.#seconds) : clock(this.#seconds) };
-    const tier = (this.#state?.limits ?? this.limits)?.find?.(({ name }) => name === this.#state?.limit);
+    const { limit, limits, other } = this.#state ?? {};
+    const tier = other ? null : (limits ?? this.limits)?.find?.(({ name }) => name === limit);
     if (what === "limit" && !tier) return "";
     if (tier) {
       const [unit, size] = Object.entries(units).find(([, size]) => tier.window_ms % size === 0) ?? ["second", 1e3];
@@ -307,7 +359,9 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
   }
 }
 
-const attributes = { src: "src", waitMs: "wait-ms", limit: "limit", name: "name", htmlFor: "for", base: "base" };
+const attributes = {
+  src: "src", waitMs: "wait-ms", limit: "limit", name: "name", mailbox: "mailbox", htmlFor: "for", base: "base",
+};
 for (const [name, attribute] of Object.entries(attributes)) {
   Object.defineProperty(MailgateCountdown.prototype, name, {
     configurable: true,

@@ -143,7 +143,7 @@ func (p *player) asks() int {
 // still is what GET /countdown says: the wait, and when it is over. The moment names a
 // history: the same one as long as nothing was sent.
 func still(wait int, moment string) string {
-	return fmt.Sprintf(`{"limit":"minute","wait_ms":%d,"retry_at":%q,"server_time":"2026-11-20T12:00:00.000Z"}`, wait, moment)
+	return fmt.Sprintf(`{"rule":"mailbox","limit":"minute","wait_ms":%d,"retry_at":%q,"server_time":"2026-11-20T12:00:00.000Z"}`, wait, moment)
 }
 
 // sent is what a back end passes on of a 200, refused of a 429.
