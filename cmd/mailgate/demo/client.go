@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -18,7 +19,8 @@ type Client struct {
 	HTTP     *http.Client
 }
 
-// An Answer is what mailgate said: the status, and the JSON that came with it.
+// An Answer is what mailgate said: the status, and the JSON that came with it. One that was
+// given again under a click has "replayed": true in it, which the countdown looks for.
 type Answer struct {
 	Status int
 	Body   json.RawMessage
@@ -94,8 +96,15 @@ func (c *Client) do(ctx context.Context, method, path, key, once string, questio
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
-	if err != nil || !json.Valid(text) {
-		return Answer{}, fmt.Errorf("mailgate's answer cannot be read: %w", err)
+	if err != nil {
+		return Answer{}, fmt.Errorf("reading mailgate's answer: %w", err)
+	}
+	if response.Header.Get("Idempotent-Replayed") == "true" {
+		// It tells the wait of an earlier moment; with this the countdown asks for that of now.
+		text = bytes.Replace(text, []byte("{"), []byte(`{"replayed":true,`), 1)
+	}
+	if !json.Valid(text) {
+		return Answer{}, errors.New("mailgate's answer is not JSON")
 	}
 	return Answer{response.StatusCode, text}, nil
 }
