@@ -22,7 +22,7 @@ type Limiter interface {
 	// Take admits one send and records it under id, or says no and changes
 	// nothing. Taken again with an id that is on record, it admits again without a
 	// second charge. An id that is not Valid is ErrID. It may block for as long as
-	// ctx allows.
+	// ctx allows; on a disk of this machine longer, once the drive was asked and hangs.
 	Take(ctx context.Context, key string, id ID) (Verdict, error)
 
 	// Peek answers what Take would, and records nothing.

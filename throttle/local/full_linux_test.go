@@ -74,7 +74,7 @@ func fillUnderLoad(t *testing.T, dir string) {
 	load.stop(t)
 
 	v, err := limiter.Take(context.Background(), "late@example.com", throttle.NewID())
-	if v.Allowed || !errors.Is(err, throttle.ErrUnavailable) || !errors.Is(err, cache.ErrFull) {
+	if v.Allowed || !errors.Is(err, throttle.ErrUnavailable) || !errors.Is(err, cache.ErrFull) || !errors.Is(err, throttle.ErrUnchanged) {
 		t.Errorf("take on a full disk: allowed %t, %v", v.Allowed, err)
 	}
 	if err := limiter.Ready(context.Background()); !errors.Is(err, throttle.ErrUnavailable) || !errors.Is(err, cache.ErrFull) {

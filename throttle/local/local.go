@@ -7,6 +7,11 @@
 // Histories and states live in a cache.Map: in memory while there is room, on disk
 // always. A denial of a key in memory takes no lock and allocates nothing; an admission
 // is on disk before the answer is yes.
+//
+// A call waits for others of its key no longer than its context lasts, and is dated when
+// its turn has come. What it has begun to read or write on the disk it waits for: a drive
+// that hangs holds those calls until it answers, beyond their contexts. That is one call
+// for each of about a thousand parts of the keys; whoever waits for them does not have to.
 package local
 
 import (
@@ -72,12 +77,12 @@ func (l *Limiter) Take(ctx context.Context, mailbox string, id throttle.ID) (v t
 			return v, nil
 		}
 	}
-	return l.admit(mailbox, id, now)
+	return l.admit(ctx, mailbox, id)
 }
 
-// admit decides with the mailbox's lock held, and records a yes.
-func (l *Limiter) admit(mailbox string, id throttle.ID, now int64) (v throttle.Verdict, err error) {
-	err = l.histories.update(l.part(mailbox), mailbox, now, func(h throttle.History, _ bool) cache.Edit[throttle.History] {
+// admit decides with the mailbox's lock held, as of the moment it is, and records a yes.
+func (l *Limiter) admit(ctx context.Context, mailbox string, id throttle.ID) (v throttle.Verdict, err error) {
+	err = l.edit(ctx, "take", mailbox, func(h throttle.History, now int64) cache.Edit[throttle.History] {
 		if l.live(h, now).Find(id) >= 0 {
 			v = throttle.Admitted(l.policy, h, now)
 			return cache.Keep[throttle.History]()
@@ -90,7 +95,7 @@ func (l *Limiter) admit(mailbox string, id throttle.ID, now int64) (v throttle.V
 		return l.put(next)
 	})
 	if err != nil {
-		return throttle.Verdict{}, throttle.Unavailable("take", err)
+		return throttle.Verdict{}, err
 	}
 	return v, nil
 }
@@ -168,28 +173,24 @@ func (l *Limiter) read(ctx context.Context, doing, mailbox string) (throttle.His
 	if err := throttle.CheckCall(ctx, doing, mailbox); err != nil {
 		return nil, 0, err
 	}
-	now := l.now()
-	history, _, err := l.histories.get(l.part(mailbox), mailbox, now)
+	history, _, now, err := l.histories.get(ctx, l.part(mailbox), mailbox, l.now)
 	if err != nil {
-		return nil, 0, throttle.Unavailable(doing, err)
+		return nil, 0, throttle.Unchanged(throttle.Unavailable(doing, err))
 	}
 	return history, now, nil
 }
 
 // edit lets change replace the history, of which it is shown what has not expired at
-// the clock it is shown.
+// the clock it is shown. That is read with the mailbox's lock held: who had it before may
+// have waited for the drive.
 func (l *Limiter) edit(ctx context.Context, doing, mailbox string, change func(h throttle.History, now int64) cache.Edit[throttle.History]) error {
 	if err := throttle.CheckCall(ctx, doing, mailbox); err != nil {
 		return err
 	}
-	now := l.now()
-	err := l.histories.update(l.part(mailbox), mailbox, now, func(h throttle.History, _ bool) cache.Edit[throttle.History] {
+	err := l.histories.update(ctx, l.part(mailbox), mailbox, l.now, func(h throttle.History, _ bool, now int64) cache.Edit[throttle.History] {
 		return change(h, now)
 	})
-	if err != nil {
-		return throttle.Unavailable(doing, err)
-	}
-	return nil
+	return unavailable(doing, err)
 }
 
 func (l *Limiter) live(h throttle.History, now int64) throttle.History {
@@ -199,6 +200,18 @@ func (l *Limiter) live(h throttle.History, now int64) throttle.History {
 // put keeps a history until its newest send has left the longest window.
 func (l *Limiter) put(h throttle.History) cache.Edit[throttle.History] {
 	return cache.Put(h, h.Newest()+l.policy.Longest())
+}
+
+// unavailable is the error of a change that failed for this reason, and nil without one.
+func unavailable(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	failure := throttle.Unavailable(doing, err)
+	if errors.Is(err, cache.ErrUnchanged) {
+		return throttle.Unchanged(failure)
+	}
+	return failure
 }
 
 // orMachine is the clock that was handed in, or else the machine's.

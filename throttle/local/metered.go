@@ -32,7 +32,7 @@ func (l *metered) Take(ctx context.Context, key string, id throttle.ID) (v throt
 			return v, nil
 		}
 	}
-	return l.admit(key, id, now)
+	return l.admit(ctx, key, id)
 }
 
 // denies looks before it is known whether there will be anything to write.
@@ -41,10 +41,12 @@ func (l *metered) denies(s *meter.State, id throttle.ID, now int64) (meter.Readi
 	return r, !r.Allowed && s.Held.Find(id) < 0
 }
 
-// admit decides with the key's lock held, and records a yes.
-func (l *metered) admit(key string, id throttle.ID, now int64) (v throttle.Verdict, err error) {
+// admit decides with the key's lock held, as of the moment it is, and records a yes.
+func (l *metered) admit(ctx context.Context, key string, id throttle.ID) (v throttle.Verdict, err error) {
 	var r meter.Reading
-	err = l.states.update(l.part, key, now, func(old *meter.State, found bool) cache.Edit[*meter.State] {
+	var now int64
+	err = l.states.update(ctx, l.part, key, l.now, func(old *meter.State, found bool, moment int64) cache.Edit[*meter.State] {
+		now = moment
 		next := new(meter.State)
 		if found {
 			var denied bool
@@ -60,7 +62,7 @@ func (l *metered) admit(key string, id throttle.ID, now int64) (v throttle.Verdi
 		return l.put(next)
 	})
 	if err != nil {
-		return v, throttle.Unavailable("take", err)
+		return v, unavailable("take", err)
 	}
 	r.Spell(&v, &l.quota, now)
 	return v, nil
@@ -71,10 +73,9 @@ func (l *metered) Peek(ctx context.Context, key string) (v throttle.Verdict, err
 	if err := throttle.CheckCall(ctx, "peek", key); err != nil {
 		return v, err
 	}
-	now := l.now()
-	state, found, err := l.states.get(l.part, key, now)
+	state, found, now, err := l.states.get(ctx, l.part, key, l.now)
 	if err != nil {
-		return v, throttle.Unavailable("peek", err)
+		return v, throttle.Unchanged(throttle.Unavailable("peek", err))
 	}
 	if !found {
 		state = new(meter.State)
@@ -129,22 +130,18 @@ func (l *metered) Reset(ctx context.Context, key string) (cleared int, err error
 }
 
 // edit lets change replace the state. What it is shown is the zero state if there is
-// none that counts, and must not be changed.
+// none that counts, and must not be changed. The clock is read with the key's lock held.
 func (l *metered) edit(ctx context.Context, doing, key string, change func(s *meter.State, now int64) cache.Edit[*meter.State]) error {
 	if err := throttle.CheckCall(ctx, doing, key); err != nil {
 		return err
 	}
-	now := l.now()
-	err := l.states.update(l.part, key, now, func(s *meter.State, found bool) cache.Edit[*meter.State] {
+	err := l.states.update(ctx, l.part, key, l.now, func(s *meter.State, found bool, now int64) cache.Edit[*meter.State] {
 		if !found {
 			s = new(meter.State)
 		}
 		return change(s, now)
 	})
-	if err != nil {
-		return throttle.Unavailable(doing, err)
-	}
-	return nil
+	return unavailable(doing, err)
 }
 
 // put keeps a state for as long as it says anything.

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"context"
 	"net/url"
 	"sync"
 	"unsafe"
@@ -50,17 +51,18 @@ func (m *sharedMap[V]) recall(part, key string, now int64) (V, bool) {
 	return value, found
 }
 
-// get is cache.Map.Get.
-func (m *sharedMap[V]) get(part, key string, now int64) (V, bool, error) {
+// get is cache.Map.GetInTurn.
+func (m *sharedMap[V]) get(ctx context.Context, part, key string, clock func() int64) (V, bool, int64, error) {
 	if part != "" {
+		now := clock()
 		if value, found := m.recall(part, key, now); found {
-			return value, true, nil
+			return value, true, now, nil
 		}
 	}
-	return m.Get(part+key, now)
+	return m.GetInTurn(ctx, part+key, clock)
 }
 
-// update is cache.Map.Update.
-func (m *sharedMap[V]) update(part, key string, now int64, edit func(value V, found bool) cache.Edit[V]) error {
-	return m.Update(part+key, now, edit)
+// update is cache.Map.UpdateInTurn.
+func (m *sharedMap[V]) update(ctx context.Context, part, key string, clock func() int64, edit func(value V, found bool, now int64) cache.Edit[V]) error {
+	return m.UpdateInTurn(ctx, part+key, clock, edit)
 }
