@@ -41,6 +41,12 @@ func (c *redisClient) pipeline(ctx context.Context, key string) (*redis.AutoPipe
 	if err != nil {
 		return nil, err
 	}
+	c.pipelines.Range(func(other, its any) bool {
+		if its.(*redis.AutoPipeliner).IsClosed() { // its master was replaced
+			c.pipelines.Delete(other)
+		}
+		return true
+	})
 	c.pipelines.Store(master, pipeline)
 	return pipeline, nil
 }

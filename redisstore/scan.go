@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"hash/maphash"
 	"strings"
 	"sync"
 
@@ -18,7 +19,7 @@ const scanStep = 512
 // where there is much else: bound it with ctx.
 func (s *Store) SortedSets(ctx context.Context, prefix string, visit func(keys []string) bool) error {
 	var mu sync.Mutex
-	enough, seen := false, map[string]bool{}
+	enough, met := false, newMet()
 	_, failed := s.redis.eachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
 		for cursor := uint64(0); ; {
 			keys, next, err := master.ScanType(ctx, cursor, literal(prefix)+"*", scanStep, "zset").Result()
@@ -26,7 +27,7 @@ func (s *Store) SortedSets(ctx context.Context, prefix string, visit func(keys [
 				return err
 			}
 			mu.Lock()
-			if fresh := unseen(seen, keys); !enough && len(fresh) > 0 {
+			if fresh := met.fresh(keys); !enough && len(fresh) > 0 {
 				enough = !visit(fresh)
 			}
 			over := enough || next == 0
@@ -46,11 +47,21 @@ func (s *Store) SortedSets(ctx context.Context, prefix string, visit func(keys [
 	return nil
 }
 
-// unseen are the keys that were not met before. Redis may name one again.
-func unseen(seen map[string]bool, keys []string) (fresh []string) {
+// A met knows which keys a walk has met, by 64 bits of each: there may be millions. That of
+// a million one is taken for another, and left out, has a chance of one in 30 million.
+type met struct {
+	seed maphash.Seed
+	keys map[uint64]struct{}
+}
+
+func newMet() *met { return &met{maphash.MakeSeed(), map[uint64]struct{}{}} }
+
+// fresh are the keys that were not met before. Redis may name one again.
+func (m *met) fresh(keys []string) (fresh []string) {
 	for _, key := range keys {
-		if !seen[key] {
-			seen[key] = true
+		bits := maphash.String(m.seed, key)
+		if _, found := m.keys[bits]; !found {
+			m.keys[bits] = struct{}{}
 			fresh = append(fresh, key)
 		}
 	}
