@@ -16,19 +16,20 @@ const (
 	countdownsRule = "countdowns"
 )
 
-// gate says who is counted on a route, and by what; without a limiter nobody is.
+// gate says who is counted on a route, and by what; without a limiter nobody is. The headers
+// of its answers are about a mailbox, so of lookups and countdowns only a refusal speaks.
 func (s *Server) gate(r *route) gate.Options {
 	visitor := func(c *fiber.Ctx) string { return network.Visitor(s.client(c.Context())) }
 	switch r.bound {
 	case byCaller:
 		// Whoever shows no key that opens the route is counted by his address, so that
 		// he cannot use up what belongs to a caller.
-		return gate.Options{Limiter: s.with.Lookups, Name: lookupsRule, Key: visitor, User: func(c *fiber.Ctx) (string, bool) {
+		return gate.Options{Limiter: s.with.Lookups, Name: lookupsRule, Quiet: true, Key: visitor, User: func(c *fiber.Ctx) (string, bool) {
 			name := s.callerOf(r, c)
 			return name, name != ""
 		}}
 	case byVisitor:
-		return gate.Options{Limiter: s.with.Countdowns, Name: countdownsRule, Key: visitor}
+		return gate.Options{Limiter: s.with.Countdowns, Name: countdownsRule, Quiet: true, Key: visitor}
 	}
 	return gate.Options{}
 }

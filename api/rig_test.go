@@ -26,6 +26,8 @@ import (
 	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
+	"github.com/mailgate/mailgate/throttle/memory"
+	"github.com/mailgate/mailgate/throttle/meter"
 	"github.com/mailgate/mailgate/verify"
 	codebook "github.com/mailgate/mailgate/verify/local"
 	"github.com/prometheus/client_golang/prometheus"
@@ -91,6 +93,7 @@ func newRig(t testing.TB, with setup) *rig {
 		Secret:  []byte("a secret that nobody guesses"),
 		Codes:   r.codes, Guesses: r.limiter.Tiers("guesses", verify.DefaultGuesses()),
 		Repeats: r.repeats,
+		Lookups: plenty(t, r.now.Load), Countdowns: plenty(t, r.now.Load),
 	}
 	if with.options != nil {
 		with.options(&o)
@@ -99,6 +102,12 @@ func newRig(t testing.TB, with setup) *rig {
 	r.server = must(api.New(o))(t)
 	r.serve()
 	return r
+}
+
+// plenty is a limiter that is there, as it is in the program, and refuses nothing.
+func plenty(t testing.TB, now func() int64) throttle.Limiter {
+	t.Helper()
+	return memory.New(must(meter.NewTokenBucket(tier("plenty", 1_000_000, 1000), 1_000_000))(t), memory.Options{Now: now})
 }
 
 func (r *rig) serve() {

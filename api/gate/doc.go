@@ -9,7 +9,7 @@
 // A request too many is answered as mailgate itself does: 429 with the limit, the exact
 // wait in milliseconds and how every limit stands, in JSON and in the RateLimit headers.
 // Answers to those let through have the headers as well, so that a client can slow down
-// before it is refused.
+// before it is refused; not if Quiet is set.
 //
 // Where nothing can be decided, because the limiter's store cannot be reached, the answer
 // is 503: a gate that cannot count does not stand open, unless Failed says so.

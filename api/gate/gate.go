@@ -35,6 +35,9 @@ type Options struct {
 	// error of the handler is a *fiber.Error's code or 500, whatever an ErrorHandler of
 	// the app makes of it.
 	Release func(status int) bool
+	// Quiet keeps the RateLimit headers out of answers to those let through, for routes
+	// that speak of another limit there, or of none.
+	Quiet bool
 
 	// Refuse answers a request too many. A problem of status 429, if nil.
 	Refuse func(*fiber.Ctx, throttle.Verdict) error
@@ -90,7 +93,9 @@ func (g *gate) handle(c *fiber.Ctx) error {
 	if g.Release != nil && g.Release(statusOf(c, err)) {
 		verdict = g.release(c.UserContext(), key, id, verdict)
 	}
-	setRateLimit(c, &verdict)
+	if !g.Quiet {
+		setRateLimit(c, &verdict)
+	}
 	return err
 }
 

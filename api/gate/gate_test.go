@@ -184,6 +184,16 @@ func TestHandlersKeepTheirHeaders(t *testing.T) {
 	}
 }
 
+// Where answers speak of something else, the headers are for refusals alone.
+func TestQuiet(t *testing.T) {
+	s := open(t, func(o *gate.Options) { o.Quiet = true }, nil)
+	for i, want := range []string{"", "", `"minute";r=0;t=60`} {
+		if got := s.ask(); got.status != []int{200, 200, 429}[i] || got.header.Get("RateLimit") != want {
+			t.Errorf("answered %d with %v", got.status, got.header)
+		}
+	}
+}
+
 // What is given back after which answer, and what the headers then say.
 func TestRelease(t *testing.T) {
 	tests := []struct {
