@@ -73,7 +73,7 @@ var ErrTooLate = errors.New("redis came to the decision too late")
 // Decide is Ask for a script that is to do nothing for a caller who has long gone away:
 // a server that hangs for a while would otherwise do it for them all. Behind the words,
 // and before a test's clock, the script is handed the millisecond after which nobody
-// waits, or ”.
+// waits, or the empty word.
 //
 // From each reply read takes the server's clock, and whether it was too late. If it was,
 // by a clock that has changed, the script runs once more.

@@ -35,7 +35,7 @@ func (c *serverClocks) there(key string, sent int64) (now int64, known bool) {
 }
 
 // learn takes up what a server answered. It read its clock after the question was sent,
-// so there is never early, and before the answer was received, so at is never ahead.
+// so there is never early, and before the answer was received, so at is never ahead of a clock that nobody sets.
 func (c *serverClocks) learn(key string, sent, received, now int64) {
 	c.ahead[slotOf(key)].Store(now - sent)
 	c.hear(sent, received, now)
@@ -62,8 +62,10 @@ func (c *serverClocks) at(here int64) (now int64, known bool) {
 // this machine's clock changes nothing about it. Until a server has answered it is this
 // machine's clock; Options.Clock goes before both.
 //
-// It is not ahead of the server that was heard last, and behind by at most what the
-// quickest of its answers took to come back, and a millisecond. Where servers differ it steps.
+// Where the servers' clocks agree it is not ahead of them, and behind by at most what the
+// quickest of their answers took to come back, and a millisecond. Where they differ, or one
+// is set, it steps when an answer contradicts it; one that took long does so less easily, and
+// by less than it took the clock may stay ahead of that server.
 func (s *Store) Now() int64 {
 	if s.clock != nil {
 		return s.clock()
