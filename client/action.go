@@ -45,7 +45,8 @@ func (c *Client) Peek(ctx context.Context, action, subject string) (Peeked, erro
 
 // Release gives back a take of which nothing came, by the ID that it was answered with. It
 // reports whether there was one to give back: not if an earlier attempt, whose answer was
-// lost, has given it back already.
+// lost, has given it back already. What ends in an error may have been given back too, and
+// to ask again does no harm.
 func (c *Client) Release(ctx context.Context, action, subject, id string) (bool, error) {
 	var j releasedJSON
 	q := question{doing: "giving an action back", method: http.MethodPost, path: actionPath(action, "release"), body: releaseJSON{subject, id}, harmless: true}

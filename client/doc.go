@@ -18,12 +18,14 @@
 //
 // Whatever mailgate does not say yes to is an error: a mailbox that has to wait, an action
 // that is refused, a code that is wrong. So a caller who looks at nothing but the error
-// is never too kind. Three types say what it was, for errors.As:
+// is never too kind. Four types say what it was, for errors.As:
 //
 //   - [Wait]: a limit is reached. It says which and for how long.
 //   - [Problem]: mailgate, or something in front of it, said no. Its Kind says why. (A code
 //     that is wrong or too old is a [CodeIncorrect] or [ErrCodeExpired].)
 //   - [NoAnswer]: nobody answered, so nobody knows what was done.
+//   - [Unsettled], of a send alone and beside one of these: the mail may have been sent,
+//     and the same send under the same key finds out.
 //
 // No error has the API key, a mail address, or a text of another's making in its message,
 // so errors may be logged. Fields for people, such as [Problem.Detail], may be shown.
@@ -40,8 +42,10 @@
 //   - after a 409 which says that the first request is still at work,
 //
 // and after nothing else. "Nobody knows" (504, delivery-unknown) is final: mailgate never
-// sends such a mail again, whoever asks. [Send.Key] lets a caller go on under the same
-// key later, from a job queue or after a restart.
+// sends such a mail again, whoever asks. Where the attempts end before it is known whether
+// the mail was sent, the error is an [Unsettled], with the key to go on under; a new key
+// could make a second mail. [Send.Key] lets a caller go on later, from a job queue or after
+// a restart.
 //
 // What only looks is asked again just as well. What counts and has no such key (taking an
 // action, checking a code, resetting) is asked again only where it certainly was not
@@ -49,7 +53,7 @@
 // counted even so, where the history failed, and is not made again.
 //
 // Before each repetition there is a pause, twice as long as the last and with some chance
-// in it, and never shorter than a Retry-After asks for. A Retry-After longer than
+// in it, on top of what a Retry-After asks for. A Retry-After longer than
 // [Options.MaxPause] ends the attempts, so that a visitor is told rather than kept.
 //
 // # Whom the key is shown

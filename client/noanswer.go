@@ -14,7 +14,7 @@ import (
 // A NoAnswer is the error of a request that nobody answered. Unless NotAsked is set, what
 // was asked for may have been done.
 type NoAnswer struct {
-	// NotAsked says that the request certainly did not reach anybody.
+	// NotAsked says that the request certainly did not reach anybody, in any attempt.
 	NotAsked bool
 	// Err is the cause, for errors.Is and errors.As. Its message may quote what came over
 	// the network, so it is not for logs.
@@ -33,13 +33,13 @@ func (e *NoAnswer) Error() string {
 func (e *NoAnswer) Unwrap() error { return e.Err }
 
 // noAnswer drops the URL, and the address in it, from an error of the HTTP client. Where
-// the caller's context has ended, that is the cause.
-func noAnswer(caller context.Context, err error) *NoAnswer {
+// the caller's context has ended, that is the cause. A request that was written was asked.
+func noAnswer(caller context.Context, err error, written bool) *NoAnswer {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err
 	}
 	op, ok := errors.AsType[*net.OpError](err)
-	notAsked := ok && op.Op == "dial"
+	notAsked := ok && op.Op == "dial" && !written
 	if ended := caller.Err(); ended != nil && !errors.Is(err, ended) {
 		err = ended
 	}

@@ -13,7 +13,7 @@ import (
 // names here; openapi.yaml has them all.
 type Kind string
 
-// The kinds, and what became of the mailbox's quota.
+// The kinds, and what became of the mailbox's quota by the request that was answered so.
 const (
 	Invalid           Kind = "invalid"               // a field will not do, see Fields; untouched
 	Unauthorized      Kind = "unauthorized"          // no key, or a wrong one; untouched

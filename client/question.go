@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
+	"sync/atomic"
 )
 
 // A question is one request, as often as it is made.
@@ -15,7 +17,7 @@ type question struct {
 	doing        string // for errors
 	method, path string
 	body         any    // sent as JSON; nil for none
-	key          string // the Idempotency-Key, quoted; empty for none
+	key          string // the Idempotency-Key; empty for none
 	harmless     bool   // doing it twice does no more than doing it once
 	guess        bool   // a history that failed may have counted it all the same
 }
@@ -36,9 +38,12 @@ func (c *Client) ask(ctx context.Context, q question, into yes) (http.Header, er
 			return nil, fmt.Errorf("%s: %w", q.doing, err) // nothing has what JSON cannot write
 		}
 	}
-	got, err := c.insist(ctx, q, body)
+	got, doubt, err := c.insist(ctx, q, body)
 	if err == nil && (json.Unmarshal(got.body, into) != nil || !into.whole()) {
-		err = ErrAnswer // what was wrong might quote the answer
+		doubt, err = true, ErrAnswer // what was wrong might quote the answer
+	}
+	if doubt && err != nil {
+		err = q.ended(err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", q.doing, err)
@@ -46,25 +51,27 @@ func (c *Client) ask(ctx context.Context, q question, into yes) (http.Header, er
 	return got.header, nil
 }
 
-// insist asks again as long as that makes sense.
-func (c *Client) insist(ctx context.Context, q question, body []byte) (reply, error) {
+// insist asks again as long as that makes sense. There is doubt if an attempt that was told
+// nothing of it, the last or an earlier one, may have done what was asked for.
+func (c *Client) insist(ctx context.Context, q question, body []byte) (got reply, doubt bool, err error) {
 	for attempt := 1; ; attempt++ {
-		got, err := c.once(ctx, q, body)
+		got, err = c.once(ctx, q, body)
+		doubt = doubt || inDoubt(err)
 		if err == nil || attempt >= c.with.Attempts {
-			return got, err
+			return got, doubt, err
 		}
 		if over := ctx.Err(); over != nil {
 			if errors.Is(err, over) {
-				return reply{}, err
+				return got, doubt, err
 			}
-			return reply{}, &interrupted{over, err} // the answer came as the context ended
+			return got, doubt, &interrupted{over, err} // the answer came as the context ended
 		}
 		notBefore, again := q.again(err)
 		if !again || notBefore > c.with.MaxPause {
-			return reply{}, err
+			return got, doubt, err
 		}
 		if over := c.with.Pause(ctx, c.pauseAfter(attempt, notBefore)); over != nil {
-			return reply{}, &interrupted{over, err}
+			return got, doubt, &interrupted{over, err}
 		}
 	}
 }
@@ -83,13 +90,14 @@ const maxReply = 1 << 20
 func (c *Client) once(ctx context.Context, q question, body []byte) (reply, error) {
 	within, cancel := context.WithTimeout(ctx, c.with.Timeout)
 	defer cancel()
-	request, err := c.request(within, q, body)
+	var written atomic.Bool
+	request, err := c.request(tellWritten(within, &written), q, body)
 	if err != nil {
 		return reply{}, err
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
-		return reply{}, noAnswer(ctx, err)
+		return reply{}, noAnswer(ctx, err, written.Load())
 	}
 	defer response.Body.Close()
 	got := reply{status: response.StatusCode, header: response.Header}
@@ -98,12 +106,18 @@ func (c *Client) once(ctx context.Context, q question, body []byte) (reply, erro
 		return reply{}, ErrAnswer
 	}
 	if err != nil {
-		return reply{}, noAnswer(ctx, err)
+		return reply{}, noAnswer(ctx, err, true)
 	}
 	if got.status != http.StatusOK {
 		return reply{}, got.refusal()
 	}
 	return got, nil
+}
+
+// tellWritten has it told when a request goes out. On a kept connection that breaks net/http
+// asks once more, on a new one, and its error is then of the second time alone.
+func tellWritten(ctx context.Context, written *atomic.Bool) context.Context {
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { written.Store(true) }})
 }
 
 func (c *Client) request(ctx context.Context, q question, body []byte) (*http.Request, error) {
@@ -120,7 +134,7 @@ func (c *Client) request(ctx context.Context, q question, body []byte) (*http.Re
 		request.Header.Set("Content-Type", "application/json")
 	}
 	if q.key != "" {
-		request.Header.Set("Idempotency-Key", q.key)
+		request.Header.Set("Idempotency-Key", quoteKey(q.key))
 	}
 	return request, nil
 }

@@ -52,11 +52,13 @@ var ErrKey = errors.New("an idempotency key is 1 to 255 visible ASCII characters
 
 // SendCode has a code mailed, and returns when a relay has accepted the mail, or the
 // error that says why not: a [Wait], a [Problem] or a [NoAnswer]. It asks again under the
-// same key where that is safe, so one call is at most one mail.
+// same key where that is safe, so one call is at most one mail. Where that mail may have
+// been sent all the same, the error is an [Unsettled] too; any other but a Problem of kind
+// [DeliveryUnknown] means that this call has sent none.
 func (c *Client) SendCode(ctx context.Context, s Send) (Sent, error) {
-	key, err := quoteKey(cmp.Or(s.Key, NewKey()))
-	if err != nil {
-		return Sent{}, fmt.Errorf("sending a code: %w", err)
+	key := cmp.Or(s.Key, NewKey())
+	if !keyWillDo(key) {
+		return Sent{}, fmt.Errorf("sending a code: %w", ErrKey)
 	}
 	var j sentJSON
 	q := question{doing: "sending a code", method: http.MethodPost, path: "/send-code", body: s.json(), key: key, harmless: true}
@@ -97,10 +99,11 @@ func (s Send) json() any {
 	}{s.Email, s.Code, s.Template, s.Locale, ip, s.Data}
 }
 
+func keyWillDo(key string) bool {
+	return key != "" && len(key) <= 255 && !strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' })
+}
+
 // quoteKey writes a key as a String of RFC 9651.
-func quoteKey(key string) (string, error) {
-	if key == "" || len(key) > 255 || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", ErrKey
-	}
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(key) + `"`, nil
+func quoteKey(key string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(key) + `"`
 }
