@@ -19,7 +19,8 @@ type Options struct {
 	// Timeout bounds each attempt, from dialling to the last byte. 20 s, which is more
 	// than mailgate takes to answer.
 	Timeout time.Duration
-	// MaxPause is the longest pause between two attempts. 5 s.
+	// MaxPause is the longest Retry-After that is waited for, and the longest pause of the
+	// client's own, which comes on top: so a pause is at most twice as long. 5 s.
 	MaxPause time.Duration
 	// Transport carries the requests, for those who need a proxy or certificates of
 	// their own. It must not follow redirects. Connections of the client's own, if nil.
