@@ -57,9 +57,9 @@ func TestNowIsNotAhead(t *testing.T) {
 	if now, _ := c.at(2010); now != 2004+ahead+set {
 		t.Errorf("set back: %d ahead", now-(2010+ahead+set))
 	}
-	const behind = 150 // another server, whose answer takes longer than it is behind
+	const behind = 150 // another server, and its answer takes longer
 	c.learn("key", 3000, 3200, 3190+ahead+set-behind)
-	if now, _ := c.at(3200); now-(3200+ahead+set-behind) != behind-1 {
+	if now, _ := c.at(3200); now-(3200+ahead+set-behind) != behind-6 {
 		t.Errorf("after a slow answer: %d ahead", now-(3200+ahead+set-behind))
 	}
 	c.learn("key", 4000, 4010, 4005+ahead+set-behind)
