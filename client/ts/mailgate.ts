@@ -19,7 +19,8 @@
  * while the first request is still at work. One call is at most one mail. What only looks is
  * asked again just as well. What counts and has no such key (take, verifyCode, resets) is asked
  * again only where it certainly was not done. "unknown" is final: mailgate never sends such a
- * mail again.
+ * mail again. Where the attempts end before it is known whether the mail was sent, the status is
+ * "unsettled", with the key to go on under; a new key could make a second mail.
  *
  * Redirects are not followed: the key is for one server.
  */
@@ -48,7 +49,11 @@ export class Mailgate {
     };
   }
 
-  /** Has a code mailed. "sent" means that a relay has accepted the mail. */
+  /**
+   * Has a code mailed. "sent" means that a relay has accepted the mail. Where that mail may have
+   * been sent all the same, the status is "unsettled"; any other but "unknown" means that this
+   * call has sent none.
+   */
   async sendCode(send: Send, call: Call = {}): Promise<SendResult> {
     const { email, code, template, locale, clientIp, data, idempotencyKey = newKey() } = send;
     if (!visible.test(idempotencyKey) || idempotencyKey.length > 255) {
@@ -56,7 +61,8 @@ export class Mailgate {
     }
     const body = { email, code, template, locale, client_ip: clientIp, data };
     const key = '"' + idempotencyKey.replace(/[\\"]/g, "\\$&") + '"';
-    return this.#ask({ path: "/send-code", body, key, harmless: true }, call, readSent, readSendRefusal);
+    const unsettled = (last: Refusal): Unsettled => ({ status: "unsettled", idempotencyKey, last });
+    return this.#ask({ path: "/send-code", body, key, harmless: true }, call, readSent, readSendRefusal, unsettled);
   }
 
   /**
@@ -84,7 +90,8 @@ export class Mailgate {
 
   /**
    * Gives back a take of which nothing came. `released` is whether there was one: not if an
-   * earlier attempt, whose answer was lost, has given it back already.
+   * earlier attempt, whose answer was lost, has given it back already. What ends in a refusal
+   * may have been given back too, and to ask again does no harm.
    */
   async release(action: string, subject: string, id: string, call: Call = {}): Promise<ReleaseResult> {
     return this.#ask({ path: `/actions/${segment(action)}/release`, body: { subject, id }, harmless: true }, call, readReleased);
@@ -105,17 +112,24 @@ export class Mailgate {
     return this.#ask({ path: `/admin/actions/${segment(action)}/reset`, body: { subject, reason } }, call, readReset);
   }
 
-  /** Asks until there is an answer, and reads it. */
-  async #ask<Yes, No = never>(q: Question, call: Call, yes: Reader<Yes>, no?: Reader<No>): Promise<Yes | No | Refusal> {
+  /**
+   * Asks until there is an answer, and reads it. There is doubt if an attempt, the last or an
+   * earlier one, may have done what was asked for.
+   */
+  async #ask<Yes, No = never, Open = never>(
+    q: Question, call: Call, yes: Reader<Yes>, no?: Reader<No>, unsettled?: (last: Refusal) => Open,
+  ): Promise<Yes | No | Open | Refusal> {
     const body = q.body === undefined ? undefined : JSON.stringify(q.body);
+    let doubt = false;
     for (let attempt = 1; ; attempt++) {
       const reply = await this.#once(q, body, call.signal);
-      if (reply.http === 200) {
-        return yes(reply) ?? { status: "failed", httpStatus: 200, kind: "unreadable", detail: "", requestId: reply.requestId };
-      }
+      const settled = reply.http === 200 ? yes(reply) : no?.(reply);
+      if (settled) return settled;
+      doubt ||= inDoubt(reply);
       const notBefore = again(q, reply);
       if (notBefore === undefined || notBefore > this.#with.maxPauseMs || attempt >= this.#with.attempts) {
-        return no?.(reply) ?? readRefusal(reply);
+        const last = readRefusal(reply, doubt);
+        return doubt && unsettled && !settles(last) ? unsettled(last) : last;
       }
       await this.#with.pause(notBefore + backoff(attempt, this.#with.maxPauseMs), call.signal);
     }
@@ -153,7 +167,10 @@ export interface Options {
   attempts?: number | undefined;
   /** Bounds each attempt. 20 s, which is more than mailgate takes to answer. */
   timeoutMs?: number | undefined;
-  /** The longest pause between attempts; a Retry-After beyond it ends them. 5 s. */
+  /**
+   * The longest Retry-After that is waited for, and the longest pause of the client's own, which
+   * comes on top: so a pause is at most twice as long. 5 s.
+   */
   maxPauseMs?: number | undefined;
   /** In place of the runtime's own. */
   fetch?: ((url: string, init: RequestInit) => Promise<Response>) | undefined;
@@ -163,7 +180,10 @@ export interface Options {
 
 /** What can be said with every call. */
 export interface Call {
-  /** Ends the call, which then rejects with the signal's reason. */
+  /**
+   * Ends the call, which then rejects with the signal's reason. What was asked for may have been
+   * done: who has given a send its idempotencyKey can go on under it.
+   */
   signal?: AbortSignal | undefined;
 }
 
@@ -177,7 +197,7 @@ export interface Send {
   /** The visitor's, for limits by address. */
   clientIp?: string | undefined;
   data?: Record<string, string> | undefined;
-  /** The same key and the same send are one mail, however often they are sent. */
+  /** The same key and the same send are one mail, however often they are sent. A new one for each call, if left out. */
   idempotencyKey?: string | undefined;
 }
 
@@ -246,10 +266,27 @@ export interface Rejected { status: "rejected"; smtp: { code: number; enhanced: 
 /** The mail may arrive, and is never sent again. The mailbox is charged. */
 export interface Unknown { status: "unknown"; standing?: Standing; id: string; requestId: string }
 
+/**
+ * The mail may have been sent, and this call could not find out: an answer was lost or cannot be
+ * read, or the first request under the key is still at work. The same send under the key finds
+ * out, for a day, and makes no second mail; under a new key it may. It stays open until that is
+ * "sent", "wait", "rejected" or "unknown".
+ */
+export interface Unsettled {
+  status: "unsettled";
+  /** The send's, given or made. */
+  idempotencyKey: string;
+  /** How the last attempt ended. What it says of what was done is true of that attempt alone. */
+  last: Refusal;
+}
+
 /** Mailgate cannot now, and has done nothing; but a guess at a code may be spent. */
 export interface Unavailable { status: "unavailable"; kind: string; retryAfterMs: number; detail: string; requestId: string }
 
-/** Nobody answered. Unless notAsked is true, what was asked for may have been done. */
+/**
+ * Nobody answered. Unless notAsked is true, what was asked for may have been done; it says that
+ * the request certainly did not reach anybody, in any attempt.
+ */
 export interface Unanswered { status: "unanswered"; notAsked: boolean }
 
 /** Anything else. The kind is mailgate's word for it, or empty where something else answered. */
@@ -258,7 +295,7 @@ export interface Failed { status: "failed"; kind: string; httpStatus: number; de
 /** What every call may end with that is not a yes. */
 export type Refusal = Wait | Invalid | Unavailable | Unanswered | Failed;
 
-export type SendResult = Sent | Rejected | Unknown | Refusal;
+export type SendResult = Sent | Rejected | Unknown | Unsettled | Refusal;
 export type VerifyResult = { status: "verified" } | { status: "incorrect"; attemptsLeft: number } | { status: "expired" } | Refusal;
 export type MailboxResult = (Standing & { status: "seen"; email: string }) | Refusal;
 export type TakeResult = (Standing & { status: "taken"; id: string; delayMs: number }) | Refusal;
@@ -330,6 +367,21 @@ function again(q: Question, reply: Reply): number | undefined {
     false;
   return worth ? reply.retryAfterMs ?? 0 : undefined;
 }
+
+/** Whether an attempt that ended so may have done what was asked for. */
+function inDoubt(reply: Reply): boolean {
+  const { http, ours } = reply;
+  if (http === silence) return !reply.notAsked;
+  if (http === 503 && ours) return false; // says that nothing was done
+  return http === 200 || http >= 500 || kind(reply) === "idempotency-in-flight";
+}
+
+/**
+ * Whether a refusal says what became of all attempts under its key. Any other is of its own
+ * request alone. The limits are asked only where no mail of the key has left, as far as it can
+ * be seen.
+ */
+function settles(last: Refusal): boolean { return last.status === "wait" && !last.degraded; }
 
 /** Twice as long from attempt to attempt, and half of it chance, so that those who failed together do not come back together. */
 function backoff(attempt: number, most: number): number {
@@ -475,9 +527,10 @@ const readGuess: Reader<{ status: "incorrect"; attemptsLeft: number } | { status
   return kind(reply) === "code-incorrect" && !Number.isNaN(attemptsLeft) ? { status: "incorrect", attemptsLeft } : undefined;
 };
 
-function readRefusal(reply: Reply): Refusal {
+function readRefusal(reply: Reply, doubt: boolean): Refusal {
   const { json, http, requestId } = reply, detail = text(json.detail);
-  if (http === silence) return { status: "unanswered", notAsked: reply.notAsked === true };
+  if (http === silence) return { status: "unanswered", notAsked: !doubt };
+  if (http === 200) return { status: "failed", httpStatus: 200, kind: "unreadable", detail: "", requestId };
   const standing = http === 429 && json.type === quota ? readStanding(reply) : undefined;
   if (standing?.rule && standing.limit) {
     const violated = Array.isArray(json["violated-policies"]) ? json["violated-policies"].map(text) : [];

@@ -64,13 +64,14 @@ test("no yes from something else", async () => {
       for (const instead of [undefined, null, "x", -1, 1.5, {}, []]) {
         const whole = field === undefined || (["id", "email", "server_time", "retry_at"].includes(field) && instead === "x") || (field === "sends" && Array.isArray(instead));
         const server = await play(json(200, field ? { ...all, [field]: instead } : all));
-        const { status, kind } = await calls[name](asking(server.url).gate);
+        const result = await calls[name](asking(server.url).gate), { status, kind } = result.last ?? result;
         assert.equal(kind === "unreadable", !whole, `${name} with ${field} ${JSON.stringify(instead)}: ${status}`);
       }
     }
     for (const body of ["", "null", "[]", "3", "<html>"]) {
       const server = await play({ status: 200, body });
-      assert.equal((await calls[name](asking(server.url).gate)).kind, "unreadable");
+      const result = await calls[name](asking(server.url).gate);
+      assert.equal((result.last ?? result).kind, "unreadable");
     }
   }
 });

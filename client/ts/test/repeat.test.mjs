@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { test } from "node:test";
-import { asking, calls, counting, email, harmless, key, play, problem, sent, wait } from "./script.mjs";
+import { asking, calls, counting, email, harmless, json, key, play, problem, sent, wait } from "./script.mjs";
 
 const everything = [...harmless, ...counting];
 const date = { date: "Fri, 20 Nov 2026 12:00:00 GMT", "retry-after": "Fri, 20 Nov 2026 12:00:02 GMT" };
@@ -38,7 +38,7 @@ for (const [name, who, first, end] of [
       const server = await play(first, problem(422, "invalid"));
       const { gate, pauses } = asking(server.url);
       const result = await calls[call](gate);
-      assert.equal(result.status, end ?? "invalid", call);
+      assert.equal((result.last ?? result).status, end ?? "invalid", call);
       assert.equal(server.asked.length, end ? 1 : 2, call);
       assert.equal(pauses.length, server.asked.length - 1, call);
     }
@@ -70,7 +70,7 @@ test("only sends have an idempotency key", async () => {
 test("a pause doubles, half of it is chance, and a Retry-After is waited for", async () => {
   const server = await play(null, { status: 502 }, problem(503, "busy", { "retry-after": "2" }), { status: 503, headers: date }, null);
   const { gate, pauses } = asking(server.url, { attempts: 7, maxPauseMs: 3000 });
-  assert.deepEqual(await gate.sendCode({ email }), { status: "unanswered", notAsked: false });
+  assert.deepEqual((await gate.sendCode({ email })).last, { status: "unanswered", notAsked: false });
   const most = [200, 400, 800, 1600, 3000, 3000], asked = [0, 0, 2000, 2000, 0, 0];
   assert.equal(pauses.length, most.length);
   pauses.forEach((ms, i) => assert.ok(ms >= asked[i] + most[i] / 2 && ms <= asked[i] + most[i], `pause ${i} was ${ms}`));
@@ -96,6 +96,68 @@ test("nobody listens, so even what counts is asked again", async () => {
   }
 });
 
+// A server that reads one request to its end and is gone: the connection breaks, and nobody
+// listens any more.
+test("what one attempt may have done is not unsaid by others that found nobody", async () => {
+  for (const name of harmless) {
+    const server = createServer(async (request) => {
+      for await (const _ of request);
+      server.close();
+      request.socket.destroy();
+    });
+    await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const { gate, pauses } = asking(`http://127.0.0.1:${server.address().port}`);
+    const result = await calls[name](gate);
+    assert.deepEqual(result.last ?? result, { status: "unanswered", notAsked: false }, name);
+    assert.equal(pauses.length, 3);
+  }
+});
+
+// What a send that may have left ends with says so, and names the key; nothing else does.
+const lost = null, page = { status: 200 }, inFlight = problem(409, "idempotency-in-flight"), long = { "retry-after": "6" };
+const alone = json(429, { ...JSON.parse(wait.body), degraded: true });
+for (const [name, lines, last, open] of [
+  ["an answer is lost", [lost], "unanswered", true],
+  ["the first is still at work", [inFlight], "idempotency-in-flight", true],
+  ["a proxy's bad gateway", [{ status: 502 }], "failed", true],
+  ["a proxy's fault", [{ status: 500 }], "failed", true],
+  ["a fault", [problem(500, "internal")], "internal", true],
+  ["a page", [page], "unreadable", true],
+
+  ["a lost answer, and mailgate cannot decide", [lost, problem(503, "store-unavailable")], "store-unavailable", true],
+  ["a lost answer, and no relay", [lost, problem(503, "relay-unavailable", long)], "relay-unavailable", true],
+  ["a lost answer, and the key is no more", [lost, problem(401, "unauthorized")], "unauthorized", true],
+  ["a lost answer, and a limit that not all is known of", [lost, alone], "wait", true],
+  ["a bad gateway, and mailgate has too much to do", [{ status: 502 }, problem(503, "busy", long)], "busy", true],
+  ["at work, and mailgate cannot decide", [inFlight, problem(503, "store-unavailable", long)], "store-unavailable", true],
+
+  ["a lost answer, and a limit", [lost, wait], "wait", false],
+  ["a lost answer, and a recipient", [lost, problem(422, "recipient-rejected")], "rejected", false],
+  ["a lost answer, and nobody knows", [lost, problem(504, "delivery-unknown")], "unknown", false],
+  ["a limit", [alone], "wait", false],
+  ["mailgate cannot decide", [problem(503, "store-unavailable")], "store-unavailable", false],
+  ["fields", [problem(422, "invalid")], "invalid", false],
+  ["a proxy's no", [{ status: 404 }], "failed", false],
+]) {
+  test("unsettled or not: " + name, async () => {
+    for (const idempotencyKey of [undefined, "order-4711"]) {
+      const server = await play(...lines);
+      const result = await asking(server.url).gate.sendCode({ email, idempotencyKey });
+      assert.equal(result.status === "unsettled", open, result.status);
+      const ended = open ? result.last : result;
+      assert.equal(ended.kind || ended.status, last);
+      if (open) assert.equal(server.asked[0].headers["idempotency-key"], `"${result.idempotencyKey}"`);
+    }
+  });
+}
+
+test("only a send is unsettled", async () => {
+  for (const [name, call] of Object.entries(calls)) {
+    const server = await play(lost, problem(503, "busy"));
+    assert.equal((await call(asking(server.url).gate)).status === "unsettled", name === "sendCode", name);
+  }
+});
+
 test("an answer that breaks off is none", async () => {
   const cut = (_, response) => {
     response.writeHead(200, { "content-length": sent.body.length });
@@ -114,7 +176,7 @@ test("an answer without end is not read to it", async () => {
     more();
   };
   const server = await play(endless);
-  assert.deepEqual(await asking(server.url).gate.sendCode({ email }), { status: "failed", kind: "unreadable", httpStatus: 200, detail: "", requestId: "" });
+  assert.deepEqual(await asking(server.url).gate.mailbox(email), { status: "failed", kind: "unreadable", httpStatus: 200, detail: "", requestId: "" });
 });
 
 test("an attempt that takes too long is one that nobody answered", async () => {

@@ -13,6 +13,7 @@ export function told(result: SendResult): string {
     case "unknown": return result.id;
     case "unavailable": return result.kind + result.retryAfterMs;
     case "unanswered": return String(result.notAsked);
+    case "unsettled": return result.idempotencyKey + result.last.status;
     case "failed": return result.kind + result.httpStatus;
   }
 } // a status that is not handled would make this an error
