@@ -195,18 +195,15 @@ type clearing struct {
 func (s *Server) resetAction(ctx context.Context, c *call, q actionRequest) (clearing, error) {
 	s.about(c, q)
 	n, err := q.limiter.Reset(ctx, q.subject)
-	if err != nil {
-		return clearing{}, notReset(err)
-	}
-	s.with.Audit.LogAttrs(ctx, slog.LevelInfo, "action reset",
-		slog.String("request_id", c.requestID),
-		slog.String("key", c.key),
-		slog.String("from", c.client.String()),
+	s.audit(ctx, c, "action reset", err,
 		slog.String("action", c.action),
 		slog.String("subject", c.subject),
 		slog.String("reason", q.reason),
 		slog.Int("cleared", n),
 	)
+	if err != nil {
+		return clearing{}, notReset(err)
+	}
 	s.metrics.resets.Inc()
 	return clearing{q.name, c.subject, n}, nil
 }

@@ -177,7 +177,7 @@ func TestActionStoreUnavailable(t *testing.T) {
 	const subject = `{"subject":"unlucky"}`
 	r.act("broken", "take", subject).is(t, 503, "store-unavailable")
 	r.act("broken", "peek", subject).is(t, 503, "store-unavailable")
-	notReset(t, r.do("POST", "/admin/actions/broken/reset", opsKey, subject))
+	notReset(t, r.do("POST", "/admin/actions/broken/reset", opsKey, `{"subject":"unlucky","reason":"ticket 9"}`), "action", 0)
 	eventually(t, "the place is given back", func() bool {
 		return len(must(store.History(context.Background(), "unlucky"))(t)) == 0
 	})

@@ -147,22 +147,19 @@ type cleared struct {
 func (s *Server) reset(ctx context.Context, c *call, q resetRequest) (cleared, error) {
 	c.mailbox = q.mailbox
 	n, err := c.live.Rules.Reset(ctx, q.mailbox.Key())
-	if err != nil {
-		return cleared{}, notReset(err)
+	guesses := 0
+	if err == nil {
+		guesses, err = s.resetGuesses(ctx, q.mailbox)
 	}
-	guesses, err := s.resetGuesses(ctx, q.mailbox)
-	if err != nil {
-		return cleared{}, notReset(err)
-	}
-	s.with.Audit.LogAttrs(ctx, slog.LevelInfo, "mailbox reset",
-		slog.String("request_id", c.requestID),
-		slog.String("key", c.key),
-		slog.String("from", c.client.String()),
+	s.audit(ctx, c, "mailbox reset", err,
 		slog.String("mailbox", q.mailbox.Hash()),
 		slog.String("reason", q.reason),
 		slog.Int("cleared", n),
 		slog.Int("guesses_cleared", guesses),
 	)
+	if err != nil {
+		return cleared{}, notReset(err)
+	}
 	s.metrics.resets.Inc()
 	return cleared{q.mailbox, n, guesses}, nil
 }

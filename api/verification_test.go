@@ -154,13 +154,19 @@ func TestCodesOfCallersAreNotKept(t *testing.T) {
 	r.try("own@example.com", "482913").is(t, 410, "code-expired")
 }
 
-// notReset fails the test unless a reset was refused, in words that are about a reset.
-func notReset(t *testing.T, got reply) {
+// notReset fails the test unless a reset was refused, in words that are about a reset, and
+// its audit line says by whom, why, how many sends it cleared all the same, and what failed.
+func notReset(t *testing.T, got reply, what string, sends int) {
 	t.Helper()
 	got.is(t, 503, "store-unavailable")
 	detail, _ := got.body["detail"].(string)
 	if !strings.HasPrefix(detail, "The reset cannot be completed now") || !strings.Contains(detail, "Ask again") || strings.Contains(detail, "sent") {
 		t.Errorf("a reset that failed is told as %q", detail)
+	}
+	line := journal.about(t, got.header.Get("X-Request-Id"))[0]
+	if cause, _ := line["cause"].(string); line["msg"] != what+" reset, not completed" || line["level"] != "WARN" || line["key"] != "alex" ||
+		line["reason"] != "ticket 9" || line["cleared"] != float64(sends) || !strings.Contains(cause, "connection refused") {
+		t.Errorf("the audit line is %v", line)
 	}
 }
 
@@ -189,7 +195,7 @@ func TestVerifyUnavailable(t *testing.T) {
 	store.take.Store(true)
 	r.try("down@example.com", code).is(t, 503, "store-unavailable")
 	store.rest.Store(true)
-	notReset(t, r.do("POST", "/admin/mailboxes/down@example.com/reset", opsKey, ""))
+	notReset(t, r.do("POST", "/admin/mailboxes/down@example.com/reset", opsKey, `{"reason":"ticket 9"}`), "mailbox", 1)
 	store.take.Store(false)
 	r.try("down@example.com", code).is(t, 200, "")
 }
