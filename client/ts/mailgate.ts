@@ -59,7 +59,7 @@ export class Mailgate {
     if (!visible.test(idempotencyKey) || idempotencyKey.length > 255) {
       throw new TypeError("mailgate: an idempotency key is 1 to 255 visible ASCII characters");
     }
-    const body = { email, code, template, locale, client_ip: clientIp, data };
+    const body = { email, code, template, locale, client_ip: clientIp, data: data && sorted(data) };
     const key = '"' + idempotencyKey.replace(/[\\"]/g, "\\$&") + '"';
     const unsettled = (last: Refusal): Unsettled => ({ status: "unsettled", idempotencyKey, last });
     return this.#ask({ path: "/send-code", body, key, harmless: true }, call, readSent, readSendRefusal, unsettled);
@@ -349,6 +349,11 @@ function atLeast(least: number, given: number | undefined, usual: number, name: 
   const value = given ?? usual;
   if (!(value >= least)) throw new TypeError(`mailgate: ${name} must be ${least} or more`);
   return value;
+}
+
+/** In one order, whoever has put it together: under one key mailgate takes the same bytes only. */
+function sorted(data: Record<string, string>): Record<string, string> {
+  return Object.fromEntries(Object.keys(data).sort().map((name) => [name, data[name]!]));
 }
 
 /** A part of a path. Half a pair of surrogates has no encoding. */

@@ -107,6 +107,17 @@ test("a mailgate may be below a path, and have no keys", async () => {
   assert.equal(server.asked[0].headers.authorization, undefined);
 });
 
+// Under one key mailgate takes the same bytes only, and who goes on later may have put the
+// data together in another order.
+test("the same data are the same bytes", async () => {
+  const server = await play(sent);
+  for (const data of [{ device: "Firefox", place: "Bern", 10: "x", 9: "y" }, { 9: "y", place: "Bern", device: "Firefox", 10: "x" }]) {
+    await asking(server.url).gate.sendCode({ email, data, idempotencyKey: "order-4711" });
+  }
+  assert.equal(server.asked[0].body, server.asked[1].body);
+  assert.deepEqual(JSON.parse(server.asked[0].body).data, { device: "Firefox", place: "Bern", 10: "x", 9: "y" });
+});
+
 test("a key that is given is quoted", async () => {
   const server = await play(sent);
   await asking(server.url).gate.sendCode({ email, idempotencyKey: 'a"b\\c' });
