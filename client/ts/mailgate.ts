@@ -41,9 +41,9 @@ export class Mailgate {
       this.#headers.authorization = "Bearer " + options.key;
     }
     this.#with = {
-      attempts: atLeast(1, options.attempts, 4, "attempts"),
-      timeoutMs: atLeast(1, options.timeoutMs, 20_000, "timeoutMs"),
-      maxPauseMs: atLeast(0, options.maxPauseMs, 5_000, "maxPauseMs"),
+      attempts: between(1, options.attempts, 4, "attempts"),
+      timeoutMs: between(1, options.timeoutMs, 20_000, "timeoutMs", longest),
+      maxPauseMs: between(0, options.maxPauseMs, 5_000, "maxPauseMs", longest),
       fetch: options.fetch ?? ((url, init) => fetch(url, init)),
       pause: options.pause ?? pause,
     };
@@ -165,11 +165,11 @@ export interface Options {
   key?: string | undefined;
   /** How often one call asks at most. 4. */
   attempts?: number | undefined;
-  /** Bounds each attempt. 20 s, which is more than mailgate takes to answer. */
+  /** Bounds each attempt. 20 s, which is more than mailgate takes to answer; at most a billion ms. */
   timeoutMs?: number | undefined;
   /**
    * The longest Retry-After that is waited for, and the longest pause of the client's own, which
-   * comes on top: so a pause is at most twice as long. 5 s.
+   * comes on top: so a pause is at most twice as long. 5 s; at most a billion ms.
    */
   maxPauseMs?: number | undefined;
   /** In place of the runtime's own. */
@@ -345,9 +345,13 @@ function checkedBase(text: string): string {
   return url.href.replace(/\/+$/, "");
 }
 
-function atLeast(least: number, given: number | undefined, usual: number, name: string): number {
+/** More ms than anybody waits. Timers fire at once for more than about twice as many, which a pause can be. */
+const longest = 1_000_000_000;
+
+function between(least: number, given: number | undefined, usual: number, name: string, most = Infinity): number {
   const value = given ?? usual;
   if (!(value >= least)) throw new TypeError(`mailgate: ${name} must be ${least} or more`);
+  if (value > most) throw new TypeError(`mailgate: ${name} must be ${most} or less`);
   return value;
 }
 

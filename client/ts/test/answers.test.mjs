@@ -146,7 +146,8 @@ test("what a program has wrong is a TypeError that shows no secret", () => {
   for (const url of ["", "mailgate.internal", "ftp://mailgate.internal", "https://", `https://user:${key}@mailgate.internal`, `https://h/?key=${key}`, "https://h/#a", "/send"]) {
     assert.throws(() => new Mailgate(url, { key }), (e) => e instanceof TypeError && !(e.stack + JSON.stringify(e)).includes(key), url);
   }
-  for (const wrong of [{ key: key + "\r\nX: y" }, { key: "käse" }, { attempts: 0 }, { timeoutMs: -1 }, { maxPauseMs: NaN }]) {
+  for (const wrong of [{ key: key + "\r\nX: y" }, { key: "käse" }, { attempts: 0 }, { timeoutMs: -1 }, { maxPauseMs: NaN },
+    { timeoutMs: Infinity }, { timeoutMs: 2 ** 31 }, { maxPauseMs: Infinity }, { maxPauseMs: 2 ** 30 }]) {
     assert.throws(() => new Mailgate("https://mailgate.internal", wrong), (e) => e instanceof TypeError && !e.stack.includes(key));
   }
 });
