@@ -51,8 +51,8 @@ func (c *Client) ask(ctx context.Context, q question, into yes) (http.Header, er
 	return got.header, nil
 }
 
-// insist asks again as long as that makes sense. There is doubt if an attempt that was told
-// nothing of it, the last or an earlier one, may have done what was asked for.
+// insist asks again as long as that makes sense. There is doubt if an attempt, the last or
+// an earlier one, may have done what was asked for.
 func (c *Client) insist(ctx context.Context, q question, body []byte) (got reply, doubt bool, err error) {
 	for attempt := 1; ; attempt++ {
 		got, err = c.once(ctx, q, body)
