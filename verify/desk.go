@@ -88,8 +88,9 @@ type Outcome struct {
 	Result Result
 	// AttemptsLeft is how many more guesses there are now. It is 0 but for Incorrect.
 	AttemptsLeft int
-	// Guesses is the verdict on the guess itself: with Spent it says how long to wait.
-	// With the other results it is from before a guess was given back.
+	// Guesses is the verdict on the guess itself: with Spent it says how long to wait, or
+	// less if one that is being looked at is given back. With the other results it is from
+	// before a guess was given back.
 	Guesses throttle.Verdict
 }
 

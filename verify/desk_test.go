@@ -251,6 +251,36 @@ func TestVerifyingInParallel(t *testing.T) {
 	}
 }
 
+// meanwhile is a book that does something else while it looks at a code.
+type meanwhile struct {
+	verify.Book
+	do func()
+}
+
+func (m *meanwhile) Check(ctx context.Context, mailbox string, h verify.Hash) (verify.Result, error) {
+	if do := m.do; do != nil {
+		m.do = nil
+		do()
+	}
+	return m.Book.Check(ctx, mailbox, h)
+}
+
+// The right code twice at once, on the last guess: the second finds that taken, and its
+// wait ends with the first.
+func TestTheLastGuessTwiceAtOnce(t *testing.T) {
+	book := &meanwhile{}
+	s := newSetting(t, func(s *setting) { book.Book, s.book = s.book, book })
+	code := s.issue(alice)
+	for left := 4; left > 0; left-- {
+		s.expect(alice, another(code), verify.Incorrect, left)
+	}
+	book.do = func() { s.expect(alice, code, verify.Spent, 0) }
+	s.expect(alice, code, verify.Correct, 0)
+	if left := s.left(); left != 1 {
+		t.Errorf("%d guesses left, want the last one given back", left)
+	}
+}
+
 // 63 guess wrong and one brings the right code: no more than five of them are compared.
 func TestGuessingBesideTheOwner(t *testing.T) {
 	for range 20 {

@@ -37,6 +37,11 @@
 // who asks for a code in somebody's name and guesses at once can still spend them: only
 // a limit by the stranger's own address keeps that apart, and it belongs before this one.
 //
+// A guess that is being looked at is taken, also one that is then given back. So where four
+// of five are spent and the right code is brought twice at once, one is told that it is
+// right, and the other may be told that the guesses are spent, with a wait that is over as
+// soon as the first is answered.
+//
 // # Time
 //
 // All times are int64 milliseconds. A code is right while the clock is before its expiry,
