@@ -13,18 +13,18 @@ import (
 )
 
 // A take that failed is proof that nothing was charged where the shared history's error is,
-// and nothing else was tried.
+// and that of the own history where it was tried: one that is closed has written nothing.
 func TestWhatAFailedTakeProves(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		fault fault
-		kept  bool // so it goes on with its own history, which fails
+		kept  bool // so it goes on with its own history, which is closed
 		proof bool
 	}{
 		{"not asked, and nothing to go on with", dead, false, true},
 		{"not heard, and nothing to go on with", silent, false, false},
-		{"not asked, and an own history that fails", dead, true, false},
-		{"not heard, and an own history that fails", silent, true, false},
+		{"not asked, and an own history that is closed", dead, true, true},
+		{"not heard, and an own history that is closed", silent, true, false},
 	} {
 		clock, p := throttletest.NewClock(start), policy(t, "minute=1/60s")
 		n := openNode(t, openShared(t, p, clock), cachetest.Open(t, cache.Memory), p, clock.Now, func(o *outage.Options) { o.Kept = tt.kept })

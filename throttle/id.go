@@ -26,7 +26,7 @@ func NewID() ID {
 	return id
 }
 
-var errID = errors.New("a reservation is eight characters of A-Z, a-z, 0-9, - and _")
+var errID = Unchanged(errors.New("a reservation is eight characters of A-Z, a-z, 0-9, - and _"))
 
 // ParseID reads what String wrote. Anything else is [ErrID].
 func ParseID(text string) (ID, error) {

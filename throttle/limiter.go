@@ -51,9 +51,10 @@ const MaxKey = 1024
 var (
 	// ErrUnavailable is the kind of every failure to read or write what is on record.
 	ErrUnavailable = errors.New("the history is unavailable")
-	// ErrKey is the kind of a key that is empty or too long.
-	ErrKey = errors.New("a key is 1 to 1024 bytes long")
-	// ErrID is the kind of a reservation that NewID or ParseID did not make.
+	// ErrKey is the kind of a key that is empty or too long. It is ErrUnchanged as well.
+	ErrKey = Unchanged(errors.New("a key is 1 to 1024 bytes long"))
+	// ErrID is the kind of a reservation that NewID or ParseID did not make. It is
+	// ErrUnchanged as well.
 	ErrID = errID
 )
 
@@ -76,6 +77,9 @@ func CheckCall(ctx context.Context, doing, key string) error {
 	}
 	return nil
 }
+
+// WrongID is the error of a call whose id is not Valid: it says what was being done.
+func WrongID(doing string) error { return fmt.Errorf("%s: %w", doing, ErrID) }
 
 // Unavailable is the error of a call that has no answer: it says what was being done, and
 // is both ErrUnavailable and its cause.

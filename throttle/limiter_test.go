@@ -42,7 +42,7 @@ func TestCheckCall(t *testing.T) {
 		text      string
 	}{
 		{"as it should be", "key", context.Background(), []error{nil}, ""},
-		{"no key", "", context.Background(), []error{throttle.ErrKey}, "peek: a key is 1 to 1024 bytes long"},
+		{"no key", "", context.Background(), []error{throttle.ErrKey, throttle.ErrUnchanged}, "peek: a key is 1 to 1024 bytes long"},
 		{"nobody waits", "key", ended, []error{throttle.ErrUnavailable, throttle.ErrUnchanged, context.Canceled}, "peek: the history is unavailable: context canceled"},
 		{"neither", "", ended, []error{throttle.ErrKey}, "peek: a key is 1 to 1024 bytes long"},
 	} {
@@ -55,13 +55,25 @@ func TestCheckCall(t *testing.T) {
 	}
 }
 
-// The kinds of error are told apart, and none of them speaks of a mailbox by name.
+// Each call that is handed a wrong id says what it was, and that nothing was changed.
+func TestWrongID(t *testing.T) {
+	record := throttle.CheckRecord(context.Background(), "key", throttle.Admission{At: 1})
+	for doing, err := range map[string]error{"take": throttle.WrongID("take"), "record": record} {
+		if !errors.Is(err, throttle.ErrID) || !errors.Is(err, throttle.ErrUnchanged) || err.Error() != doing+": "+throttle.ErrID.Error() {
+			t.Errorf("%s: %v", doing, err)
+		}
+	}
+}
+
+// The kinds of error are told apart, and none of them speaks of a mailbox by name. What is
+// wrong in itself has changed nothing.
 func TestErrorKinds(t *testing.T) {
 	kinds := []error{throttle.ErrUnavailable, throttle.ErrUnchanged, throttle.ErrKey, throttle.ErrID}
 	for i, kind := range kinds {
 		for j, other := range kinds {
-			if errors.Is(kind, other) != (i == j) {
-				t.Errorf("%q is %q: %v", kind, other, i != j)
+			wrong := kind == throttle.ErrKey || kind == throttle.ErrID
+			if want := i == j || wrong && other == throttle.ErrUnchanged; errors.Is(kind, other) != want {
+				t.Errorf("%q is %q: %v", kind, other, !want)
 			}
 		}
 	}

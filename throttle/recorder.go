@@ -29,7 +29,7 @@ type Recorder interface {
 // CheckRecord is what every Record checks of its arguments, with [CheckCall].
 func CheckRecord(ctx context.Context, key string, a Admission) error {
 	if !a.ID.Valid() {
-		return ErrID
+		return WrongID("record")
 	}
 	return CheckCall(ctx, "record", key)
 }

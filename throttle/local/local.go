@@ -66,7 +66,7 @@ func New(disk *cache.Disk, o Options) (*Limiter, error) {
 // lock. Everything else takes the mailbox's lock, and decides there.
 func (l *Limiter) Take(ctx context.Context, mailbox string, id throttle.ID) (v throttle.Verdict, err error) {
 	if !id.Valid() {
-		return v, throttle.ErrID
+		return v, throttle.WrongID("take")
 	}
 	if err := throttle.CheckCall(ctx, "take", mailbox); err != nil {
 		return v, err

@@ -20,7 +20,7 @@ type metered struct {
 // Take implements throttle.Limiter. As a rule a no is known from memory, without a lock.
 func (l *metered) Take(ctx context.Context, key string, id throttle.ID) (v throttle.Verdict, err error) {
 	if !id.Valid() {
-		return v, throttle.ErrID
+		return v, throttle.WrongID("take")
 	}
 	if err := throttle.CheckCall(ctx, "take", key); err != nil {
 		return v, err

@@ -54,7 +54,7 @@ func (l *Limiter) With(m meter.Meter) *Limiter {
 // Take admits one send, or says no.
 func (l *Limiter) Take(ctx context.Context, key string, id throttle.ID) (v throttle.Verdict, err error) {
 	if !id.Valid() {
-		return v, throttle.ErrID
+		return v, throttle.WrongID("take")
 	}
 	if err := throttle.CheckCall(ctx, "take", key); err != nil {
 		return v, err

@@ -47,7 +47,7 @@ func orDefault(p throttle.Policy) throttle.Policy {
 // Take admits one send, or says no.
 func (l *Tiers) Take(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
 	if !id.Valid() {
-		return throttle.Verdict{}, throttle.ErrID
+		return throttle.Verdict{}, throttle.WrongID("take")
 	}
 	if err := throttle.CheckCall(ctx, "take", key); err != nil {
 		return throttle.Verdict{}, err

@@ -49,12 +49,12 @@ func (p patron) badArguments() {
 	ctx := context.Background()
 	for name, call := range p.calls() {
 		for _, key := range []string{"", strings.Repeat("a", throttle.MaxKey+1)} {
-			if err := call(ctx, key); !errors.Is(err, throttle.ErrKey) {
+			if err := call(ctx, key); !errors.Is(err, throttle.ErrKey) || !errors.Is(err, throttle.ErrUnchanged) {
 				p.t.Errorf("%s with a key of %d bytes: %v", name, len(key), err)
 			}
 		}
 	}
-	if _, err := p.limiter.Take(ctx, p.mailbox, throttle.ID{}); !errors.Is(err, throttle.ErrID) {
+	if _, err := p.limiter.Take(ctx, p.mailbox, throttle.ID{}); !errors.Is(err, throttle.ErrID) || !errors.Is(err, throttle.ErrUnchanged) {
 		p.t.Errorf("take with the zero id: %v", err)
 	}
 	long := patron{t: p.t, limiter: p.limiter, mailbox: newMailbox("long")}

@@ -49,7 +49,7 @@ func (l view) with(ctx context.Context, key string, do func(s *meter.State, now 
 
 func (l view) Take(ctx context.Context, key string, id throttle.ID) (v throttle.Verdict, err error) {
 	if !id.Valid() {
-		return v, throttle.ErrID
+		return v, throttle.WrongID("take")
 	}
 	quota := l.by.Quota()
 	err = l.with(ctx, key, func(s *meter.State, now int64) {
