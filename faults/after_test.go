@@ -11,20 +11,26 @@ import (
 	"github.com/mailgate/mailgate/redisstore/redistest"
 )
 
-// standings looks at the mailboxes that were answered with a no that costs nothing, and
-// at some others. A place may take a while to be given back, so that they are looked at
-// again until the judge is content, or the time is up.
-func (s *stand) standings(l *load, terms judge.Terms, during []judge.Span) (all []judge.Standing) {
+// standings looks at the mailboxes that were answered with a no that costs nothing, at some
+// others, and at all subjects of the action, and puts on record how they stand. A place may
+// take a while to be given back, so that they are looked at again until the judge is content,
+// or the time is up.
+func (s *stand) standings(l *load, record *judge.Run) {
 	mailboxes := l.worthALook(s.shape.looks)
 	for deadline := time.Now().Add(wellWithin); ; time.Sleep(200 * time.Millisecond) {
-		all = all[:0]
+		record.Standings, record.Subjects = nil, nil
 		for i, mailbox := range mailboxes {
 			if one, ok := s.standing(s.nodes[i%len(s.nodes)], mailbox); ok {
-				all = append(all, one)
+				record.Standings = append(record.Standings, one)
 			}
 		}
-		if time.Now().After(deadline) || !contradicts(judge.Judge(s.record(l, terms, during, all))) {
-			return all
+		for i := range subjects {
+			if one, ok := s.subject(s.nodes[i%len(s.nodes)], l.subject(i)); ok {
+				record.Subjects = append(record.Subjects, one)
+			}
+		}
+		if time.Now().After(deadline) || !contradicts(judge.Judge(record)) {
+			return
 		}
 	}
 }
@@ -38,13 +44,30 @@ func contradicts(found []judge.Violation) bool {
 	return false
 }
 
+// standsWith has a node's answer to a question about the end, if it is one.
+func (s *stand) standsWith(n *node, r reply, limits int) bool {
+	ok := r.status == 200 && len(r.said.Limits) == limits
+	if !ok && !s.strained {
+		s.t.Errorf("node %d, asked how all stands in the end: %d %s", n.number, r.status, r.kind())
+	}
+	return ok
+}
+
+func (s *stand) subject(n *node, name string) (judge.Subject, bool) {
+	one := judge.Subject{Name: name, Span: judge.Span{From: time.Now().UnixMilli()}}
+	r := s.caller.ask("POST", *n.url.Load()+"/actions/act/peek", fmt.Sprintf(`{"subject":%q}`, name), "")
+	one.Span.To = time.Now().UnixMilli()
+	if !s.standsWith(n, r, 1) {
+		return one, false
+	}
+	one.Used = r.said.Limits[0].Limit - r.said.Limits[0].Remaining
+	return one, true
+}
+
 func (s *stand) standing(n *node, mailbox string) (judge.Standing, bool) {
 	r := s.caller.ask("GET", *n.url.Load()+"/admin/mailboxes/"+mailbox+"@"+domainOf(mailbox), "", "")
 	one := judge.Standing{Mailbox: mailbox, Used: make([]int, len(s.tiers))}
-	if r.status != 200 || len(r.said.Limits) != len(s.tiers) {
-		if !s.strained {
-			s.t.Errorf("node %d, asked for a mailbox in the end: %d %s", n.number, r.status, r.kind())
-		}
+	if !s.standsWith(n, r, len(s.tiers)) {
 		return one, false
 	}
 	for i, limit := range r.said.Limits {

@@ -28,6 +28,7 @@ type reply struct {
 		Degraded bool
 		Verified bool
 		Allowed  bool
+		Released bool
 		Time     time.Time `json:"server_time"`
 		Limit    string
 		Wait     int64 `json:"wait_ms"`

@@ -1,6 +1,7 @@
 package faults_test
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -199,14 +200,14 @@ func (l *load) verify(n *node) {
 
 // act takes an action, looks at it, or gives one back.
 func (l *load) act(n *node) {
-	subject := fmt.Sprintf("%ss%d", l.token, l.rng.IntN(subjects))
+	subject := l.subject(l.rng.IntN(subjects))
 	l.hide(subject)
 	switch p := l.rng.IntN(4); {
 	case p == 0:
 		if one, ok := l.takeBack(); ok {
 			l.ends.Go(func() {
 				l.ask(n, http.MethodPost, "/actions/act/release", fmt.Sprintf(`{"subject":%q,"id":%q}`, one.subject, one.id),
-					judge.Call{For: judge.Release, Subject: one.subject})
+					judge.Call{For: judge.Release, Subject: one.subject, ID: one.id})
 			})
 		}
 	case p == 1:
@@ -225,6 +226,9 @@ func (l *load) act(n *node) {
 	}
 }
 
+// subject is the n-th of those who take the action.
+func (l *load) subject(n int) string { return fmt.Sprintf("%ss%d", l.token, n) }
+
 // takeBack is a taken place that nobody has given back yet.
 func (l *load) takeBack() (one taken, ok bool) {
 	l.mu.Lock()
@@ -242,7 +246,8 @@ func (l *load) ask(n *node, method, path, body string, call judge.Call) (reply, 
 	call.Span.From = time.Now().UnixMilli()
 	r := l.stand.caller.ask(method, *n.url.Load()+path, body, call.Key)
 	call.Span.To = time.Now().UnixMilli()
-	call.Status, call.Kind, call.ID, call.Degraded, call.Replayed = r.status, r.kind(), r.said.ID, r.said.Degraded, r.replayed
+	call.Status, call.Kind, call.ID, call.Degraded, call.Replayed = r.status, r.kind(), cmp.Or(r.said.ID, call.ID), r.said.Degraded, r.replayed
+	call.Released = r.said.Released
 	if !r.said.Time.IsZero() {
 		call.Clock, call.Limit, call.Wait = r.said.Time.UnixMilli(), r.said.Limit, r.said.Wait
 	}

@@ -81,13 +81,13 @@ func (r *running) finish(terms judge.Terms, healed time.Duration) outcome {
 	s.post.empty(s.t)
 	s.strained = r.stopWatching()
 	found = append(append(found, r.late()...), r.unfelt...)
-	standings := s.standings(l, terms, r.faults)
+	record := s.record(l, terms, r.faults)
+	s.standings(l, record)
 	found = append(found, s.leftovers(r.before)...)
 	for _, n := range s.nodes {
 		n.stop()
 	}
 	found = append(found, s.searchLogs(l)...)
-	record := s.record(l, terms, r.faults, standings)
 	found = append(append(found, s.post.wrong...), judge.Judge(record)...)
 	return outcome{
 		requests: len(record.Calls), mails: len(record.Mails), healed: healed, strained: s.strained, found: found, record: record, logged: s.logged(),
@@ -98,15 +98,15 @@ func (r *running) finish(terms judge.Terms, healed time.Duration) outcome {
 	}
 }
 
-// record is the run as the judge wants it.
-func (s *stand) record(l *load, terms judge.Terms, during []judge.Span, standings []judge.Standing) *judge.Run {
+// record is the run as the judge wants it, but for how all stands in the end.
+func (s *stand) record(l *load, terms judge.Terms, during []judge.Span) *judge.Run {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s.post.mu.Lock()
 	defer s.post.mu.Unlock()
 	return &judge.Run{
 		Tiers: s.tiers, Action: action, Guesses: guesses, Nodes: len(s.nodes), Terms: terms, Faults: during,
-		Calls: l.calls, Mails: s.post.mails, Standings: standings, Strained: s.strained,
+		Calls: l.calls, Mails: s.post.mails, Strained: s.strained,
 	}
 }
 

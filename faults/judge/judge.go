@@ -196,30 +196,6 @@ func (d *docket) keys() {
 	}
 }
 
-// actions: a subject has no more takes than the limit, those given back left out.
-func (d *docket) actions() {
-	taken := map[string]int{}
-	for i := range d.Calls {
-		switch c := &d.Calls[i]; {
-		case c.Status != 200:
-		case c.For == Take:
-			taken[c.Subject]++
-		case c.For == Release:
-			taken[c.Subject]--
-		}
-	}
-	for i := range d.Calls { // a release that nobody answered may have been done
-		if c := &d.Calls[i]; c.For == Release && c.Status != 200 {
-			taken[c.Subject]--
-		}
-	}
-	for subject, n := range taken {
-		if n > d.Action.Limit*d.times(subject) {
-			d.complain("actions", subject, "%s took %d times, %d are allowed", subject, n, d.Action.Limit)
-		}
-	}
-}
-
 // codes: a code that was not mailed is never right, one that was is right once, and new
 // guesses are never free.
 func (d *docket) codes() {

@@ -23,6 +23,7 @@ type Run struct {
 	Calls     []Call
 	Mails     []Mail
 	Standings []Standing
+	Subjects  []Subject
 }
 
 // Terms are what a fault is allowed to do to those it touches.
@@ -71,7 +72,8 @@ type Call struct {
 
 	Status   int // 0 if nobody answered
 	Kind     string
-	ID       string
+	ID       string // of a Release that of the take which it is to give back
+	Released bool   // the answer to a Release: there was such a take
 	Degraded bool
 	Clock    int64  // server_time; 0 if the answer does not say it, and the next two
 	Limit    string // the tier that has to be waited for
@@ -125,6 +127,13 @@ type Standing struct {
 	Mailbox string
 	Used    []int
 	IDs     []string
+}
+
+// A Subject is how the subject of an action stood when all was over.
+type Subject struct {
+	Name string
+	Span Span // of the look at it
+	Used int
 }
 
 // A Violation is a promise that was not kept.

@@ -1,0 +1,87 @@
+package judge_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/mailgate/mailgate/faults/judge"
+)
+
+// took plants so many takes of a subject in the fault, each by a node that says it is alone,
+// and as many used in the end as there may be.
+func took(run *judge.Run, subject string, at int64, count int) {
+	for i := range count {
+		run.Calls = append(run.Calls, judge.Call{For: judge.Take, Node: i, Subject: subject, Degraded: true,
+			Span: judge.Span{From: at, To: at + 5}, Status: 200, ID: fmt.Sprint(subject, i)})
+	}
+	run.Subjects = append(run.Subjects, judge.Subject{Name: subject, Span: judge.Span{From: end + 90, To: end + 100}, Used: min(count, 2)})
+}
+
+// In the run there are the takes 6 at end+20, 7 at end+30, which is back from end+30 on, and 8
+// at end+50: calls 10, 11, 12 and 13.
+func TestWhatIsPlantedAmongTakesIsFound(t *testing.T) {
+	finds(t, []planted{
+		{"a take too many", func(r *judge.Run) { r.Calls[12].For = judge.Look }, "actions"},
+		{"a take of another given back", func(r *judge.Run) { r.Calls[12].ID = "9" }, "actions"},
+		{"a take given back later", func(r *judge.Run) { r.Calls[12].Span = judge.Span{From: end + 60, To: end + 61} }, "actions"},
+		{"a take that may be back in time", func(r *judge.Run) { r.Calls[12].Span.To = end + 500; r.Calls[12].Span.From = end + 50 }, ""},
+		{"used when all have left their window", func(r *judge.Run) { r.Subjects[0].Span = judge.Span{From: end + 600_060, To: end + 600_061} }, "standings"},
+		{"a take that left its window", func(r *judge.Run) {
+			r.Calls[12].For = judge.Look
+			r.Calls[13].Span = judge.Span{From: end + 600_010, To: end + 600_010}
+			r.Subjects[0].Span = r.Calls[13].Span
+		}, ""},
+		{"a take a millisecond early", func(r *judge.Run) {
+			r.Calls[12].For = judge.Look
+			r.Calls[13].Span = judge.Span{From: end + 600_009, To: end + 600_009}
+			r.Subjects[0].Span = r.Calls[13].Span
+		}, "actions"},
+		{"a release that did not get there", func(r *judge.Run) { r.Calls[12].Status, r.Calls[12].Kind = 0, judge.NotAsked }, "actions"},
+		{"a release that may have got there", func(r *judge.Run) {
+			r.Calls[12].Status, r.Calls[12].Span = 0, judge.Span{From: begin + 1, To: end + 30}
+		}, ""},
+		{"a release of what is not there", func(r *judge.Run) { r.Calls[12].Released = false }, "actions"},
+		{"a release of what a node has taken alone", func(r *judge.Run) {
+			r.Terms.Alone = true
+			took(r, "new", begin+9, 1)
+			back := judge.Call{For: judge.Release, Subject: "new", ID: "new0", Status: 200, Span: judge.Span{From: begin + 20, To: begin + 21}}
+			r.Calls = append(r.Calls, back)
+		}, ""},
+		{"two takes with one id", func(r *judge.Run) { r.Calls[13].ID = "6" }, "actions"},
+		{"three nodes alone", func(r *judge.Run) { r.Terms.Alone = true; took(r, "new", begin+9, 6) }, ""},
+		{"three nodes, and none is to be alone", func(r *judge.Run) { took(r, "new", begin+9, 3) }, "actions"},
+		{"a take more of three nodes alone", func(r *judge.Run) { r.Terms.Alone = true; took(r, "new", begin+9, 7) }, "actions"},
+		{"two takes of a node alone, and one when all is well", func(r *judge.Run) {
+			r.Terms.Alone = true
+			took(r, "new", begin+9, 2)
+			r.Calls = append(r.Calls, judge.Call{For: judge.Take, Subject: "new", Span: judge.Span{From: end + 9, To: end + 10}, Status: 200, ID: "well"})
+		}, "actions"},
+		{"the same of a store that forgets", func(r *judge.Run) {
+			r.Terms = judge.Terms{Gone: true, Alone: true, Forgets: true}
+			took(r, "new", begin+9, 2)
+			r.Calls = append(r.Calls, judge.Call{For: judge.Take, Subject: "new", Span: judge.Span{From: end + 9, To: end + 10}, Status: 200, ID: "well"})
+		}, ""},
+		{"forgotten", func(r *judge.Run) { r.Subjects[0].Used = 1 }, "standings"},
+		{"forgotten by a store that does", func(r *judge.Run) {
+			r.Terms.Forgets = true
+			took(r, "new", begin+9, 1)
+			r.Subjects[1].Used = 0
+		}, ""},
+		{"used for nothing", func(r *judge.Run) { r.Calls[13].Status, r.Calls[13].Kind = 429, "quota-exceeded" }, "standings"},
+		{"used for a take that failed", func(r *judge.Run) {
+			r.Calls[13].Status, r.Calls[13].Span = 503, judge.Span{From: begin + 1, To: begin + 2}
+		}, "standings"},
+		{"used for a take that was lost", func(r *judge.Run) {
+			r.Calls[13].Status, r.Calls[13].Span = 0, judge.Span{From: begin + 1, To: begin + 2}
+		}, ""},
+		{"not used for a take that was lost", func(r *judge.Run) {
+			r.Calls[13].Status, r.Calls[13].Span = 0, judge.Span{From: begin + 1, To: begin + 2}
+			r.Subjects[0].Used = 1
+		}, ""},
+		{"used for what was given back", func(r *judge.Run) { r.Calls = r.Calls[:13] }, "standings"},
+		{"what may be back, used or not", func(r *judge.Run) {
+			r.Calls = r.Calls[:13]
+			r.Calls[12].Status, r.Calls[12].Released, r.Calls[12].Span = 503, false, judge.Span{From: begin + 5, To: end + 40}
+		}, ""},
+	})
+}
