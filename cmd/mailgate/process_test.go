@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -119,8 +120,15 @@ func settingsFor(relayURL string, more ...string) []string {
 // launch starts mailgate as a process and returns without waiting for it.
 func launch(t testing.TB, environ []string, args ...string) *process {
 	t.Helper()
+	return launchBy(t, nil, environ, args...)
+}
+
+// launchBy is launch through another command, as one that sets a limit.
+func launchBy(t testing.TB, by, environ []string, args ...string) *process {
+	t.Helper()
 	p := &process{log: newOutput(), exited: make(chan struct{})}
-	p.cmd = exec.Command(os.Args[0], args...)
+	line := slices.Concat(by, []string{os.Args[0]}, args)
+	p.cmd = exec.Command(line[0], line[1:]...)
 	p.cmd.Env = append(environ, beProgram+"=1", "PATH="+os.Getenv("PATH"), "TMPDIR="+os.Getenv("TMPDIR"))
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
 	if err := p.cmd.Start(); err != nil {

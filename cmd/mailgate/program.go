@@ -118,7 +118,7 @@ func fixedOptions(s *settings.Settings) (o api.Options, err error) {
 		return o, err
 	}
 	o.CodeLife = s.CodeLife.Milliseconds()
-	o.TrustedProxies, o.MaxConnections = s.TrustedProxies, s.MaxConnections
+	o.TrustedProxies, o.MaxConnections = s.TrustedProxies, connectionsWithin(s, mostFiles())
 	o.SendDeadline, o.DrainDelay = sendDeadline, s.DrainDelay
 	o.OpenAPI, o.Version = mailgate.OpenAPI, currentVersion()
 	o.Now = clock.Now

@@ -78,6 +78,7 @@ func (p *program) announce(addr net.Addr) {
 		"tiers", p.content.rules.Mailbox().Tiers.String(), "rules", len(p.content.rules.Rules), "actions", len(p.content.rules.Actions),
 		"rules_digest", p.content.rules.Digest())
 	p.warnOfRules()
+	p.warnOfFiles()
 	if place == "disk" && openToOthers(s.DataDir) {
 		log.Warn("others on this machine may write to the data directory, and so decide what is on record: chmod 700 it")
 	}

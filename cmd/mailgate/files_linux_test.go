@@ -1,0 +1,55 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/mailgate/mailgate/cmd/mailgate/settings"
+	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/sandbox"
+)
+
+func TestConnectionsWithin(t *testing.T) {
+	for _, tt := range []struct{ asked, relays, files, want int }{
+		{10_000, 1, 65_536, 10_000},
+		{100_000, 1, 65_536, 65_536 - 1024 - 8},
+		{100_000, 3, 65_536, 65_536 - 1024 - 24},
+		{10_000, 1, 4096, 3064},
+		{10_000, 1, 1024, 256},
+		{100, 1, 1024, 100},
+		{10_000, 1, 3, 1},
+	} {
+		s := &settings.Settings{MaxConnections: tt.asked, SMTPMaxConns: 8, SMTPURL: make([]mailer.RelayURL, tt.relays)}
+		if got := connectionsWithin(s, tt.files); got != tt.want {
+			t.Errorf("of %d with %d relays and %d files: %d, want %d", tt.asked, tt.relays, tt.files, got, tt.want)
+		}
+	}
+}
+
+// Silent strangers do not use up the files of a process that may have fewer than
+// max_connections: mail goes on.
+func TestStrangersLeaveFiles(t *testing.T) {
+	const files, strangers = 400, 400
+	relay := startRelay(t, sandbox.Options{})
+	fewFiles := []string{"sh", "-c", fmt.Sprintf(`ulimit -n %d && exec "$0" "$@"`, files)}
+	server := launchBy(t, fewFiles, settingsFor(relay.URL(), "MAILGATE_DATA_DIR="+t.TempDir()), "serve")
+	server.URL = "http://" + server.log.await(t, "the address", logged("serving", "address"))
+	for range strangers {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(server.URL, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+	}
+	newClient(t, server.URL, apiKey).mustSend(t, "alice@example.com", 200)
+	if open, _ := strconv.Atoi(metric(t, server, "mailgate_http_connections")); open < 1 || open > files/4 {
+		t.Errorf("%d connections are open", open)
+	}
+	warned := mentions(server.log, "fewer connections are kept open than max_connections says")
+	if len(warned) != 1 || warned[0]["connections"] != float64(files/4) || warned[0]["files"] != float64(files) {
+		t.Errorf("the log says %v", warned)
+	}
+}
