@@ -9,31 +9,64 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// runConfirmed is the runner that makes a yes wait for replicas. WAIT speaks only for
-// the writes of its own connection, so both travel on one that nobody shares, and where
-// a slot has moved it is followed here.
+// confirming is how many calls may wait for the replicas of one master at a time, each on a
+// connection of its own. Replicas that lag hold each for as long as a call may take.
+const confirming = 256
+
+// errCrowded says nothing of the server: it was not asked.
+var errCrowded = errors.New("too many calls wait for replicas to confirm")
+
+// runConfirmed is the runner that makes a yes wait for replicas. Only what writes has to, so
+// the script looks first, with all others.
 func (c *redisClient) runConfirmed(replicas int) runner {
 	return func(ctx context.Context, s *Script, key string, words []any) (string, error) {
-		master, err := c.master(ctx, key)
-		asking := false
-		const redirections = 5
-		for range redirections {
-			if err != nil {
-				return "", unsent{err} // who sends on to another has done nothing
-			}
-			var reply string
-			reply, err = confirmOn(ctx, master, asking, replicas, s, key, words)
-			address, moved := redis.IsMovedError(err)
-			if !moved {
-				address, asking = redis.IsAskError(err)
-			}
-			if !moved && !asking {
-				return reply, err
-			}
-			master, err = c.masterAt(ctx, address, moved, master)
+		line, err := c.line(ctx, key)
+		if err != nil {
+			return "", unsent{err}
 		}
-		return "", unsent{errors.New("redis sends us from server to server")}
+		reply, err := line.ask(ctx, s.looks(ctx, key, words))
+		if redis.HasErrorPrefix(err, "NOSCRIPT") {
+			reply, err = line.ask(ctx, s.wholeLooks(ctx, key, words))
+		}
+		switch {
+		case err == nil && !s.written(reply):
+			return reply, nil
+		case err != nil && !isReply(err):
+			return "", unsent{err}
+		}
+		select {
+		case line.confirming <- struct{}{}:
+			defer func() { <-line.confirming }()
+			return c.follow(ctx, replicas, s, key, words)
+		case <-ctx.Done():
+			return "", unsent{errCrowded}
+		}
 	}
+}
+
+// follow runs the script where the key is. WAIT speaks only for the writes of its own
+// connection, so both travel on one that nobody shares, and where a slot has moved it is
+// followed here.
+func (c *redisClient) follow(ctx context.Context, replicas int, s *Script, key string, words []any) (string, error) {
+	master, err := c.master(ctx, key)
+	asking := false
+	const redirections = 5
+	for range redirections {
+		if err != nil {
+			return "", unsent{err} // who sends on to another has done nothing
+		}
+		var reply string
+		reply, err = confirmOn(ctx, master, asking, replicas, s, key, words)
+		address, moved := redis.IsMovedError(err)
+		if !moved {
+			address, asking = redis.IsAskError(err)
+		}
+		if !moved && !asking {
+			return reply, err
+		}
+		master, err = c.masterAt(ctx, address, moved, master)
+	}
+	return "", unsent{errors.New("redis sends us from server to server")}
 }
 
 // confirmOn runs the script on one server and, if it wrote, waits for the replicas.

@@ -15,40 +15,46 @@ import (
 // redisClient runs scripts on whatever kind of Redis the URL names.
 type redisClient struct {
 	client    redis.UniversalClient
-	pipelines sync.Map // *redis.AutoPipeliner of each master, by its *redis.Client
+	lines     sync.Map // *line to each master, by its *redis.Client
 	newcomers newcomers
 	name      string // what the server is called, where there is only one
+}
+
+// A line is what calls to one master share. Each master has its own, so that who asks one
+// that hangs holds up nobody who asks another.
+type line struct {
+	pipeline   *redis.AutoPipeliner // what many callers ask at once travels in together
+	confirming chan struct{}        // full of those that wait for replicas
 }
 
 // A runner runs a script once and returns its reply.
 type runner func(ctx context.Context, s *Script, key string, words []any) (string, error)
 
-func connect(servers servers, timeout time.Duration) *redisClient {
-	return &redisClient{client: servers.open(timeout), name: servers.addresses[0]}
+func connect(servers servers, timeout time.Duration, confirm bool) *redisClient {
+	return &redisClient{client: servers.open(timeout, confirm), name: servers.addresses[0]}
 }
 
-// pipeline is what many callers ask at once of the key's master travels in together. Each
-// master has its own, so that who asks one that hangs holds up nobody who asks another.
-func (c *redisClient) pipeline(ctx context.Context, key string) (*redis.AutoPipeliner, error) {
+// line is that to the key's master.
+func (c *redisClient) line(ctx context.Context, key string) (*line, error) {
 	master, err := c.master(ctx, key)
 	if err != nil {
 		return nil, err
 	}
-	if known, ok := c.pipelines.Load(master); ok {
-		return known.(*redis.AutoPipeliner), nil
+	if known, ok := c.lines.Load(master); ok {
+		return known.(*line), nil
 	}
 	pipeline, err := master.AsyncAutoPipeline()
 	if err != nil {
 		return nil, err
 	}
-	c.pipelines.Range(func(other, its any) bool {
-		if its.(*redis.AutoPipeliner).IsClosed() { // its master was replaced
-			c.pipelines.Delete(other)
+	c.lines.Range(func(other, its any) bool {
+		if its.(*line).pipeline.IsClosed() { // its master was replaced
+			c.lines.Delete(other)
 		}
 		return true
 	})
-	c.pipelines.Store(master, pipeline)
-	return pipeline, nil
+	mine, _ := c.lines.LoadOrStore(master, &line{pipeline, make(chan struct{}, confirming)})
+	return mine.(*line), nil
 }
 
 // insist runs a script until it is answered. When a connection broke nobody knows
@@ -83,21 +89,25 @@ func broken(err error) bool {
 
 // run is the ordinary runner.
 func (c *redisClient) run(ctx context.Context, s *Script, key string, words []any) (string, error) {
-	pipeline, err := c.pipeline(ctx, key)
+	line, err := c.line(ctx, key)
 	if err != nil {
 		return "", unsent{err}
 	}
-	cmd := s.byName(ctx, key, words)
-	err = pipeline.Submit(ctx, cmd).WaitContext(ctx)
+	reply, err := line.ask(ctx, s.byName(ctx, key, words))
 	if redis.HasErrorPrefix(err, "NOSCRIPT") {
-		cmd = s.whole(ctx, key, words)
-		err = pipeline.Submit(ctx, cmd).WaitContext(ctx)
+		reply, err = line.ask(ctx, s.whole(ctx, key, words))
 	}
 	if elsewhere(err) {
 		return c.runAlone(ctx, s, key, words)
 	}
-	if err != nil {
-		return "", err // the command may still be on its way: its result is not ours to read
+	return reply, err
+}
+
+// ask sends a command with those of others. Where it fails the command may still be on its
+// way: its result is not ours to read.
+func (l *line) ask(ctx context.Context, cmd command) (string, error) {
+	if err := l.pipeline.Submit(ctx, cmd).WaitContext(ctx); err != nil {
+		return "", err
 	}
 	return cmd.Val(), nil
 }
@@ -127,8 +137,8 @@ func (c *redisClient) runAlone(ctx context.Context, s *Script, key string, words
 
 // close waits for what was sent.
 func (c *redisClient) close() (err error) {
-	c.pipelines.Range(func(_, pipeline any) bool {
-		err = errors.Join(err, pipeline.(*redis.AutoPipeliner).Close())
+	c.lines.Range(func(_, its any) bool {
+		err = errors.Join(err, its.(*line).pipeline.Close())
 		return true
 	})
 	c.newcomers.close()

@@ -27,8 +27,10 @@
 //
 // Redis acknowledges a write before its replicas have it, so a failover can forget the
 // last ones. With Options.Confirm a script that says so is answered only when that many
-// replicas have what it wrote. Redis must not evict: run it with maxmemory-policy
-// noeviction.
+// replicas have what it wrote. 256 calls may wait for the replicas of a master at a time;
+// one more that would write is not sent, and one that only reads waits for nobody (before
+// Redis 7, which cannot tell beforehand, it needs a place too). Redis must not evict: run
+// it with maxmemory-policy noeviction.
 //
 // Package redistest starts real servers for tests.
 package redisstore

@@ -11,16 +11,16 @@ import (
 )
 
 // Of a master that was replaced nothing stays behind but until the next is met.
-func TestPipelinesOfMastersThatWere(t *testing.T) {
+func TestLinesToMastersThatWere(t *testing.T) {
 	c := new(redisClient)
 	defer c.close()
 	for i := range 5 {
 		client := redis.NewClient(&redis.Options{Addr: fmt.Sprintf("127.0.0.1:%d", 1+i)})
 		c.client = client
-		if _, err := c.pipeline(context.Background(), "key"); err != nil {
+		if _, err := c.line(context.Background(), "key"); err != nil {
 			t.Fatal(err)
 		}
-		if n := heldPipelines(c); n > 1 {
+		if n := heldLines(c); n > 1 {
 			t.Errorf("%d are held", n)
 		}
 		if i < 4 {
@@ -29,8 +29,8 @@ func TestPipelinesOfMastersThatWere(t *testing.T) {
 	}
 }
 
-func heldPipelines(c *redisClient) (n int) {
-	c.pipelines.Range(func(any, any) bool { n++; return true })
+func heldLines(c *redisClient) (n int) {
+	c.lines.Range(func(any, any) bool { n++; return true })
 	return n
 }
 

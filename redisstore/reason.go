@@ -60,7 +60,8 @@ func refusalIn(err error) bool {
 	return slices.Contains(refusals, word)
 }
 
-// unsent is the error of a run for which no server was found.
+// unsent is the error of a run for which no server was found, or that came no farther than
+// to look.
 type unsent struct{ error }
 
 func (u unsent) Unwrap() error { return u.error }

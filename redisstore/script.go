@@ -42,6 +42,16 @@ func (s *Script) whole(ctx context.Context, key string, args []any) command {
 	return s.command(ctx, "eval", s.source, key, args)
 }
 
+// looks is byName for a run that is refused at its first write, and wholeLooks is whole.
+// A server that knows no such runs refuses them.
+func (s *Script) looks(ctx context.Context, key string, args []any) command {
+	return s.command(ctx, "evalsha_ro", s.sha, key, args)
+}
+
+func (s *Script) wholeLooks(ctx context.Context, key string, args []any) command {
+	return s.command(ctx, "eval_ro", s.source, key, args)
+}
+
 func (s *Script) command(ctx context.Context, name string, program any, key string, args []any) command {
 	words := make([]any, 0, 4+len(args))
 	words = append(words, name, program, 1, key)

@@ -72,7 +72,7 @@ func Open(o Options) (*Store, error) {
 	}
 	clocks := newServerClocks()
 	return &Store{
-		redis: connect(servers, o.Timeout), prefix: o.Prefix,
+		redis: connect(servers, o.Timeout, o.Confirm > 0), prefix: o.Prefix,
 		timeout: o.Timeout, confirm: o.Confirm, clock: o.Clock,
 		servers: clocks, circuits: newCircuits(clocks.here), trials: newTrials(),
 	}, nil

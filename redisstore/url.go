@@ -188,8 +188,9 @@ func (s *servers) readAuthorities(file string) error {
 }
 
 // open makes the client. No call may outlast the timeout and none is repeated: who
-// wrote a script knows better what may be. Only masters are asked.
-func (s servers) open(timeout time.Duration) redis.UniversalClient {
+// wrote a script knows better what may be. Only masters are asked. Where replicas confirm,
+// each master has connections for all that may wait for them, and for some that do not.
+func (s servers) open(timeout time.Duration, confirm bool) redis.UniversalClient {
 	o := &redis.UniversalOptions{
 		Addrs:      s.addresses,
 		MasterName: s.master,
@@ -205,6 +206,10 @@ func (s servers) open(timeout time.Duration) redis.UniversalClient {
 		DisableIdentity:       true,
 
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	}
+	if confirm {
+		const others = 16
+		o.PoolSize = confirming + others
 	}
 	if s.tls {
 		o.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: s.roots}

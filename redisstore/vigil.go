@@ -40,9 +40,9 @@ func (s *Store) AwaySince() time.Time {
 }
 
 // unusable reports whether the error of a call says that Redis cannot be used, and not that
-// something is wrong with one record.
+// something is wrong with one record, or with this process.
 func unusable(err error) bool {
-	return err != nil && (!isReply(err) || Undone(err) || errors.Is(err, errUnconfirmed))
+	return err != nil && !errors.Is(err, errCrowded) && (!isReply(err) || Undone(err) || errors.Is(err, errUnconfirmed))
 }
 
 // note takes in how a call came out for the key's server.
