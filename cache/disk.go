@@ -23,6 +23,7 @@ const Memory = ":memory:"
 // open.
 type Disk struct {
 	db       *badger.DB
+	dir      string
 	version  atomic.Uint64 // of the last write
 	room     *room
 	trial    trial
@@ -57,7 +58,7 @@ func Open(o DiskOptions) (*Disk, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	d := &Disk{room: newRoom(o.Dir)}
+	d := &Disk{dir: o.Dir, room: newRoom(o.Dir)}
 	d.trial.write = func() error { return d.put([]byte(trialKey), nil, 0) }
 	if err := d.open(o); err != nil {
 		if d.lock != nil {
@@ -87,11 +88,15 @@ func (d *Disk) open(o DiskOptions) error {
 	if err := d.room.check(time.Now()); err != nil {
 		return err
 	}
-	// Badger removes logs while it opens.
-	if err := writeLastLog(d.lock, 0); err != nil {
+	before, err := said(d.lock)
+	if err != nil {
+		return err
+	}
+	if err := say(d.lock, saysChanging); err != nil {
 		return err
 	}
 	if err := d.openBadger(o); err != nil {
+		err = errors.Join(err, sayAgain(d.lock, before))
 		if found.store && !errors.Is(err, ErrInUse) {
 			return fmt.Errorf("%w: %w", ErrCorrupt, err)
 		}
@@ -237,14 +242,16 @@ func (d *Disk) Close() error {
 	if err := d.room.checkClose(); err != nil {
 		return fmt.Errorf("closing the data directory: %w", err)
 	}
-	// Before the logs go: who is killed in between is not missing any.
-	if err := writeLastLog(d.lock, 0); err != nil {
+	if err := say(d.lock, saysChanging); err != nil {
 		return fmt.Errorf("closing the data directory: %w", err)
 	}
 	d.closed = true
 	d.visitors.close()
 	d.pages.stop()
 	err := d.db.Close()
+	if err == nil {
+		err = markClosed(d.lock, d.dir)
+	}
 	if d.lock != nil {
 		err = errors.Join(err, d.lock.Close())
 	}

@@ -96,26 +96,35 @@ func manifest(dir string) (tables map[uint64]badger.TableManifest, broken bool, 
 // of a compaction that was under way may not be, and are none too many, but where the
 // manifest breaks off nobody can tell them from what it has lost.
 func expectListed(lock *os.File, entries []fs.DirEntry, listed map[uint64]badger.TableManifest, broken bool) error {
-	unlisted, logs := 0, 0
+	logs := 0
 	for _, entry := range entries {
-		switch filepath.Ext(entry.Name()) {
-		case logSuffix:
+		if filepath.Ext(entry.Name()) == logSuffix {
 			logs++
-		case tableSuffix:
-			id, is := table.ParseFileID(entry.Name())
-			if _, found := listed[id]; is && !found && hasBytes(entry) {
-				unlisted++
-			}
 		}
 	}
 	closed, err := wasClosed(lock)
+	tables := len(unlisted(entries, listed))
 	switch {
 	case err != nil:
 		return err
-	case closed && unlisted > 0, broken && unlisted > max(0, logs-1):
-		return fmt.Errorf("%w: tables that %s does not list: %d", ErrCorrupt, badger.ManifestFilename, unlisted)
+	case closed && tables > 0, broken && tables > max(0, logs-1):
+		return fmt.Errorf("%w: tables that %s does not list: %d", ErrCorrupt, badger.ManifestFilename, tables)
 	}
 	return nil
+}
+
+// unlisted are the tables that are there and not listed, but for empty ones.
+func unlisted(entries []fs.DirEntry, listed map[uint64]badger.TableManifest) (names []string) {
+	for _, entry := range entries {
+		if filepath.Ext(entry.Name()) != tableSuffix {
+			continue
+		}
+		id, is := table.ParseFileID(entry.Name())
+		if _, found := listed[id]; is && !found && hasBytes(entry) {
+			names = append(names, entry.Name())
+		}
+	}
+	return names
 }
 
 func noneWithoutManifest(entries []fs.DirEntry) error {

@@ -7,16 +7,23 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/dgraph-io/badger/v4"
 )
 
 // What was written last is in Badger's newest log alone, until a table has it. Badger
 // takes a directory without logs for one that was closed well; were the log of a process
 // that was killed lost, nobody would notice. So the file of the lock says, while the
 // directory is open, which log there must be: this one, or one that came after it.
+//
+// While the directory is opened or closed logs become tables, and a table may be there that
+// the manifest does not list yet. Then neither is missed. Only of a directory that was
+// closed to the end is it certain that each table is listed.
 
 const (
-	saysOpen   = "open, with log %d\n"
-	saysClosed = "closed\n"
+	saysOpen     = "open, with log %d\n"
+	saysChanging = "opening or closing\n"
+	saysClosed   = "closed\n"
 )
 
 // said is what the lock's file says, nothing if there is none.
@@ -38,7 +45,7 @@ func lastLog(lock *os.File) (log int, err error) {
 		return 0, err
 	}
 	if _, err := fmt.Sscanf(text, saysOpen, &log); err != nil {
-		return 0, nil // closed, new, or of a version that did not write it down
+		return 0, nil // closed, between the two, new, or of a version that did not write it down
 	}
 	return log, nil
 }
@@ -49,14 +56,10 @@ func wasClosed(lock *os.File) (bool, error) {
 	return text == saysClosed, err
 }
 
-// writeLastLog writes it down so that it outlives a power cut.
-func writeLastLog(lock *os.File, log int) error {
+// say writes it down so that it outlives a power cut.
+func say(lock *os.File, says string) error {
 	if lock == nil {
 		return nil
-	}
-	says := saysClosed
-	if log > 0 {
-		says = fmt.Sprintf(saysOpen, log)
 	}
 	err := lock.Truncate(0)
 	if err == nil {
@@ -69,6 +72,15 @@ func writeLastLog(lock *os.File, log int) error {
 		return fmt.Errorf("%w: %w", ErrDisk, err)
 	}
 	return nil
+}
+
+// sayAgain writes down what was there before Badger failed to open a directory that was
+// closed: it had no logs that could have become tables meanwhile.
+func sayAgain(lock *os.File, before string) error {
+	if before != saysClosed {
+		return nil
+	}
+	return say(lock, before)
 }
 
 // expectLog says no when the directory was not closed and its newest log is missing.
@@ -96,7 +108,46 @@ func markOpen(lock *os.File, dir string) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrDisk, err)
 	}
-	return writeLastLog(lock, newestLog(entries))
+	return say(lock, fmt.Sprintf(saysOpen, newestLog(entries)))
+}
+
+// markClosed writes down that all is in tables that are listed. Badger is closed. A table
+// that it could not finish stays behind, and is removed before.
+func markClosed(lock *os.File, dir string) error {
+	if lock == nil {
+		return nil
+	}
+	if err := removeUnlisted(dir); err != nil {
+		return err
+	}
+	return say(lock, saysClosed)
+}
+
+func removeUnlisted(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrDisk, err)
+	}
+	listed, broken, err := manifest(dir)
+	if err != nil {
+		return err
+	}
+	tables := unlisted(entries, listed)
+	if len(tables) == 0 {
+		return nil
+	}
+	if broken {
+		return fmt.Errorf("%w: %s breaks off", ErrCorrupt, badger.ManifestFilename)
+	}
+	for _, name := range tables {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			return fmt.Errorf("%w: %w", ErrDisk, err)
+		}
+	}
+	if err := syncDir(dir); err != nil {
+		return fmt.Errorf("%w: %w", ErrDisk, err)
+	}
+	return nil
 }
 
 func syncDir(path string) error {

@@ -1,7 +1,10 @@
 package cache
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -127,4 +130,82 @@ func written(t *testing.T, dir string) int {
 		t.Fatal(err)
 	}
 	return log
+}
+
+// A process may be killed while it opens or closes the directory, and Badger makes a table
+// before the manifest lists it. What is in that is in a log or in other tables as well.
+func TestKilledWhileItOpensOrCloses(t *testing.T) {
+	const keys = 20
+	dir := t.TempDir()
+	if err := fillDisk(t, dir, keys).Close(); err != nil {
+		t.Fatal(err)
+	}
+	moments := &snapshots{t: t, dir: dir}
+	d, err := Open(DiskOptions{Dir: dir, Log: slog.New(moments)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	opening := len(moments.taken)
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if opening == 0 || len(moments.taken) == opening {
+		t.Fatalf("%d moments while it opens, %d in all", opening, len(moments.taken))
+	}
+	for i, killed := range moments.taken {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			plantTable(t, killed)
+			readAll(t, open(t, DiskOptions{Dir: killed}), keys)
+		})
+	}
+}
+
+// snapshots are of a directory at each moment that Badger tells of.
+type snapshots struct {
+	slog.Handler
+	t     *testing.T
+	dir   string
+	taken []string
+}
+
+func (s *snapshots) Enabled(context.Context, slog.Level) bool { return true }
+
+func (s *snapshots) Handle(context.Context, slog.Record) error {
+	s.taken = append(s.taken, snapshot(s.t, s.dir))
+	return nil
+}
+
+// plantTable makes a table that the manifest does not list.
+func plantTable(t *testing.T, dir string) {
+	t.Helper()
+	copyFile(t, files(t, dir, "*"+tableSuffix)[0], filepath.Join(dir, "000077"+tableSuffix))
+}
+
+// A table that Badger could not finish stays, and another takes its place. When the
+// directory is closed none is left that could be taken for one the manifest has lost.
+func TestClosedWithoutUnlistedTables(t *testing.T) {
+	const keys = 20
+	dir := t.TempDir()
+	d := writeTables(t, dir, keys)
+	plantTable(t, dir)
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if left := files(t, dir, "*"+tableSuffix); len(left) != 1 {
+		t.Errorf("left are %q", left)
+	}
+	readAll(t, open(t, DiskOptions{Dir: dir}), keys)
+}
+
+// What is not closed to the end does not say that it is.
+func TestNotClosed(t *testing.T) {
+	dir := t.TempDir()
+	d := writeTables(t, dir, 20)
+	remove1(t, dir, badger.ManifestFilename)
+	if err := d.Close(); !errors.Is(err, ErrDisk) {
+		t.Errorf("closed without a manifest: %v", err)
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, lockFile)); err != nil || string(text) == saysClosed {
+		t.Errorf("it says %q, %v", text, err)
+	}
 }
