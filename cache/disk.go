@@ -153,10 +153,10 @@ func (d *Disk) giveBack(name string) { d.names.Delete(name) }
 
 // get hands the value of a key to read, which must not keep it.
 func (d *Disk) get(key []byte, read func(value []byte) error) (found bool, err error) {
-	if !d.visitors.enter(0) {
+	if !d.visitors.enter() {
 		return false, ErrClosed
 	}
-	defer d.visitors.leave(0)
+	defer d.visitors.leave()
 	// Badger takes the lengths in a table at their word.
 	defer func() {
 		if p := recover(); p != nil {
@@ -200,10 +200,10 @@ func (d *Disk) delete(key []byte) error {
 }
 
 func (d *Disk) write(change func(*badger.Txn) error) error {
-	if !d.visitors.enter(0) {
+	if !d.visitors.enter() {
 		return unchanged{ErrClosed}
 	}
-	defer d.visitors.leave(0)
+	defer d.visitors.leave()
 	if err := d.room.check(time.Now()); err != nil {
 		return unchanged{err}
 	}

@@ -54,10 +54,10 @@ func (m *Map[V]) Each(ctx context.Context, now int64, visit func(key string, val
 // list hands up to so many values to read, from a key on among those with the prefix. It
 // returns where to go on, nil at the end. Read must not keep what it is handed.
 func (d *Disk) list(prefix, from []byte, most int, read func(key, value []byte) error) (next []byte, err error) {
-	if !d.visitors.enter(0) {
+	if !d.visitors.enter() {
 		return nil, ErrClosed
 	}
-	defer d.visitors.leave(0)
+	defer d.visitors.leave()
 	// Badger takes the lengths in a table at their word.
 	defer func() {
 		if p := recover(); p != nil {
