@@ -82,7 +82,7 @@ func (s *stand) weigh(figure string, weights [][]judge.Point) {
 
 // keptBehindProxy is a server behind a proxy that keeps what it has.
 func keptBehindProxy(s *stand) []string {
-	s.alone = redistest.Alone(s.t, "appendonly yes")
+	s.alone = redistest.Alone(s.t, kept...)
 	s.proxy = redistest.Proxy(s.t, s.alone.Addr)
 	return inRedis(s.proxy.URL())
 }
