@@ -9,8 +9,11 @@ type take struct {
 // mayBeBack reports whether a take may have been given back by then.
 func (t take) mayBeBack(by int64) bool { return t.back != nil && t.back.Span.From <= by }
 
-// isBack reports whether it certainly has been in the end.
-func (t take) isBack() bool { return t.back != nil && t.back.Released }
+// isBack reports whether it certainly has been in the end. A node that took it alone may yet
+// write it where another has given it back.
+func (t take) isBack() bool {
+	return t.back != nil && t.back.Released && (t.back.Node == t.Node || !t.Degraded)
+}
 
 // counts reports whether it certainly counts at a moment.
 func (t take) counts(at, window int64) bool {

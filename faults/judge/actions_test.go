@@ -17,6 +17,12 @@ func took(run *judge.Run, subject string, at int64, count int) {
 	run.Subjects = append(run.Subjects, judge.Subject{Name: subject, Span: judge.Span{From: end + 90, To: end + 100}, Used: min(count, 2)})
 }
 
+// gaveBack plants what a node gave back in the fault.
+func gaveBack(run *judge.Run, id string, node int) {
+	run.Calls = append(run.Calls, judge.Call{For: judge.Release, Node: node, Subject: "new", ID: id, Released: true,
+		Span: judge.Span{From: begin + 20, To: begin + 21}, Status: 200})
+}
+
 // In the run there are the takes 6 at end+20, 7 at end+30, which is back from end+30 on, and 8
 // at end+50: calls 10, 11, 12 and 13.
 func TestWhatIsPlantedAmongTakesIsFound(t *testing.T) {
@@ -44,8 +50,8 @@ func TestWhatIsPlantedAmongTakesIsFound(t *testing.T) {
 		{"a release of what a node has taken alone", func(r *judge.Run) {
 			r.Terms.Alone = true
 			took(r, "new", begin+9, 1)
-			back := judge.Call{For: judge.Release, Subject: "new", ID: "new0", Status: 200, Span: judge.Span{From: begin + 20, To: begin + 21}}
-			r.Calls = append(r.Calls, back)
+			gaveBack(r, "new0", 1)
+			r.Calls[len(r.Calls)-1].Released = false
 		}, ""},
 		{"two takes with one id", func(r *judge.Run) { r.Calls[13].ID = "6" }, "actions"},
 		{"three nodes alone", func(r *judge.Run) { r.Terms.Alone = true; took(r, "new", begin+9, 6) }, ""},
@@ -79,6 +85,16 @@ func TestWhatIsPlantedAmongTakesIsFound(t *testing.T) {
 			r.Subjects[0].Used = 1
 		}, ""},
 		{"used for what was given back", func(r *judge.Run) { r.Calls = r.Calls[:13] }, "standings"},
+		{"used for what a node took alone and gave back", func(r *judge.Run) {
+			r.Terms.Alone = true
+			took(r, "new", begin+9, 1)
+			gaveBack(r, "new0", 0)
+		}, "standings"},
+		{"used for what a node took alone and another gave back", func(r *judge.Run) {
+			r.Terms.Alone = true
+			took(r, "new", begin+9, 1)
+			gaveBack(r, "new0", 1)
+		}, ""},
 		{"what may be back, used or not", func(r *judge.Run) {
 			r.Calls = r.Calls[:13]
 			r.Calls[12].Status, r.Calls[12].Released, r.Calls[12].Span = 503, false, judge.Span{From: begin + 5, To: end + 40}
