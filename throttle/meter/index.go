@@ -17,6 +17,7 @@ const many = 64
 type index struct {
 	room  throttle.History
 	words []word // a power of two of them
+	added int    // ids, those that have gone again included
 }
 
 // begin moves the admissions to the beginning of the index's memory, or of another's with
@@ -26,6 +27,7 @@ func (x *index) begin(held throttle.History) (*index, throttle.History) {
 		x = newIndex(2 * len(held))
 	} else {
 		clear(x.words)
+		x.added = 0
 	}
 	held = x.room[:copy(x.room[:len(held)], held)]
 	for i := range held {
@@ -50,7 +52,12 @@ func (x *index) mayHold(id throttle.ID) bool {
 func (x *index) add(id throttle.ID) {
 	h := hash(id)
 	x.word(h).add(h)
+	x.added++
 }
+
+// full reports whether as many ids were added as there is room for. Where sends are given
+// back their ids stay, and more would make it say yes to any.
+func (x *index) full() bool { return x != nil && x.added >= cap(x.room) }
 
 func (x *index) word(hash uint64) *word { return &x.words[int(hash>>12)&(len(x.words)-1)] }
 

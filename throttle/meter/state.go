@@ -65,7 +65,7 @@ func (s *State) mayHold(id throttle.ID) bool {
 // hold remembers one more admission, in place.
 func (s *State) hold(id throttle.ID, at int64, most int) {
 	s.forget(max(0, len(s.Held)+1-most))
-	if len(s.Held) >= many && len(s.Held) == cap(s.Held) {
+	if s.index.full() || len(s.Held) >= many && len(s.Held) == cap(s.Held) {
 		s.index, s.Held = s.index.begin(s.Held)
 	}
 	s.Held = append(s.Held, throttle.Admission{ID: id, At: at})
