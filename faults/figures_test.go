@@ -50,7 +50,6 @@ var held = []struct {
 	name  string
 	slack float64
 }{
-	{"go_goroutines", 100},
 	{"process_open_fds", 40},
 	{"mailgate_http_connections", 1},
 	{"mailgate_relay_connections", 16}, // of two relays
@@ -92,15 +91,19 @@ func (s *stand) figures() (all []judge.Figure) {
 func (s *stand) leftovers(before []judge.Figure) (found []judge.Violation) {
 	for deadline := time.Now().Add(idleWithin); ; time.Sleep(100 * time.Millisecond) {
 		s.caller.hangUp()
-		figures := s.figures()
-		for i := range figures {
-			figures[i].Before, figures[i].After = before[i].Before, figures[i].Before
-		}
-		found = judge.Leftovers(figures)
+		found = since(before, s.figures())
 		if len(found) == 0 || time.Now().After(deadline) {
 			return found
 		}
 	}
+}
+
+// since compares figures with the same ones of before.
+func since(before, figures []judge.Figure) []judge.Violation {
+	for i := range figures {
+		figures[i].Before, figures[i].After = before[i].Before, figures[i].Before
+	}
+	return judge.Leftovers(figures)
 }
 
 // debtsWithin is how long after the load a node may owe something to the store: a key in

@@ -42,6 +42,7 @@ type running struct {
 	*stand
 	load           *load
 	before         []judge.Figure
+	goroutines     []judge.Figure
 	stopCollecting func()
 	stopWatching   func() bool
 	faults         []judge.Span
@@ -50,7 +51,7 @@ type running struct {
 }
 
 func (s *stand) begin(l *load) *running {
-	r := &running{stand: s, load: l, before: s.figures(), stopCollecting: s.collecting(), stopWatching: s.watchMachine()}
+	r := &running{stand: s, load: l, before: s.figures(), goroutines: s.goroutines(), stopCollecting: s.collecting(), stopWatching: s.watchMachine()}
 	l.run(s.shape.rate)
 	return r
 }
@@ -83,7 +84,7 @@ func (r *running) finish(terms judge.Terms, healed time.Duration) outcome {
 	found = append(append(found, r.late()...), r.unfelt...)
 	record := s.record(l, terms, r.faults)
 	s.standings(l, record)
-	found = append(found, s.leftovers(r.before)...)
+	found = append(append(found, s.leftovers(r.before)...), s.leftGoroutines(r.goroutines)...)
 	for _, n := range s.nodes {
 		n.stop()
 	}

@@ -1,0 +1,63 @@
+package faults_test
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/mailgate/mailgate/faults/judge"
+)
+
+// goroutinesSlack is how many goroutines a node may have more than before the load, beside those
+// of its connections: some begin with the first call to each Redis server, and whoever looks at
+// the figures has one or two.
+const goroutinesSlack = 8
+
+// goroutines are how many each node has beside those of its connections.
+func (s *stand) goroutines() (all []judge.Figure) {
+	for i, n := range s.nodes {
+		figures, err := figuresOf(s.caller, n)
+		if err != nil {
+			s.t.Error(err)
+		}
+		beside := figures["go_goroutines"] - figures["mailgate_http_connections"]
+		all = append(all, judge.Figure{Name: fmt.Sprintf("goroutines of node %d", i), Before: beside, Slack: goroutinesSlack})
+	}
+	return all
+}
+
+// leftGoroutines finds those that are left of the load. One that has served a connection waits
+// for the next for up to 20 s; so that nobody has to wait with it, there come guests who say
+// nothing, until all that can serve do.
+func (s *stand) leftGoroutines(before []judge.Figure) (found []judge.Violation) {
+	var guests []net.Conn
+	defer func() {
+		for _, guest := range guests {
+			guest.Close()
+		}
+	}()
+	for deadline := time.Now().Add(idleWithin); ; time.Sleep(50 * time.Millisecond) {
+		found = since(before, s.goroutines())
+		if len(found) == 0 || time.Now().After(deadline) {
+			return found
+		}
+		guests = append(guests, s.guests()...)
+	}
+}
+
+// guests are some more connections to every node.
+func (s *stand) guests() (all []net.Conn) {
+	const some = 64
+	for _, n := range s.nodes {
+		for range some {
+			guest, err := net.Dial("tcp", strings.TrimPrefix(*n.url.Load(), "http://"))
+			if err != nil {
+				s.t.Error(err)
+				return all
+			}
+			all = append(all, guest)
+		}
+	}
+	return all
+}
