@@ -29,8 +29,9 @@ func New(m meter.Meter, o Options) *Limiter {
 	}
 	o = o.orDefaults()
 	slowest := newLargest(m, func(m meter.Meter) int64 { return -int64(m.Tier().Limit) })
+	states := newTable(o, func(s *meter.State) int64 { return slowest.get().Expires(s) })
 	quota := m.Quota()
-	return &Limiter{meter: m, quota: &quota, slowest: slowest, states: newTable[meter.State](o), none: new(meter.State), o: o}
+	return &Limiter{meter: m, quota: &quota, slowest: slowest, states: states, none: new(meter.State), o: o}
 }
 
 // With returns a Limiter that counts by another meter, and what both admit counts for
@@ -39,7 +40,7 @@ func New(m meter.Meter, o Options) *Limiter {
 // where there is no meter.
 //
 // A key stays on record until it says nothing to the slowest of all meters that were
-// handed in here. Where buckets of several rates share it, each send that is admitted
+// handed in here by then. Where buckets of several rates share it, each send that is admitted
 // settles what has drained since the last, for all, by the rate of who admits it.
 func (l *Limiter) With(m meter.Meter) *Limiter {
 	if !meter.Usable(m) || m.Form() != l.meter.Form() {
@@ -65,7 +66,7 @@ func (l *Limiter) Take(ctx context.Context, key string, id throttle.ID) (v throt
 	}
 	r, changed := l.meter.Take(&e.state, id, now)
 	if changed {
-		l.keep(shard, e)
+		l.states.keep(shard, e)
 	}
 	shard.Unlock()
 	r.Spell(&v, l.quota, now)
@@ -102,7 +103,7 @@ func (l *Limiter) Release(ctx context.Context, key string, id throttle.ID) (rele
 		l.states.forget(shard, e)
 		return true, nil
 	}
-	l.keep(shard, e)
+	l.states.keep(shard, e)
 	return true, nil
 }
 
@@ -119,9 +120,4 @@ func (l *Limiter) Reset(ctx context.Context, key string) (cleared int, err error
 	cleared = l.meter.Used(&e.state, now)
 	l.states.forget(shard, e)
 	return cleared, nil
-}
-
-// keep keeps a state until it says nothing any more to whoever may ask.
-func (l *Limiter) keep(s *shard[meter.State], e *entry[meter.State]) {
-	s.keep(e, l.slowest.get().Expires(&e.state))
 }

@@ -25,6 +25,7 @@ type table[S any] struct {
 	first, second maphash.Seed
 	most          int64
 	now           func() int64
+	until         func(*S) int64 // when a state says nothing any more, as far as is known yet
 	shards        [shards]shard[S]
 	kept          atomic.Int64 // entries, and places promised to some
 	full          sync.Mutex   // of who needs the place of another
@@ -50,16 +51,16 @@ type entry[S any] struct {
 	second uint64 // of its fingerprint
 	state  S
 	first  uint64
-	until  int64 // when the state says nothing any more
-	due    int64 // when to look whether it has expired: until, or earlier
+	due    int64 // when to look whether it has expired: when it does, or earlier
 	place  int   // in the queue, or added
+	_      int64 // fills the lines: of a shorter one the state could lie across two
 }
 
 // added is the place of an entry that is not in the queue yet.
 const added = -1
 
-func newTable[S any](o Options) *table[S] {
-	return &table[S]{first: maphash.MakeSeed(), second: maphash.MakeSeed(), most: int64(o.Keys), now: o.Now}
+func newTable[S any](o Options, until func(*S) int64) *table[S] {
+	return &table[S]{first: maphash.MakeSeed(), second: maphash.MakeSeed(), most: int64(o.Keys), now: o.Now, until: until}
 }
 
 func (t *table[S]) fingerprint(key string) fingerprint {
@@ -158,16 +159,18 @@ func (t *table[S]) makeRoom() bool {
 }
 
 // sweep removes an entry of the shard that has expired, if there is one. Its place stays
-// promised.
+// promised. When one expires is asked anew: a view that was made since may count it for
+// longer.
 func (t *table[S]) sweep(s *shard[S], now int64) bool {
 	for len(s.due) > 0 && s.due[0].due <= now {
 		e := s.due[0]
-		if e.until <= now {
+		until := t.until(&e.state)
+		if until <= now {
 			s.swept = max(s.swept, now)
 			s.remove(e)
 			return true
 		}
-		e.due = e.until
+		e.due = until
 		heap.Fix(&s.due, 0)
 	}
 	return false
@@ -186,9 +189,11 @@ func (s *shard[S]) add(k fingerprint) *entry[S] {
 	return e
 }
 
+// keep keeps an entry until its state says nothing any more.
+func (t *table[S]) keep(s *shard[S], e *entry[S]) { s.keep(e, t.until(&e.state)) }
+
 // keep says until when the entry counts.
 func (s *shard[S]) keep(e *entry[S], until int64) {
-	e.until = until
 	switch {
 	case e.place == added:
 		e.due = until

@@ -39,15 +39,16 @@ func TestSlots(t *testing.T) {
 // However the moments change at which entries expire, sweeping removes exactly those
 // that have.
 func TestSweepFindsTheExpired(t *testing.T) {
-	table := newTable[int](Options{Keys: 1 << 10})
+	table := newTable(Options{Keys: 1 << 10}, itself)
 	s := &table.shards[0]
 	var until []int64
 	for i := range 1000 {
 		e := s.add(fingerprint{first: uint64(i), second: uint64(i)})
 		for _, moment := range []int64{int64(i*7919) % 1000, int64(i*104729) % 1000, int64(i*611953) % 1000} {
-			s.keep(e, moment)
+			e.state = moment
+			table.keep(s, e)
 		}
-		until = append(until, e.until)
+		until = append(until, e.state)
 	}
 	slices.Sort(until)
 	left := len(until)
@@ -61,6 +62,9 @@ func TestSweepFindsTheExpired(t *testing.T) {
 	}
 }
 
+// itself is the moment that a state stands for.
+func itself(moment *int64) int64 { return *moment }
+
 // upTo is those of sorted moments that are not after now.
 func upTo(sorted []int64, now int64) []int64 {
 	n, _ := slices.BinarySearch(sorted, now+1)
@@ -70,9 +74,9 @@ func upTo(sorted []int64, now int64) []int64 {
 // Somebody reads the clock, waits for the lock, and is late: another has swept by a later
 // clock what had not expired by his. He decides by a clock that is as late.
 func TestALateCallerReadsTheClockAgain(t *testing.T) {
-	var table *table[int]
+	var table *table[int64]
 	readings := 0
-	table = newTable[int](Options{Keys: 8, Now: func() int64 {
+	table = newTable(Options{Keys: 8, Now: func() int64 {
 		if readings++; readings == 1 {
 			for i := range table.shards {
 				table.sweep(&table.shards[i], 20) // meanwhile, by another
@@ -80,9 +84,11 @@ func TestALateCallerReadsTheClockAgain(t *testing.T) {
 			return 9
 		}
 		return 21
-	}})
+	}}, itself)
 	s := &table.shards[table.fingerprint("key").first%shards]
-	s.keep(s.add(table.fingerprint("key")), 20)
+	old := s.add(table.fingerprint("key"))
+	old.state = 20
+	table.keep(s, old)
 	_, e, now := table.lock("key")
 	if e != nil || now != 21 {
 		t.Errorf("%v at %d, want nothing at 21", e, now)

@@ -23,12 +23,14 @@ type Tiers struct {
 // throttle.DefaultPolicy, and never for no limit at all.
 func NewTiers(p throttle.Policy, o Options) *Tiers {
 	p = orDefault(p)
-	return &Tiers{policy: p, longest: newLargest(p, throttle.Policy.Longest), histories: newTable[throttle.History](o.orDefaults())}
+	longest := newLargest(p, throttle.Policy.Longest)
+	histories := newTable(o.orDefaults(), func(h *throttle.History) int64 { return h.Newest() + longest.get().Longest() })
+	return &Tiers{policy: p, longest: longest, histories: histories}
 }
 
 // With returns Tiers that admit by another policy, on the same histories: what either
 // admits counts for both. A send stays on record for the longest window of all policies
-// that were handed in here before it was admitted; but of one key no more than the newest
+// that were handed in here by then; but of one key no more than the newest
 // throttle.MaxLimit do, which is all that any policy asks about.
 func (l *Tiers) With(p throttle.Policy) *Tiers {
 	other := *l
@@ -136,8 +138,8 @@ func (l *Tiers) live(h throttle.History, now int64) throttle.History {
 	return h.Within(l.policy.Longest(), now)
 }
 
-// keep keeps a history until its newest send has left the longest window there is.
+// keep puts a history in place of the entry's, and keeps it as long as it counts.
 func (l *Tiers) keep(s *shard[throttle.History], e *entry[throttle.History], h throttle.History) {
 	e.state = h
-	s.keep(e, h.Newest()+l.longest.get().Longest())
+	l.histories.keep(s, e)
 }

@@ -120,6 +120,40 @@ func TestASlowerBucketIsKeptFor(t *testing.T) {
 	}
 }
 
+// So it is for a view that is made when the key is on record already.
+func TestAViewMadeLaterIsKeptFor(t *testing.T) {
+	a60 := func(limit int) meter.Meter {
+		m, err := meter.NewTokenBucket(throttle.Tier{Name: "minute", Limit: limit, Window: 60_000}, 60)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	clock := throttletest.NewClock(start)
+	o := memory.Options{Keys: 1, Now: clock.Now}
+	bucket, tiers := memory.New(a60(60), o), memory.NewTiers(policyOf(t, "minute=60/60s"), o)
+	for name, tt := range map[string]struct {
+		before throttle.Limiter
+		later  func() throttle.Limiter
+		left   int
+	}{
+		"bucket": {bucket, func() throttle.Limiter { return bucket.With(a60(6)) }, 6},
+		"tiers":  {tiers, func() throttle.Limiter { return tiers.With(policyOf(t, "hour=66/1h")) }, 6},
+	} {
+		clock.Set(start)
+		for range 60 {
+			take(t, tt.before, "key")
+		}
+		clock.Add(1000)
+		later := tt.later()
+		clock.Add(60_000)
+		refused(t, tt.before, "another")
+		if v, err := later.Peek(t.Context(), "key"); err != nil || v.Tiers()[0].Remaining != tt.left {
+			t.Errorf("%s: %v, %v; want %d left", name, v.Tiers(), err, tt.left)
+		}
+	}
+}
+
 func TestAMeterThatCountsNothing(t *testing.T) {
 	usable := memory.New(bucket(t), memory.Options{})
 	for name, open := range map[string]func(meter.Meter){
