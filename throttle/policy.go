@@ -28,7 +28,7 @@ const maxName = 32
 
 // A Policy is a list of tiers that has been checked; [ParsePolicy] and [NewPolicy]
 // make one. It never changes and may be shared. The zero Policy has no tiers and
-// refuses nothing; limiters do not accept it.
+// refuses nothing; no limiter admits by it.
 type Policy struct {
 	tiers []Tier // shortest window first
 }

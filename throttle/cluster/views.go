@@ -50,10 +50,15 @@ func (l *Limiter) Meter(name string, m meter.Meter) throttle.Recorder {
 // longest window of a policy that was in use meanwhile is forgotten. Two policies that go
 // on admitting together, in this process or in several, of which one looks back farther,
 // belong under two names, or in one policy.
+//
+// A policy without tiers would admit everybody. Then that of l stays in force.
 func (l *Limiter) Tiers(name string, p throttle.Policy) *Limiter {
-	prefix := l.prefix
-	if name != "" {
-		prefix = redisstore.Below(prefix, name)
+	view := *l
+	if !p.IsZero() {
+		view.policy, view.tiers = p, packTiers(p)
 	}
-	return &Limiter{store: l.store, policy: p, tiers: packTiers(p), prefix: prefix}
+	if name != "" {
+		view.prefix = redisstore.Below(l.prefix, name)
+	}
+	return &view
 }

@@ -24,8 +24,17 @@ func views(_ testing.TB, now func() int64) func(meter.Meter) throttle.Limiter {
 	}
 }
 
-func TestTiers(t *testing.T) {
-	throttletest.Run(t, func(_ testing.TB, p throttle.Policy, now func() int64) throttle.Historian {
-		return memory.NewTiers(p, memory.Options{Now: now})
-	}, 50_000)
+func TestTiers(t *testing.T) { throttletest.Run(t, openTiers, 50_000) }
+
+func openTiers(_ testing.TB, p throttle.Policy, now func() int64) throttle.Historian {
+	return memory.NewTiers(p, memory.Options{Now: now})
+}
+
+func TestTiersWithoutAPolicy(t *testing.T) {
+	throttletest.RunZeroPolicy(t, openTiers, func(l throttle.Historian, p throttle.Policy) throttle.Historian {
+		return l.(*memory.Tiers).With(p)
+	})
+	if v, _ := take(t, memory.NewTiers(throttle.Policy{}, memory.Options{}), "key"); len(v.Tiers()) != 3 {
+		t.Errorf("new, without a policy: %v", v.Tiers())
+	}
 }

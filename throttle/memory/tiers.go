@@ -22,7 +22,9 @@ type Tiers struct {
 // NewTiers returns Tiers that nothing is on record of. The zero policy stands for
 // throttle.DefaultPolicy, and never for no limit at all.
 func NewTiers(p throttle.Policy, o Options) *Tiers {
-	p = orDefault(p)
+	if p.IsZero() {
+		p = throttle.DefaultPolicy()
+	}
 	longest := newLargest(p, throttle.Policy.Longest)
 	histories := newTable(o.orDefaults(), func(h *throttle.History) int64 { return h.Newest() + longest.get().Longest() })
 	return &Tiers{policy: p, longest: longest, histories: histories}
@@ -32,18 +34,15 @@ func NewTiers(p throttle.Policy, o Options) *Tiers {
 // admits counts for both. A send stays on record for the longest window of all policies
 // that were handed in here by then; but of one key no more than the newest
 // throttle.MaxLimit do, which is all that any policy asks about.
+//
+// A policy without tiers would admit everybody. Then that of l stays in force.
 func (l *Tiers) With(p throttle.Policy) *Tiers {
 	other := *l
-	other.policy = orDefault(p)
-	l.longest.offer(other.policy)
-	return &other
-}
-
-func orDefault(p throttle.Policy) throttle.Policy {
-	if p.IsZero() {
-		return throttle.DefaultPolicy()
+	if !p.IsZero() {
+		other.policy = p
+		l.longest.offer(p)
 	}
-	return p
+	return &other
 }
 
 // Take admits one send, or says no.
