@@ -180,13 +180,16 @@ func (l *load) look(n *node) {
 	})
 }
 
+// wrongCode is one that hardly any mail has.
+const wrongCode = "000000"
+
 // verify tries a code: the right one, if it has been mailed, or a wrong one.
 func (l *load) verify(n *node) {
 	mailbox, wrong := l.someone(), l.rng.IntN(3) == 0
 	mailed, ok := l.stand.post.codeOf(mailbox)
 	code, right := mailed.code, ok && !wrong
 	if !right {
-		code = "00000000" // codes of ours have six digits
+		code = wrongCode
 	}
 	address := mailbox + "@" + domainOf(mailbox)
 	if right {
