@@ -111,8 +111,8 @@ func losesReplies(r *running) func() bool {
 	return func() bool { return r.proxy.Counts().Lost > before }
 }
 
-// refuses is a bite that servers count: errors of these kinds that they answered with.
-func refuses(errors ...string) bite {
+// errs is a bite that servers count: errors of these kinds that they answered with.
+func errs(errors ...string) bite {
 	return func(r *running) func() bool {
 		before := r.refused(errors...)
 		return func() bool { return r.refused(errors...) > before }

@@ -14,23 +14,30 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/mailgate/mailgate/faults/judge"
 	"github.com/mailgate/mailgate/mailer/sandbox/fault"
+)
+
+var (
+	// killed is that of a node of which nobody knows what it was about to do.
+	killed  = judge.Terms{Gone: true, Fails: []string{"delivery-unknown"}}
+	noFiles = judge.Terms{Gone: true, Fails: []string{"relay-unavailable"}}
 )
 
 // processKinds are the faults of a node itself, and of the machine under it.
 var processKinds = []*kind{
-	{name: "node-killed", store: onRedis, terms: gone, bites: cutOff,
+	{name: "node-killed", store: onRedis, terms: killed, bites: cutOff,
 		strike: (*stand).killNode, mend: (*stand).mendByUndo},
-	{name: "node-killed-disk", store: onDisk, nodes: 1, terms: gone, bites: cutOff,
+	{name: "node-killed-disk", store: onDisk, nodes: 1, terms: killed, bites: cutOff,
 		strike: (*stand).killNode, mend: (*stand).mendByUndo},
-	{name: "node-terminated", store: onRedis, terms: gone, bites: nobody, strike: (*stand).terminateNode, mend: (*stand).mendByUndo},
+	{name: "node-terminated", store: onRedis, terms: judge.Terms{Gone: true}, bites: nobody, strike: (*stand).terminateNode, mend: (*stand).mendByUndo},
 	{name: "node-clock", store: onRedis, program: skewed, terms: clockSet, bites: misdates,
 		strike: (*stand).setClock, mend: (*stand).mendByUndo},
 	{name: "node-clock-disk", store: onDisk, nodes: 1, program: skewed, terms: clockSet, bites: otherDay,
 		strike: (*stand).setClock, mend: (*stand).mendByUndo},
-	{name: "node-files", store: onRedis, terms: gone, bites: logs("no connection can be accepted"),
+	{name: "node-files", store: onRedis, terms: noFiles, bites: logs("no connection can be accepted"),
 		strike: (*stand).takeFiles, mend: (*stand).mendByUndo},
-	{name: "disk-full", store: onDisk, nodes: 1, within: onSmallDisk, needs: noMounts, bites: noStore,
+	{name: "disk-full", store: onDisk, nodes: 1, within: onSmallDisk, needs: noMounts, terms: judge.Terms{Fails: noHistory}, bites: noStore,
 		strike: (*stand).fillDisk, mend: (*stand).mendByUndo},
 }
 

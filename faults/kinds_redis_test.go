@@ -13,12 +13,15 @@ import (
 )
 
 var (
-	away    = judge.Terms{Alone: true}
+	// noHistory are the answers of who cannot decide: not at all, or not what became of a key.
+	noHistory = []string{"store-unavailable", "delivery-unknown"}
+
+	away    = judge.Terms{Alone: true, Fails: noHistory}
 	quiet   = judge.Terms{Quiet: true}
-	forgets = judge.Terms{Alone: true, Forgets: true}
+	forgets = judge.Terms{Alone: true, Forgets: true, Fails: noHistory}
+	refuses = judge.Terms{Refuses: true, Fails: noHistory}
 	// clockSet is that of a clock on which keys in flight may run out.
 	clockSet = judge.Terms{Quiet: true, Leases: true}
-	gone     = judge.Terms{Gone: true}
 	confirm  = []string{"MAILGATE_REDIS_CONFIRM=1"}
 	refuse   = []string{"MAILGATE_ON_STORE_OUTAGE=refuse"}
 )
@@ -31,7 +34,7 @@ var redisKinds = []*kind{
 		strike: func(s *stand) { s.alone.Pause() }, mend: func(s *stand) { s.alone.Resume() }},
 	{name: "redis-killed-disks", store: onRedis, disks: true, terms: away, bites: degrades,
 		strike: func(s *stand) { s.alone.Kill() }, mend: func(s *stand) { s.alone.Restart() }},
-	{name: "redis-killed-refuse", store: onRedis, environ: refuse, bites: noStore,
+	{name: "redis-killed-refuse", store: onRedis, environ: refuse, terms: refuses, bites: noStore,
 		strike: func(s *stand) { s.alone.Kill() }, mend: func(s *stand) { s.alone.Restart() }},
 	{name: "redis-partition", store: behindProxy, terms: away, bites: degrades,
 		strike: func(s *stand) { s.proxy.Swallow() }, mend: func(s *stand) { s.proxy.Pass() }},
@@ -41,7 +44,7 @@ var redisKinds = []*kind{
 		strike: func(s *stand) { s.proxy.CutReplies(5, "evalsha") }, mend: func(s *stand) { s.proxy.Pass() }},
 	{name: "redis-reply-dropped", store: behindProxy, terms: away, bites: losesReplies,
 		strike: func(s *stand) { s.proxy.DropReplies(5, "evalsha") }, mend: func(s *stand) { s.proxy.Pass() }},
-	{name: "redis-script-flush", store: onRedis, terms: quiet, bites: refuses("NOSCRIPT"),
+	{name: "redis-script-flush", store: onRedis, terms: quiet, bites: errs("NOSCRIPT"),
 		strike: func(s *stand) { s.tell(s.alone, "SCRIPT", "FLUSH") }, mend: func(*stand) {}},
 	{name: "redis-full", store: onRedis, terms: away, bites: degrades,
 		strike: func(s *stand) { s.tell(s.alone, "CONFIG", "SET", "maxmemory", "1") },
@@ -52,7 +55,7 @@ var redisKinds = []*kind{
 		strike: (*stand).setRedisClock, mend: (*stand).mendByUndo},
 	{name: "redis-replica-stalled", store: onSentinel, terms: quiet, bites: lagsBehind,
 		strike: func(s *stand) { s.sentinel.Replica.Pause() }, mend: func(s *stand) { s.sentinel.Replica.Resume() }},
-	{name: "redis-confirm-stalled", store: onSentinel, environ: confirm, bites: noStore,
+	{name: "redis-confirm-stalled", store: onSentinel, environ: confirm, terms: refuses, bites: noStore,
 		strike: func(s *stand) { s.sentinel.Replica.Pause() }, mend: func(s *stand) { s.sentinel.Replica.Resume() }},
 	{name: "sentinel-failover", store: onSentinel, terms: forgets, length: 1, hold: noTime, bites: promotes,
 		strike: func(s *stand) { s.sentinel.Failover() }, mend: func(s *stand) { s.sentinel.Replica.Restart(); s.sentinel.AwaitReplica() }},
@@ -60,7 +63,7 @@ var redisKinds = []*kind{
 		strike: (*stand).killMaster, mend: (*stand).mendByUndo},
 	{name: "cluster-stopped", store: onCluster, terms: forgets, length: 2, hold: longStop, bites: degrades,
 		strike: (*stand).pauseMaster, mend: (*stand).mendByUndo},
-	{name: "cluster-slot-moves", store: onCluster, terms: quiet, length: 2, hold: noTime, bites: refuses(moving...),
+	{name: "cluster-slot-moves", store: onCluster, terms: quiet, length: 2, hold: noTime, bites: errs(moving...),
 		strike: (*stand).moveSlots, mend: func(*stand) {}},
 }
 

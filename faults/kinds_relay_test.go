@@ -3,6 +3,7 @@ package faults_test
 import (
 	"time"
 
+	"github.com/mailgate/mailgate/faults/judge"
 	"github.com/mailgate/mailgate/mailer/sandbox"
 	"github.com/mailgate/mailgate/mailer/sandbox/fault"
 )
@@ -16,14 +17,23 @@ var relayKinds = []*kind{
 	relayKind("relay-silent-dot", plays(fault.Silence, fault.Dot)),
 	relayKind("relay-reset-dot", plays(fault.Reset, fault.Dot)),
 	relayKind("relay-421", plays(fault.Leaving, fault.Banner, fault.MAIL, fault.RCPT, fault.DATA, fault.Dot)),
-	relayKind("relay-5xx", plays(fault.Permanent, fault.MAIL, fault.RCPT, fault.DATA, fault.Dot)),
+	rejecting(relayKind("relay-5xx", plays(fault.Permanent, fault.MAIL, fault.RCPT, fault.DATA, fault.Dot))),
 	relayKind("relay-drip", plays(fault.Drip, fault.EHLO, fault.MAIL, fault.RCPT, fault.DATA, fault.Dot)),
 	overTLS(relayKind("relay-no-starttls", (*stand).stripSTARTTLS)),
 	overTLS(relayKind("relay-bad-certificate", (*stand).showBadCertificate)),
 }
 
 func relayKind(name string, strike func(*stand)) *kind {
-	return &kind{name: name, store: onRedis, bites: troubles, strike: strike, mend: (*stand).mendRelay, rest: relayRest}
+	return &kind{name: name, store: onRedis, terms: judge.Terms{Fails: noRelay}, bites: troubles, strike: strike, mend: (*stand).mendRelay, rest: relayRest}
+}
+
+// noRelay are the answers of who has no relay that works, or lost it in the middle.
+var noRelay = []string{"relay-unavailable", "busy", "delivery-unknown"}
+
+// rejecting is for a relay that refuses mails for good.
+func rejecting(k *kind) *kind {
+	k.terms.Fails = append([]string{"recipient-rejected"}, noRelay...)
+	return k
 }
 
 func overTLS(k *kind) *kind {

@@ -45,7 +45,7 @@ type running struct {
 	goroutines     []judge.Figure
 	stopCollecting func()
 	stopWatching   func() bool
-	faults         []judge.Span
+	faults, held   []judge.Span
 	recoveries     []recovery
 	unfelt         []judge.Violation
 }
@@ -63,13 +63,15 @@ func (r *running) suffer(k *kind, held time.Duration) time.Duration {
 	during := judge.Span{From: time.Now().UnixMilli()}
 	k.strike(r.stand)
 	struck := time.Now()
+	firm := judge.Span{From: struck.UnixMilli()}
 	time.Sleep(held)
 	r.awaitBite(k, felt)
 	held = time.Since(struck)
+	firm.To = time.Now().UnixMilli()
 	k.mend(r.stand)
 	recoveries := r.awaitHealth(r.load, k, held)
 	during.To = time.Now().UnixMilli()
-	r.faults, r.recoveries = append(r.faults, during), append(r.recoveries, recoveries...)
+	r.faults, r.held, r.recoveries = append(r.faults, during), append(r.held, firm), append(r.recoveries, recoveries...)
 	return slices.MaxFunc(recoveries, func(a, b recovery) int { return cmp.Compare(a.took, b.took) }).took
 }
 
@@ -83,6 +85,7 @@ func (r *running) finish(terms judge.Terms, healed time.Duration) outcome {
 	s.strained = r.stopWatching()
 	found = append(append(found, r.late()...), r.unfelt...)
 	record := s.record(l, terms, r.faults)
+	record.Held = r.held
 	s.standings(l, record)
 	found = append(append(found, s.leftovers(r.before)...), s.leftGoroutines(r.goroutines)...)
 	for _, n := range s.nodes {

@@ -37,12 +37,7 @@ func (d *docket) actions() {
 // takes are the answered ones of each subject. No two have one id, and what is given back was
 // there.
 func (d *docket) takes() map[string][]take {
-	given, byID := map[string]*Call{}, map[string]bool{}
-	for i := range d.Calls {
-		if c := &d.Calls[i]; c.For == Release && c.Kind != NotAsked {
-			given[c.ID] = c
-		}
-	}
+	byID := map[string]bool{}
 	all := map[string][]take{}
 	for i := range d.Calls {
 		c := &d.Calls[i]
@@ -53,7 +48,7 @@ func (d *docket) takes() map[string][]take {
 			d.complain("actions", c.Subject, "two takes of %s have the id %s", c.Subject, c.ID)
 		}
 		byID[c.ID] = true
-		back := given[c.ID]
+		back := d.back[c.ID]
 		if back != nil && back.Status == 200 && !back.Released && !d.mayBeUnseen(c.Subject) {
 			d.complain("actions", c.Subject, "node %d did not find the take %s of %s, %s", back.Node, c.ID, c.Subject, d.when(back.Span.From))
 		}

@@ -63,13 +63,13 @@ func TestWhatIsPlantedAmongTakesIsFound(t *testing.T) {
 			r.Calls = append(r.Calls, judge.Call{For: judge.Take, Subject: "new", Span: judge.Span{From: end + 9, To: end + 10}, Status: 200, ID: "well"})
 		}, "actions"},
 		{"the same of a store that forgets", func(r *judge.Run) {
-			r.Terms = judge.Terms{Gone: true, Alone: true, Forgets: true}
+			r.Terms.Alone, r.Terms.Forgets = true, true
 			took(r, "new", begin+9, 2)
 			r.Calls = append(r.Calls, judge.Call{For: judge.Take, Subject: "new", Span: judge.Span{From: end + 9, To: end + 10}, Status: 200, ID: "well"})
 		}, ""},
 		{"forgotten", func(r *judge.Run) { r.Subjects[0].Used = 1 }, "standings"},
 		{"forgotten by a store that does", func(r *judge.Run) {
-			r.Terms.Forgets = true
+			r.Terms.Alone, r.Terms.Forgets = true, true
 			took(r, "new", begin+9, 1)
 			r.Subjects[1].Used = 0
 		}, ""},
@@ -97,7 +97,7 @@ func TestWhatIsPlantedAmongTakesIsFound(t *testing.T) {
 		}, ""},
 		{"what may be back, used or not", func(r *judge.Run) {
 			r.Calls = r.Calls[:13]
-			r.Calls[12].Status, r.Calls[12].Released, r.Calls[12].Span = 503, false, judge.Span{From: begin + 5, To: end + 40}
+			r.Calls[12].Status, r.Calls[12].Kind, r.Calls[12].Released, r.Calls[12].Span = 503, "store-unavailable", false, judge.Span{From: begin + 5, To: end + 40}
 		}, ""},
 	})
 }

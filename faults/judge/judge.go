@@ -3,7 +3,6 @@ package judge
 import (
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // Judge finds every violation in a run.
@@ -23,11 +22,12 @@ func Judge(run *Run) []Violation {
 // A docket is a run put in order, and what was found in it.
 type docket struct {
 	*Run
-	sends   map[string][]*Call // by mailbox
-	mailsOf map[string][]Mail  // taken over, by mailbox
-	byID    map[string][]Mail  // taken over
-	touched map[string]bool    // who was asked for during the fault
-	alone   map[string][]int   // which nodes may have decided about them by themselves then
+	asked   [Release + 1]map[string][]*Call // by mailbox or subject
+	mailsOf map[string][]Mail               // taken over, by mailbox
+	byID    map[string][]Mail               // taken over
+	back    map[string]*Call                // releases that were asked for, by what they give back
+	touched map[string]bool                 // who was asked for during the fault
+	alone   map[string][]int                // which nodes may have decided about them by themselves then
 	found   []Violation
 }
 
@@ -35,12 +35,16 @@ type docket struct {
 const memory = 2000
 
 func newDocket(run *Run) *docket {
-	d := &docket{Run: run, sends: map[string][]*Call{}, mailsOf: map[string][]Mail{}, byID: map[string][]Mail{},
-		touched: map[string]bool{}, alone: map[string][]int{}}
+	d := &docket{Run: run, mailsOf: map[string][]Mail{}, byID: map[string][]Mail{},
+		back: map[string]*Call{}, touched: map[string]bool{}, alone: map[string][]int{}}
+	for i := range d.asked {
+		d.asked[i] = map[string][]*Call{}
+	}
 	for i := range run.Calls {
 		c := &run.Calls[i]
-		if c.For == Send {
-			d.sends[c.Subject] = append(d.sends[c.Subject], c)
+		d.asked[c.For][c.Subject] = append(d.asked[c.For][c.Subject], c)
+		if c.For == Release && c.Kind != NotAsked {
+			d.back[c.ID] = c
 		}
 		if run.struck(Span{c.Span.From, c.Span.To + memory}) {
 			d.touched[c.Subject] = true
@@ -82,29 +86,6 @@ func (d *docket) times(subject string) int {
 // forgotten reports whether the store may have forgotten what was done for someone.
 func (d *docket) forgotten(subject string) bool { return d.Terms.Forgets && d.touched[subject] }
 
-// answers: nothing fails but by the fault, and nothing is ever a fault on our side.
-func (d *docket) answers() {
-	unknown := d.unknownKeys()
-	for i := range d.Calls {
-		c := &d.Calls[i]
-		calm := d.Terms.Quiet || !d.struck(c.Span)
-		if (d.Strained && c.Kind == "store-unavailable") || (c.Status == 504 && unknown[c.Key]) {
-			continue
-		}
-		switch {
-		case c.Status == 500:
-			d.complain("answers", c.Subject, "node %d answered 500 for %s", c.Node, c.Subject)
-		case c.Status == 0 && !d.Terms.Gone:
-			d.complain("answers", c.Subject, "node %d was there and did not answer for %s, %s", c.Node, c.Subject, d.when(c.Span.From))
-		case c.Kind == "store-unavailable" && d.Terms.Alone && c.decidedAlone():
-			d.complain("answers", c.Subject, "node %d did not go on by itself for %s, %s", c.Node, c.Subject, d.when(c.Span.From))
-		case calm && (c.Status == 0 || c.Status > 500 || (c.Degraded && !c.Replayed)):
-			d.complain("answers", c.Subject, "without need node %d answered %d %s (degraded %t) for %s, %s",
-				c.Node, c.Status, c.Kind, c.Degraded, c.Subject, d.when(c.Span.From))
-		}
-	}
-}
-
 // when says where a moment lies from the last fault before it, or the first.
 func (d *docket) when(at int64) string {
 	if len(d.Faults) == 0 {
@@ -119,22 +100,10 @@ func (d *docket) when(at int64) string {
 	return fmt.Sprintf("%d ms after a fault began that took %d", at-near.From, near.To-near.From)
 }
 
-// unknownKeys are those that were used during the fault: what nobody knew then is
-// answered for ever.
-func (d *docket) unknownKeys() map[string]bool {
-	keys := map[string]bool{}
-	for i := range d.Calls {
-		if c := &d.Calls[i]; c.Key != "" && (d.Terms.Leases || !d.Terms.Quiet) && d.struck(c.Span) {
-			keys[c.Key] = true
-		}
-	}
-	return keys
-}
-
 // mails: every yes has its mail, an admission has one at most, and no mail is without an
 // answer that accounts for it.
 func (d *docket) mails() {
-	for mailbox, calls := range d.sends {
+	for mailbox, calls := range d.asked[Send] {
 		accounted, silent := map[string]bool{}, 0
 		for _, c := range calls {
 			switch {
@@ -158,7 +127,7 @@ func (d *docket) mails() {
 		}
 	}
 	for mailbox := range d.mailsOf {
-		if d.sends[mailbox] == nil {
+		if d.asked[Send][mailbox] == nil {
 			d.complain("mails", mailbox, "%s was sent a mail that nobody asked for", mailbox)
 		}
 	}
@@ -172,55 +141,5 @@ func (d *docket) mails() {
 func (d *docket) hasItsMail(c *Call) {
 	if !slices.ContainsFunc(d.byID[c.ID], func(m Mail) bool { return m.Mailbox == c.Subject }) {
 		d.complain("mails", c.Subject, "node %d answered 200 for %s, and no relay has the mail %s", c.Node, c.Subject, c.ID)
-	}
-}
-
-// keys: a key is one mail, and its answer stays the same byte for byte. One that a node
-// made alone is that node's; one that the store may have forgotten is nobody's.
-func (d *docket) keys() {
-	first := map[string]*Call{}
-	for i := range d.Calls {
-		c := &d.Calls[i]
-		if c.Key == "" || !c.charged() || (d.touched[c.Subject] && (d.Terms.Forgets || d.Terms.Leases && c.Status == 504)) {
-			continue
-		}
-		name := c.Key
-		if d.Terms.Alone && (c.Degraded || c.Status == 504 && d.touched[c.Subject]) {
-			name = fmt.Sprint(c.Key, " at ", c.Node)
-		}
-		if before := first[name]; before == nil {
-			first[name] = c
-		} else if before.Body != c.Body || before.Status != c.Status {
-			d.complain("keys", c.Subject, "the key %s was answered %d %s, and then %d %s", name, before.Status, before.Body, c.Status, c.Body)
-		}
-	}
-}
-
-// codes: a code that was not mailed is never right, one that was is right once, and new
-// guesses are never free.
-func (d *docket) codes() {
-	right, wrong := map[string]int{}, map[string]int{}
-	for i := range d.Calls {
-		c := &d.Calls[i]
-		switch {
-		case c.For != Verify:
-		case c.Status == 200 && !c.Right:
-			d.complain("codes", c.Subject, "node %d took a wrong code of %s for the right one", c.Node, c.Subject)
-		case c.Status == 200:
-			right[c.Subject+" "+c.Code]++
-		case c.Kind == "code-incorrect":
-			wrong[c.Subject]++
-		}
-	}
-	for code, n := range right {
-		mailbox, _, _ := strings.Cut(code, " ")
-		if n > d.times(mailbox) {
-			d.complain("codes", mailbox, "a code of %s was right %d times", mailbox, n)
-		}
-	}
-	for mailbox, n := range wrong {
-		if n > d.Guesses.Limit*d.times(mailbox) {
-			d.complain("codes", mailbox, "%s had %d guesses, %d are allowed", mailbox, n, d.Guesses.Limit)
-		}
 	}
 }

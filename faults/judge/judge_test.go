@@ -16,6 +16,9 @@ const (
 	end   = 1_010_000
 )
 
+// failing is what the fault of a sound run may cause.
+var failing = []string{"relay-unavailable", "delivery-unknown", "store-unavailable", "recipient-rejected"}
+
 // sound is a run with all there is, and nothing wrong. One mailbox was mailed before the
 // fault and one during it; a key was repeated; a call was lost with its mail.
 func sound() *judge.Run {
@@ -23,10 +26,11 @@ func sound() *judge.Run {
 	return &judge.Run{
 		Tiers:   []throttle.Tier{{Name: "a", Limit: 1, Window: 600_000}, {Name: "b", Limit: 2, Window: 3_600_000}},
 		Action:  throttle.Tier{Name: "a", Limit: 2, Window: 600_000},
-		Guesses: throttle.Tier{Name: "a", Limit: 1, Window: 600_000},
+		Guesses: throttle.Tier{Name: "a", Limit: 2, Window: 600_000},
 		Nodes:   3,
-		Terms:   judge.Terms{Gone: true},
+		Terms:   judge.Terms{Gone: true, Fails: failing},
 		Faults:  []judge.Span{{From: begin - 100_000, To: begin - 90_000}, {From: begin, To: end}},
+		Held:    []judge.Span{{From: begin + 5, To: end - 1000}},
 		Calls: []judge.Call{
 			{For: judge.Send, Subject: "before", Span: at(begin - 5000), Status: 200, ID: "1"},
 			{For: judge.Send, Subject: "before", Span: at(begin - 4000), Status: 429, Kind: "quota-exceeded",
@@ -46,7 +50,7 @@ func sound() *judge.Run {
 		},
 		Mails: []judge.Mail{
 			{At: begin - 4995, Mailbox: "before", ID: "1"},
-			{At: begin + 55, Mailbox: "during", ID: "2"},
+			{At: begin + 55, Mailbox: "during", ID: "2", Code: "123456"},
 			{At: begin + 62, Mailbox: "lost", ID: "3"},
 			{At: begin + 62, Mailbox: "refused", ID: "5", Refused: true},
 		},
@@ -61,7 +65,7 @@ func sound() *judge.Run {
 func TestASoundRunHasNoViolation(t *testing.T) {
 	for _, terms := range []judge.Terms{{Gone: true}, {Gone: true, Alone: true}, {Gone: true, Forgets: true}} {
 		run := sound()
-		run.Terms = terms
+		run.Terms, run.Terms.Fails = terms, failing
 		if found := judge.Judge(run); found != nil {
 			t.Errorf("%+v: found %+v", terms, found)
 		}
@@ -89,12 +93,12 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 		{"three nodes alone, not in time to say so", func(r *judge.Run) {
 			r.Terms.Alone = true
 			mailed(r, "new", begin+9, 3)
-			r.Calls[len(r.Calls)-1].Status, r.Calls[len(r.Calls)-2].Status = 504, 0
+			r.Calls[len(r.Calls)-1].Status, r.Calls[len(r.Calls)-1].Kind, r.Calls[len(r.Calls)-2].Status = 504, "delivery-unknown", 0
 		}, ""},
 		{"three nodes alone, but not then", func(r *judge.Run) { r.Terms.Alone = true; mailed(r, "new", end+9, 3) }, "windows"},
 		{"forgotten", func(r *judge.Run) { r.Terms.Forgets = true; mailed(r, "new", begin-9, 2) }, ""},
 		{"forgotten, and a node alone", func(r *judge.Run) {
-			r.Terms = judge.Terms{Gone: true, Forgets: true, Alone: true}
+			r.Terms.Forgets, r.Terms.Alone = true, true
 			mailed(r, "new", begin+9, 3)
 			degraded(r, 1)
 		}, ""},
@@ -149,19 +153,19 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 		{"nobody knows of a key that is answered", func(r *judge.Run) { r.Calls[4].Status = 504 }, "keys"},
 		{"nobody knows of a key in flight when a clock was set", func(r *judge.Run) {
 			r.Terms.Leases = true
-			r.Calls[4].Status, r.Calls[4].Body = 504, "unknown"
+			r.Calls[4].Status, r.Calls[4].Kind, r.Calls[4].Body = 504, "delivery-unknown", "unknown"
 		}, ""},
 		{"another answer of a node alone", func(r *judge.Run) { alone(r, 1) }, ""},
 		{"a node alone does not know", func(r *judge.Run) {
 			alone(r, 1)
-			r.Calls[4].Status, r.Calls[4].Degraded = 504, false
+			r.Calls[4].Status, r.Calls[4].Kind, r.Calls[4].Degraded = 504, "delivery-unknown", false
 		}, ""},
 		{"two answers of one node alone", func(r *judge.Run) { alone(r, 1); r.Calls[3].Degraded = true; r.Calls[3].Node = 1 }, "keys"},
 		{"another answer that no node made alone", func(r *judge.Run) { alone(r, 1); r.Calls[4].Degraded = false }, "keys"},
 		{"another answer, the first forgotten", func(r *judge.Run) { r.Terms.Forgets = true; r.Calls[4].Body = "yes " }, ""},
 		{"a wrong code taken", func(r *judge.Run) { r.Calls[8].Status, r.Calls[8].Kind = 200, "" }, "codes"},
 		{"a code right twice", func(r *judge.Run) { r.Calls = append(r.Calls, r.Calls[9]) }, "codes"},
-		{"a guess too many", func(r *judge.Run) { r.Calls = append(r.Calls, r.Calls[8]) }, "codes"},
+		{"a guess too many", func(r *judge.Run) { r.Calls = append(r.Calls, r.Calls[8], r.Calls[8]) }, "codes"},
 		{"not given back", func(r *judge.Run) {
 			r.Standings = append(r.Standings, judge.Standing{Mailbox: "back", Used: []int{1, 1}})
 		}, "standings"},
@@ -218,8 +222,8 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 		{"no store after the fault", func(r *judge.Run) { noStore(r, end+9) }, "answers"},
 		{"no store after the fault on a strained machine", func(r *judge.Run) { r.Strained = true; noStore(r, end+9) }, ""},
 		{"a 503 before the fault", func(r *judge.Run) { r.Calls[1].Status = 503 }, "answers"},
-		{"degraded after the fault", func(r *judge.Run) { r.Calls[9].Degraded = true }, "answers"},
-		{"degraded in an answer of before", func(r *judge.Run) { r.Calls[9].Degraded, r.Calls[9].Replayed = true, true }, ""},
+		{"degraded after the fault", func(r *judge.Run) { r.Terms.Alone, r.Calls[9].Degraded = true, true }, "answers"},
+		{"degraded in an answer of before", func(r *judge.Run) { r.Terms.Alone, r.Calls[9].Degraded, r.Calls[9].Replayed = true, true, true }, ""},
 		{"no answer after the fault", func(r *judge.Run) { r.Calls[11].Status = 0 }, "answers"},
 		{"a fault on our side", func(r *judge.Run) { r.Calls[2].Status = 500 }, "answers"},
 		{"a 503 where nobody is to notice", func(r *judge.Run) { r.Terms.Quiet = true }, "answers"},

@@ -6,7 +6,11 @@
 // The times are Unix milliseconds of one clock, that of whoever made the records.
 package judge
 
-import "github.com/mailgate/mailgate/throttle"
+import (
+	"slices"
+
+	"github.com/mailgate/mailgate/throttle"
+)
 
 // A Run is what is on record of one run.
 type Run struct {
@@ -16,6 +20,8 @@ type Run struct {
 	Nodes   int
 	Terms   Terms
 	Faults  []Span // each from before it struck until all nodes were well again
+	// Held are the faults, each from when it had struck until it was mended.
+	Held []Span
 	// Strained says that the machine had no time for the run: that a store did not answer
 	// in time is nobody's fault then.
 	Strained bool
@@ -40,7 +46,14 @@ type Terms struct {
 	Leases bool
 	// Gone says that a node may be gone, or not be reached: some calls are not answered.
 	Gone bool
+	// Refuses says that no place is given and no code right while the fault is held.
+	Refuses bool
+	// Fails are the kinds of answers that the fault may cause: those of 5xx, and
+	// recipient-rejected where a relay refuses mails for good.
+	Fails []string
 }
+
+func (t *Terms) mayFail(kind string) bool { return slices.Contains(t.Fails, kind) }
 
 // A Span is a stretch of time, both ends in it.
 type Span struct{ From, To int64 }
@@ -82,14 +95,27 @@ type Call struct {
 	Body     string // kept where there is a Key
 }
 
+// The kinds of answers that more than one rule looks at.
+const (
+	quotaExceeded     = "quota-exceeded"
+	storeUnavailable  = "store-unavailable"
+	recipientRejected = "recipient-rejected"
+)
+
 // charged reports whether a call to send was answered in a way that costs a place.
 func (c *Call) charged() bool {
-	return c.Status == 200 || c.Status == 504 || c.Kind == "recipient-rejected"
+	return c.Status == 200 || c.Status == 504 || c.Kind == recipientRejected
 }
 
-// mayCount reports whether a call to send may have taken a place, if only for a while.
+// mayCount reports whether a call may have taken a place, or a guess, if only for a while.
 func (c *Call) mayCount() bool {
-	return c.charged() || c.lost() || c.Status == 503
+	switch c.For {
+	case Send, Take:
+		return c.charged() || c.lost() || c.Status == 503
+	case Verify:
+		return c.Kind != NotAsked && c.Kind != quotaExceeded
+	}
+	return false
 }
 
 // NotAsked is the Kind of a call with Status 0 that certainly did not reach the node.
@@ -116,7 +142,8 @@ type Mail struct {
 	At      int64
 	Mailbox string
 	ID      string
-	Dated   int64 // when it was written, as it says
+	Dated   int64  // when it was written, as it says
+	Code    string // that which mailgate made for it; "" if the caller did
 	// Refused says that the relay did not take it over.
 	Refused bool
 }

@@ -5,7 +5,7 @@ package judge
 func (d *docket) standings() {
 	for _, s := range d.Standings {
 		charged, silent := map[string]bool{}, 0
-		for _, c := range d.sends[s.Mailbox] {
+		for _, c := range d.asked[Send][s.Mailbox] {
 			switch {
 			case c.lost() || c.charged() && c.ID == "":
 				silent++ // the second is of a key: nobody knows what the first call did

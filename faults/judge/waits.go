@@ -11,7 +11,7 @@ func (d *docket) waits() {
 	if d.Terms.Leases {
 		return // the clock by which waits were counted has been set
 	}
-	for mailbox, calls := range d.sends {
+	for mailbox, calls := range d.asked[Send] {
 		for _, c := range calls {
 			if c.Kind == "quota-exceeded" && !d.waitsFor(c, calls) {
 				d.complain("waits", mailbox, "node %d told %s to wait %d ms for the tier %q, and no send is the cause, %s",

@@ -26,7 +26,7 @@ func (d *docket) full(mailbox string, mails []Mail, tier throttle.Tier) {
 	if d.forgotten(mailbox) {
 		return
 	}
-	for _, c := range d.sends[mailbox] {
+	for _, c := range d.asked[Send][mailbox] {
 		if c.Status != 200 || c.Replayed || d.struck(c.Span) {
 			continue
 		}
