@@ -76,10 +76,11 @@ func (p *post) take(to string, text []byte, m judge.Mail) {
 	if dated, err := message.Header.Date(); err == nil {
 		m.Dated = dated.UnixMilli()
 	}
-	p.mails = append(p.mails, m)
 	if code := ours.FindSubmatch(text); code != nil {
-		p.codes[m.Mailbox], p.everyCode[string(code[1])] = mailed{string(code[1]), to}, true
+		m.Code = string(code[1])
+		p.codes[m.Mailbox], p.everyCode[m.Code] = mailed{m.Code, to}, true
 	}
+	p.mails = append(p.mails, m)
 }
 
 // mailboxOf undoes spelled.
