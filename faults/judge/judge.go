@@ -11,6 +11,7 @@ func Judge(run *Run) []Violation {
 	d.answers()
 	d.windows()
 	d.waits()
+	d.looks()
 	d.mails()
 	d.keys()
 	d.actions()

@@ -1,0 +1,70 @@
+package judge_test
+
+import (
+	"testing"
+
+	"github.com/mailgate/mailgate/faults/judge"
+)
+
+// deniedTake plants a no to "someone" that is for a take of this moment.
+func deniedTake(run *judge.Run, took int64) {
+	const at = end + 60
+	run.Calls = append(run.Calls, judge.Call{For: judge.Take, Subject: "someone", Span: judge.Span{From: at, To: at + 1},
+		Status: 429, Kind: "quota-exceeded", Limit: "a", Clock: at, Wait: took + run.Action.Window - at})
+}
+
+// guessed plants a guess that is not looked at, for one of this moment.
+func guessed(run *judge.Run, guess int64) {
+	const at = end + 60
+	run.Calls = append(run.Calls, judge.Call{For: judge.Verify, Subject: "during", Span: judge.Span{From: at, To: at + 1},
+		Status: 429, Kind: "quota-exceeded", Limit: "a", Clock: at, Wait: guess + run.Guesses.Window - at})
+}
+
+// looked plants a look that is told of no wait.
+func looked(run *judge.Run, subject string, at int64) *judge.Call {
+	run.Calls = append(run.Calls, judge.Call{For: judge.Look, Subject: subject, Span: judge.Span{From: at, To: at + 1}, Status: 200})
+	return &run.Calls[len(run.Calls)-1]
+}
+
+// The takes of "someone" are the calls 10, 11 and 13; the second is given back by call 12.
+func TestWhatIsPlantedAmongWaitsIsFound(t *testing.T) {
+	finds(t, []planted{
+		{"a take that waits for the first", func(r *judge.Run) { deniedTake(r, end+15) }, ""},
+		{"a take that waits too long", func(r *judge.Run) { deniedTake(r, end+1015) }, "waits"},
+		{"a take that waits where there is a place", func(r *judge.Run) {
+			r.Calls = append(r.Calls[:13], r.Calls[14:]...)
+			r.Subjects = nil
+			deniedTake(r, end+15)
+		}, "waits"},
+		{"a take that waits for what may not be back", func(r *judge.Run) {
+			r.Calls = append(r.Calls[:13], r.Calls[14:]...)
+			r.Subjects = nil
+			told(&r.Calls[12], 503, "store-unavailable")
+			r.Calls[12].Released, r.Calls[12].Span.From = false, begin
+			deniedTake(r, end+15)
+		}, ""},
+		{"a take that waits for nothing", func(r *judge.Run) { deniedTake(r, end+15); r.Calls[14].Subject = "new" }, "waits"},
+		{"a guess too many", func(r *judge.Run) {
+			r.Calls[9].Right = false
+			told(&r.Calls[9], 422, "code-incorrect")
+			guessed(r, end+15)
+		}, ""},
+		{"a guess that is denied for nothing", func(r *judge.Run) { r.Calls = append(r.Calls[:9], r.Calls[10:]...); guessed(r, end+15) }, "waits"},
+		{"a look where there is a place", func(r *judge.Run) { looked(r, "someone", end+35) }, ""},
+		{"a look at a full tier", func(r *judge.Run) {
+			c := looked(r, "someone", end+60)
+			c.Limit, c.Clock, c.Wait = "a", end+60, 599_955
+		}, ""},
+		{"a look that does not tell of a full tier", func(r *judge.Run) { looked(r, "someone", end+60) }, "looks"},
+		{"a look that does not tell of a mail", func(r *judge.Run) { looked(r, "before", end+60) }, "looks"},
+		{"a look when the mail has left the window", func(r *judge.Run) { looked(r, "before", begin-5000+600_010) }, ""},
+		{"a look at what nobody asked for", func(r *judge.Run) { looked(r, "new", end+60) }, ""},
+		{"a look that tells of what is not there", func(r *judge.Run) {
+			c := looked(r, "new", end+60)
+			c.Limit, c.Clock, c.Wait = "a", end+60, 599_955
+		}, "waits"},
+		{"a look in the fault", func(r *judge.Run) { looked(r, "during", begin+100) }, "looks"},
+		{"a look in the fault by a node alone", func(r *judge.Run) { r.Terms.Alone = true; looked(r, "during", begin+100) }, ""},
+		{"a look at what was forgotten", func(r *judge.Run) { r.Terms.Forgets = true; looked(r, "during", end+100) }, ""},
+	})
+}
