@@ -8,7 +8,9 @@ import (
 
 // A Meter is one way to count: [FixedWindow], [SlidingWindow], [TokenBucket] or
 // [LeakyBucket]. It never changes and may be shared. Their New functions make them; the
-// zero value of none is fit for use, and stores panic when they are handed one.
+// zero value of none is fit for use, and stores panic when they are handed one. There can
+// be no others: a store has to know how a meter counts, as throttle/cluster has a script
+// for each.
 //
 // Its methods read no clock and wait for nothing. One that changes a state does so in
 // place, and then only where it says so: whoever keeps states lets one call at a time
@@ -53,6 +55,9 @@ type Meter interface {
 	// String names the algorithm and its numbers, such as
 	// "fixed-window day=50000/24h". Equal meters have equal texts.
 	String() string
+
+	// left reports whether a send at this moment has left the window that ends at clock.
+	left(at, clock int64) bool
 }
 
 // Usable reports whether m can be counted by: it is there, and it is no zero value, which

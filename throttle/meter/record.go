@@ -11,7 +11,7 @@ import "github.com/mailgate/mailgate/throttle"
 // admitted. For that a state has to be kept also when by now it says nothing.
 func Record(m Meter, s *State, a throttle.Admission, now int64) (changed bool) {
 	at := min(a.At, now)
-	if at < 0 || left(m, at, max(now, s.At)) {
+	if at < 0 || m.left(at, max(now, s.At)) {
 		return false
 	}
 	_, changed = m.Take(s, a.ID, at)
@@ -22,14 +22,11 @@ func Record(m Meter, s *State, a throttle.Admission, now int64) (changed bool) {
 // in, for the sends of that time that are still to come.
 const RecordKept = 3_600_000
 
-// left reports whether a send has left the window that ends at clock. A bucket has no such
-// moment: how long one counts depends on those that came after it.
-func left(m Meter, at, clock int64) bool {
-	switch m := m.(type) {
-	case FixedWindow:
-		return at-at%m.tier.Window+m.tier.Window <= clock
-	case SlidingWindow:
-		return !m.weighs(throttle.Admission{At: at}, clock)
-	}
-	return false
+func (m FixedWindow) left(at, clock int64) bool { return at-at%m.tier.Window+m.tier.Window <= clock }
+
+func (m SlidingWindow) left(at, clock int64) bool {
+	return !m.weighs(throttle.Admission{At: at}, clock)
 }
+
+// left is never so: how long a send counts depends on those that came after it.
+func (bucket) left(int64, int64) bool { return false }

@@ -4,9 +4,9 @@
 // vectors from an independent oracle, every edge of a wait, idempotence, release and
 // reset, a clock that steps back, what a throttle.Recorder records, a race for one mailbox,
 // and random histories against a model too naive to be wrong. [RunMeters] does the same
-// for limiters that count by a meter, with each algorithm there is, [RunZeroPolicy] for
-// views by another policy. Under -short races and
-// random histories have a fifth of their length.
+// for limiters that count by a meter, with each algorithm there is. [RunZeroPolicy] is for
+// those that make limiters by another policy. Under -short races and random histories have
+// a fifth of their length.
 package throttletest
 
 import (
