@@ -30,7 +30,6 @@ export function useMailbox(announce, left) {
 // hideMailbox forgets what was looked up.
 export function hideMailbox() {
   asked++;
-  clearTimeout(pausing);
   clearInterval(ticking);
   shown = undefined;
   at("confirm").close();
@@ -38,7 +37,7 @@ export function hideMailbox() {
   for (const id of ["email", "reason"]) {
     at(id).value = "";
   }
-  at("look-note").textContent = "";
+  tell("");
 }
 
 async function look(email, announce, left) {
@@ -55,7 +54,7 @@ async function look(email, announce, left) {
   clearInterval(ticking);
   at("found").hidden = answer.status !== 200;
   if (answer.status !== 200) {
-    refused(answer, left);
+    refused(answer, announce, left);
     return false;
   }
   tell("");
@@ -66,13 +65,14 @@ async function look(email, announce, left) {
 }
 
 // refused says why there is no answer; too many lookups with how long to wait.
-function refused(answer, left) {
+function refused(answer, announce, left) {
   if (answer.status === 401) {
     left("This key does not open the console any more.");
     return;
   }
   if (answer.status === 429) {
     tellToWait(answer.body.wait_ms);
+    announce(`The next one is answered in ${spoken(answer.body.wait_ms)}.`);
     return;
   }
   tell(complaint(answer));
@@ -81,21 +81,23 @@ function refused(answer, left) {
 function tell(text) {
   clearTimeout(pausing);
   at("look-note").textContent = text;
+  at("look-wait").textContent = "";
 }
 
+// tellToWait writes the alert once, as it is read aloud whenever it is written.
 function tellToWait(ms) {
   const end = performance.now() + ms;
+  tell("Too many lookups.");
   const show = () => {
     const wait = end - performance.now();
-    tell(wait > 0 ? `Too many lookups. The next one is answered in ${clock(wait)}.` : "");
-    return wait > 0;
-  };
-  const again = () => {
-    if (show()) {
-      pausing = setTimeout(again, 250);
+    if (wait <= 0) {
+      tell("");
+      return;
     }
+    at("look-wait").textContent = `The next one is answered in ${clock(wait)}.`;
+    pausing = setTimeout(show, 250);
   };
-  again();
+  show();
 }
 
 function show(body) {
@@ -166,7 +168,7 @@ async function forget(announce, left) {
   const answer = await ask(`/admin/mailboxes/${encodeURIComponent(email)}/reset`, reason === "" ? {} : { reason });
   at("forget").disabled = false;
   if (answer.status !== 200) {
-    refused(answer, left);
+    refused(answer, announce, left);
     return;
   }
   at("reason").value = "";

@@ -248,10 +248,25 @@ func tooManyLookups(t *testing.T, v *tab, d *desk) {
 	v.types("email", "frank@example.com")
 	v.reads("found-pill", "may be mailed")
 	v.types("email", "frank@example.com")
-	v.reads("look-note", "Too many lookups. The next one is answered in ")
+	v.reads("look-note", "Too many lookups.")
+	v.reads("look-wait", "The next one is answered in ")
+	v.reads("announce", "The next one is answered in 10 minutes")
 	v.forgive()
+	// An alert is read aloud whenever it is written.
+	v.run(`window.alerted = document.getElementById("look-note").firstChild`)
+	shown := v.text("look-wait")
+	v.until("the wait goes on", func() bool { return v.text("look-wait") != shown })
+	if !get[bool](v, "alerted.isConnected") || strings.Contains(v.text("look-note"), ":") {
+		t.Errorf("the alert says again: %q", v.text("look-note"))
+	}
 	if v.text("found") != "" {
 		t.Error("the old answer is still there")
+	}
+	v.run("email.value = ''")
+	v.types("email", "")
+	v.reads("look-note", "Type an address.")
+	if note := v.text("look-wait"); note != "" {
+		t.Errorf("it still says %q", note)
 	}
 }
 
