@@ -73,7 +73,7 @@ export class MailgateCountdown extends HTMLElement {
   limit: string | null;
   /** The limits by name, which the sentence is made from. Attribute `limits`, as JSON. */
   get limits(): MailgateLimit[] | null;
-  set limits(limits: MailgateLimit[]);
+  set limits(limits: MailgateLimit[] | null);
   /** What it is remembered by; `for` if not given. Attribute `name`. */
   name: string | null;
   /**
