@@ -17,16 +17,18 @@ export async function post(path, body = {}) {
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 // watchMails calls back with the list of mails, newest first: once at the start and
-// again whenever one more has arrived.
+// again whenever one more has arrived. Where the newest has an id below one that was there,
+// mailgate dev was started anew, or its inbox emptied: then all of them are new.
 export async function watchMails(callBack) {
   let known = -1;
   for (;;) {
     try {
       const response = await fetch(known < 0 ? "/demo/mails" : `/demo/mails?after=${known}`);
       const { mails } = await response.json();
-      const newest = Math.max(known, 0, ...mails.map((mail) => mail.id));
+      const newest = Math.max(0, ...mails.map((mail) => mail.id));
       if (newest !== known) {
-        callBack(mails, known < 0 ? [] : mails.filter((mail) => mail.id > known));
+        const since = newest < known ? 0 : known;
+        callBack(mails, known < 0 ? [] : mails.filter((mail) => mail.id > since));
       }
       known = newest;
     } catch {

@@ -39,6 +39,7 @@ type desk struct {
 	ahead   atomic.Int64 // how far its clock is ahead of the machine's, in milliseconds
 	broken  atomic.Bool  // whether the store is
 	end     func()       // of whoever follows the inbox
+	front   atomic.Pointer[http.Handler]
 }
 
 // newDesk starts a server that keeps what it knows on disk; options may change what it
@@ -65,7 +66,7 @@ func (d *desk) open(kept stores, options func(*api.Options)) *desk {
 	d.limiter = kept.limiter
 	set := must(rules.New(rules.Options{}, rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: &breakable{d.limiter, &d.broken}}))(t)
 	d.box = must(sandbox.Start(sandbox.Options{}))(t)
-	t.Cleanup(func() { d.box.Close() })
+	t.Cleanup(func(box *sandbox.Server) func() { return func() { box.Close() } }(d.box))
 	relays := must(mailer.NewRelays([]mailer.RelayURL{must(mailer.ParseRelayURL(d.box.URL()))(t)}, mailer.Options{}))(t)
 	t.Cleanup(func() { relays.Close(context.Background()) })
 	templates := must(mailer.LoadTemplates(nil, "en"))(t)
@@ -88,12 +89,28 @@ func (d *desk) open(kept stores, options func(*api.Options)) *desk {
 
 // pages are those of mailgate dev.
 func (d *desk) pages() http.Handler {
+	d.draw()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*d.front.Load()).ServeHTTP(w, r) })
+}
+
+func (d *desk) draw() {
 	ended, end := context.WithCancel(context.Background())
 	d.end = end
-	return demo.New(demo.Options{
+	front := demo.New(demo.Options{
 		Client: &demo.Client{URL: d.URL, APIKey: appKey, AdminKey: opsKey, HTTP: http.DefaultClient},
 		Relay:  d.box, Pages: web.FS(), Ended: ended,
 	})
+	d.front.Store(&front)
+}
+
+// startsAnew gives the pages an inbox that knows of no mail, as of another process.
+func (d *desk) startsAnew() {
+	d.t.Helper()
+	d.box = must(sandbox.Start(sandbox.Options{}))(d.t)
+	d.t.Cleanup(func() { d.box.Close() })
+	end := d.end
+	d.draw()
+	end()
 }
 
 func (d *desk) serve(server *api.Server, listener net.Listener) {

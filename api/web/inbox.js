@@ -3,7 +3,10 @@
 import { post, showBadge, watchMails } from "./ask.js";
 
 const at = (id) => document.getElementById(id);
-let opened = 0;
+let opened = ""; // which mail is
+
+// which tells a mail from all others: the next mailgate dev counts from 1 again.
+const which = (mail) => `${mail.id} ${mail.received_ms}`;
 
 const time = (ms) => new Date(ms).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 
@@ -14,7 +17,7 @@ function mailLine(mail, isNew) {
   const facts = document.createElement("small");
   const when = document.createElement("time");
   button.type = "button";
-  button.dataset.id = mail.id;
+  button.dataset.mail = which(mail);
   button.className = isNew ? "new" : "";
   subject.textContent = mail.subject;
   facts.textContent = mail.to.join(", ");
@@ -29,9 +32,9 @@ function mailLine(mail, isNew) {
   return line;
 }
 
-function mark(id) {
+function mark() {
   for (const button of at("mails").querySelectorAll("button")) {
-    if (Number(button.dataset.id) === id) {
+    if (button.dataset.mail === opened) {
       button.setAttribute("aria-current", "true");
       button.classList.remove("new");
     } else {
@@ -81,7 +84,7 @@ async function open(id) {
     return;
   }
   const mail = await response.json();
-  opened = id;
+  opened = which(mail);
   at("none").hidden = true;
   at("opened").hidden = false;
   at("subject").textContent = mail.subject;
@@ -93,7 +96,7 @@ async function open(id) {
   at("text").textContent = mail.text;
   at("source").textContent = mail.source;
   at("html").src = `/demo/mails/${id}/html`;
-  mark(id);
+  mark();
 }
 
 const tabs = [...document.querySelectorAll("[role=tab]")];
@@ -132,21 +135,31 @@ at("clear").addEventListener("click", async () => {
   at("mails").replaceChildren();
   at("opened").hidden = true;
   at("none").hidden = false;
-  opened = 0;
+  opened = "";
   at("columns").classList.remove("reading");
   showEmpty(0);
   at("list-title").focus();
 });
 
+// list leaves the lines that are there where they are: one of them may have the focus.
+function list(mails, fresh) {
+  const lines = new Map([...at("mails").children].map((line) => [line.firstChild.dataset.mail, line]));
+  const news = mails.filter((mail) => !lines.has(which(mail)));
+  for (const mail of mails) {
+    lines.delete(which(mail));
+  }
+  lines.forEach((line) => line.remove());
+  at("mails").prepend(...news.map((mail) => mailLine(mail, fresh.has(mail))));
+}
+
 watchMails((mails, arrived) => {
-  const fresh = new Set(arrived.map((mail) => mail.id));
-  at("mails").replaceChildren(...mails.map((mail) => mailLine(mail, fresh.has(mail.id))));
+  list(mails, new Set(arrived));
   showEmpty(mails.length);
   if (arrived.length > 0) {
     at("announce").textContent = `A mail arrived: ${arrived[0].subject}`;
   }
-  if (opened > 0) {
-    mark(opened);
+  if (opened !== "") {
+    mark();
   } else if (mails.length > 0) {
     open(mails[0].id);
   }

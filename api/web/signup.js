@@ -6,7 +6,8 @@ import { announce, hideVerdict, showRest, showVerdict } from "./verdict.js";
 
 const at = (id) => document.getElementById(id);
 const remembered = "mailgate.signup";
-let email = "";
+let email = ""; // whom it is about: an answer that comes when it is another does not count
+let sends = 0; // an answer about how things stood before one does not count either
 
 // step shows one of the three steps and puts the focus where the visitor goes on.
 function step(name, focus) {
@@ -16,23 +17,36 @@ function step(name, focus) {
   at(focus).focus();
 }
 
-async function busy(button, work) {
-  button.setAttribute("aria-busy", "true");
-  button.disabled = true;
-  try {
-    await work();
-  } finally {
-    button.disabled = false;
-    button.removeAttribute("aria-busy");
-  }
-}
-
 // Each button that asks for a mail has its countdown, which holds it while it has to wait.
 const waits = { send: at("send-wait"), again: at("again-wait") };
 
-function release() {
-  waits.send.reset();
-  waits.again.reset();
+// waitBeside gives the countdown beside one button the mailbox that is waited for. The other
+// has none then, and tabs that are about other mailboxes are told nothing.
+function waitBeside(name, address) {
+  for (const [button, wait] of Object.entries(waits)) {
+    wait.mailbox = button === name ? address.toLowerCase() : null;
+  }
+  return waits[name];
+}
+
+const isBusy = (button) => button.getAttribute("aria-busy") === "true";
+
+// busy lets a button do one thing at a time. It is not disabled, since it would lose the
+// focus.
+async function busy(button, work) {
+  if (isBusy(button)) {
+    return;
+  }
+  button.setAttribute("aria-busy", "true");
+  button.setAttribute("aria-disabled", "true");
+  try {
+    await work();
+  } finally {
+    button.removeAttribute("aria-busy");
+    if (!waits[button.id]?.waiting) {
+      button.removeAttribute("aria-disabled");
+    }
+  }
 }
 
 // complaint is the sentence to show for an answer that is neither yes nor not yet.
@@ -46,28 +60,42 @@ function complaint(body) {
 // the way can ask again and no second mail is sent.
 async function send(button, note) {
   await busy(button, async () => {
+    const asked = email;
     const locale = document.querySelector("input[name=locale]:checked").value;
-    const { status, body } = await post("/demo/sign-up", { email, locale, click: crypto.randomUUID() });
+    sends++;
+    const { status, body } = await post("/demo/sign-up", { email: asked, locale, click: crypto.randomUUID() });
+    if (asked !== email) {
+      return;
+    }
     const denied = status === 429;
     showVerdict(status, body);
     note.classList.toggle("wait", denied);
-    note.textContent = status === 200 || denied ? "" : complaint(body);
+    note.textContent = status === 200 || denied ? "" : complaint(body); // an alert, so it is heard
     if (status === 200) {
       sessionStorage.setItem(remembered, email);
       at("to").textContent = email;
       if (button === at("send")) {
-        at("code").value = ""; // what is being typed stays: the code of the mail before is right as well
+        clearCode(); // else what is being typed stays: the code of the mail before is right as well
       }
       at("prove-note").textContent = "";
       step("prove", "code");
-      waits.send.reset();
-      waits.again.update(body);
-    } else if (denied) {
-      waits[button.id].update(body);
-    } else {
-      announce(note.textContent);
+      waitBeside("again", email).update(body);
+    } else if (denied && isStillAsked(button)) {
+      waitBeside(button.id, email).update(body);
+    } else if (button === at("send")) {
+      at("email").setAttribute("aria-invalid", String(status === 422));
     }
   });
+}
+
+// isStillAsked says whether the address that was sent to is the one the visitor sees.
+function isStillAsked(button) {
+  return button !== at("send") || at("email").value.trim() === email;
+}
+
+function clearCode() {
+  at("code").value = "";
+  at("code").removeAttribute("aria-invalid");
 }
 
 for (const wait of Object.values(waits)) {
@@ -77,6 +105,9 @@ for (const wait of Object.values(waits)) {
 
 at("ask").addEventListener("submit", (event) => {
   event.preventDefault();
+  if (isBusy(at("send"))) {
+    return;
+  }
   email = at("email").value.trim();
   at("email").setAttribute("aria-invalid", String(email === ""));
   if (email === "") {
@@ -88,13 +119,18 @@ at("ask").addEventListener("submit", (event) => {
 });
 
 // Another address does not wait for this one.
-at("email").addEventListener("input", release);
+at("email").addEventListener("input", () => waitBeside("send", at("email").value.trim()));
 
 at("again").addEventListener("click", () => send(at("again"), at("prove-note")));
 
 at("prove").addEventListener("submit", async (event) => {
   event.preventDefault();
-  const { status, body } = await post("/demo/code", { email, code: at("code").value });
+  const asked = email;
+  const { status, body } = await post("/demo/code", { email: asked, code: at("code").value });
+  if (asked !== email) {
+    return;
+  }
+  at("code").setAttribute("aria-invalid", String(status === 422));
   if (body.verified) {
     sessionStorage.removeItem(remembered);
     step("done", "done-title");
@@ -109,13 +145,19 @@ at("prove").addEventListener("submit", async (event) => {
 });
 
 at("reset").addEventListener("click", () => busy(at("reset"), async () => {
-  const { status, body } = await post("/demo/reset", { email });
+  const asked = email;
+  const { status, body } = await post("/demo/reset", { email: asked });
+  if (asked !== email) {
+    return;
+  }
   if (status !== 200) {
     announce(complaint(body));
     return;
   }
   announce(`The mailbox starts afresh. ${body.cleared} ${body.cleared === 1 ? "send was" : "sends were"} forgotten.`);
-  release();
+  for (const wait of Object.values(waits).filter((one) => one.mailbox === email.toLowerCase())) {
+    wait.reset();
+  }
   at("prove-note").textContent = "";
   at("ask-note").textContent = "";
   await resume();
@@ -123,10 +165,14 @@ at("reset").addEventListener("click", () => busy(at("reset"), async () => {
 
 function startOver() {
   sessionStorage.removeItem(remembered);
-  release();
+  email = "";
+  waitBeside("send", email);
   hideVerdict();
+  clearCode();
   at("email").value = "";
+  at("email").removeAttribute("aria-invalid");
   at("ask-note").textContent = "";
+  at("prove-note").textContent = "";
   step("ask", "email");
 }
 at("other").addEventListener("click", startOver);
@@ -134,10 +180,14 @@ at("restart").addEventListener("click", startOver);
 
 // resume asks how the mailbox stands, so that a page that was loaded again shows it.
 async function resume() {
-  const { status, body } = await post("/demo/standing", { email });
-  if (status === 200) {
+  const asked = email;
+  const before = sends;
+  const { status, body } = await post("/demo/standing", { email: asked });
+  if (status === 200 && asked === email && before === sends) {
     showVerdict(status, body);
-    waits.again.update(body);
+    if (!at("prove").hidden) {
+      waits.again.update(body);
+    }
   }
 }
 
@@ -145,6 +195,7 @@ email = sessionStorage.getItem(remembered) ?? "";
 if (email !== "") {
   at("to").textContent = email;
   at("email").value = email;
+  waitBeside("again", email);
   step("prove", "code");
   resume();
 }
@@ -158,5 +209,14 @@ watchMails((mails, arrived) => {
   at("toast-text").textContent = arrived[0].subject;
   at("toast").hidden = false;
   clearTimeout(hideToast);
-  hideToast = setTimeout(() => { at("toast").hidden = true; }, 8000);
+  hideToast = setTimeout(dropToast, 8000);
 });
+
+// dropToast takes the notice away, unless somebody is about to follow it.
+function dropToast() {
+  if (at("toast").matches(":focus, :hover")) {
+    hideToast = setTimeout(dropToast, 1000);
+    return;
+  }
+  at("toast").hidden = true;
+}

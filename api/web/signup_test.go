@@ -3,6 +3,7 @@ package web_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/cdproto/page"
@@ -18,6 +19,7 @@ func TestSignUpInABrowser(t *testing.T) {
 		"a reload, sleep and another mail":             signingUpAgain,
 		"two tabs":                                     signingUpInTwoTabs,
 		"the pages lead to each other":                 theWayAround,
+		"the inbox goes on":                            theInboxGoesOn,
 		"a clock an hour ahead":                        func(t *testing.T, v *tab, d *desk) { signingUpByAWrongClock(v, d, +3_600_000) },
 		"a clock an hour behind":                       func(t *testing.T, v *tab, d *desk) { signingUpByAWrongClock(v, d, -3_600_000) },
 	} {
@@ -59,6 +61,12 @@ func signingUp(t *testing.T, v *tab, d *desk) {
 	v.reads("form-title", "Create your account")
 	v.types("email", "")
 	v.reads("ask-note", "Type your address first.")
+	v.types("email", "nobody")
+	v.reads("ask-note", "no @")
+	v.forgive()
+	if got := get[string](v, `email.ariaInvalid + announce.textContent`); got != "true" { // an alert is heard without it
+		t.Errorf("the address is invalid, and said aloud: %q", got)
+	}
 	v.types("email", "alice@example.com")
 	v.reads("prove-title", "Check your mail")
 	if id := v.focused(); id != "code" {
@@ -80,7 +88,11 @@ func signingUp(t *testing.T, v *tab, d *desk) {
 	inbox.until("the mail is there", func() bool { return get[int](inbox, `document.querySelectorAll("#mails button").length`) == 1 })
 	inbox.do(chromedp.Click(chromedp.CSS("#mails button")))
 	inbox.reads("subject", "is your code")
-	v.types("code", sixDigits.FindString(inbox.text("subject")))
+	if got := get[string](v, `email.ariaInvalid + code.ariaInvalid`); got != "falsetrue" {
+		t.Errorf("the address and the code are invalid: %q", got)
+	}
+	code := sixDigits.FindString(inbox.text("subject"))
+	v.types("code", code[:3]+" "+code[3:]) // as mails show them
 	v.reads("done-title", "Welcome")
 	if id := v.focused(); id != "done-title" {
 		t.Errorf("the focus is on #%s", id)
@@ -90,6 +102,74 @@ func signingUp(t *testing.T, v *tab, d *desk) {
 	if len(d.box.List()) != 1 {
 		t.Errorf("%d mails", len(d.box.List()))
 	}
+	answersThatComeLate(t, v, d)
+}
+
+// holdBack keeps the answers of the demo's back end until letThrough is called, which
+// returns when the page has dealt with them: what it does then it does before a timer fires.
+const holdBack = `(() => {
+	const ask = window.fetch;
+	let go;
+	const gate = new Promise((resolve) => { go = resolve; });
+	const late = [];
+	window.fetch = (path, ...rest) => {
+		if (path.startsWith("/demo/mails")) return ask(path, ...rest);
+		const answer = ask(path, ...rest).then(async (one) => {
+			const body = await one.json();
+			return { status: one.status, json: async () => body };
+		});
+		late.push(answer);
+		return gate.then(() => answer);
+	};
+	window.letThrough = async () => {
+		window.fetch = ask;
+		await Promise.all(late);
+		go();
+		return new Promise((done) => setTimeout(() => done(true)));
+	};
+})()`
+
+// Whoever has gone on to another address is not pulled back by an answer about the one
+// before.
+func answersThatComeLate(t *testing.T, v *tab, d *desk) {
+	asksAnother := func(after string) {
+		t.Helper()
+		v.do(chromedp.Click(chromedp.CSS("#other")))
+		v.reads("form-title", "Create your account")
+		v.do(chromedp.KeyEvent("carol@example.com"))
+		get[bool](v, "letThrough()")
+		if v.text("prove-title")+v.text("done-title")+v.text("status") != "" || v.focused() != "email" {
+			t.Errorf("%s: it shows %q, %q, %q, the focus is on #%s", after, v.text("prove-title"), v.text("done-title"), v.text("status"), v.focused())
+		}
+		if got := get[string](v, `email.value + (sessionStorage["mailgate.signup"] ?? "")`); got != "carol@example.com" {
+			t.Errorf("%s: the address is %q", after, got)
+		}
+	}
+	v.types("email", "bob@example.com")
+	v.reads("to", "bob@example.com")
+	v.do(chromedp.Click(chromedp.CSS("#reset")))
+	v.reads("announce", "The mailbox starts afresh.")
+	v.waits("")
+	v.run(holdBack)
+	v.do(chromedp.Click(chromedp.CSS("#again")))
+	v.until("another mail is there", func() bool { return len(d.box.List()) == 3 })
+	asksAnother("a mail that was sent again")
+
+	v.types("email", "bob@example.com") // who waits, after all
+	v.reads("status", "429 not yet")
+	v.forgive()
+	v.run(holdBack)
+	v.do(chromedp.Click(chromedp.CSS("#reset")))
+	v.run("email.focus()")
+	v.types("email", "carol@example.com")
+	get[bool](v, "letThrough()")
+	v.reads("to", "carol@example.com")
+	if v.text("status") != "200 sent" {
+		t.Errorf("it shows %q of the address before", v.text("status"))
+	}
+	v.run(holdBack)
+	v.types("code", d.code("carol@example.com"))
+	asksAnother("a code that was right")
 }
 
 // passes lets time go by for the visitor and the server alike.
@@ -113,13 +193,21 @@ func signingUpAgain(t *testing.T, v *tab, d *desk) {
 	call(v, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: timeMachine})
 	v.asksFor(d, "alice@example.com")
 	v.waits("One mail a minute. Next in 1:00.")
+	v.reads("toast", "A mail arrived")
+	v.run("toast.focus()")
 	d.passes(v, 10_000)
+	v.reads("toast", "A mail arrived") // nothing goes away under the focus
+	v.run("code.focus()")
+	d.passes(v, 2000)
+	if v.text("toast") != "" {
+		t.Error("the notice of a mail stays")
+	}
 	v.do(chromedp.Reload())
 	v.reads("to", "alice@example.com")
 	// The server's clock goes on meanwhile, so it is a second less at times.
 	v.until("it counts on", func() bool {
 		text, held := v.wait()
-		return held && text <= "One mail a minute. Next in 0:50." && text > "One mail a minute. Next in 0:3"
+		return held && text <= "One mail a minute. Next in 0:48." && text > "One mail a minute. Next in 0:3"
 	})
 	d.ahead.Add(30_000) // the machine sleeps
 	v.setClock(30_000)
@@ -141,9 +229,15 @@ func signingUpInTwoTabs(t *testing.T, v *tab, d *desk) {
 	second := v.another()
 	second.do(chromedp.Navigate(d.URL + "/"))
 	second.reads("form-title", "Create your account")
-	second.types("email", "Alice+again@example.com")
+	second.run("email.focus()")
+	second.do(chromedp.KeyEvent("Alice+again@example.com"))
+	second.run("send.focus()")
+	second.do(chromedp.KeyEvent(kb.Enter))
 	second.reads("status", "429 not yet")
 	second.forgive()
+	if id := second.focused(); id != "send" {
+		t.Errorf("the focus is on #%s", id)
+	}
 	second.reads("why", "minute limit")
 	if !get[bool](second, `document.getElementById("send").getAttribute("aria-disabled") === "true"`) {
 		t.Error("the second tab may ask at once")
@@ -152,6 +246,23 @@ func signingUpInTwoTabs(t *testing.T, v *tab, d *desk) {
 	second.reads("to", "bob@example.com")
 	if len(d.box.List()) != 2 {
 		t.Errorf("%d mails", len(d.box.List()))
+	}
+	if asked := get[int](v, `performance.getEntriesByType("resource").filter((one) => one.name.includes("/countdown/")).length`); asked != 0 {
+		t.Error("the first tab asks how long bob has to wait")
+	}
+	second.do(chromedp.Click(chromedp.CSS("#other")))
+	for _, tt := range []struct {
+		email string
+		held  bool
+	}{{"alice@example.com", true}, {"carol@example.com", false}, {"bob@example.com", true}} {
+		second.run("email.select()")
+		second.do(chromedp.KeyEvent(tt.email))
+		second.until("the button is as "+tt.email+" needs it", func() bool {
+			return get[bool](second, `send.getAttribute("aria-disabled") === "true"`) == tt.held
+		})
+	}
+	if kept := get[string](second, "JSON.stringify(localStorage)"); strings.Contains(kept, "@") {
+		t.Errorf("the tabs remember %s", kept)
 	}
 }
 

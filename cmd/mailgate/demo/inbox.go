@@ -30,9 +30,10 @@ type line struct {
 }
 
 // list answers with the newest mails, newest first. With after=<id> it waits for one
-// that is newer than that, for a while.
+// that is newer than that, for a while; but a page that knows of mails which are not here
+// has seen another process's, or cleared ones, and is told at once.
 func (i inbox) list(w http.ResponseWriter, r *http.Request) {
-	if after, err := strconv.ParseUint(r.URL.Query().Get("after"), 10, 64); err == nil {
+	if after, err := strconv.ParseUint(r.URL.Query().Get("after"), 10, 64); err == nil && after <= i.newest() {
 		ctx, cancel := context.WithTimeout(i.ended, patience)
 		defer cancel()
 		// Running out of patience is no failure: the list is then as it was.
@@ -45,6 +46,15 @@ func (i inbox) list(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, struct {
 		Mails []line `json:"mails"`
 	}{lines})
+}
+
+// newest is the id of the newest mail, 0 if there is none.
+func (i inbox) newest() uint64 {
+	mails := i.relay.List()
+	if len(mails) == 0 {
+		return 0
+	}
+	return mails[len(mails)-1].ID
 }
 
 // clear empties the inbox.
