@@ -9,21 +9,26 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/mailgate/mailgate/cmd/mailgate/settings"
+	"github.com/mailgate/mailgate/mailer/sandbox"
 )
 
 const deployed = "../../deploy/"
 
-// The settings file to start from can be used as it is, and so can each of its lines
-// that are commented out.
+// The settings file to start from can be used as it is, once there is a relay, and so can
+// each of its lines that are commented out.
 func TestExampleSettings(t *testing.T) {
 	text, err := os.ReadFile(deployed + "mailgate.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if status, _, stderr := run(t, nil, "check-config", "--config", deployed+"mailgate.yaml"); status != exitOK {
+	as := []string{"check-config", "--config", deployed + "mailgate.yaml"}
+	if status, _, stderr := run(t, []string{"MAILGATE_SMTP_URL=smtps://relay.example"}, as...); status != exitOK {
 		t.Errorf("as it is: %s", stderr)
 	}
-	shown := map[string]bool{"smtp_url": true, "from": true}
+	if status, _, stderr := run(t, nil, as...); status != exitMisusage || !strings.HasPrefix(stderr, "mailgate: MAILGATE_SMTP_URL: it must be set") {
+		t.Errorf("without a relay: %s", stderr)
+	}
+	shown := map[string]bool{"from": true}
 	for _, line := range regexp.MustCompile(`(?m)^#(\w+): .*$`).FindAllStringSubmatch(string(text), -1) {
 		shown[line[1]] = true
 	}
@@ -92,5 +97,71 @@ func TestComposeFile(t *testing.T) {
 				t.Errorf("%s is open to others on %s", name, port)
 			}
 		}
+	}
+}
+
+// The unit of systemd hands over settings that there are. Where the service cannot start the
+// journal gets its one line now and then, on what may be the disk that is full.
+func TestUnit(t *testing.T) {
+	text, err := os.ReadFile(deployed + "mailgate.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	for _, setting := range settings.Catalogue() {
+		known[setting.Env()], known[setting.Env()+"_FILE"] = true, setting.Secret
+	}
+	for _, line := range regexp.MustCompile(`(?m)^#?Environment=(\w+)=`).FindAllStringSubmatch(string(text), -1) {
+		if !known[line[1]] {
+			t.Errorf("%s is no setting", line[1])
+		}
+	}
+	if regexp.MustCompile(`(?m)^ExecStartPre=`).Match(text) || !strings.Contains(string(text), "\nRestartSec=5\n") {
+		t.Error("a start that fails is more than a line now and then")
+	}
+	// Without /proc/sys the system's backlog of connections is not known, and without
+	// /proc/stat not since when the process runs.
+	if strings.Contains(string(text), "\nProcSubset=") {
+		t.Error("the service does not see all of /proc that it needs")
+	}
+}
+
+// What the runbook has an operator type works where the unit keeps things.
+func TestRunbookShell(t *testing.T) {
+	text, err := os.ReadFile("../../docs/runbook.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	typed := regexp.MustCompile(`(?m)^    export ((?:.*\\\n)*.*)$`).FindStringSubmatch(string(text))
+	if typed == nil {
+		t.Fatal("it does not say where the settings are")
+	}
+	relay, etc := startRelay(t, sandbox.Options{}), t.TempDir()
+	server := startServer(t, settingsFor(relay.URL(), "MAILGATE_DATA_DIR=:memory:"))
+	example, err := os.ReadFile(deployed + "mailgate.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string]string{
+		"mailgate.yaml": string(example), "smtp_url": relay.URL(), "api_keys": "app:" + apiKey, "admin_keys": "ops:" + adminKey,
+	} {
+		if err := os.WriteFile(etc+"/"+name, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	environ := []string{"MAILGATE_URL=" + server.URL}
+	for _, pair := range regexp.MustCompile(`MAILGATE_\w+=\S+`).FindAllString(typed[1], -1) {
+		environ = append(environ, strings.Replace(pair, "/etc/mailgate", etc, 1))
+	}
+	for _, line := range []string{"check-config", "test-mail you@example.com", "show alice@example.com", "reset alice@example.com"} {
+		if !strings.Contains(string(text), "mailgate "+line) {
+			t.Errorf("it does not say: mailgate %s", line)
+		}
+		if status, _, stderr := run(t, environ, strings.Fields(line)...); status != exitOK {
+			t.Errorf("mailgate %s: %s", line, stderr)
+		}
+	}
+	if len(relay.List()) != 1 {
+		t.Error("the mail did not go to the server's relay")
 	}
 }
