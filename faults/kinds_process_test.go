@@ -31,7 +31,7 @@ var processKinds = []*kind{
 	{name: "node-killed-disk", store: onDisk, nodes: 1, terms: killed, bites: cutOff,
 		strike: (*stand).killNode, mend: (*stand).mendByUndo},
 	{name: "node-terminated", store: onRedis, terms: judge.Terms{Gone: true}, bites: nobody, strike: (*stand).terminateNode, mend: (*stand).mendByUndo},
-	{name: "node-clock", store: onRedis, program: skewed, terms: clockSet, bites: misdates,
+	{name: "node-clock", store: onRedis, program: skewed, terms: quiet, bites: misdates,
 		strike: (*stand).setClock, mend: (*stand).mendByUndo},
 	{name: "node-clock-disk", store: onDisk, nodes: 1, program: skewed, terms: clockSet, bites: otherDay,
 		strike: (*stand).setClock, mend: (*stand).mendByUndo},
