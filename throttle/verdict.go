@@ -31,20 +31,6 @@ type Verdict struct {
 	left    int   // sends that it still admits
 }
 
-// Count makes v, which is zero, the verdict of a limiter with one limit, the quota, that
-// keeps a count in place of a history. Remaining and wait are those after what was asked:
-// wait is the next send's, counted from clock, and clock is now or what is on record where
-// that is later. The verdict holds on to the quota, which must not change any more.
-//
-// It is spelt in place, as to copy a verdict takes as long as to come to it.
-func (v *Verdict) Count(allowed bool, quota *Tier, remaining int, wait, delay, now, clock int64) {
-	v.Allowed, v.Wait, v.Delay, v.Now = allowed, wait, delay, now
-	v.clock, v.quota, v.left = clock, quota, remaining
-	if wait > 0 {
-		v.Limit = quota.Name
-	}
-}
-
 // A Standing is how one tier stands. A tier with Remaining 0 has a Wait and the
 // other way round.
 type Standing struct {

@@ -38,3 +38,28 @@ func TestZeroVerdict(t *testing.T) {
 		t.Errorf("the zero verdict is a yes or has tiers: %s", spell(v))
 	}
 }
+
+// A verdict on one count names its quota where somebody has to wait, and counts from the
+// moment that counts.
+func TestAReadingSpelt(t *testing.T) {
+	quota := throttle.Tier{Name: "minute", Limit: 5, Window: 60_000}
+	for _, tt := range []struct {
+		r       throttle.Reading
+		limit   string
+		retryAt int64
+	}{
+		{throttle.Reading{Allowed: true, Remaining: 4, Delay: 7, Clock: 1000}, "", 1000},
+		{throttle.Reading{Wait: 500, Clock: 1000}, "minute", 1500},
+		{throttle.Reading{Allowed: true, Wait: 500, Clock: 9000}, "minute", 9500}, // the clock stepped back
+	} {
+		var v throttle.Verdict
+		tt.r.Spell(&v, &quota, 1000)
+		if v.Allowed != tt.r.Allowed || v.Wait != tt.r.Wait || v.Delay != tt.r.Delay || v.Now != 1000 || v.Limit != tt.limit || v.RetryAt() != tt.retryAt {
+			t.Errorf("%+v: %+v, to be retried at %d", tt.r, v, v.RetryAt())
+		}
+		want := throttle.Standing{Tier: quota, Remaining: tt.r.Remaining, Wait: tt.r.Wait}
+		if tiers := v.Tiers(); len(tiers) != 1 || tiers[0] != want {
+			t.Errorf("%+v: tiers %v, want %v", tt.r, tiers, want)
+		}
+	}
+}
