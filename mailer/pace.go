@@ -19,8 +19,11 @@ type Pace struct {
 	Queue     int     // 0: nobody waits
 }
 
+// SlowestPace is the least of a Pace that is one at all, in mails a second.
+const SlowestPace = 1e-6
+
 func (p Pace) check() error {
-	if p.PerSecond < 0 || math.IsNaN(p.PerSecond) || (p.PerSecond > 0 && p.PerSecond < 1e-6) || p.PerSecond > 1e6 {
+	if p.PerSecond < 0 || math.IsNaN(p.PerSecond) || (p.PerSecond > 0 && p.PerSecond < SlowestPace) || p.PerSecond > 1e6 {
 		return errors.New("relay settings: the pace must be 0 or between a millionth and a million a second")
 	}
 	return nil

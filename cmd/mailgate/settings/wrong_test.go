@@ -82,6 +82,7 @@ func TestWrongSettings(t *testing.T) {
 		{"MAILGATE_SMTP_RATE=-1", "MAILGATE_SMTP_RATE: it must be at least 0"},
 		{"MAILGATE_SMTP_RATE=NaN", "MAILGATE_SMTP_RATE: it must be"},
 		{"MAILGATE_SMTP_RATE=Inf", "MAILGATE_SMTP_RATE: it must be at most"},
+		{"MAILGATE_SMTP_RATE=1e-7", "MAILGATE_SMTP_RATE: it must be 0, for as they come, or at least 0.000001"},
 		{"MAILGATE_SMTP_RATE=fast", "MAILGATE_SMTP_RATE: it must be a number"},
 		{"MAILGATE_SMTP_QUEUE=5", "MAILGATE_SMTP_QUEUE: it means nothing without smtp_rate"},
 		{"MAILGATE_CODE_LIFE=0s", "MAILGATE_CODE_LIFE: it must be at least 1s"},
