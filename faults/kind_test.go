@@ -12,8 +12,8 @@ type kind struct {
 	name string
 	// store is what the histories are kept in, nodes how many share it (3), environ
 	// further settings; disks gives each a disk for what it does alone; within is a
-	// command that runs each node, program another build of it, and tls has the relay
-	// spoken to under TLS.
+	// command that runs each node, program another build of it, tls has the relay spoken to
+	// under TLS, and spare has another behind it, whatever the seed says.
 	store   store
 	nodes   int
 	environ []string
@@ -21,6 +21,7 @@ type kind struct {
 	within  func(*stand) []string
 	program func() (string, error)
 	tls     bool
+	spare   bool
 
 	terms judge.Terms
 	// hold is how long the fault lasts, where it is not as long as the shape has it.

@@ -18,6 +18,8 @@ var relayKinds = []*kind{
 	relayKind("relay-reset-dot", plays(fault.Reset, fault.Dot)),
 	relayKind("relay-421", plays(fault.Leaving, fault.Banner, fault.MAIL, fault.RCPT, fault.DATA, fault.Dot)),
 	rejecting(relayKind("relay-5xx", plays(fault.Permanent, fault.MAIL, fault.RCPT, fault.DATA, fault.Dot))),
+	relayKind("relay-barred", plays(fault.Barred, everyStep...)),
+	spared(relayKind("relay-barred-spare", plays(fault.Barred, everyStep...))),
 	relayKind("relay-drip", plays(fault.Drip, fault.EHLO, fault.MAIL, fault.RCPT, fault.DATA, fault.Dot)),
 	overTLS(relayKind("relay-no-starttls", (*stand).stripSTARTTLS)),
 	overTLS(relayKind("relay-bad-certificate", (*stand).showBadCertificate)),
@@ -33,6 +35,17 @@ var noRelay = []string{"relay-unavailable", "busy", "delivery-unknown"}
 // rejecting is for a relay that refuses mails for good.
 func rejecting(k *kind) *kind {
 	k.terms.Fails = append([]string{"recipient-rejected"}, noRelay...)
+	return k
+}
+
+// everyStep is every one at which a relay can say that it wants no mail of ours. That is no
+// word about the recipient.
+var everyStep = []fault.Step{fault.Banner, fault.EHLO, fault.MAIL, fault.RCPT, fault.DATA, fault.Dot}
+
+// spared is for a relay with another behind it, which is handed all that the first does not
+// take. What was on its way when that one cut its connections may have left.
+func spared(k *kind) *kind {
+	k.spare, k.terms.Fails = true, []string{"delivery-unknown"}
 	return k
 }
 

@@ -20,7 +20,7 @@ var (
 // soakKinds are the faults of a soak: those that leave the nodes alive, whose memory it
 // is about.
 var soakKinds = []string{
-	"relay-silent-ehlo", "relay-silent-rcpt", "relay-silent-dot", "relay-reset-dot", "relay-421", "relay-5xx", "relay-drip",
+	"relay-silent-ehlo", "relay-silent-rcpt", "relay-silent-dot", "relay-reset-dot", "relay-421", "relay-5xx", "relay-barred", "relay-drip",
 	"redis-killed", "redis-stopped", "redis-partition", "redis-refused", "redis-reply-cut", "redis-reply-dropped",
 	"redis-script-flush", "redis-full", "node-files",
 }

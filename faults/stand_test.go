@@ -84,8 +84,8 @@ func newStand(t testing.TB, k *kind, policy string, seed uint64, sh shape) *stan
 	return s
 }
 
-// startRelays starts the relay that has the faults, and where the seed says so another
-// behind it: under TLS a real mail server, too.
+// startRelays starts the relay that has the faults, and where the seed or the kind says so
+// another behind it: under TLS a real mail server, too.
 func (s *stand) startRelays(k *kind) (urls []string) {
 	script := fault.Script{}
 	url := "smtp://%s?tls=none"
@@ -105,7 +105,7 @@ func (s *stand) startRelays(k *kind) (urls []string) {
 		s.post.exim = mailtest.Start(s.t, mailtest.Options{})
 		urls = append(urls, s.post.exim.STARTTLS())
 	}
-	if behind == 0 {
+	if behind == 0 || k.spare {
 		spare, err := sandbox.Start(sandbox.Options{KeepMessages: 1 << 20, KeepBytes: 1 << 30})
 		if err != nil {
 			s.t.Fatal(err)
