@@ -109,7 +109,7 @@ func (s *stand) record(l *load, terms judge.Terms, during []judge.Span) *judge.R
 	s.post.mu.Lock()
 	defer s.post.mu.Unlock()
 	return &judge.Run{
-		Tiers: s.tiers, Action: action, Guesses: guesses, Nodes: len(s.nodes), Terms: terms, Faults: during,
+		Tiers: s.tiers, Action: s.action, Guesses: guesses, Nodes: len(s.nodes), Terms: terms, Faults: during,
 		Calls: l.calls, Mails: s.post.mails, Strained: s.strained,
 	}
 }

@@ -19,11 +19,12 @@ import (
 
 // A stand is what a run takes place on.
 type stand struct {
-	t     testing.TB
-	rng   *rand.Rand // of the run's own goroutine: what its kind chooses
-	shape shape
-	dir   string
-	tiers []throttle.Tier
+	t      testing.TB
+	rng    *rand.Rand // of the run's own goroutine: what its kind chooses
+	shape  shape
+	dir    string
+	tiers  []throttle.Tier
+	action throttle.Tier // that callers take
 
 	nodes  []*node
 	caller *caller
@@ -45,9 +46,10 @@ type stand struct {
 // mail's way can matter.
 var policies = []string{"a=1/10m", "a=3/10m,b=5/1h", "a=2/30m,b=3/4h,c=4/24h"}
 
-// action is the limit of the action that callers take.
+// actions are the limits that the action of a run may have. One is over and over again while
+// a run lasts.
 var (
-	action  = throttle.Tier{Name: "a", Limit: 5, Window: 600_000}
+	actions = []throttle.Tier{{Name: "a", Limit: 5, Window: 600_000}, {Name: "a", Limit: 1, Window: 1500}}
 	guesses = throttle.Tier{Name: "a", Limit: 3, Window: 600_000}
 )
 
@@ -61,11 +63,11 @@ func newStand(t testing.TB, k *kind, policy string, seed uint64, sh shape) *stan
 		t.Fatal(err)
 	}
 	s.tiers = parsed.Tiers()
-	relays := s.startRelays(k)
-	rules := filepath.Join(s.dir, "rules.yaml")
-	if err := os.WriteFile(rules, []byte("actions:\n  - name: act\n    limit: a=5/10m\n"), 0o600); err != nil {
-		t.Fatal(err)
+	s.action = actions[int(seed)%len(actions)]
+	if k.terms.Leases { // a clock that is set takes a short window with it
+		s.action = actions[0]
 	}
+	relays := s.startRelays(k)
 	environ := append([]string{
 		"PATH=" + os.Getenv("PATH"), "GORACE=halt_on_error=0",
 		"MAILGATE_LISTEN=127.0.0.1:0",
@@ -76,12 +78,22 @@ func newStand(t testing.TB, k *kind, policy string, seed uint64, sh shape) *stan
 		"MAILGATE_FROM=Acme <no-reply@acme.example>",
 		"MAILGATE_TIERS=" + policy,
 		"MAILGATE_GUESSES=a=3/10m",
-		"MAILGATE_RULES=" + rules,
+		"MAILGATE_RULES=" + s.rules(),
 		"MAILGATE_LOOKUP_RATE=0",
 	}, k.store(s)...)
 	environ = append(environ, k.environ...)
 	s.startNodes(k, environ)
 	return s
+}
+
+// rules is the file that has the action.
+func (s *stand) rules() string {
+	file := filepath.Join(s.dir, "rules.yaml")
+	text := fmt.Sprintf("actions:\n  - name: act\n    limit: %s=%d/%dms\n", s.action.Name, s.action.Limit, s.action.Window)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	return file
 }
 
 // startRelays starts the relay that has the faults, and where the seed or the kind says so

@@ -49,7 +49,7 @@ func (d *docket) takes() map[string][]take {
 		}
 		byID[c.ID] = true
 		back := d.back[c.ID]
-		if back != nil && back.Status == 200 && !back.Released && !d.mayBeUnseen(c.Subject) {
+		if back != nil && back.Status == 200 && !back.Released && !d.mayBeUnseen(c.Subject) && back.Span.To-c.Span.From < d.Action.Window {
 			d.complain("actions", c.Subject, "node %d did not find the take %s of %s, %s", back.Node, c.ID, c.Subject, d.when(back.Span.From))
 		}
 		all[c.Subject] = append(all[c.Subject], take{c, back})
@@ -63,12 +63,21 @@ func (d *docket) mayBeUnseen(subject string) bool {
 	return d.touched[subject] && (d.Terms.Alone || d.Terms.Forgets)
 }
 
+// blur is how far a window may be off: a node that was alone does not know the store's clock to
+// the millisecond.
+func (d *docket) blur(subject string) int64 {
+	if d.Terms.Alone && d.touched[subject] {
+		return drift
+	}
+	return 0
+}
+
 // takeInLimit: a take has its place among those that count with it. When all was well it met
 // all that were answered before, by whichever node.
 func (d *docket) takeInLimit(subject string, one take, all []take) {
 	with, before := 0, 0
 	for _, other := range all {
-		if other.counts(one.Span.To, d.Action.Window) {
+		if other.counts(one.Span.To, d.Action.Window-d.blur(subject)) {
 			with++
 			if other.Span.To < one.Span.From {
 				before++
@@ -87,10 +96,10 @@ func (d *docket) takeInLimit(subject string, one take, all []take) {
 func (d *docket) subject(s Subject, all []take) {
 	least, most := 0, 0
 	for _, one := range all {
-		if one.counts(s.Span.To, d.Action.Window) {
+		if one.counts(s.Span.To, d.Action.Window-d.blur(s.Name)) {
 			least++
 		}
-		if s.Span.From-one.Span.To < d.Action.Window && !one.isBack() {
+		if s.Span.From-one.Span.To < d.Action.Window+d.blur(s.Name) && !one.isBack() {
 			most++
 		}
 	}

@@ -17,6 +17,17 @@ func took(run *judge.Run, subject string, at int64, count int) {
 	run.Subjects = append(run.Subjects, judge.Subject{Name: subject, Span: judge.Span{From: end + 90, To: end + 100}, Used: min(count, 2)})
 }
 
+// drift is how far the clock of a node alone may be off.
+const drift = 250
+
+// tookAgain plants two takes of a node alone, and one when all is well.
+func tookAgain(run *judge.Run, at int64) {
+	run.Terms.Alone = true
+	took(run, "new", begin+9, 2)
+	run.Calls[len(run.Calls)-1].Node = 0
+	run.Calls = append(run.Calls, judge.Call{For: judge.Take, Subject: "new", Span: judge.Span{From: at, To: at}, Status: 200, ID: "well"})
+}
+
 // gaveBack plants what a node gave back in the fault.
 func gaveBack(run *judge.Run, id string, node int) {
 	run.Calls = append(run.Calls, judge.Call{For: judge.Release, Node: node, Subject: "new", ID: id, Released: true,
@@ -53,6 +64,16 @@ func TestWhatIsPlantedAmongTakesIsFound(t *testing.T) {
 			gaveBack(r, "new0", 1)
 			r.Calls[len(r.Calls)-1].Released = false
 		}, ""},
+		{"a release of what has left its window", func(r *judge.Run) {
+			r.Calls[12].Released, r.Calls[12].Span = false, judge.Span{From: end + 600_019, To: end + 600_020}
+			r.Calls[13].Span, r.Subjects = r.Calls[12].Span, nil
+		}, ""},
+		{"a release of what has nearly left its window", func(r *judge.Run) {
+			r.Calls[12].Released, r.Calls[12].Span = false, judge.Span{From: end + 600_018, To: end + 600_019}
+			r.Calls[13].Span, r.Subjects = judge.Span{From: end + 600_020, To: end + 600_021}, nil
+		}, "actions"},
+		{"a take where those of a node alone may have left", func(r *judge.Run) { tookAgain(r, begin+600_009-drift) }, ""},
+		{"a take where those of a node alone have not", func(r *judge.Run) { tookAgain(r, begin+600_008-drift) }, "actions"},
 		{"two takes with one id", func(r *judge.Run) { r.Calls[13].ID = "6" }, "actions"},
 		{"three nodes alone", func(r *judge.Run) { r.Terms.Alone = true; took(r, "new", begin+9, 6) }, ""},
 		{"three nodes, and none is to be alone", func(r *judge.Run) { took(r, "new", begin+9, 3) }, "actions"},

@@ -73,7 +73,7 @@ func (d *docket) looks() {
 		}
 		tiers, calls := d.limits(c)
 		for _, tier := range tiers {
-			if n := d.certain(calls, c.Span, tier.Window); n >= tier.Limit {
+			if n := d.certain(calls, c.Span, tier.Window-d.blur(c.Subject)); n >= tier.Limit {
 				d.complain("looks", c.Subject, "node %d was asked how %s stands, and did not tell of %d in the tier %s, %s",
 					c.Node, c.Subject, n, tier.Name, d.when(c.Span.From))
 			}
