@@ -1,6 +1,7 @@
 package mailer
 
 import (
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"io"
@@ -27,11 +28,15 @@ type Composer struct {
 	random    io.Reader
 }
 
-// NewComposer makes a Composer. Random feeds Message-IDs and boundaries and
-// must be safe for use by many goroutines, as crypto/rand.Reader is.
+// NewComposer makes a Composer, and tries the templates for this sender: a long
+// name may not suit them all. Random feeds Message-IDs and boundaries and must be
+// safe for use by many goroutines, as crypto/rand.Reader is.
 func NewComposer(from Sender, templates *Templates, random io.Reader) (*Composer, error) {
 	if from.Address.IsZero() || templates == nil || random == nil {
 		return nil, errors.New("mailer: a composer needs a sender, templates and a source of randomness")
+	}
+	if err := templates.tryFor(from.Name); err != nil {
+		return nil, err
 	}
 	wire := from.Address.String()
 	return &Composer{
@@ -42,6 +47,9 @@ func NewComposer(from Sender, templates *Templates, random io.Reader) (*Composer
 		random:    random,
 	}, nil
 }
+
+// Digest is the same for composers whose templates are the same texts.
+func (c *Composer) Digest() [sha256.Size]byte { return c.templates.digest }
 
 // Check tells whether Compose would take the request, without composing: the
 // way to refuse a bad field before it costs the mailbox anything. The template

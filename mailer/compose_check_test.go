@@ -57,6 +57,28 @@ func TestCheckTellsWhatWillNotCompose(t *testing.T) {
 	}
 }
 
+// TestTheSendersOwnName: what does not suit it is told before there is a mail.
+func TestTheSendersOwnName(t *testing.T) {
+	for _, c := range []struct {
+		subject string
+		name    string
+		want    string // of the error, "" for none
+	}{
+		{strings.Repeat("x", 150) + "{{.Sender}}", strings.Repeat("n", 50), ""},
+		{strings.Repeat("x", 150) + "{{.Sender}}", strings.Repeat("n", 51), "mailer: template own/en/subject.txt: is too long"},
+		{"x{{with .Sender}}{{slice . 0 5}}{{end}}", "Acme", "mailer: template own/en/subject.txt:1:"},
+		{"x{{with .Sender}}{{slice . 0 5}}{{end}}", "", ""},
+		{"{{.Code}}", strings.Repeat("é", 64), ""}, // and all that are built in
+	} {
+		templates := must(mailer.LoadTemplates(invite("own/en/subject.txt", c.subject, "own/en/text.txt", "{{.Code}}", "own/en/body.html", "{{.Code}}"), "en"))(t)
+		sender := must(mailer.ParseSender(c.name + " <no-reply@acme.example>"))(t)
+		_, err := mailer.NewComposer(sender, templates, rand.Reader)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+	}
+}
+
 func data(key, value string) func(*mailer.Request) {
 	return func(r *mailer.Request) { r.Data = map[string]string{key: value} }
 }

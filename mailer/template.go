@@ -2,6 +2,7 @@ package mailer
 
 import (
 	"bytes"
+	"crypto/sha256"
 	htmltemplate "html/template"
 	"slices"
 	"strings"
@@ -17,10 +18,12 @@ const DefaultTemplate = "code"
 type Templates struct {
 	byName        map[string]map[string]*mailTemplate // name, then locale in lower case
 	defaultLocale string
+	digest        [sha256.Size]byte
 }
 
 // mailTemplate is one name in one locale: four files.
 type mailTemplate struct {
+	path                   string // name/locale
 	subject, text, expires *texttemplate.Template
 	body                   *htmltemplate.Template
 	needs                  []string // the keys of .Data it speaks of, sorted

@@ -19,9 +19,10 @@ var builtinTemplates embed.FS
 // be nil. Every template must have the default locale, because whoever asks for
 // an unknown one gets that.
 //
-// Each template is rendered with sample data before LoadTemplates returns, so
-// that a mistake stops the start and not somebody's mail. The error is one line
-// that names the file, and the line where there is one.
+// Each template is rendered with sample data before LoadTemplates returns, and
+// for its sender before NewComposer does, so that a mistake stops the start and
+// not somebody's mail. The error is one line that names the file, and the line
+// where there is one.
 func LoadTemplates(own fs.FS, defaultLocale string) (*Templates, error) {
 	sources := templateSources{}
 	builtin, err := fs.Sub(builtinTemplates, "templates")
@@ -35,7 +36,7 @@ func LoadTemplates(own fs.FS, defaultLocale string) (*Templates, error) {
 		return nil, templateError(err)
 	}
 	sources.inheritExpiry()
-	t := &Templates{byName: map[string]map[string]*mailTemplate{}, defaultLocale: normalLocale(defaultLocale)}
+	t := &Templates{byName: map[string]map[string]*mailTemplate{}, defaultLocale: normalLocale(defaultLocale), digest: sources.digest()}
 	for _, name := range localesOf(sources) { // in order, so that the first mistake is always the same
 		if err := t.add(name, sources[name]); err != nil {
 			return nil, templateError(err)
@@ -71,7 +72,7 @@ func parseTemplate(path string, files map[string]string) (*mailTemplate, error) 
 		err = errors.Join(err, failed)
 		return parsed
 	}
-	m := &mailTemplate{subject: text(subjectFile), text: text(textFile), expires: text(expiresFile)}
+	m := &mailTemplate{path: path, subject: text(subjectFile), text: text(textFile), expires: text(expiresFile)}
 	body, failed := htmltemplate.New(path + "/" + bodyFile).Option("missingkey=error").Parse(files[bodyFile])
 	if err = errors.Join(err, failed); err != nil {
 		return nil, err
@@ -79,36 +80,50 @@ func parseTemplate(path string, files map[string]string) (*mailTemplate, error) 
 	m.body = body
 	m.needs = m.dataKeys()
 	m.lookForChoice(files)
-	return m, m.try(path)
+	m.size, err = m.try("Example", "")
+	return m, err
 }
 
-// try renders the template as full and as bare as a request can make it.
-func (m *mailTemplate) try(path string) error {
-	full := templateFields{Code: "314159", Email: "someone@example.com", Sender: "Example", Data: map[string]string{}}
+// tryFor renders every template for a sender of this name.
+func (t *Templates) tryFor(sender string) error {
+	for _, name := range t.Names() {
+		for _, locale := range t.Locales(name) {
+			if _, err := t.byName[name][locale].try(sender, sender); err != nil {
+				return templateError(err)
+			}
+		}
+	}
+	return nil
+}
+
+// try renders the template as full and as bare as a request can make it, for
+// senders of these names, and returns about how many octets it renders to.
+func (m *mailTemplate) try(sender, bareSender string) (size int, err error) {
+	full := templateFields{Code: "314159", Email: "someone@example.com", Sender: sender, Data: map[string]string{}}
 	for _, key := range m.needs {
 		full.Data[key] = "sample"
 	}
 	for _, expiresInMS := range []int64{1000, 600_000, 7_200_000, 172_800_000, 0} {
 		sample := full
 		if expiresInMS == 0 {
-			sample.Sender = ""
+			sample.Sender = bareSender
 		}
 		out, err := m.render(sample, expiresInMS)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		if problem := subjectProblem(out.subject); problem != "" {
-			return fmt.Errorf("%s/%s: %s", path, subjectFile, problem)
+			return 0, fmt.Errorf("%s/%s: %s", m.path, subjectFile, problem)
 		}
 		if !strings.Contains(string(out.text), full.Code) {
-			return fmt.Errorf("%s/%s: does not show {{.Code}}", path, textFile)
+			return 0, fmt.Errorf("%s/%s: does not show {{.Code}}", m.path, textFile)
 		}
 		if !strings.Contains(string(out.html), full.Code) {
-			return fmt.Errorf("%s/%s: does not show {{.Code}}", path, bodyFile)
+			return 0, fmt.Errorf("%s/%s: does not show {{.Code}}", m.path, bodyFile)
 		}
-		m.size = max(m.size, len(out.text)+len(out.html)+256)
+		size = max(size, len(out.text)+len(out.html)+256)
 	}
-	return nil
+	return size, nil
 }
 
 // dataKeys finds the keys of .Data that the template speaks of. Each must come

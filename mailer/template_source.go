@@ -1,6 +1,7 @@
 package mailer
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -123,6 +124,21 @@ func (s templateSources) inheritExpiry() {
 			}
 		}
 	}
+}
+
+// digest is of all that was read.
+func (s templateSources) digest() [sha256.Size]byte {
+	whole := sha256.New()
+	for _, name := range localesOf(s) {
+		for _, locale := range localesOf(s[name]) {
+			for _, file := range templateFiles() {
+				if text, ok := s[name][locale][file]; ok {
+					fmt.Fprintf(whole, "%s/%s/%s %d\n%s", name, locale, file, len(text), text)
+				}
+			}
+		}
+	}
+	return [sha256.Size]byte(whole.Sum(nil))
 }
 
 // directories lists the directories in one, following links, as mounted

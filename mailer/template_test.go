@@ -13,6 +13,16 @@ import (
 	"github.com/mailgate/mailgate/mailer"
 )
 
+func must[T any](value T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+}
+
 // files makes a file system of alternating paths and texts.
 func files(pairs ...string) fstest.MapFS {
 	made := fstest.MapFS{}
@@ -215,6 +225,25 @@ func TestBrokenTemplatesStopTheStart(t *testing.T) {
 	}
 	if _, err := mailer.LoadTemplates(os.DirFS("testdata/no-such-directory"), "en"); err == nil || !strings.HasPrefix(err.Error(), "mailer: template .: ") {
 		t.Errorf("a directory that is not there: %v", err)
+	}
+}
+
+// Two sets of templates have one digest only if they are the same texts.
+func TestDigest(t *testing.T) {
+	digest := func(own fstest.MapFS) [32]byte {
+		return must(mailer.NewComposer(must(mailer.ParseSender("a@acme.example"))(t), must(mailer.LoadTemplates(own, "en"))(t), rand.Reader))(t).Digest()
+	}
+	one := digest(invite())
+	if digest(invite()) != one || digest(invite(".data/en/subject.txt", "x", "invite/en/.x", "x", "code/en/.x", "x")) != one {
+		t.Error("what is no template counts")
+	}
+	for _, other := range []fstest.MapFS{
+		nil, invite("invite/en/text.txt", "{{.Code}}"), invite("invite/en/expires.txt", "{{.Count}}"), invite("code/en/subject.txt", "Code"),
+		invite("invite/en/text.txt", "{{.Code}}\n", "invite/en/body.html", "{{.Code}}"), invite("invite/en/text.txt", "{{.Code}}", "invite/en/body.html", "\n{{.Code}}"),
+	} {
+		if digest(other) == one {
+			t.Errorf("%v is taken for another", other)
+		}
 	}
 }
 

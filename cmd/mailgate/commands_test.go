@@ -247,12 +247,20 @@ func TestComplaints(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	texts := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(texts, "code", "en"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(texts, "code", "en", "subject.txt"), []byte(strings.Repeat("x", 190)+"{{.Sender}}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	tests := []struct {
 		name    string
 		args    string
 		environ []string
 		want    string
 	}{
+		{"a text that does not suit the sender", "check-config --templates=" + texts, append(whole, "MAILGATE_FROM=A long name of ours <a@acme.example>"), "--templates: template code/en/subject.txt: is too long"},
 		{"no relay", "serve", nil, "MAILGATE_SMTP_URL: it must be set"},
 		{"no sender", "serve", []string{"MAILGATE_SMTP_URL=" + relay.URL()}, "MAILGATE_FROM: it must be set"},
 		{"no keys beyond loopback", "serve", []string{"MAILGATE_LISTEN=0.0.0.0:0"}, "MAILGATE_API_KEYS: without keys it serves on loopback only"},

@@ -1,11 +1,7 @@
 package main
 
 import (
-	"crypto/sha256"
 	"fmt"
-	"io/fs"
-	"os"
-	"strings"
 
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/cmd/mailgate/settings"
@@ -18,7 +14,6 @@ import (
 type content struct {
 	rules    rulefile.File
 	composer *mailer.Composer
-	texts    [sha256.Size]byte // the operator's own, to see whether they have changed
 }
 
 // readContent reads all of it, or says what cannot be right.
@@ -26,13 +21,8 @@ func readContent(s *settings.Settings) (c content, err error) {
 	if c.rules, err = readRules(s); err != nil {
 		return c, err
 	}
-	if c.composer, err = newComposer(s); err != nil {
-		return c, err
-	}
-	if s.Templates != "" {
-		c.texts = fingerprint(os.DirFS(s.Templates))
-	}
-	return c, nil
+	c.composer, err = newComposer(s)
+	return c, err
 }
 
 // live is the content on what is on record.
@@ -42,19 +32,4 @@ func (c content) live(h history) (api.Live, error) {
 		return api.Live{}, fmt.Errorf("preparing the rules: %w", err)
 	}
 	return api.Live{Rules: set, Actions: h.actions(c.rules), Composer: c.composer}, nil
-}
-
-// fingerprint is the same for directories with the same templates, which have been read
-// and are known to be sound.
-func fingerprint(templates fs.FS) [sha256.Size]byte {
-	whole := sha256.New()
-	paths, _ := fs.Glob(templates, "*/*/*") // fails only for a pattern that is none
-	for _, path := range paths {
-		if strings.HasPrefix(path, ".") || strings.Contains(path, "/.") {
-			continue
-		}
-		text, err := fs.ReadFile(templates, path)
-		fmt.Fprintf(whole, "%q %v %d\n%s", path, err, len(text), text)
-	}
-	return [sha256.Size]byte(whole.Sum(nil))
 }

@@ -50,7 +50,11 @@ func newComposer(s *settings.Settings) (*mailer.Composer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return mailer.NewComposer(s.From, templates, rand.Reader)
+	composer, err := mailer.NewComposer(s.From, templates, rand.Reader)
+	if err != nil {
+		return nil, s.Complain("templates", err.Error()) // those built in suit any sender
+	}
+	return composer, nil
 }
 
 // newRelays makes the connections to the relays; the first mail dials.

@@ -51,7 +51,7 @@ func (p *program) tellChanges(before, next content) {
 		level = slog.LevelWarn
 	}
 	texts := "unchanged"
-	if before.texts != next.texts {
+	if before.composer.Digest() != next.composer.Digest() {
 		texts = "changed"
 	}
 	p.log.Log(context.Background(), level, "reloaded",

@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"testing/fstest"
 
 	"github.com/mailgate/mailgate/mailer/sandbox"
 	"github.com/mailgate/mailgate/mailer/sandbox/fault"
@@ -326,22 +325,6 @@ func TestReloadDuringASend(t *testing.T) {
 		s.with(t, ofDomain(1), `"rules_added":"domain"`)
 		eventually(t, "the place to be free again", func() bool { return waitsFor() == "" })
 	})
-}
-
-// Two directories have one fingerprint only if they hold the same templates.
-func TestFingerprint(t *testing.T) {
-	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
-	one := fingerprint(fstest.MapFS{"a/en/x": file("1"), "a/en/y": file("2")})
-	if again := fingerprint(fstest.MapFS{"a/en/y": file("2"), "a/en/x": file("1"), ".data/en/x": file("3"), "a/en/.x": file("3")}); again != one {
-		t.Error("what is no template counts")
-	}
-	for _, other := range []fstest.MapFS{
-		{}, {"a/en/x": file("1")}, {"a/en/x": file("2"), "a/en/y": file("1")}, {"a/en/x": file("1"), "a/de/y": file("2")}, {"a/en/x": file("12"), "a/en/y": file("")},
-	} {
-		if fingerprint(other) == one {
-			t.Errorf("%v is taken for another", other)
-		}
-	}
 }
 
 func (s *site) metrics(t testing.TB) string {
