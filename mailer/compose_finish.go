@@ -10,6 +10,9 @@ import (
 // maxLine is RFC 5322's limit for a line, without its CRLF.
 const maxLine = 998
 
+// maxEncodedLine is RFC 2047's limit for a line with an encoded word in it.
+const maxEncodedLine = 76
+
 // header is one line of a header block.
 type header struct{ name, value string }
 
@@ -45,21 +48,34 @@ func finish(composed []byte, block []header, boundary string) ([]byte, error) {
 
 // appendHeader adds one header. Its value must be printable ASCII and not
 // empty, so that it can end neither its line nor the block. A new line is
-// started before each encoded word but the first, since RFC 2047 wants lines of
-// at most 76 characters where there are any.
+// started before each encoded word but the first, and before an address for which
+// there is no room behind the last, since RFC 2047 wants lines of at most 76
+// characters where there are any.
 func appendHeader(to []byte, h header) ([]byte, error) {
 	if h.value == "" || !isPrintable(h.value) {
 		return nil, fmt.Errorf("the %s header has a value that may not be there", h.name)
 	}
+	line := len(to)
 	to = append(to, h.name...)
 	to = append(to, ": "...)
 	for i := 0; i < len(h.value); i++ {
-		if h.value[i] == ' ' && i > 1 && strings.HasPrefix(h.value[i-2:], "?= =?") {
+		if h.value[i] == ' ' && folds(h.value, i, len(to)-line) {
 			to = append(to, "\r\n"...)
+			line = len(to)
 		}
 		to = append(to, h.value[i])
 	}
 	return append(to, "\r\n"...), nil
+}
+
+// folds says whether a new line is started at a space of a header's value, where
+// so much is on the line.
+func folds(value string, space, used int) bool {
+	if space < 2 || value[space-2:space] != "?=" {
+		return false
+	}
+	next := value[space+1:]
+	return strings.HasPrefix(next, "=?") || strings.HasPrefix(next, "<") && used+1+len(next) > maxEncodedLine
 }
 
 // replaceBoundary overwrites the library's boundary with one of the same

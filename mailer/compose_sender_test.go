@@ -37,6 +37,26 @@ func TestParseSender(t *testing.T) {
 	}
 }
 
+// A line with an encoded word in it has 76 characters at most, whatever the name's length.
+func TestLinesOfALongName(t *testing.T) {
+	for n := 1; n <= 64; n++ {
+		name := strings.Repeat("é", n)
+		message, err := newComposer(t, name+" <no-reply@acme.example>", rand.Reader).Compose(sampleRequest(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.SplitSeq(string(message.Bytes), "\r\n") {
+			if strings.Contains(line, "=?") && len(line) > 76 {
+				t.Errorf("with %d characters: %s", n, line)
+			}
+		}
+		from, err := read(t, message).header.AddressList("From")
+		if err != nil || len(from) != 1 || from[0].Name != name || from[0].Address != "no-reply@acme.example" {
+			t.Errorf("with %d characters: From is read as %v, %v", n, from, err)
+		}
+	}
+}
+
 func TestBadSendersAreRefused(t *testing.T) {
 	for _, text := range []string{
 		"", "Acme", "Acme <>", "Acme <secret>", "Doe, John <secret@acme.example>", "a@b.c, secret@acme.example",
