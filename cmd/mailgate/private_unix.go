@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"syscall"
 )
@@ -15,4 +16,13 @@ func keepPrivate() { syscall.Umask(0o077) }
 func openToOthers(dir string) bool {
 	info, err := os.Stat(dir)
 	return err == nil && info.Mode().Perm()&0o002 != 0
+}
+
+// syncDir has it on the drive which files a directory has.
+func syncDir(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
 }

@@ -30,7 +30,7 @@ func openSecret(s *settings.Settings) ([]byte, error) {
 	secret, err := readSecret(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		secret = newSecret()
-		err = writeSecret(path, secret)
+		err = writeSecret(path, secret, syncDir)
 	}
 	if err != nil {
 		return nil, s.Complain("data_dir", err.Error())
@@ -55,15 +55,27 @@ func readSecret(path string) ([]byte, error) {
 	return []byte(secret), nil
 }
 
-// writeSecret keeps the secret for this user alone, whole or not at all.
-func writeSecret(path string, secret []byte) (err error) {
-	file, err := os.CreateTemp(filepath.Dir(path), secretFile+"-*") // made with 0600
+// writeSecret keeps the secret for this user alone, whole or not at all. When sync has
+// written out the directory it is there after a power cut too.
+func writeSecret(path string, secret []byte, sync func(dir string) error) error {
+	err := putInPlace(path, secret)
+	if err == nil {
+		err = sync(filepath.Dir(path))
+	}
 	if err != nil {
 		return fmt.Errorf("keeping the secret: %w", err)
 	}
+	return nil
+}
+
+func putInPlace(path string, secret []byte) (err error) {
+	file, err := os.CreateTemp(filepath.Dir(path), secretFile+"-*") // made with 0600
+	if err != nil {
+		return err
+	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(fmt.Errorf("keeping the secret: %w", err), os.Remove(file.Name()))
+			err = errors.Join(err, os.Remove(file.Name()))
 		}
 	}()
 	_, err = fmt.Fprintf(file, "%s\n", secret)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -63,6 +64,29 @@ func TestSecretIsKept(t *testing.T) {
 		newClient(t, other.URL, "").must(t, "GET", "/countdown/"+sent.Body.Countdown, "", 404)
 		other.signal(t, syscall.SIGTERM)
 		other.end(t)
+	}
+}
+
+// A secret is in its place before the directory is written out, and one that may not outlast
+// a power cut is an error.
+func TestSecretOutlastsAPowerCut(t *testing.T) {
+	path := filepath.Join(t.TempDir(), secretFile)
+	broken := errors.New("the drive is gone")
+	for _, want := range []error{nil, broken} {
+		synced := 0
+		err := writeSecret(path, newSecret(), func(dir string) error {
+			if _, err := readSecret(path); err != nil || dir != filepath.Dir(path) {
+				t.Errorf("%s is written out, and the secret: %v", dir, err)
+			}
+			synced++
+			return want
+		})
+		if synced != 1 || !errors.Is(err, want) {
+			t.Errorf("written out %d times: %v", synced, err)
+		}
+	}
+	if err := syncDir(filepath.Dir(path)); err != nil {
+		t.Error(err)
 	}
 }
 
