@@ -208,8 +208,10 @@ func (s servers) open(timeout time.Duration, confirm bool) redis.UniversalClient
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
 	if confirm {
-		const others = 16
+		const others, idle = 16, 32
 		o.PoolSize = confirming + others
+		// What a server that lagged has had them take is not kept for good.
+		o.MaxIdleConns = idle
 	}
 	if s.tls {
 		o.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: s.roots}
