@@ -42,7 +42,7 @@ func (l *Limiter) pay(ctx context.Context, key string, d debt) (err error) {
 // Take admits one send, or says no.
 func (l *Limiter) Take(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
 	if !id.Valid() {
-		return throttle.Verdict{}, throttle.ErrID
+		return throttle.Verdict{}, throttle.WrongID("take")
 	}
 	if err := throttle.CheckCall(ctx, "take", key); err != nil {
 		return throttle.Verdict{}, err

@@ -34,7 +34,7 @@ func New(store *redisstore.Store, p throttle.Policy) (*Limiter, error) {
 // Take admits one send, or says no.
 func (l *Limiter) Take(ctx context.Context, mailbox string, id throttle.ID) (throttle.Verdict, error) {
 	if !id.Valid() {
-		return throttle.Verdict{}, throttle.ErrID
+		return throttle.Verdict{}, throttle.WrongID("take")
 	}
 	e, err := begin(ctx, l.store, "take", l.prefix, mailbox)
 	if err != nil {

@@ -25,7 +25,7 @@ var errDisagree = errors.New("the script and the meter have come to different de
 // Take implements throttle.Limiter.
 func (l *metered) Take(ctx context.Context, key string, id throttle.ID) (v throttle.Verdict, err error) {
 	if !id.Valid() {
-		return v, throttle.ErrID
+		return v, throttle.WrongID("take")
 	}
 	e, err := begin(ctx, l.store, "take", l.prefix, key)
 	if err != nil {
