@@ -24,14 +24,13 @@ type bound struct {
 // what begins it: a place can be given back, and a code used up, where nothing is admitted.
 func (b *bound) admits(s step) bool {
 	most := b.most
-	begins := s == record || s == add || s == begin
-	if !begins {
+	if s != record && s != add && s != begin {
 		most += most / 8
 	}
 	if b.bytes.Load() < most {
 		return true
 	}
-	if begins && b.met.CompareAndSwap(false, true) {
+	if b.met.CompareAndSwap(false, true) {
 		b.tell()
 	}
 	return false

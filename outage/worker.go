@@ -168,7 +168,6 @@ func (w *Watch) Close(ctx context.Context) {
 			<-w.done
 			w.tellLeft()
 		}
-		w.stop()
 		w.ledger.close()
 		w.gaps.close()
 	})
