@@ -42,6 +42,9 @@ func TestManyAreOld(t *testing.T) {
 	for i := range many {
 		b.done(b.owe(holder, debt{step: record, what: fmt.Sprint(i), until: int64(5 + i%many/(many-1))}))
 	}
+	if some := b.page(holder).old(5); len(some) != oldAtOnce {
+		t.Errorf("%d at once hold back whoever asks about a page", len(some))
+	}
 	b.expire(b.page(holder), 5)
 	if left := b.of(holder); len(left) != 1 || left[0].until != 6 {
 		t.Errorf("%d are left", len(left))
@@ -67,8 +70,8 @@ func TestTooMuchIsOwed(t *testing.T) {
 		return -1
 	}
 	admitted := most(record)
-	if codes := most(add); admitted < 10 || admitted > 10_000/holderBytes || codes != 0 || told != 1 {
-		t.Errorf("%d sends and then %d codes were noted, and that it is too much was told %d times", admitted, codes, told)
+	if more := most(add) + most(begin); admitted < 10 || admitted > 10_000/holderBytes || more != 0 || told != 1 {
+		t.Errorf("%d sends and then %d codes and requests were noted, and that it is too much was told %d times", admitted, more, told)
 	}
 	first := holderOf("mailbox", fmt.Sprint(record, 0))
 	b.note(first, release, "1")

@@ -93,6 +93,19 @@ func TestLedgerIsKept(t *testing.T) {
 	}
 }
 
+// What is owed already needs no room on the disk.
+func TestOwedAlready(t *testing.T) {
+	holder := holderOf("mailbox", "alice")
+	b := openBooks(t)
+	defer b.close()
+	b.note(holder, record, "1")
+	b.tighten()
+	same := func(old debt, found bool) (debt, bool) { return old, found }
+	if err := b.change(holder, "1", same); err != nil || b.of(holder)[0].seq != 1 {
+		t.Errorf("%v, and owed is %+v", err, b.of(holder))
+	}
+}
+
 // A ledger that is opened again goes on with the order of before, also where all is settled.
 func TestLedgerGoesOn(t *testing.T) {
 	holder := holderOf("mailbox", "bob")

@@ -172,6 +172,11 @@ func TestGapsOfBefore(t *testing.T) {
 	}
 	defer w.Close(context.Background())
 	b := w.account("mailbox", false, nil)
+	found := w.gaps
+	if w.gaps = unwellGaps(t); !w.markGaps() {
+		t.Error("it is noted once more")
+	}
+	w.gaps = found
 	if !w.closeGaps() || b.whole() || b.distrusted.Load() != 100 {
 		t.Errorf("whole %t, distrusted until %d", b.whole(), b.distrusted.Load())
 	}

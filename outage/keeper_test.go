@@ -299,6 +299,18 @@ func TestRequestBegunTwice(t *testing.T) {
 	o.begin(o.there.Keeper, idempotency.Replay)
 }
 
+// One whose other lease ends while this node tells of its own answer is done all the same.
+func TestRequestOfAnotherEnds(t *testing.T) {
+	o := openOffice(t)
+	o.there.set(dead)
+	lease := o.begin(o, idempotency.Started).Lease
+	o.begin(o.there.Keeper, idempotency.Started)
+	o.finish(lease)
+	o.there.before = func() { o.clock.Add(terms.Lease) }
+	o.back()
+	o.begin(o.there.Keeper, idempotency.Replay)
+}
+
 func (o *office) beginAs(lease idempotency.Lease, degraded bool) {
 	o.t.Helper()
 	outcome, err := o.BeginAs(context.Background(), lease)

@@ -128,11 +128,32 @@ func TestOwedWherePaid(t *testing.T) {
 	}
 }
 
+// Whoever pays what the disk does not forget has the worker look after that.
+func TestPaidIsLookedAfter(t *testing.T) {
+	a := accountWith(t, &listening{})
+	pay := func(context.Context, string, debt) error { return nil }
+	a.pay.Store(&pay)
+	if err := a.owe("alice", debt{step: record, what: "1", until: 100}); err != nil {
+		t.Fatal(err)
+	}
+	<-a.watch.wake
+	a.watch.ledger.tighten()
+	if err := a.settle(context.Background(), "alice"); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-a.watch.wake:
+	default:
+		t.Error("nobody looks after it")
+	}
+}
+
 // A there is a shared history that can be left.
 type there struct {
 	*local.Limiter
-	mu   sync.Mutex
-	away bool
+	during func() // happens while a Record is on its way, if not nil
+	mu     sync.Mutex
+	away   bool
 }
 
 func (s *there) leave(away bool) {
@@ -161,7 +182,10 @@ func (s *there) Record(ctx context.Context, key string, a throttle.Admission) er
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
-	return s.Limiter.Record(ctx, key, a)
+	if s.during != nil {
+		s.during()
+	}
+	return s.Limiter.Record(context.WithoutCancel(ctx), key, a)
 }
 
 // A payer is a node that is started again and again.
@@ -268,6 +292,28 @@ func TestPaidOnce(t *testing.T) {
 	}
 	if n.stop(); strings.Contains(n.log.String(), "once more") {
 		t.Errorf("the log has %s", n.log.String())
+	}
+}
+
+// What is on its way when time is up is not told to be left: a stop waits for its end.
+func TestStopsWhilePaying(t *testing.T) {
+	n := openPayer(t)
+	on := make(chan struct{})
+	n.there.during = func() {
+		close(on)
+		<-n.watch.ctx.Done()
+	}
+	n.alone("alice")
+	n.there.leave(false)
+	<-on
+	n.stop()
+	select {
+	case <-n.watch.done:
+	default:
+		t.Error("somebody is still at work")
+	}
+	if log := n.log.String(); strings.Contains(log, "not all") {
+		t.Errorf("the log has %s", log)
 	}
 }
 
