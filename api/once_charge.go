@@ -63,7 +63,7 @@ func own(ctx context.Context, limiter throttle.Historian, mailbox string, id thr
 		return false, err
 	}
 	var v throttle.Verdict
-	if history.Find(id) < 0 { // a mailbox may be exempt
+	if history.Find(id) < 0 { // a mailbox may be exempt, or another has taken it up
 		v, err = limiter.Peek(ctx, mailbox)
 	} else {
 		v, err = limiter.Take(ctx, mailbox, id)
