@@ -2,6 +2,7 @@ package cache
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,17 +17,23 @@ import (
 
 // Badger maps its tables into memory, and whatever it has written or read stays
 // counted as memory of this process: after a flood, the whole store. pages takes it
-// off the count again, ten times a second while there is work. The data stays in the
-// page cache, where the next read finds it.
+// off the count again, ten times a second while there is work, and at once where so much
+// is read that it would be a hundred megabytes by then. The data stays in the page cache,
+// where the next read finds it.
 type pages struct {
 	db      *badger.DB
 	dir     string
-	touched atomic.Bool
+	touched atomic.Int32  // so many times since they were dropped
+	many    chan struct{} // says that it was pagesAtOnce
 	quit    chan struct{}
 	done    chan struct{}
 }
 
 const pagesInterval = 100 * time.Millisecond
+
+// pagesAtOnce are so many reads and writes that are let go before the interval is over. A
+// read brings in a few times 64 KB at most.
+const pagesAtOnce = 800
 
 func dropPages(db *badger.DB, dir string) *pages {
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
@@ -35,15 +42,18 @@ func dropPages(db *badger.DB, dir string) *pages {
 	if real, err := filepath.Abs(dir); err == nil {
 		dir = real
 	}
-	p := &pages{db: db, dir: dir, quit: make(chan struct{}), done: make(chan struct{})}
+	p := &pages{db: db, dir: dir, many: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{})}
 	go p.run()
 	return p
 }
 
 // touch notes that there is something to drop.
 func (p *pages) touch() {
-	if p != nil && !p.touched.Load() {
-		p.touched.Store(true)
+	if p != nil && p.touched.Add(1) == pagesAtOnce {
+		select {
+		case p.many <- struct{}{}:
+		default:
+		}
 	}
 }
 
@@ -64,9 +74,10 @@ func (p *pages) run() {
 		case <-p.quit:
 			return
 		case <-ticker.C:
+		case <-p.many:
 		}
 		// Compactions go on for a while after the last write.
-		if quiet++; p.touched.Swap(false) {
+		if quiet++; p.touched.Swap(0) > 0 {
 			quiet = 0
 		}
 		if quiet < 100 {
@@ -92,6 +103,9 @@ func (p *pages) drop() {
 	}
 	defer maps.Close()
 	for lines := bufio.NewScanner(maps); lines.Scan(); {
+		if !bytes.HasSuffix(lines.Bytes(), []byte(tableSuffix)) {
+			continue
+		}
 		start, length, path := mapping(lines.Text())
 		name := filepath.Base(path)
 		if before[name] && after[name] && filepath.Dir(path) == p.dir {

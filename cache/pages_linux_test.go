@@ -31,6 +31,32 @@ func TestTablesDoNotStayInMemory(t *testing.T) {
 	}
 }
 
+// Where much is read nobody waits for the next interval: the worker is called, once until
+// it has come.
+func TestManyReadsCallTheWorker(t *testing.T) {
+	p := &pages{many: make(chan struct{}, 1)}
+	called := func() bool {
+		select {
+		case <-p.many:
+			return true
+		default:
+			return false
+		}
+	}
+	for range pagesAtOnce - 1 {
+		p.touch()
+	}
+	if called() {
+		t.Error("it is called too early")
+	}
+	for range 2 * pagesAtOnce {
+		p.touch()
+	}
+	if !called() || called() {
+		t.Error("it is not called once")
+	}
+}
+
 func readAll(t *testing.T, d *Disk, keys int) {
 	t.Helper()
 	for i := range keys {
