@@ -30,7 +30,7 @@ func (d *docket) answers() {
 			d.complain("answers", c.Subject, "node %d answered %d %s for %s, where no caller did wrong, %s", c.Node, c.Status, c.Kind, c.Subject, d.when(c.Span.From))
 		case d.Terms.Refuses && c.admits() && d.held(c.Span):
 			d.complain("answers", c.Subject, "node %d answered yes for %s in a fault where it is to refuse, %s", c.Node, c.Subject, d.when(c.Span.From))
-		case calm && (c.Status == 0 || c.Status > 500 || (c.Degraded && !c.Replayed)):
+		case calm && (c.Status == 0 || c.Status > 500 || (c.Degraded && !c.Replayed && !d.Strained)):
 			d.complain("answers", c.Subject, "without need node %d answered %d %s (degraded %t) for %s, %s",
 				c.Node, c.Status, c.Kind, c.Degraded, c.Subject, d.when(c.Span.From))
 		}

@@ -223,6 +223,7 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 		{"no store after the fault on a strained machine", func(r *judge.Run) { r.Strained = true; noStore(r, end+9) }, ""},
 		{"a 503 before the fault", func(r *judge.Run) { r.Calls[1].Status = 503 }, "answers"},
 		{"degraded after the fault", func(r *judge.Run) { r.Terms.Alone, r.Calls[9].Degraded = true, true }, "answers"},
+		{"degraded after the fault on a strained machine", func(r *judge.Run) { r.Strained, r.Terms.Alone, r.Calls[9].Degraded = true, true, true }, ""},
 		{"degraded in an answer of before", func(r *judge.Run) { r.Terms.Alone, r.Calls[9].Degraded, r.Calls[9].Replayed = true, true, true }, ""},
 		{"no answer after the fault", func(r *judge.Run) { r.Calls[11].Status = 0 }, "answers"},
 		{"a fault on our side", func(r *judge.Run) { r.Calls[2].Status = 500 }, "answers"},
