@@ -27,6 +27,9 @@ func theInboxGoesOn(t *testing.T, v *tab, d *desk) {
 	v.do(chromedp.Navigate(d.URL + "/inbox"))
 	lists("two,one")
 	v.until("the newest is open", func() bool { return get[string](v, "subject.textContent") == "two" })
+	v.until("its line says so", func() bool {
+		return get[string](v, `document.querySelector("#mails [aria-current] strong")?.textContent ?? ""`) == "two"
+	})
 	v.run(`document.querySelector("#mails li:last-child button").focus()`)
 	arrives("three")
 	lists("three,two,one")
