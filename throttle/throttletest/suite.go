@@ -6,7 +6,7 @@
 // and random histories against a model too naive to be wrong. [RunMeters] does the same
 // for limiters that count by a meter, with each algorithm there is. [RunZeroPolicy] is for
 // those that make limiters by another policy. Under -short races and random histories have
-// a fifth of their length.
+// a tenth of their length.
 package throttletest
 
 import (

@@ -13,7 +13,7 @@ import (
 
 // Walk leads a limiter through random histories and compares every answer with a
 // naive model. Each denial is tried again one millisecond before its wait is over,
-// and when it is over. A failure names the seed. Under -short it goes a fifth of the steps.
+// and when it is over. A failure names the seed. Under -short it goes a tenth of the steps.
 func Walk(t *testing.T, open Open, seed uint64, steps int) {
 	steps = length(steps)
 	random := rand.New(rand.NewPCG(seed, 0))
