@@ -65,7 +65,7 @@ func Sentinel(t testing.TB) *SentinelServers {
 // sentinel's end; after its Restart things only take longer.
 func (s *SentinelServers) hurry(sentinel *Server) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), askLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), sentinelLimit)
 	defer cancel()
 	err := sentinel.Client().Do(ctx, "SENTINEL", "DEBUG", "PUBLISH-PERIOD", 250, "INFO-PERIOD", 500).Err()
 	if err != nil {
