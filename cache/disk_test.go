@@ -2,6 +2,7 @@ package cache
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -151,11 +152,11 @@ func TestClosedDisk(t *testing.T) {
 		if err := d.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := m.Get("other", 0); !errors.Is(err, ErrClosed) {
+		if _, _, _, err := m.Get(context.Background(), "other", at(0)); !errors.Is(err, ErrClosed) {
 			t.Errorf("get: %v", err)
 		}
 		for name, edit := range map[string]Edit[int]{"put": Put(2, never), "remove": Remove[int]()} {
-			if err := m.Update("key", 0, func(int, bool) Edit[int] { return edit }); !errors.Is(err, ErrClosed) {
+			if err := m.Update(context.Background(), "key", at(0), func(int, bool, int64) Edit[int] { return edit }); !errors.Is(err, ErrClosed) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}

@@ -10,12 +10,12 @@
 //
 // Reads of what Ristretto remembers take no lock and no memory: nearly all are answered by
 // a table in front of it, which Ristretto is told of now and then. Writers of one key
-// wait for each other, and Update holds them apart for as long as its edit runs; in
-// [Map.UpdateInTurn] they wait no longer than their contexts last. A reader never sees a
-// value older than one whose Update had returned before.
+// wait for each other as long as their contexts last, and Update holds them apart for as
+// long as its edit runs. A reader never sees a value older than one whose Update had
+// returned before.
 //
-// The clock is handed in. A key is found while now is before its expiry; what has
-// expired is cleared away later.
+// The clock is handed in, and read when a caller's turn has come. A key is found while it
+// shows less than the expiry; what has expired is cleared away later.
 //
 // What fails is an error and never "not found". A disk that is nearly full refuses
 // writes with [ErrFull] and goes on answering reads; [Disk.Ready] tells whether a write

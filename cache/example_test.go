@@ -39,7 +39,8 @@ func Example() {
 		}
 		for now := range int64(2) {
 			var allowed bool
-			err := guesses.Update("alice", now, func(n int, _ bool) cache.Edit[int] {
+			clock := func() int64 { return now }
+			err := guesses.Update(context.Background(), "alice", clock, func(n int, _ bool, _ int64) cache.Edit[int] {
 				if allowed = n < 3; !allowed {
 					return cache.Keep[int]()
 				}
@@ -92,16 +93,20 @@ func ExampleMap_Get() {
 	}
 	defer m.Close()
 
-	err = m.Update("alice", 0, func(int, bool) cache.Edit[int] { return cache.Put(7, 1000) })
+	now := int64(0)
+	clock := func() int64 { return now }
+	err = m.Update(context.Background(), "alice", clock, func(int, bool, int64) cache.Edit[int] { return cache.Put(7, 1000) })
 	fmt.Println(err)
-	fmt.Println(m.Get("alice", 999))
-	fmt.Println(m.Get("alice", 1000)) // expired
-	fmt.Println(m.Get("bob", 0))
+	now = 999
+	fmt.Println(m.Get(context.Background(), "alice", clock))
+	fmt.Println(m.Get(context.Background(), "bob", clock))
+	now = 1000
+	fmt.Println(m.Get(context.Background(), "alice", clock)) // expired
 	// Output:
 	// <nil>
-	// 7 true <nil>
-	// 0 false <nil>
-	// 0 false <nil>
+	// 7 true 999 <nil>
+	// 0 false 999 <nil>
+	// 0 false 1000 <nil>
 }
 
 func ExampleDisk_Ready() {

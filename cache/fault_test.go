@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -73,7 +74,7 @@ func TestAWriteFails(t *testing.T) {
 				set(t, m, "key", 1)
 			}
 			f.putErr, f.deleteErr, f.applied = errDrive, errDrive, tc.applied
-			err := m.Update("key", 0, func(int, bool) Edit[int] { return tc.edit })
+			err := m.Update(context.Background(), "key", at(0), func(int, bool, int64) Edit[int] { return tc.edit })
 			if wrote := tc.edit.kind != keep; wrote != errors.Is(err, ErrDisk) {
 				t.Fatalf("update: %v", err)
 			}
@@ -83,7 +84,7 @@ func TestAWriteFails(t *testing.T) {
 				}
 			}
 			for range 2 {
-				n, found, err := m.Get("key", 0)
+				n, found, _, err := m.Get(context.Background(), "key", at(0))
 				if got := fmt.Sprint(n, found); got != tc.after || err != nil {
 					t.Fatalf("get: %s, %v; want %s", got, err, tc.after)
 				}
@@ -102,10 +103,10 @@ func TestAReadFails(t *testing.T) {
 	for _, key := range []string{"known", "unknown"} {
 		m.hot.Clear()
 		for range 2 {
-			if n, found, err := m.Get(key, 0); found || !errors.Is(err, ErrDisk) {
+			if n, found, _, err := m.Get(context.Background(), key, at(0)); found || !errors.Is(err, ErrDisk) {
 				t.Errorf("get %s: %d, %t, %v", key, n, found, err)
 			}
-			err := m.Update(key, 0, func(int, bool) Edit[int] {
+			err := m.Update(context.Background(), key, at(0), func(int, bool, int64) Edit[int] {
 				t.Errorf("update %s: the edit ran without knowing the value", key)
 				return Put(2, never)
 			})
@@ -132,11 +133,11 @@ func TestAValueIsCorrupt(t *testing.T) {
 			m.hot.Clear()
 			f.damage = damage
 			for range 2 { // and nothing of it is remembered
-				if n, found, err := m.Get("key", 0); found || !errors.Is(err, ErrCorrupt) {
+				if n, found, _, err := m.Get(context.Background(), "key", at(0)); found || !errors.Is(err, ErrCorrupt) {
 					t.Fatalf("get: %d, %t, %v", n, found, err)
 				}
 			}
-			err := m.Update("key", 0, func(int, bool) Edit[int] { return Put(2, never) })
+			err := m.Update(context.Background(), "key", at(0), func(int, bool, int64) Edit[int] { return Put(2, never) })
 			if !errors.Is(err, ErrCorrupt) {
 				t.Fatalf("update: %v", err)
 			}
@@ -160,7 +161,7 @@ func TestReadsComeFromMemory(t *testing.T) {
 	if f.gets != before {
 		t.Fatalf("%d reads of the disk", f.gets-before)
 	}
-	if allocs := testing.AllocsPerRun(10_000, func() { _, _, _ = m.Get("key", 0) }); allocs != 0 {
+	if allocs := testing.AllocsPerRun(10_000, func() { _, _, _, _ = m.Get(context.Background(), "key", at(0)) }); allocs != 0 {
 		t.Errorf("%v allocations for a Get", allocs)
 	}
 }

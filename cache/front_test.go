@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -44,11 +45,11 @@ func TestTheFrontHoldsNothingElse(t *testing.T) {
 				case 0:
 					set(t, m, key, rand.IntN(1000))
 				case 1:
-					if err := m.Update(key, 0, func(int, bool) Edit[int] { return Remove[int]() }); err != nil {
+					if err := m.Update(context.Background(), key, at(0), func(int, bool, int64) Edit[int] { return Remove[int]() }); err != nil {
 						t.Error(err)
 					}
 				default:
-					if _, _, err := m.Get(key, 0); err != nil {
+					if _, _, _, err := m.Get(context.Background(), key, at(0)); err != nil {
 						t.Error(err)
 					}
 				}

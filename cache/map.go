@@ -116,14 +116,10 @@ func (m *Map[V]) cost(e *Entry[V]) int64 {
 	return m.size.cost(m.codec.Weigh(e.value))
 }
 
-// Get returns the value of the key if it has one that has not expired at now.
-func (m *Map[V]) Get(key string, now int64) (value V, found bool, err error) {
-	value, found, _, err = m.GetInTurn(context.Background(), key, func() int64 { return now })
-	return value, found, err
-}
-
-// GetInTurn is Get, as UpdateInTurn is Update.
-func (m *Map[V]) GetInTurn(ctx context.Context, key string, clock func() int64) (value V, found bool, now int64, err error) {
+// Get returns the value of the key if it has one that has not expired, and the moment that
+// was so. The clock is read when the value has been, and nobody waits for writers longer than
+// ctx lasts.
+func (m *Map[V]) Get(ctx context.Context, key string, clock func() int64) (value V, found bool, now int64, err error) {
 	e := m.remembered(key)
 	if e == nil {
 		if e, err = m.read(ctx, key); err != nil {
@@ -203,16 +199,11 @@ func (m *Map[V]) show(key string, e *Entry[V]) (held bool) {
 // Update lets edit replace the value of a key. No other Update of the key runs
 // meanwhile, and edit must not use the Map. The value that edit is shown must not be
 // changed, and neither may the one it returns afterwards.
-func (m *Map[V]) Update(key string, now int64, edit func(value V, found bool) Edit[V]) error {
-	return m.UpdateInTurn(context.Background(), key, func() int64 { return now },
-		func(value V, found bool, _ int64) Edit[V] { return edit(value, found) })
-}
-
-// UpdateInTurn is Update for a decision that hangs on the moment it is made at. The clock
-// is read when the caller's turn has come, however long that took, and is shown to edit.
-// Nobody waits for others longer than ctx lasts, and once it has ended nothing is decided.
-// What has begun to be read or written is waited for until the disk has answered.
-func (m *Map[V]) UpdateInTurn(ctx context.Context, key string, clock func() int64, edit func(value V, found bool, now int64) Edit[V]) error {
+//
+// The clock is read when the caller's turn has come, however long that took, and is shown to
+// edit. Nobody waits for others longer than ctx lasts, and once it has ended nothing is
+// decided. What has begun to be read or written is waited for until the disk has answered.
+func (m *Map[V]) Update(ctx context.Context, key string, clock func() int64, edit func(value V, found bool, now int64) Edit[V]) error {
 	s, err := m.lock(ctx, key)
 	if err != nil {
 		return unchanged{err}

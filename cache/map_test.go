@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -10,6 +11,9 @@ import (
 )
 
 const never = math.MaxInt64
+
+// at is a clock that stands.
+func at(now int64) func() int64 { return func() int64 { return now } }
 
 // numbers keeps an int as a varint. What it weighs can be set.
 type numbers struct{ weight int }
@@ -49,21 +53,21 @@ func openSized(t testing.TB, d store, name string, size Size) *Map[int] {
 
 func set(t testing.TB, m *Map[int], key string, n int) {
 	t.Helper()
-	if err := m.Update(key, 0, func(int, bool) Edit[int] { return Put(n, never) }); err != nil {
+	if err := m.Update(context.Background(), key, at(0), func(int, bool, int64) Edit[int] { return Put(n, never) }); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func expect(t testing.TB, m *Map[int], key string, want int) {
 	t.Helper()
-	if n, found, err := m.Get(key, 0); n != want || !found || err != nil {
+	if n, found, _, err := m.Get(context.Background(), key, at(0)); n != want || !found || err != nil {
 		t.Fatalf("get: %d, %t, %v; want %d", n, found, err, want)
 	}
 }
 
 func expectAbsent(t testing.TB, m *Map[int], key string) {
 	t.Helper()
-	if n, found, err := m.Get(key, 0); n != 0 || found || err != nil {
+	if n, found, _, err := m.Get(context.Background(), key, at(0)); n != 0 || found || err != nil {
 		t.Fatalf("get: %d, %t, %v; want nothing", n, found, err)
 	}
 }
@@ -105,18 +109,18 @@ func TestExpiry(t *testing.T) {
 		m := openSized(t, d, "expiry", size)
 		for name, tc := range cases {
 			t.Run(name, func(t *testing.T) {
-				if err := m.Update(name, tc.putAt, func(int, bool) Edit[int] { return Put(7, tc.expires) }); err != nil {
+				if err := m.Update(context.Background(), name, at(tc.putAt), func(int, bool, int64) Edit[int] { return Put(7, tc.expires) }); err != nil {
 					t.Fatal(err)
 				}
 				for _, look := range tc.looks {
-					n, found, err := m.Get(name, look.now)
+					n, found, _, err := m.Get(context.Background(), name, at(look.now))
 					if found != look.found || err != nil || found && n != 7 || !found && n != 0 {
 						t.Errorf("at %d: %d, %t, %v; want %t", look.now, n, found, err, look.found)
 					}
 				}
 			})
 		}
-		if n, found, err := m.Get("never put", math.MinInt64); found || err != nil {
+		if n, found, _, err := m.Get(context.Background(), "never put", at(math.MinInt64)); found || err != nil {
 			t.Errorf("a key that was never put: %d, %v", n, err)
 		}
 	})
@@ -142,11 +146,11 @@ func TestEdits(t *testing.T) {
 			{Put(4, 300), 300, "0 false", "4 true"},
 		} {
 			var shown string
-			err := m.Update("key", step.now, func(n int, found bool) Edit[int] {
+			err := m.Update(context.Background(), "key", at(step.now), func(n int, found bool, _ int64) Edit[int] {
 				shown = fmt.Sprint(n, found)
 				return step.edit
 			})
-			n, found, getErr := m.Get("key", 0)
+			n, found, _, getErr := m.Get(context.Background(), "key", at(0))
 			if after := fmt.Sprint(n, found); err != nil || getErr != nil || shown != step.shown || after != step.after {
 				t.Fatalf("step %d: shown %s, then %s, %v, %v; want %s, %s", i, shown, after, err, getErr, step.shown, step.after)
 			}
@@ -174,7 +178,7 @@ func TestNamesAndKeysAreApart(t *testing.T) {
 		for i, p := range places {
 			expect(t, maps[p.name], p.key, i)
 		}
-		if err := maps["a"].Update("b", 0, func(int, bool) Edit[int] { return Remove[int]() }); err != nil {
+		if err := maps["a"].Update(context.Background(), "b", at(0), func(int, bool, int64) Edit[int] { return Remove[int]() }); err != nil {
 			t.Fatal(err)
 		}
 		expectAbsent(t, maps["a"], "b")
@@ -224,7 +228,7 @@ func TestEditThatPanics(t *testing.T) {
 	m := openMap(t, open(t, DiskOptions{Dir: Memory}), "panic")
 	func() {
 		defer func() { _ = recover() }()
-		_ = m.Update("key", 0, func(int, bool) Edit[int] { panic("edit") })
+		_ = m.Update(context.Background(), "key", at(0), func(int, bool, int64) Edit[int] { panic("edit") })
 	}()
 	set(t, m, "key", 1)
 	expect(t, m, "key", 1)

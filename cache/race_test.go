@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -23,7 +24,7 @@ type counter struct {
 
 func (c *counter) increment(m *Map[int]) error {
 	var next int
-	err := m.Update(c.key, 0, func(n int, _ bool) Edit[int] {
+	err := m.Update(context.Background(), c.key, at(0), func(n int, _ bool, _ int64) Edit[int] {
 		next = n + 1
 		return Put(next, never)
 	})
@@ -41,7 +42,7 @@ func raise(to *atomic.Int64, n int64) {
 
 func (c *counter) check(m *Map[int]) error {
 	least := c.acknowledged.Load()
-	n, _, err := m.Get(c.key, 0)
+	n, _, _, err := m.Get(context.Background(), c.key, at(0))
 	if err == nil && int64(n) < least {
 		return fmt.Errorf("%s: read %d after %d was acknowledged", c.key, n, least)
 	}
@@ -100,12 +101,12 @@ func TestRemovedStaysRemoved(t *testing.T) {
 				if i%3 == 0 {
 					edit = Remove[int]()
 				}
-				err := m.Update(key, 0, func(int, bool) Edit[int] { return edit })
-				n, found, getErr := m.Get(key, 0)
+				err := m.Update(context.Background(), key, at(0), func(int, bool, int64) Edit[int] { return edit })
+				n, found, _, getErr := m.Get(context.Background(), key, at(0))
 				if err != nil || getErr != nil || found != (i%3 != 0) || found && n != i {
 					t.Errorf("%s after edit %d: %d, %t, %v, %v", key, i, n, found, err, getErr)
 				}
-				_, _, _ = m.Get(fmt.Sprint("key", (owner+1)%8), 0)
+				_, _, _, _ = m.Get(context.Background(), fmt.Sprint("key", (owner+1)%8), at(0))
 			}
 		})
 	}
@@ -132,7 +133,7 @@ func TestQueuedSetsDoNotComeBack(t *testing.T) {
 	for i := range 2000 {
 		key := fmt.Sprint("key", i)
 		set(t, m, key, 1)
-		if err := m.Update(key, 0, func(int, bool) Edit[int] { return Remove[int]() }); err != nil {
+		if err := m.Update(context.Background(), key, at(0), func(int, bool, int64) Edit[int] { return Remove[int]() }); err != nil {
 			t.Fatal(err)
 		}
 		if i%2 == 0 {
@@ -299,7 +300,7 @@ func compare(t *testing.T, dir string, counters []counter) {
 		t.Fatal(err)
 	}
 	for i := range counters {
-		n, _, err := m.Get(counters[i].key, 0)
+		n, _, _, err := m.Get(context.Background(), counters[i].key, at(0))
 		if least := counters[i].acknowledged.Load(); err != nil || int64(n) < least {
 			t.Errorf("%s: %d, %v; %d was acknowledged", counters[i].key, n, err, least)
 		}
@@ -316,7 +317,7 @@ func TestCloseWaits(t *testing.T) {
 	inside, leave := make(chan struct{}), make(chan struct{})
 	var left atomic.Bool
 	go func() {
-		_ = m.Update("key", 0, func(int, bool) Edit[int] {
+		_ = m.Update(context.Background(), "key", at(0), func(int, bool, int64) Edit[int] {
 			close(inside)
 			<-leave
 			left.Store(true)
@@ -333,7 +334,7 @@ func TestCloseWaits(t *testing.T) {
 			}
 		})
 	}
-	for m.Update("other", 0, func(int, bool) Edit[int] { return Keep[int]() }) == nil {
+	for m.Update(context.Background(), "other", at(0), func(int, bool, int64) Edit[int] { return Keep[int]() }) == nil {
 		runtime.Gosched() // until Close lets nobody in any more
 	}
 	close(leave)

@@ -32,7 +32,7 @@ func (blobs) Weigh(value []byte) int               { return cap(value) }
 func fill(t *testing.T, m *Map[[]byte], keys, length int) (held, bytes int64) {
 	t.Helper()
 	for i := range keys {
-		err := m.Update(fmt.Sprintf("user%d@example.com", i), 0, func([]byte, bool) Edit[[]byte] {
+		err := m.Update(context.Background(), fmt.Sprintf("user%d@example.com", i), at(0), func([]byte, bool, int64) Edit[[]byte] {
 			return Put(make([]byte, length), never)
 		})
 		if err != nil {

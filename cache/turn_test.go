@@ -16,7 +16,7 @@ func TestUpdatesInTurn(t *testing.T) {
 	var clock atomic.Int64
 	inside, leave, first := make(chan bool), make(chan bool), make(chan error, 1)
 	go func() {
-		first <- m.Update("key", 0, func(int, bool) Edit[int] {
+		first <- m.Update(context.Background(), "key", at(0), func(int, bool, int64) Edit[int] {
 			close(inside)
 			<-leave
 			return Put(1, 30_000)
@@ -26,20 +26,20 @@ func TestUpdatesInTurn(t *testing.T) {
 
 	gone, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := m.UpdateInTurn(gone, "key", clock.Load, noEdit(t)); !errors.Is(err, context.Canceled) || !errors.Is(err, ErrUnchanged) {
+	if err := m.Update(gone, "key", clock.Load, noEdit(t)); !errors.Is(err, context.Canceled) || !errors.Is(err, ErrUnchanged) {
 		t.Errorf("update: %v", err)
 	}
-	if _, _, _, err := m.GetInTurn(gone, "key", clock.Load); !errors.Is(err, context.Canceled) {
+	if _, _, _, err := m.Get(gone, "key", clock.Load); !errors.Is(err, context.Canceled) {
 		t.Errorf("get: %v", err)
 	}
 
 	shown := make(chan string, 2)
 	go func() {
-		_, found, now, err := m.GetInTurn(context.Background(), "key", clock.Load)
+		_, found, now, err := m.Get(context.Background(), "key", clock.Load)
 		shown <- fmt.Sprint(found, now, err)
 	}()
 	go func() {
-		err := m.UpdateInTurn(context.Background(), "key", clock.Load, func(_ int, found bool, now int64) Edit[int] {
+		err := m.Update(context.Background(), "key", clock.Load, func(_ int, found bool, now int64) Edit[int] {
 			shown <- fmt.Sprint(found, now, nil)
 			return Keep[int]()
 		})
@@ -67,7 +67,7 @@ func TestGoneWhileTheDiskIsRead(t *testing.T) {
 	m.hot.Clear()
 	ctx, cancel := context.WithCancel(context.Background())
 	f.damage = func(value []byte) []byte { cancel(); return value }
-	err := m.UpdateInTurn(ctx, "key", func() int64 { return 0 }, noEdit(t))
+	err := m.Update(ctx, "key", func() int64 { return 0 }, noEdit(t))
 	if !errors.Is(err, context.Canceled) || !errors.Is(err, ErrUnchanged) {
 		t.Error(err)
 	}
@@ -108,7 +108,7 @@ func TestUnchanged(t *testing.T) {
 				free := f.room.free
 				defer func() { f.room.free = free }()
 				tc.spoil(f, m)
-				err := m.Update(tc.key, 0, func(int, bool) Edit[int] { return edit })
+				err := m.Update(context.Background(), tc.key, at(0), func(int, bool, int64) Edit[int] { return edit })
 				if !errors.Is(err, tc.kind) || errors.Is(err, ErrUnchanged) != tc.proof || strings.Contains(err.Error(), ErrUnchanged.Error()) {
 					t.Errorf("%v, proof %t; want %v, %t", err, errors.Is(err, ErrUnchanged), tc.kind, tc.proof)
 				}

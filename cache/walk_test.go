@@ -44,7 +44,7 @@ func TestEach(t *testing.T) {
 			key  string
 			edit Edit[int]
 		}{{"key0000", Remove[int]()}, {"key0001", Put(1, 99)}, {"key0002", Put(2, 100)}, {"", Put(-1, 100)}, {"\x00", Put(-2, 100)}} {
-			if err := m.Update(edit.key, 0, func(int, bool) Edit[int] { return edit.edit }); err != nil {
+			if err := m.Update(context.Background(), edit.key, at(0), func(int, bool, int64) Edit[int] { return edit.edit }); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -105,7 +105,7 @@ func TestEachBesideWriters(t *testing.T) {
 					return
 				default:
 				}
-				if err := m.Update(fmt.Sprintf("moving%d-%d", w, i%50), 0, func(int, bool) Edit[int] { return Put(i, never) }); err != nil {
+				if err := m.Update(context.Background(), fmt.Sprintf("moving%d-%d", w, i%50), at(0), func(int, bool, int64) Edit[int] { return Put(i, never) }); err != nil {
 					t.Error(err)
 					return
 				}
@@ -119,7 +119,7 @@ func TestEachBesideWriters(t *testing.T) {
 				still++
 			}
 			// A visit may use the map.
-			_, _, err := m.Get(key, 0)
+			_, _, _, err := m.Get(context.Background(), key, at(0))
 			return err == nil
 		})
 		if err != nil || still != 2*walkStep {

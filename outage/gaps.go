@@ -26,7 +26,7 @@ func openGaps(disk *cache.Disk) (*gaps, error) {
 		return nil, fmt.Errorf("opening the gaps: %w", err)
 	}
 	g := &gaps{disk: m, found: map[string]int64{}}
-	err = m.Each(context.Background(), ever, func(account string, until int64) bool {
+	err = m.Each(context.Background(), ever(), func(account string, until int64) bool {
 		g.found[account] = until
 		return true
 	})
@@ -40,7 +40,7 @@ func openGaps(disk *cache.Disk) (*gaps, error) {
 // mark notes on disk until when the own history of an account may lack an admission; 0 is
 // that it lacks none.
 func (g *gaps) mark(account string, now, until int64) error {
-	return g.disk.Update(account, now, func(int64, bool) cache.Edit[int64] {
+	return g.disk.Update(context.Background(), account, func() int64 { return now }, func(int64, bool, int64) cache.Edit[int64] {
 		if until == 0 {
 			return cache.Remove[int64]()
 		}

@@ -251,7 +251,7 @@ func TestGapsAreMarkedLater(t *testing.T) {
 		t.Error("it is noted twice")
 	}
 	w.gaps = taking
-	if until, found, err := taking.disk.Get("mailbox", 5); !found || until != 200 || err != nil {
+	if until, found, _, err := taking.disk.Get(context.Background(), "mailbox", ever); !found || until != 200 || err != nil {
 		t.Errorf("noted is %d, %v, %v", until, found, err)
 	}
 }
@@ -262,7 +262,7 @@ func TestGapsAreMarked(t *testing.T) {
 	a.watch.Start()
 	a.lacks(missing{"c", throttle.NewID()}, 1, 300)
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
-		if until, _, _ := a.watch.gaps.disk.Get("mailbox", 5); until == 300 {
+		if until, _, _, _ := a.watch.gaps.disk.Get(context.Background(), "mailbox", ever); until == 300 {
 			break
 		}
 		if time.Now().After(end) {

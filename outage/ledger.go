@@ -30,7 +30,7 @@ type ledger struct {
 
 // A shelf is a ledger's part of the disk.
 type shelf interface {
-	Update(place string, now int64, edit func(debt, bool) cache.Edit[debt]) error
+	Update(ctx context.Context, place string, clock func() int64, edit func(d debt, found bool, now int64) cache.Edit[debt]) error
 	Close()
 }
 
@@ -41,7 +41,7 @@ type page struct {
 }
 
 // ever is a clock at which nothing has expired: a debt is dropped by whoever settles it.
-const ever = math.MinInt64
+func ever() int64 { return math.MinInt64 }
 
 // openLedger reads the debts that are on the disk.
 func openLedger(disk *cache.Disk) (*ledger, error) {
@@ -54,7 +54,7 @@ func openLedger(disk *cache.Disk) (*ledger, error) {
 	for i := range l.pages {
 		l.pages[i].owing = map[string]map[string]*debt{}
 	}
-	err = m.Each(context.Background(), ever, func(place string, d debt) bool {
+	err = m.Each(context.Background(), ever(), func(place string, d debt) bool {
 		holder := strings.TrimSuffix(place, d.what)
 		l.keep(l.page(holder), holder, d)
 		l.latest.Store(max(l.latest.Load(), d.seq))
@@ -194,7 +194,7 @@ func (l *ledger) put(p *page, holder string, d debt) error {
 		return fmt.Errorf("noting a debt: %w", errTooMuch)
 	}
 	d.seq = l.latest.Add(1)
-	err := l.disk.Update(holder+d.what, ever, func(debt, bool) cache.Edit[debt] { return cache.Put(d, math.MaxInt64) })
+	err := l.write(place{holder, d.what}, cache.Put(d, math.MaxInt64))
 	if err != nil {
 		return fmt.Errorf("noting a debt: %w", err)
 	}
@@ -230,6 +230,12 @@ func (l *ledger) drop(p *page, holder string, d debt) {
 	if l.paid.number() > 0 || l.erase(at) != nil {
 		l.paid.add(at)
 	}
+}
+
+// write puts an edit on disk, however long it takes: what is owed or paid is so, whoever
+// still waits for it.
+func (l *ledger) write(at place, edit cache.Edit[debt]) error {
+	return l.disk.Update(context.Background(), at.holder+at.what, ever, func(debt, bool, int64) cache.Edit[debt] { return edit })
 }
 
 func (l *ledger) close() { l.disk.Close() }

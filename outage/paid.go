@@ -74,5 +74,5 @@ func (l *ledger) eraseOld(at place) error {
 }
 
 func (l *ledger) erase(at place) error {
-	return l.disk.Update(at.holder+at.what, ever, func(debt, bool) cache.Edit[debt] { return cache.Remove[debt]() })
+	return l.write(at, cache.Remove[debt]())
 }

@@ -23,14 +23,14 @@ type tight struct {
 	left int
 }
 
-func (s *tight) Update(place string, now int64, edit func(debt, bool) cache.Edit[debt]) error {
+func (s *tight) Update(ctx context.Context, place string, clock func() int64, edit func(debt, bool, int64) cache.Edit[debt]) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.left == 0 {
 		return cache.ErrFull
 	}
 	s.left--
-	return s.shelf.Update(place, now, edit)
+	return s.shelf.Update(ctx, place, clock, edit)
 }
 
 func (s *tight) takes(writes int) {

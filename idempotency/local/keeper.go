@@ -132,8 +132,7 @@ func (k *Keeper) Look(ctx context.Context, lease idempotency.Lease) (o idempoten
 	if err := ctx.Err(); err != nil {
 		return o, false, unavailable(doing, err)
 	}
-	now := k.now()
-	r, _, err := k.records.Get(lease.Name.Text(), now)
+	r, _, now, err := k.records.Get(ctx, lease.Name.Text(), k.now)
 	if err != nil {
 		return o, false, unavailable(doing, err)
 	}
@@ -149,8 +148,7 @@ func (k *Keeper) update(ctx context.Context, doing string, name idempotency.Name
 	if err := ctx.Err(); err != nil {
 		return unavailable(doing, err)
 	}
-	now := k.now()
-	return unavailable(doing, k.records.Update(name.Text(), now, func(r idempotency.Record, _ bool) cache.Edit[idempotency.Record] {
+	return unavailable(doing, k.records.Update(ctx, name.Text(), k.now, func(r idempotency.Record, _ bool, now int64) cache.Edit[idempotency.Record] {
 		return edit(r, now)
 	}))
 }

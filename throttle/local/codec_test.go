@@ -2,6 +2,7 @@ package local
 
 import (
 	"bytes"
+	"context"
 	"math"
 	"slices"
 	"testing"
@@ -51,13 +52,14 @@ func TestHistoriesInTheirEntries(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
+	clock := func() int64 { return 0 }
 	for n := 1; n <= 12; n++ {
 		h := history(t, slices.Repeat([]int64{1_800_000_000_000}, n)...)
-		err := m.Update("key", 0, func(throttle.History, bool) cache.Edit[throttle.History] { return cache.Put(h, math.MaxInt64) })
+		err := m.Update(context.Background(), "key", clock, func(throttle.History, bool, int64) cache.Edit[throttle.History] { return cache.Put(h, math.MaxInt64) })
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, found, err := m.Get("key", 0)
+		got, found, _, err := m.Get(context.Background(), "key", clock)
 		if err != nil || !found || !slices.Equal(got, h) || cap(got) != n && n <= 10 {
 			t.Fatalf("%d: %v with a capacity of %d, want %v; %v", n, got, cap(got), h, err)
 		}

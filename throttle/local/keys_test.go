@@ -35,7 +35,7 @@ func TestKeysOnDisk(t *testing.T) {
 		if _, err := by.limiter.Take(context.Background(), by.mailbox, throttle.NewID()); err != nil {
 			t.Fatal(err)
 		}
-		if h, found, err := limiter.histories.Get(key, noon); !found || len(h) != 1 || err != nil {
+		if h, found, _, err := limiter.histories.Get(context.Background(), key, func() int64 { return noon }); !found || len(h) != 1 || err != nil {
 			t.Errorf("nothing under %q, %v", key, err)
 		}
 	}

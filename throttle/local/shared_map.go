@@ -51,7 +51,7 @@ func (m *sharedMap[V]) recall(part, key string, now int64) (V, bool) {
 	return value, found
 }
 
-// get is cache.Map.GetInTurn.
+// get is cache.Map.Get.
 func (m *sharedMap[V]) get(ctx context.Context, part, key string, clock func() int64) (V, bool, int64, error) {
 	if part != "" {
 		now := clock()
@@ -59,10 +59,10 @@ func (m *sharedMap[V]) get(ctx context.Context, part, key string, clock func() i
 			return value, true, now, nil
 		}
 	}
-	return m.GetInTurn(ctx, part+key, clock)
+	return m.Get(ctx, part+key, clock)
 }
 
-// update is cache.Map.UpdateInTurn.
+// update is cache.Map.Update.
 func (m *sharedMap[V]) update(ctx context.Context, part, key string, clock func() int64, edit func(value V, found bool, now int64) cache.Edit[V]) error {
-	return m.UpdateInTurn(ctx, part+key, clock, edit)
+	return m.Update(ctx, part+key, clock, edit)
 }

@@ -60,8 +60,7 @@ func (b *Book) Add(ctx context.Context, mailbox string, h verify.Hash, lifetime 
 	if err := begin(ctx, "adding a code", mailbox); err != nil {
 		return err
 	}
-	now := b.now()
-	err := b.codes.Update(mailbox, now, func(codes verify.Codes, _ bool) cache.Edit[verify.Codes] {
+	err := b.codes.Update(ctx, mailbox, b.now, func(codes verify.Codes, _ bool, now int64) cache.Edit[verify.Codes] {
 		next := codes.Add(h, now, now+lifetime)
 		return cache.Put(next, next.Expires())
 	})
@@ -74,12 +73,10 @@ func (b *Book) Check(ctx context.Context, mailbox string, h verify.Hash) (result
 	if err := begin(ctx, "checking a code", mailbox); err != nil {
 		return verify.Expired, err
 	}
-	// At the first moment there is, even what has expired by now is found.
-	if _, found, err := b.codes.Get(mailbox, math.MinInt64); err != nil || !found {
+	if _, found, _, err := b.codes.Get(ctx, mailbox, atFirst); err != nil || !found {
 		return verify.Expired, unavailable("checking a code", err)
 	}
-	now := b.now()
-	err = b.codes.Update(mailbox, now, func(codes verify.Codes, _ bool) cache.Edit[verify.Codes] {
+	err = b.codes.Update(ctx, mailbox, b.now, func(codes verify.Codes, _ bool, now int64) cache.Edit[verify.Codes] {
 		var rest verify.Codes
 		result, rest = codes.Check(h, now)
 		return edit(codes, rest)
@@ -90,13 +87,15 @@ func (b *Book) Check(ctx context.Context, mailbox string, h verify.Hash) (result
 	return result, nil
 }
 
+// atFirst is a clock at the first moment there is: even what has expired by now is found.
+func atFirst() int64 { return math.MinInt64 }
+
 // Remove implements verify.Book.
 func (b *Book) Remove(ctx context.Context, mailbox string, h verify.Hash) error {
 	if err := begin(ctx, "removing a code", mailbox); err != nil {
 		return err
 	}
-	now := b.now()
-	err := b.codes.Update(mailbox, now, func(codes verify.Codes, _ bool) cache.Edit[verify.Codes] {
+	err := b.codes.Update(ctx, mailbox, b.now, func(codes verify.Codes, _ bool, now int64) cache.Edit[verify.Codes] {
 		return edit(codes, codes.Remove(h, now))
 	})
 	return unavailable("removing a code", err)
@@ -118,7 +117,7 @@ func (b *Book) Forget(ctx context.Context, mailbox string) error {
 	if err := begin(ctx, "forgetting codes", mailbox); err != nil {
 		return err
 	}
-	err := b.codes.Update(mailbox, b.now(), func(verify.Codes, bool) cache.Edit[verify.Codes] {
+	err := b.codes.Update(ctx, mailbox, b.now, func(verify.Codes, bool, int64) cache.Edit[verify.Codes] {
 		return cache.Remove[verify.Codes]()
 	})
 	return unavailable("forgetting codes", err)
