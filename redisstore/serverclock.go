@@ -34,8 +34,9 @@ func (c *serverClocks) there(key string, sent int64) (now int64, known bool) {
 	return sent + ahead, ahead != 0
 }
 
-// learn takes up what a server answered. It read its clock after the question was sent,
-// so there is never early, and before the answer was received, so at is never ahead of a clock that nobody sets.
+// learn takes up what a server answered. It read its clock after the question was sent, so
+// there is never early, and before the answer was received, so at is never ahead of a clock
+// that nobody sets.
 func (c *serverClocks) learn(key string, sent, received, now int64) {
 	c.ahead[slotOf(key)].Store(now - sent)
 	c.hear(sent, received, now)
