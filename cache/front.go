@@ -122,5 +122,5 @@ func (f *front[V]) drop(e *Entry[V]) {
 	}
 }
 
-// sometimes is 1 in 32.
-func sometimes() bool { return rand.Uint32()&31 == 0 }
+// sometimes is 1 in 64.
+func sometimes() bool { return rand.Uint32()&63 == 0 }

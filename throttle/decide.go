@@ -4,6 +4,13 @@ package throttle
 // nothing and allocates nothing: the verdict shares the history's memory. Whoever
 // sends on a yes records it, with [History.With].
 func Decide(p Policy, h History, now int64) (v Verdict) {
+	p.Spell(&v, h, now)
+	return v
+}
+
+// Spell makes v, which is zero, what [Decide] returns. It is for who says no a million times
+// a second: to copy a verdict takes as long as to come to it.
+func (p Policy) Spell(v *Verdict, h History, now int64) {
 	v.Now, v.clock, v.tiers, v.history = now, h.Clock(now), p.tiers, h
 	for i := range p.tiers {
 		tier := &p.tiers[i]
@@ -13,7 +20,6 @@ func Decide(p Policy, h History, now int64) (v Verdict) {
 		}
 	}
 	v.Allowed = v.Wait == 0
-	return v
 }
 
 // Admitted is the verdict on a send that the history already holds: it is allowed,

@@ -73,7 +73,7 @@ func (l *Limiter) Take(ctx context.Context, mailbox string, id throttle.ID) (v t
 	}
 	now := l.now()
 	if history, found := l.histories.recall(l.part(mailbox), mailbox, now); found {
-		if v = throttle.Decide(l.policy, history, now); !v.Allowed && history.Find(id) < 0 {
+		if l.policy.Spell(&v, history, now); !v.Allowed && history.Find(id) < 0 {
 			return v, nil
 		}
 	}
