@@ -9,6 +9,10 @@ import (
 var (
 	//go:embed scripts/meter_begin.lua
 	meterBeginSource string
+	//go:embed scripts/meter_admit.lua
+	meterAdmitSource string
+	//go:embed scripts/meter_keep.lua
+	meterKeepSource string
 	//go:embed scripts/fixed_window_take.lua
 	fixedTakeSource string
 	//go:embed scripts/fixed_window_release.lua
@@ -28,12 +32,12 @@ var (
 	//go:embed scripts/meter_reset.lua
 	meterResetSource string
 
-	fixedTakeScript      = decides(meterBeginSource+fixedTakeSource, readState)
-	fixedReleaseScript   = redisstore.NewScript(meterBeginSource+fixedReleaseSource, nil)
-	slidingTakeScript    = decides(meterBeginSource+slidingTakeSource, readState)
-	slidingReleaseScript = redisstore.NewScript(meterBeginSource+slidingReleaseSource, nil)
-	bucketTakeScript     = decides(meterBeginSource+bucketBeginSource+bucketTakeSource, readState)
-	bucketReleaseScript  = redisstore.NewScript(meterBeginSource+bucketBeginSource+bucketReleaseSource, nil)
+	fixedTakeScript      = takes(fixedTakeSource)
+	fixedReleaseScript   = releases(fixedReleaseSource)
+	slidingTakeScript    = takes(slidingTakeSource)
+	slidingReleaseScript = releases(slidingReleaseSource)
+	bucketTakeScript     = takes(bucketBeginSource + bucketTakeSource)
+	bucketReleaseScript  = releases(bucketBeginSource + bucketReleaseSource)
 	meterLookScript      = looks(meterLookSource, readState)
 	meterResetScript     = looks(meterResetSource, readState)
 
@@ -42,3 +46,13 @@ var (
 		bucketTakeScript.Script, bucketReleaseScript, meterLookScript.Script, meterResetScript.Script,
 	}
 )
+
+// takes makes a meter's script that decides.
+func takes(source string) script {
+	return decides(meterBeginSource+source+meterAdmitSource, readState)
+}
+
+// releases makes a meter's script that gives back.
+func releases(source string) *redisstore.Script {
+	return redisstore.NewScript(meterBeginSource+meterKeepSource+source, nil)
+}

@@ -48,7 +48,7 @@ func readHistory(reply string) (seen, error) {
 // vacant reports whether a send was given back and keeps its place, as it does in a queue.
 func vacant(send throttle.Admission) bool { return send.ID == throttle.ID{} }
 
-// readState reads what scripts/fixed_window_take.lua and its like return.
+// readState reads what scripts/meter_begin.lua and scripts/meter_admit.lua return.
 func readState(reply string) (seen, error) {
 	const size = 2 // bytes that say how long the head is
 	if len(reply) < size {

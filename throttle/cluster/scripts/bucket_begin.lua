@@ -23,6 +23,6 @@ local function drained(parts, ms)
 end
 
 -- A clock that has stepped back counts as when the state was written.
-local clock = math.max(now, at)
+local clock = now < at and at or now
 local left = drained(level, clock - at)
 

@@ -7,11 +7,11 @@
 -- returns  how many were given back, 0 or 1
 
 local vacant = string.rep('\0', 8)
-local from = id ~= vacant and find()
-if not from or left == 0 then return 0 end
+if not sent or id == vacant or left == 0 then return 0 end
+local from = sent - 6
 local behind = from + 14
 if queue == 1 then
-  if behind < #state then
+  if behind < size then
     keep(sub(state, 3, head), sub(state, remembered, from + 5) .. vacant .. sub(state, behind), at + drain(level))
     return 1
   end
@@ -21,7 +21,7 @@ end
 -- The bucket is filled anew, at this rate, with all of them and with the others alone.
 -- Where the others find it empty, those before need not be remembered.
 local whole, when, rest, last, first = before, since, before, since, remembered
-for place = first, #state, 14 do
+for place = first, size, 14 do
   local came = unpack('>I6', state, place)
   whole, when = drained(whole, came - when) + window, came
   if place < from or place >= behind then

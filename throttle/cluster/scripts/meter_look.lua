@@ -4,7 +4,7 @@
 -- ARGV[1]  in tests alone: the clock's seconds
 -- ARGV[2]  and its microseconds
 --
--- returns  what fixed_window_take.lua returns for a no
+-- returns  what meter_begin.lua has a no return
 
 local state = redis.call('GET', KEYS[1]) or '\0\0'
 local time = ARGV[1] and { ARGV[1], ARGV[2] } or redis.call('TIME')
