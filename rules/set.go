@@ -113,7 +113,7 @@ func (s *Set) Take(ctx context.Context, send Send, id throttle.ID) (Decision, er
 		d.Mailbox = s.before(round, d.Mailbox)
 		return d, nil
 	}
-	foresee(ctx, round, &d)
+	s.foresee(ctx, round, &d)
 	return d, nil
 }
 
@@ -149,18 +149,24 @@ func (s *Set) charge(ctx context.Context, round []asked, id throttle.ID) error {
 
 // foresee asks about the mail after a mailbox's first, which is a resend. The first is
 // charged, so a rule that cannot be asked is left out.
-func foresee(ctx context.Context, round []asked, d *Decision) {
+func (s *Set) foresee(ctx context.Context, round []asked, d *Decision) {
 	if d.Mailbox.Sent() == 0 {
 		return
 	}
+	var lanes []asked
 	for i := range round {
-		a := &round[i]
-		if a.rule.Resends == nil || a.rule.Shadow || a.resend {
-			continue
+		if a := &round[i]; a.rule.Resends != nil && !a.rule.Shadow && !a.resend {
+			lanes = append(lanes, asked{rule: a.rule, key: a.key})
 		}
+	}
+	_ = s.each(lanes, func(a *asked) error {
 		if v, err := a.rule.Resends.Peek(ctx, a.key); err == nil {
-			d.waitFor(a.rule, &v)
+			a.verdict = v
 		}
+		return nil
+	})
+	for i := range lanes {
+		d.waitFor(lanes[i].rule, &lanes[i].verdict)
 	}
 }
 
@@ -186,14 +192,12 @@ func (s *Set) askAsResend(ctx context.Context, round []asked) error {
 		}
 	}
 	asResend(round)
-	for i := range round {
-		if a := &round[i]; a.resend {
-			if err := a.peek(ctx, a.limiter); err != nil {
-				return err
-			}
+	return s.each(round, func(a *asked) error {
+		if !a.resend {
+			return nil
 		}
-	}
-	return nil
+		return a.peek(ctx, a.limiter)
+	})
 }
 
 // asResend lets rules that make a difference decide as about a resend.

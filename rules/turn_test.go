@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/throttle"
@@ -142,6 +143,52 @@ func TestTheRestIsForCertainFirstMails(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Two quotas that are kept far away are asked about a resend at once: by Take, by Peek, and
+// after a first mail by Take about the next.
+func TestLanesAreAskedAtOnce(t *testing.T) {
+	s := openShop(t)
+	lesser, _ := throttle.ParsePolicy("day=20/24h")
+	var looking *sync.WaitGroup
+	meet := func() { looking = new(sync.WaitGroup); looking.Add(2) }
+	all := []rules.Rule{s.rule(rules.MailboxRule, rules.ByMailbox, "minute=30/60s")}
+	for _, name := range []string{"provider", "backup"} {
+		quota := s.limiter(name, "day=40/24h")
+		lane := &meeting{Limiter: resender{quota, lesser}, looking: &looking, t: t}
+		all = append(all, rules.Rule{Name: name, By: rules.ByAll, Limiter: quota, Resends: lane})
+	}
+	set := newSet(t, rules.Options{Remote: true}, all...)
+	for _, ask := range []string{"first", "resend"} {
+		meet()
+		if d := take(t, set, to("a@b.example")); !d.Allowed {
+			t.Errorf("%s: refused by %s", ask, d.Rule)
+		}
+	}
+	meet()
+	if d, err := set.Peek(context.Background(), to("a@b.example")); err != nil || !d.Allowed {
+		t.Errorf("refused by %s, %v", d.Rule, err)
+	}
+}
+
+// A meeting is a limiter that is looked at only when all others are that are looked at.
+type meeting struct {
+	throttle.Limiter
+	looking **sync.WaitGroup
+	t       *testing.T
+}
+
+func (m *meeting) Peek(ctx context.Context, key string) (throttle.Verdict, error) {
+	all := *m.looking
+	all.Done()
+	met := make(chan struct{})
+	go func() { all.Wait(); close(met) }()
+	select {
+	case <-met:
+	case <-time.After(10 * time.Second):
+		m.t.Error("the other is asked later")
+	}
+	return m.Limiter.Peek(ctx, key)
 }
 
 // atOnce is how many of so many sends to one mailbox go, that all come at once.
