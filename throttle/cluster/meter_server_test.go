@@ -213,7 +213,6 @@ func TestAMetersIDIsFoundOnlyInItsPlace(t *testing.T) {
 	clock := throttletest.NewClock(0x01a3_61626364) // the last four bytes are "abcd"
 	limiter := open(t, redisstore.Options{URL: redistest.Alone(t).URL(), Clock: clock.Now, Timeout: patient})
 	known, _ := throttle.ParseID("ABCDEFGH")
-	other, _ := throttle.ParseID("ABCDABCD")
 	ctx := context.Background()
 	for name, m := range threeMeters {
 		by := limiter.Meter(name, m)
@@ -234,16 +233,20 @@ func TestAMetersIDIsFoundOnlyInItsPlace(t *testing.T) {
 			}
 		}
 	}
-	// Found at the second place where its characters stand.
-	clock.Set(0x01a3_41424344) // "ABCD"
-	for name, m := range threeMeters {
-		by := limiter.Meter(name, m)
-		take(t, by, "second", other)
-		if left := take(t, by, "second", other).Tiers()[0].Remaining; left != 2 {
-			t.Errorf("%s: the id on record is not found behind a place that looks like it", name)
-		}
-		if released, err := by.Release(ctx, "second", other); !released || err != nil {
-			t.Errorf("%s: released %v, %v", name, released, err)
+	// Found at the second place where its characters stand, also if that is the next.
+	for now, other := range map[int64]string{0x01a3_41424344: "ABCDABCD", 0x01a3_61626341: "AAAAAAAA"} {
+		clock.Set(now)
+		other := throttle.ID([]byte(other))
+		for name, m := range threeMeters {
+			by := limiter.Meter(name, m)
+			take(t, by, other.String(), known) // nobody looks into the time of the first
+			take(t, by, other.String(), other)
+			if left := take(t, by, other.String(), other).Tiers()[0].Remaining; left != 1 {
+				t.Errorf("%s: %s on record is not found behind a place that looks like it", name, other)
+			}
+			if released, err := by.Release(ctx, other.String(), other); !released || err != nil {
+				t.Errorf("%s: released %v, %v", name, released, err)
+			}
 		}
 	}
 }
