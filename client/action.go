@@ -23,10 +23,16 @@ type Peeked struct {
 
 // Take asks whether an action may be done now by a subject, such as an account, and counts
 // it if so. Otherwise the error is a [Wait], and nothing was counted. The operator names
-// the actions and their limits. A take that ends in a [NoAnswer] may have been counted.
+// the actions and their limits.
+//
+// A take may have been counted all the same where the error is a [NoAnswer] that is not
+// NotAsked, [ErrAnswer], or a [Problem] with a Status of 500 or more, such as a proxy's 502
+// or mailgate's own 500, but not its [Busy]. After a [StoreUnavailable] mailgate gives it
+// back by itself if its history can be used again within a minute; before that another take
+// may have to wait because of it.
 func (c *Client) Take(ctx context.Context, action, subject string) (Taken, error) {
 	var j takenJSON
-	q := question{doing: "taking an action", method: http.MethodPost, path: actionPath(action, "take"), body: subjectJSON{subject}}
+	q := question{doing: "taking an action", method: http.MethodPost, path: actionPath(action, "take"), body: subjectJSON{subject}, counts: true}
 	if _, err := c.ask(ctx, q, &j); err != nil {
 		return Taken{}, err
 	}

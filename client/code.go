@@ -38,7 +38,7 @@ func codeRefusal(p *Problem, attempts *int) error {
 // check the error is [ErrCodeExpired], and where too many were wrong a [Wait]. A Problem of
 // kind [StoreUnavailable] may have cost a guess, so it is for the visitor to try again.
 func (c *Client) VerifyCode(ctx context.Context, email, code string) error {
-	q := question{doing: "checking a code", method: http.MethodPost, path: "/verify-code", body: guessJSON{email, code}, guess: true}
+	q := question{doing: "checking a code", method: http.MethodPost, path: "/verify-code", body: guessJSON{email, code}, counts: true}
 	_, err := c.ask(ctx, q, &verifiedJSON{})
 	return err
 }

@@ -18,14 +18,25 @@
 //
 // Whatever mailgate does not say yes to is an error: a mailbox that has to wait, an action
 // that is refused, a code that is wrong. So a caller who looks at nothing but the error
-// is never too kind. Four types say what it was, for errors.As:
+// is never too kind. Four types say what it was, for errors.As, and a value for errors.Is:
 //
 //   - [Wait]: a limit is reached. It says which and for how long.
 //   - [Problem]: mailgate, or something in front of it, said no. Its Kind says why. (A code
 //     that is wrong or too old is a [CodeIncorrect] or [ErrCodeExpired].)
 //   - [NoAnswer]: nobody answered, so nobody knows what was done.
+//   - [ErrAnswer]: a yes came that cannot be read, so nobody knows either.
 //   - [Unsettled], of a send alone and beside one of these: the mail may have been sent,
 //     and the same send under the same key finds out.
+//
+// What was asked for may have been done after
+//
+//   - a NoAnswer, unless its NotAsked is set,
+//   - an ErrAnswer,
+//   - a Problem of something in front of mailgate, with a Status of 500 or more,
+//   - a Problem of mailgate's own that is a fault (500) or a [StoreUnavailable]; of a send
+//     the latter says that no mail was sent.
+//
+// Mailgate's other problems say what was done.
 //
 // No error has the API key, a mail address, or a text of another's making in its message,
 // so errors may be logged. Fields for people, such as [Problem.Detail], may be shown.
@@ -48,9 +59,10 @@
 // a restart.
 //
 // What only looks is asked again just as well. What counts and has no such key (taking an
-// action, checking a code, resetting) is asked again only where it certainly was not
-// done: nobody listened, or mailgate itself said 503. A guess at a code may have been
-// counted even so, where the history failed, and is not made again.
+// action, checking a code, resetting) is asked again only where nobody listened, or where
+// mailgate itself said 503. That says that nothing was done, but for one kind: where the
+// history failed ([StoreUnavailable]) a take or a guess at a code may have been counted, and
+// is not made again. Part of a reset may be done then; it is made again, which does no harm.
 //
 // Before each repetition there is a pause, twice as long as the last and with some chance
 // in it, on top of what a Retry-After asks for. A Retry-After longer than

@@ -14,7 +14,8 @@ import (
 // A NoAnswer is the error of a request that nobody answered. Unless NotAsked is set, what
 // was asked for may have been done.
 type NoAnswer struct {
-	// NotAsked says that the request certainly did not reach anybody, in any attempt.
+	// NotAsked says that nobody was reached, and that no earlier attempt reached anybody
+	// who may have done what was asked for.
 	NotAsked bool
 	// Err is the cause, for errors.Is and errors.As. Its message may quote what came over
 	// the network, so it is not for logs.

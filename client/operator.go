@@ -46,13 +46,15 @@ type inspectionJSON struct {
 func (j *inspectionJSON) whole() bool { return j.Sends != nil && j.mailboxJSON.whole() }
 
 // Reset lets a mailbox start afresh, and says how many mails were forgotten. The reason,
-// of up to 500 characters, goes to mailgate's audit log; it may be empty.
+// of up to 500 characters, goes to mailgate's audit log; it may be empty. The count is the
+// last attempt's: not in it is what an earlier one forgot that mailgate could not complete,
+// and that was made again. The audit log has all of them.
 func (c *Client) Reset(ctx context.Context, email, reason string) (int, error) {
 	return c.reset(ctx, "resetting a mailbox", operatorPath(email)+"/reset", resetJSON{Reason: reason})
 }
 
 // ResetAction lets a subject start afresh with an action, and says how many takes were
-// forgotten. The reason is as for [Client.Reset].
+// forgotten. The reason and the count are as for [Client.Reset].
 func (c *Client) ResetAction(ctx context.Context, action, subject, reason string) (int, error) {
 	return c.reset(ctx, "resetting an action", "/admin"+actionPath(action, "reset"), resetJSON{&subject, reason})
 }

@@ -21,7 +21,7 @@ const (
 	RecipientRejected Kind = "recipient-rejected"    // the relay refused for good, see SMTP; charged
 	RelayUnavailable  Kind = "relay-unavailable"     // the mail certainly did not leave; given back
 	DeliveryUnknown   Kind = "delivery-unknown"      // the mail may arrive, and is never sent again; charged
-	StoreUnavailable  Kind = "store-unavailable"     // mailgate cannot decide now; untouched, but a guess may be spent
+	StoreUnavailable  Kind = "store-unavailable"     // mailgate cannot decide now; untouched or given back, but a guess may be spent
 	Busy              Kind = "busy"                  // too many sends are waiting; given back
 	KeyMismatch       Kind = "idempotency-mismatch"  // the key was used for another request; untouched
 	KeyInFlight       Kind = "idempotency-in-flight" // the first request under this key is still at work

@@ -19,7 +19,7 @@ type question struct {
 	body         any    // sent as JSON; nil for none
 	key          string // the Idempotency-Key; empty for none
 	harmless     bool   // doing it twice does no more than doing it once
-	guess        bool   // a history that failed may have counted it all the same
+	counts       bool   // a history that failed may have counted it all the same
 }
 
 // ErrAnswer is the kind of a yes that cannot be read: it is not mailgate who answers, or
@@ -56,7 +56,7 @@ func (c *Client) ask(ctx context.Context, q question, into yes) (http.Header, er
 func (c *Client) insist(ctx context.Context, q question, body []byte) (got reply, doubt bool, err error) {
 	for attempt := 1; ; attempt++ {
 		got, err = c.once(ctx, q, body)
-		doubt = doubt || inDoubt(err)
+		doubt = doubt || q.inDoubt(err)
 		if err == nil || attempt >= c.with.Attempts {
 			return got, doubt, err
 		}

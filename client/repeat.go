@@ -20,8 +20,9 @@ func (q question) again(err error) (notBefore time.Duration, again bool) {
 	case http.StatusConflict:
 		return p.RetryAfter, p.Kind == KeyInFlight
 	case http.StatusServiceUnavailable:
-		// Mailgate's own says that nothing was done, but of a guess; a proxy's says nothing.
-		return p.RetryAfter, q.harmless || p.Kind != "" && !(q.guess && p.Kind == StoreUnavailable)
+		// Mailgate's own says that nothing was counted, unless its history failed; a proxy's
+		// says nothing.
+		return p.RetryAfter, q.harmless || p.Kind != "" && !(q.counts && p.Kind == StoreUnavailable)
 	case http.StatusBadGateway, http.StatusGatewayTimeout:
 		return p.RetryAfter, q.harmless && p.Kind == ""
 	}

@@ -25,8 +25,8 @@ func TestRepeating(t *testing.T) {
 	}{
 		{"a broken connection", harmless, line{}, true, ""},
 		{"a broken connection while counting", counting, line{}, false, "no answer"},
-		{"mailgate cannot now", harmless + " take reset reset action", problem(503, "store-unavailable", "Retry-After", "1"), true, ""},
-		{"mailgate cannot now, and may have counted a guess", "verify", problem(503, "store-unavailable", "Retry-After", "1"), false, "store-unavailable"},
+		{"mailgate cannot now", harmless + " reset reset action", problem(503, "store-unavailable", "Retry-After", "1"), true, ""},
+		{"mailgate cannot now, and may have counted it", "verify take", problem(503, "store-unavailable", "Retry-After", "1"), false, "store-unavailable"},
 		{"mailgate has too much to do", harmless + " " + counting, problem(503, "busy", "Retry-After", "1"), true, ""},
 		{"mailgate cannot for long", harmless + " " + counting, problem(503, "relay-unavailable", "Retry-After", "6"), false, "relay-unavailable"},
 		{"a proxy cannot now", harmless, foreign(503, map[string]string{"Retry-After": "1"}), true, ""},

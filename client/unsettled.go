@@ -23,14 +23,17 @@ func (e *Unsettled) Error() string { return "the mail may have been sent: " + e.
 // Unwrap gives how the last attempt ended.
 func (e *Unsettled) Unwrap() error { return e.Err }
 
-// inDoubt reports whether an attempt that ended so may have done what was asked for.
-func inDoubt(err error) bool {
+// inDoubt reports whether an attempt that ended so may have done what was asked for, or part
+// of it.
+func (q question) inDoubt(err error) bool {
 	if silence, ok := errors.AsType[*NoAnswer](err); ok {
 		return !silence.NotAsked
 	}
 	if p, ok := errors.AsType[*Problem](err); ok {
-		ours := p.Kind != "" && p.Status == http.StatusServiceUnavailable // says that nothing was done
-		return p.Kind == KeyInFlight || p.Status >= 500 && !ours
+		if p.Kind != "" && p.Status == http.StatusServiceUnavailable {
+			return p.Kind == StoreUnavailable && q.key == "" // of a send it says that no mail was sent, as any other does
+		}
+		return p.Kind == KeyInFlight || p.Status >= 500
 	}
 	return errors.Is(err, ErrAnswer)
 }

@@ -53,6 +53,42 @@ func TestAnEarlierAttemptMayHaveDoneIt(t *testing.T) {
 	}
 }
 
+// parting gives one answer, and is gone before it has given it.
+func parting(t testing.TB, last line) (url string) {
+	t.Helper()
+	listener := need(net.Listen("tcp", "127.0.0.1:0"))
+	t.Cleanup(func() { listener.Close() })
+	go func() {
+		conn, err := listener.Accept()
+		if err != nil {
+			return // closed at the end of the test
+		}
+		defer conn.Close()
+		request, err := http.ReadRequest(bufio.NewReader(conn))
+		if err != nil {
+			return
+		}
+		if _, err := io.Copy(io.Discard, request.Body); err != nil {
+			return
+		}
+		listener.Close()
+		fmt.Fprintf(conn, "HTTP/1.1 %d No\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", last.status, len(last.body), last.body)
+	}()
+	return "http://" + listener.Addr().String()
+}
+
+// Part of what mailgate could not complete may be done. What it had no time for certainly was not.
+func TestAnEarlierAttemptMayHaveDonePart(t *testing.T) {
+	for _, name := range []string{"reset", "reset action", "release"} {
+		for kind, want := range map[string]string{"store-unavailable": "no answer", "busy": "not asked"} {
+			c, p := asking(t, parting(t, problem(503, kind)), client.Options{})
+			if err := calls[name](t.Context(), c); kindOf(err) != want || len(p.all) != 3 {
+				t.Errorf("%s, %s: %d pauses: %v", name, kind, len(p.all), err)
+			}
+		}
+	}
+}
+
 // Nor within one attempt, where a kept connection breaks and a new one cannot be made.
 func TestAKeptConnectionBreaks(t *testing.T) {
 	c, _ := asking(t, leaving(t, 1), client.Options{Attempts: 1})
