@@ -64,7 +64,7 @@ var rooms = map[string][]string{
 	"api/wire":                    {"throttle"},
 	"api/web":                     {},
 	"cmd/mailgate":                {anything},
-	"cmd/mailgate/settings":       {"throttle", "redisstore", "mailer", "api", "boundedfile", "network", "strictyaml"},
+	"cmd/mailgate/settings":       {"throttle", "redisstore", "mailer", "api", "boundedfile", "network", "secret", "strictyaml"},
 	"cmd/mailgate/demo":           {"mailer/sandbox"},
 	"faults":                      {}, // the campaign is a test
 	"faults/judge":                {"throttle"},

@@ -2,7 +2,6 @@ package main
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/mailgate/mailgate/cmd/mailgate/settings"
 	"github.com/mailgate/mailgate/rules/rulefile"
@@ -17,11 +16,7 @@ type unknown struct {
 // unknownKeys finds what the rules file cannot know: names of API keys that are not set,
 // which are most likely misspelt.
 func unknownKeys(file rulefile.File, s *settings.Settings) (all []unknown) {
-	var known []string
-	for pair := range strings.SplitSeq(string(s.APIKeys), ",") {
-		name, _, _ := strings.Cut(strings.TrimSpace(pair), ":")
-		known = append(known, name)
-	}
+	known := s.APIKeys.Names()
 	for _, r := range file.Rules {
 		var missing []string
 		for _, name := range r.Exempt.Callers {

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,7 +17,7 @@ func fromEnvironment(environ []string) (layer, error) {
 	values := map[string]string{}
 	for _, pair := range environ {
 		name, value, _ := strings.Cut(pair, "=")
-		if strings.HasPrefix(name, prefix) && !ofOrchestrator(name) {
+		if strings.HasPrefix(name, prefix) && !ofOrchestrator(name, value) {
 			values[name] = value
 		}
 	}
@@ -44,10 +45,19 @@ func onOneLine(name string) string {
 	return name
 }
 
-// ofOrchestrator reports whether a name is one that Kubernetes and Docker links put
-// into the environment by themselves when a service happens to be called mailgate.
-func ofOrchestrator(name string) bool {
+// ofService is what Kubernetes and Docker links put behind the name of a service, and
+// address is what they call its port, alone.
+var (
+	ofService = regexp.MustCompile(`^(.+_)?(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
+	address   = regexp.MustCompile(`^(tcp|udp|sctp)://`)
+)
+
+// ofOrchestrator reports whether a variable is one that Kubernetes and Docker links put into
+// the environment by themselves, as a service happens to be called mailgate or mailgate-redis.
+func ofOrchestrator(name, value string) bool {
 	rest := strings.TrimPrefix(name, prefix)
-	return rest == "PORT" || rest == "NAME" || strings.HasPrefix(rest, "PORT_") ||
-		rest == "SERVICE_HOST" || rest == "SERVICE_PORT" || strings.HasPrefix(rest, "SERVICE_PORT_")
+	if rest == "PORT" || strings.HasSuffix(rest, "_PORT") && address.MatchString(value) {
+		return true
+	}
+	return rest == "NAME" || ofService.MatchString(rest)
 }

@@ -35,6 +35,9 @@ func fromFlags(args []string) (layer, []string, error) {
 				value, args = args[0], args[1:]
 			}
 		}
+		if value == "" {
+			return nil, nil, &Error{"--" + name, "it needs a value"}
+		}
 		given := Origin{Text: value, Place: "--" + name, Level: Flag}
 		if name == config {
 			k = key{setting: Setting{Name: config}}

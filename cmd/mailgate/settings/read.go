@@ -95,6 +95,10 @@ func settle(layers ...layer) (*Settings, error) {
 		if err := read(field.Addr().Interface(), origin.Text); err != nil {
 			return nil, &Error{origin.Place, ownWords(err.Error())}
 		}
+		if setting.Secret {
+			origin.Text = mask
+			s.origins[setting.Name] = origin
+		}
 	}
 	s.beStrict()
 	return s, s.check()

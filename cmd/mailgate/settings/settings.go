@@ -58,7 +58,7 @@ type Settings struct {
 
 // An Origin is what a setting was given as, and where.
 type Origin struct {
-	Text string // a secret is in it; Settings.Shown has it masked
+	Text string // of a secret, no more than that it was given
 	// Place names the setting as whoever gave it wrote it: "--tiers", "MAILGATE_TIERS",
 	// "mailgate.yaml:3: tiers". Of a default it is the bare name.
 	Place string

@@ -185,7 +185,14 @@ func TestOrchestratorsVariables(t *testing.T) {
 	read(t, nil, []string{
 		"MAILGATE_PORT=tcp://10.0.0.1:80", "MAILGATE_PORT_80_TCP_ADDR=10.0.0.1", "MAILGATE_SERVICE_HOST=10.0.0.1",
 		"MAILGATE_SERVICE_PORT=80", "MAILGATE_SERVICE_PORT_HTTP=80", "MAILGATE_NAME=/web/mailgate",
+		"MAILGATE_REDIS_PORT=tcp://10.0.0.2:6379", "MAILGATE_REDIS_PORT_6379_TCP=tcp://10.0.0.2:6379",
+		"MAILGATE_REDIS_PORT_6379_TCP_ADDR=10.0.0.2", "MAILGATE_REDIS_PORT_53_UDP_PROTO=udp", "MAILGATE_REDIS_PORT_9_SCTP_PORT=9",
+		"MAILGATE_REDIS_SERVICE_HOST=10.0.0.2", "MAILGATE_REDIS_SERVICE_PORT=6379", "MAILGATE_REDIS_SERVICE_PORT_REDIS=6379",
 	})
+	for _, name := range []string{"MAILGATE_REDIS_PORTS", "MAILGATE_SMTP_PORT", "MAILGATE_SMTP_PORT_NUMBER", "MAILGATE_SERVICE"} {
+		_, _, err := settings.Read(nil, []string{name + "=x"})
+		complains(t, err, name+": there is no such setting")
+	}
 }
 
 func TestLoopback(t *testing.T) {

@@ -29,8 +29,7 @@ const mask = "***"
 
 func (k Keys) masked() string {
 	var all []string
-	names, _ := k.split()
-	for _, name := range names {
+	for _, name := range k.Names() {
 		all = append(all, name+":"+mask)
 	}
 	return strings.Join(all, ",")
@@ -54,7 +53,12 @@ func (u RedisURL) masked() string {
 	return scheme + "://" + rest
 }
 
-// String keeps secrets out of whatever prints settings whole.
+// String keeps secrets out of whatever prints settings whole, and MarshalText out of what
+// writes them as JSON, as logs are.
 func (k Keys) String() string     { return k.masked() }
 func (Secret) String() string     { return mask }
 func (u RedisURL) String() string { return u.masked() }
+
+func (k Keys) MarshalText() ([]byte, error)     { return []byte(k.String()), nil }
+func (s Secret) MarshalText() ([]byte, error)   { return []byte(s.String()), nil }
+func (u RedisURL) MarshalText() ([]byte, error) { return []byte(u.String()), nil }

@@ -14,11 +14,18 @@ import (
 	"github.com/mailgate/mailgate/mailer"
 	"github.com/mailgate/mailgate/network"
 	"github.com/mailgate/mailgate/redisstore"
+	"github.com/mailgate/mailgate/secret"
 	"github.com/mailgate/mailgate/throttle"
 )
 
 // Keys are names and secrets, name:secret,name:secret.
 type Keys string
+
+// Names are what the keys are called, in order.
+func (k Keys) Names() []string {
+	names, _ := k.split()
+	return names
+}
 
 // split are the names and the secrets, in order.
 func (k Keys) split() (names, secrets []string) {
@@ -174,7 +181,7 @@ func readRelays(text string) (all Relays, err error) {
 }
 
 // minSecret is the fewest characters of a secret. A shorter one can be guessed.
-const minSecret = 16
+const minSecret = secret.MinLength
 
 // placeholder begins every secret in published examples. Whoever has read them knows it.
 const placeholder = "change-me"
@@ -182,8 +189,12 @@ const placeholder = "change-me"
 // readKeys leaves what keys look like to whoever will ask for them, and refuses those
 // that a stranger could guess. Like theirs, its errors name a key by its place.
 func readKeys(text string) (Keys, error) {
-	if _, err := api.ParseKeys(text); err != nil {
+	parsed, err := api.ParseKeys(text)
+	if err != nil {
 		return "", err
+	}
+	if parsed.IsZero() {
+		return "", errors.New("there is no key in it")
 	}
 	keys := Keys(text)
 	_, secrets := keys.split()

@@ -1,6 +1,7 @@
 package settings_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -29,6 +30,8 @@ func TestWrongSettings(t *testing.T) {
 		{"MAILGATE_API_KEYS=web:" + hidden + ",web:" + hidden + "2", "MAILGATE_API_KEYS: "},
 		{"MAILGATE_ADMIN_KEYS=:" + hidden, "MAILGATE_ADMIN_KEYS: "},
 		{"MAILGATE_API_KEYS=web:" + hidden + " & MAILGATE_ADMIN_KEYS=ops:" + hidden, "MAILGATE_ADMIN_KEYS: a secret in it is one of api_keys too"},
+		{"MAILGATE_API_KEYS=  & MAILGATE_LISTEN=:8080", "MAILGATE_API_KEYS: there is no key in it"},
+		{"MAILGATE_ADMIN_KEYS= \u00a0", "MAILGATE_ADMIN_KEYS: there is no key in it"},
 		{"MAILGATE_API_KEYS=web:fifteen-letters", "MAILGATE_API_KEYS: key 1 has a secret of fewer than 16 characters"},
 		{"MAILGATE_ADMIN_KEYS=ops:" + hidden + ",bob:fifteen-letters", "MAILGATE_ADMIN_KEYS: key 2 has a secret of fewer than 16 characters"},
 		{"MAILGATE_API_KEYS=web:change-me-" + hidden, "MAILGATE_API_KEYS: key 1 has the secret of an example"},
@@ -160,6 +163,9 @@ func TestWrongFile(t *testing.T) {
 	}
 	complainsOfFlags("--tiers: ", "--tiers", "often")
 	complainsOfFlags("--tiers: it needs a value", "--tiers")
+	complainsOfFlags("--tiers: it needs a value", "--tiers", "")
+	complainsOfFlags("--fold: it needs a value", "--fold=")
+	complainsOfFlags("--config: it needs a value", "--config=")
 	complainsOfFlags("--fold: it must be true or false", "--fold=maybe")
 	complainsOfFlags("--locale: it was already set by --locale", "--locale=en", "--locale=de")
 	complainsOfFlags("there is no flag --teirs", "--teirs="+hidden)
@@ -222,8 +228,14 @@ func TestShown(t *testing.T) {
 		"MAILGATE_FROM=a@b.example",
 		"MAILGATE_SECRET=" + hidden,
 	})
-	if text := fmt.Sprintf("%v %+v", s.Secret, struct{ S settings.Secret }{s.Secret}); strings.Contains(text, hidden) {
-		t.Errorf("a secret is printed: %s", text)
+	asJSON, err := json.Marshal(s)
+	if err != nil {
+		t.Error(err)
+	}
+	for _, text := range []string{fmt.Sprint(s), fmt.Sprintf("%v %+v", s.Secret, *s), string(asJSON)} {
+		if strings.Contains(text, hidden) || !strings.Contains(text, "***") {
+			t.Errorf("a secret is printed, or nothing is: %s", text)
+		}
 	}
 	for name, want := range map[string]string{
 		"api_keys":   "web:***,shop:***",
