@@ -76,11 +76,17 @@ func (r Reply) String() string {
 }
 
 // aboutUs says whether a refusal is a matter of policy (RFC 3463's 5.7.x), as
-// is "554 5.7.1 Relay access denied", of the relay's own state (5.3.x), or of a
-// quota used up ("550 5.4.5 Daily user sending limit exceeded"): any mail of
-// ours would be refused. What is wrong with a recipient has codes of its own.
+// is "554 5.7.1 Relay access denied", of the relay's own state (5.3.x), of a
+// quota used up ("550 5.4.5 Daily user sending limit exceeded"), or of the
+// sender ("550 5.1.8 Access denied, bad outbound sender"), which many a relay
+// says at the recipient: any mail of ours would be refused. What is wrong with
+// a recipient has codes of its own.
 func (r Reply) aboutUs() bool {
-	return strings.HasPrefix(r.Enhanced, "5.7.") || strings.HasPrefix(r.Enhanced, "5.3.") || r.Enhanced == "5.4.5"
+	switch r.Enhanced {
+	case "5.4.5", "5.1.7", "5.1.8":
+		return true
+	}
+	return strings.HasPrefix(r.Enhanced, "5.7.") || strings.HasPrefix(r.Enhanced, "5.3.")
 }
 
 // refused is the outcome of a 5xx to a recipient or a mail.
@@ -102,8 +108,8 @@ type SendError struct {
 	Step    Step   // empty when no relay was asked
 	// Reply is the relay's answer, where it gave one.
 	Reply *Reply
-	// Deferred: the mail never left, and every relay that was asked came as far
-	// as its recipient, and then said 4xx or 5.7.x or nothing. Whoever may name
+	// Deferred: the mail never left, and every relay that was asked, of which there
+	// was one, came as far as its recipient, and then said 4xx or 5.7.x or nothing. Whoever may name
 	// one can bring that about, with a domain that is not there or a mailbox that
 	// takes no mail of strangers, so it need be no trouble of a relay's.
 	Deferred bool
