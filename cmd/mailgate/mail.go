@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -59,10 +60,11 @@ func newComposer(s *settings.Settings) (*mailer.Composer, error) {
 
 // newRelays makes the connections to the relays; the first mail dials.
 func newRelays(s *settings.Settings, log *slog.Logger, hooks mailer.Hooks) (*mailer.Relays, error) {
+	host, _ := os.Hostname() // without one it is the sender's domain
 	relays, err := mailer.NewRelays(s.SMTPURL, mailer.Options{
 		MaxConns: s.SMTPMaxConns,
 		Deadline: sendDeadline,
-		HELO:     heloName(s.From),
+		HELO:     heloName(host, s.From),
 		Pace:     pace(s),
 		Logger:   log,
 		Hooks:    hooks,
@@ -80,12 +82,18 @@ func pace(s *settings.Settings) mailer.Pace {
 	return mailer.Pace{PerSecond: s.SMTPRate, Queue: s.SMTPQueue}
 }
 
-// heloName is how mailgate introduces itself: by the machine's name if that is a full
-// one, as relays like it, else by the sender's domain.
-func heloName(from mailer.Sender) string {
-	if name, err := os.Hostname(); err == nil && strings.Contains(strings.Trim(name, "."), ".") {
-		return name
+// heloName is how mailgate introduces itself: by the machine's name if others may know it,
+// as relays like it, else by the sender's domain.
+func heloName(host string, from mailer.Sender) string {
+	if isFullName(host) {
+		return host
 	}
 	_, domain, _ := strings.Cut(from.Address.String(), "@")
 	return domain
+}
+
+// isFullName tells the name of a machine that others may know from what it calls itself.
+func isFullName(host string) bool {
+	labels := strings.Split(strings.ToLower(strings.Trim(host, ".")), ".")
+	return len(labels) > 1 && !slices.Contains([]string{"localdomain", "localhost", "local", "internal", "lan", "home"}, labels[len(labels)-1])
 }

@@ -20,10 +20,7 @@ import (
 // goingOn is the history in Redis, and one of this node's own to go on with while Redis is
 // away. It is in a data directory only where one was asked for.
 func goingOn(s *settings.Settings, shared history, store *redisstore.Store, first throttle.Policy, log *slog.Logger) (history, error) {
-	dir := cache.Memory
-	if s.Origin("data_dir").Given() {
-		dir = s.DataDir
-	}
+	dir := ownDir(s)
 	own, err := openDisk(s, dir, first, store.Now, log)
 	if err != nil {
 		return history{}, err
@@ -36,6 +33,15 @@ func goingOn(s *settings.Settings, shared history, store *redisstore.Store, firs
 		return history{}, errors.Join(fmt.Errorf("opening the history: %w", err), own.close(context.Background()))
 	}
 	return join(watch, shared, own), nil
+}
+
+// ownDir is where a node keeps its own history: alone in its data directory, and beside Redis
+// there only if one was asked for.
+func ownDir(s *settings.Settings) string {
+	if s.RedisURL == "" || s.GoesOn() && s.Origin("data_dir").Given() {
+		return s.DataDir
+	}
+	return cache.Memory
 }
 
 // join makes one history of the two.

@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/mailgate/mailgate/cache"
 )
 
 func serveCommand() command {
@@ -71,7 +73,7 @@ func (p *program) announce(addr net.Addr) {
 	switch {
 	case s.RedisURL != "":
 		place = "redis"
-	case s.DataDir == ":memory:":
+	case s.DataDir == cache.Memory:
 		place = "memory"
 	}
 	log.Info("serving", "address", addr.String(), "version", currentVersion(), "history", place,
@@ -79,7 +81,7 @@ func (p *program) announce(addr net.Addr) {
 		"rules_digest", p.content.rules.Digest())
 	p.warnOfRules()
 	p.warnOfFiles()
-	if place == "disk" && openToOthers(s.DataDir) {
+	if dir := ownDir(s); dir != cache.Memory && openToOthers(dir) {
 		log.Warn("others on this machine may write to the data directory, and so decide what is on record: chmod 700 it")
 	}
 	if s.Secret == "" && place == "memory" {
