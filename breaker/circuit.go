@@ -27,7 +27,8 @@ func (c *Circuit) Ask() Pass {
 	return p
 }
 
-// Rest is for how many milliseconds it is certain that nobody passes.
+// Rest is for how many milliseconds nobody passes; while a trial is under way, which may end
+// earlier, when to ask again.
 func (c *Circuit) Rest() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
