@@ -2,11 +2,11 @@ package web_test
 
 import (
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -34,6 +34,7 @@ func TestConsoleInABrowser(t *testing.T) {
 		{"a store that fails", nil, aFailingStore},
 		{"too many lookups", oneLookup(t), tooManyLookups},
 		{"figures", nil, figuresThatGrow},
+		{"figures that are old", nil, figuresThatAreOld},
 		{"what if, by keyboard", nil, otherTiers},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -280,9 +281,50 @@ func figuresThatGrow(t *testing.T, v *tab, d *desk) {
 	v.reads("numbers", "Sent1Refused2")
 	v.reads("refusals", "mailboxminute2")
 	v.reads("relay-pill", "relay ready")
+	// A key that comes again, with its body or another, is no failure.
+	d.once("a-click", "judy@example.com", 200)
+	d.once("a-click", "judy@example.com", 200)
+	d.once("a-click", "mallory@example.com", 422)
+	d.ask(`{"email":"grace@example.com"}`)
+	v.reads("numbers", "Refused3")
+	v.reads("numbers", "Sent2Refused3Failed0")
+	d.box.Close()
+	d.once("another-click", "kim@example.com", 503)
+	v.reads("numbers", "Sent2Refused3Failed1")
 	v.until("a rate is drawn", func() bool {
 		return get[bool](v, `document.querySelectorAll("#refused-chart polyline").length === 1 && document.getElementById("refused-chart").getAttribute("aria-label").startsWith("refused, a minute: now ")`)
 	})
+}
+
+// What cannot be asked is said once, as an alert is read aloud whenever it is written.
+func figuresThatAreOld(t *testing.T, v *tab, d *desk) {
+	call(v, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: timeMachine})
+	v.opens(d)
+	v.reads("numbers", "Sent0")
+	v.offline(true)
+	v.until("it says that they are old", func() bool {
+		v.pass(2000)
+		return v.text("figures-note") == "The server does not answer. These figures are old."
+	})
+	v.run(`(() => {
+		window.alerted = document.getElementById("figures-note").firstChild;
+		window.asked = 0;
+		const ask = window.fetch;
+		window.fetch = (...all) => { asked++; return ask(...all); };
+	})()`)
+	v.until("it has asked again, and had its answer", func() bool {
+		v.pass(2000)
+		return get[int](v, "asked") > 1
+	})
+	if !get[bool](v, "alerted.isConnected") {
+		t.Error("the alert is written again")
+	}
+	v.offline(false)
+	v.until("they are of now", func() bool {
+		v.pass(2000)
+		return v.text("figures-note") == ""
+	})
+	v.forgive()
 }
 
 func otherTiers(t *testing.T, v *tab, d *desk) {
@@ -307,10 +349,12 @@ func otherTiers(t *testing.T, v *tab, d *desk) {
 }
 
 // ask sends POST /send-code, whatever the answer.
-func (d *desk) ask(body string) {
+func (d *desk) ask(body string) { d.t.Helper(); d.post("/send-code", body) }
+
+// once has a code mailed under an Idempotency-Key.
+func (d *desk) once(key, email string, want int) {
 	d.t.Helper()
-	request := must(http.NewRequest("POST", d.URL+"/send-code", strings.NewReader(body)))(d.t)
-	request.Header = http.Header{"Authorization": {"Bearer " + appKey}, "Content-Type": {"application/json"}}
-	response := must(http.DefaultClient.Do(request))(d.t)
-	response.Body.Close()
+	if status := d.post("/send-code", `{"email":"`+email+`"}`, "Idempotency-Key", `"`+key+`"`); status != want {
+		d.t.Errorf("under the key %q: %d, want %d", key, status, want)
+	}
 }
