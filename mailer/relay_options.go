@@ -76,7 +76,7 @@ type Hooks struct {
 	// Tried is called after each try to hand a mail to a relay. The result is
 	// "sent", "rejected", "unavailable", "unknown" or "busy".
 	Tried func(relay, result string, took time.Duration)
-	// Paced is called with the time a mail waited for its turn, when it had to.
+	// Paced is called with the time a mail waited for its turn, 0 if it left at once.
 	Paced func(waited time.Duration)
 	// Circuit is called when a relay's breaker opens and when it closes.
 	Circuit func(relay string, open bool)

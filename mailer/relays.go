@@ -131,7 +131,7 @@ func (r *Relays) allResting() *SendError {
 // alone only adds when to come again.
 func (r *Relays) inTurn(p patience, l *letter) (Receipt, error) {
 	var last error
-	deferred := true // by all of them
+	asked, deferred := false, true // of those that were asked, by all
 	for _, relay := range r.relays {
 		reply, err := relay.send(p, l)
 		if err == nil {
@@ -141,7 +141,9 @@ func (r *Relays) inTurn(p patience, l *letter) (Receipt, error) {
 		if ok && (failure.Outcome != Unavailable || errors.Is(err, errHeldBack)) {
 			return Receipt{}, err
 		}
-		deferred = deferred && (!ok || failure.Deferred) // it was busy, if not ok, and was not asked
+		if ok && !errors.Is(err, errResting) { // if not ok it was busy
+			asked, deferred = true, deferred && failure.Deferred
+		}
 		if last == nil || !errors.Is(err, errResting) {
 			last = err
 		}
@@ -150,7 +152,7 @@ func (r *Relays) inTurn(p patience, l *letter) (Receipt, error) {
 		}
 	}
 	if failure, ok := errors.AsType[*SendError](last); ok {
-		failure.Deferred = deferred
+		failure.Deferred = asked && deferred
 	}
 	return Receipt{}, last
 }

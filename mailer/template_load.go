@@ -99,7 +99,7 @@ func (t *Templates) tryFor(sender string) error {
 // try renders the template as full and as bare as a request can make it, for
 // senders of these names, and returns about how many octets it renders to.
 func (m *mailTemplate) try(sender, bareSender string) (size int, err error) {
-	full := templateFields{Code: "314159", Email: "someone@example.com", Sender: sender, Data: map[string]string{}}
+	full := templateFields{Code: strings.Repeat("8", maxCode), Email: "someone@example.com", Sender: sender, Data: map[string]string{}}
 	for _, key := range m.needs {
 		full.Data[key] = "sample"
 	}

@@ -202,6 +202,7 @@ func TestBrokenTemplatesStopTheStart(t *testing.T) {
 		{"empty subject", invite("invite/en/subject.txt", " \n"), "invite/en/subject.txt: is empty"},
 		{"subject of two lines", invite("invite/en/subject.txt", "a\nb"), "invite/en/subject.txt: contains a control character"},
 		{"endless subject", invite("invite/en/subject.txt", strings.Repeat("a", 201)), "invite/en/subject.txt: is too long"},
+		{"too long with a long code", invite("invite/en/subject.txt", strings.Repeat("a", 189)+"{{.Code}}"), "invite/en/subject.txt: is too long"},
 		{"misspelt file", invite("invite/en/subjct.txt", "x"), "invite/en/subjct.txt: not one of"},
 		{"stray file", files("README.md", "x"), "README.md: a file where only directories belong"},
 		{"bad name", files("My Mail/en/subject.txt", "x"), "My Mail: a template's name"},
