@@ -18,8 +18,12 @@
  * connection broke, after a 503, after a 502, 503 or 504 of something in front of mailgate, and
  * while the first request is still at work. One call is at most one mail. What only looks is
  * asked again just as well. What counts and has no such key (take, verifyCode, resets) is asked
- * again only where it certainly was not done. "unknown" is final: mailgate never sends such a
- * mail again. Where the attempts end before it is known whether the mail was sent, the status is
+ * again only where nobody listened, or where mailgate itself said 503. That says that nothing was
+ * done, but for one kind: where the history failed ("store-unavailable") a take or a guess at a
+ * code may have been counted, and is not made again. Part of a reset may be done then; it is made
+ * again, which does no harm.
+ *
+ * "unknown" is final: mailgate never sends such a mail again. Where the attempts end before it is known whether the mail was sent, the status is
  * "unsettled", with the key to go on under; a new key could make a second mail.
  *
  * Redirects are not followed: the key is for one server.
@@ -70,7 +74,7 @@ export class Mailgate {
    * once. "unavailable" may have cost a guess, so it is for the visitor to try again.
    */
   async verifyCode(email: string, code: string, call: Call = {}): Promise<VerifyResult> {
-    return this.#ask({ path: "/verify-code", body: { email, code }, guess: true }, call, readVerified, readGuess);
+    return this.#ask({ path: "/verify-code", body: { email, code }, counts: true }, call, readVerified, readGuess);
   }
 
   /** Says what a send would be told now. Looking spends nothing. */
@@ -78,9 +82,15 @@ export class Mailgate {
     return this.#ask({ path: "/mailboxes/" + segment(email), harmless: true }, call, readMailbox);
   }
 
-  /** Asks whether a subject may take an action now, and counts it if so: "taken". */
+  /**
+   * Asks whether a subject may take an action now, and counts it if so: "taken". It may have been
+   * counted all the same where the status is "unanswered" without notAsked, "failed" with an
+   * httpStatus of 500 or more or the kind "unreadable", or "unavailable" with the kind
+   * "store-unavailable". After the last of these mailgate gives it back by itself if its history
+   * can be used again within a minute; before that another take may have to wait because of it.
+   */
   async take(action: string, subject: string, call: Call = {}): Promise<TakeResult> {
-    return this.#ask({ path: `/actions/${segment(action)}/take`, body: { subject } }, call, readTaken);
+    return this.#ask({ path: `/actions/${segment(action)}/take`, body: { subject }, counts: true }, call, readTaken);
   }
 
   /** Says what a take would be told now. Nothing is counted. */
@@ -102,12 +112,16 @@ export class Mailgate {
     return this.#ask({ path: "/admin/mailboxes/" + segment(email), harmless: true }, call, readInspected);
   }
 
-  /** Lets a mailbox start afresh. The reason goes to the audit log. Takes an admin key. */
+  /**
+   * Lets a mailbox start afresh. The reason goes to the audit log. Takes an admin key. `cleared` is
+   * the last attempt's: not in it is what an earlier one forgot that mailgate could not complete,
+   * and that was made again. The audit log has all of them.
+   */
   async reset(email: string, reason?: string, call: Call = {}): Promise<ResetResult> {
     return this.#ask({ path: `/admin/mailboxes/${segment(email)}/reset`, body: { reason } }, call, readReset);
   }
 
-  /** Lets a subject start afresh with an action. Takes an admin key. */
+  /** Lets a subject start afresh with an action. `cleared` is as of reset. Takes an admin key. */
   async resetAction(action: string, subject: string, reason?: string, call: Call = {}): Promise<ResetResult> {
     return this.#ask({ path: `/admin/actions/${segment(action)}/reset`, body: { subject, reason } }, call, readReset);
   }
@@ -125,7 +139,7 @@ export class Mailgate {
       const reply = await this.#once(q, body, call.signal);
       const settled = reply.http === 200 ? yes(reply) : no?.(reply);
       if (settled) return settled;
-      doubt ||= inDoubt(reply);
+      doubt ||= inDoubt(q, reply);
       const notBefore = again(q, reply);
       if (notBefore === undefined || notBefore > this.#with.maxPauseMs || attempt >= this.#with.attempts) {
         const last = readRefusal(reply, doubt);
@@ -280,16 +294,23 @@ export interface Unsettled {
   last: Refusal;
 }
 
-/** Mailgate cannot now, and has done nothing; but a guess at a code may be spent. */
+/**
+ * Mailgate cannot now, and has done nothing; but where the kind is "store-unavailable" a guess at a
+ * code may be spent, a take counted, one given back, and part of a reset done.
+ */
 export interface Unavailable { status: "unavailable"; kind: string; retryAfterMs: number; detail: string; requestId: string }
 
 /**
  * Nobody answered. Unless notAsked is true, what was asked for may have been done; it says that
- * the request certainly did not reach anybody, in any attempt.
+ * nobody was reached, and that no earlier attempt reached anybody who may have done it.
  */
 export interface Unanswered { status: "unanswered"; notAsked: boolean }
 
-/** Anything else. The kind is mailgate's word for it, or empty where something else answered. */
+/**
+ * Anything else. The kind is mailgate's word for it, or empty where something else answered, such as
+ * a proxy; "unreadable" is a yes that cannot be read. After that, and where the httpStatus is 500 or
+ * more, what was asked for may have been done.
+ */
 export interface Failed { status: "failed"; kind: string; httpStatus: number; detail: string; requestId: string }
 
 /** What every call may end with that is not a yes. */
@@ -316,8 +337,8 @@ export function newKey(): string {
 
 type Settled = { [name in Exclude<keyof Options, "key">]-?: NonNullable<Options[name]> };
 
-/** A guess may have been counted by a history that failed. */
-interface Question { path: string; body?: unknown; key?: string; harmless?: boolean; guess?: boolean }
+/** What counts may have been counted by a history that failed. */
+interface Question { path: string; body?: unknown; key?: string; harmless?: boolean; counts?: boolean }
 
 type Json = Record<string, unknown>;
 
@@ -371,17 +392,17 @@ function again(q: Question, reply: Reply): number | undefined {
   const worth =
     http === silence ? q.harmless || reply.notAsked :
     http === 409 ? kind(reply) === "idempotency-in-flight" :
-    http === 503 ? q.harmless || (ours && !(q.guess && kind(reply) === "store-unavailable")) : // mailgate's own says that nothing was done, but of a guess
+    http === 503 ? q.harmless || (ours && !(q.counts && kind(reply) === "store-unavailable")) : // mailgate's own says that nothing was counted, unless its history failed
     http === 502 || http === 504 ? q.harmless && !ours :
     false;
   return worth ? reply.retryAfterMs ?? 0 : undefined;
 }
 
-/** Whether an attempt that ended so may have done what was asked for. */
-function inDoubt(reply: Reply): boolean {
+/** Whether an attempt that ended so may have done what was asked for, or part of it. */
+function inDoubt(q: Question, reply: Reply): boolean {
   const { http, ours } = reply;
   if (http === silence) return !reply.notAsked;
-  if (http === 503 && ours) return false; // says that nothing was done
+  if (http === 503 && ours) return kind(reply) === "store-unavailable" && q.key === undefined; // of a send it says that no mail was sent, as any other does
   return http === 200 || http >= 500 || kind(reply) === "idempotency-in-flight";
 }
 

@@ -11,8 +11,8 @@ const soon = { "retry-after": "1" };
 for (const [name, who, first, end] of [
   ["a broken connection", harmless, null],
   ["a broken connection while counting", counting, null, "unanswered"],
-  ["mailgate cannot now", everything.filter((call) => call !== "verifyCode"), problem(503, "store-unavailable", soon)],
-  ["mailgate cannot now, and may have counted a guess", ["verifyCode"], problem(503, "store-unavailable", soon), "unavailable"],
+  ["mailgate cannot now", everything.filter((call) => call !== "verifyCode" && call !== "take"), problem(503, "store-unavailable", soon)],
+  ["mailgate cannot now, and may have counted it", ["verifyCode", "take"], problem(503, "store-unavailable", soon), "unavailable"],
   ["mailgate has too much to do", everything, problem(503, "busy", soon)],
   ["mailgate cannot for long", everything, problem(503, "relay-unavailable", { "retry-after": "6" }), "unavailable"],
   ["a proxy cannot now", harmless, { status: 503, headers: soon }],
@@ -110,6 +110,24 @@ test("what one attempt may have done is not unsaid by others that found nobody",
     const result = await calls[name](gate);
     assert.deepEqual(result.last ?? result, { status: "unanswered", notAsked: false }, name);
     assert.equal(pauses.length, 3);
+  }
+});
+
+// Part of what mailgate could not complete may be done. What it had no time for certainly was not.
+test("what one attempt may have done in part is not unsaid either", async () => {
+  for (const name of ["reset", "resetAction", "release"]) {
+    for (const [kind, notAsked] of [["store-unavailable", false], ["busy", true]]) {
+      const { status, headers, body } = problem(503, kind, { connection: "close" });
+      const server = createServer(async (request, response) => {
+        for await (const _ of request);
+        server.close();
+        response.writeHead(status, headers).end(body);
+      });
+      await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+      const { gate, pauses } = asking(`http://127.0.0.1:${server.address().port}`);
+      assert.deepEqual(await calls[name](gate), { status: "unanswered", notAsked }, name + " " + kind);
+      assert.equal(pauses.length, 3);
+    }
   }
 });
 
