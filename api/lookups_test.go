@@ -132,3 +132,7 @@ func (f *failingAlways) Take(context.Context, string, throttle.ID) (throttle.Ver
 	}
 	return throttle.Verdict{}, errStore
 }
+
+func (f *failingAlways) Release(context.Context, string, throttle.ID) (bool, error) {
+	return false, errStore
+}

@@ -41,8 +41,12 @@ type Options struct {
 
 	// Refuse answers a request too many. A problem of status 429, if nil.
 	Refuse func(*fiber.Ctx, throttle.Verdict) error
-	// Failed answers where the limiter could not decide; calling Next there lets the
-	// request through uncounted. A problem of status 503, if nil.
+	// Failed answers where the limiter could not decide, or the request's context ended
+	// before its turn; calling Next there lets the request through. A place that was taken
+	// all the same has been given back before, for which a store that fails gets a second
+	// at most. So the request is not counted; unless giving back failed as well, and then
+	// it may be. Where the error is a throttle.ErrUnchanged it certainly is not. A problem
+	// of status 503, if nil.
 	Failed func(*fiber.Ctx, error) error
 }
 
@@ -79,6 +83,9 @@ func (g *gate) handle(c *fiber.Ctx) error {
 	id := throttle.NewID()
 	verdict, err := g.Limiter.Take(c.UserContext(), key, id)
 	if err != nil {
+		if !errors.Is(err, throttle.ErrUnchanged) {
+			g.giveBack(c.UserContext(), key, id)
+		}
 		return g.Failed(c, err)
 	}
 	if !verdict.Allowed {
@@ -86,7 +93,7 @@ func (g *gate) handle(c *fiber.Ctx) error {
 		return g.Refuse(c, verdict)
 	}
 	if err := held(c.UserContext(), verdict.Delay); err != nil {
-		g.release(context.WithoutCancel(c.UserContext()), key, id, verdict)
+		g.giveBack(c.UserContext(), key, id)
 		return g.Failed(c, err)
 	}
 	err = c.Next()
@@ -110,6 +117,18 @@ func (g *gate) release(ctx context.Context, key string, id throttle.ID, taken th
 		return taken
 	}
 	return after
+}
+
+// giveBackTime bounds how long an answer waits for the limiter that has failed it already.
+const giveBackTime = time.Second
+
+// giveBack frees the place that a request may have and does not use. Its own time may be
+// up, so there is a moment more; and the answer waits, so that whoever comes back at once
+// does not meet himself. If it fails the request has counted, which is the safe side.
+func (g *gate) giveBack(ctx context.Context, key string, id throttle.ID) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTime)
+	defer cancel()
+	_, _ = g.Limiter.Release(ctx, key, id)
 }
 
 // held waits for the turn of a request that was let into a queue.

@@ -269,22 +269,117 @@ func TestFailed(t *testing.T) {
 	}
 }
 
+// A place that the limiter may have taken although it failed is given back before Failed is
+// called, even where the request's own time is up; and nothing else is.
+func TestFailedGivesBack(t *testing.T) {
+	fault := errors.New("the answer of the store is lost")
+	for _, tt := range []struct {
+		name     string
+		recorded error
+		left     int // of two places
+	}{
+		{"it may have been recorded", fault, 2},
+		{"proof that it was not", throttle.Unchanged(fault), 1}, // a lie here, so that it is seen not to be given back
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var limiter throttle.Limiter
+			left := func() int {
+				v, err := limiter.Peek(context.Background(), "peer 127.0.0.1")
+				if err != nil {
+					t.Fatal(err)
+				}
+				return v.Tiers()[0].Remaining
+			}
+			toFailed := -1
+			s := open(t, func(o *gate.Options) {
+				limiter = o.Limiter
+				o.Limiter = &faulty{Limiter: limiter, recorded: tt.recorded}
+				o.Key = func(c *fiber.Ctx) string { // the first middleware sees to the context
+					ctx, cancel := context.WithCancel(context.Background())
+					c.SetUserContext(context.WithValue(ctx, givesUp{}, cancel))
+					return ""
+				}
+				o.Failed = func(c *fiber.Ctx, err error) error {
+					if toFailed = left(); !errors.Is(err, fault) {
+						t.Errorf("told %v", err)
+					}
+					return c.Next()
+				}
+			}, nil)
+			s.ask().is(t, 200)
+			if toFailed != tt.left || left() != tt.left {
+				t.Errorf("%d places are left, and were when Failed was called %d; want %d", left(), toFailed, tt.left)
+			}
+		})
+	}
+}
+
+// A store that hangs keeps nobody waiting for what is given back.
+func TestFailedDoesNotHang(t *testing.T) {
+	for name, fault := range map[string]func(*testing.T, *gate.Options){
+		"a take": func(t *testing.T, o *gate.Options) {
+			o.Limiter = &faulty{Limiter: o.Limiter, recorded: errors.New("the answer of the store is lost"), hangs: t}
+		},
+		"a place in a queue": func(t *testing.T, o *gate.Options) {
+			pace, err := meter.NewLeakyBucket(throttle.Tier{Name: "pace", Limit: 1, Window: 3_600_000}, 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			queue := memory.New(pace, memory.Options{})
+			if _, err := queue.Take(context.Background(), "peer 127.0.0.1", throttle.NewID()); err != nil {
+				t.Fatal(err)
+			}
+			o.Limiter = &faulty{Limiter: queue, hangs: t}
+			o.Key = func(c *fiber.Ctx) string {
+				ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+				t.Cleanup(cancel)
+				c.SetUserContext(ctx)
+				return ""
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			open(t, func(o *gate.Options) { fault(t, o) }, nil).ask().is(t, 503)
+		})
+	}
+}
+
+// givesUp is the key under which a request's context has what ends it.
+type givesUp struct{}
+
 // A faulty limiter fails where it is told to.
 type faulty struct {
 	throttle.Limiter
 	take, release, peek error
+	recorded            error      // what Take ends with once it has recorded, and the request's time is up
+	hangs               *testing.T // Release does, if this is set, for as long as it may
 }
 
 func (f *faulty) Take(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
 	if f.take != nil {
 		return throttle.Verdict{}, f.take
 	}
-	return f.Limiter.Take(ctx, key, id)
+	verdict, err := f.Limiter.Take(ctx, key, id)
+	if f.recorded == nil || err != nil {
+		return verdict, err
+	}
+	if cancel, ok := ctx.Value(givesUp{}).(context.CancelFunc); ok {
+		cancel()
+	}
+	return throttle.Verdict{}, f.recorded
 }
 
 func (f *faulty) Release(ctx context.Context, key string, id throttle.ID) (bool, error) {
 	if f.release != nil {
 		return false, f.release
+	}
+	if f.hangs != nil {
+		if _, bounded := ctx.Deadline(); !bounded {
+			f.hangs.Error("giving back has no end")
+			return false, nil
+		}
+		<-ctx.Done()
+		return false, ctx.Err()
 	}
 	return f.Limiter.Release(ctx, key, id)
 }
