@@ -19,6 +19,7 @@ type asked struct {
 	key     string
 	limiter throttle.Limiter // the one that decides
 	resend  bool             // it is the one for resends
+	first   int64            // when it would admit a first mail
 	verdict throttle.Verdict
 	looked  throttle.Verdict // what it said before it was to be charged
 	charged bool
@@ -58,6 +59,39 @@ func turnOf(r *Rule, lanes bool) turn {
 		return last
 	}
 	return middle
+}
+
+// waitAsFirst shortens the wait of a resend: from the moment on at which its mailbox is a
+// newcomer again it is a first mail, and waits as that does.
+func (a *asked) waitAsFirst(again int64) {
+	v := &a.verdict
+	if sooner := v.RetryAt() - max(again, a.first); v.Wait > 0 && sooner > 0 {
+		v.Wait = max(1, v.Wait-sooner)
+	}
+}
+
+// waitAsFirst shortens the waits of resends in a round.
+func waitAsFirst(round []asked, id throttle.ID) {
+	again, known := newcomerAgain(round, id)
+	for i := range round {
+		if a := &round[i]; a.resend && known {
+			a.waitAsFirst(again)
+		}
+	}
+}
+
+// newcomerAgain is when the mailbox of a round is one again. The send of the round counts if
+// it is admitted; what is refused is given back.
+func newcomerAgain(round []asked, id throttle.ID) (at int64, known bool) {
+	if !refused(round) {
+		id = throttle.ID{}
+	}
+	for i := range round {
+		if a := &round[i]; a.rule.Name == MailboxRule && a.err == nil {
+			return a.verdict.ForgottenAt(id)
+		}
+	}
+	return 0, false
 }
 
 // refused reports whether a rule that is not in the shadow said no.

@@ -42,8 +42,9 @@ type Refusal struct {
 	Err     error
 }
 
-// decide puts the answers of a round together.
-func decide(round []asked) Decision {
+// decide puts the answers of a round together, of which the send under this id is.
+func decide(round []asked, id throttle.ID) Decision {
+	waitAsFirst(round, id)
 	d := Decision{Allowed: true}
 	for i := range round {
 		a := &round[i]

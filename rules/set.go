@@ -100,14 +100,14 @@ func (s *Set) Take(ctx context.Context, send Send, id throttle.ID) (Decision, er
 		if err := s.askAsResend(ctx, round); err != nil {
 			return Decision{}, err
 		}
-		if d := decide(round); !d.Allowed {
+		if d := decide(round, id); !d.Allowed {
 			return d, nil
 		}
 	}
 	if err := s.charge(ctx, round, id); err != nil {
 		return Decision{Owed: slices.ContainsFunc(round, asked.mayBeCharged)}, err
 	}
-	d := decide(round)
+	d := decide(round, id)
 	if !d.Allowed {
 		d.Owed = s.giveBack(ctx, round, id) != nil
 		d.Mailbox = s.before(round, d.Mailbox)
@@ -156,7 +156,7 @@ func (s *Set) foresee(ctx context.Context, round []asked, d *Decision) {
 	var lanes []asked
 	for i := range round {
 		if a := &round[i]; a.rule.Resends != nil && !a.rule.Shadow && !a.resend {
-			lanes = append(lanes, asked{rule: a.rule, key: a.key})
+			lanes = append(lanes, asked{rule: a.rule, key: a.key, first: a.verdict.RetryAt()})
 		}
 	}
 	_ = s.each(lanes, func(a *asked) error {
@@ -165,7 +165,11 @@ func (s *Set) foresee(ctx context.Context, round []asked, d *Decision) {
 		}
 		return nil
 	})
+	again, known := d.Mailbox.ForgottenAt(throttle.ID{})
 	for i := range lanes {
+		if known {
+			lanes[i].waitAsFirst(again)
+		}
 		d.waitFor(lanes[i].rule, &lanes[i].verdict)
 	}
 }
@@ -179,7 +183,7 @@ func (s *Set) Peek(ctx context.Context, send Send) (Decision, error) {
 	if err := s.askAsResend(ctx, round); err != nil {
 		return Decision{}, err
 	}
-	return decide(round), nil
+	return decide(round, throttle.ID{}), nil
 }
 
 // askAsResend asks again, as about a resend, the rules that make a difference, unless
@@ -203,8 +207,8 @@ func (s *Set) askAsResend(ctx context.Context, round []asked) error {
 // asResend lets rules that make a difference decide as about a resend.
 func asResend(round []asked) {
 	for i := range round {
-		if a := &round[i]; a.rule.Resends != nil {
-			a.limiter, a.resend = a.rule.Resends, true
+		if a := &round[i]; a.rule.Resends != nil && !a.resend {
+			a.limiter, a.resend, a.first = a.rule.Resends, true, a.verdict.RetryAt()
 		}
 	}
 }

@@ -56,6 +56,23 @@ func (v Verdict) Sent() int {
 	return len(v.history.Within(v.tiers[len(v.tiers)-1].Window, v.clock))
 }
 
+// ForgottenAt is the moment from which the longest window holds none of the sends that the
+// limiter has on record, but for the one of this reservation, which is left out. It is Now
+// where there is none, and known only of a limiter that keeps a history.
+func (v Verdict) ForgottenAt(but ID) (at int64, known bool) {
+	if len(v.tiers) == 0 {
+		return 0, false
+	}
+	longest := v.tiers[len(v.tiers)-1].Window
+	sends := v.history.Within(longest, v.clock)
+	for i := len(sends) - 1; i >= 0; i-- {
+		if sends[i].ID != but {
+			return sends[i].At + longest, true
+		}
+	}
+	return v.Now, true
+}
+
 // String is the standing for a person to read, such as "hour: 3 of 5 left".
 func (s Standing) String() string {
 	text := fmt.Sprintf("%s: %d of %d left", s.Name, s.Remaining, s.Limit)

@@ -63,3 +63,31 @@ func TestAReadingSpelt(t *testing.T) {
 		}
 	}
 }
+
+// A mailbox is a newcomer again when its last send has left the longest window.
+func TestForgottenAt(t *testing.T) {
+	two := policy(t, "minute=1/60s,hour=5/1h")
+	h := sends(0, 10*minute)
+	for name, tt := range map[string]struct {
+		history throttle.History
+		but     throttle.ID
+		now     int64
+		want    int64
+	}{
+		"the last":               {h, throttle.ID{}, start + 11*minute, start + 70*minute},
+		"but for the last":       {h, h[1].ID, start + 11*minute, start + 60*minute},
+		"but for the first":      {h, h[0].ID, start + 11*minute, start + 70*minute},
+		"the first has gone":     {h, h[1].ID, start + hour, start + hour},
+		"none":                   {nil, throttle.ID{}, start, start},
+		"the clock stepped back": {h, throttle.ID{}, start - day, start + 70*minute},
+	} {
+		if at, known := throttle.Decide(two, tt.history, tt.now).ForgottenAt(tt.but); at != tt.want || !known {
+			t.Errorf("%s: %d ms after the start, %v, want %d", name, at-start, known, tt.want-start)
+		}
+	}
+	var v throttle.Verdict
+	(&throttle.Reading{Allowed: true, Clock: start}).Spell(&v, &throttle.Tier{}, start)
+	if _, known := v.ForgottenAt(throttle.ID{}); known {
+		t.Error("it is known of a limiter that keeps no history")
+	}
+}
