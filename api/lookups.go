@@ -23,10 +23,12 @@ func (s *Server) gate(r *route) gate.Options {
 	switch r.bound {
 	case byCaller:
 		// Whoever shows no key that opens the route is counted by his address, so that
-		// he cannot use up what belongs to a caller.
+		// he cannot use up what belongs to a caller. Keys of the two kinds may have one name,
+		// and an operator must get in when an application has used up its own.
+		whose := map[access]string{applications: "application ", operators: "operator "}[r.keys]
 		return gate.Options{Limiter: s.with.Lookups, Name: lookupsRule, Quiet: true, Key: visitor, User: func(c *fiber.Ctx) (string, bool) {
 			name := s.callerOf(r, c)
-			return name, name != ""
+			return whose + name, name != ""
 		}}
 	case byVisitor:
 		return gate.Options{Limiter: s.with.Countdowns, Name: countdownsRule, Quiet: true, Key: visitor}

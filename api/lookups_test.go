@@ -68,6 +68,24 @@ func TestLookupsAreBounded(t *testing.T) {
 	}
 }
 
+// A back end and an operator whose keys have one name are two callers.
+func TestLookupsOfTwoKeysOfOneName(t *testing.T) {
+	r := newRig(t, lookingUp(t, func(o *api.Options) {
+		o.APIKeys, o.AdminKeys = must(api.ParseKeys("shop:"+appKey))(t), must(api.ParseKeys("shop:"+opsKey))(t)
+	}))
+	const mailbox = "/mailboxes/named@example.com"
+	for range 3 {
+		r.do("GET", mailbox, appKey, "").is(t, 200, "")
+	}
+	got := r.do("GET", mailbox, appKey, "")
+	got.is(t, 429, "quota-exceeded")
+	if lines := journal.about(t, got.header.Get("X-Request-Id")); len(lines) != 1 || lines[0]["key"] != "shop" {
+		t.Errorf("the log says %v", lines)
+	}
+	r.do("GET", "/admin"+mailbox, opsKey, "").is(t, 200, "")
+	r.do("POST", "/admin"+mailbox+"/reset", opsKey, "").is(t, 200, "")
+}
+
 // Whoever tries keys is counted by his address, and cannot lock out who has one.
 func TestLookupsWithoutAKey(t *testing.T) {
 	r := newRig(t, lookingUp(t, nil))
