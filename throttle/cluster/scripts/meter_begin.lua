@@ -1,5 +1,5 @@
 -- What the scripts of all meters begin with, those that decide and those that give back.
--- They are one straight run: a function costs the server as much as it does, each time.
+-- They have hardly a function: to make one costs the server a tenth of a decision, each time.
 --
 -- KEYS[1]  the state of one key: 2 bytes that say how long the head is; the head, which
 --          is its algorithm's matter; and the admissions that can be given back, oldest
