@@ -14,6 +14,7 @@ var consoleParts = map[string]string{
 	"style.css":          "text/css; charset=utf-8",
 	"console.css":        "text/css; charset=utf-8",
 	"mark.svg":           "image/svg+xml",
+	"busy.js":            "text/javascript; charset=utf-8",
 	"lengths.js":         "text/javascript; charset=utf-8",
 	"console.js":         "text/javascript; charset=utf-8",
 	"console_ask.js":     "text/javascript; charset=utf-8",

@@ -45,7 +45,7 @@ func TestConsole(t *testing.T) {
 		}
 	}
 	visit(got.text)
-	if len(seen) != 10 {
+	if len(seen) != 11 {
 		t.Errorf("the page loads %v", seen)
 	}
 }

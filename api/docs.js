@@ -12,6 +12,8 @@ for (const form of document.querySelectorAll("form.try")) {
   }
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
+    const button = form.querySelector("button");
+    if (button.ariaBusy === "true") return; // it is not disabled, since it would lose the focus
     const headers = {};
     if (secret?.value) headers.Authorization = `Bearer ${secret.value}`;
     const body = field("body")?.value.trim();
@@ -21,8 +23,7 @@ for (const form of document.querySelectorAll("form.try")) {
       if (input.dataset.in === "path") url = url.replace(`{${input.dataset.parameter}}`, encodeURIComponent(input.value));
       else if (input.value) headers[input.dataset.parameter] = input.value;
     }
-    const button = form.querySelector("button");
-    button.disabled = true;
+    button.ariaBusy = button.ariaDisabled = "true";
     out.textContent = "…";
     try {
       const answer = await fetch(url, { method, headers, body: body || undefined, cache: "no-store", credentials: "omit", redirect: "error" });
@@ -31,7 +32,7 @@ for (const form of document.querySelectorAll("form.try")) {
     } catch (problem) {
       out.textContent = `No answer: ${problem.message}`;
     }
-    button.disabled = false;
+    button.ariaBusy = button.ariaDisabled = null;
   });
   form.hidden = false;
 }

@@ -168,6 +168,12 @@ func (tb *tab) until(what string, ok func() bool) {
 	}
 }
 
+// drawn waits for two frames, so that what has changed has been drawn.
+func (tb *tab) drawn() {
+	tb.t.Helper()
+	get[bool](tb, `new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`)
+}
+
 // call gives the browser an order about the tab.
 func call[P, R any](tb *tab, command cdp.Command[P, R], params P) R {
 	tb.t.Helper()

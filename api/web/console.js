@@ -1,5 +1,6 @@
 // The operators' console: signing in and out, and what is there in between.
 
+import { busy } from "./busy.js";
 import { ask, complaint, forgetKey, isAskedFor, keepKey, key } from "./console_ask.js";
 import { stopWatching, watchFigures } from "./console_figures.js";
 import { hideMailbox, useMailbox } from "./console_mailbox.js";
@@ -37,9 +38,7 @@ async function signIn(text) {
     return;
   }
   keepKey(text);
-  at("enter").disabled = true;
   const answer = await ask("/admin/figures");
-  at("enter").disabled = false;
   if (answer.status === 200) {
     at("sign-in-note").textContent = "";
     at("key").value = "";
@@ -53,7 +52,7 @@ async function signIn(text) {
 
 at("sign-in").addEventListener("submit", (event) => {
   event.preventDefault();
-  signIn(at("key").value.trim());
+  busy(at("enter"), () => signIn(at("key").value.trim()));
 });
 at("sign-out").addEventListener("click", () => {
   leave();

@@ -1,5 +1,6 @@
 // Looking a mailbox up, and forgetting it.
 
+import { busy, free, isBusy } from "./busy.js";
 import { ask, complaint } from "./console_ask.js";
 import { drawLanes } from "./console_lanes.js";
 import { clock, spoken } from "./lengths.js";
@@ -18,13 +19,19 @@ export function useMailbox(announce, left) {
   });
   at("reset").addEventListener("submit", (event) => {
     event.preventDefault();
+    if (isBusy(at("forget"))) {
+      return;
+    }
     const mails = shown.sends.length === 1 ? "1 mail" : `${shown.sends.length} mails`;
     at("confirm-text").textContent = `${mails} of ${shown.email}, and the guesses at its codes. It may be mailed at once, and the audit log says who did it.`;
     at("confirm").showModal();
     at("keep").focus();
   });
   at("keep").addEventListener("click", () => at("confirm").close());
-  at("forget-now").addEventListener("click", () => forget(announce, left));
+  at("forget-now").addEventListener("click", () => {
+    at("confirm").close();
+    busy(at("forget"), () => forget(announce, left));
+  });
 }
 
 // hideMailbox forgets what was looked up.
@@ -105,7 +112,7 @@ function show(body) {
   at("found-title").textContent = body.email;
   at("sends-title").textContent = body.sends.length === 1 ? "1 mail on record" : `${body.sends.length} mails on record`;
   at("sends").replaceChildren(...body.sends.map((send) => row(send, Date.parse(body.server_time))).reverse());
-  at("forget").disabled = false;
+  free(at("forget"));
   const lanes = drawLanes(at("lanes"), body);
   const began = performance.now();
   const tick = () => {
@@ -163,10 +170,7 @@ function row(send, now) {
 async function forget(announce, left) {
   const { email } = shown;
   const reason = at("reason").value.trim();
-  at("confirm").close();
-  at("forget").disabled = true;
   const answer = await ask(`/admin/mailboxes/${encodeURIComponent(email)}/reset`, reason === "" ? {} : { reason });
-  at("forget").disabled = false;
   if (answer.status !== 200) {
     refused(answer, announce, left);
     return;

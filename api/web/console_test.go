@@ -36,6 +36,7 @@ func TestConsoleInABrowser(t *testing.T) {
 		{"figures", nil, figuresThatGrow},
 		{"figures that are old", nil, figuresThatAreOld},
 		{"what if, by keyboard", nil, otherTiers},
+		{"buttons that are busy", nil, busyButtons},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			d := newDesk(t, tt.options)

@@ -1,5 +1,6 @@
 // Trying other tiers on what is on record.
 
+import { busy, free } from "./busy.js";
 import { ask, complaint } from "./console_ask.js";
 import { span } from "./lengths.js";
 
@@ -8,32 +9,34 @@ let asked = 0;
 
 // useTrial wires the card up. left is called when the key does not open it any more.
 export function useTrial(announce, left) {
-  at("try").addEventListener("submit", async (event) => {
+  at("try").addEventListener("submit", (event) => {
     event.preventDefault();
-    const mine = ++asked;
-    at("try-now").disabled = true;
-    const answer = await ask("/admin/what-if", { tiers: at("tiers").value.trim() });
-    at("try-now").disabled = false;
-    if (mine !== asked) {
-      return;
-    }
-    if (answer.status === 401) {
-      left("This key does not open the console any more.");
-      return;
-    }
-    at("try-note").textContent = answer.status === 200 ? "" : complaint(answer);
-    at("tried").hidden = answer.status !== 200;
-    if (answer.status === 200) {
-      showTrial(answer.body);
-      announce(at("tried-sum").textContent);
-    }
+    busy(at("try-now"), () => tryThem(announce, left));
   });
+}
+
+async function tryThem(announce, left) {
+  const mine = ++asked;
+  const answer = await ask("/admin/what-if", { tiers: at("tiers").value.trim() });
+  if (mine !== asked) {
+    return;
+  }
+  if (answer.status === 401) {
+    left("This key does not open the console any more.");
+    return;
+  }
+  at("try-note").textContent = answer.status === 200 ? "" : complaint(answer);
+  at("tried").hidden = answer.status !== 200;
+  if (answer.status === 200) {
+    showTrial(answer.body);
+    announce(at("tried-sum").textContent);
+  }
 }
 
 // hideTrial forgets what was tried.
 export function hideTrial() {
   asked++;
-  at("try-now").disabled = false;
+  free(at("try-now"));
   at("tried").hidden = true;
   at("tiers").value = "";
   for (const id of ["try-note", "tried-sum"]) {

@@ -41,6 +41,10 @@ func TestDocsInABrowser(t *testing.T) {
 	try("inspectMailbox", opsKey, "alice@example.com", `"sends": [`)
 	try("sendCode", "", "", "ratelimit: ")
 	v.forgive() // the browser itself reports a 429
+	const send = "#live .try button"
+	v.press(send, send)
+	v.comesFree(send)
+	v.hasTheFocus(send)
 	if got := get[int](v, `document.cookie.length + localStorage.length`); got != 0 {
 		t.Error("a key is kept where it should not be")
 	}

@@ -82,8 +82,7 @@ func (in inspector) wear(look look) {
 	call(in.tab, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
 		Width: look.width, Height: look.height, DeviceScaleFactor: 1, Mobile: look.width < 600,
 	})
-	// Two frames, so that what follows the size has been drawn.
-	get[bool](in.tab, `new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`)
+	in.drawn() // so is what follows the size
 }
 
 func (in inspector) findings(look look, part []string) []finding {

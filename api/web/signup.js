@@ -2,6 +2,7 @@
 
 import "/countdown.js";
 import { post, showBadge, watchMails } from "./ask.js";
+import { busy, isBusy } from "./busy.js";
 import { announce, hideVerdict, showRest, showVerdict } from "./verdict.js";
 
 const at = (id) => document.getElementById(id);
@@ -27,26 +28,6 @@ function waitBeside(name, address) {
     wait.mailbox = button === name ? address.toLowerCase() : null;
   }
   return waits[name];
-}
-
-const isBusy = (button) => button.getAttribute("aria-busy") === "true";
-
-// busy lets a button do one thing at a time. It is not disabled, since it would lose the
-// focus.
-async function busy(button, work) {
-  if (isBusy(button)) {
-    return;
-  }
-  button.setAttribute("aria-busy", "true");
-  button.setAttribute("aria-disabled", "true");
-  try {
-    await work();
-  } finally {
-    button.removeAttribute("aria-busy");
-    if (!waits[button.id]?.waiting) {
-      button.removeAttribute("aria-disabled");
-    }
-  }
 }
 
 // complaint is the sentence to show for an answer that is neither yes nor not yet.
@@ -85,7 +66,7 @@ async function send(button, note) {
     } else if (button === at("send")) {
       at("email").setAttribute("aria-invalid", String(status === 422));
     }
-  });
+  }, () => waits[button.id].waiting);
 }
 
 // isStillAsked says whether the address that was sent to is the one the visitor sees.

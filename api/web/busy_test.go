@@ -1,0 +1,95 @@
+package web_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// holdQuestions keeps what the page asks back until letGo() is called, and counts it but for
+// the figures that the console asks for by itself.
+const holdQuestions = `(() => {
+	const ask = window.fetch;
+	window.asked = 0;
+	const gate = new Promise((open) => {
+		window.letGo = () => {
+			window.fetch = ask;
+			open();
+		};
+	});
+	window.fetch = async (path, ...rest) => {
+		if (path !== "/admin/figures" || desk.hidden) asked++;
+		await gate;
+		return ask(path, ...rest);
+	};
+})()`
+
+// press clicks a button whose question is held back, which may be another than the one that
+// is busy then. That one has the focus and keeps it, for whoever goes on by keyboard, and
+// asks nothing when it is clicked again.
+func (tb *tab) press(button, busy string) {
+	tb.t.Helper()
+	tb.run(holdQuestions)
+	tb.do(chromedp.Click(chromedp.CSS(button)))
+	tb.until(button+" asks", func() bool { return get[int](tb, "asked") == 1 })
+	tb.drawn() // that is when the browser takes the focus from what is disabled
+	tb.hasTheFocus(busy)
+	tb.do(chromedp.Click(chromedp.CSS(busy)))
+	if got := get[string](tb, fmt.Sprintf(`document.querySelector(%q).ariaBusy + " " + asked`, busy)); got != "true 1" {
+		tb.t.Errorf("%s is busy, and has asked so often: %s", busy, got)
+	}
+	tb.hasTheFocus(busy)
+}
+
+// comesFree lets the questions go, and waits until a button is as before.
+func (tb *tab) comesFree(button string) {
+	tb.t.Helper()
+	tb.run("letGo()")
+	tb.until(button+" is free", func() bool {
+		return get[bool](tb, fmt.Sprintf(`(one => !one.disabled && !one.ariaBusy && !one.ariaDisabled)(document.querySelector(%q))`, button))
+	})
+}
+
+func (tb *tab) hasTheFocus(button string) {
+	tb.t.Helper()
+	if !get[bool](tb, fmt.Sprintf(`document.activeElement === document.querySelector(%q)`, button)) {
+		tb.t.Errorf("not %s has the focus, but %s", button, get[string](tb, `document.activeElement.outerHTML.slice(0, 60)`))
+	}
+}
+
+func busyButtons(t *testing.T, v *tab, d *desk) {
+	v.do(chromedp.Navigate(d.URL + "/admin"))
+	v.reads("gate-title", "Sign in")
+	v.run(`key.value = "` + opsKey + `"`)
+	v.press("#enter", "#enter")
+	v.comesFree("#enter")
+	v.reads("mailbox-title", "Mailbox")
+
+	v.run(`tiers.value = "day=2/24h"`)
+	v.press("#try-now", "#try-now")
+	v.comesFree("#try-now")
+	v.reads("tried-sum", "0 mailboxes")
+	v.hasTheFocus("#try-now")
+
+	d.sent("carol@example.com", 0)
+	v.types("email", "carol@example.com")
+	v.reads("sends-title", "1 mail on record")
+	v.do(chromedp.Click(chromedp.CSS("#forget")))
+	v.reads("confirm-text", "1 mail of carol@example.com")
+	v.press("#forget-now", "#forget")
+	if text := v.text("confirm-text"); text != "" {
+		t.Errorf("it asks once more: %q", text)
+	}
+	v.comesFree("#forget")
+	v.reads("sends-title", "0 mails on record")
+
+	// Who signs out meanwhile finds it free when he is back.
+	v.press("#try-now", "#try-now")
+	v.do(chromedp.Click(chromedp.CSS("#sign-out")))
+	v.reads("gate-title", "Sign in")
+	if get[bool](v, `document.getElementById("try-now").ariaDisabled === "true"`) {
+		t.Error("the button is busy for who signed in before")
+	}
+	v.comesFree("#try-now")
+}
