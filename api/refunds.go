@@ -50,7 +50,7 @@ type refunds struct {
 // it has one, be used again: a later attempt takes up what it finds charged under the key.
 type refund struct {
 	release func(context.Context) error // nil if nothing was charged, or when it is done
-	whose   slog.Attr                   // a hash, for the log
+	whose   slog.Attr                   // for the log: a hash, and which action it was of
 	id      throttle.ID
 	due     time.Time // when it is given up
 	key     *attempt  // whose key is to be free; nil for none, or when it is
@@ -73,7 +73,8 @@ func (s *Server) sendRefund(c *call, send rules.Send, code string) refund {
 // actionRefund is the refund of an action.
 func actionRefund(q actionRequest, c *call) refund {
 	id := c.id
-	return refund{whose: slog.String("subject", c.subject), id: id, release: func(ctx context.Context) error {
+	whose := slog.Group("", "action", q.name, "subject", c.subject) // without a name, so both stand for themselves
+	return refund{whose: whose, id: id, release: func(ctx context.Context) error {
 		_, err := q.limiter.Release(ctx, q.subject, id)
 		return err
 	}}
