@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"errors"
 	"strconv"
 	"strings"
 
@@ -26,11 +27,14 @@ func (g *gate) refuse(c *fiber.Ctx, v throttle.Verdict) error {
 // retry is how many milliseconds whoever could not be counted is told to wait.
 const retry = 1000
 
-func failed(c *fiber.Ctx, _ error) error {
+func failed(c *fiber.Ctx, err error) error {
 	const status = fiber.StatusServiceUnavailable
+	if errors.Is(err, ErrTurn) {
+		b := wire.AppendProblem(nil, wire.Ours, "busy", "Too many requests are waiting", status)
+		return problem(c, status, retry, append(b, `"The turn of this request did not come in time."}`...))
+	}
 	b := wire.AppendProblem(nil, wire.Ours, "store-unavailable", "The history cannot be used now", status)
-	b = append(b, `"Whether this request may be let through cannot be decided now."}`...)
-	return problem(c, status, retry, b)
+	return problem(c, status, retry, append(b, `"Whether this request may be let through cannot be decided now."}`...))
 }
 
 func unknown(c *fiber.Ctx) error {

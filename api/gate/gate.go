@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -42,7 +43,7 @@ type Options struct {
 	// Refuse answers a request too many. A problem of status 429, if nil.
 	Refuse func(*fiber.Ctx, throttle.Verdict) error
 	// Failed answers where the limiter could not decide, or the request's context ended
-	// before its turn; calling Next there lets the request through. A place that was taken
+	// before its turn, which is an [ErrTurn]; calling Next there lets the request through. A place that was taken
 	// all the same has been given back before, for which a store that fails gets a second
 	// at most. So the request is not counted; unless giving back failed as well, and then
 	// it may be. Where the error is a throttle.ErrUnchanged it certainly is not. A problem
@@ -131,6 +132,9 @@ func (g *gate) giveBack(ctx context.Context, key string, id throttle.ID) {
 	_, _ = g.Limiter.Release(ctx, key, id)
 }
 
+// ErrTurn is the kind of error of a request whose context ended before its turn came.
+var ErrTurn = errors.New("the turn of the request did not come in time")
+
 // held waits for the turn of a request that was let into a queue.
 func held(ctx context.Context, delay int64) error {
 	if delay <= 0 {
@@ -142,7 +146,7 @@ func held(ctx context.Context, delay int64) error {
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
-		return ctx.Err()
+		return fmt.Errorf("%w: %w", ErrTurn, ctx.Err())
 	}
 }
 

@@ -447,7 +447,11 @@ func TestQueue(t *testing.T) {
 	}, nil)
 	s.ask().is(t, 200)
 	for range 4 { // each leaves its place in the queue
-		s.ask("X-Impatient: yes").is(t, 503)
+		got := s.ask("X-Impatient: yes")
+		got.is(t, 503)
+		if !strings.Contains(got.text, `"urn:mailgate:problem:busy"`) || got.header.Get("Retry-After") == "" {
+			t.Errorf("%s", got.text)
+		}
 	}
 	if v, err := queue.Peek(context.Background(), "peer 127.0.0.1"); err != nil || v.Tiers()[0].Remaining != 2 {
 		t.Errorf("%v %v", v.Tiers(), err)
