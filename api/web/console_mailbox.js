@@ -23,7 +23,7 @@ export function useMailbox(announce, left) {
       return;
     }
     const mails = shown.sends.length === 1 ? "1 mail" : `${shown.sends.length} mails`;
-    at("confirm-text").textContent = `${mails} of ${shown.email}, and the guesses at its codes. It may be mailed at once, and the audit log says who did it.`;
+    at("confirm-text").textContent = `${mails} of ${shown.email}, and the guesses at its codes. No rule that counts by mailbox refuses the next mail then, and the audit log says who did it.`;
     at("confirm").showModal();
     at("keep").focus();
   });
@@ -125,12 +125,15 @@ function show(body) {
   ticking = setInterval(tick, 250);
 }
 
+// A look knows no caller, no visitor and no template, so their rules are not asked.
+const nobodyRefuses = "No rule that counts by mailbox, domain or all refuses the next mail";
+
 function showWait(body, wait) {
   at("found-pill").textContent = wait > 0 ? clock(wait) : "may be mailed";
   at("found-pill").className = `pill ${wait > 0 ? "wait" : "good"}`;
   at("found-why").textContent = wait > 0
     ? `The rule ${body.rule} refuses by its limit ${body.limit} until ${new Date(body.retry_at).toLocaleString()}.`
-    : "Nothing refuses the next mail.";
+    : `${nobodyRefuses}.`;
 }
 
 // guessesLeft says how many guesses at the codes are left, or until when none is.
@@ -151,8 +154,8 @@ const open = (limit) => Math.max(1, limit.remaining);
 
 function spokenState(body) {
   return body.wait_ms > 0
-    ? `${body.email} may be mailed in ${spoken(body.wait_ms)}, because of the limit ${body.limit} of the rule ${body.rule}.`
-    : `${body.email} may be mailed now.`;
+    ? `${body.email} has to wait ${spoken(body.wait_ms)}, because of the limit ${body.limit} of the rule ${body.rule}.`
+    : `${nobodyRefuses} to ${body.email}.`;
 }
 
 function row(send, now) {

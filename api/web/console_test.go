@@ -151,6 +151,7 @@ func aMailbox(t *testing.T, v *tab, d *desk) {
 	v.types("email", "Carol+x@example.com")
 	v.reads("found-title", "Carol+x@example.com")
 	v.reads("found-why", "The rule mailbox refuses by its limit minute until ")
+	v.reads("announce", "Carol+x@example.com has to wait ")
 	v.reads("announce", "because of the limit minute of the rule mailbox")
 	if id := v.focused(); id != "found-title" {
 		t.Errorf("the focus is on #%s", id)
@@ -210,7 +211,10 @@ func aMailboxForgotten(t *testing.T, v *tab, d *desk) {
 	v.reads("sends-title", "0 mails on record")
 	v.reads("announce", "Forgotten: 2 mails and 5 guesses.")
 	v.reads("found-guesses", "5 of 5 guesses at its codes are left.")
-	v.reads("found-why", "Nothing refuses the next mail.")
+	// The look knows no caller, no visitor and no template, so it must not promise for their rules.
+	v.types("email", "dave@example.com")
+	v.reads("announce", "No rule that counts by mailbox, domain or all refuses the next mail to dave@example.com.")
+	v.reads("found-why", "No rule that counts by mailbox, domain or all refuses the next mail.")
 }
 
 func wrongAddresses(t *testing.T, v *tab, d *desk) {

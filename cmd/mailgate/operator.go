@@ -28,7 +28,8 @@ func showCommand() command {
 Prints, as JSON, what a running server knows of a mailbox: whether it may be sent a
 mail now, which limit it waits for and how long, every tier, the time of each send, and
 how many guesses at its codes are left. Of a mailbox that the rule mailbox leaves alone,
-a "note" says so, and there are no tiers.
+a "note" says so, and there are no tiers. Rules that count by api_key, client_ip or
+template are not asked, as a look knows no caller, no visitor and no template.
 The line "mailbox" is what the server's log calls it: no address is ever there.
 Nothing is changed.
 
@@ -47,9 +48,9 @@ func resetCommand() command {
 		name: "reset", arguments: "<email>",
 		summary: "let a mailbox, or --action's subject, start afresh, with a running server",
 		teaches: `
-Makes a running server forget the sends of a mailbox, so that the next one is admitted
-at once, and prints how many there were. The server writes it to its audit log, with
-the reason, of up to 500 characters, if you give one:
+Makes a running server forget the sends of a mailbox, so that no rule that counts by
+mailbox refuses the next one, and prints how many there were. The server writes it to its
+audit log, with the reason, of up to 500 characters, if you give one:
 
   mailgate reset alice@example.com --reason "ticket 4711"
 
