@@ -15,6 +15,8 @@ func saysWhyInEnglish(t *testing.T, v *tab, p *player) {
 		{refused("mailbox", "day", 86_399_001, first), "Ten mails in a day are used up. Next in 24:00:00.", "Ten mails in a day are used up. Next in 1 day."},
 		{`{"wait_ms":2000,"limit":"short","limits":[{"name":"short","limit":1,"window_ms":30000}]}`, "One mail every 30 seconds. Next in 0:02.", "One mail every 30 seconds. Next in 2 seconds."},
 		{`{"wait_ms":1000,"limit":"odd","limits":[{"name":"odd","limit":12,"window_ms":5400000}]}`, "12 mails in 90 minutes are used up. Next in 0:01.", "12 mails in 90 minutes are used up. Next in 1 second."},
+		{`{"wait_ms":400,"limit":"brief","limits":[{"name":"brief","limit":1,"window_ms":400}]}`, "One mail every 0.4 seconds. Next in 0:01.", "One mail every 0.4 seconds. Next in 1 second."},
+		{`{"wait_ms":400,"limit":"quick","limits":[{"name":"quick","limit":3,"window_ms":400}]}`, "Three mails in 0.4 seconds are used up. Next in 0:01.", "Three mails in 0.4 seconds are used up. Next in 1 second."},
 		{`{"wait_ms":3600000,"limit":"unheard of"}`, "Next in 1:00:00.", " Next in 1 hour."},
 	} {
 		v.update(tt.answer)

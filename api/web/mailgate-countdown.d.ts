@@ -17,6 +17,8 @@
  * again. The visitor's clock makes no difference, and it never ends early. Only where the
  * server cannot be asked after a reload is that clock believed: the button is let go by
  * it, and held again if the server, which is asked on, then says that the wait goes on.
+ * And where a page has no token, or is hidden, a wait of many hours goes by the browser's
+ * clock alone, which drifts: by 50 ppm, 4 s in a day.
  *
  * Tabs share what they remember. Where they may be about several mailboxes, as at a
  * sign-up, say which one it is before each update, so that none tells the other's wait:
