@@ -21,15 +21,37 @@ func tier(name string, limit int, window int64) throttle.Tier {
 	return throttle.Tier{Name: name, Limit: limit, Window: window}
 }
 
+// An algorithm is a way to count: the name of its limit, and a limiter of a rule on a store.
+type algorithm struct {
+	limit string
+	on    func(r *rig, store string) throttle.Limiter
+}
+
 // algorithms are every way to count, each with room for two sends at once and then one
 // more after a while.
-func algorithms(t testing.TB) map[string]meter.Meter {
-	return map[string]meter.Meter{
-		"fixed-window":   must(meter.NewFixedWindow(tier("hour", 2, 3_600_000)))(t),
-		"sliding-window": must(meter.NewSlidingWindow(tier("hour", 2, 3_600_000), 60))(t),
-		"token-bucket":   must(meter.NewTokenBucket(tier("hour", 1, 3_600_000), 2))(t),
-		"leaky-bucket":   must(meter.NewLeakyBucket(tier("pace", 1000, 1000), 1))(t),
+func algorithms(t testing.TB) map[string]algorithm {
+	hour := must(throttle.NewPolicy(tier("hour", 2, 3_600_000)))(t)
+	return map[string]algorithm{
+		"sliding-log": {"hour", func(r *rig, store string) throttle.Limiter {
+			if store == "memory" {
+				return memory.NewTiers(hour, memory.Options{Now: r.now.Load})
+			}
+			return r.limiter.Tiers("rule-extra", hour)
+		}},
+		"fixed-window":   metered(must(meter.NewFixedWindow(tier("hour", 2, 3_600_000)))(t)),
+		"sliding-window": metered(must(meter.NewSlidingWindow(tier("hour", 2, 3_600_000), 60))(t)),
+		"token-bucket":   metered(must(meter.NewTokenBucket(tier("hour", 1, 3_600_000), 2))(t)),
+		"leaky-bucket":   metered(must(meter.NewLeakyBucket(tier("pace", 1000, 1000), 1))(t)),
 	}
+}
+
+func metered(m meter.Meter) algorithm {
+	return algorithm{m.Tier().Name, func(r *rig, store string) throttle.Limiter {
+		if store == "memory" {
+			return memory.New(m, memory.Options{Now: r.now.Load})
+		}
+		return r.meters.Limiter("rule-extra", m)
+	}}
 }
 
 // sendAs asks for a code with a key, and with what else the body is to have.
@@ -66,17 +88,13 @@ func traits() []trait {
 // pass, the third is refused in the rule's name and words, and another's is not.
 func TestRulesRefuse(t *testing.T) {
 	counting := algorithms(t)
-	for i, algorithm := range slices.Sorted(maps.Keys(counting)) {
+	for i, name := range slices.Sorted(maps.Keys(counting)) {
 		for j, tt := range traits() {
-			store, m := []string{"memory", "disk"}[(i+j)%2], counting[algorithm]
-			t.Run(fmt.Sprint(tt.by, "/", algorithm, "/", store), func(t *testing.T) {
+			store, counted := []string{"memory", "disk"}[(i+j)%2], counting[name]
+			t.Run(fmt.Sprint(tt.by, "/", name, "/", store), func(t *testing.T) {
 				tt.refuses(newRig(t, setup{policy: "day=100/24h", rules: func(r *rig, _ *rules.Rule) []rules.Rule {
-					var limiter throttle.Limiter = r.meters.Limiter("rule-extra", m)
-					if store == "memory" {
-						limiter = memory.New(m, memory.Options{Now: r.now.Load})
-					}
-					return []rules.Rule{{Name: "extra", By: tt.by, Limiter: limiter}}
-				}}), m.Tier().Name)
+					return []rules.Rule{{Name: "extra", By: tt.by, Limiter: counted.on(r, store)}}
+				}}), counted.limit)
 			})
 		}
 	}
