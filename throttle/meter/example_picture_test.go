@@ -11,23 +11,7 @@ import (
 // The picture in the documentation: five are asked for just before a window ends and five
 // just after, then one each four seconds. A column is two seconds.
 func Example_picture() {
-	minute := throttle.Tier{Name: "minute", Limit: 5, Window: 60_000}
-	fixed, err1 := meter.NewFixedWindow(minute)
-	sliding, err2 := meter.NewSlidingWindow(minute, 0)
-	token, err3 := meter.NewTokenBucket(minute, 0)
-	leaky, err4 := meter.NewLeakyBucket(minute, 4)
-	for _, err := range []error{err1, err2, err3, err4} {
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-	}
-	draw("asked", func(int64) (bool, int64) { return true, 0 })
-	draw("throttle.Policy", exactly(minute))
-	draw("SlidingWindow", counting(sliding))
-	draw("FixedWindow", counting(fixed))
-	draw("TokenBucket", counting(token))
-	draw("LeakyBucket", counting(leaky))
+	fmt.Print(picture())
 	// Output:
 	// asked           .....55.1.1.1.1.1.1.1.1.1.1.1.1.1.1.1.1.1.1.1.
 	// throttle.Policy .....5..............................1.1.1.1.1.
@@ -37,8 +21,18 @@ func Example_picture() {
 	// LeakyBucket     .....1.....1.....1.....1.....1.....1.....1....
 }
 
+func picture() string {
+	minute := throttle.Tier{Name: "minute", Limit: 5, Window: 60_000}
+	return draw("asked", func(int64) (bool, int64) { return true, 0 }) +
+		draw("throttle.Policy", exactly(minute)) +
+		draw("SlidingWindow", counting(meter.NewSlidingWindow(minute, 0))) +
+		draw("FixedWindow", counting(meter.NewFixedWindow(minute))) +
+		draw("TokenBucket", counting(meter.NewTokenBucket(minute, 0))) +
+		draw("LeakyBucket", counting(meter.NewLeakyBucket(minute, 4)))
+}
+
 // draw asks and notes in which column each send leaves that is admitted.
-func draw(name string, take func(now int64) (admitted bool, delay int64)) {
+func draw(name string, take func(now int64) (admitted bool, delay int64)) string {
 	const columns, column = 46, 2000
 	leave := make([]int, columns)
 	send := func(ms int64) {
@@ -52,11 +46,11 @@ func draw(name string, take func(now int64) (admitted bool, delay int64)) {
 	for ms := int64(4000); ms < (columns-6)*column; ms += 4000 {
 		send(ms)
 	}
-	fmt.Printf("%-16s", name)
+	line := fmt.Sprintf("%-16s", name)
 	for _, n := range leave {
-		fmt.Print(strings.ReplaceAll(fmt.Sprint(n), "0", "."))
+		line += strings.ReplaceAll(fmt.Sprint(n), "0", ".")
 	}
-	fmt.Println()
+	return line + "\n"
 }
 
 func exactly(t throttle.Tier) func(now int64) (bool, int64) {
@@ -74,7 +68,10 @@ func exactly(t throttle.Tier) func(now int64) (bool, int64) {
 	}
 }
 
-func counting(m meter.Meter) func(now int64) (bool, int64) {
+func counting[M meter.Meter](m M, err error) func(now int64) (bool, int64) {
+	if err != nil {
+		panic(err)
+	}
 	var s meter.State
 	return func(now int64) (bool, int64) {
 		v, _ := m.Take(&s, throttle.NewID(), now)
