@@ -61,11 +61,11 @@ func turnOf(r *Rule, lanes bool) turn {
 	return middle
 }
 
-// waitAsFirst shortens the wait of a resend: from the moment on at which its mailbox is a
-// newcomer again it is a first mail, and waits as that does.
+// waitAsFirst shortens the wait of a resend: in so many milliseconds its mailbox is a newcomer
+// again, and from then on it is a first mail, and waits as that does.
 func (a *asked) waitAsFirst(again int64) {
 	v := &a.verdict
-	if sooner := v.RetryAt() - max(again, a.first); v.Wait > 0 && sooner > 0 {
+	if sooner := v.RetryAt() - max(v.Now+again, a.first); v.Wait > 0 && sooner > 0 {
 		v.Wait = max(1, v.Wait-sooner)
 	}
 }
@@ -80,18 +80,24 @@ func waitAsFirst(round []asked, id throttle.ID) {
 	}
 }
 
-// newcomerAgain is when the mailbox of a round is one again. The send of the round counts if
-// it is admitted; what is refused is given back.
-func newcomerAgain(round []asked, id throttle.ID) (at int64, known bool) {
+// newcomerAgain is in how many milliseconds the mailbox of a round is one again. The send of
+// the round counts if it is admitted; what is refused is given back.
+func newcomerAgain(round []asked, id throttle.ID) (again int64, known bool) {
 	if !refused(round) {
 		id = throttle.ID{}
 	}
 	for i := range round {
 		if a := &round[i]; a.rule.Name == MailboxRule && a.err == nil {
-			return a.verdict.ForgottenAt(id)
+			return forgottenIn(&a.verdict, id)
 		}
 	}
 	return 0, false
+}
+
+// forgottenIn counts from the clock of who has the mailbox: another's may differ.
+func forgottenIn(mailbox *throttle.Verdict, but throttle.ID) (ms int64, known bool) {
+	at, known := mailbox.ForgottenAt(but)
+	return at - mailbox.Now, known
 }
 
 // refused reports whether a rule that is not in the shadow said no.

@@ -165,7 +165,7 @@ func (s *Set) foresee(ctx context.Context, round []asked, d *Decision) {
 		}
 		return nil
 	})
-	again, known := d.Mailbox.ForgottenAt(throttle.ID{})
+	again, known := forgottenIn(&d.Mailbox, throttle.ID{})
 	for i := range lanes {
 		if known {
 			lanes[i].waitAsFirst(again)
