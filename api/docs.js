@@ -1,5 +1,6 @@
 // Trying a request: with the key that the reader types, of this server alone.
 "use strict";
+const busy = ["aria-busy", "aria-disabled"];
 const place = { api: "mailgate-docs-api-key", admin: "mailgate-admin-key" };
 for (const form of document.querySelectorAll("form.try")) {
   const { method, path, key } = form.dataset;
@@ -13,7 +14,7 @@ for (const form of document.querySelectorAll("form.try")) {
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const button = form.querySelector("button");
-    if (button.ariaBusy === "true") return; // it is not disabled, since it would lose the focus
+    if (button.hasAttribute(busy[0])) return; // it is not disabled, since it would lose the focus
     const headers = {};
     if (secret?.value) headers.Authorization = `Bearer ${secret.value}`;
     const body = field("body")?.value.trim();
@@ -23,7 +24,7 @@ for (const form of document.querySelectorAll("form.try")) {
       if (input.dataset.in === "path") url = url.replace(`{${input.dataset.parameter}}`, encodeURIComponent(input.value));
       else if (input.value) headers[input.dataset.parameter] = input.value;
     }
-    button.ariaBusy = button.ariaDisabled = "true";
+    for (const state of busy) button.setAttribute(state, "true");
     out.textContent = "…";
     try {
       const answer = await fetch(url, { method, headers, body: body || undefined, cache: "no-store", credentials: "omit", redirect: "error" });
@@ -32,7 +33,7 @@ for (const form of document.querySelectorAll("form.try")) {
     } catch (problem) {
       out.textContent = `No answer: ${problem.message}`;
     }
-    button.ariaBusy = button.ariaDisabled = null;
+    for (const state of busy) button.removeAttribute(state);
   });
   form.hidden = false;
 }

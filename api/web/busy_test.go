@@ -58,9 +58,27 @@ func (tb *tab) hasTheFocus(button string) {
 	}
 }
 
+// freedOfWork has a button begin a second work after it was freed of the first, and then the
+// first end: which is not to free it of the second.
+const freedOfWork = `import("/admin/console/busy.js").then(async ({ busy, free }) => {
+	const ends = [];
+	const begin = () => busy(enter, () => new Promise((end) => ends.push(end)));
+	const first = begin();
+	free(enter);
+	const second = begin();
+	ends[0]();
+	await first;
+	const between = enter.ariaBusy;
+	ends[1]();
+	await second;
+	window.freed = between + " " + enter.ariaBusy;
+})`
+
 func busyButtons(t *testing.T, v *tab, d *desk) {
 	v.do(chromedp.Navigate(d.URL + "/admin"))
 	v.reads("gate-title", "Sign in")
+	v.run(freedOfWork)
+	v.until("the second work ends by itself", func() bool { return get[string](v, "window.freed ?? ''") == "true null" })
 	v.run(`key.value = "` + opsKey + `"`)
 	v.press("#enter", "#enter")
 	v.comesFree("#enter")
