@@ -45,7 +45,7 @@ type Options struct {
 	// Failed answers where the limiter could not decide, or the request's context ended
 	// before its turn, which is an [ErrTurn]; calling Next there lets the request through. A place that was taken
 	// all the same has been given back before, for which a store that fails gets a second
-	// at most. So the request is not counted; unless giving back failed as well, and then
+	// at most, and a disk of this machine that hangs as long as it does. So the request is not counted; unless giving back failed as well, and then
 	// it may be. Where the error is a throttle.ErrUnchanged it certainly is not. A problem
 	// of status 503, if nil.
 	Failed func(*fiber.Ctx, error) error
@@ -120,7 +120,8 @@ func (g *gate) release(ctx context.Context, key string, id throttle.ID, taken th
 	return after
 }
 
-// giveBackTime bounds how long an answer waits for the limiter that has failed it already.
+// giveBackTime bounds how long an answer waits for the limiter that has failed it already, if
+// that heeds its context: a disk that hangs does not.
 const giveBackTime = time.Second
 
 // giveBack frees the place that a request may have and does not use. Its own time may be

@@ -295,8 +295,7 @@ func TestFailedGivesBack(t *testing.T) {
 				limiter = o.Limiter
 				o.Limiter = &faulty{Limiter: limiter, recorded: tt.recorded}
 				o.Key = func(c *fiber.Ctx) string { // the first middleware sees to the context
-					ctx, cancel := context.WithCancel(context.Background())
-					c.SetUserContext(context.WithValue(ctx, givesUp{}, cancel))
+					c.SetUserContext(untilTaken())
 					return ""
 				}
 				o.Failed = func(c *fiber.Ctx, err error) error {
@@ -316,11 +315,11 @@ func TestFailedGivesBack(t *testing.T) {
 
 // A store that hangs keeps nobody waiting for what is given back.
 func TestFailedDoesNotHang(t *testing.T) {
-	for name, fault := range map[string]func(*testing.T, *gate.Options){
-		"a take": func(t *testing.T, o *gate.Options) {
-			o.Limiter = &faulty{Limiter: o.Limiter, recorded: errors.New("the answer of the store is lost"), hangs: t}
+	for name, fault := range map[string]func(*testing.T, *gate.Options) *faulty{
+		"a take": func(t *testing.T, o *gate.Options) *faulty {
+			return &faulty{Limiter: o.Limiter, recorded: errors.New("the answer of the store is lost"), hangs: t}
 		},
-		"a place in a queue": func(t *testing.T, o *gate.Options) {
+		"a place in a queue": func(t *testing.T, o *gate.Options) *faulty {
 			pace, err := meter.NewLeakyBucket(throttle.Tier{Name: "pace", Limit: 1, Window: 3_600_000}, 2)
 			if err != nil {
 				t.Fatal(err)
@@ -329,19 +328,27 @@ func TestFailedDoesNotHang(t *testing.T) {
 			if _, err := queue.Take(context.Background(), "peer 127.0.0.1", throttle.NewID()); err != nil {
 				t.Fatal(err)
 			}
-			o.Limiter = &faulty{Limiter: queue, hangs: t}
 			o.Key = func(c *fiber.Ctx) string {
-				ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
-				t.Cleanup(cancel)
-				c.SetUserContext(ctx)
+				c.SetUserContext(untilTaken())
 				return ""
 			}
+			return &faulty{Limiter: queue, hangs: t}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			open(t, func(o *gate.Options) { fault(t, o) }, nil).ask().is(t, 503)
+			var limiter *faulty
+			open(t, func(o *gate.Options) { limiter = fault(t, o); o.Limiter = limiter }, nil).ask().is(t, 503)
+			if limiter.releases.Load() != 1 {
+				t.Errorf("given back %d times", limiter.releases.Load())
+			}
 		})
 	}
+}
+
+// untilTaken is a request's context that ends when a faulty limiter has recorded it.
+func untilTaken() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	return context.WithValue(ctx, givesUp{}, cancel)
 }
 
 // givesUp is the key under which a request's context has what ends it.
@@ -353,6 +360,7 @@ type faulty struct {
 	take, release, peek error
 	recorded            error      // what Take ends with once it has recorded, and the request's time is up
 	hangs               *testing.T // Release does, if this is set, for as long as it may
+	releases            atomic.Int64
 }
 
 func (f *faulty) Take(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
@@ -360,16 +368,20 @@ func (f *faulty) Take(ctx context.Context, key string, id throttle.ID) (throttle
 		return throttle.Verdict{}, f.take
 	}
 	verdict, err := f.Limiter.Take(ctx, key, id)
-	if f.recorded == nil || err != nil {
+	if err != nil {
 		return verdict, err
 	}
 	if cancel, ok := ctx.Value(givesUp{}).(context.CancelFunc); ok {
 		cancel()
 	}
-	return throttle.Verdict{}, f.recorded
+	if f.recorded != nil {
+		return throttle.Verdict{}, f.recorded
+	}
+	return verdict, nil
 }
 
 func (f *faulty) Release(ctx context.Context, key string, id throttle.ID) (bool, error) {
+	f.releases.Add(1)
 	if f.release != nil {
 		return false, f.release
 	}
@@ -435,12 +447,10 @@ func TestQueue(t *testing.T) {
 	}
 	queue := memory.New(long, memory.Options{})
 	s = open(t, func(o *gate.Options) {
-		o.Limiter = queue
+		o.Limiter = &faulty{Limiter: queue}
 		o.User = func(c *fiber.Ctx) (string, bool) { // the first middleware sees to the context
 			if c.Get("X-Impatient") != "" {
-				ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
-				t.Cleanup(cancel)
-				c.SetUserContext(ctx)
+				c.SetUserContext(untilTaken())
 			}
 			return "", false
 		}
