@@ -48,7 +48,7 @@ func onOneLine(name string) string {
 // ofService is what Kubernetes and Docker links put behind the name of a service, and
 // address is what they call its port, alone.
 var (
-	ofService = regexp.MustCompile(`^(.+_)?(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
+	ofService = regexp.MustCompile(`^(.+_)?(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|ADDR|START|END|PORT(_START|_END)?))?)$`)
 	address   = regexp.MustCompile(`^(tcp|udp|sctp)://`)
 )
 
@@ -56,8 +56,13 @@ var (
 // the environment by themselves, as a service happens to be called mailgate or mailgate-redis.
 func ofOrchestrator(name, value string) bool {
 	rest := strings.TrimPrefix(name, prefix)
-	if rest == "PORT" || strings.HasSuffix(rest, "_PORT") && address.MatchString(value) {
+	switch {
+	case rest == "PORT", rest == "NAME":
+		return true
+	case strings.HasSuffix(rest, "_PORT") && address.MatchString(value):
+		return true
+	case strings.HasSuffix(rest, "_NAME") && strings.HasPrefix(value, "/"): // of a linked container
 		return true
 	}
-	return rest == "NAME" || ofService.MatchString(rest)
+	return ofService.MatchString(rest)
 }
