@@ -108,10 +108,11 @@ type SendError struct {
 	Step    Step   // empty when no relay was asked
 	// Reply is the relay's answer, where it gave one.
 	Reply *Reply
-	// Deferred: the mail never left, and every relay that was asked, of which there
-	// was one, came as far as its recipient, and then said 4xx or 5.7.x or nothing. Whoever may name
-	// one can bring that about, with a domain that is not there or a mailbox that
-	// takes no mail of strangers, so it need be no trouble of a relay's.
+	// Deferred: the mail never left, and of the relays at least one was asked, and
+	// each that was came as far as the recipient, and then said 4xx, what is about
+	// us, or nothing. Whoever may name a recipient can bring that about, with a
+	// domain that is not there or a mailbox that takes no mail of strangers, so it
+	// need be no trouble of a relay's.
 	Deferred bool
 	// RetryAfter is when trying again may help, where that is known.
 	RetryAfter time.Duration
