@@ -147,6 +147,9 @@ func get[T any](tb *tab, expression string) T {
 	ctx, stop := context.WithTimeout(tb.ctx, patience)
 	defer stop()
 	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	for err != nil && strings.Contains(err.Error(), "navigated") { // the page that was asked has gone
+		value, err = chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	}
 	if err != nil {
 		tb.t.Fatalf("%s: %v", expression, err)
 	}
