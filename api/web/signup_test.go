@@ -209,6 +209,9 @@ func signingUpAgain(t *testing.T, v *tab, d *desk) {
 		text, held := v.wait()
 		return held && text <= "One mail a minute. Next in 0:48." && text > "One mail a minute. Next in 0:3"
 	})
+	v.until("what it asked is answered", func() bool { // else it would hear of a time before it slept
+		return get[bool](v, `performance.getEntriesByType("resource").some((one) => one.name.includes("/countdown/"))`)
+	})
 	d.ahead.Add(30_000) // the machine sleeps
 	v.setClock(30_000)
 	v.pass(1000)
