@@ -27,10 +27,10 @@ import (
 // A server that is killed leaves the key in flight until its lease ends. Whoever then
 // begins anew finds what was charged by its reservation, which is not charged twice, unless
 // the mailbox's rule leaves it alone and so has no record: then what other rules have charged
-// stays until it leaves their windows. He also finds the mark, if the mail may have left: it is not sent again, and that nobody knows
-// is what is answered. Killed between the mark and the final dot, a moment for a mail of
-// ours, it has sent nothing and is taken for one that has: a later mark could be missing
-// behind a mail that did leave.
+// stays until it leaves their windows. He also finds the mark, if the mail may have left:
+// it is not sent again, and that nobody knows is what is answered. Killed between the mark
+// and the final dot, a moment for a mail of ours, it has sent nothing and is taken for one
+// that has: a later mark could be missing behind a mail that did leave.
 
 // An attempt is a send with an Idempotency-Key that is being done.
 type attempt struct {

@@ -70,8 +70,8 @@ func (a *asked) waitAsFirst(again int64) {
 	}
 }
 
-// waitAsFirst shortens the waits of resends in a round.
-func waitAsFirst(round []asked, id throttle.ID) {
+// shortenWaits has each resend of a round wait no longer than until it is a first mail.
+func shortenWaits(round []asked, id throttle.ID) {
 	again, known := newcomerAgain(round, id)
 	for i := range round {
 		if a := &round[i]; a.resend && known {

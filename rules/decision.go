@@ -44,7 +44,7 @@ type Refusal struct {
 
 // decide puts the answers of a round together, of which the send under this id is.
 func decide(round []asked, id throttle.ID) Decision {
-	waitAsFirst(round, id)
+	shortenWaits(round, id)
 	d := Decision{Allowed: true}
 	for i := range round {
 		a := &round[i]

@@ -43,11 +43,12 @@ type Options struct {
 	// Refuse answers a request too many. A problem of status 429, if nil.
 	Refuse func(*fiber.Ctx, throttle.Verdict) error
 	// Failed answers where the limiter could not decide, or the request's context ended
-	// before its turn, which is an [ErrTurn]; calling Next there lets the request through. A place that was taken
-	// all the same has been given back before, for which a store that fails gets a second
-	// at most, and a disk of this machine that hangs as long as it does. So the request is not counted; unless giving back failed as well, and then
-	// it may be. Where the error is a throttle.ErrUnchanged it certainly is not. A problem
-	// of status 503, if nil.
+	// before its turn, which is an [ErrTurn]; calling Next there lets the request through. A
+	// place that was taken all the same has been given back before, for which a store that
+	// fails gets a second at most, and a disk of this machine that hangs as long as it does.
+	// So the request is not counted; unless giving back failed as well, and then it may be.
+	// Where the error is a throttle.ErrUnchanged it certainly is not. A problem of status
+	// 503, if nil.
 	Failed func(*fiber.Ctx, error) error
 }
 

@@ -23,8 +23,9 @@
  * code may have been counted, and is not made again. Part of a reset may be done then; it is made
  * again, which does no harm.
  *
- * "unknown" is final: mailgate never sends such a mail again. Where the attempts end before it is known whether the mail was sent, the status is
- * "unsettled", with the key to go on under; a new key could make a second mail.
+ * "unknown" is final: mailgate never sends such a mail again. Where the attempts end before it is
+ * known whether the mail was sent, the status is "unsettled", with the key to go on under; a new
+ * key could make a second mail.
  *
  * Redirects are not followed: the key is for one server.
  */
