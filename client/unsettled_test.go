@@ -15,9 +15,9 @@ import (
 	"github.com/mailgate/mailgate/client"
 )
 
-// leaving answers so many requests on a connection that it keeps, reads one more to its end
-// and is gone: the connection breaks, and nobody listens any more.
-func leaving(t testing.TB, answered int) (url string) {
+// hosting talks to one who connects. Once it has left, or the talk is over, nobody listens any
+// more; then the connection breaks.
+func hosting(t testing.TB, talk func(conn net.Conn, leave func() error)) (url string) {
 	t.Helper()
 	listener := need(net.Listen("tcp", "127.0.0.1:0"))
 	t.Cleanup(func() { listener.Close() })
@@ -28,19 +28,30 @@ func leaving(t testing.TB, answered int) (url string) {
 		}
 		defer conn.Close()
 		defer listener.Close()
-		in := bufio.NewReader(conn)
-		for ; ; answered-- {
-			request, err := http.ReadRequest(in)
-			if err != nil {
-				return
-			}
-			if _, err := io.Copy(io.Discard, request.Body); err != nil || answered == 0 {
-				return
-			}
-			fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(sentBody), sentBody)
-		}
+		talk(conn, listener.Close)
 	}()
 	return "http://" + listener.Addr().String()
+}
+
+// readWhole reads a request to its end.
+func readWhole(in *bufio.Reader) error {
+	request, err := http.ReadRequest(in)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, request.Body)
+	return err
+}
+
+// leaving answers so many requests on a connection that it keeps, reads one more to its end
+// and is gone.
+func leaving(t testing.TB, answered int) (url string) {
+	t.Helper()
+	return hosting(t, func(conn net.Conn, _ func() error) {
+		for in := bufio.NewReader(conn); readWhole(in) == nil && answered > 0; answered-- {
+			fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(sentBody), sentBody)
+		}
+	})
 }
 
 // What one attempt was asked, and may have done, is not unsaid by others that found nobody.
@@ -56,25 +67,12 @@ func TestAnEarlierAttemptMayHaveDoneIt(t *testing.T) {
 // parting gives one answer, and is gone before it has given it.
 func parting(t testing.TB, last line) (url string) {
 	t.Helper()
-	listener := need(net.Listen("tcp", "127.0.0.1:0"))
-	t.Cleanup(func() { listener.Close() })
-	go func() {
-		conn, err := listener.Accept()
-		if err != nil {
-			return // closed at the end of the test
-		}
-		defer conn.Close()
-		request, err := http.ReadRequest(bufio.NewReader(conn))
-		if err != nil {
+	return hosting(t, func(conn net.Conn, leave func() error) {
+		if readWhole(bufio.NewReader(conn)) != nil || leave() != nil {
 			return
 		}
-		if _, err := io.Copy(io.Discard, request.Body); err != nil {
-			return
-		}
-		listener.Close()
 		fmt.Fprintf(conn, "HTTP/1.1 %d No\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", last.status, len(last.body), last.body)
-	}()
-	return "http://" + listener.Addr().String()
+	})
 }
 
 // Part of what mailgate could not complete may be done. What it had no time for certainly was not.
