@@ -103,8 +103,7 @@ func (g *door) admit(c *conn) bool {
 		if c := g.expendable(); c == nil {
 			g.room.Wait()
 		} else if c.giveUp() {
-			delete(g.open, c)
-			go c.Conn.Close() // it may take a moment
+			g.vacate(c)
 		}
 	}
 	g.wanted.Store(false)
@@ -112,6 +111,16 @@ func (g *door) admit(c *conn) bool {
 		g.open[c] = struct{}{}
 	}
 	return !g.closed
+}
+
+// vacate closes a connection that was given up, with the lock left meanwhile. Its place is
+// not free before its file is: else the files of a flood that is accepted faster than it is
+// closed would be bounded by nothing. TCP closes without waiting for the other side.
+func (g *door) vacate(c *conn) {
+	g.mu.Unlock()
+	c.Conn.Close()
+	g.mu.Lock()
+	delete(g.open, c)
 }
 
 // expendable is the connection that makes room next, if one can.

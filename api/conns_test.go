@@ -4,8 +4,10 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -60,6 +62,57 @@ func TestDeadlinesOfAClosedConnection(t *testing.T) {
 		t.Error("a closed connection was written to")
 	}
 	c.Close()
+}
+
+// A slowListener counts the files of its connections, none of which is closed before it is
+// let go.
+type slowListener struct {
+	shortListener
+	files atomic.Int64
+	letGo chan struct{}
+}
+
+func (l *slowListener) Accept() (net.Conn, error) {
+	l.files.Add(1)
+	inner, err := l.shortListener.Accept()
+	return &slowConn{inner, l}, err
+}
+
+type slowConn struct {
+	net.Conn
+	from *slowListener
+}
+
+func (c *slowConn) Close() error {
+	<-c.from.letGo
+	c.from.files.Add(-1)
+	return c.Conn.Close()
+}
+
+// However many come at once, no more files are open than there are places, and that of the
+// next: a connection that makes room keeps its place until its file is closed.
+func TestDoorBoundsFiles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const places, more = 2, 3
+		l := &slowListener{letGo: make(chan struct{})}
+		g := newDoor(l, places, slog.New(slog.DiscardHandler))
+		through := 0
+		go func() {
+			for range places + more {
+				if _, err := g.Accept(); err != nil {
+					t.Error(err)
+				}
+				through++
+			}
+		}()
+		for closed := range more {
+			synctest.Wait()
+			if files := l.files.Load(); files != places+1 || through != places+closed || g.count() != places {
+				t.Errorf("when %d are closed there are %d files, %d of the places are taken and %d came through", closed, files, g.count(), through)
+			}
+			l.letGo <- struct{}{}
+		}
+	})
 }
 
 // Who is given up first when there is no room, and that nobody is whose request is
