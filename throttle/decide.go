@@ -11,7 +11,19 @@ func Decide(p Policy, h History, now int64) (v Verdict) {
 // Spell makes v, which is zero, what [Decide] returns. It is for who says no a million times
 // a second: to copy a verdict takes as long as to come to it.
 func (p Policy) Spell(v *Verdict, h History, now int64) {
-	v.Now, v.clock, v.tiers, v.history = now, h.Clock(now), p.tiers, h
+	p.spell(v, h, now)
+	v.history = h
+}
+
+// SpellOne is Spell for a history of one send, which takes no memory.
+func (p Policy) SpellOne(v *Verdict, only Admission, now int64) {
+	p.spell(v, History{only}, now)
+	v.only = only
+}
+
+// spell keeps nothing of the history, so that whoever has one on the stack leaves it there.
+func (p Policy) spell(v *Verdict, h History, now int64) {
+	v.Now, v.clock, v.tiers = now, h.Clock(now), p.tiers
 	for i := range p.tiers {
 		tier := &p.tiers[i]
 		// Tiers come shortest window first, so >= gives a tie to the longer one.

@@ -27,8 +27,9 @@ type Verdict struct {
 	clock   int64 // the moment that counts: Now, or later where the clock stepped back
 	tiers   []Tier
 	history History
-	quota   *Tier // the one limit, where there are no tiers
-	left    int   // sends that it still admits
+	only    Admission // the history where it is this one and none else, as SpellOne was told
+	quota   *Tier     // the one limit, where there are no tiers
+	left    int       // sends that it still admits
 }
 
 // A Standing is how one tier stands. A tier with Remaining 0 has a Wait and the
@@ -53,7 +54,15 @@ func (v Verdict) Sent() int {
 	if len(v.tiers) == 0 {
 		return 0
 	}
-	return len(v.history.Within(v.tiers[len(v.tiers)-1].Window, v.clock))
+	return len(v.sends().Within(v.tiers[len(v.tiers)-1].Window, v.clock))
+}
+
+// sends is the history that the verdict goes by.
+func (v *Verdict) sends() History {
+	if v.only != (Admission{}) {
+		return History{v.only}
+	}
+	return v.history
 }
 
 // ForgottenAt is the moment from which the longest window holds none of the sends that the
@@ -64,7 +73,7 @@ func (v Verdict) ForgottenAt(but ID) (at int64, known bool) {
 		return 0, false
 	}
 	longest := v.tiers[len(v.tiers)-1].Window
-	sends := v.history.Within(longest, v.clock)
+	sends := v.sends().Within(longest, v.clock)
 	for i := len(sends) - 1; i >= 0; i-- {
 		if sends[i].ID != but {
 			return sends[i].At + longest, true
@@ -92,12 +101,13 @@ func (v Verdict) AppendTiers(to []Standing) []Standing {
 	if v.quota != nil {
 		return append(to, Standing{Tier: *v.quota, Remaining: v.left, Wait: v.Wait})
 	}
+	sends := v.sends()
 	for _, tier := range v.tiers {
-		used := len(v.history.Within(tier.Window, v.clock))
+		used := len(sends.Within(tier.Window, v.clock))
 		to = append(to, Standing{
 			Tier:      tier,
 			Remaining: max(0, tier.Limit-used),
-			Wait:      tier.wait(v.history, v.clock),
+			Wait:      tier.wait(sends, v.clock),
 		})
 	}
 	return to

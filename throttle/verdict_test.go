@@ -1,6 +1,7 @@
 package throttle_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -90,4 +91,39 @@ func TestForgottenAt(t *testing.T) {
 	if _, known := v.ForgottenAt(throttle.ID{}); known {
 		t.Error("it is known of a limiter that keeps no history")
 	}
+}
+
+// A history of one send makes the same verdict however it is told, and the verdict takes no
+// more memory than its tiers do.
+func TestSpellOne(t *testing.T) {
+	only := sends(0)[0]
+	for _, text := range []string{usual, "minute=1/60s", "minute=2/60s", "short=1/1s,long=1/4s", "now=1/1ms,decade=1/87840h", ""} {
+		p := policy(t, text)
+		for _, after := range []int64{-day, -1, 0, 1, second - 1, second, minute - 1, minute, hour, day - 1, day, throttle.MaxWindow} {
+			var one, of throttle.Verdict
+			p.SpellOne(&one, only, start+after)
+			p.Spell(&of, throttle.History{only}, start+after)
+			if got, want := told(one, only.ID), told(of, only.ID); got != want {
+				t.Errorf("%s after %d\n got %s\nwant %s", text, after, got, want)
+			}
+		}
+	}
+	p := policy(t, usual)
+	var room [3]throttle.Standing
+	if n := testing.AllocsPerRun(100, func() {
+		var v throttle.Verdict
+		p.SpellOne(&v, only, start)
+		if v.AppendTiers(room[:0]); v.Allowed || v.Sent() != 1 {
+			t.Error("it is not a no after one send")
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// told is all that a verdict says.
+func told(v throttle.Verdict, id throttle.ID) string {
+	at, known := v.ForgottenAt(throttle.ID{})
+	but, _ := v.ForgottenAt(id)
+	return fmt.Sprint(spell(v), v.Allowed, v.Now, v.RetryAt(), v.Sent(), at, but, known)
 }
