@@ -9,7 +9,8 @@
 // nothing that was acknowledged. A power cut may, unless [DiskOptions] say Sync.
 //
 // Reads of what Ristretto remembers take no lock and no memory: nearly all are answered by
-// a table in front of it, which Ristretto is told of now and then. Writers of one key
+// a table in front of it, which Ristretto is told of now and then. What a codec can put in
+// two words lies in the table itself, and is told at a [Map.Glance]. Writers of one key
 // wait for each other as long as their contexts last, and Update holds them apart for as
 // long as its edit runs. A reader never sees a value older than one whose Update had
 // returned before.

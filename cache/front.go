@@ -17,30 +17,38 @@ type front[V any] struct {
 	buckets []bucket[V]
 	first   maphash.Seed
 	second  maphash.Seed
+	secrets Brief
 }
 
-const ways = 5
+const ways = 4
 
-// A bucket is one line of the processor's cache. A tag and its entry may be of two keys
-// for a moment, or until the next comes, as two stripes can write at once: whoever is not
-// found then is found by Ristretto.
-type bucket[V any] struct {
-	entries [ways]atomic.Pointer[Entry[V]]
-	tags    [ways]atomic.Uint32
-	_       uint32
+// A bucket is two lines of the processor's cache that lie side by side.
+type bucket[V any] [ways]place[V]
+
+// A place is for one key: its entry and, so that nobody has to wait for that to come from
+// memory, what the codec has put in brief.
+//
+// Two stripes can write here at once, and a reader meets what is half written. The check
+// tells: it is the first half of the key's print, mixed with the brief, and so fits no other
+// key and no brief but the one it came with. Who does not fit is not found, and asked of
+// Ristretto.
+type place[V any] struct {
+	entry atomic.Pointer[Entry[V]]
+	check atomic.Uint64
+	brief [2]atomic.Uint64
 }
 
 // A print stands for a key, which is not kept. Nobody outside this process can look for
-// two keys that share 128 secret bits.
+// two keys that share its secret bits: 128 of them or, where the brief alone is looked at,
+// 64 and those that choose the bucket.
 type print struct{ first, second uint64 }
 
-func (p print) tag() uint32 { return uint32(p.first >> 32) }
-
-// newFront makes one for so many keys, with 1.2 to 2.5 places for each.
+// newFront makes one for so many keys, with five places for every four.
 func newFront[V any](keys int64) *front[V] {
 	return &front[V]{
-		buckets: make([]bucket[V], 1<<bits.Len64(uint64(keys-1)/4)),
+		buckets: make([]bucket[V], (keys*5/4+ways)/ways),
 		first:   maphash.MakeSeed(), second: maphash.MakeSeed(),
+		secrets: Brief{rand.Uint64(), rand.Uint64()},
 	}
 }
 
@@ -50,16 +58,36 @@ func (f *front[V]) print(key string) print {
 
 // both are the buckets that a key can have its place in.
 func (f *front[V]) both(p print) [2]*bucket[V] {
-	last := uint64(len(f.buckets) - 1)
-	return [2]*bucket[V]{&f.buckets[p.first&last], &f.buckets[p.second>>32&last]}
+	n := uint64(len(f.buckets))
+	return [2]*bucket[V]{&f.buckets[p.second<<32>>32*n>>32], &f.buckets[p.second>>32*n>>32]}
+}
+
+// check is what stands beside a key's brief.
+func (f *front[V]) check(p print, b Brief) uint64 {
+	high, low := bits.Mul64(b[0]^f.secrets[0], b[1]^f.secrets[1])
+	return p.first ^ high ^ low
+}
+
+// fits reports whether a place is the key's, and what is there in brief.
+func (f *front[V]) fits(l *place[V], p print) (b Brief, ok bool) {
+	b = Brief{l.brief[0].Load(), l.brief[1].Load()}
+	return b, l.check.Load() == f.check(p, b)
+}
+
+// holds is the entry that is there, if it is the key's.
+func (l *place[V]) holds(p print) *Entry[V] {
+	if e := l.entry.Load(); e != nil && e.print == p {
+		return e
+	}
+	return nil
 }
 
 // find is the key's entry, nil if it has no place.
 func (f *front[V]) find(p print) *Entry[V] {
 	for _, b := range f.both(p) {
-		for i := range b.tags {
-			if b.tags[i].Load() == p.tag() {
-				if e := b.entries[i].Load(); e != nil && e.print == p {
+		for i := range b {
+			if _, ok := f.fits(&b[i], p); ok {
+				if e := b[i].holds(p); e != nil {
 					return e
 				}
 			}
@@ -68,44 +96,63 @@ func (f *front[V]) find(p print) *Entry[V] {
 	return nil
 }
 
+// glance is what the key has in brief or, where that is nothing, what find would say.
+func (f *front[V]) glance(p print) (Brief, *Entry[V]) {
+	for _, b := range f.both(p) {
+		for i := range b {
+			if brief, ok := f.fits(&b[i], p); ok {
+				if brief != (Brief{}) {
+					return brief, nil
+				}
+				if e := b[i].holds(p); e != nil {
+					return brief, e
+				}
+			}
+		}
+	}
+	return Brief{}, nil
+}
+
 // wants reports whether to bring a key in. Where all places are taken one of them is given
 // away now and then, so that those have them that are asked for most.
 func (f *front[V]) wants(p print) bool {
-	_, _, free := f.place(p)
+	_, free := f.room(p)
 	return free || sometimes()
 }
 
-// place is a free one for the key, or else any.
-func (f *front[V]) place(p print) (b *bucket[V], way int, free bool) {
+// room is a free place for the key, or else any.
+func (f *front[V]) room(p print) (l *place[V], free bool) {
 	both := f.both(p)
 	for _, b := range both {
-		for i := range b.entries {
-			if b.entries[i].Load() == nil {
-				return b, i, true
+		for i := range b {
+			if b[i].entry.Load() == nil {
+				return &b[i], true
 			}
 		}
 	}
 	n := rand.IntN(2 * ways)
-	return both[n/ways], n % ways, false
+	return &both[n/ways][n%ways], false
 }
 
-// put brings an entry in, unless it is. Its key's stripe is held.
-func (f *front[V]) put(e *Entry[V]) {
+// put brings an entry in, unless it is. Its key's stripe is held. No check stands beside
+// a brief that it did not come with.
+func (f *front[V]) put(e *Entry[V], b Brief) {
 	if f.find(e.print) == e {
 		return
 	}
-	b, way, _ := f.place(e.print)
-	b.tags[way].Store(e.print.tag())
-	b.entries[way].Store(e)
+	l, _ := f.room(e.print)
+	l.check.Store(0)
+	l.entry.Store(e)
+	l.brief[0].Store(b[0])
+	l.brief[1].Store(b[1])
+	l.check.Store(f.check(e.print, b))
 }
 
 // forget takes out what the key has.
 func (f *front[V]) forget(p print) {
 	for _, b := range f.both(p) {
-		for i := range b.entries {
-			if e := b.entries[i].Load(); e != nil && e.print == p {
-				b.entries[i].CompareAndSwap(e, nil)
-			}
+		for i := range b {
+			f.clear(&b[i], p, b[i].holds(p))
 		}
 	}
 }
@@ -116,9 +163,20 @@ func (f *front[V]) drop(e *Entry[V]) {
 		return
 	}
 	for _, b := range f.both(e.print) {
-		for i := range b.entries {
-			b.entries[i].CompareAndSwap(e, nil)
+		for i := range b {
+			f.clear(&b[i], e.print, e)
 		}
+	}
+}
+
+// clear takes out an entry of the key, nil is none, and what is there in brief: it may have
+// come with another, and goes first, as a place without an entry is free.
+func (f *front[V]) clear(l *place[V], p print, e *Entry[V]) {
+	if _, ok := f.fits(l, p); ok {
+		l.check.Store(0)
+	}
+	if e != nil {
+		l.entry.CompareAndSwap(e, nil)
 	}
 }
 

@@ -20,12 +20,19 @@ func inFront(t *testing.T, m *Map[int]) (n int) {
 	})
 	for i := range m.front.buckets {
 		for way := range ways {
-			e := m.front.buckets[i].entries[way].Load()
+			place := &m.front.buckets[i][way]
+			e := place.entry.Load()
 			if e == nil {
+				if place.check.Load() != 0 {
+					t.Error("the front tells something in brief of what it has not")
+				}
 				continue
 			}
 			if n++; !held[e] {
 				t.Errorf("the front answers %d, which Ristretto has let go", e.value)
+			}
+			if brief, ok := m.front.fits(place, e.print); ok && brief != m.brief(e) {
+				t.Errorf("the front puts %d as %v", e.value, brief)
 			}
 		}
 	}
@@ -124,7 +131,7 @@ func TestAWriteBeforeTheDrop(t *testing.T) {
 		expect(t, m, key, 1)
 		old := m.front.find(m.front.print(key))
 		m.hot.Del(key)
-		m.front.put(old)
+		m.front.put(old, m.brief(old))
 		happens()
 	}
 	between("written", func() { set(t, m, "written", 2) })
@@ -140,7 +147,7 @@ func TestAWriteBeforeTheDrop(t *testing.T) {
 	}
 }
 
-// A place whose tag another has overwritten at the same time is found by nobody, and so an
+// A place whose check another has overwritten at the same time is found by nobody, and so an
 // entry can have two. It is let go from both.
 func TestAnEntryInTwoPlaces(t *testing.T) {
 	for name, letGo := range map[string]func(f *front[int], e *Entry[int]){
@@ -149,20 +156,20 @@ func TestAnEntryInTwoPlaces(t *testing.T) {
 	} {
 		f := newFront[int](100)
 		e := &Entry[int]{print: f.print("key")}
-		f.put(e)
+		f.put(e, Brief{})
 		for i := range f.buckets {
 			for way := range ways {
-				f.buckets[i].tags[way].Store(e.print.tag() + 1)
+				f.buckets[i][way].check.Add(1)
 			}
 		}
 		if f.find(e.print) != nil {
-			t.Fatal("it is found under another tag")
+			t.Fatal("it is found under another check")
 		}
-		f.put(e)
+		f.put(e, Brief{})
 		letGo(f, e)
 		for i := range f.buckets {
 			for way := range ways {
-				if f.buckets[i].entries[way].Load() != nil {
+				if f.buckets[i][way].entry.Load() != nil {
 					t.Errorf("%s: it is there still", name)
 				}
 			}
@@ -170,16 +177,16 @@ func TestAnEntryInTwoPlaces(t *testing.T) {
 	}
 }
 
-// Where it is tightest nearly all keys have a place, as each has the choice of two buckets:
-// with one bucket each, a tenth would have none.
+// Nearly all keys have a place, as each has the choice of two buckets: with one bucket each,
+// an eighth would have none.
 func TestNearlyAllHaveAPlace(t *testing.T) {
 	const keys = 1 << 14
 	f := newFront[int](keys)
 	without := 0
 	for i := range keys {
 		e := &Entry[int]{print: f.print(fmt.Sprint("key", i))}
-		if _, _, free := f.place(e.print); free {
-			f.put(e)
+		if _, free := f.room(e.print); free {
+			f.put(e, Brief{})
 		} else {
 			without++
 		}

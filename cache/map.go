@@ -34,6 +34,12 @@ type opening[V any] struct {
 	hot *ristretto.Cache[string, *Entry[V]]
 }
 
+func (o *opening[V]) get(key string) *Entry[V] {
+	e, _ := o.hot.Get(key)
+	runtime.KeepAlive(o)
+	return e
+}
+
 // A Codec writes values to disk and reads them back.
 type Codec[V any] interface {
 	// Append adds the value's bytes to b.
@@ -147,27 +153,47 @@ func (m *Map[V]) Recall(key string, now int64) (value V, found bool) {
 	return m.remembered(key).at(now)
 }
 
-// remembered is what the key has in memory. Ristretto is told sometimes of those that are
-// found without it, or it would think that nobody asks for them.
+// Glance is Recall for whoever can do with a value in brief. Where it says one, that is all
+// it says, also of a value that has expired.
+func (m *Map[V]) Glance(key string, now int64) (brief Brief, value V, found bool) {
+	open := m.open.Load()
+	if open == nil {
+		return brief, value, false
+	}
+	p := m.front.print(key)
+	brief, e := m.front.glance(p)
+	if brief == (Brief{}) {
+		value, found = m.held(open, key, p, e).at(now)
+	} else if sometimes() {
+		open.get(key)
+	}
+	return brief, value, found
+}
+
+// remembered is what the key has in memory.
 func (m *Map[V]) remembered(key string) *Entry[V] {
 	open := m.open.Load()
 	if open == nil {
 		return nil
 	}
 	p := m.front.print(key)
-	e := m.front.find(p)
-	if e != nil && !sometimes() {
-		return e
+	return m.held(open, key, p, m.front.find(p))
+}
+
+// held is what Ristretto has of a key that was looked for in front. It is told sometimes of
+// those that were found there, or it would think that nobody asks for them.
+func (m *Map[V]) held(open *opening[V], key string, p print, found *Entry[V]) *Entry[V] {
+	if found != nil {
+		if sometimes() {
+			open.get(key)
+		}
+		return found
 	}
-	held, _ := open.hot.Get(key)
-	runtime.KeepAlive(open)
-	if e != nil {
-		return e
-	}
-	if held != nil && m.front.wants(p) {
+	e := open.get(key)
+	if e != nil && m.front.wants(p) {
 		m.bringForward(key, p)
 	}
-	return held
+	return e
 }
 
 // bringForward has the front answer for a key that Ristretto holds, unless somebody writes it.
@@ -188,7 +214,7 @@ func (m *Map[V]) bringForward(key string, p print) {
 // show has the front answer with an entry for as long as Ristretto holds it, and reports
 // whether it does now. The key's stripe is held.
 func (m *Map[V]) show(key string, e *Entry[V]) (held bool) {
-	m.front.put(e)
+	m.front.put(e, m.brief(e))
 	if seen, _ := m.hot.Get(key); seen != e {
 		m.front.drop(e)
 		return false

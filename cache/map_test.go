@@ -30,6 +30,31 @@ func (numbers) Parse(b []byte) (int, error) {
 
 func (c numbers) Weigh(int) int { return c.weight }
 
+// Brief puts every other number in brief, so that a key which counts up has one and has none
+// by turns. The words belong together.
+func (numbers) Brief(n int, _ int64) (b Brief) {
+	if n%2 == 0 {
+		b = Brief{uint64(n) + 1, ^uint64(n)}
+	}
+	return b
+}
+
+// glance is what Glance says, in brief or not.
+func glance(t testing.TB, m *Map[int], key string, now int64) (n int, found bool) {
+	t.Helper()
+	brief, n, found := m.Glance(key, now)
+	if brief == (Brief{}) {
+		return n, found
+	}
+	if n != 0 || found {
+		t.Errorf("%s: it says %v, and %d, %t", key, brief, n, found)
+	}
+	if n = int(brief[0] - 1); brief != (numbers{}).Brief(n, 0) {
+		t.Errorf("%s: %v is not put in brief like this", key, brief)
+	}
+	return n, true
+}
+
 // roomy remembers all that a test puts, tiny next to nothing.
 var (
 	roomy = Size{Entries: 1000, Bytes: 1 << 20}

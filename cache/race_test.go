@@ -40,8 +40,11 @@ func raise(to *atomic.Int64, n int64) {
 	}
 }
 
-func (c *counter) check(m *Map[int]) error {
+func (c *counter) check(t *testing.T, m *Map[int]) error {
 	least := c.acknowledged.Load()
+	if n, found := glance(t, m, c.key, 0); found && int64(n) < least {
+		return fmt.Errorf("%s: glanced at %d after %d was acknowledged", c.key, n, least)
+	}
 	n, _, _, err := m.Get(context.Background(), c.key, at(0))
 	if err == nil && int64(n) < least {
 		return fmt.Errorf("%s: read %d after %d was acknowledged", c.key, n, least)
@@ -69,9 +72,9 @@ func TestReadersNeverSeeAnOldValue(t *testing.T) {
 				done.Go(func() {
 					for range 1500 {
 						c := &counters[rand.IntN(len(counters))]
-						err := c.check(m)
+						err := c.check(t, m)
 						if rand.IntN(3) == 0 {
-							err = errors.Join(err, c.increment(m), c.check(m))
+							err = errors.Join(err, c.increment(m), c.check(t, m))
 						}
 						if err != nil {
 							t.Error(err)
@@ -102,6 +105,9 @@ func TestRemovedStaysRemoved(t *testing.T) {
 					edit = Remove[int]()
 				}
 				err := m.Update(context.Background(), key, at(0), func(int, bool, int64) Edit[int] { return edit })
+				if n, found := glance(t, m, key, 0); found && (i%3 == 0 || n != i) {
+					t.Errorf("%s after edit %d: %d at a glance", key, i, n)
+				}
 				n, found, _, getErr := m.Get(context.Background(), key, at(0))
 				if err != nil || getErr != nil || found != (i%3 != 0) || found && n != i {
 					t.Errorf("%s after edit %d: %d, %t, %v, %v", key, i, n, found, err, getErr)
@@ -164,7 +170,7 @@ func TestMoreWritersThanTheQueueHolds(t *testing.T) {
 		c.key = fmt.Sprint("key", i)
 		done.Go(func() {
 			<-ready
-			if err := errors.Join(c.increment(m), c.check(m)); err != nil {
+			if err := errors.Join(c.increment(m), c.check(t, m)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -270,7 +276,7 @@ func useUntilClosed(t *testing.T, m *Map[int], counters []counter) (inside chan 
 			for n := 0; ; n++ {
 				err := c.increment(m)
 				if err == nil {
-					err = c.check(m)
+					err = c.check(t, m)
 				}
 				if n == 0 {
 					entered.Done()
