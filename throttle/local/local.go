@@ -71,13 +71,26 @@ func (l *Limiter) Take(ctx context.Context, mailbox string, id throttle.ID) (v t
 	if err := throttle.CheckCall(ctx, "take", mailbox); err != nil {
 		return v, err
 	}
-	now := l.now()
-	if history, found := l.histories.recall(l.part(mailbox), mailbox, now); found {
-		if l.policy.Spell(&v, history, now); !v.Allowed && history.Find(id) < 0 {
-			return v, nil
-		}
+	if l.refuses(&v, mailbox, id) {
+		return v, nil
 	}
 	return l.admit(ctx, mailbox, id)
+}
+
+// refuses reports whether what is in memory says no, and spells that. It does not where the
+// reservation is on record.
+func (l *Limiter) refuses(v *throttle.Verdict, mailbox string, id throttle.ID) bool {
+	now := l.now()
+	brief, history, found := l.histories.glance(l.part(mailbox), mailbox, now)
+	if only, ok := onlySend(brief, now); ok {
+		l.policy.SpellOne(v, only, now)
+		return !v.Allowed && only.ID != id
+	}
+	if !found {
+		return false
+	}
+	l.policy.Spell(v, history, now)
+	return !v.Allowed && history.Find(id) < 0
 }
 
 // admit decides with the mailbox's lock held, as of the moment it is, and records a yes.

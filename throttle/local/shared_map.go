@@ -38,18 +38,35 @@ func (m *sharedMap[V]) recall(part, key string, now int64) (V, bool) {
 	if part == "" {
 		return m.Recall(key, now)
 	}
+	spelling := m.spell(part, key)
+	defer m.spellings.Put(spelling)
+	return m.Recall(asString(*spelling), now)
+}
+
+// glance is cache.Map.Glance, and takes no memory for the key.
+func (m *sharedMap[V]) glance(part, key string, now int64) (cache.Brief, V, bool) {
+	if part == "" {
+		return m.Glance(key, now)
+	}
+	spelling := m.spell(part, key)
+	defer m.spellings.Put(spelling)
+	return m.Glance(asString(*spelling), now)
+}
+
+// spell puts a key together in bytes that are to be put back.
+func (m *sharedMap[V]) spell(part, key string) *[]byte {
 	spelling, _ := m.spellings.Get().(*[]byte)
 	if spelling == nil {
 		room := make([]byte, 0, len(part)+throttle.MaxKey)
 		spelling = &room
 	}
 	*spelling = append(append((*spelling)[:0], part...), key...)
-	// A map keeps no keys, and nothing of one that was asked for. So the bytes stay as
-	// they are for as long as anybody reads them as a string.
-	value, found := m.Recall(unsafe.String(unsafe.SliceData(*spelling), len(*spelling)), now)
-	m.spellings.Put(spelling)
-	return value, found
+	return spelling
 }
+
+// asString is for who only asks. A map keeps no keys, and nothing of one that was asked for,
+// so the bytes stay as they are for as long as anybody reads them as a string.
+func asString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // get is cache.Map.Get.
 func (m *sharedMap[V]) get(ctx context.Context, part, key string, clock func() int64) (V, bool, int64, error) {

@@ -1,0 +1,68 @@
+package local
+
+import (
+	"math"
+	"testing"
+
+	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/throttle"
+)
+
+func TestBrief(t *testing.T) {
+	const start, day = int64(1_800_000_000_000), int64(86_400_000)
+	for name, tt := range map[string]struct {
+		at      []int64
+		expires int64
+		brief   bool
+	}{
+		"one send for a day":            {[]int64{start}, start + day, true},
+		"for a second":                  {[]int64{start}, start + 1000, true},
+		"for 48 days":                   {[]int64{start}, start + 48*day, true},
+		"the longest":                   {[]int64{start}, start + mostSpan, true},
+		"a second more":                 {[]int64{start}, start + mostSpan + 1000, false},
+		"for a part of a second":        {[]int64{start}, start + 1500, false},
+		"for a millisecond":             {[]int64{start}, start + 1, false},
+		"expired when it was sent":      {[]int64{start}, start, false},
+		"expired before":                {[]int64{start}, start - 1000, false},
+		"never expires":                 {[]int64{start}, math.MaxInt64, false},
+		"in 1970":                       {[]int64{0}, day, true},
+		"before 1970":                   {[]int64{-1}, day - 1, false},
+		"as late as can be":             {[]int64{mostAt}, mostAt + mostSpan, true},
+		"later":                         {[]int64{mostAt + 1}, mostAt + 1001, false},
+		"as far as it is":               {[]int64{math.MinInt64}, math.MaxInt64, false},
+		"no send":                       {nil, start + day, false},
+		"two sends":                     {[]int64{start, start}, start + day, false},
+		"at a time that fills its bits": {[]int64{mostAt}, mostAt + 1000, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := history(t, tt.at...)
+			b := historyCodec{}.Brief(h, tt.expires)
+			if brief := b != (cache.Brief{}); brief != tt.brief {
+				t.Fatalf("in brief: %v", b)
+			}
+			for _, now := range []int64{math.MinInt64, -1, 0, start, tt.expires - 1, tt.expires, math.MaxInt64} {
+				only, found := onlySend(b, now)
+				if want := tt.brief && now < tt.expires; found != want || found && only != h[0] {
+					t.Errorf("at %d: %v, %t; want %v, %t", now, only, found, h, want)
+				}
+			}
+		})
+	}
+}
+
+// Whatever is written in brief reads the same.
+func FuzzBrief(f *testing.F) {
+	f.Add(int64(1_800_000_000_000), int64(1_800_000_060_000), int64(1_800_000_000_000), "AAAAaaaa")
+	f.Fuzz(func(t *testing.T, at, expires, now int64, name string) {
+		id, err := throttle.ParseID(name)
+		if err != nil {
+			return
+		}
+		a := throttle.Admission{ID: id, At: at}
+		b := historyCodec{}.Brief(throttle.History{a}, expires)
+		only, found := onlySend(b, now)
+		if b == (cache.Brief{}) && found || b != (cache.Brief{}) && found != (now < expires) || found && only != a {
+			t.Fatalf("%v until %d is %v in brief, which at %d is %v, %t", a, expires, b, now, only, found)
+		}
+	})
+}
