@@ -148,6 +148,7 @@ func (w *twin) fill() {
 		w.t.Fatal(err)
 	}
 	_, w.expires = w.kept()
+	w.matters = w.meter.Expires(&w.state)
 }
 
 // A script that decides otherwise than the meter makes an error of it, and no yes.
@@ -246,6 +247,7 @@ type twin struct {
 	meter   meter.Meter
 	state   meter.State
 	expires time.Duration // since 1970, by the server
+	matters int64         // until when the state did
 	ids     []throttle.ID
 	story   []string
 
@@ -411,7 +413,7 @@ func (w *twin) same(doing string, want, got any, err error, written bool) {
 	w.story = append(w.story, fmt.Sprintf("%d %s: %v", w.clock.Load(), doing, got))
 	kept, expires := w.kept()
 	if err == nil && got == want && sameState(kept, w.state) && w.rightly(expires, written) {
-		w.expires = expires
+		w.expires, w.matters = expires, w.meter.Expires(&w.state)
 		return
 	}
 	for _, line := range w.story[max(0, len(w.story)-15):] {
@@ -448,13 +450,16 @@ func sameState(a, b meter.State) bool {
 }
 
 // rightly says whether a key may expire then: an hour, as a test holds the clock, after
-// its state says nothing any more; and as before where nothing was written.
+// its state says nothing any more; and as before where nothing was written, or the state
+// matters as long as before.
 func (w *twin) rightly(expires time.Duration, written bool) bool {
 	switch {
 	case w.state.Count == 0:
 		return expires == 0
 	case !written:
 		return expires == w.expires
+	case expires == w.expires && w.meter.Expires(&w.state) == w.matters:
+		return true
 	}
 	matters := max(0, w.meter.Expires(&w.state)-w.clock.Load())
 	late := expires - time.Duration(time.Now().UnixMilli()+matters)*time.Millisecond

@@ -17,4 +17,4 @@ while (size + 1 - first) / 14 >= most do
   since, before, first = came, drained(before, came - since) + window, first + 14
 end
 local newHead = pack('>I2I6I7I6I7', 26, clock, left + window, since, before)
-local expires = sent and at + drain(level) or clock + drain(left + window)
+local expires, stays = sent and at + drain(level) or clock + drain(left + window), false

@@ -21,4 +21,4 @@ if start == at then
 else
   count, sent = 0, nil
 end
-local newHead, expires = pack('>I2I6I4', 10, start, count + 1), start + window
+local newHead, expires, stays = pack('>I2I6I4', 10, start, count + 1), start + window, start == at

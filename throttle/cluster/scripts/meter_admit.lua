@@ -5,6 +5,8 @@
 -- first    where the oldest admission that it remembers begins
 -- clock    when this one is
 -- expires  until when the state matters
+-- stays    whether that is as long as it did before: then the key expires when it did, which
+--          the server knows and need not be told
 -- sent     where the reservation stands if it was admitted before, and still counts
 --
 -- returns  what a no returns, and what was done: '+' admitted, '=' admitted before under this
@@ -29,7 +31,9 @@ local leaves = length < 1024 * 14 and 0 or 14
 if length > 256 * 14 and first == remembered + leaves and #newHead == head and remembered < head + 128 * 14 then
   call('SETRANGE', key, '0', newHead)
   call('APPEND', key, pack('>I6', clock) .. id)
-  call('PEXPIRE', key, kept)
+  if not stays then call('PEXPIRE', key, kept) end
+elseif stays then
+  call('SET', key, newHead .. sub(state, first) .. pack('>I6', clock) .. id, 'KEEPTTL')
 else
   call('SET', key, newHead .. sub(state, first) .. pack('>I6', clock) .. id, 'PX', kept)
 end

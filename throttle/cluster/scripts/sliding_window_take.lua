@@ -32,7 +32,7 @@ local start = clock - clock % part
 local parts = sub(state, oldest, head) .. string.rep('\0\0\0\0', oldest < head and (start - at) / part or 1)
 local newest = unpack('>I4', parts, #parts - 3) + 1
 local newHead = pack('>I2I6I4', 10 + #parts, start, count + 1) .. sub(parts, 1, -5) .. pack('>I4', newest)
-local expires = (sent and at or start) + part - 1 + window
+local expires, stays = (sent and at or start) + part - 1 + window, start == at
 
 local first = math.max(remembered, size + 1 - (most - 1) * 14)
 while first < size and unpack('>I6', state, first) < weighs do first = first + 14 end
