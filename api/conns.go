@@ -32,6 +32,7 @@ type door struct {
 	room   sync.Cond // a connection closed or can make room, or the door closed
 	open   map[*conn]struct{}
 	closed bool
+	gaveUp int         // connections closed to make room, so far
 	wanted atomic.Bool // somebody waits for room
 }
 
@@ -121,6 +122,7 @@ func (g *door) vacate(c *conn) {
 	c.Conn.Close()
 	g.mu.Lock()
 	delete(g.open, c)
+	g.gaveUp++
 }
 
 // expendable is the connection that makes room next, if one can.
@@ -203,11 +205,17 @@ func (c *conn) await() {
 	}
 }
 
-// Read notes that something has come.
+// Read notes that something has come. Before anything has, every end is one in order, be
+// the connection given up, timed out or reset: any other error the library would have
+// answered as a request that cannot be read, and a stranger would fill the log and the
+// metrics with connections on which he says nothing. After a request it tells by itself.
 func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 && !c.heard.Load() {
 		c.heard.Store(true)
+	}
+	if err != nil && !c.heard.Load() && !c.asked.Load() {
+		err = io.EOF
 	}
 	return n, err
 }
@@ -236,6 +244,13 @@ func (g *door) count() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return len(g.open)
+}
+
+// countGivenUp is the number of connections that were closed to make room.
+func (g *door) countGivenUp() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.gaveUp
 }
 
 // dismiss closes the connections on which no request has begun. One that has begun must

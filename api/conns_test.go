@@ -2,6 +2,7 @@ package api
 
 import (
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"sync/atomic"
@@ -113,6 +114,43 @@ func TestDoorBoundsFiles(t *testing.T) {
 			l.letGo <- struct{}{}
 		}
 	})
+}
+
+// However a connection ends on which nothing was said, it ends in order. Once something
+// was, its reader is told what became of it.
+func TestEndOfAConnection(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		begin func(client net.Conn, c *conn)
+		want  error
+	}{
+		{"silent", func(net.Conn, *conn) {}, io.EOF},
+		{"a byte", hear, io.ErrClosedPipe},
+		{"a request", func(client net.Conn, c *conn) {
+			hear(client, c)
+			c.begin()
+			c.answered()
+			c.next()
+		}, io.ErrClosedPipe},
+	} {
+		client, server := net.Pipe()
+		g := newDoor(&shortListener{}, 1, slog.New(slog.DiscardHandler))
+		c := &conn{Conn: server, door: g}
+		c.await()
+		g.admit(c)
+		tt.begin(client, c)
+		if g.admit(&conn{Conn: client, door: g}); g.countGivenUp() != 1 {
+			t.Fatalf("%s: it was not given up", tt.name)
+		}
+		if n, err := c.Read(make([]byte, 1)); n != 0 || err != tt.want {
+			t.Errorf("%s, and given up: %d bytes and %v, want %v", tt.name, n, err, tt.want)
+		}
+	}
+}
+
+func hear(client net.Conn, c *conn) {
+	go client.Write([]byte("G"))
+	c.Read(make([]byte, 1))
 }
 
 // Who is given up first when there is no room, and that nobody is whose request is

@@ -36,7 +36,7 @@ type metrics struct {
 	resets    prometheus.Counter
 }
 
-func newMetrics(o Options, connections func() int) (*metrics, error) {
+func newMetrics(o Options, connections, givenUp func() int) (*metrics, error) {
 	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mailgate_http_requests_total", Help: "Requests answered, by route and HTTP status."}, []string{"route", "status"}),
@@ -66,7 +66,9 @@ func newMetrics(o Options, connections func() int) (*metrics, error) {
 	info.Set(1)
 	open := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "mailgate_http_connections", Help: "Connections open now."}, func() float64 { return float64(connections()) })
-	all := []prometheus.Collector{m.requests, m.durations, m.sends, m.shadows, m.actions, m.codes, m.decisions, m.relays, m.refunds, m.resets, info, open}
+	cut := prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "mailgate_http_connections_given_up_total", Help: "Connections closed to make room for others."}, func() float64 { return float64(givenUp()) })
+	all := []prometheus.Collector{m.requests, m.durations, m.sends, m.shadows, m.actions, m.codes, m.decisions, m.relays, m.refunds, m.resets, info, open, cut}
 	if o.RelayStats != nil {
 		all = append(all, newRelayGauges(o.RelayStats))
 	}

@@ -12,12 +12,14 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 )
 
+func zero() int { return 0 }
+
 // However late it is for the key of an attempt, the place is given back: it is the attempt's
 // own. The key may be somebody else's by then, and is left alone.
 func TestRefundAfterItsKey(t *testing.T) {
 	var log bytes.Buffer
 	o := Options{Log: slog.New(slog.NewTextHandler(&log, nil))}.withDefaults() // no keeper could free a key
-	m, err := newMetrics(o, func() int { return 0 })
+	m, err := newMetrics(o, zero, zero)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +48,7 @@ func (stuck) Release(context.Context, string, throttle.ID) (bool, error) {
 func TestARefundGivenUpNamesItsAction(t *testing.T) {
 	var log bytes.Buffer
 	o := Options{Log: slog.New(slog.NewTextHandler(&log, nil))}.withDefaults()
-	m, err := newMetrics(o, func() int { return 0 })
+	m, err := newMetrics(o, zero, zero)
 	if err != nil {
 		t.Fatal(err)
 	}

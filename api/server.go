@@ -75,7 +75,7 @@ func New(o Options) (*Server, error) {
 	if s.standIn, err = mailer.ParseAddress("somebody@example.com", s.with.Identity); err != nil {
 		return nil, err
 	}
-	if s.metrics, err = newMetrics(s.with, s.connections); err != nil {
+	if s.metrics, err = newMetrics(s.with, s.connections, s.connectionsGivenUp); err != nil {
 		return nil, err
 	}
 	if err := s.component(); err != nil {
@@ -287,6 +287,14 @@ func (s *Server) connections() int {
 	return 0
 }
 
+// connectionsGivenUp is how many had to make room, for the metrics.
+func (s *Server) connectionsGivenUp() int {
+	if g := s.served.Load(); g != nil {
+		return g.countGivenUp()
+	}
+	return 0
+}
+
 // client is who asks.
 func (s *Server) client(fast *fasthttp.RequestCtx) netip.Addr {
 	if len(s.with.TrustedProxies) == 0 {
@@ -299,8 +307,8 @@ func (s *Server) client(fast *fasthttp.RequestCtx) netip.Addr {
 	return clientAddress(fast.RemoteAddr(), forwarded, s.with.TrustedProxies)
 }
 
-// unread answers a request that never arrived whole or that cannot be read. What the
-// library has to say about it is not passed on.
+// unread answers a request that never arrived whole or that cannot be read, of which
+// something did arrive: see conn.Read. What the library has to say about it is not passed on.
 func (s *Server) unread(c *fiber.Ctx, err error) error {
 	p := &problem{kind: badRequest, detail: "The request is not HTTP as it should be."}
 	var known *fiber.Error

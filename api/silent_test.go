@@ -1,0 +1,99 @@
+package api_test
+
+import (
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/api"
+)
+
+// A connection on which nothing was said is no request, in the log or in the metrics,
+// however it ends: else whoever opens many fills both. One on which something was said is.
+func TestSilentConnectionsAreNoRequests(t *testing.T) {
+	const ask, half = "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n", "GET /livez HT"
+	hangUp := func(w *wire) {
+		w.Conn.(*net.TCPConn).CloseWrite()
+		w.ended()
+	}
+	reset := func(w *wire) {
+		w.Conn.(*net.TCPConn).SetLinger(0)
+		w.Close()
+	}
+	outlast := func(w *wire) { w.ended() }
+	stay := func(*wire) {}
+	patient := func(*api.Options) {}
+	hasty := func(o *api.Options) { o.ReadTimeout, o.IdleTimeout = 300*time.Millisecond, 300*time.Millisecond }
+	narrow := func(o *api.Options) { o.MaxConnections = 1 }
+	for _, tt := range []struct {
+		name    string
+		options func(*api.Options)
+		said    string
+		end     func(*wire)
+		want    int // requests, beside that of the next connection
+	}{
+		{"silent, then closed", patient, "", hangUp, 0},
+		{"silent, then reset", patient, "", reset, 0},
+		{"silent until its time is up", hasty, "", outlast, 0},
+		{"silent until the next needs its place", narrow, "", stay, 0},
+		{"silent until the server ends", patient, "", stay, 0},
+		{"half a request, then closed", patient, half, hangUp, 1},
+		{"half a request, and its time is up", hasty, half, outlast, 1},
+		{"garbage", patient, "\x16\x03\x01\r\n\r\n", outlast, 1},
+		{"a request, then silent until its time is up", hasty, ask, outlast, 1},
+		{"a request, then silent until the next needs its place", narrow, ask, stay, 1},
+		{"a request and a half, and its time is up", hasty, ask + half, outlast, 2},
+		{"a request and a half, and the next needs its place", narrow, ask + half, stay, 2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			log := &record{seen: map[string]bool{}}
+			r := newRig(t, setup{options: func(o *api.Options) {
+				tt.options(o)
+				o.Log = log.logger()
+			}})
+			w := r.dial()
+			w.write(tt.said)
+			if strings.HasPrefix(tt.said, ask) {
+				w.read("GET", "/livez").is(t, 200, "")
+			}
+			tt.end(w)
+			next := r.dial() // accepted after the first
+			next.write(ask)
+			next.read("GET", "/livez").is(t, 200, "")
+			r.shutdown()
+			logged, counted := strings.Count(log.text(), `"msg":"request"`)-1, r.requests()-1
+			if logged != tt.want || counted != tt.want {
+				t.Errorf("%d requests are logged and %d counted, want %d:\n%s", logged, counted, tt.want, log.text())
+			}
+		})
+	}
+}
+
+// requests is how many the metrics have counted.
+func (r *rig) requests() (all int) {
+	r.t.Helper()
+	for _, family := range must(r.options.Metrics.Gather())(r.t) {
+		if family.GetName() != "mailgate_http_requests_total" {
+			continue
+		}
+		for _, series := range family.GetMetric() {
+			all += int(series.GetCounter().GetValue())
+		}
+	}
+	return all
+}
+
+// Every connection that is closed for another is counted, so that a flood can be seen.
+func TestConnectionsGivenUpAreCounted(t *testing.T) {
+	const places, strangers, most = 3, 8, "mailgate_http_connections_given_up_total 6\n"
+	r := newRig(t, setup{options: func(o *api.Options) { o.MaxConnections = places }})
+	for range strangers {
+		r.dial()
+	}
+	w := r.dial()
+	w.write("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+	if text := w.read("GET", "/metrics").text; !strings.Contains(text, most) {
+		t.Errorf("of %d connections at %d places, /metrics lacks %s", strangers+1, places, most)
+	}
+}
