@@ -15,7 +15,7 @@ func (p Policy) Spell(v *Verdict, h History, now int64) {
 	v.history = h
 }
 
-// SpellOne is Spell for a history of one send, which takes no memory.
+// SpellOne is Spell for a history of one send, which has a reservation. It takes no memory.
 func (p Policy) SpellOne(v *Verdict, only Admission, now int64) {
 	p.spell(v, History{only}, now)
 	v.only = only

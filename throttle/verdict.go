@@ -59,7 +59,7 @@ func (v Verdict) Sent() int {
 
 // sends is the history that the verdict goes by.
 func (v *Verdict) sends() History {
-	if v.only != (Admission{}) {
+	if v.only.ID != (ID{}) {
 		return History{v.only}
 	}
 	return v.history

@@ -15,6 +15,8 @@ const (
 	mostAt   = 1<<(64-spanBits) - 1
 )
 
+var _ cache.Briefer[throttle.History] = historyCodec{}
+
 // Brief is a history of one send that is kept for whole seconds, up to 48 days.
 func (historyCodec) Brief(h throttle.History, expires int64) (b cache.Brief) {
 	if len(h) != 1 {

@@ -77,8 +77,8 @@ func (l *Limiter) Take(ctx context.Context, mailbox string, id throttle.ID) (v t
 	return l.admit(ctx, mailbox, id)
 }
 
-// refuses reports whether what is in memory says no, and spells that. It does not where the
-// reservation is on record.
+// refuses reports whether what is in memory says no to a reservation that is not on record.
+// Then v is that verdict; else it is of no use.
 func (l *Limiter) refuses(v *throttle.Verdict, mailbox string, id throttle.ID) bool {
 	now := l.now()
 	brief, history, found := l.histories.glance(l.part(mailbox), mailbox, now)

@@ -14,7 +14,7 @@ import (
 // part of the keys, and what its keys begin with tells them from those of the others.
 type sharedMap[V any] struct {
 	*cache.Map[V]
-	spellings sync.Pool // of *[]byte, to put keys together in that are only asked for
+	joined sync.Pool // of *[]byte, to put keys together in that are only asked for
 }
 
 // openMap opens the map of this name on the disk; no size is cache.DefaultSize.
@@ -38,9 +38,10 @@ func (m *sharedMap[V]) recall(part, key string, now int64) (V, bool) {
 	if part == "" {
 		return m.Recall(key, now)
 	}
-	spelling := m.spell(part, key)
-	defer m.spellings.Put(spelling)
-	return m.Recall(asString(*spelling), now)
+	joined := m.join(part, key)
+	value, found := m.Recall(asString(*joined), now)
+	m.joined.Put(joined)
+	return value, found
 }
 
 // glance is cache.Map.Glance, and takes no memory for the key.
@@ -48,20 +49,21 @@ func (m *sharedMap[V]) glance(part, key string, now int64) (cache.Brief, V, bool
 	if part == "" {
 		return m.Glance(key, now)
 	}
-	spelling := m.spell(part, key)
-	defer m.spellings.Put(spelling)
-	return m.Glance(asString(*spelling), now)
+	joined := m.join(part, key)
+	brief, value, found := m.Glance(asString(*joined), now)
+	m.joined.Put(joined)
+	return brief, value, found
 }
 
-// spell puts a key together in bytes that are to be put back.
-func (m *sharedMap[V]) spell(part, key string) *[]byte {
-	spelling, _ := m.spellings.Get().(*[]byte)
-	if spelling == nil {
+// join puts a key together, in bytes that are to be put back.
+func (m *sharedMap[V]) join(part, key string) *[]byte {
+	joined, _ := m.joined.Get().(*[]byte)
+	if joined == nil {
 		room := make([]byte, 0, len(part)+throttle.MaxKey)
-		spelling = &room
+		joined = &room
 	}
-	*spelling = append(append((*spelling)[:0], part...), key...)
-	return spelling
+	*joined = append(append((*joined)[:0], part...), key...)
+	return joined
 }
 
 // asString is for who only asks. A map keeps no keys, and nothing of one that was asked for,
