@@ -91,30 +91,67 @@ func TestAnotherBriefDoesNotFit(t *testing.T) {
 	}
 }
 
-// More keys than places, all written and read at once: what is found of a key is whole, its
-// own, and never older than what was put last.
+// Who finds a place busy leaves it alone, whether to write there or to clear it: what is half
+// written is nobody's.
+func TestABusyPlace(t *testing.T) {
+	f := newFront[int](1)
+	old, other := &Entry[int]{print: f.print("old")}, &Entry[int]{print: f.print("other")}
+	f.put(old, Brief{1, 2})
+	for i := range f.buckets[0] {
+		f.buckets[0][i].check.Store(busy)
+		f.buckets[0][i].entry.CompareAndSwap(nil, new(Entry[int]))
+	}
+	f.put(other, Brief{3, 4})
+	f.forget(old.print)
+	f.drop(other)
+	for i := range f.buckets[0] {
+		at := &f.buckets[0][i]
+		if check, word := at.check.Load(), at.brief[0].Load(); check != busy || word == 3 {
+			t.Errorf("a busy place has %d beside the check %d", word, check)
+		}
+	}
+	if e := f.find(other.print); e != nil {
+		t.Error("the other has a place")
+	}
+}
+
+// More keys than places, written, dropped and read at once, with words that many share: what
+// is found of a key is its own, and never older than what was put last.
 func TestPlacesThatManyWrite(t *testing.T) {
 	f := newFront[int](1)
 	const keys, rounds = 3 * ways, 20_000
-	var newest [keys]atomic.Int64
-	whole := func(key int, brief Brief, least int64) {
-		if n := int64(brief[0] % rounds); brief[0]/rounds != uint64(key) || brief[1] != ^brief[0] || n < least {
-			t.Errorf("key %d, at %d: %v", key, least, brief)
+	var begun, done [keys]atomic.Int64 // rounds, from 1 on
+	var last [keys]atomic.Pointer[Entry[int]]
+	look := func(key int, p print) {
+		least := done[key].Load()
+		brief, e := f.glance(p)
+		n := int64(brief[0])
+		if e != nil {
+			n = int64(e.value)
+		}
+		if most := begun[key].Load(); n != 0 && (n < least || n > most || brief[0] != 0 && brief[1] != 7) {
+			t.Errorf("key %d, between %d and %d: %v, %v", key, least, most, brief, e)
 		}
 	}
-	var writers, readers sync.WaitGroup
+	var writers, others sync.WaitGroup
 	var over atomic.Bool
 	for key := range keys {
 		p := f.print(fmt.Sprint("key", key))
 		writers.Go(func() {
-			for n := range int64(rounds) {
-				word := uint64(key)*rounds + uint64(n)
+			for n := int64(1); n <= rounds; n++ {
 				f.forget(p)
 				if brief, e := f.glance(p); brief != (Brief{}) || e != nil {
 					t.Errorf("key %d is forgotten, and %v, %v", key, brief, e)
 				}
-				f.put(&Entry[int]{value: int(word), print: p}, Brief{word, ^word})
-				newest[key].Store(n)
+				begun[key].Store(n)
+				e := &Entry[int]{value: int(n), print: p}
+				last[key].Store(e)
+				var brief Brief
+				if n%5 != 0 {
+					brief = Brief{uint64(n), 7}
+				}
+				f.put(e, brief)
+				done[key].Store(n)
 				if n%64 == 0 {
 					runtime.Gosched()
 				}
@@ -122,21 +159,26 @@ func TestPlacesThatManyWrite(t *testing.T) {
 		})
 	}
 	for range 2 {
-		readers.Go(func() {
+		others.Go(func() {
 			for !over.Load() {
 				key := rand.IntN(keys)
-				p := f.print(fmt.Sprint("key", key))
-				least := newest[key].Load()
-				if brief, _ := f.glance(p); brief != (Brief{}) {
-					whole(key, brief, least)
-				}
-				if e := f.find(p); e != nil {
-					whole(key, Brief{uint64(e.value), ^uint64(e.value)}, least)
+				look(key, f.print(fmt.Sprint("key", key)))
+				if rand.IntN(8) == 0 {
+					f.drop(last[rand.IntN(keys)].Load())
 				}
 			}
 		})
 	}
 	writers.Wait()
 	over.Store(true)
-	readers.Wait()
+	others.Wait()
+	for i := range f.buckets[0] {
+		at := &f.buckets[0][i]
+		if e := at.entry.Load(); e != nil {
+			f.drop(e)
+		}
+		if check := at.check.Load(); check == busy {
+			t.Error("a place is left busy")
+		}
+	}
 }

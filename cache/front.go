@@ -17,26 +17,30 @@ type front[V any] struct {
 	buckets []bucket[V]
 	first   maphash.Seed
 	second  maphash.Seed
-	secrets Brief
+	secrets [2]uint64
 }
 
 const ways = 4
 
-// A bucket is two lines of the processor's cache that lie side by side.
+// A bucket is 128 bytes, which in all but small fronts are two lines of the processor's cache
+// that lie side by side.
 type bucket[V any] [ways]place[V]
 
 // A place is for one key: its entry and, so that nobody has to wait for that to come from
 // memory, what the codec has put in brief.
 //
-// Two stripes can write here at once, and a reader meets what is half written. The check
-// tells: it is the first half of the key's print, mixed with the brief, and so fits no other
-// key and no brief but the one it came with. Who does not fit is not found, and asked of
-// Ristretto.
+// One writer at a time has a place, and who finds it busy does without. A reader can meet what
+// is half written. The check tells: it is the first half of the key's print, mixed with the
+// brief, and so fits no other key and no other brief. Who does not fit is not found, and asked
+// of Ristretto.
 type place[V any] struct {
 	entry atomic.Pointer[Entry[V]]
 	check atomic.Uint64
 	brief [2]atomic.Uint64
 }
+
+// busy is the check of a place that somebody writes. There is none, 0, where nothing is.
+const busy = 1
 
 // A print stands for a key, which is not kept. Nobody outside this process can look for
 // two keys that share its secret bits: 128 of them or, where the brief alone is looked at,
@@ -48,7 +52,7 @@ func newFront[V any](keys int64) *front[V] {
 	return &front[V]{
 		buckets: make([]bucket[V], (keys*5/4+ways)/ways),
 		first:   maphash.MakeSeed(), second: maphash.MakeSeed(),
-		secrets: Brief{rand.Uint64(), rand.Uint64()},
+		secrets: [2]uint64{rand.Uint64(), rand.Uint64()},
 	}
 }
 
@@ -69,14 +73,14 @@ func (f *front[V]) check(p print, b Brief) uint64 {
 }
 
 // fits reports whether a place is the key's, and what is there in brief.
-func (f *front[V]) fits(l *place[V], p print) (b Brief, ok bool) {
-	b = Brief{l.brief[0].Load(), l.brief[1].Load()}
-	return b, l.check.Load() == f.check(p, b)
+func (f *front[V]) fits(at *place[V], p print) (b Brief, ok bool) {
+	b = Brief{at.brief[0].Load(), at.brief[1].Load()}
+	return b, at.check.Load() == f.check(p, b)
 }
 
 // holds is the entry that is there, if it is the key's.
-func (l *place[V]) holds(p print) *Entry[V] {
-	if e := l.entry.Load(); e != nil && e.print == p {
+func (at *place[V]) holds(p print) *Entry[V] {
+	if e := at.entry.Load(); e != nil && e.print == p {
 		return e
 	}
 	return nil
@@ -116,12 +120,12 @@ func (f *front[V]) glance(p print) (Brief, *Entry[V]) {
 // wants reports whether to bring a key in. Where all places are taken one of them is given
 // away now and then, so that those have them that are asked for most.
 func (f *front[V]) wants(p print) bool {
-	_, free := f.room(p)
+	_, free := f.choose(p)
 	return free || sometimes()
 }
 
-// room is a free place for the key, or else any.
-func (f *front[V]) room(p print) (l *place[V], free bool) {
+// choose is a place for the key that is free, or else any.
+func (f *front[V]) choose(p print) (at *place[V], free bool) {
 	both := f.both(p)
 	for _, b := range both {
 		for i := range b {
@@ -134,18 +138,19 @@ func (f *front[V]) room(p print) (l *place[V], free bool) {
 	return &both[n/ways][n%ways], false
 }
 
-// put brings an entry in, unless it is. Its key's stripe is held. No check stands beside
-// a brief that it did not come with.
+// put brings an entry in, unless it is or its place is busy. Its key's stripe is held.
 func (f *front[V]) put(e *Entry[V], b Brief) {
 	if f.find(e.print) == e {
 		return
 	}
-	l, _ := f.room(e.print)
-	l.check.Store(0)
-	l.entry.Store(e)
-	l.brief[0].Store(b[0])
-	l.brief[1].Store(b[1])
-	l.check.Store(f.check(e.print, b))
+	at, _ := f.choose(e.print)
+	if check := at.check.Load(); check == busy || !at.check.CompareAndSwap(check, busy) {
+		return
+	}
+	at.entry.Store(e)
+	at.brief[0].Store(b[0])
+	at.brief[1].Store(b[1])
+	at.check.Store(f.check(e.print, b))
 }
 
 // forget takes out what the key has.
@@ -169,14 +174,15 @@ func (f *front[V]) drop(e *Entry[V]) {
 	}
 }
 
-// clear takes out an entry of the key, nil is none, and what is there in brief: it may have
-// come with another, and goes first, as a place without an entry is free.
-func (f *front[V]) clear(l *place[V], p print, e *Entry[V]) {
-	if _, ok := f.fits(l, p); ok {
-		l.check.Store(0)
+// clear takes out an entry of the key, nil is none, and what is there in brief: that can have
+// come with another entry. It goes first, as a place without an entry is free. A check that has
+// changed meanwhile is somebody else's.
+func (f *front[V]) clear(at *place[V], p print, e *Entry[V]) {
+	if b, ok := f.fits(at, p); ok {
+		at.check.CompareAndSwap(f.check(p, b), 0)
 	}
 	if e != nil {
-		l.entry.CompareAndSwap(e, nil)
+		at.entry.CompareAndSwap(e, nil)
 	}
 }
 

@@ -24,7 +24,7 @@ func inFront(t *testing.T, m *Map[int]) (n int) {
 			e := place.entry.Load()
 			if e == nil {
 				if place.check.Load() != 0 {
-					t.Error("the front tells something in brief of what it has not")
+					t.Error("the front puts in brief what it has let go")
 				}
 				continue
 			}
@@ -185,7 +185,7 @@ func TestNearlyAllHaveAPlace(t *testing.T) {
 	without := 0
 	for i := range keys {
 		e := &Entry[int]{print: f.print(fmt.Sprint("key", i))}
-		if _, free := f.room(e.print); free {
+		if _, free := f.choose(e.print); free {
 			f.put(e, Brief{})
 		} else {
 			without++

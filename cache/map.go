@@ -153,8 +153,9 @@ func (m *Map[V]) Recall(key string, now int64) (value V, found bool) {
 	return m.remembered(key).at(now)
 }
 
-// Glance is Recall for whoever can do with a value in brief. Where it says one, that is all
-// it says, also of a value that has expired.
+// Glance is Recall for whoever can do with a value in brief. Where it returns one that is all,
+// and whether it has expired is the caller's to see. One that could be put in brief can still
+// come back as the value itself, as Recall would return it.
 func (m *Map[V]) Glance(key string, now int64) (brief Brief, value V, found bool) {
 	open := m.open.Load()
 	if open == nil {
