@@ -220,6 +220,15 @@ func (c *conn) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// Write answers nothing on a connection that was given up. Its file may not be closed yet, and
+// a request that came just then was not carried out: the library would say 200 to it.
+func (c *conn) Write(b []byte) (int, error) {
+	if c.waiting.Load() == givenUp {
+		return 0, net.ErrClosed
+	}
+	return c.Conn.Write(b)
+}
+
 func (g *door) signal() {
 	g.mu.Lock()
 	g.room.Broadcast()

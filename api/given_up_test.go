@@ -1,0 +1,61 @@
+package api
+
+import (
+	"io"
+	"log/slog"
+	"net"
+	"testing"
+
+	"github.com/valyala/fasthttp"
+)
+
+// A request that comes on a connection which has just been given up, and is not closed yet, is
+// not carried out, and has no answer that could be taken for a yes.
+func TestNoAnswerWhenGivenUp(t *testing.T) {
+	for name, give := range map[string]bool{"given up": true, "kept": false} {
+		t.Run(name, func(t *testing.T) {
+			client, inner := net.Pipe()
+			defer client.Close()
+			g := newDoor(&oneListener{conn: inner}, 1, slog.New(slog.DiscardHandler))
+			accepted, err := g.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if give && !accepted.(*conn).giveUp() {
+				t.Fatal("it is not given up")
+			}
+			carriedOut := false
+			server := &fasthttp.Server{
+				Handler: begun(func(*fasthttp.RequestCtx) { carriedOut = true }),
+				Logger:  unheard{},
+			}
+			served := make(chan struct{})
+			go func() {
+				defer close(served)
+				_ = server.ServeConn(accepted)
+				accepted.Close()
+			}()
+			if _, err := io.WriteString(client, "POST /send-code HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}"); err != nil {
+				t.Fatal(err)
+			}
+			answer, _ := io.ReadAll(client)
+			<-served
+			if carriedOut == give || (len(answer) == 0) != give {
+				t.Errorf("carried out: %t, and answered %q", carriedOut, answer)
+			}
+		})
+	}
+}
+
+// A oneListener has one connection.
+type oneListener struct {
+	net.Listener
+	conn net.Conn
+}
+
+func (l *oneListener) Accept() (net.Conn, error) { return l.conn, nil }
+
+// unheard is a library's log that nobody reads.
+type unheard struct{}
+
+func (unheard) Printf(string, ...any) {}
