@@ -79,7 +79,7 @@ func traits() []trait {
 		{by: rules.ByClientIP, rest: `,"client_ip":"203.0.113.7"`, words: "this visitor's address", others: &other{appKey, another, `,"client_ip":"203.0.113.8"`}},
 		{by: rules.ByAPIKey, words: "this caller", others: &other{"another-key", another, ""}},
 		{by: rules.ByDomain, words: "this mailbox's domain", others: &other{appKey, "somebody@other.example", ""}},
-		{by: rules.ByTemplate, words: "this template"}, // there is one
+		{by: rules.ByTemplate, words: "this template", others: &other{appKey, another, `,"template":"invite"`}},
 		{by: rules.ByAll, words: "this service"},
 	}
 }
@@ -92,9 +92,13 @@ func TestRulesRefuse(t *testing.T) {
 		for j, tt := range traits() {
 			store, counted := []string{"memory", "disk"}[(i+j)%2], counting[name]
 			t.Run(fmt.Sprint(tt.by, "/", name, "/", store), func(t *testing.T) {
-				tt.refuses(newRig(t, setup{policy: "day=100/24h", rules: func(r *rig, _ *rules.Rule) []rules.Rule {
-					return []rules.Rule{{Name: "extra", By: tt.by, Limiter: counted.on(r, store)}}
-				}}), counted.limit)
+				tt.refuses(newRig(t, setup{
+					policy:  "day=100/24h",
+					options: func(o *api.Options) { o.Live.Composer = composerWith(t, invitation) },
+					rules: func(r *rig, _ *rules.Rule) []rules.Rule {
+						return []rules.Rule{{Name: "extra", By: tt.by, Limiter: counted.on(r, store)}}
+					},
+				}), counted.limit)
 			})
 		}
 	}
