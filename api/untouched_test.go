@@ -33,26 +33,51 @@ func fingerprint(t *testing.T, dir string) map[string][32]byte {
 	return all
 }
 
-// A no by one rule leaves all others as they were, each in its turn: what they say, what
-// they remember, and every byte on the disk. Those that come after the one that refuses
-// are among them, and those before.
+// ownWays limit by each algorithm on the disk, with room for so many at once and then one more
+// after a while.
+func (r *rig) ownWays() []func(name string, room int) rules.Rule {
+	hour := func(limit int) throttle.Tier { return tier("hour", limit, 3_600_000) }
+	counted := func(name string, m meter.Meter) rules.Rule {
+		_, queues := m.(meter.LeakyBucket)
+		return rules.Rule{Name: name, Limiter: r.meters.Limiter(name, m), Queues: queues}
+	}
+	return []func(string, int) rules.Rule{
+		func(name string, room int) rules.Rule {
+			return rules.Rule{Name: name, Limiter: r.limiter.Tiers(name, must(throttle.NewPolicy(hour(room)))(r.t))}
+		},
+		func(name string, room int) rules.Rule {
+			return counted(name, must(meter.NewFixedWindow(hour(room)))(r.t))
+		},
+		func(name string, room int) rules.Rule {
+			return counted(name, must(meter.NewSlidingWindow(hour(room), 60))(r.t))
+		},
+		func(name string, room int) rules.Rule {
+			return counted(name, must(meter.NewTokenBucket(hour(1), room))(r.t))
+		},
+		func(name string, room int) rules.Rule {
+			return counted(name, must(meter.NewLeakyBucket(hour(1), room-1))(r.t))
+		},
+	}
+}
+
+// A no by one rule leaves all others as they were, each in its turn and each time by another
+// algorithm, beside all of them: what they say, what they remember, and every byte on the
+// disk. Those that come after the one that refuses are among them, and those before.
 func TestARefusalLeavesTheOthersAlone(t *testing.T) {
 	const email, domain = "left-alone@example.com", "example.com"
 	order := []string{"visitors", "domains", "callers", "templates", "all"}
 	by := map[string]rules.By{"visitors": rules.ByClientIP, "domains": rules.ByDomain, "callers": rules.ByAPIKey, "templates": rules.ByTemplate, "all": rules.ByAll}
 	keys := map[string]string{"visitors": "203.0.113.7", "domains": domain, "callers": "shop", "templates": "code", "all": "all"}
-	meters := []func(limit int) meter.Meter{
-		func(n int) meter.Meter { return must(meter.NewSlidingWindow(tier("hour", n, 3_600_000), 60))(t) },
-		func(n int) meter.Meter { return must(meter.NewTokenBucket(tier("hour", 1, 3_600_000), n))(t) },
-	}
 	for i, refusing := range append(order, rules.MailboxRule) {
 		t.Run(refusing, func(t *testing.T) {
 			limit := map[string]int{refusing: 1} // of all others 9
 			dir, limiters := t.TempDir(), map[string]throttle.Limiter{}
 			r := newRig(t, setup{dir: dir, policy: fmt.Sprintf("hour=%d/1h", cmp.Or(limit[rules.MailboxRule], 9)), rules: func(r *rig, _ *rules.Rule) (all []rules.Rule) {
+				ways := r.ownWays()
 				for j, name := range order {
-					limiters[name] = r.meters.Limiter(name, meters[(i+j)%2](cmp.Or(limit[name], 9)))
-					all = append(all, rules.Rule{Name: name, By: by[name], Limiter: limiters[name]})
+					rule := ways[(i+j)%len(ways)](name, cmp.Or(limit[name], 9))
+					rule.By, limiters[name] = by[name], rule.Limiter
+					all = append(all, rule)
 				}
 				return all
 			}})
