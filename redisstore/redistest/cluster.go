@@ -61,6 +61,30 @@ func (c *ClusterServers) AddMaster() *Server {
 	return master
 }
 
+// ProxyBefore puts a proxy before a master and returns when all nodes send clients there.
+// Its replica is killed: it would follow its master through the proxy too, which knows
+// nothing but commands and replies.
+func (c *ClusterServers) ProxyBefore(master *Server) *FaultyProxy {
+	c.t.Helper()
+	c.ReplicaOf(master).Kill()
+	proxy := Proxy(c.t, master.Addr)
+	_, port, _ := net.SplitHostPort(proxy.Addr)
+	c.must(master, "CONFIG", "SET", "cluster-announce-port", port)
+	for _, s := range c.live() {
+		await(c.t, s.Addr+" to send clients to the proxy "+proxy.Addr, clusterLimit, func() error {
+			nodes, err := askNodes(s)
+			if err != nil {
+				return err
+			}
+			if !slices.ContainsFunc(nodes, func(n node) bool { return n.id == c.ids[master] && n.addr == proxy.Addr }) {
+				return errors.New("it names another address")
+			}
+			return nil
+		})
+	}
+	return proxy
+}
+
 // node prepares one. The port of the bus is one of its own, as the usual one,
 // 10000 above the other, need be neither free nor a port at all.
 func (c *ClusterServers) node() *Server {
@@ -198,7 +222,7 @@ func (c *ClusterServers) viewOf(s *Server) (string, error) {
 	if err := inStep(s); err != nil {
 		return "", err
 	}
-	return describe(nodes, c.live())
+	return c.describe(nodes)
 }
 
 // inStep says what is missing if s is a replica without its master's data, or a

@@ -22,6 +22,7 @@ func TestCluster(t *testing.T) {
 	t.Run("a slot is not moved from under its keys", func(t *testing.T) { slotKeepsItsKeys(t, cluster) })
 	t.Run("a replica takes over", func(t *testing.T) { replicaTakesOver(t, cluster) })
 	t.Run("a paused master is replaced", func(t *testing.T) { pausedIsReplaced(t, cluster) })
+	t.Run("clients are sent through a proxy", func(t *testing.T) { clientsAreSentThroughAProxy(t, cluster) })
 }
 
 func everyKeyHasItsMaster(t *testing.T, cluster *ClusterServers) {
@@ -216,6 +217,25 @@ func pausedIsReplaced(t *testing.T, cluster *ClusterServers) {
 	if got := cluster.ReplicaOf(replica); got != old {
 		t.Errorf("the old master is not the new one's replica, %s is", got.Addr)
 	}
+}
+
+func clientsAreSentThroughAProxy(t *testing.T, cluster *ClusterServers) {
+	const key = "before"
+	ctx := deadline(t, 10*time.Second)
+	master := cluster.MasterOf(key)
+	other := cluster.AnotherMaster(master)
+	refused := other.Refused("MOVED")
+	proxy := cluster.ProxyBefore(master)
+	if got, want := fmt.Sprint(other.Client().Get(ctx, key).Err()), fmt.Sprintf("MOVED %d %s", slotOf(key), proxy.Addr); got != want {
+		t.Errorf("another says %q, want %q", got, want)
+	}
+	if n := other.Refused("MOVED") - refused; n != 1 || other.Refused("NOAUTH") != 0 {
+		t.Errorf("it has said MOVED %d times, NOAUTH %d times", n, other.Refused("NOAUTH"))
+	}
+	if err := cluster.Client().Set(ctx, key, "x", 0).Err(); err != nil || proxy.Commands("set") != 1 {
+		t.Errorf("a cluster client: %v, and %d commands came through the proxy", err, proxy.Commands("set"))
+	}
+	cluster.AwaitReady()
 }
 
 func TestParseNode(t *testing.T) {

@@ -103,15 +103,15 @@ func (n node) owns(slot int) bool {
 // each master has and who follows whom. It is an error if one of the servers
 // that run is missing or thought to fail, or a slot is left to one that does
 // not run.
-func describe(nodes []node, live []*Server) (string, error) {
-	byAddr := map[string]node{}
+func (c *ClusterServers) describe(nodes []node) (string, error) {
+	byID := map[string]node{}
 	for _, n := range nodes {
-		byAddr[n.addr] = n
+		byID[n.id] = n
 	}
 	var roles []string
 	covered := 0
-	for _, s := range live {
-		n, known := byAddr[s.Addr]
+	for _, s := range c.live() {
+		n, known := byID[c.ids[s]]
 		if !known || !n.linked || n.failing {
 			return "", fmt.Errorf("%s is not in its place", s.Addr)
 		}

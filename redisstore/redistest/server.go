@@ -2,6 +2,7 @@ package redistest
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"net"
 	"net/url"
@@ -123,6 +124,25 @@ func (s *Server) URL() string {
 // Client is a plain client to look into the server with, always the same one.
 // It is closed with the test.
 func (s *Server) Client() *redis.Client { return s.client }
+
+// Refused says how often the server has answered with an error of this kind ("MOVED").
+func (s *Server) Refused(kind string) (times int) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), askLimit)
+	defer cancel()
+	info, err := s.client.InfoMap(ctx, "errorstats").Result()
+	if err != nil {
+		s.t.Fatalf("cannot ask the Redis server %s for its errors: %v", s.Addr, err)
+	}
+	told, refused := info["Errorstats"]["errorstat_"+kind]
+	if !refused {
+		return 0
+	}
+	if _, err := fmt.Sscanf(told, "count=%d", &times); err != nil {
+		s.t.Fatalf("the Redis server %s says %q of its errors: %v", s.Addr, told, err)
+	}
+	return times
+}
 
 // Running says whether the process lives; a paused one does.
 func (s *Server) Running() bool {
