@@ -118,19 +118,6 @@ func TestMetersKeysExpire(t *testing.T) {
 	}
 }
 
-func TestServerClockDecidesForMeters(t *testing.T) {
-	server := redistest.Alone(t)
-	limiter := open(t, redisstore.Options{URL: server.URL(), Timeout: patient})
-	for name, m := range threeMeters {
-		before, _ := server.Client().Time(context.Background()).Result()
-		v := take(t, limiter.Meter(name, m), "clock", throttle.NewID())
-		after, _ := server.Client().Time(context.Background()).Result()
-		if v.Now < before.UnixMilli() || v.Now > after.UnixMilli() {
-			t.Errorf("%s: verdict at %d, the server's clock went from %d to %d", name, v.Now, before.UnixMilli(), after.UnixMilli())
-		}
-	}
-}
-
 func TestMetersForeignValueIsAnError(t *testing.T) {
 	server := redistest.Alone(t)
 	limiter := open(t, redisstore.Options{URL: server.URL(), Timeout: patient})

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mailgate/mailgate/redisstore"
 	"github.com/mailgate/mailgate/redisstore/redistest"
@@ -15,18 +16,40 @@ import (
 	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
+// The server's clock decides and no other: it is a day away from this machine's.
 func TestServerClockDecides(t *testing.T) {
-	server := redistest.Alone(t)
-	limiter := open(t, redisstore.Options{URL: server.URL(), Timeout: patient})
-	mailbox := mailboxOf("clock")
-	before, _ := server.Client().Time(context.Background()).Result()
-	v := take(t, limiter, mailbox, throttle.NewID())
-	after, _ := server.Client().Time(context.Background()).Result()
-	if v.Now < before.UnixMilli() || v.Now > after.UnixMilli() {
-		t.Errorf("verdict at %d, the server's clock went from %d to %d", v.Now, before.UnixMilli(), after.UnixMilli())
+	server, set := redistest.WithClock(t)
+	for name, ahead := range map[string]time.Duration{"ahead": 24 * time.Hour, "behind": -24 * time.Hour} {
+		set(ahead)
+		limiter := open(t, redisstore.Options{URL: server.URL(), Timeout: patient})
+		for i, way := range waysToThree(limiter) {
+			before, _ := server.Client().Time(context.Background()).Result()
+			taken := take(t, way, name, throttle.NewID())
+			seen, err := way.Peek(context.Background(), name)
+			after, _ := server.Client().Time(context.Background()).Result()
+			if !taken.Allowed || err != nil || taken.Now < before.UnixMilli() || seen.Now < taken.Now || seen.Now > after.UnixMilli() {
+				t.Errorf("%s, way %d: allowed %v at %d, seen at %d, %v; the server's clock went from %d to %d",
+					name, i, taken.Allowed, taken.Now, seen.Now, err, before.UnixMilli(), after.UnixMilli())
+			}
+		}
+		if v := take(t, limiter, name, throttle.NewID()); v.Allowed || v.Wait <= 0 || v.Wait > 60_000 {
+			t.Errorf("%s, second take: allowed %v, wait %d", name, v.Allowed, v.Wait)
+		}
 	}
-	if v = take(t, limiter, mailbox, throttle.NewID()); v.Allowed || v.Wait <= 0 || v.Wait > 60_000 {
-		t.Errorf("second take: allowed %v, wait %d", v.Allowed, v.Wait)
+}
+
+// However many take at once, what they ask shares connections.
+func TestManyShareFewConnections(t *testing.T) {
+	const many, few = 256, 4
+	proxy := redistest.Proxy(t, redistest.Alone(t).Addr)
+	limiter := openWith(t, threeAMinute, redisstore.Options{URL: proxy.URL(), Timeout: patient})
+	for i, way := range waysToThree(limiter) {
+		if admitted := throttletest.Race(t, way, mailboxOf("many"), many); admitted != 3 {
+			t.Errorf("way %d: %d admitted, want 3", i, admitted)
+		}
+	}
+	if n := proxy.Counts().Connections; n > few {
+		t.Errorf("%d callers at once took %d connections", many, n)
 	}
 }
 
