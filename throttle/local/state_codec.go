@@ -5,6 +5,7 @@ import (
 	"errors"
 	"unsafe"
 
+	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/meter"
 )
@@ -64,6 +65,37 @@ func (stateCodec) Parse(b []byte) (*meter.State, error) {
 		return nil, errState
 	}
 	return s, nil
+}
+
+// NewEntry has a state in one piece with its entry, and what is in it too where that is
+// little: who says no then waits for the memory once, and not three times.
+func (stateCodec) NewEntry(s *meter.State) *cache.Entry[*meter.State] {
+	if len(s.Held) > len(littleState{}.held) || len(s.Parts) > len(littleState{}.parts) {
+		return cache.NewEntry(func(room *meter.State) *meter.State {
+			*room = *s
+			return room
+		})
+	}
+	return cache.NewEntry(func(room *littleState) *meter.State { return room.lay(s) })
+}
+
+// A littleState is one with all that is in it: of two sends at most, and no more parts than a
+// bucket has.
+type littleState struct {
+	meter.State
+	held  [2]throttle.Admission
+	parts [2]int64
+}
+
+func (room *littleState) lay(s *meter.State) *meter.State {
+	room.State = *s
+	if n := copy(room.held[:], s.Held); n > 0 {
+		room.Held = room.held[:n:n]
+	}
+	if n := copy(room.parts[:], s.Parts); n > 0 {
+		room.Parts = room.parts[:n:n]
+	}
+	return &room.State
 }
 
 // vacantPlaces are where the admissions have no id, each counted from the one before.
