@@ -44,6 +44,7 @@ var comparisons = []comparison{
 	{"local", "growth", localGrowth},
 	{"redis", "redis-denial", redisDenial},
 	{"redis", "redis-full", redisFullDenial},
+	{"redis", "redis-admission", redisAdmission},
 	{"redis", "redis-mix", redisMix},
 	{"redis", "redis-growth", redisGrowth},
 	{"redis", "redis-entry", redisEntry},

@@ -32,7 +32,7 @@ func residentMemory() (rows []row, err error) {
 		}
 		rows = append(rows,
 			figure("1,000,000 mailboxes of ten sends: resident", "MB", now).atMost(200),
-			figure("  … at its peak", "MB", peak),
+			figure("  … at its peak", "MB", peak).atMost(200),
 			figure("  … without pages of files", "MB", own))
 		return nil
 	})

@@ -23,7 +23,7 @@ type contender struct {
 	name     string
 	open     func(addr string, t throttle.Tier) (peer, func() error, error)
 	required float64 // ours takes at most so many times as long; 0 is there to be read
-	alone    bool    // has to be when it admits a key: it gives up when others do meanwhile
+	alone    bool    // has to be when it admits a key: it tries again when others do meanwhile
 	commands bool    // not scripts alone, so that Redis does not tell what an answer took
 }
 
@@ -54,7 +54,7 @@ var slidingWindow = algorithm{
 	},
 	inRedis: []contender{
 		{name: twoCountersName, open: openTwoCounters, required: 1},
-		{name: ratesName, open: openRate},
+		{name: ratesName, open: openRate, required: 1},
 	},
 }
 
@@ -143,6 +143,11 @@ func (a algorithm) play(s scene) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
+	return a.beside(limiter, s)
+}
+
+// beside compares a limiter of ours with the peers.
+func (a algorithm) beside(limiter throttle.Limiter, s scene) ([]row, error) {
 	peers := map[string]peer{ours: ourPeer{limiter}}
 	for _, c := range a.here {
 		p, stop, err := c.open("", s.tier)

@@ -9,7 +9,8 @@ import (
 )
 
 // metersOnDisk measures what the algorithms take where all they know is on disk before
-// a yes. No peer of theirs keeps it there.
+// a yes. No peer keeps it there: beside them is only who says no, which the disk is not
+// asked for.
 func metersOnDisk() (rows []row, err error) {
 	for _, a := range []algorithm{fixedWindow, slidingWindow, tokenBucket, leakyBucket} {
 		err := withDir(func(dir string) error {
@@ -30,12 +31,12 @@ func (a algorithm) onDisk(dir string) (rows []row, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, disk.Close()) }()
-	states, err := local.NewMeters(disk, local.MetersOptions{})
+	states, err := local.NewMeters(disk, local.MetersOptions{Size: cache.Size{Entries: 200_000, Bytes: 128 << 20}}) // for all
 	if err != nil {
 		return nil, err
 	}
 	defer states.Close()
-	once := scene{keys: keysAtRandom, fill: 1, tier: throttle.Tier{Name: "year", Limit: 1, Window: tight.Window}}
+	once := scene{what: "a denial with states on disk", keys: keysAtRandom, fill: 1, tier: throttle.Tier{Name: "year", Limit: 1, Window: tight.Window}}
 	m, err := a.meter(once.tier)
 	if err != nil {
 		return nil, err
@@ -46,12 +47,6 @@ func (a algorithm) onDisk(dir string) (rows []row, err error) {
 		return nil, err
 	}
 	rows = append(rows, figure(a.name+": an admission on disk, 64 callers", "ns", read.median(ours, onTheClock)))
-	limiter = states.Limiter("denials", m)
-	if err := once.prepare(ourPeer{limiter}); err != nil {
-		return nil, err
-	}
-	if read, err = interleave(3, side{ours, once.asked(ourPeer{limiter}, once.order())}); err != nil {
-		return nil, err
-	}
-	return append(rows, figure(a.name+": a denial with states on disk", "ns", read.median(ours, onTheClock))), nil
+	more, err := a.beside(states.Limiter("denials", m), once)
+	return append(rows, more...), err
 }

@@ -42,6 +42,7 @@ func (a algorithm) playIn(server *redisServer, s scene) (rows []row, err error) 
 	sides := []side{{ours, s.askedOf(server, ourPeer{limiter.Meter("bench", m)})}}
 	for _, c := range a.inRedis {
 		if c.alone && s.yes && s.keys == 1 {
+			rows = append(rows, notMeasured(what+", "+c.name, "each of its callers tries again for every other"))
 			continue
 		}
 		p, stop, err := c.open(server.addr, s.tier)

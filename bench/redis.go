@@ -103,6 +103,23 @@ func denials(what string, sends int64) (rows []row, err error) {
 	return rows, err
 }
 
+// redisAdmission compares the admission of a new mailbox.
+func redisAdmission() (rows []row, err error) {
+	err = withField(func(f *field) error {
+		fresh := 0
+		ask := func(p peer, _ bool) func() (float64, error) {
+			return func() (float64, error) {
+				first := fresh
+				fresh += batch
+				return spread(callers, batch, func(i int) error { return insist(p, mailbox("more", first+i), true) })
+			}
+		}
+		rows, err = f.compare("an admission", ask)
+		return err
+	})
+	return rows, err
+}
+
 // redisMix compares three denials and the admission of a new mailbox in turn.
 func redisMix() (rows []row, err error) {
 	err = withField(func(f *field) error {

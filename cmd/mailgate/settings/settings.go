@@ -30,7 +30,7 @@ type Settings struct {
 
 	DataDir        string `name:"data_dir" group:"History on this machine" default:"mailgate-data" validate:"required" help:"where it is kept; :memory: for nowhere. With redis_url only where it is set, for what this node goes on with while redis is away"`
 	Sync           bool   `name:"sync" default:"false" help:"wait for the drive at each send: survives a power cut, costs a flush"`
-	CacheMailboxes int64  `name:"cache_mailboxes" default:"120000" validate:"gte=1,lte=1000000000" help:"mailboxes kept in memory; the rest is read back from disk"`
+	CacheMailboxes int64  `name:"cache_mailboxes" default:"110000" validate:"gte=1,lte=1000000000" help:"mailboxes kept in memory; the rest is read back from disk"`
 	CacheBytes     Bytes  `name:"cache_bytes" default:"28MiB" validate:"gte=65536" help:"memory for them, and once more for what other rules count: a number of bytes, or with KiB, MiB, GiB"`
 
 	RedisURL     RedisURL      `name:"redis_url" group:"History in Redis" secret:"yes" help:"set it to share one history among many processes: redis://, rediss://, redis+sentinel://, redis+cluster://"`

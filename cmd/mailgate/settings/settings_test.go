@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/cmd/mailgate/settings"
 	"github.com/mailgate/mailgate/throttle"
 )
@@ -44,8 +45,8 @@ func TestDefaults(t *testing.T) {
 		"fold":            !s.Fold,
 		"data_dir":        s.DataDir != "mailgate-data",
 		"sync":            s.Sync,
-		"cache_mailboxes": s.CacheMailboxes != 120000,
-		"cache_bytes":     s.CacheBytes != 28<<20,
+		"cache_mailboxes": s.CacheMailboxes != cache.DefaultSize().Entries,
+		"cache_bytes":     int64(s.CacheBytes) != cache.DefaultSize().Bytes,
 		"redis_url":       s.RedisURL != "",
 		"on_store_outage": s.OnStoreOutage != "continue",
 		"redis_timeout":   s.RedisTimeout != 250*time.Millisecond,
