@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,12 +43,14 @@ func (s *Set) applying(send Send) []asked {
 }
 
 // A turn is when a rule is charged. What can be given back goes before what cannot, and
-// where a lane is for first mails the mailbox's rule says first whether this is one.
+// where a lane is for first mails the mailbox's rule says first whether this is one. A queue
+// in the shadow refuses nobody, and so waits until nobody refuses.
 type turn int
 
 const (
 	first turn = iota
 	middle
+	queued // one at a time
 	last
 )
 
@@ -55,10 +58,30 @@ func turnOf(r *Rule, lanes bool) turn {
 	switch {
 	case r.Name == MailboxRule && lanes:
 		return first
-	case r.Queues:
+	case r.Queues && r.Shadow:
 		return last
+	case r.Queues:
+		return queued
 	}
 	return middle
+}
+
+// inTurn orders rules as they are charged: of queues the widest last. What a later one refuses
+// has lost its turn in an earlier, and that is to be one that few others wait in.
+func inTurn(a, b Rule) int {
+	if a.turn == queued && b.turn == queued {
+		return cmp.Compare(a.By.width(), b.By.width())
+	}
+	return cmp.Compare(a.turn, b.turn)
+}
+
+// atOnce is how many of a round, from its front, are charged together.
+func atOnce(round []asked) int {
+	n, now := 1, round[0].rule.turn
+	for now != queued && n < len(round) && round[n].rule.turn == now {
+		n++
+	}
+	return n
 }
 
 // waitAsFirst shortens the wait of a resend: in so many milliseconds its mailbox is a newcomer
@@ -127,6 +150,13 @@ func (a *asked) peek(ctx context.Context, limiter throttle.Limiter) (err error) 
 	a.verdict, err = limiter.Peek(ctx, a.key)
 	a.looked = a.verdict
 	return a.wrap(err)
+}
+
+// lookAgain asks for what may have changed since. A rule that cannot be asked stays as it was seen.
+func (a *asked) lookAgain(ctx context.Context) {
+	if v, err := a.limiter.Peek(ctx, a.key); err == nil {
+		a.verdict = v
+	}
 }
 
 // take charges the rule. A shadow that refuses is not charged, as nobody is.

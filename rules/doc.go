@@ -19,4 +19,8 @@
 // rules that were charged are given their places back, and the answer is no. Who asks
 // in that moment may be told no because of a place that is free again a moment later;
 // nobody is ever told yes because of one.
+//
+// A place in a queue has been told to those behind it, and so cannot always be given back.
+// Queues are charged last and one at a time, the one of all sends at the end. Where one says
+// no in between, the turn that was taken in the one before it may pass unused.
 package rules

@@ -31,8 +31,12 @@ const (
 	ByAll      By = "all"
 )
 
-// Bys are all traits, in the order in which a person would name them.
+// Bys are all traits, in the order in which a person would name them: those that few sends
+// have in common come first.
 func Bys() []By { return []By{ByMailbox, ByClientIP, ByAPIKey, ByDomain, ByTemplate, ByAll} }
+
+// width grows with how many sends have the trait in common.
+func (b By) width() int { return slices.Index(Bys(), b) }
 
 // key is the text that stands for the send's trait, empty if it is not known.
 func (b By) key(s Send) string {

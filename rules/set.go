@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,7 +22,8 @@ type Rule struct {
 	// earlier keeps the rest for first mails. Nil leaves them to Limiter.
 	Resends throttle.Limiter
 	// Queues says that the limiter lets sends wait for their turn. Turns that were told
-	// cannot be taken back, so it is charged when all others have said yes.
+	// cannot be taken back, so it is charged when all others have said yes, and of several
+	// each when the one before has, ByAll at the end.
 	Queues bool
 	// Shadow lets the rule count and be heard, and refuse nothing. It counts what it
 	// would have admitted, and is not charged for the rest.
@@ -79,7 +79,7 @@ func New(o Options, all ...Rule) (*Set, error) {
 	for i := range s.rules {
 		s.rules[i].turn = turnOf(&s.rules[i], lanes)
 	}
-	slices.SortStableFunc(s.rules, func(a, b Rule) int { return cmp.Compare(a.turn, b.turn) })
+	slices.SortStableFunc(s.rules, inTurn)
 	return s, nil
 }
 
@@ -107,10 +107,10 @@ func (s *Set) Take(ctx context.Context, send Send, id throttle.ID) (Decision, er
 	if err := s.charge(ctx, round, id); err != nil {
 		return Decision{Owed: slices.ContainsFunc(round, asked.mayBeCharged)}, err
 	}
+	owed := refused(round) && s.giveBack(ctx, round, id) != nil
 	d := decide(round, id)
 	if !d.Allowed {
-		d.Owed = s.giveBack(ctx, round, id) != nil
-		d.Mailbox = s.before(round, d.Mailbox)
+		d.Owed, d.Mailbox = owed, s.before(round, d.Mailbox)
 		return d, nil
 	}
 	s.foresee(ctx, round, &d)
@@ -129,10 +129,7 @@ func (s *Set) charge(ctx context.Context, round []asked, id throttle.ID) error {
 		return round[0].take(ctx, id)
 	}
 	for len(round) > 0 {
-		now := 1
-		for now < len(round) && round[now].rule.turn == round[0].rule.turn {
-			now++
-		}
+		now := atOnce(round)
 		if err := s.each(round[:now], func(a *asked) error { return a.take(ctx, id) }); err != nil {
 			return err
 		}
@@ -232,17 +229,24 @@ func (s *Set) before(round []asked, after throttle.Verdict) throttle.Verdict {
 	return after
 }
 
-// giveBack releases what was charged in a round that was refused after all.
+// giveBack releases what was charged in a round that was refused after all. Where it was a queue
+// that refused, those that were not charged are looked at meanwhile: whoever was faster in one may
+// have filled the next as well, and the longest wait is told.
 func (s *Set) giveBack(ctx context.Context, round []asked, id throttle.ID) error {
 	if len(round) == 1 {
 		return nil // the one that refused
 	}
+	full := slices.ContainsFunc(round, func(a asked) bool { return a.rule.turn == queued && !a.verdict.Allowed })
 	return s.each(round, func(a *asked) error {
-		if !a.mayBeCharged() {
-			return nil
+		switch {
+		case a.mayBeCharged():
+			if _, err := a.rule.Limiter.Release(ctx, a.key, id); err != nil && !a.rule.Shadow {
+				return err
+			}
+		case full && a.rule.turn == queued && a.verdict.Allowed: // a no stays one
+			a.lookAgain(ctx)
 		}
-		_, err := a.rule.Limiter.Release(ctx, a.key, id)
-		return a.wrap(err)
+		return nil
 	})
 }
 

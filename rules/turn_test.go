@@ -3,6 +3,7 @@ package rules_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -51,6 +52,162 @@ func TestTurnsAreTakenLast(t *testing.T) {
 	}
 }
 
+// Of two queues the one of all sends is charged when the other has said yes, however they are
+// written down and whichever of them somebody else was faster in.
+func TestAQueueThatRefusesCostsTheWiderNoTurn(t *testing.T) {
+	for _, remote := range []bool{false, true} {
+		for _, widest := range []int{0, 1, 2} {
+			s := openShop(t)
+			pace := &counted{Limiter: s.queue(14)}
+			all := slices.Insert([]rules.Rule{
+				{Name: "domain", By: rules.ByDomain, Limiter: &contested{Limiter: s.queueOf(14, 0), t: t}, Queues: true},
+				s.rule(rules.MailboxRule, rules.ByMailbox, "minute=1/60s"),
+			}, widest, rules.Rule{Name: "pace", By: rules.ByAll, Limiter: pace, Queues: true})
+			d := take(t, newSet(t, rules.Options{Remote: remote}, all...), to("a@b.example"))
+			if d.Allowed || d.Rule != "domain" || pace.takes != 0 {
+				t.Errorf("remote %v, pace at %d: %v by %s, %d turns taken", remote, widest, d.Allowed, d.Rule, pace.takes)
+			}
+		}
+	}
+}
+
+// Many sends to one domain, whose queue has room for a few, take as few turns in the queue of all.
+func TestTheRefusedOfADomainTakeNoTurns(t *testing.T) {
+	const many = 40
+	for _, remote := range []bool{false, true} {
+		s := openShop(t)
+		pace, domain := s.queue(14), &crowded{Limiter: s.queueOf(14, 3), t: t}
+		domain.looking.Add(many)
+		domain.taking.Add(many)
+		set := newSet(t, rules.Options{Remote: remote},
+			rules.Rule{Name: "pace", By: rules.ByAll, Limiter: pace, Queues: true},
+			rules.Rule{Name: "domain", By: rules.ByDomain, Limiter: domain, Queues: true},
+			s.rule(rules.MailboxRule, rules.ByMailbox, "minute=40/60s"))
+		if n := atOnce(t, set, many); n != 4 {
+			t.Fatalf("%d sent to one domain", n)
+		}
+		if v, err := pace.Peek(context.Background(), "all"); err != nil || v.Tiers()[0].Remaining != 47 {
+			t.Errorf("remote %v: %v, %v; want 47 of 51 left", remote, v.Tiers(), err)
+		}
+	}
+}
+
+// A crowded limiter is charged when all have looked at it, and for none before all have come.
+type crowded struct {
+	throttle.Limiter
+	looking, taking sync.WaitGroup
+	t               *testing.T
+}
+
+func (c *crowded) Peek(ctx context.Context, key string) (throttle.Verdict, error) {
+	meet(c.t, &c.looking)
+	return c.Limiter.Peek(ctx, key)
+}
+
+func (c *crowded) Take(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
+	meet(c.t, &c.taking)
+	return c.Limiter.Take(ctx, key, id)
+}
+
+// A queue in the shadow refuses nobody, so it is charged when none can refuse any more.
+func TestAShadowsTurnIsTakenLast(t *testing.T) {
+	for _, remote := range []bool{false, true} {
+		s := openShop(t)
+		trial := &counted{Limiter: s.queue(14)}
+		set := newSet(t, rules.Options{Remote: remote},
+			s.rule(rules.MailboxRule, rules.ByMailbox, "minute=1/60s"),
+			rules.Rule{Name: "trial", By: rules.ByDomain, Limiter: trial, Queues: true, Shadow: true},
+			rules.Rule{Name: "pace", By: rules.ByAll, Limiter: &contested{Limiter: s.queueOf(14, 0), t: t}, Queues: true})
+		if d := take(t, set, to("a@b.example")); d.Allowed || d.Rule != "pace" || trial.takes != 0 {
+			t.Errorf("remote %v: %v by %s, %d turns taken", remote, d.Allowed, d.Rule, trial.takes)
+		}
+	}
+}
+
+// Where two queues filled up since they were looked at, the longer wait is told.
+func TestTheWaitForTwoQueues(t *testing.T) {
+	for _, remote := range []bool{false, true} {
+		for _, limits := range [][]int{{10, 4}, {4, 10}} {
+			s := openShop(t)
+			set := newSet(t, rules.Options{Remote: remote},
+				s.rule(rules.MailboxRule, rules.ByMailbox, "minute=1/60s"),
+				rules.Rule{Name: "pace", By: rules.ByAll, Limiter: &contested{Limiter: s.queueOf(limits[0], 0), t: t}, Queues: true},
+				rules.Rule{Name: "domain", By: rules.ByDomain, Limiter: &contested{Limiter: s.queueOf(limits[1], 0), t: t}, Queues: true})
+			if d := take(t, set, to("a@b.example")); d.Allowed || d.Verdict.Wait != 250 || len(d.Refusals) != 2 {
+				t.Errorf("remote %v, %v a second: %v, %d ms by %s, %d refuse", remote, limits, d.Allowed, d.Verdict.Wait, d.Rule, len(d.Refusals))
+			}
+		}
+	}
+}
+
+// A no stays one where the place that was missing is free again before the answer.
+func TestARefusalOutlivesItsReason(t *testing.T) {
+	for _, remote := range []bool{false, true} {
+		s := openShop(t)
+		pace := &counted{Limiter: s.queue(14)}
+		set := newSet(t, rules.Options{Remote: remote},
+			s.rule(rules.MailboxRule, rules.ByMailbox, "minute=1/60s"),
+			rules.Rule{Name: "pace", By: rules.ByAll, Limiter: pace, Queues: true},
+			rules.Rule{Name: "domain", By: rules.ByDomain, Limiter: &brieflyFull{s.queueOf(14, 0)}, Queues: true})
+		if d := take(t, set, to("a@b.example")); d.Allowed || d.Rule != "domain" || pace.takes != 0 {
+			t.Errorf("remote %v: %v by %s, %d turns taken", remote, d.Allowed, d.Rule, pace.takes)
+		}
+	}
+}
+
+// A limiter briefly full is so whenever it is charged.
+type brieflyFull struct{ throttle.Limiter }
+
+func (b *brieflyFull) Take(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
+	other := throttle.NewID()
+	_, err := b.Limiter.Take(ctx, key, other)
+	v, taken := b.Limiter.Take(ctx, key, id)
+	_, released := b.Limiter.Release(ctx, key, other)
+	return v, errors.Join(err, taken, released)
+}
+
+// A queue that fails when it would not even be charged any more is no failure of the send.
+func TestARefusalOutlivesAQueueThatFails(t *testing.T) {
+	for _, remote := range []bool{false, true} {
+		s := openShop(t)
+		set := newSet(t, rules.Options{Remote: remote},
+			s.rule(rules.MailboxRule, rules.ByMailbox, "minute=1/60s"),
+			rules.Rule{Name: "pace", By: rules.ByAll, Limiter: &seenOnce{Limiter: s.queue(14)}, Queues: true},
+			rules.Rule{Name: "domain", By: rules.ByDomain, Limiter: &contested{Limiter: s.queueOf(4, 0), t: t}, Queues: true})
+		if d := take(t, set, to("a@b.example")); d.Allowed || d.Owed || d.Rule != "domain" || d.Verdict.Wait != 250 || len(d.Refusals) != 1 {
+			t.Errorf("remote %v: %v, owed %v, %d ms by %s, %d refuse", remote, d.Allowed, d.Owed, d.Verdict.Wait, d.Rule, len(d.Refusals))
+		}
+	}
+}
+
+// A limiter seen once fails when it is looked at again.
+type seenOnce struct {
+	throttle.Limiter
+	seen bool
+}
+
+func (s *seenOnce) Peek(ctx context.Context, key string) (throttle.Verdict, error) {
+	if s.seen {
+		return throttle.Verdict{}, errors.New("failed")
+	}
+	s.seen = true
+	return s.Limiter.Peek(ctx, key)
+}
+
+// A contested limiter is charged for another's send right after it was looked at.
+type contested struct {
+	throttle.Limiter
+	t testing.TB
+}
+
+func (c *contested) Peek(ctx context.Context, key string) (throttle.Verdict, error) {
+	v, err := c.Limiter.Peek(ctx, key)
+	if _, err := c.Limiter.Take(ctx, key, throttle.NewID()); err != nil {
+		c.t.Error(err)
+	}
+	return v, err
+}
+
 // A counted limiter counts how often it is charged, or asked to be.
 type counted struct {
 	throttle.Limiter
@@ -62,10 +219,16 @@ func (c *counted) Take(ctx context.Context, key string, id throttle.ID) (throttl
 	return c.Limiter.Take(ctx, key, id)
 }
 
-// queue is a queue from which so many leave in a second.
+// queue is a queue from which so many leave in a second, with room for all there are.
 func (s *shop) queue(limit int) throttle.Limiter {
 	s.t.Helper()
-	bucket, err := meter.NewLeakyBucket(throttle.Tier{Name: "second", Limit: limit, Window: 1000}, 50)
+	return s.queueOf(limit, 50)
+}
+
+// queueOf is a queue from which so many leave in a second, and in which so many may wait.
+func (s *shop) queueOf(limit, waiting int) throttle.Limiter {
+	s.t.Helper()
+	bucket, err := meter.NewLeakyBucket(throttle.Tier{Name: "second", Limit: limit, Window: 1000}, waiting)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -179,16 +342,20 @@ type meeting struct {
 }
 
 func (m *meeting) Peek(ctx context.Context, key string) (throttle.Verdict, error) {
-	all := *m.looking
+	meet(m.t, *m.looking)
+	return m.Limiter.Peek(ctx, key)
+}
+
+// meet waits until all have come.
+func meet(t *testing.T, all *sync.WaitGroup) {
 	all.Done()
 	met := make(chan struct{})
 	go func() { all.Wait(); close(met) }()
 	select {
 	case <-met:
 	case <-time.After(10 * time.Second):
-		m.t.Error("the other is asked later")
+		t.Error("the others are asked later")
 	}
-	return m.Limiter.Peek(ctx, key)
 }
 
 // atOnce is how many of so many sends to one mailbox go, that all come at once.
