@@ -115,6 +115,44 @@ func TestActionThatQueues(t *testing.T) {
 	}
 }
 
+// Given back from the middle of a queue a turn passes unused, until all behind it are given
+// back too; the last is free again at once.
+func TestActionThatQueuesGivesBack(t *testing.T) {
+	r := newRig(t, setup{actions: threeActions(&failing{})})
+	const subject = `{"subject":"queue"}`
+	var ids []string
+	take := func() {
+		t.Helper()
+		got := r.act("pace", "take", subject)
+		got.is(t, 200, "")
+		ids = append(ids, got.body["id"].(string))
+	}
+	give := func(i int, want string) {
+		t.Helper()
+		if got := r.act("pace", "release", fmt.Sprintf(`{"subject":"queue","id":%q}`, ids[i])); got.status != 200 || got.text != `{"released":`+want+`}` {
+			t.Errorf("release of take %d: %d %s", i+1, got.status, got.text)
+		}
+	}
+	stands := func(allowed bool, delay any) {
+		t.Helper()
+		if got := r.act("pace", "peek", subject); got.body["allowed"] != allowed || got.body["delay_ms"] != delay {
+			t.Errorf("peek: %s", got.text)
+		}
+	}
+	take()
+	take()
+	take()
+	give(1, "true")
+	stands(false, nil)
+	give(1, "false")
+	give(2, "true")
+	stands(true, 250.0)
+	take()
+	stands(true, 500.0)
+	give(3, "true")
+	stands(true, 250.0)
+}
+
 // What will not do, on every route of actions.
 func TestActionRefusals(t *testing.T) {
 	r := newRig(t, setup{actions: threeActions(&failing{})})
