@@ -11,16 +11,13 @@ import (
 	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
-// small remembers so little that nearly every call goes to the disk.
-var small = cache.Size{Entries: 8, Bytes: 4096}
-
 // What is remembered and what is read back take different ways through the cache, so
-// the suite runs over both. Memory differs from a directory in nothing but where
-// Badger keeps its tables; TestRandomHistories covers it.
+// the suite runs over all memories. A disk in memory differs from a directory in nothing
+// but where Badger keeps its tables; TestRandomHistories covers it.
 func TestConformance(t *testing.T) {
-	for name, size := range map[string]cache.Size{"remembered": {Entries: 1000, Bytes: 1 << 20}, "forgotten": small} {
-		t.Run(name, func(t *testing.T) {
-			throttletest.Run(t, opener(cachetest.Open(t, t.TempDir()), size), 2000)
+	for _, memory := range memories(shortHistory) {
+		t.Run(memory.name, func(t *testing.T) {
+			throttletest.Run(t, opener(cachetest.Open(t, t.TempDir()), memory.size), 2000)
 		})
 	}
 }
@@ -44,11 +41,11 @@ func openLimiter(t testing.TB, disk *cache.Disk, o local.Options) *local.Limiter
 
 // Meters on disk pass theirs, too.
 func TestMetersConform(t *testing.T) {
-	for name, size := range map[string]cache.Size{"remembered": {Entries: 1000, Bytes: 1 << 20}, "forgotten": small} {
-		t.Run(name, func(t *testing.T) {
+	for _, memory := range memories(shortState) {
+		t.Run(memory.name, func(t *testing.T) {
 			disk := cachetest.Open(t, t.TempDir())
 			throttletest.RunMeters(t, throttletest.OneStore(func(t testing.TB, now func() int64) func(meter.Meter) throttle.Limiter {
-				meters := openMeters(t, disk, local.MetersOptions{Name: throttle.NewID().String(), Size: size, Now: now})
+				meters := openMeters(t, disk, local.MetersOptions{Name: throttle.NewID().String(), Size: memory.size, Now: now})
 				return func(m meter.Meter) throttle.Limiter { return meters.Limiter("rule", m) }
 			}), 10_000)
 		})

@@ -180,34 +180,36 @@ func TestMetersAreApart(t *testing.T) {
 // the limit says, whether it is remembered or read back.
 func TestMetersInARace(t *testing.T) {
 	for name, algorithm := range algorithms {
-		t.Run(name, func(t *testing.T) {
-			meters := openMeters(t, cachetest.Open(t, t.TempDir()), local.MetersOptions{Size: small, Now: standing})
-			for range 30 {
-				key := throttle.NewID().String()
-				var admitted atomic.Int64
-				var done sync.WaitGroup
-				begin := new(sync.WaitGroup)
-				begin.Add(1)
-				for range 32 {
-					limiter := meters.Limiter("race", algorithm(t, 5))
-					done.Go(func() {
-						begin.Wait()
-						v, err := limiter.Take(context.Background(), key, throttle.NewID())
-						if err != nil {
-							t.Error(err)
-						}
-						if v.Allowed {
-							admitted.Add(1)
-						}
-					})
+		for _, memory := range memories(shortState) {
+			t.Run(name+" "+memory.name, func(t *testing.T) {
+				meters := openMeters(t, cachetest.Open(t, t.TempDir()), local.MetersOptions{Size: memory.size, Now: standing})
+				for range 30 {
+					key := throttle.NewID().String()
+					var admitted atomic.Int64
+					var done sync.WaitGroup
+					begin := new(sync.WaitGroup)
+					begin.Add(1)
+					for range 32 {
+						limiter := meters.Limiter("race", algorithm(t, 5))
+						done.Go(func() {
+							begin.Wait()
+							v, err := limiter.Take(context.Background(), key, throttle.NewID())
+							if err != nil {
+								t.Error(err)
+							}
+							if v.Allowed {
+								admitted.Add(1)
+							}
+						})
+					}
+					begin.Done()
+					done.Wait()
+					if n := admitted.Load(); n != 5 {
+						t.Fatalf("%d admitted, want 5", n)
+					}
 				}
-				begin.Done()
-				done.Wait()
-				if n := admitted.Load(); n != 5 {
-					t.Fatalf("%d admitted, want 5", n)
-				}
-			}
-		})
+			})
+		}
 	}
 }
 
@@ -385,26 +387,28 @@ func callsOf(ctx context.Context, limiter throttle.Limiter, key string) map[stri
 // something new is written.
 func TestMetersExpire(t *testing.T) {
 	for name, algorithm := range algorithms {
-		t.Run(name, func(t *testing.T) {
-			clock := throttletest.NewClock(noon)
-			meters := openMeters(t, cachetest.Open(t, t.TempDir()), local.MetersOptions{Size: small, Now: clock.Now})
-			by := algorithm(t, 1)
-			limiter := meters.Limiter("expiry", by)
-			take(t, limiter, "key", throttle.NewID(), true)
-			var s meter.State
-			by.Take(&s, throttle.NewID(), noon)
-			clock.Set(by.Expires(&s) - 1)
-			take(t, limiter, "key", throttle.NewID(), false)
-			clock.Set(by.Expires(&s))
-			if n := remaining(t, limiter, "key"); n != 1 {
-				t.Errorf("%d left after all has expired", n)
-			}
-			clock.Set(noon)
-			take(t, limiter, "key", throttle.NewID(), false)
-			clock.Set(by.Expires(&s))
-			take(t, limiter, "key", throttle.NewID(), true)
-			clock.Set(noon)
-			take(t, limiter, "key", throttle.NewID(), false)
-		})
+		for _, memory := range memories(shortState) {
+			t.Run(name+" "+memory.name, func(t *testing.T) {
+				clock := throttletest.NewClock(noon)
+				meters := openMeters(t, cachetest.Open(t, t.TempDir()), local.MetersOptions{Size: memory.size, Now: clock.Now})
+				by := algorithm(t, 1)
+				limiter := meters.Limiter("expiry", by)
+				take(t, limiter, "key", throttle.NewID(), true)
+				var s meter.State
+				by.Take(&s, throttle.NewID(), noon)
+				clock.Set(by.Expires(&s) - 1)
+				take(t, limiter, "key", throttle.NewID(), false)
+				clock.Set(by.Expires(&s))
+				if n := remaining(t, limiter, "key"); n != 1 {
+					t.Errorf("%d left after all has expired", n)
+				}
+				clock.Set(noon)
+				take(t, limiter, "key", throttle.NewID(), false)
+				clock.Set(by.Expires(&s))
+				take(t, limiter, "key", throttle.NewID(), true)
+				clock.Set(noon)
+				take(t, limiter, "key", throttle.NewID(), false)
+			})
+		}
 	}
 }

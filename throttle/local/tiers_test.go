@@ -2,7 +2,6 @@ package local_test
 
 import (
 	"context"
-	"fmt"
 	"testing"
 
 	"github.com/mailgate/mailgate/cache"
@@ -30,11 +29,13 @@ func sendsOf(t testing.TB, limiter throttle.Historian, mailbox string) int {
 	return len(h)
 }
 
-// A limiter with a name passes the whole suite, as one without does.
+// A limiter with a name passes the whole suite, as one without does, by turns from memory
+// and from disk.
 func TestTiersConform(t *testing.T) {
 	disk := cachetest.Open(t, t.TempDir())
+	size := cache.Size{Entries: 1, Bytes: shortHistory}
 	throttletest.Run(t, func(t testing.TB, p throttle.Policy, now func() int64) throttle.Historian {
-		limiter := openLimiter(t, disk, local.Options{Policy: throttle.DefaultPolicy(), Now: now, Size: small, Name: throttle.NewID().String()})
+		limiter := openLimiter(t, disk, local.Options{Policy: throttle.DefaultPolicy(), Now: now, Size: size, Name: throttle.NewID().String()})
 		return limiter.Tiers("named", p)
 	}, 2000)
 }
@@ -100,11 +101,13 @@ func TestTiersOfOneNameShareHistories(t *testing.T) {
 func TestTiersWithoutAPolicy(t *testing.T) {
 	disk := cachetest.Open(t, cache.Memory)
 	for _, name := range []string{"", "named"} {
-		t.Run(name, func(t *testing.T) {
-			throttletest.RunZeroPolicy(t, opener(disk, small), func(l throttle.Historian, p throttle.Policy) throttle.Historian {
-				return l.(*local.Limiter).Tiers(name, p)
+		for _, memory := range memories(shortHistory) {
+			t.Run(name+" "+memory.name, func(t *testing.T) {
+				throttletest.RunZeroPolicy(t, opener(disk, memory.size), func(l throttle.Historian, p throttle.Policy) throttle.Historian {
+					return l.(*local.Limiter).Tiers(name, p)
+				})
 			})
-		})
+		}
 	}
 }
 
@@ -128,10 +131,10 @@ func TestTiersReplaceAPolicy(t *testing.T) {
 		{"it keeps for a day again what it finds", 2*hour + minute, long, [2]int{5, 3}},
 		{"then the short one is the last to record", 3 * hour, short, [2]int{2, 2}},
 	}
-	for _, size := range []cache.Size{small, cache.DefaultSize()} {
-		t.Run(fmt.Sprint(size.Entries), func(t *testing.T) {
+	for _, memory := range memories(shortHistory) {
+		t.Run(memory.name, func(t *testing.T) {
 			clock := throttletest.NewClock(noon)
-			first := openLimiter(t, cachetest.Open(t, t.TempDir()), local.Options{Policy: policyOf(t, policies[long]), Size: size, Now: clock.Now})
+			first := openLimiter(t, cachetest.Open(t, t.TempDir()), local.Options{Policy: policyOf(t, policies[long]), Size: memory.size, Now: clock.Now})
 			limiters := [2]*local.Limiter{first, first.Tiers("", policyOf(t, policies[short]))}
 			for _, step := range steps {
 				clock.Set(noon + step.at)

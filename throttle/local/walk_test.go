@@ -9,21 +9,20 @@ import (
 	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
-// A million steps through random histories against the model, with every store: on disk and in memory, with
-// room to remember and with so little that every other step goes to the disk.
+// A million steps through random histories against the model, on disk and in memory, over
+// all memories. Each is another walk, by a seed of its own.
 func TestRandomHistories(t *testing.T) {
 	const steps = 1_000_000
-	dirs := []string{t.TempDir(), cache.Memory}
-	sizes := []cache.Size{cache.DefaultSize(), small}
-	seed := uint64(1)
-	for _, dir := range dirs {
-		disk := cachetest.Open(t, dir)
-		for _, size := range sizes {
-			t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+	places := []struct{ name, dir string }{{"on disk", t.TempDir()}, {"in memory", cache.Memory}}
+	memories := memories(shortHistory)
+	for i, place := range places {
+		disk := cachetest.Open(t, place.dir)
+		for j, memory := range memories {
+			seed := uint64(1 + i*len(memories) + j)
+			t.Run(fmt.Sprintf("seed %d %s %s", seed, place.name, memory.name), func(t *testing.T) {
 				t.Parallel()
-				throttletest.Walk(t, opener(disk, size), seed, steps/(len(dirs)*len(sizes)))
+				throttletest.Walk(t, opener(disk, memory.size), seed, steps/(len(places)*len(memories)))
 			})
-			seed++
 		}
 	}
 }
