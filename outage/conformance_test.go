@@ -9,6 +9,7 @@ import (
 	"github.com/mailgate/mailgate/outage"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
+	"github.com/mailgate/mailgate/throttle/meter"
 	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
@@ -35,6 +36,23 @@ func TestConformance(t *testing.T) {
 	}
 }
 
+// A pair that counts by a meter is a limiter like any other, too, whichever algorithm it is.
+// Alone it is not quite: a Release says yes for as long as the admission is owed, although
+// its meter has forgotten it.
+func TestMetersConform(t *testing.T) {
+	t.Parallel()
+	disk, there := cachetest.Open(t, cache.Memory), cachetest.Open(t, cache.Memory)
+	watch := openWatch(t, disk, new(line))
+	throttletest.RunMeters(t, throttletest.OneStore(func(t testing.TB, now func() int64) func(meter.Meter) throttle.Limiter {
+		name := throttle.NewID().String()
+		theirs, ours := namedMeters(t, there, name, now), namedMeters(t, disk, name, now)
+		return func(m meter.Meter) throttle.Limiter {
+			longest := 2 * max(m.Tier().Window, m.Quota().Window)
+			return watch.Limiter(name+"."+m.Form(), longest, theirs.Limiter(name, m), ours.Limiter(name, m))
+		}
+	}), 5_000)
+}
+
 // openWatch is one whose clock stands still, as every limiter of the suite has its own.
 func openWatch(t testing.TB, disk *cache.Disk, l *line) *outage.Watch {
 	t.Helper()
@@ -53,6 +71,16 @@ func named(t testing.TB, disk *cache.Disk, name string, p throttle.Policy, now f
 	}
 	t.Cleanup(l.Close)
 	return l
+}
+
+func namedMeters(t testing.TB, disk *cache.Disk, name string, now func() int64) *local.Meters {
+	t.Helper()
+	m, err := local.NewMeters(disk, local.MetersOptions{Now: now, Name: name, Size: cache.Size{Entries: 64, Bytes: 1 << 16}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Close)
+	return m
 }
 
 // alone is a pair whose shared history never comes back. To reset a key, and to record
