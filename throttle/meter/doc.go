@@ -24,16 +24,17 @@
 //
 // All of them also remember admissions by id, 16 bytes each and [MaxHeld] at most, to
 // charge a repeated Take once and to take sends back. That is most of what a busy key
-// costs. Bytes for one key, an IPv4 address with a limit of 60 in an hour, as measured in
-// throttle/memory and by Redis's MEMORY USAGE, all included:
+// costs. Bytes for one key, an IPv4 address under a limit of 60 in an hour, as measured in
+// throttle/memory and by MEMORY USAGE of Redis 7, all included. There the limit's name is part
+// of each key; this is for one of eight letters:
 //
 //	                 one send on record      60 sends on record
 //	                 process     Redis       process     Redis
-//	throttle.Policy      122       104          1140      1352
-//	SlidingWindow        197       136          1715      1368
-//	FixedWindow          188       120          1203       984
-//	TokenBucket          205       136          1219       984
-//	LeakyBucket          205       136          1219       984
+//	throttle.Policy      122       120          1140      1368
+//	SlidingWindow        197       152          1715      1384
+//	FixedWindow          188       136          1203      1000
+//	TokenBucket          205       152          1219      1000
+//	LeakyBucket          205       152          1219      1000
 //
 // A limit of a million costs no more than one of a thousand. A decision takes a fraction
 // of a microsecond, whichever: none looks at more than the ids that are remembered, and a
