@@ -27,22 +27,28 @@ func mustPolicy(text string) throttle.Policy {
 	return p
 }
 
-// race lets 64 callers insist on an answer for one mailbox while something happens,
-// and returns how many were admitted.
-func race(t *testing.T, limiter throttle.Limiter, mailbox string, meanwhile func()) int {
+// race lets 64 callers take for one mailbox while something happens, and returns how many
+// were admitted. As many begin before each step of it as after the last.
+func race(t *testing.T, limiter throttle.Limiter, mailbox string, steps ...func()) int {
 	t.Helper()
 	var admitted atomic.Int64
 	var done sync.WaitGroup
-	for range callers {
-		done.Go(func() {
-			if v, err := insist(limiter, mailbox, throttle.NewID()); err != nil {
-				t.Error(err)
-			} else if v.Allowed {
-				admitted.Add(1)
-			}
-		})
+	begin := func() {
+		for range callers / (len(steps) + 1) {
+			done.Go(func() {
+				if v, err := limiter.Take(context.Background(), mailbox, throttle.NewID()); err != nil {
+					t.Error(err)
+				} else if v.Allowed {
+					admitted.Add(1)
+				}
+			})
+		}
 	}
-	meanwhile()
+	for _, step := range steps {
+		begin()
+		step()
+	}
+	begin()
 	done.Wait()
 	return int(admitted.Load())
 }
@@ -56,38 +62,85 @@ func wantThree(t *testing.T, limiter throttle.Limiter, mailbox string, admitted 
 	}
 }
 
+// eachWay has the first of waysToThree, the tiers, race through a thousand rounds, and each
+// of the others through some.
+func eachWay(round func(way int)) (rounds int) {
+	for way := range 1 + len(threeMeters) {
+		many := length(1000)
+		if way > 0 {
+			many = length(250)
+		}
+		for range many {
+			round(way)
+		}
+		rounds += many
+	}
+	return rounds
+}
+
+// Redis forgets its scripts again and again, and no caller sees anything of it.
 func TestRaceThroughAScriptFlush(t *testing.T) {
 	t.Parallel()
 	server := redistest.Alone(t)
 	clock := throttletest.NewClock(1_800_000_000_000)
 	limiters := waysToThree(openWith(t, threeAMinute, redisstore.Options{URL: server.URL(), Clock: clock.Now, Timeout: patient}))
-	for i := range 250 {
-		limiter, mailbox := limiters[i%len(limiters)], mailboxOf("flush")
+	rounds := eachWay(func(way int) {
+		limiter, mailbox := limiters[way], mailboxOf("flush")
 		admitted := race(t, limiter, mailbox, func() {
 			if err := server.Client().ScriptFlush(context.Background()).Err(); err != nil {
 				t.Error(err)
 			}
 		})
 		wantThree(t, limiter, mailbox, admitted)
+	})
+	if n := server.Refused("NOSCRIPT"); n < rounds {
+		t.Errorf("a script was unknown %d times in %d rounds: the test shows too little", n, rounds)
 	}
 }
 
-// The answers to some decisions are lost after redis has made them. The limiter asks
-// again, and nobody is charged twice.
+// The answers to some decisions are lost after redis has made them. The limiter asks again,
+// so that the callers see nothing of it, and nobody is charged twice.
 func TestRaceThroughLostReplies(t *testing.T) {
 	t.Parallel()
 	server := redistest.Alone(t)
 	proxy := redistest.Proxy(t, server.Addr)
 	clock := throttletest.NewClock(1_800_000_000_000)
 	limiters := waysToThree(openWith(t, threeAMinute, redisstore.Options{URL: proxy.URL(), Clock: clock.Now, Timeout: patient}))
-	for i := range 250 {
-		limiter, mailbox := limiters[i%len(limiters)], mailboxOf("lost")
+	rounds := eachWay(func(way int) {
+		limiter, mailbox := limiters[way], mailboxOf("lost")
 		proxy.CutReplies(2, "evalsha")
-		wantThree(t, limiter, mailbox, race(t, limiter, mailbox, func() {}))
+		wantThree(t, limiter, mailbox, race(t, limiter, mailbox))
+	})
+	if lost := proxy.Counts().Lost; lost < rounds {
+		t.Errorf("only %d replies were lost in %d rounds: the test shows too little", lost, rounds)
 	}
-	if lost := proxy.Counts().Lost; lost < 250 {
-		t.Errorf("only %d replies were lost: the test shows too little", lost)
+}
+
+// The first answers are lost, which are admissions, and nobody is told. The callers give up
+// and ask again, until they are answered.
+func TestRaceThroughSilence(t *testing.T) {
+	t.Parallel()
+	const soon = 20 * time.Millisecond // how long a caller waits for what does not come
+	server := redistest.Alone(t)
+	proxy := redistest.Proxy(t, server.Addr)
+	clock := throttletest.NewClock(1_800_000_000_000)
+	limiters := waysToThree(openWith(t, threeAMinute, redisstore.Options{URL: proxy.URL(), Clock: clock.Now, Timeout: soon}))
+	witnesses := waysToThree(openWith(t, threeAMinute, redisstore.Options{URL: server.URL(), Clock: clock.Now, Timeout: patient}))
+	rounds := eachWay(func(way int) {
+		mailbox := mailboxOf("silent")
+		proxy.DropReplies(1, "evalsha")
+		wantThree(t, witnesses[way], mailbox, race(t, insistent{limiters[way]}, mailbox))
+	})
+	if lost := proxy.Counts().Lost; lost < rounds {
+		t.Errorf("only %d replies were lost in %d rounds: the test shows too little", lost, rounds)
 	}
+}
+
+// insistent is a limiter whose callers take until they are answered.
+type insistent struct{ throttle.Limiter }
+
+func (i insistent) Take(_ context.Context, mailbox string, id throttle.ID) (throttle.Verdict, error) {
+	return insist(i.Limiter, mailbox, id)
 }
 
 func TestRaceThroughASlotMigration(t *testing.T) {
@@ -98,35 +151,55 @@ func TestRaceThroughASlotMigration(t *testing.T) {
 	for name, confirm := range map[string]int{"one copy": 0, "confirmed": 1} {
 		t.Run(name, func(t *testing.T) {
 			// The braces put all mailboxes into the one slot that moves.
-			limiter := openWith(t, threeAMinute, redisstore.Options{URL: servers.URL(), Prefix: "{moving}", Clock: clock.Now, Timeout: patient, Confirm: confirm})
-			for range 8 {
+			o := redisstore.Options{URL: servers.URL(), Prefix: "{moving}", Clock: clock.Now, Timeout: patient, Confirm: confirm}
+			limiter := openWith(t, threeAMinute, o)
+			asked, moved := refusals(servers, "ASK"), refusals(servers, "MOVED")
+			rounds := length(500)
+			for range rounds {
 				raceThroughAMigration(t, servers, limiter, "{moving}")
 			}
 			for name, m := range threeMeters {
-				raceThroughAMigration(t, servers, limiter.Meter(name, m), "{moving}"+name+"."+m.Form()+":")
+				for range length(20) {
+					raceThroughAMigration(t, servers, limiter.Meter(name, m), "{moving}"+name+"."+m.Form()+":")
+				}
 			}
-			moveToANewcomer(t, servers, newcomer, redisstore.Options{URL: servers.URL(), Prefix: "{moving}", Clock: clock.Now, Timeout: patient, Confirm: confirm})
+			asked, moved = refusals(servers, "ASK")-asked, refusals(servers, "MOVED")-moved
+			if asked < rounds || moved == 0 {
+				t.Errorf("in %d rounds callers were sent on %d times on the way and %d times for good: the test shows too little", rounds, asked, moved)
+			}
+			moveToANewcomer(t, servers, newcomer, o)
 		})
 	}
+}
+
+// refusals is how often the masters have answered with an error of this kind.
+func refusals(servers *redistest.ClusterServers, kind string) (times int) {
+	for _, master := range servers.Masters {
+		times += master.Refused(kind)
+	}
+	return times
 }
 
 func raceThroughAMigration(t *testing.T, servers *redistest.ClusterServers, limiter throttle.Limiter, prefix string) {
 	mailbox := mailboxOf("moving")
 	key := prefix + mailbox
 	from := servers.MasterOf(key)
-	to := servers.Masters[0]
-	if to == from {
-		to = servers.Masters[1]
-	}
+	to := servers.AnotherMaster(from)
 	taken := 0
-	admitted := race(t, limiter, mailbox, func() {
-		servers.BeginMigration(key, from, to)
-		if take(t, limiter, mailbox, throttle.NewID()).Allowed { // there is a key now, here or there
-			taken = 1
+	takeOne := func() {
+		v, err := limiter.Take(context.Background(), mailbox, throttle.NewID())
+		if err != nil {
+			t.Error(err)
 		}
-		moveIfThere(t, servers, key, from, to)
-		servers.FinishMigration(key, from, to)
-	})
+		if v.Allowed {
+			taken++
+		}
+	}
+	admitted := race(t, limiter, mailbox,
+		func() { servers.BeginMigration(key, from, to); takeOne() }, // there is a key now, here or there
+		func() { moveIfThere(t, servers, key, from, to); takeOne() },
+		func() { servers.FinishMigration(key, from, to) },
+	)
 	wantThree(t, limiter, mailbox, admitted+taken)
 }
 

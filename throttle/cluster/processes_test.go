@@ -80,16 +80,13 @@ func TestThreeProcessesOneMailbox(t *testing.T) {
 	t.Parallel()
 	server := redistest.Alone(t)
 	workers := redistest.StartWorkers(t, server.URL(), 3)
-	raceProcesses(t, workers, "tiers", 600)
+	raceProcesses(t, workers, "tiers", length(1000))
 	for name := range threeMeters {
-		raceProcesses(t, workers, name, 50)
+		raceProcesses(t, workers, name, length(100))
 	}
 }
 
 func raceProcesses(t *testing.T, workers []*redistest.Worker, name string, rounds int) {
-	if testing.Short() {
-		rounds /= 5
-	}
 	for round := range rounds {
 		mailbox := mailboxOf("processes")
 		for _, w := range workers {
