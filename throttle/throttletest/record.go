@@ -209,6 +209,6 @@ func (w *walker) stepRecord() {
 	w.model.record(now, a)
 	w.ids = append(w.ids, a.ID)
 	w.story = append(w.story, fmt.Sprintf("%d record %v", now, a))
-	w.same("peek", w.model.peek(now), spell(w.peek()))
 	w.stepHistory()
+	w.samePeek("peek")
 }

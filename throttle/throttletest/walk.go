@@ -12,8 +12,9 @@ import (
 )
 
 // Walk leads a limiter through random histories and compares every answer with a
-// naive model. Each denial is tried again one millisecond before its wait is over,
-// and when it is over. A failure names the seed. Under -short it goes a tenth of the steps.
+// naive model. Each denial, of a take or a peek, is tried again one millisecond before its
+// wait is over, and when it is over, also where the clock had stepped back. A failure names
+// the seed. Under -short it goes a tenth of the steps.
 func Walk(t *testing.T, open Open, seed uint64, steps int) {
 	steps = length(steps)
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -76,7 +77,7 @@ func (w *walker) walk(steps int) int {
 		case dice < 15:
 			w.stepAgain()
 		case dice < 17:
-			w.same("peek", w.model.peek(w.clock.Now()), spell(w.peek()))
+			w.samePeek("peek")
 		case dice < 19:
 			w.stepRelease()
 		case w.random.IntN(4) == 0:
@@ -106,25 +107,40 @@ func (w *walker) moveClock() {
 
 func (w *walker) stepTake() {
 	id := throttle.NewID()
-	v := w.sameTake(id)
-	if v.Allowed {
+	if w.tryTake(id) {
 		w.ids = append(w.ids, id)
+	}
+}
+
+// tryTake takes, and where that is denied tries the wait.
+func (w *walker) tryTake(id throttle.ID) (allowed bool) {
+	v := w.sameTake(id)
+	w.tryWait(v)
+	return v.Allowed
+}
+
+// tryWait holds a denial to the moment it names: a millisecond before it there is another,
+// and then an admission. A clock that was behind the newest send goes back to where it was,
+// so that more is done there than to wait.
+func (w *walker) tryWait(v throttle.Verdict) {
+	if v.Allowed {
 		return
 	}
-	if w.clock.Now() < w.model.now(0) {
-		return // behind the newest send the wait is not counted from this clock
-	}
-	until := v.RetryAt()
+	before, until := w.clock.Now(), v.RetryAt()
+	behind := before < w.model.now(0)
 	w.clock.Set(until - 1)
 	if v := w.sameTake(throttle.NewID()); v.Allowed {
 		w.fail("admitted one millisecond early")
 	}
 	w.clock.Set(until)
-	id = throttle.NewID()
+	id := throttle.NewID()
 	if v := w.sameTake(id); !v.Allowed {
 		w.fail("denied at the end of the wait")
 	}
 	w.ids = append(w.ids, id)
+	if behind {
+		w.clock.Set(before)
+	}
 }
 
 func (w *walker) sameTake(id throttle.ID) throttle.Verdict {
@@ -133,10 +149,17 @@ func (w *walker) sameTake(id throttle.ID) throttle.Verdict {
 	return v
 }
 
+// samePeek looks how things are after something was done, or just so.
+func (w *walker) samePeek(after string) {
+	v := w.peek()
+	w.same(after, w.model.peek(w.clock.Now()), spell(v))
+	w.tryWait(v)
+}
+
 // stepAgain repeats a take, as a caller does that never got its answer.
 func (w *walker) stepAgain() {
 	if len(w.ids) > 0 {
-		w.sameTake(w.ids[len(w.ids)-1-w.random.IntN(min(3, len(w.ids)))])
+		w.tryTake(w.ids[len(w.ids)-1-w.random.IntN(min(3, len(w.ids)))])
 	}
 }
 
@@ -152,7 +175,7 @@ func (w *walker) stepRelease() {
 		w.fail("an admission was not given back")
 	}
 	w.model.release(id)
-	w.same("release", w.model.peek(w.clock.Now()), spell(w.peek()))
+	w.samePeek("release")
 }
 
 func (w *walker) stepHistory() {
