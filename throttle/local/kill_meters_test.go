@@ -22,7 +22,7 @@ func TestKilledProcessForgetsNoState(t *testing.T) {
 		countUntilKilled(t, dir)
 	}
 	dir := t.TempDir()
-	acknowledged := map[string]string{} // key to reservation
+	acknowledged := map[string]string{} // reservation to key
 	for round := range 3 {
 		before := len(acknowledged)
 		killWhileAdmitting(t, dir, acknowledged)
@@ -69,7 +69,7 @@ func compareStates(t *testing.T, dir string, acknowledged map[string]string) {
 	for name, algorithm := range algorithms {
 		limiters[name] = meters.Limiter("quota", algorithm(t, 2))
 	}
-	for key, text := range acknowledged {
+	for text, key := range acknowledged {
 		id, err := throttle.ParseID(text)
 		if err != nil {
 			t.Fatal(err)
