@@ -52,6 +52,10 @@ type conn struct {
 	heard   atomic.Bool            // some of the awaited request has come
 	asked   atomic.Bool            // a whole request has come
 	owner   atomic.Pointer[caller] // whose key it showed; nil before
+	refused atomic.Bool            // a request came when the connection had been given up
+	// owes says that an answer is made and not sent: the library sends it later where it has
+	// read some of the next request with the one before. late says that next waits for that.
+	owes, late atomic.Bool
 	// unread says that the client may still be sending what nobody will read.
 	unread atomic.Bool
 	once   sync.Once
@@ -171,9 +175,11 @@ func (c *conn) begin() bool {
 	for {
 		at := c.waiting.Load()
 		if at == givenUp {
+			c.refused.Store(true)
 			return false
 		}
 		if c.waiting.CompareAndSwap(at, 0) {
+			c.owes.Store(true)
 			return true
 		}
 	}
@@ -193,8 +199,13 @@ func (c *conn) answered() {
 	}
 }
 
-// next says that the answer is through.
+// next says that the answer is through, but for one that is not sent yet: with that the
+// connection would be given up, and nobody learn of what was done.
 func (c *conn) next() {
+	if c.owes.Load() {
+		c.late.Store(true)
+		return
+	}
 	c.heard.Store(false)
 	c.await()
 }
@@ -220,13 +231,20 @@ func (c *conn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write answers nothing on a connection that was given up. Its file may not be closed yet, and
-// a request that came just then was not carried out: the library would say 200 to it.
+// Write answers nothing to a request that was not carried out, as the connection had just been
+// given up: the library would say 200 to it, if the file is not closed yet.
 func (c *conn) Write(b []byte) (int, error) {
-	if c.waiting.Load() == givenUp {
+	if c.refused.Load() {
 		return 0, net.ErrClosed
 	}
-	return c.Conn.Write(b)
+	if c.owes.Swap(false) {
+		c.answered()
+	}
+	n, err := c.Conn.Write(b)
+	if c.late.Swap(false) {
+		c.await() // some of the next request may have been heard
+	}
+	return n, err
 }
 
 func (g *door) signal() {

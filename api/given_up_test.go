@@ -59,3 +59,30 @@ func (l *oneListener) Accept() (net.Conn, error) { return l.conn, nil }
 type unheard struct{}
 
 func (unheard) Printf(string, ...any) {}
+
+// An answer that is made and not sent, as some of the next request came with the one before,
+// is waited for: else a mail would be sent and nobody told.
+func TestAnAnswerThatIsNotSentYet(t *testing.T) {
+	client, inner := net.Pipe()
+	defer client.Close()
+	g := newDoor(&oneListener{conn: inner}, 1, slog.New(slog.DiscardHandler))
+	accepted, err := g.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := accepted.(*conn)
+	if !c.begin() {
+		t.Fatal("the request does not begin")
+	}
+	c.next()
+	if c.giveUp() {
+		t.Fatal("it is given up with an answer that nobody has")
+	}
+	go io.Copy(io.Discard, client)
+	if _, err := c.Write([]byte("the answer")); err != nil {
+		t.Fatal(err)
+	}
+	if !c.giveUp() {
+		t.Error("it does not make room when the answer is sent")
+	}
+}

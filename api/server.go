@@ -174,12 +174,11 @@ func begun(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 			return
 		}
 		next(fast)
-		c.answered()
 	}
 }
 
-// Serve answers what comes in through the listener until Shutdown, and then returns
-// nil. It closes the listener. A Server serves one listener, once.
+// Serve answers what comes in through the listener, which is plain TCP, until Shutdown, and
+// then returns nil. It closes the listener. A Server serves one listener, once.
 func (s *Server) Serve(l net.Listener) error {
 	g := newDoor(l, s.with.MaxConnections, s.with.Log)
 	if !s.served.CompareAndSwap(nil, g) {

@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"net"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -96,4 +97,21 @@ func TestConnectionsGivenUpAreCounted(t *testing.T) {
 	if text := w.read("GET", "/metrics").text; !strings.Contains(text, most) {
 		t.Errorf("of %d connections at %d places, /metrics lacks %s", strangers+1, places, most)
 	}
+}
+
+// A request that came with a part of the next is answered, whoever needs the place meanwhile.
+func TestARequestAndAHalfAtOnce(t *testing.T) {
+	const ask = "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"
+	r := newRig(t, setup{options: func(o *api.Options) {
+		o.MaxConnections, o.ReadTimeout = 1, 300*time.Millisecond
+	}})
+	w := r.dial()
+	w.write(ask + "POST /send-code HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+	for r.requests() < 1 {
+		runtime.Gosched() // until the first is carried out
+	}
+	next := r.dial()
+	next.write(ask)
+	w.read("GET", "/livez").is(t, 200, "")
+	next.read("GET", "/livez").is(t, 200, "")
 }
