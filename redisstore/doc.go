@@ -30,7 +30,7 @@
 // replicas have what it wrote. 256 calls may wait for the replicas of a master at a time;
 // one more that would write is not sent, and one that only reads waits for nobody (before
 // Redis 7, which cannot tell beforehand, it needs a place too). Redis must not evict: run
-// it with maxmemory-policy noeviction.
+// it with maxmemory-policy noeviction. Scripts may use what Redis 6.2 has; the tests run on 7.
 //
 // Package redistest starts real servers for tests.
 package redisstore

@@ -43,7 +43,7 @@ type Set struct {
 // Options say how a Set asks its rules.
 type Options struct {
 	// Remote is for limiters that are a network away: they are asked all at once, so
-	// that ten take as long as one.
+	// that ten take as long as one. Only of queues does each but the first take as long again.
 	Remote bool
 }
 
@@ -231,7 +231,8 @@ func (s *Set) before(round []asked, after throttle.Verdict) throttle.Verdict {
 
 // giveBack releases what was charged in a round that was refused after all. Where it was a queue
 // that refused, those that were not charged are looked at meanwhile: whoever was faster in one may
-// have filled the next as well, and the longest wait is told.
+// have filled the next as well, and the longest wait is told. A queue that was charged is not
+// looked at: where others came in behind, its wait can be longer than what is told.
 func (s *Set) giveBack(ctx context.Context, round []asked, id throttle.ID) error {
 	if len(round) == 1 {
 		return nil // the one that refused

@@ -384,6 +384,7 @@ func (w *twin) record() {
 	changed := meter.Record(w.meter, &w.state, a, w.clock.Load())
 	if changed {
 		w.ids = append(w.ids, a.ID)
+		w.matters = -1 // it is kept for an hour longer, however long it was before
 	}
 	kept, expires := w.kept()
 	if known && !changed && expires != w.expires {

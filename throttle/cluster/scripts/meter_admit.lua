@@ -25,6 +25,7 @@ end
 
 -- A long state is changed where it is, if only as many are forgotten as one more leaves
 -- behind. Else it is put together in one piece.
+if elsewhere then stays = false end
 if first < remembered then first = remembered end
 local length = size - remembered + 1
 local leaves = length < 1024 * 14 and 0 or 14
