@@ -28,8 +28,8 @@ func TestAHostileMailIsOnlyShown(t *testing.T) {
 	}
 	v := newVisitor(t, openBrowser(t))
 	v.do(chromedp.Navigate(d.URL + "/inbox"))
-	v.until("the mail is open", func() bool {
-		return get[bool](v, `document.getElementById("html").contentDocument?.getElementById("seen")?.textContent === "seen"`)
+	v.until("the mail is open, to its end", func() bool {
+		return get[bool](v, `(mail => mail?.getElementById("away") && mail.getElementById("seen").textContent === "seen")(document.getElementById("html").contentDocument) === true`)
 	})
 	v.run(`((mail) => { mail.getElementById("form").submit(); mail.getElementById("away").click(); })(document.getElementById("html").contentDocument)`)
 	for _, form := range []string{"text", "source", "html"} {
