@@ -204,26 +204,38 @@ func TestWithoutAFaultNothingBites(t *testing.T) {
 	for name, some := range byStore() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			calm := *some[0]
-			calm.within = nil
-			s := newStand(t, &calm, policies[1], 1, short)
-			l := newLoad(s, 1)
-			r := s.begin(l)
-			felt := map[string]func() bool{}
-			for _, k := range some {
-				felt[k.name] = k.bites(r)
-			}
-			await(t, "mails to be sent", func() bool { return r.post.count() >= 40 })
-			for kind, is := range felt {
-				if is() {
-					t.Errorf("%s is felt, and there is no fault", kind)
+			var felt []string
+			for range 3 { // a machine that is busy is felt as well, but not each time
+				if felt = feltInACalm(t, some); len(felt) == 0 {
+					return
 				}
 			}
-			l.stop()
-			r.stopCollecting()
-			r.stopWatching()
+			t.Errorf("felt, and there is no fault: %v", felt)
 		})
 	}
+}
+
+// feltInACalm are the kinds of fault that are felt where there is none.
+func feltInACalm(t *testing.T, some []*kind) (felt []string) {
+	calm := *some[0]
+	calm.within = nil
+	s := newStand(t, &calm, policies[1], 1, short)
+	l := newLoad(s, 1)
+	r := s.begin(l)
+	is := map[string]func() bool{}
+	for _, k := range some {
+		is[k.name] = k.bites(r)
+	}
+	await(t, "mails to be sent", func() bool { return r.post.count() >= 40 })
+	for kind, bites := range is {
+		if bites() {
+			felt = append(felt, kind)
+		}
+	}
+	l.stop()
+	r.stopCollecting()
+	r.stopWatching()
+	return felt
 }
 
 // byStore are the kinds that have the same store, under the name of one of them.
