@@ -14,14 +14,8 @@ import (
 func TestNoAnswerWhenGivenUp(t *testing.T) {
 	for name, give := range map[string]bool{"given up": true, "kept": false} {
 		t.Run(name, func(t *testing.T) {
-			client, inner := net.Pipe()
-			defer client.Close()
-			g := newDoor(&oneListener{conn: inner}, 1, slog.New(slog.DiscardHandler))
-			accepted, err := g.Accept()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if give && !accepted.(*conn).giveUp() {
+			client, c := throughADoor(t)
+			if give && !c.giveUp() {
 				t.Fatal("it is not given up")
 			}
 			carriedOut := false
@@ -32,8 +26,8 @@ func TestNoAnswerWhenGivenUp(t *testing.T) {
 			served := make(chan struct{})
 			go func() {
 				defer close(served)
-				_ = server.ServeConn(accepted)
-				accepted.Close()
+				_ = server.ServeConn(c)
+				c.Close()
 			}()
 			if _, err := io.WriteString(client, "POST /send-code HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}"); err != nil {
 				t.Fatal(err)
@@ -45,6 +39,17 @@ func TestNoAnswerWhenGivenUp(t *testing.T) {
 			}
 		})
 	}
+}
+
+// throughADoor is a connection, and its client's end.
+func throughADoor(t *testing.T) (client net.Conn, c *conn) {
+	client, inner := net.Pipe()
+	t.Cleanup(func() { client.Close() })
+	accepted, err := newDoor(&oneListener{conn: inner}, 1, slog.New(slog.DiscardHandler)).Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client, accepted.(*conn)
 }
 
 // A oneListener has one connection.
@@ -63,14 +68,7 @@ func (unheard) Printf(string, ...any) {}
 // An answer that is made and not sent, as some of the next request came with the one before,
 // is waited for: else a mail would be sent and nobody told.
 func TestAnAnswerThatIsNotSentYet(t *testing.T) {
-	client, inner := net.Pipe()
-	defer client.Close()
-	g := newDoor(&oneListener{conn: inner}, 1, slog.New(slog.DiscardHandler))
-	accepted, err := g.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := accepted.(*conn)
+	client, c := throughADoor(t)
 	if !c.begin() {
 		t.Fatal("the request does not begin")
 	}
