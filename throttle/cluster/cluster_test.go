@@ -72,7 +72,7 @@ func conformAll(t *testing.T, url string) {
 	})
 	t.Run("meters", func(t *testing.T) {
 		t.Parallel()
-		conformMeters(t, url, 200)
+		conformMeters(t, url, 3_000)
 	})
 }
 
