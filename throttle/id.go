@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"encoding/binary"
 	"errors"
 	"math/rand/v2"
 )
@@ -16,13 +17,13 @@ type ID [8]byte
 const idAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 // NewID makes a random ID.
-func NewID() ID {
-	var id ID
-	bits := rand.Uint64()
-	for i := range id {
-		id[i] = idAlphabet[bits&63]
+func NewID() (id ID) {
+	bits, word := rand.Uint64(), uint64(0)
+	for range id {
+		word = word<<8 | uint64(idAlphabet[bits&63])
 		bits >>= 6
 	}
+	binary.LittleEndian.PutUint64(id[:], word) // at once, as it is read
 	return id
 }
 

@@ -1,7 +1,6 @@
 package meter
 
 import (
-	"encoding/binary"
 	"math/bits"
 
 	"github.com/mailgate/mailgate/throttle"
@@ -16,8 +15,8 @@ const many = 64
 // admissions move forward in until they are moved back to its beginning.
 type index struct {
 	room  throttle.History
-	words []word // a power of two of them
-	added int    // ids, those that have gone again included
+	words []throttle.IDs // a power of two of them
+	added int            // ids, those that have gone again included
 }
 
 // begin moves the admissions to the beginning of the index's memory, or of another's with
@@ -40,18 +39,16 @@ func (x *index) begin(held throttle.History) (*index, throttle.History) {
 // in a hundred that is not among them has to be looked for.
 func newIndex(admissions int) *index {
 	words := 1 << bits.Len(uint(admissions/4-1))
-	return &index{room: make(throttle.History, 0, admissions), words: make([]word, words)}
+	return &index{room: make(throttle.History, 0, admissions), words: make([]throttle.IDs, words)}
 }
 
 // mayHold says no only of an id that was not added.
 func (x *index) mayHold(id throttle.ID) bool {
-	h := hash(id)
-	return x.word(h).mayHold(h)
+	return x.word(id).MayHold(id)
 }
 
 func (x *index) add(id throttle.ID) {
-	h := hash(id)
-	x.word(h).add(h)
+	x.word(id).Add(id)
 	x.added++
 }
 
@@ -59,37 +56,7 @@ func (x *index) add(id throttle.ID) {
 // back their ids stay, and more would make it say yes to any.
 func (x *index) full() bool { return x != nil && x.added >= cap(x.room) }
 
-func (x *index) word(hash uint64) *word { return &x.words[int(hash>>12)&(len(x.words)-1)] }
-
-// few is up to how many admissions one word tells most ids that are not among them.
-const few = 16
-
-// A word is the least of such filters. An id is two bits in it.
-type word uint64
-
-// anyID is the word that may hold any id.
-const anyID = ^word(0)
-
-func (w word) mayHold(hash uint64) bool { return w&bitsOf(hash) == bitsOf(hash) }
-
-func (w *word) add(hash uint64) { *w |= bitsOf(hash) }
-
-// idsOf are those of few admissions, or else any.
-func idsOf(held throttle.History) (ids word) {
-	if len(held) > few {
-		return anyID
-	}
-	for i := range held {
-		ids.add(hash(held[i].ID))
-	}
-	return ids
-}
-
-func bitsOf(hash uint64) word { return 1<<(hash>>58) | 1<<(hash>>52&63) }
-
-func hash(id throttle.ID) uint64 {
-	const golden = 0x9E3779B97F4A7C15 // 2^64 by the golden ratio
-	h := binary.LittleEndian.Uint64(id[:]) * golden
-	h ^= h >> 32
-	return h * golden
+// word is the one of the id. Which bits it is in there, other bits of its hash say.
+func (x *index) word(id throttle.ID) *throttle.IDs {
+	return &x.words[int(id.Hash()>>12)&(len(x.words)-1)]
 }

@@ -153,3 +153,35 @@ func TestClonesShareNothing(t *testing.T) {
 		}
 	})
 }
+
+// While a no lasts, who asks is told by it what the state would say, up to its last
+// millisecond; and from then on a send is admitted.
+func TestARefusalSaysWhatTheStateWould(t *testing.T) {
+	refused := 0
+	lives(t, func(t *testing.T, m meter.Meter, s meter.State, now int64) {
+		said, _ := m.Take(&s, throttle.NewID(), now)
+		if said.Allowed {
+			return
+		}
+		refused++
+		no := said.Refusal(s.IDs())
+		for _, at := range []int64{no.Since, no.Since + 1, (no.Since + no.Until) / 2, no.Until - 1} {
+			at = min(at, no.Until-1)
+			want, _ := m.Take(&s, throttle.NewID(), at)
+			if got := no.Reading(at); !no.Lasts(at) || got != want || got != m.Look(&s, at) {
+				t.Fatalf("said at %d: %v\n at %d: %v, want %v", now, said, at, got, want)
+			}
+		}
+		if no.Lasts(no.Since-1) || no.Lasts(no.Until) || !m.Look(&s, no.Until).Allowed {
+			t.Fatalf("said at %d: %v, until %d, and then %v", now, said, no.Until, m.Look(&s, no.Until))
+		}
+		for _, a := range s.Held {
+			if again, _ := m.Take(&s, a.ID, now); again.Allowed && no.Holds(a.ID, now) {
+				t.Fatalf("%s is on record, and would be refused", a.ID)
+			}
+		}
+	})
+	if refused < 2000 {
+		t.Errorf("%d refusals are too few to tell", refused)
+	}
+}

@@ -23,7 +23,7 @@ const MaxHeld = 1024
 type State struct {
 	At    int64            // milliseconds: what the counts are as of
 	Count int64            // what is used
-	ids   word             // of Held, to see most that are not there; 0 is not known
+	ids   throttle.IDs     // of Held, to see most that are not there; 0 is not known
 	Parts []int64          // what a meter needs besides
 	Held  throttle.History // the admissions that can be given back, oldest first
 
@@ -38,6 +38,14 @@ func (s State) Clone() State {
 		s.Held = append(make(throttle.History, 0, len(s.Held)+1), s.Held...)
 	}
 	return s
+}
+
+// Clear makes s the zero State, and keeps a little of its memory for another key.
+func (s *State) Clear() {
+	if s.index != nil || cap(s.Held) > 2 || cap(s.Parts) > 2 {
+		*s = State{}
+	}
+	s.clear()
 }
 
 // clear makes s the zero State, and keeps its memory for later.
@@ -59,7 +67,16 @@ func (s *State) mayHold(id throttle.ID) bool {
 	if s.index != nil {
 		return s.index.mayHold(id)
 	}
-	return s.ids == 0 || s.ids.mayHold(hash(id))
+	return s.ids == 0 || s.ids.MayHold(id)
+}
+
+// IDs are the admissions on record, for who remembers a throttle.Refusal; AnyID where they
+// are too many to tell.
+func (s *State) IDs() throttle.IDs {
+	if s.ids == 0 || s.index != nil {
+		return throttle.AnyID
+	}
+	return s.ids
 }
 
 // hold remembers one more admission, in place.
@@ -72,10 +89,10 @@ func (s *State) hold(id throttle.ID, at int64, most int) {
 	if s.index != nil {
 		s.index.add(id)
 	}
-	if s.ids == 0 || len(s.Held) > few {
-		s.ids = idsOf(s.Held)
+	if s.ids == 0 || s.ids == throttle.AnyID {
+		s.ids = throttle.IDsOf(s.Held)
 	} else {
-		s.ids.add(hash(id))
+		s.ids.Add(id)
 	}
 }
 
@@ -92,13 +109,13 @@ func (s *State) forget(n int) {
 	default:
 		s.Held = s.Held[n:]
 	}
-	s.ids = idsOf(s.Held)
+	s.ids = throttle.IDsOf(s.Held)
 }
 
 // drop forgets n admissions from the i-th on, in place.
 func (s *State) drop(i, n int) {
 	s.Held = append(s.Held[:i], s.Held[i+n:]...)
-	s.ids = idsOf(s.Held)
+	s.ids = throttle.IDsOf(s.Held)
 }
 
 // vacate forgets the id of the i-th admission, which was given back and keeps its place.

@@ -1,0 +1,39 @@
+package throttle_test
+
+import (
+	"testing"
+
+	"github.com/mailgate/mailgate/throttle"
+)
+
+// What was added may be there, always; what was not is known not to be, as a rule.
+func TestIDs(t *testing.T) {
+	const tries = 10_000
+	taken := map[int]int{}
+	for range tries {
+		var h throttle.History
+		for n := range 17 {
+			if ids := throttle.IDsOf(h); n <= 16 && ids.MayHold(throttle.NewID()) {
+				taken[n]++
+			}
+			h = append(h, throttle.Admission{ID: throttle.NewID()})
+			ids := throttle.IDsOf(h)
+			for _, a := range h {
+				if !ids.MayHold(a.ID) {
+					t.Fatalf("%s is among %d and is not found", a.ID, len(h))
+				}
+			}
+			if len(h) == 17 && ids != throttle.AnyID {
+				t.Fatalf("of %d it is said that some are not among them", len(h))
+			}
+		}
+	}
+	for n, most := range map[int]int{0: 0, 1: tries / 500, 4: tries / 50, 16: tries / 5} {
+		if taken[n] > most {
+			t.Errorf("of %d ids that are not among %d, %d are looked for, want at most %d", tries, n, taken[n], most)
+		}
+	}
+	if !throttle.AnyID.MayHold(throttle.NewID()) {
+		t.Error("any id is one")
+	}
+}
