@@ -15,9 +15,12 @@ import (
 const start = int64(1_800_000_000_000)
 
 // bucket admits two at once, and one more in each half minute.
-func bucket(t testing.TB) meter.Meter {
+func bucket(t testing.TB) meter.Meter { return burst(t, 2) }
+
+// burst admits so many at once, and one more in each half minute.
+func burst(t testing.TB, sends int) meter.Meter {
 	t.Helper()
-	m, err := meter.NewTokenBucket(throttle.Tier{Name: "minute", Limit: 2, Window: 60_000}, 0)
+	m, err := meter.NewTokenBucket(throttle.Tier{Name: "minute", Limit: 2, Window: 60_000}, sends)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,10 @@
 // close: there is no goroutine and no timer, and what has expired goes when something
 // new comes.
 //
+// A no is remembered beside what it goes by, and said again without the key's lock for as
+// long as nothing changes there: so somebody who hammers at a key that is denied keeps
+// nobody else waiting. That is so of keys with up to 16 sends on record.
+//
 // A restart forgets all. So this is for limits whose windows are short beside the life
 // of a process, such as requests of an address in a minute, and for tests. Where a limit
 // is for a day, or somebody could gain by making the process restart, package

@@ -8,13 +8,15 @@ import (
 )
 
 // A Limiter admits sends by a meter. It implements throttle.Limiter; no call waits for
-// anything but another one about a key in the same part of the table.
+// anything but another one about a key in the same part of the table, and one that is denied
+// again not even for that.
 //
 // A denial and a Peek take no memory. An admission takes some only until the key's state
 // has grown as large as the meter lets it.
 type Limiter struct {
 	meter   meter.Meter
 	quota   *throttle.Tier        // its verdicts name
+	view    view                  // stands for the meter
 	slowest *largest[meter.Meter] // of all that count on these states
 	states  *table[meter.State]
 	none    *meter.State // what is known of a key without an entry
@@ -29,9 +31,19 @@ func New(m meter.Meter, o Options) *Limiter {
 	}
 	o = o.orDefaults()
 	slowest := newLargest(m, func(m meter.Meter) int64 { return -int64(m.Tier().Limit) })
-	states := newTable(o, func(s *meter.State) int64 { return slowest.get().Expires(s) })
+	l := Limiter{slowest: slowest, none: new(meter.State), o: o}
+	l.states = newTable(o, kind[meter.State]{
+		until: func(s *meter.State) int64 { return slowest.get().Expires(s) },
+		clear: (*meter.State).Clear,
+	})
+	return l.by(m)
+}
+
+// by is the limiter that counts by this meter.
+func (l Limiter) by(m meter.Meter) *Limiter {
 	quota := m.Quota()
-	return &Limiter{meter: m, quota: &quota, slowest: slowest, states: states, none: new(meter.State), o: o}
+	l.meter, l.quota, l.view = m, &quota, l.states.viewOf(m.String())
+	return &l
 }
 
 // With returns a Limiter that counts by another meter, and what both admit counts for
@@ -47,9 +59,7 @@ func (l *Limiter) With(m meter.Meter) *Limiter {
 		return New(m, l.o)
 	}
 	l.slowest.offer(m)
-	other, quota := *l, m.Quota()
-	other.meter, other.quota = m, &quota
-	return &other
+	return l.by(m)
 }
 
 // Take admits one send, or says no.
@@ -60,17 +70,32 @@ func (l *Limiter) Take(ctx context.Context, key string, id throttle.ID) (v throt
 	if err := throttle.CheckCall(ctx, "take", key); err != nil {
 		return v, err
 	}
-	shard, e, now, err := l.states.lockOrAdd(key)
+	k, now := l.states.fingerprint(key), l.states.now()
+	if no := l.refused(k); no.Holds(id, now) {
+		r := no.Reading(now)
+		r.Spell(&v, l.quota, now)
+		return v, nil
+	}
+	shard, e, now, err := l.states.lockOrAdd(k, now)
 	if err != nil {
 		return v, throttle.Unchanged(throttle.Unavailable("take", err))
 	}
 	r, changed := l.meter.Take(&e.state, id, now)
-	if changed {
+	switch {
+	case changed:
 		l.states.keep(shard, e)
+	case !r.Allowed:
+		e.no.say(l.view.of(k), r.Refusal(e.state.IDs()))
 	}
 	shard.Unlock()
 	r.Spell(&v, l.quota, now)
 	return v, nil
+}
+
+// refused is the last no that was said of the key, if it is known.
+func (l *Limiter) refused(k fingerprint) throttle.Refusal {
+	_, no, _ := l.states.refused(k, l.view)
+	return no
 }
 
 // Peek answers what Take would.
@@ -78,7 +103,13 @@ func (l *Limiter) Peek(ctx context.Context, key string) (v throttle.Verdict, err
 	if err := throttle.CheckCall(ctx, "peek", key); err != nil {
 		return v, err
 	}
-	shard, e, now := l.states.lock(key)
+	k, now := l.states.fingerprint(key), l.states.now()
+	if no := l.refused(k); no.Lasts(now) {
+		r := no.Reading(now)
+		r.Spell(&v, l.quota, now)
+		return v, nil
+	}
+	shard, e, now := l.states.lock(k, now)
 	state := l.none
 	if e != nil {
 		state = &e.state
@@ -94,7 +125,7 @@ func (l *Limiter) Release(ctx context.Context, key string, id throttle.ID) (rele
 	if err := throttle.CheckCall(ctx, "release", key); err != nil {
 		return false, err
 	}
-	shard, e, now := l.states.lock(key)
+	shard, e, now := l.states.lockNow(key)
 	defer shard.Unlock()
 	if e == nil || !l.meter.Release(&e.state, id, now) {
 		return false, nil
@@ -112,7 +143,7 @@ func (l *Limiter) Reset(ctx context.Context, key string) (cleared int, err error
 	if err := throttle.CheckCall(ctx, "reset", key); err != nil {
 		return 0, err
 	}
-	shard, e, now := l.states.lock(key)
+	shard, e, now := l.states.lockNow(key)
 	defer shard.Unlock()
 	if e == nil {
 		return 0, nil

@@ -12,13 +12,13 @@ func (q queue[S]) Less(i, j int) bool { return q[i].due < q[j].due }
 // Swap implements heap.Interface.
 func (q queue[S]) Swap(i, j int) {
 	q[i], q[j] = q[j], q[i]
-	q[i].place, q[j].place = i, j
+	q[i].place, q[j].place = int32(i), int32(j)
 }
 
 // Push implements heap.Interface.
 func (q *queue[S]) Push(e any) {
 	last := e.(*entry[S])
-	last.place = len(*q)
+	last.place = int32(len(*q))
 	*q = append(*q, last)
 }
 

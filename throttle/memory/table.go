@@ -6,6 +6,8 @@ import (
 	"hash/maphash"
 	"sync"
 	"sync/atomic"
+
+	"github.com/mailgate/mailgate/throttle"
 )
 
 // ErrFull is the cause of a Take that failed because Options.Keys other keys are on
@@ -25,72 +27,105 @@ type table[S any] struct {
 	first, second maphash.Seed
 	most          int64
 	now           func() int64
-	until         func(*S) int64 // when a state says nothing any more, as far as is known yet
+	kind          kind[S]
 	shards        [shards]shard[S]
 	kept          atomic.Int64 // entries, and places promised to some
 	full          sync.Mutex   // of who needs the place of another
+}
+
+// A kind is what a table has to know of its states.
+type kind[S any] struct {
+	until func(*S) int64 // when one says nothing any more, as far as is known yet
+	clear func(*S)       // makes one the zero state
 }
 
 // A shard is the entries of which the first hashes end alike. It is as long as a line of
 // the processor's cache, so that no two shards' locks are in one.
 type shard[S any] struct {
 	sync.Mutex
-	slots slots[S]
+	index atomic.Pointer[index[S]]
 	due   queue[S]
 	swept int64 // the latest clock that something was removed by
+	_     [2]int64
 }
 
 // A fingerprint stands for a key; the key itself is not kept. Nobody outside this process
 // can look for two keys that share 128 secret bits.
 type fingerprint struct{ first, second uint64 }
 
-// An entry is what is kept of one key. All of it is changed with the shard's lock held.
-// The state comes early: what a denial looks at is then in one line of the processor's
-// cache.
+// An entry is what is kept of one key. All of it is changed with the shard's lock held, and
+// only the last no is read without. That, and what tells the key, is one line of the
+// processor's cache.
 type entry[S any] struct {
-	second uint64 // of its fingerprint
-	state  S
-	first  uint64
-	due    int64 // when to look whether it has expired: when it does, or earlier
-	place  int   // in the queue, or added
-	_      int64 // fills the lines: of a shorter one the state could lie across two
+	first, second uint64 // its fingerprint
+	no            lastNo
+	state         S
+	due           int64  // when to look whether it has expired: when it does, or earlier
+	place         int32  // in the queue, or added
+	spot          uint32 // in the index
 }
 
 // added is the place of an entry that is not in the queue yet.
 const added = -1
 
-func newTable[S any](o Options, until func(*S) int64) *table[S] {
-	return &table[S]{first: maphash.MakeSeed(), second: maphash.MakeSeed(), most: int64(o.Keys), now: o.Now, until: until}
+func newTable[S any](o Options, k kind[S]) *table[S] {
+	return &table[S]{
+		first: maphash.MakeSeed(), second: maphash.MakeSeed(),
+		most: min(int64(o.Keys), mostKeys), now: o.Now, kind: k,
+	}
 }
 
 func (t *table[S]) fingerprint(key string) fingerprint {
 	return fingerprint{maphash.String(t.first, key), maphash.String(t.second, key)}
 }
 
-// lock returns the key's shard, locked, its entry, nil if there is none, and the clock.
-func (t *table[S]) lock(key string) (s *shard[S], e *entry[S], now int64) {
-	return t.lockOf(t.fingerprint(key))
+// refused is what was last said to the key by this view, if that was a no and is known: with
+// its entry, as of its turn. Nothing is locked.
+func (t *table[S]) refused(k fingerprint, v view) (e *entry[S], no throttle.Refusal, turn uint64) {
+	x := t.shards[k.first%shards].index.Load()
+	if x == nil {
+		return nil, no, 0
+	}
+	for e, i := x.seek(k.first, x.home(k.first)); e != nil; e, i = x.seek(k.first, i) {
+		if no, turn, found := e.no.read(v.of(k)); found {
+			return e, no, turn
+		}
+	}
+	return nil, throttle.Refusal{}, 0
 }
 
-// lockOf is lock. The clock is read before the shard is locked, as that takes as long as
-// all that is done inside. Where somebody has meanwhile swept by a later one it is read
-// again: what had expired by then is gone, and must not be missed at an older clock.
-func (t *table[S]) lockOf(k fingerprint) (s *shard[S], e *entry[S], now int64) {
-	s = &t.shards[k.first%shards]
-	now = t.now()
+// A view stands for one way to count on the same states.
+type view uint64
+
+// viewOf is the view of who counts by these words.
+func (t *table[S]) viewOf(words string) view { return view(maphash.String(t.first, words)) }
+
+// of is the view of one key.
+func (v view) of(k fingerprint) uint64 { return k.second + uint64(v) }
+
+// lockNow is lock for who has not read the clock.
+func (t *table[S]) lockNow(key string) (*shard[S], *entry[S], int64) {
+	return t.lock(t.fingerprint(key), t.now())
+}
+
+// lock returns the key's shard, locked, its entry, nil if there is none, and the clock.
+// That was read before, as it takes as long as all that is done with the lock. Where
+// somebody has meanwhile swept by a later one it is read again: what had expired by then is
+// gone, and must not be missed at an older clock.
+func (t *table[S]) lock(k fingerprint, now int64) (*shard[S], *entry[S], int64) {
+	s := &t.shards[k.first%shards]
 	s.Lock()
 	if now < s.swept {
 		now = t.now()
 	}
-	return s, s.slots.find(k), now
+	return s, s.index.Load().find(k), now
 }
 
 // lockOrAdd is lock, and makes an entry with a zero state where there is none. Its caller
 // keeps that before unlocking, as the first send of a key is always admitted. After an
 // error nothing is locked.
-func (t *table[S]) lockOrAdd(key string) (s *shard[S], e *entry[S], now int64, err error) {
-	k := t.fingerprint(key)
-	if s, e, now = t.lockOf(k); e != nil {
+func (t *table[S]) lockOrAdd(k fingerprint, now int64) (s *shard[S], e *entry[S], clock int64, err error) {
+	if s, e, now = t.lock(k, now); e != nil {
 		return s, e, now, nil
 	}
 	if t.reserve() {
@@ -105,14 +140,14 @@ func (t *table[S]) lockOrAdd(key string) (s *shard[S], e *entry[S], now int64, e
 func (t *table[S]) lockOrReplace(k fingerprint) (s *shard[S], e *entry[S], now int64, err error) {
 	t.full.Lock()
 	defer t.full.Unlock()
-	if s, e, now = t.lockOf(k); e != nil {
+	if s, e, now = t.lock(k, t.now()); e != nil {
 		return s, e, now, nil
 	}
 	s.Unlock()
 	if !t.makeRoom() {
 		return nil, nil, 0, ErrFull
 	}
-	if s, e, now = t.lockOf(k); e != nil {
+	if s, e, now = t.lock(k, t.now()); e != nil {
 		t.kept.Add(-1) // somebody was faster, who had found a place free
 		return s, e, now, nil
 	}
@@ -164,10 +199,10 @@ func (t *table[S]) makeRoom() bool {
 func (t *table[S]) sweep(s *shard[S], now int64) bool {
 	for len(s.due) > 0 && s.due[0].due <= now {
 		e := s.due[0]
-		until := t.until(&e.state)
+		until := t.kind.until(&e.state)
 		if until <= now {
 			s.swept = max(s.swept, now)
-			s.remove(e)
+			t.remove(s, e)
 			return true
 		}
 		e.due = until
@@ -178,35 +213,35 @@ func (t *table[S]) sweep(s *shard[S], now int64) bool {
 
 // forget removes an entry.
 func (t *table[S]) forget(s *shard[S], e *entry[S]) {
-	s.remove(e)
+	t.remove(s, e)
 	t.kept.Add(-1)
 }
 
-// add makes an entry. All the others are in the queue.
+// add makes an entry.
 func (s *shard[S]) add(k fingerprint) *entry[S] {
-	e := &entry[S]{first: k.first, second: k.second, place: added}
-	s.slots = s.slots.with(e, len(s.due))
-	return e
+	x := s.index.Load().withRoom()
+	s.index.Store(x)
+	return x.add(k)
 }
 
-// keep keeps an entry until its state says nothing any more.
-func (t *table[S]) keep(s *shard[S], e *entry[S]) { s.keep(e, t.until(&e.state)) }
-
-// keep says until when the entry counts.
-func (s *shard[S]) keep(e *entry[S], until int64) {
-	switch {
+// keep keeps an entry that has changed until its state says nothing any more.
+func (t *table[S]) keep(s *shard[S], e *entry[S]) {
+	e.no.takeBack()
+	switch until := t.kind.until(&e.state); {
 	case e.place == added:
 		e.due = until
 		heap.Push(&s.due, e)
 	case until < e.due:
 		e.due = until
-		heap.Fix(&s.due, e.place)
+		heap.Fix(&s.due, int(e.place))
 	}
 	// Where it counts for longer now, when it is due is soon enough to see that: so an
 	// admission does not move it in the queue.
 }
 
-func (s *shard[S]) remove(e *entry[S]) {
-	heap.Remove(&s.due, e.place)
-	s.slots.remove(e)
+func (t *table[S]) remove(s *shard[S], e *entry[S]) {
+	e.no.takeBack()
+	t.kind.clear(&e.state)
+	heap.Remove(&s.due, int(e.place))
+	s.index.Load().remove(e)
 }

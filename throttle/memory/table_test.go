@@ -4,42 +4,122 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/mailgate/mailgate/throttle"
 )
 
 // Keys that share a hash, which no test can find, are told apart all the same, and those
 // that share a slot are found however the others come and go.
-func TestSlots(t *testing.T) {
+func TestIndex(t *testing.T) {
 	const seed, keys = 4, 60
 	random := rand.New(rand.NewPCG(seed, 0))
-	var s shard[int]
-	known := map[fingerprint]int{}
-	for step := range 20_000 {
-		k := fingerprint{first: shards * random.Uint64N(keys/4), second: random.Uint64N(4)}
-		e := s.slots.find(k)
+	table := newTable(Options{}, moments)
+	s := &table.shards[0]
+	known := map[fingerprint]int64{}
+	for step := range int64(20_000) {
+		k := fingerprint{first: random.Uint64N(2)<<63 | shards*random.Uint64N(keys/8), second: random.Uint64N(4)}
+		e := s.index.Load().find(k)
 		if state, ok := known[k]; ok != (e != nil) || ok && state != e.state {
 			t.Fatalf("seed %d step %d: found %v, want %d, %v", seed, step, e, state, ok)
 		}
 		if e == nil {
-			e = s.add(k)
+			if e = s.add(k); e.state != 0 || e.no.whose.Load() != 0 {
+				t.Fatalf("seed %d step %d: a new entry has what another left, %d, %d", seed, step, e.state, e.no.whose.Load())
+			}
 			e.state, known[k] = step, step
-			s.keep(e, random.Int64N(100))
+			table.keep(s, e)
+			e.no.say(1, throttle.Refusal{Until: step})
 		} else if random.IntN(3) > 0 {
-			s.remove(e)
+			table.remove(s, e)
 			delete(known, k)
 		}
 	}
 	for len(s.due) > 0 {
-		s.remove(s.due[0])
+		table.remove(s, s.due[0])
 	}
-	if slices.ContainsFunc(s.slots, func(at slot[int]) bool { return at.entry != nil }) || len(s.slots) > 2*keys*4/3 {
-		t.Errorf("something is left, in %d slots: %v", len(s.slots), s.slots)
+	x := s.index.Load()
+	for i := range x.slots {
+		if x.slots[i].Load() != 0 {
+			t.Errorf("slot %d of %d is not free", i, len(x.slots))
+		}
+	}
+	for n := range x.blocks {
+		if x.blocks[n].Load() != nil || !slices.Contains(x.roomy, uint32(n)) {
+			t.Errorf("block %d of %d was not let go, or has no room", n, len(x.blocks))
+		}
+	}
+	if len(x.slots) > 2*keys*4/3 || len(x.roomy) != len(x.blocks) {
+		t.Errorf("%d slots for %d keys, %d of %d blocks with room", len(x.slots), keys, len(x.roomy), len(x.blocks))
+	}
+}
+
+// Who reads a no while it is written, or before, does not go by it.
+func TestLastNo(t *testing.T) {
+	var l lastNo
+	no := throttle.Refusal{Since: 3, Until: 7, IDs: 1, Tier: 2}
+	if _, turn, found := l.read(9); found || !l.still(turn) {
+		t.Error("a no that was never said")
+	}
+	for range 3 {
+		_, before, _ := l.read(9)
+		l.say(9, no)
+		got, turn, found := l.read(9)
+		if l.still(before) || !found || got != no || !l.still(turn) {
+			t.Errorf("said %+v, read %+v, %v", no, got, found)
+		}
+		l.say(9, no)
+		if !l.still(turn) {
+			t.Error("written anew though it was there")
+		}
+		if _, _, found := l.read(8); found {
+			t.Error("read by somebody else")
+		}
+		l.takeBack()
+		if _, _, found := l.read(9); found || l.still(turn) {
+			t.Error("read when it had been taken back")
+		}
+	}
+	l.say(9, throttle.Refusal{Since: 3, Until: 7, IDs: throttle.AnyID})
+	if _, _, found := l.read(9); found {
+		t.Error("remembered though any id may be admitted")
+	}
+	l.say(9, no)
+
+	l.turn.Add(1) // somebody has begun to write
+	if _, _, found := l.read(9); found {
+		t.Error("read while it is written")
+	}
+}
+
+// Between the no and the sends that it is about somebody may change them: then there is none.
+func TestSendsBelongToTheirNo(t *testing.T) {
+	p, err := throttle.ParsePolicy("minute=1/60s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := NewTiers(p, Options{})
+	ctx, id, k := t.Context(), throttle.NewID(), l.histories.fingerprint("key")
+	for _, id := range []throttle.ID{id, throttle.NewID()} {
+		if _, err := l.Take(ctx, "key", id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e, no, turn := l.histories.refused(k, l.view)
+	if said, sends := sendsOf(e, no, turn); e == nil || said.Until == 0 || len(sends.History()) != 1 {
+		t.Fatalf("%+v, %v", said, sends)
+	}
+	if released, err := l.Release(ctx, "key", id); !released || err != nil {
+		t.Fatal(released, err)
+	}
+	if said, sends := sendsOf(e, no, turn); said.Until != 0 || sends.Of != nil {
+		t.Errorf("%+v, %v", said, sends.History())
 	}
 }
 
 // However the moments change at which entries expire, sweeping removes exactly those
 // that have.
 func TestSweepFindsTheExpired(t *testing.T) {
-	table := newTable(Options{Keys: 1 << 10}, itself)
+	table := newTable(Options{Keys: 1 << 10}, moments)
 	s := &table.shards[0]
 	var until []int64
 	for i := range 1000 {
@@ -62,8 +142,11 @@ func TestSweepFindsTheExpired(t *testing.T) {
 	}
 }
 
-// itself is the moment that a state stands for.
-func itself(moment *int64) int64 { return *moment }
+// moments are states that stand for when they expire.
+var moments = kind[int64]{
+	until: func(moment *int64) int64 { return *moment },
+	clear: func(moment *int64) { *moment = 0 },
+}
 
 // upTo is those of sorted moments that are not after now.
 func upTo(sorted []int64, now int64) []int64 {
@@ -84,12 +167,12 @@ func TestALateCallerReadsTheClockAgain(t *testing.T) {
 			return 9
 		}
 		return 21
-	}}, itself)
+	}}, moments)
 	s := &table.shards[table.fingerprint("key").first%shards]
 	old := s.add(table.fingerprint("key"))
 	old.state = 20
 	table.keep(s, old)
-	_, e, now := table.lock("key")
+	_, e, now := table.lockNow("key")
 	if e != nil || now != 21 {
 		t.Errorf("%v at %d, want nothing at 21", e, now)
 	}

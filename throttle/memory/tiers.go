@@ -16,7 +16,8 @@ import (
 type Tiers struct {
 	policy    throttle.Policy
 	longest   *largest[throttle.Policy] // of all that admit on these histories
-	histories *table[throttle.History]
+	view      view                      // stands for the policy
+	histories *table[sends]
 }
 
 // NewTiers returns Tiers that nothing is on record of. The zero policy stands for
@@ -26,8 +27,11 @@ func NewTiers(p throttle.Policy, o Options) *Tiers {
 		p = throttle.DefaultPolicy()
 	}
 	longest := newLargest(p, throttle.Policy.Longest)
-	histories := newTable(o.orDefaults(), func(h *throttle.History) int64 { return h.Newest() + longest.get().Longest() })
-	return &Tiers{policy: p, longest: longest, histories: histories}
+	histories := newTable(o.orDefaults(), kind[sends]{
+		until: func(s *sends) int64 { return s.history().Newest() + longest.get().Longest() },
+		clear: (*sends).clear,
+	})
+	return &Tiers{policy: p, longest: longest, view: histories.viewOf(p.String()), histories: histories}
 }
 
 // With returns Tiers that admit by another policy, on the same histories: what either
@@ -39,43 +43,77 @@ func NewTiers(p throttle.Policy, o Options) *Tiers {
 func (l *Tiers) With(p throttle.Policy) *Tiers {
 	other := *l
 	if !p.IsZero() {
-		other.policy = p
+		other.policy, other.view = p, l.histories.viewOf(p.String())
 		l.longest.offer(p)
 	}
 	return &other
 }
 
 // Take admits one send, or says no.
-func (l *Tiers) Take(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
+func (l *Tiers) Take(ctx context.Context, key string, id throttle.ID) (v throttle.Verdict, err error) {
 	if !id.Valid() {
-		return throttle.Verdict{}, throttle.WrongID("take")
+		return v, throttle.WrongID("take")
 	}
 	if err := throttle.CheckCall(ctx, "take", key); err != nil {
-		return throttle.Verdict{}, err
+		return v, err
 	}
-	shard, e, now, err := l.histories.lockOrAdd(key)
+	k, now := l.histories.fingerprint(key), l.histories.now()
+	if no, sends := l.refused(k); no.Holds(id, now) {
+		l.policy.SpellAgain(&v, no, sends, now)
+		return v, nil
+	}
+	shard, e, now, err := l.histories.lockOrAdd(k, now)
 	if err != nil {
-		return throttle.Verdict{}, throttle.Unchanged(throttle.Unavailable("take", err))
+		return v, throttle.Unchanged(throttle.Unavailable("take", err))
 	}
 	defer shard.Unlock()
-	v := throttle.Decide(l.policy, e.state, now)
-	if live := e.state.Within(l.longest.get().Longest(), now); live.Find(id) < 0 {
-		if !v.Allowed {
-			return v, nil
-		}
-		next := append(live, throttle.Admission{ID: id, At: e.state.Clock(now)})
-		l.keep(shard, e, next[max(0, len(next)-throttle.MaxLimit):])
+	history := e.state.history()
+	live := history.Within(l.longest.get().Longest(), now)
+	switch l.policy.Spell(&v, history, now); {
+	case live.Find(id) >= 0:
+		v.Allowed = true
+	case !v.Allowed:
+		e.no.say(l.view.of(k), v.Refusal())
+	default:
+		e.no.takeBack()
+		e.state.add(live, throttle.Admission{ID: id, At: history.Clock(now)})
+		l.histories.keep(shard, e)
+		v = throttle.Admitted(l.policy, e.state.history(), now)
 	}
-	return throttle.Admitted(l.policy, e.state, now), nil
+	return v, nil
+}
+
+// refused is the last no that was said of the key, if it is known, and the sends that it is
+// about.
+func (l *Tiers) refused(k fingerprint) (throttle.Refusal, throttle.Stretch) {
+	return sendsOf(l.histories.refused(k, l.view))
+}
+
+// sendsOf is the sends beside a no, and neither where somebody has meanwhile changed them.
+func sendsOf(e *entry[sends], no throttle.Refusal, turn uint64) (throttle.Refusal, throttle.Stretch) {
+	if e == nil {
+		return no, throttle.Stretch{}
+	}
+	sends := e.state.stretch()
+	if !e.no.still(turn) {
+		return throttle.Refusal{}, throttle.Stretch{}
+	}
+	return no, sends
 }
 
 // Peek answers what Take would.
-func (l *Tiers) Peek(ctx context.Context, key string) (throttle.Verdict, error) {
+func (l *Tiers) Peek(ctx context.Context, key string) (v throttle.Verdict, err error) {
 	if err := throttle.CheckCall(ctx, "peek", key); err != nil {
-		return throttle.Verdict{}, err
+		return v, err
 	}
-	history, now := l.read(key)
-	return throttle.Decide(l.policy, history, now), nil
+	k, now := l.histories.fingerprint(key), l.histories.now()
+	if no, sends := l.refused(k); no.Lasts(now) {
+		l.policy.SpellAgain(&v, no, sends, now)
+		return v, nil
+	}
+	history, now := l.read(k, now)
+	l.policy.Spell(&v, history, now)
+	return v, nil
 }
 
 // Release gives one admission back.
@@ -83,18 +121,20 @@ func (l *Tiers) Release(ctx context.Context, key string, id throttle.ID) (releas
 	if err := throttle.CheckCall(ctx, "release", key); err != nil {
 		return false, err
 	}
-	shard, e, _ := l.histories.lock(key)
+	shard, e, _ := l.histories.lockNow(key)
 	defer shard.Unlock()
 	if e == nil {
 		return false, nil
 	}
-	next, released := e.state.Without(id)
+	next, released := e.state.history().Without(id)
 	switch {
 	case !released:
 	case len(next) == 0:
 		l.histories.forget(shard, e)
 	default:
-		l.keep(shard, e, next)
+		e.no.takeBack()
+		e.state.set(next)
+		l.histories.keep(shard, e)
 	}
 	return released, nil
 }
@@ -104,12 +144,12 @@ func (l *Tiers) Reset(ctx context.Context, key string) (cleared int, err error) 
 	if err := throttle.CheckCall(ctx, "reset", key); err != nil {
 		return 0, err
 	}
-	shard, e, now := l.histories.lock(key)
+	shard, e, now := l.histories.lockNow(key)
 	defer shard.Unlock()
 	if e == nil {
 		return 0, nil
 	}
-	cleared = len(l.live(e.state, now))
+	cleared = len(l.live(e.state.history(), now))
 	l.histories.forget(shard, e)
 	return cleared, nil
 }
@@ -119,26 +159,20 @@ func (l *Tiers) History(ctx context.Context, key string) (throttle.History, erro
 	if err := throttle.CheckCall(ctx, "history", key); err != nil {
 		return nil, err
 	}
-	history, now := l.read(key)
+	history, now := l.read(l.histories.fingerprint(key), l.histories.now())
 	return slices.Clone(l.live(history, now)), nil
 }
 
 // read returns the key's history, which never changes, and the clock.
-func (l *Tiers) read(key string) (throttle.History, int64) {
-	shard, e, now := l.histories.lock(key)
+func (l *Tiers) read(k fingerprint, now int64) (throttle.History, int64) {
+	shard, e, now := l.histories.lock(k, now)
 	defer shard.Unlock()
 	if e == nil {
 		return nil, now
 	}
-	return e.state, now
+	return e.state.history(), now
 }
 
 func (l *Tiers) live(h throttle.History, now int64) throttle.History {
 	return h.Within(l.policy.Longest(), now)
-}
-
-// keep puts a history in place of the entry's, and keeps it as long as it counts.
-func (l *Tiers) keep(s *shard[throttle.History], e *entry[throttle.History], h throttle.History) {
-	e.state = h
-	l.histories.keep(s, e)
 }
