@@ -111,3 +111,43 @@ func busyButtons(t *testing.T, v *tab, d *desk) {
 	}
 	v.comesFree("#try-now")
 }
+
+// holdReset keeps back the answer that a mailbox is forgotten until letGo() is called.
+const holdReset = `(() => {
+	const ask = window.fetch;
+	const gate = new Promise((open) => { window.letGo = open; });
+	window.fetch = async (path, ...rest) => {
+		const answer = await ask(path, ...rest);
+		if (path.endsWith("/reset")) {
+			window.wasReset = true;
+			await gate;
+		}
+		return answer;
+	};
+})()`
+
+// Who goes on to another mailbox stays there, and hears that the first is forgotten.
+func anotherMeanwhile(t *testing.T, v *tab, d *desk) {
+	v.opens(d)
+	d.sent("carol@example.com", 0)
+	d.sent("dave@example.com", 0)
+	v.types("email", "carol@example.com")
+	v.reads("found-title", "carol@example.com")
+	v.run(holdReset)
+	v.do(chromedp.Click(chromedp.CSS("#forget")))
+	v.reads("confirm-text", "1 mail of carol@example.com")
+	v.do(chromedp.Click(chromedp.CSS("#forget-now")))
+	v.until("carol is forgotten", func() bool { return get[bool](v, "window.wasReset === true") })
+	v.types("email", "dave@example.com")
+	v.reads("found-title", "dave@example.com")
+	v.run(`reason.value = "asked on the phone"`)
+	v.run("letGo()")
+	v.reads("announce", "Forgotten: 1 mail and 0 guesses of carol@example.com.")
+	v.reads("found-title", "dave@example.com")
+	v.reads("sends-title", "1 mail on record")
+	if got := get[string](v, "reason.value"); got != "asked on the phone" {
+		t.Errorf("the reason for another is %q", got)
+	}
+	v.types("email", "carol@example.com")
+	v.reads("sends-title", "0 mails on record")
+}

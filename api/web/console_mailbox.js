@@ -22,8 +22,7 @@ export function useMailbox(announce, left) {
     if (isBusy(at("forget"))) {
       return;
     }
-    const mails = shown.sends.length === 1 ? "1 mail" : `${shown.sends.length} mails`;
-    at("confirm-text").textContent = `${mails} of ${shown.email}, and the guesses at its codes. No rule that counts by mailbox refuses the next mail then, and the audit log says who did it.`;
+    at("confirm-text").textContent = `${several(shown.sends.length, "mail")} of ${shown.email}, and the guesses at its codes. No rule that counts by mailbox refuses the next mail then, and the audit log says who did it.`;
     at("confirm").showModal();
     at("keep").focus();
   });
@@ -110,7 +109,7 @@ function tellToWait(ms) {
 function show(body) {
   shown = body;
   at("found-title").textContent = body.email;
-  at("sends-title").textContent = body.sends.length === 1 ? "1 mail on record" : `${body.sends.length} mails on record`;
+  at("sends-title").textContent = `${several(body.sends.length, "mail")} on record`;
   at("sends").replaceChildren(...body.sends.map((send) => row(send, Date.parse(body.server_time))).reverse());
   free(at("forget"));
   const lanes = drawLanes(at("lanes"), body);
@@ -170,16 +169,29 @@ function row(send, now) {
   return line;
 }
 
+// forget stays with another mailbox that was looked up meanwhile, and says nothing to who has
+// signed out.
 async function forget(announce, left) {
   const { email } = shown;
+  const mine = asked;
   const reason = at("reason").value.trim();
   const answer = await ask(`/admin/mailboxes/${encodeURIComponent(email)}/reset`, reason === "" ? {} : { reason });
   if (answer.status !== 200) {
     refused(answer, announce, left);
     return;
   }
+  const { cleared, guesses_cleared: guesses } = answer.body;
+  const done = `Forgotten: ${several(cleared, "mail")} and ${several(guesses, "guess", "guesses")} of ${email}.`;
+  if (mine !== asked) {
+    if (shown !== undefined) {
+      announce(done);
+    }
+    return;
+  }
   at("reason").value = "";
   if (await look(email, () => {}, left)) {
-    announce(`Forgotten: ${answer.body.cleared} mails and ${answer.body.guesses_cleared} guesses.`);
+    announce(done);
   }
 }
+
+const several = (n, one, many = `${one}s`) => `${n} ${n === 1 ? one : many}`;

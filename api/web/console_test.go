@@ -30,6 +30,7 @@ func TestConsoleInABrowser(t *testing.T) {
 		{"where no key is asked for", func(o *api.Options) { o.APIKeys, o.AdminKeys = api.Keys{}, api.Keys{} }, noKeyAskedFor},
 		{"a mailbox", nil, aMailbox},
 		{"a mailbox that is forgotten, by keyboard", nil, aMailboxForgotten},
+		{"another is looked up while a mailbox is forgotten", nil, anotherMeanwhile},
 		{"addresses that will not do", nil, wrongAddresses},
 		{"a store that fails", nil, aFailingStore},
 		{"too many lookups", oneLookup(t), tooManyLookups},
@@ -209,7 +210,7 @@ func aMailboxForgotten(t *testing.T, v *tab, d *desk) {
 	v.do(chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter))
 	v.reads("found-pill", "may be mailed")
 	v.reads("sends-title", "0 mails on record")
-	v.reads("announce", "Forgotten: 2 mails and 5 guesses.")
+	v.reads("announce", "Forgotten: 2 mails and 5 guesses of dave@example.com.")
 	v.reads("found-guesses", "5 of 5 guesses at its codes are left.")
 	// The look knows no caller, no visitor and no template, so it must not promise for their rules.
 	v.types("email", "dave@example.com")
