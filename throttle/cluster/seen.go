@@ -50,11 +50,14 @@ func vacant(send throttle.Admission) bool { return send.ID == throttle.ID{} }
 
 // readState reads what scripts/meter_begin.lua and scripts/meter_admit.lua return.
 func readState(reply string) (seen, error) {
-	const size = 2 // bytes that say how long the head is
+	const (
+		size = 2       // bytes that say how long the head is
+		long = 1 << 15 // is in them where the state is long, which nobody has to know here
+	)
 	if len(reply) < size {
 		return seen{}, redisstore.ErrReply
 	}
-	end := size + int(readNumber(reply[:size]))
+	end := size + int(readNumber(reply[:size])&^long)
 	if len(reply) < end {
 		return seen{}, redisstore.ErrReply
 	}

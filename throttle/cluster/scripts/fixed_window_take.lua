@@ -14,10 +14,10 @@ if elsewhere and now - now % window + window <= math.max(today, at) then return 
 -- A clock that has stepped back behind the window counts as its beginning.
 local clock = now < at and at or now
 local start = clock - clock % window
-local first = size + 1
+local keeps = 0
 if start == at then
   if count >= limit and not sent then return saw end
-  first = first - (most - 1) * 14
+  keeps = held < most and held or most - 1
 else
   count, sent = 0, nil
 end

@@ -2,7 +2,7 @@
 -- What the scripts that decide end with, unless they have said no.
 --
 -- newHead  the head of the state from now on, with its length
--- first    where the oldest admission that it remembers begins
+-- keeps    how many of the admissions before this one it remembers, the newest of them
 -- clock    when this one is
 -- expires  until when the state matters
 -- stays    whether that is as long as it did before: then the key expires when it did, which
@@ -23,19 +23,54 @@ if sent then
   return sub(state, 1, head) .. sub(state, remembered) .. seconds .. micros .. '='
 end
 
--- A long state is changed where it is, if only as many are forgotten as one more leaves
--- behind. Else it is put together in one piece.
 if elsewhere then stays = false end
-if first < remembered then first = remembered end
-local length = size - remembered + 1
-local leaves = length < 1024 * 14 and 0 or 14
-if length > 256 * 14 and first == remembered + leaves and #newHead == head and remembered < head + 128 * 14 then
-  call('SETRANGE', key, '0', newHead)
-  call('APPEND', key, pack('>I6', clock) .. id)
+local admission, forgets = pack('>I6', clock) .. id, held - keeps
+long = long and keeps >= 127
+
+-- A long state is changed where it is, until its filter says yes too often, or much of it is
+-- forgotten.
+if long and added < 1024 and gone + forgets <= 512 and #newHead == head then
+  call('SETRANGE', key, '2', sub(newHead, 3) .. pack('>I2I2I2', added + 1, gone + forgets, keeps + 1))
+  if brief then call('SETRANGE', key, place, pack('>I4', word)) end
+  call('APPEND', key, admission)
   if not stays then call('PEXPIRE', key, kept) end
-elseif stays then
-  call('SET', key, newHead .. sub(state, first) .. pack('>I6', clock) .. id, 'KEEPTTL')
+  return saw .. '+'
+end
+
+-- Else it is put together in one piece.
+local rest = admission
+if keeps > 0 then
+  if brief then state = call('GET', key) end
+  rest = sub(state, remembered + forgets * 14) .. admission
+end
+
+if long or keeps >= 255 then
+  local filter
+  if long and added < 1024 then
+    added = added + 1
+    filter = sub(state, head + 7, place) .. pack('>I4', word) .. sub(state, place + 5, head + 4102)
+  else
+    local words = {}
+    for nth = 1, 1024 do words[nth] = 0 end
+    for from = 7, #rest, 14 do
+      local x, y = unpack('>I4I4', rest, from)
+      local mixed = (x * 40503 + y * 30011) % 1048573
+      local nth, bits = mixed % 1024 + 1, (mixed - mixed % 1024) / 1024
+      local one, other = 2 ^ (bits % 32), 2 ^ ((bits - bits % 32) / 32)
+      local word = words[nth]
+      if word % (2 * one) < one then word = word + one end
+      if word % (2 * other) < other then word = word + other end
+      words[nth] = word
+    end
+    for nth = 1, 1024 do words[nth] = pack('>I4', words[nth]) end
+    added, filter = 0, table.concat(words)
+  end
+  newHead = pack('>I2', #newHead - 2 + 32768) .. sub(newHead, 3) .. pack('>I2I2I2', added, 0, keeps + 1) .. filter
+end
+
+if stays then
+  call('SET', key, newHead .. rest, 'KEEPTTL')
 else
-  call('SET', key, newHead .. sub(state, first) .. pack('>I6', clock) .. id, 'PX', kept)
+  call('SET', key, newHead .. rest, 'PX', kept)
 end
 return saw .. '+'

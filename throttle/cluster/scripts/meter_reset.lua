@@ -6,7 +6,10 @@
 --
 -- returns  what meter_begin.lua has a no return: what was forgotten
 
-local state = redis.call('GET', KEYS[1]) or '\0\0'
+local state = redis.call('GETRANGE', KEYS[1], '0', '511')
+if state == '' then state = '\0\0' end
+local head = 2 + struct.unpack('>I2', state) % 32768
+if head > 512 then state = redis.call('GETRANGE', KEYS[1], '0', head - 1) end
 local time = ARGV[1] and { ARGV[1], ARGV[2] } or redis.call('TIME')
 redis.call('DEL', KEYS[1])
-return string.sub(state, 1, 2 + struct.unpack('>I2', state)) .. time[1] .. time[2]
+return string.sub(state, 1, head) .. time[1] .. time[2]

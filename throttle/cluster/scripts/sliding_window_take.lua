@@ -34,5 +34,6 @@ local newest = unpack('>I4', parts, #parts - 3) + 1
 local newHead = pack('>I2I6I4', 10 + #parts, start, count + 1) .. sub(parts, 1, -5) .. pack('>I4', newest)
 local expires, stays = (sent and at or start) + part - 1 + window, start == at
 
-local first = math.max(remembered, size + 1 - (most - 1) * 14)
-while first < size and unpack('>I6', state, first) < weighs do first = first + 14 end
+-- Those that have left are the oldest of those that counted, and so are those that are not
+-- remembered: what is left of both is the newest.
+local keeps = math.min(held, count, most - 1)
