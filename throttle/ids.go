@@ -23,8 +23,8 @@ func IDsOf(h History) (ids IDs) {
 	return ids
 }
 
-// MayHold says no only of an id that was not added.
-func (s IDs) MayHold(id ID) bool { return s&bitsOf(id) == bitsOf(id) }
+// MayHave says no only of an id that was not added.
+func (s IDs) MayHave(id ID) bool { return s&bitsOf(id) == bitsOf(id) }
 
 // Add adds an id.
 func (s *IDs) Add(id ID) { *s |= bitsOf(id) }

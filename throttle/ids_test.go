@@ -13,13 +13,13 @@ func TestIDs(t *testing.T) {
 	for range tries {
 		var h throttle.History
 		for n := range 17 {
-			if ids := throttle.IDsOf(h); n <= 16 && ids.MayHold(throttle.NewID()) {
+			if ids := throttle.IDsOf(h); n <= 16 && ids.MayHave(throttle.NewID()) {
 				taken[n]++
 			}
 			h = append(h, throttle.Admission{ID: throttle.NewID()})
 			ids := throttle.IDsOf(h)
 			for _, a := range h {
-				if !ids.MayHold(a.ID) {
+				if !ids.MayHave(a.ID) {
 					t.Fatalf("%s is among %d and is not found", a.ID, len(h))
 				}
 			}
@@ -33,7 +33,7 @@ func TestIDs(t *testing.T) {
 			t.Errorf("of %d ids that are not among %d, %d are looked for, want at most %d", tries, n, taken[n], most)
 		}
 	}
-	if !throttle.AnyID.MayHold(throttle.NewID()) {
+	if !throttle.AnyID.MayHave(throttle.NewID()) {
 		t.Error("any id is one")
 	}
 }

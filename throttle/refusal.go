@@ -13,8 +13,8 @@ type Refusal struct {
 // Lasts reports whether a Peek at now is refused as well.
 func (no Refusal) Lasts(now int64) bool { return no.Since <= now && now < no.Until }
 
-// Holds reports whether a Take at now is. If not, nothing is known.
-func (no Refusal) Holds(id ID, now int64) bool { return no.Lasts(now) && !no.IDs.MayHold(id) }
+// Holds reports whether a Take of this id at now is refused as well. If not, nothing is known.
+func (no Refusal) Holds(id ID, now int64) bool { return no.Lasts(now) && !no.IDs.MayHave(id) }
 
 // Refusal is the no of a limiter that has these on record.
 func (r *Reading) Refusal(ids IDs) Refusal {
@@ -26,9 +26,13 @@ func (no Refusal) Reading(now int64) Reading {
 	return Reading{Wait: no.Until - now, Clock: now}
 }
 
-// Refusal is the no that the verdict is.
+// Refusal is the no that the verdict of a policy is. Of another it holds for no id, as that
+// knows none of those on record.
 func (v *Verdict) Refusal() Refusal {
-	no := Refusal{Since: v.clock, Until: v.clock + v.Wait, IDs: IDsOf(v.sends())}
+	no := Refusal{Since: v.clock, Until: v.clock + v.Wait, IDs: AnyID}
+	if len(v.tiers) > 0 {
+		no.IDs = IDsOf(v.sends())
+	}
 	for i := range v.tiers {
 		if v.tiers[i].Name == v.Limit {
 			no.Tier = uint8(i)
@@ -37,7 +41,8 @@ func (v *Verdict) Refusal() Refusal {
 	return no
 }
 
-// SpellAgain makes v, which is zero, what [Decide] returns of these sends while the no lasts.
+// SpellAgain makes v, which is zero, what [Decide] returns of these sends while a no of this
+// policy lasts.
 func (p Policy) SpellAgain(v *Verdict, no Refusal, sends Stretch, now int64) {
 	v.Limit, v.Wait, v.Now = p.tiers[no.Tier].Name, no.Until-now, now
 	v.clock, v.tiers, v.later = now, p.tiers, sends

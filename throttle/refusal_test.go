@@ -59,7 +59,7 @@ func TestARefusalSaysWhatTheHistoryWould(t *testing.T) {
 // unlike is an id that is certainly not one of these.
 func unlike(ids throttle.IDs) throttle.ID {
 	for {
-		if id := throttle.NewID(); !ids.MayHold(id) {
+		if id := throttle.NewID(); !ids.MayHave(id) {
 			return id
 		}
 	}

@@ -13,8 +13,9 @@
 // new comes.
 //
 // A no is remembered beside what it goes by, and said again without the key's lock for as
-// long as nothing changes there: so somebody who hammers at a key that is denied keeps
-// nobody else waiting. That is so of keys with up to 16 sends on record.
+// long as nothing changes there: so of many who hammer at a key that is denied none waits
+// for another. That is so of keys with up to 16 sends on record, which one meter or policy
+// refuses: where two do in turn, each remembers anew.
 //
 // A restart forgets all. So this is for limits whose windows are short beside the life
 // of a process, such as requests of an address in a minute, and for tests. Where a limit
@@ -22,7 +23,9 @@
 // throttle/local keeps the same on disk, and several processes that have to count
 // together do so in throttle/cluster.
 //
-// Memory is bounded: see [Options] and [ErrFull]. A key that still counts is never
+// Memory is bounded: see [Options] and [ErrFull]. What keys that are gone have taken is
+// given back in pieces of eight keys, when all eight are gone, and else is for those that
+// come. A key that still counts is never
 // forgotten to make room for another, as that would let whoever can think of enough keys
 // free any of them.
 package memory

@@ -17,13 +17,18 @@ type index[S any] struct {
 	slots  []atomic.Uint32
 	blocks []atomic.Pointer[block[S]]
 	taken  []uint8  // of each block, a bit for each entry
-	roomy  []uint32 // the blocks that have room; the last is filled first
+	roomy  []uint32 // the blocks that are filled next, from the last on
+	empty  []uint32 // and those after them
 }
 
-// A block is the memory of some entries. It is there while one of them is.
+// A block is the memory of some entries. It is there while one of them is, and what is added
+// comes into one that is there, if it can.
 type block[S any] [perBlock]entry[S]
 
-const perBlock = 8
+const (
+	perBlock = 8
+	full     = 1<<perBlock - 1
+)
 
 // A slot has a tag, which is part of the first hash, and where the entry is, from 1 on. It is
 // 0 where it is free.
@@ -32,7 +37,8 @@ const (
 	tag     = (1<<tagBits - 1) << (32 - tagBits)
 )
 
-// mostKeys is how many keys an index has room for, in a shard and so in them all.
+// mostKeys is how many keys there can be in all shards: half of what the slots of each could
+// tell, as some get more than others.
 const mostKeys = shards * (1 << (32 - tagBits) / 2)
 
 // newIndex has so many slots, and room for three entries in four of them.
@@ -42,10 +48,10 @@ func newIndex[S any](slots int) *index[S] {
 		slots:  make([]atomic.Uint32, slots),
 		blocks: make([]atomic.Pointer[block[S]], blocks),
 		taken:  make([]uint8, blocks),
-		roomy:  make([]uint32, blocks),
+		empty:  make([]uint32, blocks),
 	}
-	for b := range x.roomy {
-		x.roomy[b] = uint32(blocks - 1 - b)
+	for n := range x.empty {
+		x.empty[n] = uint32(blocks - 1 - n)
 	}
 	return x
 }
@@ -55,12 +61,12 @@ func newIndex[S any](slots int) *index[S] {
 func (x *index[S]) withRoom() *index[S] {
 	switch {
 	case x == nil:
-		return newIndex[S](2 * perBlock)
-	case len(x.roomy) > 0:
+		return newIndex[S](16)
+	case len(x.roomy)+len(x.empty) > 0:
 		return x
 	}
 	next := newIndex[S](2 * len(x.slots))
-	next.roomy = next.roomy[:len(next.blocks)-len(x.blocks)]
+	next.empty = next.empty[:len(next.blocks)-len(x.blocks)]
 	copy(next.taken, x.taken)
 	for n := range x.blocks {
 		full := x.blocks[n].Load()
@@ -124,19 +130,33 @@ func (x *index[S]) at(slot uint32) *entry[S] {
 
 // add makes an entry in an index that has room.
 func (x *index[S]) add(k fingerprint) *entry[S] {
-	n := x.roomy[len(x.roomy)-1]
+	n := x.next()
 	if x.taken[n] == 0 {
 		x.blocks[n].Store(new(block[S]))
 	}
 	i := bits.TrailingZeros8(^x.taken[n])
 	x.taken[n] |= 1 << i
-	if ^x.taken[n] == 0 {
+	if x.taken[n] == full {
 		x.roomy = x.roomy[:len(x.roomy)-1]
 	}
 	e := &x.blocks[n].Load()[i]
 	e.first, e.second, e.spot, e.place = k.first, k.second, n*perBlock+uint32(i), added
 	x.put(e)
 	return e
+}
+
+// next is the block that is filled next: it has room, and is not empty if another has some.
+func (x *index[S]) next() uint32 {
+	for last := len(x.roomy) - 1; last >= 0; last-- {
+		n := x.roomy[last]
+		if x.taken[n] != 0 {
+			return n
+		}
+		x.roomy, x.empty = x.roomy[:last], append(x.empty, n) // emptied since
+	}
+	last := len(x.empty) - 1
+	x.roomy, x.empty = append(x.roomy, x.empty[last]), x.empty[:last]
+	return x.roomy[0]
 }
 
 func (x *index[S]) put(e *entry[S]) {
@@ -151,7 +171,7 @@ func (x *index[S]) put(e *entry[S]) {
 func (x *index[S]) remove(e *entry[S]) {
 	x.free(e)
 	n, bit := e.spot/perBlock, uint8(1)<<(e.spot%perBlock)
-	if ^x.taken[n] == 0 {
+	if x.taken[n] == full {
 		x.roomy = append(x.roomy, n)
 	}
 	if x.taken[n] &^= bit; x.taken[n] == 0 {

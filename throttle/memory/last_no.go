@@ -50,10 +50,12 @@ func (l *lastNo) say(whose uint64, no throttle.Refusal) {
 }
 
 func (l *lastNo) said(whose uint64, no throttle.Refusal) bool {
-	return l.whose.Load() == whose && l.until.Load() == no.Until && throttle.IDs(l.ids.Load()) == no.IDs
+	return l.whose.Load() == whose && l.since.Load() <= no.Since && l.until.Load() == no.Until &&
+		throttle.IDs(l.ids.Load()) == no.IDs
 }
 
-// takeBack forgets it, before anything on record changes.
+// takeBack forgets it when something on record changes: before the lock is let go and, where
+// that is read without the lock, before it changes.
 func (l *lastNo) takeBack() {
 	if l.whose.Load() != 0 {
 		l.turn.Add(1)

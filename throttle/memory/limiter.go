@@ -15,7 +15,7 @@ import (
 // has grown as large as the meter lets it.
 type Limiter struct {
 	meter   meter.Meter
-	quota   *throttle.Tier        // its verdicts name
+	quota   *throttle.Tier        // what its verdicts speak of
 	view    view                  // stands for the meter
 	slowest *largest[meter.Meter] // of all that count on these states
 	states  *table[meter.State]
@@ -115,6 +115,9 @@ func (l *Limiter) Peek(ctx context.Context, key string) (v throttle.Verdict, err
 		state = &e.state
 	}
 	r := l.meter.Look(state, now)
+	if e != nil && !r.Allowed {
+		e.no.say(l.view.of(k), r.Refusal(e.state.IDs()))
+	}
 	shard.Unlock()
 	r.Spell(&v, l.quota, now)
 	return v, nil

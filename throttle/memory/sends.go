@@ -6,8 +6,8 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 )
 
-// sends is a history that can be read without the shard's lock, by who has the turn of a
-// lastNo: a stretch of some room, neither of which changes any more.
+// sends is a history that can be read without the shard's lock beside a lastNo, if that has
+// the same turn before and after: a stretch of some room, neither of which changes any more.
 type sends struct {
 	room atomic.Pointer[throttle.History]
 	part atomic.Uint64 // from where, in the upper half, to where

@@ -53,9 +53,8 @@ type shard[S any] struct {
 // can look for two keys that share 128 secret bits.
 type fingerprint struct{ first, second uint64 }
 
-// An entry is what is kept of one key. All of it is changed with the shard's lock held, and
-// only the last no is read without. That, and what tells the key, is one line of the
-// processor's cache.
+// An entry is what is kept of one key. All of it is changed with the shard's lock held. Only
+// the last no is read without, and with it the sends of a Tiers.
 type entry[S any] struct {
 	first, second uint64 // its fingerprint
 	no            lastNo
@@ -79,8 +78,9 @@ func (t *table[S]) fingerprint(key string) fingerprint {
 	return fingerprint{maphash.String(t.first, key), maphash.String(t.second, key)}
 }
 
-// refused is what was last said to the key by this view, if that was a no and is known: with
-// its entry, as of its turn. Nothing is locked.
+// refused is the last no that this view said to the key, if it is known, its entry, and the
+// turn at which both were read. Nothing is locked. Of the key's secret bits it looks at those
+// that choose the slot, and at all 64 of the second hash.
 func (t *table[S]) refused(k fingerprint, v view) (e *entry[S], no throttle.Refusal, turn uint64) {
 	x := t.shards[k.first%shards].index.Load()
 	if x == nil {
@@ -97,8 +97,8 @@ func (t *table[S]) refused(k fingerprint, v view) (e *entry[S], no throttle.Refu
 // A view stands for one way to count on the same states.
 type view uint64
 
-// viewOf is the view of who counts by these words.
-func (t *table[S]) viewOf(words string) view { return view(maphash.String(t.first, words)) }
+// viewOf is the view of a meter or a policy that is written so.
+func (t *table[S]) viewOf(text string) view { return view(maphash.String(t.first, text)) }
 
 // of is the view of one key.
 func (v view) of(k fingerprint) uint64 { return k.second + uint64(v) }

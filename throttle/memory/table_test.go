@@ -3,21 +3,25 @@ package memory
 import (
 	"math/rand/v2"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/meter"
 )
 
 // Keys that share a hash, which no test can find, are told apart all the same, and those
 // that share a slot are found however the others come and go.
 func TestIndex(t *testing.T) {
-	const seed, keys = 4, 60
+	const seed, homes = 4, 7 // the last slots and the first, of however many
 	random := rand.New(rand.NewPCG(seed, 0))
 	table := newTable(Options{}, moments)
 	s := &table.shards[0]
 	known := map[fingerprint]int64{}
 	for step := range int64(20_000) {
-		k := fingerprint{first: random.Uint64N(2)<<63 | shards*random.Uint64N(keys/8), second: random.Uint64N(4)}
+		k := fingerprint{first: random.Uint64N(2)<<63 | shards*(61+random.Uint64N(homes)), second: random.Uint64N(4)}
 		e := s.index.Load().find(k)
 		if state, ok := known[k]; ok != (e != nil) || ok && state != e.state {
 			t.Fatalf("seed %d step %d: found %v, want %d, %v", seed, step, e, state, ok)
@@ -44,12 +48,143 @@ func TestIndex(t *testing.T) {
 		}
 	}
 	for n := range x.blocks {
-		if x.blocks[n].Load() != nil || !slices.Contains(x.roomy, uint32(n)) {
+		if x.blocks[n].Load() != nil || !slices.Contains(append(x.roomy, x.empty...), uint32(n)) {
 			t.Errorf("block %d of %d was not let go, or has no room", n, len(x.blocks))
 		}
 	}
-	if len(x.slots) > 2*keys*4/3 || len(x.roomy) != len(x.blocks) {
-		t.Errorf("%d slots for %d keys, %d of %d blocks with room", len(x.slots), keys, len(x.roomy), len(x.blocks))
+	if len(x.slots) > 128 || len(x.roomy)+len(x.empty) != len(x.blocks) {
+		t.Errorf("%d slots, %d and %d of %d blocks with room", len(x.slots), len(x.roomy), len(x.empty), len(x.blocks))
+	}
+}
+
+// What is added comes into blocks that are there, before one is made for it.
+func TestHalfEmptyBlocksAreFilledFirst(t *testing.T) {
+	table := newTable(Options{}, moments)
+	s, all := &table.shards[0], []*entry[int64]{}
+	add := func(n uint64) {
+		e := s.add(fingerprint{first: n * shards})
+		table.keep(s, e)
+		all = append(all, e)
+	}
+	for n := range uint64(4 * perBlock) {
+		add(n)
+	}
+	for i := range 2 * perBlock { // two are emptied, and of two one is left each
+		table.remove(s, all[i])
+		if i%perBlock > 0 {
+			table.remove(s, all[2*perBlock+i])
+		}
+	}
+	blocks := func() (n int) {
+		x := s.index.Load()
+		for i := range x.blocks {
+			if x.blocks[i].Load() != nil {
+				n++
+			}
+		}
+		return n
+	}
+	for n := range uint64(2 * (perBlock - 1)) {
+		if add(100 + n); blocks() != 2 {
+			t.Fatalf("%d blocks for %d keys", blocks(), 2+n+1)
+		}
+	}
+	if add(1000); blocks() != 3 {
+		t.Errorf("%d blocks when two were full", blocks())
+	}
+}
+
+// Entries come and go, and their memory is another's, while many look for what was said
+// without the lock: what they find was said to whom they ask for, as a whole.
+func TestWhatIsFoundWithoutTheLock(t *testing.T) {
+	const keys, steps, enough, lookers = 300, 20_000, 20_000, 3
+	table := newTable(Options{}, moments)
+	s := &table.shards[0]
+	of := func(n uint64) fingerprint { return fingerprint{first: n * shards, second: n} }
+	var stop atomic.Bool
+	var found atomic.Int64
+	var done sync.WaitGroup
+	for range lookers {
+		done.Go(func() {
+			for n := uint64(1); !stop.Load(); n = n%keys + 1 {
+				e, no, _ := table.refused(of(n), 0)
+				if e == nil {
+					continue
+				}
+				found.Add(1)
+				if no.Since%1000 != int64(n) || no.Until != -no.Since || no.IDs != throttle.IDs(no.Since) {
+					t.Errorf("to %d it was said: %+v", n, no)
+					return
+				}
+			}
+		})
+	}
+	random := rand.New(rand.NewPCG(1, 1))
+	known := map[uint64]*entry[int64]{}
+	for step := int64(0); step < steps || found.Load() < enough && !t.Failed(); step++ {
+		n := 1 + random.Uint64N(1+uint64(min(step, steps))*(keys-1)/steps) // ever more
+		s.Lock()
+		switch e := known[n]; {
+		case e == nil:
+			known[n] = s.add(of(n))
+			table.keep(s, known[n])
+		case random.IntN(3) == 0:
+			table.remove(s, e)
+			delete(known, n)
+		default:
+			since := 1000*step + int64(n)
+			e.no.say(n, throttle.Refusal{Since: since, Until: -since, IDs: throttle.IDs(since)})
+		}
+		s.Unlock()
+	}
+	stop.Store(true)
+	done.Wait()
+}
+
+// A no that is remembered is said again while somebody else has the lock.
+func TestANoNeedsNoLock(t *testing.T) {
+	p, err := throttle.ParsePolicy("minute=1/60s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := meter.NewFixedWindow(p.Tiers()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := Options{Now: func() int64 { return 60_000 }}
+	counting, keeping := New(m, now), NewTiers(p, now)
+	for name, tt := range map[string]struct {
+		limiter throttle.Limiter
+		lock    sync.Locker
+	}{
+		"meter": {counting, &counting.states.shards[counting.states.fingerprint("key").first%shards]},
+		"tiers": {keeping, &keeping.histories.shards[keeping.histories.fingerprint("key").first%shards]},
+	} {
+		t.Run(name, func(t *testing.T) {
+			first, other := throttle.ID([]byte("AAAAAAAA")), throttle.ID([]byte("BBBBBBBB"))
+			ctx := t.Context()
+			for _, id := range []throttle.ID{first, other} {
+				if _, err := tt.limiter.Take(ctx, "key", id); err != nil {
+					t.Fatal(err)
+				}
+			}
+			tt.lock.Lock()
+			answered := make(chan bool)
+			go func() {
+				v, err1 := tt.limiter.Take(ctx, "key", other)
+				w, err2 := tt.limiter.Peek(ctx, "key")
+				answered <- !v.Allowed && !w.Allowed && v.Wait == 60_000 && w.Wait == 60_000 && err1 == nil && err2 == nil
+			}()
+			select {
+			case right := <-answered:
+				if !right {
+					t.Error("something else was said")
+				}
+			case <-time.After(10 * time.Second):
+				t.Error("it waits for the lock")
+			}
+			tt.lock.Unlock()
+		})
 	}
 }
 
@@ -73,6 +208,14 @@ func TestLastNo(t *testing.T) {
 		}
 		if _, _, found := l.read(8); found {
 			t.Error("read by somebody else")
+		}
+		earlier := no
+		earlier.Since--
+		if l.say(9, earlier); !l.still(turn) { // the clock has stepped back
+			got, _, _ = l.read(9)
+		}
+		if got != earlier {
+			t.Errorf("said since %d, read %+v", earlier.Since, got)
 		}
 		l.takeBack()
 		if _, _, found := l.read(9); found || l.still(turn) {

@@ -111,8 +111,15 @@ func (l *Tiers) Peek(ctx context.Context, key string) (v throttle.Verdict, err e
 		l.policy.SpellAgain(&v, no, sends, now)
 		return v, nil
 	}
-	history, now := l.read(k, now)
-	l.policy.Spell(&v, history, now)
+	shard, e, now := l.histories.lock(k, now)
+	defer shard.Unlock()
+	var history throttle.History
+	if e != nil {
+		history = e.state.history()
+	}
+	if l.policy.Spell(&v, history, now); !v.Allowed {
+		e.no.say(l.view.of(k), v.Refusal())
+	}
 	return v, nil
 }
 
@@ -159,18 +166,12 @@ func (l *Tiers) History(ctx context.Context, key string) (throttle.History, erro
 	if err := throttle.CheckCall(ctx, "history", key); err != nil {
 		return nil, err
 	}
-	history, now := l.read(l.histories.fingerprint(key), l.histories.now())
-	return slices.Clone(l.live(history, now)), nil
-}
-
-// read returns the key's history, which never changes, and the clock.
-func (l *Tiers) read(k fingerprint, now int64) (throttle.History, int64) {
-	shard, e, now := l.histories.lock(k, now)
+	shard, e, now := l.histories.lockNow(key)
 	defer shard.Unlock()
 	if e == nil {
-		return nil, now
+		return nil, nil
 	}
-	return e.state.history(), now
+	return slices.Clone(l.live(e.state.history(), now)), nil
 }
 
 func (l *Tiers) live(h throttle.History, now int64) throttle.History {

@@ -44,7 +44,7 @@ func newIndex(admissions int) *index {
 
 // mayHold says no only of an id that was not added.
 func (x *index) mayHold(id throttle.ID) bool {
-	return x.word(id).MayHold(id)
+	return x.word(id).MayHave(id)
 }
 
 func (x *index) add(id throttle.ID) {

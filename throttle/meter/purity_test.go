@@ -157,7 +157,7 @@ func TestClonesShareNothing(t *testing.T) {
 // While a no lasts, who asks is told by it what the state would say, up to its last
 // millisecond; and from then on a send is admitted.
 func TestARefusalSaysWhatTheStateWould(t *testing.T) {
-	refused := 0
+	refused, told := 0, 0
 	lives(t, func(t *testing.T, m meter.Meter, s meter.State, now int64) {
 		said, _ := m.Take(&s, throttle.NewID(), now)
 		if said.Allowed {
@@ -175,13 +175,21 @@ func TestARefusalSaysWhatTheStateWould(t *testing.T) {
 		if no.Lasts(no.Since-1) || no.Lasts(no.Until) || !m.Look(&s, no.Until).Allowed {
 			t.Fatalf("said at %d: %v, until %d, and then %v", now, said, no.Until, m.Look(&s, no.Until))
 		}
+		if no.IDs != throttle.AnyID {
+			told++
+			for range 3 {
+				if id := throttle.NewID(); !no.IDs.MayHave(id) && !no.Holds(id, no.Since) {
+					t.Fatalf("%s is not on record, and it is not known that it would be refused", id)
+				}
+			}
+		}
 		for _, a := range s.Held {
 			if again, _ := m.Take(&s, a.ID, now); again.Allowed && no.Holds(a.ID, now) {
 				t.Fatalf("%s is on record, and would be refused", a.ID)
 			}
 		}
 	})
-	if refused < 2000 {
-		t.Errorf("%d refusals are too few to tell", refused)
+	if refused < 2000 || told < refused*9/10 {
+		t.Errorf("%d refusals, %d of which tell the ids on record, are too few", refused, told)
 	}
 }

@@ -67,7 +67,7 @@ func (s *State) mayHold(id throttle.ID) bool {
 	if s.index != nil {
 		return s.index.mayHold(id)
 	}
-	return s.ids == 0 || s.ids.MayHold(id)
+	return s.ids == 0 || s.ids.MayHave(id)
 }
 
 // IDs are the admissions on record, for who remembers a throttle.Refusal; AnyID where they
