@@ -9,7 +9,8 @@
 // On the same store Limiter.Meter counts by the meters of package meter, and
 // Limiter.Tiers by further policies. A meter's state is one string for each key, and for
 // each algorithm there is a script that decides as its meter in Go would: the meter
-// then spells the verdict, and should the two ever differ, that is an error and no yes.
+// then spells the verdict, and should the two ever differ, that is an error and no yes. Of
+// one that remembers hundreds of sends mostly the first half KB is read, however many.
 // Every key expires when it has nothing more to say.
 //
 // Package redisstore has the connections, and says what holds for every call: that it

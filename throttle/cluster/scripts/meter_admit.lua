@@ -24,7 +24,7 @@ if sent then
 end
 
 if elsewhere then stays = false end
-local admission, forgets = pack('>I6', clock) .. id, held - keeps
+local admission, forgets = pack('>I6c8', clock, id), held - keeps
 long = long and keeps >= 127
 
 -- A long state is changed where it is, until its filter says yes too often, or much of it is
@@ -51,19 +51,21 @@ if long or keeps >= 255 then
     filter = sub(state, head + 7, place) .. pack('>I4', word) .. sub(state, place + 5, head + 4102)
   else
     local words = {}
-    for nth = 1, 1024 do words[nth] = 0 end
+    for nth = 0, 1023 do words[nth] = 0 end
     for from = 7, #rest, 14 do
       local x, y = unpack('>I4I4', rest, from)
       local mixed = (x * 40503 + y * 30011) % 1048573
-      local nth, bits = mixed % 1024 + 1, (mixed - mixed % 1024) / 1024
-      local one, other = 2 ^ (bits % 32), 2 ^ ((bits - bits % 32) / 32)
+      local nth = mixed % 1024
+      local bits = (mixed - nth) / 1024
+      local low = bits % 32
+      local one, other = 2 ^ low, 2 ^ ((bits - low) / 32)
       local word = words[nth]
       if word % (2 * one) < one then word = word + one end
       if word % (2 * other) < other then word = word + other end
       words[nth] = word
     end
-    for nth = 1, 1024 do words[nth] = pack('>I4', words[nth]) end
-    added, filter = 0, table.concat(words)
+    for nth = 0, 1023 do words[nth] = pack('>I4', words[nth]) end
+    added, filter = 0, table.concat(words, '', 0, 1023)
   end
   newHead = pack('>I2', #newHead - 2 + 32768) .. sub(newHead, 3) .. pack('>I2I2I2', added, 0, keeps + 1) .. filter
 end

@@ -12,7 +12,7 @@
 --          it was made, of how many admissions in front are forgotten, and are left there as
 --          moving the others takes long, and of how many behind them are remembered; and
 --          the filter: 1024 words of 4 bytes. Each reservation is two bits of a word. So
---          one that is new is seen to be so, but for three in a hundred
+--          one that is new is seen to be so, but for two in a hundred
 -- ARGV[1]  the reservation
 -- ARGV[2]  the limits, each script's own
 -- ARGV[3]  the millisecond after which nobody waits for the answer any more, or ''; or @ and
@@ -62,8 +62,10 @@ if long then
   -- meter_admit.lua has this once more.
   local x, y = unpack('>I4I4', id)
   local mixed = (x * 40503 + y * 30011) % 1048573
-  local nth, bits = mixed % 1024, (mixed - mixed % 1024) / 1024
-  local one, other = 2 ^ (bits % 32), 2 ^ ((bits - bits % 32) / 32)
+  local nth = mixed % 1024
+  local bits = (mixed - nth) / 1024
+  local low = bits % 32
+  local one, other = 2 ^ low, 2 ^ ((bits - low) / 32)
 
   place = head + 6 + nth * 4
   local before = unpack('>I4', call('GETRANGE', key, place, place + 3))
