@@ -195,6 +195,34 @@ func TestMetersConfirmed(t *testing.T) {
 	}
 }
 
+// So is what changes a long state in place, and its repetition, which finds it on record.
+func TestALongStateIsConfirmed(t *testing.T) {
+	master := redistest.Alone(t)
+	host, port, _ := net.SplitHostPort(master.Addr)
+	replica := redistest.Alone(t, "replicaof "+host+" "+port)
+	limiter := open(t, redisstore.Options{URL: master.URL(), Confirm: 1, Timeout: time.Second})
+	m := must(meter.NewFixedWindow(throttle.Tier{Name: "decade", Limit: 5000, Window: throttle.MaxWindow}))
+	by := limiter.Meter("long", m)
+	for range 300 {
+		admit(t, by, "confirmed")
+	}
+	replica.Pause()
+	id := throttle.NewID()
+	for _, what := range []string{"new", "repeated"} {
+		if v, err := by.Take(context.Background(), "confirmed", id); !errors.Is(err, throttle.ErrUnavailable) || v.Allowed {
+			t.Errorf("a %s admission without its replica: allowed %v, %v", what, v.Allowed, err)
+		}
+	}
+	replica.Resume()
+	if v := take(t, by, "confirmed", id); !v.Allowed || v.Tiers()[0].Remaining != 5000-301 {
+		t.Errorf("once the replica is back: allowed %v, %v", v.Allowed, v.Tiers())
+	}
+	ctx, key := context.Background(), keyOf("long", m, "confirmed")
+	if kept := master.Client().Get(ctx, key).Val(); kept == "" || kept != replica.Client().Get(ctx, key).Val() {
+		t.Error("the replica has another state")
+	}
+}
+
 // The 8 characters of an id may stand anywhere in a state: across the border of the
 // head and an admission, or in an admission's time.
 func TestAMetersIDIsFoundOnlyInItsPlace(t *testing.T) {
