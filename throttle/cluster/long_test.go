@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -56,7 +57,7 @@ func shortened(text string) (string, error) {
 	return string([]byte{text[0] &^ (longBit >> 8)}) + text[1:head] + remembered, nil
 }
 
-// inFilter reports whether an id may be on record, as the scripts see it.
+// inFilter reports whether an id may be on record, as meter_begin.lua sees it.
 func inFilter(filter string, id throttle.ID) bool {
 	x, y := binary.BigEndian.Uint32(id[:4]), binary.BigEndian.Uint32(id[4:])
 	mixed := (uint64(x)*40503 + uint64(y)*30011) % 1048573
@@ -75,11 +76,19 @@ func TestScriptsCountOfManyAsTheirMeters(t *testing.T) {
 			w.limits, w.reach = limits, 1500
 			w.change()
 			w.flow(3000, pace)
+			w.reset()
+			if w.longs < 500 {
+				t.Errorf("%d states were long, which are too few to tell", w.longs)
+			}
 		})
 	}
 	for name, family := range families {
 		walk(name, family, 0, 20_000, 200, 900, 1023, 1024, 1025, 5000)
-		walk(name, family, 1, 2_000, 1025, 5000)
+		pace := int64(2_000)
+		if strings.HasSuffix(name, "bucket") {
+			pace = 20_000 // else it drains as quickly
+		}
+		walk(name, family, 1, pace, 1025, 5000)
 		walk(name, family, 2, 20_000, 255, 256, 257, 300, 600)
 	}
 	// Its head is longer than what is read first.
@@ -139,15 +148,83 @@ func TestWhenAStateIsLong(t *testing.T) {
 	is("almost enough", false)
 	w.take(throttle.NewID())
 	is("enough", true)
+	for range 10 {
+		w.take(throttle.NewID())
+	}
 	for len(w.ids) > short {
 		w.release(w.ids[len(w.ids)-1])
 		w.ids = w.ids[:len(w.ids)-1]
 		is("enough to stay so", true)
+		if text := w.text(); readNumber(text[12:14]) != 10 {
+			t.Fatalf("of 10 ids that the filter has got it knows %d", readNumber(text[12:14]))
+		}
 	}
 	w.release(w.ids[0])
 	is("too few", false)
 	w.take(throttle.NewID())
 	is("too few to begin", false)
+}
+
+// A lower limit can leave too few of them, too.
+func TestALowerLimitMakesAStateShort(t *testing.T) {
+	t.Parallel()
+	server := redistest.Alone(t)
+	for room, want := range map[int]bool{short: true, short - 1: false} {
+		w := newTwin(t, server, rand.New(rand.NewPCG(4, 4)), families["token bucket"], throttle.MaxWindow)
+		count := func(room int) {
+			m, err := w.make(5000, room)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.meter, w.metered = m, w.limiter.Meter("twin", m).(*metered)
+		}
+		count(5000)
+		for range long {
+			w.take(throttle.NewID())
+		}
+		w.clock.Add((long - 100) * throttle.MaxWindow / 5000) // a hundred are left, all are on record
+		count(room)
+		w.take(throttle.NewID())
+		if got := w.text()[0]&(longBit>>8) != 0; got != want {
+			t.Errorf("of %d that are remembered: long is %v", room, got)
+		}
+	}
+}
+
+// What is read first is 512 bytes, whatever ends there.
+func TestStatesThatEndNearWhatIsReadFirst(t *testing.T) {
+	t.Parallel()
+	server := redistest.Alone(t)
+	const part = 1000
+	fine := func(*rand.Rand, int64) func(int, int) (meter.Meter, error) {
+		return func(limit, _ int) (meter.Meter, error) {
+			return meter.NewSlidingWindow(tier(limit, meter.MaxParts*part), meter.MaxParts)
+		}
+	}
+	for _, sends := range []int{2, 35, 300} {
+		for parts := int64(115); parts < 130; parts++ { // 12 bytes and 4 for each
+			w := newTwin(t, server, rand.New(rand.NewPCG(7, 7)), fine, meter.MaxParts*part)
+			w.limits = []int{5000}
+			w.change()
+			w.clock.Store(1_800_000_000_000)
+			for range sends - 1 {
+				w.take(throttle.NewID())
+			}
+			w.clock.Add((parts - 1) * part)
+			w.take(throttle.NewID())
+			if got := 2 + int64(readNumber(w.text()[:2])&^longBit); got != 12+4*parts {
+				t.Fatalf("the head has %d bytes, want %d", got, 12+4*parts)
+			}
+			w.peek()
+			w.take(w.ids[0])
+			w.take(throttle.NewID())
+			w.release(w.ids[0])
+			w.peek()
+			w.take(throttle.NewID())
+			w.release(w.ids[len(w.ids)-1])
+			w.reset()
+		}
+	}
 }
 
 // A long state is read in one piece when its filter is full or there is too much in front of
@@ -311,9 +388,9 @@ func TestALongStateOfBefore(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				head := 2 + readNumber(text[:2])
+				head, gone := 2+readNumber(text[:2]), throttle.NewID()
 				for range sends - meter.MaxHeld { // what nobody remembered lay in front
-					text = text[:head] + text[head:head+int64(sendBytes)] + text[head:]
+					text = text[:head] + text[head:head+6] + gone.String() + text[head:]
 				}
 				ctx, key := context.Background(), w.metered.prefix+w.key
 				if err := server.Client().Do(ctx, "SET", key, text, "KEEPTTL").Err(); err != nil {
@@ -327,6 +404,7 @@ func TestALongStateOfBefore(t *testing.T) {
 					t.Error("it does not become a long one")
 				}
 				w.take(w.ids[len(w.ids)-200])
+				w.take(gone)
 				w.take(throttle.NewID())
 			})
 		}

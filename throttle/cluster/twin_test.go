@@ -193,6 +193,7 @@ type twin struct {
 	ids     []throttle.ID
 	story   []string
 
+	longs  int   // how often its state was long
 	limits []int // what there may be
 	reach  int   // how far back an id is taken again
 }
@@ -350,6 +351,9 @@ func (w *twin) kept() (state meter.State, expires time.Duration) {
 	pipe.Exec(ctx)
 	if text.Val() == "" {
 		return meter.State{}, 0
+	}
+	if text.Val()[0]&(longBit>>8) != 0 {
+		w.longs++
 	}
 	short, err := shortened(text.Val())
 	if err != nil {

@@ -40,7 +40,7 @@
 // of a microsecond, whichever: none looks at more than the ids that are remembered, and a
 // SlidingWindow at its parts. In throttle/memory a key that remembers more than 64 has an
 // index of them, and costs up to 40 bytes for each; then its decisions take no longer the
-// more there are. In Redis that is so from 256 on, where a key takes 8 to 41 KB.
+// more there are. In Redis that is so from 256 on, where a key takes 8 to 57 KB.
 //
 // # The edge
 //

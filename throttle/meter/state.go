@@ -14,9 +14,9 @@ import (
 // charged until it counts no more: its Release reports false, and its Take repeated is
 // one more send. So this is how many sends of one key can be under way at once and still
 // be sure of their places, in all processes together. It is also what such a key costs
-// where states are not in the process: up to 41 KB in Redis, of which all is read for one
-// new send in fifty, and half a KB for the others and for a no; and on disk 7 to 9 KB that
-// each admission writes anew.
+// where states are not in the process: up to 57 KB in Redis, of which all is read for one
+// new send in fifty, and the first in each part of a SlidingWindow that fills, and half a KB
+// for the others and for a no; and on disk 7 to 9 KB that each admission writes anew.
 const MaxHeld = 1024
 
 // A State is what a meter remembers of one key. What is in it is the meter's own

@@ -53,6 +53,7 @@ if long or keeps >= 255 then
     local words = {}
     for nth = 0, 1023 do words[nth] = 0 end
     for from = 7, #rest, 14 do
+      -- As in meter_begin.lua.
       local x, y = unpack('>I4I4', rest, from)
       local mixed = (x * 40503 + y * 30011) % 1048573
       local nth = mixed % 1024

@@ -12,7 +12,8 @@
 --          it was made, of how many admissions in front are forgotten, and are left there as
 --          moving the others takes long, and of how many behind them are remembered; and
 --          the filter: 1024 words of 4 bytes. Each reservation is two bits of a word. So
---          one that is new is seen to be so, but for two in a hundred
+--          one that is new is seen to be so, but for two in a hundred when the filter is
+--          about to be made anew. With its 3 numbers it is 4102 bytes
 -- ARGV[1]  the reservation
 -- ARGV[2]  the limits, each script's own
 -- ARGV[3]  the millisecond after which nobody waits for the answer any more, or ''; or @ and
@@ -55,11 +56,11 @@ local added, gone, place, word
 local brief = false
 if long then
   head = head - 32768
-  if head > 502 then state = call('GETRANGE', key, '0', head + 5) end
+  if head > 506 then state = call('GETRANGE', key, '0', head + 5) end
   added, gone, held = unpack('>I2I2I2', state, head + 1)
   remembered = head + 4103 + gone * 14
 
-  -- meter_admit.lua has this once more.
+  -- Where meter_admit.lua makes a filter, it has this once more.
   local x, y = unpack('>I4I4', id)
   local mixed = (x * 40503 + y * 30011) % 1048573
   local nth = mixed % 1024
