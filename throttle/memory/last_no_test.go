@@ -74,7 +74,11 @@ func TestANoIsSaidAgainOnlyWhereItHolds(t *testing.T) {
 // others come and go around it. Each sees it as it was at one time, and who has changed it sees
 // that.
 func TestWhatIsSeenWithoutTheLock(t *testing.T) {
-	const lookers, turns = 3, 1000
+	const lookers = 3
+	turns := 1000
+	if testing.Short() {
+		turns = 300
+	}
 	var clock atomic.Int64
 	all := limiters(t, 1<<16, clock.Load)
 	three := map[string]throttle.Limiter{
