@@ -27,6 +27,8 @@ var (
 	bucketTakeSource string
 	//go:embed scripts/bucket_release.lua
 	bucketReleaseSource string
+	//go:embed scripts/meter_head.lua
+	meterHeadSource string
 	//go:embed scripts/meter_look.lua
 	meterLookSource string
 	//go:embed scripts/meter_reset.lua
@@ -38,8 +40,8 @@ var (
 	slidingReleaseScript = releases(slidingReleaseSource)
 	bucketTakeScript     = takes(bucketBeginSource + bucketTakeSource)
 	bucketReleaseScript  = releases(bucketBeginSource + bucketReleaseSource)
-	meterLookScript      = looks(meterLookSource, readState)
-	meterResetScript     = looks(meterResetSource, readState)
+	meterLookScript      = looks(meterHeadSource+meterLookSource, readState)
+	meterResetScript     = looks(meterHeadSource+meterResetSource, readState)
 
 	meterScripts = []*redisstore.Script{
 		fixedTakeScript.Script, fixedReleaseScript, slidingTakeScript.Script, slidingReleaseScript,

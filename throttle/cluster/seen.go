@@ -52,7 +52,7 @@ func vacant(send throttle.Admission) bool { return send.ID == throttle.ID{} }
 func readState(reply string) (seen, error) {
 	const (
 		size = 2       // bytes that say how long the head is
-		long = 1 << 15 // is in them where the state is long, which nobody has to know here
+		long = 1 << 15 // is in them where the state is long, and makes no difference to a head
 	)
 	if len(reply) < size {
 		return seen{}, redisstore.ErrReply
