@@ -3,7 +3,7 @@
 import { busy, free, isBusy } from "./busy.js";
 import { ask, complaint } from "./console_ask.js";
 import { drawLanes } from "./console_lanes.js";
-import { clock, spoken } from "./lengths.js";
+import { clock, count, spoken } from "./lengths.js";
 
 const at = (id) => document.getElementById(id);
 let shown; // the answer on the page
@@ -22,7 +22,7 @@ export function useMailbox(announce, left) {
     if (isBusy(at("forget"))) {
       return;
     }
-    at("confirm-text").textContent = `${several(shown.sends.length, "mail")} of ${shown.email}, and the guesses at its codes. No rule that counts by mailbox refuses the next mail then, and the audit log says who did it.`;
+    at("confirm-text").textContent = `${count(shown.sends.length, "mail")} of ${shown.email}, and the guesses at its codes. No rule that counts by mailbox refuses the next mail then, and the audit log says who did it.`;
     at("confirm").showModal();
     at("keep").focus();
   });
@@ -109,7 +109,7 @@ function tellToWait(ms) {
 function show(body) {
   shown = body;
   at("found-title").textContent = body.email;
-  at("sends-title").textContent = `${several(body.sends.length, "mail")} on record`;
+  at("sends-title").textContent = `${count(body.sends.length, "mail")} on record`;
   at("sends").replaceChildren(...body.sends.map((send) => row(send, Date.parse(body.server_time))).reverse());
   free(at("forget"));
   const lanes = drawLanes(at("lanes"), body);
@@ -181,7 +181,7 @@ async function forget(announce, left) {
     return;
   }
   const { cleared, guesses_cleared: guesses } = answer.body;
-  const done = `Forgotten: ${several(cleared, "mail")} and ${several(guesses, "guess", "guesses")} of ${email}.`;
+  const done = `Forgotten: ${count(cleared, "mail")} and ${count(guesses, "guess", "guesses")} of ${email}.`;
   if (mine !== asked) {
     if (shown !== undefined) {
       announce(done);
@@ -193,5 +193,3 @@ async function forget(announce, left) {
     announce(done);
   }
 }
-
-const several = (n, one, many = `${one}s`) => `${n} ${n === 1 ? one : many}`;

@@ -2,7 +2,7 @@
 
 import { busy, free } from "./busy.js";
 import { ask, complaint } from "./console_ask.js";
-import { span } from "./lengths.js";
+import { count, span } from "./lengths.js";
 
 const at = (id) => document.getElementById(id);
 let asked = 0;
@@ -44,11 +44,9 @@ export function hideTrial() {
   }
 }
 
-const count = (n, one, many) => `${n.toLocaleString()} ${n === 1 ? one : many}`;
-
 function showTrial(body) {
   const looked = body.complete ? count(body.mailboxes, "mailbox", "mailboxes") : `The first ${count(body.mailboxes, "mailbox", "mailboxes")}`;
-  at("tried-sum").textContent = `${looked}, ${count(body.sends, "mail", "mails")} on record: `
+  at("tried-sum").textContent = `${looked}, ${count(body.sends, "mail")} on record: `
     + `${body.refused.toLocaleString()} would have been refused, in ${count(body.affected, "mailbox", "mailboxes")}.`;
   at("tried-tiers").replaceChildren(...body.limits.map((tier) => {
     const line = document.createElement("tr");

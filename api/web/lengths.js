@@ -1,4 +1,7 @@
-// Lengths of time, as people read and hear them.
+// Lengths of time and numbers of things, as people read and hear them.
+
+// count writes how many there are: 1 mail, 2 mails, 3 guesses.
+export const count = (n, one, many = `${one}s`) => `${n.toLocaleString()} ${n === 1 ? one : many}`;
 
 // clock writes milliseconds as 0:42, 59:00 or 23:59:59, rounded up so that 0:00 means
 // that the wait is over.
@@ -13,7 +16,7 @@ export function clock(ms) {
 // spoken writes milliseconds for a screen reader.
 export function spoken(ms) {
   const seconds = Math.ceil(ms / 1000);
-  const part = (n, word) => (n > 0 ? [`${n} ${word}${n === 1 ? "" : "s"}`] : []);
+  const part = (n, word) => (n > 0 ? [count(n, word)] : []);
   return [
     ...part(Math.floor(seconds / 3600), "hour"),
     ...part(Math.floor(seconds / 60) % 60, "minute"),

@@ -3,6 +3,7 @@
 import "/countdown.js";
 import { post, showBadge, watchMails } from "./ask.js";
 import { busy, isBusy } from "./busy.js";
+import { count } from "./lengths.js";
 import { announce, hideVerdict, showRest, showVerdict } from "./verdict.js";
 
 const at = (id) => document.getElementById(id);
@@ -120,7 +121,7 @@ at("prove").addEventListener("submit", async (event) => {
   const left = body.attempts_left;
   at("prove-note").classList.remove("wait");
   at("prove-note").textContent = left > 0
-    ? `That is not the code. ${left} ${left === 1 ? "try" : "tries"} left.`
+    ? `That is not the code. ${count(left, "try", "tries")} left.`
     : complaint(body);
   at("code").select();
 });
@@ -135,7 +136,7 @@ at("reset").addEventListener("click", () => busy(at("reset"), async () => {
     announce(complaint(body));
     return;
   }
-  announce(`The mailbox starts afresh. ${body.cleared} ${body.cleared === 1 ? "send was" : "sends were"} forgotten.`);
+  announce(`The mailbox starts afresh. ${count(body.cleared, "send was", "sends were")} forgotten.`);
   for (const wait of Object.values(waits).filter((one) => one.mailbox === email.toLowerCase())) {
     wait.reset();
   }
