@@ -35,10 +35,10 @@ func (x *index) begin(held throttle.History) (*index, throttle.History) {
 	return x, held
 }
 
-// newIndex has room for so many admissions, and 16 to 32 bits for each: so about one id
-// in a hundred that is not among them has to be looked for.
+// newIndex has room for so many admissions, and 32 to 64 bits for each: so of a thousand ids
+// that are not among them four have to be looked for, when it is full.
 func newIndex(admissions int) *index {
-	words := 1 << bits.Len(uint(admissions/4-1))
+	words := 1 << bits.Len(uint(admissions/2-1))
 	return &index{room: make(throttle.History, 0, admissions), words: make([]throttle.IDs, words)}
 }
 

@@ -45,3 +45,27 @@ func TestTheIndexNeverFillsUp(t *testing.T) {
 		}
 	}
 }
+
+// To look for one takes as long as several admissions: so that has to be seldom.
+func TestFewAreLookedForThatAreNotThere(t *testing.T) {
+	m, err := NewFixedWindow(throttle.Tier{Name: "minute", Limit: MaxLimit, Window: 60_000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s State
+	asked, taken := 0, 0
+	for range 5 * MaxHeld {
+		m.Take(&s, throttle.NewID(), 1000)
+		if len(s.Held) < many {
+			continue
+		}
+		for range 20 {
+			if asked++; s.mayHold(throttle.NewID()) {
+				taken++
+			}
+		}
+	}
+	if taken > asked*4/1000 {
+		t.Errorf("of %d ids that are not on record %d are looked for", asked, taken)
+	}
+}
