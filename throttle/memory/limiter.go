@@ -18,9 +18,23 @@ type Limiter struct {
 	quota   *throttle.Tier        // what its verdicts speak of
 	view    view                  // stands for the meter
 	slowest *largest[meter.Meter] // of all that count on these states
-	states  *table[meter.State]
+	states  *table[counted]
 	none    *meter.State // what is known of a key without an entry
 	o       Options
+}
+
+// counted is a state that has its first memory beside it: most keys need no more, and that
+// of the others is one thing less to wait for until they do.
+type counted struct {
+	meter.State
+	parts [2]int64
+	sends [1]throttle.Admission
+}
+
+// clear makes it the state of a key nothing is known of.
+func (c *counted) clear() {
+	*c = counted{}
+	c.Parts, c.Held = c.parts[:0], c.sends[:0]
 }
 
 // New returns a Limiter that nothing is on record of. It panics where there is no meter,
@@ -32,9 +46,9 @@ func New(m meter.Meter, o Options) *Limiter {
 	o = o.orDefaults()
 	slowest := newLargest(m, func(m meter.Meter) int64 { return -int64(m.Tier().Limit) })
 	l := Limiter{slowest: slowest, none: new(meter.State), o: o}
-	l.states = newTable(o, kind[meter.State]{
-		until: func(s *meter.State) int64 { return slowest.get().Expires(s) },
-		clear: (*meter.State).Clear,
+	l.states = newTable(o, kind[counted]{
+		until: func(c *counted) int64 { return slowest.get().Expires(&c.State) },
+		clear: (*counted).clear,
 	})
 	return l.by(m)
 }
@@ -80,10 +94,13 @@ func (l *Limiter) Take(ctx context.Context, key string, id throttle.ID) (v throt
 	if err != nil {
 		return v, throttle.Unchanged(throttle.Unavailable("take", err))
 	}
-	r, changed := l.meter.Take(&e.state, id, now)
+	r, changed := l.meter.Take(&e.state.State, id, now)
 	switch {
 	case changed:
 		l.states.keep(shard, e)
+		if l.slowest.amongOthers() {
+			l.states.hasten(shard, e) // what had drained is settled by the rate of this one
+		}
 	case !r.Allowed:
 		e.no.say(l.view.of(k), r.Refusal(e.state.IDs()))
 	}
@@ -112,7 +129,7 @@ func (l *Limiter) Peek(ctx context.Context, key string) (v throttle.Verdict, err
 	shard, e, now := l.states.lock(k, now)
 	state := l.none
 	if e != nil {
-		state = &e.state
+		state = &e.state.State
 	}
 	r := l.meter.Look(state, now)
 	if e != nil && !r.Allowed {
@@ -130,7 +147,7 @@ func (l *Limiter) Release(ctx context.Context, key string, id throttle.ID) (rele
 	}
 	shard, e, now := l.states.lockNow(key)
 	defer shard.Unlock()
-	if e == nil || !l.meter.Release(&e.state, id, now) {
+	if e == nil || !l.meter.Release(&e.state.State, id, now) {
 		return false, nil
 	}
 	if e.state.Count == 0 {
@@ -138,6 +155,7 @@ func (l *Limiter) Release(ctx context.Context, key string, id throttle.ID) (rele
 		return true, nil
 	}
 	l.states.keep(shard, e)
+	l.states.hasten(shard, e)
 	return true, nil
 }
 
@@ -151,7 +169,7 @@ func (l *Limiter) Reset(ctx context.Context, key string) (cleared int, err error
 	if e == nil {
 		return 0, nil
 	}
-	cleared = l.meter.Used(&e.state, now)
+	cleared = l.meter.Used(&e.state.State, now)
 	l.states.forget(shard, e)
 	return cleared, nil
 }

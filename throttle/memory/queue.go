@@ -1,32 +1,80 @@
 package memory
 
-// A queue is a heap of entries, the one that is due first at its top.
-type queue[S any] []*entry[S]
+// A queue is a heap of entries, the one that is due first at its top. When each is due lies
+// beside it here: so to move one looks at no other entry.
+type queue[S any] []turn[S]
 
-// Len implements heap.Interface.
-func (q queue[S]) Len() int { return len(q) }
-
-// Less implements heap.Interface.
-func (q queue[S]) Less(i, j int) bool { return q[i].due < q[j].due }
-
-// Swap implements heap.Interface.
-func (q queue[S]) Swap(i, j int) {
-	q[i], q[j] = q[j], q[i]
-	q[i].place, q[j].place = int32(i), int32(j)
+type turn[S any] struct {
+	due   int64 // when to look whether the entry has expired: when it does, or earlier
+	entry *entry[S]
 }
 
-// Push implements heap.Interface.
-func (q *queue[S]) Push(e any) {
-	last := e.(*entry[S])
-	last.place = int32(len(*q))
-	*q = append(*q, last)
+// add makes room for an entry.
+func (q *queue[S]) add(e *entry[S], due int64) {
+	*q = append(*q, turn[S]{due, e})
+	q.up(len(*q) - 1)
 }
 
-// Pop implements heap.Interface.
-func (q *queue[S]) Pop() any {
+// remove takes the i-th out.
+func (q *queue[S]) remove(i int) {
 	last := len(*q) - 1
-	e := (*q)[last]
-	(*q)[last] = nil
+	moved := (*q)[last]
+	(*q)[last] = turn[S]{}
 	*q = (*q)[:last]
-	return e
+	if i < last {
+		(*q)[i] = moved
+		q.fix(i)
+	}
+}
+
+// move makes the i-th due at another moment.
+func (q queue[S]) move(i int, due int64) {
+	q[i].due = due
+	q.fix(i)
+}
+
+// fix moves the i-th to where it belongs.
+func (q queue[S]) fix(i int) {
+	if !q.down(i) {
+		q.up(i)
+	}
+}
+
+func (q queue[S]) up(i int) {
+	moving := q[i]
+	for i > 0 {
+		above := (i - 1) / 2
+		if q[above].due <= moving.due {
+			break
+		}
+		q.put(i, q[above])
+		i = above
+	}
+	q.put(i, moving)
+}
+
+// down reports whether it moved.
+func (q queue[S]) down(i int) bool {
+	moving, from := q[i], i
+	for {
+		below := 2*i + 1
+		if below >= len(q) {
+			break
+		}
+		if other := below + 1; other < len(q) && q[other].due < q[below].due {
+			below = other
+		}
+		if q[below].due >= moving.due {
+			break
+		}
+		q.put(i, q[below])
+		i = below
+	}
+	q.put(i, moving)
+	return i != from
+}
+
+func (q queue[S]) put(i int, t turn[S]) {
+	q[i] = t
+	t.entry.place = int32(i)
 }

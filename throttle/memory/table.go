@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"container/heap"
 	"errors"
 	"hash/maphash"
 	"sync"
@@ -22,6 +21,10 @@ const shards = 256
 // that the expired become fewer.
 const sweeps = 2
 
+// linger is how many milliseconds an entry has been expired for when an insertion removes
+// it: a key that is asked about all the time comes again until then, and finds it.
+const linger = 1000
+
 // A table keeps a state S for each of a bounded number of keys, until it expires.
 type table[S any] struct {
 	first, second maphash.Seed
@@ -36,7 +39,7 @@ type table[S any] struct {
 // A kind is what a table has to know of its states.
 type kind[S any] struct {
 	until func(*S) int64 // when one says nothing any more, as far as is known yet
-	clear func(*S)       // makes one the zero state
+	clear func(*S)       // makes one that of a key nothing is known of, and lets its memory go
 }
 
 // A shard is the entries of which the first hashes end alike. It is as long as a line of
@@ -57,11 +60,10 @@ type fingerprint struct{ first, second uint64 }
 // the last no is read without, and with it the sends of a Tiers.
 type entry[S any] struct {
 	first, second uint64 // its fingerprint
-	no            lastNo
-	state         S
-	due           int64  // when to look whether it has expired: when it does, or earlier
 	place         int32  // in the queue, or added
 	spot          uint32 // in the index
+	no            lastNo
+	state         S
 }
 
 // added is the place of an entry that is not in the queue yet.
@@ -157,12 +159,14 @@ func (t *table[S]) lockOrReplace(k fingerprint) (s *shard[S], e *entry[S], now i
 // add makes an entry, for which there is a place.
 func (t *table[S]) add(s *shard[S], k fingerprint, now int64) *entry[S] {
 	for range sweeps {
-		if !t.sweep(s, now) {
+		if !t.sweep(s, now-linger) {
 			break
 		}
 		t.kept.Add(-1)
 	}
-	return s.add(k)
+	e := s.add(k)
+	t.kind.clear(&e.state)
+	return e
 }
 
 // reserve promises a place, if there is one.
@@ -193,20 +197,19 @@ func (t *table[S]) makeRoom() bool {
 	return t.reserve() // one may have been given back meanwhile
 }
 
-// sweep removes an entry of the shard that has expired, if there is one. Its place stays
-// promised. When one expires is asked anew: a view that was made since may count it for
-// longer.
-func (t *table[S]) sweep(s *shard[S], now int64) bool {
-	for len(s.due) > 0 && s.due[0].due <= now {
-		e := s.due[0]
+// sweep removes an entry of the shard that had expired by then, if there is one. Its place
+// stays promised. When one expires is asked anew: a view that was made since may count it
+// for longer.
+func (t *table[S]) sweep(s *shard[S], then int64) bool {
+	for len(s.due) > 0 && s.due[0].due <= then {
+		e := s.due[0].entry
 		until := t.kind.until(&e.state)
-		if until <= now {
-			s.swept = max(s.swept, now)
+		if until <= then {
+			s.swept = max(s.swept, then)
 			t.remove(s, e)
 			return true
 		}
-		e.due = until
-		heap.Fix(&s.due, 0)
+		s.due.move(0, until)
 	}
 	return false
 }
@@ -224,24 +227,26 @@ func (s *shard[S]) add(k fingerprint) *entry[S] {
 	return x.add(k)
 }
 
-// keep keeps an entry that has changed until its state says nothing any more.
+// keep keeps an entry that has changed until its state says nothing any more. Where that is
+// later than before, when it was due is soon enough to see that: so an admission does not
+// move an entry in the queue.
 func (t *table[S]) keep(s *shard[S], e *entry[S]) {
 	e.no.takeBack()
-	switch until := t.kind.until(&e.state); {
-	case e.place == added:
-		e.due = until
-		heap.Push(&s.due, e)
-	case until < e.due:
-		e.due = until
-		heap.Fix(&s.due, int(e.place))
+	if e.place == added {
+		s.due.add(e, t.kind.until(&e.state))
 	}
-	// Where it counts for longer now, when it is due is soon enough to see that: so an
-	// admission does not move it in the queue.
+}
+
+// hasten is for one that may say nothing any more before it is due.
+func (t *table[S]) hasten(s *shard[S], e *entry[S]) {
+	if until := t.kind.until(&e.state); until < s.due[e.place].due {
+		s.due.move(int(e.place), until)
+	}
 }
 
 func (t *table[S]) remove(s *shard[S], e *entry[S]) {
 	e.no.takeBack()
 	t.kind.clear(&e.state)
-	heap.Remove(&s.due, int(e.place))
+	s.due.remove(int(e.place))
 	s.index.Load().remove(e)
 }

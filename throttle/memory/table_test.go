@@ -39,7 +39,7 @@ func TestIndex(t *testing.T) {
 		}
 	}
 	for len(s.due) > 0 {
-		table.remove(s, s.due[0])
+		table.remove(s, s.due[0].entry)
 	}
 	x := s.index.Load()
 	for i := range x.slots {
@@ -274,6 +274,7 @@ func TestSweepFindsTheExpired(t *testing.T) {
 		for _, moment := range []int64{int64(i*7919) % 1000, int64(i*104729) % 1000, int64(i*611953) % 1000} {
 			e.state = moment
 			table.keep(s, e)
+			table.hasten(s, e)
 		}
 		until = append(until, e.state)
 	}
@@ -286,6 +287,40 @@ func TestSweepFindsTheExpired(t *testing.T) {
 		if want := len(until) - len(upTo(until, now)); left != want {
 			t.Fatalf("at %d %d are left, want %d", now, left, want)
 		}
+	}
+}
+
+// A key that comes again soon after it has expired finds its entry, unless somebody needs
+// the place; and not for long.
+func TestTheExpiredLinger(t *testing.T) {
+	now := int64(5000)
+	table := newTable(Options{Keys: 2, Now: func() int64 { return now }}, moments)
+	of := func(n uint64) fingerprint { return fingerprint{first: n * shards, second: n} }
+	come := func(n uint64) {
+		s, e, _, err := table.lockOrAdd(of(n), now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.state = 5000
+		table.keep(s, e)
+		s.Unlock()
+	}
+	there := func(n uint64) bool {
+		s, e, _ := table.lock(of(n), now)
+		s.Unlock()
+		return e != nil
+	}
+	come(1)
+	now += linger - 1
+	if come(2); !there(1) {
+		t.Error("gone too soon")
+	}
+	if come(3); there(1) && there(2) {
+		t.Error("three are there, and there is room for two")
+	}
+	now++
+	if come(4); there(1) || there(2) || there(3) {
+		t.Error("there for too long")
 	}
 }
 

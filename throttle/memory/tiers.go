@@ -141,7 +141,7 @@ func (l *Tiers) Release(ctx context.Context, key string, id throttle.ID) (releas
 	default:
 		e.no.takeBack()
 		e.state.set(next)
-		l.histories.keep(shard, e)
+		l.histories.hasten(shard, e)
 	}
 	return released, nil
 }

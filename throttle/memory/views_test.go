@@ -95,19 +95,22 @@ func TestAHistoryOfManyViewsIsBounded(t *testing.T) {
 	}
 }
 
+// hourly is a bucket for two that drains at this rate.
+func hourly(t testing.TB, limit int) meter.Meter {
+	t.Helper()
+	m, err := meter.NewTokenBucket(throttle.Tier{Name: "hour", Limit: limit, Window: 3_600_000}, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
 // A bucket drains faster for one view than for another: it is kept for the slower.
 func TestASlowerBucketIsKeptFor(t *testing.T) {
-	hourly := func(limit int) meter.Meter {
-		m, err := meter.NewTokenBucket(throttle.Tier{Name: "hour", Limit: limit, Window: 3_600_000}, 2)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return m
-	}
 	clock := throttletest.NewClock(start)
 	for _, first := range []int{1, 3600} {
-		l := memory.New(hourly(first), memory.Options{Keys: 1, Now: clock.Now})
-		slow, fast := l.With(hourly(1)), l.With(hourly(3600))
+		l := memory.New(hourly(t, first), memory.Options{Keys: 1, Now: clock.Now})
+		slow, fast := l.With(hourly(t, 1)), l.With(hourly(t, 3600))
 		take(t, slow, "key")
 		take(t, fast, "key")
 		clock.Add(10_000) // by the faster rate both have drained
@@ -118,6 +121,21 @@ func TestASlowerBucketIsKeptFor(t *testing.T) {
 		clock.Add(2 * 3_600_000)
 		take(t, fast, "another")
 	}
+}
+
+// What a fast view settles counts for shorter by the slow one, too: then its place is free.
+func TestASlowerBucketIsKeptForNoLonger(t *testing.T) {
+	clock := throttletest.NewClock(start)
+	slow := memory.New(hourly(t, 1), memory.Options{Keys: 1, Now: clock.Now})
+	fast := slow.With(hourly(t, 3600))
+	take(t, slow, "key")
+	take(t, slow, "key") // for two hours
+	clock.Add(10_000)
+	take(t, fast, "key") // by whose rate both had drained: for one
+	clock.Add(3_600_000 - 1)
+	refused(t, slow, "another")
+	clock.Add(1)
+	take(t, slow, "another")
 }
 
 // So it is for a view that is made when the key is on record already.

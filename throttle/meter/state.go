@@ -41,14 +41,6 @@ func (s State) Clone() State {
 	return s
 }
 
-// Clear makes s the zero State, and keeps a little of its memory for another key.
-func (s *State) Clear() {
-	if s.index != nil || cap(s.Held) > 2 || cap(s.Parts) > 2 {
-		*s = State{}
-	}
-	s.clear()
-}
-
 // clear makes s the zero State, and keeps its memory for later.
 func (s *State) clear() {
 	s.At, s.Count, s.ids, s.Parts, s.Held = 0, 0, 0, s.Parts[:0], s.Held[:0]
