@@ -145,3 +145,25 @@ func TestExpiryMoves(t *testing.T) {
 		})
 	}
 }
+
+// A send that is given back lets a key expire sooner than it was known to: its place is free
+// from then on.
+func TestAReleaseMovesExpiryForward(t *testing.T) {
+	clock := throttletest.NewClock(start)
+	for name, l := range limiters(t, 1, clock.Now) {
+		t.Run(name, func(t *testing.T) {
+			clock.Set(start)
+			take(t, l, "key")
+			clock.Add(20_000)
+			_, id := take(t, l, "key")
+			clock.Set(start + 30_000)
+			refused(t, l, "new") // now it is known to count for longer than its first send
+			clock.Set(start + 20_000)
+			if released, err := l.Release(context.Background(), "key", id); !released || err != nil {
+				t.Fatalf("release: %v, %v", released, err)
+			}
+			clock.Set(start + 30_000)
+			take(t, l, "new")
+		})
+	}
+}

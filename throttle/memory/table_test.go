@@ -41,6 +41,11 @@ func TestIndex(t *testing.T) {
 	for len(s.due) > 0 {
 		table.remove(s, s.due[0].entry)
 	}
+	for _, left := range s.due[:cap(s.due)] {
+		if left.entry != nil {
+			t.Fatal("the queue keeps the memory of an entry that is gone")
+		}
+	}
 	x := s.index.Load()
 	for i := range x.slots {
 		if x.slots[i].Load() != 0 {

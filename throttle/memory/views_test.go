@@ -95,10 +95,10 @@ func TestAHistoryOfManyViewsIsBounded(t *testing.T) {
 	}
 }
 
-// hourly is a bucket for two that drains at this rate.
-func hourly(t testing.TB, limit int) meter.Meter {
+// hourly is a bucket with this room that drains at this rate.
+func hourly(t testing.TB, limit, room int) meter.Meter {
 	t.Helper()
-	m, err := meter.NewTokenBucket(throttle.Tier{Name: "hour", Limit: limit, Window: 3_600_000}, 2)
+	m, err := meter.NewTokenBucket(throttle.Tier{Name: "hour", Limit: limit, Window: 3_600_000}, room)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,8 +109,8 @@ func hourly(t testing.TB, limit int) meter.Meter {
 func TestASlowerBucketIsKeptFor(t *testing.T) {
 	clock := throttletest.NewClock(start)
 	for _, first := range []int{1, 3600} {
-		l := memory.New(hourly(t, first), memory.Options{Keys: 1, Now: clock.Now})
-		slow, fast := l.With(hourly(t, 1)), l.With(hourly(t, 3600))
+		l := memory.New(hourly(t, first, 2), memory.Options{Keys: 1, Now: clock.Now})
+		slow, fast := l.With(hourly(t, 1, 2)), l.With(hourly(t, 3600, 2))
 		take(t, slow, "key")
 		take(t, fast, "key")
 		clock.Add(10_000) // by the faster rate both have drained
@@ -125,14 +125,17 @@ func TestASlowerBucketIsKeptFor(t *testing.T) {
 
 // What a fast view settles counts for shorter by the slow one, too: then its place is free.
 func TestASlowerBucketIsKeptForNoLonger(t *testing.T) {
+	const hour = 3_600_000
 	clock := throttletest.NewClock(start)
-	slow := memory.New(hourly(t, 1), memory.Options{Keys: 1, Now: clock.Now})
-	fast := slow.With(hourly(t, 3600))
-	take(t, slow, "key")
-	take(t, slow, "key") // for two hours
-	clock.Add(10_000)
-	take(t, fast, "key") // by whose rate both had drained: for one
-	clock.Add(3_600_000 - 1)
+	slow := memory.New(hourly(t, 1, 3), memory.Options{Keys: 1, Now: clock.Now})
+	fast := slow.With(hourly(t, 3600, 3))
+	for range 3 {
+		take(t, slow, "key")
+	}
+	clock.Add(hour)
+	refused(t, slow, "another") // that was when it was due: now it is in three hours
+	take(t, fast, "key")        // by whose rate all had drained
+	clock.Add(hour - 1)
 	refused(t, slow, "another")
 	clock.Add(1)
 	take(t, slow, "another")
