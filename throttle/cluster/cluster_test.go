@@ -61,18 +61,27 @@ func TestConformanceAlone(t *testing.T) {
 	conform(t, redistest.Alone(t).URL(), 100_000)
 }
 
-func TestConformanceCluster(t *testing.T)  { conformAll(t, redistest.Cluster(t).URL()) }
-func TestConformanceSentinel(t *testing.T) { conformAll(t, redistest.Sentinel(t).URL()) }
+func TestConformanceCluster(t *testing.T) {
+	url := redistest.Cluster(t).URL()
+	besideOthers(t, "tiers", func(t *testing.T) { conform(t, url, 3_000) })
+	besideOthers(t, "meters", func(t *testing.T) { conformMeters(t, url, 3_000) })
+}
 
-// conformAll checks tiers and meters on servers that take long to start.
-func conformAll(t *testing.T, url string) {
-	t.Run("tiers", func(t *testing.T) {
+// Once it is found, a master with sentinels is a server like one alone: so under -short the
+// tiers are enough.
+func TestConformanceSentinel(t *testing.T) {
+	url := redistest.Sentinel(t).URL()
+	besideOthers(t, "tiers", func(t *testing.T) { conform(t, url, 3_000) })
+	if !testing.Short() {
+		besideOthers(t, "meters", func(t *testing.T) { conformMeters(t, url, 3_000) })
+	}
+}
+
+// besideOthers is for a part of a test whose servers take long to start.
+func besideOthers(t *testing.T, name string, check func(t *testing.T)) {
+	t.Run(name, func(t *testing.T) {
 		t.Parallel()
-		conform(t, url, 3_000)
-	})
-	t.Run("meters", func(t *testing.T) {
-		t.Parallel()
-		conformMeters(t, url, 3_000)
+		check(t)
 	})
 }
 

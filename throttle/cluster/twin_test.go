@@ -22,10 +22,14 @@ import (
 func TestScriptsCountAsTheirMeters(t *testing.T) {
 	t.Parallel()
 	server := redistest.Alone(t)
+	seeds := uint64(12)
+	if testing.Short() {
+		seeds = 4
+	}
 	for name, family := range families {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for seed := range uint64(12) {
+			for seed := range seeds {
 				random := rand.New(rand.NewPCG(seed, 1))
 				newTwin(t, server, random, family, windows[random.IntN(len(windows))]).walk(400)
 				newTwin(t, server, random, family, throttle.MaxWindow).walk(10) // a century

@@ -15,7 +15,7 @@ import (
 // the suite runs over all memories. A disk in memory differs from a directory in nothing
 // but where Badger keeps its tables; TestRandomHistories covers it.
 func TestConformance(t *testing.T) {
-	for _, memory := range memories(shortHistory) {
+	for _, memory := range waysToConform(shortHistory) {
 		t.Run(memory.name, func(t *testing.T) {
 			throttletest.Run(t, opener(cachetest.Open(t, t.TempDir()), memory.size), 2000)
 		})
@@ -41,7 +41,7 @@ func openLimiter(t testing.TB, disk *cache.Disk, o local.Options) *local.Limiter
 
 // Meters on disk pass theirs, too.
 func TestMetersConform(t *testing.T) {
-	for _, memory := range memories(shortState) {
+	for _, memory := range waysToConform(shortState) {
 		t.Run(memory.name, func(t *testing.T) {
 			disk := cachetest.Open(t, t.TempDir())
 			throttletest.RunMeters(t, throttletest.OneStore(func(t testing.TB, now func() int64) func(meter.Meter) throttle.Limiter {

@@ -36,6 +36,16 @@ func memories(short int64) []memory {
 	}
 }
 
+// waysToConform are those that a whole suite goes: all of them, and by turns alone under
+// -short, as that has the others in it.
+func waysToConform(short int64) []memory {
+	all := memories(short)
+	if testing.Short() {
+		return all[1:2]
+	}
+	return all
+}
+
 // A limiter that is opened on what is short and on what is long remembers it as its memory
 // has it, or whoever goes over all memories would show less than he says.
 func TestMemories(t *testing.T) {

@@ -10,10 +10,9 @@ import (
 // raceForOneKey lets 64 callers take at once under a frozen clock, many times: each
 // time exactly the limit is admitted, and where they queue all have turns of their own.
 func raceForOneKey(t *testing.T, open OpenMeter, algorithm string) {
-	const times = 200
 	n := usualNumbers(algorithm)
 	limiter := open(t, n.meter(t), NewClock(start).Now)
-	for round := range times {
+	for round := range length(rounds) {
 		key := newMailbox("race")
 		turns := map[int64]bool{}
 		admitted := 0
@@ -80,7 +79,7 @@ func reservingViews(t *testing.T, open OpenMeter, algorithm string) {
 // aMillion counts to some of a million. A state does not remember them all: the oldest
 // can then neither be repeated nor given back, and count all the same.
 func aMillion(t *testing.T, open OpenMeter, algorithm string) {
-	const forgotten = 500
+	forgotten := length(500)
 	n := usualNumbers(algorithm)
 	n.tier.Limit = 1_000_000
 	switch algorithm {
