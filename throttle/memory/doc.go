@@ -9,8 +9,8 @@
 //	verdict, err := visitors.Take(ctx, address, throttle.NewID())
 //
 // A [Limiter] counts by a meter, [Tiers] by a throttle.Policy. Neither has anything to
-// close: there is no goroutine and no timer, and what has expired goes when something
-// new comes.
+// close: there is no goroutine and no timer. What has been expired for a second goes when
+// something new comes, and sooner where that finds no room.
 //
 // A no is remembered beside what it goes by, and said again without the key's lock for as
 // long as nothing changes there: so of many who hammer at a key that is denied none waits
@@ -23,9 +23,8 @@
 // throttle/local keeps the same on disk, and several processes that have to count
 // together do so in throttle/cluster.
 //
-// Memory is bounded: see [Options] and [ErrFull]. What keys that are gone have taken is
-// given back in pieces of eight keys, when all eight are gone, and else is for those that
-// come. A key that still counts is never
-// forgotten to make room for another, as that would let whoever can think of enough keys
-// free any of them.
+// Memory is bounded: see [Options] and [ErrFull]. A key that still counts is never forgotten
+// to make room for another, as that would let whoever can think of enough keys free any of
+// them. What keys that are gone have taken is given back in pieces of eight keys, when all
+// eight are gone, and else is for those that come.
 package memory
