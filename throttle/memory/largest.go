@@ -18,7 +18,8 @@ func newLargest[V any](first V, size func(V) int64) *largest[V] {
 
 func (l *largest[V]) get() V { return *l.value.Load() }
 
-// amongOthers reports whether any was offered that is not as large.
+// amongOthers reports whether any was offered that is not of the same size. It says so before
+// a larger one counts.
 func (l *largest[V]) amongOthers() bool { return l.others.Load() }
 
 // offer takes v in place of what is there, if it is larger.

@@ -28,13 +28,13 @@ type Limiter struct {
 type counted struct {
 	meter.State
 	parts [2]int64
-	sends [1]throttle.Admission
+	held  [1]throttle.Admission
 }
 
 // clear makes it the state of a key nothing is known of.
 func (c *counted) clear() {
 	*c = counted{}
-	c.Parts, c.Held = c.parts[:0], c.sends[:0]
+	c.Parts, c.Held = c.parts[:0], c.held[:0]
 }
 
 // New returns a Limiter that nothing is on record of. It panics where there is no meter,
@@ -154,7 +154,7 @@ func (l *Limiter) Release(ctx context.Context, key string, id throttle.ID) (rele
 		l.states.forget(shard, e)
 		return true, nil
 	}
-	l.states.keep(shard, e)
+	e.no.takeBack()
 	l.states.hasten(shard, e)
 	return true, nil
 }

@@ -2,16 +2,16 @@ package memory
 
 // A queue is a heap of entries, the one that is due first at its top. When each is due lies
 // beside it here: so to move one looks at no other entry.
-type queue[S any] []turn[S]
+type queue[S any] []expiry[S]
 
-type turn[S any] struct {
+type expiry[S any] struct {
 	due   int64 // when to look whether the entry has expired: when it does, or earlier
 	entry *entry[S]
 }
 
-// add makes room for an entry.
+// add adds an entry that is due then.
 func (q *queue[S]) add(e *entry[S], due int64) {
-	*q = append(*q, turn[S]{due, e})
+	*q = append(*q, expiry[S]{due, e})
 	q.up(len(*q) - 1)
 }
 
@@ -19,7 +19,7 @@ func (q *queue[S]) add(e *entry[S], due int64) {
 func (q *queue[S]) remove(i int) {
 	last := len(*q) - 1
 	moved := (*q)[last]
-	(*q)[last] = turn[S]{}
+	(*q)[last] = expiry[S]{}
 	*q = (*q)[:last]
 	if i < last {
 		(*q)[i] = moved
@@ -74,7 +74,7 @@ func (q queue[S]) down(i int) bool {
 	return i != from
 }
 
-func (q queue[S]) put(i int, t turn[S]) {
-	q[i] = t
-	t.entry.place = int32(i)
+func (q queue[S]) put(i int, x expiry[S]) {
+	q[i] = x
+	x.entry.place = int32(i)
 }

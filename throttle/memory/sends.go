@@ -27,13 +27,13 @@ func (s *sends) set(h throttle.History) {
 }
 
 // add puts one more behind those that are live, which are the last of them. Of more than
-// throttle.MaxLimit the oldest go. Where the room is full they move to one that has room for as
-// many again.
+// throttle.MaxLimit the oldest go. Where the room is full, or was made for many more, they
+// move to one that has room for as many again.
 func (s *sends) add(live throttle.History, a throttle.Admission) {
 	live = live[max(0, len(live)+1-throttle.MaxLimit):]
 	part := s.part.Load()
 	to := int(uint32(part))
-	if room := s.room.Load(); room == nil || to == len(*room) {
+	if room := s.room.Load(); room == nil || to == len(*room) || len(*room) > 8*(1+len(live)) {
 		next := make(throttle.History, 1+2*len(live))
 		to = copy(next, live)
 		s.room.Store(&next)

@@ -17,12 +17,13 @@ var ErrFull = errors.New("as many keys as there is room for still count")
 // meet at one.
 const shards = 256
 
-// sweeps is how many expired entries an insertion removes at most: more than it adds, so
-// that the expired become fewer.
+// sweeps is how many entries an insertion removes at most: more than it adds, so that those
+// that have expired become fewer.
 const sweeps = 2
 
 // linger is how many milliseconds an entry has been expired for when an insertion removes
-// it: a key that is asked about all the time comes again until then, and finds it.
+// it, while no more than half of the places are taken: a key that is asked about all the time
+// comes again until then, and finds it.
 const linger = 1000
 
 // A table keeps a state S for each of a bounded number of keys, until it expires.
@@ -123,7 +124,7 @@ func (t *table[S]) lock(k fingerprint, now int64) (*shard[S], *entry[S], int64) 
 	return s, s.index.Load().find(k), now
 }
 
-// lockOrAdd is lock, and makes an entry with a zero state where there is none. Its caller
+// lockOrAdd is lock, and makes an entry with a clear state where there is none. Its caller
 // keeps that before unlocking, as the first send of a key is always admitted. After an
 // error nothing is locked.
 func (t *table[S]) lockOrAdd(k fingerprint, now int64) (s *shard[S], e *entry[S], clock int64, err error) {
@@ -158,8 +159,12 @@ func (t *table[S]) lockOrReplace(k fingerprint) (s *shard[S], e *entry[S], now i
 
 // add makes an entry, for which there is a place.
 func (t *table[S]) add(s *shard[S], k fingerprint, now int64) *entry[S] {
+	then := now
+	if t.kept.Load() <= t.most/2 {
+		then -= linger
+	}
 	for range sweeps {
-		if !t.sweep(s, now-linger) {
+		if !t.sweep(s, then) {
 			break
 		}
 		t.kept.Add(-1)

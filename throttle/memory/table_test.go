@@ -281,7 +281,13 @@ func TestSweepFindsTheExpired(t *testing.T) {
 			table.keep(s, e)
 			table.hasten(s, e)
 		}
-		until = append(until, e.state)
+		if i%3 == 0 {
+			table.remove(s, s.due[len(s.due)*i/1000].entry) // it, or another
+			continue
+		}
+	}
+	for _, x := range s.due {
+		until = append(until, x.entry.state)
 	}
 	slices.Sort(until)
 	left := len(until)
@@ -295,37 +301,46 @@ func TestSweepFindsTheExpired(t *testing.T) {
 	}
 }
 
-// A key that comes again soon after it has expired finds its entry, unless somebody needs
-// the place; and not for long.
+// A key that comes again soon after it has expired finds its entry, while there is much room;
+// and not for long.
 func TestTheExpiredLinger(t *testing.T) {
+	const keys = 6
 	now := int64(5000)
-	table := newTable(Options{Keys: 2, Now: func() int64 { return now }}, moments)
+	table := newTable(Options{Keys: keys, Now: func() int64 { return now }}, moments)
 	of := func(n uint64) fingerprint { return fingerprint{first: n * shards, second: n} }
 	come := func(n uint64) {
 		s, e, _, err := table.lockOrAdd(of(n), now)
 		if err != nil {
 			t.Fatal(err)
 		}
-		e.state = 5000
+		e.state = now
 		table.keep(s, e)
 		s.Unlock()
 	}
-	there := func(n uint64) bool {
-		s, e, _ := table.lock(of(n), now)
-		s.Unlock()
-		return e != nil
+	there := func() (all []uint64) {
+		for n := range uint64(10) {
+			s, e, _ := table.lock(of(n), now)
+			s.Unlock()
+			if e != nil {
+				all = append(all, n)
+			}
+		}
+		return all
 	}
 	come(1)
 	now += linger - 1
-	if come(2); !there(1) {
-		t.Error("gone too soon")
-	}
-	if come(3); there(1) && there(2) {
-		t.Error("three are there, and there is room for two")
+	if come(2); !slices.Equal(there(), []uint64{1, 2}) {
+		t.Errorf("gone too soon: %d are there", there())
 	}
 	now++
-	if come(4); there(1) || there(2) || there(3) {
-		t.Error("there for too long")
+	if come(3); !slices.Equal(there(), []uint64{2, 3}) {
+		t.Errorf("there for too long: %d are", there())
+	}
+	if come(4); !slices.Equal(there(), []uint64{2, 3, 4}) {
+		t.Errorf("gone too soon: %d are there", there())
+	}
+	if come(5); len(there()) != keys/2-1 {
+		t.Errorf("half of the places were taken by what has expired, and %d are there", there())
 	}
 }
 

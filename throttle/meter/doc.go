@@ -31,15 +31,15 @@
 //	                 one send on record      60 sends on record
 //	                 process     Redis       process     Redis
 //	throttle.Policy      185       120          1260      1368
-//	SlidingWindow        238       152          1845      1384
-//	FixedWindow          231       136          1330      1000
-//	TokenBucket          245       152          1355      1000
-//	LeakyBucket          245       152          1355      1000
+//	SlidingWindow        247       152          1890      1384
+//	FixedWindow          245       136          1378      1000
+//	TokenBucket          245       152          1380      1000
+//	LeakyBucket          245       152          1380      1000
 //
 // A limit of a million costs no more than one of a thousand. A decision takes a fraction
 // of a microsecond, whichever: none looks at more than the ids that are remembered, and a
 // SlidingWindow at its parts. In throttle/memory a key that remembers more than 64 has an
-// index of them, and costs up to 40 bytes for each; then its decisions take no longer the
+// index of them, and costs up to 50 bytes for each; then its decisions take no longer the
 // more there are. In Redis that is so from 256 on, where a key takes 8 to 57 KB.
 //
 // # The edge

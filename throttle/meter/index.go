@@ -36,7 +36,7 @@ func (x *index) begin(held throttle.History) (*index, throttle.History) {
 }
 
 // newIndex has room for so many admissions, and 32 to 64 bits for each: so of a thousand ids
-// that are not among them four have to be looked for, when it is full.
+// that are not among them five have to be looked for when it is full, and fewer before.
 func newIndex(admissions int) *index {
 	words := 1 << bits.Len(uint(admissions/2-1))
 	return &index{room: make(throttle.History, 0, admissions), words: make([]throttle.IDs, words)}

@@ -95,6 +95,8 @@ func (s *State) forget(n int) {
 	switch {
 	case n == 0:
 		return
+	case n == len(s.Held) && s.index != nil:
+		s.Held, s.index = nil, nil // so many may never come again
 	case n == len(s.Held):
 		s.Held = s.Held[:0]
 	case len(s.Held) < many:
