@@ -17,7 +17,7 @@ func (no Refusal) Lasts(now int64) bool { return no.Since <= now && now < no.Unt
 func (no Refusal) Holds(id ID, now int64) bool { return no.Lasts(now) && !no.IDs.MayHave(id) }
 
 // Refusal is the no of a limiter that has these on record.
-func (r *Reading) Refusal(ids IDs) Refusal {
+func (r Reading) Refusal(ids IDs) Refusal {
 	return Refusal{Since: r.Clock, Until: r.Clock + r.Wait, IDs: ids}
 }
 

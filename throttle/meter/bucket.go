@@ -36,7 +36,7 @@ func newBucket(t throttle.Tier, room int) (bucket, error) {
 }
 
 // drained is what is left at clock of so many parts at an earlier moment.
-func (b bucket) drained(parts, at, clock int64) int64 {
+func (b *bucket) drained(parts, at, clock int64) int64 {
 	more, gone := bits.Mul64(uint64(clock-at), uint64(b.tier.Limit))
 	if more > 0 || gone >= uint64(parts) {
 		return 0
@@ -45,16 +45,16 @@ func (b bucket) drained(parts, at, clock int64) int64 {
 }
 
 // at is the moment that counts, and what is in the bucket then.
-func (b bucket) at(s *State, now int64) (clock, level int64) {
+func (b *bucket) at(s *State, now int64) (clock, level int64) {
 	clock = max(now, s.At)
 	return clock, b.drained(s.Count, s.At, clock)
 }
 
 // reading of a bucket with so much in it.
-func (b bucket) reading(allowed bool, level, clock int64) Reading {
-	r := Reading{Allowed: allowed, Clock: clock}
+func (b *bucket) reading(allowed bool, level, clock int64) Reading {
+	r := Reading{Answer: throttle.Answer{Allowed: allowed}, Clock: clock}
 	if free := b.full - level; free >= b.tier.Window {
-		r.Remaining = int(free / b.tier.Window)
+		r.Remaining = int32(free / b.tier.Window)
 	} else {
 		r.Wait = ceil(b.tier.Window-free, int64(b.tier.Limit))
 	}
@@ -63,20 +63,20 @@ func (b bucket) reading(allowed bool, level, clock int64) Reading {
 
 // quota is what a whole bucket is: as many sends as there is room for, in the time it
 // takes to drain them.
-func (b bucket) quota() throttle.Tier {
+func (b *bucket) quota() throttle.Tier {
 	return throttle.Tier{Name: b.tier.Name, Limit: b.room, Window: ceil(b.full, int64(b.tier.Limit))}
 }
 
-func (b bucket) fits(level int64) bool {
+func (b *bucket) fits(level int64) bool {
 	return level+b.tier.Window <= b.full
 }
 
-func (b bucket) look(s *State, now int64) Reading {
+func (b *bucket) look(s *State, now int64) Reading {
 	clock, level := b.at(s, now)
 	return b.reading(b.fits(level), level, clock)
 }
 
-func (b bucket) take(s *State, id throttle.ID, now int64) (r Reading, changed bool) {
+func (b *bucket) take(s *State, id throttle.ID, now int64) (r Reading, changed bool) {
 	clock, level := b.at(s, now)
 	if level > 0 && s.find(id) >= 0 {
 		return b.reading(true, level, clock), false
@@ -92,7 +92,7 @@ func (b bucket) take(s *State, id throttle.ID, now int64) (r Reading, changed bo
 
 // settle forgets the sends that need not be remembered any more: all of them once the
 // bucket has been empty, else the oldest of too many.
-func (b bucket) settle(s *State, level, clock int64) {
+func (b *bucket) settle(s *State, level, clock int64) {
 	if len(s.Parts) == 0 || level == 0 {
 		s.Parts = append(s.Parts[:0], clock, 0)
 		s.forget(len(s.Held))
@@ -106,7 +106,7 @@ func (b bucket) settle(s *State, level, clock int64) {
 	s.forget(over)
 }
 
-func (b bucket) release(s *State, id throttle.ID, now int64) bool {
+func (b *bucket) release(s *State, id throttle.ID, now int64) bool {
 	_, level := b.at(s, now)
 	i := s.find(id)
 	if i < 0 || level == 0 {
@@ -119,7 +119,7 @@ func (b bucket) release(s *State, id throttle.ID, now int64) bool {
 // takeOut takes n sends out of the bucket, from the i-th on, as if they had never been
 // there. Where the rate has changed since they came nobody knows how it would have been
 // without them: then each is one send less, or what is left of one.
-func (b bucket) takeOut(s *State, i, n int) {
+func (b *bucket) takeOut(s *State, i, n int) {
 	at, level, _ := b.refilled(s)
 	sameRate := at == s.At && level == s.Count
 	s.drop(i, n)
@@ -135,7 +135,7 @@ func (b bucket) takeOut(s *State, i, n int) {
 
 // refill fills the bucket anew with the sends that are left. Where it now turns out to
 // have been empty, those before need not be remembered.
-func (b bucket) refill(s *State) {
+func (b *bucket) refill(s *State) {
 	at, level, empty := b.refilled(s)
 	s.At, s.Count = at, level
 	if empty >= 0 {
@@ -146,7 +146,7 @@ func (b bucket) refill(s *State) {
 
 // refilled is what a bucket that drains at this rate would have in it, and as of when,
 // and the last send that would have found it empty, -1 if none would.
-func (b bucket) refilled(s *State) (at, level int64, empty int) {
+func (b *bucket) refilled(s *State) (at, level int64, empty int) {
 	at, level, empty = s.Parts[0], s.Parts[1], -1
 	for i := range s.Held {
 		send := &s.Held[i]
@@ -160,12 +160,12 @@ func (b bucket) refilled(s *State) (at, level int64, empty int) {
 }
 
 // Used is how many sends have not drained, the one that drains included.
-func (b bucket) used(s *State, now int64) int {
+func (b *bucket) used(s *State, now int64) int {
 	_, level := b.at(s, now)
 	return int(ceil(level, b.tier.Window))
 }
 
-func (b bucket) expires(s *State) int64 { return s.At + ceil(s.Count, int64(b.tier.Limit)) }
+func (b *bucket) expires(s *State) int64 { return s.At + ceil(s.Count, int64(b.tier.Limit)) }
 
 func (b bucket) reserving(n int) (bucket, error) {
 	room, err := reserve(b.tier.Name, b.room, n)

@@ -47,7 +47,7 @@ func keepsItsPromises(t *testing.T, m meter.Meter, now, step int64) {
 	for range 8 {
 		v, _ := m.Take(&s, throttle.NewID(), now)
 		most := m.Quota().Limit
-		if v.Remaining < 0 || v.Remaining > most || v.Wait < 0 || v.Delay < 0 || (v.Wait > 0) != (v.Remaining == 0) {
+		if v.Remaining < 0 || int(v.Remaining) > most || v.Wait < 0 || v.Delay < 0 || (v.Wait > 0) != (v.Remaining == 0) {
 			t.Fatalf("%s at %d: %+v", m, now, v)
 		}
 		if used := m.Used(&s, now); used < 0 || used > most || s.Count < 0 {
@@ -76,7 +76,7 @@ func TestFullToTheLast(t *testing.T) {
 		// All but two sends more, as a thousand million takes would leave it.
 		s.Count += (meter.MaxLimit - 3) * m.Tier().Window
 		for left := 1; left >= 0; left-- {
-			if v, _ := m.Take(&s, throttle.NewID(), start); !v.Allowed || v.Remaining != left {
+			if v, _ := m.Take(&s, throttle.NewID(), start); !v.Allowed || int(v.Remaining) != left {
 				t.Fatalf("%s: %s, want %d left", m, spell(v), left)
 			}
 		}

@@ -29,7 +29,7 @@ func NewFixedWindow(t throttle.Tier) (FixedWindow, error) {
 
 // at is the window that counts, and what is used in it. A clock that has stepped back
 // behind the window counts as its beginning.
-func (m FixedWindow) at(s *State, now int64) (clock, start, used int64) {
+func (m *FixedWindow) at(s *State, now int64) (clock, start, used int64) {
 	clock = max(now, s.At)
 	if clock-s.At < m.tier.Window {
 		return clock, s.At, s.Count
@@ -37,8 +37,8 @@ func (m FixedWindow) at(s *State, now int64) (clock, start, used int64) {
 	return clock, clock - clock%m.tier.Window, 0
 }
 
-func (m FixedWindow) reading(allowed bool, clock, start, used int64) Reading {
-	r := Reading{Allowed: allowed, Remaining: int(max(0, int64(m.tier.Limit)-used)), Clock: clock}
+func (m *FixedWindow) reading(allowed bool, clock, start, used int64) Reading {
+	r := Reading{Answer: throttle.Answer{Allowed: allowed, Remaining: int32(max(0, int64(m.tier.Limit)-used))}, Clock: clock}
 	if r.Remaining == 0 {
 		r.Wait = start + m.tier.Window - clock
 	}

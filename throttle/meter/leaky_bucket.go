@@ -48,12 +48,12 @@ func (m LeakyBucket) Take(s *State, id throttle.ID, now int64) (r Reading, chang
 }
 
 // leaving is how long it takes until so much has left.
-func (m LeakyBucket) leaving(level int64) int64 { return ceil(level, int64(m.tier.Limit)) }
+func (m *LeakyBucket) leaving(level int64) int64 { return ceil(level, int64(m.tier.Limit)) }
 
 // delayOf is how long a send that came before still waits: for what was there then. Where
 // the rate has changed since, what is there now and is not itself is the most that can be
 // ahead of it.
-func (m LeakyBucket) delayOf(s *State, id throttle.ID, now int64) int64 {
+func (m *LeakyBucket) delayOf(s *State, id throttle.ID, now int64) int64 {
 	clock, level := m.at(s, now)
 	most := m.leaving(max(0, level-m.tier.Window))
 	at, ahead := s.Parts[0], s.Parts[1]

@@ -60,6 +60,9 @@ type Meter interface {
 	left(at, clock int64) bool
 }
 
+// The steps inside of a meter take it by pointer, as to copy one is a part of what a decision
+// takes that can be measured.
+
 // Usable reports whether m can be counted by: it is there, and it is no zero value, which
 // knows neither a limit nor a window and is not fit for use.
 func Usable(m Meter) bool { return m != nil && m.Tier().Window > 0 }

@@ -54,7 +54,7 @@ func TestReleaseUnderAChangedRate(t *testing.T) {
 				ids := takes(t, tt.before[i], &s, tt.first, start)
 				ids = append(ids, takes(t, tt.before[i], &s, tt.then, start+tt.pause)...)
 				for n, want := range tt.left {
-					if got := tt.after[i].Look(&s, start+tt.pause).Remaining; got != want {
+					if got := tt.after[i].Look(&s, start+tt.pause).Remaining; int(got) != want {
 						t.Fatalf("%d left after %d releases, want %d", got, n, want)
 					}
 					if id := ids[len(ids)-1-n]; !tt.after[i].Release(&s, id, start+tt.pause) && n < len(tt.left)-1 {

@@ -45,14 +45,14 @@ func NewSlidingWindow(t throttle.Tier, parts int) (SlidingWindow, error) {
 // it, and Count is their sum.
 
 // leaves is when the part that begins at start weighs no more.
-func (m SlidingWindow) leaves(start int64) int64 { return start + m.part - 1 + m.tier.Window }
+func (m *SlidingWindow) leaves(start int64) int64 { return start + m.part - 1 + m.tier.Window }
 
 // oldest is where the first part in the state begins.
-func (m SlidingWindow) oldest(s *State) int64 { return s.At - int64(len(s.Parts)-1)*m.part }
+func (m *SlidingWindow) oldest(s *State) int64 { return s.At - int64(len(s.Parts)-1)*m.part }
 
 // at is the moment that counts, how many parts have left by then, and what the others
 // add up to.
-func (m SlidingWindow) at(s *State, now int64) (clock int64, gone int, used int64) {
+func (m *SlidingWindow) at(s *State, now int64) (clock int64, gone int, used int64) {
 	clock, used = max(now, s.At), s.Count
 	if len(s.Parts) == 0 {
 		return clock, 0, 0
@@ -65,9 +65,9 @@ func (m SlidingWindow) at(s *State, now int64) (clock int64, gone int, used int6
 }
 
 // reading of a state of which so many parts have gone and the others add up to used.
-func (m SlidingWindow) reading(allowed bool, s *State, gone int, used, clock int64) Reading {
+func (m *SlidingWindow) reading(allowed bool, s *State, gone int, used, clock int64) Reading {
 	limit := int64(m.tier.Limit)
-	r := Reading{Allowed: allowed, Remaining: int(max(0, limit-used)), Clock: clock}
+	r := Reading{Answer: throttle.Answer{Allowed: allowed, Remaining: int32(max(0, limit-used))}, Clock: clock}
 	if r.Remaining == 0 {
 		over := used - limit
 		for ; over >= 0; gone++ {
@@ -106,7 +106,7 @@ func (m SlidingWindow) Take(s *State, id throttle.ID, now int64) (r Reading, cha
 }
 
 // advance makes the part of the clock the newest, without those that have gone.
-func (m SlidingWindow) advance(s *State, gone int, clock int64) {
+func (m *SlidingWindow) advance(s *State, gone int, clock int64) {
 	if gone == 0 && len(s.Parts) > 0 && clock-s.At < m.part {
 		return
 	}
@@ -127,7 +127,7 @@ func (m SlidingWindow) advance(s *State, gone int, clock int64) {
 
 // weighs reports whether an admission counts at clock: in its window it does, and after it
 // until its part leaves.
-func (m SlidingWindow) weighs(a throttle.Admission, clock int64) bool {
+func (m *SlidingWindow) weighs(a throttle.Admission, clock int64) bool {
 	return clock-a.At < m.tier.Window || clock < m.leaves(a.At-a.At%m.part)
 }
 
@@ -147,7 +147,7 @@ func (m SlidingWindow) Release(s *State, id throttle.ID, now int64) bool {
 }
 
 // shorten lets the state end with its newest send.
-func (m SlidingWindow) shorten(s *State) {
+func (m *SlidingWindow) shorten(s *State) {
 	for len(s.Parts) > 0 && s.Parts[len(s.Parts)-1] == 0 {
 		s.Parts = s.Parts[:len(s.Parts)-1]
 		s.At -= m.part
