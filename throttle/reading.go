@@ -3,7 +3,7 @@ package throttle
 // A Reading is what a limiter with one limit, which keeps a count in place of a history,
 // says of one key after what was asked: the part of a Verdict that differs from key to key.
 // It is small, so that a store can hold its lock for no longer than the decision takes and
-// spell the verdict afterwards: four words, which are handed on in a processor's registers.
+// spell the verdict afterwards: 32 bytes, which are handed on in a processor's registers.
 type Reading struct {
 	Answer
 	Wait  int64 // milliseconds from Clock until the next send is admitted, 0 if at once

@@ -37,7 +37,7 @@ func memories(short int64) []memory {
 }
 
 // waysToConform are those that a whole suite goes: all of them, and by turns alone under
-// -short, as that has the others in it.
+// -short, where what is short is remembered and what is long is read back.
 func waysToConform(short int64) []memory {
 	all := memories(short)
 	if testing.Short() {

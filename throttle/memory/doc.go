@@ -9,8 +9,8 @@
 //	verdict, err := visitors.Take(ctx, address, throttle.NewID())
 //
 // A [Limiter] counts by a meter, [Tiers] by a throttle.Policy. Neither has anything to
-// close: there is no goroutine and no timer. What has been expired for a second goes when
-// something new comes, and sooner where that finds no room.
+// close: there is no goroutine and no timer. For what is new that which has expired goes: a
+// second later, or at once where more than half of the places are taken.
 //
 // A no is remembered beside what it goes by, and said again without the key's lock for as
 // long as nothing changes there: so of many who hammer at a key that is denied none waits
@@ -27,5 +27,5 @@
 // to make room for another, as that would let whoever can think of enough keys free any of
 // them. What keys that are gone have taken is given back in pieces of eight keys, when all
 // eight are gone, and else is for those that come; but what tells where they were stays as
-// long as it once was, up to 40 bytes for each of the most keys there ever were.
+// long as it once was, about 40 bytes for each where there were many.
 package memory

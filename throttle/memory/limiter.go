@@ -11,8 +11,8 @@ import (
 // anything but another one about a key in the same part of the table, and one that is denied
 // again not even for that.
 //
-// A denial and a Peek take no memory. An admission takes some only until the key's state
-// has grown as large as the meter lets it.
+// A denial and a Peek take no memory. An admission takes some only while the key's state
+// grows.
 type Limiter struct {
 	meter   meter.Meter
 	quota   *throttle.Tier        // what its verdicts speak of
@@ -23,8 +23,8 @@ type Limiter struct {
 	o       Options
 }
 
-// counted is a state that has its first memory beside it: most keys need no more, and that
-// of the others is one thing less to wait for until they do.
+// counted is a state that has its first memory beside it, which is all that most keys need:
+// so what is on record of them comes from one place.
 type counted struct {
 	meter.State
 	parts [2]int64

@@ -234,7 +234,7 @@ func (s *shard[S]) add(k fingerprint) *entry[S] {
 
 // keep keeps an entry that has changed until its state says nothing any more. Where that is
 // later than before, when it was due is soon enough to see that: so an admission does not
-// move an entry in the queue.
+// move an entry in the queue. Where it may be sooner, hasten is for it.
 func (t *table[S]) keep(s *shard[S], e *entry[S]) {
 	e.no.takeBack()
 	if e.place == added {

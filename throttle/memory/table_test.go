@@ -283,7 +283,6 @@ func TestSweepFindsTheExpired(t *testing.T) {
 		}
 		if i%3 == 0 {
 			table.remove(s, s.due[len(s.due)*i/1000].entry) // it, or another
-			continue
 		}
 	}
 	for _, x := range s.due {
@@ -339,7 +338,7 @@ func TestTheExpiredLinger(t *testing.T) {
 	if come(4); !slices.Equal(there(), []uint64{2, 3, 4}) {
 		t.Errorf("gone too soon: %d are there", there())
 	}
-	if come(5); len(there()) != keys/2-1 {
+	if come(5); len(there()) != 2 { // it takes more than half of the places, and two go for it
 		t.Errorf("half of the places were taken by what has expired, and %d are there", there())
 	}
 }

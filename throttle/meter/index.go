@@ -9,6 +9,9 @@ import (
 // many is from how many admissions on an index is worth its memory.
 const many = 64
 
+// few is below how many it is not kept any more.
+const few = 8
+
 // An index makes two things quick that would otherwise take as long as there are
 // admissions: to see that an id is not among them, as is so with nearly every one that
 // is asked for, and to forget the oldest. It is a Bloom filter, and the memory that the

@@ -75,6 +75,9 @@ func (s *State) IDs() throttle.IDs {
 // hold remembers one more admission, in place.
 func (s *State) hold(id throttle.ID, at int64, most int) {
 	s.forget(max(0, len(s.Held)+1-most))
+	if s.index != nil && len(s.Held) < few {
+		s.index, s.Held = nil, slices.Clone(s.Held) // what a burst has taken may never be needed again
+	}
 	if s.index.full() || len(s.Held) >= many && len(s.Held) == cap(s.Held) {
 		s.index, s.Held = s.index.begin(s.Held)
 	}
@@ -95,8 +98,6 @@ func (s *State) forget(n int) {
 	switch {
 	case n == 0:
 		return
-	case n == len(s.Held) && s.index != nil:
-		s.Held, s.index = nil, nil // so many may never come again
 	case n == len(s.Held):
 		s.Held = s.Held[:0]
 	case len(s.Held) < many:
