@@ -45,14 +45,14 @@ func ParseID(text string) (ID, error) {
 // Valid reports whether the ID is eight characters of the alphabet, as all are that
 // NewID and ParseID make. The zero ID is not.
 func (id ID) Valid() bool {
-	return 1 == ofID[id[0]]&ofID[id[1]]&ofID[id[2]]&ofID[id[3]]&
-		ofID[id[4]]&ofID[id[5]]&ofID[id[6]]&ofID[id[7]]
+	return ofID[id[0]] && ofID[id[1]] && ofID[id[2]] && ofID[id[3]] &&
+		ofID[id[4]] && ofID[id[5]] && ofID[id[6]] && ofID[id[7]]
 }
 
-// ofID is 1 for each character of the alphabet, and 0 for all others.
-var ofID = func() (of [256]uint8) {
+// ofID says of each character whether it is of the alphabet.
+var ofID = func() (of [256]bool) {
 	for i := range len(idAlphabet) {
-		of[idAlphabet[i]] = 1
+		of[idAlphabet[i]] = true
 	}
 	return of
 }()
