@@ -47,6 +47,13 @@ func take(t testing.TB, l throttle.Limiter, key string) (throttle.Verdict, throt
 	return v, id
 }
 
+func release(t testing.TB, l throttle.Limiter, key string, id throttle.ID) {
+	t.Helper()
+	if released, err := l.Release(context.Background(), key, id); !released || err != nil {
+		t.Fatalf("release for %s: %v, %v", key, released, err)
+	}
+}
+
 func refused(t testing.TB, l throttle.Limiter, key string) {
 	t.Helper()
 	v, err := l.Take(context.Background(), key, throttle.NewID())
@@ -97,9 +104,7 @@ func TestRoomAgain(t *testing.T) {
 			clock.Add(10_000)
 			take(t, l, "c")
 			refused(t, l, "d")
-			if released, err := l.Release(ctx, "a", id); !released || err != nil {
-				t.Fatalf("release: %v, %v", released, err)
-			}
+			release(t, l, "a", id)
 			take(t, l, "d")
 			refused(t, l, "a")
 			if cleared, err := l.Reset(ctx, "d"); cleared != 1 || err != nil {
@@ -131,9 +136,7 @@ func TestExpiryMoves(t *testing.T) {
 			clock.Add(20_000)
 			take(t, l, "longer")
 			_, id := take(t, l, "shorter")
-			if released, err := l.Release(context.Background(), "shorter", id); !released || err != nil {
-				t.Fatalf("release: %v, %v", released, err)
-			}
+			release(t, l, "shorter", id)
 			clock.Set(start + 29_999)
 			refused(t, l, "new")
 			clock.Set(start + 30_000)
@@ -159,9 +162,7 @@ func TestAReleaseMovesExpiryForward(t *testing.T) {
 			clock.Set(start + 30_000)
 			refused(t, l, "new") // now it is known to count for longer than its first send
 			clock.Set(start + 20_000)
-			if released, err := l.Release(context.Background(), "key", id); !released || err != nil {
-				t.Fatalf("release: %v, %v", released, err)
-			}
+			release(t, l, "key", id)
 			clock.Set(start + 30_000)
 			take(t, l, "new")
 		})
