@@ -38,9 +38,10 @@
 //
 // A limit of a million costs no more than one of a thousand. A decision takes a fraction
 // of a microsecond, whichever: none looks at more than the ids that are remembered, and a
-// SlidingWindow at its parts. In throttle/memory a key that has come to remember more
-// than 64 has an index of them until they are fewer than 8, and costs up to 55 bytes for each
-// while all of them count; then its decisions take no longer the more there are. In Redis that is so from 256 on, where a key takes 8 to 57 KB.
+// SlidingWindow at its parts. In throttle/memory a key that has come to remember more than 64
+// has an index of them until they are fewer than 8, and costs up to 55 bytes for each while
+// all of them count; then its decisions take no longer the more there are. In Redis that is
+// so from 256 on, where a key takes 8 to 57 KB.
 //
 // # The edge
 //

@@ -71,7 +71,8 @@ func TestFewAreLookedForThatAreNotThere(t *testing.T) {
 	}
 }
 
-// A burst is forgotten with all it has taken, and few ids are told from any other again.
+// A burst is forgotten with all it has taken, and the few ids that are left are known from
+// all others again.
 func TestABurstLeavesNothing(t *testing.T) {
 	tier := throttle.Tier{Name: "minute", Limit: 1000, Window: 60_000}
 	fixed, err1 := NewFixedWindow(tier)
@@ -98,7 +99,8 @@ func TestABurstLeavesNothing(t *testing.T) {
 	}
 }
 
-// An index costs what the documentation says, however many are on record.
+// An index costs no more than the documentation says, however many are on record: there it
+// is with what Go rounds up.
 func TestBytesOfAnIndex(t *testing.T) {
 	for _, limit := range []int{70, 127, 128, 129, 130, 255, 257, 300, 600, 1024} {
 		m, err := NewSlidingWindow(throttle.Tier{Name: "minute", Limit: limit, Window: 60_000}, 0)

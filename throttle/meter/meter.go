@@ -15,6 +15,9 @@ import (
 // Its methods read no clock and wait for nothing. One that changes a state does so in
 // place, and then only where it says so: whoever keeps states lets one call at a time
 // have each.
+//
+// Meters are values. The steps inside of one take it by pointer, so that it is not copied at
+// each of them.
 type Meter interface {
 	// Look says whether one more send is admitted, and changes nothing.
 	Look(s *State, now int64) Reading
@@ -59,9 +62,6 @@ type Meter interface {
 	// left reports whether a send at this moment has left the window that ends at clock.
 	left(at, clock int64) bool
 }
-
-// The steps inside of a meter take it by pointer, as to copy one is a part of what a decision
-// takes that can be measured.
 
 // Usable reports whether m can be counted by: it is there, and it is no zero value, which
 // knows neither a limit nor a window and is not fit for use.

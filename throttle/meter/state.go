@@ -72,11 +72,12 @@ func (s *State) IDs() throttle.IDs {
 	return s.ids
 }
 
-// hold remembers one more admission, in place.
+// hold remembers one more admission, in place. Where few are left of many, what those have
+// taken goes: it may never be needed again.
 func (s *State) hold(id throttle.ID, at int64, most int) {
 	s.forget(max(0, len(s.Held)+1-most))
 	if s.index != nil && len(s.Held) < few {
-		s.index, s.Held = nil, slices.Clone(s.Held) // what a burst has taken may never be needed again
+		s.index, s.Held = nil, slices.Clone(s.Held)
 	}
 	if s.index.full() || len(s.Held) >= many && len(s.Held) == cap(s.Held) {
 		s.index, s.Held = s.index.begin(s.Held)
