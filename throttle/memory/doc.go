@@ -8,6 +8,10 @@
 //	visitors := memory.New(minute, memory.Options{})
 //	verdict, err := visitors.Take(ctx, address, throttle.NewID())
 //
+// Where nobody will repeat a request or give it back, no id has to be remembered of it:
+//
+//	reading, err := visitors.Count(ctx, address)
+//
 // A [Limiter] counts by a meter, [Tiers] by a throttle.Policy. Neither has anything to
 // close: there is no goroutine and no timer. For what is new that which has expired goes: a
 // second later, or at once where more than half of the places are taken.

@@ -31,6 +31,27 @@ func Example() {
 	// false 20999 <nil>
 }
 
+// Requests that nobody repeats or gives back are counted without an id.
+func ExampleLimiter_Count() {
+	clock := int64(1_800_000_000_000)
+	second, err := meter.NewTokenBucket(throttle.Tier{Name: "second", Limit: 10, Window: 1000}, 2)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	visitors := memory.New(second, memory.Options{Now: func() int64 { return clock }})
+
+	for range 3 {
+		r, err := visitors.Count(context.Background(), "192.0.2.1")
+		fmt.Println(r.Allowed, r.Remaining, r.Wait, err)
+		clock += 10
+	}
+	// Output:
+	// true 1 0 <nil>
+	// true 0 90 <nil>
+	// false 0 80 <nil>
+}
+
 func ExampleNewTiers() {
 	clock := int64(1_800_000_000_000)
 	mailboxes := memory.NewTiers(throttle.DefaultPolicy(), memory.Options{Now: func() int64 { return clock }})

@@ -91,7 +91,7 @@ func (x *index[S]) find(k fingerprint) *entry[S] {
 		return nil
 	}
 	e, i := x.seek(k.first, x.home(k.first))
-	for e != nil && (e.first != k.first || e.second != k.second) {
+	for e != nil && !e.is(k) {
 		e, i = x.seek(k.first, i)
 	}
 	return e

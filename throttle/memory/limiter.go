@@ -85,34 +85,56 @@ func (l *Limiter) Take(ctx context.Context, key string, id throttle.ID) (v throt
 		return v, err
 	}
 	k, now := l.states.fingerprint(key), l.states.now()
-	if no := l.refused(k); no.Holds(id, now) {
+	likely, no, _ := l.states.refused(k, l.view)
+	if no.Holds(id, now) {
 		r := no.Reading(now)
 		r.Spell(&v, l.quota, now)
 		return v, nil
 	}
-	shard, e, now, err := l.states.lockOrAdd(k, now)
+	shard, e, now, err := l.states.lockOrAdd(k, likely, now)
 	if err != nil {
 		return v, throttle.Unchanged(throttle.Unavailable("take", err))
 	}
 	r, changed := l.meter.Take(&e.state.State, id, now)
-	switch {
-	case changed:
-		l.states.keep(shard, e)
-		if l.slowest.amongOthers() {
-			l.states.hasten(shard, e) // what had drained is settled by the rate of this one
-		}
-	case !r.Allowed:
-		e.no.say(l.view.of(k), r.Refusal(e.state.IDs()))
-	}
+	l.note(shard, e, k, r, changed)
 	shard.Unlock()
 	r.Spell(&v, l.quota, now)
 	return v, nil
 }
 
-// refused is the last no that was said of the key, if it is known.
-func (l *Limiter) refused(k fingerprint) throttle.Refusal {
-	_, no, _ := l.states.refused(k, l.view)
-	return no
+// note keeps a state that has changed, or remembers that this is a no.
+func (l *Limiter) note(s *shard[counted], e *entry[counted], k fingerprint, r throttle.Reading, changed bool) {
+	switch {
+	case changed:
+		l.states.keep(s, e)
+		if l.slowest.amongOthers() {
+			l.states.hasten(s, e) // what had drained is settled by the rate of this one
+		}
+	case !r.Allowed:
+		e.no.say(l.view.of(k), r.Refusal(e.state.IDs()))
+	}
+}
+
+// Count is Take of a send that nobody asks about again: it can neither be repeated nor given
+// back. That takes half as long, and however many are counted a key takes the memory of one.
+// Those that Take has recorded can still be given back.
+func (l *Limiter) Count(ctx context.Context, key string) (r throttle.Reading, err error) {
+	if err := throttle.CheckCall(ctx, "count", key); err != nil {
+		return r, err
+	}
+	k, now := l.states.fingerprint(key), l.states.now()
+	likely, no, _ := l.states.refused(k, l.view)
+	if no.Lasts(now) {
+		return no.Reading(now), nil
+	}
+	shard, e, now, err := l.states.lockOrAdd(k, likely, now)
+	if err != nil {
+		return r, throttle.Unchanged(throttle.Unavailable("count", err))
+	}
+	r = l.meter.Count(&e.state.State, now)
+	l.note(shard, e, k, r, r.Allowed)
+	shard.Unlock()
+	return r, nil
 }
 
 // Peek answers what Take would.
@@ -121,12 +143,13 @@ func (l *Limiter) Peek(ctx context.Context, key string) (v throttle.Verdict, err
 		return v, err
 	}
 	k, now := l.states.fingerprint(key), l.states.now()
-	if no := l.refused(k); no.Lasts(now) {
+	likely, no, _ := l.states.refused(k, l.view)
+	if no.Lasts(now) {
 		r := no.Reading(now)
 		r.Spell(&v, l.quota, now)
 		return v, nil
 	}
-	shard, e, now := l.states.lock(k, now)
+	shard, e, now := l.states.lock(k, likely, now)
 	state := l.none
 	if e != nil {
 		state = &e.state.State

@@ -67,8 +67,11 @@ type entry[S any] struct {
 	state         S
 }
 
-// added is the place of an entry that is not in the queue yet.
-const added = -1
+// The place of an entry that is not in the queue yet, and of one that is removed.
+const (
+	added = -1
+	gone  = -2
+)
 
 func newTable[S any](o Options, k kind[S]) *table[S] {
 	return &table[S]{
@@ -83,18 +86,20 @@ func (t *table[S]) fingerprint(key string) fingerprint {
 
 // refused is the last no that this view said to the key, if it is known, its entry, and the
 // turn at which both were read. Nothing is locked. Of the key's secret bits it looks at those
-// that choose the slot, and at all 64 of the second hash.
-func (t *table[S]) refused(k fingerprint, v view) (e *entry[S], no throttle.Refusal, turn uint64) {
+// that choose the slot, and at all 64 of the second hash. Where no such no is known the entry
+// is the one that is likely the key's, for lock to look at.
+func (t *table[S]) refused(k fingerprint, v view) (likely *entry[S], no throttle.Refusal, turn uint64) {
 	x := t.shards[k.first%shards].index.Load()
 	if x == nil {
 		return nil, no, 0
 	}
-	for e, i := x.seek(k.first, x.home(k.first)); e != nil; e, i = x.seek(k.first, i) {
+	likely, i := x.seek(k.first, x.home(k.first))
+	for e := likely; e != nil; e, i = x.seek(k.first, i) {
 		if no, turn, found := e.no.read(v.of(k)); found {
 			return e, no, turn
 		}
 	}
-	return nil, throttle.Refusal{}, 0
+	return likely, throttle.Refusal{}, 0
 }
 
 // A view stands for one way to count on the same states.
@@ -108,27 +113,32 @@ func (v view) of(k fingerprint) uint64 { return k.second + uint64(v) }
 
 // lockNow is lock for who has not read the clock.
 func (t *table[S]) lockNow(key string) (*shard[S], *entry[S], int64) {
-	return t.lock(t.fingerprint(key), t.now())
+	return t.lock(t.fingerprint(key), nil, t.now())
 }
 
-// lock returns the key's shard, locked, its entry, nil if there is none, and the clock.
-// That was read before, as it takes as long as all that is done with the lock. Where
+// lock returns the key's shard, locked, its entry, nil if there is none, and the clock. The
+// entry is looked for where it is not the likely one. The clock was read before, as it takes as long as all that is done with the lock. Where
 // somebody has meanwhile swept by a later one it is read again: what had expired by then is
 // gone, and must not be missed at an older clock.
-func (t *table[S]) lock(k fingerprint, now int64) (*shard[S], *entry[S], int64) {
+func (t *table[S]) lock(k fingerprint, likely *entry[S], now int64) (*shard[S], *entry[S], int64) {
 	s := &t.shards[k.first%shards]
 	s.Lock()
 	if now < s.swept {
 		now = t.now()
 	}
+	if likely != nil && likely.place != gone && likely.is(k) {
+		return s, likely, now
+	}
 	return s, s.index.Load().find(k), now
 }
+
+func (e *entry[S]) is(k fingerprint) bool { return e.first == k.first && e.second == k.second }
 
 // lockOrAdd is lock, and makes an entry with a clear state where there is none. Its caller
 // keeps that before unlocking, as the first send of a key is always admitted. After an
 // error nothing is locked.
-func (t *table[S]) lockOrAdd(k fingerprint, now int64) (s *shard[S], e *entry[S], clock int64, err error) {
-	if s, e, now = t.lock(k, now); e != nil {
+func (t *table[S]) lockOrAdd(k fingerprint, likely *entry[S], now int64) (s *shard[S], e *entry[S], clock int64, err error) {
+	if s, e, now = t.lock(k, likely, now); e != nil {
 		return s, e, now, nil
 	}
 	if t.reserve() {
@@ -143,14 +153,14 @@ func (t *table[S]) lockOrAdd(k fingerprint, now int64) (s *shard[S], e *entry[S]
 func (t *table[S]) lockOrReplace(k fingerprint) (s *shard[S], e *entry[S], now int64, err error) {
 	t.full.Lock()
 	defer t.full.Unlock()
-	if s, e, now = t.lock(k, t.now()); e != nil {
+	if s, e, now = t.lock(k, nil, t.now()); e != nil {
 		return s, e, now, nil
 	}
 	s.Unlock()
 	if !t.makeRoom() {
 		return nil, nil, 0, ErrFull
 	}
-	if s, e, now = t.lock(k, t.now()); e != nil {
+	if s, e, now = t.lock(k, nil, t.now()); e != nil {
 		t.kept.Add(-1) // somebody was faster, who had found a place free
 		return s, e, now, nil
 	}
@@ -254,4 +264,5 @@ func (t *table[S]) remove(s *shard[S], e *entry[S]) {
 	t.kind.clear(&e.state)
 	s.due.remove(int(e.place))
 	s.index.Load().remove(e)
+	e.place = gone
 }

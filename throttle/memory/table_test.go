@@ -116,8 +116,8 @@ func TestWhatIsFoundWithoutTheLock(t *testing.T) {
 	for range lookers {
 		done.Go(func() {
 			for n := uint64(1); !stop.Load(); n = n%keys + 1 {
-				e, no, _ := table.refused(of(n), 0)
-				if e == nil {
+				_, no, _ := table.refused(of(n), 0)
+				if no.Until == 0 {
 					continue
 				}
 				found.Add(1)
@@ -243,6 +243,46 @@ func TestLastNo(t *testing.T) {
 	}
 }
 
+// What was likely a key's entry may meanwhile have been removed, or be another's.
+func TestALikelyEntryIsLookedAtAgain(t *testing.T) {
+	table := newTable(Options{}, moments)
+	s := &table.shards[0]
+	k, other := fingerprint{first: shards, second: 1}, fingerprint{first: shards, second: 2} // of one tag
+	likely := func() *entry[int64] {
+		e, _, _ := table.refused(k, 0)
+		return e
+	}
+	found := func(likely *entry[int64]) *entry[int64] {
+		_, e, _ := table.lock(k, likely, 0)
+		s.Unlock()
+		return e
+	}
+	add := func(k fingerprint) *entry[int64] {
+		e := s.add(k)
+		table.keep(s, e)
+		return e
+	}
+	if e := likely(); e != nil || found(e) != nil {
+		t.Error("found where nothing is")
+	}
+	before := add(other)
+	mine := add(k)
+	if e := likely(); e != before || found(e) != mine {
+		t.Error("another's was taken for the key's")
+	}
+	table.remove(s, mine)
+	if e := found(mine); e != nil {
+		t.Error("found what was removed")
+	}
+	if add(fingerprint{first: shards, second: 3}) != mine || found(mine) != nil {
+		t.Error("found what is another's now")
+	}
+	again := add(k)
+	if found(mine) != again || found(again) != again {
+		t.Error("not found where it is now")
+	}
+}
+
 // Between the no and the sends that it is about somebody may change them: then there is none.
 func TestSendsBelongToTheirNo(t *testing.T) {
 	p, err := throttle.ParsePolicy("minute=1/60s")
@@ -257,7 +297,7 @@ func TestSendsBelongToTheirNo(t *testing.T) {
 		}
 	}
 	e, no, turn := l.histories.refused(k, l.view)
-	if said, sends := sendsOf(e, no, turn); e == nil || said.Until == 0 || len(sends.History()) != 1 {
+	if said, sends := sendsOf(e, no, turn); said.Until == 0 || len(sends.History()) != 1 {
 		t.Fatalf("%+v, %v", said, sends)
 	}
 	if released, err := l.Release(ctx, "key", id); !released || err != nil {
@@ -308,7 +348,7 @@ func TestTheExpiredLinger(t *testing.T) {
 	table := newTable(Options{Keys: keys, Now: func() int64 { return now }}, moments)
 	of := func(n uint64) fingerprint { return fingerprint{first: n * shards, second: n} }
 	come := func(n uint64) {
-		s, e, _, err := table.lockOrAdd(of(n), now)
+		s, e, _, err := table.lockOrAdd(of(n), nil, now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -318,7 +358,7 @@ func TestTheExpiredLinger(t *testing.T) {
 	}
 	there := func() (all []uint64) {
 		for n := range uint64(10) {
-			s, e, _ := table.lock(of(n), now)
+			s, e, _ := table.lock(of(n), nil, now)
 			s.Unlock()
 			if e != nil {
 				all = append(all, n)

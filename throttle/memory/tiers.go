@@ -58,11 +58,12 @@ func (l *Tiers) Take(ctx context.Context, key string, id throttle.ID) (v throttl
 		return v, err
 	}
 	k, now := l.histories.fingerprint(key), l.histories.now()
-	if no, sends := l.refused(k); no.Holds(id, now) {
+	likely, no, sends := l.refused(k)
+	if no.Holds(id, now) {
 		l.policy.SpellAgain(&v, no, sends, now)
 		return v, nil
 	}
-	shard, e, now, err := l.histories.lockOrAdd(k, now)
+	shard, e, now, err := l.histories.lockOrAdd(k, likely, now)
 	if err != nil {
 		return v, throttle.Unchanged(throttle.Unavailable("take", err))
 	}
@@ -83,17 +84,19 @@ func (l *Tiers) Take(ctx context.Context, key string, id throttle.ID) (v throttl
 	return v, nil
 }
 
-// refused is the last no that was said of the key, if it is known, and the sends that it is
-// about.
-func (l *Tiers) refused(k fingerprint) (throttle.Refusal, throttle.Stretch) {
-	return sendsOf(l.histories.refused(k, l.view))
+// refused is the last no that was said of the key, if it is known, the sends that it is about,
+// and the entry that is likely the key's.
+func (l *Tiers) refused(k fingerprint) (*entry[sends], throttle.Refusal, throttle.Stretch) {
+	likely, no, turn := l.histories.refused(k, l.view)
+	if no.Until == 0 {
+		return likely, no, throttle.Stretch{}
+	}
+	no, sends := sendsOf(likely, no, turn)
+	return likely, no, sends
 }
 
 // sendsOf is the sends beside a no, and neither where somebody has meanwhile changed them.
 func sendsOf(e *entry[sends], no throttle.Refusal, turn uint64) (throttle.Refusal, throttle.Stretch) {
-	if e == nil {
-		return no, throttle.Stretch{}
-	}
 	sends := e.state.stretch()
 	if !e.no.still(turn) {
 		return throttle.Refusal{}, throttle.Stretch{}
@@ -107,11 +110,12 @@ func (l *Tiers) Peek(ctx context.Context, key string) (v throttle.Verdict, err e
 		return v, err
 	}
 	k, now := l.histories.fingerprint(key), l.histories.now()
-	if no, sends := l.refused(k); no.Lasts(now) {
+	likely, no, sends := l.refused(k)
+	if no.Lasts(now) {
 		l.policy.SpellAgain(&v, no, sends, now)
 		return v, nil
 	}
-	shard, e, now := l.histories.lock(k, now)
+	shard, e, now := l.histories.lock(k, likely, now)
 	defer shard.Unlock()
 	var history throttle.History
 	if e != nil {

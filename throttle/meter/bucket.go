@@ -14,7 +14,7 @@ import (
 // The state: Count parts were in it at At. Held are the sends that are in it, and
 // Parts what was in it before them, as when and how much: so one of them can be taken
 // out again as if it had never been there. One without an id was given back, and its
-// place stays taken.
+// place stays taken; one of nobody's was counted, and is there only behind others.
 type bucket struct {
 	tier throttle.Tier
 	room int   // sends
@@ -22,17 +22,17 @@ type bucket struct {
 	held int
 }
 
-func newBucket(t throttle.Tier, room int) (bucket, error) {
+func newBucket(t throttle.Tier, room int) (*bucket, error) {
 	if err := check(t); err != nil {
-		return bucket{}, err
+		return nil, err
 	}
 	if room < 1 || room > MaxLimit {
-		return bucket{}, fmt.Errorf("tier %s: there must be room for 1 to %d sends, not %d", t.Name, MaxLimit, room)
+		return nil, fmt.Errorf("tier %s: there must be room for 1 to %d sends, not %d", t.Name, MaxLimit, room)
 	}
 	if exact/t.Window <= int64(room) {
-		return bucket{}, fmt.Errorf("tier %s: the window is too long for so many sends", t.Name)
+		return nil, fmt.Errorf("tier %s: the window is too long for so many sends", t.Name)
 	}
-	return bucket{tier: t, room: room, full: int64(room) * t.Window, held: min(room, MaxHeld)}, nil
+	return &bucket{tier: t, room: room, full: int64(room) * t.Window, held: min(room, MaxHeld)}, nil
 }
 
 // drained is what is left at clock of so many parts at an earlier moment.
@@ -90,12 +90,34 @@ func (b *bucket) take(s *State, id throttle.ID, now int64) (r Reading, changed b
 	return b.reading(true, s.Count, clock), true
 }
 
+// count is take of a send that is remembered only where one before it is: it has to be known
+// when it came if that one is taken out.
+func (b *bucket) count(s *State, now int64) Reading {
+	clock, level := b.at(s, now)
+	if !b.fits(level) {
+		return b.reading(false, level, clock)
+	}
+	if level > 0 && len(s.Held) > 0 {
+		b.settle(s, level, clock)
+		s.hold(nobodys, clock, b.held)
+	} else {
+		s.forget(len(s.Held))
+		s.Parts = s.Parts[:0]
+	}
+	s.At, s.Count = clock, level+b.tier.Window
+	return b.reading(true, s.Count, clock)
+}
+
 // settle forgets the sends that need not be remembered any more: all of them once the
 // bucket has been empty, else the oldest of too many.
 func (b *bucket) settle(s *State, level, clock int64) {
-	if len(s.Parts) == 0 || level == 0 {
+	switch {
+	case level == 0:
 		s.Parts = append(s.Parts[:0], clock, 0)
 		s.forget(len(s.Held))
+		return
+	case len(s.Parts) == 0: // those before were counted
+		s.Parts = append(s.Parts, s.At, s.Count)
 		return
 	}
 	over := max(0, len(s.Held)+1-b.held)
@@ -167,10 +189,11 @@ func (b *bucket) used(s *State, now int64) int {
 
 func (b *bucket) expires(s *State) int64 { return s.At + ceil(s.Count, int64(b.tier.Limit)) }
 
-func (b bucket) reserving(n int) (bucket, error) {
+func (b *bucket) reserving(n int) (*bucket, error) {
 	room, err := reserve(b.tier.Name, b.room, n)
-	b.room, b.full = room, int64(room)*b.tier.Window
-	return b, err
+	less := *b
+	less.room, less.full = room, int64(room)*b.tier.Window
+	return &less, err
 }
 
 // ceil is a/b, rounded up, of whole numbers that are not negative.

@@ -13,7 +13,9 @@ import (
 // An id is charged once within a window. A window knows nothing of those before it: so a
 // Take that is repeated right across the edge is one more send in the new window, and what
 // was admitted before the edge cannot be given back behind it.
-type FixedWindow struct {
+type FixedWindow struct{ *fixedWindow }
+
+type fixedWindow struct {
 	tier throttle.Tier
 	held int
 }
@@ -24,12 +26,12 @@ func NewFixedWindow(t throttle.Tier) (FixedWindow, error) {
 	if err := check(t); err != nil {
 		return FixedWindow{}, err
 	}
-	return FixedWindow{tier: t, held: min(t.Limit, MaxHeld)}, nil
+	return FixedWindow{&fixedWindow{tier: t, held: min(t.Limit, MaxHeld)}}, nil
 }
 
 // at is the window that counts, and what is used in it. A clock that has stepped back
 // behind the window counts as its beginning.
-func (m *FixedWindow) at(s *State, now int64) (clock, start, used int64) {
+func (m *fixedWindow) at(s *State, now int64) (clock, start, used int64) {
 	clock = max(now, s.At)
 	if clock-s.At < m.tier.Window {
 		return clock, s.At, s.Count
@@ -37,7 +39,7 @@ func (m *FixedWindow) at(s *State, now int64) (clock, start, used int64) {
 	return clock, clock - clock%m.tier.Window, 0
 }
 
-func (m *FixedWindow) reading(allowed bool, clock, start, used int64) Reading {
+func (m *fixedWindow) reading(allowed bool, clock, start, used int64) Reading {
 	r := Reading{Answer: throttle.Answer{Allowed: allowed, Remaining: int32(max(0, int64(m.tier.Limit)-used))}, Clock: clock}
 	if r.Remaining == 0 {
 		r.Wait = start + m.tier.Window - clock
@@ -60,13 +62,28 @@ func (m FixedWindow) Take(s *State, id throttle.ID, now int64) (r Reading, chang
 	if used >= int64(m.tier.Limit) {
 		return m.reading(false, clock, start, used), false
 	}
+	m.add(s, start, used)
+	s.hold(id, clock, m.held)
+	return m.reading(true, clock, start, s.Count), true
+}
+
+// Count implements Meter.
+func (m FixedWindow) Count(s *State, now int64) Reading {
+	clock, start, used := m.at(s, now)
+	if used >= int64(m.tier.Limit) {
+		return m.reading(false, clock, start, used)
+	}
+	m.add(s, start, used)
+	return m.reading(true, clock, start, s.Count)
+}
+
+// add is one send more than were used. A new window knows nothing of those before it.
+func (m *fixedWindow) add(s *State, start, used int64) {
 	if start != s.At {
 		s.At = start
 		s.forget(len(s.Held))
 	}
 	s.Count = used + 1
-	s.hold(id, clock, m.held)
-	return m.reading(true, clock, start, s.Count), true
 }
 
 // Release implements Meter.
@@ -105,8 +122,9 @@ func (m FixedWindow) Held() int { return m.held }
 // Reserving implements Meter.
 func (m FixedWindow) Reserving(n int) (Meter, error) {
 	limit, err := reserve(m.tier.Name, m.tier.Limit, n)
-	m.tier.Limit = limit
-	return m, err
+	less := *m.fixedWindow
+	less.tier.Limit = limit
+	return FixedWindow{&less}, err
 }
 
 // Form implements Meter.

@@ -13,7 +13,7 @@ import (
 // Delay counts from the clock that counts: where that has stepped back, from the newest
 // send on record. So it is never longer than what is ahead in the queue takes to leave,
 // and nobody is held back for as long as the clock was wrong.
-type LeakyBucket struct{ bucket }
+type LeakyBucket struct{ *bucket }
 
 // NewLeakyBucket checks the numbers. The queue is how many may wait; with 0 a send goes
 // at once or not at all.
@@ -47,13 +47,22 @@ func (m LeakyBucket) Take(s *State, id throttle.ID, now int64) (r Reading, chang
 	return r, changed
 }
 
+// Count implements Meter.
+func (m LeakyBucket) Count(s *State, now int64) Reading {
+	r := m.count(s, now)
+	if r.Allowed {
+		r.Delay = m.leaving(s.Count - m.tier.Window)
+	}
+	return r
+}
+
 // leaving is how long it takes until so much has left.
-func (m *LeakyBucket) leaving(level int64) int64 { return ceil(level, int64(m.tier.Limit)) }
+func (m LeakyBucket) leaving(level int64) int64 { return ceil(level, int64(m.tier.Limit)) }
 
 // delayOf is how long a send that came before still waits: for what was there then. Where
 // the rate has changed since, what is there now and is not itself is the most that can be
 // ahead of it.
-func (m *LeakyBucket) delayOf(s *State, id throttle.ID, now int64) int64 {
+func (m LeakyBucket) delayOf(s *State, id throttle.ID, now int64) int64 {
 	clock, level := m.at(s, now)
 	most := m.leaving(max(0, level-m.tier.Window))
 	at, ahead := s.Parts[0], s.Parts[1]

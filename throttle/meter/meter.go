@@ -16,8 +16,7 @@ import (
 // place, and then only where it says so: whoever keeps states lets one call at a time
 // have each.
 //
-// Meters are values. The steps inside of one take it by pointer, so that it is not copied at
-// each of them.
+// Meters are values, and hold their numbers by a pointer: so to ask one copies a word.
 type Meter interface {
 	// Look says whether one more send is admitted, and changes nothing.
 	Look(s *State, now int64) Reading
@@ -27,6 +26,11 @@ type Meter interface {
 	// changed reports whether there is a new state to keep. The first send of a key, one
 	// to a zero state, is always admitted.
 	Take(s *State, id throttle.ID, now int64) (r Reading, changed bool)
+
+	// Count is Take of a send that nobody asks about again: it can neither be repeated nor
+	// given back, and nothing is remembered but that there was one more. Those that Take has
+	// recorded still can. Where it is admitted there is a new state to keep.
+	Count(s *State, now int64) Reading
 
 	// Release gives an admission back as if it had never been there, and reports whether
 	// there was one to give back. If not, the state is as it was. A state whose Count
@@ -59,13 +63,20 @@ type Meter interface {
 	// "fixed-window day=50000/24h". Equal meters have equal texts.
 	String() string
 
+	// made reports whether a New function made it.
+	made() bool
+
 	// left reports whether a send at this moment has left the window that ends at clock.
 	left(at, clock int64) bool
 }
 
 // Usable reports whether m can be counted by: it is there, and it is no zero value, which
 // knows neither a limit nor a window and is not fit for use.
-func Usable(m Meter) bool { return m != nil && m.Tier().Window > 0 }
+func Usable(m Meter) bool { return m != nil && m.made() }
+
+func (m *fixedWindow) made() bool   { return m != nil }
+func (m *slidingWindow) made() bool { return m != nil }
+func (b *bucket) made() bool        { return b != nil }
 
 // MaxLimit is the most sends in a window, and the largest burst or queue.
 const MaxLimit = 1_000_000_000

@@ -34,6 +34,9 @@ func lives(t *testing.T, look func(t *testing.T, m meter.Meter, s meter.State, n
 			for range 60 {
 				now += random.Int64N(2+m.Tier().Window/int64(m.Tier().Limit)) - random.Int64N(3)
 				look(t, m, s.Clone(), now)
+				if random.IntN(4) == 0 {
+					m.Count(&s, now)
+				}
 				if m.Take(&s, throttle.NewID(), now); random.IntN(6) == 0 && len(s.Held) > 0 {
 					m.Release(&s, s.Held[len(s.Held)-1-random.IntN(min(2, len(s.Held)))].ID, now)
 				}

@@ -29,4 +29,4 @@ func (m SlidingWindow) left(at, clock int64) bool {
 }
 
 // left is never so: how long a send counts depends on those that came after it.
-func (bucket) left(int64, int64) bool { return false }
+func (*bucket) left(int64, int64) bool { return false }

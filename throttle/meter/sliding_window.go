@@ -11,7 +11,9 @@ import (
 // but a send may weigh longer than the window, by less than one part. A state is one
 // number for each part, however large the limit. With parts of one millisecond it is
 // exact.
-type SlidingWindow struct {
+type SlidingWindow struct{ *slidingWindow }
+
+type slidingWindow struct {
 	tier  throttle.Tier
 	parts int
 	part  int64 // milliseconds
@@ -38,21 +40,21 @@ func NewSlidingWindow(t throttle.Tier, parts int) (SlidingWindow, error) {
 		return SlidingWindow{}, fmt.Errorf("tier %s: a window has between 1 and %d parts, not %d", t.Name, MaxParts, parts)
 	}
 	part := (t.Window + int64(parts) - 1) / int64(parts)
-	return SlidingWindow{tier: t, parts: parts, part: part, held: min(t.Limit, MaxHeld)}, nil
+	return SlidingWindow{&slidingWindow{tier: t, parts: parts, part: part, held: min(t.Limit, MaxHeld)}}, nil
 }
 
 // The state: At is where the newest part begins, Parts are the counts of the parts up to
 // it, and Count is their sum.
 
 // leaves is when the part that begins at start weighs no more.
-func (m *SlidingWindow) leaves(start int64) int64 { return start + m.part - 1 + m.tier.Window }
+func (m *slidingWindow) leaves(start int64) int64 { return start + m.part - 1 + m.tier.Window }
 
 // oldest is where the first part in the state begins.
-func (m *SlidingWindow) oldest(s *State) int64 { return s.At - int64(len(s.Parts)-1)*m.part }
+func (m *slidingWindow) oldest(s *State) int64 { return s.At - int64(len(s.Parts)-1)*m.part }
 
 // at is the moment that counts, how many parts have left by then, and what the others
 // add up to.
-func (m *SlidingWindow) at(s *State, now int64) (clock int64, gone int, used int64) {
+func (m *slidingWindow) at(s *State, now int64) (clock int64, gone int, used int64) {
 	clock, used = max(now, s.At), s.Count
 	if len(s.Parts) == 0 {
 		return clock, 0, 0
@@ -65,7 +67,7 @@ func (m *SlidingWindow) at(s *State, now int64) (clock int64, gone int, used int
 }
 
 // reading of a state of which so many parts have gone and the others add up to used.
-func (m *SlidingWindow) reading(allowed bool, s *State, gone int, used, clock int64) Reading {
+func (m *slidingWindow) reading(allowed bool, s *State, gone int, used, clock int64) Reading {
 	limit := int64(m.tier.Limit)
 	r := Reading{Answer: throttle.Answer{Allowed: allowed, Remaining: int32(max(0, limit-used))}, Clock: clock}
 	if r.Remaining == 0 {
@@ -93,6 +95,24 @@ func (m SlidingWindow) Take(s *State, id throttle.ID, now int64) (r Reading, cha
 	if used >= int64(m.tier.Limit) {
 		return m.reading(false, s, gone, used, clock), false
 	}
+	m.add(s, gone, used, clock)
+	s.hold(id, clock, m.held)
+	return m.reading(true, s, 0, s.Count, clock), true
+}
+
+// Count implements Meter.
+func (m SlidingWindow) Count(s *State, now int64) Reading {
+	clock, gone, used := m.at(s, now)
+	if used >= int64(m.tier.Limit) {
+		return m.reading(false, s, gone, used, clock)
+	}
+	m.add(s, gone, used, clock)
+	return m.reading(true, s, 0, s.Count, clock)
+}
+
+// add is one send more than were used, without the parts that have gone and those that were
+// in them.
+func (m *slidingWindow) add(s *State, gone int, used, clock int64) {
 	m.advance(s, gone, clock)
 	s.Parts[len(s.Parts)-1]++
 	s.Count = used + 1
@@ -101,12 +121,10 @@ func (m SlidingWindow) Take(s *State, id throttle.ID, now int64) (r Reading, cha
 		light++
 	}
 	s.forget(light)
-	s.hold(id, clock, m.held)
-	return m.reading(true, s, 0, s.Count, clock), true
 }
 
 // advance makes the part of the clock the newest, without those that have gone.
-func (m *SlidingWindow) advance(s *State, gone int, clock int64) {
+func (m *slidingWindow) advance(s *State, gone int, clock int64) {
 	if gone == 0 && len(s.Parts) > 0 && clock-s.At < m.part {
 		return
 	}
@@ -127,7 +145,7 @@ func (m *SlidingWindow) advance(s *State, gone int, clock int64) {
 
 // weighs reports whether an admission counts at clock: in its window it does, and after it
 // until its part leaves.
-func (m *SlidingWindow) weighs(a throttle.Admission, clock int64) bool {
+func (m *slidingWindow) weighs(a throttle.Admission, clock int64) bool {
 	return clock-a.At < m.tier.Window || clock < m.leaves(a.At-a.At%m.part)
 }
 
@@ -147,7 +165,7 @@ func (m SlidingWindow) Release(s *State, id throttle.ID, now int64) bool {
 }
 
 // shorten lets the state end with its newest send.
-func (m *SlidingWindow) shorten(s *State) {
+func (m *slidingWindow) shorten(s *State) {
 	for len(s.Parts) > 0 && s.Parts[len(s.Parts)-1] == 0 {
 		s.Parts = s.Parts[:len(s.Parts)-1]
 		s.At -= m.part
@@ -181,8 +199,9 @@ func (m SlidingWindow) Held() int { return m.held }
 // Reserving implements Meter.
 func (m SlidingWindow) Reserving(n int) (Meter, error) {
 	limit, err := reserve(m.tier.Name, m.tier.Limit, n)
-	m.tier.Limit = limit
-	return m, err
+	less := *m.slidingWindow
+	less.tier.Limit = limit
+	return SlidingWindow{&less}, err
 }
 
 // Form implements Meter.

@@ -46,10 +46,13 @@ func (s *State) clear() {
 	s.At, s.Count, s.ids, s.Parts, s.Held = 0, 0, 0, s.Parts[:0], s.Held[:0]
 }
 
-// find returns the place of an admission, -1 if it is not on record. The zero id, which
-// is no admission's, is in the places of those that were vacated.
+// nobodys is the id of sends that were counted and have a place among others.
+var nobodys = throttle.ID{1}
+
+// find returns the place of an admission, -1 if it is not on record. No admission's id ends in
+// a zero byte: so do nobody's, and the zero id in the places of those that were vacated.
 func (s *State) find(id throttle.ID) int {
-	if id == (throttle.ID{}) || !s.mayHold(id) {
+	if id[len(id)-1] == 0 || !s.mayHold(id) {
 		return -1
 	}
 	return s.Held.Find(id)

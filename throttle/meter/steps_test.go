@@ -45,6 +45,8 @@ func ask(m meter.Meter, s *meter.State, question string, now int64) string {
 			return spell(v) + ", on record"
 		}
 		return spell(v)
+	case "count":
+		return spell(m.Count(s, now))
 	case "look":
 		return spell(m.Look(s, now))
 	case "release":

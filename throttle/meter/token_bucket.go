@@ -9,7 +9,7 @@ import (
 // A TokenBucket holds a number of tokens, the burst. Each send takes one, and they come
 // back at the tier's rate, evenly: with minute=60/60s one a second. They are counted
 // when somebody asks, so a key costs nothing while nobody does.
-type TokenBucket struct{ bucket }
+type TokenBucket struct{ *bucket }
 
 // NewTokenBucket checks the numbers; a burst of 0 is the tier's limit.
 func NewTokenBucket(t throttle.Tier, burst int) (TokenBucket, error) {
@@ -27,6 +27,9 @@ func (m TokenBucket) Look(s *State, now int64) Reading { return m.look(s, now) }
 func (m TokenBucket) Take(s *State, id throttle.ID, now int64) (r Reading, changed bool) {
 	return m.take(s, id, now)
 }
+
+// Count implements Meter.
+func (m TokenBucket) Count(s *State, now int64) Reading { return m.count(s, now) }
 
 // Release implements Meter.
 func (m TokenBucket) Release(s *State, id throttle.ID, now int64) bool { return m.release(s, id, now) }

@@ -27,6 +27,9 @@ func (p patron) calls() map[string]func(ctx context.Context, key string) error {
 			return r.Record(ctx, key, throttle.Admission{ID: throttle.NewID(), At: start})
 		}
 	}
+	if by, ok := p.limiter.(counter); ok {
+		all["count"] = func(ctx context.Context, key string) error { _, err := by.Count(ctx, key); return err }
+	}
 	if historian, ok := p.limiter.(throttle.Historian); ok {
 		all["history"] = func(ctx context.Context, key string) error { _, err := historian.History(ctx, key); return err }
 	}

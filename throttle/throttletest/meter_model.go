@@ -2,6 +2,7 @@ package throttletest
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/mailgate/mailgate/throttle"
 )
@@ -20,7 +21,7 @@ type naive struct {
 type send struct {
 	id     throttle.ID
 	at     int64
-	known  bool // remembered: it can be repeated and given back
+	known  bool // remembered: it can be repeated and given back, if it has an id
 	vacant bool // was given back, and keeps its place
 }
 
@@ -106,6 +107,21 @@ func (n *naive) take(now int64, id throttle.ID) answer {
 	}
 	turn := n.way.turn(counting, len(counting), clock)
 	n.sends = append(counting[:len(counting):len(counting)], send{id: id, at: clock, known: true})
+	n.forget()
+	return n.answer(true, now, turn)
+}
+
+// count is take of a send without an id. A bucket remembers when it came where it remembers
+// one before it.
+func (n *naive) count(now int64) answer {
+	counting, clock := n.counting(now), n.clock(now)
+	if n.way.standing(counting, clock).Wait > 0 {
+		return n.answer(false, now, 0)
+	}
+	turn := n.way.turn(counting, len(counting), clock)
+	_, bucket := n.way.(inBucket)
+	known := bucket && slices.ContainsFunc(counting, func(s send) bool { return s.known })
+	n.sends = append(counting[:len(counting):len(counting)], send{at: clock, known: known})
 	n.forget()
 	return n.answer(true, now, turn)
 }

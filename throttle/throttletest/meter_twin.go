@@ -1,6 +1,7 @@
 package throttletest
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -36,6 +37,24 @@ func (w *twin) take(id throttle.ID) throttle.Verdict {
 	w.t.Helper()
 	v := w.patron.take(id)
 	w.same("take", id, w.naive.take(w.clock.Now(), id), answerOf(v))
+	return v
+}
+
+// A counter is a limiter that also counts sends without an id.
+type counter interface {
+	Count(ctx context.Context, key string) (throttle.Reading, error)
+}
+
+// count spells out the whole verdict that a reading is.
+func (w *twin) count(by counter) (v throttle.Verdict) {
+	w.t.Helper()
+	r, err := by.Count(context.Background(), w.mailbox)
+	if err != nil {
+		w.t.Fatalf("count: %v", err)
+	}
+	now, quota := w.clock.Now(), w.meter(w.t).Quota()
+	r.Spell(&v, &quota, now)
+	w.same("count", throttle.ID{}, w.naive.count(now), answerOf(v))
 	return v
 }
 

@@ -13,6 +13,7 @@ type stroller struct {
 	*twin
 	random *rand.Rand
 	ids    []throttle.ID
+	counts int // how many of three sends are counted without an id, if the limiter can do that
 }
 
 // strollWithMeter asks that many questions of limiters that count by one algorithm. Each
@@ -25,6 +26,9 @@ func strollWithMeter(t *testing.T, open OpenMeter, algorithm string, seed uint64
 	for walked := 0; walked < steps; {
 		clock.Set(start + random.Int64N(100_000_000))
 		w := &stroller{twin: newTwin(t, open, clock, randomNumbers(algorithm, random)), random: random}
+		if _, counts := w.limiter.(counter); counts {
+			w.counts = random.IntN(4)
+		}
 		w.about = fmt.Sprintf("seed %d, %s", seed, w.about)
 		walked += w.stroll(min(1000, steps-walked))
 	}
@@ -38,6 +42,8 @@ func (w *stroller) stroll(steps int) int {
 			continue
 		}
 		switch dice := w.random.IntN(20); {
+		case dice < 12 && w.counts > 0 && w.random.IntN(3) < w.counts:
+			w.stepCount()
 		case dice < 12:
 			w.stepTake()
 		case dice < 14:
@@ -79,6 +85,22 @@ func (w *stroller) moveClock() {
 	case dice < 22 && len(w.naive.sends) > 0:
 		newest := w.naive.sends[len(w.naive.sends)-1].at
 		w.clock.Set(newest - w.random.Int64N(1+[]int64{3, window, 5 * window}[w.random.IntN(3)]))
+	}
+}
+
+func (w *stroller) stepCount() {
+	by := w.limiter.(counter)
+	v := w.count(by)
+	if v.Allowed {
+		return
+	}
+	w.clock.Set(v.RetryAt() - 1)
+	if w.count(by).Allowed {
+		w.fail("counted before its wait was over")
+	}
+	w.clock.Set(v.RetryAt())
+	if !w.count(by).Allowed {
+		w.fail("not counted when its wait was over")
 	}
 }
 

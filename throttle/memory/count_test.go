@@ -1,0 +1,110 @@
+package memory_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/memory"
+	"github.com/mailgate/mailgate/throttle/meter"
+	"github.com/mailgate/mailgate/throttle/throttletest"
+)
+
+func count(t testing.TB, l *memory.Limiter, key string) throttle.Reading {
+	t.Helper()
+	r, err := l.Count(context.Background(), key)
+	if err != nil {
+		t.Fatalf("count for %s: %v", key, err)
+	}
+	return r
+}
+
+// Many who count at once are admitted exactly as often as the limit says.
+func TestCountsAtOnce(t *testing.T) {
+	const callers, limit = 64, 20
+	l := memory.New(burst(t, limit), memory.Options{Now: throttletest.NewClock(start).Now})
+	for round := range 200 {
+		var admitted atomic.Int64
+		var done sync.WaitGroup
+		for range callers {
+			done.Go(func() {
+				if count(t, l, fmt.Sprint(round)).Allowed {
+					admitted.Add(1)
+				}
+			})
+		}
+		done.Wait()
+		if n := admitted.Load(); n != limit {
+			t.Fatalf("%d admitted, want %d", n, limit)
+		}
+	}
+}
+
+// A no that is remembered is said again, and not once it is over.
+func TestCountAgain(t *testing.T) {
+	clock := throttletest.NewClock(start)
+	l := memory.New(bucket(t), memory.Options{Now: clock.Now})
+	count(t, l, "key")
+	count(t, l, "key")
+	for _, left := range []int64{30_000, 29_999, 1} {
+		clock.Set(start + 30_000 - left)
+		for range 2 {
+			if r := count(t, l, "key"); r.Allowed || r.Wait != left || r.Clock != clock.Now() {
+				t.Errorf("%d ms before its wait is over: %+v", left, r)
+			}
+		}
+	}
+	clock.Add(1)
+	if r := count(t, l, "key"); !r.Allowed || r.Wait != 30_000 {
+		t.Errorf("when its wait is over: %+v", r)
+	}
+}
+
+func TestCountIsRefusedWhereThereIsNoRoom(t *testing.T) {
+	l := memory.New(bucket(t), memory.Options{Keys: 1, Now: throttletest.NewClock(start).Now})
+	count(t, l, "key")
+	r, err := l.Count(t.Context(), "another")
+	if !errors.Is(err, memory.ErrFull) || !errors.Is(err, throttle.ErrUnchanged) || r != (throttle.Reading{}) {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if want := "count: the history is unavailable: as many keys as there is room for still count"; err.Error() != want {
+		t.Errorf("the error says %q, want %q", err, want)
+	}
+}
+
+// However many are counted, a key takes the memory of its first send, and no allocation.
+func TestCountTakesNoMemory(t *testing.T) {
+	hour := throttle.Tier{Name: "hour", Limit: 1_000_000, Window: 3_600_000}
+	fixed, err1 := meter.NewFixedWindow(hour)
+	token, err2 := meter.NewTokenBucket(hour, 0)
+	if err1 != nil || err2 != nil {
+		t.Fatal(err1, err2)
+	}
+	const keys = 10_000
+	names := make([]string, keys)
+	for i := range names {
+		names[i] = fmt.Sprint("198.51.100.", i)
+	}
+	for name, m := range map[string]meter.Meter{"FixedWindow": fixed, "TokenBucket": token} {
+		before := heap()
+		l := memory.New(m, memory.Options{Now: throttletest.NewClock(start).Now})
+		for range 20 {
+			for _, key := range names {
+				count(t, l, key)
+			}
+		}
+		got, want := (heap()-before)/keys, documented(t, name)[1]
+		if got > want+want/10 {
+			t.Errorf("%s: %d bytes a key, and one send takes %d", name, got, want)
+		}
+		if n := testing.AllocsPerRun(100, func() { count(t, l, names[0]) }); n != 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+		runtime.KeepAlive(l)
+	}
+}

@@ -1,0 +1,91 @@
+package meter_test
+
+import (
+	"testing"
+
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/meter"
+)
+
+func TestCountStepByStep(t *testing.T) {
+	walk(t, must(meter.NewFixedWindow(tier(3, 1000))), []step{
+		{300, "count", "yes, 2 left"},
+		{300, "take a", "yes, 1 left"},
+		{400, "count", "yes, 0 left for 600"},
+		{400, "count", "no, 0 left for 600"},
+		{500, "release a", "true"},
+		{500, "used", "2"},
+		{999, "count", "yes, 0 left for 1"},
+		{1000, "count", "yes, 2 left"},
+	})
+	walk(t, must(meter.NewSlidingWindow(tier(3, 1000), 10)), []step{
+		{310, "count", "yes, 2 left"},
+		{350, "take a", "yes, 1 left"},
+		{420, "count", "yes, 0 left for 979"},
+		{500, "release a", "true"},
+		{500, "used", "2"},
+		{500, "count", "yes, 0 left for 899"},
+		{1398, "count", "no, 0 left for 1"},
+		{1399, "count", "yes, 0 left for 100"},
+	})
+	walk(t, must(meter.NewTokenBucket(tier(3, 3000), 3)), []step{
+		{0, "count", "yes, 2 left"},
+		{0, "take a", "yes, 1 left"},
+		{500, "count", "yes, 0 left for 500"},
+		{999, "count", "no, 0 left for 1"},
+		{1000, "count", "yes, 0 left for 1000"},
+		{1000, "release a", "true"}, // and the two behind it are as if it had not been before them
+		{1000, "used", "2"},
+		{1000, "take a", "yes, 0 left for 1000"},
+		{9000, "count", "yes, 2 left"},
+	})
+	walk(t, must(meter.NewLeakyBucket(tier(3, 3000), 2)), []step{
+		{0, "count", "yes, 2 left"},
+		{0, "take a", "yes in 1000, 1 left"},
+		{0, "count", "yes in 2000, 0 left for 1000"},
+		{0, "release a", "true"}, // the one behind it keeps its turn
+		{0, "count", "no, 0 left for 1000"},
+		{1000, "take b", "yes in 2000, 0 left for 1000"},
+		{1000, "release b", "true"}, // and no turn of a send that was counted is free
+		{1000, "used", "2"},
+	})
+}
+
+// However many are counted, nothing is remembered of each, nor of those before that count no
+// more.
+func TestCountRemembersNothing(t *testing.T) {
+	large := tier(1_000_000, 1000)
+	for _, m := range []meter.Meter{
+		must(meter.NewFixedWindow(large)), must(meter.NewSlidingWindow(large, 10)),
+		must(meter.NewTokenBucket(large, 0)), must(meter.NewLeakyBucket(large, 100_000)),
+	} {
+		var s meter.State
+		for range 5000 {
+			m.Count(&s, start)
+		}
+		if len(s.Held) != 0 || len(s.Parts) > 1 || m.Used(&s, start) != 5000 {
+			t.Errorf("%s: %d of 5000, %d remembered, %d parts", m, m.Used(&s, start), len(s.Held), len(s.Parts))
+		}
+		m.Take(&s, idOf("a"), start)
+		if m.Count(&s, start+9000); len(s.Held) != 0 {
+			t.Errorf("%s: %d that count no more are remembered", m, len(s.Held))
+		}
+	}
+}
+
+// A send that was counted is nobody's, however its id is written.
+func TestWhatWasCountedCannotBeReleased(t *testing.T) {
+	for _, m := range []meter.Meter{
+		must(meter.NewFixedWindow(tier(9, minute))), must(meter.NewSlidingWindow(tier(9, minute), 0)),
+		must(meter.NewTokenBucket(tier(9, minute), 0)), must(meter.NewLeakyBucket(tier(9, minute), 8)),
+	} {
+		var s meter.State
+		m.Take(&s, idOf("a"), start)
+		m.Count(&s, start)
+		for id := range 256 {
+			if m.Release(&s, throttle.ID{byte(id)}, start) {
+				t.Errorf("%s: gave back %q", m, throttle.ID{byte(id)})
+			}
+		}
+	}
+}
