@@ -17,7 +17,9 @@
 // into its smtp-sink as well, with its smtp-source, a bare generator in C, beside ours.
 // Without Postfix those rows say so and the others stand.
 //
-// Below the table stands what peers leave out that ours does in the same time.
+// Below the table stands what peers leave out that ours does in the same time. What they do
+// as well is required of ours: with one of the algorithms in a process that is a denial, and
+// a count, which is an admission without an id.
 //
 // The exit status is 1 if a requirement was missed.
 package main

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/mailgate/mailgate/throttle"
@@ -93,11 +94,12 @@ var slidingLog = algorithm{
 
 // A scene is what is asked of all.
 type scene struct {
-	what string
-	tier throttle.Tier
-	keys int
-	fill int // sends that every key has before
-	yes  bool
+	what    string
+	tier    throttle.Tier
+	keys    int
+	fill    int // sends that every key has before
+	yes     bool
+	counted bool // ours remembers no id of a send, as no peer does
 }
 
 // The windows are so long that none ends meanwhile.
@@ -122,10 +124,22 @@ func (a algorithm) scenes() []scene {
 	}
 }
 
+// counts are the admissions of the scenes as the peers know them.
+func counts() []scene {
+	return []scene{
+		{what: "a count", tier: loose, keys: keysAtRandom, fill: 1, yes: true, counted: true},
+		{what: "a count, one key", tier: loose, keys: 1, yes: true, counted: true},
+	}
+}
+
 // inProcess compares the algorithm in one process, with keys in random order and with
 // one that all cores ask about.
 func (a algorithm) inProcess() (rows []row, err error) {
-	for _, s := range a.scenes() {
+	scenes := a.scenes()
+	if a.meter != nil {
+		scenes = append(scenes, counts()...)
+	}
+	for _, s := range scenes {
 		if a.meter == nil && s.yes && s.keys == 1 {
 			continue // a policy keeps every send, a thousand at most
 		}
@@ -148,7 +162,7 @@ func (a algorithm) play(s scene) ([]row, error) {
 
 // beside compares a limiter of ours with the peers.
 func (a algorithm) beside(limiter throttle.Limiter, s scene) ([]row, error) {
-	peers := map[string]peer{ours: ourPeer{limiter}}
+	peers := map[string]peer{ours: s.of(limiter)}
 	for _, c := range a.here {
 		p, stop, err := c.open("", s.tier)
 		if err != nil {
@@ -173,12 +187,32 @@ func (a algorithm) beside(limiter throttle.Limiter, s scene) ([]row, error) {
 	}
 	var rows []row
 	for _, c := range a.here {
-		rows = append(rows, read.compare(a.name+": "+s.what, onTheClock, ours, c.name, c.required))
+		required := c.required
+		if a.meter != nil && s.yes && !s.counted {
+			required = 0 // no peer in a process does that: what it does is a count
+		}
+		rows = append(rows, read.compare(a.name+": "+s.what, onTheClock, ours, c.name, required))
 	}
 	if !s.yes && s.keys > 1 {
 		rows = append(rows, figure(a.name+": allocations of a denial", "", allocations(limiter, order)).atMost(0))
 	}
 	return rows, nil
+}
+
+// of is a limiter of ours as the scene asks it.
+func (s scene) of(l throttle.Limiter) peer {
+	if s.counted {
+		return counter{l.(*memory.Limiter)}
+	}
+	return ourPeer{l}
+}
+
+// A counter is a limiter of ours that remembers no ids.
+type counter struct{ limiter *memory.Limiter }
+
+func (c counter) take(mailbox string) (bool, error) {
+	r, err := c.limiter.Count(context.Background(), mailbox)
+	return r.Allowed, err
 }
 
 // inMemory is our limiter for the algorithm.
