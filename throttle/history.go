@@ -88,18 +88,3 @@ func (h History) Without(id ID) (History, bool) {
 	next := make(History, 0, len(h)-1)
 	return append(append(next, h[:i]...), h[i+1:]...), true
 }
-
-// A Stretch is a part of a history that neither changes any more. To say which it is does
-// not look at it.
-type Stretch struct {
-	Of       *History
-	From, To uint32
-}
-
-// History is the part; nil of nothing.
-func (s Stretch) History() History {
-	if s.Of == nil {
-		return nil
-	}
-	return (*s.Of)[s.From:s.To]
-}

@@ -34,6 +34,18 @@ func bitsOf(id ID) IDs {
 	return 1<<(h>>58) | 1<<(h>>52&63)
 }
 
+// ManyIDs are IDs in a power of two of words, each id in one of them.
+type ManyIDs []IDs
+
+// MayHave says no only of an id that was not added.
+func (m ManyIDs) MayHave(id ID) bool { return m.word(id).MayHave(id) }
+
+// Add adds an id.
+func (m ManyIDs) Add(id ID) { m.word(id).Add(id) }
+
+// word is the one of the id. Which bits it is in there, other bits of its hash say.
+func (m ManyIDs) word(id ID) *IDs { return &m[int(id.Hash()>>12)&(len(m)-1)] }
+
 // Hash is a number of which two ids seldom share the upper half. It is the same in all
 // processes.
 func (id ID) Hash() uint64 {

@@ -42,8 +42,8 @@ func (v *Verdict) Refusal() Refusal {
 }
 
 // SpellAgain makes v, which is zero, what [Decide] returns of these sends while a no of this
-// policy lasts.
-func (p Policy) SpellAgain(v *Verdict, no Refusal, sends Stretch, now int64) {
+// policy lasts. It looks at none of them.
+func (p Policy) SpellAgain(v *Verdict, no Refusal, sends History, now int64) {
 	v.Limit, v.Wait, v.Now = p.tiers[no.Tier].Name, no.Until-now, now
-	v.clock, v.tiers, v.later = now, p.tiers, sends
+	v.clock, v.tiers, v.history = now, p.tiers, sends
 }

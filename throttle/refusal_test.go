@@ -31,7 +31,7 @@ func TestARefusalSaysWhatTheHistoryWould(t *testing.T) {
 				at := max(now, h.Newest()) + min(later, v.Wait-1)
 				want := throttle.Decide(p, h, at)
 				var got throttle.Verdict
-				p.SpellAgain(&got, no, throttle.Stretch{Of: &h, To: uint32(len(h))}, at)
+				p.SpellAgain(&got, no, h, at)
 				if !no.Lasts(at) || !no.Holds(unlike(no.IDs), at) || !sameVerdict(got, want) {
 					t.Fatalf("seed %d life %d, %d ms after:\n got %s\nwant %s", seed, life, later, spell(got), spell(want))
 				}
@@ -71,21 +71,4 @@ func sameVerdict(a, b throttle.Verdict) bool {
 	forgottenB, _ := b.ForgottenAt(throttle.ID{})
 	return a.Allowed == b.Allowed && a.Limit == b.Limit && a.Wait == b.Wait && a.Now == b.Now && a.Delay == b.Delay &&
 		a.RetryAt() == b.RetryAt() && a.Sent() == b.Sent() && forgottenA == forgottenB && reflect.DeepEqual(a.Tiers(), b.Tiers())
-}
-
-func TestAStretch(t *testing.T) {
-	h := sends(1, 2, 3, 4)
-	for _, tt := range []struct {
-		stretch throttle.Stretch
-		want    throttle.History
-	}{
-		{throttle.Stretch{}, nil},
-		{throttle.Stretch{Of: &h, From: 0, To: 4}, h},
-		{throttle.Stretch{Of: &h, From: 1, To: 3}, h[1:3]},
-		{throttle.Stretch{Of: &h, From: 4, To: 4}, throttle.History{}},
-	} {
-		if got := tt.stretch.History(); !reflect.DeepEqual(got, tt.want) {
-			t.Errorf("%d to %d: %v, want %v", tt.stretch.From, tt.stretch.To, got, tt.want)
-		}
-	}
 }

@@ -28,7 +28,6 @@ type Verdict struct {
 	tiers   []Tier
 	history History
 	only    Admission // the history where it is this one and none else, as SpellOne was told
-	later   Stretch   // the history where nobody has looked at it yet, as SpellAgain was told
 	quota   *Tier     // the one limit, where there are no tiers
 	left    int       // sends that it still admits
 }
@@ -60,11 +59,8 @@ func (v Verdict) Sent() int {
 
 // sends is the history that the verdict goes by.
 func (v *Verdict) sends() History {
-	switch {
-	case v.only.ID != (ID{}):
+	if v.only.ID != (ID{}) {
 		return History{v.only}
-	case v.later.Of != nil:
-		return v.later.History()
 	}
 	return v.history
 }

@@ -45,6 +45,47 @@ func TestCountsAtOnce(t *testing.T) {
 	}
 }
 
+// Who takes, gives back and counts at once loses nothing of another's.
+func TestCountsAmongTakes(t *testing.T) {
+	const callers, each, keys = 8, 300, 3
+	tier := throttle.Tier{Name: "hour", Limit: 1_000_000, Window: 3_600_000}
+	sliding, err1 := meter.NewSlidingWindow(tier, 0)
+	token, err2 := meter.NewTokenBucket(tier, 0)
+	if err1 != nil || err2 != nil {
+		t.Fatal(err1, err2)
+	}
+	for _, m := range []meter.Meter{sliding, token} {
+		l := memory.New(m, memory.Options{Now: throttletest.NewClock(start).Now})
+		var stays [keys]atomic.Int64
+		var done sync.WaitGroup
+		for caller := range callers {
+			done.Go(func() {
+				for i := range each {
+					n := (caller + i) % keys
+					key := fmt.Sprint(n)
+					if i%3 == 0 {
+						count(t, l, key)
+						stays[n].Add(1)
+						continue
+					}
+					_, id := take(t, l, key)
+					if i%3 == 1 {
+						release(t, l, key, id)
+						continue
+					}
+					stays[n].Add(1)
+				}
+			})
+		}
+		done.Wait()
+		for n := range keys {
+			if used, err := l.Reset(t.Context(), fmt.Sprint(n)); int64(used) != stays[n].Load() || err != nil {
+				t.Errorf("%s: %d count, want %d; %v", m, used, stays[n].Load(), err)
+			}
+		}
+	}
+}
+
 // A no that is remembered is said again, and not once it is over.
 func TestCountAgain(t *testing.T) {
 	clock := throttletest.NewClock(start)

@@ -12,9 +12,10 @@
 //
 //	reading, err := visitors.Count(ctx, address)
 //
-// A [Limiter] counts by a meter, [Tiers] by a throttle.Policy. Neither has anything to
-// close: there is no goroutine and no timer. For what is new that which has expired goes: a
-// second later, or at once where more than half of the places are taken.
+// A [Limiter] counts by a meter; [Tiers] admit by a throttle.Policy, and keep every send.
+// Neither has anything to close: there is no goroutine and no timer. For what is new that
+// which has expired goes: a second later, or at once where more than half of the places are
+// taken.
 //
 // A no is remembered beside what it goes by, and said again without the key's lock for as
 // long as nothing changes there: so of many who hammer at a key that is denied none waits

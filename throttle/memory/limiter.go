@@ -115,9 +115,9 @@ func (l *Limiter) note(s *shard[counted], e *entry[counted], k fingerprint, r th
 	}
 }
 
-// Count is Take of a send that nobody asks about again: it can neither be repeated nor given
-// back. That takes half as long, and however many are counted a key takes the memory of one.
-// Those that Take has recorded can still be given back.
+// Count admits one send without an id, or says no: it can neither be repeated nor given back.
+// That takes about half as long as Take, and no memory for each send, but in a bucket behind
+// one that Take has admitted.
 func (l *Limiter) Count(ctx context.Context, key string) (r throttle.Reading, err error) {
 	if err := throttle.CheckCall(ctx, "count", key); err != nil {
 		return r, err

@@ -20,11 +20,48 @@ func TestABurstOfSendsLeavesNothing(t *testing.T) {
 		if len(got) != live+1 || got[live] != last || live > 0 && got[0] != burst[len(burst)-live] {
 			t.Errorf("%d of a burst and one more are %v", live, got)
 		}
-		if room := len(*s.room.Load()); room > 8*(live+1) {
+		if room := s.at().room; room > 8*(live+1) {
 			t.Errorf("%d sends have room for %d", live+1, room)
 		}
 		if len(burst) != 500 || burst[499].At != 499 {
 			t.Error("what was handed out has changed")
 		}
+	}
+}
+
+// However many sends are live, their ids are found and nearly no other is looked for.
+func TestIDsOfManySends(t *testing.T) {
+	var s sends
+	var ids []throttle.ID
+	for n := range throttle.MaxLimit + 100 {
+		id := throttle.NewID()
+		ids = append(ids, id)
+		if s.add(s.history(), throttle.Admission{ID: id, At: int64(n)}); n%50 != 0 {
+			continue
+		}
+		live := s.history()
+		for i, id := range ids {
+			if known := i >= len(ids)-throttle.MaxLimit; s.has(live, id) != known {
+				t.Fatalf("that the %dth of %d sends is on record is not %v", i+1, len(ids), known)
+			}
+		}
+	}
+	asked, looked := 10_000, 0
+	for range asked {
+		if s.known().MayHave(throttle.NewID()) {
+			looked++
+		}
+	}
+	if looked > asked/50 {
+		t.Errorf("of %d ids that are not on record %d are looked for", asked, looked)
+	}
+	without, _ := s.history().Without(ids[len(ids)-1])
+	s.set(without)
+	if s.has(without, ids[len(ids)-1]) || !s.has(without, ids[len(ids)-2]) {
+		t.Error("one that was given back is on record, or another is not")
+	}
+	s.add(without, throttle.Admission{ID: ids[len(ids)-1], At: 2000})
+	if live := s.history(); !s.has(live, ids[len(ids)-1]) || !s.has(live, ids[len(ids)-2]) {
+		t.Error("not on record again")
 	}
 }

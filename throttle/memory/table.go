@@ -61,7 +61,7 @@ type fingerprint struct{ first, second uint64 }
 // the last no is read without, and with it the sends of a Tiers.
 type entry[S any] struct {
 	first, second uint64 // its fingerprint
-	place         int32  // in the queue, or added
+	place         int32  // in the queue, or added, or gone
 	spot          uint32 // in the index
 	no            lastNo
 	state         S
@@ -84,10 +84,10 @@ func (t *table[S]) fingerprint(key string) fingerprint {
 	return fingerprint{maphash.String(t.first, key), maphash.String(t.second, key)}
 }
 
-// refused is the last no that this view said to the key, if it is known, its entry, and the
-// turn at which both were read. Nothing is locked. Of the key's secret bits it looks at those
-// that choose the slot, and at all 64 of the second hash. Where no such no is known the entry
-// is the one that is likely the key's, for lock to look at.
+// refused is the last no that this view said to the key, if it is known, the entry that has it,
+// and the turn at which it was read. Nothing is locked. Of the key's secret bits it looks at
+// those that choose the slot, and at all 64 of the second hash. Where no such no is known the
+// entry is one that is likely the key's, for lock to look at.
 func (t *table[S]) refused(k fingerprint, v view) (likely *entry[S], no throttle.Refusal, turn uint64) {
 	x := t.shards[k.first%shards].index.Load()
 	if x == nil {
@@ -116,10 +116,11 @@ func (t *table[S]) lockNow(key string) (*shard[S], *entry[S], int64) {
 	return t.lock(t.fingerprint(key), nil, t.now())
 }
 
-// lock returns the key's shard, locked, its entry, nil if there is none, and the clock. The
-// entry is looked for where it is not the likely one. The clock was read before, as it takes as long as all that is done with the lock. Where
-// somebody has meanwhile swept by a later one it is read again: what had expired by then is
-// gone, and must not be missed at an older clock.
+// lock returns the key's shard, locked, its entry, nil if there is none, and the clock. It
+// looks for the entry only where it is not the likely one. The clock was read before, as that
+// takes as long as all that is done with the lock; where somebody has meanwhile swept by a
+// later one it is read again: what had expired by then is gone, and must not be missed at an
+// older clock.
 func (t *table[S]) lock(k fingerprint, likely *entry[S], now int64) (*shard[S], *entry[S], int64) {
 	s := &t.shards[k.first%shards]
 	s.Lock()

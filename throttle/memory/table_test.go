@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"context"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -161,28 +162,49 @@ func TestANoNeedsNoLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := Options{Now: func() int64 { return 60_000 }}
-	counting, keeping := New(m, now), NewTiers(p, now)
+	first, other := throttle.ID([]byte("AAAAAAAA")), throttle.ID([]byte("BBBBBBBB"))
+	type answer struct {
+		allowed bool
+		wait    int64
+	}
+	takes := func(l throttle.Limiter, id throttle.ID) func() (answer, error) {
+		return func() (answer, error) {
+			v, err := l.Take(t.Context(), "key", id)
+			return answer{v.Allowed, v.Wait}, err
+		}
+	}
+	counts := func(l *Limiter) func() (answer, error) {
+		return func() (answer, error) {
+			r, err := l.Count(t.Context(), "key")
+			return answer{r.Allowed, r.Wait}, err
+		}
+	}
+	taken, counted, both, keeping := New(m, now), New(m, now), New(m, now), NewTiers(p, now)
+	lockOf := func(l *Limiter) sync.Locker { return &l.states.shards[l.states.fingerprint("key").first%shards] }
 	for name, tt := range map[string]struct {
-		limiter throttle.Limiter
-		lock    sync.Locker
+		limiter    throttle.Limiter
+		lock       sync.Locker
+		fill, deny func() (answer, error)
 	}{
-		"meter": {counting, &counting.states.shards[counting.states.fingerprint("key").first%shards]},
-		"tiers": {keeping, &keeping.histories.shards[keeping.histories.fingerprint("key").first%shards]},
+		"takes":               {taken, lockOf(taken), takes(taken, first), takes(taken, other)},
+		"counts":              {counted, lockOf(counted), counts(counted), counts(counted)},
+		"a take and a count":  {both, lockOf(both), takes(both, first), counts(both)},
+		"takes that are kept": {keeping, &keeping.histories.shards[keeping.histories.fingerprint("key").first%shards], takes(keeping, first), takes(keeping, other)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			first, other := throttle.ID([]byte("AAAAAAAA")), throttle.ID([]byte("BBBBBBBB"))
-			ctx := t.Context()
-			for _, id := range []throttle.ID{first, other} {
-				if _, err := tt.limiter.Take(ctx, "key", id); err != nil {
-					t.Fatal(err)
-				}
+			if a, err := tt.fill(); !a.allowed || err != nil {
+				t.Fatal(a, err)
+			}
+			no := answer{wait: 60_000}
+			if a, err := tt.deny(); a != no || err != nil {
+				t.Fatal(a, err)
 			}
 			tt.lock.Lock()
 			answered := make(chan bool)
 			go func() {
-				v, err1 := tt.limiter.Take(ctx, "key", other)
-				w, err2 := tt.limiter.Peek(ctx, "key")
-				answered <- !v.Allowed && !w.Allowed && v.Wait == 60_000 && w.Wait == 60_000 && err1 == nil && err2 == nil
+				a, err1 := tt.deny()
+				v, err2 := tt.limiter.Peek(context.Background(), "key")
+				answered <- a == no && !v.Allowed && v.Wait == no.wait && err1 == nil && err2 == nil
 			}()
 			select {
 			case right := <-answered:
@@ -281,6 +303,18 @@ func TestALikelyEntryIsLookedAtAgain(t *testing.T) {
 	if found(mine) != again || found(again) != again {
 		t.Error("not found where it is now")
 	}
+	for n := range uint64(100) { // the index grows
+		add(fingerprint{first: (n + 2) * shards, second: n})
+	}
+	if found(again) != again {
+		t.Error("not found in a larger index")
+	}
+	for len(s.due) > 0 {
+		table.remove(s, s.due[0].entry)
+	}
+	if found(again) != nil {
+		t.Error("found in a block that is gone")
+	}
 }
 
 // Between the no and the sends that it is about somebody may change them: then there is none.
@@ -297,14 +331,14 @@ func TestSendsBelongToTheirNo(t *testing.T) {
 		}
 	}
 	e, no, turn := l.histories.refused(k, l.view)
-	if said, sends := sendsOf(e, no, turn); said.Until == 0 || len(sends.History()) != 1 {
+	if said, sends := sendsOf(e, no, turn); said.Until == 0 || len(sends) != 1 {
 		t.Fatalf("%+v, %v", said, sends)
 	}
 	if released, err := l.Release(ctx, "key", id); !released || err != nil {
 		t.Fatal(released, err)
 	}
-	if said, sends := sendsOf(e, no, turn); said.Until != 0 || sends.Of != nil {
-		t.Errorf("%+v, %v", said, sends.History())
+	if said, sends := sendsOf(e, no, turn); said.Until != 0 || sends != nil {
+		t.Errorf("%+v, %v", said, sends)
 	}
 }
 

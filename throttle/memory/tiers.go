@@ -71,7 +71,7 @@ func (l *Tiers) Take(ctx context.Context, key string, id throttle.ID) (v throttl
 	history := e.state.history()
 	live := history.Within(l.longest.get().Longest(), now)
 	switch l.policy.Spell(&v, history, now); {
-	case live.Find(id) >= 0:
+	case e.state.has(live, id):
 		v.Allowed = true
 	case !v.Allowed:
 		e.no.say(l.view.of(k), v.Refusal())
@@ -79,29 +79,31 @@ func (l *Tiers) Take(ctx context.Context, key string, id throttle.ID) (v throttl
 		e.no.takeBack()
 		e.state.add(live, throttle.Admission{ID: id, At: history.Clock(now)})
 		l.histories.keep(shard, e)
-		v = throttle.Admitted(l.policy, e.state.history(), now)
+		v = throttle.Verdict{}
+		l.policy.Spell(&v, e.state.history(), now)
+		v.Allowed = true
 	}
 	return v, nil
 }
 
 // refused is the last no that was said of the key, if it is known, the sends that it is about,
 // and the entry that is likely the key's.
-func (l *Tiers) refused(k fingerprint) (*entry[sends], throttle.Refusal, throttle.Stretch) {
+func (l *Tiers) refused(k fingerprint) (*entry[sends], throttle.Refusal, throttle.History) {
 	likely, no, turn := l.histories.refused(k, l.view)
 	if no.Until == 0 {
-		return likely, no, throttle.Stretch{}
+		return likely, no, nil
 	}
 	no, sends := sendsOf(likely, no, turn)
 	return likely, no, sends
 }
 
 // sendsOf is the sends beside a no, and neither where somebody has meanwhile changed them.
-func sendsOf(e *entry[sends], no throttle.Refusal, turn uint64) (throttle.Refusal, throttle.Stretch) {
-	sends := e.state.stretch()
+func sendsOf(e *entry[sends], no throttle.Refusal, turn uint64) (throttle.Refusal, throttle.History) {
+	room, p := e.state.room.Load(), e.state.at()
 	if !e.no.still(turn) {
-		return throttle.Refusal{}, throttle.Stretch{}
+		return throttle.Refusal{}, nil
 	}
-	return no, sends
+	return no, p.of(room)
 }
 
 // Peek answers what Take would.

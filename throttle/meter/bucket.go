@@ -14,7 +14,7 @@ import (
 // The state: Count parts were in it at At. Held are the sends that are in it, and
 // Parts what was in it before them, as when and how much: so one of them can be taken
 // out again as if it had never been there. One without an id was given back, and its
-// place stays taken; one of nobody's was counted, and is there only behind others.
+// place stays taken; one of nobody's was counted, and is there behind others.
 type bucket struct {
 	tier throttle.Tier
 	room int   // sends
@@ -97,11 +97,12 @@ func (b *bucket) count(s *State, now int64) Reading {
 	if !b.fits(level) {
 		return b.reading(false, level, clock)
 	}
-	if level > 0 && len(s.Held) > 0 {
+	if len(s.Held) > 0 {
 		b.settle(s, level, clock)
+	}
+	if len(s.Held) > 0 {
 		s.hold(nobodys, clock, b.held)
 	} else {
-		s.forget(len(s.Held))
 		s.Parts = s.Parts[:0]
 	}
 	s.At, s.Count = clock, level+b.tier.Window
@@ -109,7 +110,8 @@ func (b *bucket) count(s *State, now int64) Reading {
 }
 
 // settle forgets the sends that need not be remembered any more: all of them once the
-// bucket has been empty, else the oldest of too many.
+// bucket has been empty, else the oldest of too many, and those that are not behind any which
+// can still be given back.
 func (b *bucket) settle(s *State, level, clock int64) {
 	switch {
 	case level == 0:
@@ -121,6 +123,11 @@ func (b *bucket) settle(s *State, level, clock int64) {
 		return
 	}
 	over := max(0, len(s.Held)+1-b.held)
+	for i := over; i < len(s.Held) && (s.vacant(i) || s.Held[i].ID == nobodys); i++ {
+		if !s.vacant(i) {
+			over = i + 1
+		}
+	}
 	for _, send := range s.Held[:over] {
 		s.Parts[1] = b.drained(s.Parts[1], s.Parts[0], send.At) + b.tier.Window
 		s.Parts[0] = send.At
@@ -191,9 +198,12 @@ func (b *bucket) expires(s *State) int64 { return s.At + ceil(s.Count, int64(b.t
 
 func (b *bucket) reserving(n int) (*bucket, error) {
 	room, err := reserve(b.tier.Name, b.room, n)
+	if err != nil {
+		return nil, err
+	}
 	less := *b
 	less.room, less.full = room, int64(room)*b.tier.Window
-	return &less, err
+	return &less, nil
 }
 
 // ceil is a/b, rounded up, of whole numbers that are not negative.

@@ -73,6 +73,49 @@ func TestCountRemembersNothing(t *testing.T) {
 	}
 }
 
+// What was counted behind a send that can be given back is remembered for as long as that is,
+// and while there is room.
+func TestCountsAreRememberedBehindOthers(t *testing.T) {
+	large := tier(100_000, 100_000)
+	for _, tt := range []struct {
+		m     meter.Meter
+		count int // when a and b are given back, of five
+	}{
+		{must(meter.NewTokenBucket(large, 0)), 3},
+		{must(meter.NewLeakyBucket(large, 99_999)), 5}, // they keep their places in the queue
+	} {
+		m, s := tt.m, meter.State{}
+		remembers := func(want int, when string) {
+			t.Helper()
+			if len(s.Held) != want {
+				t.Errorf("%s: it remembers %d %s, want %d", m, len(s.Held), when, want)
+			}
+		}
+		m.Count(&s, start)
+		remembers(0, "behind nobody")
+		m.Take(&s, idOf("a"), start)
+		m.Count(&s, start)
+		m.Take(&s, idOf("b"), start)
+		m.Count(&s, start)
+		remembers(4, "behind a")
+		if !m.Release(&s, idOf("a"), start) || !m.Release(&s, idOf("b"), start) || m.Used(&s, start) != tt.count {
+			t.Errorf("%s: %d count without a and b, want %d", m, m.Used(&s, start), tt.count)
+		}
+		m.Count(&s, start)
+		remembers(0, "when a and b are given back")
+
+		m.Take(&s, idOf("c"), start)
+		for range meter.MaxHeld - 1 {
+			m.Count(&s, start)
+		}
+		remembers(meter.MaxHeld, "behind c")
+		if m.Count(&s, start); m.Release(&s, idOf("c"), start) {
+			t.Errorf("%s: gave back c, behind which as many came as can be remembered", m)
+		}
+		remembers(0, "when c is forgotten")
+	}
+}
+
 // A send that was counted is nobody's, however its id is written.
 func TestWhatWasCountedCannotBeReleased(t *testing.T) {
 	for _, m := range []meter.Meter{

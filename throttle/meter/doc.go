@@ -24,14 +24,14 @@
 //
 // All of them also remember admissions by id, 16 bytes each and [MaxHeld] at most, to
 // charge a repeated Take once and to take sends back. That is most of what a busy key
-// costs; with Count, which remembers none, it costs no more than with one send, but for the
-// parts of a SlidingWindow. Bytes for one key, an IPv4 address under a limit of 60 in an hour, as measured in
+// costs. What is only counted, without an id, as throttle/memory can, leaves a key as small as
+// with one send, but for the parts of a SlidingWindow. Bytes for one key, an IPv4 address under a limit of 60 in an hour, as measured in
 // throttle/memory, with thousands of keys, and by MEMORY USAGE of Redis 7, all included. There
 // the limit's name is part of each key; this is for one of eight letters:
 //
 //	                 one send on record      60 sends on record
 //	                 process     Redis       process     Redis
-//	throttle.Policy      185       120          1260      1368
+//	throttle.Policy      180       120          1370      1368
 //	SlidingWindow        247       152          1890      1384
 //	FixedWindow          245       136          1378      1000
 //	TokenBucket          245       152          1380      1000

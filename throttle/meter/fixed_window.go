@@ -122,9 +122,12 @@ func (m FixedWindow) Held() int { return m.held }
 // Reserving implements Meter.
 func (m FixedWindow) Reserving(n int) (Meter, error) {
 	limit, err := reserve(m.tier.Name, m.tier.Limit, n)
+	if err != nil {
+		return nil, err
+	}
 	less := *m.fixedWindow
 	less.tier.Limit = limit
-	return FixedWindow{&less}, err
+	return FixedWindow{&less}, nil
 }
 
 // Form implements Meter.

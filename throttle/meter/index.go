@@ -18,8 +18,8 @@ const few = 8
 // admissions move forward in until they are moved back to its beginning.
 type index struct {
 	room  throttle.History
-	words []throttle.IDs // a power of two of them
-	added int            // ids, those that have gone again included
+	ids   throttle.ManyIDs
+	added int // ids, those that have gone again included
 }
 
 // begin moves the admissions to the beginning of the index's memory, or of another's with
@@ -28,7 +28,7 @@ func (x *index) begin(held throttle.History) (*index, throttle.History) {
 	if x == nil || cap(x.room) < 2*len(held) {
 		x = newIndex(2 * len(held))
 	} else {
-		clear(x.words)
+		clear(x.ids)
 		x.added = 0
 	}
 	held = x.room[:copy(x.room[:len(held)], held)]
@@ -42,24 +42,14 @@ func (x *index) begin(held throttle.History) (*index, throttle.History) {
 // that are not among them five have to be looked for when it is full, and fewer before.
 func newIndex(admissions int) *index {
 	words := 1 << bits.Len(uint(admissions/2-1))
-	return &index{room: make(throttle.History, 0, admissions), words: make([]throttle.IDs, words)}
-}
-
-// mayHold says no only of an id that was not added.
-func (x *index) mayHold(id throttle.ID) bool {
-	return x.word(id).MayHave(id)
+	return &index{room: make(throttle.History, 0, admissions), ids: make(throttle.ManyIDs, words)}
 }
 
 func (x *index) add(id throttle.ID) {
-	x.word(id).Add(id)
+	x.ids.Add(id)
 	x.added++
 }
 
 // full reports whether as many ids were added as there is room for. Where sends are given
 // back their ids stay, and more would make it say yes to any.
 func (x *index) full() bool { return x != nil && x.added >= cap(x.room) }
-
-// word is the one of the id. Which bits it is in there, other bits of its hash say.
-func (x *index) word(id throttle.ID) *throttle.IDs {
-	return &x.words[int(id.Hash()>>12)&(len(x.words)-1)]
-}

@@ -83,19 +83,46 @@ func TestABurstLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, m := range []Meter{fixed, sliding, token, leaky} {
-		var s State
-		for range 500 {
-			m.Take(&s, throttle.NewID(), 1000)
+		for name, after := range map[string]func(s *State, now int64){
+			"take":  func(s *State, now int64) { m.Take(s, throttle.NewID(), now) },
+			"count": func(s *State, now int64) { m.Count(s, now) },
+		} {
+			var s State
+			for range 500 {
+				m.Take(&s, throttle.NewID(), 1000)
+			}
+			if s.index == nil {
+				t.Fatalf("%s: 500 ids have no index", m)
+			}
+			for now := int64(60_000); now < 1_000_000; now += 59_000 {
+				after(&s, now) // and never nothing
+			}
+			if len(s.Held) > 2 || cap(s.Held) > 8 || s.index != nil || s.IDs() == throttle.AnyID {
+				t.Errorf("%s, %s: for %d of %d an index is there: %v, ids %x", m, name, len(s.Held), cap(s.Held), s.index != nil, s.IDs())
+			}
 		}
-		if s.index == nil {
-			t.Fatalf("%s: 500 ids have no index", m)
+	}
+}
+
+// So it is where all but a few were given back.
+func TestABurstThatIsGivenBackLeavesNothing(t *testing.T) {
+	m, err := NewSlidingWindow(throttle.Tier{Name: "minute", Limit: 1000, Window: 60_000}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s State
+	var ids []throttle.ID
+	for range 500 {
+		ids = append(ids, throttle.NewID())
+		m.Take(&s, ids[len(ids)-1], 1000)
+	}
+	for _, id := range ids[few/2:] {
+		if !m.Release(&s, id, 1000) {
+			t.Fatal("not given back")
 		}
-		for now := int64(60_000); now < 1_000_000; now += 59_000 {
-			m.Take(&s, throttle.NewID(), now) // and never nothing
-		}
-		if len(s.Held) > 2 || cap(s.Held) > 8 || s.index != nil || s.IDs() == throttle.AnyID {
-			t.Errorf("%s: for %d of %d an index %v, ids %x", m, len(s.Held), cap(s.Held), s.index, s.IDs())
-		}
+	}
+	if len(s.Held) != few/2 || cap(s.Held) > few || s.index != nil || s.IDs() == throttle.AnyID {
+		t.Errorf("for %d of %d an index is there: %v, ids %x", len(s.Held), cap(s.Held), s.index != nil, s.IDs())
 	}
 }
 
@@ -113,7 +140,7 @@ func TestBytesOfAnIndex(t *testing.T) {
 			if s.index == nil {
 				continue
 			}
-			if bytes := 16*cap(s.index.room) + 8*len(s.index.words); bytes > 50*len(s.Held) {
+			if bytes := 16*cap(s.index.room) + 8*len(s.index.ids); bytes > 50*len(s.Held) {
 				t.Fatalf("limit %d: %d bytes for %d admissions", limit, bytes, len(s.Held))
 			}
 		}

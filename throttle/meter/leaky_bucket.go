@@ -120,7 +120,10 @@ func (m LeakyBucket) Held() int { return m.held }
 // Reserving implements Meter.
 func (m LeakyBucket) Reserving(n int) (Meter, error) {
 	b, err := m.reserving(n)
-	return LeakyBucket{b}, err
+	if err != nil {
+		return nil, err
+	}
+	return LeakyBucket{b}, nil
 }
 
 // Form implements Meter.

@@ -16,20 +16,22 @@ import (
 // place, and then only where it says so: whoever keeps states lets one call at a time
 // have each.
 //
-// Meters are values, and hold their numbers by a pointer: so to ask one copies a word.
+// Meters are values, and hold their numbers by a pointer: so to ask one copies a word. Whether
+// two are equal their String says, and not ==.
 type Meter interface {
 	// Look says whether one more send is admitted, and changes nothing.
 	Look(s *State, now int64) Reading
 
-	// Take admits one send and records it under id, or says no and leaves the state
+	// Take admits one send and records it under id, which is Valid, or says no and leaves the state
 	// as it was. An id that is on record is admitted again and leaves it, too.
 	// changed reports whether there is a new state to keep. The first send of a key, one
 	// to a zero state, is always admitted.
 	Take(s *State, id throttle.ID, now int64) (r Reading, changed bool)
 
-	// Count is Take of a send that nobody asks about again: it can neither be repeated nor
-	// given back, and nothing is remembered but that there was one more. Those that Take has
-	// recorded still can. Where it is admitted there is a new state to keep.
+	// Count admits one send without an id, or says no and leaves the state as it was. It can
+	// neither be repeated nor given back, and is not remembered but in a bucket that remembers
+	// one before it: there it is one of the MaxHeld. Where it is admitted there is a new state
+	// to keep.
 	Count(s *State, now int64) Reading
 
 	// Release gives an admission back as if it had never been there, and reports whether

@@ -199,9 +199,12 @@ func (m SlidingWindow) Held() int { return m.held }
 // Reserving implements Meter.
 func (m SlidingWindow) Reserving(n int) (Meter, error) {
 	limit, err := reserve(m.tier.Name, m.tier.Limit, n)
+	if err != nil {
+		return nil, err
+	}
 	less := *m.slidingWindow
 	less.tier.Limit = limit
-	return SlidingWindow{&less}, err
+	return SlidingWindow{&less}, nil
 }
 
 // Form implements Meter.

@@ -13,7 +13,8 @@ import (
 // Where more than that count, the oldest are forgotten first. What is forgotten stays
 // charged until it counts no more: its Release reports false, and its Take repeated is
 // one more send. So this is how many sends of one key can be under way at once and still
-// be sure of their places, in all processes together. It is also what such a key costs
+// be sure of their places, in all processes together; in a bucket those are among them that
+// were counted after one that is remembered. It is also what such a key costs
 // where states are not in the process: up to 57 KB in Redis, of which all is read for one
 // new send in fifty, and the first in each part of a SlidingWindow that fills, and half a KB
 // for the others and for a no; and on disk 7 to 9 KB that each admission writes anew.
@@ -46,13 +47,13 @@ func (s *State) clear() {
 	s.At, s.Count, s.ids, s.Parts, s.Held = 0, 0, 0, s.Parts[:0], s.Held[:0]
 }
 
-// nobodys is the id of sends that were counted and have a place among others.
+// nobodys is the id of sends that were counted and have a place among others. Like the zero
+// id, which is in the places of those that were vacated, it is no admission's.
 var nobodys = throttle.ID{1}
 
-// find returns the place of an admission, -1 if it is not on record. No admission's id ends in
-// a zero byte: so do nobody's, and the zero id in the places of those that were vacated.
+// find returns the place of an admission, -1 if it is not on record.
 func (s *State) find(id throttle.ID) int {
-	if id[len(id)-1] == 0 || !s.mayHold(id) {
+	if id == (throttle.ID{}) || id == nobodys || !s.mayHold(id) {
 		return -1
 	}
 	return s.Held.Find(id)
@@ -61,7 +62,7 @@ func (s *State) find(id throttle.ID) int {
 // mayHold says no only of an id that is not on record.
 func (s *State) mayHold(id throttle.ID) bool {
 	if s.index != nil {
-		return s.index.mayHold(id)
+		return s.index.ids.MayHave(id)
 	}
 	return s.ids == 0 || s.ids.MayHave(id)
 }
@@ -69,19 +70,18 @@ func (s *State) mayHold(id throttle.ID) bool {
 // IDs are the admissions on record, for who remembers a throttle.Refusal; AnyID where they
 // are too many to tell.
 func (s *State) IDs() throttle.IDs {
-	if s.ids == 0 || s.index != nil {
+	switch {
+	case len(s.Held) == 0:
+		return 0
+	case s.ids == 0 || s.index != nil:
 		return throttle.AnyID
 	}
 	return s.ids
 }
 
-// hold remembers one more admission, in place. Where few are left of many, what those have
-// taken goes: it may never be needed again.
+// hold remembers one more admission, in place.
 func (s *State) hold(id throttle.ID, at int64, most int) {
 	s.forget(max(0, len(s.Held)+1-most))
-	if s.index != nil && len(s.Held) < few {
-		s.index, s.Held = nil, slices.Clone(s.Held)
-	}
 	if s.index.full() || len(s.Held) >= many && len(s.Held) == cap(s.Held) {
 		s.index, s.Held = s.index.begin(s.Held)
 	}
@@ -109,13 +109,22 @@ func (s *State) forget(n int) {
 	default:
 		s.Held = s.Held[n:]
 	}
-	s.ids = throttle.IDsOf(s.Held)
+	s.left()
 }
 
 // drop forgets n admissions from the i-th on, in place.
 func (s *State) drop(i, n int) {
 	s.Held = append(s.Held[:i], s.Held[i+n:]...)
+	s.left()
+}
+
+// left is what is to be done when others have gone. Where few are left of many, what those
+// have taken goes too: it may never be needed again.
+func (s *State) left() {
 	s.ids = throttle.IDsOf(s.Held)
+	if s.index != nil && len(s.Held) < few {
+		s.index, s.Held = nil, append(throttle.History(nil), s.Held...)
+	}
 }
 
 // vacate forgets the id of the i-th admission, which was given back and keeps its place.

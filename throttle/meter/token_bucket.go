@@ -55,7 +55,10 @@ func (m TokenBucket) Held() int { return m.held }
 // Reserving implements Meter.
 func (m TokenBucket) Reserving(n int) (Meter, error) {
 	b, err := m.reserving(n)
-	return TokenBucket{b}, err
+	if err != nil {
+		return nil, err
+	}
+	return TokenBucket{b}, nil
 }
 
 // Form implements Meter.
