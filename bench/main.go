@@ -17,9 +17,9 @@
 // into its smtp-sink as well, with its smtp-source, a bare generator in C, beside ours.
 // Without Postfix those rows say so and the others stand.
 //
-// Below the table stands what peers leave out that ours does in the same time. What they do
-// as well is required of ours: with one of the algorithms in a process that is a denial, and
-// a count, which is an admission without an id.
+// Below the table stands what peers leave out. What they do as well is required of ours: of
+// an algorithm in a process that is a denial, and a count, which is an admission without an
+// id. An admission with one is there to be read.
 //
 // The exit status is 1 if a requirement was missed.
 package main

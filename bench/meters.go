@@ -124,9 +124,11 @@ func (a algorithm) scenes() []scene {
 	}
 }
 
-// counts are the admissions of the scenes as the peers know them.
+// counts are the scenes as the peers know them.
 func counts() []scene {
 	return []scene{
+		{what: "a denied count", tier: tight, keys: keysAtRandom, fill: tight.Limit, counted: true},
+		{what: "a denied count, one key", tier: tight, keys: 1, fill: tight.Limit, counted: true},
 		{what: "a count", tier: loose, keys: keysAtRandom, fill: 1, yes: true, counted: true},
 		{what: "a count, one key", tier: loose, keys: 1, yes: true, counted: true},
 	}
@@ -189,11 +191,11 @@ func (a algorithm) beside(limiter throttle.Limiter, s scene) ([]row, error) {
 	for _, c := range a.here {
 		required := c.required
 		if a.meter != nil && s.yes && !s.counted {
-			required = 0 // no peer in a process does that: what it does is a count
+			required = 0 // the peers know no ids
 		}
 		rows = append(rows, read.compare(a.name+": "+s.what, onTheClock, ours, c.name, required))
 	}
-	if !s.yes && s.keys > 1 {
+	if !s.yes && !s.counted && s.keys > 1 {
 		rows = append(rows, figure(a.name+": allocations of a denial", "", allocations(limiter, order)).atMost(0))
 	}
 	return rows, nil
