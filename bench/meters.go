@@ -190,7 +190,7 @@ func (a algorithm) beside(limiter throttle.Limiter, s scene) ([]row, error) {
 	var rows []row
 	for _, c := range a.here {
 		required := c.required
-		if a.meter != nil && s.yes && !s.counted {
+		if s.yes && !s.counted {
 			required = 0 // the peers know no ids
 		}
 		rows = append(rows, read.compare(a.name+": "+s.what, onTheClock, ours, c.name, required))
