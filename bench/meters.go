@@ -124,22 +124,15 @@ func (a algorithm) scenes() []scene {
 	}
 }
 
-// counts are the scenes as the peers know them.
-func counts() []scene {
-	return []scene{
-		{what: "a denied count", tier: tight, keys: keysAtRandom, fill: tight.Limit, counted: true},
-		{what: "a denied count, one key", tier: tight, keys: 1, fill: tight.Limit, counted: true},
-		{what: "a count", tier: loose, keys: keysAtRandom, fill: 1, yes: true, counted: true},
-		{what: "a count, one key", tier: loose, keys: 1, yes: true, counted: true},
-	}
-}
-
 // inProcess compares the algorithm in one process, with keys in random order and with
 // one that all cores ask about.
 func (a algorithm) inProcess() (rows []row, err error) {
 	scenes := a.scenes()
 	if a.meter != nil {
-		scenes = append(scenes, counts()...)
+		for _, s := range scenes {
+			s.what, s.counted = s.what+", counted", true
+			scenes = append(scenes, s)
+		}
 	}
 	for _, s := range scenes {
 		if a.meter == nil && s.yes && s.keys == 1 {
@@ -189,11 +182,7 @@ func (a algorithm) beside(limiter throttle.Limiter, s scene) ([]row, error) {
 	}
 	var rows []row
 	for _, c := range a.here {
-		required := c.required
-		if s.yes && !s.counted {
-			required = 0 // the peers know no ids
-		}
-		rows = append(rows, read.compare(a.name+": "+s.what, onTheClock, ours, c.name, required))
+		rows = append(rows, read.compare(a.name+": "+s.what, onTheClock, ours, c.name, s.required(c)))
 	}
 	if !s.yes && !s.counted && s.keys > 1 {
 		rows = append(rows, figure(a.name+": allocations of a denial", "", allocations(limiter, order)).atMost(0))
@@ -201,20 +190,25 @@ func (a algorithm) beside(limiter throttle.Limiter, s scene) ([]row, error) {
 	return rows, nil
 }
 
-// of is a limiter of ours as the scene asks it.
-func (s scene) of(l throttle.Limiter) peer {
-	if s.counted {
-		return counter{l.(*memory.Limiter)}
+// required is how many times as long as the peer ours takes at most. To remember an id, which
+// no peer does, takes about as long again as to count, where one key does not come from memory.
+func (s scene) required(c contender) float64 {
+	if s.yes && !s.counted {
+		return 3 * c.required
 	}
-	return ourPeer{l}
+	return c.required
 }
 
-// A counter is a limiter of ours that remembers no ids.
-type counter struct{ limiter *memory.Limiter }
-
-func (c counter) take(mailbox string) (bool, error) {
-	r, err := c.limiter.Count(context.Background(), mailbox)
-	return r.Allowed, err
+// of is a limiter of ours as the scene asks it.
+func (s scene) of(l throttle.Limiter) peer {
+	if !s.counted {
+		return ourPeer{l}
+	}
+	counting := l.(*memory.Limiter)
+	return question(func(mailbox string) (bool, error) {
+		r, err := counting.Count(context.Background(), mailbox)
+		return r.Allowed, err
+	})
 }
 
 // inMemory is our limiter for the algorithm.

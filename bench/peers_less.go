@@ -5,10 +5,10 @@ import (
 	"io"
 )
 
-// leavesOut is what a peer in one process does not do. Ours charges the id of an admission
-// once however often it is repeated, and keeps it so that the send can be given back. A count
-// has none. Always ours keeps to a bound of memory, and tells to the millisecond when the next
-// one may come. The figures of the peers are as they are.
+// leavesOut is what a peer in one process does not do. Ours charges an id once however often
+// it is repeated, and can give it back, but for what is counted without one. It always keeps
+// to a bound of memory, and tells to the millisecond when the next one may come. The figures
+// of the peers are as they are.
 var leavesOut = map[string]string{
 	"ulule/limiter": "no ids, nothing given back; a denial is counted and written; memory has no bound",
 	"go-limiter":    "no ids, nothing given back; windows begin anew with their tokens, so it is no log; memory has no bound",

@@ -1,6 +1,9 @@
 package throttle
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math/bits"
+)
 
 // IDs are some reservations, of which it is known who is not among them. They are a Bloom
 // filter in one word, in which an id is two bits. The zero IDs are none.
@@ -34,8 +37,13 @@ func bitsOf(id ID) IDs {
 	return 1<<(h>>58) | 1<<(h>>52&63)
 }
 
-// ManyIDs are IDs in a power of two of words, each id in one of them.
+// ManyIDs are IDs in several words, each id in one of them, for more than one word can tell.
+// NewManyIDs makes them.
 type ManyIDs []IDs
+
+// NewManyIDs has a power of two of words, so many at least. With one for four ids it tells all
+// but two of a hundred that were not added.
+func NewManyIDs(words int) ManyIDs { return make(ManyIDs, 1<<bits.Len(uint(words-1))) }
 
 // MayHave says no only of an id that was not added.
 func (m ManyIDs) MayHave(id ID) bool { return m.word(id).MayHave(id) }

@@ -37,3 +37,26 @@ func TestIDs(t *testing.T) {
 		t.Error("any id is one")
 	}
 }
+
+// Of many ids all are known that were added, and few others.
+func TestManyIDs(t *testing.T) {
+	for _, n := range []int{4, 16, 100, 1000} {
+		many := throttle.NewManyIDs((n + 3) / 4)
+		for range n {
+			id := throttle.NewID()
+			if many.Add(id); !many.MayHave(id) {
+				t.Fatalf("%s of %d is not known", id, n)
+			}
+		}
+		const asked = 10_000
+		known := 0
+		for range asked {
+			if many.MayHave(throttle.NewID()) {
+				known++
+			}
+		}
+		if known > asked*25/1000 {
+			t.Errorf("of %d others %d are known among %d", asked, known, n)
+		}
+	}
+}

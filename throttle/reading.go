@@ -6,7 +6,7 @@ package throttle
 // spell the verdict afterwards: 32 bytes, which are handed on in a processor's registers.
 type Reading struct {
 	Answer
-	Wait  int64 // milliseconds from Clock until the next send is admitted, 0 if at once
+	Wait  int64 // milliseconds from Clock until the next send is admitted, 0 if at once; after a yes as well
 	Delay int64 // milliseconds that an admitted send has to be held back
 	Clock int64 // the moment that counts: now, or what is on record where that is later
 }

@@ -1,7 +1,8 @@
 // Package gate is a Fiber middleware that lets through as many requests as a
 // throttle.Limiter admits, for each visitor, user or whatever is to be counted apart.
 //
-//	limit, _ := meter.NewSlidingWindow(throttle.Tier{Name: "minute", Limit: 30, Window: 60_000}, 60)
+//	limit, err := meter.NewSlidingWindow(throttle.Tier{Name: "minute", Limit: 30, Window: 60_000}, 60)
+//	...
 //	protect, err := gate.New(gate.Options{Limiter: memory.New(limit, memory.Options{})})
 //	...
 //	app.Post("/login", protect, login)

@@ -25,7 +25,7 @@ func count(t testing.TB, l *memory.Limiter, key string) throttle.Reading {
 }
 
 // Many who count at once are admitted exactly as often as the limit says.
-func TestCountsAtOnce(t *testing.T) {
+func TestCountsAtOnceKeepToTheLimit(t *testing.T) {
 	const callers, limit = 64, 20
 	l := memory.New(burst(t, limit), memory.Options{Now: throttletest.NewClock(start).Now})
 	for round := range 200 {
@@ -46,7 +46,7 @@ func TestCountsAtOnce(t *testing.T) {
 }
 
 // Who takes, gives back and counts at once loses nothing of another's.
-func TestCountsAmongTakes(t *testing.T) {
+func TestCountsAmongTakesLoseNothing(t *testing.T) {
 	const callers, each, keys = 8, 300, 3
 	tier := throttle.Tier{Name: "hour", Limit: 1_000_000, Window: 3_600_000}
 	sliding, err1 := meter.NewSlidingWindow(tier, 0)
@@ -86,8 +86,8 @@ func TestCountsAmongTakes(t *testing.T) {
 	}
 }
 
-// A no that is remembered is said again, and not once it is over.
-func TestCountAgain(t *testing.T) {
+// A no says at every moment how long it lasts, and not when it is over.
+func TestANoToACountIsSaidUntilItIsOver(t *testing.T) {
 	clock := throttletest.NewClock(start)
 	l := memory.New(bucket(t), memory.Options{Now: clock.Now})
 	count(t, l, "key")

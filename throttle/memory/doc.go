@@ -13,13 +13,12 @@
 //	reading, err := visitors.Count(ctx, address)
 //
 // A [Limiter] counts by a meter; [Tiers] admit by a throttle.Policy, and keep every send.
-// Neither has anything to close: there is no goroutine and no timer. For what is new that
-// which has expired goes: a second later, or at once where more than half of the places are
-// taken.
+// Neither has anything to close: there is no goroutine and no timer. Keys that have expired go
+// when new ones come: a second later, or at once where more than half of the places are taken.
 //
 // A no is remembered beside what it goes by, and said again without the key's lock for as
 // long as nothing changes there: so of many who hammer at a key that is denied none waits
-// for another. That is so of keys with up to 16 sends on record, which one meter or policy
+// for another. That is so of keys with up to 16 ids on record, however many were counted, which one meter or policy
 // refuses: where two do in turn, each remembers anew.
 //
 // A restart forgets all. So this is for limits whose windows are short beside the life

@@ -32,6 +32,11 @@ func TestANoIsSaidAgainOnlyWhereItHolds(t *testing.T) {
 					if seen, err := l.Peek(ctx, key); v.Allowed || v.Wait != wait || seen.Allowed || seen.Wait != wait || err != nil {
 						t.Fatalf("take: %v for %d, peek: %v for %d, %v; want a no for %d", v.Allowed, v.Wait, seen.Allowed, seen.Wait, err, wait)
 					}
+					if l, counts := l.(*memory.Limiter); counts {
+						if r := count(t, l, key); r.Allowed || r.Wait != wait {
+							t.Fatalf("count: %v for %d; want a no for %d", r.Allowed, r.Wait, wait)
+						}
+					}
 				}
 			}
 			clock.Set(start)

@@ -96,14 +96,14 @@ func (l *Limiter) Take(ctx context.Context, key string, id throttle.ID) (v throt
 		return v, throttle.Unchanged(throttle.Unavailable("take", err))
 	}
 	r, changed := l.meter.Take(&e.state.State, id, now)
-	l.note(shard, e, k, r, changed)
+	l.keepOrSay(shard, e, k, r, changed)
 	shard.Unlock()
 	r.Spell(&v, l.quota, now)
 	return v, nil
 }
 
-// note keeps a state that has changed, or remembers that this is a no.
-func (l *Limiter) note(s *shard[counted], e *entry[counted], k fingerprint, r throttle.Reading, changed bool) {
+// keepOrSay keeps a state that has changed, or remembers that this is a no.
+func (l *Limiter) keepOrSay(s *shard[counted], e *entry[counted], k fingerprint, r throttle.Reading, changed bool) {
 	switch {
 	case changed:
 		l.states.keep(s, e)
@@ -115,9 +115,14 @@ func (l *Limiter) note(s *shard[counted], e *entry[counted], k fingerprint, r th
 	}
 }
 
-// Count admits one send without an id, or says no: it can neither be repeated nor given back.
-// That takes about half as long as Take, and no memory for each send, but in a bucket behind
-// one that Take has admitted.
+// Count admits one send without an id, or says no: the send can neither be repeated nor given
+// back. That takes less time than Take, and a key stays as small as with one send.
+//
+// A limiter can be used in both ways. But while a bucket of either kind remembers a send that
+// Take has admitted, it remembers those that are counted after it, too, and they are among
+// the meter.MaxHeld that it can: so what is only counted better has a limiter of its own.
+//
+// An error is as one of Take, and always an ErrUnchanged.
 func (l *Limiter) Count(ctx context.Context, key string) (r throttle.Reading, err error) {
 	if err := throttle.CheckCall(ctx, "count", key); err != nil {
 		return r, err
@@ -132,7 +137,7 @@ func (l *Limiter) Count(ctx context.Context, key string) (r throttle.Reading, er
 		return r, throttle.Unchanged(throttle.Unavailable("count", err))
 	}
 	r = l.meter.Count(&e.state.State, now)
-	l.note(shard, e, k, r, r.Allowed)
+	l.keepOrSay(shard, e, k, r, r.Allowed)
 	shard.Unlock()
 	return r, nil
 }

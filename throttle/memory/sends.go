@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"math/bits"
 	"sync/atomic"
 	"unsafe"
 
@@ -9,38 +8,37 @@ import (
 )
 
 // sends is a history that can be read without the shard's lock beside a lastNo, if that has
-// the same turn before and after: a part of some room, which does not change any more. To say
-// where it lies looks at nothing but these two words.
+// the same turn before and after: a part of some room, which does not change any more. Where it
+// lies is in the first two words; to say so looks at nothing else.
 type sends struct {
-	room atomic.Pointer[throttle.Admission] // the first of those there is room for
-	part atomic.Uint64
-	ids  *throttle.IDs // the first word of those in a room for many
+	first atomic.Pointer[throttle.Admission] // of those there is room for
+	word  atomic.Uint64                      // the part
+	ids   *throttle.ManyIDs                  // those added in a room for many; nil in a smaller one
 }
 
-// many is for how many sends a room tells ids that are not among them.
-const many = 16
-
-// A part is from where to where the history lies, and how many there is room for: numbers of
-// 16 bits, as nobody has more than throttle.MaxLimit sends.
+// A part is from where to where the history lies, and how many there is room for.
 type part struct{ from, to, room int }
 
-func (s *sends) at() (p part) {
-	word := s.part.Load()
+// Each of these numbers has 16 bits in the word. The largest room is for twice the most sends.
+const _ uint16 = 2 * throttle.MaxLimit
+
+func (s *sends) part() part {
+	word := s.word.Load()
 	return part{from: int(uint16(word >> 32)), to: int(uint16(word >> 16)), room: int(uint16(word))}
 }
 
-func (s *sends) put(p part) { s.part.Store(uint64(p.from)<<32 | uint64(p.to)<<16 | uint64(p.room)) }
+func (s *sends) put(p part) { s.word.Store(uint64(p.from)<<32 | uint64(p.to)<<16 | uint64(p.room)) }
 
-// of is the part of this room.
-func (p part) of(room *throttle.Admission) throttle.History {
-	return unsafe.Slice(room, p.room)[p.from:p.to:p.to]
+// in is the part of the room that begins with this one.
+func (p part) in(first *throttle.Admission) throttle.History {
+	return unsafe.Slice(first, p.room)[p.from:p.to:p.to]
 }
 
-func (s *sends) history() throttle.History { return s.at().of(s.room.Load()) }
+func (s *sends) history() throttle.History { return s.part().in(s.first.Load()) }
 
 // set makes it this history, which nobody adds to.
 func (s *sends) set(h throttle.History) {
-	s.room.Store(unsafe.SliceData(h))
+	s.first.Store(unsafe.SliceData(h))
 	s.put(part{to: len(h), room: len(h)})
 	s.ids = nil
 }
@@ -50,46 +48,42 @@ func (s *sends) set(h throttle.History) {
 // move to one that has room for as many again.
 func (s *sends) add(live throttle.History, a throttle.Admission) {
 	live = live[max(0, len(live)+1-throttle.MaxLimit):]
-	p := s.at()
+	p := s.part()
 	if p.to == p.room || p.room > 8*(1+len(live)) {
 		next := make(throttle.History, 1+2*len(live))
 		p.to, p.room = copy(next, live), len(next)
-		s.room.Store(&next[0])
-		s.remember(next, live)
+		s.first.Store(&next[0])
+		s.ids = idsOf(live, p.room)
 	}
-	unsafe.Slice(s.room.Load(), p.room)[p.to] = a
+	unsafe.Slice(s.first.Load(), p.room)[p.to] = a
 	s.put(part{from: p.to - len(live), to: p.to + 1, room: p.room})
 	if s.ids != nil {
-		s.known().Add(a.ID)
+		s.ids.Add(a.ID)
 	}
 }
 
-// remember begins with the ids in a room, where that is for many.
-func (s *sends) remember(room, live throttle.History) {
-	if s.ids = nil; len(room) < many {
-		return
+// many is for how many sends a room tells most ids that are not among them.
+const many = 16
+
+// idsOf are the ids of some sends in a room for so many, nil where that is not for many.
+func idsOf(live throttle.History, room int) *throttle.ManyIDs {
+	if room < many {
+		return nil
 	}
-	ids := make(throttle.ManyIDs, words(len(room)))
+	ids := throttle.NewManyIDs((room + 3) / 4)
 	for i := range live {
 		ids.Add(live[i].ID)
 	}
-	s.ids = &ids[0]
+	return &ids
 }
-
-// words is how many tell the ids in a room for so many, with 16 to 32 bits for each: of a
-// hundred that are not there one has to be looked for.
-func words(room int) int { return 1 << bits.Len(uint(room/4-1)) }
-
-// known are the ids that were added in this room.
-func (s *sends) known() throttle.ManyIDs { return unsafe.Slice(s.ids, words(s.at().room)) }
 
 // has reports whether an id is among those that are live.
 func (s *sends) has(live throttle.History, id throttle.ID) bool {
-	return (s.ids == nil || s.known().MayHave(id)) && live.Find(id) >= 0
+	return (s.ids == nil || s.ids.MayHave(id)) && live.Find(id) >= 0
 }
 
 func (s *sends) clear() {
-	s.room.Store(nil)
-	s.part.Store(0)
+	s.first.Store(nil)
+	s.put(part{})
 	s.ids = nil
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 )
 
-// ErrFull is the cause of a Take that failed because Options.Keys other keys are on
+// ErrFull is the cause of a Take or a Count that failed because Options.Keys other keys are on
 // record and all still count. It comes wrapped, with throttle.ErrUnavailable.
 var ErrFull = errors.New("as many keys as there is room for still count")
 
@@ -84,10 +84,10 @@ func (t *table[S]) fingerprint(key string) fingerprint {
 	return fingerprint{maphash.String(t.first, key), maphash.String(t.second, key)}
 }
 
-// refused is the last no that this view said to the key, if it is known, the entry that has it,
-// and the turn at which it was read. Nothing is locked. Of the key's secret bits it looks at
-// those that choose the slot, and at all 64 of the second hash. Where no such no is known the
-// entry is one that is likely the key's, for lock to look at.
+// refused is the entry that is likely the key's, for lock to look at, the last no that this view
+// said to the key, if it is known, and the turn at which it was read; then the entry is the one
+// that has it. Nothing is locked. Of the key's secret bits it looks at those that choose the
+// slot, and at all 64 of the second hash.
 func (t *table[S]) refused(k fingerprint, v view) (likely *entry[S], no throttle.Refusal, turn uint64) {
 	x := t.shards[k.first%shards].index.Load()
 	if x == nil {

@@ -79,15 +79,13 @@ func (l *Tiers) Take(ctx context.Context, key string, id throttle.ID) (v throttl
 		e.no.takeBack()
 		e.state.add(live, throttle.Admission{ID: id, At: history.Clock(now)})
 		l.histories.keep(shard, e)
-		v = throttle.Verdict{}
-		l.policy.Spell(&v, e.state.history(), now)
-		v.Allowed = true
+		v = throttle.Admitted(l.policy, e.state.history(), now)
 	}
 	return v, nil
 }
 
-// refused is the last no that was said of the key, if it is known, the sends that it is about,
-// and the entry that is likely the key's.
+// refused is the entry that is likely the key's, for lock to look at, the last no that was said
+// of the key, if it is known, and the sends that it is about.
 func (l *Tiers) refused(k fingerprint) (*entry[sends], throttle.Refusal, throttle.History) {
 	likely, no, turn := l.histories.refused(k, l.view)
 	if no.Until == 0 {
@@ -99,11 +97,11 @@ func (l *Tiers) refused(k fingerprint) (*entry[sends], throttle.Refusal, throttl
 
 // sendsOf is the sends beside a no, and neither where somebody has meanwhile changed them.
 func sendsOf(e *entry[sends], no throttle.Refusal, turn uint64) (throttle.Refusal, throttle.History) {
-	room, p := e.state.room.Load(), e.state.at()
+	first, part := e.state.first.Load(), e.state.part()
 	if !e.no.still(turn) {
 		return throttle.Refusal{}, nil
 	}
-	return no, p.of(room)
+	return no, part.in(first)
 }
 
 // Peek answers what Take would.

@@ -110,29 +110,43 @@ func (b *bucket) count(s *State, now int64) Reading {
 }
 
 // settle forgets the sends that need not be remembered any more: all of them once the
-// bucket has been empty, else the oldest of too many, and those that are not behind any which
-// can still be given back.
+// bucket has been empty, else the oldest of too many.
 func (b *bucket) settle(s *State, level, clock int64) {
-	switch {
-	case level == 0:
+	if level == 0 {
 		s.Parts = append(s.Parts[:0], clock, 0)
 		s.forget(len(s.Held))
 		return
-	case len(s.Parts) == 0: // those before were counted
+	}
+	if len(s.Parts) == 0 { // those before were counted
 		s.Parts = append(s.Parts, s.At, s.Count)
-		return
 	}
 	over := max(0, len(s.Held)+1-b.held)
-	for i := over; i < len(s.Held) && (s.vacant(i) || s.Held[i].ID == nobodys); i++ {
-		if !s.vacant(i) {
-			over = i + 1
-		}
+	for 0 < over && over < len(s.Held) && s.Held[over].ID == nobodys {
+		over++ // none before it can be given back any more
 	}
-	for _, send := range s.Held[:over] {
+	b.forget(s, over)
+}
+
+// forget forgets the first n sends: what they had in the bucket was there before the others.
+func (b *bucket) forget(s *State, n int) {
+	for _, send := range s.Held[:n] {
 		s.Parts[1] = b.drained(s.Parts[1], s.Parts[0], send.At) + b.tier.Window
 		s.Parts[0] = send.At
 	}
-	s.forget(over)
+	s.forget(n)
+}
+
+// forgetCounted forgets those that were counted behind none that can still be given back. A
+// vacated place goes only with one of them behind it: else it is free again when all behind it
+// are given back.
+func (b *bucket) forgetCounted(s *State) {
+	n := 0
+	for i := 0; i < len(s.Held) && (s.vacant(i) || s.Held[i].ID == nobodys); i++ {
+		if s.Held[i].ID == nobodys {
+			n = i + 1
+		}
+	}
+	b.forget(s, n)
 }
 
 func (b *bucket) release(s *State, id throttle.ID, now int64) bool {
@@ -160,6 +174,7 @@ func (b *bucket) takeOut(s *State, i, n int) {
 	if s.Count == 0 {
 		s.clear()
 	}
+	b.forgetCounted(s)
 }
 
 // refill fills the bucket anew with the sends that are left. Where it now turns out to

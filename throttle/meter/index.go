@@ -1,10 +1,6 @@
 package meter
 
-import (
-	"math/bits"
-
-	"github.com/mailgate/mailgate/throttle"
-)
+import "github.com/mailgate/mailgate/throttle"
 
 // many is from how many admissions on an index is worth its memory.
 const many = 64
@@ -41,8 +37,7 @@ func (x *index) begin(held throttle.History) (*index, throttle.History) {
 // newIndex has room for so many admissions, and 32 to 64 bits for each: so of a thousand ids
 // that are not among them five have to be looked for when it is full, and fewer before.
 func newIndex(admissions int) *index {
-	words := 1 << bits.Len(uint(admissions/2-1))
-	return &index{room: make(throttle.History, 0, admissions), ids: make(throttle.ManyIDs, words)}
+	return &index{room: make(throttle.History, 0, admissions), ids: throttle.NewManyIDs(admissions / 2)}
 }
 
 func (x *index) add(id throttle.ID) {

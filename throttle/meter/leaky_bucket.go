@@ -89,6 +89,7 @@ func (m LeakyBucket) Release(s *State, id throttle.ID, now int64) bool {
 	}
 	if first < len(s.Held)-1 {
 		s.vacate(first)
+		m.forgetCounted(s)
 		return true
 	}
 	for first > 0 && s.vacant(first-1) {

@@ -7,7 +7,7 @@ import (
 )
 
 // A Meter is one way to count: [FixedWindow], [SlidingWindow], [TokenBucket] or
-// [LeakyBucket]. It never changes and may be shared. Their New functions make them; the
+// [LeakyBucket]. Most programs make one and hand it to a store. It never changes and may be shared. Their New functions make them; the
 // zero value of none is fit for use, and stores panic when they are handed one. There can
 // be no others: a store has to know how a meter counts, as throttle/cluster has a script
 // for each.
@@ -16,22 +16,22 @@ import (
 // place, and then only where it says so: whoever keeps states lets one call at a time
 // have each.
 //
-// Meters are values, and hold their numbers by a pointer: so to ask one copies a word. Whether
-// two are equal their String says, and not ==.
+// A Meter is a value that holds its numbers by a pointer, so that to ask it copies one word.
+// Whether two are equal their String says, and not ==.
 type Meter interface {
 	// Look says whether one more send is admitted, and changes nothing.
 	Look(s *State, now int64) Reading
 
-	// Take admits one send and records it under id, which is Valid, or says no and leaves the state
-	// as it was. An id that is on record is admitted again and leaves it, too.
+	// Take admits one send and records it under id, which is Valid, or says no and leaves
+	// the state as it was. An id that is on record is admitted again and leaves it, too.
 	// changed reports whether there is a new state to keep. The first send of a key, one
 	// to a zero state, is always admitted.
 	Take(s *State, id throttle.ID, now int64) (r Reading, changed bool)
 
-	// Count admits one send without an id, or says no and leaves the state as it was. It can
-	// neither be repeated nor given back, and is not remembered but in a bucket that remembers
-	// one before it: there it is one of the MaxHeld. Where it is admitted there is a new state
-	// to keep.
+	// Count admits one send without an id, or says no and leaves the state as it was. The
+	// first send of a key is always admitted, and with a yes there is always a new state to
+	// keep. The send can neither be repeated nor given back. Only a bucket that remembers one
+	// before it remembers it as well, as one of the MaxHeld.
 	Count(s *State, now int64) Reading
 
 	// Release gives an admission back as if it had never been there, and reports whether

@@ -67,6 +67,11 @@ func TestWhatChangesNothing(t *testing.T) {
 		if m.Release(&s, idOf("unknown"), now) || !same(s, before) {
 			t.Fatalf("to look, or to give back what is not there, changed\n%+v to\n%+v", before, s)
 		}
+		counted := s.Clone()
+		r := m.Count(&counted, now)
+		if r.Allowed != look.Allowed || r.Allowed && r.Delay != look.Delay || !r.Allowed && !same(counted, before) {
+			t.Fatalf("looked %v, counted %v\nfrom %+v\n  to %+v", look, r, before, counted)
+		}
 		id := throttle.NewID()
 		v, changed := m.Take(&s, id, now)
 		if v.Allowed != look.Allowed || v.Allowed != changed || v.Allowed && v.Delay != look.Delay {

@@ -13,7 +13,7 @@ import (
 // Where more than that count, the oldest are forgotten first. What is forgotten stays
 // charged until it counts no more: its Release reports false, and its Take repeated is
 // one more send. So this is how many sends of one key can be under way at once and still
-// be sure of their places, in all processes together; in a bucket those are among them that
+// be sure of their places, in all processes together. Among them are, in a bucket, those that
 // were counted after one that is remembered. It is also what such a key costs
 // where states are not in the process: up to 57 KB in Redis, of which all is read for one
 // new send in fifty, and the first in each part of a SlidingWindow that fills, and half a KB
@@ -27,7 +27,7 @@ type State struct {
 	Count int64            // what is used
 	ids   throttle.IDs     // of Held, to see most that are not there; 0 is not known
 	Parts []int64          // what a meter needs besides
-	Held  throttle.History // the admissions that can be given back, oldest first
+	Held  throttle.History // the admissions that can be given back, oldest first, and in a bucket those with a place among them
 
 	index *index // of Held, where that is long and has been added to in place
 }
@@ -109,21 +109,21 @@ func (s *State) forget(n int) {
 	default:
 		s.Held = s.Held[n:]
 	}
-	s.left()
+	s.shrunk()
 }
 
 // drop forgets n admissions from the i-th on, in place.
 func (s *State) drop(i, n int) {
 	s.Held = append(s.Held[:i], s.Held[i+n:]...)
-	s.left()
+	s.shrunk()
 }
 
-// left is what is to be done when others have gone. Where few are left of many, what those
-// have taken goes too: it may never be needed again.
-func (s *State) left() {
+// shrunk is for when some have gone: it says anew whose ids are there. Where few are left of
+// many it lets go what those have taken, which may never be needed again.
+func (s *State) shrunk() {
 	s.ids = throttle.IDsOf(s.Held)
 	if s.index != nil && len(s.Held) < few {
-		s.index, s.Held = nil, append(throttle.History(nil), s.Held...)
+		s.index, s.Held = nil, append(throttle.History(nil), s.Held...) // a Clone of none would keep the memory
 	}
 }
 

@@ -102,26 +102,26 @@ func (n *naive) take(now int64, id throttle.ID) answer {
 	if i := find(counting, id); i >= 0 {
 		return n.answer(true, now, n.way.turn(counting, i, clock))
 	}
-	if n.way.standing(counting, clock).Wait > 0 {
-		return n.answer(false, now, 0)
-	}
-	turn := n.way.turn(counting, len(counting), clock)
-	n.sends = append(counting[:len(counting):len(counting)], send{id: id, at: clock, known: true})
-	n.forget()
-	return n.answer(true, now, turn)
+	return n.admit(now, send{id: id, known: true})
 }
 
 // count is take of a send without an id. A bucket remembers when it came where it remembers
 // one before it.
 func (n *naive) count(now int64) answer {
+	_, bucket := n.way.(inBucket)
+	behind := slices.ContainsFunc(n.counting(now), func(s send) bool { return s.known })
+	return n.admit(now, send{known: bucket && behind})
+}
+
+// admit puts one more on the list, unless the limit is met.
+func (n *naive) admit(now int64, s send) answer {
 	counting, clock := n.counting(now), n.clock(now)
 	if n.way.standing(counting, clock).Wait > 0 {
 		return n.answer(false, now, 0)
 	}
 	turn := n.way.turn(counting, len(counting), clock)
-	_, bucket := n.way.(inBucket)
-	known := bucket && slices.ContainsFunc(counting, func(s send) bool { return s.known })
-	n.sends = append(counting[:len(counting):len(counting)], send{at: clock, known: known})
+	s.at = clock
+	n.sends = append(counting[:len(counting):len(counting)], s)
 	n.forget()
 	return n.answer(true, now, turn)
 }

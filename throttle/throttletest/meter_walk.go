@@ -42,7 +42,7 @@ func (w *stroller) stroll(steps int) int {
 			continue
 		}
 		switch dice := w.random.IntN(20); {
-		case dice < 12 && w.counts > 0 && w.random.IntN(3) < w.counts:
+		case dice < 12 && w.random.IntN(3) < w.counts:
 			w.stepCount()
 		case dice < 12:
 			w.stepTake()
