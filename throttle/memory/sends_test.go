@@ -57,8 +57,13 @@ func TestIDsOfManySendsAreFoundAndFewOthersLookedFor(t *testing.T) {
 	last := ids[len(ids)-1]
 	without, _ := s.history().Without(last)
 	s.set(without)
-	if s.has(without, last) || !s.has(without, ids[len(ids)-2]) {
-		t.Error("one that was given back is on record, or another is not")
+	for i := range without {
+		if !s.has(without, without[i].ID) {
+			t.Errorf("the %dth is on record no more", i+1)
+		}
+	}
+	if s.has(without, last) || s.ids != nil {
+		t.Errorf("one that was given back is on record, or ids are: %v", s.ids != nil)
 	}
 	s.add(without, throttle.Admission{ID: last, At: 2000})
 	if live := s.history(); !s.has(live, last) || !s.has(live, ids[len(ids)-2]) {
@@ -76,4 +81,35 @@ func othersLookedFor(ids throttle.ManyIDs) int {
 		}
 	}
 	return (looked + hundreds - 1) / hundreds
+}
+
+// In the largest room fewer may be live, far behind its beginning.
+func TestAHistoryFarInItsRoom(t *testing.T) {
+	var s sends
+	next := func() throttle.Admission {
+		return throttle.Admission{ID: throttle.NewID(), At: s.history().Newest() + 1}
+	}
+	for range throttle.MaxLimit + 100 {
+		s.add(s.history(), next())
+	}
+	largest := s.part().room
+	for far := 0; far < largest-400; far = s.part().from {
+		live, a := s.history(), next()
+		live = live[max(0, len(live)-300):]
+		s.add(live, a)
+		if got := s.history(); len(got) != len(live)+1 || got[0] != live[0] || got[len(live)] != a || s.part().room != largest {
+			t.Fatalf("%d sends in %+v, want %d in a room for %d", len(got), s.part(), len(live)+1, largest)
+		}
+	}
+}
+
+// What a key leaves is nothing to the one that gets its place.
+func TestClearForgetsAll(t *testing.T) {
+	var s sends
+	for at := range int64(100) {
+		s.add(s.history(), throttle.Admission{ID: throttle.NewID(), At: at})
+	}
+	if s.clear(); len(s.history()) != 0 || s.has(s.history(), throttle.NewID()) || s.ids != nil {
+		t.Errorf("%d sends are left, and ids: %v", len(s.history()), s.ids != nil)
+	}
 }

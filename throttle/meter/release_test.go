@@ -230,3 +230,21 @@ func TestLeakyBucketDelayAtAnotherRate(t *testing.T) {
 		t.Errorf("behind nine, one of which leaves each second, it waits %d ms", v.Delay)
 	}
 }
+
+// A place in the queue that was given back is free with all behind it, however many came after.
+func TestAVacantPlaceBeforeOthers(t *testing.T) {
+	m := must(meter.NewLeakyBucket(tier(9, minute), 8))
+	var s meter.State
+	m.Take(&s, idOf("a"), start)
+	m.Take(&s, idOf("b"), start)
+	m.Release(&s, idOf("a"), start)
+	m.Take(&s, idOf("c"), start)
+	for _, name := range []string{"c", "b"} {
+		if !m.Release(&s, idOf(name), start) {
+			t.Errorf("%s is not given back", name)
+		}
+	}
+	if n := m.Used(&s, start); n != 0 {
+		t.Errorf("%d count when all are given back", n)
+	}
+}

@@ -164,7 +164,7 @@ func (n *naive) reset(now int64) int {
 
 func find(sends []send, id throttle.ID) int {
 	for i, s := range sends {
-		if s.id == id && s.known && !s.vacant {
+		if s.id == id && s.id != (throttle.ID{}) && s.known && !s.vacant {
 			return i
 		}
 	}
