@@ -17,9 +17,9 @@
 // into its smtp-sink as well, with its smtp-source, a bare generator in C, beside ours.
 // Without Postfix those rows say so and the others stand.
 //
-// Below the table stands what peers leave out. In one process an algorithm of ours has to be
-// as quick as they are at what they do as well: a denial, and an admission that is counted
-// without an id. An admission with one may take three times as long.
+// Below the table stands what peers leave out. An algorithm in one process is asked twice: with
+// ids, which no peer there has, and counted without, as the peers do. The same is required of
+// both.
 //
 // The exit status is 1 if a requirement was missed.
 package main

@@ -182,21 +182,12 @@ func (a algorithm) beside(limiter throttle.Limiter, s scene) ([]row, error) {
 	}
 	var rows []row
 	for _, c := range a.here {
-		rows = append(rows, read.compare(a.name+": "+s.what, onTheClock, ours, c.name, s.required(c)))
+		rows = append(rows, read.compare(a.name+": "+s.what, onTheClock, ours, c.name, c.required))
 	}
 	if !s.yes && !s.counted && s.keys > 1 {
 		rows = append(rows, figure(a.name+": allocations of a denial", "", allocations(limiter, order)).atMost(0))
 	}
 	return rows, nil
-}
-
-// required is how many times as long as the peer ours takes at most. To remember an id, which
-// no peer does, takes about as long again as to count, where one key does not come from memory.
-func (s scene) required(c contender) float64 {
-	if s.yes && !s.counted {
-		return 3 * c.required
-	}
-	return c.required
 }
 
 // of is a limiter of ours as the scene asks it.
