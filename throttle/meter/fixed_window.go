@@ -59,31 +59,30 @@ func (m FixedWindow) Take(s *State, id throttle.ID, now int64) (r Reading, chang
 	if start == s.At && s.find(id) >= 0 {
 		return m.reading(true, clock, start, used), false
 	}
-	if used >= int64(m.tier.Limit) {
-		return m.reading(false, clock, start, used), false
+	if r = m.count(s, clock, start, used); r.Allowed {
+		s.hold(id, clock, m.held)
 	}
-	m.add(s, start, used)
-	s.hold(id, clock, m.held)
-	return m.reading(true, clock, start, s.Count), true
+	return r, r.Allowed
 }
 
 // Count implements Meter.
 func (m FixedWindow) Count(s *State, now int64) Reading {
 	clock, start, used := m.at(s, now)
+	return m.count(s, clock, start, used)
+}
+
+// count admits one send more than are used, if there is room. A new window knows nothing of
+// those before it.
+func (m *fixedWindow) count(s *State, clock, start, used int64) Reading {
 	if used >= int64(m.tier.Limit) {
 		return m.reading(false, clock, start, used)
 	}
-	m.add(s, start, used)
-	return m.reading(true, clock, start, s.Count)
-}
-
-// add is one send more than were used. A new window knows nothing of those before it.
-func (m *fixedWindow) add(s *State, start, used int64) {
 	if start != s.At {
 		s.At = start
 		s.forget(len(s.Held))
 	}
 	s.Count = used + 1
+	return m.reading(true, clock, start, s.Count)
 }
 
 // Release implements Meter.

@@ -92,27 +92,24 @@ func (m SlidingWindow) Take(s *State, id throttle.ID, now int64) (r Reading, cha
 	if i := s.find(id); i >= 0 && m.weighs(s.Held[i], clock) {
 		return m.reading(true, s, gone, used, clock), false
 	}
-	if used >= int64(m.tier.Limit) {
-		return m.reading(false, s, gone, used, clock), false
+	if r = m.count(s, gone, used, clock); r.Allowed {
+		s.hold(id, clock, m.held)
 	}
-	m.add(s, gone, used, clock)
-	s.hold(id, clock, m.held)
-	return m.reading(true, s, 0, s.Count, clock), true
+	return r, r.Allowed
 }
 
 // Count implements Meter.
 func (m SlidingWindow) Count(s *State, now int64) Reading {
 	clock, gone, used := m.at(s, now)
+	return m.count(s, gone, used, clock)
+}
+
+// count admits one send more than are used, if there is room. The parts that have gone and
+// those that were in them are then forgotten.
+func (m *slidingWindow) count(s *State, gone int, used, clock int64) Reading {
 	if used >= int64(m.tier.Limit) {
 		return m.reading(false, s, gone, used, clock)
 	}
-	m.add(s, gone, used, clock)
-	return m.reading(true, s, 0, s.Count, clock)
-}
-
-// add is one send more than were used, without the parts that have gone and those that were
-// in them.
-func (m *slidingWindow) add(s *State, gone int, used, clock int64) {
 	m.advance(s, gone, clock)
 	s.Parts[len(s.Parts)-1]++
 	s.Count = used + 1
@@ -121,6 +118,7 @@ func (m *slidingWindow) add(s *State, gone int, used, clock int64) {
 		light++
 	}
 	s.forget(light)
+	return m.reading(true, s, 0, s.Count, clock)
 }
 
 // advance makes the part of the clock the newest, without those that have gone.
