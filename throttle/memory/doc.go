@@ -18,8 +18,8 @@
 //
 // A no is remembered beside what it goes by, and said again without the key's lock for as
 // long as nothing changes there: so of many who hammer at a key that is denied none waits
-// for another. That is so of keys with up to 16 ids on record, however many were counted, which one meter or policy
-// refuses: where two do in turn, each remembers anew.
+// for another. That is so of keys with up to 16 ids on record, however many were counted,
+// which one meter or policy refuses: where two do in turn, each remembers anew.
 //
 // A restart forgets all. So this is for limits whose windows are short beside the life
 // of a process, such as requests of an address in a minute, and for tests. Where a limit

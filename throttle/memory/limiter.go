@@ -102,19 +102,6 @@ func (l *Limiter) Take(ctx context.Context, key string, id throttle.ID) (v throt
 	return v, nil
 }
 
-// keepOrSay keeps a state that has changed, or remembers that this is a no.
-func (l *Limiter) keepOrSay(s *shard[counted], e *entry[counted], k fingerprint, r throttle.Reading, changed bool) {
-	switch {
-	case changed:
-		l.states.keep(s, e)
-		if l.slowest.amongOthers() {
-			l.states.hasten(s, e) // what had drained is settled by the rate of this one
-		}
-	case !r.Allowed:
-		e.no.say(l.view.of(k), r.Refusal(e.state.IDs()))
-	}
-}
-
 // Count admits one send without an id, or says no: the send can neither be repeated nor given
 // back. That takes less time than Take, and a key stays as small as with one send.
 //
@@ -140,6 +127,19 @@ func (l *Limiter) Count(ctx context.Context, key string) (r throttle.Reading, er
 	l.keepOrSay(shard, e, k, r, r.Allowed)
 	shard.Unlock()
 	return r, nil
+}
+
+// keepOrSay keeps a state that has changed, or remembers that this is a no.
+func (l *Limiter) keepOrSay(s *shard[counted], e *entry[counted], k fingerprint, r throttle.Reading, changed bool) {
+	switch {
+	case changed:
+		l.states.keep(s, e)
+		if l.slowest.amongOthers() {
+			l.states.hasten(s, e) // what had drained is settled by the rate of this one
+		}
+	case !r.Allowed:
+		e.no.say(l.view.of(k), r.Refusal(e.state.IDs()))
+	}
 }
 
 // Peek answers what Take would.

@@ -25,7 +25,9 @@
 // All of them also remember admissions by id, 16 bytes each and [MaxHeld] at most, to
 // charge a repeated Take once and to take sends back. That is most of what a busy key
 // costs. What is only counted, without an id, as throttle/memory can, leaves a key as small as
-// with one send, but for the parts of a SlidingWindow. Bytes for one key, an IPv4 address under a limit of 60 in an hour, as measured in
+// with one send, but for the parts of a SlidingWindow.
+//
+// Bytes for one key, an IPv4 address under a limit of 60 in an hour, as measured in
 // throttle/memory, with thousands of keys, and by MEMORY USAGE of Redis 7, all included. There
 // the limit's name is part of each key; this is for one of eight letters:
 //

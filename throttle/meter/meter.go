@@ -7,10 +7,10 @@ import (
 )
 
 // A Meter is one way to count: [FixedWindow], [SlidingWindow], [TokenBucket] or
-// [LeakyBucket]. Most programs make one and hand it to a store. It never changes and may be shared. Their New functions make them; the
-// zero value of none is fit for use, and stores panic when they are handed one. There can
-// be no others: a store has to know how a meter counts, as throttle/cluster has a script
-// for each.
+// [LeakyBucket]. Most programs make one and hand it to a store. It never changes and may be
+// shared. Their New functions make them; the zero value of none is fit for use, and stores
+// panic when they are handed one. There can be no others: a store has to know how a meter
+// counts, as throttle/cluster has a script for each.
 //
 // Its methods read no clock and wait for nothing. One that changes a state does so in
 // place, and then only where it says so: whoever keeps states lets one call at a time

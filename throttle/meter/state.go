@@ -14,10 +14,12 @@ import (
 // charged until it counts no more: its Release reports false, and its Take repeated is
 // one more send. So this is how many sends of one key can be under way at once and still
 // be sure of their places, in all processes together. Among them are, in a bucket, those that
-// were counted after one that is remembered. It is also what such a key costs
-// where states are not in the process: up to 57 KB in Redis, of which all is read for one
-// new send in fifty, and the first in each part of a SlidingWindow that fills, and half a KB
-// for the others and for a no; and on disk 7 to 9 KB that each admission writes anew.
+// were counted after one that is remembered.
+//
+// It is also what such a key costs where states are not in the process: up to 57 KB in Redis,
+// of which all is read for one new send in fifty, and the first in each part of a
+// SlidingWindow that fills, and half a KB for the others and for a no; and on disk 7 to 9 KB
+// that each admission writes anew.
 const MaxHeld = 1024
 
 // A State is what a meter remembers of one key. What is in it is the meter's own
@@ -27,7 +29,7 @@ type State struct {
 	Count int64            // what is used
 	ids   throttle.IDs     // of Held, to see most that are not there; 0 is not known
 	Parts []int64          // what a meter needs besides
-	Held  throttle.History // the admissions that can be given back, oldest first, and in a bucket those with a place among them
+	Held  throttle.History // what can be given back, oldest first, and in a bucket what is among it
 
 	index *index // of Held, where that is long and has been added to in place
 }
