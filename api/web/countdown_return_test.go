@@ -229,6 +229,28 @@ func anExpiredToken(t *testing.T, v *tab, p *player) {
 	}
 }
 
+// What one tab can ask no more is nothing new to another, which knows the same wait by the
+// clock that nobody can set.
+func aTokenThatAnotherTabLost(t *testing.T, v *tab, p *player) {
+	v.visit(p)
+	other := v.another(timeMachine)
+	p.says(200, still(60_000, first))
+	other.visit(p)
+	v.update(sent(60_000, first, "a-token"))
+	other.until("the server's word counts", func() bool { return other.look().count("start") == 1 })
+	p.says(404, "{}")
+	v.setClock(3_600_000)
+	other.setClock(3_600_000)
+	v.comesBack()
+	v.until("it has lost the token", func() bool { return get[bool](v, `JSON.parse(localStorage["mailgate-countdown:resend"]).src === ""`) })
+	get[bool](other, "fetch('/countdown/a-look').then(() => true)") // what it was told has arrived by then
+	other.mustShow("One mail a minute. Next in 1:00.")
+	other.comesBack()
+	other.shows("One mail a minute. Next in 1:00.")
+	v.forgive()
+	other.forgive()
+}
+
 func noStorage(t *testing.T, v *tab, p *player) {
 	call(v, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
 		Source: `if (location.protocol === "http:") Object.defineProperty(window, "localStorage", { get() { throw new DOMException("no", "SecurityError") } })`,

@@ -170,6 +170,21 @@ func aSlowAnswer(t *testing.T, v *tab, p *player) {
 	v.mustShow("One mail a minute. Next in 0:56.")
 }
 
+// A server whose clock was set back says yes at the same moment, which is further away than
+// any answer is long on its way. A page that hands in an old answer once more knows nothing.
+func aServersClockThatIsSetBack(t *testing.T, v *tab, p *player) {
+	v.visit(p)
+	v.update(sent(60_000, first, "a-token"))
+	v.pass(40_000)
+	v.mustShow("One mail a minute. Next in 0:20.")
+	p.says(200, still(50_000, first))
+	v.comesBack()
+	v.shows("One mail a minute. Next in 0:50.")
+	v.pass(10_000)
+	v.update(sent(60_000, first, "a-token"))
+	v.mustShow("One mail a minute. Next in 0:40.")
+}
+
 // Nobody waits longer than five seconds for an answer that does not come.
 func noAnswer(t *testing.T, v *tab, p *player) {
 	v.visit(p)

@@ -12,6 +12,7 @@ const units = { day: 864e5, hour: 36e5, minute: 6e4, second: 1e3 };
 const margin = 100; // a browser may blur its clock by as much, and clocks drift
 const jump = 2000; // clocks that part by more: one was set, or the machine slept
 const stale = 300e3; // ask again after
+const patience = 5e3; // for an answer
 const moments = ["click", "storage", "visibilitychange", "pageshow", "online"];
 const words = "Zero One Two Three Four Five Six Seven Eight Nine Ten".split(" ");
 
@@ -177,7 +178,7 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
     const { src } = asked;
     let answer;
     try {
-      const response = await fetch(src, { cache: "no-store", signal: AbortSignal.timeout(5e3) });
+      const response = await fetch(src, { cache: "no-store", signal: AbortSignal.timeout(patience) });
       if (response.ok) answer = await response.json();
       else if ([400, 404, 410].includes(response.status)) asked.src = ""; // the token has expired
     } catch {} // goes on with what it knows
@@ -188,6 +189,7 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
       const { rule, limit, retry_at: retry, wait_ms: wait } = answer;
       this.#failed = 0;
       this.#ask = performance.now() + stale;
+      if (wait > this.remaining + patience) asked.retry = null; // the server's clock was set back
       this.#begin({ ...asked, limit, retry, other: rule !== "mailbox" }, wait, true);
       if (known) this.#save();
       return;
@@ -216,10 +218,10 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
       if (event.key !== this.#key) return;
       const kept = this.#read();
       if (!kept) this.refresh();
-      else if (!kept.src || kept.src !== this.#state?.src) this.#adopt(kept); // else it asks in its own time
+      else if (!this.#knows(kept) && (!kept.src || kept.src !== this.#state?.src)) this.#adopt(kept); // else it asks in its own time
     } else if (!document.hidden && event.persisted !== false) {
       const kept = this.#read();
-      if (kept && kept.src !== this.#state?.src) this.#adopt(kept);
+      if (kept && !this.#knows(kept) && kept.src !== this.#state?.src) this.#adopt(kept);
       else this.refresh();
     }
   }
@@ -236,6 +238,9 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
   }
   #save() { try { if (this.#state) localStorage[this.#key] = JSON.stringify(this.#state); } catch {} }
   #forget() { try { localStorage.removeItem(this.#key); } catch {} }
+
+  // Whether it is the wait that is known here, of a tab that cannot ask any more.
+  #knows(kept) { return !kept.src && !!kept.retry && kept.retry === this.#state?.retry; }
 
   // A visitor's clock is believed only until the server has answered.
   #adopt(kept) {
