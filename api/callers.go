@@ -32,7 +32,11 @@ func (s *Server) enter(r *route, key string, on *conn) (*caller, error) {
 	on.show(who)
 	if n := who.underWay.Add(1); who.most > 0 && n > who.most {
 		who.leave()
-		return nil, &problem{kind: busy, retryAfter: busyRetry, detail: tooManyAtOnce}
+		p := &problem{kind: busy, retryAfter: busyRetry, detail: tooManyAtOnce}
+		if r.method+" "+r.path == sendRoute {
+			s.metrics.sent(outcomeOf(p))
+		}
+		return nil, p
 	}
 	return who, nil
 }

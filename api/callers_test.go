@@ -43,6 +43,9 @@ func TestACallerLeavesRoom(t *testing.T) {
 	if n := r.used("one-more@example.com"); n != 0 {
 		t.Errorf("%d sends are charged", n)
 	}
+	if text := r.do("GET", "/metrics", "", "").text; !strings.Contains(text, `mailgate_sends_total{limit="",outcome="busy",rule=""} 1`+"\n") {
+		t.Errorf("not one send is counted as busy:\n%s", text)
+	}
 	close(sender.leave)
 	group.Wait()
 	for range 2 * most {
