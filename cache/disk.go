@@ -44,7 +44,8 @@ type DiskOptions struct {
 	// write survives the end of the process but not a power cut.
 	Sync bool
 
-	// Log is told what was repaired and what Badger fails to do. The default is silence.
+	// Log is told what was repaired, what Badger fails to do, and when there is no room to
+	// write, and when there is again. The default is silence.
 	Log *slog.Logger
 }
 
@@ -58,7 +59,7 @@ func Open(o DiskOptions) (*Disk, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	d := &Disk{dir: o.Dir, room: newRoom(o.Dir)}
+	d := &Disk{dir: o.Dir, room: newRoom(o.Dir, o.Log)}
 	d.trial.write = func() error { return d.put([]byte(trialKey), nil, 0) }
 	if err := d.open(o); err != nil {
 		if d.lock != nil {

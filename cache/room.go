@@ -2,6 +2,7 @@ package cache
 
 import (
 	"fmt"
+	"log/slog"
 	"sync/atomic"
 	"time"
 )
@@ -34,6 +35,7 @@ type room struct {
 	tables  func() int64          // bytes of the tables that compactions rewrite
 	checked atomic.Int64          // when, in nanoseconds
 	err     atomic.Pointer[error] // what the last look found
+	log     roomLog
 }
 
 // space is what may still be written.
@@ -42,8 +44,8 @@ type space struct {
 	files int64 // made and opened
 }
 
-func newRoom(dir string) *room {
-	r := &room{tables: func() int64 { return 0 }}
+func newRoom(dir string, log *slog.Logger) *room {
+	r := &room{tables: func() int64 { return 0 }, log: roomLog{to: log}}
 	if dir != Memory {
 		r.free = func() (space, error) { return freeSpace(dir) }
 	}
@@ -61,6 +63,7 @@ func (r *room) check(now time.Time) error {
 		r.checked.CompareAndSwap(last, now.UnixNano()) {
 		err := r.look(roomReserve + min(r.tables(), maxCompaction))
 		r.err.Store(&err)
+		r.log.saw(err, now)
 	}
 	if err := r.err.Load(); err != nil {
 		return *err

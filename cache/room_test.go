@@ -2,6 +2,7 @@ package cache
 
 import (
 	"errors"
+	"log/slog"
 	"math"
 	"testing"
 	"time"
@@ -30,6 +31,7 @@ func TestRoom(t *testing.T) {
 			r := &room{
 				free:   func() (space, error) { return tc.free, tc.err },
 				tables: func() int64 { return tc.tables },
+				log:    roomLog{to: slog.New(slog.DiscardHandler)},
 			}
 			if err := r.check(time.Now()); !errors.Is(err, tc.want) || tc.err != nil && !errors.Is(err, tc.err) {
 				t.Errorf("%v, want %v", err, tc.want)
@@ -41,7 +43,8 @@ func TestRoom(t *testing.T) {
 // A look counts for a few milliseconds, whichever way the clock goes.
 func TestRoomLooksAgain(t *testing.T) {
 	free := space{math.MaxInt64, math.MaxInt64}
-	r := &room{free: func() (space, error) { return free, nil }, tables: func() int64 { return 0 }}
+	r := newRoom(Memory, slog.New(slog.DiscardHandler))
+	r.free = func() (space, error) { return free, nil }
 	now := time.Now()
 	steps := []struct {
 		after time.Duration
