@@ -1,7 +1,7 @@
 // Package client asks a running mailgate, for back ends written in Go. It needs nothing
 // but the standard library, and importing it brings nothing else along.
 //
-//	gate, err := client.New("https://mailgate.internal", os.Getenv("MAILGATE_KEY"), client.Options{})
+//	gate, err := client.New("https://mailgate.internal", os.Getenv("GATE_KEY"), client.Options{})
 //	…
 //	sent, err := gate.SendCode(ctx, client.Send{Email: form.Email, ClientIP: visitor})
 //	var wait *client.Wait

@@ -2,7 +2,7 @@
  * Asks a running mailgate, from Node 18 or newer, Deno, Bun or an edge runtime: all it needs
  * is fetch.
  *
- *     const gate = new Mailgate("https://mailgate.internal", { key: process.env.MAILGATE_KEY });
+ *     const gate = new Mailgate("https://mailgate.internal", { key: process.env.GATE_KEY });
  *     const result = await gate.sendCode({ email, clientIp });
  *     switch (result.status) {
  *       case "sent": …   // mailed; result.waitMs is when the next one may be

@@ -130,7 +130,7 @@ func TestServerURL(t *testing.T) {
 		"[::1]:99":       "http://[::1]:99",
 		"10.0.0.7:80":    "http://10.0.0.7:80",
 	} {
-		s, _, err := settings.Read([]string{"--listen", listen, "--api-keys=a:" + secret}, nil)
+		s, _, err := settings.Read([]string{"--listen", listen}, nil) // who asks needs no key of a back end
 		if err != nil {
 			t.Fatal(err)
 		}

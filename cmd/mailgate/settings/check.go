@@ -37,7 +37,6 @@ func (s *Settings) check() error {
 		{s.DrainDelay > 0 && s.DrainDelay >= s.ShutdownGrace, "drain_delay", "it must be shorter than shutdown_grace, which it is a part of"},
 		{s.CodeLife%1e6 != 0, "code_life", "it must be whole milliseconds"},
 		{strings.Contains(s.URL, "@"), "url", "it must be without a user and a password, which it would be shown with; the key is the first of admin_keys"},
-		{!s.Loopback() && s.APIKeys == "", "api_keys", "without keys it serves on loopback only; set " + prefix + "API_KEYS to listen on " + s.Listen},
 	} {
 		if rule.wrong {
 			return s.Complain(rule.name, rule.problem)
@@ -57,9 +56,12 @@ func (s *Settings) ForSending() error {
 	return nil
 }
 
-// ForServing is what those who serve need: all to send, and a secret that is not this
-// process's alone where others open what it seals.
+// ForServing is what those who serve need: keys where others than this machine can ask, all
+// to send, and a secret that is not this process's alone where others open what it seals.
 func (s *Settings) ForServing() error {
+	if !s.Loopback() && s.APIKeys == "" {
+		return s.Complain("api_keys", "without keys it serves on loopback only; set "+prefix+"API_KEYS to listen on "+s.Listen)
+	}
 	if err := s.ForSending(); err != nil {
 		return err
 	}

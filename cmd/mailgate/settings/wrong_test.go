@@ -25,7 +25,6 @@ func TestWrongSettings(t *testing.T) {
 		{"MAILGATE_LISTEN=127.0.0.1:99999", "MAILGATE_LISTEN: the port must be a number from 0 to 65535"},
 		{"MAILGATE_LISTEN=127.0.0.1:http", "MAILGATE_LISTEN: the port must be a number"},
 		{"MAILGATE_LISTEN=user@host:80", "MAILGATE_LISTEN: it must be host:port"},
-		{"MAILGATE_LISTEN=:8080", "MAILGATE_API_KEYS: without keys it serves on loopback only"},
 		{"MAILGATE_API_KEYS=" + hidden, "MAILGATE_API_KEYS: "},
 		{"MAILGATE_API_KEYS=web:" + hidden + ",web:" + hidden + "2", "MAILGATE_API_KEYS: "},
 		{"MAILGATE_ADMIN_KEYS=:" + hidden, "MAILGATE_ADMIN_KEYS: "},
@@ -204,6 +203,7 @@ func TestForSending(t *testing.T) {
 		environ, want string
 	}{
 		{"MAILGATE_REDIS_URL=redis://h.example", "MAILGATE_SECRET: it must be set where the history is in redis"},
+		{"MAILGATE_LISTEN=:8080", "MAILGATE_API_KEYS: without keys it serves on loopback only"},
 		{"", ""},
 	} {
 		if err := read(t, nil, append(whole[:2:2], tt.environ)).ForServing(); tt.want == "" && err != nil {
