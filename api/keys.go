@@ -22,8 +22,8 @@ type key struct {
 }
 
 // ParseKeys reads "name:secret,name2:secret2"; an empty text is no keys. A name is
-// what the logs call the key: letters, digits and . _ -. A secret is any visible ASCII
-// but the comma. The error is one sentence that tells which key is wrong by its place,
+// what the logs call the key: letters, digits and . _ -. It stands twice while its secret is
+// changed, and both are one caller's. A secret is any visible ASCII but the comma. The error is one sentence that tells which key is wrong by its place,
 // because a name may be half of a secret that was written without one.
 func ParseKeys(text string) (Keys, error) {
 	var keys Keys
@@ -55,9 +55,6 @@ func (k Keys) problem(name, secret string, separated bool) string {
 	}
 	sum := sha256.Sum256([]byte(secret))
 	for _, other := range k.keys {
-		if other.name == name {
-			return "has the name of a key before it"
-		}
 		if other.sum == sum {
 			return "has the secret of a key before it"
 		}

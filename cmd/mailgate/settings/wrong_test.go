@@ -26,7 +26,7 @@ func TestWrongSettings(t *testing.T) {
 		{"MAILGATE_LISTEN=127.0.0.1:http", "MAILGATE_LISTEN: the port must be a number"},
 		{"MAILGATE_LISTEN=user@host:80", "MAILGATE_LISTEN: it must be host:port"},
 		{"MAILGATE_API_KEYS=" + hidden, "MAILGATE_API_KEYS: "},
-		{"MAILGATE_API_KEYS=web:" + hidden + ",web:" + hidden + "2", "MAILGATE_API_KEYS: "},
+		{"MAILGATE_API_KEYS=web:" + hidden + ",shop:" + hidden, "MAILGATE_API_KEYS: key 2 has the secret of a key before it"},
 		{"MAILGATE_ADMIN_KEYS=:" + hidden, "MAILGATE_ADMIN_KEYS: "},
 		{"MAILGATE_API_KEYS=web:" + hidden + " & MAILGATE_ADMIN_KEYS=ops:" + hidden, "MAILGATE_ADMIN_KEYS: a secret in it is one of api_keys too"},
 		{"MAILGATE_API_KEYS=  & MAILGATE_LISTEN=:8080", "MAILGATE_API_KEYS: there is no key in it"},
