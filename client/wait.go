@@ -11,8 +11,8 @@ import "fmt"
 // name for an action, or else one of the operator's.
 type Wait struct {
 	Standing
-	// Violated names all limits that are full; those of a rule other than the mailbox's
-	// as rule.limit.
+	// Violated names all limits that are full; of a send those of rules other than the
+	// mailbox's as rule.limit.
 	Violated []string
 	// Detail says it to a person, in English.
 	Detail string
