@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -76,6 +77,10 @@ func serveOnFullDisk(t *testing.T, dir string) {
 	ops.must(t, "POST", "/admin/mailboxes/known@example.com/reset", "", 503)
 	if n := len(relay.List()); n != refused {
 		t.Errorf("%d mails were sent meanwhile", n-refused)
+	}
+
+	if n := strings.Count(server.log.String(), `"msg":"the data directory takes no writes","cause":"the disk is full: `); n != 1 {
+		t.Errorf("%d lines of the log say that the disk is full:\n%s", n, server.log.String())
 	}
 
 	if err := os.Remove(filler); err != nil {
