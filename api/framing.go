@@ -13,6 +13,7 @@ const (
 	oddName           = "A header line does not begin with a name and a colon."
 	foldedLine        = "A header line begins with a blank."
 	controlCharacter  = "The request's line or header has a control character, or a blank in its path."
+	noHost            = "The request has no Host."
 	twoHosts          = "The request has more than one Host."
 	twoAuthorizations = "The request has more than one Authorization."
 	oddTarget         = "The request asks for neither a path nor a URL of http or https."
@@ -91,6 +92,8 @@ func misframed(protocol, uri, header []byte) (why string, last bool) {
 		return twoHosts, true
 	case authorizations > 1:
 		return twoAuthorizations, true
+	case http11 && hosts == 0:
+		return noHost, true
 	}
 	why = misdirected(uri, bytes.Trim(host, " \t"))
 	return why, last || why != ""
