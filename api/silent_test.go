@@ -25,7 +25,7 @@ func TestSilentConnectionsAreNoRequests(t *testing.T) {
 	outlast := func(w *wire) { w.ended() }
 	stay := func(*wire) {}
 	patient := func(*api.Options) {}
-	hasty := func(o *api.Options) { o.ReadTimeout, o.IdleTimeout = 300*time.Millisecond, 300*time.Millisecond }
+	hasty := func(o *api.Options) { o.ReadTimeout, o.IdleTimeout = 2*time.Second, 2*time.Second }
 	narrow := func(o *api.Options) { o.MaxConnections = 1 }
 	for _, tt := range []struct {
 		name    string
@@ -103,7 +103,7 @@ func TestConnectionsGivenUpAreCounted(t *testing.T) {
 func TestARequestAndAHalfAtOnce(t *testing.T) {
 	const ask = "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"
 	r := newRig(t, setup{options: func(o *api.Options) {
-		o.MaxConnections, o.ReadTimeout = 1, 300*time.Millisecond
+		o.MaxConnections, o.ReadTimeout = 1, 2*time.Second
 	}})
 	w := r.dial()
 	w.write(ask + "POST /send-code HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")

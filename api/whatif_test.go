@@ -3,6 +3,7 @@ package api_test
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -96,16 +97,24 @@ func TestWhatIfIsBounded(t *testing.T) {
 			visit(one)
 			<-ctx.Done()
 			return throttle.ErrUnavailable
-		}, func(o *api.Options) { o.SendDeadline = 20 * time.Millisecond }, ""},
+		}, func(o *api.Options) { o.SendDeadline = 500 * time.Millisecond }, ""},
 		{"until its time is over", func(ctx context.Context, visit func(throttle.History) bool) error {
 			visit(one)
 			<-ctx.Done()
 			visit(one)
 			return ctx.Err()
-		}, func(o *api.Options) { o.SendDeadline = 20 * time.Millisecond }, `"mailboxes":1,"sends":1,"refused":0,"affected":0,"limits":[{"name":"hour","limit":1,"window_ms":3600000,"refused":0}],"complete":false}`},
+		}, func(o *api.Options) { o.SendDeadline = 500 * time.Millisecond }, `"mailboxes":1,"sends":1,"refused":0,"affected":0,"limits":[{"name":"hour","limit":1,"window_ms":3600000,"refused":0}],"complete":false}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := newRig(t, walking(tt.each, tt.options)).do("POST", whatIf, opsKey, `{"tiers":"hour=1/1h"}`)
+			var walked atomic.Bool
+			each := func(ctx context.Context, visit func(throttle.History) bool) error {
+				walked.Store(true)
+				return tt.each(ctx, visit)
+			}
+			got := newRig(t, walking(each, tt.options)).do("POST", whatIf, opsKey, `{"tiers":"hour=1/1h"}`)
+			if !walked.Load() {
+				t.Error("the histories were not gone through")
+			}
 			if tt.want == "" {
 				got.is(t, 503, "store-unavailable") // the store does not say that it was the time
 			} else if got.status != 200 || !strings.HasSuffix(got.text, tt.want) {

@@ -56,7 +56,7 @@ func (w *wire) ended() {
 
 // Requests that are no HTTP, or HTTP of the sly kind.
 func TestWireHostile(t *testing.T) {
-	r := newRig(t, setup{options: func(o *api.Options) { o.ReadTimeout = 300 * time.Millisecond }})
+	r := newRig(t, setup{options: func(o *api.Options) { o.ReadTimeout = 2 * time.Second }})
 	const auth = "Authorization: Bearer " + appKey + "\r\nContent-Type: application/json\r\n"
 	const body = `{"email":"smuggled@example.com"}`
 	tests := []struct {

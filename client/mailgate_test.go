@@ -180,7 +180,7 @@ func TestDoubleClick(t *testing.T) {
 // The connection breaks while the relay still has the mail: asked again, mailgate says
 // that it is at work, and then how it ended.
 func TestStillAtWork(t *testing.T) {
-	g := newGate(t, &fault.Script{At: fault.Dot, Kind: fault.Drip, DripEvery: 20 * time.Millisecond})
+	g := newGate(t, &fault.Script{At: fault.Dot, Kind: fault.Drip, DripEvery: 100 * time.Millisecond})
 	hasMail := func() bool {
 		return slices.ContainsFunc(g.bad.Received(), func(b []byte) bool { return bytes.Contains(b, []byte("DATA\r\n")) })
 	}

@@ -195,11 +195,15 @@ func TestManyAtOnce(t *testing.T) {
 func TestRefusalsTakeTheSameTime(t *testing.T) {
 	ours := tokens(t, secret)
 	token := ours.Seal("alice@example.com", 2000)
+	last := "AA"
+	if strings.HasSuffix(token, last) {
+		last = "BB" // else it is the genuine one
+	}
 	tries := map[string]string{
 		"expired":          ours.Seal("alice@example.com", 1000),
 		"another server's": tokens(t, secret+".").Seal("alice@example.com", 2000),
 		"first byte":       "C" + token[1:],
-		"last byte":        token[:len(token)-2] + "AA",
+		"last byte":        token[:len(token)-2] + last,
 		"not base64":       strings.Repeat("!", len(token)),
 	}
 	slowest, fastest := time.Duration(0), time.Hour

@@ -147,7 +147,8 @@ func get[T any](tb *tab, expression string) T {
 	ctx, stop := context.WithTimeout(tb.ctx, patience)
 	defer stop()
 	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
-	for err != nil && strings.Contains(err.Error(), "navigated") { // the page that was asked has gone
+	for err != nil && (strings.Contains(err.Error(), "navigated") || strings.Contains(err.Error(), "Cannot find default execution context")) {
+		// The page that was asked has gone, or the next is not there yet.
 		value, err = chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 	}
 	if err != nil {

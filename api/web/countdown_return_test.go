@@ -94,8 +94,9 @@ func twoTabsTwoMailboxes(t *testing.T, v, other *tab, p *player) {
 	other.element(`mailbox = "bob@example.com"`)
 	other.update(sent(60_000, second, "bobs"))
 	asked := p.asks()
-	for _, tab := range []*tab{v, other} { // whatever one tells the other has arrived by then
-		get[bool](tab, "fetch('/countdown/a-look').then(() => true)")
+	for _, tabs := range [][2]*tab{{v, other}, {other, v}} {
+		tabs[0].isHeardBy(tabs[1])
+		get[bool](tabs[1], "fetch('/countdown/a-look').then(() => true)") // after whatever it asks on hearing that
 	}
 	v.mustShow("Ten mails in a day are used up. Next in 20:00:00.")
 	other.mustShow("One mail a minute. Next in 1:00.")
@@ -113,15 +114,21 @@ func twoTabsTwoMailboxes(t *testing.T, v, other *tab, p *player) {
 	}
 }
 
+// Chromium does not keep a page that takes over 3 s to come to rest, so there is a second try.
 func theBackButtonPageKept(t *testing.T, v *tab, p *player) {
-	v.visit(p)
-	v.update(sent(60_000, first, "a-token"))
-	v.do(chromedp.Navigate(p.URL + "/elsewhere"))
-	p.says(200, still(13_000, first))
-	v.back()
-	v.shows("One mail a minute. Next in 0:13.")
-	if s := v.look(); !s.Restored || p.asks() != 1 {
-		t.Errorf("page kept by the browser: %t, asked for %q", s.Restored, p.questions())
+	for tries := 1; ; tries++ {
+		v.visit(p)
+		v.update(sent(60_000, first, "a-token"))
+		v.do(chromedp.Navigate(p.URL + "/elsewhere"))
+		p.says(200, still(13_000, first))
+		v.back()
+		v.shows("One mail a minute. Next in 0:13.")
+		if s := v.look(); p.asks() != tries || !s.Restored && tries == 2 {
+			t.Fatalf("page kept by the browser: %t, asked for %q", s.Restored, p.questions())
+		} else if s.Restored {
+			return
+		}
+		v.run("localStorage.clear()")
 	}
 }
 
@@ -243,9 +250,10 @@ func aTokenThatAnotherTabLost(t *testing.T, v *tab, p *player) {
 	other.setClock(3_600_000)
 	v.comesBack()
 	v.until("it has lost the token", func() bool { return get[bool](v, `JSON.parse(localStorage["mailgate-countdown:resend"]).src === ""`) })
-	get[bool](other, "fetch('/countdown/a-look').then(() => true)") // what it was told has arrived by then
+	v.isHeardBy(other)
 	other.mustShow("One mail a minute. Next in 1:00.")
 	other.comesBack()
+	other.until("it has asked as well", func() bool { return other.failures() == 1 })
 	other.shows("One mail a minute. Next in 1:00.")
 	v.forgive()
 	other.forgive()

@@ -64,6 +64,15 @@ func (tb *tab) comesBack() {
 	tb.run("document.dispatchEvent(new Event('visibilitychange'))")
 }
 
+// isHeardBy waits until another tab has been told of all that this one has stored: a mark is
+// stored last, and told of last.
+func (tb *tab) isHeardBy(other *tab) {
+	tb.t.Helper()
+	other.run(`window.heard = new Promise(done => addEventListener("storage", event => event.key === "mark" && done(true)))`)
+	tb.run(`localStorage.mark = Math.random()`)
+	get[bool](other, "heard")
+}
+
 // shows waits until the page shows a text: the answer to a question may be on its way.
 func (tb *tab) shows(text string) {
 	tb.t.Helper()

@@ -72,7 +72,7 @@ func TestRefusalIsTold(t *testing.T) {
 	t.Parallel()
 	relay := startRelay(t, sandbox.Options{})
 	redis := redistest.Alone(t, "appendonly yes")
-	server := startServer(t, settingsFor(relay.URL(), "MAILGATE_REDIS_URL="+redis.URL(), "MAILGATE_ON_STORE_OUTAGE=refuse", shared))
+	server := startServer(t, settingsFor(relay.URL(), "MAILGATE_REDIS_URL="+redis.URL(), "MAILGATE_REDIS_TIMEOUT=10s", "MAILGATE_ON_STORE_OUTAGE=refuse", shared))
 	app := newClient(t, server.URL, apiKey)
 	app.mustSend(t, "before@example.com", 200)
 	if since := metric(t, server, refuses); since != "0" {

@@ -12,7 +12,7 @@ import (
 // one. The timeout is long, so that a busy machine is not taken for a second wait.
 func TestHangingRedisIsWaitedForOnce(t *testing.T) {
 	t.Parallel()
-	const timeout = 3 * time.Second
+	const timeout = 6 * time.Second
 	relay := startRelay(t, sandbox.Options{})
 	redis := redistest.Alone(t)
 	server := startServer(t, settingsFor(relay.URL(), "MAILGATE_REDIS_URL="+redis.URL(), "MAILGATE_REDIS_TIMEOUT="+timeout.String(), shared))

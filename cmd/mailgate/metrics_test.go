@@ -22,8 +22,8 @@ rules:
   - {name: trial, by: api_key, limit: day=1/24h, shadow: true}
 actions:
   - {name: login, limit: minute=5/60s}
-`, "MAILGATE_REDIS_URL="+redis.URL(), shared)
-	refusing := startServer(t, settingsFor(relay.URL(), "MAILGATE_REDIS_URL="+redis.URL(), "MAILGATE_ON_STORE_OUTAGE=refuse", shared))
+`, "MAILGATE_REDIS_URL="+redis.URL(), "MAILGATE_REDIS_TIMEOUT=10s", shared)
+	refusing := startServer(t, settingsFor(relay.URL(), "MAILGATE_REDIS_URL="+redis.URL(), "MAILGATE_REDIS_TIMEOUT=10s", "MAILGATE_ON_STORE_OUTAGE=refuse", shared))
 	for n := range 6 { // so many that the relay which is not there is left alone
 		s.app.mustSend(t, fmt.Sprintf("user%d@example.com", n), 200)
 	}

@@ -65,18 +65,18 @@ func TestGoesOnWithoutRedis(t *testing.T) {
 	t.Parallel()
 	relay := startRelay(t, sandbox.Options{})
 	redis := redistest.Alone(t, "appendonly yes")
-	environ := settingsFor(relay.URL(), "MAILGATE_REDIS_URL="+redis.URL(), "MAILGATE_TIERS=second=1/1s,hour=3/1h", shared)
+	environ := settingsFor(relay.URL(), "MAILGATE_REDIS_URL="+redis.URL(), "MAILGATE_REDIS_TIMEOUT=10s", "MAILGATE_TIERS=short=1/5s,hour=3/1h", shared)
 	server, other := startServer(t, environ), startServer(t, environ)
 	app, ops := newClient(t, server.URL, apiKey), newClient(t, server.URL, adminKey)
 	if a := app.mustSend(t, "alice@example.com", 200); a.Body.Degraded {
 		t.Errorf("with redis: %+v", a.Body)
 	}
 	redis.Kill()
-	if a := app.mustSend(t, "alice@example.com", 429); !a.Body.Degraded || a.Body.Limit != "second" {
+	if a := app.mustSend(t, "alice@example.com", 429); !a.Body.Degraded || a.Body.Limit != "short" {
 		t.Errorf("the limit that was reached with redis: %+v", a.Body)
 	}
 	var alone answer
-	eventually(t, "the end of the second", func() (sent bool) {
+	eventually(t, "the end of the short window", func() (sent bool) {
 		alone, _ = app.sendCode("alice@example.com")
 		return alone.Status == 200
 	})
@@ -119,7 +119,7 @@ func TestRedisForgets(t *testing.T) {
 	t.Parallel()
 	relay := startRelay(t, sandbox.Options{})
 	redis := redistest.Alone(t)
-	server := startServer(t, settingsFor(relay.URL(), "MAILGATE_REDIS_URL="+redis.URL(), shared))
+	server := startServer(t, settingsFor(relay.URL(), "MAILGATE_REDIS_URL="+redis.URL(), "MAILGATE_REDIS_TIMEOUT=10s", shared))
 	app := newClient(t, server.URL, apiKey)
 	app.mustSend(t, "before@example.com", 200)
 	redis.Kill()
@@ -142,7 +142,7 @@ func TestKilledWithoutRedis(t *testing.T) {
 	t.Parallel()
 	relay := startRelay(t, sandbox.Options{})
 	redis := redistest.Alone(t, "appendonly yes")
-	environ := settingsFor(relay.URL(), "MAILGATE_REDIS_URL="+redis.URL(), "MAILGATE_DATA_DIR="+t.TempDir(), shared)
+	environ := settingsFor(relay.URL(), "MAILGATE_REDIS_URL="+redis.URL(), "MAILGATE_REDIS_TIMEOUT=10s", "MAILGATE_DATA_DIR="+t.TempDir(), shared)
 	server := startServer(t, environ)
 	redis.Kill()
 	sent := newClient(t, server.URL, apiKey).mustSend(t, "alice@example.com", 200)
@@ -171,8 +171,8 @@ func TestStoppedWithoutRedis(t *testing.T) {
 	t.Parallel()
 	relay := startRelay(t, sandbox.Options{})
 	redis := redistest.Alone(t, "appendonly yes")
-	environ := settingsFor(relay.URL(), "MAILGATE_REDIS_URL="+redis.URL(), shared)
-	late, never := startServer(t, environ), startServer(t, append(environ, "MAILGATE_SHUTDOWN_GRACE=300ms"))
+	environ := settingsFor(relay.URL(), "MAILGATE_REDIS_URL="+redis.URL(), "MAILGATE_REDIS_TIMEOUT=10s", shared)
+	late, never := startServer(t, environ), startServer(t, append(environ, "MAILGATE_SHUTDOWN_GRACE=2s"))
 	for _, server := range []*process{late, never} {
 		newClient(t, server.URL, apiKey).mustSend(t, "bob@example.com", map[bool]int{true: 200, false: 429}[server == late])
 	}

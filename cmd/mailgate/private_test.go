@@ -14,7 +14,7 @@ import (
 // and a directory that everybody may write to is worth a warning. So it is beside Redis,
 // where the directory holds what the node goes on with.
 func TestTheHistoryIsPrivate(t *testing.T) {
-	beside := []string{"MAILGATE_REDIS_URL=" + redistest.Alone(t).URL(), shared}
+	beside := []string{"MAILGATE_REDIS_URL=" + redistest.Alone(t).URL(), "MAILGATE_REDIS_TIMEOUT=10s", shared}
 	for name, tt := range map[string]struct {
 		mode   os.FileMode
 		redis  []string

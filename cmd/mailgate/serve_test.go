@@ -424,7 +424,7 @@ func redisAway(t *testing.T, setting string) {
 	relay := startRelay(t, sandbox.Options{})
 	redis := redistest.Alone(t)
 	redis.Kill()
-	server := startServer(t, settingsFor(relay.URL(), "MAILGATE_REDIS_URL="+redis.URL(), setting, shared))
+	server := startServer(t, settingsFor(relay.URL(), "MAILGATE_REDIS_URL="+redis.URL(), "MAILGATE_REDIS_TIMEOUT=10s", setting, shared))
 	app := newClient(t, server.URL, apiKey)
 	if away := app.mustSend(t, "alice@example.com", 503); away.Body.Type != "urn:mailgate:problem:store-unavailable" || away.Header.Get("Retry-After") == "" {
 		t.Errorf("with redis away: %+v", away.Body)

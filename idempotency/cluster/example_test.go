@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/idempotency/cluster"
@@ -16,7 +17,7 @@ func Example() {
 	defer stop()
 	var keepers []idempotency.Keeper
 	for range 2 {
-		store, err := redisstore.Open(redisstore.Options{URL: server.URL()})
+		store, err := redisstore.Open(redisstore.Options{URL: server.URL(), Timeout: 2 * time.Second})
 		if err != nil {
 			fmt.Println(err)
 			return

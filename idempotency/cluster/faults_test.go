@@ -157,7 +157,7 @@ func TestConfirmed(t *testing.T) {
 	master := redistest.Alone(t)
 	host, port, _ := net.SplitHostPort(master.Addr)
 	replica := redistest.Alone(t, "replicaof "+host+" "+port)
-	keeper := open(t, shortLease, redisstore.Options{URL: master.URL(), Confirm: 1, Timeout: 500 * time.Millisecond})
+	keeper := open(t, shortLease, redisstore.Options{URL: master.URL(), Confirm: 1, Timeout: 3 * time.Second})
 	ctx := context.Background()
 	var first idempotency.Outcome
 	for tries := 0; first.State != idempotency.Started; tries++ { // until the replica is there

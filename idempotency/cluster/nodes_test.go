@@ -24,7 +24,7 @@ func TestSentinelFailover(t *testing.T) {
 	servers := redistest.Sentinel(t)
 	servers.AwaitReplica()
 	sure := open(t, defaults, redisstore.Options{URL: servers.URL(), Timeout: patient, Confirm: 1})
-	keeper := open(t, defaults, redisstore.Options{URL: servers.URL(), Timeout: time.Second})
+	keeper := open(t, defaults, redisstore.Options{URL: servers.URL(), Timeout: 5 * time.Second})
 	ctx := context.Background()
 	done := expect(t, sure, "done", idempotency.Started).Lease
 	underWay := expect(t, sure, "under-way", idempotency.Started).Lease

@@ -17,24 +17,26 @@ import (
 // TestMain lets the test binary be one of the processes that race, or that die.
 func TestMain(m *testing.M) { redistest.Main(m, work) }
 
-// shortLease is what the processes give, to live on with after one of them dies.
-var shortLease = idempotency.Terms{Lease: 1500, Keep: 60_000}
+// shortLease is one to live on with after the process that has it dies.
+var shortLease = idempotency.Terms{Lease: 5000, Keep: 60_000}
 
-// A worker reads keys, lets 64 begin under each at once, writes how many were told to go
-// on, and leaves it at that.
+// A worker reads keys, each with its lease if that is not as usual, lets 64 begin under it
+// at once, writes how many were told to go on, and leaves it at that.
 func work(url string) error {
 	store, err := redisstore.Open(redisstore.Options{URL: url, Timeout: patient})
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	keeper, err := cluster.New(store, shortLease)
-	if err != nil {
-		return err
-	}
 	t := new(workerT)
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
-		started, _ := race(t, keeper, lines.Text())
+		key, terms := "", idempotency.DefaultTerms()
+		fmt.Sscan(lines.Text(), &key, &terms.Lease)
+		keeper, err := cluster.New(store, terms)
+		if err != nil {
+			return err
+		}
+		started, _ := race(t, keeper, key)
 		fmt.Println(started)
 	}
 	return nil
@@ -63,6 +65,10 @@ func TestThreeProcessesOneKey(t *testing.T) {
 	t.Parallel()
 	url := redistest.Alone(t).URL()
 	workers := redistest.StartWorkers(t, url, 3)
+	for n, w := range workers { // none races before all are up
+		w.Order(fmt.Sprint("warm-", n))
+		started(t, w)
+	}
 	for round := range 60 {
 		key := fmt.Sprint("processes-", round)
 		for _, w := range workers {
@@ -86,7 +92,7 @@ func TestKilledBetweenBeginAndFinish(t *testing.T) {
 	keeper := open(t, shortLease, redisstore.Options{URL: server.URL(), Timeout: patient})
 	w := redistest.StartWorker(t, server.URL())
 	before, _ := server.Client().Time(context.Background()).Result()
-	w.Order("killed")
+	w.Order(fmt.Sprint("killed ", shortLease.Lease))
 	if started(t, w) != 1 {
 		t.Fatal("the worker was not told to go on")
 	}

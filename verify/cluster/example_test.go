@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/mailgate/mailgate/redisstore"
 	"github.com/mailgate/mailgate/redisstore/redistest"
@@ -17,7 +18,7 @@ func Example() {
 	ctx := context.Background()
 	var books []verify.Book
 	for range 2 {
-		store, err := redisstore.Open(redisstore.Options{URL: server.URL()})
+		store, err := redisstore.Open(redisstore.Options{URL: server.URL(), Timeout: 2 * time.Second})
 		if err != nil {
 			fmt.Println(err)
 			return

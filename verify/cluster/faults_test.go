@@ -138,7 +138,7 @@ func TestConfirmed(t *testing.T) {
 	master := redistest.Alone(t)
 	host, port, _ := net.SplitHostPort(master.Addr)
 	replica := redistest.Alone(t, "replicaof "+host+" "+port)
-	book := open(t, redisstore.Options{URL: master.URL(), Confirm: 1, Timeout: 500 * time.Millisecond})
+	book := open(t, redisstore.Options{URL: master.URL(), Confirm: 1, Timeout: 3 * time.Second})
 	ctx := context.Background()
 	err := verify.ErrUnavailable
 	for tries := 0; err != nil; tries++ { // until the replica is there
