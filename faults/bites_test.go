@@ -192,10 +192,14 @@ func TestAFaultThatBitesNobody(t *testing.T) {
 	toothless.strike, toothless.mend = func(*stand) {}, func(*stand) {}
 	brief := short
 	brief.bite = time.Second
-	o := run(t, &toothless, 1, brief)
-	if !slices.ContainsFunc(o.found, func(v judge.Violation) bool { return v.Rule == "bite" }) {
-		t.Errorf("nobody noticed: %+v", o.found)
+	var o outcome
+	for range 3 { // a machine that is busy bites as well, but not each time
+		o = run(t, &toothless, 1, brief)
+		if slices.ContainsFunc(o.found, func(v judge.Violation) bool { return v.Rule == "bite" }) {
+			return
+		}
 	}
+	t.Errorf("nobody noticed: %+v", o.found)
 }
 
 // TestWithoutAFaultNothingBites: no kind takes for its fault what there always is. Kinds

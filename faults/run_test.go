@@ -82,11 +82,15 @@ func (r *running) finish(terms judge.Terms, healed time.Duration) outcome {
 	found := s.awaitNoDebts()
 	r.stopCollecting()
 	s.post.empty(s.t)
-	s.strained = r.stopWatching()
-	found = append(append(found, r.late()...), r.unfelt...)
 	record := s.record(l, terms, r.faults)
 	record.Held = r.held
 	s.standings(l, record)
+	s.strained = r.stopWatching()
+	record.Strained = s.strained
+	found = append(append(found, r.late()...), r.unfelt...)
+	if !s.strained {
+		found = append(found, s.untold...)
+	}
 	found = append(append(found, s.leftovers(r.before)...), s.leftGoroutines(r.goroutines)...)
 	for _, n := range s.nodes {
 		n.stop()
@@ -110,7 +114,7 @@ func (s *stand) record(l *load, terms judge.Terms, during []judge.Span) *judge.R
 	defer s.post.mu.Unlock()
 	return &judge.Run{
 		Tiers: s.tiers, Action: s.action, Guesses: guesses, Nodes: len(s.nodes), Terms: terms, Faults: during,
-		Calls: l.calls, Mails: s.post.mails, Strained: s.strained,
+		Calls: l.calls, Mails: s.post.mails,
 	}
 }
 

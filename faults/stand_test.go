@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mailgate/mailgate/faults/judge"
 	"github.com/mailgate/mailgate/mailer/mailtest"
 	"github.com/mailgate/mailgate/mailer/sandbox"
 	"github.com/mailgate/mailgate/mailer/sandbox/fault"
@@ -38,8 +39,9 @@ type stand struct {
 	sentinel *redistest.SentinelServers
 	setRedis func(ahead time.Duration) // the server's clock
 
-	strained bool   // the machine was too busy
-	undo     func() // what an injection has left to its repair
+	strained bool              // the machine was too busy
+	untold   []judge.Violation // how all stands in the end, where a node did not say
+	undo     func()            // what an injection has left to its repair
 }
 
 // policies are what mailboxes may have: windows are far longer than a run, so that no

@@ -247,10 +247,14 @@ func TestHostileLength(t *testing.T) {
 	identity := folding(t)
 	for _, unit := range []string{"a", "@", ".", "a.", "\"", "(", "ü", "\xff", "xn--", "a@b.", "+", "\u200b", "\r\n"} {
 		text := strings.Repeat(unit, size/len(unit))
-		start := time.Now()
-		_, err := mailer.ParseAddress(text, identity)
-		if took := time.Since(start); took > 20*time.Millisecond {
-			t.Errorf("10 MB of %q took %v", unit, took)
+		quickest, err := time.Hour, error(nil)
+		for range 3 { // a busy machine may stop one of them
+			start := time.Now()
+			_, err = mailer.ParseAddress(text, identity)
+			quickest = min(quickest, time.Since(start))
+		}
+		if quickest > 20*time.Millisecond {
+			t.Errorf("10 MB of %q took %v", unit, quickest)
 		}
 		var refusal *mailer.AddressError
 		if !errors.As(err, &refusal) || refusal.Reason != mailer.ReasonTooLong {

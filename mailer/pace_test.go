@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -156,8 +157,9 @@ func TestTurnsGivenUp(t *testing.T) {
 // TestTurnHandedBack: a turn that comes to somebody who has just given up goes
 // to the next in line, not to waste.
 func TestTurnHandedBack(t *testing.T) {
-	now := int64(1000)
-	p := newPacer(Pace{PerSecond: 1, Queue: 5}, func() int64 { return now }, nil)
+	var now atomic.Int64
+	now.Store(1000)
+	p := newPacer(Pace{PerSecond: 1, Queue: 5}, now.Load, nil)
 	defer p.stop()
 	join := func() *waiter {
 		w, err := p.join("", time.Hour)
@@ -168,7 +170,7 @@ func TestTurnHandedBack(t *testing.T) {
 	}
 	join() // leaves at once
 	first, second := join(), join()
-	now += 1000
+	now.Add(1000)
 	p.tick()
 	if len(first.called) != 1 || len(second.called) != 0 {
 		t.Fatal("it is not the first one's turn")
@@ -225,8 +227,9 @@ func TestPaceEnds(t *testing.T) {
 // TestCallersTakeTurns: a caller with many mails in the queue makes the next one
 // of another wait for one interval, and room where the queue is full.
 func TestCallersTakeTurns(t *testing.T) {
-	now := int64(1000)
-	p := newPacer(Pace{PerSecond: 1, Queue: 4}, func() int64 { return now }, nil)
+	var now atomic.Int64
+	now.Store(1000)
+	p := newPacer(Pace{PerSecond: 1, Queue: 4}, now.Load, nil)
 	defer p.stop()
 	join := func(caller string, patience time.Duration) (*waiter, error) { return p.join(caller, patience) }
 	if w, err := join("flood", time.Hour); w != nil || err != nil {
@@ -254,7 +257,7 @@ func TestCallersTakeTurns(t *testing.T) {
 		t.Errorf("the flood's last had its turn: %v; %d wait", turn, p.line.count)
 	}
 	for i, want := range []*waiter{flood[0], other, flood[1], flood[2]} {
-		now += 1000
+		now.Add(1000)
 		p.tick()
 		if len(want.called) != 1 {
 			t.Fatalf("the %d. turn went to another", i+1)

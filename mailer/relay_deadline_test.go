@@ -62,7 +62,7 @@ func TestASilentRelayIsLeftAlone(t *testing.T) {
 		t.Run(string(script.At), func(t *testing.T) {
 			t.Parallel()
 			o := steady()
-			o.Deadline = patience
+			o.Deadline = 8 * patience // half of it is ample for coming to the step that is silent
 			o.Breaker = mailer.Breaker{Failures: 1, Cooldown: time.Hour}
 			r := newRelays(t, o, plain(play(t, script)))
 			_, err := r.Send(t.Context(), letter())
@@ -86,11 +86,19 @@ func unhurried() mailer.Options {
 func TestTooLateToAsk(t *testing.T) {
 	late := func(t *testing.T, r *mailer.Relays, after time.Duration) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), after)
-		defer cancel()
-		if _, err := r.Send(ctx, letter()); !errors.Is(err, mailer.ErrBusy) || ctx.Err() != nil {
-			t.Errorf("err = %v and %v, want busy with time left", err, ctx.Err())
+		var err error
+		var left time.Duration
+		for range 3 { // a busy machine may use up what is left, but not each time
+			end := time.Now().Add(after)
+			ctx, cancel := context.WithDeadline(t.Context(), end)
+			_, err = r.Send(ctx, letter())
+			left = time.Until(end)
+			cancel()
+			if errors.Is(err, mailer.ErrBusy) && left > after/20 {
+				return
+			}
 		}
+		t.Errorf("err = %v with %v left, want busy with time to say so", err, left)
 	}
 	t.Run("in line for a connection", func(t *testing.T) {
 		s := play(t, fault.Script{At: fault.Dot, Kind: fault.Silence})
@@ -108,7 +116,7 @@ func TestTooLateToAsk(t *testing.T) {
 	t.Run("in the line of the pace", func(t *testing.T) {
 		var paced atomic.Int32
 		o := unhurried()
-		o.Pace = mailer.Pace{PerSecond: 0.1, Queue: 1}
+		o.Pace, o.Now = mailer.Pace{PerSecond: 0.1, Queue: 1}, func() int64 { return 0 }
 		o.Hooks.Paced = func(time.Duration) { paced.Add(1) }
 		r := newRelays(t, o, plain(play(t, fault.Script{})))
 		mustSend(t, r, letter())

@@ -46,7 +46,7 @@ func TestDeferred(t *testing.T) {
 			}
 			o := facing(c.relays[0])
 			if c.relays[0].HoldBack {
-				o.CommandTimeout = patience // MAIL's answer is not seen either
+				o.CommandTimeout = ample // MAIL's answer is not seen either
 			}
 			if c.resting {
 				o.Breaker = mailer.Breaker{Failures: 1, Cooldown: time.Hour}

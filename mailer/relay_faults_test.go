@@ -21,6 +21,10 @@ import (
 // hanging, so that a busy machine changes no outcome.
 const patience = 250 * time.Millisecond
 
+// ample is one that runs out in the trouble alone: what must go well, a mail or a step
+// before the trouble, goes under it, too.
+const ample = 800 * time.Millisecond
+
 // hanging is when a send that should have ended is declared stuck.
 const hanging = 20 * time.Second
 
@@ -64,6 +68,17 @@ func facing(script fault.Script) mailer.Options {
 		o.RCPTTimeout = patience
 	default:
 		o.CommandTimeout = patience
+	}
+	return o
+}
+
+// facingAmply is facing where something must go well under that timeout.
+func facingAmply(script fault.Script) mailer.Options {
+	o := facing(script)
+	for _, timeout := range []*time.Duration{&o.CommandTimeout, &o.RCPTTimeout, &o.FinalDotTimeout} {
+		if *timeout == patience {
+			*timeout = ample
+		}
 	}
 	return o
 }

@@ -50,9 +50,9 @@ func TestARecipientCannotOpenTheBreaker(t *testing.T) {
 
 func cannotOpenTheBreaker(t *testing.T, script fault.Script) {
 	s := play(t, script)
-	o := facing(script)
+	o := facingAmply(script)
 	if script.HoldBack && (script.Kind == fault.Silence || script.Kind == fault.Drip) {
-		o.CommandTimeout = patience // MAIL's answer is not seen either, at first
+		o.CommandTimeout = ample // MAIL's answer is not seen either, at first
 	}
 	o.Breaker = mailer.Breaker{Failures: 1, Cooldown: time.Hour}
 	r := newRelays(t, o, plain(s))
@@ -86,7 +86,7 @@ func TestSilenceAtMAILOpensTheBreaker(t *testing.T) {
 			t.Parallel()
 			c.script.At, c.script.Kind = fault.MAIL, fault.Silence
 			s := play(t, c.script)
-			o := facing(c.script)
+			o := facingAmply(c.script)
 			o.Breaker = mailer.Breaker{Failures: 1, Cooldown: time.Hour}
 			r := newRelays(t, o, plain(s))
 			for n := 1; n <= c.sends; n++ {
@@ -105,7 +105,7 @@ func TestSilenceAtMAILOpensTheBreaker(t *testing.T) {
 func TestASilentRecipientIsTriedOnce(t *testing.T) {
 	script := fault.Script{At: fault.RCPT, Kind: fault.Silence, To: "slow.example"}
 	s := play(t, script)
-	r := newRelays(t, facing(script), plain(s))
+	r := newRelays(t, facingAmply(script), plain(s))
 	mustSend(t, r, to("honest.example"))
 	_, err := r.Send(t.Context(), to("slow.example"))
 	checkOutcome(t, err, mailer.Unavailable)

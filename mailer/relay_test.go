@@ -184,7 +184,7 @@ func TestDeadKeptConnection(t *testing.T) {
 				t.Parallel()
 				script := fault.Script{At: c.step, Kind: kind, Times: 1}
 				s := play(t, fault.Script{})
-				r := newRelays(t, facing(script), plain(s))
+				r := newRelays(t, facingAmply(script), plain(s))
 				mustSend(t, r, letter())
 				s.Play(script)
 				mustSend(t, r, letter())
@@ -204,7 +204,7 @@ func TestNoSecondTryAfterTheDot(t *testing.T) {
 			t.Parallel()
 			script := fault.Script{At: fault.Dot, Kind: kind}
 			s, other := play(t, fault.Script{}), play(t, fault.Script{})
-			r := newRelays(t, facing(script), plain(s), plain(other))
+			r := newRelays(t, facingAmply(script), plain(s), plain(other))
 			mustSend(t, r, letter())
 			s.Play(script)
 			_, err := r.Send(t.Context(), letter())
@@ -369,7 +369,7 @@ func TestSeveralRelays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			first, second := play(t, c.first), play(t, fault.Script{})
-			r := newRelays(t, facing(c.first), plain(first), plain(second))
+			r := newRelays(t, facingAmply(c.first), plain(first), plain(second))
 			receipt, err := r.Send(t.Context(), letter())
 			checkOutcome(t, err, c.want)
 			if got := len(second.Mails()); got != c.other {

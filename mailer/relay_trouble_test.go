@@ -121,19 +121,11 @@ type life struct {
 const (
 	betweenMails = 100_000
 	leftAlone    = 3_600_000
-	// ample is a timeout that runs out in the trouble alone: mails that must go well are
-	// sent under it, too.
-	ample = 800 * time.Millisecond
 )
 
 func (c trouble) begin(t *testing.T) *life {
 	l := &life{t: t, first: play(t, fault.Script{NoPipelining: c.script.NoPipelining}), second: play(t, fault.Script{})}
-	o := facing(c.script)
-	for _, timeout := range []*time.Duration{&o.CommandTimeout, &o.RCPTTimeout, &o.FinalDotTimeout} {
-		if *timeout == patience {
-			*timeout = ample
-		}
-	}
+	o := facingAmply(c.script)
 	o.Now, o.IdleTimeout = l.now.Load, 1000*time.Hour
 	o.Breaker = mailer.Breaker{Failures: 1, Cooldown: leftAlone * time.Millisecond}
 	o.Pace = mailer.Pace{PerSecond: 1000. / betweenMails}

@@ -210,7 +210,7 @@ var ordeals = map[string]func(s *redistest.Server, lines []*redistest.FaultyProx
 		inTurns(4, s.Kill, 700*time.Millisecond, s.Restart)
 	},
 	"paused": func(s *redistest.Server, _ []*redistest.FaultyProxy) {
-		inTurns(3, s.Pause, 1700*time.Millisecond, s.Resume)
+		inTurns(3, s.Pause, 1300*time.Millisecond, s.Resume)
 	},
 	"out of memory now and then": func(s *redistest.Server, _ []*redistest.FaultyProxy) {
 		allow := func(bytes string) func() {
