@@ -62,7 +62,7 @@ func TestManyWaitForReplicas(t *testing.T) {
 // needs none.
 func TestTooManyWaitForReplicas(t *testing.T) {
 	t.Parallel()
-	store, server := openLonely(t, 300*time.Millisecond)
+	store, server := openLonely(t, 2*time.Second)
 	store.Watch(func(cause error) { t.Errorf("an outage: %v", cause) }, func(time.Duration) {})
 	line, err := store.redis.line(context.Background(), store.Prefix()+"key")
 	if err != nil {

@@ -42,7 +42,7 @@ func (s step) asked(t *testing.T, what string) {
 // spared fails the test unless the step was not even begun.
 func (s step) spared(t *testing.T, what string) {
 	t.Helper()
-	if !errors.Is(s.err, redisstore.ErrResting) || !redisstore.Undone(s.err) || s.took > quick/2 {
+	if !errors.Is(s.err, redisstore.ErrResting) || !redisstore.Undone(s.err) || s.took > quick*8/10 {
 		t.Errorf("%s came out as %v after %v", what, s.err, s.took)
 	}
 }
@@ -128,6 +128,11 @@ func TestStepsAtOnceWaitTogether(t *testing.T) {
 func TestARequestAsksTheOtherMasters(t *testing.T) {
 	t.Parallel()
 	servers := redistest.Cluster(t)
+	for _, s := range servers.Masters { // or they refuse all, once they miss the one that hangs
+		if err := s.Client().ConfigSet(context.Background(), "cluster-require-full-coverage", "no").Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
 	store := open(t, redisstore.Options{URL: servers.URL(), Timeout: quick})
 	hangs := servers.Masters[0]
 	var its, others []string

@@ -22,7 +22,7 @@ func TestTheLibraryRepeatsNothing(t *testing.T) {
 		for confirm := range 2 {
 			name := fmt.Sprintf("%s, %d to confirm", lost, confirm)
 			proxy := redistest.Proxy(t, server.Addr)
-			store := prepared(t, redisstore.Options{URL: proxy.URL(), Timeout: 500 * time.Millisecond, Confirm: confirm})
+			store := prepared(t, redisstore.Options{URL: proxy.URL(), Timeout: 2 * time.Second, Confirm: confirm})
 			lose(proxy, 1, "evalsha")
 			onceUnheard(t, store, name, proxy)
 			if runs := server.Client().Get(context.Background(), store.Prefix()+name).Val(); runs != "1" {

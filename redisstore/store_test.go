@@ -133,7 +133,7 @@ func TestForgottenScripts(t *testing.T) {
 // A script whose writes may be forgotten, and a reply that says nothing was written, wait
 // for no replica.
 func TestOnlyWritesAreConfirmed(t *testing.T) {
-	store := open(t, redisstore.Options{URL: redistest.Alone(t).URL(), Timeout: 500 * time.Millisecond, Confirm: 1})
+	store := open(t, redisstore.Options{URL: redistest.Alone(t).URL(), Timeout: 2 * time.Second, Confirm: 1})
 	const source = `return ARGV[1]`
 	wrote := func(reply string) bool { return reply == "wrote" }
 	for name, tt := range map[string]struct {

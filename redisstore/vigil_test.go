@@ -67,7 +67,7 @@ func TestOutagesAreTold(t *testing.T) {
 		"out of memory":       {0, func() { set("maxmemory", "1") }, func() { set("maxmemory", "0") }, "OOM"},
 		"dead":                {0, master.Kill, master.Restart, ""},
 	} {
-		store := open(t, redisstore.Options{URL: master.URL(), Confirm: tt.confirm, Timeout: 500 * time.Millisecond})
+		store := open(t, redisstore.Options{URL: master.URL(), Confirm: tt.confirm, Timeout: 2 * time.Second})
 		h := watch(store)
 		redistest.Healed(t, func() (string, error) { return ask(t, store, name) })
 		h.forget(store) // the first synchronisation
@@ -82,7 +82,7 @@ func TestOutagesAreTold(t *testing.T) {
 			t.Errorf("%s: ready, or away since %v", name, store.AwaySince())
 		}
 		tt.end()
-		if word := h.next(t, name); word == "" || !strings.Contains(word, tt.cause) || strings.Contains(word, "key") {
+		if word := h.next(t, name); word == "" || !strings.Contains(word, tt.cause) || strings.Contains(word, store.Prefix()+name) {
 			t.Errorf("%s: it began with %q", name, word)
 		}
 		if word := h.next(t, name); word != "" {
@@ -129,7 +129,7 @@ func TestOutageOfAMaster(t *testing.T) {
 // What is wrong with one record is no outage, nor that somebody has gone.
 func TestNoOutage(t *testing.T) {
 	t.Parallel()
-	store := open(t, redisstore.Options{URL: redistest.Alone(t).URL(), Timeout: 500 * time.Millisecond})
+	store := open(t, redisstore.Options{URL: redistest.Alone(t).URL(), Timeout: 2 * time.Second})
 	if !store.AwaySince().IsZero() {
 		t.Error("away where nobody watches")
 	}

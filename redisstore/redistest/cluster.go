@@ -18,7 +18,8 @@ const (
 	masters      = 3
 	slots        = 16384
 	clusterLimit = 40 * time.Second // ready in some 3 s, a failover in some 4 s, on an idle machine
-	askLimit     = time.Second
+	askLimit     = time.Second      // for an answer to what await asks again
+	onceLimit    = 10 * time.Second // to what is asked once
 )
 
 // ClusterServers is a Redis Cluster of three masters with one replica each.
@@ -276,7 +277,7 @@ func (c *ClusterServers) MasterOf(key string) *Server {
 	var master *Server
 	var newest uint64
 	for _, s := range c.live() {
-		nodes, err := askNodes(s)
+		nodes, err := askNodesWithin(s, onceLimit)
 		if err != nil {
 			continue // paused, perhaps: it answers for nothing
 		}
@@ -306,7 +307,7 @@ func (c *ClusterServers) AnotherMaster(than *Server) *Server {
 func (c *ClusterServers) ReplicaOf(master *Server) *Server {
 	c.t.Helper()
 	for _, s := range c.live() {
-		nodes, err := askNodes(s)
+		nodes, err := askNodesWithin(s, onceLimit)
 		if err != nil {
 			continue
 		}

@@ -221,11 +221,11 @@ func pausedIsReplaced(t *testing.T, cluster *ClusterServers) {
 
 func clientsAreSentThroughAProxy(t *testing.T, cluster *ClusterServers) {
 	const key = "before"
-	ctx := deadline(t, 10*time.Second)
 	master := cluster.MasterOf(key)
 	other := cluster.AnotherMaster(master)
 	refused := other.Refused("MOVED")
 	proxy := cluster.ProxyBefore(master)
+	ctx := deadline(t, 10*time.Second)
 	if got, want := fmt.Sprint(other.Client().Get(ctx, key).Err()), fmt.Sprintf("MOVED %d %s", slotOf(key), proxy.Addr); got != want {
 		t.Errorf("another says %q, want %q", got, want)
 	}

@@ -7,6 +7,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // node is a line of CLUSTER NODES: what one node knows of one node.
@@ -21,8 +22,10 @@ type node struct {
 	ranges   [][2]int // slots, both ends included
 }
 
-func askNodes(s *Server) ([]node, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), askLimit)
+func askNodes(s *Server) ([]node, error) { return askNodesWithin(s, askLimit) }
+
+func askNodesWithin(s *Server, limit time.Duration) ([]node, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	text, err := s.Client().ClusterNodes(ctx).Result()
 	if err != nil {

@@ -1,6 +1,7 @@
 package redistest
 
 import (
+	"fmt"
 	"net"
 	"strings"
 	"sync"
@@ -63,7 +64,7 @@ type fault struct {
 // is dialled for each connection when the first command comes.
 func Proxy(t testing.TB, target string) *FaultyProxy {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", freePort(t))) // nobody else's after Close, either
 	if err != nil {
 		t.Fatalf("cannot listen for a proxy: %v", err)
 	}

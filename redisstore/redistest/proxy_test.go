@@ -256,6 +256,12 @@ func TestSwallowIsSilenceBothWays(t *testing.T) {
 		w.hearsNothing(30 * time.Millisecond)
 	}
 	waiting.hearsNothing(30 * time.Millisecond)
+	await(t, "all three to be swallowed", 5*time.Second, func() error {
+		if n := swallowed(proxy); n != 3 {
+			return fmt.Errorf("%d are", n)
+		}
+		return nil
+	})
 	after := proxy.Counts()
 	if before.Connections++; before != after {
 		t.Errorf("counted %+v, want no more than %+v", after, before)
@@ -268,6 +274,18 @@ func TestSwallowIsSilenceBothWays(t *testing.T) {
 		w.hearsNothing(30 * time.Millisecond)
 	}
 	holds(t, server, "n", "1")
+}
+
+// swallowed is how many connections have lost something to a silence.
+func swallowed(proxy *FaultyProxy) (n int) {
+	proxy.mu.Lock()
+	defer proxy.mu.Unlock()
+	for l := range proxy.links {
+		if l.deaf {
+			n++
+		}
+	}
+	return n
 }
 
 // Whoever is behind a silent network does not hear that the server died.
@@ -310,7 +328,7 @@ func TestRefuseResetsOldAndNew(t *testing.T) {
 func TestDelayHoldsReplies(t *testing.T) {
 	server, proxy := proxied(t)
 	w := dial(t, proxy.Addr)
-	const held = 300 * time.Millisecond
+	const held = time.Second
 	proxy.Delay(held)
 	start := time.Now()
 	w.send(strings.Repeat("INCR n\r\n", 20))

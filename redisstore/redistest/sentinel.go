@@ -73,8 +73,8 @@ func (s *SentinelServers) hurry(sentinel *Server) {
 	}
 }
 
-// replicaInStep asks the master: it lists the replica as online only when the
-// whole copy has arrived.
+// replicaInStep asks both: the master lists the replica as online when the whole
+// copy has been sent, and the replica knows when it has taken it in.
 func (s *SentinelServers) replicaInStep() error {
 	ctx, cancel := context.WithTimeout(context.Background(), askLimit)
 	defer cancel()
@@ -85,7 +85,7 @@ func (s *SentinelServers) replicaInStep() error {
 	if !strings.Contains(info, "state=online") {
 		return errors.New("it is not")
 	}
-	return nil
+	return inStep(s.Replica)
 }
 
 func knowsEverybody(sentinel *Server) error {

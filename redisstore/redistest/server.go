@@ -128,7 +128,7 @@ func (s *Server) Client() *redis.Client { return s.client }
 // Refused says how often the server has answered with an error of this kind ("MOVED").
 func (s *Server) Refused(kind string) (times int) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), askLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), onceLimit)
 	defer cancel()
 	info, err := s.client.InfoMap(ctx, "errorstats").Result()
 	if err != nil {
