@@ -28,7 +28,7 @@ func TestIDs(t *testing.T) {
 			}
 		}
 	}
-	for n, most := range map[int]int{0: 0, 1: tries / 500, 4: tries / 50, 16: tries / 5} {
+	for n, most := range map[int]int{0: 0, 1: tries / 250, 4: tries / 50, 16: tries / 5} {
 		if taken[n] > most {
 			t.Errorf("of %d ids that are not among %d, %d are looked for, want at most %d", tries, n, taken[n], most)
 		}
@@ -38,25 +38,28 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// Of many ids all are known that were added, and few others.
+// Of many ids all are known that were added, and few others: on average, for ids that lie
+// close together by chance let more of the others through.
 func TestManyIDs(t *testing.T) {
+	const filters, asked = 50, 200 // of each
 	for _, n := range []int{4, 16, 100, 1000} {
-		many := throttle.NewManyIDs((n + 3) / 4)
-		for range n {
-			id := throttle.NewID()
-			if many.Add(id); !many.MayHave(id) {
-				t.Fatalf("%s of %d is not known", id, n)
-			}
-		}
-		const asked = 10_000
 		known := 0
-		for range asked {
-			if many.MayHave(throttle.NewID()) {
-				known++
+		for range filters {
+			many := throttle.NewManyIDs((n + 3) / 4)
+			for range n {
+				id := throttle.NewID()
+				if many.Add(id); !many.MayHave(id) {
+					t.Fatalf("%s of %d is not known", id, n)
+				}
+			}
+			for range asked {
+				if many.MayHave(throttle.NewID()) {
+					known++
+				}
 			}
 		}
-		if known > asked*25/1000 {
-			t.Errorf("of %d others %d are known among %d", asked, known, n)
+		if known > filters*asked*25/1000 {
+			t.Errorf("of %d others %d are known among %d", filters*asked, known, n)
 		}
 	}
 }
