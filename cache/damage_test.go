@@ -17,10 +17,16 @@ import (
 	"github.com/dgraph-io/badger/v4"
 )
 
-// writeTables opens a disk with so many keys in it, the most of them in tables.
+// The values of a test, in bytes: with long ones few keys fill a table.
+const (
+	shortValue = 100
+	longValue  = 1000
+)
+
+// writeTables opens a disk with so many keys of long values in it, the most of them in tables.
 func writeTables(t *testing.T, dir string, keys int) *Disk {
 	t.Helper()
-	d := fillDisk(t, dir, keys)
+	d := fillDiskWith(t, dir, keys, longValue)
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -29,12 +35,17 @@ func writeTables(t *testing.T, dir string, keys int) *Disk {
 
 func fillDisk(t *testing.T, dir string, keys int) *Disk {
 	t.Helper()
+	return fillDiskWith(t, dir, keys, shortValue)
+}
+
+func fillDiskWith(t *testing.T, dir string, keys, length int) *Disk {
+	t.Helper()
 	d, err := Open(DiskOptions{Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range keys {
-		if err := d.put(diskKey(i), bytes.Repeat([]byte{byte(i)}, 100), 1<<40); err != nil {
+		if err := d.put(diskKey(i), bytes.Repeat([]byte{byte(i)}, length), 1<<40); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -339,7 +350,11 @@ func TestLogsCutAnywhere(t *testing.T) {
 		ends = append(ends, ends[len(ends)-1]+n)
 	}
 	entry := (ends[len(ends)-1] - logHeader) / keys // with its mark
-	for cut := logHeader; cut < ends[len(ends)-1]; cut += 1 + entry/6 {
+	steps := 6
+	if testing.Short() {
+		steps = 3
+	}
+	for cut := logHeader; cut < ends[len(ends)-1]; cut += 1 + entry/steps {
 		dir := snapshot(t, crashed)
 		damage(t, dir, "*.mem", func(b []byte) []byte { clear(b[cut:]); return b })
 		var said bytes.Buffer

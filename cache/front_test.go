@@ -191,7 +191,7 @@ func TestNearlyAllHaveAPlace(t *testing.T) {
 			without++
 		}
 	}
-	if without > keys/20 {
+	if without > keys/18 {
 		t.Errorf("%d of %d have none", without, keys)
 	}
 }
@@ -207,14 +207,14 @@ func TestAFullBucket(t *testing.T) {
 		m.hot.Wait()
 		expect(t, m, fmt.Sprint("key", i), i)
 	}
-	for range 1000 {
+	for range 4000 { // a key that has no place gets one in 64 rounds, and half the time another's
 		for i := range ways - 1 {
 			expect(t, m, fmt.Sprint("key", i), i)
 		}
 	}
 	for i := range ways - 1 {
 		if m.front.find(m.front.print(fmt.Sprint("key", i))) == nil {
-			t.Errorf("key%d has no place after a thousand reads", i)
+			t.Errorf("key%d has no place after so many reads", i)
 		}
 	}
 	for i := range keys {

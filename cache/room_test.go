@@ -69,7 +69,7 @@ func TestRoomLooksAgain(t *testing.T) {
 // What the tables take is what the directory says.
 func TestTableBytes(t *testing.T) {
 	dir := t.TempDir()
-	d := writeTables(t, dir, 20_000)
+	d := writeTables(t, dir, 2_500)
 	if got, want := d.room.tables(), sizeOf(t, dir, "*.sst"); got != want || got == 0 {
 		t.Errorf("%d bytes, the directory says %d", got, want)
 	}
