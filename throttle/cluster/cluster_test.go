@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -50,30 +51,39 @@ func openWith(t testing.TB, p throttle.Policy, o redisstore.Options) *cluster.Li
 	return limiter
 }
 
-func conform(t *testing.T, url string, steps int) {
-	throttletest.Run(t, func(t testing.TB, p throttle.Policy, now func() int64) throttle.Historian {
-		return openWith(t, p, redisstore.Options{URL: url, Clock: now, Timeout: patient})
-	}, steps)
+// onOneStore opens limiters on the same connections. The clock is that of the last: the suite
+// is done with one limiter before it opens the next.
+func onOneStore(t *testing.T, url string) throttletest.Open {
+	var clock atomic.Pointer[func() int64]
+	store := openStore(t, redisstore.Options{URL: url, Clock: func() int64 { return (*clock.Load())() }, Timeout: patient})
+	return func(t testing.TB, p throttle.Policy, now func() int64) throttle.Historian {
+		clock.Store(&now)
+		limiter, err := cluster.New(store, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return limiter
+	}
 }
 
 func TestConformanceAlone(t *testing.T) {
 	t.Parallel()
-	conform(t, redistest.Alone(t).URL(), 100_000)
+	throttletest.Run(t, onOneStore(t, redistest.Alone(t).URL()), 100_000)
 }
 
 func TestConformanceCluster(t *testing.T) {
 	url := redistest.Cluster(t).URL()
-	besideOthers(t, "tiers", func(t *testing.T) { conform(t, url, 3_000) })
-	besideOthers(t, "meters", func(t *testing.T) { conformMeters(t, url, 3_000) })
+	besideOthers(t, "tiers", func(t *testing.T) { throttletest.RunAgain(t, onOneStore(t, url), 3_000) })
+	besideOthers(t, "meters", func(t *testing.T) { throttletest.RunMetersAgain(t, openMeters(url), 3_000) })
 }
 
 // Once it is found, a master with sentinels is a server like one alone: so under -short the
 // tiers are enough.
 func TestConformanceSentinel(t *testing.T) {
 	url := redistest.Sentinel(t).URL()
-	besideOthers(t, "tiers", func(t *testing.T) { conform(t, url, 3_000) })
+	besideOthers(t, "tiers", func(t *testing.T) { throttletest.RunAgain(t, onOneStore(t, url), 3_000) })
 	if !testing.Short() {
-		besideOthers(t, "meters", func(t *testing.T) { conformMeters(t, url, 3_000) })
+		besideOthers(t, "meters", func(t *testing.T) { throttletest.RunMetersAgain(t, openMeters(url), 3_000) })
 	}
 }
 

@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/mailgate/mailgate/redisstore"
 	"github.com/mailgate/mailgate/redisstore/redistest"
@@ -17,7 +18,7 @@ func Example() {
 	defer stop()
 	var limiters []throttle.Limiter
 	for range 2 {
-		store, err := redisstore.Open(redisstore.Options{URL: server.URL()})
+		store, err := redisstore.Open(redisstore.Options{URL: server.URL(), Timeout: 2 * time.Second})
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -47,7 +48,7 @@ func Example() {
 func ExampleLimiter_Meter() {
 	server, stop := redistest.ForExample()
 	defer stop()
-	store, err := redisstore.Open(redisstore.Options{URL: server.URL()})
+	store, err := redisstore.Open(redisstore.Options{URL: server.URL(), Timeout: 2 * time.Second})
 	if err != nil {
 		fmt.Println(err)
 		return

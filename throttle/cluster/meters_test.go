@@ -13,16 +13,16 @@ import (
 	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
-func conformMeters(t *testing.T, url string, steps int) {
-	throttletest.RunMeters(t, throttletest.OneStore(func(t testing.TB, now func() int64) func(meter.Meter) throttle.Limiter {
+func openMeters(url string) throttletest.OpenMeter {
+	return throttletest.OneStore(func(t testing.TB, now func() int64) func(meter.Meter) throttle.Limiter {
 		limiter := open(t, redisstore.Options{URL: url, Clock: now, Timeout: patient})
 		return func(m meter.Meter) throttle.Limiter { return limiter.Meter("suite", m) }
-	}), steps)
+	})
 }
 
 func TestMetersAlone(t *testing.T) {
 	t.Parallel()
-	conformMeters(t, redistest.Alone(t).URL(), 10_000)
+	throttletest.RunMeters(t, openMeters(redistest.Alone(t).URL()), 10_000)
 }
 
 // threeMeters admit three sends at once, each in its way.

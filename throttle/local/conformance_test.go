@@ -44,7 +44,7 @@ func TestMetersConform(t *testing.T) {
 	for _, memory := range waysToConform(shortState) {
 		t.Run(memory.name, func(t *testing.T) {
 			disk := cachetest.Open(t, t.TempDir())
-			throttletest.RunMeters(t, throttletest.OneStore(func(t testing.TB, now func() int64) func(meter.Meter) throttle.Limiter {
+			throttletest.RunMetersAgain(t, throttletest.OneStore(func(t testing.TB, now func() int64) func(meter.Meter) throttle.Limiter {
 				meters := openMeters(t, disk, local.MetersOptions{Name: throttle.NewID().String(), Size: memory.size, Now: now})
 				return func(m meter.Meter) throttle.Limiter { return meters.Limiter("rule", m) }
 			}), 10_000)

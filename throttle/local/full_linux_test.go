@@ -127,7 +127,8 @@ func openReadOnly(t *testing.T, dir string) {
 	}
 }
 
-// fill takes all that the file system has, as fast as a fast drive would.
+// fill takes all that the file system has, as fast as a drive would: on a busy machine a put
+// may come a while after it has seen that there is room, and must not find it gone.
 func fill(t *testing.T, path string) {
 	t.Helper()
 	file, err := os.Create(path)
@@ -135,8 +136,8 @@ func fill(t *testing.T, path string) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	chunk := make([]byte, 64<<10)
-	for {
+	chunk := make([]byte, 1<<20)
+	for ; ; time.Sleep(5 * time.Millisecond) {
 		if _, err := file.Write(chunk); errors.Is(err, syscall.ENOSPC) {
 			if len(chunk) == 1 {
 				return

@@ -34,7 +34,8 @@ func TestKilledProcessForgetsNothing(t *testing.T) {
 	}
 	dir := t.TempDir()
 	acknowledged := map[string]string{} // reservation to mailbox
-	for round := range 5 {
+	rounds, _ := killing()
+	for round := range rounds {
 		before := len(acknowledged)
 		killWhileAdmitting(t, dir, acknowledged)
 		if len(acknowledged) == before {
@@ -43,6 +44,14 @@ func TestKilledProcessForgetsNothing(t *testing.T) {
 		compareWithDisk(t, dir, acknowledged, (round+1)*killCallers)
 	}
 	t.Logf("%d admissions", len(acknowledged))
+}
+
+// killing is how often a process is killed, and after how many more than 500 admissions at most.
+func killing() (rounds, most int) {
+	if testing.Short() {
+		return 3, 2_500
+	}
+	return 5, 8_000
 }
 
 func killWhileAdmitting(t *testing.T, dir string, acknowledged map[string]string) {
@@ -56,7 +65,8 @@ func killWhileAdmitting(t *testing.T, dir string, acknowledged map[string]string
 		t.Fatal(err)
 	}
 	lines := bufio.NewReader(out)
-	enough := 500 + rand.IntN(8_000)
+	_, most := killing()
+	enough := 500 + rand.IntN(most)
 	for n := 0; ; n++ {
 		line, err := lines.ReadString('\n')
 		if err == io.EOF {

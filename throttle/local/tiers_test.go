@@ -34,7 +34,7 @@ func sendsOf(t testing.TB, limiter throttle.Historian, mailbox string) int {
 func TestTiersConform(t *testing.T) {
 	disk := cachetest.Open(t, t.TempDir())
 	size := cache.Size{Entries: 1, Bytes: shortHistory}
-	throttletest.Run(t, func(t testing.TB, p throttle.Policy, now func() int64) throttle.Historian {
+	throttletest.RunAgain(t, func(t testing.TB, p throttle.Policy, now func() int64) throttle.Historian {
 		limiter := openLimiter(t, disk, local.Options{Policy: throttle.DefaultPolicy(), Now: now, Size: size, Name: throttle.NewID().String()})
 		return limiter.Tiers("named", p)
 	}, 2000)

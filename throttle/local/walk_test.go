@@ -12,7 +12,10 @@ import (
 // A million steps through random histories against the model, on disk and in memory, over
 // all memories. Each is another walk, by a seed of its own.
 func TestRandomHistories(t *testing.T) {
-	const steps = 1_000_000
+	steps := 1_000_000
+	if testing.Short() {
+		steps = 400_000 // of which Walk goes a tenth
+	}
 	places := []struct{ name, dir string }{{"on disk", t.TempDir()}, {"in memory", cache.Memory}}
 	memories := memories(shortHistory)
 	for i, place := range places {

@@ -28,6 +28,10 @@ func TestBytesOfAKey(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	names := make([]string, 10_000) // the same for all
+	for i := range names {
+		names[i] = fmt.Sprintf("198.51.%d.%d", i/256, i%256)
+	}
 	clock := throttletest.NewClock(start)
 	o := memory.Options{Now: clock.Now}
 	count := func(m meter.Meter) func() throttle.Limiter {
@@ -48,12 +52,12 @@ func TestBytesOfAKey(t *testing.T) {
 			clock.Set(start - start%hour.Window)
 			before, running := heap(), runtime.NumGoroutine()
 			l := tt.open()
-			keys := 10_000 / (1 + sends/12)
+			keys := len(names) / (1 + sends/12)
 			for range sends {
 				clock.Add(tt.apart)
-				for i := range keys {
-					if v, _ := take(t, l, fmt.Sprintf("198.51.%d.%d", i/256, i%256)); !v.Allowed {
-						t.Fatalf("%s: key %d is denied", tt.name, i)
+				for _, name := range names[:keys] {
+					if v, _ := take(t, l, name); !v.Allowed {
+						t.Fatalf("%s: key %s is denied", tt.name, name)
 					}
 				}
 			}
@@ -66,6 +70,7 @@ func TestBytesOfAKey(t *testing.T) {
 				t.Errorf("%s, %d sends: %d goroutines for %d keys", tt.name, sends, n, keys)
 			}
 			runtime.KeepAlive(l)
+			runtime.KeepAlive(names)
 		}
 	}
 }

@@ -52,11 +52,15 @@ func until(r meter.Reading) int64 { return r.Clock + r.Wait }
 // what a send weighs too long: less than one part.
 func TestSlidingWindowBound(t *testing.T) {
 	const seed = 3
+	asks := 60_000
+	if testing.Short() {
+		asks = 20_000
+	}
 	for _, parts := range []int{1, 2, 7, 60, 600, 1000} {
 		m := must(meter.NewSlidingWindow(tier(9, minute), parts))
 		part := m.(meter.SlidingWindow).Part()
 		longest := int64(0) // that a send was refused for after the exact log would let it through
-		log := admitted(m, seed, 60_000, func(now int64, log []int64, v meter.Reading) {
+		log := admitted(m, seed, asks, func(now int64, log []int64, v meter.Reading) {
 			if v.Allowed {
 				return
 			}

@@ -24,11 +24,19 @@ func randomMeter(random *rand.Rand) meter.Meter {
 	return must(meter.NewLeakyBucket(t, random.IntN(8)))
 }
 
+// manyLives is how many lives there are to look at.
+func manyLives() int {
+	if testing.Short() {
+		return 150
+	}
+	return 400
+}
+
 // lives calls look at many moments in the lives of many keys.
 func lives(t *testing.T, look func(t *testing.T, m meter.Meter, s meter.State, now int64)) {
 	const seed = 5
 	random := rand.New(rand.NewPCG(seed, 0))
-	for life := range 400 {
+	for life := range manyLives() {
 		m, s, now := randomMeter(random), meter.State{}, start+random.Int64N(minute)
 		t.Run(fmt.Sprintf("seed %d life %d, %s", seed, life, m), func(t *testing.T) {
 			for range 60 {
@@ -81,7 +89,7 @@ func TestWhatChangesNothing(t *testing.T) {
 			t.Fatalf("a denial changed\n%+v to\n%+v", before, s)
 		}
 		if after := s.Clone(); changed {
-			if again, changed := m.Take(&s, id, now); changed || !again.Allowed || !same(s, after) || !reflect.DeepEqual(again, v) {
+			if again, changed := m.Take(&s, id, now); changed || !again.Allowed || !same(s, after) || again != v {
 				t.Fatalf("taken again: %v, changed %v\nfrom %+v\n  to %+v", again, changed, after, s)
 			}
 		}
@@ -96,7 +104,7 @@ func TestEqualQuestionsHaveEqualAnswers(t *testing.T) {
 		id := throttle.NewID()
 		v, changed := m.Take(&s, id, now)
 		w, altered := m.Take(&other, id, now)
-		if !reflect.DeepEqual(v, w) || changed != altered || !same(s, other) {
+		if v != w || changed != altered || !same(s, other) {
 			t.Fatalf("%v and %v\n%+v\n%+v", v, w, s, other)
 		}
 	})
@@ -119,7 +127,7 @@ func TestReleaseLeavesNoTrace(t *testing.T) {
 		window := m.Tier().Window
 		for later := int64(0); later < 2*window; later += 1 + window/40 {
 			got, want := m.Look(&s, now+later), m.Look(&before, now+later)
-			if !reflect.DeepEqual(got, want) || m.Used(&s, now+later) != m.Used(&before, now+later) {
+			if got != want || m.Used(&s, now+later) != m.Used(&before, now+later) {
 				t.Fatalf("%d ms later: %v, want %v", later, got, want)
 			}
 		}
@@ -137,7 +145,7 @@ func TestExpires(t *testing.T) {
 			t.Fatalf("nothing counts one millisecond before %d: %+v", until, s)
 		}
 		var nothing meter.State
-		if !reflect.DeepEqual(m.Look(&s, until), m.Look(&nothing, until)) || m.Used(&s, until) != 0 {
+		if m.Look(&s, until) != m.Look(&nothing, until) || m.Used(&s, until) != 0 {
 			t.Fatalf("it still counts at %d: %+v", until, s)
 		}
 		id := throttle.NewID()
@@ -197,7 +205,7 @@ func TestARefusalSaysWhatTheStateWould(t *testing.T) {
 			}
 		}
 	})
-	if refused < 2000 || told < refused*9/10 {
+	if refused < 5*manyLives() || told < refused*9/10 {
 		t.Errorf("%d refusals, %d of which tell the ids on record, are too few", refused, told)
 	}
 }

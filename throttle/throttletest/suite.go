@@ -6,7 +6,7 @@
 // and random histories against a model too naive to be wrong. [RunMeters] does the same
 // for limiters that count by a meter, with each algorithm there is. [RunZeroPolicy] is for
 // those that make limiters by another policy. Under -short races and random histories have
-// a tenth of their length.
+// a tenth of their length, and [RunAgain] and [RunMetersAgain] do less.
 package throttletest
 
 import (
@@ -22,8 +22,20 @@ type Open func(t testing.TB, policy throttle.Policy, now func() int64) throttle.
 
 // Run checks a limiter against the contract, and walks it through random histories for
 // that many steps.
-func Run(t *testing.T, open Open, steps int) {
-	t.Run("vectors", func(t *testing.T) { vectors(t, open) })
+func Run(t *testing.T, open Open, steps int) { run(t, open, steps, 1) }
+
+// RunAgain is Run for another way to a limiter whose rule passes Run elsewhere: under -short
+// it has every tenth of the vectors.
+func RunAgain(t *testing.T, open Open, steps int) {
+	every := 1
+	if testing.Short() {
+		every = shorter
+	}
+	run(t, open, steps, every)
+}
+
+func run(t *testing.T, open Open, steps, every int) {
+	t.Run("vectors", func(t *testing.T) { vectors(t, open, every) })
 	t.Run("first send", func(t *testing.T) { firstSend(t, open) })
 	t.Run("denial changes nothing", func(t *testing.T) { denialChangesNothing(t, open) })
 	t.Run("edges of a wait", func(t *testing.T) { edgesOfAWait(t, open) })
