@@ -119,6 +119,7 @@ func TestCountdownInABrowser(t *testing.T) {
 		{"a long wait", aLongWait},
 		{"a slow answer", aSlowAnswer},
 		{"a server's clock that is set back", aServersClockThatIsSetBack},
+		{"a server's clock that is set back, two tabs", aServersClockThatIsSetBackForTwo},
 		{"no answer", noAnswer},
 		{"network loss", networkLoss},
 		{"network loss after a reload", networkLossAfterAReload},

@@ -12,7 +12,6 @@ const units = { day: 864e5, hour: 36e5, minute: 6e4, second: 1e3 };
 const margin = 100; // a browser may blur its clock by as much, and clocks drift
 const jump = 2000; // clocks that part by more: one was set, or the machine slept
 const stale = 300e3; // ask again after
-const patience = 5e3; // for an answer
 const moments = ["click", "storage", "visibilitychange", "pageshow", "online"];
 const words = "Zero One Two Three Four Five Six Seven Eight Nine Ten".split(" ");
 
@@ -124,7 +123,7 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
     const kept = this.#read(), { src } = this;
     // What the attributes say is old where more is known, and news where they have changed.
     if (this.#given && (src ? src !== kept?.src : !kept && !this.#state)) this.#fromAttributes(false);
-    else if (kept && kept.src !== this.#state?.src) this.#adopt(kept);
+    else if (kept && !this.#remembers(kept)) this.#adopt(kept);
     else if (this.#state) { // it was moved within the page
       this.#tick();
       this.refresh();
@@ -175,21 +174,22 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
     const asked = this.#state;
     if (!asked?.src || this.#asking === asked) return;
     this.#asking = asked;
-    const { src } = asked;
+    const { src } = asked, since = performance.now();
     let answer;
     try {
-      const response = await fetch(src, { cache: "no-store", signal: AbortSignal.timeout(patience) });
+      const response = await fetch(src, { cache: "no-store", signal: AbortSignal.timeout(5e3) });
       if (response.ok) answer = await response.json();
       else if ([400, 404, 410].includes(response.status)) asked.src = ""; // the token has expired
     } catch {} // goes on with what it knows
     if (this.#asking === asked) this.#asking = null;
     if (this.#state !== asked) return; // something newer came in between
-    const known = this.#read()?.src === src; // not what another tab waits for by now
+    const kept = this.#read();
+    const known = !!kept && (kept.src === src || this.#knows(kept)); // not what another tab waits for by now
     if (isWait(answer?.wait_ms)) {
       const { rule, limit, retry_at: retry, wait_ms: wait } = answer;
       this.#failed = 0;
       this.#ask = performance.now() + stale;
-      if (wait > this.remaining + patience) asked.retry = null; // the server's clock was set back
+      if (since + wait > this.#end) asked.retry = null; // the server's clock was set back
       this.#begin({ ...asked, limit, retry, other: rule !== "mailbox" }, wait, true);
       if (known) this.#save();
       return;
@@ -217,11 +217,11 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
     } else if (event.type === "storage") {
       if (event.key !== this.#key) return;
       const kept = this.#read();
-      if (!kept) this.refresh();
+      if (!kept || (this.#state && kept.src === this.#state.src && kept.until - Date.now() > this.remaining + jump)) this.refresh();
       else if (!this.#knows(kept) && (!kept.src || kept.src !== this.#state?.src)) this.#adopt(kept); // else it asks in its own time
     } else if (!document.hidden && event.persisted !== false) {
       const kept = this.#read();
-      if (kept && !this.#knows(kept) && kept.src !== this.#state?.src) this.#adopt(kept);
+      if (kept && !this.#remembers(kept)) this.#adopt(kept);
       else this.refresh();
     }
   }
@@ -241,6 +241,7 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
 
   // Whether it is the wait that is known here, of a tab that cannot ask any more.
   #knows(kept) { return !kept.src && !!kept.retry && kept.retry === this.#state?.retry; }
+  #remembers(kept) { return !!kept && (kept.src === this.#state?.src || this.#knows(kept)); }
 
   // A visitor's clock is believed only until the server has answered.
   #adopt(kept) {
@@ -306,7 +307,7 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
       this.#clear();
       this.#tick();
     } else {
-      if (this.#read()?.src === this.#state?.src) this.#forget();
+      if (this.#remembers(this.#read())) this.#forget();
       this.#stop();
     }
     if (!begun) return;
