@@ -130,6 +130,7 @@ func TestParseKeys(t *testing.T) {
 		"a:hunter 2":          "key 1 has a secret with a character that is not visible ASCII",
 		"a:hünter2":           "key 1 has a secret with a character that is not visible ASCII",
 		"a:hunter2,b:hunter2": "key 2 has the secret of a key before it",
+		"a:1,b:2,a:3,a:4":     "key 4 has the name of two keys before it",
 	} {
 		if _, err := api.ParseKeys(text); err == nil || err.Error() != want {
 			t.Errorf("%q: %v, want %s", text, err, want)

@@ -2,14 +2,14 @@ package api
 
 import "sync/atomic"
 
-// A caller is what the requests of one key hold, so that none holds all there is.
+// A caller is what the requests under one key's name hold, so that none holds all there is.
 type caller struct {
 	most        int64        // requests at once; 0 for any number
 	underWay    atomic.Int64 // requests
 	connections atomic.Int64 // on which this key was the last
 }
 
-// newCallers makes one for each key of an application.
+// newCallers makes one for each name of an application's keys.
 func newCallers(keys Keys, most int) map[string]*caller {
 	all := map[string]*caller{}
 	for _, k := range keys.keys {
@@ -33,7 +33,7 @@ func (s *Server) enter(r *route, key string, on *conn) (*caller, error) {
 	if n := who.underWay.Add(1); who.most > 0 && n > who.most {
 		who.leave()
 		p := &problem{kind: busy, retryAfter: busyRetry, detail: tooManyAtOnce}
-		if r.method+" "+r.path == sendRoute {
+		if r.method+" "+r.path == sendRoute { // it does not come to where the others are counted
 			s.metrics.sent(outcomeOf(p))
 		}
 		return nil, p

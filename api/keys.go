@@ -22,9 +22,10 @@ type key struct {
 }
 
 // ParseKeys reads "name:secret,name2:secret2"; an empty text is no keys. A name is
-// what the logs call the key: letters, digits and . _ -. It stands twice while its secret is
-// changed, and both are one caller's. A secret is any visible ASCII but the comma. The error is one sentence that tells which key is wrong by its place,
-// because a name may be half of a secret that was written without one.
+// what the logs call the key: letters, digits and . _ -. It stands twice while the key's
+// secret is changed, and both are one caller. A secret is any visible ASCII but the comma.
+// The error is one sentence that tells which key is wrong by its place, because a name may
+// be half of a secret that was written without one.
 func ParseKeys(text string) (Keys, error) {
 	var keys Keys
 	if strings.TrimSpace(text) == "" {
@@ -53,11 +54,17 @@ func (k Keys) problem(name, secret string, separated bool) string {
 	case strings.ContainsFunc(secret, notVisible):
 		return "has a secret with a character that is not visible ASCII"
 	}
-	sum := sha256.Sum256([]byte(secret))
+	sum, namesakes := sha256.Sum256([]byte(secret)), 0
 	for _, other := range k.keys {
 		if other.sum == sum {
 			return "has the secret of a key before it"
 		}
+		if other.name == name {
+			namesakes++
+		}
+	}
+	if namesakes > 1 {
+		return "has the name of two keys before it"
 	}
 	return ""
 }

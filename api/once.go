@@ -61,7 +61,7 @@ const (
 	// attempt's own: what one gives back, and is heard of when another has sent the mail, is
 	// not the place of that mail. Both are long enough for the few sends of one mailbox.
 	keyed = 5
-	// sendRoute is what a key is sent to, as fingerprints know it.
+	// sendRoute is what a key is sent to, as fingerprints and those who count sends know it.
 	sendRoute = "POST /send-code"
 	// handed sets the marks' callers apart: no name of a key has a blank.
 	handed = "handed over by "

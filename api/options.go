@@ -82,7 +82,7 @@ type Options struct {
 	// that never showed a key, then those of the key that has the most. If all are
 	// being answered, the next waits. 10,000.
 	MaxConnections int
-	// MaxPerCaller requests of one key are worked on at once, so that a caller that
+	// MaxPerCaller requests under one key's name are worked on at once, so that a caller that
 	// floods leaves room for the others; one more is refused at once. A quarter of
 	// MaxConnections. Where no keys are set there is nobody to leave room for.
 	MaxPerCaller int

@@ -43,6 +43,9 @@ func checkConfig(_ context.Context, c call) error {
 	for _, place := range s.Unused() {
 		fmt.Fprintf(&b, "note: %s has no effect, because the history is in Redis\n", place)
 	}
+	if twice := keysTwice(s); twice != nil {
+		fmt.Fprintf(&b, "note: keys with two secrets: %s; take the old ones out when nobody uses them any more\n", strings.Join(twice, ", "))
+	}
 	for _, u := range unknownKeys(content.rules, s) {
 		fmt.Fprintf(&b, "note: the rule %s exempts API keys that are not set: %s\n", u.rule, strings.Join(u.keys, ", "))
 	}

@@ -229,6 +229,22 @@ func TestCheckConfigOfAShadow(t *testing.T) {
 	}
 }
 
+// A secret that was changed is not to be left in.
+func TestKeysWithTwoSecrets(t *testing.T) {
+	relay := startRelay(t, sandbox.Options{})
+	for keys, want := range map[string]bool{"web:new-" + secret + ",shop:" + secret + ",web:old-" + secret: true, "web:" + secret: false} {
+		environ := settingsFor(relay.URL(), "MAILGATE_DATA_DIR=:memory:", "MAILGATE_API_KEYS="+keys)
+		status, stdout, stderr := run(t, environ, "check-config")
+		if said := strings.Contains(stdout, "\nnote: keys with two secrets: web; take the old ones out"); status != exitOK || said != want {
+			t.Errorf("status %d: %s%s", status, stdout, stderr)
+		}
+		log := startServer(t, environ).log.String()
+		if said := strings.Contains(log, `"msg":"keys have two secrets: take the old ones out when nobody uses them any more","keys":"web"`); said != want {
+			t.Errorf("%s", log)
+		}
+	}
+}
+
 // What cannot work is one line and the exit status for it, from every command that
 // meets it.
 func TestComplaints(t *testing.T) {

@@ -7,6 +7,11 @@ import (
 	"github.com/mailgate/mailgate/rules/rulefile"
 )
 
+// keysTwice are the keys of back ends and of operators that have two secrets.
+func keysTwice(s *settings.Settings) []string {
+	return append(s.APIKeys.Twice(), s.AdminKeys.Twice()...)
+}
+
 // unknown is a rule, and the API keys that it exempts and nobody has.
 type unknown struct {
 	rule string

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/mailgate/mailgate/cache"
@@ -29,9 +30,9 @@ Without MAILGATE_API_KEYS it asks for no key, and so serves this machine alone.
 On SIGHUP it reads the rules file and the templates again, whole or not at all: a mistake
 in them is a line in the log and leaves everything as it was. Requests in flight finish by
 what they began with. What was counted still counts under another limit or burst. Under
-another algorithm, another window or by something else a rule begins anew, but for a
-sliding-log, which goes on under any window; the log then has rules_begun_anew. All other
-settings, such as MAILGATE_TIERS, need a restart.
+another algorithm, another window or by something else a rule begins anew, or goes on where
+it was when it last counted so, but for a sliding-log, which goes on under any window; the
+log then has rules_begun_anew. All other settings, such as MAILGATE_TIERS, need a restart.
 
 Of several processes each reads its own file. The log at start and at each SIGHUP, and
 /metrics, have a rules_digest, which is the same where the rules are.
@@ -81,6 +82,9 @@ func (p *program) announce(addr net.Addr) {
 		"rules_digest", p.content.rules.Digest())
 	p.warnOfRules()
 	p.warnOfFiles()
+	if twice := keysTwice(s); twice != nil {
+		log.Warn("keys have two secrets: take the old ones out when nobody uses them any more", "keys", strings.Join(twice, ", "))
+	}
 	if dir := ownDir(s); dir != cache.Memory && openToOthers(dir) {
 		log.Warn("others on this machine may write to the data directory, and so decide what is on record: chmod 700 it")
 	}

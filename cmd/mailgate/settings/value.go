@@ -45,6 +45,17 @@ func (k Keys) First() string {
 	return ""
 }
 
+// Twice are the names that stand twice, as they do while a key's secret is changed.
+func (k Keys) Twice() (twice []string) {
+	names := k.Names()
+	for i, name := range names {
+		if slices.Contains(names[:i], name) {
+			twice = append(twice, name)
+		}
+	}
+	return twice
+}
+
 // share reports whether a secret is in both.
 func (k Keys) share(other Keys) bool {
 	_, mine := k.split()
