@@ -10,21 +10,29 @@ import (
 type roomLog struct {
 	to       *slog.Logger
 	refusing atomic.Bool  // what it said last
-	short    atomic.Int64 // when there was too little room, in nanoseconds
+	since    atomic.Int64 // from when there was room each time, in nanoseconds; 0 while there is none
 }
 
-// roomCalm is for how long there must have been room before that is said: on a disk that is
-// just about full it comes and goes, and each line takes some of it.
+// roomCalm is for how long there must have been room, each time it was looked for, before
+// that is said: on a disk that is just about full it comes and goes, and each line takes some
+// of it.
 const roomCalm = 10 * time.Second
 
 func (l *roomLog) saw(err error, now time.Time) {
-	switch {
-	case err != nil:
-		l.short.Store(now.UnixNano())
+	if err != nil {
+		l.since.Store(0)
 		if l.refusing.CompareAndSwap(false, true) {
 			l.to.Warn("the data directory takes no writes", "cause", err.Error())
 		}
-	case now.UnixNano()-l.short.Load() >= int64(roomCalm) && l.refusing.CompareAndSwap(true, false):
+		return
+	}
+	if !l.refusing.Load() {
+		return
+	}
+	since := l.since.Load()
+	if since == 0 || now.UnixNano() < since {
+		l.since.Store(now.UnixNano())
+	} else if now.UnixNano()-since >= int64(roomCalm) && l.refusing.CompareAndSwap(true, false) {
 		l.to.Info("the data directory takes writes again")
 	}
 }

@@ -27,8 +27,10 @@ func TestRoomIsLogged(t *testing.T) {
 		{time.Hour, plenty, ""},
 		{time.Second, 5 << 20, `level=WARN msg="the data directory takes no writes" cause="the disk is full: 5 MB free, 36 MB needed"`},
 		{time.Second, 4 << 20, ""},
-		{time.Second, plenty, ""},
+		{time.Hour, plenty, ""},
 		{roomCalm - 1, 5 << 20, ""},
+		{time.Hour, plenty, ""},
+		{-time.Hour, plenty, ""}, // the clock was set back
 		{roomCalm - 1, plenty, ""},
 		{1, plenty, `level=INFO msg="the data directory takes writes again"`},
 		{time.Hour, plenty, ""},
