@@ -10,7 +10,7 @@ import (
 type Changes struct {
 	Added, Removed, Changed []string
 	// BegunAnew are those of Changed for which nothing counts any more of what is on
-	// record: they count by something else, by another algorithm, or in windows or parts
+	// record since they last counted so, if they did: they count by something else, by another algorithm, or in windows or parts
 	// of another length. A sliding-log goes on with its record, whatever its windows.
 	BegunAnew []string
 }
