@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/mailgate/mailgate/cmd/mailgate/settings"
@@ -238,7 +239,10 @@ func TestKeysWithTwoSecrets(t *testing.T) {
 		if said := strings.Contains(stdout, "\nnote: keys with two secrets: web; take the old ones out"); status != exitOK || said != want {
 			t.Errorf("status %d: %s%s", status, stdout, stderr)
 		}
-		log := startServer(t, environ).log.String()
+		server := startServer(t, environ)
+		server.signal(t, syscall.SIGTERM)
+		server.end(t) // by then it has said all
+		log := server.log.String()
 		if said := strings.Contains(log, `"msg":"keys have two secrets: take the old ones out when nobody uses them any more","keys":"web"`); said != want {
 			t.Errorf("%s", log)
 		}
