@@ -63,11 +63,20 @@ func TestHistoriesInTheirEntries(t *testing.T) {
 		if err != nil || !found || !slices.Equal(got, h) || cap(got) != n && n <= 10 {
 			t.Fatalf("%d: %v with a capacity of %d, want %v; %v", n, got, cap(got), h, err)
 		}
-		pieces := testing.AllocsPerRun(100, func() { historyCodec{}.NewEntry(h) })
-		if pieces != 1 {
-			t.Errorf("%d: an entry takes %v pieces", n, pieces)
+		if n := pieces(func() { historyCodec{}.NewEntry(h) }); n != 1 {
+			t.Errorf("%d: an entry takes %v pieces", len(h), n)
 		}
 	}
+}
+
+// pieces is how many pieces of memory a step takes. What goes on beside it takes some as well
+// at times, so it is the least of ten times.
+func pieces(step func()) float64 {
+	least := math.Inf(1)
+	for range 10 {
+		least = min(least, testing.AllocsPerRun(100, step))
+	}
+	return least
 }
 
 func TestCodecRefuses(t *testing.T) {
