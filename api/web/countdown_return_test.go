@@ -236,15 +236,33 @@ func anExpiredToken(t *testing.T, v *tab, p *player) {
 	}
 }
 
+// Without a token the visitor's clock tells the other tab, of a longer wait as well.
+func twoTabsWithoutAToken(t *testing.T, v *tab, p *player) {
+	v.visit(p)
+	other := v.another(timeMachine)
+	other.visit(p)
+	v.update(sent(20_000, first, ""))
+	other.shows("One mail a minute. Next in 0:20.")
+	other.update(sent(60_000, second, ""))
+	v.shows("One mail a minute. Next in 1:00.")
+}
+
+// waitsBesideAnother has two tabs wait for one send, of which both have the token.
+func (tb *tab) waitsBesideAnother(p *player, ms int) (other *tab) {
+	tb.t.Helper()
+	tb.visit(p)
+	other = tb.another(timeMachine)
+	p.says(200, still(ms, first))
+	other.visit(p)
+	tb.update(sent(ms, first, "a-token"))
+	other.until("the server's word counts", func() bool { return other.look().count("start") == 1 })
+	return other
+}
+
 // What one tab can ask no more is nothing new to another, which knows the same wait by the
 // clock that nobody can set.
 func aTokenThatAnotherTabLost(t *testing.T, v *tab, p *player) {
-	v.visit(p)
-	other := v.another(timeMachine)
-	p.says(200, still(60_000, first))
-	other.visit(p)
-	v.update(sent(60_000, first, "a-token"))
-	other.until("the server's word counts", func() bool { return other.look().count("start") == 1 })
+	other := v.waitsBesideAnother(p, 60_000)
 	p.says(404, "{}")
 	v.setClock(3_600_000)
 	other.setClock(3_600_000)

@@ -113,6 +113,7 @@ func TestCountdownInABrowser(t *testing.T) {
 		{"sleep", sleep},
 		{"a frozen tab", aFrozenTab},
 		{"two tabs", twoTabs},
+		{"two tabs without a token", twoTabsWithoutAToken},
 		{"the back button, page kept", theBackButtonPageKept},
 		{"the back button, page loaded", theBackButtonPageLoaded},
 		{"every sign of lost time", everySignOfLostTime},

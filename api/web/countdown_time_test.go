@@ -190,12 +190,7 @@ func aServersClockThatIsSetBack(t *testing.T, v *tab, p *player) {
 
 // What one tab has learned of the server's clock the other asks as well.
 func aServersClockThatIsSetBackForTwo(t *testing.T, v *tab, p *player) {
-	v.visit(p)
-	other := v.another(timeMachine)
-	p.says(200, still(20_000, first))
-	other.visit(p)
-	v.update(sent(20_000, first, "a-token"))
-	other.until("the server's word counts", func() bool { return other.look().count("start") == 1 })
+	other := v.waitsBesideAnother(p, 20_000)
 	p.says(200, still(50_000, first))
 	v.comesBack()
 	v.shows("One mail a minute. Next in 0:50.")

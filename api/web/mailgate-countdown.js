@@ -174,17 +174,17 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
     const asked = this.#state;
     if (!asked?.src || this.#asking === asked) return;
     this.#asking = asked;
-    const { src } = asked, since = performance.now();
-    let answer;
+    const since = performance.now();
+    let answer, expired;
     try {
-      const response = await fetch(src, { cache: "no-store", signal: AbortSignal.timeout(5e3) });
+      const response = await fetch(asked.src, { cache: "no-store", signal: AbortSignal.timeout(5e3) });
       if (response.ok) answer = await response.json();
-      else if ([400, 404, 410].includes(response.status)) asked.src = ""; // the token has expired
+      else expired = [400, 404, 410].includes(response.status);
     } catch {} // goes on with what it knows
     if (this.#asking === asked) this.#asking = null;
     if (this.#state !== asked) return; // something newer came in between
-    const kept = this.#read();
-    const known = !!kept && (kept.src === src || this.#knows(kept)); // not what another tab waits for by now
+    const known = this.#remembers(this.#read()); // not what another tab waits for by now
+    if (expired) asked.src = "";
     if (isWait(answer?.wait_ms)) {
       const { rule, limit, retry_at: retry, wait_ms: wait } = answer;
       this.#failed = 0;
@@ -217,8 +217,9 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
     } else if (event.type === "storage") {
       if (event.key !== this.#key) return;
       const kept = this.#read();
-      if (!kept || (this.#state && kept.src === this.#state.src && kept.until - Date.now() > this.remaining + jump)) this.refresh();
-      else if (!this.#knows(kept) && (!kept.src || kept.src !== this.#state?.src)) this.#adopt(kept); // else it asks in its own time
+      if (!kept) this.refresh();
+      else if (!kept.src ? !this.#knows(kept) : kept.src !== this.#state?.src) this.#adopt(kept);
+      else if (kept.until - Date.now() > this.remaining + jump) this.refresh(); // else it asks in its own time
     } else if (!document.hidden && event.persisted !== false) {
       const kept = this.#read();
       if (kept && !this.#remembers(kept)) this.#adopt(kept);
