@@ -36,7 +36,7 @@ func TestACodecMakesItsEntries(t *testing.T) {
 // An entry and what its value points to are one piece of memory.
 func TestAnEntryIsOnePiece(t *testing.T) {
 	var e *Entry[[]int]
-	if n := testing.AllocsPerRun(100, func() {
+	if n := testing.AllocsPerRun(10_000, func() {
 		e = NewEntry(func(room *[3]int) []int { return room[:] })
 	}); n != 1 || len(e.value) != 3 {
 		t.Errorf("%v pieces, and its value is %v", n, e.value)

@@ -32,7 +32,7 @@ func TestStatesInTheirEntries(t *testing.T) {
 				for i := range parts {
 					s.Parts = append(s.Parts, int64(i))
 				}
-				if n := pieces(func() { stateCodec{}.NewEntry(&s) }); n != 1 {
+				if n := testing.AllocsPerRun(10_000, func() { stateCodec{}.NewEntry(&s) }); n != 1 {
 					t.Errorf("an entry takes %v pieces", n)
 				}
 				err := m.Update(ctx, "key", clock, func(*meter.State, bool, int64) cache.Edit[*meter.State] { return cache.Put(&s, math.MaxInt64) })
