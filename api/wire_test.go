@@ -75,6 +75,7 @@ func TestWireHostile(t *testing.T) {
 		{"a folded line", "POST /send-code HTTP/1.1\r\nHost: x\r\n" + auth + "X: a\r\n b\r\nContent-Length: 32\r\n\r\n" + body, 400, "bad-request"},
 		{"a NUL", "POST /send-code HTTP/1.1\r\nHost: x\r\n" + auth + "X: a\x00\r\nContent-Length: 32\r\n\r\n" + body, 400, "bad-request"},
 		{"a CR alone", "POST /send-code HTTP/1.1\r\nHost: x\r\n" + auth + "X: a\rContent-Length: 1\r\nContent-Length: 32\r\n\r\n" + body, 400, "bad-request"},
+		{"no host", "POST /send-code HTTP/1.1\r\n" + auth + "Content-Length: 32\r\n\r\n" + body, 400, "bad-request"},
 		{"two hosts", "POST /send-code HTTP/1.1\r\nHost: x\r\nHost: y\r\n" + auth + "Content-Length: 32\r\n\r\n" + body, 400, "bad-request"},
 		{"two keys", "POST /send-code HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer x\r\n" + auth + "Content-Length: 32\r\n\r\n" + body, 400, "bad-request"},
 		{"a version to come", "POST /send-code HTTP/1.9\r\nHost: x\r\nConnection: keep-alive\r\n" + auth + "Content-Length: 32\r\n\r\n" + body, 400, "bad-request"},
