@@ -36,7 +36,8 @@ type Options struct {
 	// APIKeys open the routes of applications and AdminKeys those of operators.
 	// Without keys whoever reaches the listener may ask, so it should be a loopback
 	// one: then the Host must be a loopback one too, and what a page from elsewhere
-	// made a browser send is refused.
+	// made a browser send is refused, and what a proxy has handed on, unless
+	// TrustedProxies are set.
 	APIKeys, AdminKeys Keys
 	// TrustedProxies are the networks whose X-Forwarded-For is believed.
 	TrustedProxies []netip.Prefix

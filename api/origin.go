@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,7 +15,13 @@ import (
 // page that somebody has open is on this machine too. Browsers give it away: by the
 // page's origin, by saying that it is another site's, or, where the page's own name was
 // bound to a loopback address, by that name.
-func fromHere(header *fasthttp.RequestHeader) error {
+//
+// A proxy on this machine is one of its programs, and speaks for anybody: what one has handed
+// on is refused as well, where it says so and its owner has not named it.
+func (s *Server) fromHere(header *fasthttp.RequestHeader) error {
+	if len(s.with.TrustedProxies) == 0 && handedOn(header) {
+		return &problem{kind: forbidden, detail: "Without keys this server answers to programs of its own machine only, and a proxy has handed this on."}
+	}
 	host := string(header.Host())
 	if !isLoopbackHost(host) {
 		return &problem{kind: forbidden, detail: "Without keys this server answers to localhost, 127.0.0.1 and [::1] only: the Host is another."}
@@ -30,6 +37,13 @@ func fromHere(header *fasthttp.RequestHeader) error {
 		}
 	}
 	return nil
+}
+
+// handedOn reports whether a proxy says that the request is another's.
+func handedOn(header *fasthttp.RequestHeader) bool {
+	return slices.ContainsFunc([]string{
+		"Forwarded", "Via", "X-Real-Ip", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto",
+	}, func(name string) bool { return header.Peek(name) != nil })
 }
 
 // isLoopbackHost reports whether a Host header names this machine in a way that no one

@@ -50,6 +50,13 @@ func TestNoKeysIsNotForPagesFromElsewhere(t *testing.T) {
 		{"a form or picture from elsewhere", "127.0.0.1", "Sec-Fetch-Site: cross-site\r\n"},
 		{"a sibling's", "127.0.0.1", "Sec-Fetch-Site: same-site\r\n"},
 		{"two words on it", "127.0.0.1", "Sec-Fetch-Site: none\r\nSec-Fetch-Site: cross-site\r\n"},
+		{"a proxy of this machine, for a stranger", "127.0.0.1:8080", "X-Forwarded-For: 203.0.113.9\r\n"},
+		{"another's word for it", "127.0.0.1:8080", "X-Real-IP: 203.0.113.9\r\n"},
+		{"the standard's", "127.0.0.1:8080", "Forwarded: for=203.0.113.9\r\n"},
+		{"an empty one", "127.0.0.1:8080", "X-Forwarded-For:\r\n"},
+		{"a proxy that says what it was asked for", "localhost", "X-Forwarded-Host: mail.acme.example\r\n"},
+		{"or how", "localhost", "x-forwarded-proto: https\r\n"},
+		{"a proxy that says itself", "localhost", "Via: 1.1 proxy\r\n"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -197,7 +197,7 @@ func (s *Server) admit(who access, header *fasthttp.RequestHeader) (name string,
 		keys = s.with.AdminKeys
 	}
 	if keys.IsZero() {
-		return "", fromHere(header)
+		return "", s.fromHere(header)
 	}
 	secret, ok := bearer(header.Peek("Authorization"))
 	if ok {

@@ -62,6 +62,9 @@ func (s *Settings) ForServing() error {
 	if !s.Loopback() && s.APIKeys == "" {
 		return s.Complain("api_keys", "without keys it serves on loopback only; set "+prefix+"API_KEYS to listen on "+s.Listen)
 	}
+	if s.APIKeys == "" && len(s.TrustedProxies) > 0 {
+		return s.Complain("api_keys", "without keys it serves this machine alone, and a proxy speaks for others; set "+prefix+"API_KEYS beside "+prefix+"TRUSTED_PROXIES")
+	}
 	if err := s.ForSending(); err != nil {
 		return err
 	}

@@ -204,6 +204,7 @@ func TestForSending(t *testing.T) {
 	}{
 		{"MAILGATE_REDIS_URL=redis://h.example", "MAILGATE_SECRET: it must be set where the history is in redis"},
 		{"MAILGATE_LISTEN=:8080", "MAILGATE_API_KEYS: without keys it serves on loopback only"},
+		{"MAILGATE_TRUSTED_PROXIES=127.0.0.1", "MAILGATE_API_KEYS: without keys it serves this machine alone"},
 		{"", ""},
 	} {
 		if err := read(t, nil, append(whole[:2:2], tt.environ)).ForServing(); tt.want == "" && err != nil {
