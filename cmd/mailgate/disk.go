@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"syscall"
 
 	"github.com/mailgate/mailgate/api"
@@ -31,15 +33,33 @@ type diskHistory struct {
 
 // openDisk opens this machine's disk. The clock is the machine's, if now is nil.
 func openDisk(s *settings.Settings, dir string, first throttle.Policy, now func() int64, log *slog.Logger) (diskHistory, error) {
+	begun := dir != cache.Memory && isEmpty(dir)
 	disk, err := cache.Open(cache.DiskOptions{Dir: dir, Sync: s.Sync, Log: log})
 	if err != nil {
 		return diskHistory{}, s.Complain("data_dir", dir+": "+err.Error()+remedy(err, s.RedisURL != ""))
+	}
+	if begun {
+		log.Warn("the data directory was empty: no mailbox is on record in it", "data_dir", absolute(dir))
 	}
 	h, err := onDisk(disk, s, first, now)
 	if err != nil {
 		return diskHistory{}, errors.Join(fmt.Errorf("opening the history: %w", err), h.close(context.Background()))
 	}
 	return h, nil
+}
+
+// isEmpty reports whether nothing is in a directory, or there is none.
+func isEmpty(dir string) bool {
+	entries, err := os.ReadDir(dir)
+	return err == nil && len(entries) == 0 || errors.Is(err, fs.ErrNotExist)
+}
+
+// absolute is where a directory is for those who do not know where the process runs.
+func absolute(dir string) string {
+	if whole, err := filepath.Abs(dir); err == nil {
+		return whole
+	}
+	return dir
 }
 
 // remedy is what an operator can do about a data directory that cannot be opened; beside

@@ -136,6 +136,31 @@ func TestRedisForgets(t *testing.T) {
 	}
 }
 
+// An outage that begins before the first request, at night, is told of though nobody asks,
+// and a node that has met Redis when it started goes on.
+func TestAnOutageThatNobodyMeetsWith(t *testing.T) {
+	t.Parallel()
+	for outage, gauge := range map[string]string{
+		"continue": "mailgate_store_degraded", "refuse": "mailgate_store_refusing_since_timestamp_seconds",
+	} {
+		t.Run(outage, func(t *testing.T) {
+			t.Parallel()
+			relay := startRelay(t, sandbox.Options{})
+			redis := redistest.Alone(t)
+			server := startServer(t, settingsFor(relay.URL(), "MAILGATE_REDIS_URL="+redis.URL(), "MAILGATE_ON_STORE_OUTAGE="+outage, shared))
+			eventually(t, "the first look", func() bool { return metric(t, server, "mailgate_store_ready") == "1" })
+			redis.Kill()
+			eventually(t, "the outage in the metrics", func() bool { return metric(t, server, gauge) != "0" })
+			if lines := mentions(server.log, "the shared history is away"); len(lines) != 1 {
+				t.Errorf("the log has %v", lines)
+			}
+			want := map[string]string{"continue": "1", "refuse": "0"}[outage]
+			eventually(t, "whether it goes on", func() bool { return metric(t, server, "mailgate_store_ready") == want })
+			newClient(t, server.URL, apiKey).mustSend(t, "alice@example.com", map[string]int{"continue": 200, "refuse": 503}[outage])
+		})
+	}
+}
+
 // A node that is killed in an outage and comes back before Redis does refuses what it had
 // admitted, and tells Redis of it.
 func TestKilledWithoutRedis(t *testing.T) {

@@ -35,6 +35,7 @@ type program struct {
 	relays   *mailer.Relays
 	server   *api.Server
 	reloads  reloads
+	lookout  *lookout
 }
 
 // build opens what the settings name. Nothing is served yet; the caller has it serve, or
@@ -58,6 +59,7 @@ func (p *program) open(ctx context.Context, audit *slog.Logger, fallback http.Ha
 	options.Metrics = prometheus.NewRegistry()
 	options.Metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	p.reloads = newReloads(options.Metrics, p.content.rules)
+	p.lookout = newLookout(options.Metrics, p.history.ready)
 	hooks, err := api.RelayHooks(options.Metrics)
 	if err != nil {
 		return fmt.Errorf("preparing the metrics: %w", err)
@@ -164,6 +166,7 @@ func (p *program) serve(ctx context.Context, listener net.Listener, again <-chan
 	if p.history.watch != nil {
 		p.history.watch.Start() // not before: its end waits for Redis where anything is owed
 	}
+	p.lookout.begin()
 	served := make(chan error, 1)
 	go func() {
 		defer close(served)
@@ -194,6 +197,7 @@ func (p *program) drain(ctx context.Context, served <-chan error) error {
 	} else {
 		err = <-served
 	}
+	p.lookout.end()
 	err = errors.Join(err, p.close(within))
 	p.log.Info("stopped")
 	return err

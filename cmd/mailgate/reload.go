@@ -20,10 +20,12 @@ func (p *program) reload() {
 	}
 	if err != nil {
 		p.reloads.failed.Inc()
+		p.reloads.right.Set(0)
 		p.log.Error("nothing was reloaded, everything is as it was", "error", err)
 		return
 	}
 	p.reloads.done.Inc()
+	p.reloads.right.Set(1)
 	p.reloads.last.SetToCurrentTime()
 }
 
@@ -50,17 +52,22 @@ func (p *program) tellChanges(before, next content) {
 	if len(changes.BegunAnew) > 0 {
 		level = slog.LevelWarn
 	}
-	texts := "unchanged"
-	if before.composer.Digest() != next.composer.Digest() {
-		texts = "changed"
-	}
 	p.log.Log(context.Background(), level, "reloaded",
 		"rules_added", strings.Join(changes.Added, ", "),
 		"rules_removed", strings.Join(changes.Removed, ", "),
 		"rules_changed", strings.Join(changes.Changed, ", "),
 		"rules_begun_anew", strings.Join(changes.BegunAnew, ", "),
-		"templates", texts,
+		"rules", compared(before.rules.Digest(), next.rules.Digest()),
+		"templates", compared(before.composer.Digest(), next.composer.Digest()),
 		"rules_digest", next.rules.Digest())
+}
+
+// compared says in a word whether what was read is other than before.
+func compared[T comparable](before, next T) string {
+	if before == next {
+		return "unchanged"
+	}
+	return "changed"
 }
 
 // warnOfRules is loud where the rule is off that everything here is about, and says what
@@ -77,6 +84,7 @@ func (p *program) warnOfRules() {
 // reloads are the metrics of reloading.
 type reloads struct {
 	done, failed prometheus.Counter
+	right        prometheus.Gauge
 	last         prometheus.Gauge
 	info         *prometheus.GaugeVec
 }
@@ -89,6 +97,10 @@ func newReloads(registry *prometheus.Registry, first rulefile.File) reloads {
 	}, []string{"result"})
 	r := reloads{
 		done: total.WithLabelValues("done"), failed: total.WithLabelValues("failed"),
+		right: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "mailgate_reload_last_successful",
+			Help: "0 while the files that were last read cannot be right: the next start would fail by them.",
+		}),
 		last: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "mailgate_reload_last_success_timestamp_seconds",
 			Help: "When the rules and templates in force were read.",
@@ -98,7 +110,8 @@ func newReloads(registry *prometheus.Registry, first rulefile.File) reloads {
 			Help: "1, with the digest of the rules in force: processes with one digest go by the same rules.",
 		}, []string{"digest"}),
 	}
-	registry.MustRegister(total, r.last, r.info)
+	registry.MustRegister(total, r.right, r.last, r.info)
+	r.right.Set(1)
 	r.info.WithLabelValues(first.Digest()).Set(1)
 	r.last.Set(float64(time.Now().UnixMilli()) / 1000)
 	return r

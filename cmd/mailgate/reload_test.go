@@ -121,7 +121,7 @@ func TestReloadKeepsCounts(t *testing.T) {
 		}
 		send(200)
 		send(200)
-		s.with(t, ofDomain(3)+"# as it was\n", `"rules_added":"","rules_removed":"","rules_changed":"","rules_begun_anew":"","templates":"unchanged"`)
+		s.with(t, ofDomain(3)+"# as it was\n", `"rules_added":"","rules_removed":"","rules_changed":"","rules_begun_anew":"","rules":"unchanged","templates":"unchanged"`)
 		send(200)
 		send(429)
 		s.with(t, ofDomain(5), `"rules_changed":"domain"`)
@@ -203,7 +203,7 @@ func TestReloadIsWhole(t *testing.T) {
 	}
 	s.app.mustSend(t, "a@example.com", 200)
 	s.subject(t, "Second {{.Code}}")
-	if line := s.reload(t); !strings.Contains(line, `"rules_changed":"","rules_begun_anew":"","templates":"changed"`) {
+	if line := s.reload(t); !strings.Contains(line, `"rules_changed":"","rules_begun_anew":"","rules":"unchanged","templates":"changed"`) {
 		t.Error(line)
 	}
 	s.app.mustSend(t, "b@example.com", 200)
@@ -218,11 +218,14 @@ func TestReloadIsWhole(t *testing.T) {
 	if err := os.Remove(s.rules); err != nil {
 		t.Fatal(err)
 	}
+	if right := metric(t, s.process, "mailgate_reload_last_successful"); right != "0" {
+		t.Errorf("the files are wrong, and the last reload successful: %s", right)
+	}
 	if line := s.reload(t); !strings.Contains(line, "MAILGATE_RULES: cannot read the file") {
 		t.Error(line)
 	}
 	s.app.mustSend(t, "c@example.com", 429)
-	s.with(t, ofDomain(3), `"rules_changed":"domain","rules_begun_anew":"","templates":"changed"`)
+	s.with(t, ofDomain(3), `"rules_changed":"domain","rules_begun_anew":"","rules":"changed","templates":"changed"`)
 	s.app.mustSend(t, "c@example.com", 200)
 	for want, n := range map[string]int{"First": 1, "Second": 2, "Third": 0, "Fourth": 1} {
 		if got := subjects(); strings.Count(got, want) != n {
@@ -230,7 +233,7 @@ func TestReloadIsWhole(t *testing.T) {
 		}
 	}
 	metrics := s.metrics(t)
-	for _, want := range []string{`mailgate_reloads_total{result="done"} 2`, `mailgate_reloads_total{result="failed"} 4`, "mailgate_reload_last_success_timestamp_seconds 1."} {
+	for _, want := range []string{`mailgate_reloads_total{result="done"} 2`, `mailgate_reloads_total{result="failed"} 4`, "mailgate_reload_last_successful 1", "mailgate_reload_last_success_timestamp_seconds 1."} {
 		if !strings.Contains(metrics, want) {
 			t.Errorf("%q is not in the metrics", want)
 		}

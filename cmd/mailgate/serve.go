@@ -77,9 +77,13 @@ func (p *program) announce(addr net.Addr) {
 	case s.DataDir == cache.Memory:
 		place = "memory"
 	}
-	log.Info("serving", "address", addr.String(), "version", currentVersion(), "history", place,
+	serving := []any{"address", addr.String(), "version", currentVersion(), "history", place,
 		"tiers", p.content.rules.Mailbox().Tiers.String(), "rules", len(p.content.rules.Rules), "actions", len(p.content.rules.Actions),
-		"rules_digest", p.content.rules.Digest())
+		"rules_digest", p.content.rules.Digest()}
+	if dir := ownDir(s); dir != cache.Memory {
+		serving = append(serving, "data_dir", absolute(dir))
+	}
+	log.Info("serving", serving...)
 	p.warnOfRules()
 	p.warnOfFiles()
 	if twice := keysTwice(s); twice != nil {

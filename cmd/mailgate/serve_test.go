@@ -379,12 +379,18 @@ func (c *countedConn) Read(b []byte) (int, error) {
 	return c.Conn.Read(b)
 }
 
-// A restart forgets nothing, and neither does a process that was killed.
+// A restart forgets nothing, and neither does a process that was killed. Only the first start
+// warns that there is no history: on another day it is another directory.
 func TestRestartKeepsHistory(t *testing.T) {
 	relay := startRelay(t, sandbox.Options{})
-	environ := settingsFor(relay.URL(), "MAILGATE_DATA_DIR="+t.TempDir())
+	dir := t.TempDir()
+	environ := settingsFor(relay.URL(), "MAILGATE_DATA_DIR="+dir)
 	for i, end := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL, syscall.SIGTERM} {
 		server := startServer(t, environ)
+		warned := len(mentions(server.log, "the data directory was empty"))
+		if where := mentions(server.log, `"msg":"serving"`); where[0]["data_dir"] != dir || warned > 0 != (i == 0) {
+			t.Errorf("start %d: %v, %d warnings", i, where, warned)
+		}
 		app := newClient(t, server.URL, apiKey)
 		for before := range i {
 			app.mustSend(t, fmt.Sprintf("user%d@example.com", before), 429)
