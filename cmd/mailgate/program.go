@@ -29,6 +29,7 @@ import (
 // place that knows all the parts.
 type program struct {
 	settings *settings.Settings
+	logTo    *unreadLog
 	log      *slog.Logger
 	history  history
 	content  content // in force
@@ -41,8 +42,12 @@ type program struct {
 // build opens what the settings name. Nothing is served yet; the caller has it serve, or
 // abandons it. Requests for paths that are not the API's go to fallback, which may be nil.
 func build(ctx context.Context, s *settings.Settings, logTo io.Writer, fallback http.Handler) (*program, error) {
-	p := &program{settings: s, log: newLog(s, logTo)}
-	if err := p.open(ctx, newAudit(s, logTo), fallback); err != nil {
+	p := &program{settings: s, logTo: newUnreadLog(logTo)}
+	p.log = newLog(s, p.logTo)
+	p.logTo.tell = func(lost int) {
+		p.log.Warn("lines of the log were lost, as nobody read it", "lines", lost)
+	}
+	if err := p.open(ctx, newAudit(s, flushedLog{p.logTo}), fallback); err != nil {
 		return nil, errors.Join(err, p.abandon(ctx))
 	}
 	return p, nil
@@ -60,6 +65,7 @@ func (p *program) open(ctx context.Context, audit *slog.Logger, fallback http.Ha
 	options.Metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	p.reloads = newReloads(options.Metrics, p.content.rules)
 	p.lookout = newLookout(options.Metrics, p.history.ready)
+	options.Metrics.MustRegister(p.logTo.counter())
 	hooks, err := api.RelayHooks(options.Metrics)
 	if err != nil {
 		return fmt.Errorf("preparing the metrics: %w", err)
@@ -200,6 +206,7 @@ func (p *program) drain(ctx context.Context, served <-chan error) error {
 	p.lookout.end()
 	err = errors.Join(err, p.close(within))
 	p.log.Info("stopped")
+	p.logTo.flush()
 	return err
 }
 
@@ -207,6 +214,7 @@ func (p *program) drain(ctx context.Context, served <-chan error) error {
 func (p *program) abandon(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leave)
 	defer cancel()
+	defer p.logTo.flush()
 	return p.close(ctx)
 }
 

@@ -52,6 +52,7 @@ func serve(ctx context.Context, c call) error {
 	if err := s.ForServing(); err != nil {
 		return err
 	}
+	signal.Ignore(syscall.SIGPIPE) // whoever read the log is gone: that is no reason to go as well
 	again := make(chan os.Signal, 1)
 	signal.Notify(again, syscall.SIGHUP)
 	defer signal.Stop(again)

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+const (
+	// mostUnread is how many bytes of the log wait while nobody reads it.
+	mostUnread = 1 << 20
+	// unreadPatience is how long anybody waits for that: an operator's step for its own line,
+	// and the end of the process for all.
+	unreadPatience = time.Second
+)
+
+// An unreadLog holds no request up where the log is not read: the pipe to a collector that
+// hangs takes nothing more at some time, and whoever writes to it waits. What cannot be kept
+// meanwhile is lost, and counted.
+type unreadLog struct {
+	to   io.Writer
+	tell func(lost int) // how many lines were, once the log is read again
+	lost atomic.Int64   // lines, since the start
+
+	mu      sync.Mutex
+	next    *lines // nil if none wait
+	now     *lines // nil if none are being written
+	missing int    // lines that were lost since the last word on it
+}
+
+// lines are some that are written at once.
+type lines struct {
+	text    []byte
+	written chan struct{}
+}
+
+func newUnreadLog(to io.Writer) *unreadLog {
+	return &unreadLog{to: to, tell: func(int) {}}
+}
+
+// counter counts the lines that were lost.
+func (l *unreadLog) counter() prometheus.Collector {
+	return prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "mailgate_log_lines_lost_total",
+		Help: "Lines of the log that were lost, as nobody read it.",
+	}, func() float64 { return float64(l.lost.Load()) })
+}
+
+// Write implements io.Writer, and waits for nobody.
+func (l *unreadLog) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.next == nil {
+		l.next = &lines{written: make(chan struct{})}
+	}
+	if len(l.next.text)+len(line) > mostUnread {
+		l.lose(line)
+	} else {
+		l.next.text = append(l.next.text, line...)
+	}
+	if l.now == nil {
+		l.turn()
+		go l.write()
+	}
+	return len(line), nil
+}
+
+// turn has those that waited written now.
+func (l *unreadLog) turn() { l.now, l.next = l.next, nil }
+
+// write hands lines on as long as there are any.
+func (l *unreadLog) write() {
+	for now := l.now; now != nil; {
+		_, err := l.to.Write(now.text)
+		close(now.written)
+		l.mu.Lock()
+		lost := 0
+		if err != nil {
+			l.lose(now.text)
+		} else {
+			lost, l.missing = l.missing, 0
+		}
+		l.turn()
+		now = l.now
+		l.mu.Unlock()
+		if lost > 0 {
+			l.tell(lost)
+		}
+	}
+}
+
+// lose counts lines that nobody will read.
+func (l *unreadLog) lose(text []byte) {
+	n := bytes.Count(text, []byte("\n"))
+	l.missing += n
+	l.lost.Add(int64(n))
+}
+
+// flush waits until all that was written by now is, but not for ever.
+func (l *unreadLog) flush() {
+	l.mu.Lock()
+	last := l.next
+	if last == nil {
+		last = l.now
+	}
+	l.mu.Unlock()
+	if last == nil {
+		return
+	}
+	patience := time.NewTimer(unreadPatience)
+	defer patience.Stop()
+	select {
+	case <-last.written:
+	case <-patience.C:
+	}
+}
+
+// A flushedLog is one whose lines are not to be lost with the process.
+type flushedLog struct{ *unreadLog }
+
+// Write implements io.Writer: it waits until the line is written.
+func (l flushedLog) Write(line []byte) (int, error) {
+	n, err := l.unreadLog.Write(line)
+	l.flush()
+	return n, err
+}

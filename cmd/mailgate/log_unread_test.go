@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/mailgate/mailgate/mailer/sandbox"
+)
+
+// A heldLog is one that nobody reads while it is held.
+type heldLog struct {
+	*output
+	read chan struct{} // one for each time that somebody does
+}
+
+func (h heldLog) Write(lines []byte) (int, error) {
+	<-h.read
+	return h.output.Write(lines)
+}
+
+// Where nobody reads the log nobody waits for it. What there is room for is there once it is
+// read, in its order, and a line says how many are not.
+func TestNobodyWaitsForTheLog(t *testing.T) {
+	held := heldLog{newOutput(), make(chan struct{})}
+	log := newUnreadLog(held)
+	log.tell = func(lost int) { fmt.Fprintf(log, "%d lost\n", lost) }
+	line := strings.Repeat("x", 1015)
+	const lines = 2000
+	for n := range lines {
+		if written, err := fmt.Fprintf(log, "%07d %s\n", n, line); written != 1024 || err != nil {
+			t.Fatal(written, err)
+		}
+	}
+	lost := int(log.lost.Load())
+	if lost < lines/3 || lost > lines*2/3 {
+		t.Fatalf("%d lines are lost of %d, and a MiB may wait", lost, lines)
+	}
+	close(held.read)
+	word := held.await(t, "the word on it", func(text string) (string, bool) {
+		_, word, found := strings.Cut(text, fmt.Sprintf("%07d %s\n", lines-lost-1, line))
+		return word, found && strings.HasSuffix(word, "lost\n")
+	})
+	if word != fmt.Sprintf("%d lost\n", lost) {
+		t.Errorf("after the last line comes %.100q, and %d are lost", word, lost)
+	}
+	for n, got := range strings.Split(held.String(), "\n")[:lines-lost] {
+		if !strings.HasPrefix(got, fmt.Sprintf("%07d ", n)) {
+			t.Fatalf("line %d is %.20q", n, got)
+		}
+	}
+}
+
+// Who flushes the log waits for what was written before, and where nobody reads for a moment.
+func TestFlush(t *testing.T) {
+	held := heldLog{newOutput(), make(chan struct{})}
+	log := newUnreadLog(held)
+	log.flush() // there is nothing to wait for
+	fmt.Fprint(log, "one\n")
+	log.flush()
+	fmt.Fprint(log, "two\n")
+	if got := held.String(); got != "" {
+		t.Fatalf("nobody reads, and there is %q", got)
+	}
+	close(held.read)
+	fmt.Fprint(flushedLog{log}, "three\n")
+	if got := held.String(); got != "one\ntwo\nthree\n" {
+		t.Errorf("flushed is %q", got)
+	}
+}
+
+// A log that fails is lost, and what comes when it works again is not.
+func TestALogThatFails(t *testing.T) {
+	out := newOutput()
+	failing := &failingOnce{to: out}
+	log := newUnreadLog(failing)
+	log.tell = func(lost int) { fmt.Fprintf(log, "%d lost\n", lost) }
+	fmt.Fprint(flushedLog{log}, "one\n")
+	fmt.Fprint(flushedLog{log}, "two\n")
+	if got := out.await(t, "the word on it", func(text string) (string, bool) { return text, strings.HasSuffix(text, "lost\n") }); got != "two\n1 lost\n" {
+		t.Errorf("logged is %q", got)
+	}
+}
+
+type failingOnce struct {
+	to     *output
+	failed bool
+}
+
+func (f *failingOnce) Write(lines []byte) (int, error) {
+	if !f.failed {
+		f.failed = true
+		return 0, fmt.Errorf("no room")
+	}
+	return f.to.Write(lines)
+}
+
+// A server whose log hangs answers, and ends when it is told to.
+func TestServesWithoutALog(t *testing.T) {
+	relay := startRelay(t, sandbox.Options{})
+	_, log, stop := within(t, settingsFor(relay.URL(), "MAILGATE_DATA_DIR=:memory:"), "serve")
+	url := "http://" + log.await(t, "the address", logged("serving", "address"))
+	log.mu.Lock()
+	newClient(t, url, apiKey).mustSend(t, "alice@example.com", 200)
+	newClient(t, url, adminKey).must(t, "POST", "/admin/mailboxes/alice@example.com/reset", "", 200)
+	newClient(t, url, apiKey).mustSend(t, "alice@example.com", 200)
+	status := stop()
+	log.mu.Unlock()
+	if status != exitOK {
+		t.Errorf("ended with %d", status)
+	}
+	log.await(t, "the last word", logged("stopped", "level"))
+	if n := len(mentions(log, `"audit":true`)); n != 1 {
+		t.Errorf("%d lines say what the operator did", n)
+	}
+}
+
+// A server goes on where whoever read its log has gone.
+func TestTheReaderOfTheLogIsGone(t *testing.T) {
+	relay := startRelay(t, sandbox.Options{})
+	log, stderr, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := exec.Command(os.Args[0], "serve")
+	server.Env = append(settingsFor(relay.URL(), "MAILGATE_DATA_DIR=:memory:"), beProgram+"=1")
+	server.Stderr = stderr
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = server.Process.Kill() // it may be gone already
+		_ = server.Wait()
+	})
+	stderr.Close()
+	url := ""
+	for lines := bufio.NewScanner(log); url == "" && lines.Scan(); {
+		if address, ok := logged("serving", "address")(lines.Text()); ok {
+			url = "http://" + address
+		}
+	}
+	log.Close()
+	app := newClient(t, url, apiKey)
+	app.mustSend(t, "alice@example.com", 200)
+	app.mustSend(t, "alice@example.com", 429)
+	if err := server.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Wait(); err != nil {
+		t.Errorf("it ended with %v", err)
+	}
+}
