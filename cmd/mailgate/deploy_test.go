@@ -165,3 +165,66 @@ func TestRunbookShell(t *testing.T) {
 		t.Error("the mail did not go to the server's relay")
 	}
 }
+
+// Each alert goes by metrics that there are, and is in the runbook, as is what it sends
+// whoever is woken to. There is no other in the runbook.
+func TestAlerts(t *testing.T) {
+	var file struct {
+		Groups []struct {
+			Rules []struct {
+				Alert, Expr         string
+				Labels, Annotations map[string]string
+			}
+		}
+	}
+	text := readFile(t, deployed+"alerts.yaml")
+	if err := yaml.Unmarshal([]byte(text), &file); err != nil {
+		t.Fatal(err)
+	}
+	metrics, runbook := readFile(t, "../../docs/metrics.md"), readFile(t, "../../docs/runbook.md")
+	told := map[string]bool{}
+	for _, name := range regexp.MustCompile("`(Mailgate\\w+)`").FindAllStringSubmatch(runbook, -1) {
+		told[name[1]] = true
+	}
+	for _, group := range file.Groups {
+		for _, rule := range group.Rules {
+			for _, metric := range regexp.MustCompile(`mailgate_\w+`).FindAllString(rule.Expr, -1) {
+				if !regexp.MustCompile("(?m)^\\| `" + metric + "\\b").MatchString(metrics) {
+					t.Errorf("%s: there is no %s", rule.Alert, metric)
+				}
+			}
+			if severity := rule.Labels["severity"]; severity != "page" && severity != "ticket" || rule.Annotations["summary"] == "" {
+				t.Errorf("%s: %v %v", rule.Alert, rule.Labels, rule.Annotations)
+			}
+			if _, heading, _ := strings.Cut(rule.Annotations["runbook"], "docs/runbook.md#"); !headings(runbook)[heading] {
+				t.Errorf("%s: the runbook has no %q", rule.Alert, heading)
+			}
+			if !told[rule.Alert] {
+				t.Errorf("%s is not in the runbook", rule.Alert)
+			}
+			delete(told, rule.Alert)
+		}
+	}
+	if len(told) > 0 {
+		t.Errorf("in the runbook, and not among the rules: %v", told)
+	}
+}
+
+// headings are those of a text, as links name them.
+func headings(text string) map[string]bool {
+	all := map[string]bool{}
+	for _, heading := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(text, -1) {
+		name := regexp.MustCompile(`[^\w -]`).ReplaceAllString(strings.ToLower(heading[1]), "")
+		all[strings.ReplaceAll(name, " ", "-")] = true
+	}
+	return all
+}
+
+func readFile(t testing.TB, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
