@@ -163,5 +163,5 @@ func (c call) welcome(p *program, at net.Addr, relay *sandbox.Server) {
 
   Ctrl-C ends it, and everything is forgotten.
 
-`, "http://"+at.String(), s.APIKeys.First(), s.AdminKeys.First(), relay.URL(), p.content.rules.Mailbox().Tiers, another, ruleNames(p.content.rules))
+`, "http://"+at.String(), s.APIKeys.First(), s.AdminKeys.First(), relay.URL(), p.content.rules.Mailbox().Tiers, another, strings.Join(p.content.rules.Names(), ", "))
 }

@@ -57,14 +57,13 @@ func (p *program) tellChanges(before, next content) {
 		"rules_removed", strings.Join(changes.Removed, ", "),
 		"rules_changed", strings.Join(changes.Changed, ", "),
 		"rules_begun_anew", strings.Join(changes.BegunAnew, ", "),
-		"rules", compared(before.rules.Digest(), next.rules.Digest()),
-		"templates", compared(before.composer.Digest(), next.composer.Digest()),
+		"rules", inAWord(changes.None()),
+		"templates", inAWord(before.composer.Digest() == next.composer.Digest()),
 		"rules_digest", next.rules.Digest())
 }
 
-// compared says in a word whether what was read is other than before.
-func compared[T comparable](before, next T) string {
-	if before == next {
+func inAWord(asBefore bool) string {
+	if asBefore {
 		return "unchanged"
 	}
 	return "changed"

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/mailgate/mailgate/cmd/mailgate/settings"
 	"github.com/mailgate/mailgate/mailer"
@@ -92,16 +91,4 @@ func (h history) limiter(name string, count rulefile.Count) throttle.Limiter {
 		return h.meter(name, count.Meter)
 	}
 	return h.tiers(name, count.Tiers)
-}
-
-// ruleNames are the names of all rules, and of the actions.
-func ruleNames(file rulefile.File) string {
-	var all []string
-	for _, r := range file.Rules {
-		all = append(all, r.Name)
-	}
-	for _, a := range file.Actions {
-		all = append(all, "action "+a.Name)
-	}
-	return strings.Join(all, ", ")
 }

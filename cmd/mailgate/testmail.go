@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/big"
 	"time"
 
 	"github.com/mailgate/mailgate/clock"
 	"github.com/mailgate/mailgate/cmd/mailgate/settings"
 	"github.com/mailgate/mailgate/mailer"
 	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/verify"
 )
 
 func testMailCommand() command {
@@ -56,12 +56,12 @@ func composeTest(s *settings.Settings, to mailer.Address) (mailer.Message, error
 	if err != nil {
 		return mailer.Message{}, err
 	}
-	number, err := rand.Int(rand.Reader, big.NewInt(1_000_000))
+	code, err := verify.NewCode(rand.Reader)
 	if err != nil {
-		return mailer.Message{}, fmt.Errorf("making a code: %w", err)
+		return mailer.Message{}, err
 	}
 	return composer.Compose(mailer.Request{
-		To: to, Code: fmt.Sprintf("%06d", number), ExpiresInMS: s.CodeLife.Milliseconds(),
+		To: to, Code: code, ExpiresInMS: s.CodeLife.Milliseconds(),
 		ID: throttle.NewID().String(), NowMS: clock.Now(),
 	})
 }

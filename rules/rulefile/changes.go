@@ -21,12 +21,12 @@ func (c Changes) None() bool { return len(c.Added)+len(c.Removed)+len(c.Changed)
 // Compare says what is different in the later file.
 func Compare(before, after File) (c Changes) {
 	old, now := before.byName(), after.byName()
-	for _, name := range before.names() {
+	for _, name := range before.Names() {
 		if _, kept := now[name]; !kept {
 			c.Removed = append(c.Removed, name)
 		}
 	}
-	for _, name := range after.names() {
+	for _, name := range after.Names() {
 		was, known := old[name]
 		switch {
 		case !known:
@@ -63,7 +63,8 @@ func (f File) byName() map[string]Rule {
 	return all
 }
 
-func (f File) names() []string {
+// Names are those of all rules and actions, sorted. An action is called "action" and its name.
+func (f File) Names() []string {
 	var all []string
 	for _, r := range f.Rules {
 		all = append(all, r.Name)

@@ -12,7 +12,7 @@ import (
 func (f File) Digest() string {
 	whole := sha256.New()
 	all := f.byName()
-	for _, name := range f.names() {
+	for _, name := range f.Names() {
 		r := all[name]
 		fmt.Fprintf(whole, "%q %q %q %d %t %q %q %q\n", name, r.By, r.Count, r.KeepForFirstSends, r.Shadow,
 			r.Exempt.Mailboxes, r.Exempt.Networks, r.Exempt.Callers)

@@ -11,7 +11,8 @@ import (
 	"net/url"
 )
 
-// A Client asks mailgate. It is the part to copy into a back end.
+// A Client asks mailgate, and hands on what it says as it is. A back end of yours takes the
+// package client, which reads the answers as well.
 type Client struct {
 	URL      string // http://127.0.0.1:8080
 	APIKey   string // the secret of one of MAILGATE_API_KEYS

@@ -1,7 +1,7 @@
 // Package demo is the sign-up form of "mailgate dev": a small back end that uses
 // mailgate the way any back end does, over HTTP with an api key, and the pages for it.
 //
-// [Client] is all that a back end needs to know of mailgate. [New] makes the pages and what
+// [Client] asks mailgate, as client does for a back end of yours. [New] makes the pages and what
 // is behind them: the sign-up has a code mailed, and has checked what the visitor types;
 // what mailgate answers goes to the browser as it is, so that the page can show the
 // countdown. The inbox shows the mails that the throw-away relay was given.
