@@ -1,6 +1,7 @@
 package rulefile
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 )
@@ -21,12 +22,12 @@ func (c Changes) None() bool { return len(c.Added)+len(c.Removed)+len(c.Changed)
 // Compare says what is different in the later file.
 func Compare(before, after File) (c Changes) {
 	old, now := before.byName(), after.byName()
-	for _, name := range before.Names() {
+	for _, name := range slices.Sorted(maps.Keys(old)) {
 		if _, kept := now[name]; !kept {
 			c.Removed = append(c.Removed, name)
 		}
 	}
-	for _, name := range after.Names() {
+	for _, name := range slices.Sorted(maps.Keys(now)) {
 		was, known := old[name]
 		switch {
 		case !known:
@@ -63,7 +64,7 @@ func (f File) byName() map[string]Rule {
 	return all
 }
 
-// Names are those of all rules and actions, sorted. An action is called "action" and its name.
+// Names are those of all rules and actions, in their order. An action is called "action" and its name.
 func (f File) Names() []string {
 	var all []string
 	for _, r := range f.Rules {
@@ -72,6 +73,5 @@ func (f File) Names() []string {
 	for _, a := range f.Actions {
 		all = append(all, "action "+a.Name)
 	}
-	slices.Sort(all)
 	return all
 }
