@@ -7,6 +7,7 @@ import { clock, count, spoken } from "./lengths.js";
 
 const at = (id) => document.getElementById(id);
 let shown; // the answer on the page
+let question; // what the dialog asks: whose mails to forget, and for what reason
 let asked = 0;
 let ticking = 0; // the timer of what is shown
 let pausing = 0; // and of what is said
@@ -22,14 +23,16 @@ export function useMailbox(announce, left) {
     if (isBusy(at("forget"))) {
       return;
     }
-    at("confirm-text").textContent = `${count(shown.sends.length, "mail")} of ${shown.email}, and the guesses at its codes. No rule that counts by mailbox refuses the next mail then, and the audit log says who did it.`;
+    asked++; // what is still being looked up is not shown under the question
+    question = { email: shown.email, reason: at("reason").value.trim() };
+    at("confirm-text").textContent = `${count(shown.sends.length, "mail")} of ${question.email}, and the guesses at its codes. No rule that counts by mailbox refuses the next mail then, and the audit log says who did it.`;
     at("confirm").showModal();
     at("keep").focus();
   });
   at("keep").addEventListener("click", () => at("confirm").close());
   at("forget-now").addEventListener("click", () => {
     at("confirm").close();
-    busy(at("forget"), () => forget(announce, left));
+    busy(at("forget"), () => forget(question, announce, left));
   });
 }
 
@@ -171,10 +174,8 @@ function row(send, now) {
 
 // forget stays with another mailbox that was looked up meanwhile, and says nothing to who has
 // signed out.
-async function forget(announce, left) {
-  const { email } = shown;
+async function forget({ email, reason }, announce, left) {
   const mine = asked;
-  const reason = at("reason").value.trim();
   const answer = await ask(`/admin/mailboxes/${encodeURIComponent(email)}/reset`, reason === "" ? {} : { reason });
   if (answer.status !== 200) {
     refused(answer, announce, left);
