@@ -120,7 +120,12 @@ func holdAnswer(path, another string) string {
 	}
 	return fmt.Sprintf(`(() => {
 	const ask = window.fetch;
-	const gate = new Promise((open) => { window.letGo = open; });
+	const gate = new Promise((open) => {
+		window.letGo = () => {
+			window.fetch = ask;
+			open();
+		};
+	});
 	window.arrived = window.wasRead = false;
 	window.fetch = async (path, ...rest) => {
 		const answer = await ask(path, ...rest);

@@ -9,6 +9,7 @@ const at = (id) => document.getElementById(id);
 let shown; // the answer on the page
 let question; // what the dialog asks: whose mails to forget, and for what reason
 let asked = 0;
+let visit = 0; // of one operator, until the key is forgotten
 let ticking = 0; // the timer of what is shown
 let pausing = 0; // and of what is said
 
@@ -39,6 +40,7 @@ export function useMailbox(announce, left) {
 // hideMailbox forgets what was looked up.
 export function hideMailbox() {
   asked++;
+  visit++;
   clearInterval(ticking);
   shown = undefined;
   at("confirm").close();
@@ -173,20 +175,26 @@ function row(send, now) {
 }
 
 // forget stays with another mailbox that was looked up meanwhile, and says nothing to who has
-// signed out.
+// signed out or to who came after.
 async function forget({ email, reason }, announce, left) {
   const mine = asked;
+  const during = visit;
   const answer = await ask(`/admin/mailboxes/${encodeURIComponent(email)}/reset`, reason === "" ? {} : { reason });
-  if (answer.status !== 200) {
+  if (during !== visit) {
+    return;
+  }
+  if (answer.status === 401 || (answer.status === 429 && mine === asked)) {
     refused(answer, announce, left);
+    return;
+  }
+  if (answer.status !== 200) {
+    tell(`${complaint(answer)} ${notForgotten(answer.status, email)}`);
     return;
   }
   const { cleared, guesses_cleared: guesses } = answer.body;
   const done = `Forgotten: ${count(cleared, "mail")} and ${count(guesses, "guess", "guesses")} of ${email}.`;
   if (mine !== asked) {
-    if (shown !== undefined) {
-      announce(done);
-    }
+    announce(done);
     return;
   }
   at("reason").value = "";
@@ -194,3 +202,9 @@ async function forget({ email, reason }, announce, left) {
     announce(done);
   }
 }
+
+// notForgotten names the mailbox, as another may be on the page. Where the server failed or
+// nothing came back, nobody knows how far it got.
+const notForgotten = (status, email) => (status === 0 || status >= 500
+  ? `The mails of ${email} may be forgotten all the same.`
+  : `The mails of ${email} are not forgotten.`);

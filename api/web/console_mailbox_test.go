@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -29,4 +30,61 @@ func anotherUnderTheQuestion(t *testing.T, v *tab, d *desk) {
 	v.types("email", "bob@example.com")
 	v.reads("found-title", "bob@example.com")
 	v.reads("sends-title", "1 mail on record")
+}
+
+// forgets has a mailbox forgotten that has one mail, as far as the answer that is held back.
+func (tb *tab) forgets(email, another string) {
+	tb.t.Helper()
+	tb.types("email", email)
+	tb.reads("found-title", email)
+	tb.run(holdAnswer("/reset", another))
+	tb.do(chromedp.Click(chromedp.CSS("#forget")))
+	tb.reads("confirm-text", " of "+email)
+	tb.do(chromedp.Click(chromedp.CSS("#forget-now")))
+	tb.until("the answer is held back", func() bool { return get[bool](tb, "arrived") })
+}
+
+// That a mailbox could not be forgotten is told with its name, to who has asked for it.
+func notForgotten(t *testing.T, v *tab, d *desk) {
+	const (
+		lost    = `Promise.reject(new TypeError("nothing came back"))`
+		shut    = `{ status: 503, json: async () => ({ detail: "The history is away." }) }`
+		tooMuch = `{ status: 429, json: async () => ({ title: "Slow down.", wait_ms: 9000 }) }`
+		noKey   = `{ status: 401, json: async () => ({}) }`
+		maybe   = " The mails of carol@example.com may be forgotten all the same."
+		surely  = " The mails of carol@example.com are not forgotten."
+		silence = "The server does not answer."
+	)
+	v.opens(d)
+	for _, tt := range []struct{ answer, another, note string }{
+		{lost, "", silence + maybe},
+		{shut, "", "The history is away." + maybe},
+		{shut, "dave@example.com", "The history is away." + maybe},
+		{tooMuch, "dave@example.com", "Slow down." + surely},
+	} {
+		v.forgets("carol@example.com", tt.answer)
+		if tt.another != "" {
+			v.types("email", tt.another)
+			v.reads("found-title", tt.another)
+		}
+		v.run("letGo()")
+		v.reads("look-note", tt.note)
+	}
+	v.forgets("carol@example.com", tooMuch)
+	v.run("letGo()")
+	v.reads("look-wait", "The next one is answered in 0:0")
+	for _, answer := range []string{shut, noKey, ""} {
+		v.forgets("carol@example.com", answer)
+		v.do(chromedp.Click(chromedp.CSS("#sign-out")))
+		v.reads("gate-title", "Sign in")
+		v.types("key", opsKey)
+		v.reads("mailbox-title", "Mailbox")
+		v.types("email", "dave@example.com")
+		v.reads("found-title", "dave@example.com")
+		v.run("letGo()")
+		v.until("the page has the answer", func() bool { return get[bool](v, "wasRead") })
+		if said := v.text("look-note") + v.text("gate-title") + v.text("announce"); strings.Contains(said, "carol") || strings.Contains(said, "Sign in") {
+			t.Errorf("the next operator is told %q", said)
+		}
+	}
 }

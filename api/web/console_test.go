@@ -32,6 +32,7 @@ func TestConsoleInABrowser(t *testing.T) {
 		{"a mailbox that is forgotten, by keyboard", nil, aMailboxForgotten},
 		{"another is looked up while a mailbox is forgotten", nil, anotherMeanwhile},
 		{"another is looked up when a mailbox is to be forgotten", nil, anotherUnderTheQuestion},
+		{"a mailbox that could not be forgotten", nil, notForgotten},
 		{"addresses that will not do", nil, wrongAddresses},
 		{"a store that fails", nil, aFailingStore},
 		{"too many lookups", oneLookup(t), tooManyLookups},
