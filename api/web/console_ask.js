@@ -2,6 +2,7 @@
 // tab alone, and goes nowhere but into the header of these questions.
 
 const place = "mailgate-admin-key";
+const patience = 20_000; // milliseconds, more than mailgate takes to answer
 
 export const key = () => sessionStorage.getItem(place) ?? "";
 export const keepKey = (text) => sessionStorage.setItem(place, text);
@@ -26,6 +27,7 @@ export async function ask(path, body) {
       body: body === undefined ? undefined : JSON.stringify(body),
       cache: "no-store",
       credentials: "omit",
+      signal: AbortSignal.timeout(patience),
     });
     return { status: response.status, body: await response.json() };
   } catch {

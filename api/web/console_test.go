@@ -38,6 +38,7 @@ func TestConsoleInABrowser(t *testing.T) {
 		{"too many lookups", oneLookup(t), tooManyLookups},
 		{"figures", nil, figuresThatGrow},
 		{"figures that are old", nil, figuresThatAreOld},
+		{"figures of a server that hangs", nil, figuresThatDoNotCome},
 		{"what if, by keyboard", nil, otherTiers},
 		{"buttons that are busy", nil, busyButtons},
 	} {
@@ -335,6 +336,23 @@ func figuresThatAreOld(t *testing.T, v *tab, d *desk) {
 		return v.text("figures-note") == ""
 	})
 	v.forgive()
+}
+
+// A server that says nothing is asked no longer than its answer is of use.
+func figuresThatDoNotCome(t *testing.T, v *tab, d *desk) {
+	call(v, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: timeMachine})
+	v.opens(d)
+	v.reads("numbers", "Sent0")
+	v.run(`window.fetch = (path, { signal }) => new Promise((_, fail) => {
+		window.hangs = true;
+		signal?.addEventListener("abort", () => fail(signal.reason));
+	})`)
+	v.until("it asks", func() bool {
+		v.pass(2000)
+		return get[bool](v, "window.hangs === true")
+	})
+	v.pass(20_000)
+	v.reads("figures-note", "The server does not answer. These figures are old.")
 }
 
 func otherTiers(t *testing.T, v *tab, d *desk) {
