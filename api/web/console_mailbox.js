@@ -75,13 +75,14 @@ async function look(email, announce, left) {
   return true;
 }
 
-// refused says why there is no answer; too many lookups with how long to wait.
+// refused says why there is no answer; too many lookups with how long to wait, where mailgate
+// itself has refused.
 function refused(answer, announce, left) {
   if (answer.status === 401) {
     left("This key does not open the console any more.");
     return;
   }
-  if (answer.status === 429) {
+  if (answer.status === 429 && Number.isFinite(answer.body.wait_ms)) {
     tellToWait(answer.body.wait_ms);
     announce(`The next one is answered in ${spoken(answer.body.wait_ms)}.`);
     return;

@@ -36,6 +36,7 @@ func TestConsoleInABrowser(t *testing.T) {
 		{"addresses that will not do", nil, wrongAddresses},
 		{"a store that fails", nil, aFailingStore},
 		{"too many lookups", oneLookup(t), tooManyLookups},
+		{"too many lookups, as something in front says it", nil, tooManyForSomethingInFront},
 		{"figures", nil, figuresThatGrow},
 		{"figures that are old", nil, figuresThatAreOld},
 		{"figures of a server that hangs", nil, figuresThatDoNotCome},
@@ -279,6 +280,18 @@ func tooManyLookups(t *testing.T, v *tab, d *desk) {
 	v.reads("look-note", "Type an address.")
 	if note := v.text("look-wait"); note != "" {
 		t.Errorf("it still says %q", note)
+	}
+}
+
+// What stands in front of mailgate may refuse as well, and does not say for how long.
+func tooManyForSomethingInFront(t *testing.T, v *tab, d *desk) {
+	v.opens(d)
+	v.run(holdAnswer("/frank%40example.com", `{ status: 429, json: async () => ({ title: "Too many requests." }) }`))
+	v.types("email", "frank@example.com")
+	v.run("letGo()")
+	v.reads("look-note", "Too many requests.")
+	if said := v.text("look-wait") + v.text("announce"); strings.Contains(said, "NaN") {
+		t.Errorf("it says %q", said)
 	}
 }
 
