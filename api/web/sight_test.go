@@ -67,11 +67,42 @@ func (in inspector) inspect(state string, part ...string) {
 		for _, found := range in.findings(look, part) {
 			in.t.Errorf("%s: %s, %s: %s, at\n  %s", name, found.Impact, found.ID, found.Help, strings.Join(found.Places, "\n  "))
 		}
+		for _, field := range get[[]string](in.tab, faintFields) {
+			in.t.Errorf("%s: %s", name, field)
+		}
 		if wide := get[float64](in.tab, `document.documentElement.scrollWidth - innerWidth`); wide > 0 {
 			in.t.Errorf("%s: the page is %v px too wide", name, wide)
 		}
 	}
 }
+
+// faintFields are those whose edge or whose example does not stand out, at which axe-core does
+// not look: the edge has to by 3 to 1, the text by 4.5. A field that has the focus has an outline.
+const faintFields = `(() => {
+	const parts = (colour) => colour.match(/[\d.]+/g).map(Number);
+	const light = (colour) => parts(colour).slice(0, 3).map((c) => c / 255).map((c) => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
+		.reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+	const contrast = (one, other) => {
+		const [low, high] = [light(one), light(other)].sort((a, b) => a - b);
+		return (high + 0.05) / (low + 0.05);
+	};
+	const ground = (element) => {
+		const colour = getComputedStyle(element).backgroundColor;
+		return parts(colour)[3] === 0 && element.parentElement ? ground(element.parentElement) : colour;
+	};
+	const faint = [];
+	for (const field of document.querySelectorAll("input:not([type=radio], [type=checkbox]), textarea, select")) {
+		if (!field.checkVisibility() || field === document.activeElement) continue;
+		const edge = getComputedStyle(field).borderTopColor;
+		const stands = Math.min(contrast(edge, ground(field)), contrast(edge, ground(field.parentElement)));
+		if (stands < 3) faint.push("the edge of " + field.outerHTML + " stands out by " + stands.toFixed(2));
+		const { color, opacity } = getComputedStyle(field, "::placeholder");
+		const mixed = parts(color).slice(0, 3).map((c, i) => c * opacity + parts(ground(field))[i] * (1 - opacity));
+		const example = contrast(mixed.join(), ground(field));
+		if (field.placeholder && example < 4.5) faint.push("the example in " + field.outerHTML + " stands out by " + example.toFixed(2));
+	}
+	return faint;
+})()`
 
 // wear lets the tab be looked at in this way.
 func (in inspector) wear(look look) {
