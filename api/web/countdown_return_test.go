@@ -348,3 +348,24 @@ func aNewerWaitIsKept(t *testing.T, v *tab, p *player) {
 		t.Errorf("asked for %q", asked)
 	}
 }
+
+// A wait that was over while the visitor was away, and of which nobody can be asked, is nothing
+// to a page that comes with another.
+func aWaitThatEndedMeanwhile(t *testing.T, v *tab, p *player) {
+	p.body = with(`wait-ms="60000"`)
+	v.visit(p)
+	v.shows("Next in 1:00.")
+	v.pass(20_000)
+	v.do(chromedp.Reload())
+	v.shows("Next in 0:40.")
+	v.setClock(86_400_000)
+	v.visit(p)
+	v.mustShow("Next in 1:00.")
+	v.setClock(86_400_000)
+	p.body = beside
+	v.visit(p)
+	v.mustShow("")
+	if s := v.look(); get[bool](v, `"mailgate-countdown:resend" in localStorage`) || len(s.Events) > 0 {
+		t.Errorf("it is remembered, or there were events: %v", s.Events)
+	}
+}

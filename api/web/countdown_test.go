@@ -127,6 +127,7 @@ func TestCountdownInABrowser(t *testing.T) {
 		{"network loss after a wait that grew", networkLossAfterAWaitThatGrew},
 		{"network loss and a wrong clock", networkLossAndAWrongClock},
 		{"a newer wait is kept", aNewerWaitIsKept},
+		{"a wait that ended meanwhile", aWaitThatEndedMeanwhile},
 		{"a token that has expired", anExpiredToken},
 		{"a token that another tab has lost", aTokenThatAnotherTabLost},
 		{"another mailbox's refusal", anotherMailboxsRefusal},

@@ -120,7 +120,12 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
       this[name] = value;
     }
     for (const type of moments) addEventListener(type, this, true);
-    const kept = this.#read(), { src } = this;
+    const { src } = this;
+    let kept = this.#read();
+    if (kept && !kept.src && kept.until <= Date.now()) { // over, and there is nobody to ask
+      this.#forget();
+      kept = null;
+    }
     // What the attributes say is old where more is known, and news where they have changed.
     if (this.#given && (src ? src !== kept?.src : !kept && !this.#state)) this.#fromAttributes(false);
     else if (kept && !this.#remembers(kept)) this.#adopt(kept);
