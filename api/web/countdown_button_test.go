@@ -87,3 +87,34 @@ func resetAndRemoval(t *testing.T, v *tab, p *player) {
 		t.Errorf("asked for %q, saw %+v", p.questions(), s)
 	}
 }
+
+// The way of a click into a closed tree is not seen from outside.
+func aButtonInAClosedTree(t *testing.T, v *tab, p *player) {
+	v.visit(p)
+	v.run(`(() => {
+		const root = document.body.appendChild(document.createElement("div")).attachShadow({ mode: "closed" });
+		const button = root.appendChild(Object.assign(document.createElement("button"), { id: "inner" }));
+		const element = root.appendChild(document.createElement("mailgate-countdown"));
+		element.htmlFor = "inner";
+		element.update({ wait_ms: 60000 });
+		button.addEventListener("click", () => window.through++);
+		Object.assign(window, { inner: { root, button, element }, through: 0 });
+	})()`)
+	clicks := func(want int) {
+		t.Helper()
+		v.run("inner.button.click()")
+		if got := get[int](v, "through"); got != want {
+			t.Errorf("%d clicks went through, want %d", got, want)
+		}
+	}
+	clicks(0)
+	if said := get[string](v, `inner.element.shadowRoot.querySelector("[role=status]").textContent`); said != "Next in 1 minute." {
+		t.Errorf("it says %q", said)
+	}
+	v.run("inner.element.remove()")
+	clicks(1)
+	v.run("inner.root.append(inner.element)")
+	clicks(1)
+	v.pass(60_101)
+	clicks(2)
+}

@@ -138,6 +138,7 @@ func TestCountdownInABrowser(t *testing.T) {
 		{"an answer from a listener", anAnswerFromAListener},
 		{"the button, by keyboard and mouse", theButton},
 		{"a button inside", aButtonInside},
+		{"a button in a closed tree", aButtonInAClosedTree},
 		{"a button that is replaced", aReplacedButton},
 		{"what is said aloud", whatIsSaidAloud},
 		{"a page that comes with the wait", aPageThatComesWithTheWait},

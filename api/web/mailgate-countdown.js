@@ -88,6 +88,7 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
   #timer = 0;
   #held = null;
   #limit; #wait; #status;
+  #root; // of the tree that it is in
 
   constructor() {
     super();
@@ -120,6 +121,8 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
       this[name] = value;
     }
     for (const type of moments) addEventListener(type, this, true);
+    this.#root = this.getRootNode();
+    this.#root.addEventListener("click", this, true); // of a closed tree the window is told nothing
     const { src } = this;
     let kept = this.#read();
     if (kept && !kept.src && kept.until <= Date.now()) { // over, and there is nobody to ask
@@ -139,6 +142,7 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
 
   disconnectedCallback() {
     for (const type of moments) removeEventListener(type, this, true);
+    this.#root.removeEventListener("click", this, true);
     clearTimeout(this.#timer);
     this.#hold(null);
     this.#placed = false;
