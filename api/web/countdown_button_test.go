@@ -118,3 +118,23 @@ func aButtonInAClosedTree(t *testing.T, v *tab, p *player) {
 	v.pass(60_101)
 	clicks(2)
 }
+
+// What is said aloud is not seen, and makes no page longer.
+func aPanelThatScrolls(t *testing.T, v *tab, p *player) {
+	v.visit(p)
+	v.run(`(() => {
+		const panel = document.body.appendChild(document.createElement("div"));
+		const long = panel.appendChild(document.createElement("p"));
+		panel.append(document.querySelector("mailgate-countdown"));
+		Object.assign(panel.style, { height: "100px", overflow: "auto" });
+		long.style.height = "5000px";
+	})()`)
+	v.update(sent(60_000, first, "a-token"))
+	if high := get[float64](v, "document.documentElement.scrollHeight - innerHeight"); high > 0 {
+		t.Errorf("the page scrolls by %v px", high)
+	}
+	v.update("{ wait_ms: 0 }")
+	if high := get[float64](v, `document.querySelector("mailgate-countdown").offsetHeight`); high > 0 {
+		t.Errorf("without a wait it is %v px high", high)
+	}
+}

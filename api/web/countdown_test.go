@@ -146,6 +146,7 @@ func TestCountdownInABrowser(t *testing.T) {
 		{"properties set too early", propertiesSetTooEarly},
 		{"no storage", noStorage},
 		{"reset and removal", resetAndRemoval},
+		{"a panel that scrolls", aPanelThatScrolls},
 		{"the types are true", theTypesAreTrue},
 	}
 	for _, tt := range tests {

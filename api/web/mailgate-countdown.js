@@ -49,6 +49,7 @@ function make(parent, attributes) {
 const css = `:host{display:block}:host([hidden]){display:none}
 :host([waiting]) [part=text]{display:block;padding-block:.5em;font-size:.875em;font-variant-numeric:tabular-nums}
 [part=wait]{white-space:nowrap}
+.aloud{position:relative}
 [role=status]{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}`;
 
 // On a server that renders there are no elements; the module loads there all the same.
@@ -101,7 +102,7 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
     this.#limit = make(text, { part: "limit" });
     text.append(" ");
     this.#wait = make(text, { part: "wait" });
-    this.#status = make(root, { role: "status" });
+    this.#status = make(make(root, { class: "aloud" }), { role: "status" });
   }
 
   get waiting() { return !!this.#state && !this.#free; }
