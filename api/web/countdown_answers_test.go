@@ -182,3 +182,22 @@ func anAnswerFromAListener(t *testing.T, v *tab, p *player) {
 		t.Errorf("%d ticks: %v", n, v.look().Events)
 	}
 }
+
+// Whoever hears the first second of a wait may say that it is none, or another.
+func anAnswerFromTheFirstTick(t *testing.T, v *tab, p *player) {
+	v.visit(p)
+	v.run(`document.addEventListener("mailgate-tick", ({ target }) => target.reset(), { once: true })`)
+	v.update(sent(60_000, first, ""))
+	v.mustShow("")
+	if s := v.look(); s.count("start") != 0 || len(s.Said) > 0 {
+		t.Errorf("of what was reset: %v, said %q", s.Events, s.Said)
+	}
+	v.run(`document.addEventListener("mailgate-tick", ({ target }) => target.update({ wait_ms: 30000 }), { once: true })`)
+	v.update(sent(60_000, first, ""))
+	v.mustShow("Next in 0:30.")
+	if s := v.look(); s.count("start") != 1 || len(s.Said) != 1 {
+		t.Errorf("of what was updated: %v, said %q", s.Events, s.Said)
+	}
+	v.do(chromedp.Reload())
+	v.mustShow("Next in 0:30.")
+}

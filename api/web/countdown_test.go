@@ -136,6 +136,7 @@ func TestCountdownInABrowser(t *testing.T) {
 		{"an answer given again", anAnswerGivenAgain},
 		{"answers that are none", answersThatAreNone},
 		{"an answer from a listener", anAnswerFromAListener},
+		{"an answer from the first tick", anAnswerFromTheFirstTick},
 		{"the button, by keyboard and mouse", theButton},
 		{"a button inside", aButtonInside},
 		{"a button in a closed tree", aButtonInAClosedTree},

@@ -278,14 +278,14 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
     this.#free = false;
     if (old?.retry && old.retry === state.retry) end = Math.min(end, this.#end);
     const news = sure && !(old && old.limit === state.limit && Math.abs(end - this.#end) < jump);
-    this.#state = { ...state, wait, until: Date.now() + wait };
+    const begun = this.#state = { ...state, wait, until: Date.now() + wait };
     this.#end = end;
     this.#sure = sure;
     this.#parted = parted();
     this.#ask ||= performance.now() + stale;
     this.#seconds = 0;
     this.#tick();
-    if (!news) return;
+    if (!news || this.#state !== begun) return; // who heard the tick has updated or reset
     this.#tell(this.#status, true, "limit", "wait");
     this.#emit("start", { limit: state.limit, waitMs: wait });
   }
