@@ -106,6 +106,8 @@ func TestCountdownInABrowser(t *testing.T) {
 		{"says why in English", saysWhyInEnglish},
 		{"says why in Chinese", saysWhyInChinese},
 		{"says it in other words", saysItInOtherWords},
+		{"which way the words run", whichWayTheWordsRun},
+		{"the language of a host", theLanguageOfAHost},
 		{"after a reload it goes on", afterAReload},
 		{"after a reload the button waits for the answer", afterAReloadTheButtonWaits},
 		{"a clock that is wrong", aWrongClock},

@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -92,5 +93,45 @@ func whatIsSaidAloud(t *testing.T, v *tab, p *player) {
 	tree := get[string](v, `Array.from(document.querySelector("mailgate-countdown").shadowRoot.querySelectorAll("[role]"), (e) => e.role + " " + (e.ariaLive ?? "")).join()`)
 	if tree != "timer ,status " { // a timer is silent of itself, a status polite
 		t.Errorf("roles: %q", tree)
+	}
+}
+
+// The words run as their own language does, whichever way the page runs.
+func whichWayTheWordsRun(t *testing.T, v *tab, p *player) {
+	p.body = `<div lang="he" dir="rtl">` + beside + `</div>`
+	v.visit(p)
+	runs := func(want string) {
+		t.Helper()
+		if got := get[string](v, `getComputedStyle(document.querySelector("mailgate-countdown").shadowRoot.querySelector("[part=wait]")).direction`); got != want {
+			t.Errorf("the words run %s", got)
+		}
+	}
+	v.update(sent(60_000, first, "none"))
+	v.shows("One mail a minute. Next in 1:00.")
+	runs("ltr")
+	v.element(`setAttribute("limit-text", "")`)
+	v.element(`setAttribute("wait-text", "{time} \u05e2\u05d5\u05d3")`)
+	v.update(sent(61_000, first, "one"))
+	runs("rtl")
+}
+
+// The nearest lang attribute may be outside of the tree that the element is in.
+func theLanguageOfAHost(t *testing.T, v *tab, p *player) {
+	v.visit(p)
+	for _, tt := range []struct{ outer, inner, want string }{
+		{"zh", "", "1:00后可再次发送。"}, {"en", "zh-CN", "1:00后可再次发送。"}, {"", "", "Next in 1:00."},
+	} {
+		v.run(fmt.Sprintf(`(() => {
+			const host = document.body.appendChild(document.createElement("div"));
+			const inner = host.attachShadow({ mode: "open" }).appendChild(document.createElement("div"));
+			const element = inner.attachShadow({ mode: "open" }).appendChild(document.createElement("mailgate-countdown"));
+			for (const [at, lang] of [[host, %q], [inner, %q]]) if (lang) at.lang = lang;
+			element.update({ wait_ms: 60000 });
+			window.inner = element;
+		})()`, tt.outer, tt.inner))
+		if got := get[string](v, `inner.shadowRoot.querySelector("[part=wait]").textContent`); got != tt.want {
+			t.Errorf("below %q and %q it says %q", tt.outer, tt.inner, got)
+		}
+		v.run("inner.reset()")
 	}
 }

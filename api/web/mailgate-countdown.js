@@ -39,6 +39,15 @@ function clock(seconds) {
   return parts.map((n, i) => String(n).padStart(i && 2, "0")).join(":");
 }
 
+// The nearest lang attribute may be outside of the tree that the element is in.
+function languageOf(element) {
+  for (let at = element; at?.closest; at = at.getRootNode().host) {
+    const named = at.closest("[lang]");
+    if (named) return named.lang;
+  }
+  return document.documentElement.lang;
+}
+
 function make(parent, attributes) {
   const element = document.createElement("span");
   for (const name in attributes) element.setAttribute(name, attributes[name]);
@@ -98,7 +107,7 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
     sheet.replaceSync(css);
     root.adoptedStyleSheets = [sheet];
     root.append(document.createElement("slot"));
-    const text = make(root, { part: "text", role: "timer" });
+    const text = make(make(root, { part: "text", role: "timer" }), { dir: "auto" });
     this.#limit = make(text, { part: "limit" });
     text.append(" ");
     this.#wait = make(text, { part: "wait" });
@@ -351,7 +360,7 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
 
   // Words that are not the page's own say which language they are in.
   #tell(part, aloud, ...what) {
-    const language = ((this.closest("[lang]") ?? document.documentElement).lang || navigator.language).toLowerCase();
+    const language = (languageOf(this) || navigator.language).toLowerCase();
     const lang = [language, language.split("-")[0]].find((name) => MailgateCountdown.texts[name]?.wait) ?? "en";
     if (what.some((one) => this.hasAttribute(`${one}-text`))) part.removeAttribute("lang");
     else part.lang = lang;
