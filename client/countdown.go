@@ -13,6 +13,15 @@ func (s Standing) ForCountdown() json.RawMessage { return s.forCountdown(false) 
 // ask at once how long the wait is now.
 func (s Sent) ForCountdown() json.RawMessage { return s.forCountdown(s.Replayed) }
 
+// ForCountdown is that of the standing, as of a [Sent]. Where there is none it is null, which
+// changes nothing in a page.
+func (p *Problem) ForCountdown() json.RawMessage {
+	if p.Standing == nil {
+		return json.RawMessage("null")
+	}
+	return p.Standing.forCountdown(p.Replayed)
+}
+
 func (s Standing) forCountdown(replayed bool) json.RawMessage {
 	type limit struct {
 		Name   string `json:"name"`

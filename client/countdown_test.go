@@ -55,6 +55,34 @@ func TestForCountdownGivenAgain(t *testing.T) {
 	}
 }
 
+// So do the refusals that are charged, which are given again as well.
+func TestForCountdownOfARefusal(t *testing.T) {
+	again := map[string]string{"Idempotent-Replayed": "true"}
+	of := func(l line) *client.Problem {
+		t.Helper()
+		gate, _ := asking(t, play(t, l).URL, client.Options{})
+		_, err := gate.SendCode(t.Context(), client.Send{Email: email})
+		p, ok := errors.AsType[*client.Problem](err)
+		if !ok {
+			t.Fatalf("the answer is %v", err)
+		}
+		return p
+	}
+	for kind, status := range map[string]int{"recipient-rejected": 422, "delivery-unknown": 504} {
+		body := `{"type":"urn:mailgate:problem:` + kind + `","rule":"mailbox","countdown":"t0k3n",` + standing + `}`
+		first, second := of(line{status: status, body: body}), of(line{status: status, body: body, header: again})
+		if page := fields(t, string(first.ForCountdown())); first.Replayed || page["wait_ms"] != 54321.0 || page["countdown"] != "t0k3n" || len(page) != 5 {
+			t.Errorf("%s: the page is told %v", kind, page)
+		}
+		if page := fields(t, string(second.ForCountdown())); !second.Replayed || page["replayed"] != true || page["wait_ms"] != 54321.0 || len(page) != 6 {
+			t.Errorf("%s, given again: the page is told %v", kind, page)
+		}
+	}
+	if page := of(problem(401, "unauthorized")).ForCountdown(); string(page) != "null" {
+		t.Errorf("where nothing was charged the page is told %s", page)
+	}
+}
+
 func fields(t *testing.T, text string) (all map[string]any) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(text), &all); err != nil {

@@ -40,6 +40,9 @@ type Problem struct {
 	// stands; only where the send was charged.
 	ID       string
 	Standing *Standing
+	// Replayed says that this is the answer to an earlier request under the same key, and
+	// that its Standing tells of that moment.
+	Replayed bool
 	// RetryAfter is how long the server wants to be left alone. 0 if it has not said.
 	RetryAfter time.Duration
 	RequestID  string // what mailgate's log calls the request
@@ -129,6 +132,7 @@ func (r reply) refusal() error {
 		return p
 	}
 	p.Kind, p.Fields, p.SMTP, p.ID = Kind(kind), j.Errors, j.SMTP, j.ID
+	p.Replayed = replayed(r.header)
 	if j.whole() {
 		standing := j.standing()
 		p.Standing = &standing

@@ -68,9 +68,12 @@ func (c *Client) SendCode(ctx context.Context, s Send) (Sent, error) {
 	}
 	return Sent{
 		Standing: j.standing(), ID: j.ID, MessageID: j.MessageID, Email: j.Email,
-		ExpiresIn: time.Duration(j.ExpiresIn), Replayed: header.Get("Idempotent-Replayed") == "true",
+		ExpiresIn: time.Duration(j.ExpiresIn), Replayed: replayed(header),
 	}, nil
 }
+
+// replayed reports whether an answer is that to an earlier request.
+func replayed(header http.Header) bool { return header.Get("Idempotent-Replayed") == "true" }
 
 type sentJSON struct {
 	standingJSON

@@ -246,16 +246,21 @@ export interface ForCountdown {
 }
 
 /**
- * What a back end passes on to its page, of a "sent" or a "wait", for the update method of the
- * element `<mailgate-countdown>`.
+ * What a back end passes on to its page, of a "sent", a "wait", a "rejected" or an "unknown", for
+ * the update method of the element `<mailgate-countdown>`. Null, which changes nothing in a page,
+ * is that of a "rejected" or an "unknown" without a standing.
  */
-export function forCountdown({ limit, waitMs, retryAt, limits, countdown, replayed }: Standing & { replayed?: boolean }): ForCountdown {
+export function forCountdown(told: Standing & { replayed?: boolean }): ForCountdown;
+export function forCountdown(told: (Standing & { replayed?: boolean }) | Rejected | Unknown): ForCountdown | null;
+export function forCountdown(told: (Standing & { replayed?: boolean }) | Rejected | Unknown): ForCountdown | null {
+  const standing = "limits" in told ? told : told.standing;
+  if (!standing) return null;
   const page: ForCountdown = {
-    limit, wait_ms: waitMs, retry_at: retryAt,
-    limits: limits.map((l) => ({ name: l.name, limit: l.limit, window_ms: l.windowMs, wait_ms: l.waitMs })),
+    limit: standing.limit, wait_ms: standing.waitMs, retry_at: standing.retryAt,
+    limits: standing.limits.map((l) => ({ name: l.name, limit: l.limit, window_ms: l.windowMs, wait_ms: l.waitMs })),
   };
-  if (countdown) page.countdown = countdown;
-  if (replayed) page.replayed = true;
+  if (standing.countdown) page.countdown = standing.countdown;
+  if (told.replayed) page.replayed = true;
   return page;
 }
 
@@ -276,10 +281,17 @@ export interface Invalid { status: "invalid"; fields: Field[]; requestId: string
 export interface Field { field: string; reason: string; detail: string }
 
 /** The relay refused this recipient for good. The mailbox is charged. */
-export interface Rejected { status: "rejected"; smtp: { code: number; enhanced: string; message: string }; standing?: Standing; id: string; requestId: string }
+export interface Rejected extends Charged { status: "rejected"; smtp: { code: number; enhanced: string; message: string } }
 
 /** The mail may arrive, and is never sent again. The mailbox is charged. */
-export interface Unknown { status: "unknown"; standing?: Standing; id: string; requestId: string }
+export interface Unknown extends Charged { status: "unknown" }
+
+/** A send that is counted, though there is no yes. */
+export interface Charged {
+  standing?: Standing; id: string; requestId: string;
+  /** The answer to an earlier request under the same key; the standing is of that moment. */
+  replayed: boolean;
+}
 
 /**
  * The mail may have been sent, and this call could not find out: an answer was lost or cannot be
@@ -544,8 +556,9 @@ const readReset: Reader<{ status: "reset"; cleared: number }> = ({ json }) =>
   Number.isNaN(count(json.cleared)) ? undefined : { status: "reset", cleared: count(json.cleared) };
 
 const readSendRefusal: Reader<Rejected | Unknown> = (reply) => {
-  const { json, requestId } = reply, standing = readStanding(reply), id = text(json.id);
-  const about = standing ? { standing, id, requestId } : { id, requestId };
+  const { json, requestId } = reply, standing = readStanding(reply);
+  const about: Charged = { id: text(json.id), requestId, replayed: reply.replayed === true };
+  if (standing) about.standing = standing;
   if (kind(reply) === "delivery-unknown") return { status: "unknown", ...about };
   if (kind(reply) !== "recipient-rejected") return undefined;
   const smtp = list([json.smtp])[0] ?? {};

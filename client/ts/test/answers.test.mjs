@@ -14,8 +14,8 @@ for (const [name, line, want] of [
   ["sendCode", problem(422, "invalid", { "x-request-id": "r1" }, { errors: [{ field: "email", reason: "no-at", detail: "No @." }] }),
     { status: "invalid", fields: [{ field: "email", reason: "no-at", detail: "No @." }], requestId: "r1" }],
   ["sendCode", charged(422, "recipient-rejected", { smtp: { code: 550, enhanced: "5.1.1", message: "No such mailbox" } }),
-    { status: "rejected", smtp: { code: 550, enhanced: "5.1.1", message: "No such mailbox" }, standing: mailbox, id: "tWudQhxQ", requestId: "r1" }],
-  ["sendCode", charged(504, "delivery-unknown"), { status: "unknown", standing: mailbox, id: "tWudQhxQ", requestId: "r1" }],
+    { status: "rejected", smtp: { code: 550, enhanced: "5.1.1", message: "No such mailbox" }, standing: mailbox, id: "tWudQhxQ", requestId: "r1", replayed: false }],
+  ["sendCode", charged(504, "delivery-unknown"), { status: "unknown", standing: mailbox, id: "tWudQhxQ", requestId: "r1", replayed: false }],
   ["sendCode", problem(503, "relay-unavailable", { "retry-after": "10" }),
     { status: "unavailable", kind: "relay-unavailable", retryAfterMs: 10000, detail: "A sentence.", requestId: "" }],
   ["sendCode", problem(401, "unauthorized"), { status: "failed", kind: "unauthorized", httpStatus: 401, detail: "A sentence.", requestId: "" }],
@@ -52,6 +52,22 @@ test("what a back end passes on to its page", async () => {
     assert.equal(forCountdown({ ...await asking(server.url).gate.sendCode({ email }), replayed: true }).replayed, true);
   }
   assert.equal("countdown" in forCountdown(read), false);
+});
+
+// So do the refusals that are charged. They are given again as well, and tell of an earlier moment then.
+test("what a back end passes on of a refusal", async () => {
+  for (const [status, kind] of [[422, "recipient-rejected"], [504, "delivery-unknown"]]) {
+    for (const [headers, again] of [[{}, {}], [{ "idempotent-replayed": "true" }, { replayed: true }]]) {
+      const line = charged(status, kind, { countdown: "t0k3n" });
+      const server = await play({ ...line, headers: { ...line.headers, ...headers } });
+      const { limit, wait_ms, retry_at, limits: [{ remaining, ...tier }], countdown } = JSON.parse(line.body);
+      const refused = await asking(server.url).gate.sendCode({ email });
+      assert.equal(refused.replayed, again.replayed === true);
+      assert.deepEqual(forCountdown(refused), { limit, wait_ms, retry_at, limits: [tier], countdown, ...again });
+    }
+  }
+  const bare = await play(problem(504, "delivery-unknown"));
+  assert.equal(forCountdown(await asking(bare.url).gate.sendCode({ email })), null);
 });
 
 // What is not the yes of a call is never taken for it.

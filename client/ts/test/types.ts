@@ -1,5 +1,5 @@
 // What a compiler must know of the results, and must refuse. Compiled, never run.
-import { forCountdown, Mailgate, type SendResult, type VerifyResult } from "../dist/mailgate.js";
+import { type ForCountdown, forCountdown, Mailgate, type SendResult, type VerifyResult } from "../dist/mailgate.js";
 
 declare const gate: Mailgate;
 declare const secret: string | undefined;
@@ -21,7 +21,18 @@ export function told(result: SendResult): string {
 export function shown(result: SendResult): number {
   // @ts-expect-error not every result has a wait
   forCountdown(result);
-  return result.status === "sent" || result.status === "wait" ? forCountdown(result).wait_ms : 0;
+  if (result.status === "sent" || result.status === "wait") return forCountdown(result).wait_ms;
+  if (result.status !== "rejected" && result.status !== "unknown") return 0;
+  // @ts-expect-error it may not be known how the mailbox stands
+  forCountdown(result).wait_ms;
+  return result.replayed ? 0 : forCountdown(result)?.wait_ms ?? 0;
+}
+
+export function passedOn(result: SendResult): ForCountdown | null {
+  switch (result.status) {
+    case "sent": case "wait": case "rejected": case "unknown": return forCountdown(result);
+    default: return null;
+  }
 }
 
 export function proved(result: VerifyResult): boolean {
