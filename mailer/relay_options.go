@@ -31,7 +31,9 @@ type Options struct {
 	// order of arrival, but the last first once the first has waited for a fifth
 	// of RCPTTimeout. 1024.
 	MaxWaiting int
-	// MaxMailsPerConn is when a connection is retired. 100.
+	// MaxMailsPerConn is when a connection is retired. 10: an Exim that is set up
+	// as it comes delivers so many of a connection's mails at once, and leaves more
+	// for its next queue run, half an hour later.
 	MaxMailsPerConn int
 	// IdleTimeout is how long a connection is kept unused. 30 s.
 	IdleTimeout time.Duration
@@ -89,7 +91,7 @@ func (o Options) withDefaults() (Options, error) {
 	o.MaxConns = cmp.Or(o.MaxConns, 8)
 	o.MaxConnsPerDomain = cmp.Or(o.MaxConnsPerDomain, max(1, o.MaxConns/2))
 	o.MaxWaiting = cmp.Or(o.MaxWaiting, 1024)
-	o.MaxMailsPerConn = cmp.Or(o.MaxMailsPerConn, 100)
+	o.MaxMailsPerConn = cmp.Or(o.MaxMailsPerConn, 10)
 	o.IdleTimeout = cmp.Or(o.IdleTimeout, 30*time.Second)
 	o.ConnectTimeout = cmp.Or(o.ConnectTimeout, 5*time.Second)
 	o.CommandTimeout = cmp.Or(o.CommandTimeout, 10*time.Second)
