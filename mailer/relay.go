@@ -132,8 +132,9 @@ func (r *relay) resting(ms int64) *SendError {
 }
 
 // deliver uses the kept connection, or dials if there is none. A kept one that
-// turns out dead before the mail was handed over is replaced, once, unless it
-// is too late for that. It returns the connection that was used last, if there is one, for giveBack.
+// turns out dead or spent before the mail was handed over is replaced, once,
+// unless it is too late for that. It returns the connection that was used last, if
+// there is one, for giveBack.
 func (r *relay) deliver(p patience, c *smtpConn, l *letter) (*smtpConn, *Reply, *SendError) {
 	if c != nil {
 		reply, failure := c.deliver(p, l)

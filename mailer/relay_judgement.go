@@ -5,13 +5,21 @@ import (
 	"errors"
 )
 
-// diedEarly says whether the connection, not the mail, was what failed, and
-// the mail certainly never left. A connection that had just answered MAIL and
+// diedEarly says whether the connection, not the mail, was what failed, or may have
+// been, and the mail certainly never left. A connection that had just answered MAIL and
 // is silent at RCPT is not dead: the recipient is slow, and would be again.
 func diedEarly(c *smtpConn, failure *SendError) bool {
 	return c.broken && failure.Outcome == Unavailable && failure.Step != StepFinalDot && !errors.Is(failure, errHeldBack) &&
-		(failure.Reply == nil || failure.Reply.Code == 421 || failure.Step == StepRSET) &&
+		(failure.Reply == nil || failure.Reply.Code == 421 || failure.Step == StepRSET || forNow(failure)) &&
 		(failure.Step != StepRCPT || !errors.Is(failure, errTimeout))
+}
+
+// forNow says whether MAIL or DATA was answered 4xx. On a connection that was used
+// before it may have been about that one alone, as "452 4.4.5 Maximum number of
+// messages per session exceeded" is, and would meet every mail after it, too.
+func forNow(failure *SendError) bool {
+	return failure != nil && failure.Reply != nil && failure.Reply.Code/100 == 4 &&
+		(failure.Step == StepMAIL || failure.Step == StepDATA)
 }
 
 // judge is what a try tells about the relay's health. Where it cannot be seen at

@@ -196,6 +196,30 @@ func TestDeadKeptConnection(t *testing.T) {
 	}
 }
 
+// TestASpentConnection: a relay that takes one mail of each gets all of them, one
+// after another, on as many.
+func TestASpentConnection(t *testing.T) {
+	for _, script := range []fault.Script{
+		{At: fault.MAIL}, {At: fault.MAIL, NoPipelining: true}, {At: fault.DATA}, {At: fault.DATA, NoPipelining: true},
+	} {
+		script.Kind = fault.Spent
+		t.Run(fmt.Sprintf("%s/one by one=%v", script.At, script.NoPipelining), func(t *testing.T) {
+			t.Parallel()
+			s := play(t, script)
+			o := steady()
+			o.Breaker.Failures = 1
+			r := newRelays(t, o, plain(s))
+			const many = 5
+			for range many {
+				mustSend(t, r, letter())
+			}
+			if conns, mails := len(s.Received()), len(s.Mails()); conns != many || mails != many {
+				t.Errorf("%d connections and %d mails, want %d of both", conns, mails, many)
+			}
+		})
+	}
+}
+
 // TestNoSecondTryAfterTheDot: the very same deaths, one step later, must not
 // send the mail again.
 func TestNoSecondTryAfterTheDot(t *testing.T) {

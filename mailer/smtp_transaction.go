@@ -123,6 +123,7 @@ func (c *smtpConn) exchange(p patience, group []command) (first *SendError) {
 		}
 		if first == nil {
 			first = failure
+			c.broken = c.broken || (c.mails > 0 && forNow(failure))
 		} else if failure == nil && command.step == StepDATA {
 			// A relay that opens the mail's text for a refused recipient waits
 			// for a final dot. It gets none, ever: with the connection gone

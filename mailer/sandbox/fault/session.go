@@ -27,6 +27,7 @@ type session struct {
 
 	secure   bool
 	from, to string // of the mail that is open
+	brought  bool   // one came whole before
 }
 
 var (
@@ -215,7 +216,7 @@ func (s *session) data() error {
 		From: s.from, To: s.to, Text: text, ReceivedMS: time.Now().UnixMilli(),
 		Refused: kind == Temporary || kind == Permanent || kind == Barred || kind == Leaving,
 	})
-	s.from, s.to = "", ""
+	s.from, s.to, s.brought = "", "", true
 	return s.give(kind, "250 2.0.0 accepted")
 }
 
@@ -250,6 +251,11 @@ func (s *session) misbehave(kind Kind, right string) error {
 		return errors.Join(s.say("554 5.1.1 never, <somebody@secret.example>"), errRefused)
 	case Barred:
 		return errors.Join(s.say("554 5.7.1 not from you to <somebody@secret.example>"), errRefused)
+	case Spent:
+		if !s.brought {
+			return s.say(right)
+		}
+		return errors.Join(s.say("452 4.4.5 too many mails of one session"), errRefused)
 	case Leaving:
 		s.say("421 4.3.2 shutting down")
 		return errOver
