@@ -17,7 +17,8 @@ import (
 // or a refusal of us, to one recipient or one mail, nor a mail greater than it
 // takes, nor whatever becomes of RCPT once MAIL was answered, be it silence, nor
 // a mail that came to the relay so late that its own time ended first: otherwise
-// whoever may name a recipient could stop the mail of all.
+// whoever may name a recipient could stop the mail of all. Nor is a 4xx to one
+// connection more than it takes at once.
 type Breaker struct {
 	Failures    int           // 5 if zero
 	Cooldown    time.Duration // 5 s if zero

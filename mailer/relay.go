@@ -65,10 +65,14 @@ func newRelay(life context.Context, url RelayURL, o Options) *relay {
 }
 
 // send tries to hand one mail to this relay. The error is a *SendError or
-// matches ErrBusy.
+// matches ErrBusy. A mail for which the relay had no connection beside those that
+// it has taken goes back to the line, to wait for one of them.
 func (r *relay) send(p patience, l *letter) (*Reply, error) {
 	began := time.Now()
 	reply, err := r.attempt(p, l)
+	for errors.Is(err, errCrowded) && !p.tooLate() {
+		reply, err = r.attempt(p, l)
+	}
 	if !errors.Is(err, errResting) {
 		r.tried(r.name, resultOf(err), time.Since(began))
 	}
@@ -120,7 +124,10 @@ func (r *relay) attempt(p patience, l *letter) (*Reply, error) {
 	return reply, nil
 }
 
-var errResting = errors.New("it keeps failing and is left alone for a while")
+var (
+	errResting = errors.New("it keeps failing and is left alone for a while")
+	errCrowded = errors.New("it takes no more connections beside those that it has")
+)
 
 func (r *relay) resting(ms int64) *SendError {
 	return &SendError{
@@ -179,6 +186,9 @@ func (r *relay) open(p patience) (*smtpConn, *SendError) {
 	p.ctx = ctx
 	c, failure := r.opener.open(p)
 	if failure != nil {
+		if atTheDoor(failure) && r.conns.crowded() {
+			failure.Err = errCrowded
+		}
 		return nil, failure
 	}
 	r.mu.Lock()

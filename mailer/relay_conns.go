@@ -8,7 +8,8 @@ import (
 )
 
 // connections are the kept connections to one relay: never more than max at
-// once, dialing ones included, and mostPerDomain for one recipient domain. Those
+// once, dialing ones included, nor for a while more than it took when it sent one
+// away, and mostPerDomain for one recipient domain. Those
 // whose recipients are not known to answer promptly hold mostStrangers at most.
 // The last put back is the first taken, so that those not needed grow old and
 // are closed.
@@ -35,6 +36,8 @@ type connections struct {
 	known     *acquaintances
 	reaper    *time.Timer
 	closing   bool
+	full      int   // as many as the relay takes, it seems
+	fullUntil int64 // and for how long this is believed
 }
 
 // A share is what a mail holds while it uses a connection or a place for one.
@@ -66,8 +69,29 @@ func (k *connections) take(p patience, c claim) (*smtpConn, share, error) {
 // available says whether there is a connection, or a place for one, that this
 // domain may have.
 func (k *connections) available(domain string) bool {
-	return (len(k.idle) > 0 || k.open < k.max) && k.inUse[domain] < k.mostPerDomain &&
+	return (len(k.idle) > 0 || k.open < k.most()) && k.inUse[domain] < k.mostPerDomain &&
 		(k.strangers < k.mostStrangers || k.known.prompt(domain))
+}
+
+// most is how many there may be now.
+func (k *connections) most() int {
+	if k.now() < k.fullUntil {
+		return min(k.max, k.full)
+	}
+	return k.max
+}
+
+// crowded notes that the relay would not have one more, and says whether there are
+// others to wait for. If so, no more is asked for until they could have grown old.
+func (k *connections) crowded() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.open < 2 {
+		return false
+	}
+	k.full = max(1, min(k.open, k.most())-1)
+	k.fullUntil = k.now() + k.idleMS
+	return true
 }
 
 // turned says whether a lane is served from its end.
@@ -94,7 +118,7 @@ func (k *connections) hand(c claim) (*smtpConn, share) {
 // serve hands what is available to those who wait. It is called whenever that
 // became more, so that nobody waits for what is there.
 func (k *connections) serve() {
-	for len(k.idle) > 0 || k.open < k.max {
+	for len(k.idle) > 0 || k.open < k.most() {
 		w := k.line.next(k.available, k.turned)
 		if w == nil {
 			return

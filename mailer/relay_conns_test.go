@@ -129,6 +129,28 @@ func TestNoPlaceIsLost(t *testing.T) {
 	}
 }
 
+// TestHowManyARelayTakes: each that is sent away beside others makes them one fewer, for as
+// long as a connection is kept unused. One that is alone is none too many.
+func TestHowManyARelayTakes(t *testing.T) {
+	now := int64(0)
+	k := noConnections(8, 8)
+	k.now, k.idleMS = func() int64 { return now }, 1000
+	for i, step := range []struct {
+		at      int64
+		open    int
+		crowded bool
+		most    int
+	}{
+		{0, 1, false, 8}, {0, 6, true, 5}, {0, 6, true, 4}, {999, 3, true, 2}, {999, 2, true, 1}, {999, 2, true, 1},
+		{999, 1, false, 1}, {1998, 0, false, 1}, {1999, 0, false, 8}, {1999, 8, true, 7},
+	} {
+		now, k.open = step.at, step.open
+		if got := k.crowded(); got != step.crowded || k.most() != step.most {
+			t.Errorf("step %d: crowded %v, %d at most; want %v, %d", i+1, got, k.most(), step.crowded, step.most)
+		}
+	}
+}
+
 // TestArmAfterTheEnd: a cancellation that came before the deadline was set
 // must not be lost with it.
 func TestArmAfterTheEnd(t *testing.T) {

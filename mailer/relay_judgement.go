@@ -52,12 +52,13 @@ func atRecipient(c *smtpConn, failure *SendError) bool {
 
 // judgement goes by the step at which a try failed: a failure at RCPT means
 // that MAIL was answered well. A mail that ran out of its own time tells
-// nothing, neither way.
+// nothing, neither way, nor does one too many at once.
 func judgement(ctx context.Context, failure *SendError) verdict {
 	switch {
 	case failure == nil, failure.Outcome == Rejected:
 		return relayAnswered
-	case ctx.Err() == context.Canceled, errors.Is(failure, ErrClosed), errors.Is(failure, errOutOfTime):
+	case ctx.Err() == context.Canceled, errors.Is(failure, ErrClosed), errors.Is(failure, errOutOfTime),
+		errors.Is(failure, errCrowded):
 		return relayNotJudged
 	case errors.Is(failure, errSevenBitsOnly), errors.Is(failure, errTooGreat), errors.Is(failure, errHeldBack):
 		return relayAnswered
@@ -70,6 +71,12 @@ func judgement(ctx context.Context, failure *SendError) verdict {
 		return relayAnswered
 	}
 	return relayFailed
+}
+
+// atTheDoor says whether a new connection was turned away for now.
+func atTheDoor(failure *SendError) bool {
+	return failure.Reply != nil && failure.Reply.Code/100 == 4 &&
+		(failure.Step == StepBanner || failure.Step == StepEHLO || failure.Step == StepAUTH)
 }
 
 // tooGreat says whether MAIL was refused for the size that it declared. Another mail may

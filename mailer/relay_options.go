@@ -13,7 +13,8 @@ import (
 // Options are the settings of Relays. Zero fields mean the defaults named
 // here; negative ones are refused.
 type Options struct {
-	// MaxConns is the most connections to any one relay. 8.
+	// MaxConns is the most connections to any one relay. 8. Where it takes fewer, and
+	// says 4xx to one more, that one's mail waits for the others.
 	MaxConns int
 	// MaxConnsPerDomain is how many of them mails to one recipient domain may
 	// hold at once, with its subdomains, so that a domain whose recipients take

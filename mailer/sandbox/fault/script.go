@@ -75,6 +75,8 @@ type Script struct {
 	// SizeUnsaid.
 	Size       int
 	SizeUnsaid bool
+	// MostConns are taken at once, 0 for any number. One more is told 421 and closed.
+	MostConns int
 	// LoginOnly offers AUTH LOGIN without PLAIN.
 	LoginOnly bool
 	// OpenForRefused answers DATA with 354 though the recipient was refused.

@@ -65,7 +65,7 @@ func (s *Server) Mails() []Mail {
 	return slices.Clone(s.mails)
 }
 
-// Open is the number of connections now.
+// Open is the number of connections now, without those that are being turned away.
 func (s *Server) Open() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,8 +141,11 @@ func (s *Server) enter(session *session) bool {
 		session.socket.Close()
 		return false
 	}
+	session.turned = s.script.MostConns > 0 && s.open >= s.script.MostConns
 	s.sessions = append(s.sessions, session)
-	s.open++
+	if !session.turned {
+		s.open++
+	}
 	s.running.Add(1)
 	return true
 }
@@ -151,7 +154,9 @@ func (s *Server) serve(session *session) {
 	defer s.running.Done()
 	session.converse()
 	s.mu.Lock()
-	s.open--
+	if !session.turned {
+		s.open--
+	}
 	session.ended = true
 	s.mu.Unlock()
 	session.socket.Close()

@@ -23,6 +23,7 @@ type session struct {
 	in       *bufio.Reader
 	received []byte // guarded by the server's lock, as is ended
 	ended    bool
+	turned   bool   // away, as there were as many as may be
 	unsaid   []byte // answers held back
 
 	secure   bool
@@ -48,6 +49,10 @@ func (s *session) converse() {
 		if s.handshake(script.TLS) != nil {
 			return
 		}
+	}
+	if s.turned {
+		s.say("421 4.7.0 too many connections")
+		return
 	}
 	err := s.answer(Banner, "220 fault.localhost ESMTP")
 	for err == nil || errors.Is(err, errRefused) {

@@ -1,0 +1,69 @@
+package mailer_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/sandbox/fault"
+)
+
+// atOnce sends so many mails at the same time, each to a domain of its own, and gives what
+// came of each.
+func atOnce(t *testing.T, r *mailer.Relays, many int) []error {
+	t.Helper()
+	errs := make([]error, many)
+	var group sync.WaitGroup
+	for i := range errs {
+		group.Go(func() { _, errs[i] = r.Send(t.Context(), to(fmt.Sprintf("acme%d.example", i))) })
+	}
+	group.Wait()
+	return errs
+}
+
+// TestARelayThatTakesFewConnections: mails for which it has none wait for those that it
+// took, and nothing of it is held against the relay.
+func TestARelayThatTakesFewConnections(t *testing.T) {
+	s := play(t, fault.Script{MostConns: 2})
+	o := steady()
+	o.MaxConns = 8
+	o.Breaker = mailer.Breaker{Failures: 1, Cooldown: time.Hour}
+	r := newRelays(t, o, plain(s))
+	const many = 12
+	for _, err := range atOnce(t, r, many) {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	if mails, stats := len(s.Mails()), r.Stats()[0]; mails != many || stats.Resting {
+		t.Errorf("%d mails of %d; %+v", mails, many, stats)
+	}
+}
+
+// TestARelayThatTakesNone: those that were sent away with others are tried again, and
+// what they then hear is held against it.
+func TestARelayThatTakesNone(t *testing.T) {
+	for _, step := range []fault.Step{fault.Banner, fault.EHLO} {
+		for _, kind := range []fault.Kind{fault.Temporary, fault.Leaving} {
+			t.Run(fmt.Sprintf("%s/%s", step, kind), func(t *testing.T) {
+				t.Parallel()
+				s := play(t, fault.Script{At: step, Kind: kind})
+				o := steady()
+				o.MaxConns = 8
+				o.Breaker = mailer.Breaker{Failures: 5, Cooldown: time.Hour}
+				r := newRelays(t, o, plain(s))
+				for _, err := range atOnce(t, r, 12) {
+					checkOutcome(t, err, mailer.Unavailable)
+				}
+				if got := r.Stats()[0]; !got.Resting || got.Open != 0 || got.Waiting != 0 {
+					t.Errorf("%+v, want it left alone", got)
+				}
+				if got := len(s.Received()); got > 8+5 {
+					t.Errorf("it was asked %d times", got)
+				}
+			})
+		}
+	}
+}
