@@ -15,6 +15,7 @@ type patience struct {
 	until time.Time
 	whole time.Duration // Options.Deadline
 	least time.Duration // with less than this left, nothing is begun
+	line  time.Time     // when to leave a relay's line; the last call if zero
 }
 
 // usefulTime is ample for a distant relay to be connected to and to take a
@@ -35,6 +36,14 @@ func newPatience(ctx context.Context, now time.Time, whole time.Duration) patien
 
 // lastCall is when it becomes too late to begin anything.
 func (p patience) lastCall() time.Time { return p.until.Add(-p.least) }
+
+// leavesLine is until when it stands in a relay's line.
+func (p patience) leavesLine() time.Time {
+	if p.line.IsZero() {
+		return p.lastCall()
+	}
+	return p.line
+}
 
 // tooLate says whether nothing more is to be begun.
 func (p patience) tooLate() bool {

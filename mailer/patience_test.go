@@ -80,3 +80,29 @@ func TestLastCall(t *testing.T) {
 		cancel()
 	}
 }
+
+// TestStandingInLine: to the last call at a relay after which there is none to ask.
+func TestStandingInLine(t *testing.T) {
+	var r Relays
+	for range 3 {
+		rule := Breaker{Failures: 1, Cooldown: time.Hour}.withDefaults()
+		r.relays = append(r.relays, &relay{circuit: rule.circuit(func() int64 { return 0 }, func(bool) {})})
+	}
+	rest := func(i int) { r.relays[i].circuit.Settle(r.relays[i].circuit.Ask(), relayFailed) }
+	p := newPatience(t.Context(), time.Now(), time.Hour)
+	third := time.Now().Add(20 * time.Minute)
+	for _, c := range []struct {
+		rests int // which relay, from now on; the first rests for nobody
+		short [3]bool
+	}{
+		{0, [3]bool{true, true, false}}, {1, [3]bool{true, true, false}}, {2, [3]bool{}},
+	} {
+		rest(c.rests)
+		for i, short := range c.short {
+			until := r.inLine(p, i).leavesLine()
+			if !short && !until.Equal(p.lastCall()) || short && until.Sub(third).Abs() > time.Minute {
+				t.Errorf("with %d resting relays, at relay %d: in line until %v of %v", c.rests+1, i, until, p.until)
+			}
+		}
+	}
+}

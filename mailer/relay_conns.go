@@ -48,8 +48,8 @@ type share struct {
 
 // take returns a kept connection, or nil with the right to dial one. Either
 // must be given back: the share with release, then the connection with put or
-// the place with drop. It waits until ctx, the mail's last call or the end of
-// everything.
+// the place with drop. It waits until ctx, the time for leaving the line or the end
+// of everything.
 func (k *connections) take(p patience, c claim) (*smtpConn, share, error) {
 	k.mu.Lock()
 	if k.available(c.domain) {
@@ -129,7 +129,7 @@ func (k *connections) serve() {
 }
 
 func (k *connections) await(p patience, w *waiter) error {
-	timer := time.NewTimer(time.Until(p.lastCall()))
+	timer := time.NewTimer(time.Until(p.leavesLine()))
 	defer timer.Stop()
 	var err error
 	select {

@@ -406,6 +406,29 @@ func TestSeveralRelays(t *testing.T) {
 	}
 }
 
+// TestTheSecondOfTwoIsAsked: a mail does not stand in the line of a relay that is slow
+// until its time is up, beside another that has nothing to do.
+func TestTheSecondOfTwoIsAsked(t *testing.T) {
+	t.Parallel()
+	first, second := play(t, fault.Script{At: fault.Dot, Kind: fault.Silence}), play(t, fault.Script{})
+	o := steady()
+	o.MaxConns = 1
+	o.FinalDotTimeout, o.Deadline = time.Hour, time.Hour
+	r := newRelays(t, o, plain(first), plain(second))
+	holder, release := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	group.Go(func() { r.Send(holder, letter()) })
+	eventually(t, "the first relay's only connection is taken", func() bool { return len(first.Mails()) == 1 })
+
+	short, cancel := context.WithTimeout(t.Context(), 6*time.Second)
+	defer cancel()
+	if receipt, err := r.Send(short, letter()); err != nil || receipt.Relay != second.Addr() {
+		t.Errorf("%+v, %v; want that the second took it", receipt, err)
+	}
+	release()
+	group.Wait()
+}
+
 // TestBreaker goes through the life of a breaker on a clock of its own.
 func TestBreaker(t *testing.T) {
 	first, second := play(t, fault.Script{At: fault.Banner, Kind: fault.HangUp}), play(t, fault.Script{})

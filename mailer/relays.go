@@ -68,7 +68,8 @@ type Receipt struct {
 //     came with where that is less); the mail never left;
 //   - matches ErrUnsendable: the message is not fit for the wire.
 //
-// Another relay is tried only while it is certain that the mail never left.
+// Another relay is tried only while it is certain that the mail never left, and
+// where the line for a connection is long, after a third of the time.
 // Send blocks until ctx ends or Options.Deadline has passed, at most.
 func (r *Relays) Send(ctx context.Context, m Message) (Receipt, error) {
 	l, err := prepare(&m)
@@ -132,8 +133,8 @@ func (r *Relays) allResting() *SendError {
 func (r *Relays) inTurn(p patience, l *letter) (Receipt, error) {
 	var last error
 	asked, deferred := false, true // of those that were asked, by all
-	for _, relay := range r.relays {
-		reply, err := relay.send(p, l)
+	for i, relay := range r.relays {
+		reply, err := relay.send(r.inLine(p, i), l)
 		if err == nil {
 			return Receipt{Relay: relay.name, Reply: *reply}, nil
 		}
@@ -155,6 +156,18 @@ func (r *Relays) inTurn(p patience, l *letter) (Receipt, error) {
 		failure.Deferred = asked && deferred
 	}
 	return Receipt{}, last
+}
+
+// inLine is the patience of a mail that comes to a relay. With another to ask after
+// it, a mail stands in its line for a third of what is left, and no longer.
+func (r *Relays) inLine(p patience, i int) patience {
+	for _, next := range r.relays[i+1:] {
+		if next.circuit.Rest() == 0 {
+			p.line = time.Now().Add(time.Until(p.lastCall()) / 3)
+			break
+		}
+	}
+	return p
 }
 
 func (r *Relays) enter() bool {
