@@ -19,6 +19,10 @@ import (
 // a mail that came to the relay so late that its own time ended first: otherwise
 // whoever may name a recipient could stop the mail of all. Nor is a 4xx to one
 // connection more than it takes at once.
+//
+// Silence at DATA or after the final dot is a failure, whoever the recipient is. A
+// relay that hands a mail on before it answers lets a recipient's server bring it
+// about, but that cannot be told from a relay that hangs.
 type Breaker struct {
 	Failures    int           // 5 if zero
 	Cooldown    time.Duration // 5 s if zero
