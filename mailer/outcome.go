@@ -80,11 +80,14 @@ func (r Reply) String() string {
 // quota used up ("550 5.4.5 Daily user sending limit exceeded"), or of the
 // sender ("550 5.1.8 Access denied, bad outbound sender"), which many a relay
 // says at the recipient: any mail of ours would be refused. What is wrong with
-// a recipient has codes of its own.
+// a recipient has codes of its own. But Microsoft 365 says 5.2.252, or 5.2.0, of
+// a sender that its user may not send as.
 func (r Reply) aboutUs() bool {
 	switch r.Enhanced {
-	case "5.4.5", "5.1.7", "5.1.8":
+	case "5.4.5", "5.1.7", "5.1.8", "5.2.252":
 		return true
+	case "5.2.0":
+		return strings.HasPrefix(r.Message, "STOREDRV.Submission.Exception:")
 	}
 	return strings.HasPrefix(r.Enhanced, "5.7.") || strings.HasPrefix(r.Enhanced, "5.3.")
 }

@@ -152,6 +152,7 @@ func TestRealServerRefuses(t *testing.T) {
 		{At: "RCPT", Domain: "grey.example", Reply: "451 4.7.1 Come again"},
 		{At: "DATA", Domain: "picky.example", Reply: "554 5.6.0 Not this text"},
 		{At: "DATA", Domain: "wary.example", Reply: "550 5.7.26 Sender not authenticated"},
+		{At: "DATA", Domain: "tenant.example", Reply: "554 5.2.252 SendAsDenied"},
 		{At: "DATA", Domain: "full.example", Reply: "452 4.2.2 Mailbox full"},
 	}})
 	options := steady()
@@ -169,6 +170,7 @@ func TestRealServerRefuses(t *testing.T) {
 		{"a@acme.example", "a@grey.example", mailer.Unavailable, mailer.StepRCPT, mailer.Reply{Code: 451, Enhanced: "4.7.1", Message: "Come again"}},
 		{"a@acme.example", "a@picky.example", mailer.Rejected, mailer.StepFinalDot, mailer.Reply{Code: 554, Enhanced: "5.6.0", Message: "Not this text"}},
 		{"a@acme.example", "a@wary.example", mailer.Unavailable, mailer.StepFinalDot, mailer.Reply{Code: 550, Enhanced: "5.7.26", Message: "Sender not authenticated"}},
+		{"a@acme.example", "a@tenant.example", mailer.Unavailable, mailer.StepFinalDot, mailer.Reply{Code: 554, Enhanced: "5.2.252", Message: "SendAsDenied"}},
 		{"a@acme.example", "a@full.example", mailer.Unavailable, mailer.StepFinalDot, mailer.Reply{Code: 452, Enhanced: "4.2.2", Message: "Mailbox full"}},
 		{"a@spoofed.example", "a@fine.example", mailer.Unavailable, mailer.StepMAIL, mailer.Reply{Code: 550, Enhanced: "5.7.1", Message: "Not your domain"}},
 	} {
@@ -183,7 +185,7 @@ func TestRealServerRefuses(t *testing.T) {
 			server.Await(t, message.To)
 		})
 	}
-	if mails := server.Mails(t); len(mails) != 8 {
+	if mails := server.Mails(t); len(mails) != 9 {
 		t.Errorf("delivered were %q", mails)
 	}
 	if n := connectionsMade(t, relays, server); n != 1 {
