@@ -42,9 +42,10 @@ func ParseSender(text string) (Sender, error) {
 	return Sender{Name: name, Address: address}, nil
 }
 
-// header is the value for From. A name of anything but letters, digits and
-// spaces is written as encoded words, so that no mark in it is taken for
-// structure on the way.
+// header is the value for From. A name with marks stands in quotes, so that none of
+// them is taken for structure on the way, and one that is not ASCII, or looks like
+// an encoded word, is written as encoded words. Filters of spam count against a mail
+// what is encoded without need.
 func (s Sender) header() string {
 	address := "<" + s.Address.String() + ">"
 	switch {
@@ -52,6 +53,8 @@ func (s Sender) header() string {
 		return address
 	case isWord(s.Name, " "):
 		return s.Name + " " + address
+	case isPrintable(s.Name) && !strings.Contains(s.Name, "=?"):
+		return `"` + strings.NewReplacer(`"`, `\"`, `\`, `\\`).Replace(s.Name) + `" ` + address
 	}
 	return encodedWords(s.Name) + " " + address
 }

@@ -37,6 +37,45 @@ func TestParseSender(t *testing.T) {
 	}
 }
 
+// What is printable is written so that it can be read as it stands, in quotes where it
+// has marks; the rest is encoded, and so is what looks as if it were.
+func TestHowANameIsWritten(t *testing.T) {
+	for name, want := range map[string]string{
+		"Acme 24":               "Acme 24",
+		"Acme, Inc.":            `"Acme, Inc."`,
+		"AT&T":                  `"AT&T"`,
+		"O'Neil":                `"O'Neil"`,
+		`The "Best" \o/`:        `"The \"Best\" \\o/"`,
+		"x@y.example> <a@b.cd":  `"x@y.example> <a@b.cd"`,
+		"what?= <x":             `"what?= <x"`,
+		"é":                     "=?UTF-8?B?w6k=?=",
+		"=?UTF-8?Q?x?=":         "=?UTF-8?B?PT9VVEYtOD9RP3g/PQ==?=",
+		strings.Repeat(`"`, 64): `"` + strings.Repeat(`\"`, 64) + `"`,
+	} {
+		sender := mailer.Sender{Name: name, Address: parse(t, "no-reply@acme.example")}
+		templates, err := mailer.LoadTemplates(nil, "en")
+		if err != nil {
+			t.Fatal(err)
+		}
+		composer, err := mailer.NewComposer(sender, templates, rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		message, err := composer.Compose(sampleRequest(t))
+		if err != nil {
+			t.Errorf("%q: %v", name, err)
+			continue
+		}
+		if line := "\r\nFrom: " + want + " <no-reply@acme.example>\r\n"; !strings.Contains(string(message.Bytes), line) {
+			t.Errorf("%q: no %q in\n%.300s", name, line, message.Bytes)
+		}
+		from, err := read(t, message).header.AddressList("From")
+		if err != nil || len(from) != 1 || from[0].Name != name || from[0].Address != "no-reply@acme.example" {
+			t.Errorf("%q: From is read as %v, %v", name, from, err)
+		}
+	}
+}
+
 // A line with an encoded word in it has 76 characters at most, whatever the name's length.
 func TestLinesOfALongName(t *testing.T) {
 	for n := 1; n <= 64; n++ {
