@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"unsafe"
 )
 
 // TestLine plays callers against a line for four: "a" joins, "!" serves one, and
@@ -115,5 +116,22 @@ func TestAcquaintances(t *testing.T) {
 	}
 	if a.prompt("0") {
 		t.Error("nobody is forgotten")
+	}
+}
+
+// TestAcquaintancesKeepNoAddress: a domain is cut from an address, which is not kept for it.
+func TestAcquaintancesKeepNoAddress(t *testing.T) {
+	a := newAcquaintances(4)
+	lent := []byte("somebody@a.example")
+	domain := unsafe.String(&lent[len("somebody@")], len("a.example"))
+	for n := range 5 { // young is a half: each second one is of the old
+		a.note(domain, true, 0)
+		a.note(fmt.Sprint(n), true, 0)
+	}
+	for i := range lent {
+		lent[i] = 'X'
+	}
+	if !a.prompt("a.example") {
+		t.Error("the domain changed with the address")
 	}
 }

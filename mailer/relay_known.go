@@ -75,7 +75,7 @@ func (a *acquaintances) note(domain string, promptly bool, now int64) {
 	if len(a.young) >= a.most/2 {
 		a.young, a.old = map[string]int64{}, a.young
 	}
-	if !known {
+	if _, young := a.young[domain]; !young {
 		domain = strings.Clone(domain) // and not the whole address that it is cut from
 	}
 	a.young[domain] = when
