@@ -85,6 +85,10 @@ func Start(options Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: listen: %w", err)
 	}
+	return startOn(listener, o), nil
+}
+
+func startOn(listener net.Listener, o Options) *Server {
 	s := &Server{
 		options:  o,
 		listener: listener,
@@ -93,7 +97,7 @@ func Start(options Options) (*Server, error) {
 	}
 	s.running.Add(1)
 	go s.accept()
-	return s, nil
+	return s
 }
 
 func check(o Options) error {
@@ -164,17 +168,26 @@ func (s *Server) Close() error {
 func (s *Server) accept() {
 	defer s.running.Done()
 	for {
-		conn, err := s.listener.Accept()
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
+		conn, err := s.next()
 		if err != nil {
-			s.options.Logger.Warn("sandbox cannot accept", "error", err)
 			return
 		}
 		if s.enter(conn) {
 			go s.serve(conn)
 		}
+	}
+}
+
+// next waits out what keeps connections from being accepted, too many open files most
+// likely, which is no reason to stop for good.
+func (s *Server) next() (net.Conn, error) {
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		conn, err := s.listener.Accept()
+		if err == nil || errors.Is(err, net.ErrClosed) {
+			return conn, err
+		}
+		s.options.Logger.Warn("sandbox cannot accept", "error", err, "again_in", pause)
+		time.Sleep(pause)
 	}
 }
 
