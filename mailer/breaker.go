@@ -40,13 +40,3 @@ func (b Breaker) withDefaults() Breaker {
 func (b Breaker) circuit(now func() int64, changed func(open bool)) *breaker.Circuit {
 	return breaker.NewCircuit(breaker.Rule(b), now, changed)
 }
-
-// verdict is what a try tells about the relay.
-type verdict = breaker.Outcome
-
-const (
-	relayAnswered  = breaker.Answered
-	relayFailed    = breaker.Failed
-	relayReached   = breaker.Reached // it took MAIL, and what kept it then may be the recipient's doing
-	relayNotJudged = breaker.NotJudged
-)

@@ -6,6 +6,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/mailgate/mailgate/breaker"
 )
 
 // TestWhoseTimeEnded: a send may take 20 s. In seconds since it came.
@@ -36,23 +38,23 @@ func TestWhoseTimeEnded(t *testing.T) {
 func TestOutOfTimeIsNotJudged(t *testing.T) {
 	now := time.Now()
 	p := patience{ctx: t.Context(), until: now, whole: time.Minute}
-	for step, otherwise := range map[Step]verdict{
-		StepConnect: relayFailed, StepTLS: relayFailed, StepBanner: relayFailed, StepEHLO: relayFailed,
-		StepAUTH: relayFailed, StepRSET: relayFailed, StepMAIL: relayFailed, StepRCPT: relayReached,
-		StepDATA: relayFailed, StepContent: relayFailed, StepFinalDot: relayFailed,
+	for step, otherwise := range map[Step]breaker.Outcome{
+		StepConnect: breaker.Failed, StepTLS: breaker.Failed, StepBanner: breaker.Failed, StepEHLO: breaker.Failed,
+		StepAUTH: breaker.Failed, StepRSET: breaker.Failed, StepMAIL: breaker.Failed, StepRCPT: breaker.Reached,
+		StepDATA: breaker.Failed, StepContent: breaker.Failed, StepFinalDot: breaker.Failed,
 	} {
 		for _, err := range []error{os.ErrDeadlineExceeded, context.DeadlineExceeded} {
-			for asked, want := range map[time.Time]verdict{now: relayNotJudged, now.Add(-time.Minute): otherwise} {
+			for asked, want := range map[time.Time]breaker.Outcome{now: breaker.NotJudged, now.Add(-time.Minute): otherwise} {
 				failure := &SendError{Outcome: Unavailable, Step: step, Err: p.cause(asked, err)}
 				if got := judgement(t.Context(), failure); got != want {
-					t.Errorf("%s, asked %v ago: verdict %d, want %d", step, now.Sub(asked), got, want)
+					t.Errorf("%s, asked %v ago: judged %d, want %d", step, now.Sub(asked), got, want)
 				}
 			}
 		}
 	}
 	hungUp := &SendError{Outcome: Unavailable, Step: StepMAIL, Err: p.cause(now, errHungUp)}
-	if got := judgement(t.Context(), hungUp); got != relayFailed || !errors.Is(hungUp, errHungUp) {
-		t.Errorf("hung up as time ended: verdict %d of %v, want the relay's failure", got, hungUp)
+	if got := judgement(t.Context(), hungUp); got != breaker.Failed || !errors.Is(hungUp, errHungUp) {
+		t.Errorf("hung up as time ended: judged %d, %v, want the relay's failure", got, hungUp)
 	}
 }
 
@@ -88,7 +90,7 @@ func TestStandingInLine(t *testing.T) {
 		rule := Breaker{Failures: 1, Cooldown: time.Hour}.withDefaults()
 		r.relays = append(r.relays, &relay{circuit: rule.circuit(func() int64 { return 0 }, func(bool) {})})
 	}
-	rest := func(i int) { r.relays[i].circuit.Settle(r.relays[i].circuit.Ask(), relayFailed) }
+	rest := func(i int) { r.relays[i].circuit.Settle(r.relays[i].circuit.Ask(), breaker.Failed) }
 	p := newPatience(t.Context(), time.Now(), time.Hour)
 	third := time.Now().Add(20 * time.Minute)
 	for _, c := range []struct {

@@ -3,6 +3,8 @@ package mailer
 import (
 	"context"
 	"errors"
+
+	"github.com/mailgate/mailgate/breaker"
 )
 
 // diedEarly says whether the connection, not the mail, was what failed, or may have
@@ -25,11 +27,11 @@ func forNow(failure *SendError) bool {
 // judge is what a try tells about the relay's health. Where it cannot be seen at
 // what the relay was silent nothing is learnt but to ask MAIL and RCPT apart from
 // now on.
-func (r *relay) judge(ctx context.Context, c *smtpConn, failure *SendError) verdict {
+func (r *relay) judge(ctx context.Context, c *smtpConn, failure *SendError) breaker.Outcome {
 	v := judgement(ctx, failure)
-	if v == relayFailed && blurred(c, failure) {
+	if v == breaker.Failed && blurred(c, failure) {
 		r.opener.apart.Store(true)
-		return relayNotJudged
+		return breaker.NotJudged
 	}
 	return v
 }
@@ -53,24 +55,25 @@ func atRecipient(c *smtpConn, failure *SendError) bool {
 // judgement goes by the step at which a try failed: a failure at RCPT means
 // that MAIL was answered well. A mail that ran out of its own time tells
 // nothing, neither way, nor does one too many at once.
-func judgement(ctx context.Context, failure *SendError) verdict {
+func judgement(ctx context.Context, failure *SendError) breaker.Outcome {
 	switch {
 	case failure == nil, failure.Outcome == Rejected:
-		return relayAnswered
+		return breaker.Answered
 	case ctx.Err() == context.Canceled, errors.Is(failure, ErrClosed), errors.Is(failure, errOutOfTime),
 		errors.Is(failure, errCrowded):
-		return relayNotJudged
+		return breaker.NotJudged
 	case errors.Is(failure, errSevenBitsOnly), errors.Is(failure, errTooGreat), errors.Is(failure, errHeldBack):
-		return relayAnswered
+		return breaker.Answered
 	case failure.Step == StepRCPT, tooGreat(failure):
-		return relayReached
+		// It took MAIL, and what kept the mail then may be the recipient's doing.
+		return breaker.Reached
 	case failure.Outcome == Unknown, failure.Reply == nil, failure.Reply.Code == 421:
-		return relayFailed
+		return breaker.Failed
 	case failure.Step == StepDATA, failure.Step == StepFinalDot:
 		// 4xx, or a matter of policy, to one mail.
-		return relayAnswered
+		return breaker.Answered
 	}
-	return relayFailed
+	return breaker.Failed
 }
 
 // atTheDoor says whether a new connection was turned away for now.
