@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	htmltemplate "html/template"
+	"maps"
 	"slices"
 	"strings"
 	texttemplate "text/template"
@@ -42,18 +43,11 @@ type templateFields struct {
 }
 
 // Names lists the templates, sorted.
-func (t *Templates) Names() []string {
-	names := make([]string, 0, len(t.byName))
-	for name := range t.byName {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+func (t *Templates) Names() []string { return slices.Sorted(maps.Keys(t.byName)) }
 
 // Locales lists the locales of a template, sorted and in lower case; none if
 // there is no such template.
-func (t *Templates) Locales(name string) []string { return localesOf(t.byName[name]) }
+func (t *Templates) Locales(name string) []string { return slices.Sorted(maps.Keys(t.byName[name])) }
 
 // find gives the template for a name and the locale nearest to the one asked
 // for, or nil if there is no such name.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	htmltemplate "html/template"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 	texttemplate "text/template"
@@ -37,7 +38,7 @@ func LoadTemplates(own fs.FS, defaultLocale string) (*Templates, error) {
 	}
 	sources.inheritExpiry()
 	t := &Templates{byName: map[string]map[string]*mailTemplate{}, defaultLocale: normalLocale(defaultLocale), digest: sources.digest()}
-	for _, name := range localesOf(sources) { // in order, so that the first mistake is always the same
+	for _, name := range slices.Sorted(maps.Keys(sources)) { // in order, so that the first mistake is always the same
 		if err := t.add(name, sources[name]); err != nil {
 			return nil, templateError(err)
 		}
@@ -50,7 +51,7 @@ func (t *Templates) add(name string, locales map[string]map[string]string) error
 		return fmt.Errorf("%s: no %q, the default locale", name, t.defaultLocale)
 	}
 	t.byName[name] = map[string]*mailTemplate{}
-	for _, locale := range localesOf(locales) {
+	for _, locale := range slices.Sorted(maps.Keys(locales)) {
 		parsed, err := parseTemplate(name+"/"+locale, locales[locale])
 		if err != nil {
 			return err
@@ -138,12 +139,7 @@ func (m *mailTemplate) dataKeys() []string {
 	for _, part := range m.body.Templates() {
 		collectKeys(found, part.Tree)
 	}
-	keys := make([]string, 0, len(found))
-	for key := range found {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
+	return slices.Sorted(maps.Keys(found))
 }
 
 // templateError makes one line of what went wrong: "mailer: template

@@ -1,6 +1,7 @@
 package mailer
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -26,7 +27,7 @@ func nearestLocale[T any](have map[string]T, asked, otherwise string) string {
 		tag = tag[:max(cut, 0)]
 	}
 	language, _, _ := strings.Cut(asked, "-")
-	for _, tag := range localesOf(have) {
+	for _, tag := range slices.Sorted(maps.Keys(have)) {
 		if language != "" && strings.HasPrefix(tag, language+"-") {
 			return tag
 		}
@@ -47,13 +48,4 @@ func isLocale(locale string) bool {
 		}
 	}
 	return len(locale) >= 2 && len(locale) <= maxLocale
-}
-
-func localesOf[T any](have map[string]T) []string {
-	locales := make([]string, 0, len(have))
-	for locale := range have {
-		locales = append(locales, locale)
-	}
-	slices.Sort(locales)
-	return locales
 }

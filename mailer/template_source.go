@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -129,8 +130,8 @@ func (s templateSources) inheritExpiry() {
 // digest is of all that was read.
 func (s templateSources) digest() [sha256.Size]byte {
 	whole := sha256.New()
-	for _, name := range localesOf(s) {
-		for _, locale := range localesOf(s[name]) {
+	for _, name := range slices.Sorted(maps.Keys(s)) {
+		for _, locale := range slices.Sorted(maps.Keys(s[name])) {
 			for _, file := range templateFiles() {
 				if text, ok := s[name][locale][file]; ok {
 					fmt.Fprintf(whole, "%s/%s/%s %d\n%s", name, locale, file, len(text), text)
