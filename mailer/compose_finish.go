@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// maxLine is RFC 5322's limit for a line, without its CRLF.
+// maxLine is the limit of RFC 5321 and 5322 for a line of mail, without its CRLF.
 const maxLine = 998
 
 // maxEncodedLine is RFC 2047's limit for a line with an encoded word in it.

@@ -86,7 +86,7 @@ func (l *letter) mayLeave(p patience) error {
 // but the stuff of smuggled parameters and source routes; no mail of ours has
 // them. An address never occurs in the answer.
 func unfitPath(address string) string {
-	if address == "" || len(address) > 254 {
+	if address == "" || len(address) > maxAddress {
 		return "must be 1 to 254 octets"
 	}
 	ats := 0
@@ -107,9 +107,6 @@ func unfitPath(address string) string {
 	}
 	return ""
 }
-
-// mostTextLine is RFC 5321's limit on a line of mail, CRLF left out.
-const mostTextLine = 998
 
 // stuff appends text to out as DATA wants it: dots doubled at the start of
 // lines, CRLF at the end and the final dot after it. It says why instead when
@@ -136,7 +133,7 @@ func stuff(out, text []byte) (wire []byte, why string) {
 		} else if cr != len(line)-2 || cr < 0 {
 			return out, "it holds a bare CR or LF"
 		}
-		if len(bytes.TrimSuffix(line, []byte("\r\n"))) > mostTextLine {
+		if len(bytes.TrimSuffix(line, []byte("\r\n"))) > maxLine {
 			return out, "it has a line of more than 998 octets"
 		}
 		if line[0] == '.' {
