@@ -20,7 +20,7 @@ const (
 func (c *smtpConn) answering(sent time.Time, failure *SendError) answering {
 	switch {
 	case failure != nil && failure.Reply == nil && errors.Is(failure, errTimeout),
-		time.Since(sent) >= c.rcptTimeout/hurry:
+		time.Since(sent) >= c.opener.options.RCPTTimeout/hurry:
 		return slow
 	case failure != nil && failure.Reply == nil:
 		return notAsked

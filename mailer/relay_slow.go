@@ -41,12 +41,12 @@ func namesRecipient(group []command) bool {
 // group, a wait for what comes before it may be the recipient's doing, too:
 // some servers send all their answers at once.
 func (c *smtpConn) timeout(step Step) time.Duration {
-	most := c.commandTimeout
+	most := c.opener.options.CommandTimeout
 	if step == StepRCPT {
-		most = c.rcptTimeout
+		most = c.opener.options.RCPTTimeout
 	}
 	if c.hurried && step != StepDATA {
-		return min(most, c.rcptTimeout/hurry)
+		return min(most, c.opener.options.RCPTTimeout/hurry)
 	}
 	return most
 }

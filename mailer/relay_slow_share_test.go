@@ -18,7 +18,7 @@ func TestWhoIsHurried(t *testing.T) {
 	if !share.enter() {
 		t.Error("a place given back is not free")
 	}
-	c := &smtpConn{commandTimeout: 10 * time.Second, rcptTimeout: 5 * time.Second}
+	c := &smtpConn{opener: newOpener(RelayURL{}, Options{CommandTimeout: 10 * time.Second, RCPTTimeout: 5 * time.Second})}
 	for _, row := range []struct {
 		step              Step
 		ordinary, hurried time.Duration

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
-	"sync/atomic"
 	"time"
 )
 
@@ -16,18 +15,13 @@ import (
 // deadline for a whole reply, and to know for certain whether the last octet
 // of a mail can have left.
 type smtpConn struct {
+	opener *opener
 	relay  string
 	socket net.Conn // TCP: deadlines are set here
 	stream net.Conn // what is spoken over: the socket, or TLS on it
 	in     replyReader
 	out    []byte
 	offers extensions
-
-	commandTimeout  time.Duration
-	rcptTimeout     time.Duration
-	finalDotTimeout time.Duration
-	apart           *atomic.Bool // the opener's
-	slow            slowShare    // the opener's
 
 	mails     int       // tried so far
 	asked     time.Time // since when the relay's present answer is waited for
@@ -65,7 +59,7 @@ func (c *smtpConn) write(commands []byte) error {
 
 // ask sends one command line and returns the code of its reply.
 func (c *smtpConn) ask(p patience, line string) (int, error) {
-	if err := c.arm(p, c.commandTimeout); err != nil {
+	if err := c.arm(p, c.opener.options.CommandTimeout); err != nil {
 		return 0, err
 	}
 	c.out = append(append(c.out[:0], line...), "\r\n"...)

@@ -13,12 +13,9 @@ import (
 
 // opener makes connections to one relay, up to where mail may be sent.
 type opener struct {
-	url RelayURL
-	tls *tls.Config
-	// helo is the name given in EHLO.
-	helo                           string
-	connectTimeout, commandTimeout time.Duration
-	rcptTimeout, finalDotTimeout   time.Duration
+	url     RelayURL
+	tls     *tls.Config
+	options Options
 	// apart says that RCPT waits for MAIL's answer even where the relay offers
 	// PIPELINING: it was once not to be seen which of the two it was silent at.
 	apart atomic.Bool
@@ -27,13 +24,9 @@ type opener struct {
 
 func newOpener(url RelayURL, o Options) *opener {
 	return &opener{
-		url:             url,
-		helo:            o.HELO,
-		connectTimeout:  o.ConnectTimeout,
-		commandTimeout:  o.CommandTimeout,
-		rcptTimeout:     o.RCPTTimeout,
-		finalDotTimeout: o.FinalDotTimeout,
-		slow:            newSlowShare(min(o.MaxConns, o.MaxConnsPerDomain)),
+		url:     url,
+		options: o,
+		slow:    newSlowShare(min(o.MaxConns, o.MaxConnsPerDomain)),
 		tls: &tls.Config{
 			ServerName:         url.serverName,
 			RootCAs:            url.roots,
@@ -62,16 +55,7 @@ func (o *opener) open(p patience) (*smtpConn, *SendError) {
 	if err != nil {
 		return nil, &SendError{Outcome: Unavailable, Relay: o.url.Addr(), Step: StepConnect, Err: p.cause(began, err)}
 	}
-	c := &smtpConn{
-		relay:           o.url.Addr(),
-		socket:          socket,
-		stream:          socket,
-		commandTimeout:  o.commandTimeout,
-		rcptTimeout:     o.rcptTimeout,
-		apart:           &o.apart,
-		slow:            o.slow,
-		finalDotTimeout: o.finalDotTimeout,
-	}
+	c := &smtpConn{opener: o, relay: o.url.Addr(), socket: socket, stream: socket}
 	c.in.reset(socket)
 	stop := interruptible(p.ctx, socket)
 	failure := o.introduce(p, c)
@@ -86,7 +70,7 @@ func (o *opener) open(p patience) (*smtpConn, *SendError) {
 }
 
 func (o *opener) dial(p patience) (net.Conn, error) {
-	dialer := net.Dialer{Timeout: o.connectTimeout, Deadline: p.until}
+	dialer := net.Dialer{Timeout: o.options.ConnectTimeout, Deadline: p.until}
 	return dialer.DialContext(p.ctx, "tcp", o.url.Addr())
 }
 
@@ -100,7 +84,7 @@ func (o *opener) introduce(p patience, c *smtpConn) *SendError {
 	if failure := c.banner(p); failure != nil {
 		return failure
 	}
-	if failure := c.hello(p, o.helo); failure != nil {
+	if failure := c.hello(p, o.options.HELO); failure != nil {
 		return failure
 	}
 	if o.url.mode == startTLS {
@@ -121,7 +105,7 @@ func (o *opener) introduce(p patience, c *smtpConn) *SendError {
 
 // secure puts TLS on the socket and forgets all that was heard before.
 func (o *opener) secure(p patience, c *smtpConn) *SendError {
-	if err := c.arm(p, o.connectTimeout); err != nil {
+	if err := c.arm(p, o.options.ConnectTimeout); err != nil {
 		return c.lost(p, StepTLS, err)
 	}
 	encrypted := tls.Client(c.socket, o.tls)
@@ -135,7 +119,7 @@ func (o *opener) secure(p patience, c *smtpConn) *SendError {
 }
 
 func (c *smtpConn) banner(p patience) *SendError {
-	if err := c.arm(p, c.commandTimeout); err != nil {
+	if err := c.arm(p, c.opener.options.CommandTimeout); err != nil {
 		return c.lost(p, StepBanner, err)
 	}
 	code, err := c.in.next()
@@ -180,7 +164,7 @@ func (o *opener) upgrade(p patience, c *smtpConn) *SendError {
 	if failure := o.secure(p, c); failure != nil {
 		return failure
 	}
-	return c.hello(p, o.helo)
+	return c.hello(p, o.options.HELO)
 }
 
 // login authenticates. It is reached under TLS only: ParseRelayURL takes no

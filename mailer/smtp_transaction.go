@@ -34,7 +34,7 @@ func (c *smtpConn) deliver(p patience, l *letter) (*Reply, *SendError) {
 // silent at. After a group with a refusal nothing more is sent.
 func (c *smtpConn) begin(p patience, l *letter) *SendError {
 	var lines [4]command
-	apart := c.apart.Load()
+	apart := c.opener.apart.Load()
 	c.ranAhead = c.offers.pipelining && !apart
 	for left := c.compose(lines[:0], l); len(left) > 0; {
 		n := 1
@@ -98,8 +98,8 @@ func (c *smtpConn) compose(group []command, l *letter) []command {
 // first failure.
 func (c *smtpConn) exchange(p patience, group []command) (first *SendError) {
 	if c.hurried = false; namesRecipient(group) {
-		if c.slow.enter() {
-			defer c.slow.leave()
+		if c.opener.slow.enter() {
+			defer c.opener.slow.leave()
 		} else {
 			c.hurried = true
 		}
@@ -173,7 +173,7 @@ func (c *smtpConn) hand(p patience, l *letter) (*Reply, *SendError) {
 		c.broken = true
 		return nil, &SendError{Outcome: Unavailable, Relay: c.relay, Step: StepContent, Err: err}
 	}
-	if err := c.arm(p, c.finalDotTimeout); err != nil {
+	if err := c.arm(p, c.opener.options.FinalDotTimeout); err != nil {
 		return nil, c.lost(p, StepContent, err)
 	}
 	if n, err := c.stream.Write(l.wire); err != nil && n < len(l.wire) {
