@@ -303,15 +303,14 @@ func (m *Map[V]) parse(bytes []byte) (*Entry[V], error) {
 // remember makes Ristretto answer with the entry, or not at all. The key's stripe is
 // held.
 //
-// Ristretto makes room only for keys that it lets in. Values that have grown in place
-// can leave it over its size for long, so until it is within it again it gets nothing.
+// Ristretto makes room only for keys that it does not hold. Values that have grown in place
+// can leave it over its size, so until it is within it again each key is one of those.
 func (m *Map[V]) remember(s *stripe[V], key string, e *Entry[V]) {
 	m.settle(s)
 	e.print = m.front.print(key)
 	m.front.forget(e.print)
 	if m.hot.RemainingCost() < 0 {
 		m.hot.Del(key)
-		return
 	}
 	s.queued.Store(e)
 	// Ristretto asks for the cost later. What has no place in its queue it drops.

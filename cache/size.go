@@ -3,8 +3,8 @@ package cache
 import "fmt"
 
 // A Size is how much a Map keeps in memory. The disk keeps everything; what does not
-// fit here is only slower to read. A value that grows counts at once, and makes room
-// when the next key comes.
+// fit here is only slower to read. A value that grows counts at once, and room is made for
+// it when other keys come.
 type Size struct {
 	Entries int64 // at most so many
 	Bytes   int64 // and at most about so many bytes

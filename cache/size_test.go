@@ -86,7 +86,7 @@ func TestBothLimitsHold(t *testing.T) {
 	}
 }
 
-// Values that grow in place are over the limit only until the next key comes.
+// Values that grow in place are over the limit only until other keys come.
 func TestGrowingValuesMakeRoom(t *testing.T) {
 	size := Size{Entries: 1000, Bytes: 400_000}
 	m := openBlobs(t, size)
@@ -94,6 +94,37 @@ func TestGrowingValuesMakeRoom(t *testing.T) {
 	fill(t, m, 1000, 1000) // the same keys
 	if held, bytes := fill(t, m, 1001, 1000); held > size.Entries || bytes > size.Bytes {
 		t.Errorf("%d entries of %d bytes in a size of %+v", held, bytes, size)
+	}
+}
+
+// New keys are remembered however many others have grown before them, each by its own length,
+// and the Map is not over its size by more than the last of them. Nothing is dropped for a full
+// queue: each write waits until Ristretto has it.
+func TestNewKeysThatGrow(t *testing.T) {
+	size := Size{Entries: 1000, Bytes: 100_000}
+	m := openBlobs(t, size)
+	const keys, longest = 5000, 2000
+	remembered := 0
+	for i := range keys {
+		key := fmt.Sprint("key", i)
+		for _, length := range []int{10, i * 7 % longest} {
+			err := m.Update(context.Background(), key, at(0), func([]byte, bool, int64) Edit[[]byte] {
+				return Put(make([]byte, length), never)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.hot.Wait()
+		}
+		if _, found := m.Recall(key, 0); found && i >= keys/2 {
+			remembered++
+		}
+	}
+	if remembered < keys/4 {
+		t.Errorf("of the last %d keys %d are remembered", keys/2, remembered)
+	}
+	if _, bytes := fill(t, m, 1, 10); bytes > size.Bytes+longest {
+		t.Errorf("%d bytes in a size of %+v", bytes, size)
 	}
 }
 
