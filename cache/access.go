@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/dgraph-io/badger/v4"
@@ -60,7 +62,42 @@ func tryOpen(path string, flags int) error {
 // openError gives the error of a file that does not open its kind.
 func openError(err error) error {
 	if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
-		return fmt.Errorf("%w: %w", ErrFull, err)
+		return fmt.Errorf("%w: %w: %w", ErrFull, ErrFiles, err)
 	}
 	return fmt.Errorf("%w: %w", ErrDisk, err)
+}
+
+// enoughHandles says no where the process may not open so many tables and those that a write
+// needs. Badger has all tables open, and its error would not be told from damage.
+func enoughHandles(dir string, tables int) error {
+	free, err := freeHandles(dir)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrDisk, err)
+	}
+	if need := int64(tables) + fileReserve; free < need {
+		return fmt.Errorf("%w: %w: %d more, %d needed", ErrFull, ErrFiles, free, need)
+	}
+	return nil
+}
+
+// badgerError gives the error of a store that Badger does not open its kind. Badger's errors
+// wrap no other, so it is their words that tell.
+func badgerError(err error) error {
+	switch {
+	case strings.Contains(err.Error(), "Cannot acquire directory lock"):
+		return ErrInUse
+	case tells(err, syscall.EMFILE, syscall.ENFILE):
+		return fmt.Errorf("%w: %w: %w", ErrFull, ErrFiles, err)
+	}
+	return fmt.Errorf("%w: %w", ErrDisk, err)
+}
+
+// ofDamage reports whether a store must be damaged that Badger does not open, and not the
+// system be short of something or its drive fail.
+func ofDamage(err error) bool {
+	return !errors.Is(err, ErrInUse) && !errors.Is(err, ErrFull) && !tells(err, syscall.ENOMEM, syscall.EIO)
+}
+
+func tells(err error, numbers ...syscall.Errno) bool {
+	return slices.ContainsFunc(numbers, func(e syscall.Errno) bool { return strings.Contains(err.Error(), e.Error()) })
 }

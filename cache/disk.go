@@ -89,6 +89,9 @@ func (d *Disk) open(o DiskOptions) error {
 	if err := d.room.check(time.Now()); err != nil {
 		return err
 	}
+	if err := enoughHandles(o.Dir, found.tables); err != nil {
+		return err
+	}
 	before, err := said(d.lock)
 	if err != nil {
 		return err
@@ -98,7 +101,7 @@ func (d *Disk) open(o DiskOptions) error {
 	}
 	if err := d.openBadger(o); err != nil {
 		err = errors.Join(err, sayAgain(d.lock, before))
-		if found.store && !errors.Is(err, ErrInUse) {
+		if found.store && ofDamage(err) {
 			return fmt.Errorf("%w: %w", ErrCorrupt, err)
 		}
 		return err
@@ -123,15 +126,12 @@ func (d *Disk) openBadger(o DiskOptions) (err error) {
 		}
 	}()
 	d.db, err = badger.OpenManaged(settings(o))
-	switch {
-	case err == nil:
-		d.version.Store(d.db.MaxVersion())
-		d.db.SetDiscardTs(newest) // only the newest version of a key is kept
-		return nil
-	case strings.Contains(err.Error(), "Cannot acquire directory lock"):
-		return ErrInUse
+	if err != nil {
+		return badgerError(err)
 	}
-	return fmt.Errorf("%w: %w", ErrDisk, err)
+	d.version.Store(d.db.MaxVersion())
+	d.db.SetDiscardTs(newest) // only the newest version of a key is kept
+	return nil
 }
 
 const newest = math.MaxUint64

@@ -18,8 +18,9 @@ import (
 
 // A finding is what is in a directory before Badger opens it.
 type finding struct {
-	store bool  // Badger has been here
-	bytes int64 // of tables
+	store  bool  // Badger has been here
+	tables int   // that it will open
+	bytes  int64 // of them
 }
 
 // inspect looks for damage that Badger would pass over or end the process at: it
@@ -46,7 +47,7 @@ func inspect(dir string, lock *os.File, log *slog.Logger) (finding, error) {
 	case err != nil:
 		return found, err
 	}
-	found.store = true
+	found.store, found.tables = true, len(listed)
 	if err := expectListed(lock, entries, listed, broken); err != nil {
 		return found, err
 	}
