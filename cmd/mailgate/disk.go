@@ -66,14 +66,14 @@ func absolute(dir string) string {
 // Redis it has only what this node goes on with.
 func remedy(err error, besideRedis bool) string {
 	switch {
+	case ofFiles(err):
+		return "; raise the number of files that the process may open, or that the file system may hold"
 	case errors.Is(err, cache.ErrCorrupt) && besideRedis:
 		return "; nothing in it was changed: move it away, after which what this node admitted without redis and had not yet written there is forgotten"
 	case errors.Is(err, cache.ErrCorrupt):
 		return "; nothing in it was changed: put a copy from before in its place, or move it away to begin with no history, after which every mailbox may be mailed anew"
 	case errors.Is(err, cache.ErrInUse):
 		return "; stop that one first, or give each its own"
-	case errors.Is(err, cache.ErrFull) && ofFiles(err):
-		return "; raise the number of files that the process may open, or that the file system may hold"
 	case errors.Is(err, cache.ErrFull):
 		return "; make room"
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):

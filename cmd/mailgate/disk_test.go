@@ -98,4 +98,7 @@ func TestWhatRunsShort(t *testing.T) {
 	if words := remedy(fmt.Errorf("%w: 3 MB free, 36 MB needed", cache.ErrFull), false); words != "; make room" {
 		t.Errorf("without room: %q", words)
 	}
+	if words := remedy(fmt.Errorf("%w: %w", cache.ErrCorrupt, syscall.EMFILE), false); !strings.HasPrefix(words, "; raise the number of files") {
+		t.Errorf("a table that cannot be opened for want of files: %q", words)
+	}
 }
