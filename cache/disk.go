@@ -154,21 +154,13 @@ func (d *Disk) giveBack(name string) { d.names.Delete(name) }
 
 // get hands the value of a key to read, which must not keep it.
 func (d *Disk) get(key []byte, read func(value []byte) error) (found bool, err error) {
-	if !d.visitors.enter() {
-		return false, ErrClosed
-	}
-	defer d.visitors.leave()
-	// Badger takes the lengths in a table at their word.
-	defer func() {
-		if p := recover(); p != nil {
-			found, err = false, fmt.Errorf("%w: %v", ErrCorrupt, p)
-		}
-	}()
 	var parsed error
-	d.pages.touch()
-	err = d.db.View(func(txn *badger.Txn) error {
+	err = d.view(func(txn *badger.Txn) error {
 		item, err := txn.Get(key)
-		if err != nil {
+		switch {
+		case errors.Is(err, badger.ErrKeyNotFound):
+			return nil
+		case err != nil:
 			return err
 		}
 		return item.Value(func(value []byte) error {
@@ -176,13 +168,26 @@ func (d *Disk) get(key []byte, read func(value []byte) error) (found bool, err e
 			return nil
 		})
 	})
-	switch {
-	case errors.Is(err, badger.ErrKeyNotFound):
-		return false, nil
-	case err != nil:
-		return false, diskError(err)
+	if err != nil {
+		return false, err
 	}
 	return found, parsed
+}
+
+// view lets read look at what is on disk now.
+func (d *Disk) view(read func(txn *badger.Txn) error) (err error) {
+	if !d.visitors.enter() {
+		return ErrClosed
+	}
+	defer d.visitors.leave()
+	// Badger takes the lengths in a table at their word.
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v", ErrCorrupt, p)
+		}
+	}()
+	d.pages.touch()
+	return diskError(d.db.View(read))
 }
 
 // put keeps the value for at least ttl milliseconds. Key and value are the disk's

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/dgraph-io/badger/v4"
 )
@@ -54,19 +53,8 @@ func (m *Map[V]) Each(ctx context.Context, now int64, visit func(key string, val
 // list hands up to so many values to read, from a key on among those with the prefix. It
 // returns where to go on, nil at the end. Read must not keep what it is handed.
 func (d *Disk) list(prefix, from []byte, most int, read func(key, value []byte) error) (next []byte, err error) {
-	if !d.visitors.enter() {
-		return nil, ErrClosed
-	}
-	defer d.visitors.leave()
-	// Badger takes the lengths in a table at their word.
-	defer func() {
-		if p := recover(); p != nil {
-			next, err = nil, fmt.Errorf("%w: %v", ErrCorrupt, p)
-		}
-	}()
-	d.pages.touch()
 	var parsed error
-	err = d.db.View(func(txn *badger.Txn) error {
+	err = d.view(func(txn *badger.Txn) error {
 		walk := txn.NewIterator(badger.IteratorOptions{PrefetchValues: true, PrefetchSize: most, Prefix: prefix})
 		defer walk.Close()
 		for walk.Seek(from); walk.Valid() && parsed == nil; walk.Next() {
@@ -85,5 +73,5 @@ func (d *Disk) list(prefix, from []byte, most int, read func(key, value []byte) 
 		}
 		return nil
 	})
-	return next, errors.Join(parsed, diskError(err))
+	return next, errors.Join(parsed, err)
 }
