@@ -29,6 +29,7 @@ type Disk struct {
 	trial    trial
 	lock     *os.File
 	pages    *pages
+	watch    *watch
 	visitors visitors
 	names    sync.Map // of the parts that are open
 
@@ -106,11 +107,13 @@ func (d *Disk) open(o DiskOptions) error {
 		}
 		return err
 	}
-	if err := markOpen(d.lock, o.Dir); err != nil {
+	log, err := markOpen(d.lock, o.Dir, 0)
+	if err != nil {
 		return errors.Join(err, d.db.Close())
 	}
 	d.room.tables = func() int64 { return tableBytes(d.db) }
 	d.pages = dropPages(d.db, o.Dir)
+	d.watch = newWatch(d, log)
 	return nil
 }
 
@@ -248,6 +251,7 @@ func (d *Disk) Close() error {
 	if err := d.room.checkClose(); err != nil {
 		return fmt.Errorf("closing the data directory: %w", err)
 	}
+	d.watch.stop()
 	if err := say(d.lock, saysChanging); err != nil {
 		return fmt.Errorf("closing the data directory: %w", err)
 	}

@@ -21,7 +21,7 @@
 // What fails is an error and never "not found". A disk that is nearly full refuses
 // writes with [ErrFull] and goes on answering reads; [Disk.Ready] tells whether a write
 // would work. Damage to the files is looked for by [Open], which then changes nothing
-// and says [ErrCorrupt]; so it does when the log is gone that a process left that was
-// killed. Only a log that breaks off is repaired, by keeping what comes before, and
-// reported to the log.
+// and says [ErrCorrupt]; so it does when the newest log is gone that a process left that was
+// killed, unless that log was only made in the second before. Only a log that breaks off is
+// repaired, by keeping what comes before, and reported to the log.
 package cache

@@ -14,7 +14,8 @@ import (
 // What was written last is in Badger's newest log alone, until a table has it. Badger
 // takes a directory without logs for one that was closed well; were the log of a process
 // that was killed lost, nobody would notice. So the file of the lock says, while the
-// directory is open, which log there must be: this one, or one that came after it.
+// directory is open, which log there must be: this one, or one that came after it. A watch
+// writes it anew when another is the newest.
 //
 // While the directory is opened or closed logs become tables, and a table may be there that
 // the manifest does not list yet. Then neither is missed. Only of a directory that was
@@ -45,7 +46,7 @@ func lastLog(lock *os.File) (log int, err error) {
 		return 0, err
 	}
 	if _, err := fmt.Sscanf(text, saysOpen, &log); err != nil {
-		return 0, nil // closed, between the two, new, or of a version that did not write it down
+		return 0, nil // closed, between the two, or new
 	}
 	return log, nil
 }
@@ -61,9 +62,9 @@ func say(lock *os.File, says string) error {
 	if lock == nil {
 		return nil
 	}
-	err := lock.Truncate(0)
+	_, err := lock.WriteAt([]byte(says), 0)
 	if err == nil {
-		_, err = lock.WriteAt([]byte(says), 0)
+		err = lock.Truncate(int64(len(says)))
 	}
 	if err == nil {
 		err = lock.Sync()
@@ -95,20 +96,23 @@ func expectLog(lock *os.File, entries []fs.DirEntry) error {
 	return nil
 }
 
-// markOpen writes down which log there must be from now on. The log is on the drive
-// before that is.
-func markOpen(lock *os.File, dir string) error {
+// markOpen writes down which log there must be from now on, if it is not the one that was
+// written down. The log is on the drive before that is.
+func markOpen(lock *os.File, dir string, written int) (log int, err error) {
 	if lock == nil {
-		return nil
+		return 0, nil
 	}
 	entries, err := os.ReadDir(dir)
-	if err == nil {
-		err = syncDir(dir)
-	}
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrDisk, err)
+		return written, fmt.Errorf("%w: %w", ErrDisk, err)
 	}
-	return say(lock, fmt.Sprintf(saysOpen, newestLog(entries)))
+	if log = newestLog(entries); log <= written {
+		return written, nil
+	}
+	if err := syncDir(dir); err != nil {
+		return written, fmt.Errorf("%w: %w", ErrDisk, err)
+	}
+	return log, say(lock, fmt.Sprintf(saysOpen, log))
 }
 
 // markClosed writes down that all is in tables that are listed. Badger is closed. A table

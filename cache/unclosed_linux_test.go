@@ -88,7 +88,7 @@ func TestKilledAfterLogsChanged(t *testing.T) {
 		}
 	}
 	killed := kill(t, dir)
-	if log := files(t, killed, "*"+logSuffix)[0]; filepath.Base(log) == logName(written(t, killed)) {
+	if log := files(t, killed, "*"+logSuffix)[0]; filepath.Base(log) == logName(1) {
 		t.Fatalf("the first log never became full: %s", log)
 	}
 	if err := d.Close(); err != nil {
@@ -102,6 +102,32 @@ func TestKilledAfterLogsChanged(t *testing.T) {
 		if killed = kill(t, killed); written(t, killed) == 0 {
 			t.Error("open, and no log is asked for")
 		}
+	}
+}
+
+// While the directory is open another log becomes the newest. It is missed as well, though an
+// older one is still there.
+func TestTheNewestLogIsMissing(t *testing.T) {
+	dir := t.TempDir()
+	d := fillDisk(t, dir, 20)
+	for i := range 2 * memTableSize / maxValue {
+		if err := d.put(diskKey(20+i), make([]byte, maxValue), 1<<40); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.watch.look()
+	killed := kill(t, dir)
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	newest := filepath.Base(files(t, killed, "*"+logSuffix)[0])
+	renameLog(t, killed, logName(1))
+	before := listing(t, killed)
+	if _, err := Open(DiskOptions{Dir: killed}); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), newest+" is missing") {
+		t.Errorf("%v, want %v that says %s is missing", err, ErrCorrupt, newest)
+	}
+	if after := listing(t, killed); after != before {
+		t.Errorf("the directory has changed:\n%s\n%s", before, after)
 	}
 }
 
