@@ -45,8 +45,8 @@ type DiskOptions struct {
 	// write survives the end of the process but not a power cut.
 	Sync bool
 
-	// Log is told what was repaired, what Badger fails to do, and when there is no room to
-	// write, and when there is again. The default is silence.
+	// Log is told what was repaired, what has gone bad, what Badger fails to do, and when there
+	// is no room to write, and when there is again. The default is silence.
 	Log *slog.Logger
 }
 
@@ -113,7 +113,7 @@ func (d *Disk) open(o DiskOptions) error {
 	}
 	d.room.tables = func() int64 { return tableBytes(d.db) }
 	d.pages = dropPages(d.db, o.Dir)
-	d.watch = newWatch(d, log)
+	d.watch = newWatch(d, log, o.Log)
 	return nil
 }
 
@@ -177,10 +177,21 @@ func (d *Disk) get(key []byte, read func(value []byte) error) (found bool, err e
 	return found, parsed
 }
 
-// view lets read look at what is on disk now.
-func (d *Disk) view(read func(txn *badger.Txn) error) (err error) {
+// enter lets a caller in, who has to leave, unless the disk is closed or known to be damaged.
+func (d *Disk) enter() error {
+	if err := d.watch.damage(); err != nil {
+		return err
+	}
 	if !d.visitors.enter() {
 		return ErrClosed
+	}
+	return nil
+}
+
+// view lets read look at what is on disk now.
+func (d *Disk) view(read func(txn *badger.Txn) error) (err error) {
+	if err := d.enter(); err != nil {
+		return err
 	}
 	defer d.visitors.leave()
 	// Badger takes the lengths in a table at their word.
@@ -209,8 +220,8 @@ func (d *Disk) delete(key []byte) error {
 }
 
 func (d *Disk) write(change func(*badger.Txn) error) error {
-	if !d.visitors.enter() {
-		return unchanged{ErrClosed}
+	if err := d.enter(); err != nil {
+		return unchanged{err}
 	}
 	defer d.visitors.leave()
 	if err := d.room.check(time.Now()); err != nil {

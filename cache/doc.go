@@ -18,10 +18,14 @@
 // The clock is handed in, and read when a caller's turn has come. A key is found while it
 // shows less than the expiry; what has expired is cleared away later.
 //
-// What fails is an error and never "not found". A disk that is nearly full refuses
-// writes with [ErrFull] and goes on answering reads; [Disk.Ready] tells whether a write
-// would work. Damage to the files is looked for by [Open], which then changes nothing
-// and says [ErrCorrupt]; so it does when the newest log is gone that a process left that was
-// killed, unless that log was only made in the second before. Only a log that breaks off is
-// repaired, by keeping what comes before, and reported to the log.
+// What fails is an error and not "not found", but for what the drive changes in a table while
+// the disk is open, which Badger does not tell from what was never there. One table a second is
+// read again to find that, and then whatever has to ask the disk is [ErrCorrupt]. Until then a
+// key in it can be "not found", and a table that is rewritten before loses it.
+//
+// Damage to the files is looked for by [Open], which then changes nothing and says ErrCorrupt;
+// so it does when the newest log is gone that a process left that was killed, unless that log
+// was only made in the second before. Only a log that breaks off is repaired, by keeping what
+// comes before, and reported to the log. A disk that is nearly full refuses writes with
+// [ErrFull] and goes on answering reads; [Disk.Ready] tells whether a write would work.
 package cache

@@ -13,7 +13,6 @@ import (
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/options"
 	"github.com/dgraph-io/badger/v4/table"
-	"github.com/dgraph-io/ristretto/v2/z"
 )
 
 // A finding is what is in a directory before Badger opens it.
@@ -51,10 +50,14 @@ func inspect(dir string, lock *os.File, log *slog.Logger) (finding, error) {
 	if err := expectListed(lock, entries, listed, broken); err != nil {
 		return found, err
 	}
+	var content bytes.Buffer
 	for id := range listed {
-		size, err := inspectTable(table.NewFilename(id, dir))
+		size, err := inspectTable(dir, id, &content)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("%w: %w", ErrCorrupt, err)
+		}
 		if err != nil {
-			return found, fmt.Errorf("%w: table %d: %w", ErrCorrupt, id, err)
+			return found, fmt.Errorf("table %d: %w", id, err)
 		}
 		found.bytes += size
 	}
@@ -143,24 +146,34 @@ func hasBytes(entry fs.DirEntry) bool {
 	return err != nil || info.Size() > 0
 }
 
-// inspectTable reads every block and compares its checksum. A table in pieces can
-// make Badger's code panic.
-func inspectTable(path string) (size int64, err error) {
-	file, err := z.OpenMmapFile(path, os.O_RDONLY, 0)
+// inspectTable reads a table and compares the checksums. It does not map the file: Badger
+// may remove it meanwhile, and what is not there can be read without harm.
+func inspectTable(dir string, id uint64, into *bytes.Buffer) (size int64, err error) {
+	file, err := os.Open(table.NewFilename(id, dir))
 	if err != nil {
-		return 0, err
+		return 0, openError(err)
 	}
+	defer file.Close()
+	into.Reset()
+	if size, err = into.ReadFrom(file); err != nil {
+		return 0, openError(err)
+	}
+	if err := verify(into.Bytes(), id); err != nil {
+		return 0, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	return size, nil
+}
+
+// verify compares the checksums of a table. One in pieces can make Badger's code panic.
+func verify(content []byte, id uint64) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = errors.New("its blocks cannot be read")
 		}
-		if e := file.Close(-1); err == nil {
-			err = e
-		}
 	}()
-	t, err := table.OpenTable(file, table.Options{ReadOnly: true, ChkMode: options.NoVerification})
+	t, err := table.OpenInMemoryTable(content, id, &table.Options{ReadOnly: true, ChkMode: options.NoVerification})
 	if err != nil {
-		return 0, err
+		return err
 	}
-	return t.Size(), t.VerifyChecksum()
+	return t.VerifyChecksum()
 }

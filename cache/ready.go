@@ -27,6 +27,9 @@ func (d *Disk) Ready(ctx context.Context) error {
 	if d.visitors.closed.Load() {
 		return ErrClosed
 	}
+	if err := d.watch.damage(); err != nil {
+		return err
+	}
 	if err := d.room.check(now); err != nil {
 		return err
 	}

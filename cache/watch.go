@@ -1,27 +1,38 @@
 package cache
 
 import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
-// A watch looks at a directory once a second while it is open: the file of the lock is to say
-// which log is the newest.
+// A watch looks at a directory once a second while it is open. The file of the lock is to say
+// which log is the newest, and tables are to be what was written: Badger takes a block that has
+// gone bad for one without the key, and a compaction then leaves out the rest of its table, both
+// without a word. So one table after the other is read again, and when one is bad nothing more
+// is answered or written.
 type watch struct {
 	disk *Disk
+	to   *slog.Logger
 	quit chan struct{}
 	done chan struct{}
 	once sync.Once
 
 	looking sync.Mutex
-	log     int // that is written down as the newest
+	log     int    // that is written down as the newest
+	table   uint64 // that was read last
+	bad     atomic.Pointer[error]
 }
 
 const watchInterval = time.Second
 
 // newWatch takes it that the newest log is written down.
-func newWatch(d *Disk, log int) *watch {
-	w := &watch{disk: d, log: log, quit: make(chan struct{}), done: make(chan struct{})}
+func newWatch(d *Disk, log int, to *slog.Logger) *watch {
+	w := &watch{disk: d, log: log, to: to, quit: make(chan struct{}), done: make(chan struct{})}
 	go w.run()
 	return w
 }
@@ -55,4 +66,41 @@ func (w *watch) look() {
 	if log, err := markOpen(w.disk.lock, w.disk.dir, w.log); err == nil {
 		w.log = log
 	}
+	if w.damage() == nil {
+		w.readNext()
+	}
+}
+
+// damage is what was found, nil if nothing was.
+func (w *watch) damage() error {
+	if w == nil || w.bad.Load() == nil {
+		return nil
+	}
+	return *w.bad.Load()
+}
+
+// readNext reads one table. A file that is not there or does not open is none that went bad: a
+// compaction may just have removed it, or somebody has moved the directory for a while.
+func (w *watch) readNext() {
+	ids := w.tables()
+	if len(ids) == 0 {
+		return
+	}
+	i, _ := slices.BinarySearch(ids, w.table+1)
+	w.table = ids[i%len(ids)]
+	_, err := inspectTable(w.disk.dir, w.table, new(bytes.Buffer))
+	if !errors.Is(err, ErrCorrupt) || !slices.Contains(w.tables(), w.table) {
+		return
+	}
+	w.to.Error("data directory: a table has gone bad; nothing is answered or written any more", "table", w.table, "cause", err.Error())
+	w.bad.Store(&err)
+}
+
+// tables are those that Badger has now, in order.
+func (w *watch) tables() (ids []uint64) {
+	for _, t := range w.disk.db.Tables() {
+		ids = append(ids, t.ID)
+	}
+	slices.Sort(ids)
+	return ids
 }
