@@ -7,9 +7,10 @@ import (
 	"github.com/mailgate/mailgate/throttle/meter"
 )
 
-// A Limiter admits sends by a meter. It implements throttle.Limiter; no call waits for
-// anything but another one about a key in the same part of the table, and one that is denied
-// again not even for that.
+// A Limiter admits sends by a meter. It implements throttle.Limiter. A call waits only for
+// another one about a key in the same part of the table, and one that is denied again not even
+// for that; where all places are taken, those that bring a new key wait for each other while
+// they look for an entry that has expired.
 //
 // A denial and a Peek take no memory. An admission takes some only while the key's state
 // grows.
