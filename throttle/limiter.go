@@ -32,7 +32,9 @@ type Limiter interface {
 	// reports whether there was one to give back.
 	Release(ctx context.Context, key string, id ID) (released bool, err error)
 
-	// Reset forgets the key, and reports how many sends that still counted it forgot.
+	// Reset forgets the key, and reports how many sends that still counted it forgot. What
+	// a meter of another form has counted under the key stays, and counts again for one of
+	// that form until it expires.
 	Reset(ctx context.Context, key string) (cleared int, err error)
 }
 
