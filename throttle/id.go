@@ -2,7 +2,6 @@ package throttle
 
 import (
 	"encoding/binary"
-	"errors"
 	"math/rand/v2"
 )
 
@@ -27,17 +26,15 @@ func NewID() (id ID) {
 	return id
 }
 
-var errID = Unchanged(errors.New("a reservation is eight characters of A-Z, a-z, 0-9, - and _"))
-
 // ParseID reads what String wrote. Anything else is [ErrID].
 func ParseID(text string) (ID, error) {
 	var id ID
 	if len(text) != len(id) {
-		return ID{}, errID
+		return ID{}, ErrID
 	}
 	copy(id[:], text)
 	if !id.Valid() {
-		return ID{}, errID
+		return ID{}, ErrID
 	}
 	return id, nil
 }
