@@ -204,8 +204,8 @@ func (d *Disk) view(read func(txn *badger.Txn) error) (err error) {
 	return diskError(d.db.View(read))
 }
 
-// put keeps the value for at least ttl milliseconds. Key and value are the disk's
-// from now on.
+// put keeps the value for at least ttl milliseconds by the machine's clock. Key and value are
+// the disk's from now on.
 func (d *Disk) put(key, value []byte, ttl int64) error {
 	if len(key) > maxKey || len(value) > maxValue {
 		return unchanged{fmt.Errorf("%w: %d and %d bytes", ErrTooLong, len(key), len(value))}
@@ -237,9 +237,11 @@ func (d *Disk) write(change func(*badger.Txn) error) error {
 	return diskError(err)
 }
 
-// forgetAt is when Badger may forget, in seconds since 1970, or 0 for never. It is
-// measured by the machine's clock and decides nothing: a Map compares the expiry it
-// wrote with the clock it is handed. An hour more lets the two clocks differ.
+// forgetAt is when Badger may forget, in seconds since 1970, or 0 for never. Badger goes by the
+// machine's clock, and a Map compares the expiry it wrote with the clock it is handed. An hour
+// more lets the two differ: when the machine's is set forward by more than that and the lifetime,
+// what was written before is forgotten too soon. A longer grace would have everybody's disk
+// keep more.
 func forgetAt(now time.Time, ttl int64) uint64 {
 	const grace, lifetime = 3600, 100 * 366 * 24 * 3600
 	seconds := max(ttl, 0)/1000 + grace

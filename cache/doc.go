@@ -16,7 +16,9 @@
 // returned before.
 //
 // The clock is handed in, and read when a caller's turn has come. A key is found while it
-// shows less than the expiry; what has expired is cleared away later.
+// shows less than the expiry; what has expired is cleared away an hour later, or more. That hour
+// goes by the machine's clock: what was written before it is set forward by more than an hour and
+// the lifetime is not found any more.
 //
 // What fails is an error and not "not found", but for what the drive changes in a table while
 // the disk is open, which Badger does not tell from what was never there. One table a second is
