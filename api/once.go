@@ -278,6 +278,7 @@ func (s *Server) handOver(ctx context.Context, a *attempt) error {
 	name := idempotency.Name{Caller: handed + a.lease.Name.Caller, Key: a.lease.Name.Key}
 	outcome, err := s.with.Repeats.HandedOver.Begin(ctx, name, a.lease.Body)
 	if err != nil {
+		a.mark = outcome.Lease // to be taken back: it may have been put unheard
 		return notSent{err}
 	}
 	if outcome.State != idempotency.Started {

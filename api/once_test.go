@@ -340,6 +340,36 @@ func (f *failingKeeper) Abandon(ctx context.Context, lease idempotency.Lease) (b
 	return f.Keeper.Abandon(ctx, lease)
 }
 
+// A halfHeard keeper begins, and once nobody hears of it.
+type halfHeard struct {
+	idempotency.Keeper
+	deaf atomic.Bool
+}
+
+func (h *halfHeard) Begin(ctx context.Context, name idempotency.Name, body idempotency.Fingerprint) (idempotency.Outcome, error) {
+	o, err := h.Keeper.Begin(ctx, name, body)
+	if h.deaf.Swap(false) {
+		return idempotency.Outcome{Lease: o.Lease}, errKeeper
+	}
+	return o, err
+}
+
+// A mark that was put unheard is taken back with the rest: nothing was sent, and who asks
+// again gets his mail.
+func TestOnceMarkUnheard(t *testing.T) {
+	var handed halfHeard
+	handed.deaf.Store(true)
+	r := newRig(t, setup{options: func(o *api.Options) {
+		handed.Keeper = o.Repeats.HandedOver
+		o.Repeats.HandedOver = &handed
+	}})
+	r.once("k", "unheard@example.com").is(t, 503, "store-unavailable")
+	r.once("k", "unheard@example.com").is(t, 200, "")
+	if len(r.box.List()) != 1 || r.used("unheard@example.com") != 1 {
+		t.Errorf("%d mails, %d charged", len(r.box.List()), r.used("unheard@example.com"))
+	}
+}
+
 // Where what is known of keys cannot be read or written, nothing is sent twice, and
 // nothing is charged that was not sent.
 func TestOnceUnavailable(t *testing.T) {

@@ -14,8 +14,9 @@ import (
 // error means that there is no answer, and never that a request may be done: it is
 // [ErrUnavailable] when the record could not be read or written, or the context ended,
 // and then also wraps the cause. What was asked for may or may not have been done. After
-// a Begin that failed the key may be in flight until the lease ends; Finish and Abandon
-// may be repeated. Errors name neither caller nor key.
+// a Begin that was unavailable the name may be in flight until the lease ends: so its Outcome
+// has the lease all the same, and nothing else, and Abandon takes back what was begun unheard.
+// Finish and Abandon may be repeated. Errors name neither caller nor key.
 type Keeper interface {
 	// Begin asks whether a request is to be done. Of any number who ask at once, exactly
 	// one is told Started.
@@ -40,7 +41,7 @@ var ErrUnavailable = errors.New("the record of requests is unavailable")
 // An Outcome is the answer to Begin.
 type Outcome struct {
 	State      State
-	Lease      Lease  // with Started: what Finish and Abandon ask for
+	Lease      Lease  // with Started: what Finish and Abandon ask for; with ErrUnavailable: what Abandon does
 	Answer     Answer // with Replay: the first answer, the caller's to change
 	RetryAfter int64  // with InFlight: milliseconds until the lease ends at the latest
 	Degraded   bool   // with Started: somebody may have done it whom the keeper could not ask

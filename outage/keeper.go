@@ -93,10 +93,18 @@ func (k *Keeper) BeginAs(ctx context.Context, lease idempotency.Lease) (o idempo
 		return o, err
 	}
 	d := debt{step: begin, what: string(lease.Token[:]), until: k.watch.o.Now() + k.terms.Lease, more: string(lease.Body[:])}
-	return o, k.owes(beginning, lease.Name, d)
+	if err = k.owes(beginning, lease.Name, d); err != nil {
+		return idempotency.Outcome{Lease: lease}, err
+	}
+	return o, nil
 }
 
 func (k *Keeper) begin(ctx context.Context, lease idempotency.Lease) (o idempotency.Outcome, err error) {
+	defer func() {
+		if err != nil { // it may have begun here or there, unheard
+			o = idempotency.Outcome{Lease: lease}
+		}
+	}()
 	name := lease.Name.Text()
 	done, err := k.ask(ctx, name)
 	if err != nil {

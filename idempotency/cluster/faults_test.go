@@ -176,14 +176,37 @@ func TestConfirmed(t *testing.T) {
 		}
 	}
 	replica.Pause()
-	if o, err := keeper.Begin(ctx, nameOf("second"), request); !errors.Is(err, idempotency.ErrUnavailable) || o.State == idempotency.Started {
-		t.Errorf("begin: %v, %v", o.State, err)
+	second, err := keeper.Begin(ctx, nameOf("second"), request)
+	if !errors.Is(err, idempotency.ErrUnavailable) || second.State == idempotency.Started {
+		t.Errorf("begin: %v, %v", second.State, err)
 	}
 	if kept, err := keeper.Finish(ctx, first.Lease, sent); kept || !errors.Is(err, idempotency.ErrUnavailable) {
 		t.Errorf("finish: %t, %v", kept, err)
 	}
 	expect(t, keeper, "first", idempotency.Replay)
 	replica.Resume()
+	takenBack(t, keeper, second.Lease)
+}
+
+// takenBack takes back what has begun unheard, and begins anew at once. Each may come to
+// nothing on a busy machine.
+func takenBack(t *testing.T, keeper *cluster.Keeper, lease idempotency.Lease) {
+	t.Helper()
+	for range 100 {
+		if _, err := keeper.Abandon(context.Background(), lease); err != nil {
+			continue
+		}
+		o, err := keeper.Begin(context.Background(), lease.Name, lease.Body)
+		if err != nil {
+			lease = o.Lease
+			continue
+		}
+		if o.State != idempotency.Started {
+			t.Errorf("what has begun unheard is %v", o.State)
+		}
+		return
+	}
+	t.Error("it cannot be taken back")
 }
 
 func TestErrorsNameNobody(t *testing.T) {

@@ -59,15 +59,16 @@ func (k *Keeper) BeginAs(ctx context.Context, lease idempotency.Lease) (idempote
 	if err := lease.Check(); err != nil {
 		return idempotency.Outcome{}, fmt.Errorf("%s: %w", doing, err)
 	}
+	unheard := idempotency.Outcome{Lease: lease} // it may have begun, and only the word of it be lost
 	a, err := k.step(ctx, doing, lease.Name, func(call redisstore.Call) (redisstore.Answer, error) {
 		return call.Change(beginScript, leaseText(lease), milliseconds(k.terms.Lease))
 	})
 	if err != nil {
-		return idempotency.Outcome{}, err
+		return unheard, err
 	}
 	o, err := outcomeOf(a, lease)
 	if err != nil {
-		return idempotency.Outcome{}, unavailable(doing, err)
+		return unheard, unavailable(doing, err)
 	}
 	return o, nil
 }

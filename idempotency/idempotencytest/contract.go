@@ -320,6 +320,14 @@ func endedContext(t *testing.T, open Open) {
 	if o.State == idempotency.Started {
 		t.Error("a request was started that nobody waits for")
 	}
+	if o.Lease.Name != p.name || o.Lease.Body != body(1) || o.Lease.Token.IsZero() {
+		t.Errorf("what may have begun cannot be taken back: %v", o.Lease)
+	}
+	as := idempotency.Lease{Name: p.name, Body: body(1), Token: idempotency.NewToken()}
+	if o, err := p.keeper.BeginAs(ctx, as); o.State == idempotency.Started || o.Lease != as || !errors.Is(err, idempotency.ErrUnavailable) {
+		t.Errorf("begin as: %v under %v, %v", o.State, o.Lease, err)
+	}
+	p.abandon(o.Lease, false) // nothing has begun
 	lease := p.started(1)
 	kept, finished := p.keeper.Finish(ctx, lease, answer(1))
 	freed, abandoned := p.keeper.Abandon(ctx, lease)

@@ -78,7 +78,7 @@ func (k *Keeper) BeginAs(ctx context.Context, lease idempotency.Lease) (o idempo
 		return cache.Put(next, next.Expires)
 	})
 	if err != nil {
-		return idempotency.Outcome{}, err
+		return idempotency.Outcome{Lease: lease}, err // it may be on the disk all the same
 	}
 	return o, nil
 }
