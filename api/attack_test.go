@@ -28,9 +28,11 @@ func TestNothingIsSmuggled(t *testing.T) {
 		text   string
 		status int
 	}{
-		"a chunk's length in C":      {chunked + "0x" + strconv.FormatInt(int64(len(trailer)), 16) + "\r\n" + trailer + "\r\n0\r\n\r\n", 401},
+		"a chunk's length in C":      {chunked + "0x" + strconv.FormatInt(int64(len(trailer)), 16) + "\r\n" + trailer + "\r\n0\r\n\r\n", 400},
 		"an extension with a line":   {chunked + "0;a=\n\r\n\r\n" + get, 401},
 		"a chunked body, and more":   {chunked + "0\r\n\r\n" + get, 401},
+		"a line behind the chunks":   {chunked + "0\r\nT: u\r\n\r\n" + get, 400},
+		"and of what has no body":    {"GET /livez HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nT: u\r\n\r\n" + get, 400},
 		"a length and chunks":        {post + "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + get, 400},
 		"a name with a blank":        {post + "Content-Length : 40\r\n\r\n" + get, 400},
 		"a line without a colon":     {post + "Content-Length\r\n\r\n" + get, 400},

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/valyala/fasthttp"
 )
@@ -18,6 +19,7 @@ const (
 	twoAuthorizations = "The request has more than one Authorization."
 	oddTarget         = "The request asks for neither a path nor a URL of http or https."
 	unknownVersion    = "The request is neither HTTP/1.0 nor HTTP/1.1."
+	trailer           = "The request has header lines behind its body."
 )
 
 // oneMeaning refuses the requests that a proxy in front may have read in another way,
@@ -29,6 +31,9 @@ func (s *Server) oneMeaning(next fasthttp.RequestHandler) fasthttp.RequestHandle
 	return func(fast *fasthttp.RequestCtx) {
 		header := &fast.Request.Header
 		why, last := misframed(version(header), header.RequestURI(), header.RawHeaders())
+		if why == "" && hasTrailer(header) {
+			why = trailer
+		}
 		if why == "" {
 			next(fast)
 			if last {
@@ -41,6 +46,25 @@ func (s *Server) oneMeaning(next fasthttp.RequestHandler) fasthttp.RequestHandle
 		fast.SetConnectionClose()
 		s.serve(&route{name: "unread", step: refusal(&problem{kind: badRequest, detail: why})}, "", fast)
 	}
+}
+
+// endOfHeader is put behind the last field of a header that has chunks behind it. It is a name
+// that no line can have.
+const endOfHeader = ""
+
+func closeHeader(header *fasthttp.RequestHeader) {
+	if len(header.Peek("Transfer-Encoding")) > 0 { // with a GET, too
+		header.Add(endOfHeader, "")
+	}
+}
+
+// hasTrailer reports whether lines came behind a body in chunks. The library adds them to the
+// header, where they would be taken for what a proxy in front has written; and it may pass them
+// on as its client wrote them.
+func hasTrailer(header *fasthttp.RequestHeader) bool {
+	names := header.PeekKeys()
+	end := slices.IndexFunc(names, func(name []byte) bool { return len(name) == 0 })
+	return end >= 0 && end < len(names)-1
 }
 
 // version is what the request says that it is written in. Where it says nothing after a

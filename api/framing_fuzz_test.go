@@ -18,6 +18,7 @@ import (
 // A reading is what a server makes of one request.
 type reading struct {
 	method, uri, host, body string
+	forwarded               string // all that it says of whom it is for
 	last                    bool
 }
 
@@ -29,6 +30,8 @@ func FuzzFraming(f *testing.F) {
 		"GET / HTTP/1.1\r\nHost: x\r\n\r\nGET /b HTTP/1.1\r\nHost: x\r\n\r\n",
 		post + "Content-Length: 5\r\n\r\nhelloGET / HTTP/1.1\r\nHost: x\r\n\r\n",
 		post + "Transfer-Encoding: chunked\r\n\r\n5;a=b\r\nhello\r\n0\r\nT: u\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n",
+		post + "X-Forwarded-For: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX-Forwarded-For: b\r\n\r\n",
+		post + "X-Forwarded-For: a\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n0\r\n\r\n",
 		post + "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
 		post + "Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello!",
 		post + "Content-Length : 5\r\n\r\nhello", post + "Content-Length: +5\r\n\r\nhello", post + "Content-Length: 0x5\r\n\r\nhello",
@@ -59,21 +62,27 @@ func FuzzFraming(f *testing.F) {
 func readOurs(t *testing.T, stream []byte) (all []reading) {
 	server := &fasthttp.Server{
 		ReadBufferSize: headerSize, MaxRequestBodySize: 16 << 10, DisablePreParseMultipartForm: true, NoDefaultServerHeader: true,
-		Logger: silent{},
+		Logger:         silent{},
+		HeaderReceived: func(header *fasthttp.RequestHeader) (asBefore fasthttp.RequestConfig) { closeHeader(header); return },
 		Handler: func(fast *fasthttp.RequestCtx) {
 			header := &fast.Request.Header
 			why, last := misframed(version(header), header.RequestURI(), header.RawHeaders())
 			if last {
 				fast.SetConnectionClose()
 			}
-			if why != "" {
+			if why != "" || hasTrailer(header) {
+				fast.SetConnectionClose()
 				return
 			}
 			if !slices.Contains(fiber.DefaultMethods, string(header.Method())) {
 				fast.SetConnectionClose() // as knownMethods does
 				return
 			}
-			all = append(all, reading{string(header.Method()), string(header.RequestURI()), strings.ToLower(string(header.Host())), string(fast.Request.Body()), last})
+			forwarded := ""
+			for _, line := range header.PeekAll("X-Forwarded-For") {
+				forwarded += strings.TrimSpace(string(line)) + "\n"
+			}
+			all = append(all, reading{string(header.Method()), string(header.RequestURI()), strings.ToLower(string(header.Host())), string(fast.Request.Body()), forwarded, last})
 		},
 	}
 	// What it has to say about a stream that breaks off is of no interest.
@@ -94,7 +103,11 @@ func readTheirs(stream []byte) (all []reading) {
 		if err != nil {
 			return all
 		}
-		all = append(all, reading{request.Method, request.RequestURI, strings.ToLower(request.Host), string(body), false})
+		forwarded := ""
+		for _, line := range request.Header["X-Forwarded-For"] {
+			forwarded += strings.TrimSpace(line) + "\n"
+		}
+		all = append(all, reading{request.Method, request.RequestURI, strings.ToLower(request.Host), string(body), forwarded, false})
 	}
 }
 

@@ -146,7 +146,7 @@ func (s *Server) newApp() (*fiber.App, error) {
 	}
 	server := app.Server()
 	server.Handler = begun(s.oneMeaning(s.knownMethods(app.Handler())))
-	server.HeaderReceived = s.refuseEarly
+	server.HeaderReceived = s.headerReceived
 	server.CloseOnShutdown = true
 	server.ConnState = func(c net.Conn, state fasthttp.ConnState) {
 		if state == fasthttp.StateIdle {
@@ -156,9 +156,10 @@ func (s *Server) newApp() (*fiber.App, error) {
 	return app, nil
 }
 
-// refuseEarly sees to it that nobody is asked for a body that is too large: without the
+// headerReceived sees to it that nobody is asked for a body that is too large: without the
 // question whether it is wanted, the length alone has it refused.
-func (s *Server) refuseEarly(header *fasthttp.RequestHeader) (asBefore fasthttp.RequestConfig) {
+func (s *Server) headerReceived(header *fasthttp.RequestHeader) (asBefore fasthttp.RequestConfig) {
+	closeHeader(header)
 	if header.ContentLength() > s.with.BodyLimit {
 		header.Del("Expect")
 	}
@@ -294,15 +295,18 @@ func (s *Server) connectionsGivenUp() int {
 	return 0
 }
 
-// client is who asks.
+// client is who asks. What a proxy says of it is in the header as it came: a request that
+// cannot be read to its end may have more in it by now, see hasTrailer.
 func (s *Server) client(fast *fasthttp.RequestCtx) netip.Addr {
 	if len(s.with.TrustedProxies) == 0 {
 		return peerAddress(fast.RemoteAddr())
 	}
 	var forwarded []string
-	for _, line := range fast.Request.Header.PeekAll("X-Forwarded-For") {
-		forwarded = append(forwarded, string(line))
-	}
+	fast.Request.Header.VisitAllInOrder(func(name, value []byte) {
+		if string(name) == "X-Forwarded-For" {
+			forwarded = append(forwarded, string(value))
+		}
+	})
 	return clientAddress(fast.RemoteAddr(), forwarded, s.with.TrustedProxies)
 }
 
