@@ -56,6 +56,7 @@ type conn struct {
 	// owes says that an answer is made and not sent: the library sends it later where it has
 	// read some of the next request with the one before. late says that next waits for that.
 	owes, late atomic.Bool
+	until      time.Time // when the library wants to stop reading; its own goroutine's
 	// unread says that the client may still be sending what nobody will read.
 	unread atomic.Bool
 	once   sync.Once
@@ -242,9 +243,26 @@ func (c *conn) Write(b []byte) (int, error) {
 	}
 	n, err := c.Conn.Write(b)
 	if c.late.Swap(false) {
+		_ = c.Conn.SetReadDeadline(c.until)
 		c.await() // some of the next request may have been heard
 	}
 	return n, err
+}
+
+// heldBack is how long an answer waits for the rest of the next request. The library sends it
+// before where a part of the next one's header is missing, but not where a part of its body is,
+// and until it is sent the connection makes no room.
+const heldBack = 100 * time.Millisecond
+
+// SetReadDeadline leaves the next request little time while an answer is held back for it.
+func (c *conn) SetReadDeadline(t time.Time) error {
+	c.until = t
+	if c.owes.Load() {
+		if soon := time.Now().Add(heldBack); soon.Before(t) {
+			t = soon
+		}
+	}
+	return c.Conn.SetReadDeadline(t)
 }
 
 func (g *door) signal() {
@@ -288,7 +306,7 @@ func (g *door) dismiss(deadline time.Time) {
 		case c.waiting.Load() <= 0:
 		case c.heard.Load():
 			if !deadline.IsZero() {
-				c.SetReadDeadline(deadline)
+				c.Conn.SetReadDeadline(deadline)
 			}
 		case c.giveUp():
 			c.Conn.Close()
@@ -351,7 +369,7 @@ func (c *conn) leaveSlowly() {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); !ok || half.CloseWrite() != nil {
 		return
 	}
-	if c.SetReadDeadline(time.Now().Add(500*time.Millisecond)) == nil {
+	if c.Conn.SetReadDeadline(time.Now().Add(500*time.Millisecond)) == nil {
 		io.CopyN(io.Discard, c.Conn, 256<<10)
 	}
 }

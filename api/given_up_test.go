@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"testing"
+	"time"
 
 	"github.com/valyala/fasthttp"
 )
@@ -83,4 +84,48 @@ func TestAnAnswerThatIsNotSentYet(t *testing.T) {
 	if !c.giveUp() {
 		t.Error("it does not make room when the answer is sent")
 	}
+}
+
+// timed tells until when a connection may be read.
+type timed struct {
+	net.Conn
+	until time.Time
+}
+
+func (c *timed) SetReadDeadline(t time.Time) error {
+	c.until = t
+	return nil
+}
+
+func (c *timed) Write(b []byte) (int, error) { return len(b), nil }
+
+// While an answer is held back the next request has little time, and all of its own when the
+// answer is sent.
+func TestAnAnswerIsNotHeldBackForLong(t *testing.T) {
+	inner := &timed{}
+	accepted, err := newDoor(&oneListener{conn: inner}, 1, slog.New(slog.DiscardHandler)).Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, long, soon := accepted.(*conn), time.Now().Add(time.Hour), time.Now()
+	isUntil := func(what string, want time.Time) {
+		t.Helper()
+		if !inner.until.Equal(want) {
+			t.Errorf("%s it may be read until %v, want %v", what, inner.until, want)
+		}
+	}
+	c.SetReadDeadline(long)
+	isUntil("before a request", long)
+	c.begin()
+	c.next()
+	c.SetReadDeadline(soon)
+	isUntil("where there was less time anyway", soon)
+	c.SetReadDeadline(long)
+	if left := time.Until(inner.until); left > heldBack {
+		t.Errorf("an answer is held back for %v", left)
+	}
+	if _, err := c.Write([]byte("the answer")); err != nil {
+		t.Fatal(err)
+	}
+	isUntil("when the answer is sent", long)
 }
