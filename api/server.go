@@ -198,9 +198,9 @@ func (s *Server) Serve(l net.Listener) error {
 // Shutdown ends the serving without losing a request. At once /readyz says 503 and
 // every answer ends its connection; after DrainDelay no new connections are taken, and
 // what is under way is finished. A connection that is silent holds nothing up, and a
-// request that is still arriving has half of the time that ctx leaves. When ctx ends first,
-// the rest is cut off, with a moment to give back what never left, and ctx's error returned.
-// Otherwise nothing is left running.
+// request that is still arriving has half of the time that ctx leaves, and ReadTimeout at
+// most. When ctx ends first, the rest is cut off, with a moment to give back what never left,
+// and ctx's error returned. Otherwise nothing is left running.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.draining.Store(true)
 	defer s.end()
@@ -247,17 +247,18 @@ func (s *Server) drain(ctx context.Context) error {
 	if g.count() > 0 {
 		s.pause(ctx, quiet)
 	}
-	g.dismiss(halfway(ctx))
+	g.dismiss(s.lastArrival(ctx))
 	return s.app.Server().ShutdownWithContext(ctx)
 }
 
-// halfway is the middle of the time that ctx leaves; the zero Time if it leaves all.
-func halfway(ctx context.Context) time.Time {
+// lastArrival is until when a request that has begun to arrive is waited for: the middle of
+// the time that ctx leaves, and no longer than one may take; the zero Time if it leaves all.
+func (s *Server) lastArrival(ctx context.Context) time.Time {
 	end, ok := ctx.Deadline()
 	if !ok {
 		return time.Time{}
 	}
-	return time.Now().Add(time.Until(end) / 2)
+	return time.Now().Add(min(time.Until(end)/2, s.with.ReadTimeout))
 }
 
 // cut ends what did not end by itself.
