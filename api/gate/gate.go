@@ -34,7 +34,7 @@ type Options struct {
 	// Release gives a request its place back when the handler has answered it with this
 	// status. So a sign-in form counts only what failed: status < 400. None, if nil. An
 	// error of the handler is a *fiber.Error's code or 500, whatever an ErrorHandler of
-	// the app makes of it.
+	// the app makes of it, and a panic is 500.
 	Release func(status int) bool
 	// Quiet keeps the RateLimit headers out of answers to those let through, for routes
 	// that speak of another limit there, or of none.
@@ -98,19 +98,37 @@ func (g *gate) handle(c *fiber.Ctx) error {
 		g.giveBack(c.UserContext(), key, id)
 		return g.Failed(c, err)
 	}
-	err = c.Next()
-	if g.Release != nil && g.Release(statusOf(c, err)) {
-		verdict = g.release(c.UserContext(), key, id, verdict)
-	}
+	verdict, err = g.next(c, key, id, verdict)
 	if !g.Quiet {
 		setRateLimit(c, &verdict)
 	}
 	return err
 }
 
+// next lets the request through, and gives its place back where its answer does not count. One
+// whose handler panics is answered by whoever recovers that, with a 500.
+func (g *gate) next(c *fiber.Ctx, key string, id throttle.ID, taken throttle.Verdict) (stands throttle.Verdict, err error) {
+	if g.Release == nil {
+		return taken, c.Next()
+	}
+	ctx, status := c.UserContext(), fiber.StatusInternalServerError
+	stands = taken
+	defer func() {
+		if g.Release(status) {
+			stands = g.release(ctx, key, id, taken)
+		}
+	}()
+	err = c.Next()
+	status = statusOf(c, err)
+	return stands, err
+}
+
 // release gives the place back and says how things stand then. If that fails the request
-// has counted, which is the safe side.
+// has counted, which is the safe side. It has a time of its own: the handler may have ended the
+// request's.
 func (g *gate) release(ctx context.Context, key string, id throttle.ID, taken throttle.Verdict) throttle.Verdict {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTime)
+	defer cancel()
 	if released, err := g.Limiter.Release(ctx, key, id); err != nil || !released {
 		return taken
 	}
@@ -121,8 +139,8 @@ func (g *gate) release(ctx context.Context, key string, id throttle.ID, taken th
 	return after
 }
 
-// giveBackTime bounds how long an answer waits for the limiter that has failed it already, if
-// that heeds its context: a disk that hangs does not.
+// giveBackTime bounds how long an answer waits for its place to be given back, if the limiter
+// heeds its context: a disk that hangs does not.
 const giveBackTime = time.Second
 
 // giveBack frees the place that a request may have and does not use. Its own time may be

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/gofiber/fiber/v2"
+	"github.com/gofiber/fiber/v2/middleware/recover"
+	"github.com/gofiber/fiber/v2/middleware/timeout"
 	"github.com/mailgate/mailgate/api/gate"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/memory"
@@ -55,6 +57,7 @@ func open(t *testing.T, change func(*gate.Options), handler fiber.Handler) *site
 		handler = func(c *fiber.Ctx) error { return c.SendString("through") }
 	}
 	app := fiber.New(fiber.Config{DisableStartupMessage: true})
+	app.Use(recover.New())
 	app.All("/*", protect, func(c *fiber.Ctx) error {
 		s.served.Add(1)
 		return handler(c)
@@ -207,6 +210,7 @@ func TestRelease(t *testing.T) {
 		{"an error of Fiber's", func(*fiber.Ctx) error { return fiber.ErrForbidden }, 403, false},
 		{"any error", func(*fiber.Ctx) error { return errors.New("broken") }, 500, false},
 		{"an error that is none", func(*fiber.Ctx) error { return fiber.NewError(302) }, 302, true},
+		{"a success within a time of its own", timeout.NewWithContext(func(c *fiber.Ctx) error { return c.SendString("ok") }, time.Minute), 200, true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -226,6 +230,18 @@ func TestRelease(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A handler that panics has answered with whatever it is recovered as, which is a 500.
+func TestReleaseAfterAPanic(t *testing.T) {
+	for _, from := range []int{500, 501} {
+		s := open(t, func(o *gate.Options) { o.Release = func(status int) bool { return status >= from } }, func(*fiber.Ctx) error { panic("broken") })
+		s.ask().is(t, 500)
+		want := map[int]int{500: 2, 501: 1}[from]
+		if v, err := s.limiter.Peek(context.Background(), "peer 127.0.0.1"); err != nil || v.Tiers()[0].Remaining != want {
+			t.Errorf("where %d is given back %d places are left, want %d (%v)", from, v.Tiers()[0].Remaining, want, err)
+		}
 	}
 }
 
