@@ -104,6 +104,7 @@ func (s *Server) answered(ctx context.Context, c *call, q sendRequest, out *answ
 	began := time.Now()
 	outcome, err := s.with.Repeats.Answers.Begin(ctx, asked.Name, asked.Body)
 	if err != nil {
+		s.metrics.sent(outcomeOf(err))
 		return err
 	}
 	switch outcome.State {
@@ -111,7 +112,9 @@ func (s *Server) answered(ctx context.Context, c *call, q sendRequest, out *answ
 		s.replayed(c, out, outcome.Answer)
 		return nil
 	case idempotency.InFlight:
-		return inFlight(outcome)
+		err = inFlight(outcome)
+		s.metrics.sent(outcomeOf(err))
+		return err
 	case idempotency.Started:
 		c.attempt = s.newAttempt(c, outcome, began)
 		return s.conclude(ctx, c, out, s.undone(ctx, c, q, refusal))
@@ -128,6 +131,7 @@ func (s *Server) undone(ctx context.Context, c *call, q sendRequest, refusal err
 		return s.standingOfTheirs(ctx, c, q.send(c), err)
 	}
 	if c.attempt.alone {
+		s.metrics.sent(outcomeOf(errUnseen))
 		return errUnseen
 	}
 	return refusal

@@ -3,12 +3,14 @@ package api_test
 import (
 	"crypto/rand"
 	"io/fs"
+	"strings"
 	"testing"
 	"testing/fstest"
 
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/mailer"
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // An answer outlives the template of its mail. What was never done under a template that is
@@ -61,25 +63,33 @@ func TestOnceWithoutItsTemplateNorAnybody(t *testing.T) {
 		repeats func(r *rig) idempotency.Keeper
 		status  int
 		problem string
+		counted string
 	}{
 		"the keeper cannot be asked": {func(r *rig) idempotency.Keeper {
 			failing := &failingKeeper{Keeper: r.repeats.Answers}
 			failing.begin.Store(true)
 			return failing
-		}, 503, "store-unavailable"},
-		"the others cannot be asked": {func(r *rig) idempotency.Keeper { return alone{r.repeats.Answers} }, 503, "store-unavailable"},
+		}, 503, "store-unavailable", "store-unavailable"},
+		"the others cannot be asked": {func(r *rig) idempotency.Keeper { return alone{r.repeats.Answers} }, 503, "store-unavailable", "store-unavailable"},
 		"the first is still at it": {func(r *rig) idempotency.Keeper {
 			begin := r.anotherAs(func(o *api.Options) { o.Repeats.Answers = forgetful{o.Repeats.Answers} })
 			begin.server.Reload(api.Live{Composer: composerWith(t, invitation)})
 			begin.onceAs(appKey, "k", old).is(t, 200, "")
 			return r.repeats.Answers
-		}, 409, "idempotency-in-flight"},
+		}, 409, "idempotency-in-flight", "in-flight"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, setup{})
-			asked := r.anotherWith(api.Repeats{Answers: tt.repeats(r), HandedOver: r.repeats.HandedOver})
+			asked := r.anotherAs(func(o *api.Options) {
+				o.Repeats = api.Repeats{Answers: tt.repeats(r), HandedOver: r.repeats.HandedOver}
+				o.Metrics = prometheus.NewRegistry()
+			})
 			for range 2 {
 				asked.onceAs(appKey, "k", old).is(t, tt.status, tt.problem)
+			}
+			want := `mailgate_sends_total{limit="",outcome="` + tt.counted + `",rule=""} 2` + "\n"
+			if text := asked.do("GET", "/metrics", "", "").text; !strings.Contains(text, want) {
+				t.Errorf("/metrics lacks %s", want)
 			}
 		})
 	}
