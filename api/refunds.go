@@ -15,8 +15,9 @@ import (
 const (
 	// maxRefunds wait at most; one more is given up, and the log says so.
 	maxRefunds = 1024
-	// refundTry bounds one try, refundPause lies between two, and after refundLife a
-	// refund is given up: the tier most mailboxes wait for has passed by then.
+	// refundTry bounds one try, refundPause follows when all that wait have failed, and
+	// after refundLife a refund is given up: the tier most mailboxes wait for has passed by
+	// then.
 	refundTry   = time.Second
 	refundPause = time.Second
 	refundLife  = time.Minute
@@ -30,7 +31,8 @@ const (
 
 // refunds gives back what was charged for mail that certainly never left, and frees the
 // keys of such attempts. What cannot be done at once is tried again in the background, one
-// after the other.
+// after the other. What fails once more goes behind the others: they may need another store,
+// or a master that is there.
 type refunds struct {
 	log      *slog.Logger
 	metrics  *metrics
@@ -40,6 +42,9 @@ type refunds struct {
 	queue chan refund
 	stop  chan struct{} // closed: no waiting any more
 	done  chan struct{} // closed: the worker has ended
+
+	life context.Context // ends when nothing is tried any more
+	end  context.CancelFunc
 
 	mu     sync.Mutex
 	closed bool // nothing is queued any more, as nobody would see it
@@ -87,6 +92,7 @@ func newRefunds(o Options, m *metrics) *refunds {
 		stop:  make(chan struct{}),
 		done:  make(chan struct{}),
 	}
+	r.life, r.end = context.WithCancel(context.Background())
 	go r.work()
 	return r
 }
@@ -114,61 +120,69 @@ func (r *refunds) enqueue(one refund) (why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
-		return "the server has stopped"
+		return errStopped.Error()
 	}
 	select {
 	case r.queue <- one:
 		return ""
 	default:
-		return "too many are waiting"
+		return tooMany
 	}
 }
 
 func (r *refunds) work() {
 	defer close(r.done)
+	defer r.rest()
+	failed := 0 // one after the other
 	for {
 		select {
 		case one := <-r.queue:
-			r.giveBack(one)
+			if r.giveBack(one) {
+				failed = 0
+				continue
+			}
+			if failed++; failed < len(r.queue) {
+				continue
+			}
+			failed = 0
+			if !r.pause() {
+				return
+			}
 		case <-r.stop:
-			r.rest()
 			return
 		}
 	}
 }
 
-// rest tries what is left, once each, and no more once the store has failed again.
+// giveBack tries once and reports whether it is done. What fails goes behind the others, until
+// its time is up.
+func (r *refunds) giveBack(one refund) bool {
+	err := r.try(&one)
+	if err == nil {
+		return true
+	}
+	why := err.Error()
+	if !one.over(time.Now()) {
+		select {
+		case r.queue <- one: // also when the server has stopped
+			return false
+		default:
+			why = tooMany
+		}
+	}
+	r.giveUp(one, why)
+	return false
+}
+
+// rest tries what is left, once each.
 func (r *refunds) rest() {
-	var failed error
 	for {
 		select {
 		case one := <-r.queue:
-			err := failed
-			if err == nil {
-				err = r.try(&one)
-			}
-			if err != nil {
+			if err := r.try(&one); err != nil {
 				r.giveUp(one, err.Error())
 			}
-			if !errors.Is(err, errTooLate) {
-				failed = err
-			}
 		default:
-			return
-		}
-	}
-}
-
-// giveBack tries until it is done, the refund's time is up or the server stops. While
-// one waits the others do: what keeps it waiting is the store they all need.
-func (r *refunds) giveBack(one refund) {
-	for {
-		err := r.try(&one)
-		if err == nil {
-			return
-		}
-		if one.over(time.Now()) || !r.pause() {
-			r.giveUp(one, err.Error())
 			return
 		}
 	}
@@ -183,7 +197,10 @@ func (one *refund) over(now time.Time) bool {
 }
 
 func (r *refunds) try(one *refund) error {
-	ctx, cancel := context.WithTimeout(r.patience(context.Background()), refundTry)
+	if r.life.Err() != nil {
+		return errStopped
+	}
+	ctx, cancel := context.WithTimeout(r.patience(r.life), refundTry)
 	defer cancel()
 	if one.key != nil && one.key.late(time.Now()) {
 		return cmp.Or(r.payPlace(ctx, one), errTooLate)
@@ -191,7 +208,12 @@ func (r *refunds) try(one *refund) error {
 	return r.pay(ctx, one)
 }
 
-var errTooLate = errors.New("somebody else may have begun the send anew")
+var (
+	errTooLate = errors.New("somebody else may have begun the send anew")
+	errStopped = errors.New("the server has stopped")
+)
+
+const tooMany = "too many are waiting"
 
 // pay does what is still to be done of a refund. Place and code are the attempt's own, so it
 // is never too late for them: they are nobody else's.
@@ -214,7 +236,7 @@ func (r *refunds) payPlace(ctx context.Context, one *refund) error {
 	return nil
 }
 
-// pause waits between two tries, and reports whether there is to be another.
+// pause waits between two rounds of tries, and reports whether there is to be another.
 func (r *refunds) pause() bool {
 	timer := time.NewTimer(refundPause)
 	defer timer.Stop()
@@ -245,6 +267,16 @@ func (r *refunds) close(ctx context.Context) {
 		close(r.stop)
 	}
 	r.mu.Unlock()
+	r.wait(ctx)
+}
+
+// cut has what is left given up untried, after close.
+func (r *refunds) cut(ctx context.Context) {
+	r.end()
+	r.wait(ctx)
+}
+
+func (r *refunds) wait(ctx context.Context) {
 	select {
 	case <-r.done:
 	case <-ctx.Done():

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mailgate/mailgate/throttle"
@@ -17,13 +18,7 @@ func zero() int { return 0 }
 // However late it is for the key of an attempt, the place is given back: it is the attempt's
 // own. The key may be somebody else's by then, and is left alone.
 func TestRefundAfterItsKey(t *testing.T) {
-	var log bytes.Buffer
-	o := Options{Log: slog.New(slog.NewTextHandler(&log, nil))}.withDefaults() // no keeper could free a key
-	m, err := newMetrics(o, zero, zero)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := newRefunds(o, m)
+	r, log := openRefunds(t)
 	tries := 0
 	r.now(context.Background(), refund{key: &attempt{requestID: "late", stop: time.Now().Add(-time.Second)}, release: func(context.Context) error {
 		if tries++; tries == 1 {
@@ -46,16 +41,80 @@ func (stuck) Release(context.Context, string, throttle.ID) (bool, error) {
 
 // What an operator resets is a subject of an action, so the log names the action as well.
 func TestARefundGivenUpNamesItsAction(t *testing.T) {
-	var log bytes.Buffer
-	o := Options{Log: slog.New(slog.NewTextHandler(&log, nil))}.withDefaults()
-	m, err := newMetrics(o, zero, zero)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := newRefunds(o, m)
+	r, log := openRefunds(t)
 	r.later(actionRefund(actionRequest{name: "login", limiter: stuck{}, subject: "user-4711"}, &call{subject: "41b0a8c2f7", id: throttle.NewID()}))
 	r.close(context.Background())
 	if said := log.String(); !strings.Contains(said, "given back") || !strings.Contains(said, " action=login subject=41b0a8c2f7 id=") {
 		t.Errorf("the log says\n%s", said)
 	}
+}
+
+// What fails goes behind the others, which may need another store, and holds none of them up.
+func TestARefundThatFailsHoldsUpNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, log := openRefunds(t)
+		given := false
+		r.later(refund{id: throttle.NewID(), release: func(context.Context) error { return errors.New("one store is away") }})
+		r.later(refund{release: func(context.Context) error {
+			given = true
+			return nil
+		}})
+		synctest.Wait()
+		time.Sleep(refundPause) // of the test's own clock
+		synctest.Wait()
+		if !given {
+			t.Error("the other waits")
+		}
+		time.Sleep(refundLife + 2*refundPause)
+		synctest.Wait()
+		if said := log.String(); strings.Count(said, "could not be given back") != 1 {
+			t.Errorf("after its life the log says\n%s", said)
+		}
+		r.close(context.Background())
+	})
+}
+
+// At the end each is tried once more, whatever became of those before it, unless there is no
+// time left.
+func TestRefundsAtTheEnd(t *testing.T) {
+	for name, late := range map[string]bool{"in time": false, "too late": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, log := openRefunds(t)
+				tries := 0
+				for range 3 {
+					r.later(refund{id: throttle.NewID(), release: func(ctx context.Context) error {
+						tries++
+						<-ctx.Done()
+						return ctx.Err()
+					}})
+				}
+				synctest.Wait() // the first is being tried
+				ctx, cancel := context.WithTimeout(context.Background(), 10*refundTry)
+				defer cancel()
+				want := 4 // the first once before, and each once
+				if late {
+					cancel()
+					want = 1
+				}
+				r.close(ctx)
+				r.cut(context.Background())
+				if said := log.String(); tries < want || late && tries > want || strings.Count(said, "could not be given back") != 3 {
+					t.Errorf("after %d tries the log says\n%s", tries, said)
+				}
+			})
+		})
+	}
+}
+
+// openRefunds are of a server that keeps no answers, and write to the log.
+func openRefunds(t *testing.T) (*refunds, *bytes.Buffer) {
+	t.Helper()
+	log := new(bytes.Buffer)
+	o := Options{Log: slog.New(slog.NewTextHandler(log, nil))}.withDefaults()
+	m, err := newMetrics(o, zero, zero)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newRefunds(o, m), log
 }

@@ -214,6 +214,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	s.refunds.close(ctx)
 	s.inAMoment(ctx, s.refunds.close) // no time at all, where ctx had enough
+	s.inAMoment(ctx, s.refunds.cut)
 	return err
 }
 
