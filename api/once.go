@@ -19,7 +19,7 @@ import (
 //	begin        the key is in flight; whoever else brings it is told so
 //	charge       under a reservation that tells the key, and the attempt
 //	hand over    a mark, kept when the relay waits for the mail's text
-//	finish       the answer is kept
+//	finish       the answer is kept; tried until the lease may have ended
 //
 // The mark stays as long as the answer, so that not even an attempt that slept through
 // its lease, and through another's, sends a second mail when it wakes.
@@ -47,8 +47,9 @@ type attempt struct {
 	// own makes the charge this server's own to tell of, where the others cannot be asked; nil
 	// for one that another has made.
 	own         func(context.Context) (alone bool, err error)
-	mayHaveLeft bool // so the answer is kept, whatever it is
-	refunding   bool // the key is free when the refund is done, which has the attempt from then on
+	mayHaveLeft bool                // so the answer is kept, whatever it is
+	answer      *idempotency.Answer // to be kept; none as long as there is no answer, or none to keep
+	refunding   bool                // the key is free when the refund is done, which has the attempt from then on
 }
 
 const (
@@ -212,11 +213,12 @@ func (s *Server) conclude(ctx context.Context, c *call, out *answer, err error) 
 	}
 	switch {
 	case a.refunding:
+		return err
 	case a.mayHaveLeft:
-		s.finish(ctx, a, out.kept())
-	default:
-		s.refunds.now(ctx, refund{key: a})
+		answer := out.kept()
+		a.answer = &answer
 	}
+	s.refunds.now(ctx, refund{key: a})
 	return err
 }
 
@@ -234,18 +236,19 @@ var errHanded = errors.New("another attempt has handed the mail over")
 
 var errLeaseLost = errors.New("the lease had ended")
 
-// finish keeps the answer.
-func (s *Server) finish(ctx context.Context, a *attempt, answer idempotency.Answer) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refundTry)
-	defer cancel()
-	kept, err := s.with.Repeats.Answers.Finish(ctx, a.lease, answer)
+// end keeps the answer, or frees the key of an attempt that has none to keep.
+func (r Repeats) end(ctx context.Context, a *attempt) error {
+	if a.answer == nil {
+		return r.free(ctx, a)
+	}
+	kept, err := r.Answers.Finish(ctx, a.lease, *a.answer)
 	if err == nil && !kept {
 		err = errLeaseLost
 	}
 	if err != nil {
-		s.with.Log.Warn("the end of a request could not be recorded, so its key is in flight until the lease ends",
-			"request_id", a.requestID, "cause", fmt.Errorf("keeping an answer: %w", err))
+		return fmt.Errorf("keeping an answer: %w", err)
 	}
+	return nil
 }
 
 // free lets the key be used again. The mark goes first: a key without it may be sent.
@@ -265,8 +268,11 @@ func (r Repeats) free(ctx context.Context, a *attempt) error {
 // late reports whether the lease may have ended, and somebody else may have begun.
 func (a *attempt) late(now time.Time) bool { return now.After(a.stop) }
 
-// stays is what becomes of a key that is not freed.
+// stays is what becomes of a key that is not freed, or whose answer is not kept.
 func (a *attempt) stays() string {
+	if a.answer != nil {
+		return "an answer could not be kept: its key is in flight until the lease ends, and whoever uses it then is told that the mail may have left (504)"
+	}
 	if a.mark.Token.IsZero() {
 		return "a key could not be freed, and is in flight until its lease ends"
 	}

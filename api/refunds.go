@@ -30,7 +30,7 @@ const (
 )
 
 // refunds gives back what was charged for mail that certainly never left, and frees the
-// keys of such attempts. What cannot be done at once is tried again in the background, one
+// keys of such attempts; it keeps the answers of the others. What cannot be done at once is tried again in the background, one
 // after the other. What fails once more goes behind the others: they may need another store,
 // or a master that is there.
 type refunds struct {
@@ -58,7 +58,7 @@ type refund struct {
 	whose   slog.Attr                   // for the log: a hash, and which action it was of
 	id      throttle.ID
 	due     time.Time // when it is given up
-	key     *attempt  // whose key is to be free; nil for none, or when it is
+	key     *attempt  // whose key is to be free, or its answer kept; nil for none
 }
 
 // sendRefund is the refund of a send.
@@ -162,7 +162,7 @@ func (r *refunds) giveBack(one refund) bool {
 		return true
 	}
 	why := err.Error()
-	if !one.over(time.Now()) {
+	if !one.over(time.Now()) && !errors.Is(err, errLeaseLost) {
 		select {
 		case r.queue <- one: // also when the server has stopped
 			return false
@@ -221,7 +221,7 @@ func (r *refunds) pay(ctx context.Context, one *refund) error {
 	if err := r.payPlace(ctx, one); err != nil || one.key == nil {
 		return err
 	}
-	return r.repeats.free(ctx, one.key)
+	return r.repeats.end(ctx, one.key)
 }
 
 func (r *refunds) payPlace(ctx context.Context, one *refund) error {
