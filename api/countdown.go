@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"strconv"
@@ -26,9 +27,6 @@ func (s *Server) counted(send rules.Send, d rules.Decision) standing {
 // countdown is a token for the wait that an answer tells. It holds all that rules know of the
 // send, since whom they leave alone, and what they count, is not to be seen from the mailbox
 // alone. Who asks by it is told how the next such send stands, and nothing else.
-//
-// It is the mailbox, a line of the rest, and a 0: with that, a mailgate of before takes the
-// line for the name of a limit that is long past, and the token for one of the mailbox.
 func (s *Server) countdown(send rules.Send, v *throttle.Verdict) string {
 	b := append(make([]byte, 0, 320), send.Mailbox...)
 	b = append(append(b, '\n'), send.Caller...)
@@ -37,16 +35,13 @@ func (s *Server) countdown(send rules.Send, v *throttle.Verdict) string {
 		b = send.Client.AppendTo(b)
 	}
 	b = append(append(b, '\t'), send.Template...)
-	return s.tokens.Seal(string(append(b, "\n0"...)), s.with.Now()+max(countdownLife, wire.Wait(v)))
+	return s.tokens.Seal(string(b), s.with.Now()+max(countdownLife, wire.Wait(v)))
 }
 
-// A waiting is what a countdown's token stands for: a send. One that was made before the
-// token held all of it may have another wait in place of the rest.
+// A waiting is what a countdown's token stands for: a send.
 type waiting struct {
 	mailbox mailer.Address
 	send    rules.Send
-	limit   string
-	until   int64
 }
 
 // readCountdown opens the token. Whatever is wrong with it is one answer.
@@ -66,17 +61,13 @@ func (s *Server) readCountdown(in *incoming) (w waiting, err error) {
 	return w, nil
 }
 
+var errCountdown = errors.New("a token holds a mailbox, and then a caller, a client and a template")
+
 // read reads what a token has beside the mailbox.
 func (w *waiting) read(rest string) (err error) {
-	line, until, more := strings.Cut(rest, "\n")
-	if !more {
-		return nil
-	}
-	parts := strings.Split(line, "\t")
-	if len(parts) < 3 {
-		w.limit = line
-		w.until, err = strconv.ParseInt(until, 10, 64)
-		return err
+	parts := strings.Split(rest, "\t")
+	if len(parts) != 3 {
+		return errCountdown
 	}
 	w.send.Caller, w.send.Template = parts[0], parts[2]
 	if parts[1] != "" {
@@ -101,12 +92,7 @@ func (s *Server) count(ctx context.Context, c *call, w waiting) (remaining, erro
 	st := s.ofSend(decision)
 	c.note(&st)
 	v := &st.decision.Verdict
-	left := remaining{st.decision.Rule, v.Limit, wire.Wait(v), v.Now}
-	if rest := w.until - v.Now; rest > left.wait {
-		left = remaining{"", w.limit, rest, v.Now}
-		c.rule, c.limit = "", w.limit
-	}
-	return left, nil
+	return remaining{st.decision.Rule, v.Limit, wire.Wait(v), v.Now}, nil
 }
 
 func writeRemaining(out *answer, left *remaining) {
