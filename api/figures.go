@@ -129,9 +129,10 @@ func (s *Server) isReady(ctx context.Context) bool {
 // figuresPatience is how long figures wait for the stores to say that they are there.
 const figuresPatience = time.Second
 
-func writeFigures(out *answer, f *figures) {
+// writeJSON writes what is not asked for so often that it would need a writer of its own.
+func writeJSON[T any](out *answer, what *T) {
 	out.json(200)
-	text, err := json.Marshal(f)
+	text, err := json.Marshal(what)
 	if err != nil {
 		panic(err) // these types have no value that is no JSON
 	}

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"strings"
 	"time"
@@ -105,13 +104,4 @@ func (t *trial) replay(policy throttle.Policy, h throttle.History) {
 	if t.Refused > before {
 		t.Affected++
 	}
-}
-
-func writeTrial(out *answer, t *trial) {
-	out.json(200)
-	text, err := json.Marshal(t)
-	if err != nil {
-		panic(err) // these types have no value that is no JSON
-	}
-	out.body = append(out.body, text...)
 }
