@@ -193,17 +193,11 @@ func (r *jsonReader) unit(at int) (rune, bool) {
 	}
 	var unit rune
 	for _, c := range r.text[at+2 : at+6] {
-		switch {
-		case '0' <= c && c <= '9':
-			c -= '0'
-		case 'a' <= c && c <= 'f':
-			c -= 'a' - 10
-		case 'A' <= c && c <= 'F':
-			c -= 'A' - 10
-		default:
+		digit := hexDigit(c)
+		if digit < 0 {
 			return 0, false
 		}
-		unit = unit<<4 | rune(c)
+		unit = unit<<4 | rune(digit)
 	}
 	return unit, true
 }

@@ -34,6 +34,7 @@ func unescape(text []byte) (string, bool) {
 	return string(plain), true
 }
 
+// hexDigit is the value of a hexadecimal digit, or -1.
 func hexDigit(c byte) int {
 	switch {
 	case '0' <= c && c <= '9':

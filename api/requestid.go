@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"math/rand/v2"
 )
 
@@ -21,13 +22,5 @@ func requestID(given []byte) string {
 }
 
 func sane(id []byte) bool {
-	if len(id) == 0 || len(id) > maxRequestID {
-		return false
-	}
-	for _, c := range id {
-		if c <= ' ' || c > '~' {
-			return false
-		}
-	}
-	return true
+	return len(id) > 0 && len(id) <= maxRequestID && !bytes.ContainsFunc(id, notVisible)
 }
