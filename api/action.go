@@ -202,7 +202,7 @@ func (s *Server) resetAction(ctx context.Context, c *call, q actionRequest) (cle
 		slog.Int("cleared", n),
 	)
 	if err != nil {
-		return clearing{}, notReset(err)
+		return clearing{}, inWords(err, notReset)
 	}
 	s.metrics.resets.Inc()
 	return clearing{q.name, c.subject, n}, nil

@@ -158,21 +158,15 @@ func (s *Server) reset(ctx context.Context, c *call, q resetRequest) (cleared, e
 		slog.Int("guesses_cleared", guesses),
 	)
 	if err != nil {
-		return cleared{}, notReset(err)
+		return cleared{}, inWords(err, notReset)
 	}
 	s.metrics.resets.Inc()
 	return cleared{q.mailbox, n, guesses}, nil
 }
 
-// notReset is the answer where a history failed. A reset has several steps, and the answer
+// notReset is what is said where a history failed. A reset has several steps, and the answer
 // of one can be lost, so it does not say that nothing was done.
-func notReset(err error) error {
-	p := problemOf(err)
-	if p.kind == storeUnavailable {
-		p.detail = "The reset cannot be completed now, and is not to be relied on. Ask again when the history can be used; to reset twice does no harm."
-	}
-	return p
-}
+const notReset = "The reset cannot be completed now, and is not to be relied on. Ask again when the history can be used; to reset twice does no harm."
 
 func writeCleared(out *answer, done *cleared) {
 	out.json(200)

@@ -140,6 +140,15 @@ func problemOf(err error) *problem {
 	return &problem{kind: internal, cause: err}
 }
 
+// inWords is the answer to an error, where a history failed with words of its own.
+func inWords(err error, unavailable string) error {
+	p := problemOf(err)
+	if p.kind == storeUnavailable {
+		p.detail = unavailable
+	}
+	return p
+}
+
 func sendProblem(err *mailer.SendError) *problem {
 	switch err.Outcome {
 	case mailer.Rejected:

@@ -47,7 +47,7 @@ func (s *Server) verify(ctx context.Context, c *call, q verification) (struct{},
 	outcome, err := s.desk.Verify(ctx, codeOf(q.of), q.typed)
 	if err != nil {
 		s.metrics.verified("failed")
-		return struct{}{}, notChecked(err)
+		return struct{}{}, inWords(err, notChecked)
 	}
 	s.metrics.verified(outcome.Result.String())
 	guesses := charge{
@@ -65,14 +65,8 @@ func (s *Server) verify(ctx context.Context, c *call, q verification) (struct{},
 	return struct{}{}, &problem{kind: codeExpired}
 }
 
-// notChecked is the answer where a history failed: before the guess was counted or after.
-func notChecked(err error) error {
-	p := problemOf(err)
-	if p.kind == storeUnavailable {
-		p.detail = "The code cannot be checked now. This may have cost a guess."
-	}
-	return p
-}
+// notChecked is what is said where a history failed: before the guess was counted or after.
+const notChecked = "The code cannot be checked now. This may have cost a guess."
 
 // codeOf is whose codes those mailed to an address are. They prove this spelling alone.
 func codeOf(to mailer.Address) verify.Recipient {
