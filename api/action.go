@@ -146,7 +146,7 @@ func (s *Server) peekAction(ctx context.Context, c *call, q actionRequest) (acte
 }
 
 func writeActed(out *answer, done *acted) {
-	out.json(200)
+	out.json()
 	out.show(&done.standing)
 	b := append(out.body, `{"allowed":`...)
 	b = strconv.AppendBool(b, done.decision.Allowed)
@@ -180,7 +180,7 @@ func (s *Server) releaseAction(ctx context.Context, c *call, q actionRequest) (b
 }
 
 func writeReleased(out *answer, released *bool) {
-	out.json(200)
+	out.json()
 	b := append(out.body, `{"released":`...)
 	out.body = append(strconv.AppendBool(b, *released), '}')
 }
@@ -209,7 +209,7 @@ func (s *Server) resetAction(ctx context.Context, c *call, q actionRequest) (cle
 }
 
 func writeClearing(out *answer, done *clearing) {
-	out.json(200)
+	out.json()
 	b := append(out.body, `{"action":`...)
 	b = wire.AppendString(b, done.name)
 	b = append(b, `,"subject":`...)

@@ -62,9 +62,9 @@ type answer struct {
 
 const jsonType = "application/json"
 
-// json readies the answer for a body that is appended to.
-func (a *answer) json(status int) {
-	a.status, a.contentType = status, jsonType
+// json readies a yes for a body that is appended to.
+func (a *answer) json() {
+	a.status, a.contentType = 200, jsonType
 }
 
 func (a *answer) reset() {

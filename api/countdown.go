@@ -96,7 +96,7 @@ func (s *Server) count(ctx context.Context, c *call, w waiting) (remaining, erro
 }
 
 func writeRemaining(out *answer, left *remaining) {
-	out.json(200)
+	out.json()
 	b := append(out.body, `{"rule":`...)
 	b = wire.AppendName(b, left.rule)
 	b = append(b, `,"limit":`...)

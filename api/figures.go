@@ -131,7 +131,7 @@ const figuresPatience = time.Second
 
 // writeJSON writes what is not asked for so often that it would need a writer of its own.
 func writeJSON[T any](out *answer, what *T) {
-	out.json(200)
+	out.json()
 	text, err := json.Marshal(what)
 	if err != nil {
 		panic(err) // these types have no value that is no JSON

@@ -39,7 +39,7 @@ func (s *Server) ready(ctx context.Context, _ *call, _ struct{}) (status, error)
 }
 
 func writeStatus(out *answer, s *status) {
-	out.json(200)
+	out.json()
 	b := append(out.body, `{"status":`...)
 	b = wire.AppendString(b, s.word)
 	if s.degradedSince != 0 {

@@ -42,7 +42,7 @@ func (s *Server) seen(ctx context.Context, c *call, mailbox mailer.Address, send
 }
 
 func writeSight(out *answer, done *sight) {
-	out.json(200)
+	out.json()
 	out.body = append(appendSight(out, done), '}')
 }
 
@@ -75,7 +75,7 @@ func (s *Server) inspect(ctx context.Context, c *call, mailbox mailer.Address) (
 }
 
 func writeInspection(out *answer, done *inspection) {
-	out.json(200)
+	out.json()
 	b := append(appendSight(out, &done.sight), `,"sends":[`...)
 	for i, send := range done.sends {
 		if i > 0 {
@@ -169,7 +169,7 @@ func (s *Server) reset(ctx context.Context, c *call, q resetRequest) (cleared, e
 const notReset = "The reset cannot be completed now, and is not to be relied on. Ask again when the history can be used; to reset twice does no harm."
 
 func writeCleared(out *answer, done *cleared) {
-	out.json(200)
+	out.json()
 	b := append(out.body, `{"email":`...)
 	b = wire.AppendString(b, done.mailbox.String())
 	b = append(b, `,"cleared":`...)

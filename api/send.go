@@ -239,7 +239,7 @@ func outcomeOf(err error) string {
 }
 
 func writeSent(out *answer, done *sent) {
-	out.json(200)
+	out.json()
 	out.show(&done.standing)
 	b := append(out.body, `{"status":"sent","id":"`...)
 	b = append(b, done.id[:]...)

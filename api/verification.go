@@ -74,7 +74,7 @@ func codeOf(to mailer.Address) verify.Recipient {
 }
 
 func writeVerified(out *answer, _ *struct{}) {
-	out.json(200)
+	out.json()
 	out.body = append(out.body, `{"verified":true}`...)
 }
 
