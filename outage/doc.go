@@ -13,7 +13,8 @@
 // # Together
 //
 // While the shared history answers, it decides. The node keeps one of the admissions that
-// it made itself, in its own history, at the shared one's times.
+// it made itself, in its own history, at the shared one's times. Where its disk hangs nobody
+// waits for that: what is not noted soon counts as missing until it is.
 //
 // # Alone
 //

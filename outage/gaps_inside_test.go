@@ -74,7 +74,7 @@ func TestGivenBackWhileNoted(t *testing.T) {
 	a := accountWith(t, own)
 	m := missing{"key", throttle.NewID()}
 	own.during = func() { a.dismiss(m) }
-	a.lacks(m, 1, 100)
+	a.lacks(m, counts{at: 1, until: 100})
 	if !a.watch.closeGaps() || !a.whole() || own.recorded != 1 || own.released != 1 {
 		t.Errorf("whole %t, recorded %d, released %d", a.whole(), own.recorded, own.released)
 	}
@@ -91,7 +91,7 @@ func TestNotedWhileGivenBack(t *testing.T) {
 			a := accountWith(t, own)
 			own.after = func() { a.watch.closeGaps() }
 			m := missing{"key", throttle.NewID()}
-			a.lacks(m, 1, 100)
+			a.lacks(m, counts{at: 1, until: 100})
 			if err := giveBack(a.watch.Limiter("mailbox", 100, &listening{}, own), m); err != nil {
 				t.Fatal(err)
 			}
@@ -105,12 +105,12 @@ func TestNotedWhileGivenBack(t *testing.T) {
 // What counts no more is not missing any more, though the disk never takes anything again.
 func TestMissingNoMore(t *testing.T) {
 	a := accountWith(t, new(unable))
-	a.lacks(missing{"old", throttle.NewID()}, 1, 5)
+	a.lacks(missing{"old", throttle.NewID()}, counts{at: 1, until: 5})
 	if !a.watch.closeGaps() {
 		t.Error("what counts no more is waited for")
 	}
-	a.lacks(missing{"old", throttle.NewID()}, 1, 5)
-	a.lacks(missing{"new", throttle.NewID()}, 1, 6)
+	a.lacks(missing{"old", throttle.NewID()}, counts{at: 1, until: 5})
+	a.lacks(missing{"new", throttle.NewID()}, counts{at: 1, until: 6})
 	if a.watch.closeGaps() || len(a.missing) != 1 || a.whole() {
 		t.Errorf("whole %t, and missing are %v", a.whole(), a.missing)
 	}
@@ -122,8 +122,8 @@ func TestDistrustedForTheLongest(t *testing.T) {
 	own := &listening{during: func() {}}
 	a := accountWith(t, own)
 	a.lost = 20
-	a.lacks(missing{"long", throttle.NewID()}, 1, 200)
-	a.lacks(missing{"short", throttle.NewID()}, 1, 100)
+	a.lacks(missing{"long", throttle.NewID()}, counts{at: 1, until: 200})
+	a.lacks(missing{"short", throttle.NewID()}, counts{at: 1, until: 100})
 	if until := a.distrusted.Load(); until != 200 {
 		t.Errorf("distrusted until %d", until)
 	}
@@ -136,8 +136,8 @@ func TestDistrustedForTheLongest(t *testing.T) {
 func TestMissingMeanwhile(t *testing.T) {
 	own := &listening{}
 	a := accountWith(t, own)
-	own.during = sync.OnceFunc(func() { a.lacks(missing{"b", throttle.NewID()}, 1, 100) })
-	a.lacks(missing{"a", throttle.NewID()}, 1, 100)
+	own.during = sync.OnceFunc(func() { a.lacks(missing{"b", throttle.NewID()}, counts{at: 1, until: 100}) })
+	a.lacks(missing{"a", throttle.NewID()}, counts{at: 1, until: 100})
 	if a.watch.closeGaps() || a.whole() {
 		t.Error("whole, and one is missing")
 	}
@@ -149,7 +149,7 @@ func TestMissingMeanwhile(t *testing.T) {
 // That the time of what is missing is over is nothing to tell, nor to note.
 func TestWholeByTheTime(t *testing.T) {
 	a := accountWith(t, new(unable))
-	a.lacks(missing{"old", throttle.NewID()}, 1, 5)
+	a.lacks(missing{"old", throttle.NewID()}, counts{at: 1, until: 5})
 	well := a.watch.gaps
 	if a.watch.gaps = unwellGaps(t); !a.watch.markGaps() {
 		t.Error("it is noted")
@@ -163,7 +163,7 @@ func TestWholeByTheTime(t *testing.T) {
 // What an earlier process has left out nobody remembers, so it stays a gap while it counts.
 func TestGapsOfBefore(t *testing.T) {
 	a := accountWith(t, new(unable))
-	a.lacks(missing{"a", throttle.NewID()}, 1, 100)
+	a.lacks(missing{"a", throttle.NewID()}, counts{at: 1, until: 100})
 	a.watch.closeGaps()
 	a.watch.Close(context.Background())
 	w, err := NewWatch(a.watch.o)
@@ -186,7 +186,7 @@ func TestGapsOfBefore(t *testing.T) {
 func TestGapsOfTwo(t *testing.T) {
 	a := accountWith(t, new(unable))
 	a.watch.account("all", false, nil)
-	a.lacks(missing{"a", throttle.NewID()}, 1, 100)
+	a.lacks(missing{"a", throttle.NewID()}, counts{at: 1, until: 100})
 	for range 64 {
 		if a.watch.closeGaps() {
 			t.Fatal("it is done, and one is missing")
@@ -199,7 +199,7 @@ func TestFullDiskIsAskedOnce(t *testing.T) {
 	own := new(unable)
 	a := accountWith(t, own)
 	for i := range 10 {
-		a.lacks(missing{fmt.Sprint("key", i), throttle.NewID()}, 1, 100)
+		a.lacks(missing{fmt.Sprint("key", i), throttle.NewID()}, counts{at: 1, until: 100})
 	}
 	if a.watch.closeGaps() || own.asked.Load() != 1 {
 		t.Errorf("asked %d times", own.asked.Load())
@@ -211,7 +211,7 @@ func TestTooManyAreMissing(t *testing.T) {
 	own := &listening{during: func() {}}
 	a := accountWith(t, own)
 	for i := range mostMissing + 1 {
-		a.lacks(missing{fmt.Sprint("key", i), throttle.NewID()}, 1, int64(100+i))
+		a.lacks(missing{fmt.Sprint("key", i), throttle.NewID()}, counts{at: 1, until: int64(100 + i)})
 	}
 	if !a.watch.closeGaps() || a.whole() || own.recorded != mostMissing || a.distrusted.Load() != 100+mostMissing {
 		t.Errorf("whole %t, recorded %d, distrusted until %d", a.whole(), own.recorded, a.distrusted.Load())
@@ -237,7 +237,7 @@ func TestGapsAreMarkedLater(t *testing.T) {
 	a := accountWith(t, new(unable))
 	w, taking, unwell := a.watch, a.watch.gaps, unwellGaps(t)
 	w.gaps = unwell
-	if !a.lacks(missing{"a", throttle.NewID()}, 1, 100) || a.lacks(missing{"b", throttle.NewID()}, 1, 200) {
+	if !a.lacks(missing{"a", throttle.NewID()}, counts{at: 1, until: 100}) || a.lacks(missing{"b", throttle.NewID()}, counts{at: 1, until: 200}) {
 		t.Error("it was whole before the first, and not before the second")
 	}
 	if w.markGaps() {
@@ -260,7 +260,7 @@ func TestGapsAreMarkedLater(t *testing.T) {
 func TestGapsAreMarked(t *testing.T) {
 	a := accountWith(t, new(unable))
 	a.watch.Start()
-	a.lacks(missing{"c", throttle.NewID()}, 1, 300)
+	a.lacks(missing{"c", throttle.NewID()}, counts{at: 1, until: 300})
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
 		if until, _, _, _ := a.watch.gaps.disk.Get(context.Background(), "mailbox", ever); until == 300 {
 			break

@@ -53,11 +53,14 @@ func (w *Watch) Keeper(name string, terms idempotency.Terms, shared idempotency.
 // keeps takes note that there is something here from now on.
 func (k *Keeper) keeps() { k.until.Store(k.watch.o.Now() + k.terms.Lease + k.terms.Keep) }
 
-// look is what this node knows of a request.
+// look is what this node knows of a request. While its disk hangs it knows nothing of some,
+// and says so soon.
 func (k *Keeper) look(ctx context.Context, lease idempotency.Lease) (o idempotency.Outcome, known bool, err error) {
 	if k.until.Load() <= k.watch.o.Now() {
 		return o, false, nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, k.watch.scribe.patience)
+	defer cancel()
 	return k.own.Look(ctx, lease)
 }
 
@@ -144,21 +147,26 @@ func (k *Keeper) note(ctx context.Context, lease idempotency.Lease, o idempotenc
 	switch o.State {
 	case idempotency.Started:
 		k.keeps()
-		_, err := k.own.BeginAs(ctx, lease)
-		k.noted(err)
+		k.writes(func() error {
+			_, err := k.own.BeginAs(ctx, lease)
+			return err
+		})
 	case idempotency.Replay:
 		k.keeps()
-		_, err := k.own.BeginAs(ctx, lease)
-		if err == nil {
-			_, err = k.own.FinishFor(ctx, lease, o.Answer, min(k.terms.Keep, ofOthers))
-		}
-		k.noted(err)
+		k.writes(func() error {
+			_, err := k.own.BeginAs(ctx, lease)
+			if err == nil {
+				_, err = k.own.FinishFor(ctx, lease, o.Answer, min(k.terms.Keep, ofOthers))
+			}
+			return err
+		})
 	}
 }
 
-// noted counts what could not be noted for the node itself. The shared keeper knows.
-func (k *Keeper) noted(err error) {
-	if err != nil {
+// writes notes something for the node itself, and counts what could not be noted, or not
+// soon. The shared keeper knows.
+func (k *Keeper) writes(note func() error) {
+	if _, err := k.watch.scribe.write(note); err != nil {
 		k.watch.unnoted.Add(1)
 	}
 }
@@ -179,11 +187,15 @@ func (k *Keeper) Finish(ctx context.Context, lease idempotency.Lease, a idempote
 	if kept && !k.watch.o.Kept {
 		keep = min(keep, knownToAll)
 	}
-	mine, failed := k.own.FinishFor(context.WithoutCancel(ctx), lease, a, keep)
+	ctx = context.WithoutCancel(ctx)
 	if kept {
-		k.noted(failed)
+		k.writes(func() error {
+			_, err := k.own.FinishFor(ctx, lease, a, keep)
+			return err
+		})
 		return true, nil
 	}
+	mine, failed := k.own.FinishFor(ctx, lease, a, keep)
 	if failed != nil || !mine {
 		return false, failed
 	}
@@ -204,12 +216,26 @@ func (k *Keeper) Abandon(ctx context.Context, lease idempotency.Lease) (freed bo
 		}
 	}
 	k.begun.remove(lease.Token)
-	mine, failed := k.own.Abandon(context.WithoutCancel(ctx), lease)
+	mine, failed := k.abandon(context.WithoutCancel(ctx), lease)
 	if !alone || failed != nil {
 		return freed || mine, failed
 	}
 	d := debt{step: abandon, what: string(lease.Token[:]), until: k.watch.o.Now() + k.terms.Lease, more: string(lease.Body[:])}
 	return true, k.owes("abandoning a request", lease.Name, d)
+}
+
+// abandon frees the name on this node.
+func (k *Keeper) abandon(ctx context.Context, lease idempotency.Lease) (freed bool, err error) {
+	mine := make(chan bool, 1)
+	_, err = k.watch.scribe.write(func() error {
+		freed, err := k.own.Abandon(ctx, lease)
+		mine <- freed
+		return err
+	})
+	if errors.Is(err, errHangs) {
+		return false, fmt.Errorf("abandoning a request: %w: %w", idempotency.ErrUnavailable, err)
+	}
+	return <-mine, err
 }
 
 func (k *Keeper) owes(doing string, name idempotency.Name, d debt) error {

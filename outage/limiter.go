@@ -157,14 +157,20 @@ func (l *Limiter) releaseOf(id throttle.ID) debt {
 }
 
 // mirror notes for the node itself what the shared history has admitted. That it cannot be
-// noted takes nothing from the admission; but then the own history does not know all.
+// noted, or not soon, takes nothing from the admission; but then the own history does not
+// know all.
 func (l *Limiter) mirror(ctx context.Context, key string, a throttle.Admission) {
-	err := l.own.Record(context.WithoutCancel(ctx), key, a)
+	ends, err := l.watch.scribe.write(func() error { return l.own.Record(context.WithoutCancel(ctx), key, a) })
 	if err == nil {
 		return
 	}
 	l.watch.unnoted.Add(1)
-	if l.lacks(missing{key, a.ID}, a.At, l.watch.o.Now()+l.longest) {
+	m := missing{key, a.ID}
+	first := l.lacks(m, counts{a.At, l.watch.o.Now() + l.longest, ends})
+	if ends != nil {
+		go l.await(l.own, m, ends)
+	}
+	if first {
 		l.watch.o.Log.Error("what was admitted cannot be noted on this node, so in an outage it does not go on alone until that can be, or has left its windows",
 			"what", l.name, "cause", err)
 	}
@@ -221,7 +227,7 @@ func (l *Limiter) Release(ctx context.Context, key string, id throttle.ID) (bool
 	// Forgotten first, or it could be noted in between. What cannot be taken off the own
 	// history makes this node stricter, and nothing worse.
 	l.dismiss(missing{key, id})
-	had, _ := l.own.Release(ctx, key, id)
+	had, _ := l.releaseOwn(ctx, key, id)
 	if l.watch.ledger.number(holderOf(l.name, key)) > 0 {
 		if owed, err := l.takeBack(key, id); owed || err != nil {
 			return owed, err
@@ -239,6 +245,20 @@ func (l *Limiter) Release(ctx context.Context, key string, id throttle.ID) (bool
 		return false, both(err, failed)
 	}
 	return true, nil
+}
+
+// releaseOwn takes an admission off the own history, and reports whether it was there.
+func (l *Limiter) releaseOwn(ctx context.Context, key string, id throttle.ID) (had bool, err error) {
+	answer := make(chan bool, 1)
+	_, err = l.watch.scribe.write(func() error {
+		had, err := l.own.Release(context.WithoutCancel(ctx), key, id)
+		answer <- had
+		return err
+	})
+	if errors.Is(err, errHangs) {
+		return false, err
+	}
+	return <-answer, err
 }
 
 // takeBack turns an admission that is owed into its release: the reply may have been lost

@@ -41,6 +41,7 @@ type Watch struct {
 	o      Options
 	ledger *ledger
 	gaps   *gaps
+	scribe scribe
 
 	away atomic.Bool // is there an outage
 	met  atomic.Bool // the shared history has answered since the start
@@ -95,7 +96,7 @@ func NewWatch(o Options) (*Watch, error) {
 		ledger.close()
 		return nil, fmt.Errorf("outage: %w", err)
 	}
-	w := &Watch{o: o, ledger: ledger, gaps: gaps, accounts: map[string]*account{}, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	w := &Watch{o: o, ledger: ledger, gaps: gaps, scribe: newScribe(), accounts: map[string]*account{}, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	w.ctx, w.stop = context.WithCancel(context.Background())
 	ledger.bound.tell = w.tellTooMuch
 	return w, nil
@@ -107,7 +108,8 @@ type State struct {
 	Since    int64 // milliseconds since 1970; 0 unless Degraded
 	Debts    int   // steps that the shared history is to be told of
 	// Admitted are the sends admitted alone, Written those that the shared history was then
-	// told of, and Unnoted those that it admitted and this node could not note for itself.
+	// told of, and Unnoted those that it admitted and this node could not note for itself,
+	// or not soon.
 	// All are counted since the start.
 	Admitted, Written, Unnoted int64
 }

@@ -45,8 +45,12 @@ func (w *Watch) work() {
 	}
 }
 
-// hasWork does what is to be done beside the debts, and reports whether anything is left.
+// hasWork does what is to be done beside the debts, and reports whether anything is left. A
+// disk that hangs is asked for nothing more, as all else would wait for it too.
 func (w *Watch) hasWork() bool {
+	if w.scribe.hangs() {
+		return true
+	}
 	whole, cleared := w.closeGaps(), w.ledger.clear()
 	return !whole || !cleared || w.away.Load() || w.owed() > 0
 }
