@@ -47,6 +47,70 @@ func TestWhatIsNotOwedIsNotAdmitted(t *testing.T) {
 	}
 }
 
+// What was admitted before, and is given back while neither the shared history nor the disk
+// answers, is an error: else it would stay charged, and nobody would know.
+func TestWhatIsNotGivenBackIsAnError(t *testing.T) {
+	clock, p, disk := throttletest.NewClock(start), policy(t, "minute=1/60s"), cachetest.Open(t, cache.Memory)
+	n := openNode(t, openShared(t, p, clock), disk, p, clock.Now, nil)
+	id := throttle.NewID()
+	n.take(alice, id)
+	n.shared.set(silent)
+	if err := disk.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if released, err := n.Release(context.Background(), alice, id); released || !errors.Is(err, throttle.ErrUnavailable) || !errors.Is(err, cache.ErrClosed) {
+		t.Errorf("%v, %v", released, err)
+	}
+}
+
+// What cannot be taken off the own history is given back to the shared one all the same.
+func TestGivesBackWhatTheOwnHistoryKeeps(t *testing.T) {
+	clock, p := throttletest.NewClock(start), policy(t, "minute=1/60s")
+	n := openNode(t, openShared(t, p, clock), cachetest.Open(t, cache.Memory), p, clock.Now, nil)
+	broken := cachetest.Open(t, cache.Memory)
+	limiter := n.watch.Historian("mailbox", p.Longest(), n.shared, openLimiter(t, broken, p, clock.Now))
+	id := throttle.NewID()
+	if _, err := limiter.Take(context.Background(), alice, id); err != nil {
+		t.Fatal(err)
+	}
+	n.shared.set(silent)
+	if err := broken.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if released, err := limiter.Release(context.Background(), alice, id); !released || err != nil {
+		t.Errorf("%v, %v", released, err)
+	}
+	n.shared.set(none)
+	n.watch.Start()
+	n.healthy()
+	if got := n.history(n.shared.Survey, alice); len(got) != 0 {
+		t.Errorf("a charge without a mail: %v", got)
+	}
+}
+
+// Of those that are given back each is owed, however many they are.
+func TestGivesBackMany(t *testing.T) {
+	n, _ := opened(t, "minute=100/60s")
+	var ids []throttle.ID
+	for range 100 { // that another node has made
+		ids = append(ids, throttle.NewID())
+		if _, err := n.shared.Survey.Take(context.Background(), alice, ids[len(ids)-1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n.shared.set(silent)
+	for _, id := range ids {
+		if _, err := n.Release(context.Background(), alice, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n.shared.set(none)
+	n.healthy()
+	if got := n.history(n.shared.Survey, alice); len(got) != 0 {
+		t.Errorf("%d are left charged", len(got))
+	}
+}
+
 // A send that another node has made is given back here, where nobody knows of it.
 func TestGivesBackWhatItDoesNotKnow(t *testing.T) {
 	n, _ := opened(t, "minute=1/60s")

@@ -219,7 +219,7 @@ func (l *Limiter) look(ctx context.Context, doing, key string, ask func(at throt
 }
 
 // Release gives the admission back, however long the shared history is away. While it is,
-// whether there was one is what this node knows of it.
+// whether there was one is what this node knows of it; where its disk does not say, there was.
 func (l *Limiter) Release(ctx context.Context, key string, id throttle.ID) (bool, error) {
 	if err := throttle.CheckCall(ctx, "release", key); err != nil {
 		return false, err
@@ -227,7 +227,7 @@ func (l *Limiter) Release(ctx context.Context, key string, id throttle.ID) (bool
 	// Forgotten first, or it could be noted in between. What cannot be taken off the own
 	// history makes this node stricter, and nothing worse.
 	l.dismiss(missing{key, id})
-	had, _ := l.releaseOwn(ctx, key, id)
+	had, unknown := l.releaseOwn(ctx, key, id)
 	if l.watch.ledger.number(holderOf(l.name, key)) > 0 {
 		if owed, err := l.takeBack(key, id); owed || err != nil {
 			return owed, err
@@ -237,14 +237,10 @@ func (l *Limiter) Release(ctx context.Context, key string, id throttle.ID) (bool
 	if err == nil || !id.Valid() || !l.goesOn(ctx, key, err) {
 		return released, err
 	}
-	if !had {
-		l.disown(key, id)
-		return false, nil
-	}
 	if failed := l.owe(key, l.releaseOf(id)); failed != nil {
 		return false, both(err, failed)
 	}
-	return true, nil
+	return had || unknown != nil, nil
 }
 
 // releaseOwn takes an admission off the own history, and reports whether it was there.
