@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/mailgate/mailgate/throttle"
 )
@@ -22,6 +23,8 @@ type account struct {
 
 	// pay takes one step there. It may be that of any part of the name.
 	pay atomic.Pointer[func(ctx context.Context, key string, d debt) error]
+	// payRecords takes many admissions there at once, where that can be done.
+	payRecords atomic.Pointer[func(ctx context.Context, key string, some []debt) error]
 	// inOrder has a key's debts paid one after the other.
 	inOrder bool
 
@@ -100,8 +103,15 @@ func both(together, alone error) error {
 // errOwes is why the shared history is not asked about a key: it does not know all.
 var errOwes = errors.New("what this node did alone is still being written")
 
-// fewDebts is how many debts of a key are settled while somebody waits for an answer.
-const fewDebts = 16
+// fewDebts is how many debts of a key are settled while somebody waits for an answer, and
+// fewAtOnce how many where they can be paid at once.
+const (
+	fewDebts  = 16
+	fewAtOnce = 100
+)
+
+// settleWait is how long somebody waits while others settle.
+const settleWait = 250 * time.Millisecond
 
 // settled has the shared history told all about a key. An error means that it must not be
 // asked.
@@ -111,11 +121,36 @@ func (a *account) settled(ctx context.Context, key string) error {
 		return nil
 	}
 	// Before the shared history was met its clock is not known, so not what is old either.
-	if !a.watch.met.Load() || owed > fewDebts || !a.begin(key) {
+	if !a.watch.met.Load() || owed > a.few() || !a.waits(ctx, key) {
 		return errOwes
 	}
 	defer a.end(key)
-	return a.settle(ctx, key)
+	return a.payAll(ctx, key, a.watch.ledger.of(holderOf(a.name, key)))
+}
+
+func (a *account) few() int {
+	if a.payRecords.Load() != nil {
+		return fewAtOnce
+	}
+	return fewDebts
+}
+
+// waits makes the caller the one who settles a key, or says that somebody else is. While the
+// shared history answers it is worth to wait for that one: who does not is admitted alone,
+// and of a busy key there would always be somebody who owes.
+func (a *account) waits(ctx context.Context, key string) bool {
+	if !a.watch.answers.Load() {
+		return a.begin(key)
+	}
+	enough := time.NewTimer(settleWait)
+	defer enough.Stop()
+	select {
+	case a.place(key) <- struct{}{}:
+		return true
+	case <-enough.C:
+	case <-ctx.Done():
+	}
+	return false
 }
 
 // begin makes the caller the one who settles a key, or says that somebody else is.
@@ -134,44 +169,86 @@ func (a *account) place(key string) chan struct{} {
 	return a.settling[maphash.String(seed, key)%uint64(len(a.settling))]
 }
 
-// settle pays all debts of a key, also those that come meanwhile.
+// settle pays the debts that a key has now, a few at a time, so that callers whose turn it
+// is come in between.
 func (a *account) settle(ctx context.Context, key string) error {
-	holder := holderOf(a.name, key)
-	for {
-		debts := a.watch.ledger.of(holder)
-		if len(debts) == 0 {
-			return nil
-		}
-		if err := a.payAll(ctx, key, debts); err != nil {
+	for some := range slices.Chunk(a.watch.ledger.of(holderOf(a.name, key)), a.few()) {
+		if err := a.settleSome(ctx, key, some); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// settleSome pays what nobody else has paid of some debts, when whoever is at it has finished.
+func (a *account) settleSome(ctx context.Context, key string, some []debt) error {
+	select {
+	case a.place(key) <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer a.end(key)
+	return a.payAll(ctx, key, a.watch.ledger.left(holderOf(a.name, key), some))
 }
 
 // atOnce is how many steps are under way at once, for one key and for all keys each.
 const atOnce = 8
 
-// payAll pays debts, a few at once where their order is nothing to the result, and stops
-// where one cannot be paid.
+// payAll pays debts, oldest first, and stops where one cannot be paid: many at once, or else a
+// few where their order is nothing to the result.
 func (a *account) payAll(ctx context.Context, key string, debts []debt) error {
-	width := atOnce
-	if a.inOrder {
-		width = 1
-	}
 	for len(debts) > 0 {
-		some := debts[:min(width, len(debts))]
-		debts = debts[len(some):]
-		errs := make([]error, len(some))
-		var done sync.WaitGroup
-		for i, d := range some {
-			done.Go(func() { errs[i] = a.payOne(ctx, key, d) })
+		number, err := a.payRun(ctx, key, debts)
+		if number == 0 && err == nil {
+			number, err = a.payFew(ctx, key, debts)
 		}
-		done.Wait()
-		if err := errors.Join(errs...); err != nil {
+		if err != nil {
 			return err
 		}
+		debts = debts[number:]
 	}
 	return nil
+}
+
+// payFew pays the first of some debts, and how many they are.
+func (a *account) payFew(ctx context.Context, key string, debts []debt) (number int, err error) {
+	number = min(atOnce, len(debts))
+	if a.inOrder {
+		number = 1
+	}
+	errs := make([]error, number)
+	var done sync.WaitGroup
+	for i, d := range debts[:number] {
+		done.Go(func() { errs[i] = a.payOne(ctx, key, d) })
+	}
+	done.Wait()
+	return number, errors.Join(errs...)
+}
+
+// payRun pays the admissions that some debts begin with all at once, and returns how many
+// they are: none where that cannot be done, or the shared history does not take them so.
+func (a *account) payRun(ctx context.Context, key string, debts []debt) (number int, err error) {
+	pay := a.payRecords.Load()
+	if pay == nil {
+		return 0, nil
+	}
+	for number < min(fewAtOnce, len(debts)) && debts[number].step == record && debts[number].until > a.watch.o.Now() {
+		number++
+	}
+	if number < 2 {
+		return 0, nil
+	}
+	if err := (*pay)(ctx, key, debts[:number]); err != nil {
+		if ctx.Err() != nil || a.watch.isAway(err) {
+			return 0, err
+		}
+		return 0, nil
+	}
+	a.watch.written.Add(int64(number))
+	for _, d := range debts[:number] {
+		a.paid(key, d)
+	}
+	return number, nil
 }
 
 // payOne pays a debt and takes it off.
@@ -188,11 +265,16 @@ func (a *account) payOne(ctx context.Context, key string, d debt) error {
 			w.o.Log.Warn("what this node did alone cannot be written to the shared history", "what", a.name, "cause", err)
 		}
 	}
-	w.ledger.settled(holderOf(a.name, key), d)
-	if w.ledger.paid.number() > 0 {
-		w.rouse()
-	}
+	a.paid(key, d)
 	return nil
+}
+
+// paid takes a debt off.
+func (a *account) paid(key string, d debt) {
+	a.watch.ledger.settled(holderOf(a.name, key), d)
+	if a.watch.ledger.paid.number() > 0 {
+		a.watch.rouse()
+	}
 }
 
 // errLater is why a debt cannot be paid yet, though the shared history answers.

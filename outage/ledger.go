@@ -84,6 +84,17 @@ func (l *ledger) of(holder string) []debt {
 	return all
 }
 
+// left are those of some debts that a holder still has.
+func (l *ledger) left(holder string, some []debt) []debt {
+	p := l.page(holder)
+	p.Lock()
+	defer p.Unlock()
+	return slices.DeleteFunc(some, func(d debt) bool {
+		now, found := p.at(holder, d.what)
+		return !found || now != d
+	})
+}
+
 // all are a holder's debts. The page is held, here and below.
 func (p *page) all(holder string) []debt {
 	all := make([]debt, 0, len(p.owing[holder]))

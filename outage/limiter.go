@@ -26,7 +26,25 @@ func (w *Watch) Limiter(name string, longest int64, shared, own throttle.Recorde
 	_, everySend := shared.(throttle.Historian)
 	l.account = w.account(name, !everySend, l.pay)
 	l.noting.Store(&own)
+	if many, ok := shared.(bulk); ok {
+		all := func(ctx context.Context, key string, some []debt) error { return recordAll(ctx, many, key, some) }
+		l.payRecords.Store(&all)
+	}
 	return l
+}
+
+// bulk is what can be told of many admissions at once, oldest first, as if of one after
+// the other. What an error leaves open is safe to repeat.
+type bulk interface {
+	RecordAll(ctx context.Context, key string, all []throttle.Admission) error
+}
+
+func recordAll(ctx context.Context, to bulk, key string, some []debt) error {
+	all := make([]throttle.Admission, len(some))
+	for i, d := range some {
+		all[i] = throttle.Admission{ID: throttle.ID([]byte(d.what)), At: d.at}
+	}
+	return to.RecordAll(ctx, key, all)
 }
 
 // pay tells the shared history of an admission, or of one that was given back.

@@ -45,6 +45,8 @@ type Watch struct {
 
 	away atomic.Bool // is there an outage
 	met  atomic.Bool // the shared history has answered since the start
+	// answers says that it has answered the worker, and failed nobody since.
+	answers atomic.Bool
 
 	mu       sync.Mutex
 	accounts map[string]*account
@@ -201,6 +203,7 @@ func (w *Watch) note(err error, doubt func(context.Context) error) {
 		w.away.Store(true)
 	}
 	o.notes++
+	w.answers.Store(false)
 	if doubt != nil {
 		o.doubts[o.notes%uint64(len(o.doubts))] = doubt
 	}

@@ -23,11 +23,26 @@ func TestMetWithAgain(t *testing.T) {
 	w.note(throttle.ErrUnavailable, nil)
 	notes, _ := w.doubts()
 	w.note(throttle.ErrUnavailable, nil)
-	if w.over(notes); !w.State().Degraded {
+	if w.over(notes, 0); !w.State().Degraded {
 		t.Error("it is over")
 	}
 	notes, _ = w.doubts()
-	if w.over(notes); w.State().Degraded {
+	if w.over(notes, 0); w.State().Degraded {
+		t.Error("it is not over")
+	}
+}
+
+// An outage is not over while something is owed, unless that has to wait for somebody else.
+func TestNotOverWhileOwed(t *testing.T) {
+	a := accountWith(t, &listening{})
+	a.watch.note(throttle.ErrUnavailable, nil)
+	if err := a.owe("alice", debt{step: record, what: "1", until: 100}); err != nil {
+		t.Fatal(err)
+	}
+	if a.watch.over(1, 0); !a.watch.State().Degraded {
+		t.Error("it is over")
+	}
+	if a.watch.over(1, 1); a.watch.State().Degraded {
 		t.Error("it is not over")
 	}
 }

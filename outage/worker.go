@@ -83,7 +83,9 @@ func (w *Watch) mend() {
 		return
 	}
 	w.heard()
-	if !w.settleAll() {
+	w.answers.Store(true)
+	later, taken := w.settleAll()
+	if !taken {
 		return
 	}
 	for _, doubt := range doubts {
@@ -91,7 +93,7 @@ func (w *Watch) mend() {
 			return
 		}
 	}
-	w.over(notes)
+	w.over(notes, later)
 }
 
 func (w *Watch) doubts() (notes uint64, all doubts) {
@@ -100,11 +102,12 @@ func (w *Watch) doubts() (notes uint64, all doubts) {
 	return w.outage.notes, w.outage.doubts
 }
 
-// over ends the outage, unless it was met with again since notes.
-func (w *Watch) over(notes uint64) {
+// over ends the outage, unless it was met with again since notes, or more is owed than what
+// has to wait for somebody else.
+func (w *Watch) over(notes uint64, later int) {
 	w.mu.Lock()
 	o := w.outage
-	ended := o.since != 0 && o.notes == notes
+	ended := o.since != 0 && o.notes == notes && w.owing() <= later
 	if ended {
 		w.outage = outage{}
 		w.away.Store(false)
@@ -116,10 +119,11 @@ func (w *Watch) over(notes uint64) {
 	}
 }
 
-// settleAll settles what can be, and goes on after a failure. It reports whether the shared
-// history took all that it was handed.
-func (w *Watch) settleAll() bool {
+// settleAll settles what can be, and goes on after a failure. It reports how many debts have
+// to wait for somebody else, and whether the shared history took all that it was handed.
+func (w *Watch) settleAll() (later int, taken bool) {
 	var failed atomic.Bool
+	var waiting atomic.Int64
 	var done sync.WaitGroup
 	free := make(chan struct{}, atOnce)
 	for _, holder := range w.ledger.holders() {
@@ -130,34 +134,51 @@ func (w *Watch) settleAll() bool {
 		free <- struct{}{}
 		done.Go(func() {
 			defer func() { <-free }()
-			if err := a.settleLater(w.ctx, key); err != nil && !errors.Is(err, errLater) {
+			err := a.settleMost(w.ctx, key)
+			switch {
+			case errors.Is(err, errLater):
+				waiting.Add(int64(w.ledger.number(holder)))
+			case err != nil:
 				failed.Store(true)
 			}
 		})
 	}
 	done.Wait()
-	return !failed.Load()
+	return int(waiting.Load()), !failed.Load()
 }
 
-// settleLater settles a key when whoever else is at it has finished.
-func (a *account) settleLater(ctx context.Context, key string) error {
-	select {
-	case a.place(key) <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
+// passes is how often a key is settled while all others wait for their turn.
+const passes = 8
+
+// settleMost settles a key until few debts have come meanwhile: whoever asks about it next
+// pays those.
+func (a *account) settleMost(ctx context.Context, key string) error {
+	for range passes {
+		if err := a.settle(ctx, key); err != nil {
+			return err
+		}
+		if a.watch.ledger.number(holderOf(a.name, key)) <= a.few() {
+			break
+		}
 	}
-	defer a.end(key)
-	return a.settle(ctx, key)
+	return nil
 }
 
 // owed is how many debts there are that can be settled. Those of a rule that is no more
 // cannot.
 func (w *Watch) owed() (debts int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.owing()
+}
+
+// owing is owed while the accounts are held.
+func (w *Watch) owing() (debts int) {
 	if w.ledger.count.Load() == 0 {
 		return 0
 	}
-	for _, a := range w.parts() {
-		debts += int(w.ledger.countOf(a.name).Load())
+	for name := range w.accounts {
+		debts += int(w.ledger.countOf(name).Load())
 	}
 	return debts
 }
