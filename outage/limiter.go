@@ -291,7 +291,7 @@ func (l *Limiter) takeBack(key string, id throttle.ID) (owed bool, err error) {
 }
 
 // Reset forgets the key here and there. It cannot be promised for later: without the shared
-// history it is an error and changes nothing.
+// history it is an error, and changes nothing unless only the answer was lost.
 func (l *Limiter) Reset(ctx context.Context, key string) (int, error) {
 	if err := throttle.CheckCall(ctx, "reset", key); err != nil {
 		return 0, err

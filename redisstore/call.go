@@ -78,9 +78,18 @@ var ErrTooLate = errors.New("redis came to the decision too late")
 // From each reply read takes the server's clock, and whether it was too late. If it was,
 // by a clock that has changed, the script runs once more.
 func (c Call) Decide(script *Script, read func(reply string) (now int64, late bool, err error), words ...any) error {
+	return c.decide(c.Ask, script, read, words)
+}
+
+// DecideOnce is Decide for a script that must not run twice.
+func (c Call) DecideOnce(script *Script, read func(reply string) (now int64, late bool, err error), words ...any) error {
+	return c.decide(c.Once, script, read, words)
+}
+
+func (c Call) decide(run func(script *Script, words ...any) (string, error), script *Script, read func(reply string) (now int64, late bool, err error), words []any) error {
 	for again := range 2 {
 		sent := c.store.servers.here()
-		reply, err := c.Ask(script, append(words[:len(words):len(words)], c.notAfter(sent))...)
+		reply, err := run(script, append(words[:len(words):len(words)], c.notAfter(sent))...)
 		if again > 0 && Undone(err) {
 			return ErrTooLate // as before, which may have been said to a repetition
 		}

@@ -15,8 +15,9 @@
 //
 // The client library repeats nothing by itself. [Call.Ask] and [Call.Decide] run a script
 // again when the connection broke before it was answered, so these are for scripts that
-// may run twice; [Call.Once] does not. A server that hangs and comes back finds what
-// [Call.Decide] has asked for too late, and does not do it.
+// may run twice; [Call.Once] and [Call.DecideOnce] do not. A server that hangs and comes back,
+// or that a network reaches late, finds what [Call.Decide] and [Call.DecideOnce] have asked for
+// too late, and does not do it.
 //
 // Many callers share few connections: what is asked at the same time travels in one
 // pipeline, one for each master. Every call answers within Options.Timeout, whatever Redis

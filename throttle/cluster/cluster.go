@@ -104,8 +104,8 @@ func (l *Limiter) Release(ctx context.Context, mailbox string, id throttle.ID) (
 	return e.release(releaseScript, id.String())
 }
 
-// Reset forgets the mailbox. It is not repeated when its answer is lost: somebody may
-// have been admitted since, and would be forgotten.
+// Reset forgets the mailbox. It is not repeated when its answer is lost, and not done when
+// nobody waits for it any more: somebody may have been admitted since, and would be forgotten.
 func (l *Limiter) Reset(ctx context.Context, mailbox string) (int, error) {
 	e, err := begin(ctx, l.store, "reset", l.prefix, mailbox)
 	if err != nil {

@@ -35,11 +35,18 @@ func (e errand) failed(err error) error {
 }
 
 // take runs a script that decides. The numbers are the limits as the script reads them.
-func (e errand) take(by script, id throttle.ID, numbers any) (saw seen, err error) {
-	err = e.Decide(by.Script, func(reply string) (now int64, late bool, err error) {
+func (e errand) take(by script, id throttle.ID, numbers any) (seen, error) {
+	return e.decide(e.Decide, by, id.String(), numbers)
+}
+
+// A decision is how a script is run that does nothing for who has gone.
+type decision func(script *redisstore.Script, read func(reply string) (now int64, late bool, err error), words ...any) error
+
+func (e errand) decide(run decision, by script, words ...any) (saw seen, err error) {
+	err = run(by.Script, func(reply string) (now int64, late bool, err error) {
 		saw, err = by.read(reply)
 		return saw.now, saw.answer == tooLate, err
-	}, id.String(), numbers)
+	}, words...)
 	if err != nil {
 		return seen{}, e.failed(err)
 	}
@@ -49,9 +56,10 @@ func (e errand) take(by script, id throttle.ID, numbers any) (saw seen, err erro
 // look runs a script that only reads.
 func (e errand) look(by script) (seen, error) { return e.hear(by) }
 
-// record runs a script that takes up what was admitted elsewhere, however late it comes.
+// record runs a script that takes up what was admitted elsewhere. Whoever has gone asks again,
+// and may have given it back since.
 func (e errand) record(by script, words ...any) error {
-	_, err := e.hear(by, words...)
+	_, err := e.decide(e.Decide, by, words...)
 	return err
 }
 
@@ -77,18 +85,6 @@ func (e errand) release(by *redisstore.Script, words ...any) (bool, error) {
 	return reply == "1", nil
 }
 
-// reset runs a script that forgets the key, once.
-func (e errand) reset(by script) (seen, error) {
-	reply, err := e.Once(by.Script)
-	return e.read(by, reply, err)
-}
-
-func (e errand) read(by script, reply string, err error) (saw seen, _ error) {
-	if err == nil {
-		saw, err = by.read(reply)
-	}
-	if err != nil {
-		return seen{}, e.failed(err)
-	}
-	return saw, nil
-}
+// reset runs a script that forgets the key, once, and not for who has gone: what came
+// since would be forgotten with it.
+func (e errand) reset(by script) (seen, error) { return e.decide(e.DecideOnce, by) }

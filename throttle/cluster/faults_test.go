@@ -150,6 +150,61 @@ func TestDecisionsThatComeTooLateAreNotMade(t *testing.T) {
 	admit(t, limiter, mailboxes[0])
 }
 
+// Nor does it forget a mailbox for them, or put on record what may have been given back since.
+func TestWhatComesTooLateIsNotDone(t *testing.T) {
+	server, ctx := redistest.Alone(t), context.Background()
+	now := server.Client().Time(ctx).Val().UnixMilli()
+	limiter := open(t, redisstore.Options{URL: server.URL(), Timeout: 250 * time.Millisecond})
+	another := open(t, redisstore.Options{URL: server.URL(), Timeout: 250 * time.Millisecond})
+	sure := waysToThree(open(t, redisstore.Options{URL: server.URL(), Timeout: patient}))
+	kept, missed := mailboxOf("kept"), mailboxOf("missed")
+	first, never := kept, missed
+	for i, way := range sure { // all scripts are known from here on
+		admit(t, way, kept)
+		record(t, way, mailboxOf("warm"), now)
+		if _, err := way.Reset(ctx, mailboxOf("warm")); err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range []*cluster.Limiter{limiter, another} {
+			admit(t, waysToThree(l)[i], mailboxOf("warm"))
+		}
+	}
+	server.Pause()
+	for _, l := range []*cluster.Limiter{limiter, another} { // as above
+		var done sync.WaitGroup
+		for _, way := range waysToThree(l) {
+			done.Go(func() {
+				if _, err := way.Reset(ctx, kept); !errors.Is(err, throttle.ErrUnavailable) {
+					t.Errorf("reset: %v", err)
+				}
+			})
+			done.Go(func() {
+				if err := way.(throttle.Recorder).Record(ctx, missed, throttle.Admission{ID: throttle.NewID(), At: now}); !errors.Is(err, throttle.ErrUnavailable) {
+					t.Errorf("record: %v", err)
+				}
+			})
+		}
+		done.Wait()
+		kept, missed = mailboxOf("kept"), mailboxOf("missed") // of the second lot some may be in time
+	}
+	server.Resume()
+	for i, way := range sure {
+		if forgotten, err := way.Reset(ctx, first); err != nil || forgotten != 1 {
+			t.Errorf("way %d: %d are on record, %v", i, forgotten, err)
+		}
+		if recorded, err := way.Reset(ctx, never); err != nil || recorded != 0 {
+			t.Errorf("way %d: %d were put on record, %v", i, recorded, err)
+		}
+	}
+}
+
+func record(t *testing.T, by throttle.Limiter, mailbox string, at int64) {
+	t.Helper()
+	if err := by.(throttle.Recorder).Record(context.Background(), mailbox, throttle.Admission{ID: throttle.NewID(), At: at}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // One master that hangs takes its own mailboxes along and no others.
 func TestAHungMasterStopsOnlyItsOwn(t *testing.T) {
 	servers := redistest.Cluster(t)

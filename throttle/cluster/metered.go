@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/mailgate/mailgate/redisstore"
 	"github.com/mailgate/mailgate/throttle"
@@ -79,7 +78,13 @@ func (l *metered) Record(ctx context.Context, key string, a throttle.Admission) 
 		return err
 	}
 	defer e.End()
-	return e.record(l.layout.take, a.ID.String(), l.layout.numbers, fmt.Sprintf("@%d", a.At))
+	return e.record(l.layout.take, elsewhere(a), l.layout.numbers)
+}
+
+// elsewhere is a send that was admitted elsewhere, as the scripts read it.
+func elsewhere(a throttle.Admission) string {
+	const latest = 1<<(8*sendTimeBytes) - 1 // which is ahead of every clock
+	return a.ID.String() + pack(number{min(a.At, latest), sendTimeBytes})
 }
 
 // Release implements throttle.Limiter.
