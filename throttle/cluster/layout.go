@@ -9,6 +9,7 @@ import (
 // they read them, and how they write the head of a state.
 type layout struct {
 	take    script
+	record  script // many at once
 	release *redisstore.Script
 	numbers any // a string, in an interface once rather than at every call
 	parse   func(seen) (meter.State, error)
@@ -20,15 +21,15 @@ func layoutOf(m meter.Meter) (layout, bool) {
 	window, limit := number{tier.Window, 6}, number{int64(tier.Limit), 4}
 	switch m := m.(type) {
 	case meter.FixedWindow:
-		return layout{fixedTakeScript, fixedReleaseScript, pack(window, limit, number{int64(m.Held()), 2}), parseFixed}, true
+		return layout{fixedTakeScript, fixedRecordScript, fixedReleaseScript, pack(window, limit, number{int64(m.Held()), 2}), parseFixed}, true
 	case meter.SlidingWindow:
-		return layout{slidingTakeScript, slidingReleaseScript,
+		return layout{slidingTakeScript, slidingRecordScript, slidingReleaseScript,
 			pack(window, number{m.Part(), 6}, limit, number{int64(m.Held()), 2}), parseSliding}, true
 	case meter.TokenBucket:
-		return layout{bucketTakeScript, bucketReleaseScript,
+		return layout{bucketTakeScript, bucketRecordScript, bucketReleaseScript,
 			pack(window, limit, number{int64(m.Room()), 4}, number{int64(m.Held()), 2}, number{0, 1}), parseBucket}, true
 	case meter.LeakyBucket:
-		return layout{bucketTakeScript, bucketReleaseScript,
+		return layout{bucketTakeScript, bucketRecordScript, bucketReleaseScript,
 			pack(window, limit, number{int64(m.Room()), 4}, number{int64(m.Held()), 2}, number{1, 1}), parseBucket}, true
 	}
 	return layout{}, false

@@ -33,12 +33,17 @@ var (
 	meterLookSource string
 	//go:embed scripts/meter_reset.lua
 	meterResetSource string
+	//go:embed scripts/meter_record.lua
+	meterRecordSource string
 
 	fixedTakeScript      = takes(fixedTakeSource)
 	fixedReleaseScript   = releases(fixedReleaseSource)
 	slidingTakeScript    = takes(slidingTakeSource)
 	slidingReleaseScript = releases(slidingReleaseSource)
 	bucketTakeScript     = takes(bucketBeginSource + bucketTakeSource)
+	fixedRecordScript    = records(fixedTakeSource)
+	slidingRecordScript  = records(slidingTakeSource)
+	bucketRecordScript   = records(bucketBeginSource + bucketTakeSource)
 	bucketReleaseScript  = releases(bucketBeginSource + bucketReleaseSource)
 	meterLookScript      = looks(meterHeadSource+meterLookSource, readState)
 	meterResetScript     = looks(meterHeadSource+meterResetSource, readState)
@@ -46,12 +51,20 @@ var (
 	meterScripts = []*redisstore.Script{
 		fixedTakeScript.Script, fixedReleaseScript, slidingTakeScript.Script, slidingReleaseScript,
 		bucketTakeScript.Script, bucketReleaseScript, meterLookScript.Script, meterResetScript.Script,
+		fixedRecordScript.Script, slidingRecordScript.Script, bucketRecordScript.Script,
 	}
 )
 
 // takes makes a meter's script that decides.
 func takes(source string) script {
 	return decides(meterBeginSource+source+meterAdmitSource, readState)
+}
+
+// records makes a meter's script that takes up many sends: the one that decides, as a
+// function of its words.
+func records(source string) script {
+	const head, end = "local function decide(ARGV)\n", "\nend\n"
+	return decides(head+meterBeginSource+source+meterAdmitSource+end+meterRecordSource, readState)
 }
 
 // releases makes a meter's script that gives back.

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/mailgate/mailgate/redisstore"
 	"github.com/mailgate/mailgate/throttle"
@@ -79,6 +80,29 @@ func (l *metered) Record(ctx context.Context, key string, a throttle.Admission) 
 	}
 	defer e.End()
 	return e.record(l.layout.take, elsewhere(a), l.layout.numbers)
+}
+
+// RecordAll is Record for many, oldest first, in one step and as if for one after the other.
+// Those of an error may be on record or not, and are safe to repeat.
+func (l *metered) RecordAll(ctx context.Context, key string, all []throttle.Admission) error {
+	var sends strings.Builder
+	for _, a := range all {
+		if err := throttle.CheckRecord(ctx, key, a); err != nil {
+			return err
+		}
+		if a.At >= 0 {
+			sends.WriteString(elsewhere(a))
+		}
+	}
+	if sends.Len() == 0 {
+		return nil
+	}
+	e, err := begin(ctx, l.store, "record", l.prefix, key)
+	if err != nil {
+		return err
+	}
+	defer e.End()
+	return e.record(l.layout.record, sends.String(), l.layout.numbers)
 }
 
 // elsewhere is a send that was admitted elsewhere, as the scripts read it.
