@@ -81,13 +81,14 @@ func (a *account) turn(key string) *turn {
 	return &a.turns[maphash.String(seed, key)%uint64(len(a.turns))]
 }
 
-// fails reports whether a call to the shared history failed and is to be done alone.
-func (a *account) fails(ctx context.Context, err error) bool {
+// fails reports whether a call to the shared history failed and is to be done alone. Doubt is
+// one that changes nothing, for the same key: it has to succeed before the outage is over.
+func (a *account) fails(ctx context.Context, err error, doubt func(context.Context) error) bool {
 	if err == nil {
 		a.watch.heard()
 		return false
 	}
-	return a.watch.goesOn(ctx, err, nil)
+	return a.watch.goesOn(ctx, err, doubt)
 }
 
 // both is why a call came to nothing together, and then alone. It is proof that nothing was

@@ -45,7 +45,7 @@ func (b *Book) Add(ctx context.Context, mailbox string, h verify.Hash, lifetime 
 	if err == nil {
 		err = b.shared.Add(ctx, mailbox, h, lifetime)
 	}
-	if !b.fails(ctx, err) {
+	if !b.fails(ctx, err, b.doubt(mailbox)) {
 		return err
 	}
 	expires := b.watch.o.Now() + lifetime
@@ -74,7 +74,7 @@ func (b *Book) Check(ctx context.Context, mailbox string, h verify.Hash) (result
 	if err = b.told(ctx, "checking a code", mailbox); err == nil {
 		result, err = b.shared.Check(ctx, mailbox, h)
 	}
-	if !b.fails(ctx, err) {
+	if !b.fails(ctx, err, b.doubt(mailbox)) {
 		return result, err
 	}
 	correct, failed := b.checkAlone(mailbox, h)
@@ -112,13 +112,18 @@ func (b *Book) checkAlone(mailbox string, h verify.Hash) (correct bool, err erro
 	return correct && err == nil, err
 }
 
+// doubt asks for what changes nothing: to remove a code that nobody has made.
+func (b *Book) doubt(mailbox string) func(context.Context) error {
+	return func(ctx context.Context) error { return b.shared.Remove(ctx, mailbox, verify.Hash{}) }
+}
+
 // Remove forgets one code, whose mail never left.
 func (b *Book) Remove(ctx context.Context, mailbox string, h verify.Hash) error {
 	err := b.told(ctx, "removing a code", mailbox)
 	if err == nil {
 		err = b.shared.Remove(ctx, mailbox, h)
 	}
-	if !b.fails(ctx, err) {
+	if !b.fails(ctx, err, b.doubt(mailbox)) {
 		return err
 	}
 	return b.instead(mailbox, debt{step: remove, what: string(h[:]), until: b.watch.o.Now() + verify.MaxLifetime}, err)

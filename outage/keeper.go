@@ -123,7 +123,7 @@ func (k *Keeper) begin(ctx context.Context, lease idempotency.Lease) (o idempote
 	} else {
 		err = fmt.Errorf("%s: %w: %w", beginning, idempotency.ErrUnavailable, err)
 	}
-	if !k.fails(ctx, err) {
+	if !k.fails(ctx, err, k.doubt(lease.Name)) {
 		k.note(context.WithoutCancel(ctx), lease, o)
 		return o, err
 	}
@@ -174,7 +174,7 @@ func (k *Keeper) writes(note func() error) {
 // Finish keeps the answer: with the shared keeper if it can be, or else here until then.
 func (k *Keeper) Finish(ctx context.Context, lease idempotency.Lease, a idempotency.Answer) (kept bool, err error) {
 	kept, err = k.shared.Finish(ctx, lease, a)
-	alone := k.fails(ctx, err)
+	alone := k.fails(ctx, err, k.doubt(lease.Name))
 	if err != nil && !alone {
 		return false, err
 	}
@@ -210,7 +210,7 @@ func (k *Keeper) Abandon(ctx context.Context, lease idempotency.Lease) (freed bo
 	alone := k.watch.ledger.number(holderOf(k.name, lease.Name.Text())) > 0
 	if !alone {
 		freed, err = k.shared.Abandon(ctx, lease)
-		alone = k.fails(ctx, err)
+		alone = k.fails(ctx, err, k.doubt(lease.Name))
 		if err != nil && !alone {
 			return false, err
 		}
@@ -222,6 +222,14 @@ func (k *Keeper) Abandon(ctx context.Context, lease idempotency.Lease) (freed bo
 	}
 	d := debt{step: abandon, what: string(lease.Token[:]), until: k.watch.o.Now() + k.terms.Lease, more: string(lease.Body[:])}
 	return true, k.owes("abandoning a request", lease.Name, d)
+}
+
+// doubt asks for what changes nothing: to abandon a request that nobody has begun.
+func (k *Keeper) doubt(name idempotency.Name) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_, err := k.shared.Abandon(ctx, idempotency.Lease{Name: name, Token: idempotency.NewToken()})
+		return err
+	}
 }
 
 // abandon frees the name on this node.
