@@ -24,6 +24,9 @@ type Options struct {
 	Kept bool
 	// Shared asks whether the shared history takes writes.
 	Shared func(context.Context) error
+	// Whole asks whether all parts of the shared history answer. A node that keeps nothing has
+	// met it only when they do. Nil is for one that has a single part.
+	Whole func(context.Context) error
 	// Now is the clock of the shared history, as far as it can be known without it.
 	Now func() int64
 	// Wrong reports whether an error is about what is on record and not about whether it
@@ -45,6 +48,8 @@ type Watch struct {
 
 	away atomic.Bool // is there an outage
 	met  atomic.Bool // the shared history has answered since the start
+	// whole says that all parts of it have, or that it makes no difference.
+	whole atomic.Bool
 	// answers says that it has answered the worker, and failed nobody since.
 	answers atomic.Bool
 
@@ -99,6 +104,7 @@ func NewWatch(o Options) (*Watch, error) {
 		return nil, fmt.Errorf("outage: %w", err)
 	}
 	w := &Watch{o: o, ledger: ledger, gaps: gaps, scribe: newScribe(), accounts: map[string]*account{}, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	w.whole.Store(o.Kept)
 	w.ctx, w.stop = context.WithCancel(context.Background())
 	ledger.bound.tell = w.tellTooMuch
 	return w, nil
@@ -134,6 +140,7 @@ func (w *Watch) Ready(ctx context.Context, own func(context.Context) error) erro
 		err := w.o.Shared(ctx)
 		if err == nil {
 			w.heard()
+			w.meet(ctx)
 			return nil
 		}
 		w.note(err, nil)
@@ -151,7 +158,7 @@ func (w *Watch) Ready(ctx context.Context, own func(context.Context) error) erro
 }
 
 // canGoOn reports whether there is anything to go on with alone.
-func (w *Watch) canGoOn() bool { return w.o.Kept || w.met.Load() }
+func (w *Watch) canGoOn() bool { return w.whole.Load() }
 
 func (w *Watch) cause() error {
 	w.mu.Lock()
@@ -162,10 +169,24 @@ func (w *Watch) cause() error {
 	return w.outage.cause
 }
 
-// heard takes note that the shared history has answered.
+// heard takes note that the shared history has answered. The worker asks about the rest.
 func (w *Watch) heard() {
 	if !w.met.Load() {
 		w.met.Store(true)
+	}
+	switch {
+	case w.whole.Load():
+	case w.o.Whole == nil:
+		w.whole.Store(true)
+	default:
+		w.rouse()
+	}
+}
+
+// meet asks whether all parts of the shared history answer, until they once have.
+func (w *Watch) meet(ctx context.Context) {
+	if !w.whole.Load() && w.o.Whole(ctx) == nil {
+		w.whole.Store(true)
 	}
 }
 

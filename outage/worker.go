@@ -83,6 +83,7 @@ func (w *Watch) mend() {
 		return
 	}
 	w.heard()
+	w.meet(w.ctx)
 	w.answers.Store(true)
 	later, taken := w.settleAll()
 	if !taken {

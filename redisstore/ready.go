@@ -2,8 +2,11 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/mailgate/mailgate/breaker"
 )
@@ -26,6 +29,19 @@ func (s *Store) Ready(ctx context.Context) error {
 	case <-ctx.Done():
 		return unavailable("asking redis", ctx.Err())
 	}
+}
+
+// Whole reports whether all masters answer, where Ready is content with one.
+func (s *Store) Whole(ctx context.Context) error {
+	ctx, end := s.deadlines.within(ctx, s.timeout)
+	defer end()
+	_, failed := s.redis.eachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
+		return master.Ping(ctx).Err()
+	})
+	if err := errors.Join(failed...); err != nil {
+		return unavailable("asking redis", err)
+	}
+	return nil
 }
 
 // A question is one that all who ask while it is open share: one that waits for replicas

@@ -26,7 +26,7 @@ func goingOn(s *settings.Settings, shared history, store *redisstore.Store, firs
 		return history{}, err
 	}
 	watch, err := outage.NewWatch(outage.Options{
-		Disk: own.disk, Kept: dir != cache.Memory, Shared: store.Ready, Now: store.Now, Log: log,
+		Disk: own.disk, Kept: dir != cache.Memory, Shared: store.Ready, Whole: store.Whole, Now: store.Now, Log: log,
 		Wrong: func(err error) bool { return errors.Is(err, redisstore.ErrReply) },
 	})
 	if err != nil {
