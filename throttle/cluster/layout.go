@@ -48,7 +48,7 @@ func parseFixed(saw seen) (meter.State, error) {
 	if len(saw.head) != 10 {
 		return meter.State{}, redisstore.ErrReply
 	}
-	return meter.State{At: readNumber(saw.head[:6]), Count: readNumber(saw.head[6:]), Held: saw.sends}, nil
+	return meter.State{At: redisstore.BigEndian(saw.head[:6]), Count: redisstore.BigEndian(saw.head[6:]), Held: saw.sends}, nil
 }
 
 func parseSliding(saw seen) (meter.State, error) {
@@ -56,11 +56,11 @@ func parseSliding(saw seen) (meter.State, error) {
 	if len(head) < 14 || len(head)%4 != 2 {
 		return meter.State{}, redisstore.ErrReply
 	}
-	s := meter.State{At: readNumber(head[:6]), Count: readNumber(head[6:10]), Held: saw.sends}
+	s := meter.State{At: redisstore.BigEndian(head[:6]), Count: redisstore.BigEndian(head[6:10]), Held: saw.sends}
 	s.Parts = make([]int64, 0, len(head)/4)
 	sum := int64(0)
 	for head = head[10:]; head != ""; head = head[4:] {
-		part := readNumber(head[:4])
+		part := redisstore.BigEndian(head[:4])
 		s.Parts = append(s.Parts, part)
 		sum += part
 	}
@@ -75,21 +75,13 @@ func parseBucket(saw seen) (meter.State, error) {
 	if len(head) != 26 {
 		return meter.State{}, redisstore.ErrReply
 	}
-	s := meter.State{At: readNumber(head[:6]), Count: readNumber(head[6:13]), Held: saw.sends}
+	s := meter.State{At: redisstore.BigEndian(head[:6]), Count: redisstore.BigEndian(head[6:13]), Held: saw.sends}
 	if len(s.Held) == 0 {
 		s.Parts = []int64{s.At, s.Count} // nothing came after what was in it
 	} else {
-		s.Parts = []int64{readNumber(head[13:19]), readNumber(head[19:])}
+		s.Parts = []int64{redisstore.BigEndian(head[13:19]), redisstore.BigEndian(head[19:])}
 	}
 	return s, nil
-}
-
-// readNumber reads a number, big-endian.
-func readNumber(text string) (n int64) {
-	for i := range len(text) {
-		n = n<<8 | int64(text[i])
-	}
-	return n
 }
 
 // A number is one that a script reads, in so many bytes.

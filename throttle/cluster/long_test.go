@@ -32,11 +32,11 @@ const (
 // shortened is a state as a short one would be: its head and what is remembered. It is an error if
 // it is not as a state should be.
 func shortened(text string) (string, error) {
-	head := 2 + int(readNumber(text[:2])&^longBit)
+	head := 2 + int(redisstore.BigEndian(text[:2])&^longBit)
 	if text[0]&(longBit>>8) == 0 {
 		return text, nil
 	}
-	added, gone, held := int(readNumber(text[head:head+2])), int(readNumber(text[head+2:head+4])), int(readNumber(text[head+4:head+6]))
+	added, gone, held := int(redisstore.BigEndian(text[head:head+2])), int(redisstore.BigEndian(text[head+2:head+4])), int(redisstore.BigEndian(text[head+4:head+6]))
 	filter, sends := text[head+6:head+6+filterBytes], text[head+6+filterBytes:]
 	switch {
 	case added > mostAdded || gone > mostGone || held < short || held > meter.MaxHeld:
@@ -61,7 +61,7 @@ func shortened(text string) (string, error) {
 func inFilter(filter string, id throttle.ID) bool {
 	x, y := binary.BigEndian.Uint32(id[:4]), binary.BigEndian.Uint32(id[4:])
 	mixed := (uint64(x)*40503 + uint64(y)*30011) % 1048573
-	word, bits := uint32(readNumber(filter[mixed%filterWords*4:][:4])), mixed/filterWords
+	word, bits := uint32(redisstore.BigEndian(filter[mixed%filterWords*4:][:4])), mixed/filterWords
 	return word>>(bits%32)&1 == 1 && word>>(bits/32)&1 == 1
 }
 
@@ -159,8 +159,8 @@ func TestWhenAStateIsLong(t *testing.T) {
 		w.release(w.ids[len(w.ids)-1])
 		w.ids = w.ids[:len(w.ids)-1]
 		is("enough to stay so", true)
-		if text := w.text(); readNumber(text[12:14]) != 10 {
-			t.Fatalf("of 10 ids that the filter has got it knows %d", readNumber(text[12:14]))
+		if text := w.text(); redisstore.BigEndian(text[12:14]) != 10 {
+			t.Fatalf("of 10 ids that the filter has got it knows %d", redisstore.BigEndian(text[12:14]))
 		}
 	}
 	w.release(w.ids[0])
@@ -212,7 +212,7 @@ func TestStatesThatEndNearWhatIsReadFirst(t *testing.T) {
 			w.takeMany(sends - 1)
 			w.clock.Add((parts - 1) * part)
 			w.take(throttle.NewID())
-			if got := 2 + int64(readNumber(w.text()[:2])&^longBit); got != 12+4*parts {
+			if got := 2 + int64(redisstore.BigEndian(w.text()[:2])&^longBit); got != 12+4*parts {
 				t.Fatalf("the head has %d bytes, want %d", got, 12+4*parts)
 			}
 			w.peek()
@@ -246,11 +246,11 @@ func TestALongStateIsSeldomRead(t *testing.T) {
 			alarms := 0
 			for range 1000 {
 				text, id := w.text(), throttle.NewID()
-				head := 2 + int(readNumber(text[:2])&^longBit)
+				head := 2 + int(redisstore.BigEndian(text[:2])&^longBit)
 				if inFilter(text[head+6:], id) {
 					alarms++
 				}
-				added, gone := readNumber(text[head:head+2]), readNumber(text[head+2:head+4])
+				added, gone := redisstore.BigEndian(text[head:head+2]), redisstore.BigEndian(text[head+2:head+4])
 				moves := added == mostAdded || gone == mostGone
 				reads := moves || inFilter(text[head+6:], id)
 				w.resetStats()
@@ -261,7 +261,7 @@ func TestALongStateIsSeldomRead(t *testing.T) {
 				if calls := w.calls("set"); calls > 0 != moves {
 					t.Fatalf("%d ids were added, %d are forgotten: written anew %d times, want %v", added, gone, calls, moves)
 				}
-				if next := readNumber(w.text()[head : head+2]); next != (added+1)%(mostAdded+1) {
+				if next := redisstore.BigEndian(w.text()[head : head+2]); next != (added+1)%(mostAdded+1) {
 					t.Fatalf("%d ids were added, and then %d", added, next)
 				}
 			}
@@ -391,7 +391,7 @@ func TestALongStateOfBefore(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				head, gone := 2+readNumber(text[:2]), throttle.NewID()
+				head, gone := 2+redisstore.BigEndian(text[:2]), throttle.NewID()
 				for range sends - meter.MaxHeld { // what nobody remembered lay in front
 					text = text[:head] + text[head:head+6] + gone.String() + text[head:]
 				}

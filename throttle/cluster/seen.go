@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"cmp"
-	"encoding/binary"
 	"slices"
 
 	"github.com/mailgate/mailgate/redisstore"
@@ -57,7 +56,7 @@ func readState(reply string) (seen, error) {
 	if len(reply) < size {
 		return seen{}, redisstore.ErrReply
 	}
-	end := size + int(readNumber(reply[:size])&^long)
+	end := size + int(redisstore.BigEndian(reply[:size])&^long)
 	if len(reply) < end {
 		return seen{}, redisstore.ErrReply
 	}
@@ -117,12 +116,9 @@ func readTime(s string) int64 {
 
 // packTiers writes a policy as the scripts read it.
 func packTiers(p throttle.Policy) string {
-	var b []byte
+	var numbers []number
 	for _, tier := range p.Tiers() {
-		b = binary.BigEndian.AppendUint16(b, uint16(tier.Limit))
-		var window [8]byte
-		binary.BigEndian.PutUint64(window[:], uint64(tier.Window))
-		b = append(b, window[8-sendTimeBytes:]...)
+		numbers = append(numbers, number{int64(tier.Limit), 2}, number{tier.Window, sendTimeBytes})
 	}
-	return string(b)
+	return pack(numbers...)
 }
