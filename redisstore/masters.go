@@ -62,13 +62,12 @@ func (c *redisClient) masterNamed(ctx context.Context, address string) (found *r
 
 // eachMaster visits all masters at once and returns what went wrong at each, by
 // address.
-func (c *redisClient) eachMaster(ctx context.Context, visit func(context.Context, *redis.Client) error) (masters int, failed []error) {
+func (c *redisClient) eachMaster(ctx context.Context, visit func(context.Context, *redis.Client) error) (failed []error) {
 	var mu sync.Mutex
 	note := func(ctx context.Context, master *redis.Client) error {
 		err := visit(ctx, master)
 		mu.Lock()
 		defer mu.Unlock()
-		masters++
 		if err != nil {
 			failed = append(failed, fmt.Errorf("at %s: %w", master.Options().Addr, err))
 		}
@@ -84,5 +83,5 @@ func (c *redisClient) eachMaster(ctx context.Context, visit func(context.Context
 	if err != nil {
 		failed = append(failed, err)
 	}
-	return masters, failed
+	return failed
 }

@@ -22,7 +22,7 @@ var ErrUnavailable = errors.New("redis is unavailable")
 func (s *Store) Prepare(ctx context.Context) (warnings []string, err error) {
 	scripts := s.used()
 	var mu sync.Mutex
-	_, failed := s.redis.eachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
+	failed := s.redis.eachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
 		found, err := s.look(ctx, master)
 		mu.Lock()
 		warnings = append(warnings, found...)

@@ -35,7 +35,7 @@ func (s *Store) Ready(ctx context.Context) error {
 func (s *Store) Whole(ctx context.Context) error {
 	ctx, end := s.deadlines.within(ctx, s.timeout)
 	defer end()
-	_, failed := s.redis.eachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
+	failed := s.redis.eachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
 		return master.Ping(ctx).Err()
 	})
 	if err := errors.Join(failed...); err != nil {

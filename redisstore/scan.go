@@ -20,7 +20,7 @@ const scanStep = 512
 func (s *Store) SortedSets(ctx context.Context, prefix string, visit func(keys []string) bool) error {
 	var mu sync.Mutex
 	enough, met := false, newMet()
-	_, failed := s.redis.eachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
+	failed := s.redis.eachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
 		for cursor := uint64(0); ; {
 			keys, next, err := master.ScanType(ctx, cursor, literal(prefix)+"*", scanStep, "zset").Result()
 			if err != nil {
