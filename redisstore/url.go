@@ -216,5 +216,12 @@ func (s servers) open(timeout time.Duration, confirm bool) redis.UniversalClient
 	if s.tls {
 		o.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: s.roots}
 	}
+	if s.kind == clustered {
+		// Else the first calls would wait for any of the servers to say what commands there
+		// are, beyond their own time if it hangs. Ours have one key each.
+		c := o.Cluster()
+		c.DisableRoutingPolicies = true
+		return redis.NewClusterClient(c)
+	}
 	return redis.NewUniversalClient(o)
 }

@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,8 +25,13 @@ func TestWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close() })
-	if err := store.Whole(ctx); err != nil {
+	if err := errors.Join(store.Whole(ctx), store.Ready(ctx)); err != nil {
 		t.Errorf("all are there: %v", err)
+	}
+	for _, s := range append(servers.Masters, servers.Replicas...) {
+		if asked := s.Client().Info(ctx, "commandstats").Val(); asked == "" || strings.Contains(asked, "cmdstat_command") {
+			t.Errorf("one was asked what commands there are, which could have waited for one that is away:\n%s", asked)
+		}
 	}
 	servers.Masters[0].Pause()
 	defer servers.Masters[0].Resume()
