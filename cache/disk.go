@@ -265,14 +265,17 @@ func (d *Disk) Close() error {
 		return fmt.Errorf("closing the data directory: %w", err)
 	}
 	d.watch.stop()
-	if err := say(d.lock, saysChanging); err != nil {
-		return fmt.Errorf("closing the data directory: %w", err)
+	damaged := d.watch.damage() != nil
+	if !damaged {
+		if err := say(d.lock, saysChanging); err != nil {
+			return fmt.Errorf("closing the data directory: %w", err)
+		}
 	}
 	d.closed = true
 	d.visitors.close()
 	d.pages.stop()
 	err := d.db.Close()
-	if err == nil {
+	if err == nil && !damaged {
 		err = markClosed(d.lock, d.dir)
 	}
 	if d.lock != nil {

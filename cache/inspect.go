@@ -33,6 +33,9 @@ func inspect(dir string, lock *os.File, log *slog.Logger) (finding, error) {
 	if err != nil {
 		return found, fmt.Errorf("%w: %w", ErrDisk, err)
 	}
+	if err := expectUndamaged(lock); err != nil {
+		return found, err
+	}
 	if err := expectLog(lock, entries); err != nil {
 		return found, err
 	}

@@ -20,11 +20,15 @@ import (
 // While the directory is opened or closed logs become tables, and a table may be there that
 // the manifest does not list yet. Then neither is missed. Only of a directory that was
 // closed to the end is it certain that each table is listed.
+//
+// Of a table that went bad while the directory was open Badger may make another that lacks
+// the rest, at its close at the latest. So it is written down as damaged, and stays that.
 
 const (
 	saysOpen     = "open, with log %d\n"
 	saysChanging = "opening or closing\n"
 	saysClosed   = "closed\n"
+	saysDamaged  = "damaged while it was open\n"
 )
 
 // said is what the lock's file says, nothing if there is none.
@@ -82,6 +86,15 @@ func sayAgain(lock *os.File, before string) error {
 		return nil
 	}
 	return say(lock, before)
+}
+
+// expectUndamaged says no when a table was found to have gone bad.
+func expectUndamaged(lock *os.File) error {
+	text, err := said(lock)
+	if err == nil && text == saysDamaged {
+		err = fmt.Errorf("%w: a table went bad while it was open", ErrCorrupt)
+	}
+	return err
 }
 
 // expectLog says no when the directory was not closed and its newest log is missing.

@@ -14,7 +14,7 @@ import (
 // which log is the newest, and tables are to be what was written: Badger takes a block that has
 // gone bad for one without the key, and a compaction then leaves out the rest of its table, both
 // without a word. So one table after the other is read again, and when one is bad nothing more
-// is answered or written.
+// is read or written there.
 type watch struct {
 	disk *Disk
 	to   *slog.Logger
@@ -26,6 +26,7 @@ type watch struct {
 	log     int    // that is written down as the newest
 	table   uint64 // that was read last
 	bad     atomic.Pointer[error]
+	noted   bool // that one is bad, in the file of the lock
 }
 
 const watchInterval = time.Second
@@ -59,15 +60,18 @@ func (w *watch) run() {
 	}
 }
 
-// look does all that is due. What fails is done the next time.
+// look does all that is due. What cannot be written down is the next time.
 func (w *watch) look() {
 	w.looking.Lock()
 	defer w.looking.Unlock()
-	if log, err := markOpen(w.disk.lock, w.disk.dir, w.log); err == nil {
-		w.log = log
-	}
 	if w.damage() == nil {
+		if log, err := markOpen(w.disk.lock, w.disk.dir, w.log); err == nil {
+			w.log = log
+		}
 		w.readNext()
+	}
+	if w.damage() != nil && !w.noted {
+		w.noted = say(w.disk.lock, saysDamaged) == nil
 	}
 }
 
@@ -92,7 +96,7 @@ func (w *watch) readNext() {
 	if !errors.Is(err, ErrCorrupt) || !slices.Contains(w.tables(), w.table) {
 		return
 	}
-	w.to.Error("data directory: a table has gone bad; nothing is answered or written any more", "table", w.table, "cause", err.Error())
+	w.to.Error("data directory: a table has gone bad: what has to ask the disk is refused from now on", "table", w.table, "cause", err.Error())
 	w.bad.Store(&err)
 }
 

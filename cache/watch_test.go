@@ -52,6 +52,36 @@ func TestATableGoesBad(t *testing.T) {
 	}
 }
 
+// A table that has gone bad may be made another at the close, which lacks the rest and is whole:
+// the next Open says all the same what there was.
+func TestATableThatWentBadIsNotForgotten(t *testing.T) {
+	dir := t.TempDir()
+	const before = 3 // with one more, at its close, Badger makes one table of them
+	for range before {
+		if err := fillDisk(t, dir, 200).Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := openUnwatched(t, dir)
+	if err := d.put(diskKey(0), nil, 1<<40); err != nil {
+		t.Fatal(err)
+	}
+	spoilInPlace(t, files(t, dir, "*"+tableSuffix)[0], 1000)
+	for range d.watch.tables() {
+		d.watch.look()
+	}
+	if err := d.watch.damage(); err == nil {
+		t.Fatal("it was not found")
+	}
+	d.watch.look() // which says nothing else of the directory
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(DiskOptions{Dir: dir}); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "went bad while it was open") {
+		t.Errorf("opened again: %v, want %v", err, ErrCorrupt)
+	}
+}
+
 // openUnwatched opens a disk that is looked at only when the test does.
 func openUnwatched(t *testing.T, dir string) *Disk {
 	t.Helper()
