@@ -143,6 +143,9 @@ func (w *Watch) Ready(ctx context.Context, own func(context.Context) error) erro
 			w.meet(ctx)
 			return nil
 		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("%w: %w", throttle.ErrUnavailable, err) // whoever asked gave up first
+		}
 		w.note(err, nil)
 	}
 	if !w.canGoOn() {

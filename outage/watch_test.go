@@ -2,6 +2,8 @@ package outage
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -29,6 +31,29 @@ func TestMetWithAgain(t *testing.T) {
 	notes, _ = w.doubts()
 	if w.over(notes, 0); w.State().Degraded {
 		t.Error("it is not over")
+	}
+}
+
+// Who asks whether the node is ready and does not wait for the answer has met with no outage.
+func TestWhoAsksGivesUp(t *testing.T) {
+	w, err := NewWatch(Options{
+		Disk: cachetest.Open(t, cache.Memory), Now: func() int64 { return 7 }, Shared: func(ctx context.Context) error {
+			<-ctx.Done()
+			return fmt.Errorf("%w: %w", throttle.ErrUnavailable, ctx.Err())
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close(context.Background())
+	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+	defer cancel()
+	own := func(context.Context) error { return nil }
+	if err := w.Ready(ctx, own); !errors.Is(err, throttle.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("ready: %v", err)
+	}
+	if w.State().Degraded {
+		t.Error("an outage")
 	}
 }
 

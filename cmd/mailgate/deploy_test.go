@@ -193,6 +193,13 @@ func TestAlerts(t *testing.T) {
 					t.Errorf("%s: there is no %s", rule.Alert, metric)
 				}
 			}
+			for _, labels := range regexp.MustCompile(`outcome=~?"([\w|-]+)"`).FindAllStringSubmatch(rule.Expr, -1) {
+				for outcome := range strings.SplitSeq(labels[1], "|") {
+					if !regexp.MustCompile("(?m)^\\| .*`" + outcome + "`.* \\|").MatchString(metrics) {
+						t.Errorf("%s: no send has the outcome %s", rule.Alert, outcome)
+					}
+				}
+			}
 			if severity := rule.Labels["severity"]; severity != "page" && severity != "ticket" || rule.Annotations["summary"] == "" {
 				t.Errorf("%s: %v %v", rule.Alert, rule.Labels, rule.Annotations)
 			}

@@ -11,8 +11,10 @@ import (
 )
 
 const (
-	// mostUnread is how many bytes of the log wait while nobody reads it.
+	// mostUnread is how many bytes of the log wait while nobody reads it, and mostKept how many
+	// with the lines that are not to be lost.
 	mostUnread = 1 << 20
+	mostKept   = 2 << 20
 	// unreadPatience is how long anybody waits for that: an operator's step for its own line,
 	// and the end of the process for all.
 	unreadPatience = time.Second
@@ -29,7 +31,8 @@ type unreadLog struct {
 	mu      sync.Mutex
 	next    *lines // nil if none wait
 	now     *lines // nil if none are being written
-	missing int    // lines that were lost since the last word on it
+	since   time.Time
+	missing int // lines that were lost since the last word on it
 }
 
 // lines are some that are written at once.
@@ -52,12 +55,18 @@ func (l *unreadLog) counter() prometheus.Collector {
 
 // Write implements io.Writer, and waits for nobody.
 func (l *unreadLog) Write(line []byte) (int, error) {
+	l.add(line, mostUnread)
+	return len(line), nil
+}
+
+// add has a line written, or loses it where more than so much waits.
+func (l *unreadLog) add(line []byte, most int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.next == nil {
 		l.next = &lines{written: make(chan struct{})}
 	}
-	if len(l.next.text)+len(line) > mostUnread {
+	if len(l.next.text)+len(line) > most {
 		l.lose(line)
 	} else {
 		l.next.text = append(l.next.text, line...)
@@ -66,11 +75,10 @@ func (l *unreadLog) Write(line []byte) (int, error) {
 		l.turn()
 		go l.write()
 	}
-	return len(line), nil
 }
 
 // turn has those that waited written now.
-func (l *unreadLog) turn() { l.now, l.next = l.next, nil }
+func (l *unreadLog) turn() { l.now, l.next, l.since = l.next, nil, time.Now() }
 
 // write hands lines on as long as there are any.
 func (l *unreadLog) write() {
@@ -103,7 +111,7 @@ func (l *unreadLog) lose(text []byte) {
 // flush waits until all that was written by now is, but not for ever.
 func (l *unreadLog) flush() {
 	l.mu.Lock()
-	last := l.next
+	last, since := l.next, l.since
 	if last == nil {
 		last = l.now
 	}
@@ -111,7 +119,7 @@ func (l *unreadLog) flush() {
 	if last == nil {
 		return
 	}
-	patience := time.NewTimer(unreadPatience)
+	patience := time.NewTimer(time.Until(since.Add(unreadPatience))) // who comes later waits for less
 	defer patience.Stop()
 	select {
 	case <-last.written:
@@ -119,12 +127,12 @@ func (l *unreadLog) flush() {
 	}
 }
 
-// A flushedLog is one whose lines are not to be lost with the process.
+// A flushedLog is for lines that are not to be lost, neither with the process nor among others.
 type flushedLog struct{ *unreadLog }
 
-// Write implements io.Writer: it waits until the line is written.
+// Write implements io.Writer: it waits until the line is written, but not for ever.
 func (l flushedLog) Write(line []byte) (int, error) {
-	n, err := l.unreadLog.Write(line)
+	l.add(line, mostKept)
 	l.flush()
-	return n, err
+	return len(line), nil
 }

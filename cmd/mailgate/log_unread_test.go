@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -36,6 +37,10 @@ func TestNobodyWaitsForTheLog(t *testing.T) {
 			t.Fatal(written, err)
 		}
 	}
+	const kept = "an operator's\n"
+	if n, err := fmt.Fprint(flushedLog{log}, kept); n != len(kept) || err != nil {
+		t.Fatal(n, err)
+	}
 	lost := int(log.lost.Load())
 	if lost < lines/3 || lost > lines*2/3 {
 		t.Fatalf("%d lines are lost of %d, and a MiB may wait", lost, lines)
@@ -45,8 +50,8 @@ func TestNobodyWaitsForTheLog(t *testing.T) {
 		_, word, found := strings.Cut(text, fmt.Sprintf("%07d %s\n", lines-lost-1, line))
 		return word, found && strings.HasSuffix(word, "lost\n")
 	})
-	if word != fmt.Sprintf("%d lost\n", lost) {
-		t.Errorf("after the last line comes %.100q, and %d are lost", word, lost)
+	if want := fmt.Sprintf(kept+"%d lost\n", lost); word != want {
+		t.Errorf("after the last line comes %.100q, want %q", word, want)
 	}
 	for n, got := range strings.Split(held.String(), "\n")[:lines-lost] {
 		if !strings.HasPrefix(got, fmt.Sprintf("%07d ", n)) {
@@ -67,6 +72,8 @@ func TestFlush(t *testing.T) {
 		t.Fatalf("nobody reads, and there is %q", got)
 	}
 	close(held.read)
+	held.await(t, "all lines", func(text string) (string, bool) { return text, text == "one\ntwo\n" })
+	log.flush()
 	fmt.Fprint(flushedLog{log}, "three\n")
 	if got := held.String(); got != "one\ntwo\nthree\n" {
 		t.Errorf("flushed is %q", got)
@@ -97,6 +104,16 @@ func (f *failingOnce) Write(lines []byte) (int, error) {
 		return 0, fmt.Errorf("no room")
 	}
 	return f.to.Write(lines)
+}
+
+// A command that fails ends, though nobody reads why.
+func TestNobodyReadsTheLastWord(t *testing.T) {
+	held := heldLog{newOutput(), make(chan struct{})}
+	if status := (call{stderr: held}).status(errors.New("no")); status != exitFailure {
+		t.Errorf("ended with %d", status)
+	}
+	close(held.read)
+	held.await(t, "the last word", func(text string) (string, bool) { return text, text == "mailgate: no\n" })
 }
 
 // A server whose log hangs answers, and ends when it is told to.

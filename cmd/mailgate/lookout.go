@@ -5,29 +5,30 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/mailgate/mailgate/cmd/mailgate/settings"
 )
 
-const (
-	// lookEvery bounds how long an outage goes unnoticed that no request meets with.
-	lookEvery = 10 * time.Second
-	// lookTimeout is how long the history may take to say that it can be used.
-	lookTimeout = 2 * time.Second
-)
+// lookEvery bounds how long an outage goes unnoticed that no request meets with.
+const lookEvery = 10 * time.Second
 
 // A lookout asks the history at times whether it can be used, as /readyz does. So an outage
 // at night is in the log and the metrics before the first user meets with it, and a node
 // that goes on without Redis has met it as soon as it serves.
 type lookout struct {
-	ready  func(context.Context) error
-	usable prometheus.Gauge
-	stop   chan struct{}
-	done   chan struct{}
+	ready   func(context.Context) error
+	timeout time.Duration // how long that may take
+	usable  prometheus.Gauge
+	stop    chan struct{}
+	done    chan struct{}
 }
 
-func newLookout(registry *prometheus.Registry, ready func(context.Context) error) *lookout {
-	l := &lookout{ready: ready, stop: make(chan struct{}), done: make(chan struct{}), usable: prometheus.NewGauge(prometheus.GaugeOpts{
+// newLookout gives the history as long as a request that waits for it, and a second more: one
+// that is slow is none that is away.
+func newLookout(registry *prometheus.Registry, s *settings.Settings, ready func(context.Context) error) *lookout {
+	l := &lookout{ready: ready, timeout: s.RedisTimeout + time.Second, stop: make(chan struct{}), done: make(chan struct{}), usable: prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "mailgate_store_ready",
-		Help: "1 while the history can be used, as /readyz tells it; asked every ten seconds.",
+		Help: "1 while the history can be used; asked every ten seconds.",
 	})}
 	registry.MustRegister(l.usable)
 	return l
@@ -58,7 +59,7 @@ func (l *lookout) end() {
 }
 
 func (l *lookout) look() {
-	ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), l.timeout)
 	defer cancel()
 	if l.ready(ctx) == nil {
 		l.usable.Set(1)

@@ -45,7 +45,7 @@ func build(ctx context.Context, s *settings.Settings, logTo io.Writer, fallback 
 	p := &program{settings: s, logTo: newUnreadLog(logTo)}
 	p.log = newLog(s, p.logTo)
 	p.logTo.tell = func(lost int) {
-		p.log.Warn("lines of the log were lost, as nobody read it", "lines", lost)
+		p.log.Error("lines of the log were lost, as nobody read it", "lines", lost)
 	}
 	if err := p.open(ctx, newAudit(s, flushedLog{p.logTo}), fallback); err != nil {
 		return nil, errors.Join(err, p.abandon(ctx))
@@ -64,7 +64,7 @@ func (p *program) open(ctx context.Context, audit *slog.Logger, fallback http.Ha
 	options.Metrics = prometheus.NewRegistry()
 	options.Metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	p.reloads = newReloads(options.Metrics, p.content.rules)
-	p.lookout = newLookout(options.Metrics, p.history.ready)
+	p.lookout = newLookout(options.Metrics, p.settings, p.history.ready)
 	options.Metrics.MustRegister(p.logTo.counter())
 	hooks, err := api.RelayHooks(options.Metrics)
 	if err != nil {
