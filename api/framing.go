@@ -35,6 +35,7 @@ func (s *Server) oneMeaning(next fasthttp.RequestHandler) fasthttp.RequestHandle
 			why = trailer
 		}
 		if why == "" {
+			header.Del(endOfHeader) // no fallback could pass it on
 			next(fast)
 			if last {
 				fast.Conn().(*conn).unread.Store(true)

@@ -292,6 +292,29 @@ func TestFallback(t *testing.T) {
 	}
 }
 
+// A fallback is handed the header as it came, also of a request in chunks, so that it can pass it
+// on.
+func TestFallbackOfChunks(t *testing.T) {
+	var nameless bool
+	r := newRig(t, setup{options: func(o *api.Options) {
+		o.Fallback = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, nameless = r.Header[""]
+			w.Header().Set("X-Seen", r.Header.Get("X-Sent"))
+			io.Copy(w, r.Body)
+		})
+	}})
+	c := r.dial()
+	c.write("POST /echo HTTP/1.1\r\nHost: x\r\nX-Sent: this\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n")
+	response := must(http.ReadResponse(c.reader, &http.Request{Method: "POST"}))(t)
+	defer response.Body.Close()
+	if got := readReply(t, response); got.status != 200 || got.text != "hello" || got.header.Get("X-Seen") != "this" {
+		t.Errorf("answered %d %q %v", got.status, got.text, got.header)
+	}
+	if nameless {
+		t.Error("it was handed a field without a name")
+	}
+}
+
 // A fallback that waits is let go when the server shuts down.
 func TestFallbackEndsAtShutdown(t *testing.T) {
 	entered := make(chan struct{})
