@@ -17,10 +17,12 @@ const (
 	maxRefunds = 1024
 	// refundTry bounds one try, refundPause follows when all that wait have failed, and
 	// after refundLife a refund is given up: the tier most mailboxes wait for has passed by
-	// then.
+	// then. refundRest bounds all that is tried at the end: where a store hangs, all that wait
+	// would take a try each.
 	refundTry   = time.Second
 	refundPause = time.Second
 	refundLife  = time.Minute
+	refundRest  = 5 * refundTry
 )
 
 // The ends of a refund in the metrics.
@@ -134,7 +136,7 @@ func (r *refunds) work() {
 	defer close(r.done)
 	defer r.rest()
 	failed := 0 // one after the other
-	for {
+	for !r.stopping() {
 		select {
 		case one := <-r.queue:
 			if r.giveBack(one) {
@@ -151,6 +153,16 @@ func (r *refunds) work() {
 		case <-r.stop:
 			return
 		}
+	}
+}
+
+// stopping reports whether the server stops. What still waits is the rest then.
+func (r *refunds) stopping() bool {
+	select {
+	case <-r.stop:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -174,8 +186,10 @@ func (r *refunds) giveBack(one refund) bool {
 	return false
 }
 
-// rest tries what is left, once each.
+// rest tries what is left, once each, for as long as refundRest.
 func (r *refunds) rest() {
+	enough := time.AfterFunc(refundRest, r.end)
+	defer enough.Stop()
 	for {
 		select {
 		case one := <-r.queue:
@@ -259,7 +273,8 @@ func (r *refunds) giveUp(one refund, why string) {
 	}
 }
 
-// close stops the worker once it has tried everything, or when ctx ends.
+// close stops the worker and waits until it has tried everything, or has had enough of it, or
+// until ctx ends.
 func (r *refunds) close(ctx context.Context) {
 	r.mu.Lock()
 	if !r.closed {

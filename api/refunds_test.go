@@ -85,8 +85,7 @@ func TestRefundsAtTheEnd(t *testing.T) {
 				for range 3 {
 					r.later(refund{id: throttle.NewID(), release: func(ctx context.Context) error {
 						tries++
-						<-ctx.Done()
-						return ctx.Err()
+						return hang(ctx)
 					}})
 				}
 				synctest.Wait() // the first is being tried
@@ -105,6 +104,33 @@ func TestRefundsAtTheEnd(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A store that hangs holds the end up for a while only, however many wait for it and however
+// much time there is.
+func TestRefundsAtAnEndWithoutEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const waiting = 1000
+		r, log := openRefunds(t)
+		for range waiting {
+			r.later(refund{id: throttle.NewID(), release: hang})
+		}
+		synctest.Wait() // the first is being tried
+		began := time.Now()
+		r.close(context.Background())
+		if took := time.Since(began); took > refundTry+refundRest {
+			t.Errorf("it took %v", took)
+		}
+		if told := strings.Count(log.String(), "could not be given back"); told != waiting {
+			t.Errorf("the log tells of %d", told)
+		}
+	})
+}
+
+// hang is what a store does that never answers.
+func hang(ctx context.Context) error {
+	<-ctx.Done()
+	return ctx.Err()
 }
 
 // openRefunds are of a server that keeps no answers, and write to the log.
