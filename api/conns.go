@@ -249,10 +249,15 @@ func (c *conn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// heldBack is how long an answer waits for the rest of the next request. The library sends it
-// before where a part of the next one's header is missing, but not where a part of its body is,
-// and until it is sent the connection makes no room.
-const heldBack = 100 * time.Millisecond
+// heldBack is how long an answer waits for the rest of the next request, which is refused then
+// with 408. The library sends the answer before where a part of the next one's header is
+// missing, but not where a part of its body is, and until it is sent the connection makes no
+// room.
+//
+// Of an answer that is greater than the library's buffer, 4096 bytes, the beginning is sent at
+// once, and it counts as sent: its end may be held back for all of ReadTimeout, and the
+// connection makes room meanwhile.
+const heldBack = 500 * time.Millisecond
 
 // SetReadDeadline leaves the next request little time while an answer is held back for it.
 func (c *conn) SetReadDeadline(t time.Time) error {

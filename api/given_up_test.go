@@ -120,9 +120,13 @@ func TestAnAnswerIsNotHeldBackForLong(t *testing.T) {
 	c.next()
 	c.SetReadDeadline(soon)
 	isUntil("where there was less time anyway", soon)
+	before := time.Now()
 	c.SetReadDeadline(long)
 	if left := time.Until(inner.until); left > heldBack {
 		t.Errorf("an answer is held back for %v", left)
+	}
+	if has := inner.until.Sub(before); has < 500*time.Millisecond {
+		t.Errorf("the next request has %v", has)
 	}
 	if _, err := c.Write([]byte("the answer")); err != nil {
 		t.Fatal(err)

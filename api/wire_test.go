@@ -200,6 +200,17 @@ func TestWirePipelined(t *testing.T) {
 	}
 }
 
+// An answer is not held back for good for a request that came with the one before and does not
+// come whole: that is refused.
+func TestWirePipelinedAndStalled(t *testing.T) {
+	r := newRig(t, setup{options: func(o *api.Options) { o.ReadTimeout = time.Minute }})
+	w := r.dial()
+	w.write("GET /livez HTTP/1.1\r\nHost: x\r\n\r\nPOST /send-code HTTP/1.1\r\nHost: x\r\nContent-Length: 32\r\n\r\n{")
+	w.read("GET", "/livez").is(t, 200, "")
+	w.read("POST", "/send-code").is(t, 408, "request-timeout")
+	w.ended()
+}
+
 // Silent connections use up no more places than there are, and make room.
 func TestConnectionsAreBounded(t *testing.T) {
 	r := newRig(t, setup{options: func(o *api.Options) { o.MaxConnections = 4 }})
