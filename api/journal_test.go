@@ -55,6 +55,16 @@ func (r *record) about(t testing.TB, requestID string) (lines []map[string]any) 
 	return lines
 }
 
+// messages is what the log lines of one request say, a line each.
+func (r *record) messages(t testing.TB, requestID string) string {
+	t.Helper()
+	var said strings.Builder
+	for _, line := range r.about(t, requestID) {
+		fmt.Fprintln(&said, line["msg"])
+	}
+	return said.String()
+}
+
 // private notes something that no log may show.
 func (r *record) private(texts ...string) {
 	r.mu.Lock()

@@ -40,6 +40,8 @@ type attempt struct {
 	mark  idempotency.Lease // of the mark; none until the mail is handed over
 	stop  time.Time         // the lease may end soon after: nothing is begun any more
 
+	theirs bool // the mark of another attempt was there
+
 	reservation throttle.ID // begins as all of the key do, on all servers
 
 	alone bool // another server may have done it that could not be asked
@@ -270,13 +272,16 @@ func (a *attempt) late(now time.Time) bool { return now.After(a.stop) }
 
 // stays is what becomes of a key that is not freed, or whose answer is not kept.
 func (a *attempt) stays() string {
-	if a.answer != nil {
+	marked := a.theirs || !a.mark.Token.IsZero()
+	switch {
+	case a.answer != nil && marked:
 		return "an answer could not be kept: its key is in flight until the lease ends, and whoever uses it then is told that the mail may have left (504)"
+	case a.answer != nil: // of a recipient who was refused before the mail was handed over
+		return "an answer could not be kept: its key is in flight until the lease ends, and for whoever uses it then the mail is tried anew"
+	case marked:
+		return "a key could not be freed, and whoever uses it when its lease has ended is told that the mail may have left (504)"
 	}
-	if a.mark.Token.IsZero() {
-		return "a key could not be freed, and is in flight until its lease ends"
-	}
-	return "a key could not be freed, and whoever uses it when its lease has ended is told that the mail may have left (504)"
+	return "a key could not be freed, and is in flight until its lease ends"
 }
 
 // handOver puts the mark that the mail may leave from now on. One that is there already
@@ -306,7 +311,7 @@ func (s *Server) handOver(ctx context.Context, a *attempt) error {
 
 // handed is the end of an attempt that has found the mark of another.
 func (a *attempt) handed() error {
-	a.mayHaveLeft = true
+	a.theirs, a.mayHaveLeft = true, true
 	return &problem{kind: deliveryUnknown, cause: errHanded}
 }
 

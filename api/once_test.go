@@ -403,25 +403,63 @@ func TestOnceUnavailable(t *testing.T) {
 // Where an answer cannot be kept in time, what is kept is that the mail may have left; the log
 // says so.
 func TestOnceNeverKept(t *testing.T) {
-	const email = "keeper@example.com"
-	answers := &failingKeeper{}
 	r := newRig(t, setup{})
-	answers.Keeper = r.repeats.Answers
+	first, said := r.neverKept()
+	first.is(t, 200, "")
+	r.once("k", unkept).is(t, 504, "delivery-unknown")
+	if r.used(unkept) != 1 || len(r.box.List()) != 1 {
+		t.Errorf("%d charged, %d mails", r.used(unkept), len(r.box.List()))
+	}
+	if !strings.Contains(said, "an answer could not be kept") || !strings.Contains(said, "may have left") {
+		t.Errorf("the log says\n%s", said)
+	}
+}
+
+// A mail whose recipient is refused is never handed over. Where that answer cannot be kept it is
+// tried anew, in place of the first, and the log says so.
+func TestOnceRefusedAndNeverKept(t *testing.T) {
+	r := newRig(t, setup{relay: &fault.Script{At: fault.RCPT, Kind: fault.Permanent, Times: 1}})
+	first, said := r.neverKept()
+	first.is(t, 422, "recipient-rejected")
+	r.once("k", unkept).is(t, 200, "")
+	if r.used(unkept) != 1 {
+		t.Errorf("%d charged", r.used(unkept))
+	}
+	if !strings.Contains(said, "an answer could not be kept") || !strings.Contains(said, "tried anew") || strings.Contains(said, "may have left") {
+		t.Errorf("the log says\n%s", said)
+	}
+}
+
+// Also where another attempt has handed the mail over, it may have left.
+func TestOnceUnknownAndNeverKept(t *testing.T) {
+	r := newRig(t, setup{options: func(o *api.Options) {
+		o.Sender = fakeSender(func(context.Context, mailer.Message) error { panic("swordfish") })
+	}})
+	r.once("k", unkept).is(t, 500, "internal")
+	r.now.Add(lease)
+	first, said := r.neverKept()
+	first.is(t, 504, "delivery-unknown")
+	r.once("k", unkept).is(t, 504, "delivery-unknown")
+	if !strings.Contains(said, "an answer could not be kept") || !strings.Contains(said, "may have left") {
+		t.Errorf("the log says\n%s", said)
+	}
+}
+
+// unkept is whom neverKept sends to.
+const unkept = "unkept@example.com"
+
+// neverKept sends to unkept with the key k, by a server that cannot keep the answer, and goes on
+// to the end of the lease. It returns the answer, and what the log says of the request.
+func (r *rig) neverKept() (first reply, said string) {
+	r.t.Helper()
+	answers := &failingKeeper{Keeper: r.repeats.Answers}
 	answers.finish.Store(true)
 	dying := r.anotherWith(api.Repeats{Answers: answers, HandedOver: r.repeats.HandedOver})
-	sent := dying.once("k", email)
-	sent.is(t, 200, "")
+	first = dying.once("k", unkept)
 	dying.shutdown()
-	r.once("k", email).is(t, 409, "idempotency-in-flight")
+	r.once("k", unkept).is(r.t, 409, "idempotency-in-flight")
 	r.now.Add(lease)
-	r.once("k", email).is(t, 504, "delivery-unknown")
-	if r.used(email) != 1 || len(r.box.List()) != 1 {
-		t.Errorf("%d charged, %d mails", r.used(email), len(r.box.List()))
-	}
-	said := journal.about(t, sent.header.Get("X-Request-Id"))
-	if len(said) != 2 || !strings.Contains(said[1]["msg"].(string), "an answer could not be kept") {
-		t.Errorf("the log says %v", said)
-	}
+	return first, journal.messages(r.t, first.header.Get("X-Request-Id"))
 }
 
 // As long as a charge is to be given back the key is in flight: a second send would find it,
@@ -466,10 +504,7 @@ func TestOnceNotFreed(t *testing.T) {
 			r, _, _ := newStaying(t, tt.marked)
 			request := r.once("k", "freed@example.com").header.Get("X-Request-Id")
 			r.shutdown()
-			var said string
-			for _, line := range journal.about(t, request) {
-				said += line["msg"].(string) + "\n"
-			}
+			said := journal.messages(t, request)
 			if !strings.Contains(said, tt.said) || strings.Contains(said, "given back") {
 				t.Errorf("the log says\n%s", said)
 			}
