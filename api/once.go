@@ -207,7 +207,7 @@ func (s *Server) attempt(ctx context.Context, c *call, q sendRequest, out *answe
 	return s.conclude(ctx, c, out, s.answerSend(ctx, c, q, out))
 }
 
-// conclude ends an attempt.
+// conclude ends an attempt. An answer goes through the refunds, which try again what fails.
 func (s *Server) conclude(ctx context.Context, c *call, out *answer, err error) error {
 	a := c.attempt
 	if err != nil {

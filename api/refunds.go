@@ -32,9 +32,9 @@ const (
 )
 
 // refunds gives back what was charged for mail that certainly never left, and frees the
-// keys of such attempts; it keeps the answers of the others. What cannot be done at once is tried again in the background, one
-// after the other. What fails once more goes behind the others: they may need another store,
-// or a master that is there.
+// keys of such attempts; it keeps the answers of the others. What cannot be done at once is
+// tried again in the background, one after the other. What fails once more goes behind the
+// others: they may need another store, or a master that is there.
 type refunds struct {
 	log      *slog.Logger
 	metrics  *metrics
@@ -59,7 +59,7 @@ type refund struct {
 	release func(context.Context) error // nil if nothing was charged, or when it is done
 	whose   slog.Attr                   // for the log: a hash, and which action it was of
 	id      throttle.ID
-	due     time.Time // when it is given up
+	due     time.Time // when what was charged is given up; a key or an answer is with its lease
 	key     *attempt  // whose key is to be free, or its answer kept; nil for none
 }
 
