@@ -45,6 +45,11 @@ func (p patience) leavesLine() time.Time {
 	return p.line
 }
 
+// leftLine says whether a relay's line was left early, for those to ask after it.
+func (p patience) leftLine(err error) bool {
+	return errors.Is(err, ErrBusy) && !p.line.IsZero() && !time.Now().Before(p.line)
+}
+
 // tooLate says whether nothing more is to be begun.
 func (p patience) tooLate() bool {
 	return p.ctx.Err() != nil || time.Now().After(p.lastCall())

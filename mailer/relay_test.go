@@ -429,6 +429,42 @@ func TestTheSecondOfTwoIsAsked(t *testing.T) {
 	group.Wait()
 }
 
+// TestBackToTheFirstOfTwo: mails that left the line of a relay that is slow, for another that
+// turned out to be no help, wait for the slow one after all.
+func TestBackToTheFirstOfTwo(t *testing.T) {
+	t.Parallel()
+	first := play(t, fault.Script{At: fault.Dot, Kind: fault.Silence})
+	second := play(t, fault.Script{At: fault.Banner, Kind: fault.HangUp})
+	o := steady()
+	o.MaxConns = 1
+	o.FinalDotTimeout, o.Deadline = time.Hour, time.Hour
+	r := newRelays(t, o, plain(first), plain(second))
+	holder, release := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	group.Go(func() { r.Send(holder, letter()) })
+	eventually(t, "the first relay's only connection is taken", func() bool { return len(first.Mails()) == 1 })
+
+	first.Play(fault.Script{})
+	short, cancel := context.WithTimeout(t.Context(), 9*time.Second)
+	defer cancel()
+	const many = 4
+	for range many {
+		group.Go(func() {
+			if receipt, err := r.Send(short, letter()); err != nil || receipt.Relay != first.Addr() {
+				t.Errorf("%+v, %v; want that the first took it", receipt, err)
+			}
+		})
+	}
+	eventually(t, "all have asked the second, and wait for the first again", func() bool {
+		return len(second.Received()) == many && r.Stats()[0].Waiting == many || short.Err() != nil
+	})
+	release()
+	group.Wait()
+	if got := len(second.Received()); got != many {
+		t.Errorf("the second was asked %d times, want %d", got, many)
+	}
+}
+
 // TestBreaker goes through the life of a breaker on a clock of its own.
 func TestBreaker(t *testing.T) {
 	first, second := play(t, fault.Script{At: fault.Banner, Kind: fault.HangUp}), play(t, fault.Script{})

@@ -3,6 +3,7 @@ package mailer
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 )
@@ -69,7 +70,8 @@ type Receipt struct {
 //   - matches ErrUnsendable: the message is not fit for the wire.
 //
 // Another relay is tried only while it is certain that the mail never left, and
-// where the line for a connection is long, after a third of the time.
+// where the line for a connection is long, after a third of the time. When none
+// of the others takes it, it comes back to that line.
 // Send blocks until ctx ends or Options.Deadline has passed, at most.
 func (r *Relays) Send(ctx context.Context, m Message) (Receipt, error) {
 	l, err := prepare(&m)
@@ -127,14 +129,16 @@ func (r *Relays) allResting() *SendError {
 	}
 }
 
-// inTurn asks one relay after the other. When none takes the mail, the answer
-// is that of the last one that was asked and said something: a relay left
-// alone only adds when to come again.
+// inTurn asks one relay after the other, and in the end again those whose line was
+// left for the others. When none takes the mail, the answer is that of the last one
+// that was asked and said something: a relay left alone only adds when to come again.
 func (r *Relays) inTurn(p patience, l *letter) (Receipt, error) {
 	var last error
 	asked, deferred := false, true // of those that were asked, by all
-	for i, relay := range r.relays {
-		reply, err := relay.send(r.inLine(p, i), l)
+	round := slices.Clip(r.relays)
+	for i := 0; i < len(round); i++ {
+		relay, own := round[i], r.inLine(p, i)
+		reply, err := relay.send(own, l)
 		if err == nil {
 			return Receipt{Relay: relay.name, Reply: *reply}, nil
 		}
@@ -151,6 +155,9 @@ func (r *Relays) inTurn(p patience, l *letter) (Receipt, error) {
 		if p.tooLate() {
 			break
 		}
+		if own.leftLine(err) { // the others may be dead, and this one merely slow
+			round = append(round, relay)
+		}
 	}
 	if failure, ok := errors.AsType[*SendError](last); ok {
 		failure.Deferred = asked && deferred
@@ -159,9 +166,10 @@ func (r *Relays) inTurn(p patience, l *letter) (Receipt, error) {
 }
 
 // inLine is the patience of a mail that comes to a relay. With another to ask after
-// it, a mail stands in its line for a third of what is left, and no longer.
+// it, a mail stands in its line for a third of what is left, and no longer. After
+// one that is asked again there is none.
 func (r *Relays) inLine(p patience, i int) patience {
-	for _, next := range r.relays[i+1:] {
+	for _, next := range r.relays[min(i+1, len(r.relays)):] {
 		if next.circuit.Rest() == 0 {
 			p.line = time.Now().Add(time.Until(p.lastCall()) / 3)
 			break
