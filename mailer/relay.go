@@ -46,6 +46,7 @@ func newRelay(life context.Context, url RelayURL, o Options) *relay {
 		mostStrangers: max(1, o.MaxConns-o.MaxConns/4),
 		idleMS:        o.IdleTimeout.Milliseconds(),
 		longMS:        max(1, (o.RCPTTimeout / hurry).Milliseconds()),
+		fullMS:        max(1, o.Breaker.Cooldown.Milliseconds()),
 		now:           o.Now,
 		gone:          life.Done(),
 		retire:        r.retire,

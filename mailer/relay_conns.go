@@ -22,7 +22,7 @@ import (
 // The crowd is served when nobody newer waits.
 type connections struct {
 	max, mostPerDomain, mostStrangers int
-	idleMS, longMS                    int64
+	idleMS, longMS, fullMS            int64
 	now                               func() int64
 	gone                              <-chan struct{} // closed when everybody must leave
 	retire                            func(*smtpConn) // takes leave in the background, then calls drop
@@ -82,7 +82,9 @@ func (k *connections) most() int {
 }
 
 // crowded notes that the relay would not have one more, and says whether there are
-// others to wait for. If so, no more is asked for until they could have grown old.
+// others to wait for. If so, no more is asked for, but for fullMS only: the others may
+// be on their way to being sent away, too, all by one moment's trouble, and then one
+// connection is left.
 func (k *connections) crowded() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -90,7 +92,7 @@ func (k *connections) crowded() bool {
 		return false
 	}
 	k.full = max(1, min(k.open, k.most())-1)
-	k.fullUntil = k.now() + k.idleMS
+	k.fullUntil = k.now() + k.fullMS
 	return true
 }
 

@@ -129,12 +129,12 @@ func TestNoPlaceIsLost(t *testing.T) {
 	}
 }
 
-// TestHowManyARelayTakes: each that is sent away beside others makes them one fewer, for as
-// long as a connection is kept unused. One that is alone is none too many.
+// TestHowManyARelayTakes: each that is sent away beside others makes them one fewer, for a
+// second. One that is alone is none too many.
 func TestHowManyARelayTakes(t *testing.T) {
 	now := int64(0)
 	k := noConnections(8, 8)
-	k.now, k.idleMS = func() int64 { return now }, 1000
+	k.now, k.fullMS = func() int64 { return now }, 1000
 	for i, step := range []struct {
 		at      int64
 		open    int

@@ -1,8 +1,10 @@
 package mailer_test
 
 import (
+	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,6 +42,36 @@ func TestARelayThatTakesFewConnections(t *testing.T) {
 	if mails, stats := len(s.Mails()), r.Stats()[0]; mails != many || stats.Resting {
 		t.Errorf("%d mails of %d; %+v", mails, many, stats)
 	}
+}
+
+// TestARelayThatTakesFewForAMoment: a mail for which it had no connection waits for the one
+// that it took. But soon after, more are asked for: it may have been that moment's trouble.
+func TestARelayThatTakesFewForAMoment(t *testing.T) {
+	s := play(t, fault.Script{At: fault.Dot, Kind: fault.Silence, MostConns: 1})
+	var now atomic.Int64
+	o := steady()
+	o.Now = now.Load
+	o.FinalDotTimeout = time.Hour
+	o.Breaker.Cooldown = time.Second
+	r := newRelays(t, o, plain(s))
+	holder, release := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	group.Go(func() { r.Send(holder, to("held.example")) })
+	eventually(t, "it has taken one", func() bool { return len(s.Mails()) == 1 })
+	group.Go(func() {
+		if _, err := r.Send(t.Context(), to("waiting.example")); err != nil {
+			t.Errorf("the mail that waited: %v", err)
+		}
+	})
+	eventually(t, "one waits", func() bool { return r.Stats()[0].Waiting == 1 })
+
+	s.Play(fault.Script{})
+	now.Add(1000)
+	if _, err := r.Send(t.Context(), to("later.example")); err != nil {
+		t.Errorf("a mail after that moment: %v", err)
+	}
+	release()
+	group.Wait()
 }
 
 // TestARelayThatTakesNone: those that were sent away with others are tried again, and
