@@ -74,6 +74,9 @@ func (r *relay) send(p patience, l *letter) (*Reply, error) {
 	for errors.Is(err, errCrowded) && !p.tooLate() {
 		reply, err = r.attempt(p, l)
 	}
+	if failure, ok := errors.AsType[*SendError](err); ok && errors.Is(err, errCrowded) {
+		r.report(l, failure)
+	}
 	if !errors.Is(err, errResting) {
 		r.tried(r.name, resultOf(err), time.Since(began))
 	}
@@ -118,11 +121,13 @@ func (r *relay) attempt(p patience, l *letter) (*Reply, error) {
 	r.learn(l.domain, c)
 	r.conns.release(share)
 	r.giveBack(c)
-	if failure != nil {
-		r.report(l, failure)
-		return nil, failure
+	if failure == nil {
+		return reply, nil
 	}
-	return reply, nil
+	if !errors.Is(failure, errCrowded) { // back in the line it may yet be accepted
+		r.report(l, failure)
+	}
+	return nil, failure
 }
 
 var (

@@ -1,9 +1,13 @@
 package mailer
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
+	"log/slog"
 	"net"
+	"strings"
 	"testing"
 	"time"
 )
@@ -149,6 +153,55 @@ func TestHowManyARelayTakes(t *testing.T) {
 			t.Errorf("step %d: crowded %v, %d at most; want %v, %d", i+1, got, k.most(), step.crowded, step.most)
 		}
 	}
+}
+
+// TestOneTooManyTooLate: a mail for which there is no connection, and no time to wait for
+// another's, has ended here, and the log says so.
+func TestOneTooManyTooLate(t *testing.T) {
+	var log bytes.Buffer
+	o, err := Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRelay(t.Context(), turnsAway(t), o)
+	r.conns.open = 1 // there is another
+	l, err := prepare(&Message{From: "a@acme.example", To: "b@acme.example", Bytes: []byte("Subject: x\r\n\r\nx\r\n")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.free()
+	p := patience{ctx: t.Context(), until: time.Now().Add(time.Minute), least: time.Hour}
+	if _, err := r.send(p, l); !errors.Is(err, errCrowded) {
+		t.Errorf("err = %v, want that it takes no more", err)
+	}
+	if text := log.String(); strings.Count(text, "mail not accepted") != 1 {
+		t.Errorf("the log says\n%s", text)
+	}
+}
+
+// turnsAway is a relay that takes no connection.
+func turnsAway(t *testing.T) RelayURL {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(conn, "421 4.7.0 too many connections\r\n") // whoever has gone needs none
+			conn.Close()
+		}
+	}()
+	url, err := ParseRelayURL("smtp://" + listener.Addr().String() + "?tls=none")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return url
 }
 
 // TestArmAfterTheEnd: a cancellation that came before the deadline was set

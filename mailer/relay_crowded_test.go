@@ -3,6 +3,7 @@ package mailer_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -29,9 +30,11 @@ func atOnce(t *testing.T, r *mailer.Relays, many int) []error {
 // took, and nothing of it is held against the relay.
 func TestARelayThatTakesFewConnections(t *testing.T) {
 	s := play(t, fault.Script{MostConns: 2})
+	var log lockedBuffer
 	o := steady()
 	o.MaxConns = 8
 	o.Breaker = mailer.Breaker{Failures: 1, Cooldown: time.Hour}
+	o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	r := newRelays(t, o, plain(s))
 	const many = 12
 	for _, err := range atOnce(t, r, many) {
@@ -41,6 +44,9 @@ func TestARelayThatTakesFewConnections(t *testing.T) {
 	}
 	if mails, stats := len(s.Mails()), r.Stats()[0]; mails != many || stats.Resting {
 		t.Errorf("%d mails of %d; %+v", mails, many, stats)
+	}
+	if text := log.String(); text != "" {
+		t.Errorf("the log says\n%s", text)
 	}
 }
 
