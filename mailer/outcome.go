@@ -92,6 +92,12 @@ func (r Reply) aboutUs() bool {
 	return strings.HasPrefix(r.Enhanced, "5.7.") || strings.HasPrefix(r.Enhanced, "5.3.")
 }
 
+// aboutSession says whether a 4xx may be about the connection: about too much on it
+// (452, 4.5.3, and 4.4.5, as Stalwart says) or the relay's own state (4.3.x).
+func (r Reply) aboutSession() bool {
+	return r.Code == 452 || r.Enhanced == "4.4.5" || r.Enhanced == "4.5.3" || strings.HasPrefix(r.Enhanced, "4.3.")
+}
+
 // refused is the outcome of a 5xx to a recipient or a mail.
 func (r Reply) refused() Outcome {
 	if r.aboutUs() {

@@ -18,10 +18,14 @@ func diedEarly(c *smtpConn, failure *SendError) bool {
 
 // forNow says whether MAIL or DATA was answered 4xx. On a connection that was used
 // before it may have been about that one alone, as "452 4.4.5 Maximum number of
-// messages per session exceeded" is, and would meet every mail after it, too.
+// messages per session exceeded" is, and would meet every mail after it, too. But
+// many a relay looks at the recipient only at DATA, and says then what it has
+// against that one.
 func forNow(failure *SendError) bool {
-	return failure != nil && failure.Reply != nil && failure.Reply.Code/100 == 4 &&
-		(failure.Step == StepMAIL || failure.Step == StepDATA)
+	if failure == nil || failure.Reply == nil || failure.Reply.Code/100 != 4 {
+		return false
+	}
+	return failure.Step == StepMAIL || failure.Step == StepDATA && failure.Reply.aboutSession()
 }
 
 // judge is what a try tells about the relay's health. Where it cannot be seen at

@@ -99,6 +99,7 @@ func troubles(t *testing.T, tr trust) map[string]trouble {
 		"MAIL 4xx, kept":          {script: at(fault.MAIL, fault.Temporary), kept: true, tried: over, heard: text + " RSET MAIL, EHLO MAIL", resting: true},
 		"RCPT 4xx, kept":          {script: at(fault.RCPT, fault.Temporary), kept: true, tried: over, heard: text + " RSET MAIL RCPT"},
 		"DATA 4xx, kept":          {script: at(fault.DATA, fault.Temporary), kept: true, tried: over, heard: text + " RSET MAIL RCPT DATA, " + mail},
+		"DATA 4.7.1, kept":        {script: at(fault.DATA, fault.Greylist), kept: true, tried: over, heard: text + " RSET MAIL RCPT DATA"},
 		"STARTTLS stripped":       {script: stripped, query: secure, tried: over, heard: hello, resting: true},
 		"AUTH refused":            {script: refused, query: secure, tried: over, heard: secured + " EHLO AUTH", resting: true},
 		"certificate expired":     {script: fault.Script{TLS: tr.server(t, -3, -2, "127.0.0.1")}, query: secure, tried: over, heard: secured, resting: true},

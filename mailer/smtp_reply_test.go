@@ -155,3 +155,29 @@ func TestWhomARefusalIsAbout(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatA4xxIsAbout: at DATA a recipient may be what keeps the mail, and no fresh connection
+// changes that. At MAIL none was named.
+func TestWhatA4xxIsAbout(t *testing.T) {
+	for reply, want := range map[Reply]bool{
+		{Code: 452, Enhanced: "4.4.5"}:  true, // Stalwart's, of too many mails in a session
+		{Code: 451, Enhanced: "4.4.5"}:  true,
+		{Code: 452}:                     true,
+		{Code: 451, Enhanced: "4.5.3"}:  true,
+		{Code: 451, Enhanced: "4.3.0"}:  true,
+		{Code: 451}:                     false,
+		{Code: 450, Enhanced: "4.1.1"}:  false,
+		{Code: 450, Enhanced: "4.2.0"}:  false,
+		{Code: 451, Enhanced: "4.7.1"}:  false,
+		{Code: 451, Enhanced: "4.4.50"}: false,
+		{Code: 451, Enhanced: "4.30.1"}: false,
+		{Code: 552, Enhanced: "5.3.4"}:  false,
+	} {
+		if got := forNow(&SendError{Step: StepDATA, Reply: &reply}); got != want {
+			t.Errorf("%s to DATA: %v, want %v", reply, got, want)
+		}
+		if got := forNow(&SendError{Step: StepMAIL, Reply: &reply}); got != (reply.Code < 500) {
+			t.Errorf("%s to MAIL: %v", reply, got)
+		}
+	}
+}

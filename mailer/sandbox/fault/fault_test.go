@@ -31,7 +31,8 @@ func Example() {
 func TestFaultsShow(t *testing.T) {
 	for _, step := range []fault.Step{fault.Banner, fault.MAIL, fault.RCPT, fault.DATA, fault.Dot} {
 		for _, kind := range []fault.Kind{
-			fault.None, fault.Temporary, fault.Permanent, fault.Barred, fault.Leaving, fault.HangUp, fault.Reset, fault.Garbage,
+			fault.None, fault.Temporary, fault.Greylist, fault.Permanent, fault.Barred, fault.Leaving, fault.HangUp, fault.Reset,
+			fault.Garbage,
 		} {
 			s, err := fault.Start(fault.Script{At: step, Kind: kind})
 			if err != nil {

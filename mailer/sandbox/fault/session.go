@@ -219,7 +219,7 @@ func (s *session) data() error {
 	kind, _ := s.server.due(Dot)
 	s.server.keep(Mail{
 		From: s.from, To: s.to, Text: text, ReceivedMS: time.Now().UnixMilli(),
-		Refused: kind == Temporary || kind == Permanent || kind == Barred || kind == Leaving,
+		Refused: kind == Temporary || kind == Greylist || kind == Permanent || kind == Barred || kind == Leaving,
 	})
 	s.from, s.to, s.brought = "", "", true
 	return s.give(kind, "250 2.0.0 accepted")
@@ -252,6 +252,8 @@ func (s *session) misbehave(kind Kind, right string) error {
 	switch kind {
 	case Temporary:
 		return errors.Join(s.say("451 4.3.0 not now, <somebody@secret.example>"), errRefused)
+	case Greylist:
+		return errors.Join(s.say("451 4.7.1 come again for <somebody@secret.example>"), errRefused)
 	case Permanent:
 		return errors.Join(s.say("554 5.1.1 never, <somebody@secret.example>"), errRefused)
 	case Barred:
