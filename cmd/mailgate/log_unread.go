@@ -15,14 +15,14 @@ const (
 	// with the lines that are not to be lost.
 	mostUnread = 1 << 20
 	mostKept   = 2 << 20
-	// unreadPatience is how long anybody waits for that: an operator's step for its own line,
-	// and the end of the process for all.
+	// unreadPatience is how long anybody waits for that.
 	unreadPatience = time.Second
 )
 
-// An unreadLog holds no request up where the log is not read: the pipe to a collector that
-// hangs takes nothing more at some time, and whoever writes to it waits. What cannot be kept
-// meanwhile is lost, and counted.
+// An unreadLog holds no request up for long where the log is not read: the pipe to a collector
+// that hangs takes nothing more at some time, and whoever writes to it waits. Here he waits for
+// his line a second at most, and not at all once the log hangs. What cannot be kept meanwhile is
+// lost, and counted.
 type unreadLog struct {
 	to   io.Writer
 	tell func(lost int) // how many lines were, once the log is read again
@@ -53,9 +53,10 @@ func (l *unreadLog) counter() prometheus.Collector {
 	}, func() float64 { return float64(l.lost.Load()) })
 }
 
-// Write implements io.Writer, and waits for nobody.
+// Write implements io.Writer.
 func (l *unreadLog) Write(line []byte) (int, error) {
 	l.add(line, mostUnread)
+	l.flush()
 	return len(line), nil
 }
 
@@ -96,7 +97,7 @@ func (l *unreadLog) write() {
 		now = l.now
 		l.mu.Unlock()
 		if lost > 0 {
-			l.tell(lost)
+			go l.tell(lost) // whose line is written here
 		}
 	}
 }
@@ -127,11 +128,11 @@ func (l *unreadLog) flush() {
 	}
 }
 
-// A flushedLog is for lines that are not to be lost, neither with the process nor among others.
-type flushedLog struct{ *unreadLog }
+// A keptLog is for lines that are not to be lost among others.
+type keptLog struct{ *unreadLog }
 
-// Write implements io.Writer: it waits until the line is written, but not for ever.
-func (l flushedLog) Write(line []byte) (int, error) {
+// Write implements io.Writer.
+func (l keptLog) Write(line []byte) (int, error) {
 	l.add(line, mostKept)
 	l.flush()
 	return len(line), nil

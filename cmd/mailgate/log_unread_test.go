@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/mailgate/mailgate/mailer/sandbox"
 )
@@ -38,7 +39,7 @@ func TestNobodyWaitsForTheLog(t *testing.T) {
 		}
 	}
 	const kept = "an operator's\n"
-	if n, err := fmt.Fprint(flushedLog{log}, kept); n != len(kept) || err != nil {
+	if n, err := fmt.Fprint(keptLog{log}, kept); n != len(kept) || err != nil {
 		t.Fatal(n, err)
 	}
 	lost := int(log.lost.Load())
@@ -60,23 +61,27 @@ func TestNobodyWaitsForTheLog(t *testing.T) {
 	}
 }
 
-// Who flushes the log waits for what was written before, and where nobody reads for a moment.
-func TestFlush(t *testing.T) {
+// A line is written when its writer goes on, and where nobody reads for a moment he waits, and
+// nobody after him.
+func TestLinesAreWritten(t *testing.T) {
 	held := heldLog{newOutput(), make(chan struct{})}
 	log := newUnreadLog(held)
 	log.flush() // there is nothing to wait for
+	began := time.Now()
 	fmt.Fprint(log, "one\n")
-	log.flush()
+	if waited := time.Since(began); waited < unreadPatience {
+		t.Errorf("waited for %v", waited)
+	}
 	fmt.Fprint(log, "two\n")
 	if got := held.String(); got != "" {
 		t.Fatalf("nobody reads, and there is %q", got)
 	}
 	close(held.read)
-	held.await(t, "all lines", func(text string) (string, bool) { return text, text == "one\ntwo\n" })
+	held.await(t, "both lines", func(text string) (string, bool) { return text, text == "one\ntwo\n" })
 	log.flush()
-	fmt.Fprint(flushedLog{log}, "three\n")
+	fmt.Fprint(log, "three\n")
 	if got := held.String(); got != "one\ntwo\nthree\n" {
-		t.Errorf("flushed is %q", got)
+		t.Errorf("written is %q", got)
 	}
 }
 
@@ -86,8 +91,8 @@ func TestALogThatFails(t *testing.T) {
 	failing := &failingOnce{to: out}
 	log := newUnreadLog(failing)
 	log.tell = func(lost int) { fmt.Fprintf(log, "%d lost\n", lost) }
-	fmt.Fprint(flushedLog{log}, "one\n")
-	fmt.Fprint(flushedLog{log}, "two\n")
+	fmt.Fprint(keptLog{log}, "one\n")
+	fmt.Fprint(keptLog{log}, "two\n")
 	if got := out.await(t, "the word on it", func(text string) (string, bool) { return text, strings.HasSuffix(text, "lost\n") }); got != "two\n1 lost\n" {
 		t.Errorf("logged is %q", got)
 	}

@@ -47,7 +47,7 @@ func build(ctx context.Context, s *settings.Settings, logTo io.Writer, fallback 
 	p.logTo.tell = func(lost int) {
 		p.log.Error("lines of the log were lost, as nobody read it", "lines", lost)
 	}
-	if err := p.open(ctx, newAudit(s, flushedLog{p.logTo}), fallback); err != nil {
+	if err := p.open(ctx, newAudit(s, keptLog{p.logTo}), fallback); err != nil {
 		return nil, errors.Join(err, p.abandon(ctx))
 	}
 	return p, nil

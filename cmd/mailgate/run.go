@@ -81,7 +81,6 @@ func (c call) status(err error) int {
 	}
 	last := newUnreadLog(c.stderr) // a process whose log hangs ends all the same
 	fmt.Fprintln(last, "mailgate: "+strings.ReplaceAll(err.Error(), "\n", " "))
-	last.flush()
 	var wrongSetting *settings.Error
 	var wrongUse misusage
 	if errors.As(err, &wrongSetting) || errors.As(err, &wrongUse) {
