@@ -29,10 +29,10 @@ type unreadLog struct {
 	lost atomic.Int64   // lines, since the start
 
 	mu      sync.Mutex
-	next    *lines // nil if none wait
-	now     *lines // nil if none are being written
-	since   time.Time
-	missing int // lines that were lost since the last word on it
+	next    *lines    // nil if none wait
+	now     *lines    // nil if none are being written
+	since   time.Time // when that began
+	missing int       // lines that were lost since the last word on it
 }
 
 // lines are some that are written at once.
