@@ -55,12 +55,16 @@ func (l *unreadLog) counter() prometheus.Collector {
 
 // Write implements io.Writer.
 func (l *unreadLog) Write(line []byte) (int, error) {
-	l.add(line, mostUnread)
-	l.flush()
+	l.put(line, mostUnread)
 	return len(line), nil
 }
 
-// add has a line written, or loses it where more than so much waits.
+// put has a line written, or loses it where more than so much waits.
+func (l *unreadLog) put(line []byte, most int) {
+	l.add(line, most)
+	l.flush()
+}
+
 func (l *unreadLog) add(line []byte, most int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -133,7 +137,6 @@ type keptLog struct{ *unreadLog }
 
 // Write implements io.Writer.
 func (l keptLog) Write(line []byte) (int, error) {
-	l.add(line, mostKept)
-	l.flush()
+	l.put(line, mostKept)
 	return len(line), nil
 }

@@ -206,7 +206,6 @@ func (p *program) drain(ctx context.Context, served <-chan error) error {
 	p.lookout.end()
 	err = errors.Join(err, p.close(within))
 	p.log.Info("stopped")
-	p.logTo.flush()
 	return err
 }
 
@@ -214,7 +213,6 @@ func (p *program) drain(ctx context.Context, served <-chan error) error {
 func (p *program) abandon(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leave)
 	defer cancel()
-	defer p.logTo.flush()
 	return p.close(ctx)
 }
 
