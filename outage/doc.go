@@ -24,9 +24,9 @@
 // the outage lasts. Nothing is asked of the shared history twice for that: each call asks
 // it first, so that of several servers those that are well go on to decide for all.
 //
-// A node whose own history is in memory, and that has not met the shared one since it
-// started, with all its parts, has nothing to go on with. It answers throttle.ErrUnavailable, or a process that
-// crashes again and again in an outage would mail without bound. So does a limiter whose
+// A node whose own history is in memory, and that has not met the shared one, with all its
+// parts, since it started, has nothing to go on with. It answers throttle.ErrUnavailable, or a
+// process that crashes again and again in an outage would mail without bound. So does a limiter whose
 // admissions could not all be noted on this node's disk, until it takes those that are
 // missing, or they have left the longest window. That some are is noted, too, as soon as the
 // disk takes it; a process that ends before has forgotten it.

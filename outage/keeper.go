@@ -234,16 +234,11 @@ func (k *Keeper) doubt(name idempotency.Name) func(context.Context) error {
 
 // abandon frees the name on this node.
 func (k *Keeper) abandon(ctx context.Context, lease idempotency.Lease) (freed bool, err error) {
-	mine := make(chan bool, 1)
-	_, err = k.watch.scribe.write(func() error {
-		freed, err := k.own.Abandon(ctx, lease)
-		mine <- freed
-		return err
-	})
+	freed, err = k.watch.scribe.remove(func() (bool, error) { return k.own.Abandon(ctx, lease) })
 	if errors.Is(err, errHangs) {
-		return false, fmt.Errorf("abandoning a request: %w: %w", idempotency.ErrUnavailable, err)
+		err = fmt.Errorf("abandoning a request: %w: %w", idempotency.ErrUnavailable, err)
 	}
-	return <-mine, err
+	return freed, err
 }
 
 func (k *Keeper) owes(doing string, name idempotency.Name, d debt) error {

@@ -263,16 +263,7 @@ func (l *Limiter) Release(ctx context.Context, key string, id throttle.ID) (bool
 
 // releaseOwn takes an admission off the own history, and reports whether it was there.
 func (l *Limiter) releaseOwn(ctx context.Context, key string, id throttle.ID) (had bool, err error) {
-	answer := make(chan bool, 1)
-	_, err = l.watch.scribe.write(func() error {
-		had, err := l.own.Release(context.WithoutCancel(ctx), key, id)
-		answer <- had
-		return err
-	})
-	if errors.Is(err, errHangs) {
-		return false, err
-	}
-	return <-answer, err
+	return l.watch.scribe.remove(func() (bool, error) { return l.own.Release(context.WithoutCancel(ctx), key, id) })
 }
 
 // takeBack turns an admission that is owed into its release: the reply may have been lost

@@ -51,6 +51,21 @@ func (s *scribe) write(do func() error) (ends <-chan error, err error) {
 	}
 }
 
+// remove has something taken off, and reports whether it was there. errHangs is that nobody
+// knows yet.
+func (s *scribe) remove(do func() (was bool, err error)) (was bool, err error) {
+	answer := make(chan bool, 1)
+	_, err = s.write(func() error {
+		was, err := do()
+		answer <- was
+		return err
+	})
+	if errors.Is(err, errHangs) {
+		return false, err
+	}
+	return <-answer, err
+}
+
 // begins waits for room for one more.
 func (s *scribe) begins(enough <-chan time.Time) bool {
 	select {
