@@ -406,48 +406,48 @@ func TestSeveralRelays(t *testing.T) {
 	}
 }
 
+// slowBeside makes two relays, of which the first has its only connection taken by a mail until
+// free is called.
+func slowBeside(t *testing.T, second fault.Script) (r *mailer.Relays, slow, other *fault.Server, free func()) {
+	t.Helper()
+	slow, other = play(t, fault.Script{At: fault.Dot, Kind: fault.Silence}), play(t, second)
+	o := steady()
+	o.MaxConns = 1
+	o.FinalDotTimeout, o.Deadline = time.Hour, time.Hour
+	r = newRelays(t, o, plain(slow), plain(other))
+	holder, release := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	group.Go(func() { r.Send(holder, letter()) })
+	eventually(t, "the first relay's only connection is taken", func() bool { return len(slow.Mails()) == 1 })
+	return r, slow, other, func() {
+		release()
+		group.Wait()
+	}
+}
+
 // TestTheSecondOfTwoIsAsked: a mail does not stand in the line of a relay that is slow
 // until its time is up, beside another that has nothing to do.
 func TestTheSecondOfTwoIsAsked(t *testing.T) {
 	t.Parallel()
-	first, second := play(t, fault.Script{At: fault.Dot, Kind: fault.Silence}), play(t, fault.Script{})
-	o := steady()
-	o.MaxConns = 1
-	o.FinalDotTimeout, o.Deadline = time.Hour, time.Hour
-	r := newRelays(t, o, plain(first), plain(second))
-	holder, release := context.WithCancel(t.Context())
-	var group sync.WaitGroup
-	group.Go(func() { r.Send(holder, letter()) })
-	eventually(t, "the first relay's only connection is taken", func() bool { return len(first.Mails()) == 1 })
-
+	r, _, second, free := slowBeside(t, fault.Script{})
+	defer free()
 	short, cancel := context.WithTimeout(t.Context(), 6*time.Second)
 	defer cancel()
 	if receipt, err := r.Send(short, letter()); err != nil || receipt.Relay != second.Addr() {
 		t.Errorf("%+v, %v; want that the second took it", receipt, err)
 	}
-	release()
-	group.Wait()
 }
 
 // TestBackToTheFirstOfTwo: mails that left the line of a relay that is slow, for another that
 // turned out to be no help, wait for the slow one after all.
 func TestBackToTheFirstOfTwo(t *testing.T) {
 	t.Parallel()
-	first := play(t, fault.Script{At: fault.Dot, Kind: fault.Silence})
-	second := play(t, fault.Script{At: fault.Banner, Kind: fault.HangUp})
-	o := steady()
-	o.MaxConns = 1
-	o.FinalDotTimeout, o.Deadline = time.Hour, time.Hour
-	r := newRelays(t, o, plain(first), plain(second))
-	holder, release := context.WithCancel(t.Context())
-	var group sync.WaitGroup
-	group.Go(func() { r.Send(holder, letter()) })
-	eventually(t, "the first relay's only connection is taken", func() bool { return len(first.Mails()) == 1 })
-
+	r, first, second, free := slowBeside(t, fault.Script{At: fault.Banner, Kind: fault.HangUp})
 	first.Play(fault.Script{})
 	short, cancel := context.WithTimeout(t.Context(), 9*time.Second)
 	defer cancel()
 	const many = 4
+	var group sync.WaitGroup
 	for range many {
 		group.Go(func() {
 			if receipt, err := r.Send(short, letter()); err != nil || receipt.Relay != first.Addr() {
@@ -458,7 +458,7 @@ func TestBackToTheFirstOfTwo(t *testing.T) {
 	eventually(t, "all have asked the second, and wait for the first again", func() bool {
 		return len(second.Received()) == many && r.Stats()[0].Waiting == many || short.Err() != nil
 	})
-	release()
+	free()
 	group.Wait()
 	if got := len(second.Received()); got != many {
 		t.Errorf("the second was asked %d times, want %d", got, many)
