@@ -1,6 +1,10 @@
 package judge
 
-import "github.com/mailgate/mailgate/throttle"
+import (
+	"slices"
+
+	"github.com/mailgate/mailgate/throttle"
+)
 
 // drift is by how much the clocks of a node and of whoever keeps the record may differ:
 // a node that has lost its store goes on by what it knows of that one's clock.
@@ -44,7 +48,7 @@ func (d *docket) waitsFor(denied *Call) bool {
 		}
 		began, first, all := denied.Clock+denied.Wait-tier.Window, false, 0
 		for _, c := range calls {
-			if c == denied || !c.mayCount() || c.Span.From > denied.Span.To || c.Span.To+drift < began || d.isBack(c, denied.Span.From) {
+			if c == denied || !c.mayCount() && !d.mayBeUnheard(c, denied) || c.Span.From > denied.Span.To || c.Span.To+drift < began || d.isBack(c, denied.Span.From) {
 				continue
 			}
 			first = first || c.Span.From-drift <= began
@@ -55,6 +59,18 @@ func (d *docket) waitsFor(denied *Call) bool {
 		}
 	}
 	return false
+}
+
+// mayBeUnheard reports whether a call that was refused may have a place at the moment of another:
+// the store gave one, and its node did not hear of it. So it is while the node still asks, and
+// where the node has then said no by itself, until it has met the store again.
+func (d *docket) mayBeUnheard(c, denied *Call) bool {
+	if !d.Terms.Alone || c.Kind != quotaExceeded || c.For != Send && c.For != Take {
+		return false
+	}
+	return slices.ContainsFunc(d.Faults, func(f Span) bool {
+		return c.Span.meets(f) && (c.Span.To >= denied.Span.From || c.Degraded && denied.Span.meets(f))
+	})
 }
 
 // isBack reports whether a take certainly has been given back by then, for whoever asks.

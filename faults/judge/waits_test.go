@@ -20,6 +20,21 @@ func guessed(run *judge.Run, guess int64) {
 		Status: 429, Kind: "quota-exceeded", Limit: "a", Clock: at, Wait: guess + run.Guesses.Window - at})
 }
 
+// refusedTake plants a take of "new" that was refused for one before, while a node may be alone,
+// and a look that is told to wait for its place.
+func refusedTake(run *judge.Run, degraded bool, until, look int64) {
+	const first, second = end - 3000, end - 1500
+	told := func(purpose judge.Purpose, at, until, took int64) judge.Call {
+		return judge.Call{For: purpose, Subject: "new", Span: judge.Span{From: at, To: until}, Status: 200,
+			Limit: "a", Clock: at, Wait: took + run.Action.Window - at}
+	}
+	run.Terms.Alone, run.Action.Limit = true, 1
+	refused := told(judge.Take, second, until, first)
+	refused.Status, refused.Kind, refused.Degraded = 429, "quota-exceeded", degraded
+	run.Calls = append(run.Calls[:10], told(judge.Take, first, first+10, first), refused, told(judge.Look, look, look+1, second))
+	run.Calls[10].ID, run.Subjects = "6", nil
+}
+
 // looked plants a look that is told of no wait.
 func looked(run *judge.Run, subject string, at int64) *judge.Call {
 	run.Calls = append(run.Calls, judge.Call{For: judge.Look, Subject: subject, Span: judge.Span{From: at, To: at + 1}, Status: 200})
@@ -62,6 +77,20 @@ func TestWhatIsPlantedAmongWaitsIsFound(t *testing.T) {
 		{"a look that tells of what is not there", func(r *judge.Run) {
 			c := looked(r, "new", end+60)
 			c.Limit, c.Clock, c.Wait = "a", end+60, 599_955
+		}, "waits"},
+		{"a look that tells of a place nobody heard of, while it is asked for", func(r *judge.Run) { refusedTake(r, false, end-500, end-500) }, ""},
+		{"a look that tells of such a place afterwards", func(r *judge.Run) { refusedTake(r, false, end-501, end-500) }, "waits"},
+		{"a look that tells of such a place, refused by a node alone", func(r *judge.Run) { refusedTake(r, true, end-501, end-500) }, ""},
+		{"a look that tells of it at the fault's end", func(r *judge.Run) { refusedTake(r, true, end-501, end) }, ""},
+		{"a look that tells of it when all is well", func(r *judge.Run) { refusedTake(r, true, end-501, end+1) }, "waits"},
+		{"a look that tells of it where no node goes on alone", func(r *judge.Run) { refusedTake(r, true, end-501, end-500); r.Terms.Alone = false }, "waits"},
+		{"a look that tells of a take that the store was never asked for", func(r *judge.Run) {
+			refusedTake(r, true, end-501, end-500)
+			told(&r.Calls[11], 422, "invalid-input")
+		}, "waits"},
+		{"a look that tells of a place that was refused before the fault", func(r *judge.Run) {
+			refusedTake(r, true, end-501, end-500)
+			r.Faults[1].From = end - 500
 		}, "waits"},
 		{"a look in the fault", func(r *judge.Run) { looked(r, "during", begin+100) }, "looks"},
 		{"a look in the fault by a node alone", func(r *judge.Run) { r.Terms.Alone = true; looked(r, "during", begin+100) }, ""},
