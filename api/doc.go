@@ -17,8 +17,8 @@
 //
 // A send with an Idempotency-Key is done once, however often it is asked for and whoever
 // is killed on the way; once.go says how. The codes made here are checked by POST
-// /verify-code, under a budget of guesses (package verify). Every answer about a mailbox
-// carries a token by which a visitor's page asks how long to wait, GET /countdown/{token}
+// /verify-code, under a budget of guesses (package verify). Answers that tell a send's wait
+// carry a token by which a visitor's page asks for that of now, GET /countdown/{token}
 // (package countdown), and the page's countdown itself is handed out from package web.
 //
 // What is in force, [Live], can be replaced as one while the server serves. A request

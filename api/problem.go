@@ -71,7 +71,7 @@ var kinds = [...]struct {
 	keyInFlight:       {409, "idempotency-in-flight", "The first request is still at it", "A request with this Idempotency-Key has not been answered yet. Ask again to get its answer."},
 	recipientRejected: {422, "recipient-rejected", "The relay refused the mail for good", "The relay refused this mail or its recipient for good. Sending it again will not help."},
 	relayUnavailable:  {503, "relay-unavailable", "The relay cannot be used now", "No relay took the mail, and it certainly was not sent. The mailbox was not charged."},
-	deliveryUnknown:   {504, "delivery-unknown", "Nobody knows whether the mail was sent", "The connection to the relay ended after the mail was handed over. It may arrive, and is never sent again."},
+	deliveryUnknown:   {504, "delivery-unknown", "Nobody knows whether the mail was sent", "The mail was handed over, or may have been, and no answer came of it. It may arrive, and is never sent again."},
 	storeUnavailable:  {503, "store-unavailable", "The history cannot be used now", "Whether this may be done cannot be decided now. Nothing was sent."},
 	busy:              {503, "busy", "Too many requests are waiting", "Too many sends are waiting for the relay. Nothing was sent and the mailbox was not charged."},
 	notReady:          {503, "not-ready", "Not ready", "This server cannot take requests now."},
