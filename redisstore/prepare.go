@@ -57,32 +57,36 @@ func (s *Store) look(ctx context.Context, master *redis.Client) (warnings []stri
 	defer end()
 	settings := map[string]*redis.MapStringStringCmd{"maxmemory-policy": nil, "appendonly": nil, "save": nil}
 	var replication *redis.StringCmd
-	_, _ = master.Pipelined(ctx, func(p redis.Pipeliner) error { // each answer has its own error
+	_, failed := master.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for name := range settings {
 			settings[name] = p.ConfigGet(ctx, name)
 		}
 		replication = p.Info(ctx, "replication")
 		return nil
 	})
-	warnings, err = forgetful(settings)
+	warnings, err = forgetful(settings, failed)
 	if err == nil && s.confirm > 0 {
 		warnings, err = s.lonely(replication, warnings)
 	}
 	return warnings, err
 }
 
-// forgetful finds settings under which a server would forget.
-func forgetful(settings map[string]*redis.MapStringStringCmd) (warnings []string, err error) {
+// forgetful finds settings under which a server would forget. Each answer has its own error; failed
+// is that of all, and the only one where the server did not let them be asked.
+func forgetful(settings map[string]*redis.MapStringStringCmd, failed error) (warnings []string, err error) {
 	value := map[string]string{}
 	for name, answer := range settings {
 		values, err := answer.Result()
-		if isReply(err) {
+		text, told := values[name]
+		switch {
+		case err != nil && !isReply(err):
+			return nil, err
+		case err == nil && !told && failed != nil:
+			return nil, failed
+		case !told:
 			return []string{"redis does not let its settings be read: make sure that maxmemory-policy is noeviction"}, nil
 		}
-		if err != nil {
-			return nil, err
-		}
-		value[name] = values[name]
+		value[name] = text
 	}
 	if policy := value["maxmemory-policy"]; policy != "noeviction" {
 		warnings = append(warnings, fmt.Sprintf("redis runs with maxmemory-policy %s and may forget mailboxes: set noeviction", policy))

@@ -41,6 +41,18 @@ func TestPrepareWarns(t *testing.T) {
 	}
 }
 
+// What a server did not say is nobody's setting.
+func TestPrepareWithAWrongPassword(t *testing.T) {
+	server := redistest.Alone(t, "requirepass right")
+	for _, user := range []string{":wrong@", ""} {
+		store := open(t, redisstore.Options{URL: "redis://" + user + server.Addr, Timeout: patient})
+		store.Use(count)
+		if warnings, err := store.Prepare(context.Background()); !errors.Is(err, redisstore.ErrUnavailable) || len(warnings) > 0 && !strings.Contains(warnings[0], "does not let its settings be read") {
+			t.Errorf("as %q: %q, %v", user, warnings, err)
+		}
+	}
+}
+
 // A server that is far away, or busy, is prepared all the same: not each script takes a
 // journey of its own.
 func TestPrepareFromAfar(t *testing.T) {
