@@ -197,6 +197,7 @@ func TestCheckConfig(t *testing.T) {
 		"api_keys":  "app:*** environment MAILGATE_API_KEYS",
 		"fold":      "true default",
 		"templates": "(not set) default",
+		"data_dir":  "(not set) default",
 		"mailbox":   "by mailbox sliding-log q=1/1s; exempt mailboxes: 2",
 		"client-ip": "by client_ip sliding-window minute=100/60s in 60 parts; exempt networks: 1; exempt api keys: 1",
 		"provider":  "by all fixed-window day=50000/24h; the last 5000 for first sends",
@@ -207,7 +208,8 @@ func TestCheckConfig(t *testing.T) {
 			t.Errorf("%s is shown as %q, want %q", name, lines[name], want)
 		}
 	}
-	if want := "MAILGATE_SYNC has no effect, because the history is in Redis\nthe rule client-ip exempts API keys that are not set: batch\n"; notes != want {
+	if want := "MAILGATE_SYNC has no effect, because the history is in Redis\n" +
+		"no data_dir is set: what is admitted while Redis is away is in memory, and a server that is restarted then is 503 until Redis is back\nthe rule client-ip exempts API keys that are not set: batch\n"; notes != want {
 		t.Errorf("it notes %q, want %q", notes, want)
 	}
 	for _, setting := range settings.Catalogue() {

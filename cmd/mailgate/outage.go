@@ -38,7 +38,7 @@ func goingOn(s *settings.Settings, shared history, store *redisstore.Store, firs
 // ownDir is where a node keeps its own history: alone in its data directory, and beside Redis
 // there only if one was asked for.
 func ownDir(s *settings.Settings) string {
-	if s.RedisURL == "" || s.GoesOn() && s.Origin("data_dir").Given() {
+	if s.KeepsHistory() {
 		return s.DataDir
 	}
 	return cache.Memory

@@ -78,12 +78,18 @@ func (s *Settings) ForServing() error {
 // on with while Redis is away.
 func (s *Settings) GoesOn() bool { return s.RedisURL != "" && s.OnStoreOutage == "continue" }
 
+// KeepsHistory reports whether the node keeps a history in its data directory: the only one, or
+// beside Redis one of its own, where that was asked for.
+func (s *Settings) KeepsHistory() bool {
+	return s.RedisURL == "" || s.GoesOn() && s.origins["data_dir"].Given()
+}
+
 // Unused names what was given and has no effect beside the rest: memory and disk of one
 // process where the history is in Redis alone, or the drive where none is used.
 func (s *Settings) Unused() (places []string) {
 	unused := []string{"data_dir", "sync", "cache_mailboxes", "cache_bytes"}
 	switch {
-	case s.RedisURL == "" || s.GoesOn() && s.origins["data_dir"].Given():
+	case s.KeepsHistory():
 		return nil
 	case s.GoesOn():
 		unused = []string{"sync"}

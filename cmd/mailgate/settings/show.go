@@ -9,7 +9,7 @@ import (
 func (s *Settings) Shown(name string) string {
 	text := s.origins[name].Text
 	switch {
-	case text == "":
+	case text == "", name == "data_dir" && !s.KeepsHistory():
 		return ""
 	case name == "api_keys":
 		return s.APIKeys.masked()
