@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"strconv"
 )
 
@@ -37,6 +38,12 @@ type Keeper interface {
 
 // ErrUnavailable is the kind of every failure to read or write what is on record.
 var ErrUnavailable = errors.New("the record of requests is unavailable")
+
+// Unavailable is the error of a call that has no answer: it says what was being done, and
+// is both ErrUnavailable and its cause.
+func Unavailable(doing string, cause error) error {
+	return fmt.Errorf("%s: %w: %w", doing, ErrUnavailable, cause)
+}
 
 // An Outcome is the answer to Begin.
 type Outcome struct {

@@ -63,7 +63,7 @@ func (b *Book) instead(mailbox string, d debt, cause error) error {
 // told has the shared book told all about a mailbox before it is asked.
 func (b *Book) told(ctx context.Context, doing, mailbox string) error {
 	if err := b.settled(ctx, mailbox); err != nil {
-		return fmt.Errorf("%s: %w: %w", doing, verify.ErrUnavailable, err)
+		return verify.Unavailable(doing, err)
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package outage
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -76,7 +75,7 @@ func (k *Keeper) ask(ctx context.Context, name string) (done func(), err error) 
 		select {
 		case <-other.(chan struct{}):
 		case <-ctx.Done():
-			return nil, fmt.Errorf("beginning a request: %w: %w", idempotency.ErrUnavailable, ctx.Err())
+			return nil, idempotency.Unavailable(beginning, ctx.Err())
 		}
 	}
 }
@@ -121,7 +120,7 @@ func (k *Keeper) begin(ctx context.Context, lease idempotency.Lease) (o idempote
 	if err = k.settled(ctx, name); err == nil {
 		o, err = k.shared.BeginAs(ctx, lease)
 	} else {
-		err = fmt.Errorf("%s: %w: %w", beginning, idempotency.ErrUnavailable, err)
+		err = idempotency.Unavailable(beginning, err)
 	}
 	if !k.fails(ctx, err, k.doubt(lease.Name)) {
 		k.note(context.WithoutCancel(ctx), lease, o)
@@ -236,14 +235,14 @@ func (k *Keeper) doubt(name idempotency.Name) func(context.Context) error {
 func (k *Keeper) abandon(ctx context.Context, lease idempotency.Lease) (freed bool, err error) {
 	freed, err = k.watch.scribe.remove(func() (bool, error) { return k.own.Abandon(ctx, lease) })
 	if errors.Is(err, errHangs) {
-		err = fmt.Errorf("abandoning a request: %w: %w", idempotency.ErrUnavailable, err)
+		err = idempotency.Unavailable("abandoning a request", err)
 	}
 	return freed, err
 }
 
 func (k *Keeper) owes(doing string, name idempotency.Name, d debt) error {
 	if err := k.owe(name.Text(), d); err != nil {
-		return fmt.Errorf("%s: %w: %w", doing, idempotency.ErrUnavailable, err)
+		return idempotency.Unavailable(doing, err)
 	}
 	return nil
 }

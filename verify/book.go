@@ -3,6 +3,7 @@ package verify
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 )
 
@@ -47,6 +48,12 @@ var (
 	// ErrLifetime is the kind of a lifetime that is no length of time or too long.
 	ErrLifetime = errors.New("a code lives for 1 ms to 24 hours")
 )
+
+// Unavailable is the error of a call that has no answer: it says what was being done, and
+// is both ErrUnavailable and its cause.
+func Unavailable(doing string, cause error) error {
+	return fmt.Errorf("%s: %w: %w", doing, ErrUnavailable, cause)
+}
 
 // CheckLifetime is the check that every book makes first.
 func CheckLifetime(lifetime int64) error {

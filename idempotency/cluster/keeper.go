@@ -68,7 +68,7 @@ func (k *Keeper) BeginAs(ctx context.Context, lease idempotency.Lease) (idempote
 	}
 	o, err := outcomeOf(a, lease)
 	if err != nil {
-		return unheard, unavailable(doing, err)
+		return unheard, idempotency.Unavailable(doing, err)
 	}
 	return o, nil
 }
@@ -127,12 +127,12 @@ func (k *Keeper) step(ctx context.Context, doing string, name idempotency.Name, 
 	}
 	call, err := k.store.Begin(ctx, k.prefix+name.Text())
 	if err != nil {
-		return redisstore.Answer{}, unavailable(doing, err)
+		return redisstore.Answer{}, idempotency.Unavailable(doing, err)
 	}
 	defer call.End()
 	a, err := ask(call)
 	if err != nil {
-		return redisstore.Answer{}, unavailable(doing, err)
+		return redisstore.Answer{}, idempotency.Unavailable(doing, err)
 	}
 	return a, nil
 }
@@ -143,7 +143,3 @@ func leaseText(l idempotency.Lease) []byte {
 }
 
 func milliseconds(n int64) string { return strconv.FormatInt(n, 10) }
-
-func unavailable(doing string, cause error) error {
-	return fmt.Errorf("%s: %w: %w", doing, idempotency.ErrUnavailable, cause)
-}

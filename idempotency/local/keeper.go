@@ -167,5 +167,5 @@ func unavailable(doing string, cause error) error {
 	if cause == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: %w: %w", doing, idempotency.ErrUnavailable, cause)
+	return idempotency.Unavailable(doing, cause)
 }

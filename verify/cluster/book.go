@@ -68,7 +68,7 @@ func (b *Book) Check(ctx context.Context, mailbox string, h verify.Hash) (verify
 	case none:
 		return verify.Expired, nil
 	}
-	return verify.Expired, unavailable(doing, redisstore.ErrReply)
+	return verify.Expired, verify.Unavailable(doing, redisstore.ErrReply)
 }
 
 // Remove implements verify.Book. It leaves no receipt: repeated, it finds nothing to do.
@@ -96,16 +96,12 @@ func (b *Book) step(ctx context.Context, doing, mailbox string, script *redissto
 	}
 	call, err := b.store.Begin(ctx, b.prefix+mailbox)
 	if err != nil {
-		return 0, unavailable(doing, err)
+		return 0, verify.Unavailable(doing, err)
 	}
 	defer call.End()
 	a, err := call.Change(script, what, with)
 	if err != nil {
-		return 0, unavailable(doing, err)
+		return 0, verify.Unavailable(doing, err)
 	}
 	return a.Letter, nil
-}
-
-func unavailable(doing string, cause error) error {
-	return fmt.Errorf("%s: %w: %w", doing, verify.ErrUnavailable, cause)
 }

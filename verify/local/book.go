@@ -144,5 +144,5 @@ func unavailable(doing string, cause error) error {
 	if cause == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: %w: %w", doing, verify.ErrUnavailable, cause)
+	return verify.Unavailable(doing, cause)
 }
