@@ -11,10 +11,9 @@ import (
 // A Limiter admits sends by one policy. It implements throttle.Historian and
 // throttle.Recorder.
 type Limiter struct {
-	store  *redisstore.Store
+	place
 	policy throttle.Policy
 	tiers  any // the policy as the scripts read it
-	prefix string
 }
 
 // New makes a limiter that keeps what is on record in the store. It needs no Close of its
@@ -28,7 +27,7 @@ func New(store *redisstore.Store, p throttle.Policy) (*Limiter, error) {
 	}
 	store.Use(tierScripts...)
 	store.Use(meterScripts...)
-	return &Limiter{store: store, policy: p, tiers: packTiers(p), prefix: store.Prefix()}, nil
+	return &Limiter{place: place{store, store.Prefix()}, policy: p, tiers: packTiers(p)}, nil
 }
 
 // Take admits one send, or says no.
@@ -36,7 +35,7 @@ func (l *Limiter) Take(ctx context.Context, mailbox string, id throttle.ID) (thr
 	if !id.Valid() {
 		return throttle.Verdict{}, throttle.WrongID("take")
 	}
-	e, err := begin(ctx, l.store, "take", l.prefix, mailbox)
+	e, err := l.begin(ctx, "take", mailbox)
 	if err != nil {
 		return throttle.Verdict{}, err
 	}
@@ -73,7 +72,7 @@ func (l *Limiter) History(ctx context.Context, mailbox string) (throttle.History
 }
 
 func (l *Limiter) look(ctx context.Context, doing, mailbox string) (seen, error) {
-	e, err := begin(ctx, l.store, doing, l.prefix, mailbox)
+	e, err := l.begin(ctx, doing, mailbox)
 	if err != nil {
 		return seen{}, err
 	}
@@ -86,7 +85,7 @@ func (l *Limiter) Record(ctx context.Context, mailbox string, a throttle.Admissi
 	if err := throttle.CheckRecord(ctx, mailbox, a); err != nil || a.At < 0 {
 		return err
 	}
-	e, err := begin(ctx, l.store, "record", l.prefix, mailbox)
+	e, err := l.begin(ctx, "record", mailbox)
 	if err != nil {
 		return err
 	}
@@ -96,7 +95,7 @@ func (l *Limiter) Record(ctx context.Context, mailbox string, a throttle.Admissi
 
 // Release gives one admission back.
 func (l *Limiter) Release(ctx context.Context, mailbox string, id throttle.ID) (bool, error) {
-	e, err := begin(ctx, l.store, "release", l.prefix, mailbox)
+	e, err := l.begin(ctx, "release", mailbox)
 	if err != nil {
 		return false, err
 	}
@@ -107,7 +106,7 @@ func (l *Limiter) Release(ctx context.Context, mailbox string, id throttle.ID) (
 // Reset forgets the mailbox. It is not repeated when its answer is lost, and not done when
 // nobody waits for it any more: somebody may have been admitted since, and would be forgotten.
 func (l *Limiter) Reset(ctx context.Context, mailbox string) (int, error) {
-	e, err := begin(ctx, l.store, "reset", l.prefix, mailbox)
+	e, err := l.begin(ctx, "reset", mailbox)
 	if err != nil {
 		return 0, err
 	}

@@ -14,11 +14,22 @@ type errand struct {
 	doing string
 }
 
-func begin(ctx context.Context, store *redisstore.Store, doing, prefix, key string) (errand, error) {
+// A place is where a limiter keeps what is on record.
+type place struct {
+	store  *redisstore.Store
+	prefix string // of all its keys
+}
+
+// below is the place of another name on the same store.
+func (p place) below(name string) place {
+	return place{p.store, redisstore.Below(p.prefix, name)}
+}
+
+func (p place) begin(ctx context.Context, doing, key string) (errand, error) {
 	if err := throttle.CheckKey(key); err != nil {
 		return errand{}, fmt.Errorf("%s: %w", doing, err)
 	}
-	call, err := store.Begin(ctx, prefix+key)
+	call, err := p.store.Begin(ctx, p.prefix+key)
 	if err != nil {
 		return errand{}, throttle.Unchanged(throttle.Unavailable(doing, err))
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/mailgate/mailgate/redisstore"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/meter"
 )
@@ -13,8 +12,7 @@ import (
 // metered is a limiter that counts by a meter. A script decides, and the meter spells
 // the verdict from what the script saw.
 type metered struct {
-	store  *redisstore.Store
-	prefix string
+	place
 	meter  meter.Meter
 	quota  throttle.Tier // its verdicts name
 	layout layout
@@ -27,7 +25,7 @@ func (l *metered) Take(ctx context.Context, key string, id throttle.ID) (v throt
 	if !id.Valid() {
 		return v, throttle.WrongID("take")
 	}
-	e, err := begin(ctx, l.store, "take", l.prefix, key)
+	e, err := l.begin(ctx, "take", key)
 	if err != nil {
 		return v, err
 	}
@@ -50,7 +48,7 @@ func (l *metered) Take(ctx context.Context, key string, id throttle.ID) (v throt
 
 // Peek implements throttle.Limiter.
 func (l *metered) Peek(ctx context.Context, key string) (v throttle.Verdict, err error) {
-	e, err := begin(ctx, l.store, "peek", l.prefix, key)
+	e, err := l.begin(ctx, "peek", key)
 	if err != nil {
 		return v, err
 	}
@@ -74,7 +72,7 @@ func (l *metered) Record(ctx context.Context, key string, a throttle.Admission) 
 	if err := throttle.CheckRecord(ctx, key, a); err != nil || a.At < 0 {
 		return err
 	}
-	e, err := begin(ctx, l.store, "record", l.prefix, key)
+	e, err := l.begin(ctx, "record", key)
 	if err != nil {
 		return err
 	}
@@ -97,7 +95,7 @@ func (l *metered) RecordAll(ctx context.Context, key string, all []throttle.Admi
 	if sends.Len() == 0 {
 		return nil
 	}
-	e, err := begin(ctx, l.store, "record", l.prefix, key)
+	e, err := l.begin(ctx, "record", key)
 	if err != nil {
 		return err
 	}
@@ -113,7 +111,7 @@ func elsewhere(a throttle.Admission) string {
 
 // Release implements throttle.Limiter.
 func (l *metered) Release(ctx context.Context, key string, id throttle.ID) (bool, error) {
-	e, err := begin(ctx, l.store, "release", l.prefix, key)
+	e, err := l.begin(ctx, "release", key)
 	if err != nil {
 		return false, err
 	}
@@ -123,7 +121,7 @@ func (l *metered) Release(ctx context.Context, key string, id throttle.ID) (bool
 
 // Reset implements throttle.Limiter. Like that of a Limiter it is not repeated.
 func (l *metered) Reset(ctx context.Context, key string) (int, error) {
-	e, err := begin(ctx, l.store, "reset", l.prefix, key)
+	e, err := l.begin(ctx, "reset", key)
 	if err != nil {
 		return 0, err
 	}

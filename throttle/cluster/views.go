@@ -3,7 +3,6 @@ package cluster
 import (
 	"fmt"
 
-	"github.com/mailgate/mailgate/redisstore"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/meter"
 )
@@ -38,7 +37,7 @@ func (l *Limiter) Meter(name string, m meter.Meter) throttle.Recorder {
 	if !known {
 		panic(fmt.Sprintf("cluster: no script counts as a %T does", m))
 	}
-	return &metered{store: l.store, prefix: redisstore.Below(l.prefix, name+"."+m.Form()), meter: m, quota: m.Quota(), layout: layout}
+	return &metered{place: l.below(name + "." + m.Form()), meter: m, quota: m.Quota(), layout: layout}
 }
 
 // Tiers returns a limiter that admits by another policy, on the same store as
@@ -58,7 +57,7 @@ func (l *Limiter) Tiers(name string, p throttle.Policy) *Limiter {
 		view.policy, view.tiers = p, packTiers(p)
 	}
 	if name != "" {
-		view.prefix = redisstore.Below(l.prefix, name)
+		view.place = l.below(name)
 	}
 	return &view
 }
