@@ -15,12 +15,12 @@ type Setting struct {
 }
 
 // Env is its name in the environment.
-func (s Setting) Env() string { return prefix + strings.ToUpper(s.Name) }
-
-// Flag is its name on the command line.
-func (s Setting) Flag() string { return "--" + strings.ReplaceAll(s.Name, "_", "-") }
+func (s Setting) Env() string { return envName(s.Name) }
 
 const prefix = "MAILGATE_"
+
+func envName(name string) string  { return prefix + strings.ToUpper(name) }
+func flagName(name string) string { return strings.ReplaceAll(name, "_", "-") }
 
 // Catalogue is every setting, in the order in which to show them.
 func Catalogue() (all []Setting) {

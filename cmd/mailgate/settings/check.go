@@ -114,7 +114,7 @@ func (s *Settings) Loopback() bool {
 
 // Complain is an error that names a setting as it was given, or as it could be.
 func (s *Settings) Complain(name, problem string) error {
-	place := prefix + strings.ToUpper(name)
+	place := envName(name)
 	if origin := s.origins[name]; origin.Given() {
 		place = origin.Place
 	}

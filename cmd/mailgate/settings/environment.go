@@ -12,8 +12,8 @@ import (
 // fromEnvironment finds the settings among NAME=value pairs. A variable that is empty
 // counts as not set, as compose files leave it.
 func fromEnvironment(environ []string) (layer, error) {
-	known := keys(func(name string) string { return prefix + strings.ToUpper(name) })
-	known[prefix+"CONFIG"] = key{setting: Setting{Name: config}}
+	known := keys(envName)
+	known[envName(config)] = key{setting: Setting{Name: config}}
 	values := map[string]string{}
 	for _, pair := range environ {
 		name, value, _ := strings.Cut(pair, "=")

@@ -9,7 +9,7 @@ import (
 // before, between and after them; after -- everything is an argument.
 func fromFlags(args []string) (layer, []string, error) {
 	found, rest := layer{}, []string{}
-	known := keys(func(name string) string { return strings.ReplaceAll(name, "_", "-") })
+	known := keys(flagName)
 	for len(args) > 0 {
 		word := args[0]
 		args = args[1:]

@@ -248,8 +248,5 @@ func TestCatalogue(t *testing.T) {
 			t.Errorf("%+v is not whole", s)
 		}
 		seen[s.Name] = true
-		if s.Env() != "MAILGATE_"+strings.ToUpper(s.Name) || s.Flag() != "--"+strings.ReplaceAll(s.Name, "_", "-") {
-			t.Errorf("%s has the names %s and %s", s.Name, s.Env(), s.Flag())
-		}
 	}
 }
