@@ -29,13 +29,9 @@ func (p Pace) check() error {
 	return nil
 }
 
-// bucketState is all that the bucket remembers. Times are in nanoseconds,
-// since a thousandth of a second is too coarse for "300 a second".
-type bucketState struct {
-	free int64 // when the next mail may leave
-}
-
-// bucket is a Pace in whole numbers.
+// bucket is a Pace in whole numbers. All that is remembered of it is when the next mail
+// may leave: free. Times are in nanoseconds, since a thousandth of a second is too coarse
+// for "300 a second".
 type bucket struct {
 	interval int64 // nanoseconds between mails
 }
@@ -51,27 +47,24 @@ const lateness = int64(5 * time.Millisecond)
 // arrive looks at a mail that comes when so many are to leave before it. It
 // leaves at once, or may after wait, or is turned away when ok is false: wait
 // then says when there may be time for it.
-func (b bucket) arrive(s bucketState, ahead int, now, patience int64) (next bucketState, wait int64, ok bool) {
-	s.free = b.sane(s.free, now)
-	wait = s.free - now + int64(ahead)*b.interval
+func (b bucket) arrive(free int64, ahead int, now, patience int64) (next, wait int64, ok bool) {
+	next = b.sane(free, now)
+	wait = next - now + int64(ahead)*b.interval
 	if wait == 0 {
-		s.free = now + b.interval
+		next = now + b.interval
 	}
 	if wait > patience {
-		return s, wait - patience, false
+		return next, wait - patience, false
 	}
-	return s, wait, true
+	return next, wait, true
 }
 
 // depart lets the first of the queue leave, or says how long it must wait.
-func (b bucket) depart(s bucketState, now int64) (next bucketState, wait int64) {
-	free := b.sane(s.free, now)
-	if free > now {
-		s.free = free
-		return s, free - now
+func (b bucket) depart(free, now int64) (next, wait int64) {
+	if sane := b.sane(free, now); sane > now {
+		return sane, sane - now
 	}
-	s.free = max(s.free, now-lateness) + b.interval
-	return s, 0
+	return max(free, now-lateness) + b.interval, 0
 }
 
 // sane keeps free between now and one interval on. It can be beyond only when
@@ -87,7 +80,7 @@ type pacer struct {
 	gone <-chan struct{}
 
 	mu    sync.Mutex
-	state bucketState
+	free  int64
 	line  *line
 	timer *time.Timer
 }
@@ -130,8 +123,8 @@ func (p *pacer) join(caller string, patience time.Duration) (*waiter, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.nanos()
-	next, wait, ok := p.arrive(p.state, p.line.ahead(caller), now, int64(patience))
-	p.state = next
+	next, wait, ok := p.arrive(p.free, p.line.ahead(caller), now, int64(patience))
+	p.free = next
 	switch {
 	case !ok:
 		return nil, &BusyError{RetryAfter: time.Duration(wait)}
@@ -140,10 +133,10 @@ func (p *pacer) join(caller string, patience time.Duration) (*waiter, error) {
 	}
 	w := p.line.join(claim{caller: caller}, 0, inOrder)
 	if w == nil {
-		return nil, &BusyError{RetryAfter: time.Duration(p.state.free - now)}
+		return nil, &BusyError{RetryAfter: time.Duration(p.free - now)}
 	}
 	if p.line.count == 1 {
-		p.wake(p.state.free - now)
+		p.wake(p.free - now)
 	}
 	return w, nil
 }
@@ -160,7 +153,7 @@ func (p *pacer) giveUp(w *waiter) {
 	select {
 	case turn := <-w.called:
 		if turn {
-			p.state.free -= p.interval
+			p.free -= p.interval
 			p.advance()
 		}
 	default:
@@ -178,8 +171,8 @@ func (p *pacer) tick() {
 // advance lets go whoever may go, and sets the timer for the next.
 func (p *pacer) advance() {
 	for p.line.count > 0 {
-		next, wait := p.depart(p.state, p.nanos())
-		p.state = next
+		next, wait := p.depart(p.free, p.nanos())
+		p.free = next
 		if wait > 0 {
 			p.wake(wait)
 			return

@@ -58,12 +58,12 @@ func TestBucketRule(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, state, waiting := newBucket(Pace{PerSecond: 10}), bucketState{}, 0
+			b, free, waiting := newBucket(Pace{PerSecond: 10}), int64(0), 0
 			for i, s := range steps {
 				var wait int64
 				ok := true
 				if s.leaves {
-					if state, wait = b.depart(state, s.at*ms); wait == 0 {
+					if free, wait = b.depart(free, s.at*ms); wait == 0 {
 						waiting--
 					}
 				} else {
@@ -71,7 +71,7 @@ func TestBucketRule(t *testing.T) {
 					if patience == 0 {
 						patience = int64(time.Hour)
 					}
-					if state, wait, ok = b.arrive(state, waiting, s.at*ms, patience); ok && wait > 0 {
+					if free, wait, ok = b.arrive(free, waiting, s.at*ms, patience); ok && wait > 0 {
 						waiting++
 					}
 				}
