@@ -33,13 +33,14 @@ var rooms = map[string][]string{
 	"throttle/local":              {"throttle", "throttle/meter", "cache", "clock"},
 	"throttle/cluster":            {"throttle", "throttle/meter", "redisstore"},
 	"redisstore":                  {"breaker", "clock"},
-	"redisstore/redistest":        {},
+	"redisstore/redistest":        {"servertest"},
 	"cache/cachetest":             {"cache"},
 	"cache":                       {},
 	"breaker":                     {},
 	"clock":                       {},
 	"mailer":                      {"breaker", "clock"},
-	"mailer/mailtest":             {},
+	"mailer/mailtest":             {"servertest"},
+	"servertest":                  {},
 	"mailer/sandbox":              {"mailer", "clock"},
 	"mailer/sandbox/fault":        {"mailer", "mailer/sandbox"},
 	"verify":                      {"throttle", "secret"}, // whose limiters count the guesses
@@ -87,7 +88,7 @@ var technologies = []struct {
 	{"Badger", []string{"github.com/dgraph-io/badger"}, []string{"cache"}},
 	{"SMTP", []string{"github.com/emersion/go-smtp", "github.com/emersion/go-sasl", "github.com/jordan-wright/email", "net/smtp"}, []string{"mailer"}},
 	{"YAML", []string{"github.com/goccy/go-yaml"}, []string{"strictyaml", "api"}},
-	{"testing", []string{"testing"}, []string{"cache/cachetest", "throttle/throttletest", "redisstore/redistest", "mailer/mailtest", "verify/verifytest", "idempotency/idempotencytest"}},
+	{"testing", []string{"testing"}, []string{"cache/cachetest", "throttle/throttletest", "redisstore/redistest", "mailer/mailtest", "servertest", "verify/verifytest", "idempotency/idempotencytest"}},
 }
 
 // nameless are names that say nothing about what is inside.
@@ -191,7 +192,7 @@ func TestHouseFindsWhatIsPlanted(t *testing.T) {
 		{"a relay in the cache", pkg{"cache", "cache", []string{"github.com/emersion/go-smtp", "github.com/jordan-wright/email"}},
 			[]string{"cache imports github.com/emersion/go-smtp, but SMTP stays in mailer", "cache imports github.com/jordan-wright/email, but SMTP stays in mailer"}},
 		{"a test's tools in the program", pkg{"cmd/mailgate", "main", []string{ours + "throttle/throttletest", "testing"}},
-			[]string{"cmd/mailgate imports throttle/throttletest, which is for tests alone", "cmd/mailgate imports testing, but testing stays in cache/cachetest, idempotency/idempotencytest, mailer/mailtest, redisstore/redistest, throttle/throttletest, verify/verifytest"}},
+			[]string{"cmd/mailgate imports throttle/throttletest, which is for tests alone", "cmd/mailgate imports testing, but testing stays in cache/cachetest, idempotency/idempotencytest, mailer/mailtest, redisstore/redistest, servertest, throttle/throttletest, verify/verifytest"}},
 		{"a package without a room", pkg{"console", "console", []string{"time"}},
 			[]string{"package console has no room yet: add it to rooms in house_test.go, with what it may import of ours"}},
 		{"a name that says nothing", pkg{"api", "common", nil},

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mailgate/mailgate/servertest"
 )
 
 // Mail is one delivered mail.
@@ -27,7 +29,7 @@ const deliveryLimit = 20 * time.Second
 func (s *Server) Await(t testing.TB, recipient string) []byte {
 	t.Helper()
 	var text []byte
-	await(t, "a mail to be delivered", deliveryLimit, func() error {
+	servertest.Await(t, "a mail to be delivered", deliveryLimit, func() error {
 		mails, err := s.box()
 		if err != nil {
 			return err
@@ -47,7 +49,7 @@ func (s *Server) Await(t testing.TB, recipient string) []byte {
 // returns it, in no order.
 func (s *Server) Mails(t testing.TB) []Mail {
 	t.Helper()
-	await(t, "the mail server's queue to be empty", deliveryLimit, s.queueEmpty)
+	servertest.Await(t, "the mail server's queue to be empty", deliveryLimit, s.queueEmpty)
 	mails, err := s.box()
 	if err != nil {
 		t.Fatalf("cannot read the mailbox: %v", err)

@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/mailgate/mailgate/servertest"
 )
 
 // asChild makes this test binary, started again, a program that owns a server
@@ -70,8 +72,8 @@ func TestServersEndWithTheProgram(t *testing.T) {
 			}
 			_ = child.Wait() // it was made to fail
 			_ = conn.Close() // the last that keeps the session's own process
-			await(t, "the server to end", endLimit, func() error { return stillThere(pid) })
-			await(t, "every process of the server to end", endLimit, func() error { return runsFrom(dir) })
+			servertest.Await(t, "the server to end", endLimit, func() error { return stillThere(pid) })
+			servertest.Await(t, "every process of the server to end", endLimit, func() error { return runsFrom(dir) })
 		})
 	}
 }
@@ -111,7 +113,7 @@ func TestNothingIsLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	await(t, "every process of the server to end", endLimit, func() error { return runsFrom(server.dir) })
+	servertest.Await(t, "every process of the server to end", endLimit, func() error { return runsFrom(server.dir) })
 	if _, err := os.Stat(server.dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the server's directory: %v", err)
 	}

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mailgate/mailgate/servertest"
 )
 
 // Options are what a test may want to be different. Zero fields mean what is
@@ -70,7 +72,7 @@ func start(t testing.TB, options Options, places []string) *Server {
 	}
 	as := ownAccount()
 	s.makeDir(t)
-	port, securePort := freePort(t), freePort(t)
+	port, securePort := servertest.Port(t), servertest.Port(t)
 	s.Addr, s.SecureAddr = fmt.Sprintf("127.0.0.1:%d", port), fmt.Sprintf("127.0.0.1:%d", securePort)
 	if err := s.furnish(program, as, port, securePort); err != nil {
 		t.Fatalf("cannot prepare a mail server: %v", err)
@@ -126,7 +128,7 @@ func (s *Server) makeDir(t testing.TB) {
 			s.process.kill()
 		}
 		// Whoever is killed may still be at the end of a write.
-		await(t, "the mail server's directory to be removed", endLimit, func() error { return os.RemoveAll(dir) })
+		servertest.Await(t, "the mail server's directory to be removed", endLimit, func() error { return os.RemoveAll(dir) })
 	})
 	for _, name := range []string{"spool", "log", "box"} {
 		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
@@ -149,16 +151,6 @@ func copyProgram(from, to string) error {
 	}
 	_, err = io.Copy(out, in)
 	return errors.Join(err, out.Close())
-}
-
-func freePort(t testing.TB) int {
-	t.Helper()
-	port, release, err := reservePort()
-	if err != nil {
-		t.Fatalf("cannot find a free port for a mail server: %v", err)
-	}
-	t.Cleanup(release)
-	return port
 }
 
 func (s *Server) launch(t testing.TB, as account) {
@@ -184,7 +176,7 @@ const (
 
 func (s *Server) awaitBanner(t testing.TB) {
 	t.Helper()
-	await(t, "the mail server to answer", startLimit, func() error {
+	servertest.Await(t, "the mail server to answer", startLimit, func() error {
 		if s.process.ended() {
 			t.Fatalf("exim4 ended at its start; it says:\n%s", s.lastWords())
 		}

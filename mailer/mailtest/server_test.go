@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mailgate/mailgate/servertest"
 )
 
 // recorder is a testing.TB that keeps what a failing test would have said.
@@ -130,7 +132,7 @@ func TestMailIsDelivered(t *testing.T) {
 				t.Errorf("delivered was\n%s", text)
 			}
 			// The line is written a moment after the mail is in its box.
-			await(t, "the recipient's line in the log", 10*time.Second, func() error {
+			servertest.Await(t, "the recipient's line in the log", 10*time.Second, func() error {
 				if !strings.Contains(server.Log(), "<"+to+">") {
 					return errors.New(server.Log())
 				}

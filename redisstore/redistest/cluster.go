@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mailgate/mailgate/servertest"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -72,7 +73,7 @@ func (c *ClusterServers) ProxyBefore(master *Server) *FaultyProxy {
 	_, port, _ := net.SplitHostPort(proxy.Addr)
 	c.must(master, "CONFIG", "SET", "cluster-announce-port", port)
 	for _, s := range c.live() {
-		await(c.t, s.Addr+" to send clients to the proxy "+proxy.Addr, clusterLimit, func() error {
+		servertest.Await(c.t, s.Addr+" to send clients to the proxy "+proxy.Addr, clusterLimit, func() error {
 			nodes, err := askNodes(s)
 			if err != nil {
 				return err
@@ -90,7 +91,7 @@ func (c *ClusterServers) ProxyBefore(master *Server) *FaultyProxy {
 // 10000 above the other, need be neither free nor a port at all.
 func (c *ClusterServers) node() *Server {
 	c.t.Helper()
-	bus := freePort(c.t)
+	bus := servertest.Port(c.t)
 	s := newServer(c.t, append(ordinary(),
 		"cluster-enabled yes",
 		"cluster-config-file nodes.conf",
@@ -138,7 +139,7 @@ func (c *ClusterServers) start(fresh ...*Server) {
 		}
 	}
 	for s := range c.ids {
-		await(c.t, s.Addr+" to know the other nodes of its cluster", clusterLimit, func() error {
+		servertest.Await(c.t, s.Addr+" to know the other nodes of its cluster", clusterLimit, func() error {
 			nodes, err := askNodes(s)
 			if err != nil {
 				return err
@@ -183,7 +184,7 @@ func (c *ClusterServers) follow() {
 // through, and after a Restart or a Resume to see the node back in its place.
 func (c *ClusterServers) AwaitReady() {
 	c.t.Helper()
-	await(c.t, "the cluster to be whole", clusterLimit, func() error {
+	servertest.Await(c.t, "the cluster to be whole", clusterLimit, func() error {
 		agreed := ""
 		for _, s := range c.live() {
 			view, err := c.viewOf(s)
@@ -324,7 +325,7 @@ func (c *ClusterServers) ReplicaOf(master *Server) *Server {
 // AwaitPromotion waits until a replica says itself that it has become a master.
 func (c *ClusterServers) AwaitPromotion(replica *Server) {
 	c.t.Helper()
-	await(c.t, "the promotion of "+replica.Addr, 30*time.Second, func() error {
+	servertest.Await(c.t, "the promotion of "+replica.Addr, 30*time.Second, func() error {
 		nodes, err := askNodes(replica)
 		for _, n := range nodes {
 			if n.myself && n.follows != "-" {

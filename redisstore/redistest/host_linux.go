@@ -1,43 +1,7 @@
 package redistest
 
-import (
-	"fmt"
-	"syscall"
-)
+import "syscall"
 
 func dieWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-}
-
-// reservePort finds a free port of 127.0.0.1 and keeps it for a server that may
-// come, die and come back: until release is called the kernel gives the port to
-// nobody who asks for just any port, be it to listen or to connect from.
-//
-// A socket that is bound but does not listen does that, and SO_REUSEADDR on
-// both sides lets redis-server listen beside it.
-func reservePort() (port int, release func(), err error) {
-	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return 0, nil, fmt.Errorf("opening a socket: %w", err)
-	}
-	port, err = bindFreePort(fd)
-	if err != nil {
-		_ = syscall.Close(fd)
-		return 0, nil, err
-	}
-	return port, func() { _ = syscall.Close(fd) }, nil
-}
-
-func bindFreePort(fd int) (int, error) {
-	if err := syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1); err != nil {
-		return 0, fmt.Errorf("letting a server share the port: %w", err)
-	}
-	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
-		return 0, fmt.Errorf("binding a free port: %w", err)
-	}
-	name, err := syscall.Getsockname(fd)
-	if err != nil {
-		return 0, fmt.Errorf("reading the port: %w", err)
-	}
-	return name.(*syscall.SockaddrInet4).Port, nil
 }

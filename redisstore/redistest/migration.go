@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+
+	"github.com/mailgate/mailgate/servertest"
 )
 
 // A slot moves from one master to another in three steps, and a test can look
@@ -47,7 +49,7 @@ func (c *ClusterServers) FinishMigration(key string, from, to *Server) {
 		c.must(s, "CLUSTER", "SETSLOT", slot, "NODE", c.ids[to])
 	}
 	for _, s := range c.live() {
-		await(c.t, fmt.Sprintf("%s to know where slot %d went", s.Addr, slot), clusterLimit, func() error {
+		servertest.Await(c.t, fmt.Sprintf("%s to know where slot %d went", s.Addr, slot), clusterLimit, func() error {
 			return knowsOwner(s, slot, c.ids[to])
 		})
 	}

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/mailgate/mailgate/servertest"
 )
 
 // asChild makes this test binary, started again, a program that owns a server
@@ -44,12 +46,7 @@ func TestADeadServerKeepsItsPort(t *testing.T) {
 		t.Errorf("connecting to a dead server says %v, want a refusal", err)
 	}
 	for range 2000 {
-		port, release, err := reservePort()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer release()
-		if strings.HasSuffix(server.Addr, fmt.Sprintf(":%d", port)) {
+		if strings.HasSuffix(server.Addr, fmt.Sprintf(":%d", servertest.Port(t))) {
 			t.Fatal("the dead server's port was given away")
 		}
 	}
@@ -91,7 +88,7 @@ func TestServersEndWithTheProgram(t *testing.T) {
 				t.Fatal(err)
 			}
 			_ = child.Wait() // it was made to fail
-			await(t, "the server to end", 5*time.Second, func() error { return stillThere(pid) })
+			servertest.Await(t, "the server to end", 5*time.Second, func() error { return stillThere(pid) })
 		})
 	}
 }
@@ -125,7 +122,7 @@ func TestAServerOutlivesTheThreadThatAskedForIt(t *testing.T) {
 	}
 	go ask()
 	task := fmt.Sprintf("/proc/self/task/%d", <-thread)
-	await(t, "the thread to end", 5*time.Second, func() error {
+	servertest.Await(t, "the thread to end", 5*time.Second, func() error {
 		if _, err := os.Stat(task); err == nil {
 			return errors.New("it is still there")
 		}

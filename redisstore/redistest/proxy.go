@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/mailgate/mailgate/servertest"
 )
 
 // FaultyProxy is a proxy before a server. It lets everything pass until told
@@ -64,7 +66,7 @@ type fault struct {
 // is dialled for each connection when the first command comes.
 func Proxy(t testing.TB, target string) *FaultyProxy {
 	t.Helper()
-	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", freePort(t))) // nobody else's after Close, either
+	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", servertest.Port(t))) // nobody else's after Close, either
 	if err != nil {
 		t.Fatalf("cannot listen for a proxy: %v", err)
 	}

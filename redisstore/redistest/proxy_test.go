@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mailgate/mailgate/servertest"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -24,7 +25,7 @@ func proxied(t *testing.T) (*Server, *FaultyProxy) {
 // holds expects a value to be in the server, or to get there.
 func holds(t *testing.T, server *Server, key, want string) {
 	t.Helper()
-	await(t, key+" to be "+want, 5*time.Second, func() error {
+	servertest.Await(t, key+" to be "+want, 5*time.Second, func() error {
 		got, err := server.Client().Get(t.Context(), key).Result()
 		if errors.Is(err, redis.Nil) {
 			got, err = "", nil
@@ -241,7 +242,7 @@ func TestSwallowIsSilenceBothWays(t *testing.T) {
 	// A reply on its way when the silence begins is lost as well.
 	waiting := dial(t, proxy.Addr)
 	waiting.send("BLPOP list 0\r\n")
-	await(t, "the command to wait in the server", 5*time.Second, func() error {
+	servertest.Await(t, "the command to wait in the server", 5*time.Second, func() error {
 		if n := server.Client().InfoMap(t.Context(), "clients").Item("Clients", "blocked_clients"); n != "1" {
 			return fmt.Errorf("%q clients are blocked", n)
 		}
@@ -256,7 +257,7 @@ func TestSwallowIsSilenceBothWays(t *testing.T) {
 		w.hearsNothing(30 * time.Millisecond)
 	}
 	waiting.hearsNothing(30 * time.Millisecond)
-	await(t, "all three to be swallowed", 5*time.Second, func() error {
+	servertest.Await(t, "all three to be swallowed", 5*time.Second, func() error {
 		if n := swallowed(proxy); n != 3 {
 			return fmt.Errorf("%d are", n)
 		}
@@ -373,7 +374,7 @@ func TestCloseEndsEverything(t *testing.T) {
 	_, proxy := proxied(t)
 	w := dial(t, proxy.Addr)
 	w.send("BLPOP list 0\r\n")
-	await(t, "the command to be forwarded", 5*time.Second, func() error {
+	servertest.Await(t, "the command to be forwarded", 5*time.Second, func() error {
 		if proxy.Commands("blpop") == 0 {
 			return errors.New("it is not")
 		}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mailgate/mailgate/servertest"
 )
 
 const (
@@ -36,7 +38,7 @@ func Sentinel(t testing.TB) *SentinelServers {
 		Replica: Alone(t, "replicaof "+host+" "+port),
 		t:       t,
 	}
-	await(t, "the replica to be in step", sentinelLimit, s.replicaInStep)
+	servertest.Await(t, "the replica to be in step", sentinelLimit, s.replicaInStep)
 	for range 3 {
 		s.Sentinels = append(s.Sentinels, newServer(t, []string{
 			fmt.Sprintf("sentinel monitor %s %s %s 2", masterName, host, port),
@@ -52,7 +54,7 @@ func Sentinel(t testing.TB) *SentinelServers {
 		s.hurry(sentinel)
 	}
 	for _, sentinel := range s.Sentinels {
-		await(t, "the sentinel "+sentinel.Addr+" to know everybody", sentinelLimit, func() error {
+		servertest.Await(t, "the sentinel "+sentinel.Addr+" to know everybody", sentinelLimit, func() error {
 			return knowsEverybody(sentinel)
 		})
 	}
@@ -136,7 +138,7 @@ func (s *SentinelServers) Failover() *Server {
 	s.t.Helper()
 	s.Master.Kill()
 	s.Master, s.Replica = s.Replica, s.Master
-	await(s.t, s.Master.Addr+" to become the master", sentinelLimit, func() error {
+	servertest.Await(s.t, s.Master.Addr+" to become the master", sentinelLimit, func() error {
 		for _, sentinel := range s.Sentinels {
 			if err := names(sentinel, s.Master); err != nil {
 				return err
@@ -150,7 +152,7 @@ func (s *SentinelServers) Failover() *Server {
 // AwaitReplica returns when the replica follows the master and is in step.
 func (s *SentinelServers) AwaitReplica() {
 	s.t.Helper()
-	await(s.t, s.Replica.Addr+" to become a replica in step", sentinelLimit, s.replicaInStep)
+	servertest.Await(s.t, s.Replica.Addr+" to become a replica in step", sentinelLimit, s.replicaInStep)
 }
 
 func names(sentinel, master *Server) error {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mailgate/mailgate/servertest"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -37,7 +38,7 @@ func TestSentinel(t *testing.T) {
 		if err := replica.Client().Incr(ctx, "writes").Err(); err != nil {
 			t.Errorf("round %d: the new master takes no writes: %v", round, err)
 		}
-		await(t, "the client to follow", 20*time.Second, func() error { return client.Incr(ctx, "writes").Err() })
+		servertest.Await(t, "the client to follow", 20*time.Second, func() error { return client.Incr(ctx, "writes").Err() })
 		if old.Running() {
 			t.Errorf("round %d: the old master was not killed", round)
 		}

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mailgate/mailgate/servertest"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -69,7 +70,7 @@ func newServer(t testing.TB, config []string, options ...string) *Server {
 	if err != nil {
 		t.Fatal("redis-server is not in PATH: install it (on Debian and Ubuntu `.ci/needs` or `apt-get install redis-server` does) and run the test again")
 	}
-	port := freePort(t)
+	port := servertest.Port(t)
 	s := &Server{
 		Addr: fmt.Sprintf("127.0.0.1:%d", port),
 		Dir:  t.TempDir(),
@@ -100,16 +101,6 @@ func newServer(t testing.TB, config []string, options ...string) *Server {
 		s.Kill()
 	})
 	return s
-}
-
-func freePort(t testing.TB) int {
-	t.Helper()
-	port, release, err := reservePort()
-	if err != nil {
-		t.Fatalf("cannot find a free port for a Redis server: %v", err)
-	}
-	t.Cleanup(release)
-	return port
 }
 
 // URL is what a program is configured with to reach this server.
@@ -235,7 +226,7 @@ func (s *Server) send(sig syscall.Signal, leadsTo processState, limit time.Durat
 func (s *Server) awaitAnswer() {
 	s.t.Helper()
 	process := s.current()
-	await(s.t, "the Redis server "+s.Addr+" to answer", startLimit, func() error {
+	servertest.Await(s.t, "the Redis server "+s.Addr+" to answer", startLimit, func() error {
 		if process.is(gone) {
 			s.t.Fatalf("redis-server ended at its start; its log says:\n%s", s.lastWords())
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mailgate/mailgate/servertest"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -132,7 +133,7 @@ func TestPauseIsSilenceAndResumeCarriesOut(t *testing.T) {
 		}
 		server.Resume()
 	}
-	await(t, "the commands sent during the pauses", 5*time.Second, func() error {
+	servertest.Await(t, "the commands sent during the pauses", 5*time.Second, func() error {
 		if n := server.Client().Get(t.Context(), "count").Val(); n != "10" {
 			return fmt.Errorf("%s were carried out", n)
 		}

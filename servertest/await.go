@@ -1,13 +1,13 @@
-package mailtest
+package servertest
 
 import (
 	"testing"
 	"time"
 )
 
-// await asks again and again until there is no error, and fails the test with
+// Await asks again and again until there is no error, and fails the test with
 // the last one when the limit has passed.
-func await(t testing.TB, what string, limit time.Duration, ask func() error) {
+func Await(t testing.TB, what string, limit time.Duration, ask func() error) {
 	t.Helper()
 	deadline := time.After(limit)
 	again := time.NewTicker(5 * time.Millisecond)
