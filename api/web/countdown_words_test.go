@@ -12,8 +12,8 @@ func saysWhyInEnglish(t *testing.T, v *tab, p *player) {
 	v.visit(p)
 	for _, tt := range []struct{ answer, want, aloud string }{
 		{sent(60_000, first, "one"), "One mail a minute. Next in 1:00.", "One mail a minute. Next in 1 minute."},
-		{refused("mailbox", "hour", 750_000, second), "Five mails in an hour are used up. Next in 12:30.", "Five mails in an hour are used up. Next in 12 minutes, 30 seconds."},
-		{refused("mailbox", "day", 86_399_001, first), "Ten mails in a day are used up. Next in 24:00:00.", "Ten mails in a day are used up. Next in 1 day."},
+		{refused("hour", 750_000, second), "Five mails in an hour are used up. Next in 12:30.", "Five mails in an hour are used up. Next in 12 minutes, 30 seconds."},
+		{refused("day", 86_399_001, first), "Ten mails in a day are used up. Next in 24:00:00.", "Ten mails in a day are used up. Next in 1 day."},
 		{`{"wait_ms":2000,"limit":"short","limits":[{"name":"short","limit":1,"window_ms":30000}]}`, "One mail every 30 seconds. Next in 0:02.", "One mail every 30 seconds. Next in 2 seconds."},
 		{`{"wait_ms":1000,"limit":"odd","limits":[{"name":"odd","limit":12,"window_ms":5400000}]}`, "12 mails in 90 minutes are used up. Next in 0:01.", "12 mails in 90 minutes are used up. Next in 1 second."},
 		{`{"wait_ms":400,"limit":"brief","limits":[{"name":"brief","limit":1,"window_ms":400}]}`, "One mail every 0.4 seconds. Next in 0:01.", "One mail every 0.4 seconds. Next in 1 second."},
@@ -33,7 +33,7 @@ func saysWhyInChinese(t *testing.T, v *tab, p *player) {
 	v.visit(p)
 	for _, tt := range []struct{ answer, want, aloud string }{
 		{sent(42_000, first, "one"), "每分钟限发一封邮件。 0:42后可再次发送。", "每分钟限发一封邮件。 42秒钟后可再次发送。"},
-		{refused("mailbox", "hour", 750_000, second), "1小时内的 5 封邮件已用完。 12:30后可再次发送。", "1小时内的 5 封邮件已用完。 12分钟30秒钟后可再次发送。"},
+		{refused("hour", 750_000, second), "1小时内的 5 封邮件已用完。 12:30后可再次发送。", "1小时内的 5 封邮件已用完。 12分钟30秒钟后可再次发送。"},
 	} {
 		v.update(tt.answer)
 		v.shows(tt.want)
@@ -58,7 +58,7 @@ func saysItInOtherWords(t *testing.T, v *tab, p *player) {
 	v.run(`customElements.get("mailgate-countdown").texts.pl = {
 		limit: ({ n, plural }) => n + " " + { one: "mail", few: "maile", many: "maili" }[plural] + ".",
 		wait: "Za {time}.", end: "Już." }`)
-	v.update(refused("mailbox", "hour", 2000, first))
+	v.update(refused("hour", 2000, first))
 	v.shows("5 maili. Za 0:02.")
 	v.isIn("pl,pl,pl")
 	v.update(sent(61_000, second, "one"))

@@ -151,8 +151,8 @@ func sent(wait int, moment, token string) string {
 	return fmt.Sprintf(`{"status":"sent","limit":"minute","wait_ms":%d,"retry_at":%q,"countdown":%q,"limits":%s}`, wait, moment, token, tiers)
 }
 
-func refused(rule, limit string, wait int, moment string) string {
-	return fmt.Sprintf(`{"status":429,"rule":%q,"limit":%q,"wait_ms":%d,"retry_at":%q,"limits":%s}`, rule, limit, wait, moment, tiers)
+func refused(limit string, wait int, moment string) string {
+	return fmt.Sprintf(`{"status":429,"rule":"mailbox","limit":%q,"wait_ms":%d,"retry_at":%q,"limits":%s}`, limit, wait, moment, tiers)
 }
 
 const tiers = `[{"name":"minute","limit":1,"window_ms":60000},{"name":"hour","limit":5,"window_ms":3600000},{"name":"day","limit":10,"window_ms":86400000}]`

@@ -54,13 +54,12 @@ func openMeters(t testing.TB, disk *cache.Disk, o local.MetersOptions) *local.Me
 }
 
 // take insists on an answer, and that it is the wanted one.
-func take(t testing.TB, limiter throttle.Limiter, key string, id throttle.ID, want bool) throttle.Verdict {
+func take(t testing.TB, limiter throttle.Limiter, key string, id throttle.ID, want bool) {
 	t.Helper()
 	v, err := limiter.Take(context.Background(), key, id)
 	if err != nil || v.Allowed != want {
 		t.Fatalf("take for %q: allowed %t, %v; want %t", key, v.Allowed, err, want)
 	}
-	return v
 }
 
 // remaining is how many sends the one limit still admits.
