@@ -9,9 +9,9 @@ import (
 
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/cache/cachetest"
+	"github.com/mailgate/mailgate/clock/clocktest"
 	"github.com/mailgate/mailgate/outage"
 	"github.com/mailgate/mailgate/throttle"
-	"github.com/mailgate/mailgate/throttle/throttletest"
 	"github.com/mailgate/mailgate/verify"
 	"github.com/mailgate/mailgate/verify/local"
 	"github.com/mailgate/mailgate/verify/verifytest"
@@ -23,7 +23,7 @@ type desk struct {
 	t     *testing.T
 	watch *outage.Watch
 	there *sharedBook
-	clock *throttletest.Clock
+	clock *clocktest.Clock
 	disk  *cache.Disk // of what is owed
 }
 
@@ -37,7 +37,7 @@ func openDesk(t *testing.T) *desk {
 // idleDesk is one where nobody works in the background.
 func idleDesk(t *testing.T) *desk {
 	t.Helper()
-	d := &desk{t: t, clock: throttletest.NewClock(start), disk: cachetest.Open(t, cache.Memory)}
+	d := &desk{t: t, clock: clocktest.New(start), disk: cachetest.Open(t, cache.Memory)}
 	book, err := local.New(cachetest.Open(t, cache.Memory), local.Options{Now: d.clock.Now, Size: cache.Size{Entries: 100, Bytes: 1 << 18}})
 	if err != nil {
 		t.Fatal(err)

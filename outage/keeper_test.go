@@ -9,12 +9,12 @@ import (
 
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/cache/cachetest"
+	"github.com/mailgate/mailgate/clock/clocktest"
 	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/idempotency/idempotencytest"
 	"github.com/mailgate/mailgate/idempotency/local"
 	"github.com/mailgate/mailgate/outage"
 	"github.com/mailgate/mailgate/throttle"
-	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 // An office is a node's record of requests, and the shared one.
@@ -23,7 +23,7 @@ type office struct {
 	t     *testing.T
 	watch *outage.Watch
 	there *sharedKeeper
-	clock *throttletest.Clock
+	clock *clocktest.Clock
 }
 
 var terms = idempotency.Terms{Lease: 30_000, Keep: 7_200_000}
@@ -43,7 +43,7 @@ func openOffice(t *testing.T) *office { return openOfficeOn(t, true) }
 // openOfficeOn opens one whose disk outlives it, or not.
 func openOfficeOn(t *testing.T, kept bool) *office {
 	t.Helper()
-	o := &office{t: t, clock: throttletest.NewClock(start)}
+	o := &office{t: t, clock: clocktest.New(start)}
 	disk := cachetest.Open(t, cache.Memory)
 	o.there = &sharedKeeper{Keeper: openOwnKeeper(t, disk, "there", terms, o.clock.Now)}
 	var err error

@@ -9,17 +9,17 @@ import (
 
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/cache/cachetest"
+	"github.com/mailgate/mailgate/clock/clocktest"
 	"github.com/mailgate/mailgate/outage"
 	"github.com/mailgate/mailgate/throttle"
-	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 const alice = "alice@example.com"
 
 // opened is a node on a shared history, and the clock of both.
-func opened(t *testing.T, tiers string) (*node, *throttletest.Clock) {
+func opened(t *testing.T, tiers string) (*node, *clocktest.Clock) {
 	t.Helper()
-	clock := throttletest.NewClock(start)
+	clock := clocktest.New(start)
 	p := policy(t, tiers)
 	n := openNode(t, openShared(t, p, clock), cachetest.Open(t, cache.Memory), p, clock.Now, nil)
 	n.watch.Start()
@@ -246,7 +246,7 @@ func TestCallerGivesUp(t *testing.T) {
 
 // In memory, and without having met the others, there is nothing to go on with.
 func TestNothingToGoOnWith(t *testing.T) {
-	clock := throttletest.NewClock(start)
+	clock := clocktest.New(start)
 	p := policy(t, "minute=1/60s")
 	s := openShared(t, p, clock)
 	s.set(dead)
@@ -304,7 +304,7 @@ func TestViews(t *testing.T) {
 
 // What is wrong on record is no outage.
 func TestWrongIsNotAway(t *testing.T) {
-	clock := throttletest.NewClock(start)
+	clock := clocktest.New(start)
 	p := policy(t, "minute=1/60s")
 	n := openNode(t, openShared(t, p, clock), cachetest.Open(t, cache.Memory), p, clock.Now, func(o *outage.Options) {
 		o.Wrong = func(err error) bool { return errors.Is(err, errDead) }

@@ -7,10 +7,10 @@ import (
 
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/cache/cachetest"
+	"github.com/mailgate/mailgate/clock/clocktest"
 	"github.com/mailgate/mailgate/outage"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
-	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 const start = int64(1_800_000_000_000)
@@ -25,7 +25,7 @@ func policy(t testing.TB, text string) throttle.Policy {
 }
 
 // openShared is a shared history that other nodes use as well.
-func openShared(t testing.TB, p throttle.Policy, clock *throttletest.Clock) *shared {
+func openShared(t testing.TB, p throttle.Policy, clock *clocktest.Clock) *shared {
 	t.Helper()
 	return &shared{Survey: openLimiter(t, cachetest.Open(t, cache.Memory), p, clock.Now)}
 }

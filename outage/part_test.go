@@ -9,10 +9,10 @@ import (
 
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/cache/cachetest"
+	"github.com/mailgate/mailgate/clock/clocktest"
 	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/outage"
 	"github.com/mailgate/mailgate/throttle"
-	"github.com/mailgate/mailgate/throttle/throttletest"
 	"github.com/mailgate/mailgate/verify"
 	codes "github.com/mailgate/mailgate/verify/local"
 )
@@ -37,7 +37,7 @@ func TestAPartIsAway(t *testing.T) {
 			}
 		},
 		"of the requests": func(t *testing.T, w *outage.Watch, disk *cache.Disk, way *line) func() error {
-			now := throttletest.NewClock(start).Now
+			now := clocktest.New(start).Now
 			there := &sharedKeeper{Keeper: openOwnKeeper(t, cachetest.Open(t, cache.Memory), "there", terms, now)}
 			k := w.Keeper("answers", terms, there, openOwnKeeper(t, disk, "own", terms, now))
 			return func() error {

@@ -6,11 +6,11 @@ import (
 
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/cache/cachetest"
+	"github.com/mailgate/mailgate/clock/clocktest"
 	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
 	"github.com/mailgate/mailgate/throttle/meter"
-	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 // promising says yes to whoever looks, so that a rule refuses only when it is charged.
@@ -89,7 +89,7 @@ type recorded struct{ throttle.Recorder }
 func (recorded) History(context.Context, string) (throttle.History, error) { return nil, nil }
 func (recorded) Each(context.Context, func(throttle.History) bool) error   { return nil }
 
-func openMeter(t *testing.T, m meter.Meter, clock *throttletest.Clock) throttle.Recorder {
+func openMeter(t *testing.T, m meter.Meter, clock *clocktest.Clock) throttle.Recorder {
 	t.Helper()
 	meters, err := local.NewMeters(cachetest.Open(t, cache.Memory), local.MetersOptions{Now: clock.Now, Size: cache.Size{Entries: 64, Bytes: 1 << 16}})
 	if err != nil {

@@ -11,15 +11,15 @@ import (
 
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/cache/cachetest"
+	"github.com/mailgate/mailgate/clock/clocktest"
 	"github.com/mailgate/mailgate/throttle"
-	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 // A walker is three nodes on a random walk, and what they have admitted.
 type walker struct {
 	t      *testing.T
 	random *rand.Rand
-	clock  *throttletest.Clock
+	clock  *clocktest.Clock
 	policy throttle.Policy
 	nodes  []*node
 	cut    []*shared // each node's own way to the one history
@@ -43,7 +43,7 @@ func TestRandomWalk(t *testing.T) {
 }
 
 func newWalker(t *testing.T, seed uint64) *walker {
-	w := &walker{t: t, random: rand.New(rand.NewPCG(seed, 7)), clock: throttletest.NewClock(start),
+	w := &walker{t: t, random: rand.New(rand.NewPCG(seed, 7)), clock: clocktest.New(start),
 		policy: policy(t, "second=1/1s,minute=3/60s"), sends: map[string]throttle.History{}}
 	one := openShared(t, w.policy, w.clock)
 	for range 3 {

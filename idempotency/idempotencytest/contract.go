@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mailgate/mailgate/clock/clocktest"
 	"github.com/mailgate/mailgate/idempotency"
 )
 
@@ -62,7 +63,7 @@ func anotherBody(t *testing.T, open Open) {
 
 func edgesOfALease(t *testing.T, open Open) {
 	for _, length := range []int64{1, 2, 60_000} {
-		clock := NewClock(start)
+		clock := clocktest.New(start)
 		terms := idempotency.Terms{Lease: length, Keep: 5}
 		p := patron{t: t, keeper: open(t, terms, clock.Now), name: newName(), terms: terms}
 		first := p.started(1)
@@ -90,7 +91,7 @@ func edgesOfALife(t *testing.T, open Open) {
 
 // Who finishes after the lease has ended is still heard, unless somebody else has begun.
 func lateFinish(t *testing.T, open Open) {
-	late := func(t *testing.T) (p patron, clock *Clock, first idempotency.Lease) {
+	late := func(t *testing.T) (p patron, clock *clocktest.Clock, first idempotency.Lease) {
 		p, clock = begin(t, open)
 		first = p.started(1)
 		clock.Add(p.terms.Lease)

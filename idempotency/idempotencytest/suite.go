@@ -12,9 +12,9 @@ import (
 	"crypto/rand"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"testing"
 
+	"github.com/mailgate/mailgate/clock/clocktest"
 	"github.com/mailgate/mailgate/idempotency"
 )
 
@@ -45,25 +45,6 @@ func Run(t *testing.T, open Open, steps int) {
 	t.Run("random walks", func(t *testing.T) { Walk(t, open, 1, steps) })
 }
 
-// A Clock is a time that a test sets by hand.
-type Clock struct{ ms atomic.Int64 }
-
-// NewClock returns a clock that stands at ms.
-func NewClock(ms int64) *Clock {
-	c := new(Clock)
-	c.Set(ms)
-	return c
-}
-
-// Now is the time as a keeper reads it.
-func (c *Clock) Now() int64 { return c.ms.Load() }
-
-// Set moves the clock, forwards or back.
-func (c *Clock) Set(ms int64) { c.ms.Store(ms) }
-
-// Add moves the clock on by ms.
-func (c *Clock) Add(ms int64) { c.ms.Add(ms) }
-
 // start is an ordinary moment for the clock of a test.
 const start = int64(1_800_000_000_000)
 
@@ -75,9 +56,9 @@ type patron struct {
 	terms  idempotency.Terms
 }
 
-func begin(t testing.TB, open Open) (patron, *Clock) {
+func begin(t testing.TB, open Open) (patron, *clocktest.Clock) {
 	t.Helper()
-	clock, terms := NewClock(start), idempotency.DefaultTerms()
+	clock, terms := clocktest.New(start), idempotency.DefaultTerms()
 	return patron{t: t, keeper: open(t, terms, clock.Now), name: newName(), terms: terms}, clock
 }
 

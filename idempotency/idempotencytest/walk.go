@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/mailgate/mailgate/clock/clocktest"
 	"github.com/mailgate/mailgate/idempotency"
 )
 
@@ -17,7 +18,7 @@ func Walk(t *testing.T, open Open, seed uint64, steps int) {
 	}
 	random := rand.New(rand.NewPCG(seed, 0))
 	for walked := 0; walked < steps; walked += 500 {
-		clock := NewClock(start)
+		clock := clocktest.New(start)
 		terms := idempotency.Terms{Lease: 1 + random.Int64N(50), Keep: 1 + random.Int64N(200)}
 		p := patron{t: t, keeper: open(t, terms, clock.Now), name: newName(), terms: terms}
 		w := walker{patron: p, clock: clock, random: random, seed: seed, model: model{terms: terms}}
@@ -29,7 +30,7 @@ func Walk(t *testing.T, open Open, seed uint64, steps int) {
 
 type walker struct {
 	patron
-	clock   *Clock
+	clock   *clocktest.Clock
 	random  *rand.Rand
 	model   model
 	leases  []idempotency.Lease // in the order in which they began

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mailgate/mailgate/clock/clocktest"
 	"github.com/mailgate/mailgate/redisstore"
 	"github.com/mailgate/mailgate/redisstore/redistest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/meter"
-	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 // What the documentation of package meter says that a key costs in Redis, give or take a
@@ -29,7 +29,7 @@ func TestBytesOfAKey(t *testing.T) {
 	if !strings.Contains(info, "redis_version:7.") {
 		t.Skip("the documentation speaks of Redis 7")
 	}
-	clock := throttletest.NewClock(0)
+	clock := clocktest.New(0)
 	hour := throttle.Tier{Name: "hour", Limit: 60, Window: 3_600_000}
 	policy, err := throttle.NewPolicy(hour)
 	if err != nil {

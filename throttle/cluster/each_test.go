@@ -7,11 +7,11 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/mailgate/mailgate/clock/clocktest"
 	"github.com/mailgate/mailgate/redisstore"
 	"github.com/mailgate/mailgate/redisstore/redistest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/cluster"
-	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 // Each limiter goes through its own histories on every master, and through no send that
@@ -19,7 +19,7 @@ import (
 func TestEach(t *testing.T) {
 	alone, servers := redistest.Alone(t), redistest.Cluster(t)
 	for _, tt := range []struct{ url, prefix string }{{alone.URL(), ""}, {alone.URL(), "acme:"}, {servers.URL(), ""}} {
-		clock := throttletest.NewClock(1_800_000_000_000)
+		clock := clocktest.New(1_800_000_000_000)
 		policy, err := throttle.ParsePolicy("hour=9/1h")
 		if err != nil {
 			t.Fatal(err)

@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mailgate/mailgate/clock/clocktest"
 	"github.com/mailgate/mailgate/redisstore"
 	"github.com/mailgate/mailgate/redisstore/redistest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/meter"
-	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 // keyOf is where a meter's limiter of the default prefix keeps a key.
@@ -39,7 +39,7 @@ func TestMeterDenialsOnlyRead(t *testing.T) {
 	if err := server.Client().Do(ctx, rules...).Err(); err != nil {
 		t.Fatal(err)
 	}
-	clock := throttletest.NewClock(1_800_000_000_000)
+	clock := clocktest.New(1_800_000_000_000)
 	writer := open(t, redisstore.Options{URL: server.URL(), Clock: clock.Now, Timeout: patient})
 	reader := open(t, redisstore.Options{URL: strings.Replace(server.URL(), "redis://", "redis://reader:secret@", 1), Clock: clock.Now, Timeout: patient})
 	for name, m := range threeMeters {
@@ -150,7 +150,7 @@ func TestMetersForeignValueIsAnError(t *testing.T) {
 
 func TestMetersOutOfMemory(t *testing.T) {
 	server := redistest.Alone(t)
-	clock := throttletest.NewClock(1_800_000_000_000)
+	clock := clocktest.New(1_800_000_000_000)
 	limiter := open(t, redisstore.Options{URL: server.URL(), Clock: clock.Now, Timeout: patient})
 	ctx := context.Background()
 	for name, m := range threeMeters {
@@ -226,7 +226,7 @@ func TestALongStateIsConfirmed(t *testing.T) {
 // The 8 characters of an id may stand anywhere in a state: across the border of the
 // head and an admission, or in an admission's time.
 func TestAMetersIDIsFoundOnlyInItsPlace(t *testing.T) {
-	clock := throttletest.NewClock(0x01a3_61626364) // the last four bytes are "abcd"
+	clock := clocktest.New(0x01a3_61626364) // the last four bytes are "abcd"
 	limiter := open(t, redisstore.Options{URL: redistest.Alone(t).URL(), Clock: clock.Now, Timeout: patient})
 	known, _ := throttle.ParseID("ABCDEFGH")
 	ctx := context.Background()
@@ -294,7 +294,7 @@ func TestKeysOfViews(t *testing.T) {
 
 // A limit can be changed while requests under the old one finish.
 func TestViewsShareWhatIsOnRecord(t *testing.T) {
-	clock := throttletest.NewClock(1_800_000_000_000)
+	clock := clocktest.New(1_800_000_000_000)
 	limiter := open(t, redisstore.Options{URL: redistest.Alone(t).URL(), Clock: clock.Now, Timeout: patient})
 	admit(t, limiter, "shared")
 	twice, err := throttle.ParsePolicy("minute=2/60s")
@@ -321,7 +321,7 @@ func TestViewsShareWhatIsOnRecord(t *testing.T) {
 func TestMemoryOfAMeter(t *testing.T) {
 	t.Parallel()
 	server := redistest.Alone(t)
-	clock := throttletest.NewClock(1_800_000_000_000)
+	clock := clocktest.New(1_800_000_000_000)
 	limiter := open(t, redisstore.Options{URL: server.URL(), Clock: clock.Now, Timeout: patient})
 	for _, load := range []struct{ limit, taken, most int }{{100, 100, 2100}, {1_000_000, 2000, 58_000}} {
 		tier := throttle.Tier{Name: "minute", Limit: load.limit, Window: 60_000}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/mailgate/mailgate/clock/clocktest"
 	"github.com/mailgate/mailgate/redisstore"
 	"github.com/mailgate/mailgate/redisstore/redistest"
 	"github.com/mailgate/mailgate/throttle"
@@ -21,7 +22,7 @@ func TestMain(m *testing.M) { redistest.Main(m, work) }
 // A worker reads names of limiters and mailboxes, races 64 callers for each and writes
 // how many were admitted.
 func work(url string) error {
-	clock := throttletest.NewClock(1_800_000_000_000)
+	clock := clocktest.New(1_800_000_000_000)
 	store, err := redisstore.Open(redisstore.Options{URL: url, Clock: clock.Now, Timeout: patient})
 	if err != nil {
 		return err

@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mailgate/mailgate/clock/clocktest"
 	"github.com/mailgate/mailgate/redisstore"
 	"github.com/mailgate/mailgate/redisstore/redistest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/cluster"
-	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 const callers = 64
@@ -81,7 +81,7 @@ func eachWay(most int, round func(way int)) (rounds int) {
 func TestRaceThroughAScriptFlush(t *testing.T) {
 	t.Parallel()
 	server := redistest.Alone(t)
-	clock := throttletest.NewClock(1_800_000_000_000)
+	clock := clocktest.New(1_800_000_000_000)
 	limiters := waysToThree(openWith(t, threeAMinute, redisstore.Options{URL: server.URL(), Clock: clock.Now, Timeout: patient}))
 	rounds := eachWay(length(1000), func(way int) {
 		limiter, mailbox := limiters[way], mailboxOf("flush")
@@ -103,7 +103,7 @@ func TestRaceThroughLostReplies(t *testing.T) {
 	t.Parallel()
 	server := redistest.Alone(t)
 	proxy := redistest.Proxy(t, server.Addr)
-	clock := throttletest.NewClock(1_800_000_000_000)
+	clock := clocktest.New(1_800_000_000_000)
 	limiters := waysToThree(openWith(t, threeAMinute, redisstore.Options{URL: proxy.URL(), Clock: clock.Now, Timeout: patient}))
 	rounds := eachWay(length(1000), func(way int) {
 		limiter, mailbox := limiters[way], mailboxOf("lost")
@@ -122,7 +122,7 @@ func TestRaceThroughSilence(t *testing.T) {
 	const soon = 20 * time.Millisecond // how long a caller waits for what does not come
 	server := redistest.Alone(t)
 	proxy := redistest.Proxy(t, server.Addr)
-	clock := throttletest.NewClock(1_800_000_000_000)
+	clock := clocktest.New(1_800_000_000_000)
 	limiters := waysToThree(openWith(t, threeAMinute, redisstore.Options{URL: proxy.URL(), Clock: clock.Now, Timeout: soon}))
 	witnesses := waysToThree(openWith(t, threeAMinute, redisstore.Options{URL: server.URL(), Clock: clock.Now, Timeout: patient}))
 	most := length(1000)
@@ -160,7 +160,7 @@ func TestRaceThroughASlotMigration(t *testing.T) {
 	t.Parallel()
 	servers := redistest.Cluster(t)
 	newcomer := servers.AddMaster()
-	clock := throttletest.NewClock(1_800_000_000_000)
+	clock := clocktest.New(1_800_000_000_000)
 	for name, confirm := range map[string]int{"one copy": 0, "confirmed": 1} {
 		t.Run(name, func(t *testing.T) {
 			// The braces put all mailboxes into the one slot that moves.

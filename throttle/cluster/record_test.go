@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mailgate/mailgate/clock/clocktest"
 	"github.com/mailgate/mailgate/redisstore"
 	"github.com/mailgate/mailgate/redisstore/redistest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/meter"
-	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 // What is recorded expires by the server's clock: a mailbox when its newest send has left,
@@ -48,7 +48,7 @@ func TestWhatIsRecordedExpires(t *testing.T) {
 // the limit is full, that have left, that are on record and that are ahead of the clock, too.
 func TestRecordsManyAtOnce(t *testing.T) {
 	server, ctx := redistest.Alone(t), context.Background()
-	clock := throttletest.NewClock(1_800_000_000_000)
+	clock := clocktest.New(1_800_000_000_000)
 	limiter := open(t, redisstore.Options{URL: server.URL(), Clock: clock.Now, Timeout: patient})
 	random := rand.New(rand.NewPCG(1, 2))
 	most := 0 // bytes

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mailgate/mailgate/clock/clocktest"
 	"github.com/mailgate/mailgate/redisstore"
 	"github.com/mailgate/mailgate/redisstore/redistest"
 	"github.com/mailgate/mailgate/throttle"
@@ -97,7 +98,7 @@ func TestKeysExpireWithTheLongestWindow(t *testing.T) {
 // never holds more sends than its longest tier allows.
 func TestHistoryStaysBounded(t *testing.T) {
 	server := redistest.Alone(t)
-	clock := throttletest.NewClock(1_800_000_000_000)
+	clock := clocktest.New(1_800_000_000_000)
 	limiter := open(t, redisstore.Options{URL: server.URL(), Clock: clock.Now, Timeout: patient})
 	mailbox := mailboxOf("bounded")
 	for range 300 {
@@ -111,7 +112,7 @@ func TestHistoryStaysBounded(t *testing.T) {
 // 10 sends to a 20-character address cost at most 320 bytes, the key included.
 func TestMemoryOfAMailbox(t *testing.T) {
 	server := redistest.Alone(t)
-	clock := throttletest.NewClock(1_800_000_000_000)
+	clock := clocktest.New(1_800_000_000_000)
 	limiter := open(t, redisstore.Options{URL: server.URL(), Clock: clock.Now, Timeout: patient})
 	const mailbox = "somebody@example.com"
 	for range 10 {
@@ -158,7 +159,7 @@ func TestErrorsDoNotNameTheMailbox(t *testing.T) {
 // The 8 characters of an id may stand anywhere in what the script reads: across the
 // border of two sends, or in the digits of the clock.
 func TestAnIDIsFoundOnlyInItsPlace(t *testing.T) {
-	clock := throttletest.NewClock(0x01a3_61626364) // the last four bytes are "abcd"
+	clock := clocktest.New(0x01a3_61626364) // the last four bytes are "abcd"
 	limiter := open(t, redisstore.Options{URL: redistest.Alone(t).URL(), Clock: clock.Now, Timeout: patient})
 	mailbox := mailboxOf("place")
 	known, _ := throttle.ParseID("ABCDEFGH")

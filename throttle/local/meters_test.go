@@ -12,10 +12,10 @@ import (
 
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/cache/cachetest"
+	"github.com/mailgate/mailgate/clock/clocktest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
 	"github.com/mailgate/mailgate/throttle/meter"
-	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 // algorithms makes a meter of each kind that admits so many sends at once. None is free
@@ -388,7 +388,7 @@ func TestMetersExpire(t *testing.T) {
 	for name, algorithm := range algorithms {
 		for _, memory := range memories(shortState) {
 			t.Run(name+" "+memory.name, func(t *testing.T) {
-				clock := throttletest.NewClock(noon)
+				clock := clocktest.New(noon)
 				meters := openMeters(t, cachetest.Open(t, t.TempDir()), local.MetersOptions{Size: memory.size, Now: clock.Now})
 				by := algorithm(t, 1)
 				limiter := meters.Limiter("expiry", by)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/cache/cachetest"
+	"github.com/mailgate/mailgate/clock/clocktest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
 	"github.com/mailgate/mailgate/throttle/throttletest"
@@ -133,7 +134,7 @@ func TestTiersReplaceAPolicy(t *testing.T) {
 	}
 	for _, memory := range memories(shortHistory) {
 		t.Run(memory.name, func(t *testing.T) {
-			clock := throttletest.NewClock(noon)
+			clock := clocktest.New(noon)
 			first := openLimiter(t, cachetest.Open(t, t.TempDir()), local.Options{Policy: policyOf(t, policies[long]), Size: memory.size, Now: clock.Now})
 			limiters := [2]*local.Limiter{first, first.Tiers("", policyOf(t, policies[short]))}
 			for _, step := range steps {

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/mailgate/mailgate/clock/clocktest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/memory"
 	"github.com/mailgate/mailgate/throttle/meter"
-	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 const start = int64(1_800_000_000_000)
@@ -68,7 +68,7 @@ func refused(t testing.TB, l throttle.Limiter, key string) {
 // A full table refuses new keys, forgets none and goes on with those it has.
 func TestFull(t *testing.T) {
 	const keys = 1000
-	clock := throttletest.NewClock(start)
+	clock := clocktest.New(start)
 	for name, l := range limiters(t, keys, clock.Now) {
 		t.Run(name, func(t *testing.T) {
 			clock.Set(start)
@@ -94,7 +94,7 @@ func TestFull(t *testing.T) {
 // A place is free when its key is reset or given back, and when what was sent counts no
 // more; not a millisecond earlier.
 func TestRoomAgain(t *testing.T) {
-	clock := throttletest.NewClock(start)
+	clock := clocktest.New(start)
 	for name, l := range limiters(t, 3, clock.Now) {
 		t.Run(name, func(t *testing.T) {
 			clock.Set(start)
@@ -127,7 +127,7 @@ func TestRoomAgain(t *testing.T) {
 // One that counts for longer than it seemed is not swept, and one that counts for
 // shorter is.
 func TestExpiryMoves(t *testing.T) {
-	clock := throttletest.NewClock(start)
+	clock := clocktest.New(start)
 	for name, l := range limiters(t, 2, clock.Now) {
 		t.Run(name, func(t *testing.T) {
 			clock.Set(start)
@@ -152,7 +152,7 @@ func TestExpiryMoves(t *testing.T) {
 // A send that is given back lets a key expire sooner than it was known to: its place is free
 // from then on.
 func TestAReleaseMovesExpiryForward(t *testing.T) {
-	clock := throttletest.NewClock(start)
+	clock := clocktest.New(start)
 	for name, l := range limiters(t, 1, clock.Now) {
 		t.Run(name, func(t *testing.T) {
 			clock.Set(start)

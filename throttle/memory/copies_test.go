@@ -6,15 +6,15 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/mailgate/mailgate/clock/clocktest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/memory"
 	"github.com/mailgate/mailgate/throttle/meter"
-	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 // A web server may use the memory of a request's texts again for the next.
 func TestKeysAreCopied(t *testing.T) {
-	for name, l := range limiters(t, 0, throttletest.NewClock(start).Now) {
+	for name, l := range limiters(t, 0, clocktest.New(start).Now) {
 		t.Run(name, func(t *testing.T) {
 			reused := []byte("192.0.2.1")
 			key := unsafe.String(unsafe.SliceData(reused), len(reused))
@@ -32,7 +32,7 @@ func TestKeysAreCopied(t *testing.T) {
 }
 
 func TestAllocations(t *testing.T) {
-	clock := throttletest.NewClock(start)
+	clock := clocktest.New(start)
 	ctx, id := context.Background(), throttle.NewID()
 	tier := throttle.Tier{Name: "minute", Limit: 3, Window: 60_000}
 	fixed, err1 := meter.NewFixedWindow(tier)

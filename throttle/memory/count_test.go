@@ -9,10 +9,10 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/mailgate/mailgate/clock/clocktest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/memory"
 	"github.com/mailgate/mailgate/throttle/meter"
-	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 func count(t testing.TB, l *memory.Limiter, key string) throttle.Reading {
@@ -27,7 +27,7 @@ func count(t testing.TB, l *memory.Limiter, key string) throttle.Reading {
 // Many who count at once are admitted exactly as often as the limit says.
 func TestCountsAtOnceKeepToTheLimit(t *testing.T) {
 	const callers, limit = 64, 20
-	l := memory.New(burst(t, limit), memory.Options{Now: throttletest.NewClock(start).Now})
+	l := memory.New(burst(t, limit), memory.Options{Now: clocktest.New(start).Now})
 	for round := range 200 {
 		var admitted atomic.Int64
 		var done sync.WaitGroup
@@ -55,7 +55,7 @@ func TestCountsAmongTakesLoseNothing(t *testing.T) {
 		t.Fatal(err1, err2)
 	}
 	for _, m := range []meter.Meter{sliding, token} {
-		l := memory.New(m, memory.Options{Now: throttletest.NewClock(start).Now})
+		l := memory.New(m, memory.Options{Now: clocktest.New(start).Now})
 		var stays [keys]atomic.Int64
 		var done sync.WaitGroup
 		for caller := range callers {
@@ -88,7 +88,7 @@ func TestCountsAmongTakesLoseNothing(t *testing.T) {
 
 // A no says at every moment how long it lasts, and not when it is over.
 func TestANoToACountIsSaidUntilItIsOver(t *testing.T) {
-	clock := throttletest.NewClock(start)
+	clock := clocktest.New(start)
 	l := memory.New(bucket(t), memory.Options{Now: clock.Now})
 	count(t, l, "key")
 	count(t, l, "key")
@@ -107,7 +107,7 @@ func TestANoToACountIsSaidUntilItIsOver(t *testing.T) {
 }
 
 func TestCountIsRefusedWhereThereIsNoRoom(t *testing.T) {
-	l := memory.New(bucket(t), memory.Options{Keys: 1, Now: throttletest.NewClock(start).Now})
+	l := memory.New(bucket(t), memory.Options{Keys: 1, Now: clocktest.New(start).Now})
 	count(t, l, "key")
 	r, err := l.Count(t.Context(), "another")
 	if !errors.Is(err, memory.ErrFull) || !errors.Is(err, throttle.ErrUnchanged) || r != (throttle.Reading{}) {
@@ -133,7 +133,7 @@ func TestCountTakesNoMemory(t *testing.T) {
 	}
 	for name, m := range map[string]meter.Meter{"FixedWindow": fixed, "TokenBucket": token} {
 		before := heap()
-		l := memory.New(m, memory.Options{Now: throttletest.NewClock(start).Now})
+		l := memory.New(m, memory.Options{Now: clocktest.New(start).Now})
 		for range 5 {
 			for _, key := range names {
 				count(t, l, key)

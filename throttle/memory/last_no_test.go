@@ -7,15 +7,15 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/mailgate/mailgate/clock/clocktest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/memory"
-	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 // A no is remembered, and so are its conditions: the key, the meter, the clock and the ids on
 // record. What changes on record is known at once.
 func TestANoIsSaidAgainOnlyWhereItHolds(t *testing.T) {
-	clock := throttletest.NewClock(start)
+	clock := clocktest.New(start)
 	type limiters struct{ two, three throttle.Limiter }
 	bucket := memory.New(burst(t, 2), memory.Options{Now: clock.Now})
 	tiers := memory.NewTiers(policyOf(t, "minute=2/30s"), memory.Options{Now: clock.Now})

@@ -8,10 +8,10 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/mailgate/mailgate/clock/clocktest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/memory"
 	"github.com/mailgate/mailgate/throttle/meter"
-	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 // What the documentation of package meter says of memory, give or take a tenth, and no
@@ -32,7 +32,7 @@ func TestBytesOfAKey(t *testing.T) {
 	for i := range names {
 		names[i] = fmt.Sprintf("198.51.%d.%d", i/256, i%256)
 	}
-	clock := throttletest.NewClock(start)
+	clock := clocktest.New(start)
 	o := memory.Options{Now: clock.Now}
 	count := func(m meter.Meter) func() throttle.Limiter {
 		return func() throttle.Limiter { return memory.New(m, o) }

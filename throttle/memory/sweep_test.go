@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/mailgate/mailgate/clock/clocktest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/memory"
 	"github.com/mailgate/mailgate/throttle/throttletest"
@@ -73,7 +74,7 @@ func staysOnRecord(t *testing.T, l throttle.Limiter, key string) (room bool) {
 // A burst of keys does not stay: as new ones come the expired go, two for one.
 func TestTheExpiredGo(t *testing.T) {
 	const burst = 20_000
-	clock := throttletest.NewClock(start)
+	clock := clocktest.New(start)
 	for name, l := range limiters(t, 2*burst, clock.Now) {
 		t.Run(name, func(t *testing.T) {
 			clock.Set(start)
@@ -105,7 +106,7 @@ func heap() uint64 {
 // needs it: the others' places are not lost.
 func TestOneNewKeyInAFullTable(t *testing.T) {
 	const keys, rounds = 8, 300
-	clock := throttletest.NewClock(start)
+	clock := clocktest.New(start)
 	for name, l := range limiters(t, keys, clock.Now) {
 		t.Run(name, func(t *testing.T) {
 			for round := range rounds {

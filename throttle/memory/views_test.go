@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/mailgate/mailgate/clock/clocktest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/memory"
 	"github.com/mailgate/mailgate/throttle/meter"
-	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 func policyOf(t testing.TB, text string) throttle.Policy {
@@ -22,7 +22,7 @@ func policyOf(t testing.TB, text string) throttle.Policy {
 // What one view admits another still counts when the one counts it no more; and so it
 // does when that could be swept to make room.
 func TestAShorterViewForgetsNothingOfALonger(t *testing.T) {
-	clock := throttletest.NewClock(start)
+	clock := clocktest.New(start)
 	day := memory.NewTiers(policyOf(t, "day=3/24h"), memory.Options{Now: clock.Now})
 	minute := day.With(policyOf(t, "minute=1/60s"))
 	var first throttle.ID
@@ -64,7 +64,7 @@ func TestAShorterViewForgetsNothingOfALonger(t *testing.T) {
 
 // A view that is longer than the one it was made of makes both keep for as long.
 func TestALongerViewIsKeptFor(t *testing.T) {
-	clock := throttletest.NewClock(start)
+	clock := clocktest.New(start)
 	minute := memory.NewTiers(policyOf(t, "minute=1/60s"), memory.Options{Keys: 1, Now: clock.Now})
 	day := minute.With(policyOf(t, "day=1/24h"))
 	take(t, minute, "key")
@@ -78,7 +78,7 @@ func TestALongerViewIsKeptFor(t *testing.T) {
 // However many a short view admits, a history has no more sends than any policy can ask
 // about.
 func TestAHistoryOfManyViewsIsBounded(t *testing.T) {
-	clock := throttletest.NewClock(start)
+	clock := clocktest.New(start)
 	day := memory.NewTiers(policyOf(t, "day=1000/24h"), memory.Options{Now: clock.Now})
 	second := day.With(policyOf(t, "second=1000/1s"))
 	for range 3 * throttle.MaxLimit {
@@ -107,7 +107,7 @@ func hourly(t testing.TB, limit, room int) meter.Meter {
 
 // A bucket drains faster for one view than for another: it is kept for the slower.
 func TestASlowerBucketIsKeptFor(t *testing.T) {
-	clock := throttletest.NewClock(start)
+	clock := clocktest.New(start)
 	for _, first := range []int{1, 3600} {
 		l := memory.New(hourly(t, first, 2), memory.Options{Keys: 1, Now: clock.Now})
 		slow, fast := l.With(hourly(t, 1, 2)), l.With(hourly(t, 3600, 2))
@@ -126,7 +126,7 @@ func TestASlowerBucketIsKeptFor(t *testing.T) {
 // What a fast view settles counts for shorter by the slow one, too: then its place is free.
 func TestASlowerBucketIsKeptForNoLonger(t *testing.T) {
 	const hour = 3_600_000
-	clock := throttletest.NewClock(start)
+	clock := clocktest.New(start)
 	slow := memory.New(hourly(t, 1, 3), memory.Options{Keys: 1, Now: clock.Now})
 	fast := slow.With(hourly(t, 3600, 3))
 	for range 3 {
@@ -150,7 +150,7 @@ func TestAViewMadeLaterIsKeptFor(t *testing.T) {
 		}
 		return m
 	}
-	clock := throttletest.NewClock(start)
+	clock := clocktest.New(start)
 	o := memory.Options{Keys: 1, Now: clock.Now}
 	bucket, tiers := memory.New(a60(60), o), memory.NewTiers(policyOf(t, "minute=60/60s"), o)
 	for name, tt := range map[string]struct {

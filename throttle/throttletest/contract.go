@@ -5,14 +5,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mailgate/mailgate/clock/clocktest"
 	"github.com/mailgate/mailgate/throttle"
 )
 
 const usual = "minute=1/60s,hour=5/1h,day=10/24h"
 
-func begin(t testing.TB, open Open, tiers string) (patron, *Clock) {
+func begin(t testing.TB, open Open, tiers string) (patron, *clocktest.Clock) {
 	t.Helper()
-	clock := NewClock(start)
+	clock := clocktest.New(start)
 	return patron{t: t, limiter: open(t, policy(t, tiers), clock.Now), mailbox: newMailbox("contract")}, clock
 }
 

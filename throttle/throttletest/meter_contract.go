@@ -4,13 +4,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mailgate/mailgate/clock/clocktest"
 	"github.com/mailgate/mailgate/throttle"
 )
 
 // beginMeter is a key at a limiter of the usual numbers, in the middle of a window.
 func beginMeter(t testing.TB, open OpenMeter, algorithm string) *twin {
 	t.Helper()
-	return newTwin(t, open, NewClock(start+20_500), usualNumbers(algorithm))
+	return newTwin(t, open, clocktest.New(start+20_500), usualNumbers(algorithm))
 }
 
 // firstMetered also holds the models to what is written down here.

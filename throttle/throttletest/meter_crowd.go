@@ -3,6 +3,7 @@ package throttletest
 import (
 	"testing"
 
+	"github.com/mailgate/mailgate/clock/clocktest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/meter"
 )
@@ -11,7 +12,7 @@ import (
 // time exactly the limit is admitted, and where they queue all have turns of their own.
 func raceForOneKey(t *testing.T, open OpenMeter, algorithm string) {
 	n := usualNumbers(algorithm)
-	limiter := open(t, n.meter(t), NewClock(start).Now)
+	limiter := open(t, n.meter(t), clocktest.New(start).Now)
 	for round := range length(rounds) {
 		key := newMailbox("race")
 		turns := map[int64]bool{}
@@ -88,7 +89,7 @@ func aMillion(t *testing.T, open OpenMeter, algorithm string) {
 	case leakyBucket:
 		n.extra = n.tier.Limit - 1
 	}
-	w := newTwin(t, open, NewClock(start+20_500), n)
+	w := newTwin(t, open, clocktest.New(start+20_500), n)
 	var ids []throttle.ID
 	for range meter.MaxHeld + forgotten {
 		ids = append(ids, w.admit())

@@ -3,6 +3,7 @@ package throttletest
 import (
 	"testing"
 
+	"github.com/mailgate/mailgate/clock/clocktest"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -22,7 +23,7 @@ func releaseUnderAChangedRate(t *testing.T, open OpenMeter, algorithm string) {
 		{"slower, and nearly empty", 60, 1, 10, 1, 9500, 58, 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			clock := NewClock(start)
+			clock := clocktest.New(start)
 			before, after := sixty(algorithm, tt.before), sixty(algorithm, tt.after)
 			old := patron{t: t, limiter: open(t, before.meter(t), clock.Now), mailbox: newMailbox("rate")}
 			changed := patron{t: t, limiter: open(t, after.meter(t), clock.Now), mailbox: old.mailbox}

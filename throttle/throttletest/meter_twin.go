@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/mailgate/mailgate/clock/clocktest"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -13,7 +14,7 @@ import (
 type twin struct {
 	patron
 	numbers
-	clock *Clock
+	clock *clocktest.Clock
 	naive naive
 	story []told
 	about string // said of a failure
@@ -27,7 +28,7 @@ type told struct {
 	got   any
 }
 
-func newTwin(t testing.TB, open OpenMeter, clock *Clock, n numbers) *twin {
+func newTwin(t testing.TB, open OpenMeter, clock *clocktest.Clock, n numbers) *twin {
 	t.Helper()
 	p := patron{t: t, limiter: open(t, n.meter(t), clock.Now), mailbox: newMailbox("meter")}
 	return &twin{patron: p, numbers: n, clock: clock, naive: n.model(), about: fmt.Sprint(n.meter(t))}

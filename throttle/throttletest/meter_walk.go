@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/mailgate/mailgate/clock/clocktest"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -22,7 +23,7 @@ type stroller struct {
 func strollWithMeter(t *testing.T, open OpenMeter, algorithm string, seed uint64, steps int) {
 	steps = length(steps)
 	random := rand.New(rand.NewPCG(seed, 0))
-	clock := NewClock(start)
+	clock := clocktest.New(start)
 	for walked := 0; walked < steps; {
 		clock.Set(start + random.Int64N(100_000_000))
 		w := &stroller{twin: newTwin(t, open, clock, randomNumbers(algorithm, random)), random: random}

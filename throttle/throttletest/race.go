@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/mailgate/mailgate/clock/clocktest"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -17,7 +18,7 @@ const (
 // raceForOneMailbox lets 64 callers take at once under a frozen clock, a thousand
 // times: each time exactly the limit is admitted.
 func raceForOneMailbox(t *testing.T, open Open) {
-	clock := NewClock(start)
+	clock := clocktest.New(start)
 	limiter := open(t, policy(t, "minute=3/60s,hour=5/1h"), clock.Now)
 	for round := range length(rounds) {
 		mailbox := newMailbox("race")

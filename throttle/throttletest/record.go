@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/mailgate/mailgate/clock/clocktest"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -29,7 +30,7 @@ func (p patron) record(id throttle.ID, at int64) {
 }
 
 // beginRecord is begin at a limiter that is a Recorder; the others are passed over.
-func beginRecord(t *testing.T, open Open, tiers string) (patron, *Clock) {
+func beginRecord(t *testing.T, open Open, tiers string) (patron, *clocktest.Clock) {
 	t.Helper()
 	p, clock := begin(t, open, tiers)
 	if _, ok := p.recorder(); !ok {

@@ -10,7 +10,6 @@
 package throttletest
 
 import (
-	"sync/atomic"
 	"testing"
 
 	"github.com/mailgate/mailgate/throttle"
@@ -57,22 +56,3 @@ func run(t *testing.T, open Open, steps, every int) {
 	t.Run("race under a moving clock", func(t *testing.T) { raceUnderAMovingClock(t, open) })
 	t.Run("random histories", func(t *testing.T) { Walk(t, open, 1, steps) })
 }
-
-// A Clock is a time that a test sets by hand.
-type Clock struct{ ms atomic.Int64 }
-
-// NewClock returns a clock that stands at ms.
-func NewClock(ms int64) *Clock {
-	c := new(Clock)
-	c.Set(ms)
-	return c
-}
-
-// Now is the time as a limiter reads it.
-func (c *Clock) Now() int64 { return c.ms.Load() }
-
-// Set moves the clock, forwards or back.
-func (c *Clock) Set(ms int64) { c.ms.Store(ms) }
-
-// Add moves the clock on by ms.
-func (c *Clock) Add(ms int64) { c.ms.Add(ms) }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/mailgate/mailgate/clock/clocktest"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -75,7 +76,7 @@ func (c vectorCase) run(t *testing.T, open Open) {
 	if err != nil {
 		t.Fatalf("policy: %v", err)
 	}
-	clock := NewClock(0)
+	clock := clocktest.New(0)
 	p := patron{t: t, limiter: open(t, policy, clock.Now), mailbox: newMailbox("vectors")}
 	ids := make([]throttle.ID, len(c.Steps))
 	for i, step := range c.Steps {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/mailgate/mailgate/clock/clocktest"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -27,7 +28,7 @@ func Walk(t *testing.T, open Open, seed uint64, steps int) {
 type walker struct {
 	patron
 	random *rand.Rand
-	clock  *Clock
+	clock  *clocktest.Clock
 	model  model
 	story  []string // what was done, to tell when it goes wrong
 	ids    []throttle.ID
@@ -36,7 +37,7 @@ type walker struct {
 }
 
 func newWalker(t testing.TB, open Open, random *rand.Rand, seed uint64) *walker {
-	w := &walker{random: random, clock: NewClock(start), seed: seed}
+	w := &walker{random: random, clock: clocktest.New(start), seed: seed}
 	p := randomPolicy(t, random)
 	w.patron = patron{t: t, limiter: open(t, p, w.clock.Now), mailbox: newMailbox("walk")}
 	w.model.tiers = p.Tiers()

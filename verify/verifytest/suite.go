@@ -9,9 +9,9 @@ package verifytest
 import (
 	"context"
 	"crypto/rand"
-	"sync/atomic"
 	"testing"
 
+	"github.com/mailgate/mailgate/clock/clocktest"
 	"github.com/mailgate/mailgate/verify"
 )
 
@@ -39,25 +39,6 @@ func Run(t *testing.T, open Open, steps int) {
 	t.Run("random walks", func(t *testing.T) { Walk(t, open, 1, steps) })
 }
 
-// A Clock is a time that a test sets by hand.
-type Clock struct{ ms atomic.Int64 }
-
-// NewClock returns a clock that stands at ms.
-func NewClock(ms int64) *Clock {
-	c := new(Clock)
-	c.Set(ms)
-	return c
-}
-
-// Now is the time as a book reads it.
-func (c *Clock) Now() int64 { return c.ms.Load() }
-
-// Set moves the clock, forwards or back.
-func (c *Clock) Set(ms int64) { c.ms.Store(ms) }
-
-// Add moves the clock on by ms.
-func (c *Clock) Add(ms int64) { c.ms.Add(ms) }
-
 // start is an ordinary moment for the clock of a test.
 const start = int64(1_800_000_000_000)
 
@@ -71,9 +52,9 @@ type patron struct {
 	mailbox string
 }
 
-func begin(t testing.TB, open Open) (patron, *Clock) {
+func begin(t testing.TB, open Open) (patron, *clocktest.Clock) {
 	t.Helper()
-	clock := NewClock(start)
+	clock := clocktest.New(start)
 	return patron{t: t, book: open(t, clock.Now), mailbox: newMailbox()}, clock
 }
 

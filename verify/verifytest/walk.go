@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/mailgate/mailgate/clock/clocktest"
 	"github.com/mailgate/mailgate/verify"
 )
 
@@ -27,7 +28,7 @@ func Walk(t *testing.T, open Open, seed uint64, steps int) {
 
 type walker struct {
 	patron
-	clock    *Clock
+	clock    *clocktest.Clock
 	random   *rand.Rand
 	model    model
 	lifetime int64 // about how long codes live
