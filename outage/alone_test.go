@@ -16,11 +16,12 @@ import (
 	"github.com/mailgate/mailgate/outage"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
+	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 // What cannot be owed is not admitted, and its place is free.
 func TestWhatIsNotOwedIsNotAdmitted(t *testing.T) {
-	clock, p, disk := clocktest.New(start), policy(t, "minute=1/60s"), cachetest.Open(t, cache.Memory)
+	clock, p, disk := clocktest.New(start), throttletest.Policy(t, "minute=1/60s"), cachetest.Open(t, cache.Memory)
 	n := openNode(t, openShared(t, p, clock), disk, p, clock.Now, nil)
 	own := openLimiter(t, cachetest.Open(t, cache.Memory), p, clock.Now) // on a disk that is well
 	limiter := n.watch.Historian("mailbox", p.Longest(), n.shared, own)
@@ -50,7 +51,7 @@ func TestWhatIsNotOwedIsNotAdmitted(t *testing.T) {
 // What was admitted before, and is given back while neither the shared history nor the disk
 // answers, is an error: else it would stay charged, and nobody would know.
 func TestWhatIsNotGivenBackIsAnError(t *testing.T) {
-	clock, p, disk := clocktest.New(start), policy(t, "minute=1/60s"), cachetest.Open(t, cache.Memory)
+	clock, p, disk := clocktest.New(start), throttletest.Policy(t, "minute=1/60s"), cachetest.Open(t, cache.Memory)
 	n := openNode(t, openShared(t, p, clock), disk, p, clock.Now, nil)
 	id := throttle.NewID()
 	n.take(alice, id)
@@ -65,7 +66,7 @@ func TestWhatIsNotGivenBackIsAnError(t *testing.T) {
 
 // What cannot be taken off the own history is given back to the shared one all the same.
 func TestGivesBackWhatTheOwnHistoryKeeps(t *testing.T) {
-	clock, p := clocktest.New(start), policy(t, "minute=1/60s")
+	clock, p := clocktest.New(start), throttletest.Policy(t, "minute=1/60s")
 	n := openNode(t, openShared(t, p, clock), cachetest.Open(t, cache.Memory), p, clock.Now, nil)
 	broken := cachetest.Open(t, cache.Memory)
 	limiter := n.watch.Historian("mailbox", p.Longest(), n.shared, openLimiter(t, broken, p, clock.Now))
@@ -146,7 +147,7 @@ func TestRecordsHereAndThere(t *testing.T) {
 // Until the shared history was met its clock is not known, and nothing is too old to be
 // written, whatever the machine's clock says.
 func TestNothingIsOldBeforeTheClockIsKnown(t *testing.T) {
-	clock, p, disk := clocktest.New(start), policy(t, "minute=1/60s"), cachetest.Open(t, cache.Memory)
+	clock, p, disk := clocktest.New(start), throttletest.Policy(t, "minute=1/60s"), cachetest.Open(t, cache.Memory)
 	s := openShared(t, p, clock)
 	n := openNode(t, s, disk, p, clock.Now, nil)
 	n.shared.set(dead)
@@ -171,7 +172,7 @@ func TestNothingIsOldBeforeTheClockIsKnown(t *testing.T) {
 
 // A few debts of a key are paid while somebody waits for an answer, and many are not.
 func TestNobodyWaitsForManyDebts(t *testing.T) {
-	clock, p := clocktest.New(start), policy(t, "minute=100/60s")
+	clock, p := clocktest.New(start), throttletest.Policy(t, "minute=100/60s")
 	n := openNode(t, openShared(t, p, clock), cachetest.Open(t, cache.Memory), p, clock.Now, nil)
 	n.take("met@example.com", throttle.NewID()) // nobody works in the background
 	for _, tt := range []struct {
@@ -233,7 +234,7 @@ func TestAskedForAgainAlone(t *testing.T) {
 
 // What is owed is written before a key is reset, or it would come back.
 func TestResetReachesWhatIsOwed(t *testing.T) {
-	clock, p := clocktest.New(start), policy(t, "minute=1/60s")
+	clock, p := clocktest.New(start), throttletest.Policy(t, "minute=1/60s")
 	n := openNode(t, openShared(t, p, clock), cachetest.Open(t, cache.Memory), p, clock.Now, nil)
 	n.take("met@example.com", throttle.NewID()) // nobody works in the background
 	n.shared.set(dead)
@@ -263,7 +264,7 @@ func (r *refusing) Record(ctx context.Context, key string, a throttle.Admission)
 
 // What never can be written is told once, and keeps nobody from being well.
 func TestWhatCannotBeWrittenIsToldAndDropped(t *testing.T) {
-	clock, p := clocktest.New(start), policy(t, "minute=1/60s")
+	clock, p := clocktest.New(start), throttletest.Policy(t, "minute=1/60s")
 	n := openNode(t, openShared(t, p, clock), cachetest.Open(t, cache.Memory), p, clock.Now, nil)
 	n.shared.Survey = &refusing{Survey: n.shared.Survey, why: errors.New("wrong on record")}
 	n.shared.set(dead)
@@ -300,7 +301,7 @@ func TestNotOverByHalf(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			clock, p := clocktest.New(start), policy(t, "minute=1/60s")
+			clock, p := clocktest.New(start), throttletest.Policy(t, "minute=1/60s")
 			var asked atomic.Int64
 			n := openNode(t, openShared(t, p, clock), cachetest.Open(t, cache.Memory), p, clock.Now, func(o *outage.Options) {
 				o.Shared = func(context.Context) error { asked.Add(1); return nil }
@@ -332,7 +333,7 @@ func (p *pausing) Take(ctx context.Context, key string, id throttle.ID) (throttl
 // One is admitted alone, and before that is owed the shared history is back and another asks
 // it: that one has to wait, as otherwise both would be admitted.
 func TestAsksWhenAllIsOwed(t *testing.T) {
-	clock, p := clocktest.New(start), policy(t, "minute=1/60s")
+	clock, p := clocktest.New(start), throttletest.Policy(t, "minute=1/60s")
 	n := openNode(t, openShared(t, p, clock), cachetest.Open(t, cache.Memory), p, clock.Now, nil)
 	own := &pausing{Limiter: n.own, during: func() {}}
 	limiter := n.watch.Historian("mailbox", p.Longest(), n.shared, own)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mailgate/mailgate/redisstore"
 	"github.com/mailgate/mailgate/redisstore/redistest"
+	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 // A master of a Cluster is gone, and its replica with it. As long as the others go on, what
@@ -24,7 +25,7 @@ func TestClusterDown(t *testing.T) {
 		}
 	}
 	coverage("no", servers.Masters...)
-	n := openPeer(t, servers.URL(), policy(t, "day=3/24h"))
+	n := openPeer(t, servers.URL(), throttletest.Policy(t, "day=3/24h"))
 	its, others := keyOn(servers, 0), keyOn(servers, 1)
 	n.send(its, false)
 	n.send(others, false)

@@ -11,6 +11,7 @@ import (
 	"github.com/mailgate/mailgate/clock/clocktest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
+	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 // failing cannot note what others admitted.
@@ -36,7 +37,7 @@ func (f *failing) Record(ctx context.Context, key string, a throttle.Admission) 
 // the sends themselves go through.
 func TestOwnHistoryWithGaps(t *testing.T) {
 	clock := clocktest.New(start)
-	p := policy(t, "minute=1/60s,hour=3/1h")
+	p := throttletest.Policy(t, "minute=1/60s,hour=3/1h")
 	n := openNode(t, openShared(t, p, clock), cachetest.Open(t, cache.Memory), p, clock.Now, nil)
 	own := breaking(n.own)
 	limiter := n.watch.Historian("mailbox", p.Longest(), n.shared, own)
@@ -76,7 +77,7 @@ func TestOwnHistoryWithGaps(t *testing.T) {
 
 // Whoever runs here next knows of the gaps, and for how long.
 func TestGapsOutliveTheProcess(t *testing.T) {
-	clock, p, disk := clocktest.New(start), policy(t, "minute=1/60s,hour=3/1h"), cachetest.Open(t, cache.Memory)
+	clock, p, disk := clocktest.New(start), throttletest.Policy(t, "minute=1/60s,hour=3/1h"), cachetest.Open(t, cache.Memory)
 	s := openShared(t, p, clock)
 	n := openNode(t, s, disk, p, clock.Now, nil)
 	own := breaking(n.own)
@@ -106,7 +107,7 @@ func TestGapsOutliveTheProcess(t *testing.T) {
 // When the disk takes them again it is told of all that it could not take, with their times;
 // then the node would go on alone as before, and so would whoever runs here next.
 func TestGapsAreFilled(t *testing.T) {
-	clock, p, disk := clocktest.New(start), policy(t, "minute=1/60s,hour=3/1h"), cachetest.Open(t, cache.Memory)
+	clock, p, disk := clocktest.New(start), throttletest.Policy(t, "minute=1/60s,hour=3/1h"), cachetest.Open(t, cache.Memory)
 	s := openShared(t, p, clock)
 	n := openNode(t, s, disk, p, clock.Now, nil)
 	own := breaking(n.own)

@@ -12,6 +12,7 @@ import (
 	"github.com/mailgate/mailgate/clock/clocktest"
 	"github.com/mailgate/mailgate/outage"
 	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 const alice = "alice@example.com"
@@ -20,7 +21,7 @@ const alice = "alice@example.com"
 func opened(t *testing.T, tiers string) (*node, *clocktest.Clock) {
 	t.Helper()
 	clock := clocktest.New(start)
-	p := policy(t, tiers)
+	p := throttletest.Policy(t, tiers)
 	n := openNode(t, openShared(t, p, clock), cachetest.Open(t, cache.Memory), p, clock.Now, nil)
 	n.watch.Start()
 	return n, clock
@@ -247,7 +248,7 @@ func TestCallerGivesUp(t *testing.T) {
 // In memory, and without having met the others, there is nothing to go on with.
 func TestNothingToGoOnWith(t *testing.T) {
 	clock := clocktest.New(start)
-	p := policy(t, "minute=1/60s")
+	p := throttletest.Policy(t, "minute=1/60s")
 	s := openShared(t, p, clock)
 	s.set(dead)
 	n := openNode(t, s, cachetest.Open(t, cache.Memory), p, clock.Now, func(o *outage.Options) { o.Kept = false })
@@ -305,7 +306,7 @@ func TestViews(t *testing.T) {
 // What is wrong on record is no outage.
 func TestWrongIsNotAway(t *testing.T) {
 	clock := clocktest.New(start)
-	p := policy(t, "minute=1/60s")
+	p := throttletest.Policy(t, "minute=1/60s")
 	n := openNode(t, openShared(t, p, clock), cachetest.Open(t, cache.Memory), p, clock.Now, func(o *outage.Options) {
 		o.Wrong = func(err error) bool { return errors.Is(err, errDead) }
 	})

@@ -10,12 +10,13 @@ import (
 	"github.com/mailgate/mailgate/clock/clocktest"
 	"github.com/mailgate/mailgate/outage"
 	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 // A node that keeps nothing has met the shared history when it has met all parts of it: else
 // it would go on with nothing for those that are away, at each start anew.
 func TestAPartIsAwayAtTheStart(t *testing.T) {
-	clock, p, all := clocktest.New(start), policy(t, "minute=1/60s"), new(line)
+	clock, p, all := clocktest.New(start), throttletest.Policy(t, "minute=1/60s"), new(line)
 	s := openShared(t, p, clock)
 	n := openNode(t, s, cachetest.Open(t, cache.Memory), p, clock.Now, func(o *outage.Options) {
 		o.Kept, o.Shared, o.Whole = false, func(context.Context) error { return nil }, all.ready

@@ -11,6 +11,7 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
 	"github.com/mailgate/mailgate/throttle/meter"
+	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 // years is a window whose edge no test lives to see.
@@ -77,7 +78,7 @@ func TestMetersInAnOutage(t *testing.T) {
 	t.Parallel()
 	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
 	disk := cachetest.Open(t, cache.Memory)
-	n := openPeerOn(t, disk, server.URL(), policy(t, "day=9/24h"))
+	n := openPeerOn(t, disk, server.URL(), throttletest.Policy(t, "day=9/24h"))
 	m := openMetered(t, n, disk)
 	for name := range m.ways {
 		m.take(name, true, false)

@@ -15,15 +15,6 @@ import (
 
 const start = int64(1_800_000_000_000)
 
-func policy(t testing.TB, text string) throttle.Policy {
-	t.Helper()
-	p, err := throttle.ParsePolicy(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
 // openShared is a shared history that other nodes use as well.
 func openShared(t testing.TB, p throttle.Policy, clock *clocktest.Clock) *shared {
 	t.Helper()

@@ -13,6 +13,7 @@ import (
 	"github.com/mailgate/mailgate/cache/cachetest"
 	"github.com/mailgate/mailgate/redisstore/redistest"
 	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 // An ordeal is three nodes with callers, and what they were told, while something happens to
@@ -32,7 +33,7 @@ type ordeal struct {
 func openOrdeal(t *testing.T, urls []string) *ordeal {
 	o := &ordeal{t: t, keys: 8, admitted: map[string]map[string]throttle.Verdict{}}
 	for _, url := range urls {
-		n := openPeerOn(t, cachetest.Open(t, cache.Memory), url, policy(t, ordealTiers))
+		n := openPeerOn(t, cachetest.Open(t, cache.Memory), url, throttletest.Policy(t, ordealTiers))
 		n.take("somebody@example.com")
 		o.peers = append(o.peers, n)
 	}
@@ -145,7 +146,7 @@ func (o *ordeal) sameTimes(key string) {
 				its = append(its, send)
 			}
 		}
-		for v := range throttle.Replay(policy(o.t, seenTiers), its) {
+		for v := range throttle.Replay(throttletest.Policy(o.t, seenTiers), its) {
 			o.t.Errorf("a node has admitted more than %s: %v, which it has at %v", v.Limit, its, own)
 		}
 	}

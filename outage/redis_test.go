@@ -10,6 +10,7 @@ import (
 	"github.com/mailgate/mailgate/cache/cachetest"
 	"github.com/mailgate/mailgate/redisstore"
 	"github.com/mailgate/mailgate/redisstore/redistest"
+	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 // Every way that Redis can be away: the node goes on within the timeout, and afterwards
@@ -24,7 +25,7 @@ func redisAway(t *testing.T, fault redisFault) {
 	t.Parallel()
 	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
 	line := redistest.Proxy(t, server.Addr)
-	n := openPeer(t, line.URL(), policy(t, "day=3/24h"))
+	n := openPeer(t, line.URL(), throttletest.Policy(t, "day=3/24h"))
 	const old = "old@example.com"
 	n.send(old, false)
 	mend := fault(t, server, line)
@@ -67,7 +68,7 @@ func TestRedisComesBackEmpty(t *testing.T) {
 			t.Parallel()
 			server := redistest.Alone(t)
 			line := redistest.Proxy(t, server.Addr)
-			n := openPeer(t, line.URL(), policy(t, "day=2/24h"))
+			n := openPeer(t, line.URL(), throttletest.Policy(t, "day=2/24h"))
 			const full, fresh = "full@example.com", "fresh@example.com"
 			for range 2 {
 				n.send(full, false)
@@ -100,7 +101,7 @@ func TestGoesOnWithinTheDefault(t *testing.T) {
 			t.Parallel()
 			server := redistest.Alone(t, "appendonly yes")
 			line := redistest.Proxy(t, server.Addr)
-			n := openPeerWith(t, cachetest.Open(t, cache.Memory), redisstore.Options{URL: line.URL()}, policy(t, "day=1000/24h"))
+			n := openPeerWith(t, cachetest.Open(t, cache.Memory), redisstore.Options{URL: line.URL()}, throttletest.Policy(t, "day=1000/24h"))
 			quickest := time.Hour
 			for try := 0; try < 20 && quickest > enough; try++ {
 				awaitHealth(t, n.watch)
@@ -127,7 +128,7 @@ func TestThreeNodesAlone(t *testing.T) {
 	var peers []*peer
 	for range 3 {
 		proxy := redistest.Proxy(t, server.Addr)
-		proxies, peers = append(proxies, proxy), append(peers, openPeer(t, proxy.URL(), policy(t, "day=2/24h")))
+		proxies, peers = append(proxies, proxy), append(peers, openPeer(t, proxy.URL(), throttletest.Policy(t, "day=2/24h")))
 	}
 	for _, n := range peers { // a node has to have met Redis
 		n.take("somebody@example.com")
@@ -164,7 +165,7 @@ func TestPaysByTheSharedClock(t *testing.T) {
 	t.Parallel()
 	server, set := redistest.WithClock(t, "appendonly yes", "appendfsync always")
 	set(-48 * time.Hour)
-	disk, p := cachetest.Open(t, cache.Memory), policy(t, "day=2/24h")
+	disk, p := cachetest.Open(t, cache.Memory), throttletest.Policy(t, "day=2/24h")
 	n := openPeerOn(t, disk, server.URL(), p)
 	n.take("somebody@example.com")
 	server.Kill()

@@ -10,6 +10,7 @@ import (
 	"github.com/mailgate/mailgate/clock/clocktest"
 	"github.com/mailgate/mailgate/outage"
 	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 // A take that failed is proof that nothing was charged where the shared history's error is,
@@ -26,7 +27,7 @@ func TestWhatAFailedTakeProves(t *testing.T) {
 		{"not asked, and an own history that is closed", dead, true, true},
 		{"not heard, and an own history that is closed", silent, true, false},
 	} {
-		clock, p := clocktest.New(start), policy(t, "minute=1/60s")
+		clock, p := clocktest.New(start), throttletest.Policy(t, "minute=1/60s")
 		n := openNode(t, openShared(t, p, clock), cachetest.Open(t, cache.Memory), p, clock.Now, func(o *outage.Options) { o.Kept = tt.kept })
 		full := cachetest.Open(t, cache.Memory)
 		limiter := n.watch.Historian("mailbox", p.Longest(), n.shared, openLimiter(t, full, p, clock.Now))
@@ -70,7 +71,7 @@ func (f *fickle) Release(ctx context.Context, key string, id throttle.ID) (bool,
 // An error proves nothing of what the same call has charged before.
 func TestALaterTryProvesNothing(t *testing.T) {
 	for name, gone := range map[string]bool{"the release failed": true, "the next take failed": false} {
-		clock, p := clocktest.New(start), policy(t, "minute=1/60s")
+		clock, p := clocktest.New(start), throttletest.Policy(t, "minute=1/60s")
 		n := openNode(t, openShared(t, p, clock), cachetest.Open(t, cache.Memory), p, clock.Now, func(o *outage.Options) {
 			o.Wrong = func(err error) bool { return errors.Is(err, errGone) }
 		})

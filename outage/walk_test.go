@@ -13,6 +13,7 @@ import (
 	"github.com/mailgate/mailgate/cache/cachetest"
 	"github.com/mailgate/mailgate/clock/clocktest"
 	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 // A walker is three nodes on a random walk, and what they have admitted.
@@ -44,7 +45,7 @@ func TestRandomWalk(t *testing.T) {
 
 func newWalker(t *testing.T, seed uint64) *walker {
 	w := &walker{t: t, random: rand.New(rand.NewPCG(seed, 7)), clock: clocktest.New(start),
-		policy: policy(t, "second=1/1s,minute=3/60s"), sends: map[string]throttle.History{}}
+		policy: throttletest.Policy(t, "second=1/1s,minute=3/60s"), sends: map[string]throttle.History{}}
 	one := openShared(t, w.policy, w.clock)
 	for range 3 {
 		way := &shared{Survey: one.Survey}
@@ -204,7 +205,7 @@ func TestRaceThroughAnOutage(t *testing.T) {
 	stop()
 	n.healthy()
 	own, there := n.history(n.own, alice), n.history(n.shared.Survey, alice)
-	for v := range throttle.Replay(policy(t, tiers), own) {
+	for v := range throttle.Replay(throttletest.Policy(t, tiers), own) {
 		t.Errorf("more than %s: %v", v.Limit, own)
 	}
 	if len(own) != len(there) {

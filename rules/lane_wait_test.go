@@ -10,13 +10,14 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/memory"
 	"github.com/mailgate/mailgate/throttle/meter"
+	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 // A resend that is refused in favour of first mails waits no longer than until it would be
 // one: its mailbox is a newcomer again when its last mail has left the longest window.
 func TestALaneIsWaitedForUntilItIsOpen(t *testing.T) {
 	s := openShop(t)
-	lane, _ := throttle.ParsePolicy("day=1/24h")
+	lane := throttletest.Policy(t, "day=1/24h")
 	provider := s.limiter("provider", "day=3/24h")
 	set := newSet(t, rules.Options{},
 		s.rule(rules.MailboxRule, rules.ByMailbox, "minute=2/60s"),

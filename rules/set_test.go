@@ -15,6 +15,7 @@ import (
 	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
+	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 const start = int64(1_800_000_000_000)
@@ -34,11 +35,7 @@ func openShop(t testing.TB) *shop {
 
 func (s *shop) limiter(name, tiers string) *local.Limiter {
 	s.t.Helper()
-	policy, err := throttle.ParsePolicy(tiers)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	l, err := local.New(s.disk, local.Options{Policy: policy, Name: name, Now: s.clock.Load})
+	l, err := local.New(s.disk, local.Options{Policy: throttletest.Policy(s.t, tiers), Name: name, Now: s.clock.Load})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -256,7 +253,7 @@ func TestExemptAsItIsWritten(t *testing.T) {
 func TestTheRestIsForFirstMails(t *testing.T) {
 	s := openShop(t)
 	all := s.limiter("provider", "day=4/24h")
-	policy, _ := throttle.ParsePolicy("day=2/24h")
+	policy := throttletest.Policy(t, "day=2/24h")
 	resends := resender{all, policy}
 	set := newSet(t, rules.Options{},
 		s.rule(rules.MailboxRule, rules.ByMailbox, "hour=9/1h"),
@@ -279,7 +276,7 @@ func TestTheRestIsForFirstMails(t *testing.T) {
 func TestTheRestIsNotForTheExempt(t *testing.T) {
 	s := openShop(t)
 	all := s.limiter("provider", "day=4/24h")
-	policy, _ := throttle.ParsePolicy("day=2/24h")
+	policy := throttletest.Policy(t, "day=2/24h")
 	mailbox := s.rule(rules.MailboxRule, rules.ByMailbox, "hour=9/1h")
 	mailbox.Exempt.Mailboxes = []string{"@test.example"}
 	set := newSet(t, rules.Options{}, mailbox,

@@ -7,6 +7,7 @@ import (
 	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/memory"
+	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 // What a decision says where the mailbox's own rule binds nobody.
@@ -57,10 +58,7 @@ func TestTheLatestClockIsTold(t *testing.T) {
 // After a mailbox's first mail the wait is that of a resend, until it would be a first mail
 // again, but for one that only a rule in the shadow would refuse.
 func TestTheWaitAfterTheFirstMail(t *testing.T) {
-	lane, err := throttle.ParsePolicy("day=1/24h")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lane := throttletest.Policy(t, "day=1/24h")
 	for _, shadow := range []bool{false, true} {
 		s := openShop(t)
 		provider := s.limiter("provider", "day=3/24h")

@@ -13,6 +13,7 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/memory"
 	"github.com/mailgate/mailgate/throttle/meter"
+	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 // Many sends to one mailbox, of which one may go, take one turn in the queue and not all.
@@ -294,7 +295,7 @@ func TestTheRestIsForCertainFirstMails(t *testing.T) {
 	} {
 		s := openShop(t)
 		all := s.limiter("provider", "day=3/24h")
-		lesser, _ := throttle.ParsePolicy("day=2/24h")
+		lesser := throttletest.Policy(t, "day=2/24h")
 		inShadow := s.rule(rules.MailboxRule, rules.ByMailbox, "minute=1/60s")
 		inShadow.Shadow = true
 		inShadow.Limiter = mailbox(inShadow.Limiter.(throttle.Historian))
@@ -312,7 +313,7 @@ func TestTheRestIsForCertainFirstMails(t *testing.T) {
 // after a first mail by Take about the next.
 func TestLanesAreAskedAtOnce(t *testing.T) {
 	s := openShop(t)
-	lesser, _ := throttle.ParsePolicy("day=20/24h")
+	lesser := throttletest.Policy(t, "day=20/24h")
 	var looking *sync.WaitGroup
 	meet := func() { looking = new(sync.WaitGroup); looking.Add(2) }
 	all := []rules.Rule{s.rule(rules.MailboxRule, rules.ByMailbox, "minute=30/60s")}

@@ -15,15 +15,6 @@ func historyAt(times ...int64) (h throttle.History) {
 	return h
 }
 
-func policyOf(t *testing.T, text string) throttle.Policy {
-	t.Helper()
-	p, err := throttle.ParsePolicy(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
 func TestReplay(t *testing.T) {
 	for _, tt := range []struct {
 		name, policy string
@@ -38,7 +29,7 @@ func TestReplay(t *testing.T) {
 		{"the longer tier refuses", "minute=1/60s,hour=2/1h", []int64{0, 60_000, 120_000, 3_600_000}, " 120000:hour:3480000"},
 	} {
 		got := ""
-		for v := range throttle.Replay(policyOf(t, tt.policy), historyAt(tt.sends...)) {
+		for v := range throttle.Replay(policy(t, tt.policy), historyAt(tt.sends...)) {
 			got += fmt.Sprintf(" %d:%s:%d", v.Now, v.Limit, v.Wait)
 		}
 		if got != tt.want {
@@ -49,7 +40,7 @@ func TestReplay(t *testing.T) {
 
 // What a policy has admitted it would admit again, and a caller may stop at any time.
 func TestReplayOfItsOwn(t *testing.T) {
-	p := policyOf(t, "short=2/40ms,long=5/300ms")
+	p := policy(t, "short=2/40ms,long=5/300ms")
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
 		var own, all throttle.History

@@ -7,19 +7,11 @@ import (
 
 	"github.com/mailgate/mailgate/api/wire"
 	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/throttletest"
 	"github.com/valyala/fasthttp"
 )
 
 const now = int64(1_795_176_000_000) // 2026-11-20T12:00:00Z
-
-func policy(t *testing.T, text string) throttle.Policy {
-	t.Helper()
-	p, err := throttle.ParsePolicy(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
 
 // What another reader of JSON makes of it.
 func TestAppendString(t *testing.T) {
@@ -45,7 +37,7 @@ func TestSeconds(t *testing.T) {
 // Where the clock has stepped back, everything counts from what it shows now; what was
 // appended before stays as it was.
 func TestWaitsUnderASteppingClock(t *testing.T) {
-	p := policy(t, "minute=1/60s,hour=5/1h")
+	p := throttletest.Policy(t, "minute=1/60s,hour=5/1h")
 	v := throttle.Decide(p, throttle.History{{At: now}}, now-5000)
 	before := throttle.Standing{Tier: throttle.Tier{Name: "before"}, Wait: 7}
 	limits := wire.AppendLimits([]throttle.Standing{before}, &v)
@@ -57,7 +49,7 @@ func TestWaitsUnderASteppingClock(t *testing.T) {
 // Windows and waits are rounded up, so that whoever waits has waited long enough; where
 // there are no limits there are no headers.
 func TestSetRateLimit(t *testing.T) {
-	v := throttle.Decide(policy(t, "blink=1/400ms,odd=2/1500ms"), throttle.History{{At: now - 1}}, now)
+	v := throttle.Decide(throttletest.Policy(t, "blink=1/400ms,odd=2/1500ms"), throttle.History{{At: now - 1}}, now)
 	var h fasthttp.ResponseHeader
 	line := wire.SetRateLimit(&h, make([]byte, 0, 256), wire.AppendLimits(nil, &v))
 	text := h.String()
@@ -105,7 +97,7 @@ func TestNothingToWaitFor(t *testing.T) {
 
 // A refusal is written without a byte of new memory.
 func TestNothingIsAllocated(t *testing.T) {
-	p := policy(t, "minute=1/60s,hour=5/1h")
+	p := throttletest.Policy(t, "minute=1/60s,hour=5/1h")
 	v := throttle.Decide(p, throttle.History{{At: now}}, now)
 	limits, b := make([]throttle.Standing, 0, 4), make([]byte, 0, 2048)
 	if n := testing.AllocsPerRun(100, func() {

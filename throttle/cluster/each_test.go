@@ -12,6 +12,7 @@ import (
 	"github.com/mailgate/mailgate/redisstore/redistest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/cluster"
+	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 // Each limiter goes through its own histories on every master, and through no send that
@@ -20,10 +21,7 @@ func TestEach(t *testing.T) {
 	alone, servers := redistest.Alone(t), redistest.Cluster(t)
 	for _, tt := range []struct{ url, prefix string }{{alone.URL(), ""}, {alone.URL(), "acme:"}, {servers.URL(), ""}} {
 		clock := clocktest.New(1_800_000_000_000)
-		policy, err := throttle.ParsePolicy("hour=9/1h")
-		if err != nil {
-			t.Fatal(err)
-		}
+		policy := throttletest.Policy(t, "hour=9/1h")
 		limiter := openWith(t, policy, redisstore.Options{URL: tt.url, Prefix: tt.prefix, Clock: clock.Now, Timeout: patient})
 		guesses := limiter.Tiers("guesses", policy)
 		take(t, limiter, "left@example.com", throttle.NewID())
@@ -49,7 +47,7 @@ func TestEach(t *testing.T) {
 			t.Errorf("%v: saw %d, %v", tt, seen, err)
 		}
 		ctx, cancel := context.WithCancel(context.Background())
-		err = limiter.Each(ctx, func(throttle.History) bool { cancel(); return true })
+		err := limiter.Each(ctx, func(throttle.History) bool { cancel(); return true })
 		if !errors.Is(err, throttle.ErrUnavailable) || !errors.Is(err, context.Canceled) {
 			t.Errorf("%v: its time was over: %v", tt, err)
 		}

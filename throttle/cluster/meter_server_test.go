@@ -16,6 +16,7 @@ import (
 	"github.com/mailgate/mailgate/redisstore/redistest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/meter"
+	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 // keyOf is where a meter's limiter of the default prefix keeps a key.
@@ -270,10 +271,7 @@ func TestAMetersIDIsFoundOnlyInItsPlace(t *testing.T) {
 func TestKeysOfViews(t *testing.T) {
 	server := redistest.Alone(t)
 	fixed := threeMeters["fixed"]
-	hourly, err := throttle.ParsePolicy("hour=2/1h")
-	if err != nil {
-		t.Fatal(err)
-	}
+	hourly := throttletest.Policy(t, "hour=2/1h")
 	for prefix, want := range map[string][]string{
 		"":       {"mailgate:ip.fixed-60000:{}k", "mailgate:ip:{}k", "mailgate:{}k"},
 		"acme:":  {"acme:ip.fixed-60000:k", "acme:ip:k", "acme:k"},
@@ -297,10 +295,7 @@ func TestViewsShareWhatIsOnRecord(t *testing.T) {
 	clock := clocktest.New(1_800_000_000_000)
 	limiter := open(t, redisstore.Options{URL: redistest.Alone(t).URL(), Clock: clock.Now, Timeout: patient})
 	admit(t, limiter, "shared")
-	twice, err := throttle.ParsePolicy("minute=2/60s")
-	if err != nil {
-		t.Fatal(err)
-	}
+	twice := throttletest.Policy(t, "minute=2/60s")
 	if v := take(t, limiter.Tiers("", twice), "shared", throttle.NewID()); !v.Allowed || v.Tiers()[0].Remaining != 0 {
 		t.Errorf("the second under a policy of two: %v, %v", v.Allowed, v.Tiers())
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
+	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 // surveyed are how many sends each history has that a limiter goes through.
@@ -35,10 +36,7 @@ func TestEach(t *testing.T) {
 	}
 	defer disk.Close()
 	now := int64(1_800_000_000_000)
-	policy, err := throttle.ParsePolicy("hour=9/1h")
-	if err != nil {
-		t.Fatal(err)
-	}
+	policy := throttletest.Policy(t, "hour=9/1h")
 	limiter, err := local.New(disk, local.Options{Policy: policy, Now: func() int64 { return now }})
 	if err != nil {
 		t.Fatal(err)

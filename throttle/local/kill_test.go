@@ -16,6 +16,7 @@ import (
 	"github.com/mailgate/mailgate/cache/cachetest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
+	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 // What the process that is killed admits to: new mailboxes, and the same few over and over.
@@ -97,7 +98,7 @@ func compareWithDisk(t *testing.T, dir string, acknowledged map[string]string, m
 	if err != nil {
 		t.Fatal(err)
 	}
-	limiter := openLimiter(t, disk, local.Options{Policy: policyOf(t, killPolicy)})
+	limiter := openLimiter(t, disk, local.Options{Policy: throttletest.Policy(t, killPolicy)})
 	mailboxes := map[string][]string{}
 	for id, mailbox := range acknowledged {
 		mailboxes[mailbox] = append(mailboxes[mailbox], id)
@@ -134,7 +135,7 @@ func compareWithDisk(t *testing.T, dir string, acknowledged map[string]string, m
 // admitUntilKilled is the child: it prints each admission after the yes. Each caller turns
 // from a mailbox that is new to a regular and back.
 func admitUntilKilled(t *testing.T, dir string) {
-	limiter := openLimiter(t, cachetest.Open(t, dir), local.Options{Policy: policyOf(t, killPolicy), Size: small})
+	limiter := openLimiter(t, cachetest.Open(t, dir), local.Options{Policy: throttletest.Policy(t, killPolicy), Size: small})
 	var done sync.WaitGroup
 	for caller := range killCallers {
 		done.Go(func() {

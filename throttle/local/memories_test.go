@@ -8,6 +8,7 @@ import (
 	"github.com/mailgate/mailgate/cache/cachetest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
+	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 // small remembers a few of a crowd, and reads the others back. Of one key alone it forgets
@@ -56,7 +57,7 @@ func TestMemories(t *testing.T) {
 		"forgotten":  {short: false, long: false},
 	}
 	histories := func(t *testing.T, disk *cache.Disk, size cache.Size) (throttle.Limiter, func()) {
-		limiter := openLimiter(t, disk, local.Options{Policy: policyOf(t, "day=16/24h"), Now: standing, Size: size})
+		limiter := openLimiter(t, disk, local.Options{Policy: throttletest.Policy(t, "day=16/24h"), Now: standing, Size: size})
 		return limiter, limiter.Close
 	}
 	states := func(t *testing.T, disk *cache.Disk, size cache.Size) (throttle.Limiter, func()) {

@@ -12,15 +12,6 @@ import (
 	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
-func policyOf(t testing.TB, text string) throttle.Policy {
-	t.Helper()
-	p, err := throttle.ParsePolicy(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
 func sendsOf(t testing.TB, limiter throttle.Historian, mailbox string) int {
 	t.Helper()
 	h, err := limiter.History(context.Background(), mailbox)
@@ -72,13 +63,13 @@ func TestTiersAreApart(t *testing.T) {
 func TestTiersOfOneNameShareHistories(t *testing.T) {
 	disk := cachetest.Open(t, cache.Memory)
 	mailbox := openLimiter(t, disk, local.Options{Policy: throttle.DefaultPolicy(), Now: standing})
-	domain := mailbox.Tiers("domain", policyOf(t, "minute=3/60s"))
+	domain := mailbox.Tiers("domain", throttletest.Policy(t, "minute=3/60s"))
 	id := throttle.NewID()
 	take(t, domain, "example.com", id, true)
 	for name, same := range map[string]*local.Limiter{
-		"again":            mailbox.Tiers("domain", policyOf(t, "minute=3/60s")),
-		"from a view":      mailbox.Tiers("other", policyOf(t, "hour=1/1h")).Tiers("domain", policyOf(t, "hour=9/1h")),
-		"without a name":   domain.Tiers("", policyOf(t, "hour=9/1h")),
+		"again":            mailbox.Tiers("domain", throttletest.Policy(t, "minute=3/60s")),
+		"from a view":      mailbox.Tiers("other", throttletest.Policy(t, "hour=1/1h")).Tiers("domain", throttletest.Policy(t, "hour=9/1h")),
+		"without a name":   domain.Tiers("", throttletest.Policy(t, "hour=9/1h")),
 		"without a policy": domain.Tiers("", throttle.Policy{}),
 	} {
 		h, err := same.History(context.Background(), "example.com")
@@ -94,7 +85,7 @@ func TestTiersOfOneNameShareHistories(t *testing.T) {
 		t.Error("a view answers after its limiter was closed")
 	}
 	reopened := openLimiter(t, disk, local.Options{Policy: throttle.DefaultPolicy(), Now: standing})
-	if n := sendsOf(t, reopened.Tiers("domain", policyOf(t, "hour=9/1h")), "example.com"); n != 1 {
+	if n := sendsOf(t, reopened.Tiers("domain", throttletest.Policy(t, "hour=9/1h")), "example.com"); n != 1 {
 		t.Errorf("%d sends after it was opened again", n)
 	}
 }
@@ -135,8 +126,8 @@ func TestTiersReplaceAPolicy(t *testing.T) {
 	for _, memory := range memories(shortHistory) {
 		t.Run(memory.name, func(t *testing.T) {
 			clock := clocktest.New(noon)
-			first := openLimiter(t, cachetest.Open(t, t.TempDir()), local.Options{Policy: policyOf(t, policies[long]), Size: memory.size, Now: clock.Now})
-			limiters := [2]*local.Limiter{first, first.Tiers("", policyOf(t, policies[short]))}
+			first := openLimiter(t, cachetest.Open(t, t.TempDir()), local.Options{Policy: throttletest.Policy(t, policies[long]), Size: memory.size, Now: clock.Now})
+			limiters := [2]*local.Limiter{first, first.Tiers("", throttletest.Policy(t, policies[short]))}
 			for _, step := range steps {
 				clock.Set(noon + step.at)
 				take(t, limiters[step.by], "a@example.com", throttle.NewID(), true)

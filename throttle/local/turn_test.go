@@ -8,6 +8,7 @@ import (
 	"github.com/mailgate/mailgate/cache/cachetest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
+	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 // inTurn runs a test with limiters that admit two in a minute, by each kind. Who takes looks
@@ -15,7 +16,7 @@ import (
 func inTurn(t *testing.T, test func(t *testing.T, s *cachetest.Stall, l throttle.Limiter)) {
 	disk := cachetest.Open(t, cache.Memory)
 	t.Run("tiers", func(t *testing.T) {
-		s, two := cachetest.NewStall(t, noon, 2), policyOf(t, "minute=2/60s")
+		s, two := cachetest.NewStall(t, noon, 2), throttletest.Policy(t, "minute=2/60s")
 		test(t, s, openLimiter(t, disk, local.Options{Policy: two, Now: s.Now}))
 	})
 	for name, algorithm := range algorithms {

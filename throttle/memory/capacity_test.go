@@ -10,6 +10,7 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/memory"
 	"github.com/mailgate/mailgate/throttle/meter"
+	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 const start = int64(1_800_000_000_000)
@@ -29,10 +30,7 @@ func burst(t testing.TB, sends int) meter.Meter {
 
 // limiters are one of each kind, with room for so many keys.
 func limiters(t testing.TB, keys int, now func() int64) map[string]throttle.Limiter {
-	policy, err := throttle.ParsePolicy("minute=2/30s")
-	if err != nil {
-		t.Fatal(err)
-	}
+	policy := throttletest.Policy(t, "minute=2/30s")
 	o := memory.Options{Keys: keys, Now: now}
 	return map[string]throttle.Limiter{"meter": memory.New(bucket(t), o), "tiers": memory.NewTiers(policy, o)}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/mailgate/mailgate/clock/clocktest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/memory"
+	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 // A no is remembered, and so are its conditions: the key, the meter, the clock and the ids on
@@ -18,10 +19,10 @@ func TestANoIsSaidAgainOnlyWhereItHolds(t *testing.T) {
 	clock := clocktest.New(start)
 	type limiters struct{ two, three throttle.Limiter }
 	bucket := memory.New(burst(t, 2), memory.Options{Now: clock.Now})
-	tiers := memory.NewTiers(policyOf(t, "minute=2/30s"), memory.Options{Now: clock.Now})
+	tiers := memory.NewTiers(throttletest.Policy(t, "minute=2/30s"), memory.Options{Now: clock.Now})
 	for name, l := range map[string]limiters{
 		"meter": {bucket, bucket.With(burst(t, 3))},
-		"tiers": {tiers, tiers.With(policyOf(t, "minute=3/30s"))},
+		"tiers": {tiers, tiers.With(throttletest.Policy(t, "minute=3/30s"))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx := context.Background()
@@ -88,7 +89,7 @@ func TestWhatIsSeenWithoutTheLock(t *testing.T) {
 	all := limiters(t, 1<<16, clock.Load)
 	three := map[string]throttle.Limiter{
 		"meter": all["meter"].(*memory.Limiter).With(burst(t, 3)),
-		"tiers": all["tiers"].(*memory.Tiers).With(policyOf(t, "minute=3/30s")),
+		"tiers": all["tiers"].(*memory.Tiers).With(throttletest.Policy(t, "minute=3/30s")),
 	}
 	for name, l := range all {
 		t.Run(name, func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/meter"
+	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 // Keys that share a hash, which no test can find, are told apart all the same, and those
@@ -153,10 +154,7 @@ func TestWhatIsFoundWithoutTheLock(t *testing.T) {
 
 // A no that is remembered is said again while somebody else has the lock.
 func TestANoNeedsNoLock(t *testing.T) {
-	p, err := throttle.ParsePolicy("minute=1/60s")
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := throttletest.Policy(t, "minute=1/60s")
 	m, err := meter.NewFixedWindow(p.Tiers()[0])
 	if err != nil {
 		t.Fatal(err)
@@ -319,10 +317,7 @@ func TestALikelyEntryIsLookedAtAgain(t *testing.T) {
 
 // Between the no and the sends that it is about somebody may change them: then there is none.
 func TestSendsBelongToTheirNo(t *testing.T) {
-	p, err := throttle.ParsePolicy("minute=1/60s")
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := throttletest.Policy(t, "minute=1/60s")
 	l := NewTiers(p, Options{})
 	ctx, id, k := t.Context(), throttle.NewID(), l.histories.fingerprint("key")
 	for _, id := range []throttle.ID{id, throttle.NewID()} {

@@ -8,23 +8,15 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/memory"
 	"github.com/mailgate/mailgate/throttle/meter"
+	"github.com/mailgate/mailgate/throttle/throttletest"
 )
-
-func policyOf(t testing.TB, text string) throttle.Policy {
-	t.Helper()
-	p, err := throttle.ParsePolicy(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
 
 // What one view admits another still counts when the one counts it no more; and so it
 // does when that could be swept to make room.
 func TestAShorterViewForgetsNothingOfALonger(t *testing.T) {
 	clock := clocktest.New(start)
-	day := memory.NewTiers(policyOf(t, "day=3/24h"), memory.Options{Now: clock.Now})
-	minute := day.With(policyOf(t, "minute=1/60s"))
+	day := memory.NewTiers(throttletest.Policy(t, "day=3/24h"), memory.Options{Now: clock.Now})
+	minute := day.With(throttletest.Policy(t, "minute=1/60s"))
 	var first throttle.ID
 	for i := range 4 {
 		v, id := take(t, day, "key")
@@ -65,8 +57,8 @@ func TestAShorterViewForgetsNothingOfALonger(t *testing.T) {
 // A view that is longer than the one it was made of makes both keep for as long.
 func TestALongerViewIsKeptFor(t *testing.T) {
 	clock := clocktest.New(start)
-	minute := memory.NewTiers(policyOf(t, "minute=1/60s"), memory.Options{Keys: 1, Now: clock.Now})
-	day := minute.With(policyOf(t, "day=1/24h"))
+	minute := memory.NewTiers(throttletest.Policy(t, "minute=1/60s"), memory.Options{Keys: 1, Now: clock.Now})
+	day := minute.With(throttletest.Policy(t, "day=1/24h"))
 	take(t, minute, "key")
 	clock.Add(120_000)
 	refused(t, minute, "another") // no room: it still counts for the day
@@ -79,8 +71,8 @@ func TestALongerViewIsKeptFor(t *testing.T) {
 // about.
 func TestAHistoryOfManyViewsIsBounded(t *testing.T) {
 	clock := clocktest.New(start)
-	day := memory.NewTiers(policyOf(t, "day=1000/24h"), memory.Options{Now: clock.Now})
-	second := day.With(policyOf(t, "second=1000/1s"))
+	day := memory.NewTiers(throttletest.Policy(t, "day=1000/24h"), memory.Options{Now: clock.Now})
+	second := day.With(throttletest.Policy(t, "second=1000/1s"))
 	for range 3 * throttle.MaxLimit {
 		clock.Add(2)
 		if v, _ := take(t, second, "key"); !v.Allowed {
@@ -152,14 +144,14 @@ func TestAViewMadeLaterIsKeptFor(t *testing.T) {
 	}
 	clock := clocktest.New(start)
 	o := memory.Options{Keys: 1, Now: clock.Now}
-	bucket, tiers := memory.New(a60(60), o), memory.NewTiers(policyOf(t, "minute=60/60s"), o)
+	bucket, tiers := memory.New(a60(60), o), memory.NewTiers(throttletest.Policy(t, "minute=60/60s"), o)
 	for name, tt := range map[string]struct {
 		before throttle.Limiter
 		later  func() throttle.Limiter
 		left   int
 	}{
 		"bucket": {bucket, func() throttle.Limiter { return bucket.With(a60(6)) }, 6},
-		"tiers":  {tiers, func() throttle.Limiter { return tiers.With(policyOf(t, "hour=66/1h")) }, 6},
+		"tiers":  {tiers, func() throttle.Limiter { return tiers.With(throttletest.Policy(t, "hour=66/1h")) }, 6},
 	} {
 		clock.Set(start)
 		for range 60 {

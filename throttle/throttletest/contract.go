@@ -14,7 +14,7 @@ const usual = "minute=1/60s,hour=5/1h,day=10/24h"
 func begin(t testing.TB, open Open, tiers string) (patron, *clocktest.Clock) {
 	t.Helper()
 	clock := clocktest.New(start)
-	return patron{t: t, limiter: open(t, policy(t, tiers), clock.Now), mailbox: newMailbox("contract")}, clock
+	return patron{t: t, limiter: open(t, Policy(t, tiers), clock.Now), mailbox: newMailbox("contract")}, clock
 }
 
 func firstSend(t *testing.T, open Open) {

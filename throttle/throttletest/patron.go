@@ -99,7 +99,8 @@ func spell(v throttle.Verdict) string {
 	return text
 }
 
-func policy(t testing.TB, text string) throttle.Policy {
+// Policy is what throttle.ParsePolicy makes of a text, which must be right.
+func Policy(t testing.TB, text string) throttle.Policy {
 	t.Helper()
 	p, err := throttle.ParsePolicy(text)
 	if err != nil {

@@ -19,7 +19,7 @@ const (
 // times: each time exactly the limit is admitted.
 func raceForOneMailbox(t *testing.T, open Open) {
 	clock := clocktest.New(start)
-	limiter := open(t, policy(t, "minute=3/60s,hour=5/1h"), clock.Now)
+	limiter := open(t, Policy(t, "minute=3/60s,hour=5/1h"), clock.Now)
 	for round := range length(rounds) {
 		mailbox := newMailbox("race")
 		if admitted := Race(t, limiter, mailbox, racers); admitted != 3 {
@@ -37,7 +37,7 @@ func raceForOneMailbox(t *testing.T, open Open) {
 func raceUnderAMovingClock(t *testing.T, open Open) {
 	var clock atomic.Int64
 	clock.Store(start)
-	limiter := open(t, policy(t, "minute=3/60s"), func() int64 { return clock.Add(1) })
+	limiter := open(t, Policy(t, "minute=3/60s"), func() int64 { return clock.Add(1) })
 	for round := range length(rounds / 10) {
 		mailbox := newMailbox("moving")
 		verdicts := takeAtOnce(t, limiter, mailbox, racers)
