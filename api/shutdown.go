@@ -1,0 +1,94 @@
+package api
+
+import (
+	"context"
+	"time"
+)
+
+// Shutdown ends the serving without losing a request. At once /readyz says 503 and
+// every answer ends its connection; after DrainDelay no new connections are taken, and
+// what is under way is finished. A connection that is silent holds nothing up, and a
+// request that is still arriving has half of the time that ctx leaves, and ReadTimeout at
+// most. When ctx ends first, the rest is cut off, with a moment to give back what never left,
+// and ctx's error returned. Otherwise nothing is left running. However much time ctx leaves,
+// giving back takes a few seconds of it at most: where a history hangs, the log says what stays
+// taken.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.draining.Store(true)
+	defer s.end()
+	s.pause(ctx, s.with.DrainDelay)
+	s.closing()
+	err := s.drain(ctx)
+	if err != nil {
+		s.end()
+		s.cut()
+		s.inAMoment(ctx, s.handled)
+	}
+	s.refunds.close(ctx)
+	s.inAMoment(ctx, s.refunds.close) // no time at all, where ctx had enough
+	s.inAMoment(ctx, s.refunds.cut)
+	return err
+}
+
+// inAMoment does what has to be done although ctx may be over: the stores close after it.
+func (s *Server) inAMoment(ctx context.Context, do func(context.Context)) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refundTry)
+	defer cancel()
+	do(ctx)
+}
+
+// handled waits until no request is worked on any more, or ctx ends.
+func (s *Server) handled(ctx context.Context) {
+	for s.app.Server().GetCurrentConcurrency() > 0 && ctx.Err() == nil {
+		s.pause(ctx, quiet/20)
+	}
+}
+
+// quiet is how long kept connections may still bring a request once the listener is
+// closed, so that a busy client learns from its answer that it is the last one. It is
+// the client that would lose a request sent into a closing connection.
+const quiet = 100 * time.Millisecond
+
+func (s *Server) drain(ctx context.Context) error {
+	g := s.served.Load()
+	if g == nil {
+		return nil
+	}
+	if err := g.Close(); err != nil {
+		return err
+	}
+	if g.count() > 0 {
+		s.pause(ctx, quiet)
+	}
+	g.dismiss(s.lastArrival(ctx))
+	return s.app.Server().ShutdownWithContext(ctx)
+}
+
+// lastArrival is until when a request that has begun to arrive is waited for: the middle of
+// the time that ctx leaves, and no longer than one may take; the zero Time if it leaves all.
+func (s *Server) lastArrival(ctx context.Context) time.Time {
+	end, ok := ctx.Deadline()
+	if !ok {
+		return time.Time{}
+	}
+	return time.Now().Add(min(time.Until(end)/2, s.with.ReadTimeout))
+}
+
+// cut ends what did not end by itself.
+func (s *Server) cut() {
+	if g := s.served.Load(); g != nil {
+		g.cut()
+	}
+}
+
+func (s *Server) pause(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
