@@ -294,3 +294,34 @@ func TestCodeIsRightOnce(t *testing.T) {
 		d.back()
 	}
 }
+
+// A guess that was counted alone asks the shared book nothing, though that answers.
+func TestCodesOfTheSharedBookAlone(t *testing.T) {
+	d := openDesk(t)
+	ctx := context.Background()
+	alone := func(h verify.Hash) (verify.Result, error) { return d.CheckAlone(ctx, alice, h) }
+	d.add(first)
+	for _, h := range []verify.Hash{first, second} {
+		if got, err := alone(h); got != verify.Expired || !errors.Is(err, verify.ErrUnavailable) {
+			t.Errorf("%v, %v", got, err)
+		}
+	}
+	d.there.set(dead)
+	d.add(second)
+	ended, end := context.WithCancel(ctx)
+	end()
+	if _, err := d.CheckAlone(ended, alice, second); !errors.Is(err, verify.ErrUnavailable) || !errors.Is(err, context.Canceled) {
+		t.Errorf("nobody waits: %v", err)
+	}
+	if _, err := d.CheckAlone(ctx, "", second); !errors.Is(err, throttle.ErrKey) {
+		t.Errorf("of nobody: %v", err)
+	}
+	if got, err := alone(second); got != verify.Correct || err != nil {
+		t.Errorf("%v, %v", got, err)
+	}
+	if got, err := alone(second); !errors.Is(err, verify.ErrUnavailable) {
+		t.Errorf("used up: %v, %v", got, err)
+	}
+	d.back()
+	d.check(first, verify.Expired) // all were forgotten with the one
+}

@@ -45,6 +45,10 @@ var redisFaults = map[string]redisFault{
 		order(t, s, "CONFIG", "SET", "maxmemory", "1")
 		return func() { order(t, s, "CONFIG", "SET", "maxmemory", "0") }
 	},
+	"too few replicas": func(t *testing.T, s *redistest.Server, _ *redistest.FaultyProxy) func() {
+		order(t, s, "CONFIG", "SET", "min-replicas-to-write", "1")
+		return func() { order(t, s, "CONFIG", "SET", "min-replicas-to-write", "0") }
+	},
 	"read-only": func(t *testing.T, s *redistest.Server, _ *redistest.FaultyProxy) func() {
 		order(t, s, "REPLICAOF", "127.0.0.1", "1")
 		return func() { order(t, s, "REPLICAOF", "NO", "ONE") }

@@ -35,6 +35,18 @@ type Book interface {
 	Forget(ctx context.Context, mailbox string) error
 }
 
+// A LoneBook is the Book of one process of several, which goes on alone while the book that
+// they share is away.
+type LoneBook interface {
+	Book
+
+	// CheckAlone is Check for a guess that this process alone has counted. The others may
+	// each have counted as many, so a code that they know of is not looked at: it is Correct
+	// if it was made here while the shared book was away, and else ErrUnavailable, right or
+	// wrong.
+	CheckAlone(ctx context.Context, mailbox string, h Hash) (Result, error)
+}
+
 // DefaultLifetime is how long a code is right, in milliseconds: ten minutes. MaxLifetime
 // is the longest that a Book takes: a day.
 const (

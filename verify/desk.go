@@ -24,7 +24,8 @@ type Options struct {
 	Hasher *Hasher
 	Book   Book
 	// Guesses counts guesses by mailbox. It should be able to give back, as all limiters
-	// by a policy are; [DefaultGuesses] is a policy for it.
+	// by a policy are; [DefaultGuesses] is a policy for it. What it counts alone, which its
+	// verdict calls Degraded, is answered by a [LoneBook], or not at all.
 	Guesses throttle.Limiter
 	// Lifetime is how long a code is right, in milliseconds; the default is
 	// DefaultLifetime.
@@ -112,7 +113,7 @@ func (d *Desk) Verify(ctx context.Context, from Recipient, typed string) (Outcom
 	if !verdict.Allowed {
 		return Outcome{Result: Spent, Guesses: verdict}, nil
 	}
-	result, err := d.o.Book.Check(ctx, from.Mailbox, d.o.Hasher.Hash(from.Address, code))
+	result, err := d.check(ctx, from.Mailbox, d.o.Hasher.Hash(from.Address, code), verdict.Degraded)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -122,6 +123,21 @@ func (d *Desk) Verify(ctx context.Context, from Recipient, typed string) (Outcom
 	d.giveBack(ctx, from.Mailbox, guess)
 	return Outcome{Result: result, Guesses: verdict}, nil
 }
+
+// check looks at a code whose guess was counted. One that was counted alone has only the
+// codes of this process to be right by: a history can refuse to count and still be read.
+func (d *Desk) check(ctx context.Context, mailbox string, h Hash, alone bool) (Result, error) {
+	if !alone {
+		return d.o.Book.Check(ctx, mailbox, h)
+	}
+	if book, ok := d.o.Book.(LoneBook); ok {
+		return book.CheckAlone(ctx, mailbox, h)
+	}
+	return Expired, fmt.Errorf("checking a code: %w: %w", ErrUnavailable, errAlone)
+}
+
+// errAlone is why a code is not looked at.
+var errAlone = errors.New("its guess was counted by this process alone")
 
 // Forget forgets all codes of the mailbox. It brings no new guesses; the limiter's Reset
 // does.

@@ -472,3 +472,31 @@ func TestDefaultGuesses(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// A lonely limiter counts what nobody else counts.
+type lonely struct{ throttle.Limiter }
+
+func (l lonely) Take(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
+	v, err := l.Limiter.Take(ctx, key, id)
+	v.Degraded = true
+	return v, err
+}
+
+// A book that cannot tell its own codes from those that others guess at is not asked for a
+// guess that was counted alone: the right code gets the answer of a wrong one.
+func TestAGuessThatWasCountedAlone(t *testing.T) {
+	var book *counting
+	s := newSetting(t, func(s *setting) {
+		book = &counting{Book: s.book}
+		s.book, s.guesses = book, lonely{s.guesses}
+	})
+	code := s.issue(alice)
+	for _, typed := range []string{code, another(code)} {
+		if o, err := s.desk.Verify(context.Background(), alice, typed); !errors.Is(err, verify.ErrUnavailable) || o.Result != verify.Expired {
+			t.Errorf("%v, %v", o.Result, err)
+		}
+	}
+	if compared := book.compared.Load(); compared != 0 || s.left() != 3 {
+		t.Errorf("%d codes were compared, and %d guesses are left", compared, s.left())
+	}
+}
