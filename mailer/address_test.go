@@ -158,6 +158,7 @@ func TestSpellingsOfOneMailboxShareAKey(t *testing.T) {
 		{"bob@fastmail.co.uk", "m1@bob.fastmail.co.uk", "m2@bob.fastmail.co.uk"},
 		{"tim@me.com", "tim@mac.com", "tim+1@icloud.com"},
 		{"nick-one@yahoo.com", "nick-two@yahoo.com", "Nick@yahoo.com"},
+		{"nick-one@yahoo.com.mx", "nick-two@yahoo.com.mx", "nick@yahoo.com.mx"},
 		{"a@bücher.example", "A@xn--bcher-kva.example", "a+1@BÜCHER.example", "a@bu\u0308cher.example"},
 	}
 	for _, spellings := range tests {
@@ -178,6 +179,7 @@ func TestStrangersDoNotShareAKey(t *testing.T) {
 		{"a@fastmail.com", "a@fastmail.fm"},
 		{"a@sent.com", "a@fastmail.com"},
 		{"a@yahoo.com", "a@ymail.com"},
+		{"a-b@yahoo.co.jp", "a@yahoo.co.jp"},
 		{"t@u.fastmail.com", "t@fastmail.com"},
 		{"paypal@paypal.com", "paypal@раураl.com"},
 		{"a@faß.example", "a@fass.example"},
