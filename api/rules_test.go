@@ -349,3 +349,33 @@ func (l lateNo) Take(ctx context.Context, key string, id throttle.ID) (throttle.
 	}
 	return l.Historian.Take(ctx, key, id)
 }
+
+// Subdomains are to be had in any number, and are counted with the domain that somebody
+// registered; two that were registered below one suffix are apart. What is exempt is exempt
+// as it was written.
+func TestSubdomainsAreOneDomain(t *testing.T) {
+	r := newRig(t, setup{rules: func(r *rig, _ *rules.Rule) []rules.Rule {
+		minute := must(meter.NewSlidingWindow(tier("minute", 5, 60_000), 60))(r.t)
+		return []rules.Rule{{
+			Name: "domains", By: rules.ByDomain, Limiter: r.meters.Limiter("domains", minute),
+			Exempt: rules.Exempt{Mailboxes: []string{"@qa.wilder.example"}},
+		}}
+	}})
+	for i := range 5 {
+		r.send(fmt.Sprintf("m@s%d.wilder.example", i)).is(t, 200, "")
+	}
+	for _, email := range []string{"m@s5.wilder.example", "m@a.b.c.wilder.example", "m@wilder.example", "m@S6.WILDER.example"} {
+		if got := r.send(email); got.status != 429 || got.body["rule"] != "domains" {
+			t.Errorf("%s: %s", email, got.text)
+		}
+	}
+	look := r.do("GET", "/mailboxes/m@s7.wilder.example", appKey, "")
+	if look.body["rule"] != "domains" || look.body["wait_ms"] == 0.0 {
+		t.Errorf("a look: %s", look.text)
+	}
+	for i := range 6 {
+		r.send(fmt.Sprintf("m@s%d.qa.wilder.example", i)).is(t, 429, "quota-exceeded") // not what is exempt
+		r.send(fmt.Sprintf("m%d@qa.wilder.example", i)).is(t, 200, "")
+		r.send(fmt.Sprintf("m@shop%d.co.uk", i)).is(t, 200, "")
+	}
+}

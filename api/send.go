@@ -84,9 +84,11 @@ func sendTo(mailbox mailer.Address) rules.Send {
 	return rules.Send{Mailbox: mailbox.Key(), Domain: domainOf(mailbox)}
 }
 
+// domainOf is the domain that all who share it answer for: m@a.example.com, m@b.example.com and
+// as many more as anybody likes are one's.
 func domainOf(mailbox mailer.Address) string {
 	key := mailbox.Key()
-	return key[strings.LastIndexByte(key, '@')+1:]
+	return mailer.RegisteredDomain(key[strings.LastIndexByte(key, '@')+1:])
 }
 
 // nobodyAsked is what callers are counted as where no key is asked for.

@@ -5,7 +5,20 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/net/idna"
+	"golang.org/x/net/publicsuffix"
 )
+
+// RegisteredDomain is what somebody registered of a domain, by the public suffix list and in
+// lower case: example.co.uk of mail.example.co.uk. Subdomains are to be had for nothing and
+// in any number, so whoever counts by domain counts by this. A domain that nobody can have
+// registered, such as co.uk, is left whole.
+func RegisteredDomain(domain string) string {
+	domain = strings.ToLower(domain)
+	if registered, err := publicsuffix.EffectiveTLDPlusOne(domain); err == nil {
+		return registered
+	}
+	return domain
+}
 
 // appendDomain adds the domain in lower-case ASCII, or says why it will not do.
 // Plain ASCII domains, nearly all of them, never meet the IDNA tables.

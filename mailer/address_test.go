@@ -337,3 +337,25 @@ func ExampleAddressError() {
 	// route
 	// the address contains % or !, which a relay may read as a route to another address
 }
+
+func TestRegisteredDomain(t *testing.T) {
+	for domain, want := range map[string]string{
+		"example.com":                  "example.com",
+		"mail.example.com":             "example.com",
+		"A.b.C.Example.COM":            "example.com",
+		"example.co.uk":                "example.co.uk",
+		"mail.example.co.uk":           "example.co.uk",
+		"s1.wilder.example":            "wilder.example", // a suffix that is on no list
+		"mail.user.github.io":          "user.github.io", // whose users are strangers
+		"co.uk":                        "co.uk",
+		"github.io":                    "github.io",
+		"s1.xn--bcher-kva.xn--p1ai":    "xn--bcher-kva.xn--p1ai",
+		"tag.yahoo.co.jp":              "yahoo.co.jp",
+		"mx.mail.city.kawasaki.jp":     "city.kawasaki.jp",
+		"s1.sub.example.ex.not-listed": "ex.not-listed",
+	} {
+		if got := mailer.RegisteredDomain(domain); got != want {
+			t.Errorf("%s was registered as %s, want %s", domain, got, want)
+		}
+	}
+}

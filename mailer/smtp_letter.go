@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-
-	"golang.org/x/net/publicsuffix"
 )
 
 // letter is a checked Message in wire form, made once a send whatever number
@@ -36,7 +34,7 @@ func prepare(m *Message) (*letter, error) {
 	}
 	l := letters.Get().(*letter)
 	l.id, l.from, l.to = m.ID, m.From, m.To
-	l.claim.caller, l.claim.domain = m.Caller, ownerOf(m.To[strings.IndexByte(m.To, '@')+1:])
+	l.claim.caller, l.claim.domain = m.Caller, RegisteredDomain(m.To[strings.IndexByte(m.To, '@')+1:])
 	l.size, l.eightBit, l.leaving = len(m.Bytes), eightBit(m.Bytes), m.Leaving
 	var why string
 	if l.wire, why = stuff(l.wire[:0], m.Bytes); why != "" {
@@ -44,16 +42,6 @@ func prepare(m *Message) (*letter, error) {
 		return nil, unsendable(why)
 	}
 	return l, nil
-}
-
-// ownerOf is the domain that somebody registered, without subdomains, since
-// those are to be had for nothing and in any number.
-func ownerOf(domain string) string {
-	domain = strings.ToLower(domain)
-	if owner, err := publicsuffix.EffectiveTLDPlusOne(domain); err == nil {
-		return owner
-	}
-	return domain
 }
 
 // mostKeptWire keeps one great mail from pinning its memory for good.

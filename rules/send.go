@@ -12,7 +12,7 @@ import (
 // known, and rules that count by it do not apply.
 type Send struct {
 	Mailbox  string     // whom it is for, as one text for all its aliases
-	Domain   string     // the mailbox's
+	Domain   string     // the mailbox's, as somebody registered it: without subdomains
 	Client   netip.Addr // the visitor who asked for it
 	Caller   string     // the back end that asked for it: its key's name
 	Template string

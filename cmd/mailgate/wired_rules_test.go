@@ -47,7 +47,7 @@ func TestTheRefusedTakeNoTurn(t *testing.T) {
 		s := startSite(t, pace, environ...)
 		var emails []string
 		for i := range domains * mailboxes {
-			emails = append(emails, fmt.Sprintf("user%d@d%d.example.com", i, i/mailboxes))
+			emails = append(emails, fmt.Sprintf("user%d@d%d.example", i, i/mailboxes))
 		}
 		yeses := stampede(t, []client{s.app}, emails, each)
 		for _, email := range emails {
