@@ -3,7 +3,8 @@ package judge
 import "strings"
 
 // codes: a code that was not mailed is never right, one that was is right once, and new
-// guesses are never free.
+// guesses are never free: a code is told to be wrong only where the guess is on all nodes'
+// record.
 func (d *docket) codes() {
 	right, wrong := map[string]int{}, map[string]int{}
 	for i := range d.Calls {
@@ -25,7 +26,7 @@ func (d *docket) codes() {
 		}
 	}
 	for mailbox, n := range wrong {
-		if n > d.Guesses.Limit*d.times(mailbox) {
+		if n > d.Guesses.Limit*d.lives(mailbox) {
 			d.complain("codes", mailbox, "%s had %d guesses, %d are allowed", mailbox, n, d.Guesses.Limit)
 		}
 	}

@@ -74,14 +74,19 @@ func (d *docket) complain(rule, subject, format string, args ...any) {
 // has forgotten, and by each node that was alone, but never more often than there are
 // nodes, if any may be.
 func (d *docket) times(subject string) int {
-	n := 1
-	if d.forgotten(subject) {
-		n++
-	}
+	n := d.lives(subject)
 	if d.Terms.Alone {
 		n = min(n+len(d.alone[subject]), d.Nodes)
 	}
 	return n
+}
+
+// lives is how often the store may have begun to count for someone.
+func (d *docket) lives(subject string) int {
+	if d.forgotten(subject) {
+		return 2
+	}
+	return 1
 }
 
 // forgotten reports whether the store may have forgotten what was done for someone.

@@ -166,6 +166,14 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 		{"a wrong code taken", func(r *judge.Run) { r.Calls[8].Status, r.Calls[8].Kind = 200, "" }, "codes"},
 		{"a code right twice", func(r *judge.Run) { r.Calls = append(r.Calls, r.Calls[9]) }, "codes"},
 		{"a guess too many", func(r *judge.Run) { r.Calls = append(r.Calls, r.Calls[8], r.Calls[8]) }, "codes"},
+		{"a guess too many, told by a node alone", func(r *judge.Run) {
+			r.Terms.Alone = true
+			for node := range 2 {
+				told := r.Calls[8]
+				told.Node, told.Span = node, r.Faults[0]
+				r.Calls = append(r.Calls, told)
+			}
+		}, "codes"},
 		{"not given back", func(r *judge.Run) {
 			r.Standings = append(r.Standings, judge.Standing{Mailbox: "back", Used: []int{1, 1}})
 		}, "standings"},
