@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/countdown"
@@ -50,6 +51,7 @@ type Server struct {
 	// what a fallback waits for then is not to come.
 	alive, open  context.Context
 	end, closing context.CancelFunc
+	lastTurn     atomic.Pointer[time.Time] // when Shutdown cuts off; nil where it never does
 	draining     atomic.Bool
 	served       atomic.Pointer[door]
 }

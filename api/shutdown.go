@@ -9,14 +9,18 @@ import (
 // every answer ends its connection; after DrainDelay no new connections are taken, and
 // what is under way is finished. A connection that is silent holds nothing up, and a
 // request that is still arriving has half of the time that ctx leaves, and ReadTimeout at
-// most. When ctx ends first, the rest is cut off, with a moment to give back what never left,
-// and ctx's error returned. Otherwise nothing is left running. However much time ctx leaves,
+// most. A send that waits for its turn does so, unless that comes after the end of ctx: it is
+// answered at once then. When ctx ends first, the rest is cut off, with a moment to give back
+// what never left, and ctx's error returned. Otherwise nothing is left running. However much time ctx leaves,
 // giving back takes a few seconds of it at most: where a history hangs, the log says what stays
 // taken.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.draining.Store(true)
 	defer s.end()
 	s.pause(ctx, s.with.DrainDelay)
+	if end, bounded := ctx.Deadline(); bounded {
+		s.lastTurn.Store(&end)
+	}
 	s.closing()
 	err := s.drain(ctx)
 	if err != nil {

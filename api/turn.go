@@ -6,8 +6,8 @@ import (
 )
 
 // turn holds a send back for so many milliseconds. One whose time is up before its turn
-// comes does not wait for nothing, and one that waits when the server shuts down is let
-// go: another server can take it on at once.
+// comes does not wait for nothing, and nor does one whose turn comes after the end of a
+// Shutdown: another server can take it on at once.
 func (s *Server) turn(ctx context.Context, delay int64) error {
 	if delay <= 0 {
 		return nil
@@ -16,15 +16,25 @@ func (s *Server) turn(ctx context.Context, delay int64) error {
 	if end, bounded := ctx.Deadline(); bounded && time.Until(end) <= wait {
 		return tooLate(delay)
 	}
+	comes := time.Now().Add(wait)
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
+		return tooLate(delay)
 	case <-s.open.Done():
 	}
-	return tooLate(delay)
+	if end := s.lastTurn.Load(); end != nil && !comes.Before(*end) {
+		return tooLate(delay)
+	}
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return tooLate(delay)
+	}
 }
 
 func tooLate(delay int64) error {

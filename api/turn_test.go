@@ -69,38 +69,67 @@ func TestLeakyBucketKeepsItsPace(t *testing.T) {
 	}
 }
 
-// A send whose turn cannot come in time is given back at once, and so is one that
-// waits when the server shuts down.
-func TestTurnsThatDoNotCome(t *testing.T) {
+// paced is a rig whose sends leave one by one, so far apart in milliseconds, by the rule that
+// is returned with it. The first one has left.
+func paced(t *testing.T, apart int64, deadline time.Duration) (*rig, throttle.Limiter) {
+	t.Helper()
 	var pace throttle.Limiter
-	with := func(deadline time.Duration) *rig {
-		r := newRig(t, setup{
-			options: func(o *api.Options) { o.SendDeadline = deadline },
-			rules: func(r *rig, _ *rules.Rule) []rules.Rule {
-				pace = r.meters.Limiter("pace", must(meter.NewLeakyBucket(tier("pace", 1, 20_000), 5))(t))
-				return []rules.Rule{{Name: "pace", By: rules.ByAll, Limiter: pace}}
-			},
-		})
-		r.send("first@example.com").is(t, 200, "")
-		return r
-	}
-	room := func() int { return must(pace.Peek(context.Background(), "all"))(t).Tiers()[0].Remaining }
+	r := newRig(t, setup{
+		options: func(o *api.Options) { o.SendDeadline = deadline },
+		rules: func(r *rig, _ *rules.Rule) []rules.Rule {
+			pace = r.meters.Limiter("pace", must(meter.NewLeakyBucket(tier("pace", 1, apart), 5))(t))
+			return []rules.Rule{{Name: "pace", By: rules.ByAll, Limiter: pace}}
+		},
+	})
+	r.send("first@example.com").is(t, 200, "")
+	return r, pace
+}
 
-	r := with(15 * time.Second)
+// waiting sends one mail more, and returns when it has its turn.
+func waiting(t *testing.T, r *rig, pace throttle.Limiter, email string) <-chan reply {
+	t.Helper()
+	answer := make(chan reply, 1)
+	go func() { answer <- r.send(email) }()
+	eventually(t, "the send has a turn", func() bool { return room(t, pace) == 4 })
+	return answer
+}
+
+func room(t *testing.T, pace throttle.Limiter) int {
+	t.Helper()
+	return must(pace.Peek(context.Background(), "all"))(t).Tiers()[0].Remaining
+}
+
+// A send whose turn cannot come in time is given back at once.
+func TestTurnsThatDoNotCome(t *testing.T) {
+	r, pace := paced(t, 20_000, 15*time.Second)
 	got := r.send("late@example.com")
 	got.is(t, 503, "busy")
-	if got.header.Get("Retry-After") != "20" || r.used("late@example.com") != 0 || room() != 5 || len(r.box.List()) != 1 {
-		t.Errorf("Retry-After %s, %d on record, room for %d, %d mails", got.header.Get("Retry-After"), r.used("late@example.com"), room(), len(r.box.List()))
+	if got.header.Get("Retry-After") != "20" || r.used("late@example.com") != 0 || room(t, pace) != 5 || len(r.box.List()) != 1 {
+		t.Errorf("Retry-After %s, %d on record, room for %d, %d mails", got.header.Get("Retry-After"), r.used("late@example.com"), room(t, pace), len(r.box.List()))
 	}
+}
 
-	r = with(time.Minute)
-	answer := make(chan reply, 1)
-	go func() { answer <- r.send("waiting@example.com") }()
-	eventually(t, "the send has a turn", func() bool { return room() == 4 })
+// A send that waits for its turn when the server shuts down leaves all the same.
+func TestTurnsInAShutdown(t *testing.T) {
+	r, pace := paced(t, 1000, time.Minute)
+	answer := waiting(t, r, pace, "waiting@example.com")
 	r.shutdown()
-	got = <-answer
+	got := <-answer
+	got.is(t, 200, "")
+	if r.used("waiting@example.com") != 1 || len(r.box.List()) != 2 {
+		t.Errorf("%d on record, %d mails", r.used("waiting@example.com"), len(r.box.List()))
+	}
+}
+
+// One whose turn comes after the end of the shutdown is let go at once: another server can
+// take it on.
+func TestTurnsBeyondAShutdown(t *testing.T) {
+	r, pace := paced(t, 40_000, time.Minute)
+	answer := waiting(t, r, pace, "beyond@example.com")
+	r.shutdown()
+	got := <-answer
 	got.is(t, 503, "busy")
-	if r.used("waiting@example.com") != 0 || room() != 5 {
-		t.Errorf("%d on record, room for %d", r.used("waiting@example.com"), room())
+	if r.used("beyond@example.com") != 0 || room(t, pace) != 5 {
+		t.Errorf("%d on record, room for %d", r.used("beyond@example.com"), room(t, pace))
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -235,6 +236,33 @@ func TestTermUnderLoad(t *testing.T) {
 		return true
 	})
 	t.Logf("%d mails", len(mails))
+}
+
+// Sends that a rule holds back when SIGTERM comes leave all the same, each at its turn, for
+// as long as the grace lasts.
+func TestTermWhileSendsAreHeldBack(t *testing.T) {
+	const held = 4
+	s := startSite(t, "rules: [{name: turns, by: all, algorithm: leaky-bucket, limit: turn=1/500ms, queue: 9}]", "MAILGATE_DATA_DIR=:memory:")
+	s.app.mustSend(t, "first@example.com", 200)
+	var group sync.WaitGroup
+	for i := range held {
+		group.Go(func() {
+			if a, err := s.app.sendCode(fmt.Sprintf("held%d@example.com", i)); err != nil || a.Status != 200 {
+				t.Errorf("%d %+v, %v", a.Status, a.Body, err)
+			}
+		})
+	}
+	eventually(t, "all to have a turn", func() bool {
+		return metric(t, s.process, "mailgate_decision_duration_seconds_count") == strconv.Itoa(held+1)
+	})
+	s.process.signal(t, syscall.SIGTERM)
+	group.Wait()
+	if status := s.process.end(t); status != exitOK {
+		t.Errorf("exit status %d:\n%s", status, s.process.log)
+	}
+	if n := len(s.relay.List()); n != held+1 {
+		t.Errorf("%d mails, want %d", n, held+1)
+	}
 }
 
 // The first SIGTERM waits for what is in flight, the second does not.
