@@ -41,8 +41,9 @@ type call struct {
 	rule, limit     string
 	delay           int64 // milliseconds a send is held back
 	attempt         *attempt
-	replayed        bool // the answer is that to an earlier request
-	degraded        bool // decided without the shared history
+	problem         string // the name of the answer, if that is a no
+	replayed        bool   // the answer is that to an earlier request
+	degraded        bool   // decided without the shared history
 }
 
 // An answer is what a route's writer makes. Its memory is used again for the next.
@@ -181,6 +182,7 @@ func panicked(value any) error {
 // refuse makes the answer this problem, and tells the log.
 func (w *work) refuse(p *problem) {
 	w.out.refuse(p)
+	w.call.problem = kinds[p.kind].name
 	if p.charged != nil {
 		w.call.note(&p.charged.standing)
 	}
@@ -233,6 +235,9 @@ func (w *work) attrs(r *route, p *problem, took time.Duration) []slog.Attr {
 		slog.Float64("ms", float64(took.Microseconds())/1000),
 		slog.String("from", w.call.client.String()),
 	)
+	if w.call.problem != "" {
+		attrs = append(attrs, slog.String("problem", w.call.problem))
+	}
 	if w.call.key != "" {
 		attrs = append(attrs, slog.String("key", w.call.key))
 	}

@@ -73,6 +73,32 @@ func TestSendRelayFaults(t *testing.T) {
 	}
 }
 
+// The line of a request that says no has the problem's name, as the end of its type in the
+// answer, whoever says it, and also where it is said once more.
+func TestALineNamesItsProblem(t *testing.T) {
+	r := newRig(t, setup{relay: &fault.Script{At: fault.RCPT, Kind: fault.Permanent, Times: 1}, mailer: mailer.Options{Pace: mailer.Pace{PerSecond: .01}}})
+	for _, tt := range []struct {
+		got     reply
+		status  int
+		problem string
+	}{
+		{r.once("k", "refused@example.com"), 422, "recipient-rejected"},
+		{r.once("k", "refused@example.com"), 422, "recipient-rejected"},
+		{r.once("k", "another@example.com"), 422, "idempotency-mismatch"},
+		{r.send("refused@example.com"), 429, "quota-exceeded"},
+		{r.send("busy@example.com"), 503, "busy"},
+		{r.send("nobody"), 422, "invalid"},
+		{r.do("GET", "/mailboxes/busy@example.com", "nobody's", ""), 401, "unauthorized"},
+		{r.do("GET", "/readyz", "", ""), 200, ""},
+	} {
+		tt.got.is(t, tt.status, tt.problem)
+		line := journal.about(t, tt.got.header.Get("X-Request-Id"))[0]
+		if name, _ := line["problem"].(string); name != tt.problem {
+			t.Errorf("the problem is %q and not %q: %v", name, tt.problem, line)
+		}
+	}
+}
+
 // A relay that is not there costs nothing.
 func TestSendRelayDown(t *testing.T) {
 	r := newRig(t, setup{})

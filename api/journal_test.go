@@ -111,12 +111,32 @@ func (r *record) leaks() (all []string) {
 	return all
 }
 
+// unnamed lists the lines of requests that say no without the problem's name, or have one
+// and say yes. What the fallback answers is its own.
+func (r *record) unnamed() (all []string) {
+	for line := range strings.Lines(r.text()) {
+		var said struct {
+			Msg, Route, Problem string
+			Status              int
+		}
+		if json.Unmarshal([]byte(line), &said) == nil && said.Msg == "request" && said.Route != "fallback" && (said.Status >= 400) != (said.Problem != "") {
+			all = append(all, line)
+		}
+	}
+	return all
+}
+
 // TestMain looks, after all tests, at what only the whole run can show: whether any
-// log line gave something private away, and whether every documented answer was seen.
+// log line gave something private away or left out why it says no, and whether every
+// documented answer was seen.
 func TestMain(m *testing.M) {
 	status := m.Run()
 	for _, text := range journal.leaks() {
 		fmt.Printf("the logs show something private: %q\n", text)
+		status = 1
+	}
+	for _, line := range journal.unnamed() {
+		fmt.Printf("the log does not say what the problem is, or of a yes: %s", line)
 		status = 1
 	}
 	if status == 0 && wholeRun() {

@@ -226,7 +226,7 @@ func (s *Server) conclude(ctx context.Context, c *call, out *answer, err error) 
 
 func (s *Server) replayed(c *call, out *answer, first idempotency.Answer) {
 	s.metrics.sent(sendReplayed)
-	c.replayed = true
+	c.replayed, c.problem = true, nameIn(first.Body)
 	out.replay(first)
 }
 

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"errors"
 	"log/slog"
 	"strconv"
@@ -64,7 +65,7 @@ var kinds = [...]struct {
 	bodyTooLarge:      {413, "body-too-large", "The body is too large", ""},
 	headerTooLarge:    {431, "header-too-large", "The header is too large", "A request's line and header may have 8 KiB together."},
 	invalid:           {422, "invalid", "A field will not do", "See errors, one entry for each field."},
-	quotaExceeded:     {429, "", wire.QuotaTitle, ""},
+	quotaExceeded:     {429, "quota-exceeded", wire.QuotaTitle, ""},
 	codeIncorrect:     {422, "code-incorrect", "This is not the code", "This is not a code that was mailed to this address."},
 	codeExpired:       {410, "code-expired", "There is no code to check", "No code that was mailed to this address can still be used. Ask for a new one."},
 	keyMismatch:       {422, "idempotency-mismatch", "The key belongs to another request", "This Idempotency-Key was sent before with another body. A new request needs a new key."},
@@ -186,11 +187,11 @@ func (p *problem) level() slog.Level {
 // append writes the problem as application/problem+json (RFC 9457).
 func (p *problem) append(b []byte, out *answer) []byte {
 	k := &kinds[p.kind]
-	kind := wire.Ours
+	kind, name := wire.Ours, k.name
 	if p.kind == quotaExceeded {
-		kind = wire.Quota
+		kind, name = wire.Quota, "" // it has the name at its end
 	}
-	b = wire.AppendProblem(b, kind, k.name, k.title, k.status)
+	b = wire.AppendProblem(b, kind, name, k.title, k.status)
 	b = p.appendDetail(b)
 	if p.fields != nil {
 		b = p.appendFields(b)
@@ -206,6 +207,16 @@ func (p *problem) append(b []byte, out *answer) []byte {
 		b = p.appendCharge(b, out)
 	}
 	return append(b, '}')
+}
+
+// nameIn is the name of the problem that append has written, and empty for anything else.
+func nameIn(body []byte) string {
+	rest, ours := bytes.CutPrefix(body, []byte(`{"type":"`+wire.Ours))
+	if !ours {
+		return ""
+	}
+	name, _, _ := bytes.Cut(rest, []byte{'"'})
+	return string(name)
 }
 
 func (p *problem) appendDetail(b []byte) []byte {
