@@ -20,6 +20,7 @@ import (
 	"github.com/mailgate/mailgate/clock"
 	"github.com/mailgate/mailgate/cmd/mailgate/settings"
 	"github.com/mailgate/mailgate/mailer"
+	keys "github.com/mailgate/mailgate/secret"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/memory"
 	"github.com/mailgate/mailgate/throttle/meter"
@@ -37,6 +38,7 @@ type program struct {
 	server   *api.Server
 	reloads  reloads
 	lookout  *lookout
+	digest   string // of the secret, where servers share a history and so have to share that
 }
 
 // build opens what the settings name. Nothing is served yet; the caller has it serve, or
@@ -79,6 +81,9 @@ func (p *program) open(ctx context.Context, audit *slog.Logger, fallback http.Ha
 	if p.server, err = api.New(options); err != nil {
 		return fmt.Errorf("making the server: %w", err)
 	}
+	if p.digest != "" {
+		options.Metrics.MustRegister(newSecretInfo(p.digest))
+	}
 	if p.history.resting != nil {
 		options.Metrics.MustRegister(newRestingGauge(p.history.resting))
 	}
@@ -101,6 +106,11 @@ func (p *program) openContent(ctx context.Context, options *api.Options) (err er
 	}
 	if options.Secret, err = openSecret(p.settings); err != nil {
 		return err
+	}
+	if p.settings.RedisURL != "" {
+		if p.digest, err = keys.Digest(options.Secret); err != nil {
+			return p.settings.Complain("secret", err.Error())
+		}
 	}
 	options.Codes, options.Guesses, options.Repeats = p.history.codes, p.history.guesses(p.settings.Guesses), p.history.repeats
 	options.Ready, options.Patience = p.history.ready, p.history.patience

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/mailgate/mailgate/boundedfile"
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/cmd/mailgate/settings"
@@ -83,4 +85,15 @@ func putInPlace(path string, secret []byte) (err error) {
 		return err
 	}
 	return os.Rename(file.Name(), path)
+}
+
+// newSecretInfo says by its digest which secret this server has.
+func newSecretInfo(digest string) prometheus.Collector {
+	info := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name:        "mailgate_secret_info",
+		Help:        "1, with a digest of the secret: processes that share a history have one.",
+		ConstLabels: prometheus.Labels{"digest": digest},
+	})
+	info.Set(1)
+	return info
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/mailgate/mailgate/mailer/sandbox"
+	"github.com/mailgate/mailgate/redisstore/redistest"
 )
 
 var sixDigits = regexp.MustCompile(`\b\d{6}\b`)
@@ -98,6 +99,28 @@ func TestSecretIsMadeOrAskedFor(t *testing.T) {
 	status, _, stderr := run(t, settingsFor(relay.URL(), "MAILGATE_REDIS_URL=redis://127.0.0.1:1"), "serve")
 	if want := "mailgate: MAILGATE_SECRET: it must be set where the history is in redis, to the same for all processes; make one, as with: openssl rand -hex 32\n"; status != exitMisusage || stderr != want {
 		t.Errorf("status %d: %s", status, stderr)
+	}
+}
+
+// Of servers that share a history the start and the metrics tell whether they share the secret.
+func TestSecretDigest(t *testing.T) {
+	relay, redis := startRelay(t, sandbox.Options{}), redistest.Alone(t)
+	digest := func(environ ...string) string {
+		server := startServer(t, settingsFor(relay.URL(), environ...))
+		digest := server.log.await(t, "the start", logged("serving", "secret_digest"))
+		shown := strings.Contains((&site{process: server, app: newClient(t, server.URL, "")}).metrics(t), fmt.Sprintf("mailgate_secret_info{digest=%q} 1\n", digest))
+		if shown != (digest != "") {
+			t.Errorf("the digest %q is in the metrics: %v", digest, shown)
+		}
+		return digest
+	}
+	url := "MAILGATE_REDIS_URL=" + redis.URL()
+	one, same, other := digest(url, shared), digest(url, shared), digest(url, "MAILGATE_SECRET=another-"+secret)
+	if len(one) != 4 || one != same || one == other {
+		t.Errorf("the digests are %q and %q, and of another secret %q", one, same, other)
+	}
+	if alone := digest("MAILGATE_DATA_DIR=" + t.TempDir()); alone != "" {
+		t.Errorf("a server that shares nothing shows %q", alone)
 	}
 }
 
