@@ -183,6 +183,9 @@ func (a *account) healed() bool {
 // whole reports whether the own history lacks nothing that still counts.
 func (a *account) whole() bool { return a.distrusted.Load() <= a.watch.o.Now() }
 
+// errGaps is why a node that has something to go on with does not.
+var errGaps = errors.New("what this node has noted has gaps")
+
 // hasGaps reports whether any of the node's own histories may lack an admission, so that a
 // send which it has to admit is refused.
 func (w *Watch) hasGaps() bool {

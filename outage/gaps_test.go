@@ -3,6 +3,7 @@ package outage_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -57,11 +58,15 @@ func TestOwnHistoryWithGaps(t *testing.T) {
 	own.broken.Store(false)
 	n.shared.set(dead)
 	clock.Add(3_600_000 - 1)
-	if _, err := limiter.Take(ctx, "c", throttle.NewID()); !errors.Is(err, throttle.ErrUnavailable) {
+	const gaps = "what this node has noted has gaps"
+	if _, err := limiter.Take(ctx, "c", throttle.NewID()); !errors.Is(err, throttle.ErrUnavailable) || !strings.Contains(err.Error(), gaps) {
 		t.Fatalf("with a history that may lack something: %v", err)
 	}
-	if err := n.watch.Ready(ctx, well); err == nil {
-		t.Error("ready, and it refuses")
+	if _, err := limiter.Peek(ctx, "c"); !errors.Is(err, throttle.ErrUnavailable) || !strings.Contains(err.Error(), gaps) {
+		t.Errorf("a look at it: %v", err)
+	}
+	if err := n.watch.Ready(ctx, well); err == nil || !strings.Contains(err.Error(), gaps) {
+		t.Errorf("it refuses, and is ready or does not say why: %v", err)
 	}
 	if lines := n.log.lines("goes on with its own"); len(lines) != 0 {
 		t.Errorf("the log has %q", lines)

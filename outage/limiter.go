@@ -3,6 +3,7 @@ package outage
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/mailgate/mailgate/throttle"
 )
@@ -118,8 +119,8 @@ func unsettled(doing string, err error) error {
 // takeAlone has the node's own history decide, after the shared one could not. What it
 // admits is owed before it is a yes.
 func (l *Limiter) takeAlone(ctx context.Context, key string, id throttle.ID, cause error) (throttle.Verdict, error) {
-	if !l.goesOn(ctx, key, cause) {
-		return throttle.Verdict{}, cause
+	if err := l.goesOn(ctx, key, cause); err != nil {
+		return throttle.Verdict{}, err
 	}
 	turn := l.turn(key)
 	turn.Lock()
@@ -194,13 +195,20 @@ func (l *Limiter) mirror(ctx context.Context, key string, a throttle.Admission) 
 	}
 }
 
-// goesOn reports whether the node is to answer a call that failed.
-func (l *Limiter) goesOn(ctx context.Context, key string, cause error) bool {
+// goesOn is nil where the node is to answer a call that failed, and else the call's error: a
+// disk that keeps it from answering is to be heard of, not the shared history alone.
+func (l *Limiter) goesOn(ctx context.Context, key string, cause error) error {
 	doubt := func(ctx context.Context) error {
 		_, err := l.shared.Peek(ctx, key)
 		return err
 	}
-	return l.watch.goesOn(ctx, cause, doubt) && l.whole()
+	if !l.watch.goesOn(ctx, cause, doubt) {
+		return cause
+	}
+	if !l.whole() {
+		return fmt.Errorf("%w; and alone: %w", cause, errGaps)
+	}
+	return nil
 }
 
 // Peek answers what Take would.
@@ -227,7 +235,7 @@ func (l *Limiter) look(ctx context.Context, doing, key string, ask func(at throt
 	} else {
 		err = unsettled(doing, err)
 	}
-	if !l.goesOn(ctx, key, err) {
+	if err := l.goesOn(ctx, key, err); err != nil {
 		return err
 	}
 	if failed := ask(l.own); failed != nil {
@@ -252,8 +260,11 @@ func (l *Limiter) Release(ctx context.Context, key string, id throttle.ID) (bool
 		}
 	}
 	released, err := l.shared.Release(ctx, key, id)
-	if err == nil || !id.Valid() || !l.goesOn(ctx, key, err) {
+	if err == nil || !id.Valid() {
 		return released, err
+	}
+	if err := l.goesOn(ctx, key, err); err != nil {
+		return false, err
 	}
 	if failed := l.owe(key, l.releaseOf(id)); failed != nil {
 		return false, both(err, failed)

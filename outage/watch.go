@@ -152,7 +152,7 @@ func (w *Watch) Ready(ctx context.Context, own func(context.Context) error) erro
 		return fmt.Errorf("nothing to go on with: %w", w.cause())
 	}
 	if w.hasGaps() {
-		return fmt.Errorf("the node's own history lacks something: %w", w.cause())
+		return fmt.Errorf("%w: %w", errGaps, w.cause())
 	}
 	if w.ledger.bound.met.Load() {
 		return fmt.Errorf("%w: %w", errTooMuch, w.cause())
