@@ -31,7 +31,8 @@ type Decision struct {
 	// the difference that they would make. Those that failed are always among them.
 	Shadow []Refusal
 	// Owed says that a rule was charged, or may have been, for a send that is refused or
-	// not decided, and was not given its place back: Release has to be tried, again.
+	// not decided, and was not given its place back: Release has to be tried, again. To
+	// Take again under this id is no remedy: that needs a new one.
 	Owed bool
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/mailgate/mailgate/network"
 )
 
-// A Send is what rules can know of a mail that is to be sent. What is empty is not
-// known, and rules that count by it do not apply.
+// A Send is what rules can know of a mail that is to be sent. The mailbox is required. What
+// else is empty is not known, and rules that count by it do not apply.
 type Send struct {
 	Mailbox  string     // whom it is for, as one text for all its aliases
 	Domain   string     // the mailbox's, as somebody registered it: without subdomains

@@ -33,7 +33,8 @@ type Rule struct {
 	turn turn
 }
 
-// A Set is rules that all have to say yes. It never changes and may be shared.
+// A Set is rules that all have to say yes. It never changes and may be shared. New makes one;
+// of the zero Set every call is an error.
 type Set struct {
 	rules   []Rule
 	mailbox throttle.Historian
@@ -89,23 +90,43 @@ var everything = Send{Mailbox: "m", Domain: "d", Client: loopback, Caller: "c", 
 // Mailbox is the limiter of the rule of that name.
 func (s *Set) Mailbox() throttle.Historian { return s.mailbox }
 
-// Take asks every rule that applies, and charges them if all say yes. The id must be a
-// new one. After an error the Decision says one thing: whether anything is Owed.
+// check is what every call about a mailbox checks first. MailboxRule is for every send, so
+// one without a mailbox is not let pass it.
+func (s *Set) check(doing, mailbox string) error {
+	if s == nil || s.mailbox == nil {
+		return throttle.Unchanged(fmt.Errorf("%s: the Set has no rules, as New did not make it", doing))
+	}
+	if err := throttle.CheckKey(mailbox); err != nil {
+		return fmt.Errorf("%s: the mailbox: %w", doing, err)
+	}
+	return nil
+}
+
+// Take asks every rule that applies, and charges them if all say yes. A send without a
+// mailbox is throttle.ErrKey. After an error the Decision says one thing: whether anything is
+// Owed. If not, the error is throttle.ErrUnchanged.
+//
+// The id must be a new one. Unlike that of one limiter, a Take is not repeated under the same
+// id: the second may be refused because of the first. Where the answer was an error, or did
+// not reach who asked, Release the id and take again with a new one.
 func (s *Set) Take(ctx context.Context, send Send, id throttle.ID) (Decision, error) {
+	if err := s.check("take", send.Mailbox); err != nil {
+		return Decision{}, err
+	}
 	round := s.applying(send)
 	if !alone(round) {
-		if err := s.each(round, func(a *asked) error { return a.peek(ctx, a.rule.Limiter) }); err != nil {
-			return Decision{}, err
-		}
-		if err := s.askAsResend(ctx, round); err != nil {
-			return Decision{}, err
+		if err := s.look(ctx, round); err != nil {
+			return Decision{}, throttle.Unchanged(err)
 		}
 		if d := decide(round, id); !d.Allowed {
 			return d, nil
 		}
 	}
 	if err := s.charge(ctx, round, id); err != nil {
-		return Decision{Owed: slices.ContainsFunc(round, asked.mayBeCharged)}, err
+		if slices.ContainsFunc(round, asked.mayBeCharged) {
+			return Decision{Owed: true}, throttle.Unproven(err) // the proof of one rule is none for all
+		}
+		return Decision{}, throttle.Unchanged(err)
 	}
 	owed := refused(round) && s.giveBack(ctx, round, id) != nil
 	d := decide(round, id)
@@ -173,14 +194,22 @@ func (s *Set) foresee(ctx context.Context, round []asked, d *Decision) {
 
 // Peek says what Take would, and charges nothing.
 func (s *Set) Peek(ctx context.Context, send Send) (Decision, error) {
-	round := s.applying(send)
-	if err := s.each(round, func(a *asked) error { return a.peek(ctx, a.rule.Limiter) }); err != nil {
+	if err := s.check("peek", send.Mailbox); err != nil {
 		return Decision{}, err
 	}
-	if err := s.askAsResend(ctx, round); err != nil {
-		return Decision{}, err
+	round := s.applying(send)
+	if err := s.look(ctx, round); err != nil {
+		return Decision{}, throttle.Unchanged(err)
 	}
 	return decide(round, throttle.ID{}), nil
+}
+
+// look asks a round, and charges nobody.
+func (s *Set) look(ctx context.Context, round []asked) error {
+	if err := s.each(round, func(a *asked) error { return a.peek(ctx, a.rule.Limiter) }); err != nil {
+		return err
+	}
+	return s.askAsResend(ctx, round)
 }
 
 // askAsResend asks again, as about a resend, the rules that make a difference, unless
@@ -213,6 +242,9 @@ func asResend(round []asked) {
 // Release gives back what Take charged for the send under this id, because the mail
 // certainly never left.
 func (s *Set) Release(ctx context.Context, send Send, id throttle.ID) error {
+	if err := s.check("release", send.Mailbox); err != nil {
+		return err
+	}
 	return s.each(s.applying(send), func(a *asked) error {
 		_, err := a.rule.Limiter.Release(ctx, a.key, id)
 		return a.wrap(err)
@@ -254,6 +286,9 @@ func (s *Set) giveBack(ctx context.Context, round []asked, id throttle.ID) error
 // Reset forgets the mailbox in every rule that counts by it, also where another fails,
 // and reports how many sends the mailbox rule forgot.
 func (s *Set) Reset(ctx context.Context, mailbox string) (cleared int, err error) {
+	if err := s.check("reset", mailbox); err != nil {
+		return 0, err
+	}
 	for i := range s.rules {
 		r := &s.rules[i]
 		if r.By != ByMailbox {

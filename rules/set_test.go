@@ -513,7 +513,7 @@ func TestOwed(t *testing.T) {
 }
 
 // What was charged, or may have been, is owed after an error. Looking charges nothing, and
-// nor does a rule that proves it.
+// nor does a rule that proves it. The error is proof where nothing is owed, and only there.
 func TestOwedAfterAnError(t *testing.T) {
 	failed := errors.New("failed")
 	unchanged := throttle.Unchanged(failed)
@@ -545,8 +545,8 @@ func TestOwedAfterAnError(t *testing.T) {
 				all = append(all, rules.Rule{Name: "other", By: rules.ByAll, Limiter: &other, Shadow: tt.shadow, Queues: tt.queues})
 			}
 			d, err := newSet(t, rules.Options{Remote: remote}, all...).Take(context.Background(), to("a@b.example"), throttle.NewID())
-			if !errors.Is(err, failed) || d.Allowed || d.Owed != tt.owed {
-				t.Errorf("%s, remote %v: %v, allowed %v, owed %v", tt.name, remote, err, d.Allowed, d.Owed)
+			if !errors.Is(err, failed) || d.Allowed || d.Owed != tt.owed || errors.Is(err, throttle.ErrUnchanged) == tt.owed {
+				t.Errorf("%s, remote %v: %v, allowed %v, owed %v, proof %v", tt.name, remote, err, d.Allowed, d.Owed, errors.Is(err, throttle.ErrUnchanged))
 			}
 		}
 	}
