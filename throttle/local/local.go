@@ -44,6 +44,7 @@ type Limiter struct {
 	named     string // what the keys of a limiter with a name begin with
 	histories *sharedMap[throttle.History]
 	now       func() int64
+	derived   bool // by Tiers from the limiter that New opened
 }
 
 // New opens the limiter whose histories are on the disk. The disk stays the caller's
@@ -179,8 +180,13 @@ func (l *Limiter) History(ctx context.Context, mailbox string) (throttle.History
 func (l *Limiter) Ready(ctx context.Context) error { return ready(ctx, l.histories) }
 
 // Close waits for calls that are under way. Later ones fail, also those of what Tiers
-// has returned.
-func (l *Limiter) Close() { l.histories.Close() }
+// has returned. Of a limiter that Tiers returned it does nothing: that ends with the one it
+// came from.
+func (l *Limiter) Close() {
+	if !l.derived {
+		l.histories.Close()
+	}
+}
 
 func (l *Limiter) read(ctx context.Context, doing, mailbox string) (throttle.History, int64, error) {
 	if err := throttle.CheckCall(ctx, doing, mailbox); err != nil {

@@ -3,7 +3,7 @@ package local
 import "github.com/mailgate/mailgate/throttle"
 
 // Tiers is a limiter by another policy on the same disk and in the same memory. It
-// needs no Close of its own, ends with the limiter it came from, and there may be any
+// ends with the limiter it came from, and its own Close does nothing; and there may be any
 // number of one name at once: they count together.
 //
 // A name is any text. Each has histories of its own, which no other name's can be taken
@@ -18,6 +18,7 @@ import "github.com/mailgate/mailgate/throttle"
 // A policy without tiers would admit everybody. Then that of l stays in force.
 func (l *Limiter) Tiers(name string, p throttle.Policy) *Limiter {
 	view := *l
+	view.derived = true
 	if !p.IsZero() {
 		view.policy = p
 	}

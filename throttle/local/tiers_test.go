@@ -146,3 +146,20 @@ func TestTiersReplaceAPolicy(t *testing.T) {
 		})
 	}
 }
+
+// Who closes a limiter that came from another ends nothing of that.
+func TestCloseOfADerivedLimiter(t *testing.T) {
+	mailbox := openLimiter(t, cachetest.Open(t, cache.Memory), local.Options{Policy: throttle.DefaultPolicy()})
+	login := mailbox.Tiers("login", throttle.DefaultPolicy())
+	login.Tiers("", throttle.DefaultPolicy()).Close()
+	login.Close()
+	for name, l := range map[string]*local.Limiter{"the first": mailbox, "the derived": login} {
+		if _, err := l.Take(context.Background(), "alice", throttle.NewID()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	mailbox.Close()
+	if _, err := login.Take(context.Background(), "bob", throttle.NewID()); err == nil {
+		t.Error("it goes on after the one it came from")
+	}
+}
