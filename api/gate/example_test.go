@@ -1,10 +1,13 @@
 package gate_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"time"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/api/gate"
@@ -62,4 +65,45 @@ func Example() {
 	// correct 200
 	// letmein 403
 	// correct 429
+}
+
+// Somebody has used up his tries, and the support desk lets him start afresh.
+func ExampleKeyOfUser() {
+	hour, err := meter.NewFixedWindow(throttle.Tier{Name: "hour", Limit: 1, Window: time.Hour.Milliseconds()})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	limiter := memory.New(hour, memory.Options{})
+	tries, err := gate.New(gate.Options{
+		Limiter: limiter,
+		User:    func(c *fiber.Ctx) (string, bool) { return c.Get("X-User"), c.Get("X-User") != "" },
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	app := fiber.New()
+	app.Post("/try", tries, func(c *fiber.Ctx) error { return c.SendString("tried") })
+	try := func() {
+		request := httptest.NewRequest("POST", "/try", nil)
+		request.Header.Set("X-User", "bob")
+		answer, err := app.Test(request)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		answer.Body.Close()
+		fmt.Println(answer.StatusCode)
+	}
+
+	try()
+	try()
+	fmt.Println(limiter.Reset(context.Background(), gate.KeyOfUser("bob")))
+	try()
+	// Output:
+	// 200
+	// 429
+	// 1 <nil>
+	// 200
 }

@@ -15,7 +15,8 @@ import (
 // required; everything else has the default that is named there.
 type Options struct {
 	// Limiter decides, such as one of throttle/memory, or of Redis. One whose verdicts
-	// have a Delay holds requests back until their turn.
+	// have a Delay holds requests back until their turn. [KeyOfUser], [KeyOf] and [KeyOfPeer]
+	// are the keys it is asked by, for who looks at somebody or resets him.
 	Limiter throttle.Limiter
 	// Name is what answers call this limit, as their "rule". "requests".
 	Name string

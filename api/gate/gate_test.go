@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,6 +25,9 @@ import (
 )
 
 const noon = int64(1_795_176_000_000) // 2026-11-20T12:00:00Z
+
+// here is the limiter's key of the requests of these tests.
+var here = gate.KeyOfPeer(netip.MustParseAddr("127.0.0.1"))
 
 // A site is a program behind a gate, on a free port.
 type site struct {
@@ -239,7 +243,7 @@ func TestReleaseAfterAPanic(t *testing.T) {
 		s := open(t, func(o *gate.Options) { o.Release = func(status int) bool { return status >= from } }, func(*fiber.Ctx) error { panic("broken") })
 		s.ask().is(t, 500)
 		want := map[int]int{500: 2, 501: 1}[from]
-		if v, err := s.limiter.Peek(context.Background(), "peer 127.0.0.1"); err != nil || v.Tiers()[0].Remaining != want {
+		if v, err := s.limiter.Peek(context.Background(), here); err != nil || v.Tiers()[0].Remaining != want {
 			t.Errorf("where %d is given back %d places are left, want %d (%v)", from, v.Tiers()[0].Remaining, want, err)
 		}
 	}
@@ -280,7 +284,7 @@ func TestFailed(t *testing.T) {
 		o.Release = func(int) bool { return true }
 	}, nil)
 	s.ask().is(t, 200)
-	if v, err := s.limiter.Peek(context.Background(), "peer 127.0.0.1"); err != nil || v.Tiers()[0].Remaining != 2 {
+	if v, err := s.limiter.Peek(context.Background(), here); err != nil || v.Tiers()[0].Remaining != 2 {
 		t.Errorf("%v %v", v.Tiers(), err)
 	}
 }
@@ -300,7 +304,7 @@ func TestFailedGivesBack(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var limiter throttle.Limiter
 			left := func() int {
-				v, err := limiter.Peek(context.Background(), "peer 127.0.0.1")
+				v, err := limiter.Peek(context.Background(), here)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -341,7 +345,7 @@ func TestFailedDoesNotHang(t *testing.T) {
 				t.Fatal(err)
 			}
 			queue := memory.New(pace, memory.Options{})
-			if _, err := queue.Take(context.Background(), "peer 127.0.0.1", throttle.NewID()); err != nil {
+			if _, err := queue.Take(context.Background(), here, throttle.NewID()); err != nil {
 				t.Fatal(err)
 			}
 			o.Key = func(c *fiber.Ctx) string {
@@ -479,7 +483,7 @@ func TestQueue(t *testing.T) {
 			t.Errorf("%s", got.text)
 		}
 	}
-	if v, err := queue.Peek(context.Background(), "peer 127.0.0.1"); err != nil || v.Tiers()[0].Remaining != 2 {
+	if v, err := queue.Peek(context.Background(), here); err != nil || v.Tiers()[0].Remaining != 2 {
 		t.Errorf("%v %v", v.Tiers(), err)
 	}
 }

@@ -3,26 +3,34 @@ package gate
 import (
 	"crypto/sha256"
 	"net"
+	"net/netip"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/network"
 	"github.com/mailgate/mailgate/throttle"
 )
 
-// What is counted begins with what it is, so that nobody can take a name that is
-// another's address.
-const (
-	byUser = "user "
-	byKey  = "key "
-	byPeer = "peer "
-)
+// KeyOfUser is under which key the limiter counts whom Options.User calls by this name: to
+// look at somebody, or to reset him.
+//
+// What is counted begins with what it is, so that nobody can take a name that is another's
+// address.
+func KeyOfUser(name string) string { return fit("user ", name) }
+
+// KeyOf is the limiter's key of whom Options.Key names so.
+func KeyOf(name string) string { return fit("key ", name) }
+
+// KeyOfPeer is the limiter's key of who is counted by the address of his connection.
+func KeyOfPeer(address netip.Addr) string { return peerKey(network.Visitor(address)) }
+
+func peerKey(address string) string { return "peer " + address }
 
 // key is who is counted, in memory of its own: what Fiber hands out is written over by
 // the next request.
 func (g *gate) key(c *fiber.Ctx) (key string, known bool) {
 	if g.User != nil {
 		if name, ok := g.User(c); ok {
-			return fit(byUser, name), true
+			return KeyOfUser(name), true
 		}
 	}
 	if g.NeedUser {
@@ -30,10 +38,10 @@ func (g *gate) key(c *fiber.Ctx) (key string, known bool) {
 	}
 	if g.Key != nil {
 		if name := g.Key(c); name != "" {
-			return fit(byKey, name), true
+			return KeyOf(name), true
 		}
 	}
-	return byPeer + peer(c), true
+	return peer(c), true
 }
 
 // fit puts a hash in place of what is too long for a key. Its length tells it apart
@@ -48,7 +56,7 @@ func fit(kind, name string) string {
 
 func peer(c *fiber.Ctx) string {
 	if tcp, ok := c.Context().RemoteAddr().(*net.TCPAddr); ok {
-		return network.Visitor(tcp.AddrPort().Addr())
+		return KeyOfPeer(tcp.AddrPort().Addr())
 	}
-	return c.Context().RemoteAddr().String() // one host, or none at all
+	return peerKey(c.Context().RemoteAddr().String()) // one host, or none at all
 }

@@ -3,6 +3,7 @@ package gate_test
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -57,11 +58,37 @@ func TestKeysAreCopied(t *testing.T) {
 	var want []string
 	for i := range 50 {
 		name := fmt.Sprintf("visitor-%02d", i)
-		want = append(want, "key "+name)
+		want = append(want, gate.KeyOf(name))
 		s.ask("X-Key: "+name).is(t, 200)
 	}
 	if !slices.Equal(limiter.keys, want) {
 		t.Errorf("the limiter was given %q", limiter.keys)
+	}
+}
+
+// Whoever is counted can be found under the key that is told, and under no other.
+func TestKeysAreTold(t *testing.T) {
+	long := strings.Repeat("x", 2000)
+	header := func(name string) func(*fiber.Ctx) string {
+		return func(c *fiber.Ctx) string { return c.Get(name) }
+	}
+	user := func(c *fiber.Ctx) (string, bool) { return c.Get("X-User"), c.Get("X-User") != "" }
+	for _, tt := range []struct{ request, key string }{
+		{"X-User: bob", gate.KeyOfUser("bob")},
+		{"X-User: " + long, gate.KeyOfUser(long)},
+		{"X-Key: tenant", gate.KeyOf("tenant")},
+		{"X-Key: " + long, gate.KeyOf(long)},
+		{"X-Other: any", gate.KeyOfPeer(netip.MustParseAddr("127.0.0.1"))},
+		{"X-Other: any", gate.KeyOfPeer(netip.MustParseAddr("::ffff:127.0.0.1"))},
+	} {
+		s := open(t, func(o *gate.Options) { o.User, o.Key = user, header("X-Key") }, nil)
+		s.ask(tt.request).is(t, 200)
+		s.ask(tt.request).is(t, 200)
+		s.ask(tt.request).is(t, 429)
+		if n, err := s.limiter.Reset(context.Background(), tt.key); n != 2 || err != nil {
+			t.Errorf("%.20s: the key has %d, %v", tt.request, n, err)
+		}
+		s.ask(tt.request).is(t, 200)
 	}
 }
 
