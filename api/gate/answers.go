@@ -27,7 +27,9 @@ func (g *gate) refuse(c *fiber.Ctx, v throttle.Verdict) error {
 // retry is how many milliseconds whoever could not be counted is told to wait.
 const retry = 1000
 
-func failed(c *fiber.Ctx, err error) error {
+// Failed is the answer where Options.Failed is nil. It does not show the error: an
+// Options.Failed of your own can log that, and then answer by this.
+func Failed(c *fiber.Ctx, err error) error {
 	const status = fiber.StatusServiceUnavailable
 	if errors.Is(err, ErrTurn) {
 		b := wire.AppendProblem(nil, wire.Ours, "busy", "Too many requests are waiting", status)

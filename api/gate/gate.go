@@ -15,7 +15,8 @@ import (
 // required; everything else has the default that is named there.
 type Options struct {
 	// Limiter decides, such as one of throttle/memory, or of Redis. One whose verdicts
-	// have a Delay holds requests back until their turn. [KeyOfUser], [KeyOf] and [KeyOfPeer]
+	// have a Delay, that is by a LeakyBucket, holds requests back until their turn, and needs
+	// a deadline in front: see [ErrTurn]. [KeyOfUser], [KeyOf] and [KeyOfPeer]
 	// are the keys it is asked by, for who looks at somebody or resets him.
 	Limiter throttle.Limiter
 	// Name is what answers call this limit, as their "rule". "requests".
@@ -35,7 +36,8 @@ type Options struct {
 	// Release gives a request its place back when the handler has answered it with this
 	// status. So a sign-in form counts only what failed: status < 400. None, if nil. An
 	// error of the handler is a *fiber.Error's code or 500, whatever an ErrorHandler of
-	// the app makes of it, and a panic is 500.
+	// the app makes of it, and a panic is 500. The handler may be another gate, of which
+	// 429 is a refusal.
 	Release func(status int) bool
 	// Quiet keeps the RateLimit headers out of answers to those let through, for routes
 	// that speak of another limit there, or of none.
@@ -49,7 +51,7 @@ type Options struct {
 	// fails gets a second at most, and a disk of this machine that hangs as long as it does.
 	// So the request is not counted; unless giving back failed as well, and then it may be.
 	// Where the error is a throttle.ErrUnchanged it certainly is not. A problem of status
-	// 503, if nil.
+	// 503, if nil, which tells nobody the error: one that logs it goes on with [Failed].
 	Failed func(*fiber.Ctx, error) error
 }
 
@@ -68,7 +70,7 @@ func New(o Options) (fiber.Handler, error) {
 		g.Refuse = g.refuse
 	}
 	if g.Failed == nil {
-		g.Failed = failed
+		g.Failed = Failed
 	}
 	return g.handle, nil
 }
@@ -153,7 +155,9 @@ func (g *gate) giveBack(ctx context.Context, key string, id throttle.ID) {
 	_, _ = g.Limiter.Release(ctx, key, id)
 }
 
-// ErrTurn is the kind of error of a request whose context ended before its turn came.
+// ErrTurn is the kind of error of a request whose context ended before its turn came. Fiber v2
+// ends no request's context by itself, not even where the client has gone: whoever is in a
+// queue is waited for and handled, unless a middleware in front of the gate sets a deadline.
 var ErrTurn = errors.New("the turn of the request did not come in time")
 
 // held waits for the turn of a request that was let into a queue.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"strings"
 	"sync"
@@ -513,6 +514,90 @@ func TestNewRefuses(t *testing.T) {
 	} {
 		if _, err := gate.New(o); err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+// What the second gate of a route refuses, the first gives back if it is told to.
+func TestTwoGates(t *testing.T) {
+	for given, want := range map[bool]int{true: 9, false: 6} {
+		inner := open(t, nil, nil).limiter // two a minute
+		second, err := gate.New(gate.Options{Limiter: inner, Name: "inner"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		minute, err := meter.NewFixedWindow(throttle.Tier{Name: "minute", Limit: 10, Window: time.Minute.Milliseconds()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		outer := memory.New(minute, memory.Options{Now: func() int64 { return noon }})
+		if _, err := inner.Take(t.Context(), here, throttle.NewID()); err != nil {
+			t.Fatal(err)
+		}
+		s := open(t, func(o *gate.Options) {
+			o.Limiter = outer
+			if given {
+				o.Release = func(status int) bool { return status == 429 }
+			}
+		}, second)
+		for i, status := range []int{404, 429, 429, 429} { // behind the second gate there is nothing
+			got := s.ask()
+			got.is(t, status)
+			if i > 0 && !strings.Contains(got.text, `"rule":"inner"`) {
+				t.Errorf("answered %s", got.text)
+			}
+		}
+		if v, err := outer.Peek(t.Context(), here); err != nil || v.Tiers()[0].Remaining != want {
+			t.Errorf("given back %v: %v, %v", given, v.Tiers(), err)
+		}
+	}
+}
+
+// Who logs why nothing could be decided answers as the gate does.
+func TestFailedIsLogged(t *testing.T) {
+	fault := errors.New("connection refused")
+	broken := func(o *gate.Options) { o.Limiter = &faulty{Limiter: o.Limiter, take: fault} }
+	want := open(t, broken, nil).ask()
+	var logged error
+	got := open(t, func(o *gate.Options) {
+		broken(o)
+		o.Failed = func(c *fiber.Ctx, err error) error {
+			logged = err
+			return gate.Failed(c, err)
+		}
+	}, nil).ask()
+	if got.text != want.text || got.status != want.status || got.header.Get("Retry-After") != "1" || !errors.Is(logged, fault) {
+		t.Errorf("answered %d %s, and logged %v", got.status, got.text, logged)
+	}
+}
+
+// A deadline in front of the gate ends the wait in a queue, and the place is free again.
+func TestDeadlineInFrontOfAQueue(t *testing.T) {
+	hour, err := meter.NewLeakyBucket(throttle.Tier{Name: "pace", Limit: 1, Window: time.Hour.Milliseconds()}, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	queue := memory.New(hour, memory.Options{Now: func() int64 { return noon }})
+	held, err := gate.New(gate.Options{Limiter: queue})
+	if err != nil {
+		t.Fatal(err)
+	}
+	app := fiber.New()
+	app.Use(func(c *fiber.Ctx) error {
+		ctx, cancel := context.WithTimeout(c.UserContext(), 10*time.Millisecond)
+		defer cancel()
+		c.SetUserContext(ctx)
+		return c.Next()
+	}, held)
+	app.Get("/", func(c *fiber.Ctx) error { return c.SendStatus(204) })
+	for i, status := range []int{204, 503, 503, 503, 503} {
+		got, err := app.Test(httptest.NewRequest("GET", "/", nil), -1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got.Body.Close()
+		if got.StatusCode != status {
+			t.Errorf("request %d is answered %d", i, got.StatusCode)
 		}
 	}
 }
