@@ -113,7 +113,7 @@ func waitFor(ctx context.Context, conn *redis.Conn, replicas int) error {
 	left := max(time.Millisecond, time.Until(deadline)-wayBack)
 	confirmed, err := conn.Wait(ctx, replicas, left).Result()
 	if err != nil {
-		return fmt.Errorf("%w in time: %w", errUnconfirmed, err)
+		return fmt.Errorf("%w in time: %v", errUnconfirmed, err)
 	}
 	if confirmed < int64(replicas) {
 		return fmt.Errorf("%w in time: %d of %d have", errUnconfirmed, confirmed, replicas)

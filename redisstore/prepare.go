@@ -34,7 +34,7 @@ func (s *Store) Prepare(ctx context.Context) (warnings []string, err error) {
 	})
 	slices.Sort(warnings)
 	if err := errors.Join(failed...); err != nil {
-		return warnings, unavailable("preparing redis", err)
+		return warnings, s.unavailable(ctx, "preparing redis", err)
 	}
 	return slices.Compact(warnings), nil
 }
@@ -110,6 +110,6 @@ func (s *Store) lonely(replication *redis.StringCmd, warnings []string) ([]strin
 	return append(warnings, fmt.Sprintf("a redis master has %d replicas and %d must confirm: until it has, no mail is sent", online, s.confirm)), nil
 }
 
-func unavailable(doing string, cause error) error {
-	return fmt.Errorf("%s: %w: %w", doing, ErrUnavailable, withoutWords(cause))
+func (s *Store) unavailable(asker context.Context, doing string, cause error) error {
+	return fmt.Errorf("%s: %w: %w", doing, ErrUnavailable, s.told(asker, cause))
 }

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -27,19 +28,19 @@ func (s *Store) Ready(ctx context.Context) error {
 	case <-q.answered:
 		return q.err
 	case <-ctx.Done():
-		return unavailable("asking redis", ctx.Err())
+		return s.unavailable(ctx, "asking redis", ctx.Err())
 	}
 }
 
 // Whole reports whether all masters answer, where Ready is content with one.
-func (s *Store) Whole(ctx context.Context) error {
-	ctx, end := s.deadlines.within(ctx, s.timeout)
+func (s *Store) Whole(asker context.Context) error {
+	ctx, end := s.deadlines.within(asker, s.timeout)
 	defer end()
 	failed := s.redis.eachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
 		return master.Ping(ctx).Err()
 	})
 	if err := errors.Join(failed...); err != nil {
-		return unavailable("asking redis", err)
+		return s.unavailable(asker, "asking redis", err)
 	}
 	return nil
 }
@@ -67,7 +68,7 @@ func (s *Store) question() (*question, error) {
 		close(q.answered)
 	})
 	if !begun {
-		return nil, unavailable("asking redis", errClosed)
+		return nil, fmt.Errorf("asking redis: %w: %w", ErrUnavailable, errClosed)
 	}
 	s.open = q
 	return q, nil
@@ -90,7 +91,7 @@ func (s *Store) ready(asker context.Context) error {
 		}
 	}
 	s.note(asker, keys[0], err)
-	return unavailable("asking redis", err)
+	return s.unavailable(asker, "asking redis", err)
 }
 
 // trial is the write that a replica can confirm.

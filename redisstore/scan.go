@@ -42,7 +42,7 @@ func (s *Store) SortedSets(ctx context.Context, prefix string, visit func(keys [
 		return nil // what failed elsewhere was not needed
 	}
 	if err := errors.Join(failed...); err != nil {
-		return unavailable("going through redis", err)
+		return s.unavailable(ctx, "going through redis", err)
 	}
 	return nil
 }

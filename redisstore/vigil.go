@@ -57,7 +57,7 @@ func (s *Store) note(caller context.Context, key string, err error) {
 	v.notes++
 	if v.since.IsZero() && s.trials.begin(s.awaitReturn) {
 		v.since = time.Now()
-		v.began(withoutWords(err))
+		v.began(s.told(caller, err))
 	}
 }
 

@@ -1,0 +1,60 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/redisstore"
+	"github.com/mailgate/mailgate/redisstore/redistest"
+)
+
+// A server that hangs is told from a caller whose own time is up, however his context ends.
+func TestSilence(t *testing.T) {
+	t.Parallel()
+	const timeout = 50 * time.Millisecond
+	hour, cancel := context.WithTimeout(context.Background(), time.Hour)
+	defer cancel()
+	server := redistest.Alone(t)
+	server.Pause()
+	defer server.Resume()
+	store := func() *redisstore.Store { // none has learnt yet that the server hangs
+		return open(t, redisstore.Options{URL: server.URL(), Timeout: timeout})
+	}
+	calls := map[string]func(context.Context) error{
+		"ask":     func(ctx context.Context) error { return asked(ctx, store(), redisstore.Call.Ask) },
+		"once":    func(ctx context.Context) error { return asked(ctx, store(), redisstore.Call.Once) },
+		"ready":   func(ctx context.Context) error { return store().Ready(ctx) },
+		"whole":   func(ctx context.Context) error { return store().Whole(ctx) },
+		"prepare": func(ctx context.Context) error { _, err := store().Prepare(ctx); return err },
+	}
+	for doing, call := range calls {
+		for name, ctx := range map[string]context.Context{"without an end": context.Background(), "with time left": hour} {
+			err := call(ctx)
+			if !errors.Is(err, redisstore.ErrSilent) || errors.Is(err, context.DeadlineExceeded) || redisstore.Undone(err) ||
+				!strings.Contains(err.Error(), "redis did not answer within 50ms") {
+				t.Errorf("%s, a context %s: %v", doing, name, err)
+			}
+		}
+	}
+	for _, doing := range []string{"ask", "once"} {
+		brief, cancel := context.WithTimeout(context.Background(), timeout/2)
+		defer cancel()
+		if err := calls[doing](brief); errors.Is(err, redisstore.ErrSilent) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s, a context that ended: %v", doing, err)
+		}
+	}
+}
+
+// asked is how the simplest call on a record ends.
+func asked(ctx context.Context, store *redisstore.Store, ask func(redisstore.Call, *redisstore.Script, ...any) (string, error)) error {
+	call, err := store.Begin(ctx, store.Prefix()+"key")
+	if err != nil {
+		return err
+	}
+	defer call.End()
+	_, err = ask(call, count)
+	return err
+}
