@@ -24,6 +24,7 @@ type Peeked struct {
 // Take asks whether an action may be done now by a subject, such as an account, and counts
 // it if so. Otherwise the error is a [Wait], and nothing was counted. The operator names
 // the actions and their limits.
+// An action without a name is [ErrArgument].
 //
 // A take may have been counted all the same where the error is a [NoAnswer] that is not
 // NotAsked, [ErrAnswer], or a [Problem] with a Status of 500 or more, such as a proxy's 502
@@ -32,7 +33,7 @@ type Peeked struct {
 // may have to wait because of it.
 func (c *Client) Take(ctx context.Context, action, subject string) (Taken, error) {
 	var j takenJSON
-	q := question{doing: "taking an action", method: http.MethodPost, path: actionPath(action, "take"), body: subjectJSON{subject}, counts: true}
+	q := question{doing: "taking an action", method: http.MethodPost, path: actionPath(action, "take"), named: argument{"action", action}, body: subjectJSON{subject}, counts: true}
 	if _, err := c.ask(ctx, q, &j); err != nil {
 		return Taken{}, err
 	}
@@ -42,7 +43,7 @@ func (c *Client) Take(ctx context.Context, action, subject string) (Taken, error
 // Peek says what a take would be told now. Nothing is counted, and a no is not an error.
 func (c *Client) Peek(ctx context.Context, action, subject string) (Peeked, error) {
 	var j peekedJSON
-	q := question{doing: "looking at an action", method: http.MethodPost, path: actionPath(action, "peek"), body: subjectJSON{subject}, harmless: true}
+	q := question{doing: "looking at an action", method: http.MethodPost, path: actionPath(action, "peek"), named: argument{"action", action}, body: subjectJSON{subject}, harmless: true}
 	if _, err := c.ask(ctx, q, &j); err != nil {
 		return Peeked{}, err
 	}
@@ -55,7 +56,7 @@ func (c *Client) Peek(ctx context.Context, action, subject string) (Peeked, erro
 // to ask again does no harm.
 func (c *Client) Release(ctx context.Context, action, subject, id string) (bool, error) {
 	var j releasedJSON
-	q := question{doing: "giving an action back", method: http.MethodPost, path: actionPath(action, "release"), body: releaseJSON{subject, id}, harmless: true}
+	q := question{doing: "giving an action back", method: http.MethodPost, path: actionPath(action, "release"), named: argument{"action", action}, body: releaseJSON{subject, id}, harmless: true}
 	if _, err := c.ask(ctx, q, &j); err != nil {
 		return false, err
 	}

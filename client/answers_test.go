@@ -213,3 +213,28 @@ func TestNewKey(t *testing.T) {
 		t.Errorf("%d keys of 100", len(seen))
 	}
 }
+
+// What names nothing is not asked about: its path would be that of another question.
+func TestArgumentsThatNameNothing(t *testing.T) {
+	server := play(t, line{status: 404})
+	c := need(client.New(server.URL, key, client.Options{}))
+	for _, none := range []string{"", ".", ".."} {
+		for doing, call := range map[string]func() error{
+			"the email of Mailbox":      func() error { _, err := c.Mailbox(t.Context(), none); return err },
+			"the email of Inspect":      func() error { _, err := c.Inspect(t.Context(), none); return err },
+			"the email of Reset":        func() error { _, err := c.Reset(t.Context(), none, ""); return err },
+			"the action of Take":        func() error { _, err := c.Take(t.Context(), none, "u"); return err },
+			"the action of Peek":        func() error { _, err := c.Peek(t.Context(), none, "u"); return err },
+			"the action of Release":     func() error { _, err := c.Release(t.Context(), none, "u", "id"); return err },
+			"the action of ResetAction": func() error { _, err := c.ResetAction(t.Context(), none, "u", ""); return err },
+		} {
+			err := call()
+			if what, _, _ := strings.Cut(doing, " of "); !errors.Is(err, client.ErrArgument) || !strings.Contains(err.Error(), what) {
+				t.Errorf("%s %q: %v", doing, none, err)
+			}
+		}
+	}
+	if len(server.asked) != 0 {
+		t.Errorf("%d were asked", len(server.asked))
+	}
+}

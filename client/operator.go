@@ -28,7 +28,7 @@ type Admission struct {
 // Inspect says how a mailbox stands, and when each of its mails was admitted.
 func (c *Client) Inspect(ctx context.Context, email string) (Inspection, error) {
 	var j inspectionJSON
-	q := question{doing: "inspecting a mailbox", method: http.MethodGet, path: operatorPath(email), harmless: true}
+	q := question{doing: "inspecting a mailbox", method: http.MethodGet, path: operatorPath(email), named: argument{"email", email}, harmless: true}
 	if _, err := c.ask(ctx, q, &j); err != nil {
 		return Inspection{}, err
 	}
@@ -50,18 +50,23 @@ func (j *inspectionJSON) whole() bool { return j.Sends != nil && j.mailboxJSON.w
 // last attempt's: not in it is what an earlier one forgot that mailgate could not complete,
 // and that was made again. The audit log has all of them.
 func (c *Client) Reset(ctx context.Context, email, reason string) (int, error) {
-	return c.reset(ctx, "resetting a mailbox", operatorPath(email)+"/reset", resetJSON{Reason: reason})
+	return c.reset(ctx, question{
+		doing: "resetting a mailbox", path: operatorPath(email) + "/reset", named: argument{"email", email}, body: resetJSON{Reason: reason},
+	})
 }
 
 // ResetAction lets a subject start afresh with an action, and says how many takes were
 // forgotten. The reason and the count are as for [Client.Reset].
 func (c *Client) ResetAction(ctx context.Context, action, subject, reason string) (int, error) {
-	return c.reset(ctx, "resetting an action", "/admin"+actionPath(action, "reset"), resetJSON{&subject, reason})
+	return c.reset(ctx, question{
+		doing: "resetting an action", path: "/admin" + actionPath(action, "reset"), named: argument{"action", action}, body: resetJSON{&subject, reason},
+	})
 }
 
-func (c *Client) reset(ctx context.Context, doing, path string, body resetJSON) (int, error) {
+func (c *Client) reset(ctx context.Context, q question) (int, error) {
 	var j clearedJSON
-	if _, err := c.ask(ctx, question{doing: doing, method: http.MethodPost, path: path, body: body}, &j); err != nil {
+	q.method = http.MethodPost
+	if _, err := c.ask(ctx, q, &j); err != nil {
 		return 0, err
 	}
 	return *j.Cleared, nil

@@ -16,10 +16,25 @@ import (
 type question struct {
 	doing        string // for errors
 	method, path string
-	body         any    // sent as JSON; nil for none
-	key          string // the Idempotency-Key; empty for none
-	harmless     bool   // doing it twice does no more than doing it once
-	counts       bool   // a history that failed may have counted it all the same
+	named        argument // what the path names, if anything
+	body         any      // sent as JSON; nil for none
+	key          string   // the Idempotency-Key; empty for none
+	harmless     bool     // doing it twice does no more than doing it once
+	counts       bool     // a history that failed may have counted it all the same
+}
+
+// An argument is a text that stands in a path.
+type argument struct{ name, text string }
+
+// ErrArgument is the kind of an action or an address that no path can have: it is empty, "."
+// or "..", and another question would be asked. Nothing is asked then.
+var ErrArgument = errors.New("it is empty, or consists of dots")
+
+func (a argument) check() error {
+	if a.name != "" && (a.text == "" || a.text == "." || a.text == "..") {
+		return fmt.Errorf("the %s will not do: %w", a.name, ErrArgument)
+	}
+	return nil
 }
 
 // ErrAnswer is the kind of a yes that cannot be read: it is not mailgate who answers, or
@@ -31,6 +46,9 @@ type yes interface{ whole() bool }
 
 // ask makes the request until there is an answer, and reads a yes into what is given.
 func (c *Client) ask(ctx context.Context, q question, into yes) (http.Header, error) {
+	if err := q.named.check(); err != nil {
+		return nil, fmt.Errorf("%s: %w", q.doing, err)
+	}
 	var body []byte
 	if q.body != nil {
 		var err error

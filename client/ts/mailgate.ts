@@ -80,7 +80,7 @@ export class Mailgate {
 
   /** Says what a send would be told now. Looking spends nothing. */
   async mailbox(email: string, call: Call = {}): Promise<MailboxResult> {
-    return this.#ask({ path: "/mailboxes/" + segment(email), harmless: true }, call, readMailbox);
+    return this.#ask({ path: "/mailboxes/" + segment("email", email), harmless: true }, call, readMailbox);
   }
 
   /**
@@ -91,12 +91,12 @@ export class Mailgate {
    * can be used again within a minute; before that another take may have to wait because of it.
    */
   async take(action: string, subject: string, call: Call = {}): Promise<TakeResult> {
-    return this.#ask({ path: `/actions/${segment(action)}/take`, body: { subject }, counts: true }, call, readTaken);
+    return this.#ask({ path: `/actions/${segment("action", action)}/take`, body: { subject }, counts: true }, call, readTaken);
   }
 
   /** Says what a take would be told now. Nothing is counted. */
   async peek(action: string, subject: string, call: Call = {}): Promise<PeekResult> {
-    return this.#ask({ path: `/actions/${segment(action)}/peek`, body: { subject }, harmless: true }, call, readPeeked);
+    return this.#ask({ path: `/actions/${segment("action", action)}/peek`, body: { subject }, harmless: true }, call, readPeeked);
   }
 
   /**
@@ -105,12 +105,12 @@ export class Mailgate {
    * may have been given back too, and to ask again does no harm.
    */
   async release(action: string, subject: string, id: string, call: Call = {}): Promise<ReleaseResult> {
-    return this.#ask({ path: `/actions/${segment(action)}/release`, body: { subject, id }, harmless: true }, call, readReleased);
+    return this.#ask({ path: `/actions/${segment("action", action)}/release`, body: { subject, id }, harmless: true }, call, readReleased);
   }
 
   /** Says how a mailbox stands, and when each of its mails was admitted. Takes an admin key. */
   async inspect(email: string, call: Call = {}): Promise<InspectResult> {
-    return this.#ask({ path: "/admin/mailboxes/" + segment(email), harmless: true }, call, readInspected);
+    return this.#ask({ path: "/admin/mailboxes/" + segment("email", email), harmless: true }, call, readInspected);
   }
 
   /**
@@ -119,12 +119,12 @@ export class Mailgate {
    * and that was made again. The audit log has all of them.
    */
   async reset(email: string, reason?: string, call: Call = {}): Promise<ResetResult> {
-    return this.#ask({ path: `/admin/mailboxes/${segment(email)}/reset`, body: { reason } }, call, readReset);
+    return this.#ask({ path: `/admin/mailboxes/${segment("email", email)}/reset`, body: { reason } }, call, readReset);
   }
 
   /** Lets a subject start afresh with an action. `cleared` is as of reset. Takes an admin key. */
   async resetAction(action: string, subject: string, reason?: string, call: Call = {}): Promise<ResetResult> {
-    return this.#ask({ path: `/admin/actions/${segment(action)}/reset`, body: { subject, reason } }, call, readReset);
+    return this.#ask({ path: `/admin/actions/${segment("action", action)}/reset`, body: { subject, reason } }, call, readReset);
   }
 
   /**
@@ -394,8 +394,9 @@ function sorted(data: Record<string, string>): Record<string, string> {
   return Object.fromEntries(Object.keys(data).sort().map((name) => [name, data[name]!]));
 }
 
-/** A part of a path. Half a pair of surrogates has no encoding. */
-function segment(text: string): string {
+/** A part of a path. Half a pair of surrogates has no encoding, and without a name another question would be asked. */
+function segment(name: string, text: string): string {
+  if (text === "" || text === "." || text === "..") throw new TypeError(`mailgate: the ${name} is empty, or consists of dots`);
   return encodeURIComponent(text.replace(/[\ud800-\udfff]/gu, "\ufffd"));
 }
 

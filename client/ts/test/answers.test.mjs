@@ -144,6 +144,20 @@ test("a key that is given is quoted", async () => {
   assert.equal(server.asked.length, 1);
 });
 
+test("what names nothing is not asked about", async () => {
+  const server = await play(sent);
+  const { gate } = asking(server.url);
+  for (const none of ["", ".", ".."]) {
+    for (const [name, call] of Object.entries({
+      email: [() => gate.mailbox(none), () => gate.inspect(none), () => gate.reset(none)],
+      action: [() => gate.take(none, "u"), () => gate.peek(none, "u"), () => gate.release(none, "u", "id"), () => gate.resetAction(none, "u")],
+    })) {
+      for (const one of call) await assert.rejects(one(), (e) => e instanceof TypeError && e.message.includes(name));
+    }
+  }
+  assert.equal(server.asked.length, 0);
+});
+
 test("keys are made alike by nobody, with crypto and without", () => {
   const seen = new Set();
   const crypto = Object.getOwnPropertyDescriptor(globalThis, "crypto");
