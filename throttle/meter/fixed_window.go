@@ -133,4 +133,9 @@ func (m FixedWindow) Reserving(n int) (Meter, error) {
 func (m FixedWindow) Form() string { return fmt.Sprintf("fixed-%d", m.tier.Window) }
 
 // String implements Meter.
-func (m FixedWindow) String() string { return "fixed-window " + m.tier.String() }
+func (m FixedWindow) String() string {
+	if !m.made() {
+		return nothing
+	}
+	return "fixed-window " + m.tier.String()
+}

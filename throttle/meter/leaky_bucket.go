@@ -132,5 +132,8 @@ func (m LeakyBucket) Form() string { return fmt.Sprintf("queue-%d", m.tier.Windo
 
 // String implements Meter.
 func (m LeakyBucket) String() string {
+	if !m.made() {
+		return nothing
+	}
 	return fmt.Sprintf("leaky-bucket %s, a queue of %d", m.tier, m.room-1)
 }

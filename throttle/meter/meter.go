@@ -62,7 +62,8 @@ type Meter interface {
 	Form() string
 
 	// String names the algorithm and its numbers, such as
-	// "fixed-window day=50000/24h". Equal meters have equal texts.
+	// "fixed-window day=50000/24h". Equal meters have equal texts. Alone of all methods it
+	// can be called on a zero value, as who logs an error of a New function may do.
 	String() string
 
 	// made reports whether a New function made it.
@@ -75,6 +76,9 @@ type Meter interface {
 // Usable reports whether m can be counted by: it is there, and it is no zero value, which
 // knows neither a limit nor a window and is not fit for use.
 func Usable(m Meter) bool { return m != nil && m.made() }
+
+// nothing is the String of a zero value.
+const nothing = "no meter"
 
 func (m *fixedWindow) made() bool   { return m != nil }
 func (m *slidingWindow) made() bool { return m != nil }

@@ -180,3 +180,12 @@ func TestUsable(t *testing.T) {
 		}
 	}
 }
+
+// Who logs what a New function returned beside its error does no harm.
+func TestZeroMetersCanBePrinted(t *testing.T) {
+	for _, m := range []meter.Meter{meter.FixedWindow{}, meter.SlidingWindow{}, meter.TokenBucket{}, meter.LeakyBucket{}} {
+		if got := m.String(); got != "no meter" {
+			t.Errorf("%T is %q", m, got)
+		}
+	}
+}

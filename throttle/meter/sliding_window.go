@@ -210,5 +210,8 @@ func (m SlidingWindow) Form() string { return fmt.Sprintf("sliding-%d-%d", m.tie
 
 // String implements Meter.
 func (m SlidingWindow) String() string {
+	if !m.made() {
+		return nothing
+	}
 	return fmt.Sprintf("sliding-window %s in %d parts", m.tier, m.parts)
 }

@@ -66,5 +66,8 @@ func (m TokenBucket) Form() string { return fmt.Sprintf("bucket-%d", m.tier.Wind
 
 // String implements Meter.
 func (m TokenBucket) String() string {
+	if !m.made() {
+		return nothing
+	}
 	return fmt.Sprintf("token-bucket %s, bursts of %d", m.tier, m.room)
 }
