@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -50,6 +51,9 @@ type Store struct {
 	trials    *trials
 	vigil     *vigil // nil where nobody watches
 
+	closed  atomic.Bool
+	closing func() error // once
+
 	mu      sync.Mutex
 	scripts []*Script
 	open    *question // whether Redis is ready, if that is being asked
@@ -71,16 +75,20 @@ func Open(o Options) (*Store, error) {
 		return nil, fmt.Errorf("opening redis: %w", err)
 	}
 	clocks := newServerClocks()
-	return &Store{
+	s := &Store{
 		redis: connect(servers, o.Timeout, o.Confirm > 0), prefix: o.Prefix,
 		timeout: o.Timeout, confirm: o.Confirm, clock: o.Clock,
 		servers: clocks, circuits: newCircuits(clocks.here), trials: newTrials(),
-	}, nil
+	}
+	s.closing = sync.OnceValue(s.redis.close)
+	return s, nil
 }
 
 // Close waits until what was sent is answered or has timed out, and ends the connections.
-// The records of all who share the store are out of reach from then on.
+// The records of all who share the store are out of reach from then on, and calls are refused
+// that begin then. To close it once more does nothing, and returns the same.
 func (s *Store) Close() error {
+	s.closed.Store(true)
 	s.trials.close()
-	return s.redis.close()
+	return s.closing()
 }

@@ -222,3 +222,22 @@ func TestParseClock(t *testing.T) {
 		}
 	}
 }
+
+// What begins when the store is closed is not done, for certain, and to close it twice is no
+// error.
+func TestClosed(t *testing.T) {
+	server := redistest.Alone(t)
+	store := open(t, redisstore.Options{URL: server.URL()})
+	for range 2 {
+		if err := store.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	}
+	for name, ask := range map[string]func(redisstore.Call, *redisstore.Script, ...any) (string, error){
+		"ask": redisstore.Call.Ask, "once": redisstore.Call.Once,
+	} {
+		if _, err := ask(begin(t, store, name), count); !redisstore.Undone(err) {
+			t.Errorf("%s: %v is no proof", name, err)
+		}
+	}
+}

@@ -17,8 +17,11 @@ import (
 func (s *Store) Resting() int { return s.circuits.count() }
 
 // pass is nil, or ErrResting where the key's server rests, or whoever asks has waited for it
-// in vain. It makes the trials that are due.
+// in vain; or the store is closed. It makes the trials that are due.
 func (s *Store) pass(asker context.Context, key string) error {
+	if s.closed.Load() {
+		return refusal{errClosed}
+	}
 	left := patienceOf(asker)
 	if s.circuits.calm() && left.whole() {
 		return nil
