@@ -62,10 +62,17 @@ func NewDesk(o Options) (*Desk, error) {
 // Lifetime is how many milliseconds a code is right.
 func (d *Desk) Lifetime() int64 { return d.o.Lifetime }
 
+// ErrAddress is the kind of a Recipient without an address: nobody could be mailed the code,
+// and it would prove nothing.
+var ErrAddress = errors.New("a code is for an address, and there is none")
+
 // Issue makes a code, which is right from now on, and returns it to be mailed. It comes
 // before the mail: whoever has the mail may be back at once. If the mail is not sent
 // after all, TakeBack undoes it.
 func (d *Desk) Issue(ctx context.Context, to Recipient) (code string, err error) {
+	if to.Address == "" {
+		return "", fmt.Errorf("issuing a code: %w", ErrAddress)
+	}
 	if code, err = NewCode(d.o.Random); err != nil {
 		return "", err
 	}

@@ -500,3 +500,12 @@ func TestAGuessThatWasCountedAlone(t *testing.T) {
 		t.Errorf("%d codes were compared, and %d guesses are left", compared, s.left())
 	}
 }
+
+// A code is for an address.
+func TestIssueForNoAddress(t *testing.T) {
+	s := newSetting(t, nil)
+	if code, err := s.desk.Issue(context.Background(), verify.Recipient{Mailbox: alice.Mailbox}); code != "" || !errors.Is(err, verify.ErrAddress) {
+		t.Errorf("%q, %v", code, err)
+	}
+	s.expect(alice, "000000", verify.Expired, 0)
+}
