@@ -4,8 +4,8 @@ import "github.com/mailgate/mailgate/clock"
 
 // Options say how much is kept. The zero value is fit for use.
 type Options struct {
-	// Keys is the most keys that are on record at once; the default is 1<<20, and 1<<31 is
-	// the most. One more is refused with ErrFull until one of the others counts no more.
+	// Keys is the most keys that are on record at once; 0 and less is DefaultKeys, and more
+	// than 1<<31 is 1<<31. One more is refused with ErrFull until one of the others counts no more.
 	Keys int
 	// Now reads the clock; the default is clock.Now.
 	Now func() int64
