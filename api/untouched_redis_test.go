@@ -29,11 +29,11 @@ func records(t *testing.T, redis *redistest.Server) map[string]string {
 
 // sharedWays limit by each algorithm, with room for so many at once and then one more after
 // a while.
-func sharedWays(t *testing.T, shared *cluster.Limiter) []func(name string, room int) rules.Rule {
+func sharedWays(t *testing.T, shared *cluster.Limiter, meters *cluster.Meters) []func(name string, room int) rules.Rule {
 	hour := func(limit int) throttle.Tier { return tier("hour", limit, 3_600_000) }
 	counted := func(name string, m meter.Meter) rules.Rule {
 		_, queues := m.(meter.LeakyBucket)
-		return rules.Rule{Name: name, Limiter: shared.Meter(name, m), Queues: queues}
+		return rules.Rule{Name: name, Limiter: meters.Limiter(name, m), Queues: queues}
 	}
 	return []func(string, int) rules.Rule{
 		func(name string, room int) rules.Rule {
@@ -60,7 +60,7 @@ func beside(t *testing.T, store *redisstore.Store, by []rules.By, room map[rules
 	t.Helper()
 	shared := must(cluster.New(store, must(throttle.NewPolicy(tier("hour", room[rules.ByMailbox], 3_600_000)))(t)))(t)
 	all := []rules.Rule{{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: shared}}
-	ways := sharedWays(t, shared)
+	ways := sharedWays(t, shared, must(cluster.NewMeters(store))(t))
 	for i, by := range by {
 		rule := ways[(i+step)%len(ways)](string(by), room[by])
 		rule.By = by

@@ -39,7 +39,7 @@ func (a algorithm) playIn(server *redisServer, s scene) (rows []row, err error) 
 	defer func() { err = errors.Join(err, limiter.Close()) }()
 	what := fmt.Sprintf("redis, %s: %s", a.name, s.what)
 	var against []contender
-	sides := []side{{ours, s.askedOf(server, ourPeer{limiter.Meter("bench", m)})}}
+	sides := []side{{ours, s.askedOf(server, ourPeer{limiter.meters.Limiter("bench", m)})}}
 	for _, c := range a.inRedis {
 		if c.alone && s.yes && s.keys == 1 {
 			rows = append(rows, notMeasured(what+", "+c.name, "each of its callers tries again for every other"))

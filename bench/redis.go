@@ -57,7 +57,8 @@ func withField(use func(*field) error) error {
 // inRedis is our limiter, with connections of its own.
 type inRedis struct {
 	*cluster.Limiter
-	store *redisstore.Store
+	meters *cluster.Meters
+	store  *redisstore.Store
 }
 
 // Close ends the connections.
@@ -73,10 +74,14 @@ func openCluster(addr string, p throttle.Policy, clock func() int64) (*inRedis, 
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
+	meters, err := cluster.NewMeters(store)
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
 	if _, err := store.Prepare(context.Background()); err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
-	return &inRedis{limiter, store}, nil
+	return &inRedis{limiter, meters, store}, nil
 }
 
 // redisDenial compares a no for mailboxes that are asked again after their first send.

@@ -48,7 +48,7 @@ func openMetered(t *testing.T, n *peer, disk *cache.Disk) *metered {
 	t.Cleanup(meters.Close)
 	m := &metered{t: t, ways: map[string]*outage.Limiter{}, last: map[string]throttle.ID{}}
 	for name, way := range threeInYears(t) {
-		m.ways[name] = n.watch.Limiter(name, 2*years.Window, n.shared.Meter(name, way), meters.Limiter(name, way))
+		m.ways[name] = n.watch.Limiter(name, 2*years.Window, n.meters.Limiter(name, way), meters.Limiter(name, way))
 	}
 	return m
 }

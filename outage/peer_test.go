@@ -28,6 +28,7 @@ type peer struct {
 	t      *testing.T
 	watch  *outage.Watch
 	shared *cluster.Limiter
+	meters *cluster.Meters // on the same store
 	own    *local.Limiter
 	clock  func() int64  // that of Redis, as far as the node knows
 	slow   time.Duration // the longest that a take has taken
@@ -57,7 +58,11 @@ func openPeerWith(t *testing.T, disk *cache.Disk, o redisstore.Options, p thrott
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &peer{t: t, shared: shared, own: openLimiter(t, disk, p, store.Now), clock: store.Now, admitted: map[string][]string{}}
+	meters, err := cluster.NewMeters(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &peer{t: t, shared: shared, meters: meters, own: openLimiter(t, disk, p, store.Now), clock: store.Now, admitted: map[string][]string{}}
 	n.watch, err = outage.NewWatch(outage.Options{
 		Disk: disk, Kept: true, Shared: store.Ready, Now: store.Now, Pause: 20 * time.Millisecond,
 		Wrong: func(err error) bool { return errors.Is(err, redisstore.ErrReply) },

@@ -39,6 +39,10 @@ func inRedis(store *redisstore.Store, first throttle.Policy) (history, error) {
 	if err != nil {
 		return history{}, err
 	}
+	meters, err := cluster.NewMeters(store)
+	if err != nil {
+		return history{}, err
+	}
 	answers, err := repeats.New(store, answerTerms)
 	if err != nil {
 		return history{}, err
@@ -50,7 +54,7 @@ func inRedis(store *redisstore.Store, first throttle.Policy) (history, error) {
 	return history{
 		mailbox: func(p throttle.Policy) outage.Survey { return limiter.Tiers("", p) },
 		tiers:   func(name string, p throttle.Policy) throttle.Recorder { return limiter.Tiers(name, p) },
-		meter:   limiter.Meter,
+		meter:   meters.Limiter,
 		codes:   codes.New(store),
 		repeats: api.Repeats{Answers: answers, HandedOver: handedOver},
 		remote:  true,

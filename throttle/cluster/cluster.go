@@ -22,11 +22,13 @@ type Limiter struct {
 // The policy must be the same for all who share keys: one with shorter windows would
 // forget what another still has to know. Tiers makes limiters with keys of their own.
 func New(store *redisstore.Store, p throttle.Policy) (*Limiter, error) {
-	if p.IsZero() {
+	switch {
+	case store == nil:
+		return nil, errors.New("opening a limiter: there is no store")
+	case p.IsZero():
 		return nil, errors.New("opening a limiter: the policy has no tiers")
 	}
 	store.Use(tierScripts...)
-	store.Use(meterScripts...)
 	return &Limiter{place: place{store, store.Prefix()}, policy: p, tiers: packTiers(p)}, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/mailgate/mailgate/redisstore/redistest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/cluster"
+	"github.com/mailgate/mailgate/throttle/meter"
 	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
@@ -36,19 +37,33 @@ func openStore(t testing.TB, o redisstore.Options) *redisstore.Store {
 	return store
 }
 
+// opened is a limiter by a policy, and those by meters on the same store.
+type opened struct {
+	*cluster.Limiter
+	meters *cluster.Meters
+}
+
+// Meter is a limiter by a meter.
+func (o opened) Meter(name string, m meter.Meter) throttle.Recorder { return o.meters.Limiter(name, m) }
+
 // open makes a limiter of the default policy, on connections of its own.
-func open(t testing.TB, o redisstore.Options) *cluster.Limiter {
+func open(t testing.TB, o redisstore.Options) opened {
 	t.Helper()
 	return openWith(t, throttle.DefaultPolicy(), o)
 }
 
-func openWith(t testing.TB, p throttle.Policy, o redisstore.Options) *cluster.Limiter {
+func openWith(t testing.TB, p throttle.Policy, o redisstore.Options) opened {
 	t.Helper()
-	limiter, err := cluster.New(openStore(t, o), p)
+	store := openStore(t, o)
+	limiter, err := cluster.New(store, p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return limiter
+	meters, err := cluster.NewMeters(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return opened{limiter, meters}
 }
 
 // onOneStore opens limiters on the same connections. The clock is that of the last: the suite

@@ -6,8 +6,17 @@
 // same reservation is not charged twice, so a call whose answer was lost can be
 // made again; the client library never does so by itself.
 //
-// On the same store Limiter.Meter counts by the meters of package meter, and
-// Limiter.Tiers by further policies. A meter's state is one string for each key, and for
+//	store, err := redisstore.Open(redisstore.Options{URL: "redis://localhost:6379"})
+//	...
+//	defer store.Close()
+//	mailboxes, err := cluster.New(store, throttle.DefaultPolicy())
+//	...
+//	meters, err := cluster.NewMeters(store)
+//	...
+//	visitors := meters.Limiter("visitors", minute) // a meter of package meter
+//
+// A [Limiter] admits by a policy, and Limiter.Tiers by further ones. [Meters] count by the
+// meters of package meter on the same store. A meter's state is one string for each key, and for
 // each algorithm there is a script that decides as its meter in Go would: the meter
 // then spells the verdict, and should the two ever differ, that is an error and no yes. Of
 // one that remembers hundreds of sends mostly the first half KB is read, however many.

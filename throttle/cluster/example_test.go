@@ -44,8 +44,8 @@ func Example() {
 	// false minute
 }
 
-// A meter counts on the same connections, under a name of its own.
-func ExampleLimiter_Meter() {
+// Meters count under names, on the connections of the store.
+func ExampleMeters() {
 	server, stop := redistest.ForExample()
 	defer stop()
 	store, err := redisstore.Open(redisstore.Options{URL: server.URL(), Timeout: 2 * time.Second})
@@ -54,17 +54,17 @@ func ExampleLimiter_Meter() {
 		return
 	}
 	defer store.Close()
-	limiter, err := cluster.New(store, throttle.DefaultPolicy())
+	meters, err := cluster.NewMeters(store)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	perHour, err := meter.NewFixedWindow(throttle.Tier{Name: "hour", Limit: 100, Window: 3_600_000})
+	perHour, err := meter.NewFixedWindow(throttle.Tier{Name: "hour", Limit: 100, Window: time.Hour.Milliseconds()})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	byAddress := limiter.Meter("client-ip", perHour)
+	byAddress := meters.Limiter("client-ip", perHour)
 	v, err := byAddress.Take(context.Background(), "192.0.2.1", throttle.NewID())
 	if err != nil {
 		fmt.Println(err)

@@ -79,11 +79,11 @@ func TestADecisionIsSentOnce(t *testing.T) {
 	if n := proxy.Commands("evalsha") - sent; n != 1 {
 		t.Errorf("the decision was sent %d times", n)
 	}
-	limiter = open(t, redisstore.Options{URL: proxy.URL(), Timeout: patient})
-	if v := take(t, limiter, mailbox, id); !v.Allowed || v.Tiers()[2].Remaining != 9 {
+	again := open(t, redisstore.Options{URL: proxy.URL(), Timeout: patient})
+	if v := take(t, again, mailbox, id); !v.Allowed || v.Tiers()[2].Remaining != 9 {
 		t.Errorf("taken again with the same id: allowed %v, tiers %v", v.Allowed, v.Tiers())
 	}
-	if released, err := limiter.Release(context.Background(), mailbox, id); !released || err != nil {
+	if released, err := again.Release(context.Background(), mailbox, id); !released || err != nil {
 		t.Errorf("release: %v, %v", released, err)
 	}
 }
@@ -165,12 +165,12 @@ func TestWhatComesTooLateIsNotDone(t *testing.T) {
 		if _, err := way.Reset(ctx, mailboxOf("warm")); err != nil {
 			t.Fatal(err)
 		}
-		for _, l := range []*cluster.Limiter{limiter, another} {
+		for _, l := range []opened{limiter, another} {
 			admit(t, waysToThree(l)[i], mailboxOf("warm"))
 		}
 	}
 	server.Pause()
-	for _, l := range []*cluster.Limiter{limiter, another} { // as above
+	for _, l := range []opened{limiter, another} { // as above
 		var done sync.WaitGroup
 		for _, way := range waysToThree(l) {
 			done.Go(func() {

@@ -180,7 +180,7 @@ func TestALowerLimitMakesAStateShort(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w.meter, w.metered = m, w.limiter.Meter("twin", m).(*metered)
+			w.meter, w.metered = m, w.meters.Limiter("twin", m).(*metered)
 		}
 		count(5000)
 		w.takeMany(long)
@@ -334,7 +334,7 @@ func TestFilterForgetsNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	limiter, err := New(store, throttle.DefaultPolicy())
+	meters, err := NewMeters(store)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -342,7 +342,7 @@ func TestFilterForgetsNone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	by := limiter.Meter("filter", m)
+	by := meters.Limiter("filter", m)
 	takeAll := func(ids []throttle.ID) {
 		var group sync.WaitGroup
 		for _, id := range ids {

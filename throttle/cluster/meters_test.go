@@ -8,7 +8,6 @@ import (
 	"github.com/mailgate/mailgate/redisstore"
 	"github.com/mailgate/mailgate/redisstore/redistest"
 	"github.com/mailgate/mailgate/throttle"
-	"github.com/mailgate/mailgate/throttle/cluster"
 	"github.com/mailgate/mailgate/throttle/meter"
 	"github.com/mailgate/mailgate/throttle/throttletest"
 )
@@ -44,7 +43,7 @@ func must[M meter.Meter](m M, err error) M {
 
 // waysToThree are a limiter of three sends a minute, and all threeMeters on the same
 // connections.
-func waysToThree(limiter *cluster.Limiter) []throttle.Limiter {
+func waysToThree(limiter opened) []throttle.Limiter {
 	all := []throttle.Limiter{limiter}
 	for _, name := range slices.Sorted(maps.Keys(threeMeters)) {
 		all = append(all, limiter.Meter(name, threeMeters[name]))

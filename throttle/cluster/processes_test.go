@@ -31,12 +31,16 @@ func work(url string) error {
 	if err != nil {
 		return err
 	}
+	meters, err := cluster.NewMeters(store)
+	if err != nil {
+		return err
+	}
 	t := new(workerT)
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		name, mailbox, _ := strings.Cut(lines.Text(), " ")
 		var by throttle.Limiter = limiter
 		if m, found := threeMeters[name]; found {
-			by = limiter.Meter(name, m)
+			by = meters.Limiter(name, m)
 		}
 		admitted := throttletest.Race(t, by, mailbox, callers)
 		fmt.Println(admitted, t.failure())

@@ -110,7 +110,7 @@ func TestDisagreementIsAnError(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		lax, strict := w.limiter.Meter("some", one).(*metered), w.limiter.Meter("some", three).(*metered)
+		lax, strict := w.meters.Limiter("some", one).(*metered), w.meters.Limiter("some", three).(*metered)
 		lax.layout, strict.layout = strict.layout, lax.layout
 		for _, by := range []*metered{lax, strict} {
 			first, err := by.Take(context.Background(), name, throttle.NewID())
@@ -136,11 +136,11 @@ func TestAStrangersMeterIsRefused(t *testing.T) {
 			t.Errorf("%q", said)
 		}
 	}()
-	w.limiter.Meter("some", stranger{w.meter})
+	w.meters.Limiter("some", stranger{w.meter})
 }
 
 func TestAMeterThatCountsNothingIsRefused(t *testing.T) {
-	limiter := new(Limiter) // nothing of it is used
+	meters := new(Meters) // nothing of it is used
 	for _, m := range []meter.Meter{nil, meter.FixedWindow{}, meter.SlidingWindow{}, meter.TokenBucket{}, meter.LeakyBucket{}} {
 		t.Run(fmt.Sprintf("%T", m), func(t *testing.T) {
 			defer func() {
@@ -148,7 +148,7 @@ func TestAMeterThatCountsNothingIsRefused(t *testing.T) {
 					t.Errorf("%v", said)
 				}
 			}()
-			limiter.Meter("zero", m)
+			meters.Limiter("zero", m)
 		})
 	}
 }
@@ -181,12 +181,12 @@ var windows = []int64{1, 2, 7, 100, 999, 60_000, 86_400_000}
 
 // A twin asks a limiter and a meter the same.
 type twin struct {
-	t       *testing.T
-	server  *redistest.Server
-	random  *rand.Rand
-	clock   atomic.Int64
-	limiter *Limiter
-	make    func(limit, room int) (meter.Meter, error)
+	t      *testing.T
+	server *redistest.Server
+	random *rand.Rand
+	clock  atomic.Int64
+	meters *Meters
+	make   func(limit, room int) (meter.Meter, error)
 
 	key     string
 	metered *metered
@@ -210,7 +210,7 @@ func newTwin(t *testing.T, server *redistest.Server, random *rand.Rand, f family
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { store.Close() })
-	if w.limiter, err = New(store, throttle.DefaultPolicy()); err != nil {
+	if w.meters, err = NewMeters(store); err != nil {
 		t.Fatal(err)
 	}
 	w.make = f(random, window)
@@ -224,7 +224,7 @@ func (w *twin) change() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.meter, w.metered = m, w.limiter.Meter("twin", m).(*metered)
+	w.meter, w.metered = m, w.meters.Limiter("twin", m).(*metered)
 	w.story = append(w.story, m.String())
 }
 

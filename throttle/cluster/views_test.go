@@ -6,7 +6,6 @@ import (
 	"github.com/mailgate/mailgate/redisstore"
 	"github.com/mailgate/mailgate/redisstore/redistest"
 	"github.com/mailgate/mailgate/throttle"
-	"github.com/mailgate/mailgate/throttle/cluster"
 	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
@@ -17,7 +16,7 @@ func TestTiersWithoutAPolicy(t *testing.T) {
 			throttletest.RunZeroPolicy(t, func(t testing.TB, p throttle.Policy, now func() int64) throttle.Historian {
 				return openWith(t, p, redisstore.Options{URL: server.URL(), Clock: now, Timeout: patient})
 			}, func(l throttle.Historian, p throttle.Policy) throttle.Historian {
-				return l.(*cluster.Limiter).Tiers(name, p)
+				return l.(opened).Tiers(name, p)
 			})
 		})
 	}
