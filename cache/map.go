@@ -69,6 +69,9 @@ type stripe[V any] struct {
 // NewMap opens the part of the disk that has this name. One Map at a time can have it:
 // two would each remember what the other has changed.
 func NewMap[V any](disk *Disk, name string, codec Codec[V], size Size) (*Map[V], error) {
+	if disk == nil {
+		return nil, fmt.Errorf("opening the part %q of a data directory: there is no disk", name)
+	}
 	if !disk.claim(name) {
 		return nil, fmt.Errorf("opening the part %q of the data directory: it is open already", name)
 	}
