@@ -4,6 +4,17 @@
 // the states of meters, for limits that count in another way. Either can serve any
 // number of limits at once, each under its name: [Limiter.Tiers], [Meters.Limiter].
 //
+//	disk, err := cache.Open(cache.DiskOptions{Dir: "history"})
+//	...
+//	defer disk.Close() // after what is on it
+//	mailboxes, err := local.New(disk, local.Options{Policy: throttle.DefaultPolicy()})
+//	...
+//	defer mailboxes.Close()
+//	meters, err := local.NewMeters(disk, local.MetersOptions{})
+//	...
+//	defer meters.Close()
+//	visitors := meters.Limiter("visitors", minute) // a meter of package meter
+//
 // Histories and states live in a cache.Map: in memory while there is room, on disk
 // always. A denial of a key in memory takes no lock and allocates nothing; an admission
 // is on disk before the answer is yes.
@@ -180,7 +191,8 @@ func (l *Limiter) History(ctx context.Context, mailbox string) (throttle.History
 func (l *Limiter) Ready(ctx context.Context) error { return ready(ctx, l.histories) }
 
 // Close waits for calls that are under way. Later ones fail, also those of what Tiers
-// has returned. Of a limiter that Tiers returned it does nothing: that ends with the one it
+// has returned. What is in memory goes, and goroutines end, at a garbage collection after
+// that; see cache.Map. Of a limiter that Tiers returned it does nothing: that ends with the one it
 // came from.
 func (l *Limiter) Close() {
 	if !l.derived {
