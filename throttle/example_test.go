@@ -109,7 +109,7 @@ func ExampleParseID() {
 	fmt.Println(err)
 	// Output:
 	// true <nil>
-	// a reservation is eight characters of A-Z, a-z, 0-9, - and _
+	// a reservation is eight characters of A-Z, a-z, 0-9, - and _, as NewID makes them
 }
 
 func ExampleNewID() {

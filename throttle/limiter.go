@@ -57,7 +57,7 @@ var (
 	ErrKey = Unchanged(errors.New("a key is 1 to 1024 bytes long"))
 	// ErrID is the kind of a reservation that NewID or ParseID did not make. It is
 	// ErrUnchanged as well.
-	ErrID = Unchanged(errors.New("a reservation is eight characters of A-Z, a-z, 0-9, - and _"))
+	ErrID = Unchanged(errors.New("a reservation is eight characters of A-Z, a-z, 0-9, - and _, as NewID makes them"))
 )
 
 // CheckKey is the check that every limiter makes first.

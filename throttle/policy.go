@@ -12,14 +12,14 @@ import (
 type Tier struct {
 	Name   string // what callers are told: a-z, then also 0-9, - and _
 	Limit  int    // sends
-	Window int64  // milliseconds
+	Window int64  // milliseconds, such as time.Minute.Milliseconds()
 }
 
 // What a policy may hold. Every send inside the longest window is kept, so the limit
 // of the longest tier is also the number of entries that one mailbox can cost.
 const (
 	MaxTiers  = 16                                // tiers in a policy
-	MaxLimit  = 1000                              // sends in a window
+	MaxLimit  = 1000                              // sends in a window; for more there is package meter
 	MaxWindow = int64(3660 * 24 * 60 * 60 * 1000) // ten years, in milliseconds
 )
 

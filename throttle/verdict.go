@@ -14,14 +14,15 @@ type Verdict struct {
 	// Limit names the tier that makes the next send wait longest, the one with the
 	// longer window if two wait equally long. It is empty when nothing has to wait.
 	Limit string
-	// Wait is how many milliseconds from Now the next send is admitted, 0 if at once.
+	// Wait is how many milliseconds from Now the next send is admitted, 0 if at once:
+	// time.Duration(v.Wait) * time.Millisecond.
 	// Under a clock that has stepped back behind the newest send it is counted from
 	// that send.
 	Wait int64
 	// Now is the clock the verdict was reached at, as it was read.
 	Now int64
-	// Delay is how many milliseconds an admitted send has to be held back until its
-	// turn comes. It is 0 but where a limiter lets sends queue.
+	// Delay is how many milliseconds, as in Wait, an admitted send has to be held back until
+	// its turn comes. It is 0 but where a limiter lets sends queue.
 	Delay int64
 
 	clock   int64 // the moment that counts: Now, or later where the clock stepped back

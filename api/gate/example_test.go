@@ -19,7 +19,7 @@ import (
 // A sign-in form that each visitor may get wrong twice a minute. What he gets right is
 // not counted.
 func Example() {
-	minute, err := meter.NewSlidingWindow(throttle.Tier{Name: "minute", Limit: 2, Window: 60_000}, 60)
+	minute, err := meter.NewSlidingWindow(throttle.Tier{Name: "minute", Limit: 2, Window: time.Minute.Milliseconds()}, 60)
 	if err != nil {
 		fmt.Println(err)
 		return

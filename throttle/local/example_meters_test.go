@@ -3,6 +3,7 @@ package local_test
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/throttle"
@@ -29,7 +30,7 @@ func ExampleMeters() {
 	defer meters.Close()
 
 	for _, limit := range []int{2, 3} {
-		quota, err := meter.NewFixedWindow(throttle.Tier{Name: "day", Limit: limit, Window: 86_400_000})
+		quota, err := meter.NewFixedWindow(throttle.Tier{Name: "day", Limit: limit, Window: (24 * time.Hour).Milliseconds()})
 		if err != nil {
 			fmt.Println(err)
 			return

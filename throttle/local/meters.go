@@ -42,8 +42,8 @@ func NewMeters(disk *cache.Disk, o MetersOptions) (*Meters, error) {
 }
 
 // Limiter admits sends by a meter. It needs no Close, and there may be any number at
-// once; those of one name count together if their meters have one form. So a limit can
-// be changed while requests under the old one finish, and what is on record goes on to
+// once; those of one name count together if their meters have one form, see [meter.Meter]. So
+// a limit can be changed while requests under the old one finish, and what is on record goes on to
 // count. A meter of another form begins anew, and what was counted by one stays where it is,
 // also at a Reset: it counts again for a Limiter of that form, until it expires. A name is any
 // text.

@@ -58,7 +58,7 @@ func refused(t testing.TB, l throttle.Limiter, key string) {
 	if !errors.Is(err, memory.ErrFull) || !errors.Is(err, throttle.ErrUnavailable) || v.Allowed {
 		t.Fatalf("take for one key too many: allowed %v, %v", v.Allowed, err)
 	}
-	if want := "take: the history is unavailable: as many keys as there is room for still count"; err.Error() != want {
+	if want := "take: the history is unavailable: as many keys as Options.Keys has room for still count"; err.Error() != want {
 		t.Fatalf("the error says %q, want %q", err, want)
 	}
 }

@@ -113,7 +113,7 @@ func TestCountIsRefusedWhereThereIsNoRoom(t *testing.T) {
 	if !errors.Is(err, memory.ErrFull) || !errors.Is(err, throttle.ErrUnchanged) || r != (throttle.Reading{}) {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if want := "count: the history is unavailable: as many keys as there is room for still count"; err.Error() != want {
+	if want := "count: the history is unavailable: as many keys as Options.Keys has room for still count"; err.Error() != want {
 		t.Errorf("the error says %q, want %q", err, want)
 	}
 }

@@ -1,7 +1,7 @@
 // Package memory is the throttle.Limiter of a Go program that needs no disk and no
 // server: everything is in the memory of the process.
 //
-//	minute, err := meter.NewSlidingWindow(throttle.Tier{Name: "minute", Limit: 60, Window: 60_000}, 0)
+//	minute, err := meter.NewSlidingWindow(throttle.Tier{Name: "minute", Limit: 60, Window: time.Minute.Milliseconds()}, 0)
 //	if err != nil {
 //		return err
 //	}

@@ -3,6 +3,7 @@ package memory_test
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/memory"
@@ -13,7 +14,7 @@ import (
 // is turned by hand.
 func Example() {
 	clock := int64(1_800_000_000_000)
-	minute, err := meter.NewSlidingWindow(throttle.Tier{Name: "minute", Limit: 2, Window: 60_000}, 0)
+	minute, err := meter.NewSlidingWindow(throttle.Tier{Name: "minute", Limit: 2, Window: time.Minute.Milliseconds()}, 0)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -34,7 +35,7 @@ func Example() {
 // Requests that nobody repeats or gives back are counted without an id.
 func ExampleLimiter_Count() {
 	clock := int64(1_800_000_000_000)
-	second, err := meter.NewTokenBucket(throttle.Tier{Name: "second", Limit: 10, Window: 1000}, 2)
+	second, err := meter.NewTokenBucket(throttle.Tier{Name: "second", Limit: 10, Window: time.Second.Milliseconds()}, 2)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -69,7 +70,7 @@ func ExampleNewTiers() {
 func ExampleLimiter_With() {
 	clock := int64(1_800_000_000_000)
 	hour := func(limit int) meter.Meter {
-		m, err := meter.NewFixedWindow(throttle.Tier{Name: "hour", Limit: limit, Window: 3_600_000})
+		m, err := meter.NewFixedWindow(throttle.Tier{Name: "hour", Limit: limit, Window: time.Hour.Milliseconds()})
 		if err != nil {
 			panic(err)
 		}
@@ -89,4 +90,26 @@ func ExampleLimiter_With() {
 	// true hour: 0 of 1 left, 3600000 ms to wait
 	// false hour: 0 of 1 left, 3600000 ms to wait
 	// true hour: 1 of 3 left
+}
+
+// A request came to nothing, and its place is there for the next.
+func ExampleLimiter_Release() {
+	hour, err := meter.NewFixedWindow(throttle.Tier{Name: "hour", Limit: 1, Window: time.Hour.Milliseconds()})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	callers := memory.New(hour, memory.Options{})
+	ctx, id := context.Background(), throttle.NewID()
+	v, err := callers.Take(ctx, "web", id)
+	fmt.Println(v.Allowed, err)
+	fmt.Println(callers.Release(ctx, "web", id))
+	fmt.Println(callers.Release(ctx, "web", id)) // there is nothing to give back any more
+	v, err = callers.Take(ctx, "web", throttle.NewID())
+	fmt.Println(v.Allowed, err)
+	// Output:
+	// true <nil>
+	// true <nil>
+	// false <nil>
+	// true <nil>
 }

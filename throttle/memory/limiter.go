@@ -63,7 +63,7 @@ func (l Limiter) by(m meter.Meter) *Limiter {
 
 // With returns a Limiter that counts by another meter, and what both admit counts for
 // both: so a limit can be changed, or one caller be held to a lower one. A meter of
-// another form cannot read what is on record, and begins with nothing. Like New it panics
+// another form, see [meter.Meter], cannot read what is on record, and begins with nothing. Like New it panics
 // where there is no meter.
 //
 // A key stays on record until it says nothing to the slowest of all meters that were
@@ -143,7 +143,8 @@ func (l *Limiter) keepOrSay(s *shard[counted], e *entry[counted], k fingerprint,
 	}
 }
 
-// Peek answers what Take would.
+// Peek answers what Take would, but for ErrFull: it needs no place, and says of a new key what
+// Take would if there were one.
 func (l *Limiter) Peek(ctx context.Context, key string) (v throttle.Verdict, err error) {
 	if err := throttle.CheckCall(ctx, "peek", key); err != nil {
 		return v, err

@@ -11,7 +11,7 @@ import (
 
 // ErrFull is the cause of a Take or a Count that failed because Options.Keys other keys are on
 // record and all still count. It comes wrapped, with throttle.ErrUnavailable.
-var ErrFull = errors.New("as many keys as there is room for still count")
+var ErrFull = errors.New("as many keys as Options.Keys has room for still count")
 
 // shards is a power of two. Each has a lock of its own, so many that two callers seldom
 // meet at one.

@@ -104,7 +104,7 @@ func sendsOf(e *entry[sends], no throttle.Refusal, turn uint64) (throttle.Refusa
 	return no, part.in(first)
 }
 
-// Peek answers what Take would.
+// Peek answers what Take would, but for ErrFull, as that of a Limiter.
 func (l *Tiers) Peek(ctx context.Context, key string) (v throttle.Verdict, err error) {
 	if err := throttle.CheckCall(ctx, "peek", key); err != nil {
 		return v, err

@@ -3,6 +3,7 @@ package meter_test
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/meter"
@@ -22,7 +23,7 @@ func Example_picture() {
 }
 
 func picture() string {
-	minute := throttle.Tier{Name: "minute", Limit: 5, Window: 60_000}
+	minute := throttle.Tier{Name: "minute", Limit: 5, Window: time.Minute.Milliseconds()}
 	return draw("asked", func(int64) (bool, int64) { return true, 0 }) +
 		draw("throttle.Policy", exactly(minute)) +
 		draw("SlidingWindow", counting(meter.NewSlidingWindow(minute, 0))) +

@@ -13,7 +13,7 @@ var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).UnixMilli()
 
 func ExampleFixedWindow() {
 	// A relay's provider counts by the day, and so do we.
-	day, err := meter.NewFixedWindow(throttle.Tier{Name: "day", Limit: 2, Window: 24 * 3_600_000})
+	day, err := meter.NewFixedWindow(throttle.Tier{Name: "day", Limit: 2, Window: (24 * time.Hour).Milliseconds()})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -31,7 +31,7 @@ func ExampleFixedWindow() {
 
 func ExampleSlidingWindow() {
 	// A visitor's address, by second.
-	visitor, err := meter.NewSlidingWindow(throttle.Tier{Name: "minute", Limit: 2, Window: 60_000}, 60)
+	visitor, err := meter.NewSlidingWindow(throttle.Tier{Name: "minute", Limit: 2, Window: time.Minute.Milliseconds()}, 60)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -50,7 +50,7 @@ func ExampleSlidingWindow() {
 
 func ExampleTokenBucket() {
 	// A caller may send one a second, and three at once after a pause.
-	caller, err := meter.NewTokenBucket(throttle.Tier{Name: "second", Limit: 1, Window: 1000}, 3)
+	caller, err := meter.NewTokenBucket(throttle.Tier{Name: "second", Limit: 1, Window: time.Second.Milliseconds()}, 3)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -71,7 +71,7 @@ func ExampleTokenBucket() {
 
 func ExampleLeakyBucket() {
 	// A relay wants ten a second at most, evenly. Three may wait for their turns.
-	relay, err := meter.NewLeakyBucket(throttle.Tier{Name: "second", Limit: 10, Window: 1000}, 3)
+	relay, err := meter.NewLeakyBucket(throttle.Tier{Name: "second", Limit: 10, Window: time.Second.Milliseconds()}, 3)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -92,7 +92,7 @@ func ExampleLeakyBucket() {
 // Five in the last second of a minute and five in the first of the next: a fixed window
 // lets all ten through within two seconds. Nothing else here does.
 func Example_edge() {
-	minute := throttle.Tier{Name: "minute", Limit: 5, Window: 60_000}
+	minute := throttle.Tier{Name: "minute", Limit: 5, Window: time.Minute.Milliseconds()}
 	fixed, err1 := meter.NewFixedWindow(minute)
 	sliding, err2 := meter.NewSlidingWindow(minute, 0)
 	token, err3 := meter.NewTokenBucket(minute, 0)

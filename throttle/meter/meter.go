@@ -59,6 +59,12 @@ type Meter interface {
 
 	// Form says what the numbers in a state mean. Meters of one form can use each
 	// other's states: so a limit can be changed and what is on record still counts.
+	//
+	// The form is the algorithm and the window to the millisecond, and of a SlidingWindow how
+	// many milliseconds a part has. The limit, the burst, the queue and the tier's name are not
+	// in it, and may change. A bucket counts in parts of a send, as many as its window has
+	// milliseconds: so 2/120s is another form than 1/60s, though it is the same rate, and a
+	// rate is changed by the limit alone.
 	Form() string
 
 	// String names the algorithm and its numbers, such as
