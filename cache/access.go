@@ -62,7 +62,7 @@ func tryOpen(path string, flags int) error {
 // openError gives the error of a file that does not open its kind.
 func openError(err error) error {
 	if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
-		return fmt.Errorf("%w: %w: %w", ErrFull, ErrFiles, err)
+		return fmt.Errorf("%w: %w", ErrFiles, err)
 	}
 	return fmt.Errorf("%w: %w", ErrDisk, err)
 }
@@ -75,7 +75,7 @@ func enoughHandles(dir string, tables int) error {
 		return fmt.Errorf("%w: %w", ErrDisk, err)
 	}
 	if need := int64(tables) + fileReserve; free < need {
-		return fmt.Errorf("%w: %w: %d more, %d needed", ErrFull, ErrFiles, free, need)
+		return fmt.Errorf("%w: %d more, %d needed", ErrFiles, free, need)
 	}
 	return nil
 }
@@ -87,7 +87,7 @@ func badgerError(err error) error {
 	case strings.Contains(err.Error(), "Cannot acquire directory lock"):
 		return ErrInUse
 	case tells(err, syscall.EMFILE, syscall.ENFILE):
-		return fmt.Errorf("%w: %w: %w", ErrFull, ErrFiles, err)
+		return fmt.Errorf("%w: %w", ErrFiles, err)
 	}
 	return fmt.Errorf("%w: %w", ErrDisk, err)
 }

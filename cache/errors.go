@@ -12,7 +12,7 @@ var (
 	// files that the process may open.
 	ErrFull = errors.New("the disk is full")
 	// ErrFiles is an ErrFull as well: it is files that run short, and not bytes.
-	ErrFiles = errors.New("too few files can be made or opened")
+	ErrFiles error = tooFewFiles{}
 	// ErrDisk: the disk could not be read or written.
 	ErrDisk = errors.New("the disk failed")
 	// ErrCorrupt: what is on disk is not what was written.
@@ -25,6 +25,12 @@ var (
 	// the cause, and is never the only kind.
 	ErrUnchanged = errors.New("nothing was written")
 )
+
+// tooFewFiles does not speak of a full disk: that may have room for all.
+type tooFewFiles struct{}
+
+func (tooFewFiles) Error() string        { return "too few files can be made or opened" }
+func (tooFewFiles) Is(target error) bool { return target == ErrFull }
 
 // unchanged is the error of a call that has written nothing.
 type unchanged struct{ error }

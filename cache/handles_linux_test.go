@@ -3,6 +3,7 @@ package cache
 import (
 	"errors"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -47,6 +48,9 @@ func TestTooFewFileHandlesForTheTables(t *testing.T) {
 	restore()
 	if !errors.Is(err, ErrFull) || !errors.Is(err, ErrFiles) || errors.Is(err, ErrCorrupt) {
 		t.Errorf("%v, want %v and %v", err, ErrFull, ErrFiles)
+	}
+	if strings.Contains(err.Error(), ErrFull.Error()) {
+		t.Errorf("it is not the disk that is full: %v", err)
 	}
 	if after := listing(t, dir); after != before {
 		t.Errorf("the directory has changed:\n%s\n%s", before, after)

@@ -87,7 +87,7 @@ func (r *room) look(need int64) error {
 	case free.bytes < need:
 		return fmt.Errorf("%w: %d MB free, %d MB needed", ErrFull, free.bytes>>20, need>>20)
 	case free.files < fileReserve:
-		return fmt.Errorf("%w: %w: %d more, %d needed", ErrFull, ErrFiles, free.files, fileReserve)
+		return fmt.Errorf("%w: %d more, %d needed", ErrFiles, free.files, fileReserve)
 	}
 	return nil
 }
