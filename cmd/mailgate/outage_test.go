@@ -151,12 +151,13 @@ func TestAnOutageThatNobodyMeetsWith(t *testing.T) {
 			eventually(t, "the first look", func() bool { return metric(t, server, "mailgate_store_ready") == "1" })
 			redis.Kill()
 			eventually(t, "the outage in the metrics", func() bool { return metric(t, server, gauge) != "0" })
-			if lines := mentions(server.log, "the shared history is away"); len(lines) != 1 {
-				t.Errorf("the log has %v", lines)
-			}
+			eventually(t, "the outage in the log", func() bool { return len(mentions(server.log, "the shared history is away")) > 0 })
 			want := map[string]string{"continue": "1", "refuse": "0"}[outage]
 			eventually(t, "whether it goes on", func() bool { return metric(t, server, "mailgate_store_ready") == want })
 			newClient(t, server.URL, apiKey).mustSend(t, "alice@example.com", map[string]int{"continue": 200, "refuse": 503}[outage])
+			if lines := mentions(server.log, "the shared history is away"); len(lines) != 1 {
+				t.Errorf("the log has %v", lines)
+			}
 		})
 	}
 }
