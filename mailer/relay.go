@@ -165,14 +165,19 @@ func (r *relay) deliver(p patience, c *smtpConn, l *letter) (*smtpConn, *Reply, 
 	return c, reply, failure
 }
 
+// report logs what came of a try. A deferral goes by the name that it has in the figures.
 func (r *relay) report(l *letter, failure *SendError) {
+	outcome := failure.Outcome.String()
+	if failure.Deferred {
+		outcome = "deferred"
+	}
 	level := slog.LevelWarn
 	if failure.Outcome == Rejected {
 		level = slog.LevelInfo
 	}
 	attributes := []slog.Attr{
 		slog.String("message_id", l.id),
-		slog.String("outcome", failure.Outcome.String()),
+		slog.String("outcome", outcome),
 		slog.String("step", string(failure.Step)),
 	}
 	if failure.Reply != nil {

@@ -2,6 +2,8 @@ package mailer_test
 
 import (
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -45,6 +47,8 @@ func TestDeferred(t *testing.T) {
 				urls = append(urls, plain(play(t, script)))
 			}
 			o := facing(c.relays[0])
+			var log lockedBuffer
+			o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 			if c.relays[0].HoldBack {
 				o.CommandTimeout = ample // MAIL's answer is not seen either
 			}
@@ -59,6 +63,12 @@ func TestDeferred(t *testing.T) {
 			checkOutcome(t, err, mailer.Unavailable)
 			if failure, ok := errors.AsType[*mailer.SendError](err); !ok || failure.Deferred != c.deferred {
 				t.Errorf("deferred is %v, want %v: %v", failure.Deferred, c.deferred, err)
+			}
+			// Each try has a line: a send is deferred where all are.
+			said := log.String()
+			all := strings.Contains(said, "outcome=deferred") && !strings.Contains(said, "outcome=unavailable")
+			if all != c.deferred && !c.resting { // before the rest there were other tries
+				t.Errorf("deferred is to be %v, and the log says\n%s", c.deferred, said)
 			}
 		})
 	}
