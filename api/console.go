@@ -16,6 +16,7 @@ var consoleParts = map[string]string{
 	"mark.svg":           "image/svg+xml",
 	"busy.js":            "text/javascript; charset=utf-8",
 	"lengths.js":         "text/javascript; charset=utf-8",
+	"memory.js":          "text/javascript; charset=utf-8",
 	"console.js":         "text/javascript; charset=utf-8",
 	"console_ask.js":     "text/javascript; charset=utf-8",
 	"console_lanes.js":   "text/javascript; charset=utf-8",

@@ -45,7 +45,7 @@ func TestConsole(t *testing.T) {
 		}
 	}
 	visit(got.text)
-	if len(seen) != 11 {
+	if len(seen) != 12 {
 		t.Errorf("the page loads %v", seen)
 	}
 }

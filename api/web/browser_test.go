@@ -30,14 +30,15 @@ const patience = 15 * time.Second
 //go:embed testdata/timemachine.js
 var timeMachine string
 
-// openBrowser starts the one Chromium that all tests of the package share.
-func openBrowser(t *testing.T) context.Context {
+// openBrowser starts the Chromium that the tabs of a test share; ways are how it differs from
+// others.
+func openBrowser(t *testing.T, ways ...chromedp.ExecAllocatorOption) context.Context {
 	t.Helper()
 	program, err := exec.LookPath("chromium")
 	if err != nil {
 		t.Fatalf("these tests drive the program chromium, which is not here: run .ci/needs, which make test does (%v)", err)
 	}
-	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath(program))
+	options := slices.Concat(chromedp.DefaultExecAllocatorOptions[:], ways, []chromedp.ExecAllocatorOption{chromedp.ExecPath(program)})
 	if os.Getuid() == 0 {
 		options = append(options, chromedp.NoSandbox) // Chromium's own refuses to work for root
 	}

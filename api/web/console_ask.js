@@ -1,12 +1,14 @@
 // What the console asks of the server, with the operator's key. The key is kept for this
 // tab alone, and goes nowhere but into the header of these questions.
 
+import { forget, recall, remember } from "./memory.js";
+
 const place = "mailgate-admin-key";
 const patience = 20_000; // milliseconds, more than mailgate takes to answer
 
-export const key = () => sessionStorage.getItem(place) ?? "";
-export const keepKey = (text) => sessionStorage.setItem(place, text);
-export const forgetKey = () => sessionStorage.removeItem(place);
+export const key = () => recall(place);
+export const keepKey = (text) => remember(place, text);
+export const forgetKey = () => forget(place);
 
 // isAskedFor says whether this server wants a key at all.
 export const isAskedFor = document.querySelector("meta[name=mailgate-key]").content !== "none";

@@ -4,10 +4,11 @@ import "/countdown.js";
 import { post, showBadge, watchMails } from "./ask.js";
 import { busy, isBusy } from "./busy.js";
 import { count } from "./lengths.js";
+import { forget, recall, remember } from "./memory.js";
 import { announce, hideVerdict, showRest, showVerdict } from "./verdict.js";
 
 const at = (id) => document.getElementById(id);
-const remembered = "mailgate.signup";
+const place = "mailgate.signup";
 let email = ""; // whom it is about: an answer that comes when it is another does not count
 let sends = 0; // an answer about how things stood before one does not count either
 
@@ -54,7 +55,7 @@ async function send(button, note) {
     note.classList.toggle("wait", denied);
     note.textContent = status === 200 || denied ? "" : complaint(body); // an alert, so it is heard
     if (status === 200) {
-      sessionStorage.setItem(remembered, email);
+      remember(place, email);
       at("to").textContent = email;
       if (button === at("send")) {
         clearCode(); // else what is being typed stays: the code of the mail before is right as well
@@ -114,7 +115,7 @@ at("prove").addEventListener("submit", async (event) => {
   }
   at("code").setAttribute("aria-invalid", String(status === 422));
   if (body.verified) {
-    sessionStorage.removeItem(remembered);
+    forget(place);
     step("done", "done-title");
     return;
   }
@@ -146,7 +147,7 @@ at("reset").addEventListener("click", () => busy(at("reset"), async () => {
 }));
 
 function startOver() {
-  sessionStorage.removeItem(remembered);
+  forget(place);
   email = "";
   waitBeside("send", email);
   hideVerdict();
@@ -173,7 +174,7 @@ async function resume() {
   }
 }
 
-email = sessionStorage.getItem(remembered) ?? "";
+email = recall(place);
 if (email !== "") {
   at("to").textContent = email;
   at("email").value = email;
