@@ -2,8 +2,10 @@ package web_test
 
 import (
 	"net/smtp"
+	"slices"
 	"testing"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 )
 
@@ -43,5 +45,28 @@ func theInboxGoesOn(t *testing.T, v *tab, d *desk) {
 	v.reads("badge", "1")
 	if n := get[int](v, `document.querySelectorAll("#mails [aria-current]").length`); n != 0 {
 		t.Error("a mail of the last process seems to be open")
+	}
+}
+
+// A mail is as high as its frame and as wide, also where the page's own scroll bar takes room
+// that it had when the mail was measured.
+func TestAMailBesideAScrollBar(t *testing.T) {
+	d := newDesk(t, nil)
+	d.ask(`{"email":"alice@example.com"}`)
+	v := newVisitor(t, openBrowser(t, chromedp.Flag("hide-scrollbars", false)))
+	call(v, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: 390, Height: 600, DeviceScaleFactor: 1})
+	v.do(chromedp.Navigate(d.URL + "/inbox"))
+	v.until("the mail is there", func() bool { return get[int](v, `document.querySelectorAll("#mails button").length`) == 1 })
+	v.do(chromedp.Click(chromedp.CSS("#mails button")))
+	v.until("it is open", func() bool {
+		return get[bool](v, `html.offsetParent !== null && html.contentDocument.body.childElementCount > 0`)
+	})
+	v.drawn()
+	if get[float64](v, `innerWidth - document.documentElement.clientWidth`) == 0 {
+		t.Fatal("the page has no scroll bar that takes room")
+	}
+	const left = `((frame, mail) => [mail.scrollWidth - frame.clientWidth, mail.scrollHeight - frame.clientHeight, frame.clientWidth - mail.clientWidth])(html, html.contentDocument.documentElement)`
+	if over := get[[]float64](v, left); slices.Max(over) > 0 {
+		t.Errorf("the mail is %v px wider and %v px higher than its frame, whose scroll bar takes %v px", over[0], over[1], over[2])
 	}
 }
