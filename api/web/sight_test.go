@@ -76,16 +76,19 @@ func (in inspector) inspect(state string, part ...string) {
 	}
 }
 
-// faintFields are those whose edge or whose example does not stand out, at which axe-core does
-// not look: the edge has to by 3 to 1, the text by 4.5. A field that has the focus has an outline.
-const faintFields = `(() => {
+// contrasts lets a script say by how much one colour stands out from another, from 1 to 21.
+const contrasts = `
 	const parts = (colour) => colour.match(/[\d.]+/g).map(Number);
 	const light = (colour) => parts(colour).slice(0, 3).map((c) => c / 255).map((c) => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
 		.reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
 	const contrast = (one, other) => {
 		const [low, high] = [light(one), light(other)].sort((a, b) => a - b);
 		return (high + 0.05) / (low + 0.05);
-	};
+	};`
+
+// faintFields are those whose edge or whose example does not stand out, at which axe-core does
+// not look: the edge has to by 3 to 1, the text by 4.5. A field that has the focus has an outline.
+const faintFields = `(() => {` + contrasts + `
 	const ground = (element) => {
 		const colour = getComputedStyle(element).backgroundColor;
 		return parts(colour)[3] === 0 && element.parentElement ? ground(element.parentElement) : colour;
