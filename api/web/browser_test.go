@@ -118,6 +118,13 @@ func (tb *tab) forgive() {
 	tb.complaints = nil
 }
 
+// hasComplained says whether there is something to forgive.
+func (tb *tab) hasComplained() bool {
+	tb.mu.Lock()
+	defer tb.mu.Unlock()
+	return len(tb.complaints) > 0
+}
+
 func (tb *tab) mustBeContent() {
 	tb.mu.Lock()
 	defer tb.mu.Unlock()

@@ -47,7 +47,7 @@ async function send(button, note) {
     const locale = document.querySelector("input[name=locale]:checked").value;
     sends++;
     const { status, body } = await post("/demo/sign-up", { email: asked, locale, click: crypto.randomUUID() });
-    if (asked !== email) {
+    if (asked !== email || (status !== 200 && !isSeen())) {
       return;
     }
     const denied = status === 429;
@@ -63,7 +63,7 @@ async function send(button, note) {
       at("prove-note").textContent = "";
       step("prove", "code");
       waitBeside("again", email).update(body);
-    } else if (denied && isStillAsked(button)) {
+    } else if (denied) {
       waitBeside(button.id, email).update(body);
     } else if (button === at("send")) {
       at("email").setAttribute("aria-invalid", String(status === 422));
@@ -71,10 +71,8 @@ async function send(button, note) {
   }, () => waits[button.id].waiting);
 }
 
-// isStillAsked says whether the address that was sent to is the one the visitor sees.
-function isStillAsked(button) {
-  return button !== at("send") || at("email").value.trim() === email;
-}
+// isSeen says whether the address that it is about is the one that the visitor sees.
+const isSeen = () => at("ask").hidden || at("email").value.trim() === email;
 
 function clearCode() {
   at("code").value = "";
@@ -101,8 +99,11 @@ at("ask").addEventListener("submit", (event) => {
   send(at("send"), at("ask-note"));
 });
 
-// Another address does not wait for this one.
-at("email").addEventListener("input", () => waitBeside("send", at("email").value.trim()));
+// Another address does not wait for this one, and what was said of this one goes with its wait.
+at("email").addEventListener("input", () => {
+  waitBeside("send", at("email").value.trim());
+  hideVerdict();
+});
 
 at("again").addEventListener("click", () => send(at("again"), at("prove-note")));
 
@@ -166,7 +167,7 @@ async function resume() {
   const asked = email;
   const before = sends;
   const { status, body } = await post("/demo/standing", { email: asked });
-  if (status === 200 && asked === email && before === sends) {
+  if (status === 200 && asked === email && before === sends && isSeen()) {
     showVerdict(status, body);
     if (!at("prove").hidden) {
       waits.again.update(body);

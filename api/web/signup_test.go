@@ -18,6 +18,7 @@ func TestSignUpInABrowser(t *testing.T) {
 		"from the address to the welcome, by keyboard": signingUp,
 		"a reload, sleep and another mail":             signingUpAgain,
 		"two tabs":                                     signingUpInTwoTabs,
+		"another address is typed":                     anotherAddressIsTyped,
 		"the pages lead to each other":                 theWayAround,
 		"the inbox goes on":                            theInboxGoesOn,
 		"a clock an hour ahead":                        func(t *testing.T, v *tab, d *desk) { signingUpByAWrongClock(v, d, +3_600_000) },
@@ -170,6 +171,43 @@ func answersThatComeLate(t *testing.T, v *tab, d *desk) {
 	v.run(holdBack)
 	v.types("code", d.code("carol@example.com"))
 	asksAnother("a code that was right")
+}
+
+// What was said about an address goes when another is typed, as its countdown does, and is not
+// said when it comes too late.
+func anotherAddressIsTyped(t *testing.T, v *tab, d *desk) {
+	d.ask(`{"email":"alice@example.com"}`)
+	typesOn := func() {
+		t.Helper()
+		v.run("email.select()")
+		v.do(chromedp.KeyEvent("bob@example.com"))
+	}
+	saysNothing := func(when string) {
+		t.Helper()
+		if got := v.text("verdict") + v.text("status") + v.text("operator") + v.text("ask-note"); got != "" || v.text("said-empty") == "" {
+			t.Errorf("%s: it says %q of the address before", when, got)
+		}
+	}
+	v.do(chromedp.Navigate(d.URL + "/"))
+	v.types("email", "alice@example.com")
+	v.reads("status", "429 not yet")
+	v.forgive()
+	v.run(holdBack)
+	v.do(chromedp.Click(chromedp.CSS("#reset")))
+	typesOn()
+	saysNothing("a wait that is shown")
+	get[bool](v, "letThrough()")
+	v.reads("announce", "The mailbox starts afresh.")
+	saysNothing("a mailbox that is reset")
+
+	d.ask(`{"email":"carol@example.com"}`)
+	v.run(holdBack)
+	v.types("email", "carol@example.com")
+	typesOn()
+	get[bool](v, "letThrough()")
+	saysNothing("a wait that comes late")
+	v.until("the browser has reported the 429", v.hasComplained)
+	v.forgive()
 }
 
 // passes lets time go by for the visitor and the server alike.
