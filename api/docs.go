@@ -8,8 +8,11 @@ import (
 	"encoding/base64"
 	"fmt"
 	"html/template"
+	"io/fs"
 	"strings"
 	"sync"
+
+	"github.com/mailgate/mailgate/api/web"
 )
 
 //go:embed docs.html
@@ -68,13 +71,19 @@ func (s *Server) page(context.Context, *call, struct{}) (page, error) {
 
 func docsPolicy() string {
 	return "default-src 'none'; style-src " + hashOf(docsCSS) + "; script-src " + hashOf(docsJS) +
-		"; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+		"; img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 }
 
 // hashOf allows exactly this text in a policy.
 func hashOf(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}
+
+// iconOf is an icon that is in the page. Without one browsers ask for /favicon.ico, and some
+// complain that the policy forbids it.
+func iconOf(svg []byte) template.URL {
+	return template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(svg))
 }
 
 // newDocs makes the page when it is first asked for, and once.
@@ -88,8 +97,14 @@ func newDocs(contract []byte, version string) func() ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading the docs page: %w", err)
 		}
+		mark, err := fs.ReadFile(web.FS(), "mark.svg")
+		if err != nil {
+			return nil, fmt.Errorf("reading the docs page: %w", err)
+		}
 		var body bytes.Buffer
-		err = shape.Execute(&body, map[string]any{"Contract": read, "Version": version, "CSS": template.CSS(docsCSS), "JS": template.JS(docsJS)})
+		err = shape.Execute(&body, map[string]any{
+			"Contract": read, "Version": version, "CSS": template.CSS(docsCSS), "JS": template.JS(docsJS), "Icon": iconOf(mark),
+		})
 		if err != nil {
 			return nil, fmt.Errorf("making the docs page: %w", err)
 		}

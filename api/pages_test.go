@@ -165,7 +165,7 @@ func TestDocs(t *testing.T) {
 		return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 	}
 	want := "default-src 'none'; style-src " + hash("style") + "; script-src " + hash("script") +
-		"; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+		"; img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 	if policy := got.header.Get("Content-Security-Policy"); policy != want {
 		t.Errorf("the policy is %s, want %s", policy, want)
 	}

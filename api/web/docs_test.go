@@ -13,6 +13,14 @@ func TestDocsInABrowser(t *testing.T) {
 	d := newDesk(t, nil)
 	v := newVisitor(t, openBrowser(t))
 	v.do(chromedp.Navigate(d.URL + "/docs"))
+	if !get[bool](v, `new Promise((done) => {
+		const icon = new Image();
+		icon.onload = () => done(icon.width > 0);
+		icon.onerror = () => done(false);
+		icon.src = document.querySelector("link[rel=icon]").href;
+	})`) {
+		t.Error("the page's policy refuses its icon")
+	}
 	// try opens a request, fills it in, sends it and waits for what it says.
 	try := func(id, key, parameter, want string) {
 		t.Helper()
