@@ -70,11 +70,15 @@ func (in inspector) inspect(state string, part ...string) {
 		for _, field := range get[[]string](in.tab, faintFields) {
 			in.t.Errorf("%s: %s", name, field)
 		}
-		if wide := get[float64](in.tab, `document.documentElement.scrollWidth - innerWidth`); wide > 0 {
+		if wide := get[float64](in.tab, tooWide); wide > 0 {
 			in.t.Errorf("%s: the page is %v px too wide", name, wide)
 		}
 	}
 }
+
+// tooWide is by how many px a page is wider than its window. A phone shows all of such a page,
+// smaller, so that innerWidth does not tell.
+const tooWide = `document.documentElement.scrollWidth - document.documentElement.clientWidth`
 
 // contrasts lets a script say by how much one colour stands out from another, from 1 to 21.
 const contrasts = `
