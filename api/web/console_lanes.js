@@ -55,9 +55,9 @@ function shapes(inside, blocker, x, tier) {
   for (const time of inside) {
     all.push(svg("circle", { class: time === blocker ? "send blocks" : "send", cx: x(time), cy: 16, r: 7 }));
   }
-  const from = svg("text", { x: 0, y: 46 });
+  const from = svg("text", { x: 0, y: 37 });
   from.textContent = `${span(tier.window_ms)} ago`;
-  const to = svg("text", { x: "100%", y: 46, "text-anchor": "end" });
+  const to = svg("text", { x: "100%", y: 37, "text-anchor": "end" });
   to.textContent = "now";
   return [...all, from, to];
 }

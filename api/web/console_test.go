@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,6 +30,7 @@ func TestConsoleInABrowser(t *testing.T) {
 		{"keys that will not do", nil, wrongKeys},
 		{"where no key is asked for", func(o *api.Options) { o.APIKeys, o.AdminKeys = api.Keys{}, api.Keys{} }, noKeyAskedFor},
 		{"a mailbox", nil, aMailbox},
+		{"a mailbox in large letters", nil, aMailboxInLargeLetters},
 		{"a mailbox that is forgotten, by keyboard", nil, aMailboxForgotten},
 		{"another is looked up while a mailbox is forgotten", nil, anotherMeanwhile},
 		{"another is looked up when a mailbox is to be forgotten", nil, anotherUnderTheQuestion},
@@ -187,6 +189,23 @@ func aMailbox(t *testing.T, v *tab, d *desk) {
 	x := get[float64](v, `parseFloat(document.querySelector("#lanes .blocks").getAttribute("cx"))`)
 	if least := (39 - time.Since(began).Seconds()) / 60 * 100; x < least || x > 67 {
 		t.Errorf("the mail is drawn at %v %%", x)
+	}
+}
+
+// Letters of twice the size stay below the lane that they are about, and in its picture.
+func aMailboxInLargeLetters(t *testing.T, v *tab, d *desk) {
+	v.opens(d)
+	v.types("email", "carol@example.com")
+	v.reads("found-title", "carol@example.com")
+	for _, size := range []string{"100%", "200%"} {
+		v.run(fmt.Sprintf(`document.documentElement.style.fontSize = %q`, size))
+		room := get[[]float64](v, `[...document.querySelectorAll("#lanes svg")].flatMap((lane) => {
+			const box = (element) => element.getBoundingClientRect();
+			return [...lane.querySelectorAll("text")].flatMap((text) => [box(text).top - box(lane.querySelector(".band")).bottom, box(lane).bottom - box(text).bottom]);
+		})`)
+		if len(room) != 12 || slices.Min(room) < 0 {
+			t.Errorf("at %s the words have %.1f px above and below them", size, room)
+		}
 	}
 }
 
