@@ -103,6 +103,7 @@ func TestCountdownInABrowser(t *testing.T) {
 		test func(t *testing.T, v *tab, p *player)
 	}{
 		{"counts to the last millisecond", countsToTheLastMillisecond},
+		{"tells a second once", tellsASecondOnce},
 		{"says why in English", saysWhyInEnglish},
 		{"says why in Chinese", saysWhyInChinese},
 		{"says it in other words", saysItInOtherWords},

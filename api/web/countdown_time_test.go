@@ -34,6 +34,36 @@ func countsToTheLastMillisecond(t *testing.T, v *tab, p *player) {
 	}
 }
 
+// A second is told once, however often the server says that it is the one; but it is told of
+// each wait, and only when it is known.
+func tellsASecondOnce(t *testing.T, v *tab, p *player) {
+	tells := func(when string, want ...string) {
+		t.Helper()
+		if got := v.look().Events; !slices.Equal(got, want) {
+			t.Errorf("%s: it has told %q, want %q", when, got, want)
+		}
+	}
+	v.visit(p)
+	v.update(sent(60_000, first, "a-token"))
+	v.pass(300)
+	p.says(200, still(59_700, first))
+	get[bool](v, `document.querySelector("mailgate-countdown").refresh().then(() => true)`)
+	v.update(sent(59_700, first, "a-token"))
+	v.mustShow("One mail a minute. Next in 1:00.")
+	tells("asked and told again", "tick 60", "start minute 60000")
+	v.element(`mailbox = "another"`)
+	v.update(sent(60_000, second, "b-token"))
+	tells("another mailbox", "tick 60", "start minute 60000", "tick 60", "start minute 60000")
+	goOn := p.hesitates()
+	p.says(200, still(59_900, first))
+	v.do(chromedp.Reload())
+	v.mustShow("One mail a minute. Next in 1:00.")
+	tells("before the answer")
+	goOn()
+	v.until("the server's word counts", func() bool { return v.look().count("start") == 1 })
+	tells("after a reload", "tick 60", "start minute 59900")
+}
+
 // A clock that is an hour off, either way and before or after the reload, changes
 // nothing.
 func aWrongClock(t *testing.T, v *tab, p *player) {

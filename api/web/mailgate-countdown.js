@@ -95,6 +95,7 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
   #asking = null;
   #given = true; // attributes count from when the element is in place
   #seconds = 0;
+  #told = 0; // the seconds of the last tick
   #timer = 0;
   #held = null;
   #limit; #wait; #status;
@@ -317,7 +318,9 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
       this.refresh();
     }
     if (this.isConnected) this.#timer = setTimeout(() => this.#tick(), shown > 0 ? shown % 1e3 || 1e3 : left || 1e3);
-    if (next && this.#sure) this.#emit("tick", { seconds }); // last: who hears it may update or reset
+    if (!next || !this.#sure || seconds === this.#told) return;
+    this.#told = seconds;
+    this.#emit("tick", { seconds }); // last: who hears it may update or reset
   }
 
   #over() {
@@ -346,7 +349,7 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
   }
 
   #clear() {
-    this.#seconds = 0;
+    this.#seconds = this.#told = 0;
     for (const part of [this.#limit, this.#wait, this.#status]) part.textContent = "";
   }
 
