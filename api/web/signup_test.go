@@ -328,7 +328,7 @@ func theWayAround(t *testing.T, v *tab, d *desk) {
 	d.ask(`{"email":"alice@example.com"}`)
 	v.do(chromedp.Navigate(d.URL + "/"))
 	v.reads("badge", "1")
-	for _, width := range []int64{320, 390, 430, 560, 1280} {
+	for _, width := range []int64{320, 353, 390, 430, 560, 1280} {
 		inspector{tab: v}.wear(look{scheme: "light", width: width, height: 800})
 		v.run(`badge.textContent = "100"`) // a busy afternoon
 		lines := get[[]float64](v, `[...document.querySelectorAll("nav a")].map((link) => link.getBoundingClientRect().height)`)
