@@ -255,7 +255,8 @@ func (a *account) payRun(ctx context.Context, key string, debts []debt) (number 
 // payOne pays a debt and takes it off.
 func (a *account) payOne(ctx context.Context, key string, d debt) error {
 	w := a.watch
-	if d.until > w.o.Now() {
+	old := d.until <= w.o.Now()
+	if !old {
 		err := (*a.pay.Load())(ctx, key, d)
 		switch {
 		case err == nil && d.step == record:
@@ -266,16 +267,19 @@ func (a *account) payOne(ctx context.Context, key string, d debt) error {
 			w.o.Log.Warn("what this node did alone cannot be written to the shared history", "what", a.name, "cause", err)
 		}
 	}
-	a.paid(key, d)
+	if a.paid(key, d) && old && d.step == record {
+		w.ledger.expired.Add(1)
+	}
 	return nil
 }
 
-// paid takes a debt off.
-func (a *account) paid(key string, d debt) {
-	a.watch.ledger.settled(holderOf(a.name, key), d)
+// paid takes a debt off, unless another has taken its place.
+func (a *account) paid(key string, d debt) (off bool) {
+	off = a.watch.ledger.settled(holderOf(a.name, key), d)
 	if a.watch.ledger.paid.number() > 0 {
 		a.watch.rouse()
 	}
+	return off
 }
 
 // errLater is why a debt cannot be paid yet, though the shared history answers.

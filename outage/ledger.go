@@ -26,6 +26,8 @@ type ledger struct {
 	bound  bound
 	latest atomic.Uint64 // the seq of the last debt
 	paid   paid
+
+	expired atomic.Int64 // admissions that were too old before they could be written
 }
 
 // A shelf is a ledger's part of the disk.
@@ -190,13 +192,15 @@ func (l *ledger) replace(holder string, take func([]debt) bool, by debt) error {
 }
 
 // settled takes a debt off, unless another has taken its place.
-func (l *ledger) settled(holder string, d debt) {
+func (l *ledger) settled(holder string, d debt) (off bool) {
 	p := l.page(holder)
 	p.Lock()
 	defer p.Unlock()
-	if now, found := p.at(holder, d.what); found && now == d {
+	now, found := p.at(holder, d.what)
+	if off = found && now == d; off {
 		l.drop(p, holder, d)
 	}
+	return off
 }
 
 // put notes a debt, unless there are too many. Its page is held, here and below.

@@ -289,6 +289,9 @@ func (l *Limiter) takeBack(key string, id throttle.ID) (owed bool, err error) {
 	if err != nil {
 		return false, throttle.Unavailable("release", err)
 	}
+	if owed {
+		l.watch.givenBack.Add(1)
+	}
 	return owed, nil
 }
 

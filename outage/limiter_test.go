@@ -83,11 +83,31 @@ func TestTellsOnce(t *testing.T) {
 	if len(away) != 1 || !strings.Contains(away[0], "level=WARN") || !strings.Contains(away[0], "dead") {
 		t.Errorf("of the beginning: %q", away)
 	}
-	if len(back) != 1 || !strings.Contains(back[0], "admitted_alone=5 written=5") {
+	if len(back) != 1 || !strings.Contains(back[0], "admitted_alone=5 written=5 expired=0 given_back=0") {
 		t.Errorf("of the end: %q", back)
 	}
 	if all := n.log.lines("alice"); len(all) > 0 {
 		t.Errorf("whom: %q", all)
+	}
+}
+
+// The line of the end tells what became of all that was admitted alone.
+func TestTellsWhatBecameOfThem(t *testing.T) {
+	n, clock := opened(t, "minute=1/60s")
+	n.shared.set(dead)
+	n.take("old", throttle.NewID())
+	clock.Add(60_000)
+	back := throttle.NewID()
+	n.take("back", back)
+	if released, err := n.Release(context.Background(), "back", back); !released || err != nil {
+		t.Fatalf("%v, %v", released, err)
+	}
+	n.take("kept", throttle.NewID())
+	n.shared.set(none)
+	n.healthy()
+	await(t, "a word of the end", func() bool { return len(n.log.lines("is back")) > 0 })
+	if line := n.log.lines("is back")[0]; !strings.Contains(line, "admitted_alone=3 written=1 expired=1 given_back=1") {
+		t.Errorf("%q", line)
 	}
 }
 

@@ -36,7 +36,9 @@ const oldAtOnce = 1000
 func (l *ledger) expire(p *page, now int64) {
 	for some := p.old(now); len(some) > 0; some = p.old(now) {
 		for _, one := range some {
-			l.settled(one.holder, one.debt)
+			if l.settled(one.holder, one.debt) && one.debt.step == record {
+				l.expired.Add(1)
+			}
 		}
 	}
 }

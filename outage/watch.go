@@ -59,6 +59,7 @@ type Watch struct {
 	outage   outage
 
 	admitted, written, unnoted atomic.Int64
+	givenBack                  atomic.Int64 // of those admitted, before they were written
 
 	started bool
 	wake    chan struct{}
@@ -70,12 +71,19 @@ type Watch struct {
 
 // An outage is one as long as it lasts.
 type outage struct {
-	since             int64     // by the shared clock
-	began             time.Time // the same, to measure with
-	notes             uint64    // how often it was met with
-	cause             error
-	doubts            doubts
-	admitted, written int64 // how many there were before it
+	since  int64     // by the shared clock
+	began  time.Time // the same, to measure with
+	notes  uint64    // how often it was met with
+	cause  error
+	doubts doubts
+	before tally
+}
+
+// A tally is what has become of those admitted alone since the start.
+type tally struct{ admitted, written, expired, givenBack int64 }
+
+func (w *Watch) tally() tally {
+	return tally{w.admitted.Load(), w.written.Load(), w.ledger.expired.Load(), w.givenBack.Load()}
 }
 
 // doubts are the last calls that failed, of which each has to succeed before an outage is
@@ -223,7 +231,7 @@ func (w *Watch) note(err error, doubt func(context.Context) error) {
 	o := &w.outage
 	first := o.since == 0
 	if first {
-		*o = outage{since: w.o.Now(), began: time.Now(), cause: err, admitted: w.admitted.Load(), written: w.written.Load()}
+		*o = outage{since: w.o.Now(), began: time.Now(), cause: err, before: w.tally()}
 		w.away.Store(true)
 	}
 	o.notes++

@@ -115,9 +115,15 @@ func (w *Watch) over(notes uint64, later int) {
 	}
 	w.mu.Unlock()
 	if ended {
-		w.o.Log.Info("the shared history is back, and has what it missed", "lasted", time.Since(o.began).Round(time.Millisecond).String(),
-			"admitted_alone", w.admitted.Load()-o.admitted, "written", w.written.Load()-o.written)
+		w.tellEnd(o)
 	}
+}
+
+func (w *Watch) tellEnd(o outage) {
+	now, before := w.tally(), o.before
+	w.o.Log.Info("the shared history is back, and has what it missed", "lasted", time.Since(o.began).Round(time.Millisecond).String(),
+		"admitted_alone", now.admitted-before.admitted, "written", now.written-before.written,
+		"expired", now.expired-before.expired, "given_back", now.givenBack-before.givenBack)
 }
 
 // settleAll settles what can be, and goes on after a failure. It reports how many debts have
