@@ -21,7 +21,9 @@ type Limiter struct {
 // so of a view that refuses earlier and one that does not, that is made first.
 //
 // A send counts for longest milliseconds, at the most. What keeps every send is told of
-// those admitted alone in any order, and what keeps counts in theirs, as it cannot look back.
+// those admitted alone many at a time, and what keeps counts one after the other, oldest first,
+// or of many in one step: of the newest it remembers when they came, and so puts those of other
+// nodes among them.
 func (w *Watch) Limiter(name string, longest int64, shared, own throttle.Recorder) *Limiter {
 	l := &Limiter{shared: shared, own: own, longest: longest}
 	_, everySend := shared.(throttle.Historian)
@@ -34,8 +36,7 @@ func (w *Watch) Limiter(name string, longest int64, shared, own throttle.Recorde
 	return l
 }
 
-// bulk is what can be told of many admissions at once, oldest first, as if of one after
-// the other. What an error leaves open is safe to repeat.
+// bulk is what can be told of many admissions at once, as if of one after the other. What an error leaves open is safe to repeat.
 type bulk interface {
 	RecordAll(ctx context.Context, key string, all []throttle.Admission) error
 }

@@ -19,10 +19,10 @@ type Recorder interface {
 	// ahead of the clock counts as the clock, so nothing on record is made old by it. An id
 	// that is not Valid is ErrID.
 	//
-	// A meter keeps counts and cannot look back: it records as a Take at that time would,
-	// or at the newest moment on record where that is later, and what finds it full is not
-	// counted, as full is full. In a queue it has a place like any other, though its mail
-	// has left, and an earlier Take of its id tells that place's turn.
+	// A meter keeps counts, and of each send only as much as package meter's documentation
+	// says. In a bucket what finds it full is not counted, as full is full; and in a queue it has
+	// a place like any other, though its mail has left, and an earlier Take of its id tells that
+	// place's turn.
 	Record(ctx context.Context, key string, a Admission) error
 }
 

@@ -9,7 +9,7 @@ import (
 // they read them, and how they write the head of a state.
 type layout struct {
 	take    script
-	record  script // many at once
+	record  script // as many as are to be put on record
 	release *redisstore.Script
 	numbers any // a string, in an interface once rather than at every call
 	parse   func(seen) (meter.State, error)

@@ -33,17 +33,25 @@ var (
 	meterLookSource string
 	//go:embed scripts/meter_reset.lua
 	meterResetSource string
-	//go:embed scripts/meter_record.lua
-	meterRecordSource string
+	//go:embed scripts/meter_record_begin.lua
+	meterRecordBeginSource string
+	//go:embed scripts/fixed_window_record.lua
+	fixedRecordSource string
+	//go:embed scripts/sliding_window_record.lua
+	slidingRecordSource string
+	//go:embed scripts/bucket_record.lua
+	bucketRecordSource string
+	//go:embed scripts/meter_record_end.lua
+	meterRecordEndSource string
 
 	fixedTakeScript      = takes(fixedTakeSource)
 	fixedReleaseScript   = releases(fixedReleaseSource)
 	slidingTakeScript    = takes(slidingTakeSource)
 	slidingReleaseScript = releases(slidingReleaseSource)
 	bucketTakeScript     = takes(bucketBeginSource + bucketTakeSource)
-	fixedRecordScript    = records(fixedTakeSource)
-	slidingRecordScript  = records(slidingTakeSource)
-	bucketRecordScript   = records(bucketBeginSource + bucketTakeSource)
+	fixedRecordScript    = records(fixedRecordSource)
+	slidingRecordScript  = records(slidingRecordSource)
+	bucketRecordScript   = records(bucketBeginSource + bucketRecordSource)
 	bucketReleaseScript  = releases(bucketBeginSource + bucketReleaseSource)
 	meterLookScript      = looks(meterHeadSource+meterLookSource, readState)
 	meterResetScript     = looks(meterHeadSource+meterResetSource, readState)
@@ -60,11 +68,9 @@ func takes(source string) script {
 	return decides(meterBeginSource+source+meterAdmitSource, readState)
 }
 
-// records makes a meter's script that takes up many sends: the one that decides, as a
-// function of its words.
+// records makes a meter's script that takes up sends from elsewhere.
 func records(source string) script {
-	const head, end = "local function decide(ARGV)\n", "\nend\n"
-	return decides(head+meterBeginSource+source+meterAdmitSource+end+meterRecordSource, readState)
+	return decides(meterRecordBeginSource+source+meterRecordEndSource, readState)
 }
 
 // releases makes a meter's script that gives back.

@@ -77,10 +77,10 @@ func (l *metered) Record(ctx context.Context, key string, a throttle.Admission) 
 		return err
 	}
 	defer e.End()
-	return e.record(l.layout.take, elsewhere(a), l.layout.numbers)
+	return e.record(l.layout.record, elsewhere(a), l.layout.numbers)
 }
 
-// RecordAll is Record for many, oldest first, in one step and as if for one after the other.
+// RecordAll is Record for many, in one step and as if for one after the other.
 // Those of an error may be on record or not, and are safe to repeat.
 func (l *metered) RecordAll(ctx context.Context, key string, all []throttle.Admission) error {
 	var sends strings.Builder

@@ -33,6 +33,9 @@ func TestScriptsCountAsTheirMeters(t *testing.T) {
 				random := rand.New(rand.NewPCG(seed, 1))
 				newTwin(t, server, random, family, windows[random.IntN(len(windows))]).walk(400)
 				newTwin(t, server, random, family, throttle.MaxWindow).walk(10) // a century
+				w := newTwin(t, server, random, family, windows[random.IntN(len(windows))])
+				w.records = 10 + 20*int(seed%2)
+				w.walk(400)
 			}
 		})
 	}
@@ -64,6 +67,7 @@ func TestScriptsCountWithLargeNumbers(t *testing.T) {
 					w.clock.Add(random.Int64N(3) * random.Int64N(2+w.meter.Tier().Window/1_000_000))
 					w.take(throttle.NewID())
 					w.peek()
+					w.record()
 				}
 				w.release(w.someID())
 				w.reset()
@@ -197,9 +201,10 @@ type twin struct {
 	ids     []throttle.ID
 	story   []string
 
-	longs  int   // how often its state was long
-	limits []int // what there may be
-	reach  int   // how far back an id is taken again
+	longs   int   // how often its state was long
+	limits  []int // what there may be
+	reach   int   // how far back an id is taken again
+	records int   // how many of 40 steps record, besides the others that do
 }
 
 func newTwin(t *testing.T, server *redistest.Server, random *rand.Rand, f family, window int64) *twin {
@@ -231,6 +236,10 @@ func (w *twin) change() {
 func (w *twin) walk(steps int) {
 	for range steps {
 		w.moveClock()
+		if w.random.IntN(40) < w.records {
+			w.record()
+			continue
+		}
 		switch dice := w.random.IntN(40); {
 		case dice < 20:
 			w.take(throttle.NewID())
@@ -296,26 +305,44 @@ func (w *twin) peek() {
 	w.same("peek", w.spell(w.meter.Look(&w.state, w.clock.Load())), spell(got), err, false)
 }
 
-// record records a new id or one of the last, at any time around now.
+// record records some sends, in any order.
 func (w *twin) record() {
 	w.t.Helper()
-	window := w.meter.Tier().Window
-	a := throttle.Admission{ID: throttle.NewID(), At: w.clock.Load() + window/10 - w.random.Int64N(2+2*window)}
-	if w.random.IntN(3) == 0 {
-		a.ID = w.someID()
+	all := []throttle.Admission{w.sent()}
+	record := func() error { return w.metered.Record(context.Background(), w.key, all[0]) }
+	if w.random.IntN(2) == 0 {
+		for range w.random.IntN(6) {
+			all = append(all, w.sent())
+		}
+		record = func() error { return w.metered.RecordAll(context.Background(), w.key, all) }
 	}
-	err := w.metered.Record(context.Background(), w.key, a)
-	known := w.state.Count > 0 && w.state.Held.Find(a.ID) >= 0
-	changed := meter.Record(w.meter, &w.state, a, w.clock.Load())
-	if changed {
-		w.ids = append(w.ids, a.ID)
-		w.matters = -1 // it is kept for an hour longer, however long it was before
+	err := record()
+	known, changed := false, false
+	for _, a := range all {
+		known = known || w.state.Count > 0 && w.state.Held.Find(a.ID) >= 0
+		if meter.Record(w.meter, &w.state, a, w.clock.Load()) {
+			w.ids, changed = append(w.ids, a.ID), true
+			w.matters = -1 // it is kept for an hour longer, however long it was before
+		}
 	}
 	kept, expires := w.kept()
 	if known && !changed && expires != w.expires {
 		changed = true // written again, for the replicas
 	}
-	w.same(fmt.Sprint("record ", a), spellState(w.state), spellState(kept), err, changed)
+	w.same(fmt.Sprint("record ", all), spellState(w.state), spellState(kept), err, changed)
+}
+
+// sent is a new id or one of the last, at any time around now, or not long ago.
+func (w *twin) sent() throttle.Admission {
+	tier := w.meter.Tier()
+	a := throttle.Admission{ID: throttle.NewID(), At: w.clock.Load() + tier.Window/10 - w.random.Int64N(2+2*tier.Window)}
+	if w.random.IntN(2) == 0 {
+		a.At = w.clock.Load() - w.random.Int64N(2+5*tier.Window/int64(tier.Limit))
+	}
+	if w.random.IntN(3) == 0 {
+		a.ID = w.someID()
+	}
+	return a
 }
 
 func (w *twin) release(id throttle.ID) {

@@ -13,8 +13,9 @@ import (
 //
 // The state: Count parts were in it at At. Held are the sends that are in it, and
 // Parts what was in it before them, as when and how much: so one of them can be taken
-// out again as if it had never been there. One without an id was given back, and its
-// place stays taken; one of nobody's was counted, and is there behind others.
+// out again, and one that is told of late be put in, as if it had never been otherwise. One
+// without an id was given back, and its place stays taken; one of nobody's was counted, and is
+// there behind others.
 type bucket struct {
 	tier throttle.Tier
 	room int   // sends
@@ -78,13 +79,14 @@ func (b *bucket) look(s *State, now int64) Reading {
 
 func (b *bucket) take(s *State, id throttle.ID, now int64) (r Reading, changed bool) {
 	clock, level := b.at(s, now)
-	if level > 0 && s.find(id) >= 0 {
+	again := s.find(id) >= 0
+	if again && level > 0 {
 		return b.reading(true, level, clock), false
 	}
 	if !b.fits(level) {
 		return b.reading(false, level, clock), false
 	}
-	b.settle(s, level, clock)
+	b.settle(s, level, clock, again)
 	s.At, s.Count = clock, level+b.tier.Window
 	s.hold(id, clock, b.held)
 	return b.reading(true, s.Count, clock), true
@@ -98,7 +100,7 @@ func (b *bucket) count(s *State, now int64) Reading {
 		return b.reading(false, level, clock)
 	}
 	if len(s.Held) > 0 {
-		b.settle(s, level, clock)
+		b.settle(s, level, clock, false)
 	}
 	if len(s.Held) > 0 {
 		s.hold(nobodys, clock, b.held)
@@ -110,9 +112,9 @@ func (b *bucket) count(s *State, now int64) Reading {
 }
 
 // settle forgets the sends that need not be remembered any more: all of them once the
-// bucket has been empty, else the oldest of too many.
-func (b *bucket) settle(s *State, level, clock int64) {
-	if level == 0 {
+// bucket has been empty, else the oldest of too many. One that comes again then is another.
+func (b *bucket) settle(s *State, level, clock int64, again bool) {
+	if level == 0 && (again || !s.open()) {
 		s.Parts = append(s.Parts[:0], clock, 0)
 		s.forget(len(s.Held))
 		return

@@ -68,4 +68,28 @@
 // The newest send on record counts as the moment, in a FixedWindow the beginning of its
 // window, in a SlidingWindow that of its part. So no window reopens and none grows, and
 // what a verdict says of the moment to retry stays true.
+//
+// # Sends that are recorded late
+//
+// What processes have admitted each for itself is put on record later, by [Record], and
+// others may have been recorded or admitted since. It counts as of its own time all the same:
+//
+//   - In a window whether or not there was room, as it has been sent: in a SlidingWindow in the
+//     part of its time, and not at all where that has left. So the order in which sends are told
+//     is nothing to the result.
+//   - In a bucket as if it had been there since, so that what has drained by now has; but not
+//     where it does not fit, then or later: full is full. In any order the result is that of the
+//     order of time: the same where all fit, and where some did not to less than one send.
+//
+// That of a bucket is so as far back as it is remembered what came when, which is MaxHeld sends,
+// and until Take has admitted one to a bucket that was empty. Before that it is:
+//
+//   - Where it was empty then, it is taken to have been empty before, but for the others that are
+//     recorded late. So no more is in it than in the order of time, and no less than is left of
+//     any one process's sends. N processes, then, have admitted N times what the bucket has room
+//     for and drains, and no more.
+//   - Where it was not, a send from before is whole then, unless that is longer ago than a full
+//     bucket takes to drain: then it is not counted.
+//
+// What is late by a second at most, with nothing after it, is recorded as Take would.
 package meter

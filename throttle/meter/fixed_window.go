@@ -77,12 +77,17 @@ func (m *fixedWindow) count(s *State, clock, start, used int64) Reading {
 	if used >= int64(m.tier.Limit) {
 		return m.reading(false, clock, start, used)
 	}
+	m.add(s, start, used)
+	return m.reading(true, clock, start, s.Count)
+}
+
+// add counts one send more than are used in the window that begins at start.
+func (m *fixedWindow) add(s *State, start, used int64) {
 	if start != s.At {
 		s.At = start
 		s.forget(len(s.Held))
 	}
 	s.Count = used + 1
-	return m.reading(true, clock, start, s.Count)
 }
 
 // Release implements Meter.

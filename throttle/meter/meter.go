@@ -77,6 +77,10 @@ type Meter interface {
 
 	// left reports whether a send at this moment has left the window that ends at clock.
 	left(at, clock int64) bool
+
+	// record puts a send on record that has not left at the moment that counts, which is
+	// clock, and was admitted elsewhere at another, which is not after it.
+	record(s *State, id throttle.ID, at, clock int64) (changed bool)
 }
 
 // Usable reports whether m can be counted by: it is there, and it is no zero value, which

@@ -113,12 +113,17 @@ func (m *slidingWindow) count(s *State, gone int, used, clock int64) Reading {
 	m.advance(s, gone, clock)
 	s.Parts[len(s.Parts)-1]++
 	s.Count = used + 1
+	m.forgetLight(s, clock)
+	return m.reading(true, s, 0, s.Count, clock)
+}
+
+// forgetLight forgets the admissions that weigh no more.
+func (m *slidingWindow) forgetLight(s *State, clock int64) {
 	light := 0
 	for light < len(s.Held) && !m.weighs(s.Held[light], clock) {
 		light++
 	}
 	s.forget(light)
-	return m.reading(true, s, 0, s.Count, clock)
 }
 
 // advance makes the part of the clock the newest, without those that have gone.

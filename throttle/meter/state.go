@@ -98,6 +98,17 @@ func (s *State) hold(id throttle.ID, at int64, most int) {
 	}
 }
 
+// insert remembers one more admission, in place, and in its place in time.
+func (s *State) insert(id throttle.ID, at int64) {
+	s.hold(id, at, len(s.Held)+1)
+	i := len(s.Held) - 1
+	for i > 0 && s.Held[i-1].At > at {
+		s.Held[i] = s.Held[i-1]
+		i--
+	}
+	s.Held[i] = throttle.Admission{ID: id, At: at}
+}
+
 // forget forgets the first n admissions, in place. Of many it only moves on behind them:
 // to move all the others would be most of what an admission takes.
 func (s *State) forget(n int) {

@@ -13,8 +13,9 @@ import (
 // newest so many can be repeated or given back.
 type naive struct {
 	way   way
-	most  int // sends that can be repeated or given back
-	sends []send
+	most  int    // sends that can be repeated or given back
+	sends []send // in the order of their times
+	open  bool   // of a bucket: it drops nothing, as some were recorded late
 }
 
 // A send is one admission on the list.
@@ -40,6 +41,12 @@ type way interface {
 	// keepsPlaces is whether one that is given back keeps its place while one behind it
 	// does not.
 	keepsPlaces() bool
+	// remembered are those of which one can be repeated or given back at clock.
+	remembered(sends []send, clock int64) []send
+	// kept are those that stay on the list with another at clock.
+	kept(n *naive, id throttle.ID, clock int64) []send
+	// record puts one on the list that was admitted elsewhere at a moment before clock.
+	record(n *naive, s send, clock int64)
 }
 
 // An answer is all that a verdict says.
@@ -73,7 +80,7 @@ func (n *naive) clock(now int64) int64 {
 	if len(n.sends) == 0 {
 		return now
 	}
-	return n.way.clock(n.sends[len(n.sends)-1].at, now)
+	return n.way.clock(n.newest(), now)
 }
 
 func (n *naive) counting(now int64) []send { return n.way.counting(n.sends, n.clock(now)) }
@@ -99,8 +106,12 @@ func (n *naive) peek(now int64) answer {
 
 func (n *naive) take(now int64, id throttle.ID) answer {
 	counting, clock := n.counting(now), n.clock(now)
-	if i := find(counting, id); i >= 0 {
-		return n.answer(true, now, n.way.turn(counting, i, clock))
+	if remembered := n.way.remembered(n.sends, clock); find(remembered, id) >= 0 {
+		turn := clock // of one that has left
+		if i := find(counting, id); i >= 0 {
+			turn = n.way.turn(counting, i, clock)
+		}
+		return n.answer(true, now, turn)
 	}
 	return n.admit(now, send{id: id, known: true})
 }
@@ -121,9 +132,27 @@ func (n *naive) admit(now int64, s send) answer {
 	}
 	turn := n.way.turn(counting, len(counting), clock)
 	s.at = clock
-	n.sends = append(counting[:len(counting):len(counting)], s)
+	n.sends = append(slices.Clip(n.way.kept(n, s.id, clock)), s)
 	n.forget()
 	return n.answer(true, now, turn)
+}
+
+// newest is when the last on the list came.
+func (n *naive) newest() int64 {
+	if len(n.sends) == 0 {
+		return 0
+	}
+	return n.sends[len(n.sends)-1].at
+}
+
+// insert puts one on the list in its place in time, and says which that is.
+func (n *naive) insert(s send) (place int) {
+	place = len(n.sends)
+	for place > 0 && n.sends[place-1].at > s.at {
+		place--
+	}
+	n.sends = slices.Insert(slices.Clone(n.sends), place, s)
+	return place
 }
 
 // forget is that only the newest so many are known.
@@ -134,15 +163,20 @@ func (n *naive) forget() {
 			known++
 			n.sends[i].known = known <= n.most
 		}
+		n.open = n.open && n.sends[i].known
 	}
 }
 
 func (n *naive) release(now int64, id throttle.ID) bool {
-	if find(n.counting(now), id) < 0 {
+	if find(n.way.remembered(n.sends, n.clock(now)), id) < 0 {
 		return false
 	}
 	i := find(n.sends, id)
 	n.sends[i].vacant = true
+	if n.way.keepsPlaces() && i < len(n.sends)-1 {
+		return true
+	}
+	n.open = false
 	if !n.way.keepsPlaces() {
 		n.sends = append(n.sends[:i:i], n.sends[i+1:]...)
 	}
@@ -158,7 +192,7 @@ func (n *naive) release(now int64, id throttle.ID) bool {
 
 func (n *naive) reset(now int64) int {
 	used := n.way.used(n.counting(now), n.clock(now))
-	n.sends = nil
+	n.sends, n.open = nil, false
 	return used
 }
 

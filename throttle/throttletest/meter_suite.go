@@ -90,6 +90,7 @@ var meterContract = []struct {
 	{"bad arguments", meteredArguments},
 	{"race for one key", raceForOneKey},
 	{"record in order", meteredRecordInOrder},
+	{"record in any order", meteredRecordInAnyOrder},
 	{"record is idempotent", meteredRecordIsIdempotent},
 	{"record what will not do", meteredRecordWhatWillNotDo},
 	{"race to record", raceToRecordMetered},

@@ -105,7 +105,7 @@ func (w *twin) release(id throttle.ID) bool {
 	if released && w.naive.way.used(w.naive.counting(now), w.naive.clock(now)) == 0 {
 		// What says nothing any more need not be kept. Only a clock that now stepped
 		// back would tell.
-		w.naive.sends = nil
+		w.naive.sends, w.naive.open = nil, false
 	}
 	w.peek()
 	return released

@@ -48,7 +48,10 @@ func (w *stroller) stroll(steps int) int {
 		case dice < 12:
 			w.stepTake()
 		case dice < 14:
-			w.again(3, func(id throttle.ID) { w.take(id) })
+			w.again(3, func(id throttle.ID) {
+				w.forgetOpen()
+				w.take(id)
+			})
 		case dice < 16:
 			w.peek()
 		case dice < 19:
@@ -108,6 +111,7 @@ func (w *stroller) stepCount() {
 func (w *stroller) stepTake() {
 	id := throttle.NewID()
 	w.ids = append(w.ids, id) // also one that is denied may be asked for again
+	w.forgetOpen()
 	v := w.take(id)
 	if v.Allowed {
 		return
@@ -115,5 +119,14 @@ func (w *stroller) stepTake() {
 	w.clock.Set(v.RetryAt() - 1)
 	w.deny()
 	w.clock.Set(v.RetryAt())
+	w.forgetOpen()
 	w.ids = append(w.ids, w.admit())
+}
+
+// forgetOpen resets a key that counts nothing, where some were recorded late: a store may have
+// kept it for more of that time to come, or not.
+func (w *stroller) forgetOpen() {
+	if w.naive.open && w.naive.way.used(w.naive.counting(w.clock.Now()), w.naive.clock(w.clock.Now())) == 0 {
+		w.reset()
+	}
 }

@@ -8,6 +8,15 @@ type atOnce struct{}
 func (atOnce) turn([]send, int, int64) int64 { return 0 }
 func (atOnce) keepsPlaces() bool             { return false }
 
+func (w inFixedWindows) remembered(sends []send, clock int64) []send { return w.counting(sends, clock) }
+func (w inParts) remembered(sends []send, clock int64) []send        { return w.counting(sends, clock) }
+
+func (w inFixedWindows) kept(n *naive, _ throttle.ID, clock int64) []send {
+	return w.counting(n.sends, clock)
+}
+
+func (w inParts) kept(n *naive, _ throttle.ID, clock int64) []send { return w.counting(n.sends, clock) }
+
 // inFixedWindows counts the sends of one full window of the clock.
 type inFixedWindows struct {
 	atOnce
@@ -142,6 +151,24 @@ func (w inBucket) turn(counting []send, i int, clock int64) int64 {
 }
 
 func (w inBucket) keepsPlaces() bool { return w.queue }
+
+// remembered are all that are on the list, while there is anything in the bucket.
+func (w inBucket) remembered(sends []send, clock int64) []send {
+	if len(w.counting(sends, clock)) == 0 {
+		return nil
+	}
+	return sends
+}
+
+// kept are all, unless the bucket is empty and nothing is to be recorded late. One that comes
+// again when it is empty is another.
+func (w inBucket) kept(n *naive, id throttle.ID, clock int64) []send {
+	if len(w.counting(n.sends, clock)) > 0 || n.open && find(n.sends, id) < 0 {
+		return n.sends
+	}
+	n.open = false
+	return nil
+}
 
 // upward is a/b, to the next whole number.
 func upward(a, b int64) int64 {

@@ -1,7 +1,8 @@
 -- What both scripts of buckets begin with, behind meter_begin.lua.
 --
 -- KEYS[1]  the state of one key. The head: 6 bytes of when and 7 of how many parts of a
---          send were in the bucket then, and the same before the oldest admission
+--          send were in the bucket then, and the same before the oldest admission; 0 of both
+--          where the bucket may have been empty since, as bucket_record.lua says
 -- ARGV[2]  6 bytes of window: so many parts has a send; 4 of limit: so many parts drain in
 --          a millisecond; 4 of how many sends there is room for; 2 of how many admissions
 --          are remembered; and 1 that is 1 where sends queue

@@ -3,13 +3,14 @@
 --
 -- KEYS[1], ARGV[2]  as in bucket_begin.lua
 
+local again = sent
 if left == 0 then sent = nil end
 if left + window > room * window and not sent then return saw end
 
--- Once the bucket has been empty, the sends in it need not be remembered; else too many
--- lose the oldest.
+-- Once the bucket has been empty, the sends in it need not be remembered, unless
+-- bucket_record.lua says so; else too many lose the oldest.
 local keeps = 0
-if left == 0 then
+if left == 0 and (again or since > 0 or held == 0) then
   since, before = clock, 0
 else
   keeps = held < most and held or most - 1

@@ -8,9 +8,6 @@ local window, limit, most = unpack('>I6I4I2', ARGV[2])
 local at, count = 0, 0
 if head > 2 then at, count = unpack('>I6I4', state, 3) end
 
--- What comes from elsewhere when its window has ended is not counted.
-if elsewhere and now - now % window + window <= math.max(today, at) then return saw end
-
 -- A clock that has stepped back behind the window counts as its beginning.
 local clock = now < at and at or now
 local start = clock - clock % window

@@ -13,7 +13,7 @@
 --          reservation. With '=' the admissions stand behind the head. meter_begin.lua returns
 --          '!' where it is too late for anything
 
-local kept = expires - today
+local kept = expires - now
 if kept < 0 then kept = 0 end
 kept = kept + grace
 
@@ -23,7 +23,6 @@ if sent then
   return sub(state, 1, head) .. sub(state, remembered) .. seconds .. micros .. '='
 end
 
-if elsewhere then stays = false end
 local admission, forgets = pack('>I6c8', clock, id), held - keeps
 long = long and keeps >= 127
 

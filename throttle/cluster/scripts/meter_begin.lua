@@ -14,8 +14,7 @@
 --          the filter: 1024 words of 4 bytes. Each reservation is two bits of a word. So
 --          one that is new is seen to be so, but for two in a hundred when the filter is
 --          about to be made anew. With its 3 numbers it is 4102 bytes
--- ARGV[1]  the reservation; and behind it, of a send that was admitted elsewhere and is put
---          on record as of then, 6 bytes of its millisecond
+-- ARGV[1]  the reservation
 -- ARGV[2]  the limits, each script's own
 -- ARGV[3]  the millisecond after which nobody waits for the answer any more, or ''
 -- ARGV[4]  in tests alone: the clock's seconds
@@ -26,18 +25,12 @@
 
 local call, pack, unpack, sub, find = redis.call, struct.pack, struct.unpack, string.sub, string.find
 local key, id, late = KEYS[1], ARGV[1], ARGV[3]
-local elsewhere = #id > 8
 local state = call('GETRANGE', key, '0', '511')
 if state == '' then state = '\0\0' end
 local time = ARGV[4] and { ARGV[4], ARGV[5] } or call('TIME')
 local seconds, micros = time[1], time[2]
 local now = seconds * 1000 + (micros - micros % 1000) / 1000
-local today = now
 if late ~= '' and now > tonumber(late) then return '\0\0' .. seconds .. micros .. '!' end
-if elsewhere then
-  now = math.min(now, (unpack('>I6', id, 9)))
-  id = sub(id, 1, 8)
-end
 
 -- The head ends here.
 local size, head = #state, 2 + unpack('>I2', state)
@@ -92,7 +85,6 @@ end
 local saw = sub(state, 1, head) .. seconds .. micros
 
 -- How long a state is kept longer than it matters: a second, as the server measures it from
--- a moment that need not be this one. Where a test holds the clock, an hour; and one that
--- was recorded in, for the sends of its time that are to come.
-local grace = (ARGV[4] or elsewhere) and 3600000 or 1000
+-- a moment that need not be this one. Where a test holds the clock, an hour.
+local grace = ARGV[4] and 3600000 or 1000
 

@@ -6,6 +6,6 @@ local function keep(newHead, rest, expires)
     length = length + 32768
     between = pack('>I2I2I2', added, 0, #rest / 14) .. sub(state, head + 7, head + 4102)
   end
-  call('SET', key, pack('>I2', length) .. newHead .. between .. rest, 'PX', math.max(0, expires - today) + grace)
+  call('SET', key, pack('>I2', length) .. newHead .. between .. rest, 'PX', math.max(0, expires - now) + grace)
 end
 

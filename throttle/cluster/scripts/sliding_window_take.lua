@@ -8,9 +8,6 @@ local window, part, limit, most = unpack('>I6I6I4I2', ARGV[2])
 local at, count = 0, 0
 if head > 2 then at, count = unpack('>I6I4', state, 3) end
 
--- What comes from elsewhere when its part has left is not counted.
-if elsewhere and math.max(today, at) >= now - now % part + part - 1 + window then return saw end
-
 -- A clock that has stepped back behind the newest part counts as its beginning. A part
 -- leaves as a whole, when its last millisecond does: so what is sent from here on weighs.
 local clock = now < at and at or now
