@@ -112,7 +112,10 @@ func waitFor(ctx context.Context, conn *redis.Conn, replicas int) error {
 	deadline, _ := ctx.Deadline()
 	left := max(time.Millisecond, time.Until(deadline)-wayBack)
 	confirmed, err := conn.Wait(ctx, replicas, left).Result()
-	if err != nil {
+	switch {
+	case broken(err): // it can be asked again
+		return fmt.Errorf("%w in time: %w", errUnconfirmed, err)
+	case err != nil: // that the time is up is not the caller's
 		return fmt.Errorf("%w in time: %v", errUnconfirmed, err)
 	}
 	if confirmed < int64(replicas) {

@@ -72,26 +72,30 @@ func (s *Store) look(ctx context.Context, master *redis.Client) (warnings []stri
 }
 
 // forgetful finds settings under which a server would forget. Each answer has its own error; failed
-// is that of all, and the only one where the server did not let them be asked.
+// is that of all, and the only one where the server could not be asked.
 func forgetful(settings map[string]*redis.MapStringStringCmd, failed error) (warnings []string, err error) {
-	value := map[string]string{}
+	value, asked := map[string]string{}, failed == nil
 	for name, answer := range settings {
 		values, err := answer.Result()
-		text, told := values[name]
-		switch {
-		case err != nil && !isReply(err):
+		if err != nil && !isReply(err) {
 			return nil, err
-		case err == nil && !told && failed != nil:
-			return nil, failed
-		case !told:
-			return []string{"redis does not let its settings be read: make sure that maxmemory-policy is noeviction"}, nil
 		}
-		value[name] = text
+		text, told := values[name]
+		if told {
+			value[name] = text
+		}
+		asked = asked || told || err != nil
 	}
-	if policy := value["maxmemory-policy"]; policy != "noeviction" {
+	if !asked {
+		return nil, failed
+	}
+	switch policy, told := value["maxmemory-policy"]; {
+	case !told:
+		warnings = append(warnings, "redis does not let its settings be read: make sure that maxmemory-policy is noeviction")
+	case policy != "noeviction":
 		warnings = append(warnings, fmt.Sprintf("redis runs with maxmemory-policy %s and may forget mailboxes: set noeviction", policy))
 	}
-	if value["appendonly"] != "yes" && value["save"] == "" {
+	if kept, told := value["appendonly"]; told && kept != "yes" && value["save"] == "" {
 		warnings = append(warnings, "redis keeps nothing on disk and forgets every mailbox when it restarts: set appendonly yes")
 	}
 	return warnings, nil

@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"context"
 	"fmt"
+	"net"
 	"testing"
 	"time"
 
@@ -29,6 +30,24 @@ func TestTheLibraryRepeatsNothing(t *testing.T) {
 				t.Errorf("%s: run %q times", name, runs)
 			}
 		}
+	}
+}
+
+// A connection that breaks while replicas are waited for is the library's to forget, and the
+// store's to ask again by another, where the step may be done twice.
+func TestAWaitThatBreaksIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	master := redistest.Alone(t, "repl-diskless-sync-delay 0")
+	host, port, _ := net.SplitHostPort(master.Addr)
+	redistest.Alone(t, "replicaof "+host+" "+port)
+	proxy := redistest.Proxy(t, master.Addr)
+	store := prepared(t, redisstore.Options{URL: proxy.URL(), Timeout: 5 * time.Second, Confirm: 1})
+	redistest.Healed(t, func() (bool, error) { return true, store.Ready(ctx) })
+	before := proxy.Commands("wait")
+	proxy.CutReplies(1, "wait")
+	if _, err := begin(t, store, "key").Ask(count); err != nil || proxy.Commands("wait") != before+2 {
+		t.Errorf("%v, and was asked %d times", err, proxy.Commands("wait")-before)
 	}
 }
 
