@@ -51,7 +51,7 @@ type Server struct {
 	// what a fallback waits for then is not to come.
 	alive, open  context.Context
 	end, closing context.CancelFunc
-	lastTurn     atomic.Pointer[time.Time] // when Shutdown cuts off; nil where it never does
+	lastTurn     atomic.Pointer[time.Time] // that a Shutdown waits for; nil where it does for any
 	draining     atomic.Bool
 	served       atomic.Pointer[door]
 }

@@ -5,21 +5,25 @@ import (
 	"time"
 )
 
+// handingOver is how long a mail may take behind the last turn that a Shutdown waits for.
+const handingOver = 5 * time.Second
+
 // Shutdown ends the serving without losing a request. At once /readyz says 503 and
 // every answer ends its connection; after DrainDelay no new connections are taken, and
 // what is under way is finished. A connection that is silent holds nothing up, and a
 // request that is still arriving has half of the time that ctx leaves, and ReadTimeout at
-// most. A send that waits for its turn does so, unless that comes after the end of ctx: it is
-// answered at once then. When ctx ends first, the rest is cut off, with a moment to give back
-// what never left, and ctx's error returned. Otherwise nothing is left running. However much time ctx leaves,
-// giving back takes a few seconds of it at most: where a history hangs, the log says what stays
-// taken.
+// most. A send that waits for its turn does so, unless that comes too late to hand over a mail
+// before the end of ctx: it is answered at once then. When ctx ends first, the rest is cut off,
+// with a moment to give back what never left, and ctx's error returned. Otherwise nothing is left
+// running. However much time ctx leaves, giving back takes a few seconds of it at most: where a
+// history hangs, the log says what stays taken.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.draining.Store(true)
 	defer s.end()
 	s.pause(ctx, s.with.DrainDelay)
 	if end, bounded := ctx.Deadline(); bounded {
-		s.lastTurn.Store(&end)
+		last := end.Add(-min(handingOver, time.Until(end)/2))
+		s.lastTurn.Store(&last)
 	}
 	s.closing()
 	err := s.drain(ctx)

@@ -6,7 +6,7 @@ import (
 )
 
 // turn holds a send back for so many milliseconds. One whose time is up before its turn
-// comes does not wait for nothing, and nor does one whose turn comes after the end of a
+// comes does not wait for nothing, and nor does one whose turn comes too late for a
 // Shutdown: another server can take it on at once.
 func (s *Server) turn(ctx context.Context, delay int64) error {
 	if delay <= 0 {

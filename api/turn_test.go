@@ -124,7 +124,12 @@ func TestTurnsInAShutdown(t *testing.T) {
 // One whose turn comes after the end of the shutdown is let go at once: another server can
 // take it on.
 func TestTurnsBeyondAShutdown(t *testing.T) {
-	r, pace := paced(t, 40_000, time.Minute)
+	t.Run("beyond its end", func(t *testing.T) { beyondAShutdown(t, 40_000) })
+	t.Run("too near to it to hand over a mail", func(t *testing.T) { beyondAShutdown(t, 8_000) })
+}
+
+func beyondAShutdown(t *testing.T, turn int64) {
+	r, pace := paced(t, turn, time.Minute)
 	answer := waiting(t, r, pace, "beyond@example.com")
 	r.shutdown()
 	got := <-answer
