@@ -294,6 +294,7 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
     this.#parted = parted();
     this.#ask ||= performance.now() + stale;
     this.#seconds = 0;
+    if (news) this.#told = 0;
     this.#tick();
     if (!news || this.#state !== begun) return; // who heard the tick has updated or reset
     this.#tell(this.#status, true, "limit", "wait");
