@@ -8,6 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/cmd/mailgate/settings"
 	"github.com/mailgate/mailgate/rules/rulefile"
 )
@@ -43,8 +44,8 @@ func checkConfig(_ context.Context, c call) error {
 	for _, place := range s.Unused() {
 		fmt.Fprintf(&b, "note: %s has no effect, because the history is in Redis\n", place)
 	}
-	if s.GoesOn() && !s.KeepsHistory() {
-		b.WriteString("note: no data_dir is set: what is admitted while Redis is away is in memory, and a server that is restarted then is 503 until Redis is back\n")
+	if s.GoesOn() && ownDir(s) == cache.Memory {
+		b.WriteString("note: no directory is set as data_dir: what is admitted while Redis is away is in memory, and a server that is restarted then is 503 until Redis is back\n")
 	}
 	if twice := keysTwice(s); twice != nil {
 		fmt.Fprintf(&b, "note: keys with two secrets: %s; take the old ones out when nobody uses them any more\n", strings.Join(twice, ", "))

@@ -9,7 +9,7 @@ import (
 func (s *Settings) Shown(name string) string {
 	text := s.origins[name].Text
 	switch {
-	case text == "", name == "data_dir" && !s.KeepsHistory():
+	case text == "", name == "data_dir" && !s.KeepsHistory() && !s.origins[name].Given():
 		return ""
 	case name == "api_keys":
 		return s.APIKeys.masked()
