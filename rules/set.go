@@ -34,7 +34,7 @@ type Rule struct {
 }
 
 // A Set is rules that all have to say yes. It never changes and may be shared. New makes one;
-// of the zero Set every call is an error.
+// of the zero Set every Take and Peek is an error.
 type Set struct {
 	rules   []Rule
 	mailbox throttle.Historian

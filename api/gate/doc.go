@@ -25,7 +25,7 @@
 // # A queue
 //
 // A LeakyBucket holds requests back for as long as their contexts last, and Fiber v2 ends
-// none. So a deadline goes in front:
+// none. So a deadline goes in front, which the handler has to keep as well:
 //
 //	app.Use(func(c *fiber.Ctx) error {
 //		ctx, cancel := context.WithTimeout(c.UserContext(), 2*time.Second)
