@@ -67,6 +67,16 @@ func TestNodesThatTellOneAfterTheOther(t *testing.T) {
 			[]throttle.History{burst(7, start+22*second), burst(7, start+26*second), every(5*second, 6, start)},
 			start + 30*second, "4 left",
 		},
+		"more than are remembered": {
+			must(meter.NewLeakyBucket(tier(60, second), 200)),
+			[]throttle.History{every(100, 3000, start), every(100, 3000, start+33), every(100, 3000, start+66)},
+			start + 300*second + 20, "201 left",
+		},
+		"more than are remembered, of a bucket that is never empty": {
+			must(meter.NewTokenBucket(tier(10_000, hour), 0)),
+			[]throttle.History{every(300, 2000, start), every(300, 2000, start+100), every(300, 2000, start+200)},
+			start + 600*second, "5666 left",
+		},
 		"a window": {
 			must(meter.NewSlidingWindow(tier(12, minute), 0)),
 			[]throttle.History{every(10*second, 12, start), every(10*second, 12, start+5*second)},

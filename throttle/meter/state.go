@@ -14,7 +14,8 @@ import (
 // charged until it counts no more: its Release reports false, and its Take repeated is
 // one more send. So this is how many sends of one key can be under way at once and still
 // be sure of their places, in all processes together. Among them are, in a bucket, those that
-// were counted after one that is remembered.
+// were counted after one that is remembered; and of those that were recorded late it remembers
+// so many until the next Take, however little room it has.
 //
 // It is also what such a key costs where states are not in the process: up to 57 KB in Redis,
 // of which all is read for one new send in fifty, and the first in each part of a
