@@ -88,9 +88,9 @@ func (b *Book) CheckAlone(ctx context.Context, mailbox string, h verify.Hash) (v
 		return verify.Expired, fmt.Errorf("%s: %w", doing, err)
 	}
 	if err := ctx.Err(); err != nil {
-		return verify.Expired, fmt.Errorf("%s: %w: %w", doing, verify.ErrUnavailable, err)
+		return verify.Expired, verify.Unavailable(doing, err)
 	}
-	return b.checkOwn(mailbox, h, fmt.Errorf("%s: %w: %w", doing, verify.ErrUnavailable, b.watch.cause()))
+	return b.checkOwn(mailbox, h, verify.Unavailable(doing, b.watch.cause()))
 }
 
 // checkOwn says that a code is right which was made here, and of any other what keeps it from

@@ -184,7 +184,7 @@ func (a *account) healed() bool {
 func (a *account) whole() bool { return a.distrusted.Load() <= a.watch.o.Now() }
 
 // errGaps is why a node that has something to go on with does not.
-var errGaps = errors.New("what this node has noted has gaps")
+var errGaps = throttle.Unchanged(errors.New("what this node has noted has gaps"))
 
 // hasGaps reports whether any of the node's own histories may lack an admission, so that a
 // send which it has to admit is refused.

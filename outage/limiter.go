@@ -3,7 +3,6 @@ package outage
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/mailgate/mailgate/throttle"
 )
@@ -36,7 +35,8 @@ func (w *Watch) Limiter(name string, longest int64, shared, own throttle.Recorde
 	return l
 }
 
-// bulk is what can be told of many admissions at once, as if of one after the other. What an error leaves open is safe to repeat.
+// bulk is what can be told of many admissions at once, as if of one after the other. What an
+// error leaves open is safe to repeat.
 type bulk interface {
 	RecordAll(ctx context.Context, key string, all []throttle.Admission) error
 }
@@ -207,7 +207,7 @@ func (l *Limiter) goesOn(ctx context.Context, key string, cause error) error {
 		return cause
 	}
 	if !l.whole() {
-		return fmt.Errorf("%w; and alone: %w", cause, errGaps)
+		return both(cause, errGaps)
 	}
 	return nil
 }

@@ -140,7 +140,7 @@ func (d *Desk) check(ctx context.Context, mailbox string, h Hash, alone bool) (R
 	if book, ok := d.o.Book.(LoneBook); ok {
 		return book.CheckAlone(ctx, mailbox, h)
 	}
-	return Expired, fmt.Errorf("checking a code: %w: %w", ErrUnavailable, errAlone)
+	return Expired, Unavailable("checking a code", errAlone)
 }
 
 // errAlone is why a code is not looked at.
