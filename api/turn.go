@@ -19,21 +19,17 @@ func (s *Server) turn(ctx context.Context, delay int64) error {
 	comes := time.Now().Add(wait)
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return tooLate(delay)
-	case <-s.open.Done():
-	}
-	if end := s.lastTurn.Load(); end != nil && !comes.Before(*end) {
-		return tooLate(delay)
-	}
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return tooLate(delay)
+	for open := s.open.Done(); ; open = nil {
+		select {
+		case <-timer.C:
+			return nil
+		case <-ctx.Done():
+			return tooLate(delay)
+		case <-open:
+			if last := s.lastTurn.Load(); last != nil && !comes.Before(*last) {
+				return tooLate(delay)
+			}
+		}
 	}
 }
 
