@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"github.com/mailgate/mailgate/api/wire"
+	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -19,12 +20,23 @@ type actionRequest struct {
 	name    string
 	limiter throttle.Limiter
 	subject string
+	key     string      // the Idempotency-Key of a take, if it has one
 	id      throttle.ID // of a release
 	reason  string      // of a reset
 }
 
-func (s *Server) readAction(in *incoming) (actionRequest, error) {
+func (s *Server) readPeek(in *incoming) (actionRequest, error) {
 	return readActionWith(in, nil, nil)
+}
+
+func (s *Server) readTake(in *incoming) (actionRequest, error) {
+	key, _, err := readKey(in)
+	if err != nil {
+		return actionRequest{}, err
+	}
+	q, err := readActionWith(in, nil, nil)
+	q.key = key
+	return q, err
 }
 
 func (s *Server) readActionRelease(in *incoming) (actionRequest, error) {
@@ -108,13 +120,19 @@ type acted struct {
 	name string
 }
 
-// takeAction admits the action once, or says no.
+// takeAction admits the action once, or says no. With a key it is charged under an id that
+// follows from it, so a take that is asked again is known and not charged again. Then what may
+// have been charged unheard is not given back: whoever asks again would lose the place that he
+// was told of.
 func (s *Server) takeAction(ctx context.Context, c *call, q actionRequest) (acted, error) {
 	s.about(c, q)
 	c.id = throttle.NewID()
+	if q.key != "" {
+		c.id = s.names.take(idempotency.Name{Caller: c.caller(), Key: q.key})
+	}
 	v, err := q.limiter.Take(ctx, q.subject, c.id)
 	if err != nil {
-		if !errors.Is(err, throttle.ErrUnchanged) {
+		if q.key == "" && !errors.Is(err, throttle.ErrUnchanged) {
 			s.refunds.later(actionRefund(q, c))
 		}
 		s.metrics.acted(q.name, outcomeOf(err), "")

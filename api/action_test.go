@@ -3,6 +3,7 @@ package api_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -221,6 +222,61 @@ func TestActionStoreUnavailable(t *testing.T) {
 	})
 	store.release.Store(true)
 	r.act("broken", "release", `{"subject":"unlucky","id":"tWudQhxQ"}`).is(t, 503, "store-unavailable")
+}
+
+func (r *rig) takeUnder(key, caller, action, subject string) reply {
+	r.t.Helper()
+	return r.request("POST", "/actions/"+action+"/take", http.Header{
+		"Authorization": {"Bearer " + caller}, "Content-Type": {"application/json"}, "Idempotency-Key": {key},
+	}, `{"subject":`+quote(subject)+`}`)
+}
+
+// A take that is asked again under its key is one, at whichever server, and until it is given
+// back or counts no more.
+func TestATakeAskedAgain(t *testing.T) {
+	r := newRig(t, setup{actions: threeActions(&failing{})})
+	take := func(r *rig, key, caller, subject string) string {
+		t.Helper()
+		got := r.takeUnder(key, caller, "reply", subject)
+		got.is(t, 200, "")
+		return got.body["id"].(string)
+	}
+	first := take(r, `"a"`, appKey, "u")
+	for _, again := range []*rig{r, r.another()} {
+		if id := take(again, "a", appKey, "u"); id != first {
+			t.Errorf("asked again it is %s, and was %s", id, first)
+		}
+	}
+	if id := take(r, "a", "another-key", "u"); id == first {
+		t.Error("two callers share a take")
+	}
+	got := r.takeUnder("b", appKey, "reply", "u")
+	got.is(t, 429, "quota-exceeded")
+	take(r, "a", appKey, "u")
+	take(r, "a", appKey, "v")
+	r.act("reply", "release", `{"subject":"u","id":"`+first+`"}`).is(t, 200, "")
+	take(r, "b", appKey, "u")
+	r.takeUnder("a", appKey, "reply", "u").is(t, 429, "quota-exceeded")
+	r.now.Add(60_000)
+	take(r, "a", appKey, "u")
+	r.takeUnder("two, keys", appKey, "reply", "u").is(t, 400, "bad-request")
+}
+
+// What may have been charged under a key is found by whoever asks again, so it is not given back
+// behind his back.
+func TestATakeAskedAgainAfterAFailure(t *testing.T) {
+	store := &failing{recorded: true}
+	r := newRig(t, setup{actions: threeActions(store)})
+	store.take.Store(true)
+	r.takeUnder("a", appKey, "broken", "u").is(t, 503, "store-unavailable")
+	store.take.Store(false)
+	r.takeUnder("a", appKey, "broken", "u").is(t, 200, "")
+	store.take.Store(true)
+	r.act("broken", "take", `{"subject":"w"}`).is(t, 503, "store-unavailable")
+	eventually(t, "the take without a key is given back", func() bool { return store.releases.Load() > 0 })
+	if n := len(must(store.History(context.Background(), "u"))(t)); n != 1 {
+		t.Errorf("%d are on record", n)
+	}
 }
 
 // Many takes at once are exactly as many as the limit says.

@@ -58,6 +58,21 @@ func TestSendHostileJSON(t *testing.T) {
 	}
 }
 
+// What most are caught by is told how to mend it.
+func TestSendJSONHints(t *testing.T) {
+	r := newRig(t, setup{})
+	for field, hint := range map[string]string{
+		`"Email":"x"`: "is email meant?", `"clientIp":"x"`: "is client_ip meant?", `"client-ip":"x"`: "is client_ip meant?",
+		`"client_ip":null`: "is to be left out (field client_ip,", `"client_ip":9`: "a string is expected (field client_ip,",
+	} {
+		got := r.do("POST", "/send-code", appKey, "{"+field+"}")
+		got.is(t, 400, "bad-request")
+		if detail, _ := got.body["detail"].(string); !strings.Contains(detail, hint) {
+			t.Errorf("%s: %q", field, detail)
+		}
+	}
+}
+
 // What is odd and yet right.
 func TestSendOddJSON(t *testing.T) {
 	r := newRig(t, setup{})

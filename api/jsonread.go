@@ -101,6 +101,9 @@ func (r *jsonReader) object(member func(name string) error) error {
 // str reads a string. It shares no memory with the body.
 func (r *jsonReader) str() (string, error) {
 	if !r.take('"') {
+		if r.peek() == 'n' {
+			return "", r.complain("a string is expected; what is null is to be left out")
+		}
 		return "", r.complain("a string is expected")
 	}
 	start := r.at
@@ -241,12 +244,15 @@ func (r *jsonReader) find(name string, fields []field) int {
 // one of ours, since anything else might be a value in the wrong place.
 func (r *jsonReader) unknown(name string, fields []field) error {
 	for _, f := range fields {
-		if strings.EqualFold(f.name, name) {
-			return r.complain("a field is unknown: is " + f.name + " meant? Letter case counts")
+		if strings.EqualFold(unbroken(f.name), unbroken(name)) {
+			return r.complain("a field is unknown: is " + f.name + " meant? It has to be spelt so")
 		}
 	}
 	return r.complain("a field is unknown")
 }
+
+// unbroken is a name as it is in any style, but for letter case.
+func unbroken(name string) string { return strings.NewReplacer("_", "", "-", "").Replace(name) }
 
 func (r *jsonReader) complain(what string) error {
 	place := " (byte " + strconv.Itoa(r.at) + ")"

@@ -12,11 +12,12 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 )
 
-// names know a request with an Idempotency-Key again: its body, and the reservation that
-// it is charged under. They also call the subjects of actions something in logs.
+// names know a request with an Idempotency-Key again: its body, and the id that it is charged
+// under. They also call the subjects of actions something in logs.
 type names struct {
 	prints   *idempotency.Fingerprinter
-	key      []byte
+	sends    []byte // the key of their reservations
+	takes    []byte // the key of their ids
 	subjects []byte // the key of their names in logs
 	now      func() int64
 }
@@ -24,6 +25,7 @@ type names struct {
 const (
 	// reservationsOf keeps the key apart from all others that are made of the same secret.
 	reservationsOf = "mailgate api: reservations of idempotent sends, version 1"
+	takesOf        = "mailgate api: ids of idempotent takes, version 1"
 	// mailboxesInLogs and subjectsInLogs do the same for the names that logs have.
 	mailboxesInLogs = "mailgate api: mailboxes in logs, version 1"
 	subjectsInLogs  = "mailgate api: subjects in logs, version 1"
@@ -39,12 +41,16 @@ func newNames(of []byte, now func() int64) (*names, error) {
 	if err != nil {
 		return nil, err
 	}
-	key, err := secret.Key(of, reservationsOf)
+	sends, err := secret.Key(of, reservationsOf)
+	if err != nil {
+		return nil, err
+	}
+	takes, err := secret.Key(of, takesOf)
 	if err != nil {
 		return nil, err
 	}
 	subjects, err := secret.Key(of, subjectsInLogs)
-	return &names{prints, key, subjects, now}, err
+	return &names{prints, sends, takes, subjects, now}, err
 }
 
 // subject stands for the subject of an action in logs, as a mailbox's hash does for it:
@@ -59,12 +65,20 @@ func (n *names) body(route string, body []byte) idempotency.Fingerprint {
 
 // reservation is the same for one name on all servers. It tells nothing about the key.
 func (n *names) reservation(of idempotency.Name) throttle.ID {
-	name := sum(n.key, []byte(of.Text()))
+	name := sum(n.sends, []byte(of.Text()))
 	begins := binary.BigEndian.Uint64(name) % period // each at its own time
 	number := (uint64(n.now()) + begins) / period
-	numbered := sum(n.key, binary.BigEndian.AppendUint64(name, number))
-	var id throttle.ID
-	base64.RawURLEncoding.Encode(id[:], numbered[:6])
+	return idOf(sum(n.sends, binary.BigEndian.AppendUint64(name, number)))
+}
+
+// take is the id of a take, the same for one name on all servers. It is so for ever: a take
+// that is on record is known again for as long as it counts.
+func (n *names) take(of idempotency.Name) throttle.ID {
+	return idOf(sum(n.takes, []byte(of.Text())))
+}
+
+func idOf(hash []byte) (id throttle.ID) {
+	base64.RawURLEncoding.Encode(id[:], hash[:6])
 	return id
 }
 

@@ -149,14 +149,20 @@ func (s *Server) answerSend(ctx context.Context, c *call, q sendRequest, out *an
 	return nil
 }
 
-// repeatKey is the request's Idempotency-Key.
+// repeatKey is the Idempotency-Key of a request whose answer is kept.
 func (s *Server) repeatKey(in *incoming) (key string, given bool, err error) {
+	key, given, err = readKey(in)
+	if given && s.with.Repeats.isZero() {
+		return "", true, &problem{kind: badRequest, detail: "This server keeps no answers, so it takes no Idempotency-Key."}
+	}
+	return key, given, err
+}
+
+// readKey is the request's Idempotency-Key.
+func readKey(in *incoming) (key string, given bool, err error) {
 	fields := in.header.PeekAll("Idempotency-Key")
 	if len(fields) == 0 {
 		return "", false, nil
-	}
-	if s.with.Repeats.isZero() {
-		return "", true, &problem{kind: badRequest, detail: "This server keeps no answers, so it takes no Idempotency-Key."}
 	}
 	key, err = idempotency.ParseKey(string(bytes.Join(fields, []byte(", "))))
 	if err != nil {

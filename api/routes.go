@@ -49,8 +49,8 @@ func (s *Server) routes() []route {
 	all := []route{
 		{"POST", "/send-code", "send-code", applications, unbounded, s.sendCode, ownOrigin},
 		{"GET", "/mailboxes/:email", "mailbox", applications, byCaller, steps(s.readMailbox, s.look, writeSight), ownOrigin},
-		{"POST", "/actions/:action/take", "action-take", applications, unbounded, steps(s.readAction, s.takeAction, writeActed), ownOrigin},
-		{"POST", "/actions/:action/peek", "action-peek", applications, unbounded, steps(s.readAction, s.peekAction, writeActed), ownOrigin},
+		{"POST", "/actions/:action/take", "action-take", applications, unbounded, steps(s.readTake, s.takeAction, writeActed), ownOrigin},
+		{"POST", "/actions/:action/peek", "action-peek", applications, unbounded, steps(s.readPeek, s.peekAction, writeActed), ownOrigin},
 		{"POST", "/actions/:action/release", "action-release", applications, unbounded, steps(s.readActionRelease, s.releaseAction, writeReleased), ownOrigin},
 		{"GET", "/admin/mailboxes/:email", "admin-mailbox", operators, byCaller, steps(s.readMailbox, s.inspect, writeInspection), ownOrigin},
 		{"POST", "/admin/mailboxes/:email/reset", "admin-reset", operators, byCaller, steps(s.readReset, s.reset, writeCleared), ownOrigin},
