@@ -26,14 +26,13 @@ type Peeked struct {
 // the actions and their limits.
 // An action without a name is [ErrArgument].
 //
-// A take may have been counted all the same where the error is a [NoAnswer] that is not
-// NotAsked, [ErrAnswer], or a [Problem] with a Status of 500 or more, such as a proxy's 502
-// or mailgate's own 500, but not its [Busy]. After a [StoreUnavailable] mailgate gives it
-// back by itself if its history can be used again within a minute; before that another take
-// may have to wait because of it.
+// It asks again under a key of its own where that makes sense, so one call counts once at most.
+// It may have counted all the same where the error is a [NoAnswer] that is not NotAsked,
+// [ErrAnswer], or a [Problem] with a Status of 500 or more, such as a proxy's 502 or mailgate's
+// own 500, but not its [Busy].
 func (c *Client) Take(ctx context.Context, action, subject string) (Taken, error) {
 	var j takenJSON
-	q := question{doing: "taking an action", method: http.MethodPost, path: actionPath(action, "take"), named: argument{"action", action}, body: subjectJSON{subject}, counts: true}
+	q := question{doing: "taking an action", method: http.MethodPost, path: actionPath(action, "take"), named: argument{"action", action}, body: subjectJSON{subject}, key: NewKey(), harmless: true}
 	if _, err := c.ask(ctx, q, &j); err != nil {
 		return Taken{}, err
 	}

@@ -58,11 +58,11 @@
 // could make a second mail. [Send.Key] lets a caller go on later, from a job queue or after
 // a restart.
 //
-// What only looks is asked again just as well. What counts and has no such key (taking an
-// action, checking a code, resetting) is asked again only where nobody listened, or where
-// mailgate itself said 503. That says that nothing was done, but for one kind: where the
-// history failed ([StoreUnavailable]) a take or a guess at a code may have been counted, and
-// is not made again. Part of a reset may be done then; it is made again, which does no harm.
+// An action is taken under such a key too. What only looks is asked again just as well. What
+// counts and has no key (checking a code, resetting) is asked again only where nobody listened,
+// or where mailgate itself said 503. That says that nothing was done, but for one kind: where
+// the history failed ([StoreUnavailable]) a guess at a code may have been counted, and is not
+// made again. Part of a reset may be done then; it is made again, which does no harm.
 //
 // Before each repetition there is a pause, twice as long as the last and with some chance
 // in it, on top of what a Retry-After asks for. A Retry-After longer than

@@ -19,6 +19,7 @@ type question struct {
 	named        argument // what the path names, if anything
 	body         any      // sent as JSON; nil for none
 	key          string   // the Idempotency-Key; empty for none
+	mail         bool     // an end in doubt is an Unsettled
 	harmless     bool     // doing it twice does no more than doing it once
 	counts       bool     // a history that failed may have counted it all the same
 }

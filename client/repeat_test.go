@@ -15,7 +15,7 @@ import (
 // What is asked again: everything where that is safe, and nothing else.
 func TestRepeating(t *testing.T) {
 	date := map[string]string{"Date": "Fri, 20 Nov 2026 12:00:00 GMT", "Retry-After": "Fri, 20 Nov 2026 12:00:02 GMT"}
-	const harmless, counting = "send mailbox peek release inspect", "verify take reset reset action"
+	const harmless, counting = "send mailbox take peek release inspect", "verify reset reset action"
 	tests := []struct {
 		name  string
 		calls string
@@ -26,7 +26,7 @@ func TestRepeating(t *testing.T) {
 		{"a broken connection", harmless, line{}, true, ""},
 		{"a broken connection while counting", counting, line{}, false, "no answer"},
 		{"mailgate cannot now", harmless + " reset reset action", problem(503, "store-unavailable", "Retry-After", "1"), true, ""},
-		{"mailgate cannot now, and may have counted it", "verify take", problem(503, "store-unavailable", "Retry-After", "1"), false, "store-unavailable"},
+		{"mailgate cannot now, and may have counted it", "verify", problem(503, "store-unavailable", "Retry-After", "1"), false, "store-unavailable"},
 		{"mailgate has too much to do", harmless + " " + counting, problem(503, "busy", "Retry-After", "1"), true, ""},
 		{"mailgate cannot for long", harmless + " " + counting, problem(503, "relay-unavailable", "Retry-After", "6"), false, "relay-unavailable"},
 		{"a proxy cannot now", harmless, foreign(503, map[string]string{"Retry-After": "1"}), true, ""},
@@ -95,14 +95,14 @@ func TestRepetitionsAreTheSame(t *testing.T) {
 	}
 }
 
-// What only looks and what counts has no idempotency key.
-func TestOnlySendsHaveAKey(t *testing.T) {
+// What mails or takes has an idempotency key, and nothing else has.
+func TestWhatHasAKey(t *testing.T) {
 	for _, name := range callNames() {
 		server := play(t, problem(401, "unauthorized"))
 		c, _ := asking(t, server.URL, client.Options{})
 		_ = calls[name](t.Context(), c)
 		for _, q := range server.questions() {
-			if has := q.header.Get("Idempotency-Key") != ""; has != (name == "send") {
+			if has := q.header.Get("Idempotency-Key") != ""; has != (name == "send" || name == "take") {
 				t.Errorf("%s: a key %v", name, has)
 			}
 		}

@@ -61,7 +61,7 @@ func (c *Client) SendCode(ctx context.Context, s Send) (Sent, error) {
 		return Sent{}, fmt.Errorf("sending a code: %w", ErrKey)
 	}
 	var j sentJSON
-	q := question{doing: "sending a code", method: http.MethodPost, path: "/send-code", body: s.json(), key: key, harmless: true}
+	q := question{doing: "sending a code", method: http.MethodPost, path: "/send-code", body: s.json(), key: key, mail: true, harmless: true}
 	header, err := c.ask(ctx, q, &j)
 	if err != nil {
 		return Sent{}, err

@@ -31,7 +31,7 @@ func (q question) inDoubt(err error) bool {
 	}
 	if p, ok := errors.AsType[*Problem](err); ok {
 		if p.Kind != "" && p.Status == http.StatusServiceUnavailable {
-			return p.Kind == StoreUnavailable && q.key == "" // of a send it says that no mail was sent, as any other does
+			return p.Kind == StoreUnavailable && !q.mail // of a send it says that no mail was sent, as any other does
 		}
 		return p.Kind == KeyInFlight || p.Status >= 500
 	}
@@ -55,7 +55,7 @@ func (q question) ended(err error) error {
 	if silence, ok := errors.AsType[*NoAnswer](err); ok {
 		silence.NotAsked = false
 	}
-	if q.key == "" || settles(err) {
+	if !q.mail || settles(err) {
 		return err
 	}
 	return &Unsettled{Key: q.key, Err: err}

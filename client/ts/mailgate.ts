@@ -17,11 +17,11 @@
  * sendCode names its request by an idempotency key, and asks again under the same key when the
  * connection broke, after a 503, after a 502, 503 or 504 of something in front of mailgate, and
  * while the first request is still at work. One call is at most one mail. What only looks is
- * asked again just as well. What counts and has no such key (take, verifyCode, resets) is asked
- * again only where nobody listened, or where mailgate itself said 503. That says that nothing was
- * done, but for one kind: where the history failed ("store-unavailable") a take or a guess at a
- * code may have been counted, and is not made again. Part of a reset may be done then; it is made
- * again, which does no harm.
+ * asked again just as well, and so is take, under a key of its own. What counts and has no key
+ * (verifyCode, resets) is asked again only where nobody listened, or where mailgate itself said
+ * 503. That says that nothing was done, but for one kind: where the history failed
+ * ("store-unavailable") a guess at a code may have been counted, and is not made again. Part of a
+ * reset may be done then; it is made again, which does no harm.
  *
  * "unknown" is final: mailgate never sends such a mail again. Where the attempts end before it is
  * known whether the mail was sent, the status is "unsettled", with the key to go on under; a new
@@ -65,9 +65,8 @@ export class Mailgate {
       throw new TypeError("mailgate: an idempotency key is 1 to 255 visible ASCII characters");
     }
     const body = { email, code, template, locale, client_ip: clientIp, data: data && sorted(data) };
-    const key = '"' + idempotencyKey.replace(/[\\"]/g, "\\$&") + '"';
     const unsettled = (last: Refusal): Unsettled => ({ status: "unsettled", idempotencyKey, last });
-    return this.#ask({ path: "/send-code", body, key, harmless: true }, call, readSent, readSendRefusal, unsettled);
+    return this.#ask({ path: "/send-code", body, key: quoted(idempotencyKey), mail: true, harmless: true }, call, readSent, readSendRefusal, unsettled);
   }
 
   /**
@@ -84,14 +83,13 @@ export class Mailgate {
   }
 
   /**
-   * Asks whether a subject may take an action now, and counts it if so: "taken". It may have been
-   * counted all the same where the status is "unanswered" without notAsked, "failed" with an
-   * httpStatus of 500 or more or the kind "unreadable", or "unavailable" with the kind
-   * "store-unavailable". After the last of these mailgate gives it back by itself if its history
-   * can be used again within a minute; before that another take may have to wait because of it.
+   * Asks whether a subject may take an action now, and counts it if so: "taken". One call counts
+   * once at most. It may have counted all the same where the status is "unanswered" without
+   * notAsked, "failed" with an httpStatus of 500 or more or the kind "unreadable", or
+   * "unavailable" with the kind "store-unavailable".
    */
   async take(action: string, subject: string, call: Call = {}): Promise<TakeResult> {
-    return this.#ask({ path: `/actions/${segment("action", action)}/take`, body: { subject }, counts: true }, call, readTaken);
+    return this.#ask({ path: `/actions/${segment("action", action)}/take`, body: { subject }, key: quoted(newKey()), harmless: true }, call, readTaken);
   }
 
   /** Says what a take would be told now. Nothing is counted. */
@@ -351,7 +349,7 @@ export function newKey(): string {
 type Settled = { [name in Exclude<keyof Options, "key">]-?: NonNullable<Options[name]> };
 
 /** What counts may have been counted by a history that failed. */
-interface Question { path: string; body?: unknown; key?: string; harmless?: boolean; counts?: boolean }
+interface Question { path: string; body?: unknown; key?: string; mail?: boolean; harmless?: boolean; counts?: boolean }
 
 type Json = Record<string, unknown>;
 
@@ -394,6 +392,9 @@ function sorted(data: Record<string, string>): Record<string, string> {
   return Object.fromEntries(Object.keys(data).sort().map((name) => [name, data[name]!]));
 }
 
+/** A key as a String of RFC 9651. */
+function quoted(key: string): string { return '"' + key.replace(/[\\"]/g, "\\$&") + '"'; }
+
 /** A part of a path. Half a pair of surrogates has no encoding, and without a name another question would be asked. */
 function segment(name: string, text: string): string {
   if (text === "" || text === "." || text === "..") throw new TypeError(`mailgate: the ${name} is empty, or consists of dots`);
@@ -416,7 +417,7 @@ function again(q: Question, reply: Reply): number | undefined {
 function inDoubt(q: Question, reply: Reply): boolean {
   const { http, ours } = reply;
   if (http === silence) return !reply.notAsked;
-  if (http === 503 && ours) return kind(reply) === "store-unavailable" && q.key === undefined; // of a send it says that no mail was sent, as any other does
+  if (http === 503 && ours) return kind(reply) === "store-unavailable" && !q.mail; // of a send it says that no mail was sent, as any other does
   return http === 200 || http >= 500 || kind(reply) === "idempotency-in-flight";
 }
 
