@@ -203,8 +203,8 @@ func TestAlerts(t *testing.T) {
 			if severity := rule.Labels["severity"]; severity != "page" && severity != "ticket" || rule.Annotations["summary"] == "" {
 				t.Errorf("%s: %v %v", rule.Alert, rule.Labels, rule.Annotations)
 			}
-			if _, heading, _ := strings.Cut(rule.Annotations["runbook"], "docs/runbook.md#"); !headings(runbook)[heading] {
-				t.Errorf("%s: the runbook has no %q", rule.Alert, heading)
+			if !strings.HasPrefix(rule.Annotations["runbook"], "docs/runbook.md#") { // TestLinks looks whether that is there
+				t.Errorf("%s: sends nobody to the runbook", rule.Alert)
 			}
 			if !told[rule.Alert] {
 				t.Errorf("%s is not in the runbook", rule.Alert)
@@ -215,16 +215,6 @@ func TestAlerts(t *testing.T) {
 	if len(told) > 0 {
 		t.Errorf("in the runbook, and not among the rules: %v", told)
 	}
-}
-
-// headings are those of a text, as links name them.
-func headings(text string) map[string]bool {
-	all := map[string]bool{}
-	for _, heading := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(text, -1) {
-		name := regexp.MustCompile(`[^\w -]`).ReplaceAllString(strings.ToLower(heading[1]), "")
-		all[strings.ReplaceAll(name, " ", "-")] = true
-	}
-	return all
 }
 
 func readFile(t testing.TB, path string) string {

@@ -1,0 +1,115 @@
+package mailgate_test
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+var (
+	links   = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	named   = regexp.MustCompile(`docs/[\w.-]+(?:#[\w-]+)?`) // by alarms, as seen from the root
+	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+)
+
+// What our pages and the alarms link to is there: the file, and the heading in it.
+func TestLinks(t *testing.T) {
+	seen, dead, err := followLinks(os.DirFS("."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, link := range dead {
+		t.Error(link)
+	}
+	for _, page := range []string{"README.md", "docs/runbook.md", "deploy/alerts.yaml"} {
+		if !slices.Contains(seen, page) {
+			t.Errorf("%s has no link, so nothing was checked in it", page)
+		}
+	}
+}
+
+func TestLinksThatArePlanted(t *testing.T) {
+	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
+	seen, dead, err := followLinks(fstest.MapFS{
+		"README.md": file("# Top\n[a](docs/a.md#when-it-is-503-busy) [b](docs/b.md) [c](#top) [d](https://mailgate.example/x.md#y)\n" +
+			"[e](docs/a.md#top) [f](#gone) [g](deploy)\n"),
+		"docs/a.md":                    file("## When it is 503, \"busy\"\n[up](../README.md#top) [gone](README.md)\n"),
+		"deploy/alarms.yaml":           file("runbook: docs/a.md#when-it-is-503-busy\nrunbook: docs/a.md#nowhere\n"),
+		"client/node_modules/other.md": file("[x](not-ours)\n"),
+	})
+	want := []string{
+		"README.md: docs/b.md leads nowhere", "README.md: docs/a.md#top leads nowhere", "README.md: #gone leads nowhere",
+		"deploy/alarms.yaml: docs/a.md#nowhere leads nowhere", "docs/a.md: README.md leads nowhere",
+	}
+	if slices.Sort(want); err != nil || fmt.Sprint(dead) != fmt.Sprint(want) || len(seen) != 3 {
+		t.Errorf("%v, seen %v:\n got %q\nwant %q", err, seen, dead, want)
+	}
+}
+
+// followLinks says which files have links within the tree, and which links lead nowhere.
+func followLinks(tree fs.FS) (seen, dead []string, err error) {
+	err = fs.WalkDir(tree, ".", func(file string, entry fs.DirEntry, err error) error {
+		switch name := entry.Name(); {
+		case err != nil:
+			return err
+		case entry.IsDir() && file != "." && (strings.HasPrefix(name, ".") || name == "node_modules"):
+			return fs.SkipDir
+		case entry.IsDir() || path.Ext(name) != ".md" && path.Ext(name) != ".yaml":
+			return nil
+		}
+		text, err := fs.ReadFile(tree, file)
+		for _, link := range linksOf(file, string(text)) {
+			seen = append(seen, file)
+			if !leads(tree, file, link) {
+				dead = append(dead, fmt.Sprintf("%s: %s leads nowhere", file, link))
+			}
+		}
+		return err
+	})
+	slices.Sort(dead)
+	return slices.Compact(seen), dead, err
+}
+
+func linksOf(file, text string) (all []string) {
+	if path.Ext(file) != ".md" {
+		return named.FindAllString(text, -1)
+	}
+	for _, link := range links.FindAllStringSubmatch(text, -1) {
+		if !strings.Contains(link[1], "://") {
+			all = append(all, link[1])
+		}
+	}
+	return all
+}
+
+// leads says whether there is what a file links to.
+func leads(tree fs.FS, file, link string) bool {
+	to, at, inside := strings.Cut(link, "#")
+	switch {
+	case to == "":
+		to = file
+	case path.Ext(file) == ".md":
+		to = path.Join(path.Dir(file), to)
+	}
+	if _, err := fs.Stat(tree, to); err != nil || !inside {
+		return err == nil
+	}
+	text, err := fs.ReadFile(tree, to)
+	return err == nil && headings(string(text))[at]
+}
+
+// headings are those of a page, as links name them.
+func headings(page string) map[string]bool {
+	all := map[string]bool{}
+	for _, line := range heading.FindAllStringSubmatch(page, -1) {
+		name := regexp.MustCompile(`[^\w -]`).ReplaceAllString(strings.ToLower(line[1]), "")
+		all[strings.ReplaceAll(name, " ", "-")] = true
+	}
+	return all
+}
