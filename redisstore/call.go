@@ -22,7 +22,7 @@ func (s *Store) Begin(ctx context.Context, key string) (Call, error) {
 	if err := ctx.Err(); err != nil {
 		return Call{}, err
 	}
-	within, end := s.deadlines.within(ctx, s.timeout)
+	within, end := s.within(ctx)
 	return Call{store: s, ctx: within, asker: ctx, end: end, key: key}, nil
 }
 

@@ -2,28 +2,24 @@ package redisstore
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
 )
-
-// deadlines lets calls that begin within a few milliseconds share one timer: a timer
-// of its own would cost a call about a tenth of all it does in this process.
-type deadlines struct {
-	newest atomic.Pointer[deadline]
-}
 
 // within returns a context that ends after the timeout, or up to a twentieth of it
 // earlier, and what to call when it is no longer needed. What a context without an end
 // carries is left behind.
-func (d *deadlines) within(ctx context.Context, timeout time.Duration) (context.Context, func()) {
+//
+// Calls that begin within a few milliseconds share one timer: a timer of its own would
+// cost a call about a tenth of all it does in this process.
+func (s *Store) within(ctx context.Context) (context.Context, func()) {
 	if ctx.Done() != nil {
-		return context.WithTimeout(ctx, timeout)
+		return context.WithTimeout(ctx, s.timeout)
 	}
 	now := time.Now()
-	shared := d.newest.Load()
-	if shared == nil || shared.at.Sub(now) < timeout-timeout/20 {
-		shared = newDeadline(now.Add(timeout), timeout)
-		d.newest.Store(shared)
+	shared := s.deadline.Load()
+	if shared == nil || shared.at.Sub(now) < s.timeout-s.timeout/20 {
+		shared = newDeadline(now.Add(s.timeout), s.timeout)
+		s.deadline.Store(shared)
 	}
 	return shared, func() {}
 }

@@ -40,7 +40,7 @@ func (s *Store) Prepare(ctx context.Context) (warnings []string, err error) {
 }
 
 func (s *Store) load(ctx context.Context, master *redis.Client, scripts []*Script) error {
-	ctx, end := s.deadlines.within(ctx, s.timeout)
+	ctx, end := s.within(ctx)
 	defer end()
 	_, err := master.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for _, script := range scripts {
@@ -53,7 +53,7 @@ func (s *Store) load(ctx context.Context, master *redis.Client, scripts []*Scrip
 
 // look asks a master for its settings, and its replicas where they have to confirm.
 func (s *Store) look(ctx context.Context, master *redis.Client) (warnings []string, err error) {
-	ctx, end := s.deadlines.within(ctx, s.timeout)
+	ctx, end := s.within(ctx)
 	defer end()
 	settings := map[string]*redis.MapStringStringCmd{"maxmemory-policy": nil, "appendonly": nil, "save": nil}
 	var replication *redis.StringCmd

@@ -34,7 +34,7 @@ func (s *Store) Ready(ctx context.Context) error {
 
 // Whole reports whether all masters answer, where Ready is content with one.
 func (s *Store) Whole(asker context.Context) error {
-	ctx, end := s.deadlines.within(asker, s.timeout)
+	ctx, end := s.within(asker)
 	defer end()
 	failed := s.redis.eachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
 		return master.Ping(ctx).Err()
@@ -76,7 +76,7 @@ func (s *Store) question() (*question, error) {
 
 // ready makes the trials, and is content with one that succeeds.
 func (s *Store) ready(asker context.Context) error {
-	ctx, end := s.deadlines.within(asker, s.timeout)
+	ctx, end := s.within(asker)
 	defer end()
 	keys := s.trialKeys()
 	outcomes := make(chan error, len(keys))

@@ -45,11 +45,11 @@ type Store struct {
 	confirm int
 	clock   func() int64
 
-	deadlines deadlines
-	servers   *serverClocks
-	circuits  *circuits
-	trials    *trials
-	vigil     *vigil // nil where nobody watches
+	deadline atomic.Pointer[deadline] // the newest
+	servers  *serverClocks
+	circuits *circuits
+	trials   *trials
+	vigil    *vigil // nil where nobody watches
 
 	closed  atomic.Bool
 	closing func() error // once
