@@ -24,10 +24,7 @@ func (c *redisClient) runConfirmed(replicas int) runner {
 		if err != nil {
 			return "", unsent{err}
 		}
-		reply, err := line.ask(ctx, s.looks(ctx, key, words))
-		if redis.HasErrorPrefix(err, "NOSCRIPT") {
-			reply, err = line.ask(ctx, s.wholeLooks(ctx, key, words))
-		}
+		reply, err := s.look(ctx, line.ask, key, words)
 		switch {
 		case err == nil && !s.written(reply):
 			return reply, nil
@@ -78,29 +75,15 @@ func confirmOn(ctx context.Context, master *redis.Client, asking bool, replicas 
 			return "", err
 		}
 	}
-	reply, err := runOn(ctx, conn, asking, s, key, words)
+	run := s.run
+	if asking {
+		run = s.runWhole // ASKING holds for one command only
+	}
+	reply, err := run(ctx, alone(conn), key, words)
 	if err != nil || !s.written(reply) {
 		return reply, err
 	}
 	return reply, waitFor(ctx, conn, replicas)
-}
-
-// runOn runs the script on a connection. ASKING holds for one command only, and there
-// must be no second, so then the program goes along at once.
-func runOn(ctx context.Context, conn *redis.Conn, asking bool, s *Script, key string, words []any) (string, error) {
-	cmd := s.byName(ctx, key, words)
-	if asking {
-		cmd = s.whole(ctx, key, words)
-	}
-	err := conn.Process(ctx, cmd)
-	if redis.HasErrorPrefix(err, "NOSCRIPT") {
-		cmd = s.whole(ctx, key, words)
-		err = conn.Process(ctx, cmd)
-	}
-	if err != nil {
-		return "", err
-	}
-	return cmd.Val(), nil
 }
 
 // errUnconfirmed says nothing of the master: it has done what it was asked.

@@ -93,12 +93,11 @@ func (c *redisClient) run(ctx context.Context, s *Script, key string, words []an
 	if err != nil {
 		return "", unsent{err}
 	}
-	reply, err := line.ask(ctx, s.byName(ctx, key, words))
-	if redis.HasErrorPrefix(err, "NOSCRIPT") {
-		reply, err = line.ask(ctx, s.whole(ctx, key, words))
-	}
+	reply, err := s.run(ctx, line.ask, key, words)
 	if elsewhere(err) {
-		return c.runAlone(ctx, s, key, words)
+		// Outside of the pipelines the library follows a slot that has moved, and drops the
+		// connection to a master that has become a replica.
+		return s.run(ctx, alone(c.client), key, words)
 	}
 	return reply, err
 }
@@ -120,19 +119,16 @@ func elsewhere(err error) bool {
 	return moved || asked || redis.IsReadOnlyError(err)
 }
 
-// runAlone runs a script outside of the pipelines. There the library follows a slot that
-// has moved, and drops the connection to a master that has become a replica.
-func (c *redisClient) runAlone(ctx context.Context, s *Script, key string, words []any) (string, error) {
-	cmd := s.byName(ctx, key, words)
-	err := c.client.Process(ctx, cmd)
-	if redis.HasErrorPrefix(err, "NOSCRIPT") {
-		cmd = s.whole(ctx, key, words)
-		err = c.client.Process(ctx, cmd)
+// alone sends a command outside of the pipelines.
+func alone(on interface {
+	Process(ctx context.Context, cmd redis.Cmder) error
+}) sender {
+	return func(ctx context.Context, cmd command) (string, error) {
+		if err := on.Process(ctx, cmd); err != nil {
+			return "", err
+		}
+		return cmd.Val(), nil
 	}
-	if err != nil {
-		return "", err
-	}
-	return cmd.Val(), nil
 }
 
 // close waits for what was sent.

@@ -32,24 +32,31 @@ type command struct{ *redis.StringCmd }
 // NoRetry tells the client library so.
 func (command) NoRetry() bool { return true }
 
-// byName runs a script that the server should have loaded.
-func (s *Script) byName(ctx context.Context, key string, args []any) command {
-	return s.command(ctx, "evalsha", s.sha, key, args)
+// A sender sends a command to a server and returns the reply.
+type sender func(ctx context.Context, cmd command) (string, error)
+
+// run runs the script, which the server should have loaded.
+func (s *Script) run(ctx context.Context, send sender, key string, words []any) (string, error) {
+	reply, err := send(ctx, s.command(ctx, "evalsha", s.sha, key, words))
+	if redis.HasErrorPrefix(err, "NOSCRIPT") {
+		return s.runWhole(ctx, send, key, words)
+	}
+	return reply, err
 }
 
-// whole sends the program along, which also loads it.
-func (s *Script) whole(ctx context.Context, key string, args []any) command {
-	return s.command(ctx, "eval", s.source, key, args)
+// runWhole is run with the program sent along, which also loads it.
+func (s *Script) runWhole(ctx context.Context, send sender, key string, words []any) (string, error) {
+	return send(ctx, s.command(ctx, "eval", s.source, key, words))
 }
 
-// looks is byName for a run that is refused at its first write, and wholeLooks is whole.
-// A server that knows no such runs refuses them.
-func (s *Script) looks(ctx context.Context, key string, args []any) command {
-	return s.command(ctx, "evalsha_ro", s.sha, key, args)
-}
-
-func (s *Script) wholeLooks(ctx context.Context, key string, args []any) command {
-	return s.command(ctx, "eval_ro", s.source, key, args)
+// look is run for a script that is refused at its first write. A server that knows no such
+// runs refuses it.
+func (s *Script) look(ctx context.Context, send sender, key string, words []any) (string, error) {
+	reply, err := send(ctx, s.command(ctx, "evalsha_ro", s.sha, key, words))
+	if redis.HasErrorPrefix(err, "NOSCRIPT") {
+		return send(ctx, s.command(ctx, "eval_ro", s.source, key, words))
+	}
+	return reply, err
 }
 
 func (s *Script) command(ctx context.Context, name string, program any, key string, args []any) command {
