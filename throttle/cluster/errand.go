@@ -64,9 +64,6 @@ func (e errand) decide(run decision, by script, words ...any) (saw seen, err err
 	return saw, nil
 }
 
-// look runs a script that only reads.
-func (e errand) look(by script) (seen, error) { return e.hear(by) }
-
 // record runs a script that takes up what was admitted elsewhere. Whoever has gone asks again,
 // and may have given it back since.
 func (e errand) record(by script, words ...any) error {
@@ -74,12 +71,12 @@ func (e errand) record(by script, words ...any) error {
 	return err
 }
 
-// hear runs a script until it is answered, and learns the server's clock.
-func (e errand) hear(by script, words ...any) (saw seen, err error) {
+// look runs a script that only reads.
+func (e errand) look(by script) (saw seen, err error) {
 	err = e.Hear(by.Script, func(reply string) (now int64, err error) {
 		saw, err = by.read(reply)
 		return saw.now, err
-	}, words...)
+	})
 	if err != nil {
 		return seen{}, e.failed(err)
 	}

@@ -100,7 +100,7 @@ func parseSends(members string) (throttle.History, error) {
 	sends := make(throttle.History, len(members)/sendBytes)
 	for i := range sends {
 		send := &sends[i]
-		send.At = readTime(members)
+		send.At = redisstore.BigEndian(members[:sendTimeBytes])
 		copy(send.ID[:], members[sendTimeBytes:sendBytes])
 		if !send.ID.Valid() && !vacant(*send) {
 			return nil, redisstore.ErrReply
@@ -108,10 +108,6 @@ func parseSends(members string) (throttle.History, error) {
 		members = members[sendBytes:]
 	}
 	return sends, nil
-}
-
-func readTime(s string) int64 {
-	return int64(s[0])<<40 | int64(s[1])<<32 | int64(s[2])<<24 | int64(s[3])<<16 | int64(s[4])<<8 | int64(s[5])
 }
 
 // packTiers writes a policy as the scripts read it.
