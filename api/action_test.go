@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/mailgate/mailgate/servertest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/memory"
 	"github.com/mailgate/mailgate/throttle/meter"
@@ -217,7 +218,7 @@ func TestActionStoreUnavailable(t *testing.T) {
 	r.act("broken", "take", subject).is(t, 503, "store-unavailable")
 	r.act("broken", "peek", subject).is(t, 503, "store-unavailable")
 	notReset(t, r.do("POST", "/admin/actions/broken/reset", opsKey, `{"subject":"unlucky","reason":"ticket 9"}`), "action", 0)
-	eventually(t, "the place is given back", func() bool {
+	servertest.Eventually(t, "the place is given back", func() bool {
 		return len(must(store.History(context.Background(), "unlucky"))(t)) == 0
 	})
 	store.release.Store(true)

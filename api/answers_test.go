@@ -12,6 +12,7 @@ import (
 	"github.com/mailgate/mailgate/mailer"
 	"github.com/mailgate/mailgate/mailer/sandbox/fault"
 	"github.com/mailgate/mailgate/rules"
+	"github.com/mailgate/mailgate/servertest"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -248,7 +249,7 @@ func TestTakeThatFailedIsGivenBack(t *testing.T) {
 	store.recorded = true
 	store.take.Store(true)
 	r.send("alice@example.com").is(t, 503, "store-unavailable")
-	eventually(t, "the place is given back", func() bool { return r.used("alice@example.com") == 0 })
+	servertest.Eventually(t, "the place is given back", func() bool { return r.used("alice@example.com") == 0 })
 }
 
 // Where nothing was charged there is nothing to give back, and a key is free at once.
@@ -280,7 +281,7 @@ func TestRefundLater(t *testing.T) {
 		t.Fatal("the place was given back, although that was to fail")
 	}
 	store.release.Store(false)
-	eventually(t, "the place is given back", func() bool { return r.used("alice@example.com") == 0 })
+	servertest.Eventually(t, "the place is given back", func() bool { return r.used("alice@example.com") == 0 })
 }
 
 func TestRefundGivenUp(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/mailer"
 	"github.com/mailgate/mailgate/mailer/sandbox/fault"
+	"github.com/mailgate/mailgate/servertest"
 )
 
 // once sends with an Idempotency-Key, as it stands in the header.
@@ -393,7 +394,7 @@ func TestOnceUnavailable(t *testing.T) {
 	sent.is(t, 200, "")
 	r.once("k", email).is(t, 409, "idempotency-in-flight")
 	answers.finish.Store(false)
-	eventually(t, "the answer is kept", func() bool { return r.once("k", email).status == 200 })
+	servertest.Eventually(t, "the answer is kept", func() bool { return r.once("k", email).status == 200 })
 	r.once("k", email).again(t, sent)
 	if r.used(email) != 1 || len(r.box.List()) != 1 {
 		t.Errorf("%d charged, %d mails", r.used(email), len(r.box.List()))
@@ -470,7 +471,7 @@ func TestOnceRefundedLater(t *testing.T) {
 	r.once("k", "refund@example.com").is(t, 503, "relay-unavailable")
 	r.once("k", "refund@example.com").is(t, 409, "idempotency-in-flight")
 	store.release.Store(false)
-	eventually(t, "the key is free", func() bool { return r.once("k", "refund@example.com").status == 200 })
+	servertest.Eventually(t, "the key is free", func() bool { return r.once("k", "refund@example.com").status == 200 })
 	if r.used("refund@example.com") != 1 {
 		t.Errorf("%d charged", r.used("refund@example.com"))
 	}
@@ -486,7 +487,7 @@ func TestOnceFreedLater(t *testing.T) {
 			r.once("k", "freed@example.com").is(t, 409, "idempotency-in-flight")
 			store.take.Store(false)
 			keeper.abandon.Store(false)
-			eventually(t, "the key is free", func() bool { return r.once("k", "freed@example.com").status == 200 })
+			servertest.Eventually(t, "the key is free", func() bool { return r.once("k", "freed@example.com").status == 200 })
 			if len(r.box.List()) != 1 || r.used("freed@example.com") != 1 {
 				t.Errorf("%d mails, %d charged", len(r.box.List()), r.used("freed@example.com"))
 			}

@@ -315,17 +315,5 @@ func (got reply) is(t testing.TB, status int, name string) {
 	}
 }
 
-// eventually waits until a condition holds.
-func eventually(t testing.TB, what string, holds func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
-	for !holds() {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within 10 s: %s", what)
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
-}
-
 // quiet is a log that nobody reads.
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }

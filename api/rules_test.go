@@ -12,6 +12,7 @@ import (
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/mailer/sandbox/fault"
 	"github.com/mailgate/mailgate/rules"
+	"github.com/mailgate/mailgate/servertest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/memory"
 	"github.com/mailgate/mailgate/throttle/meter"
@@ -337,7 +338,7 @@ func TestOwedIsGivenBackLater(t *testing.T) {
 		t.Errorf("the mailbox's place counts in the answer: %s", got.text)
 	}
 	f.release.Store(false)
-	eventually(t, "the place is given back", func() bool { return r.used("owed@example.com") == 0 })
+	servertest.Eventually(t, "the place is given back", func() bool { return r.used("owed@example.com") == 0 })
 }
 
 // A lateNo says yes when it is looked at, and no when it is to be charged.

@@ -16,6 +16,7 @@ import (
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/mailer"
 	"github.com/mailgate/mailgate/mailer/sandbox/fault"
+	"github.com/mailgate/mailgate/servertest"
 )
 
 // Shutdown under load: whoever was answered 200 was sent exactly one mail, and whoever
@@ -27,7 +28,7 @@ func TestShutdownUnderLoad(t *testing.T) {
 	for worker := range 8 {
 		wg.Go(func() { crowd.sendOn(r, "load-"+string(rune('a'+worker))) })
 	}
-	eventually(t, "some sends are through", func() bool { return crowd.count() > 100 })
+	servertest.Eventually(t, "some sends are through", func() bool { return crowd.count() > 100 })
 	r.shutdown()
 	wg.Wait()
 	mails := map[string]int{}
@@ -130,7 +131,7 @@ func TestShutdownFinishesWhatIsUnderWay(t *testing.T) {
 	down := make(chan error, 1)
 	go func() { down <- r.server.Shutdown(context.Background()) }()
 	var got reply
-	eventually(t, "/readyz says no", func() bool {
+	servertest.Eventually(t, "/readyz says no", func() bool {
 		got = r.do("GET", "/readyz", "", "")
 		return got.status == 503
 	})
@@ -180,7 +181,7 @@ func TestShutdownDoesNotWaitForTheSilent(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newRig(t, setup{options: func(o *api.Options) { o.ReadTimeout, o.IdleTimeout = tt.reads, time.Minute }})
 			r.dial().write(tt.said)
-			eventually(t, "the connection is there, or its time was up already", func() bool {
+			servertest.Eventually(t, "the connection is there, or its time was up already", func() bool {
 				text := r.do("GET", "/metrics", "", "").text
 				return strings.Contains(text, "mailgate_http_connections 2\n") || strings.Contains(text, `route="unread"`)
 			})
@@ -210,7 +211,7 @@ func TestShutdownCutsOff(t *testing.T) {
 	if err := r.server.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Shutdown: %v", err)
 	}
-	eventually(t, "the send is cut off", sender.cut.Load)
+	servertest.Eventually(t, "the send is cut off", sender.cut.Load)
 	c.ended()
 	if r.used("cut-off@example.com") != 1 {
 		t.Error("a mail that may have left was not charged")
@@ -236,7 +237,7 @@ func leftTaken(t *testing.T) int {
 	c := r.dial()
 	c.write("POST /send-code HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + appKey +
 		"\r\nContent-Type: application/json\r\nContent-Length: 32\r\n\r\n" + `{"email":"too-late@example.com"}`)
-	eventually(t, "the place is taken", func() bool { return r.used("too-late@example.com") == 1 })
+	servertest.Eventually(t, "the place is taken", func() bool { return r.used("too-late@example.com") == 1 })
 	grace, cancel := context.WithTimeout(context.Background(), 0)
 	defer cancel()
 	if err := r.server.Shutdown(grace); !errors.Is(err, context.DeadlineExceeded) {
@@ -266,7 +267,7 @@ func TestRefundAfterShutdown(t *testing.T) {
 		t.Errorf("Shutdown: %v", err)
 	}
 	close(leave)
-	eventually(t, "the log says that the place stays taken", func() bool {
+	servertest.Eventually(t, "the log says that the place stays taken", func() bool {
 		for line := range strings.Lines(journal.text()) {
 			if strings.Contains(line, "could not be given back") && strings.Contains(line, id) {
 				return true
@@ -290,7 +291,7 @@ func TestNothingIsLeftRunning(t *testing.T) {
 	for range 3 {
 		round()
 	}
-	eventually(t, "the goroutines are gone", func() bool { return serverGoroutines() <= before })
+	servertest.Eventually(t, "the goroutines are gone", func() bool { return serverGoroutines() <= before })
 }
 
 // serverGoroutines counts the goroutines of this package and of Fiber, but for those that

@@ -10,6 +10,7 @@ import (
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/mailer"
 	"github.com/mailgate/mailgate/rules"
+	"github.com/mailgate/mailgate/servertest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/meter"
 )
@@ -90,7 +91,7 @@ func waiting(t *testing.T, r *rig, pace throttle.Limiter, email string) <-chan r
 	t.Helper()
 	answer := make(chan reply, 1)
 	go func() { answer <- r.send(email) }()
-	eventually(t, "the send has a turn", func() bool { return room(t, pace) == 4 })
+	servertest.Eventually(t, "the send has a turn", func() bool { return room(t, pace) == 4 })
 	return answer
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/servertest"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -251,7 +252,7 @@ func TestACodeIsTakenBackWithItsMail(t *testing.T) {
 			}
 			store.release.Store(false)
 			if tt.first == 422 {
-				eventually(t, "place and code are given back", func() bool {
+				servertest.Eventually(t, "place and code are given back", func() bool {
 					return strings.Contains(r.do("GET", "/metrics", "", "").text, `mailgate_refunds_total{result="given-back"} 1`)
 				})
 			}

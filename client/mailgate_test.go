@@ -18,6 +18,7 @@ import (
 
 	"github.com/mailgate/mailgate/client"
 	"github.com/mailgate/mailgate/mailer/sandbox/fault"
+	"github.com/mailgate/mailgate/servertest"
 )
 
 // The tests here are against a mailgate, and a relay behind it.
@@ -195,7 +196,7 @@ func TestStillAtWork(t *testing.T) {
 		}
 		body, header := need(io.ReadAll(r.Body)), r.Header.Clone()
 		done.Go(func() { forward(t, between.URL, body, header) })
-		eventually(t, "the relay has the mail", hasMail)
+		servertest.Eventually(t, "the relay has the mail", hasMail)
 		panic(http.ErrAbortHandler)
 	}))
 	t.Cleanup(func() { impatient.Close(); done.Wait() })
@@ -312,16 +313,5 @@ func TestOperator(t *testing.T) {
 	need(c.SendCode(ctx, client.Send{Email: email}))
 	if _, err := c.Inspect(ctx, email); kindOf(err) != string(client.Unauthorized) {
 		t.Errorf("with an application's key: %v", err)
-	}
-}
-
-func eventually(t testing.TB, what string, holds func() bool) {
-	deadline := time.Now().Add(10 * time.Second)
-	for !holds() {
-		if time.Now().After(deadline) {
-			t.Errorf("not within 10 s: %s", what)
-			return
-		}
-		time.Sleep(time.Millisecond)
 	}
 }

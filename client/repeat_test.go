@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/client"
+	"github.com/mailgate/mailgate/servertest"
 )
 
 // What is asked again: everything where that is safe, and nothing else.
@@ -224,7 +225,7 @@ func TestTheSystemsPause(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	over := make(chan error, 1)
 	go func() { over <- calls["send"](ctx, patient) }()
-	eventually(t, "the first question", func() bool { return len(down.questions()) > 0 })
+	servertest.Eventually(t, "the first question", func() bool { return len(down.questions()) > 0 })
 	cancel()
 	if err := <-over; !errors.Is(err, context.Canceled) {
 		t.Error(err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/mailgate/mailgate/mailer"
 	"github.com/mailgate/mailgate/mailer/mailtest"
+	"github.com/mailgate/mailgate/servertest"
 )
 
 // These tests hand our mail to a real mail server that knows nothing of us, and
@@ -210,7 +211,7 @@ func checkFailure(t *testing.T, err error, outcome mailer.Outcome, step mailer.S
 func connectionsMade(t *testing.T, relays *mailer.Relays, server *mailtest.Server) int {
 	t.Helper()
 	closeRelays(t, relays)
-	eventually(t, "every connection ends with QUIT", func() bool {
+	servertest.Eventually(t, "every connection ends with QUIT", func() bool {
 		log := server.Log()
 		return strings.Count(log, "(TCP/IP connection count") == strings.Count(log, "closed by QUIT")
 	})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mailgate/mailgate/mailer"
 	"github.com/mailgate/mailgate/mailer/sandbox/fault"
+	"github.com/mailgate/mailgate/servertest"
 )
 
 // atOnce sends so many mails at the same time, each to a domain of its own, and gives what
@@ -63,13 +64,13 @@ func TestARelayThatTakesFewForAMoment(t *testing.T) {
 	holder, release := context.WithCancel(t.Context())
 	var group sync.WaitGroup
 	group.Go(func() { r.Send(holder, to("held.example")) })
-	eventually(t, "it has taken one", func() bool { return len(s.Mails()) == 1 })
+	servertest.Eventually(t, "it has taken one", func() bool { return len(s.Mails()) == 1 })
 	group.Go(func() {
 		if _, err := r.Send(t.Context(), to("waiting.example")); err != nil {
 			t.Errorf("the mail that waited: %v", err)
 		}
 	})
-	eventually(t, "one waits", func() bool { return r.Stats()[0].Waiting == 1 })
+	servertest.Eventually(t, "one waits", func() bool { return r.Stats()[0].Waiting == 1 })
 
 	s.Play(fault.Script{})
 	now.Add(1000)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mailgate/mailgate/mailer"
 	"github.com/mailgate/mailgate/mailer/sandbox/fault"
+	"github.com/mailgate/mailgate/servertest"
 )
 
 // silent are relays that fall silent, each at another step.
@@ -108,7 +109,7 @@ func TestTooLateToAsk(t *testing.T) {
 		holder, release := context.WithCancel(t.Context())
 		var group sync.WaitGroup
 		group.Go(func() { r.Send(holder, letter()) })
-		eventually(t, "the only connection is taken", func() bool { return len(s.Mails()) == 1 })
+		servertest.Eventually(t, "the only connection is taken", func() bool { return len(s.Mails()) == 1 })
 		late(t, r, 3*time.Second)
 		release()
 		group.Wait()

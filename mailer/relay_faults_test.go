@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/mailgate/mailgate/mailer"
 	"github.com/mailgate/mailgate/mailer/sandbox/fault"
+	"github.com/mailgate/mailgate/servertest"
 )
 
 // patience is a timeout that is meant to run out. Where none is, it is
@@ -122,17 +122,6 @@ func play(t *testing.T, script fault.Script) *fault.Server {
 	return s
 }
 
-// eventually waits for a condition that other goroutines bring about.
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(hanging); !is(); runtime.Gosched() {
-		if time.Now().After(deadline) {
-			t.Fatalf("never came true: %s", what)
-		}
-		<-time.After(time.Millisecond)
-	}
-}
-
 // TestEveryFaultAtEveryStep is the table: what a sender learns, and what can
 // have been delivered, when a relay does this at that step.
 func TestEveryFaultAtEveryStep(t *testing.T) {
@@ -214,7 +203,7 @@ func suffer(t *testing.T, script fault.Script, want mailer.Outcome) {
 		}
 	}
 	closeRelays(t, r)
-	eventually(t, "no connection is left", func() bool { return s.Open() == 0 })
+	servertest.Eventually(t, "no connection is left", func() bool { return s.Open() == 0 })
 }
 
 func checkOutcome(t *testing.T, err error, want mailer.Outcome) {
@@ -294,7 +283,7 @@ func TestWireOfARefusedRecipient(t *testing.T) {
 			_, err := r.Send(t.Context(), letter())
 			checkOutcome(t, err, want)
 			closeRelays(t, r)
-			eventually(t, "no connection is left", func() bool { return s.Open() == 0 })
+			servertest.Eventually(t, "no connection is left", func() bool { return s.Open() == 0 })
 			if got := string(s.Received()[0]); got != c.want {
 				t.Errorf("the relay heard\n%q, want\n%q", got, c.want)
 			}
@@ -350,7 +339,7 @@ func TestCancelled(t *testing.T) {
 				_, err := r.Send(ctx, letter())
 				failed <- err
 			}()
-			eventually(t, "the relay heard "+c.arrived, func() bool {
+			servertest.Eventually(t, "the relay heard "+c.arrived, func() bool {
 				heard := s.Received()
 				return len(heard) == 1 && bytes.Contains(heard[0], []byte(c.arrived))
 			})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mailgate/mailgate/mailer"
 	"github.com/mailgate/mailgate/mailer/sandbox/fault"
+	"github.com/mailgate/mailgate/servertest"
 )
 
 // Anybody may name a recipient, and with it a server that the relay asks while
@@ -130,7 +131,7 @@ func TestASilentDomainLeavesRoom(t *testing.T) {
 			checkOutcome(t, err, mailer.Unavailable)
 		})
 	}
-	eventually(t, "the domain has its share", func() bool {
+	servertest.Eventually(t, "the domain has its share", func() bool {
 		stats := r.Stats()[0]
 		return stats.Open == 4 && stats.Waiting == 8
 	})
@@ -145,7 +146,7 @@ func TestASilentDomainLeavesRoom(t *testing.T) {
 	}
 	cancel()
 	group.Wait()
-	eventually(t, "all is given back", func() bool {
+	servertest.Eventually(t, "all is given back", func() bool {
 		stats := r.Stats()[0]
 		return stats.Open == stats.Idle && stats.Waiting == 0
 	})

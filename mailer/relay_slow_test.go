@@ -9,6 +9,7 @@ import (
 
 	"github.com/mailgate/mailgate/mailer"
 	"github.com/mailgate/mailgate/mailer/sandbox/fault"
+	"github.com/mailgate/mailgate/servertest"
 )
 
 // TestSlowRecipientsLeaveRoom: sixty at once, each at a domain of its own, whose
@@ -37,7 +38,7 @@ func TestSlowRecipientsLeaveRoom(t *testing.T) {
 					checkOutcome(t, err, mailer.Unavailable)
 				})
 			}
-			eventually(t, "they hold every connection that strangers may", func() bool {
+			servertest.Eventually(t, "they hold every connection that strangers may", func() bool {
 				stats := r.Stats()[0]
 				return stats.Waiting == 54 && stats.Open-stats.Idle == 6
 			})

@@ -19,6 +19,7 @@ import (
 	"github.com/mailgate/mailgate/mailer"
 	"github.com/mailgate/mailgate/mailer/sandbox"
 	"github.com/mailgate/mailgate/mailer/sandbox/fault"
+	"github.com/mailgate/mailgate/servertest"
 )
 
 func startSandbox(t *testing.T, o sandbox.Options) *sandbox.Server {
@@ -159,11 +160,11 @@ func TestIdleConnectionsTakeLeave(t *testing.T) {
 	o.IdleTimeout = 20 * time.Millisecond
 	r := newRelays(t, o, plain(s))
 	mustSend(t, r, letter())
-	eventually(t, "the idle connection is closed", func() bool { return s.Open() == 0 })
+	servertest.Eventually(t, "the idle connection is closed", func() bool { return s.Open() == 0 })
 	if !bytes.HasSuffix(s.Received()[0], []byte("QUIT\r\n")) {
 		t.Error("it did not take leave")
 	}
-	eventually(t, "its place is free", func() bool { return r.Stats()[0].Open == 0 })
+	servertest.Eventually(t, "its place is free", func() bool { return r.Stats()[0].Open == 0 })
 	mustSend(t, r, letter())
 }
 
@@ -290,9 +291,9 @@ func TestBreakerOpensWhileWaiting(t *testing.T) {
 		checkOutcome(t, err, mailer.Unavailable)
 	}
 	group.Go(try)
-	eventually(t, "one is connected", func() bool { return s.Open() == 1 })
+	servertest.Eventually(t, "one is connected", func() bool { return s.Open() == 1 })
 	group.Go(try)
-	eventually(t, "one waits", func() bool { return r.Stats()[0].Waiting == 1 })
+	servertest.Eventually(t, "one waits", func() bool { return r.Stats()[0].Waiting == 1 })
 	s.Cut()
 	group.Wait()
 	if got := len(s.Received()); got != 1 {
@@ -349,7 +350,7 @@ func TestWaitingForAConnection(t *testing.T) {
 	holder, release := context.WithCancel(t.Context())
 	var group sync.WaitGroup
 	group.Go(func() { r.Send(holder, letter()) })
-	eventually(t, "the only connection is taken", func() bool { return len(s.Mails()) == 1 })
+	servertest.Eventually(t, "the only connection is taken", func() bool { return len(s.Mails()) == 1 })
 
 	short, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -361,13 +362,13 @@ func TestWaitingForAConnection(t *testing.T) {
 		_, err := r.Send(waiter, letter())
 		checkOutcome(t, err, mailer.Unavailable)
 	})
-	eventually(t, "one waits", func() bool { return r.Stats()[0].Waiting == 1 })
+	servertest.Eventually(t, "one waits", func() bool { return r.Stats()[0].Waiting == 1 })
 	_, err := r.Send(t.Context(), letter())
 	if busy, ok := errors.AsType[*mailer.BusyError](err); !ok || busy.RetryAfter <= 0 {
 		t.Errorf("with the queue full: %v, want busy and when to come again", err)
 	}
 	leave()
-	eventually(t, "nobody waits", func() bool { return r.Stats()[0].Waiting == 0 })
+	servertest.Eventually(t, "nobody waits", func() bool { return r.Stats()[0].Waiting == 0 })
 	release()
 	group.Wait()
 	s.Play(fault.Script{})
@@ -418,7 +419,7 @@ func slowBeside(t *testing.T, second fault.Script) (r *mailer.Relays, slow, othe
 	holder, release := context.WithCancel(t.Context())
 	var group sync.WaitGroup
 	group.Go(func() { r.Send(holder, letter()) })
-	eventually(t, "the first relay's only connection is taken", func() bool { return len(slow.Mails()) == 1 })
+	servertest.Eventually(t, "the first relay's only connection is taken", func() bool { return len(slow.Mails()) == 1 })
 	return r, slow, other, func() {
 		release()
 		group.Wait()
@@ -455,7 +456,7 @@ func TestBackToTheFirstOfTwo(t *testing.T) {
 			}
 		})
 	}
-	eventually(t, "all have asked the second, and wait for the first again", func() bool {
+	servertest.Eventually(t, "all have asked the second, and wait for the first again", func() bool {
 		return len(second.Received()) == many && r.Stats()[0].Waiting == many || short.Err() != nil
 	})
 	free()
@@ -553,7 +554,7 @@ func TestCloseWaitsForMailUnderWay(t *testing.T) {
 		_, err := r.Send(context.Background(), letter())
 		sent <- err
 	}()
-	eventually(t, "the mail is under way", func() bool { return len(s.Mails()) == 1 })
+	servertest.Eventually(t, "the mail is under way", func() bool { return len(s.Mails()) == 1 })
 	closeRelays(t, r)
 	if err := <-sent; err != nil {
 		t.Errorf("the mail under way: %v", err)
@@ -580,7 +581,7 @@ func TestCloseCutsOffWhatHangs(t *testing.T) {
 				_, err := r.Send(context.Background(), letter())
 				sent <- err
 			}()
-			eventually(t, "it hangs", func() bool {
+			servertest.Eventually(t, "it hangs", func() bool {
 				heard := s.Received()
 				return len(heard) == 1 && (c.step == fault.Banner || len(heard[0]) > 20) &&
 					(c.step != fault.Dot || len(s.Mails()) == 1)
@@ -591,7 +592,7 @@ func TestCloseCutsOffWhatHangs(t *testing.T) {
 				t.Errorf("Close: %v", err)
 			}
 			checkOutcome(t, <-sent, c.want)
-			eventually(t, "no connection is left", func() bool { return s.Open() == 0 })
+			servertest.Eventually(t, "no connection is left", func() bool { return s.Open() == 0 })
 		})
 	}
 }
@@ -619,7 +620,7 @@ func TestNothingIsLeft(t *testing.T) {
 			s.Close()
 		}
 	}
-	eventually(t, fmt.Sprintf("no more than %d goroutines", before), func() bool {
+	servertest.Eventually(t, fmt.Sprintf("no more than %d goroutines", before), func() bool {
 		return runtime.NumGoroutine() <= before
 	})
 }
@@ -743,7 +744,7 @@ func TestPacedSends(t *testing.T) {
 		checkOutcome(t, err, mailer.Unavailable)
 	})
 	var busy *mailer.BusyError
-	eventually(t, "the queue is full", func() bool {
+	servertest.Eventually(t, "the queue is full", func() bool {
 		short, cancel := context.WithCancel(t.Context())
 		cancel() // should it find room, it leaves it at once
 		_, err := r.Send(short, letter())

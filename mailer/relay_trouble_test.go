@@ -14,6 +14,7 @@ import (
 
 	"github.com/mailgate/mailgate/mailer"
 	"github.com/mailgate/mailgate/mailer/sandbox/fault"
+	"github.com/mailgate/mailgate/servertest"
 )
 
 // A trouble is what the first of two relays does to one mail, and what must come of it.
@@ -190,7 +191,7 @@ func (c trouble) strike(l *life) {
 	if next := strings.HasSuffix(c.tried, " sent"); next != (len(l.second.Received()) > 0) || next != (receipt.Relay == l.second.Addr()) {
 		t.Errorf("the second relay: %d connections, and the receipt is of %q", len(l.second.Received()), receipt.Relay)
 	}
-	eventually(t, "the first relay heard "+c.heard, func() bool { return heardBy(l.first) == c.heard })
+	servertest.Eventually(t, "the first relay heard "+c.heard, func() bool { return heardBy(l.first) == c.heard })
 	if got := times(l.first) + times(l.second); got != asked {
 		t.Errorf("the text went out %d times, and it was asked %d times whether it may", got, asked)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/mailgate/mailgate/cache/cachetest"
 	"github.com/mailgate/mailgate/clock/clocktest"
 	"github.com/mailgate/mailgate/outage"
+	"github.com/mailgate/mailgate/servertest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
 	"github.com/mailgate/mailgate/throttle/throttletest"
@@ -308,7 +309,7 @@ func TestNotOverByHalf(t *testing.T) {
 			})
 			mend := half(n)
 			n.watch.Start()
-			await(t, "some questions", func() bool { return asked.Load() > 5 })
+			servertest.Eventually(t, "some questions", func() bool { return asked.Load() > 5 })
 			if s := n.watch.State(); !s.Degraded {
 				t.Errorf("it is over: %+v", s)
 			}

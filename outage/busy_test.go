@@ -10,6 +10,7 @@ import (
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/cache/cachetest"
 	"github.com/mailgate/mailgate/outage"
+	"github.com/mailgate/mailgate/servertest"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -130,12 +131,12 @@ func TestABusyKeyPays(t *testing.T) {
 	b.take()
 	way.set(dead)
 	b.begin(24)
-	await(t, "many debts", func() bool { return w.State().Debts > 500 })
+	servertest.Eventually(t, "many debts", func() bool { return w.State().Debts > 500 })
 	way.set(none)
 	awaitHealth(t, w)
 	alone := b.alone.Load()
 	together := b.admitted.Load() - alone
-	await(t, "the others", func() bool { return b.admitted.Load()-b.alone.Load() > together+100 })
+	servertest.Eventually(t, "the others", func() bool { return b.admitted.Load()-b.alone.Load() > together+100 })
 	close(b.end)
 	b.takers.Wait()
 	awaitHealth(t, w)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mailgate/mailgate/redisstore"
 	"github.com/mailgate/mailgate/redisstore/redistest"
+	"github.com/mailgate/mailgate/servertest"
 	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
@@ -38,7 +39,7 @@ func TestClusterDown(t *testing.T) {
 	n.send(others, false)
 
 	coverage("yes", servers.Masters[1:]...)
-	await(t, "the cluster to be down", func() bool {
+	servertest.Eventually(t, "the cluster to be down", func() bool {
 		_, err := n.shared.Peek(context.Background(), others)
 		return redisstore.Undone(err) && strings.Contains(err.Error(), "CLUSTERDOWN")
 	})

@@ -6,10 +6,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/cache/cachetest"
+	"github.com/mailgate/mailgate/servertest"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -261,12 +261,8 @@ func TestGapsAreMarked(t *testing.T) {
 	a := accountWith(t, new(unable))
 	a.watch.Start()
 	a.lacks(missing{"c", throttle.NewID()}, counts{at: 1, until: 300})
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
-		if until, _, _, _ := a.watch.gaps.disk.Get(context.Background(), "mailbox", ever); until == 300 {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatal("nobody notes it")
-		}
-	}
+	servertest.Eventually(t, "the gap to be noted", func() bool {
+		until, _, _, _ := a.watch.gaps.disk.Get(context.Background(), "mailbox", ever)
+		return until == 300
+	})
 }

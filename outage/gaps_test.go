@@ -10,6 +10,7 @@ import (
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/cache/cachetest"
 	"github.com/mailgate/mailgate/clock/clocktest"
+	"github.com/mailgate/mailgate/servertest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
 	"github.com/mailgate/mailgate/throttle/throttletest"
@@ -132,7 +133,7 @@ func TestGapsAreFilled(t *testing.T) {
 	n.watch.Start()
 	clock.Add(10_000)
 	own.broken.Store(false)
-	await(t, "a history without gaps", func() bool { return len(n.log.lines("has noted all")) == 1 })
+	servertest.Eventually(t, "a history without gaps", func() bool { return len(n.log.lines("has noted all")) == 1 })
 
 	s.set(dead)
 	for range 2 {

@@ -11,6 +11,7 @@ import (
 	"github.com/mailgate/mailgate/cache/cachetest"
 	"github.com/mailgate/mailgate/clock/clocktest"
 	"github.com/mailgate/mailgate/outage"
+	"github.com/mailgate/mailgate/servertest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/throttletest"
 )
@@ -78,7 +79,7 @@ func TestTellsOnce(t *testing.T) {
 	}
 	n.shared.set(none)
 	n.healthy()
-	await(t, "a word of the end", func() bool { return len(n.log.lines("is back")) > 0 })
+	servertest.Eventually(t, "a word of the end", func() bool { return len(n.log.lines("is back")) > 0 })
 	away, back := n.log.lines("is away"), n.log.lines("is back")
 	if len(away) != 1 || !strings.Contains(away[0], "level=WARN") || !strings.Contains(away[0], "dead") {
 		t.Errorf("of the beginning: %q", away)
@@ -105,7 +106,7 @@ func TestTellsWhatBecameOfThem(t *testing.T) {
 	n.take("kept", throttle.NewID())
 	n.shared.set(none)
 	n.healthy()
-	await(t, "a word of the end", func() bool { return len(n.log.lines("is back")) > 0 })
+	servertest.Eventually(t, "a word of the end", func() bool { return len(n.log.lines("is back")) > 0 })
 	if line := n.log.lines("is back")[0]; !strings.Contains(line, "admitted_alone=3 written=1 expired=1 given_back=1") {
 		t.Errorf("%q", line)
 	}
@@ -242,7 +243,7 @@ func TestReset(t *testing.T) {
 		t.Fatal("the reset that failed has changed something")
 	}
 	n.shared.set(none)
-	await(t, "a reset", func() bool { cleared, err := n.Reset(ctx, alice); return err == nil && cleared == 1 })
+	servertest.Eventually(t, "a reset", func() bool { cleared, err := n.Reset(ctx, alice); return err == nil && cleared == 1 })
 	if got := n.history(n.own, alice); len(got) != 0 {
 		t.Errorf("of its own: %v", got)
 	}

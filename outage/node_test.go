@@ -9,6 +9,7 @@ import (
 	"github.com/mailgate/mailgate/cache/cachetest"
 	"github.com/mailgate/mailgate/clock/clocktest"
 	"github.com/mailgate/mailgate/outage"
+	"github.com/mailgate/mailgate/servertest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
 )
@@ -88,16 +89,7 @@ func (n *node) healthy() {
 // awaitHealth waits for the end of an outage.
 func awaitHealth(t testing.TB, w *outage.Watch) {
 	t.Helper()
-	await(t, "the end of the outage", func() bool { s := w.State(); return !s.Degraded && s.Debts == 0 })
-}
-
-func await(t testing.TB, what string, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !done(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
+	servertest.Eventually(t, "the end of the outage", func() bool { s := w.State(); return !s.Degraded && s.Debts == 0 })
 }
 
 func (n *node) history(of throttle.Historian, key string) throttle.History {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/cache/cachetest"
+	"github.com/mailgate/mailgate/servertest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
 )
@@ -243,11 +244,7 @@ func (n *payer) stop() {
 
 func (n *payer) await(what string, done func() bool) {
 	n.t.Helper()
-	for end := time.Now().Add(20 * time.Second); !done(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			n.t.Fatalf("waited in vain for %s", what)
-		}
-	}
+	servertest.Eventually(n.t, what, done)
 }
 
 // alone is a send that is admitted while the shared history is away.

@@ -12,6 +12,7 @@ import (
 	"github.com/mailgate/mailgate/clock/clocktest"
 	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/outage"
+	"github.com/mailgate/mailgate/servertest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/verify"
 	codes "github.com/mailgate/mailgate/verify/local"
@@ -66,7 +67,7 @@ func TestAPartIsAway(t *testing.T) {
 					t.Fatal(err)
 				}
 				before := asked.Load()
-				await(t, "some questions", func() bool { return asked.Load() > before+3 })
+				servertest.Eventually(t, "some questions", func() bool { return asked.Load() > before+3 })
 			}
 			if s, lines := w.State(), log.lines("is away"); !s.Degraded || len(lines) != 1 {
 				t.Errorf("%+v, and the log has %q", s, lines)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/mailgate/mailgate/redisstore/redistest"
+	"github.com/mailgate/mailgate/servertest"
 )
 
 // A fault of Redis begins when it is called, and ends when mend is.
@@ -74,7 +75,7 @@ func loading(t *testing.T, s *redistest.Server, _ *redistest.FaultyProxy) func()
 		err := s.Client().Ping(context.Background()).Err()
 		return err != nil && strings.HasPrefix(err.Error(), "LOADING")
 	}
-	await(t, "the loading to begin", isLoading)
+	servertest.Eventually(t, "the loading to begin", isLoading)
 	return func() {
 		if !isLoading() {
 			t.Error("it has long loaded")
@@ -94,7 +95,7 @@ func keep(t *testing.T, s *redistest.Server) {
 // awaitKept waits until all that a server has is on its disk.
 func awaitKept(t *testing.T, s *redistest.Server) {
 	t.Helper()
-	await(t, "all to be on disk", func() bool {
+	servertest.Eventually(t, "all to be on disk", func() bool {
 		about := s.Client().InfoMap(context.Background(), "persistence").Val()["Persistence"]
 		return about["aof_enabled"] == "1" && about["aof_rewrite_in_progress"] == "0" &&
 			about["aof_rewrite_scheduled"] == "0" && about["aof_last_bgrewrite_status"] == "ok"

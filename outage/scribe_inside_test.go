@@ -13,6 +13,7 @@ import (
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/cache/cachetest"
 	"github.com/mailgate/mailgate/idempotency"
+	"github.com/mailgate/mailgate/servertest"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -80,11 +81,7 @@ func (n *hung) stop() { n.watch.Close(context.Background()) }
 
 func (n *hung) await(what string, done func() bool) {
 	n.t.Helper()
-	for end := time.Now().Add(20 * time.Second); !done(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			n.t.Fatalf("waited in vain for %s", what)
-		}
-	}
+	servertest.Eventually(n.t, what, done)
 }
 
 // soon fails the test if something does not end by itself.
@@ -229,9 +226,5 @@ func TestNoRequestWaitsForADiskThatHangs(t *testing.T) {
 		t.Errorf("%d are counted", s.Unnoted)
 	}
 	close(own.ends)
-	for end := time.Now().Add(20 * time.Second); b.watch.scribe.hangs(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("it hangs for good")
-		}
-	}
+	servertest.Eventually(t, "the disk to answer", func() bool { return !b.watch.scribe.hangs() })
 }

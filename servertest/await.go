@@ -1,6 +1,7 @@
 package servertest
 
 import (
+	"errors"
 	"testing"
 	"time"
 )
@@ -24,3 +25,16 @@ func Await(t testing.TB, what string, limit time.Duration, ask func() error) {
 		}
 	}
 }
+
+// Eventually waits up to a minute until something holds that others bring about.
+func Eventually(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	Await(t, what, time.Minute, func() error {
+		if holds() {
+			return nil
+		}
+		return errNotYet
+	})
+}
+
+var errNotYet = errors.New("it is not so")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mailgate/mailgate/mailer/sandbox"
 	"github.com/mailgate/mailgate/redisstore/redistest"
+	"github.com/mailgate/mailgate/servertest"
 )
 
 // follow starts a replica of a server.
@@ -49,8 +50,8 @@ func TestStrictDurability(t *testing.T) {
 	}
 	app.must(t, "GET", "/readyz", "", 503)
 	replica := follow(t, master)
-	eventually(t, "a confirmed send", sent)
-	eventually(t, "readiness", func() bool {
+	servertest.Eventually(t, "a confirmed send", sent)
+	servertest.Eventually(t, "readiness", func() bool {
 		a, err := app.ask("GET", "/readyz", "")
 		return err == nil && a.Status == 200
 	})
@@ -60,7 +61,7 @@ func TestStrictDurability(t *testing.T) {
 	}
 	app.must(t, "GET", "/readyz", "", 503)
 	replica.Restart()
-	eventually(t, "a confirmed send again", sent)
+	servertest.Eventually(t, "a confirmed send again", sent)
 }
 
 // refuses is the metric that says since when.
@@ -86,7 +87,7 @@ func TestRefusalIsTold(t *testing.T) {
 		t.Errorf("without redis: %s", since)
 	}
 	redis.Restart()
-	eventually(t, "the end of the outage", func() bool { return metric(t, server, refuses) == "0" })
+	servertest.Eventually(t, "the end of the outage", func() bool { return metric(t, server, refuses) == "0" })
 	began, ended := mentions(server.log, "the shared history is away"), mentions(server.log, "the shared history is back")
 	if len(began) != 1 || began[0]["level"] != "WARN" || began[0]["cause"] == nil {
 		t.Errorf("it began: %v", began)

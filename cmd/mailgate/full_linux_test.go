@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/mailgate/mailgate/mailer/sandbox"
+	"github.com/mailgate/mailgate/servertest"
 )
 
 // smallDisk is set in the process that TestFullDisk starts, to where it may mount one.
@@ -57,7 +58,7 @@ func serveOnFullDisk(t *testing.T, dir string) {
 	filler := filepath.Join(dir, "filler")
 	fill(t, filler)
 	tries := 0
-	eventually(t, "a send to be refused", func() bool {
+	servertest.Eventually(t, "a send to be refused", func() bool {
 		tries++
 		a, err := app.sendCode(fmt.Sprintf("early%d@example.com", tries))
 		return err == nil && a.Status == 503
@@ -86,7 +87,7 @@ func serveOnFullDisk(t *testing.T, dir string) {
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "readiness", func() bool {
+	servertest.Eventually(t, "readiness", func() bool {
 		a, err := app.ask("GET", "/readyz", "")
 		return err == nil && a.Status == 200
 	})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mailgate/mailgate/mailer/sandbox"
 	"github.com/mailgate/mailgate/redisstore/redistest"
+	"github.com/mailgate/mailgate/servertest"
 )
 
 // metric is the value of a metric without labels.
@@ -76,7 +77,7 @@ func TestGoesOnWithoutRedis(t *testing.T) {
 		t.Errorf("the limit that was reached with redis: %+v", a.Body)
 	}
 	var alone answer
-	eventually(t, "the end of the short window", func() (sent bool) {
+	servertest.Eventually(t, "the end of the short window", func() (sent bool) {
 		alone, _ = app.sendCode("alice@example.com")
 		return alone.Status == 200
 	})
@@ -87,7 +88,7 @@ func TestGoesOnWithoutRedis(t *testing.T) {
 	ops.must(t, "POST", "/admin/mailboxes/alice@example.com/reset", "", 503)
 
 	redis.Restart()
-	eventually(t, "the end of the outage", func() bool { return metric(t, server, "mailgate_store_degraded") == "0" })
+	servertest.Eventually(t, "the end of the outage", func() bool { return metric(t, server, "mailgate_store_degraded") == "0" })
 	if a := app.must(t, "GET", "/readyz", "", 200); strings.Contains(a.Raw, "degraded") {
 		t.Errorf("/readyz: %s", a.Raw)
 	}
@@ -126,7 +127,7 @@ func TestRedisForgets(t *testing.T) {
 	app.mustSend(t, "before@example.com", 429)
 	alone := app.mustSend(t, "alone@example.com", 200)
 	redis.Restart()
-	eventually(t, "the end of the outage", func() bool { return metric(t, server, "mailgate_store_degraded") == "0" })
+	servertest.Eventually(t, "the end of the outage", func() bool { return metric(t, server, "mailgate_store_degraded") == "0" })
 	if ids := sends(t, server, "alone@example.com"); len(ids) != 1 || ids[0] != alone.Body.ID {
 		t.Errorf("on record is %v, want %s", ids, alone.Body.ID)
 	}
@@ -148,12 +149,12 @@ func TestAnOutageThatNobodyMeetsWith(t *testing.T) {
 			relay := startRelay(t, sandbox.Options{})
 			redis := redistest.Alone(t)
 			server := startServer(t, settingsFor(relay.URL(), "MAILGATE_REDIS_URL="+redis.URL(), "MAILGATE_ON_STORE_OUTAGE="+outage, shared))
-			eventually(t, "the first look", func() bool { return metric(t, server, "mailgate_store_ready") == "1" })
+			servertest.Eventually(t, "the first look", func() bool { return metric(t, server, "mailgate_store_ready") == "1" })
 			redis.Kill()
-			eventually(t, "the outage in the metrics", func() bool { return metric(t, server, gauge) != "0" })
-			eventually(t, "the outage in the log", func() bool { return len(mentions(server.log, "the shared history is away")) > 0 })
+			servertest.Eventually(t, "the outage in the metrics", func() bool { return metric(t, server, gauge) != "0" })
+			servertest.Eventually(t, "the outage in the log", func() bool { return len(mentions(server.log, "the shared history is away")) > 0 })
 			want := map[string]string{"continue": "1", "refuse": "0"}[outage]
-			eventually(t, "whether it goes on", func() bool { return metric(t, server, "mailgate_store_ready") == want })
+			servertest.Eventually(t, "whether it goes on", func() bool { return metric(t, server, "mailgate_store_ready") == want })
 			newClient(t, server.URL, apiKey).mustSend(t, "alice@example.com", map[string]int{"continue": 200, "refuse": 503}[outage])
 			if lines := mentions(server.log, "the shared history is away"); len(lines) != 1 {
 				t.Errorf("the log has %v", lines)
@@ -185,7 +186,7 @@ func TestKilledWithoutRedis(t *testing.T) {
 		t.Errorf("after the restart: %+v", again.Body)
 	}
 	redis.Restart()
-	eventually(t, "the end of the outage", func() bool { return metric(t, server, "mailgate_store_degraded") == "0" })
+	servertest.Eventually(t, "the end of the outage", func() bool { return metric(t, server, "mailgate_store_degraded") == "0" })
 	if ids := sends(t, server, "alice@example.com"); len(ids) != 1 || ids[0] != sent.Body.ID {
 		t.Errorf("on record is %v, want %s", ids, sent.Body.ID)
 	}

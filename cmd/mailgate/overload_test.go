@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/mailer/sandbox/fault"
+	"github.com/mailgate/mailgate/servertest"
 )
 
 const floodKey = "flood-" + secret
@@ -40,7 +41,7 @@ func TestOverload(t *testing.T) {
 	strangers := hold(t, strings.TrimPrefix(server.URL, "http://"))
 	other := newClient(t, server.URL, floodKey)
 	refused, ended := flood(ctx, other)
-	eventually(t, "the flood to be refused", func() bool { return refused.Load() > 100 })
+	servertest.Eventually(t, "the flood to be refused", func() bool { return refused.Load() > 100 })
 	beside := medianSend(t, app, "beside")
 	if beside > 10*alone { // whoever waits for all of the flood waits for a hundred mails
 		t.Errorf("a mail takes %v beside the flood and %v alone", beside, alone)
@@ -57,7 +58,7 @@ func TestOverload(t *testing.T) {
 	for _, c := range strangers {
 		c.Close()
 	}
-	eventually(t, "the goroutines to end", func() bool { return app.metric(t, "go_goroutines") < goroutines+10 })
+	servertest.Eventually(t, "the goroutines to end", func() bool { return app.metric(t, "go_goroutines") < goroutines+10 })
 }
 
 // medianSend is how long it takes to send a mail, one after the other.

@@ -14,6 +14,7 @@ import (
 	"github.com/mailgate/mailgate/mailer/sandbox"
 	"github.com/mailgate/mailgate/mailer/sandbox/fault"
 	"github.com/mailgate/mailgate/redisstore/redistest"
+	"github.com/mailgate/mailgate/servertest"
 )
 
 // A site is a server with files that it can be told to read again.
@@ -277,7 +278,7 @@ func TestReloadUnderLoad(t *testing.T) {
 		}
 	}
 	before := sent.Load()
-	eventually(t, "some more mails", func() bool { return sent.Load() > before+clients })
+	servertest.Eventually(t, "some more mails", func() bool { return sent.Load() > before+clients })
 	close(done)
 	group.Wait()
 	total := int(sent.Load())
@@ -316,7 +317,7 @@ func TestReloadDuringASend(t *testing.T) {
 			}
 			asked <- a
 		}()
-		eventually(t, "the rule to be charged", func() bool { return waitsFor() == "domain" })
+		servertest.Eventually(t, "the rule to be charged", func() bool { return waitsFor() == "domain" })
 		s.with(t, "rules: []", `"rules_removed":"domain"`)
 		if rule := waitsFor(); rule != "" {
 			t.Errorf("rule %s is still in force", rule)
@@ -326,7 +327,7 @@ func TestReloadDuringASend(t *testing.T) {
 			t.Errorf("%d: %+v", a.Status, a.Body)
 		}
 		s.with(t, ofDomain(1), `"rules_added":"domain"`)
-		eventually(t, "the place to be free again", func() bool { return waitsFor() == "" })
+		servertest.Eventually(t, "the place to be free again", func() bool { return waitsFor() == "" })
 	})
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,6 +19,7 @@ import (
 	"github.com/mailgate/mailgate/mailer/sandbox"
 	"github.com/mailgate/mailgate/mailer/sandbox/fault"
 	"github.com/mailgate/mailgate/redisstore/redistest"
+	"github.com/mailgate/mailgate/servertest"
 )
 
 func startRelay(t testing.TB, options sandbox.Options) *sandbox.Server {
@@ -252,7 +252,7 @@ func TestTermWhileSendsAreHeldBack(t *testing.T) {
 			}
 		})
 	}
-	eventually(t, "all to have a turn", func() bool {
+	servertest.Eventually(t, "all to have a turn", func() bool {
 		return metric(t, s.process, "mailgate_decision_duration_seconds_count") == strconv.Itoa(held+1)
 	})
 	s.process.signal(t, syscall.SIGTERM)
@@ -279,7 +279,7 @@ func TestSecondTermEndsAtOnce(t *testing.T) {
 		_, err := app.sendCode("alice@example.com")
 		asked <- err
 	}()
-	eventually(t, "the mail at the relay", func() bool { return len(relay.Mails()) == 1 })
+	servertest.Eventually(t, "the mail at the relay", func() bool { return len(relay.Mails()) == 1 })
 	server.signal(t, syscall.SIGTERM)
 	server.log.await(t, "the drain", logged("draining", "grace"))
 	select {
@@ -307,7 +307,7 @@ func TestDrainDelay(t *testing.T) {
 		t.Errorf("before: %d", status)
 	}
 	server.signal(t, syscall.SIGTERM)
-	eventually(t, "/readyz to say no", func() bool { return app.get(t, "/readyz", nil).StatusCode == 503 })
+	servertest.Eventually(t, "/readyz to say no", func() bool { return app.get(t, "/readyz", nil).StatusCode == 503 })
 	app.mustSend(t, "alice@example.com", 200)
 	server.signal(t, syscall.SIGTERM)
 	if status := server.end(t); status != -1 {
@@ -330,7 +330,7 @@ func TestGraceIsBounded(t *testing.T) {
 		defer close(asked)
 		_, _ = app.sendCode("alice@example.com") // whatever comes of it
 	}()
-	eventually(t, "the mail at the relay", func() bool { return len(relay.Mails()) == 1 })
+	servertest.Eventually(t, "the mail at the relay", func() bool { return len(relay.Mails()) == 1 })
 	server.signal(t, syscall.SIGTERM)
 	if status := server.end(t); status != exitFailure {
 		t.Errorf("exit status %d:\n%s", status, server.log)
@@ -365,7 +365,7 @@ func TestTheListenerFails(t *testing.T) {
 	const body = `{"email":"alice@example.com"}`
 	fmt.Fprintf(conn, "POST /send-code HTTP/1.1\r\nHost: mailgate\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
 		apiKey, len(body), body[:10])
-	eventually(t, "the request to be waited for", func() bool { return failing.reads.Load() > 1 })
+	servertest.Eventually(t, "the request to be waited for", func() bool { return failing.reads.Load() > 1 })
 	close(failing.fail)
 	fmt.Fprint(conn, body[10:])
 	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -468,28 +468,12 @@ func redisAway(t *testing.T, setting string) {
 		t.Errorf("healthcheck: %d %s", status, stderr)
 	}
 	redis.Restart()
-	eventually(t, "readiness", func() bool {
+	servertest.Eventually(t, "readiness", func() bool {
 		status, _, _ := run(t, environ, "healthcheck")
 		return status == exitOK
 	})
 	app.mustSend(t, "alice@example.com", 200)
 	if n := len(relay.List()); n != 1 {
 		t.Errorf("%d mails", n)
-	}
-}
-
-// eventually polls until something holds.
-func eventually(t testing.TB, what string, holds func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatalf("waited in vain for %s", what)
-		}
 	}
 }
