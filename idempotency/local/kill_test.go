@@ -1,25 +1,18 @@
 package local_test
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"os"
-	"os/exec"
-	"strings"
 	"testing"
 
 	"github.com/mailgate/mailgate/idempotency"
+	"github.com/mailgate/mailgate/servertest"
 )
-
-// childEnv is set in a process that a test has started to run the same test on the
-// directory it names.
-const childEnv = "MAILGATE_TEST_CHILD_DIR"
 
 // A process is killed between Begin and Finish. Everything it had begun is in flight until
 // the end of its lease, and then free; everything it had finished is answered.
 func TestKilledProcess(t *testing.T) {
-	if dir := os.Getenv(childEnv); dir != "" {
+	if dir := servertest.ChildDir(); dir != "" {
 		workUntilKilled(t, dir)
 	}
 	dir := t.TempDir()
@@ -51,41 +44,20 @@ func TestKilledProcess(t *testing.T) {
 // and up to which it had finished every other.
 func killAt(t *testing.T, dir string, enough int) (begun, finished int) {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(self, "-test.run=^"+t.Name()+"$", "-test.v")
-	cmd.Env = append(os.Environ(), childEnv+"="+dir)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(out)
-	for seen := 0; lines.Scan(); {
-		number := 0
-		if !strings.HasSuffix(lines.Text(), ".") {
-			continue // another line, or one that was cut off by the kill
+	servertest.KillAfter(t, servertest.Child(t, dir), enough, func(line string) bool {
+		var what string
+		var number int
+		_, err := fmt.Sscanf(line, "%s %d", &what, &number)
+		switch {
+		case err == nil && what == "begun":
+			begun = number + 1
+		case err == nil && what == "finished":
+			finished = number + 1
+		default:
+			return false
 		}
-		if _, err := fmt.Sscanf(lines.Text(), "begun %d.", &number); err == nil {
-			begun, seen = number+1, seen+1
-		}
-		if _, err := fmt.Sscanf(lines.Text(), "finished %d.", &number); err == nil {
-			finished, seen = number+1, seen+1
-		}
-		if seen == enough {
-			if err := cmd.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if err := cmd.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
-		t.Fatalf("the process was not killed, it ended by itself: %v", err)
-	}
+		return true
+	})
 	return begun, finished
 }
 
@@ -99,14 +71,14 @@ func workUntilKilled(t *testing.T, dir string) {
 		if o.State != idempotency.Started || err != nil {
 			t.Fatal(o.State, err)
 		}
-		fmt.Printf("begun %d.\n", n)
+		fmt.Printf("begun %d\n", n)
 		if n%2 == 0 {
 			continue
 		}
 		if kept, err := keeper.Finish(ctx, o.Lease, idempotency.Answer{Status: 200, Body: fmt.Append(nil, n)}); !kept || err != nil {
 			t.Fatal(kept, err)
 		}
-		fmt.Printf("finished %d.\n", n)
+		fmt.Printf("finished %d\n", n)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/servertest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
 )
@@ -21,13 +22,13 @@ import (
 // is still answered, the process lives, and all is well once there is room again.
 // The child has a file system and a view of the mounts of its own.
 func TestFullDisk(t *testing.T) {
-	if dir := os.Getenv(childEnv); dir != "" {
+	if dir := servertest.ChildDir(); dir != "" {
 		mountSmall(t, dir)
 		fillUnderLoad(t, dir)
 		openReadOnly(t, dir)
 		return
 	}
-	cmd := childCommand(t, t.TempDir())
+	cmd := servertest.Child(t, t.TempDir())
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
 	if os.Getuid() != 0 {
 		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER

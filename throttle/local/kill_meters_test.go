@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -12,13 +11,14 @@ import (
 
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/cache/cachetest"
+	"github.com/mailgate/mailgate/servertest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
 )
 
 // What meters had admitted when their process was killed is charged, once each.
 func TestKilledProcessForgetsNoState(t *testing.T) {
-	if dir := os.Getenv(childEnv); dir != "" {
+	if dir := servertest.ChildDir(); dir != "" {
 		countUntilKilled(t, dir)
 	}
 	dir := t.TempDir()

@@ -1,12 +1,9 @@
 package local_test
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +11,7 @@ import (
 
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/cache/cachetest"
+	"github.com/mailgate/mailgate/servertest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
 	"github.com/mailgate/mailgate/throttle/throttletest"
@@ -30,7 +28,7 @@ const (
 // over on one directory: every admission it had acknowledged is on record, a mailbox's first
 // and those that came after others.
 func TestKilledProcessForgetsNothing(t *testing.T) {
-	if dir := os.Getenv(childEnv); dir != "" {
+	if dir := servertest.ChildDir(); dir != "" {
 		admitUntilKilled(t, dir)
 	}
 	dir := t.TempDir()
@@ -57,37 +55,14 @@ func killing() (rounds, most int) {
 
 func killWhileAdmitting(t *testing.T, dir string, acknowledged map[string]string) {
 	t.Helper()
-	cmd := childCommand(t, dir)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewReader(out)
 	_, most := killing()
-	enough := 500 + rand.IntN(most)
-	for n := 0; ; n++ {
-		line, err := lines.ReadString('\n')
-		if err == io.EOF {
-			break // a line without its end was cut off by the kill
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if mailbox, id, ok := strings.Cut(strings.TrimSpace(line), " is "); ok {
+	servertest.KillAfter(t, servertest.Child(t, dir), 500+rand.IntN(most), func(line string) bool {
+		mailbox, id, ok := strings.Cut(line, " is ")
+		if ok {
 			acknowledged[id] = mailbox
 		}
-		if n == enough {
-			if err := cmd.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if err := cmd.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
-		t.Fatalf("the process was not killed, it ended by itself: %v", err)
-	}
+		return ok
+	})
 }
 
 // compareWithDisk expects every acknowledged admission, once, and no more than so many others:

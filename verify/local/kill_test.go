@@ -1,29 +1,23 @@
 package local_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/binary"
 	"fmt"
 	"os"
-	"os/exec"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/servertest"
 	"github.com/mailgate/mailgate/verify"
 	"github.com/mailgate/mailgate/verify/local"
 )
 
-// childEnv is set in a process that a test has started to run the same test on the
-// directory it names.
-const childEnv = "MAILGATE_TEST_CHILD_DIR"
-
 // A process that adds codes and uses every other of them up is killed: what it had
 // acknowledged as added is right, and what it had acknowledged as right is gone.
 func TestKilledProcess(t *testing.T) {
-	if dir := os.Getenv(childEnv); dir != "" {
+	if dir := servertest.ChildDir(); dir != "" {
 		workUntilKilled(t, dir)
 	}
 	dir := t.TempDir()
@@ -53,38 +47,22 @@ func TestKilledProcess(t *testing.T) {
 // and up to which it had used every other.
 func killAt(t *testing.T, dir string, round, enough int) (added, used int) {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(self, "-test.run=^"+t.Name()+"$", "-test.v")
-	cmd.Env = append(os.Environ(), childEnv+"="+dir, roundEnv+"="+strconv.Itoa(round))
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(out)
-	for seen := 0; lines.Scan(); {
-		number := 0
-		if _, err := fmt.Sscanf(lines.Text(), "added %d.", &number); err == nil && strings.HasSuffix(lines.Text(), ".") {
-			added, seen = number+1, seen+1
+	child := servertest.Child(t, dir)
+	child.Env = append(child.Env, roundEnv+"="+strconv.Itoa(round))
+	servertest.KillAfter(t, child, enough, func(line string) bool {
+		var what string
+		var number int
+		_, err := fmt.Sscanf(line, "%s %d", &what, &number)
+		switch {
+		case err == nil && what == "added":
+			added = number + 1
+		case err == nil && what == "used":
+			used = number + 1
+		default:
+			return false
 		}
-		if _, err := fmt.Sscanf(lines.Text(), "used %d.", &number); err == nil && strings.HasSuffix(lines.Text(), ".") {
-			used, seen = number+1, seen+1
-		}
-		if seen == enough {
-			if err := cmd.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if err := cmd.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
-		t.Fatalf("the process was not killed, it ended by itself: %v", err)
-	}
+		return true
+	})
 	return added, used
 }
 
@@ -102,14 +80,14 @@ func workUntilKilled(t *testing.T, dir string) {
 		if err := book.Add(ctx, mailbox(round, n), numbered(n), verify.MaxLifetime); err != nil {
 			t.Fatal(err)
 		}
-		fmt.Printf("added %d.\n", n)
+		fmt.Printf("added %d\n", n)
 		if n%2 == 0 {
 			continue
 		}
 		if result, err := book.Check(ctx, mailbox(round, n), numbered(n)); result != verify.Correct || err != nil {
 			t.Fatal(result, err)
 		}
-		fmt.Printf("used %d.\n", n)
+		fmt.Printf("used %d\n", n)
 	}
 }
 
