@@ -84,60 +84,17 @@ func (s *Server) sendCode(ctx context.Context, c *call, in *incoming, out *answe
 		}
 		return err
 	}
-	asked := idempotency.Lease{Name: idempotency.Name{Caller: c.caller(), Key: key}, Body: s.names.body(sendRoute, in.body)}
-	switch {
-	case err == nil:
-		return s.once(ctx, c, q, out, asked)
-	case didOnce(err):
-		return s.answered(ctx, c, q, out, asked, err)
+	if err != nil && !didOnce(err) {
+		return err
 	}
-	return err
+	asked := idempotency.Lease{Name: idempotency.Name{Caller: c.caller(), Key: key}, Body: s.names.body(sendRoute, in.body)}
+	return s.once(ctx, c, q, out, asked, err)
 }
 
 // didOnce reports whether a request that will not do may have done before a reload.
 func didOnce(err error) bool {
 	wrong := problemOf(err).fields
 	return len(wrong) > 0 && !slices.ContainsFunc(wrong, func(f fieldProblem) bool { return f.field != "template" && f.field != "data" })
-}
-
-// answered gives the first answer to a request that will not do any more, as its template
-// is gone or another. If there is none, what will not do is the answer, and the key is free.
-// Where nobody knows, that would be a no to what may have been done, so it is said instead.
-func (s *Server) answered(ctx context.Context, c *call, q sendRequest, out *answer, asked idempotency.Lease, refusal error) error {
-	began := time.Now()
-	outcome, err := s.with.Repeats.Answers.Begin(ctx, asked.Name, asked.Body)
-	if err != nil {
-		s.metrics.sent(outcomeOf(err))
-		return err
-	}
-	switch outcome.State {
-	case idempotency.Replay:
-		s.replayed(c, out, outcome.Answer)
-		return nil
-	case idempotency.InFlight:
-		err = inFlight(outcome)
-		s.metrics.sent(outcomeOf(err))
-		return err
-	case idempotency.Started:
-		c.attempt = s.newAttempt(c, outcome, began)
-		return s.conclude(ctx, c, out, s.undone(ctx, c, q, refusal))
-	}
-	return refusal
-}
-
-// undone is the refusal of what has no answer, if no mail has left: a mark says that one may
-// have, whose server was killed.
-func (s *Server) undone(ctx context.Context, c *call, q sendRequest, refusal error) error {
-	c.mailbox = q.mail.To
-	if err := s.handOver(ctx, c.attempt); err != nil {
-		s.metrics.sent(outcomeOf(err))
-		return s.standingOfTheirs(ctx, c, q.send(c), err)
-	}
-	if c.attempt.alone {
-		s.metrics.sent(outcomeOf(errUnseen))
-		return errUnseen
-	}
-	return refusal
 }
 
 func (s *Server) answerSend(ctx context.Context, c *call, q sendRequest, out *answer) error {
@@ -172,7 +129,11 @@ func readKey(in *incoming) (key string, given bool, err error) {
 }
 
 // once does the send if it is the first with its name, and else gives the first's answer.
-func (s *Server) once(ctx context.Context, c *call, q sendRequest, out *answer, asked idempotency.Lease) error {
+//
+// A refusal is that of a request that will not do any more, as its template is gone or
+// another. It is the answer only where there is no first one, and then the key is free. Where
+// nobody knows, it would be a no to what may have been done, so that is said instead.
+func (s *Server) once(ctx context.Context, c *call, q sendRequest, out *answer, asked idempotency.Lease, refusal error) error {
 	began := time.Now()
 	outcome, err := s.with.Repeats.Answers.Begin(ctx, asked.Name, asked.Body)
 	if err != nil {
@@ -182,17 +143,38 @@ func (s *Server) once(ctx context.Context, c *call, q sendRequest, out *answer, 
 	switch outcome.State {
 	case idempotency.Started:
 		c.attempt = s.newAttempt(c, outcome, began)
+		if refusal != nil {
+			return s.conclude(ctx, c, out, s.undone(ctx, c, q, refusal))
+		}
 		return s.attempt(ctx, c, q, out)
 	case idempotency.Replay:
 		s.replayed(c, out, outcome.Answer)
 		return nil
 	case idempotency.Mismatch:
+		if refusal != nil {
+			return refusal
+		}
 		err = &problem{kind: keyMismatch}
 	default:
 		err = inFlight(outcome)
 	}
 	s.metrics.sent(outcomeOf(err))
 	return err
+}
+
+// undone is the refusal of what has no answer, if no mail has left: a mark says that one may
+// have, whose server was killed.
+func (s *Server) undone(ctx context.Context, c *call, q sendRequest, refusal error) error {
+	c.mailbox = q.mail.To
+	if err := s.handOver(ctx, c.attempt); err != nil {
+		s.metrics.sent(outcomeOf(err))
+		return s.standingOfTheirs(ctx, c, q.send(c), err)
+	}
+	if c.attempt.alone {
+		s.metrics.sent(outcomeOf(errUnseen))
+		return errUnseen
+	}
+	return refusal
 }
 
 // newAttempt is the attempt that an outcome begins, which was asked for at this moment: its
