@@ -82,10 +82,10 @@ func Example() {
 
 func ExampleParseKeys() {
 	keys, err := api.ParseKeys("shop:a-secret-of-the-shop,blog:another-one")
-	fmt.Println(keys.Len(), err)
+	fmt.Println(keys.IsZero(), err)
 	_, err = api.ParseKeys("a-secret-without-a-name")
 	fmt.Println(err)
 	// Output:
-	// 2 <nil>
+	// false <nil>
 	// key 1 must be written name:secret
 }

@@ -79,9 +79,6 @@ func notInName(r rune) bool {
 
 func notVisible(r rune) bool { return r <= ' ' || r > '~' }
 
-// Len is the number of keys.
-func (k Keys) Len() int { return len(k.keys) }
-
 // IsZero reports whether there are no keys, so that nobody is asked for one.
 func (k Keys) IsZero() bool { return len(k.keys) == 0 }
 
