@@ -12,6 +12,11 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 )
 
+// keyed is how many characters of a reservation follow from the key. The others are the
+// attempt's own: what one gives back, and is heard of when another has sent the mail, is
+// not the place of that mail. Both are long enough for the few sends of one mailbox.
+const keyed = 5
+
 // reservation is what an attempt is charged under.
 func (s *Server) reservation(of idempotency.Lease) throttle.ID {
 	id := s.names.reservation(of.Name)
