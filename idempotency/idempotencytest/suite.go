@@ -42,7 +42,7 @@ func Run(t *testing.T, open Open, steps int) {
 	t.Run("race for a lost lease", func(t *testing.T) { raceForALostLease(t, open) })
 	t.Run("race to the end", func(t *testing.T) { raceToTheEnd(t, open) })
 	t.Run("race of late answers", func(t *testing.T) { raceOfLateAnswers(t, open) })
-	t.Run("random walks", func(t *testing.T) { Walk(t, open, 1, steps) })
+	t.Run("random walks", func(t *testing.T) { walk(t, open, 1, steps) })
 }
 
 // start is an ordinary moment for the clock of a test.

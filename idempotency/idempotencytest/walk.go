@@ -10,9 +10,9 @@ import (
 	"github.com/mailgate/mailgate/idempotency"
 )
 
-// Walk leads a keeper through random steps and compares every answer with a naive model. A
+// walk leads a keeper through random steps and compares every answer with a naive model. A
 // failure names the seed and tells what came before. Under -short it goes a fifth of the steps.
-func Walk(t *testing.T, open Open, seed uint64, steps int) {
+func walk(t *testing.T, open Open, seed uint64, steps int) {
 	if testing.Short() {
 		steps /= 5
 	}

@@ -36,7 +36,7 @@ func Run(t *testing.T, open Open, steps int) {
 	t.Run("race for one code", func(t *testing.T) { raceForOneCode(t, open) })
 	t.Run("race for several codes", func(t *testing.T) { raceForSeveralCodes(t, open) })
 	t.Run("race of adding", func(t *testing.T) { raceOfAdding(t, open) })
-	t.Run("random walks", func(t *testing.T) { Walk(t, open, 1, steps) })
+	t.Run("random walks", func(t *testing.T) { walk(t, open, 1, steps) })
 }
 
 // start is an ordinary moment for the clock of a test.
