@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/faults/judge"
-	"github.com/mailgate/mailgate/mailer/sandbox"
 	"github.com/mailgate/mailgate/mailer/sandbox/fault"
+	"github.com/mailgate/mailgate/servertest"
 )
 
 // relayKinds are the faults of the relay. Whether there is another behind it is up to the
@@ -95,11 +95,7 @@ func (s *stand) stripSTARTTLS() {
 func (s *stand) showBadCertificate() {
 	by, until := s.trust, time.Now().UnixMilli()-60_000
 	if s.rng.IntN(2) == 0 {
-		stranger, err := sandbox.NewAuthority(until)
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		by, until = stranger, until+3_600_000
+		by, until = servertest.NewAuthority(s.t), until+3_600_000
 	}
 	s.post.relay.Play(fault.Script{TLS: s.signed(by, until)})
 	s.post.relay.Cut()

@@ -15,6 +15,7 @@ import (
 	"github.com/mailgate/mailgate/mailer/sandbox"
 	"github.com/mailgate/mailgate/mailer/sandbox/fault"
 	"github.com/mailgate/mailgate/redisstore/redistest"
+	"github.com/mailgate/mailgate/servertest"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -30,7 +31,7 @@ type stand struct {
 	nodes  []*node
 	caller *caller
 	post   *post
-	trust  *sandbox.Authority
+	trust  *servertest.Authority
 
 	// Of these there is what the kind's store is.
 	alone    *redistest.Server
@@ -135,12 +136,8 @@ func (s *stand) startRelays(k *kind) (urls []string) {
 func (s *stand) certificate() *tls.Config {
 	now := time.Now().UnixMilli()
 	if s.trust == nil {
-		authority, err := sandbox.NewAuthority(now)
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		s.trust = authority
-		if err := os.WriteFile(filepath.Join(s.dir, "ca.pem"), authority.PEM(), 0o600); err != nil {
+		s.trust = servertest.NewAuthority(s.t)
+		if err := os.WriteFile(filepath.Join(s.dir, "ca.pem"), s.trust.PEM(), 0o600); err != nil {
 			s.t.Fatal(err)
 		}
 	}
@@ -148,12 +145,8 @@ func (s *stand) certificate() *tls.Config {
 }
 
 // signed is a certificate that this authority gives, valid until then.
-func (s *stand) signed(by *sandbox.Authority, until int64) *tls.Config {
-	certificate, err := by.Certificate(until-7_200_000, until, "127.0.0.1")
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return &tls.Config{Certificates: []tls.Certificate{certificate}}
+func (s *stand) signed(by *servertest.Authority, until int64) *tls.Config {
+	return &tls.Config{Certificates: []tls.Certificate{by.Certificate(until-7_200_000, until, "127.0.0.1")}}
 }
 
 func (s *stand) startNodes(k *kind, environ []string) {

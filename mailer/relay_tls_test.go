@@ -17,20 +17,18 @@ import (
 	"github.com/mailgate/mailgate/mailer"
 	"github.com/mailgate/mailgate/mailer/sandbox"
 	"github.com/mailgate/mailgate/mailer/sandbox/fault"
+	"github.com/mailgate/mailgate/servertest"
 )
 
 // trust is a certificate authority and the file by which clients know it.
 type trust struct {
-	*sandbox.Authority
+	*servertest.Authority
 	file string
 }
 
 func newTrust(t *testing.T) trust {
 	t.Helper()
-	authority, err := sandbox.NewAuthority(time.Now().UnixMilli())
-	if err != nil {
-		t.Fatal(err)
-	}
+	authority := servertest.NewAuthority(t)
 	file := filepath.Join(t.TempDir(), "ca.pem")
 	if err := os.WriteFile(file, authority.PEM(), 0o600); err != nil {
 		t.Fatal(err)
@@ -40,18 +38,13 @@ func newTrust(t *testing.T) trust {
 
 // server is a TLS configuration for hosts, valid from and until so many hours
 // from now.
-func (tr trust) server(t *testing.T, from, until int, hosts ...string) *tls.Config {
-	t.Helper()
+func (tr trust) server(from, until int, hosts ...string) *tls.Config {
 	now := time.Now()
 	at := func(hours int) int64 { return now.Add(time.Duration(hours) * time.Hour).UnixMilli() }
-	certificate, err := tr.Certificate(at(from), at(until), hosts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &tls.Config{Certificates: []tls.Certificate{certificate}}
+	return &tls.Config{Certificates: []tls.Certificate{tr.Certificate(at(from), at(until), hosts...)}}
 }
 
-func (tr trust) good(t *testing.T) *tls.Config { return tr.server(t, -1, 1, "127.0.0.1") }
+func (tr trust) good() *tls.Config { return tr.server(-1, 1, "127.0.0.1") }
 
 // address builds a relay URL that trusts this authority.
 func (tr trust) address(scheme, user string, s interface{ Addr() string }) string {
@@ -67,21 +60,21 @@ const password = "s:3/cr@t? #ü"
 
 func TestCertificates(t *testing.T) {
 	tr, stranger := newTrust(t), newTrust(t)
-	other := tr.server(t, -1, 1, "mail.example.com")
+	other := tr.server(-1, 1, "mail.example.com")
 	for name, c := range map[string]struct {
 		config *tls.Config
 		query  string // added to the URL
 		ok     bool
 		says   string
 	}{
-		"right":               {tr.good(t), "", true, ""},
+		"right":               {tr.good(), "", true, ""},
 		"other name":          {other, "", false, "127.0.0.1"},
 		"other name expected": {other, "&servername=mail.example.com", true, ""},
 		"wrong name expected": {other, "&servername=mail.example.org", false, "mail.example.org"},
-		"expired":             {tr.server(t, -3, -2, "127.0.0.1"), "", false, "expired"},
-		"not yet valid":       {tr.server(t, 2, 3, "127.0.0.1"), "", false, "not yet valid"},
-		"unknown authority":   {stranger.good(t), "", false, "unknown authority"},
-		"outdated TLS":        {outdated(tr.good(t)), "", false, "protocol version"},
+		"expired":             {tr.server(-3, -2, "127.0.0.1"), "", false, "expired"},
+		"not yet valid":       {tr.server(2, 3, "127.0.0.1"), "", false, "not yet valid"},
+		"unknown authority":   {stranger.good(), "", false, "unknown authority"},
+		"outdated TLS":        {outdated(tr.good()), "", false, "protocol version"},
 	} {
 		for _, scheme := range []string{"smtps", "smtp"} {
 			t.Run(scheme+"/"+name, func(t *testing.T) {
@@ -115,7 +108,7 @@ func outdated(config *tls.Config) *tls.Config {
 // TestNoTrustFile: without ?ca= the system's roots decide, and a private
 // authority is not among them.
 func TestNoTrustFile(t *testing.T) {
-	s := startSandbox(t, sandbox.Options{TLS: newTrust(t).good(t)})
+	s := startSandbox(t, sandbox.Options{TLS: newTrust(t).good()})
 	r := newRelays(t, steady(), s.URL())
 	_, err := r.Send(t.Context(), letter())
 	checkOutcome(t, err, mailer.Unavailable)
@@ -136,7 +129,7 @@ func TestPasswords(t *testing.T) {
 			t.Run(scheme+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				s := startSandbox(t, sandbox.Options{
-					TLS: tr.good(t), ImplicitTLS: scheme == "smtps", User: "acme", Password: password,
+					TLS: tr.good(), ImplicitTLS: scheme == "smtps", User: "acme", Password: password,
 				})
 				r := newRelays(t, steady(), tr.address(scheme, c.user, s))
 				_, err := r.Send(t.Context(), letter())
@@ -185,7 +178,7 @@ func TestSTARTTLSFaults(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			script.TLS = tr.good(t)
+			script.TLS = tr.good()
 			s := play(t, script)
 			var log lockedBuffer
 			o := facing(script)
@@ -223,7 +216,7 @@ func TestClearCauses(t *testing.T) {
 	} {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
-			script.TLS = tr.good(t)
+			script.TLS = tr.good()
 			o := facingAmply(script)
 			var log lockedBuffer
 			o.Logger = slog.New(slog.NewTextHandler(&log, nil))
@@ -242,7 +235,7 @@ func TestClearCauses(t *testing.T) {
 func TestLoginMechanisms(t *testing.T) {
 	tr := newTrust(t)
 	for _, only := range []bool{false, true} {
-		s := play(t, fault.Script{TLS: tr.good(t), LoginOnly: only})
+		s := play(t, fault.Script{TLS: tr.good(), LoginOnly: only})
 		r := newRelays(t, steady(), tr.address("smtp", "acme", s))
 		mustSend(t, r, letter())
 		encode := base64.StdEncoding.EncodeToString

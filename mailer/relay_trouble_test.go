@@ -33,7 +33,7 @@ type trouble struct {
 // next, and what it does to the mails after it.
 func TestTroubles(t *testing.T) {
 	tr := newTrust(t)
-	well := fault.Script{TLS: tr.server(t, -1, 1, "127.0.0.1", "mail.example.org")}
+	well := fault.Script{TLS: tr.server(-1, 1, "127.0.0.1", "mail.example.org")}
 	for name, c := range troubles(t, tr) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -60,8 +60,8 @@ func troubles(t *testing.T, tr trust) map[string]trouble {
 	barred, barredOpened := grouped, opened
 	barred.Kind, barredOpened.Kind = fault.Barred, fault.Barred
 	secure := "ca=" + url.QueryEscape(tr.file)
-	stripped, refused := fault.Script{TLS: tr.good(t), NoSTARTTLS: true}, at(fault.AUTH, fault.Permanent)
-	refused.TLS = tr.good(t)
+	stripped, refused := fault.Script{TLS: tr.good(), NoSTARTTLS: true}, at(fault.AUTH, fault.Permanent)
+	refused.TLS = tr.good()
 	return map[string]trouble{
 		"banner silent":           {script: at(fault.Banner, fault.Silence), tried: over, resting: true},
 		"an octet a second":       {script: dripping, tried: over, resting: true},
@@ -103,8 +103,8 @@ func troubles(t *testing.T, tr trust) map[string]trouble {
 		"DATA 4.7.1, kept":        {script: at(fault.DATA, fault.Greylist), kept: true, tried: over, heard: text + " RSET MAIL RCPT DATA"},
 		"STARTTLS stripped":       {script: stripped, query: secure, tried: over, heard: hello, resting: true},
 		"AUTH refused":            {script: refused, query: secure, tried: over, heard: secured + " EHLO AUTH", resting: true},
-		"certificate expired":     {script: fault.Script{TLS: tr.server(t, -3, -2, "127.0.0.1")}, query: secure, tried: over, heard: secured, resting: true},
-		"certificate's name":      {script: fault.Script{TLS: tr.good(t)}, query: secure + "&servername=mail.example.org", tried: over, heard: secured, resting: true},
+		"certificate expired":     {script: fault.Script{TLS: tr.server(-3, -2, "127.0.0.1")}, query: secure, tried: over, heard: secured, resting: true},
+		"certificate's name":      {script: fault.Script{TLS: tr.good()}, query: secure + "&servername=mail.example.org", tried: over, heard: secured, resting: true},
 	}
 }
 

@@ -1,14 +1,8 @@
 package redisstore_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"io"
-	"math/big"
 	"net"
 	"os"
 	"path/filepath"
@@ -18,12 +12,17 @@ import (
 
 	"github.com/mailgate/mailgate/redisstore"
 	"github.com/mailgate/mailgate/redisstore/redistest"
+	"github.com/mailgate/mailgate/servertest"
 )
 
 func TestTLS(t *testing.T) {
 	server := redistest.Alone(t)
-	certificate, ca := selfSigned(t)
-	front := frontWithTLS(t, server.Addr, certificate)
+	authority, ca := servertest.NewAuthority(t), filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(ca, authority.PEM(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	now, hour := time.Now().UnixMilli(), time.Hour.Milliseconds()
+	front := frontWithTLS(t, server.Addr, authority.Certificate(now-hour, now+hour, "127.0.0.1"))
 	for name, tt := range map[string]struct {
 		url      string
 		answered bool
@@ -37,29 +36,6 @@ func TestTLS(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-}
-
-// selfSigned makes a certificate for 127.0.0.1 and the file that vouches for it.
-func selfSigned(t *testing.T) (tls.Certificate, string) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	form := &x509.Certificate{
-		SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, form, form, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, file
 }
 
 // frontWithTLS ends TLS before a server, and returns the address to connect to.

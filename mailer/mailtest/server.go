@@ -74,6 +74,7 @@ func start(t testing.TB, options Options, places []string) *Server {
 	s.makeDir(t)
 	port, securePort := servertest.Port(t), servertest.Port(t)
 	s.Addr, s.SecureAddr = fmt.Sprintf("127.0.0.1:%d", port), fmt.Sprintf("127.0.0.1:%d", securePort)
+	s.writeCertificates(t)
 	if err := s.furnish(program, as, port, securePort); err != nil {
 		t.Fatalf("cannot prepare a mail server: %v", err)
 	}
@@ -85,9 +86,6 @@ func start(t testing.TB, options Options, places []string) *Server {
 // furnish puts everything into the directory that the server needs there.
 func (s *Server) furnish(program string, as account, port, securePort int) error {
 	if err := copyProgram(program, filepath.Join(s.dir, "exim")); err != nil {
-		return err
-	}
-	if err := s.writeCertificates(); err != nil {
 		return err
 	}
 	text, err := s.config(as, port, securePort)

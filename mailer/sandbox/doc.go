@@ -8,7 +8,6 @@
 // asked for), so a client that works against it has really spoken SMTP.
 //
 // A Server listens on loopback only; Start refuses any other address. What it
-// keeps is bounded by a count and by octets, oldest dropped first. An
-// Authority makes the certificates for its TLS forms. The package fault,
-// below it, is its evil twin: a relay that misbehaves on command.
+// keeps is bounded by a count and by octets, oldest dropped first. The package
+// fault, below it, is its evil twin: a relay that misbehaves on command.
 package sandbox

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/mailer/sandbox"
+	"github.com/mailgate/mailgate/servertest"
 )
 
 func start(t *testing.T, o sandbox.Options) *sandbox.Server {
@@ -239,14 +240,8 @@ func TestLoginAndNonsense(t *testing.T) {
 func startSecure(t *testing.T) (*sandbox.Server, *x509.CertPool) {
 	t.Helper()
 	now := time.Now()
-	authority, err := sandbox.NewAuthority(now.UnixMilli())
-	if err != nil {
-		t.Fatal(err)
-	}
-	certificate, err := authority.Certificate(now.Add(-time.Hour).UnixMilli(), now.Add(time.Hour).UnixMilli(), "127.0.0.1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	authority := servertest.NewAuthority(t)
+	certificate := authority.Certificate(now.Add(-time.Hour).UnixMilli(), now.Add(time.Hour).UnixMilli(), "127.0.0.1")
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(authority.PEM())
 	return start(t, sandbox.Options{
