@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"net/http"
-	"net/url"
 	"time"
 )
 
@@ -32,7 +31,7 @@ type Peeked struct {
 // own 500, but not its [Busy].
 func (c *Client) Take(ctx context.Context, action, subject string) (Taken, error) {
 	var j takenJSON
-	q := question{doing: "taking an action", method: http.MethodPost, path: actionPath(action, "take"), named: argument{"action", action}, body: subjectJSON{subject}, key: NewKey(), harmless: true}
+	q := question{doing: "taking an action", method: http.MethodPost, path: "/actions/{}/take", named: argument{"action", action}, body: subjectJSON{subject}, key: NewKey(), harmless: true}
 	if _, err := c.ask(ctx, q, &j); err != nil {
 		return Taken{}, err
 	}
@@ -42,7 +41,7 @@ func (c *Client) Take(ctx context.Context, action, subject string) (Taken, error
 // Peek says what a take would be told now. Nothing is counted, and a no is not an error.
 func (c *Client) Peek(ctx context.Context, action, subject string) (Peeked, error) {
 	var j peekedJSON
-	q := question{doing: "looking at an action", method: http.MethodPost, path: actionPath(action, "peek"), named: argument{"action", action}, body: subjectJSON{subject}, harmless: true}
+	q := question{doing: "looking at an action", method: http.MethodPost, path: "/actions/{}/peek", named: argument{"action", action}, body: subjectJSON{subject}, harmless: true}
 	if _, err := c.ask(ctx, q, &j); err != nil {
 		return Peeked{}, err
 	}
@@ -55,15 +54,11 @@ func (c *Client) Peek(ctx context.Context, action, subject string) (Peeked, erro
 // to ask again does no harm.
 func (c *Client) Release(ctx context.Context, action, subject, id string) (bool, error) {
 	var j releasedJSON
-	q := question{doing: "giving an action back", method: http.MethodPost, path: actionPath(action, "release"), named: argument{"action", action}, body: releaseJSON{subject, id}, harmless: true}
+	q := question{doing: "giving an action back", method: http.MethodPost, path: "/actions/{}/release", named: argument{"action", action}, body: releaseJSON{subject, id}, harmless: true}
 	if _, err := c.ask(ctx, q, &j); err != nil {
 		return false, err
 	}
 	return *j.Released, nil
-}
-
-func actionPath(action, verb string) string {
-	return "/actions/" + url.PathEscape(action) + "/" + verb
 }
 
 type subjectJSON struct {

@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"net/http"
-	"net/url"
 )
 
 // A Mailbox is how a mailbox stands.
@@ -17,7 +16,7 @@ type Mailbox struct {
 // the rule "lookups".
 func (c *Client) Mailbox(ctx context.Context, email string) (Mailbox, error) {
 	var j mailboxJSON
-	q := question{doing: "looking at a mailbox", method: http.MethodGet, path: "/mailboxes/" + url.PathEscape(email), named: argument{"email", email}, harmless: true}
+	q := question{doing: "looking at a mailbox", method: http.MethodGet, path: "/mailboxes/{}", named: argument{"email", email}, harmless: true}
 	if _, err := c.ask(ctx, q, &j); err != nil {
 		return Mailbox{}, err
 	}

@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"net/http"
-	"net/url"
 	"time"
 )
 
@@ -28,14 +27,12 @@ type Admission struct {
 // Inspect says how a mailbox stands, and when each of its mails was admitted.
 func (c *Client) Inspect(ctx context.Context, email string) (Inspection, error) {
 	var j inspectionJSON
-	q := question{doing: "inspecting a mailbox", method: http.MethodGet, path: operatorPath(email), named: argument{"email", email}, harmless: true}
+	q := question{doing: "inspecting a mailbox", method: http.MethodGet, path: "/admin/mailboxes/{}", named: argument{"email", email}, harmless: true}
 	if _, err := c.ask(ctx, q, &j); err != nil {
 		return Inspection{}, err
 	}
 	return Inspection{Mailbox{j.standing(), j.Email}, j.Sends, j.Guesses.limits()}, nil
 }
-
-func operatorPath(email string) string { return "/admin/mailboxes/" + url.PathEscape(email) }
 
 type inspectionJSON struct {
 	mailboxJSON
@@ -51,7 +48,7 @@ func (j *inspectionJSON) whole() bool { return j.Sends != nil && j.mailboxJSON.w
 // and that was made again. The audit log has all of them.
 func (c *Client) Reset(ctx context.Context, email, reason string) (int, error) {
 	return c.reset(ctx, question{
-		doing: "resetting a mailbox", path: operatorPath(email) + "/reset", named: argument{"email", email}, body: resetJSON{Reason: reason},
+		doing: "resetting a mailbox", path: "/admin/mailboxes/{}/reset", named: argument{"email", email}, body: resetJSON{Reason: reason},
 	})
 }
 
@@ -59,7 +56,7 @@ func (c *Client) Reset(ctx context.Context, email, reason string) (int, error) {
 // forgotten. The reason and the count are as for [Client.Reset].
 func (c *Client) ResetAction(ctx context.Context, action, subject, reason string) (int, error) {
 	return c.reset(ctx, question{
-		doing: "resetting an action", path: "/admin" + actionPath(action, "reset"), named: argument{"action", action}, body: resetJSON{&subject, reason},
+		doing: "resetting an action", path: "/admin/actions/{}/reset", named: argument{"action", action}, body: resetJSON{&subject, reason},
 	})
 }
 

@@ -9,6 +9,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptrace"
+	"net/url"
+	"strings"
 	"sync/atomic"
 )
 
@@ -16,7 +18,7 @@ import (
 type question struct {
 	doing        string // for errors
 	method, path string
-	named        argument // what the path names, if anything
+	named        argument // what stands in the path for {}, if anything
 	body         any      // sent as JSON; nil for none
 	key          string   // the Idempotency-Key; empty for none
 	mail         bool     // an end in doubt is an Unsettled
@@ -140,7 +142,8 @@ func tellWritten(ctx context.Context, written *atomic.Bool) context.Context {
 }
 
 func (c *Client) request(ctx context.Context, q question, body []byte) (*http.Request, error) {
-	request, err := http.NewRequestWithContext(ctx, q.method, c.base+q.path, bytes.NewReader(body))
+	path := strings.Replace(q.path, "{}", url.PathEscape(q.named.text), 1)
+	request, err := http.NewRequestWithContext(ctx, q.method, c.base+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, errBase // the cause would quote the path, and the address in it
 	}
