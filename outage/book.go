@@ -127,7 +127,7 @@ func (b *Book) takeOwn(mailbox string, h verify.Hash) (correct bool, err error) 
 		return correct
 	}
 	forgetting := debt{step: forget, until: now + verify.MaxLifetime}
-	err = b.watch.ledger.replace(holderOf(b.name, mailbox), take, forgetting)
+	err = b.watch.ledger.replace(b.holder(mailbox), take, forgetting)
 	return correct && err == nil, err
 }
 

@@ -206,7 +206,7 @@ func (k *Keeper) Finish(ctx context.Context, lease idempotency.Lease, a idempote
 // Abandon frees the name. While the shared keeper is yet to be told that it is taken, it may
 // be told so right now, and is told the end of it afterwards.
 func (k *Keeper) Abandon(ctx context.Context, lease idempotency.Lease) (freed bool, err error) {
-	alone := k.watch.ledger.number(holderOf(k.name, lease.Name.Text())) > 0
+	alone := k.watch.ledger.number(k.holder(lease.Name.Text())) > 0
 	if !alone {
 		freed, err = k.shared.Abandon(ctx, lease)
 		alone = k.fails(ctx, err, k.doubt(lease.Name))

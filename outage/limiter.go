@@ -150,7 +150,7 @@ func (l *Limiter) takeAlone(ctx context.Context, key string, id throttle.ID, cau
 func (l *Limiter) admit(key string, a throttle.Admission) error {
 	defer l.watch.rouse()
 	what := a.ID.String()
-	return l.watch.ledger.change(holderOf(l.name, key), what, func(old debt, found bool) (debt, bool) {
+	return l.watch.ledger.change(l.holder(key), what, func(old debt, found bool) (debt, bool) {
 		if found && old.step == record {
 			return old, true
 		}
@@ -167,7 +167,7 @@ const mostDisowned = 64
 // shared history has admitted it.
 func (l *Limiter) disown(key string, id throttle.ID) {
 	ledger := l.watch.ledger
-	if ledger.number(holderOf(l.name, key)) < mostDisowned && !ledger.bound.met.Load() {
+	if ledger.number(l.holder(key)) < mostDisowned && !ledger.bound.met.Load() {
 		_ = l.owe(key, l.releaseOf(id)) // a charge without a mail, if it cannot be noted
 	}
 }
@@ -255,7 +255,7 @@ func (l *Limiter) Release(ctx context.Context, key string, id throttle.ID) (bool
 	// history makes this node stricter, and nothing worse.
 	l.dismiss(missing{key, id})
 	had, unknown := l.releaseOwn(ctx, key, id)
-	if l.watch.ledger.number(holderOf(l.name, key)) > 0 {
+	if l.watch.ledger.number(l.holder(key)) > 0 {
 		if owed, err := l.takeBack(key, id); owed || err != nil {
 			return owed, err
 		}
@@ -281,7 +281,7 @@ func (l *Limiter) releaseOwn(ctx context.Context, key string, id throttle.ID) (h
 // takeBack turns an admission that is owed into its release: the reply may have been lost
 // after it was recorded all the same.
 func (l *Limiter) takeBack(key string, id throttle.ID) (owed bool, err error) {
-	err = l.watch.ledger.change(holderOf(l.name, key), id.String(), func(old debt, found bool) (debt, bool) {
+	err = l.watch.ledger.change(l.holder(key), id.String(), func(old debt, found bool) (debt, bool) {
 		if owed = found && old.step == record; owed {
 			return l.releaseOf(id), true
 		}

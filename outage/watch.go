@@ -278,7 +278,7 @@ func (w *Watch) sweepToo(forget func(now int64)) {
 
 // owe notes a debt and has the worker look after it.
 func (a *account) owe(key string, d debt) error {
-	err := a.watch.ledger.owe(holderOf(a.name, key), d)
+	err := a.watch.ledger.owe(a.holder(key), d)
 	a.watch.rouse()
 	return err
 }

@@ -164,7 +164,7 @@ func (a *account) settleMost(ctx context.Context, key string) error {
 		if err := a.settle(ctx, key); err != nil {
 			return err
 		}
-		if a.watch.ledger.number(holderOf(a.name, key)) <= a.few() {
+		if a.watch.ledger.number(a.holder(key)) <= a.few() {
 			break
 		}
 	}
