@@ -20,11 +20,11 @@ var resting = breaker.Rule{Failures: 3, Cooldown: trialEvery, MaxCooldown: trial
 
 const trialEvery = 500 * time.Millisecond
 
-// circuits know of each server whether it rests: in a Cluster one may be dead and the
-// others well. They keep those alone that have failed since they last answered.
+// circuits know which servers rest: in a Cluster one may be dead and the others well. They
+// keep only servers that have failed since they last answered.
 type circuits struct {
 	now  func() int64
-	many atomic.Int32 // how many there are: where none is, no call looks up its server
+	many atomic.Int32 // how many there are: while there are none, no call looks up its server
 
 	mu sync.Mutex
 	of map[string]suspect // by address
@@ -91,8 +91,8 @@ func (c *circuits) failed(address string) (opened bool) {
 	return after.Open() && !before.Open()
 }
 
-// answered takes in that a call was. Of a server that rests it says nothing: the call may
-// have begun long before.
+// answered notes that a server has answered a call. It ends no rest: the call may have begun
+// long before.
 func (c *circuits) answered(address string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,7 +101,7 @@ func (c *circuits) answered(address string) {
 	}
 }
 
-// tried takes in what became of a trial.
+// tried notes what became of a trial.
 func (c *circuits) tried(address string, outcome breaker.Outcome) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -42,8 +42,8 @@ func (c *redisClient) runConfirmed(replicas int) runner {
 }
 
 // follow runs the script where the key is. WAIT speaks only for the writes of its own
-// connection, so both travel on one that nobody shares, and where a slot has moved it is
-// followed here.
+// connection, so both travel on one that nobody shares. There the library follows no slot that
+// has moved, so this does.
 func (c *redisClient) follow(ctx context.Context, replicas int, s *Script, key string, words []any) (string, error) {
 	master, err := c.master(ctx, key)
 	asking := false

@@ -20,8 +20,8 @@ type redisClient struct {
 	name      string // what the server is called, where there is only one
 }
 
-// A line is what calls to one master share. Each master has its own, so that who asks one
-// that hangs holds up nobody who asks another.
+// A line is what calls to one master share. Each master has its own, so that one that hangs
+// holds up its own callers alone.
 type line struct {
 	pipeline   *redis.AutoPipeliner // what many callers ask at once travels in together
 	confirming chan struct{}        // full of those that wait for replicas
@@ -34,7 +34,7 @@ func connect(servers servers, timeout time.Duration, confirm bool) *redisClient 
 	return &redisClient{client: servers.open(timeout, confirm), name: servers.addresses[0]}
 }
 
-// line is that to the key's master.
+// line finds the line to the key's master.
 func (c *redisClient) line(ctx context.Context, key string) (*line, error) {
 	master, err := c.master(ctx, key)
 	if err != nil {
@@ -57,9 +57,9 @@ func (c *redisClient) line(ctx context.Context, key string) (*line, error) {
 	return mine.(*line), nil
 }
 
-// insist runs a script until it is answered. When a connection broke nobody knows
-// whether the script ran. So this is for scripts that may run twice, and what is refused
-// after that may have been done before.
+// insist runs a script until it is answered. When a connection breaks, nobody knows
+// whether the script ran, so this is for scripts that may run twice. A refusal after that
+// proves nothing: the run before it may have done the work.
 func (c *redisClient) insist(ctx context.Context, run runner, s *Script, key string, words []any) (reply string, err error) {
 	reply, err = run(ctx, s, key, words)
 	if !broken(err) {

@@ -6,8 +6,8 @@ import (
 )
 
 // within returns a context that ends after the timeout, or up to a twentieth of it
-// earlier, and what to call when it is no longer needed. What a context without an end
-// carries is left behind.
+// earlier, and what to call when it is no longer needed. Of a context without an end the
+// values are lost.
 //
 // Calls that begin within a few milliseconds share one timer: a timer of its own would
 // cost a call about a tenth of all it does in this process.

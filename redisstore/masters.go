@@ -20,7 +20,7 @@ func (c *redisClient) master(ctx context.Context, key string) (*redis.Client, er
 	return nil, fmt.Errorf("a client of type %T has no masters", c.client)
 }
 
-// masterAt finds the server that another one has named; moved, if for good.
+// masterAt finds the server that another has named. Moved says that the slot is there for good.
 func (c *redisClient) masterAt(ctx context.Context, address string, moved bool, by *redis.Client) (*redis.Client, error) {
 	cluster, ok := c.client.(*redis.ClusterClient)
 	if !ok {

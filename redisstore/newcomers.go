@@ -7,8 +7,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// newcomers are the masters that another sends on to and the Cluster does not name: one is
-// named by its slots, and the first of them comes to it key by key.
+// newcomers are masters that another sends us on to before the Cluster names them. A master is
+// named when it has a slot, and its first slot comes to it key by key.
 type newcomers struct {
 	mu     sync.Mutex
 	of     map[string]*redis.Client // by address
@@ -36,8 +36,8 @@ func (n *newcomers) at(address string, named *redis.Client) (*redis.Client, erro
 	return client, nil
 }
 
-// settled takes in that the Cluster names the master now. Whoever asks it still by the
-// client of before has no longer than a call may take, which is what a read may.
+// settled notes that the Cluster names the master now. The old client is closed when the calls
+// on it have ended, which take no longer than a read may.
 func (n *newcomers) settled(address string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -8,12 +8,13 @@ import (
 )
 
 // Patience returns a context for calls that belong together, such as the steps of one
-// request, so that together they wait for a server in vain hardly longer than one would.
-// Where one was not answered in time, the server is asked for a second opinion, which has a
-// quarter of that time; and the later calls on its keys fail at once, with ErrResting, until
-// it has answered anybody, or a while has passed. Other servers are asked as ever, and so is
-// this one by everybody else, as one answer that was lost tells little of it. One whose
-// replicas do not confirm has answered, and goes on deciding.
+// request. Together they wait for a server in vain hardly longer than one would.
+//
+// When a call was not answered in time, the server is asked for a second opinion, which has a
+// quarter of that time. Later calls on its keys fail at once, with ErrResting, until it has
+// answered anybody or a while has passed. Other servers are asked as ever. So is this one by
+// everybody else, since one lost answer tells little. A server whose replicas do not confirm
+// has answered, and goes on deciding.
 func Patience(ctx context.Context) context.Context { return &patience{Context: ctx} }
 
 // patience remembers which servers a request has waited for in vain.
@@ -41,8 +42,8 @@ func (p *patience) Value(key any) any {
 	return p.Context.Value(key)
 }
 
-// patienceOf is that of the request a context belongs to; nil, which waits every time, if
-// it belongs to none.
+// patienceOf is the patience of the request that a context belongs to. A context of no request
+// has none, nil, and waits every time.
 func patienceOf(ctx context.Context) *patience {
 	p, _ := ctx.Value(patienceKey{}).(*patience)
 	return p

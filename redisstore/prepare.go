@@ -71,8 +71,8 @@ func (s *Store) look(ctx context.Context, master *redis.Client) (warnings []stri
 	return warnings, err
 }
 
-// forgetful finds settings under which a server would forget. Each answer has its own error; failed
-// is that of all, and the only one where the server could not be asked.
+// forgetful finds settings under which a server would forget. Each answer has its own error.
+// Failed is the error of all, and the only one where the server could not be asked.
 func forgetful(settings map[string]*redis.MapStringStringCmd, failed error) (warnings []string, err error) {
 	value, asked := map[string]string{}, failed == nil
 	for name, answer := range settings {

@@ -12,10 +12,10 @@ import (
 	"github.com/mailgate/mailgate/breaker"
 )
 
-// Ready reports whether Redis takes writes, by a trial, which replicas have to confirm where
-// they have to confirm a send. A cluster is ready while any of its masters is: what lies on
-// the others is answered with an error. It asks also what rests, and what answers it rests
-// no more. Once it has succeeded, Now is the servers' clock.
+// Ready reports whether Redis takes writes, by a trial. Where replicas have to confirm a send
+// they have to confirm the trial too. A cluster is ready while any of its masters is: calls on
+// the keys of the others fail. Servers that rest are asked as well, and one that answers rests
+// no more. Once Ready has succeeded, Now is the servers' clock.
 func (s *Store) Ready(ctx context.Context) error {
 	if s.confirm == 0 {
 		return s.ready(ctx)

@@ -47,8 +47,8 @@ func (s *Store) SortedSets(ctx context.Context, prefix string, visit func(keys [
 	return nil
 }
 
-// A met knows which keys a walk has met, by 64 bits of each: there may be millions. That of
-// a million one is taken for another, and left out, has a chance of one in 30 million.
+// A met knows which keys a walk has met, by 64 bits of each: there may be millions. In a
+// million the chance that one is taken for another, and left out, is one in 30 million.
 type met struct {
 	seed maphash.Seed
 	keys map[uint64]struct{}

@@ -28,21 +28,21 @@ func newServerClocks() *serverClocks { return &serverClocks{began: time.Now()} }
 // here is the time since this process began, which no clock setting changes.
 func (c *serverClocks) here() int64 { return time.Since(c.began).Milliseconds() }
 
-// there is the time at the key's server, or a little later, when it is sent here.
+// there is the time at the key's server when it is sent here, or a little later.
 func (c *serverClocks) there(key string, sent int64) (now int64, known bool) {
 	ahead := cmp.Or(c.ahead[slotOf(key)].Load(), c.last.Load())
 	return sent + ahead, ahead != 0
 }
 
-// learn takes up what a server answered. It read its clock after the question was sent, so
-// there is never early, and before the answer was received, so at is never ahead of a clock
+// learn notes the clock that a server has told. It was read after the question was sent, so
+// there is never early; and before the answer was received, so at is never ahead of a clock
 // that nobody sets.
 func (c *serverClocks) learn(key string, sent, received, now int64) {
 	c.ahead[slotOf(key)].Store(now - sent)
 	c.hear(sent, received, now)
 }
 
-// hear takes up what some server answered.
+// hear is learn for an answer of any server.
 func (c *serverClocks) hear(sent, received, now int64) {
 	c.last.Store(now - sent)
 	// Both times are cut to milliseconds. An answer that was slow tells less than a quick
@@ -53,7 +53,7 @@ func (c *serverClocks) hear(sent, received, now int64) {
 	}
 }
 
-// at is the time at the servers, or a little earlier, when it is so late here.
+// at is the time at the servers when it is this time here, or a little earlier.
 func (c *serverClocks) at(here int64) (now int64, known bool) {
 	certain := c.certain.Load()
 	return here + certain, certain != 0

@@ -36,8 +36,8 @@ func (s *Store) pass(asker context.Context, key string) error {
 	return nil
 }
 
-// judge takes in how a call came out. What Redis answered, whatever it was, speaks for the
-// server, and what ended with the caller's own patience says nothing of it.
+// judge notes how a call came out. Any answer of Redis speaks for the server. A call that its
+// caller gave up says nothing.
 func (s *Store) judge(caller context.Context, key string, err error) {
 	s.note(caller, key, err)
 	switch {

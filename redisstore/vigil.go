@@ -20,10 +20,10 @@ type vigil struct {
 	away  map[string]bool // the servers that it was about
 }
 
-// Watch has somebody told when Redis cannot be used, as it is not reached, takes no writes or
-// has too few replicas, and when it can be again: once each, however many calls it meets.
-// Only calls and Ready find out that an outage begins. It is called before the first of
-// them, and neither function may call the store.
+// Watch has began called when Redis cannot be used: it is not reached, takes no writes or has
+// too few replicas. Ended is called when it can be used again. Each is called once an outage,
+// however many calls fail, and neither may call the store. Only calls and Ready find out that
+// an outage begins. Watch comes before the first of them.
 func (s *Store) Watch(began func(cause error), ended func(lasted time.Duration)) {
 	s.vigil = &vigil{began: began, ended: ended, away: map[string]bool{}}
 }
@@ -45,7 +45,7 @@ func unusable(err error) bool {
 	return err != nil && !errors.Is(err, errCrowded) && (!isReply(err) || Undone(err) || errors.Is(err, errUnconfirmed))
 }
 
-// note takes in how a call came out for the key's server.
+// note notes how a call came out for the key's server.
 func (s *Store) note(caller context.Context, key string, err error) {
 	v := s.vigil
 	if v == nil || !unusable(err) || caller.Err() != nil {
