@@ -83,7 +83,7 @@ func (a *account) turn(key string) *turn {
 }
 
 // fails reports whether a call to the shared history failed and is to be done alone. Doubt is
-// one that changes nothing, for the same key: it has to succeed before the outage is over.
+// a call for the same key that changes nothing: it has to succeed before the outage is over.
 func (a *account) fails(ctx context.Context, err error, doubt func(context.Context) error) bool {
 	if err == nil {
 		a.watch.heard()

@@ -34,8 +34,8 @@ func (b *Book) pay(ctx context.Context, mailbox string, d debt) error {
 	return b.shared.Forget(ctx, mailbox)
 }
 
-// Add makes the code right, here if not there. The shared book is told all before: it is yet
-// to forget the codes of a mailbox, perhaps, and would forget this one with them.
+// Add makes the code right, here if not there. The shared book is told all before: perhaps it
+// is yet to forget the codes of the mailbox, and would forget this one with them.
 func (b *Book) Add(ctx context.Context, mailbox string, h verify.Hash, lifetime int64) error {
 	const doing = "adding a code"
 	if err := verify.CheckLifetime(lifetime); err != nil {
@@ -106,9 +106,9 @@ func (b *Book) checkOwn(mailbox string, h verify.Hash, cause error) (verify.Resu
 	return verify.Expired, cause
 }
 
-// takeOwn looks among the codes that were made here, and forgets them all if this is one
-// of them: there, too, as one may have been added unheard. While the shared book is told of
-// them it may answer for them, and nobody else does.
+// takeOwn looks among the codes that were made here, and forgets them all if this is one of
+// them. The shared book is to forget them too, as one may have been added there unheard. While
+// it is being told of them it alone answers for them.
 func (b *Book) takeOwn(mailbox string, h verify.Hash) (correct bool, err error) {
 	if !b.begin(mailbox) {
 		return false, nil

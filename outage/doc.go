@@ -21,24 +21,24 @@
 // When there is no answer, the own history decides, and the verdict says so: Degraded. What
 // it admits is a debt to the shared history, and so is what is given back meanwhile. Of N
 // nodes each goes by its own, so a mailbox gets at most N times its limit, and only while
-// the outage lasts. Nothing is asked of the shared history twice for that: each call asks
-// it first, so that of several servers those that are well go on to decide for all.
+// the outage lasts. Each call still asks the shared history first, so that of several servers
+// those that are well go on to decide for all.
 //
-// A node whose own history is in memory, and that has not met the shared one, with all its
-// parts, since it started, has nothing to go on with. It answers throttle.ErrUnavailable, or a
-// process that crashes again and again in an outage would mail without bound. So does a limiter whose
-// admissions could not all be noted on this node's disk, until it takes those that are
-// missing, or they have left the longest window. That some are is noted, too, as soon as the
-// disk takes it; a process that ends before has forgotten it.
+// A node has nothing to go on with if its own history is in memory and it has not met the
+// shared one, with all its parts, since it started. It answers throttle.ErrUnavailable, or a
+// process that crashes again and again in an outage would mail without bound. So does a
+// limiter while some of its admissions are missing on this node's disk: until the disk takes
+// them, or they have left the longest window. That some are missing is noted, too, as soon as
+// the disk takes it; a process that ends before has forgotten it.
 //
 // # Back
 //
 // The [Watch] asks again and again. What is owed is then written, once and with its
 // original times, and only then is the node healthy again. A key that somebody asks about
 // is settled before its next decision. Debts are on the node's disk: where that is a
-// directory, a node that was killed in an outage pays when it is back. What nobody needs any
-// more is dropped unpaid, also while the shared history is away; and there may be so many: who
-// would owe one more gets throttle.ErrUnavailable, as where the disk is full.
+// directory, a node that was killed in an outage pays when it is back. Debts that nobody needs
+// any more are dropped unpaid, also while the shared history is away. There may be only so
+// many: a call that would owe one more gets throttle.ErrUnavailable, as where the disk is full.
 //
 // A step whose reply was lost may have been taken; nobody knows. So it is never taken back
 // by silence: what was admitted is recorded under its id, which changes nothing where it is

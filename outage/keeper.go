@@ -21,8 +21,8 @@ type OwnKeeper interface {
 	FinishFor(ctx context.Context, lease idempotency.Lease, answer idempotency.Answer, keep int64) (kept bool, err error)
 }
 
-// knownToAll is for how many milliseconds a node whose memory is all it has keeps an answer
-// that the shared keeper has as well: those who ask again do so soon.
+// knownToAll is how many milliseconds a node that has memory alone keeps an answer that the
+// shared keeper has as well: those who ask again do so soon.
 const knownToAll = 60 * 60 * 1000
 
 // A Keeper keeps records of requests with the shared keeper, and of those that this node
@@ -63,8 +63,8 @@ func (k *Keeper) look(ctx context.Context, lease idempotency.Lease) (o idempoten
 	return k.own.Look(ctx, lease)
 }
 
-// ask returns when nobody else on this node asks about the name, who would not know of this
-// one: the shared keeper may be away for one of them alone.
+// ask returns when nobody else on this node asks about the name. Two at once would not know of
+// each other: the shared keeper may be away for one of them alone.
 func (k *Keeper) ask(ctx context.Context, name string) (done func(), err error) {
 	mine := make(chan struct{})
 	for {
@@ -82,14 +82,14 @@ func (k *Keeper) ask(ctx context.Context, name string) (done func(), err error) 
 
 const beginning = "beginning a request"
 
-// Begin asks whether a request is to be done. Of one that is begun alone the others learn at
+// Begin asks whether a request is to be done. The others learn of one that is begun alone at
 // its end.
 func (k *Keeper) Begin(ctx context.Context, name idempotency.Name, body idempotency.Fingerprint) (idempotency.Outcome, error) {
 	return k.begin(ctx, idempotency.Lease{Name: name, Body: body, Token: idempotency.NewToken()})
 }
 
-// BeginAs is Begin for what others have to know of before its end: what they could not be
-// asked about they are told as soon as they can be.
+// BeginAs is Begin for a request of which the others have to know before its end. If they
+// cannot be asked, they are told as soon as they can be.
 func (k *Keeper) BeginAs(ctx context.Context, lease idempotency.Lease) (o idempotency.Outcome, err error) {
 	if o, err = k.begin(ctx, lease); err != nil || !o.Degraded {
 		return o, err
@@ -137,8 +137,8 @@ func (k *Keeper) begin(ctx context.Context, lease idempotency.Lease) (o idempote
 	return o, err
 }
 
-// ofOthers is for how many milliseconds a node keeps an answer that another gave. It does not
-// know until when that is kept, and who asks again does so soon.
+// ofOthers is how many milliseconds a node keeps an answer that another gave. It does not know
+// until when that is kept, and those who ask again do so soon.
 const ofOthers = 10 * 60 * 1000
 
 // note takes note of what the shared keeper has said, for when it cannot be asked.
@@ -203,8 +203,8 @@ func (k *Keeper) Finish(ctx context.Context, lease idempotency.Lease, a idempote
 	return true, k.owes("finishing a request", lease.Name, d)
 }
 
-// Abandon frees the name. While the shared keeper is yet to be told that it is taken, it may
-// be told so right now, and is told the end of it afterwards.
+// Abandon frees the name. While it is owed to the shared keeper that the name is taken, the
+// keeper may be told so at this very moment, so it is told the end afterwards.
 func (k *Keeper) Abandon(ctx context.Context, lease idempotency.Lease) (freed bool, err error) {
 	alone := k.watch.ledger.number(k.holder(lease.Name.Text())) > 0
 	if !alone {

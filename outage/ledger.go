@@ -157,8 +157,8 @@ func (l *ledger) owe(holder string, d debt) error {
 	return l.change(holder, d.what, func(debt, bool) (debt, bool) { return d, true })
 }
 
-// change lets edit say what is owed about a subject in place of what is owed now, which stays
-// if it has nothing to say. No other change of the holder's debts comes in between.
+// change lets edit say what is owed about a subject from now on. What is owed stays if edit has
+// nothing to say. No other change of the holder's debts comes in between.
 func (l *ledger) change(holder, what string, edit func(old debt, found bool) (next debt, owed bool)) error {
 	p := l.page(holder)
 	p.Lock()

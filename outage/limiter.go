@@ -17,11 +17,11 @@ type Limiter struct {
 // Limiter makes one of a pair that count alike: the shared one and the node's own, whose
 // clock is Options.Now. Limiters of one name share what is on record, and may be views by
 // different limits. What was admitted alone is recorded through the one that was made last,
-// so of a view that refuses earlier and one that does not, that is made first.
+// so a view that refuses earlier is made before one that does not.
 //
-// A send counts for longest milliseconds, at the most. What keeps every send is told of
-// those admitted alone many at a time, and what keeps counts one after the other, oldest first,
-// or of many in one step: of the newest it remembers when they came, and so puts those of other
+// A send counts for longest milliseconds, at the most. A shared history that keeps every send
+// is told of many at a time. One that keeps counts is told of one after the other, oldest
+// first, or of many in one step: it remembers when the newest came, and so puts those of other
 // nodes among them.
 func (w *Watch) Limiter(name string, longest int64, shared, own throttle.Recorder) *Limiter {
 	l := &Limiter{shared: shared, own: own, longest: longest}

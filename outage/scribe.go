@@ -29,8 +29,8 @@ func newScribe() scribe {
 	return scribe{patience: patience, underWay: make(chan struct{}, mostUnderWay)}
 }
 
-// write has something written. errHangs is that it takes too long: it goes on, and its end
-// is told to ends; or where that is nil there is no room for one more, and it was not begun.
+// write has something written. errHangs says that it takes too long: it goes on, and ends
+// tells its end. Where ends is nil there was no room for one more, and it was not begun.
 func (s *scribe) write(do func() error) (ends <-chan error, err error) {
 	enough := time.NewTimer(s.wait())
 	defer enough.Stop()
@@ -51,7 +51,7 @@ func (s *scribe) write(do func() error) (ends <-chan error, err error) {
 	}
 }
 
-// remove has something taken off, and reports whether it was there. errHangs is that nobody
+// remove has something taken off, and reports whether it was there. errHangs says that nobody
 // knows yet.
 func (s *scribe) remove(do func() (was bool, err error)) (was bool, err error) {
 	answer := make(chan bool, 1)

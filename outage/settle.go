@@ -103,8 +103,8 @@ func (a *account) settleSome(ctx context.Context, key string, some []debt) error
 // atOnce is how many steps are under way at once, for one key and for all keys each.
 const atOnce = 8
 
-// payAll pays debts, oldest first, and stops where one cannot be paid: many at once, or else a
-// few where their order is nothing to the result.
+// payAll pays debts, oldest first, and stops at one that cannot be paid. It pays many in one
+// step where it can, or else a few side by side where their order does not matter.
 func (a *account) payAll(ctx context.Context, key string, debts []debt) error {
 	for len(debts) > 0 {
 		number, err := a.payRun(ctx, key, debts)

@@ -45,7 +45,7 @@ func unusable(err error) bool {
 	return err != nil && !errors.Is(err, errCrowded) && (!isReply(err) || Undone(err) || errors.Is(err, errUnconfirmed))
 }
 
-// note notes how a call came out for the key's server.
+// note counts a call that failed as Redis cannot be used.
 func (s *Store) note(caller context.Context, key string, err error) {
 	v := s.vigil
 	if v == nil || !unusable(err) || caller.Err() != nil {
