@@ -11,7 +11,7 @@ import (
 // one that Seal made. Each process of the fuzzer has a token of its own among the
 // seeds, so a genuine one is known by what is in it.
 func FuzzOpen(f *testing.F) {
-	ours := tokens(f, secret)
+	ours := tokens(f, ourSecret)
 	token := ours.Seal("alice@example.com", 2000)
 	for _, seed := range []string{"", "A", token, token[:56], token + "\n", strings.Repeat("A", 140), "AQ", "\xff="} {
 		f.Add(seed, int64(1000))
@@ -27,7 +27,7 @@ func FuzzOpen(f *testing.F) {
 
 // Whatever is sealed comes back whole until it expires.
 func FuzzSeal(f *testing.F) {
-	ours := tokens(f, secret)
+	ours := tokens(f, ourSecret)
 	f.Add("alice@example.com", int64(2000), int64(1999))
 	f.Add("", int64(0), int64(0))
 	f.Add(strings.Repeat("x", countdown.MaxMailbox+1), int64(1), int64(0))

@@ -3,6 +3,7 @@ package countdown_test
 import (
 	"bytes"
 	"encoding/base64"
+	"errors"
 	"math"
 	"slices"
 	"strings"
@@ -11,9 +12,10 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/countdown"
+	"github.com/mailgate/mailgate/secret"
 )
 
-const secret = "a secret of thirty-two bytes ..."
+const ourSecret = "a secret of thirty-two bytes ..."
 
 func tokens(t testing.TB, secret string) *countdown.Tokens {
 	t.Helper()
@@ -27,8 +29,8 @@ func tokens(t testing.TB, secret string) *countdown.Tokens {
 func TestNew(t *testing.T) {
 	for _, short := range []string{"", "fifteen bytes.."} {
 		made, err := countdown.New([]byte(short))
-		if made != nil || err == nil {
-			t.Errorf("%d bytes of secret were taken", len(short))
+		if made != nil || !errors.Is(err, secret.ErrTooShort) {
+			t.Errorf("%d bytes of secret: %v", len(short), err)
 		} else if short != "" && strings.Contains(err.Error(), short) {
 			t.Errorf("the error shows the secret: %v", err)
 		}
@@ -42,7 +44,7 @@ func TestNew(t *testing.T) {
 // What goes in comes out, until the millisecond before it expires and on every server
 // with the secret.
 func TestSealAndOpen(t *testing.T) {
-	ours, theirs := tokens(t, secret), tokens(t, secret)
+	ours, theirs := tokens(t, ourSecret), tokens(t, ourSecret)
 	mailboxes := []string{"", "a@b", "alice@example.com", "丽@例子.example", "\x00\xff",
 		strings.Repeat("x", 254), strings.Repeat("y", countdown.MaxMailbox)}
 	for _, mailbox := range mailboxes {
@@ -70,6 +72,17 @@ func TestSealAndOpen(t *testing.T) {
 	}
 }
 
+// People's pages hold tokens while the program is replaced by a newer one, and servers of two
+// versions open each other's. The value was computed with another implementation of HKDF and
+// AES.
+func TestTokensStay(t *testing.T) {
+	const token = "AQABAgMEBQYHCAkKCwwNDg8QERITFBUWF9AtP5HouVRnyCLfEF-YAXvFzm3d_VmDByCfiogVEIcnnlWaleZT8oj9Cl8g" +
+		"AG6gdoAf1XBGM12cuKd7IDQrkSwiAsQERpsMrXkeeM7rYz6A"
+	if got, err := tokens(t, ourSecret).Open(token, 1_699_999_999_999); got != "alice@example.com" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
 // special are all but the characters that stand for themselves anywhere in a URL.
 func special(r rune) bool {
 	return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') && r != '-' && r != '_'
@@ -77,7 +90,7 @@ func special(r rune) bool {
 
 // Every way of being wrong has the one answer.
 func TestOpenRefuses(t *testing.T) {
-	ours := tokens(t, secret)
+	ours := tokens(t, ourSecret)
 	token := ours.Seal("alice@example.com", 2000)
 	tests := map[string]string{
 		"empty":                   "",
@@ -99,7 +112,7 @@ func TestOpenRefuses(t *testing.T) {
 		"too long":                strings.Repeat("A", countdown.MaxLength+1),
 		"far too long":            strings.Repeat("A", 1<<20),
 		"the address":             "alice@example.com",
-		"another server's":        tokens(t, secret+".").Seal("alice@example.com", 2000),
+		"another server's":        tokens(t, ourSecret+".").Seal("alice@example.com", 2000),
 		"expired":                 ours.Seal("alice@example.com", 1000),
 		"spare bits":              respelled(ours.Seal(strings.Repeat("x", 60), 2000)),
 	}
@@ -123,7 +136,7 @@ func respelled(token string) string {
 
 // A token with any one bit changed, the version's too, is refused.
 func TestEveryBitCounts(t *testing.T) {
-	ours := tokens(t, secret)
+	ours := tokens(t, ourSecret)
 	raw, err := base64.RawURLEncoding.DecodeString(ours.Seal("alice@example.com", 2000))
 	if err != nil {
 		t.Fatal(err)
@@ -140,7 +153,7 @@ func TestEveryBitCounts(t *testing.T) {
 // A token shows neither the address nor how long it is, and two of one mailbox have
 // nothing in common but the version: over many, every bit after it is set half the time.
 func TestTokensTellNothing(t *testing.T) {
-	ours := tokens(t, secret)
+	ours := tokens(t, ourSecret)
 	const many = 4000
 	var ones []int
 	seen := map[string]bool{}
@@ -174,7 +187,7 @@ func TestTokensTellNothing(t *testing.T) {
 }
 
 func TestManyAtOnce(t *testing.T) {
-	ours := tokens(t, secret)
+	ours := tokens(t, ourSecret)
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
@@ -193,7 +206,7 @@ func TestManyAtOnce(t *testing.T) {
 // difference would be one that a caller can see; the median keeps the machine's
 // hiccups out.
 func TestRefusalsTakeTheSameTime(t *testing.T) {
-	ours := tokens(t, secret)
+	ours := tokens(t, ourSecret)
 	token := ours.Seal("alice@example.com", 2000)
 	last := "AA"
 	if strings.HasSuffix(token, last) {
@@ -201,7 +214,7 @@ func TestRefusalsTakeTheSameTime(t *testing.T) {
 	}
 	tries := map[string]string{
 		"expired":          ours.Seal("alice@example.com", 1000),
-		"another server's": tokens(t, secret+".").Seal("alice@example.com", 2000),
+		"another server's": tokens(t, ourSecret+".").Seal("alice@example.com", 2000),
 		"first byte":       "C" + token[1:],
 		"last byte":        token[:len(token)-2] + last,
 		"not base64":       strings.Repeat("!", len(token)),
@@ -227,7 +240,7 @@ func TestRefusalsTakeTheSameTime(t *testing.T) {
 }
 
 func BenchmarkSeal(b *testing.B) {
-	ours := tokens(b, secret)
+	ours := tokens(b, ourSecret)
 	b.ReportAllocs()
 	for b.Loop() {
 		ours.Seal("alice@example.com", 1_700_000_000_000)
@@ -235,7 +248,7 @@ func BenchmarkSeal(b *testing.B) {
 }
 
 func BenchmarkOpen(b *testing.B) {
-	ours := tokens(b, secret)
+	ours := tokens(b, ourSecret)
 	for name, token := range map[string]string{
 		"genuine": ours.Seal("alice@example.com", 2),
 		"expired": ours.Seal("alice@example.com", 1),
