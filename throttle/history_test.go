@@ -165,8 +165,8 @@ func TestHistoryIncluding(t *testing.T) {
 		{"ahead of a clock that stepped back", idOf(9), 99, -30, []int64{0, 10, 20, 20}, true},
 		{"just inside the longest window", idOf(9), 20 - hour + 1, 20, []int64{20 - hour + 1, 0, 10, 20}, true},
 		{"just outside", idOf(9), 20 - hour, 20, []int64{0, 10, 20}, false},
-		{"before all time", idOf(9), -1 << 62, 20, []int64{0, 10, 20}, false},
-		{"on record, at another time", idOf(1), 15, 20, []int64{0, 10, 20}, false},
+		{"before all time", idOf(9), -1 << 63, 20, []int64{0, 10, 20}, false},
+		{"on record, at another time", idOf(0), 15, 20, []int64{0, 10, 20}, false},
 		{"on record, but it has left", idOf(0), 15, hour, []int64{10, 15, 20}, true},
 	}
 	for _, tt := range tests {
@@ -183,5 +183,25 @@ func TestHistoryIncluding(t *testing.T) {
 				t.Errorf("the history it came from changed to %v", sent)
 			}
 		})
+	}
+}
+
+// Of more sends than any tier counts the newest are kept: one that is older than all of them
+// changes nothing.
+func TestHistoryIncludingInAFullOne(t *testing.T) {
+	p := policy(t, "hour=1000/1h")
+	var full throttle.History
+	for i := range throttle.MaxLimit {
+		full = append(full, throttle.Admission{ID: idOf(i), At: start + int64(i)})
+	}
+	one := idOf(throttle.MaxLimit)
+	for after, want := range map[int64]struct {
+		oldest   throttle.ID
+		included bool
+	}{-1: {idOf(0), false}, 0: {one, true}, 1: {idOf(1), true}} {
+		got, included := full.Including(p, throttle.Admission{ID: one, At: start + after}, start+minute)
+		if included != want.included || len(got) != throttle.MaxLimit || got[0].ID != want.oldest {
+			t.Errorf("at %d: %v, %d from %s", after, included, len(got), got[0].ID)
+		}
 	}
 }

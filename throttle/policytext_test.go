@@ -68,6 +68,10 @@ func TestParsePolicyRefuses(t *testing.T) {
 
 // What is accepted, and how the policy then writes itself.
 func TestParsePolicyAccepts(t *testing.T) {
+	many := "t1=1/1s" // as many tiers as there may be
+	for i := 2; i <= throttle.MaxTiers; i++ {
+		many += fmt.Sprintf(",t%d=1/%ds", i, i)
+	}
 	tests := []struct{ text, want string }{
 		{usual, usual},
 		{"day=10/24h,minute=1/60s,hour=5/1h", usual},
@@ -83,6 +87,7 @@ func TestParsePolicyAccepts(t *testing.T) {
 		{"short=1/90m", "short=1/90m"},
 		{"short=1/1h0m0.001s", "short=1/3600001ms"},
 		{"a=1/1s,b=1/2s,c=2/3s", "a=1/1s,b=1/2s,c=2/3s"},
+		{many, many},
 	}
 	for _, tt := range tests {
 		t.Run(tt.text, func(t *testing.T) {
