@@ -29,6 +29,7 @@ func TestParsePolicyRefuses(t *testing.T) {
 
 		{"=1/60s", "a tier has no name; write it as name=limit/window"},
 		{"Minute=1/60s", `tier "Minute": a name is lower-case letters, digits, - and _, and starts with a letter`},
+		{"m\r\n=one/60s", `tier "m\r\n": a name is lower-case letters, digits, - and _, and starts with a letter`},
 		{"minute =1/60s", `tier "minute ": a name is lower-case letters, digits, - and _, and starts with a letter`},
 
 		{"minute=/60s", `tier minute: the limit "" is not a whole number`},
