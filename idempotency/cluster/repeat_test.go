@@ -31,7 +31,11 @@ func TestRepeatedIsConfirmed(t *testing.T) {
 		lease := idempotency.Lease{Name: idempotency.Name{Caller: "website", Key: name}, Token: idempotency.NewToken()}
 		step := func(script *redisstore.Script, with string) (byte, error) {
 			a, err := keeper.step(context.Background(), name, lease.Name, func(call redisstore.Call) (redisstore.Answer, error) {
-				return call.ChangeLate(script, leaseText(lease), with)
+				text := leaseText(lease)
+				if script == finishScript {
+					text = append(text, "the answer"...)
+				}
+				return call.ChangeLate(script, text, with)
 			})
 			return a.Letter, err
 		}
