@@ -108,6 +108,22 @@ func strayTab(tokens token.Tokens) (line int, problem string) {
 	return 0, ""
 }
 
+// emptyDocument finds a document with nothing in it before another: the YAML library passes
+// over all that comes behind it, as if it were not there.
+func emptyDocument(tokens token.Tokens) (line int, problem string) {
+	empty := false
+	for _, t := range tokens {
+		begins := t.Type == token.DocumentHeaderType
+		if begins && empty {
+			return t.Position.Line, severalDocuments
+		}
+		empty = begins || empty && t.Type == token.CommentType
+	}
+	return 0, ""
+}
+
+const severalDocuments = "it must be one document"
+
 // byteOrderMark is what some editors begin a file with, to say that it is UTF-8.
 const byteOrderMark = "\ufeff"
 
@@ -119,7 +135,7 @@ func Parse(name string, text []byte) (Value, error) {
 		return Value{}, whole.Refuse("it is not UTF-8")
 	}
 	tokens := lexer.Tokenize(strings.TrimPrefix(string(text), byteOrderMark))
-	for _, refused := range []func(token.Tokens) (line int, problem string){tooMuch, strayTab} {
+	for _, refused := range []func(token.Tokens) (line int, problem string){tooMuch, strayTab, emptyDocument} {
 		if line, problem := refused(tokens); problem != "" {
 			whole.Place.Line = line
 			return Value{}, whole.Refuse(problem)
@@ -138,7 +154,7 @@ func Parse(name string, text []byte) (Value, error) {
 			continue
 		}
 		if whole.Given() {
-			return Value{}, whole.Refuse("it must be one document")
+			return Value{}, whole.Refuse(severalDocuments)
 		}
 		whole.node = document.Body
 	}

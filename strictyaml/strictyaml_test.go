@@ -75,6 +75,8 @@ func TestParse(t *testing.T) {
 		{"off: true\non: no", `{off=bool true on="no"}`},
 		{"- a\n- b: c\n- [d, {e: f}]", `["a" {b="c"} ["d" {e="f"}]]`},
 		{"a: b\n---\n", `{a="b"}`},
+		{"---\n# why\n---\na: b", "f.yaml:3: it must be one document"},
+		{"a: b\n---\n---\nc: d", "f.yaml:3: it must be one document"},
 		{"a:\n  b:\n    c: 1\n    d: 2", "{a={b={c=int 1 d=int 2}}}"},
 		{"a: first\n  second", `{a="first second"}`},
 
@@ -84,7 +86,7 @@ func TestParse(t *testing.T) {
 
 		{"Hidden: b\nHidden: c", "f.yaml:2: it was already set by f.yaml:1"},
 		{"a: {hidden@b: {c: 1, c: 2}}", "f.yaml:1: a: c: it was already set by f.yaml:1: a: c"},
-		{"a1-b_c:\n  b b: &hidden c", "f.yaml:2: a1-b_c: it must be lines of name: value"},
+		{"az-09_:\n  b b: &hidden c", "f.yaml:2: az-09_: it must be lines of name: value"},
 		{strings.Repeat("x", 33) + ": &hidden c", "f.yaml:1: it must be lines of name: value"},
 		{"a: b\na: c", "f.yaml:2: a: it was already set by f.yaml:1: a"},
 		{"a:\n  b: {c: 1, c: 2}", "f.yaml:2: a: b: c: it was already set by f.yaml:2: a: b: c"},

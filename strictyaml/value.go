@@ -61,13 +61,11 @@ func (v Value) Mapping() ([]Pair, error) {
 }
 
 func (v Value) lines() ([]*ast.MappingValueNode, bool) {
-	switch node := v.node.(type) {
-	case *ast.MappingNode:
-		return node.Values, true
-	case *ast.MappingValueNode:
-		return []*ast.MappingValueNode{node}, true
+	node, ok := v.node.(*ast.MappingNode)
+	if !ok {
+		return nil, false
 	}
-	return nil, false
+	return node.Values, true
 }
 
 // IsMapping reports whether it is lines of name: value.
