@@ -101,8 +101,8 @@ func TestCodesMakeRoom(t *testing.T) {
 }
 
 func TestResultNames(t *testing.T) {
-	got := fmt.Sprint(verify.Expired, verify.Incorrect, verify.Correct, verify.Spent, verify.Result(9), verify.Result(-1))
-	if want := "expired incorrect correct spent result 9 result -1"; got != want {
+	got := fmt.Sprint(verify.Expired, verify.Incorrect, verify.Correct, verify.Spent, verify.Result(4), verify.Result(-1))
+	if want := "expired incorrect correct spent result 4 result -1"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

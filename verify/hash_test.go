@@ -47,7 +47,7 @@ func TestHashIsBoundToAll(t *testing.T) {
 			t.Errorf("%s makes no difference", name)
 		}
 	}
-	if again := h.Hash("Alice@EXAMPLE.com", "482913"); again != is {
+	if again := h.Hash("Alice@EXAMPLE.com", "482913"); again != is || h.Hash("AZ@example.com", "1") != h.Hash("az@example.com", "1") {
 		t.Error("letter case makes a difference")
 	}
 	if h.Hash("k@example.com", "482913") == h.Hash("\u212a@example.com", "482913") {
