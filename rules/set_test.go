@@ -376,7 +376,7 @@ func TestResetOfEveryRuleByMailbox(t *testing.T) {
 	mailbox, other := s.rule(rules.MailboxRule, rules.ByMailbox, "hour=5/1h"), s.rule("other", rules.ByMailbox, "day=7/24h")
 	domain := s.rule("domain", rules.ByDomain, "day=7/24h")
 	b := &broken{Historian: s.limiter("broken", "hour=5/1h"), reset: errors.New("failed")}
-	set := newSet(t, rules.Options{}, rules.Rule{Name: "broken", By: rules.ByMailbox, Limiter: b}, mailbox, other, domain)
+	set := newSet(t, rules.Options{}, rules.Rule{Name: "broken", By: rules.ByMailbox, Limiter: b}, domain, mailbox, other)
 	take(t, set, to("a@b.example"))
 	n, err := set.Reset(context.Background(), "a@b.example")
 	if n != 1 || !errors.Is(err, b.reset) || !strings.Contains(err.Error(), "rule broken") {
