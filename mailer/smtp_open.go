@@ -191,10 +191,21 @@ func (o *opener) login(p patience, c *smtpConn) *SendError {
 			want = 235
 		}
 		if code != want {
-			return c.refused(StepAUTH, code)
+			failure := c.refused(StepAUTH, code)
+			if repeats(failure.Reply.Message, line) {
+				failure.Reply.Message = ""
+			}
+			return failure
 		}
 	}
 	return nil
+}
+
+// repeats says whether a relay's text has in it what was sent to log in, or how that
+// begins: there are servers that repeat a line that they refuse.
+func repeats(text, line string) bool {
+	sent := strings.TrimPrefix(line, "AUTH PLAIN ")
+	return sent != "AUTH LOGIN" && strings.Contains(text, sent[:min(len(sent), 12)])
 }
 
 // extensions is what EHLO offered, as far as it matters here.

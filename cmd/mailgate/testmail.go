@@ -74,7 +74,7 @@ func sendOne(ctx context.Context, s *settings.Settings, message mailer.Message) 
 	}
 	receipt, err := relays.Send(ctx, message)
 	var failed *mailer.SendError
-	if errors.As(err, &failed) && failed.Reply != nil {
+	if errors.As(err, &failed) && failed.Reply != nil && failed.Reply.Message != "" {
 		err = fmt.Errorf("%w: %s", err, failed.Reply.Message)
 	}
 	leave, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)

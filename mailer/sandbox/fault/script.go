@@ -41,6 +41,7 @@ const (
 	Permanent Kind = "5xx"        // 554 5.1.1, as of a recipient that is not there
 	Barred    Kind = "5.7.1"      // 554 5.7.1, as to a sender that may not use the relay
 	Spent     Kind = "spent"      // 452, once the connection has brought a mail
+	Echo      Kind = "echo"       // 500 5.5.2, with the line that was sent
 	Leaving   Kind = "421"        // and the connection closes
 	HangUp    Kind = "hang-up"    // the connection closes without an answer
 	Reset     Kind = "reset"      // the connection is reset

@@ -25,6 +25,7 @@ type session struct {
 	ended    bool
 	turned   bool   // away, as there were as many as may be
 	unsaid   []byte // answers held back
+	heard    string // the last line
 
 	secure   bool
 	from, to string // of the mail that is open
@@ -66,6 +67,7 @@ func (s *session) converse() {
 }
 
 func (s *session) handle(line string) error {
+	s.heard = line
 	verb, rest, _ := strings.Cut(line, " ")
 	switch strings.ToUpper(verb) {
 	case "EHLO":
@@ -168,9 +170,11 @@ func (s *session) authenticate(rest string) error {
 			if err := s.say(challenge); err != nil {
 				return err
 			}
-			if _, err := s.in.ReadString('\n'); err != nil {
+			line, err := s.in.ReadString('\n')
+			if err != nil {
 				return err
 			}
+			s.heard = strings.TrimRight(line, "\r\n")
 		}
 	}
 	return s.answer(AUTH, "235 2.7.0 welcome")
@@ -263,6 +267,8 @@ func (s *session) misbehave(kind Kind, right string) error {
 			return s.say(right)
 		}
 		return errors.Join(s.say("452 4.4.5 too many mails of one session"), errRefused)
+	case Echo:
+		return errors.Join(s.say("500 5.5.2 what is "+s.heard), errRefused)
 	case Leaving:
 		s.say("421 4.3.2 shutting down")
 		return errOver
