@@ -126,6 +126,20 @@ func TestUnit(t *testing.T) {
 	}
 }
 
+// The files in which operators are told to put secrets are neither committed along with the
+// rest nor part of what an image is built from.
+func TestSecretsAreLeftOut(t *testing.T) {
+	git, docker := "\n"+readFile(t, "../../.gitignore"), "\n"+readFile(t, "../../.dockerignore")
+	if !strings.Contains(git, "\n/.env\n") || !strings.Contains(docker, "\n.env\n") || !strings.Contains(docker, "\ndeploy\n") {
+		t.Error("an .env, or what is in deploy, goes along")
+	}
+	for _, secret := range regexp.MustCompile(`LoadCredential=(\w+):`).FindAllStringSubmatch(readFile(t, deployed+"mailgate.service"), -1) {
+		if !strings.Contains(git, "\n/deploy/"+secret[1]+"\n") {
+			t.Errorf("deploy/%s can be committed", secret[1])
+		}
+	}
+}
+
 // What the runbook has an operator type works where the unit keeps things.
 func TestRunbookShell(t *testing.T) {
 	text, err := os.ReadFile("../../docs/runbook.md")
