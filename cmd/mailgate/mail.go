@@ -83,17 +83,19 @@ func pace(s *settings.Settings) mailer.Pace {
 }
 
 // heloName is how mailgate introduces itself: by the machine's name if others may know it,
-// as relays like it, else by the sender's domain.
+// as relays like it, else by the sender's domain. Relays refuse a name that no mail could go
+// to, as with an underscore.
 func heloName(host string, from mailer.Sender) string {
-	if isFullName(host) {
-		return host
+	postmaster, err := mailer.ParseAddress("postmaster@"+strings.Trim(host, "."), mailer.Identity{})
+	if err != nil || isPrivate(postmaster.String()) {
+		postmaster = from.Address
 	}
-	_, domain, _ := strings.Cut(from.Address.String(), "@")
+	_, domain, _ := strings.Cut(postmaster.String(), "@")
 	return domain
 }
 
-// isFullName tells the name of a machine that others may know from what it calls itself.
-func isFullName(host string) bool {
-	labels := strings.Split(strings.ToLower(strings.Trim(host, ".")), ".")
-	return len(labels) > 1 && !slices.Contains([]string{"localdomain", "localhost", "local", "internal", "lan", "home"}, labels[len(labels)-1])
+// isPrivate tells what a machine calls itself from a name that others may know.
+func isPrivate(address string) bool {
+	top := address[strings.LastIndexByte(address, '.')+1:]
+	return slices.Contains([]string{"localdomain", "localhost", "local", "internal", "lan", "home"}, top)
 }
