@@ -84,7 +84,14 @@ func parseURL(text string) (servers, error) {
 	if err := s.readPath(path); err != nil {
 		return servers{}, err
 	}
-	return s, s.readQuery(query)
+	if err := s.readQuery(query); err != nil {
+		return servers{}, err
+	}
+	// The client would log in as nobody then.
+	if s.user != "" && s.password == "" || s.sentinelUser != "" && s.sentinelPassword == "" {
+		return servers{}, errors.New("the redis URL has a user without a password; a password alone stands behind a colon, as in redis://:password@host")
+	}
+	return s, nil
 }
 
 func (s *servers) readUser(text string) (err error) {
