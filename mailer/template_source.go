@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // The files of a template in one locale. An operator may give any of them and
@@ -96,6 +97,9 @@ func readTemplateFile(files fs.FS, path string) (string, error) {
 	text, err := fs.ReadFile(files, path)
 	if err != nil {
 		return "", plainPathError(err)
+	}
+	if !utf8.Valid(text) {
+		return "", fmt.Errorf("%s: is not valid UTF-8", path)
 	}
 	plain := strings.TrimPrefix(string(text), "\ufeff")
 	return strings.ReplaceAll(plain, "\r\n", "\n"), nil
