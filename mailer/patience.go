@@ -2,6 +2,7 @@ package mailer
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -82,6 +83,7 @@ var (
 // was that ended.
 func (p patience) cause(asked time.Time, err error) error {
 	var op *net.OpError
+	var certificate *tls.CertificateVerificationError
 	switch {
 	case p.ctx.Err() == context.Canceled:
 		return context.Canceled
@@ -92,6 +94,8 @@ func (p patience) cause(asked time.Time, err error) error {
 		return errTimeout
 	case errors.As(err, &op) && op.Err != nil:
 		return op.Err
+	case errors.As(err, &certificate): // it has the names in it that the certificate has
+		return errors.New(oneLine(err.Error()))
 	}
 	return err
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/mailgate/mailgate/mailer"
 	"github.com/mailgate/mailgate/mailer/sandbox"
@@ -74,6 +75,7 @@ func TestCertificates(t *testing.T) {
 		"expired":             {tr.server(-3, -2, "127.0.0.1"), "", false, "expired"},
 		"not yet valid":       {tr.server(2, 3, "127.0.0.1"), "", false, "not yet valid"},
 		"unknown authority":   {stranger.good(), "", false, "unknown authority"},
+		"names to be shown":   {tr.server(-1, 1, "\x1b[2J\r\naccepted"+strings.Repeat("x", 3000)), "&servername=mail.example.org", false, "valid for"},
 		"outdated TLS":        {outdated(tr.good()), "", false, "protocol version"},
 	} {
 		for _, scheme := range []string{"smtps", "smtp"} {
@@ -90,6 +92,9 @@ func TestCertificates(t *testing.T) {
 				failure, _ := errors.AsType[*mailer.SendError](err)
 				if failure.Step != mailer.StepTLS || !strings.Contains(err.Error(), c.says) {
 					t.Errorf("err = %v, want one at TLS that says %q", err, c.says)
+				}
+				if said := err.Error(); len(said) > 1000 || strings.ContainsFunc(said, unicode.IsControl) {
+					t.Errorf("the relay chose what is shown: %q", said)
 				}
 				if len(s.List()) != 0 {
 					t.Error("a mail arrived all the same")

@@ -120,17 +120,22 @@ func splitReplyLine(line []byte) (code int, more bool, text []byte, ok bool) {
 // mostReplyText is how much of a relay's text is passed on.
 const mostReplyText = 512
 
-// newReply makes the reply as callers see it: one line of printable text, the
-// enhanced code taken off the front.
-func newReply(code int, text []byte) *Reply {
-	reply := &Reply{Code: code}
-	first := strings.ToValidUTF8(string(text[:min(len(text), mostReplyText)]), "")
-	message := strings.Map(func(c rune) rune {
+// oneLine is what a relay chose to say, as it may be shown.
+func oneLine(text string) string {
+	first := strings.ToValidUTF8(text[:min(len(text), mostReplyText)], "")
+	return strings.Map(func(c rune) rune {
 		if isControl(c) {
 			return ' '
 		}
 		return c
 	}, first)
+}
+
+// newReply makes the reply as callers see it: one line of printable text, the
+// enhanced code taken off the front.
+func newReply(code int, text []byte) *Reply {
+	reply := &Reply{Code: code}
+	message := oneLine(string(text))
 	if enhanced, rest, _ := strings.Cut(message, " "); isEnhanced(enhanced, code) {
 		// RFC 2034 repeats the code on every line; once is enough.
 		reply.Enhanced = enhanced
