@@ -4,17 +4,34 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"unicode"
 
 	"github.com/mailgate/mailgate/cmd/mailgate/settings"
 	"github.com/mailgate/mailgate/mailer/sandbox"
 	"github.com/mailgate/mailgate/mailer/sandbox/fault"
 )
+
+// Whoever answers in a server's place writes to nobody's terminal but that one line.
+func TestWhatIsSaidIsOneLine(t *testing.T) {
+	stranger := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		fmt.Fprint(w, `{"status":422,"title":"a\u001b[2J\r\nreset","detail":"b\u009b31m"}`)
+	}))
+	defer stranger.Close()
+	_, _, stderr := run(t, []string{"MAILGATE_URL=" + stranger.URL, "MAILGATE_ADMIN_KEYS=ops:" + adminKey}, "show", "alice@example.com")
+	if line := strings.TrimSuffix(stderr, "\n"); !strings.Contains(line, "answers 422: a") || strings.ContainsFunc(line, unicode.IsControl) {
+		t.Errorf("it is said: %q", stderr)
+	}
+}
 
 // show and reset ask a running server.
 func TestOperator(t *testing.T) {

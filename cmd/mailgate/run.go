@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
 
 	"github.com/mailgate/mailgate/cmd/mailgate/settings"
 )
@@ -80,7 +81,12 @@ func (c call) status(err error) int {
 		return exitOK
 	}
 	last := newUnreadLog(c.stderr) // a process whose log hangs ends all the same
-	fmt.Fprintln(last, "mailgate: "+strings.ReplaceAll(err.Error(), "\n", " "))
+	fmt.Fprintln(last, "mailgate: "+strings.Map(func(c rune) rune {
+		if unicode.IsControl(c) { // some of it may be a stranger's words
+			return ' '
+		}
+		return c
+	}, err.Error()))
 	var wrongSetting *settings.Error
 	var wrongUse misusage
 	if errors.As(err, &wrongSetting) || errors.As(err, &wrongUse) {
