@@ -96,6 +96,7 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
   #given = true; // attributes count from when the element is in place
   #seconds = 0;
   #told = 0; // the seconds of the last tick
+  #aloud = 0; // the seconds when something was said aloud
   #timer = 0;
   #held = null;
   #limit; #wait; #status;
@@ -313,6 +314,7 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
       this.#seconds = seconds;
       this.#tell(this.#limit, false, "limit");
       this.#tell(this.#wait, false, "wait");
+      if (seconds < this.#aloud - 5) this.#status.textContent = ""; // it was heard, and is true no more
     }
     if (Math.abs(parted() - this.#parted) > jump || (performance.now() > this.#ask && !document.hidden)) {
       this.#parted = parted();
@@ -364,6 +366,7 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
 
   // Words that are not the page's own say which language they are in.
   #tell(part, aloud, ...what) {
+    if (aloud) this.#aloud = this.#seconds;
     const language = (languageOf(this) || navigator.language).toLowerCase();
     const lang = [language, language.split("-")[0]].find((name) => MailgateCountdown.texts[name]?.wait) ?? "en";
     if (what.some((one) => this.hasAttribute(`${one}-text`))) part.removeAttribute("lang");
