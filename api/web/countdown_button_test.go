@@ -88,6 +88,20 @@ func resetAndRemoval(t *testing.T, v *tab, p *player) {
 	}
 }
 
+// Where a page is kept as a copy, to be shown again, what was held when it was made is held in it
+// by nobody.
+func aPageThatIsACopy(t *testing.T, v *tab, p *player) {
+	v.visit(p)
+	v.update(sent(60_000, first, "a-token"))
+	v.run("window.copy = document.body.cloneNode(true)")
+	v.pass(60_101)
+	v.mustShow("")
+	v.run("document.body.replaceWith(copy)")
+	if s := v.look(); s.Held || get[bool](v, `document.querySelector("mailgate-countdown").hasAttribute("waiting")`) {
+		t.Errorf("%+v", s)
+	}
+}
+
 // The way of a click into a closed tree is not seen from outside.
 func aButtonInAClosedTree(t *testing.T, v *tab, p *player) {
 	v.visit(p)

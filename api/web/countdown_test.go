@@ -144,6 +144,7 @@ func TestCountdownInABrowser(t *testing.T) {
 		{"a button inside", aButtonInside},
 		{"a button in a closed tree", aButtonInAClosedTree},
 		{"a button that is replaced", aReplacedButton},
+		{"a page that is a copy", aPageThatIsACopy},
 		{"what is said aloud", whatIsSaidAloud},
 		{"a page that comes with the wait", aPageThatComesWithTheWait},
 		{"attributes that change", attributesThatChange},

@@ -150,6 +150,9 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
     }
     this.#given = false;
     this.#placed = true;
+    if (this.#state || !this.hasAttribute("waiting")) return;
+    this.#held = this.button; // a copy of what waited, button and all
+    this.#hold(null);
   }
 
   disconnectedCallback() {
