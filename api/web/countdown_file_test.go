@@ -3,6 +3,9 @@ package web_test
 import (
 	_ "embed"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -42,6 +45,27 @@ func sizeOnTheWire(t *testing.T, v *tab) {
 //
 //go:embed mailgate-countdown.d.ts
 var typesFile string
+
+// A page that is typed, by a compiler as strict as it can be, gets from the types what it needs.
+func TestPagesThatAreTyped(t *testing.T) {
+	compiler, err := exec.LookPath("tsc")
+	if err != nil {
+		t.Fatalf("this test needs the program tsc, which is not here: run .ci/needs, which make test does (%v)", err)
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "mailgate-countdown.d.ts"), []byte(typesFile), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "page.tsx"), must(os.ReadFile("testdata/page.tsx"))(t), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	compile := exec.CommandContext(t.Context(), compiler, "--noEmit", "--strict", "--exactOptionalPropertyTypes", "--noUncheckedIndexedAccess",
+		"--jsx", "preserve", "--target", "es2022", "--moduleResolution", "node", "page.tsx")
+	compile.Dir = dir
+	if out, err := compile.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
 
 // What the types promise is there.
 func theTypesAreTrue(t *testing.T, v *tab, p *player) {

@@ -39,6 +39,9 @@
  *     <mailgate-countdown for="resend" src={src} wait-ms={wait} onmailgate-end={done} />
  *     <mailgate-countdown for="resend" :src="src" :wait-ms="wait" @mailgate-end="done" />
  *
+ * Where React takes up what a server rendered, a wait that goes on may mark the element and
+ * its button first: `suppressHydrationWarning` on both keeps React from telling of it.
+ *
  * Content security policy: `script-src` and `connect-src` must allow where the file and
  * the answers come from. Nothing else is needed, no `unsafe-inline` either.
  *
@@ -120,7 +123,28 @@ export class MailgateCountdown extends HTMLElement {
   addEventListener<K extends keyof MailgateEvents>(
     type: K, listener: (this: MailgateCountdown, event: MailgateEvents[K]) => unknown, options?: boolean | AddEventListenerOptions): void;
   addEventListener(type: string, listener: EventListenerOrEventListenerObject, options?: boolean | AddEventListenerOptions): void;
+  removeEventListener<K extends keyof MailgateEvents>(
+    type: K, listener: (this: MailgateCountdown, event: MailgateEvents[K]) => unknown, options?: boolean | EventListenerOptions): void;
+  removeEventListener(type: string, listener: EventListenerOrEventListenerObject, options?: boolean | EventListenerOptions): void;
 }
+
+/**
+ * The attributes, for JSX that is typed. It is told once that there is such an element, of
+ * React 19 so:
+ *
+ *     declare module "react" {
+ *       namespace JSX {
+ *         interface IntrinsicElements {
+ *           "mailgate-countdown": MailgateAttributes & DetailedHTMLProps<HTMLAttributes<MailgateCountdown>, MailgateCountdown>;
+ *         }
+ *       }
+ *     }
+ */
+export type MailgateAttributes = {
+  [name in "for" | "name" | "mailbox" | "base" | "src" | "limit" | "limit-text" | "wait-text" | "end-text"]?: string | null | undefined;
+} & {
+  [event in "mailgate-start" | "mailgate-tick" | "mailgate-end" as `on${event}`]?: ((event: MailgateEvents[event]) => void) | undefined;
+} & { "wait-ms"?: number | string | null | undefined; limits?: MailgateLimit[] | null | undefined };
 
 /** All bubble, and leave shadow trees. */
 export interface MailgateEvents extends HTMLElementEventMap {
