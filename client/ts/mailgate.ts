@@ -165,7 +165,8 @@ export class Mailgate {
       return await readReply(response);
     } catch (cause) {
       signal?.throwIfAborted();
-      return { http: silence, json: {}, ours: false, requestId: "", notAsked: certainlyNotAsked(cause) };
+      const reason = within.signal.aborted ? "timeout" : codeOf(cause);
+      return { http: silence, json: {}, ours: false, requestId: "", notAsked: certainlyNotAsked(reason), reason };
     } finally {
       clearTimeout(timer);
       signal?.removeEventListener("abort", abort);
@@ -315,7 +316,14 @@ export interface Unavailable { status: "unavailable"; kind: string; retryAfterMs
  * Nobody answered. Unless notAsked is true, what was asked for may have been done; it says that
  * nobody was reached, and that no earlier attempt reached anybody who may have done it.
  */
-export interface Unanswered { status: "unanswered"; notAsked: boolean }
+export interface Unanswered {
+  status: "unanswered"; notAsked: boolean;
+  /**
+   * Why the last attempt found nobody: "timeout" after timeoutMs, else the runtime's own code, such
+   * as "ECONNREFUSED" or "CERT_HAS_EXPIRED"; empty where it has none.
+   */
+  reason: string;
+}
 
 /**
  * Anything else. The kind is mailgate's word for it, or empty where something else answered, such as
@@ -354,7 +362,7 @@ interface Question { path: string; body?: unknown; key?: string; mail?: boolean;
 type Json = Record<string, unknown>;
 
 /** What came back. Ours is whether the problem in it is one of mailgate's. */
-interface Reply { http: number; json: Json; ours: boolean; requestId: string; retryAfterMs?: number; replayed?: boolean; notAsked?: boolean }
+interface Reply { http: number; json: Json; ours: boolean; requestId: string; retryAfterMs?: number; replayed?: boolean; notAsked?: boolean; reason?: string }
 
 /** The http of a reply that did not come. */
 const silence = -1;
@@ -442,10 +450,15 @@ function pause(ms: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
-/** Whether the connection was never made. Only Node says so. */
-function certainlyNotAsked(cause: unknown): boolean {
-  const code = ((cause as { cause?: { code?: unknown } } | undefined)?.cause)?.code;
-  return code === "ECONNREFUSED" || code === "ENOTFOUND" || code === "EAI_AGAIN" || code === "UND_ERR_CONNECT_TIMEOUT";
+/** The code that Node gives a failed fetch. A message is not told: it may quote what was asked. */
+function codeOf(failed: unknown): string {
+  const code = text((failed as { cause?: { code?: unknown } } | undefined)?.cause?.code);
+  return /^[A-Z0-9_]+$/.test(code) ? code : "";
+}
+
+/** Whether the connection was never made. */
+function certainlyNotAsked(reason: string): boolean {
+  return reason === "ECONNREFUSED" || reason === "ENOTFOUND" || reason === "EAI_AGAIN" || reason === "UND_ERR_CONNECT_TIMEOUT";
 }
 
 /** Far more than mailgate ever says. */
@@ -575,7 +588,7 @@ const readGuess: Reader<{ status: "incorrect"; attemptsLeft: number } | { status
 
 function readRefusal(reply: Reply, doubt: boolean): Refusal {
   const { json, http, requestId } = reply, detail = text(json.detail);
-  if (http === silence) return { status: "unanswered", notAsked: !doubt };
+  if (http === silence) return { status: "unanswered", notAsked: !doubt, reason: reply.reason ?? "" };
   if (http === 200) return { status: "failed", httpStatus: 200, kind: "unreadable", detail: "", requestId };
   const standing = http === 429 && json.type === quota ? readStanding(reply) : undefined;
   if (standing?.rule && standing.limit) {

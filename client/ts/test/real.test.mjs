@@ -61,8 +61,8 @@ test("lost replies: one mail", async () => {
 
 test("going on under a key", async () => {
   const email = "carol@example.com";
-  const { idempotencyKey, ...lost } = await new Mailgate(await losing(2), { key, attempts: 2 }).sendCode({ email });
-  assert.deepEqual(lost, { status: "unsettled", last: { status: "unanswered", notAsked: false } });
+  const { idempotencyKey, status, last } = await new Mailgate(await losing(2), { key, attempts: 2 }).sendCode({ email });
+  assert.deepEqual([status, last.status, last.notAsked], ["unsettled", "unanswered", false]);
   const sent = await gate.sendCode({ email, idempotencyKey });
   assert.equal(sent.status, "sent");
   assert.equal(sent.replayed, true);

@@ -70,7 +70,8 @@ test("what mails or takes has an idempotency key", async () => {
 test("a pause doubles, half of it is chance, and a Retry-After is waited for", async () => {
   const server = await play(null, { status: 502 }, problem(503, "busy", { "retry-after": "2" }), { status: 503, headers: date }, null);
   const { gate, pauses } = asking(server.url, { attempts: 7, maxPauseMs: 3000 });
-  assert.deepEqual((await gate.sendCode({ email })).last, { status: "unanswered", notAsked: false });
+  const { status, notAsked } = (await gate.sendCode({ email })).last;
+  assert.deepEqual({ status, notAsked }, { status: "unanswered", notAsked: false });
   const most = [200, 400, 800, 1600, 3000, 3000], asked = [0, 0, 2000, 2000, 0, 0];
   assert.equal(pauses.length, most.length);
   pauses.forEach((ms, i) => assert.ok(ms >= asked[i] + most[i] / 2 && ms <= asked[i] + most[i], `pause ${i} was ${ms}`));
@@ -91,8 +92,17 @@ test("nobody listens, so even what counts is asked again", async () => {
   await new Promise((resolve) => server.close(resolve));
   for (const [name, call] of Object.entries(calls)) {
     const { gate, pauses } = asking(`http://127.0.0.1:${port}`);
-    assert.deepEqual(await call(gate), { status: "unanswered", notAsked: true }, name);
+    assert.deepEqual(await call(gate), { status: "unanswered", notAsked: true, reason: "ECONNREFUSED" }, name);
     assert.equal(pauses.length, 3);
+  }
+});
+
+test("why nobody answered is told by a code, and in nobody's words", async () => {
+  const fails = (code) => async () => { throw new TypeError("fetch failed", { cause: { code } }); };
+  const hangs = (url, { signal }) => new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+  for (const [fetch, want] of [[fails("CERT_HAS_EXPIRED"), "CERT_HAS_EXPIRED"], [fails(email), ""], [fails(), ""], [hangs, "timeout"]]) {
+    const { gate } = asking("https://gate.example", { fetch, timeoutMs: 1, attempts: 1 });
+    assert.equal((await gate.mailbox(email)).reason, want);
   }
 });
 
@@ -108,7 +118,7 @@ test("what one attempt may have done is not unsaid by others that found nobody",
     await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
     const { gate, pauses } = asking(`http://127.0.0.1:${server.address().port}`);
     const result = await calls[name](gate);
-    assert.deepEqual(result.last ?? result, { status: "unanswered", notAsked: false }, name);
+    assert.deepEqual(result.last ?? result, { status: "unanswered", notAsked: false, reason: "ECONNREFUSED" }, name);
     assert.equal(pauses.length, 3);
   }
 });
@@ -125,7 +135,7 @@ test("what one attempt may have done in part is not unsaid either", async () => 
       });
       await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
       const { gate, pauses } = asking(`http://127.0.0.1:${server.address().port}`);
-      assert.deepEqual(await calls[name](gate), { status: "unanswered", notAsked }, name + " " + kind);
+      assert.deepEqual(await calls[name](gate), { status: "unanswered", notAsked, reason: "ECONNREFUSED" }, name + " " + kind);
       assert.equal(pauses.length, 3);
     }
   }

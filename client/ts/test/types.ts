@@ -12,7 +12,7 @@ export function told(result: SendResult): string {
     case "rejected": return result.smtp.message;
     case "unknown": return result.id;
     case "unavailable": return result.kind + result.retryAfterMs;
-    case "unanswered": return String(result.notAsked);
+    case "unanswered": return String(result.notAsked) + result.reason.toLowerCase();
     case "unsettled": return result.idempotencyKey + result.last.status;
     case "failed": return result.kind + result.httpStatus;
   }
