@@ -15,7 +15,7 @@ func TestInForcedColors(t *testing.T) {
 	browser := openBrowser(t)
 	for _, scheme := range []string{"light", "dark"} {
 		for name, test := range map[string]func(f forced, d *desk){
-			"sign up": signUpInForcedColors, "inbox": inboxInForcedColors, "console": consoleInForcedColors,
+			"sign up": signUpInForcedColors, "inbox": inboxInForcedColors, "console": consoleInForcedColors, "docs": docsInForcedColors,
 		} {
 			t.Run(name+", "+scheme, func(t *testing.T) {
 				d := newDesk(t, nil)
@@ -78,6 +78,14 @@ func consoleInForcedColors(f forced, d *desk) {
 	f.isDrawn(".lanes .band", "stroke", "#found")
 	f.isDrawn(".lanes .edge", "stroke", "#found")
 	f.isDrawn(".lanes .send", "fill", ".lanes .band")
+}
+
+func docsInForcedColors(f forced, d *desk) {
+	f.do(chromedp.Navigate(d.URL + "/docs"))
+	f.run(`document.querySelector(".trial").open = true`)
+	f.picture("forced-docs-" + f.scheme)
+	f.hasEdge(".try button")
+	f.hasEdge(".try input")
 }
 
 // forcedColors reads what is drawn of an element: the colour of its ground, and of its edge.
