@@ -12,11 +12,12 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 )
 
-// A Recipient is whom a code is mailed to. The two texts differ when several addresses
-// are counted as one mailbox.
+// A Recipient is whom a code is mailed to, and what for. Mailbox and Address differ when
+// several addresses are counted as one mailbox.
 type Recipient struct {
 	Mailbox string // what its sends are counted by: whose codes and whose guesses these are
 	Address string // where the mail goes: what the code proves, and nothing else
+	Purpose string // what the code is for: it is right for that alone, and one for "" for nothing that has a name
 }
 
 // Options say what a Desk works with.
@@ -76,7 +77,7 @@ func (d *Desk) Issue(ctx context.Context, to Recipient) (code string, err error)
 	if code, err = NewCode(d.o.Random); err != nil {
 		return "", err
 	}
-	if err := d.o.Book.Add(ctx, to.Mailbox, d.o.Hasher.Hash(to.Address, code), d.o.Lifetime); err != nil {
+	if err := d.o.Book.Add(ctx, to.Mailbox, d.o.Hasher.Hash(to, code), d.o.Lifetime); err != nil {
 		return "", fmt.Errorf("issuing a code: %w", err)
 	}
 	return code, nil
@@ -85,7 +86,7 @@ func (d *Desk) Issue(ctx context.Context, to Recipient) (code string, err error)
 // TakeBack makes a code wrong that was issued for a mail that certainly never left: nobody
 // knows it, but until it expires it would be one more that a guess may hit.
 func (d *Desk) TakeBack(ctx context.Context, from Recipient, code string) error {
-	if err := d.o.Book.Remove(ctx, from.Mailbox, d.o.Hasher.Hash(from.Address, code)); err != nil {
+	if err := d.o.Book.Remove(ctx, from.Mailbox, d.o.Hasher.Hash(from, code)); err != nil {
 		return fmt.Errorf("taking a code back: %w", err)
 	}
 	return nil
@@ -120,7 +121,7 @@ func (d *Desk) Verify(ctx context.Context, from Recipient, typed string) (Outcom
 	if !verdict.Allowed {
 		return Outcome{Result: Spent, Guesses: verdict}, nil
 	}
-	result, err := d.check(ctx, from.Mailbox, d.o.Hasher.Hash(from.Address, code), verdict.Degraded)
+	result, err := d.check(ctx, from.Mailbox, d.o.Hasher.Hash(from, code), verdict.Degraded)
 	if err != nil {
 		return Outcome{}, err
 	}

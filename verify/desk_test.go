@@ -205,6 +205,27 @@ func TestACodeProvesItsAddress(t *testing.T) {
 	s.expect(verify.Recipient{Mailbox: "bob@example.com", Address: alice.Address}, first, verify.Expired, 0)
 }
 
+// A code is right for what it was mailed for, and for nothing else: the one kind of guess is
+// as wrong as the other. Guesses are the mailbox's, and so are the codes that the right one
+// uses up.
+func TestACodeProvesItsPurpose(t *testing.T) {
+	s := newSetting(t, nil)
+	signUp, reset := alice, alice
+	signUp.Purpose, reset.Purpose = "sign-up", "reset-password"
+	plain, first, second := s.issue(alice), s.issue(signUp), s.issue(reset)
+	for plain == first || first == second || second == plain {
+		plain, first, second = s.issue(alice), s.issue(signUp), s.issue(reset)
+	}
+	s.expect(reset, first, verify.Incorrect, 4)
+	s.expect(alice, first, verify.Incorrect, 3)
+	s.expect(signUp, plain, verify.Incorrect, 2)
+	s.must(s.desk.TakeBack(context.Background(), reset, first)) // it never was one
+	s.must(s.desk.TakeBack(context.Background(), reset, second))
+	s.expect(reset, second, verify.Incorrect, 1)
+	s.expect(signUp, first, verify.Correct, 0)
+	s.expect(alice, plain, verify.Expired, 0)
+}
+
 // counting is a book that counts how often a code was compared with one on record.
 type counting struct {
 	verify.Book

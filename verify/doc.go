@@ -13,14 +13,15 @@
 // A [Book] keeps a [Hash] of each code and never the code. A hash is made with a key that
 // comes from the server's secret: a million codes are tried in a second, so a plain hash
 // of one could be read back, and this one cannot without the secret. It is bound to the
-// address that the code was mailed to, and proves no other.
+// address that the code was mailed to, and to the purpose if that was given one, and proves
+// no other: a code that was mailed for a sign-up is wrong for a change of password.
 //
 // # Which code is right
 //
 // Every code of a mailbox that has not expired. Mail is slow and people press the button
 // twice; a second code must not make the first one wrong while it is still on its way.
-// The right code is right once: all the codes of the mailbox are forgotten in the same
-// step, so of any number who bring it at once exactly one is told so.
+// The right code is right once: all the codes of the mailbox, whatever they are for, are
+// forgotten in the same step, so of any number who bring it at once exactly one is told so.
 //
 // # Guesses
 //

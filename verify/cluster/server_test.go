@@ -67,7 +67,7 @@ func TestRedisHasNoCode(t *testing.T) {
 	}
 	var hashes [][]byte
 	for _, code := range []string{"135790", "246802", "999999"} {
-		h := hasher.Hash("alice@example.com", code)
+		h := hasher.Hash(verify.Recipient{Address: "alice@example.com"}, code)
 		hashes = append(hashes, h[:])
 		add(t, book, "alice", h, minute)
 	}

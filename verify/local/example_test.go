@@ -29,12 +29,13 @@ func Example() {
 	}
 
 	ctx, mailbox := context.Background(), "alice@example.com"
-	if err := book.Add(ctx, mailbox, hasher.Hash(mailbox, "482913"), verify.DefaultLifetime); err != nil {
+	alice := verify.Recipient{Mailbox: mailbox, Address: mailbox}
+	if err := book.Add(ctx, mailbox, hasher.Hash(alice, "482913"), verify.DefaultLifetime); err != nil {
 		fmt.Println(err)
 		return
 	}
 	for _, code := range []string{"482914", "482913", "482913"} {
-		fmt.Println(book.Check(ctx, mailbox, hasher.Hash(mailbox, code)))
+		fmt.Println(book.Check(ctx, mailbox, hasher.Hash(alice, code)))
 	}
 	// Output:
 	// incorrect <nil>
