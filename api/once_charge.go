@@ -94,7 +94,7 @@ func (s *Server) giveWay(ctx context.Context, c *call, send rules.Send, done *se
 		if err := set.Release(ctx, send, own); err != nil {
 			return err
 		}
-		return s.takeBack(ctx, done.to, done.code)
+		return s.takeBack(ctx, done.made)
 	}})
 	return s.standingOfTheirs(ctx, c, send, err)
 }

@@ -98,7 +98,7 @@ func TestOnceMismatch(t *testing.T) {
 	r := newRig(t, setup{})
 	const body = `{"email":"mine@example.com"}`
 	r.onceAs(appKey, "k", body).is(t, 200, "")
-	for _, other := range []string{body + " ", `{"email":"other@example.com"}`, `{"email":"mine@example.com","locale":"zh"}`} {
+	for _, other := range []string{body + " ", `{"email":"other@example.com"}`, `{"email":"mine@example.com","locale":"zh"}`, `{"email":"mine@example.com","purpose":"sign-up"}`} {
 		r.onceAs(appKey, "k", other).is(t, 422, "idempotency-mismatch")
 	}
 	r.onceAs("another-key", "k", `{"email":"theirs@example.com"}`).is(t, 200, "")

@@ -66,7 +66,7 @@ var kinds = [...]struct {
 	headerTooLarge:    {431, "header-too-large", "The header is too large", "A request's line and header may have 8 KiB together."},
 	invalid:           {422, "invalid", "A field will not do", "See errors, one entry for each field."},
 	quotaExceeded:     {429, "quota-exceeded", wire.QuotaTitle, ""},
-	codeIncorrect:     {422, "code-incorrect", "This is not the code", "This is not a code that was mailed to this address."},
+	codeIncorrect:     {422, "code-incorrect", "This is not the code", "This is not a code that was mailed to this address, or not for this purpose."},
 	codeExpired:       {410, "code-expired", "There is no code to check", "No code that was mailed to this address can still be used. Ask for a new one."},
 	keyMismatch:       {422, "idempotency-mismatch", "The key belongs to another request", "This Idempotency-Key was sent before with another body. A new request needs a new key."},
 	keyInFlight:       {409, "idempotency-in-flight", "The first request is still at it", "A request with this Idempotency-Key has not been answered yet. Ask again to get its answer."},

@@ -64,16 +64,16 @@ type refund struct {
 }
 
 // sendRefund is the refund of a send.
-func (s *Server) sendRefund(c *call, send rules.Send, code string) refund {
-	set, to, id := c.live.Rules, c.mailbox, c.id
+func (s *Server) sendRefund(c *call, send rules.Send, made issued) refund {
+	set, id := c.live.Rules, c.id
 	if c.attempt != nil {
 		c.attempt.refunding = true
 	}
-	return refund{key: c.attempt, whose: slog.String("mailbox", to.Hash()), id: id, release: func(ctx context.Context) error {
+	return refund{key: c.attempt, whose: slog.String("mailbox", c.mailbox.Hash()), id: id, release: func(ctx context.Context) error {
 		if err := set.Release(ctx, send, id); err != nil {
 			return err
 		}
-		return s.takeBack(ctx, to, code)
+		return s.takeBack(ctx, made)
 	}}
 }
 

@@ -22,8 +22,15 @@ type sent struct {
 	charge
 	to        mailer.Address
 	messageID string
-	code      string // made here, and never shown
-	expiresIn int64  // milliseconds; 0 where the caller made the code
+	made      issued
+	expiresIn int64 // milliseconds; 0 where the caller made the code
+}
+
+// An issued is a code that was made here, which is never shown, and whom it proves; the zero
+// one is none.
+type issued struct {
+	to   verify.Recipient
+	code string
 }
 
 // send takes a place by every rule, and sends. Whatever certainly never left gives the
@@ -106,7 +113,7 @@ func (s *Server) take(ctx context.Context, c *call, send rules.Send) (rules.Deci
 		decision.Degraded, decision.Verdict.Degraded = true, true
 	}
 	if decision.Owed {
-		s.refunds.later(s.sendRefund(c, send, ""))
+		s.refunds.later(s.sendRefund(c, send, issued{}))
 	}
 	for i := range decision.Shadow {
 		s.shadowed(ctx, c, &decision.Shadow[i])
@@ -131,11 +138,12 @@ func (s *Server) mail(ctx context.Context, c *call, q sendRequest, done *sent) e
 	mail := q.mail
 	mail.ID, mail.NowMS = c.id.String(), s.with.Now()
 	if !q.own {
-		code, err := s.code(ctx, mail.To)
+		to := codeOf(mail.To, q.purpose)
+		code, err := s.code(ctx, to)
 		if err != nil {
 			return notSent{err}
 		}
-		mail.Code, done.code = code, code
+		mail.Code, done.made = code, issued{to, code}
 		mail.ExpiresInMS, done.expiresIn = s.with.CodeLife, s.with.CodeLife
 	}
 	message, err := c.live.Composer.Compose(mail)
@@ -160,21 +168,21 @@ func (s *Server) mail(ctx context.Context, c *call, q sendRequest, done *sent) e
 	return err
 }
 
-// code makes a code for an address. Where codes can be checked it can be from now on,
+// code makes a code for somebody. Where codes can be checked it can be from now on,
 // before the mail leaves: who reads fast would otherwise be told that it is wrong.
-func (s *Server) code(ctx context.Context, to mailer.Address) (string, error) {
+func (s *Server) code(ctx context.Context, to verify.Recipient) (string, error) {
 	if s.desk == nil {
 		return verify.NewCode(rand.Reader)
 	}
-	return s.desk.Issue(ctx, codeOf(to))
+	return s.desk.Issue(ctx, to)
 }
 
-// takeBack makes a code wrong again whose mail never left; "" is none.
-func (s *Server) takeBack(ctx context.Context, to mailer.Address, code string) error {
-	if s.desk == nil || code == "" {
+// takeBack makes a code wrong again whose mail never left.
+func (s *Server) takeBack(ctx context.Context, made issued) error {
+	if s.desk == nil || made.code == "" {
 		return nil
 	}
-	return s.desk.TakeBack(ctx, codeOf(to), code)
+	return s.desk.TakeBack(ctx, made.to, made.code)
 }
 
 // notSent is an error of ours while the mail had certainly not left.
@@ -190,7 +198,7 @@ func (s *Server) settle(ctx context.Context, c *call, send rules.Send, done *sen
 	}
 	p := problemOf(err)
 	if neverLeft(err) {
-		s.refunds.now(ctx, s.sendRefund(c, send, done.code))
+		s.refunds.now(ctx, s.sendRefund(c, send, done.made))
 		c.rule, c.limit = "", ""
 		return p
 	}

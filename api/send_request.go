@@ -12,25 +12,26 @@ import (
 // A sendRequest is what POST /send-code asks for, looked at from every side: only the
 // limiter and the relay can still say no.
 type sendRequest struct {
-	mail   mailer.Request // without its id and its time
-	own    bool           // the caller made the code
-	client netip.Addr     // the visitor's, as the caller saw it
+	mail    mailer.Request // without its id and its time
+	own     bool           // the caller made the code
+	purpose string         // what the code is for, if it was made here
+	client  netip.Addr     // the visitor's, as the caller saw it
 }
 
 // readSend reads the request and looks at every field, so that a caller learns of all
 // that will not do at once. The others are read then too.
 func (s *Server) readSend(in *incoming) (sendRequest, error) {
-	var email, code, template, locale, client text
+	var email, code, purpose, template, locale, client text
 	var data map[string]string
 	err := readBody(in, []field{
-		{name: "email", text: &email}, {name: "code", text: &code},
+		{name: "email", text: &email}, {name: "code", text: &code}, {name: "purpose", text: &purpose},
 		{name: "template", text: &template}, {name: "locale", text: &locale},
 		{name: "client_ip", text: &client}, {name: "data", all: &data},
 	})
 	if err != nil {
 		return sendRequest{}, err
 	}
-	q := sendRequest{own: code.given, mail: mailer.Request{
+	q := sendRequest{own: code.given, purpose: purpose.value, mail: mailer.Request{
 		Template: template.value, Locale: locale.value, Code: code.value, Data: data,
 	}}
 	var wrong []fieldProblem
@@ -42,6 +43,11 @@ func (s *Server) readSend(in *incoming) (sendRequest, error) {
 		if q.client, err = clientOf(client.value); err != nil {
 			wrong = append(wrong, fieldProblem{"client_ip", "invalid", "client_ip must be an IPv4 or IPv6 address."})
 		}
+	}
+	if q.own && purpose.given {
+		wrong = append(wrong, fieldProblem{"purpose", "with-code", "purpose is for codes that mailgate makes and checks, and this one is your own."})
+	} else {
+		wrong = append(wrong, purposeProblems(purpose)...)
 	}
 	if len(wrong) > 0 {
 		return q, &problem{kind: invalid, fields: wrong}

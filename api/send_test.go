@@ -139,6 +139,7 @@ func TestSendFields(t *testing.T) {
 		{"client4@example.com", `,"client_ip":"203.0.113.7"`, "", "203.0.113.7", true},
 		{"client6@example.com", `,"client_ip":"2001:db8::7"`, "", "2001:db8::7", true},
 		{"data@example.com", `,"data":{"product":"Acme","n":"2"}`, "", "", true},
+		{"purpose@example.com", `,"purpose":"sign-up"`, "10 minutes", "sign-up", true},
 		{"all@example.com", `,"code":"a1B2c3D4e5F6","template":"code","locale":"en","client_ip":"::1","data":{}`, "a1B2c3D4e5F6", "", false},
 	}
 	for _, tt := range tests {
@@ -177,12 +178,18 @@ func TestSendInvalid(t *testing.T) {
 		{`{"email":"a@example.com","client_ip":"localhost"}`, "client_ip:invalid"},
 		{`{"email":"a@example.com","client_ip":"fe80::1%eth0"}`, "client_ip:invalid"},
 		{`{"email":"a@example.com","client_ip":"10.0.0.0/8"}`, "client_ip:invalid"},
+		{`{"email":"a@example.com","purpose":""}`, "purpose:invalid"},
+		{`{"email":"a@example.com","purpose":"Sign-up"}`, "purpose:invalid"},
+		{`{"email":"a@example.com","purpose":"sign up"}`, "purpose:invalid"},
+		{`{"email":"a@example.com","purpose":"2fa"}`, "purpose:invalid"},
+		{`{"email":"a@example.com","purpose":"` + strings.Repeat("x", 33) + `"}`, "purpose:invalid"},
+		{`{"email":"a@example.com","code":"482913","purpose":"sign-up"}`, "purpose:with-code"},
 		{`{"email":"a@example.com","data":{"a b":"c"}}`, "data:invalid"},
 		{`{"email":"a@example.com","data":{"a":"b\nc"}}`, "data:invalid"},
 		{`{"email":"a@example.com","data":{"a":"` + strings.Repeat("x", 257) + `"}}`, "data:invalid"},
 		{`{"email":"a@example.com","data":` + tooMany + `}`, "data:invalid"},
-		{`{"email":"a b@example.com","code":"!","template":"nope","client_ip":"x","data":{"1":"x"}}`,
-			"email:space code:invalid template:unknown data:invalid client_ip:invalid"},
+		{`{"email":"a b@example.com","code":"!","template":"nope","client_ip":"x","data":{"1":"x"},"purpose":"?"}`,
+			"email:space code:invalid template:unknown data:invalid client_ip:invalid purpose:with-code"},
 	}
 	for _, tt := range tests {
 		got := r.do("POST", "/send-code", appKey, tt.body)

@@ -13,18 +13,18 @@ import (
 // guessesRule is what answers call the limit of guesses.
 const guessesRule = "guesses"
 
-// A verification is an address, and what somebody typed who says that it is his.
+// A verification is an address, what somebody typed who says that it is his, and what for.
 type verification struct {
-	of    mailer.Address
-	typed string
+	of             mailer.Address
+	typed, purpose string
 }
 
 func (s *Server) readVerification(in *incoming) (q verification, err error) {
-	var email, code text
-	if err := readBody(in, []field{{name: "email", text: &email}, {name: "code", text: &code}}); err != nil {
+	var email, code, purpose text
+	if err := readBody(in, []field{{name: "email", text: &email}, {name: "code", text: &code}, {name: "purpose", text: &purpose}}); err != nil {
 		return q, err
 	}
-	q.typed = code.value
+	q.typed, q.purpose = code.value, purpose.value
 	var wrong []fieldProblem
 	if q.of, err = s.recipient(email); err != nil {
 		wrong = append(wrong, recipientProblem(err))
@@ -35,16 +35,26 @@ func (s *Server) readVerification(in *incoming) (q verification, err error) {
 	case err != nil: // it could not be right, so it costs no guess
 		wrong = append(wrong, fieldProblem{"code", "invalid", "code must be six digits."})
 	}
+	wrong = append(wrong, purposeProblems(purpose)...)
 	if wrong != nil {
 		return q, &problem{kind: invalid, fields: wrong}
 	}
 	return q, nil
 }
 
+// purposeProblems look at what a code is said to be for. An empty purpose is none that a back
+// end has meant, so it is no way to go without.
+func purposeProblems(purpose text) []fieldProblem {
+	if purpose.given && throttle.CheckName(purpose.value) != nil {
+		return []fieldProblem{{"purpose", "invalid", "purpose must be 1 to 32 lower-case letters, digits, - and _, and start with a letter."}}
+	}
+	return nil
+}
+
 // verify checks a code, and uses it up if it is right.
 func (s *Server) verify(ctx context.Context, c *call, q verification) (struct{}, error) {
 	c.mailbox = q.of
-	outcome, err := s.desk.Verify(ctx, codeOf(q.of), q.typed)
+	outcome, err := s.desk.Verify(ctx, codeOf(q.of, q.purpose), q.typed)
 	if err != nil {
 		s.metrics.verified("failed")
 		return struct{}{}, inWords(err, notChecked)
@@ -68,9 +78,10 @@ func (s *Server) verify(ctx context.Context, c *call, q verification) (struct{},
 // notChecked is what is said where a history failed: before the guess was counted or after.
 const notChecked = "The code cannot be checked now. This may have cost a guess."
 
-// codeOf is whose codes those mailed to an address are. They prove this spelling alone.
-func codeOf(to mailer.Address) verify.Recipient {
-	return verify.Recipient{Mailbox: to.Key(), Address: to.String()}
+// codeOf is whose codes those mailed to an address are, and what for. They prove this spelling
+// alone.
+func codeOf(to mailer.Address, purpose string) verify.Recipient {
+	return verify.Recipient{Mailbox: to.Key(), Address: to.String(), Purpose: purpose}
 }
 
 func writeVerified(out *answer, _ *struct{}) {

@@ -14,7 +14,26 @@ import (
 // try types a code.
 func (r *rig) try(email, code string) reply {
 	r.t.Helper()
-	return r.do("POST", "/verify-code", appKey, `{"email":`+quote(email)+`,"code":`+quote(code)+`}`)
+	return r.tryFor(email, code, "")
+}
+
+// sendFor asks for a code to be mailed for a purpose, "" for none.
+func (r *rig) sendFor(email, purpose string) reply {
+	r.t.Helper()
+	return r.do("POST", "/send-code", appKey, `{"email":`+quote(email)+purposeField(purpose)+`}`)
+}
+
+// tryFor types a code where it is asked for with a purpose, "" for none.
+func (r *rig) tryFor(email, code, purpose string) reply {
+	r.t.Helper()
+	return r.do("POST", "/verify-code", appKey, `{"email":`+quote(email)+`,"code":`+quote(code)+purposeField(purpose)+`}`)
+}
+
+func purposeField(purpose string) string {
+	if purpose == "" {
+		return ""
+	}
+	return `,"purpose":` + quote(purpose)
 }
 
 // mailed sends a code to an address and reads it there.
@@ -48,7 +67,7 @@ func TestVerify(t *testing.T) {
 	if first != second {
 		got := r.try("alice+shop@example.com", first)
 		got.is(t, 422, "code-incorrect")
-		if detail := got.body["detail"]; detail != "This is not a code that was mailed to this address." {
+		if detail := got.body["detail"]; detail != "This is not a code that was mailed to this address, or not for this purpose." {
 			t.Errorf("a code of another spelling is told as %q", detail)
 		}
 	}
@@ -64,6 +83,40 @@ func TestVerify(t *testing.T) {
 		if !strings.Contains(text, want+"\n") {
 			t.Errorf("/metrics lacks %s", want)
 		}
+	}
+}
+
+// A code is right for what it was mailed for and for nothing else, whoever asks; another purpose
+// is told as a wrong code is, byte for byte. The right one uses up all, whatever they are for.
+func TestACodeProvesItsPurpose(t *testing.T) {
+	r := newRig(t, setup{policy: "minute=9/60s"})
+	longest := "p" + strings.Repeat("-", 31)
+	codes := map[string]string{}
+	for _, purpose := range []string{"", "sign-up", longest} {
+		r.sendFor("proved@example.com", purpose).is(t, 200, "")
+		codes[purpose] = sixDigits.FindString(r.arrived("proved@example.com").Text)
+	}
+	refused := func(code, purpose string) string {
+		t.Helper()
+		got := r.tryFor("proved@example.com", code, purpose)
+		got.is(t, 422, "code-incorrect")
+		r.do("POST", "/admin/mailboxes/proved@example.com/reset", opsKey, "").is(t, 200, "")
+		return got.text
+	}
+	wrongCode := refused(wrong(codes[""], codes["sign-up"], codes[longest]), "")
+	for purpose, code := range codes {
+		for other := range codes {
+			if codes[other] == code {
+				continue // its own, or once in a million by chance
+			}
+			if got := refused(code, other); got != wrongCode {
+				t.Errorf("a code for %q brought for %q is answered\n%s\nand a wrong one\n%s", purpose, other, got, wrongCode)
+			}
+		}
+	}
+	r.tryFor("PROVED@example.com", codes[longest], longest).is(t, 200, "")
+	for purpose, code := range codes {
+		r.tryFor("proved@example.com", code, purpose).is(t, 410, "code-expired")
 	}
 }
 
@@ -132,6 +185,8 @@ func TestGuessesThatAreFree(t *testing.T) {
 		{`{"email":"free@example.com","code":"` + strings.Repeat(" ", 60) + `123456"}`, "code", "invalid"},
 		{`{"email":"free@example.com"}`, "code", "missing"},
 		{`{"code":"123456"}`, "email", "missing"},
+		{`{"email":"free@example.com","code":` + quote(code) + `,"purpose":""}`, "purpose", "invalid"},
+		{`{"email":"free@example.com","code":"123456","purpose":"Sign up"}`, "purpose", "invalid"},
 		{`{"email":"free","code":"123456"}`, "email", "no-at"},
 	} {
 		got := r.do("POST", "/verify-code", appKey, tt.body)
@@ -222,15 +277,19 @@ func TestCodeIsKnownBeforeItsMail(t *testing.T) {
 // stays right.
 func TestACodeIsTakenBackWithItsMail(t *testing.T) {
 	for _, tt := range []struct {
-		name   string
-		failed error
-		status int
-		late   bool
-		first  int // what the code of the mail that failed is told
+		name    string
+		failed  error
+		status  int
+		late    bool
+		first   int // what the code of the mail that failed is told
+		purpose string
 	}{
-		{"never left", &mailer.SendError{Outcome: mailer.Unavailable}, 503, false, 422},
-		{"never left, given back later", &mailer.SendError{Outcome: mailer.Unavailable}, 503, true, 422},
-		{"nobody knows", &mailer.SendError{Outcome: mailer.Unknown}, 504, false, 200},
+		{"never left", &mailer.SendError{Outcome: mailer.Unavailable}, 503, false, 422, ""},
+		{"never left, given back later", &mailer.SendError{Outcome: mailer.Unavailable}, 503, true, 422, ""},
+		{"nobody knows", &mailer.SendError{Outcome: mailer.Unknown}, 504, false, 200, ""},
+		{"for a purpose, never left", &mailer.SendError{Outcome: mailer.Unavailable}, 503, false, 422, "sign-up"},
+		{"for a purpose, given back later", &mailer.SendError{Outcome: mailer.Unavailable}, 503, true, 422, "sign-up"},
+		{"for a purpose, nobody knows", &mailer.SendError{Outcome: mailer.Unknown}, 504, false, 200, "sign-up"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var codes []string
@@ -244,10 +303,10 @@ func TestACodeIsTakenBackWithItsMail(t *testing.T) {
 					return nil
 				})
 			}})
-			r.send("back@example.com").is(t, 200, "")
+			r.sendFor("back@example.com", tt.purpose).is(t, 200, "")
 			r.now.Add(60_000)
 			store.release.Store(tt.late)
-			if got := r.send("back@example.com"); got.status != tt.status {
+			if got := r.sendFor("back@example.com", tt.purpose); got.status != tt.status {
 				t.Fatalf("answered %d: %s", got.status, got.text)
 			}
 			store.release.Store(false)
@@ -256,11 +315,11 @@ func TestACodeIsTakenBackWithItsMail(t *testing.T) {
 					return strings.Contains(r.do("GET", "/metrics", "", "").text, `mailgate_refunds_total{result="given-back"} 1`)
 				})
 			}
-			if got := r.try("back@example.com", codes[1]); got.status != tt.first {
+			if got := r.tryFor("back@example.com", codes[1], tt.purpose); got.status != tt.first {
 				t.Errorf("answered %d: %s", got.status, got.text)
 			}
 			if tt.first == 422 {
-				r.try("back@example.com", codes[0]).is(t, 200, "")
+				r.tryFor("back@example.com", codes[0], tt.purpose).is(t, 200, "")
 			}
 		})
 	}

@@ -17,7 +17,7 @@ import (
 type Recipient struct {
 	Mailbox string // what its sends are counted by: whose codes and whose guesses these are
 	Address string // where the mail goes: what the code proves, and nothing else
-	Purpose string // what the code is for: it is right for that alone, and one for "" for nothing that has a name
+	Purpose string // what the code is for, and right for alone; one for none is right where none is named
 }
 
 // Options say what a Desk works with.
