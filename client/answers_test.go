@@ -134,7 +134,10 @@ func TestWhatIsWritten(t *testing.T) {
 					ClientIP: netip.MustParseAddr("2001:db8::1%eth0"), Data: map[string]string{"product": "Acme"}})
 			}},
 		{`GET /mailboxes/a%2Fb+c%3F%25@example.com `, func(c *client.Client) { c.Mailbox(ctx, "a/b+c?%@example.com") }},
+		{`POST /send-code {"email":"a@example.com","purpose":"sign-up"}`, func(c *client.Client) { c.SendCode(ctx, client.Send{Email: "a@example.com", Purpose: "sign-up"}) }},
 		{`POST /verify-code {"email":"a@example.com","code":"123456"}`, func(c *client.Client) { c.VerifyCode(ctx, "a@example.com", "123456") }},
+		{`POST /verify-code {"email":"a@example.com","code":"123456","purpose":"sign-up"}`, func(c *client.Client) { c.VerifyCodeFor(ctx, "a@example.com", "123456", "sign-up") }},
+		{`POST /verify-code {"email":"a@example.com","code":"123456","purpose":""}`, func(c *client.Client) { c.VerifyCodeFor(ctx, "a@example.com", "123456", "") }},
 		{`POST /actions/reply/take {"subject":"user 4711"}`, func(c *client.Client) { c.Take(ctx, "reply", "user 4711") }},
 		{`POST /actions/a%2Fb/peek {"subject":"user 4711"}`, func(c *client.Client) { c.Peek(ctx, "a/b", "user 4711") }},
 		{`POST /actions/reply/release {"subject":"user 4711","id":"tWudQhxQ"}`, func(c *client.Client) { c.Release(ctx, "reply", "user 4711", "tWudQhxQ") }},

@@ -255,6 +255,33 @@ func TestVerifyCode(t *testing.T) {
 	}
 }
 
+// A code is right for the purpose of its send. One without a name is a mistake, and no way to
+// go without.
+func TestVerifyCodeFor(t *testing.T) {
+	g := newGate(t, nil)
+	c, _ := asking(t, g.URL, client.Options{})
+	ctx := t.Context()
+	need(c.SendCode(ctx, client.Send{Email: email, Purpose: "sign-up"}))
+	code := g.codeFor(t, email)
+	for left, err := range []error{c.VerifyCode(ctx, email, code), c.VerifyCodeFor(ctx, email, code, "reset-password")} {
+		var incorrect *client.CodeIncorrect
+		if !errors.As(err, &incorrect) || incorrect.AttemptsLeft != 4-left {
+			t.Errorf("for another purpose: %v", err)
+		}
+	}
+	for _, purpose := range []string{"", "Sign up"} {
+		if err := c.VerifyCodeFor(ctx, email, code, purpose); kindOf(err) != string(client.Invalid) {
+			t.Errorf("for the purpose %q: %v", purpose, err)
+		}
+	}
+	if err := c.VerifyCodeFor(ctx, email, code, "sign-up"); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.SendCode(ctx, client.Send{Email: email, Purpose: "sign-up", Code: code}); kindOf(err) != string(client.Invalid) {
+		t.Errorf("with a code of the caller's own: %v", err)
+	}
+}
+
 func TestActions(t *testing.T) {
 	g := newGate(t, nil)
 	c, _ := asking(t, g.URL, client.Options{})

@@ -17,7 +17,11 @@ type Send struct {
 	Email string
 	// Code is one that the caller has made, of 4 to 12 of 0-9A-Za-z. Left out, mailgate
 	// makes one, which [Client.VerifyCode] checks.
-	Code             string
+	Code string
+	// Purpose is what mailgate's code is for, such as "sign-up", in 1 to 32 lower-case letters,
+	// digits, - and _, the first a letter. [Client.VerifyCodeFor] then takes the code for that,
+	// and nothing takes it for anything else. Not with a Code of your own.
+	Purpose          string
 	Template, Locale string
 	// ClientIP is the visitor's address, for limits by address.
 	ClientIP netip.Addr
@@ -95,11 +99,12 @@ func (s Send) json() any {
 	return struct {
 		Email    string            `json:"email"`
 		Code     string            `json:"code,omitempty"`
+		Purpose  string            `json:"purpose,omitempty"`
 		Template string            `json:"template,omitempty"`
 		Locale   string            `json:"locale,omitempty"`
 		ClientIP string            `json:"client_ip,omitempty"`
 		Data     map[string]string `json:"data,omitempty"`
-	}{s.Email, s.Code, s.Template, s.Locale, ip, s.Data}
+	}{s.Email, s.Code, s.Purpose, s.Template, s.Locale, ip, s.Data}
 }
 
 func keyWillDo(key string) bool {
