@@ -60,21 +60,22 @@ export class Mailgate {
    * call has sent none.
    */
   async sendCode(send: Send, call: Call = {}): Promise<SendResult> {
-    const { email, code, template, locale, clientIp, data, idempotencyKey = newKey() } = send;
+    const { email, code, purpose, template, locale, clientIp, data, idempotencyKey = newKey() } = send;
     if (!visible.test(idempotencyKey) || idempotencyKey.length > 255) {
       throw new TypeError("mailgate: an idempotency key is 1 to 255 visible ASCII characters");
     }
-    const body = { email, code, template, locale, client_ip: clientIp, data: data && sorted(data) };
+    const body = { email, code, purpose, template, locale, client_ip: clientIp, data: data && sorted(data) };
     const unsettled = (last: Refusal): Unsettled => ({ status: "unsettled", idempotencyKey, last });
     return this.#ask({ path: "/send-code", body, key: quoted(idempotencyKey), mail: true, harmless: true }, call, readSent, readSendRefusal, unsettled);
   }
 
   /**
    * Checks a code that mailgate made and mailed. "verified" means that it is right; it is so
-   * once. "unavailable" may have cost a guess, so it is for the visitor to try again.
+   * once, and only for the purpose of its send. "unavailable" may have cost a guess, so it is for
+   * the visitor to try again.
    */
-  async verifyCode(email: string, code: string, call: Call = {}): Promise<VerifyResult> {
-    return this.#ask({ path: "/verify-code", body: { email, code }, counts: true }, call, readVerified, readGuess);
+  async verifyCode(email: string, code: string, call: VerifyCall = {}): Promise<VerifyResult> {
+    return this.#ask({ path: "/verify-code", body: { email, code, purpose: call.purpose }, counts: true }, call, readVerified, readGuess);
   }
 
   /** Says what a send would be told now. Looking spends nothing. */
@@ -201,11 +202,22 @@ export interface Call {
   signal?: AbortSignal | undefined;
 }
 
+/** What can be said with a code that is to be checked. */
+export interface VerifyCall extends Call {
+  /** What the code has to be for; left out, only one that was sent without a purpose is right. */
+  purpose?: string | undefined;
+}
+
 /** A mail with a code. Only the address is required. */
 export interface Send {
   email: string;
   /** One that the caller has made; left out, mailgate makes one, which verifyCode checks. */
   code?: string | undefined;
+  /**
+   * What mailgate's code is for, such as "sign-up", in 1 to 32 lower-case letters, digits, - and _,
+   * the first a letter. verifyCode takes it for nothing else. Not with a code of your own.
+   */
+  purpose?: string | undefined;
   template?: string | undefined;
   locale?: string | undefined;
   /** The visitor's, for limits by address. */

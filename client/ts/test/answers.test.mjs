@@ -97,6 +97,9 @@ test("what is written is what mailgate asks for", async () => {
   const { gate } = asking(server.url + "/");
   await gate.sendCode({ email: "a@example.com" });
   await gate.sendCode({ email: "a@example.com", code: "4711", template: "login", locale: "zh", clientIp: "2001:db8::1", data: { product: "Acme" } });
+  await gate.sendCode({ email: "a@example.com", purpose: "sign-up" });
+  await gate.verifyCode("a@example.com", "123456");
+  await gate.verifyCode("a@example.com", "123456", { purpose: "sign-up" });
   await gate.mailbox("a/b+c?%@example.com");
   await gate.inspect("\ud800@example.com");
   await gate.take("a/b", "user 4711");
@@ -106,6 +109,9 @@ test("what is written is what mailgate asks for", async () => {
   assert.deepEqual(server.asked.map((q) => `${q.method} ${q.path} ${q.body}`), [
     'POST /send-code {"email":"a@example.com"}',
     'POST /send-code {"email":"a@example.com","code":"4711","template":"login","locale":"zh","client_ip":"2001:db8::1","data":{"product":"Acme"}}',
+    'POST /send-code {"email":"a@example.com","purpose":"sign-up"}',
+    'POST /verify-code {"email":"a@example.com","code":"123456"}',
+    'POST /verify-code {"email":"a@example.com","code":"123456","purpose":"sign-up"}',
     "GET /mailboxes/a%2Fb%2Bc%3F%25%40example.com ",
     "GET /admin/mailboxes/%EF%BF%BD%40example.com ",
     'POST /actions/a%2Fb/take {"subject":"user 4711"}',

@@ -89,6 +89,17 @@ test("codes", async () => {
   assert.deepEqual(await gate.verifyCode(email, code), { status: "expired" });
 });
 
+test("codes for a purpose", async () => {
+  const email = "greta@example.com", purpose = "sign-up";
+  assert.equal((await gate.sendCode({ email, purpose })).status, "sent");
+  const [code] = /\b\d{6}\b/.exec((await mailsTo(email))[0]);
+  assert.deepEqual(await gate.verifyCode(email, code), { status: "incorrect", attemptsLeft: 4 });
+  assert.deepEqual(await gate.verifyCode(email, code, { purpose: "reset-password" }), { status: "incorrect", attemptsLeft: 3 });
+  assert.equal((await gate.verifyCode(email, code, { purpose: "" })).status, "invalid");
+  assert.deepEqual(await gate.verifyCode(email, code, { purpose }), { status: "verified" });
+  assert.equal((await gate.sendCode({ email, purpose, code })).status, "invalid");
+});
+
 test("actions", async () => {
   const subject = "user 4711";
   assert.equal((await gate.peek("reply", subject)).allowed, true);

@@ -51,6 +51,9 @@ export async function asks(): Promise<void> {
   await gate.sendCode({ code: "1234" });
   // @ts-expect-error there is no such field
   await gate.sendCode({ email: "a@example.com", ip: "203.0.113.7" });
+  await gate.verifyCode("a@example.com", "123456", { purpose: "sign-up", signal: new AbortController().signal });
+  // @ts-expect-error a purpose is one of the options
+  await gate.verifyCode("a@example.com", "123456", "sign-up");
   const taken = await gate.take("reply", "user 4711");
   if (taken.status === "taken") await gate.release("reply", "user 4711", taken.id);
   const looked = await gate.peek("reply", "user 4711");
