@@ -1,6 +1,7 @@
 package outage
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -35,18 +36,23 @@ func (b *Book) pay(ctx context.Context, mailbox string, d debt) error {
 }
 
 // Add makes the code right, here if not there. The shared book is told all before: perhaps it
-// is yet to forget the codes of the mailbox, and would forget this one with them.
+// is yet to forget the codes of the mailbox, and would forget this one with them. A code that it
+// may have taken unheard is not kept here as well: used there, it would be right once more.
 func (b *Book) Add(ctx context.Context, mailbox string, h verify.Hash, lifetime int64) error {
 	const doing = "adding a code"
 	if err := verify.CheckLifetime(lifetime); err != nil {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
 	err := b.told(ctx, doing, mailbox)
-	if err == nil {
+	asked := err == nil
+	if asked {
 		err = b.shared.Add(ctx, mailbox, h, lifetime)
 	}
 	if !b.fails(ctx, err, b.doubt(mailbox)) {
 		return err
+	}
+	if asked && !b.watch.undone(err) {
+		return fmt.Errorf("%w: %w", verify.ErrMayBeRight, cmp.Or(b.takeBack(mailbox, h, err), err))
 	}
 	expires := b.watch.o.Now() + lifetime
 	return b.instead(mailbox, debt{step: add, what: string(h[:]), at: expires, until: expires}, err)
@@ -145,7 +151,12 @@ func (b *Book) Remove(ctx context.Context, mailbox string, h verify.Hash) error 
 	if !b.fails(ctx, err, b.doubt(mailbox)) {
 		return err
 	}
-	return b.instead(mailbox, debt{step: remove, what: string(h[:]), until: b.watch.o.Now() + verify.MaxLifetime}, err)
+	return b.takeBack(mailbox, h, err)
+}
+
+// takeBack has the shared book forget a code when it can be asked again.
+func (b *Book) takeBack(mailbox string, h verify.Hash, cause error) error {
+	return b.instead(mailbox, debt{step: remove, what: string(h[:]), until: b.watch.o.Now() + verify.MaxLifetime}, cause)
 }
 
 // Forget forgets all codes of the mailbox, and needs the shared book for it.

@@ -40,6 +40,10 @@ type Book interface {
 type LoneBook interface {
 	Book
 
+	// Add is of the kind [ErrMayBeRight] where the others may have the code, which is then
+	// taken back. Another can be added in its place.
+	Add(ctx context.Context, mailbox string, h Hash, lifetime int64) error
+
 	// CheckAlone is Check for a guess that this process alone has counted. The others may
 	// each have counted as many, so a code that they know of is not looked at: it is Correct
 	// if it was made here while the shared book was away, and else ErrUnavailable, right or
@@ -57,6 +61,9 @@ const (
 var (
 	// ErrUnavailable is the kind of every failure to read or write what is on record.
 	ErrUnavailable = errors.New("the codes are unavailable")
+	// ErrMayBeRight is the kind of an Add of a [LoneBook] that the others may have heard of,
+	// though nobody knows. The code must not be mailed.
+	ErrMayBeRight = errors.New("the code may be right elsewhere")
 	// ErrLifetime is the kind of a lifetime that is no length of time or too long.
 	ErrLifetime = errors.New("a code lives for 1 ms to 24 hours")
 )

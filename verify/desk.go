@@ -74,6 +74,13 @@ func (d *Desk) Issue(ctx context.Context, to Recipient) (code string, err error)
 	if to.Address == "" {
 		return "", fmt.Errorf("issuing a code: %w", ErrAddress)
 	}
+	if code, err = d.issue(ctx, to); errors.Is(err, ErrMayBeRight) {
+		code, err = d.issue(ctx, to)
+	}
+	return code, err
+}
+
+func (d *Desk) issue(ctx context.Context, to Recipient) (code string, err error) {
 	if code, err = NewCode(d.o.Random); err != nil {
 		return "", err
 	}

@@ -530,3 +530,35 @@ func TestIssueForNoAddress(t *testing.T) {
 	}
 	s.expect(alice, "000000", verify.Expired, 0)
 }
+
+// doubtful is a book of which the others may have the next so many codes.
+type doubtful struct {
+	verify.Book
+	left int
+}
+
+func (d *doubtful) Add(ctx context.Context, mailbox string, h verify.Hash, lifetime int64) error {
+	if d.left--; d.left >= 0 {
+		return verify.ErrMayBeRight
+	}
+	return d.Book.Add(ctx, mailbox, h, lifetime)
+}
+
+// A code that may be right elsewhere is not mailed: another is made, once.
+func TestACodeThatMayBeRightElsewhere(t *testing.T) {
+	random := bytes.NewReader([]byte{0, 0, 1, 0, 0, 2, 0, 0, 3, 0, 0, 4})
+	var book *doubtful
+	s := newSetting(t, func(s *setting) {
+		book = &doubtful{Book: s.book, left: 1}
+		s.book = book
+	})
+	desk, err := verify.NewDesk(verify.Options{Hasher: hasher(t, ourSecret), Book: s.book, Guesses: s.guesses, Random: random})
+	s.must(err)
+	if code, err := desk.Issue(context.Background(), alice); err != nil || code != "000002" {
+		t.Errorf("%q, %v", code, err)
+	}
+	book.left = 2
+	if code, err := desk.Issue(context.Background(), alice); !errors.Is(err, verify.ErrMayBeRight) || code != "" {
+		t.Errorf("%q, %v", code, err)
+	}
+}

@@ -100,7 +100,10 @@ func (b *Book) step(ctx context.Context, doing, mailbox string, script *redissto
 	}
 	defer call.End()
 	a, err := call.Change(script, what, with)
-	if err != nil {
+	switch {
+	case redisstore.Undone(err):
+		return 0, throttle.Unchanged(verify.Unavailable(doing, err))
+	case err != nil:
 		return 0, verify.Unavailable(doing, err)
 	}
 	return a.Letter, nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mailgate/mailgate/redisstore"
 	"github.com/mailgate/mailgate/redisstore/redistest"
+	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/verify"
 	"github.com/mailgate/mailgate/verify/cluster"
 )
@@ -156,10 +157,24 @@ func TestConfirmed(t *testing.T) {
 	if result, err := book.Check(ctx, "confirmed", verify.Hash{1}); !errors.Is(err, verify.ErrUnavailable) || result == verify.Correct {
 		t.Errorf("a right code: %v, %v", result, err)
 	}
-	if err := book.Add(ctx, "unconfirmed", verify.Hash{1}, minute); !errors.Is(err, verify.ErrUnavailable) {
+	if err := book.Add(ctx, "unconfirmed", verify.Hash{1}, minute); !errors.Is(err, verify.ErrUnavailable) || errors.Is(err, throttle.ErrUnchanged) {
 		t.Errorf("add: %v", err)
 	}
 	replica.Resume()
+}
+
+// What Redis refuses to do is proof: whoever goes on alone need not fear that it was done.
+func TestARefusalIsProof(t *testing.T) {
+	t.Parallel()
+	server := redistest.Alone(t)
+	book := open(t, redisstore.Options{URL: server.URL(), Timeout: patient})
+	ctx := context.Background()
+	if err := server.Client().ConfigSet(ctx, "maxmemory", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := book.Add(ctx, "refused", verify.Hash{1}, minute); !errors.Is(err, verify.ErrUnavailable) || !errors.Is(err, throttle.ErrUnchanged) {
+		t.Errorf("%v", err)
+	}
 }
 
 func TestErrorsNameNobody(t *testing.T) {
