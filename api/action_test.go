@@ -274,7 +274,7 @@ func TestATakeAskedAgainAfterAFailure(t *testing.T) {
 	r.takeUnder("a", appKey, "broken", "u").is(t, 200, "")
 	store.take.Store(true)
 	r.act("broken", "take", `{"subject":"w"}`).is(t, 503, "store-unavailable")
-	eventually(t, "the take without a key is given back", func() bool { return store.releases.Load() > 0 })
+	servertest.Eventually(t, "the take without a key is given back", func() bool { return store.releases.Load() > 0 })
 	if n := len(must(store.History(context.Background(), "u"))(t)); n != 1 {
 		t.Errorf("%d are on record", n)
 	}
