@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"log/slog"
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -198,6 +199,9 @@ func (s *Server) settle(ctx context.Context, c *call, send rules.Send, done *sen
 	}
 	p := problemOf(err)
 	if neverLeft(err) {
+		if outcomeOf(err) == sendDeferred {
+			send.Client = netip.Addr{} // his place stays taken: else he could have the relay asked without end
+		}
 		s.refunds.now(ctx, s.sendRefund(c, send, done.made))
 		c.rule, c.limit = "", ""
 		return p
