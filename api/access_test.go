@@ -18,6 +18,8 @@ func TestKeys(t *testing.T) {
 		{"GET", "/mailboxes/keys@example.com", appKey},
 		{"GET", "/admin/mailboxes/keys@example.com", opsKey},
 		{"POST", "/admin/mailboxes/keys@example.com/reset", opsKey},
+		{"POST", "/admin/rules/client-ip/peek", opsKey},
+		{"POST", "/admin/rules/client-ip/reset", opsKey},
 		{"GET", "/admin/figures", opsKey},
 		{"POST", "/admin/what-if", opsKey},
 	}

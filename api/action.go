@@ -203,10 +203,10 @@ func writeReleased(out *answer, released *bool) {
 	out.body = append(strconv.AppendBool(b, *released), '}')
 }
 
-// A clearing is how many takes of an action were forgotten.
+// A clearing is how much was forgotten of what an action, or a rule, counted for a subject.
 type clearing struct {
-	name, subject string // the subject as the log calls it
-	takes         int
+	of, name, subject string // the subject as the log calls it
+	counted           int
 }
 
 // resetAction forgets a subject and writes who did it and why.
@@ -223,16 +223,16 @@ func (s *Server) resetAction(ctx context.Context, c *call, q actionRequest) (cle
 		return clearing{}, inWords(err, notReset)
 	}
 	s.metrics.resets.Inc()
-	return clearing{q.name, c.subject, n}, nil
+	return clearing{"action", q.name, c.subject, n}, nil
 }
 
 func writeClearing(out *answer, done *clearing) {
 	out.json()
-	b := append(out.body, `{"action":`...)
+	b := append(out.body, `{"`+done.of+`":`...)
 	b = wire.AppendString(b, done.name)
 	b = append(b, `,"subject":`...)
 	b = wire.AppendString(b, done.subject)
 	b = append(b, `,"cleared":`...)
-	b = strconv.AppendInt(b, int64(done.takes), 10)
+	b = strconv.AppendInt(b, int64(done.counted), 10)
 	out.body = append(b, '}')
 }

@@ -248,10 +248,16 @@ func (w *work) attrs(r *route, p *problem, took time.Duration) []slog.Attr {
 		attrs = append(attrs, slog.String("id", w.call.id.String()))
 	}
 	if w.call.action != "" {
-		attrs = append(attrs, slog.String("action", w.call.action), slog.String("subject", w.call.subject))
+		attrs = append(attrs, slog.String("action", w.call.action))
+	}
+	if w.call.subject != "" {
+		attrs = append(attrs, slog.String("subject", w.call.subject))
+	}
+	if w.call.rule != "" {
+		attrs = append(attrs, slog.String("rule", w.call.rule))
 	}
 	if w.call.limit != "" {
-		attrs = append(attrs, slog.String("rule", w.call.rule), slog.String("limit", w.call.limit))
+		attrs = append(attrs, slog.String("limit", w.call.limit))
 	}
 	if w.call.delay > 0 {
 		attrs = append(attrs, slog.Int64("delay_ms", w.call.delay))

@@ -21,7 +21,7 @@ func lookingUp(t testing.TB, change func(*api.Options)) setup {
 		if change != nil {
 			change(o)
 		}
-	}, actions: threeActions(&failing{})}
+	}, actions: threeActions(&failing{}), rules: ruleForEach}
 }
 
 // Every route that reads mailboxes out or is an operator's is bounded, for each key
@@ -32,6 +32,7 @@ func TestLookupsAreBounded(t *testing.T) {
 		{"GET", "/admin/mailboxes/looked@example.com", opsKey, ""},
 		{"POST", "/admin/mailboxes/looked@example.com/reset", opsKey, ""},
 		{"POST", "/admin/actions/reply/reset", opsKey, `{"subject":"looked"}`},
+		{"POST", "/admin/rules/domain-rule/reset", opsKey, `{"subject":"example.com"}`},
 		{"POST", "/admin/what-if", opsKey, `{"tiers":"hour=1/1h"}`},
 	}
 	for _, route := range routes {

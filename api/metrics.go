@@ -58,7 +58,7 @@ func newMetrics(o Options, connections, givenUp func() int) (*metrics, error) {
 		refunds: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mailgate_refunds_total", Help: "Places given back for mail that never left, and those given up."}, []string{"result"}),
 		resets: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "mailgate_resets_total", Help: "Mailboxes and subjects of actions an operator has reset."}),
+			Name: "mailgate_resets_total", Help: "Mailboxes, and subjects of actions and rules, that operators reset."}),
 	}
 	m.fromZero()
 	info := prometheus.NewGauge(prometheus.GaugeOpts{

@@ -21,6 +21,8 @@ var keyed = []struct{ method, path, body string }{
 	{"POST", "/actions/reply/peek", `{"subject":"elsewhere"}`},
 	{"POST", "/actions/reply/release", `{"subject":"elsewhere","id":"tWudQhxQ"}`},
 	{"POST", "/admin/actions/reply/reset", `{"subject":"elsewhere"}`},
+	{"POST", "/admin/rules/domain-rule/peek", `{"subject":"example.com"}`},
+	{"POST", "/admin/rules/domain-rule/reset", `{"subject":"example.com"}`},
 }
 
 func keyless(o *api.Options) { o.APIKeys, o.AdminKeys = api.Keys{}, api.Keys{} }
@@ -104,7 +106,7 @@ func TestKeysAreForAnyHost(t *testing.T) {
 
 // A body is JSON by its header too, on every route that takes one: a form cannot say so.
 func TestBodiesSayThatTheyAreJSON(t *testing.T) {
-	r := newRig(t, setup{options: keyless, actions: threeActions(&failing{})})
+	r := newRig(t, setup{options: keyless, actions: threeActions(&failing{}), rules: ruleForEach})
 	for _, route := range keyed {
 		if route.body == "" {
 			continue

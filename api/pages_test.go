@@ -186,6 +186,7 @@ func TestMethods(t *testing.T) {
 		"/send-code": "OPTIONS, POST", "/verify-code": "OPTIONS, POST", "/countdown.js": "GET, HEAD, OPTIONS", "/countdown.d.ts": "GET, HEAD, OPTIONS",
 		"/mailboxes/a@example.com":       "GET, HEAD, OPTIONS",
 		"/admin/mailboxes/a@example.com": "GET, HEAD, OPTIONS", "/admin/mailboxes/a@example.com/reset": "OPTIONS, POST",
+		"/admin/rules/client-ip/peek": "OPTIONS, POST", "/admin/rules/client-ip/reset": "OPTIONS, POST",
 		"/livez": "GET, HEAD, OPTIONS", "/readyz": "GET, HEAD, OPTIONS", "/metrics": "GET, HEAD, OPTIONS",
 		"/openapi.yaml": "GET, HEAD, OPTIONS", "/docs": "GET, HEAD, OPTIONS", "/admin/figures": "GET, HEAD, OPTIONS",
 		"/admin": "GET, HEAD, OPTIONS", "/admin/what-if": "OPTIONS, POST", "/admin/console/console.js": "GET, HEAD, OPTIONS",

@@ -24,6 +24,7 @@ const (
 	forbidden
 	notFound
 	unknownAction
+	unknownRule
 	unknownCountdown
 	trialUnderWay
 	methodNotAllowed
@@ -57,6 +58,7 @@ var kinds = [...]struct {
 	forbidden:         {403, "forbidden", "The request comes from elsewhere", "Without keys this server is for programs of its own machine, and this request was made by a page from elsewhere."},
 	notFound:          {404, "not-found", "There is nothing here", "No route has this path. GET /docs lists them all."},
 	unknownAction:     {404, "unknown-action", "There is no such action", "No action has this name."},
+	unknownRule:       {404, "unknown-rule", "There is no such rule", "No rule has this name."},
 	unknownCountdown:  {404, "unknown-countdown", "There is no such countdown", "No countdown has this token, or it is over for good. The answer to the next send has a new one."},
 	trialUnderWay:     {409, "trial-under-way", "Another trial is under way", "There is one trial of other tiers at a time. Ask again when it is over."},
 	methodNotAllowed:  {405, "method-not-allowed", "The method is not for this path", "The Allow header lists the methods that are."},

@@ -55,6 +55,8 @@ func (s *Server) routes() []route {
 		{"GET", "/admin/mailboxes/:email", "admin-mailbox", operators, byCaller, steps(s.readMailbox, s.inspect, writeInspection), ownOrigin},
 		{"POST", "/admin/mailboxes/:email/reset", "admin-reset", operators, byCaller, steps(s.readReset, s.reset, writeCleared), ownOrigin},
 		{"POST", "/admin/actions/:action/reset", "admin-action-reset", operators, byCaller, steps(s.readActionReset, s.resetAction, writeClearing), ownOrigin},
+		{"POST", "/admin/rules/:rule/peek", "admin-rule-peek", operators, byCaller, steps(s.readRule, s.peekRule, writeRuleSight), ownOrigin},
+		{"POST", "/admin/rules/:rule/reset", "admin-rule-reset", operators, byCaller, steps(s.readRuleReset, s.resetRule, writeClearing), ownOrigin},
 		{"GET", "/admin/figures", "admin-figures", operators, unbounded, steps(nothing, s.readFigures, writeJSON), ownOrigin},
 		{"POST", "/admin/what-if", "admin-what-if", operators, byCaller, steps(readWhatIf, s.whatIf, writeJSON), ownOrigin},
 		{"GET", "/admin", "console", open, unbounded, steps(nothing, s.showConsole, writeConsole), ownOrigin},

@@ -35,7 +35,7 @@ func (s *Set) applying(send Send) []asked {
 	round := make([]asked, 0, len(s.rules))
 	for i := range s.rules {
 		r := &s.rules[i]
-		if key := r.By.key(send); key != "" && !r.Exempt.covers(send) {
+		if key := r.By.Key(send); key != "" && !r.Exempt.covers(send) {
 			round = append(round, asked{rule: r, key: key, limiter: r.Limiter})
 		}
 	}

@@ -38,8 +38,8 @@ func Bys() []By { return []By{ByMailbox, ByClientIP, ByAPIKey, ByDomain, ByTempl
 // width grows with how many sends have the trait in common.
 func (b By) width() int { return slices.Index(Bys(), b) }
 
-// key is the text that stands for the send's trait, empty if it is not known.
-func (b By) key(s Send) string {
+// Key is the text that stands for the send's trait, empty if it is not known.
+func (b By) Key(s Send) string {
 	switch b {
 	case ByMailbox:
 		return s.Mailbox

@@ -61,7 +61,7 @@ func New(o Options, all ...Rule) (*Set, error) {
 			return nil, fmt.Errorf("rule %s: the name is used twice", r.Name)
 		case r.Limiter == nil:
 			return nil, fmt.Errorf("rule %s: it has no limiter", r.Name)
-		case r.By.key(everything) == "":
+		case r.By.Key(everything) == "":
 			return nil, fmt.Errorf("rule %s: nothing can be counted by %q", r.Name, r.By)
 		}
 		seen[r.Name] = true
@@ -89,6 +89,15 @@ var everything = Send{Mailbox: "m", Domain: "d", Client: loopback, Caller: "c", 
 
 // Mailbox is the limiter of the rule of that name.
 func (s *Set) Mailbox() throttle.Historian { return s.mailbox }
+
+// Rule finds the one of that name. What it has on record of a send is under By.Key.
+func (s *Set) Rule(name string) (r Rule, known bool) {
+	i := slices.IndexFunc(s.rules, func(r Rule) bool { return r.Name == name })
+	if i < 0 {
+		return r, false
+	}
+	return s.rules[i], true
+}
 
 // check is what every call about a mailbox checks first. MailboxRule is for every send, so
 // one without a mailbox is not let pass it.
