@@ -145,6 +145,8 @@ func TestWhatIsWritten(t *testing.T) {
 		{`POST /admin/mailboxes/a@example.com/reset {"reason":"ticket 4711"}`, func(c *client.Client) { c.Reset(ctx, "a@example.com", "ticket 4711") }},
 		{`POST /admin/mailboxes/a@example.com/reset {}`, func(c *client.Client) { c.Reset(ctx, "a@example.com", "") }},
 		{`POST /admin/actions/reply/reset {"subject":"","reason":"why"}`, func(c *client.Client) { c.ResetAction(ctx, "reply", "", "why") }},
+		{`POST /admin/rules/client-ip/reset {"subject":"198.51.100.7","reason":"why"}`, func(c *client.Client) { c.ResetRule(ctx, "client-ip", "198.51.100.7", "why") }},
+		{`POST /admin/rules/provider/reset {}`, func(c *client.Client) { c.ResetRule(ctx, "provider", "", "") }},
 	}
 	for _, tt := range tests {
 		server := play(t, problem(401, "unauthorized"))
@@ -230,6 +232,7 @@ func TestArgumentsThatNameNothing(t *testing.T) {
 			"the action of Peek":        func() error { _, err := c.Peek(t.Context(), none, "u"); return err },
 			"the action of Release":     func() error { _, err := c.Release(t.Context(), none, "u", "id"); return err },
 			"the action of ResetAction": func() error { _, err := c.ResetAction(t.Context(), none, "u", ""); return err },
+			"the rule of ResetRule":     func() error { _, err := c.ResetRule(t.Context(), none, "u", ""); return err },
 		} {
 			err := call()
 			if what, _, _ := strings.Cut(doing, " of "); !errors.Is(err, client.ErrArgument) || !strings.Contains(err.Error(), what) {

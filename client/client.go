@@ -79,8 +79,8 @@ type Client struct {
 
 // New makes a Client. The base URL is where mailgate is, with the path in front of its
 // routes if it has one. The key is the secret of one of its API keys, or of an admin key
-// for [Client.Inspect], [Client.Reset] and [Client.ResetAction]; empty for a mailgate
-// without keys on this machine. Nothing is asked yet. Errors show neither.
+// for [Client.Inspect], [Client.Reset], [Client.ResetAction] and [Client.ResetRule]; empty
+// for a mailgate without keys on this machine. Nothing is asked yet. Errors show neither.
 func New(baseURL, key string, options Options) (*Client, error) {
 	base, err := checkBase(baseURL)
 	if err != nil {

@@ -52,9 +52,10 @@ func openGate(script *fault.Script) *gate {
 
 	from := need(mailer.ParseSender("Acme <no-reply@acme.example>"))
 	own := rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: limiter}
+	visitors := rules.Rule{Name: "client-ip", By: rules.ByClientIP, Limiter: limiter.Tiers("visitors", need(throttle.ParsePolicy("hour=100/1h")))}
 	server := need(api.New(api.Options{
 		Live: api.Live{
-			Rules:    need(rules.New(rules.Options{}, own)),
+			Rules:    need(rules.New(rules.Options{}, own, visitors)),
 			Actions:  map[string]throttle.Limiter{"reply": memory.NewTiers(need(throttle.ParsePolicy("minute=1/60s")), memory.Options{Now: g.now.Load})},
 			Composer: need(mailer.NewComposer(from, need(mailer.LoadTemplates(nil, "en")), rand.Reader)),
 		},

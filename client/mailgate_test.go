@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
@@ -337,7 +338,14 @@ func TestOperator(t *testing.T) {
 	if n := need(ops.Reset(ctx, email, "")); n != 0 {
 		t.Errorf("%d were forgotten", n)
 	}
-	need(c.SendCode(ctx, client.Send{Email: email}))
+	visitor := netip.MustParseAddr("2001:db8::7")
+	need(c.SendCode(ctx, client.Send{Email: email, ClientIP: visitor}))
+	if n := need(ops.ResetRule(ctx, "client-ip", visitor.String(), "ticket 4711")); n != 1 {
+		t.Errorf("%d were forgotten", n)
+	}
+	if _, err := ops.ResetRule(ctx, "nothing", visitor.String(), ""); kindOf(err) != string(client.UnknownRule) {
+		t.Errorf("a rule that is not there: %v", err)
+	}
 	if _, err := c.Inspect(ctx, email); kindOf(err) != string(client.Unauthorized) {
 		t.Errorf("with an application's key: %v", err)
 	}

@@ -60,6 +60,20 @@ func (c *Client) ResetAction(ctx context.Context, action, subject, reason string
 	})
 }
 
+// ResetRule lets a subject start afresh with a rule that counts by something else than
+// mailboxes, and says how many sends were forgotten. The subject is a visitor's address, a
+// domain, or the name of an API key or of a template, whatever the rule counts by; empty
+// for a rule that counts all sends. The reason and the count are as for [Client.Reset].
+func (c *Client) ResetRule(ctx context.Context, rule, subject, reason string) (int, error) {
+	body := resetJSON{Reason: reason}
+	if subject != "" {
+		body.Subject = &subject
+	}
+	return c.reset(ctx, question{
+		doing: "resetting a rule", path: "/admin/rules/{}/reset", named: argument{"rule", rule}, body: body,
+	})
+}
+
 func (c *Client) reset(ctx context.Context, q question) (int, error) {
 	var j clearedJSON
 	q.method = http.MethodPost

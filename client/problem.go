@@ -18,6 +18,7 @@ const (
 	Invalid           Kind = "invalid"               // a field will not do, see Fields; untouched
 	Unauthorized      Kind = "unauthorized"          // no key, or a wrong one; untouched
 	UnknownAction     Kind = "unknown-action"        // the operator has none of this name
+	UnknownRule       Kind = "unknown-rule"          // mailgate has none of this name
 	RecipientRejected Kind = "recipient-rejected"    // the relay refused for good, see SMTP; charged
 	RelayUnavailable  Kind = "relay-unavailable"     // the mail certainly did not leave; given back
 	DeliveryUnknown   Kind = "delivery-unknown"      // the mail may arrive, and is never sent again; charged

@@ -16,7 +16,7 @@ import (
 // What is asked again: everything where that is safe, and nothing else.
 func TestRepeating(t *testing.T) {
 	date := map[string]string{"Date": "Fri, 20 Nov 2026 12:00:00 GMT", "Retry-After": "Fri, 20 Nov 2026 12:00:02 GMT"}
-	const harmless, counting = "send mailbox take peek release inspect", "verify reset reset action"
+	const harmless, counting = "send mailbox take peek release inspect", "verify reset reset action reset rule"
 	tests := []struct {
 		name  string
 		calls string
@@ -26,7 +26,7 @@ func TestRepeating(t *testing.T) {
 	}{
 		{"a broken connection", harmless, line{}, true, ""},
 		{"a broken connection while counting", counting, line{}, false, "no answer"},
-		{"mailgate cannot now", harmless + " reset reset action", problem(503, "store-unavailable", "Retry-After", "1"), true, ""},
+		{"mailgate cannot now", harmless + " reset reset action reset rule", problem(503, "store-unavailable", "Retry-After", "1"), true, ""},
 		{"mailgate cannot now, and may have counted it", "verify", problem(503, "store-unavailable", "Retry-After", "1"), false, "store-unavailable"},
 		{"mailgate has too much to do", harmless + " " + counting, problem(503, "busy", "Retry-After", "1"), true, ""},
 		{"mailgate cannot for long", harmless + " " + counting, problem(503, "relay-unavailable", "Retry-After", "6"), false, "relay-unavailable"},

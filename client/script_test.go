@@ -166,6 +166,10 @@ var calls = map[string]func(context.Context, *client.Client) error{
 		_, err := c.ResetAction(ctx, "reply", email, "a ticket")
 		return err
 	},
+	"reset rule": func(ctx context.Context, c *client.Client) error {
+		_, err := c.ResetRule(ctx, "client-ip", "198.51.100.7", "a ticket")
+		return err
+	},
 }
 
 // callNames are in one order, so that tests run in one.

@@ -77,7 +77,7 @@ func parting(t testing.TB, last line) (url string) {
 
 // Part of what mailgate could not complete may be done. What it had no time for certainly was not.
 func TestAnEarlierAttemptMayHaveDonePart(t *testing.T) {
-	for _, name := range []string{"reset", "reset action", "release"} {
+	for _, name := range []string{"reset", "reset action", "reset rule", "release"} {
 		for kind, want := range map[string]string{"store-unavailable": "no answer", "busy": "not asked"} {
 			c, p := asking(t, parting(t, problem(503, kind)), client.Options{})
 			if err := calls[name](t.Context(), c); kindOf(err) != want || len(p.all) != 3 {

@@ -36,7 +36,7 @@ export class Mailgate {
 
   /**
    * The URL is where mailgate is, with the path in front of its routes if it has one. An admin
-   * key opens inspect, reset and resetAction, and no other route.
+   * key opens inspect and the resets, and no other route.
    */
   constructor(url: string, options: Options = {}) {
     this.#base = checkedBase(url);
@@ -124,6 +124,15 @@ export class Mailgate {
   /** Lets a subject start afresh with an action. `cleared` is as of reset. Takes an admin key. */
   async resetAction(action: string, subject: string, reason?: string, call: Call = {}): Promise<ResetResult> {
     return this.#ask({ path: `/admin/actions/${segment("action", action)}/reset`, body: { subject, reason } }, call, readReset);
+  }
+
+  /**
+   * Lets a subject start afresh with a rule that counts by something else than mailboxes: a
+   * visitor's address, a domain, the name of an API key or of a template; none with a rule that
+   * counts all sends. `cleared` is as of reset. Takes an admin key.
+   */
+  async resetRule(rule: string, subject?: string, reason?: string, call: Call = {}): Promise<ResetResult> {
+    return this.#ask({ path: `/admin/rules/${segment("rule", rule)}/reset`, body: { subject, reason } }, call, readReset);
   }
 
   /**

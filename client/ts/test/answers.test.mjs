@@ -74,7 +74,7 @@ test("what a back end passes on of a refusal", async () => {
 test("no yes from something else", async () => {
   const all = { ...JSON.parse(sent.body), allowed: true, verified: true, released: true, cleared: 1, sends: [] };
   const parts = { sendCode: ["status", "id", "wait_ms"], verifyCode: ["verified"], mailbox: ["email", "server_time"], take: ["allowed", "id", "retry_at"],
-    peek: ["allowed"], release: ["released"], inspect: ["sends", "email"], reset: ["cleared"], resetAction: ["cleared"] };
+    peek: ["allowed"], release: ["released"], inspect: ["sends", "email"], reset: ["cleared"], resetAction: ["cleared"], resetRule: ["cleared"] };
   for (const [name, fields] of Object.entries(parts)) {
     for (const field of [undefined, ...fields]) {
       for (const instead of [undefined, null, "x", -1, 1.5, {}, []]) {
@@ -106,6 +106,8 @@ test("what is written is what mailgate asks for", async () => {
   await gate.release("reply", "user 4711", "tWudQhxQ");
   await gate.reset("a@example.com");
   await gate.resetAction("reply", "user 4711", "why");
+  await gate.resetRule("client-ip", "198.51.100.7", "why");
+  await gate.resetRule("provider");
   assert.deepEqual(server.asked.map((q) => `${q.method} ${q.path} ${q.body}`), [
     'POST /send-code {"email":"a@example.com"}',
     'POST /send-code {"email":"a@example.com","code":"4711","template":"login","locale":"zh","client_ip":"2001:db8::1","data":{"product":"Acme"}}',
@@ -118,6 +120,8 @@ test("what is written is what mailgate asks for", async () => {
     'POST /actions/reply/release {"subject":"user 4711","id":"tWudQhxQ"}',
     "POST /admin/mailboxes/a%40example.com/reset {}",
     'POST /admin/actions/reply/reset {"subject":"user 4711","reason":"why"}',
+    'POST /admin/rules/client-ip/reset {"subject":"198.51.100.7","reason":"why"}',
+    "POST /admin/rules/provider/reset {}",
   ]);
   for (const q of server.asked) assert.equal(q.headers["content-type"], q.body ? "application/json" : undefined);
 });
@@ -157,6 +161,7 @@ test("what names nothing is not asked about", async () => {
     for (const [name, call] of Object.entries({
       email: [() => gate.mailbox(none), () => gate.inspect(none), () => gate.reset(none)],
       action: [() => gate.take(none, "u"), () => gate.peek(none, "u"), () => gate.release(none, "u", "id"), () => gate.resetAction(none, "u")],
+      rule: [() => gate.resetRule(none, "u")],
     })) {
       for (const one of call) await assert.rejects(one(), (e) => e instanceof TypeError && e.message.includes(name));
     }

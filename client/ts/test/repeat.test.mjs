@@ -125,7 +125,7 @@ test("what one attempt may have done is not unsaid by others that found nobody",
 
 // Part of what mailgate could not complete may be done. What it had no time for certainly was not.
 test("what one attempt may have done in part is not unsaid either", async () => {
-  for (const name of ["reset", "resetAction", "release"]) {
+  for (const name of ["reset", "resetAction", "resetRule", "release"]) {
     for (const [kind, notAsked] of [["store-unavailable", false], ["busy", true]]) {
       const { status, headers, body } = problem(503, kind, { connection: "close" });
       const server = createServer(async (request, response) => {

@@ -63,6 +63,7 @@ export const calls = {
   inspect: (gate, call) => gate.inspect(email, call),
   reset: (gate, call) => gate.reset(email, "a ticket", call),
   resetAction: (gate, call) => gate.resetAction("reply", "user 4711", "a ticket", call),
+  resetRule: (gate, call) => gate.resetRule("client-ip", "198.51.100.7", "a ticket", call),
 };
 export const harmless = ["sendCode", "mailbox", "take", "peek", "release", "inspect"];
-export const counting = ["verifyCode", "reset", "resetAction"];
+export const counting = ["verifyCode", "reset", "resetAction", "resetRule"];
