@@ -111,6 +111,54 @@ func TestResetOfAnAction(t *testing.T) {
 	})
 }
 
+// show and reset see and forget what a rule counts by something else than mailboxes, and
+// nothing of a mailbox.
+func TestRuleOfAnOperator(t *testing.T) {
+	s := startSite(t, `rules:
+- {name: client-ip, limit: hour=2/1h, by: client_ip, algorithm: fixed-window}
+- {name: provider, by: all, algorithm: token-bucket, limit: day=3/24h, burst: 3, keep_for_first_sends: 1}
+`, "MAILGATE_DATA_DIR=:memory:")
+	environ := []string{"MAILGATE_URL=" + s.URL, "MAILGATE_ADMIN_KEYS=ops:" + adminKey}
+	send := func(email string, status int) {
+		t.Helper()
+		s.app.must(t, "POST", "/send-code", fmt.Sprintf(`{"email":%q,"client_ip":"2001:db8::7"}`, email), status)
+	}
+	do := func(status int, says string, args ...string) {
+		t.Helper()
+		got, stdout, stderr := run(t, environ, args...)
+		if got != status || !strings.Contains(stdout+stderr, says) {
+			t.Errorf("%q: status %d, want %d and %q:\n%s%s", args, got, status, says, stdout, stderr)
+		}
+		if strings.Contains(stderr, "2001:db8") {
+			t.Errorf("an address is in a complaint: %s", stderr)
+		}
+	}
+	send("alice@example.com", 200)
+	send("bob@example.com", 200)
+	send("carol@example.com", 429)
+	do(exitOK, `"allowed": false`, "show", "--rule", "client-ip", "2001:db8::8")
+	do(exitOK, `"cleared": 0`, "reset", "--rule", "client-ip", "198.51.100.7")
+	do(exitOK, `"cleared": 2`, "reset", "--rule=client-ip", "2001:db8::9", "--reason", "ticket 4711")
+	do(exitOK, `"allowed": true`, "show", "--rule=client-ip", "2001:db8::9")
+	send("carol@example.com", 200)
+	send("dave@example.com", 429)
+	do(exitOK, `"remaining": 0`, "show", "--rule", "provider")
+	do(exitOK, `"cleared": 3`, "reset", "--rule", "provider")
+	send("dave@example.com", 200)
+	send("alice@example.com", 429) // her own minute is not over
+
+	do(exitFailure, "answers 404: There is no such rule: No rule has this name.", "reset", "--rule", "clientip", "2001:db8::7")
+	do(exitFailure, "POST /admin/mailboxes/{email}/reset", "reset", "--rule", "mailbox", "alice@example.com")
+	do(exitFailure, "subject must be an IPv4 or IPv6 address.", "reset", "--rule", "client-ip", "2001:db8::/64")
+	do(exitFailure, "subject is missing.", "reset", "--rule", "client-ip")
+	do(exitFailure, "leave subject out", "reset", "--rule", "provider", "2001:db8::7")
+	do(exitMisusage, "this command takes [subject]; arguments given: 2", "reset", "--rule", "client-ip", "2001:db8::7", "2001:db8::8")
+	do(exitMisusage, "give one of them", "reset", "--rule", "client-ip", "--action", "reply", "2001:db8::7")
+	s.log.await(t, "the audit", func(log string) (string, bool) {
+		return "", strings.Contains(log, `"rule":"client-ip"`) && strings.Contains(log, `"reason":"ticket 4711"`) && !strings.Contains(log, "2001:db8")
+	})
+}
+
 // Of a mailbox that the rule mailbox leaves alone show says so.
 func TestShowOfAnExemptMailbox(t *testing.T) {
 	s := startSite(t, "rules: [{name: mailbox, exempt: {mailboxes: ['e2e-*@example.com']}}]", "MAILGATE_DATA_DIR=:memory:")

@@ -33,26 +33,34 @@ template are not asked, as a look knows no caller, no visitor and no template.
 The line "mailbox" is what the server's log calls it: no address is ever there.
 Nothing is changed.
 
+With --rule it is how a subject stands with one rule that counts by something else, as
+"mailgate reset --help" has it:
+
+  mailgate show --rule client-ip 198.51.100.7
+
 The server is the one at MAILGATE_URL, or else at MAILGATE_LISTEN on this machine. The
 first of MAILGATE_ADMIN_KEYS is the key that is shown to it.`,
-		run: func(ctx context.Context, c call) error {
-			return c.askOperator(ctx, "<email>", func(email string) question {
-				return question{method: http.MethodGet, path: mailboxPath(email)}
-			})
-		},
+		run: show,
 	}
 }
 
 func resetCommand() command {
 	return command{
 		name: "reset", arguments: "<email>",
-		summary: "let a mailbox, or --action's subject, start afresh, with a running server",
+		summary: "let a mailbox, or the subject of a --rule or an --action, start afresh, with a running server",
 		teaches: `
 Makes a running server forget the sends of a mailbox, so that no rule that counts by
 mailbox refuses the next one, and prints how many there were. The server writes it to its
 audit log, with the reason, of up to 500 characters, if you give one:
 
   mailgate reset alice@example.com --reason "ticket 4711"
+
+With --rule it is what one rule has counted by something else: for a visitor's address, a
+domain, the name of an API key or of a template, or by a rule that counts all sends,
+which takes no subject:
+
+  mailgate reset --rule client-ip 198.51.100.7
+  mailgate reset --rule provider
 
 With --action it is a subject of that action, as the rules file names it, in place of a
 mailbox:
@@ -86,25 +94,66 @@ container.`,
 	}
 }
 
-// reset takes what only it knows out of the command line, and asks.
-func reset(ctx context.Context, c call) (err error) {
-	var reason, action string
-	if reason, c.args, err = takeFlag("--reason", c.args); err != nil {
+// show takes what only it knows out of the command line, and asks.
+func show(ctx context.Context, c call) (err error) {
+	var rule string
+	if rule, c.args, err = takeFlag("--rule", c.args); err != nil {
 		return err
 	}
-	if action, c.args, err = takeFlag("--action", c.args); err != nil {
-		return err
-	}
-	if action == "" {
-		return c.askOperator(ctx, "<email>", func(email string) question {
-			return question{method: http.MethodPost, path: mailboxPath(email) + "/reset", body: fields("reason", reason)}
+	if rule == "" {
+		return c.askOperator(ctx, "<email>", func(email []string) question {
+			return question{method: http.MethodGet, path: mailboxPath(email[0])}
 		})
 	}
-	return c.askOperator(ctx, "<subject>", func(subject string) question {
-		path := "/admin/actions/" + url.PathEscape(action) + "/reset"
-		return question{method: http.MethodPost, path: path, body: fields("subject", subject, "reason", reason)}
+	return c.askOperator(ctx, ruleSubject, func(subject []string) question {
+		return question{method: http.MethodPost, path: rulePath(rule) + "/peek", body: fields(ofRule(subject)...)}
 	})
 }
+
+// reset takes what only it knows out of the command line, and asks.
+func reset(ctx context.Context, c call) (err error) {
+	var reason, action, rule string
+	for _, flag := range []struct {
+		name string
+		into *string
+	}{{"--reason", &reason}, {"--action", &action}, {"--rule", &rule}} {
+		if *flag.into, c.args, err = takeFlag(flag.name, c.args); err != nil {
+			return err
+		}
+	}
+	switch {
+	case action != "" && rule != "":
+		return misusage("--action and --rule: give one of them")
+	case action != "":
+		return c.askOperator(ctx, "<subject>", func(subject []string) question {
+			return resetting("/admin/actions/"+url.PathEscape(action), fields("subject", subject[0], "reason", reason))
+		})
+	case rule != "":
+		return c.askOperator(ctx, ruleSubject, func(subject []string) question {
+			return resetting(rulePath(rule), fields(append(ofRule(subject), "reason", reason)...))
+		})
+	}
+	return c.askOperator(ctx, "<email>", func(email []string) question {
+		return resetting(mailboxPath(email[0]), fields("reason", reason))
+	})
+}
+
+func resetting(path string, body []byte) question {
+	return question{method: http.MethodPost, path: path + "/reset", body: body}
+}
+
+// ruleSubject may be left out, as a rule that counts all sends has none.
+const ruleSubject = "[subject]"
+
+// ofRule has the subject, if there is one, by its name.
+func ofRule(subject []string) (pairs []string) {
+	for _, given := range subject {
+		pairs = append(pairs, "subject", given)
+	}
+	return pairs
+}
+
+func rulePath(rule string) string { return "/admin/rules/" + url.PathEscape(rule) }
 
 // fields are names and values as the body of a request.
 func fields(pairs ...string) []byte {
@@ -141,13 +190,13 @@ func takeFlag(flag string, args []string) (value string, rest []string, err erro
 	return value, rest, nil
 }
 
-// askOperator asks about the one argument that the command takes, and prints the answer.
-func (c call) askOperator(ctx context.Context, argument string, about func(string) question) error {
+// askOperator asks about the argument that the command takes, and prints the answer.
+func (c call) askOperator(ctx context.Context, argument string, about func(given []string) question) error {
 	s, rest, err := c.settings(argument)
 	if err != nil {
 		return err
 	}
-	q := about(rest[0])
+	q := about(rest)
 	q.key = s.AdminKeys.First()
 	answer, err := ask(ctx, s, q, 10*time.Second)
 	var refused *refusal

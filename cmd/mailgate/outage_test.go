@@ -86,6 +86,7 @@ func TestGoesOnWithoutRedis(t *testing.T) {
 	}
 	saysSo(t, server, app)
 	ops.must(t, "POST", "/admin/mailboxes/alice@example.com/reset", "", 503)
+	ops.must(t, "POST", "/admin/rules/client-ip/reset", `{"subject":"198.51.100.7"}`, 503)
 
 	redis.Restart()
 	servertest.Eventually(t, "the end of the outage", func() bool { return metric(t, server, "mailgate_store_degraded") == "0" })
