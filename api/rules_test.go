@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -378,5 +379,32 @@ func TestSubdomainsAreOneDomain(t *testing.T) {
 		r.send(fmt.Sprintf("m@s%d.qa.wilder.example", i)).is(t, 429, "quota-exceeded") // not what is exempt
 		r.send(fmt.Sprintf("m%d@qa.wilder.example", i)).is(t, 200, "")
 		r.send(fmt.Sprintf("m@shop%d.co.uk", i)).is(t, 200, "")
+	}
+}
+
+// A back end that passes its load balancer's address has all visitors counted as one. That is
+// said of the first such send that a rule counts so, and not again.
+func TestAnAddressInsideIsToldOnce(t *testing.T) {
+	r := newRig(t, setup{rules: func(r *rig, _ *rules.Rule) []rules.Rule {
+		visitors := rules.Rule{Name: "visitors", By: rules.ByClientIP, Limiter: r.limiter.Tiers("visitors", must(throttle.ParsePolicy("hour=9/1h"))(t))}
+		visitors.Exempt.Networks = []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}
+		return []rules.Rule{visitors}
+	}})
+	for i, step := range []struct {
+		client string
+		told   bool
+	}{
+		{"203.0.113.7", false}, {"10.1.0.7", false}, {"::ffff:10.2.0.7", true}, {"10.2.0.7", false}, {"127.0.0.1", false},
+	} {
+		got := r.sendAs(appKey, fmt.Sprintf("inside%d@example.com", i), `,"client_ip":"`+step.client+`"`)
+		got.is(t, 200, "")
+		lines := journal.about(t, got.header.Get("X-Request-Id"))
+		told := len(lines) == 2 && lines[0]["level"] == "WARN" && lines[0]["key"] == "shop" && strings.HasPrefix(lines[0]["msg"].(string), "client_ip is an address inside a network")
+		if told != step.told || len(lines) > 2 {
+			t.Errorf("%s: %v", step.client, lines)
+		}
+		if step.told && strings.Contains(fmt.Sprint(lines), "10.2.0.7") {
+			t.Error("the log has the address")
+		}
 	}
 }

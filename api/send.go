@@ -13,6 +13,7 @@ import (
 
 	"github.com/mailgate/mailgate/api/wire"
 	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/network"
 	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/verify"
@@ -39,6 +40,7 @@ type issued struct {
 func (s *Server) send(ctx context.Context, c *call, q sendRequest) (sent, error) {
 	c.mailbox = q.mail.To
 	send := q.send(c)
+	s.noteInside(ctx, c, send)
 	decision, err := s.admission(ctx, c, send)
 	if err != nil {
 		s.metrics.sent(outcomeOf(err))
@@ -85,6 +87,17 @@ func (q *sendRequest) send(c *call) rules.Send {
 	send.Client, send.Caller = q.client, c.caller()
 	send.Template = cmp.Or(q.mail.Template, mailer.DefaultTemplate)
 	return send
+}
+
+// noteInside says once that a rule counts by an address that no visitor on the Internet has:
+// what hands a back end its requests has many visitors, who would all be one.
+func (s *Server) noteInside(ctx context.Context, c *call, send rules.Send) {
+	if !network.Inside(send.Client) || s.insideTold.Load() || !c.live.Rules.CountsBy(rules.ByClientIP, send) || s.insideTold.Swap(true) {
+		return
+	}
+	s.with.Log.LogAttrs(ctx, slog.LevelWarn, "client_ip is an address inside a network: if it is that of a load balancer or a proxy, "+
+		"all visitors are counted as one and will be refused together; this is said once",
+		slog.String("request_id", c.requestID), slog.String("key", c.key))
 }
 
 // sendTo is a send of which nothing is known but the mailbox.

@@ -43,6 +43,8 @@ type Server struct {
 	reloading sync.Mutex
 	trying    sync.Mutex // held by the trial of other tiers that is under way
 
+	insideTold atomic.Bool // of a visitor whose address is one inside a network
+
 	// standIn takes the place of an address that will not do while the other fields
 	// of its request are looked at.
 	standIn mailer.Address

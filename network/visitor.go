@@ -15,3 +15,13 @@ func Visitor(client netip.Addr) string {
 	}
 	return netip.PrefixFrom(client, 64).Masked().String()
 }
+
+// shared is what carriers give to subscribers who share an address of the Internet (RFC 6598).
+var shared = netip.MustParsePrefix("100.64.0.0/10")
+
+// Inside reports whether an address is one that no visitor has on the Internet: private,
+// loopback, link-local, unspecified or shared by a carrier.
+func Inside(client netip.Addr) bool {
+	client = client.Unmap().WithZone("")
+	return client.IsPrivate() || client.IsLoopback() || client.IsLinkLocalUnicast() || client.IsUnspecified() || shared.Contains(client)
+}

@@ -99,6 +99,13 @@ func (s *Set) Rule(name string) (r Rule, known bool) {
 	return s.rules[i], true
 }
 
+// CountsBy reports whether a rule counts the send by that trait.
+func (s *Set) CountsBy(by By, send Send) bool {
+	return slices.ContainsFunc(s.rules, func(r Rule) bool {
+		return r.By == by && by.Key(send) != "" && !r.Exempt.covers(send)
+	})
+}
+
 // check is what every call about a mailbox checks first. MailboxRule is for every send, so
 // one without a mailbox is not let pass it.
 func (s *Set) check(doing, mailbox string) error {
