@@ -1,13 +1,10 @@
 package api_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/mailgate/mailgate/mailer/sandbox/fault"
-	"github.com/mailgate/mailgate/rules"
-	"github.com/mailgate/mailgate/throttle"
 )
 
 // Anybody can name a domain that is not there, or a mailbox that takes no mail of strangers.
@@ -36,31 +33,6 @@ func TestMetricsOfADeferral(t *testing.T) {
 			if !strings.Contains(text, count(tt.counted)+"2\n") || !strings.Contains(text, count(tt.none)+"0\n") {
 				t.Errorf("it is not counted as %s alone", tt.counted)
 			}
-		})
-	}
-}
-
-// Whoever is put off at RCPT was asked for at the relay. So a visitor who names such recipients
-// uses his places up, and theirs are free; a relay in trouble takes nobody's.
-func TestADeferralCountsForTheVisitor(t *testing.T) {
-	for name, tt := range map[string]struct {
-		script fault.Script
-		third  int
-	}{
-		"to the recipient": {fault.Script{At: fault.RCPT, Kind: fault.Temporary}, 429},
-		"to the mail":      {fault.Script{At: fault.Dot, Kind: fault.Temporary}, 503},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := newRig(t, setup{relay: &tt.script, rules: func(r *rig, _ *rules.Rule) []rules.Rule {
-				return []rules.Rule{{Name: "visitors", By: rules.ByClientIP, Limiter: r.limiter.Tiers("visitors", must(throttle.ParsePolicy("hour=2/1h"))(t))}}
-			}})
-			for i, want := range []int{503, 503, tt.third} {
-				email := fmt.Sprintf("x%d@no-such-domain.example", i)
-				if got := r.sendAs(appKey, email, `,"client_ip":"203.0.113.7"`); got.status != want || r.used(email) != 0 {
-					t.Errorf("send %d: %d, and %d of the mailbox are used", i+1, got.status, r.used(email))
-				}
-			}
-			r.sendAs(appKey, "y@no-such-domain.example", `,"client_ip":"203.0.113.8"`).is(t, 503, "relay-unavailable")
 		})
 	}
 }

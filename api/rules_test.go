@@ -281,26 +281,33 @@ func TestTheRestIsForFirstSends(t *testing.T) {
 	r.send("e@example.com").is(t, 429, "quota-exceeded")
 }
 
-// A mail that certainly never left costs no rule anything.
-func TestRelayFailureGivesAllRulesBack(t *testing.T) {
+// What never left is given back by all rules. But whoever is put off at RCPT was asked for at the
+// relay: he counts for the visitor who named him.
+func TestRelayFailureGivesRulesBack(t *testing.T) {
 	by := map[string]rules.By{"visitors": rules.ByClientIP, "callers": rules.ByAPIKey, "domains": rules.ByDomain, "templates": rules.ByTemplate, "all": rules.ByAll}
 	hour := must(meter.NewSlidingWindow(tier("hour", 9, 3_600_000), 60))(t)
-	limiters := map[string]throttle.Limiter{}
-	r := newRig(t, setup{relay: &fault.Script{At: fault.RCPT, Kind: fault.Temporary}, rules: func(r *rig, _ *rules.Rule) (all []rules.Rule) {
-		for name, by := range by {
-			limiters[name] = r.meters.Limiter(name, hour)
-			all = append(all, rules.Rule{Name: name, By: by, Limiter: limiters[name]})
+	for at, visitors := range map[fault.Step]int{fault.RCPT: 8, fault.Dot: 9} {
+		limiters := map[string]throttle.Limiter{}
+		r := newRig(t, setup{relay: &fault.Script{At: at, Kind: fault.Temporary}, rules: func(r *rig, _ *rules.Rule) (all []rules.Rule) {
+			for name, by := range by {
+				limiters[name] = r.meters.Limiter(name, hour)
+				all = append(all, rules.Rule{Name: name, By: by, Limiter: limiters[name]})
+			}
+			return all
+		}})
+		r.sendAs(appKey, "back@example.com", `,"client_ip":"2001:db8::7"`).is(t, 503, "relay-unavailable")
+		for name, key := range map[string]string{"visitors": "2001:db8::/64", "callers": "shop", "domains": "example.com", "templates": "code", "all": "all"} {
+			want := 9
+			if name == "visitors" {
+				want = visitors
+			}
+			if v := must(limiters[name].Peek(context.Background(), key))(t); v.Tiers()[0].Remaining != want {
+				t.Errorf("%v, %s: %v", at, name, v.Tiers())
+			}
 		}
-		return all
-	}})
-	r.sendAs(appKey, "back@example.com", `,"client_ip":"2001:db8::7"`).is(t, 503, "relay-unavailable")
-	for name, key := range map[string]string{"visitors": "2001:db8::/64", "callers": "shop", "domains": "example.com", "templates": "code", "all": "all"} {
-		if v := must(limiters[name].Peek(context.Background(), key))(t); v.Tiers()[0].Remaining != 9 {
-			t.Errorf("%s: %v", name, v.Tiers())
+		if r.used("back@example.com") != 0 {
+			t.Errorf("%v: the mailbox was charged", at)
 		}
-	}
-	if r.used("back@example.com") != 0 {
-		t.Error("the mailbox was charged")
 	}
 }
 
