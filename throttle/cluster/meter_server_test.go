@@ -230,6 +230,10 @@ func TestALongStateIsConfirmed(t *testing.T) {
 	if kept := master.Client().Get(ctx, key).Val(); kept == "" || kept != replica.Client().Get(ctx, key).Val() {
 		t.Error("the replica has another state")
 	}
+	master.Client().Persist(ctx, key)
+	if take(t, by, "confirmed", id); master.Client().PTTL(ctx, key).Val() < 0 {
+		t.Error("repeated: nothing was written")
+	}
 }
 
 // The 8 characters of an id may stand anywhere in a state: across the border of the
