@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 )
 
@@ -55,5 +56,19 @@ func TestDocsInABrowser(t *testing.T) {
 	v.hasTheFocus(send)
 	if got := get[int](v, `document.cookie.length + localStorage.length`); got != 0 {
 		t.Error("a key is kept where it should not be")
+	}
+}
+
+// From wherever somebody reads every route is within reach, on the screen of a small laptop too.
+func TestRoutesAreWithinReach(t *testing.T) {
+	d := newDesk(t, nil)
+	v := newVisitor(t, openBrowser(t))
+	call(v, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: 1280, Height: 720, DeviceScaleFactor: 1})
+	v.do(chromedp.Navigate(d.URL + "/docs#peekAction"))
+	before := get[float64](v, "scrollY")
+	v.run(`document.querySelector("nav p a").focus()`)
+	inspector{tab: v}.picture("docs-last-route")
+	if moved := get[float64](v, "scrollY") - before; before == 0 || moved != 0 {
+		t.Errorf("the page is read at %v, and moves by %v to show the last route", before, moved)
 	}
 }
