@@ -87,7 +87,7 @@ export class Mailgate {
    * Asks whether a subject may take an action now, and counts it if so: "taken". One call counts
    * once at most. It may have counted all the same where the status is "unanswered" without
    * notAsked, "failed" with an httpStatus of 500 or more or the kind "unreadable", or
-   * "unavailable" with the kind "store-unavailable".
+   * "unavailable", as an attempt before the last may have.
    */
   async take(action: string, subject: string, call: Call = {}): Promise<TakeResult> {
     return this.#ask({ path: `/actions/${segment("action", action)}/take`, body: { subject }, key: quoted(newKey()), harmless: true }, call, readTaken);
@@ -329,7 +329,8 @@ export interface Unsettled {
 
 /**
  * Mailgate cannot now, and has done nothing; but where the kind is "store-unavailable" a guess at a
- * code may be spent, a take counted, one given back, and part of a reset done.
+ * code may be spent, a take counted, one given back, and part of a reset done. An earlier attempt of
+ * the call may have taken, or given back, where its answer was lost.
  */
 export interface Unavailable { status: "unavailable"; kind: string; retryAfterMs: number; detail: string; requestId: string }
 
