@@ -22,6 +22,9 @@ func TestInLargeLetters(t *testing.T) {
 		if wide := get[float64](v, tooWide); wide > 0 {
 			t.Errorf("%s: the page is %v px too wide", state, wide)
 		}
+		if cut := get[[]string](v, `[...document.querySelectorAll("button")].filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.textContent)`); len(cut) > 0 {
+			t.Errorf("%s: wider than their buttons are %q", state, cut)
+		}
 	}
 	v.asksFor(d, "a.person.with.quite.a.long.name@example.com")
 	fits("signup")
