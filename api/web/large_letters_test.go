@@ -27,7 +27,11 @@ func TestInLargeLetters(t *testing.T) {
 		}
 	}
 	v.asksFor(d, "a.person.with.quite.a.long.name@example.com")
+	v.run(`document.querySelector("#code").value = "482913"`)
 	fits("signup")
+	if !get[bool](v, `(({ scrollWidth, clientWidth }) => scrollWidth <= clientWidth)(document.querySelector("#code"))`) {
+		t.Error("of a code that is typed not all is seen")
+	}
 	v.do(chromedp.Navigate(d.URL + "/inbox"))
 	v.until("the mail is there", func() bool { return get[bool](v, `!!document.querySelector("#mails button")`) })
 	fits("inbox")
