@@ -116,6 +116,23 @@ func TestCountsAreRememberedBehindOthers(t *testing.T) {
 	}
 }
 
+// What is told late of finds its place among sends that were only counted, and can be given back.
+func TestRecordAmongCounts(t *testing.T) {
+	for _, m := range []meter.Meter{must(meter.NewTokenBucket(tier(5, minute), 0)), must(meter.NewLeakyBucket(tier(5, minute), 4))} {
+		for name, at := range map[string]int64{"before them": start + 4000, "after them": start + 6000} {
+			var s meter.State
+			m.Count(&s, start+5000)
+			m.Count(&s, start+5000)
+			if !meter.Record(m, &s, throttle.Admission{ID: idOf("a"), At: at}, start+8000) || m.Used(&s, start+8000) != 3 {
+				t.Errorf("%s, %s: %d count, want 3", m, name, m.Used(&s, start+8000))
+			}
+			if !m.Release(&s, idOf("a"), start+8000) || m.Used(&s, start+8000) != 2 {
+				t.Errorf("%s, %s: %d count without it, want 2", m, name, m.Used(&s, start+8000))
+			}
+		}
+	}
+}
+
 // A send that was counted is nobody's, however its id is written.
 func TestWhatWasCountedCannotBeReleased(t *testing.T) {
 	for _, m := range []meter.Meter{
