@@ -412,6 +412,38 @@ func TestTheExpiredLinger(t *testing.T) {
 	}
 }
 
+// Two bring one new key to a full table. While the first makes room another key is forgotten,
+// and the second takes that place: the one that was made is not promised to anybody any more.
+func TestAPlaceThatWasMadeInVain(t *testing.T) {
+	var table *table[int64]
+	of := func(n uint64) fingerprint { return fingerprint{first: n, second: n} }
+	come := func(n uint64, until int64) {
+		s, e, _, err := table.lockOrAdd(of(n), nil, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.state = until
+		table.keep(s, e)
+		s.Unlock()
+	}
+	readings := 0
+	table = newTable(Options{Keys: 2, Now: func() int64 {
+		if readings++; readings == 3 { // room is made
+			s, e, _ := table.lock(of(2), nil, 10)
+			table.forget(s, e)
+			s.Unlock()
+			come(3, 30)
+		}
+		return 10
+	}}, moments)
+	come(1, 10)
+	come(2, 30)
+	come(3, 20)
+	if _, e, _ := table.lock(of(3), nil, 10); e.state != 20 || table.kept.Load() != 1 {
+		t.Errorf("%d places are taken by one key, and it has %d", table.kept.Load(), e.state)
+	}
+}
+
 // moments are states that stand for when they expire.
 var moments = kind[int64]{
 	until: func(moment *int64) int64 { return *moment },
