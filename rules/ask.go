@@ -30,12 +30,20 @@ type asked struct {
 
 func (a asked) mayBeCharged() bool { return a.charged || a.inDoubt }
 
+// keyOf is what the rule counts the send under, empty if it does not.
+func (r *Rule) keyOf(send Send) string {
+	if r.Exempt.covers(send) {
+		return ""
+	}
+	return r.By.Key(send)
+}
+
 // applying is a round of the rules that have to do with this send.
 func (s *Set) applying(send Send) []asked {
 	round := make([]asked, 0, len(s.rules))
 	for i := range s.rules {
 		r := &s.rules[i]
-		if key := r.By.Key(send); key != "" && !r.Exempt.covers(send) {
+		if key := r.keyOf(send); key != "" {
 			round = append(round, asked{rule: r, key: key, limiter: r.Limiter})
 		}
 	}

@@ -101,9 +101,7 @@ func (s *Set) Rule(name string) (r Rule, known bool) {
 
 // CountsBy reports whether a rule counts the send by that trait.
 func (s *Set) CountsBy(by By, send Send) bool {
-	return slices.ContainsFunc(s.rules, func(r Rule) bool {
-		return r.By == by && by.Key(send) != "" && !r.Exempt.covers(send)
-	})
+	return slices.ContainsFunc(s.rules, func(r Rule) bool { return r.By == by && r.keyOf(send) != "" })
 }
 
 // check is what every call about a mailbox checks first. MailboxRule is for every send, so
