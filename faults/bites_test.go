@@ -14,6 +14,7 @@ import (
 
 	"github.com/mailgate/mailgate/faults/judge"
 	"github.com/mailgate/mailgate/redisstore/redistest"
+	"github.com/mailgate/mailgate/servertest"
 )
 
 // A bite is what shows that a fault happened to the programs, and not only beside them. It
@@ -230,7 +231,7 @@ func feltInACalm(t *testing.T, some []*kind) (felt []string) {
 	for _, k := range some {
 		is[k.name] = k.bites(r)
 	}
-	await(t, "mails to be sent", func() bool { return r.post.count() >= 40 })
+	servertest.Eventually(t, "mails to be sent", func() bool { return r.post.count() >= 40 })
 	for kind, bites := range is {
 		if bites() {
 			felt = append(felt, kind)

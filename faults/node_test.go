@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/mailgate/mailgate/servertest"
 )
 
 // patience bounds every wait here. Nothing takes nearly so long.
@@ -90,7 +92,7 @@ func (n *node) start() {
 	if err := <-started; err != nil {
 		n.t.Fatalf("starting node %d: %v", n.number, err)
 	}
-	await(n.t, fmt.Sprintf("node %d to serve", n.number), func() bool { return n.serves(begin) })
+	servertest.Eventually(n.t, fmt.Sprintf("node %d to serve", n.number), func() bool { return n.serves(begin) })
 }
 
 // live starts a process and stays with it until it has ended. The process dies with the
@@ -179,14 +181,4 @@ func (n *node) lastWords() string {
 		n.t.Error(err)
 	}
 	return string(text[max(0, len(text)-20_000):])
-}
-
-// await waits for a condition.
-func await(t testing.TB, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !holds(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
 }
