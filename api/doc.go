@@ -11,9 +11,9 @@
 //
 // A send walks through it in one line: the key, the JSON, the address, the fields of
 // the mail, the rules (Take), its turn where a rule lets sends queue, the mail, the relay,
-// the answer. What the relay certainly never took is given back to all rules (Release);
-// what it may have taken stays charged and is never sent again, also when the caller has
-// gone away.
+// the answer. What the relay certainly never took is given back to all rules (Release), but
+// for the visitor's where it was the recipient who was put off; what it may have taken stays
+// charged and is never sent again, also when the caller has gone away.
 //
 // A send with an Idempotency-Key is done once, however often it is asked for and whoever
 // is killed on the way; once.go says how. The codes made here are checked by POST
