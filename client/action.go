@@ -25,10 +25,11 @@ type Peeked struct {
 // the actions and their limits.
 // An action without a name is [ErrArgument].
 //
-// It asks again under a key of its own where that makes sense, so one call counts once at most.
+// It asks again under a key of its own where that makes sense, so one call counts once at most;
+// but where a fixed window ends meanwhile, once in each.
 // It may have counted all the same where the error is a [NoAnswer] that is not NotAsked,
-// [ErrAnswer], or a [Problem] with a Status of 500 or more, such as a proxy's 502 or mailgate's
-// own 500, but not its [Busy].
+// [ErrAnswer], or a [Problem] with a Status of 500 or more: such as a proxy's 502, mailgate's own
+// 500, or its [Busy], as an attempt before the last may have counted.
 func (c *Client) Take(ctx context.Context, action, subject string) (Taken, error) {
 	var j takenJSON
 	q := question{doing: "taking an action", method: http.MethodPost, path: "/actions/{}/take", named: argument{"action", action}, body: subjectJSON{subject}, key: NewKey(), harmless: true}

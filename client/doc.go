@@ -36,7 +36,8 @@
 //   - a Problem of mailgate's own that is a fault (500) or a [StoreUnavailable]; of a send
 //     the latter says that no mail was sent.
 //
-// Mailgate's other problems say what was done.
+// Mailgate's other problems say what was done by that attempt; of a take or a release an
+// earlier one may have done it.
 //
 // No error has the API key, a mail address, or a text of another's making in its message,
 // so errors may be logged. Fields for people, such as [Problem.Detail], may be shown.

@@ -85,7 +85,7 @@ export class Mailgate {
 
   /**
    * Asks whether a subject may take an action now, and counts it if so: "taken". One call counts
-   * once at most. It may have counted all the same where the status is "unanswered" without
+   * once at most, but where a fixed window ends meanwhile once in each. It may have counted all the same where the status is "unanswered" without
    * notAsked, "failed" with an httpStatus of 500 or more or the kind "unreadable", or
    * "unavailable", as an attempt before the last may have.
    */
