@@ -1,9 +1,11 @@
 package api
 
 import (
+	"errors"
 	"io"
 	"math"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,6 +26,7 @@ type conn struct {
 	// read some of the next request with the one before. late says that next waits for that.
 	owes, late atomic.Bool
 	until      time.Time // when the library wants to stop reading; its own goroutine's
+	leaving    time.Time // when it wants to stop writing
 	// unread says that the client may still be sending what nobody will read.
 	unread atomic.Bool
 	once   sync.Once
@@ -78,14 +81,6 @@ func (c *conn) giveUp() bool {
 	return at > 0 && c.waiting.CompareAndSwap(at, givenUp)
 }
 
-// answered says that an answer is on its way. Who has shown no key and does not take
-// the answer may have to make room before it is through.
-func (c *conn) answered() {
-	if c.owner.Load() == nil {
-		c.await()
-	}
-}
-
 // next says that the answer is through, but for one that is not sent yet: with that the
 // connection would be given up, and nobody learn of what was done.
 func (c *conn) next() {
@@ -124,15 +119,33 @@ func (c *conn) Write(b []byte) (int, error) {
 	if c.refused.Load() {
 		return 0, net.ErrClosed
 	}
-	if c.owes.Swap(false) {
-		c.answered()
-	}
-	n, err := c.Conn.Write(b)
+	c.owes.Store(false)
+	n, err := c.deliver(b)
 	if c.late.Swap(false) {
 		_ = c.Conn.SetReadDeadline(c.until)
 		c.await() // some of the next request may have been heard
 	}
 	return n, err
+}
+
+// taken is how long an answer may take to be taken by who has shown no key.
+const taken = 50 * time.Millisecond
+
+// deliver writes. Who has shown no key and does not take the answer at once may have to make
+// room before it is through.
+func (c *conn) deliver(b []byte) (int, error) {
+	if c.owner.Load() != nil || c.waiting.Load() != 0 {
+		return c.Conn.Write(b)
+	}
+	_ = c.Conn.SetWriteDeadline(time.Now().Add(taken))
+	n, err := c.Conn.Write(b)
+	_ = c.Conn.SetWriteDeadline(c.leaving)
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		return n, err
+	}
+	c.await()
+	more, err := c.Conn.Write(b[n:])
+	return n + more, err
 }
 
 // heldBack is how long an answer waits for the rest of the next request, which is refused then
@@ -178,6 +191,7 @@ func (c *conn) Close() (err error) {
 // does, and it does when the connection was just closed to make room or at the end of
 // Shutdown's patience. The write that follows fails by itself.
 func (c *conn) SetWriteDeadline(t time.Time) error {
+	c.leaving = t
 	_ = c.Conn.SetWriteDeadline(t)
 	return nil
 }
