@@ -97,6 +97,8 @@ func (c *timed) SetReadDeadline(t time.Time) error {
 	return nil
 }
 
+func (c *timed) SetWriteDeadline(time.Time) error { return nil }
+
 func (c *timed) Write(b []byte) (int, error) { return len(b), nil }
 
 // While an answer is held back the next request has little time, and all of its own when the
