@@ -212,18 +212,24 @@ type clearing struct {
 // resetAction forgets a subject and writes who did it and why.
 func (s *Server) resetAction(ctx context.Context, c *call, q actionRequest) (clearing, error) {
 	s.about(c, q)
-	n, err := q.limiter.Reset(ctx, q.subject)
-	s.audit(ctx, c, "action reset", err,
-		slog.String("action", c.action),
-		slog.String("subject", c.subject),
-		slog.String("reason", q.reason),
-		slog.Int("cleared", n),
+	return s.forget(ctx, c, clearing{of: "action", name: q.name}, q.limiter, q.subject, q.reason)
+}
+
+// forget has a limiter forget a key, and writes it to the audit log.
+func (s *Server) forget(ctx context.Context, c *call, done clearing, limiter throttle.Limiter, key, reason string) (_ clearing, err error) {
+	done.subject = c.subject
+	done.counted, err = limiter.Reset(ctx, key)
+	s.audit(ctx, c, done.of+" reset", err,
+		slog.String(done.of, done.name),
+		slog.String("subject", done.subject),
+		slog.String("reason", reason),
+		slog.Int("cleared", done.counted),
 	)
 	if err != nil {
 		return clearing{}, inWords(err, notReset)
 	}
 	s.metrics.resets.Inc()
-	return clearing{"action", q.name, c.subject, n}, nil
+	return done, nil
 }
 
 func writeClearing(out *answer, done *clearing) {

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"log/slog"
 	"strconv"
 
 	"github.com/mailgate/mailgate/api/wire"
@@ -138,16 +137,5 @@ func writeRuleSight(out *answer, done *ruleSight) {
 // resetRule forgets what the rule has counted for the subject, and writes who did it and why.
 func (s *Server) resetRule(ctx context.Context, c *call, q ruleRequest) (clearing, error) {
 	c.rule, c.subject = q.name, s.names.subject(q.key)
-	n, err := q.limiter.Reset(ctx, q.key)
-	s.audit(ctx, c, "rule reset", err,
-		slog.String("rule", c.rule),
-		slog.String("subject", c.subject),
-		slog.String("reason", q.reason),
-		slog.Int("cleared", n),
-	)
-	if err != nil {
-		return clearing{}, inWords(err, notReset)
-	}
-	s.metrics.resets.Inc()
-	return clearing{"rule", q.name, c.subject, n}, nil
+	return s.forget(ctx, c, clearing{of: "rule", name: q.name}, q.limiter, q.key, q.reason)
 }
