@@ -30,7 +30,7 @@ func (s *Server) readPeek(in *incoming) (actionRequest, error) {
 }
 
 func (s *Server) readTake(in *incoming) (actionRequest, error) {
-	key, _, err := readKey(in)
+	key, err := readKey(in)
 	if err != nil {
 		return actionRequest{}, err
 	}

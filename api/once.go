@@ -36,12 +36,12 @@ const sendRoute = "POST /send-code"
 // sendCode is the whole work of POST /send-code. What cannot be read or will not do is
 // no use of a key: the caller mends it and may use the key for that.
 func (s *Server) sendCode(ctx context.Context, c *call, in *incoming, out *answer) error {
-	key, given, err := s.repeatKey(in)
+	key, err := s.repeatKey(in)
 	if err != nil {
 		return err
 	}
 	q, err := s.readSend(in)
-	if !given {
+	if key == "" {
 		if err == nil {
 			err = s.answerSend(ctx, c, q, out)
 		}
@@ -69,26 +69,26 @@ func (s *Server) answerSend(ctx context.Context, c *call, q sendRequest, out *an
 	return nil
 }
 
-// repeatKey is the Idempotency-Key of a request whose answer is kept.
-func (s *Server) repeatKey(in *incoming) (key string, given bool, err error) {
-	key, given, err = readKey(in)
-	if given && s.with.Repeats.isZero() {
-		return "", true, &problem{kind: badRequest, detail: "This server keeps no answers, so it takes no Idempotency-Key."}
+// repeatKey is the Idempotency-Key of a request whose answer is kept; empty for none.
+func (s *Server) repeatKey(in *incoming) (key string, err error) {
+	key, err = readKey(in)
+	if key != "" && s.with.Repeats.isZero() {
+		return "", &problem{kind: badRequest, detail: "This server keeps no answers, so it takes no Idempotency-Key."}
 	}
-	return key, given, err
+	return key, err
 }
 
-// readKey is the request's Idempotency-Key.
-func readKey(in *incoming) (key string, given bool, err error) {
+// readKey is the request's Idempotency-Key; empty for none.
+func readKey(in *incoming) (key string, err error) {
 	fields := in.header.PeekAll("Idempotency-Key")
 	if len(fields) == 0 {
-		return "", false, nil
+		return "", nil
 	}
 	key, err = idempotency.ParseKey(string(bytes.Join(fields, []byte(", "))))
 	if err != nil {
-		return "", true, &problem{kind: badRequest, detail: "The Idempotency-Key must be 1 to 255 visible ASCII characters, in double quotes."}
+		return "", &problem{kind: badRequest, detail: "The Idempotency-Key must be 1 to 255 visible ASCII characters, in double quotes."}
 	}
-	return key, true, nil
+	return key, nil
 }
 
 // once does the send if it is the first with its name, and else gives the first's answer.
