@@ -212,7 +212,7 @@ func (s *Server) settle(ctx context.Context, c *call, send rules.Send, done *sen
 	}
 	p := problemOf(err)
 	if neverLeft(err) {
-		if outcomeOf(err) == sendDeferred {
+		if deferred(err) {
 			send.Client = netip.Addr{} // his place stays taken: else he could have the relay asked without end
 		}
 		s.refunds.now(ctx, s.sendRefund(c, send, done.made))
@@ -233,6 +233,12 @@ func neverLeft(err error) bool {
 	}
 	_, ours := errors.AsType[notSent](err)
 	return ours || errors.Is(err, mailer.ErrBusy) || errors.Is(err, mailer.ErrUnsendable)
+}
+
+// deferred reports whether it was the recipient whom the relay put off.
+func deferred(err error) bool {
+	send, ok := errors.AsType[*mailer.SendError](err)
+	return ok && send.Deferred
 }
 
 // The words for the ends of a send in the metrics, beside "denied", which goes with a rule.
@@ -259,7 +265,7 @@ func outcomeOf(err error) string {
 	if err == nil {
 		return sendDone
 	}
-	if failure, ok := errors.AsType[*mailer.SendError](err); ok && failure.Deferred {
+	if deferred(err) {
 		return sendDeferred
 	}
 	return cmp.Or(outcomes[problemOf(err).kind], sendFailed)
