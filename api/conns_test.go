@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/mailgate/mailgate/servertest"
 )
 
 // A shortListener has no files left for a while.
@@ -212,11 +214,7 @@ func TestDoorMakesRoom(t *testing.T) {
 	fourth.Conn, _ = net.Pipe() // of which nobody reads the other end
 	next := make(chan *conn)
 	go func() { next <- accept() }()
-	for deadline := time.Now().Add(10 * time.Second); !g.wanted.Load(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("whoever comes next does not wait")
-		}
-	}
+	servertest.Eventually(t, "whoever comes next waits", g.wanted.Load)
 	select {
 	case <-next:
 		t.Fatal("there was no room")
