@@ -323,6 +323,30 @@ func TestContractExamples(t *testing.T) {
 	}
 }
 
+// A comma in a sentence without quotation marks ends it where it stands within braces: what
+// follows is a member without a value.
+func TestNoSentenceOfTheContractIsCut(t *testing.T) {
+	var walk func(p place)
+	walk = func(p place) {
+		switch value := p.value.(type) {
+		case map[string]any:
+			for name, member := range value {
+				if name != "value" { // of an example, where a null is one
+					walk(place{p.pointer + "/" + name, member})
+				}
+			}
+		case []any:
+			for _, member := range value {
+				walk(place{p.pointer, member})
+			}
+		case nil:
+			t.Errorf("%s has no value", p.pointer)
+		}
+	}
+	walk(theContract.at("#/paths"))
+	walk(theContract.at("#/components"))
+}
+
 // The check itself finds what is planted.
 func TestContractFindsWhatIsPlanted(t *testing.T) {
 	good := http.Header{"X-Content-Type-Options": {"nosniff"}, "Cache-Control": {"no-store"}, "X-Request-Id": {"x"}, "Content-Type": {"application/json"}}
