@@ -40,6 +40,7 @@ var rooms = map[string][]string{
 	"clock":                       {},
 	"clock/clocktest":             {},
 	"mailer":                      {"breaker", "clock"},
+	"mailer/oauth":                {"strictyaml"},
 	"mailer/mailtest":             {"servertest"},
 	"servertest":                  {},
 	"mailer/sandbox":              {"mailer", "clock"},
