@@ -39,7 +39,7 @@ var rooms = map[string][]string{
 	"breaker":                     {},
 	"clock":                       {},
 	"clock/clocktest":             {},
-	"mailer":                      {"breaker", "clock"},
+	"mailer":                      {"mailer/oauth", "boundedfile", "breaker", "clock"},
 	"mailer/oauth":                {"strictyaml"},
 	"mailer/mailtest":             {"servertest"},
 	"servertest":                  {},

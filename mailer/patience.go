@@ -8,6 +8,8 @@ import (
 	"net"
 	"os"
 	"time"
+
+	"github.com/mailgate/mailgate/mailer/oauth"
 )
 
 // patience is how long a send may go on, whatever it is doing.
@@ -84,6 +86,7 @@ var (
 func (p patience) cause(asked time.Time, err error) error {
 	var op *net.OpError
 	var certificate *tls.CertificateVerificationError
+	var refusal *oauth.Refusal
 	switch {
 	case p.ctx.Err() == context.Canceled:
 		return context.Canceled
@@ -94,7 +97,7 @@ func (p patience) cause(asked time.Time, err error) error {
 		return errTimeout
 	case errors.As(err, &op) && op.Err != nil:
 		return op.Err
-	case errors.As(err, &certificate): // it has the names in it that the certificate has
+	case errors.As(err, &certificate), errors.As(err, &refusal): // in it are the names that the certificate has, or a server's words
 		return errors.New(oneLine(err.Error()))
 	}
 	return err

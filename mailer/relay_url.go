@@ -4,13 +4,15 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
 	"net/url"
 	"os"
 	"strconv"
 	"strings"
+
+	"github.com/mailgate/mailgate/boundedfile"
+	"github.com/mailgate/mailgate/mailer/oauth"
 )
 
 // RelayURL is where a relay is and how to speak to it. The zero value is no
@@ -20,8 +22,9 @@ type RelayURL struct {
 	host, port string
 	// login gives the secrets, if there are any. They are not fields because
 	// fmt prints those, whatever the methods say, of a RelayURL that is itself
-	// in somebody's unexported field.
+	// in somebody's unexported field. With a grant there is no password.
 	login      func() (user, password string)
+	grant      *oauth.Grant
 	serverName string         // checked against the certificate
 	roots      *x509.CertPool // nil: the system's
 }
@@ -44,9 +47,11 @@ const (
 //
 // User and password are percent-encoded and may be left out together. With
 // TLS, ?ca=/file.pem trusts that file's certificates instead of the system's
-// and ?servername=name checks the certificate against that name; the file is
-// read now. Anything else in the query is refused. No error repeats any part
-// of the text, since any part may be the secret.
+// and ?servername=name checks the certificate against that name. With
+// ?oauth=/file.yaml and a user, but no password, it logs in with tokens by
+// OAuth 2; oauth.ParseGrant says what is in that file. Files are read now.
+// Anything else in the query is refused. No error repeats any part of the text,
+// since any part may be the secret.
 func ParseRelayURL(text string) (RelayURL, error) {
 	parsed, err := url.Parse(text)
 	if err != nil {
@@ -61,6 +66,7 @@ func ParseRelayURL(text string) (RelayURL, error) {
 		func() error { return checkShape(parsed, query) },
 		func() error { return r.setMode(parsed.Scheme, query) },
 		func() error { return r.setPort(parsed.Host) },
+		func() error { return r.setGrant(query.Get("oauth")) },
 		func() error { return r.setUser(parsed.User) },
 		func() error { return r.setTrust(query) },
 	} {
@@ -92,8 +98,8 @@ func checkShape(u *url.URL, query url.Values) error {
 		return badURL("nothing may follow the port but a query; a / or # in a password must be percent-encoded")
 	}
 	for key, values := range query {
-		if key != "tls" && key != "ca" && key != "servername" {
-			return badURL("the query knows tls, ca and servername only")
+		if key != "tls" && key != "ca" && key != "servername" && key != "oauth" {
+			return badURL("the query knows tls, ca, servername and oauth only")
 		}
 		if len(values) > 1 || values[0] == "" {
 			return badURL(key + " needs exactly one value")
@@ -135,17 +141,38 @@ func (r *RelayURL) setPort(hostport string) error {
 	return nil
 }
 
+// mostGrantBytes is many times what a token server gives to be kept in such a file.
+const mostGrantBytes = 64 << 10
+
+func (r *RelayURL) setGrant(file string) error {
+	if file == "" {
+		return nil
+	}
+	text, err := readWhole(file, mostGrantBytes)
+	if err != nil {
+		return fmt.Errorf("relay URL: oauth: %w", err)
+	}
+	grant, err := oauth.ParseGrant(text)
+	if err != nil {
+		return fmt.Errorf("relay URL: %w", err)
+	}
+	r.grant = &grant
+	return nil
+}
+
 func (r *RelayURL) setUser(user *url.Userinfo) error {
-	if user == nil {
+	if user == nil && r.grant == nil {
 		return nil
 	}
 	name := user.Username()
 	password, _ := user.Password()
 	switch {
-	case name == "" || password == "":
+	case r.grant != nil && (name == "" || password != ""):
+		return badURL("oauth needs a user, and no password")
+	case r.grant == nil && (name == "" || password == ""):
 		return badURL("user and password come together, or not at all")
-	case strings.ContainsRune(name+password, 0):
-		return badURL("user and password cannot hold a NUL")
+	case strings.ContainsRune(name+password, 0), r.grant != nil && strings.ContainsRune(name, 1): // what AUTH puts between them
+		return badURL("user and password cannot hold a NUL, nor a user with oauth a Ctrl-A")
 	case r.mode == noTLS:
 		return badURL("a password would cross the network in the clear; use TLS or leave it out")
 	}
@@ -178,19 +205,9 @@ func (r *RelayURL) setTrust(query url.Values) error {
 const mostTrustBytes = 2 << 20
 
 func readRoots(file string) (*x509.CertPool, error) {
-	// Looked at before it is opened: opening a named pipe would wait for ever.
-	info, err := os.Stat(file)
-	if err != nil || !info.Mode().IsRegular() {
-		return nil, errors.New("there is no such file")
-	}
-	f, err := os.Open(file)
+	text, err := readWhole(file, mostTrustBytes)
 	if err != nil {
-		return nil, errors.New("the file cannot be opened")
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, mostTrustBytes))
-	if err != nil {
-		return nil, errors.New("the file cannot be read")
+		return nil, err
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(text) {
@@ -199,16 +216,35 @@ func readRoots(file string) (*x509.CertPool, error) {
 	return roots, nil
 }
 
+// readWhole reads a file that the URL names.
+func readWhole(file string, most int64) ([]byte, error) {
+	// Looked at before it is opened: opening a named pipe would wait for ever.
+	info, err := os.Stat(file)
+	if err != nil || !info.Mode().IsRegular() {
+		return nil, errors.New("there is no such file")
+	}
+	text, err := boundedfile.Read(file, most)
+	if err != nil { // whose text has the path
+		return nil, fmt.Errorf("the file cannot be read, or is larger than %d bytes", most)
+	}
+	return text, nil
+}
+
 // Addr is the relay's host and port.
 func (r RelayURL) Addr() string { return net.JoinHostPort(r.host, r.port) }
 
-// String is the URL without user, password and query.
+// String is the URL without user, password and query, but for whether there is TLS
+// and OAuth.
 func (r RelayURL) String() string {
+	byToken := ""
+	if r.grant != nil {
+		byToken = "?oauth=***"
+	}
 	switch r.mode {
 	case implicitTLS:
-		return "smtps://" + r.Addr()
+		return "smtps://" + r.Addr() + byToken
 	case startTLS:
-		return "smtp://" + r.Addr()
+		return "smtp://" + r.Addr() + byToken
 	case noTLS:
 		return "smtp://" + r.Addr() + "?tls=none"
 	}

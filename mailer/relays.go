@@ -57,6 +57,7 @@ func NewRelays(urls []RelayURL, options Options) (*Relays, error) {
 // Receipt is a relay's word that it has taken a mail over.
 type Receipt struct {
 	Relay string // host:port
+	OAuth bool   // it was told a token, and no password
 	Reply Reply  // its answer to the final dot; the text often names the queue entry
 }
 
@@ -140,7 +141,7 @@ func (r *Relays) inTurn(p patience, l *letter) (Receipt, error) {
 		relay, own := round[i], r.inLine(p, i)
 		reply, err := relay.send(own, l)
 		if err == nil {
-			return Receipt{Relay: relay.name, Reply: *reply}, nil
+			return Receipt{Relay: relay.name, OAuth: relay.opener.tokens != nil, Reply: *reply}, nil
 		}
 		failure, ok := errors.AsType[*SendError](err)
 		if ok && (failure.Outcome != Unavailable || errors.Is(err, errHeldBack)) {

@@ -2,19 +2,22 @@ package mailer
 
 import (
 	"crypto/tls"
-	"encoding/base64"
 	"errors"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/mailgate/mailgate/mailer/oauth"
 )
 
 // opener makes connections to one relay, up to where mail may be sent.
 type opener struct {
 	url     RelayURL
 	tls     *tls.Config
+	tokens  *oauth.Tokens // nil: the password
 	options Options
 	// apart says that RCPT waits for MAIL's answer even where the relay offers
 	// PIPELINING: it was once not to be seen which of the two it was silent at.
@@ -23,8 +26,13 @@ type opener struct {
 }
 
 func newOpener(url RelayURL, o Options) *opener {
+	var tokens *oauth.Tokens
+	if url.grant != nil {
+		tokens = oauth.NewTokens(*url.grant, o.CommandTimeout, o.Now)
+	}
 	return &opener{
 		url:     url,
+		tokens:  tokens,
 		options: o,
 		slow:    newSlowShare(min(o.MaxConns, o.MaxConnsPerDomain)),
 		tls: &tls.Config{
@@ -40,7 +48,6 @@ func newOpener(url RelayURL, o Options) *opener {
 var (
 	errNoSTARTTLS = errors.New("the relay does not offer STARTTLS, and no mail goes out without it")
 	errInjection  = errors.New("clear text after the answer to STARTTLS: somebody is on the line")
-	errNoAUTH     = errors.New("the relay offers neither AUTH PLAIN nor AUTH LOGIN")
 	errOutOfStep  = errors.New("the relay said more than it was asked")
 
 	errSevenBitsOnly = errors.New("the mail has octets above 127 and the relay does not offer 8BITMIME")
@@ -167,56 +174,21 @@ func (o *opener) upgrade(p patience, c *smtpConn) *SendError {
 	return c.hello(p, o.options.HELO)
 }
 
-// login authenticates. It is reached under TLS only: ParseRelayURL takes no
-// password for a connection without.
-func (o *opener) login(p patience, c *smtpConn) *SendError {
-	user, password := o.url.login()
-	encode := base64.StdEncoding.EncodeToString
-	var lines []string
-	switch {
-	case c.offers.authPlain:
-		lines = []string{"AUTH PLAIN " + encode([]byte("\x00"+user+"\x00"+password))}
-	case c.offers.authLogin:
-		lines = []string{"AUTH LOGIN", encode([]byte(user)), encode([]byte(password))}
-	default:
-		return c.lost(p, StepAUTH, errNoAUTH)
-	}
-	for i, line := range lines {
-		code, err := c.ask(p, line)
-		if err != nil {
-			return c.lost(p, StepAUTH, err)
-		}
-		want := 334
-		if i == len(lines)-1 {
-			want = 235
-		}
-		if code != want {
-			failure := c.refused(StepAUTH, code)
-			if repeats(failure.Reply.Message, line) {
-				failure.Reply.Message = ""
-			}
-			return failure
-		}
-	}
-	return nil
-}
-
-// repeats says whether a relay's text has in it what was sent to log in, or how that
-// begins: there are servers that repeat a line that they refuse.
-func repeats(text, line string) bool {
-	sent := strings.TrimPrefix(line, "AUTH PLAIN ")
-	return sent != "AUTH LOGIN" && strings.Contains(text, sent[:min(len(sent), 12)])
-}
-
 // extensions is what EHLO offered, as far as it matters here.
 type extensions struct {
 	pipelining, size, eightBitMIME, startTLS bool
-	authPlain, authLogin                     bool
-	most                                     int // octets of a mail; 0 where it does not say
+	most                                     int    // octets of a mail; 0 where it does not say
+	auth                                     string // the ways to log in, sorted, a space between
+}
+
+// login says whether this way to log in is offered.
+func (e extensions) login(mechanism string) bool {
+	return slices.Contains(strings.Split(e.auth, " "), mechanism)
 }
 
 func readExtensions(text string) extensions {
 	var e extensions
+	var mechanisms []string
 	lines := strings.Split(strings.ToUpper(text), "\n")
 	for _, line := range lines[1:] {
 		// "AUTH=PLAIN" is how some servers still say it.
@@ -237,12 +209,11 @@ func readExtensions(text string) extensions {
 		case "STARTTLS":
 			e.startTLS = true
 		case "AUTH":
-			for _, mechanism := range words[1:] {
-				e.authPlain = e.authPlain || mechanism == "PLAIN"
-				e.authLogin = e.authLogin || mechanism == "LOGIN"
-			}
+			mechanisms = append(mechanisms, words[1:]...)
 		}
 	}
+	slices.Sort(mechanisms)
+	e.auth = strings.Join(slices.Compact(mechanisms), " ")
 	return e
 }
 

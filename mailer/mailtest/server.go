@@ -2,6 +2,7 @@ package mailtest
 
 import (
 	"bufio"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -81,6 +82,17 @@ func start(t testing.TB, options Options, places []string) *Server {
 	s.launch(t, as)
 	s.awaitBanner(t)
 	return s
+}
+
+// TakeToken has the server take this token, of OAuth 2 by AUTH XOAUTH2, from then on, and
+// no other. Before it does not offer that.
+func (s *Server) TakeToken(t testing.TB, token string) {
+	t.Helper()
+	both := base64.StdEncoding.EncodeToString([]byte("user=" + s.User + "\x01auth=Bearer " + token + "\x01\x01"))
+	path := filepath.Join(s.dir, "token")
+	if err := errors.Join(os.WriteFile(path+".new", []byte(both), 0o644), os.Rename(path+".new", path)); err != nil {
+		t.Fatalf("cannot tell a mail server a token: %v", err)
+	}
 }
 
 // furnish puts everything into the directory that the server needs there.

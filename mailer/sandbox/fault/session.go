@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/tls"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -137,7 +138,7 @@ func (s *session) offers() string {
 	case script.LoginOnly:
 		lines = append(lines, "AUTH LOGIN")
 	default:
-		lines = append(lines, "AUTH PLAIN LOGIN")
+		lines = append(lines, "AUTH PLAIN LOGIN XOAUTH2")
 	}
 	last := len(lines) - 1
 	return "250-" + strings.Join(lines[:last], "\r\n250-") + "\r\n250 " + lines[last]
@@ -165,19 +166,29 @@ func (s *session) handshake(config *tls.Config) error {
 }
 
 func (s *session) authenticate(rest string) error {
-	if strings.EqualFold(rest, "LOGIN") {
-		for _, challenge := range []string{"334 VXNlcm5hbWU6", "334 UGFzc3dvcmQ6"} {
-			if err := s.say(challenge); err != nil {
-				return err
-			}
-			line, err := s.in.ReadString('\n')
-			if err != nil {
-				return err
-			}
-			s.heard = strings.TrimRight(line, "\r\n")
+	var challenges []string
+	switch strings.ToUpper(rest) {
+	case "LOGIN":
+		challenges = []string{"334 VXNlcm5hbWU6", "334 UGFzc3dvcmQ6"}
+	case "XOAUTH2": // and what is longer than a line may be comes then
+		challenges = []string{"334 "}
+	}
+	for _, challenge := range challenges {
+		if err := s.challenge(challenge); err != nil {
+			return err
 		}
 	}
 	return s.answer(AUTH, "235 2.7.0 welcome")
+}
+
+// challenge asks, and hears the answer.
+func (s *session) challenge(text string) error {
+	if err := s.say(text); err != nil {
+		return err
+	}
+	line, err := s.in.ReadString('\n')
+	s.heard = strings.TrimRight(line, "\r\n")
+	return err
 }
 
 func (s *session) rcpt(rest string) error {
@@ -269,6 +280,14 @@ func (s *session) misbehave(kind Kind, right string) error {
 		return errors.Join(s.say("452 4.4.5 too many mails of one session"), errRefused)
 	case Echo:
 		return errors.Join(s.say("500 5.5.2 what is "+s.heard), errRefused)
+	case Challenge:
+		if err := s.challenge("334 " + base64.StdEncoding.EncodeToString([]byte(`{"status":"401","schemes":"bearer"}`))); err != nil {
+			return err
+		}
+		if s.heard != "" {
+			return errors.Join(s.say("501 5.5.4 that was to be empty"), errRefused)
+		}
+		return errors.Join(s.say("535 5.7.8 not with this token"), errRefused)
 	case Leaving:
 		s.say("421 4.3.2 shutting down")
 		return errOver
