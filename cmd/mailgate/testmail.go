@@ -47,7 +47,11 @@ func testMail(ctx context.Context, c call) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(c.stdout, "accepted by %s: %d %s %s\n", receipt.Relay, receipt.Reply.Code, receipt.Reply.Enhanced, receipt.Reply.Message)
+	relay := receipt.Relay
+	if receipt.OAuth {
+		relay += " with OAuth"
+	}
+	_, err = fmt.Fprintf(c.stdout, "accepted by %s: %d %s %s\n", relay, receipt.Reply.Code, receipt.Reply.Enhanced, receipt.Reply.Message)
 	return err
 }
 
