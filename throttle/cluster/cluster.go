@@ -42,7 +42,7 @@ func (l *Limiter) Take(ctx context.Context, mailbox string, id throttle.ID) (thr
 		return throttle.Verdict{}, err
 	}
 	defer e.End()
-	saw, err := e.take(takeScript, id, l.tiers)
+	saw, err := e.decide(takeScript, id.String(), l.tiers)
 	if err != nil {
 		return throttle.Verdict{}, err
 	}
@@ -92,7 +92,8 @@ func (l *Limiter) Record(ctx context.Context, mailbox string, a throttle.Admissi
 		return err
 	}
 	defer e.End()
-	return e.record(recordScript, a.ID.String(), l.policy.Longest(), a.At, throttle.MaxLimit)
+	_, err = e.decide(recordScript, a.ID.String(), l.policy.Longest(), a.At, throttle.MaxLimit)
+	return err
 }
 
 // Release gives one admission back.

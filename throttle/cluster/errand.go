@@ -45,30 +45,18 @@ func (e errand) failed(err error) error {
 	return failure
 }
 
-// take runs a script that decides. The numbers are the limits as the script reads them.
-func (e errand) take(by script, id throttle.ID, numbers any) (seen, error) {
-	return e.decide(e.Decide, by, id.String(), numbers)
+// decide runs a script that is to do nothing for who has gone: that takes, or takes up what was
+// admitted elsewhere, which may have been given back since.
+func (e errand) decide(by script, words ...any) (saw seen, err error) {
+	err = e.Decide(by.Script, by.into(&saw), words...)
+	return e.result(saw, err)
 }
 
-// A decision is how a script is run that does nothing for who has gone.
-type decision func(script *redisstore.Script, read func(reply string) (now int64, late bool, err error), words ...any) error
-
-func (e errand) decide(run decision, by script, words ...any) (saw seen, err error) {
-	err = run(by.Script, func(reply string) (now int64, late bool, err error) {
-		saw, err = by.read(reply)
-		return saw.now, saw.answer == tooLate, err
-	}, words...)
-	if err != nil {
-		return seen{}, e.failed(err)
-	}
-	return saw, nil
-}
-
-// record runs a script that takes up what was admitted elsewhere. Whoever has gone asks again,
-// and may have given it back since.
-func (e errand) record(by script, words ...any) error {
-	_, err := e.decide(e.Decide, by, words...)
-	return err
+// reset runs a script that forgets the key, once, and not for who has gone: what came
+// since would be forgotten with it.
+func (e errand) reset(by script) (saw seen, err error) {
+	err = e.DecideOnce(by.Script, by.into(&saw))
+	return e.result(saw, err)
 }
 
 // look runs a script that only reads.
@@ -77,6 +65,10 @@ func (e errand) look(by script) (saw seen, err error) {
 		saw, err = by.read(reply)
 		return saw.now, err
 	})
+	return e.result(saw, err)
+}
+
+func (e errand) result(saw seen, err error) (seen, error) {
 	if err != nil {
 		return seen{}, e.failed(err)
 	}
@@ -92,7 +84,3 @@ func (e errand) release(by *redisstore.Script, words ...any) (bool, error) {
 	}
 	return reply == "1", nil
 }
-
-// reset runs a script that forgets the key, once, and not for who has gone: what came
-// since would be forgotten with it.
-func (e errand) reset(by script) (seen, error) { return e.decide(e.DecideOnce, by) }

@@ -1,60 +1,19 @@
 package cluster
 
-import (
-	_ "embed"
-
-	"github.com/mailgate/mailgate/redisstore"
-)
+import "github.com/mailgate/mailgate/redisstore"
 
 var (
-	//go:embed scripts/meter_begin.lua
-	meterBeginSource string
-	//go:embed scripts/meter_admit.lua
-	meterAdmitSource string
-	//go:embed scripts/meter_keep.lua
-	meterKeepSource string
-	//go:embed scripts/fixed_window_take.lua
-	fixedTakeSource string
-	//go:embed scripts/fixed_window_release.lua
-	fixedReleaseSource string
-	//go:embed scripts/sliding_window_take.lua
-	slidingTakeSource string
-	//go:embed scripts/sliding_window_release.lua
-	slidingReleaseSource string
-	//go:embed scripts/bucket_begin.lua
-	bucketBeginSource string
-	//go:embed scripts/bucket_take.lua
-	bucketTakeSource string
-	//go:embed scripts/bucket_release.lua
-	bucketReleaseSource string
-	//go:embed scripts/meter_head.lua
-	meterHeadSource string
-	//go:embed scripts/meter_look.lua
-	meterLookSource string
-	//go:embed scripts/meter_reset.lua
-	meterResetSource string
-	//go:embed scripts/meter_record_begin.lua
-	meterRecordBeginSource string
-	//go:embed scripts/fixed_window_record.lua
-	fixedRecordSource string
-	//go:embed scripts/sliding_window_record.lua
-	slidingRecordSource string
-	//go:embed scripts/bucket_record.lua
-	bucketRecordSource string
-	//go:embed scripts/meter_record_end.lua
-	meterRecordEndSource string
-
-	fixedTakeScript      = takes(fixedTakeSource)
-	fixedReleaseScript   = releases(fixedReleaseSource)
-	slidingTakeScript    = takes(slidingTakeSource)
-	slidingReleaseScript = releases(slidingReleaseSource)
-	bucketTakeScript     = takes(bucketBeginSource + bucketTakeSource)
-	fixedRecordScript    = records(fixedRecordSource)
-	slidingRecordScript  = records(slidingRecordSource)
-	bucketRecordScript   = records(bucketBeginSource + bucketRecordSource)
-	bucketReleaseScript  = releases(bucketBeginSource + bucketReleaseSource)
-	meterLookScript      = looks(meterHeadSource+meterLookSource, readState)
-	meterResetScript     = looks(meterHeadSource+meterResetSource, readState)
+	fixedTakeScript      = takes("fixed_window_take")
+	fixedReleaseScript   = releases("fixed_window_release")
+	slidingTakeScript    = takes("sliding_window_take")
+	slidingReleaseScript = releases("sliding_window_release")
+	bucketTakeScript     = takes("bucket_begin", "bucket_take")
+	fixedRecordScript    = records("fixed_window_record")
+	slidingRecordScript  = records("sliding_window_record")
+	bucketRecordScript   = records("bucket_begin", "bucket_record")
+	bucketReleaseScript  = releases("bucket_begin", "bucket_release")
+	meterLookScript      = looks(program("meter_head", "meter_look"), readState)
+	meterResetScript     = looks(program("meter_head", "meter_reset"), readState)
 
 	meterScripts = []*redisstore.Script{
 		fixedTakeScript.Script, fixedReleaseScript, slidingTakeScript.Script, slidingReleaseScript,
@@ -64,16 +23,16 @@ var (
 )
 
 // takes makes a meter's script that decides.
-func takes(source string) script {
-	return decides(meterBeginSource+source+meterAdmitSource, readState)
+func takes(names ...string) script {
+	return decides(program("meter_begin")+program(names...)+program("meter_admit"), readState)
 }
 
 // records makes a meter's script that takes up sends from elsewhere.
-func records(source string) script {
-	return decides(meterRecordBeginSource+source+meterRecordEndSource, readState)
+func records(names ...string) script {
+	return decides(program("meter_record_begin")+program(names...)+program("meter_record_end"), readState)
 }
 
 // releases makes a meter's script that gives back.
-func releases(source string) *redisstore.Script {
-	return redisstore.NewScript(meterBeginSource+meterKeepSource+source, nil)
+func releases(names ...string) *redisstore.Script {
+	return redisstore.NewScript(program("meter_begin", "meter_keep")+program(names...), nil)
 }

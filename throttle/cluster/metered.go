@@ -30,7 +30,7 @@ func (l *metered) Take(ctx context.Context, key string, id throttle.ID) (v throt
 		return v, err
 	}
 	defer e.End()
-	saw, err := e.take(l.layout.take, id, l.layout.numbers)
+	saw, err := e.decide(l.layout.take, id.String(), l.layout.numbers)
 	if err != nil {
 		return v, err
 	}
@@ -77,7 +77,8 @@ func (l *metered) Record(ctx context.Context, key string, a throttle.Admission) 
 		return err
 	}
 	defer e.End()
-	return e.record(l.layout.record, elsewhere(a), l.layout.numbers)
+	_, err = e.decide(l.layout.record, elsewhere(a), l.layout.numbers)
+	return err
 }
 
 // RecordAll is Record for many, in one step and as if for one after the other.
@@ -100,7 +101,8 @@ func (l *metered) RecordAll(ctx context.Context, key string, all []throttle.Admi
 		return err
 	}
 	defer e.End()
-	return e.record(l.layout.record, sends.String(), l.layout.numbers)
+	_, err = e.decide(l.layout.record, sends.String(), l.layout.numbers)
+	return err
 }
 
 // elsewhere is a send that was admitted elsewhere, as the scripts read it.

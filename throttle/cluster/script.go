@@ -1,28 +1,32 @@
 package cluster
 
 import (
-	_ "embed"
+	"embed"
 
 	"github.com/mailgate/mailgate/redisstore"
 )
 
-var (
-	//go:embed scripts/take.lua
-	takeSource string
-	//go:embed scripts/look.lua
-	lookSource string
-	//go:embed scripts/release.lua
-	releaseSource string
-	//go:embed scripts/reset.lua
-	resetSource string
-	//go:embed scripts/tiers_record.lua
-	recordSource string
+//go:embed scripts/*.lua
+var programs embed.FS
 
-	takeScript    = decides(takeSource, readHistory)
-	lookScript    = looks(lookSource, readHistory)
-	releaseScript = redisstore.NewScript(releaseSource, nil)
-	resetScript   = looks(resetSource, readHistory)
-	recordScript  = decides(recordSource, readHistory)
+// program is the text of some scripts, one behind the other.
+func program(names ...string) (text string) {
+	for _, name := range names {
+		part, err := programs.ReadFile("scripts/" + name + ".lua")
+		if err != nil {
+			panic(err)
+		}
+		text += string(part)
+	}
+	return text
+}
+
+var (
+	takeScript    = decides(program("take"), readHistory)
+	lookScript    = looks(program("look"), readHistory)
+	releaseScript = redisstore.NewScript(program("release"), nil)
+	resetScript   = looks(program("reset"), readHistory)
+	recordScript  = decides(program("tiers_record"), readHistory)
 	tierScripts   = []*redisstore.Script{takeScript.Script, lookScript.Script, releaseScript, resetScript.Script, recordScript.Script}
 )
 
@@ -30,6 +34,14 @@ var (
 type script struct {
 	*redisstore.Script
 	read func(reply string) (seen, error)
+}
+
+// into reads replies to where saw is. It is for scripts that may say that it is too late.
+func (s script) into(saw *seen) func(reply string) (now int64, late bool, err error) {
+	return func(reply string) (now int64, late bool, err error) {
+		*saw, err = s.read(reply)
+		return saw.now, saw.answer == tooLate, err
+	}
 }
 
 // looks makes a script whose writes, if it has any, may be forgotten.
