@@ -82,7 +82,11 @@ func (d *Disk) open(o DiskOptions) error {
 	if d.lock, err = lockDir(o.Dir); err != nil {
 		return err
 	}
-	found, err := inspect(o.Dir, d.lock, o.Log)
+	before, err := said(d.lock)
+	if err != nil {
+		return err
+	}
+	found, err := inspect(o.Dir, before, o.Log)
 	if err != nil {
 		return err
 	}
@@ -91,10 +95,6 @@ func (d *Disk) open(o DiskOptions) error {
 		return err
 	}
 	if err := enoughHandles(o.Dir, found.tables); err != nil {
-		return err
-	}
-	before, err := said(d.lock)
-	if err != nil {
 		return err
 	}
 	if err := say(d.lock, saysChanging); err != nil {

@@ -26,17 +26,18 @@ type finding struct {
 // takes a missing manifest for an empty store and removes every table, and those that one
 // which breaks off does not list, leaves out a table it cannot read, takes a block it cannot
 // read for one without the key, and does not miss a log. Each of these is a mailbox that may
-// be mailed again. What is damaged is left as it was found.
-func inspect(dir string, lock *os.File, log *slog.Logger) (finding, error) {
+// be mailed again. What is damaged is left as it was found. The file of the lock has said how it
+// was left.
+func inspect(dir, said string, log *slog.Logger) (finding, error) {
 	var found finding
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return found, fmt.Errorf("%w: %w", ErrDisk, err)
 	}
-	if err := expectUndamaged(lock); err != nil {
-		return found, err
+	if said == saysDamaged {
+		return found, fmt.Errorf("%w: a table went bad while it was open", ErrCorrupt)
 	}
-	if err := expectLog(lock, entries); err != nil {
+	if err := expectLog(said, entries); err != nil {
 		return found, err
 	}
 	if err := accessible(dir, entries); err != nil {
@@ -50,7 +51,7 @@ func inspect(dir string, lock *os.File, log *slog.Logger) (finding, error) {
 		return found, err
 	}
 	found.store, found.tables = true, len(listed)
-	if err := expectListed(lock, entries, listed, broken); err != nil {
+	if err := expectListed(said, entries, listed, broken); err != nil {
 		return found, err
 	}
 	var content bytes.Buffer
@@ -102,19 +103,15 @@ func manifest(dir string) (tables map[uint64]badger.TableManifest, broken bool, 
 // be listed yet, for each log but the newest: what is in it is in the log too. Also the tables
 // of a compaction that was under way may not be, and are none too many, but where the
 // manifest breaks off nobody can tell them from what it has lost.
-func expectListed(lock *os.File, entries []fs.DirEntry, listed map[uint64]badger.TableManifest, broken bool) error {
+func expectListed(said string, entries []fs.DirEntry, listed map[uint64]badger.TableManifest, broken bool) error {
 	logs := 0
 	for _, entry := range entries {
 		if filepath.Ext(entry.Name()) == logSuffix {
 			logs++
 		}
 	}
-	closed, err := wasClosed(lock)
 	tables := len(unlisted(entries, listed))
-	switch {
-	case err != nil:
-		return err
-	case closed && tables > 0, broken && tables > max(0, logs-1):
+	if said == saysClosed && tables > 0 || broken && tables > max(0, logs-1) {
 		return fmt.Errorf("%w: tables that %s does not list: %d", ErrCorrupt, badger.ManifestFilename, tables)
 	}
 	return nil

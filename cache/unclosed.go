@@ -43,22 +43,12 @@ func said(lock *os.File) (string, error) {
 	return string(text), nil
 }
 
-// lastLog reads which log there must be, 0 for none.
-func lastLog(lock *os.File) (log int, err error) {
-	text, err := said(lock)
-	if err != nil {
-		return 0, err
+// lastLog is which log there must be, 0 for none.
+func lastLog(said string) (log int) {
+	if _, err := fmt.Sscanf(said, saysOpen, &log); err != nil {
+		return 0 // closed, between the two, or new
 	}
-	if _, err := fmt.Sscanf(text, saysOpen, &log); err != nil {
-		return 0, nil // closed, between the two, or new
-	}
-	return log, nil
-}
-
-// wasClosed reports whether whoever had the directory last has closed it.
-func wasClosed(lock *os.File) (bool, error) {
-	text, err := said(lock)
-	return text == saysClosed, err
+	return log
 }
 
 // say writes it down so that it outlives a power cut.
@@ -88,22 +78,9 @@ func sayAgain(lock *os.File, before string) error {
 	return say(lock, before)
 }
 
-// expectUndamaged says no when a table was found to have gone bad.
-func expectUndamaged(lock *os.File) error {
-	text, err := said(lock)
-	if err == nil && text == saysDamaged {
-		err = fmt.Errorf("%w: a table went bad while it was open", ErrCorrupt)
-	}
-	return err
-}
-
 // expectLog says no when the directory was not closed and its newest log is missing.
-func expectLog(lock *os.File, entries []fs.DirEntry) error {
-	log, err := lastLog(lock)
-	if err != nil {
-		return err
-	}
-	if newestLog(entries) < log {
+func expectLog(said string, entries []fs.DirEntry) error {
+	if log := lastLog(said); newestLog(entries) < log {
 		return fmt.Errorf("%w: it was not closed, and %s is missing", ErrCorrupt, logName(log))
 	}
 	return nil

@@ -146,16 +146,11 @@ func kill(t *testing.T, dir string) string {
 // written is what the file of the lock says.
 func written(t *testing.T, dir string) int {
 	t.Helper()
-	file, err := os.Open(filepath.Join(dir, lockFile))
+	said, err := os.ReadFile(filepath.Join(dir, lockFile))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close()
-	log, err := lastLog(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return log
+	return lastLog(string(said))
 }
 
 // A process may be killed while it opens or closes the directory, and Badger makes a table
