@@ -17,6 +17,9 @@ type metered struct {
 	now    func() int64
 }
 
+// nothing is the state of a key that nothing is known of. Nobody changes it.
+var nothing = new(meter.State)
+
 // Take implements throttle.Limiter. As a rule a no is known from memory, without a lock.
 func (l *metered) Take(ctx context.Context, key string, id throttle.ID) (v throttle.Verdict, err error) {
 	if !id.Valid() {
@@ -45,24 +48,20 @@ func (l *metered) denies(s *meter.State, id throttle.ID, now int64) (meter.Readi
 func (l *metered) admit(ctx context.Context, key string, id throttle.ID) (v throttle.Verdict, err error) {
 	var r meter.Reading
 	var now int64
-	err = l.states.update(ctx, l.part, key, l.now, func(old *meter.State, found bool, moment int64) cache.Edit[*meter.State] {
+	err = l.edit(ctx, "take", key, func(old *meter.State, moment int64) cache.Edit[*meter.State] {
 		now = moment
-		next := new(meter.State)
-		if found {
-			var denied bool
-			if r, denied = l.denies(old, id, now); denied {
-				return cache.Keep[*meter.State]()
-			}
-			*next = old.Clone()
-		}
-		var changed bool
-		if r, changed = l.meter.Take(next, id, now); !changed {
+		var denied, changed bool
+		if r, denied = l.denies(old, id, now); denied {
 			return cache.Keep[*meter.State]()
 		}
-		return l.put(next)
+		next := old.Clone()
+		if r, changed = l.meter.Take(&next, id, now); !changed {
+			return cache.Keep[*meter.State]()
+		}
+		return l.put(&next)
 	})
 	if err != nil {
-		return v, unavailable("take", err)
+		return v, err
 	}
 	r.Spell(&v, &l.quota, now)
 	return v, nil
@@ -78,7 +77,7 @@ func (l *metered) Peek(ctx context.Context, key string) (v throttle.Verdict, err
 		return v, throttle.Unchanged(throttle.Unavailable("peek", err))
 	}
 	if !found {
-		state = new(meter.State)
+		state = nothing
 	}
 	r := l.meter.Look(state, now)
 	r.Spell(&v, &l.quota, now)
@@ -137,7 +136,7 @@ func (l *metered) edit(ctx context.Context, doing, key string, change func(s *me
 	}
 	err := l.states.update(ctx, l.part, key, l.now, func(s *meter.State, found bool, now int64) cache.Edit[*meter.State] {
 		if !found {
-			s = new(meter.State)
+			s = nothing
 		}
 		return change(s, now)
 	})

@@ -35,9 +35,6 @@ func nameInKey(name string) string { return url.PathEscape(name) }
 
 // recall is cache.Map.Recall, and takes no memory for the key.
 func (m *sharedMap[V]) recall(part, key string, now int64) (V, bool) {
-	if part == "" {
-		return m.Recall(key, now)
-	}
 	joined := m.join(part, key)
 	value, found := m.Recall(asString(*joined), now)
 	m.joined.Put(joined)
