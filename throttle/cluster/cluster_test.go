@@ -18,14 +18,6 @@ import (
 // patient is a timeout for tests that are not about deadlines, on a busy machine.
 const patient = 20 * time.Second
 
-// length is how much of a long test to do: n, and a tenth of it under -short.
-func length(n int) int {
-	if testing.Short() {
-		return max(1, n/10)
-	}
-	return n
-}
-
 // openStore opens the servers of a URL, until the test ends.
 func openStore(t testing.TB, o redisstore.Options) *redisstore.Store {
 	t.Helper()

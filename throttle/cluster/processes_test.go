@@ -85,9 +85,9 @@ func TestThreeProcessesOneMailbox(t *testing.T) {
 	t.Parallel()
 	server := redistest.Alone(t)
 	workers := redistest.StartWorkers(t, server.URL(), 3)
-	raceProcesses(t, workers, "tiers", length(1000))
+	raceProcesses(t, workers, "tiers", throttletest.Length(1000))
 	for name := range threeMeters {
-		raceProcesses(t, workers, name, length(100))
+		raceProcesses(t, workers, name, throttletest.Length(100))
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/mailgate/mailgate/redisstore/redistest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/cluster"
+	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 const callers = 64
@@ -83,7 +84,7 @@ func TestRaceThroughAScriptFlush(t *testing.T) {
 	server := redistest.Alone(t)
 	clock := clocktest.New(1_800_000_000_000)
 	limiters := waysToThree(openWith(t, threeAMinute, redisstore.Options{URL: server.URL(), Clock: clock.Now, Timeout: patient}))
-	rounds := eachWay(length(1000), func(way int) {
+	rounds := eachWay(throttletest.Length(1000), func(way int) {
 		limiter, mailbox := limiters[way], mailboxOf("flush")
 		admitted := race(t, limiter, mailbox, func() {
 			if err := server.Client().ScriptFlush(context.Background()).Err(); err != nil {
@@ -105,7 +106,7 @@ func TestRaceThroughLostReplies(t *testing.T) {
 	proxy := redistest.Proxy(t, server.Addr)
 	clock := clocktest.New(1_800_000_000_000)
 	limiters := waysToThree(openWith(t, threeAMinute, redisstore.Options{URL: proxy.URL(), Clock: clock.Now, Timeout: patient}))
-	rounds := eachWay(length(1000), func(way int) {
+	rounds := eachWay(throttletest.Length(1000), func(way int) {
 		limiter, mailbox := limiters[way], mailboxOf("lost")
 		proxy.CutReplies(2, "evalsha")
 		wantThree(t, limiter, mailbox, race(t, limiter, mailbox))
@@ -125,7 +126,7 @@ func TestRaceThroughSilence(t *testing.T) {
 	clock := clocktest.New(1_800_000_000_000)
 	limiters := waysToThree(openWith(t, threeAMinute, redisstore.Options{URL: proxy.URL(), Clock: clock.Now, Timeout: soon}))
 	witnesses := waysToThree(openWith(t, threeAMinute, redisstore.Options{URL: server.URL(), Clock: clock.Now, Timeout: patient}))
-	most := length(1000)
+	most := throttletest.Length(1000)
 	if testing.Short() {
 		most /= 2
 	}
@@ -167,12 +168,12 @@ func TestRaceThroughASlotMigration(t *testing.T) {
 			o := redisstore.Options{URL: servers.URL(), Prefix: "{moving}", Clock: clock.Now, Timeout: patient, Confirm: confirm}
 			limiter := openWith(t, threeAMinute, o)
 			asked, moved := refusals(servers, "ASK"), refusals(servers, "MOVED")
-			rounds, owner := length(500), servers.MasterOf("{moving}")
+			rounds, owner := throttletest.Length(500), servers.MasterOf("{moving}")
 			for range rounds {
 				owner = raceThroughAMigration(t, servers, owner, limiter, "{moving}")
 			}
 			for name, m := range threeMeters {
-				for range length(20) {
+				for range throttletest.Length(20) {
 					owner = raceThroughAMigration(t, servers, owner, limiter.Meter(name, m), "{moving}"+name+"."+m.Form()+":")
 				}
 			}

@@ -13,7 +13,7 @@ import (
 func raceForOneKey(t *testing.T, open OpenMeter, algorithm string) {
 	n := usualNumbers(algorithm)
 	limiter := open(t, n.meter(t), clocktest.New(start).Now)
-	for round := range length(rounds) {
+	for round := range Length(rounds) {
 		key := newMailbox("race")
 		turns := map[int64]bool{}
 		admitted := 0
@@ -80,7 +80,7 @@ func reservingViews(t *testing.T, open OpenMeter, algorithm string) {
 // aMillion counts to some of a million. A state does not remember them all: the oldest
 // can then neither be repeated nor given back, and count all the same.
 func aMillion(t *testing.T, open OpenMeter, algorithm string) {
-	forgotten := length(500)
+	forgotten := Length(500)
 	n := usualNumbers(algorithm)
 	n.tier.Limit = 1_000_000
 	switch algorithm {

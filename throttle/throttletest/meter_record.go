@@ -158,7 +158,7 @@ func meteredRecordWhatWillNotDo(t *testing.T, open OpenMeter, algorithm string) 
 func raceToRecordMetered(t *testing.T, open OpenMeter, algorithm string) {
 	n := usualNumbers(algorithm)
 	n.tier.Limit, n.extra = 2*racers, map[string]int{slidingWindow: 60, tokenBucket: 2 * racers, leakyBucket: 2*racers - 1}[algorithm]
-	for range max(2, length(5)) {
+	for range max(2, Length(5)) {
 		w := newTwin(t, open, clocktest.New(start+20_500), n)
 		if _, ok := w.recorder(); !ok {
 			t.Skip("this limiter records nothing from elsewhere")

@@ -21,7 +21,7 @@ type stroller struct {
 // denial is tried again one millisecond before its wait is over, and when it is over. A
 // failure names the seed.
 func strollWithMeter(t *testing.T, open OpenMeter, algorithm string, seed uint64, steps int) {
-	steps = length(steps)
+	steps = Length(steps)
 	random := rand.New(rand.NewPCG(seed, 0))
 	clock := clocktest.New(start)
 	for walked := 0; walked < steps; {

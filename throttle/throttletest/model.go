@@ -54,7 +54,7 @@ func (m *model) verdict(clock int64) (limit string, wait int64, tiers []throttle
 
 func (m *model) peek(clock int64) string {
 	limit, wait, tiers := m.verdict(clock)
-	return spellModel(wait == 0, limit, wait, tiers)
+	return spellOut(wait == 0, limit, wait, tiers)
 }
 
 func (m *model) take(clock int64, id throttle.ID) string {
@@ -65,7 +65,7 @@ func (m *model) take(clock int64, id throttle.ID) string {
 		m.sends = append(m.live(clock), throttle.Admission{ID: id, At: m.now(clock)})
 	}
 	limit, wait, tiers := m.verdict(clock)
-	return spellModel(true, limit, wait, tiers)
+	return spellOut(true, limit, wait, tiers)
 }
 
 // known reports whether the id is among the sends that still matter.

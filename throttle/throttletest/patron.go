@@ -87,13 +87,15 @@ func expect(t testing.TB, v throttle.Verdict, want string) {
 }
 
 // spell writes a verdict as "yes minute 60000 [minute 0 60000] [hour 4 0]".
-func spell(v throttle.Verdict) string {
+func spell(v throttle.Verdict) string { return spellOut(v.Allowed, v.Limit, v.Wait, v.Tiers()) }
+
+func spellOut(allowed bool, limit string, wait int64, tiers []throttle.Standing) string {
 	text := "no"
-	if v.Allowed {
+	if allowed {
 		text = "yes"
 	}
-	text += fmt.Sprintf(" %s %d", v.Limit, v.Wait)
-	for _, tier := range v.Tiers() {
+	text += fmt.Sprintf(" %s %d", limit, wait)
+	for _, tier := range tiers {
 		text += fmt.Sprintf(" [%s %d %d]", tier.Name, tier.Remaining, tier.Wait)
 	}
 	return text

@@ -20,7 +20,7 @@ const (
 func raceForOneMailbox(t *testing.T, open Open) {
 	clock := clocktest.New(start)
 	limiter := open(t, Policy(t, "minute=3/60s,hour=5/1h"), clock.Now)
-	for round := range length(rounds) {
+	for round := range Length(rounds) {
 		mailbox := newMailbox("race")
 		if admitted := Race(t, limiter, mailbox, racers); admitted != 3 {
 			t.Fatalf("round %d: %d admitted, want 3", round, admitted)
@@ -38,7 +38,7 @@ func raceUnderAMovingClock(t *testing.T, open Open) {
 	var clock atomic.Int64
 	clock.Store(start)
 	limiter := open(t, Policy(t, "minute=3/60s"), func() int64 { return clock.Add(1) })
-	for round := range length(rounds / 10) {
+	for round := range Length(rounds / 10) {
 		mailbox := newMailbox("moving")
 		verdicts := takeAtOnce(t, limiter, mailbox, racers)
 		h := patron{t: t, limiter: limiter, mailbox: mailbox}.history()

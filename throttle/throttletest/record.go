@@ -156,7 +156,7 @@ func recordBeyondMeasure(t *testing.T, open Open) {
 // rest no more than there is room for.
 func raceToRecord(t *testing.T, open Open) {
 	p, _ := beginRecord(t, open, "hour=100/1h")
-	for round := range max(2, length(rounds/50)) {
+	for round := range max(2, Length(rounds/50)) {
 		p.mailbox = newMailbox(fmt.Sprint("record", round))
 		ids := make([]throttle.ID, racers)
 		var done sync.WaitGroup

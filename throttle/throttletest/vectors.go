@@ -1,10 +1,8 @@
 package throttletest
 
 import (
-	"context"
 	_ "embed"
 	"encoding/json"
-	"fmt"
 	"testing"
 
 	"github.com/mailgate/mailgate/clock/clocktest"
@@ -16,45 +14,35 @@ import (
 //go:embed testdata/tiers.json
 var vectorsJSON []byte
 
-type vectorFile struct {
-	Cases []vectorCase `json:"cases"`
-}
-
-type vectorCase struct {
-	Name  string       `json:"name"`
-	Tiers []vectorTier `json:"tiers"`
-	Steps []vectorStep `json:"steps"`
-}
-
-type vectorTier struct {
-	Name   string `json:"name"`
-	Limit  int    `json:"limit"`
-	Window int64  `json:"window_ms"`
+type vector struct {
+	Name  string
+	Tiers []struct {
+		Name   string
+		Limit  int
+		Window int64 `json:"window_ms"`
+	}
+	Steps []vectorStep
 }
 
 type vectorStep struct {
-	Op    string        `json:"op"`
-	At    int64         `json:"at_ms"`
-	Grant int           `json:"grant"` // the step whose admission a release gives back
-	Want  vectorVerdict `json:"want"`
-}
-
-type vectorVerdict struct {
-	Allowed bool             `json:"allowed"`
-	Limit   string           `json:"limit"`
-	Wait    int64            `json:"wait_ms"`
-	Tiers   []vectorStanding `json:"tiers"`
-}
-
-type vectorStanding struct {
-	Name      string `json:"name"`
-	Remaining int    `json:"remaining"`
-	Wait      int64  `json:"wait_ms"`
+	Op    string
+	At    int64 `json:"at_ms"`
+	Grant int   // the step whose admission a release gives back
+	Want  struct {
+		Allowed bool
+		Limit   string
+		Wait    int64 `json:"wait_ms"`
+		Tiers   []struct {
+			Name      string
+			Remaining int
+			Wait      int64 `json:"wait_ms"`
+		}
+	}
 }
 
 // vectors runs one case in so many.
 func vectors(t *testing.T, open Open, every int) {
-	var file vectorFile
+	var file struct{ Cases []vector }
 	if err := json.Unmarshal(vectorsJSON, &file); err != nil {
 		t.Fatalf("reading the vectors: %v", err)
 	}
@@ -67,10 +55,10 @@ func vectors(t *testing.T, open Open, every int) {
 	}
 }
 
-func (c vectorCase) run(t *testing.T, open Open) {
-	tiers := make([]throttle.Tier, len(c.Tiers))
-	for i, tier := range c.Tiers {
-		tiers[i] = throttle.Tier{Name: tier.Name, Limit: tier.Limit, Window: tier.Window}
+func (c vector) run(t *testing.T, open Open) {
+	var tiers []throttle.Tier
+	for _, tier := range c.Tiers {
+		tiers = append(tiers, throttle.Tier{Name: tier.Name, Limit: tier.Limit, Window: tier.Window})
 	}
 	policy, err := throttle.NewPolicy(tiers...)
 	if err != nil {
@@ -88,9 +76,7 @@ func (c vectorCase) run(t *testing.T, open Open) {
 		case "peek":
 			step.compare(t, i, p.peek())
 		case "release":
-			if _, err := p.limiter.Release(context.Background(), p.mailbox, ids[step.Grant]); err != nil {
-				t.Fatalf("step %d: release: %v", i, err)
-			}
+			p.release(ids[step.Grant])
 		case "reset":
 			p.reset()
 		default:
@@ -101,11 +87,12 @@ func (c vectorCase) run(t *testing.T, open Open) {
 
 func (s vectorStep) compare(t *testing.T, step int, v throttle.Verdict) {
 	t.Helper()
-	got := vectorVerdict{Allowed: v.Allowed, Limit: v.Limit, Wait: v.Wait}
-	for _, tier := range v.Tiers() {
-		got.Tiers = append(got.Tiers, vectorStanding{Name: tier.Name, Remaining: tier.Remaining, Wait: tier.Wait})
+	var tiers []throttle.Standing
+	for _, tier := range s.Want.Tiers {
+		tiers = append(tiers, throttle.Standing{Tier: throttle.Tier{Name: tier.Name}, Remaining: tier.Remaining, Wait: tier.Wait})
 	}
-	if want := fmt.Sprint(s.Want); fmt.Sprint(got) != want {
-		t.Fatalf("step %d, %s at %d:\n got %v\nwant %s", step, s.Op, s.At, got, want)
+	want := spellOut(s.Want.Allowed, s.Want.Limit, s.Want.Wait, tiers)
+	if got := spell(v); got != want {
+		t.Fatalf("step %d, %s at %d\n got %s\nwant %s", step, s.Op, s.At, got, want)
 	}
 }

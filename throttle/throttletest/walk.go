@@ -1,8 +1,6 @@
 package throttletest
 
 import (
-	"bytes"
-	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -17,7 +15,7 @@ import (
 // wait is over, and when it is over, also where the clock had stepped back. A failure names
 // the seed. Under -short it goes a tenth of the steps.
 func Walk(t *testing.T, open Open, seed uint64, steps int) {
-	steps = length(steps)
+	steps = Length(steps)
 	random := rand.New(rand.NewPCG(seed, 0))
 	for walked := 0; walked < steps; {
 		w := newWalker(t, open, random, seed)
@@ -187,9 +185,7 @@ func (w *walker) stepHistory() {
 // spellHistory writes a history; sends of one millisecond may come in any order.
 func spellHistory(h throttle.History) string {
 	sorted := slices.Clone(h)
-	slices.SortFunc(sorted, func(a, b throttle.Admission) int {
-		return cmp.Or(cmp.Compare(a.At, b.At), bytes.Compare(a.ID[:], b.ID[:]))
-	})
+	slices.SortFunc(sorted, byTime)
 	return fmt.Sprint(sorted)
 }
 
@@ -208,16 +204,4 @@ func (w *walker) fail(why string) {
 		w.t.Log(line)
 	}
 	w.t.Fatalf("seed %d: %s", w.seed, why)
-}
-
-func spellModel(allowed bool, limit string, wait int64, tiers []throttle.Standing) string {
-	text := "no"
-	if allowed {
-		text = "yes"
-	}
-	text += fmt.Sprintf(" %s %d", limit, wait)
-	for _, tier := range tiers {
-		text += fmt.Sprintf(" [%s %d %d]", tier.Name, tier.Remaining, tier.Wait)
-	}
-	return text
 }
