@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -29,39 +28,6 @@ func full(t *testing.T, limiter throttle.Limiter, key string) {
 	t.Helper()
 	for range 3 {
 		admit(t, limiter, key)
-	}
-}
-
-// A user who may read and nothing else can be denied, and can look.
-func TestMeterDenialsOnlyRead(t *testing.T) {
-	server := redistest.Alone(t)
-	ctx := context.Background()
-	rules := []any{"ACL", "SETUSER", "reader", "on", ">secret", "~*", "-@all", "+evalsha", "+eval", "+time", "+get", "+getrange"}
-	if err := server.Client().Do(ctx, rules...).Err(); err != nil {
-		t.Fatal(err)
-	}
-	clock := clocktest.New(1_800_000_000_000)
-	writer := open(t, redisstore.Options{URL: server.URL(), Clock: clock.Now, Timeout: patient})
-	reader := open(t, redisstore.Options{URL: strings.Replace(server.URL(), "redis://", "redis://reader:secret@", 1), Clock: clock.Now, Timeout: patient})
-	for name, m := range threeMeters {
-		full(t, writer.Meter(name, m), "reader")
-		dump := server.Client().Dump(ctx, keyOf(name, m, "reader")).Val()
-		expires := server.Client().PExpireTime(ctx, keyOf(name, m, "reader")).Val()
-
-		limiter := reader.Meter(name, m)
-		if v := take(t, limiter, "reader", throttle.NewID()); v.Allowed {
-			t.Errorf("%s: admitted a fourth send", name)
-		}
-		if v, err := limiter.Peek(ctx, "reader"); err != nil || v.Allowed {
-			t.Errorf("%s: peek: allowed %v, %v", name, v.Allowed, err)
-		}
-		if _, err := limiter.Take(ctx, "other", throttle.NewID()); !errors.Is(err, throttle.ErrUnavailable) {
-			t.Errorf("%s: an admission without the right to write: %v", name, err)
-		}
-		if dump == "" || dump != server.Client().Dump(ctx, keyOf(name, m, "reader")).Val() ||
-			expires <= 0 || expires != server.Client().PExpireTime(ctx, keyOf(name, m, "reader")).Val() {
-			t.Errorf("%s: a denial changed what redis holds", name)
-		}
 	}
 }
 
@@ -145,26 +111,6 @@ func TestMetersForeignValueIsAnError(t *testing.T) {
 			if v, err := by.Take(ctx, "foreign", throttle.NewID()); !errors.Is(err, throttle.ErrUnavailable) || v.Allowed {
 				t.Errorf("%s, %s: take says %v, %v", name, what, v.Allowed, err)
 			}
-		}
-	}
-}
-
-func TestMetersOutOfMemory(t *testing.T) {
-	server := redistest.Alone(t)
-	clock := clocktest.New(1_800_000_000_000)
-	limiter := open(t, redisstore.Options{URL: server.URL(), Clock: clock.Now, Timeout: patient})
-	ctx := context.Background()
-	for name, m := range threeMeters {
-		full(t, limiter.Meter(name, m), "known")
-	}
-	server.Client().ConfigSet(ctx, "maxmemory", strconv.Itoa(1<<20))
-	for name, m := range threeMeters {
-		by := limiter.Meter(name, m)
-		if v, err := by.Take(ctx, "new", throttle.NewID()); !errors.Is(err, throttle.ErrUnavailable) || v.Allowed {
-			t.Errorf("%s: an admission without memory: allowed %v, %v", name, v.Allowed, err)
-		}
-		if v, err := by.Take(ctx, "known", throttle.NewID()); err != nil || v.Allowed {
-			t.Errorf("%s: a denial without memory: allowed %v, %v", name, v.Allowed, err)
 		}
 	}
 }

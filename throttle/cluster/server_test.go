@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"testing"
@@ -58,29 +59,46 @@ func TestManyShareFewConnections(t *testing.T) {
 func TestDenialAndPeekOnlyRead(t *testing.T) {
 	server := redistest.Alone(t)
 	ctx := context.Background()
-	rules := []any{"ACL", "SETUSER", "reader", "on", ">secret", "~*", "-@all", "+evalsha", "+eval", "+time", "+zrange"}
+	rules := []any{"ACL", "SETUSER", "reader", "on", ">secret", "~*", "-@all", "+evalsha", "+eval", "+time", "+zrange", "+get", "+getrange"}
 	if err := server.Client().Do(ctx, rules...).Err(); err != nil {
 		t.Fatal(err)
 	}
-	writer := open(t, redisstore.Options{URL: server.URL(), Timeout: patient})
-	mailbox := mailboxOf("reader")
-	admit(t, writer, mailbox)
-	dump := server.Client().Dump(ctx, "mailgate:{}"+mailbox).Val()
-	expires := server.Client().PExpireTime(ctx, "mailgate:{}"+mailbox).Val()
+	clock := clocktest.New(1_800_000_000_000)
+	ways := func(url string) []throttle.Limiter {
+		return waysToThree(openWith(t, threeAMinute, redisstore.Options{URL: url, Clock: clock.Now, Timeout: patient}))
+	}
+	for _, writer := range ways(server.URL()) {
+		full(t, writer, "reader")
+	}
+	before := everything(t, server)
+	for i, reader := range ways(strings.Replace(server.URL(), "redis://", "redis://reader:secret@", 1)) {
+		if v := take(t, reader, "reader", throttle.NewID()); v.Allowed {
+			t.Errorf("way %d: admitted a fourth send", i)
+		}
+		if v, err := reader.Peek(ctx, "reader"); err != nil || v.Allowed {
+			t.Errorf("way %d: peek: allowed %v, %v", i, v.Allowed, err)
+		}
+		if _, err := reader.Take(ctx, "other", throttle.NewID()); !errors.Is(err, throttle.ErrUnavailable) {
+			t.Errorf("way %d: an admission without the right to write: %v", i, err)
+		}
+	}
+	if after := everything(t, server); len(before) != 1+len(threeMeters) || !maps.Equal(before, after) {
+		t.Errorf("a denial changed what redis holds\nfrom %q\n  to %q", before, after)
+	}
+}
 
-	reader := open(t, redisstore.Options{URL: strings.Replace(server.URL(), "redis://", "redis://reader:secret@", 1), Timeout: patient})
-	if v := take(t, reader, mailbox, throttle.NewID()); v.Allowed {
-		t.Error("admitted a second send")
+// everything is what a server holds under each key, and until when.
+func everything(t *testing.T, server *redistest.Server) map[string]string {
+	t.Helper()
+	ctx, all := context.Background(), map[string]string{}
+	for _, key := range server.Client().Keys(ctx, "*").Val() {
+		dump, until := server.Client().Dump(ctx, key).Val(), server.Client().PExpireTime(ctx, key).Val()
+		if dump == "" || until <= 0 {
+			t.Fatalf("%q is not there, or for ever: %v", key, until)
+		}
+		all[key] = fmt.Sprint(dump, until)
 	}
-	if v, err := reader.Peek(ctx, mailbox); err != nil || v.Allowed {
-		t.Errorf("peek: allowed %v, %v", v.Allowed, err)
-	}
-	if _, err := reader.Take(ctx, mailboxOf("other"), throttle.NewID()); !errors.Is(err, throttle.ErrUnavailable) {
-		t.Errorf("an admission without the right to write: %v", err)
-	}
-	if dump != server.Client().Dump(ctx, "mailgate:{}"+mailbox).Val() || expires != server.Client().PExpireTime(ctx, "mailgate:{}"+mailbox).Val() {
-		t.Error("a denial changed what redis holds")
-	}
+	return all
 }
 
 func TestKeysExpireWithTheLongestWindow(t *testing.T) {
@@ -213,17 +231,23 @@ func TestReadyChargesNobody(t *testing.T) {
 
 func TestOutOfMemoryIsAnErrorForAdmissionsAlone(t *testing.T) {
 	server := redistest.Alone(t)
-	limiter := open(t, redisstore.Options{URL: server.URL(), Timeout: patient})
-	known := mailboxOf("known")
-	admit(t, limiter, known)
+	clock := clocktest.New(1_800_000_000_000)
+	ways := waysToThree(openWith(t, threeAMinute, redisstore.Options{URL: server.URL(), Clock: clock.Now, Timeout: patient}))
+	for _, way := range ways {
+		full(t, way, "known")
+	}
 	ctx := context.Background()
 	server.Client().ConfigSet(ctx, "maxmemory", strconv.Itoa(1<<20))
-	if v, err := limiter.Take(ctx, mailboxOf("new"), throttle.NewID()); !errors.Is(err, throttle.ErrUnavailable) || v.Allowed {
-		t.Errorf("an admission without memory: allowed %v, %v", v.Allowed, err)
-	}
-	if v, err := limiter.Take(ctx, known, throttle.NewID()); err != nil || v.Allowed {
-		t.Errorf("a denial without memory: allowed %v, %v", v.Allowed, err)
+	for i, way := range ways {
+		if v, err := way.Take(ctx, "new", throttle.NewID()); !errors.Is(err, throttle.ErrUnavailable) || v.Allowed {
+			t.Errorf("way %d: an admission without memory: allowed %v, %v", i, v.Allowed, err)
+		}
+		if v, err := way.Take(ctx, "known", throttle.NewID()); err != nil || v.Allowed {
+			t.Errorf("way %d: a denial without memory: allowed %v, %v", i, v.Allowed, err)
+		}
 	}
 	server.Client().ConfigSet(ctx, "maxmemory", "0")
-	admit(t, limiter, mailboxOf("new"))
+	for _, way := range ways {
+		full(t, way, "new")
+	}
 }
