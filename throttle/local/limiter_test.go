@@ -26,6 +26,12 @@ func TestOptionsThatWillNotDo(t *testing.T) {
 			}
 		})
 	}
+	if _, err := local.New(nil, local.Options{Policy: throttle.DefaultPolicy()}); err == nil {
+		t.Error("a limiter without a disk")
+	}
+	if _, err := local.NewMeters(nil, local.MetersOptions{}); err == nil {
+		t.Error("meters without a disk")
+	}
 }
 
 // After Close, and after the disk was closed, each call is unavailable, says why and
@@ -42,25 +48,16 @@ func TestClosed(t *testing.T) {
 			if err := closing(limiter, disk); err != nil {
 				t.Fatal(err)
 			}
-			for call, err := range everyCall(limiter, mailbox) {
+			errs := callsOf(limiter, mailbox)
+			_, errs["history"] = limiter.History(context.Background(), mailbox)
+			errs["ready"] = limiter.Ready(context.Background())
+			for call, err := range errs {
 				if !errors.Is(err, throttle.ErrUnavailable) || !errors.Is(err, cache.ErrClosed) || strings.Contains(err.Error(), "alice") {
 					t.Errorf("%s: %v", call, err)
 				}
 			}
 		})
 	}
-}
-
-func everyCall(l *local.Limiter, mailbox string) map[string]error {
-	ctx := context.Background()
-	errs := map[string]error{}
-	_, errs["take"] = l.Take(ctx, mailbox, throttle.NewID())
-	_, errs["peek"] = l.Peek(ctx, mailbox)
-	_, errs["release"] = l.Release(ctx, mailbox, throttle.NewID())
-	_, errs["reset"] = l.Reset(ctx, mailbox)
-	_, errs["history"] = l.History(ctx, mailbox)
-	errs["ready"] = l.Ready(ctx)
-	return errs
 }
 
 // Asking whether it is ready is no send: no mailbox is charged, not even one of a

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/mailgate/mailgate/cache"
@@ -175,43 +173,6 @@ func TestMetersAreApart(t *testing.T) {
 	}
 }
 
-// Many callers at once, by several views of one limit: exactly so many are admitted as
-// the limit says, whether it is remembered or read back.
-func TestMetersInARace(t *testing.T) {
-	for name, algorithm := range algorithms {
-		for _, memory := range memories(shortState) {
-			t.Run(name+" "+memory.name, func(t *testing.T) {
-				meters := openMeters(t, cachetest.Open(t, t.TempDir()), local.MetersOptions{Size: memory.size, Now: standing})
-				for range 30 {
-					key := throttle.NewID().String()
-					var admitted atomic.Int64
-					var done sync.WaitGroup
-					begin := new(sync.WaitGroup)
-					begin.Add(1)
-					for range 32 {
-						limiter := meters.Limiter("race", algorithm(t, 5))
-						done.Go(func() {
-							begin.Wait()
-							v, err := limiter.Take(context.Background(), key, throttle.NewID())
-							if err != nil {
-								t.Error(err)
-							}
-							if v.Allowed {
-								admitted.Add(1)
-							}
-						})
-					}
-					begin.Done()
-					done.Wait()
-					if n := admitted.Load(); n != 5 {
-						t.Fatalf("%d admitted, want 5", n)
-					}
-				}
-			})
-		}
-	}
-}
-
 // Every byte in the directory is the same after any number of questions, refusals,
 // repetitions and releases in vain, of keys in memory and of keys that are read back.
 func TestWhatChangesNothingWritesNothing(t *testing.T) {
@@ -332,7 +293,7 @@ func TestMetersClosed(t *testing.T) {
 			if err := closing(meters, disk); err != nil {
 				t.Fatal(err)
 			}
-			errs := callsOf(context.Background(), limiter, "alice@example.com")
+			errs := callsOf(limiter, "alice@example.com")
 			errs["ready"] = meters.Ready(context.Background())
 			for call, err := range errs {
 				if !errors.Is(err, throttle.ErrUnavailable) || !errors.Is(err, cache.ErrClosed) || strings.Contains(err.Error(), "alice") {
@@ -343,38 +304,8 @@ func TestMetersClosed(t *testing.T) {
 	}
 }
 
-// Each call says what it cannot be asked, and records nothing.
-func TestMetersAskedInVain(t *testing.T) {
-	meters := openMeters(t, cachetest.Open(t, cache.Memory), local.MetersOptions{})
-	limiter := meters.Limiter("vain", algorithms["sliding"](t, 1))
-	ended, cancel := context.WithCancel(context.Background())
-	cancel()
-	for name, c := range map[string]struct {
-		ctx  context.Context
-		key  string
-		want error
-	}{
-		"no key":         {context.Background(), "", throttle.ErrKey},
-		"a key too long": {context.Background(), strings.Repeat("k", throttle.MaxKey+1), throttle.ErrKey},
-		"nobody waits":   {ended, "key", context.Canceled},
-		"and what it is": {ended, "key", throttle.ErrUnavailable},
-	} {
-		for call, err := range callsOf(c.ctx, limiter, c.key) {
-			if !errors.Is(err, c.want) {
-				t.Errorf("%s: %s: %v, want %v", name, call, err, c.want)
-			}
-		}
-	}
-	if _, err := limiter.Take(context.Background(), "key", throttle.ID{}); !errors.Is(err, throttle.ErrID) {
-		t.Errorf("the zero id: %v", err)
-	}
-	if n := remaining(t, limiter, "key"); n != 1 {
-		t.Errorf("%d left", n)
-	}
-}
-
-func callsOf(ctx context.Context, limiter throttle.Limiter, key string) map[string]error {
-	errs := map[string]error{}
+func callsOf(limiter throttle.Limiter, key string) map[string]error {
+	ctx, errs := context.Background(), map[string]error{}
 	_, errs["take"] = limiter.Take(ctx, key, throttle.NewID())
 	_, errs["peek"] = limiter.Peek(ctx, key)
 	_, errs["release"] = limiter.Release(ctx, key, throttle.NewID())
