@@ -62,9 +62,19 @@ func (b *bucket) reading(allowed bool, level, clock int64) Reading {
 	return r
 }
 
-// quota is what a whole bucket is: as many sends as there is room for, in the time it
-// takes to drain them.
-func (b *bucket) quota() throttle.Tier {
+// Tier implements Meter.
+func (b *bucket) Tier() throttle.Tier { return b.tier }
+
+// Room is how many sends the bucket has room for: the burst, or those that wait and the one
+// whose turn it is.
+func (b *bucket) Room() int { return b.room }
+
+// Held is how many admissions a state remembers at most.
+func (b *bucket) Held() int { return b.held }
+
+// Quota implements Meter: it is what a whole bucket is, as many sends as there is room for, in
+// the time it takes to drain them.
+func (b *bucket) Quota() throttle.Tier {
 	return throttle.Tier{Name: b.tier.Name, Limit: b.room, Window: ceil(b.full, int64(b.tier.Limit))}
 }
 
@@ -151,7 +161,8 @@ func (b *bucket) forgetCounted(s *State) {
 	b.forget(s, n)
 }
 
-func (b *bucket) release(s *State, id throttle.ID, now int64) bool {
+// Release implements Meter.
+func (b *bucket) Release(s *State, id throttle.ID, now int64) bool {
 	_, level := b.at(s, now)
 	i := s.find(id)
 	if i < 0 || level == 0 {
@@ -205,13 +216,14 @@ func (b *bucket) refilled(s *State) (at, level int64, empty int) {
 	return at, level, empty
 }
 
-// Used is how many sends have not drained, the one that drains included.
-func (b *bucket) used(s *State, now int64) int {
+// Used implements Meter: it is how many sends have not drained, the one that drains included.
+func (b *bucket) Used(s *State, now int64) int {
 	_, level := b.at(s, now)
 	return int(ceil(level, b.tier.Window))
 }
 
-func (b *bucket) expires(s *State) int64 { return s.At + ceil(s.Count, int64(b.tier.Limit)) }
+// Expires implements Meter: it is when all has drained.
+func (b *bucket) Expires(s *State) int64 { return s.At + ceil(s.Count, int64(b.tier.Limit)) }
 
 func (b *bucket) reserving(n int) (*bucket, error) {
 	room, err := reserve(b.tier.Name, b.room, n)

@@ -99,25 +99,6 @@ func (m LeakyBucket) Release(s *State, id throttle.ID, now int64) bool {
 	return true
 }
 
-// Used implements Meter: it is how many have not left, the one that leaves included.
-func (m LeakyBucket) Used(s *State, now int64) int { return m.used(s, now) }
-
-// Expires implements Meter: it is when the bucket is empty.
-func (m LeakyBucket) Expires(s *State) int64 { return m.expires(s) }
-
-// Tier implements Meter.
-func (m LeakyBucket) Tier() throttle.Tier { return m.tier }
-
-// Quota implements Meter.
-func (m LeakyBucket) Quota() throttle.Tier { return m.quota() }
-
-// Room is how many sends the bucket has room for: those that wait, and the one whose
-// turn it is.
-func (m LeakyBucket) Room() int { return m.room }
-
-// Held is how many admissions a state remembers at most.
-func (m LeakyBucket) Held() int { return m.held }
-
 // Reserving implements Meter.
 func (m LeakyBucket) Reserving(n int) (Meter, error) {
 	b, err := m.reserving(n)

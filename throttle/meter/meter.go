@@ -83,6 +83,9 @@ type Meter interface {
 	record(s *State, id throttle.ID, at, clock int64) (changed bool)
 }
 
+// A Reading is what a meter says of one key.
+type Reading = throttle.Reading
+
 // Usable reports whether m can be counted by: it is there, and it is no zero value, which
 // knows neither a limit nor a window and is not fit for use.
 func Usable(m Meter) bool { return m != nil && m.made() }

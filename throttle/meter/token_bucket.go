@@ -31,27 +31,6 @@ func (m TokenBucket) Take(s *State, id throttle.ID, now int64) (r Reading, chang
 // Count implements Meter.
 func (m TokenBucket) Count(s *State, now int64) Reading { return m.count(s, now) }
 
-// Release implements Meter.
-func (m TokenBucket) Release(s *State, id throttle.ID, now int64) bool { return m.release(s, id, now) }
-
-// Used implements Meter: it is how many tokens are missing, a part of one included.
-func (m TokenBucket) Used(s *State, now int64) int { return m.used(s, now) }
-
-// Expires implements Meter: it is when all tokens are back.
-func (m TokenBucket) Expires(s *State) int64 { return m.expires(s) }
-
-// Tier implements Meter.
-func (m TokenBucket) Tier() throttle.Tier { return m.tier }
-
-// Quota implements Meter.
-func (m TokenBucket) Quota() throttle.Tier { return m.quota() }
-
-// Room is how many sends the bucket has room for: the burst.
-func (m TokenBucket) Room() int { return m.room }
-
-// Held is how many admissions a state remembers at most.
-func (m TokenBucket) Held() int { return m.held }
-
 // Reserving implements Meter.
 func (m TokenBucket) Reserving(n int) (Meter, error) {
 	b, err := m.reserving(n)
