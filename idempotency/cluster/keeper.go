@@ -122,9 +122,6 @@ func (k *Keeper) Abandon(ctx context.Context, lease idempotency.Lease) (freed bo
 
 // step has ask change the record of the name.
 func (k *Keeper) step(ctx context.Context, doing string, name idempotency.Name, ask func(redisstore.Call) (redisstore.Answer, error)) (redisstore.Answer, error) {
-	if err := name.Check(); err != nil {
-		return redisstore.Answer{}, fmt.Errorf("%s: %w", doing, err)
-	}
 	call, err := k.store.Begin(ctx, k.prefix+name.Text())
 	if err != nil {
 		return redisstore.Answer{}, idempotency.Unavailable(doing, err)
