@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"syscall"
@@ -12,6 +11,8 @@ import (
 
 	"github.com/dgraph-io/badger/v4"
 	"golang.org/x/sys/unix"
+
+	"github.com/mailgate/mailgate/servertest"
 )
 
 // A directory that the process may not write, or not all of, is one that the disk fails
@@ -90,23 +91,21 @@ func asNobody(t *testing.T, f func()) {
 	f()
 }
 
-// mountEnv is set in the process that TestReadOnlyMount starts, to where it may mount.
-const mountEnv = "MAILGATE_TEST_MOUNT_DIR"
-
+// A file system goes read-only when its drive fails. The child has a view of the mounts of its
+// own.
 func TestReadOnlyMount(t *testing.T) {
-	if dir := os.Getenv(mountEnv); dir != "" {
+	if dir := servertest.ChildDir(); dir != "" {
 		openReadOnly(t, dir)
 		return
 	}
-	child := exec.Command(os.Args[0], "-test.run=^TestReadOnlyMount$")
-	child.Env = append(os.Environ(), mountEnv+"="+t.TempDir())
+	child := servertest.Child(t, t.TempDir())
 	child.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
 	if os.Getuid() != 0 {
 		child.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
 		child.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
 		child.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
 	}
-	if out, err := child.CombinedOutput(); err != nil {
+	if out, err := child.Output(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 }

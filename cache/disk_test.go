@@ -6,10 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/mailgate/mailgate/servertest"
 )
 
 // open opens a disk for as long as the test runs.
@@ -27,11 +28,8 @@ func open(t testing.TB, o DiskOptions) *Disk {
 	return d
 }
 
-// holdEnv is set in the process that TestInUse starts, to the directory to hold.
-const holdEnv = "MAILGATE_TEST_HOLD_DIR"
-
 func TestInUse(t *testing.T) {
-	if dir := os.Getenv(holdEnv); dir != "" {
+	if dir := servertest.ChildDir(); dir != "" {
 		open(t, DiskOptions{Dir: dir})
 		fmt.Println("holding")
 		_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
@@ -47,18 +45,14 @@ func TestInUse(t *testing.T) {
 		set(t, m, "key", 2)
 		expect(t, m, "key", 2)
 	})
-	t.Run("by another", func(t *testing.T) { inUseByAnother(t, false) })
-	t.Run("by one that is killed", func(t *testing.T) { inUseByAnother(t, true) })
+	inUseByAnother(t, false)
+	inUseByAnother(t, true)
 }
 
+// inUseByAnother is by another process, which in the end is killed or closes the directory.
 func inUseByAnother(t *testing.T, killed bool) {
 	dir := t.TempDir()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	other := exec.Command(self, "-test.run=^TestInUse$")
-	other.Env = append(os.Environ(), holdEnv+"="+dir)
+	other := servertest.Child(t, dir)
 	stop, err := other.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -70,9 +64,11 @@ func inUseByAnother(t *testing.T, killed bool) {
 	if err := other.Start(); err != nil {
 		t.Fatal(err)
 	}
-	lines := bufio.NewReader(out)
-	if line, err := lines.ReadString('\n'); err != nil || line != "holding\n" {
-		t.Fatalf("%q, %v", line, err)
+	lines := bufio.NewScanner(out)
+	for lines.Scan() && lines.Text() != "holding" {
+	}
+	if lines.Text() != "holding" {
+		t.Fatalf("it ended, %v", lines.Err())
 	}
 	if _, err := Open(DiskOptions{Dir: dir}); !errors.Is(err, ErrInUse) {
 		t.Errorf("opened while another process has it: %v", err)
