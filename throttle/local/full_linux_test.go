@@ -25,7 +25,6 @@ func TestFullDisk(t *testing.T) {
 	if dir := servertest.ChildDir(); dir != "" {
 		mountSmall(t, dir)
 		fillUnderLoad(t, dir)
-		openReadOnly(t, dir)
 		return
 	}
 	cmd := servertest.Child(t, t.TempDir())
@@ -114,18 +113,6 @@ func fillUnderLoad(t *testing.T, dir string) {
 		t.Error(err)
 	}
 	fmt.Printf("%d admitted, %d refused\n", load.admitted.Load(), load.refused.Load())
-}
-
-// openReadOnly expects a plain answer from a file system that has gone read-only, as
-// they do when their drive fails.
-func openReadOnly(t *testing.T, dir string) {
-	if err := syscall.Mount("", dir, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
-		t.Fatal(err)
-	}
-	_, err := cache.Open(cache.DiskOptions{Dir: filepath.Join(dir, "data")})
-	if !errors.Is(err, cache.ErrDisk) || !errors.Is(err, syscall.EROFS) {
-		t.Errorf("open on a read-only file system: %v", err)
-	}
 }
 
 // fill takes all that the file system has, as fast as a drive would: on a busy machine a put
