@@ -274,7 +274,7 @@ func (c *ClusterServers) Client() *redis.ClusterClient {
 // AwaitReady first: until the failover nobody does, and the test fails.
 func (c *ClusterServers) MasterOf(key string) *Server {
 	c.t.Helper()
-	slot := slotOf(key)
+	slot := c.slotOf(key)
 	var master *Server
 	var newest uint64
 	for _, s := range c.live() {

@@ -47,7 +47,7 @@ func (l *link) carryCommands() {
 	in := bufio.NewReaderSize(l.client, 64<<10)
 	for {
 		batch, names, err := readCommands(in)
-		if len(names) > 0 && l.allow(batch, names) && !l.send(batch) {
+		if len(names) > 0 && l.allow(names) && !l.send(batch) {
 			l.reset()
 			return
 		}
@@ -58,8 +58,8 @@ func (l *link) carryCommands() {
 	}
 }
 
-// allow decides whether a batch is forwarded, and if so expects its replies.
-func (l *link) allow(batch []byte, names []string) bool {
+// allow decides whether a batch of these commands is forwarded, and if so expects its replies.
+func (l *link) allow(names []string) bool {
 	p := l.proxy
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -70,8 +70,6 @@ func (l *link) allow(batch []byte, names []string) bool {
 		return false
 	}
 	l.awaiting = append(l.awaiting, names...)
-	p.counts.Commands += len(names)
-	p.counts.BytesUp += int64(len(batch))
 	for _, name := range names {
 		p.commands[name]++
 	}
@@ -181,12 +179,6 @@ func (l *link) judge(r reply) (deliver, reset bool) {
 		if !l.mute && p.fault.concerns(command) {
 			l.lose()
 		}
-		if !l.mute {
-			p.counts.Replies++
-		}
-	}
-	if !l.mute {
-		p.counts.BytesDown += int64(len(r.frame))
 	}
 	return !l.mute, l.doomed && len(l.awaiting) == 0
 }

@@ -21,7 +21,7 @@ import (
 // BeginMigration announces at both masters that the slot of this key is moving.
 func (c *ClusterServers) BeginMigration(key string, from, to *Server) {
 	c.t.Helper()
-	slot := slotOf(key)
+	slot := c.slotOf(key)
 	c.must(to, "CLUSTER", "SETSLOT", slot, "IMPORTING", c.ids[from])
 	c.must(from, "CLUSTER", "SETSLOT", slot, "MIGRATING", c.ids[to])
 }
@@ -39,7 +39,7 @@ func (c *ClusterServers) MoveKey(key string, from, to *Server) {
 // nodes know. No key of the slot may be left behind.
 func (c *ClusterServers) FinishMigration(key string, from, to *Server) {
 	c.t.Helper()
-	slot := slotOf(key)
+	slot := c.slotOf(key)
 	if left := c.must(from, "CLUSTER", "COUNTKEYSINSLOT", slot); left != "0" {
 		c.t.Fatalf("cannot finish moving slot %d: %s keys of it are still at %s", slot, left, from.Addr)
 	}

@@ -134,24 +134,12 @@ func (c *ClusterServers) describe(nodes []node) (string, error) {
 	return strings.Join(roles, ", "), nil
 }
 
-// slotOf is the slot of a key: CRC16 (XMODEM) of the key, or of what stands
-// between its first { and the next }, if that is anything.
-func slotOf(key string) int {
-	if _, after, ok := strings.Cut(key, "{"); ok {
-		if tag, _, ok := strings.Cut(after, "}"); ok && tag != "" {
-			key = tag
-		}
+// slotOf is the slot of a key, which every node can tell.
+func (c *ClusterServers) slotOf(key string) int {
+	c.t.Helper()
+	slot, err := strconv.Atoi(c.must(c.live()[0], "CLUSTER", "KEYSLOT", key))
+	if err != nil {
+		c.t.Fatalf("cannot learn the slot of a key: %v", err)
 	}
-	crc := uint16(0)
-	for i := range len(key) {
-		crc ^= uint16(key[i]) << 8
-		for range 8 {
-			carry := crc&0x8000 != 0
-			crc <<= 1
-			if carry {
-				crc ^= 0x1021
-			}
-		}
-	}
-	return int(crc) % slots
+	return slot
 }

