@@ -36,10 +36,10 @@ func TestEach(t *testing.T) {
 		}
 		clock.Set(clock.Now() + 1)
 		want := slices.Repeat([]int{1}, 101)
-		if got := surveyed(t, limiter); !slices.Equal(got, want) {
+		if got := throttletest.Surveyed(t, limiter); !slices.Equal(got, want) {
 			t.Errorf("%v: went through %v", tt, got)
 		}
-		if got := surveyed(t, guesses); !slices.Equal(got, []int{4}) {
+		if got := throttletest.Surveyed(t, guesses); !slices.Equal(got, []int{4}) {
 			t.Errorf("%v: of guesses, went through %v", tt, got)
 		}
 		seen := 0
@@ -55,17 +55,3 @@ func TestEach(t *testing.T) {
 }
 
 var _ throttle.Surveyor = (*cluster.Limiter)(nil)
-
-// surveyed are how many sends each history has that a limiter goes through.
-func surveyed(t *testing.T, limiter throttle.Surveyor) (sends []int) {
-	t.Helper()
-	err := limiter.Each(context.Background(), func(h throttle.History) bool {
-		sends = append(sends, len(h))
-		return true
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	slices.Sort(sends)
-	return sends
-}
