@@ -4,55 +4,61 @@ import (
 	"context"
 	"errors"
 	"net"
-	"strings"
 	"testing"
 	"time"
 
+	"github.com/mailgate/mailgate/clock/clocktest"
 	"github.com/mailgate/mailgate/redisstore"
 	"github.com/mailgate/mailgate/redisstore/redistest"
 	"github.com/mailgate/mailgate/throttle"
 )
 
+// What no replica has is no yes, whether it is new or repeated. A no waits for none.
 func TestConfirmedByAReplica(t *testing.T) {
 	master := redistest.Alone(t)
 	host, port, _ := net.SplitHostPort(master.Addr)
 	replica := redistest.Alone(t, "replicaof "+host+" "+port)
-	limiter := open(t, redisstore.Options{URL: master.URL(), Confirm: 1, Timeout: 500 * time.Millisecond})
-	ctx := context.Background()
-	if warnings, err := openStore(t, redisstore.Options{URL: master.URL(), Confirm: 2, Timeout: patient}).Prepare(ctx); err != nil || !strings.Contains(strings.Join(warnings, "\n"), "2 must confirm") {
-		t.Errorf("two confirmations from one replica: %q, %v", warnings, err)
+	clock, ctx := clocktest.New(1_800_000_000_000), context.Background()
+	ways := waysToThree(openWith(t, threeAMinute, redisstore.Options{URL: master.URL(), Clock: clock.Now, Confirm: 1, Timeout: 500 * time.Millisecond}))
+	ids := make([]throttle.ID, len(ways))
+	for i, way := range ways {
+		ids[i] = admit(t, way, "confirmed") // waits for the first synchronisation, by insisting
+		full(t, way, "full")
 	}
-
-	mailbox := mailboxOf("confirmed")
-	id := admit(t, limiter, mailbox) // waits for the first synchronisation, by insisting
-	if n := replica.Client().ZCard(ctx, "mailgate:{}"+mailbox).Val(); n != 1 {
-		t.Errorf("a confirmed admission is not at the replica")
+	if n := replica.Client().DBSize(ctx).Val(); int(n) != 2*len(ways) {
+		t.Errorf("of %d keys %d are at the replica", 2*len(ways), n)
 	}
 
 	replica.Pause()
-	unconfirmed, lost := mailboxOf("unconfirmed"), throttle.NewID()
-	for what, take := range map[string]func() (throttle.Verdict, error){
-		"new":          func() (throttle.Verdict, error) { return limiter.Take(ctx, unconfirmed, lost) },
-		"repeated":     func() (throttle.Verdict, error) { return limiter.Take(ctx, mailbox, id) },
-		"not repeated": func() (throttle.Verdict, error) { return limiter.Take(ctx, mailboxOf("third"), throttle.NewID()) },
-	} {
-		if v, err := take(); !errors.Is(err, throttle.ErrUnavailable) || v.Allowed {
-			t.Errorf("%s admission without a replica: allowed %v, %v", what, v.Allowed, err)
+	lost := throttle.NewID()
+	for i, way := range ways {
+		for what, id := range map[string]throttle.ID{"new": lost, "repeated": ids[i]} {
+			if v, err := way.Take(ctx, "confirmed", id); !errors.Is(err, throttle.ErrUnavailable) || v.Allowed {
+				t.Errorf("way %d: a %s admission without its replica: allowed %v, %v", i, what, v.Allowed, err)
+			}
+		}
+		if v := take(t, way, "full", throttle.NewID()); v.Allowed {
+			t.Errorf("way %d: without a replica a fourth send is admitted", i)
 		}
 	}
-	if v := take(t, limiter, mailbox, throttle.NewID()); v.Allowed {
-		t.Error("without a replica a second send is admitted")
-	}
 	replica.Resume()
-	if v := take(t, limiter, unconfirmed, lost); !v.Allowed {
-		t.Error("taken again with the same id once the replica is back: not admitted")
+	for i, way := range ways {
+		if v := take(t, way, "confirmed", lost); !v.Allowed {
+			t.Errorf("way %d: taken again with the same id once the replica is back: not admitted", i)
+		}
 	}
-	// Some servers' WAIT is for what all have written, so that it does not tell.
-	key := "mailgate:{}" + mailbox
-	master.Client().Persist(ctx, key)
-	if v := take(t, limiter, mailbox, id); !v.Allowed || master.Client().PTTL(ctx, key).Val() < 0 {
-		t.Errorf("repeated: allowed %v, or nothing was written", v.Allowed)
+	// Some servers' WAIT is for what all have written, so that it does not tell whether a
+	// repetition writes.
+	for key := range everything(t, master) {
+		master.Client().Persist(ctx, key)
 	}
+	for _, way := range ways {
+		take(t, way, "confirmed", lost)
+		if _, err := way.Reset(ctx, "full"); err != nil {
+			t.Error(err)
+		}
+	}
+	everything(t, master) // which expires again
 }
 
 func TestConfirmedInACluster(t *testing.T) {

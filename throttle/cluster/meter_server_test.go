@@ -115,42 +115,8 @@ func TestMetersForeignValueIsAnError(t *testing.T) {
 	}
 }
 
-func TestMetersConfirmed(t *testing.T) {
-	master := redistest.Alone(t)
-	host, port, _ := net.SplitHostPort(master.Addr)
-	replica := redistest.Alone(t, "replicaof "+host+" "+port)
-	limiter := open(t, redisstore.Options{URL: master.URL(), Confirm: 1, Timeout: 250 * time.Millisecond})
-	ids := map[string]throttle.ID{}
-	for name, m := range threeMeters {
-		ids[name] = admit(t, limiter.Meter(name, m), "confirmed")
-	}
-	replica.Pause()
-	lost := throttle.NewID()
-	for name, m := range threeMeters {
-		by := limiter.Meter(name, m)
-		for what, id := range map[string]throttle.ID{"new": lost, "repeated": ids[name]} {
-			if v, err := by.Take(context.Background(), "confirmed", id); !errors.Is(err, throttle.ErrUnavailable) || v.Allowed {
-				t.Errorf("%s: a %s admission without its replica: allowed %v, %v", name, what, v.Allowed, err)
-			}
-		}
-	}
-	replica.Resume()
-	ctx := context.Background()
-	for name, m := range threeMeters {
-		by := limiter.Meter(name, m)
-		if v := take(t, by, "confirmed", lost); !v.Allowed {
-			t.Errorf("%s: taken again with the same id once the replica is back: not admitted", name)
-		}
-		// Some servers' WAIT is for what all have written, so that it does not tell.
-		key := keyOf(name, m, "confirmed")
-		master.Client().Persist(ctx, key)
-		if v := take(t, by, "confirmed", lost); !v.Allowed || master.Client().PTTL(ctx, key).Val() < 0 {
-			t.Errorf("%s: repeated: allowed %v, or nothing was written", name, v.Allowed)
-		}
-	}
-}
-
-// So is what changes a long state in place, and its repetition, which finds it on record.
+// What changes a long state in place is confirmed as well, and its repetition, which finds it on
+// record.
 func TestALongStateIsConfirmed(t *testing.T) {
 	master := redistest.Alone(t)
 	host, port, _ := net.SplitHostPort(master.Addr)
