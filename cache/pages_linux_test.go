@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/mailgate/mailgate/servertest"
 )
 
 // What was written and read does not stay counted as memory of the process, and
@@ -20,15 +22,13 @@ func TestTablesDoNotStayInMemory(t *testing.T) {
 	d := writeTables(t, dir, keys)
 	for round := range 3 {
 		readAll(t, d, keys)
-		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		servertest.Await(t, "the tables to leave memory", 20*time.Second, func() error {
 			resident, tables := residentTables(t, dir)
 			if tables > 0 && resident < most*tables {
-				break
+				return nil
 			}
-			if time.Now().After(deadline) {
-				t.Fatalf("round %d: %d kB of %d tables stay in memory", round, resident, tables)
-			}
-		}
+			return fmt.Errorf("round %d: %d kB of %d tables stay", round, resident, tables)
+		})
 	}
 }
 

@@ -3,10 +3,13 @@ package cache
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/mailgate/mailgate/servertest"
 )
 
 // A directory that is taken away is found out, and so is its return.
@@ -39,18 +42,15 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// expectReady polls, for room is looked at every few milliseconds only.
+// expectReady asks again, for room is looked at every few milliseconds only.
 func expectReady(t *testing.T, d *Disk, want error) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; {
-		err := d.Ready(t.Context())
-		if errors.Is(err, want) {
-			return
+	servertest.Await(t, "the disk to be ready, or not", 10*time.Second, func() error {
+		if err := d.Ready(t.Context()); !errors.Is(err, want) {
+			return fmt.Errorf("it says %v, want %v", err, want)
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%v, want %v", err, want)
-		}
-	}
+		return nil
+	})
 }
 
 // Ready writes, for real, where no map can read it.

@@ -9,9 +9,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/dgraph-io/badger/v4"
+
+	"github.com/mailgate/mailgate/servertest"
 )
 
 // A process that is killed leaves its newest log, in which is what no table has yet. If
@@ -134,12 +135,7 @@ func TestTheNewestLogIsMissing(t *testing.T) {
 // kill is a snapshot once what can be written out has been.
 func kill(t *testing.T, dir string) string {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); len(files(t, dir, "*"+logSuffix)) > 1; {
-		if time.Now().After(deadline) {
-			t.Fatal("a full log is never written out")
-		}
-		<-time.After(time.Millisecond)
-	}
+	servertest.Eventually(t, "each full log to be written out", func() bool { return len(files(t, dir, "*"+logSuffix)) == 1 })
 	return snapshot(t, dir)
 }
 

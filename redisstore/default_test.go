@@ -37,12 +37,8 @@ func TestTheDefaultTimeout(t *testing.T) {
 	}
 }
 
-// answered waits until the store has been answered.
+// answered waits until the store is ready.
 func answered(t *testing.T, store *redisstore.Store) {
 	t.Helper()
-	for end := time.Now().Add(patient); store.Ready(context.Background()) != nil; {
-		if time.Now().After(end) {
-			t.Fatal("redis does not answer")
-		}
-	}
+	redistest.Healed(t, func() (bool, error) { return true, store.Ready(context.Background()) })
 }

@@ -156,13 +156,13 @@ func TestReadyMeansThatReplicasConfirm(t *testing.T) {
 		t.Errorf("for somebody who has gone: %v", err)
 	}
 	replica := redistest.Alone(t, "replicaof "+host+" "+port)
-	redistest.Healed(t, func() (bool, error) { return true, store.Ready(ctx) })
+	answered(t, store)
 	replica.Pause()
 	if err := store.Ready(ctx); !errors.Is(err, redisstore.ErrUnavailable) {
 		t.Errorf("with the replica stopped: %v", err)
 	}
 	replica.Resume()
-	redistest.Healed(t, func() (bool, error) { return true, store.Ready(ctx) })
+	answered(t, store)
 	store.Close()
 	if err := store.Ready(ctx); !errors.Is(err, redisstore.ErrUnavailable) {
 		t.Errorf("of a store that is closed: %v", err)

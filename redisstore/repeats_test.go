@@ -37,13 +37,12 @@ func TestTheLibraryRepeatsNothing(t *testing.T) {
 // store's to ask again by another, where the step may be done twice.
 func TestAWaitThatBreaksIsAskedAgain(t *testing.T) {
 	t.Parallel()
-	ctx := context.Background()
 	master := redistest.Alone(t, "repl-diskless-sync-delay 0")
 	host, port, _ := net.SplitHostPort(master.Addr)
 	redistest.Alone(t, "replicaof "+host+" "+port)
 	proxy := redistest.Proxy(t, master.Addr)
 	store := prepared(t, redisstore.Options{URL: proxy.URL(), Timeout: 5 * time.Second, Confirm: 1})
-	redistest.Healed(t, func() (bool, error) { return true, store.Ready(ctx) })
+	answered(t, store)
 	before := proxy.Commands("wait")
 	proxy.CutReplies(1, "wait")
 	if _, err := begin(t, store, "key").Ask(count); err != nil || proxy.Commands("wait") != before+2 {

@@ -156,15 +156,7 @@ func checkKnown(t *testing.T, limiter throttle.Historian, load *load) {
 // admitsAgain expects the limiter to say that it is ready, and then to be.
 func admitsAgain(t *testing.T, limiter *local.Limiter) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; {
-		err := limiter.Ready(context.Background())
-		if err == nil {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("with room again: %v", err)
-		}
-	}
+	servertest.Await(t, "room again", 10*time.Second, func() error { return limiter.Ready(context.Background()) })
 	v, err := limiter.Take(context.Background(), "late@example.com", throttle.NewID())
 	if err != nil || !v.Allowed {
 		t.Fatalf("with room again: allowed %t, %v", v.Allowed, err)
