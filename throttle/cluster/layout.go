@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"github.com/mailgate/mailgate/redisstore"
+	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/meter"
 )
 
@@ -99,4 +100,13 @@ func pack(numbers ...number) string {
 		}
 	}
 	return string(text)
+}
+
+// packTiers writes a policy as the scripts read it.
+func packTiers(p throttle.Policy) string {
+	var numbers []number
+	for _, tier := range p.Tiers() {
+		numbers = append(numbers, number{int64(tier.Limit), 2}, number{tier.Window, sendTimeBytes})
+	}
+	return pack(numbers...)
 }

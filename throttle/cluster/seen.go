@@ -109,12 +109,3 @@ func parseSends(members string) (throttle.History, error) {
 	}
 	return sends, nil
 }
-
-// packTiers writes a policy as the scripts read it.
-func packTiers(p throttle.Policy) string {
-	var numbers []number
-	for _, tier := range p.Tiers() {
-		numbers = append(numbers, number{int64(tier.Limit), 2}, number{tier.Window, sendTimeBytes})
-	}
-	return pack(numbers...)
-}
