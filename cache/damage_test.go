@@ -54,6 +54,22 @@ func fillDiskWith(t *testing.T, dir string, keys, length int) *Disk {
 
 func diskKey(i int) []byte { return fmt.Appendf(nil, "key%08d", i) }
 
+func readAll(t *testing.T, d *Disk, keys int) {
+	t.Helper()
+	for i := range keys {
+		found, err := d.get(diskKey(i), func(value []byte) error {
+			length := len(value)
+			if length != shortValue && length != longValue || value[0] != byte(i) || value[length-1] != byte(i) {
+				return fmt.Errorf("key %d has the value %x", i, value)
+			}
+			return nil
+		})
+		if !found || err != nil {
+			t.Fatal(i, found, err)
+		}
+	}
+}
+
 func files(t *testing.T, dir, pattern string) []string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(dir, pattern))

@@ -58,22 +58,6 @@ func TestManyReadsCallTheWorker(t *testing.T) {
 	}
 }
 
-func readAll(t *testing.T, d *Disk, keys int) {
-	t.Helper()
-	for i := range keys {
-		found, err := d.get(diskKey(i), func(value []byte) error {
-			length := len(value)
-			if length != shortValue && length != longValue || value[0] != byte(i) || value[length-1] != byte(i) {
-				return fmt.Errorf("key %d has the value %x", i, value)
-			}
-			return nil
-		})
-		if !found || err != nil {
-			t.Fatal(i, found, err)
-		}
-	}
-}
-
 // residentTables is how many kB of how many tables are in this process.
 func residentTables(t *testing.T, dir string) (kB, tables int) {
 	t.Helper()
