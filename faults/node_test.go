@@ -100,7 +100,7 @@ func (n *node) start() {
 // leaves nothing behind.
 func live(cmd *exec.Cmd, started chan<- error, exited chan<- struct{}) {
 	runtime.LockOSThread()
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = servertest.DieWithParent()
 	err := cmd.Start()
 	started <- err
 	if err != nil {

@@ -3,6 +3,9 @@ package mailtest
 import (
 	"os"
 	"path/filepath"
+	"syscall"
+
+	"github.com/mailgate/mailgate/servertest"
 )
 
 // account is the user that a server runs as.
@@ -21,6 +24,17 @@ func ownAccount() account {
 		return account{uid: nobody, gid: nobody, switched: true}
 	}
 	return account{uid: os.Getuid(), gid: os.Getgid()}
+}
+
+// attributes make a server the head of a group of its own, with the rights of
+// the account, that ends with the test's process.
+func (a account) attributes() *syscall.SysProcAttr {
+	attributes := servertest.DieWithParent()
+	attributes.Setpgid = true
+	if a.switched {
+		attributes.Credential = &syscall.Credential{Uid: uint32(a.uid), Gid: uint32(a.gid)}
+	}
+	return attributes
 }
 
 // own makes the account the owner of files in dir; "" is dir itself.

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/mailgate/mailgate/servertest"
 )
 
 type processState int
@@ -46,7 +48,7 @@ func startProcess(cmd *exec.Cmd) (*process, error) {
 // for as long as the child lives, and never gives it back.
 func (p *process) live(started chan<- error) {
 	runtime.LockOSThread()
-	p.cmd.SysProcAttr = dieWithParent()
+	p.cmd.SysProcAttr = servertest.DieWithParent()
 	err := p.cmd.Start()
 	started <- err
 	if err != nil {
