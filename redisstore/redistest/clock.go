@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 )
@@ -16,6 +17,9 @@ import (
 // in front of the system's, which tells it the time.
 func WithClock(t testing.TB, config ...string) (s *Server, set func(ahead time.Duration)) {
 	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("only on Linux can a Redis server have a clock of its own")
+	}
 	dir := t.TempDir()
 	library, ahead := filepath.Join(dir, "clock.so"), filepath.Join(dir, "ahead")
 	source := filepath.Join(dir, "clock.c")
