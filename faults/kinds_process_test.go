@@ -12,8 +12,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/mailgate/mailgate/faults/judge"
 	"github.com/mailgate/mailgate/mailer/sandbox/fault"
 )
@@ -35,7 +33,7 @@ var processKinds = []*kind{
 		strike: (*stand).setClock, mend: (*stand).mendByUndo},
 	{name: "node-clock-disk", store: onDisk, nodes: 1, program: skewed, terms: clockSet, bites: otherDay,
 		strike: (*stand).setClock, mend: (*stand).mendByUndo},
-	{name: "node-files", store: onRedis, terms: noFiles, bites: logs("no connection can be accepted"),
+	{name: "node-files", store: onRedis, needs: noLimits, terms: noFiles, bites: logs("no connection can be accepted"),
 		strike: (*stand).takeFiles, mend: (*stand).mendByUndo},
 	{name: "disk-full", store: onDisk, nodes: 1, within: onSmallDisk, needs: noMounts, terms: judge.Terms{Fails: noHistory}, bites: noStore,
 		strike: (*stand).fillDisk, mend: (*stand).mendByUndo},
@@ -76,12 +74,12 @@ func (s *stand) writeClock(node int, seconds string) {
 }
 
 // filesOf is how many files a node has open.
-func (s *stand) filesOf(n *node) uint64 {
+func (s *stand) filesOf(n *node) int {
 	open, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(n.cmd.Process.Pid), "fd"))
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return uint64(len(open))
+	return len(open)
 }
 
 // takeFiles leaves a node not one file more than it has open when its callers come anew.
@@ -93,7 +91,7 @@ func (s *stand) takeFiles() {
 		time.Sleep(50 * time.Millisecond)
 		open = min(open, s.filesOf(victim))
 	}
-	before := s.limitFiles(victim, open)
+	before := s.limitFiles(victim, strconv.Itoa(open))
 	var strangers []net.Conn
 	for range 16 { // the load may be content with the connections that it has
 		stranger, err := net.Dial("tcp", strings.TrimPrefix(*victim.url.Load(), "http://"))
@@ -111,17 +109,25 @@ func (s *stand) takeFiles() {
 }
 
 // limitFiles says how many files a node may have open, and returns what it was.
-func (s *stand) limitFiles(n *node, most uint64) uint64 {
-	pid := n.cmd.Process.Pid
-	var before unix.Rlimit
-	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &before); err != nil {
-		s.t.Fatal(err)
+func (s *stand) limitFiles(n *node, most string) (before string) {
+	prlimit := func(args ...string) string {
+		out, err := exec.Command("prlimit", append(args, "--pid", strconv.Itoa(n.cmd.Process.Pid))...).CombinedOutput()
+		if err != nil {
+			s.t.Fatalf("%v: %s", err, out)
+		}
+		return strings.TrimSpace(string(out))
 	}
-	limit := unix.Rlimit{Cur: most, Max: before.Max}
-	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &limit, nil); err != nil {
-		s.t.Fatal(err)
+	before = prlimit("--nofile", "--raw", "--noheadings", "--output", "SOFT")
+	prlimit("--nofile=" + most + ":")
+	return before
+}
+
+// noLimits says why a node's files cannot be limited while it runs, if so.
+func noLimits() string {
+	if _, err := exec.LookPath("prlimit"); err != nil {
+		return fmt.Sprintf("this system sets no limits of others: %v", err)
 	}
-	return before.Cur
+	return ""
 }
 
 // onSmallDisk runs a node with its data on a small file system of its own.
