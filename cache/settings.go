@@ -5,6 +5,10 @@ import (
 	"github.com/dgraph-io/badger/v4/options"
 )
 
+// Where an int has 32 bits Badger writes tables that nobody can read, and lets go of the logs
+// that had it right. So this compiles where it has 64.
+const _ int = 1 << 32
+
 // memTableSize is how much Badger collects in memory, and in a log, before it writes
 // a table. Three at most are in being: one that fills, one that waits and one that is
 // being written.
