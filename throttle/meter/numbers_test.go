@@ -2,6 +2,7 @@ package meter_test
 
 import (
 	"math"
+	"strconv"
 	"testing"
 
 	"github.com/mailgate/mailgate/throttle"
@@ -40,7 +41,7 @@ func TestNumbersThatCannotBeRight(t *testing.T) {
 		{everywhere[2:3], numbers{tier(1, minute), meter.MaxLimit + 1}, "tier some: there must be room for 1 to 1000000000 sends, not 1000000001"},
 		{everywhere[3:], numbers{tier(1, minute), -1}, "tier some: a queue has room for 0 to 999999999 sends, not -1"},
 		{everywhere[3:], numbers{tier(1, minute), meter.MaxLimit}, "tier some: a queue has room for 0 to 999999999 sends, not 1000000000"},
-		{everywhere[3:], numbers{tier(1, minute), math.MaxInt}, "tier some: a queue has room for 0 to 999999999 sends, not 9223372036854775807"},
+		{everywhere[3:], numbers{tier(1, minute), math.MaxInt}, "tier some: a queue has room for 0 to 999999999 sends, not " + strconv.Itoa(math.MaxInt)},
 		{everywhere[2:], numbers{tier(1, throttle.MaxWindow), 20_000}, "tier some: the window is too long for so many sends"},
 		{everywhere[2:], numbers{tier(meter.MaxLimit, throttle.MaxWindow), meter.MaxLimit - 1}, "tier some: the window is too long for so many sends"},
 	}
