@@ -35,6 +35,17 @@ type Book interface {
 	Forget(ctx context.Context, mailbox string) error
 }
 
+// A SharedBook is the Book of several processes. Each of them may go on alone while it is away,
+// and tells it afterwards.
+type SharedBook interface {
+	Book
+
+	// Record makes a code right that a process has made alone. Of one that was recorded before
+	// nothing changes: it stays forgotten if it is. The code may expire up to MaxLifetime from
+	// now; anything else is ErrLifetime.
+	Record(ctx context.Context, mailbox string, made Kept) error
+}
+
 // A LoneBook is the Book of one process of several, which goes on alone while the book that
 // they share is away.
 type LoneBook interface {
@@ -46,8 +57,8 @@ type LoneBook interface {
 
 	// CheckAlone is Check for a guess that this process alone has counted. The others may
 	// each have counted as many, so a code that they know of is not looked at: it is Correct
-	// if it was made here while the shared book was away, and else ErrUnavailable, right or
-	// wrong.
+	// if it was made here while the shared book was away, which has not been told of it since,
+	// and else ErrUnavailable, right or wrong.
 	CheckAlone(ctx context.Context, mailbox string, h Hash) (Result, error)
 }
 

@@ -7,8 +7,9 @@
 //
 // A step whose answer was lost is repeated, and not taken twice: a step that forgets codes
 // leaves a receipt behind for a minute, by which its repetition is known. A step that
-// comes to Redis when its caller has given up is not taken. A mailbox that has no codes
-// any more is gone from Redis by itself.
+// comes to Redis when its caller has given up is not taken. A code that is recorded leaves a
+// mark until it expires, by which it is known when it is recorded again, whatever has become
+// of it. A mailbox that has no codes any more is gone from Redis by itself.
 //
 // Package redisstore has the connections, and says what a failover can forget: a code
 // that was just mailed, or that one was just used. With Options.Confirm neither is
@@ -29,7 +30,7 @@ import (
 // name stands in the keys. No limiter has a name with a dot that this could be.
 const name = "verify.codes"
 
-// A Book keeps codes in Redis. It implements verify.Book.
+// A Book keeps codes in Redis. It implements verify.SharedBook.
 type Book struct {
 	store  *redisstore.Store
 	prefix string
@@ -50,6 +51,16 @@ func (b *Book) Add(ctx context.Context, mailbox string, h verify.Hash, lifetime 
 		return fmt.Errorf("%s: %w", doing, err)
 	}
 	_, err := b.step(ctx, doing, mailbox, addScript, string(h[:]), strconv.FormatInt(lifetime, 10))
+	return err
+}
+
+// Record implements verify.SharedBook.
+func (b *Book) Record(ctx context.Context, mailbox string, made verify.Kept) error {
+	const doing = "recording a code"
+	if err := verify.CheckLifetime(made.Expires - b.store.Now()); err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	_, err := b.step(ctx, doing, mailbox, recordScript, string(made.Hash[:]), strconv.FormatInt(made.Expires, 10))
 	return err
 }
 
@@ -96,7 +107,7 @@ func (b *Book) step(ctx context.Context, doing, mailbox string, script *redissto
 	}
 	call, err := b.store.Begin(ctx, b.prefix+mailbox)
 	if err != nil {
-		return 0, verify.Unavailable(doing, err)
+		return 0, throttle.Unchanged(verify.Unavailable(doing, err))
 	}
 	defer call.End()
 	a, err := call.Change(script, what, with)

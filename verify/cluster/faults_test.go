@@ -175,6 +175,11 @@ func TestARefusalIsProof(t *testing.T) {
 	if err := book.Add(ctx, "refused", verify.Hash{1}, minute); !errors.Is(err, verify.ErrUnavailable) || !errors.Is(err, throttle.ErrUnchanged) {
 		t.Errorf("%v", err)
 	}
+	ended, end := context.WithCancel(ctx)
+	end()
+	if err := book.Add(ended, "refused", verify.Hash{1}, minute); !errors.Is(err, verify.ErrUnavailable) || !errors.Is(err, throttle.ErrUnchanged) {
+		t.Errorf("for nobody: %v", err)
+	}
 }
 
 func TestErrorsNameNobody(t *testing.T) {
@@ -186,6 +191,7 @@ func TestErrorsNameNobody(t *testing.T) {
 	for call, err := range map[string]error{
 		"check":  checked,
 		"add":    book.Add(ctx, "alice@example.com", hash, minute),
+		"record": book.Record(ctx, "alice@example.com", verify.Kept{Hash: hash, Expires: time.Now().UnixMilli() + minute}),
 		"remove": book.Remove(ctx, "alice@example.com", hash),
 		"forget": book.Forget(ctx, "alice@example.com"),
 	} {

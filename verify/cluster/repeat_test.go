@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"net"
+	"strconv"
 	"testing"
 	"time"
 
@@ -53,6 +54,25 @@ func TestRepeatedAfterOthers(t *testing.T) {
 	}
 }
 
+// A code that comes to be recorded when it has expired is not.
+func TestRecordedTooLate(t *testing.T) {
+	t.Parallel()
+	now := int64(1_800_000_000_000)
+	store, err := redisstore.Open(redisstore.Options{
+		URL: redistest.Alone(t).URL(), Timeout: 20 * time.Second, Clock: func() int64 { return now },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	book, hash := New(store), verify.Hash{1}
+	for expires, want := range map[int64]byte{now: none, now + 1: done} {
+		if letter, err := book.step(context.Background(), "record", "late", recordScript, string(hash[:]), strconv.FormatInt(expires, 10)); letter != want || err != nil {
+			t.Errorf("%d ms before its end: %c, %v", expires-now, letter, err)
+		}
+	}
+}
+
 // A step that is repeated, since its answer was lost, waits for the replicas as the first
 // would have.
 func TestRepeatedIsConfirmed(t *testing.T) {
@@ -76,10 +96,13 @@ func TestRepeatedIsConfirmed(t *testing.T) {
 		}
 		t.Fatalf("%s: %v", doing, err)
 	}
-	for name, script := range map[string]*redisstore.Script{"check": checkScript, "forget": forgetScript} {
-		id := newStep()
+	for name, script := range map[string]*redisstore.Script{"check": checkScript, "forget": forgetScript, "record": recordScript} {
+		with := newStep()
+		if script == recordScript {
+			with = strconv.FormatInt(time.Now().UnixMilli()+verify.DefaultLifetime, 10)
+		}
 		step := func() error {
-			letter, err := book.step(ctx, name, name, script, string(hash[:]), id)
+			letter, err := book.step(ctx, name, name, script, string(hash[:]), with)
 			if err == nil && letter != done {
 				t.Errorf("%s: %c", name, letter)
 			}

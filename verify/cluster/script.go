@@ -8,7 +8,7 @@ import (
 
 // The letters that the scripts answer with.
 const (
-	done  = '+' // added, removed, forgotten, or a right code: written in any case
+	done  = '+' // added, recorded, removed, forgotten, or a right code: written in any case
 	wrong = '-'
 	none  = '0'
 )
@@ -16,8 +16,12 @@ const (
 var (
 	//go:embed scripts/codes.lua
 	codesSource string
+	//go:embed scripts/insert.lua
+	insertSource string
 	//go:embed scripts/add.lua
 	addSource string
+	//go:embed scripts/record.lua
+	recordSource string
 	//go:embed scripts/check.lua
 	checkSource string
 	//go:embed scripts/remove.lua
@@ -25,9 +29,10 @@ var (
 	//go:embed scripts/forget.lua
 	forgetSource string
 
-	addScript    = redisstore.NewRecordScript(codesSource+addSource, string(done))
+	addScript    = redisstore.NewRecordScript(codesSource+insertSource+addSource, string(done))
+	recordScript = redisstore.NewRecordScript(codesSource+insertSource+recordSource, string(done))
 	checkScript  = redisstore.NewRecordScript(codesSource+checkSource, string(done))
 	removeScript = redisstore.NewRecordScript(codesSource+removeSource, string(done))
 	forgetScript = redisstore.NewRecordScript(codesSource+forgetSource, string(done))
-	scripts      = []*redisstore.Script{addScript, checkScript, removeScript, forgetScript}
+	scripts      = []*redisstore.Script{addScript, recordScript, checkScript, removeScript, forgetScript}
 )

@@ -18,5 +18,5 @@ if right then
   forget(ARGV[2])
   return answer('+')
 end
-if first > place + 1 then keepCodes(sub(record, first)) end
+if first > place + #marks + 1 then keepCodes(sub(record, first)) end
 return answer(first > #record and '0' or '-')

@@ -2,6 +2,9 @@
 --
 -- KEYS[1]  the codes of one mailbox, in places of 22 bytes: 6 of milliseconds and 16 of
 --          text. The first place is a receipt: until when it is good, and for which step.
+--          The next are marks of codes that were made elsewhere and recorded: 6 bytes of 0,
+--          so that they pass for expired where they are not known, 6 that say when the code
+--          expires, and 10 of its hash. They stay until then, whatever becomes of the code.
 --          In the others are the codes: when they expire, and their hashes, in the order
 --          of the whole place
 
@@ -10,25 +13,40 @@ if #record % place > 0 then return answer('?') end
 local receipt = sub(record, 1, place)
 if record == '' then receipt = string.rep('\0', place) end
 
+-- The marks, and where the first code stands that has not expired.
+local first, marks = place + 1, ''
+while first < #record and unpack('>I6', record, first) <= now do
+  if unpack('>I6', record, first) == 0 and unpack('>I6', record, first + 6) > now then
+    marks = marks .. sub(record, first, first + place - 1)
+  end
+  first = first + place
+end
+
+-- Until when the receipt, a mark or one of these codes matters. The codes are in order, so
+-- the last is the last to expire.
+local function matters(codes)
+  local last = unpack('>I6', receipt)
+  for at = 7, #marks, place do last = math.max(last, (unpack('>I6', marks, at))) end
+  if codes ~= '' then last = math.max(last, (unpack('>I6', codes, #codes - place + 1))) end
+  return last
+end
+
+-- Writes once more what is there, for a step that finds that it has been taken.
+local function repeated() again(matters(sub(record, first))) end
+
 -- Whether the step with these 16 bytes has been taken: its answer was lost, and it is
 -- repeated.
 local function taken(step)
-  local good = unpack('>I6', receipt)
-  if now >= good or sub(receipt, 7) ~= step then return false end
-  again(math.max(good, (unpack('>I6', record, #record - place + 1))))
+  if now >= unpack('>I6', receipt) or sub(receipt, 7) ~= step then return false end
+  repeated()
   return true
 end
 
--- Where the first code stands that has not expired.
-local first = place + 1
-while first < #record and unpack('>I6', record, first) <= now do first = first + place end
-
--- Keeps these codes. They are in order, so the last is the last to expire.
+-- Keeps these codes.
 local function keepCodes(codes)
-  local good = unpack('>I6', receipt)
-  if codes == '' and now >= good then return call('DEL', key) end
-  if codes ~= '' then good = math.max(good, (unpack('>I6', codes, #codes - place + 1))) end
-  keep(receipt .. codes, good)
+  local last = matters(codes)
+  if now >= last then return call('DEL', key) end
+  keep(receipt .. marks .. codes, last)
 end
 
 -- Forgets all codes and keeps a receipt, for a minute: longer than a step is repeated.

@@ -10,6 +10,6 @@ for at = first, #record, place do
   local code = sub(record, at, at + place - 1)
   if sub(code, 7) ~= ARGV[1] then codes[#codes + 1] = code end
 end
-if #codes == math.max(0, #record / place - 1) then return answer('0') end
+if #codes == math.max(0, (#record - #marks) / place - 1) then return answer('0') end
 keepCodes(table.concat(codes))
 return answer('+')
