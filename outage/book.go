@@ -13,26 +13,38 @@ import (
 // keeps itself, as what it owes. It implements verify.LoneBook.
 type Book struct {
 	*account
-	shared verify.Book
+	shared verify.SharedBook
 }
 
 // Book makes one.
-func (w *Watch) Book(shared verify.Book) *Book {
+func (w *Watch) Book(shared verify.SharedBook) *Book {
 	b := &Book{shared: shared}
 	b.account = w.account(".codes", true, b.pay)
 	return b
 }
 
-// pay tells the shared book what was done alone. Codes are added with what is left of their
-// lives.
+// pay tells the shared book what was done alone.
 func (b *Book) pay(ctx context.Context, mailbox string, d debt) error {
 	switch d.step {
 	case add:
-		return b.shared.Add(ctx, mailbox, verify.Hash([]byte(d.what)), d.at-b.watch.o.Now())
+		return b.tell(ctx, mailbox, d)
 	case remove:
 		return b.shared.Remove(ctx, mailbox, verify.Hash([]byte(d.what)))
 	}
 	return b.shared.Forget(ctx, mailbox)
+}
+
+// tell tells the shared book of a code. It alone answers for that code from now on, heard or
+// not, unless it certainly was not told.
+func (b *Book) tell(ctx context.Context, mailbox string, d debt) error {
+	known := d
+	known.more = beingTold
+	b.watch.ledger.amend(b.holder(mailbox), known)
+	err := b.shared.Record(ctx, mailbox, verify.Kept{Hash: verify.Hash([]byte(d.what)), Expires: d.at})
+	if b.watch.undone(err) {
+		b.watch.ledger.amend(b.holder(mailbox), d)
+	}
+	return err
 }
 
 // Add makes the code right, here if not there. The shared book is told all before: perhaps it
@@ -74,8 +86,8 @@ func (b *Book) told(ctx context.Context, doing, mailbox string) error {
 	return nil
 }
 
-// Check asks the shared book. While it is away a code is right that was made here meanwhile;
-// of any other nobody knows, which is an error.
+// Check asks the shared book. While it is away a code is right that was made here meanwhile,
+// unless the shared book may have been told of it; of any other nobody knows, which is an error.
 func (b *Book) Check(ctx context.Context, mailbox string, h verify.Hash) (result verify.Result, err error) {
 	if err = b.told(ctx, "checking a code", mailbox); err == nil {
 		result, err = b.shared.Check(ctx, mailbox, h)
@@ -99,8 +111,8 @@ func (b *Book) CheckAlone(ctx context.Context, mailbox string, h verify.Hash) (v
 	return b.checkOwn(mailbox, h, verify.Unavailable(doing, b.watch.cause()))
 }
 
-// checkOwn says that a code is right which was made here, and of any other what keeps it from
-// being known.
+// checkOwn says that a code is right which was made here and nobody was told of, and of any
+// other what keeps it from being known.
 func (b *Book) checkOwn(mailbox string, h verify.Hash, cause error) (verify.Result, error) {
 	correct, err := b.takeOwn(mailbox, h)
 	switch {
@@ -114,7 +126,7 @@ func (b *Book) checkOwn(mailbox string, h verify.Hash, cause error) (verify.Resu
 
 // takeOwn looks among the codes that were made here, and forgets them all if this is one of
 // them. The shared book is to forget them too, as one may have been added there unheard. While
-// it is being told of them it alone answers for them.
+// it is being told of them it alone answers for them, and where it may have been, afterwards.
 func (b *Book) takeOwn(mailbox string, h verify.Hash) (correct bool, err error) {
 	if !b.begin(mailbox) {
 		return false, nil
@@ -124,7 +136,7 @@ func (b *Book) takeOwn(mailbox string, h verify.Hash) (correct bool, err error) 
 	take := func(owed []debt) bool {
 		var codes verify.Codes
 		for _, d := range owed {
-			if d.step == add {
+			if d.step == add && d.more != beingTold {
 				codes = codes.Add(verify.Hash([]byte(d.what)), now, d.at)
 			}
 		}

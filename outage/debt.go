@@ -18,6 +18,10 @@ type debt struct {
 	seq uint64 // the order of a key's debts
 }
 
+// beingTold is what more there is to a code since the shared book was first told of it, heard
+// or not.
+const beingTold = "being told"
+
 // A step is what is to be done. The numbers are on disk.
 type step byte
 

@@ -106,6 +106,50 @@ func TestOwedAlready(t *testing.T) {
 	}
 }
 
+// A debt that was amended is the same debt, on the disk too where that has room; and nothing
+// else takes its place.
+func TestAmended(t *testing.T) {
+	holder := holderOf("mailbox", "alice")
+	b := openBooks(t)
+	b.note(holder, add, "1")
+	b.note(holder, add, "2")
+	was := b.of(holder)
+	more := was[0]
+	more.more = "more"
+	b.amend(holder, more)
+	b.close()
+	b.open()
+	defer b.close()
+	if got := b.of(holder); len(got) != 2 || got[0] != more || got[1] != was[1] {
+		t.Errorf("owed is %+v", got)
+	}
+	b.note(holder, remove, "2")
+	shelf := b.tighten()
+	shelf.takes(2)
+	b.amend(holder, was[1]) // another has taken its place
+	b.amend(holder, more)   // it says so already
+	b.amend(holder, was[0])
+	if got := b.of(holder); shelf.left != 1 || got[0] != was[0] || got[1].step != remove {
+		t.Errorf("room for %d writes, and owed is %+v", shelf.left, got)
+	}
+	shelf.takes(0)
+	b.amend(holder, more)
+	if got := b.of(holder); got[0] != more {
+		t.Errorf("without room, owed is %+v", got)
+	}
+	shelf.takes(enough)
+	if !b.settled(holder, was[0]) {
+		t.Error("it is not settled as what it was")
+	}
+	if b.amend(holder, more); b.owed(holder) != "2" {
+		t.Errorf("afterwards %q is owed", b.owed(holder))
+	}
+	b.settled(holder, b.of(holder)[0])
+	if got := b.bound.bytes.Load(); got != 0 {
+		t.Errorf("nothing is owed, and takes %d bytes", got)
+	}
+}
+
 // A ledger that is opened again goes on with the order of before, also where all is settled.
 func TestLedgerGoesOn(t *testing.T) {
 	holder := holderOf("mailbox", "bob")

@@ -42,5 +42,6 @@
 //
 // A step whose reply was lost may have been taken; nobody knows. So it is never taken back
 // by silence: what was admitted is recorded under its id, which changes nothing where it is
-// on record, and what was not is released.
+// on record, and what was not is released. For a code that the shared book may have been told of
+// that book alone answers, and telling it once more changes nothing.
 package outage

@@ -118,17 +118,26 @@ func (s *shared) Record(ctx context.Context, key string, a throttle.Admission) e
 type sharedBook struct {
 	line
 	verify.Book
-	during func() // happens once, while an Add is on its way
+	now      func() int64
+	recorded sync.Map // what was, so that it is recorded once
+	during   func()   // happens once, while a code is on its way
 }
 
-func (b *sharedBook) Add(ctx context.Context, mailbox string, h verify.Hash, lifetime int64) error {
+func (b *sharedBook) Record(ctx context.Context, mailbox string, made verify.Kept) error {
 	return does(&b.line, verify.ErrUnavailable, func() error {
 		if during := b.during; during != nil {
 			b.during = nil
 			during()
 		}
-		return b.Book.Add(ctx, mailbox, h, lifetime)
+		if _, again := b.recorded.LoadOrStore(mailbox+string(made.Hash[:]), made); again {
+			return nil
+		}
+		return b.Book.Add(ctx, mailbox, made.Hash, made.Expires-b.now())
 	})
+}
+
+func (b *sharedBook) Add(ctx context.Context, mailbox string, h verify.Hash, lifetime int64) error {
+	return does(&b.line, verify.ErrUnavailable, func() error { return b.Book.Add(ctx, mailbox, h, lifetime) })
 }
 
 func (b *sharedBook) Check(ctx context.Context, mailbox string, h verify.Hash) (verify.Result, error) {

@@ -58,6 +58,9 @@ func openCounter(t *testing.T, url string) *counter {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := store.Prepare(context.Background()); err != nil {
+		t.Fatal(err)
+	}
 	c.watch.Start()
 	t.Cleanup(func() {
 		closeAtOnce(c.watch)

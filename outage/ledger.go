@@ -171,6 +171,18 @@ func (l *ledger) change(holder, what string, edit func(old debt, found bool) (ne
 	return l.put(p, holder, next)
 }
 
+// amend has a debt say more, unless another has taken its place. Where the disk does not take
+// that, it is so until the process ends.
+func (l *ledger) amend(holder string, d debt) {
+	p := l.page(holder)
+	p.Lock()
+	defer p.Unlock()
+	if now, found := p.at(holder, d.what); found && now.seq == d.seq && now != d {
+		l.keep(p, holder, d)
+		_ = l.write(place{holder, d.what}, cache.Put(d, math.MaxInt64))
+	}
+}
+
 // replace has one debt take the place of all that a holder has, if take says so of them.
 func (l *ledger) replace(holder string, take func([]debt) bool, by debt) error {
 	p := l.page(holder)
@@ -197,8 +209,8 @@ func (l *ledger) settled(holder string, d debt) (off bool) {
 	p.Lock()
 	defer p.Unlock()
 	now, found := p.at(holder, d.what)
-	if off = found && now == d; off {
-		l.drop(p, holder, d)
+	if off = found && now.seq == d.seq; off {
+		l.drop(p, holder, now)
 	}
 	return off
 }

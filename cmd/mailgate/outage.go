@@ -15,6 +15,7 @@ import (
 	"github.com/mailgate/mailgate/redisstore"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/meter"
+	codes "github.com/mailgate/mailgate/verify/cluster"
 )
 
 // goingOn is the history in Redis, and one of this node's own to go on with while Redis is
@@ -32,7 +33,7 @@ func goingOn(s *settings.Settings, shared history, store *redisstore.Store, firs
 	if err != nil {
 		return history{}, errors.Join(fmt.Errorf("opening the history: %w", err), own.close(context.Background()))
 	}
-	return join(watch, shared, own), nil
+	return join(watch, shared, store, own), nil
 }
 
 // ownDir is where a node keeps its own history: alone in its data directory, and beside Redis
@@ -45,7 +46,7 @@ func ownDir(s *settings.Settings) string {
 }
 
 // join makes one history of the two.
-func join(watch *outage.Watch, shared history, own diskHistory) history {
+func join(watch *outage.Watch, shared history, store *redisstore.Store, own diskHistory) history {
 	return history{
 		mailbox: func(p throttle.Policy) outage.Survey {
 			return watch.Historian("mailbox", p.Longest(), shared.mailbox(p), own.mailbox(p))
@@ -56,7 +57,7 @@ func join(watch *outage.Watch, shared history, own diskHistory) history {
 		meter: func(name string, m meter.Meter) throttle.Recorder {
 			return watch.Limiter(name+"."+m.Form(), longest(m), shared.meter(name, m), own.meter(name, m))
 		},
-		codes: watch.Book(shared.codes),
+		codes: watch.Book(codes.New(store)),
 		repeats: api.Repeats{
 			Answers:    watch.Keeper("answers", answerTerms, shared.repeats.Answers, own.answers),
 			HandedOver: watch.Keeper("handed-over", markTerms, shared.repeats.HandedOver, own.handedOver),
