@@ -46,6 +46,7 @@ func TestNew(t *testing.T) {
 func TestSealAndOpen(t *testing.T) {
 	ours, theirs := tokens(t, ourSecret), tokens(t, ourSecret)
 	mailboxes := []string{"", "a@b", "alice@example.com", "丽@例子.example", "\x00\xff",
+		strings.Repeat("v", 54), strings.Repeat("w", 55), // one block, and two
 		strings.Repeat("x", 254), strings.Repeat("y", countdown.MaxMailbox)}
 	for _, mailbox := range mailboxes {
 		for _, expires := range []int64{math.MinInt64 + 1, -1, 0, 1, 1_700_000_000_000, math.MaxInt64} {
