@@ -26,10 +26,7 @@ func ParseKey(field string) (string, error) {
 	field = strings.Trim(field, " \t")
 	key := field
 	if strings.HasPrefix(field, `"`) {
-		var ok bool
-		if key, ok = unquote(field); !ok {
-			return "", ErrKey
-		}
+		key = unquote(field)
 	} else if strings.ContainsAny(field, `"\,;`) {
 		return "", ErrKey
 	}
@@ -39,23 +36,27 @@ func ParseKey(field string) (string, error) {
 	return key, nil
 }
 
-// unquote reads a String that begins with a quote and is the whole text.
-func unquote(text string) (string, bool) {
+// unquote reads a String that begins with a quote and is the whole text; of another it has
+// nothing.
+func unquote(text string) string {
 	var key strings.Builder
 	for i := 1; i < len(text); i++ {
 		switch c := text[i]; c {
 		case '"':
-			return key.String(), i == len(text)-1
+			if i < len(text)-1 {
+				return ""
+			}
+			return key.String()
 		case '\\':
 			if i++; i == len(text) || text[i] != '"' && text[i] != '\\' {
-				return "", false
+				return ""
 			}
 			key.WriteByte(text[i])
 		default:
 			key.WriteByte(c)
 		}
 	}
-	return "", false
+	return ""
 }
 
 // CheckKey is the check that ParseKey makes of what it has read.
