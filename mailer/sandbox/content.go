@@ -30,12 +30,12 @@ func readContent(in *bufio.Reader, most int) ([]byte, error) {
 		if bare(piece, afterCR) {
 			fault = errBareLineEnd
 		}
-		afterCR = piece[len(piece)-1] == '\r'
 		text := piece
 		if lineStart && piece[0] == '.' {
 			text = piece[1:]
 		}
-		lineStart = bytes.HasSuffix(piece, []byte("\r\n"))
+		lineStart = bytes.HasSuffix(piece, []byte("\r\n")) || afterCR && piece[0] == '\n'
+		afterCR = piece[len(piece)-1] == '\r'
 		if len(content)+len(text) > most {
 			fault = errTooBig
 			continue
