@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net"
@@ -54,18 +55,30 @@ func TestReadersView(t *testing.T) {
 }
 
 func TestPlainAndBrokenMails(t *testing.T) {
-	for text, want := range map[string]string{
-		"Subject: a\r\n\r\nhello\r\n":                                           "hello\n",
-		"no header at all\r\n":                                                  "no header at all\r\n",
-		"Content-Type: multipart/mixed\r\n\r\nno boundary\r\n":                  "",
-		"Content-Type: ;;;\r\n\r\nstrange\r\n":                                  "strange\n",
-		"Content-Transfer-Encoding: base64\r\n\r\naGVsbG8=!!!\r\n":              "hello",
-		"Content-Type: text/plain\r\nSubject: =?x?q?y?=\r\n\r\n..dots\r\n.\r\n": "..dots\n.\n",
+	const (
+		text  = "--b\r\nContent-Type: text/plain\r\n\r\n"
+		html  = "--b\r\nContent-Type: text/html\r\n\r\n"
+		other = "--b\r\nContent-Type: image/png\r\n\r\nx\r\n"
+	)
+	multipart := func(parts ...string) string {
+		return "Content-Type: multipart/mixed; boundary=b\r\n\r\n" + strings.Join(parts, "") + "--b--\r\n"
+	}
+	for mail, want := range map[string]sandbox.Message{
+		"Subject: a\r\n\r\nhello\r\n":                                           {Subject: "a", Text: "hello\n"},
+		"no header at all\r\n":                                                  {Text: "no header at all\r\n"},
+		"Content-Type: multipart/mixed\r\n\r\nno boundary\r\n":                  {},
+		"Content-Type: ;;;\r\n\r\nstrange\r\n":                                  {Text: "strange\n"},
+		"Content-Transfer-Encoding: base64\r\n\r\naGVsbG8=!!!\r\n":              {Text: "hello"},
+		"Content-Type: text/plain\r\nSubject: =?x?q?y?=\r\n\r\n..dots\r\n.\r\n": {Subject: "=?x?q?y?=", Text: "..dots\n.\n"},
+		multipart(other, html+"1\r\n", html+"2\r\n"):                            {HTML: "1"},
+		multipart(text+"1\r\n", text+"2\r\n", other):                            {Text: "1"},
+		multipart(strings.Repeat(other, 30), text+"the last read\r\n"):          {Text: "the last read"},
+		multipart(strings.Repeat(other, 31), text+"one more\r\n"):               {},
 	} {
 		s := start(t, sandbox.Options{})
-		send(t, s, "b@acme.example", text)
-		if got := s.List()[0].Text; got != want {
-			t.Errorf("%q reads as %q, want %q", text, got, want)
+		send(t, s, "b@acme.example", mail)
+		if got := s.List()[0]; got.Subject != want.Subject || got.Text != want.Text || got.HTML != want.HTML {
+			t.Errorf("%q reads as %q, %q, %q; want %q, %q, %q", mail, got.Subject, got.Text, got.HTML, want.Subject, want.Text, want.HTML)
 		}
 	}
 }
@@ -85,8 +98,8 @@ func TestOnlyTheNewestAreKept(t *testing.T) {
 	if _, ok := s.Get(2); ok {
 		t.Error("2 is still there")
 	}
-	if m, ok := s.Get(4); !ok || m.To[0] != "user3@acme.example" {
-		t.Errorf("4 is %+v, %v", m, ok)
+	if m, ok := s.Get(3); !ok || m.To[0] != "user2@acme.example" {
+		t.Errorf("3 is %+v, %v", m, ok)
 	}
 	s.Clear()
 	if len(s.List()) != 0 {
@@ -95,12 +108,12 @@ func TestOnlyTheNewestAreKept(t *testing.T) {
 }
 
 func TestOctetsAreBounded(t *testing.T) {
-	s := start(t, sandbox.Options{KeepBytes: 250})
+	s := start(t, sandbox.Options{KeepBytes: 200})
 	for range 4 {
 		send(t, s, "b@acme.example", strings.Repeat("x", 98)+"\r\n")
 	}
 	if got := len(s.List()); got != 2 {
-		t.Errorf("%d mails of 100 octets kept in 250, want 2", got)
+		t.Errorf("%d mails of 100 octets kept in 200, want 2", got)
 	}
 	send(t, s, "b@acme.example", strings.Repeat("x", 400)+"\r\n")
 	if got := len(s.List()); got != 1 {
@@ -199,6 +212,9 @@ func TestTLSAndPassword(t *testing.T) {
 		if err := client.Auth(smtp.PlainAuth("", "acme", password, "127.0.0.1")); (err == nil) != ok {
 			t.Errorf("password %q: %v", password, err)
 		}
+		if err := client.Mail("a@acme.example"); (err == nil) != ok {
+			t.Errorf("a mail with the password %q: %v", password, err)
+		}
 	}
 }
 
@@ -226,7 +242,10 @@ func TestLoginAndNonsense(t *testing.T) {
 		}
 	}
 	client := dialSecure(t, s, roots)
-	for say, want := range map[string]int{"AUTH CRAM-MD5": 504, "AUTH PLAIN ***": 535, "AUTH PLAIN AAAA": 535, "STARTTLS": 503} {
+	right := base64.StdEncoding.EncodeToString([]byte("\x00acme\x00s/cret"))
+	for say, want := range map[string]int{
+		"AUTH CRAM-MD5": 504, "AUTH PLAIN ***": 535, "AUTH PLAIN AAAA": 535, "AUTH PLAIN " + right + "*": 535, "STARTTLS": 503,
+	} {
 		if err := client.Text.PrintfLine("%s", say); err != nil {
 			t.Fatal(err)
 		}
@@ -288,10 +307,21 @@ func TestDropAndClose(t *testing.T) {
 	}
 	awaitNobody(t, s) // the end is seen before the connection is counted out
 	send(t, s, "b@acme.example", "Subject: still there\r\n\r\n")
-	if err := s.Close(); err != nil {
-		t.Error(err)
+	awaitNobody(t, s)
+	last, err := net.Dial("tcp", s.Addr())
+	if err != nil {
+		t.Fatal(err)
 	}
-	if got := s.Stats(); got.Open != 0 || got.Accepted != 2 || got.MostOpen != 1 {
+	defer last.Close()
+	if _, err := bufio.NewReader(last).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := s.Stats(); got.Open != 0 || got.Accepted != 3 || got.MostOpen != 1 {
 		t.Errorf("%+v", got)
 	}
 	if len(s.List()) != 1 {
