@@ -168,7 +168,7 @@ func TestConversations(t *testing.T) {
 			"> RCPT TO:<a@b.c>|< 503|> DATA|< 503|> MAIL TO:<a@b.c>|< 501|> MAIL FROM:<>|< 250|> MAIL FROM:<>|< 503|" +
 			"> RCPT TO:<>|< 501|> RCPT TO: <b@b.c>|< 250|> RSET|< 250|> DATA|< 503|> NOOP|< 250|> VRFY x|< 500|> QUIT|< 221|< EOF",
 		"no TLS here":        "< 220|> HELO x|< 250|> STARTTLS|< 503|> AUTH PLAIN|< 503|> QUIT|< 221|< EOF",
-		"too big by its say": "< 220|> HELO x|< 250|> MAIL FROM:<a@b.c> SIZE=1001|< 552|> MAIL FROM:<a@b.c> SIZE=x|< 552|> MAIL FROM:<a@b.c> BODY=7BIT SIZE=9|< 250",
+		"too big by its say": "< 220|> HELO x|< 250|> MAIL FROM:<a@b.c> SIZE=1001|< 552|> MAIL FROM:<a@b.c> SIZE=x|< 552|> MAIL FROM:<a@b.c> BODY=7BIT SIZE=1000|< 250",
 		"too big in truth":   "< 220|> HELO x|< 250|> MAIL FROM:<a@b.c>|< 250|> RCPT TO:<a@b.c>|< 250|> DATA|< 354|> " + strings.Repeat("x", 1001) + "|> .|< 552|> NOOP|< 250",
 		"bare LF":            "< 220|> HELO x|< 250|> MAIL FROM:<a@b.c>|< 250|> RCPT TO:<a@b.c>|< 250|> DATA|< 354|> a\n.\nb|> .|< 554|> NOOP|< 250",
 		"bare CR":            "< 220|> HELO x|< 250|> MAIL FROM:<a@b.c>|< 250|> RCPT TO:<a@b.c>|< 250|> DATA|< 354|> a\r.\rb|> .|< 554|> NOOP|< 250",
