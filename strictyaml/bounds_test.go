@@ -21,6 +21,7 @@ func TestBounds(t *testing.T) {
 		{of("a: b\n"), many}, {of("a:\n"), many}, {of("? a\n"), many}, {of("- a: b\n"), many}, {of("-\n"), many}, {of("- []\n"), many},
 		{of("&a\n"), many}, {of("--- a\n"), many}, {of("---\n"), many}, {of("...\n"), many}, {of("- &a b\n"), many}, {of("- !a b\n"), many}, {of("- |\n a\n"), many},
 		{of("a: b\r\n"), many}, {of("<<: b\n"), many}, {of("%a\n"), many},
+		{"a: " + strings.Repeat("[", 18) + strings.Repeat("]", 18), deep}, {names(3501), many},
 		{of("]"), unreadable}, {strings.Repeat("a:\n", 1000) + of("]"), unreadable},
 	} {
 		_, err := strictyaml.Parse("f.yaml", []byte(tt.text))
@@ -39,18 +40,24 @@ func staircase(line string) string {
 	return b.String()
 }
 
+// names are so many lines that each have a name of their own.
+func names(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "n%d: v\n", i)
+	}
+	return b.String()
+}
+
 // What people write is far from the bounds, however long it is.
 func TestWithinBounds(t *testing.T) {
-	var names, lists strings.Builder
-	for i := range 3000 {
-		fmt.Fprintf(&names, "n%d: v\n", i)
-	}
+	var lists strings.Builder
 	for range 1000 {
 		lists.WriteString("  - a: b\n    c: [d, e, f]\n")
 	}
 	texts := strings.Repeat("      - \"]}[{ a: b\"\n", 10_000)
 	for _, text := range []string{
-		names.String(), "a:\n" + lists.String(),
+		names(3500), "a:\n" + lists.String(),
 		"a:\n- b:\n    c:\n      d:\n" + texts,
 		"a: [" + strings.Repeat("b, ", 10_000) + "b]",
 		"# [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\na: b",
