@@ -27,7 +27,7 @@ func appendASCII(b []byte, c byte) []byte {
 	switch {
 	case c == '"' || c == '\\':
 		return append(b, '\\', c)
-	case c < ' ' || c == 0x7f:
+	case c < ' ':
 		return append(b, '\\', 'u', '0', '0', digits[c>>4], digits[c&15])
 	}
 	return append(b, c)

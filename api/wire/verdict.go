@@ -16,11 +16,10 @@ func Wait(v *throttle.Verdict) int64 { return v.RetryAt() - v.Now }
 func AppendLimits(to []throttle.Standing, v *throttle.Verdict) []throttle.Standing {
 	start := len(to)
 	to = v.AppendTiers(to)
-	if behind := Wait(v) - v.Wait; behind > 0 {
-		for i := start; i < len(to); i++ {
-			if to[i].Wait > 0 {
-				to[i].Wait += behind
-			}
+	behind := Wait(v) - v.Wait
+	for i := start; i < len(to); i++ {
+		if to[i].Wait > 0 {
+			to[i].Wait += behind
 		}
 	}
 	return to

@@ -21,7 +21,7 @@ func TestAppendString(t *testing.T) {
 			t.Errorf("%q became %q, %v", text, back, err)
 		}
 	}
-	if got := string(wire.AppendString(nil, "a\xffb")); got != `"a�b"` {
+	if got := string(wire.AppendString(nil, "a\x80b\xff")); got != `"a�b�"` {
 		t.Errorf("no UTF-8 became %s", got)
 	}
 }
