@@ -1,7 +1,6 @@
 package rulefile
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/mailgate/mailgate/boundedfile"
@@ -86,9 +85,6 @@ func Default(d Defaults) (File, error) {
 }
 
 func builtIn(d Defaults) (all []Rule, err error) {
-	if d.Tiers.IsZero() {
-		return nil, errors.New("reading the rules: the rule mailbox has no tiers")
-	}
 	for _, name := range []string{rules.MailboxRule, ClientIPRule} {
 		set := presetOf(name, d)
 		count, err := newCount(set.algorithm, set.limit, numbers{})

@@ -109,11 +109,13 @@ func TestRead(t *testing.T) {
 		{"no queue", "rules: [{name: a, by: template, algorithm: leaky-bucket, limit: q=7/1s, queue: 0}]", []string{builtMailbox, builtClient, "a by template: leaky-bucket q=7/1s, a queue of 0"}},
 		{"the longest queue", "rules: [{name: a, by: all, algorithm: leaky-bucket, limit: q=1/1s, queue: 7}]", []string{builtMailbox, builtClient, "a by all: leaky-bucket q=1/1s, a queue of 7"}},
 		{"an action may wait longer", "actions: [{name: a, algorithm: leaky-bucket, limit: q=1/1s, queue: 100}]", []string{builtMailbox, builtClient, "action a: leaky-bucket q=1/1s, a queue of 100"}},
+		{"a queue for half of the time", "rules: [{name: a, by: all, algorithm: leaky-bucket, limit: q=2/15s, queue: 1}]", []string{builtMailbox, builtClient, "a by all: leaky-bucket q=2/15s, a queue of 1"}},
 		{"a byte order mark", "\ufeffrules: []", []string{builtMailbox, builtClient}},
-		{"windows of two units", "rules: [{name: a, by: all, limit: 'q=1/1h30m, r_2=5/2h'}]", []string{builtMailbox, builtClient, "a by all: sliding-log q=1/90m,r_2=5/2h"}},
+		{"windows of two units", "rules: [{name: a, by: all, limit: 'q=1/1h30m, az_2=5/2h'}]", []string{builtMailbox, builtClient, "a by all: sliding-log q=1/90m,az_2=5/2h"}},
 		{"a rule and an action of one name", "rules: [{name: a, by: all, limit: q=1/1s}]\nactions: [{name: a, limit: q=1/1s}]", []string{builtMailbox, builtClient, "a by all: sliding-log q=1/1s", "action a: sliding-log q=1/1s"}},
-		{"patterns", "rules: [{name: client-ip, exempt: {mailboxes: [Alice+x@Also.example, 'E2E-*x*X@Acme.Example', '@QA.example', '*@b.example', '@bücher.example']}}]",
-			[]string{builtMailbox, builtClient + "; exempt [*@b.example @qa.example @xn--bcher-kva.example alice@one.example e2e-*x*x@acme.example] [] []"}},
+		{"as many keys as may be", "rules: [{name: client-ip, exempt: {api_keys: [" + strings.Repeat("azAZ09._-, ", 1000) + "]}}]", []string{builtMailbox, builtClient + "; exempt [] [] [azAZ09._-]"}},
+		{"patterns", "rules: [{name: client-ip, exempt: {mailboxes: [Alice+x@Also.example, 'E2E-*x*X@Acme.Example', 'A*B@acme.example', '@QA.example', '*@b.example', '@bücher.example']}}]",
+			[]string{builtMailbox, builtClient + "; exempt [*@b.example @qa.example @xn--bcher-kva.example a*b@acme.example alice@one.example e2e-*x*x@acme.example] [] []"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -10,7 +10,8 @@ import (
 // rule is a file with one rule on its third line, below a name and what it counts by.
 func rule(more string) string { return "rules:\n- name: a\n  by: all\n  " + more }
 
-// wrong are files that cannot be right, and what is said of each after the path.
+// wrong are files that cannot be right, and how what is said of each goes on after the path;
+// with the end of the line it is all.
 var wrong = []struct{ name, text, want string }{
 	{"nothing", "", ": it is empty; a file with rules: [] has the built-in rules alone"},
 	{"comments alone", "# rules:\n", ": it is empty"},
@@ -67,13 +68,15 @@ var wrong = []struct{ name, text, want string }{
 	{"no whole number", rule("algorithm: token-bucket\n  limit: q=1/1s\n  burst: 5.5"), ":6: rule a: burst: it must be a whole number"},
 	{"a hexadecimal number", rule("algorithm: token-bucket\n  limit: q=1/1s\n  burst: 0x5"), ":6: rule a: burst: it must be a whole number"},
 	{"too large a number", rule("algorithm: token-bucket\n  limit: q=1/1s\n  burst: 99999999999999999999"), ":6: rule a: burst: it must be a whole number"},
-	{"too many parts", rule("algorithm: sliding-window\n  limit: q=1/1s\n  parts: 1001"), ":5: rule a: limit: tier q: a window has between 1 and 1000 parts, not 1001"},
+	{"too many parts", rule("algorithm: sliding-window\n  limit: q=1001/1s\n  parts: 1001"), ":5: rule a: limit: tier q: a window has between 1 and 1000 parts, not 1001\n"},
+	{"too many parts of what is left out", "rules: [{name: client-ip, parts: 1001}]", ":1: rule client-ip: tier minute: a window has between 1 and 1000 parts, not 1001\n"},
 	{"nobody waits so long", rule("algorithm: leaky-bucket\n  limit: q=1/1s\n  queue: 15"), ":6: rule a: queue: the last of 15 would wait 15000 ms, and may wait 7500 ms: half of what a send may take, as the relay needs the rest"},
 	{"half of the time is gone", rule("algorithm: leaky-bucket\n  limit: q=1/1s\n  queue: 8"), ":6: rule a: queue: the last of 8 would wait 8000 ms, and may wait 7500 ms"},
 	{"half of a millisecond too long", rule("algorithm: leaky-bucket\n  limit: q=2/15001ms\n  queue: 1"), ":6: rule a: queue: the last of 1 would wait 7501 ms, and may wait 7500 ms"},
 	{"zeros before a number", rule("algorithm: token-bucket\n  limit: q=1/1s\n  burst: 010"), ":6: rule a: burst: a number has no zeros before it"},
 	{"more than a log takes", rule("limit: q=1001/1s"), ":4: rule a: limit: tier q: the limit must be between 1 and 1000, not 1001; sliding-window and fixed-window take more"},
-	{"more than the mailbox's log takes", "rules: [{name: mailbox, limit: q=1001/1s}]", ":1: rule mailbox: limit: tier q: the limit must be between 1 and 1000, not 1001"},
+	{"more than the mailbox's log takes", "rules: [{name: mailbox, limit: q=1001/1s}]", ":1: rule mailbox: limit: tier q: the limit must be between 1 and 1000, not 1001\n"},
+	{"no limit at all", rule("limit: q=0/1s"), ":4: rule a: limit: tier q: the limit must be between 1 and 1000, not 0\n"},
 	{"tabs", "rules:\n\t- name: a", ":2: this is not YAML that can be read: a tab cannot indent"},
 	{"far too deep", strings.Repeat("[", 100_000), ":1: it is nested too deeply"},
 	{"kept of a log", rule("limit: q=9/1s\n  keep_for_first_sends: 5"), ":5: rule a: keep_for_first_sends: a sliding-log cannot keep any; use another algorithm"},
@@ -100,6 +103,7 @@ var wrong = []struct{ name, text, want string }{
 	{"a domain of another name", rule("limit: q=1/1s\n  exempt: {mailboxes: ['@also.example']}"), ":5: rule a: exempt: mailboxes: mailboxes of this domain are counted as those of one.example; write that"},
 	{"a pattern in it", rule("limit: q=1/1s\n  exempt:\n    mailboxes:\n      - '@b.example'\n      - 'hidden*@also.example'"), ":8: rule a: exempt: mailboxes: mailboxes of this domain are counted as"},
 
+	{"too many actions", "actions: [" + strings.Repeat("{name: a}, ", 257) + "]", ":1: actions: there can be 256 at most, not 257"},
 	{"an action without a limit", "actions:\n- name: b", ":2: action b: it has no limit"},
 	{"an action without a name", "actions:\n- limit: q=1/1s", ":2: action 1: it has no name"},
 	{"an action by something", "actions: [{name: b, limit: q=1/1s, by: all}]", ":1: action b: by: there is no such part; an action has name, algorithm, limit, parts, burst, queue"},
@@ -115,7 +119,7 @@ func TestWrong(t *testing.T) {
 			switch {
 			case err == nil:
 				t.Fatal("it was accepted")
-			case !strings.HasPrefix(err.Error(), path+tt.want):
+			case !strings.HasPrefix(err.Error()+"\n", path+tt.want):
 				t.Errorf("\n got %v\nwant %s%s…", err, path, tt.want)
 			case strings.Contains(err.Error(), "hidden") || strings.Contains(err.Error(), "\n"):
 				t.Errorf("an address, or more than one line: %q", err)
