@@ -167,13 +167,20 @@ func TestNeedUser(t *testing.T) {
 	for range 5 {
 		got := s.ask()
 		got.is(t, 401)
-		if !strings.Contains(got.text, `"urn:mailgate:problem:unauthorized"`) || got.header.Get("RateLimit") != "" || !json.Valid([]byte(got.text)) {
+		if !strings.Contains(got.text, `"urn:mailgate:problem:unauthorized"`) || !strings.Contains(got.text, `"status":401,`) ||
+			got.header.Get("RateLimit") != "" || got.header.Get("Retry-After") != "" || !json.Valid([]byte(got.text)) {
 			t.Errorf("answered %s %v", got.text, got.header)
 		}
 	}
 	s.ask("X-User: a").is(t, 200)
 	s.ask("X-User: a").is(t, 200)
 	s.ask("X-User: a").is(t, 429)
+}
+
+// Whoever is not counted gets the handler's answer, whatever it is.
+func TestSkip(t *testing.T) {
+	s := open(t, func(o *gate.Options) { o.Skip = func(*fiber.Ctx) bool { return true } }, func(*fiber.Ctx) error { return fiber.ErrTeapot })
+	s.ask().is(t, 418)
 }
 
 // A handler's own headers stay, in whatever letters it writes them.
@@ -257,7 +264,8 @@ func TestFailed(t *testing.T) {
 	s := open(t, broken, nil)
 	got := s.ask()
 	got.is(t, 503)
-	if got.header.Get("Retry-After") != "1" || strings.Contains(got.text, "10.1.2.3") || !json.Valid([]byte(got.text)) || s.served.Load() != 0 {
+	if !strings.Contains(got.text, `"urn:mailgate:problem:store-unavailable"`) || !strings.Contains(got.text, `"status":503,`) ||
+		got.header.Get("Retry-After") != "1" || strings.Contains(got.text, "10.1.2.3") || !json.Valid([]byte(got.text)) || s.served.Load() != 0 {
 		t.Errorf("answered %s", got.text)
 	}
 	var told error
@@ -284,7 +292,9 @@ func TestFailed(t *testing.T) {
 		o.Limiter = &faulty{Limiter: o.Limiter, peek: fault}
 		o.Release = func(int) bool { return true }
 	}, nil)
-	s.ask().is(t, 200)
+	if got := s.ask(); got.status != 200 || got.header.Get("RateLimit") != `"minute";r=1;t=0` {
+		t.Errorf("answered %d %v", got.status, got.header)
+	}
 	if v, err := s.limiter.Peek(context.Background(), here); err != nil || v.Tiers()[0].Remaining != 2 {
 		t.Errorf("%v %v", v.Tiers(), err)
 	}
@@ -595,9 +605,11 @@ func TestDeadlineInFrontOfAQueue(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		text, err := io.ReadAll(got.Body)
 		got.Body.Close()
-		if got.StatusCode != status {
-			t.Errorf("request %d is answered %d", i, got.StatusCode)
+		busy := strings.Contains(string(text), `"urn:mailgate:problem:busy"`) && strings.Contains(string(text), `"status":503,`) && got.Header.Get("Retry-After") == "1"
+		if err != nil || got.StatusCode != status || busy != (status == 503) {
+			t.Errorf("request %d is answered %d %s, %v", i, got.StatusCode, text, err)
 		}
 	}
 }

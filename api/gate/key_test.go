@@ -68,13 +68,16 @@ func TestKeysAreCopied(t *testing.T) {
 
 // Whoever is counted can be found under the key that is told, and under no other.
 func TestKeysAreTold(t *testing.T) {
-	long := strings.Repeat("x", 2000)
+	long, longest := strings.Repeat("x", 2000), strings.Repeat("x", throttle.MaxKey-len("key "))
 	header := func(name string) func(*fiber.Ctx) string {
 		return func(c *fiber.Ctx) string { return c.Get(name) }
 	}
 	user := func(c *fiber.Ctx) (string, bool) { return c.Get("X-User"), c.Get("X-User") != "" }
 	for _, tt := range []struct{ request, key string }{
 		{"X-User: bob", gate.KeyOfUser("bob")},
+		{"X-User: bob", "user bob"},
+		{"X-Key: " + longest, "key " + longest},
+		{"X-Key: " + longest + "x", gate.KeyOf(longest + "x")},
 		{"X-User: " + long, gate.KeyOfUser(long)},
 		{"X-Key: tenant", gate.KeyOf("tenant")},
 		{"X-Key: " + long, gate.KeyOf(long)},
