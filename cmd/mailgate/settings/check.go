@@ -164,7 +164,7 @@ func isListenAddress(field validator.FieldLevel) bool {
 
 // hasPort takes a port in figures.
 func hasPort(field validator.FieldLevel) bool {
-	_, port, err := net.SplitHostPort(field.Field().String())
-	n, bad := strconv.ParseUint(port, 10, 16)
-	return err == nil && bad == nil && strconv.FormatUint(n, 10) == port
+	_, port, _ := net.SplitHostPort(field.Field().String())
+	n, _ := strconv.ParseUint(port, 10, 16)
+	return strconv.FormatUint(n, 10) == port
 }

@@ -235,8 +235,10 @@ func TestReadFlags(t *testing.T) {
 	if s.Origin("data_dir").Given() || !s.Origin("tiers").Given() {
 		t.Error("what is put in the place of a default was not given by anybody")
 	}
-	if _, _, err := settings.ReadFlags([]string{"--config=x"}, nil); err == nil {
-		t.Error("a settings file was taken")
+	for _, wrong := range []string{"--config=x", "--teirs=q=1/1s", "--tiers=often", "--listen=8080"} {
+		if _, _, err := settings.ReadFlags([]string{wrong}, nil); err == nil {
+			t.Errorf("%s was taken", wrong)
+		}
 	}
 }
 

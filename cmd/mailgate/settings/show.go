@@ -15,8 +15,6 @@ func (s *Settings) Shown(name string) string {
 		return s.APIKeys.masked()
 	case name == "admin_keys":
 		return s.AdminKeys.masked()
-	case name == "secret":
-		return mask
 	case name == "smtp_url":
 		return s.SMTPURL.masked()
 	case name == "redis_url":

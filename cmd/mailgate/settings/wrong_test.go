@@ -24,6 +24,7 @@ func TestWrongSettings(t *testing.T) {
 		{"MAILGATE_LISTEN=8080", "MAILGATE_LISTEN: it must be host:port"},
 		{"MAILGATE_LISTEN=127.0.0.1:99999", "MAILGATE_LISTEN: the port must be a number from 0 to 65535"},
 		{"MAILGATE_LISTEN=127.0.0.1:http", "MAILGATE_LISTEN: the port must be a number"},
+		{"MAILGATE_LISTEN=127.0.0.1:080", "MAILGATE_LISTEN: the port must be a number"},
 		{"MAILGATE_LISTEN=user@host:80", "MAILGATE_LISTEN: it must be host:port"},
 		{"MAILGATE_API_KEYS=" + hidden, "MAILGATE_API_KEYS: "},
 		{"MAILGATE_API_KEYS=web:" + hidden + ",shop:" + hidden, "MAILGATE_API_KEYS: key 2 has the secret of a key before it"},
@@ -65,6 +66,7 @@ func TestWrongSettings(t *testing.T) {
 		{"MAILGATE_CACHE_MAILBOXES=1e6", "MAILGATE_CACHE_MAILBOXES: it must be a whole number"},
 		{"MAILGATE_CACHE_BYTES=28MB", "MAILGATE_CACHE_BYTES: it must be a number of bytes"},
 		{"MAILGATE_CACHE_BYTES=1", "MAILGATE_CACHE_BYTES: it must be at least 65536"},
+		{"MAILGATE_CACHE_BYTES=1025GiB", "MAILGATE_CACHE_BYTES: it must be a number of bytes"},
 		{"MAILGATE_CACHE_BYTES=9999999999GiB", "MAILGATE_CACHE_BYTES: it must be a number of bytes"},
 		{"MAILGATE_REDIS_URL=http://user:" + hidden + "@host", "MAILGATE_REDIS_URL: "},
 		{"MAILGATE_REDIS_URL=" + hidden, "MAILGATE_REDIS_URL: "},
@@ -80,6 +82,8 @@ func TestWrongSettings(t *testing.T) {
 		{"MAILGATE_SMTP_URL=smtps://host,smtp://user:" + hidden + "@", "MAILGATE_SMTP_URL: "},
 		{"MAILGATE_FROM=Acme", "MAILGATE_FROM: the sender must read like"},
 		{"MAILGATE_FROM=Acme <a@b.example> & MAILGATE_LOCALE=en\r\nBcc: x", "MAILGATE_LOCALE: it must be one line"},
+		{"MAILGATE_LOCALE=en\x1f", "MAILGATE_LOCALE: it must be one line"},
+		{"MAILGATE_LOCALE=en\x7f", "MAILGATE_LOCALE: it must be one line"},
 		{"MAILGATE_SMTP_MAX_CONNS=0", "MAILGATE_SMTP_MAX_CONNS: it must be at least 1"},
 		{"MAILGATE_SMTP_RATE=-1", "MAILGATE_SMTP_RATE: it must be at least 0"},
 		{"MAILGATE_SMTP_RATE=NaN", "MAILGATE_SMTP_RATE: it must be"},
@@ -109,6 +113,23 @@ func TestWrongSettings(t *testing.T) {
 			_, _, err := settings.Read(nil, strings.Split(tt.environ, " & "))
 			complains(t, err, tt.want)
 		})
+	}
+}
+
+// What is just within its bounds is right.
+func TestBounds(t *testing.T) {
+	for _, environ := range []string{
+		"MAILGATE_LISTEN=:0", "MAILGATE_LISTEN=:65535", "MAILGATE_SMTP_RATE=0.000001",
+		"MAILGATE_DRAIN_DELAY=0s & MAILGATE_SHUTDOWN_GRACE=0s",
+		"MAILGATE_API_KEYS=web:sixteen-letters.", "MAILGATE_SECRET=sixteen-letters.",
+		"MAILGATE_CONFIG=/dev/null",
+	} {
+		read(t, nil, strings.Split(environ, " & "))
+	}
+	for text, want := range map[string]settings.Bytes{"65536": 65536, "64KiB": 65536, "1024GiB": 1 << 40} {
+		if got := read(t, nil, []string{"MAILGATE_CACHE_BYTES=" + text}).CacheBytes; got != want {
+			t.Errorf("%s are %d bytes, want %d", text, got, want)
+		}
 	}
 }
 
@@ -224,7 +245,7 @@ func TestShown(t *testing.T) {
 	s := read(t, nil, []string{
 		"MAILGATE_API_KEYS=web:1" + hidden + ",shop:2" + hidden,
 		"MAILGATE_ADMIN_KEYS=ops:" + hidden,
-		"MAILGATE_SMTP_URL=smtps://" + hidden + ":" + hidden + "@one.example,smtp://two.example",
+		"MAILGATE_SMTP_URL=smtps://" + hidden + ":" + hidden + "@one.example,smtp://two.example,smtp://three.example",
 		"MAILGATE_REDIS_URL=redis+sentinel://u:" + hidden + "@a:1,b:2/main?sentinel_password=" + hidden,
 		"MAILGATE_FROM=a@b.example",
 		"MAILGATE_SECRET=" + hidden,
@@ -242,14 +263,20 @@ func TestShown(t *testing.T) {
 		"api_keys":   "web:***,shop:***",
 		"admin_keys": "ops:***",
 		"secret":     "***",
-		"smtp_url":   "smtps://one.example:465,smtp://two.example:587",
+		"smtp_url":   "smtps://one.example:465,smtp://two.example:587,smtp://three.example:587",
 		"redis_url":  "redis+sentinel://***@a:1,b:2/main",
 		"from":       "a@b.example",
 		"tiers":      "minute=1/60s,hour=5/1h,day=10/24h",
 		"templates":  "",
+		"data_dir":   "",
 	} {
 		if got := s.Shown(name); got != want {
 			t.Errorf("%s is shown as %q, want %q", name, got, want)
+		}
+	}
+	for environ, want := range map[string]string{"": "", "MAILGATE_REDIS_URL=redis+sentinel://a:1,b:2/main?sentinel_password=" + hidden: "redis+sentinel://a:1,b:2/main"} {
+		if got := read(t, nil, []string{environ}).Shown("redis_url"); got != want {
+			t.Errorf("%s is shown as %q, want %q", environ, got, want)
 		}
 	}
 }
