@@ -41,8 +41,10 @@ func TestBadRequestsAreRefused(t *testing.T) {
 		{"data: C1", func(r *mailer.Request) { r.Data = map[string]string{"a": "\u0085"} }, mailer.BadField, "data"},
 		{"data: line separator", func(r *mailer.Request) { r.Data = map[string]string{"a": "\u2028"} }, mailer.BadField, "data"},
 		{"data: bidi", func(r *mailer.Request) { r.Data = map[string]string{"a": "\u202e"} }, mailer.BadField, "data"},
+		{"data: left to right", func(r *mailer.Request) { r.Data = map[string]string{"a": "\u200e"} }, mailer.BadField, "data"},
 		{"data: not UTF-8", func(r *mailer.Request) { r.Data = map[string]string{"a": "\xff"} }, mailer.BadField, "data"},
 		{"data: name with a dot", func(r *mailer.Request) { r.Data = map[string]string{"a.b": "x"} }, mailer.BadField, "data"},
+		{"data: name with a figure first", func(r *mailer.Request) { r.Data = map[string]string{"9a": "x"} }, mailer.BadField, "data"},
 		{"data: empty name", func(r *mailer.Request) { r.Data = map[string]string{"": "x"} }, mailer.BadField, "data"},
 		{"data: long name", func(r *mailer.Request) { r.Data = map[string]string{strings.Repeat("a", 65): "x"} }, mailer.BadField, "data"},
 	}
@@ -64,6 +66,8 @@ func TestBadRequestsAreRefused(t *testing.T) {
 	}
 	full := sampleRequest(t)
 	full.Data = manyValues(16)
+	full.Data["v0"] = "\u2027\u202f"
+	full.ExpiresInMS, full.NowMS = 100*366*24*3600*1000, 253402300799999
 	full.Code, full.ID = "abcDEF012345", strings.Repeat("a-_9", 16)
 	if _, err := composer.Compose(full); err != nil {
 		t.Errorf("a request at every bound: %v", err)

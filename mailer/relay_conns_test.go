@@ -220,3 +220,24 @@ func TestArmAfterTheEnd(t *testing.T) {
 		t.Errorf("after: %v", err)
 	}
 }
+
+// TestTheYoungerLeavesLater: whoever is not idle for long enough yet stays, and is looked at
+// again.
+func TestTheYoungerLeavesLater(t *testing.T) {
+	k := noConnections(2, 2)
+	now := int64(0)
+	var left []*smtpConn
+	k.now, k.retire = func() int64 { return now }, func(c *smtpConn) { left = append(left, c) }
+	older, younger := &smtpConn{}, &smtpConn{}
+	k.put(older)
+	now = 1
+	k.put(younger)
+	if !k.reaper.Stop() {
+		t.Error("nobody looks at what is idle")
+	}
+	now = k.idleMS
+	k.reap()
+	if len(left) != 1 || left[0] != older || len(k.idle) != 1 || !k.reaper.Stop() {
+		t.Errorf("%d have left, %d are idle", len(left), len(k.idle))
+	}
+}

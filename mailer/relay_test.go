@@ -561,7 +561,7 @@ func TestCloseWaitsForMailUnderWay(t *testing.T) {
 	}
 	_, err := r.Send(t.Context(), letter())
 	checkOutcome(t, err, mailer.Unavailable)
-	if !errors.Is(err, mailer.ErrClosed) {
+	if !errors.Is(err, mailer.ErrClosed) || err.Error() != "mail unavailable: "+mailer.ErrClosed.Error() {
 		t.Errorf("after Close: %v", err)
 	}
 }

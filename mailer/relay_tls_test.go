@@ -226,6 +226,7 @@ func TestClearCauses(t *testing.T) {
 		"mail unavailable at AUTH: 554":  {At: fault.AUTH, Kind: fault.Permanent},
 		"at EHLO: no answer in time":     {At: fault.EHLO, Kind: fault.Silence},
 		"at EHLO: the answer is not SM":  {At: fault.EHLO, Kind: fault.Garbage},
+		"at EHLO: read: connection rese": {At: fault.EHLO, Kind: fault.Reset},
 		"at EHLO: the relay closed the":  {At: fault.EHLO, Kind: fault.HangUp},
 		"at EHLO: the answer does not e": {At: fault.EHLO, Kind: fault.LongLine},
 	} {

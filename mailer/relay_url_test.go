@@ -19,6 +19,7 @@ func TestParseRelayURL(t *testing.T) {
 		"smtp://mail.example.com?tls=none":               "smtp://mail.example.com:25?tls=none",
 		"smtp://[::1]:2525?tls=none":                     "smtp://[::1]:2525?tls=none",
 		"SMTP://mail.example.com":                        "smtp://mail.example.com:587",
+		"smtp://mx-09_az.example.com":                    "smtp://mx-09_az.example.com:587",
 		"smtps://10.0.0.1?servername=mail.example.com":   "smtps://10.0.0.1:465",
 	} {
 		got, err := mailer.ParseRelayURL(text)
