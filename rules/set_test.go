@@ -345,6 +345,18 @@ func TestRaceForTheLastPlaces(t *testing.T) {
 	}
 }
 
+// Whoever is refused at a look is charged nowhere.
+func TestALookThatRefusesChargesNobody(t *testing.T) {
+	s := openShop(t)
+	all := &counted{Limiter: s.limiter("all", "hour=5/1h")}
+	set := newSet(t, rules.Options{}, s.rule(rules.MailboxRule, rules.ByMailbox, "hour=1/1h"), rules.Rule{Name: "all", By: rules.ByAll, Limiter: all})
+	for _, allowed := range []bool{true, false} {
+		if d := take(t, set, to("a@b.example")); d.Allowed != allowed || all.takes != 1 {
+			t.Errorf("allowed %v, charged %d times", d.Allowed, all.takes)
+		}
+	}
+}
+
 func TestReleaseAndReset(t *testing.T) {
 	s := openShop(t)
 	mailbox, all := s.rule(rules.MailboxRule, rules.ByMailbox, "hour=5/1h"), s.rule("all", rules.ByAll, "hour=7/1h")
@@ -374,15 +386,20 @@ func TestReleaseAndReset(t *testing.T) {
 func TestResetOfEveryRuleByMailbox(t *testing.T) {
 	s := openShop(t)
 	mailbox, other := s.rule(rules.MailboxRule, rules.ByMailbox, "hour=5/1h"), s.rule("other", rules.ByMailbox, "day=7/24h")
-	domain := s.rule("domain", rules.ByDomain, "day=7/24h")
+	caller := s.rule("caller", rules.ByAPIKey, "day=7/24h")
 	b := &broken{Historian: s.limiter("broken", "hour=5/1h"), reset: errors.New("failed")}
-	set := newSet(t, rules.Options{}, rules.Rule{Name: "broken", By: rules.ByMailbox, Limiter: b}, domain, mailbox, other)
-	take(t, set, to("a@b.example"))
+	set := newSet(t, rules.Options{}, rules.Rule{Name: "broken", By: rules.ByMailbox, Limiter: b}, caller, mailbox, other)
+	if _, err := other.Limiter.Take(context.Background(), "a@b.example", throttle.NewID()); err != nil {
+		t.Fatal(err)
+	}
+	send := to("a@b.example")
+	send.Caller = "a@b.example"
+	take(t, set, send)
 	n, err := set.Reset(context.Background(), "a@b.example")
 	if n != 1 || !errors.Is(err, b.reset) || !strings.Contains(err.Error(), "rule broken") {
 		t.Errorf("reset: %d, %v", n, err)
 	}
-	if a, b, c := used(t, mailbox.Limiter, "a@b.example"), used(t, other.Limiter, "a@b.example"), used(t, domain.Limiter, "b.example"); a != 0 || b != 0 || c != 1 {
+	if a, b, c := used(t, mailbox.Limiter, "a@b.example"), used(t, other.Limiter, "a@b.example"), used(t, caller.Limiter, "a@b.example"); a != 0 || b != 0 || c != 1 {
 		t.Errorf("%d, %d and %d on record, want 0, 0 and 1", a, b, c)
 	}
 }
@@ -495,20 +512,27 @@ func TestAFailingShadowIsHeard(t *testing.T) {
 	}
 }
 
-// What cannot be given back at once is owed, and the mailbox is shown as it was.
+// What cannot be given back at once is owed, unless it is a shadow's, and the mailbox is shown
+// as it was.
 func TestOwed(t *testing.T) {
-	s := openShop(t)
-	b := &broken{Historian: s.limiter("mailbox", "hour=5/1h"), release: errors.New("failed")}
-	thief := s.limiter("all", "hour=1/1h")
-	set := newSet(t, rules.Options{},
-		rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: b},
-		rules.Rule{Name: "all", By: rules.ByAll, Limiter: &snatched{Historian: thief, t: t}})
-	if _, err := b.Take(context.Background(), "a@b.example", throttle.NewID()); err != nil {
-		t.Fatal(err)
-	}
-	d := take(t, set, to("a@b.example"))
-	if d.Allowed || !d.Owed || d.Rule != "all" || d.Mailbox.Sent() != 1 {
-		t.Errorf("allowed %v, owed %v, rule %s, %d sends shown", d.Allowed, d.Owed, d.Rule, d.Mailbox.Sent())
+	for _, shadow := range []bool{false, true} {
+		s := openShop(t)
+		b := &broken{Historian: s.limiter("mailbox", "hour=5/1h"), release: errors.New("failed")}
+		thief := s.limiter("all", "hour=1/1h")
+		set := newSet(t, rules.Options{},
+			rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: b, Shadow: shadow},
+			rules.Rule{Name: "all", By: rules.ByAll, Limiter: &snatched{Historian: thief, t: t}})
+		id := throttle.NewID()
+		if _, err := b.Take(context.Background(), "a@b.example", id); err != nil {
+			t.Fatal(err)
+		}
+		d := take(t, set, to("a@b.example"))
+		if d.Allowed || d.Owed == shadow || d.Rule != "all" || d.Mailbox.Sent() != 1 {
+			t.Errorf("allowed %v, owed %v, rule %s, %d sends shown", d.Allowed, d.Owed, d.Rule, d.Mailbox.Sent())
+		}
+		if err := set.Release(context.Background(), to("a@b.example"), id); errors.Is(err, b.release) == shadow {
+			t.Errorf("release: %v", err)
+		}
 	}
 }
 
