@@ -48,6 +48,7 @@ func TestRepeating(t *testing.T) {
 		{"too slow", "send", problem(408, "request-timeout"), false, "request-timeout"},
 		{"a redirect", harmless, foreign(307, map[string]string{"Location": "/"}), false, "foreign"},
 		{"a page", harmless + " " + counting, foreign(200, nil), false, "unreadable"},
+		{"a mailbox, and not what was sent to it", "inspect", line{status: 200, body: `{"email":"` + email + `","rule":null,` + standing + `}`}, false, "unreadable"},
 	}
 	for _, tt := range tests {
 		for _, name := range callNames() {

@@ -111,12 +111,15 @@ func TestNewRefuses(t *testing.T) {
 			leaksNothing(t, err)
 		}
 	}
-	for _, secret := range []string{key + "\r\nX: y", "a b", "käse", "\x00"} {
+	for _, secret := range []string{key + "\r\nX: y", "a b", "käse", "\x00", "a\x7f"} {
 		if _, err := client.New("https://mailgate.internal", secret, client.Options{}); err == nil {
 			t.Errorf("%q was taken", secret)
 		} else if leaksNothing(t, err); strings.Contains(err.Error(), secret) {
 			t.Error(err)
 		}
+	}
+	if _, err := client.New("https://mailgate.internal", "!~", client.Options{}); err != nil {
+		t.Error(err)
 	}
 	for _, options := range []client.Options{{Attempts: -1}, {Timeout: -1}, {MaxPause: -1}} {
 		if _, err := client.New("https://mailgate.internal", key, options); err == nil {
