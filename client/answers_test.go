@@ -189,7 +189,7 @@ func TestWhereMailgateIs(t *testing.T) {
 func TestGivenKeys(t *testing.T) {
 	server := play(t, line{status: 200, body: sentBody})
 	c, _ := asking(t, server.URL, client.Options{})
-	for _, given := range []string{"k", `say_"hi"\now\\"`, "order-4711,2;x", strings.Repeat("k", 255)} {
+	for _, given := range []string{"k", "!~", `say_"hi"\now\\"`, "order-4711,2;x", strings.Repeat("k", 255)} {
 		if _, err := c.SendCode(t.Context(), client.Send{Email: email, Key: given}); err != nil {
 			t.Fatal(err)
 		}
@@ -200,7 +200,7 @@ func TestGivenKeys(t *testing.T) {
 		}
 	}
 	asked := len(server.questions())
-	for _, given := range []string{"a b", "käse", "a\n", strings.Repeat("k", 256)} {
+	for _, given := range []string{"a b", "käse", "a\n", "a\x7f", strings.Repeat("k", 256)} {
 		if _, err := c.SendCode(t.Context(), client.Send{Email: email, Key: given}); !errors.Is(err, client.ErrKey) {
 			t.Errorf("%q: %v", given, err)
 		}

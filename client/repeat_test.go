@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -148,13 +149,16 @@ func TestPausesDiffer(t *testing.T) {
 	}
 }
 
-// Attempts bounds them, and one is one.
+// Attempts bounds them, and one is one. However many there are, each waits for the next.
 func TestAttempts(t *testing.T) {
-	for attempts, want := range map[int]int{0: 4, 1: 1, 3: 3} {
+	for attempts, want := range map[int]int{0: 4, 1: 1, 3: 3, 70: 70} {
 		server := play(t, foreign(502, nil))
-		c, _ := asking(t, server.URL, client.Options{Attempts: attempts})
+		c, p := asking(t, server.URL, client.Options{Attempts: attempts})
 		if err := calls["send"](t.Context(), c); kindOf(err) != "foreign" || len(server.questions()) != want {
 			t.Errorf("Attempts %d: asked %d times: %v", attempts, len(server.questions()), err)
+		}
+		if len(p.all) > 0 && slices.Min(p.all) < 100*time.Millisecond {
+			t.Errorf("Attempts %d: pauses of %v", attempts, p.all)
 		}
 	}
 }
