@@ -28,8 +28,6 @@ func (l *largest[V]) offer(v V) {
 		l.others.Store(true)
 	}
 	for old := l.value.Load(); l.size(v) > l.size(*old); old = l.value.Load() {
-		if l.value.CompareAndSwap(old, &v) {
-			return
-		}
+		l.value.CompareAndSwap(old, &v)
 	}
 }
