@@ -197,11 +197,9 @@ func (s *Set) foresee(ctx context.Context, round []asked, d *Decision) {
 		}
 		return nil
 	})
-	again, known := forgottenIn(&d.Mailbox, throttle.ID{})
+	again, _ := forgottenIn(&d.Mailbox, throttle.ID{}) // known, as there is a send
 	for i := range lanes {
-		if known {
-			lanes[i].waitAsFirst(again)
-		}
+		lanes[i].waitAsFirst(again)
 		d.waitFor(lanes[i].rule, &lanes[i].verdict)
 	}
 }
@@ -280,9 +278,6 @@ func (s *Set) before(round []asked, after throttle.Verdict) throttle.Verdict {
 // have filled the next as well, and the longest wait is told. A queue that was charged is not
 // looked at: where others came in behind, its wait can be longer than what is told.
 func (s *Set) giveBack(ctx context.Context, round []asked, id throttle.ID) error {
-	if len(round) == 1 {
-		return nil // the one that refused
-	}
 	full := slices.ContainsFunc(round, func(a asked) bool { return a.rule.turn == queued && !a.verdict.Allowed })
 	return s.each(round, func(a *asked) error {
 		switch {
