@@ -22,6 +22,7 @@ func TestBadRequestsAreRefused(t *testing.T) {
 		{"short code", func(r *mailer.Request) { r.Code = "123" }, mailer.BadField, "code"},
 		{"long code", func(r *mailer.Request) { r.Code = "1234567890123" }, mailer.BadField, "code"},
 		{"code with CRLF", func(r *mailer.Request) { r.Code = "1234\r\nBcc" }, mailer.BadField, "code"},
+		{"code with a sign first", func(r *mailer.Request) { r.Code = "-1234" }, mailer.BadField, "code"},
 		{"code beyond ASCII", func(r *mailer.Request) { r.Code = "１２３" }, mailer.BadField, "code"},
 		{"no id", func(r *mailer.Request) { r.ID = "" }, mailer.BadField, "id"},
 		{"id with CRLF", func(r *mailer.Request) { r.ID = "x>\r\nBcc: a@b.c" }, mailer.BadField, "id"},
