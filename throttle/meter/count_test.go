@@ -133,6 +133,19 @@ func TestRecordAmongCounts(t *testing.T) {
 	}
 }
 
+// A full bucket has no room either for what is told late of at another rate than the sends had.
+func TestRecordAtAnotherRate(t *testing.T) {
+	before, after := must(meter.NewTokenBucket(tier(5, minute), 0)), must(meter.NewTokenBucket(tier(50, minute), 5))
+	for sends, records := range map[int]bool{4: true, 5: false} {
+		var s meter.State
+		takes(t, before, &s, 1, start)
+		takes(t, before, &s, sends-1, start+1)
+		if got := meter.Record(after, &s, throttle.Admission{ID: idOf("late"), At: start}, start+5000); got != records {
+			t.Errorf("behind %d: recorded %v", sends, got)
+		}
+	}
+}
+
 // A send that was counted is nobody's, however its id is written.
 func TestWhatWasCountedCannotBeReleased(t *testing.T) {
 	for _, m := range []meter.Meter{
