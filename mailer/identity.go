@@ -106,10 +106,9 @@ func (id Identity) address(wire []byte, at int) Address {
 func (id Identity) appendKey(to, local, domain []byte) []byte {
 	rule := id.providers[string(domain)]
 	if rule == nil {
-		if user, parent, ok := bytes.Cut(domain, []byte{'.'}); ok {
-			if rule = id.subdomains[string(parent)]; rule != nil {
-				local, domain = user, parent
-			}
+		user, parent, _ := bytes.Cut(domain, []byte{'.'})
+		if rule = id.subdomains[string(parent)]; rule != nil {
+			local, domain = user, parent
 		}
 	}
 	to = rule.appendLocal(to, local)
