@@ -154,6 +154,9 @@ func TestWhomARefusalIsAbout(t *testing.T) {
 			t.Errorf("%q: %v, want %v", text, got, want)
 		}
 	}
+	if failure := new(smtpConn).judge(StepRCPT, 530); failure.Outcome != Unavailable { // authentication required
+		t.Errorf("530 to RCPT: %v", failure.Outcome)
+	}
 }
 
 // TestWhatA4xxIsAbout: at DATA a recipient may be what keeps the mail, and no fresh connection
