@@ -241,3 +241,25 @@ func TestTheYoungerLeavesLater(t *testing.T) {
 		t.Errorf("%d have left, %d are idle", len(left), len(k.idle))
 	}
 }
+
+// TestHowARecipientIsAnsweredFor: a connection that breaks tells nothing of the recipient.
+func TestHowARecipientIsAnsweredFor(t *testing.T) {
+	c := &smtpConn{opener: &opener{options: Options{RCPTTimeout: time.Hour}}}
+	now := time.Now()
+	for _, tt := range []struct {
+		name    string
+		sent    time.Time
+		failure *SendError
+		want    answering
+	}{
+		{"taken", now, nil, prompt},
+		{"refused", now, &SendError{Reply: &Reply{Code: 550}}, prompt},
+		{"taken late", now.Add(-time.Hour), nil, slow},
+		{"not answered", now, &SendError{Err: errTimeout}, slow},
+		{"broken off", now, &SendError{Err: errHungUp}, notAsked},
+	} {
+		if got := c.answering(tt.sent, tt.failure); got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
