@@ -253,6 +253,17 @@ func TestLoginAndNonsense(t *testing.T) {
 			t.Errorf("%s: %d %s", say, code, text)
 		}
 	}
+	inTheClear, err := smtp.Dial(s.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer inTheClear.Close()
+	if err := inTheClear.Text.PrintfLine("AUTH PLAIN %s", right); err != nil {
+		t.Fatal(err)
+	}
+	if code, text, _ := inTheClear.Text.ReadResponse(503); code != 503 {
+		t.Errorf("without TLS: %d %s", code, text)
+	}
 }
 
 // startSecure is a sandbox that demands acme and s/cret, and whom to trust.
