@@ -31,10 +31,17 @@ func (l *shortListener) Accept() (net.Conn, error) {
 	return nil, &net.OpError{Op: "accept", Err: err}
 }
 
+// doorOf is a door with a listener and so many places.
+func doorOf(l net.Listener, places int) *door {
+	g := newDoor(places, slog.New(slog.DiscardHandler))
+	g.takeIn(l)
+	return g
+}
+
 // A shortage passes and serving goes on; anything else ends it.
 func TestDoorOutlivesAShortage(t *testing.T) {
 	broken := errors.New("broken")
-	g := newDoor(&shortListener{faults: []error{syscall.EMFILE, syscall.ECONNABORTED, syscall.ENFILE}}, 1, slog.New(slog.DiscardHandler))
+	g := doorOf(&shortListener{faults: []error{syscall.EMFILE, syscall.ECONNABORTED, syscall.ENFILE}}, 1)
 	c, err := g.Accept()
 	if err != nil {
 		t.Fatalf("Accept: %v", err)
@@ -43,7 +50,7 @@ func TestDoorOutlivesAShortage(t *testing.T) {
 	if n := g.count(); n != 0 {
 		t.Errorf("%d connections are open", n)
 	}
-	g = newDoor(&shortListener{faults: []error{broken}}, 1, slog.New(slog.DiscardHandler))
+	g = doorOf(&shortListener{faults: []error{broken}}, 1)
 	if _, err := g.Accept(); !errors.Is(err, broken) {
 		t.Errorf("Accept: %v, want %v", err, broken)
 	}
@@ -51,7 +58,7 @@ func TestDoorOutlivesAShortage(t *testing.T) {
 
 // The library ends the process when a deadline cannot be set on a connection.
 func TestDeadlinesOfAClosedConnection(t *testing.T) {
-	g := newDoor(&shortListener{}, 1, slog.New(slog.DiscardHandler))
+	g := doorOf(&shortListener{}, 1)
 	c, err := g.Accept()
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +105,7 @@ func TestDoorBoundsFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const places, more = 2, 3
 		l := &slowListener{letGo: make(chan struct{})}
-		g := newDoor(l, places, slog.New(slog.DiscardHandler))
+		g := doorOf(l, places)
 		through := 0
 		go func() {
 			for range places + more {
@@ -135,7 +142,7 @@ func TestEndOfAConnection(t *testing.T) {
 		}, io.ErrClosedPipe},
 	} {
 		client, server := net.Pipe()
-		g := newDoor(&shortListener{}, 1, slog.New(slog.DiscardHandler))
+		g := doorOf(&shortListener{}, 1)
 		c := &conn{Conn: server, door: g}
 		c.await()
 		g.admit(c)
@@ -163,7 +170,7 @@ func hear(client net.Conn, c *conn) {
 // Who is given up first when there is no room, and that nobody is whose request is
 // being answered.
 func TestDoorMakesRoom(t *testing.T) {
-	g := newDoor(&shortListener{}, 4, slog.New(slog.DiscardHandler))
+	g := doorOf(&shortListener{}, 4)
 	accept := func() *conn {
 		c, err := g.Accept()
 		if err != nil {

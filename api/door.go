@@ -22,9 +22,9 @@ import (
 // opening one, if as many as there are places come in before its first request has.
 // Nothing is counted by remote address: behind a proxy all callers have the same.
 type door struct {
-	net.Listener
-	max int
-	log *slog.Logger
+	net.Listener // nil until it is taken in
+	max          int
+	log          *slog.Logger
 
 	mu     sync.Mutex
 	room   sync.Cond // a connection closed or can make room, or the door closed
@@ -34,10 +34,24 @@ type door struct {
 	wanted atomic.Bool // somebody waits for room
 }
 
-func newDoor(l net.Listener, max int, log *slog.Logger) *door {
-	g := &door{Listener: l, max: max, log: log, open: map[*conn]struct{}{}}
+func newDoor(max int, log *slog.Logger) *door {
+	g := &door{max: max, log: log, open: map[*conn]struct{}{}}
 	g.room.L = &g.mu
 	return g
+}
+
+// takeIn has the door be that of a listener, the only one.
+func (g *door) takeIn(l net.Listener) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.Listener != nil {
+		return errors.New("api: the server has already served")
+	}
+	g.Listener = l
+	if g.closed {
+		return l.Close()
+	}
+	return nil
 }
 
 // Accept returns the next connection once there is room for it.
@@ -130,11 +144,13 @@ func (g *door) signal() {
 // Close ends the listening and leaves the connections.
 func (g *door) Close() error {
 	g.mu.Lock()
-	already := g.closed
+	defer g.mu.Unlock()
+	if g.closed {
+		return nil
+	}
 	g.closed = true
 	g.room.Broadcast()
-	g.mu.Unlock()
-	if already {
+	if g.Listener == nil {
 		return nil
 	}
 	return g.Listener.Close()

@@ -2,7 +2,6 @@ package api
 
 import (
 	"io"
-	"log/slog"
 	"net"
 	"testing"
 	"time"
@@ -46,7 +45,7 @@ func TestNoAnswerWhenGivenUp(t *testing.T) {
 func throughADoor(t *testing.T) (client net.Conn, c *conn) {
 	client, inner := net.Pipe()
 	t.Cleanup(func() { client.Close() })
-	accepted, err := newDoor(&oneListener{conn: inner}, 1, slog.New(slog.DiscardHandler)).Accept()
+	accepted, err := doorOf(&oneListener{conn: inner}, 1).Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +104,7 @@ func (c *timed) Write(b []byte) (int, error) { return len(b), nil }
 // answer is sent.
 func TestAnAnswerIsNotHeldBackForLong(t *testing.T) {
 	inner := &timed{}
-	accepted, err := newDoor(&oneListener{conn: inner}, 1, slog.New(slog.DiscardHandler)).Accept()
+	accepted, err := doorOf(&oneListener{conn: inner}, 1).Accept()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ type metrics struct {
 	resets    prometheus.Counter
 }
 
-func newMetrics(o Options, connections, givenUp func() int) (*metrics, error) {
+func newMetrics(o Options, d *door) (*metrics, error) {
 	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mailgate_http_requests_total", Help: "Requests answered, by route and HTTP status."}, []string{"route", "status"}),
@@ -65,9 +65,9 @@ func newMetrics(o Options, connections, givenUp func() int) (*metrics, error) {
 		Name: "mailgate_build_info", Help: "Always 1; the version is a label.", ConstLabels: prometheus.Labels{"version": o.Version}})
 	info.Set(1)
 	open := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "mailgate_http_connections", Help: "Connections open now."}, func() float64 { return float64(connections()) })
+		Name: "mailgate_http_connections", Help: "Connections open now."}, func() float64 { return float64(d.count()) })
 	cut := prometheus.NewCounterFunc(prometheus.CounterOpts{
-		Name: "mailgate_http_connections_given_up_total", Help: "Connections closed to make room for others."}, func() float64 { return float64(givenUp()) })
+		Name: "mailgate_http_connections_given_up_total", Help: "Connections closed to make room for others."}, func() float64 { return float64(d.countGivenUp()) })
 	all := []prometheus.Collector{m.requests, m.durations, m.sends, m.shadows, m.actions, m.codes, m.decisions, m.relays, m.refunds, m.resets, info, open, cut}
 	if o.RelayStats != nil {
 		all = append(all, newRelayGauges(o.RelayStats))

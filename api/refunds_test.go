@@ -13,8 +13,6 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 )
 
-func zero() int { return 0 }
-
 // However late it is for the key of an attempt, the place is given back: it is the attempt's
 // own. The key may be somebody else's by then, and is left alone.
 func TestRefundAfterItsKey(t *testing.T) {
@@ -138,7 +136,7 @@ func openRefunds(t *testing.T) (*refunds, *bytes.Buffer) {
 	t.Helper()
 	log := new(bytes.Buffer)
 	o := Options{Log: slog.New(slog.NewTextHandler(log, nil))}.withDefaults()
-	m, err := newMetrics(o, zero, zero)
+	m, err := newMetrics(o, newDoor(1, o.Log))
 	if err != nil {
 		t.Fatal(err)
 	}

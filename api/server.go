@@ -55,7 +55,7 @@ type Server struct {
 	end, closing context.CancelFunc
 	lastTurn     atomic.Pointer[time.Time] // that a Shutdown waits for; nil where it does for any
 	draining     atomic.Bool
-	served       atomic.Pointer[door]
+	door         *door
 }
 
 // headerSize is how many bytes a request's line and header may have.
@@ -78,7 +78,8 @@ func New(o Options) (*Server, error) {
 	if s.standIn, err = mailer.ParseAddress("somebody@example.com", s.with.Identity); err != nil {
 		return nil, err
 	}
-	if s.metrics, err = newMetrics(s.with, s.connections, s.connectionsGivenUp); err != nil {
+	s.door = newDoor(s.with.MaxConnections, s.with.Log)
+	if s.metrics, err = newMetrics(s.with, s.door); err != nil {
 		return nil, err
 	}
 	if err := s.component(); err != nil {
@@ -184,34 +185,17 @@ func begun(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 // Serve answers what comes in through the listener, which is plain TCP, until Shutdown, and
 // then returns nil. It closes the listener. A Server serves one listener, once.
 func (s *Server) Serve(l net.Listener) error {
-	g := newDoor(l, s.with.MaxConnections, s.with.Log)
-	if !s.served.CompareAndSwap(nil, g) {
-		return errors.New("api: the server has already served")
+	if err := s.door.takeIn(l); err != nil {
+		return err
 	}
 	if s.draining.Load() {
-		return g.Close()
+		return s.door.Close()
 	}
-	err := s.app.Server().Serve(g)
+	err := s.app.Server().Serve(s.door)
 	if s.draining.Load() {
 		return nil
 	}
 	return err
-}
-
-// connections is how many are open, for the metrics.
-func (s *Server) connections() int {
-	if g := s.served.Load(); g != nil {
-		return g.count()
-	}
-	return 0
-}
-
-// connectionsGivenUp is how many had to make room, for the metrics.
-func (s *Server) connectionsGivenUp() int {
-	if g := s.served.Load(); g != nil {
-		return g.countGivenUp()
-	}
-	return 0
 }
 
 // client is who asks. What a proxy says of it is in the header as it came: a request that

@@ -29,7 +29,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	err := s.drain(ctx)
 	if err != nil {
 		s.end()
-		s.cut()
+		s.door.cut()
 		s.inAMoment(ctx, s.handled)
 	}
 	s.refunds.close(ctx)
@@ -58,17 +58,13 @@ func (s *Server) handled(ctx context.Context) {
 const quiet = 100 * time.Millisecond
 
 func (s *Server) drain(ctx context.Context) error {
-	g := s.served.Load()
-	if g == nil {
-		return nil
-	}
-	if err := g.Close(); err != nil {
+	if err := s.door.Close(); err != nil {
 		return err
 	}
-	if g.count() > 0 {
+	if s.door.count() > 0 {
 		s.pause(ctx, quiet)
 	}
-	g.dismiss(s.lastArrival(ctx))
+	s.door.dismiss(s.lastArrival(ctx))
 	return s.app.Server().ShutdownWithContext(ctx)
 }
 
@@ -80,13 +76,6 @@ func (s *Server) lastArrival(ctx context.Context) time.Time {
 		return time.Time{}
 	}
 	return time.Now().Add(min(time.Until(end)/2, s.with.ReadTimeout))
-}
-
-// cut ends what did not end by itself.
-func (s *Server) cut() {
-	if g := s.served.Load(); g != nil {
-		g.cut()
-	}
 }
 
 func (s *Server) pause(ctx context.Context, d time.Duration) {
