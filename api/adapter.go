@@ -19,12 +19,10 @@ import (
 // An incoming is what a route's reader may look at. Its bytes are Fiber's and are gone
 // after the request: a reader copies what it keeps.
 type incoming struct {
-	body        []byte
-	contentType []byte
-	encoded     bool   // there is a Content-Encoding, whatever it says
-	parameter   []byte // the path's, still percent-encoded
-	header      *fasthttp.RequestHeader
-	live        *Live
+	body      []byte
+	parameter []byte // the path's, still percent-encoded
+	header    *fasthttp.RequestHeader
+	live      *Live
 }
 
 // A call is what a handler may know of the request beside its own part of it, and
@@ -121,21 +119,19 @@ func (s *Server) serve(r *route, parameter string, fast *fasthttp.RequestCtx) {
 		live:      live,
 	}
 	w.in = incoming{
-		body:        fast.Request.Body(),
-		contentType: fast.Request.Header.ContentType(),
-		encoded:     len(fast.Request.Header.PeekAll("Content-Encoding")) > 0,
-		parameter:   []byte(parameter),
-		header:      &fast.Request.Header,
-		live:        live,
+		body:      fast.Request.Body(),
+		parameter: []byte(parameter),
+		header:    &fast.Request.Header,
+		live:      live,
 	}
 	w.out.reset()
 	var p *problem
-	if err := s.run(r, w, fast); err != nil {
+	if err := s.run(w, fast); err != nil {
 		p = problemOf(err)
 		w.refuse(p)
 	}
 	s.reply(fast, w)
-	s.record(r, w, p)
+	s.record(w, p)
 	s.putBack(w)
 }
 
@@ -150,7 +146,8 @@ func (s *Server) putBack(w *work) {
 }
 
 // run does the route's work and catches what panics in it.
-func (s *Server) run(r *route, w *work, fast *fasthttp.RequestCtx) (err error) {
+func (s *Server) run(w *work, fast *fasthttp.RequestCtx) (err error) {
+	r := w.route
 	defer func() {
 		if p := recover(); p != nil {
 			err = panicked(p)
@@ -215,22 +212,22 @@ func (s *Server) reply(fast *fasthttp.RequestCtx, w *work) {
 }
 
 // record writes the request's log line and counts it.
-func (s *Server) record(r *route, w *work, p *problem) {
+func (s *Server) record(w *work, p *problem) {
 	took := time.Since(w.began)
-	s.metrics.request(r.name, w.out.status, took)
+	s.metrics.request(w.route.name, w.out.status, took)
 	level := slog.LevelInfo
 	if p != nil {
 		level = p.level()
 	}
 	if s.with.Log.Enabled(s.alive, level) {
-		s.with.Log.LogAttrs(s.alive, level, "request", w.attrs(r, p, took)...)
+		s.with.Log.LogAttrs(s.alive, level, "request", w.attrs(p, took)...)
 	}
 }
 
-func (w *work) attrs(r *route, p *problem, took time.Duration) []slog.Attr {
+func (w *work) attrs(p *problem, took time.Duration) []slog.Attr {
 	attrs := append(make([]slog.Attr, 0, 12),
 		slog.String("request_id", w.call.requestID),
-		slog.String("route", r.name),
+		slog.String("route", w.route.name),
 		slog.Int("status", w.out.status),
 		slog.Float64("ms", float64(took.Microseconds())/1000),
 		slog.String("from", w.call.client.String()),

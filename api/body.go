@@ -10,7 +10,7 @@ func readBody(in *incoming, fields []field) error {
 	if err := checkEncoding(in); err != nil {
 		return err
 	}
-	if !isJSON(in.contentType) {
+	if !isJSON(in.header.ContentType()) {
 		return &problem{kind: badRequest, detail: "The Content-Type must be application/json, in UTF-8."}
 	}
 	return readObject(in.body, fields)
@@ -19,7 +19,7 @@ func readBody(in *incoming, fields []field) error {
 // checkEncoding refuses a body that is not plain by its header, even if it is empty. A
 // compressed one could be large beyond its limit once opened.
 func checkEncoding(in *incoming) error {
-	if in.encoded {
+	if len(in.header.PeekAll("Content-Encoding")) > 0 {
 		return &problem{kind: badRequest, detail: "The body must not be encoded: leave Content-Encoding out."}
 	}
 	return nil

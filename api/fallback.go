@@ -31,7 +31,7 @@ func (s *Server) fallback(h http.Handler) fasthttp.RequestHandler {
 		if s.draining.Load() {
 			fast.SetConnectionClose()
 		}
-		s.record(w.route, w, p)
+		s.record(w, p)
 	}
 }
 
