@@ -112,23 +112,27 @@ func (r *refunds) now(ctx context.Context, one refund) {
 // later does a refund in the background.
 func (r *refunds) later(one refund) {
 	one.due = time.Now().Add(refundLife)
-	if why := r.enqueue(one); why != "" {
-		r.giveUp(one, why)
+	if err := r.enqueue(one); err != nil {
+		r.giveUp(one, err)
 	}
 }
 
-// enqueue says why not, if it does not.
-func (r *refunds) enqueue(one refund) (why string) {
+func (r *refunds) enqueue(one refund) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
-		return errStopped.Error()
+		return errStopped
 	}
+	return r.queueUp(one)
+}
+
+// queueUp puts a refund behind the others, also when the server has stopped.
+func (r *refunds) queueUp(one refund) error {
 	select {
 	case r.queue <- one:
-		return ""
+		return nil
 	default:
-		return tooMany
+		return errTooMany
 	}
 }
 
@@ -173,16 +177,12 @@ func (r *refunds) giveBack(one refund) bool {
 	if err == nil {
 		return true
 	}
-	why := err.Error()
 	if !one.over(time.Now()) && !errors.Is(err, errLeaseLost) {
-		select {
-		case r.queue <- one: // also when the server has stopped
-			return false
-		default:
-			why = tooMany
-		}
+		err = r.queueUp(one)
 	}
-	r.giveUp(one, why)
+	if err != nil {
+		r.giveUp(one, err)
+	}
 	return false
 }
 
@@ -194,7 +194,7 @@ func (r *refunds) rest() {
 		select {
 		case one := <-r.queue:
 			if err := r.try(&one); err != nil {
-				r.giveUp(one, err.Error())
+				r.giveUp(one, err)
 			}
 		default:
 			return
@@ -225,9 +225,8 @@ func (r *refunds) try(one *refund) error {
 var (
 	errTooLate = errors.New("somebody else may have begun the send anew")
 	errStopped = errors.New("the server has stopped")
+	errTooMany = errors.New("too many are waiting")
 )
-
-const tooMany = "too many are waiting"
 
 // pay does what is still to be done of a refund. Place and code are the attempt's own, so it
 // is never too late for them: they are nobody else's.
@@ -262,14 +261,14 @@ func (r *refunds) pause() bool {
 	}
 }
 
-func (r *refunds) giveUp(one refund, why string) {
+func (r *refunds) giveUp(one refund, why error) {
 	if one.release != nil {
 		r.metrics.refunded(refundGivenUp)
 		r.log.Warn("a place could not be given back, and may stay charged until it leaves its windows",
-			one.whose, "id", one.id.String(), "cause", why)
+			one.whose, "id", one.id.String(), "cause", why.Error())
 	}
 	if one.key != nil {
-		r.log.Warn(one.key.stays(), "request_id", one.key.requestID, "cause", why)
+		r.log.Warn(one.key.stays(), "request_id", one.key.requestID, "cause", why.Error())
 	}
 }
 
