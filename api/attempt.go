@@ -53,13 +53,13 @@ func (s *Server) attempt(ctx context.Context, c *call, q sendRequest, out *answe
 // conclude ends an attempt. An answer goes through the refunds, which try again what fails.
 func (s *Server) conclude(ctx context.Context, c *call, out *answer, err error) error {
 	a := c.attempt
-	if err != nil {
-		out.refuse(problemOf(err))
-	}
-	switch {
-	case a.refunding:
+	if a.refunding {
 		return err
-	case a.mayHaveLeft:
+	}
+	if a.mayHaveLeft {
+		if err != nil {
+			out.refuse(problemOf(err))
+		}
 		answer := out.kept()
 		a.answer = &answer
 	}
