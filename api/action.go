@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"strconv"
+	"strings"
 	"unicode"
 
 	"github.com/mailgate/mailgate/api/wire"
@@ -25,11 +26,11 @@ type actionRequest struct {
 	reason  string      // of a reset
 }
 
-func (s *Server) readPeek(in *incoming) (actionRequest, error) {
+func readPeek(in *incoming) (actionRequest, error) {
 	return readActionWith(in, nil, nil)
 }
 
-func (s *Server) readTake(in *incoming) (actionRequest, error) {
+func readTake(in *incoming) (actionRequest, error) {
 	key, err := readKey(in)
 	if err != nil {
 		return actionRequest{}, err
@@ -39,7 +40,7 @@ func (s *Server) readTake(in *incoming) (actionRequest, error) {
 	return q, err
 }
 
-func (s *Server) readActionRelease(in *incoming) (actionRequest, error) {
+func readActionRelease(in *incoming) (actionRequest, error) {
 	var id text
 	q, err := readActionWith(in, []field{{name: "id", text: &id}}, func() []fieldProblem {
 		if _, err := throttle.ParseID(id.value); err != nil {
@@ -53,7 +54,7 @@ func (s *Server) readActionRelease(in *incoming) (actionRequest, error) {
 	return q, err
 }
 
-func (s *Server) readActionReset(in *incoming) (actionRequest, error) {
+func readActionReset(in *incoming) (actionRequest, error) {
 	var reason text
 	q, err := readActionWith(in, []field{{name: "reason", text: &reason}}, func() []fieldProblem { return reasonProblems(reason) })
 	q.reason = reason.value
@@ -92,21 +93,12 @@ func subjectProblems(subject text) []fieldProblem {
 		reason, detail = "empty", "subject is empty."
 	case len(subject.value) > maxSubject:
 		reason, detail = "too-long", "subject may have 256 bytes."
-	case hasControlRune(subject.value):
+	case strings.ContainsFunc(subject.value, unicode.IsControl):
 		reason, detail = "invalid", "subject has a control character."
 	default:
 		return nil
 	}
 	return []fieldProblem{{"subject", reason, detail}}
-}
-
-func hasControlRune(text string) bool {
-	for _, r := range text {
-		if unicode.IsControl(r) {
-			return true
-		}
-	}
-	return false
 }
 
 // about tells the log which action it is, and of whom.

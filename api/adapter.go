@@ -186,14 +186,14 @@ func (w *work) refuse(p *problem) {
 }
 
 // refuse makes the answer this problem.
-func (out *answer) refuse(p *problem) {
-	out.reset()
+func (a *answer) refuse(p *problem) {
+	a.reset()
 	if p.charged != nil {
-		out.show(&p.charged.standing)
+		a.show(&p.charged.standing)
 	}
-	out.status, out.contentType = kinds[p.kind].status, wire.ProblemType
-	out.retryAfter, out.allow = p.retryAfter, p.allow
-	out.body = p.append(out.body, out)
+	a.status, a.contentType = kinds[p.kind].status, wire.ProblemType
+	a.retryAfter, a.allow = p.retryAfter, p.allow
+	a.body = p.append(a.body, a)
 }
 
 // reply hands the answer to Fiber, which copies it, all but a page.

@@ -34,19 +34,23 @@ func (s *Server) oneMeaning(next fasthttp.RequestHandler) fasthttp.RequestHandle
 		if why == "" && hasTrailer(header) {
 			why = trailer
 		}
-		if why == "" {
-			header.Del(endOfHeader) // no fallback could pass it on
-			next(fast)
-			if last {
-				fast.Conn().(*conn).unread.Store(true)
-				fast.SetConnectionClose()
-			}
+		if why != "" {
+			distrust(fast)
+			s.serve(&route{name: "unread", step: refusal(&problem{kind: badRequest, detail: why})}, "", fast)
 			return
 		}
-		fast.Conn().(*conn).unread.Store(true)
-		fast.SetConnectionClose()
-		s.serve(&route{name: "unread", step: refusal(&problem{kind: badRequest, detail: why})}, "", fast)
+		header.Del(endOfHeader) // no fallback could pass it on
+		next(fast)
+		if last {
+			distrust(fast)
+		}
 	}
+}
+
+// distrust ends the connection with this request, of which the rest may be still to come.
+func distrust(fast *fasthttp.RequestCtx) {
+	fast.Conn().(*conn).unread.Store(true)
+	fast.SetConnectionClose()
 }
 
 // endOfHeader is put behind the last field of a header that has chunks behind it. It is a name

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -42,7 +43,7 @@ func readObject(body []byte, fields []field) error {
 	}
 	var seen uint64
 	err := r.object(func(name string) error {
-		i := r.find(name, fields)
+		i := slices.IndexFunc(fields, func(f field) bool { return f.name == name })
 		if i < 0 {
 			r.field = "" // it has no name that may be repeated
 			return r.unknown(name, fields)
@@ -229,15 +230,6 @@ func (r *jsonReader) take(c byte) bool {
 		return true
 	}
 	return false
-}
-
-func (r *jsonReader) find(name string, fields []field) int {
-	for i := range fields {
-		if fields[i].name == name {
-			return i
-		}
-	}
-	return -1
 }
 
 // unknown complains about a field. Its name is repeated only where it was meant to be

@@ -49,12 +49,12 @@ func (s *Server) routes() []route {
 	all := []route{
 		{"POST", "/send-code", "send-code", applications, unbounded, s.sendCode, ownOrigin},
 		{"GET", "/mailboxes/:email", "mailbox", applications, byCaller, steps(s.readMailbox, s.look, writeSight), ownOrigin},
-		{"POST", "/actions/:action/take", "action-take", applications, unbounded, steps(s.readTake, s.takeAction, writeActed), ownOrigin},
-		{"POST", "/actions/:action/peek", "action-peek", applications, unbounded, steps(s.readPeek, s.peekAction, writeActed), ownOrigin},
-		{"POST", "/actions/:action/release", "action-release", applications, unbounded, steps(s.readActionRelease, s.releaseAction, writeReleased), ownOrigin},
+		{"POST", "/actions/:action/take", "action-take", applications, unbounded, steps(readTake, s.takeAction, writeActed), ownOrigin},
+		{"POST", "/actions/:action/peek", "action-peek", applications, unbounded, steps(readPeek, s.peekAction, writeActed), ownOrigin},
+		{"POST", "/actions/:action/release", "action-release", applications, unbounded, steps(readActionRelease, s.releaseAction, writeReleased), ownOrigin},
 		{"GET", "/admin/mailboxes/:email", "admin-mailbox", operators, byCaller, steps(s.readMailbox, s.inspect, writeInspection), ownOrigin},
 		{"POST", "/admin/mailboxes/:email/reset", "admin-reset", operators, byCaller, steps(s.readReset, s.reset, writeCleared), ownOrigin},
-		{"POST", "/admin/actions/:action/reset", "admin-action-reset", operators, byCaller, steps(s.readActionReset, s.resetAction, writeClearing), ownOrigin},
+		{"POST", "/admin/actions/:action/reset", "admin-action-reset", operators, byCaller, steps(readActionReset, s.resetAction, writeClearing), ownOrigin},
 		{"POST", "/admin/rules/:rule/peek", "admin-rule-peek", operators, byCaller, steps(s.readRule, s.peekRule, writeRuleSight), ownOrigin},
 		{"POST", "/admin/rules/:rule/reset", "admin-rule-reset", operators, byCaller, steps(s.readRuleReset, s.resetRule, writeClearing), ownOrigin},
 		{"GET", "/admin/figures", "admin-figures", operators, unbounded, steps(nothing, s.readFigures, writeJSON), ownOrigin},
@@ -182,8 +182,7 @@ func (s *Server) knownMethods(next fasthttp.RequestHandler) fasthttp.RequestHand
 			next(fast)
 			return
 		}
-		fast.Conn().(*conn).unread.Store(true)
-		fast.SetConnectionClose()
+		distrust(fast)
 		s.serve(unknown, "", fast)
 	}
 }

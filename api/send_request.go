@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/mailgate/mailgate/mailer"
-	"github.com/mailgate/mailgate/throttle"
 )
 
 // A sendRequest is what POST /send-code asks for, looked at from every side: only the
@@ -83,19 +82,21 @@ func clientOf(text string) (netip.Addr, error) {
 	return at, err
 }
 
-// checkID is an id that will do, while the mail has none yet.
-var checkID = throttle.ID([]byte("AAAAAAAA"))
+// What will do, in place of what a mail does not have yet or what will not do.
+const (
+	checkID   = "AAAAAAAA"
+	checkCode = "000000"
+)
 
-// checkCode is a code that will do, while none is made yet.
-const checkCode = "000000"
+var checkTo, _ = mailer.ParseAddress("somebody@example.com", mailer.Identity{})
 
 // mailProblems asks the composer what will not do. It tells one thing at a time, so
 // each field that it has named is replaced by one that will do, and it is asked again.
 func (s *Server) mailProblems(composer *mailer.Composer, q sendRequest) (wrong []fieldProblem) {
 	mail := q.mail
-	mail.ID = checkID.String()
+	mail.ID = checkID
 	if mail.To.IsZero() {
-		mail.To = s.standIn
+		mail.To = checkTo
 	}
 	if !q.own {
 		mail.Code, mail.ExpiresInMS = checkCode, s.with.CodeLife

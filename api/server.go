@@ -13,7 +13,6 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/countdown"
-	"github.com/mailgate/mailgate/mailer"
 	"github.com/mailgate/mailgate/secret"
 	"github.com/mailgate/mailgate/verify"
 	"github.com/valyala/fasthttp"
@@ -45,10 +44,6 @@ type Server struct {
 
 	insideTold atomic.Bool // of a visitor whose address is one inside a network
 
-	// standIn takes the place of an address that will not do while the other fields
-	// of its request are looked at.
-	standIn mailer.Address
-
 	// alive ends when Shutdown has lost its patience, open when it begins to drain:
 	// what a fallback waits for then is not to come.
 	alive, open  context.Context
@@ -75,9 +70,6 @@ func New(o Options) (*Server, error) {
 	s.live.Store(&Live{})
 	s.Reload(o.Live)
 	var err error
-	if s.standIn, err = mailer.ParseAddress("somebody@example.com", s.with.Identity); err != nil {
-		return nil, err
-	}
 	s.door = newDoor(s.with.MaxConnections, s.with.Log)
 	if s.metrics, err = newMetrics(s.with, s.door); err != nil {
 		return nil, err

@@ -20,7 +20,7 @@ const handingOver = 5 * time.Second
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.draining.Store(true)
 	defer s.end()
-	s.pause(ctx, s.with.DrainDelay)
+	pause(ctx, s.with.DrainDelay)
 	if end, bounded := ctx.Deadline(); bounded {
 		last := end.Add(-min(handingOver, time.Until(end)/2))
 		s.lastTurn.Store(&last)
@@ -30,16 +30,16 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	if err != nil {
 		s.end()
 		s.door.cut()
-		s.inAMoment(ctx, s.handled)
+		inAMoment(ctx, s.handled)
 	}
 	s.refunds.close(ctx)
-	s.inAMoment(ctx, s.refunds.close) // no time at all, where ctx had enough
-	s.inAMoment(ctx, s.refunds.cut)
+	inAMoment(ctx, s.refunds.close) // no time at all, where ctx had enough
+	inAMoment(ctx, s.refunds.cut)
 	return err
 }
 
 // inAMoment does what has to be done although ctx may be over: the stores close after it.
-func (s *Server) inAMoment(ctx context.Context, do func(context.Context)) {
+func inAMoment(ctx context.Context, do func(context.Context)) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refundTry)
 	defer cancel()
 	do(ctx)
@@ -48,7 +48,7 @@ func (s *Server) inAMoment(ctx context.Context, do func(context.Context)) {
 // handled waits until no request is worked on any more, or ctx ends.
 func (s *Server) handled(ctx context.Context) {
 	for s.app.Server().GetCurrentConcurrency() > 0 && ctx.Err() == nil {
-		s.pause(ctx, quiet/20)
+		pause(ctx, quiet/20)
 	}
 }
 
@@ -62,7 +62,7 @@ func (s *Server) drain(ctx context.Context) error {
 		return err
 	}
 	if s.door.count() > 0 {
-		s.pause(ctx, quiet)
+		pause(ctx, quiet)
 	}
 	s.door.dismiss(s.lastArrival(ctx))
 	return s.app.Server().ShutdownWithContext(ctx)
@@ -78,7 +78,7 @@ func (s *Server) lastArrival(ctx context.Context) time.Time {
 	return time.Now().Add(min(time.Until(end)/2, s.with.ReadTimeout))
 }
 
-func (s *Server) pause(ctx context.Context, d time.Duration) {
+func pause(ctx context.Context, d time.Duration) {
 	if d <= 0 {
 		return
 	}
