@@ -11,11 +11,10 @@ import (
 // not change with it, so for longer a page could meet a server that has moved on.
 const scriptLife = "public, max-age=3600"
 
-// A file is what every page may load, as it is and, if it is worth it, compressed.
+// A file is what every page may load.
 type file struct {
 	contentType string
-	plain, gzip []byte
-	etag        string // of the plain one, in quotes
+	web.Component
 }
 
 // component makes the files of the countdown, once.
@@ -28,8 +27,8 @@ func (s *Server) component() error {
 	if err != nil {
 		return err
 	}
-	s.script = file{"text/javascript; charset=utf-8", script.Plain, script.Gzip, script.ETag}
-	s.types = file{"application/typescript", types.Plain, types.Gzip, types.ETag}
+	s.script = file{"text/javascript; charset=utf-8", script}
+	s.types = file{"application/typescript", types}
 	return nil
 }
 
@@ -60,10 +59,10 @@ func takesGzip(accepted string) bool {
 // handsOut is the handler of a file's route.
 func handsOut(f *file) func(context.Context, *call, download) (page, error) {
 	return func(_ context.Context, _ *call, d download) (page, error) {
-		p := page{contentType: f.contentType, body: f.plain, etag: f.etag, cache: scriptLife}
-		if d.gzip && f.gzip != nil {
-			p.body, p.encoding = f.gzip, "gzip"
-			p.etag = strings.TrimSuffix(f.etag, `"`) + `-gzip"`
+		p := page{contentType: f.contentType, body: f.Plain, etag: f.ETag, cache: scriptLife}
+		if d.gzip {
+			p.body, p.encoding = f.Gzip, "gzip"
+			p.etag = strings.TrimSuffix(f.ETag, `"`) + `-gzip"`
 		}
 		p.known = knows(d.known, p.etag)
 		return p, nil
