@@ -10,35 +10,29 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 )
 
-// What answers call the limits of lookups and of countdowns.
-const (
-	lookupsRule    = "lookups"
-	countdownsRule = "countdowns"
-)
-
-// gate says who is counted on a route, and by what; without a limiter nobody is. The headers
-// of its answers are about a mailbox, so of lookups and countdowns only a refusal speaks.
-func (s *Server) gate(r *route) gate.Options {
-	visitor := func(c *fiber.Ctx) string { return network.Visitor(s.client(c.Context())) }
+// bounded lets nobody through to a route more often than its limiter admits; it is nil where
+// there is none. The headers of its answers are about a mailbox, so of lookups and countdowns
+// only a refusal speaks.
+func (s *Server) bounded(r *route) (fiber.Handler, error) {
+	whom := ""
+	o := gate.Options{Quiet: true, Key: func(c *fiber.Ctx) string { return network.Visitor(s.client(c.Context())) }}
 	switch r.bound {
 	case byCaller:
+		o.Limiter, o.Name, whom = s.with.Lookups, "lookups", "this caller's lookups"
 		// Whoever shows no key that opens the route is counted by his address, so that
 		// he cannot use up what belongs to a caller. Keys of the two kinds may have one name,
 		// and an operator must get in when an application has used up its own.
 		whose := map[access]string{applications: "application ", operators: "operator "}[r.keys]
-		return gate.Options{Limiter: s.with.Lookups, Name: lookupsRule, Quiet: true, Key: visitor, User: func(c *fiber.Ctx) (string, bool) {
+		o.User = func(c *fiber.Ctx) (string, bool) {
 			name := s.callerOf(r, c)
 			return whose + name, name != ""
-		}}
+		}
 	case byVisitor:
-		return gate.Options{Limiter: s.with.Countdowns, Name: countdownsRule, Quiet: true, Key: visitor}
+		o.Limiter, o.Name, whom = s.with.Countdowns, "countdowns", "this address's countdowns"
 	}
-	return gate.Options{}
-}
-
-// bounded lets nobody through to a route more often than its limiter admits.
-func (s *Server) bounded(r *route, o gate.Options) (fiber.Handler, error) {
-	whom := map[string]string{lookupsRule: "this caller's lookups", countdownsRule: "this address's countdowns"}[o.Name]
+	if o.Limiter == nil {
+		return nil, nil
+	}
 	o.Refuse = func(c *fiber.Ctx, v throttle.Verdict) error {
 		ch := &charge{standing: ofOne(o.Name, v), whom: whom, then: "The next one is answered"}
 		s.refuseEarlier(r, c, denied(ch))

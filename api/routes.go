@@ -116,12 +116,11 @@ func (s *Server) register(app *fiber.App) error {
 
 // handlers are what Fiber runs for a route, one after the other.
 func (s *Server) handlers(r *route) ([]fiber.Handler, error) {
-	o := s.gate(r)
-	if o.Limiter == nil {
-		return []fiber.Handler{s.fiberHandler(r)}, nil
+	first, err := s.bounded(r)
+	if first == nil {
+		return []fiber.Handler{s.fiberHandler(r)}, err
 	}
-	first, err := s.bounded(r, o)
-	return []fiber.Handler{first, s.fiberHandler(r)}, err
+	return []fiber.Handler{first, s.fiberHandler(r)}, nil
 }
 
 // fiberHandler is the seam to Fiber: it takes the path's parameter and goes on.
