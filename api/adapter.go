@@ -9,8 +9,6 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/mailgate/mailgate/api/wire"
-	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/mailer"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/valyala/fasthttp"
@@ -42,37 +40,6 @@ type call struct {
 	problem         string // the name of the answer, if that is a no
 	replayed        bool   // the answer is that to an earlier request
 	degraded        bool   // decided without the shared history
-}
-
-// An answer is what a route's writer makes. Its memory is used again for the next.
-type answer struct {
-	status      int
-	contentType string
-	body        []byte
-	page        []byte              // in place of body: nobody changes it, so no copy is made for those who are slow to read it
-	limits      []throttle.Standing // for the RateLimit headers
-	own         int                 // so many of them, the first, are also in the body
-	retryAfter  int64               // milliseconds; 0 for no header
-	allow       string
-	csp         string
-	cache       string              // Cache-Control, where it is not no-store
-	more        []idempotency.Field // further headers
-}
-
-const jsonType = "application/json"
-
-// json readies a yes for a body that is appended to.
-func (a *answer) json() {
-	a.status, a.contentType = 200, jsonType
-}
-
-func (a *answer) reset() {
-	*a = answer{body: a.body[:0], limits: a.limits[:0]}
-}
-
-// add adds a header.
-func (a *answer) add(name, value string) {
-	a.more = append(a.more, idempotency.Field{Name: name, Value: value})
 }
 
 // A step is a route's whole work: a reader, a handler and a writer in a row.
@@ -183,17 +150,6 @@ func (w *work) refuse(p *problem) {
 	if p.charged != nil {
 		w.call.note(&p.charged.standing)
 	}
-}
-
-// refuse makes the answer this problem.
-func (a *answer) refuse(p *problem) {
-	a.reset()
-	if p.charged != nil {
-		a.show(&p.charged.standing)
-	}
-	a.status, a.contentType = kinds[p.kind].status, wire.ProblemType
-	a.retryAfter, a.allow = p.retryAfter, p.allow
-	a.body = p.append(a.body, a)
 }
 
 // reply hands the answer to Fiber, which copies it, all but a page.

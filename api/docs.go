@@ -24,35 +24,6 @@ var docsCSS string
 //go:embed docs.js
 var docsJS string
 
-// A page is a body with a type of its own.
-type page struct {
-	contentType string
-	body        []byte
-	csp         string
-
-	// Of what may be kept: for how long, its tag, whether the caller has it already, and
-	// the Content-Encoding.
-	cache, etag string
-	known       bool
-	encoding    string
-}
-
-func writePage(out *answer, p *page) {
-	out.status, out.contentType, out.csp, out.cache = 200, p.contentType, p.csp, p.cache
-	if p.etag != "" {
-		out.add("ETag", p.etag)
-		out.add("Vary", "Accept-Encoding")
-	}
-	if p.known {
-		out.status = 304
-		return
-	}
-	if p.encoding != "" {
-		out.add("Content-Encoding", p.encoding)
-	}
-	out.page = p.body
-}
-
 // contract hands out openapi.yaml as it is.
 func (s *Server) contract(context.Context, *call, struct{}) (page, error) {
 	return page{contentType: "application/yaml", body: s.with.OpenAPI}, nil

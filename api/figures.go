@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -128,13 +127,3 @@ func (s *Server) isReady(ctx context.Context) bool {
 
 // figuresPatience is how long figures wait for the stores to say that they are there.
 const figuresPatience = time.Second
-
-// writeJSON writes what is not asked for so often that it would need a writer of its own.
-func writeJSON[T any](out *answer, what *T) {
-	out.json()
-	text, err := json.Marshal(what)
-	if err != nil {
-		panic(err) // these types have no value that is no JSON
-	}
-	out.body = append(out.body, text...)
-}
