@@ -74,13 +74,6 @@ func TestASecretIsChanged(t *testing.T) {
 	r.onceAs("another-key", "click-1", body).is(t, 429, "quota-exceeded")
 }
 
-// Without keys nobody is asked for one.
-func TestNoKeys(t *testing.T) {
-	r := newRig(t, setup{options: func(o *api.Options) { o.APIKeys, o.AdminKeys = api.Keys{}, api.Keys{} }})
-	r.do("POST", "/send-code", "", `{"email":"open@example.com"}`).is(t, 200, "")
-	r.do("GET", "/admin/mailboxes/open@example.com", "whatever", "").is(t, 200, "")
-}
-
 // The log tells who asked, and believes nobody but the proxies.
 func TestForwardedFor(t *testing.T) {
 	tests := []struct {

@@ -77,25 +77,6 @@ func TestPathsHaveOneSpelling(t *testing.T) {
 	}
 }
 
-// A key is one caller's: to another it is new, whatever it stands for to the first.
-func TestIdempotencyKeysAreNotShared(t *testing.T) {
-	r := newRig(t, setup{})
-	ask := func(key, email string) reply {
-		header := http.Header{"Authorization": {"Bearer " + key}, "Content-Type": {"application/json"}, "Idempotency-Key": {`"shared"`}}
-		return r.request("POST", "/send-code", header, `{"email":"`+email+`"}`)
-	}
-	mine := ask(appKey, "mine@example.com")
-	mine.is(t, 200, "")
-	theirs := ask("another-key", "theirs@example.com")
-	theirs.is(t, 200, "")
-	if theirs.body["id"] == mine.body["id"] || theirs.header.Get("Idempotent-Replayed") != "" {
-		t.Errorf("one caller was given another's answer: %s", theirs.text)
-	}
-	if again := ask(appKey, "mine@example.com"); again.body["id"] != mine.body["id"] {
-		t.Errorf("and lost its own: %s", again.text)
-	}
-}
-
 // What logs call a mailbox or a subject is the same on all servers of one secret, and
 // cannot be made of the address alone.
 func TestNamesInLogsTakeTheSecret(t *testing.T) {

@@ -108,7 +108,7 @@ func TestLookupsWithoutAKey(t *testing.T) {
 // of IPv6 each network.
 func TestLookupsByAddress(t *testing.T) {
 	r := newRig(t, lookingUp(t, func(o *api.Options) {
-		o.APIKeys, o.AdminKeys = api.Keys{}, api.Keys{}
+		keyless(o)
 		o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	}))
 	look := func(from string) int {

@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"net/http"
+	"strconv"
 	"testing"
 
 	"github.com/mailgate/mailgate/api"
@@ -86,6 +87,7 @@ func TestNoKeysIsForThisMachine(t *testing.T) {
 		{"localhost:8080", "Origin: http://localhost:8080\r\nSec-Fetch-Site: same-origin\r\n"},
 		{"[::1]:8080", "Origin: http://[::1]:8080\r\n"},
 		{"localhost", "Sec-Fetch-Site: none\r\n"},
+		{"localhost", "Authorization: Bearer whatever\r\n"},
 	}
 	for _, tt := range tests {
 		for _, route := range keyed {
@@ -124,7 +126,7 @@ func (r *rig) ask(method, path, host, headers, body string) reply {
 	w := r.dial()
 	defer w.Close()
 	if body != "" {
-		headers += "Content-Type: application/json\r\nContent-Length: " + itoa(len(body)) + "\r\n"
+		headers += "Content-Type: application/json\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n"
 	}
 	w.write(method + " " + path + " HTTP/1.1\r\nHost: " + host + "\r\n" + headers + "\r\n" + body)
 	return w.read(method, path)

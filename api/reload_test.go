@@ -3,6 +3,7 @@ package api_test
 import (
 	"context"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -57,7 +58,7 @@ func TestReloadUnderLoad(t *testing.T) {
 	for range 16 {
 		senders.Go(func() {
 			for i := range 30 {
-				status, err := post(transport, r.url+"/send-code", `{"email":"load`+itoa(i+1)+`@example.com"}`)
+				status, err := post(transport, r.url+"/send-code", `{"email":"load`+strconv.Itoa(i+1)+`@example.com"}`)
 				if err != nil || status != 200 && status != 429 {
 					t.Errorf("%d, %v", status, err)
 				}
@@ -72,7 +73,7 @@ func TestReloadUnderLoad(t *testing.T) {
 	reloads.Wait()
 	recorded := 0
 	for i := range 30 {
-		n := r.used("load" + itoa(i+1) + "@example.com")
+		n := r.used("load" + strconv.Itoa(i+1) + "@example.com")
 		if n > 3 {
 			t.Errorf("%d sends to one mailbox", n)
 		}

@@ -259,28 +259,6 @@ func TestShadow(t *testing.T) {
 	}
 }
 
-// When a quota runs low, what is left is for mailboxes that were not mailed yet.
-func TestTheRestIsForFirstSends(t *testing.T) {
-	day := must(meter.NewFixedWindow(tier("day", 4, 86_400_000)))(t)
-	r := newRig(t, setup{policy: "minute=9/60s", rules: func(r *rig, _ *rules.Rule) []rules.Rule {
-		return []rules.Rule{{Name: "provider", By: rules.ByAll, Limiter: r.meters.Limiter("p", day), Resends: r.meters.Limiter("p", must(day.Reserving(2))(t))}}
-	}})
-	r.send("a@example.com").is(t, 200, "")
-	last := r.send("b@example.com")
-	last.is(t, 200, "")
-	if last.body["rule"] != "provider" {
-		t.Errorf("a resend has to wait, and the answer says %s", last.text)
-	}
-	got := r.send("a@example.com")
-	got.is(t, 429, "quota-exceeded")
-	if detail := got.body["detail"].(string); got.body["rule"] != "provider" || !strings.HasPrefix(detail, "The limit day of this service is reached.") {
-		t.Errorf("answered %s", got.text)
-	}
-	r.send("c@example.com").is(t, 200, "")
-	r.send("d@example.com").is(t, 200, "")
-	r.send("e@example.com").is(t, 429, "quota-exceeded")
-}
-
 // What never left is given back by all rules. But whoever is put off at RCPT was asked for at the
 // relay: he counts for the visitor who named him.
 func TestRelayFailureGivesRulesBack(t *testing.T) {
@@ -308,22 +286,6 @@ func TestRelayFailureGivesRulesBack(t *testing.T) {
 		if r.used("back@example.com") != 0 {
 			t.Errorf("%v: the mailbox was charged", at)
 		}
-	}
-}
-
-// Without keys every caller is one.
-func TestCallersWithoutKeys(t *testing.T) {
-	var callers throttle.Limiter
-	r := newRig(t, setup{
-		options: func(o *api.Options) { o.APIKeys, o.AdminKeys = api.Keys{}, api.Keys{} },
-		rules: func(r *rig, _ *rules.Rule) []rules.Rule {
-			callers = r.meters.Limiter("callers", must(meter.NewFixedWindow(tier("hour", 9, 3_600_000)))(t))
-			return []rules.Rule{{Name: "callers", By: rules.ByAPIKey, Limiter: callers}}
-		},
-	})
-	r.do("POST", "/send-code", "", `{"email":"nokey@example.com"}`).is(t, 200, "")
-	if v := must(callers.Peek(context.Background(), "local"))(t); v.Tiers()[0].Remaining != 8 {
-		t.Errorf("%v", v.Tiers())
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -66,7 +67,7 @@ func (c *crowd) sendOn(r *rig, name string) {
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
 	for i := 1; ; i++ {
-		email := name + "-" + itoa(i) + "@example.com"
+		email := name + "-" + strconv.Itoa(i) + "@example.com"
 		status, err := post(transport, r.url+"/send-code", `{"email":"`+email+`"}`)
 		c.mu.Lock()
 		c.answered[email] = status
@@ -203,8 +204,7 @@ func TestShutdownCutsOff(t *testing.T) {
 	sender := newGated()
 	r := newRig(t, setup{options: func(o *api.Options) { o.Sender = sender }})
 	c := r.dial()
-	c.write("POST /send-code HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + appKey +
-		"\r\nContent-Type: application/json\r\nContent-Length: 31\r\n\r\n" + `{"email":"cut-off@example.com"}`)
+	c.send("cut-off@example.com")
 	<-sender.entered
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
@@ -235,8 +235,7 @@ func leftTaken(t *testing.T) int {
 	t.Helper()
 	r := newRig(t, setup{relay: &fault.Script{At: fault.RCPT, Kind: fault.Silence}})
 	c := r.dial()
-	c.write("POST /send-code HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + appKey +
-		"\r\nContent-Type: application/json\r\nContent-Length: 32\r\n\r\n" + `{"email":"too-late@example.com"}`)
+	c.send("too-late@example.com")
 	servertest.Eventually(t, "the place is taken", func() bool { return r.used("too-late@example.com") == 1 })
 	grace, cancel := context.WithTimeout(context.Background(), 0)
 	defer cancel()
@@ -258,8 +257,7 @@ func TestRefundAfterShutdown(t *testing.T) {
 	}})
 	store.release.Store(true)
 	c := r.dial()
-	c.write("POST /send-code HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + appKey +
-		"\r\nContent-Type: application/json\r\nContent-Length: 30\r\n\r\n" + `{"email":"nobody@example.com"}`)
+	c.send("nobody@example.com")
 	id := <-ids
 	grace, cancel := context.WithTimeout(context.Background(), 0)
 	defer cancel()

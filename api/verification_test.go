@@ -20,7 +20,7 @@ func (r *rig) try(email, code string) reply {
 // sendFor asks for a code to be mailed for a purpose, "" for none.
 func (r *rig) sendFor(email, purpose string) reply {
 	r.t.Helper()
-	return r.do("POST", "/send-code", appKey, `{"email":`+quote(email)+purposeField(purpose)+`}`)
+	return r.sendAs(appKey, email, purposeField(purpose))
 }
 
 // tryFor types a code where it is asked for with a purpose, "" for none.

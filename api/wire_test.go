@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -32,6 +33,14 @@ func (w *wire) write(text string) {
 	if _, err := io.WriteString(w, text); err != nil {
 		w.t.Fatal(err)
 	}
+}
+
+// send asks for a code to be mailed, and reads no answer.
+func (w *wire) send(email string) {
+	w.t.Helper()
+	body := `{"email":` + quote(email) + `}`
+	w.write("POST /send-code HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + appKey +
+		"\r\nContent-Type: application/json\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body)
 }
 
 // read reads one answer and holds it against openapi.yaml.
@@ -124,7 +133,7 @@ func TestWireLargeBodies(t *testing.T) {
 	r := newRig(t, setup{})
 	for _, size := range []int{16<<10 + 1, 64 << 10, 1 << 20} {
 		w := r.dial()
-		w.write("POST /send-code HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: " + itoa(size) + "\r\n\r\n")
+		w.write("POST /send-code HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: " + strconv.Itoa(size) + "\r\n\r\n")
 		go io.CopyN(w, zeros{}, int64(size))
 		w.read("POST", "/send-code").is(t, 413, "body-too-large")
 	}
@@ -147,12 +156,12 @@ func TestWireExpect(t *testing.T) {
 	head := "POST /send-code HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + appKey +
 		"\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: "
 	w := r.dial()
-	w.write(head + itoa(16<<10+1) + "\r\n\r\n")
+	w.write(head + strconv.Itoa(16<<10+1) + "\r\n\r\n")
 	w.read("POST", "/send-code").is(t, 413, "body-too-large")
 
 	const body = `{"email":"expect@example.com"}`
 	w = r.dial()
-	w.write(head + itoa(len(body)) + "\r\n\r\n")
+	w.write(head + strconv.Itoa(len(body)) + "\r\n\r\n")
 	if line := must(w.reader.ReadString('\n'))(t); line != "HTTP/1.1 100 Continue\r\n" {
 		t.Fatalf("answered %q", line)
 	}
@@ -177,14 +186,6 @@ type zeros struct{}
 func (zeros) Read(b []byte) (int, error) {
 	clear(b)
 	return len(b), nil
-}
-
-func itoa(n int) string {
-	var digits []byte
-	for ; n > 0; n /= 10 {
-		digits = append([]byte{byte('0' + n%10)}, digits...)
-	}
-	return string(digits)
 }
 
 // Several requests in one packet are answered in order.
@@ -243,10 +244,8 @@ func TestConnectionsAtWorkAreKept(t *testing.T) {
 		o.MaxConnections = 1
 		o.Sender = sender
 	}})
-	const body = `{"email":"at-work@example.com"}`
 	first := r.dial()
-	first.write("POST /send-code HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + appKey +
-		"\r\nContent-Type: application/json\r\nContent-Length: " + itoa(len(body)) + "\r\n\r\n" + body)
+	first.send("at-work@example.com")
 	<-sender.entered
 	second := r.dial()
 	second.write("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
