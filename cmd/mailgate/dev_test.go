@@ -90,23 +90,6 @@ func TestDevTakesAnotherPort(t *testing.T) {
 	})
 }
 
-// Five wrong guesses end a code.
-func TestDevGuesses(t *testing.T) {
-	page, _, _ := startDev(t)
-	page.must(t, "POST", "/demo/sign-up", `{"email":"bob@example.com"}`, 200)
-	list := page.must(t, "GET", "/demo/mails", "", 200)
-	mail := page.must(t, "GET", fmt.Sprint("/demo/mails/", list.Body.Mails[0].ID), "", 200)
-	code := sixDigits.FindString(mail.Body.Text)
-	for left := 4; left >= 0; left-- {
-		if a := page.must(t, "POST", "/demo/code", guess("bob@example.com", code), 422); a.Body.Left != left {
-			t.Fatalf("%d left, want %d", a.Body.Left, left)
-		}
-	}
-	if a := page.must(t, "POST", "/demo/code", fmt.Sprintf(`{"email":"bob@example.com","code":%q}`, code), 429); a.Body.Rule != "guesses" {
-		t.Errorf("the right code then: %+v", a.Body)
-	}
-}
-
 // guess is a question with another code than this.
 func guess(email, code string) string {
 	wrong := "000000"

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mailgate/mailgate/mailer/sandbox"
 	"github.com/mailgate/mailgate/mailer/sandbox/fault"
+	"github.com/mailgate/mailgate/servertest"
 )
 
 // A double click, and a proxy that asks again: one mail, and one answer.
@@ -74,11 +75,7 @@ func begun(t testing.TB, server *process, key, email string) {
 		_, _ = app.once(key, email) // the server is killed under it
 	}()
 	t.Cleanup(func() { <-gone })
-	for deadline := time.Now().Add(patience); len(sends(t, server, email)) == 0; time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("nothing was charged:\n%s", server.log)
-		}
-	}
+	servertest.Eventually(t, "the send is charged", func() bool { return len(sends(t, server, email)) > 0 })
 }
 
 // killed ends the server at once.
@@ -132,27 +129,30 @@ func TestKilledBeforeTheMail(t *testing.T) {
 	})
 }
 
+// killedAt kills a server when its relay has heard a text and falls silent, and starts another
+// that has a relay which answers.
+func killedAt(t *testing.T, step fault.Step, heard string, environ ...string) (*process, *sandbox.Server) {
+	t.Helper()
+	silent, err := fault.Start(fault.Script{At: step, Kind: fault.Silence})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { silent.Close() })
+	first := startServer(t, settingsFor("smtp://"+silent.Addr()+"?tls=none", environ...))
+	begun(t, first, "killed", "alice@example.com")
+	servertest.Eventually(t, fmt.Sprintf("the relay hears %q", heard), func() bool { return received(silent, heard) })
+	killed(t, first)
+	relay := startRelay(t, sandbox.Options{})
+	return startServer(t, settingsFor(relay.URL(), environ...)), relay
+}
+
 // Killed in the middle of the conversation with a relay, which has heard whom the mail is
 // for and nothing of its text: the next server sends it.
 func TestKilledInTheConversation(t *testing.T) {
 	t.Parallel() // each waits for a lease to end
 	onEachStore(t, func(t *testing.T, environ ...string) {
 		t.Parallel()
-		silent, err := fault.Start(fault.Script{At: fault.DATA, Kind: fault.Silence})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { silent.Close() })
-		first := startServer(t, settingsFor("smtp://"+silent.Addr()+"?tls=none", environ...))
-		begun(t, first, "killed", "alice@example.com")
-		for deadline := time.Now().Add(patience); !received(silent, "DATA\r\n"); time.Sleep(20 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatal("the relay was not asked to take the mail")
-			}
-		}
-		killed(t, first)
-		relay := startRelay(t, sandbox.Options{})
-		server := startServer(t, settingsFor(relay.URL(), environ...))
+		server, relay := killedAt(t, fault.DATA, "DATA\r\n", environ...)
 		if a := outlasted(t, server, "killed", "alice@example.com"); a.Status != 200 {
 			t.Errorf("asked again: %d %+v", a.Status, a.Body)
 		}
@@ -166,21 +166,7 @@ func TestKilledAfterTheMail(t *testing.T) {
 	t.Parallel() // each waits for a lease to end
 	onEachStore(t, func(t *testing.T, environ ...string) {
 		t.Parallel()
-		silent, err := fault.Start(fault.Script{At: fault.Dot, Kind: fault.Silence})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { silent.Close() })
-		first := startServer(t, settingsFor("smtp://"+silent.Addr()+"?tls=none", environ...))
-		begun(t, first, "killed", "alice@example.com")
-		for deadline := time.Now().Add(patience); !received(silent, "\r\n.\r\n"); time.Sleep(20 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatal("the relay was not given the mail")
-			}
-		}
-		killed(t, first)
-		relay := startRelay(t, sandbox.Options{})
-		server := startServer(t, settingsFor(relay.URL(), environ...))
+		server, relay := killedAt(t, fault.Dot, "\r\n.\r\n", environ...)
 		for range 2 {
 			if a := outlasted(t, server, "killed", "alice@example.com"); a.Status != 504 || !strings.HasSuffix(a.Body.Type, ":delivery-unknown") || a.Body.Countdown == "" {
 				t.Errorf("asked again: %d %+v", a.Status, a.Body)
