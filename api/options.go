@@ -74,8 +74,6 @@ type Options struct {
 
 	// ReadTimeout bounds the arrival of a request, first to last byte. 5 s.
 	ReadTimeout time.Duration
-	// WriteTimeout bounds the writing of an answer. 10 s.
-	WriteTimeout time.Duration
 	// IdleTimeout is how long a kept connection may be silent. 60 s.
 	IdleTimeout time.Duration
 	// MaxConnections are served at once. When all are taken, one that waits for a
@@ -87,8 +85,6 @@ type Options struct {
 	// floods leaves room for the others; one more is refused at once. A quarter of
 	// MaxConnections. Where no keys are set there is nobody to leave room for.
 	MaxPerCaller int
-	// BodyLimit is the most bytes of a request's body. 16 KiB.
-	BodyLimit int
 	// DrainDelay is how long Shutdown goes on serving with /readyz at 503, so that a
 	// load balancer notices before connections are refused. None.
 	DrainDelay time.Duration
@@ -133,11 +129,9 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.CodeLife, 10*60*1000)
 	setDefault(&o.SendDeadline, 15*time.Second)
 	setDefault(&o.ReadTimeout, 5*time.Second)
-	setDefault(&o.WriteTimeout, 10*time.Second)
 	setDefault(&o.IdleTimeout, 60*time.Second)
 	setDefault(&o.MaxConnections, 10_000)
 	setDefault(&o.MaxPerCaller, max(1, o.MaxConnections/4))
-	setDefault(&o.BodyLimit, 16<<10)
 	setDefault(&o.Version, "dev")
 	if o.Secret == nil {
 		o.Secret = []byte(rand.Text())
@@ -193,12 +187,9 @@ func (o Options) check() error {
 		return errors.New("api: MaxConnections is negative")
 	case o.MaxPerCaller < 0:
 		return errors.New("api: MaxPerCaller is negative")
-	case o.BodyLimit < 0:
-		return errors.New("api: BodyLimit is negative")
 	}
 	for name, d := range map[string]time.Duration{
-		"SendDeadline": o.SendDeadline, "ReadTimeout": o.ReadTimeout, "WriteTimeout": o.WriteTimeout,
-		"IdleTimeout": o.IdleTimeout, "DrainDelay": o.DrainDelay,
+		"SendDeadline": o.SendDeadline, "ReadTimeout": o.ReadTimeout, "IdleTimeout": o.IdleTimeout, "DrainDelay": o.DrainDelay,
 	} {
 		if d < 0 {
 			return fmt.Errorf("api: %s is negative", name)

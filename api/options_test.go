@@ -26,7 +26,6 @@ func TestOptions(t *testing.T) {
 		"Answers":        func(o *api.Options) { o.Repeats.HandedOver = r.repeats.HandedOver },
 		"CodeLife":       func(o *api.Options) { o.CodeLife = -1 },
 		"MaxConnections": func(o *api.Options) { o.MaxConnections = -1 },
-		"BodyLimit":      func(o *api.Options) { o.BodyLimit = -1 },
 		"ReadTimeout":    func(o *api.Options) { o.ReadTimeout = -time.Second },
 		"IdleTimeout":    func(o *api.Options) { o.IdleTimeout = -time.Second },
 		"DrainDelay":     func(o *api.Options) { o.DrainDelay = -time.Second },

@@ -53,8 +53,12 @@ type Server struct {
 	door         *door
 }
 
-// headerSize is how many bytes a request's line and header may have.
-const headerSize = 8 << 10
+const (
+	headerSize = 8 << 10  // bytes of a request's line and header
+	bodyLimit  = 16 << 10 // bytes of its body
+	// writeTimeout bounds the writing of an answer.
+	writeTimeout = 10 * time.Second
+)
 
 // New makes a Server. The error names the option that will not do.
 func New(o Options) (*Server, error) {
@@ -127,13 +131,13 @@ func (s *Server) newApp() (*fiber.App, error) {
 		CaseSensitive:                true,
 		DisableStartupMessage:        true,
 		DisablePreParseMultipartForm: true,
-		BodyLimit:                    s.with.BodyLimit,
+		BodyLimit:                    bodyLimit,
 		ReadBufferSize:               headerSize,
 		// The door bounds the connections; Fiber, left to do it, would answer in
 		// its own words.
 		Concurrency:  s.with.MaxConnections + 1024,
 		ReadTimeout:  s.with.ReadTimeout,
-		WriteTimeout: s.with.WriteTimeout,
+		WriteTimeout: writeTimeout,
 		IdleTimeout:  s.with.IdleTimeout,
 		ErrorHandler: s.unread,
 	})
@@ -142,7 +146,7 @@ func (s *Server) newApp() (*fiber.App, error) {
 	}
 	server := app.Server()
 	server.Handler = begun(s.oneMeaning(s.knownMethods(app.Handler())))
-	server.HeaderReceived = s.headerReceived
+	server.HeaderReceived = headerReceived
 	server.CloseOnShutdown = true
 	server.ConnState = func(c net.Conn, state fasthttp.ConnState) {
 		if state == fasthttp.StateIdle {
@@ -154,9 +158,9 @@ func (s *Server) newApp() (*fiber.App, error) {
 
 // headerReceived sees to it that nobody is asked for a body that is too large: without the
 // question whether it is wanted, the length alone has it refused.
-func (s *Server) headerReceived(header *fasthttp.RequestHeader) (asBefore fasthttp.RequestConfig) {
+func headerReceived(header *fasthttp.RequestHeader) (asBefore fasthttp.RequestConfig) {
 	closeHeader(header)
-	if header.ContentLength() > s.with.BodyLimit {
+	if header.ContentLength() > bodyLimit {
 		header.Del("Expect")
 	}
 	return asBefore
@@ -215,7 +219,7 @@ func (s *Server) unread(c *fiber.Ctx, err error) error {
 		case fiber.StatusRequestTimeout:
 			p = &problem{kind: requestTimeout}
 		case fiber.StatusRequestEntityTooLarge:
-			p = &problem{kind: bodyTooLarge, detail: "A body may have " + strconv.Itoa(s.with.BodyLimit) + " bytes."}
+			p = &problem{kind: bodyTooLarge, detail: "A body may have " + strconv.Itoa(bodyLimit) + " bytes."}
 		case fiber.StatusRequestHeaderFieldsTooLarge:
 			p = &problem{kind: headerTooLarge}
 		}
