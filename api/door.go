@@ -35,34 +35,34 @@ type door struct {
 }
 
 func newDoor(max int, log *slog.Logger) *door {
-	g := &door{max: max, log: log, open: map[*conn]struct{}{}}
-	g.room.L = &g.mu
-	return g
+	d := &door{max: max, log: log, open: map[*conn]struct{}{}}
+	d.room.L = &d.mu
+	return d
 }
 
 // takeIn has the door be that of a listener, the only one.
-func (g *door) takeIn(l net.Listener) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.Listener != nil {
+func (d *door) takeIn(l net.Listener) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.Listener != nil {
 		return errors.New("api: the server has already served")
 	}
-	g.Listener = l
-	if g.closed {
+	d.Listener = l
+	if d.closed {
 		return l.Close()
 	}
 	return nil
 }
 
 // Accept returns the next connection once there is room for it.
-func (g *door) Accept() (net.Conn, error) {
-	inner, err := g.accept()
+func (d *door) Accept() (net.Conn, error) {
+	inner, err := d.accept()
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{Conn: inner, door: g}
+	c := &conn{Conn: inner, door: d}
 	c.waiting.Store(time.Now().UnixNano())
-	if !g.admit(c) {
+	if !d.admit(c) {
 		inner.Close()
 		return nil, net.ErrClosed
 	}
@@ -70,13 +70,13 @@ func (g *door) Accept() (net.Conn, error) {
 }
 
 // accept waits out a shortage of files or memory, which is no reason to stop serving.
-func (g *door) accept() (net.Conn, error) {
+func (d *door) accept() (net.Conn, error) {
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		inner, err := g.Listener.Accept()
+		inner, err := d.Listener.Accept()
 		if err == nil || !passing(err) {
 			return inner, err
 		}
-		g.log.Warn("no connection can be accepted", "err", err, "again_in", pause)
+		d.log.Warn("no connection can be accepted", "err", err, "again_in", pause)
 		time.Sleep(pause)
 	}
 }
@@ -91,39 +91,39 @@ func passing(err error) bool {
 }
 
 // admit waits for room and reports whether the door was still open then.
-func (g *door) admit(c *conn) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for !g.closed && len(g.open) >= g.max {
-		g.wanted.Store(true) // before looking: who waits from now on will signal
-		if c := g.expendable(); c == nil {
-			g.room.Wait()
+func (d *door) admit(c *conn) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for !d.closed && len(d.open) >= d.max {
+		d.wanted.Store(true) // before looking: who waits from now on will signal
+		if c := d.expendable(); c == nil {
+			d.room.Wait()
 		} else if c.giveUp() {
-			g.vacate(c)
+			d.vacate(c)
 		}
 	}
-	g.wanted.Store(false)
-	if !g.closed {
-		g.open[c] = struct{}{}
+	d.wanted.Store(false)
+	if !d.closed {
+		d.open[c] = struct{}{}
 	}
-	return !g.closed
+	return !d.closed
 }
 
 // vacate closes a connection that was given up, with the lock left meanwhile. Its place is
 // not free before its file is: else the files of a flood that is accepted faster than it is
 // closed would be bounded by nothing. TCP closes without waiting for the other side.
-func (g *door) vacate(c *conn) {
-	g.mu.Unlock()
+func (d *door) vacate(c *conn) {
+	d.mu.Unlock()
 	c.Conn.Close()
-	g.mu.Lock()
-	delete(g.open, c)
-	g.gaveUp++
+	d.mu.Lock()
+	delete(d.open, c)
+	d.gaveUp++
 }
 
 // expendable is the connection that makes room next, if one can.
-func (g *door) expendable() (found *conn) {
+func (d *door) expendable() (found *conn) {
 	var rank, since int64
-	for c := range g.open {
+	for c := range d.open {
 		at := c.waiting.Load()
 		if at <= 0 {
 			continue
@@ -135,45 +135,45 @@ func (g *door) expendable() (found *conn) {
 	return found
 }
 
-func (g *door) signal() {
-	g.mu.Lock()
-	g.room.Broadcast()
-	g.mu.Unlock()
+func (d *door) signal() {
+	d.mu.Lock()
+	d.room.Broadcast()
+	d.mu.Unlock()
 }
 
 // Close ends the listening and leaves the connections.
-func (g *door) Close() error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.closed {
+func (d *door) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
 		return nil
 	}
-	g.closed = true
-	g.room.Broadcast()
-	if g.Listener == nil {
+	d.closed = true
+	d.room.Broadcast()
+	if d.Listener == nil {
 		return nil
 	}
-	return g.Listener.Close()
+	return d.Listener.Close()
 }
 
 // count is the number of open connections.
-func (g *door) count() int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return len(g.open)
+func (d *door) count() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.open)
 }
 
 // countGivenUp is the number of connections that were closed to make room.
-func (g *door) countGivenUp() int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.gaveUp
+func (d *door) countGivenUp() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.gaveUp
 }
 
 // dismiss closes the connections on which no request has begun. One that has begun must
 // be there whole by the deadline, if there is one, or is not waited for.
-func (g *door) dismiss(deadline time.Time) {
-	for _, c := range g.all() {
+func (d *door) dismiss(deadline time.Time) {
+	for _, c := range d.all() {
 		switch {
 		case c.waiting.Load() <= 0:
 		case c.heard.Load():
@@ -187,16 +187,16 @@ func (g *door) dismiss(deadline time.Time) {
 }
 
 // cut closes every connection, whatever it is doing.
-func (g *door) cut() {
-	for _, c := range g.all() {
+func (d *door) cut() {
+	for _, c := range d.all() {
 		c.Conn.Close()
 	}
 }
 
-func (g *door) all() (all []*conn) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for c := range g.open {
+func (d *door) all() (all []*conn) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for c := range d.open {
 		all = append(all, c)
 	}
 	return all

@@ -5,7 +5,24 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/valyala/fasthttp"
 )
+
+// client is who asks. What a proxy says of it is in the header as it came: a request that
+// cannot be read to its end may have more in it by now, see hasTrailer.
+func (s *Server) client(fast *fasthttp.RequestCtx) netip.Addr {
+	if len(s.with.TrustedProxies) == 0 {
+		return peerAddress(fast.RemoteAddr())
+	}
+	var forwarded []string
+	fast.Request.Header.VisitAllInOrder(func(name, value []byte) {
+		if string(name) == "X-Forwarded-For" {
+			forwarded = append(forwarded, string(value))
+		}
+	})
+	return clientAddress(fast.RemoteAddr(), forwarded, s.with.TrustedProxies)
+}
 
 // clientAddress is who asks: the peer of the connection or, where that is a trusted
 // proxy, whom it says it speaks for. X-Forwarded-For is read from the right, each

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -126,13 +127,13 @@ func (r Repeats) isZero() bool { return r.Answers == nil && r.HandedOver == nil 
 
 // withDefaults fills in what was left out.
 func (o Options) withDefaults() Options {
-	setDefault(&o.CodeLife, 10*60*1000)
-	setDefault(&o.SendDeadline, 15*time.Second)
-	setDefault(&o.ReadTimeout, 5*time.Second)
-	setDefault(&o.IdleTimeout, 60*time.Second)
-	setDefault(&o.MaxConnections, 10_000)
-	setDefault(&o.MaxPerCaller, max(1, o.MaxConnections/4))
-	setDefault(&o.Version, "dev")
+	o.CodeLife = cmp.Or(o.CodeLife, 10*60*1000)
+	o.SendDeadline = cmp.Or(o.SendDeadline, 15*time.Second)
+	o.ReadTimeout = cmp.Or(o.ReadTimeout, 5*time.Second)
+	o.IdleTimeout = cmp.Or(o.IdleTimeout, 60*time.Second)
+	o.MaxConnections = cmp.Or(o.MaxConnections, 10_000)
+	o.MaxPerCaller = cmp.Or(o.MaxPerCaller, max(1, o.MaxConnections/4))
+	o.Version = cmp.Or(o.Version, "dev")
 	if o.Secret == nil {
 		o.Secret = []byte(rand.Text())
 	}
@@ -145,26 +146,13 @@ func (o Options) withDefaults() Options {
 	if o.DegradedSince == nil {
 		o.DegradedSince = func() int64 { return 0 }
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	if o.Audit == nil {
-		o.Audit = o.Log
-	}
-	if o.Metrics == nil {
-		o.Metrics = prometheus.NewRegistry()
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	o.Audit = cmp.Or(o.Audit, o.Log)
+	o.Metrics = cmp.Or(o.Metrics, prometheus.NewRegistry())
 	if o.Now == nil {
 		o.Now = clock.Now
 	}
 	return o
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 // check looks for what cannot be right. The error names the option.

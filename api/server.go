@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -192,21 +191,6 @@ func (s *Server) Serve(l net.Listener) error {
 		return nil
 	}
 	return err
-}
-
-// client is who asks. What a proxy says of it is in the header as it came: a request that
-// cannot be read to its end may have more in it by now, see hasTrailer.
-func (s *Server) client(fast *fasthttp.RequestCtx) netip.Addr {
-	if len(s.with.TrustedProxies) == 0 {
-		return peerAddress(fast.RemoteAddr())
-	}
-	var forwarded []string
-	fast.Request.Header.VisitAllInOrder(func(name, value []byte) {
-		if string(name) == "X-Forwarded-For" {
-			forwarded = append(forwarded, string(value))
-		}
-	})
-	return clientAddress(fast.RemoteAddr(), forwarded, s.with.TrustedProxies)
 }
 
 // unread answers a request that never arrived whole or that cannot be read, of which

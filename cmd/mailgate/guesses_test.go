@@ -10,6 +10,36 @@ import (
 	"github.com/mailgate/mailgate/redisstore/redistest"
 )
 
+// Guesses are bounded as they are set, on each store, and an operator gives them back.
+func TestGuesses(t *testing.T) {
+	onEachStore(t, func(t *testing.T, environ ...string) {
+		relay := startRelay(t, sandbox.Options{})
+		server := startServer(t, settingsFor(relay.URL(), append(environ, "MAILGATE_GUESSES=hour=2/1h")...))
+		app, ops := newClient(t, server.URL, apiKey), newClient(t, server.URL, adminKey)
+		app.mustSend(t, "alice@example.com", 200)
+		code := sixDigits.FindString(relay.List()[0].Text)
+		try := func(code string, status int) answer {
+			t.Helper()
+			return app.must(t, "POST", "/verify-code", fmt.Sprintf(`{"email":"alice@example.com","code":%q}`, code), status)
+		}
+		wrong := "000000"
+		if wrong == code {
+			wrong = "000001"
+		}
+		for left := 1; left >= 0; left-- {
+			if a := try(wrong, 422); a.Body.Left != left {
+				t.Errorf("%d left, want %d", a.Body.Left, left)
+			}
+		}
+		if a := try(code, 429); a.Body.Rule != "guesses" || a.Body.Limit != "hour" {
+			t.Errorf("%+v", a.Body)
+		}
+		ops.must(t, "POST", "/admin/mailboxes/alice@example.com/reset", "", 200)
+		try(code, 200)
+		try(code, 410)
+	})
+}
+
 // While Redis can be read and takes no writes, each node counts guesses by itself. Then a code
 // from before is no better than a wrong one anywhere, and one of meanwhile is right where it
 // was made.

@@ -15,6 +15,7 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/cluster"
 	codes "github.com/mailgate/mailgate/verify/cluster"
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // openShared opens Redis.
@@ -79,4 +80,12 @@ func prepare(ctx context.Context, store *redisstore.Store, log *slog.Logger) {
 	if err != nil {
 		log.Warn("redis cannot be reached yet", "error", err)
 	}
+}
+
+// newRestingGauge is how many servers of Redis are left alone, as they do not answer.
+func newRestingGauge(resting func() int) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "mailgate_redis_resting",
+		Help: "Servers of Redis that do not answer and are left alone at this moment.",
+	}, func() float64 { return float64(resting()) })
 }

@@ -131,6 +131,26 @@ func TestLookupRate(t *testing.T) {
 	}
 }
 
+// One address cannot ask for countdowns without end.
+func TestCountdownRate(t *testing.T) {
+	relay := startRelay(t, sandbox.Options{})
+	server := startServer(t, settingsFor(relay.URL(), "MAILGATE_DATA_DIR=:memory:", "MAILGATE_COUNTDOWN_RATE=1"))
+	visitor := newClient(t, server.URL, "")
+	refused := 0
+	for range 50 {
+		a, err := visitor.ask("GET", "/countdown/none", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.Status == 429 {
+			refused++
+		}
+	}
+	if refused < 10 {
+		t.Errorf("%d of 50 were refused", refused)
+	}
+}
+
 // Three processes share one Redis: of two hundred requests at once for one mailbox,
 // exactly one is a mail.
 func TestThreeProcesses(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"github.com/mailgate/mailgate/clock"
 	"github.com/mailgate/mailgate/cmd/mailgate/settings"
@@ -81,7 +80,7 @@ func sendOne(ctx context.Context, s *settings.Settings, message mailer.Message) 
 	if errors.As(err, &failed) && failed.Reply != nil && failed.Reply.Message != "" {
 		err = fmt.Errorf("%w: %s", err, failed.Reply.Message)
 	}
-	leave, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), leave)
 	defer cancel()
-	return receipt, errors.Join(err, relays.Close(leave))
+	return receipt, errors.Join(err, relays.Close(within))
 }
