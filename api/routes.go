@@ -104,9 +104,7 @@ func (s *Server) register(app *fiber.App) error {
 		allow := strings.Join(methods, ", ")
 		for _, method := range fiber.DefaultMethods {
 			if method == fiber.MethodOptions || !slices.Contains(methods, method) {
-				other := otherMethod(method, path, allow)
-				other.anywhere = anywhere[path]
-				app.Add(method, path, s.fiberHandler(other))
+				app.Add(method, path, s.fiberHandler(otherMethod(method, path, allow, anywhere[path])))
 			}
 		}
 	}
@@ -141,8 +139,8 @@ func parameterOf(path string) string {
 
 // otherMethod is the route of a known path's methods that it does not have. OPTIONS
 // gets the list without a complaint.
-func otherMethod(method, path, allow string) *route {
-	r := &route{method: method, path: path, name: "other-method"}
+func otherMethod(method, path, allow string, anywhere bool) *route {
+	r := &route{method: method, path: path, name: "other-method", anywhere: anywhere}
 	if method == fiber.MethodOptions {
 		r.step = func(_ context.Context, _ *call, _ *incoming, out *answer) error {
 			out.status, out.allow = fiber.StatusNoContent, allow
