@@ -5,13 +5,16 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/mailgate/mailgate/api"
 )
 
 // Whoever asks for pages without a key and reads none of them costs little more than a
 // connection that is silent: the page is there once for all.
 func TestPagesThatNobodyReads(t *testing.T) {
 	const clients, most = 100, 64 << 10
-	r := newRig(t, setup{})
+	// The log of all tests grows by more than this is about.
+	r := newRig(t, setup{options: func(o *api.Options) { o.Log = quiet() }})
 	ask := strings.Repeat("GET /openapi.yaml HTTP/1.1\r\nHost: x\r\n\r\n", 60) // more than the sockets hold
 	first := r.dial()
 	first.write("GET /openapi.yaml HTTP/1.1\r\nHost: x\r\n\r\n")
