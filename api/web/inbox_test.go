@@ -59,7 +59,7 @@ func TestAMailBesideAScrollBar(t *testing.T) {
 	v.until("the mail is there", func() bool { return get[int](v, `document.querySelectorAll("#mails button").length`) == 1 })
 	v.do(chromedp.Click(chromedp.CSS("#mails button")))
 	v.until("it is open", func() bool {
-		return get[bool](v, `html.offsetParent !== null && html.contentDocument.body.childElementCount > 0`)
+		return get[bool](v, `html.offsetParent !== null && html.contentDocument.body?.childElementCount > 0`)
 	})
 	v.drawn()
 	if get[float64](v, `innerWidth - document.documentElement.clientWidth`) == 0 {
