@@ -32,7 +32,7 @@ var rooms = map[string][]string{
 	"throttle/memory":             {"throttle", "throttle/meter", "clock"},
 	"throttle/local":              {"throttle", "throttle/meter", "cache", "clock"},
 	"throttle/cluster":            {"throttle", "throttle/meter", "redisstore"},
-	"redisstore":                  {"breaker", "clock"},
+	"redisstore":                  {"boundedfile", "breaker", "clock"},
 	"redisstore/redistest":        {"servertest"},
 	"cache/cachetest":             {"cache"},
 	"cache":                       {},

@@ -7,13 +7,14 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/mailgate/mailgate/boundedfile"
 )
 
 // servers is where Redis is.
@@ -182,8 +183,12 @@ func (s *servers) readQuery(text string) error {
 	return nil
 }
 
+// mostTrustBytes is many times what a file of certificates has, also one with all the
+// world's authorities.
+const mostTrustBytes = 2 << 20
+
 func (s *servers) readAuthorities(file string) error {
-	pem, err := os.ReadFile(file)
+	pem, err := boundedfile.Read(file, mostTrustBytes)
 	if err != nil {
 		return fmt.Errorf("the redis URL's ca cannot be read: %w", err)
 	}

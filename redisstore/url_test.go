@@ -57,6 +57,7 @@ func TestParseURLRefuses(t *testing.T) {
 		"redis://user:hunter2%zz@host":                  "password is not percent-encoded",
 		"redis://host?ca=/no/such/file":                 "a setting other than",
 		"rediss://host?ca=/no/such/file":                "ca cannot be read",
+		"rediss://host?ca=/dev/zero":                    "larger than",
 		"redis://host?timeout=3s":                       "a setting other than",
 		"redis://host?sentinel_user=x":                  "a setting other than",
 		"redis://:hunter2@host?a=%zz":                   "query is not percent-encoded",
