@@ -91,43 +91,19 @@ func asNobody(t *testing.T, f func()) {
 	f()
 }
 
-// A file system goes read-only when its drive fails. The child has a view of the mounts of its
-// own.
+// A file system goes read-only when its drive fails.
 func TestReadOnlyMount(t *testing.T) {
-	if dir := servertest.ChildDir(); dir != "" {
-		openReadOnly(t, dir)
-		return
-	}
-	child := servertest.Child(t, t.TempDir())
-	child.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
-	if os.Getuid() != 0 {
-		child.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
-		child.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
-		child.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
-	}
-	if out, err := child.Output(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-}
-
-func openReadOnly(t *testing.T, dir string) {
-	mount := func(source, target, kind string, flags uintptr) {
-		t.Helper()
-		if err := syscall.Mount(source, target, kind, flags, ""); err != nil {
+	servertest.OnDisk(t, "", func(disk string) {
+		if err := fillDisk(t, disk, 20).Close(); err != nil {
 			t.Fatal(err)
 		}
-	}
-	mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE)
-	mount("tmpfs", dir, "tmpfs", 0)
-	if err := fillDisk(t, dir, 20).Close(); err != nil {
-		t.Fatal(err)
-	}
-	mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT|syscall.MS_RDONLY)
-	for _, dir := range []string{dir, filepath.Join(dir, "new")} {
-		if _, err := Open(DiskOptions{Dir: dir}); !errors.Is(err, ErrDisk) || !errors.Is(err, syscall.EROFS) {
-			t.Errorf("%v, want %v and %v", err, ErrDisk, syscall.EROFS)
+		servertest.ReadOnly(t, disk, true)
+		for _, dir := range []string{disk, filepath.Join(disk, "new")} {
+			if _, err := Open(DiskOptions{Dir: dir}); !errors.Is(err, ErrDisk) || !errors.Is(err, syscall.EROFS) {
+				t.Errorf("%v, want %v and %v", err, ErrDisk, syscall.EROFS)
+			}
 		}
-	}
-	mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT)
-	readAll(t, open(t, DiskOptions{Dir: dir}), 20)
+		servertest.ReadOnly(t, disk, false)
+		readAll(t, open(t, DiskOptions{Dir: disk}), 20)
+	})
 }

@@ -1,7 +1,6 @@
 package faults_test
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -9,11 +8,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/mailgate/mailgate/faults/judge"
 	"github.com/mailgate/mailgate/mailer/sandbox/fault"
+	"github.com/mailgate/mailgate/servertest"
 )
 
 var (
@@ -159,18 +158,7 @@ func noMounts() string {
 // fillDisk takes all that the node's file system has.
 func (s *stand) fillDisk() {
 	name := filepath.Join("/proc", strconv.Itoa(s.nodes[0].cmd.Process.Pid), "root", s.dir, "data", "filler")
-	file, err := os.Create(name)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer file.Close()
-	chunk := make([]byte, 64<<10)
-	for err == nil {
-		_, err = file.Write(chunk)
-	}
-	if !errors.Is(err, syscall.ENOSPC) {
-		s.t.Fatal(err)
-	}
+	servertest.Fill(s.t, name)
 	s.undo = func() {
 		if err := os.Remove(name); err != nil {
 			s.t.Error(err)

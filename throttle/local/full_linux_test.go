@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -20,35 +19,8 @@ import (
 
 // A real file system runs full under load. No admission is a yes then, what is known
 // is still answered, the process lives, and all is well once there is room again.
-// The child has a file system and a view of the mounts of its own.
 func TestFullDisk(t *testing.T) {
-	if dir := servertest.ChildDir(); dir != "" {
-		mountSmall(t, dir)
-		fillUnderLoad(t, dir)
-		return
-	}
-	cmd := servertest.Child(t, t.TempDir())
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
-	if os.Getuid() != 0 {
-		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
-		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
-		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
-	}
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	t.Logf("%s", out)
-}
-
-func mountSmall(t *testing.T, dir string) {
-	t.Helper()
-	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
-		t.Fatalf("making the mounts private: %v", err)
-	}
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=96m"); err != nil {
-		t.Fatalf("mounting: %v", err)
-	}
+	servertest.OnDisk(t, "size=96m", func(dir string) { fillUnderLoad(t, dir) })
 }
 
 func fillUnderLoad(t *testing.T, dir string) {
@@ -69,7 +41,7 @@ func fillUnderLoad(t *testing.T, dir string) {
 	}
 	load := newLoad(limiter)
 	load.until(t, func() bool { return load.admitted.Load() > 5000 })
-	fill(t, filler)
+	servertest.Fill(t, filler)
 	load.until(t, func() bool { return load.refused.Load() > 1000 })
 	load.stop(t)
 
@@ -94,7 +66,7 @@ func fillUnderLoad(t *testing.T, dir string) {
 		t.Errorf("close once there is room: %v", err)
 	}
 
-	fill(t, filler)
+	servertest.Fill(t, filler)
 	if _, err := cache.Open(cache.DiskOptions{Dir: data}); !errors.Is(err, cache.ErrFull) {
 		t.Errorf("open on a full disk: %v", err)
 	}
@@ -113,28 +85,6 @@ func fillUnderLoad(t *testing.T, dir string) {
 		t.Error(err)
 	}
 	fmt.Printf("%d admitted, %d refused\n", load.admitted.Load(), load.refused.Load())
-}
-
-// fill takes all that the file system has, as fast as a drive would: on a busy machine a put
-// may come a while after it has seen that there is room, and must not find it gone.
-func fill(t *testing.T, path string) {
-	t.Helper()
-	file, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	chunk := make([]byte, 1<<20)
-	for ; ; time.Sleep(5 * time.Millisecond) {
-		if _, err := file.Write(chunk); errors.Is(err, syscall.ENOSPC) {
-			if len(chunk) == 1 {
-				return
-			}
-			chunk = chunk[:1]
-		} else if err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 // checkKnown expects each mailbox that was admitted to be denied, by Take and Peek.
