@@ -8,7 +8,7 @@ import (
 )
 
 func BenchmarkCompose(b *testing.B) {
-	composer := newComposer(b, "Acme <no-reply@acme.example>", rand.Reader)
+	composer := newComposer(b, "Acme <no-reply@acme.example>", nil, rand.Reader)
 	for _, locale := range []string{"en", "zh"} {
 		b.Run(locale, func(b *testing.B) {
 			b.ReportAllocs()

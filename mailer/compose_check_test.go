@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"testing/fstest"
 
 	"github.com/mailgate/mailgate/mailer"
 )
@@ -86,21 +85,6 @@ func data(key, value string) func(*mailer.Request) {
 // composerOf is a composer with a template of this subject, and this in its text.
 func composerOf(t testing.TB, subject, text string) *mailer.Composer {
 	t.Helper()
-	templates, err := mailer.LoadTemplates(fstest.MapFS{
-		"own/en/subject.txt": {Data: []byte(subject)},
-		"own/en/text.txt":    {Data: []byte("{{.Code}} " + text)},
-		"own/en/body.html":   {Data: []byte("<p>{{.Code}}</p>")},
-	}, "en")
-	if err != nil {
-		t.Fatal(err)
-	}
-	sender, err := mailer.ParseSender("Acme <no-reply@acme.example>")
-	if err != nil {
-		t.Fatal(err)
-	}
-	composer, err := mailer.NewComposer(sender, templates, rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return composer
+	return newComposer(t, "Acme <no-reply@acme.example>",
+		files("own/en/subject.txt", subject, "own/en/text.txt", "{{.Code}} "+text, "own/en/body.html", "<p>{{.Code}}</p>"), rand.Reader)
 }

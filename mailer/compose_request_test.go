@@ -49,7 +49,7 @@ func TestBadRequestsAreRefused(t *testing.T) {
 		{"data: empty name", func(r *mailer.Request) { r.Data = map[string]string{"": "x"} }, mailer.BadField, "data"},
 		{"data: long name", func(r *mailer.Request) { r.Data = map[string]string{strings.Repeat("a", 65): "x"} }, mailer.BadField, "data"},
 	}
-	composer := newComposer(t, "no-reply@acme.example", rand.Reader)
+	composer := newComposer(t, "no-reply@acme.example", nil, rand.Reader)
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			request := sampleRequest(t)

@@ -25,7 +25,7 @@ func TestParseSender(t *testing.T) {
 			t.Errorf("%q: %q %q, %v", test.text, sender.Name, sender.Address.String(), err)
 			continue
 		}
-		message, err := newComposer(t, test.text, rand.Reader).Compose(sampleRequest(t))
+		message, err := newComposer(t, test.text, nil, rand.Reader).Compose(sampleRequest(t))
 		if err != nil {
 			t.Errorf("%q: %v", test.text, err)
 			continue
@@ -53,14 +53,7 @@ func TestHowANameIsWritten(t *testing.T) {
 		strings.Repeat(`"`, 64): `"` + strings.Repeat(`\"`, 64) + `"`,
 	} {
 		sender := mailer.Sender{Name: name, Address: parse(t, "no-reply@acme.example")}
-		templates, err := mailer.LoadTemplates(nil, "en")
-		if err != nil {
-			t.Fatal(err)
-		}
-		composer, err := mailer.NewComposer(sender, templates, rand.Reader)
-		if err != nil {
-			t.Fatal(err)
-		}
+		composer := must(mailer.NewComposer(sender, must(mailer.LoadTemplates(nil, "en"))(t), rand.Reader))(t)
 		message, err := composer.Compose(sampleRequest(t))
 		if err != nil {
 			t.Errorf("%q: %v", name, err)
@@ -80,7 +73,7 @@ func TestHowANameIsWritten(t *testing.T) {
 func TestLinesOfALongName(t *testing.T) {
 	for n := 1; n <= 64; n++ {
 		name := strings.Repeat("é", n)
-		message, err := newComposer(t, name+" <no-reply@acme.example>", rand.Reader).Compose(sampleRequest(t))
+		message, err := newComposer(t, name+" <no-reply@acme.example>", nil, rand.Reader).Compose(sampleRequest(t))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"mime"
 	"mime/multipart"
 	"mime/quotedprintable"
@@ -20,21 +21,10 @@ import (
 	"github.com/mailgate/mailgate/mailer"
 )
 
-func newComposer(t testing.TB, from string, random io.Reader) *mailer.Composer {
+// newComposer has the built-in templates, and its own if there are any.
+func newComposer(t testing.TB, from string, own fs.FS, random io.Reader) *mailer.Composer {
 	t.Helper()
-	sender, err := mailer.ParseSender(from)
-	if err != nil {
-		t.Fatal(err)
-	}
-	templates, err := mailer.LoadTemplates(nil, "en")
-	if err != nil {
-		t.Fatal(err)
-	}
-	composer, err := mailer.NewComposer(sender, templates, random)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return composer
+	return must(mailer.NewComposer(must(mailer.ParseSender(from))(t), must(mailer.LoadTemplates(own, "en"))(t), random))(t)
 }
 
 // counting is a source of randomness without any: 0, 1, 2, …
@@ -149,7 +139,7 @@ func TestGoldenMails(t *testing.T) {
 		t.Run(test.file, func(t *testing.T) {
 			request := sampleRequest(t)
 			request.Locale, request.ExpiresInMS = test.locale, test.expiresInMS
-			message, err := newComposer(t, test.from, &counting{}).Compose(request)
+			message, err := newComposer(t, test.from, nil, &counting{}).Compose(request)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -173,12 +163,11 @@ func TestGoldenMails(t *testing.T) {
 
 func TestMailReadBack(t *testing.T) {
 	tests := []struct {
-		name, from, locale       string
-		expiresInMS              int64
-		fromName, subject        string
-		text, html               []string
-		absentText, absentHTML   string
-		envelopeFrom, envelopeTo string
+		name, from, locale     string
+		expiresInMS            int64
+		fromName, subject      string
+		text, html             []string
+		absentText, absentHTML string
 	}{
 		{
 			name: "English", from: "Acme <no-reply@Acme.example>", locale: "en", expiresInMS: 600_000,
@@ -206,7 +195,7 @@ func TestMailReadBack(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			request := sampleRequest(t)
 			request.Code, request.Locale, request.ExpiresInMS = "314159", test.locale, test.expiresInMS
-			message, err := newComposer(t, test.from, rand.Reader).Compose(request)
+			message, err := newComposer(t, test.from, nil, rand.Reader).Compose(request)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -259,7 +248,7 @@ func checkHeaders(t *testing.T, message mailer.Message, back readBack, fromName 
 
 func TestRandomnessThatFails(t *testing.T) {
 	broken := errors.New("no entropy")
-	composer := newComposer(t, "no-reply@acme.example", io.MultiReader(bytes.NewReader(make([]byte, 37)), failing{broken}))
+	composer := newComposer(t, "no-reply@acme.example", nil, io.MultiReader(bytes.NewReader(make([]byte, 37)), failing{broken}))
 	_, err := composer.Compose(sampleRequest(t))
 	var refusal *mailer.ComposeError
 	if !errors.As(err, &refusal) || refusal.Kind != mailer.NotComposed || !errors.Is(err, broken) {
@@ -279,7 +268,7 @@ func TestComposerNeedsItsParts(t *testing.T) {
 
 // Many goroutines share a Composer; no two mails share a Message-ID or mix.
 func TestComposeConcurrently(t *testing.T) {
-	composer := newComposer(t, "Acme <no-reply@acme.example>", rand.Reader)
+	composer := newComposer(t, "Acme <no-reply@acme.example>", nil, rand.Reader)
 	var group sync.WaitGroup
 	var seen sync.Map
 	for worker := range 8 {

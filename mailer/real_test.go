@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/fstest"
 
 	"github.com/mailgate/mailgate/mailer"
 	"github.com/mailgate/mailgate/mailer/mailtest"
@@ -61,7 +60,7 @@ func TestRealServerGetsWhatWasComposed(t *testing.T) {
 			server := mailtest.Start(t, test.options)
 			request := sampleRequest(t)
 			request.Locale = test.locale
-			message, err := newComposer(t, test.from, rand.Reader).Compose(request)
+			message, err := newComposer(t, test.from, nil, rand.Reader).Compose(request)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -98,22 +97,8 @@ func TestRealServerGetsWhatWasComposed(t *testing.T) {
 // Lines that begin with dots, composed and raw, and octets above 127.
 func TestRealServerKeepsEveryOctet(t *testing.T) {
 	const dots = "{{.Code}}\n.\n..\n.hidden\n...\n\n.{{.Data.name}}\n."
-	templates, err := mailer.LoadTemplates(fstest.MapFS{
-		"dots/en/subject.txt": {Data: []byte(".{{.Code}}")},
-		"dots/en/text.txt":    {Data: []byte(dots)},
-		"dots/en/body.html":   {Data: []byte("<p>\n.\n..{{.Code}}\n.</p>\n.\n")},
-	}, "en")
-	if err != nil {
-		t.Fatal(err)
-	}
-	sender, err := mailer.ParseSender("no-reply@acme.example")
-	if err != nil {
-		t.Fatal(err)
-	}
-	composer, err := mailer.NewComposer(sender, templates, rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	composer := newComposer(t, "no-reply@acme.example",
+		files("dots/en/subject.txt", ".{{.Code}}", "dots/en/text.txt", dots, "dots/en/body.html", "<p>\n.\n..{{.Code}}\n.</p>\n.\n"), rand.Reader)
 	request := sampleRequest(t)
 	request.Template, request.Data = "dots", map[string]string{"name": "."}
 	composed, err := composer.Compose(request)

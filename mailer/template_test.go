@@ -47,18 +47,7 @@ func invite(changes ...string) fstest.MapFS {
 
 func composeWith(t *testing.T, own fstest.MapFS, change func(*mailer.Request)) readBack {
 	t.Helper()
-	templates, err := mailer.LoadTemplates(own, "en")
-	if err != nil {
-		t.Fatal(err)
-	}
-	sender, err := mailer.ParseSender("no-reply@acme.example")
-	if err != nil {
-		t.Fatal(err)
-	}
-	composer, err := mailer.NewComposer(sender, templates, rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	composer := newComposer(t, "no-reply@acme.example", own, rand.Reader)
 	request := sampleRequest(t)
 	change(&request)
 	message, err := composer.Compose(request)
@@ -157,18 +146,7 @@ func TestOwnFileOverridesOne(t *testing.T) {
 }
 
 func TestDataTheTemplateNeeds(t *testing.T) {
-	templates, err := mailer.LoadTemplates(invite(), "en")
-	if err != nil {
-		t.Fatal(err)
-	}
-	sender, err := mailer.ParseSender("no-reply@acme.example")
-	if err != nil {
-		t.Fatal(err)
-	}
-	composer, err := mailer.NewComposer(sender, templates, rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	composer := newComposer(t, "no-reply@acme.example", invite(), rand.Reader)
 	request := sampleRequest(t)
 	request.Template = "invite"
 	want := "mailer: data lacks host, which the template needs"
@@ -234,7 +212,7 @@ func TestBrokenTemplatesStopTheStart(t *testing.T) {
 // Two sets of templates have one digest only if they are the same texts.
 func TestDigest(t *testing.T) {
 	digest := func(own fstest.MapFS) [32]byte {
-		return must(mailer.NewComposer(must(mailer.ParseSender("a@acme.example"))(t), must(mailer.LoadTemplates(own, "en"))(t), rand.Reader))(t).Digest()
+		return newComposer(t, "a@acme.example", own, rand.Reader).Digest()
 	}
 	one := digest(invite())
 	if digest(invite()) != one || digest(invite(".data/en/subject.txt", "x", "invite/en/.x", "x", "code/en/.x", "x")) != one {
@@ -257,18 +235,7 @@ func TestNeedsAreFoundEverywhere(t *testing.T) {
 		"invite/en/text.txt", `{{.Code}}{{range .Data}}{{.}}{{end}}{{if .Data.c}}{{else}}{{.Data.d}}{{end}}{{template "x" .Data.e}}{{define "x"}}{{.}}{{end}}{{(print .Data.f)}}`,
 		"invite/en/body.html", `{{.Code}}{{$x := .Data.g}}{{$x}}{{printf "%s" .Data.h | len}}`,
 	)
-	templates, err := mailer.LoadTemplates(own, "en")
-	if err != nil {
-		t.Fatal(err)
-	}
-	sender, err := mailer.ParseSender("no-reply@acme.example")
-	if err != nil {
-		t.Fatal(err)
-	}
-	composer, err := mailer.NewComposer(sender, templates, rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	composer := newComposer(t, "no-reply@acme.example", own, rand.Reader)
 	request := sampleRequest(t)
 	request.Template, request.Data = "invite", map[string]string{}
 	for _, key := range strings.Split("abcdefgh", "") {

@@ -20,18 +20,7 @@ func FuzzWire(f *testing.F) {
 	for _, row := range addressRows(f) {
 		f.Add(row.input)
 	}
-	templates, err := mailer.LoadTemplates(nil, "en")
-	if err != nil {
-		f.Fatal(err)
-	}
-	sender, err := mailer.ParseSender("Acme <no-reply@acme.example>")
-	if err != nil {
-		f.Fatal(err)
-	}
-	composer, err := mailer.NewComposer(sender, templates, rand.Reader)
-	if err != nil {
-		f.Fatal(err)
-	}
+	composer := newComposer(f, "Acme <no-reply@acme.example>", nil, rand.Reader)
 	f.Fuzz(func(t *testing.T, text string) {
 		address, err := mailer.ParseAddress(text, mailer.Identity{})
 		if err != nil {
