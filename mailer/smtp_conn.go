@@ -51,19 +51,13 @@ func (c *smtpConn) arm(p patience, most time.Duration) error {
 	return p.arm(c.socket, most)
 }
 
-// write sends what has been put together in c.out.
-func (c *smtpConn) write(commands []byte) error {
-	_, err := c.stream.Write(commands)
-	return err
-}
-
 // ask sends one command line and returns the code of its reply.
 func (c *smtpConn) ask(p patience, line string) (int, error) {
 	if err := c.arm(p, c.opener.options.CommandTimeout); err != nil {
 		return 0, err
 	}
 	c.out = append(append(c.out[:0], line...), "\r\n"...)
-	if err := c.write(c.out); err != nil {
+	if _, err := c.stream.Write(c.out); err != nil {
 		return 0, err
 	}
 	return c.in.next()

@@ -113,7 +113,7 @@ func (c *smtpConn) exchange(p patience, group []command) (first *SendError) {
 			return cmp.Or(first, c.lost(p, command.step, err))
 		}
 		if i == 0 {
-			if err := c.write(command.line[:size]); err != nil {
+			if _, err := c.stream.Write(command.line[:size]); err != nil {
 				return c.lost(p, command.step, err)
 			}
 		}
