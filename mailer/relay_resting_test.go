@@ -1,6 +1,7 @@
 package mailer_test
 
 import (
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -9,28 +10,33 @@ import (
 	"github.com/mailgate/mailgate/mailer/sandbox/fault"
 )
 
-// TestARelayRestsUntilItAnswers, for whoever watches: also where another takes its mail, a
-// rest is over, and nobody or one trial in vain has come to it since.
+// TestARelayRestsUntilItAnswers, each time that it was tried in vain for twice as long, and for
+// whoever watches also where another takes its mail, a rest is over and nobody has come since.
 func TestARelayRestsUntilItAnswers(t *testing.T) {
 	var now atomic.Int64
-	first, second := play(t, fault.Script{At: fault.MAIL, Kind: fault.Temporary}), play(t, fault.Script{})
+	first, second := play(t, fault.Script{At: fault.Banner, Kind: fault.HangUp}), play(t, fault.Script{})
+	var told []bool
 	o := steady()
 	o.Now = now.Load
-	o.Breaker = mailer.Breaker{Failures: 1, Cooldown: time.Second, MaxCooldown: time.Second}
+	o.Breaker = mailer.Breaker{Failures: 2, Cooldown: time.Second}
+	o.Hooks.Circuit = func(_ string, open bool) { told = append(told, open) }
 	r := newRelays(t, o, plain(first), plain(second))
 	for step, s := range []struct {
 		after   int64 // milliseconds
 		well    bool
 		taken   *fault.Server // who takes a mail then; nobody is asked to, if nil
+		asked   int           // how often the first was by then
 		resting bool
 	}{
-		{0, false, nil, false},
-		{0, false, second, true},
-		{999, false, second, true},
-		{1, false, nil, true},
-		{0, false, second, true},
-		{10_000, true, nil, true},
-		{0, true, first, false},
+		{0, false, nil, 0, false},
+		{0, false, second, 1, false},
+		{0, false, second, 2, true},
+		{999, false, second, 2, true},
+		{1, false, nil, 2, true},
+		{0, false, second, 3, true},
+		{1999, false, second, 3, true},
+		{1, true, nil, 3, true},
+		{0, true, first, 4, false},
 	} {
 		now.Add(s.after)
 		if s.well {
@@ -39,11 +45,14 @@ func TestARelayRestsUntilItAnswers(t *testing.T) {
 		if s.taken != nil && mustSend(t, r, letter()).Relay != s.taken.Addr() {
 			t.Errorf("step %d: the other relay took the mail", step)
 		}
+		if got := len(first.Received()); got != s.asked {
+			t.Errorf("step %d: the first was asked %d times, want %d", step, got, s.asked)
+		}
 		if got := r.Stats()[0].Resting; got != s.resting {
 			t.Errorf("step %d: resting %v, want %v", step, got, s.resting)
 		}
 	}
-	if r.Stats()[1].Resting {
-		t.Error("the second relay rests")
+	if r.Stats()[1].Resting || !slices.Equal(told, []bool{true, false}) {
+		t.Errorf("the second rests: %v; it was told %v", r.Stats()[1].Resting, told)
 	}
 }

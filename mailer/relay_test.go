@@ -5,9 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log"
-	"net"
 	"runtime"
 	"strings"
 	"sync"
@@ -15,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/emersion/go-smtp"
 	"github.com/mailgate/mailgate/mailer"
 	"github.com/mailgate/mailgate/mailer/sandbox"
 	"github.com/mailgate/mailgate/mailer/sandbox/fault"
@@ -221,59 +217,6 @@ func TestASpentConnection(t *testing.T) {
 	}
 }
 
-// TestNoSecondTryAfterTheDot: the very same deaths, one step later, must not
-// send the mail again.
-func TestNoSecondTryAfterTheDot(t *testing.T) {
-	for _, kind := range []fault.Kind{fault.HangUp, fault.Reset, fault.Silence, fault.Garbage} {
-		t.Run(string(kind), func(t *testing.T) {
-			t.Parallel()
-			script := fault.Script{At: fault.Dot, Kind: kind}
-			s, other := play(t, fault.Script{}), play(t, fault.Script{})
-			r := newRelays(t, facingAmply(script), plain(s), plain(other))
-			mustSend(t, r, letter())
-			s.Play(script)
-			_, err := r.Send(t.Context(), letter())
-			checkOutcome(t, err, mailer.Unknown)
-			if len(s.Received()) != 1 || len(s.Mails()) != 2 || len(other.Received()) != 0 {
-				t.Errorf("%d connections, %d mails, %d to the other relay",
-					len(s.Received()), len(s.Mails()), len(other.Received()))
-			}
-		})
-	}
-}
-
-// TestARefusalIsNoDeath: one retry is for connections, never for answers.
-func TestARefusalIsNoDeath(t *testing.T) {
-	for kind, want := range map[fault.Kind]mailer.Outcome{
-		fault.Temporary: mailer.Unavailable, fault.Permanent: mailer.Rejected, fault.Barred: mailer.Unavailable,
-	} {
-		s := play(t, fault.Script{})
-		r := newRelays(t, steady(), plain(s))
-		mustSend(t, r, letter())
-		s.Play(fault.Script{At: fault.RCPT, Kind: kind, Times: 1})
-		_, err := r.Send(t.Context(), letter())
-		checkOutcome(t, err, want)
-		mustSend(t, r, letter())
-		if conns, mails := len(s.Received()), len(s.Mails()); conns != 1 || mails != 2 {
-			t.Errorf("%s: %d connections and %d mails, want 1 and 2", kind, conns, mails)
-		}
-	}
-}
-
-// TestLeavingAfterTheDot: a 421 to the final dot refuses the mail for certain,
-// but the relay had it: another may be tried, the same one may not.
-func TestLeavingAfterTheDot(t *testing.T) {
-	s := play(t, fault.Script{})
-	r := newRelays(t, steady(), plain(s))
-	mustSend(t, r, letter())
-	s.Play(fault.Script{At: fault.Dot, Kind: fault.Leaving, Times: 1})
-	_, err := r.Send(t.Context(), letter())
-	checkOutcome(t, err, mailer.Unavailable)
-	if conns, mails := len(s.Received()), len(s.Mails()); conns != 1 || mails != 2 {
-		t.Errorf("%d connections and %d mails, want 1 and 2", conns, mails)
-	}
-}
-
 // TestBreakerOpensWhileWaiting: who waited for a connection to a relay that
 // was given up meanwhile does not ask it.
 func TestBreakerOpensWhileWaiting(t *testing.T) {
@@ -375,38 +318,6 @@ func TestWaitingForAConnection(t *testing.T) {
 	mustSend(t, r, letter())
 }
 
-func TestSeveralRelays(t *testing.T) {
-	for name, c := range map[string]struct {
-		first fault.Script
-		want  mailer.Outcome // of the send
-		other int            // mails at the second relay
-	}{
-		"down":               {fault.Script{At: fault.Banner, Kind: fault.Reset}, 0, 1},
-		"silent":             {fault.Script{At: fault.MAIL, Kind: fault.Silence}, 0, 1},
-		"not now":            {fault.Script{At: fault.RCPT, Kind: fault.Temporary}, 0, 1},
-		"not now, after all": {fault.Script{At: fault.Dot, Kind: fault.Temporary}, 0, 1},
-		"shut to us":         {fault.Script{At: fault.EHLO, Kind: fault.Permanent}, 0, 1},
-		"closed to us":       {fault.Script{At: fault.RCPT, Kind: fault.Barred}, 0, 1},
-		"refused":            {fault.Script{At: fault.RCPT, Kind: fault.Permanent}, mailer.Rejected, 0},
-		"refused after all":  {fault.Script{At: fault.Dot, Kind: fault.Permanent}, mailer.Rejected, 0},
-		"nobody knows":       {fault.Script{At: fault.Dot, Kind: fault.HangUp}, mailer.Unknown, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			first, second := play(t, c.first), play(t, fault.Script{})
-			r := newRelays(t, facingAmply(c.first), plain(first), plain(second))
-			receipt, err := r.Send(t.Context(), letter())
-			checkOutcome(t, err, c.want)
-			if got := len(second.Mails()); got != c.other {
-				t.Errorf("the second relay got %d mails, want %d", got, c.other)
-			}
-			if err == nil && receipt.Relay != second.Addr() {
-				t.Errorf("receipt = %+v", receipt)
-			}
-		})
-	}
-}
-
 // slowBeside makes two relays, of which the first has its only connection taken by a mail until
 // free is called.
 func slowBeside(t *testing.T, second fault.Script) (r *mailer.Relays, slow, other *fault.Server, free func()) {
@@ -463,50 +374,6 @@ func TestBackToTheFirstOfTwo(t *testing.T) {
 	group.Wait()
 	if got := len(second.Received()); got != many {
 		t.Errorf("the second was asked %d times, want %d", got, many)
-	}
-}
-
-// TestBreaker goes through the life of a breaker on a clock of its own.
-func TestBreaker(t *testing.T) {
-	first, second := play(t, fault.Script{At: fault.Banner, Kind: fault.HangUp}), play(t, fault.Script{})
-	var now atomic.Int64
-	now.Store(1_000_000)
-	var opened, closed atomic.Int32
-	o := steady()
-	o.Now = now.Load
-	o.Breaker = mailer.Breaker{Failures: 2, Cooldown: time.Second}
-	o.Hooks.Circuit = func(_ string, open bool) {
-		if open {
-			opened.Add(1)
-		} else {
-			closed.Add(1)
-		}
-	}
-	r := newRelays(t, o, plain(first), plain(second))
-	asked := func(want int) {
-		t.Helper()
-		mustSend(t, r, letter())
-		if got := len(first.Received()); got != want {
-			t.Fatalf("the failing relay was asked %d times, want %d", got, want)
-		}
-	}
-	asked(1)
-	asked(2) // opens
-	asked(2)
-	now.Add(999)
-	asked(2)
-	now.Add(1)
-	asked(3) // the trial fails: two seconds now
-	now.Add(1999)
-	asked(3)
-	first.Play(fault.Script{})
-	now.Add(1)
-	asked(4) // the trial is well
-	if got := len(first.Mails()); got != 1 {
-		t.Errorf("the relay that is back got %d mails, want 1", got)
-	}
-	if opened.Load() != 1 || closed.Load() != 1 {
-		t.Errorf("opened %d times and closed %d times, want 1 and 1", opened.Load(), closed.Load())
 	}
 }
 
@@ -623,102 +490,6 @@ func TestNothingIsLeft(t *testing.T) {
 	servertest.Eventually(t, fmt.Sprintf("no more than %d goroutines", before), func() bool {
 		return runtime.NumGoroutine() <= before
 	})
-}
-
-// TestStrangersServer sends to a server that is not ours.
-func TestStrangersServer(t *testing.T) {
-	backend := &strangersBackend{mails: make(chan string, 10)}
-	r := newRelays(t, mailer.Options{}, strangers(t, backend))
-	for range 3 {
-		mustSend(t, r, letter())
-		want := "no-reply@acme.example>somebody@secret.example\n" + string(letter().Bytes)
-		if got := <-backend.mails; got != want {
-			t.Errorf("arrived: %q", got)
-		}
-	}
-	refused := letter()
-	refused.To = "nobody@secret.example"
-	_, err := r.Send(t.Context(), refused)
-	checkRefusedByStranger(t, err)
-	mustSend(t, r, letter())
-}
-
-// TestAQuotaUsedUp: the account may send no more today. That is no recipient's fault, and the
-// next relay is asked; where none is left, it is trouble of ours.
-func TestAQuotaUsedUp(t *testing.T) {
-	quota := &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 4, 5}, Message: "Daily user sending limit exceeded"}
-	used := &strangersBackend{refuse: quota}
-	next := &strangersBackend{mails: make(chan string, 1)}
-	mustSend(t, newRelays(t, steady(), strangers(t, used), strangers(t, next)), letter())
-	if len(next.mails) != 1 {
-		t.Error("the second relay has no mail")
-	}
-	_, err := newRelays(t, steady(), strangers(t, used)).Send(t.Context(), letter())
-	checkOutcome(t, err, mailer.Unavailable)
-	if failure, ok := errors.AsType[*mailer.SendError](err); !ok || failure.Deferred || failure.Reply.String() != "550 5.4.5" {
-		t.Errorf("the error is %+v", failure)
-	}
-}
-
-// strangers starts a server that is not ours and returns its URL.
-func strangers(t *testing.T, backend *strangersBackend) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := smtp.NewServer(backend)
-	server.ErrorLog = log.New(io.Discard, "", 0)
-	go server.Serve(listener)
-	t.Cleanup(func() { server.Close() })
-	return "smtp://" + listener.Addr().String() + "?tls=none"
-}
-
-func checkRefusedByStranger(t *testing.T, err error) {
-	t.Helper()
-	failure, ok := errors.AsType[*mailer.SendError](err)
-	if !ok || failure.Outcome != mailer.Rejected || failure.Reply.Enhanced != "5.1.1" || failure.Step != mailer.StepRCPT {
-		t.Errorf("err = %v, want a rejected recipient", err)
-	}
-}
-
-// A strangersBackend takes mail, or refuses it all after the dot.
-type strangersBackend struct {
-	mails  chan string
-	refuse error
-}
-
-func (b *strangersBackend) NewSession(*smtp.Conn) (smtp.Session, error) {
-	return &strangersSession{backend: b}, nil
-}
-
-type strangersSession struct {
-	backend  *strangersBackend
-	envelope string
-}
-
-func (s *strangersSession) Reset()        { s.envelope = "" }
-func (s *strangersSession) Logout() error { return nil }
-func (s *strangersSession) Mail(from string, _ *smtp.MailOptions) error {
-	s.envelope = from
-	return nil
-}
-
-func (s *strangersSession) Rcpt(to string, _ *smtp.RcptOptions) error {
-	if strings.HasPrefix(to, "nobody@") {
-		return &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 1, 1}, Message: "no such mailbox"}
-	}
-	s.envelope += ">" + to
-	return nil
-}
-
-func (s *strangersSession) Data(r io.Reader) error {
-	text, err := io.ReadAll(r)
-	if s.backend.refuse != nil {
-		return s.backend.refuse
-	}
-	s.backend.mails <- s.envelope + "\n" + string(text)
-	return err
 }
 
 // TestPacedSends: the pace stands in front of all relays, and a full queue is

@@ -110,43 +110,6 @@ func outdated(config *tls.Config) *tls.Config {
 	return config
 }
 
-// TestNoTrustFile: without ?ca= the system's roots decide, and a private
-// authority is not among them.
-func TestNoTrustFile(t *testing.T) {
-	s := startSandbox(t, sandbox.Options{TLS: newTrust(t).good()})
-	r := newRelays(t, steady(), s.URL())
-	_, err := r.Send(t.Context(), letter())
-	checkOutcome(t, err, mailer.Unavailable)
-}
-
-func TestPasswords(t *testing.T) {
-	tr := newTrust(t)
-	for _, scheme := range []string{"smtps", "smtp"} {
-		for name, c := range map[string]struct {
-			user string
-			want mailer.Outcome
-			step mailer.Step
-		}{
-			"right": {"acme", 0, ""},
-			"wrong": {"ecma", mailer.Unavailable, mailer.StepAUTH},
-			"none":  {"", mailer.Unavailable, mailer.StepMAIL}, // 530: not the recipient's fault
-		} {
-			t.Run(scheme+"/"+name, func(t *testing.T) {
-				t.Parallel()
-				s := startSandbox(t, sandbox.Options{
-					TLS: tr.good(), ImplicitTLS: scheme == "smtps", User: "acme", Password: password,
-				})
-				r := newRelays(t, steady(), tr.address(scheme, c.user, s))
-				_, err := r.Send(t.Context(), letter())
-				checkOutcome(t, err, c.want)
-				if failure, ok := errors.AsType[*mailer.SendError](err); ok && failure.Step != c.step {
-					t.Errorf("failed at %s, want %s", failure.Step, c.step)
-				}
-			})
-		}
-	}
-}
-
 // TestSTARTTLSFaults: whatever happens on the way to TLS, no password and no
 // mail goes out in the clear, and nothing is shown that is secret.
 func TestSTARTTLSFaults(t *testing.T) {
