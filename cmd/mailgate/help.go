@@ -23,13 +23,11 @@ func (c call) help() int {
 		writeHelp(c.stdout)
 		return exitOK
 	}
-	for _, command := range commands() {
-		if command.name == c.args[0] {
-			command.writeHelp(c.stdout)
-			return exitOK
-		}
+	command, err := commandNamed(c.args[0])
+	if err == nil {
+		command.writeHelp(c.stdout)
 	}
-	return c.status(misusage(fmt.Sprintf("there is no command %q; mailgate help lists them", c.args[0])))
+	return c.status(err)
 }
 
 func writeHelp(to io.Writer) {

@@ -57,17 +57,24 @@ func Run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	if name == "-v" || name == "--version" {
 		name = "version"
 	}
-	for _, command := range commands() {
-		if command.name != name {
-			continue
-		}
-		if asksForHelp(c.args) {
-			command.writeHelp(stdout)
-			return exitOK
-		}
-		return c.status(command.run(ctx, c))
+	command, err := commandNamed(name)
+	switch {
+	case err != nil:
+	case asksForHelp(c.args):
+		command.writeHelp(stdout)
+	default:
+		err = command.run(ctx, c)
 	}
-	return c.status(misusage(fmt.Sprintf("there is no command %q; mailgate help lists them", name)))
+	return c.status(err)
+}
+
+func commandNamed(name string) (command, error) {
+	for _, command := range commands() {
+		if command.name == name {
+			return command, nil
+		}
+	}
+	return command{}, misusage(fmt.Sprintf("there is no command %q; mailgate help lists them", name))
 }
 
 // misusage is a command line that cannot be carried out.
