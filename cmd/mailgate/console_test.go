@@ -2,8 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"net/http"
-	"strings"
 	"testing"
 
 	"github.com/mailgate/mailgate/mailer/sandbox"
@@ -66,17 +64,8 @@ func tried(t testing.TB, operator client, tiers string) (got trial) {
 // read asks, and reads an answer that is of no sender's.
 func (c client) read(t testing.TB, method, path, body string, into any) {
 	t.Helper()
-	request, err := http.NewRequest(method, c.url+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Header = http.Header{"Authorization": {"Bearer " + c.key}, "Content-Type": {"application/json"}}
-	response, err := c.http.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	if err := json.NewDecoder(response.Body).Decode(into); err != nil || response.StatusCode != 200 {
-		t.Fatalf("%s %s: status %d, %v", method, path, response.StatusCode, err)
+	a, err := c.fetch(nil, method, path, body)
+	if err != nil || a.Status != 200 || json.Unmarshal([]byte(a.Raw), into) != nil {
+		t.Fatalf("%s %s: %v, status %d: %s", method, path, err, a.Status, a.Raw)
 	}
 }

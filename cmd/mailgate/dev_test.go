@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -167,26 +166,26 @@ func TestDevPages(t *testing.T) {
 		"/": "text/html", "/inbox": "text/html", "/web/style.css": "text/css", "/web/mark.svg": "image/svg+xml",
 		"/web/signup.js": "text/javascript", "/web/inbox.js": "text/javascript", "/web/lengths.js": "text/javascript",
 	} {
-		response := page.get(t, path, nil)
+		response := page.get(t, path)
 		h := response.Header
-		if response.StatusCode != 200 || !strings.HasPrefix(h.Get("Content-Type"), kind) {
-			t.Errorf("%s: %d %s", path, response.StatusCode, h.Get("Content-Type"))
+		if response.Status != 200 || !strings.HasPrefix(h.Get("Content-Type"), kind) {
+			t.Errorf("%s: %d %s", path, response.Status, h.Get("Content-Type"))
 		}
 		if csp := h.Get("Content-Security-Policy"); !strings.HasPrefix(csp, "default-src 'none'; script-src 'self'; style-src 'self';") || strings.Contains(csp, "unsafe") {
 			t.Errorf("%s: policy %q", path, csp)
 		}
 	}
 	for _, path := range []string{"/nowhere", "/web/", "/web/nothing.js", "/web/../web", "/demo/mails/99", "/demo/mails/x"} {
-		lost := page.get(t, path, nil)
-		if lost.StatusCode != 404 || lost.Header.Get("Content-Type") != "application/problem+json" {
-			t.Errorf("%s: %d %s", path, lost.StatusCode, lost.Header.Get("Content-Type"))
+		lost := page.get(t, path)
+		if lost.Status != 404 || lost.Header.Get("Content-Type") != "application/problem+json" {
+			t.Errorf("%s: %d %s", path, lost.Status, lost.Header.Get("Content-Type"))
 		}
 	}
 	page.must(t, "POST", "/demo/sign-up", `{"email":"dave@example.com"}`, 200)
 	id := page.must(t, "GET", "/demo/mails", "", 200).Body.Mails[0].ID
-	html := page.get(t, fmt.Sprintf("/demo/mails/%d/html", id), nil)
-	if csp := html.Header.Get("Content-Security-Policy"); html.StatusCode != 200 || !strings.HasSuffix(csp, "; sandbox allow-same-origin") || strings.Contains(csp, "script") {
-		t.Errorf("a mail's HTML: %d, policy %q", html.StatusCode, csp)
+	html := page.get(t, fmt.Sprintf("/demo/mails/%d/html", id))
+	if csp := html.Header.Get("Content-Security-Policy"); html.Status != 200 || !strings.HasSuffix(csp, "; sandbox allow-same-origin") || strings.Contains(csp, "script") {
+		t.Errorf("a mail's HTML: %d, policy %q", html.Status, csp)
 	}
 }
 
@@ -194,43 +193,18 @@ func TestDevPages(t *testing.T) {
 // not across sites.
 func TestDevGuard(t *testing.T) {
 	page, _, _ := startDev(t)
-	if response := page.get(t, "/", func(r *http.Request) { r.Host = "attacker.example" }); response.StatusCode != 403 {
-		t.Errorf("under another name: %d", response.StatusCode)
+	for name, tt := range map[string]struct {
+		method, path string
+		header       http.Header
+		status       int
+	}{
+		"under another name": {"GET", "/", http.Header{"Host": {"attacker.example"}}, 403},
+		"as a form":          {"POST", "/demo/reset", http.Header{"Content-Type": {"text/plain"}}, 415},
+		"from another site":  {"POST", "/demo/reset", http.Header{"Sec-Fetch-Site": {"cross-site"}}, 403},
+	} {
+		a, err := page.fetch(tt.header, tt.method, tt.path, `{"email":"a@example.com"}`)
+		if err != nil || a.Status != tt.status {
+			t.Errorf("%s: %v %d, want %d", name, err, a.Status, tt.status)
+		}
 	}
-	post := func(change func(*http.Request)) int {
-		return page.get(t, "/demo/reset", func(r *http.Request) {
-			r.Method, r.Body = "POST", io.NopCloser(strings.NewReader(`{"email":"a@example.com"}`))
-			change(r)
-		}).StatusCode
-	}
-	if status := post(func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }); status != 415 {
-		t.Errorf("as a form: %d", status)
-	}
-	if status := post(func(r *http.Request) {
-		r.Header.Set("Content-Type", "application/json")
-		r.Header.Set("Sec-Fetch-Site", "cross-site")
-	}); status != 403 {
-		t.Errorf("from another site: %d", status)
-	}
-}
-
-// get fetches a path, read whole.
-func (c client) get(t *testing.T, path string, change func(*http.Request)) *http.Response {
-	t.Helper()
-	request, err := http.NewRequest(http.MethodGet, c.url+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if change != nil {
-		change(request)
-	}
-	response, err := c.http.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	if _, err := io.Copy(io.Discard, response.Body); err != nil {
-		t.Fatal(err)
-	}
-	return response
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"encoding/json"
-	"net/http"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,22 +12,6 @@ import (
 	"github.com/mailgate/mailgate/redisstore/redistest"
 	"github.com/mailgate/mailgate/servertest"
 )
-
-// metric is the value of a metric without labels.
-func metric(t testing.TB, server *process, name string) string {
-	t.Helper()
-	response, err := http.Get(server.URL + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
-		if value, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
-			return value
-		}
-	}
-	return "none"
-}
 
 // mentions are the lines of a JSON log with these words in them.
 func mentions(log *output, words string) (lines []map[string]any) {

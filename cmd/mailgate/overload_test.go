@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"slices"
@@ -34,7 +33,14 @@ func TestOverload(t *testing.T) {
 		"MAILGATE_API_KEYS=app:"+apiKey+",flood:"+floodKey, "MAILGATE_MAX_CONNECTIONS=400"))
 	app := newClient(t, server.URL, apiKey)
 	alone := medianSend(t, app, "alone")
-	goroutines, memory := app.metric(t, "go_goroutines"), app.metric(t, "process_resident_memory_bytes")
+	figure := func(name string) float64 {
+		value, err := strconv.ParseFloat(metric(t, server, name), 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+	goroutines, memory := figure("go_goroutines"), figure("process_resident_memory_bytes")
 
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -46,7 +52,7 @@ func TestOverload(t *testing.T) {
 	if beside > 10*alone { // whoever waits for all of the flood waits for a hundred mails
 		t.Errorf("a mail takes %v beside the flood and %v alone", beside, alone)
 	}
-	more := app.metric(t, "process_resident_memory_bytes") - memory
+	more := figure("process_resident_memory_bytes") - memory
 	t.Logf("a mail takes %v alone, %v beside the flood; %d requests refused; %.0f MB more", alone, beside, refused.Load(), more/1e6)
 	if more > 256e6 { // with the race detector; without, it is a tenth
 		t.Errorf("the flood takes %.0f MB", more/1e6)
@@ -58,7 +64,7 @@ func TestOverload(t *testing.T) {
 	for _, c := range strangers {
 		c.Close()
 	}
-	servertest.Eventually(t, "the goroutines to end", func() bool { return app.metric(t, "go_goroutines") < goroutines+10 })
+	servertest.Eventually(t, "the goroutines to end", func() bool { return figure("go_goroutines") < goroutines+10 })
 }
 
 // medianSend is how long it takes to send a mail, one after the other.
@@ -107,29 +113,4 @@ func flood(ctx context.Context, c client) (refused *atomic.Int64, ended *sync.Wa
 		})
 	}
 	return refused, ended
-}
-
-// metric is one of the server's figures.
-func (c client) metric(t *testing.T, name string) float64 {
-	t.Helper()
-	response, err := c.http.Get(c.url + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	all, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(all)) {
-		if text, ok := strings.CutPrefix(line, name+" "); ok {
-			value, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return value
-		}
-	}
-	t.Fatalf("there is no metric %s", name)
-	return 0
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -329,18 +328,4 @@ func TestReloadDuringASend(t *testing.T) {
 		s.with(t, ofDomain(1), `"rules_added":"domain"`)
 		servertest.Eventually(t, "the place to be free again", func() bool { return waitsFor() == "" })
 	})
-}
-
-func (s *site) metrics(t testing.TB) string {
-	t.Helper()
-	response, err := s.app.http.Get(s.URL + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }

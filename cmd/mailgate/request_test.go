@@ -1,12 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
 	"net/http"
+	"strings"
 	"testing"
 )
 
@@ -51,30 +51,46 @@ func (c client) once(key, email string) (answer, error) {
 }
 
 // askWith is ask with further headers.
-func (c client) askWith(header http.Header, method, path, body string) (a answer, err error) {
-	request, err := http.NewRequest(method, c.url+path, bytes.NewReader([]byte(body)))
+func (c client) askWith(header http.Header, method, path, body string) (answer, error) {
+	a, err := c.fetch(header, method, path, body)
 	if err != nil {
 		return a, err
 	}
-	maps.Copy(request.Header, header)
+	if err := json.Unmarshal([]byte(a.Raw), &a.Body); err != nil {
+		return a, fmt.Errorf("status %d with no JSON: %w", a.Status, err)
+	}
+	return a, nil
+}
+
+// fetch is askWith for an answer that is no JSON, or not that of a sender.
+func (c client) fetch(header http.Header, method, path, body string) (a answer, err error) {
+	request, err := http.NewRequest(method, c.url+path, strings.NewReader(body))
+	if err != nil {
+		return a, err
+	}
 	request.Header.Set("Content-Type", "application/json")
 	if c.key != "" {
 		request.Header.Set("Authorization", "Bearer "+c.key)
 	}
+	maps.Copy(request.Header, header)
+	request.Host = header.Get("Host") // the URL's, if it is empty
 	response, err := c.http.Do(request)
 	if err != nil {
 		return a, err
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
+	return answer{Status: response.StatusCode, Header: response.Header, Raw: string(text)}, err
+}
+
+// get fetches what a path has.
+func (c client) get(t testing.TB, path string) answer {
+	t.Helper()
+	a, err := c.fetch(nil, http.MethodGet, path, "")
 	if err != nil {
-		return a, err
+		t.Fatal(err)
 	}
-	a.Status, a.Header, a.Raw = response.StatusCode, response.Header, string(text)
-	if err := json.Unmarshal(text, &a.Body); err != nil {
-		return a, fmt.Errorf("status %d with no JSON: %w", a.Status, err)
-	}
-	return a, nil
+	return a
 }
 
 // A client asks one server with one key.

@@ -323,11 +323,11 @@ func TestDrainDelay(t *testing.T) {
 	relay := startRelay(t, sandbox.Options{})
 	server := startServer(t, settingsFor(relay.URL(), "MAILGATE_DATA_DIR=:memory:", "MAILGATE_DRAIN_DELAY=50s", "MAILGATE_SHUTDOWN_GRACE=1m"))
 	app := newClient(t, server.URL, apiKey)
-	if status := app.get(t, "/readyz", nil).StatusCode; status != 200 {
+	if status := app.get(t, "/readyz").Status; status != 200 {
 		t.Errorf("before: %d", status)
 	}
 	server.signal(t, syscall.SIGTERM)
-	servertest.Eventually(t, "/readyz to say no", func() bool { return app.get(t, "/readyz", nil).StatusCode == 503 })
+	servertest.Eventually(t, "/readyz to say no", func() bool { return app.get(t, "/readyz").Status == 503 })
 	app.mustSend(t, "alice@example.com", 200)
 	server.signal(t, syscall.SIGTERM)
 	if status := server.end(t); status != -1 {
