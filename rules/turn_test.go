@@ -20,11 +20,7 @@ import (
 func TestTheRefusedTakeNoTurns(t *testing.T) {
 	for _, remote := range []bool{false, true} {
 		s := openShop(t)
-		bucket, err := meter.NewLeakyBucket(throttle.Tier{Name: "second", Limit: 14, Window: 1000}, 50)
-		if err != nil {
-			t.Fatal(err)
-		}
-		pace := memory.New(bucket, memory.Options{Now: s.clock.Load})
+		pace := s.queue(14)
 		set := newSet(t, rules.Options{Remote: remote},
 			rules.Rule{Name: "pace", By: rules.ByAll, Limiter: pace, Queues: true},
 			s.rule(rules.MailboxRule, rules.ByMailbox, "minute=1/60s"))
