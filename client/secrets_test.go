@@ -7,12 +7,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
 	"github.com/mailgate/mailgate/client"
+	"github.com/mailgate/mailgate/servertest"
 )
 
 // leaksNothing fails the test if an error has the key or the address in its message.
@@ -148,8 +147,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 // Nor is it for a proxy that the environment names. A process reads its environment for
 // that only once, so this is asked in one of its own.
 func TestTheEnvironmentsProxyIsNotAsked(t *testing.T) {
-	const inner = "ASK_WITH_A_PROXY_IN_THE_ENVIRONMENT"
-	if os.Getenv(inner) != "" {
+	if servertest.ChildDir() != "" {
 		// That refuses at once, and is no loopback by its name, for which no proxy is ever asked.
 		c, _ := asking(t, "http://0.0.0.0:1", client.Options{Attempts: 1})
 		if err := calls["send"](t.Context(), c); kindOf(err) != "not asked" {
@@ -158,9 +156,9 @@ func TestTheEnvironmentsProxyIsNotAsked(t *testing.T) {
 		return
 	}
 	proxy := play(t, line{status: 200, body: sentBody})
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
-	cmd.Env = append(os.Environ(), inner+"=yes", "HTTP_PROXY="+proxy.URL, "http_proxy="+proxy.URL, "NO_PROXY=", "no_proxy=")
-	out, err := cmd.CombinedOutput()
+	child := servertest.Child(t, t.TempDir())
+	child.Env = append(child.Env, "HTTP_PROXY="+proxy.URL, "http_proxy="+proxy.URL, "NO_PROXY=", "no_proxy=")
+	out, err := child.Output()
 	if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) || len(proxy.questions()) > 0 {
 		t.Errorf("the proxy was asked %d times: %v\n%s", len(proxy.questions()), err, out)
 	}
