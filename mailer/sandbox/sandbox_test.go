@@ -292,15 +292,6 @@ func dialSecure(t *testing.T, s *sandbox.Server, roots *x509.CertPool) *smtp.Cli
 	return client
 }
 
-func awaitNobody(t *testing.T, s *sandbox.Server) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); s.Stats().Open > 0; <-time.After(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("a connection that was dropped never left")
-		}
-	}
-}
-
 func TestDropAndClose(t *testing.T) {
 	s := start(t, sandbox.Options{})
 	conn, err := net.Dial("tcp", s.Addr())
@@ -316,9 +307,10 @@ func TestDropAndClose(t *testing.T) {
 	if line, err := in.ReadString('\n'); err == nil {
 		t.Errorf("after the drop: %q", line)
 	}
-	awaitNobody(t, s) // the end is seen before the connection is counted out
+	nobody := func() bool { return s.Stats().Open == 0 }
+	servertest.Eventually(t, "the end, which is seen before it is counted", nobody)
 	send(t, s, "b@acme.example", "Subject: still there\r\n\r\n")
-	awaitNobody(t, s)
+	servertest.Eventually(t, "the end of a mail's", nobody)
 	last, err := net.Dial("tcp", s.Addr())
 	if err != nil {
 		t.Fatal(err)
