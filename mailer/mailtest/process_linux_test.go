@@ -109,9 +109,11 @@ func TestNothingIsLeft(t *testing.T) {
 	var server *Server
 	t.Run("of a test", func(t *testing.T) {
 		server = Start(t, Options{})
-		if err := send(dial(t, server.SMTPS()), "a@b.example", "c@d.example", "Subject: x\r\n\r\nx\r\n"); err != nil {
+		conn, err := net.Dial("tcp", server.Addr)
+		if err != nil {
 			t.Fatal(err)
 		}
+		t.Cleanup(func() { _ = conn.Close() })
 	})
 	servertest.Await(t, "every process of the server to end", endLimit, func() error { return runsFrom(server.dir) })
 	if _, err := os.Stat(server.dir); !errors.Is(err, os.ErrNotExist) {

@@ -21,10 +21,7 @@ import (
 // Options are what a test may want to be different. Zero fields mean what is
 // named here.
 type Options struct {
-	// User and Password are what the server asks for before it takes mail.
-	// "mailgate" and one with marks that URLs must encode.
-	User, Password string
-	// LoginOnly leaves AUTH LOGIN as the one way to say them. AUTH PLAIN, too.
+	// LoginOnly leaves AUTH LOGIN as the one way to say the password. AUTH PLAIN, too.
 	LoginOnly bool
 	// Refuse is what the server refuses. Nothing.
 	Refuse []Refusal
@@ -46,7 +43,7 @@ type Refusal struct {
 type Server struct {
 	Addr           string // host:port; TLS by STARTTLS
 	SecureAddr     string // host:port; TLS from the first octet
-	User, Password string
+	User, Password string // that it asks for before it takes mail; with marks that URLs must encode
 	CA             string // file with the certificate of who vouches for the server's
 
 	dir     string
@@ -67,10 +64,7 @@ func start(t testing.TB, options Options, places []string) *Server {
 	if program == "" {
 		t.Fatal("exim4 is neither in PATH nor in /usr/sbin: install it (on Debian and Ubuntu `.ci/needs` or `apt-get install exim4-daemon-light` does) and run the test again")
 	}
-	s := &Server{User: options.User, Password: options.Password, options: options}
-	if s.User == "" && s.Password == "" {
-		s.User, s.Password = "mailgate", "p@ss: /wörd?%"
-	}
+	s := &Server{User: "mailgate", Password: "p@ss: /wörd?%", options: options}
 	as := ownAccount()
 	s.makeDir(t)
 	port, securePort := servertest.Port(t), servertest.Port(t)
