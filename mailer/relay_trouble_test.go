@@ -98,8 +98,6 @@ func troubles(t *testing.T, tr trust) map[string]trouble {
 		"421 on a kept one":       {script: at(fault.RSET, fault.Leaving), kept: true, tried: "sent", heard: text + " RSET, " + text},
 		"421 on a kept one, late": {script: at(fault.DATA, fault.Leaving), kept: true, tried: over, heard: text + " RSET MAIL RCPT DATA, " + mail, resting: true},
 		"MAIL 4xx, kept":          {script: at(fault.MAIL, fault.Temporary), kept: true, tried: over, heard: text + " RSET MAIL, EHLO MAIL", resting: true},
-		"RCPT 5xx, kept":          {script: at(fault.RCPT, fault.Permanent), kept: true, tried: "rejected", outcome: mailer.Rejected, heard: text + " RSET MAIL RCPT"},
-		"RCPT 5.7.1, kept":        {script: at(fault.RCPT, fault.Barred), kept: true, tried: over, heard: text + " RSET MAIL RCPT"},
 		"RCPT 4xx, kept":          {script: at(fault.RCPT, fault.Temporary), kept: true, tried: over, heard: text + " RSET MAIL RCPT"},
 		"DATA 4xx, kept":          {script: at(fault.DATA, fault.Temporary), kept: true, tried: over, heard: text + " RSET MAIL RCPT DATA, " + mail},
 		"DATA 4.7.1, kept":        {script: at(fault.DATA, fault.Greylist), kept: true, tried: over, heard: text + " RSET MAIL RCPT DATA"},
