@@ -6,8 +6,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -222,12 +220,8 @@ func TestTestMail(t *testing.T) {
 	if status, _, stderr := run(t, settingsFor(relay.URL()), "test-mail", "alice"); status != exitMisusage || !strings.Contains(stderr, "the recipient will not do") {
 		t.Errorf("status %d: %s", status, stderr)
 	}
-	broken, err := fault.Start(fault.Script{At: fault.RCPT, Kind: fault.Permanent})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer broken.Close()
-	status, _, stderr = run(t, settingsFor("smtp://"+broken.Addr()+"?tls=none"), "test-mail", "alice@example.com")
+	broken := startFaulty(t, fault.Script{At: fault.RCPT, Kind: fault.Permanent})
+	status, _, stderr = run(t, settingsFor(plain(broken)), "test-mail", "alice@example.com")
 	if status != exitFailure || !strings.Contains(stderr, "554") || strings.Count(stderr, "\n") != 1 {
 		t.Errorf("refused: status %d: %s", status, stderr)
 	}
@@ -235,10 +229,7 @@ func TestTestMail(t *testing.T) {
 
 // check-config shows every setting, where it comes from, and no secret.
 func TestCheckConfig(t *testing.T) {
-	config := filepath.Join(t.TempDir(), "m.yaml")
-	if err := os.WriteFile(config, []byte("locale: zh\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	config := write(t, t.TempDir()+"/m.yaml", "locale: zh\n")
 	environ := settingsFor("smtps://user:"+secret+"@relay.example", "MAILGATE_CONFIG="+config,
 		"MAILGATE_REDIS_URL=redis://:"+secret+"@redis.example", "MAILGATE_SYNC=true", shared)
 	status, stdout, stderr := run(t, environ, "check-config", "--tiers=q=1/1s", "--rules="+deployed+"rules.yaml")
@@ -286,10 +277,7 @@ func TestCheckConfig(t *testing.T) {
 
 // Whoever reads check-config is told that nobody is protected.
 func TestCheckConfigOfAShadow(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "rules.yaml")
-	if err := os.WriteFile(path, []byte("rules: [{name: mailbox, shadow: true}]"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	path := write(t, t.TempDir()+"/rules.yaml", "rules: [{name: mailbox, shadow: true}]")
 	status, stdout, stderr := run(t, settingsFor("smtps://relay.example"), "check-config", "--rules="+path)
 	if status != exitOK || !strings.Contains(stdout, "\nnote: the rule mailbox is in shadow, so any mailbox can be sent any number of mails\n") ||
 		!strings.Contains(stdout, "in shadow, refuses nothing\n") || strings.Contains(stdout, "Actions:") {
@@ -321,26 +309,11 @@ func TestKeysWithTwoSecrets(t *testing.T) {
 func TestComplaints(t *testing.T) {
 	relay := startRelay(t, sandbox.Options{})
 	whole := slices.Clip(settingsFor(relay.URL(), "MAILGATE_DATA_DIR=:memory:"))
-	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	badRules, limited := filepath.Join(t.TempDir(), "bad.yaml"), filepath.Join(t.TempDir(), "limited.yaml")
-	for path, text := range map[string]string{
-		badRules: "rules:\n- name: mailbox\n  off: true",
-		limited:  "rules: [{name: mailbox, limit: q=1/1s}]",
-	} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	file := write(t, t.TempDir()+"/file", "")
+	badRules := write(t, t.TempDir()+"/bad.yaml", "rules:\n- name: mailbox\n  off: true")
+	limited := write(t, t.TempDir()+"/limited.yaml", "rules: [{name: mailbox, limit: q=1/1s}]")
 	texts := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(texts, "code", "en"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(texts, "code", "en", "subject.txt"), []byte(strings.Repeat("x", 190)+"{{.Sender}}"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, texts+"/code/en/subject.txt", strings.Repeat("x", 190)+"{{.Sender}}")
 	tests := []struct {
 		name    string
 		args    string

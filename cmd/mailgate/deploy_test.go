@@ -17,10 +17,7 @@ const deployed = "../../deploy/"
 // The settings file to start from can be used as it is, once there is a relay, and so can
 // each of its lines that are commented out.
 func TestExampleSettings(t *testing.T) {
-	text, err := os.ReadFile(deployed + "mailgate.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := readFile(t, deployed+"mailgate.yaml")
 	as := []string{"check-config", "--config", deployed + "mailgate.yaml"}
 	if status, _, stderr := run(t, []string{"MAILGATE_SMTP_URL=smtps://relay.example"}, as...); status != exitOK {
 		t.Errorf("as it is: %s", stderr)
@@ -29,7 +26,7 @@ func TestExampleSettings(t *testing.T) {
 		t.Errorf("without a relay: %s", stderr)
 	}
 	shown := map[string]bool{"from": true}
-	for _, line := range regexp.MustCompile(`(?m)^#(\w+): .*$`).FindAllStringSubmatch(string(text), -1) {
+	for _, line := range regexp.MustCompile(`(?m)^#(\w+): .*$`).FindAllStringSubmatch(text, -1) {
 		shown[line[1]] = true
 	}
 	for _, setting := range settings.Catalogue() {
@@ -37,14 +34,11 @@ func TestExampleSettings(t *testing.T) {
 			t.Errorf("%s is not in the file", setting.Name)
 		}
 	}
-	whole := regexp.MustCompile(`(?m)^#(\w+: )`).ReplaceAllString(string(text), "$1")
+	whole := regexp.MustCompile(`(?m)^#(\w+: )`).ReplaceAllString(text, "$1")
 	whole = strings.NewReplacer(":change-me", ":changed", "secret: change-me", "secret: changed").Replace(whole) // an example's is refused
 	whole = strings.Replace(whole, "templates: templates\n", "templates: "+t.TempDir()+"\n", 1)
 	whole = strings.Replace(whole, "rules: rules.yaml\n", "rules: "+deployed+"rules.yaml\n", 1)
-	path := t.TempDir() + "/whole.yaml"
-	if err := os.WriteFile(path, []byte(whole), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	path := write(t, t.TempDir()+"/whole.yaml", whole)
 	status, stdout, stderr := run(t, nil, "check-config", "--config", path)
 	if status != exitOK || strings.Contains(stdout, " default\n") {
 		t.Errorf("with every line in force: %s%s", stderr, stdout)
@@ -54,10 +48,7 @@ func TestExampleSettings(t *testing.T) {
 // What the compose file gives mailgate are settings that it takes, all of them, and Redis is told
 // not to evict.
 func TestComposeFile(t *testing.T) {
-	text, err := os.ReadFile("../../docker-compose.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := readFile(t, "../../docker-compose.yml")
 	var file struct {
 		Services map[string]struct {
 			Environment map[string]string
@@ -65,7 +56,7 @@ func TestComposeFile(t *testing.T) {
 			Ports       []string
 		}
 	}
-	if err := yaml.Unmarshal(text, &file); err != nil {
+	if err := yaml.Unmarshal([]byte(text), &file); err != nil {
 		t.Fatal(err)
 	}
 	for _, setting := range settings.Catalogue() {
@@ -103,25 +94,22 @@ func TestComposeFile(t *testing.T) {
 // The unit of systemd hands over settings that there are. Where the service cannot start the
 // journal gets its one line now and then, on what may be the disk that is full.
 func TestUnit(t *testing.T) {
-	text, err := os.ReadFile(deployed + "mailgate.service")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := readFile(t, deployed+"mailgate.service")
 	known := map[string]bool{}
 	for _, setting := range settings.Catalogue() {
 		known[setting.Env()], known[setting.Env()+"_FILE"] = true, setting.Secret
 	}
-	for _, line := range regexp.MustCompile(`(?m)^#?Environment=(\w+)=`).FindAllStringSubmatch(string(text), -1) {
+	for _, line := range regexp.MustCompile(`(?m)^#?Environment=(\w+)=`).FindAllStringSubmatch(text, -1) {
 		if !known[line[1]] {
 			t.Errorf("%s is no setting", line[1])
 		}
 	}
-	if regexp.MustCompile(`(?m)^ExecStartPre=`).Match(text) || !strings.Contains(string(text), "\nRestartSec=5\n") {
+	if regexp.MustCompile(`(?m)^ExecStartPre=`).MatchString(text) || !strings.Contains(text, "\nRestartSec=5\n") {
 		t.Error("a start that fails is more than a line now and then")
 	}
 	// Without /proc/sys the system's backlog of connections is not known, and without
 	// /proc/stat not since when the process runs.
-	if strings.Contains(string(text), "\nProcSubset=") {
+	if strings.Contains(text, "\nProcSubset=") {
 		t.Error("the service does not see all of /proc that it needs")
 	}
 }
@@ -142,33 +130,25 @@ func TestSecretsAreLeftOut(t *testing.T) {
 
 // What the runbook has an operator type works where the unit keeps things.
 func TestRunbookShell(t *testing.T) {
-	text, err := os.ReadFile("../../docs/runbook.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	typed := regexp.MustCompile(`(?m)^    export ((?:.*\\\n)*.*)$`).FindStringSubmatch(string(text))
+	text := readFile(t, "../../docs/runbook.md")
+	typed := regexp.MustCompile(`(?m)^    export ((?:.*\\\n)*.*)$`).FindStringSubmatch(text)
 	if typed == nil {
 		t.Fatal("it does not say where the settings are")
 	}
 	relay, etc := startRelay(t, sandbox.Options{}), t.TempDir()
 	server := startServer(t, settingsFor(relay.URL(), "MAILGATE_DATA_DIR=:memory:"))
-	example, err := os.ReadFile(deployed + "mailgate.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	example := readFile(t, deployed+"mailgate.yaml")
 	for name, content := range map[string]string{
-		"mailgate.yaml": string(example), "smtp_url": relay.URL(), "api_keys": "app:" + apiKey, "admin_keys": "ops:" + adminKey,
+		"mailgate.yaml": example, "smtp_url": relay.URL(), "api_keys": "app:" + apiKey, "admin_keys": "ops:" + adminKey,
 	} {
-		if err := os.WriteFile(etc+"/"+name, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, etc+"/"+name, content)
 	}
 	environ := []string{"MAILGATE_URL=" + server.URL}
 	for _, pair := range regexp.MustCompile(`MAILGATE_\w+=\S+`).FindAllString(typed[1], -1) {
 		environ = append(environ, strings.Replace(pair, "/etc/mailgate", etc, 1))
 	}
 	for _, line := range []string{"check-config", "test-mail you@example.com", "show alice@example.com", "reset alice@example.com"} {
-		if !strings.Contains(string(text), "mailgate "+line) {
+		if !strings.Contains(text, "mailgate "+line) {
 			t.Errorf("it does not say: mailgate %s", line)
 		}
 		if status, _, stderr := run(t, environ, strings.Fields(line)...); status != exitOK {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -50,12 +49,9 @@ actions:
 
 	served := metricsOf(t, s.metrics(t))
 	maps.Copy(served, metricsOf(t, refusing.metrics(t)))
-	text, err := os.ReadFile("../../docs/metrics.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := readFile(t, "../../docs/metrics.md")
 	documented := map[string]string{}
-	for _, line := range regexp.MustCompile("(?m)^\\| `(mailgate_\\w+)(?:\\{(.*?)\\})?` \\|").FindAllStringSubmatch(string(text), -1) {
+	for _, line := range regexp.MustCompile("(?m)^\\| `(mailgate_\\w+)(?:\\{(.*?)\\})?` \\|").FindAllStringSubmatch(text, -1) {
 		documented[line[1]] = sorted(strings.Split(line[2], ","))
 	}
 	for name, labels := range served {
@@ -64,7 +60,7 @@ actions:
 		}
 	}
 	for _, outcome := range regexp.MustCompile(`mailgate_sends_total\{.*outcome="(.*?)"`).FindAllStringSubmatch(s.metrics(t), -1) {
-		if !regexp.MustCompile("(?m)^\\| .*`" + outcome[1] + "`.* \\|").Match(text) {
+		if !regexp.MustCompile("(?m)^\\| .*`" + outcome[1] + "`.* \\|").MatchString(text) {
 			t.Errorf("the outcome %s of sends is not documented", outcome[1])
 		}
 	}

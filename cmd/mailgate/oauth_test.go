@@ -3,8 +3,6 @@ package main
 import (
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -23,10 +21,7 @@ func TestOAuth(t *testing.T) {
 		w.WriteHeader(http.StatusUnauthorized)
 		_, _ = w.Write([]byte(`{"error":"invalid_client","error_description":"AADSTS7000222: The secret ` + mailtest.ClientSecret[:3] + `\u001b[2J has expired"}`))
 	}
-	bad := filepath.Join(t.TempDir(), "bad.yaml")
-	if err := os.WriteFile(bad, []byte("token_url: https://login.example\nclient_secret: "+mailtest.ClientSecret), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	bad := write(t, t.TempDir()+"/bad.yaml", "token_url: https://login.example\nclient_secret: "+mailtest.ClientSecret)
 	for name, c := range map[string]struct {
 		answer func(http.ResponseWriter, int)
 		file   string // in place of one for that server

@@ -133,12 +133,8 @@ func TestKilledBeforeTheMail(t *testing.T) {
 // that has a relay which answers.
 func killedAt(t *testing.T, step fault.Step, heard string, environ ...string) (*process, *sandbox.Server) {
 	t.Helper()
-	silent, err := fault.Start(fault.Script{At: step, Kind: fault.Silence})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { silent.Close() })
-	first := startServer(t, settingsFor("smtp://"+silent.Addr()+"?tls=none", environ...))
+	silent := startFaulty(t, fault.Script{At: step, Kind: fault.Silence})
+	first := startServer(t, settingsFor(plain(silent), environ...))
 	begun(t, first, "killed", "alice@example.com")
 	servertest.Eventually(t, fmt.Sprintf("the relay hears %q", heard), func() bool { return received(silent, heard) })
 	killed(t, first)

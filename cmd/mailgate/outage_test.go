@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"strings"
 	"syscall"
@@ -15,10 +14,9 @@ import (
 
 // mentions are the lines of a JSON log with these words in them.
 func mentions(log *output, words string) (lines []map[string]any) {
-	all := bufio.NewScanner(strings.NewReader(log.String()))
-	for all.Scan() {
+	for text := range strings.Lines(log.String()) {
 		var line map[string]any
-		if strings.Contains(all.Text(), words) && json.Unmarshal(all.Bytes(), &line) == nil {
+		if strings.Contains(text, words) && json.Unmarshal([]byte(text), &line) == nil {
 			lines = append(lines, line)
 		}
 	}

@@ -24,12 +24,8 @@ const floodKey = "flood-" + secret
 // every mail sent, about as soon as alone; and when all have gone nothing is left of it.
 func TestOverload(t *testing.T) {
 	// It takes so long that what a busy machine adds is little beside it.
-	relay, err := fault.Start(fault.Script{At: fault.Dot, Kind: fault.Drip, DripEvery: 15 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer relay.Close()
-	server := startServer(t, settingsFor("smtp://"+relay.Addr()+"?tls=none", "MAILGATE_DATA_DIR="+t.TempDir(),
+	relay := startFaulty(t, fault.Script{At: fault.Dot, Kind: fault.Drip, DripEvery: 15 * time.Millisecond})
+	server := startServer(t, settingsFor(plain(relay), "MAILGATE_DATA_DIR="+t.TempDir(),
 		"MAILGATE_API_KEYS=app:"+apiKey+",flood:"+floodKey, "MAILGATE_MAX_CONNECTIONS=400"))
 	app := newClient(t, server.URL, apiKey)
 	alone := medianSend(t, app, "alone")

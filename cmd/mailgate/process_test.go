@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -86,10 +85,9 @@ func (o *output) await(t testing.TB, what string, find func(text string) (string
 // logged finds a line of the JSON log by its message, and one of its fields.
 func logged(message, field string) func(string) (string, bool) {
 	return func(text string) (string, bool) {
-		lines := bufio.NewScanner(strings.NewReader(text))
-		for lines.Scan() {
+		for text := range strings.Lines(text) {
 			var line map[string]any
-			if json.Unmarshal(lines.Bytes(), &line) == nil && line["msg"] == message {
+			if json.Unmarshal([]byte(text), &line) == nil && line["msg"] == message {
 				value, _ := line[field].(string)
 				return value, true
 			}

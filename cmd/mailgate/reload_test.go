@@ -39,14 +39,15 @@ func startSiteBefore(t *testing.T, relayURL, rules string, environ ...string) *s
 	t.Helper()
 	dir := t.TempDir()
 	s := &site{rules: filepath.Join(dir, "rules.yaml"), templates: filepath.Join(dir, "templates")}
-	s.write(t, s.rules, rules)
+	write(t, s.rules, rules)
 	s.subject(t, "First {{.Code}}")
 	s.process = startServer(t, settingsFor(relayURL, append(environ, "MAILGATE_RULES="+s.rules, "MAILGATE_TEMPLATES="+s.templates)...))
 	s.app = newClient(t, s.URL, apiKey)
 	return s
 }
 
-func (s *site) write(t testing.TB, path, text string) {
+// write makes a file, and its directory, and returns its path.
+func write(t testing.TB, path, text string) string {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
@@ -54,11 +55,12 @@ func (s *site) write(t testing.TB, path, text string) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	return path
 }
 
 func (s *site) subject(t testing.TB, text string) {
 	t.Helper()
-	s.write(t, filepath.Join(s.templates, "code", "en", "subject.txt"), text)
+	write(t, filepath.Join(s.templates, "code", "en", "subject.txt"), text)
 }
 
 // reload tells the server to read its files again and returns the line that it logs.
@@ -85,7 +87,7 @@ func (s *site) reload(t testing.TB) string {
 // with is reload with other rules, which has to say this.
 func (s *site) with(t testing.TB, rules, says string) {
 	t.Helper()
-	s.write(t, s.rules, rules)
+	write(t, s.rules, rules)
 	if line := s.reload(t); !strings.Contains(line, says) {
 		t.Errorf("the log says %s, want %s", line, says)
 	}
@@ -299,12 +301,8 @@ func TestReloadUnderLoad(t *testing.T) {
 // lost, that rule has its place back.
 func TestReloadDuringASend(t *testing.T) {
 	onEachStore(t, func(t *testing.T, environ ...string) {
-		relay, err := fault.Start(fault.Script{At: fault.RCPT, Kind: fault.Silence})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer relay.Close()
-		s := startSiteBefore(t, "smtp://"+relay.Addr()+"?tls=none", ofDomain(1), environ...)
+		relay := startFaulty(t, fault.Script{At: fault.RCPT, Kind: fault.Silence})
+		s := startSiteBefore(t, plain(relay), ofDomain(1), environ...)
 		waitsFor := func() string {
 			return s.app.must(t, "GET", "/mailboxes/bob@example.com", "", 200).Body.Rule
 		}

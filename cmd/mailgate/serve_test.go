@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -36,6 +35,19 @@ func startRelay(t testing.TB, options sandbox.Options) *sandbox.Server {
 	return relay
 }
 
+// startFaulty starts a relay that misbehaves.
+func startFaulty(t testing.TB, script fault.Script) *fault.Server {
+	t.Helper()
+	relay, err := fault.Start(script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { relay.Close() })
+	return relay
+}
+
+func plain(relay *fault.Server) string { return "smtp://" + relay.Addr() + "?tls=none" }
+
 // From the request to the mail, a denial, a look and a reset, through the program as
 // users start it.
 func TestServe(t *testing.T) {
@@ -61,20 +73,13 @@ func TestServe(t *testing.T) {
 	if reset := ops.must(t, "POST", "/admin/mailboxes/alice@example.com/reset", `{"reason":"a test"}`, 200); reset.Body.Cleared != 1 {
 		t.Errorf("a reset cleared %d", reset.Body.Cleared)
 	}
-	var line struct {
-		Audit                bool
-		Key, Mailbox, Reason string
-	}
-	server.log.await(t, "the audit log", func(text string) (string, bool) {
-		for entry := range strings.Lines(text) {
-			if json.Unmarshal([]byte(entry), &line) == nil && line.Audit {
-				return entry, true
-			}
-		}
-		return "", false
+	var audit []map[string]any
+	servertest.Eventually(t, "a line of the audit log", func() bool {
+		audit = mentions(server.log, `"audit":true`)
+		return len(audit) == 1
 	})
-	if line.Key != "ops" || line.Mailbox == "" || line.Reason != "a test" {
-		t.Errorf("the audit log: %+v", line)
+	if line := audit[0]; line["key"] != "ops" || line["mailbox"] == "" || line["reason"] != "a test" {
+		t.Errorf("the audit log: %v", line)
 	}
 	app.mustSend(t, "alice@example.com", 200)
 	newClient(t, server.URL, "").mustSend(t, "bob@example.com", 401)
@@ -287,12 +292,8 @@ func TestTermWhileSendsAreHeldBack(t *testing.T) {
 
 // The first SIGTERM waits for what is in flight, the second does not.
 func TestSecondTermEndsAtOnce(t *testing.T) {
-	relay, err := fault.Start(fault.Script{At: fault.Dot, Kind: fault.Silence})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer relay.Close()
-	server := startServer(t, settingsFor("smtp://"+relay.Addr()+"?tls=none", "MAILGATE_DATA_DIR=:memory:"))
+	relay := startFaulty(t, fault.Script{At: fault.Dot, Kind: fault.Silence})
+	server := startServer(t, settingsFor(plain(relay), "MAILGATE_DATA_DIR=:memory:"))
 	app := newClient(t, server.URL, apiKey)
 	asked := make(chan error, 1)
 	go func() {
@@ -338,12 +339,8 @@ func TestDrainDelay(t *testing.T) {
 // The grace bounds the drain: requests that take longer are cut off, and the exit
 // status says so.
 func TestGraceIsBounded(t *testing.T) {
-	relay, err := fault.Start(fault.Script{At: fault.Dot, Kind: fault.Silence})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer relay.Close()
-	server := startServer(t, settingsFor("smtp://"+relay.Addr()+"?tls=none", "MAILGATE_DATA_DIR=:memory:", "MAILGATE_SHUTDOWN_GRACE=300ms"))
+	relay := startFaulty(t, fault.Script{At: fault.Dot, Kind: fault.Silence})
+	server := startServer(t, settingsFor(plain(relay), "MAILGATE_DATA_DIR=:memory:", "MAILGATE_SHUTDOWN_GRACE=300ms"))
 	app := newClient(t, server.URL, apiKey)
 	asked := make(chan struct{})
 	go func() {
