@@ -10,6 +10,7 @@ import (
 func fromFlags(args []string) (layer, []string, error) {
 	found, rest := layer{}, []string{}
 	known := keys(flagName)
+	known[config] = key{setting: Setting{Name: config}}
 	for len(args) > 0 {
 		word := args[0]
 		args = args[1:]
@@ -22,7 +23,7 @@ func fromFlags(args []string) (layer, []string, error) {
 		}
 		name, value, hasValue := strings.Cut(strings.TrimLeft(word, "-"), "=")
 		k, ok := known[name]
-		if !ok && name != config {
+		if !ok {
 			return nil, nil, fmt.Errorf("there is no flag --%s; mailgate help lists them all", name)
 		}
 		if !hasValue {
@@ -38,11 +39,7 @@ func fromFlags(args []string) (layer, []string, error) {
 		if value == "" {
 			return nil, nil, &Error{"--" + name, "it needs a value"}
 		}
-		given := Origin{Text: value, Place: "--" + name, Level: Flag}
-		if name == config {
-			k = key{setting: Setting{Name: config}}
-		}
-		if err := found.put(k, given); err != nil {
+		if err := found.put(k, Origin{Text: value, Place: "--" + name, Level: Flag}); err != nil {
 			return nil, nil, err
 		}
 	}

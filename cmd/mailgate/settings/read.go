@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"strings"
@@ -33,8 +34,8 @@ func Read(args, environ []string) (*Settings, []string, error) {
 		return nil, nil, err
 	}
 	file := layer{}
-	if config := configFile(flags, env); config.Text != "" {
-		if file, err = fromFile(config); err != nil {
+	if from := cmp.Or(flags[config], env[config]); from.Text != "" {
+		if file, err = fromFile(from); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -67,15 +68,6 @@ type layer map[string]Origin
 
 // config is the one name that is a setting in no file: where the file is.
 const config = "config"
-
-func configFile(layers ...layer) Origin {
-	for _, l := range layers {
-		if found, ok := l[config]; ok {
-			return found
-		}
-	}
-	return Origin{}
-}
 
 // settle takes each setting from the last layer that has it, and checks the whole.
 func settle(layers ...layer) (*Settings, error) {
