@@ -4,7 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/cmd/mailgate/settings"
@@ -24,12 +25,11 @@ type history struct {
 	meter   func(name string, m meter.Meter) throttle.Recorder
 	codes   verify.Book
 	repeats api.Repeats
-	remote  bool          // a network away
-	watch   *outage.Watch // nil where none goes on without the others
-	resting func() int    // servers of Redis that are left alone
+	remote  bool                   // a network away
+	watch   *outage.Watch          // nil where none goes on without the others
+	metrics []prometheus.Collector // that a history in Redis has
 	// patience makes a request wait for a server of Redis once; nil where none is asked.
 	patience func(context.Context) context.Context
-	refuses  func() time.Time // since when it cannot be used by a node that then refuses; nil for another
 	ready    func(context.Context) error
 	close    func(context.Context) error
 }

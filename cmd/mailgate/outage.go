@@ -64,7 +64,7 @@ func join(watch *outage.Watch, shared history, store *redisstore.Store, own disk
 		},
 		remote:  true,
 		watch:   watch,
-		resting: shared.resting, patience: shared.patience,
+		metrics: append(shared.metrics, newOutageGauges(watch.State)), patience: shared.patience,
 		ready: func(ctx context.Context) error { return watch.Ready(ctx, own.ready) },
 		close: func(ctx context.Context) error {
 			watch.Close(ctx)

@@ -84,15 +84,7 @@ func (p *program) open(ctx context.Context, audit *slog.Logger, fallback http.Ha
 	if p.digest != "" {
 		options.Metrics.MustRegister(newSecretInfo(p.digest))
 	}
-	if p.history.resting != nil {
-		options.Metrics.MustRegister(newRestingGauge(p.history.resting))
-	}
-	if p.history.refuses != nil {
-		options.Metrics.MustRegister(newRefusingGauge(p.history.refuses))
-	}
-	if p.history.watch != nil {
-		options.Metrics.MustRegister(newOutageGauges(p.history.watch.State))
-	}
+	options.Metrics.MustRegister(p.history.metrics...)
 	return nil
 }
 

@@ -59,7 +59,7 @@ func inRedis(store *redisstore.Store, first throttle.Policy) (history, error) {
 		codes:   codes.New(store),
 		repeats: api.Repeats{Answers: answers, HandedOver: handedOver},
 		remote:  true,
-		resting: store.Resting, patience: redisstore.Patience,
+		metrics: []prometheus.Collector{newRestingGauge(store.Resting)}, patience: redisstore.Patience,
 		ready: store.Ready,
 		close: func(context.Context) error { return store.Close() },
 	}, nil

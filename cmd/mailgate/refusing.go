@@ -19,7 +19,7 @@ func refusing(shared history, store *redisstore.Store, log *slog.Logger) history
 		func(lasted time.Duration) {
 			log.Info("the shared history is back", "lasted", lasted.Round(time.Millisecond).String())
 		})
-	shared.refuses = store.AwaySince
+	shared.metrics = append(shared.metrics, newRefusingGauge(store.AwaySince))
 	return shared
 }
 
