@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"net/smtp"
 	"testing"
-	"time"
 
 	"github.com/mailgate/mailgate/mailer/sandbox/fault"
+	"github.com/mailgate/mailgate/servertest"
 )
 
 func Example() {
@@ -23,31 +23,6 @@ func Example() {
 	// Output:
 	// 451 "4.3.0 not now, <somebody@secret.example>" 0
 	// <nil> 1
-}
-
-// TestFaultsShow: a client of the standard library fails at each fault that
-// shows without waiting, and only there. EHLO is left out: it falls back to
-// HELO.
-func TestFaultsShow(t *testing.T) {
-	for _, step := range []fault.Step{fault.Banner, fault.MAIL, fault.RCPT, fault.DATA, fault.Dot} {
-		for _, kind := range []fault.Kind{
-			fault.None, fault.Temporary, fault.Greylist, fault.Permanent, fault.Barred, fault.Leaving, fault.HangUp, fault.Reset,
-			fault.Garbage,
-		} {
-			s, err := fault.Start(fault.Script{At: step, Kind: kind})
-			if err != nil {
-				t.Fatal(err)
-			}
-			err = smtp.SendMail(s.Addr(), nil, "a@acme.example", []string{"b@acme.example"}, []byte("Subject: a\r\n\r\n"))
-			if got, want := err == nil, kind == fault.None; got != want {
-				t.Errorf("%s at %s: %v", kind, step, err)
-			}
-			if want := kind == fault.None || step == fault.Dot; (len(s.Mails()) == 1) != want {
-				t.Errorf("%s at %s: %d mails", kind, step, len(s.Mails()))
-			}
-			s.Close()
-		}
-	}
 }
 
 // What was collected is gone, and each mail says whether the relay refused it.
@@ -67,9 +42,8 @@ func TestCollect(t *testing.T) {
 	if again := s.Collect(); again != nil || s.Mails() != nil {
 		t.Errorf("collected again: %+v", again)
 	}
-	for deadline := time.Now().Add(10 * time.Second); len(s.Received()) > 0; s.Collect() {
-		if time.Now().After(deadline) {
-			t.Fatal("connections that have ended are kept")
-		}
-	}
+	servertest.Eventually(t, "connections that have ended are not kept", func() bool {
+		s.Collect()
+		return len(s.Received()) == 0
+	})
 }
