@@ -3,11 +3,14 @@ package mailer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/mailgate/mailgate/servertest"
 )
 
 const ms = int64(time.Millisecond)
@@ -83,31 +86,21 @@ func TestBucketRule(t *testing.T) {
 	}
 }
 
-// line waits until so many stand in it.
+// standing waits until so many stand in line.
 func (p *pacer) standing(t *testing.T, want int) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; <-time.After(time.Millisecond) {
+	servertest.Eventually(t, fmt.Sprintf("%d stand in line", want), func() bool {
 		p.mu.Lock()
-		have := p.line.count
-		p.mu.Unlock()
-		if have == want {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%d stand in line, want %d", have, want)
-		}
-	}
+		defer p.mu.Unlock()
+		return p.line.count == want
+	})
 }
 
 // TestTurnsGivenUp: who gives up makes room, and the others keep their order.
 func TestTurnsGivenUp(t *testing.T) {
-	now := int64(1000)
-	var clock sync.Mutex
-	p := newPacer(Pace{PerSecond: 1, Queue: 5}, func() int64 {
-		clock.Lock()
-		defer clock.Unlock()
-		return now
-	}, nil)
+	var now atomic.Int64
+	now.Store(1000)
+	p := newPacer(Pace{PerSecond: 1, Queue: 5}, now.Load, nil)
 	defer p.stop()
 	far := time.Now().Add(time.Hour)
 	if err := p.wait(t.Context(), "", far); err != nil {
@@ -140,9 +133,7 @@ func TestTurnsGivenUp(t *testing.T) {
 	}
 	var order []int
 	for range 3 {
-		clock.Lock()
-		now += 1000
-		clock.Unlock()
+		now.Add(1000)
 		p.tick()
 		order = append(order, <-left)
 	}
@@ -231,25 +222,24 @@ func TestCallersTakeTurns(t *testing.T) {
 	now.Store(1000)
 	p := newPacer(Pace{PerSecond: 1, Queue: 4}, now.Load, nil)
 	defer p.stop()
-	join := func(caller string, patience time.Duration) (*waiter, error) { return p.join(caller, patience) }
-	if w, err := join("flood", time.Hour); w != nil || err != nil {
+	if w, err := p.join("flood", time.Hour); w != nil || err != nil {
 		t.Fatal("the first did not leave at once", err)
 	}
 	var flood []*waiter
 	for range 4 {
-		w, err := join("flood", time.Hour)
+		w, err := p.join("flood", time.Hour)
 		if err != nil {
 			t.Fatal(err)
 		}
 		flood = append(flood, w)
 	}
-	if _, err := join("flood", time.Hour); !errors.Is(err, ErrBusy) {
+	if _, err := p.join("flood", time.Hour); !errors.Is(err, ErrBusy) {
 		t.Errorf("the flood's next: %v, want busy", err)
 	}
-	if _, err := join("other", 1999*time.Millisecond); !errors.Is(err, ErrBusy) {
+	if _, err := p.join("other", 1999*time.Millisecond); !errors.Is(err, ErrBusy) {
 		t.Errorf("with too little patience for the second place: %v, want busy", err)
 	}
-	other, err := join("other", 2*time.Second)
+	other, err := p.join("other", 2*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,12 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"net"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mailgate/mailgate/mailer/sandbox/fault"
 )
 
 func noConnections(most, perDomain int) *connections {
@@ -163,7 +164,16 @@ func TestOneTooManyTooLate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newRelay(t.Context(), turnsAway(t), o)
+	s, err := fault.Start(fault.Script{At: fault.Banner, Kind: fault.Leaving})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	url, err := ParseRelayURL("smtp://" + s.Addr() + "?tls=none")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRelay(t.Context(), url, o)
 	r.conns.open = 1 // there is another
 	l, err := prepare(&Message{From: "a@acme.example", To: "b@acme.example", Bytes: []byte("Subject: x\r\n\r\nx\r\n")})
 	if err != nil {
@@ -177,31 +187,6 @@ func TestOneTooManyTooLate(t *testing.T) {
 	if text := log.String(); strings.Count(text, "mail not accepted") != 1 {
 		t.Errorf("the log says\n%s", text)
 	}
-}
-
-// turnsAway is a relay that takes no connection.
-func turnsAway(t *testing.T) RelayURL {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { listener.Close() })
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			_, _ = io.WriteString(conn, "421 4.7.0 too many connections\r\n") // whoever has gone needs none
-			conn.Close()
-		}
-	}()
-	url, err := ParseRelayURL("smtp://" + listener.Addr().String() + "?tls=none")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return url
 }
 
 // TestArmAfterTheEnd: a cancellation that came before the deadline was set
