@@ -19,6 +19,8 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"github.com/mailgate/mailgate/servertest"
 )
 
 // patience is how long anything in the browser may take before the test gives up.
@@ -165,19 +167,10 @@ func get[T any](tb *tab, expression string) T {
 	return value
 }
 
-// until waits for something to come true, and says what did not.
+// until waits for something to come true in the page.
 func (tb *tab) until(what string, ok func() bool) {
 	tb.t.Helper()
-	deadline := time.After(patience)
-	tick := time.NewTicker(3 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			tb.t.Fatalf("waited in vain until %s", what)
-		}
-	}
+	servertest.Eventually(tb.t, what, ok)
 }
 
 // drawn waits for two frames, so that what has changed has been drawn.
