@@ -1,11 +1,62 @@
 package web_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
 )
+
+// holdAnswer keeps the answer to what ends in a path back until letGo() is called, and then gives
+// the page another, if there is one to give.
+func holdAnswer(path, another string) string {
+	if another == "" {
+		another = "answer"
+	}
+	return fmt.Sprintf(`(() => {
+	const ask = window.fetch;
+	const gate = new Promise((open) => {
+		window.letGo = () => {
+			window.fetch = ask;
+			open();
+		};
+	});
+	window.arrived = window.wasRead = false;
+	window.fetch = async (path, ...rest) => {
+		const answer = await ask(path, ...rest);
+		if (!path.endsWith(%q)) {
+			return answer;
+		}
+		const body = await answer.json();
+		answer.json = async () => body;
+		window.arrived = true;
+		await gate;
+		setTimeout(() => { window.wasRead = true; });
+		return %s;
+	};
+})()`, path, another)
+}
+
+// Who goes on to another mailbox stays there, and hears that the first is forgotten.
+func anotherMeanwhile(t *testing.T, v *tab, d *desk) {
+	v.opens(d)
+	d.sent("carol@example.com", 0)
+	d.sent("dave@example.com", 0)
+	v.forgets("carol@example.com", "")
+	v.types("email", "dave@example.com")
+	v.reads("found-title", "dave@example.com")
+	v.run(`reason.value = "asked on the phone"`)
+	v.run("letGo()")
+	v.reads("announce", "Forgotten: 1 mail and 0 guesses of carol@example.com.")
+	v.reads("found-title", "dave@example.com")
+	v.reads("sends-title", "1 mail on record")
+	if got := get[string](v, "reason.value"); got != "asked on the phone" {
+		t.Errorf("the reason for another is %q", got)
+	}
+	v.types("email", "carol@example.com")
+	v.reads("sends-title", "0 mails on record")
+}
 
 // What the question names is forgotten, and what else was looked up before is not shown under it.
 func anotherUnderTheQuestion(t *testing.T, v *tab, d *desk) {
