@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 )
 
 const (
@@ -24,12 +25,14 @@ const (
 )
 
 // newClient asks each time anew, as that is once an hour. It goes where it was told to and
-// nowhere else: a form with secrets must not follow a redirect.
-func newClient() *http.Client {
+// nowhere else: a form with secrets must not follow a redirect. A handshake goes on by
+// itself when who asked has given up, so it has an end of its own.
+func newClient(timeout time.Duration) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
 			Proxy:                  http.ProxyFromEnvironment,
 			DisableKeepAlives:      true,
+			TLSHandshakeTimeout:    timeout,
 			MaxResponseHeaderBytes: mostAnswerBytes,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

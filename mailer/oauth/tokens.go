@@ -32,7 +32,7 @@ type Tokens struct {
 // NewTokens asks nobody yet. The timeout bounds each time that the server is asked; now
 // is the clock, in Unix milliseconds.
 func NewTokens(grant Grant, timeout time.Duration, now func() int64) *Tokens {
-	return &Tokens{grant: grant, timeout: timeout, now: now, client: newClient(), turn: make(chan struct{}, 1)}
+	return &Tokens{grant: grant, timeout: timeout, now: now, client: newClient(timeout), turn: make(chan struct{}, 1)}
 }
 
 // Format keeps the token out of whatever prints Tokens.

@@ -242,6 +242,29 @@ func TestASilentServer(t *testing.T) {
 	}
 }
 
+// One that is silent before there is TLS is left, too: no connection to it stays open.
+func TestASilentHandshake(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	left := make(chan error, 1)
+	go func() {
+		conn, err := listener.Accept()
+		if err == nil {
+			_, err = io.Copy(io.Discard, conn)
+			conn.Close()
+		}
+		left <- err
+	}()
+	tokens := newTokens(t, "token_url: https://"+listener.Addr().String()+"\nclient_id: a\nclient_secret: b", 20*time.Millisecond, still)
+	if _, err := tokens.Token(t.Context()); err == nil {
+		t.Error("it gave a token")
+	}
+	servertest.Eventually(t, "the connection is closed", func() bool { return len(left) == 1 })
+}
+
 // A server that was away is asked again.
 func TestAServerThatComesBack(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
