@@ -93,8 +93,7 @@ func unasked(err error) error {
 	}
 	var op *net.OpError
 	var certificate *tls.CertificateVerificationError
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
-		errors.As(err, &op) || errors.As(err, &certificate) {
+	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &op) || errors.As(err, &certificate) {
 		return err
 	}
 	return errors.New("it could not be asked, or what it answers is not HTTP")

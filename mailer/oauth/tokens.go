@@ -88,9 +88,7 @@ func (t *Tokens) keep(token string, until int64, failure error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.asked++
-	if t.failure = failure; failure == nil {
-		t.token, t.until = token, until
-	}
+	t.token, t.until, t.failure = token, until, failure
 }
 
 // Refused says that the relay would not have this token. Another is asked for next time.
