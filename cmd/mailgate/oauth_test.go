@@ -2,6 +2,7 @@ package main
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -52,5 +53,30 @@ func TestOAuth(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The token server is asked by way of HTTPS_PROXY, whose password is shown to nobody.
+func TestOAuthByProxy(t *testing.T) {
+	relay := mailtest.Start(t, mailtest.Options{})
+	relay.TakeToken(t, "a.token.that.nobody.gets")
+	asked := make(chan string, 1)
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.Method + " " + r.Host
+		w.WriteHeader(http.StatusProxyAuthRequired)
+	}))
+	defer proxy.Close()
+	file := filepath.Join(t.TempDir(), "oauth.yaml")
+	if err := os.WriteFile(file, []byte("token_url: https://login.example/token\nclient_id: a\nclient_secret: b"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	u := url.URL{Scheme: "smtp", User: url.User(relay.User), Host: relay.Addr, RawQuery: url.Values{"ca": {relay.CA}, "oauth": {file}}.Encode()}
+	p := launch(t, settingsFor(u.String(), "HTTPS_PROXY=http://user:"+secret+"@"+proxy.Listener.Addr().String()), "test-mail", "alice@example.com")
+	status := p.end(t)
+	if said := p.log.String(); status != exitFailure || !strings.HasSuffix(said, "the token server login.example: it could not be asked, or what it answers is not HTTP\n") {
+		t.Errorf("status %d: %s", status, said)
+	}
+	if len(asked) != 1 || <-asked != "CONNECT login.example:443" {
+		t.Error("the proxy was not asked")
 	}
 }

@@ -51,7 +51,7 @@ func mustGet(t *testing.T, tokens *oauth.Tokens, want string) {
 // What is asked for, with a client's own credentials and with a refresh token.
 func TestWhatIsAsked(t *testing.T) {
 	server := mailtest.StartTokens(t, numbered)
-	mustGet(t, newTokens(t, server.Text(), hanging, still), "token-1")
+	mustGet(t, newTokens(t, server.Text()+"refresh_token: ''", hanging, still), "token-1")
 	mustGet(t, newTokens(t, server.Text()+"refresh_token: "+mailtest.RefreshToken, hanging, still), "token-2")
 	want := url.Values{
 		"grant_type": {"client_credentials"}, "client_id": {"mailgate"},
@@ -68,39 +68,54 @@ func TestWhatIsAsked(t *testing.T) {
 	}
 }
 
-// A token is kept until shortly before its end, by the clock that was handed in.
+// No connection is kept, as an hour goes by until the next.
+func TestHowItIsAsked(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if accept := r.Header.Get("Accept"); r.Method != http.MethodPost || accept != "application/json" || !r.Close {
+			t.Errorf("%s, Accept: %q, close: %v", r.Method, accept, r.Close)
+		}
+		numbered(w, 1)
+	}))
+	defer server.Close()
+	mustGet(t, newTokens(t, "token_url: "+server.URL+"\nclient_id: a\nclient_secret: b", hanging, still), "token-1")
+}
+
+// A token is kept from when it was asked for until shortly before its end, by the clock
+// that was handed in.
 func TestATokenIsKept(t *testing.T) {
 	for expiry, kept := range map[string]int64{
-		`,"expires_in":3600`:                 3540_000,
-		`,"expires_in":"3600"`:               3540_000,
-		`,"expires_in":120`:                  60_000,
-		`,"expires_in":60`:                   30_000,
-		`,"expires_in":99999999`:             86_340_000,
-		``:                                   300_000,
-		`,"expires_in":null`:                 300_000,
-		`,"expires_in":0`:                    300_000,
-		`,"expires_in":-1`:                   300_000,
-		`,"expires_in":1.5`:                  300_000,
-		`,"expires_in":99999999999999999999`: 300_000,
+		`,"expires_in":3600`:                      3540_000,
+		`,"expires_in":"3600"`:                    3540_000,
+		`,"expires_in":120,"token_type":"bearer"`: 60_000,
+		`,"expires_in":60`:                        30_000,
+		`,"expires_in":99999999`:                  86_340_000,
+		``:                                        300_000,
+		`,"expires_in":null`:                      300_000,
+		`,"expires_in":0`:                         300_000,
+		`,"expires_in":-1`:                        300_000,
+		`,"expires_in":1.5`:                       300_000,
+		`,"expires_in":99999999999999999999`:      300_000,
 	} {
 		t.Run(expiry, func(t *testing.T) {
+			const onItsWay = 10
+			var now atomic.Int64
 			server := mailtest.StartTokens(t, func(w http.ResponseWriter, n int) {
+				now.Add(onItsWay)
 				fmt.Fprintf(w, `{"access_token":"token-%d"%s}`, n, expiry)
 			})
-			now := int64(1e12)
-			tokens := newTokens(t, server.Text(), hanging, func() int64 { return now })
+			tokens := newTokens(t, server.Text(), hanging, now.Load)
 			mustGet(t, tokens, "token-1")
-			now += kept - 1
+			now.Add(kept - onItsWay - 1)
 			mustGet(t, tokens, "token-1")
-			now++
+			now.Add(1)
 			mustGet(t, tokens, "token-2")
 			mustGet(t, tokens, "token-2")
 		})
 	}
 }
 
-// A token that is refused is thrown away. If the next is, too, it is kept for what is left
-// of a minute.
+// A token that is refused, to two connections at a time, is thrown away. If the next is,
+// too, it is kept for what is left of a minute.
 func TestRefusedTokens(t *testing.T) {
 	server := mailtest.StartTokens(t, numbered)
 	now := int64(1e12)
@@ -120,6 +135,7 @@ func TestRefusedTokens(t *testing.T) {
 		now += step.after
 		mustGet(t, tokens, step.token)
 		if step.refuse {
+			tokens.Refused(step.token)
 			tokens.Refused(step.token)
 		}
 	}
@@ -333,6 +349,7 @@ func TestRefusals(t *testing.T) {
 		"one with a Ctrl-A":   {asJSON(200, `{"access_token":"a\u0001b"}`), "200" + none},
 		"one beyond ASCII":    {asJSON(200, `{"access_token":"ä"}`), "200" + none},
 		"one too long":        {asJSON(200, `{"access_token":"`+strings.Repeat("a", 9000)+`"}`), "200" + none},
+		"one that lasts long": {asJSON(200, `{"access_token":"a","expires_in":"long"}`), "200" + none},
 		"one of another kind": {asJSON(200, `{"access_token":"a","token_type":"mac"}`), "200" + none},
 		"one with 201":        {asJSON(201, `{"access_token":"a"}`), "201" + none},
 		"a list":              {asJSON(200, `[]`), "200" + none},
@@ -348,7 +365,7 @@ func TestRefusals(t *testing.T) {
 		"the secret":          {asJSON(401, `{"error":"invalid_client","error_description":"`+mailtest.ClientSecret+` is wrong"}`), "401" + hidden},
 		"the secret as error": {asJSON(401, `{"error":"`+mailtest.ClientSecret+`"}`), "401" + hidden},
 		"the form":            {asJSON(401, `{"error":"invalid_client","error_description":"client_secret=`+url.QueryEscape(mailtest.ClientSecret)+`"}`), "401" + hidden},
-		"a part of a secret":  {asJSON(400, `{"error":"invalid_grant","error_description":"no such token: …`+mailtest.RefreshToken[3:11]+`…"}`), "400" + hidden},
+		"a part of a secret":  {asJSON(400, `{"error":"invalid_grant","error_description":"no such token: …`+mailtest.RefreshToken[len(mailtest.RefreshToken)-8:]+`…"}`), "400" + hidden},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := mailtest.StartTokens(t, func(w http.ResponseWriter, _ int) { c.answer(w) })
