@@ -153,6 +153,22 @@ func TestARelayThatRefusesEveryToken(t *testing.T) {
 	}
 }
 
+// A relay that cannot say now, or breaks off, has not refused the token.
+func TestATokenIsKeptInTrouble(t *testing.T) {
+	tr := newTrust(t)
+	for _, kind := range []fault.Kind{fault.Temporary, fault.Leaving, fault.HangUp} {
+		s := play(t, fault.Script{TLS: tr.good(), At: fault.AUTH, Kind: kind, Times: 1})
+		tokens := mailtest.StartTokens(t, numbered)
+		relays := newRelays(t, steady(), withOAuth(t, tr.address("smtp", "", s), tokens))
+		_, err := relays.Send(t.Context(), letter())
+		checkFailure(t, err, mailer.Unavailable, mailer.StepAUTH, nil)
+		mustSend(t, relays, letter())
+		if n := len(tokens.Asked()); n != 1 {
+			t.Errorf("%s: the token server was asked %d times", kind, n)
+		}
+	}
+}
+
 // A relay that offers no such thing is not told a token, and none is asked for.
 func TestXOAUTH2IsNotOffered(t *testing.T) {
 	tr := newTrust(t)
