@@ -320,7 +320,7 @@ func TestManyConnectionsOneToken(t *testing.T) {
 // shown.
 func TestOAuthShowsNoSecret(t *testing.T) {
 	tr := newTrust(t)
-	const token = "eyJhbGciOiJub25l.access"
+	token := "eyJhbGciOiJub25l.access" + strings.Repeat("x", 600) // too long to be repeated as a whole
 	good := func(w http.ResponseWriter, _ int) { mailtest.GiveToken(w, token, 3600) }
 	for name, c := range map[string]struct {
 		script fault.Script
@@ -352,7 +352,7 @@ func TestOAuthShowsNoSecret(t *testing.T) {
 			if failure, ok := errors.AsType[*mailer.SendError](err); ok && failure.Reply != nil {
 				shown += failure.Reply.Message
 			}
-			for _, secret := range []string{mailtest.ClientSecret, url.QueryEscape(mailtest.ClientSecret), token, told(token), told(token)[:20]} {
+			for _, secret := range []string{mailtest.ClientSecret, url.QueryEscape(mailtest.ClientSecret), token[:20], told(token)[:20]} {
 				if strings.Contains(shown, secret) {
 					t.Errorf("a secret is shown: %s", shown)
 				}
