@@ -66,10 +66,7 @@ func TestOAuthByProxy(t *testing.T) {
 		w.WriteHeader(http.StatusProxyAuthRequired)
 	}))
 	defer proxy.Close()
-	file := filepath.Join(t.TempDir(), "oauth.yaml")
-	if err := os.WriteFile(file, []byte("token_url: https://login.example/token\nclient_id: a\nclient_secret: b"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := write(t, t.TempDir()+"/oauth.yaml", "token_url: https://login.example/token\nclient_id: a\nclient_secret: b")
 	u := url.URL{Scheme: "smtp", User: url.User(relay.User), Host: relay.Addr, RawQuery: url.Values{"ca": {relay.CA}, "oauth": {file}}.Encode()}
 	p := launch(t, settingsFor(u.String(), "HTTPS_PROXY=http://user:"+secret+"@"+proxy.Listener.Addr().String()), "test-mail", "alice@example.com")
 	status := p.end(t)
