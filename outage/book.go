@@ -31,7 +31,7 @@ func (b *Book) pay(ctx context.Context, mailbox string, d debt) error {
 	case remove:
 		return b.shared.Remove(ctx, mailbox, verify.Hash([]byte(d.what)))
 	}
-	return b.shared.Forget(ctx, mailbox)
+	return b.shared.ForgetUntil(ctx, mailbox, d.at)
 }
 
 // tell tells the shared book of a code. It alone answers for that code from now on, heard or
@@ -125,15 +125,16 @@ func (b *Book) checkOwn(mailbox string, h verify.Hash, cause error) (verify.Resu
 }
 
 // takeOwn looks among the codes that were made here, and forgets them all if this is one of
-// them. The shared book is to forget them too, as one may have been added there unheard. While
-// it is being told of them it alone answers for them, and where it may have been, afterwards.
+// them. The shared book is to forget what was added there before the last of them, perhaps
+// unheard, and none that others have mailed since. While it is being told of them it alone
+// answers for them, and where it may have been, afterwards.
 func (b *Book) takeOwn(mailbox string, h verify.Hash) (correct bool, err error) {
 	if !b.begin(mailbox) {
 		return false, nil
 	}
 	defer b.end(mailbox)
 	now := b.watch.o.Now()
-	take := func(owed []debt) bool {
+	used := func(owed []debt) (forgetting debt, right bool) {
 		var codes verify.Codes
 		for _, d := range owed {
 			if d.step == add && d.more != beingTold {
@@ -142,10 +143,9 @@ func (b *Book) takeOwn(mailbox string, h verify.Hash) (correct bool, err error) 
 		}
 		result, _ := codes.Check(h, now)
 		correct = result == verify.Correct
-		return correct
+		return debt{step: forget, at: codes.Expires(), until: codes.Expires()}, correct
 	}
-	forgetting := debt{step: forget, until: now + verify.MaxLifetime}
-	err = b.watch.ledger.replace(b.holder(mailbox), take, forgetting)
+	err = b.watch.ledger.replace(b.holder(mailbox), used)
 	return correct && err == nil, err
 }
 

@@ -104,7 +104,7 @@ func TestNothingIsOwed(t *testing.T) {
 		b.open()
 	}
 	defer b.close()
-	b.done(b.replace(holder, func([]debt) bool { return true }, debt{step: forget}))
+	b.done(b.replace(holder, func([]debt) (debt, bool) { return debt{step: forget}, true }))
 	b.settled(holder, b.of(holder)[0])
 	if got := b.bound.bytes.Load(); got != 0 || b.count.Load() != 0 {
 		t.Errorf("nothing takes %d bytes", got)

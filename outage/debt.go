@@ -11,7 +11,7 @@ import (
 type debt struct {
 	step  step
 	what  string // the subject: a reservation, a hash, a token; none where it is the key as a whole
-	at    int64  // when it was done; of a code when it expires
+	at    int64  // when it was done; of a code when it expires, and of codes the last of them
 	until int64  // from when on nobody needs it any more
 	more  string // what else the step needs
 

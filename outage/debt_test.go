@@ -78,8 +78,8 @@ func TestLedgerIsKept(t *testing.T) {
 	stale := b.of(alice)[0]
 	b.note(alice, release, "1")
 	b.settled(alice, stale) // another has taken its place
-	b.done(b.replace(bob, func([]debt) bool { return false }, debt{step: forget}))
-	b.done(b.replace(bob, func(all []debt) bool { return len(all) == 2 }, debt{step: forget}))
+	b.done(b.replace(bob, func([]debt) (debt, bool) { return debt{step: forget}, false }))
+	b.done(b.replace(bob, func(all []debt) (debt, bool) { return debt{step: forget}, len(all) == 2 }))
 	b.close()
 
 	b.open()

@@ -148,6 +148,11 @@ func (b *sharedBook) Remove(ctx context.Context, mailbox string, h verify.Hash) 
 	return does(&b.line, verify.ErrUnavailable, func() error { return b.Book.Remove(ctx, mailbox, h) })
 }
 
+// ForgetUntil forgets more than it has to: which codes these are is tried with Redis.
+func (b *sharedBook) ForgetUntil(ctx context.Context, mailbox string, _ int64) error {
+	return b.Forget(ctx, mailbox)
+}
+
 func (b *sharedBook) Forget(ctx context.Context, mailbox string) error {
 	return does(&b.line, verify.ErrUnavailable, func() error { return b.Book.Forget(ctx, mailbox) })
 }

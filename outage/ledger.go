@@ -183,13 +183,14 @@ func (l *ledger) amend(holder string, d debt) {
 	}
 }
 
-// replace has one debt take the place of all that a holder has, if take says so of them.
-func (l *ledger) replace(holder string, take func([]debt) bool, by debt) error {
+// replace has one debt take the place of all that a holder has, if choose says so of them.
+func (l *ledger) replace(holder string, choose func([]debt) (by debt, replaced bool)) error {
 	p := l.page(holder)
 	p.Lock()
 	defer p.Unlock()
 	all := p.all(holder)
-	if !take(all) {
+	by, replaced := choose(all)
+	if !replaced {
 		return nil
 	}
 	if err := l.put(p, holder, by); err != nil {

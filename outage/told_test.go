@@ -70,8 +70,10 @@ func TestACodeThatIsToldTwice(t *testing.T) {
 
 // holdsCodes reports whether there are codes of vic on a server.
 func holdsCodes(s *redistest.Server) bool {
-	return s.Client().Exists(context.Background(), "mailgate:verify.codes:{}"+vic.Mailbox).Val() == 1
+	return s.Client().Exists(context.Background(), codesOfVic).Val() == 1
 }
+
+var codesOfVic = "mailgate:verify.codes:{}" + vic.Mailbox
 
 // A node that is killed while it tells of a code knows when it is back that it may have told.
 func TestKilledWhileItTells(t *testing.T) {
@@ -95,4 +97,32 @@ func TestKilledWhileItTells(t *testing.T) {
 	again := idleDeskOn(t, cachetest.Open(t, dir))
 	again.there.set(dead)
 	again.nobodyKnows(first)
+}
+
+// A code that was used alone has those forgotten that were made before it, and none that others
+// have mailed since, however late and often that is told.
+func TestWhatWasMadeSinceIsNotForgotten(t *testing.T) {
+	for name, lost := range map[string]bool{"told late": false, "told twice": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Alone(t)
+			line := redistest.Proxy(t, server.Addr)
+			here, there := openCounter(t, line.URL()), openCounter(t, server.URL())
+			before := there.issue()
+			here.bring(other(before), verify.Incorrect) // it has to have met Redis
+			line.Refuse()
+			here.bring(here.issue(), verify.Correct)
+			if lost {
+				line.CutReplies(1_000_000, "evalsha", "eval")
+				servertest.Eventually(t, "the first to be forgotten", func() bool {
+					return server.Client().StrLen(context.Background(), codesOfVic).Val() == 22
+				})
+			}
+			since := there.issue()
+			line.Pass()
+			awaitHealth(t, here.watch)
+			there.bring(before, verify.Incorrect)
+			there.bring(since, verify.Correct)
+		})
+	}
 }

@@ -44,6 +44,10 @@ type SharedBook interface {
 	// nothing changes: it stays forgotten if it is. The code may expire up to MaxLifetime from
 	// now; anything else is ErrLifetime.
 	Record(ctx context.Context, mailbox string, made Kept) error
+
+	// ForgetUntil forgets the codes of the mailbox that expire by then. To tell it late, or
+	// twice, takes nothing from those that were made since.
+	ForgetUntil(ctx context.Context, mailbox string, expires int64) error
 }
 
 // A LoneBook is the Book of one process of several, which goes on alone while the book that

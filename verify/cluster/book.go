@@ -20,6 +20,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"math"
 	"strconv"
 
 	"github.com/mailgate/mailgate/redisstore"
@@ -90,7 +91,12 @@ func (b *Book) Remove(ctx context.Context, mailbox string, h verify.Hash) error 
 
 // Forget implements verify.Book.
 func (b *Book) Forget(ctx context.Context, mailbox string) error {
-	_, err := b.step(ctx, "forgetting codes", mailbox, forgetScript, "", newStep())
+	return b.ForgetUntil(ctx, mailbox, math.MaxInt64)
+}
+
+// ForgetUntil implements verify.SharedBook.
+func (b *Book) ForgetUntil(ctx context.Context, mailbox string, expires int64) error {
+	_, err := b.step(ctx, "forgetting codes", mailbox, forgetScript, strconv.FormatInt(expires, 10), newStep())
 	return err
 }
 

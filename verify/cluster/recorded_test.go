@@ -82,6 +82,34 @@ func TestRecordedUntil(t *testing.T) {
 	expect(t, book, "until", verify.Hash{3}, verify.Correct)
 }
 
+// Of codes that are forgotten until a moment those are right that expire later; and none is
+// made right by being recorded again.
+func TestForgottenUntil(t *testing.T) {
+	t.Parallel()
+	now := clocktest.New(1_800_000_000_000)
+	book := open(t, redisstore.Options{URL: redistest.Alone(t).URL(), Timeout: patient, Clock: now.Now})
+	made := verify.Kept{Hash: verify.Hash{1}, Expires: now.Now() + minute}
+	for name, c := range map[string]struct {
+		until       int64
+		made, later verify.Result
+	}{
+		"before": {made.Expires - 1, verify.Correct, verify.Expired},
+		"then":   {made.Expires, verify.Incorrect, verify.Correct},
+		"all":    {made.Expires + 1, verify.Expired, verify.Expired},
+	} {
+		record(t, book, name, made)
+		add(t, book, name, verify.Hash{2}, minute+1)
+		for range 2 {
+			if err := book.ForgetUntil(context.Background(), name, c.until); err != nil {
+				t.Fatal(err)
+			}
+		}
+		record(t, book, name, made)
+		expect(t, book, name, made.Hash, c.made)
+		expect(t, book, name, verify.Hash{2}, c.later)
+	}
+}
+
 // What is kept of codes that were recorded has a bound, and an end: that of the code.
 func TestMarksAreFew(t *testing.T) {
 	t.Parallel()

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"math"
 	"net"
 	"strconv"
 	"testing"
@@ -26,10 +27,13 @@ func TestRepeatedAfterOthers(t *testing.T) {
 	t.Cleanup(func() { store.Close() })
 	book, ctx := New(store), context.Background()
 	old, fresh := verify.Hash{1}, verify.Hash{2}
-	for name, script := range map[string]*redisstore.Script{"check": checkScript, "forget": forgetScript} {
+	for name, s := range map[string]struct {
+		script *redisstore.Script
+		what   string
+	}{"check": {checkScript, string(old[:])}, "forget": {forgetScript, strconv.Itoa(math.MaxInt64)}} {
 		step := newStep()
 		repeat := func() byte {
-			letter, err := book.step(ctx, name, name, script, string(old[:]), step)
+			letter, err := book.step(ctx, name, name, s.script, s.what, step)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -96,13 +100,17 @@ func TestRepeatedIsConfirmed(t *testing.T) {
 		}
 		t.Fatalf("%s: %v", doing, err)
 	}
-	for name, script := range map[string]*redisstore.Script{"check": checkScript, "forget": forgetScript, "record": recordScript} {
-		with := newStep()
-		if script == recordScript {
-			with = strconv.FormatInt(time.Now().UnixMilli()+verify.DefaultLifetime, 10)
-		}
+	expires := strconv.FormatInt(time.Now().UnixMilli()+verify.DefaultLifetime, 10)
+	for name, s := range map[string]struct {
+		script     *redisstore.Script
+		what, with string
+	}{
+		"check":  {checkScript, string(hash[:]), newStep()},
+		"forget": {forgetScript, expires, newStep()},
+		"record": {recordScript, string(hash[:]), expires},
+	} {
 		step := func() error {
-			letter, err := book.step(ctx, name, name, script, string(hash[:]), with)
+			letter, err := book.step(ctx, name, name, s.script, s.what, s.with)
 			if err == nil && letter != done {
 				t.Errorf("%s: %c", name, letter)
 			}

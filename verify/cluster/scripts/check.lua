@@ -15,7 +15,7 @@ for at = first, #record, place do
   right = sub(record, at + 6, at + place - 1) == ARGV[1] or right
 end
 if right then
-  forget(ARGV[2])
+  forget(math.huge, ARGV[2])
   return answer('+')
 end
 if first > place + #marks + 1 then keepCodes(sub(record, first)) end

@@ -49,9 +49,11 @@ local function keepCodes(codes)
   keep(receipt .. marks .. codes, last)
 end
 
--- Forgets all codes and keeps a receipt, for a minute: longer than a step is repeated.
-local function forget(step)
+-- Forgets the codes that expire by then and keeps a receipt, for a minute: longer than a step
+-- is repeated.
+local function forget(expires, step)
+  while first < #record and unpack('>I6', record, first) <= expires do first = first + place end
   receipt = pack('>I6', now + 60000) .. step
-  keepCodes('')
+  keepCodes(sub(record, first))
 end
 
