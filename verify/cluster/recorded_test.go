@@ -39,6 +39,13 @@ func TestRecordedAgain(t *testing.T) {
 		"used":    {func(mailbox string) { expect(t, book, mailbox, made.Hash, verify.Correct) }, verify.Incorrect},
 		"reset":   {func(mailbox string) { _ = book.Forget(ctx, mailbox) }, verify.Incorrect},
 		"removed": {func(mailbox string) { _ = book.Remove(ctx, mailbox, made.Hash) }, verify.Incorrect},
+		"used after one expired": {func(mailbox string) {
+			add(t, book, mailbox, verify.Hash{3}, 1)
+			now.Add(1)
+			expect(t, book, mailbox, verify.Hash{2}, verify.Incorrect)
+			expect(t, book, mailbox, made.Hash, verify.Correct)
+			now.Add(-1)
+		}, verify.Incorrect},
 		"pushed out": {func(mailbox string) {
 			for n := range verify.MaxCodes {
 				add(t, book, mailbox, verify.Hash{2, byte(n)}, 2*minute)
