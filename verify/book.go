@@ -41,8 +41,8 @@ type SharedBook interface {
 	Book
 
 	// Record makes a code right that a process has made alone. Of one that was recorded before
-	// nothing changes: it stays forgotten if it is. The code may expire up to MaxLifetime from
-	// now; anything else is ErrLifetime.
+	// nothing changes: it stays forgotten if it is. One that has expired is not right, which is
+	// no error; and one that expires in more than MaxLifetime was made by a clock that is ahead.
 	Record(ctx context.Context, mailbox string, made Kept) error
 
 	// ForgetUntil forgets the codes of the mailbox that expire by then. To tell it late, or
