@@ -323,6 +323,25 @@ func TestContractExamples(t *testing.T) {
 	}
 }
 
+// Of an answer that is one of several the type says which, for clients that are generated.
+func TestTheTypeSaysWhichAnswerItIs(t *testing.T) {
+	for key, media := range theContract.documented() {
+		schema := theContract.walk(media, "schema")
+		if schema.members()["oneOf"] == nil {
+			continue
+		}
+		problem := key[strings.LastIndexByte(key, ' ')+1:]
+		to, _ := theContract.walk(schema, "discriminator", "mapping").members()[problem].(string)
+		examples := theContract.walk(media, "examples")
+		for name := range examples.members() {
+			example := theContract.walk(examples, name, "value").value
+			if typeOf(example) == problem && (to == "" || theContract.validateValue(theContract.at(to), example) != nil) {
+				t.Errorf("%s: its type leads to %q", key, to)
+			}
+		}
+	}
+}
+
 // A comma in a sentence without quotation marks ends it where it stands within braces: what
 // follows is a member without a value.
 func TestNoSentenceOfTheContractIsCut(t *testing.T) {
