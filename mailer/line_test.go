@@ -26,6 +26,7 @@ func TestLine(t *testing.T) {
 		"turned, the last is first":              {steps: "a1 a2 a3 ! ! !", want: "a3 a2 a1", turned: true},
 		"turned, the first is put out":           {steps: "a1 a2 a3 a4 b1 ! !", want: "(a1) a4 b1", turned: true},
 		"what is given back is not held against": {steps: "a1 ! -a b1 a2 ! !", want: "a1 b1 a2"},
+		"who comes back is not ahead of others":  {steps: "a1 ! -a b1 ! -b b2 ! -b b3 ! -b c1 a2 ! !", want: "a1 b1 b2 b3 c1 a2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := playLine(t, strings.Fields(c.steps), c.turned); got != c.want {

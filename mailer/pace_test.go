@@ -215,6 +215,18 @@ func TestPaceEnds(t *testing.T) {
 	}
 }
 
+// TestATurnThatDoesNotCome in time is not waited for.
+func TestATurnThatDoesNotCome(t *testing.T) {
+	p := newPacer(Pace{PerSecond: 1000, Queue: 1}, func() int64 { return 0 }, nil) // a clock that stands
+	defer p.stop()
+	for i, want := range []error{nil, ErrBusy} {
+		if err := p.wait(t.Context(), "", time.Now().Add(50*time.Millisecond)); !errors.Is(err, want) {
+			t.Errorf("mail %d: %v, want %v", i+1, err, want)
+		}
+	}
+	p.standing(t, 0)
+}
+
 // TestCallersTakeTurns: a caller with many mails in the queue makes the next one
 // of another wait for one interval, and room where the queue is full.
 func TestCallersTakeTurns(t *testing.T) {

@@ -377,10 +377,12 @@ func TestBackToTheFirstOfTwo(t *testing.T) {
 	}
 }
 
+// TestAllBreakersOpen: a mail that nobody would be asked to take does not wait for its turn.
 func TestAllBreakersOpen(t *testing.T) {
 	s := play(t, fault.Script{At: fault.Banner, Kind: fault.HangUp})
 	o := steady()
 	o.Now = func() int64 { return 0 }
+	o.Pace = mailer.Pace{PerSecond: 1} // and the second mail comes too soon
 	o.Breaker = mailer.Breaker{Failures: 1, Cooldown: 7 * time.Second}
 	r := newRelays(t, o, plain(s))
 	_, err := r.Send(t.Context(), letter())

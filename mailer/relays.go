@@ -88,9 +88,6 @@ func (r *Relays) Send(ctx context.Context, m Message) (Receipt, error) {
 	if failure := r.allResting(); failure != nil {
 		return Receipt{}, failure
 	}
-	if ctx.Err() == nil && p.tooLate() {
-		return Receipt{}, &BusyError{RetryAfter: time.Second}
-	}
 	if err := r.await(p, l.caller); err != nil {
 		return Receipt{}, err
 	}
