@@ -49,3 +49,14 @@ func TestDegraded(t *testing.T) {
 		}
 	}
 }
+
+// So does the verdict of a lane that is asked about the mail after a mailbox's first.
+func TestADegradedLane(t *testing.T) {
+	s := openShop(t)
+	provider := s.limiter("provider", "day=3/24h")
+	set := newSet(t, rules.Options{}, s.rule(rules.MailboxRule, rules.ByMailbox, "minute=1/60s"),
+		rules.Rule{Name: "provider", By: rules.ByAll, Limiter: provider, Resends: alone{provider}})
+	if d := take(t, set, to("a@example.com")); !d.Degraded || !d.Verdict.Degraded {
+		t.Errorf("by %q: %v and %v", d.Rule, d.Degraded, d.Verdict.Degraded)
+	}
+}
