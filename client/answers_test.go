@@ -106,6 +106,7 @@ func TestRefusals(t *testing.T) {
 		{"no mailgate", line{400, "no JSON", nil}, &client.Problem{Status: 400}, "something that is not mailgate answers 400"},
 		{"no mailgate's JSON", line{429, `{"type":"about:blank","detail":"Slow down.","limit":3}`, nil}, &client.Problem{Status: 429}, "something that is not mailgate answers 429"},
 		{"another's problem", line{429, `{"type":"about:blank","detail":"Slow down."}`, nil}, &client.Problem{Status: 429, Detail: "Slow down."}, "something that is not mailgate answers 429"},
+		{"a wait of a minute", line{429, "", map[string]string{"Retry-After": "60"}}, &client.Problem{Status: 429, RetryAfter: time.Minute}, "something that is not mailgate answers 429"},
 		{"a date to wait for, and none to count from", line{429, "", map[string]string{"Date": "today", "Retry-After": "Fri, 20 Nov 2026 12:00:02 GMT"}}, &client.Problem{Status: 429}, "something that is not mailgate answers 429"},
 		{"a wait that cannot be", line{429, strings.ReplaceAll(waitBody, "54321", "-1"), nil}, &client.Problem{Status: 429}, "something that is not mailgate answers 429"},
 		{"a wait without end", line{429, strings.ReplaceAll(waitBody, "54321", "9300000000000000"), nil}, &client.Problem{Status: 429}, "something that is not mailgate answers 429"},
@@ -164,6 +165,9 @@ func TestWhatIsWritten(t *testing.T) {
 		}
 		if json := q.header.Get("Content-Type") == "application/json"; json != (q.body != "") {
 			t.Errorf("%s: Content-Type %q", tt.want, q.header.Get("Content-Type"))
+		}
+		if q.header.Get("User-Agent") != "mailgate-go" || q.header.Get("Accept") != "application/json, application/problem+json" {
+			t.Errorf("%s: asked with %v", tt.want, q.header)
 		}
 	}
 }

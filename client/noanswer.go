@@ -41,7 +41,7 @@ func noAnswer(caller context.Context, err error, written bool) *NoAnswer {
 	}
 	op, ok := errors.AsType[*net.OpError](err)
 	notAsked := ok && op.Op == "dial" && !written
-	if ended := caller.Err(); ended != nil && !errors.Is(err, ended) {
+	if ended := caller.Err(); ended != nil {
 		err = ended
 	}
 	return &NoAnswer{NotAsked: notAsked, Err: err}

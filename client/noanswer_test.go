@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/client"
+	"github.com/mailgate/mailgate/servertest"
 )
 
 func serve(t testing.TB, handler http.Handler) string {
@@ -56,15 +57,16 @@ func TestNobodyListens(t *testing.T) {
 
 // What happened is said in words of ours.
 func TestNoAnswerSays(t *testing.T) {
-	for want, cause := range map[string]error{
-		"mailgate gave no answer: the caller gave up":              context.Canceled,
-		"mailgate gave no answer: it took too long":                context.DeadlineExceeded,
-		"mailgate gave no answer: the connection was closed":       io.ErrUnexpectedEOF,
-		"mailgate gave no answer: connection reset by peer":        &net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)},
-		"mailgate cannot be reached: connection refused":           &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)},
-		"mailgate cannot be reached: its name cannot be looked up": &net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: email}},
-		"mailgate gave no answer: its certificate is not trusted":  &tls.CertificateVerificationError{Err: errors.New(email)},
-		"mailgate gave no answer: the connection failed":           errors.New(email),
+	for cause, want := range map[error]string{
+		context.Canceled:         "mailgate gave no answer: the caller gave up",
+		context.DeadlineExceeded: "mailgate gave no answer: it took too long",
+		io.EOF:                   "mailgate gave no answer: the connection was closed",
+		io.ErrUnexpectedEOF:      "mailgate gave no answer: the connection was closed",
+		&net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}:      "mailgate gave no answer: connection reset by peer",
+		&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}: "mailgate cannot be reached: connection refused",
+		&net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: email}}:     "mailgate cannot be reached: its name cannot be looked up",
+		&tls.CertificateVerificationError{Err: errors.New(email)}:                          "mailgate gave no answer: its certificate is not trusted",
+		errors.New(email): "mailgate gave no answer: the connection failed",
 	} {
 		c, _ := asking(t, "http://mailgate.invalid", client.Options{Attempts: 1, Transport: roundTripper(func(*http.Request) (*http.Response, error) { return nil, cause })})
 		_, err := c.Peek(t.Context(), "reply", email)
@@ -74,16 +76,19 @@ func TestNoAnswerSays(t *testing.T) {
 	}
 }
 
-// One connection serves one call after the other.
+// One connection serves one call after the other, until it is not needed any more.
 func TestConnectionsAreKept(t *testing.T) {
-	var conns atomic.Int32
+	var conns, closed atomic.Int32
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body) // a transport keeps no connection that has not taken its whole request
 		io.WriteString(w, sentBody)
 	}))
 	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
-		if state == http.StateNew {
+		switch state {
+		case http.StateNew:
 			conns.Add(1)
+		case http.StateClosed:
+			closed.Add(1)
 		}
 	}
 	server.Start()
@@ -97,6 +102,8 @@ func TestConnectionsAreKept(t *testing.T) {
 	if n := conns.Load(); n > 2 { // one may be lost to a machine that stands still after a request is written
 		t.Errorf("5 calls made %d connections", n)
 	}
+	c.CloseIdleConnections()
+	servertest.Eventually(t, "none is kept", func() bool { return closed.Load() == conns.Load() })
 }
 
 // An answer that breaks off is none: the yes may be missing its end.

@@ -163,7 +163,7 @@ func TestAttempts(t *testing.T) {
 	}
 }
 
-// Where the context ends in a pause, or would, the error is both: that, and what the last
+// Where the context ends in a pause, or would, or just before one, the error is both: that, and what the last
 // attempt ended with. Nothing is asked afterwards.
 func TestTheCallersTimeIsOver(t *testing.T) {
 	server := play(t, problem(503, "busy", "Retry-After", "1"))
@@ -174,6 +174,15 @@ func TestTheCallersTimeIsOver(t *testing.T) {
 	}})
 	if err := calls["send"](cancelled, c); !errors.Is(err, context.Canceled) || kindOf(err) != "busy" {
 		t.Errorf("cancelled in a pause: %v", err)
+	}
+	cancelled, cancel = context.WithCancel(t.Context())
+	answers := always(503, `{"type":"urn:mailgate:problem:busy"}`, "1")
+	c, _ = asking(t, server.URL, client.Options{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+		cancel()
+		return answers(r)
+	})})
+	if err := calls["send"](cancelled, c); !errors.Is(err, context.Canceled) || kindOf(err) != "busy" {
+		t.Errorf("cancelled as the answer came: %v", err)
 	}
 
 	// A minute is far from over, and a pause that is longer is not even begun.
@@ -203,7 +212,7 @@ func TestTheCallerGivesUp(t *testing.T) {
 	}))
 	defer close(over)
 	c, p := asking(t, silent, client.Options{})
-	if err := calls["send"](ctx, c); !errors.Is(err, context.Canceled) || kindOf(err) != "no answer" || len(p.all) > 0 {
+	if err := calls["send"](ctx, c); !errors.Is(err, context.Canceled) || kindOf(err) != "no answer" || len(p.all) > 0 || strings.Contains(err.Error(), "again") {
 		t.Errorf("%d pauses: %v", len(p.all), err)
 	}
 }
