@@ -48,10 +48,7 @@ func (t *Tokens) Server() string { return t.grant.Server() }
 // those who wait at a time one asks the server, and the others take what comes of it, be
 // it a token or a failure; if that one's own time ends, the next one asks.
 func (t *Tokens) Token(ctx context.Context) (string, error) {
-	token, before, _ := t.kept()
-	if token != "" {
-		return token, nil
-	}
+	_, before, _ := t.kept()
 	select {
 	case t.turn <- struct{}{}:
 		defer func() { <-t.turn }()

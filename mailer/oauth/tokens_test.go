@@ -88,6 +88,7 @@ func TestATokenIsKept(t *testing.T) {
 		`,"expires_in":"3600"`:                    3540_000,
 		`,"expires_in":120,"token_type":"bearer"`: 60_000,
 		`,"expires_in":60`:                        30_000,
+		`,"expires_in":1`:                         500,
 		`,"expires_in":99999999`:                  86_340_000,
 		``:                                        300_000,
 		`,"expires_in":null`:                      300_000,
@@ -101,15 +102,15 @@ func TestATokenIsKept(t *testing.T) {
 			var now atomic.Int64
 			server := mailtest.StartTokens(t, func(w http.ResponseWriter, n int) {
 				now.Add(onItsWay)
-				fmt.Fprintf(w, `{"access_token":"token-%d"%s}`, n, expiry)
+				fmt.Fprintf(w, `{"access_token":"!token~%d"%s}`, n, expiry)
 			})
 			tokens := newTokens(t, server.Text(), hanging, now.Load)
-			mustGet(t, tokens, "token-1")
+			mustGet(t, tokens, "!token~1")
 			now.Add(kept - onItsWay - 1)
-			mustGet(t, tokens, "token-1")
+			mustGet(t, tokens, "!token~1")
 			now.Add(1)
-			mustGet(t, tokens, "token-2")
-			mustGet(t, tokens, "token-2")
+			mustGet(t, tokens, "!token~2")
+			mustGet(t, tokens, "!token~2")
 		})
 	}
 }
@@ -347,6 +348,8 @@ func TestRefusals(t *testing.T) {
 		"an empty one":        {asJSON(200, `{"access_token":""}`), "200" + none},
 		"one with a blank":    {asJSON(200, `{"access_token":"a b"}`), "200" + none},
 		"one with a Ctrl-A":   {asJSON(200, `{"access_token":"a\u0001b"}`), "200" + none},
+		"one with a DEL":      {asJSON(200, `{"access_token":"a\u007f"}`), "200" + none},
+		"one for no time":     {asJSON(200, `{"access_token":"a","expires_in":true}`), "200" + none},
 		"one beyond ASCII":    {asJSON(200, `{"access_token":"ä"}`), "200" + none},
 		"one too long":        {asJSON(200, `{"access_token":"`+strings.Repeat("a", 9000)+`"}`), "200" + none},
 		"one that lasts long": {asJSON(200, `{"access_token":"a","expires_in":"long"}`), "200" + none},
@@ -365,7 +368,9 @@ func TestRefusals(t *testing.T) {
 		"the secret":          {asJSON(401, `{"error":"invalid_client","error_description":"`+mailtest.ClientSecret+` is wrong"}`), "401" + hidden},
 		"the secret as error": {asJSON(401, `{"error":"`+mailtest.ClientSecret+`"}`), "401" + hidden},
 		"the form":            {asJSON(401, `{"error":"invalid_client","error_description":"client_secret=`+url.QueryEscape(mailtest.ClientSecret)+`"}`), "401" + hidden},
-		"a part of a secret":  {asJSON(400, `{"error":"invalid_grant","error_description":"no such token: …`+mailtest.RefreshToken[len(mailtest.RefreshToken)-8:]+`…"}`), "400" + hidden},
+		"a part of a secret":  {asJSON(400, `{"error":"invalid_grant","error_description":"no such token: …`+mailtest.RefreshToken[3:11]+`…"}`), "400" + hidden},
+		"its beginning":       {asJSON(400, `{"error":"invalid_grant","error_description":"no such token: `+mailtest.RefreshToken[:8]+`…"}`), "400" + hidden},
+		"its end":             {asJSON(400, `{"error":"invalid_grant","error_description":"no such token: …`+mailtest.RefreshToken[len(mailtest.RefreshToken)-8:]+`"}`), "400" + hidden},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := mailtest.StartTokens(t, func(w http.ResponseWriter, _ int) { c.answer(w) })
@@ -396,7 +401,7 @@ func TestAServerThatNobodyVouchesFor(t *testing.T) {
 	server.StartTLS()
 	defer server.Close()
 	_, err := newTokens(t, "token_url: "+server.URL+"\nclient_id: a\nclient_secret: b", hanging, still).Token(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "certificate") {
+	if err == nil || !strings.Contains(err.Error(), "certificate") || strings.Contains(err.Error(), server.URL) {
 		t.Errorf("err = %v", err)
 	}
 }
