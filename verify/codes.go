@@ -40,9 +40,7 @@ func (c Codes) Add(h Hash, now, expires int64) Codes {
 	if expires <= now {
 		return next
 	}
-	if len(next) >= MaxCodes {
-		next = next[len(next)-MaxCodes+1:]
-	}
+	next = next[max(0, len(next)+1-MaxCodes):]
 	added := Kept{Hash: h, Expires: expires}
 	at, _ := slices.BinarySearchFunc(next, added, Kept.compare)
 	return slices.Insert(next, at, added)
@@ -72,13 +70,8 @@ func (c Codes) Check(h Hash, now int64) (Result, Codes) {
 	return Incorrect, live
 }
 
-// Expires is the moment at which the last of the codes has expired.
-func (c Codes) Expires() int64 {
-	if len(c) == 0 {
-		return 0
-	}
-	return c[len(c)-1].Expires
-}
+// Expires is the moment at which the last of the codes has expired. There must be one.
+func (c Codes) Expires() int64 { return c[len(c)-1].Expires }
 
 // Sorted reports whether the codes are in order, each hash once, and not too many. A book
 // that reads them back asks.

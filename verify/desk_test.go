@@ -114,6 +114,9 @@ func TestACodeIsVerified(t *testing.T) {
 	if left := s.left(); left != 3 {
 		t.Errorf("%d guesses left, want the right one given back: 3", left)
 	}
+	if log := s.log.String(); log != "" {
+		t.Errorf("the log says %q", log)
+	}
 }
 
 // A code that was taken back is wrong, and takes no other along.
@@ -463,7 +466,7 @@ func TestTheCallerHangsUp(t *testing.T) {
 
 func TestDesksThatWillNotDo(t *testing.T) {
 	s := newSetting(t, nil)
-	whole := verify.Options{Hasher: hasher(t, ourSecret), Book: s.book, Guesses: s.guesses}
+	whole := verify.Options{Hasher: hasher(t, ourSecret), Book: s.book, Guesses: brokenLimiter{Limiter: s.guesses, release: errBroken}}
 	for name, spoil := range map[string]func(o *verify.Options){
 		"no hasher":        func(o *verify.Options) { o.Hasher = nil },
 		"no book":          func(o *verify.Options) { o.Book = nil },
@@ -477,8 +480,13 @@ func TestDesksThatWillNotDo(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	whole.Random = iotest.ErrReader(errBroken)
 	desk, err := verify.NewDesk(whole)
+	s.must(err)
+	if _, err := desk.Verify(context.Background(), alice, "123456"); err != nil { // and nobody hears of the guess
+		t.Error(err)
+	}
+	whole.Random = iotest.ErrReader(errBroken)
+	desk, err = verify.NewDesk(whole)
 	s.must(err)
 	if code, err := desk.Issue(context.Background(), alice); code != "" || !errors.Is(err, errBroken) {
 		t.Errorf("a code without chance: %v", err)

@@ -30,7 +30,7 @@ func ParseCode(typed string) (string, error) {
 			continue
 		}
 		digit, ok := digitOf(r)
-		if !ok || len(code) == Digits {
+		if !ok {
 			return "", ErrCode
 		}
 		code = append(code, digit)
