@@ -26,6 +26,7 @@ func TestRead(t *testing.T) {
 		{path, 11, path + " is larger than 11 bytes"},
 		{os.DevNull, 1, ""},
 		{"/dev/zero", 1 << 10, "/dev/zero is larger than 1024 bytes"},
+		{"/proc/self/mem", 1, "cannot read the file"}, // it is opened, and cannot be read from its start
 		{dir, 100, dir + " is a directory"},
 		{filepath.Join(dir, "nothing"), 100, "cannot read the file: open " + dir},
 	}
