@@ -76,6 +76,18 @@ func TestNoAnswerSays(t *testing.T) {
 	}
 }
 
+// Where the caller has given up that is the cause, whatever the network says of it.
+func TestNoAnswerToACallerWhoGaveUp(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	c, _ := asking(t, "http://mailgate.invalid", client.Options{Attempts: 1, Transport: roundTripper(func(*http.Request) (*http.Response, error) {
+		cancel()
+		return nil, io.EOF
+	})})
+	if err := calls["send"](ctx, c); kindOf(err) != "no answer" || !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
 // One connection serves one call after the other, until it is not needed any more.
 func TestConnectionsAreKept(t *testing.T) {
 	var conns, closed atomic.Int32
