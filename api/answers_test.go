@@ -102,12 +102,26 @@ func TestALineNamesItsProblem(t *testing.T) {
 
 // More sends than the relay's pace lets wait are turned away, at no cost.
 func TestSendBusy(t *testing.T) {
-	r := newRig(t, setup{mailer: mailer.Options{Pace: mailer.Pace{PerSecond: .01}}})
+	r := newRig(t, setup{mailer: mailer.Options{Pace: mailer.Pace{PerSecond: .2}, Now: func() int64 { return 0 }}})
 	r.send("first@example.com").is(t, 200, "")
 	got := r.send("second@example.com")
 	got.is(t, 503, "busy")
-	if got.header.Get("Retry-After") == "" || r.used("second@example.com") != 0 {
+	if got.header.Get("Retry-After") != "5" || r.used("second@example.com") != 0 {
 		t.Errorf("Retry-After %q, %d on record", got.header.Get("Retry-After"), r.used("second@example.com"))
+	}
+}
+
+// A relay that is left alone says for how long.
+func TestSendToARelayLeftAlone(t *testing.T) {
+	r := newRig(t, setup{relay: &fault.Script{At: fault.Banner, Kind: fault.HangUp}, mailer: mailer.Options{
+		Breaker: mailer.Breaker{Failures: 1, Cooldown: 42 * time.Second}, Now: func() int64 { return 0 },
+	}})
+	for _, after := range []string{"10", "42"} {
+		got := r.send("alone@example.com")
+		got.is(t, 503, "relay-unavailable")
+		if got.header.Get("Retry-After") != after {
+			t.Errorf("Retry-After %q, want %s", got.header.Get("Retry-After"), after)
+		}
 	}
 }
 

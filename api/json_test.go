@@ -83,6 +83,7 @@ func TestSendOddJSON(t *testing.T) {
 		`{"data":{},"email":"odd4@example.com"}`,
 		"{\"email\":\"odd5@ex\u00e4mple.com\"}",
 		`{"email":"a\/b@example.com"}`,
+		`{"email":"odd6\u004A\u005a@example.com"}`,
 	} {
 		if got := r.do("POST", "/send-code", appKey, body); got.status != 200 {
 			t.Errorf("%s: %d %s", body, got.status, got.text)

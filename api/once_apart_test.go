@@ -12,6 +12,7 @@ import (
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/verify"
 )
@@ -42,6 +43,9 @@ func TestOnceAlone(t *testing.T) {
 	first.is(t, 200, "")
 	if !strings.Contains(first.text, `"degraded":true`) {
 		t.Errorf("the answer is %s", first.text)
+	}
+	if line := journal.about(t, first.header.Get("X-Request-Id"))[0]; line["degraded"] != true {
+		t.Errorf("the log says %v", line)
 	}
 	r.once("click", "alone@example.com").again(t, first)
 	r.once("another", "alone@example.com").is(t, 429, "quota-exceeded")
@@ -208,6 +212,22 @@ func TestOnceCutOffAtTheMark(t *testing.T) {
 		if len(r.box.List()) != 1 || r.used("mark@example.com") != 1 || again.body["id"] != sent.body["id"] {
 			t.Errorf("%d mails, %d charged, answered %s", len(r.box.List()), r.used("mark@example.com"), again.text)
 		}
+	}
+}
+
+// A mail that the mailbox's rule leaves alone is not counted for it.
+func TestOnceCutOffUncounted(t *testing.T) {
+	const free = "free@example.com"
+	r := newRig(t, setup{rules: func(_ *rig, own *rules.Rule) []rules.Rule {
+		own.Exempt.Mailboxes = []string{free}
+		return nil
+	}})
+	apart := r.anotherAs(func(o *api.Options) {
+		o.Repeats.HandedOver = &mended{r.repeats.HandedOver, r.newRepeats().HandedOver, func() {}, 0}
+	})
+	apart.once("click", free).is(t, 200, "")
+	if r.used(free) != 0 {
+		t.Errorf("%d charged", r.used(free))
 	}
 }
 

@@ -23,6 +23,9 @@ func TestOnceWithoutItsTemplate(t *testing.T) {
 	first.is(t, 200, "")
 	r.server.Reload(api.Live{Composer: newComposer(t)})
 	r.onceAs(appKey, "k", old).again(t, first)
+	r.server.Reload(api.Live{Composer: composerWith(t, needy)})
+	r.onceAs(appKey, "k", old).again(t, first)
+	r.server.Reload(api.Live{Composer: newComposer(t)})
 	r.onceAs(appKey, "k", old+" ").is(t, 422, "invalid")
 	for range 2 {
 		r.onceAs(appKey, "another", old).is(t, 422, "invalid")
@@ -87,6 +90,7 @@ func TestOnceWithoutItsTemplateNorAnybody(t *testing.T) {
 			for range 2 {
 				asked.onceAs(appKey, "k", old).is(t, tt.status, tt.problem)
 			}
+			asked.onceAs(appKey, "k", "{").is(t, 400, "bad-request") // which never did
 			want := `mailgate_sends_total{limit="",outcome="` + tt.counted + `",rule=""} 2` + "\n"
 			if text := asked.do("GET", "/metrics", "", "").text; !strings.Contains(text, want) {
 				t.Errorf("/metrics lacks %s", want)
@@ -98,6 +102,12 @@ func TestOnceWithoutItsTemplateNorAnybody(t *testing.T) {
 // invitation is a template that other composers do not have.
 var invitation = fstest.MapFS{
 	"invite/en/subject.txt": {Data: []byte("Come")}, "invite/en/text.txt": {Data: []byte("{{.Code}}")},
+	"invite/en/body.html": {Data: []byte("<p>{{.Code}}</p>")},
+}
+
+// needy is the same, with something that a request has to bring.
+var needy = fstest.MapFS{
+	"invite/en/subject.txt": {Data: []byte("Come")}, "invite/en/text.txt": {Data: []byte("{{.Code}} {{.Data.name}}")},
 	"invite/en/body.html": {Data: []byte("<p>{{.Code}}</p>")},
 }
 

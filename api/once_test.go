@@ -72,6 +72,9 @@ func TestOnce(t *testing.T) {
 	if r.try("once@example.com", code).status == 200 {
 		t.Error("a code was right for a day")
 	}
+	if said := journal.messages(t, first.header.Get("X-Request-Id")); said != "request\n" {
+		t.Errorf("of the first the log says\n%s", said)
+	}
 	second := r.once("click-1", "once@example.com")
 	second.is(t, 200, "")
 	if second.body["id"] == first.body["id"] || r.used("once@example.com") != 1 || len(r.box.List()) != 2 {

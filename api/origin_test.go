@@ -79,7 +79,7 @@ func TestNoKeysIsForThisMachine(t *testing.T) {
 	r := newRig(t, setup{options: keyless, actions: threeActions(&failing{})})
 	tests := []struct{ host, headers string }{
 		{"localhost", ""},
-		{"LOCALHOST:8080", ""},
+		{"LOCALHOST:8090", ""},
 		{"127.0.0.1:8080", ""},
 		{"127.8.9.10", ""},
 		{"[::1]", ""},

@@ -137,9 +137,6 @@ func problemOf(err error) *problem {
 	if waiting, ok := errors.AsType[*mailer.BusyError](err); ok {
 		return &problem{kind: busy, retryAfter: max(waiting.RetryAfter.Milliseconds(), busyRetry), cause: err}
 	}
-	if errors.Is(err, mailer.ErrBusy) {
-		return &problem{kind: busy, retryAfter: busyRetry, cause: err}
-	}
 	return &problem{kind: internal, cause: err}
 }
 

@@ -206,6 +206,9 @@ func TestSendInvalid(t *testing.T) {
 			t.Errorf("%s: complained of %s, want %s", tt.body, have, tt.want)
 		}
 	}
+	if got := r.send("nobody"); !strings.Contains(got.text, `"detail":"The address has no @."`) {
+		t.Errorf("of an address without an @ it says %s", got.text)
+	}
 	if len(r.box.List()) != 0 || r.used("a@example.com") != 0 {
 		t.Error("a request that will not do was charged or sent")
 	}
