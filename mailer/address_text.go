@@ -35,9 +35,6 @@ type marks struct {
 }
 
 func (m *marks) add(c byte) {
-	if isLetterOrDigit(c) || c == '.' {
-		return
-	}
 	switch {
 	case c == '@':
 		m.ats++

@@ -1,8 +1,10 @@
 package mailer
 
 import (
+	"encoding/base64"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // The last check, alone: nothing that reaches it should fail it, so it is
@@ -62,7 +64,7 @@ func TestFinishRefusesWhatIsNotAMail(t *testing.T) {
 	}
 }
 
-// A header with encoded words is folded into lines of at most 76 characters.
+// A header with encoded words is folded into lines of at most 76 characters, none of which is cut.
 func TestEncodedWordsFold(t *testing.T) {
 	subject := strings.Repeat("验证码 é ", 25)
 	line, err := appendHeader(nil, header{"Subject", headerText(subject)})
@@ -76,6 +78,10 @@ func TestEncodedWordsFold(t *testing.T) {
 	for i, line := range lines {
 		if len(line) > 76 || i > 0 && !strings.HasPrefix(line, " =?UTF-8?B?") {
 			t.Errorf("line %d is %q", i, line)
+		}
+		_, word, _ := strings.Cut(line, "=?UTF-8?B?")
+		if text, err := base64.StdEncoding.DecodeString(strings.TrimSuffix(word, "?=")); err != nil || !utf8.Valid(text) {
+			t.Errorf("line %d is %q, %v", i, text, err)
 		}
 	}
 }

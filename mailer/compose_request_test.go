@@ -66,7 +66,8 @@ func TestBadRequestsAreRefused(t *testing.T) {
 		t.Errorf("a good request: %v", err)
 	}
 	full := sampleRequest(t)
-	full.Data = manyValues(16)
+	full.Data = manyValues(15)
+	full.Data[strings.Repeat("n", 64)] = "x"
 	full.Data["v0"] = "\u2027\u202f"
 	full.ExpiresInMS, full.NowMS = 100*366*24*3600*1000, 253402300799999
 	full.Code, full.ID = "abcDEF012345", strings.Repeat("a-_9", 16)

@@ -22,6 +22,7 @@ func TestLine(t *testing.T) {
 		"one at a time does not overtake twice":  {steps: "a1 a2 a3 b1 ! -a ! -b b2 ! -a ! -b", want: "a1 b1 a2 b2"},
 		"a full line is full for who filled it":  {steps: "a1 a2 a3 a4 a5", want: "a5?"},
 		"another takes a place of the most":      {steps: "a1 a2 a3 a4 b1 b2 b3", want: "(a4) (a3) b3?"},
+		"of the most of three as well":           {steps: "c1 a1 a2 a3 b1 d1", want: "(a3) (a2)"},
 		"and nobody of those with as many":       {steps: "a1 b1 c1 d1 e1", want: "e1?"},
 		"turned, the last is first":              {steps: "a1 a2 a3 ! ! !", want: "a3 a2 a1", turned: true},
 		"turned, the first is put out":           {steps: "a1 a2 a3 a4 b1 ! !", want: "(a1) a4 b1", turned: true},

@@ -198,7 +198,6 @@ func TestPaceOnARealClock(t *testing.T) {
 func TestPaceEnds(t *testing.T) {
 	gone := make(chan struct{})
 	p := newPacer(Pace{PerSecond: 0.001, Queue: 5}, func() int64 { return 0 }, gone)
-	defer p.stop()
 	far := time.Now().Add(time.Hour)
 	if err := p.wait(t.Context(), "", far); err != nil {
 		t.Fatal(err)
@@ -212,6 +211,9 @@ func TestPaceEnds(t *testing.T) {
 	close(gone)
 	if err := <-ended; !errors.Is(err, ErrClosed) {
 		t.Errorf("at the end: %v", err)
+	}
+	if p.stop(); p.timer.Stop() {
+		t.Error("its timer goes on")
 	}
 }
 

@@ -27,7 +27,8 @@ func TestBarredByAll(t *testing.T) {
 				_, err := r.Send(t.Context(), letter())
 				checkOutcome(t, err, mailer.Unavailable)
 				failure, ok := errors.AsType[*mailer.SendError](err)
-				if !ok || failure.Relay != second.Addr() || failure.Reply == nil || failure.Reply.String() != "554 5.7.1" {
+				if !ok || failure.Relay != second.Addr() || failure.Reply == nil || failure.Reply.String() != "554 5.7.1" ||
+					!strings.HasPrefix(failure.Error(), "relay "+second.Addr()+": mail unavailable at ") {
 					t.Errorf("the error is %+v", failure)
 				}
 			}

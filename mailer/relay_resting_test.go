@@ -1,7 +1,9 @@
 package mailer_test
 
 import (
+	"log/slog"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,8 +18,10 @@ func TestARelayRestsUntilItAnswers(t *testing.T) {
 	var now atomic.Int64
 	first, second := play(t, fault.Script{At: fault.Banner, Kind: fault.HangUp}), play(t, fault.Script{})
 	var told []bool
+	var log lockedBuffer
 	o := steady()
 	o.Now = now.Load
+	o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	o.Breaker = mailer.Breaker{Failures: 2, Cooldown: time.Second}
 	o.Hooks.Circuit = func(_ string, open bool) { told = append(told, open) }
 	r := newRelays(t, o, plain(first), plain(second))
@@ -54,5 +58,8 @@ func TestARelayRestsUntilItAnswers(t *testing.T) {
 	}
 	if r.Stats()[1].Resting || !slices.Equal(told, []bool{true, false}) {
 		t.Errorf("the second rests: %v; it was told %v", r.Stats()[1].Resting, told)
+	}
+	if text := log.String(); strings.Count(text, "left alone for a while") != 1 || strings.Count(text, "relay is back") != 1 {
+		t.Errorf("the log says\n%s", text)
 	}
 }

@@ -35,6 +35,10 @@ func TestRelayURLsThatCannotBeRight(t *testing.T) {
 	if err := os.WriteFile(empty, []byte("no certificate"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	large := filepath.Join(dir, "large.pem")
+	if err := os.WriteFile(large, make([]byte, 3<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for text, says := range map[string]string{
 		"":                    "host",
 		"mail.example.com:25": "URL",
@@ -67,6 +71,7 @@ func TestRelayURLsThatCannotBeRight(t *testing.T) {
 		"smtp://m.example?ca=" + dir:                 "no such file",
 		"smtp://m.example?ca=" + dir + "/hunter2":    "no such file",
 		"smtp://m.example?ca=" + empty:               "no PEM",
+		"smtp://m.example?ca=" + large:               "larger than",
 		"smtp://mäil.example":                        "ASCII",
 		"smtp://0:0:1":                               "ASCII",
 		"smtp://[fe80::1%25eth0]":                    "ASCII",

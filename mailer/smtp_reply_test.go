@@ -82,6 +82,9 @@ func TestNewReply(t *testing.T) {
 			t.Errorf("%q: %+v, want %+v", text, got, want)
 		}
 	}
+	if text := (Reply{Code: 550, Message: "no such mailbox"}).String(); text != "550" {
+		t.Errorf("without an enhanced code it is %q", text)
+	}
 }
 
 func FuzzReply(f *testing.F) {
