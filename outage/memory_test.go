@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/cache/cachetest"
@@ -39,5 +40,28 @@ func TestAPartIsAwayAtTheStart(t *testing.T) {
 	s.set(dead)
 	if v := n.take(alice, throttle.NewID()); !v.Allowed || !v.Degraded {
 		t.Errorf("%+v", v)
+	}
+}
+
+// While a part is away, and all else answers, it is asked for with pauses.
+func TestAPartThatStaysAwayIsNotAskedForWithoutEnd(t *testing.T) {
+	const pause, times = 5 * time.Millisecond, 10
+	asked := make(chan struct{}, 1_000_000)
+	s := openShared(t, throttletest.Policy(t, "minute=1/60s"), clocktest.New(start))
+	n := openNode(t, s, cachetest.Open(t, cache.Memory), throttletest.Policy(t, "minute=1/60s"), clocktest.New(start).Now, func(o *outage.Options) {
+		o.Kept, o.Pause, o.Shared = false, pause, func(context.Context) error { return nil }
+		o.Whole = func(context.Context) error {
+			asked <- struct{}{}
+			return errors.New("a part is away")
+		}
+	})
+	began := time.Now()
+	n.watch.Start()
+	n.take(alice, throttle.NewID())
+	for range times {
+		<-asked
+	}
+	if took := time.Since(began); took < (times-2)*pause {
+		t.Errorf("asked for %d times in %v", times, took)
 	}
 }

@@ -52,7 +52,8 @@ func (w *Watch) hasWork() bool {
 		return true
 	}
 	whole, cleared := w.closeGaps(), w.ledger.clear()
-	return !whole || !cleared || w.away.Load() || w.owed() > 0
+	unmet := w.met.Load() && !w.whole.Load() // a part of the shared history
+	return !whole || !cleared || unmet || w.away.Load() || w.owed() > 0
 }
 
 // pause waits between two attempts, and reports whether there is to be another. Debts that
