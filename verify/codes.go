@@ -70,8 +70,13 @@ func (c Codes) Check(h Hash, now int64) (Result, Codes) {
 	return Incorrect, live
 }
 
-// Expires is the moment at which the last of the codes has expired. There must be one.
-func (c Codes) Expires() int64 { return c[len(c)-1].Expires }
+// Expires is the moment at which the last of the codes has expired, 0 where there is none.
+func (c Codes) Expires() int64 {
+	if len(c) == 0 {
+		return 0
+	}
+	return c[len(c)-1].Expires
+}
 
 // Sorted reports whether the codes are in order, each hash once, and not too many. A book
 // that reads them back asks.
