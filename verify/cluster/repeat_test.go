@@ -13,19 +13,26 @@ import (
 	"github.com/mailgate/mailgate/verify"
 )
 
-// A step that is repeated after others have come in between takes nothing from what they
-// have done, for as long as its receipt is kept.
-func TestRepeatedAfterOthers(t *testing.T) {
-	t.Parallel()
-	now := int64(1_800_000_000_000)
+// at is a book in a Redis of its own, by a clock that the test sets.
+func at(t *testing.T, now *int64) *Book {
+	t.Helper()
 	store, err := redisstore.Open(redisstore.Options{
-		URL: redistest.Alone(t).URL(), Timeout: 20 * time.Second, Clock: func() int64 { return now },
+		URL: redistest.Alone(t).URL(), Timeout: 20 * time.Second, Clock: func() int64 { return *now },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { store.Close() })
-	book, ctx := New(store), context.Background()
+	return New(store)
+}
+
+// A step that is repeated after others have come in between takes nothing from what they
+// have done, for as long as its receipt is kept.
+func TestRepeatedAfterOthers(t *testing.T) {
+	t.Parallel()
+	now := int64(1_800_000_000_000)
+	book := at(t, &now)
+	ctx := context.Background()
 	old, fresh := verify.Hash{1}, verify.Hash{2}
 	for name, s := range map[string]struct {
 		script *redisstore.Script
@@ -62,14 +69,8 @@ func TestRepeatedAfterOthers(t *testing.T) {
 func TestRecordedTooLate(t *testing.T) {
 	t.Parallel()
 	now := int64(1_800_000_000_000)
-	store, err := redisstore.Open(redisstore.Options{
-		URL: redistest.Alone(t).URL(), Timeout: 20 * time.Second, Clock: func() int64 { return now },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
-	book, hash := New(store), verify.Hash{1}
+	book := at(t, &now)
+	hash := verify.Hash{1}
 	for expires, want := range map[int64]byte{now: none, now + 1: done} {
 		if letter, err := book.step(context.Background(), "record", "late", recordScript, string(hash[:]), strconv.FormatInt(expires, 10)); letter != want || err != nil {
 			t.Errorf("%d ms before its end: %c, %v", expires-now, letter, err)
