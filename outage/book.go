@@ -37,9 +37,9 @@ func (b *Book) pay(ctx context.Context, mailbox string, d debt) error {
 // tell tells the shared book of a code. It alone answers for that code from now on, heard or
 // not, unless it certainly was not told.
 func (b *Book) tell(ctx context.Context, mailbox string, d debt) error {
-	known := d
-	known.more = beingTold
-	b.watch.ledger.amend(b.holder(mailbox), known)
+	telling := d
+	telling.more = beingTold
+	b.watch.ledger.amend(b.holder(mailbox), telling)
 	err := b.shared.Record(ctx, mailbox, verify.Kept{Hash: verify.Hash([]byte(d.what)), Expires: d.at})
 	if b.watch.undone(err) {
 		b.watch.ledger.amend(b.holder(mailbox), d)
