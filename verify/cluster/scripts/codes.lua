@@ -1,4 +1,4 @@
--- What the scripts of all steps begin with, behind record.lua.
+-- What the scripts of all steps begin with, behind redisstore's record.lua.
 --
 -- KEYS[1]  the codes of one mailbox, in places of 22 bytes: 6 of milliseconds and 16 of
 --          text. The first place is a receipt: until when it is good, and for which step.
