@@ -32,14 +32,15 @@ type attempt struct {
 	refunding   bool                // the key is free when the refund is done, which has the attempt from then on
 }
 
-// attemptRest is how long after SendDeadline an attempt may still give back what it
-// charged. With one more try it ends within what a lease has.
-const attemptRest = 14 * time.Second
+// leaseRest is how long after SendDeadline the lease of an attempt lasts, so that it may still
+// give back what it charged.
+const leaseRest = 15 * time.Second
 
 // newAttempt is the attempt that an outcome begins, which was asked for at this moment: its
 // lease began no earlier.
 func (s *Server) newAttempt(c *call, o idempotency.Outcome, began time.Time) *attempt {
-	return &attempt{requestID: c.requestID, lease: o.Lease, stop: began.Add(s.with.SendDeadline + attemptRest), alone: o.Degraded}
+	stop := began.Add(s.with.SendDeadline + leaseRest - s.with.RefundTry) // one more try ends in time
+	return &attempt{requestID: c.requestID, lease: o.Lease, stop: stop, alone: o.Degraded}
 }
 
 // attempt does the send and keeps its answer, or frees the key. What may have left is

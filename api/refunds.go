@@ -15,14 +15,12 @@ import (
 const (
 	// maxRefunds wait at most; one more is given up, and the log says so.
 	maxRefunds = 1024
-	// refundTry bounds one try, refundPause follows when all that wait have failed, and
-	// after refundLife a refund is given up: the tier most mailboxes wait for has passed by
-	// then. refundRest bounds all that is tried at the end: where a store hangs, all that wait
-	// would take a try each.
-	refundTry   = time.Second
+	// refundPause follows when all that wait have failed, and after refundLife a refund is
+	// given up: the tier most mailboxes wait for has passed by then. refundRest bounds all that
+	// is tried at the end: where a store hangs, all that wait would take a try each.
 	refundPause = time.Second
 	refundLife  = time.Minute
-	refundRest  = 5 * refundTry
+	refundRest  = 5 * time.Second
 )
 
 // The ends of a refund in the metrics.
@@ -39,6 +37,7 @@ type refunds struct {
 	log      *slog.Logger
 	metrics  *metrics
 	repeats  Repeats
+	longest  time.Duration // that one try takes
 	patience func(context.Context) context.Context
 
 	queue chan refund
@@ -89,7 +88,7 @@ func actionRefund(q actionRequest, c *call) refund {
 
 func newRefunds(o Options, m *metrics) *refunds {
 	r := &refunds{
-		log: o.Log, metrics: m, repeats: o.Repeats, patience: o.Patience,
+		log: o.Log, metrics: m, repeats: o.Repeats, longest: o.RefundTry, patience: o.Patience,
 		queue: make(chan refund, maxRefunds),
 		stop:  make(chan struct{}),
 		done:  make(chan struct{}),
@@ -102,7 +101,7 @@ func newRefunds(o Options, m *metrics) *refunds {
 // now does a refund before the caller is answered, or else later. A request whose time is
 // up still gets a moment for it.
 func (r *refunds) now(ctx context.Context, one refund) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refundTry)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.longest)
 	defer cancel()
 	if err := r.pay(ctx, &one); err != nil {
 		r.later(one)
@@ -214,7 +213,7 @@ func (r *refunds) try(one *refund) error {
 	if r.life.Err() != nil {
 		return errStopped
 	}
-	ctx, cancel := context.WithTimeout(r.patience(r.life), refundTry)
+	ctx, cancel := context.WithTimeout(r.patience(r.life), r.longest)
 	defer cancel()
 	if one.key != nil && one.key.late(time.Now()) {
 		return cmp.Or(r.payPlace(ctx, one), errTooLate)

@@ -38,9 +38,11 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return err
 }
 
+const moment = time.Second
+
 // inAMoment does what has to be done although ctx may be over: the stores close after it.
 func inAMoment(ctx context.Context, do func(context.Context)) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refundTry)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), moment)
 	defer cancel()
 	do(ctx)
 }

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/mailgate/mailgate/mailer/sandbox"
+	"github.com/mailgate/mailgate/mailer/sandbox/fault"
 	"github.com/mailgate/mailgate/redisstore/redistest"
+	"github.com/mailgate/mailgate/servertest"
 )
 
 // A request that meets a Redis which hangs has several steps to take there, and waits for
@@ -42,5 +45,33 @@ func TestHangingRedisIsWaitedForOnce(t *testing.T) {
 	}
 	if a, err := app.once("meanwhile", "alice@example.com"); err != nil || a.Header.Get("Idempotent-Replayed") != "true" {
 		t.Errorf("asked again: %v %d %+v", err, a.Status, a.Body)
+	}
+}
+
+// Redis hangs when a mail has gone and only its answer is to be kept: that is then this node's
+// to know, and it says the same to whoever asks again. It has to wait for Redis longer than a
+// call there does, or it would not learn that Redis is away.
+func TestAnAnswerThatHangingRedisDoesNotKeep(t *testing.T) {
+	t.Parallel()
+	const timeout = 3 * time.Second
+	relay := startFaulty(t, fault.Script{At: fault.Dot, Kind: fault.Drip})
+	redis := redistest.Alone(t)
+	server := startServer(t, settingsFor(plain(relay), "MAILGATE_REDIS_URL="+redis.URL(), "MAILGATE_REDIS_TIMEOUT="+timeout.String(), shared))
+	app := newClient(t, server.URL, apiKey)
+	sent := make(chan error, 1)
+	go func() {
+		a, err := app.once("key", "alice@example.com")
+		if err == nil && a.Status != 200 {
+			err = fmt.Errorf("%d %s", a.Status, a.Raw)
+		}
+		sent <- err
+	}()
+	servertest.Eventually(t, "the relay has the mail", func() bool { return received(relay, "\r\n.\r\n") })
+	redis.Pause()
+	if err := <-sent; err != nil {
+		t.Fatal(err)
+	}
+	if a, err := app.once("key", "alice@example.com"); err != nil || a.Status != 200 || a.Header.Get("Idempotent-Replayed") != "true" {
+		t.Errorf("asked again: %v %d %s", err, a.Status, a.Raw)
 	}
 }

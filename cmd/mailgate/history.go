@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -33,6 +34,10 @@ type history struct {
 	ready    func(context.Context) error
 	close    func(context.Context) error
 }
+
+// patienceWith is how long to wait for a history that is to say itself whether it is away: a
+// second more than it waits for Redis.
+func patienceWith(s *settings.Settings) time.Duration { return s.RedisTimeout + time.Second }
 
 // openHistory opens Redis where its URL is set, else this machine's disk. The policy is
 // the one to begin with.

@@ -35,7 +35,7 @@ type Settings struct {
 
 	RedisURL     RedisURL      `name:"redis_url" group:"History in Redis" secret:"yes" help:"set it to share one history among many processes: redis://, rediss://, redis+sentinel://, redis+cluster://"`
 	RedisConfirm int           `name:"redis_confirm" default:"0" validate:"gte=0,lte=16" help:"replicas that must have a send before it is a yes; with any, no mail is sent without them, and on_store_outage is refuse"`
-	RedisTimeout time.Duration `name:"redis_timeout" default:"250ms" validate:"gte=1ms,lte=30s" help:"the longest a request waits for a Redis that hangs"`
+	RedisTimeout time.Duration `name:"redis_timeout" default:"250ms" validate:"gte=1ms,lte=10s" help:"the longest a request waits for a Redis that hangs"`
 
 	OnStoreOutage string `name:"on_store_outage" default:"continue" validate:"oneof=continue refuse" help:"while redis is away: continue with this node's own history, in memory or a data_dir; or refuse (503), as redis_confirm does"`
 

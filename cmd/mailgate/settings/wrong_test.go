@@ -77,6 +77,7 @@ func TestWrongSettings(t *testing.T) {
 		{redis + " & MAILGATE_REDIS_CONFIRM=1 & MAILGATE_ON_STORE_OUTAGE=continue", "MAILGATE_ON_STORE_OUTAGE: it cannot be continue beside redis_confirm, under which no mail is sent that replicas have not confirmed"},
 		{redis + " & MAILGATE_REDIS_CONFIRM=-1", "MAILGATE_REDIS_CONFIRM: it must be at least 0"},
 		{redis + " & MAILGATE_REDIS_TIMEOUT=0s", "MAILGATE_REDIS_TIMEOUT: it must be at least 1ms"},
+		{redis + " & MAILGATE_REDIS_TIMEOUT=11s", "MAILGATE_REDIS_TIMEOUT: it must be at most 10s"},
 		{"MAILGATE_SMTP_URL=smtp://user:" + hidden + "@host:25?tls=none", "MAILGATE_SMTP_URL: "},
 		{"MAILGATE_SMTP_URL=smtps://user:" + hidden + "%zz@host", "MAILGATE_SMTP_URL: "},
 		{"MAILGATE_SMTP_URL=smtps://host,smtp://user:" + hidden + "@", "MAILGATE_SMTP_URL: "},
