@@ -153,12 +153,15 @@ func (r *rig) newRelays(with setup) *mailer.Relays {
 	return relays
 }
 
+// small is what a test needs. To make room for more, and to clear it, would take most of its time.
+var small = cache.Size{Entries: 1000, Bytes: 1 << 20}
+
 func (r *rig) openStores(dir string, policy throttle.Policy) {
 	r.t.Helper()
 	r.disk = must(cache.Open(cache.DiskOptions{Dir: dir}))(r.t)
-	r.limiter = must(local.New(r.disk, local.Options{Policy: policy, Now: r.now.Load}))(r.t)
-	r.meters = must(local.NewMeters(r.disk, local.MetersOptions{Now: r.now.Load}))(r.t)
-	r.codes = must(codebook.New(r.disk, codebook.Options{Now: r.now.Load}))(r.t)
+	r.limiter = must(local.New(r.disk, local.Options{Policy: policy, Size: small, Now: r.now.Load}))(r.t)
+	r.meters = must(local.NewMeters(r.disk, local.MetersOptions{Size: small, Now: r.now.Load}))(r.t)
+	r.codes = must(codebook.New(r.disk, codebook.Options{Size: small, Now: r.now.Load}))(r.t)
 	r.t.Cleanup(func() {
 		r.limiter.Close()
 		r.meters.Close()
@@ -170,8 +173,8 @@ func (r *rig) openStores(dir string, policy throttle.Policy) {
 
 func (r *rig) repeatsOn(disk *cache.Disk) api.Repeats {
 	r.t.Helper()
-	answers := must(keeper.New(disk, keeper.Options{Terms: idempotency.Terms{Lease: lease, Keep: day}, Now: r.now.Load}))(r.t)
-	handed := must(keeper.New(disk, keeper.Options{Terms: idempotency.Terms{Lease: day, Keep: day}, Name: "handed-over", Now: r.now.Load}))(r.t)
+	answers := must(keeper.New(disk, keeper.Options{Terms: idempotency.Terms{Lease: lease, Keep: day}, Size: small, Now: r.now.Load}))(r.t)
+	handed := must(keeper.New(disk, keeper.Options{Terms: idempotency.Terms{Lease: day, Keep: day}, Name: "handed-over", Size: small, Now: r.now.Load}))(r.t)
 	r.t.Cleanup(func() {
 		answers.Close()
 		handed.Close()
