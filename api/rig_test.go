@@ -18,6 +18,7 @@ import (
 	"github.com/mailgate/mailgate"
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/cache/cachetest"
 	"github.com/mailgate/mailgate/idempotency"
 	keeper "github.com/mailgate/mailgate/idempotency/local"
 	"github.com/mailgate/mailgate/mailer"
@@ -153,15 +154,12 @@ func (r *rig) newRelays(with setup) *mailer.Relays {
 	return relays
 }
 
-// small is what a test needs. To make room for more, and to clear it, would take most of its time.
-var small = cache.Size{Entries: 1000, Bytes: 1 << 20}
-
 func (r *rig) openStores(dir string, policy throttle.Policy) {
 	r.t.Helper()
 	r.disk = must(cache.Open(cache.DiskOptions{Dir: dir}))(r.t)
-	r.limiter = must(local.New(r.disk, local.Options{Policy: policy, Size: small, Now: r.now.Load}))(r.t)
-	r.meters = must(local.NewMeters(r.disk, local.MetersOptions{Size: small, Now: r.now.Load}))(r.t)
-	r.codes = must(codebook.New(r.disk, codebook.Options{Size: small, Now: r.now.Load}))(r.t)
+	r.limiter = must(local.New(r.disk, local.Options{Policy: policy, Size: cachetest.Small, Now: r.now.Load}))(r.t)
+	r.meters = must(local.NewMeters(r.disk, local.MetersOptions{Size: cachetest.Small, Now: r.now.Load}))(r.t)
+	r.codes = must(codebook.New(r.disk, codebook.Options{Size: cachetest.Small, Now: r.now.Load}))(r.t)
 	r.t.Cleanup(func() {
 		r.limiter.Close()
 		r.meters.Close()
@@ -173,8 +171,8 @@ func (r *rig) openStores(dir string, policy throttle.Policy) {
 
 func (r *rig) repeatsOn(disk *cache.Disk) api.Repeats {
 	r.t.Helper()
-	answers := must(keeper.New(disk, keeper.Options{Terms: idempotency.Terms{Lease: lease, Keep: day}, Size: small, Now: r.now.Load}))(r.t)
-	handed := must(keeper.New(disk, keeper.Options{Terms: idempotency.Terms{Lease: day, Keep: day}, Name: "handed-over", Size: small, Now: r.now.Load}))(r.t)
+	answers := must(keeper.New(disk, keeper.Options{Terms: idempotency.Terms{Lease: lease, Keep: day}, Size: cachetest.Small, Now: r.now.Load}))(r.t)
+	handed := must(keeper.New(disk, keeper.Options{Terms: idempotency.Terms{Lease: day, Keep: day}, Name: "handed-over", Size: cachetest.Small, Now: r.now.Load}))(r.t)
 	r.t.Cleanup(func() {
 		answers.Close()
 		handed.Close()

@@ -11,6 +11,7 @@ import (
 	"github.com/mailgate/mailgate"
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/cache/cachetest"
 	"github.com/mailgate/mailgate/client"
 	"github.com/mailgate/mailgate/idempotency"
 	kept "github.com/mailgate/mailgate/idempotency/local"
@@ -43,11 +44,11 @@ func openGate(script *fault.Script) *gate {
 	g.now.Store(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).UnixMilli())
 	relays := g.relays(script)
 	disk := need(cache.Open(cache.DiskOptions{Dir: cache.Memory}))
-	limiter := need(local.New(disk, local.Options{Policy: throttle.DefaultPolicy(), Now: g.now.Load}))
-	book := need(codes.New(disk, codes.Options{Now: g.now.Load}))
+	limiter := need(local.New(disk, local.Options{Policy: throttle.DefaultPolicy(), Size: cachetest.Small, Now: g.now.Load}))
+	book := need(codes.New(disk, codes.Options{Size: cachetest.Small, Now: g.now.Load}))
 	const day = 24 * 60 * 60 * 1000
-	answers := need(kept.New(disk, kept.Options{Terms: idempotency.Terms{Lease: 30_000, Keep: day}, Now: g.now.Load}))
-	handed := need(kept.New(disk, kept.Options{Terms: idempotency.Terms{Lease: day, Keep: day}, Name: "handed-over", Now: g.now.Load}))
+	answers := need(kept.New(disk, kept.Options{Terms: idempotency.Terms{Lease: 30_000, Keep: day}, Size: cachetest.Small, Now: g.now.Load}))
+	handed := need(kept.New(disk, kept.Options{Terms: idempotency.Terms{Lease: day, Keep: day}, Name: "handed-over", Size: cachetest.Small, Now: g.now.Load}))
 	g.stop = append(g.stop, func() { answers.Close(); handed.Close(); book.Close(); limiter.Close(); need(0, disk.Close()) })
 
 	from := need(mailer.ParseSender("Acme <no-reply@acme.example>"))

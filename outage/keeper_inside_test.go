@@ -38,7 +38,7 @@ func openBeginner(t *testing.T, pause time.Duration) *beginner {
 	t.Helper()
 	b, terms := &beginner{t: t}, idempotency.Terms{Lease: 100, Keep: 100}
 	disk := cachetest.Open(t, cache.Memory)
-	own, err := local.New(disk, local.Options{Terms: terms, Name: "own", Now: b.clock.Load})
+	own, err := local.New(disk, local.Options{Terms: terms, Name: "own", Size: cachetest.Small, Now: b.clock.Load})
 	if err != nil {
 		t.Fatal(err)
 	}

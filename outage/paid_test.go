@@ -216,7 +216,7 @@ func openPayer(t *testing.T) *payer {
 
 func (n *payer) limiter(disk *cache.Disk) *local.Limiter {
 	n.t.Helper()
-	l, err := local.New(disk, local.Options{Policy: throttle.DefaultPolicy(), Now: n.clock.Load})
+	l, err := local.New(disk, local.Options{Policy: throttle.DefaultPolicy(), Size: cachetest.Small, Now: n.clock.Load})
 	if err != nil {
 		n.t.Fatal(err)
 	}

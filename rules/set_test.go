@@ -35,7 +35,7 @@ func openShop(t testing.TB) *shop {
 
 func (s *shop) limiter(name, tiers string) *local.Limiter {
 	s.t.Helper()
-	l, err := local.New(s.disk, local.Options{Policy: throttletest.Policy(s.t, tiers), Name: name, Now: s.clock.Load})
+	l, err := local.New(s.disk, local.Options{Policy: throttletest.Policy(s.t, tiers), Name: name, Size: cachetest.Small, Now: s.clock.Load})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"testing/iotest"
 
 	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/cache/cachetest"
 	"github.com/mailgate/mailgate/throttle"
 	throttlelocal "github.com/mailgate/mailgate/throttle/local"
 	"github.com/mailgate/mailgate/verify"
@@ -41,9 +42,9 @@ func newSetting(t testing.TB, arrange func(s *setting)) *setting {
 	s.now.Store(noon)
 	disk, err := cache.Open(cache.DiskOptions{Dir: cache.Memory})
 	s.must(err)
-	book, err := local.New(disk, local.Options{Now: s.now.Load})
+	book, err := local.New(disk, local.Options{Size: cachetest.Small, Now: s.now.Load})
 	s.must(err)
-	guesses, err := throttlelocal.New(disk, throttlelocal.Options{Policy: verify.DefaultGuesses(), Now: s.now.Load})
+	guesses, err := throttlelocal.New(disk, throttlelocal.Options{Policy: verify.DefaultGuesses(), Size: cachetest.Small, Now: s.now.Load})
 	s.must(err)
 	t.Cleanup(func() {
 		book.Close()

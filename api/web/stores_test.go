@@ -5,6 +5,7 @@ import (
 
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/cache/cachetest"
 	"github.com/mailgate/mailgate/idempotency"
 	sharedkeeper "github.com/mailgate/mailgate/idempotency/cluster"
 	keeper "github.com/mailgate/mailgate/idempotency/local"
@@ -33,10 +34,10 @@ var markTerms = idempotency.Terms{Lease: 86_400_000, Keep: 86_400_000}
 func (d *desk) onDisk() stores {
 	d.t.Helper()
 	disk := must(cache.Open(cache.DiskOptions{Dir: cache.Memory}))(d.t)
-	limiter := must(local.New(disk, local.Options{Policy: throttle.DefaultPolicy(), Now: d.now}))(d.t)
-	codes := must(book.New(disk, book.Options{Now: d.now}))(d.t)
-	answers := must(keeper.New(disk, keeper.Options{Now: d.now}))(d.t)
-	handed := must(keeper.New(disk, keeper.Options{Terms: markTerms, Name: "handed-over", Now: d.now}))(d.t)
+	limiter := must(local.New(disk, local.Options{Policy: throttle.DefaultPolicy(), Size: cachetest.Small, Now: d.now}))(d.t)
+	codes := must(book.New(disk, book.Options{Size: cachetest.Small, Now: d.now}))(d.t)
+	answers := must(keeper.New(disk, keeper.Options{Size: cachetest.Small, Now: d.now}))(d.t)
+	handed := must(keeper.New(disk, keeper.Options{Terms: markTerms, Name: "handed-over", Size: cachetest.Small, Now: d.now}))(d.t)
 	d.t.Cleanup(func() {
 		limiter.Close()
 		codes.Close()

@@ -7,6 +7,10 @@ import (
 	"github.com/mailgate/mailgate/cache"
 )
 
+// Small is what a test has in memory that is not about how much there is. With the race detector
+// to make the default, and to clear it, takes longer than most tests do.
+var Small = cache.Size{Entries: 1000, Bytes: 1 << 20}
+
 // Open opens the disk in a directory, or cache.Memory, and closes it with the test.
 func Open(t testing.TB, dir string) *cache.Disk {
 	t.Helper()

@@ -104,7 +104,8 @@ type process struct {
 	exited chan struct{} // closed when it has
 }
 
-// settingsFor is the environment of a server on a free port, with keys.
+// settingsFor is the environment of a server on a free port, with keys. Its caches are small, as
+// with the race detector it takes a second to make large ones.
 func settingsFor(relayURL string, more ...string) []string {
 	return append([]string{
 		"MAILGATE_LISTEN=127.0.0.1:0",
@@ -112,6 +113,7 @@ func settingsFor(relayURL string, more ...string) []string {
 		"MAILGATE_ADMIN_KEYS=ops:" + adminKey,
 		"MAILGATE_SMTP_URL=" + relayURL,
 		"MAILGATE_FROM=Acme <no-reply@acme.example>",
+		"MAILGATE_CACHE_MAILBOXES=1000",
 	}, more...)
 }
 
