@@ -22,7 +22,7 @@ import (
 func openShared(ctx context.Context, s *settings.Settings, first throttle.Policy, log *slog.Logger) (h history, store *redisstore.Store, err error) {
 	redisstore.LogTo(log)
 	store, err = redisstore.Open(redisstore.Options{
-		URL: string(s.RedisURL), Timeout: s.RedisTimeout, Confirm: s.RedisConfirm,
+		URL: string(s.RedisURL), Prefix: string(s.RedisPrefix) + ":{}", Timeout: s.RedisTimeout, Confirm: s.RedisConfirm,
 	})
 	if err != nil {
 		return history{}, nil, s.Complain("redis_url", err.Error())

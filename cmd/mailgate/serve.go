@@ -36,7 +36,8 @@ log then has rules_begun_anew. All other settings, such as MAILGATE_TIERS, need 
 
 Of several processes each reads its own file. The log at start and at each SIGHUP, and
 /metrics, have a rules_digest, which is the same where the rules are. Where they share a
-Redis, the log at start and /metrics have a secret_digest, too, which has to be the same.
+history in Redis, the log at start and /metrics have a secret_digest, too, which has to be
+the same, and so has the log's redis_prefix.
 
 On SIGTERM it stops taking requests, lets those in flight finish for up to
 MAILGATE_SHUTDOWN_GRACE, closes its stores and exits with 0. A second SIGTERM ends it at
@@ -83,7 +84,7 @@ func (p *program) announce(addr net.Addr) {
 		"tiers", p.content.rules.Mailbox().Tiers.String(), "rules", len(p.content.rules.Rules), "actions", len(p.content.rules.Actions),
 		"rules_digest", p.content.rules.Digest()}
 	if p.digest != "" {
-		serving = append(serving, "secret_digest", p.digest)
+		serving = append(serving, "secret_digest", p.digest, "redis_prefix", string(s.RedisPrefix))
 	}
 	if dir := ownDir(s); dir != cache.Memory {
 		serving = append(serving, "data_dir", absolute(dir))

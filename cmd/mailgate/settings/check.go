@@ -24,6 +24,7 @@ func (s *Settings) check() error {
 		wrong         bool
 		name, problem string
 	}{
+		{s.RedisURL == "" && s.origins["redis_prefix"].Given(), "redis_prefix", "it means nothing without redis_url"},
 		{s.RedisURL == "" && s.origins["redis_confirm"].Given(), "redis_confirm", "it means nothing without redis_url"},
 		{s.RedisURL == "" && s.origins["redis_timeout"].Given(), "redis_timeout", "it means nothing without redis_url"},
 		{s.RedisURL == "" && s.origins["on_store_outage"].Given(), "on_store_outage", "it means nothing without redis_url"},

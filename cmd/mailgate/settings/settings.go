@@ -34,6 +34,7 @@ type Settings struct {
 	CacheBytes     Bytes  `name:"cache_bytes" default:"28MiB" validate:"gte=65536" help:"memory for them, and once more for what other rules count: a number of bytes, or with KiB, MiB, GiB"`
 
 	RedisURL     RedisURL      `name:"redis_url" group:"History in Redis" secret:"yes" help:"set it to share one history among many processes: redis://, rediss://, redis+sentinel://, redis+cluster://"`
+	RedisPrefix  KeyPrefix     `name:"redis_prefix" default:"mailgate" help:"how all keys there begin, with a colon behind; two that share one redis, as staging and production, need one each"`
 	RedisConfirm int           `name:"redis_confirm" default:"0" validate:"gte=0,lte=16" help:"replicas that must have a send before it is a yes; with any, no mail is sent without them, and on_store_outage is refuse"`
 	RedisTimeout time.Duration `name:"redis_timeout" default:"250ms" validate:"gte=1ms,lte=10s" help:"the longest a request waits for a Redis that hangs"`
 

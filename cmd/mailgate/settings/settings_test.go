@@ -48,6 +48,7 @@ func TestDefaults(t *testing.T) {
 		"cache_mailboxes": s.CacheMailboxes != cache.DefaultSize().Entries,
 		"cache_bytes":     int64(s.CacheBytes) != cache.DefaultSize().Bytes,
 		"redis_url":       s.RedisURL != "",
+		"redis_prefix":    s.RedisPrefix != "mailgate",
 		"on_store_outage": s.OnStoreOutage != "continue",
 		"redis_timeout":   s.RedisTimeout != 250*time.Millisecond,
 		"smtp_url":        len(s.SMTPURL) != 0,

@@ -69,6 +69,10 @@ type Secret string
 // RedisURL is where Redis is, as package redisstore reads it.
 type RedisURL string
 
+// KeyPrefix is what all keys in Redis have before their first colon. It has none itself: under
+// "a:b" they would be those that "a" has for what is called b.
+type KeyPrefix string
+
 // Relays are where mail goes, in the order to try them.
 type Relays []mailer.RelayURL
 
@@ -106,6 +110,8 @@ func read(into any, text string) (err error) {
 	case *RedisURL:
 		*v = RedisURL(text)
 		err = redisstore.CheckURL(text)
+	case *KeyPrefix:
+		*v, err = KeyPrefix(text), throttle.CheckName(text)
 	case *Keys:
 		*v, err = readKeys(text)
 	case *Secret:

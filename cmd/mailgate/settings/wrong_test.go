@@ -17,6 +17,7 @@ const hidden = "hush-hush-hush-hush"
 func TestWrongSettings(t *testing.T) {
 	redis := "MAILGATE_REDIS_URL=redis://localhost"
 	relay := "MAILGATE_SMTP_URL=smtps://relay.example"
+	wrongName := "MAILGATE_REDIS_PREFIX: a name is lower-case letters, digits, - and _, and starts with a letter"
 	tests := []struct {
 		environ string // variables, joined by &
 		want    string // beginning of the error
@@ -70,6 +71,16 @@ func TestWrongSettings(t *testing.T) {
 		{"MAILGATE_CACHE_BYTES=9999999999GiB", "MAILGATE_CACHE_BYTES: it must be a number of bytes"},
 		{"MAILGATE_REDIS_URL=http://user:" + hidden + "@host", "MAILGATE_REDIS_URL: "},
 		{"MAILGATE_REDIS_URL=" + hidden, "MAILGATE_REDIS_URL: "},
+		{"MAILGATE_REDIS_PREFIX=staging", "MAILGATE_REDIS_PREFIX: it means nothing without redis_url"},
+		{redis + " & MAILGATE_REDIS_PREFIX=acme:staging", wrongName},
+		{redis + " & MAILGATE_REDIS_PREFIX=mailgate:{}", wrongName},
+		{redis + " & MAILGATE_REDIS_PREFIX={acme}", wrongName},
+		{redis + " & MAILGATE_REDIS_PREFIX=Staging", wrongName},
+		{redis + " & MAILGATE_REDIS_PREFIX=acme*", wrongName},
+		{redis + " & MAILGATE_REDIS_PREFIX=acme.staging", wrongName},
+		{redis + " & MAILGATE_REDIS_PREFIX= acme", wrongName},
+		{redis + " & MAILGATE_REDIS_PREFIX=2nd", wrongName},
+		{redis + " & MAILGATE_REDIS_PREFIX=a" + strings.Repeat("b", 32), "MAILGATE_REDIS_PREFIX: a name has at most 32 characters"},
 		{"MAILGATE_REDIS_CONFIRM=1", "MAILGATE_REDIS_CONFIRM: it means nothing without redis_url"},
 		{"MAILGATE_REDIS_TIMEOUT=1s", "MAILGATE_REDIS_TIMEOUT: it means nothing without redis_url"},
 		{"MAILGATE_ON_STORE_OUTAGE=refuse", "MAILGATE_ON_STORE_OUTAGE: it means nothing without redis_url"},
@@ -124,6 +135,8 @@ func TestBounds(t *testing.T) {
 		"MAILGATE_DRAIN_DELAY=0s & MAILGATE_SHUTDOWN_GRACE=0s",
 		"MAILGATE_API_KEYS=web:sixteen-letters.", "MAILGATE_SECRET=sixteen-letters.",
 		"MAILGATE_CONFIG=/dev/null",
+		"MAILGATE_REDIS_URL=redis://localhost & MAILGATE_REDIS_PREFIX=a",
+		"MAILGATE_REDIS_URL=redis://localhost & MAILGATE_REDIS_PREFIX=acme-staging_2" + strings.Repeat("b", 18),
 	} {
 		read(t, nil, strings.Split(environ, " & "))
 	}
