@@ -37,8 +37,22 @@ func (s silence) As(target any) bool { return errors.As(s.cause, target) }
 func (s *Store) told(asker context.Context, err error) error {
 	err = withoutWords(err)
 	timedOut := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
-	if timedOut && asker.Err() == nil && !errors.Is(err, errUnconfirmed) {
+	switch {
+	case !timedOut || errors.Is(err, errUnconfirmed):
+	case !gaveUp(asker):
 		return silence{s.timeout, err}
+	case !errors.Is(err, asker.Err()):
+		return fmt.Errorf("%w: %w", asker.Err(), err)
 	}
 	return err
+}
+
+// gaveUp reports whether it is whoever asked who waits no longer. A connection has the same
+// deadline as its context, and can be told of it first: then the context is waited for, so that
+// all who look at it later see the same.
+func gaveUp(asker context.Context) bool {
+	if end, bounded := asker.Deadline(); bounded && !time.Now().Before(end) {
+		<-asker.Done()
+	}
+	return asker.Err() != nil
 }

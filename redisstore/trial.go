@@ -45,7 +45,7 @@ func (s *Store) judge(caller context.Context, key string, err error) {
 		if !s.circuits.calm() {
 			s.circuits.answered(s.redis.addressOf(key))
 		}
-	case lost(err) && caller.Err() == nil:
+	case lost(err) && !gaveUp(caller):
 		address := s.redis.addressOf(key)
 		s.redis.lookAround()
 		opened := s.circuits.failed(address)

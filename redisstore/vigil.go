@@ -48,7 +48,7 @@ func unusable(err error) bool {
 // note counts a call that failed as Redis cannot be used.
 func (s *Store) note(caller context.Context, key string, err error) {
 	v := s.vigil
-	if v == nil || !unusable(err) || caller.Err() != nil {
+	if v == nil || !unusable(err) || gaveUp(caller) {
 		return
 	}
 	v.mu.Lock()
