@@ -11,11 +11,17 @@ import (
 // request. Together they wait for a server in vain hardly longer than one would.
 //
 // When a call was not answered in time, the server is asked for a second opinion, which has a
-// quarter of that time. Later calls on its keys fail at once, with ErrResting, until it has
+// quarter of that time; [LongestWait] is both. Later calls on its keys fail at once, with ErrResting, until it has
 // answered anybody or a while has passed. Other servers are asked as ever. So is this one by
 // everybody else, since one lost answer tells little. A server whose replicas do not confirm
 // has answered, and goes on deciding.
 func Patience(ctx context.Context) context.Context { return &patience{Context: ctx} }
+
+// LongestWait is how long the calls under one Patience wait for a server in vain, where one of
+// them may take so long. Whoever gives them less does not learn that the server is away.
+func LongestWait(timeout time.Duration) time.Duration { return timeout + opinionTime(timeout) }
+
+func opinionTime(timeout time.Duration) time.Duration { return timeout / 4 }
 
 // patience remembers which servers a request has waited for in vain.
 type patience struct {
@@ -87,7 +93,7 @@ func (s *Store) asks(asker context.Context, p *patience, address string) bool {
 	if !found || time.Since(w.ended) > s.timeout+trialEvery {
 		return true
 	}
-	moment := time.NewTimer(time.Until(w.ended.Add(s.timeout / 4)))
+	moment := time.NewTimer(time.Until(w.ended.Add(opinionTime(s.timeout))))
 	defer moment.Stop()
 	select {
 	case <-w.opinion:

@@ -77,6 +77,25 @@ func TestARequestWaitsOnce(t *testing.T) {
 	}
 }
 
+// Whoever has the LongestWait and a little has time left when his steps have learnt that a server
+// hangs.
+func TestLongestWait(t *testing.T) {
+	t.Parallel()
+	const timeout = 4 * quick
+	server := redistest.Alone(t)
+	store := open(t, redisstore.Options{URL: server.URL(), Timeout: timeout})
+	answered(t, store)
+	server.Pause()
+	defer server.Resume()
+	request, cancel := context.WithTimeout(redisstore.Patience(context.Background()), redisstore.LongestWait(timeout)+timeout/10)
+	defer cancel()
+	for range 3 {
+		if s := stepOf(request, store, "key"); s.err == nil || request.Err() != nil {
+			t.Fatalf("a step came out as %v after %v, and %v is left", s.err, s.took, request.Err())
+		}
+	}
+}
+
 // Where the server is there and only an answer was lost, the next step is asked.
 func TestALostAnswerSparesNoStep(t *testing.T) {
 	t.Parallel()
