@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -31,6 +32,10 @@ type Options struct {
 	// Lifetime is how long a code is right, in milliseconds; the default is
 	// DefaultLifetime.
 	Lifetime int64
+	// Patience is how long the answer to a right code may wait for its guess to be given back.
+	// It has to be longer than Guesses wait for their store by themselves: given up on before,
+	// they do not learn that they are to go on without it. 2 s.
+	Patience time.Duration
 	// Random makes the codes; the default is crypto/rand.Reader.
 	Random io.Reader
 	// Log is told when a guess could not be given back; the default is silence.
@@ -51,6 +56,10 @@ func NewDesk(o Options) (*Desk, error) {
 	if err := CheckLifetime(o.Lifetime); err != nil {
 		return nil, fmt.Errorf("verify: %w", err)
 	}
+	if o.Patience < 0 {
+		return nil, errors.New("verify: Patience is negative")
+	}
+	o.Patience = cmp.Or(o.Patience, 2*time.Second)
 	if o.Random == nil {
 		o.Random = rand.Reader
 	}
@@ -160,13 +169,10 @@ func (d *Desk) Forget(ctx context.Context, mailbox string) error {
 	return d.o.Book.Forget(ctx, mailbox)
 }
 
-// patience is how long the answer to a right code may wait for its guess to be given back.
-const patience = 2 * time.Second
-
 // giveBack gives back a guess even when the caller has gone. That it fails takes nothing
 // from the answer: the code was right, and has been forgotten for it.
 func (d *Desk) giveBack(ctx context.Context, mailbox string, guess throttle.ID) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.o.Patience)
 	defer cancel()
 	if _, err := d.o.Guesses.Release(ctx, mailbox, guess); err != nil {
 		d.o.Log.Warn("a guess could not be given back", "error", err)

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/cache/cachetest"
@@ -465,6 +466,32 @@ func TestTheCallerHangsUp(t *testing.T) {
 	}
 }
 
+// timed is a limiter that notes how long a release may take.
+type timed struct {
+	throttle.Limiter
+	left time.Duration
+}
+
+func (l *timed) Release(ctx context.Context, key string, id throttle.ID) (bool, error) {
+	end, _ := ctx.Deadline()
+	l.left = time.Until(end)
+	return l.Limiter.Release(ctx, key, id)
+}
+
+// A guess is given back for as long as is set, and for two seconds where nothing is.
+func TestPatience(t *testing.T) {
+	for set, want := range map[time.Duration]time.Duration{0: 2 * time.Second, time.Hour: time.Hour} {
+		s := newSetting(t, nil)
+		guesses := &timed{Limiter: s.guesses}
+		desk, err := verify.NewDesk(verify.Options{Hasher: hasher(t, ourSecret), Book: s.book, Guesses: guesses, Patience: set})
+		s.must(err)
+		o, err := desk.Verify(context.Background(), alice, s.issue(alice))
+		if o.Result != verify.Correct || err != nil || guesses.left > want || guesses.left < want/2 {
+			t.Errorf("with %v: %v, %v, and %v to give the guess back", set, o.Result, err, guesses.left)
+		}
+	}
+}
+
 func TestDesksThatWillNotDo(t *testing.T) {
 	s := newSetting(t, nil)
 	whole := verify.Options{Hasher: hasher(t, ourSecret), Book: s.book, Guesses: brokenLimiter{Limiter: s.guesses, release: errBroken}}
@@ -474,6 +501,7 @@ func TestDesksThatWillNotDo(t *testing.T) {
 		"no guesses":       func(o *verify.Options) { o.Guesses = nil },
 		"a life backwards": func(o *verify.Options) { o.Lifetime = -1 },
 		"a life too long":  func(o *verify.Options) { o.Lifetime = verify.MaxLifetime + 1 },
+		"no patience":      func(o *verify.Options) { o.Patience = -1 },
 	} {
 		o := whole
 		spoil(&o)
