@@ -16,7 +16,7 @@ type attempt struct {
 
 	lease idempotency.Lease // of the answer
 	mark  idempotency.Lease // of the mark; none until the mail is handed over
-	stop  time.Time         // the lease may end soon after: nothing is begun any more
+	until time.Time         // the lease may end then: nothing is begun any more
 
 	theirs bool // the mark of another attempt was there
 
@@ -32,15 +32,15 @@ type attempt struct {
 	refunding   bool                // the key is free when the refund is done, which has the attempt from then on
 }
 
-// leaseRest is how long after SendDeadline the lease of an attempt lasts, so that it may still
-// give back what it charged.
-const leaseRest = 15 * time.Second
+// LeaseRest is how long after SendDeadline the lease of an attempt lasts, so that it may still
+// give back what it charged and keep its answer.
+const LeaseRest = 15 * time.Second
 
 // newAttempt is the attempt that an outcome begins, which was asked for at this moment: its
 // lease began no earlier.
 func (s *Server) newAttempt(c *call, o idempotency.Outcome, began time.Time) *attempt {
-	stop := began.Add(s.with.SendDeadline + leaseRest - s.with.RefundTry) // one more try ends in time
-	return &attempt{requestID: c.requestID, lease: o.Lease, stop: stop, alone: o.Degraded}
+	until := began.Add(s.with.SendDeadline + LeaseRest)
+	return &attempt{requestID: c.requestID, lease: o.Lease, until: until, alone: o.Degraded}
 }
 
 // attempt does the send and keeps its answer, or frees the key. What may have left is
@@ -100,7 +100,7 @@ func (r Repeats) free(ctx context.Context, a *attempt) error {
 }
 
 // late reports whether the lease may have ended, and somebody else may have begun.
-func (a *attempt) late(now time.Time) bool { return now.After(a.stop) }
+func (a *attempt) late(now time.Time) bool { return now.After(a.until) }
 
 // stays is what becomes of a key that is not freed, or whose answer is not kept.
 func (a *attempt) stays() string {

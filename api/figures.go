@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/mailgate/mailgate/api/wire"
 )
@@ -119,11 +118,6 @@ func formatTime(ms int64) string {
 
 // isReady is what /readyz would say.
 func (s *Server) isReady(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, figuresPatience)
-	defer cancel()
 	_, err := s.ready(ctx, nil, struct{}{})
 	return err == nil
 }
-
-// figuresPatience is how long figures wait for the stores to say that they are there.
-const figuresPatience = time.Second

@@ -3,13 +3,9 @@ package api
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/mailgate/mailgate/api/wire"
 )
-
-// readyTimeout is how long the stores may take to say that they are there.
-const readyTimeout = 2 * time.Second
 
 // A status is how the process does, in a word, and since when without the history that it
 // shares with others.
@@ -29,7 +25,7 @@ func (s *Server) ready(ctx context.Context, _ *call, _ struct{}) (status, error)
 	if s.draining.Load() {
 		return status{}, &problem{kind: notReady, detail: "This server is shutting down.", retryAfter: storeRetry}
 	}
-	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.with.StorePatience)
 	defer cancel()
 	if err := s.with.Ready(ctx); err != nil {
 		return status{}, &problem{kind: notReady, detail: "The history cannot be read or written now.", retryAfter: storeRetry,

@@ -68,10 +68,11 @@ type Options struct {
 	Repeats Repeats
 	// SendDeadline bounds a request as a whole, decision and relay. 15 s.
 	SendDeadline time.Duration
-	// RefundTry bounds one try to give back what was charged, or to keep an answer. It has to
-	// be longer than a store waits by itself: a store that is given up on before does not learn
-	// that it is to go on alone. Less than 15 s; 1 s.
-	RefundTry time.Duration
+	// StorePatience is how long a store may take to give back what was charged or keep an
+	// answer, at each try, and to say whether it is ready. It has to be longer than the store
+	// waits by itself, with all steps that Patience has share a wait: a store that is given up
+	// on before does not learn that it is to go on alone. Less than LeaseRest; 2 s.
+	StorePatience time.Duration
 	// Patience makes the context of a request from another, so that all its steps together
 	// wait no longer for a store that does not answer than one of them would. Each step
 	// waits for itself, if nil.
@@ -118,7 +119,7 @@ type Options struct {
 
 // Repeats are where is kept what is known of sends with an Idempotency-Key.
 type Repeats struct {
-	// Answers keeps the answers, for a day or longer. Its lease is SendDeadline and 15 s,
+	// Answers keeps the answers, for a day or longer. Its lease is SendDeadline and LeaseRest,
 	// or longer.
 	Answers idempotency.Keeper
 	// HandedOver keeps which sends went to a relay. Its lease is as long as answers are
@@ -133,7 +134,7 @@ func (r Repeats) isZero() bool { return r.Answers == nil && r.HandedOver == nil 
 func (o Options) withDefaults() Options {
 	o.CodeLife = cmp.Or(o.CodeLife, 10*60*1000)
 	o.SendDeadline = cmp.Or(o.SendDeadline, 15*time.Second)
-	o.RefundTry = cmp.Or(o.RefundTry, time.Second)
+	o.StorePatience = cmp.Or(o.StorePatience, 2*time.Second)
 	o.ReadTimeout = cmp.Or(o.ReadTimeout, 5*time.Second)
 	o.IdleTimeout = cmp.Or(o.IdleTimeout, 60*time.Second)
 	o.MaxConnections = cmp.Or(o.MaxConnections, 10_000)
@@ -174,8 +175,8 @@ func (o Options) check() error {
 		return errors.New("api: Codes is set, but Guesses is missing")
 	case (o.Repeats.Answers == nil) != (o.Repeats.HandedOver == nil):
 		return errors.New("api: Repeats needs both Answers and HandedOver")
-	case o.RefundTry >= leaseRest:
-		return errors.New("api: RefundTry is too long for what a lease has left after SendDeadline")
+	case o.StorePatience >= LeaseRest:
+		return fmt.Errorf("api: StorePatience is %v or longer, which is what a lease has left after SendDeadline", LeaseRest)
 	case o.CodeLife < 0:
 		return errors.New("api: CodeLife is negative")
 	case o.MaxConnections < 0:
@@ -184,7 +185,7 @@ func (o Options) check() error {
 		return errors.New("api: MaxPerCaller is negative")
 	}
 	for name, d := range map[string]time.Duration{
-		"SendDeadline": o.SendDeadline, "RefundTry": o.RefundTry, "ReadTimeout": o.ReadTimeout, "IdleTimeout": o.IdleTimeout, "DrainDelay": o.DrainDelay,
+		"SendDeadline": o.SendDeadline, "StorePatience": o.StorePatience, "ReadTimeout": o.ReadTimeout, "IdleTimeout": o.IdleTimeout, "DrainDelay": o.DrainDelay,
 	} {
 		if d < 0 {
 			return fmt.Errorf("api: %s is negative", name)

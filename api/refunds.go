@@ -17,7 +17,8 @@ const (
 	maxRefunds = 1024
 	// refundPause follows when all that wait have failed, and after refundLife a refund is
 	// given up: the tier most mailboxes wait for has passed by then. refundRest bounds all that
-	// is tried at the end: where a store hangs, all that wait would take a try each.
+	// is tried at the end, unless one try takes longer: where a store hangs, all that wait would
+	// take a try each.
 	refundPause = time.Second
 	refundLife  = time.Minute
 	refundRest  = 5 * time.Second
@@ -88,7 +89,7 @@ func actionRefund(q actionRequest, c *call) refund {
 
 func newRefunds(o Options, m *metrics) *refunds {
 	r := &refunds{
-		log: o.Log, metrics: m, repeats: o.Repeats, longest: o.RefundTry, patience: o.Patience,
+		log: o.Log, metrics: m, repeats: o.Repeats, longest: o.StorePatience, patience: o.Patience,
 		queue: make(chan refund, maxRefunds),
 		stop:  make(chan struct{}),
 		done:  make(chan struct{}),
@@ -172,7 +173,7 @@ func (r *refunds) stopping() bool {
 // giveBack tries once and reports whether it is done. What fails goes behind the others, until
 // its time is up.
 func (r *refunds) giveBack(one refund) bool {
-	err := r.try(&one)
+	err := r.try(r.patience(r.life), &one)
 	if err == nil {
 		return true
 	}
@@ -185,14 +186,16 @@ func (r *refunds) giveBack(one refund) bool {
 	return false
 }
 
-// rest tries what is left, once each, for as long as refundRest.
+// rest tries what is left, once each, for as long as refundRest or as one try takes. For a store
+// that hangs they wait together.
 func (r *refunds) rest() {
-	enough := time.AfterFunc(refundRest, r.end)
+	enough := time.AfterFunc(max(refundRest, r.longest), r.end)
 	defer enough.Stop()
+	ctx := r.patience(r.life)
 	for {
 		select {
 		case one := <-r.queue:
-			if err := r.try(&one); err != nil {
+			if err := r.try(ctx, &one); err != nil {
 				r.giveUp(one, err)
 			}
 		default:
@@ -209,15 +212,20 @@ func (one *refund) over(now time.Time) bool {
 	return one.key.late(now)
 }
 
-func (r *refunds) try(one *refund) error {
+func (r *refunds) try(ctx context.Context, one *refund) error {
 	if r.life.Err() != nil {
 		return errStopped
 	}
-	ctx, cancel := context.WithTimeout(r.patience(r.life), r.longest)
+	ctx, cancel := context.WithTimeout(ctx, r.longest)
 	defer cancel()
-	if one.key != nil && one.key.late(time.Now()) {
+	switch {
+	case one.key == nil:
+		return r.pay(ctx, one)
+	case one.key.late(time.Now()):
 		return cmp.Or(r.payPlace(ctx, one), errTooLate)
 	}
+	ctx, end := context.WithDeadline(ctx, one.key.until)
+	defer end()
 	return r.pay(ctx, one)
 }
 

@@ -18,7 +18,7 @@ import (
 func TestRefundAfterItsKey(t *testing.T) {
 	r, log := openRefunds(t)
 	tries := 0
-	r.now(context.Background(), refund{key: &attempt{requestID: "late", stop: time.Now().Add(-time.Second)}, release: func(context.Context) error {
+	r.now(context.Background(), refund{key: &attempt{requestID: "late", until: time.Now().Add(-time.Second)}, release: func(context.Context) error {
 		if tries++; tries == 1 {
 			return errors.New("the store is away")
 		}
@@ -116,11 +116,59 @@ func TestRefundsAtAnEndWithoutEnd(t *testing.T) {
 		synctest.Wait() // the first is being tried
 		began := time.Now()
 		r.close(context.Background())
-		if took := time.Since(began); took > refundRest+time.Second {
+		if took := time.Since(began); took > refundRest+r.longest {
 			t.Errorf("it took %v", took)
 		}
 		if told := strings.Count(log.String(), "could not be given back"); told != waiting {
 			t.Errorf("the log tells of %d", told)
+		}
+	})
+}
+
+// waited is what a store leaves in a context of Patience that has waited for it.
+type waited struct{}
+
+// A store that hangs and has something in its place is told to give back all that is left: it is
+// waited for once, and for long enough to learn that it hangs.
+func TestRefundsAtTheEndGoOnAlone(t *testing.T) {
+	for _, hangs := range []time.Duration{3 * time.Second, 12 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			r, log := openRefundsWith(t, Options{StorePatience: hangs + time.Second, Patience: func(ctx context.Context) context.Context {
+				return context.WithValue(ctx, waited{}, new(bool))
+			}})
+			for range 4 {
+				r.later(refund{release: func(ctx context.Context) error {
+					if waits := ctx.Value(waited{}).(*bool); !*waits {
+						*waits = true
+						time.Sleep(hangs) // of the test's own clock
+					}
+					return ctx.Err()
+				}})
+			}
+			r.close(context.Background())
+			if log.Len() > 0 {
+				t.Errorf("where a store hangs for %v the log says\n%s", hangs, log)
+			}
+		})
+	}
+}
+
+// The last try under a lease ends with it, and not when somebody else may have begun.
+func TestATryEndsWithTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, _ := openRefundsWith(t, Options{StorePatience: 10 * time.Second})
+		until := time.Now().Add(3 * time.Second)
+		var ended time.Time
+		r.later(refund{key: &attempt{until: until}, release: func(ctx context.Context) error {
+			if ended.IsZero() {
+				<-ctx.Done()
+				ended = time.Now()
+			}
+			return ctx.Err()
+		}})
+		r.close(context.Background())
+		if !ended.Equal(until) {
+			t.Errorf("it ended at %v, and the lease at %v", ended, until)
 		}
 	})
 }
@@ -134,8 +182,14 @@ func hang(ctx context.Context) error {
 // openRefunds are of a server that keeps no answers, and write to the log.
 func openRefunds(t *testing.T) (*refunds, *bytes.Buffer) {
 	t.Helper()
+	return openRefundsWith(t, Options{})
+}
+
+func openRefundsWith(t *testing.T, o Options) (*refunds, *bytes.Buffer) {
+	t.Helper()
 	log := new(bytes.Buffer)
-	o := Options{Log: slog.New(slog.NewTextHandler(log, nil))}.withDefaults()
+	o.Log = slog.New(slog.NewTextHandler(log, nil))
+	o = o.withDefaults()
 	m, err := newMetrics(o, newDoor(1, o.Log))
 	if err != nil {
 		t.Fatal(err)

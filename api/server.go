@@ -115,7 +115,8 @@ func (s *Server) useSecret() (err error) {
 		return fmt.Errorf("api: Secret: %w", err)
 	}
 	s.desk, err = verify.NewDesk(verify.Options{
-		Hasher: hasher, Book: s.with.Codes, Guesses: s.with.Guesses, Lifetime: s.with.CodeLife, Log: s.with.Log,
+		Hasher: hasher, Book: s.with.Codes, Guesses: s.with.Guesses, Lifetime: s.with.CodeLife,
+		Patience: s.with.StorePatience, Log: s.with.Log,
 	})
 	if err != nil {
 		return fmt.Errorf("api: Codes: %w", err)

@@ -15,8 +15,8 @@ const handingOver = 5 * time.Second
 // most. A send that waits for its turn does so, unless that comes too late to hand over a mail
 // before the end of ctx: it is answered at once then. When ctx ends first, the rest is cut off,
 // with a moment to give back what never left, and ctx's error returned. Otherwise nothing is left
-// running. However much time ctx leaves, giving back takes a few seconds of it at most: where a
-// history hangs, the log says what stays taken.
+// running. However much time ctx leaves, giving back takes a few seconds of it at most, or
+// StorePatience: where a history hangs, the log says what stays taken.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.draining.Store(true)
 	defer s.end()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -45,6 +46,26 @@ func TestHangingRedisIsWaitedForOnce(t *testing.T) {
 	}
 	if a, err := app.once("meanwhile", "alice@example.com"); err != nil || a.Header.Get("Idempotent-Replayed") != "true" {
 		t.Errorf("asked again: %v %d %+v", err, a.Status, a.Body)
+	}
+}
+
+// A node that can go on alone is ready, also if it is by that question that it learns of a Redis
+// which hangs.
+func TestReadyWhileRedisHangs(t *testing.T) {
+	t.Parallel()
+	relay := startRelay(t, sandbox.Options{})
+	for path, want := range map[string]string{"/readyz": `"degraded":true`, "/admin/figures": `"ready":true`} {
+		t.Run(path, func(t *testing.T) {
+			t.Parallel()
+			redis := redistest.Alone(t)
+			server := startServer(t, settingsFor(relay.URL(), "MAILGATE_REDIS_URL="+redis.URL(), "MAILGATE_REDIS_TIMEOUT=4s", shared))
+			newClient(t, server.URL, apiKey).mustSend(t, "bob@example.com", 200)
+			redis.Pause()
+			a, _ := newClient(t, server.URL, adminKey).ask("GET", path, "") // figures are no answer about a mailbox
+			if a.Status != 200 || !strings.Contains(a.Raw, want) {
+				t.Errorf("%d %s", a.Status, a.Raw)
+			}
+		})
 	}
 }
 

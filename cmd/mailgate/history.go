@@ -12,6 +12,7 @@ import (
 	"github.com/mailgate/mailgate/cmd/mailgate/settings"
 	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/outage"
+	"github.com/mailgate/mailgate/redisstore"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/meter"
 	"github.com/mailgate/mailgate/verify"
@@ -35,9 +36,11 @@ type history struct {
 	close    func(context.Context) error
 }
 
-// patienceWith is how long to wait for a history that is to say itself whether it is away: a
-// second more than it waits for Redis.
-func patienceWith(s *settings.Settings) time.Duration { return s.RedisTimeout + time.Second }
+// storePatience is how long to wait for a history that is to say itself whether it is away:
+// longer than it waits for Redis, and then for a disk of this node that hangs.
+func storePatience(s *settings.Settings) time.Duration {
+	return redisstore.LongestWait(s.RedisTimeout) + 2*time.Second
+}
 
 // openHistory opens Redis where its URL is set, else this machine's disk. The policy is
 // the one to begin with.
@@ -66,7 +69,7 @@ func (h history) guesses(p throttle.Policy) throttle.Limiter { return h.tiers("g
 // A key is in flight for as long as its send can take and what it charged be given back,
 // and what is known of it is kept for a day.
 var (
-	answerTerms = idempotency.Terms{Lease: sendDeadline.Milliseconds() + 15_000, Keep: day}
+	answerTerms = idempotency.Terms{Lease: (sendDeadline + api.LeaseRest).Milliseconds(), Keep: day}
 	markTerms   = idempotency.Terms{Lease: day, Keep: day}
 )
 

@@ -26,7 +26,7 @@ type lookout struct {
 // newLookout looks for as long as it takes to learn of an outage: a history that is slow is none
 // that is away.
 func newLookout(registry *prometheus.Registry, s *settings.Settings, ready func(context.Context) error) *lookout {
-	l := &lookout{ready: ready, timeout: patienceWith(s), stop: make(chan struct{}), done: make(chan struct{}), usable: prometheus.NewGauge(prometheus.GaugeOpts{
+	l := &lookout{ready: ready, timeout: storePatience(s), stop: make(chan struct{}), done: make(chan struct{}), usable: prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "mailgate_store_ready",
 		Help: "1 while the history can be used; asked every ten seconds.",
 	})}

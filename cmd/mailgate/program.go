@@ -129,7 +129,7 @@ func fixedOptions(s *settings.Settings) (o api.Options, err error) {
 	}
 	o.CodeLife = s.CodeLife.Milliseconds()
 	o.TrustedProxies, o.MaxConnections = s.TrustedProxies, connectionsWithin(s, mostFiles())
-	o.SendDeadline, o.RefundTry, o.DrainDelay = sendDeadline, patienceWith(s), s.DrainDelay
+	o.SendDeadline, o.StorePatience, o.DrainDelay = sendDeadline, storePatience(s), s.DrainDelay
 	o.OpenAPI, o.Version = mailgate.OpenAPI, currentVersion()
 	o.Now = clock.Now
 	return o, nil
