@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/mailgate/mailgate/api/web"
 	"github.com/mailgate/mailgate/cmd/mailgate/demo"
@@ -67,7 +66,7 @@ func dev(ctx context.Context, c call) error {
 	defer end()
 	pages := demo.New(demo.Options{
 		Client: &demo.Client{URL: address, APIKey: s.APIKeys.First(), AdminKey: s.AdminKeys.First(),
-			HTTP: &http.Client{Timeout: sendDeadline + 5*time.Second}},
+			HTTP: &http.Client{Timeout: requestPatience}},
 		Relay: relay, Pages: web.FS(), Ended: ended,
 	})
 	p, err := build(ctx, s, c.stderr, pages)

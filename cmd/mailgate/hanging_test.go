@@ -69,6 +69,33 @@ func TestReadyWhileRedisHangs(t *testing.T) {
 	}
 }
 
+// Whoever asks by the command line waits for as long as a server takes to answer that has met a
+// Redis which hangs.
+func TestCommandsWhileRedisHangs(t *testing.T) {
+	t.Parallel()
+	relay := startRelay(t, sandbox.Options{})
+	for command, want := range map[string]struct {
+		status int
+		says   string
+	}{
+		"healthcheck":             {exitOK, ""},
+		"reset alice@example.com": {exitFailure, "answers 503"},
+	} {
+		t.Run(command, func(t *testing.T) {
+			t.Parallel()
+			redis := redistest.Alone(t)
+			environ := settingsFor(relay.URL(), "MAILGATE_REDIS_URL="+redis.URL(), "MAILGATE_REDIS_TIMEOUT=10s", shared)
+			server := startServer(t, environ)
+			newClient(t, server.URL, apiKey).mustSend(t, "bob@example.com", 200)
+			redis.Pause()
+			status, stdout, stderr := run(t, append(environ, "MAILGATE_URL="+server.URL), strings.Fields(command)...)
+			if status != want.status || !strings.Contains(stderr, want.says) {
+				t.Errorf("%d %s%s", status, stdout, stderr)
+			}
+		})
+	}
+}
+
 // Redis hangs when a mail has gone and only its answer is to be kept: that is then this node's
 // to know, and it says the same to whoever asks again. It has to wait for Redis longer than a
 // call there does, or it would not learn that Redis is away.

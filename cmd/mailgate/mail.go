@@ -17,6 +17,9 @@ import (
 // sendDeadline bounds a send as a whole: a person waits at the other end.
 const sendDeadline = 15 * time.Second
 
+// requestPatience is how long our own clients wait for an answer.
+const requestPatience = sendDeadline + 5*time.Second
+
 // loadTemplates reads the mails' texts, also those of the operator's own.
 func loadTemplates(s *settings.Settings) (*mailer.Templates, error) {
 	name, own := "locale", fs.FS(nil)

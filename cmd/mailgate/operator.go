@@ -88,7 +88,7 @@ container.`,
 			if err != nil {
 				return err
 			}
-			_, err = ask(ctx, s, question{method: http.MethodGet, path: "/readyz"}, 3*time.Second)
+			_, err = ask(ctx, s, question{method: http.MethodGet, path: "/readyz"}, storePatience(s)+time.Second)
 			return err
 		},
 	}
@@ -198,7 +198,7 @@ func (c call) askOperator(ctx context.Context, argument string, about func(given
 	}
 	q := about(rest)
 	q.key = s.AdminKeys.First()
-	answer, err := ask(ctx, s, q, 10*time.Second)
+	answer, err := ask(ctx, s, q, requestPatience)
 	var refused *refusal
 	if errors.As(err, &refused) && refused.status == http.StatusUnauthorized {
 		return fmt.Errorf("%w (the key to show is the first of MAILGATE_ADMIN_KEYS)", err)
