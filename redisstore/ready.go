@@ -85,7 +85,12 @@ func (s *Store) ready(asker context.Context) error {
 	}
 	var err error
 	for range keys {
-		if err = <-outcomes; err == nil {
+		select {
+		case err = <-outcomes:
+		case <-asker.Done(): // of which a connection that waits is not told
+			err = asker.Err()
+		}
+		if err == nil {
 			s.learnClock(ctx)
 			return nil
 		}

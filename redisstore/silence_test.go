@@ -48,6 +48,23 @@ func TestSilence(t *testing.T) {
 	}
 }
 
+// Whoever gives up asking is not kept until the server's time is up.
+func TestWhoGivesUpAskingIsLetGo(t *testing.T) {
+	t.Parallel()
+	server := redistest.Alone(t)
+	store := open(t, redisstore.Options{URL: server.URL(), Timeout: patient})
+	answered(t, store)
+	server.Pause()
+	defer server.Resume()
+	ctx, giveUp := context.WithCancel(context.Background())
+	time.AfterFunc(10*time.Millisecond, giveUp)
+	began := time.Now()
+	err := store.Ready(ctx)
+	if took := time.Since(began); !errors.Is(err, context.Canceled) || took > patient/2 {
+		t.Errorf("%v after %v", err, took)
+	}
+}
+
 // asked is how the simplest call on a record ends.
 func asked(ctx context.Context, store *redisstore.Store, ask func(redisstore.Call, *redisstore.Script, ...any) (string, error)) error {
 	call, err := store.Begin(ctx, store.Prefix()+"key")
