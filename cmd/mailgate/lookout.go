@@ -19,17 +19,19 @@ type lookout struct {
 	ready   func(context.Context) error
 	timeout time.Duration // how long that may take
 	usable  prometheus.Gauge
-	stop    chan struct{}
+	life    context.Context
+	stop    context.CancelFunc
 	done    chan struct{}
 }
 
 // newLookout looks for as long as it takes to learn of an outage: a history that is slow is none
 // that is away.
 func newLookout(registry *prometheus.Registry, s *settings.Settings, ready func(context.Context) error) *lookout {
-	l := &lookout{ready: ready, timeout: storePatience(s), stop: make(chan struct{}), done: make(chan struct{}), usable: prometheus.NewGauge(prometheus.GaugeOpts{
+	l := &lookout{ready: ready, timeout: storePatience(s), done: make(chan struct{}), usable: prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "mailgate_store_ready",
 		Help: "1 while the history can be used; asked every ten seconds.",
 	})}
+	l.life, l.stop = context.WithCancel(context.Background())
 	registry.MustRegister(l.usable)
 	return l
 }
@@ -45,25 +47,27 @@ func (l *lookout) begin() {
 			select {
 			case <-again.C:
 				l.look()
-			case <-l.stop:
+			case <-l.life.Done():
 				return
 			}
 		}
 	}()
 }
 
-// end waits for a look that is under way: one that is cut off would take that for an outage.
+// end cuts a look short that is under way: whoever stops this process does not wait for a Redis
+// that hangs.
 func (l *lookout) end() {
-	close(l.stop)
+	l.stop()
 	<-l.done
 }
 
 func (l *lookout) look() {
-	ctx, cancel := context.WithTimeout(context.Background(), l.timeout)
+	ctx, cancel := context.WithTimeout(l.life, l.timeout)
 	defer cancel()
-	if l.ready(ctx) == nil {
+	switch err := l.ready(ctx); {
+	case err == nil:
 		l.usable.Set(1)
-	} else {
+	case l.life.Err() == nil:
 		l.usable.Set(0)
 	}
 }

@@ -68,7 +68,8 @@ func join(watch *outage.Watch, shared history, store *redisstore.Store, own disk
 		ready: func(ctx context.Context) error { return watch.Ready(ctx, own.ready) },
 		close: func(ctx context.Context) error {
 			watch.Close(ctx)
-			return errors.Join(shared.close(ctx), own.close(ctx))
+			// What is owed is safe on the disk before anybody loses patience with a Redis that hangs.
+			return errors.Join(own.close(ctx), shared.close(ctx))
 		},
 	}
 }
