@@ -11,10 +11,10 @@ import (
 // request. Together they wait for a server in vain hardly longer than one would.
 //
 // When a call was not answered in time, the server is asked for a second opinion, which has a
-// quarter of that time; [LongestWait] is both. Later calls on its keys fail at once, with ErrResting, until it has
-// answered anybody or a while has passed. Other servers are asked as ever. So is this one by
-// everybody else, since one lost answer tells little. A server whose replicas do not confirm
-// has answered, and goes on deciding.
+// quarter of that time; [LongestWait] is both. Later calls on its keys fail at once, with
+// ErrResting, until it has answered anybody or a while has passed. Other servers are asked as ever.
+// So is this one by everybody else, since one lost answer tells little. A server whose replicas do
+// not confirm has answered, and goes on deciding.
 func Patience(ctx context.Context) context.Context { return &patience{Context: ctx} }
 
 // LongestWait is how long the calls under one Patience wait for a server in vain, where one of
