@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -94,23 +93,6 @@ func TestCommandsWhileRedisHangs(t *testing.T) {
 				t.Errorf("%d %s%s", status, stdout, stderr)
 			}
 		})
-	}
-}
-
-// Whoever kills what does not end waits ten seconds longer than the grace, also where Redis
-// hangs and is just being looked at.
-func TestStopWhileRedisHangs(t *testing.T) {
-	t.Parallel()
-	relay := startRelay(t, sandbox.Options{})
-	redis := redistest.Alone(t)
-	server := startServer(t, settingsFor(relay.URL(), "MAILGATE_REDIS_URL="+redis.URL(), "MAILGATE_REDIS_TIMEOUT=10s", "MAILGATE_SHUTDOWN_GRACE=1s", shared))
-	newClient(t, server.URL, apiKey).mustSend(t, "bob@example.com", 200) // it has looked once
-	redis.Pause()
-	time.Sleep(lookEvery + time.Second/2)
-	began := time.Now()
-	server.signal(t, syscall.SIGTERM)
-	if status, took := server.end(t), time.Since(began); status != exitOK || took > 5*time.Second {
-		t.Errorf("status %d after %v", status, took)
 	}
 }
 
