@@ -51,9 +51,7 @@ func (s step) spared(t *testing.T, what string) {
 // becomes of its context, and other requests are asked all the same.
 func TestARequestWaitsOnce(t *testing.T) {
 	t.Parallel()
-	server := redistest.Alone(t)
-	store := open(t, redisstore.Options{URL: server.URL(), Timeout: quick})
-	answered(t, store)
+	store, server := openReady(t, quick)
 	bounded, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	ours, another := redisstore.Patience(bounded), redisstore.Patience(context.Background())
@@ -82,9 +80,7 @@ func TestARequestWaitsOnce(t *testing.T) {
 func TestLongestWait(t *testing.T) {
 	t.Parallel()
 	const timeout = 4 * quick
-	server := redistest.Alone(t)
-	store := open(t, redisstore.Options{URL: server.URL(), Timeout: timeout})
-	answered(t, store)
+	store, server := openReady(t, timeout)
 	server.Pause()
 	defer server.Resume()
 	request, cancel := context.WithTimeout(redisstore.Patience(context.Background()), redisstore.LongestWait(timeout)+timeout/10)
@@ -115,9 +111,7 @@ func TestALostAnswerSparesNoStep(t *testing.T) {
 // Nobody waits in vain for a server that is not there, so each step is asked.
 func TestWhoIsNotKeptWaitingIsAsked(t *testing.T) {
 	t.Parallel()
-	server := redistest.Alone(t)
-	store := open(t, redisstore.Options{URL: server.URL(), Timeout: quick})
-	answered(t, store)
+	store, server := openReady(t, quick)
 	server.Kill()
 	request := redisstore.Patience(context.Background())
 	for _, key := range []string{"first", "second"} {
@@ -130,9 +124,7 @@ func TestWhoIsNotKeptWaitingIsAsked(t *testing.T) {
 // Steps that are taken at once wait together.
 func TestStepsAtOnceWaitTogether(t *testing.T) {
 	t.Parallel()
-	server := redistest.Alone(t)
-	store := open(t, redisstore.Options{URL: server.URL(), Timeout: quick})
-	answered(t, store)
+	store, server := openReady(t, quick)
 	server.Pause()
 	request := redisstore.Patience(context.Background())
 	var all sync.WaitGroup

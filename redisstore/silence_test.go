@@ -51,9 +51,7 @@ func TestSilence(t *testing.T) {
 // Whoever gives up asking is not kept until the server's time is up.
 func TestWhoGivesUpAskingIsLetGo(t *testing.T) {
 	t.Parallel()
-	server := redistest.Alone(t)
-	store := open(t, redisstore.Options{URL: server.URL(), Timeout: patient})
-	answered(t, store)
+	store, server := openReady(t, patient)
 	server.Pause()
 	defer server.Resume()
 	ctx, giveUp := context.WithCancel(context.Background())

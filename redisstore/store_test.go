@@ -24,6 +24,15 @@ func open(t testing.TB, o redisstore.Options) *redisstore.Store {
 	return store
 }
 
+// openReady opens a store on a server of its own, and waits until it is ready.
+func openReady(t *testing.T, timeout time.Duration) (*redisstore.Store, *redistest.Server) {
+	t.Helper()
+	server := redistest.Alone(t)
+	store := open(t, redisstore.Options{URL: server.URL(), Timeout: timeout})
+	answered(t, store)
+	return store, server
+}
+
 // count counts its runs, and says how many there were.
 var count = redisstore.NewScript(`return tostring(redis.call('INCR', KEYS[1]))`, func(string) bool { return true })
 
