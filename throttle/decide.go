@@ -36,8 +36,8 @@ func (p Policy) spell(v *Verdict, h History, now int64) {
 
 // Admitted is the verdict on a send that the history already holds: it is allowed,
 // and Limit and Wait say when the next one may come.
-func Admitted(p Policy, h History, now int64) Verdict {
-	v := Decide(p, h, now)
+func Admitted(p Policy, h History, now int64) (v Verdict) {
+	p.Spell(&v, h, now)
 	v.Allowed = true
 	return v
 }

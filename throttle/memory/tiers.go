@@ -79,9 +79,7 @@ func (l *Tiers) Take(ctx context.Context, key string, id throttle.ID) (v throttl
 		e.no.takeBack()
 		e.state.add(live, throttle.Admission{ID: id, At: history.Clock(now)})
 		l.histories.keep(shard, e)
-		v = throttle.Verdict{}
-		l.policy.Spell(&v, e.state.history(), now)
-		v.Allowed = true
+		v = throttle.Admitted(l.policy, e.state.history(), now)
 	}
 	return v, nil
 }
