@@ -52,6 +52,38 @@ func TestLinksThatArePlanted(t *testing.T) {
 	}
 }
 
+// A test that a page names is there.
+func TestNamedTests(t *testing.T) {
+	written, err := wordsIn(os.DirFS("."), "_test.go", `(?m)^func ((?:Test|Fuzz)\w+)\(`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked, err := wordsIn(os.DirFS("."), ".md", "`((?:Test|Fuzz)[A-Z]\\w+)`")
+	if err != nil || len(asked) == 0 {
+		t.Fatalf("%v, tests that are named: %d", err, len(asked))
+	}
+	for name, page := range asked {
+		if written[name] == "" {
+			t.Errorf("%s: there is no %s", page, name)
+		}
+	}
+}
+
+// wordsIn finds what a pattern has in brackets, and in which of the files whose names end so.
+func wordsIn(tree fs.FS, end, pattern string) (map[string]string, error) {
+	words, look := map[string]string{}, regexp.MustCompile(pattern)
+	return words, fs.WalkDir(tree, ".", func(file string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(file, end) {
+			return err
+		}
+		text, err := fs.ReadFile(tree, file)
+		for _, found := range look.FindAllSubmatch(text, -1) {
+			words[string(found[1])] = file
+		}
+		return err
+	})
+}
+
 // followLinks says which files have links within the tree, and which links lead nowhere.
 func followLinks(tree fs.FS) (seen, dead []string, err error) {
 	err = fs.WalkDir(tree, ".", func(file string, entry fs.DirEntry, err error) error {
