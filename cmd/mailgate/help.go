@@ -37,9 +37,9 @@ func writeHelp(to io.Writer) {
 Commands:
 `)
 	for _, command := range commands() {
-		fmt.Fprintf(&b, "  %-16s %s\n", strings.TrimSpace(command.name+" "+command.arguments), command.summary)
+		fmt.Fprintf(&b, "  %-17s %s\n", strings.TrimSpace(command.name+" "+command.arguments), command.summary)
 	}
-	b.WriteString(`  help [command]   this text, or what there is to know of a command
+	b.WriteString(`  help [command]    this text, or what there is to know of a command
 
 To see it work, with nothing set up:  mailgate dev
 `)
