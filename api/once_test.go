@@ -374,6 +374,19 @@ func TestOnceMarkUnheard(t *testing.T) {
 	}
 }
 
+// A key whose use was begun unheard is taken back as well: it is not in flight, since nobody is
+// at it.
+func TestOnceBegunUnheard(t *testing.T) {
+	var answers halfHeard
+	answers.deaf.Store(true)
+	r := newRig(t, setup{options: func(o *api.Options) {
+		answers.Keeper = o.Repeats.Answers
+		o.Repeats.Answers = &answers
+	}})
+	r.once("k", "unheard@example.com").is(t, 503, "store-unavailable")
+	r.once("k", "unheard@example.com").is(t, 200, "")
+}
+
 // Where what is known of keys cannot be read or written, nothing is sent twice, and
 // nothing is charged that was not sent.
 func TestOnceUnavailable(t *testing.T) {
