@@ -27,6 +27,7 @@ type conn struct {
 	owes, late atomic.Bool
 	until      time.Time // when the library wants to stop reading; its own goroutine's
 	leaving    time.Time // when it wants to stop writing
+	stalled    bool      // its last read was not done in time; its own goroutine's, too
 	// unread says that the client may still be sending what nobody will read.
 	unread atomic.Bool
 	once   sync.Once
@@ -107,6 +108,7 @@ func (c *conn) Read(b []byte) (int, error) {
 	if n > 0 && !c.heard.Load() {
 		c.heard.Store(true)
 	}
+	c.stalled = errors.Is(err, os.ErrDeadlineExceeded)
 	if err != nil && !c.heard.Load() && !c.asked.Load() {
 		err = io.EOF
 	}

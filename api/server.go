@@ -139,7 +139,6 @@ func (s *Server) newApp() (*fiber.App, error) {
 		ReadTimeout:  s.with.ReadTimeout,
 		WriteTimeout: writeTimeout,
 		IdleTimeout:  s.with.IdleTimeout,
-		ErrorHandler: s.unread,
 	})
 	if err := s.register(app); err != nil {
 		return nil, err
@@ -147,6 +146,7 @@ func (s *Server) newApp() (*fiber.App, error) {
 	server := app.Server()
 	server.Handler = begun(s.oneMeaning(s.knownMethods(app.Handler())))
 	server.HeaderReceived = headerReceived
+	server.ErrorHandler = s.unread // Fiber's finds a timeout in whatever has the word in it
 	server.CloseOnShutdown = true
 	server.ConnState = func(c net.Conn, state fasthttp.ConnState) {
 		if state == fasthttp.StateIdle {
@@ -196,22 +196,17 @@ func (s *Server) Serve(l net.Listener) error {
 
 // unread answers a request that never arrived whole or that cannot be read, of which
 // something did arrive: see conn.Read. What the library has to say about it is not passed on.
-func (s *Server) unread(c *fiber.Ctx, err error) error {
+func (s *Server) unread(fast *fasthttp.RequestCtx, err error) {
+	c := fast.Conn().(*conn)
 	p := &problem{kind: badRequest, detail: "The request is not HTTP as it should be."}
-	var known *fiber.Error
-	if errors.As(err, &known) {
-		switch known.Code {
-		case fiber.StatusRequestTimeout:
-			p = &problem{kind: requestTimeout}
-		case fiber.StatusRequestEntityTooLarge:
-			p = &problem{kind: bodyTooLarge, detail: "A body may have " + strconv.Itoa(bodyLimit) + " bytes."}
-		case fiber.StatusRequestHeaderFieldsTooLarge:
-			p = &problem{kind: headerTooLarge}
-		}
+	switch {
+	case errors.As(err, new(*fasthttp.ErrSmallBuffer)):
+		p = &problem{kind: headerTooLarge}
+	case errors.Is(err, fasthttp.ErrBodyTooLarge):
+		p = &problem{kind: bodyTooLarge, detail: "A body may have " + strconv.Itoa(bodyLimit) + " bytes."}
+	case c.stalled:
+		p = &problem{kind: requestTimeout}
 	}
-	if refused, ok := c.Context().Conn().(*conn); ok {
-		refused.unread.Store(p.kind != requestTimeout)
-	}
-	s.serve(&route{name: "unread", step: refusal(p)}, "", c.Context())
-	return nil
+	c.unread.Store(p.kind != requestTimeout)
+	s.serve(&route{name: "unread", step: refusal(p)}, "", fast)
 }

@@ -94,6 +94,10 @@ func TestWireHostile(t *testing.T) {
 		{"a stalled body", "POST /send-code HTTP/1.1\r\nHost: x\r\n" + auth + "Content-Length: 32\r\n\r\n{", 408, "request-timeout"},
 		{"a stalled header", "POST /send-code HTTP/1.1\r\nHost: x\r\nX-Slow: ", 408, "request-timeout"},
 		{"one byte", "P", 408, "request-timeout"},
+		{"stalled chunks", "POST /send-code HTTP/1.1\r\nHost: x\r\n" + auth + "Transfer-Encoding: chunked\r\n\r\n20\r\n{", 408, "request-timeout"},
+		{"a stalled length of a chunk", "POST /send-code HTTP/1.1\r\nHost: x\r\n" + auth + "Transfer-Encoding: chunked\r\n\r\n20\r", 408, "request-timeout"},
+		{"not HTTP that speaks of a timeout", "timeout\r\n\r\n", 400, "bad-request"},
+		{"a length that is a timeout", "POST /send-code HTTP/1.1\r\nHost: x\r\n" + auth + "Content-Length: timeout\r\n\r\n" + body, 400, "bad-request"},
 		{"a method nobody knows", "BREW /send-code HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", 501, "method-unknown"},
 	}
 	for _, tt := range tests {
