@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -116,9 +117,8 @@ func (s *Server) putBack(w *work) {
 func (s *Server) run(w *work, fast *fasthttp.RequestCtx) (err error) {
 	r := w.route
 	defer func() {
-		if p := recover(); p != nil {
-			err = panicked(p)
-			s.with.Log.Error("a handler panicked", "request_id", w.call.requestID, "route", r.name, "stack", string(debug.Stack()))
+		if value := recover(); value != nil {
+			err = panicked(value)
 		}
 	}()
 	if w.call.key, err = s.admit(r.keys, &fast.Request.Header); err != nil {
@@ -134,13 +134,20 @@ func (s *Server) run(w *work, fast *fasthttp.RequestCtx) (err error) {
 	return r.step(ctx, &w.call, &w.in, &w.out)
 }
 
-// panicked is the error of a panic. The value of one that the runtime did not start
-// may hold anything, and is not shown.
+// A panicError is what became of a panic. The stack is for the log.
+type panicError struct {
+	error
+	stack string
+}
+
+// panicked is the error of a panic, where it is caught. The value of one that the runtime did
+// not start may hold anything, and is not shown.
 func panicked(value any) error {
+	err := fmt.Errorf("panic of a %T", value)
 	if known, ok := value.(runtime.Error); ok {
-		return fmt.Errorf("panic: %w", known)
+		err = fmt.Errorf("panic: %w", known)
 	}
-	return fmt.Errorf("panic of a %T", value)
+	return panicError{err, string(debug.Stack())}
 }
 
 // refuse makes the answer this problem, and tells the log.
@@ -181,48 +188,48 @@ func (s *Server) record(w *work, p *problem) {
 }
 
 func (w *work) attrs(p *problem, took time.Duration) []slog.Attr {
+	c := &w.call
 	attrs := append(make([]slog.Attr, 0, 12),
-		slog.String("request_id", w.call.requestID),
+		slog.String("request_id", c.requestID),
 		slog.String("route", w.route.name),
 		slog.Int("status", w.out.status),
 		slog.Float64("ms", float64(took.Microseconds())/1000),
-		slog.String("from", w.call.client.String()),
+		slog.String("from", c.client.String()),
 	)
-	if w.call.problem != "" {
-		attrs = append(attrs, slog.String("problem", w.call.problem))
+	attrs = said(attrs, "problem", c.problem)
+	attrs = said(attrs, "key", c.key)
+	if !c.mailbox.IsZero() {
+		attrs = append(attrs, slog.String("mailbox", c.mailbox.Hash()))
 	}
-	if w.call.key != "" {
-		attrs = append(attrs, slog.String("key", w.call.key))
+	if c.id.Valid() {
+		attrs = append(attrs, slog.String("id", c.id.String()))
 	}
-	if !w.call.mailbox.IsZero() {
-		attrs = append(attrs, slog.String("mailbox", w.call.mailbox.Hash()))
+	attrs = said(attrs, "action", c.action)
+	attrs = said(attrs, "subject", c.subject)
+	attrs = said(attrs, "rule", c.rule)
+	attrs = said(attrs, "limit", c.limit)
+	if c.delay > 0 {
+		attrs = append(attrs, slog.Int64("delay_ms", c.delay))
 	}
-	if w.call.id.Valid() {
-		attrs = append(attrs, slog.String("id", w.call.id.String()))
-	}
-	if w.call.action != "" {
-		attrs = append(attrs, slog.String("action", w.call.action))
-	}
-	if w.call.subject != "" {
-		attrs = append(attrs, slog.String("subject", w.call.subject))
-	}
-	if w.call.rule != "" {
-		attrs = append(attrs, slog.String("rule", w.call.rule))
-	}
-	if w.call.limit != "" {
-		attrs = append(attrs, slog.String("limit", w.call.limit))
-	}
-	if w.call.delay > 0 {
-		attrs = append(attrs, slog.Int64("delay_ms", w.call.delay))
-	}
-	if w.call.replayed {
+	if c.replayed {
 		attrs = append(attrs, slog.Bool("replayed", true))
 	}
-	if w.call.degraded {
+	if c.degraded {
 		attrs = append(attrs, slog.Bool("degraded", true))
 	}
 	if p != nil && p.cause != nil {
 		attrs = append(attrs, slog.String("cause", p.cause.Error()))
+		if broken, ok := errors.AsType[panicError](p.cause); ok {
+			attrs = append(attrs, slog.String("stack", broken.stack))
+		}
 	}
 	return attrs
+}
+
+// said adds what there is to say.
+func said(attrs []slog.Attr, name, what string) []slog.Attr {
+	if what == "" {
+		return attrs
+	}
+	return append(attrs, slog.String(name, what))
 }

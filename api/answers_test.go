@@ -154,6 +154,9 @@ func TestSendStrangeFaults(t *testing.T) {
 			r := newRig(t, setup{options: func(o *api.Options) { o.Sender = tt.send }})
 			got := r.send("victim@example.com")
 			got.is(t, 500, "internal")
+			if strings.Contains(tt.name, "panic") {
+				journal.showsStack(t, got, "TestSendStrangeFaults")
+			}
 			for _, piece := range []string{"hunter2", ".go", "goroutine", "panic", "map"} {
 				if strings.Contains(got.text, piece) {
 					t.Errorf("the answer gives away %q: %s", piece, got.text)

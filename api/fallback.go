@@ -20,7 +20,7 @@ func (s *Server) fallback(h http.Handler) fasthttp.RequestHandler {
 			requestID: requestID(fast.Request.Header.Peek("X-Request-Id")),
 			client:    s.client(fast),
 		}}
-		p := s.runFallback(adapted, fast, w)
+		p := runFallback(adapted, fast)
 		if p != nil {
 			fast.Response.Reset()
 			w.refuse(p)
@@ -35,11 +35,11 @@ func (s *Server) fallback(h http.Handler) fasthttp.RequestHandler {
 	}
 }
 
-func (s *Server) runFallback(h fasthttp.RequestHandler, fast *fasthttp.RequestCtx, w *work) (p *problem) {
+// runFallback runs the handler and catches what panics in it.
+func runFallback(h fasthttp.RequestHandler, fast *fasthttp.RequestCtx) (p *problem) {
 	defer func() {
 		if value := recover(); value != nil {
 			p = problemOf(panicked(value))
-			s.with.Log.Error("the fallback panicked", "request_id", w.call.requestID)
 		}
 	}()
 	h(fast)

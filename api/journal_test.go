@@ -65,6 +65,21 @@ func (r *record) messages(t testing.TB, requestID string) string {
 	return said.String()
 }
 
+// showsStack fails the test unless the lines of the answer's request have a stack with this name
+// in it, once.
+func (r *record) showsStack(t testing.TB, got reply, name string) {
+	t.Helper()
+	stacks := 0
+	for _, line := range r.about(t, got.header.Get("X-Request-Id")) {
+		if stack, _ := line["stack"].(string); strings.Contains(stack, name) {
+			stacks++
+		}
+	}
+	if stacks != 1 {
+		t.Errorf("%d stacks are logged under the request's id, want 1", stacks)
+	}
+}
+
 // private notes something that no log may show.
 func (r *record) private(texts ...string) {
 	r.mu.Lock()

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"runtime/debug"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/api/gate"
@@ -72,7 +71,6 @@ func (s *Server) caught(r *route, next fiber.Handler) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		defer func() {
 			if value := recover(); value != nil {
-				s.with.Log.Error("a limiter panicked", "route", r.name, "stack", string(debug.Stack()))
 				s.refuseEarlier(r, c, problemOf(panicked(value)))
 			}
 		}()

@@ -129,13 +129,16 @@ func TestLookupsByAddress(t *testing.T) {
 // What cannot be counted is not answered, whether the limiter fails or panics.
 func TestLookupsThatCannotBeCounted(t *testing.T) {
 	for _, tt := range []struct {
-		limiter throttle.Limiter
+		limiter *failingAlways
 		status  int
 		problem string
 	}{{&failingAlways{}, 503, "store-unavailable"}, {&failingAlways{panics: true}, 500, "internal"}} {
 		r := newRig(t, setup{options: func(o *api.Options) { o.Lookups = tt.limiter }})
 		got := r.do("GET", "/mailboxes/uncounted@example.com", appKey, "")
 		got.is(t, tt.status, tt.problem)
+		if tt.limiter.panics {
+			journal.showsStack(t, got, "failingAlways")
+		}
 		r.do("GET", "/livez", "", "").is(t, 200, "")
 	}
 }

@@ -288,6 +288,7 @@ func TestFallback(t *testing.T) {
 	if strings.Contains(got.text+journal.text(), "swordfish") {
 		t.Error("what the fallback panicked with was told")
 	}
+	journal.showsStack(t, got, "TestFallback")
 	ask("GET", "/send-code", "").is(t, 405, "method-not-allowed")
 	if got := r.do("GET", "/livez", "", ""); got.status != 200 {
 		t.Errorf("a route: %d", got.status)
