@@ -48,6 +48,11 @@ func TestStrictDurability(t *testing.T) {
 	if sent() {
 		t.Error("sent before there is a replica")
 	}
+	for range 2 { // nobody is at the first when the second comes
+		if a, err := app.once("strict", "key@example.com"); err != nil || a.Status != 503 {
+			t.Errorf("under a key: %v %d %+v", err, a.Status, a.Body)
+		}
+	}
 	app.must(t, "GET", "/readyz", "", 503)
 	replica := follow(t, master)
 	servertest.Eventually(t, "a confirmed send", sent)
