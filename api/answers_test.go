@@ -70,6 +70,9 @@ func TestSendRelayFaults(t *testing.T) {
 			if len(line) != 1 || line[0]["cause"] == nil || line[0]["id"] == nil {
 				t.Errorf("the log says %v", line)
 			}
+			if rule := line[0]["rule"]; (tt.used == charged) != (rule == "mailbox") {
+				t.Errorf("the rule to wait for is %v in the log", rule) // none, where the place was given back
+			}
 		})
 	}
 }
