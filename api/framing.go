@@ -91,9 +91,7 @@ func misframed(protocol, uri, header []byte) (why string, last bool) {
 	if hasControl(uri) || bytes.ContainsAny(uri, " \t") {
 		return controlCharacter, true
 	}
-	last = !http11 // the library takes a line that says no version for HTTP/1.0
-	var lengths, hosts, authorizations int
-	var host []byte
+	var all tally
 	for len(header) > 0 {
 		line, rest, _ := bytes.Cut(header, []byte{'\n'})
 		header = rest
@@ -101,31 +99,49 @@ func misframed(protocol, uri, header []byte) (why string, last bool) {
 		if why := misread(line, http11); why != "" {
 			return why, true
 		}
-		switch {
-		case isHeader(line, "content-length:"):
-			lengths++
-		case isHeader(line, "transfer-encoding:"):
-			lengths++
-			last = true
-		case isHeader(line, "host:"):
-			hosts++
-			host = line[len("host:"):]
-		case isHeader(line, "authorization:"):
-			authorizations++
-		}
+		all.count(line)
 	}
+	if why = all.problem(http11); why == "" {
+		why = misdirected(uri, bytes.Trim(all.host, " \t"))
+	}
+	// The library takes a line that says no version for HTTP/1.0.
+	return why, why != "" || all.chunks || !http11
+}
+
+// A tally is how often a header says what it may say once.
+type tally struct {
+	lengths, hosts, authorizations int
+	host                           []byte
+	chunks                         bool
+}
+
+func (t *tally) count(line []byte) {
 	switch {
-	case lengths > 1:
-		return twoLengths, true
-	case hosts > 1:
-		return twoHosts, true
-	case authorizations > 1:
-		return twoAuthorizations, true
-	case http11 && hosts == 0:
-		return noHost, true
+	case isHeader(line, "content-length:"):
+		t.lengths++
+	case isHeader(line, "transfer-encoding:"):
+		t.lengths++
+		t.chunks = true
+	case isHeader(line, "host:"):
+		t.hosts++
+		t.host = line[len("host:"):]
+	case isHeader(line, "authorization:"):
+		t.authorizations++
 	}
-	why = misdirected(uri, bytes.Trim(host, " \t"))
-	return why, last || why != ""
+}
+
+func (t *tally) problem(http11 bool) string {
+	switch {
+	case t.lengths > 1:
+		return twoLengths
+	case t.hosts > 1:
+		return twoHosts
+	case t.authorizations > 1:
+		return twoAuthorizations
+	case http11 && t.hosts == 0:
+		return noHost
+	}
+	return ""
 }
 
 // misdirected says why a request's target could be read as another host's or another
