@@ -132,17 +132,30 @@ func oneLine(text string) string {
 }
 
 // newReply makes the reply as callers see it: one line of printable text, the
-// enhanced code taken off the front.
+// enhanced code taken off the front, or off the end.
 func newReply(code int, text []byte) *Reply {
 	reply := &Reply{Code: code}
 	message := oneLine(string(text))
-	if enhanced, rest, _ := strings.Cut(message, " "); isEnhanced(enhanced, code) {
+	if first, rest, _ := strings.Cut(message, " "); isEnhanced(strings.TrimPrefix(first, "#"), code) {
 		// RFC 2034 repeats the code on every line; once is enough.
-		reply.Enhanced = enhanced
-		message = strings.ReplaceAll(rest, " "+enhanced+" ", " ")
+		reply.Enhanced = strings.TrimPrefix(first, "#")
+		message = strings.ReplaceAll(rest, " "+first+" ", " ")
+	} else if rest, enhanced, ok := endsInCode(message); ok && isEnhanced(enhanced, code) {
+		reply.Enhanced, message = enhanced, rest
 	}
 	reply.Message = strings.TrimSpace(message)
 	return reply
+}
+
+// endsInCode takes "no mailbox here (#5.1.1)" apart. So qmail writes it, which is older
+// than RFC 2034, and Cisco's gateways still have its # where the code comes first.
+func endsInCode(message string) (rest, code string, ok bool) {
+	at := strings.LastIndex(message, "(#")
+	if at < 0 {
+		return message, "", false
+	}
+	code, ok = strings.CutSuffix(strings.TrimSpace(message[at+len("(#"):]), ")")
+	return message[:at], code, ok
 }
 
 // isEnhanced recognizes RFC 3463's class.subject.detail, of the same class as

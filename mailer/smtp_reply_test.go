@@ -73,6 +73,12 @@ func TestNewReply(t *testing.T) {
 		"5.1.1000 too long":                    {550, "", "5.1.1000 too long"},
 		"5.x.1 letters":                        {550, "", "5.x.1 letters"},
 		"5.7.1":                                {550, "5.7.1", ""},
+		"#5.1.0 Address rejected.":             {550, "5.1.0", "Address rejected."},
+		"no mailbox here (#5.1.1)":             {550, "5.1.1", "no mailbox here"},
+		"(#5.1.1)":                             {550, "5.1.1", ""},
+		"in the middle (#5.1.1) of it":         {550, "", "in the middle (#5.1.1) of it"},
+		"as a number #5.1.1":                   {550, "", "as a number #5.1.1"},
+		"of another class (#4.1.1)":            {550, "", "of another class (#4.1.1)"},
 		"":                                     {550, "", ""},
 		"bell\a and \x1b[31mred\xff":           {550, "", "bell  and  [31mred"},
 		"next\u0085line\u2028and \u202eback":   {550, "", "next line and  back"},
@@ -145,6 +151,10 @@ func TestWhomARefusalIsAbout(t *testing.T) {
 		"5.2.0 STOREDRV.Submission.Exception:SendAsDeniedException.MapiExceptionSendAsDenied; Failed":         Unavailable,
 		"5.2.0 STOREDRV.Deliver.Exception:AccountDisabledException":                                           Rejected,
 		"5.2.0 no such mailbox as STOREDRV.Submission.Exception":                                              Rejected,
+		"sorry, that domain isn't in my list of allowed rcpthosts (#5.7.1)":                                   Unavailable, // qmail
+		"sorry, no mailbox here by that name. (#5.1.1)":                                                       Rejected,
+		"#5.7.1 SPF unauthorized mail is prohibited.":                                                         Unavailable, // Cisco
+		"#5.1.0 Address rejected.":                                                                            Rejected,
 		"5.1.80 not a word that we know":                                                                      Rejected,
 		"5.1.1 no such user":                                                                                  Rejected,
 		"5.2.2 over quota":                                                                                    Rejected,
