@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -81,15 +82,44 @@ func (r Reply) String() string {
 // sender ("550 5.1.8 Access denied, bad outbound sender"), which many a relay
 // says at the recipient: any mail of ours would be refused. What is wrong with
 // a recipient has codes of its own. But Microsoft 365 says 5.2.252, or 5.2.0, of
-// a sender that its user may not send as.
+// a sender that its user may not send as. Others go by words.
 func (r Reply) aboutUs() bool {
+	if r.aboutCommand() {
+		return true
+	}
 	switch r.Enhanced {
 	case "5.4.5", "5.1.7", "5.1.8", "5.2.252":
 		return true
 	case "5.2.0":
 		return strings.HasPrefix(r.Message, "STOREDRV.Submission.Exception:")
 	}
-	return strings.HasPrefix(r.Enhanced, "5.7.") || strings.HasPrefix(r.Enhanced, "5.3.")
+	return strings.HasPrefix(r.Enhanced, "5.7.") || strings.HasPrefix(r.Enhanced, "5.3.") || r.saysAboutUs()
+}
+
+// aboutCommand says whether what is refused is the command, whatever the recipient: it
+// needs a login (530), comes out of order (503, which some servers say for 530, too),
+// or the relay does not do it (502, 504, which Postfix says of a HELO name, too).
+func (r Reply) aboutCommand() bool {
+	switch r.Code {
+	case 502, 503, 504, 530:
+		return true
+	}
+	return false
+}
+
+// wordsAboutUs are those of relays in wide use that have no code to say it, in lower
+// case. Each has a space, as no address has that is repeated to us.
+var wordsAboutUs = []string{
+	"relay not permitted", "not permitted to relay", "sender verify failed", // Exim
+	"sender address rejected", "helo command rejected", // Postfix, under 5.1.0 and 5.5.2
+	"relaying denied",
+	"email address is not verified", "sending paused for this account", "sending suspended for this account", // Amazon SES
+	"from address does not match a verified sender", // SendGrid
+}
+
+func (r Reply) saysAboutUs() bool {
+	text := strings.ToLower(r.Message)
+	return slices.ContainsFunc(wordsAboutUs, func(words string) bool { return strings.Contains(text, words) })
 }
 
 // aboutSession says whether a 4xx may be about the connection: about too much on it

@@ -135,6 +135,7 @@ func TestRealServerRefuses(t *testing.T) {
 		{At: "RCPT", Domain: "empty.example", Reply: "550 5.1.1 No such mailbox"},
 		{At: "RCPT", Domain: "plain.example", Reply: "550 Not here"},
 		{At: "RCPT", Domain: "closed.example", Reply: "554 5.7.1 Relay access denied"},
+		{At: "RCPT", Domain: "barred.example", Reply: "550 relay not permitted"},
 		{At: "RCPT", Domain: "grey.example", Reply: "451 4.7.1 Come again"},
 		{At: "DATA", Domain: "picky.example", Reply: "554 5.6.0 Not this text"},
 		{At: "DATA", Domain: "wary.example", Reply: "550 5.7.26 Sender not authenticated"},
@@ -153,6 +154,7 @@ func TestRealServerRefuses(t *testing.T) {
 		{"a@acme.example", "a@empty.example", mailer.Rejected, mailer.StepRCPT, mailer.Reply{Code: 550, Enhanced: "5.1.1", Message: "No such mailbox"}},
 		{"a@acme.example", "a@plain.example", mailer.Rejected, mailer.StepRCPT, mailer.Reply{Code: 550, Message: "Not here"}},
 		{"a@acme.example", "a@closed.example", mailer.Unavailable, mailer.StepRCPT, mailer.Reply{Code: 554, Enhanced: "5.7.1", Message: "Relay access denied"}},
+		{"a@acme.example", "a@barred.example", mailer.Unavailable, mailer.StepRCPT, mailer.Reply{Code: 550, Message: "relay not permitted"}},
 		{"a@acme.example", "a@grey.example", mailer.Unavailable, mailer.StepRCPT, mailer.Reply{Code: 451, Enhanced: "4.7.1", Message: "Come again"}},
 		{"a@acme.example", "a@picky.example", mailer.Rejected, mailer.StepFinalDot, mailer.Reply{Code: 554, Enhanced: "5.6.0", Message: "Not this text"}},
 		{"a@acme.example", "a@wary.example", mailer.Unavailable, mailer.StepFinalDot, mailer.Reply{Code: 550, Enhanced: "5.7.26", Message: "Sender not authenticated"}},
@@ -171,7 +173,7 @@ func TestRealServerRefuses(t *testing.T) {
 			server.Await(t, message.To)
 		})
 	}
-	if mails := server.Mails(t); len(mails) != 9 {
+	if mails := server.Mails(t); len(mails) != 10 {
 		t.Errorf("delivered were %q", mails)
 	}
 	if n := connectionsMade(t, relays, server); n != 1 {

@@ -48,10 +48,11 @@ func blurred(c *smtpConn, failure *SendError) bool {
 }
 
 // atRecipient says whether what kept the mail may be its recipient's doing: all
-// that can come of RCPT may, but "530 Authentication required".
+// that can come of RCPT may, but what is about the command, as "530 Authentication
+// required" is.
 func atRecipient(c *smtpConn, failure *SendError) bool {
 	if failure.Step == StepRCPT {
-		return failure.Reply == nil || failure.Reply.Code != 530
+		return failure.Reply == nil || !failure.Reply.aboutCommand()
 	}
 	return blurred(c, failure)
 }

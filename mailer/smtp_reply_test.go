@@ -151,24 +151,43 @@ func TestWhomARefusalIsAbout(t *testing.T) {
 		"5.2.0 STOREDRV.Submission.Exception:SendAsDeniedException.MapiExceptionSendAsDenied; Failed":         Unavailable,
 		"5.2.0 STOREDRV.Deliver.Exception:AccountDisabledException":                                           Rejected,
 		"5.2.0 no such mailbox as STOREDRV.Submission.Exception":                                              Rejected,
-		"sorry, that domain isn't in my list of allowed rcpthosts (#5.7.1)":                                   Unavailable, // qmail
-		"sorry, no mailbox here by that name. (#5.1.1)":                                                       Rejected,
-		"#5.7.1 SPF unauthorized mail is prohibited.":                                                         Unavailable, // Cisco
-		"#5.1.0 Address rejected.":                                                                            Rejected,
-		"5.1.80 not a word that we know":                                                                      Rejected,
-		"5.1.1 no such user":                                                                                  Rejected,
-		"5.2.2 over quota":                                                                                    Rejected,
-		"5.4.4 no such host":                                                                                  Rejected,
-		"5.4.50 not a word that we know":                                                                      Rejected,
-		"no enhanced code, and 5.4.5 further along":                                                           Rejected,
+		"relay not permitted": Unavailable, // Exim, here and below
+		"Verification failed for <a@b.example>\nUnrouteable address\nSender verify failed":        Unavailable,
+		"mailgate.example is not permitted to relay through this server without\nauthentication.": Unavailable,
+		"<a@b.example>... Relaying denied":                                                Unavailable,
+		"5.1.0 <a@b.example>: Sender address rejected: User unknown":                      Unavailable, // Postfix
+		"5.5.2 <localhost>: Helo command rejected: need fully-qualified hostname":         Unavailable,
+		"Message rejected: Email address is not verified. The following identities":       Unavailable, // Amazon SES
+		"The from address does not match a verified Sender Identity.":                     Unavailable, // SendGrid
+		"sorry, that domain isn't in my list of allowed rcpthosts (#5.7.1)":               Unavailable, // qmail
+		"sorry, no mailbox here by that name. (#5.1.1)":                                   Rejected,
+		"#5.7.1 SPF unauthorized mail is prohibited.":                                     Unavailable, // Cisco
+		"#5.1.0 Address rejected.":                                                        Rejected,
+		"Message rejected: Sending paused for this account. For more information, please": Unavailable,
+		"<sender-verify-failed@b.example>: no such user at our relay":                     Rejected,
+		"5.1.80 not a word that we know":                                                  Rejected,
+		"5.1.1 no such user":                                                              Rejected,
+		"5.2.2 over quota":                                                                Rejected,
+		"5.4.4 no such host":                                                              Rejected,
+		"5.4.50 not a word that we know":                                                  Rejected,
+		"no enhanced code, and 5.4.5 further along":                                       Rejected,
 		"": Rejected,
 	} {
 		if got := newReply(550, []byte(text)).refused(); got != want {
 			t.Errorf("%q: %v, want %v", text, got, want)
 		}
 	}
-	if failure := new(smtpConn).judge(StepRCPT, 530); failure.Outcome != Unavailable { // authentication required
-		t.Errorf("530 to RCPT: %v", failure.Outcome)
+	for code, want := range map[int]Outcome{
+		500: Rejected, 501: Rejected, 502: Unavailable, 503: Unavailable, 504: Unavailable,
+		530: Unavailable, 550: Rejected, 551: Rejected, 552: Rejected, 553: Rejected, 554: Rejected, 556: Rejected,
+	} {
+		failure := new(smtpConn).judge(StepRCPT, code)
+		if failure.Outcome != want {
+			t.Errorf("%d to RCPT: %v, want %v", code, failure.Outcome, want)
+		}
+		if atRecipient(nil, failure) != (want == Rejected) {
+			t.Errorf("%d to RCPT may be the recipient's doing: %v", code, want != Rejected)
+		}
 	}
 }
 

@@ -157,9 +157,9 @@ func (c *smtpConn) judge(step Step, code int) *SendError {
 	case code == 421, code/100 < 4, step == StepRSET:
 		// It is leaving, or is not speaking SMTP any more.
 		c.broken = true
-	case code == 530, step == StepMAIL:
-		// "Authentication required", "not your domain", "over your quota": that
-		// is about us, and no recipient was named yet.
+	case step == StepMAIL:
+		// "Not your domain", "over your quota": that is about us, as no recipient
+		// was named yet.
 	case code/100 == 5:
 		failure.Outcome = failure.Reply.refused()
 	}
