@@ -211,19 +211,30 @@ func TestClearCauses(t *testing.T) {
 	}
 }
 
+// TestLoginMechanisms: a line of more than 512 octets waits for the relay to ask for it.
 func TestLoginMechanisms(t *testing.T) {
 	tr := newTrust(t)
-	for _, only := range []bool{false, true} {
-		s := play(t, fault.Script{TLS: tr.good(), LoginOnly: only})
-		r := newRelays(t, steady(), tr.address("smtp", "acme", s))
-		mustSend(t, r, letter())
-		encode := base64.StdEncoding.EncodeToString
-		want := "AUTH PLAIN " + encode([]byte("\x00acme\x00"+password)) + "\r\n"
-		if only {
-			want = "AUTH LOGIN\r\n" + encode([]byte("acme")) + "\r\n" + encode([]byte(password)) + "\r\n"
+	encode := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+	fits := strings.Repeat("x", 366) // AUTH PLAIN and the end of the line included
+	for _, c := range []struct {
+		only     bool // LOGIN
+		password string
+		want     string
+	}{
+		{false, password, "AUTH PLAIN " + encode("\x00acme\x00"+password) + "\r\n"},
+		{false, fits, "AUTH PLAIN " + encode("\x00acme\x00"+fits) + "\r\n"},
+		{false, fits + "x", "AUTH PLAIN\r\n" + encode("\x00acme\x00"+fits+"x") + "\r\n"},
+		{true, password, "AUTH LOGIN\r\n" + encode("acme") + "\r\n" + encode(password) + "\r\n"},
+	} {
+		s := play(t, fault.Script{TLS: tr.good(), LoginOnly: c.only})
+		address, err := url.Parse(tr.address("smtp", "", s))
+		if err != nil {
+			t.Fatal(err)
 		}
-		if heard := string(s.Received()[0]); !strings.Contains(heard, want) {
-			t.Errorf("LOGIN only %v: the relay heard %q", only, heard)
+		address.User = url.UserPassword("acme", c.password)
+		mustSend(t, newRelays(t, steady(), address.String()), letter())
+		if heard := string(s.Received()[0]); !strings.Contains(heard, c.want) {
+			t.Errorf("the relay heard %q, want %q", heard, c.want)
 		}
 	}
 }

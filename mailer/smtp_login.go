@@ -25,7 +25,7 @@ func (o *opener) login(p patience, c *smtpConn) *SendError {
 	switch {
 	case c.offers.login("PLAIN"):
 		both := base64.StdEncoding.EncodeToString([]byte("\x00" + user + "\x00" + password))
-		return c.tell(p, []string{"AUTH PLAIN " + both}, both)
+		return c.tell(p, atOnce("PLAIN", both), both)
 	case c.offers.login("LOGIN"):
 		user, password := base64.StdEncoding.EncodeToString([]byte(user)), base64.StdEncoding.EncodeToString([]byte(password))
 		return c.tell(p, []string{"AUTH LOGIN", user, password}, user, password)
@@ -33,9 +33,18 @@ func (o *opener) login(p patience, c *smtpConn) *SendError {
 	return c.lost(p, StepAUTH, errNoAUTH)
 }
 
-// mostCommandBytes of a line may be sent with a token in it, by RFC 4954: what is longer
-// waits for the relay to ask for it.
+// mostCommandBytes of a line may be sent with a password or a token in it, by RFC 4954:
+// what is longer waits for the relay to ask for it.
 const mostCommandBytes = 512
+
+// atOnce are the lines that say a response along with the way to log in, if there is room.
+func atOnce(mechanism, response string) []string {
+	line := "AUTH " + mechanism + " " + response
+	if len(line)+len("\r\n") > mostCommandBytes {
+		return []string{"AUTH " + mechanism, response}
+	}
+	return []string{line}
+}
 
 // loginByToken is SASL XOAUTH2. A relay that refuses a token may say why before, with
 // 334, and go on to its refusal when it is answered with an empty line.
@@ -53,11 +62,7 @@ func (o *opener) loginByToken(p patience, c *smtpConn) *SendError {
 	}
 	user, _ := o.url.login()
 	both := base64.StdEncoding.EncodeToString([]byte("user=" + user + "\x01auth=Bearer " + token + "\x01\x01"))
-	lines := []string{"AUTH XOAUTH2 " + both, ""}
-	if len(lines[0])+len("\r\n") > mostCommandBytes {
-		lines = []string{"AUTH XOAUTH2", both, ""}
-	}
-	failure = c.tell(p, lines, both, token)
+	failure = c.tell(p, append(atOnce("XOAUTH2", both), ""), both, token)
 	if failure != nil && failure.Reply != nil && failure.Reply.Code/100 == 5 {
 		o.tokens.Refused(token)
 		failure.Err = errTokenRefused

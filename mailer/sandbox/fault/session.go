@@ -170,7 +170,7 @@ func (s *session) authenticate(rest string) error {
 	switch strings.ToUpper(rest) {
 	case "LOGIN":
 		challenges = []string{"334 VXNlcm5hbWU6", "334 UGFzc3dvcmQ6"}
-	case "XOAUTH2": // and what is longer than a line may be comes then
+	case "PLAIN", "XOAUTH2": // and what is longer than a line may be comes then
 		challenges = []string{"334 "}
 	}
 	for _, challenge := range challenges {
