@@ -563,3 +563,23 @@ func TestEightBits(t *testing.T) {
 		}
 	}
 }
+
+// TestRelayWithoutEHLO: one that knows nothing but SMTP is greeted so, and told nothing that
+// it does not know. Where TLS is wanted there is no mail.
+func TestRelayWithoutEHLO(t *testing.T) {
+	unknown := fault.Script{At: fault.EHLO, Kind: fault.Echo} // 500
+	s := play(t, unknown)
+	mustSend(t, newRelays(t, steady(), plain(s)), letter())
+	want := "EHLO localhost\r\nHELO localhost\r\nMAIL FROM:<no-reply@acme.example>\r\nRCPT TO:<somebody@secret.example>\r\nDATA\r\n" + stuffed + ".\r\n"
+	if heard := string(s.Received()[0]); heard != want {
+		t.Errorf("the relay heard\n%q, want\n%q", heard, want)
+	}
+	tr := newTrust(t)
+	unknown.TLS = tr.good()
+	s = play(t, unknown)
+	_, err := newRelays(t, steady(), tr.address("smtp", "acme", s)).Send(t.Context(), letter())
+	checkFailure(t, err, mailer.Unavailable, mailer.StepSTARTTLS, nil)
+	if heard := string(s.Received()[0]); strings.Contains(heard, "MAIL") || strings.Contains(heard, "AUTH") {
+		t.Errorf("without TLS the relay heard\n%q", heard)
+	}
+}

@@ -139,15 +139,23 @@ func (c *smtpConn) banner(p patience) *SendError {
 	return nil
 }
 
+// hello introduces us. A relay that does not know EHLO, or that a firewall keeps from
+// hearing it, is told HELO, as RFC 5321 asks, and offers nothing.
 func (c *smtpConn) hello(p patience, name string) *SendError {
 	code, err := c.ask(p, "EHLO "+name)
+	old := err == nil && (code == 500 || code == 502)
+	if old {
+		code, err = c.ask(p, "HELO "+name)
+	}
 	if err != nil {
 		return c.lost(p, StepEHLO, err)
 	}
 	if code/100 != 2 {
 		return c.refused(StepEHLO, code)
 	}
-	c.offers = readExtensions(string(c.in.text))
+	if !old {
+		c.offers = readExtensions(string(c.in.text))
+	}
 	return nil
 }
 
