@@ -112,6 +112,9 @@ func (r *relay) attempt(p patience, l *letter) (*Reply, error) {
 		return nil, r.resting(pass.Wait)
 	}
 	c, reply, failure := r.deliver(p, c, l)
+	if oneTooMany(c, failure) && r.conns.crowded() {
+		failure.Err, c.broken = errCrowded, true
+	}
 	r.circuit.Settle(pass, r.judge(p.ctx, c, failure))
 	if failure != nil {
 		failure.Deferred = failure.Outcome == Unavailable && atRecipient(c, failure)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -48,6 +49,52 @@ func TestARelayThatTakesFewConnections(t *testing.T) {
 	}
 	if text := log.String(); text != "" {
 		t.Errorf("the log says\n%s", text)
+	}
+}
+
+// TestARelayThatLetsFewSend: it takes any number of connections, but no mail over those beyond
+// three, as Microsoft 365 does. Those mails wait for the others, too.
+func TestARelayThatLetsFewSend(t *testing.T) {
+	s := play(t, fault.Script{MostSending: 3})
+	var log lockedBuffer
+	o := steady()
+	o.MaxConns = 8
+	o.MaxMailsPerConn = 100
+	o.Breaker = mailer.Breaker{Failures: 1, Cooldown: time.Hour}
+	o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	r := newRelays(t, o, plain(s))
+	const many = 24
+	for _, err := range atOnce(t, r, many) {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	taken := 0
+	for _, mail := range s.Mails() {
+		if !mail.Refused {
+			taken++
+		}
+	}
+	if stats := r.Stats()[0]; taken != many || stats.Resting || stats.Open > 3 {
+		t.Errorf("%d mails of %d; %+v", taken, many, stats)
+	}
+	if text := log.String(); text != "" {
+		t.Errorf("the log says\n%s", text)
+	}
+}
+
+// TestARelayThatLetsNoneSend: with no other connection to wait for it is a mail put off.
+func TestARelayThatLetsNoneSend(t *testing.T) {
+	s := play(t, fault.Script{})
+	r := newRelays(t, steady(), plain(s))
+	holder := must(net.Dial("tcp", s.Addr()))(t)
+	defer holder.Close()
+	servertest.Eventually(t, "somebody else sends", func() bool { return s.Open() == 1 })
+	s.Play(fault.Script{MostSending: 1})
+	_, err := r.Send(t.Context(), letter())
+	checkFailure(t, err, mailer.Unavailable, mailer.StepFinalDot, &mailer.Reply{Code: 432, Enhanced: "4.3.2", Message: "concurrent connections limit exceeded"})
+	if n := len(s.Mails()); n != 1 {
+		t.Errorf("it was sent %d times", n)
 	}
 }
 

@@ -87,6 +87,12 @@ func atTheDoor(failure *SendError) bool {
 		(failure.Step == StepBanner || failure.Step == StepEHLO || failure.Step == StepAUTH)
 }
 
+// oneTooMany says whether a mail was put off because others are being sent over other
+// connections: so Microsoft 365 does beyond three.
+func oneTooMany(c *smtpConn, failure *SendError) bool {
+	return c != nil && failure != nil && failure.Reply != nil && failure.Reply.Code == 432
+}
+
 // tooGreat says whether MAIL was refused for the size that it declared. Another mail may
 // be smaller.
 func tooGreat(failure *SendError) bool {

@@ -14,8 +14,9 @@ import (
 // here; negative ones are refused.
 type Options struct {
 	// MaxConns is the most connections to any one relay. 8. Where it takes fewer, and
-	// says 4xx to one more, that one's mail waits for the others. This is believed
-	// for Breaker.Cooldown, as it may have been trouble of a moment.
+	// says 4xx to one more, or 432 to a mail over one more, that mail waits for the
+	// others. This is believed for Breaker.Cooldown, as it may have been trouble of a
+	// moment.
 	MaxConns int
 	// MaxConnsPerDomain is how many of them mails to one recipient domain may
 	// hold at once, with its subdomains, so that a domain whose recipients take

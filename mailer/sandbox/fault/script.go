@@ -80,6 +80,9 @@ type Script struct {
 	SizeUnsaid bool
 	// MostConns are taken at once, 0 for any number. One more is told 421 and closed.
 	MostConns int
+	// MostSending of those connections may send, 0 for any number. What comes over one that
+	// was made beyond them is told 432 at its final dot.
+	MostSending int
 	// LoginOnly offers AUTH LOGIN without PLAIN.
 	LoginOnly bool
 	// OpenForRefused answers DATA with 354 though the recipient was refused.

@@ -142,6 +142,7 @@ func (s *Server) enter(session *session) bool {
 		return false
 	}
 	session.turned = s.script.MostConns > 0 && s.open >= s.script.MostConns
+	session.late = s.script.MostSending > 0 && s.open >= s.script.MostSending
 	s.sessions = append(s.sessions, session)
 	if !session.turned {
 		s.open++

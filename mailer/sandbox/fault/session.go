@@ -25,6 +25,7 @@ type session struct {
 	received []byte // guarded by the server's lock, as is ended
 	ended    bool
 	turned   bool   // away, as there were as many as may be
+	late     bool   // beyond those that may send
 	unsaid   []byte // answers held back
 	heard    string // the last line
 
@@ -234,9 +235,12 @@ func (s *session) data() error {
 	kind, _ := s.server.due(Dot)
 	s.server.keep(Mail{
 		From: s.from, To: s.to, Text: text, ReceivedMS: time.Now().UnixMilli(),
-		Refused: kind == Temporary || kind == Greylist || kind == Permanent || kind == Barred || kind == Leaving,
+		Refused: s.late || kind == Temporary || kind == Greylist || kind == Permanent || kind == Barred || kind == Leaving,
 	})
 	s.from, s.to, s.brought = "", "", true
+	if s.late {
+		return s.say("432 4.3.2 concurrent connections limit exceeded")
+	}
 	return s.give(kind, "250 2.0.0 accepted")
 }
 
