@@ -112,8 +112,8 @@ func (r Reply) aboutCommand() bool {
 var wordsAboutUs = []string{
 	"relay not permitted", "not permitted to relay", "sender verify failed", // Exim
 	"sender address rejected", "helo command rejected", // Postfix, under 5.1.0 and 5.5.2
-	"relaying denied",
-	"email address is not verified", "sending paused for this account", "sending suspended for this account", // Amazon SES
+	"relaying denied", "relaying disallowed", // many; Zoho, of a sender that is not its user
+	"email address is not verified", "sending paused for this account", // Amazon SES
 	"from address does not match a verified sender", // SendGrid
 }
 

@@ -164,6 +164,7 @@ func TestWhomARefusalIsAbout(t *testing.T) {
 		"#5.7.1 SPF unauthorized mail is prohibited.":                                     Unavailable, // Cisco
 		"#5.1.0 Address rejected.":                                                        Rejected,
 		"Message rejected: Sending paused for this account. For more information, please": Unavailable,
+		"Relaying disallowed as no-reply@acme.example":                                    Unavailable, // Zoho
 		"<sender-verify-failed@b.example>: no such user at our relay":                     Rejected,
 		"5.1.80 not a word that we know":                                                  Rejected,
 		"5.1.1 no such user":                                                              Rejected,
