@@ -102,6 +102,12 @@ func aPageThatIsACopy(t *testing.T, v *tab, p *player) {
 	}
 }
 
+// So it is with a copy that says whose wait it is.
+func aCopyThatHasAMailbox(t *testing.T, v *tab, p *player) {
+	p.body = with(`mailbox="alice@example.com"`)
+	aPageThatIsACopy(t, v, p)
+}
+
 // The way of a click into a closed tree is not seen from outside.
 func aButtonInAClosedTree(t *testing.T, v *tab, p *player) {
 	v.visit(p)

@@ -145,6 +145,7 @@ func TestCountdownInABrowser(t *testing.T) {
 		{"a button in a closed tree", aButtonInAClosedTree},
 		{"a button that is replaced", aReplacedButton},
 		{"a page that is a copy", aPageThatIsACopy},
+		{"a copy that has a mailbox", aCopyThatHasAMailbox},
 		{"what is said aloud", whatIsSaidAloud},
 		{"a page that comes with the wait", aPageThatComesWithTheWait},
 		{"attributes that change", attributesThatChange},

@@ -166,7 +166,7 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
   attributeChangedCallback(name, before, now) {
     if (name === "mailbox") {
       if (before === now) return;
-      this.#stop(); // what the other mailbox waits for stays remembered
+      if (this.#placed || this.#state) this.#stop(); // what the other mailbox waits for stays remembered
       const kept = this.#placed && this.#read();
       if (kept) this.#adopt(kept);
       return;
