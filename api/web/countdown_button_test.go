@@ -153,6 +153,13 @@ func aPanelThatScrolls(t *testing.T, v *tab, p *player) {
 	if high := get[float64](v, "document.documentElement.scrollHeight - innerHeight"); high > 0 {
 		t.Errorf("the page scrolls by %v px", high)
 	}
+	if lines := get[int](v, `(() => {
+		const words = document.createRange();
+		words.selectNodeContents(document.querySelector("mailgate-countdown").shadowRoot.querySelector("[role=status]"));
+		return words.getClientRects().length;
+	})()`); lines != 1 {
+		t.Errorf("what is said is broken into %d lines, and a screen reader may run their words together", lines)
+	}
 	v.update("{ wait_ms: 0 }")
 	if high := get[float64](v, `document.querySelector("mailgate-countdown").offsetHeight`); high > 0 {
 		t.Errorf("without a wait it is %v px high", high)

@@ -59,7 +59,7 @@ const css = `:host{display:block}:host([hidden]){display:none}
 :host([waiting]) [part=text]{display:block;padding-block:.5em;font-size:.875em;font-variant-numeric:tabular-nums}
 [part=wait]{white-space:nowrap}
 .aloud{position:relative}
-[role=status]{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}`;
+[role=status]{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap}`;
 
 // On a server that renders there are no elements; the module loads there all the same.
 export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
