@@ -107,6 +107,7 @@ func TestCountdownInABrowser(t *testing.T) {
 		{"says why in English", saysWhyInEnglish},
 		{"says why in Chinese", saysWhyInChinese},
 		{"says it in other words", saysItInOtherWords},
+		{"the nearest language", theNearestLanguage},
 		{"which way the words run", whichWayTheWordsRun},
 		{"the language of a host", theLanguageOfAHost},
 		{"after a reload it goes on", afterAReload},

@@ -70,6 +70,18 @@ func saysItInOtherWords(t *testing.T, v *tab, p *player) {
 	v.isIn(",,pl") // those words are the page's; what was said is said
 }
 
+// Who has words for a kind of a language is told in those, wherever it is spoken.
+func theNearestLanguage(t *testing.T, v *tab, p *player) {
+	p.body = `<div lang="zh-Hant-TW">` + beside + `</div>`
+	v.visit(p)
+	v.update(sent(60_000, first, "none"))
+	v.shows("每分钟限发一封邮件。 1:00后可再次发送。")
+	v.run(`customElements.get("mailgate-countdown").texts["zh-hant"] = { limit: "每分鐘一封。", wait: "{time}後可再次傳送。", end: "可以再次傳送了。" }`)
+	v.update(sent(90_000, second, "one"))
+	v.shows("每分鐘一封。 1:30後可再次傳送。")
+	v.isIn("zh-hant,zh-hant,zh-hant")
+}
+
 // isIn checks what language its parts say that they are in: why, how long, and what is
 // said aloud.
 func (tb *tab) isIn(want string) {

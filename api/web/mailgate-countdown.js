@@ -370,8 +370,9 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
   // Words that are not the page's own say which language they are in.
   #tell(part, aloud, ...what) {
     if (aloud) this.#aloud = this.#seconds;
-    const language = (languageOf(this) || navigator.language).toLowerCase();
-    const lang = [language, language.split("-")[0]].find((name) => MailgateCountdown.texts[name]?.wait) ?? "en";
+    let lang = (languageOf(this) || navigator.language).toLowerCase();
+    while (lang && !MailgateCountdown.texts[lang]?.wait) lang = lang.replace(/-?[^-]*$/, "");
+    lang ||= "en";
     if (what.some((one) => this.hasAttribute(`${one}-text`))) part.removeAttribute("lang");
     else part.lang = lang;
     part.textContent = what.map((one) => this.#say(one, lang, aloud)).join(" ");
