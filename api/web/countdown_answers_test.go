@@ -166,6 +166,26 @@ func propertiesSetTooEarly(t *testing.T, v *tab, p *player) {
 	}
 }
 
+// A framework may write attributes when the element is in the page already. Those that it
+// remembers by bring back what is waited for then.
+func attributesThatComeLate(t *testing.T, v *tab, p *player) {
+	for _, attribute := range []string{"for", "name"} {
+		p.body = beside
+		v.visit(p)
+		v.update(sent(60_000, first, "a-token"))
+		p.says(200, still(42_000, first))
+		p.body = strings.Replace(beside, ` for="resend"`, "", 1)
+		v.visit(p)
+		v.element(fmt.Sprintf(`setAttribute(%q, "resend")`, attribute))
+		v.element(`setAttribute("for", "resend")`)
+		v.shows("One mail a minute. Next in 0:42.")
+		v.element("reset()")
+	}
+	v.update(sent(60_000, first, "b-token"))
+	v.element(`setAttribute("name", "another")`)
+	v.mustShow("One mail a minute. Next in 1:00.")
+}
+
 // Whoever hears an event may say what is new at once; time does not run twice as fast.
 func anAnswerFromAListener(t *testing.T, v *tab, p *player) {
 	v.visit(p)

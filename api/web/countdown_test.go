@@ -150,6 +150,7 @@ func TestCountdownInABrowser(t *testing.T) {
 		{"what is said aloud", whatIsSaidAloud},
 		{"a page that comes with the wait", aPageThatComesWithTheWait},
 		{"attributes that change", attributesThatChange},
+		{"attributes that come late", attributesThatComeLate},
 		{"properties set too early", propertiesSetTooEarly},
 		{"no storage", noStorage},
 		{"reset and removal", resetAndRemoval},

@@ -63,7 +63,7 @@ const css = `:host{display:block}:host([hidden]){display:none}
 
 // On a server that renders there are no elements; the module loads there all the same.
 export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
-  static observedAttributes = ["src", "wait-ms", "mailbox"];
+  static observedAttributes = ["src", "wait-ms", "mailbox", "name", "for"];
   static texts = {
     en: {
       limit({ n, count, unit, span, plural }) {
@@ -164,11 +164,13 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
   }
 
   attributeChangedCallback(name, before, now) {
-    if (name === "mailbox") {
+    if (["mailbox", "name", "for"].includes(name)) {
       if (before === now) return;
-      if (this.#placed || this.#state) this.#stop(); // what the other mailbox waits for stays remembered
-      const kept = this.#placed && this.#read();
+      if (name === "mailbox" && (this.#placed || this.#state)) this.#stop(); // what the other mailbox waits for stays remembered
+      if (!this.#placed) return;
+      const kept = !this.#state && this.#read();
       if (kept) this.#adopt(kept);
+      else if (this.#state) this.#tick(); // it may be another button that is held
       return;
     }
     if (this.#given) return;
