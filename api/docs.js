@@ -1,6 +1,7 @@
 // Trying a request: with the key that the reader types, of this server alone.
 "use strict";
 const busy = ["aria-busy", "aria-disabled"];
+const held = {}; // by a page whose browser lets no site store anything
 const place = { api: "mailgate-docs-api-key", admin: "mailgate-admin-key" };
 for (const form of document.querySelectorAll("form.try")) {
   const { method, path, key } = form.dataset;
@@ -8,8 +9,8 @@ for (const form of document.querySelectorAll("form.try")) {
   const out = form.querySelector("output");
   const secret = field("key");
   if (secret) {
-    form.closest("details").addEventListener("toggle", () => { secret.value = sessionStorage.getItem(place[key]) ?? ""; });
-    secret.addEventListener("input", () => sessionStorage.setItem(place[key], secret.value));
+    form.closest("details").addEventListener("toggle", () => { secret.value = recall(place[key]); });
+    secret.addEventListener("input", () => remember(place[key], secret.value));
   }
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
@@ -36,6 +37,20 @@ for (const form of document.querySelectorAll("form.try")) {
     for (const state of busy) button.removeAttribute(state);
   });
   form.hidden = false;
+}
+function remember(name, text) {
+  try {
+    sessionStorage.setItem(name, text);
+  } catch {
+    held[name] = text;
+  }
+}
+function recall(name) {
+  try {
+    return held[name] ?? sessionStorage.getItem(name) ?? "";
+  } catch {
+    return "";
+  }
 }
 function pretty(text) {
   try {

@@ -13,7 +13,7 @@ import (
 func TestWhereNothingIsStored(t *testing.T) {
 	browser := openBrowser(t, allCookiesBlocked(t))
 	for name, test := range map[string]func(v *tab, d *desk){
-		"sign up": signingUpUnremembered, "console": signingInUnremembered,
+		"sign up": signingUpUnremembered, "console": signingInUnremembered, "docs": tryingUnremembered,
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t, nil)
@@ -71,4 +71,15 @@ func signingInUnremembered(v *tab, d *desk) {
 	v.opens(d)
 	v.do(chromedp.Reload())
 	v.reads("gate-title", "Sign in")
+}
+
+func tryingUnremembered(v *tab, d *desk) {
+	v.do(chromedp.Navigate(d.URL + "/docs"))
+	v.mayNotStore()
+	v.run(`document.querySelector("#sendCode .trial").open = true`)
+	v.do(chromedp.SendKeys(chromedp.CSS("#sendCode [data-part=key]"), appKey))
+	v.run(`document.querySelector("#lookAtMailbox .trial").open = true`)
+	v.until("the key is there for the next request", func() bool {
+		return get[string](v, `document.querySelector("#lookAtMailbox [data-part=key]").value`) == appKey
+	})
 }
