@@ -4,6 +4,7 @@ import { post, showBadge, watchMails } from "./ask.js";
 
 const at = (id) => document.getElementById(id);
 let opened = ""; // which mail is
+let asked = 0; // a mail that comes when another was asked for is not shown
 
 // which tells a mail from all others: the next mailgate dev counts from 1 again.
 const which = (mail) => `${mail.id} ${mail.received_ms}`;
@@ -79,11 +80,15 @@ at("html").addEventListener("load", fit);
 addEventListener("resize", fit);
 
 async function open(id) {
+  const mine = ++asked;
   const response = await fetch(`/demo/mails/${id}`);
   if (!response.ok) {
     return;
   }
   const mail = await response.json();
+  if (mine !== asked) {
+    return;
+  }
   opened = which(mail);
   at("none").hidden = true;
   at("opened").hidden = false;
@@ -95,7 +100,7 @@ async function open(id) {
   at("when").dateTime = new Date(mail.received_ms).toISOString();
   at("text").textContent = mail.text;
   at("source").textContent = mail.source;
-  at("html").src = `/demo/mails/${id}/html`;
+  at("html").contentWindow.location.replace(`/demo/mails/${id}/html`); // by its src, the way back would lead through all mails
   mark();
 }
 
@@ -132,6 +137,7 @@ function showEmpty(count) {
 
 at("clear").addEventListener("click", async () => {
   await post("/demo/mails/clear");
+  asked++;
   at("mails").replaceChildren();
   at("opened").hidden = true;
   at("none").hidden = false;

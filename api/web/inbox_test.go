@@ -48,6 +48,70 @@ func theInboxGoesOn(t *testing.T, v *tab, d *desk) {
 	}
 }
 
+// hasMails has two mails in the inbox, and the newer open.
+func (tb *tab) hasMails(d *desk) {
+	tb.t.Helper()
+	for _, subject := range []string{"one", "two"} {
+		if err := smtp.SendMail(d.box.Addr(), nil, "a@b.example", []string{"alice@example.com"}, []byte("Subject: "+subject+"\r\nContent-Type: text/html\r\n\r\n<p>"+subject+"</p>\r\n")); err != nil {
+			tb.t.Fatal(err)
+		}
+	}
+	tb.do(chromedp.Navigate(d.URL+"/"), chromedp.Navigate(d.URL+"/inbox"))
+	tb.isOpen("two")
+}
+
+// isOpen waits until a mail is open, its heading and its text.
+func (tb *tab) isOpen(want string) {
+	tb.t.Helper()
+	tb.until(want+" is open", func() bool {
+		return get[string](tb, `subject.textContent + html.contentDocument?.body?.textContent.trim()`) == want+want
+	})
+}
+
+// Back leads to the page before, where there is room for the list and the mail, however many
+// mails were opened. Where there is none it leads to the list first.
+func theWayBackFromTheInbox(t *testing.T, v *tab, d *desk) {
+	for _, width := range []int64{1280, 390} {
+		call(v, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: 800, DeviceScaleFactor: 1})
+		v.hasMails(d)
+		for _, place := range []string{"last", "first", "last"} {
+			v.do(chromedp.Click(chromedp.CSS("#mails li:" + place + "-child button")))
+			v.isOpen(map[string]string{"last": "one", "first": "two"}[place])
+			if width < 600 {
+				v.run("history.back()")
+				v.until("the list is there", func() bool { return get[bool](v, `document.querySelector("#mails").checkVisibility()`) })
+			}
+		}
+		v.back()
+		v.reads("form-title", "Create your account")
+		v.do(chromedp.Navigate(d.URL + "/inbox"))
+		v.do(chromedp.Click(chromedp.CSS("#clear")))
+		v.reads("empty", "No mail yet.")
+	}
+}
+
+// Who has gone on to another mail, or has cleared all, is not shown the one before.
+func aMailThatIsSlowToOpen(t *testing.T, v *tab, d *desk) {
+	v.hasMails(d)
+	v.run(`(() => {
+		const ask = window.fetch;
+		const slow = ask("/demo/mails/1");
+		const gate = new Promise((open) => { window.arrive = async () => {
+			open();
+			await slow;
+			return new Promise((done) => setTimeout(() => done(true)));
+		}; });
+		window.fetch = (path, ...rest) => path === "/demo/mails/1" ? gate.then(() => slow).then((one) => one.clone()) : ask(path, ...rest);
+	})()`)
+	v.run(`document.querySelector("#mails li:last-child button").click()`)
+	v.run(`document.querySelector("#mails li:first-child button").click()`)
+	get[bool](v, "arrive()")
+	v.isOpen("two")
+	if got := get[string](v, `document.querySelector("#mails [aria-current] strong").textContent`); got != "two" {
+		t.Errorf("the list says that %s is open", got)
+	}
+}
+
 // A mail is as high as its frame and as wide, also where the page's own scroll bar takes room
 // that it had when the mail was measured.
 func TestAMailBesideAScrollBar(t *testing.T) {

@@ -21,6 +21,8 @@ func TestSignUpInABrowser(t *testing.T) {
 		"another address is typed":                     anotherAddressIsTyped,
 		"the pages lead to each other":                 theWayAround,
 		"the inbox goes on":                            theInboxGoesOn,
+		"the way back from the inbox":                  theWayBackFromTheInbox,
+		"a mail that is slow to open":                  aMailThatIsSlowToOpen,
 		"a clock an hour ahead":                        func(t *testing.T, v *tab, d *desk) { signingUpByAWrongClock(v, d, +3_600_000) },
 		"a clock an hour behind":                       func(t *testing.T, v *tab, d *desk) { signingUpByAWrongClock(v, d, -3_600_000) },
 	} {
