@@ -78,6 +78,9 @@ func signingUp(t *testing.T, v *tab, d *desk) {
 	if got := get[string](v, `[code.autocomplete, code.inputMode].join(" ")`); got != "one-time-code numeric" {
 		t.Errorf("the field for the code is %q", got)
 	}
+	if got := get[string](v, `document.querySelector("[value=zh]").labels[0].lang`); got != "zh" {
+		t.Errorf("the name of another language says that it is in %q", got)
+	}
 	v.reads("announce", "Sent. The next one can be sent in")
 	v.reads("toast", "A mail arrived")
 	if text, held := v.wait(); text == "" || !held {
