@@ -2,7 +2,7 @@
 
 import "/countdown.js";
 import { post, showBadge, watchMails } from "./ask.js";
-import { busy, isBusy } from "./busy.js";
+import { busy, free, isBusy } from "./busy.js";
 import { count } from "./lengths.js";
 import { forget, recall, remember } from "./memory.js";
 import { announce, hideVerdict, showRest, showVerdict } from "./verdict.js";
@@ -107,8 +107,12 @@ at("email").addEventListener("input", () => {
 
 at("again").addEventListener("click", () => send(at("again"), at("prove-note")));
 
-at("prove").addEventListener("submit", async (event) => {
+at("prove").addEventListener("submit", (event) => {
   event.preventDefault();
+  busy(at("verify"), verify); // else a double click is two guesses
+});
+
+async function verify() {
   const asked = email;
   const { status, body } = await post("/demo/code", { email: asked, code: at("code").value });
   if (asked !== email) {
@@ -126,7 +130,7 @@ at("prove").addEventListener("submit", async (event) => {
     ? `That is not the code. ${count(left, "try", "tries")} left.`
     : complaint(body);
   at("code").select();
-});
+}
 
 at("reset").addEventListener("click", () => busy(at("reset"), async () => {
   const asked = email;
@@ -152,6 +156,7 @@ function startOver() {
   email = "";
   waitBeside("send", email);
   hideVerdict();
+  free(at("verify"));
   clearCode();
   at("email").value = "";
   at("email").removeAttribute("aria-invalid");
