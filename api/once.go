@@ -127,15 +127,13 @@ func (s *Server) once(ctx context.Context, c *call, q sendRequest, out *answer, 
 }
 
 // unbegin takes back a use of a key that may have begun, of which nobody heard: who asks again
-// would be told that somebody is at it. That is done now or not at all. While a history is away
-// every request with a key has one, and the places that are to be given back would wait behind
-// them.
+// would be told that somebody is at it. That is done within the request or not at all. While a
+// history is away every request with a key has one, and the places that are to be given back
+// would wait behind them.
 func (s *Server) unbegin(ctx context.Context, unheard idempotency.Lease) {
 	if unheard.Token.IsZero() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.with.StorePatience)
-	defer cancel()
 	_, _ = s.with.Repeats.Answers.Abandon(ctx, unheard) // in flight until its lease ends, at worst
 }
 

@@ -347,15 +347,22 @@ func (f *failingKeeper) Abandon(ctx context.Context, lease idempotency.Lease) (b
 // A halfHeard keeper begins, and once nobody hears of it.
 type halfHeard struct {
 	idempotency.Keeper
-	deaf atomic.Bool
+	deaf             atomic.Bool
+	began, abandoned time.Time // by when it was to be done
 }
 
 func (h *halfHeard) Begin(ctx context.Context, name idempotency.Name, body idempotency.Fingerprint) (idempotency.Outcome, error) {
+	h.began, _ = ctx.Deadline()
 	o, err := h.Keeper.Begin(ctx, name, body)
 	if h.deaf.Swap(false) {
 		return idempotency.Outcome{Lease: o.Lease}, errKeeper
 	}
 	return o, err
+}
+
+func (h *halfHeard) Abandon(ctx context.Context, lease idempotency.Lease) (bool, error) {
+	h.abandoned, _ = ctx.Deadline()
+	return h.Keeper.Abandon(ctx, lease)
 }
 
 // A mark that was put unheard is taken back with the rest: nothing was sent, and who asks
@@ -375,15 +382,19 @@ func TestOnceMarkUnheard(t *testing.T) {
 }
 
 // A key whose use was begun unheard is taken back as well: it is not in flight, since nobody is
-// at it.
+// at it. The caller waits no longer for that than for his send.
 func TestOnceBegunUnheard(t *testing.T) {
 	var answers halfHeard
 	answers.deaf.Store(true)
 	r := newRig(t, setup{options: func(o *api.Options) {
 		answers.Keeper = o.Repeats.Answers
 		o.Repeats.Answers = &answers
+		o.SendDeadline, o.StorePatience = time.Second, 2*time.Second
 	}})
 	r.once("k", "unheard@example.com").is(t, 503, "store-unavailable")
+	if answers.abandoned.IsZero() || answers.abandoned.After(answers.began) {
+		t.Errorf("begun by %v, taken back by %v", answers.began, answers.abandoned)
+	}
 	r.once("k", "unheard@example.com").is(t, 200, "")
 }
 
