@@ -27,6 +27,9 @@ func theInboxGoesOn(t *testing.T, v *tab, d *desk) {
 	arrives("one")
 	arrives("two")
 	v.do(chromedp.Navigate(d.URL + "/inbox"))
+	if !get[bool](v, `fetch(location).then((page) => page.text()).then((page) => new DOMParser().parseFromString(page, "text/html").getElementById("empty").hidden)`) {
+		t.Error("the page says that there is no mail before it has asked")
+	}
 	lists("two,one")
 	v.until("the newest is open", func() bool { return get[string](v, "subject.textContent") == "two" })
 	v.until("its line says so", func() bool {
