@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -51,22 +52,68 @@ func TestARefundGivenUpNamesItsAction(t *testing.T) {
 func TestARefundThatFailsHoldsUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, log := openRefunds(t)
-		given := false
-		r.later(refund{id: throttle.NewID(), release: func(context.Context) error { return errors.New("one store is away") }})
+		const away = 3
+		all, given := make(chan struct{}), false
+		for range away {
+			r.later(refund{id: throttle.NewID(), release: func(context.Context) error {
+				<-all
+				return errors.New("one store is away")
+			}})
+		}
 		r.later(refund{release: func(context.Context) error {
 			given = true
 			return nil
 		}})
-		synctest.Wait()
-		time.Sleep(refundPause) // of the test's own clock
+		close(all)
 		synctest.Wait()
 		if !given {
 			t.Error("the other waits")
 		}
-		time.Sleep(refundLife + 2*refundPause)
+		time.Sleep(refundLife + 2*refundPause) // of the test's own clock
 		synctest.Wait()
-		if said := log.String(); strings.Count(said, "could not be given back") != 1 {
+		if said := log.String(); strings.Count(said, "could not be given back") != away {
 			t.Errorf("after its life the log says\n%s", said)
+		}
+		r.close(context.Background())
+	})
+}
+
+// A request whose time is up gives back what it charged before it is answered.
+func TestARefundOutlivesItsRequest(t *testing.T) {
+	r, _ := openRefunds(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	tries := 0
+	r.now(ctx, refund{release: func(ctx context.Context) error {
+		tries++
+		return ctx.Err()
+	}})
+	r.close(context.Background())
+	if tries != 1 {
+		t.Errorf("it took %d tries", tries)
+	}
+}
+
+// A lost keeper keeps no answer, since the lease is another's.
+type lost struct {
+	idempotency.Keeper
+	tries int
+}
+
+func (l *lost) Finish(context.Context, idempotency.Lease, idempotency.Answer) (bool, error) {
+	l.tries++
+	return false, nil
+}
+
+// A lease that is lost does not come back, so the answer is given up at once.
+func TestAnAnswerWhoseLeaseIsLostIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var answers lost
+		r, log := openRefundsWith(t, Options{Repeats: Repeats{Answers: &answers}})
+		r.later(refund{key: &attempt{answer: new(idempotency.Answer), until: time.Now().Add(time.Minute)}})
+		synctest.Wait()
+		if said := log.String(); answers.tries != 1 || strings.Count(said, "an answer could not be kept") != 1 {
+			t.Errorf("after %d tries the log says\n%s", answers.tries, said)
 		}
 		r.close(context.Background())
 	})
