@@ -29,7 +29,7 @@
 //
 // Memory is bounded: see [Options] and [ErrFull]. A key that still counts is never forgotten
 // to make room for another, as that would let whoever can think of enough keys free any of
-// them. What keys that are gone have taken is given back in pieces of eight keys, when all
-// eight are gone, and else is for those that come; but what tells where they were stays as
+// them. What keys that are gone have taken is given back in pieces of seven keys, when all
+// seven are gone, and else is for those that come; but what tells where they were stays as
 // long as it once was, about 40 bytes for each where there were many.
 package memory

@@ -25,8 +25,10 @@ type index[S any] struct {
 // comes into one that is there, if it can.
 type block[S any] [perBlock]entry[S]
 
+// Seven entries of a Limiter fit well into a piece of memory that the runtime hands out, with the
+// word that it adds; of the piece for eight a seventh would lie idle.
 const (
-	perBlock = 8
+	perBlock = 7
 	full     = 1<<perBlock - 1
 )
 
@@ -41,7 +43,7 @@ const (
 // tell, as some get more than others.
 const mostKeys = shards * (1 << (32 - tagBits) / 2)
 
-// newIndex has so many slots, and room for three entries in four of them.
+// newIndex has so many slots, and room for three entries in four of them, or somewhat fewer.
 func newIndex[S any](slots int) *index[S] {
 	blocks := slots * 3 / 4 / perBlock
 	x := &index[S]{
@@ -112,7 +114,7 @@ func (x *index[S]) seek(hash uint64, i int) (*entry[S], int) {
 func tagOf(hash uint64) uint32 { return uint32(hash>>32) & tag }
 
 // slot is what stands in the slot of an entry.
-func (e *entry[S]) slot() uint32 { return tagOf(e.first) | (e.spot + 1) }
+func (e *entry[S]) slot() uint32 { return tagOf(e.first) | e.spot }
 
 // at is the entry that a slot stands for; nil if it is free, or somebody has meanwhile let
 // the block go.
@@ -128,7 +130,7 @@ func (x *index[S]) at(slot uint32) *entry[S] {
 	return &b[spot%perBlock]
 }
 
-// add makes an entry in an index that has room.
+// add makes an entry in an index that has room, and locks it before anybody can find it.
 func (x *index[S]) add(k fingerprint) *entry[S] {
 	n := x.next()
 	if x.taken[n] == 0 {
@@ -140,7 +142,8 @@ func (x *index[S]) add(k fingerprint) *entry[S] {
 		x.roomy = x.roomy[:len(x.roomy)-1]
 	}
 	e := &x.blocks[n].Load()[i]
-	e.first, e.second, e.spot, e.place = k.first, k.second, n*perBlock+uint32(i), added
+	e.Lock()
+	e.first, e.second, e.spot = k.first, k.second, 1+n*perBlock+uint32(i)
 	x.put(e)
 	return e
 }
@@ -170,7 +173,8 @@ func (x *index[S]) put(e *entry[S]) {
 // remove takes an entry out that is there. Its memory is for another.
 func (x *index[S]) remove(e *entry[S]) {
 	x.free(e)
-	n, bit := e.spot/perBlock, uint8(1)<<(e.spot%perBlock)
+	n, bit := (e.spot-1)/perBlock, uint8(1)<<((e.spot-1)%perBlock)
+	e.spot = 0
 	if x.taken[n] == full {
 		x.roomy = append(x.roomy, n)
 	}

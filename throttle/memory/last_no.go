@@ -7,7 +7,7 @@ import (
 )
 
 // A lastNo is the refusal that was last said of a key, beside its state. It is read without
-// the shard's lock: so many who ask for one key that is denied do not wait for each other,
+// the entry's lock: so many who ask for one key that is denied do not wait for each other,
 // and one whose key is denied again waits for less to come from memory.
 //
 // It is written, and taken back, with the lock held. The turn is odd meanwhile, and never the
@@ -15,6 +15,10 @@ import (
 type lastNo struct {
 	turn  atomic.Uint64
 	whose atomic.Uint64 // the key and the view that said it; 0 is nobody
+}
+
+// said is what a lastNo said. It lies apart, as only those need it who are told it again.
+type said struct {
 	since atomic.Int64
 	until atomic.Int64
 	ids   atomic.Uint64
@@ -23,35 +27,35 @@ type lastNo struct {
 
 // read is what was said to this key by this view, if anything was. What is read of the state
 // afterwards belongs to it while the turn is still the same.
-func (l *lastNo) read(whose uint64) (no throttle.Refusal, turn uint64, found bool) {
+func (l *lastNo) read(s *said, whose uint64) (no throttle.Refusal, turn uint64, found bool) {
 	turn = l.turn.Load()
 	if turn&1 != 0 || l.whose.Load() != whose {
 		return no, turn, false
 	}
-	no.Since, no.Until = l.since.Load(), l.until.Load()
-	no.IDs, no.Tier = throttle.IDs(l.ids.Load()), uint8(l.tier.Load())
+	no.Since, no.Until = s.since.Load(), s.until.Load()
+	no.IDs, no.Tier = throttle.IDs(s.ids.Load()), uint8(s.tier.Load())
 	return no, turn, l.still(turn)
 }
 
 func (l *lastNo) still(turn uint64) bool { return l.turn.Load() == turn }
 
 // say remembers a no, unless it does. One that leaves any id to be looked for is of no use.
-func (l *lastNo) say(whose uint64, no throttle.Refusal) {
-	if no.IDs == throttle.AnyID || l.said(whose, no) {
+func (l *lastNo) say(s *said, whose uint64, no throttle.Refusal) {
+	if no.IDs == throttle.AnyID || l.whose.Load() == whose && s.covers(no) {
 		return
 	}
 	l.turn.Add(1)
 	l.whose.Store(whose)
-	l.since.Store(no.Since)
-	l.until.Store(no.Until)
-	l.ids.Store(uint64(no.IDs))
-	l.tier.Store(uint64(no.Tier))
+	s.since.Store(no.Since)
+	s.until.Store(no.Until)
+	s.ids.Store(uint64(no.IDs))
+	s.tier.Store(uint64(no.Tier))
 	l.turn.Add(1)
 }
 
-func (l *lastNo) said(whose uint64, no throttle.Refusal) bool {
-	return l.whose.Load() == whose && l.since.Load() <= no.Since && l.until.Load() == no.Until &&
-		throttle.IDs(l.ids.Load()) == no.IDs
+// covers reports whether this says what no would, and since no later.
+func (s *said) covers(no throttle.Refusal) bool {
+	return s.since.Load() <= no.Since && s.until.Load() == no.Until && throttle.IDs(s.ids.Load()) == no.IDs
 }
 
 // takeBack forgets it when something on record changes: before the lock is let go and, where

@@ -8,9 +8,9 @@ import (
 )
 
 // A Limiter admits sends by a meter. It implements throttle.Limiter. A call waits only for
-// another one about a key in the same part of the table, and one that is denied again not even
-// for that; where all places are taken, those that bring a new key wait for each other while
-// they look for an entry that has expired.
+// another one about the same key, and one that is denied again not even for that. Those that
+// bring a new key wait for others in the same part of the table that do and, where all places are
+// taken, for each other while they look for an entry that has expired.
 //
 // A denial and a Peek take no memory. An admission takes some only while the key's state
 // grows.
@@ -98,7 +98,6 @@ func (l *Limiter) Take(ctx context.Context, key string, id throttle.ID) (v throt
 	}
 	r, changed := l.meter.Take(&e.state.State, id, now)
 	l.keepOrSay(shard, e, k, r, changed)
-	shard.Unlock()
 	r.Spell(&v, l.quota, now)
 	return v, nil
 }
@@ -126,20 +125,20 @@ func (l *Limiter) Count(ctx context.Context, key string) (r throttle.Reading, er
 	}
 	r = l.meter.Count(&e.state.State, now)
 	l.keepOrSay(shard, e, k, r, r.Allowed)
-	shard.Unlock()
 	return r, nil
 }
 
-// keepOrSay keeps a state that has changed, or remembers that this is a no.
+// keepOrSay keeps a state that has changed, or remembers that this is a no, and unlocks.
 func (l *Limiter) keepOrSay(s *shard[counted], e *entry[counted], k fingerprint, r throttle.Reading, changed bool) {
 	switch {
 	case changed:
 		l.states.keep(s, e)
-		if l.slowest.amongOthers() {
-			l.states.hasten(s, e) // what had drained is settled by the rate of this one
-		}
 	case !r.Allowed:
-		e.no.say(l.view.of(k), r.Refusal(e.state.IDs()))
+		e.say(l.view.of(k), r.Refusal(e.state.IDs()))
+	}
+	unlock(s, e)
+	if changed && l.slowest.amongOthers() {
+		l.states.hastenKey(k, r.Clock) // what had drained was settled by the rate of this one
 	}
 }
 
@@ -156,16 +155,16 @@ func (l *Limiter) Peek(ctx context.Context, key string) (v throttle.Verdict, err
 		r.Spell(&v, l.quota, now)
 		return v, nil
 	}
-	shard, e, now := l.states.lock(k, likely, now)
-	state := l.none
-	if e != nil {
-		state = &e.state.State
+	e, now := l.states.lock(k, likely, now)
+	if e == nil {
+		l.meter.Look(l.none, now).Spell(&v, l.quota, now)
+		return v, nil
 	}
-	r := l.meter.Look(state, now)
-	if e != nil && !r.Allowed {
-		e.no.say(l.view.of(k), r.Refusal(e.state.IDs()))
+	r := l.meter.Look(&e.state.State, now)
+	if !r.Allowed {
+		e.say(l.view.of(k), r.Refusal(e.state.IDs()))
 	}
-	shard.Unlock()
+	e.Unlock()
 	r.Spell(&v, l.quota, now)
 	return v, nil
 }
@@ -176,7 +175,7 @@ func (l *Limiter) Release(ctx context.Context, key string, id throttle.ID) (rele
 		return false, err
 	}
 	shard, e, now := l.states.lockNow(key)
-	defer shard.Unlock()
+	defer unlock(shard, e)
 	if e == nil || !l.meter.Release(&e.state.State, id, now) {
 		return false, nil
 	}
@@ -195,7 +194,7 @@ func (l *Limiter) Reset(ctx context.Context, key string) (cleared int, err error
 		return 0, err
 	}
 	shard, e, now := l.states.lockNow(key)
-	defer shard.Unlock()
+	defer unlock(shard, e)
 	if e == nil {
 		return 0, nil
 	}

@@ -13,8 +13,8 @@ import (
 // record and all still count. It comes wrapped, with throttle.ErrUnavailable.
 var ErrFull = errors.New("as many keys as Options.Keys has room for still count")
 
-// shards is a power of two. Each has a lock of its own, so many that two callers seldom
-// meet at one.
+// shards is a power of two. Each has a lock of its own, so many that two callers who bring
+// new keys seldom meet at one.
 const shards = 256
 
 // sweeps is how many entries an insertion removes at most: more than it adds, so that those
@@ -43,8 +43,9 @@ type kind[S any] struct {
 	clear func(*S)       // makes one that of a key nothing is known of, and lets its memory go
 }
 
-// A shard is the entries of which the first hashes end alike. It is as long as a line of
-// the processor's cache, so that no two shards' locks are in one.
+// A shard is the entries of which the first hashes end alike. Its lock is held by whoever adds
+// one, removes one or moves one in the queue. It is as long as a line of the processor's cache,
+// so that no two shards' locks are in one.
 type shard[S any] struct {
 	sync.Mutex
 	index atomic.Pointer[index[S]]
@@ -57,21 +58,21 @@ type shard[S any] struct {
 // can look for two keys that share 128 secret bits.
 type fingerprint struct{ first, second uint64 }
 
-// An entry is what is kept of one key. All of it is changed with the shard's lock held. Only
-// the last no is read without, and with it the sends of a Tiers.
+// An entry is what is kept of one key. All of it is changed with its lock held, and whose it is
+// with the shard's as well. Who wants both takes the shard's first. Only the last no is read
+// without, and with it the sends of a Tiers.
+//
+// What is needed to find an entry and to lock it comes first, beside the first numbers of the
+// state: with many keys an admission takes as long as these lines of memory take to come.
 type entry[S any] struct {
+	sync.Mutex
 	first, second uint64 // its fingerprint
-	place         int32  // in the queue, or added, or gone
-	spot          uint32 // in the index
+	spot          uint32 // in the index, from 1 on; 0 when it is removed
+	place         int32  // in the queue, for who has the shard's lock
 	no            lastNo
 	state         S
+	said          said // by the last no
 }
-
-// The place of an entry that is not in the queue yet, and of one that is removed.
-const (
-	added = -1
-	gone  = -2
-)
 
 func newTable[S any](o Options, k kind[S]) *table[S] {
 	return &table[S]{
@@ -95,7 +96,7 @@ func (t *table[S]) refused(k fingerprint, v view) (likely *entry[S], no throttle
 	}
 	likely, i := x.seek(k.first, x.home(k.first))
 	for e := likely; e != nil; e, i = x.seek(k.first, i) {
-		if no, turn, found := e.no.read(v.of(k)); found {
+		if no, turn, found := e.no.read(&e.said, v.of(k)); found {
 			return e, no, turn
 		}
 	}
@@ -111,36 +112,79 @@ func (t *table[S]) viewOf(text string) view { return view(maphash.String(t.first
 // of is the view of one key.
 func (v view) of(k fingerprint) uint64 { return k.second + uint64(v) }
 
-// lockNow is lock for who has not read the clock.
-func (t *table[S]) lockNow(key string) (*shard[S], *entry[S], int64) {
-	return t.lock(t.fingerprint(key), nil, t.now())
+// lock returns the key's entry, locked, nil if there is none, and the clock that counts. It
+// looks for the entry only where it is not the likely one. The clock was read before, as that
+// takes as long as all that is done with the lock.
+func (t *table[S]) lock(k fingerprint, likely *entry[S], now int64) (*entry[S], int64) {
+	if likely.lockFor(k) {
+		return likely, now
+	}
+	s, e, now := t.lockBoth(k, now)
+	s.Unlock()
+	return e, now
 }
 
-// lock returns the key's shard, locked, its entry, nil if there is none, and the clock. It
-// looks for the entry only where it is not the likely one. The clock was read before, as that
-// takes as long as all that is done with the lock; where somebody has meanwhile swept by a
-// later one it is read again: what had expired by then is gone, and must not be missed at an
-// older clock.
-func (t *table[S]) lock(k fingerprint, likely *entry[S], now int64) (*shard[S], *entry[S], int64) {
+// lockFor locks the entry if it is there and the key's.
+func (e *entry[S]) lockFor(k fingerprint) bool {
+	if e == nil {
+		return false
+	}
+	e.Lock()
+	if e.is(k) {
+		return true
+	}
+	e.Unlock()
+	return false
+}
+
+// lockNow is lockBoth for who has only the key.
+func (t *table[S]) lockNow(key string) (*shard[S], *entry[S], int64) {
+	return t.lockBoth(t.fingerprint(key), t.now())
+}
+
+// lockBoth is lock, and the key's shard is locked, too. Where somebody has meanwhile swept there
+// by a later clock it is read again: what had expired by then is gone, and must not be missed at
+// an older clock.
+func (t *table[S]) lockBoth(k fingerprint, now int64) (*shard[S], *entry[S], int64) {
 	s := &t.shards[k.first%shards]
 	s.Lock()
 	if now < s.swept {
 		now = t.now()
 	}
-	if likely != nil && likely.place != gone && likely.is(k) {
-		return s, likely, now
+	e := s.index.Load().find(k)
+	if e != nil {
+		e.Lock()
 	}
-	return s, s.index.Load().find(k), now
+	return s, e, now
 }
 
-func (e *entry[S]) is(k fingerprint) bool { return e.first == k.first && e.second == k.second }
+// unlock unlocks what there is of the two.
+func unlock[S any](s *shard[S], e *entry[S]) {
+	if e != nil {
+		e.Unlock()
+	}
+	if s != nil {
+		s.Unlock()
+	}
+}
 
-// lockOrAdd is lock, and makes an entry with a clear state where there is none. Its caller
-// keeps that before unlocking, as the first send of a key is always admitted. After an
-// error nothing is locked.
+// say remembers that this was said.
+func (e *entry[S]) say(whose uint64, no throttle.Refusal) { e.no.say(&e.said, whose, no) }
+
+func (e *entry[S]) is(k fingerprint) bool {
+	return e.first == k.first && e.second == k.second && e.spot != 0
+}
+
+// lockOrAdd is lock, and makes an entry with a clear state where there is none. Then its shard
+// is locked, too, and else nil: unlock is for both. Its caller keeps that entry before, as the
+// first send of a key is always admitted. After an error nothing is locked.
 func (t *table[S]) lockOrAdd(k fingerprint, likely *entry[S], now int64) (s *shard[S], e *entry[S], clock int64, err error) {
-	if s, e, now = t.lock(k, likely, now); e != nil {
-		return s, e, now, nil
+	if likely.lockFor(k) {
+		return nil, likely, now, nil
+	}
+	if s, e, now = t.lockBoth(k, now); e != nil {
+		s.Unlock()
+		return nil, e, now, nil
 	}
 	if t.reserve() {
 		return s, t.add(s, k, now), now, nil
@@ -154,21 +198,21 @@ func (t *table[S]) lockOrAdd(k fingerprint, likely *entry[S], now int64) (s *sha
 func (t *table[S]) lockOrReplace(k fingerprint) (s *shard[S], e *entry[S], now int64, err error) {
 	t.full.Lock()
 	defer t.full.Unlock()
-	if s, e, now = t.lock(k, nil, t.now()); e != nil {
-		return s, e, now, nil
+	if e, now = t.lock(k, nil, t.now()); e != nil {
+		return nil, e, now, nil
 	}
-	s.Unlock()
 	if !t.makeRoom() {
 		return nil, nil, 0, ErrFull
 	}
-	if s, e, now = t.lock(k, nil, t.now()); e != nil {
+	if s, e, now = t.lockBoth(k, t.now()); e != nil {
 		t.kept.Add(-1) // somebody was faster, who had found a place free
-		return s, e, now, nil
+		s.Unlock()
+		return nil, e, now, nil
 	}
 	return s, t.add(s, k, now), now, nil
 }
 
-// add makes an entry, for which there is a place.
+// add makes an entry, for which there is a place, and locks it.
 func (t *table[S]) add(s *shard[S], k fingerprint, now int64) *entry[S] {
 	then := now
 	if t.kept.Load() <= t.most/2 {
@@ -219,10 +263,15 @@ func (t *table[S]) makeRoom() bool {
 func (t *table[S]) sweep(s *shard[S], then int64) bool {
 	for len(s.due) > 0 && s.due[0].due <= then {
 		e := s.due[0].entry
+		e.Lock()
 		until := t.kind.until(&e.state)
-		if until <= then {
+		expired := until <= then
+		if expired {
 			s.swept = max(s.swept, then)
 			t.remove(s, e)
+		}
+		e.Unlock()
+		if expired {
 			return true
 		}
 		s.due.move(0, until)
@@ -236,21 +285,31 @@ func (t *table[S]) forget(s *shard[S], e *entry[S]) {
 	t.kept.Add(-1)
 }
 
-// add makes an entry.
+// add makes an entry, and locks it.
 func (s *shard[S]) add(k fingerprint) *entry[S] {
 	x := s.index.Load().withRoom()
 	s.index.Store(x)
 	return x.add(k)
 }
 
-// keep keeps an entry that has changed until its state says nothing any more. Where that is
-// later than before, when it was due is soon enough to see that: so an admission does not
-// move an entry in the queue. Where it may be sooner, hasten is for it.
+// keep keeps an entry that has changed until its state says nothing any more. A new one, whose
+// shard is locked, is put in the queue. Where it is later than before, when it was due is soon
+// enough to see that: so an admission does not move an entry in the queue. Where it may be sooner,
+// hasten is for it.
 func (t *table[S]) keep(s *shard[S], e *entry[S]) {
 	e.no.takeBack()
-	if e.place == added {
+	if s != nil {
 		s.due.add(e, t.kind.until(&e.state))
 	}
+}
+
+// hastenKey is hasten for who had only the entry's lock, and has let it go.
+func (t *table[S]) hastenKey(k fingerprint, now int64) {
+	s, e, _ := t.lockBoth(k, now)
+	if e != nil {
+		t.hasten(s, e)
+	}
+	unlock(s, e)
 }
 
 // hasten is for one that may say nothing any more before it is due.
@@ -265,5 +324,4 @@ func (t *table[S]) remove(s *shard[S], e *entry[S]) {
 	t.kind.clear(&e.state)
 	s.due.remove(int(e.place))
 	s.index.Load().remove(e)
-	e.place = gone
 }

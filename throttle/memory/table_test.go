@@ -34,7 +34,8 @@ func TestIndex(t *testing.T) {
 			}
 			e.state, known[k] = step, step
 			table.keep(s, e)
-			e.no.say(1, throttle.Refusal{Until: step})
+			e.say(1, throttle.Refusal{Until: step})
+			e.Unlock()
 		} else if random.IntN(3) > 0 {
 			table.remove(s, e)
 			delete(known, k)
@@ -69,9 +70,7 @@ func TestHalfEmptyBlocksAreFilledFirst(t *testing.T) {
 	table := newTable(Options{}, moments)
 	s, all := &table.shards[0], []*entry[int64]{}
 	add := func(n uint64) {
-		e := s.add(fingerprint{first: n * shards})
-		table.keep(s, e)
-		all = append(all, e)
+		all = append(all, table.added(s, fingerprint{first: n * shards}))
 	}
 	for n := range uint64(4 * perBlock) {
 		add(n)
@@ -110,7 +109,6 @@ func TestWhatIsFoundWithoutTheLock(t *testing.T) {
 		steps /= 4
 	}
 	table := newTable(Options{}, moments)
-	s := &table.shards[0]
 	of := func(n uint64) fingerprint { return fingerprint{first: n * shards, second: n} }
 	var stop atomic.Bool
 	var found atomic.Int64
@@ -131,28 +129,26 @@ func TestWhatIsFoundWithoutTheLock(t *testing.T) {
 		})
 	}
 	random := rand.New(rand.NewPCG(1, 1))
-	known := map[uint64]*entry[int64]{}
 	for step := int64(0); step < steps || found.Load() < enough && !t.Failed(); step++ {
 		n := 1 + random.Uint64N(1+uint64(min(step, steps)*(keys-1)/steps)) // ever more
-		s.Lock()
-		switch e := known[n]; {
+		s, e, _ := table.lockBoth(of(n), 0)
+		switch {
 		case e == nil:
-			known[n] = s.add(of(n))
-			table.keep(s, known[n])
+			e = s.add(of(n))
+			table.keep(s, e)
 		case random.IntN(3) == 0:
 			table.remove(s, e)
-			delete(known, n)
 		default:
 			since := 1000*step + int64(n)
-			e.no.say(n, throttle.Refusal{Since: since, Until: -since, IDs: throttle.IDs(since)})
+			e.say(n, throttle.Refusal{Since: since, Until: -since, IDs: throttle.IDs(since)})
 		}
-		s.Unlock()
+		unlock(s, e)
 	}
 	stop.Store(true)
 	done.Wait()
 }
 
-// A no that is remembered is said again while somebody else has the lock.
+// A no that is remembered is said again while somebody else has the locks.
 func TestANoNeedsNoLock(t *testing.T) {
 	p := throttletest.Policy(t, "minute=1/60s")
 	m, err := meter.NewFixedWindow(p.Tiers()[0])
@@ -178,16 +174,15 @@ func TestANoNeedsNoLock(t *testing.T) {
 		}
 	}
 	taken, counted, both, keeping := New(m, now), New(m, now), New(m, now), NewTiers(p, now)
-	lockOf := func(l *Limiter) sync.Locker { return &l.states.shards[l.states.fingerprint("key").first%shards] }
 	for name, tt := range map[string]struct {
 		limiter    throttle.Limiter
-		lock       sync.Locker
+		lock       func() (unlock func())
 		fill, deny func() (answer, error)
 	}{
-		"takes":               {taken, lockOf(taken), takes(taken, first), takes(taken, other)},
-		"counts":              {counted, lockOf(counted), counts(counted), counts(counted)},
-		"a take and a count":  {both, lockOf(both), takes(both, first), counts(both)},
-		"takes that are kept": {keeping, &keeping.histories.shards[keeping.histories.fingerprint("key").first%shards], takes(keeping, first), takes(keeping, other)},
+		"takes":               {taken, locked(taken.states), takes(taken, first), takes(taken, other)},
+		"counts":              {counted, locked(counted.states), counts(counted), counts(counted)},
+		"a take and a count":  {both, locked(both.states), takes(both, first), counts(both)},
+		"takes that are kept": {keeping, locked(keeping.histories), takes(keeping, first), takes(keeping, other)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if a, err := tt.fill(); !a.allowed || err != nil {
@@ -197,7 +192,7 @@ func TestANoNeedsNoLock(t *testing.T) {
 			if a, err := tt.deny(); a != no || err != nil {
 				t.Fatal(a, err)
 			}
-			tt.lock.Lock()
+			letGo := tt.lock()
 			answered := make(chan bool)
 			go func() {
 				a, err1 := tt.deny()
@@ -210,55 +205,107 @@ func TestANoNeedsNoLock(t *testing.T) {
 					t.Error("something else was said")
 				}
 			case <-time.After(10 * time.Second):
-				t.Error("it waits for the lock")
+				t.Error("it waits for a lock")
 			}
-			tt.lock.Unlock()
+			letGo()
 		})
+	}
+}
+
+// Who asks about a key that is known waits for nobody who asks about another, or adds one.
+func TestAKnownKeyWaitsForNoOther(t *testing.T) {
+	hour := throttletest.Policy(t, "hour=10/1h")
+	m, err := meter.NewFixedWindow(hour.Tiers()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	counting, keeping := New(m, Options{}), NewTiers(hour, Options{})
+	for name, tt := range map[string]struct {
+		limiter throttle.Limiter
+		others  sync.Locker
+	}{
+		"meter": {counting, &counting.states.shards[counting.states.fingerprint("key").first%shards]},
+		"tiers": {keeping, &keeping.histories.shards[keeping.histories.fingerprint("key").first%shards]},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := tt.limiter.Take(t.Context(), "key", throttle.NewID()); err != nil {
+				t.Fatal(err)
+			}
+			tt.others.Lock()
+			left := make(chan int)
+			go func() {
+				_, err1 := tt.limiter.Take(context.Background(), "key", throttle.NewID())
+				v, err2 := tt.limiter.Peek(context.Background(), "key")
+				if err1 != nil || err2 != nil {
+					t.Error(err1, err2)
+				}
+				left <- v.Tiers()[0].Remaining
+			}()
+			select {
+			case n := <-left:
+				if n != 8 {
+					t.Errorf("%d are left, want 8", n)
+				}
+			case <-time.After(10 * time.Second):
+				t.Error("it waits for the others")
+			}
+			tt.others.Unlock()
+		})
+	}
+}
+
+// locked locks all there is to lock of the key.
+func locked[S any](t *table[S]) func() (letGo func()) {
+	return func() func() {
+		s, e, _ := t.lockNow("key")
+		return func() { unlock(s, e) }
 	}
 }
 
 // Who reads a no while it is written, or before, does not go by it.
 func TestLastNo(t *testing.T) {
-	var l lastNo
+	var e entry[int64]
+	l, say := &e.no, e.say
+	read := func(whose uint64) (throttle.Refusal, uint64, bool) { return l.read(&e.said, whose) }
 	no := throttle.Refusal{Since: 3, Until: 7, IDs: 1, Tier: 2}
-	if _, turn, found := l.read(9); found || !l.still(turn) {
+	if _, turn, found := read(9); found || !l.still(turn) {
 		t.Error("a no that was never said")
 	}
 	for range 3 {
-		_, before, _ := l.read(9)
-		l.say(9, no)
-		got, turn, found := l.read(9)
+		_, before, _ := read(9)
+		say(9, no)
+		got, turn, found := read(9)
 		if l.still(before) || !found || got != no || !l.still(turn) {
 			t.Errorf("said %+v, read %+v, %v", no, got, found)
 		}
-		l.say(9, no)
+		say(9, no)
 		if !l.still(turn) {
 			t.Error("written anew though it was there")
 		}
-		if _, _, found := l.read(8); found {
+		if _, _, found := read(8); found {
 			t.Error("read by somebody else")
 		}
 		earlier := no
 		earlier.Since--
-		if l.say(9, earlier); !l.still(turn) { // the clock has stepped back
-			got, _, _ = l.read(9)
+		if say(9, earlier); !l.still(turn) { // the clock has stepped back
+			got, _, _ = read(9)
 		}
 		if got != earlier {
 			t.Errorf("said since %d, read %+v", earlier.Since, got)
 		}
 		l.takeBack()
-		if _, _, found := l.read(9); found || l.still(turn) {
+		if _, _, found := read(9); found || l.still(turn) {
 			t.Error("read when it had been taken back")
 		}
 	}
-	l.say(9, throttle.Refusal{Since: 3, Until: 7, IDs: throttle.AnyID})
-	if _, _, found := l.read(9); found {
+	say(9, throttle.Refusal{Since: 3, Until: 7, IDs: throttle.AnyID})
+	if _, _, found := read(9); found {
 		t.Error("remembered though any id may be admitted")
 	}
-	l.say(9, no)
+	say(9, no)
 
 	l.turn.Add(1) // somebody has begun to write
-	if _, _, found := l.read(9); found {
+	if _, _, found := read(9); found {
 		t.Error("read while it is written")
 	}
 }
@@ -273,15 +320,11 @@ func TestALikelyEntryIsLookedAtAgain(t *testing.T) {
 		return e
 	}
 	found := func(likely *entry[int64]) *entry[int64] {
-		_, e, _ := table.lock(k, likely, 0)
-		s.Unlock()
+		e, _ := table.lock(k, likely, 0)
+		unlock(nil, e)
 		return e
 	}
-	add := func(k fingerprint) *entry[int64] {
-		e := s.add(k)
-		table.keep(s, e)
-		return e
-	}
+	add := func(k fingerprint) *entry[int64] { return table.added(s, k) }
 	if e := likely(); e != nil || found(e) != nil {
 		t.Error("found where nothing is")
 	}
@@ -344,10 +387,9 @@ func TestSweepFindsTheExpired(t *testing.T) {
 	s := &table.shards[0]
 	var until []int64
 	for i := range 1000 {
-		e := s.add(fingerprint{first: uint64(i), second: uint64(i)})
+		e := table.added(s, fingerprint{first: uint64(i), second: uint64(i)})
 		for _, moment := range []int64{int64(i*7919) % 1000, int64(i*104729) % 1000, int64(i*611953) % 1000} {
 			e.state = moment
-			table.keep(s, e)
 			table.hasten(s, e)
 		}
 		if i%3 == 0 {
@@ -383,14 +425,13 @@ func TestTheExpiredLinger(t *testing.T) {
 		}
 		e.state = now
 		table.keep(s, e)
-		s.Unlock()
+		unlock(s, e)
 	}
 	there := func() (all []uint64) {
 		for n := range uint64(10) {
-			s, e, _ := table.lock(of(n), nil, now)
-			s.Unlock()
-			if e != nil {
+			if e, _ := table.lock(of(n), nil, now); e != nil {
 				all = append(all, n)
+				e.Unlock()
 			}
 		}
 		return all
@@ -424,14 +465,14 @@ func TestAPlaceThatWasMadeInVain(t *testing.T) {
 		}
 		e.state = until
 		table.keep(s, e)
-		s.Unlock()
+		unlock(s, e)
 	}
 	readings := 0
 	table = newTable(Options{Keys: 2, Now: func() int64 {
 		if readings++; readings == 3 { // room is made
-			s, e, _ := table.lock(of(2), nil, 10)
+			s, e, _ := table.lockBoth(of(2), 10)
 			table.forget(s, e)
-			s.Unlock()
+			unlock(s, e)
 			come(3, 30)
 		}
 		return 10
@@ -439,7 +480,7 @@ func TestAPlaceThatWasMadeInVain(t *testing.T) {
 	come(1, 10)
 	come(2, 30)
 	come(3, 20)
-	if _, e, _ := table.lock(of(3), nil, 10); e.state != 20 || table.kept.Load() != 1 {
+	if e, _ := table.lock(of(3), nil, 10); e.state != 20 || table.kept.Load() != 1 {
 		t.Errorf("%d places are taken by one key, and it has %d", table.kept.Load(), e.state)
 	}
 }
@@ -448,6 +489,14 @@ func TestAPlaceThatWasMadeInVain(t *testing.T) {
 var moments = kind[int64]{
 	until: func(moment *int64) int64 { return *moment },
 	clear: func(moment *int64) { *moment = 0 },
+}
+
+// added is a new entry, kept and unlocked.
+func (t *table[S]) added(s *shard[S], k fingerprint) *entry[S] {
+	e := s.add(k)
+	t.keep(s, e)
+	e.Unlock()
+	return e
 }
 
 // upTo is those of sorted moments that are not after now.
@@ -471,9 +520,9 @@ func TestALateCallerReadsTheClockAgain(t *testing.T) {
 		return 21
 	}}, moments)
 	s := &table.shards[table.fingerprint("key").first%shards]
-	old := s.add(table.fingerprint("key"))
+	old := table.added(s, table.fingerprint("key"))
 	old.state = 20
-	table.keep(s, old)
+	table.hasten(s, old)
 	_, e, now := table.lockNow("key")
 	if e != nil || now != 21 {
 		t.Errorf("%v at %d, want nothing at 21", e, now)

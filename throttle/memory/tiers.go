@@ -67,14 +67,14 @@ func (l *Tiers) Take(ctx context.Context, key string, id throttle.ID) (v throttl
 	if err != nil {
 		return v, throttle.Unchanged(throttle.Unavailable("take", err))
 	}
-	defer shard.Unlock()
+	defer unlock(shard, e)
 	history := e.state.history()
 	live := history.Within(l.longest.get().Longest(), now)
 	switch l.policy.Spell(&v, history, now); {
 	case e.state.has(live, id):
 		v.Allowed = true
 	case !v.Allowed:
-		e.no.say(l.view.of(k), v.Refusal())
+		e.say(l.view.of(k), v.Refusal())
 	default:
 		e.no.takeBack()
 		e.state.add(live, throttle.Admission{ID: id, At: history.Clock(now)})
@@ -115,14 +115,14 @@ func (l *Tiers) Peek(ctx context.Context, key string) (v throttle.Verdict, err e
 		l.policy.SpellAgain(&v, no, sends, now)
 		return v, nil
 	}
-	shard, e, now := l.histories.lock(k, likely, now)
-	defer shard.Unlock()
-	var history throttle.History
-	if e != nil {
-		history = e.state.history()
+	e, now := l.histories.lock(k, likely, now)
+	if e == nil {
+		l.policy.Spell(&v, nil, now)
+		return v, nil
 	}
-	if l.policy.Spell(&v, history, now); !v.Allowed {
-		e.no.say(l.view.of(k), v.Refusal())
+	defer e.Unlock()
+	if l.policy.Spell(&v, e.state.history(), now); !v.Allowed {
+		e.say(l.view.of(k), v.Refusal())
 	}
 	return v, nil
 }
@@ -133,7 +133,7 @@ func (l *Tiers) Release(ctx context.Context, key string, id throttle.ID) (releas
 		return false, err
 	}
 	shard, e, _ := l.histories.lockNow(key)
-	defer shard.Unlock()
+	defer unlock(shard, e)
 	if e == nil {
 		return false, nil
 	}
@@ -156,7 +156,7 @@ func (l *Tiers) Reset(ctx context.Context, key string) (cleared int, err error) 
 		return 0, err
 	}
 	shard, e, now := l.histories.lockNow(key)
-	defer shard.Unlock()
+	defer unlock(shard, e)
 	if e == nil {
 		return 0, nil
 	}
@@ -171,7 +171,7 @@ func (l *Tiers) History(ctx context.Context, key string) (throttle.History, erro
 		return nil, err
 	}
 	shard, e, now := l.histories.lockNow(key)
-	defer shard.Unlock()
+	defer unlock(shard, e)
 	if e == nil {
 		return nil, nil
 	}
