@@ -143,7 +143,7 @@ func (x *index[S]) add(k fingerprint) *entry[S] {
 	}
 	e := &x.blocks[n].Load()[i]
 	e.Lock()
-	e.first, e.second, e.spot = k.first, k.second, 1+n*perBlock+uint32(i)
+	e.first, e.second, e.spot, e.place = k.first, k.second, 1+n*perBlock+uint32(i), nowhere
 	x.put(e)
 	return e
 }

@@ -7,10 +7,12 @@ import (
 	"github.com/mailgate/mailgate/throttle/meter"
 )
 
-// A Limiter admits sends by a meter. It implements throttle.Limiter. A call waits only for
-// another one about the same key, and one that is denied again not even for that. Those that
-// bring a new key wait for others in the same part of the table that do and, where all places are
-// taken, for each other while they look for an entry that has expired.
+// A Limiter admits sends by a meter. It implements throttle.Limiter. A Take, a Count
+// or a Peek of a key on record waits as a rule only for calls about the same key, and one that is
+// denied again not even for those. One that brings a new key waits for others in the same part of
+// the table, as do Release and Reset, and each admission where meters of several limits count on
+// the same states. Where all places are taken, those that bring a new key wait for each other
+// while they look for an entry that has expired.
 //
 // A denial and a Peek take no memory. An admission takes some only while the key's state
 // grows.
@@ -138,7 +140,7 @@ func (l *Limiter) keepOrSay(s *shard[counted], e *entry[counted], k fingerprint,
 	}
 	unlock(s, e)
 	if changed && l.slowest.amongOthers() {
-		l.states.hastenKey(k, r.Clock) // what had drained was settled by the rate of this one
+		l.states.hastenKey(k) // what had drained was settled by the rate of this one
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 )
 
-// sends is a history that can be read without the shard's lock beside a lastNo, if that has
+// sends is a history that can be read without the entry's lock beside a lastNo, if that has
 // the same turn before and after: a part of some room, which does not change any more. Where it
 // lies is in the first two words; to say so looks at nothing else.
 type sends struct {

@@ -58,21 +58,24 @@ type shard[S any] struct {
 // can look for two keys that share 128 secret bits.
 type fingerprint struct{ first, second uint64 }
 
-// An entry is what is kept of one key. All of it is changed with its lock held, and whose it is
-// with the shard's as well. Who wants both takes the shard's first. Only the last no is read
-// without, and with it the sends of a Tiers.
+// An entry is what is kept of one key. All of it but its place is changed with its lock held, and
+// whose it is with the shard's as well. Who wants both takes the shard's first. Only the last no
+// is read without, and with it the sends of a Tiers.
 //
-// What is needed to find an entry and to lock it comes first, beside the first numbers of the
-// state: with many keys an admission takes as long as these lines of memory take to come.
+// What is needed to find an entry and to lock it comes first, and next what is counted: with
+// many keys an admission takes as long as these lines of memory take to come.
 type entry[S any] struct {
 	sync.Mutex
 	first, second uint64 // its fingerprint
 	spot          uint32 // in the index, from 1 on; 0 when it is removed
-	place         int32  // in the queue, for who has the shard's lock
+	place         int32  // in the queue, or nowhere; it is the shard's lock that guards it
 	no            lastNo
 	state         S
 	said          said // by the last no
 }
+
+// nowhere is the place of an entry that is not in the queue yet.
+const nowhere = -1
 
 func newTable[S any](o Options, k kind[S]) *table[S] {
 	return &table[S]{
@@ -142,20 +145,25 @@ func (t *table[S]) lockNow(key string) (*shard[S], *entry[S], int64) {
 	return t.lockBoth(t.fingerprint(key), t.now())
 }
 
-// lockBoth is lock, and the key's shard is locked, too. Where somebody has meanwhile swept there
-// by a later clock it is read again: what had expired by then is gone, and must not be missed at
-// an older clock.
+// lockBoth locks the key's shard and its entry, if there is one, and returns the clock that
+// counts. Where somebody has meanwhile swept there by a later clock it is read again: what had
+// expired by then is gone, and must not be missed at an older clock.
 func (t *table[S]) lockBoth(k fingerprint, now int64) (*shard[S], *entry[S], int64) {
 	s := &t.shards[k.first%shards]
 	s.Lock()
 	if now < s.swept {
 		now = t.now()
 	}
+	return s, s.lock(k), now
+}
+
+// lock locks the key's entry in a shard that is locked, and returns it; nil if there is none.
+func (s *shard[S]) lock(k fingerprint) *entry[S] {
 	e := s.index.Load().find(k)
 	if e != nil {
 		e.Lock()
 	}
-	return s, e, now
+	return e
 }
 
 // unlock unlocks what there is of the two.
@@ -304,8 +312,10 @@ func (t *table[S]) keep(s *shard[S], e *entry[S]) {
 }
 
 // hastenKey is hasten for who had only the entry's lock, and has let it go.
-func (t *table[S]) hastenKey(k fingerprint, now int64) {
-	s, e, _ := t.lockBoth(k, now)
+func (t *table[S]) hastenKey(k fingerprint) {
+	s := &t.shards[k.first%shards]
+	s.Lock()
+	e := s.lock(k)
 	if e != nil {
 		t.hasten(s, e)
 	}

@@ -193,7 +193,7 @@ func TestANoNeedsNoLock(t *testing.T) {
 				t.Fatal(a, err)
 			}
 			letGo := tt.lock()
-			answered := make(chan bool)
+			answered := make(chan bool, 1)
 			go func() {
 				a, err1 := tt.deny()
 				v, err2 := tt.limiter.Peek(context.Background(), "key")
@@ -212,7 +212,7 @@ func TestANoNeedsNoLock(t *testing.T) {
 	}
 }
 
-// Who asks about a key that is known waits for nobody who asks about another, or adds one.
+// Who asks about a key that is known does not wait for one who adds another.
 func TestAKnownKeyWaitsForNoOther(t *testing.T) {
 	hour := throttletest.Policy(t, "hour=10/1h")
 	m, err := meter.NewFixedWindow(hour.Tiers()[0])
@@ -232,7 +232,7 @@ func TestAKnownKeyWaitsForNoOther(t *testing.T) {
 				t.Fatal(err)
 			}
 			tt.others.Lock()
-			left := make(chan int)
+			left := make(chan int, 1)
 			go func() {
 				_, err1 := tt.limiter.Take(context.Background(), "key", throttle.NewID())
 				v, err2 := tt.limiter.Peek(context.Background(), "key")
@@ -387,11 +387,14 @@ func TestSweepFindsTheExpired(t *testing.T) {
 	s := &table.shards[0]
 	var until []int64
 	for i := range 1000 {
-		e := table.added(s, fingerprint{first: uint64(i), second: uint64(i)})
-		for _, moment := range []int64{int64(i*7919) % 1000, int64(i*104729) % 1000, int64(i*611953) % 1000} {
+		e := s.add(fingerprint{first: uint64(i), second: uint64(i)})
+		e.state = int64(i*7919) % 1000
+		table.keep(s, e)
+		for _, moment := range []int64{int64(i*104729) % 1000, int64(i*611953) % 1000} {
 			e.state = moment
 			table.hasten(s, e)
 		}
+		e.Unlock()
 		if i%3 == 0 {
 			table.remove(s, s.due[len(s.due)*i/1000].entry) // it, or another
 		}
@@ -520,9 +523,10 @@ func TestALateCallerReadsTheClockAgain(t *testing.T) {
 		return 21
 	}}, moments)
 	s := &table.shards[table.fingerprint("key").first%shards]
-	old := table.added(s, table.fingerprint("key"))
+	old := s.add(table.fingerprint("key"))
 	old.state = 20
-	table.hasten(s, old)
+	table.keep(s, old)
+	old.Unlock()
 	_, e, now := table.lockNow("key")
 	if e != nil || now != 21 {
 		t.Errorf("%v at %d, want nothing at 21", e, now)
