@@ -301,9 +301,9 @@ func (s *shard[S]) add(k fingerprint) *entry[S] {
 }
 
 // keep keeps an entry that has changed until its state says nothing any more. A new one, whose
-// shard is locked, is put in the queue. Where it is later than before, when it was due is soon
-// enough to see that: so an admission does not move an entry in the queue. Where it may be sooner,
-// hasten is for it.
+// shard is locked, is put in the queue. Of another, when it was due is soon enough to see that this
+// is later than before: so an admission moves no entry in the queue. Where it may be sooner, hasten
+// is for it.
 func (t *table[S]) keep(s *shard[S], e *entry[S]) {
 	e.no.takeBack()
 	if s != nil {
