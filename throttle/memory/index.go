@@ -143,7 +143,7 @@ func (x *index[S]) add(k fingerprint) *entry[S] {
 	}
 	e := &x.blocks[n].Load()[i]
 	e.Lock()
-	e.first, e.second, e.spot, e.place = k.first, k.second, 1+n*perBlock+uint32(i), nowhere
+	e.fingerprint, e.spot, e.place = k, 1+n*perBlock+uint32(i), nowhere
 	x.put(e)
 	return e
 }
@@ -174,7 +174,7 @@ func (x *index[S]) put(e *entry[S]) {
 func (x *index[S]) remove(e *entry[S]) {
 	x.free(e)
 	n, bit := (e.spot-1)/perBlock, uint8(1)<<((e.spot-1)%perBlock)
-	e.spot = 0
+	e.fingerprint = fingerprint{}
 	if x.taken[n] == full {
 		x.roomy = append(x.roomy, n)
 	}

@@ -62,16 +62,17 @@ type fingerprint struct{ first, second uint64 }
 // whose it is with the shard's as well. Who wants both takes the shard's first. Only the last no
 // is read without, and with it the sends of a Tiers.
 //
-// What is needed to find an entry and to lock it comes first, and next what is counted: with
-// many keys an admission takes as long as these lines of memory take to come.
+// What is needed to find an entry and to lock it comes first, and next what is counted: an
+// admission takes as long as these lines of memory take to come, with many keys from where they
+// lie, and with one that all ask for from another core.
 type entry[S any] struct {
 	sync.Mutex
-	first, second uint64 // its fingerprint
-	spot          uint32 // in the index, from 1 on; 0 when it is removed
-	place         int32  // in the queue, or nowhere; it is the shard's lock that guards it
-	no            lastNo
-	state         S
-	said          said // by the last no
+	fingerprint // its key's; the zero one, which is no key's, when it is removed
+	no          lastNo
+	state       S
+	said        said   // by the last no
+	spot        uint32 // in the index, from 1 on
+	place       int32  // in the queue, or nowhere; it is the shard's lock that guards it
 }
 
 // nowhere is the place of an entry that is not in the queue yet.
@@ -179,9 +180,7 @@ func unlock[S any](s *shard[S], e *entry[S]) {
 // say remembers that this was said.
 func (e *entry[S]) say(whose uint64, no throttle.Refusal) { e.no.say(&e.said, whose, no) }
 
-func (e *entry[S]) is(k fingerprint) bool {
-	return e.first == k.first && e.second == k.second && e.spot != 0
-}
+func (e *entry[S]) is(k fingerprint) bool { return e.fingerprint == k }
 
 // lockOrAdd is lock, and makes an entry with a clear state where there is none. Then its shard
 // is locked, too, and else nil: unlock is for both. Its caller keeps that entry before, as the

@@ -112,9 +112,10 @@ func (b *bucket) count(s *State, now int64) Reading {
 	if len(s.Held) > 0 {
 		b.settle(s, level, clock, false)
 	}
-	if len(s.Held) > 0 {
+	switch {
+	case len(s.Held) > 0:
 		s.hold(nobodys, clock, b.held)
-	} else {
+	case len(s.Parts) > 0: // else it is not written, for the other cores' sake
 		s.Parts = s.Parts[:0]
 	}
 	s.At, s.Count = clock, level+b.tier.Window

@@ -12,10 +12,13 @@ const few = 8
 // admissions: to see that an id is not among them, as is so with nearly every one that
 // is asked for, and to forget the oldest. It is a Bloom filter, and the memory that the
 // admissions move forward in until they are moved back to its beginning.
+//
+// To add one changes nothing here: so processor cores that admit for one key in turns have one
+// line of memory less to hand over.
 type index struct {
 	room  throttle.History
 	ids   throttle.ManyIDs
-	added int // ids, those that have gone again included
+	stale int // ids of admissions that have gone and left their places to others
 }
 
 // begin moves the admissions to the beginning of the index's memory, or of another's with
@@ -25,11 +28,11 @@ func (x *index) begin(held throttle.History) (*index, throttle.History) {
 		x = newIndex(2 * len(held))
 	} else {
 		clear(x.ids)
-		x.added = 0
+		x.stale = 0
 	}
 	held = x.room[:copy(x.room[:len(held)], held)]
 	for i := range held {
-		x.add(held[i].ID)
+		x.ids.Add(held[i].ID)
 	}
 	return x, held
 }
@@ -40,11 +43,13 @@ func newIndex(admissions int) *index {
 	return &index{room: make(throttle.History, 0, admissions), ids: throttle.NewManyIDs(admissions / 2)}
 }
 
-func (x *index) add(id throttle.ID) {
-	x.ids.Add(id)
-	x.added++
-}
+// full reports whether as many ids were added as there is room for. Where sends are given back
+// their ids stay, and more would make it say yes to any.
+func (x *index) full(held throttle.History) bool { return len(held)+x.stale >= cap(held) }
 
-// full reports whether as many ids were added as there is room for. Where sends are given
-// back their ids stay, and more would make it say yes to any.
-func (x *index) full() bool { return x != nil && x.added >= cap(x.room) }
+// left is told that n admissions have gone and those behind them moved up. x may be nil.
+func (x *index) left(n int) {
+	if x != nil {
+		x.stale += n
+	}
+}

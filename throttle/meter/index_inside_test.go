@@ -2,6 +2,8 @@ package meter
 
 import (
 	"errors"
+	"math/bits"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/mailgate/mailgate/throttle"
@@ -30,19 +32,97 @@ func TestTheIndexNeverFillsUp(t *testing.T) {
 				t.Fatal("not admitted, or not given back")
 			}
 		}
-		taken := 0
-		for range 1000 {
-			if s.mayHold(throttle.NewID()) {
-				taken++
-			}
-		}
-		if taken > 100 {
-			t.Errorf("%s: of 1000 ids that are not on record %d are looked for", name, taken)
+		if n := lookedFor(&s, 1000); n > 100 {
+			t.Errorf("%s: of 1000 ids that are not on record %d are looked for", name, n)
 		}
 		for _, id := range ids[:n.kept] {
 			if !s.mayHold(id) {
 				t.Fatalf("%s: one that is on record is not found", name)
 			}
+		}
+	}
+}
+
+// lookedFor is how many of n ids that are not on record are looked for among those that are.
+func lookedFor(s *State, n int) (looked int) {
+	for range n {
+		if s.mayHold(throttle.NewID()) {
+			looked++
+		}
+	}
+	return looked
+}
+
+// Nor does it where the oldest of some forty leave, and the others move up.
+func TestTheIndexOfFewerNeverFillsUp(t *testing.T) {
+	m, err := NewSlidingWindow(throttle.Tier{Name: "minute", Limit: 300, Window: 60_000}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s State
+	now := int64(1000)
+	for range 200 {
+		m.Take(&s, throttle.NewID(), now)
+	}
+	for range 10_000 {
+		now += 1500
+		if r, _ := m.Take(&s, throttle.NewID(), now); !r.Allowed {
+			t.Fatal("not admitted")
+		}
+	}
+	if s.index == nil || len(s.Held) < few || len(s.Held) >= many {
+		t.Fatalf("%d are on record, with an index: %v", len(s.Held), s.index != nil)
+	}
+	if n := lookedFor(&s, 1000); n > 100 {
+		t.Errorf("of 1000 ids that are not on record %d are looked for", n)
+	}
+}
+
+// How many ids an index was told it does not count, but takes it from where the newest admission
+// lies and how many have left their places. Too few of those and it would fill up, too many and it
+// would begin anew too often.
+func TestAnIndexKnowsHowFullItIs(t *testing.T) {
+	tier := throttle.Tier{Name: "minute", Limit: 300, Window: 60_000}
+	fixed, err1 := NewFixedWindow(tier)
+	sliding, err2 := NewSlidingWindow(tier, 0)
+	token, err3 := NewTokenBucket(tier, 0)
+	leaky, err4 := NewLeakyBucket(tier, 299)
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range []Meter{fixed, sliding, token, leaky} {
+		random := rand.New(rand.NewPCG(1, 2))
+		var s State
+		ids := []throttle.ID{throttle.NewID()}
+		now, indexed := int64(1000), 0
+		for range 100_000 {
+			switch dice := random.IntN(100); {
+			case dice < 70:
+				ids = append(ids, throttle.NewID())
+				m.Take(&s, ids[len(ids)-1], now)
+			case dice < 98:
+				last := max(0, len(ids)-400)
+				m.Release(&s, ids[last+random.IntN(len(ids)-last)], now)
+			case dice < 99:
+				now += random.Int64N(3000)
+			default:
+				now += random.Int64N(20_000) / (1 + random.Int64N(3))
+			}
+			if s.index == nil {
+				continue
+			}
+			indexed++
+			set := 0
+			for _, word := range s.index.ids {
+				set += bits.OnesCount64(uint64(word))
+			}
+			told := cap(s.index.room) - cap(s.Held) + len(s.Held) + s.index.stale
+			if set > 2*told || set < told { // an id is two bits; some are those of several, as of vacated places
+				t.Fatalf("%s: %d bits are set, and it takes itself to have been told %d ids", m, set, told)
+			}
+		}
+		if indexed < 1000 {
+			t.Errorf("%s: there was an index %d times", m, indexed)
 		}
 	}
 }
@@ -60,11 +140,8 @@ func TestFewAreLookedForThatAreNotThere(t *testing.T) {
 		if s.index == nil {
 			continue
 		}
-		for range 20 {
-			if asked++; s.mayHold(throttle.NewID()) {
-				taken++
-			}
-		}
+		asked += 20
+		taken += lookedFor(&s, 20)
 	}
 	if taken > asked*5/1000 { // it is half full at least, and three in the mean
 		t.Errorf("of %d ids that are not on record %d are looked for", asked, taken)

@@ -44,9 +44,10 @@ func (s State) Clone() State {
 	return s
 }
 
-// clear makes s the zero State, and keeps its memory for later.
+// clear makes s the zero State, and keeps what little memory it has for later.
 func (s *State) clear() {
-	s.At, s.Count, s.ids, s.Parts, s.Held = 0, 0, 0, s.Parts[:0], s.Held[:0]
+	s.forget(len(s.Held))
+	s.At, s.Count, s.Parts = 0, 0, s.Parts[:0]
 }
 
 // nobodys is the id of sends that were counted and have a place among others. Like the zero
@@ -84,18 +85,26 @@ func (s *State) IDs() throttle.IDs {
 // hold remembers one more admission, in place.
 func (s *State) hold(id throttle.ID, at int64, most int) {
 	s.forget(max(0, len(s.Held)+1-most))
-	if s.index.full() || len(s.Held) >= many && len(s.Held) == cap(s.Held) {
+	if s.needsRoom() {
 		s.index, s.Held = s.index.begin(s.Held)
 	}
 	s.Held = append(s.Held, throttle.Admission{ID: id, At: at})
-	if s.index != nil {
-		s.index.add(id)
-	}
-	if s.ids == 0 || s.ids == throttle.AnyID {
+	switch {
+	case s.index != nil:
+		s.index.ids.Add(id)
+	case s.ids == 0 || s.ids == throttle.AnyID:
 		s.ids = throttle.IDsOf(s.Held)
-	} else {
+	default:
 		s.ids.Add(id)
 	}
+}
+
+// needsRoom reports whether one admission more needs an index, or a new beginning in one.
+func (s *State) needsRoom() bool {
+	if s.index != nil {
+		return s.index.full(s.Held)
+	}
+	return len(s.Held) >= many && len(s.Held) == cap(s.Held)
 }
 
 // insert remembers one more admission, in place, and in its place in time.
@@ -115,9 +124,8 @@ func (s *State) forget(n int) {
 	switch {
 	case n == 0:
 		return
-	case n == len(s.Held):
-		s.Held = s.Held[:0]
-	case len(s.Held) < many:
+	case n == len(s.Held) || len(s.Held) < many:
+		s.index.left(n)
 		s.Held = append(s.Held[:0], s.Held[n:]...)
 	default:
 		s.Held = s.Held[n:]
@@ -127,6 +135,7 @@ func (s *State) forget(n int) {
 
 // drop forgets n admissions from the i-th on, in place.
 func (s *State) drop(i, n int) {
+	s.index.left(n)
 	s.Held = append(s.Held[:i], s.Held[i+n:]...)
 	s.shrunk()
 }
@@ -134,10 +143,13 @@ func (s *State) drop(i, n int) {
 // shrunk is for when some have gone: it says anew whose ids are there. Where few are left of
 // many it lets go what those have taken, which may never be needed again.
 func (s *State) shrunk() {
-	s.ids = throttle.IDsOf(s.Held)
-	if s.index != nil && len(s.Held) < few {
+	if s.index != nil {
+		if len(s.Held) >= few {
+			return
+		}
 		s.index, s.Held = nil, append(throttle.History(nil), s.Held...) // a Clone of none would keep the memory
 	}
+	s.ids = throttle.IDsOf(s.Held)
 }
 
 // vacate forgets the id of the i-th admission, which was given back and keeps its place.
