@@ -215,7 +215,7 @@ func TestTheYoungerLeavesLater(t *testing.T) {
 	k.now, k.retire = func() int64 { return now }, func(c *smtpConn) { left = append(left, c) }
 	older, younger := &smtpConn{}, &smtpConn{}
 	k.put(older)
-	now = 1
+	now = k.idleMS / 2 // so far apart that no timer runs out meanwhile
 	k.put(younger)
 	if !k.reaper.Stop() {
 		t.Error("nobody looks at what is idle")
