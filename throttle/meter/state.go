@@ -28,7 +28,7 @@ const MaxHeld = 1024
 type State struct {
 	At    int64            // milliseconds: what the counts are as of
 	Count int64            // what is used
-	ids   throttle.IDs     // of Held, to see most that are not there; 0 is not known
+	ids   throttle.IDs     // of Held where there is no index, to see most that are not there; 0 is not known
 	Held  throttle.History // what can be given back, oldest first, and in a bucket what is among it
 	index *index           // of Held, where that is long and has been added to in place
 	Parts []int64          // what a meter needs besides
