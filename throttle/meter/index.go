@@ -13,8 +13,8 @@ const few = 8
 // is asked for, and to forget the oldest. It is a Bloom filter, and the memory that the
 // admissions move forward in until they are moved back to its beginning.
 //
-// To add one changes nothing here: so processor cores that admit for one key in turns have one
-// line of memory less to hand over.
+// Who adds one writes to the room and the filter, and only reads what says where they are: so
+// processor cores that admit for one key in turns have one line of memory less to hand over.
 type index struct {
 	room  throttle.History
 	ids   throttle.ManyIDs
@@ -43,9 +43,15 @@ func newIndex(admissions int) *index {
 	return &index{room: make(throttle.History, 0, admissions), ids: throttle.NewManyIDs(admissions / 2)}
 }
 
-// full reports whether as many ids were added as there is room for. Where sends are given back
-// their ids stay, and more would make it say yes to any.
-func (x *index) full(held throttle.History) bool { return len(held)+x.stale >= cap(held) }
+// full reports whether one more has to begin anew, or begin where x is nil: as many ids were
+// added as there is room for. Where sends are given back their ids stay, and more would make the
+// filter say yes to any.
+func (x *index) full(held throttle.History) bool {
+	if x == nil {
+		return len(held) >= many && len(held) == cap(held)
+	}
+	return len(held)+x.stale >= cap(held)
+}
 
 // left is told that n admissions have gone and those behind them moved up. x may be nil.
 func (x *index) left(n int) {

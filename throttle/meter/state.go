@@ -85,7 +85,7 @@ func (s *State) IDs() throttle.IDs {
 // hold remembers one more admission, in place.
 func (s *State) hold(id throttle.ID, at int64, most int) {
 	s.forget(max(0, len(s.Held)+1-most))
-	if s.needsRoom() {
+	if s.index.full(s.Held) {
 		s.index, s.Held = s.index.begin(s.Held)
 	}
 	s.Held = append(s.Held, throttle.Admission{ID: id, At: at})
@@ -97,14 +97,6 @@ func (s *State) hold(id throttle.ID, at int64, most int) {
 	default:
 		s.ids.Add(id)
 	}
-}
-
-// needsRoom reports whether one admission more needs an index, or a new beginning in one.
-func (s *State) needsRoom() bool {
-	if s.index != nil {
-		return s.index.full(s.Held)
-	}
-	return len(s.Held) >= many && len(s.Held) == cap(s.Held)
 }
 
 // insert remembers one more admission, in place, and in its place in time.
