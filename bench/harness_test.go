@@ -98,6 +98,25 @@ func TestSpread(t *testing.T) {
 	}
 }
 
+// However many callers there are, and however long the order is that they go through, each begins
+// elsewhere in it.
+func TestCallersAreApart(t *testing.T) {
+	for _, mailboxes := range []int{1_000, 100_000, 1_000_000} {
+		for callers := 1; callers <= 130; callers++ {
+			for _, calls := range []int{200_000, 1_000_000, 10 * mailboxes} {
+				n := apart(callers, calls, mailboxes)
+				begins := map[int]bool{}
+				for caller := range callers {
+					begins[caller*n/callers%mailboxes] = true
+				}
+				if len(begins) != callers {
+					t.Errorf("%d callers begin %d calls about %d mailboxes at %d places", callers, n, mailboxes, len(begins))
+				}
+			}
+		}
+	}
+}
+
 func TestChoose(t *testing.T) {
 	for names, want := range map[string]int{"": len(comparisons), "local": 3, "denial": 1, "local redis-mix": 4} {
 		chosen, err := choose(strings.Fields(names))

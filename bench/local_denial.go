@@ -47,15 +47,27 @@ func localDenial() (rows []row, err error) {
 	return rows, err
 }
 
-// askAll is a round that asks about every mailbox ten times or so. It is so many times that each
-// caller begins at another place in the order, and no two ask about one mailbox at once.
+// askAll is a round in which all cores ask about every mailbox ten times or so.
 func askAll(order []string, ask func(mailbox string) error) func() (cost, error) {
-	callers := runtime.GOMAXPROCS(0)
-	times := max(1, 10/callers)*callers + 1
+	return askInOrder(runtime.GOMAXPROCS(0), 10*len(order), order, ask)
+}
+
+// askInOrder is a round of so many calls or so, about the mailboxes in this order.
+func askInOrder(callers, calls int, order []string, ask func(mailbox string) error) func() (cost, error) {
+	n := apart(callers, calls, len(order))
 	return func() (cost, error) {
-		wall, err := spread(callers, times*len(order), func(i int) error { return ask(order[i%len(order)]) })
+		wall, err := spread(callers, n, func(i int) error { return ask(order[i%len(order)]) })
 		return cost{wall: wall}, err
 	}
+}
+
+// apart is about so many calls that each caller's begin at another place in the order of the
+// mailboxes. Else two would go through it side by side, and always ask about the same one.
+func apart(callers, calls, mailboxes int) int {
+	if calls < mailboxes {
+		return calls
+	}
+	return (calls/mailboxes/callers*callers + 1) * mailboxes
 }
 
 func allocations(limiter throttle.Limiter, order []string) float64 {

@@ -62,8 +62,5 @@ func measureGrowth(of map[string]*local.Limiter, small, large, all, forgotten st
 }
 
 func askSome(limiter *local.Limiter, order []string, n int) func() (cost, error) {
-	return func() (cost, error) {
-		wall, err := spread(2, n, func(i int) error { return denied(limiter, order[i%len(order)]) })
-		return cost{wall: wall}, err
-	}
+	return askInOrder(2, n, order, func(mailbox string) error { return denied(limiter, mailbox) })
 }
