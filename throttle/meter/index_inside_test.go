@@ -43,16 +43,6 @@ func TestTheIndexNeverFillsUp(t *testing.T) {
 	}
 }
 
-// lookedFor is how many of n ids that are not on record are looked for among those that are.
-func lookedFor(s *State, n int) (looked int) {
-	for range n {
-		if s.mayHold(throttle.NewID()) {
-			looked++
-		}
-	}
-	return looked
-}
-
 // Nor does it where the oldest of some forty leave, and the others move up.
 func TestTheIndexOfFewerNeverFillsUp(t *testing.T) {
 	m, err := NewSlidingWindow(throttle.Tier{Name: "minute", Limit: 300, Window: 60_000}, 0)
@@ -78,19 +68,11 @@ func TestTheIndexOfFewerNeverFillsUp(t *testing.T) {
 	}
 }
 
-// How many ids an index was told it does not count, but takes it from where the newest admission
-// lies and how many have left their places. Too few of those and it would fill up, too many and it
-// would begin anew too often.
+// An index does not count the ids that it was told: it goes by where the newest admission lies, and
+// by how many have left their places. By too few of those it would fill up, by too many begin anew
+// too often.
 func TestAnIndexKnowsHowFullItIs(t *testing.T) {
-	tier := throttle.Tier{Name: "minute", Limit: 300, Window: 60_000}
-	fixed, err1 := NewFixedWindow(tier)
-	sliding, err2 := NewSlidingWindow(tier, 0)
-	token, err3 := NewTokenBucket(tier, 0)
-	leaky, err4 := NewLeakyBucket(tier, 299)
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range []Meter{fixed, sliding, token, leaky} {
+	for _, m := range oneOfEach(t, 300) {
 		random := rand.New(rand.NewPCG(1, 2))
 		var s State
 		ids := []throttle.ID{throttle.NewID()}
@@ -151,15 +133,7 @@ func TestFewAreLookedForThatAreNotThere(t *testing.T) {
 // A burst is forgotten with all it has taken, and the few ids that are left are known from
 // all others again.
 func TestABurstLeavesNothing(t *testing.T) {
-	tier := throttle.Tier{Name: "minute", Limit: 1000, Window: 60_000}
-	fixed, err1 := NewFixedWindow(tier)
-	sliding, err2 := NewSlidingWindow(tier, 0)
-	token, err3 := NewTokenBucket(tier, 0)
-	leaky, err4 := NewLeakyBucket(tier, 999)
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range []Meter{fixed, sliding, token, leaky} {
+	for _, m := range oneOfEach(t, 1000) {
 		for name, after := range map[string]func(s *State, now int64){
 			"take":  func(s *State, now int64) { m.Take(s, throttle.NewID(), now) },
 			"count": func(s *State, now int64) { m.Count(s, now) },
@@ -225,4 +199,28 @@ func TestBytesOfAnIndex(t *testing.T) {
 			t.Errorf("limit %d: no index", limit)
 		}
 	}
+}
+
+// oneOfEach is a meter of each kind that lets so many through in a minute.
+func oneOfEach(t *testing.T, limit int) []Meter {
+	t.Helper()
+	tier := throttle.Tier{Name: "minute", Limit: limit, Window: 60_000}
+	fixed, err1 := NewFixedWindow(tier)
+	sliding, err2 := NewSlidingWindow(tier, 0)
+	token, err3 := NewTokenBucket(tier, 0)
+	leaky, err4 := NewLeakyBucket(tier, limit-1)
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
+		t.Fatal(err)
+	}
+	return []Meter{fixed, sliding, token, leaky}
+}
+
+// lookedFor is how many of n ids that are not on record are looked for among those that are.
+func lookedFor(s *State, n int) (looked int) {
+	for range n {
+		if s.mayHold(throttle.NewID()) {
+			looked++
+		}
+	}
+	return looked
 }
