@@ -64,7 +64,8 @@ type fingerprint struct{ first, second uint64 }
 //
 // What is needed to find an entry and to lock it comes first, and next what is counted: an
 // admission takes as long as these lines of memory take to come, with many keys from where they
-// lie, and with one that all ask for from another core.
+// lie, and with one that all ask for from another core. Up to the counts of a Limiter it is one
+// line, together with the word that the runtime puts before a block.
 type entry[S any] struct {
 	sync.Mutex
 	fingerprint // its key's; the zero one, which is no key's, when it is removed
