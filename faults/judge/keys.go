@@ -1,11 +1,15 @@
 package judge
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // keys: a key is one mail, and its answer stays the same byte for byte. One that a node
 // made alone is that node's; one that the store may have forgotten is nobody's.
 func (d *docket) keys() {
 	d.retries()
+	d.mailsOfKeys()
 	first := map[string]*Call{}
 	for i := range d.Calls {
 		c := &d.Calls[i]
@@ -20,6 +24,17 @@ func (d *docket) keys() {
 			first[name] = c
 		} else if before.Body != c.Body || before.Status != c.Status {
 			d.complain("keys", c.Subject, "the key %s was answered %d %s, and then %d %s", name, before.Status, before.Body, c.Status, c.Body)
+		}
+	}
+}
+
+// mailsOfKeys: a mailbox that was asked for with one key only was sent one mail, unless nodes
+// decided alone or the store forgot.
+func (d *docket) mailsOfKeys() {
+	for mailbox, calls := range d.asked[Send] {
+		other := func(c *Call) bool { return c.Key == "" || c.Key != calls[0].Key }
+		if n := len(d.mailsOf[mailbox]); n > d.times(mailbox) && !slices.ContainsFunc(calls, other) {
+			d.complain("key-mails", mailbox, "%s was sent %d mails for the key %s", mailbox, n, calls[0].Key)
 		}
 	}
 }

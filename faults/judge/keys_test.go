@@ -26,6 +26,10 @@ func TestWhatIsPlantedAmongRetriesIsFound(t *testing.T) {
 		{"a key that is in flight while it is done", func(r *judge.Run) {
 			retried(r, end+100, 409, inFlight).Span.From = end + 105
 		}, ""},
+		{"a key with two mails, one of a call that was not answered", func(r *judge.Run) {
+			retried(r, begin+9, 0, "").Span = judge.Span{From: begin + 9, To: begin + 14}
+			r.Mails = append(r.Mails, judge.Mail{At: begin + 12, Mailbox: "retried", ID: "second"})
+		}, "key-mails"},
 		{"a key that was done when the store was lost", func(r *judge.Run) { retried(r, begin+9, 409, inFlight) }, ""},
 		{"a key that was done when the store was well", func(r *judge.Run) {
 			r.Terms.Fails = []string{"relay-unavailable", "delivery-unknown", "recipient-rejected"}
