@@ -41,7 +41,7 @@ long: needs ## all tests once more, with races and random histories at their ful
 flood:
 	$(GO) test -run 'TestAFlood|TestMoreWritersThanTheQueueHolds|TestDefaultSizeHolds|TestWhatIsReadOftenStays' ./throttle/local ./cache
 
-# Each kind of fault twice, for two seconds.
+# Each kind of fault twice, for two seconds. Those that overload the machine come first, one at a time.
 campaign:
 	$(GO) test ./faults -run TestCampaign -seeds 2 -at-once 14
 
@@ -51,7 +51,7 @@ fuzz: ## every fuzz target for FUZZTIME (10m) each, AT_ONCE (1) of them side by 
 # Without the race detector: the programs as people run them, so that the load is heavy and
 # their memory is their own. The tests of `make long` have it in them.
 # One run again: go test -v ./faults -run TestCampaign -full -kind redis-killed -seed 7
-faults: needs ## every kind of fault under load, 20 times each, judged by what the relays received
+faults: needs ## every kind of fault under load, 20 times each (overloads 50), judged by what the relays received
 	$(GO) test -v -count 1 -timeout 4h ./faults -run TestCampaign -full -seeds 20 -at-once 6
 
 FOR ?= 30m

@@ -12,5 +12,6 @@
 //
 // A kind is a row in the tables of the files kinds_*_test.go: what it needs, how it
 // breaks, what shows that the programs felt it, how it is mended, and what is allowed
-// meanwhile. A fault that nobody felt is a violation, too.
+// meanwhile. A fault that nobody felt is a violation, too. A kind that leaves no time on the
+// machine for other runs has it to itself: see solo.
 package faults

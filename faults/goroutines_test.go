@@ -49,7 +49,7 @@ func (s *stand) leftGoroutines(before []judge.Figure) (found []judge.Violation) 
 }
 
 // mostGuests is more than a node can have served at once in any run.
-const mostGuests = 1500
+const mostGuests = 2500
 
 // guests are some more connections to every node.
 func (s *stand) guests() (all []net.Conn) {

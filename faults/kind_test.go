@@ -22,6 +22,9 @@ type kind struct {
 	program func() (string, error)
 	tls     bool
 	spare   bool
+	// solo says that the kind leaves no time on the machine for another run. Its runs come
+	// first, one after the other, and stay short.
+	solo bool
 
 	terms judge.Terms
 	// hold is how long the fault lasts, where it is not as long as the shape has it.
@@ -57,7 +60,7 @@ var (
 
 // kinds are all of them.
 func kinds() (all []*kind) {
-	for _, some := range [][]*kind{relayKinds, processKinds, redisKinds} {
+	for _, some := range [][]*kind{relayKinds, processKinds, redisKinds, overloadKinds} {
 		all = append(all, some...)
 	}
 	return all

@@ -42,10 +42,11 @@ const (
 )
 
 func newLoad(s *stand, seed uint64) *load {
-	return &load{
+	s.load = &load{
 		stand: s, rng: rand.New(rand.NewPCG(seed, 1)), quit: make(chan struct{}),
 		token: fmt.Sprintf("q%sz", strings.ToLower(fmt.Sprintf("%06x", rand.Uint32()&0xffffff))), secret: map[string]bool{},
 	}
+	return s.load
 }
 
 // run begins so many requests a second until stop.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,6 +31,7 @@ type stand struct {
 
 	nodes  []*node
 	caller *caller
+	load   *load
 	post   *post
 	trust  *servertest.Authority
 
@@ -43,6 +45,7 @@ type stand struct {
 	strained bool              // the machine was too busy
 	untold   []judge.Violation // how all stands in the end, where a node did not say
 	undo     func()            // what an injection has left to its repair
+	flooding atomic.Int64      // answers that a flood has had
 }
 
 // policies are what mailboxes may have: windows are far longer than a run, so that no

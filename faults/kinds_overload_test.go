@@ -1,0 +1,178 @@
+package faults_test
+
+import (
+	"fmt"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/mailgate/mailgate/faults/judge"
+	"github.com/mailgate/mailgate/servertest"
+)
+
+// overloadKinds make nodes late while Redis is healthy. A late node may answer 503, but it
+// must not decide without Redis: a mailbox, or an Idempotency-Key, gets one mail at most.
+var overloadKinds = []*kind{
+	overload("flood-metrics", flooded, flood("GET /metrics", 200, "")),
+	overload("flood-docs", flooded, flood("GET /docs", 600, "")),
+	overload("flood-countdown", flooded, flood("GET /countdown/abc", 1500, "")),
+	overload("flood-key", flooded, flood("POST /verify-code", 300, floodKey)),
+	overload("pause", slow, pauseNodes),
+	yielding(overload("neighbour", slow, takeProcessors)),
+}
+
+// floodKey is an API key of its own, so that the limits of one key spare the other callers.
+const floodKey = "flood-Hush-7f3b-9d21-c460"
+
+// overload is a kind with the default timeout, alone on the machine.
+func overload(name string, felt bite, strike func(*stand)) *kind {
+	return &kind{
+		name: name, store: onRedis, disks: true, solo: true, hold: noTime, bites: felt,
+		terms:   judge.Terms{Fails: append([]string{"busy"}, noHistory...)},
+		environ: []string{"MAILGATE_REDIS_TIMEOUT=250ms", "MAILGATE_API_KEYS=app:" + apiKey + ",flood:" + floodKey},
+		strike:  strike, mend: (*stand).mendByUndo,
+	}
+}
+
+// yielding has the nodes run at a lower priority than Redis, so that a neighbour makes them
+// late and not Redis.
+func yielding(k *kind) *kind {
+	k.within = func(*stand) []string { return []string{"nice", "-n", "10"} }
+	return k
+}
+
+// In a run there are so many bursts, of so many mailboxes.
+const (
+	burstCount     = 3
+	burstEvery     = 500 * time.Millisecond
+	burstMailboxes = 60
+)
+
+func (s *stand) bursts() {
+	for i := range burstCount {
+		s.burst(i)
+		time.Sleep(burstEvery)
+	}
+}
+
+// burst asks all nodes at once for each of some new mailboxes. Where the tiers would allow a
+// second mail, each mailbox has an Idempotency-Key.
+func (s *stand) burst(number int) {
+	for i := range burstMailboxes {
+		mailbox, key := fmt.Sprintf("%sb%dx%d", s.load.token, number, i), ""
+		if s.tiers[0].Limit > 1 {
+			key = "key-" + mailbox
+		}
+		s.load.hide(mailbox)
+		for _, n := range s.nodes {
+			s.load.ends.Go(func() {
+				s.load.sendNow(n, mailbox, key, fmt.Sprintf(`{"email":"%s@%s"}`, mailbox, domainOf(mailbox)))
+			})
+		}
+	}
+}
+
+// flood has callers repeat a request to each node as fast as it is answered. With a key the
+// body is invalid: such requests are the fastest to repeat, and ask nothing of Redis.
+func flood(request string, callers int, key string) func(*stand) {
+	return func(s *stand) {
+		quit := make(chan struct{})
+		var clients []*fasthttp.HostClient
+		var ended sync.WaitGroup
+		for _, n := range s.nodes {
+			client := &fasthttp.HostClient{Addr: strings.TrimPrefix(*n.url.Load(), "http://"), MaxConns: callers}
+			clients = append(clients, client)
+			for range callers {
+				ended.Go(func() { s.repeatUntil(quit, client, request, key) })
+			}
+		}
+		s.undo = sync.OnceFunc(func() {
+			close(quit)
+			ended.Wait()
+			for _, client := range clients {
+				client.CloseIdleConnections()
+			}
+		})
+		s.t.Cleanup(s.undo)
+		servertest.Eventually(s.t, "the flood to be answered", func() bool { return s.flooding.Load() >= int64(callers) })
+		s.bursts()
+	}
+}
+
+// repeatUntil is one caller of a flood.
+func (s *stand) repeatUntil(quit chan struct{}, client *fasthttp.HostClient, request, key string) {
+	var ask fasthttp.Request
+	var answer fasthttp.Response
+	method, path, _ := strings.Cut(request, " ")
+	ask.SetRequestURI("http://" + client.Addr + path)
+	ask.Header.SetMethod(method)
+	if key != "" {
+		ask.Header.Set("Authorization", "Bearer "+key)
+		ask.Header.SetContentType("application/json")
+		ask.SetBodyString("{}")
+	}
+	for {
+		select {
+		case <-quit:
+			return
+		default:
+			if client.DoTimeout(&ask, &answer, answerPatience) == nil {
+				s.flooding.Add(1)
+			} else {
+				time.Sleep(10 * time.Millisecond) // the node closed the connection
+			}
+		}
+	}
+}
+
+// flooded: the flood was answered.
+func flooded(r *running) func() bool {
+	before := r.flooding.Load()
+	return func() bool { return r.flooding.Load() > before }
+}
+
+// slow: an answer took longer than any does on a machine with time for it.
+var slow = answers(func(c *judge.Call) bool { return c.Span.To-c.Span.From >= 200 })
+
+// pauseNodes stops all nodes for 400 ms in each burst, soon after its begin.
+func pauseNodes(s *stand) {
+	s.undo = func() {}
+	for i := range burstCount {
+		s.burst(i)
+		time.Sleep(s.randomly(40 * time.Millisecond))
+		for _, n := range s.nodes {
+			n.signal(syscall.SIGSTOP)
+		}
+		time.Sleep(400 * time.Millisecond)
+		for _, n := range s.nodes {
+			n.signal(syscall.SIGCONT)
+		}
+		time.Sleep(burstEvery)
+	}
+}
+
+// takeProcessors has busy processes compete with the nodes.
+func takeProcessors(s *stand) {
+	var busy []*node
+	for range 2 * runtime.NumCPU() {
+		one := &node{t: s.t, cmd: exec.Command("sh", "-c", "while :; do :; done"), exited: make(chan struct{})}
+		started := make(chan error)
+		go live(one.cmd, started, one.exited)
+		if err := <-started; err != nil {
+			s.t.Fatal(err)
+		}
+		s.t.Cleanup(one.kill)
+		busy = append(busy, one)
+	}
+	s.undo = func() {
+		for _, one := range busy {
+			one.kill()
+		}
+	}
+	s.bursts()
+}
