@@ -16,8 +16,8 @@ import (
 // others, and at all subjects of the action, and puts on record how they stand. A place may
 // take a while to be given back, and a node on a busy machine to answer, so that they are
 // looked at again until the judge is content, or the time is up.
-func (s *stand) standings(l *load, record *judge.Run) {
-	mailboxes := l.worthALook(s.shape.looks)
+func (s *stand) standings(record *judge.Run) {
+	mailboxes := s.load.worthALook(s.shape.looks)
 	for deadline := time.Now().Add(wellWithin); ; time.Sleep(200 * time.Millisecond) {
 		record.Standings, record.Subjects, s.untold = nil, nil, nil
 		for i, mailbox := range mailboxes {
@@ -26,7 +26,7 @@ func (s *stand) standings(l *load, record *judge.Run) {
 			}
 		}
 		for i := range subjects {
-			if one, ok := s.subject(s.nodes[i%len(s.nodes)], l.subject(i)); ok {
+			if one, ok := s.subject(s.nodes[i%len(s.nodes)], s.load.subject(i)); ok {
 				record.Subjects = append(record.Subjects, one)
 			}
 		}
@@ -101,20 +101,20 @@ func (l *load) worthALook(most int) (mailboxes []string) {
 
 // searchLogs looks for what no log may hold. Codes it looks for in those of the nodes alone:
 // Redis logs numbers, such as offsets, and some are a code by chance.
-func (s *stand) searchLogs(l *load) []judge.Violation {
+func (s *stand) searchLogs() []judge.Violation {
 	s.post.mu.Lock()
 	for code := range s.post.everyCode {
-		l.hide(code)
+		s.load.hide(code)
 	}
 	s.post.mu.Unlock()
-	l.hide(inEverySecret)
-	words := maps.Clone(l.secret)
+	s.load.hide(inEverySecret)
+	words := maps.Clone(s.load.secret)
 	maps.DeleteFunc(words, func(word string, _ bool) bool { return strings.Trim(word, "0123456789") == "" })
 	logs := map[string]string{}
 	for _, n := range s.nodes {
 		logs[fmt.Sprintf("node %d", n.number)] = n.logFile
 	}
-	return append(s.search(s.redisLogs(), words), s.search(logs, l.secret)...)
+	return append(s.search(s.redisLogs(), words), s.search(logs, s.load.secret)...)
 }
 
 // search looks for these words in the logs of programs.

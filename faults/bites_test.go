@@ -225,8 +225,7 @@ func feltInACalm(t *testing.T, some []*kind) (felt []string) {
 	calm := *some[0]
 	calm.within = nil
 	s := newStand(t, &calm, policies[1], 1, short)
-	l := newLoad(s, 1)
-	r := s.begin(l)
+	r := s.begin()
 	is := map[string]func() bool{}
 	for _, k := range some {
 		is[k.name] = k.bites(r)
@@ -237,7 +236,7 @@ func feltInACalm(t *testing.T, some []*kind) (felt []string) {
 			felt = append(felt, kind)
 		}
 	}
-	l.stop()
+	s.load.stop()
 	r.stopCollecting()
 	r.stopWatching()
 	return felt

@@ -42,11 +42,10 @@ const (
 )
 
 func newLoad(s *stand, seed uint64) *load {
-	s.load = &load{
+	return &load{
 		stand: s, rng: rand.New(rand.NewPCG(seed, 1)), quit: make(chan struct{}),
 		token: fmt.Sprintf("q%sz", strings.ToLower(fmt.Sprintf("%06x", rand.Uint32()&0xffffff))), secret: map[string]bool{},
 	}
-	return s.load
 }
 
 // run begins so many requests a second until stop.

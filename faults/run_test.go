@@ -29,8 +29,7 @@ func run(t testing.TB, k *kind, seed uint64, sh shape) outcome {
 		choice = policies[:2] // one mail; three, of which an Idempotency-Key allows one
 	}
 	s := newStand(t, k, choice[int(seed)%len(choice)], seed, sh)
-	l := newLoad(s, seed)
-	r := s.begin(l)
+	r := s.begin()
 	time.Sleep(sh.calm + s.randomly(sh.calm))
 	held := sh.hold
 	if k.hold != nil {
@@ -44,7 +43,6 @@ func run(t testing.TB, k *kind, seed uint64, sh shape) outcome {
 // A running is a run under way.
 type running struct {
 	*stand
-	load           *load
 	before         []judge.Figure
 	goroutines     []judge.Figure
 	stopCollecting func()
@@ -54,9 +52,9 @@ type running struct {
 	unfelt         []judge.Violation
 }
 
-func (s *stand) begin(l *load) *running {
-	r := &running{stand: s, load: l, before: s.figures(), goroutines: s.goroutines(), stopCollecting: s.collecting(), stopWatching: s.watchMachine()}
-	l.run(s.shape.rate)
+func (s *stand) begin() *running {
+	r := &running{stand: s, before: s.figures(), goroutines: s.goroutines(), stopCollecting: s.collecting(), stopWatching: s.watchMachine()}
+	s.load.run(s.shape.rate)
 	return r
 }
 
@@ -73,7 +71,7 @@ func (r *running) suffer(k *kind, held time.Duration) time.Duration {
 	held = time.Since(struck)
 	firm.To = time.Now().UnixMilli()
 	k.mend(r.stand)
-	recoveries := r.awaitHealth(r.load, k, held)
+	recoveries := r.awaitHealth(k, held)
 	during.To = time.Now().UnixMilli()
 	r.faults, r.held, r.recoveries = append(r.faults, during), append(r.held, firm), append(r.recoveries, recoveries...)
 	return slices.MaxFunc(recoveries, func(a, b recovery) int { return cmp.Compare(a.took, b.took) }).took
@@ -81,14 +79,14 @@ func (r *running) suffer(k *kind, held time.Duration) time.Duration {
 
 // finish ends a run and has it judged.
 func (r *running) finish(terms judge.Terms, healed time.Duration) outcome {
-	s, l := r.stand, r.load
-	l.stop()
+	s := r.stand
+	s.load.stop()
 	found := s.awaitNoDebts()
 	r.stopCollecting()
 	s.post.empty(s.t)
-	record := s.record(l, terms, r.faults)
+	record := s.record(terms, r.faults)
 	record.Held = r.held
-	s.standings(l, record)
+	s.standings(record)
 	s.strained = r.stopWatching()
 	record.Strained = s.strained
 	found = append(append(found, r.late()...), r.unfelt...)
@@ -99,7 +97,7 @@ func (r *running) finish(terms judge.Terms, healed time.Duration) outcome {
 	for _, n := range s.nodes {
 		n.stop()
 	}
-	found = append(found, s.searchLogs(l)...)
+	found = append(found, s.searchLogs()...)
 	found = append(append(found, s.post.wrong...), judge.Judge(record)...)
 	return outcome{
 		requests: len(record.Calls), mails: len(record.Mails), healed: healed, strained: s.strained, found: found, record: record, logged: s.logged(),
@@ -111,7 +109,8 @@ func (r *running) finish(terms judge.Terms, healed time.Duration) outcome {
 }
 
 // record is the run as the judge wants it, but for how all stands in the end.
-func (s *stand) record(l *load, terms judge.Terms, during []judge.Span) *judge.Run {
+func (s *stand) record(terms judge.Terms, during []judge.Span) *judge.Run {
+	l := s.load
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s.post.mu.Lock()
@@ -184,7 +183,7 @@ type recovery struct {
 }
 
 // awaitHealth returns when every node sends again and says that it is ready.
-func (s *stand) awaitHealth(l *load, k *kind, held time.Duration) []recovery {
+func (s *stand) awaitHealth(k *kind, held time.Duration) []recovery {
 	mended := time.Now()
 	limit := wellWithin
 	if k.rest != nil {
@@ -194,7 +193,7 @@ func (s *stand) awaitHealth(l *load, k *kind, held time.Duration) []recovery {
 	var done sync.WaitGroup
 	for i, n := range s.nodes {
 		done.Go(func() {
-			for try := 0; time.Since(mended) < limit+patience && !s.well(l, n, try); try++ {
+			for try := 0; time.Since(mended) < limit+patience && !s.well(n, try); try++ {
 				time.Sleep(50 * time.Millisecond)
 			}
 			all[i] = recovery{n.number, time.Since(mended), limit}
@@ -220,12 +219,12 @@ func (r *running) late() (found []judge.Violation) {
 
 // well asks a node whether it is, and no longer alone, and tries it out on a mailbox that
 // nobody knows.
-func (s *stand) well(l *load, n *node, try int) bool {
+func (s *stand) well(n *node, try int) bool {
 	if ready := s.caller.ask("GET", *n.url.Load()+"/readyz", "", ""); ready.status != 200 || ready.said.Degraded {
 		return false
 	}
-	mailbox := fmt.Sprintf("%sw%dx%d", l.token, n.number, try)
-	l.hide(mailbox)
-	_, call := l.sendNow(n, mailbox, "", fmt.Sprintf(`{"email":"%s@%s"}`, mailbox, domainOf(mailbox)))
+	mailbox := fmt.Sprintf("%sw%dx%d", s.load.token, n.number, try)
+	s.load.hide(mailbox)
+	_, call := s.load.sendNow(n, mailbox, "", fmt.Sprintf(`{"email":"%s@%s"}`, mailbox, domainOf(mailbox)))
 	return call.Status == 200 && !call.Degraded
 }

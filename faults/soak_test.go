@@ -46,8 +46,7 @@ func TestSoak(t *testing.T) {
 	// On a disk: in memory there is room for all that was admitted in the longest window.
 	base := &kind{name: "soak", store: soSmall, disks: true, terms: judge.Terms{Alone: true, Fails: anything}}
 	s := newStand(t, base, soakPolicy, *soakSeed, soaked)
-	l := newLoad(s, *soakSeed)
-	r := s.begin(l)
+	r := s.begin()
 	memory, heap := make([][]judge.Point, len(s.nodes)), make([][]judge.Point, len(s.nodes))
 	report := &table{rows: map[string]*row{}}
 	for began := time.Now(); time.Since(began) < *soakFor; {

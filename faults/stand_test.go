@@ -70,6 +70,7 @@ func newStand(t testing.TB, k *kind, policy string, seed uint64, sh shape) *stan
 	}
 	s.tiers = parsed.Tiers()
 	s.action = actions[int(seed)%len(actions)]
+	s.load = newLoad(s, seed)
 	if k.terms.Leases { // a clock that is set takes a short window with it
 		s.action = actions[0]
 	}
