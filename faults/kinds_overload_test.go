@@ -29,11 +29,12 @@ var overloadKinds = []*kind{
 // floodKey is an API key of its own, so that the limits of one key spare the other callers.
 const floodKey = "flood-Hush-7f3b-9d21-c460"
 
-// overload is a kind with the default timeout, alone on the machine.
+// overload is a kind with the default timeout, alone on the machine. A node that is too late
+// to read a request closes its connection, so some calls may have no answer.
 func overload(name string, felt bite, strike func(*stand)) *kind {
 	return &kind{
 		name: name, store: onRedis, disks: true, solo: true, hold: noTime, bites: felt,
-		terms:   judge.Terms{Fails: append([]string{"busy"}, noHistory...)},
+		terms:   judge.Terms{Gone: true, Fails: append([]string{"busy"}, noHistory...)},
 		environ: []string{"MAILGATE_REDIS_TIMEOUT=250ms", "MAILGATE_API_KEYS=app:" + apiKey + ",flood:" + floodKey},
 		strike:  strike, mend: (*stand).mendByUndo,
 	}
