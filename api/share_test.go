@@ -7,7 +7,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,7 +17,9 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/servertest"
+	"github.com/mailgate/mailgate/throttle"
 )
 
 // Requests without a valid key that hold their whole share leave the next one a 503 at once,
@@ -169,4 +173,63 @@ func (a *answers) ask(ctx context.Context, c net.Conn, request string) {
 			a.other.Add(1)
 		}
 	}
+}
+
+// A held limiter holds the sends of a flood until it is let go, and knows how many it held at most.
+type held struct {
+	throttle.Historian
+	now, peak atomic.Int64
+	leave     chan struct{}
+}
+
+func (h *held) Take(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
+	if strings.HasPrefix(key, "flood") {
+		now := h.now.Add(1)
+		defer h.now.Add(-1)
+		for was := h.peak.Load(); now > was && !h.peak.CompareAndSwap(was, now); was = h.peak.Load() {
+		}
+		<-h.leave
+	}
+	return h.Historian.Take(ctx, key, id)
+}
+
+// However many requests come with one key, so many are decided at once and no more; another key's do
+// not wait for them, and none is refused.
+func TestCaller_ManyAtOnce_SomeAreDecided(t *testing.T) {
+	most := 8 * runtime.GOMAXPROCS(0)
+	limiter := &held{leave: make(chan struct{})}
+	r := newRig(t, setup{rules: func(r *rig, own *rules.Rule) []rules.Rule {
+		limiter.Historian = r.limiter
+		own.Limiter = limiter
+		return nil
+	}})
+	var group sync.WaitGroup
+	for n := range 3 * most {
+		group.Go(func() { r.send(fmt.Sprintf("flood%d@example.com", n)).is(t, 200, "") })
+	}
+	servertest.Eventually(t, "the flood", func() bool {
+		_, after, _ := strings.Cut(r.do("GET", "/metrics", opsKey, "").text, "\nmailgate_http_connections ")
+		line, _, _ := strings.Cut(after, "\n")
+		open, err := strconv.Atoi(line)
+		return err == nil && open >= 3*most && limiter.now.Load() >= int64(most)
+	})
+	r.do("POST", "/send-code", "another-key", `{"email":"a@example.com"}`).is(t, 200, "")
+	close(limiter.leave)
+	group.Wait()
+	if peak := limiter.peak.Load(); peak != int64(most) {
+		t.Errorf("%d were decided at once, want %d", peak, most)
+	}
+}
+
+// A send that waits for the relay does not count as one that is being decided.
+func TestCaller_RelaySlow_DecidesOthers(t *testing.T) {
+	sender := newGated()
+	r := newRig(t, setup{options: func(o *api.Options) { o.Sender = sender }})
+	var group sync.WaitGroup
+	for n := range 8*runtime.GOMAXPROCS(0) + 2 {
+		group.Go(func() { r.send(fmt.Sprintf("patient%d@example.com", n)).is(t, 200, "") })
+		<-sender.entered
+	}
+	close(sender.leave)
+	group.Wait()
 }
