@@ -35,7 +35,7 @@ const decidingPerProcessor = 8
 // leaves; it is nil where no key was asked for.
 func (s *Server) enter(ctx context.Context, r *route, c *call, on *conn) (*caller, error) {
 	if c.key == "" {
-		return nil, nil
+		return nil, s.enterKeyless(r, on)
 	}
 	who := s.operators
 	if r.keys == applications {

@@ -73,6 +73,18 @@ func (s *Server) sharing(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 	}
 }
 
+// enterKeyless has what needs no key keep to the share, whatever key is shown with it.
+func (s *Server) enterKeyless(r *route, on *conn) error {
+	if r.keys != open || r.path == "" || on.holds.Load() != nil {
+		return nil
+	}
+	if !s.keyless.take() {
+		return &problem{kind: busy, retryAfter: busyRetry, detail: tooManyWithoutKey}
+	}
+	on.holds.Store(&s.keyless.share)
+	return nil
+}
+
 // showsKey reports whether a request shows a key that opens anything.
 func (s *Server) showsKey(header *fasthttp.RequestHeader) bool {
 	secret, ok := bearer(header.Peek("Authorization"))
