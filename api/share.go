@@ -73,9 +73,10 @@ func (s *Server) sharing(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 	}
 }
 
-// enterKeyless has what needs no key keep to the share, whatever key is shown with it.
+// enterKeyless has what needs no key keep to the share, whatever key is shown with it. The listener
+// of operations has none.
 func (s *Server) enterKeyless(r *route, on *conn) error {
-	if r.keys != open || r.path == "" || on.holds.Load() != nil {
+	if r.keys != open || r.path == "" || on.door != s.main.door || on.holds.Load() != nil {
 		return nil
 	}
 	if !s.keyless.take() {
