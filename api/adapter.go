@@ -31,6 +31,7 @@ type call struct {
 	key       string // the name of the caller's key, empty if none was asked for
 	client    netip.Addr
 	live      *Live
+	deciding  chan struct{} // holds an entry of this request; nil once it is decided
 
 	mailbox         mailer.Address
 	action, subject string // a subject as a hash
@@ -124,14 +125,15 @@ func (s *Server) run(w *work, fast *fasthttp.RequestCtx) (err error) {
 	if w.call.key, err = s.admit(r.keys, &fast.Request.Header); err != nil {
 		return err
 	}
-	who, err := s.enter(r, w.call.key, fast.Conn().(*conn))
+	ctx, cancel := context.WithTimeout(s.alive, s.with.SendDeadline)
+	defer cancel()
+	who, err := s.enter(ctx, r, &w.call, fast.Conn().(*conn))
 	if err != nil {
 		return err
 	}
 	defer who.leave()
-	ctx, cancel := context.WithTimeout(s.with.Patience(s.alive), s.with.SendDeadline)
-	defer cancel()
-	return r.step(ctx, &w.call, &w.in, &w.out)
+	defer w.call.decided()
+	return r.step(s.with.Patience(ctx), &w.call, &w.in, &w.out)
 }
 
 // A panicError is what became of a panic. The stack is for the log.

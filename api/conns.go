@@ -25,15 +25,22 @@ type conn struct {
 	// owes says that an answer is made and not sent: the library sends it later where it has
 	// read some of the next request with the one before. late says that next waits for that.
 	owes, late atomic.Bool
-	until      time.Time // when the library wants to stop reading; its own goroutine's
-	leaving    time.Time // when it wants to stop writing
-	stalled    bool      // its last read was not done in time; its own goroutine's, too
+	holds      atomic.Pointer[share] // of a request whose answer is not written yet
+	until      time.Time             // when the library wants to stop reading; its own goroutine's
+	leaving    time.Time             // when it wants to stop writing
+	hasty      bool                  // its request was one too many without a key; its own goroutine's
+	given      chan struct{}         // closed when the connection is given up
+	stalled    bool                  // its last read was not done in time; its own goroutine's, too
 	// unread says that the client may still be sending what nobody will read.
 	unread atomic.Bool
 	once   sync.Once
 }
 
 const givenUp = -1
+
+func newConn(inner net.Conn, d *door) *conn {
+	return &conn{Conn: inner, door: d, given: make(chan struct{})}
+}
 
 // rank is how much would be lost with the connection: more, the fewer its caller has.
 func (c *conn) rank() int64 {
@@ -79,7 +86,28 @@ func (c *conn) begin() bool {
 // giveUp reports whether the connection waits for a request, and no longer does.
 func (c *conn) giveUp() bool {
 	at := c.waiting.Load()
-	return at > 0 && c.waiting.CompareAndSwap(at, givenUp)
+	if at <= 0 || !c.waiting.CompareAndSwap(at, givenUp) {
+		return false
+	}
+	close(c.given)
+	return true
+}
+
+// answered says that a request's answer is through. What comes after one that was refused for want
+// of a key is read a moment later, unless the connection has shown a key before: clients that ask
+// again as fast as they are refused would take all processors.
+func (c *conn) answered() {
+	c.release()
+	c.next()
+	if c.hasty && c.owner.Load() == nil {
+		timer := time.NewTimer(breather)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-c.given:
+		}
+	}
+	c.hasty = false
 }
 
 // next says that the answer is through, but for one that is not sent yet: with that the
@@ -91,6 +119,13 @@ func (c *conn) next() {
 	}
 	c.heard.Store(false)
 	c.await()
+}
+
+// release gives back what a request holds of a share.
+func (c *conn) release() {
+	if held := c.holds.Swap(nil); held != nil {
+		held.leave()
+	}
 }
 
 func (c *conn) await() {
@@ -145,6 +180,7 @@ func (c *conn) deliver(b []byte) (int, error) {
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		return n, err
 	}
+	c.release() // what waits for the client takes no processor
 	c.await()
 	more, err := c.Conn.Write(b[n:])
 	return n + more, err
@@ -174,6 +210,7 @@ func (c *conn) SetReadDeadline(t time.Time) error {
 // Close closes the connection and makes room for another.
 func (c *conn) Close() (err error) {
 	c.once.Do(func() {
+		c.release()
 		if c.unread.Load() {
 			c.leaveSlowly()
 		}

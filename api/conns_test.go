@@ -143,11 +143,11 @@ func TestEndOfAConnection(t *testing.T) {
 	} {
 		client, server := net.Pipe()
 		g := doorOf(&shortListener{}, 1)
-		c := &conn{Conn: server, door: g}
+		c := newConn(server, g)
 		c.await()
 		g.admit(c)
 		tt.begin(client, c)
-		if g.admit(&conn{Conn: client, door: g}); g.countGivenUp() != 1 {
+		if g.admit(newConn(client, g)); g.countGivenUp() != 1 {
 			t.Fatalf("%s: it was not given up", tt.name)
 		}
 		if n, err := c.Read(make([]byte, 1)); n != 0 || err != tt.want {

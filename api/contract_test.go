@@ -183,7 +183,7 @@ func (c *contract) find(e exchange) (string, place) {
 
 // checkElsewhere is for what is not documented: it must be refused as such.
 func (c *contract) checkElsewhere(e exchange, path string) error {
-	want := map[int]bool{404: path == "", 405: path != "", 204: path != "" && e.method == "OPTIONS", 501: true, 400: true, 431: true}
+	want := map[int]bool{404: path == "", 405: path != "", 204: path != "" && e.method == "OPTIONS", 501: true, 400: true, 431: true, 503: true}
 	if !want[e.status] {
 		return fmt.Errorf("answered %d, where nothing is documented", e.status)
 	}

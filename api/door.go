@@ -60,7 +60,7 @@ func (d *door) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{Conn: inner, door: d}
+	c := newConn(inner, d)
 	c.waiting.Store(time.Now().UnixNano())
 	if !d.admit(c) {
 		inner.Close()

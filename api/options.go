@@ -91,6 +91,12 @@ type Options struct {
 	// floods leaves room for the others; one more is refused at once. A quarter of
 	// MaxConnections. Where no keys are set there is nobody to leave room for.
 	MaxPerCaller int
+	// MaxWithoutKey requests without a valid key are under way at once, whatever they ask for, so
+	// that they leave the processors to those with one; one more is refused at once. 8, or 2 for each
+	// processor. Any number where no APIKeys are set, or with a Fallback.
+	MaxWithoutKey int
+	// Ops has /metrics served by ServeOps, and by Serve no longer. The health checks are at both.
+	Ops bool
 	// DrainDelay is how long Shutdown goes on serving with /readyz at 503, so that a
 	// load balancer notices before connections are refused. None.
 	DrainDelay time.Duration
@@ -139,6 +145,7 @@ func (o Options) withDefaults() Options {
 	o.IdleTimeout = cmp.Or(o.IdleTimeout, 60*time.Second)
 	o.MaxConnections = cmp.Or(o.MaxConnections, 10_000)
 	o.MaxPerCaller = cmp.Or(o.MaxPerCaller, max(1, o.MaxConnections/4))
+	o.MaxWithoutKey = cmp.Or(o.MaxWithoutKey, maxWithoutKey())
 	o.Version = cmp.Or(o.Version, "dev")
 	if o.Secret == nil {
 		o.Secret = []byte(rand.Text())
@@ -183,6 +190,8 @@ func (o Options) check() error {
 		return errors.New("api: MaxConnections is negative")
 	case o.MaxPerCaller < 0:
 		return errors.New("api: MaxPerCaller is negative")
+	case o.MaxWithoutKey < 0:
+		return errors.New("api: MaxWithoutKey is negative")
 	}
 	for name, d := range map[string]time.Duration{
 		"SendDeadline": o.SendDeadline, "StorePatience": o.StorePatience, "ReadTimeout": o.ReadTimeout, "IdleTimeout": o.IdleTimeout, "DrainDelay": o.DrainDelay,

@@ -229,7 +229,8 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-// A caller's id is taken if it can stand in a log line.
+// A caller's id is taken if it is 1 to 64 letters, digits, dots, _ and -, so that no address gets
+// into the log by it.
 func TestRequestID(t *testing.T) {
 	r := newRig(t, setup{})
 	made := regexp.MustCompile(`^[0-9a-f]{16}$`)
@@ -237,8 +238,9 @@ func TestRequestID(t *testing.T) {
 		given string
 		taken bool
 	}{
-		{"click-4711", true}, {"a", true}, {strings.Repeat("x", 64), true}, {`{"a":1}`, true},
+		{"click-4711", true}, {"a", true}, {strings.Repeat("x", 64), true}, {"A.b_c-9", true},
 		{"", false}, {strings.Repeat("x", 65), false}, {"a b", false}, {"é", false}, {"a\tb", false},
+		{"alice@example.com", false}, {"alice%40example.com", false}, {`{"a":1}`, false}, {"a:b", false}, {"a/b", false},
 	}
 	for _, tt := range tests {
 		got := r.request("GET", "/livez", http.Header{"X-Request-Id": {tt.given}}, "")

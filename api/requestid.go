@@ -7,8 +7,8 @@ import (
 
 const maxRequestID = 64
 
-// requestID takes the caller's id if it is one that a log line and a header can hold
-// as it stands, and makes one otherwise. It shares no memory with given.
+// requestID takes the caller's id if it is 1 to 64 letters, digits, dots, _ and -, and makes one
+// otherwise: an id is in the log, where no address may be. It shares no memory with given.
 func requestID(given []byte) string {
 	if sane(given) {
 		return string(given)
@@ -22,5 +22,5 @@ func requestID(given []byte) string {
 }
 
 func sane(id []byte) bool {
-	return len(id) > 0 && len(id) <= maxRequestID && !bytes.ContainsFunc(id, notVisible)
+	return len(id) > 0 && len(id) <= maxRequestID && !bytes.ContainsFunc(id, notInName)
 }

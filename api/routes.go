@@ -76,13 +76,22 @@ func (s *Server) routes() []route {
 	return all
 }
 
+// opsRoutes are those of them that the listener of operations has.
+func opsRoutes(all []route) (ops []route) {
+	for _, r := range all {
+		if slices.Contains([]string{"/livez", "/readyz", "/metrics"}, r.path) {
+			ops = append(ops, r)
+		}
+	}
+	return ops
+}
+
 // nothing is the reader of routes that ask for nothing.
 func nothing(*incoming) (struct{}, error) { return struct{}{}, nil }
 
 // register gives the routes to Fiber. Every method of a known path is answered, with
 // the method's route or with the methods there are.
-func (s *Server) register(app *fiber.App) error {
-	all := s.routes()
+func (s *Server) register(app *fiber.App, all []route, elsewhere fiber.Handler) error {
 	paths, anywhere := map[string][]string{}, map[string]bool{}
 	for i := range all {
 		r := &all[i]
@@ -108,7 +117,7 @@ func (s *Server) register(app *fiber.App) error {
 			}
 		}
 	}
-	app.Use(s.elsewhere())
+	app.Use(elsewhere)
 	return nil
 }
 
@@ -166,7 +175,12 @@ func (s *Server) elsewhere() fiber.Handler {
 			return nil
 		}
 	}
-	return s.fiberHandler(&route{name: "none", step: refusal(&problem{kind: notFound})})
+	return s.fiberHandler(nowhere())
+}
+
+// nowhere is the route of the paths that there are not.
+func nowhere() *route {
+	return &route{name: "none", step: refusal(&problem{kind: notFound})}
 }
 
 // knownMethods answers the methods that Fiber does not know, which it would refuse in

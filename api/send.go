@@ -69,6 +69,9 @@ func (s *Server) deliver(ctx context.Context, c *call, q sendRequest, send rules
 	done := sent{charge: charge{standing: s.counted(send, decision), id: c.id}, to: q.mail.To}
 	c.note(&done.standing)
 	c.delay = decision.Delay
+	if c.delay > 0 {
+		c.decided()
+	}
 	err := s.turn(ctx, c.delay)
 	if err == nil {
 		err = s.mail(ctx, c, q, &done)
@@ -173,6 +176,7 @@ func (s *Server) mail(ctx context.Context, c *call, q sendRequest, done *sent) e
 	if c.attempt != nil {
 		c.attempt.mayHaveLeft = true
 	}
+	c.decided()
 	began := time.Now()
 	_, err = s.with.Sender.Send(ctx, message)
 	if held != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -21,7 +22,8 @@ import (
 // goroutine.
 type Server struct {
 	with    Options
-	app     *fiber.App
+	main    *endpoint
+	ops     *endpoint // nil without Options.Ops
 	metrics *metrics
 	refunds *refunds
 	docs    func() ([]byte, error)
@@ -30,12 +32,14 @@ type Server struct {
 	console consoleFiles
 	works   sync.Pool
 
-	began     int64        // when New made it
-	desk      *verify.Desk // nil where no codes can be checked
-	tokens    *countdown.Tokens
-	callers   map[string]*caller // by the name of their key
-	operators caller             // all of them
-	names     *names
+	began      int64        // when New made it
+	desk       *verify.Desk // nil where no codes can be checked
+	tokens     *countdown.Tokens
+	exposition exposition
+	keyless    *keylessShare
+	callers    map[string]*caller // by the name of their key
+	operators  *caller            // all of them
+	names      *names
 
 	live      atomic.Pointer[Live]
 	reloading sync.Mutex
@@ -49,12 +53,19 @@ type Server struct {
 	end, closing context.CancelFunc
 	lastTurn     atomic.Pointer[time.Time] // that a Shutdown waits for; nil where it does for any
 	draining     atomic.Bool
-	door         *door
+}
+
+// An endpoint is what answers at one listener.
+type endpoint struct {
+	door *door
+	app  *fiber.App
 }
 
 const (
 	headerSize = 8 << 10  // bytes of a request's line and header
 	bodyLimit  = 16 << 10 // bytes of its body
+	// opsConnections are open at once at the listener of operations.
+	opsConnections = 128
 	// writeTimeout bounds the writing of an answer.
 	writeTimeout = 10 * time.Second
 )
@@ -67,16 +78,18 @@ func New(o Options) (*Server, error) {
 	s := &Server{with: o.withDefaults()}
 	s.began = s.with.Now()
 	s.callers = newCallers(s.with.APIKeys, s.with.MaxPerCaller)
+	s.operators = newCaller(0)
 	if err := s.useSecret(); err != nil {
 		return nil, err
 	}
 	s.live.Store(&Live{})
 	s.Reload(o.Live)
 	var err error
-	s.door = newDoor(s.with.MaxConnections, s.with.Log)
-	if s.metrics, err = newMetrics(s.with, s.door); err != nil {
+	s.main = &endpoint{door: newDoor(s.with.MaxConnections, s.with.Log)}
+	if s.metrics, err = newMetrics(s.with, s.main.door); err != nil {
 		return nil, err
 	}
+	s.keyless = newKeylessShare(s.with, s.metrics)
 	if err := s.component(); err != nil {
 		return nil, err
 	}
@@ -87,7 +100,7 @@ func New(o Options) (*Server, error) {
 	s.docs = newDocs(s.with.OpenAPI, s.with.Version)
 	s.alive, s.end = context.WithCancel(context.Background())
 	s.open, s.closing = context.WithCancel(s.alive)
-	if s.app, err = s.newApp(); err != nil {
+	if err := s.newApps(); err != nil {
 		return nil, err
 	}
 	s.refunds = newRefunds(s.with, s.metrics)
@@ -124,8 +137,26 @@ func (s *Server) useSecret() (err error) {
 	return nil
 }
 
-// newApp makes the Fiber application: its limits, and the routes.
-func (s *Server) newApp() (*fiber.App, error) {
+// newApps makes the application of each endpoint. Requests at that of operations have no share to
+// keep to: the operator says who reaches it.
+func (s *Server) newApps() (err error) {
+	routes := s.routes()
+	if s.with.Ops {
+		s.ops = &endpoint{door: newDoor(opsConnections, s.with.Log)}
+		if s.ops.app, err = s.newApp(opsRoutes(routes), s.fiberHandler(nowhere()), begun); err != nil {
+			return err
+		}
+		routes = slices.DeleteFunc(routes, func(r route) bool { return r.path == "/metrics" })
+	}
+	s.main.app, err = s.newApp(routes, s.elsewhere(), func(next fasthttp.RequestHandler) fasthttp.RequestHandler {
+		return begun(s.sharing(next))
+	})
+	return err
+}
+
+// newApp makes a Fiber application: its limits, and the routes. The first handler comes before all
+// others.
+func (s *Server) newApp(routes []route, elsewhere fiber.Handler, first func(fasthttp.RequestHandler) fasthttp.RequestHandler) (*fiber.App, error) {
 	app := fiber.New(fiber.Config{
 		StrictRouting:                true,
 		CaseSensitive:                true,
@@ -140,17 +171,17 @@ func (s *Server) newApp() (*fiber.App, error) {
 		WriteTimeout: writeTimeout,
 		IdleTimeout:  s.with.IdleTimeout,
 	})
-	if err := s.register(app); err != nil {
+	if err := s.register(app, routes, elsewhere); err != nil {
 		return nil, err
 	}
 	server := app.Server()
-	server.Handler = begun(s.oneMeaning(s.knownMethods(app.Handler())))
+	server.Handler = first(s.oneMeaning(s.knownMethods(app.Handler())))
 	server.HeaderReceived = headerReceived
 	server.ErrorHandler = s.unread // Fiber's finds a timeout in whatever has the word in it
 	server.CloseOnShutdown = true
 	server.ConnState = func(c net.Conn, state fasthttp.ConnState) {
 		if state == fasthttp.StateIdle {
-			c.(*conn).next()
+			c.(*conn).answered()
 		}
 	}
 	return app, nil
@@ -181,13 +212,26 @@ func begun(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 // Serve answers what comes in through the listener, which is plain TCP, until Shutdown, and
 // then returns nil. It closes the listener. A Server serves one listener, once.
 func (s *Server) Serve(l net.Listener) error {
-	if err := s.door.takeIn(l); err != nil {
+	if s.draining.Load() {
+		return errors.Join(s.main.door.takeIn(l), s.main.door.Close())
+	}
+	return s.serveAt(s.main, l)
+}
+
+// ServeOps is Serve for the listener of operations: /metrics, /livez and /readyz, which no flood at
+// the other listener reaches. It needs Options.Ops. It serves until Shutdown has ended the rest.
+func (s *Server) ServeOps(l net.Listener) error {
+	if s.ops == nil {
+		return errors.New("api: Options.Ops is not set")
+	}
+	return s.serveAt(s.ops, l)
+}
+
+func (s *Server) serveAt(e *endpoint, l net.Listener) error {
+	if err := e.door.takeIn(l); err != nil {
 		return err
 	}
-	if s.draining.Load() {
-		return s.door.Close()
-	}
-	err := s.app.Server().Serve(s.door)
+	err := e.app.Server().Serve(e.door)
 	if s.draining.Load() {
 		return nil
 	}

@@ -26,15 +26,22 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		s.lastTurn.Store(&last)
 	}
 	s.closing()
-	err := s.drain(ctx)
+	err := s.drain(ctx, s.main)
 	if err != nil {
 		s.end()
-		s.door.cut()
+		s.main.door.cut()
 		inAMoment(ctx, s.handled)
 	}
 	s.refunds.close(ctx)
 	inAMoment(ctx, s.refunds.close) // no time at all, where ctx had enough
 	inAMoment(ctx, s.refunds.cut)
+	if s.ops != nil { // last, so that it can be watched to the end
+		inAMoment(ctx, func(ctx context.Context) {
+			if s.drain(ctx, s.ops) != nil {
+				s.ops.door.cut()
+			}
+		})
+	}
 	return err
 }
 
@@ -49,7 +56,7 @@ func inAMoment(ctx context.Context, do func(context.Context)) {
 
 // handled waits until no request is worked on any more, or ctx ends.
 func (s *Server) handled(ctx context.Context) {
-	for s.app.Server().GetCurrentConcurrency() > 0 && ctx.Err() == nil {
+	for s.main.app.Server().GetCurrentConcurrency() > 0 && ctx.Err() == nil {
 		pause(ctx, quiet/20)
 	}
 }
@@ -59,15 +66,15 @@ func (s *Server) handled(ctx context.Context) {
 // the client that would lose a request sent into a closing connection.
 const quiet = 100 * time.Millisecond
 
-func (s *Server) drain(ctx context.Context) error {
-	if err := s.door.Close(); err != nil {
+func (s *Server) drain(ctx context.Context, e *endpoint) error {
+	if err := e.door.Close(); err != nil {
 		return err
 	}
-	if s.door.count() > 0 {
+	if e.door.count() > 0 {
 		pause(ctx, quiet)
 	}
-	s.door.dismiss(s.lastArrival(ctx))
-	return s.app.Server().ShutdownWithContext(ctx)
+	e.door.dismiss(s.lastArrival(ctx))
+	return e.app.Server().ShutdownWithContext(ctx)
 }
 
 // lastArrival is until when a request that has begun to arrive is waited for: the middle of

@@ -198,12 +198,12 @@ func TestServerURL(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := serverURL(s); got != want {
+		if got := serverURL(s, false); got != want {
 			t.Errorf("%s is asked at %s, want %s", listen, got, want)
 		}
 	}
 	s, _, err := settings.Read([]string{"--url=https://mail.example/"}, nil)
-	if err != nil || serverURL(s) != "https://mail.example" {
+	if err != nil || serverURL(s, false) != "https://mail.example" {
 		t.Errorf("%v", err)
 	}
 }

@@ -25,7 +25,7 @@ func TestExampleSettings(t *testing.T) {
 	if status, _, stderr := run(t, nil, as...); status != exitMisusage || !strings.HasPrefix(stderr, "mailgate: MAILGATE_SMTP_URL: it must be set") {
 		t.Errorf("without a relay: %s", stderr)
 	}
-	shown := map[string]bool{"from": true}
+	shown := map[string]bool{"from": true, "ops_listen": true}
 	for _, line := range regexp.MustCompile(`(?m)^#(\w+): .*$`).FindAllStringSubmatch(text, -1) {
 		shown[line[1]] = true
 	}

@@ -74,7 +74,7 @@ func dev(ctx context.Context, c call) error {
 		return errors.Join(err, listener.Close())
 	}
 	c.welcome(p, listener.Addr(), relay)
-	return p.serve(ctx, listener, nil)
+	return p.serve(ctx, listeners{main: listener}, nil)
 }
 
 // devSettings are those of a trial: the command line's, and for the rest what needs
@@ -117,7 +117,7 @@ func devListen(s *settings.Settings) (net.Listener, error) {
 	if s.Origin("listen").Given() {
 		listener, err := listen(s.Listen)
 		if err != nil {
-			return nil, cannotListen(s, err)
+			return nil, cannotListen(s, "listen", s.Listen, err)
 		}
 		return listener, nil
 	}

@@ -80,7 +80,8 @@ func healthcheckCommand() command {
 		name:    "healthcheck",
 		summary: "ask a running server whether it can serve; the exit status is the answer",
 		teaches: `
-Asks /readyz of the server at MAILGATE_URL, or else at MAILGATE_LISTEN on this machine.
+Asks /readyz of the server at MAILGATE_URL, or else at MAILGATE_OPS_LISTEN or, where that
+is not set, MAILGATE_LISTEN on this machine.
 The exit status is 0 if it can serve and 1 if not. Made for the HEALTHCHECK of a
 container.`,
 		run: func(ctx context.Context, c call) error {
@@ -88,7 +89,7 @@ container.`,
 			if err != nil {
 				return err
 			}
-			_, err = ask(ctx, s, question{method: http.MethodGet, path: "/readyz"}, storePatience(s)+time.Second)
+			_, err = ask(ctx, s, question{method: http.MethodGet, path: "/readyz", ops: true}, storePatience(s)+time.Second)
 			return err
 		},
 	}
@@ -232,6 +233,7 @@ const maxAnswer = 1 << 20
 type question struct {
 	key, method, path string
 	body              []byte
+	ops               bool // for the listener of operations, if there is one
 }
 
 // A refusal is an answer other than 200.
@@ -249,7 +251,7 @@ func (r *refusal) Error() string {
 func ask(ctx context.Context, s *settings.Settings, q question, timeout time.Duration) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	base := serverURL(s)
+	base := serverURL(s, q.ops)
 	request, err := http.NewRequestWithContext(ctx, q.method, base+q.path, bytes.NewReader(q.body))
 	if err != nil {
 		return nil, s.Complain("url", "no request can be made of it")
@@ -280,11 +282,15 @@ func ask(ctx context.Context, s *settings.Settings, q question, timeout time.Dur
 
 // serverURL is where a running server is: what the setting says, or the address that
 // serve listens on, as seen from this machine.
-func serverURL(s *settings.Settings) string {
+func serverURL(s *settings.Settings, ops bool) string {
 	if s.URL != "" {
 		return strings.TrimRight(s.URL, "/")
 	}
-	host, port, err := net.SplitHostPort(s.Listen)
+	address := s.Listen
+	if ops && s.OpsListen != "" {
+		address = s.OpsListen
+	}
+	host, port, err := net.SplitHostPort(address)
 	if addr, bad := netip.ParseAddr(host); err != nil || host == "" || bad == nil && addr.IsUnspecified() {
 		host = "127.0.0.1"
 	}

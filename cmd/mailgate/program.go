@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -130,7 +130,7 @@ func fixedOptions(s *settings.Settings) (o api.Options, err error) {
 	o.CodeLife = s.CodeLife.Milliseconds()
 	o.TrustedProxies, o.MaxConnections = s.TrustedProxies, connectionsWithin(s, mostFiles())
 	o.SendDeadline, o.StorePatience, o.DrainDelay = sendDeadline, storePatience(s), s.DrainDelay
-	o.OpenAPI, o.Version = mailgate.OpenAPI, currentVersion()
+	o.OpenAPI, o.Version, o.Ops = mailgate.OpenAPI, currentVersion(), s.OpsListen != ""
 	o.Now = clock.Now
 	return o, nil
 }
@@ -170,16 +170,12 @@ func accessKeys(s *settings.Settings) (forAPI, forAdmins api.Keys, err error) {
 // serve answers requests until ctx ends; then it lets those in flight finish, within
 // the grace, and closes everything. So it does where the listener fails, which is an error.
 // Each signal from again has the content read again.
-func (p *program) serve(ctx context.Context, listener net.Listener, again <-chan os.Signal) error {
+func (p *program) serve(ctx context.Context, at listeners, again <-chan os.Signal) error {
 	if p.history.watch != nil {
 		p.history.watch.Start() // not before: its end waits for Redis where anything is owed
 	}
 	p.lookout.begin()
-	served := make(chan error, 1)
-	go func() {
-		defer close(served)
-		served <- p.server.Serve(listener)
-	}()
+	served := p.serveAt(at)
 	for {
 		select {
 		case err := <-served:
@@ -193,6 +189,22 @@ func (p *program) serve(ctx context.Context, listener net.Listener, again <-chan
 	}
 }
 
+// serveAt serves at all listeners. The channel has the error of the first that ends before its time,
+// and is closed when all have ended.
+func (p *program) serveAt(at listeners) <-chan error {
+	served := make(chan error, 2)
+	var all sync.WaitGroup
+	all.Go(func() { served <- p.server.Serve(at.main) })
+	if at.ops != nil {
+		all.Go(func() { served <- p.server.ServeOps(at.ops) })
+	}
+	go func() {
+		all.Wait()
+		close(served)
+	}()
+	return served
+}
+
 // drain ends the serving.
 func (p *program) drain(ctx context.Context, served <-chan error) error {
 	grace := p.settings.ShutdownGrace
@@ -203,7 +215,9 @@ func (p *program) drain(ctx context.Context, served <-chan error) error {
 	if err != nil {
 		err = fmt.Errorf("requests were cut off after %s: %w", grace, err)
 	} else {
-		err = <-served
+		for one := range served {
+			err = errors.Join(err, one)
+		}
 	}
 	p.lookout.end()
 	err = errors.Join(err, p.close(within))

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"net"
 	"os"
 	"os/signal"
 	"strings"
@@ -17,7 +16,8 @@ func serveCommand() command {
 		name:    "serve",
 		summary: "run the service",
 		teaches: `
-Serves the API at MAILGATE_LISTEN, keeps the history in MAILGATE_DATA_DIR or in Redis,
+Serves the API at MAILGATE_LISTEN and, where that is set, its figures and health checks
+at MAILGATE_OPS_LISTEN, keeps the history in MAILGATE_DATA_DIR or in Redis,
 and hands mail to the relay of MAILGATE_SMTP_URL. It needs that setting and
 MAILGATE_FROM; everything else has a default. See mailgate help for all settings, and
 mailgate check-config to try them out.
@@ -62,16 +62,16 @@ func serve(ctx context.Context, c call) error {
 	if err != nil {
 		return err
 	}
-	listener, err := listen(s.Listen)
+	at, err := listenAt(s)
 	if err != nil {
-		return errors.Join(cannotListen(s, err), p.abandon(ctx))
+		return errors.Join(err, p.abandon(ctx))
 	}
-	p.announce(listener.Addr())
-	return p.serve(ctx, listener, again)
+	p.announce(at)
+	return p.serve(ctx, at, again)
 }
 
 // announce says what runs, where, and what an operator should know about it.
-func (p *program) announce(addr net.Addr) {
+func (p *program) announce(at listeners) {
 	s, log := p.settings, p.log
 	place := "disk"
 	switch {
@@ -80,9 +80,12 @@ func (p *program) announce(addr net.Addr) {
 	case s.DataDir == cache.Memory:
 		place = "memory"
 	}
-	serving := []any{"address", addr.String(), "version", currentVersion(), "history", place,
+	serving := []any{"address", at.main.Addr().String(), "version", currentVersion(), "history", place,
 		"tiers", p.content.rules.Mailbox().Tiers.String(), "rules", len(p.content.rules.Rules), "actions", len(p.content.rules.Actions),
 		"rules_digest", p.content.rules.Digest()}
+	if at.ops != nil {
+		serving = append(serving, "ops_address", at.ops.Addr().String())
+	}
 	if p.digest != "" {
 		serving = append(serving, "secret_digest", p.digest, "redis_prefix", string(s.RedisPrefix))
 	}

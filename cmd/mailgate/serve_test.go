@@ -372,7 +372,7 @@ func TestTheListenerFails(t *testing.T) {
 	}
 	failing := &failingListener{Listener: inner, fail: make(chan struct{})}
 	served := make(chan error, 1)
-	go func() { served <- p.serve(t.Context(), failing, nil) }()
+	go func() { served <- p.serve(t.Context(), listeners{main: failing}, nil) }()
 
 	conn, err := net.Dial("tcp", inner.Addr().String())
 	if err != nil {

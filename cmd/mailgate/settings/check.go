@@ -24,6 +24,7 @@ func (s *Settings) check() error {
 		wrong         bool
 		name, problem string
 	}{
+		{s.OpsListen == s.Listen && !strings.HasSuffix(s.Listen, ":0"), "ops_listen", "it must be another address than listen"},
 		{s.RedisURL == "" && s.origins["redis_prefix"].Given(), "redis_prefix", "it means nothing without redis_url"},
 		{s.RedisURL == "" && s.origins["redis_confirm"].Given(), "redis_confirm", "it means nothing without redis_url"},
 		{s.RedisURL == "" && s.origins["redis_timeout"].Given(), "redis_timeout", "it means nothing without redis_url"},

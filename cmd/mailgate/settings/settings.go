@@ -13,6 +13,7 @@ import (
 // its name, its default, the limits of its value, and a line for whoever sets it.
 type Settings struct {
 	Listen         string         `name:"listen" group:"Serving" default:"127.0.0.1:8080" validate:"listen,port" help:"address to serve on, host:port; port 0 takes a free one"`
+	OpsListen      string         `name:"ops_listen" validate:"omitempty,listen,port" help:"address for /metrics, /livez and /readyz, which a flood does not reach; /metrics is then there alone"`
 	APIKeys        Keys           `name:"api_keys" secret:"yes" help:"keys of back ends, name:secret,… with secrets of 16 characters or more; without any: loopback only, no key asked"`
 	AdminKeys      Keys           `name:"admin_keys" secret:"yes" help:"keys of operators, for show and reset; with api_keys but none of these, operators' paths are closed"`
 	TrustedProxies []netip.Prefix `name:"trusted_proxies" help:"proxies whose X-Forwarded-For is believed: 10.0.0.0/8,192.0.2.7"`
@@ -52,7 +53,7 @@ type Settings struct {
 	LogLevel  slog.Level `name:"log_level" group:"Log" default:"info" help:"debug, info, warn or error"`
 	LogFormat string     `name:"log_format" default:"json" validate:"oneof=json text" help:"json or text"`
 
-	URL string `name:"url" group:"Asking a running server" validate:"omitempty,http_url" help:"where show, reset and healthcheck find it; the address of listen if not set"`
+	URL string `name:"url" group:"Asking a running server" validate:"omitempty,http_url" help:"where show, reset and healthcheck find it; the address of listen if not set, for healthcheck that of ops_listen"`
 
 	origins map[string]Origin
 }
