@@ -61,6 +61,9 @@ func (s *Store) note(caller context.Context, key string, err error) {
 	}
 }
 
+// trialEvery is how often that is tried.
+const trialEvery = 500 * time.Millisecond
+
 // awaitReturn tries until the outage is over, or the store closes.
 func (s *Store) awaitReturn(ctx context.Context) {
 	pause := time.NewTicker(trialEvery)
