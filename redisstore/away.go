@@ -43,9 +43,12 @@ type probers struct {
 	closed bool
 }
 
-func newProbers() *probers {
+func newProbers(timeout time.Duration) *probers {
 	began := time.Now()
-	p := &probers{lateness: prober.NewLateness(func() time.Duration { return time.Since(began) })}
+	since := func() time.Duration { return time.Since(began) }
+	// A probe waits for a chain of some four timers and wake-ups: while each of them is late by
+	// less than a quarter of its time, it is not this process that was silent.
+	p := &probers{lateness: prober.NewLateness(since, probeTime(timeout)/4)}
 	p.work, p.end = context.WithCancel(context.Background())
 	p.running.Go(func() { p.lateness.Run(p.work) })
 	return p
@@ -120,15 +123,20 @@ func (c *redisClient) apart(key string) redis.UniversalClient {
 		if master, err := cluster.MasterForKey(ended, key); err == nil {
 			o := *master.Options()
 			o.PoolSize, o.MinIdleConns, o.MaxRetries = 1, 0, -1
+			o.DialTimeout, o.ReadTimeout, o.WriteTimeout = probeTime(c.timeout), probeTime(c.timeout), probeTime(c.timeout)
 			return redis.NewClient(&o)
 		}
 	}
-	return c.servers.open(c.timeout, 1)
+	return c.servers.open(probeTime(c.timeout), 1)
 }
 
-// probe has a master take a write, within the timeout.
+// probeTime is how long a probe waits for its answer: as long as a call, but not so short that
+// this process is often late by as much.
+func probeTime(timeout time.Duration) time.Duration { return max(timeout, DefaultTimeout) }
+
+// probe has a master take a write.
 func (s *Store) probe(ctx context.Context, client redis.UniversalClient, address string) prober.Outcome {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	ctx, cancel := context.WithTimeout(ctx, probeTime(s.timeout))
 	defer cancel()
 	key := s.keyAt(address)
 	err := client.Set(ctx, key, 1, time.Second).Err()

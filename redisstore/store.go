@@ -78,7 +78,7 @@ func Open(o Options) (*Store, error) {
 	s := &Store{
 		redis: connect(servers, o.Timeout, o.Confirm > 0), prefix: o.Prefix,
 		timeout: o.Timeout, confirm: o.Confirm, clock: o.Clock,
-		servers: clocks, probers: newProbers(), trials: newTrials(),
+		servers: clocks, probers: newProbers(o.Timeout), trials: newTrials(),
 	}
 	s.closing = sync.OnceValue(s.redis.close)
 	return s, nil

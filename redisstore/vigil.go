@@ -108,7 +108,7 @@ func (s *Store) returned(ctx context.Context) bool {
 func (s *Store) takesWrites(ctx context.Context, key string) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	return s.write(ctx, key)
+	return s.try(ctx, ctx, key)
 }
 
 // keyAt is a trial's key that lies on the server, or on any if it is a master no more.

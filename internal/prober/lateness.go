@@ -9,10 +9,8 @@ import (
 const (
 	// tick is how often lateness is measured.
 	tick = 20 * time.Millisecond
-	// mostLate is the lateness beyond which silence proves nothing, and lateFor for how long
-	// after it.
-	mostLate = 50 * time.Millisecond
-	lateFor  = time.Second
+	// lateFor is for how long silence proves nothing after this process was late.
+	lateFor = time.Second
 	// shownFor is for how long at least the worst lateness is shown, so that a scrape meets it.
 	shownFor = 30 * time.Second
 )
@@ -21,7 +19,8 @@ const (
 // it has too much to do. One that is late itself takes any server for a silent one. All methods
 // are safe for concurrent use.
 type Lateness struct {
-	now func() time.Duration
+	now  func() time.Duration
+	most time.Duration // beyond it silence proves nothing
 
 	mu       sync.Mutex
 	due      time.Duration // when the next tick is to be
@@ -31,9 +30,10 @@ type Lateness struct {
 	periodAt time.Duration    // when the current one began
 }
 
-// NewLateness makes one that goes by a monotonic clock. Run makes it measure.
-func NewLateness(now func() time.Duration) *Lateness {
-	return &Lateness{now: now, due: now() + tick, periodAt: now()}
+// NewLateness makes one that goes by a monotonic clock. Silence proves nothing while lateness
+// exceeds most. Run makes it measure.
+func NewLateness(now func() time.Duration, most time.Duration) *Lateness {
+	return &Lateness{now: now, most: most, due: now() + tick, periodAt: now()}
 }
 
 // Run measures until ctx ends.
@@ -71,7 +71,7 @@ func (l *Lateness) note(now time.Duration) {
 	}
 	late := now - l.due
 	l.worst[0] = max(l.worst[0], late)
-	if late > mostLate {
+	if late > l.most {
 		l.last, l.wasLate = now, true
 	}
 }

@@ -62,7 +62,8 @@ func TestEvidence_Probes_Decides(t *testing.T) {
 
 func TestLateness_Ticks_Measures(t *testing.T) {
 	now := time.Hour
-	l := NewLateness(func() time.Duration { return now })
+	const mostLate = 50 * ms
+	l := NewLateness(func() time.Duration { return now }, mostLate)
 	want := func(what string, since time.Duration, late bool, worst time.Duration) {
 		t.Helper()
 		if got := l.LateSince(since); got != late || l.Worst() != worst {
@@ -90,7 +91,7 @@ func TestLateness_Ticks_Measures(t *testing.T) {
 // start runs a prober whose probe does what next says, under a clock that synctest moves.
 func start(t *testing.T, next func(ctx context.Context) Outcome) *Prober {
 	began := time.Now()
-	l := NewLateness(func() time.Duration { return time.Since(began) })
+	l := NewLateness(func() time.Duration { return time.Since(began) }, 50*ms)
 	p := New(l, next)
 	ctx, cancel := context.WithCancel(context.Background())
 	go l.Run(ctx)
