@@ -9,7 +9,8 @@ import (
 
 // Ready reports whether Redis takes writes, by a trial. Where replicas have to confirm a send
 // they have to confirm the trial too. A cluster is ready while any of its masters is: calls on
-// the keys of the others fail. The error is ErrAway where Redis is known to be away. Once Ready has succeeded, Now is the servers' clock.
+// the keys of the others fail. The error is ErrAway where Redis is known to be away. Once Ready has
+// succeeded, Now is the servers' clock.
 func (s *Store) Ready(ctx context.Context) error {
 	if s.confirm == 0 {
 		return s.ready(ctx)
