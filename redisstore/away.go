@@ -76,9 +76,10 @@ func (p *probers) at(address string, open func() redis.UniversalClient, probe fu
 		return made
 	}
 	p.of.Store(address, made)
+	p.running.Go(func() { made.Run(p.work) })
 	p.running.Go(func() {
-		made.Run(p.work)
-		_ = client.Close()
+		<-p.work.Done()
+		_ = client.Close() // which ends a probe that is under way
 	})
 	return made
 }

@@ -265,6 +265,7 @@ func TestCheckConfig(t *testing.T) {
 		}
 	}
 	if want := "MAILGATE_SYNC has no effect, because the history is in Redis\n" +
+		"MAILGATE_CACHE_MAILBOXES has no effect, because the history is in Redis\n" +
 		"no directory is set as data_dir, so while Redis is away sends are refused (on_store_outage: refuse)\nthe rule client-ip exempts API keys that are not set: batch\n"; notes != want {
 		t.Errorf("it notes %q, want %q", notes, want)
 	}

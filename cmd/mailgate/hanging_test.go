@@ -80,7 +80,7 @@ func TestCommandsWhileRedisHangs(t *testing.T) {
 		"healthcheck":             {exitFailure, "503"},
 		"reset alice@example.com": {exitFailure, "answers 503"},
 	} {
-		t.Run(command, func(t *testing.T) {
+		t.Run(strings.Fields(command)[0], func(t *testing.T) { // no address in a path, which is in the log
 			t.Parallel()
 			redis := redistest.Alone(t)
 			environ := settingsFor(relay.URL(), "MAILGATE_REDIS_URL="+redis.URL(), "MAILGATE_REDIS_TIMEOUT=10s", shared)

@@ -38,7 +38,7 @@ type Settings struct {
 	RedisConfirm int           `name:"redis_confirm" default:"0" validate:"gte=0,lte=16" help:"replicas that must have a send before it is a yes; with any, no mail is sent without them, and on_store_outage is refuse"`
 	RedisTimeout time.Duration `name:"redis_timeout" default:"250ms" validate:"gte=1ms,lte=10s" help:"the longest a request waits for a Redis that hangs"`
 
-	OnStoreOutage string `name:"on_store_outage" default:"continue" validate:"oneof=continue refuse" help:"while redis is away: continue with this process's own history, which needs data_dir; or refuse (503), the default without data_dir or with redis_confirm"`
+	OnStoreOutage string `name:"on_store_outage" default:"continue" validate:"oneof=continue refuse" help:"while redis is away: continue with this process's own history, or refuse (503), as without a data_dir or with redis_confirm"`
 
 	SMTPURL      Relays        `name:"smtp_url" group:"Mail" secret:"yes" help:"the relay, or several in the order to try: smtps://user:pass@host, smtp://user:pass@host:587, smtp://host:25?tls=none"`
 	From         mailer.Sender `name:"from" help:"the sender: Acme <no-reply@acme.example>"`
