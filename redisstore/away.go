@@ -31,7 +31,8 @@ type away struct{ error }
 func (a away) Unwrap() error        { return a.error }
 func (a away) Is(target error) bool { return target == ErrAway }
 
-// probers are the probers of the masters that have failed a call, by address.
+// probers are the probers of the masters that have failed a call and not answered a probe since, by
+// address.
 type probers struct {
 	lateness *prober.Lateness
 	work     context.Context // ends with the store
@@ -54,7 +55,7 @@ func newProbers(timeout time.Duration) *probers {
 	return p
 }
 
-// known is the prober of an address, nil while no call there has failed.
+// known is the prober of an address, nil where there is nothing against it.
 func (p *probers) known(address string) *prober.Prober {
 	if found, ok := p.of.Load(address); ok {
 		return found.(*prober.Prober)
@@ -76,10 +77,13 @@ func (p *probers) at(address string, open func() redis.UniversalClient, probe fu
 		return made
 	}
 	p.of.Store(address, made)
-	p.running.Go(func() { made.Run(p.work) })
 	p.running.Go(func() {
-		<-p.work.Done()
-		_ = client.Close() // which ends a probe that is under way
+		stop := context.AfterFunc(p.work, func() { _ = client.Close() }) // ends a probe that is under way
+		made.Run(p.work)
+		p.of.CompareAndDelete(address, made)
+		if stop() {
+			_ = client.Close()
+		}
 	})
 	return made
 }
@@ -144,7 +148,11 @@ func (s *Store) probe(ctx context.Context, client redis.UniversalClient, address
 	if broken(err) { // perhaps the connection alone
 		err = client.Set(ctx, key, 1, time.Second).Err()
 	}
-	return outcomeOf(err)
+	outcome := outcomeOf(err)
+	if outcome != prober.Answered {
+		s.redis.lookAround() // another may have taken its place, and calls fail without asking
+	}
+	return outcome
 }
 
 // exhausted are the errors of a process, or a machine, that cannot make a connection itself.

@@ -82,21 +82,24 @@ func (e *evidence) probed(o Outcome, began, ended time.Duration, late bool) {
 	}
 }
 
-// Prober probes one server. All methods are safe for concurrent use.
+// Prober probes one server, from when a call has failed until the server answers. All methods are
+// safe for concurrent use.
 type Prober struct {
 	probe    func(context.Context) Outcome
 	lateness *Lateness
-	nudge    chan struct{}
 
 	mu       sync.Mutex
 	evidence evidence
 	asked    time.Duration // when a call last asked about the server
-	ended    chan struct{} // closed at the end of the next probe
+	ended    chan struct{} // closed at the end of the next probe, or for good when Run ends
+	over     bool          // Run has ended
 }
 
-// New makes a prober that asks with probe, which must end by itself. Run makes it work.
+// New makes a prober of a server that is suspected. It asks with probe, which must end by itself.
 func New(lateness *Lateness, probe func(context.Context) Outcome) *Prober {
-	return &Prober{probe: probe, lateness: lateness, nudge: make(chan struct{}, 1), ended: make(chan struct{})}
+	return &Prober{
+		probe: probe, lateness: lateness, evidence: evidence{state: Suspected}, asked: lateness.now(), ended: make(chan struct{}),
+	}
 }
 
 // State is what is known of the server.
@@ -115,16 +118,14 @@ func (p *Prober) Ask() State {
 	return p.evidence.state
 }
 
-// Suspect has the server probed, as a call has failed. Known is closed at the end of the next
-// probe.
+// Suspect has the server probed once more, as a call has failed. Known is closed at the end of the
+// next probe. It changes nothing when Run has ended.
 func (p *Prober) Suspect() (known <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.asked = p.lateness.now()
-	p.evidence.suspect()
-	select {
-	case p.nudge <- struct{}{}:
-	default:
+	if !p.over {
+		p.evidence.suspect()
 	}
 	return p.ended
 }
@@ -136,19 +137,9 @@ func (p *Prober) Heard() {
 	p.evidence.heard()
 }
 
-// Run probes whenever the server is suspected or away, until ctx ends.
+// Run probes until the server answers, no call asks about it any more, or ctx ends.
 func (p *Prober) Run(ctx context.Context) {
-	for {
-		select {
-		case <-p.nudge:
-		case <-ctx.Done():
-			return
-		}
-		for p.wanted() {
-			if !p.once(ctx) {
-				return
-			}
-		}
+	for p.wanted() && p.once(ctx) {
 	}
 }
 
@@ -159,7 +150,11 @@ func (p *Prober) wanted() bool {
 	if p.lateness.now()-p.asked > forgottenAfter {
 		p.evidence = evidence{}
 	}
-	return p.evidence.state != Here
+	if p.evidence.state == Here {
+		p.over = true
+		close(p.ended)
+	}
+	return !p.over
 }
 
 // once makes one probe and pauses, and reports whether there is to be another.

@@ -2,6 +2,7 @@ package prober
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -102,18 +103,14 @@ func start(t *testing.T, next func(ctx context.Context) Outcome) *Prober {
 
 func TestProber_SilentServer_AwayWithinASecondAndBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		outcome := Silent
+		var answers atomic.Bool
 		p := start(t, func(context.Context) Outcome {
-			if outcome == Silent {
-				time.Sleep(250 * ms)
+			if answers.Load() {
+				return Answered
 			}
-			return outcome
+			time.Sleep(250 * ms)
+			return Silent
 		})
-		time.Sleep(time.Minute)
-		if s := p.State(); s != Here {
-			t.Fatalf("before a call has failed: %v", s)
-		}
-		p.Suspect()
 		time.Sleep(749 * ms)
 		if s := p.State(); s != Suspected {
 			t.Errorf("after 749 ms: %v", s)
@@ -122,7 +119,7 @@ func TestProber_SilentServer_AwayWithinASecondAndBack(t *testing.T) {
 		if s := p.State(); s != Away {
 			t.Errorf("after 751 ms: %v", s)
 		}
-		outcome = Answered
+		answers.Store(true)
 		time.Sleep(500 * ms)
 		if s := p.State(); s != Here {
 			t.Errorf("when it answers again: %v", s)
@@ -143,14 +140,15 @@ func TestProber_Refused_KnownAtOnce(t *testing.T) {
 
 func TestProber_NoCallAsks_Forgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		probes := 0
-		p := start(t, func(context.Context) Outcome { probes++; return Refused })
+		var probes atomic.Int32
+		p := start(t, func(context.Context) Outcome { probes.Add(1); return Refused })
 		<-p.Suspect()
 		time.Sleep(forgottenAfter + time.Second)
-		before := probes
+		before := probes.Load()
+		<-p.Suspect() // is no wait when Run has ended
 		time.Sleep(time.Minute)
-		if p.State() != Here || probes != before {
-			t.Errorf("%v, %d more probes", p.State(), probes-before)
+		if p.State() != Here || probes.Load() != before {
+			t.Errorf("%v, %d more probes", p.State(), probes.Load()-before)
 		}
 	})
 }
