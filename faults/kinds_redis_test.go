@@ -16,9 +16,14 @@ var (
 	// noHistory are the answers of who cannot decide: not at all, or not what became of a key.
 	noHistory = []string{"store-unavailable", "delivery-unknown"}
 
-	away    = judge.Terms{Alone: true, Fails: noHistory}
+	away = judge.Terms{Alone: true, Fails: noHistory}
+	// hangs is for a store that does not answer: for some seconds nodes do not know that it is
+	// away. The timeout is 1 s in a campaign, and they go on alone after four of it.
+	hangs = judge.Terms{Alone: true, Unknown: 8_000, Fails: noHistory}
+	// late is for replies that are lost now and then: no node goes on alone.
+	late    = judge.Terms{Fails: noHistory}
 	quiet   = judge.Terms{Quiet: true}
-	forgets = judge.Terms{Alone: true, Forgets: true, Fails: noHistory}
+	forgets = judge.Terms{Alone: true, Forgets: true, Unknown: 8_000, Fails: noHistory}
 	refuses = judge.Terms{Refuses: true, Fails: noHistory}
 	// clockSet is that of a clock on which keys in flight may run out.
 	clockSet = judge.Terms{Quiet: true, Leases: true}
@@ -30,19 +35,19 @@ var (
 var redisKinds = []*kind{
 	{name: "redis-killed", store: onRedis, terms: away, bites: degrades,
 		strike: func(s *stand) { s.alone.Kill() }, mend: func(s *stand) { s.alone.Restart() }},
-	{name: "redis-stopped", store: onRedis, terms: away, hold: longStop, bites: degrades,
+	{name: "redis-stopped", store: onRedis, terms: hangs, hold: longStop, bites: degrades,
 		strike: func(s *stand) { s.alone.Pause() }, mend: func(s *stand) { s.alone.Resume() }},
 	{name: "redis-killed-disks", store: onRedis, disks: true, terms: away, bites: degrades,
 		strike: func(s *stand) { s.alone.Kill() }, mend: func(s *stand) { s.alone.Restart() }},
 	{name: "redis-killed-refuse", store: onRedis, environ: refuse, terms: refuses, bites: noStore,
 		strike: func(s *stand) { s.alone.Kill() }, mend: func(s *stand) { s.alone.Restart() }},
-	{name: "redis-partition", store: behindProxy, terms: away, bites: degrades,
+	{name: "redis-partition", store: behindProxy, terms: hangs, bites: degrades,
 		strike: func(s *stand) { s.proxy.Swallow() }, mend: func(s *stand) { s.proxy.Pass() }},
 	{name: "redis-refused", store: behindProxy, terms: away, bites: degrades,
 		strike: func(s *stand) { s.proxy.Refuse() }, mend: func(s *stand) { s.proxy.Pass() }},
-	{name: "redis-reply-cut", store: behindProxy, terms: away, bites: losesReplies,
+	{name: "redis-reply-cut", store: behindProxy, terms: late, bites: losesReplies,
 		strike: func(s *stand) { s.proxy.CutReplies(5, "evalsha") }, mend: func(s *stand) { s.proxy.Pass() }},
-	{name: "redis-reply-dropped", store: behindProxy, terms: away, bites: losesReplies,
+	{name: "redis-reply-dropped", store: behindProxy, terms: late, bites: losesReplies,
 		strike: func(s *stand) { s.proxy.DropReplies(5, "evalsha") }, mend: func(s *stand) { s.proxy.Pass() }},
 	{name: "redis-script-flush", store: onRedis, terms: quiet, bites: errs("NOSCRIPT"),
 		strike: func(s *stand) { s.tell(s.alone, "SCRIPT", "FLUSH") }, mend: func(*stand) {}},

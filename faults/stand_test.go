@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -153,6 +154,13 @@ func (s *stand) signed(by *servertest.Authority, until int64) *tls.Config {
 	return &tls.Config{Certificates: []tls.Certificate{by.Certificate(until-7_200_000, until, "127.0.0.1")}}
 }
 
+// hasOwnTerms reports whether a setting says where a node keeps its history, or that it keeps none
+// of its own.
+func hasOwnTerms(setting string) bool {
+	return slices.ContainsFunc([]string{"MAILGATE_DATA_DIR=", "MAILGATE_REDIS_CONFIRM=", "MAILGATE_ON_STORE_OUTAGE=refuse"},
+		func(prefix string) bool { return strings.HasPrefix(setting, prefix) })
+}
+
 func (s *stand) startNodes(k *kind, environ []string) {
 	program := k.program
 	if program == nil {
@@ -169,7 +177,7 @@ func (s *stand) startNodes(k *kind, environ []string) {
 	for i := range count {
 		n := &node{t: s.t, number: i, command: []string{path, "serve"}, logFile: filepath.Join(s.dir, fmt.Sprintf("node%d.log", i))}
 		n.environ = append(append([]string{}, environ...), "CLOCK_AHEAD_FILE="+s.clock(i))
-		if k.disks {
+		if k.disks || !slices.ContainsFunc(environ, hasOwnTerms) { // or it would refuse while Redis is away
 			n.environ = append(n.environ, "MAILGATE_DATA_DIR="+filepath.Join(s.dir, fmt.Sprintf("alone%d", i)))
 		}
 		if k.within != nil {

@@ -82,14 +82,19 @@ func (a *account) turn(key string) *turn {
 	return &a.turns[maphash.String(seed, key)%uint64(len(a.turns))]
 }
 
-// fails reports whether a call to the shared history failed and is to be done alone. Doubt is
-// a call for the same key that changes nothing: it has to succeed before the outage is over.
-func (a *account) fails(ctx context.Context, err error, doubt func(context.Context) error) bool {
+// fails reports whether a call to the shared history failed and is to be done alone; see goesOn.
+func (a *account) fails(ctx context.Context, key string, err error, doubt func(context.Context) error) bool {
 	if err == nil {
 		a.watch.heard()
 		return false
 	}
-	return a.watch.goesOn(ctx, err, doubt)
+	return a.goesOn(ctx, key, err, doubt)
+}
+
+// owes reports whether a call that ends something failed, and the shared history is to be told
+// later: that needs no outage, as it admits nothing.
+func (a *account) owes(ctx context.Context, key string, err error, doubt func(context.Context) error) bool {
+	return a.fails(ctx, key, err, doubt) || err != nil && ctx.Err() == nil && (errors.Is(err, errOwes) || a.watch.unavailable(err))
 }
 
 // both is why a call came to nothing together, and then alone. It is proof that nothing was

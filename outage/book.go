@@ -60,11 +60,12 @@ func (b *Book) Add(ctx context.Context, mailbox string, h verify.Hash, lifetime 
 	if asked {
 		err = b.shared.Add(ctx, mailbox, h, lifetime)
 	}
-	if !b.fails(ctx, err, b.doubt(mailbox)) {
-		return err
-	}
-	if asked && !b.watch.undone(err) {
+	alone := b.fails(ctx, mailbox, err, b.doubt(mailbox))
+	if asked && b.watch.unavailable(err) && !b.watch.undone(err) && ctx.Err() == nil {
 		return fmt.Errorf("%w: %w", verify.ErrMayBeRight, cmp.Or(b.takeBack(mailbox, h, err), err))
+	}
+	if !alone {
+		return err
 	}
 	expires := b.watch.o.Now() + lifetime
 	return b.instead(mailbox, debt{step: add, what: string(h[:]), at: expires, until: expires}, err)
@@ -92,7 +93,7 @@ func (b *Book) Check(ctx context.Context, mailbox string, h verify.Hash) (result
 	if err = b.told(ctx, "checking a code", mailbox); err == nil {
 		result, err = b.shared.Check(ctx, mailbox, h)
 	}
-	if !b.fails(ctx, err, b.doubt(mailbox)) {
+	if !b.fails(ctx, mailbox, err, b.doubt(mailbox)) {
 		return result, err
 	}
 	return b.checkOwn(mailbox, h, err)
@@ -160,7 +161,7 @@ func (b *Book) Remove(ctx context.Context, mailbox string, h verify.Hash) error 
 	if err == nil {
 		err = b.shared.Remove(ctx, mailbox, h)
 	}
-	if !b.fails(ctx, err, b.doubt(mailbox)) {
+	if !b.owes(ctx, mailbox, err, b.doubt(mailbox)) {
 		return err
 	}
 	return b.takeBack(mailbox, h, err)

@@ -50,7 +50,7 @@ func idleDeskOn(t *testing.T, disk *cache.Disk) *desk {
 	t.Cleanup(book.Close)
 	d.there = &sharedBook{Book: book, now: d.clock.Now}
 	d.watch, err = outage.NewWatch(outage.Options{
-		Disk: d.disk, Kept: true, Shared: d.there.ready, Now: d.clock.Now, Pause: 2 * time.Millisecond,
+		Disk: d.disk, Away: unavailableIsAway, Shared: d.there.ready, Now: d.clock.Now, Pause: 2 * time.Millisecond,
 	})
 	if err != nil {
 		t.Fatal(err)

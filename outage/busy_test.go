@@ -120,7 +120,7 @@ func TestABusyKeyPays(t *testing.T) {
 	there := newTally()
 	disk, way := cachetest.Open(t, cache.Memory), &far{Recorder: there}
 	w, err := outage.NewWatch(outage.Options{
-		Disk: disk, Kept: true, Shared: way.ready, Now: func() int64 { return time.Now().UnixMilli() }, Pause: 20 * time.Millisecond,
+		Disk: disk, Away: unavailableIsAway, Shared: way.ready, Now: func() int64 { return time.Now().UnixMilli() }, Pause: 20 * time.Millisecond,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -56,7 +56,7 @@ func TestMetersConform(t *testing.T) {
 // openWatch is one whose clock stands still, as every limiter of the suite has its own.
 func openWatch(t testing.TB, disk *cache.Disk, l *line) *outage.Watch {
 	t.Helper()
-	w, err := outage.NewWatch(outage.Options{Disk: disk, Kept: true, Shared: l.ready, Now: func() int64 { return start }})
+	w, err := outage.NewWatch(outage.Options{Disk: disk, Away: unavailableIsAway, Shared: l.ready, Now: func() int64 { return start }})
 	if err != nil {
 		t.Fatal(err)
 	}

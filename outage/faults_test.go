@@ -20,12 +20,19 @@ const (
 	dead          // nothing is done, and everybody knows
 	silent        // nothing is done, and nobody knows
 	unheard       // all is done, and the reply is lost
+	late          // all is done, the reply is late, and it is not known to be away
 )
 
 var (
 	errDead   = errors.New("dead")
 	errSilent = errors.New("silent")
+	errLate   = errors.New("late")
 )
+
+// unavailableIsAway takes every fault for an outage, but a reply that is late.
+func unavailableIsAway(err error) bool {
+	return !errors.Is(err, errLate) && (errors.Is(err, throttle.ErrUnavailable) || errors.Is(err, verify.ErrUnavailable) || errors.Is(err, idempotency.ErrUnavailable))
+}
 
 // A line to what is shared can be made to fail.
 type line struct {
@@ -60,6 +67,9 @@ func over[T any](l *line, kind error, do func() (T, error)) (answer T, err error
 	case unheard:
 		_, _ = do()
 		return answer, unavailable(kind, errSilent)
+	case late:
+		_, _ = do()
+		return answer, unavailable(kind, errLate)
 	}
 	return do()
 }

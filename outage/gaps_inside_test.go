@@ -57,7 +57,7 @@ func (u *unable) Record(context.Context, string, throttle.Admission) error {
 func accountWith(t *testing.T, own throttle.Recorder) *account {
 	t.Helper()
 	w, err := NewWatch(Options{
-		Disk: cachetest.Open(t, cache.Memory), Kept: true, Shared: func(context.Context) error { return nil }, Now: func() int64 { return 5 },
+		Disk: cachetest.Open(t, cache.Memory), Away: unavailableIsAway, Shared: func(context.Context) error { return nil }, Now: func() int64 { return 5 },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -21,10 +21,6 @@ type OwnKeeper interface {
 	FinishFor(ctx context.Context, lease idempotency.Lease, answer idempotency.Answer, keep int64) (kept bool, err error)
 }
 
-// knownToAll is how many milliseconds a node that has memory alone keeps an answer that the
-// shared keeper has as well: those who ask again do so soon.
-const knownToAll = 60 * 60 * 1000
-
 // A Keeper keeps records of requests with the shared keeper, and of those that this node
 // does with its own as well. That one is asked first, so that a node gives one answer to a
 // request whatever becomes of the shared keeper. It implements idempotency.Keeper.
@@ -43,9 +39,7 @@ func (w *Watch) Keeper(name string, terms idempotency.Terms, shared idempotency.
 	k := &Keeper{shared: shared, own: own, terms: terms, begun: begun{most: mostBegun}}
 	k.account = w.account("."+name, true, k.pay)
 	w.sweepToo(k.begun.sweep)
-	if w.o.Kept { // by whoever ran here before
-		k.keeps()
-	}
+	k.keeps() // what a process before this one has kept
 	return k
 }
 
@@ -95,7 +89,7 @@ func (k *Keeper) BeginAs(ctx context.Context, lease idempotency.Lease) (o idempo
 		return o, err
 	}
 	d := debt{step: begin, what: string(lease.Token[:]), until: k.watch.o.Now() + k.terms.Lease, more: string(lease.Body[:])}
-	if err = k.owes(beginning, lease.Name, d); err != nil {
+	if err = k.noteDebt(beginning, lease.Name, d); err != nil {
 		return idempotency.Outcome{Lease: lease}, err
 	}
 	return o, nil
@@ -122,7 +116,7 @@ func (k *Keeper) begin(ctx context.Context, lease idempotency.Lease) (o idempote
 	} else {
 		err = idempotency.Unavailable(beginning, err)
 	}
-	if !k.fails(ctx, err, k.doubt(lease.Name)) {
+	if !k.fails(ctx, name, err, k.doubt(lease.Name)) {
 		k.note(context.WithoutCancel(ctx), lease, o)
 		return o, err
 	}
@@ -173,7 +167,7 @@ func (k *Keeper) writes(note func() error) {
 // Finish keeps the answer: with the shared keeper if it can be, or else here until then.
 func (k *Keeper) Finish(ctx context.Context, lease idempotency.Lease, a idempotency.Answer) (kept bool, err error) {
 	kept, err = k.shared.Finish(ctx, lease, a)
-	alone := k.fails(ctx, err, k.doubt(lease.Name))
+	alone := k.owes(ctx, lease.Name.Text(), err, k.doubt(lease.Name))
 	if err != nil && !alone {
 		return false, err
 	}
@@ -182,25 +176,21 @@ func (k *Keeper) Finish(ctx context.Context, lease idempotency.Lease, a idempote
 		return false, nil // somebody else has begun since
 	}
 	k.keeps()
-	keep := k.terms.Keep
-	if kept && !k.watch.o.Kept {
-		keep = min(keep, knownToAll)
-	}
 	ctx = context.WithoutCancel(ctx)
 	if kept {
 		k.writes(func() error {
-			_, err := k.own.FinishFor(ctx, lease, a, keep)
+			_, err := k.own.FinishFor(ctx, lease, a, k.terms.Keep)
 			return err
 		})
 		return true, nil
 	}
-	mine, failed := k.own.FinishFor(ctx, lease, a, keep)
+	mine, failed := k.own.FinishFor(ctx, lease, a, k.terms.Keep)
 	if failed != nil || !mine {
 		return false, failed
 	}
 	more := idempotency.AppendAnswer(append([]byte(nil), lease.Body[:]...), a)
 	d := debt{step: finish, what: string(lease.Token[:]), until: k.watch.o.Now() + k.terms.Keep, more: string(more)}
-	return true, k.owes("finishing a request", lease.Name, d)
+	return true, k.noteDebt("finishing a request", lease.Name, d)
 }
 
 // Abandon frees the name. While it is owed to the shared keeper that the name is taken, the
@@ -209,7 +199,7 @@ func (k *Keeper) Abandon(ctx context.Context, lease idempotency.Lease) (freed bo
 	alone := k.watch.ledger.number(k.holder(lease.Name.Text())) > 0
 	if !alone {
 		freed, err = k.shared.Abandon(ctx, lease)
-		alone = k.fails(ctx, err, k.doubt(lease.Name))
+		alone = k.owes(ctx, lease.Name.Text(), err, k.doubt(lease.Name))
 		if err != nil && !alone {
 			return false, err
 		}
@@ -220,7 +210,7 @@ func (k *Keeper) Abandon(ctx context.Context, lease idempotency.Lease) (freed bo
 		return freed || mine, failed
 	}
 	d := debt{step: abandon, what: string(lease.Token[:]), until: k.watch.o.Now() + k.terms.Lease, more: string(lease.Body[:])}
-	return true, k.owes("abandoning a request", lease.Name, d)
+	return true, k.noteDebt("abandoning a request", lease.Name, d)
 }
 
 // doubt asks for what changes nothing: to abandon a request that nobody has begun.
@@ -240,7 +230,7 @@ func (k *Keeper) abandon(ctx context.Context, lease idempotency.Lease) (freed bo
 	return freed, err
 }
 
-func (k *Keeper) owes(doing string, name idempotency.Name, d debt) error {
+func (k *Keeper) noteDebt(doing string, name idempotency.Name, d debt) error {
 	if err := k.owe(name.Text(), d); err != nil {
 		return idempotency.Unavailable(doing, err)
 	}

@@ -43,7 +43,7 @@ func openBeginner(t *testing.T, pause time.Duration) *beginner {
 		t.Fatal(err)
 	}
 	t.Cleanup(own.Close)
-	w, err := NewWatch(Options{Disk: disk, Kept: true, Shared: func(context.Context) error { return nil }, Now: b.clock.Load, Pause: pause})
+	w, err := NewWatch(Options{Disk: disk, Away: unavailableIsAway, Shared: func(context.Context) error { return nil }, Now: b.clock.Load, Pause: pause})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,16 +38,13 @@ func openOwnKeeper(t testing.TB, disk *cache.Disk, name string, terms idempotenc
 	return k
 }
 
-func openOffice(t *testing.T) *office { return openOfficeOn(t, true) }
-
-// openOfficeOn opens one whose disk outlives it, or not.
-func openOfficeOn(t *testing.T, kept bool) *office {
+func openOffice(t *testing.T) *office {
 	t.Helper()
 	o := &office{t: t, clock: clocktest.New(start)}
 	disk := cachetest.Open(t, cache.Memory)
 	o.there = &sharedKeeper{Keeper: openOwnKeeper(t, disk, "there", terms, o.clock.Now)}
 	var err error
-	o.watch, err = outage.NewWatch(outage.Options{Disk: disk, Kept: kept, Shared: o.there.ready, Now: o.clock.Now, Pause: 2 * time.Millisecond})
+	o.watch, err = outage.NewWatch(outage.Options{Disk: disk, Away: unavailableIsAway, Shared: o.there.ready, Now: o.clock.Now, Pause: 2 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,26 +181,6 @@ func TestRequestOfBefore(t *testing.T) {
 	}
 	o.back()
 	o.begin(o.there.Keeper, idempotency.Replay)
-}
-
-// Where memory is all that a node has, an answer that all know is here for an hour, and one
-// that nobody else knows for as long as any.
-func TestAnswersInMemory(t *testing.T) {
-	for _, tt := range []struct {
-		kept  bool
-		fault fault
-		later idempotency.State // an hour later, alone
-	}{{false, none, idempotency.Started}, {false, dead, idempotency.Replay}, {true, none, idempotency.Replay}} {
-		o := openOfficeOn(t, tt.kept)
-		lease := o.begin(o, idempotency.Started).Lease
-		o.there.set(tt.fault)
-		o.finish(lease)
-		o.there.set(dead)
-		o.clock.Add(3_599_999)
-		o.begin(o, idempotency.Replay)
-		o.clock.Add(1)
-		o.begin(o, tt.later)
-	}
 }
 
 // One that was begun together and ends alone is answered here at once, and there afterwards.

@@ -199,17 +199,20 @@ func (l *Limiter) mirror(ctx context.Context, key string, a throttle.Admission) 
 // goesOn is nil where the node is to answer a call that failed, and else the call's error: a
 // disk that keeps it from answering is to be heard of, not the shared history alone.
 func (l *Limiter) goesOn(ctx context.Context, key string, cause error) error {
-	doubt := func(ctx context.Context) error {
-		_, err := l.shared.Peek(ctx, key)
-		return err
-	}
-	if !l.watch.goesOn(ctx, cause, doubt) {
+	if !l.account.goesOn(ctx, key, cause, l.doubt(key)) {
 		return cause
 	}
 	if !l.whole() {
 		return both(cause, errGaps)
 	}
 	return nil
+}
+
+func (l *Limiter) doubt(key string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_, err := l.shared.Peek(ctx, key)
+		return err
+	}
 }
 
 // Peek answers what Take would.
@@ -245,7 +248,7 @@ func (l *Limiter) look(ctx context.Context, doing, key string, ask func(at throt
 	return nil
 }
 
-// Release gives the admission back, however long the shared history is away. While it is,
+// Release gives the admission back, whether the shared history answers now or later. Until it does,
 // whether there was one is what this node knows of it; where its disk does not say, there was.
 func (l *Limiter) Release(ctx context.Context, key string, id throttle.ID) (bool, error) {
 	if err := throttle.CheckCall(ctx, "release", key); err != nil {
@@ -264,7 +267,7 @@ func (l *Limiter) Release(ctx context.Context, key string, id throttle.ID) (bool
 	if err == nil || !id.Valid() {
 		return released, err
 	}
-	if err := l.goesOn(ctx, key, err); err != nil {
+	if !l.owes(ctx, key, err, l.doubt(key)) {
 		return false, err
 	}
 	if failed := l.owe(key, l.releaseOf(id)); failed != nil {
@@ -307,7 +310,7 @@ func (l *Limiter) Reset(ctx context.Context, key string) (int, error) {
 	}
 	cleared, err := l.shared.Reset(ctx, key)
 	if err != nil {
-		if ctx.Err() == nil && l.watch.isAway(err) {
+		if ctx.Err() == nil && l.watch.o.Away(err) {
 			l.watch.note(err, nil)
 		}
 		return 0, err

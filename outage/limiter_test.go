@@ -266,39 +266,6 @@ func TestCallerGivesUp(t *testing.T) {
 	}
 }
 
-// In memory, and without having met the others, there is nothing to go on with.
-func TestNothingToGoOnWith(t *testing.T) {
-	clock := clocktest.New(start)
-	p := throttletest.Policy(t, "minute=1/60s")
-	s := openShared(t, p, clock)
-	s.set(dead)
-	n := openNode(t, s, cachetest.Open(t, cache.Memory), p, clock.Now, func(o *outage.Options) { o.Kept = false })
-	n.watch.Start()
-	own := func(context.Context) error { return nil }
-	if _, err := n.Take(context.Background(), alice, throttle.NewID()); !errors.Is(err, throttle.ErrUnavailable) || !errors.Is(err, errDead) {
-		t.Fatalf("%v", err)
-	}
-	if err := n.watch.Ready(context.Background(), own); !errors.Is(err, errDead) {
-		t.Fatalf("ready: %v", err)
-	}
-	s.set(none)
-	n.healthy()
-	if err := n.watch.Ready(context.Background(), own); err != nil {
-		t.Fatal(err)
-	}
-	s.set(dead)
-	if v := n.take(alice, throttle.NewID()); !v.Allowed || !v.Degraded {
-		t.Fatalf("%+v", v)
-	}
-	if err := n.watch.Ready(context.Background(), own); err != nil {
-		t.Fatal(err)
-	}
-	disk := errors.New("the disk is full")
-	if err := n.watch.Ready(context.Background(), func(context.Context) error { return disk }); !errors.Is(err, disk) {
-		t.Fatalf("with a disk that is full: %v", err)
-	}
-}
-
 // What has left the longest window is not written any more.
 func TestOldDebtsAreDropped(t *testing.T) {
 	n, clock := opened(t, "minute=1/60s")
@@ -329,7 +296,7 @@ func TestWrongIsNotAway(t *testing.T) {
 	clock := clocktest.New(start)
 	p := throttletest.Policy(t, "minute=1/60s")
 	n := openNode(t, openShared(t, p, clock), cachetest.Open(t, cache.Memory), p, clock.Now, func(o *outage.Options) {
-		o.Wrong = func(err error) bool { return errors.Is(err, errDead) }
+		o.Away = func(error) bool { return false }
 	})
 	n.shared.set(dead)
 	if _, err := n.Take(context.Background(), alice, throttle.NewID()); !errors.Is(err, errDead) {

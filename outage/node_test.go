@@ -47,7 +47,7 @@ func openNode(t testing.TB, s *shared, disk *cache.Disk, p throttle.Policy, now 
 	t.Helper()
 	n := &node{t: t, shared: s, log: new(journal), own: openLimiter(t, disk, p, now)}
 	o := outage.Options{
-		Disk: disk, Kept: true, Shared: s.ready, Now: now, Log: n.log.logger(), Pause: 2 * time.Millisecond,
+		Disk: disk, Away: unavailableIsAway, Shared: s.ready, Now: now, Log: n.log.logger(), Pause: 2 * time.Millisecond,
 	}
 	if change != nil {
 		change(&o)

@@ -206,7 +206,7 @@ func openPayer(t *testing.T) *payer {
 	n.clock.Store(1_800_000_000_000)
 	n.there = &there{Limiter: n.limiter(cachetest.Open(t, cache.Memory))}
 	n.o = Options{
-		Disk: cachetest.Open(t, cache.Memory), Kept: true, Shared: n.there.ready, Now: n.clock.Load, Pause: time.Millisecond,
+		Disk: cachetest.Open(t, cache.Memory), Away: unavailableIsAway, Shared: n.there.ready, Now: n.clock.Load, Pause: time.Millisecond,
 		Log: slog.New(slog.NewTextHandler(&n.log, nil)),
 	}
 	n.own = n.limiter(n.o.Disk)

@@ -52,7 +52,7 @@ func TestAPartIsAway(t *testing.T) {
 			var asked atomic.Int64
 			log, way, disk := new(journal), new(line), cachetest.Open(t, cache.Memory)
 			w, err := outage.NewWatch(outage.Options{
-				Disk: disk, Kept: true, Shared: func(context.Context) error { asked.Add(1); return nil },
+				Disk: disk, Away: unavailableIsAway, Shared: func(context.Context) error { asked.Add(1); return nil },
 				Now: func() int64 { return start }, Pause: time.Millisecond, Log: log.logger(),
 			})
 			if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/mailgate/mailgate/cache/cachetest"
 	"github.com/mailgate/mailgate/outage"
 	"github.com/mailgate/mailgate/redisstore"
+	"github.com/mailgate/mailgate/servertest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/cluster"
 	"github.com/mailgate/mailgate/throttle/local"
@@ -64,7 +65,8 @@ func openPeerWith(t *testing.T, disk *cache.Disk, o redisstore.Options, p thrott
 	}
 	n := &peer{t: t, shared: shared, meters: meters, own: openLimiter(t, disk, p, store.Now), clock: store.Now, admitted: map[string][]string{}}
 	n.watch, err = outage.NewWatch(outage.Options{
-		Disk: disk, Kept: true, Shared: store.Ready, Now: store.Now, Pause: 20 * time.Millisecond,
+		Disk: disk, Shared: store.Ready, Now: store.Now, Pause: 20 * time.Millisecond,
+		Away:  func(err error) bool { return errors.Is(err, redisstore.ErrAway) },
 		Wrong: func(err error) bool { return errors.Is(err, redisstore.ErrReply) },
 	})
 	if err != nil {
@@ -94,6 +96,15 @@ func (n *peer) take(key string) (throttle.Verdict, throttle.ID) {
 		n.t.Fatalf("take: %v", err)
 	}
 	return v, id
+}
+
+// awaitAlone waits until the node knows that Redis is away.
+func (n *peer) awaitAlone() {
+	n.t.Helper()
+	servertest.Eventually(n.t, "the node to go on alone", func() bool {
+		v, err := n.Peek(context.Background(), "somebody@example.com")
+		return err == nil && v.Degraded
+	})
 }
 
 // send takes, together or alone, and remembers what was admitted.

@@ -39,7 +39,7 @@ var redisFaults = map[string]redisFault{
 		return line.Pass
 	},
 	"replies lost": func(_ *testing.T, _ *redistest.Server, line *redistest.FaultyProxy) func() {
-		line.DropReplies(1_000_000, "evalsha", "eval")
+		line.DropReplies(1_000_000)
 		return line.Pass
 	},
 	"out of memory": func(t *testing.T, s *redistest.Server, _ *redistest.FaultyProxy) func() {

@@ -64,7 +64,7 @@ func openHung(t *testing.T) *hung {
 	t.Helper()
 	n := &hung{t: t, own: &hanging{ends: make(chan error)}, log: new(strings.Builder)}
 	w, err := NewWatch(Options{
-		Disk: cachetest.Open(t, cache.Memory), Kept: true, Shared: func(context.Context) error { return nil },
+		Disk: cachetest.Open(t, cache.Memory), Away: unavailableIsAway, Shared: func(context.Context) error { return nil },
 		Now: func() int64 { return 5 }, Pause: time.Millisecond, Log: slog.New(slog.NewTextHandler(n.log, nil)),
 	})
 	if err != nil {

@@ -148,7 +148,7 @@ func (a *account) payRun(ctx context.Context, key string, debts []debt) (number 
 		return 0, nil
 	}
 	if err := (*pay)(ctx, key, debts[:number]); err != nil {
-		if ctx.Err() != nil || a.watch.isAway(err) {
+		if ctx.Err() != nil || a.watch.unavailable(err) {
 			return 0, err
 		}
 		return 0, nil
@@ -169,7 +169,7 @@ func (a *account) payOne(ctx context.Context, key string, d debt) error {
 		switch {
 		case err == nil && d.step == record:
 			w.written.Add(1)
-		case err != nil && (errors.Is(err, errLater) || ctx.Err() != nil || w.isAway(err)):
+		case err != nil && (errors.Is(err, errLater) || ctx.Err() != nil || w.unavailable(err)):
 			return err
 		case err != nil: // it never will be paid
 			w.o.Log.Warn("what this node did alone cannot be written to the shared history", "what", a.name, "cause", err)

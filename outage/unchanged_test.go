@@ -19,16 +19,13 @@ func TestWhatAFailedTakeProves(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		fault fault
-		kept  bool // so it goes on with its own history, which is closed
 		proof bool
 	}{
-		{"not asked, and nothing to go on with", dead, false, true},
-		{"not heard, and nothing to go on with", silent, false, false},
-		{"not asked, and an own history that is closed", dead, true, true},
-		{"not heard, and an own history that is closed", silent, true, false},
+		{"not asked, and an own history that is closed", dead, true},
+		{"not heard, and an own history that is closed", silent, false},
 	} {
 		clock, p := clocktest.New(start), throttletest.Policy(t, "minute=1/60s")
-		n := openNode(t, openShared(t, p, clock), cachetest.Open(t, cache.Memory), p, clock.Now, func(o *outage.Options) { o.Kept = tt.kept })
+		n := openNode(t, openShared(t, p, clock), cachetest.Open(t, cache.Memory), p, clock.Now, nil)
 		full := cachetest.Open(t, cache.Memory)
 		limiter := n.watch.Historian("mailbox", p.Longest(), n.shared, openLimiter(t, full, p, clock.Now))
 		n.shared.set(tt.fault)
@@ -73,7 +70,7 @@ func TestALaterTryProvesNothing(t *testing.T) {
 	for name, gone := range map[string]bool{"the release failed": true, "the next take failed": false} {
 		clock, p := clocktest.New(start), throttletest.Policy(t, "minute=1/60s")
 		n := openNode(t, openShared(t, p, clock), cachetest.Open(t, cache.Memory), p, clock.Now, func(o *outage.Options) {
-			o.Wrong = func(err error) bool { return errors.Is(err, errGone) }
+			o.Away = func(err error) bool { return !errors.Is(err, errGone) && unavailableIsAway(err) }
 		})
 		n.shared.during = func() {
 			n.shared.set(dead)

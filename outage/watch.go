@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,13 +21,11 @@ type Options struct {
 	// Disk is where the node's own history is, and what it owes. It stays the caller's to
 	// close, after the Watch.
 	Disk *cache.Disk
-	// Kept says that the disk outlives the process.
-	Kept bool
 	// Shared asks whether the shared history takes writes.
 	Shared func(context.Context) error
-	// Whole asks whether all parts of the shared history answer. A node that keeps nothing has
-	// met it only when they do. Nil is for one that has a single part.
-	Whole func(context.Context) error
+	// Away reports whether an error of the shared history, of Shared or of a call, says that it is
+	// known to be away. A call that failed otherwise, such as by a timeout, is never decided alone.
+	Away func(error) bool
 	// Now is the clock of the shared history, as far as it can be known without it.
 	Now func() int64
 	// Wrong reports whether an error is about what is on record and not about whether it
@@ -48,8 +47,6 @@ type Watch struct {
 
 	away atomic.Bool // is there an outage
 	met  atomic.Bool // the shared history has answered since the start
-	// whole says that all parts of it have, or that it makes no difference.
-	whole atomic.Bool
 	// answers says that it has answered the worker, and failed nobody since.
 	answers atomic.Bool
 
@@ -93,8 +90,8 @@ type doubts [16]func(context.Context) error
 // NewWatch reads what the node owes. It watches nothing until Start, which comes when all
 // parts have been wrapped.
 func NewWatch(o Options) (*Watch, error) {
-	if o.Disk == nil || o.Shared == nil || o.Now == nil {
-		return nil, errors.New("outage: Disk, Shared and Now are needed")
+	if o.Disk == nil || o.Shared == nil || o.Away == nil || o.Now == nil {
+		return nil, errors.New("outage: Disk, Shared, Away and Now are needed")
 	}
 	if o.Pause == 0 {
 		o.Pause = 250 * time.Millisecond
@@ -112,7 +109,6 @@ func NewWatch(o Options) (*Watch, error) {
 		return nil, fmt.Errorf("outage: %w", err)
 	}
 	w := &Watch{o: o, ledger: ledger, gaps: gaps, scribe: newScribe(), accounts: map[string]*account{}, wake: make(chan struct{}, 1), done: make(chan struct{})}
-	w.whole.Store(o.Kept)
 	w.ctx, w.stop = context.WithCancel(context.Background())
 	ledger.bound.tell = w.tellTooMuch
 	return w, nil
@@ -148,16 +144,12 @@ func (w *Watch) Ready(ctx context.Context, own func(context.Context) error) erro
 		err := w.o.Shared(ctx)
 		if err == nil {
 			w.heard()
-			w.meet(ctx)
 			return nil
 		}
-		if ctx.Err() != nil {
-			return fmt.Errorf("%w: %w", throttle.ErrUnavailable, err) // whoever asked gave up first
+		if ctx.Err() != nil || !w.o.Away(err) {
+			return fmt.Errorf("%w: %w", throttle.ErrUnavailable, err)
 		}
 		w.note(err, nil)
-	}
-	if !w.canGoOn() {
-		return fmt.Errorf("nothing to go on with: %w", w.cause())
 	}
 	if w.hasGaps() {
 		return fmt.Errorf("%w: %w", errGaps, w.cause())
@@ -168,9 +160,6 @@ func (w *Watch) Ready(ctx context.Context, own func(context.Context) error) erro
 	return own(ctx)
 }
 
-// canGoOn reports whether there is anything to go on with alone.
-func (w *Watch) canGoOn() bool { return w.whole.Load() }
-
 func (w *Watch) cause() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -180,29 +169,16 @@ func (w *Watch) cause() error {
 	return w.outage.cause
 }
 
-// heard takes note that the shared history has answered. The worker asks about the rest.
+// heard takes note that the shared history has answered.
 func (w *Watch) heard() {
 	if !w.met.Load() {
 		w.met.Store(true)
 	}
-	switch {
-	case w.whole.Load():
-	case w.o.Whole == nil:
-		w.whole.Store(true)
-	default:
-		w.rouse()
-	}
 }
 
-// meet asks whether all parts of the shared history answer, until they once have.
-func (w *Watch) meet(ctx context.Context) {
-	if !w.whole.Load() && w.o.Whole(ctx) == nil {
-		w.whole.Store(true)
-	}
-}
-
-// isAway reports whether an error of the shared history says that it cannot be reached.
-func (w *Watch) isAway(err error) bool {
+// unavailable reports whether an error of the shared history says that a call was not answered,
+// for whatever reason, so that it can be made again.
+func (w *Watch) unavailable(err error) bool {
 	kind := errors.Is(err, throttle.ErrUnavailable) || errors.Is(err, verify.ErrUnavailable) || errors.Is(err, idempotency.ErrUnavailable)
 	return kind && (w.o.Wrong == nil || !w.o.Wrong(err))
 }
@@ -213,16 +189,33 @@ func (w *Watch) undone(err error) bool {
 }
 
 // goesOn reports whether a call that failed is to be answered alone, and takes note of the
-// outage. Where it was the caller who gave up nothing is known of one. Where doubt is not
-// nil, it has to succeed before the outage is over.
-func (w *Watch) goesOn(ctx context.Context, err error, doubt func(context.Context) error) bool {
-	if ctx.Err() != nil || !errors.Is(err, errOwes) && !w.isAway(err) {
+// outage. It is where the shared history is known to be away, or does not yet know what this node
+// has admitted of the key in an outage. Doubt is a call for the key that changes nothing; it has
+// to succeed before the outage is over.
+func (a *account) goesOn(ctx context.Context, key string, err error, doubt func(context.Context) error) bool {
+	w := a.watch
+	if ctx.Err() != nil {
 		return false
 	}
-	if !errors.Is(err, errOwes) {
-		w.note(err, doubt)
+	if errors.Is(err, errOwes) {
+		if a.owesAdmissions(key) {
+			return true
+		}
+		err = doubt(ctx)
 	}
-	return w.canGoOn()
+	if err == nil || !w.o.Away(err) {
+		return false
+	}
+	w.note(err, doubt)
+	return true
+}
+
+// owesAdmissions reports whether something of the key was decided alone, in an outage, that the
+// shared history has not been told of. What ends something may be owed without an outage.
+func (a *account) owesAdmissions(key string) bool {
+	return slices.ContainsFunc(a.watch.ledger.of(a.holder(key)), func(d debt) bool {
+		return d.step == record || d.step == add || d.step == begin || d.step == forget
+	})
 }
 
 // note takes note of a failure, and of the outage that begins with it.
@@ -247,14 +240,11 @@ func (w *Watch) note(err error, doubt func(context.Context) error) {
 }
 
 func (w *Watch) tellBegin(err error) {
-	switch {
-	case !w.canGoOn():
-		w.o.Log.Warn("the shared history is away, and this node has not met it yet: nothing is admitted until it has", "cause", err)
-	case w.hasGaps():
+	if w.hasGaps() {
 		w.o.Log.Warn("the shared history is away, and what this node has noted has gaps: it does not admit by that", "cause", err)
-	default:
-		w.o.Log.Warn("the shared history is away: this node goes on with its own", "cause", err)
+		return
 	}
+	w.o.Log.Warn("the shared history is away: this node goes on with its own", "cause", err)
 }
 
 func (w *Watch) tellTooMuch() {

@@ -10,13 +10,19 @@ import (
 
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/cache/cachetest"
+	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/throttle"
 )
+
+// unavailableIsAway takes every fault for an outage.
+func unavailableIsAway(err error) bool {
+	return errors.Is(err, throttle.ErrUnavailable) || errors.Is(err, idempotency.ErrUnavailable)
+}
 
 // An outage that was met with again since somebody last looked is not over.
 func TestMetWithAgain(t *testing.T) {
 	w, err := NewWatch(Options{
-		Disk: cachetest.Open(t, cache.Memory), Shared: func(context.Context) error { return nil }, Now: func() int64 { return 7 },
+		Disk: cachetest.Open(t, cache.Memory), Away: unavailableIsAway, Shared: func(context.Context) error { return nil }, Now: func() int64 { return 7 },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +43,7 @@ func TestMetWithAgain(t *testing.T) {
 // Who asks whether the node is ready and does not wait for the answer has met with no outage.
 func TestWhoAsksGivesUp(t *testing.T) {
 	w, err := NewWatch(Options{
-		Disk: cachetest.Open(t, cache.Memory), Now: func() int64 { return 7 }, Shared: func(ctx context.Context) error {
+		Disk: cachetest.Open(t, cache.Memory), Now: func() int64 { return 7 }, Away: unavailableIsAway, Shared: func(ctx context.Context) error {
 			<-ctx.Done()
 			return fmt.Errorf("%w: %w", throttle.ErrUnavailable, ctx.Err())
 		},

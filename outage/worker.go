@@ -52,8 +52,7 @@ func (w *Watch) hasWork() bool {
 		return true
 	}
 	whole, cleared := w.closeGaps(), w.ledger.clear()
-	unmet := w.met.Load() && !w.whole.Load() // a part of the shared history
-	return !whole || !cleared || unmet || w.away.Load() || w.owed() > 0
+	return !whole || !cleared || w.away.Load() || w.owed() > 0
 }
 
 // pause waits between two attempts, and reports whether there is to be another. Debts that
@@ -84,7 +83,6 @@ func (w *Watch) mend() {
 		return
 	}
 	w.heard()
-	w.meet(w.ctx)
 	w.answers.Store(true)
 	later, taken := w.settleAll()
 	if !taken {
@@ -220,18 +218,13 @@ func (w *Watch) await(ctx context.Context) {
 }
 
 func (w *Watch) tellLeft() {
-	if w.o.Kept && !w.markGaps() {
+	if !w.markGaps() {
 		w.o.Log.Warn("that what this node has noted has gaps could not be noted either: after the next start it goes by that")
 	}
-	if paid := w.ledger.paid.number(); w.o.Kept && paid > 0 {
+	if paid := w.ledger.paid.number(); paid > 0 {
 		w.o.Log.Warn("what this node has written to the shared history could not be taken off its disk: it is written once more after the next start", "debts", paid)
 	}
-	left := w.owed()
-	switch {
-	case left == 0:
-	case w.o.Kept:
+	if left := w.owed(); left > 0 {
 		w.o.Log.Warn("not all that this node did alone could be written to the shared history: it will be after the next start", "debts", left)
-	default:
-		w.o.Log.Warn("not all that this node did alone could be written to the shared history, and it is lost", "debts", left)
 	}
 }

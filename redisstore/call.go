@@ -36,8 +36,7 @@ func (c Call) Ask(script *Script, words ...any) (reply string, err error) {
 		return "", err
 	}
 	reply, err = c.store.redis.insist(c.ctx, c.store.runner(script), script, c.key, append(words, c.store.clockWords()...))
-	c.store.judge(c.asker, c.key, err)
-	return reply, c.store.told(c.asker, err)
+	return reply, c.store.judge(c.asker, c.key, err)
 }
 
 // Once is Ask for a script that must not run twice.
@@ -47,8 +46,7 @@ func (c Call) Once(script *Script, words ...any) (reply string, err error) {
 	}
 	reply, err = c.store.runner(script)(c.ctx, script, c.key, append(words, c.store.clockWords()...))
 	err = refused(err)
-	c.store.judge(c.asker, c.key, err)
-	return reply, c.store.told(c.asker, err)
+	return reply, c.store.judge(c.asker, c.key, err)
 }
 
 // Hear is Ask for a script that tells the time, which read takes from its reply.

@@ -18,6 +18,8 @@ type redisClient struct {
 	lines     sync.Map // *line to each master, by its *redis.Client
 	newcomers newcomers
 	name      string // what the server is called, where there is only one
+	servers   servers
+	timeout   time.Duration
 }
 
 // A line is what calls to one master share. Each master has its own, so that one that hangs
@@ -31,7 +33,11 @@ type line struct {
 type runner func(ctx context.Context, s *Script, key string, words []any) (string, error)
 
 func connect(servers servers, timeout time.Duration, confirm bool) *redisClient {
-	return &redisClient{client: servers.open(timeout, confirm), name: servers.addresses[0]}
+	size := 0
+	if confirm { // for all that may wait for replicas, and for some that do not
+		size = confirming + 16
+	}
+	return &redisClient{client: servers.open(timeout, size), name: servers.addresses[0], servers: servers, timeout: timeout}
 }
 
 // line finds the line to the key's master.

@@ -21,10 +21,9 @@
 //
 // Many callers share few connections: what is asked at the same time travels in one
 // pipeline, one for each master. Every call answers within Options.Timeout, whatever Redis
-// does: that it did not is [ErrSilent]. A server that has not answered three calls in a row
-// rests: calls fail at once with [ErrResting] until it answers a trial, which the store makes
-// by itself every half second while anybody calls. Under [Patience] the calls of one request wait for a server in vain
-// hardly longer than one.
+// does: that it did not is [ErrSilent], and says nothing of the server. Whether a master is away
+// is decided by a prober alone (package prober). While it is, calls fail at once with [ErrAway].
+// Under [Patience] the calls of one request wait for a server in vain hardly longer than one.
 //
 // Redis acknowledges a write before its replicas have it, so a failover can forget the
 // last ones. With Options.Confirm a script that says so is answered only when that many

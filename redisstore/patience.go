@@ -5,16 +5,18 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/mailgate/mailgate/internal/prober"
 )
 
 // Patience returns a context for calls that belong together, such as the steps of one
 // request. Together they wait for a server in vain hardly longer than one would.
 //
-// When a call was not answered in time, the server is asked for a second opinion, which has a
-// quarter of that time; [LongestWait] is both. Later calls on its keys fail at once, with
-// ErrResting, until it has answered anybody or a while has passed. Other servers are asked as ever.
-// So is this one by everybody else, since one lost answer tells little. A server whose replicas do
-// not confirm has answered, and goes on deciding.
+// When a call was not answered in time, the server is probed, and the next call waits for that for
+// a quarter of the time; [LongestWait] is both. Later calls on its keys fail at once, with
+// ErrNotAsked, until it has answered a probe or a while has passed. Other servers are asked as
+// before, and so is this one by other requests, since one lost answer tells little. A server whose
+// replicas do not confirm has answered, and goes on deciding.
 func Patience(ctx context.Context) context.Context { return &patience{Context: ctx} }
 
 // LongestWait is how long the calls under one Patience wait for a server in vain, where one of
@@ -55,16 +57,6 @@ func patienceOf(ctx context.Context) *patience {
 	return p
 }
 
-// whole reports that no server was waited for in vain.
-func (p *patience) whole() bool {
-	if p == nil {
-		return true
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.waits) == 0
-}
-
 // last is the last wait for a server.
 func (p *patience) last(address string) (w wait, found bool) {
 	if p == nil {
@@ -88,8 +80,8 @@ func (p *patience) spend(w wait) {
 }
 
 // asks reports whether a request is to ask a server, which it may have waited for in vain.
-func (s *Store) asks(asker context.Context, p *patience, address string) bool {
-	w, found := p.last(address)
+func (s *Store) asks(asker context.Context, address string, p *prober.Prober) bool {
+	w, found := patienceOf(asker).last(address)
 	if !found || time.Since(w.ended) > s.timeout+trialEvery {
 		return true
 	}
@@ -100,5 +92,5 @@ func (s *Store) asks(asker context.Context, p *patience, address string) bool {
 	case <-moment.C:
 	case <-asker.Done():
 	}
-	return !s.circuits.suspects(address)
+	return p.State() == prober.Here
 }

@@ -34,7 +34,7 @@ func stepOf(ctx context.Context, store *redisstore.Store, key string) (s step) {
 // asked fails the test unless the step waited for the server, in vain.
 func (s step) asked(t *testing.T, what string) {
 	t.Helper()
-	if s.err == nil || errors.Is(s.err, redisstore.ErrResting) || s.took < quick*8/10 {
+	if s.err == nil || errors.Is(s.err, redisstore.ErrNotAsked) || s.took < quick*8/10 {
 		t.Errorf("%s came out as %v after %v, want it to wait for %v", what, s.err, s.took, quick)
 	}
 }
@@ -42,7 +42,7 @@ func (s step) asked(t *testing.T, what string) {
 // spared fails the test unless the step was not even begun.
 func (s step) spared(t *testing.T, what string) {
 	t.Helper()
-	if !errors.Is(s.err, redisstore.ErrResting) || !redisstore.Undone(s.err) || s.took > quick*8/10 {
+	if !errors.Is(s.err, redisstore.ErrNotAsked) || !redisstore.Undone(s.err) || s.took > quick*8/10 {
 		t.Errorf("%s came out as %v after %v", what, s.err, s.took)
 	}
 }
@@ -115,7 +115,7 @@ func TestWhoIsNotKeptWaitingIsAsked(t *testing.T) {
 	server.Kill()
 	request := redisstore.Patience(context.Background())
 	for _, key := range []string{"first", "second"} {
-		if s := stepOf(request, store, key); s.err == nil || errors.Is(s.err, redisstore.ErrResting) {
+		if s := stepOf(request, store, key); s.err == nil || errors.Is(s.err, redisstore.ErrNotAsked) {
 			t.Errorf("the %s step came out as %v after %v", key, s.err, s.took)
 		}
 	}

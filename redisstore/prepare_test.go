@@ -11,6 +11,7 @@ import (
 
 	"github.com/mailgate/mailgate/redisstore"
 	"github.com/mailgate/mailgate/redisstore/redistest"
+	"github.com/mailgate/mailgate/servertest"
 )
 
 func TestPrepareWarns(t *testing.T) {
@@ -100,9 +101,7 @@ func TestReadyMeansThatItTakesWrites(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		server.Client().Do(ctx, fault[1]...)
-		if err := store.Ready(ctx); err != nil {
-			t.Errorf("%s, afterwards: %v", name, err)
-		}
+		servertest.Await(t, name+" to be over", patient, func() error { return store.Ready(ctx) })
 	}
 }
 

@@ -2,20 +2,15 @@ package redisstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
-
-	"github.com/redis/go-redis/v9"
-
-	"github.com/mailgate/mailgate/breaker"
 )
 
 // Ready reports whether Redis takes writes, by a trial. Where replicas have to confirm a send
 // they have to confirm the trial too. A cluster is ready while any of its masters is: calls on
-// the keys of the others fail. Servers that rest are asked as well, and one that answers rests
-// no more. Once Ready has succeeded, Now is the servers' clock.
+// the keys of the others fail. The error is ErrAway where Redis is known to be away. Once Ready has
+// succeeded, Now is the servers' clock.
 func (s *Store) Ready(ctx context.Context) error {
 	if s.confirm == 0 {
 		return s.ready(ctx)
@@ -30,19 +25,6 @@ func (s *Store) Ready(ctx context.Context) error {
 	case <-ctx.Done():
 		return s.unavailable(ctx, "asking redis", ctx.Err())
 	}
-}
-
-// Whole reports whether all masters answer, where Ready is content with one.
-func (s *Store) Whole(asker context.Context) error {
-	ctx, end := s.within(asker)
-	defer end()
-	failed := s.redis.eachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
-		return master.Ping(ctx).Err()
-	})
-	if err := errors.Join(failed...); err != nil {
-		return s.unavailable(asker, "asking redis", err)
-	}
-	return nil
 }
 
 // A question is one that all who ask while it is open share: one that waits for replicas
@@ -81,7 +63,7 @@ func (s *Store) ready(asker context.Context) error {
 	keys := s.trialKeys()
 	outcomes := make(chan error, len(keys))
 	for _, key := range keys {
-		go func() { outcomes <- s.write(ctx, key) }()
+		go func() { outcomes <- s.try(ctx, asker, key) }()
 	}
 	var err error
 	for range keys {
@@ -102,6 +84,18 @@ func (s *Store) ready(asker context.Context) error {
 // trial is the write that a replica can confirm.
 var trial = NewScript(`redis.call('SET', KEYS[1], 1, 'PX', 1000) return ''`, func(string) bool { return true })
 
+// try tries a write, unless the key's server is known to be away. The error is ErrAway where it is.
+func (s *Store) try(ctx, asker context.Context, key string) error {
+	if err := s.pass(context.Background(), key); err != nil {
+		return err
+	}
+	err := s.write(ctx, key)
+	if err != nil && s.provenAway(asker, s.redis.addressOf(key), err) {
+		return away{err}
+	}
+	return err
+}
+
 // write tries a write, of the kind that a send needs.
 func (s *Store) write(ctx context.Context, key string) (err error) {
 	if s.confirm > 0 || s.vigil != nil {
@@ -109,9 +103,6 @@ func (s *Store) write(ctx context.Context, key string) (err error) {
 		err = refused(err)
 	} else {
 		err = s.redis.client.Set(ctx, key, 1, time.Second).Err()
-	}
-	if err == nil && !s.circuits.calm() {
-		s.circuits.tried(s.redis.addressOf(key), breaker.Answered)
 	}
 	return err
 }

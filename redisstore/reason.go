@@ -81,5 +81,5 @@ func neverLeft(err error) bool {
 // Undone reports whether the error of a call is certain proof that Redis did nothing.
 func Undone(err error) bool {
 	var r refusal
-	return errors.As(err, &r) || errors.Is(err, ErrResting)
+	return errors.As(err, &r)
 }

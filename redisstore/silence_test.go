@@ -27,7 +27,6 @@ func TestSilence(t *testing.T) {
 		"ask":     func(ctx context.Context) error { return asked(ctx, store(), redisstore.Call.Ask) },
 		"once":    func(ctx context.Context) error { return asked(ctx, store(), redisstore.Call.Once) },
 		"ready":   func(ctx context.Context) error { return store().Ready(ctx) },
-		"whole":   func(ctx context.Context) error { return store().Whole(ctx) },
 		"prepare": func(ctx context.Context) error { _, err := store().Prepare(ctx); return err },
 	}
 	for doing, call := range calls {

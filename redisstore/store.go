@@ -47,7 +47,7 @@ type Store struct {
 
 	deadline atomic.Pointer[deadline] // the newest
 	servers  *serverClocks
-	circuits *circuits
+	probers  *probers
 	trials   *trials
 	vigil    *vigil // nil where nobody watches
 
@@ -78,7 +78,7 @@ func Open(o Options) (*Store, error) {
 	s := &Store{
 		redis: connect(servers, o.Timeout, o.Confirm > 0), prefix: o.Prefix,
 		timeout: o.Timeout, confirm: o.Confirm, clock: o.Clock,
-		servers: clocks, circuits: newCircuits(clocks.here), trials: newTrials(),
+		servers: clocks, probers: newProbers(o.Timeout), trials: newTrials(),
 	}
 	s.closing = sync.OnceValue(s.redis.close)
 	return s, nil
@@ -90,5 +90,6 @@ func Open(o Options) (*Store, error) {
 func (s *Store) Close() error {
 	s.closed.Store(true)
 	s.trials.close()
+	s.probers.close()
 	return s.closing()
 }

@@ -200,9 +200,9 @@ func (s *servers) readAuthorities(file string) error {
 }
 
 // open makes the client. No call may outlast the timeout and none is repeated: who
-// wrote a script knows better what may be. Only masters are asked. Where replicas confirm,
-// each master has connections for all that may wait for them, and for some that do not.
-func (s servers) open(timeout time.Duration, confirm bool) redis.UniversalClient {
+// wrote a script knows better what may be. Only masters are asked. Size is the most connections
+// to each, 0 the library's own.
+func (s servers) open(timeout time.Duration, size int) redis.UniversalClient {
 	o := &redis.UniversalOptions{
 		Addrs:      s.addresses,
 		MasterName: s.master,
@@ -219,9 +219,9 @@ func (s servers) open(timeout time.Duration, confirm bool) redis.UniversalClient
 
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
-	if confirm {
-		const others, idle = 16, 32
-		o.PoolSize = confirming + others
+	if size > 0 {
+		const idle = 32
+		o.PoolSize = size
 		// What a server that lagged has had them take is not kept for good.
 		o.MaxIdleConns = idle
 	}

@@ -97,7 +97,7 @@ func FuzzParseURL(f *testing.F) {
 		if len(s.addresses) == 0 || s.kind == sentinel && s.master == "" {
 			t.Fatalf("%q was taken for %+v", text, s)
 		}
-		if err := s.open(1e9, false).Close(); err != nil {
+		if err := s.open(1e9, 0).Close(); err != nil {
 			t.Fatal(err)
 		}
 	})

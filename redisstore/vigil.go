@@ -61,6 +61,9 @@ func (s *Store) note(caller context.Context, key string, err error) {
 	}
 }
 
+// trialEvery is how often that is tried.
+const trialEvery = 500 * time.Millisecond
+
 // awaitReturn tries until the outage is over, or the store closes.
 func (s *Store) awaitReturn(ctx context.Context) {
 	pause := time.NewTicker(trialEvery)
@@ -105,7 +108,7 @@ func (s *Store) returned(ctx context.Context) bool {
 func (s *Store) takesWrites(ctx context.Context, key string) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	return s.write(ctx, key)
+	return s.try(ctx, ctx, key)
 }
 
 // keyAt is a trial's key that lies on the server, or on any if it is a master no more.

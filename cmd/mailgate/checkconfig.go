@@ -8,7 +8,6 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/cmd/mailgate/settings"
 	"github.com/mailgate/mailgate/rules/rulefile"
 )
@@ -44,8 +43,8 @@ func checkConfig(_ context.Context, c call) error {
 	for _, place := range s.Unused() {
 		fmt.Fprintf(&b, "note: %s has no effect, because the history is in Redis\n", place)
 	}
-	if s.GoesOn() && ownDir(s) == cache.Memory {
-		b.WriteString("note: no directory is set as data_dir: what is admitted while Redis is away is in memory, and a server that is restarted then is 503 until Redis is back\n")
+	if s.RedisURL != "" && !s.GoesOn() && !s.Origin("on_store_outage").Given() && s.RedisConfirm == 0 {
+		b.WriteString("note: no directory is set as data_dir, so while Redis is away sends are refused (on_store_outage: refuse)\n")
 	}
 	if twice := keysTwice(s); twice != nil {
 		fmt.Fprintf(&b, "note: keys with two secrets: %s; take the old ones out when nobody uses them any more\n", strings.Join(twice, ", "))

@@ -265,7 +265,8 @@ func TestCheckConfig(t *testing.T) {
 		}
 	}
 	if want := "MAILGATE_SYNC has no effect, because the history is in Redis\n" +
-		"no directory is set as data_dir: what is admitted while Redis is away is in memory, and a server that is restarted then is 503 until Redis is back\nthe rule client-ip exempts API keys that are not set: batch\n"; notes != want {
+		"MAILGATE_CACHE_MAILBOXES has no effect, because the history is in Redis\n" +
+		"no directory is set as data_dir, so while Redis is away sends are refused (on_store_outage: refuse)\nthe rule client-ip exempts API keys that are not set: batch\n"; notes != want {
 		t.Errorf("it notes %q, want %q", notes, want)
 	}
 	for _, setting := range settings.Catalogue() {

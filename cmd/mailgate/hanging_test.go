@@ -13,7 +13,8 @@ import (
 )
 
 // A request that meets a Redis which hangs has several steps to take there, and waits for
-// one. The timeout is long, so that a busy machine is not taken for a second wait.
+// one. Until Redis is known to be away it is refused. The timeout is long, so that a busy machine
+// is not taken for a second wait.
 func TestHangingRedisIsWaitedForOnce(t *testing.T) {
 	t.Parallel()
 	const timeout = 6 * time.Second
@@ -29,7 +30,7 @@ func TestHangingRedisIsWaitedForOnce(t *testing.T) {
 		ask    func() (answer, error)
 		status int
 	}{
-		"a send": {func() (answer, error) { return app.once("meanwhile", "alice@example.com") }, 200},
+		"a send": {func() (answer, error) { return app.once("meanwhile", "alice@example.com") }, 503},
 		"a guess": {func() (answer, error) {
 			return app.ask("POST", "/verify-code", `{"email":"before@example.com","code":"000000"}`)
 		}, 503},
@@ -37,20 +38,17 @@ func TestHangingRedisIsWaitedForOnce(t *testing.T) {
 		began := time.Now()
 		a, err := one.ask()
 		took := time.Since(began)
-		if err != nil || a.Status != one.status || a.Status == 200 && !a.Body.Degraded {
+		if err != nil || a.Status != one.status {
 			t.Errorf("%s: %v %d %+v", what, err, a.Status, a.Body)
 		}
 		if took < timeout*8/10 || took > timeout*18/10 {
 			t.Errorf("%s took %v, want one timeout of %v and a little", what, took, timeout)
 		}
 	}
-	if a, err := app.once("meanwhile", "alice@example.com"); err != nil || a.Header.Get("Idempotent-Replayed") != "true" {
-		t.Errorf("asked again: %v %d %+v", err, a.Status, a.Body)
-	}
 }
 
-// A node that can go on alone is ready, also if it is by that question that it learns of a Redis
-// which hangs.
+// A node that can go on alone is ready as soon as it knows that Redis hangs, also if it is by that
+// question that it learns of it.
 func TestReadyWhileRedisHangs(t *testing.T) {
 	t.Parallel()
 	relay := startRelay(t, sandbox.Options{})
@@ -58,13 +56,14 @@ func TestReadyWhileRedisHangs(t *testing.T) {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()
 			redis := redistest.Alone(t)
-			server := startServer(t, settingsFor(relay.URL(), "MAILGATE_REDIS_URL="+redis.URL(), "MAILGATE_REDIS_TIMEOUT=4s", shared))
+			server := startServer(t, settingsFor(relay.URL(), "MAILGATE_REDIS_URL="+redis.URL(), "MAILGATE_REDIS_TIMEOUT=1s", shared))
 			newClient(t, server.URL, apiKey).mustSend(t, "bob@example.com", 200)
 			redis.Pause()
-			a, _ := newClient(t, server.URL, adminKey).ask("GET", path, "") // figures are no answer about a mailbox
-			if a.Status != 200 || !strings.Contains(a.Raw, want) {
-				t.Errorf("%d %s", a.Status, a.Raw)
-			}
+			ops := newClient(t, server.URL, adminKey)
+			servertest.Eventually(t, path+" to say "+want, func() bool {
+				a, _ := ops.ask("GET", path, "") // figures are no answer about a mailbox
+				return a.Status == 200 && strings.Contains(a.Raw, want)
+			})
 		})
 	}
 }
@@ -78,10 +77,10 @@ func TestCommandsWhileRedisHangs(t *testing.T) {
 		status int
 		says   string
 	}{
-		"healthcheck":             {exitOK, ""},
+		"healthcheck":             {exitFailure, "503"},
 		"reset alice@example.com": {exitFailure, "answers 503"},
 	} {
-		t.Run(command, func(t *testing.T) {
+		t.Run(strings.Fields(command)[0], func(t *testing.T) { // no address in a path, which is in the log
 			t.Parallel()
 			redis := redistest.Alone(t)
 			environ := settingsFor(relay.URL(), "MAILGATE_REDIS_URL="+redis.URL(), "MAILGATE_REDIS_TIMEOUT=10s", shared)

@@ -17,7 +17,7 @@ import (
 func TestTheOwnDiskIsClosedBeforeRedis(t *testing.T) {
 	there := func(context.Context) error { return nil }
 	watch, err := outage.NewWatch(outage.Options{
-		Disk: cachetest.Open(t, cache.Memory), Shared: there, Whole: there, Now: clock.Now, Log: slog.New(slog.DiscardHandler),
+		Disk: cachetest.Open(t, cache.Memory), Shared: there, Away: func(error) bool { return true }, Now: clock.Now, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)

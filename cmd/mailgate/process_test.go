@@ -149,9 +149,20 @@ func launchBy(t testing.TB, by, environ []string, args ...string) *process {
 // startServer is launch and wait until it serves.
 func startServer(t testing.TB, environ []string) *process {
 	t.Helper()
+	if keepsItself(environ) {
+		environ = append(slices.Clone(environ), "MAILGATE_DATA_DIR="+t.TempDir())
+	}
 	p := launch(t, environ, "serve")
 	p.URL = "http://" + p.log.await(t, "the address", logged("serving", "address"))
 	return p
+}
+
+// keepsItself reports whether a server beside Redis is to go on alone, and has not been given a
+// directory for that.
+func keepsItself(environ []string) bool {
+	all := strings.Join(environ, "\n")
+	return strings.Contains(all, "MAILGATE_REDIS_URL=") && !strings.Contains(all, "MAILGATE_DATA_DIR=") &&
+		!strings.Contains(all, "MAILGATE_ON_STORE_OUTAGE=refuse") && !strings.Contains(all, "MAILGATE_REDIS_CONFIRM=")
 }
 
 func (p *process) signal(t testing.TB, s syscall.Signal) {

@@ -59,7 +59,7 @@ func inRedis(store *redisstore.Store, first throttle.Policy) (history, error) {
 		codes:   codes.New(store),
 		repeats: api.Repeats{Answers: answers, HandedOver: handedOver},
 		remote:  true,
-		metrics: []prometheus.Collector{newRestingGauge(store.Resting)}, patience: redisstore.Patience,
+		metrics: redisGauges(store), patience: redisstore.Patience,
 		ready: store.Ready,
 		close: func(context.Context) error { return store.Close() },
 	}, nil
@@ -82,10 +82,16 @@ func prepare(ctx context.Context, store *redisstore.Store, log *slog.Logger) {
 	}
 }
 
-// newRestingGauge is how many servers of Redis are left alone, as they do not answer.
-func newRestingGauge(resting func() int) prometheus.Collector {
-	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "mailgate_redis_resting",
-		Help: "Servers of Redis that do not answer and are left alone at this moment.",
-	}, func() float64 { return float64(resting()) })
+// redisGauges are what this node knows of Redis, and of how far it can be trusted with that.
+func redisGauges(store *redisstore.Store) []prometheus.Collector {
+	return []prometheus.Collector{
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "mailgate_redis_masters_away",
+			Help: "Masters of Redis that are known to be away at this moment, and are not asked.",
+		}, func() float64 { return float64(store.Away()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "mailgate_prober_lateness_seconds",
+			Help: "How late the timers of this process were at most in the last 30 to 60 seconds. While it is above a quarter of the time that Redis has, and a second longer, silence of Redis is no outage.",
+		}, func() float64 { return store.Lateness().Seconds() }),
+	}
 }

@@ -89,7 +89,7 @@ func (p *program) announce(at listeners) {
 	if p.digest != "" {
 		serving = append(serving, "secret_digest", p.digest, "redis_prefix", string(s.RedisPrefix))
 	}
-	if dir := ownDir(s); dir != cache.Memory {
+	if dir := s.DataDir; s.KeepsHistory() && dir != cache.Memory {
 		serving = append(serving, "data_dir", absolute(dir))
 	}
 	log.Info("serving", serving...)
@@ -98,7 +98,7 @@ func (p *program) announce(at listeners) {
 	if twice := keysTwice(s); twice != nil {
 		log.Warn("keys have two secrets: take the old ones out when nobody uses them any more", "keys", strings.Join(twice, ", "))
 	}
-	if dir := ownDir(s); dir != cache.Memory && openToOthers(dir) {
+	if dir := s.DataDir; s.KeepsHistory() && dir != cache.Memory && openToOthers(dir) {
 		log.Warn("others on this machine may write to the data directory, and so decide what is on record: chmod 700 it")
 	}
 	if s.Secret == "" && place == "memory" {

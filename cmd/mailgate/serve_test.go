@@ -463,19 +463,13 @@ func TestOneProcessADirectory(t *testing.T) {
 	newClient(t, first.URL, apiKey).mustSend(t, "alice@example.com", 200)
 }
 
-// Without Redis it starts, is not ready, and refuses; with Redis back it serves. That is so
-// where it is not to go on alone, and where it has nothing to go on with.
-func TestRedisAway(t *testing.T) {
-	for _, what := range []string{"continue", "refuse"} {
-		t.Run(what, func(t *testing.T) { redisAway(t, "MAILGATE_ON_STORE_OUTAGE="+what) })
-	}
-}
-
-func redisAway(t *testing.T, setting string) {
+// Without Redis and a data directory it starts, is not ready, and refuses; with Redis back it
+// serves.
+func TestServe_RedisAwayAndNoDataDir_Refuses(t *testing.T) {
 	relay := startRelay(t, sandbox.Options{})
 	redis := redistest.Alone(t)
 	redis.Kill()
-	server := startServer(t, settingsFor(relay.URL(), "MAILGATE_REDIS_URL="+redis.URL(), "MAILGATE_REDIS_TIMEOUT=10s", setting, shared))
+	server := startServer(t, settingsFor(relay.URL(), "MAILGATE_REDIS_URL="+redis.URL(), "MAILGATE_REDIS_TIMEOUT=10s", "MAILGATE_DATA_DIR=:memory:", shared))
 	app := newClient(t, server.URL, apiKey)
 	if away := app.mustSend(t, "alice@example.com", 503); away.Body.Type != "urn:mailgate:problem:store-unavailable" || away.Header.Get("Retry-After") == "" {
 		t.Errorf("with redis away: %+v", away.Body)

@@ -214,6 +214,8 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 		{"a wait by a clock that was set", func(r *judge.Run) { r.Terms.Leases = true; r.Calls[1].Wait += 90_000 }, ""},
 		{"no answer of a node that is there", func(r *judge.Run) { r.Terms.Gone = false }, "answers"},
 		{"a node that does not go on alone", func(r *judge.Run) { r.Terms.Alone = true; noStore(r, begin+9) }, "answers"},
+		{"a node that does not know yet", func(r *judge.Run) { r.Terms.Alone, r.Terms.Unknown = true, 9; noStore(r, begin+9) }, ""},
+		{"a node that should know", func(r *judge.Run) { r.Terms.Alone, r.Terms.Unknown = true, 8; noStore(r, begin+9) }, "answers"},
 		{"a node that does not go on alone with an action", func(r *judge.Run) {
 			r.Terms.Alone = true
 			noStore(r, begin+9)

@@ -37,6 +37,9 @@ type Terms struct {
 	// Alone says that nodes may have had to go on by themselves: mailboxes that were
 	// asked for meanwhile may be sent so many mails by each node.
 	Alone bool
+	// Unknown is for how many milliseconds from when the fault began nodes may not know that the
+	// store is away, and refuse.
+	Unknown int64
 	// Forgets says that the store may forget what it has answered.
 	Forgets bool
 	// Quiet says that callers are not to notice: there is no 5xx and nothing degraded.

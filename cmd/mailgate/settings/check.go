@@ -30,6 +30,7 @@ func (s *Settings) check() error {
 		{s.RedisURL == "" && s.origins["redis_timeout"].Given(), "redis_timeout", "it means nothing without redis_url"},
 		{s.RedisURL == "" && s.origins["on_store_outage"].Given(), "on_store_outage", "it means nothing without redis_url"},
 		{s.RedisConfirm > 0 && s.GoesOn(), "on_store_outage", "it cannot be continue beside redis_confirm, under which no mail is sent that replicas have not confirmed: set refuse, or redis_confirm to 0"},
+		{s.GoesOn() && !s.hasDataDir(), "on_store_outage", "continue needs a directory for this process's own history: set " + prefix + "DATA_DIR, or on_store_outage to refuse"},
 		{s.SMTPRate > 0 && s.SMTPRate < mailer.SlowestPace, "smtp_rate", "it must be 0, for as they come, or at least 0.000001"},
 		{s.SMTPRate == 0 && s.origins["smtp_queue"].Given(), "smtp_queue", "it means nothing without smtp_rate"},
 		{s.forReal() && s.APIKeys.known(), "api_keys", "a secret in it is " + ofTrial},
@@ -81,22 +82,23 @@ func (s *Settings) ForServing() error {
 func (s *Settings) GoesOn() bool { return s.RedisURL != "" && s.OnStoreOutage == "continue" }
 
 // KeepsHistory reports whether the node keeps a history in its data directory: the only one, or
-// beside Redis one of its own, where that was asked for.
+// beside Redis one of its own.
 func (s *Settings) KeepsHistory() bool {
-	return s.RedisURL == "" || s.GoesOn() && s.origins["data_dir"].Given()
+	return s.RedisURL == "" || s.GoesOn()
+}
+
+// hasDataDir reports whether a data directory was given that outlives the process.
+func (s *Settings) hasDataDir() bool {
+	return s.origins["data_dir"].Given() && s.DataDir != ":memory:"
 }
 
 // Unused names what was given and has no effect beside the rest: memory and disk of one
 // process where the history is in Redis alone, or the drive where none is used.
 func (s *Settings) Unused() (places []string) {
-	unused := []string{"data_dir", "sync", "cache_mailboxes", "cache_bytes"}
-	switch {
-	case s.KeepsHistory():
+	if s.KeepsHistory() {
 		return nil
-	case s.GoesOn():
-		unused = []string{"sync"}
 	}
-	for _, name := range unused {
+	for _, name := range []string{"data_dir", "sync", "cache_mailboxes", "cache_bytes"} {
 		if origin := s.origins[name]; origin.Given() {
 			places = append(places, origin.Place)
 		}

@@ -96,11 +96,11 @@ func settle(layers ...layer) (*Settings, error) {
 	return s, s.check()
 }
 
-// beStrict has a node refuse that is to send nothing which replicas have not confirmed, if
-// nobody has said what it is to do: alone it could not keep to that.
+// beStrict sets on_store_outage to refuse where it is not given and continue could not be kept to:
+// where replicas have to confirm, or the process would forget its own history with a restart.
 func (s *Settings) beStrict() {
 	outage := s.origins["on_store_outage"]
-	if s.RedisConfirm > 0 && !outage.Given() {
+	if !outage.Given() && (s.RedisConfirm > 0 || s.RedisURL != "" && !s.hasDataDir()) {
 		s.OnStoreOutage, outage.Text = "refuse", "refuse"
 		s.origins["on_store_outage"] = outage
 	}

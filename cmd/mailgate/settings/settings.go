@@ -29,7 +29,7 @@ type Settings struct {
 	Guesses throttle.Policy `name:"guesses" default:"ten-minutes=5/10m,day=20/24h" help:"guesses at the codes of a mailbox, however many it was mailed: name=limit/window"`
 	Fold    bool            `name:"fold" default:"true" help:"count letter case, +tag and dots that a provider ignores as one mailbox"`
 
-	DataDir        string `name:"data_dir" group:"History on this machine" default:"mailgate-data" validate:"required" help:"where it is kept; :memory: for nowhere. With redis_url only where it is set, for what this node goes on with while redis is away"`
+	DataDir        string `name:"data_dir" group:"History on this machine" default:"mailgate-data" validate:"required" help:"where it is kept; :memory: for nowhere. With redis_url only where it is set, for the process's own history while redis is away"`
 	Sync           bool   `name:"sync" default:"false" help:"wait for the drive at each send: survives a power cut, costs a flush"`
 	CacheMailboxes int64  `name:"cache_mailboxes" default:"110000" validate:"gte=1,lte=1000000000" help:"mailboxes kept in memory; the rest is read back from disk"`
 	CacheBytes     Bytes  `name:"cache_bytes" default:"28MiB" validate:"gte=65536" help:"memory for them, and once more for what other rules count: a number of bytes, or with KiB, MiB, GiB"`
@@ -39,7 +39,7 @@ type Settings struct {
 	RedisConfirm int           `name:"redis_confirm" default:"0" validate:"gte=0,lte=16" help:"replicas that must have a send before it is a yes; with any, no mail is sent without them, and on_store_outage is refuse"`
 	RedisTimeout time.Duration `name:"redis_timeout" default:"250ms" validate:"gte=1ms,lte=10s" help:"the longest a request waits for a Redis that hangs"`
 
-	OnStoreOutage string `name:"on_store_outage" default:"continue" validate:"oneof=continue refuse" help:"while redis is away: continue with this node's own history, in memory or a data_dir; or refuse (503), as redis_confirm does"`
+	OnStoreOutage string `name:"on_store_outage" default:"continue" validate:"oneof=continue refuse" help:"while redis is away: continue with this process's own history, or refuse (503), as without a data_dir or with redis_confirm"`
 
 	SMTPURL      Relays        `name:"smtp_url" group:"Mail" secret:"yes" help:"the relay, or several in the order to try: smtps://user:pass@host, smtp://user:pass@host:587, smtp://host:25?tls=none"`
 	From         mailer.Sender `name:"from" help:"the sender: Acme <no-reply@acme.example>"`

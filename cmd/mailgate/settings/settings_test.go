@@ -63,21 +63,23 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// Where replicas have to confirm a send, a node that is not told otherwise does not go on
-// without them, and shows so.
-func TestConfirmRefuses(t *testing.T) {
-	redis := "MAILGATE_REDIS_URL=redis://localhost"
+// A process that has no directory for its own history, or whose sends replicas have to confirm,
+// refuses by default while Redis is away, and shows so.
+func TestOnStoreOutage_NotGiven_FollowsTheRest(t *testing.T) {
+	const redis, dir = "MAILGATE_REDIS_URL=redis://localhost", "MAILGATE_DATA_DIR=/data"
 	for _, tt := range []struct {
 		environ []string
 		value   string
 		goesOn  bool
 		level   settings.Level
 	}{
-		{[]string{redis}, "continue", true, settings.Default},
-		{[]string{redis, "MAILGATE_REDIS_CONFIRM=0"}, "continue", true, settings.Default},
-		{[]string{redis, "MAILGATE_REDIS_CONFIRM=0", "MAILGATE_ON_STORE_OUTAGE=continue"}, "continue", true, settings.Environment},
-		{[]string{redis, "MAILGATE_REDIS_CONFIRM=1"}, "refuse", false, settings.Default},
-		{[]string{redis, "MAILGATE_REDIS_CONFIRM=1", "MAILGATE_ON_STORE_OUTAGE=refuse"}, "refuse", false, settings.Environment},
+		{[]string{redis}, "refuse", false, settings.Default},
+		{[]string{redis, "MAILGATE_DATA_DIR=:memory:"}, "refuse", false, settings.Default},
+		{[]string{redis, dir}, "continue", true, settings.Default},
+		{[]string{redis, dir, "MAILGATE_REDIS_CONFIRM=0"}, "continue", true, settings.Default},
+		{[]string{redis, dir, "MAILGATE_REDIS_CONFIRM=0", "MAILGATE_ON_STORE_OUTAGE=continue"}, "continue", true, settings.Environment},
+		{[]string{redis, dir, "MAILGATE_REDIS_CONFIRM=1"}, "refuse", false, settings.Default},
+		{[]string{redis, dir, "MAILGATE_REDIS_CONFIRM=1", "MAILGATE_ON_STORE_OUTAGE=refuse"}, "refuse", false, settings.Environment},
 	} {
 		s := read(t, nil, tt.environ)
 		level := s.Origin("on_store_outage").Level
@@ -217,7 +219,7 @@ func TestUnused(t *testing.T) {
 	for _, tt := range []struct{ environ, unused []string }{
 		{[]string{dir, sync, size}, nil},
 		{[]string{redis, dir, sync, size}, nil}, // all for what it goes on with
-		{[]string{redis, sync, size}, []string{"MAILGATE_SYNC"}},
+		{[]string{redis, sync, size}, []string{"MAILGATE_SYNC", "MAILGATE_CACHE_BYTES"}},
 		{[]string{redis, dir, sync, "MAILGATE_ON_STORE_OUTAGE=refuse"}, []string{"MAILGATE_DATA_DIR", "MAILGATE_SYNC"}},
 	} {
 		if got := read(t, nil, tt.environ).Unused(); !reflect.DeepEqual(got, tt.unused) {

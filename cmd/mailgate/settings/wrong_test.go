@@ -86,6 +86,8 @@ func TestWrongSettings(t *testing.T) {
 		{"MAILGATE_ON_STORE_OUTAGE=refuse", "MAILGATE_ON_STORE_OUTAGE: it means nothing without redis_url"},
 		{redis + " & MAILGATE_ON_STORE_OUTAGE=perhaps", "MAILGATE_ON_STORE_OUTAGE: it must be one of: continue, refuse"},
 		{redis + " & MAILGATE_REDIS_CONFIRM=1 & MAILGATE_ON_STORE_OUTAGE=continue", "MAILGATE_ON_STORE_OUTAGE: it cannot be continue beside redis_confirm, under which no mail is sent that replicas have not confirmed"},
+		{redis + " & MAILGATE_ON_STORE_OUTAGE=continue", "MAILGATE_ON_STORE_OUTAGE: continue needs a directory for this process's own history: set MAILGATE_DATA_DIR, or on_store_outage to refuse"},
+		{redis + " & MAILGATE_DATA_DIR=:memory: & MAILGATE_ON_STORE_OUTAGE=continue", "MAILGATE_ON_STORE_OUTAGE: continue needs a directory"},
 		{redis + " & MAILGATE_REDIS_CONFIRM=-1", "MAILGATE_REDIS_CONFIRM: it must be at least 0"},
 		{redis + " & MAILGATE_REDIS_TIMEOUT=0s", "MAILGATE_REDIS_TIMEOUT: it must be at least 1ms"},
 		{redis + " & MAILGATE_REDIS_TIMEOUT=11s", "MAILGATE_REDIS_TIMEOUT: it must be at most 10s"},
