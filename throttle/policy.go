@@ -5,22 +5,23 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // A Tier admits at most Limit sends inside any Window. It is written
 // name=limit/window, such as hour=5/1h.
 type Tier struct {
-	Name   string // what callers are told: a-z, then also 0-9, - and _
-	Limit  int    // sends
-	Window int64  // milliseconds, such as time.Minute.Milliseconds()
+	Name   string        // what callers are told: a-z, then also 0-9, - and _
+	Limit  int           // sends
+	Window time.Duration // whole milliseconds
 }
 
 // What a policy may hold. Every send inside the longest window is kept, so the limit
 // of the longest tier is also the number of entries that one mailbox can cost.
 const (
-	MaxTiers  = 16                                // tiers in a policy
-	MaxLimit  = 1000                              // sends in a window; for more there is package meter
-	MaxWindow = int64(3660 * 24 * 60 * 60 * 1000) // ten years, in milliseconds
+	MaxTiers  = 16   // tiers in a policy
+	MaxLimit  = 1000 // sends in a window; for more there is package meter
+	MaxWindow = 3660 * 24 * time.Hour
 )
 
 // maxName is how many characters a tier's name may have.
@@ -36,9 +37,9 @@ type Policy struct {
 // DefaultPolicy is minute=1/60s,hour=5/1h,day=10/24h.
 func DefaultPolicy() Policy {
 	return Policy{tiers: []Tier{
-		{Name: "minute", Limit: 1, Window: 60_000},
-		{Name: "hour", Limit: 5, Window: 3_600_000},
-		{Name: "day", Limit: 10, Window: 86_400_000},
+		{Name: "minute", Limit: 1, Window: time.Minute},
+		{Name: "hour", Limit: 5, Window: time.Hour},
+		{Name: "day", Limit: 10, Window: 24 * time.Hour},
 	}}
 }
 
@@ -77,7 +78,7 @@ func (t Tier) check() error {
 	if t.Limit < 1 || t.Limit > MaxLimit {
 		return fmt.Errorf("tier %s: the limit must be between 1 and %d, not %d", t.Name, MaxLimit, t.Limit)
 	}
-	if t.Window < 1 || t.Window > MaxWindow {
+	if t.Window < time.Millisecond || t.Window%time.Millisecond != 0 || t.Window > MaxWindow {
 		return fmt.Errorf("tier %s: the window must be between 1ms and %s, not %s",
 			t.Name, formatWindow(MaxWindow), formatWindow(t.Window))
 	}
@@ -147,7 +148,7 @@ func (p Policy) Longest() int64 {
 	if len(p.tiers) == 0 {
 		return 0
 	}
-	return p.tiers[len(p.tiers)-1].Window
+	return p.tiers[len(p.tiers)-1].Window.Milliseconds()
 }
 
 // IsZero reports whether p is the zero Policy.
