@@ -12,16 +12,16 @@ import (
 //
 // The bytes of a state are part of the contract, so that a home may let another program,
 // such as a script in Redis, take the same steps: each algorithm's file says what they are,
-// all numbers big-endian. A state is forgotten at expires, which depends on nothing but the
-// state. A step that changes nothing returns the state that it was given.
+// all numbers big-endian. From expires on, which depends on nothing but the state, a home
+// hands in nil. A step that changes nothing returns the state that it was given.
 //
 // # Clocks that step back
 //
 // A record has a latest moment. Where the clock is behind it, that moment counts in place of
 // the clock. So a window that has ended stays ended, one that has not lasts no longer than it
 // would have, and [Verdict].RetryAt remains true. Release does not take the latest moment
-// away. A record that has expired is forgotten; a clock that steps back behind its end may
-// find it again or not.
+// away. A record expires a second after its last window has ended, so that a clock that is
+// set back a little finds it; one that steps back further may find what has expired or not.
 type Algorithm interface {
 	// Take admits one send at a.At, or refuses it and changes nothing. A Policy charges an
 	// id that is on record only once.
@@ -55,6 +55,9 @@ type Algorithm interface {
 const (
 	// maxCounted is the largest limit, burst or queue of a counter.
 	maxCounted = 1_000_000_000
+
+	// grace is how many milliseconds a record is kept after its last window has ended.
+	grace = 1000
 
 	// maxExact bounds the numbers in a state, so that they are exact as doubles, which is
 	// what a script in Redis counts with.

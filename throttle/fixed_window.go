@@ -45,11 +45,11 @@ func readWindowCount(state []byte) (c windowCount) {
 func (w FixedWindow) write(c windowCount) (state []byte, expires int64) {
 	state = binary.BigEndian.AppendUint64(nil, uint64(c.start))
 	state = binary.BigEndian.AppendUint64(state, uint64(c.count))
-	return state, c.start + w.tier.ms()
+	return state, w.expires(state)
 }
 
-func (w FixedWindow) unchanged(state []byte) ([]byte, int64) {
-	return state, readWindowCount(state).start + w.tier.ms()
+func (w FixedWindow) expires(state []byte) int64 {
+	return readWindowCount(state).start + w.tier.ms() + grace
 }
 
 // current is the window at the moment that counts. A clock behind the window on record
@@ -69,8 +69,7 @@ func (w FixedWindow) startOf(at int64) int64 { return at - at%w.tier.ms() }
 func (w FixedWindow) Take(state []byte, a Admission) (next []byte, expires int64, v Verdict) {
 	c, clock := w.current(state, a.At)
 	if v = w.verdict(c, a.At, clock); !v.Allowed {
-		next, expires = w.unchanged(state)
-		return next, expires, v
+		return state, w.expires(state), v
 	}
 	c.count++
 	next, expires = w.write(c)
@@ -87,8 +86,7 @@ func (w FixedWindow) Peek(state []byte, now int64) Verdict {
 func (w FixedWindow) Release(state []byte, a Admission, now int64) (next []byte, expires int64, released bool) {
 	c, clock := w.current(state, now)
 	if w.startOf(min(a.At, clock)) != c.start || c.count == 0 {
-		next, expires = w.unchanged(state)
-		return next, expires, false
+		return state, w.expires(state), false
 	}
 	c.count--
 	next, expires = w.write(c)
@@ -99,7 +97,7 @@ func (w FixedWindow) Release(state []byte, a Admission, now int64) (next []byte,
 func (w FixedWindow) Record(state []byte, a Admission, now int64) (next []byte, expires int64) {
 	c, clock := w.current(state, now)
 	if a.At < 0 || w.startOf(min(a.At, clock)) != c.start || c.count >= maxExact {
-		return w.unchanged(state)
+		return state, w.expires(state)
 	}
 	c.count++
 	return w.write(c)

@@ -76,15 +76,15 @@ func (w SlidingWindow) write(parts []partCount) (state []byte, expires int64) {
 			state = binary.BigEndian.AppendUint32(state, uint32(p.count))
 		}
 	}
-	return state, w.leaves(newest)
+	return state, w.expires(state)
 }
 
-func (w SlidingWindow) unchanged(state []byte) ([]byte, int64) {
+func (w SlidingWindow) expires(state []byte) int64 {
 	parts := readParts(state)
 	if len(parts) == 0 {
-		return state, 0
+		return 0
 	}
-	return state, w.leaves(parts[len(parts)-1])
+	return w.leaves(parts[len(parts)-1]) + grace
 }
 
 func (w SlidingWindow) leaves(p partCount) int64 { return p.start + w.part - 1 + w.tier.ms() }
@@ -105,8 +105,7 @@ func (w SlidingWindow) live(state []byte, now int64) (parts []partCount, clock i
 func (w SlidingWindow) Take(state []byte, a Admission) (next []byte, expires int64, v Verdict) {
 	parts, clock := w.live(state, a.At)
 	if v = w.verdict(parts, a.At, clock); !v.Allowed {
-		next, expires = w.unchanged(state)
-		return next, expires, v
+		return state, w.expires(state), v
 	}
 	parts = w.add(parts, clock)
 	next, expires = w.write(parts)
@@ -140,8 +139,7 @@ func (w SlidingWindow) Release(state []byte, a Admission, now int64) (next []byt
 	parts, clock := w.live(state, now)
 	i, found := w.find(parts, min(a.At, clock))
 	if !found || parts[i].count == 0 {
-		next, expires = w.unchanged(state)
-		return next, expires, false
+		return state, w.expires(state), false
 	}
 	parts[i].count--
 	next, expires = w.write(parts)
@@ -153,7 +151,7 @@ func (w SlidingWindow) Record(state []byte, a Admission, now int64) (next []byte
 	parts, clock := w.live(state, now)
 	at := min(a.At, clock)
 	if at < 0 || w.leaves(partCount{start: w.startOf(at)}) <= clock {
-		return w.unchanged(state)
+		return state, w.expires(state)
 	}
 	return w.write(w.add(parts, at))
 }

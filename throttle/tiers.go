@@ -64,13 +64,10 @@ func (p Policy) write(log sendLog) (state []byte, expires int64) {
 		state = binary.BigEndian.AppendUint32(state, uint32(a.At))
 		state = append(state, a.ID[:]...)
 	}
-	return state, log.latest + p.Longest()
+	return state, p.expires(log)
 }
 
-// unchanged is a state that was read as log, and when it expires.
-func (p Policy) unchanged(state []byte, log sendLog) ([]byte, int64) {
-	return state, log.latest + p.Longest()
-}
+func (p Policy) expires(log sendLog) int64 { return log.latest + p.Longest() + grace }
 
 // Take implements [Algorithm]. An id that is on record is admitted again without a second
 // charge, and the verdict's At is the moment of its first admission.
@@ -80,12 +77,10 @@ func (p Policy) Take(state []byte, a Admission) (next []byte, expires int64, v V
 	if live := log.sends.within(p.Longest(), clock); live.Find(a.ID) >= 0 {
 		v = admitted(p.verdict(log, a.At))
 		v.At = live[live.Find(a.ID)].At
-		next, expires = p.unchanged(state, log)
-		return next, expires, v
+		return state, p.expires(log), v
 	}
 	if v = p.verdict(log, a.At); !v.Allowed {
-		next, expires = p.unchanged(state, log)
-		return next, expires, v
+		return state, p.expires(log), v
 	}
 	log.sends = append(log.sends, Admission{ID: a.ID, At: clock})
 	log.latest = clock
@@ -102,8 +97,7 @@ func (p Policy) Release(state []byte, a Admission, now int64) (next []byte, expi
 	live := log.sends.within(p.Longest(), log.clock(now))
 	i := live.Find(a.ID)
 	if i < 0 {
-		next, expires = p.unchanged(state, log)
-		return next, expires, false
+		return state, p.expires(log), false
 	}
 	i += len(log.sends) - len(live)
 	log.sends = slices.Delete(log.sends, i, i+1)
@@ -118,7 +112,7 @@ func (p Policy) Record(state []byte, a Admission, now int64) (next []byte, expir
 	a.At = min(a.At, clock)
 	live := log.sends.within(p.Longest(), clock)
 	if a.At < 0 || clock-a.At >= p.Longest() || live.Find(a.ID) >= 0 {
-		return p.unchanged(state, log)
+		return state, p.expires(log)
 	}
 	i := sort.Search(len(log.sends), func(i int) bool { return log.sends[i].At > a.At })
 	log.sends = slices.Insert(log.sends, i, a)

@@ -101,15 +101,14 @@ func readLevel(state []byte) (l bucketLevel) {
 func (b bucket) write(l bucketLevel) (state []byte, expires int64) {
 	state = binary.BigEndian.AppendUint64(nil, uint64(l.at))
 	state = binary.BigEndian.AppendUint64(state, uint64(l.level))
-	return state, b.expires(l)
+	return state, b.expires(state)
 }
 
-// expires is when all has drained, or one send would have, if more of it was released.
-func (b bucket) expires(l bucketLevel) int64 {
-	return l.at + ceilDiv(max(l.level, b.tier.ms()), int64(b.tier.Limit))
+// expires is after all has drained, or one send would have, where less than that is left.
+func (b bucket) expires(state []byte) int64 {
+	l := readLevel(state)
+	return l.at + ceilDiv(max(l.level, b.tier.ms()), int64(b.tier.Limit)) + grace
 }
-
-func (b bucket) unchanged(state []byte) ([]byte, int64) { return state, b.expires(readLevel(state)) }
 
 // drain is the bucket at a later moment.
 func (b bucket) drain(l bucketLevel, at int64) bucketLevel {
@@ -129,8 +128,7 @@ func (b bucket) current(state []byte, now int64) bucketLevel {
 func (b bucket) take(state []byte, a Admission) (next []byte, expires int64, v Verdict) {
 	l := b.current(state, a.At)
 	if v = b.verdict(l, a.At); !v.Allowed {
-		next, expires = b.unchanged(state)
-		return next, expires, v
+		return state, b.expires(state), v
 	}
 	l.level += b.tier.ms()
 	next, expires = b.write(l)
@@ -145,8 +143,7 @@ func (b bucket) release(state []byte, a Admission, now int64) (next []byte, expi
 	l := readLevel(state)
 	left := b.drain(bucketLevel{at: min(a.At, l.at), level: b.tier.ms()}, l.at).level
 	if left == 0 || b.current(state, now).level == 0 {
-		next, expires = b.unchanged(state)
-		return next, expires, false
+		return state, b.expires(state), false
 	}
 	l.level = max(0, l.level-left)
 	next, expires = b.write(l)
@@ -159,7 +156,7 @@ func (b bucket) Record(state []byte, a Admission, now int64) (next []byte, expir
 	at := min(a.At, max(now, l.at))
 	switch {
 	case at < 0 || at < l.at && b.drain(bucketLevel{at: at, level: b.full()}, l.at).level == 0:
-		return b.unchanged(state)
+		return state, b.expires(state)
 	case at > l.at:
 		l = b.drain(l, at)
 	}
