@@ -130,7 +130,7 @@ func (s *Set) giveBack(ctx context.Context, round []question, id throttle.ID) []
 func charges(round []question, id throttle.ID) (all []Charge) {
 	for i := range round {
 		q := &round[i]
-		if q.state == charged || q.state == mayBe && q.rule.exact() {
+		if q.state == charged || q.state == mayBe && q.rule.Exact {
 			all = append(all, Charge{q.rule.Name, q.rule.By, q.key, throttle.Admission{ID: id, At: q.verdict.At}})
 		}
 	}

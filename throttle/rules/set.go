@@ -23,6 +23,8 @@ type Rule struct {
 	// window, in place of Limiter and on the same records. A stricter limit here keeps the
 	// rest of the quota for first mails. Nil leaves resends to Limiter.
 	Resends throttle.Limiter
+	// Exact reports that the limiter counts by a throttle.Policy, which finds a send by its id.
+	Exact bool
 	// Queues reports that the limiter holds sends back. A queue is charged after all other
 	// rules have admitted the send.
 	Queues bool
@@ -68,7 +70,7 @@ func New(o Options, all ...Rule) (*Set, error) {
 		s.reserve = s.reserve || r.Resends != nil
 		if r.Name == MailboxRule {
 			historian, ok := r.Limiter.(throttle.Historian)
-			if !ok || r.By != ByMailbox {
+			if !ok || !r.Exact || r.By != ByMailbox {
 				return nil, errors.New("rule mailbox: it counts by mailbox, and keeps every send")
 			}
 			s.mailbox = historian
@@ -158,7 +160,7 @@ func (s *Set) Release(ctx context.Context, all []Charge) (failed []Charge, err e
 			continue
 		}
 		err = errors.Join(err, fmt.Errorf("rule %s: %w", c.Rule, errs[i]))
-		if r, _ := s.Rule(c.Rule); r.exact() {
+		if r, _ := s.Rule(c.Rule); r.Exact {
 			failed = append(failed, c)
 		}
 	}
@@ -192,12 +194,6 @@ func (r *Rule) keyOf(send Send) string {
 		return ""
 	}
 	return r.By.Key(send)
-}
-
-// exact reports whether the rule finds charges by id, so that a release can be repeated.
-func (r *Rule) exact() bool {
-	_, exact := r.Limiter.(throttle.Historian)
-	return exact
 }
 
 func checkMailbox(doing string, send Send) error {
