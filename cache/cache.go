@@ -160,7 +160,7 @@ func (r record) apply(now int64, step Step) (next record, changed bool) {
 	old := r.at(now)
 	next.value, next.expires = step(old)
 	if next.at(now) == nil {
-		return record{}, old != nil
+		return record{}, r.value != nil // also if it has expired: the clock may step back
 	}
 	return next, old == nil || next.expires != r.expires || !bytes.Equal(next.value, old)
 }

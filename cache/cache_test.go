@@ -139,6 +139,20 @@ func TestGet_Expiry_GoesByTheClock(t *testing.T) {
 	})
 }
 
+// A clock that steps back does not find a value that was removed after it had expired.
+func TestUpdate_RemoveExpired_StaysRemoved(t *testing.T) {
+	homes(t, func(t *testing.T, o Options) {
+		now := newClock(1000)
+		o.Now = now.Load
+		table := open(t, o).Table("t")
+		put(t, table, "key", "value", 2000)
+		now.Store(2500)
+		remove(t, table, "key")
+		now.Store(1500)
+		expectNone(t, table, "key")
+	})
+}
+
 func TestEach_OneTable_VisitsWhatIsLive(t *testing.T) {
 	homes(t, func(t *testing.T, o Options) {
 		now := newClock(1000)
