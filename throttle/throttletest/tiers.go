@@ -145,6 +145,12 @@ func tiers(t *testing.T, open Open) {
 			t.Fatalf("%d sends were forgotten, want 1", n)
 		}
 		k.expect(k.peek(), "allowed [minute 2 0 0] [hour 3 0 0]")
+		// What had expired when it was reset is not found again.
+		k.admit()
+		k.add(2 * 3_600_000)
+		k.reset()
+		k.set(start)
+		k.expect(k.peek(), "allowed [minute 2 0 0] [hour 3 0 0]")
 	})
 	t.Run("history", func(t *testing.T) {
 		k := tiersKey(t, open, "minute=2/60s,hour=3/1h")
