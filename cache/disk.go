@@ -1,300 +1,355 @@
 package cache
 
 import (
+	"context"
 	"errors"
-	"fmt"
+	"hash/maphash"
 	"log/slog"
-	"math"
-	"os"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/dgraph-io/badger/v4"
-	"github.com/dgraph-io/badger/v4/y"
+	"github.com/dgraph-io/ristretto/v2"
 )
 
-// Memory as the directory keeps everything in memory, on the same code path: nothing
-// survives the process.
-const Memory = ":memory:"
-
-// A Disk keeps bytes by key until they expire. One process at a time has a directory
-// open.
-type Disk struct {
-	db       *badger.DB
-	dir      string
-	version  atomic.Uint64 // of the last write
-	room     *room
-	trial    trial
-	lock     *os.File
-	pages    *pages
-	watch    *watch
-	visitors visitors
-	names    sync.Map // of the parts that are open
-
-	closing sync.Mutex
-	closed  bool
+// disk keeps all records in SQLite, with Ristretto in front to answer fast.
+//
+// Ristretto may drop a Set, miss a key that was just set, and keep the first of two values. So
+// each write counts up the generation of its key, and a remembered record counts only in the
+// generation that it was read or written in. Keys share generations by hash, which costs one of
+// them a read of the file now and then.
+type disk struct {
+	now         func() int64
+	log         *slog.Logger
+	dir         *directory
+	writer      *writer
+	readers     chan *reader // those that are free
+	opened      int
+	hot         *ristretto.Cache[string, *remembered]
+	seed        maphash.Seed
+	generations [1 << 16]atomic.Uint32
+	locks       [1 << 10]keyLock
+	calls       sync.RWMutex // read-locked by each call, locked for good by close
+	quit        chan struct{}
+	swept       chan struct{}
 }
 
-// DiskOptions say where and how carefully to keep things.
-type DiskOptions struct {
-	Dir string // made if it is not there; or Memory
-
-	// Sync makes each write wait until the drive has it. Without it an acknowledged
-	// write survives the end of the process but not a power cut.
-	Sync bool
-
-	// Log is told what was repaired, what has gone bad, what Badger fails to do, and when there
-	// is no room to write, and when there is again. The default is silence.
-	Log *slog.Logger
+// remembered is a record and the generation in which it was the newest of its key.
+type remembered struct {
+	record
+	generation uint32
 }
 
-// Open opens the directory and repairs what a crash has left behind. What cannot be
-// repaired is ErrCorrupt, and then nothing in the directory was changed. Every table
-// is read once to be sure of that, so Open takes about a second for each gigabyte.
-func Open(o DiskOptions) (*Disk, error) {
-	if o.Dir == "" {
-		return nil, errors.New("opening the data directory: no directory was named")
+// keyLock holds the updates of its keys apart. Unlike a mutex it can be waited for as long as
+// a context lasts.
+type keyLock chan struct{}
+
+const readers = 4
+
+func openDisk(o Options) (*disk, error) {
+	dir, err := openDirectory(o.Dir)
+	if err != nil {
+		return nil, err
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
+	d := &disk{
+		now: o.Now, log: o.Log, dir: dir, seed: maphash.MakeSeed(), readers: make(chan *reader, readers),
+		quit: make(chan struct{}), swept: make(chan struct{}),
 	}
-	d := &Disk{dir: o.Dir, room: newRoom(o.Dir, o.Log)}
-	d.trial.write = func() error { return d.put([]byte(trialKey), nil, 0) }
+	for i := range d.locks {
+		d.locks[i] = make(keyLock, 1)
+	}
 	if err := d.open(o); err != nil {
-		if d.lock != nil {
-			_ = d.lock.Close()
-		}
-		return nil, fmt.Errorf("opening the data directory: %w", err)
+		return nil, errors.Join(err, d.closeFiles())
 	}
+	go d.sweepUntilClosed()
 	return d, nil
 }
 
-func (d *Disk) open(o DiskOptions) error {
-	if o.Dir == Memory {
-		return d.openBadger(o)
-	}
-	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
-		return fmt.Errorf("%w: %w", ErrDisk, err)
-	}
-	var err error
-	if d.lock, err = lockDir(o.Dir); err != nil {
+func (d *disk) open(o Options) (err error) {
+	if d.writer, err = openWriter(d.dir.database, o); err != nil {
 		return err
 	}
-	before, err := said(d.lock)
-	if err != nil {
-		return err
-	}
-	found, err := inspect(o.Dir, before, o.Log)
-	if err != nil {
-		return err
-	}
-	d.room.tables = func() int64 { return found.bytes }
-	if err := d.room.check(time.Now()); err != nil {
-		return err
-	}
-	if err := enoughHandles(o.Dir, found.tables); err != nil {
-		return err
-	}
-	if err := say(d.lock, saysChanging); err != nil {
-		return err
-	}
-	if err := d.openBadger(o); err != nil {
-		err = errors.Join(err, sayAgain(d.lock, before))
-		if found.store && ofDamage(err) {
-			return fmt.Errorf("%w: %w", ErrCorrupt, err)
-		}
-		return err
-	}
-	log, err := markOpen(d.lock, o.Dir, 0)
-	if err != nil {
-		return errors.Join(err, d.db.Close())
-	}
-	d.room.tables = func() int64 { return tableBytes(d.db) }
-	d.pages = dropPages(d.db, o.Dir)
-	d.watch = newWatch(d, log, o.Log)
-	return nil
-}
-
-// openBadger turns into an error what Badger panics about. Its kind is ErrDisk.
-//
-// In Badger's managed mode the versions of a key are ours to number. A Map holds the
-// writers of one key apart and every read wants the newest, so a counter will do, and
-// no write has to wait until those before it are done.
-func (d *Disk) openBadger(o DiskOptions) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: %v", ErrDisk, p)
-		}
-	}()
-	d.db, err = badger.OpenManaged(settings(o))
-	if err != nil {
-		return badgerError(err)
-	}
-	d.version.Store(d.db.MaxVersion())
-	d.db.SetDiscardTs(newest) // only the newest version of a key is kept
-	return nil
-}
-
-const newest = math.MaxUint64
-
-// tableBytes is how much the tables on disk take now.
-func tableBytes(db *badger.DB) (bytes int64) {
-	for _, level := range db.Levels() {
-		bytes += level.Size
-	}
-	return bytes
-}
-
-// claim takes a part of the disk, unless somebody has it.
-func (d *Disk) claim(name string) bool {
-	_, taken := d.names.LoadOrStore(name, true)
-	return !taken
-}
-
-func (d *Disk) giveBack(name string) { d.names.Delete(name) }
-
-// get hands the value of a key to read, which must not keep it.
-func (d *Disk) get(key []byte, read func(value []byte) error) (found bool, err error) {
-	var parsed error
-	err = d.view(func(txn *badger.Txn) error {
-		item, err := txn.Get(key)
-		switch {
-		case errors.Is(err, badger.ErrKeyNotFound):
-			return nil
-		case err != nil:
+	for ; d.opened < readers; d.opened++ {
+		r, err := d.writer.reader()
+		if err != nil {
 			return err
 		}
-		return item.Value(func(value []byte) error {
-			found, parsed = true, read(value)
-			return nil
-		})
+		d.readers <- r
+	}
+	d.hot, err = ristretto.NewCache(&ristretto.Config[string, *remembered]{
+		NumCounters:        max(o.Bytes/64, 1024),
+		MaxCost:            o.Bytes,
+		BufferItems:        64,
+		IgnoreInternalCost: true,
 	})
 	if err != nil {
-		return false, err
-	}
-	return found, parsed
-}
-
-// enter lets a caller in, who has to leave, unless the disk is closed or known to be damaged.
-func (d *Disk) enter() error {
-	if err := d.watch.damage(); err != nil {
 		return err
 	}
-	if !d.visitors.enter() {
+	d.warn()
+	return d.dir.mark(stateOpen)
+}
+
+// warn logs what the engine cannot know about the records that it found.
+func (d *disk) warn() {
+	if d.dir.state == stateOpen {
+		d.log.Warn("the data directory was not closed: the newest writes are read from the log as far as it is intact; after a power cut, or if the log was damaged, later ones are lost",
+			"log", d.dir.database+"-wal")
+	}
+	if newest, now := d.writer.newest, d.now(); newest > now {
+		d.log.Warn("the newest record lies in the future: the clock was ahead, or is behind; what was written then counts until the clock has passed it, and a reset forgets it",
+			"newest", time.UnixMilli(newest).UTC(), "ahead", time.Duration(newest-now)*time.Millisecond)
+	}
+}
+
+func (d *disk) generation(key string) (slot *atomic.Uint32, lock keyLock) {
+	hash := maphash.String(d.seed, key)
+	return &d.generations[hash%uint64(len(d.generations))], d.locks[hash%uint64(len(d.locks))]
+}
+
+func (d *disk) get(ctx context.Context, key string) ([]byte, error) {
+	if !d.calls.TryRLock() {
+		return nil, ErrClosed
+	}
+	defer d.calls.RUnlock()
+	generation, _ := d.generation(key)
+	r, err := d.current(ctx, key, generation)
+	return r.at(d.now()), err
+}
+
+// current is the record of the key, from memory if it is there. While an update of the key is
+// being written it is the old or the new one.
+func (d *disk) current(ctx context.Context, key string, generation *atomic.Uint32) (record, error) {
+	before := generation.Load()
+	if r, ok := d.hot.Get(key); ok && r.generation == before {
+		return r.record, nil
+	}
+	r, err := read(ctx, d, func(r *reader) (record, error) { return r.get(key) })
+	if err == nil && r.value != nil {
+		d.remember(key, r, before)
+	}
+	return r, err
+}
+
+// remembering is what a record in Ristretto takes besides the bytes of its value.
+const remembering = 256
+
+func (d *disk) remember(key string, r record, generation uint32) {
+	d.hot.Set(key, &remembered{r, generation}, int64(len(r.value))+remembering)
+}
+
+func (d *disk) update(ctx context.Context, key string, step Step) error {
+	if !d.calls.TryRLock() {
 		return ErrClosed
 	}
-	return nil
-}
-
-// view lets read look at what is on disk now.
-func (d *Disk) view(read func(txn *badger.Txn) error) (err error) {
-	if err := d.enter(); err != nil {
-		return err
+	defer d.calls.RUnlock()
+	generation, lock := d.generation(key)
+	select {
+	case lock <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	defer d.visitors.leave()
-	// Badger takes the lengths in a table at their word.
+	abandoned := false
 	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: %v", ErrCorrupt, p)
+		if !abandoned {
+			<-lock
 		}
 	}()
-	d.pages.touch()
-	return diskError(d.db.View(read))
-}
-
-// put keeps the value for at least ttl milliseconds by the machine's clock. Key and value are
-// the disk's from now on.
-func (d *Disk) put(key, value []byte, ttl int64) error {
-	if len(key) > maxKey || len(value) > maxValue {
-		return unchanged{fmt.Errorf("%w: %d and %d bytes", ErrTooLong, len(key), len(value))}
+	old, err := d.current(ctx, key, generation)
+	if err != nil {
+		return err
 	}
-	entry := badger.NewEntry(key, value)
-	entry.ExpiresAt = forgetAt(time.Now(), ttl)
-	return d.write(func(txn *badger.Txn) error { return txn.SetEntry(entry) })
-}
-
-func (d *Disk) delete(key []byte) error {
-	return d.write(func(txn *badger.Txn) error { return txn.Delete(key) })
-}
-
-func (d *Disk) write(change func(*badger.Txn) error) error {
-	if err := d.enter(); err != nil {
-		return unchanged{err}
-	}
-	defer d.visitors.leave()
-	if err := d.room.check(time.Now()); err != nil {
-		return unchanged{err}
-	}
-	d.pages.touch()
-	txn := d.db.NewTransactionAt(newest, true)
-	defer txn.Discard()
-	err := change(txn)
-	if err == nil {
-		err = txn.CommitAt(d.version.Add(1), nil)
-	}
-	return diskError(err)
-}
-
-// forgetAt is when Badger may forget, in seconds since 1970, or 0 for never. Badger goes by the
-// machine's clock, and a Map compares the expiry it wrote with the clock it is handed. An hour
-// more lets the two differ: when the machine's is set forward by more than that and the lifetime,
-// what was written before is forgotten too soon. A longer grace would have everybody's disk
-// keep more.
-func forgetAt(now time.Time, ttl int64) uint64 {
-	const grace, lifetime = 3600, 100 * 366 * 24 * 3600
-	seconds := max(ttl, 0)/1000 + grace
-	if seconds > lifetime || now.Unix() > math.MaxInt64-seconds {
-		return 0
-	}
-	return uint64(max(now.Unix(), 0) + seconds)
-}
-
-// Close writes out what is in flight and gives the directory back. Calls to the maps
-// of this disk then fail with ErrClosed. When the disk has no room to write to,
-// Close changes nothing and says ErrFull: it may be tried again, or the process may
-// end, for Open finds everything that was acknowledged.
-func (d *Disk) Close() error {
-	d.closing.Lock()
-	defer d.closing.Unlock()
-	if d.closed {
+	next, changed := old.apply(d.now(), step)
+	if !changed {
 		return nil
 	}
-	if err := d.room.checkClose(); err != nil {
-		return fmt.Errorf("closing the data directory: %w", err)
+	w := &write{key: key, record: next, done: make(chan error, 1)}
+	if err := d.writer.submit(ctx, w); err != nil {
+		return err
 	}
-	d.watch.stop()
-	damaged := d.watch.damage() != nil
-	if !damaged {
-		if err := say(d.lock, saysChanging); err != nil {
-			return fmt.Errorf("closing the data directory: %w", err)
+	select {
+	case err = <-w.done:
+	case <-ctx.Done():
+		// The next update of the key has to see what becomes of this one.
+		abandoned = true
+		go func() {
+			<-w.done
+			generation.Add(1)
+			<-lock
+		}()
+		return ctx.Err()
+	}
+	now := generation.Add(1)
+	if err == nil && next.value != nil {
+		d.remember(key, next, now)
+	} else {
+		d.hot.Del(key)
+	}
+	return err
+}
+
+// page is how many records are read at once by what reads many.
+const page = 256
+
+func (d *disk) each(ctx context.Context, prefix string, visit func(string, []byte) bool) error {
+	for from := prefix; ; {
+		if !d.calls.TryRLock() {
+			return ErrClosed
+		}
+		rows, err := read(ctx, d, func(r *reader) ([]row, error) { return r.list(prefix, from) })
+		d.calls.RUnlock()
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			from = r.key
+			if value := r.at(d.now()); value != nil && !visit(r.key, value) {
+				return nil
+			}
+		}
+		if len(rows) < page {
+			return nil
 		}
 	}
-	d.closed = true
-	d.visitors.close()
-	d.pages.stop()
-	err := d.db.Close()
-	if err == nil && !damaged {
-		err = markClosed(d.lock, d.dir)
-	}
-	if d.lock != nil {
-		err = errors.Join(err, d.lock.Close())
-	}
-	if err != nil {
-		return fmt.Errorf("closing the data directory: %w: %w", ErrDisk, err)
-	}
-	return nil
 }
 
-func diskError(err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, badger.ErrDBClosed), errors.Is(err, badger.ErrBlockedWrites):
+// ready makes a write, as only that tells.
+func (d *disk) ready(ctx context.Context) error {
+	if !d.calls.TryRLock() {
 		return ErrClosed
-	case strings.Contains(err.Error(), y.ErrChecksumMismatch.Error()):
-		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
-	return fmt.Errorf("%w: %w", ErrDisk, err)
+	defer d.calls.RUnlock()
+	w := &write{done: make(chan error, 1)}
+	if err := d.writer.submit(ctx, w); err != nil {
+		return err
+	}
+	select {
+	case err := <-w.done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// read runs a query for as long as ctx lasts. A query that a hanging drive holds up keeps its
+// reader, so no more than all readers wait for the drive.
+func read[T any](ctx context.Context, d *disk, query func(*reader) (T, error)) (result T, err error) {
+	var r *reader
+	select {
+	case r = <-d.readers:
+	case <-ctx.Done():
+		return result, ctx.Err()
+	}
+	if ctx.Done() == nil {
+		result, err = query(r)
+		d.readers <- r
+		return result, err
+	}
+	type answer struct {
+		result T
+		err    error
+	}
+	answered := make(chan answer, 1)
+	go func() {
+		result, err := query(r)
+		d.readers <- r
+		answered <- answer{result, err}
+	}()
+	select {
+	case a := <-answered:
+		return a.result, a.err
+	case <-ctx.Done():
+		return result, ctx.Err()
+	}
+}
+
+const (
+	sweepInterval = time.Second
+	// sweepRecords is how many records are looked at in each interval, and twice as many as
+	// were written besides, so that the expired ones stay fewer than the others.
+	sweepRecords = 1000
+	// grace is how long an expired record is kept, so that a clock that is ahead for less
+	// than that forgets nothing.
+	grace = int64(time.Hour / time.Millisecond)
+)
+
+// sweepUntilClosed removes expired records a page at a time, all around the file.
+func (d *disk) sweepUntilClosed() {
+	defer close(d.swept)
+	ticker := time.NewTicker(sweepInterval)
+	defer ticker.Stop()
+	from, failing := "", false
+	for {
+		select {
+		case <-d.quit:
+			return
+		case <-ticker.C:
+		}
+		for left := sweepRecords + 2*d.writer.written.Swap(0); left > 0; left -= page {
+			next, err := d.sweep(from)
+			if err != nil {
+				if !failing {
+					d.log.Error("expired records cannot be removed", "cause", err.Error())
+				}
+				failing = true
+				break
+			}
+			failing = false
+			if from = next; from == "" {
+				break
+			}
+		}
+	}
+}
+
+// sweep removes what has expired on the page behind from, and returns where the next begins.
+func (d *disk) sweep(from string) (next string, err error) {
+	ctx := context.Background()
+	rows, err := read(ctx, d, func(r *reader) ([]row, error) { return r.expiries(from) })
+	if err != nil {
+		return from, err
+	}
+	w := &write{before: d.now() - grace, done: make(chan error, 1)}
+	for _, r := range rows {
+		if r.expires <= w.before {
+			w.expired = append(w.expired, r.key)
+		}
+	}
+	if len(w.expired) > 0 {
+		if err := d.writer.submit(ctx, w); err != nil {
+			return from, err
+		}
+		if err := <-w.done; err != nil {
+			return from, err
+		}
+	}
+	if len(rows) < page {
+		return "", nil
+	}
+	return rows[len(rows)-1].key, nil
+}
+
+// close waits for the calls under way, and for what they left to be written.
+func (d *disk) close() error {
+	d.calls.Lock() // never unlocked: later calls find it closed
+	close(d.quit)
+	<-d.swept
+	return d.closeFiles()
+}
+
+// closeFiles closes what open has opened, in the opposite order.
+func (d *disk) closeFiles() error {
+	if d.hot != nil {
+		d.hot.Close()
+	}
+	var errs []error
+	if d.writer != nil {
+		d.writer.stop()
+	}
+	for range d.opened {
+		errs = append(errs, (<-d.readers).conn.Close())
+	}
+	if d.writer != nil {
+		errs = append(errs, d.writer.close())
+	}
+	return errors.Join(append(errs, d.dir.close())...)
 }

@@ -2,130 +2,127 @@ package throttle_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
+	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/local"
 )
 
-func ExampleParsePolicy() {
-	policy, err := throttle.ParsePolicy("hour=3/1h, burst=1/1m30s")
+// A first mail, a second one too early, one at the end of the wait, and one that never left.
+// A program leaves the clock out; here it is moved by hand.
+func Example() {
+	clock := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).UnixMilli()
+	now := func() int64 { return clock }
+	store, err := cache.Open(cache.Options{Now: now})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	for _, tier := range policy.Tiers() {
-		fmt.Println(tier.Name, tier.Limit, tier.Window)
+	defer store.Close()
+	limiter := local.New(store.Table("mailboxes"), throttle.DefaultPolicy(), now)
+	ctx, mailbox := context.Background(), "alice@example.com"
+	take := func() throttle.Admission {
+		id := throttle.NewID()
+		v, err := limiter.Take(ctx, mailbox, id)
+		fmt.Printf("allowed %-5v limit %q wait %d %v\n", v.Allowed, v.Limit, v.Wait, err)
+		return throttle.Admission{ID: id, At: v.At}
 	}
-	fmt.Println(policy)
+	take()
+	clock += 15_000
+	take()
+	clock += 45_000
+	last := take()
 
+	released, err := limiter.Release(ctx, mailbox, last)
+	fmt.Println("released", released, err)
+	v, err := limiter.Peek(ctx, mailbox)
+	for _, t := range v.Tiers {
+		fmt.Printf("%s: %d of %d left, more in %d ms\n", t.Name, t.Remaining, t.Limit, t.Refill)
+	}
+	fmt.Println(v.Allowed, err)
+	// Output:
+	// allowed true  limit "minute" wait 60000 <nil>
+	// allowed false limit "minute" wait 45000 <nil>
+	// allowed true  limit "minute" wait 60000 <nil>
+	// released true <nil>
+	// minute: 1 of 1 left, more in 0 ms
+	// hour: 4 of 5 left, more in 3540000 ms
+	// day: 9 of 10 left, more in 86340000 ms
+	// true <nil>
+}
+
+// A counter: sixty requests a minute, twenty of them at once.
+func ExampleNewTokenBucket() {
+	bucket, err := throttle.NewTokenBucket(throttle.Tier{Name: "requests", Limit: 60, Window: time.Minute}, 20)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	store, err := cache.Open(cache.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer store.Close()
+	limiter := local.New(store.Table("visitors"), bucket, nil)
+	v, err := limiter.Take(context.Background(), "192.0.2.1", throttle.NewID())
+	fmt.Println(v.Allowed, v.Remaining(), err)
+	// Output: true 19 <nil>
+}
+
+// Five sends just before a minute of the clock ends and five just after it, at a limit of five
+// in a minute: how many each algorithm admits.
+func Example_edge() {
+	tier := throttle.Tier{Name: "minute", Limit: 5, Window: time.Minute}
+	fixed, _ := throttle.NewFixedWindow(tier)
+	sliding, _ := throttle.NewSlidingWindow(tier, 0)
+	token, _ := throttle.NewTokenBucket(tier, 0)
+	leaky, _ := throttle.NewLeakyBucket(tier, 4)
+	policy, _ := throttle.NewPolicy(tier)
+	for _, a := range []throttle.Algorithm{policy, sliding, fixed, token, leaky} {
+		var state []byte
+		admitted := map[int64]int{}
+		for _, at := range []int64{59_000, 61_000} {
+			for range 5 {
+				next, _, v := a.Take(state, throttle.Admission{ID: throttle.NewID(), At: at})
+				if state = next; v.Allowed {
+					admitted[at]++
+				}
+			}
+		}
+		fmt.Println(admitted[59_000], "and", admitted[61_000], "by", a)
+	}
+	// Output:
+	// 5 and 0 by minute=5/60s
+	// 5 and 0 by sliding-window minute=5/60s in parts of 1000 ms
+	// 5 and 5 by fixed-window minute=5/60s
+	// 5 and 0 by token-bucket minute=5/60s, bursts of 5
+	// 5 and 0 by leaky-bucket minute=5/60s, a queue of 4
+}
+
+func ExampleParsePolicy() {
+	policy, err := throttle.ParsePolicy("hour=3/1h, burst=1/1m30s")
+	fmt.Println(policy, err)
 	_, err = throttle.ParsePolicy("minute=6/60s,hour=5/1h")
 	fmt.Println(err)
 	// Output:
-	// burst 1 90000
-	// hour 3 3600000
-	// burst=1/90s,hour=3/1h
+	// burst=1/90s,hour=3/1h <nil>
 	// tier minute: 6 sends in 60s can never be reached while tier hour allows 5 in 1h
 }
 
-func ExampleDecide() {
-	policy := throttle.DefaultPolicy()
-	sent := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).UnixMilli()
-	history := throttle.History{{ID: throttle.NewID(), At: sent}}
-
-	for _, now := range []int64{sent + 1000, sent + 59_999, sent + 60_000} {
-		v := throttle.Decide(policy, history, now)
-		fmt.Printf("allowed %-5v  limit %q  wait %d\n", v.Allowed, v.Limit, v.Wait)
+// What a stricter limit would have refused of three mails in an hour.
+func ExamplePolicy_Replay() {
+	history := throttle.History{
+		{ID: throttle.NewID(), At: 0},
+		{ID: throttle.NewID(), At: 20 * 60_000},
+		{ID: throttle.NewID(), At: 45 * 60_000},
+	}
+	policy, _ := throttle.ParsePolicy("half-hour=1/30m")
+	for v := range policy.Replay(history) {
+		fmt.Printf("the send after %d min waits %d min for %s\n", v.Now/60_000, v.Wait/60_000, v.Limit)
 	}
 	// Output:
-	// allowed false  limit "minute"  wait 59000
-	// allowed false  limit "minute"  wait 1
-	// allowed true   limit ""  wait 0
-}
-
-// A yes that was just recorded already says when the next one may come.
-func ExampleAdmitted() {
-	policy := throttle.DefaultPolicy()
-	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).UnixMilli()
-
-	var history throttle.History
-	if throttle.Decide(policy, history, now).Allowed {
-		history = history.With(policy, throttle.NewID(), now)
-	}
-	v := throttle.Admitted(policy, history, now)
-	fmt.Println(v.Allowed, v.Limit, v.Wait)
-	fmt.Println(time.UnixMilli(v.RetryAt()).UTC().Format(time.TimeOnly))
-	// Output:
-	// true minute 60000
-	// 12:01:00
-}
-
-func ExampleVerdict_Tiers() {
-	policy := throttle.DefaultPolicy()
-	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).UnixMilli()
-	history := throttle.History{{ID: throttle.NewID(), At: now - 10_000}}
-
-	for _, tier := range throttle.Decide(policy, history, now).Tiers() {
-		fmt.Printf("%s: %d of %d left, wait %d\n", tier.Name, tier.Remaining, tier.Limit, tier.Wait)
-	}
-	// Output:
-	// minute: 0 of 1 left, wait 50000
-	// hour: 4 of 5 left, wait 0
-	// day: 9 of 10 left, wait 0
-}
-
-// A history is a value. What a limiter does with one: decide, record, give back.
-func ExampleHistory() {
-	policy := throttle.DefaultPolicy()
-	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).UnixMilli()
-	first, second := throttle.NewID(), throttle.NewID()
-
-	one := throttle.History(nil).With(policy, first, now)
-	two := one.With(policy, second, now+60_000)
-	fmt.Println("recorded:", len(one), len(two))
-
-	back, found := two.Without(first)
-	fmt.Println("given back:", found, len(back), back.Find(second))
-
-	// A day after the first send only the second is still inside the longest window.
-	fmt.Println("within a day:", len(two.Within(policy.Longest(), now+policy.Longest())))
-
-	// A clock that steps back counts as the newest send.
-	fmt.Println("clock:", two.Clock(now) == two.Newest())
-	// Output:
-	// recorded: 1 2
-	// given back: true 1 0
-	// within a day: 1
-	// clock: true
-}
-
-func ExampleParseID() {
-	id := throttle.NewID()
-	same, err := throttle.ParseID(id.String())
-	fmt.Println(same == id, err)
-
-	_, err = throttle.ParseID("no such reservation")
-	fmt.Println(err)
-	// Output:
-	// true <nil>
-	// a reservation is eight characters of A-Z, a-z, 0-9, - and _, as NewID makes them
-}
-
-func ExampleNewID() {
-	id := throttle.NewID()
-	fmt.Println(len(id.String()), id.Valid(), throttle.ID{}.Valid())
-	// Output: 8 true false
-}
-
-// What a limiter of one's own begins a call with, and how it says that it has no answer.
-func ExampleCheckCall() {
-	err := throttle.CheckCall(context.Background(), "take", "")
-	fmt.Println(err, errors.Is(err, throttle.ErrKey))
-
-	err = throttle.Unavailable("take", errors.New("the disk is full"))
-	fmt.Println(err, errors.Is(err, throttle.ErrUnavailable))
-	// Output:
-	// take: a key is 1 to 1024 bytes long true
-	// take: the history is unavailable: the disk is full true
+	// the send after 20 min waits 10 min for half-hour
 }

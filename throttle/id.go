@@ -26,7 +26,7 @@ func NewID() (id ID) {
 	return id
 }
 
-// ParseID reads what String wrote. Anything else is [ErrID].
+// ParseID reads what String wrote. Anything else is ErrID.
 func ParseID(text string) (ID, error) {
 	var id ID
 	if len(text) != len(id) {

@@ -16,10 +16,10 @@ func ParsePolicy(text string) (Policy, error) {
 	if strings.TrimSpace(text) == "" {
 		return NewPolicy()
 	}
-	if count := strings.Count(text, ",") + 1; count > MaxTiers {
+	if count := strings.Count(text, ",") + 1; count > maxTiers {
 		return Policy{}, tooMany(count)
 	}
-	tiers := make([]Tier, 0, MaxTiers)
+	tiers := make([]Tier, 0, maxTiers)
 	for part := range strings.SplitSeq(text, ",") {
 		tier, err := ParseTier(strings.TrimSpace(part))
 		if err != nil {
@@ -63,7 +63,7 @@ func parseLimit(text string) (int, error) {
 	return limit, nil
 }
 
-func parseWindow(text string) (int64, error) {
+func parseWindow(text string) (time.Duration, error) {
 	length, err := time.ParseDuration(text)
 	if err != nil {
 		return 0, fmt.Errorf("the window %s is not a length of time such as 400ms, 60s or 24h", quote(text))
@@ -71,10 +71,10 @@ func parseWindow(text string) (int64, error) {
 	if length%time.Millisecond != 0 {
 		return 0, fmt.Errorf("the window %s is not a whole number of milliseconds", quote(text))
 	}
-	return length.Milliseconds(), nil
+	return length, nil
 }
 
-// quote keeps a stranger's text short and printable inside a sentence.
+// quote keeps foreign text short and printable inside a sentence.
 func quote(text string) string {
 	const most = 40
 	if len(text) > most {
@@ -103,7 +103,8 @@ func (t Tier) String() string {
 
 // formatWindow writes a window the way people do: 60s rather than 1m, 24h rather
 // than 86400s.
-func formatWindow(ms int64) string {
+func formatWindow(window time.Duration) string {
+	ms := window.Milliseconds()
 	const second, minute, hour = 1000, 60_000, 3_600_000
 	switch {
 	case ms != 0 && ms%hour == 0:

@@ -1,7 +1,6 @@
 package local_test
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -10,33 +9,35 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/cache"
-	"github.com/mailgate/mailgate/cache/cachetest"
 	"github.com/mailgate/mailgate/servertest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
 	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
-// What the process that is killed admits to: new mailboxes, and the same few over and over.
 const (
-	killPolicy   = "day=1000/24h" // more than a mailbox gets in all rounds
 	killCallers  = 8
 	killRegulars = 48
 )
 
-// A process that admits as fast as it can is killed at a random moment, several times
-// over on one directory: every admission it had acknowledged is on record, a mailbox's first
-// and those that came after others.
-func TestKilledProcessForgetsNothing(t *testing.T) {
+// A process that admits as fast as it can is killed at a random moment, several times over
+// one directory: every admission that it acknowledged is on record, of a Policy by its id and
+// of a counter in the count.
+func TestTake_KilledProcess_ForgetsNothing(t *testing.T) {
 	if dir := servertest.ChildDir(); dir != "" {
 		admitUntilKilled(t, dir)
 	}
 	dir := t.TempDir()
-	acknowledged := map[string]string{} // reservation to mailbox
-	rounds, _ := killing()
-	for round := range rounds {
+	acknowledged := map[string]string{} // id to mailbox
+	for round := range throttletest.Length(3, 10) {
 		before := len(acknowledged)
-		killWhileAdmitting(t, dir, acknowledged)
+		servertest.KillAfter(t, servertest.Child(t, dir), 500+rand.IntN(2000), func(line string) bool {
+			mailbox, id, ok := strings.Cut(line, " is ")
+			if ok {
+				acknowledged[id] = mailbox
+			}
+			return ok
+		})
 		if len(acknowledged) == before {
 			t.Fatalf("round %d: killed before anything was admitted", round)
 		}
@@ -45,42 +46,29 @@ func TestKilledProcessForgetsNothing(t *testing.T) {
 	t.Logf("%d admissions", len(acknowledged))
 }
 
-// killing is how often a process is killed, and after how many more than 500 admissions at most.
-func killing() (rounds, most int) {
-	if testing.Short() {
-		return 3, 2_500
-	}
-	return 5, 8_000
-}
-
-func killWhileAdmitting(t *testing.T, dir string, acknowledged map[string]string) {
-	t.Helper()
-	_, most := killing()
-	servertest.KillAfter(t, servertest.Child(t, dir), 500+rand.IntN(most), func(line string) bool {
-		mailbox, id, ok := strings.Cut(line, " is ")
-		if ok {
-			acknowledged[id] = mailbox
-		}
-		return ok
-	})
-}
-
-// compareWithDisk expects every acknowledged admission, once, and no more than so many others:
-// each caller was at one when he was killed.
-func compareWithDisk(t *testing.T, dir string, acknowledged map[string]string, mostOthers int) {
-	t.Helper()
-	disk, err := cache.Open(cache.DiskOptions{Dir: dir})
+// killLimiters are the limiters that the child takes from, with more room than it uses.
+func killLimiters(t testing.TB, store *cache.Store) (tiers, counter *local.Limiter) {
+	policy := throttletest.Policy(t, "day=1000/24h")
+	window, err := throttle.NewSlidingWindow(throttle.Tier{Name: "day", Limit: 1_000_000, Window: 24 * time.Hour}, 24)
 	if err != nil {
 		t.Fatal(err)
 	}
-	limiter := openLimiter(t, disk, local.Options{Policy: throttletest.Policy(t, killPolicy)})
+	return local.New(store.Table("tiers"), policy, nil), local.New(store.Table("counter"), window, nil)
+}
+
+// compareWithDisk expects every acknowledged admission once, and no more than so many others:
+// each caller was waiting for one when it was killed.
+func compareWithDisk(t *testing.T, dir string, acknowledged map[string]string, mostOthers int) {
+	t.Helper()
+	store := open(t, cache.Options{Dir: dir})
+	tiers, counter := killLimiters(t, store)
 	mailboxes := map[string][]string{}
 	for id, mailbox := range acknowledged {
 		mailboxes[mailbox] = append(mailboxes[mailbox], id)
 	}
 	others := 0
 	for mailbox, ids := range mailboxes {
-		h, err := limiter.History(context.Background(), mailbox)
+		h, err := tiers.History(ctx, mailbox)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,7 +78,7 @@ func compareWithDisk(t *testing.T, dir string, acknowledged map[string]string, m
 		}
 		for _, id := range ids {
 			if !onRecord[id] {
-				t.Fatalf("%s: of %d admissions, of which %d are on record, %s is not", mailbox, len(ids), len(h), id)
+				t.Fatalf("%s: of %d admissions %d are on record, without %s", mailbox, len(ids), len(h), id)
 			}
 		}
 		if len(onRecord) != len(h) {
@@ -98,19 +86,23 @@ func compareWithDisk(t *testing.T, dir string, acknowledged map[string]string, m
 		}
 		others += len(h) - len(ids)
 	}
-	if others > mostOthers {
-		t.Fatalf("%d are on record that nobody was told of, want at most %d", others, mostOthers)
+	v, err := counter.Peek(ctx, "all")
+	if err != nil {
+		t.Fatal(err)
 	}
-	limiter.Close()
-	if err := disk.Close(); err != nil {
+	counted := 1_000_000 - v.Remaining() - len(acknowledged)
+	if others > mostOthers || counted < 0 || counted > mostOthers {
+		t.Fatalf("%d more on record and %d more counted than acknowledged, want 0 to %d", others, counted, mostOthers)
+	}
+	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// admitUntilKilled is the child: it prints each admission after the yes. Each caller turns
-// from a mailbox that is new to a regular and back.
+// admitUntilKilled is the child: it prints each admission after Take has returned. Each
+// caller alternates between new mailboxes and the same few.
 func admitUntilKilled(t *testing.T, dir string) {
-	limiter := openLimiter(t, cachetest.Open(t, dir), local.Options{Policy: throttletest.Policy(t, killPolicy), Size: small})
+	tiers, counter := killLimiters(t, open(t, cache.Options{Dir: dir}))
 	var done sync.WaitGroup
 	for caller := range killCallers {
 		done.Go(func() {
@@ -120,7 +112,10 @@ func admitUntilKilled(t *testing.T, dir string) {
 					mailbox = fmt.Sprintf("regular-%d@example.com", rand.IntN(killRegulars))
 				}
 				id := throttle.NewID()
-				v, err := limiter.Take(context.Background(), mailbox, id)
+				v, err := tiers.Take(ctx, mailbox, id)
+				if err == nil && v.Allowed {
+					v, err = counter.Take(ctx, "all", id)
+				}
 				if err != nil || !v.Allowed {
 					t.Errorf("take: allowed %t, %v", v.Allowed, err)
 					return

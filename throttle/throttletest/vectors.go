@@ -1,18 +1,21 @@
 package throttletest
 
 import (
+	"bytes"
+	"compress/gzip"
 	_ "embed"
 	"encoding/json"
+	"fmt"
 	"testing"
+	"time"
 
-	"github.com/mailgate/mailgate/clock/clocktest"
 	"github.com/mailgate/mailgate/throttle"
 )
 
-// The vectors come from an oracle that shares no code with this project.
+// The vectors were made by an oracle that shares no code with this project.
 //
-//go:embed testdata/tiers.json
-var vectorsJSON []byte
+//go:embed testdata/tiers.json.gz
+var vectorsFile []byte
 
 type vector struct {
 	Name  string
@@ -21,78 +24,77 @@ type vector struct {
 		Limit  int
 		Window int64 `json:"window_ms"`
 	}
-	Steps []vectorStep
-}
-
-type vectorStep struct {
-	Op    string
-	At    int64 `json:"at_ms"`
-	Grant int   // the step whose admission a release gives back
-	Want  struct {
-		Allowed bool
-		Limit   string
-		Wait    int64 `json:"wait_ms"`
-		Tiers   []struct {
-			Name      string
-			Remaining int
-			Wait      int64 `json:"wait_ms"`
+	Steps []struct {
+		Op    string
+		At    int64 `json:"at_ms"`
+		Grant int   // the step whose admission a release gives back
+		Want  struct {
+			Allowed bool
+			Limit   string
+			Wait    int64 `json:"wait_ms"`
+			Tiers   []struct {
+				Name      string
+				Remaining int
+				Wait      int64 `json:"wait_ms"`
+			}
 		}
 	}
 }
 
-// vectors runs one case in so many.
-func vectors(t *testing.T, open Open, every int) {
+// Vectors runs all cases through a home.
+func Vectors(t *testing.T, open Open) {
+	unpacked, err := gzip.NewReader(bytes.NewReader(vectorsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
 	var file struct{ Cases []vector }
-	if err := json.Unmarshal(vectorsJSON, &file); err != nil {
-		t.Fatalf("reading the vectors: %v", err)
+	if err := json.NewDecoder(unpacked).Decode(&file); err != nil {
+		t.Fatal(err)
 	}
 	if len(file.Cases) != 400 {
 		t.Fatalf("%d cases in the vectors, want 400", len(file.Cases))
 	}
-	for i := 0; i < len(file.Cases); i += every {
-		c := file.Cases[i]
-		t.Run(c.Name, func(t *testing.T) { c.run(t, open) })
+	for _, c := range file.Cases {
+		c.run(t, open)
 	}
 }
 
 func (c vector) run(t *testing.T, open Open) {
 	var tiers []throttle.Tier
 	for _, tier := range c.Tiers {
-		tiers = append(tiers, throttle.Tier{Name: tier.Name, Limit: tier.Limit, Window: tier.Window})
+		tiers = append(tiers, throttle.Tier{Name: tier.Name, Limit: tier.Limit, Window: time.Duration(tier.Window) * time.Millisecond})
 	}
-	policy, err := throttle.NewPolicy(tiers...)
-	if err != nil {
-		t.Fatalf("policy: %v", err)
-	}
-	clock := clocktest.New(0)
-	p := patron{t: t, limiter: open(t, policy, clock.Now), mailbox: newMailbox("vectors")}
-	ids := make([]throttle.ID, len(c.Steps))
+	k := newKey(t, open, must[throttle.Policy](t)(throttle.NewPolicy(tiers...)))
+	admissions := make([]throttle.Admission, len(c.Steps))
 	for i, step := range c.Steps {
-		clock.Set(step.At)
-		ids[i] = throttle.NewID()
+		k.set(step.At)
+		var v throttle.Verdict
 		switch step.Op {
 		case "take":
-			step.compare(t, i, p.take(ids[i]))
+			admissions[i].ID = throttle.NewID()
+			v = k.take(admissions[i].ID)
+			admissions[i].At = v.At
 		case "peek":
-			step.compare(t, i, p.peek())
+			v = k.peek()
 		case "release":
-			p.release(ids[step.Grant])
+			k.release(admissions[step.Grant])
+			continue
 		case "reset":
-			p.reset()
+			k.reset()
+			continue
 		default:
-			t.Fatalf("step %d: unknown op %q", i, step.Op)
+			t.Fatalf("%s, step %d: unknown operation %q", c.Name, i, step.Op)
 		}
-	}
-}
-
-func (s vectorStep) compare(t *testing.T, step int, v throttle.Verdict) {
-	t.Helper()
-	var tiers []throttle.Standing
-	for _, tier := range s.Want.Tiers {
-		tiers = append(tiers, throttle.Standing{Tier: throttle.Tier{Name: tier.Name}, Remaining: tier.Remaining, Wait: tier.Wait})
-	}
-	want := spellOut(s.Want.Allowed, s.Want.Limit, s.Want.Wait, tiers)
-	if got := spell(v); got != want {
-		t.Fatalf("step %d, %s at %d\n got %s\nwant %s", step, s.Op, s.At, got, want)
+		got := fmt.Sprint(v.Allowed, v.Limit, v.Wait)
+		for _, tier := range v.Tiers {
+			got += fmt.Sprint(" ", tier.Name, tier.Remaining, tier.Wait)
+		}
+		want := fmt.Sprint(step.Want.Allowed, step.Want.Limit, step.Want.Wait)
+		for _, tier := range step.Want.Tiers {
+			want += fmt.Sprint(" ", tier.Name, tier.Remaining, tier.Wait)
+		}
+		if got != want {
+			t.Fatalf("%s, step %d, %s at %d\n got %s\nwant %s", c.Name, i, step.Op, step.At, got, want)
+		}
 	}
 }

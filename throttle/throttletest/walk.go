@@ -1,207 +1,252 @@
 package throttletest
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
-	"github.com/mailgate/mailgate/clock/clocktest"
 	"github.com/mailgate/mailgate/throttle"
 )
 
-// Walk leads a limiter through random histories and compares every answer with a
-// naive model. Each denial, of a take or a peek, is tried again one millisecond before its
-// wait is over, and when it is over, also where the clock had stepped back. A failure names
-// the seed. Under -short it goes a tenth of the steps.
+// Walk takes random histories of one key after the other, by random algorithms, and compares
+// every answer with a model. Each refusal is tried again one millisecond before its wait is
+// over, and at its end. The clock also steps back. A failure names the seed.
 func Walk(t *testing.T, open Open, seed uint64, steps int) {
-	steps = Length(steps)
 	random := rand.New(rand.NewPCG(seed, 0))
-	for walked := 0; walked < steps; {
-		w := newWalker(t, open, random, seed)
-		walked += w.walk(min(2000, steps-walked))
+	for taken := 0; taken < steps; {
+		w := newWalker(t, open, random)
+		w.story = append(w.story, fmt.Sprintf("seed %d after %d steps: %s", seed, taken, w.algorithm))
+		for w.taken < min(300, steps-taken) {
+			w.moveClock()
+			w.step()
+		}
+		taken += w.taken
 	}
 }
 
 type walker struct {
-	patron
-	random *rand.Rand
-	clock  *clocktest.Clock
-	model  model
-	story  []string // what was done, to tell when it goes wrong
-	ids    []throttle.ID
-	seed   uint64
-	taken  int
+	key
+	algorithm  throttle.Algorithm
+	model      model
+	window     int64 // of a tier, for steps of the clock
+	random     *rand.Rand
+	admissions []throttle.Admission // admitted or recorded
+	lapsed     bool                 // the record has expired: whether a home still has it is not promised
+	story      []string
+	taken      int
 }
 
-func newWalker(t testing.TB, open Open, random *rand.Rand, seed uint64) *walker {
-	w := &walker{random: random, clock: clocktest.New(start), seed: seed}
-	p := randomPolicy(t, random)
-	w.patron = patron{t: t, limiter: open(t, p, w.clock.Now), mailbox: newMailbox("walk")}
-	w.model.tiers = p.Tiers()
-	w.story = append(w.story, p.String())
+func newWalker(t testing.TB, open Open, random *rand.Rand) *walker {
+	w := &walker{random: random}
+	w.algorithm, w.model, w.window = randomAlgorithm(t, random)
+	w.key = newKey(t, open, w.algorithm)
 	return w
 }
 
-// randomPolicy is the usual policy half of the time, else up to four tiers.
-func randomPolicy(t testing.TB, random *rand.Rand) throttle.Policy {
-	if random.IntN(2) == 0 {
-		return throttle.DefaultPolicy()
+// randomAlgorithm is a Policy half of the time, and of those the usual one half of the time.
+func randomAlgorithm(t testing.TB, random *rand.Rand) (throttle.Algorithm, model, int64) {
+	tier := randomTier(random)
+	window := tier.Window.Milliseconds()
+	switch random.IntN(8) {
+	case 0:
+		a := must[throttle.FixedWindow](t)(throttle.NewFixedWindow(tier))
+		return a, modelOfFixedWindow(tier), window
+	case 1:
+		a := must[throttle.SlidingWindow](t)(throttle.NewSlidingWindow(tier, 1+random.IntN(8)))
+		return a, modelOfSlidingWindow(tier, a.Part()), window
+	case 2:
+		a := must[throttle.TokenBucket](t)(throttle.NewTokenBucket(tier, 1+random.IntN(6)))
+		return a, &bucketModel{tier: tier, room: int64(a.Room())}, window
+	case 3:
+		a := must[throttle.LeakyBucket](t)(throttle.NewLeakyBucket(tier, random.IntN(6)))
+		return a, &bucketModel{tier: tier, room: int64(a.Room()), queue: true}, window
+	case 4, 5:
+		p := throttle.DefaultPolicy()
+		return p, modelOfPolicy(p), 60_000
 	}
-	var tiers []throttle.Tier
-	limit, window := 0, int64(0)
-	for i := range 1 + random.IntN(4) {
-		limit += 1 + random.IntN(4)
-		window += 1 + random.Int64N(1+window*3+[]int64{5, 1000, 60_000}[random.IntN(3)])
-		tiers = append(tiers, throttle.Tier{Name: fmt.Sprint("t", i), Limit: limit, Window: window})
+	tiers := []throttle.Tier{tier}
+	for i := range random.IntN(4) {
+		next := randomTier(random)
+		next.Name = fmt.Sprint("t", i)
+		next.Limit += tiers[i].Limit
+		next.Window += tiers[i].Window
+		tiers = append(tiers, next)
 	}
-	p, err := throttle.NewPolicy(tiers...)
-	if err != nil {
-		t.Fatalf("random policy: %v", err)
-	}
-	return p
+	p := must[throttle.Policy](t)(throttle.NewPolicy(tiers...))
+	return p, modelOfPolicy(p), window
 }
 
-// walk takes up to the given number of steps on this mailbox.
-func (w *walker) walk(steps int) int {
-	for w.taken < steps {
-		w.moveClock()
-		if _, records := w.recorder(); records && w.random.IntN(8) == 0 {
-			w.stepRecord()
-			continue
-		}
-		switch dice := w.random.IntN(20); {
-		case dice < 13:
-			w.stepTake()
-		case dice < 15:
-			w.stepAgain()
-		case dice < 17:
-			w.samePeek("peek")
-		case dice < 19:
-			w.stepRelease()
-		case w.random.IntN(4) == 0:
-			w.same("reset", fmt.Sprint(w.model.reset(w.clock.Now())), fmt.Sprint(w.reset()))
-		default:
-			w.stepHistory()
-		}
-	}
-	return w.taken
+func randomTier(random *rand.Rand) throttle.Tier {
+	window := 1 + random.IntN([]int{5, 1000, 60_000}[random.IntN(3)])
+	return throttle.Tier{Name: "t", Limit: 1 + random.IntN(5), Window: time.Duration(window) * time.Millisecond}
 }
 
-// moveClock goes on by nothing, by a little, to about the edge of a window, or back.
+// moveClock goes on by nothing, by a little, to about the end of a window, or back.
 func (w *walker) moveClock() {
-	tier := w.model.tiers[w.random.IntN(len(w.model.tiers))]
 	switch dice := w.random.IntN(20); {
 	case dice < 4:
-	case dice < 12:
-		w.clock.Add(w.random.Int64N(1 + tier.Window/int64(tier.Limit)))
+	case dice < 11:
+		w.add(w.random.Int64N(2 + w.window/4))
+	case dice < 16:
+		w.add(w.window - 1 + w.random.Int64N(3))
 	case dice < 18:
-		w.clock.Add(tier.Window - 1 + w.random.Int64N(3))
-	case len(w.model.sends) > 0 && dice == 18:
-		w.clock.Set(w.model.now(0) - w.random.Int64N(5000))
+		w.add(w.random.Int64N(1 + 3*w.window))
+	case !w.lapsed && w.now() < w.model.expires()+1000: // the second in which a record is still found
+		w.add(-w.random.Int64N(1 + 2*w.window))
+	}
+}
+
+// step makes one call of the limiter, and of the model.
+func (w *walker) step() {
+	switch dice := w.random.IntN(24); {
+	case dice < 12:
+		w.tryTake(throttle.NewID())
+	case dice < 14 && len(w.admissions) > 0:
+		w.tryTake(w.recent(3).ID)
+	case dice < 16:
+		w.tryWait(w.samePeek())
+	case dice < 19 && len(w.admissions) > 0:
+		a := w.recent(5)
+		w.forget()
+		want := w.model.release(a)
+		w.same(fmt.Sprintf("release of %d", a.At-start), want, w.release(a))
+		w.tryWait(w.samePeek())
+	case dice < 22:
+		w.stepRecord()
+	case dice == 22:
+		w.forget()
+		w.same("reset", w.model.reset(w.now()), w.reset())
 	default:
-		w.clock.Add(w.random.Int64N(1 + tier.Window))
+		w.forget()
+		if m, ok := w.model.(*logModel); ok && m.ids {
+			w.same("history", byTime(m.history(w.now())), byTime(w.history()))
+		}
 	}
 }
 
-func (w *walker) stepTake() {
-	id := throttle.NewID()
-	if w.tryTake(id) {
-		w.ids = append(w.ids, id)
-	}
+// recent is one of the last admissions.
+func (w *walker) recent(n int) throttle.Admission {
+	return w.admissions[len(w.admissions)-1-w.random.IntN(min(n, len(w.admissions)))]
 }
 
-// tryTake takes, and where that is denied tries the wait.
-func (w *walker) tryTake(id throttle.ID) (allowed bool) {
-	v := w.sameTake(id)
-	w.tryWait(v)
-	return v.Allowed
+func (w *walker) tryTake(id throttle.ID) {
+	w.tryWait(w.sameTake(id))
 }
 
-// tryWait holds a denial to the moment it names: a millisecond before it there is another,
-// and then an admission. A clock that was behind the newest send goes back to where it was,
-// so that more is done there than to wait.
+// tryWait holds a refusal to the moment that it names, and then sets the clock back to where
+// it was behind the latest moment on record.
 func (w *walker) tryWait(v throttle.Verdict) {
 	if v.Allowed {
 		return
 	}
-	before, until := w.clock.Now(), v.RetryAt()
-	behind := before < w.model.now(0)
-	w.clock.Set(until - 1)
-	if v := w.sameTake(throttle.NewID()); v.Allowed {
+	w.set(v.RetryAt - 1)
+	if w.sameTake(throttle.NewID()).Allowed {
 		w.fail("admitted one millisecond early")
 	}
-	w.clock.Set(until)
-	id := throttle.NewID()
-	if v := w.sameTake(id); !v.Allowed {
-		w.fail("denied at the end of the wait")
+	w.set(v.RetryAt)
+	if !w.sameTake(throttle.NewID()).Allowed {
+		w.fail("refused at the end of the wait")
 	}
-	w.ids = append(w.ids, id)
-	if behind {
-		w.clock.Set(before)
+	if v.Now < v.At {
+		w.set(v.Now)
 	}
 }
 
 func (w *walker) sameTake(id throttle.ID) throttle.Verdict {
+	w.forget()
+	want := w.model.take(w.now(), id)
 	v := w.take(id)
-	w.same("take", w.model.take(w.clock.Now(), id), spell(v))
+	w.same("take", want, v)
+	if v.Allowed {
+		w.admissions = append(w.admissions, throttle.Admission{ID: id, At: v.At})
+	}
 	return v
 }
 
-// samePeek looks how things are after something was done, or just so.
-func (w *walker) samePeek(after string) {
+func (w *walker) samePeek() throttle.Verdict {
+	w.forget()
+	want := w.model.peek(w.now())
 	v := w.peek()
-	w.same(after, w.model.peek(w.clock.Now()), spell(v))
-	w.tryWait(v)
+	w.same("peek", want, v)
+	return v
 }
 
-// stepAgain repeats a take, as a caller does that never got its answer.
-func (w *walker) stepAgain() {
-	if len(w.ids) > 0 {
-		w.tryTake(w.ids[len(w.ids)-1-w.random.IntN(min(3, len(w.ids)))])
+// stepRecord records one to three sends of now, of some time ago, at the end of a window or
+// ahead of the clock, also some that are on record.
+func (w *walker) stepRecord() {
+	w.forget()
+	all := make([]throttle.Admission, 1+w.random.IntN(3))
+	for i := range all {
+		a := throttle.Admission{ID: throttle.NewID(), At: w.now()}
+		switch dice := w.random.IntN(10); {
+		case dice < 6:
+			a.At -= w.random.Int64N(1 + 2*w.window)
+		case dice < 8:
+			a.At -= w.window - 1 + w.random.Int64N(3)
+		case dice < 9:
+			a.At += w.random.Int64N(1000)
+		}
+		if len(w.admissions) > 0 && w.random.IntN(4) == 0 {
+			a.ID = w.recent(3).ID
+		}
+		all[i] = a
 	}
-}
-
-func (w *walker) stepRelease() {
-	if len(w.ids) == 0 {
-		return
+	w.record(all...)
+	slices.SortStableFunc(all, func(a, b throttle.Admission) int { return cmp.Compare(a.At, b.At) })
+	for _, a := range all {
+		w.model.record(w.now(), a)
+		w.story = append(w.story, fmt.Sprintf("%d record of %d", w.now()-start, a.At-start))
 	}
-	id := w.ids[len(w.ids)-1-w.random.IntN(min(4, len(w.ids)))]
-	if !w.model.known(w.clock.Now(), id) {
-		return // whether what no longer matters is still on record is not promised
-	}
-	if !w.release(id) {
-		w.fail("an admission was not given back")
-	}
-	w.model.release(id)
-	w.samePeek("release")
+	w.admissions = append(w.admissions, all...)
+	w.tryWait(w.samePeek())
 }
 
-func (w *walker) stepHistory() {
-	want := spellHistory(w.model.live(w.clock.Now()))
-	w.same("history", want, spellHistory(w.history()))
-}
-
-// spellHistory writes a history; sends of one millisecond may come in any order.
-func spellHistory(h throttle.History) string {
-	sorted := slices.Clone(h)
-	slices.SortFunc(sorted, byTime)
-	return fmt.Sprint(sorted)
-}
-
-func (w *walker) same(op, want, got string) {
-	w.t.Helper()
+// forget lets the model forget what has expired, and counts a step.
+func (w *walker) forget() {
 	w.taken++
-	w.story = append(w.story, fmt.Sprintf("%d %s: %s", w.clock.Now(), op, got))
-	if got != want {
-		w.fail("want " + want)
+	switch ends := w.model.expires(); {
+	case ends > 0 && w.now() >= ends+1000:
+		w.model.reset(w.now())
+		w.lapsed = true
+	case ends > 0:
+		w.lapsed = false
 	}
+}
+
+// byTime sorts the sends of one millisecond, which may come in any order.
+func byTime(h throttle.History) string {
+	h = slices.Clone(h)
+	slices.SortFunc(h, func(a, b throttle.Admission) int {
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.ID.String(), b.ID.String()))
+	})
+	return fmt.Sprint(h)
+}
+
+func (w *walker) same(call string, want, got any) {
+	w.t.Helper()
+	line := text(got)
+	w.story = append(w.story, fmt.Sprintf("%d %s: %s", w.now()-start, call, line))
+	if wanted := text(want); line != wanted {
+		w.fail("want " + wanted)
+	}
+}
+
+// text writes an answer in full.
+func text(answer any) string {
+	if v, ok := answer.(throttle.Verdict); ok {
+		return fmt.Sprintf("%s now %d at %d retry at %d, %d sent, newest %d, tiers %v",
+			spell(v), v.Now-start, v.At-start, v.RetryAt-start, v.Sent, v.Newest, v.Tiers)
+	}
+	return fmt.Sprint(answer)
 }
 
 func (w *walker) fail(why string) {
 	w.t.Helper()
-	for _, line := range slices.Concat(w.story[:1], w.story[max(1, len(w.story)-30):]) {
+	for _, line := range slices.Concat(w.story[:1], w.story[max(1, len(w.story)-20):]) {
 		w.t.Log(line)
 	}
-	w.t.Fatalf("seed %d: %s", w.seed, why)
+	w.t.Fatal(why)
 }

@@ -1,0 +1,284 @@
+package cache
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+var ctx = context.Background()
+
+// never is an expiry that no clock reaches.
+const never = math.MaxInt64
+
+// clock is one that tests set.
+type clock struct{ atomic.Int64 }
+
+func newClock(at int64) *clock {
+	c := new(clock)
+	c.Store(at)
+	return c
+}
+
+// open opens a store for as long as the test runs.
+func open(t testing.TB, o Options) *Store {
+	t.Helper()
+	s, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func put(t testing.TB, table *Table, key, value string, expires int64) {
+	t.Helper()
+	if err := tryPut(table, key, value, expires); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func tryPut(table *Table, key, value string, expires int64) error {
+	return table.Update(ctx, key, func([]byte) ([]byte, int64) { return []byte(value), expires })
+}
+
+func remove(t testing.TB, table *Table, key string) {
+	t.Helper()
+	if err := table.Update(ctx, key, func([]byte) ([]byte, int64) { return nil, 0 }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func expect(t testing.TB, table *Table, key, value string) {
+	t.Helper()
+	got, err := table.Get(ctx, key)
+	if err != nil || got == nil || string(got) != value {
+		t.Fatalf("%s is %q, %v; want %q", key, got, err, value)
+	}
+}
+
+func expectNone(t testing.TB, table *Table, key string) {
+	t.Helper()
+	if got, err := table.Get(ctx, key); err != nil || got != nil {
+		t.Fatalf("%s is %q, %v; want no value", key, got, err)
+	}
+}
+
+// homes runs a test in memory alone and in a directory.
+func homes(t *testing.T, test func(t *testing.T, o Options)) {
+	t.Run("memory", func(t *testing.T) { test(t, Options{}) })
+	t.Run("disk", func(t *testing.T) { test(t, Options{Dir: t.TempDir()}) })
+}
+
+func TestUpdate_Steps_ReplaceAndRemove(t *testing.T) {
+	homes(t, func(t *testing.T, o Options) {
+		s := open(t, o)
+		a, b := s.Table("a"), s.Table("b")
+		expectNone(t, a, "key")
+		remove(t, a, "key")
+		put(t, a, "key", "one", never)
+		put(t, b, "key", "other", never)
+		put(t, a, "", "of the empty key", never)
+		put(t, a, "empty", "", never)
+		expect(t, s.Table("a"), "key", "one")
+		var saw []byte
+		if err := a.Update(ctx, "key", func(old []byte) ([]byte, int64) {
+			saw = slices.Clone(old)
+			return append(slices.Clone(old), " two"...), never
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if string(saw) != "one" {
+			t.Errorf("the step saw %q", saw)
+		}
+		expect(t, a, "key", "one two")
+		expect(t, a, "", "of the empty key")
+		expect(t, a, "empty", "")
+		remove(t, a, "key")
+		expectNone(t, a, "key")
+		expect(t, b, "key", "other")
+	})
+}
+
+func TestGet_Expiry_GoesByTheClock(t *testing.T) {
+	homes(t, func(t *testing.T, o Options) {
+		now := newClock(1000)
+		o.Now = now.Load
+		table := open(t, o).Table("t")
+		put(t, table, "key", "value", 2000)
+		put(t, table, "past", "value", 1000)
+		expectNone(t, table, "past")
+		now.Store(1999)
+		expect(t, table, "key", "value")
+		put(t, table, "key", "value", 3000)
+		now.Store(2999)
+		expect(t, table, "key", "value")
+		now.Store(3000)
+		expectNone(t, table, "key")
+		if err := table.Update(ctx, "key", func(old []byte) ([]byte, int64) {
+			if old != nil {
+				t.Errorf("the step saw the expired %q", old)
+			}
+			return []byte("new"), 4000
+		}); err != nil {
+			t.Fatal(err)
+		}
+		expect(t, table, "key", "new")
+	})
+}
+
+// A clock that steps back does not find a value that was removed after it had expired.
+func TestUpdate_RemoveExpired_StaysRemoved(t *testing.T) {
+	homes(t, func(t *testing.T, o Options) {
+		now := newClock(1000)
+		o.Now = now.Load
+		table := open(t, o).Table("t")
+		put(t, table, "key", "value", 2000)
+		now.Store(2500)
+		remove(t, table, "key")
+		now.Store(1500)
+		expectNone(t, table, "key")
+	})
+}
+
+func TestEach_OneTable_VisitsWhatIsLive(t *testing.T) {
+	homes(t, func(t *testing.T, o Options) {
+		now := newClock(1000)
+		o.Now = now.Load
+		s := open(t, o)
+		table := s.Table("t")
+		want := map[string]string{}
+		for i := range 3000 {
+			key, value := fmt.Sprint("key", i), fmt.Sprint("value", i)
+			put(t, table, key, value, 1001+int64(i%2))
+			if i%2 == 1 {
+				want[key] = value
+			}
+		}
+		put(t, s.Table("t2"), "key", "of another table", never)
+		now.Store(1001)
+		got := map[string]string{}
+		if err := table.Each(ctx, func(key string, value []byte) bool {
+			got[key] = string(value)
+			return true
+		}); err != nil || !maps.Equal(got, want) {
+			t.Fatalf("visited %d of %d, %v", len(got), len(want), err)
+		}
+		n := 0
+		if err := table.Each(ctx, func(key string, value []byte) bool {
+			put(t, table, key, "written meanwhile", never)
+			n++
+			return n < 10
+		}); err != nil || n != 10 {
+			t.Fatalf("visited %d of 10, %v", n, err)
+		}
+	})
+}
+
+func TestClose_LaterCalls_SayClosed(t *testing.T) {
+	homes(t, func(t *testing.T, o Options) {
+		s := open(t, o)
+		table := s.Table("t")
+		put(t, table, "key", "value", never)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		_, getting := table.Get(ctx, "key")
+		for name, err := range map[string]error{
+			"get":    getting,
+			"update": tryPut(table, "key", "other", never),
+			"each":   table.Each(ctx, func(string, []byte) bool { return true }),
+			"ready":  s.Ready(ctx),
+		} {
+			if !errors.Is(err, ErrClosed) || !errors.Is(err, ErrUnavailable) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
+}
+
+func TestUpdate_EndedContext_TakesNoStep(t *testing.T) {
+	homes(t, func(t *testing.T, o Options) {
+		table := open(t, o).Table("t")
+		ended, end := context.WithCancel(ctx)
+		end()
+		err := table.Update(ended, "key", func([]byte) ([]byte, int64) {
+			t.Error("the step was taken")
+			return nil, 0
+		})
+		if !errors.Is(err, ErrUnavailable) || !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
+}
+
+// Each goroutine counts up under few keys: no step is lost, and no reader sees a count
+// older than one that was acknowledged before it began to read.
+func TestUpdate_Concurrent_LosesNoStep(t *testing.T) {
+	homes(t, func(t *testing.T, o Options) {
+		o.Bytes = 8 << 10 // less than the values take, where that is only a cache
+		if o.Dir == "" {
+			o.Bytes = 0
+		}
+		table := open(t, o).Table("t")
+		type counter struct {
+			key   string
+			steps atomic.Int64
+			known atomic.Int64
+		}
+		counters := make([]counter, 24)
+		for i := range counters {
+			counters[i].key = fmt.Sprint("key", i)
+		}
+		pad := bytes.Repeat([]byte{'x'}, 1000)
+		number := func(b []byte) (n int64) {
+			fmt.Sscan(string(bytes.TrimLeft(b, "x")), &n)
+			return n
+		}
+		var group sync.WaitGroup
+		for range 16 {
+			group.Go(func() {
+				for range 300 {
+					c := &counters[rand.IntN(len(counters))]
+					known := c.known.Load()
+					value, err := table.Get(ctx, c.key)
+					if n := number(value); err != nil || n < known {
+						t.Errorf("read %d after %d was acknowledged, %v", n, known, err)
+					}
+					if rand.IntN(2) == 0 {
+						continue
+					}
+					var next int64
+					if err := table.Update(ctx, c.key, func(old []byte) ([]byte, int64) {
+						next = number(old) + 1
+						return fmt.Append(slices.Clone(pad), next), never
+					}); err != nil {
+						t.Error(err)
+					}
+					c.steps.Add(1)
+					for old := c.known.Load(); old < next && !c.known.CompareAndSwap(old, next); old = c.known.Load() {
+					}
+				}
+			})
+		}
+		group.Wait()
+		for i := range counters {
+			value, err := table.Get(ctx, counters[i].key)
+			if n := number(value); err != nil || n != counters[i].steps.Load() {
+				t.Errorf("%s counts %d of %d, %v", counters[i].key, n, counters[i].steps.Load(), err)
+			}
+		}
+	})
+}

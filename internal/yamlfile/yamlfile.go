@@ -1,0 +1,175 @@
+// Package yamlfile decodes a YAML file that an operator wrote, in goccy's strict mode: an
+// unknown or repeated name is an error. Each error is one line that names file and line, and
+// never repeats a value, which may be an address or a secret.
+package yamlfile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+)
+
+// maxSize is the largest file, in bytes.
+const maxSize = 256 << 10
+
+// Error is a mistake in a file.
+type Error struct {
+	File    string
+	Line    int    // 0 for the file as a whole
+	Problem string // a sentence
+}
+
+func (e *Error) Error() string {
+	if e.Line == 0 {
+		return e.File + ": " + e.Problem
+	}
+	return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Problem)
+}
+
+// File is a decoded file. It knows the lines of its parts.
+type File struct {
+	name string
+	root *ast.File
+}
+
+// Read reads and decodes the file at the path into a struct with yaml tags.
+func Read(path string, into any) (*File, error) {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		return nil, &Error{File: path, Problem: "it is not a regular file"}
+	}
+	if err == nil && info.Size() > maxSize {
+		return nil, &Error{File: path, Problem: fmt.Sprintf("it is larger than %d bytes", maxSize)}
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the file: %w", err)
+	}
+	return Decode(path, text, into)
+}
+
+// Decode decodes the text of a file; the name is for errors. An empty file is an error: it is
+// more likely to be in the middle of being written than to mean something.
+func Decode(name string, text []byte, into any) (*File, error) {
+	const byteOrderMark = "\ufeff" // which some editors write
+	text = bytes.TrimPrefix(text, []byte(byteOrderMark))
+	root, err := parser.ParseBytes(text, 0)
+	f := &File{name: name, root: root}
+	if err != nil {
+		return nil, f.explain(err)
+	}
+	switch {
+	case len(root.Docs) > 1:
+		return nil, &Error{File: name, Problem: "it must be one YAML document"}
+	case len(root.Docs) == 0 || root.Docs[0].Body == nil || root.Docs[0].Body.Type() == ast.CommentType:
+		return nil, &Error{File: name, Problem: "it is empty"}
+	}
+	if err := yaml.UnmarshalWithOptions(text, into, yaml.Strict()); err != nil {
+		return nil, f.explain(err)
+	}
+	return f, nil
+}
+
+// Wrong is a mistake in the part at a path such as $.rules[2].limit, or in the nearest part
+// around it that the file has.
+func (f *File) Wrong(path, problem string) error {
+	for path != "" {
+		if at, err := yaml.PathString(path); err == nil {
+			if node, err := at.FilterFile(f.root); err == nil && node != nil {
+				return &Error{File: f.name, Line: lineOf(node), Problem: problem}
+			}
+		}
+		path = path[:max(0, strings.LastIndexAny(path, ".["))]
+	}
+	return &Error{File: f.name, Problem: problem}
+}
+
+func lineOf(node ast.Node) int {
+	if m, ok := node.(*ast.MappingNode); ok && len(m.Values) > 0 {
+		node = m.Values[0].Key
+	}
+	if t := node.GetToken(); t != nil && t.Position != nil {
+		return t.Position.Line
+	}
+	return 0
+}
+
+// explain is an error of the library in words that repeat no value.
+func (f *File) explain(err error) error {
+	e := &Error{File: f.name, Problem: "this is not valid YAML"}
+	var at yaml.Error
+	if !errors.As(err, &at) {
+		return e
+	}
+	if t := at.GetToken(); t != nil && t.Position != nil {
+		e.Line = t.Position.Line
+	}
+	switch wrong := at.(type) {
+	case *yaml.UnknownFieldError:
+		e.Problem = "there is no such name here"
+		if t := wrong.Token; t != nil && plainWord(t.Value) {
+			e.Problem = "there is no name " + t.Value + " here"
+		}
+	case *yaml.DuplicateKeyError:
+		e.Problem = usedTwice
+	case *yaml.OverflowError:
+		e.Problem = "the number is too large"
+	case *yaml.TypeError:
+		e.Problem = "it must be " + typeName(wrong.DstType)
+	case *yaml.UnexpectedNodeTypeError:
+		e.Problem = "it must be lines of name: value"
+		if wrong.Expected == ast.SequenceType {
+			e.Problem = "it must be a list"
+		}
+	case *yaml.SyntaxError:
+		e.Problem = "this is not valid YAML: " + reason(wrong.Message)
+		if strings.Contains(wrong.Message, "already defined") {
+			e.Problem = usedTwice
+		}
+	}
+	return e
+}
+
+const usedTwice = "the name is used twice"
+
+// reason is a syntax error's message. One that quotes a part of the file is left out: lists
+// of names are not worth a leaked secret.
+func reason(message string) string {
+	if strings.ContainsAny(message, "\"'`\n@") || strings.HasPrefix(message, "could not find") {
+		return "look at the indentation, brackets and quotes"
+	}
+	return message
+}
+
+func typeName(t reflect.Type) string {
+	if t == nil {
+		return "something else"
+	}
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t.Kind() {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.String:
+		return "text"
+	case reflect.Slice:
+		return "a list"
+	case reflect.Struct, reflect.Map:
+		return "lines of name: value"
+	}
+	return "a whole number"
+}
+
+// plainWord reports whether a name is a short word of lower-case letters, digits, - and _.
+func plainWord(name string) bool {
+	const most = 32
+	return name != "" && len(name) <= most && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_") == ""
+}

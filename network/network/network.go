@@ -1,0 +1,29 @@
+// Package network knows what people mean by a network: those they write into settings
+// and rules, and the one that a visitor comes from.
+package network
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+)
+
+// Parse reads a network such as 10.0.0.0/8 or 2001:db8::/32, or an address, which is
+// the network that has it alone. What can only be a mistake is refused: bits beyond the
+// network's length, a zone, IPv4 written as IPv6. The error is one sentence. It repeats
+// networks only: anything else may be what nobody should see.
+func Parse(text string) (netip.Prefix, error) {
+	prefix, err := netip.ParsePrefix(text)
+	if addr, plain := netip.ParseAddr(text); plain == nil && addr.Zone() == "" {
+		prefix, err = addr.Prefix(addr.BitLen())
+	}
+	switch {
+	case err != nil:
+		return netip.Prefix{}, errors.New("it is neither an IP address nor a network such as 10.0.0.0/8")
+	case prefix.Addr().Is4In6():
+		return netip.Prefix{}, fmt.Errorf("%s is IPv4 written as IPv6; write it as 192.0.2.0/24", prefix)
+	case prefix != prefix.Masked():
+		return netip.Prefix{}, fmt.Errorf("%s has bits set beyond its length; the network is %s", prefix, prefix.Masked())
+	}
+	return prefix, nil
+}

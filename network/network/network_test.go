@@ -1,0 +1,47 @@
+package network_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/mailgate/mailgate/network"
+)
+
+func TestParse(t *testing.T) {
+	const neither = "it is neither an IP address nor a network such as 10.0.0.0/8"
+	tests := []struct{ text, want string }{
+		{"10.0.0.0/8", "10.0.0.0/8"},
+		{"192.0.2.7", "192.0.2.7/32"},
+		{"2001:DB8::/32", "2001:db8::/32"},
+		{"::1", "::1/128"},
+		{"0.0.0.0/0", "0.0.0.0/0"},
+		{"10.1.2.3/8", "10.1.2.3/8 has bits set beyond its length; the network is 10.0.0.0/8"},
+		{"::ffff:10.0.0.0/104", "::ffff:10.0.0.0/104 is IPv4 written as IPv6; write it as 192.0.2.0/24"},
+		{"::ffff:10.0.0.1", "::ffff:10.0.0.1/128 is IPv4 written as IPv6; write it as 192.0.2.0/24"},
+		{"fe80::1%eth0", neither},
+		{"10.0.0.0/33", neither},
+		{"alice@example.com", neither},
+		{"fe80::1%alice@example.com", neither},
+		{"", neither},
+	}
+	for _, tt := range tests {
+		prefix, err := network.Parse(tt.text)
+		got := prefix.String()
+		if err != nil {
+			got = err.Error()
+		}
+		if got != tt.want {
+			t.Errorf("%q: %s, want %s", tt.text, got, tt.want)
+		}
+	}
+}
+
+func ExampleParse() {
+	office, err := network.Parse("192.0.2.0/24")
+	fmt.Println(office, err)
+	_, err = network.Parse("192.0.2.1/24")
+	fmt.Println(err)
+	// Output:
+	// 192.0.2.0/24 <nil>
+	// 192.0.2.1/24 has bits set beyond its length; the network is 192.0.2.0/24
+}

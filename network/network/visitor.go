@@ -1,0 +1,27 @@
+package network
+
+import "net/netip"
+
+// Visitor is the part of an address that one visitor has to himself, as text to count
+// by: of IPv6 the first 64 bits, as everybody gets so many addresses and can change them
+// at will. It is empty for the zero address.
+func Visitor(client netip.Addr) string {
+	client = client.Unmap().WithZone("")
+	switch {
+	case !client.IsValid():
+		return ""
+	case client.Is4():
+		return client.String()
+	}
+	return netip.PrefixFrom(client, 64).Masked().String()
+}
+
+// shared is what carriers give to subscribers who share an address of the Internet (RFC 6598).
+var shared = netip.MustParsePrefix("100.64.0.0/10")
+
+// Inside reports whether an address is one that no visitor has on the Internet: private,
+// loopback, link-local, unspecified or shared by a carrier.
+func Inside(client netip.Addr) bool {
+	client = client.Unmap().WithZone("")
+	return client.IsPrivate() || client.IsLoopback() || client.IsLinkLocalUnicast() || client.IsUnspecified() || shared.Contains(client)
+}

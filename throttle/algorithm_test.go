@@ -1,0 +1,192 @@
+package throttle_test
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/throttletest"
+)
+
+func TestNewCounter_WrongParameters_SaysWhy(t *testing.T) {
+	tier := throttle.Tier{Name: "minute", Limit: 5, Window: minute}
+	fixed := func(t throttle.Tier) error { _, err := throttle.NewFixedWindow(t); return err }
+	sliding := func(t throttle.Tier, parts int) error { _, err := throttle.NewSlidingWindow(t, parts); return err }
+	token := func(t throttle.Tier, burst int) error { _, err := throttle.NewTokenBucket(t, burst); return err }
+	leaky := func(t throttle.Tier, queue int) error { _, err := throttle.NewLeakyBucket(t, queue); return err }
+	for _, tt := range []struct {
+		err  error
+		want string
+	}{
+		{fixed(throttle.Tier{Name: "", Limit: 5, Window: minute}), "a tier has no name; write it as name=limit/window"},
+		{fixed(throttle.Tier{Name: "minute", Limit: 0, Window: minute}), "tier minute: the limit must be between 1 and 1000000000, not 0"},
+		{fixed(throttle.Tier{Name: "minute", Limit: 1_000_000_001, Window: minute}), "tier minute: the limit must be between 1 and 1000000000, not 1000000001"},
+		{fixed(throttle.Tier{Name: "minute", Limit: 5, Window: 60}), "tier minute: the window must be whole milliseconds, not 60ns"},
+		{fixed(throttle.Tier{Name: "minute", Limit: 5}), "tier minute: the window must be between 1ms and 87840h, not 0s"},
+		{sliding(tier, -1), "tier minute: a window has between 1 and 1000 parts, not -1"},
+		{sliding(tier, 1001), "tier minute: a window has between 1 and 1000 parts, not 1001"},
+		{sliding(throttle.Tier{Name: "m", Window: minute}, 1), "tier m: the limit must be between 1 and 1000000000, not 0"},
+		{token(tier, -1), "tier minute: there must be room for 1 to 1000000000 sends, not -1"},
+		{token(throttle.Tier{Name: "m", Limit: 1_000_000, Window: longest}, 0), "tier m: the window is too long for so many sends"},
+		{token(throttle.Tier{Name: "m", Limit: 1_000_000, Window: longest}, 1), "tier m: the window is too long for so many sends"},
+		{leaky(tier, -1), "tier minute: the queue must have room for 0 to 999999999 sends, not -1"},
+		{leaky(tier, 1_000_000_000), "tier minute: the queue must have room for 0 to 999999999 sends, not 1000000000"},
+	} {
+		if fmt.Sprint(tt.err) != tt.want {
+			t.Errorf("\n got %v\nwant %s", tt.err, tt.want)
+		}
+	}
+}
+
+// Algorithms of one form read each other's states: a limit may change, a window may not.
+func TestForm_SameWindow_IsTheSame(t *testing.T) {
+	few, many, longer := throttletest.Counters(t, "a=2/60s"), throttletest.Counters(t, "b=9/1m"), throttletest.Counters(t, "a=2/61s")
+	forms := map[string]string{"tiers": throttletest.Policy(t, usual).Form()}
+	if forms["tiers"] != throttletest.Policy(t, "a=1/1s").Form() {
+		t.Error("two policies have different forms")
+	}
+	for name, a := range few {
+		if a.Form() != many[name].Form() || a.Form() == longer[name].Form() {
+			t.Errorf("%s: forms %s, %s and %s", name, a.Form(), many[name].Form(), longer[name].Form())
+		}
+		for other, form := range forms {
+			if form == a.Form() {
+				t.Errorf("%s and %s have the form %s", name, other, form)
+			}
+		}
+		forms[name] = a.Form()
+	}
+}
+
+// The bytes of a state, as the comment of each algorithm says.
+func TestState_Bytes_AreAsDocumented(t *testing.T) {
+	const first, second = "\x00\x00\x00\x00\x00\x0a", "\x00\x00\x00\x00\x00\x14"
+	const ten = "\x00\x00\x00\x00\x00\x00\x00\x0a"
+	a := throttle.Admission{ID: throttle.ID([]byte("AAAAAAAA")), At: 10}
+	b := throttle.Admission{ID: throttle.ID([]byte("BBBBBBBB")), At: 20}
+	counters := throttletest.Counters(t, "t=5/6ms")
+	for _, tt := range []struct {
+		name string
+		by   throttle.Algorithm
+		all  []throttle.Admission
+		want string
+	}{
+		{"a log", throttletest.Policy(t, "t=5/100ms"), []throttle.Admission{a, b}, first + "AAAAAAAA" + second + "BBBBBBBB"},
+		{"a log that forgot", throttletest.Policy(t, "t=5/7ms"), []throttle.Admission{a, b}, "\x00\x00\x00\x00\x00\x11" + strings.Repeat("\x00", 8) + second + "BBBBBBBB"},
+		{"a fixed window", counters["fixed window"], []throttle.Admission{a, a}, "\x00\x00\x00\x00\x00\x00\x00\x06\x00\x00\x00\x00\x00\x00\x00\x02"},
+		{"a sliding window", counters["sliding window"], []throttle.Admission{a, a}, ten + "\x00\x00\x00\x02"},
+		{"a token bucket", counters["token bucket"], []throttle.Admission{a}, ten + "\x00\x00\x00\x00\x00\x00\x00\x06"},
+		{"a leaky bucket", counters["leaky bucket"], []throttle.Admission{a}, ten + "\x00\x00\x00\x00\x00\x00\x00\x06"},
+	} {
+		var state []byte
+		for _, one := range tt.all {
+			state, _, _ = tt.by.Take(state, one)
+		}
+		if string(state) != tt.want {
+			t.Errorf("%s is %x, want %x", tt.name, state, tt.want)
+		}
+	}
+}
+
+func TestReplay_Sends_YieldsWhatIsRefused(t *testing.T) {
+	for _, tt := range []struct {
+		name, policy string
+		sends        []int64
+		want         string // moment, limit and wait of each that is refused
+	}{
+		{"nothing", "minute=1/60s", nil, ""},
+		{"far apart", "minute=1/60s", []int64{0, 60_000, 120_000}, ""},
+		{"one millisecond too soon", "minute=1/60s", []int64{0, 59_999}, " 59999:minute:1"},
+		{"a refused send makes room", "minute=1/60s", []int64{0, 30_000, 60_000, 90_000}, " 30000:minute:30000 90000:minute:30000"},
+		{"at one moment", "minute=2/60s", []int64{5, 5, 5}, " 5:minute:60000"},
+		{"the longer tier", "minute=1/60s,hour=2/1h", []int64{0, 60_000, 120_000, 3_600_000}, " 120000:hour:3480000"},
+	} {
+		var h throttle.History
+		for _, at := range tt.sends {
+			h = append(h, throttle.Admission{ID: throttle.NewID(), At: at})
+		}
+		got := ""
+		for v := range throttletest.Policy(t, tt.policy).Replay(h) {
+			got += fmt.Sprintf(" %d:%s:%d", v.Now, v.Limit, v.Wait)
+		}
+		if got != tt.want {
+			t.Errorf("%s: refused%s, want%s", tt.name, got, tt.want)
+		}
+		for range throttletest.Policy(t, tt.policy).Replay(h) {
+			break // a caller may stop at any time
+		}
+	}
+}
+
+// A decision takes less than two microseconds; this shows the figure.
+func BenchmarkTake_Refused(b *testing.B) {
+	algorithms := throttletest.Counters(b, "minute=3/60s")
+	algorithms["tiers"] = throttletest.Policy(b, usual)
+	for name, a := range algorithms {
+		b.Run(name, func(b *testing.B) {
+			one := throttle.Admission{ID: throttle.NewID(), At: 1}
+			var state []byte
+			for range 3 {
+				state, _, _ = a.Take(state, throttle.Admission{ID: throttle.NewID(), At: 0})
+			}
+			for b.Loop() {
+				if _, _, v := a.Take(state, one); v.Allowed {
+					b.Fatal("admitted")
+				}
+			}
+		})
+	}
+}
+
+// Whatever a state holds, no step panics or changes it in place.
+func FuzzAlgorithms(f *testing.F) {
+	f.Add([]byte(nil), int64(0), int64(0))
+	f.Add(bytes.Repeat([]byte{0xff}, 42), int64(1<<62), int64(-1<<62))
+	f.Add([]byte("\x00\x00\x00\x00\x00\x0aAAAAAAAA"), int64(10), int64(20))
+	algorithms := []throttle.Algorithm{throttletest.Policy(f, usual)}
+	for _, a := range throttletest.Counters(f, "minute=3/60s") {
+		algorithms = append(algorithms, a)
+	}
+	f.Fuzz(func(t *testing.T, state []byte, at, now int64) {
+		one := throttle.Admission{ID: throttle.NewID(), At: at}
+		for _, a := range algorithms {
+			before := bytes.Clone(state)
+			a.Take(state, one)
+			a.Peek(state, now)
+			a.Release(state, one)
+			a.Record(state, one, now)
+			a.Used(state, now)
+			if !bytes.Equal(before, state) {
+				t.Fatalf("%s changed the state %x to %x", a, before, state)
+			}
+		}
+	})
+}
+
+// The longest window and the largest limit count as the others do.
+func TestCounters_Extremes_CountRight(t *testing.T) {
+	window, err := throttle.NewTokenBucket(throttle.Tier{Name: "t", Limit: 14_000, Window: longest}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fast, err := throttle.NewTokenBucket(throttle.Tier{Name: "t", Limit: 1_000_000_000, Window: time.Millisecond}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const now = 1 << 45
+	for _, tt := range []struct {
+		by   throttle.Algorithm
+		wait int64
+	}{{window, longest.Milliseconds()/14_000 + 1}, {fast, 1}} {
+		state, _, v := tt.by.Take(nil, throttle.Admission{ID: throttle.NewID(), At: now})
+		if !v.Allowed || v.Wait != tt.wait {
+			t.Errorf("%s waits %d, want %d", tt.by, v.Wait, tt.wait)
+		}
+		if tt.by.Peek(state, now+tt.wait-1).Allowed || !tt.by.Peek(state, now+tt.wait).Allowed {
+			t.Errorf("%s does not admit at the end of its wait", tt.by)
+		}
+	}
+}

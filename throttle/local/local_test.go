@@ -1,0 +1,157 @@
+package local_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/local"
+	"github.com/mailgate/mailgate/throttle/throttletest"
+)
+
+const mailbox = "alice@example.com"
+
+var ctx = context.Background()
+
+func open(t testing.TB, o cache.Options) *cache.Store {
+	t.Helper()
+	store, err := cache.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil && !errors.Is(err, cache.ErrClosed) {
+			t.Error(err)
+		}
+	})
+	return store
+}
+
+func take(t testing.TB, l throttle.Limiter, key string) throttle.Verdict {
+	t.Helper()
+	v, err := l.Take(ctx, key, throttle.NewID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func TestLimiter_InMemory_KeepsTheContract(t *testing.T) {
+	throttletest.Run(t, opener(t, ""), throttletest.Length(20_000, 1_000_000))
+}
+
+func TestLimiter_OnDisk_KeepsTheContract(t *testing.T) {
+	throttletest.Run(t, opener(t, t.TempDir()), throttletest.Length(1_000, 20_000))
+}
+
+// opener opens limiters over one store, which reads the clock of the newest of them: the
+// suite uses one after the other.
+func opener(t *testing.T, dir string) throttletest.Open {
+	var clock atomic.Pointer[func() int64]
+	machine := func() int64 { return time.Now().UnixMilli() }
+	clock.Store(&machine)
+	store := open(t, cache.Options{Dir: dir, Now: func() int64 { return (*clock.Load())() }})
+	return func(_ testing.TB, a throttle.Algorithm, now func() int64) throttle.Limiter {
+		clock.Store(&now)
+		return local.New(store.Table(throttle.NewID().String()), a, now)
+	}
+}
+
+// A stricter limit applies to some of the sends that another counts.
+func TestNew_OneTable_SharesRecords(t *testing.T) {
+	table := open(t, cache.Options{}).Table("visitors")
+	all := throttletest.Counters(t, "minute=3/60s")["sliding window"]
+	few := throttletest.Counters(t, "minute=2/60s")["sliding window"]
+	first, again := local.New(table, all, nil), local.New(table, few, nil)
+	take(t, first, mailbox)
+	take(t, again, mailbox)
+	if take(t, again, mailbox).Allowed {
+		t.Error("the stricter limiter admitted a third send")
+	}
+	if !take(t, first, mailbox).Allowed || take(t, first, mailbox).Allowed {
+		t.Error("the other limiter does not admit three sends in all")
+	}
+}
+
+// Algorithms of different forms do not read each other's states.
+func TestNew_OtherForm_CountsApart(t *testing.T) {
+	table := open(t, cache.Options{}).Table("visitors")
+	policy := local.New(table, throttletest.Policy(t, "minute=1/60s"), nil)
+	take(t, policy, mailbox)
+	for name, a := range throttletest.Counters(t, "minute=1/60s") {
+		limiter := local.New(table, a, nil)
+		if !take(t, limiter, mailbox).Allowed || take(t, limiter, mailbox).Allowed {
+			t.Errorf("%s does not count by itself", name)
+		}
+	}
+	visited := 0
+	if err := policy.Each(ctx, func(throttle.History) bool { visited++; return true }); err != nil || visited != 1 {
+		t.Errorf("%d histories, %v", visited, err)
+	}
+	if n, err := policy.Reset(ctx, mailbox); n != 1 || err != nil {
+		t.Errorf("%d sends were forgotten, %v", n, err)
+	}
+}
+
+func TestNew_ZeroValue_Panics(t *testing.T) {
+	table := open(t, cache.Options{}).Table("visitors")
+	for _, a := range []throttle.Algorithm{throttle.Policy{}, throttle.FixedWindow{}, throttle.SlidingWindow{}, throttle.TokenBucket{}, throttle.LeakyBucket{}} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("a limiter by a zero %T", a)
+				}
+			}()
+			local.New(table, a, nil)
+		}()
+	}
+}
+
+// Every call on a closed store is unavailable, says why and does not name the mailbox.
+func TestLimiter_ClosedStore_IsUnavailable(t *testing.T) {
+	store := open(t, cache.Options{})
+	limiter := local.New(store.Table("mailboxes"), throttle.DefaultPolicy(), nil)
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	a := throttle.Admission{ID: throttle.NewID()}
+	errs := map[string]error{"record": limiter.Record(ctx, mailbox, a), "each": limiter.Each(ctx, func(throttle.History) bool { return true })}
+	_, errs["take"] = limiter.Take(ctx, mailbox, a.ID)
+	_, errs["peek"] = limiter.Peek(ctx, mailbox)
+	_, errs["release"] = limiter.Release(ctx, mailbox, a)
+	_, errs["reset"] = limiter.Reset(ctx, mailbox)
+	_, errs["history"] = limiter.History(ctx, mailbox)
+	for call, err := range errs {
+		if !errors.Is(err, throttle.ErrUnavailable) || !errors.Is(err, cache.ErrClosed) || strings.Contains(err.Error(), "alice") {
+			t.Errorf("%s: %v", call, err)
+		}
+	}
+}
+
+// A store without room admits no new key, still refuses the others, and admits again once
+// there is room.
+func TestLimiter_FullMemory_StillRefusesAndRecovers(t *testing.T) {
+	store := open(t, cache.Options{Bytes: 4096})
+	limiter := local.New(store.Table("mailboxes"), throttle.DefaultPolicy(), nil)
+	var keys []string
+	var err error
+	for i := 0; err == nil && i < 1000; i++ {
+		keys = append(keys, throttle.NewID().String())
+		_, err = limiter.Take(ctx, keys[i], throttle.NewID())
+	}
+	if !errors.Is(err, throttle.ErrUnavailable) || !errors.Is(err, cache.ErrFull) {
+		t.Fatalf("after %d keys: %v", len(keys), err)
+	}
+	if v := take(t, limiter, keys[0]); v.Allowed || v.Limit != "minute" {
+		t.Errorf("a key on record: %+v", v)
+	}
+	if _, err := limiter.Reset(ctx, keys[0]); err != nil {
+		t.Error(err)
+	}
+	take(t, limiter, keys[len(keys)-1])
+}

@@ -1,0 +1,103 @@
+package rules
+
+import (
+	"slices"
+
+	"github.com/mailgate/mailgate/throttle"
+)
+
+// Decision is the answer of all rules together.
+type Decision struct {
+	// Allowed reports whether the send is admitted; after Peek, whether one would be.
+	Allowed bool
+	// Rule makes the next such send wait longest, and Verdict is its verdict. By is what
+	// it counts by. Rule is empty when nothing has to wait; then Verdict has only the clock.
+	Rule    string
+	By      By
+	Verdict throttle.Verdict
+	// Mailbox is the verdict of MailboxRule, whichever rule refuses. It has no tiers for
+	// an exempt mailbox.
+	Mailbox throttle.Verdict
+	// Delay is how many milliseconds the admitted send has to be held back.
+	Delay int64
+	// Degraded reports that a rule decided by this node's own records.
+	Degraded bool
+	// Refusals are all rules that refused.
+	Refusals []Refusal
+	// Shadow are the shadow rules that would have refused what all others admit, and those
+	// that failed.
+	Shadow []Refusal
+	// Charges are what this send has been charged. After a refusal or an error they could
+	// not be given back at once and are still to be released.
+	Charges []Charge
+}
+
+// Refusal is a rule that refused. A shadow rule may also have failed.
+type Refusal struct {
+	Rule    string
+	Verdict throttle.Verdict
+	Err     error
+}
+
+// Charge is what one rule has counted for one send.
+type Charge struct {
+	Rule      string
+	By        By
+	Key       string
+	Admission throttle.Admission
+}
+
+// decide joins the verdicts of a round.
+func decide(round []question) Decision {
+	shortenWaits(round)
+	d := Decision{Allowed: true}
+	for i := range round {
+		q := &round[i]
+		d.Degraded = d.Degraded || q.verdict.Degraded
+		if q.rule.Name == MailboxRule {
+			d.Mailbox = q.verdict
+		}
+		refusal := Refusal{q.rule.Name, q.verdict, q.err}
+		switch {
+		case q.rule.Shadow:
+			if q.err != nil || !q.verdict.Allowed {
+				d.Shadow = append(d.Shadow, refusal)
+			}
+		case !q.verdict.Allowed:
+			d.Allowed = false
+			d.Refusals = append(d.Refusals, refusal)
+		}
+	}
+	if !d.Allowed {
+		d.Shadow = slices.DeleteFunc(d.Shadow, func(r Refusal) bool { return r.Err == nil })
+	}
+	d.nameLongestWait(round)
+	return d
+}
+
+// nameLongestWait finds the rule to wait for: of a refusal the one that refuses longest, of
+// an admission the one that the next send has to wait for.
+func (d *Decision) nameLongestWait(round []question) {
+	d.Verdict = throttle.Verdict{Allowed: d.Allowed, Degraded: d.Degraded}
+	for i := range round {
+		d.Verdict.Now = max(d.Verdict.Now, round[i].verdict.Now)
+	}
+	d.Verdict.RetryAt = d.Verdict.Now
+	for i := range round {
+		q := &round[i]
+		if q.rule.Shadow || q.verdict.Allowed != d.Allowed {
+			continue
+		}
+		d.Delay = max(d.Delay, q.verdict.Delay) // 0 in a refusal
+		d.waitFor(q.rule, &q.verdict)
+	}
+}
+
+// waitFor names the rule if it makes the next send wait longer than the one named so far.
+func (d *Decision) waitFor(r *Rule, v *throttle.Verdict) {
+	if v.RetryAt-v.Now > d.Verdict.RetryAt-d.Verdict.Now {
+		d.Rule, d.By, d.Verdict = r.Name, r.By, *v
+	}
+	d.Degraded = d.Degraded || v.Degraded
+	d.Verdict.Degraded = d.Degraded
+}

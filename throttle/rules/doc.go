@@ -1,0 +1,27 @@
+// Package rules decides whether a send may go out by several limits at once: those of the
+// mailbox, of the visitor's address, of the caller, of a provider's quota.
+//
+// Each [Rule] counts sends by one trait with a throttle.Limiter. A [Set] admits a send only
+// if every rule admits it, and a refusal by one rule uses no quota of the others: all rules
+// are asked first, and charged only when none objects.
+//
+//	decision, err := set.Take(ctx, send, throttle.NewID())
+//	switch {
+//	case err != nil:
+//		// no answer: do not send
+//	case !decision.Allowed:
+//		// decision.Rule and decision.Verdict say which limit was reached and how long to wait
+//	default:
+//		// wait for decision.Delay and send; if the mail certainly never left,
+//		// set.Release(ctx, decision.Charges)
+//	}
+//
+// Between asking and charging, another send can use the last quota of a rule. Then the rules
+// that were charged are given their quota back, and the send is refused. A simultaneous
+// send may be refused because of quota that is free again a moment later; no send is
+// admitted beyond a limit.
+//
+// A position in a queue (throttle.LeakyBucket) has been promised to the sends behind it and
+// cannot always be given back. Queues are charged last and one at a time, the one by all
+// sends at the end.
+package rules

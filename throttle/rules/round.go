@@ -1,0 +1,279 @@
+package rules
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/mailgate/mailgate/throttle"
+)
+
+// question is one rule in a round of questions about one send, and its latest answer.
+type question struct {
+	rule    *Rule
+	key     string
+	limiter throttle.Limiter // the one that decides
+	resend  bool             // it is the rule's limiter for resends
+	first   int64            // the wait of a first mail, where resend
+	verdict throttle.Verdict
+	before  throttle.Verdict // the answer before the rule was charged
+	state   state
+	err     error // of a shadow rule, which stops nothing
+}
+
+// state is what a rule has been charged.
+type state int
+
+const (
+	free     state = iota // nothing
+	charged               // one send
+	mayBe                 // unknown: the call failed
+	released              // nothing any more
+)
+
+// questions is a round of the rules that apply to the send, in the order of charging.
+func (s *Set) questions(send Send) []question {
+	round := make([]question, 0, len(s.rules))
+	for i := range s.rules {
+		r := &s.rules[i]
+		if key := r.keyOf(send); key != "" {
+			round = append(round, question{rule: r, key: key, limiter: r.Limiter})
+		}
+	}
+	return round
+}
+
+// The stages of charging. What can be given back goes before what cannot; where quota is
+// kept for first mails, the mailbox rule decides first whether this is one. Queues follow one
+// at a time, the widest last; a shadow queue refuses nothing and waits until no rule refuses.
+const (
+	stageMailbox = iota
+	stageCounters
+	stageQueues       // one for each trait
+	stageShadowQueues = stageQueues + 100
+)
+
+func (s *Set) stage(r *Rule) int {
+	switch {
+	case r.Name == MailboxRule && s.reserve:
+		return stageMailbox
+	case r.Queues && r.Shadow:
+		return stageShadowQueues
+	case r.Queues:
+		return stageQueues + slices.Index(Bys(), r.By)
+	}
+	return stageCounters
+}
+
+// peekAll asks a round without charging. A mailbox that has a mail on record is then asked
+// about as a resend.
+func (s *Set) peekAll(ctx context.Context, round []question) error {
+	if err := s.ask(round, func(q *question) error { return q.peek(ctx) }); err != nil {
+		return err
+	}
+	if !s.reserve || isFirstMail(round) {
+		return nil
+	}
+	asResend(round)
+	return s.ask(round, func(q *question) error {
+		if !q.resend {
+			return nil
+		}
+		return q.peek(ctx)
+	})
+}
+
+// charge takes from a round, stage by stage, until a rule refuses.
+func (s *Set) charge(ctx context.Context, round []question, id throttle.ID) error {
+	for len(round) > 0 {
+		now, stage := 1, s.stage(round[0].rule)
+		for stage == stageCounters && now < len(round) && s.stage(round[now].rule) == stage {
+			now++
+		}
+		if err := s.ask(round[:now], func(q *question) error { return q.take(ctx, id) }); err != nil {
+			return err
+		}
+		if refused(round[:now]) {
+			return nil
+		}
+		if stage == stageMailbox && !isFirstMail(round[:1]) {
+			asResend(round) // another send was faster
+		}
+		round = round[now:]
+	}
+	return nil
+}
+
+// giveBack releases what a round was charged that was refused after all, and returns what
+// is still to be released. A rule that was charged in vain answers as before its charge.
+// Where a queue refused, the queues that were not charged are asked again: the longest
+// wait is told.
+func (s *Set) giveBack(ctx context.Context, round []question, id throttle.ID) []Charge {
+	all := charges(round, id)
+	failed, _ := s.Release(context.WithoutCancel(ctx), all)
+	for i := range round {
+		switch q := &round[i]; {
+		case q.state == charged:
+			q.verdict, q.state = q.before, released
+		case q.state == free && q.rule.Queues && q.verdict.Allowed:
+			if v, err := q.limiter.Peek(ctx, q.key); err == nil {
+				q.verdict = v
+			}
+		}
+	}
+	return failed
+}
+
+// charges are what a round has been charged, and what an exact rule may have been: there,
+// releasing an id that is not on record changes nothing.
+func charges(round []question, id throttle.ID) (all []Charge) {
+	for i := range round {
+		q := &round[i]
+		if q.state == charged || q.state == mayBe && q.rule.Exact {
+			all = append(all, Charge{q.rule.Name, q.rule.By, q.key, throttle.Admission{ID: id, At: q.verdict.At}})
+		}
+	}
+	return all
+}
+
+// lookAhead asks about the mail after a mailbox's first, which will be a resend. The first
+// one is charged, so a rule that cannot be asked is left out.
+func (s *Set) lookAhead(ctx context.Context, round []question, d *Decision) {
+	if !s.reserve || d.Mailbox.Sent == 0 {
+		return
+	}
+	var next []question
+	for i := range round {
+		if q := &round[i]; q.rule.Resends != nil && !q.rule.Shadow && !q.resend {
+			next = append(next, question{rule: q.rule, key: q.key, limiter: q.rule.Resends, first: waitOf(&q.verdict)})
+		}
+	}
+	_ = s.ask(next, func(q *question) error {
+		if v, err := q.limiter.Peek(ctx, q.key); err == nil {
+			q.verdict = v
+		}
+		return nil
+	})
+	for i := range next {
+		next[i].waitAsFirst(forgottenIn(&d.Mailbox))
+		d.waitFor(next[i].rule, &next[i].verdict)
+	}
+}
+
+// ask asks all of a round, at once where the limiters are remote, and names the rule that
+// failed. The error of a shadow rule is kept to be reported and stops nothing.
+func (s *Set) ask(round []question, do func(*question) error) (first error) {
+	errs := make([]error, len(round))
+	s.each(len(round), func(i int) { errs[i] = do(&round[i]) })
+	for i := range round {
+		q := &round[i]
+		switch {
+		case errs[i] == nil:
+			q.err = nil
+		case q.rule.Shadow:
+			q.err = fmt.Errorf("rule %s: %w", q.rule.Name, errs[i])
+		case first == nil:
+			first = fmt.Errorf("rule %s: %w", q.rule.Name, errs[i])
+		}
+	}
+	return first
+}
+
+// each calls do with 0 to n-1, at once where the limiters are remote.
+func (s *Set) each(n int, do func(int)) {
+	if !s.remote || n < 2 {
+		for i := range n {
+			do(i)
+		}
+		return
+	}
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { do(i) })
+	}
+	all.Wait()
+}
+
+func (q *question) peek(ctx context.Context) (err error) {
+	q.verdict, err = q.limiter.Peek(ctx, q.key)
+	q.before = q.verdict
+	return err
+}
+
+// take charges the rule. A shadow rule that refuses is not charged.
+func (q *question) take(ctx context.Context, id throttle.ID) (err error) {
+	q.verdict, err = q.limiter.Take(ctx, q.key, id)
+	switch {
+	case err != nil:
+		q.state = mayBe
+	case q.verdict.Allowed:
+		q.state = charged
+	}
+	return err
+}
+
+// refused reports whether a rule that is not a shadow refuses.
+func refused(round []question) bool {
+	return slices.ContainsFunc(round, func(q question) bool { return !q.rule.Shadow && !q.verdict.Allowed })
+}
+
+// isFirstMail reports whether the mailbox rule has nothing on record but this send. Where it
+// does not apply or failed, this is unknown, and quota for first mails is not for it.
+func isFirstMail(round []question) bool {
+	for i := range round {
+		if q := &round[i]; q.rule.Name == MailboxRule && q.err == nil {
+			own := 0
+			if q.state == charged {
+				own = 1
+			}
+			return q.verdict.Sent == own
+		}
+	}
+	return false
+}
+
+// asResend lets rules that keep quota for first mails decide as about a resend.
+func asResend(round []question) {
+	for i := range round {
+		if q := &round[i]; q.rule.Resends != nil && !q.resend {
+			q.limiter, q.resend, q.first = q.rule.Resends, true, waitOf(&q.verdict)
+		}
+	}
+}
+
+// shortenWaits lets a resend wait no longer than until its mailbox is forgotten: from then
+// on it is a first mail, and waits as one.
+func shortenWaits(round []question) {
+	for i := range round {
+		if m := &round[i]; m.rule.Name == MailboxRule && m.err == nil && len(m.verdict.Tiers) > 0 {
+			for j := range round {
+				if q := &round[j]; q.resend {
+					q.waitAsFirst(forgottenIn(&m.verdict))
+				}
+			}
+		}
+	}
+}
+
+// waitAsFirst shortens the wait of a resend whose mailbox is forgotten in so many
+// milliseconds.
+func (q *question) waitAsFirst(forgotten int64) {
+	v := &q.verdict
+	if wait := max(1, forgotten, q.first); v.Wait > 0 && waitOf(v) > wait {
+		v.Wait, v.RetryAt = wait, v.Now+wait
+	}
+}
+
+// waitOf is how long to wait by the verdict's own clock.
+func waitOf(v *throttle.Verdict) int64 { return v.RetryAt - v.Now }
+
+// forgottenIn is in how many milliseconds the mailbox's longest window is empty. It is
+// counted by the mailbox rule's clock: another's may differ.
+func forgottenIn(mailbox *throttle.Verdict) int64 {
+	if mailbox.Sent == 0 {
+		return 0
+	}
+	longest := mailbox.Tiers[len(mailbox.Tiers)-1].Window.Milliseconds()
+	return mailbox.Newest + longest - mailbox.Now
+}

@@ -1,0 +1,101 @@
+package rulefile
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/mailgate/mailgate/network"
+	"github.com/mailgate/mailgate/throttle/rules"
+)
+
+func (t exemptText) read(d Defaults) (e rules.Exempt, err error) {
+	if e.Mailboxes, err = readList("mailboxes", t.Mailboxes, d.pattern, cmp.Compare); err != nil {
+		return e, err
+	}
+	if e.Networks, err = readList("networks", t.Networks, network.Parse, netip.Prefix.Compare); err != nil {
+		return e, err
+	}
+	e.Callers, err = readList("api_keys", t.APIKeys, callerName, cmp.Compare)
+	return e, err
+}
+
+// readList sorts a list and drops what is in it twice, so that lists that mean the same are
+// equal.
+func readList[T comparable](name string, texts []string, read func(string) (T, error), compare func(a, b T) int) (all []T, err error) {
+	part := "exempt." + name
+	if len(texts) > maxExempt {
+		return nil, refuse(part, "there can be %d, not %d", maxExempt, len(texts))
+	}
+	for i, text := range texts {
+		one, err := read(text)
+		if err != nil {
+			return nil, wrong{fmt.Sprintf("%s[%d]", part, i), err}
+		}
+		all = append(all, one)
+	}
+	slices.SortFunc(all, compare)
+	return slices.Compact(all), nil
+}
+
+// callerName is the name of an API key.
+func callerName(text string) (string, error) {
+	if text == "" || strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != "" {
+		return "", errors.New("it must be the name of an API key, which stands before its colon")
+	}
+	return text, nil
+}
+
+// pattern is an exemption by mailbox in the spelling of mailboxes' keys: an address, one with
+// * in the part before the @, or a domain with the @ before it.
+func (d Defaults) pattern(text string) (string, error) {
+	local, domain, ok := strings.Cut(text, "@")
+	switch {
+	case !ok || strings.Contains(domain, "@"):
+		return "", errors.New("it must be an address, or one with *, or a domain with the @ before it")
+	case strings.Contains(domain, "*"):
+		return "", errors.New("only the part before the @ may have a *")
+	case local == "":
+		key, err := d.patternKey("*", domain)
+		return strings.TrimPrefix(key, "*"), err
+	case strings.Contains(local, "*"):
+		return d.patternKey(local, domain)
+	}
+	return d.Mailbox(text)
+}
+
+// patternKey follows an address that the pattern matches to its key. A key that the pattern no
+// longer matches is an error, as the pattern would never match a mailbox.
+func (d Defaults) patternKey(local, domain string) (string, error) {
+	const star = "x"
+	tried := strings.ReplaceAll(local, "*", star)
+	key, err := d.Mailbox(tried + "@" + domain)
+	if err != nil {
+		return "", err
+	}
+	keyLocal, keyDomain, _ := strings.Cut(key, "@")
+	if len(keyLocal) != len(tried) || !strings.EqualFold(keyLocal, tried) {
+		return "", errors.New("no mailbox is counted under such a name: +tags, and dots that a provider ignores, are removed; leave them out")
+	}
+	if isASCII(domain) && !strings.EqualFold(keyDomain, domain) {
+		return "", errors.New("mailboxes of this domain are counted as those of " + keyDomain + "; write that")
+	}
+	return respell(local, keyLocal, len(star)) + "@" + keyDomain, nil
+}
+
+// respell is the local part in the spelling of its key, in which so many characters stand for
+// each *.
+func respell(local, key string, star int) string {
+	pieces := strings.Split(local, "*")
+	for i, piece := range pieces {
+		pieces[i], key = key[:len(piece)], key[min(len(piece)+star, len(key)):]
+	}
+	return strings.Join(pieces, "*")
+}
+
+func isASCII(text string) bool {
+	return !strings.ContainsFunc(text, func(c rune) bool { return c > 0x7f })
+}

@@ -1,0 +1,314 @@
+// Package rulefile reads the file in which operators write their rules:
+//
+//	rules:
+//	  - name: mailbox
+//	    exempt: {mailboxes: ["e2e-*@acme.example"]}
+//	  - name: provider
+//	    by: all
+//	    algorithm: fixed-window
+//	    limit: day=50000/24h
+//	    keep_for_first_sends: 5000
+//	actions:
+//	  - name: reply
+//	    limit: minute=10/60s,hour=100/1h
+//
+// A rule decides about sends, together with all others; an action is a limit of its own for
+// anything that a caller wants to count. Two rules exist without a file, mailbox and
+// client-ip; a file that names one of them changes what it says of it, and nothing else.
+//
+// A mistake is one line that names the file, its line, the rule and what is wrong. No error
+// repeats an address.
+package rulefile
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/mailgate/mailgate/internal/yamlfile"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/rules"
+)
+
+// File is every rule in force, the built-in ones included, and the actions.
+type File struct {
+	Rules   []Rule
+	Actions []Action
+}
+
+// Rule is one limit on sends.
+type Rule struct {
+	Name      string
+	By        rules.By
+	Algorithm throttle.Algorithm
+	// KeepForFirstSends is how many sends are kept for mailboxes without a mail on record,
+	// and Resends the stricter algorithm for the other mailboxes; nil if none are kept.
+	KeepForFirstSends int
+	Resends           throttle.Algorithm
+	Shadow            bool
+	Exempt            rules.Exempt
+}
+
+// Action is a limit that callers ask about by its name.
+type Action struct {
+	Name      string
+	Algorithm throttle.Algorithm
+}
+
+// Mailbox is the rule of that name, which every File has.
+func (f File) Mailbox() Rule {
+	i := slices.IndexFunc(f.Rules, func(r Rule) bool { return r.Name == rules.MailboxRule })
+	return f.Rules[i]
+}
+
+// ClientIPRule is the built-in rule that bounds one visitor with many mailboxes.
+const ClientIPRule = "client-ip"
+
+// Defaults are what a file is read with.
+type Defaults struct {
+	// Tiers limit the rule mailbox where the file does not. TiersSetBy is the setting they
+	// come from, if any; then the file must not have a limit for the mailbox as well.
+	Tiers      throttle.Policy
+	TiersSetBy string
+	// Mailbox is the key that mails to an address are counted by. Its error is a sentence
+	// without the address.
+	Mailbox func(address string) (key string, err error)
+	// SendDeadline is how many milliseconds a send may take as a whole. A rule holds a send
+	// back for half of it at the most.
+	SendDeadline int64
+}
+
+// What a file may hold.
+const (
+	maxRules   = 32 // every send asks them all
+	maxActions = 256
+	maxExempt  = 1000 // of a kind, in a rule
+)
+
+// The file as it is written.
+type (
+	text struct {
+		Rules   []ruleText   `yaml:"rules"`
+		Actions []actionText `yaml:"actions"`
+	}
+	ruleText struct {
+		Name   string     `yaml:"name"`
+		By     *string    `yaml:"by"`
+		Count  countText  `yaml:",inline"`
+		Keep   *float64   `yaml:"keep_for_first_sends"`
+		Shadow bool       `yaml:"shadow"`
+		Off    bool       `yaml:"off"`
+		Exempt exemptText `yaml:"exempt"`
+	}
+	actionText struct {
+		Name  string    `yaml:"name"`
+		Count countText `yaml:",inline"`
+	}
+	countText struct {
+		Algorithm *string  `yaml:"algorithm"`
+		Limit     *string  `yaml:"limit"`
+		Parts     *float64 `yaml:"parts"`
+		Burst     *float64 `yaml:"burst"`
+		Queue     *float64 `yaml:"queue"`
+	}
+	exemptText struct {
+		Mailboxes []string `yaml:"mailboxes"`
+		Networks  []string `yaml:"networks"`
+		APIKeys   []string `yaml:"api_keys"`
+	}
+)
+
+// checkWhole refuses fractions and numbers that are too small. Numbers are decoded as
+// float64, as the library would cut 5.5 to 5 without an error.
+func checkWhole(n *float64, part string, least int) error {
+	switch {
+	case n == nil:
+		return nil
+	case *n != math.Trunc(*n) || math.Abs(*n) > math.MaxInt32:
+		return refuse(part, "it must be a whole number")
+	case *n < float64(least):
+		return refuse(part, "it must be at least %d", least)
+	}
+	return nil
+}
+
+// wrong is a mistake in a part of a rule, such as "limit"; an empty part is the whole rule.
+type wrong struct {
+	part string
+	err  error
+}
+
+func (w wrong) Error() string { return w.err.Error() }
+
+func refuse(part, format string, args ...any) error { return wrong{part, fmt.Errorf(format, args...)} }
+
+// Default is what is in force without a file: the rule mailbox with its tiers, and a hundred
+// sends a minute for each visitor's address.
+func Default(d Defaults) (File, error) {
+	if d.Tiers.IsZero() {
+		return File{}, errors.New("the rule mailbox has no tiers")
+	}
+	clients, err := throttle.NewSlidingWindow(throttle.Tier{Name: "minute", Limit: clientLimit, Window: clientWindow}, defaultParts)
+	return File{Rules: []Rule{
+		{Name: rules.MailboxRule, By: rules.ByMailbox, Algorithm: d.Tiers},
+		{Name: ClientIPRule, By: rules.ByClientIP, Algorithm: clients},
+	}}, err
+}
+
+// Read reads the file at the path.
+func Read(path string, d Defaults) (File, error) {
+	var t text
+	file, err := yamlfile.Read(path, &t)
+	if err != nil {
+		return File{}, err
+	}
+	f, err := Default(d)
+	if err != nil {
+		return File{}, err
+	}
+	if len(t.Rules) > maxRules {
+		return File{}, file.Wrong("$.rules", fmt.Sprintf("there can be %d rules, not %d", maxRules, len(t.Rules)))
+	}
+	if len(t.Actions) > maxActions {
+		return File{}, file.Wrong("$.actions", fmt.Sprintf("there can be %d actions, not %d", maxActions, len(t.Actions)))
+	}
+	seen := map[string]bool{}
+	for i, rt := range t.Rules {
+		r, err := rt.read(seen, d)
+		if err != nil {
+			return File{}, place(file, "rule", rt.Name, fmt.Sprintf("$.rules[%d]", i), err)
+		}
+		f.Rules = replace(f.Rules, r, rt.Off)
+	}
+	seen = map[string]bool{}
+	for i, at := range t.Actions {
+		a, err := at.read(seen)
+		if err != nil {
+			return File{}, place(file, "action", at.Name, fmt.Sprintf("$.actions[%d]", i), err)
+		}
+		f.Actions = append(f.Actions, a)
+	}
+	return f, nil
+}
+
+// place says where a mistake is.
+func place(file *yamlfile.File, what, name, path string, err error) error {
+	if throttle.CheckName(name) == nil {
+		what += " " + name
+	}
+	var w wrong
+	if errors.As(err, &w) && w.part != "" {
+		return file.Wrong(path+"."+w.part, what+": "+w.part+": "+err.Error())
+	}
+	return file.Wrong(path, what+": "+err.Error())
+}
+
+// replace puts a rule in place of the one with its name, or at the end; one that is off is
+// taken away.
+func replace(all []Rule, r Rule, off bool) []Rule {
+	i := slices.IndexFunc(all, func(old Rule) bool { return old.Name == r.Name })
+	switch {
+	case off && i >= 0:
+		return slices.Delete(all, i, i+1)
+	case off:
+		return all
+	case i >= 0:
+		all[i] = r
+		return all
+	}
+	return append(all, r)
+}
+
+// reserved are the names that answers use as the rule of mailgate's own limits.
+var reserved = []string{"lookups", "countdowns", "guesses", "requests"}
+
+func checkName(name string, seen map[string]bool) error {
+	if name == "" {
+		return refuse("", "it has no name")
+	}
+	if err := throttle.CheckName(name); err != nil {
+		return refuse("name", "%w", err)
+	}
+	if slices.Contains(reserved, name) {
+		return refuse("name", "this name is taken by a built-in limit")
+	}
+	if seen[name] {
+		return refuse("name", "the name is used twice")
+	}
+	seen[name] = true
+	return nil
+}
+
+// read checks a rule. One that is off is checked as any other.
+func (t ruleText) read(seen map[string]bool, d Defaults) (r Rule, err error) {
+	if err := checkName(t.Name, seen); err != nil {
+		return r, err
+	}
+	r = Rule{Name: t.Name, Shadow: t.Shadow}
+	if r.By, err = t.by(); err != nil {
+		return r, err
+	}
+	if t.Name == rules.MailboxRule {
+		if err := t.checkMailbox(d); err != nil {
+			return r, err
+		}
+	}
+	preset := presetOf(t.Name, d)
+	if r.Algorithm, err = t.Count.build(preset, 0); err != nil {
+		return r, err
+	}
+	if t.Keep != nil {
+		if err := checkWhole(t.Keep, "keep_for_first_sends", 1); err != nil {
+			return r, err
+		}
+		r.KeepForFirstSends = int(*t.Keep)
+		if r.Resends, err = t.Count.build(preset, r.KeepForFirstSends); err != nil {
+			return r, err
+		}
+	}
+	if err := checkDelay(r.Algorithm, d.SendDeadline); err != nil {
+		return r, err
+	}
+	r.Exempt, err = t.Exempt.read(d)
+	return r, err
+}
+
+// by is what the rule counts by; that of a built-in rule is known.
+func (t ruleText) by() (rules.By, error) {
+	known := map[string]rules.By{rules.MailboxRule: rules.ByMailbox, ClientIPRule: rules.ByClientIP}[t.Name]
+	switch {
+	case t.By == nil && known == "":
+		return "", refuse("", "it does not say what it counts by; by is one of %v", rules.Bys())
+	case t.By == nil:
+		return known, nil
+	}
+	by := rules.By(*t.By)
+	if !slices.Contains(rules.Bys(), by) {
+		return "", refuse("by", "it must be one of %v", rules.Bys())
+	}
+	if known != "" && by != known {
+		return "", refuse("by", "this rule is built in and counts by %s", known)
+	}
+	return by, nil
+}
+
+func (t ruleText) checkMailbox(d Defaults) error {
+	switch {
+	case t.Off:
+		return refuse("off", "this rule cannot be removed; with shadow: true it refuses nothing")
+	case t.Count.Algorithm != nil && *t.Count.Algorithm != slidingLog:
+		return refuse("algorithm", "this rule is built in and is a "+slidingLog)
+	case t.Count.Limit != nil && d.TiersSetBy != "":
+		return refuse("limit", "it is already set by %s", d.TiersSetBy)
+	}
+	return nil
+}
+
+func (t actionText) read(seen map[string]bool) (Action, error) {
+	if err := checkName(t.Name, seen); err != nil {
+		return Action{}, err
+	}
+	algorithm, err := t.Count.build(preset{algorithm: slidingLog}, 0)
+	return Action{Name: t.Name, Algorithm: algorithm}, err
+}

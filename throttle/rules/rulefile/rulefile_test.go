@@ -1,0 +1,299 @@
+package rulefile_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/rules/rulefile"
+)
+
+// fold is a mailbox identity for these tests: letter case and +tag do not count, one domain
+// stands for another, and only plain addresses are accepted.
+func fold(address string) (string, error) {
+	local, domain, ok := strings.Cut(strings.ToLower(address), "@")
+	if !ok || local == "" || domain == "" || strings.ContainsAny(address, " *") || strings.Contains(local, "..") {
+		return "", errors.New("it is not an address")
+	}
+	local, _, _ = strings.Cut(local, "+")
+	switch domain {
+	case "also.example":
+		domain = "one.example"
+	case "bücher.example":
+		domain = "xn--bcher-kva.example"
+	}
+	return local + "@" + domain, nil
+}
+
+func defaults() rulefile.Defaults {
+	return rulefile.Defaults{Tiers: throttle.DefaultPolicy(), Mailbox: fold, SendDeadline: 15_000}
+}
+
+func write(t testing.TB, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "rules.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func lines(f rulefile.File) (all []string) {
+	for _, r := range f.Rules {
+		line := fmt.Sprintf("%s by %s: %s", r.Name, r.By, r.Algorithm)
+		if r.Resends != nil {
+			line += fmt.Sprintf("; keeps %d, resends %s", r.KeepForFirstSends, r.Resends)
+		}
+		if r.Shadow {
+			line += "; shadow"
+		}
+		if e := r.Exempt; len(e.Mailboxes)+len(e.Networks)+len(e.Callers) > 0 {
+			line += fmt.Sprint("; exempt ", e.Mailboxes, e.Networks, e.Callers)
+		}
+		all = append(all, line)
+	}
+	for _, a := range f.Actions {
+		all = append(all, "action "+a.Name+": "+a.Algorithm.String())
+	}
+	return all
+}
+
+var (
+	mailbox = "mailbox by mailbox: " + throttle.Algorithm(throttle.DefaultPolicy()).String()
+	client  = "client-ip by client_ip: sliding-window minute=100/60s in parts of 1000 ms"
+)
+
+func TestRead_Sample_MeansWhatItsCommentsSay(t *testing.T) {
+	file, err := rulefile.Read("../../../deploy/rules.yaml", defaults())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		mailbox + "; exempt [@qa.acme.example e2e-*@acme.example] [] []",
+		client + "; exempt [] [192.0.2.0/24] [batch]",
+		"provider by all: fixed-window day=50000/24h; keeps 5000, resends fixed-window day=45000/24h",
+		"callers by api_key: token-bucket second=20/1s, bursts of 100; shadow",
+		"pace by all: leaky-bucket second=14/1s, a queue of 50",
+		"action reply: minute=10/60s,hour=100/1h",
+	}
+	if got := lines(file); !reflect.DeepEqual(got, want) {
+		t.Errorf("\n got %s\nwant %s", strings.Join(got, "\n     "), strings.Join(want, "\n     "))
+	}
+}
+
+func TestRead_ValidFiles(t *testing.T) {
+	for _, tt := range []struct {
+		name, text string
+		want       []string
+	}{
+		{"no rules", "rules: []", []string{mailbox, client}},
+		{"actions alone", "actions: [{name: a, limit: q=1/1s}]", []string{mailbox, client, "action a: q=1/1s"}},
+		{"a limit for the mailbox", "rules: [{name: mailbox, limit: 'q=1/1s, r=2/1m'}]", []string{"mailbox by mailbox: q=1/1s,r=2/60s", client}},
+		{"a shadow mailbox rule", "rules: [{name: mailbox, shadow: true}]", []string{mailbox + "; shadow", client}},
+		{"no client-ip", "rules: [{name: client-ip, off: true}]", []string{mailbox}},
+		{"finer client-ip", "rules: [{name: client-ip, parts: 600}]", []string{mailbox, "client-ip by client_ip: sliding-window minute=100/60s in parts of 100 ms"}},
+		{"another client-ip", "rules: [{name: client-ip, algorithm: sliding-log, limit: 'a=5/1m,b=9/1h'}]", []string{mailbox, "client-ip by client_ip: a=5/60s,b=9/1h"}},
+		{"a rule that is off", "rules: [{name: a, by: all, limit: q=1/1s, off: true}]", []string{mailbox, client}},
+		{"burst left out", "rules: [{name: a, by: domain, algorithm: token-bucket, limit: q=7/1s}]", []string{mailbox, client, "a by domain: token-bucket q=7/1s, bursts of 7"}},
+		{"no queue", "rules: [{name: a, by: template, algorithm: leaky-bucket, limit: q=7/1s, queue: 0}]", []string{mailbox, client, "a by template: leaky-bucket q=7/1s, a queue of 0"}},
+		{"the longest queue", "rules: [{name: a, by: all, algorithm: leaky-bucket, limit: q=1/1s, queue: 7}]", []string{mailbox, client, "a by all: leaky-bucket q=1/1s, a queue of 7"}},
+		{"kept of a burst", "rules: [{name: a, by: all, algorithm: token-bucket, limit: q=1/1s, burst: 9, keep_for_first_sends: 4}]", []string{mailbox, client, "a by all: token-bucket q=1/1s, bursts of 9; keeps 4, resends token-bucket q=1/1s, bursts of 5"}},
+		{"kept of a queue", "rules: [{name: a, by: all, algorithm: leaky-bucket, limit: q=1/1s, queue: 5, keep_for_first_sends: 2}]", []string{mailbox, client, "a by all: leaky-bucket q=1/1s, a queue of 5; keeps 2, resends leaky-bucket q=1/1s, a queue of 3"}},
+		{"an action may wait longer", "actions: [{name: a, algorithm: leaky-bucket, limit: q=1/1s, queue: 100}]", []string{mailbox, client, "action a: leaky-bucket q=1/1s, a queue of 100"}},
+		{"a byte order mark", "\ufeffrules: []", []string{mailbox, client}},
+		{"a rule and an action of one name", "rules: [{name: a, by: all, limit: q=1/1s}]\nactions: [{name: a, limit: q=1/1s}]", []string{mailbox, client, "a by all: q=1/1s", "action a: q=1/1s"}},
+		{"patterns", "rules: [{name: client-ip, exempt: {mailboxes: [Alice+x@Also.example, 'E2E-*x*X@Acme.Example', 'A*B@acme.example', '@QA.example', '*@b.example', '@bücher.example']}}]",
+			[]string{mailbox, client + "; exempt [*@b.example @qa.example @xn--bcher-kva.example a*b@acme.example alice@one.example e2e-*x*x@acme.example] [] []"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			file, err := rulefile.Read(write(t, tt.text), defaults())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := lines(file); !reflect.DeepEqual(got, tt.want) {
+				t.Errorf("\n got %s\nwant %s", strings.Join(got, "\n     "), strings.Join(tt.want, "\n     "))
+			}
+		})
+	}
+}
+
+// rule is a file with one rule on its second line, and more of it from the fourth line on.
+func rule(more string) string { return "rules:\n- name: a\n  by: all\n  " + more }
+
+// mistakes are files with one, and what follows the file's path in the error.
+var mistakes = []struct{ name, text, want string }{
+	{"nothing", "", ": it is empty"},
+	{"comments alone", "# rules:\n", ": it is empty"},
+	{"a list", "- name: a", ":1: it must be lines of name: value"},
+	{"an unknown name", "rules: []\nactoins: []", ":2: there is no name actoins here"},
+	{"a name twice", "rules: []\nrules: []", ":2: the name is used twice"},
+	{"rules without dashes", "rules:\n  name: a", ":2: it must be a list"},
+	{"a word among rules", "rules: [a]", ":1: it must be lines of name: value"},
+	{"too many rules", "rules: [" + strings.Repeat("{name: a}, ", 33) + "]", ":1: there can be 32 rules, not 33"},
+	{"two documents", "rules: []\n---\nrules: []", ": it must be one YAML document"},
+	{"an open bracket", "rules: [", ":1: this is not valid YAML: "},
+	{"bad indentation", "rules:\n  - name: a\n    by: all\n   limit: q=1/1s", ":4: this is not valid YAML: "},
+	{"a tab", "rules:\n\t- name: a", ":2: this is not valid YAML: "},
+
+	{"no name", "rules:\n- {name: b, by: all, limit: q=1/1s}\n- by: all", ":3: rule: it has no name"},
+	{"a bad name", "rules: [{name: My Rule}]", ":1: rule: name: a name is lower-case letters"},
+	{"a reserved name", "rules: [{name: lookups}]", ":1: rule lookups: name: this name is taken by a built-in limit"},
+	{"a rule twice", "rules:\n- {name: b, by: all, limit: q=1/1s}\n- {name: b}", ":3: rule b: name: the name is used twice"},
+	{"an unknown part", rule("limits: q=1/1s"), ":4: there is no name limits here"},
+	{"a part twice", rule("by: all"), ":4: the name is used twice"},
+
+	{"by nothing", "rules: [{name: a, limit: q=1/1s}]", ":1: rule a: it does not say what it counts by; by is one of [mailbox client_ip"},
+	{"by something else", "rules: [{name: a, by: client-ip}]", ":1: rule a: by: it must be one of [mailbox client_ip"},
+	{"mailbox by all", "rules: [{name: mailbox, by: all}]", ":1: rule mailbox: by: this rule is built in and counts by mailbox"},
+	{"client-ip by all", "rules: [{name: client-ip, by: all}]", ":1: rule client-ip: by: this rule is built in and counts by client_ip"},
+	{"no mailbox rule", "rules: [{name: mailbox, off: true}]", ":1: rule mailbox: off: this rule cannot be removed"},
+	{"mailbox counts otherwise", "rules: [{name: mailbox, algorithm: fixed-window, limit: q=1/1s}]", ":1: rule mailbox: algorithm: this rule is built in"},
+
+	{"no limit", "rules:\n- name: a\n  by: all", ":2: rule a: it has no limit, such as minute=10/60s"},
+	{"a list of limits", rule("limit: [q=1/1s]"), ":4: it must be text"},
+	{"a limit of 0", rule("limit: q=0/1s"), ":4: rule a: limit: tier q: the limit must be between 1 and 1000, not 0"},
+	{"no limit at all", rule("limit: often"), `:4: rule a: limit: tier "often": write it as name=limit/window`},
+	{"an unknown algorithm", rule("limit: q=1/1s\n  algorithm: gcra"), ":5: rule a: algorithm: it must be one of sliding-log, "},
+	{"several limits", rule("limit: q=1/1s,r=2/2s\n  algorithm: fixed-window"), ":4: rule a: limit: a fixed-window has one limit"},
+	{"parts of a bucket", rule("algorithm: token-bucket\n  limit: q=1/1s\n  parts: 5"), ":6: rule a: parts: it goes with sliding-window, and this is a token-bucket"},
+	{"a burst of a log", rule("limit: q=1/1s\n  burst: 5"), ":5: rule a: burst: it goes with token-bucket"},
+	{"a queue of a window", rule("limit: q=1/1s\n  queue: 5\n  algorithm: sliding-window"), ":5: rule a: queue: it goes with leaky-bucket"},
+	{"no queue", rule("limit: q=1/1s\n  algorithm: leaky-bucket"), ":2: rule a: a leaky-bucket needs queue"},
+	{"a burst of 0", rule("algorithm: token-bucket\n  limit: q=1/1s\n  burst: 0"), ":6: rule a: burst: it must be at least 1"},
+	{"a queue of less", rule("algorithm: leaky-bucket\n  limit: q=1/1s\n  queue: -1"), ":6: rule a: queue: it must be at least 0"},
+	{"half a number", rule("algorithm: token-bucket\n  limit: q=1/1s\n  burst: 5.5"), ":6: rule a: burst: it must be a whole number"},
+	{"too large a number", rule("algorithm: token-bucket\n  limit: q=1/1s\n  burst: 99999999999999999999"), ":6: "},
+	{"too many parts", rule("algorithm: sliding-window\n  limit: q=1001/1s\n  parts: 1001"), ":5: rule a: limit: tier q: "},
+	{"too long a wait", rule("algorithm: leaky-bucket\n  limit: q=1/1s\n  queue: 8"), ":6: rule a: queue: the last of 8 would wait 8000 ms, and may wait 7500 ms"},
+	{"half a millisecond too long", rule("algorithm: leaky-bucket\n  limit: q=2/15001ms\n  queue: 1"), ":6: rule a: queue: the last of 1 would wait 7501 ms"},
+	{"kept of a log", rule("limit: q=9/1s\n  keep_for_first_sends: 5"), ":5: rule a: keep_for_first_sends: a sliding-log cannot keep sends"},
+	{"all kept", rule("algorithm: fixed-window\n  limit: q=9/1s\n  keep_for_first_sends: 9"), ":6: rule a: keep_for_first_sends: it must be less than 9"},
+	{"none kept", rule("algorithm: fixed-window\n  limit: q=9/1s\n  keep_for_first_sends: 0"), ":6: rule a: keep_for_first_sends: it must be at least 1"},
+	{"maybe a shadow", rule("limit: q=9/1s\n  shadow: perhaps"), ":5: it must be true or false"},
+	{"off, and wrong", "rules: [{name: a, by: all, off: true, limit: x}]", `:1: rule a: limit: tier "x"`},
+
+	{"exempt as a list", rule("limit: q=1/1s\n  exempt: [a@b.example]"), ":5: it must be lines of name: value"},
+	{"exempt by domain", rule("limit: q=1/1s\n  exempt: {domains: [b.example]}"), ":5: there is no name domains here"},
+	{"exempt without a list", rule("limit: q=1/1s\n  exempt: {mailboxes: hidden@b.example}"), ":5: it must be a list"},
+	{"too many exempt", rule("limit: q=1/1s\n  exempt: {api_keys: [" + strings.Repeat("b, ", 1001) + "]}"), ":5: rule a: exempt.api_keys: there can be 1000, not 1001"},
+	{"a key with its secret", rule("limit: q=1/1s\n  exempt: {api_keys: ['hidden:hidden']}"), ":5: rule a: exempt.api_keys[0]: it must be the name of an API key"},
+	{"no network", rule("limit: q=1/1s\n  exempt: {networks: [home]}"), ":5: rule a: exempt.networks[0]: it is neither an IP address nor a network"},
+	{"no address", rule("limit: q=1/1s\n  exempt: {mailboxes: ['hid den@b.example']}"), ":5: rule a: exempt.mailboxes[0]: it is not an address"},
+	{"no pattern", rule("limit: q=1/1s\n  exempt: {mailboxes: ['hidden..*@b.example']}"), ":5: rule a: exempt.mailboxes[0]: it is not an address"},
+	{"two @", rule("limit: q=1/1s\n  exempt: {mailboxes: [hidden@b@b.example]}"), ":5: rule a: exempt.mailboxes[0]: it must be an address, or"},
+	{"a star in the domain", rule("limit: q=1/1s\n  exempt: {mailboxes: ['hidden@*.example']}"), ":5: rule a: exempt.mailboxes[0]: only the part before the @"},
+	{"a tag that is removed", rule("limit: q=1/1s\n  exempt: {mailboxes: ['hidden+*@b.example']}"), ":5: rule a: exempt.mailboxes[0]: no mailbox is counted under such a name"},
+	{"a pattern of an alias domain", rule("limit: q=1/1s\n  exempt:\n    mailboxes:\n      - '@b.example'\n      - 'hidden*@also.example'"), ":8: rule a: exempt.mailboxes[1]: mailboxes of this domain are counted as those of one.example"},
+
+	{"too many actions", "actions: [" + strings.Repeat("{name: a}, ", 257) + "]", ":1: there can be 256 actions, not 257"},
+	{"an action without a limit", "actions:\n- name: b", ":2: action b: it has no limit"},
+	{"an action by something", "actions: [{name: b, limit: q=1/1s, by: all}]", ":1: there is no name by here"},
+	{"an action twice", "actions:\n- {name: b, limit: q=1/1s}\n- {name: b, limit: q=1/1s}", ":3: action b: name: the name is used twice"},
+}
+
+func TestRead_Mistake_NamesFileLineAndRule(t *testing.T) {
+	for _, tt := range mistakes {
+		t.Run(tt.name, func(t *testing.T) {
+			path := write(t, tt.text)
+			_, err := rulefile.Read(path, defaults())
+			switch {
+			case err == nil:
+				t.Fatal("it was accepted")
+			case !strings.HasPrefix(err.Error(), path+tt.want):
+				t.Errorf("\n got %v\nwant %s%s…", err, path, tt.want)
+			case strings.Contains(err.Error(), "hidden") || strings.Contains(err.Error(), "\n"):
+				t.Errorf("it repeats an address, or has more than one line: %q", err)
+			}
+		})
+	}
+}
+
+func TestRead_AddressInTheWrongPlace_IsNotRepeated(t *testing.T) {
+	const address = "hidden@b.example"
+	for _, file := range []string{
+		"HERE", "HERE: 1", "HERE: 1\nHERE: 2", "- HERE", "rules: HERE", "rules: [HERE]", "rules: {HERE: 1}", "actions: HERE", "actions: [HERE]",
+		"rules: [{name: HERE}]", "rules: [{HERE: 1}]", "rules: [{HERE: 1, HERE: 2}]", "rules: [{name: a, HERE: {a: 1, a: 2}}]",
+		"rules: [{name: [HERE]}]", "rules: [!HERE a]", "rules: [*HERE]", "rules: [{name: a, by: HERE}]", "rules:\n- HERE\n\t- a", "rules: [HERE", "rules: 'HERE", "%HERE",
+		"actions: [{name: HERE, limit: q=1/1s}]", "actions: [{name: a, limit: HERE}]", "actions: [{name: a, limit: q=1/1s, HERE: 1}]",
+		rule("algorithm: HERE"), rule("limit: HERE"), rule("limit: HERE=1/1s"), rule("limit: q=HERE/1s"), rule("limit: q=1/HERE"), rule("limit: q=1/1s,HERE"),
+		rule("limit: q=1/1s\n  algorithm: token-bucket\n  burst: HERE"), rule("limit: q=1/1s\n  shadow: HERE"), rule("limit: q=1/1s\n  HERE: off"), rule("limit: q=1/1s\n  exempt: HERE"),
+		rule("limit: q=1/1s\n  exempt: {HERE: 1}"), rule("limit: q=1/1s\n  exempt: {networks: HERE}"), rule("limit: q=1/1s\n  exempt: {networks: [HERE/32]}"),
+		rule("limit: q=1/1s\n  exempt: {api_keys: HERE}"), rule("limit: q=1/1s\n  exempt: {api_keys: [HERE]}"), rule("limit: q=1/1s\n  exempt: {mailboxes: HERE}"),
+		rule("limit: q=1/1s\n  exempt: {mailboxes: [HERE.*]}"), rule("limit: q=1/1s\n  exempt: {mailboxes: ['HERE HERE']}"), rule("limit: q=1/1s\n  exempt: {mailboxes: {HERE: HERE}}"), rule("limit: q=1/1s\n  exempt: {mailboxes: ['+HERE*']}"),
+	} {
+		_, err := rulefile.Read(write(t, strings.ReplaceAll(file, "HERE", address)), defaults())
+		if err == nil || strings.Contains(err.Error(), "hidden") || strings.Contains(err.Error(), "b.example") {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+}
+
+func TestRead_MailboxLimitInTwoPlaces_Refuses(t *testing.T) {
+	d := defaults()
+	d.TiersSetBy = "MAILGATE_TIERS"
+	path := write(t, "rules:\n- name: mailbox\n  limit: q=1/1s")
+	_, err := rulefile.Read(path, d)
+	if want := path + ":3: rule mailbox: limit: it is already set by MAILGATE_TIERS"; err == nil || err.Error() != want {
+		t.Errorf("\n got %v\nwant %s", err, want)
+	}
+}
+
+func TestRead_Unreadable_NamesThePath(t *testing.T) {
+	large := write(t, strings.Repeat("#", 256<<10+1))
+	for path, want := range map[string]string{
+		"/does/not/exist": "cannot read the file: open /does/not/exist",
+		"/":               "/: it is not a regular file",
+		large:             large + ": it is larger than 262144 bytes",
+	} {
+		if _, err := rulefile.Read(path, defaults()); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+func TestCompare_NamesWhatDiffers(t *testing.T) {
+	const old = "rules: [{name: a, by: all, limit: q=1/1s}, {name: b, by: all, limit: q=1/1s}]\nactions: [{name: a, limit: q=1/1s}]"
+	before, err := rulefile.Read(write(t, old), defaults())
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := func(from, to string) string { return strings.Replace(old, from, to, 1) }
+	for _, tt := range []struct{ text, want, restarted string }{
+		{old, "[] [] []", ""},
+		{"actions:\n- limit: q=1/1000ms\n  name: a\nrules:\n- {by: all, limit: q=1/1s, name: b, shadow: false}\n- {by: all, limit: q=1/1s, name: a}\n- name: mailbox", "[] [] []", ""},
+		{"rules: []", "[] [a action a b] []", ""},
+		{first("actions: [", "actions: [{name: c, limit: q=1/1s}, "), "[action c] [] []", ""},
+		{first("q=1/1s", "q=2/1s"), "[] [] [a]", ""},
+		{first("q=1/1s", "q=1/2s"), "[] [] [a]", ""},
+		{first("by: all", "by: domain"), "[] [] [a]", "a"},
+		{first("by: all", "by: all, shadow: true"), "[] [] [a]", ""},
+		{first("by: all", "by: all, exempt: {api_keys: [x]}"), "[] [] [a]", ""},
+		{first("by: all", "by: all, algorithm: token-bucket"), "[] [] [a]", "a"},
+		{first("rules: [", "rules: [{name: client-ip, off: true}, {name: mailbox, limit: q=1/1s}, "), "[] [client-ip] [mailbox]", ""},
+		{first("rules: [", "rules: [{name: client-ip, limit: minute=9/60s}, "), "[] [] [client-ip]", ""},
+		{first("rules: [", "rules: [{name: client-ip, limit: minute=100/50s}, "), "[] [] [client-ip]", "client-ip"},
+		{first("rules: [", "rules: [{name: client-ip, parts: 30}, "), "[] [] [client-ip]", "client-ip"},
+	} {
+		after, err := rulefile.Read(write(t, tt.text), defaults())
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		changes := rulefile.Compare(before, after)
+		same := tt.want == "[] [] []"
+		if got := fmt.Sprint(changes.Added, changes.Removed, changes.Changed); got != tt.want || changes.None() != same {
+			t.Errorf("%s\n got %s, want %s", tt.text, got, tt.want)
+		}
+		if got := strings.Join(changes.Restarted, ", "); got != tt.restarted {
+			t.Errorf("%s\nrestarted: %q, want %q", tt.text, got, tt.restarted)
+		}
+		if before.Digest() == after.Digest() != same || len(after.Digest()) != 10 {
+			t.Errorf("%s\ndigests: %s and %s", tt.text, before.Digest(), after.Digest())
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package rules
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/mailgate/mailgate/network"
+)
+
+// Send is what rules can know of a mail that is to be sent. The mailbox is required. A rule
+// does not apply to a send whose trait is unknown.
+type Send struct {
+	Mailbox  string     // the recipient, as one text for all its aliases
+	Domain   string     // the mailbox's registered domain, without subdomains
+	Client   netip.Addr // the visitor who asked for it
+	Caller   string     // the name of the API key that asked for it
+	Template string
+}
+
+// By is the trait that a rule counts sends by.
+type By string
+
+// The traits. ByAll counts every send alike.
+const (
+	ByMailbox  By = "mailbox"
+	ByClientIP By = "client_ip"
+	ByAPIKey   By = "api_key"
+	ByDomain   By = "domain"
+	ByTemplate By = "template"
+	ByAll      By = "all"
+)
+
+// Bys lists all traits, from those that few sends share to those that all share.
+func Bys() []By { return []By{ByMailbox, ByClientIP, ByAPIKey, ByDomain, ByTemplate, ByAll} }
+
+// Key is the send's trait as text, empty if it is unknown.
+func (b By) Key(s Send) string {
+	switch b {
+	case ByMailbox:
+		return s.Mailbox
+	case ByClientIP:
+		return network.Visitor(s.Client)
+	case ByAPIKey:
+		return s.Caller
+	case ByDomain:
+		return s.Domain
+	case ByTemplate:
+		return s.Template
+	case ByAll:
+		return "all"
+	}
+	return ""
+}
+
+// Exempt is the sends that a rule does not count: to some mailboxes, for visitors in some
+// networks, or by some callers.
+type Exempt struct {
+	// Mailboxes are written as Send.Mailbox is. One that begins with @ stands for its whole
+	// domain, and * for any characters before the @.
+	Mailboxes []string
+	Networks  []netip.Prefix
+	Callers   []string
+}
+
+func (e *Exempt) covers(s Send) bool {
+	return slices.ContainsFunc(e.Mailboxes, func(pattern string) bool { return mailboxMatches(pattern, s.Mailbox) }) ||
+		slices.ContainsFunc(e.Networks, func(p netip.Prefix) bool { return p.Contains(s.Client.Unmap().WithZone("")) }) ||
+		s.Caller != "" && slices.Contains(e.Callers, s.Caller)
+}
+
+// mailboxMatches compares the two sides of the @ separately, so that no * reaches across it.
+func mailboxMatches(pattern, mailbox string) bool {
+	at, end := strings.LastIndexByte(mailbox, '@'), strings.LastIndexByte(pattern, '@')
+	if at < 0 || end < 0 || mailbox[at:] != pattern[end:] {
+		return false
+	}
+	return end == 0 || matches(pattern[:end], mailbox[:at])
+}
+
+// matches reports whether text is the pattern, in which each * stands for any characters.
+func matches(pattern, text string) bool {
+	pieces := strings.Split(pattern, "*")
+	last := len(pieces) - 1
+	if last == 0 {
+		return text == pattern
+	}
+	text, begins := strings.CutPrefix(text, pieces[0])
+	text, ends := strings.CutSuffix(text, pieces[last])
+	for _, piece := range pieces[1:last] {
+		_, after, found := strings.Cut(text, piece)
+		if !found {
+			return false
+		}
+		text = after
+	}
+	return begins && ends
+}

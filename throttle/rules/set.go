@@ -1,0 +1,204 @@
+package rules
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/mailgate/mailgate/throttle"
+)
+
+// MailboxRule is the name of the rule that protects the recipient. Every Set has it.
+const MailboxRule = "mailbox"
+
+// Rule counts sends by one trait and refuses those beyond its limit.
+type Rule struct {
+	Name    string
+	By      By
+	Limiter throttle.Limiter
+	// Resends decides about mails to a mailbox that has one inside MailboxRule's longest
+	// window, in place of Limiter and on the same records. A stricter limit here keeps the
+	// rest of the quota for first mails. Nil leaves resends to Limiter.
+	Resends throttle.Limiter
+	// Exact reports that the limiter counts by a throttle.Policy, which finds a send by its id.
+	Exact bool
+	// Queues reports that the limiter holds sends back. A queue is charged after all other
+	// rules have admitted the send.
+	Queues bool
+	// Shadow lets the rule count and report, and refuse nothing. It is not charged for
+	// what it would have refused.
+	Shadow bool
+	Exempt Exempt
+}
+
+// Set is rules that all have to admit a send. It never changes and may be shared.
+type Set struct {
+	rules   []Rule
+	mailbox throttle.Historian
+	remote  bool
+	reserve bool // a rule has Resends
+}
+
+// Options say how a Set asks its rules.
+type Options struct {
+	// Remote is for limiters across a network: they are asked at once, so that ten take
+	// as long as one.
+	Remote bool
+}
+
+// New checks the rules. One of them is MailboxRule; its limiter keeps histories.
+func New(o Options, all ...Rule) (*Set, error) {
+	s := &Set{rules: slices.Clone(all), remote: o.Remote}
+	known := Send{Mailbox: "m", Domain: "d", Client: netip.AddrFrom4([4]byte{127, 0, 0, 1}), Caller: "c", Template: "t"}
+	seen := map[string]bool{}
+	for _, r := range all {
+		if err := throttle.CheckName(r.Name); err != nil {
+			return nil, fmt.Errorf("rule %.32q: %w", r.Name, err)
+		}
+		switch {
+		case seen[r.Name]:
+			return nil, fmt.Errorf("rule %s: the name is used twice", r.Name)
+		case r.Limiter == nil:
+			return nil, fmt.Errorf("rule %s: it has no limiter", r.Name)
+		case r.By.Key(known) == "":
+			return nil, fmt.Errorf("rule %s: nothing can be counted by %q", r.Name, r.By)
+		}
+		seen[r.Name] = true
+		s.reserve = s.reserve || r.Resends != nil
+		if r.Name == MailboxRule {
+			historian, ok := r.Limiter.(throttle.Historian)
+			if !ok || !r.Exact || r.By != ByMailbox {
+				return nil, errors.New("rule mailbox: it counts by mailbox, and keeps every send")
+			}
+			s.mailbox = historian
+		}
+	}
+	if s.mailbox == nil {
+		return nil, errors.New("there is no rule mailbox")
+	}
+	slices.SortStableFunc(s.rules, func(a, b Rule) int { return cmp.Compare(s.stage(&a), s.stage(&b)) })
+	return s, nil
+}
+
+// Mailbox is the limiter of MailboxRule.
+func (s *Set) Mailbox() throttle.Historian { return s.mailbox }
+
+// Rule finds a rule by its name.
+func (s *Set) Rule(name string) (r Rule, found bool) {
+	i := slices.IndexFunc(s.rules, func(r Rule) bool { return r.Name == name })
+	if i < 0 {
+		return r, false
+	}
+	return s.rules[i], true
+}
+
+// CountsBy reports whether a rule counts the send by that trait.
+func (s *Set) CountsBy(by By, send Send) bool {
+	return slices.ContainsFunc(s.rules, func(r Rule) bool { return r.By == by && r.keyOf(send) != "" })
+}
+
+// Take asks every rule that applies, and charges them if none objects.
+//
+// An id that an exact limiter has on record is charged there once, so an attempt that takes
+// over from a crashed one uses its id; counters are charged for each Take. With an error the
+// Decision has nothing but the Charges that are still to be released.
+func (s *Set) Take(ctx context.Context, send Send, id throttle.ID) (Decision, error) {
+	if err := checkMailbox("take", send); err != nil {
+		return Decision{}, err
+	}
+	round := s.questions(send)
+	if len(round) > 1 || s.reserve {
+		if err := s.peekAll(ctx, round); err != nil {
+			return Decision{}, err
+		}
+		if d := decide(round); !d.Allowed {
+			return d, nil
+		}
+	}
+	if err := s.charge(ctx, round, id); err != nil {
+		return Decision{Charges: charges(round, id)}, err
+	}
+	if refused(round) {
+		left := s.giveBack(ctx, round, id)
+		d := decide(round)
+		d.Charges = left
+		return d, nil
+	}
+	d := decide(round)
+	d.Charges = charges(round, id)
+	s.lookAhead(ctx, round, &d)
+	return d, nil
+}
+
+// Peek reports what Take would answer, and charges nothing.
+func (s *Set) Peek(ctx context.Context, send Send) (Decision, error) {
+	if err := checkMailbox("peek", send); err != nil {
+		return Decision{}, err
+	}
+	round := s.questions(send)
+	if err := s.peekAll(ctx, round); err != nil {
+		return Decision{}, err
+	}
+	return decide(round), nil
+}
+
+// Release gives charges back, because the mail certainly never left. It returns those that
+// failed and may be tried again: a counter's is not among them, as a second try could take
+// off another send.
+func (s *Set) Release(ctx context.Context, all []Charge) (failed []Charge, err error) {
+	errs := make([]error, len(all))
+	s.each(len(all), func(i int) {
+		if r, found := s.Rule(all[i].Rule); found {
+			_, errs[i] = r.Limiter.Release(ctx, all[i].Key, all[i].Admission)
+		}
+	})
+	for i, c := range all {
+		if errs[i] == nil {
+			continue
+		}
+		err = errors.Join(err, fmt.Errorf("rule %s: %w", c.Rule, errs[i]))
+		if r, _ := s.Rule(c.Rule); r.Exact {
+			failed = append(failed, c)
+		}
+	}
+	return failed, err
+}
+
+// Reset forgets the mailbox in every rule that counts by it, also where another fails, and
+// reports how many sends MailboxRule forgot.
+func (s *Set) Reset(ctx context.Context, mailbox string) (cleared int, err error) {
+	if err := checkMailbox("reset", Send{Mailbox: mailbox}); err != nil {
+		return 0, err
+	}
+	for _, r := range s.rules {
+		if r.By != ByMailbox {
+			continue
+		}
+		n, failed := r.Limiter.Reset(ctx, mailbox)
+		if failed != nil {
+			err = errors.Join(err, fmt.Errorf("rule %s: %w", r.Name, failed))
+		}
+		if r.Name == MailboxRule {
+			cleared = n
+		}
+	}
+	return cleared, err
+}
+
+// keyOf is what the rule counts the send under, empty if it does not apply.
+func (r *Rule) keyOf(send Send) string {
+	if r.Exempt.covers(send) {
+		return ""
+	}
+	return r.By.Key(send)
+}
+
+func checkMailbox(doing string, send Send) error {
+	if err := throttle.CheckKey(send.Mailbox); err != nil {
+		return fmt.Errorf("%s: the mailbox: %w", doing, err)
+	}
+	return nil
+}
