@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -146,7 +147,7 @@ func (l *losing) Read(b []byte) (int, error) {
 	n, err := l.Conn.Read(b)
 	if err == nil && l.pending {
 		_ = l.Conn.Close()
-		return 0, net.ErrClosed
+		return 0, io.EOF
 	}
 	return n, err
 }
