@@ -177,14 +177,15 @@ func TestMerge_RandomHistories_NoSecondHandOver(t *testing.T) {
 		for i := range w.places {
 			w.reached[i], w.attempts[i] = map[token]bool{}, map[token]struct{}{}
 		}
-		for range 30 {
-			w.now += random.Int64N(3) // 60 at most, so no hand-over expires
+		for range 60 {
+			w.now += random.Int64N(2) // 60 at most, so no hand-over expires
 			at := random.IntN(3)
 			switch what := random.IntN(8); {
 			case what < 2:
 				w.begin(at)
 			case what < 6 && w.made > 0:
-				l := Lease{token: token{1 + byte(random.IntN(int(w.made)))}, body: mine.body}
+				recent := random.IntN(min(int(w.made), 4))
+				l := Lease{token: token{w.made - byte(recent)}, body: mine.body}
 				if _, granted := w.attempts[at][l.token]; granted || at == 0 {
 					w.act(at, l, [...]int{0, 0, 1, 2}[random.IntN(4)])
 				}
