@@ -16,12 +16,12 @@ type Tier struct {
 	Window time.Duration // whole milliseconds
 }
 
-// What a policy may hold. Every send inside the longest window is kept, so the limit
-// of the longest tier is also the number of entries that one mailbox can cost.
+// What a policy may hold. Every send inside the longest window is on record, so the limit
+// of the longest tier is also the number of entries that one key can cost.
 const (
-	MaxTiers  = 16   // tiers in a policy
-	MaxLimit  = 1000 // sends in a window; for more there is package meter
-	MaxWindow = 3660 * 24 * time.Hour
+	maxTiers  = 16   // tiers in a policy
+	maxLimit  = 1000 // sends in a window; for more there are the counters
+	maxWindow = 3660 * 24 * time.Hour
 )
 
 // maxName is how many characters a tier's name may have.
@@ -45,13 +45,13 @@ func DefaultPolicy() Policy {
 
 // NewPolicy checks the tiers and sorts them, shortest window first. Names and windows
 // must differ, and no tier may promise more sends than a longer one allows. The error
-// is one sentence that names the tier that cannot be right, fit to be shown to whoever
-// wrote it.
+// is one sentence that names the tier that cannot be right, fit to be shown to the
+// person who wrote it.
 func NewPolicy(tiers ...Tier) (Policy, error) {
 	if len(tiers) == 0 {
 		return Policy{}, fmt.Errorf("a policy needs at least one tier, such as minute=1/60s")
 	}
-	if len(tiers) > MaxTiers {
+	if len(tiers) > maxTiers {
 		return Policy{}, tooMany(len(tiers))
 	}
 	sorted := slices.Clone(tiers)
@@ -68,19 +68,26 @@ func NewPolicy(tiers ...Tier) (Policy, error) {
 }
 
 func tooMany(tiers int) error {
-	return fmt.Errorf("a policy has at most %d tiers, not %d", MaxTiers, tiers)
+	return fmt.Errorf("a policy has at most %d tiers, not %d", maxTiers, tiers)
 }
 
 func (t Tier) check() error {
 	if err := checkTierName(t.Name); err != nil {
 		return err
 	}
-	if t.Limit < 1 || t.Limit > MaxLimit {
-		return fmt.Errorf("tier %s: the limit must be between 1 and %d, not %d", t.Name, MaxLimit, t.Limit)
+	if t.Limit < 1 || t.Limit > maxLimit {
+		return fmt.Errorf("tier %s: the limit must be between 1 and %d, not %d", t.Name, maxLimit, t.Limit)
 	}
-	if t.Window < time.Millisecond || t.Window%time.Millisecond != 0 || t.Window > MaxWindow {
+	return t.checkWindow()
+}
+
+func (t Tier) checkWindow() error {
+	if t.Window%time.Millisecond != 0 {
+		return fmt.Errorf("tier %s: the window must be whole milliseconds, not %s", t.Name, t.Window)
+	}
+	if t.Window < time.Millisecond || t.Window > maxWindow {
 		return fmt.Errorf("tier %s: the window must be between 1ms and %s, not %s",
-			t.Name, formatWindow(MaxWindow), formatWindow(t.Window))
+			t.Name, formatWindow(maxWindow), formatWindow(t.Window))
 	}
 	return nil
 }

@@ -4,16 +4,25 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mailgate/mailgate/throttle"
 )
 
+const (
+	usual   = "minute=1/60s,hour=5/1h,day=10/24h"
+	minute  = time.Minute
+	hour    = time.Hour
+	day     = 24 * time.Hour
+	longest = 3660 * day
+)
+
 // Every policy that is refused, and the whole sentence that says why.
-func TestNewPolicyRefuses(t *testing.T) {
+func TestNewPolicy_Wrong_SaysWhy(t *testing.T) {
 	type tiers = []throttle.Tier
 	var crowd tiers
-	for i := range int64(throttle.MaxTiers + 1) {
-		crowd = append(crowd, throttle.Tier{Name: "t" + string(rune('a'+i)), Limit: 1, Window: 1 + i})
+	for i := range 17 {
+		crowd = append(crowd, throttle.Tier{Name: "t" + string(rune('a'+i)), Limit: 1, Window: time.Duration(1+i) * time.Millisecond})
 	}
 	tests := []struct {
 		name  string
@@ -39,7 +48,8 @@ func TestNewPolicyRefuses(t *testing.T) {
 		{"a limit too large", tiers{{"minute", 1001, minute}}, "tier minute: the limit must be between 1 and 1000, not 1001"},
 		{"window 0", tiers{{"minute", 1, 0}}, "tier minute: the window must be between 1ms and 87840h, not 0s"},
 		{"a negative window", tiers{{"minute", 1, -minute}}, "tier minute: the window must be between 1ms and 87840h, not -60s"},
-		{"a window too long", tiers{{"minute", 1, throttle.MaxWindow + 1}}, "tier minute: the window must be between 1ms and 87840h, not 316224000001ms"},
+		{"nanoseconds", tiers{{"minute", 1, 60_000}}, "tier minute: the window must be whole milliseconds, not 60µs"},
+		{"a window too long", tiers{{"minute", 1, longest + time.Millisecond}}, "tier minute: the window must be between 1ms and 87840h, not 316224000001ms"},
 
 		{"a name twice", tiers{{"minute", 1, minute}, {"minute", 5, hour}}, "tier minute: the name is used twice"},
 		{"a window twice", tiers{{"minute", 1, minute}, {"sixty", 5, minute}}, "tier sixty: tier minute has the same window, 60s"},
@@ -64,20 +74,20 @@ func TestNewPolicyRefuses(t *testing.T) {
 	}
 }
 
-func TestNewPolicyAccepts(t *testing.T) {
+func TestNewPolicy_Right_Sorts(t *testing.T) {
 	type tiers = []throttle.Tier
 	tests := []struct {
 		name    string
 		tiers   tiers
 		text    string
-		longest int64
+		longest time.Duration
 	}{
 		{"one tier", tiers{{"minute", 1, minute}}, "minute=1/60s", minute},
 		{"sorted by window", tiers{{"day", 10, day}, {"minute", 1, minute}, {"hour", 5, hour}}, usual, day},
 		{"one limit for two windows", tiers{{"minute", 5, minute}, {"hour", 5, hour}}, "minute=5/60s,hour=5/1h", hour},
-		{"the smallest", tiers{{"m", 1, 1}}, "m=1/1ms", 1},
-		{"the largest", tiers{{"a" + strings.Repeat("-_09z", 6) + "z", throttle.MaxLimit, throttle.MaxWindow}},
-			"a-_09z-_09z-_09z-_09z-_09z-_09zz=1000/87840h", throttle.MaxWindow},
+		{"the smallest", tiers{{"m", 1, time.Millisecond}}, "m=1/1ms", time.Millisecond},
+		{"the largest", tiers{{"a" + strings.Repeat("-_09z", 6) + "z", 1000, longest}},
+			"a-_09z-_09z-_09z-_09z-_09z-_09zz=1000/87840h", longest},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -85,14 +95,14 @@ func TestNewPolicyAccepts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if p.String() != tt.text || p.Longest() != tt.longest || p.IsZero() {
+			if p.String() != tt.text || p.Longest() != tt.longest.Milliseconds() || p.IsZero() {
 				t.Errorf("%s, longest %d; want %s, %d", p, p.Longest(), tt.text, tt.longest)
 			}
 		})
 	}
 }
 
-func TestDefaultPolicy(t *testing.T) {
+func TestDefaultPolicy_PassesItsOwnCheck(t *testing.T) {
 	if got := throttle.DefaultPolicy(); got.String() != usual {
 		t.Errorf("the default is %s, want %s", got, usual)
 	}
@@ -101,7 +111,7 @@ func TestDefaultPolicy(t *testing.T) {
 	}
 }
 
-func TestZeroPolicy(t *testing.T) {
+func TestPolicy_Zero_HasNoTiers(t *testing.T) {
 	var p throttle.Policy
 	if !p.IsZero() || p.Longest() != 0 || len(p.Tiers()) != 0 || p.String() != "" {
 		t.Errorf("the zero policy: zero %v, longest %d, tiers %v, text %q", p.IsZero(), p.Longest(), p.Tiers(), p)
@@ -109,7 +119,7 @@ func TestZeroPolicy(t *testing.T) {
 }
 
 // A policy never changes: neither by what it was made of nor by what it hands out.
-func TestPolicyNeverChanges(t *testing.T) {
+func TestPolicy_CallersSlices_NeverChangeIt(t *testing.T) {
 	given := []throttle.Tier{{Name: "hour", Limit: 5, Window: hour}, {Name: "minute", Limit: 1, Window: minute}}
 	asGiven := slices.Clone(given)
 	p, err := throttle.NewPolicy(given...)

@@ -16,10 +16,10 @@ func ParsePolicy(text string) (Policy, error) {
 	if strings.TrimSpace(text) == "" {
 		return NewPolicy()
 	}
-	if count := strings.Count(text, ",") + 1; count > MaxTiers {
+	if count := strings.Count(text, ",") + 1; count > maxTiers {
 		return Policy{}, tooMany(count)
 	}
-	tiers := make([]Tier, 0, MaxTiers)
+	tiers := make([]Tier, 0, maxTiers)
 	for part := range strings.SplitSeq(text, ",") {
 		tier, err := ParseTier(strings.TrimSpace(part))
 		if err != nil {
@@ -74,7 +74,7 @@ func parseWindow(text string) (time.Duration, error) {
 	return length, nil
 }
 
-// quote keeps a stranger's text short and printable inside a sentence.
+// quote keeps foreign text short and printable inside a sentence.
 func quote(text string) string {
 	const most = 40
 	if len(text) > most {

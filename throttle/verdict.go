@@ -11,13 +11,15 @@ type Verdict struct {
 	// Limit names the tier that makes the next send wait longest, the one with the longer
 	// window if two wait equally long. It is empty when nothing has to wait.
 	Limit string
-	// Wait is how many milliseconds from Now the next send is admitted, 0 if at once.
+	// Wait is how many milliseconds from Now the next send is admitted, 0 if at once. Where
+	// the clock has stepped back, it counts from the latest moment on record.
 	Wait int64
 	// RetryAt is the moment the next send is admitted: Now+Wait, or later where the clock
-	// has stepped back behind the newest send.
+	// has stepped back.
 	RetryAt int64
 	// Now is the limiter's clock when it decided. At is the moment that counted: Now, or
-	// the newest record where that is later. An admitted send is on record at At.
+	// the latest moment on record where that is later. An admitted send is on record at At,
+	// which for an id that was on record before is its first admission.
 	Now, At int64
 	// Delay is how many milliseconds an admitted send has to be held back: 0 except where
 	// a LeakyBucket queues sends.

@@ -1,0 +1,70 @@
+package throttle
+
+import "fmt"
+
+// LeakyBucket is a queue that drains at the tier's rate: sends leave at even distances,
+// however they arrive.
+//
+//	admits    while fewer than queue sends wait behind the one that leaves next
+//	delays    each send until those before it have left, at limit sends in a window
+//	waits     until the first in a full queue has left
+//
+// The promise at the edge: sends that are held back for the verdict's Delay leave no closer
+// than window/limit, so never more than one at once. Under a clock that has stepped back
+// Delay counts from the latest moment on record, and is never longer than the queue.
+//
+// Release gives back the newest send: one that others were queued behind keeps its slot,
+// which passes unused, as theirs were already announced. Of several sends in one millisecond
+// any is taken for the newest, and then two of them can leave together.
+//
+// The state and Record are those of a [TokenBucket] with room for the queue and one more.
+type LeakyBucket struct{ bucket }
+
+// NewLeakyBucket checks the parameters. The queue is how many sends may wait; with 0 a send
+// leaves at once or is refused.
+func NewLeakyBucket(t Tier, queue int) (LeakyBucket, error) {
+	if queue < 0 || queue >= maxCounted {
+		return LeakyBucket{}, fmt.Errorf("tier %s: the queue must have room for 0 to %d sends, not %d", t.Name, maxCounted-1, queue)
+	}
+	b, err := newBucket(t, queue+1)
+	return LeakyBucket{b}, err
+}
+
+// Take implements [Algorithm].
+func (b LeakyBucket) Take(state []byte, a Admission) (next []byte, expires int64, v Verdict) {
+	delay := b.delay(state, a.At)
+	if next, expires, v = b.take(state, a); v.Allowed {
+		v.Delay = delay
+	}
+	return next, expires, v
+}
+
+// Peek implements [Algorithm].
+func (b LeakyBucket) Peek(state []byte, now int64) Verdict {
+	v := b.peek(state, now)
+	if v.Allowed {
+		v.Delay = b.delay(state, now)
+	}
+	return v
+}
+
+// delay is how long it takes until all that is in the queue has left.
+func (b LeakyBucket) delay(state []byte, now int64) int64 {
+	return ceilDiv(b.current(state, now).level, int64(b.tier.Limit))
+}
+
+// Release implements [Algorithm].
+func (b LeakyBucket) Release(state []byte, a Admission, now int64) (next []byte, expires int64, released bool) {
+	if a.At < readLevel(state).at {
+		return state, b.expires(state), false
+	}
+	return b.release(state, a, now)
+}
+
+// Form implements [Algorithm].
+func (b LeakyBucket) Form() string { return b.form("queue") }
+
+// String implements [Algorithm].
+func (b LeakyBucket) String() string {
+	return fmt.Sprintf("leaky-bucket %s, a queue of %d", b.tier, b.room-1)
+}

@@ -1,0 +1,206 @@
+// Package local is the throttle.Limiter of one process: its records are in a cache.Table,
+// in memory alone or also on disk.
+//
+//	store, err := cache.Open(cache.Options{Dir: "data"})
+//	...
+//	defer store.Close()
+//	limiter := local.New(store.Table("mailboxes"), throttle.DefaultPolicy(), nil)
+//
+// An admission is durable, as far as the store is, before Take returns. A refusal reads the
+// record and writes nothing.
+package local
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/throttle"
+)
+
+// Limiter is a throttle.Historian over a table. It belongs to the table's store and needs
+// no closing.
+type Limiter struct {
+	table     *cache.Table
+	algorithm throttle.Algorithm
+	prefix    string // of all keys: the form of the algorithm's states
+	now       func() int64
+}
+
+// New returns the limiter that keeps the records of an algorithm in a table. Without now it
+// reads the machine's clock, and it should be the store's.
+//
+// Limiters over one table share its records where their algorithms have one form. So a
+// stricter limit can apply to some of the sends that another counts, if it has the same
+// windows: what has left the longest window of the limiter that wrote last is forgotten.
+//
+// New panics if the algorithm was not made by a constructor of package throttle.
+func New(table *cache.Table, a throttle.Algorithm, now func() int64) *Limiter {
+	form := a.Form()
+	if form == "" {
+		panic("local: the algorithm is a zero value")
+	}
+	if now == nil {
+		now = func() int64 { return time.Now().UnixMilli() }
+	}
+	return &Limiter{table: table, algorithm: a, prefix: form + "\x00", now: now}
+}
+
+// Take implements throttle.Limiter. A refusal holds up no other call of its key, as it
+// reads the record without its lock.
+func (l *Limiter) Take(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
+	if !id.Valid() {
+		return throttle.Verdict{}, fmt.Errorf("take: %w", throttle.ErrID)
+	}
+	state, err := l.read(ctx, "take", key)
+	if err != nil {
+		return throttle.Verdict{}, err
+	}
+	_, _, v := l.algorithm.Take(state, throttle.Admission{ID: id, At: l.now()})
+	if !v.Allowed {
+		return v, nil
+	}
+	err = l.update(ctx, "take", key, func(old []byte) (next []byte, expires int64) {
+		next, expires, v = l.algorithm.Take(old, throttle.Admission{ID: id, At: l.now()})
+		return next, expires
+	})
+	if err != nil {
+		return throttle.Verdict{}, err
+	}
+	return v, nil
+}
+
+// Peek implements throttle.Limiter.
+func (l *Limiter) Peek(ctx context.Context, key string) (throttle.Verdict, error) {
+	state, err := l.read(ctx, "peek", key)
+	if err != nil {
+		return throttle.Verdict{}, err
+	}
+	return l.algorithm.Peek(state, l.now()), nil
+}
+
+// Release implements throttle.Limiter.
+func (l *Limiter) Release(ctx context.Context, key string, a throttle.Admission) (bool, error) {
+	released := false
+	err := l.update(ctx, "release", key, func(old []byte) (next []byte, expires int64) {
+		next, expires, released = l.algorithm.Release(old, a, l.now())
+		return next, expires
+	})
+	if err != nil {
+		return false, err
+	}
+	return released, nil
+}
+
+// Reset implements throttle.Limiter.
+func (l *Limiter) Reset(ctx context.Context, key string) (int, error) {
+	cleared := 0
+	err := l.update(ctx, "reset", key, func(old []byte) ([]byte, int64) {
+		cleared = l.algorithm.Used(old, l.now())
+		return nil, 0
+	})
+	if err != nil {
+		return 0, err
+	}
+	return cleared, nil
+}
+
+// Record implements throttle.Limiter. It records all of the admissions in one step, oldest
+// first.
+func (l *Limiter) Record(ctx context.Context, key string, all ...throttle.Admission) error {
+	for _, a := range all {
+		if !a.ID.Valid() {
+			return fmt.Errorf("record: %w", throttle.ErrID)
+		}
+	}
+	if len(all) == 0 {
+		return check(ctx, "record", key)
+	}
+	all = slices.SortedStableFunc(slices.Values(all), func(a, b throttle.Admission) int { return cmp.Compare(a.At, b.At) })
+	return l.update(ctx, "record", key, func(state []byte) (next []byte, expires int64) {
+		next = state
+		for _, a := range all {
+			next, expires = l.algorithm.Record(next, a, l.now())
+		}
+		return next, expires
+	})
+}
+
+// History implements throttle.Historian. A counter has no history: the error is
+// errors.ErrUnsupported.
+func (l *Limiter) History(ctx context.Context, key string) (throttle.History, error) {
+	policy, err := l.policy()
+	if err != nil {
+		return nil, err
+	}
+	state, err := l.read(ctx, "history", key)
+	if err != nil {
+		return nil, err
+	}
+	return policy.History(state, l.now()), nil
+}
+
+// Each implements throttle.Historian, as History does.
+func (l *Limiter) Each(ctx context.Context, visit func(throttle.History) bool) error {
+	policy, err := l.policy()
+	if err != nil {
+		return err
+	}
+	err = l.table.Each(ctx, func(key string, state []byte) bool {
+		if !strings.HasPrefix(key, l.prefix) {
+			return true
+		}
+		h := policy.History(state, l.now())
+		return len(h) == 0 || visit(h)
+	})
+	if err != nil {
+		return throttle.Unavailable("visiting all histories", err)
+	}
+	return nil
+}
+
+func (l *Limiter) policy() (throttle.Policy, error) {
+	policy, ok := l.algorithm.(throttle.Policy)
+	if !ok {
+		return policy, fmt.Errorf("history of a %s: %w", l.algorithm, errors.ErrUnsupported)
+	}
+	return policy, nil
+}
+
+func (l *Limiter) read(ctx context.Context, doing, key string) ([]byte, error) {
+	if err := check(ctx, doing, key); err != nil {
+		return nil, err
+	}
+	state, err := l.table.Get(ctx, l.prefix+key)
+	if err != nil {
+		return nil, throttle.Unavailable(doing, err)
+	}
+	return state, nil
+}
+
+// update takes a step with the record's lock held. The step reads the clock itself, as
+// another call may have held the lock for a while.
+func (l *Limiter) update(ctx context.Context, doing, key string, step cache.Step) error {
+	if err := check(ctx, doing, key); err != nil {
+		return err
+	}
+	if err := l.table.Update(ctx, l.prefix+key, step); err != nil {
+		return throttle.Unavailable(doing, err)
+	}
+	return nil
+}
+
+func check(ctx context.Context, doing, key string) error {
+	if err := throttle.CheckKey(key); err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	if err := ctx.Err(); err != nil {
+		return throttle.Unavailable(doing, err)
+	}
+	return nil
+}
