@@ -22,6 +22,9 @@ type Clock struct{ ahead atomic.Int64 }
 // Add moves the clock by so many milliseconds.
 func (c *Clock) Add(ms int64) { c.ahead.Add(ms) }
 
+// Now returns this clock, for what keeps time beside a Store in one process.
+func (c *Clock) Now() int64 { return time.Now().UnixMilli() + c.ahead.Load() }
+
 // Store returns s by this clock.
 func (c *Clock) Store(s keyed.Store) keyed.Store { return moved{s, c} }
 
