@@ -17,11 +17,12 @@ import (
 //
 // # Clocks that step back
 //
-// A record has a latest moment. Where the clock is behind it, that moment counts in place of
-// the clock. So a window that has ended stays ended, one that has not lasts no longer than it
-// would have, and [Verdict].RetryAt remains true. Release does not take the latest moment
-// away. A record expires a second after its last window has ended, so that a clock that is
-// set back a little finds it; one that steps back further may find what has expired or not.
+// Every record has an earliest moment that can count, such as that of the newest send of a
+// Policy. Where the clock is behind it, that moment counts in place of the clock, and the
+// next admission is on record at it. So a window never opens early and never lasts longer,
+// and [Verdict].RetryAt remains true, also where sends were released in between. A record
+// expires a second after the end of its last window, so that a clock that is set back a
+// little still finds it; one that steps back further may find what has expired or not.
 type Algorithm interface {
 	// Take admits one send at a.At, or refuses it and changes nothing. A Policy charges an
 	// id that is on record only once.
@@ -30,9 +31,10 @@ type Algorithm interface {
 	// Peek reports what Take would answer.
 	Peek(state []byte, now int64) Verdict
 
-	// Release gives an admission back and reports whether it still counted. One that has
-	// left its window, at the exact end of it or later, does not: then nothing changes.
-	Release(state []byte, a Admission, now int64) (next []byte, expires int64, released bool)
+	// Release gives an admission back and reports whether it was on record. The clock does not
+	// matter: a send is on record, also at the end of its window and later, until a later
+	// send takes its place or the record expires.
+	Release(state []byte, a Admission) (next []byte, expires int64, released bool)
 
 	// Record adds an admission that was made elsewhere, at its own time, whether or not
 	// there is room for it. A time ahead of the clock counts as the clock, and one whose

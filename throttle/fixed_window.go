@@ -83,9 +83,9 @@ func (w FixedWindow) Peek(state []byte, now int64) Verdict {
 }
 
 // Release implements [Algorithm].
-func (w FixedWindow) Release(state []byte, a Admission, now int64) (next []byte, expires int64, released bool) {
-	c, clock := w.current(state, now)
-	if w.startOf(min(a.At, clock)) != c.start || c.count == 0 {
+func (w FixedWindow) Release(state []byte, a Admission) (next []byte, expires int64, released bool) {
+	c := readWindowCount(state)
+	if w.startOf(a.At) != c.start || c.count == 0 {
 		return state, w.expires(state), false
 	}
 	c.count--

@@ -54,11 +54,11 @@ func (b LeakyBucket) delay(state []byte, now int64) int64 {
 }
 
 // Release implements [Algorithm].
-func (b LeakyBucket) Release(state []byte, a Admission, now int64) (next []byte, expires int64, released bool) {
+func (b LeakyBucket) Release(state []byte, a Admission) (next []byte, expires int64, released bool) {
 	if a.At < readLevel(state).at {
 		return state, b.expires(state), false
 	}
-	return b.release(state, a, now)
+	return b.release(state, a)
 }
 
 // Form implements [Algorithm].

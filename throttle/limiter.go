@@ -24,8 +24,9 @@ type Limiter interface {
 
 	// Release gives an admission back, because its mail certainly never left, and reports
 	// whether there was one to give back. A Policy finds it by id, so Release may be
-	// repeated; a counter takes one off the window of a.At, so Release follows an
-	// admission once, and is not repeated after an error.
+	// repeated; a counter takes one off the window of a.At, which is the At of the verdict
+	// that admitted it, so Release follows an admission once, and is not repeated after an
+	// error.
 	Release(ctx context.Context, key string, a Admission) (released bool, err error)
 
 	// Reset forgets the key and reports how many sends it forgot.
@@ -37,7 +38,8 @@ type Limiter interface {
 	Record(ctx context.Context, key string, all ...Admission) error
 }
 
-// Historian is a Limiter that keeps every send, as those by a [Policy] do.
+// Historian is a Limiter that keeps every send, as those by a [Policy] do. A Limiter by a
+// counter that has these methods answers errors.ErrUnsupported.
 type Historian interface {
 	Limiter
 

@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -91,25 +92,25 @@ func (w SlidingWindow) leaves(p partCount) int64 { return p.start + w.part - 1 +
 
 func (w SlidingWindow) startOf(at int64) int64 { return at - at%w.part }
 
-// live is the parts that have not left at the moment that counts. A clock behind the newest
-// part counts as its start.
-func (w SlidingWindow) live(state []byte, now int64) (parts []partCount, clock int64) {
+// current is the parts on record, those of them that have not left, and the moment that
+// counts. A clock behind the newest part is at its start.
+func (w SlidingWindow) current(state []byte, now int64) (parts, live []partCount, clock int64) {
 	parts, clock = readParts(state), max(now, 0)
 	if len(parts) > 0 {
 		clock = max(clock, parts[len(parts)-1].start)
 	}
-	return slices.DeleteFunc(parts, func(p partCount) bool { return w.leaves(p) <= clock }), clock
+	live = parts
+	for len(live) > 0 && w.leaves(live[0]) <= clock {
+		live = live[1:]
+	}
+	return parts, live, clock
 }
 
-// Take implements [Algorithm].
-func (w SlidingWindow) Take(state []byte, a Admission) (next []byte, expires int64, v Verdict) {
-	parts, clock := w.live(state, a.At)
-	if v = w.verdict(parts, a.At, clock); !v.Allowed {
-		return state, w.expires(state), v
-	}
-	parts = w.add(parts, clock)
-	next, expires = w.write(parts)
-	return next, expires, admitted(w.verdict(parts, a.At, clock))
+// find returns the index of the part of a moment, or where it would be.
+func (w SlidingWindow) find(parts []partCount, at int64) (i int, found bool) {
+	return slices.BinarySearchFunc(parts, w.startOf(at), func(p partCount, start int64) int {
+		return cmp.Compare(p.start, start)
+	})
 }
 
 // add counts one send more in the part of its moment.
@@ -122,22 +123,26 @@ func (w SlidingWindow) add(parts []partCount, at int64) []partCount {
 	return parts
 }
 
-func (w SlidingWindow) find(parts []partCount, at int64) (int, bool) {
-	return slices.BinarySearchFunc(parts, w.startOf(at), func(p partCount, start int64) int {
-		return int(min(max(p.start-start, -1), 1))
-	})
+// Take implements [Algorithm].
+func (w SlidingWindow) Take(state []byte, a Admission) (next []byte, expires int64, v Verdict) {
+	parts, live, clock := w.current(state, a.At)
+	if v = w.verdict(live, a.At, clock); !v.Allowed {
+		return state, w.expires(state), v
+	}
+	next, expires = w.write(w.add(parts, clock))
+	return next, expires, admitted(w.Peek(next, a.At))
 }
 
 // Peek implements [Algorithm].
 func (w SlidingWindow) Peek(state []byte, now int64) Verdict {
-	parts, clock := w.live(state, now)
-	return w.verdict(parts, now, clock)
+	_, live, clock := w.current(state, now)
+	return w.verdict(live, now, clock)
 }
 
 // Release implements [Algorithm].
-func (w SlidingWindow) Release(state []byte, a Admission, now int64) (next []byte, expires int64, released bool) {
-	parts, clock := w.live(state, now)
-	i, found := w.find(parts, min(a.At, clock))
+func (w SlidingWindow) Release(state []byte, a Admission) (next []byte, expires int64, released bool) {
+	parts := readParts(state)
+	i, found := w.find(parts, a.At)
 	if !found || parts[i].count == 0 {
 		return state, w.expires(state), false
 	}
@@ -148,7 +153,7 @@ func (w SlidingWindow) Release(state []byte, a Admission, now int64) (next []byt
 
 // Record implements [Algorithm].
 func (w SlidingWindow) Record(state []byte, a Admission, now int64) (next []byte, expires int64) {
-	parts, clock := w.live(state, now)
+	parts, _, clock := w.current(state, now)
 	at := min(a.At, clock)
 	if at < 0 || w.leaves(partCount{start: w.startOf(at)}) <= clock {
 		return state, w.expires(state)
@@ -158,8 +163,8 @@ func (w SlidingWindow) Record(state []byte, a Admission, now int64) (next []byte
 
 // Used implements [Algorithm].
 func (w SlidingWindow) Used(state []byte, now int64) (used int) {
-	parts, _ := w.live(state, now)
-	for _, p := range parts {
+	_, live, _ := w.current(state, now)
+	for _, p := range live {
 		used += int(p.count)
 	}
 	return used
@@ -179,14 +184,14 @@ func (w SlidingWindow) String() string {
 }
 
 // verdict is the answer to Peek with these parts, none of which has left.
-func (w SlidingWindow) verdict(parts []partCount, now, clock int64) Verdict {
+func (w SlidingWindow) verdict(live []partCount, now, clock int64) Verdict {
 	used := int64(0)
-	for _, p := range parts {
+	for _, p := range live {
 		used += p.count
 	}
 	limit := int64(w.tier.Limit)
 	t := TierState{Tier: w.tier, Remaining: int(max(0, limit-used))}
-	for _, p := range parts {
+	for _, p := range live {
 		if p.count == 0 {
 			continue
 		}

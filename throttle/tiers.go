@@ -18,56 +18,79 @@ import (
 // length, wherever it begins. One millisecond before a wait is over the answer is a refusal,
 // and at its end an admission.
 //
+// The earliest moment that can count is that of the newest send on record, and the end of
+// the windows of all sends that were forgotten. So a released send is as if it had never been,
+// and what was forgotten to make room for it counts no more.
+//
 // The state is 14 bytes for each send, oldest first: 6 of milliseconds and 8 of id. Where
-// the newest send was released, a last entry whose id is eight zero bytes keeps its moment
-// as the latest.
+// sends were forgotten, one more entry with an id of eight zero bytes is the end of their
+// windows, at its place in time.
 
 const entrySize = 14
 
 // maxMoment is the last millisecond that an entry can hold, in the year 10889.
 const maxMoment = 1<<48 - 1
 
-// sendLog is the state of a Policy. No send is later than latest.
+// sendLog is the state of a Policy.
 type sendLog struct {
-	sends  History
-	latest int64
+	sends     History
+	forgotten int64 // the end of the windows of all that was forgotten
 }
 
 func readLog(state []byte) (log sendLog) {
-	if len(state) < entrySize {
-		return log
-	}
 	log.sends = make(History, 0, len(state)/entrySize+1)
 	for ; len(state) >= entrySize; state = state[entrySize:] {
-		head := binary.BigEndian.Uint64(state) // 6 bytes of time and 2 of id
-		log.latest = max(log.latest, int64(head>>16))
+		at := int64(binary.BigEndian.Uint64(state) >> 16)
 		if id := ID(state[6:entrySize]); id != (ID{}) {
-			log.sends = append(log.sends, Admission{ID: id, At: int64(head >> 16)})
+			log.sends = append(log.sends, Admission{ID: id, At: at})
+		} else {
+			log.forgotten = at
 		}
 	}
 	return log
 }
 
 // clock is the moment that counts.
-func (log sendLog) clock(now int64) int64 { return min(max(now, log.latest), maxMoment) }
+func (log sendLog) clock(now int64) int64 {
+	return min(max(now, log.sends.Newest(), log.forgotten), maxMoment)
+}
 
-// write is the state without the sends that have left the longest window for good.
+// write forgets what has left the longest window by the newest send, and returns the state.
 func (p Policy) write(log sendLog) (state []byte, expires int64) {
-	kept := log.sends.within(p.Longest(), log.latest)
-	kept = kept[max(0, len(kept)-p.Kept()):]
-	if kept.Newest() < log.latest {
-		kept = append(slices.Clone(kept), Admission{At: log.latest})
+	kept := log.sends.within(p.Longest(), log.sends.Newest())
+	if gone := len(log.sends) - len(kept); gone > 0 {
+		log.forgotten = max(log.forgotten, log.sends[gone-1].At+p.Longest())
 	}
-	state = make([]byte, 0, len(kept)*entrySize)
-	for _, a := range kept {
-		state = binary.BigEndian.AppendUint16(state, uint16(a.At>>32))
-		state = binary.BigEndian.AppendUint32(state, uint32(a.At))
-		state = append(state, a.ID[:]...)
+	log.sends = kept[max(0, len(kept)-p.Kept()):]
+	marked := log.forgotten == 0
+	state = make([]byte, 0, (len(log.sends)+1)*entrySize)
+	for _, a := range log.sends {
+		if !marked && a.At >= log.forgotten {
+			state, marked = appendEntry(state, Admission{At: log.forgotten}), true
+		}
+		state = appendEntry(state, a)
+	}
+	if !marked {
+		state = appendEntry(state, Admission{At: log.forgotten})
+	}
+	if len(state) == 0 {
+		return nil, 0
 	}
 	return state, p.expires(log)
 }
 
-func (p Policy) expires(log sendLog) int64 { return log.latest + p.Longest() + grace }
+func appendEntry(state []byte, a Admission) []byte {
+	state = binary.BigEndian.AppendUint16(state, uint16(a.At>>32))
+	state = binary.BigEndian.AppendUint32(state, uint32(a.At))
+	return append(state, a.ID[:]...)
+}
+
+func (p Policy) expires(log sendLog) int64 {
+	if len(log.sends) == 0 {
+		return log.forgotten + grace
+	}
+	return max(log.sends.Newest()+p.Longest(), log.forgotten) + grace
+}
 
 // Take implements [Algorithm]. An id that is on record is admitted again without a second
 // charge, and the verdict's At is the moment of its first admission.
@@ -83,7 +106,6 @@ func (p Policy) Take(state []byte, a Admission) (next []byte, expires int64, v V
 		return state, p.expires(log), v
 	}
 	log.sends = append(log.sends, Admission{ID: a.ID, At: clock})
-	log.latest = clock
 	next, expires = p.write(log)
 	return next, expires, admitted(p.verdict(log, a.At))
 }
@@ -92,14 +114,12 @@ func (p Policy) Take(state []byte, a Admission) (next []byte, expires int64, v V
 func (p Policy) Peek(state []byte, now int64) Verdict { return p.verdict(readLog(state), now) }
 
 // Release implements [Algorithm]. It finds the admission by its id alone.
-func (p Policy) Release(state []byte, a Admission, now int64) (next []byte, expires int64, released bool) {
+func (p Policy) Release(state []byte, a Admission) (next []byte, expires int64, released bool) {
 	log := readLog(state)
-	live := log.sends.within(p.Longest(), log.clock(now))
-	i := live.Find(a.ID)
+	i := log.sends.Find(a.ID)
 	if i < 0 {
 		return state, p.expires(log), false
 	}
-	i += len(log.sends) - len(live)
 	log.sends = slices.Delete(log.sends, i, i+1)
 	next, expires = p.write(log)
 	return next, expires, true
@@ -110,13 +130,11 @@ func (p Policy) Record(state []byte, a Admission, now int64) (next []byte, expir
 	log := readLog(state)
 	clock := log.clock(now)
 	a.At = min(a.At, clock)
-	live := log.sends.within(p.Longest(), clock)
-	if a.At < 0 || clock-a.At >= p.Longest() || live.Find(a.ID) >= 0 {
+	if a.At < 0 || clock-a.At >= p.Longest() || log.sends.Find(a.ID) >= 0 {
 		return state, p.expires(log)
 	}
 	i := sort.Search(len(log.sends), func(i int) bool { return log.sends[i].At > a.At })
 	log.sends = slices.Insert(log.sends, i, a)
-	log.latest = max(log.latest, a.At)
 	return p.write(log)
 }
 
@@ -167,7 +185,8 @@ func (p Policy) verdict(log sendLog, now int64) Verdict {
 		tiers[i] = t.state(log.sends.within(t.ms(), clock), clock)
 	}
 	v := newVerdict(now, clock, tiers...)
-	v.Sent, v.Newest = len(log.sends.within(p.Longest(), clock)), log.sends.Newest()
+	live := log.sends.within(p.Longest(), clock)
+	v.Sent, v.Newest = len(live), live.Newest()
 	return v
 }
 

@@ -45,8 +45,8 @@ func (b TokenBucket) Take(state []byte, a Admission) (next []byte, expires int64
 func (b TokenBucket) Peek(state []byte, now int64) Verdict { return b.peek(state, now) }
 
 // Release implements [Algorithm].
-func (b TokenBucket) Release(state []byte, a Admission, now int64) (next []byte, expires int64, released bool) {
-	return b.release(state, a, now)
+func (b TokenBucket) Release(state []byte, a Admission) (next []byte, expires int64, released bool) {
+	return b.release(state, a)
 }
 
 // Form implements [Algorithm].
@@ -139,10 +139,10 @@ func (b bucket) peek(state []byte, now int64) Verdict { return b.verdict(b.curre
 
 // release takes out of the bucket what is certainly left of a send: it cannot have drained
 // by more than the rate drains until the latest moment on record.
-func (b bucket) release(state []byte, a Admission, now int64) (next []byte, expires int64, released bool) {
+func (b bucket) release(state []byte, a Admission) (next []byte, expires int64, released bool) {
 	l := readLevel(state)
-	left := b.drain(bucketLevel{at: min(a.At, l.at), level: b.tier.ms()}, l.at).level
-	if left == 0 || b.current(state, now).level == 0 {
+	left := b.drain(bucketLevel{at: a.At, level: b.tier.ms()}, l.at).level
+	if a.At > l.at || left == 0 || l.level == 0 {
 		return state, b.expires(state), false
 	}
 	l.level = max(0, l.level-left)

@@ -88,7 +88,7 @@ func (l *Limiter) Peek(ctx context.Context, key string) (throttle.Verdict, error
 func (l *Limiter) Release(ctx context.Context, key string, a throttle.Admission) (bool, error) {
 	released := false
 	err := l.update(ctx, "release", key, func(old []byte) (next []byte, expires int64) {
-		next, expires, released = l.algorithm.Release(old, a, l.now())
+		next, expires, released = l.algorithm.Release(old, a)
 		return next, expires
 	})
 	if err != nil {

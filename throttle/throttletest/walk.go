@@ -1,0 +1,252 @@
+package throttletest
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/throttle"
+)
+
+// Walk takes random histories of one key after the other, by random algorithms, and compares
+// every answer with a model. Each refusal is tried again one millisecond before its wait is
+// over, and at its end. The clock also steps back. A failure names the seed.
+func Walk(t *testing.T, open Open, seed uint64, steps int) {
+	random := rand.New(rand.NewPCG(seed, 0))
+	for taken := 0; taken < steps; {
+		w := newWalker(t, open, random)
+		w.story = append(w.story, fmt.Sprintf("seed %d after %d steps: %s", seed, taken, w.algorithm))
+		for w.taken < min(300, steps-taken) {
+			w.moveClock()
+			w.step()
+		}
+		taken += w.taken
+	}
+}
+
+type walker struct {
+	key
+	algorithm  throttle.Algorithm
+	model      model
+	window     int64 // of a tier, for steps of the clock
+	random     *rand.Rand
+	admissions []throttle.Admission // admitted or recorded
+	lapsed     bool                 // the record has expired: whether a home still has it is not promised
+	story      []string
+	taken      int
+}
+
+func newWalker(t testing.TB, open Open, random *rand.Rand) *walker {
+	w := &walker{random: random}
+	w.algorithm, w.model, w.window = randomAlgorithm(t, random)
+	w.key = newKey(t, open, w.algorithm)
+	return w
+}
+
+// randomAlgorithm is a Policy half of the time, and of those the usual one half of the time.
+func randomAlgorithm(t testing.TB, random *rand.Rand) (throttle.Algorithm, model, int64) {
+	tier := randomTier(random)
+	window := tier.Window.Milliseconds()
+	switch random.IntN(8) {
+	case 0:
+		a := must[throttle.FixedWindow](t)(throttle.NewFixedWindow(tier))
+		return a, modelOfFixedWindow(tier), window
+	case 1:
+		a := must[throttle.SlidingWindow](t)(throttle.NewSlidingWindow(tier, 1+random.IntN(8)))
+		return a, modelOfSlidingWindow(tier, a.Part()), window
+	case 2:
+		a := must[throttle.TokenBucket](t)(throttle.NewTokenBucket(tier, 1+random.IntN(6)))
+		return a, &bucketModel{tier: tier, room: int64(a.Room())}, window
+	case 3:
+		a := must[throttle.LeakyBucket](t)(throttle.NewLeakyBucket(tier, random.IntN(6)))
+		return a, &bucketModel{tier: tier, room: int64(a.Room()), queue: true}, window
+	case 4, 5:
+		p := throttle.DefaultPolicy()
+		return p, modelOfPolicy(p), 60_000
+	}
+	tiers := []throttle.Tier{tier}
+	for i := range random.IntN(4) {
+		next := randomTier(random)
+		next.Name = fmt.Sprint("t", i)
+		next.Limit += tiers[i].Limit
+		next.Window += tiers[i].Window
+		tiers = append(tiers, next)
+	}
+	p := must[throttle.Policy](t)(throttle.NewPolicy(tiers...))
+	return p, modelOfPolicy(p), window
+}
+
+func randomTier(random *rand.Rand) throttle.Tier {
+	window := 1 + random.IntN([]int{5, 1000, 60_000}[random.IntN(3)])
+	return throttle.Tier{Name: "t", Limit: 1 + random.IntN(5), Window: time.Duration(window) * time.Millisecond}
+}
+
+// moveClock goes on by nothing, by a little, to about the end of a window, or back.
+func (w *walker) moveClock() {
+	switch dice := w.random.IntN(20); {
+	case dice < 4:
+	case dice < 11:
+		w.add(w.random.Int64N(2 + w.window/4))
+	case dice < 16:
+		w.add(w.window - 1 + w.random.Int64N(3))
+	case dice < 18:
+		w.add(w.random.Int64N(1 + 3*w.window))
+	case !w.lapsed && w.now() < w.model.expires()+1000: // the second in which a record is still found
+		w.add(-w.random.Int64N(1 + 2*w.window))
+	}
+}
+
+// step makes one call of the limiter, and of the model.
+func (w *walker) step() {
+	switch dice := w.random.IntN(24); {
+	case dice < 12:
+		w.tryTake(throttle.NewID())
+	case dice < 14 && len(w.admissions) > 0:
+		w.tryTake(w.recent(3).ID)
+	case dice < 16:
+		w.tryWait(w.samePeek())
+	case dice < 19 && len(w.admissions) > 0:
+		a := w.recent(5)
+		w.forget()
+		want := w.model.release(a)
+		w.same(fmt.Sprintf("release of %d", a.At-start), want, w.release(a))
+		w.tryWait(w.samePeek())
+	case dice < 22:
+		w.stepRecord()
+	case dice == 22:
+		w.forget()
+		w.same("reset", w.model.reset(w.now()), w.reset())
+	default:
+		w.forget()
+		if m, ok := w.model.(*logModel); ok && m.ids {
+			w.same("history", byTime(m.history(w.now())), byTime(w.history()))
+		}
+	}
+}
+
+// recent is one of the last admissions.
+func (w *walker) recent(n int) throttle.Admission {
+	return w.admissions[len(w.admissions)-1-w.random.IntN(min(n, len(w.admissions)))]
+}
+
+func (w *walker) tryTake(id throttle.ID) {
+	w.tryWait(w.sameTake(id))
+}
+
+// tryWait holds a refusal to the moment that it names, and then sets the clock back to where
+// it was behind the latest moment on record.
+func (w *walker) tryWait(v throttle.Verdict) {
+	if v.Allowed {
+		return
+	}
+	w.set(v.RetryAt - 1)
+	if w.sameTake(throttle.NewID()).Allowed {
+		w.fail("admitted one millisecond early")
+	}
+	w.set(v.RetryAt)
+	if !w.sameTake(throttle.NewID()).Allowed {
+		w.fail("refused at the end of the wait")
+	}
+	if v.Now < v.At {
+		w.set(v.Now)
+	}
+}
+
+func (w *walker) sameTake(id throttle.ID) throttle.Verdict {
+	w.forget()
+	want := w.model.take(w.now(), id)
+	v := w.take(id)
+	w.same("take", want, v)
+	if v.Allowed {
+		w.admissions = append(w.admissions, throttle.Admission{ID: id, At: v.At})
+	}
+	return v
+}
+
+func (w *walker) samePeek() throttle.Verdict {
+	w.forget()
+	want := w.model.peek(w.now())
+	v := w.peek()
+	w.same("peek", want, v)
+	return v
+}
+
+// stepRecord records one to three sends of now, of some time ago, at the end of a window or
+// ahead of the clock, also some that are on record.
+func (w *walker) stepRecord() {
+	w.forget()
+	all := make([]throttle.Admission, 1+w.random.IntN(3))
+	for i := range all {
+		a := throttle.Admission{ID: throttle.NewID(), At: w.now()}
+		switch dice := w.random.IntN(10); {
+		case dice < 6:
+			a.At -= w.random.Int64N(1 + 2*w.window)
+		case dice < 8:
+			a.At -= w.window - 1 + w.random.Int64N(3)
+		case dice < 9:
+			a.At += w.random.Int64N(1000)
+		}
+		if len(w.admissions) > 0 && w.random.IntN(4) == 0 {
+			a.ID = w.recent(3).ID
+		}
+		all[i] = a
+	}
+	w.record(all...)
+	slices.SortStableFunc(all, func(a, b throttle.Admission) int { return cmp.Compare(a.At, b.At) })
+	for _, a := range all {
+		w.model.record(w.now(), a)
+		w.story = append(w.story, fmt.Sprintf("%d record of %d", w.now()-start, a.At-start))
+	}
+	w.admissions = append(w.admissions, all...)
+	w.tryWait(w.samePeek())
+}
+
+// forget lets the model forget what has expired, and counts a step.
+func (w *walker) forget() {
+	w.taken++
+	switch ends := w.model.expires(); {
+	case ends > 0 && w.now() >= ends+1000:
+		w.model.reset(w.now())
+		w.lapsed = true
+	case ends > 0:
+		w.lapsed = false
+	}
+}
+
+// byTime sorts the sends of one millisecond, which may come in any order.
+func byTime(h throttle.History) string {
+	h = slices.Clone(h)
+	slices.SortFunc(h, func(a, b throttle.Admission) int {
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.ID.String(), b.ID.String()))
+	})
+	return fmt.Sprint(h)
+}
+
+func (w *walker) same(call string, want, got any) {
+	w.t.Helper()
+	line := text(got)
+	w.story = append(w.story, fmt.Sprintf("%d %s: %s", w.now()-start, call, line))
+	if wanted := text(want); line != wanted {
+		w.fail("want " + wanted)
+	}
+}
+
+// text writes an answer in full.
+func text(answer any) string {
+	if v, ok := answer.(throttle.Verdict); ok {
+		return fmt.Sprintf("%s now %d at %d retry at %d, %d sent, newest %d, tiers %v",
+			spell(v), v.Now-start, v.At-start, v.RetryAt-start, v.Sent, v.Newest, v.Tiers)
+	}
+	return fmt.Sprint(answer)
+}
+
+func (w *walker) fail(why string) {
+	w.t.Helper()
+	for _, line := range slices.Concat(w.story[:1], w.story[max(1, len(w.story)-20):]) {
+		w.t.Log(line)
+	}
+	w.t.Fatal(why)
+}
