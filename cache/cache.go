@@ -3,10 +3,10 @@ package cache
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -28,14 +28,17 @@ type Options struct {
 }
 
 // Store is one data directory, or memory alone.
-type Store struct{ home home }
+type Store struct {
+	home   home
+	closed atomic.Bool
+}
 
 // Step makes the next value of a key from the old one. A nil old is a key without a value, a
 // nil next removes it. The value is forgotten at expires. A step must not modify old, keep
 // next, or call the store.
 type Step = func(old []byte) (next []byte, expires int64)
 
-// home keeps the values of all tables. Its keys begin with the table's name and a NUL.
+// home keeps the values of all tables. Its keys begin with the table's name and a slash.
 type home interface {
 	get(ctx context.Context, key string) ([]byte, error)
 	update(ctx context.Context, key string, step Step) error
@@ -56,9 +59,13 @@ func Open(o Options) (*Store, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.Dir == "" {
-		return &Store{newMemory(o)}, nil
+		return &Store{home: newMemory(o)}, nil
 	}
-	return nil, fmt.Errorf("opening the data directory: %w", errors.ErrUnsupported)
+	d, err := openDisk(o)
+	if err != nil {
+		return nil, fmt.Errorf("opening the data directory: %w", unavailable(err))
+	}
+	return &Store{home: d}, nil
 }
 
 // Ready returns an error if values cannot be read and written now.
@@ -69,8 +76,11 @@ func (s *Store) Ready(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the store. Later calls return ErrClosed.
+// Close waits for the calls under way and ends the store. Later calls return ErrClosed.
 func (s *Store) Close() error {
+	if s.closed.Swap(true) {
+		return nil
+	}
 	if err := s.home.close(); err != nil {
 		return fmt.Errorf("closing the store: %w", unavailable(err))
 	}
@@ -84,13 +94,13 @@ type Table struct {
 	prefix string
 }
 
-// Table returns the table of this name, which must not contain a NUL. Tables of one name are
-// one table.
+// Table returns the table of this name, which must not contain a slash. Tables of one name
+// are one table.
 func (s *Store) Table(name string) *Table {
-	if strings.ContainsRune(name, 0) {
-		panic("cache: the name of a table contains a NUL")
+	if strings.Contains(name, "/") {
+		panic("cache: the name of a table contains a slash")
 	}
-	return &Table{home: s.home, name: name, prefix: name + "\x00"}
+	return &Table{home: s.home, name: name, prefix: name + "/"}
 }
 
 // Get returns the value of the key, or nil if it has none or it has expired. The caller must

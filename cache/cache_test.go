@@ -45,12 +45,12 @@ func open(t testing.TB, o Options) *Store {
 
 func put(t testing.TB, table *Table, key, value string, expires int64) {
 	t.Helper()
-	if err := write(table, key, value, expires); err != nil {
+	if err := tryPut(table, key, value, expires); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func write(table *Table, key, value string, expires int64) error {
+func tryPut(table *Table, key, value string, expires int64) error {
 	return table.Update(ctx, key, func([]byte) ([]byte, int64) { return []byte(value), expires })
 }
 
@@ -79,6 +79,7 @@ func expectNone(t testing.TB, table *Table, key string) {
 // homes runs a test in memory alone and in a directory.
 func homes(t *testing.T, test func(t *testing.T, o Options)) {
 	t.Run("memory", func(t *testing.T) { test(t, Options{}) })
+	t.Run("disk", func(t *testing.T) { test(t, Options{Dir: t.TempDir()}) })
 }
 
 func TestUpdate_Steps_ReplaceAndRemove(t *testing.T) {
@@ -183,7 +184,7 @@ func TestClose_LaterCalls_SayClosed(t *testing.T) {
 		_, getting := table.Get(ctx, "key")
 		for name, err := range map[string]error{
 			"get":    getting,
-			"update": write(table, "key", "other", never),
+			"update": tryPut(table, "key", "other", never),
 			"each":   table.Each(ctx, func(string, []byte) bool { return true }),
 			"ready":  s.Ready(ctx),
 		} {

@@ -15,7 +15,7 @@ func TestMemory_Full_RefusesUntilSomethingExpiresOrGoes(t *testing.T) {
 	n := 0
 	var err error
 	for ; err == nil; n++ {
-		err = write(table, fmt.Sprint("key", n), "value", 1000)
+		err = tryPut(table, fmt.Sprint("key", n), "value", 1000)
 	}
 	if !errors.Is(err, ErrFull) || n < 200 || n > 500 {
 		t.Fatalf("after %d values: %v", n, err)
@@ -25,7 +25,7 @@ func TestMemory_Full_RefusesUntilSomethingExpiresOrGoes(t *testing.T) {
 	}
 	expect(t, table, "key0", "value")
 	put(t, table, "key0", "other", 1000)
-	if err := write(table, "key0", strings.Repeat("long", 100), 1000); !errors.Is(err, ErrFull) {
+	if err := tryPut(table, "key0", strings.Repeat("long", 100), 1000); !errors.Is(err, ErrFull) {
 		t.Errorf("a longer value: %v", err)
 	}
 	remove(t, table, "key1")
@@ -72,7 +72,7 @@ func TestMemory_Bytes_BoundTheHeap(t *testing.T) {
 	table := s.Table("t")
 	var err error
 	for i := 0; err == nil; i++ {
-		err = write(table, fmt.Sprintf("%d@example.com", i), strings.Repeat("v", i%120), never)
+		err = tryPut(table, fmt.Sprintf("%d@example.com", i), strings.Repeat("v", i%120), never)
 	}
 	if took := heap() - before; !errors.Is(err, ErrFull) || took > most*5/4 || took < most/2 {
 		t.Errorf("%d MB of %d are in use, %v", took>>20, most>>20, err)
