@@ -13,9 +13,9 @@ import (
 
 func machineNow() int64 { return time.Now().UnixMilli() }
 
-func openTable(t *testing.T, now func() int64) (*cache.Store, *cache.Table) {
+func openTable(t *testing.T, dir string, now func() int64) (*cache.Store, *cache.Table) {
 	t.Helper()
-	store, err := cache.Open(cache.Options{Now: now})
+	store, err := cache.Open(cache.Options{Dir: dir, Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,13 +24,17 @@ func openTable(t *testing.T, now func() int64) (*cache.Store, *cache.Table) {
 }
 
 func TestLocal_Suite(t *testing.T) {
-	_, table := openTable(t, machineNow)
-	keyedtest.Run(t, func() keyed.Store { return keyed.Local(table, machineNow) })
+	for where, dir := range map[string]string{"Memory": "", "Disk": t.TempDir()} {
+		t.Run(where, func(t *testing.T) {
+			_, table := openTable(t, dir, machineNow)
+			keyedtest.Run(t, func() keyed.Store { return keyed.Local(table, machineNow) })
+		})
+	}
 }
 
 func TestLocal_ValueExpires_ToTheMillisecond(t *testing.T) {
 	now := int64(1_800_000_000_000)
-	_, table := openTable(t, func() int64 { return now })
+	_, table := openTable(t, t.TempDir(), func() int64 { return now })
 	s := keyed.Local(table, func() int64 { return now })
 	var seen []byte
 	look := func(old []byte, _ int64) ([]byte, int64) { seen = old; return old, 1_800_000_000_100 }
@@ -47,7 +51,7 @@ func TestLocal_ValueExpires_ToTheMillisecond(t *testing.T) {
 }
 
 func TestLocal_Closed_Unavailable(t *testing.T) {
-	store, table := openTable(t, machineNow)
+	store, table := openTable(t, "", machineNow)
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
