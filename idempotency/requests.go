@@ -23,7 +23,7 @@ type Options struct {
 
 // Requests keeps the requests of all callers. It may be used by any number of goroutines.
 //
-// An invalid name or answer is ErrKey, ErrCaller or ErrAnswer. Any other error is
+// An invalid name is ErrKey or ErrCaller. Any other error is
 // throttle.ErrUnavailable and means that there is no answer, never that a request may be
 // done; what was asked for may or may not have been recorded. Errors name neither caller nor
 // key.
@@ -160,17 +160,13 @@ func (q *Requests) HandOver(ctx context.Context, lease Lease) (ok bool, err erro
 // Finish keeps the answer for those who ask again, and reports whether it did: not if another
 // attempt has the key. It may be repeated; the first answer stays.
 func (q *Requests) Finish(ctx context.Context, lease Lease, answer Answer) (kept bool, err error) {
-	const doing = "finishing a request"
-	text, err := answer.encode()
-	if err != nil {
-		return false, fmt.Errorf("%s: %w", doing, err)
-	}
+	text := answer.encode()
 	_, err = q.update(ctx, lease.name, func(r record, now int64) (next record) {
 		next, kept = r.finish(lease, text, now, now+q.o.Keep)
 		return next
 	})
 	if err != nil {
-		return false, fmt.Errorf("%s: %w", doing, err)
+		return false, fmt.Errorf("finishing a request: %w", err)
 	}
 	return kept, nil
 }

@@ -7,17 +7,12 @@ import (
 	"reflect"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
-	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/internal/keyed"
 	"github.com/mailgate/mailgate/internal/keyed/keyedtest"
-	"github.com/mailgate/mailgate/internal/redistest"
 	"github.com/mailgate/mailgate/throttle"
-	"github.com/redis/go-redis/v9"
 )
 
 const (
@@ -30,33 +25,6 @@ var (
 	other = idempotency.Fingerprint{2}
 	first = idempotency.Answer{Status: 201, Header: []idempotency.Field{{Name: "A", Value: "b"}}, Body: []byte("first")}
 )
-
-func localStore(t *testing.T) keyed.Store {
-	t.Helper()
-	now := func() int64 { return time.Now().UnixMilli() }
-	store, err := cache.Open(cache.Options{Now: now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
-	return keyed.Local(store.Table("requests"), now)
-}
-
-// eachHome runs a test on both homes. Each open is another process's view of one store.
-func eachHome(t *testing.T, test func(t *testing.T, open func() keyed.Store)) {
-	t.Run("local", func(t *testing.T) {
-		store := localStore(t)
-		test(t, func() keyed.Store { return store })
-	})
-	t.Run("redis", func(t *testing.T) {
-		server := redistest.Alone(t)
-		test(t, func() keyed.Store {
-			client := redis.NewClient(&redis.Options{Addr: server.Addr})
-			t.Cleanup(func() { _ = client.Close() })
-			return keyed.Redis(client, "mailgate:requests")
-		})
-	})
-}
 
 // caller is one caller with one key.
 type caller struct {
@@ -107,9 +75,8 @@ func (c caller) abandon(l idempotency.Lease, want bool) {
 }
 
 func TestRequests_DoneOnce_AnsweredAlike(t *testing.T) {
-	eachHome(t, func(t *testing.T, open func() keyed.Store) {
-		var clock keyedtest.Clock
-		c, elsewhere := newCaller(t, clock.Store(open())), newCaller(t, clock.Store(open()))
+	keyedtest.EachHome(t, func(t *testing.T, clock *keyedtest.Clock, open func() keyed.Store) {
+		c, elsewhere := newCaller(t, open()), newCaller(t, open())
 		l := c.begin(body, idempotency.Started).Lease
 		o := elsewhere.begin(body, idempotency.InFlight)
 		if o.RetryAfter < 1 || o.RetryAfter > lease {
@@ -135,9 +102,8 @@ func TestRequests_DoneOnce_AnsweredAlike(t *testing.T) {
 }
 
 func TestRequests_KilledAfterHandOver_Unknown(t *testing.T) {
-	eachHome(t, func(t *testing.T, open func() keyed.Store) {
-		var clock keyedtest.Clock
-		c := newCaller(t, clock.Store(open()))
+	keyedtest.EachHome(t, func(t *testing.T, clock *keyedtest.Clock, open func() keyed.Store) {
+		c := newCaller(t, open())
 		l := c.begin(body, idempotency.Started).Lease
 		clock.Add(lease / 2)
 		c.handOver(l, true)
@@ -152,9 +118,8 @@ func TestRequests_KilledAfterHandOver_Unknown(t *testing.T) {
 }
 
 func TestRequests_KilledBeforeHandOver_StartsAgain(t *testing.T) {
-	eachHome(t, func(t *testing.T, open func() keyed.Store) {
-		var clock keyedtest.Clock
-		c := newCaller(t, clock.Store(open()))
+	keyedtest.EachHome(t, func(t *testing.T, clock *keyedtest.Clock, open func() keyed.Store) {
+		c := newCaller(t, open())
 		l := c.begin(body, idempotency.Started)
 		if l.Previous != (throttle.ID{}) || !l.Lease.AdmissionID().Valid() {
 			t.Errorf("previous %q, charged under %q", l.Previous, l.Lease.AdmissionID())
@@ -172,7 +137,7 @@ func TestRequests_KilledBeforeHandOver_StartsAgain(t *testing.T) {
 }
 
 func TestRequests_Abandoned_KeyIsFree(t *testing.T) {
-	eachHome(t, func(t *testing.T, open func() keyed.Store) {
+	keyedtest.EachHome(t, func(t *testing.T, clock *keyedtest.Clock, open func() keyed.Store) {
 		c := newCaller(t, open())
 		for _, handOver := range []bool{false, true} {
 			l := c.begin(body, idempotency.Started).Lease
@@ -192,13 +157,13 @@ func TestRequests_Abandoned_KeyIsFree(t *testing.T) {
 }
 
 func TestRequests_AnsweredWithoutHandOver_Replays(t *testing.T) {
-	c := newCaller(t, localStore(t))
+	c := newCaller(t, keyedtest.Local(t, &keyedtest.Clock{}))
 	c.finish(c.begin(body, idempotency.Started).Lease, first, true)
 	c.begin(body, idempotency.Replay)
 }
 
 func TestRequests_Callers_AreApart(t *testing.T) {
-	a := newCaller(t, localStore(t))
+	a := newCaller(t, keyedtest.Local(t, &keyedtest.Clock{}))
 	b := a
 	b.name.Caller = "blog"
 	a.begin(body, idempotency.Started)
@@ -207,9 +172,8 @@ func TestRequests_Callers_AreApart(t *testing.T) {
 
 // Of many that begin at once one is told to do it; and when its lease has ended, again one.
 func TestRequests_ManyAtOnce_OneStarted(t *testing.T) {
-	eachHome(t, func(t *testing.T, open func() keyed.Store) {
-		var clock keyedtest.Clock
-		nodes := []caller{newCaller(t, clock.Store(open())), newCaller(t, clock.Store(open())), newCaller(t, clock.Store(open()))}
+	keyedtest.EachHome(t, func(t *testing.T, clock *keyedtest.Clock, open func() keyed.Store) {
+		nodes := []caller{newCaller(t, open()), newCaller(t, open()), newCaller(t, open())}
 		for round := range 3 {
 			var done sync.WaitGroup
 			outcomes := make([]idempotency.Outcome, 48)
@@ -236,44 +200,20 @@ func TestRequests_ManyAtOnce_OneStarted(t *testing.T) {
 	})
 }
 
-// outage is a node's view of shared records that can be away.
-type outage struct {
-	shared, own keyed.Store
-	away        atomic.Bool
-}
+// recordKey is the key of the record of a caller's name.
+const recordKey = "4:shopk"
 
-func (o *outage) Update(ctx context.Context, key string, step keyed.Step) (bool, error) {
-	if !o.away.Load() {
-		alone, err := o.shared.Update(ctx, key, step)
-		return alone, err
-	}
-	_, err := o.own.Update(ctx, key, step)
-	return true, err
-}
-
-// copyTo makes the record of c's name in one store that of another, merged.
-func (c caller) copyTo(from, to keyed.Store) {
+func (c caller) copy(from, to keyed.Store) {
 	c.t.Helper()
-	const name = "4:shopk"
-	var own []byte
-	look := func(old []byte, now int64) ([]byte, int64) {
-		own = append([]byte(nil), old...)
-		return idempotency.Merge(old, nil, now)
-	}
-	if _, err := from.Update(c.t.Context(), name, look); err != nil || len(own) == 0 {
-		c.t.Fatalf("%d bytes, %v", len(own), err)
-	}
-	if _, err := to.Update(c.t.Context(), name, func(old []byte, now int64) ([]byte, int64) { return idempotency.Merge(old, own, now) }); err != nil {
-		c.t.Fatal(err)
-	}
+	keyedtest.Copy(c.t, idempotency.Merge, recordKey, from, to)
 }
 
 // A request that was done alone is answered alone, and by the shared records once they know.
 func TestRequests_Alone_DoneAndTold(t *testing.T) {
-	eachHome(t, func(t *testing.T, open func() keyed.Store) {
-		o := &outage{shared: open(), own: localStore(t)}
-		c, elsewhere := newCaller(t, o), newCaller(t, o.shared)
-		o.away.Store(true)
+	keyedtest.EachHome(t, func(t *testing.T, clock *keyedtest.Clock, open func() keyed.Store) {
+		o := &keyedtest.Outage{Shared: open(), Own: keyedtest.Local(t, clock)}
+		c, elsewhere := newCaller(t, o), newCaller(t, o.Shared)
+		o.Away.Store(true)
 		began := c.begin(body, idempotency.Started)
 		if !began.Alone {
 			t.Error("it does not say that it was decided alone")
@@ -284,8 +224,8 @@ func TestRequests_Alone_DoneAndTold(t *testing.T) {
 		if again := c.begin(body, idempotency.Replay); !again.Alone {
 			t.Error("it does not say that it was answered alone")
 		}
-		c.copyTo(o.own, o.shared)
-		o.away.Store(false)
+		c.copy(o.Own, o.Shared)
+		o.Away.Store(false)
 		if again := elsewhere.begin(body, idempotency.Replay); !reflect.DeepEqual(again.Answer, first) {
 			t.Errorf("the answer is %+v", again.Answer)
 		}
@@ -293,12 +233,13 @@ func TestRequests_Alone_DoneAndTold(t *testing.T) {
 }
 
 func TestRequests_BegunAloneThenTold_GoesOn(t *testing.T) {
-	o := &outage{shared: localStore(t), own: localStore(t)}
+	clock := &keyedtest.Clock{}
+	o := &keyedtest.Outage{Shared: keyedtest.Local(t, clock), Own: keyedtest.Local(t, clock)}
 	c := newCaller(t, o)
-	o.away.Store(true)
+	o.Away.Store(true)
 	l := c.begin(body, idempotency.Started).Lease
-	c.copyTo(o.own, o.shared)
-	o.away.Store(false)
+	c.copy(o.Own, o.Shared)
+	o.Away.Store(false)
 	c.handOver(l, true)
 	c.finish(l, first, true)
 	c.begin(body, idempotency.Replay)
@@ -307,28 +248,29 @@ func TestRequests_BegunAloneThenTold_GoesOn(t *testing.T) {
 // Another node may replace an attempt that the shared records know of, so its mail must not
 // leave unless they know of that as well.
 func TestRequests_BegunShared_NotHandedOverAlone(t *testing.T) {
-	o := &outage{shared: localStore(t), own: localStore(t)}
-	c, elsewhere := newCaller(t, o), newCaller(t, o.shared)
+	clock := &keyedtest.Clock{}
+	o := &keyedtest.Outage{Shared: keyedtest.Local(t, clock), Own: keyedtest.Local(t, clock)}
+	c, elsewhere := newCaller(t, o), newCaller(t, o.Shared)
 	l := c.begin(body, idempotency.Started).Lease
-	c.copyTo(o.shared, o.own) // as a node keeps what the shared records said
-	o.away.Store(true)
+	c.copy(o.Shared, o.Own) // as a node keeps what the shared records said
+	o.Away.Store(true)
 	if ok, err := c.requests.HandOver(t.Context(), l); ok || !errors.Is(err, throttle.ErrUnavailable) {
 		t.Fatalf("%v, %v", ok, err)
 	}
 	c.abandon(l, true)
-	c.copyTo(o.own, o.shared)
+	c.copy(o.Own, o.Shared)
 	elsewhere.begin(body, idempotency.Started)
 }
 
 // An attempt that the shared records knew of may have gone on at another node, so it is not
 // replaced alone, however often that is tried.
 func TestRequests_EndedAttempt_NotReplacedAlone(t *testing.T) {
-	var clock keyedtest.Clock
-	o := &outage{shared: clock.Store(localStore(t)), own: clock.Store(localStore(t))}
+	clock := &keyedtest.Clock{}
+	o := &keyedtest.Outage{Shared: keyedtest.Local(t, clock), Own: keyedtest.Local(t, clock)}
 	c := newCaller(t, o)
 	c.begin(body, idempotency.Started)
-	c.copyTo(o.shared, o.own)
-	o.away.Store(true)
+	c.copy(o.Shared, o.Own)
+	o.Away.Store(true)
 	clock.Add(lease)
 	for range 3 {
 		unheard, err := c.requests.Begin(t.Context(), c.name, body)
@@ -337,7 +279,7 @@ func TestRequests_EndedAttempt_NotReplacedAlone(t *testing.T) {
 		}
 		c.abandon(unheard.Lease, false)
 	}
-	o.away.Store(false)
+	o.Away.Store(false)
 	c.begin(body, idempotency.Started)
 }
 
@@ -352,7 +294,7 @@ func (l lost) Update(ctx context.Context, key string, step keyed.Step) (bool, er
 }
 
 func TestRequests_ReplyLost_LeaseAbandons(t *testing.T) {
-	store := localStore(t)
+	store := keyedtest.Local(t, &keyedtest.Clock{})
 	c := newCaller(t, lost{store})
 	o, err := c.requests.Begin(t.Context(), c.name, body)
 	if o.State == idempotency.Started || !errors.Is(err, throttle.ErrUnavailable) {
@@ -372,11 +314,11 @@ func TestRequests_ReplyLost_LeaseAbandons(t *testing.T) {
 
 // A damaged record is an error, never a request that may be done, and names no one.
 func TestRequests_DamagedRecord_Fails(t *testing.T) {
-	eachHome(t, func(t *testing.T, open func() keyed.Store) {
+	keyedtest.EachHome(t, func(t *testing.T, clock *keyedtest.Clock, open func() keyed.Store) {
 		store := open()
 		c := newCaller(t, store)
 		for _, damaged := range []string{"damaged", "\x01\x04" + strings.Repeat("t", 16) + string(body[:]) + "\xff\xff\xff\xff\xff\x7fdamaged"} {
-			if _, err := store.Update(t.Context(), "4:shopk", func(_ []byte, now int64) ([]byte, int64) { return []byte(damaged), now + keep }); err != nil {
+			if _, err := store.Update(t.Context(), recordKey, func(_ []byte, now int64) ([]byte, int64) { return []byte(damaged), now + keep }); err != nil {
 				t.Fatal(err)
 			}
 			for range 2 {
@@ -390,11 +332,7 @@ func TestRequests_DamagedRecord_Fails(t *testing.T) {
 }
 
 func TestRequests_Invalid_Fails(t *testing.T) {
-	c := newCaller(t, localStore(t))
-	l := c.begin(body, idempotency.Started).Lease
-	if _, err := c.requests.Finish(t.Context(), l, idempotency.Answer{}); !errors.Is(err, idempotency.ErrAnswer) {
-		t.Errorf("an answer without a status: %v", err)
-	}
+	c := newCaller(t, keyedtest.Local(t, &keyedtest.Clock{}))
 	for name, want := range map[idempotency.Name]error{
 		{Caller: "shop"}: idempotency.ErrKey,
 		{Caller: strings.Repeat("c", 256), Key: "k"}: idempotency.ErrCaller,
@@ -406,7 +344,7 @@ func TestRequests_Invalid_Fails(t *testing.T) {
 	const year = 366 * 24 * 60 * 60 * 1000
 	for _, o := range []idempotency.Options{{}, {Lease: -1}, {Keep: -1}, {Lease: 2, Keep: 1}, {Keep: year + 1}} {
 		if o != (idempotency.Options{}) {
-			o.Store = localStore(t)
+			o.Store = keyedtest.Local(t, &keyedtest.Clock{})
 		}
 		if _, err := idempotency.New(o); err == nil {
 			t.Errorf("%+v passes", o)

@@ -1,4 +1,5 @@
-// Package keyedtest is the suite that every keyed.Store passes, and a clock for tests.
+// Package keyedtest is the suite that every keyed.Store passes, and what tests of packages
+// that are built on one need: its homes, a clock, an outage.
 package keyedtest
 
 import (
@@ -25,9 +26,7 @@ func (c *Clock) Add(ms int64) { c.ahead.Add(ms) }
 // Now returns this clock, for what keeps time beside a Store in one process.
 func (c *Clock) Now() int64 { return time.Now().UnixMilli() + c.ahead.Load() }
 
-// Store returns s by this clock.
-func (c *Clock) Store(s keyed.Store) keyed.Store { return moved{s, c} }
-
+// moved is a Store by another clock than its own.
 type moved struct {
 	keyed.Store
 	clock *Clock
