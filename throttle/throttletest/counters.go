@@ -213,12 +213,14 @@ func anyCounter(t *testing.T, open Open, a throttle.Algorithm) {
 	if !v.Allowed || v.Remaining() != 3 || v.Tiers[0].Refill != 0 {
 		t.Fatalf("after a reset: %s", spell(v))
 	}
-	// The clock of a record outlives its sends.
+	// The moment of a released send is kept for as long as the send would have been.
 	at := k.now()
 	if !k.release(k.admit()) {
 		t.Fatal("not given back")
 	}
-	k.add(-59_999)
+	k.add(15_000)
+	k.peek()
+	k.set(at - 59_999)
 	if v := k.peek(); v.At < at-at%10_000 && v.At < at-at%60_000 || !v.Allowed {
 		t.Fatalf("at %d after a release at %d", v.At-start, at-start)
 	}
