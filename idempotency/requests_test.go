@@ -312,7 +312,7 @@ func TestRequests_ReplyLost_LeaseAbandons(t *testing.T) {
 	c.begin(body, idempotency.Started)
 }
 
-// A damaged record is an error, never a request that may be done, and names no one.
+// A damaged record is an error, never a request that may be done, and its text names neither caller nor key.
 func TestRequests_DamagedRecord_Fails(t *testing.T) {
 	keyedtest.EachHome(t, func(t *testing.T, clock *keyedtest.Clock, open func() keyed.Store) {
 		store := open()

@@ -46,7 +46,7 @@
 // and no others: only one of those is then Correct. Everything else is
 // throttle.ErrUnavailable, right or wrong, and the guess stays charged. [Merge] tells the
 // shared records afterwards, in any order and any number of times. A code that was revoked
-// alone may come back by a merge until it expires; it was mailed to no one.
+// alone may come back by a merge until it expires, but no mail has it.
 //
 // # Time
 //
