@@ -32,19 +32,19 @@ var rooms = map[string][]string{
 	"throttle/memory":             {"throttle", "throttle/meter", "clock"},
 	"throttle/local":              {"throttle", "throttle/meter", "cache", "clock"},
 	"throttle/cluster":            {"throttle", "throttle/meter", "redisstore"},
-	"redisstore":                  {"boundedfile", "breaker", "clock"},
+	"redisstore":                  {"boundedfile", "internal/breaker", "clock"},
 	"redisstore/redistest":        {"servertest"},
 	"cache/cachetest":             {"cache"},
 	"cache":                       {},
-	"breaker":                     {},
+	"internal/breaker":                     {},
 	"clock":                       {},
 	"clock/clocktest":             {},
-	"mailer":                      {"mailer/oauth", "boundedfile", "breaker", "clock"},
+	"mailer":                      {"mailer/oauth", "boundedfile", "internal/breaker", "clock"},
 	"mailer/oauth":                {"strictyaml"},
-	"mailer/mailtest":             {"servertest"},
+	"internal/mailtest":             {"servertest"},
 	"servertest":                  {},
 	"mailer/sandbox":              {"mailer", "clock"},
-	"mailer/sandbox/fault":        {"mailer", "mailer/sandbox"},
+	"internal/mailtest/fault":        {"mailer", "mailer/sandbox"},
 	"verify":                      {"throttle", "secret"}, // whose limiters count the guesses
 	"verify/local":                {"verify", "throttle", "cache", "clock"},
 	"verify/cluster":              {"verify", "throttle", "redisstore"},
@@ -90,7 +90,7 @@ var technologies = []struct {
 	{"Badger", []string{"github.com/dgraph-io/badger"}, []string{"cache"}},
 	{"SMTP", []string{"github.com/emersion/go-smtp", "github.com/emersion/go-sasl", "github.com/jordan-wright/email", "net/smtp"}, []string{"mailer"}},
 	{"YAML", []string{"github.com/goccy/go-yaml"}, []string{"strictyaml", "api"}},
-	{"testing", []string{"testing"}, []string{"cache/cachetest", "throttle/throttletest", "redisstore/redistest", "mailer/mailtest", "servertest", "verify/verifytest", "idempotency/idempotencytest"}},
+	{"testing", []string{"testing"}, []string{"cache/cachetest", "throttle/throttletest", "redisstore/redistest", "internal/mailtest", "servertest", "verify/verifytest", "idempotency/idempotencytest"}},
 }
 
 // nameless are names that say nothing about what is inside.

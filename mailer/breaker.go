@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/mailgate/mailgate/breaker"
+	"github.com/mailgate/mailgate/internal/breaker"
 )
 
 // Breaker says when a failing relay is left alone. After Failures failures in

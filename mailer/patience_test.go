@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mailgate/mailgate/breaker"
+	"github.com/mailgate/mailgate/internal/breaker"
 )
 
 // TestWhoseTimeEnded: a send may take 20 s. In seconds since it came.

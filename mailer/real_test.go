@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/mailgate/mailgate/mailer"
-	"github.com/mailgate/mailgate/mailer/mailtest"
+	"github.com/mailgate/mailgate/internal/mailtest"
 	"github.com/mailgate/mailgate/servertest"
 )
 

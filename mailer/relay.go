@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mailgate/mailgate/breaker"
+	"github.com/mailgate/mailgate/internal/breaker"
 )
 
 // relay is one relay: how to reach it, what is connected to it, and whether

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/mailgate/mailgate/mailer"
-	"github.com/mailgate/mailgate/mailer/sandbox/fault"
+	"github.com/mailgate/mailgate/internal/mailtest/fault"
 )
 
 // TestBarredByAll: no relay wants mail of ours. That is not the recipient's doing, who need

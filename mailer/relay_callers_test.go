@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/mailer"
-	"github.com/mailgate/mailgate/mailer/sandbox/fault"
+	"github.com/mailgate/mailgate/internal/mailtest/fault"
 )
 
 // TestAFloodingCallerLeavesRoom: one caller asks for as many mails at once as it

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mailgate/mailgate/mailer/sandbox/fault"
+	"github.com/mailgate/mailgate/internal/mailtest/fault"
 )
 
 func noConnections(most, perDomain int) *connections {

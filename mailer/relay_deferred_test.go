@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/mailer"
-	"github.com/mailgate/mailgate/mailer/sandbox/fault"
+	"github.com/mailgate/mailgate/internal/mailtest/fault"
 )
 
 // TestDeferred: what ended at the recipient is told apart from a relay's trouble, and only

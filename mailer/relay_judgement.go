@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/mailgate/mailgate/breaker"
+	"github.com/mailgate/mailgate/internal/breaker"
 )
 
 // diedEarly says whether the connection, not the mail, was what failed, or may have

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/mailgate/mailgate/mailer"
-	"github.com/mailgate/mailgate/mailer/sandbox/fault"
+	"github.com/mailgate/mailgate/internal/mailtest/fault"
 )
 
 // Whoever sends a mail hears of it before the first octet of its text goes out.

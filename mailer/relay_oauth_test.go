@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/mailer"
-	"github.com/mailgate/mailgate/mailer/mailtest"
-	"github.com/mailgate/mailgate/mailer/sandbox/fault"
+	"github.com/mailgate/mailgate/internal/mailtest"
+	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/servertest"
 )
 

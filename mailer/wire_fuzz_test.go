@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/mailgate/mailgate/mailer"
-	"github.com/mailgate/mailgate/mailer/sandbox/fault"
+	"github.com/mailgate/mailgate/internal/mailtest/fault"
 )
 
 var recipients = regexp.MustCompile(`(?mi)^RCPT TO:(.*)\r\n`)

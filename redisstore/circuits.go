@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/mailgate/mailgate/breaker"
+	"github.com/mailgate/mailgate/internal/breaker"
 )
 
 // ErrResting means that the key's server has not answered for a while, and was not asked:

@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/mailgate/mailgate/breaker"
+	"github.com/mailgate/mailgate/internal/breaker"
 )
 
 // Ready reports whether Redis takes writes, by a trial. Where replicas have to confirm a send

@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/mailgate/mailgate/breaker"
+	"github.com/mailgate/mailgate/internal/breaker"
 )
 
 // Resting is how many servers are left alone at this moment because they do not answer;

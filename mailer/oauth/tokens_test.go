@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mailgate/mailgate/mailer/mailtest"
+	"github.com/mailgate/mailgate/internal/mailtest"
 	"github.com/mailgate/mailgate/mailer/oauth"
 	"github.com/mailgate/mailgate/servertest"
 )

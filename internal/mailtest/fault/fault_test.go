@@ -5,7 +5,7 @@ import (
 	"net/smtp"
 	"testing"
 
-	"github.com/mailgate/mailgate/mailer/sandbox/fault"
+	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/servertest"
 )
 
