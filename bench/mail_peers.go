@@ -9,7 +9,8 @@ import (
 
 	"github.com/jordan-wright/email"
 
-	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/message"
+	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/mailer/sandbox"
 )
 
@@ -66,20 +67,20 @@ func emailsOf(letters []letter) ([]*email.Email, error) {
 }
 
 // asRead is a mail as its reader sees it: what the peer composes from.
-func asRead(m mailer.Message) (sandbox.Message, error) {
+func asRead(m message.Message) (sandbox.Message, error) {
 	box, err := sandbox.Start(sandbox.Options{})
 	if err != nil {
 		return sandbox.Message{}, err
 	}
 	defer box.Close()
-	if err := withRelays(box.Addr(), func(r *mailer.Relays) error { return send(r, m) }); err != nil {
+	if err := withRelays(box.Addr(), func(r *relay.Relays) error { return send(r, m) }); err != nil {
 		return sandbox.Message{}, err
 	}
-	return box.Wait(context.Background(), m.To)
+	return box.Wait(context.Background(), m.To.String())
 }
 
 // alike makes sure that the peer's mail is about as long as ours.
-func alike(theirs *email.Email, ours mailer.Message) error {
+func alike(theirs *email.Email, ours message.Message) error {
 	octets, err := theirs.Bytes()
 	if err != nil {
 		return err

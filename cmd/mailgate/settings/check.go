@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-playground/validator/v10"
 
-	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/relay"
 )
 
 // check looks at what single values cannot say: their ranges, and whether they go
@@ -29,7 +29,7 @@ func (s *Settings) check() error {
 		{s.RedisURL == "" && s.origins["redis_timeout"].Given(), "redis_timeout", "it means nothing without redis_url"},
 		{s.RedisURL == "" && s.origins["on_store_outage"].Given(), "on_store_outage", "it means nothing without redis_url"},
 		{s.RedisConfirm > 0 && s.GoesOn(), "on_store_outage", "it cannot be continue beside redis_confirm, under which no mail is sent that replicas have not confirmed: set refuse, or redis_confirm to 0"},
-		{s.SMTPRate > 0 && s.SMTPRate < mailer.SlowestPace, "smtp_rate", "it must be 0, for as they come, or at least 0.000001"},
+		{s.SMTPRate > 0 && s.SMTPRate < relay.SlowestPace, "smtp_rate", "it must be 0, for as they come, or at least 0.000001"},
 		{s.SMTPRate == 0 && s.origins["smtp_queue"].Given(), "smtp_queue", "it means nothing without smtp_rate"},
 		{s.forReal() && s.APIKeys.known(), "api_keys", "a secret in it is " + ofTrial},
 		{s.forReal() && s.AdminKeys.known(), "admin_keys", "a secret in it is " + ofTrial},

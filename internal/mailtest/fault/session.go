@@ -232,7 +232,11 @@ func (s *session) data() error {
 		}
 		text = append(text, line...)
 	}
-	kind, _ := s.server.due(Dot)
+	kind, script := s.server.due(Dot)
+	if script.Size > 0 && len(text) > script.Size {
+		s.from, s.to = "", ""
+		return s.say("552 5.3.4 message size exceeds fixed limit")
+	}
 	s.server.keep(Mail{
 		From: s.from, To: s.to, Text: text, ReceivedMS: time.Now().UnixMilli(),
 		Refused: s.late || kind == Temporary || kind == Greylist || kind == Permanent || kind == Barred || kind == Leaving,
