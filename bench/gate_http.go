@@ -12,8 +12,6 @@ import (
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/mailer/address"
-	"github.com/mailgate/mailgate/mailer/message"
-	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"

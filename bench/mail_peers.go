@@ -54,7 +54,7 @@ func emailsOf(letters []letter) ([]*email.Email, error) {
 	all := make([]*email.Email, len(letters))
 	for i, l := range letters {
 		all[i] = &email.Email{
-			From: seen.Header.Get("From"), To: []string{l.message.To}, Subject: seen.Subject,
+			From: seen.Header.Get("From"), To: []string{l.message.To.String()}, Subject: seen.Subject,
 			Text: []byte(seen.Text), HTML: []byte(seen.HTML),
 			Headers: textproto.MIMEHeader{
 				"Message-Id":     {l.message.ID},
@@ -110,10 +110,10 @@ func dialSMTP(addr string) (smtpClients, error) {
 func (s smtpClients) send(l *letter) error {
 	client := <-s
 	defer func() { s <- client }()
-	if err := client.Mail(l.message.From); err != nil {
+	if err := client.Mail(l.message.From.String()); err != nil {
 		return err
 	}
-	if err := client.Rcpt(l.message.To); err != nil {
+	if err := client.Rcpt(l.message.To.String()); err != nil {
 		return err
 	}
 	data, err := client.Data()

@@ -12,7 +12,7 @@ import (
 // plain ASCII, which are nearly all, do not need the IDNA tables.
 func appendDomain(to []byte, domain string) ([]byte, Reason) {
 	if domain == "" {
-		return to, ReasonNoDomain
+		return to, "no-domain"
 	}
 	start, wide := len(to), false
 	for i := range len(domain) {
@@ -24,15 +24,15 @@ func appendDomain(to []byte, domain string) ([]byte, Reason) {
 		case c >= utf8.RuneSelf:
 			wide = true
 		case c == '_':
-			return to, ReasonDomainUnderscore
+			return to, "domain-underscore"
 		default:
-			return to, ReasonDomainCharacter
+			return to, "domain-character"
 		}
 	}
 	if wide {
 		ascii, err := idna.Lookup.ToASCII(domain)
 		if err != nil {
-			return to, ReasonDomainIDN
+			return to, "domain-idn"
 		}
 		to = append(to[:start], ascii...)
 	}
@@ -41,37 +41,37 @@ func appendDomain(to []byte, domain string) ([]byte, Reason) {
 		return to, reason
 	}
 	if wide {
-		return to, ReasonDomainIDN
+		return to, "domain-idn"
 	}
-	return to, ReasonDomainPunycode
+	return to, "domain-punycode"
 }
 
 // checkLabels checks each label of an ASCII domain and reports whether any is punycode.
 func checkLabels(domain []byte) (punycode bool, reason Reason) {
 	if domain[len(domain)-1] == '.' {
-		return false, ReasonDomainTrailing
+		return false, "domain-trailing-dot"
 	}
 	var last []byte
 	for label := range bytes.SplitSeq(domain, []byte{'.'}) {
 		n := len(label)
 		switch {
 		case n == 0:
-			return false, ReasonDomainDot
+			return false, "domain-dot"
 		case n > maxLabel:
-			return false, ReasonDomainLabelLong
+			return false, "domain-label-too-long"
 		case bytes.HasPrefix(label, []byte("xn--")):
 			punycode = true
 		case label[0] == '-' || label[n-1] == '-',
 			n >= 4 && label[2] == '-' && label[3] == '-': // reserved by RFC 5890, 2.3.1
-			return false, ReasonDomainHyphen
+			return false, "domain-hyphen"
 		}
 		last = label
 	}
 	switch {
 	case len(last) == len(domain):
-		return false, ReasonDomainWithoutDot
+		return false, "domain-without-dot"
 	case len(bytes.Trim(last, "0123456789")) == 0:
-		return false, ReasonDomainNumeric
+		return false, "domain-numeric"
 	}
 	return punycode, ""
 }

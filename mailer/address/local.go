@@ -11,33 +11,33 @@ import (
 func checkText(text string) Reason {
 	switch {
 	case text == "":
-		return ReasonEmpty
+		return "empty"
 	case len(text) > maxAddress:
 		return ReasonTooLong
 	case !utf8.ValidString(text):
-		return ReasonNotUTF8
+		return "not-utf8"
 	case strings.ContainsFunc(text, unicode.IsControl):
-		return ReasonControl
+		return "control"
 	case strings.ContainsFunc(text, isInvisible):
-		return ReasonInvisible
+		return "invisible"
 	case strings.ContainsAny(text, "<>"):
-		return ReasonDisplayName
+		return "display-name"
 	case strings.Contains(text, `"`):
-		return ReasonQuoted
+		return "quoted"
 	case strings.ContainsAny(text, "()"):
-		return ReasonComment
+		return "comment"
 	case strings.ContainsAny(text, "[]"):
-		return ReasonLiteral
+		return "literal"
 	case strings.Contains(text, " "):
-		return ReasonSpace
+		return "space"
 	}
 	switch strings.Count(text, "@") {
 	case 0:
-		return ReasonNoAt
+		return "no-at"
 	case 1:
 		return ""
 	}
-	return ReasonSeveralAt
+	return "several-at"
 }
 
 // isInvisible reports whether r shows nothing: white space beyond ASCII, format
@@ -58,30 +58,30 @@ const atomMarks = ".#$&'*+-/=?^_`{|}~"
 // checkLocal checks the part before the @ against RFC 5321's Dot-string.
 func checkLocal(local string) Reason {
 	if local == "" {
-		return ReasonNoLocal
+		return "no-local"
 	}
 	if len(local) > maxLocal {
-		return ReasonLocalTooLong
+		return "local-too-long"
 	}
 	for i := range len(local) {
 		switch c := local[i]; {
 		case c >= utf8.RuneSelf:
-			return ReasonLocalNotASCII
+			return "local-not-ascii"
 		case c == '%' || c == '!':
 			// Atoms by the grammar, but relays still read a%b@c as a@b and c!a as a@c:
 			// one mailbox would have any number of keys.
-			return ReasonRoute
+			return "route"
 		case !isLetterOrDigit(c) && strings.IndexByte(atomMarks, c) < 0:
-			return ReasonLocalCharacter
+			return "local-character"
 		}
 	}
 	// =? starts an RFC 2047 encoded word, which some readers decode even in an address.
 	// Folding may drop what is between the two.
 	if equals := strings.IndexByte(local, '='); equals >= 0 && strings.Contains(local[equals:], "?") {
-		return ReasonEncodedWord
+		return "encoded-word"
 	}
 	if local[0] == '.' || local[len(local)-1] == '.' || strings.Contains(local, "..") {
-		return ReasonLocalDot
+		return "local-dot"
 	}
 	return ""
 }
