@@ -143,6 +143,8 @@ type fakeTransaction struct {
 }
 
 func (f fakeTransaction) Commit(ctx context.Context, text []byte) (relay.Receipt, error) {
+	_, id, _ := strings.Cut(string(text), "\r\nMessage-ID: ")
+	f.mail.ID, _, _ = strings.Cut(id, "\r\n")
 	f.mail.Bytes = text
 	return relay.Receipt{}, f.commit(ctx, f.mail)
 }

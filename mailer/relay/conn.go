@@ -93,7 +93,7 @@ func (c *conn) introduce(b budget) *Error {
 			return failure
 		}
 	}
-	if failure := c.expect(b, StepBanner, nothing, 2); failure != nil {
+	if failure := c.expect(b, StepBanner, 2); failure != nil {
 		return failure
 	}
 	c.most = mostMails(string(c.in.text))
@@ -131,12 +131,11 @@ func (c *conn) secure(b budget) *Error {
 // hello says EHLO. A relay that does not know it, or that a firewall keeps from hearing it,
 // is told HELO, as RFC 5321 asks, and offers nothing.
 func (c *conn) hello(b budget) *Error {
-	failure := c.expect(b, StepEHLO, "EHLO "+c.options.HELO, 2)
+	failure := c.expect(b, StepEHLO, 2, "EHLO "+c.options.HELO)
 	if failure == nil {
 		c.offers = readExtensions(string(c.in.text))
 	} else if failure.Reply != nil && (failure.Reply.Code == 500 || failure.Reply.Code == 502) {
-		c.broken = false
-		failure = c.expect(b, StepEHLO, "HELO "+c.options.HELO, 2)
+		failure = c.expect(b, StepEHLO, 2, "HELO "+c.options.HELO)
 	}
 	return failure
 }
@@ -146,7 +145,7 @@ func (c *conn) upgrade(b budget) *Error {
 	if !c.offers.startTLS {
 		return c.lost(b, StepSTARTTLS, errNoSTARTTLS)
 	}
-	if failure := c.expect(b, StepSTARTTLS, "STARTTLS", 220); failure != nil {
+	if failure := c.expect(b, StepSTARTTLS, 220, "STARTTLS"); failure != nil {
 		return failure
 	}
 	// What came along with the 220 came in the clear. Read later, it would pass for the
@@ -160,29 +159,26 @@ func (c *conn) upgrade(b budget) *Error {
 	return c.hello(b)
 }
 
-// nothing is no line at all, to read a reply that needs none.
-const nothing = "\x00"
-
-// expect sends a line and fails unless the reply has this code, or this first digit.
-func (c *conn) expect(b budget, step Step, line string, want int) *Error {
-	code, err := c.ask(b, line)
+// expect sends a line, if there is one, and fails unless the reply has this code, or this
+// first digit.
+func (c *conn) expect(b budget, step Step, want int, line ...string) *Error {
+	code, err := c.ask(b, line...)
 	switch {
 	case err != nil:
 		return c.lost(b, step, err)
 	case code == want, code/100 == want:
 		return nil
 	}
-	c.broken = true
 	return c.refused(step, code)
 }
 
-// ask sends a line and reads the reply.
-func (c *conn) ask(b budget, line string) (int, error) {
+// ask sends a line, if there is one, and reads the reply.
+func (c *conn) ask(b budget, line ...string) (int, error) {
 	if err := c.arm(b, c.options.CommandTimeout); err != nil {
 		return 0, err
 	}
-	if line != nothing {
-		if _, err := c.stream.Write([]byte(line + "\r\n")); err != nil {
+	for _, text := range line {
+		if _, err := c.stream.Write([]byte(text + "\r\n")); err != nil {
 			return 0, err
 		}
 	}

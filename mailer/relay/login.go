@@ -91,7 +91,6 @@ func (c *conn) tell(b budget, lines []string, secrets ...string) *Error {
 		case code == 334 && i < len(lines)-1:
 			continue
 		}
-		c.broken = true
 		failure := c.refused(StepAUTH, code)
 		for _, secret := range secrets {
 			if strings.Contains(failure.Reply.Message, secret[:min(len(secret), 12)]) {

@@ -163,11 +163,10 @@ func (t *tokens) ask() (string, error) {
 	}
 	printable := !strings.ContainsFunc(token.AccessToken, func(c rune) bool { return c <= ' ' || c > '~' })
 	if !printable || len(token.AccessToken) > mostTokenBytes || token.Type() != "Bearer" {
-		return "", errors.New("it gave no token that can be used")
+		return "", errors.New("it answered without a token that can be used")
 	}
 	life := unsaidToken
-	if token.ExpiresIn > 0 {
-		whole := min(time.Duration(min(token.ExpiresIn, int64(longestToken/time.Second)))*time.Second, longestToken)
+	if whole := min(time.Until(token.Expiry).Round(time.Second), longestToken); whole > 0 {
 		life = max(whole-tokenLeeway, whole/2)
 	}
 	t.mu.Lock()
@@ -196,6 +195,9 @@ func (t *tokens) refused(token string) {
 // secret. Errors of the library may quote the form, the body or a proxy's password.
 func (g grant) refusal(ctx context.Context, err error) error {
 	answer, answered := errors.AsType[*oauth2.RetrieveError](err)
+	if failed, ok := errors.AsType[*url.Error](err); ok {
+		err = failed.Err // without the URL
+	}
 	var op *net.OpError
 	var certificate *tls.CertificateVerificationError
 	switch {
@@ -204,9 +206,9 @@ func (g grant) refusal(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.As(err, &op), errors.As(err, &certificate):
-		return errors.Unwrap(err) // without the URL
+		return err
 	}
-	return errors.New("it could not be asked, or gave no token that can be used")
+	return errors.New("it could not be asked, or answered without a token that can be used")
 }
 
 func (g grant) words(answer *oauth2.RetrieveError) string {

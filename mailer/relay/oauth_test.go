@@ -77,35 +77,6 @@ func TestRealServerTakesTokens(t *testing.T) {
 	}
 }
 
-// A token that was right and is no more: one mail is put off, and the next goes out with
-// another.
-func TestRealServerTakesTheNextToken(t *testing.T) {
-	server := mailtest.Start(t, mailtest.Options{})
-	tokens := mailtest.StartTokens(t, numbered)
-	options := steady()
-	options.IdleTimeout = time.Nanosecond // each mail has a connection of its own
-	var relays *relay.Relays
-	closed := func() {
-		servertest.Eventually(t, "the connection is closed", func() bool { return relays.Stats()[0].Open == 0 })
-	}
-	relays = newRelays(t, options, withOAuth(t, server.STARTTLS(), tokens))
-	server.TakeToken(t, "token-1")
-	mustSend(t, relays, letter())
-	closed()
-	server.TakeToken(t, "token-2")
-	_, err := send(t.Context(), relays, letter())
-	checkFailure(t, err, relay.Unavailable, relay.StepAUTH, &relay.Reply{Code: 535, Message: "Incorrect authentication data"})
-	if !strings.HasSuffix(err.Error(), ": 535: the relay refuses the token that the token server gave") {
-		t.Errorf("err = %v", err)
-	}
-	mustSend(t, relays, letter())
-	closed()
-	mustSend(t, relays, letter())
-	if n := len(tokens.Asked()); n != 2 {
-		t.Errorf("the token server was asked %d times, want 2", n)
-	}
-}
-
 // What goes over the wire, where a relay says why before it refuses, and that its next
 // connection has another token.
 func TestAChallengeIsAnswered(t *testing.T) {
@@ -156,22 +127,6 @@ func TestARelayThatRefusesEveryToken(t *testing.T) {
 			t.Errorf("in minute %d the token server was asked %d times in all, want %d", minute, n, 2+2*minute)
 		}
 		now.Add(60_000)
-	}
-}
-
-// A relay that cannot say now, or breaks off, has not refused the token.
-func TestATokenIsKeptInTrouble(t *testing.T) {
-	tr := newTrust(t)
-	for _, kind := range []fault.Kind{fault.Temporary, fault.Leaving, fault.HangUp} {
-		s := play(t, fault.Script{TLS: tr.good(), At: fault.AUTH, Kind: kind, Times: 1})
-		tokens := mailtest.StartTokens(t, numbered)
-		relays := newRelays(t, steady(), withOAuth(t, tr.address("smtp", "", s), tokens))
-		_, err := send(t.Context(), relays, letter())
-		checkFailure(t, err, relay.Unavailable, relay.StepAUTH, nil)
-		mustSend(t, relays, letter())
-		if n := len(tokens.Asked()); n != 1 {
-			t.Errorf("%s: the token server was asked %d times", kind, n)
-		}
 	}
 }
 
@@ -282,22 +237,6 @@ func TestAMailInAHurryForItsToken(t *testing.T) {
 		t.Errorf("Close: %v", err)
 	}
 	checkOutcome(t, <-failed, relay.Unavailable)
-}
-
-// However long the token server may take by itself, a send has an end.
-func TestASendEndsBeforeItsToken(t *testing.T) {
-	tr := newTrust(t)
-	s, tokens := play(t, fault.Script{TLS: tr.good()}), mailtest.StartTokens(t, mailtest.Hang)
-	o := steady()
-	o.Deadline = ample
-	began := time.Now()
-	_, err := send(t.Context(), newRelays(t, o, withOAuth(t, tr.address("smtp", "", s), tokens)), letter())
-	if checkFailure(t, err, relay.Unavailable, relay.StepAUTH, nil); !strings.HasSuffix(err.Error(), ": no answer in time") {
-		t.Errorf("err = %v", err)
-	}
-	if took := time.Since(began); took > hanging/2 {
-		t.Errorf("it ended after %v", took)
-	}
 }
 
 // Many connections that are opened at a time have one token.

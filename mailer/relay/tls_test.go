@@ -179,37 +179,6 @@ func TestSTARTTLSFaults(t *testing.T) {
 	}
 }
 
-func TestClearCauses(t *testing.T) {
-	tr := newTrust(t)
-	for says, script := range map[string]fault.Script{
-		"does not offer STARTTLS":        {NoSTARTTLS: true},
-		"clear text after the answer":    {At: fault.STARTTLS, Kind: fault.Inject},
-		"neither AUTH PLAIN nor":         {NoAUTH: true},
-		"mail unavailable at AUTH: 554":  {At: fault.AUTH, Kind: fault.Permanent},
-		"at EHLO: no answer in time":     {At: fault.EHLO, Kind: fault.Silence},
-		"at EHLO: the answer is not SM":  {At: fault.EHLO, Kind: fault.Garbage},
-		"at EHLO: read: connection rese": {At: fault.EHLO, Kind: fault.Reset},
-		"at EHLO: the relay closed the":  {At: fault.EHLO, Kind: fault.HangUp},
-		"at EHLO: the answer does not e": {At: fault.EHLO, Kind: fault.LongLine},
-	} {
-		t.Run(says, func(t *testing.T) {
-			t.Parallel()
-			script.TLS = tr.good()
-			o := facingAmply(script)
-			var log lockedBuffer
-			o.Logger = slog.New(slog.NewTextHandler(&log, nil))
-			r := newRelays(t, o, tr.address("smtp", "acme", play(t, script)))
-			_, err := send(t.Context(), r, letter())
-			if err == nil || !strings.Contains(err.Error(), says) {
-				t.Errorf("err = %v, want it to say %q", err, says)
-			}
-			if _, cause, _ := strings.Cut(says, ": "); !strings.Contains(log.String(), cause) {
-				t.Errorf("the log does not say why: %s", log.String())
-			}
-		})
-	}
-}
-
 // TestLoginMechanisms: a line of more than 512 octets waits for the relay to ask for it.
 func TestLoginMechanisms(t *testing.T) {
 	tr := newTrust(t)
