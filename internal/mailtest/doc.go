@@ -16,7 +16,8 @@
 // It is ready in some tens of milliseconds, listens on free ports of 127.0.0.1,
 // keeps its files in a directory of its own and ends with the test, even one
 // that panics or is killed. What cannot be done fails the test with a plain
-// sentence, so there are no errors to look at.
+// sentence, so there are no errors to look at. Without the program the test is skipped,
+// unless MAILGATE_TEST_ALL is 1.
 //
 // [StartTokens] is the server that gives the tokens of OAuth 2 which [Server.TakeToken]
 // has it take in place of the password.

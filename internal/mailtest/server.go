@@ -62,7 +62,11 @@ func start(t testing.TB, options Options, places []string) *Server {
 	t.Helper()
 	program := find("exim4", places)
 	if program == "" {
-		t.Fatal("exim4 is neither in PATH nor in /usr/sbin: install it (on Debian and Ubuntu `.ci/needs` or `apt-get install exim4-daemon-light` does) and run the test again")
+		missing := "exim4 is neither in PATH nor in /usr/sbin: install the package exim4-daemon-light, as `.ci/needs` does"
+		if os.Getenv("MAILGATE_TEST_ALL") == "1" {
+			t.Fatal(missing)
+		}
+		t.Skip(missing)
 	}
 	s := &Server{User: "mailgate", Password: "p@ss: /wörd?%", options: options}
 	as := ownAccount()

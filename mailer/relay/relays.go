@@ -218,7 +218,9 @@ func (tx *Tx) Commit(ctx context.Context, text []byte) (Receipt, error) {
 		reply, failure := t.conn.send(tx.budget, wire, len(text))
 		stale := failure != nil && t.conn.stale(failure)
 		t.end(tx.budget, failure)
-		t.relay.tried(t.relay.name, resultOf(failure), time.Since(t.began))
+		if !errors.Is(failure, errCrowded) { // back in the queue it may yet be accepted
+			t.relay.tried(t.relay.name, resultOf(failure), time.Since(t.began))
+		}
 		if failure == nil {
 			return Receipt{Relay: t.relay.name, OAuth: t.relay.dialer.tokens != nil, Reply: *reply}, nil
 		}
