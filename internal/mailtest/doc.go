@@ -8,7 +8,7 @@
 //		text := server.Await(t, "alice@example.com")
 //	}
 //
-// The server takes mail from whoever knows its password, to any address there
+// The server takes mail from clients that know its password, to any address there
 // is, and delivers all of it into one mailbox. What it is to refuse is said in
 // [Options]. Nothing it does leaves the machine: no name is looked up and no
 // mail is passed on.

@@ -19,7 +19,7 @@ func startProcess(cmd *exec.Cmd) (*process, error) {
 	p := &process{cmd: cmd, over: make(chan struct{})}
 	started := make(chan error)
 	go func() {
-		runtime.LockOSThread() // never unlocked: nobody else gets this thread
+		runtime.LockOSThread() // never unlocked: no other goroutine gets this thread
 		err := cmd.Start()
 		started <- err
 		if err == nil {
@@ -44,7 +44,7 @@ func (p *process) ended() bool {
 
 // kill ends the whole group and returns when its first process is gone.
 func (p *process) kill() {
-	// An error means that nobody is left of the group.
+	// An error means that the group has ended.
 	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
 	<-p.over
 }

@@ -135,7 +135,7 @@ func (s *Server) makeDir(t testing.TB) {
 		if s.process != nil {
 			s.process.kill()
 		}
-		// Whoever is killed may still be at the end of a write.
+		// A killed process may still be at the end of a write.
 		servertest.Await(t, "the mail server's directory to be removed", endLimit, func() error { return os.RemoveAll(dir) })
 	})
 	for _, name := range []string{"spool", "log", "box"} {

@@ -45,13 +45,13 @@ func StartTokens(t testing.TB, answer func(w http.ResponseWriter, n int)) *Token
 	return s
 }
 
-// GiveToken is the answer of a server that has nothing against whoever asks.
+// GiveToken is the answer of a server that grants the request.
 func GiveToken(w http.ResponseWriter, token string, seconds int) {
 	w.Header().Set("Content-Type", "application/json")
 	fmt.Fprintf(w, `{"access_token":%q,"token_type":"Bearer","expires_in":%d}`, token, seconds)
 }
 
-// Hang is the answer of a server that is silent, until whoever asks has gone.
+// Hang is the answer of a server that is silent until the client has gone.
 func Hang(w http.ResponseWriter, _ int) {
 	conn, _, err := w.(http.Hijacker).Hijack()
 	if err != nil {

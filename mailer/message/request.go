@@ -20,7 +20,7 @@ const (
 	maxNow    = 253402300799999
 )
 
-// Request is what one mail says and to whom.
+// Request is what one mail says, and its recipient.
 type Request struct {
 	To address.Address
 	// Template and Locale choose the text. No Template means DefaultTemplate; of an

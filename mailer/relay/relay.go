@@ -59,7 +59,7 @@ type try struct {
 	began time.Time
 }
 
-// envelope is from whom to whom a mail goes. The recipient's domain has a share of the
+// envelope is the sender and the recipient. The recipient's domain has a share of the
 // connections.
 type envelope struct {
 	from, to address.Address
@@ -137,7 +137,7 @@ func (t *try) ready(b budget) (failure *Error) {
 }
 
 // end settles what came of the try and gives the connection back. The circuit is told
-// first: whoever is next in the queue must find it as this try leaves it.
+// first: the next in the queue must find it as this try leaves it.
 func (t *try) end(b budget, failure *Error) {
 	r := t.relay
 	if failure != nil {

@@ -1,5 +1,5 @@
 // Package fault is a mail relay that misbehaves on command, for tests of
-// whoever sends mail. It speaks SMTP on loopback, does one thing wrong where
+// programs that send mail. It speaks SMTP on loopback, does one thing wrong where
 // its Script says so, and keeps every octet it was sent, so that a test can
 // say exactly what went over the wire and whether a mail could have been
 // delivered.
@@ -50,7 +50,7 @@ const (
 	Endless   Kind = "endless"    // an answer whose lines never end
 	LongLine  Kind = "long line"  // an answer whose one line never ends
 	WrongCode Kind = "wrong code" // an answer that fits another question: 250 for 354, 354 for 250
-	Chatter   Kind = "chatter"    // the right answer, and a 250 nobody asked for
+	Chatter   Kind = "chatter"    // the right answer, and a 250 that was not asked for
 	Inject    Kind = "injection"  // at STARTTLS: more clear text along with the 220
 	Challenge Kind = "challenge"  // at AUTH: 334 with the reason, and 535 5.7.8 to an empty line
 )

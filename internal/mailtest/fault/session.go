@@ -16,7 +16,7 @@ import (
 )
 
 // session is one connection. It ends with the first error, whatever it is: a
-// relay that misbehaves owes nobody a reason.
+// relay that misbehaves gives no reason.
 type session struct {
 	server   *Server
 	socket   net.Conn
