@@ -264,3 +264,14 @@ func parse(t testing.TB, text string) address.Address {
 	t.Helper()
 	return must(address.Parse(text, address.Identity{}))(t)
 }
+func sampleRequest(t testing.TB) message.Request {
+	t.Helper()
+	return message.Request{
+		To:          parse(t, "Alice@example.com"),
+		Locale:      "en",
+		Code:        "123456",
+		ExpiresInMS: 600_000,
+		ID:          "01jd5x8f4m2q",
+		NowMS:       1795176000000,
+	}
+}

@@ -108,49 +108,6 @@ func TestAChallengeIsAnswered(t *testing.T) {
 	}
 }
 
-// A relay that refuses whatever it is told has the token server asked twice a minute, not
-// at each try.
-func TestARelayThatRefusesEveryToken(t *testing.T) {
-	tr := newTrust(t)
-	s := play(t, fault.Script{TLS: tr.good(), At: fault.AUTH, Kind: fault.Challenge})
-	tokens := mailtest.StartTokens(t, numbered)
-	now := atomic.Int64{}
-	options := steady()
-	options.Now = now.Load
-	relays := newRelays(t, options, withOAuth(t, tr.address("smtp", "", s), tokens))
-	for minute := range 3 {
-		for range 10 {
-			_, err := send(t.Context(), relays, letter())
-			checkFailure(t, err, relay.Unavailable, relay.StepAUTH, nil)
-		}
-		if n := len(tokens.Asked()); n != 2+2*minute {
-			t.Errorf("in minute %d the token server was asked %d times in all, want %d", minute, n, 2+2*minute)
-		}
-		now.Add(60_000)
-	}
-}
-
-// A relay that offers no such thing is not told a token, and none is asked for.
-func TestXOAUTH2IsNotOffered(t *testing.T) {
-	tr := newTrust(t)
-	for says, script := range map[string]fault.Script{
-		"the relay does not offer AUTH XOAUTH2, but AUTH LOGIN":     {LoginOnly: true},
-		"the relay does not offer AUTH XOAUTH2, but no AUTH at all": {NoAUTH: true},
-	} {
-		script.TLS = tr.good()
-		s := play(t, script)
-		tokens := mailtest.StartTokens(t, numbered)
-		_, err := send(t.Context(), newRelays(t, steady(), withOAuth(t, tr.address("smtp", "", s), tokens)), letter())
-		checkFailure(t, err, relay.Unavailable, relay.StepAUTH, nil)
-		if !strings.HasSuffix(err.Error(), says) {
-			t.Errorf("err = %v, want %q", err, says)
-		}
-		if n := len(tokens.Asked()); n != 0 {
-			t.Errorf("the token server was asked %d times", n)
-		}
-	}
-}
-
 // Trouble of the token server is the relay's: the spare one takes the mail, the breaker
 // opens, and closes when the token server is back.
 func TestTroubleOfATokenServer(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -194,58 +193,6 @@ func connectionsMade(t *testing.T, relays *relay.Relays, server *mailtest.Server
 	return strings.Count(server.Log(), "(localhost) [127.0.0.1] closed by QUIT")
 }
 
-// Settings that cannot work are the operator's trouble, and nobody's charge.
-func TestRealServerIsNotReached(t *testing.T) {
-	server, other := mailtest.Start(t, mailtest.Options{}), mailtest.Start(t, mailtest.Options{})
-	with := func(address string, change func(*url.URL)) string {
-		u, err := url.Parse(address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		change(u)
-		return u.String()
-	}
-	wrongPassword := func(u *url.URL) { u.User = url.UserPassword(server.User, "wrong") }
-	noPassword := func(u *url.URL) { u.User = nil }
-	otherCA := func(u *url.URL) { u.RawQuery = url.Values{"ca": {other.CA}}.Encode() }
-	systemCA := func(u *url.URL) { u.RawQuery = "" }
-	otherName := func(u *url.URL) { u.RawQuery += "&servername=mail.acme.example" }
-	for _, test := range []struct {
-		name string
-		url  string
-		step relay.Step
-		code int
-	}{
-		{"wrong password", with(server.STARTTLS(), wrongPassword), relay.StepAUTH, 535},
-		{"wrong password, TLS at once", with(server.SMTPS(), wrongPassword), relay.StepAUTH, 535},
-		{"no password", with(server.STARTTLS(), noPassword), relay.StepRCPT, 530},
-		{"no password, no TLS", "smtp://" + server.Addr + "?tls=none", relay.StepRCPT, 530},
-		{"another authority", with(server.STARTTLS(), otherCA), relay.StepTLS, 0},
-		{"another authority, TLS at once", with(server.SMTPS(), otherCA), relay.StepTLS, 0},
-		{"the system's authorities", with(server.STARTTLS(), systemCA), relay.StepTLS, 0},
-		{"another name", with(server.SMTPS(), otherName), relay.StepTLS, 0},
-		{"TLS at once where STARTTLS is", with(server.STARTTLS(), func(u *url.URL) { u.Scheme = "smtps" }), relay.StepTLS, 0},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			_, err := send(t.Context(), newRelays(t, steady(), test.url), letter())
-			checkFailure(t, err, relay.Unavailable, test.step, nil)
-			if failure, _ := errors.AsType[*relay.Error](err); test.code != 0 && (failure.Reply == nil || failure.Reply.Code != test.code) {
-				t.Errorf("the reply is %+v, want %d", failure.Reply, test.code)
-			}
-			for _, secret := range []string{"secret.example", "wrong", server.Password, other.CA} {
-				if strings.Contains(err.Error(), secret) {
-					t.Errorf("the error shows too much: %v", err)
-				}
-			}
-		})
-	}
-	for _, s := range []*mailtest.Server{server, other} {
-		if mails := s.Mails(t); len(mails) != 0 {
-			t.Errorf("delivered were %q", mails)
-		}
-	}
-}
-
 // oddAddresses are addresses whose local part has every mark in every place.
 func oddAddresses(t *testing.T) (odd []string) {
 	t.Helper()
@@ -314,22 +261,6 @@ func TestRealServerDeliversToOddAddresses(t *testing.T) {
 		if !strings.Contains(log, " <"+recipient+"> R=") {
 			t.Errorf("the log tells of no delivery to %q", recipient)
 		}
-	}
-}
-
-func TestRealServerGetsManyAtOnce(t *testing.T) {
-	const many = 50
-	var to []string
-	for i := range many {
-		to = append(to, fmt.Sprintf("user%d@example.com", i))
-	}
-	server := mailtest.Start(t, mailtest.Options{})
-	options := steady()
-	relays := newRelays(t, options, server.STARTTLS())
-	sendAll(t, relays, to)
-	checkEach(t, server.Mails(t), to)
-	if n := connectionsMade(t, relays, server); n < many/10 || n > many/10+options.MaxConns {
-		t.Errorf("%d connections were made, for ten mails each, and %d may be kept", n, options.MaxConns)
 	}
 }
 
