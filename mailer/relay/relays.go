@@ -218,7 +218,7 @@ func (tx *Tx) Commit(ctx context.Context, text []byte) (Receipt, error) {
 		reply, failure := t.conn.send(tx.budget, wire, len(text))
 		stale := failure != nil && t.conn.stale(failure)
 		t.end(tx.budget, failure)
-		if !errors.Is(failure, errCrowded) { // back in the queue it may yet be accepted
+		if failure == nil || !errors.Is(failure, errCrowded) { // back in the queue it may yet be accepted
 			t.relay.tried(t.relay.name, resultOf(failure), time.Since(t.began))
 		}
 		if failure == nil {
