@@ -32,20 +32,20 @@ var rooms = map[string][]string{
 	"throttle/memory":             {"throttle", "throttle/meter", "clock"},
 	"throttle/local":              {"throttle", "throttle/meter", "cache", "clock"},
 	"throttle/cluster":            {"throttle", "throttle/meter", "redisstore"},
-	"redisstore":                  {"boundedfile", "clock", "internal/prober"},
-	"internal/prober":             {},
+	"redisstore":                  {"boundedfile", "internal/breaker", "clock"},
 	"redisstore/redistest":        {"servertest"},
 	"cache/cachetest":             {"cache"},
 	"cache":                       {},
-	"breaker":                     {},
+	"internal/breaker":            {},
 	"clock":                       {},
 	"clock/clocktest":             {},
-	"mailer":                      {"mailer/oauth", "boundedfile", "breaker", "clock"},
-	"mailer/oauth":                {"strictyaml"},
-	"mailer/mailtest":             {"servertest"},
+	"internal/mailtest":           {"servertest"},
 	"servertest":                  {},
-	"mailer/sandbox":              {"mailer", "clock"},
-	"mailer/sandbox/fault":        {"mailer", "mailer/sandbox"},
+	"mailer/address":              {},
+	"mailer/message":              {"mailer/address"},
+	"mailer/relay":                {"mailer/address", "internal/breaker", "boundedfile", "clock"},
+	"mailer/sandbox":              {"clock"},
+	"internal/mailtest/fault":     {},
 	"verify":                      {"throttle", "secret"}, // whose limiters count the guesses
 	"verify/local":                {"verify", "throttle", "cache", "clock"},
 	"verify/cluster":              {"verify", "throttle", "redisstore"},
@@ -63,12 +63,12 @@ var rooms = map[string][]string{
 	"network":                     {},
 	"strictyaml":                  {},
 	"client":                      {}, // what a stranger imports
-	"api":                         {"api/gate", "api/wire", "api/web", "throttle", "rules", "mailer", "verify", "idempotency", "countdown", "network", "secret", "clock"},
+	"api":                         {"api/gate", "api/wire", "api/web", "throttle", "rules", "mailer/address", "mailer/message", "mailer/relay", "verify", "idempotency", "countdown", "network", "secret", "clock"},
 	"api/gate":                    {"api/wire", "throttle", "network"},
 	"api/wire":                    {"throttle"},
 	"api/web":                     {},
 	"cmd/mailgate":                {anything},
-	"cmd/mailgate/settings":       {"throttle", "redisstore", "mailer", "api", "boundedfile", "network", "secret", "strictyaml"},
+	"cmd/mailgate/settings":       {"throttle", "redisstore", "mailer/message", "mailer/relay", "api", "boundedfile", "network", "secret", "strictyaml"},
 	"cmd/mailgate/demo":           {"mailer/sandbox"},
 	"faults":                      {}, // the campaign is a test
 	"faults/judge":                {"throttle"},
@@ -89,9 +89,9 @@ var technologies = []struct {
 	{"Redis", []string{"github.com/redis/go-redis"}, []string{"redisstore"}},
 	{"Ristretto", []string{"github.com/dgraph-io/ristretto"}, []string{"cache"}},
 	{"Badger", []string{"github.com/dgraph-io/badger"}, []string{"cache"}},
-	{"SMTP", []string{"github.com/emersion/go-smtp", "github.com/emersion/go-sasl", "github.com/jordan-wright/email", "net/smtp"}, []string{"mailer"}},
-	{"YAML", []string{"github.com/goccy/go-yaml"}, []string{"strictyaml", "api"}},
-	{"testing", []string{"testing"}, []string{"cache/cachetest", "throttle/throttletest", "redisstore/redistest", "mailer/mailtest", "servertest", "verify/verifytest", "idempotency/idempotencytest"}},
+	{"SMTP", []string{"github.com/emersion/go-smtp", "github.com/jordan-wright/email", "net/smtp"}, []string{"mailer/message", "mailer/relay", "mailer/sandbox"}},
+	{"YAML", []string{"github.com/goccy/go-yaml"}, []string{"strictyaml", "api", "mailer/relay"}},
+	{"testing", []string{"testing"}, []string{"cache/cachetest", "throttle/throttletest", "redisstore/redistest", "internal/mailtest", "servertest", "verify/verifytest", "idempotency/idempotencytest"}},
 }
 
 // nameless are names that say nothing about what is inside.
@@ -116,7 +116,7 @@ func TestHouse(t *testing.T) {
 			t.Error(complaint)
 		}
 	}
-	for _, dir := range []string{"throttle", "throttle/local", "throttle/cluster", "redisstore", "cache", "mailer"} {
+	for _, dir := range []string{"throttle", "throttle/local", "throttle/cluster", "redisstore", "cache", "mailer/relay"} {
 		if !found[dir] {
 			t.Errorf("package %s was not found, so nothing was checked in it", dir)
 		}
@@ -179,9 +179,9 @@ func TestHouseFindsWhatIsPlanted(t *testing.T) {
 		{"the house as a whole", pkg{"network", "network", []string{module}},
 			[]string{"network imports the root package, but may import nothing of ours"}},
 		{"a package below an allowed one", pkg{"api", "api", []string{ours + "throttle/cluster"}},
-			[]string{"api imports throttle/cluster, but of ours may import only api/gate, api/web, api/wire, clock, countdown, idempotency, mailer, network, rules, secret, throttle, verify"}},
+			[]string{"api imports throttle/cluster, but of ours may import only api/gate, api/web, api/wire, clock, countdown, idempotency, mailer/address, mailer/message, mailer/relay, network, rules, secret, throttle, verify"}},
 		{"a neighbour's name", pkg{"api", "api", []string{ours + "mailers"}},
-			[]string{"api imports mailers, but of ours may import only api/gate, api/web, api/wire, clock, countdown, idempotency, mailer, network, rules, secret, throttle, verify"}},
+			[]string{"api imports mailers, but of ours may import only api/gate, api/web, api/wire, clock, countdown, idempotency, mailer/address, mailer/message, mailer/relay, network, rules, secret, throttle, verify"}},
 		{"Fiber in the program", pkg{"cmd/mailgate", "main", []string{"github.com/gofiber/fiber/v2/middleware/cors"}},
 			[]string{"cmd/mailgate imports github.com/gofiber/fiber/v2/middleware/cors, but Fiber stays in api"}},
 		{"Redis in the adapter", pkg{"api", "api", []string{"github.com/redis/go-redis/v9"}},
@@ -191,11 +191,11 @@ func TestHouseFindsWhatIsPlanted(t *testing.T) {
 		{"Badger in the limiter", pkg{"throttle/local", "local", []string{"github.com/dgraph-io/badger/v4"}},
 			[]string{"throttle/local imports github.com/dgraph-io/badger/v4, but Badger stays in cache"}},
 		{"the standard library's SMTP in the adapter", pkg{"api", "api", []string{"net/smtp"}},
-			[]string{"api imports net/smtp, but SMTP stays in mailer"}},
+			[]string{"api imports net/smtp, but SMTP stays in mailer/message, mailer/relay, mailer/sandbox"}},
 		{"a relay in the cache", pkg{"cache", "cache", []string{"github.com/emersion/go-smtp", "github.com/jordan-wright/email"}},
-			[]string{"cache imports github.com/emersion/go-smtp, but SMTP stays in mailer", "cache imports github.com/jordan-wright/email, but SMTP stays in mailer"}},
+			[]string{"cache imports github.com/emersion/go-smtp, but SMTP stays in mailer/message, mailer/relay, mailer/sandbox", "cache imports github.com/jordan-wright/email, but SMTP stays in mailer/message, mailer/relay, mailer/sandbox"}},
 		{"a test's tools in the program", pkg{"cmd/mailgate", "main", []string{ours + "throttle/throttletest", "testing"}},
-			[]string{"cmd/mailgate imports throttle/throttletest, which is for tests alone", "cmd/mailgate imports testing, but testing stays in cache/cachetest, idempotency/idempotencytest, mailer/mailtest, redisstore/redistest, servertest, throttle/throttletest, verify/verifytest"}},
+			[]string{"cmd/mailgate imports throttle/throttletest, which is for tests alone", "cmd/mailgate imports testing, but testing stays in cache/cachetest, idempotency/idempotencytest, internal/mailtest, redisstore/redistest, servertest, throttle/throttletest, verify/verifytest"}},
 		{"a package without a room", pkg{"console", "console", []string{"time"}},
 			[]string{"package console has no room yet: add it to rooms in house_test.go, with what it may import of ours"}},
 		{"a name that says nothing", pkg{"api", "common", nil},

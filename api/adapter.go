@@ -10,7 +10,7 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/valyala/fasthttp"
 )
@@ -33,7 +33,7 @@ type call struct {
 	live      *Live
 	deciding  chan struct{} // holds an entry of this request; nil once it is decided
 
-	mailbox         mailer.Address
+	mailbox         address.Address
 	action, subject string // a subject as a hash
 	id              throttle.ID
 	rule, limit     string

@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/api"
-	"github.com/mailgate/mailgate/mailer"
-	"github.com/mailgate/mailgate/mailer/sandbox/fault"
+	"github.com/mailgate/mailgate/internal/mailtest/fault"
+	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/mailgate/mailgate/mailer/message"
+	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/servertest"
 	"github.com/mailgate/mailgate/throttle"
@@ -20,7 +22,7 @@ import (
 func TestSendRelayFaults(t *testing.T) {
 	const charged, free = 1, 0
 	const short = 300 * time.Millisecond
-	silence := map[fault.Step]mailer.Options{ // only what is waited for in vain is short
+	silence := map[fault.Step]relay.Options{ // only what is waited for in vain is short
 		fault.Banner: {CommandTimeout: short}, fault.DATA: {CommandTimeout: short}, fault.Dot: {FinalDotTimeout: short},
 	}
 	tests := []struct {
@@ -45,7 +47,7 @@ func TestSendRelayFaults(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			var timeouts mailer.Options
+			var timeouts relay.Options
 			if tt.script.Kind == fault.Silence {
 				timeouts = silence[tt.script.At]
 			}
@@ -80,7 +82,7 @@ func TestSendRelayFaults(t *testing.T) {
 // The line of a request that says no has the problem's name, as the end of its type in the
 // answer, whoever says it, and also where it is said once more.
 func TestALineNamesItsProblem(t *testing.T) {
-	r := newRig(t, setup{relay: &fault.Script{At: fault.RCPT, Kind: fault.Permanent, Times: 1}, mailer: mailer.Options{Pace: mailer.Pace{PerSecond: .01}}})
+	r := newRig(t, setup{relay: &fault.Script{At: fault.RCPT, Kind: fault.Permanent, Times: 1}, mailer: relay.Options{Pace: relay.Pace{PerSecond: .01}}})
 	for _, tt := range []struct {
 		got     reply
 		status  int
@@ -105,7 +107,7 @@ func TestALineNamesItsProblem(t *testing.T) {
 
 // More sends than the relay's pace lets wait are turned away, at no cost.
 func TestSendBusy(t *testing.T) {
-	r := newRig(t, setup{mailer: mailer.Options{Pace: mailer.Pace{PerSecond: .2}, Now: func() int64 { return 0 }}})
+	r := newRig(t, setup{mailer: relay.Options{Pace: relay.Pace{PerSecond: .2}, Now: func() int64 { return 0 }}})
 	r.send("first@example.com").is(t, 200, "")
 	got := r.send("second@example.com")
 	got.is(t, 503, "busy")
@@ -116,8 +118,8 @@ func TestSendBusy(t *testing.T) {
 
 // A relay that is left alone says for how long.
 func TestSendToARelayLeftAlone(t *testing.T) {
-	r := newRig(t, setup{relay: &fault.Script{At: fault.Banner, Kind: fault.HangUp}, mailer: mailer.Options{
-		Breaker: mailer.Breaker{Failures: 1, Cooldown: 42 * time.Second}, Now: func() int64 { return 0 },
+	r := newRig(t, setup{relay: &fault.Script{At: fault.Banner, Kind: fault.HangUp}, mailer: relay.Options{
+		Breaker: relay.Breaker{Failures: 1, Cooldown: 42 * time.Second}, Now: func() int64 { return 0 },
 	}})
 	for _, after := range []string{"10", "42"} {
 		got := r.send("alone@example.com")
@@ -129,14 +131,25 @@ func TestSendToARelayLeftAlone(t *testing.T) {
 }
 
 // A fakeSender fails in ways that no relay does, once the mail may leave.
-type fakeSender func(context.Context, mailer.Message) error
+type fakeSender func(context.Context, message.Message) error
 
-func (f fakeSender) Send(ctx context.Context, m mailer.Message) (mailer.Receipt, error) {
-	if err := m.Leaving(ctx); err != nil {
-		return mailer.Receipt{}, &mailer.SendError{Outcome: mailer.Unavailable, Err: err}
-	}
-	return mailer.Receipt{}, f(ctx, m)
+func (f fakeSender) Begin(_ context.Context, from, to address.Address) (api.Transaction, error) {
+	return fakeTransaction{f, message.Message{From: from, To: to}}, nil
 }
+
+type fakeTransaction struct {
+	commit fakeSender
+	mail   message.Message
+}
+
+func (f fakeTransaction) Commit(ctx context.Context, text []byte) (relay.Receipt, error) {
+	_, id, _ := strings.Cut(string(text), "\r\nMessage-ID: ")
+	f.mail.ID, _, _ = strings.Cut(id, "\r\n")
+	f.mail.Bytes = text
+	return relay.Receipt{}, f.commit(ctx, f.mail)
+}
+
+func (fakeTransaction) Abort() {}
 
 // What nobody knows is a fault on this side, is told in a plain sentence, and counts as
 // sent: it proves nothing about the mail.
@@ -147,10 +160,10 @@ func TestSendStrangeFaults(t *testing.T) {
 		send fakeSender
 		used int
 	}{
-		{"a stranger's error", func(context.Context, mailer.Message) error { return errors.New(secret) }, 1},
-		{"a panic", func(context.Context, mailer.Message) error { panic(secret) }, 1},
-		{"a runtime panic", func(context.Context, mailer.Message) error { var m map[string]int; m["x"] = 1; return nil }, 1},
-		{"a mail not fit to be sent", func(context.Context, mailer.Message) error { return mailer.ErrUnsendable }, 0},
+		{"a stranger's error", func(context.Context, message.Message) error { return errors.New(secret) }, 1},
+		{"a panic", func(context.Context, message.Message) error { panic(secret) }, 1},
+		{"a runtime panic", func(context.Context, message.Message) error { var m map[string]int; m["x"] = 1; return nil }, 1},
+		{"a mail not fit to be sent", func(context.Context, message.Message) error { return relay.ErrUnsendable }, 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -299,7 +312,7 @@ func TestSendOutlivesItsCaller(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	finished := make(chan error, 1)
 	r := newRig(t, setup{options: func(o *api.Options) {
-		o.Sender = fakeSender(func(ctx context.Context, _ mailer.Message) error {
+		o.Sender = fakeSender(func(ctx context.Context, _ message.Message) error {
 			close(entered)
 			<-leave
 			finished <- ctx.Err()

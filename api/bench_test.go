@@ -11,7 +11,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/api"
-	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/valyala/fasthttp"
 	"github.com/valyala/fasthttp/fasthttputil"
 )
@@ -34,7 +34,7 @@ func benchmarkDenied(b *testing.B, log *slog.Logger) {
 	listener := fasthttputil.NewInmemoryListener()
 	server := must(api.New(api.Options{
 		Live: api.Live{Rules: onlyMailbox(b, r.limiter), Composer: newComposer(b)}, Sender: newGated(),
-		Identity: must(mailer.NewIdentity(true))(b), APIKeys: must(api.ParseKeys("shop:" + appKey))(b),
+		Identity: must(address.NewIdentity(true))(b), APIKeys: must(api.ParseKeys("shop:" + appKey))(b),
 		Log: log,
 	}))(b)
 	go server.Serve(listener)

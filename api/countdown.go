@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/mailgate/mailgate/api/wire"
-	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/throttle"
 )
@@ -40,7 +40,7 @@ func (s *Server) countdown(send rules.Send, v *throttle.Verdict) string {
 
 // A waiting is what a countdown's token stands for: a send.
 type waiting struct {
-	mailbox mailer.Address
+	mailbox address.Address
 	send    rules.Send
 }
 
@@ -51,7 +51,7 @@ func (s *Server) readCountdown(in *incoming) (w waiting, err error) {
 		return w, &problem{kind: unknownCountdown}
 	}
 	key, rest, _ := strings.Cut(text, "\n")
-	if w.mailbox, err = mailer.ParseAddress(key, s.with.Identity); err != nil {
+	if w.mailbox, err = address.Parse(key, s.with.Identity); err != nil {
 		return w, err
 	}
 	w.send = sendTo(w.mailbox)

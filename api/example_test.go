@@ -3,7 +3,6 @@ package api_test
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"fmt"
 	"net"
 	"net/http"
@@ -12,7 +11,8 @@ import (
 	"github.com/mailgate/mailgate"
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/cache"
-	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/message"
+	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/mailer/sandbox"
 	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/throttle"
@@ -27,15 +27,15 @@ func Example() {
 	limiter, _ := local.New(disk, local.Options{Policy: throttle.DefaultPolicy()})
 	defer limiter.Close()
 
-	relay, _ := sandbox.Start(sandbox.Options{})
-	defer relay.Close()
-	where, _ := mailer.ParseRelayURL(relay.URL())
-	relays, _ := mailer.NewRelays([]mailer.RelayURL{where}, mailer.Options{})
+	box, _ := sandbox.Start(sandbox.Options{})
+	defer box.Close()
+	where, _ := relay.ParseURL(box.URL())
+	relays, _ := relay.New([]relay.URL{where}, relay.Options{})
 	defer relays.Close(context.Background())
 
-	templates, _ := mailer.LoadTemplates(nil, "en")
-	from, _ := mailer.ParseSender("Acme <no-reply@acme.example>")
-	composer, _ := mailer.NewComposer(from, templates, rand.Reader)
+	templates, _ := message.LoadTemplates(nil, "en")
+	from, _ := message.ParseSender("Acme <no-reply@acme.example>")
+	composer, _ := message.NewComposer(from, templates)
 	keys, _ := api.ParseKeys("shop:a-secret-of-the-shop")
 
 	mailboxes := func(by throttle.Policy) *rules.Set {
@@ -44,7 +44,7 @@ func Example() {
 	}
 
 	server, err := api.New(api.Options{
-		Live: api.Live{Rules: mailboxes(throttle.DefaultPolicy()), Composer: composer}, Sender: relays,
+		Live: api.Live{Rules: mailboxes(throttle.DefaultPolicy()), Composer: composer}, Sender: api.FromRelays(relays),
 		APIKeys: keys, OpenAPI: mailgate.OpenAPI,
 	})
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"maps"
 
-	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/throttle"
 )
@@ -18,7 +18,7 @@ type Live struct {
 	// name, which is written as a tier's is.
 	Actions map[string]throttle.Limiter
 	// Composer makes the mails. Required.
-	Composer *mailer.Composer
+	Composer *message.Composer
 }
 
 // Reload puts something else in place of what the server works with, for requests that

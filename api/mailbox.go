@@ -7,20 +7,20 @@ import (
 	"unicode/utf8"
 
 	"github.com/mailgate/mailgate/api/wire"
-	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/throttle"
 )
 
 // A sight is how a mailbox stands.
 type sight struct {
-	mailbox mailer.Address
+	mailbox address.Address
 	standing
 }
 
 // look answers what a send by the caller would be told, as far as it does not depend on
 // the visitor or the template, and spends nothing.
-func (s *Server) look(ctx context.Context, c *call, mailbox mailer.Address) (sight, error) {
+func (s *Server) look(ctx context.Context, c *call, mailbox address.Address) (sight, error) {
 	send := sendTo(mailbox)
 	send.Caller = c.caller()
 	seen, err := s.seen(ctx, c, mailbox, send)
@@ -30,7 +30,7 @@ func (s *Server) look(ctx context.Context, c *call, mailbox mailer.Address) (sig
 	return seen, err
 }
 
-func (s *Server) seen(ctx context.Context, c *call, mailbox mailer.Address, send rules.Send) (sight, error) {
+func (s *Server) seen(ctx context.Context, c *call, mailbox address.Address, send rules.Send) (sight, error) {
 	c.mailbox = mailbox
 	decision, err := c.live.Rules.Peek(ctx, send)
 	if err != nil {
@@ -61,7 +61,7 @@ type inspection struct {
 	guesses []throttle.Standing // at its codes; none where no codes are checked
 }
 
-func (s *Server) inspect(ctx context.Context, c *call, mailbox mailer.Address) (inspection, error) {
+func (s *Server) inspect(ctx context.Context, c *call, mailbox address.Address) (inspection, error) {
 	seen, err := s.seen(ctx, c, mailbox, sendTo(mailbox)) // an operator sends nothing
 	if err != nil {
 		return inspection{}, err
@@ -96,7 +96,7 @@ func writeInspection(out *answer, done *inspection) {
 
 // appendLogged ends an answer for operators with what the log calls the mailbox, which
 // they could not know otherwise.
-func appendLogged(b []byte, mailbox mailer.Address) []byte {
+func appendLogged(b []byte, mailbox address.Address) []byte {
 	b = append(b, `,"mailbox":`...)
 	return append(wire.AppendString(b, mailbox.Hash()), '}')
 }
@@ -107,7 +107,7 @@ const maxReason = 500
 
 // A resetRequest asks to forget a mailbox.
 type resetRequest struct {
-	mailbox mailer.Address
+	mailbox address.Address
 	reason  string
 }
 
@@ -138,7 +138,7 @@ func reasonProblems(reason text) []fieldProblem {
 
 // A cleared is how many sends were forgotten, and guesses at codes.
 type cleared struct {
-	mailbox        mailer.Address
+	mailbox        address.Address
 	sends, guesses int
 }
 

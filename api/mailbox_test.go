@@ -130,7 +130,7 @@ func TestInspectAndReset(t *testing.T) {
 // Every address that will not do is refused, with its reason, at no cost.
 func TestHostileAddresses(t *testing.T) {
 	r := newRig(t, setup{})
-	file := must(os.Open("../mailer/testdata/addresses.tsv"))(t)
+	file := must(os.Open("../mailer/address/testdata/addresses.tsv"))(t)
 	defer file.Close()
 	refused := 0
 	for lines := bufio.NewScanner(file); lines.Scan(); {

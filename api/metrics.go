@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
 )
@@ -167,15 +167,15 @@ func (s *Server) gather() (page, error) {
 }
 
 // RelayHooks makes and registers the metrics of the relays and returns the hooks that
-// feed them, for mailer.Options. The registry is the one the Server is given.
-func RelayHooks(registry *prometheus.Registry) (mailer.Hooks, error) {
+// feed them, for relay.Options. The registry is the one the Server is given.
+func RelayHooks(registry *prometheus.Registry) (relay.Hooks, error) {
 	tries := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "mailgate_relay_try_duration_seconds", Help: "Time a try at one relay took, by result.", Buckets: relayBuckets}, []string{"relay", "result"})
 	paced := prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name: "mailgate_relay_paced_seconds", Help: "Time mails waited for their turn under the pace.", Buckets: relayBuckets})
 	openings := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "mailgate_relay_rests_total", Help: "Times a failing relay was left alone."}, []string{"relay"})
-	hooks := mailer.Hooks{
+	hooks := relay.Hooks{
 		Tried: func(relay, result string, took time.Duration) {
 			tries.WithLabelValues(relay, result).Observe(took.Seconds())
 		},
@@ -191,11 +191,11 @@ func RelayHooks(registry *prometheus.Registry) (mailer.Hooks, error) {
 
 // relayGauges are the relays' figures of the moment, read when they are asked for.
 type relayGauges struct {
-	stats                         func() []mailer.RelayStats
+	stats                         func() []relay.Stats
 	connections, waiting, resting *prometheus.Desc
 }
 
-func newRelayGauges(stats func() []mailer.RelayStats) *relayGauges {
+func newRelayGauges(stats func() []relay.Stats) *relayGauges {
 	return &relayGauges{
 		stats:       stats,
 		connections: prometheus.NewDesc("mailgate_relay_connections", "Connections to a relay now, by state.", []string{"relay", "state"}, nil),
@@ -230,10 +230,10 @@ func (g *relayGauges) Collect(to chan<- prometheus.Metric) {
 
 // byName has the relays of one host and port as one, as two accounts there are: a figure
 // that comes twice would be a mistake to Prometheus. It rests if one of them does.
-func byName(rows []mailer.RelayStats) []mailer.RelayStats {
-	var all []mailer.RelayStats
+func byName(rows []relay.Stats) []relay.Stats {
+	var all []relay.Stats
 	for _, row := range rows {
-		i := slices.IndexFunc(all, func(r mailer.RelayStats) bool { return r.Relay == row.Relay })
+		i := slices.IndexFunc(all, func(r relay.Stats) bool { return r.Relay == row.Relay })
 		if i < 0 {
 			all = append(all, row)
 			continue

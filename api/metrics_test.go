@@ -5,15 +5,15 @@ import (
 	"testing"
 
 	"github.com/mailgate/mailgate/api"
-	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/relay"
 )
 
 // Two accounts at one host and port are one relay in the metrics: all the figures would be
 // gone otherwise. One of the two that is left alone is enough for an alarm.
 func TestMetricsOfTwoAccounts(t *testing.T) {
 	r := newRig(t, setup{options: func(o *api.Options) {
-		o.RelayStats = func() []mailer.RelayStats {
-			return []mailer.RelayStats{
+		o.RelayStats = func() []relay.Stats {
+			return []relay.Stats{
 				{Relay: "one.example:465", Open: 3, Idle: 1, Waiting: 2, Resting: true},
 				{Relay: "two.example:465", Open: 1},
 				{Relay: "one.example:465", Open: 4, Idle: 3, Waiting: 5},

@@ -11,7 +11,8 @@ import (
 
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/idempotency"
-	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/message"
+	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/verify"
@@ -102,8 +103,8 @@ func TestOnceGivenBackLate(t *testing.T) {
 	far := &cut{Historian: r.limiter}
 	apart := r.anotherAs(func(o *api.Options) {
 		o.Live.Rules = onlyMailbox(t, far)
-		o.Sender = fakeSender(func(context.Context, mailer.Message) error {
-			return &mailer.SendError{Outcome: mailer.Unavailable, Err: errors.New("the relay is down")}
+		o.Sender = fakeSender(func(context.Context, message.Message) error {
+			return &relay.Error{Outcome: relay.Unavailable, Err: errors.New("the relay is down")}
 		})
 	})
 	apart.once("click", "late@example.com").is(t, 503, "relay-unavailable")

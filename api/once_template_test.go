@@ -1,7 +1,6 @@
 package api_test
 
 import (
-	"crypto/rand"
 	"io/fs"
 	"strings"
 	"testing"
@@ -9,7 +8,7 @@ import (
 
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/idempotency"
-	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -111,8 +110,8 @@ var needy = fstest.MapFS{
 	"invite/en/body.html": {Data: []byte("<p>{{.Code}}</p>")},
 }
 
-func composerWith(t *testing.T, own fs.FS) *mailer.Composer {
+func composerWith(t *testing.T, own fs.FS) *message.Composer {
 	t.Helper()
-	from := must(mailer.ParseSender("Acme <no-reply@acme.example>"))(t)
-	return must(mailer.NewComposer(from, must(mailer.LoadTemplates(own, "en"))(t), rand.Reader))(t)
+	from := must(message.ParseSender("Acme <no-reply@acme.example>"))(t)
+	return must(message.NewComposer(from, must(message.LoadTemplates(own, "en"))(t)))(t)
 }

@@ -12,8 +12,9 @@ import (
 
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/idempotency"
-	"github.com/mailgate/mailgate/mailer"
-	"github.com/mailgate/mailgate/mailer/sandbox/fault"
+	"github.com/mailgate/mailgate/internal/mailtest/fault"
+	"github.com/mailgate/mailgate/mailer/message"
+	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/servertest"
 )
 
@@ -118,7 +119,7 @@ func TestOnceInFlight(t *testing.T) {
 	var mails atomic.Int32
 	entered, leave := make(chan struct{}), make(chan struct{})
 	r := newRig(t, setup{options: func(o *api.Options) {
-		o.Sender = fakeSender(func(context.Context, mailer.Message) error {
+		o.Sender = fakeSender(func(context.Context, message.Message) error {
 			if mails.Add(1) == 1 {
 				close(entered)
 			}
@@ -213,14 +214,14 @@ func TestOnceMayHaveLeft(t *testing.T) {
 		status  int
 		problem string
 	}{
-		{"refused for good", &mailer.SendError{Outcome: mailer.Rejected, Reply: &mailer.Reply{Code: 550}}, 422, "recipient-rejected"},
-		{"nobody knows", &mailer.SendError{Outcome: mailer.Unknown}, 504, "delivery-unknown"},
+		{"refused for good", &relay.Error{Outcome: relay.Rejected, Reply: &relay.Reply{Code: 550}}, 422, "recipient-rejected"},
+		{"nobody knows", &relay.Error{Outcome: relay.Unknown}, 504, "delivery-unknown"},
 		{"a stranger's error", fmt.Errorf("something"), 500, "internal"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var mails int
 			r := newRig(t, setup{options: func(o *api.Options) {
-				o.Sender = fakeSender(func(context.Context, mailer.Message) error { mails++; return tt.send })
+				o.Sender = fakeSender(func(context.Context, message.Message) error { mails++; return tt.send })
 			}})
 			first := r.once("left", "left@example.com")
 			first.is(t, tt.status, tt.problem)
@@ -237,7 +238,7 @@ func TestOnceMayHaveLeft(t *testing.T) {
 func TestOncePanic(t *testing.T) {
 	var mails int
 	r := newRig(t, setup{options: func(o *api.Options) {
-		o.Sender = fakeSender(func(context.Context, mailer.Message) error { mails++; panic("swordfish") })
+		o.Sender = fakeSender(func(context.Context, message.Message) error { mails++; panic("swordfish") })
 	}})
 	r.once("panic", "panic@example.com").is(t, 500, "internal")
 	r.once("panic", "panic@example.com").is(t, 409, "idempotency-in-flight")
@@ -461,7 +462,7 @@ func TestOnceRefusedAndNeverKept(t *testing.T) {
 // Also where another attempt has handed the mail over, it may have left.
 func TestOnceUnknownAndNeverKept(t *testing.T) {
 	r := newRig(t, setup{options: func(o *api.Options) {
-		o.Sender = fakeSender(func(context.Context, mailer.Message) error { panic("swordfish") })
+		o.Sender = fakeSender(func(context.Context, message.Message) error { panic("swordfish") })
 	}})
 	r.once("k", unkept).is(t, 500, "internal")
 	r.now.Add(lease)
@@ -562,7 +563,7 @@ func newStaying(t *testing.T, marked bool) (*rig, *failing, *failingKeeper) {
 		keeper = handed
 		gone := r.anotherAs(func(o *api.Options) {
 			o.Live.Rules = onlyMailbox(t, &cut{Historian: r.limiter})
-			o.Sender = fakeSender(func(context.Context, mailer.Message) error { return mailer.ErrUnsendable })
+			o.Sender = fakeSender(func(context.Context, message.Message) error { return relay.ErrUnsendable })
 		})
 		gone.once("k", "freed@example.com").is(t, 500, "internal")
 	}

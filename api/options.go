@@ -13,18 +13,12 @@ import (
 
 	"github.com/mailgate/mailgate/clock"
 	"github.com/mailgate/mailgate/idempotency"
-	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/verify"
 	"github.com/prometheus/client_golang/prometheus"
 )
-
-// A Sender hands a mail to a relay; *mailer.Relays is one. It asks Message.Leaving before
-// a mail can leave. Its errors are those of mailer.Relays.Send, and any other error counts
-// as a mail that may have left.
-type Sender interface {
-	Send(context.Context, mailer.Message) (mailer.Receipt, error)
-}
 
 // Options are what a Server works with. The first group is required; everything below
 // it has the default that is named there.
@@ -33,7 +27,7 @@ type Options struct {
 	Sender Sender
 
 	// Identity says which addresses are one mailbox. The zero Identity folds nothing.
-	Identity mailer.Identity
+	Identity address.Identity
 	// APIKeys open the routes of applications and AdminKeys those of operators.
 	// Without keys whoever reaches the listener may ask, so it should be a loopback
 	// one: then the Host must be a loopback one too, and what a page from elsewhere
@@ -116,7 +110,7 @@ type Options struct {
 	// A new registry, if nil.
 	Metrics *prometheus.Registry
 	// RelayStats feeds the gauges of the relays. None, if nil.
-	RelayStats func() []mailer.RelayStats
+	RelayStats func() []relay.Stats
 
 	OpenAPI []byte       // what /openapi.yaml and /docs show
 	Version string       // what the docs and the metrics say; "dev"

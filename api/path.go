@@ -1,16 +1,16 @@
 package api
 
 import (
-	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/address"
 )
 
 // readMailbox reads the {email} of a path.
-func (s *Server) readMailbox(in *incoming) (mailer.Address, error) {
+func (s *Server) readMailbox(in *incoming) (address.Address, error) {
 	text, ok := unescape(in.parameter)
 	if !ok {
-		return mailer.Address{}, &problem{kind: badRequest, detail: "The path has a % without two hexadecimal digits after it."}
+		return address.Address{}, &problem{kind: badRequest, detail: "The path has a % without two hexadecimal digits after it."}
 	}
-	return mailer.ParseAddress(text, s.with.Identity)
+	return address.Parse(text, s.with.Identity)
 }
 
 // unescape undoes percent-encoding, once. A plus is a plus: a path is no form.

@@ -9,7 +9,8 @@ import (
 
 	"github.com/mailgate/mailgate/api/wire"
 	"github.com/mailgate/mailgate/idempotency"
-	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/verify"
 )
@@ -94,7 +95,7 @@ type problem struct {
 	detail     string // instead of the kind's
 	retryAfter int64  // milliseconds, for the header
 	fields     []fieldProblem
-	smtp       *mailer.Reply
+	smtp       *relay.Reply
 	charged    *charge // how things stand, where something was charged or denied
 	attempts   int     // of codeIncorrect: how many are left
 	allow      string  // the Allow header
@@ -125,17 +126,14 @@ func problemOf(err error) *problem {
 	if known, ok := errors.AsType[*problem](err); ok {
 		return known
 	}
-	if address, ok := errors.AsType[*mailer.AddressError](err); ok {
+	if address, ok := errors.AsType[*address.Error](err); ok {
 		return &problem{kind: invalid, fields: []fieldProblem{addressProblem(address)}}
 	}
 	if errors.Is(err, throttle.ErrUnavailable) || errors.Is(err, verify.ErrUnavailable) || errors.Is(err, idempotency.ErrUnavailable) {
 		return &problem{kind: storeUnavailable, retryAfter: storeRetry, cause: err}
 	}
-	if send, ok := errors.AsType[*mailer.SendError](err); ok {
+	if send, ok := errors.AsType[*relay.Error](err); ok {
 		return sendProblem(send)
-	}
-	if waiting, ok := errors.AsType[*mailer.BusyError](err); ok {
-		return &problem{kind: busy, retryAfter: max(waiting.RetryAfter.Milliseconds(), busyRetry), cause: err}
 	}
 	return &problem{kind: internal, cause: err}
 }
@@ -149,23 +147,25 @@ func inWords(err error, unavailable string) error {
 	return p
 }
 
-func sendProblem(err *mailer.SendError) *problem {
+func sendProblem(err *relay.Error) *problem {
 	switch err.Outcome {
-	case mailer.Rejected:
+	case relay.Rejected:
 		return &problem{kind: recipientRejected, smtp: err.Reply, cause: err}
-	case mailer.Unavailable:
+	case relay.Unavailable:
 		wait := err.RetryAfter.Milliseconds()
 		if wait <= 0 {
 			wait = relayRetry
 		}
 		return &problem{kind: relayUnavailable, retryAfter: wait, cause: err}
-	case mailer.Unknown:
+	case relay.Unknown:
 		return &problem{kind: deliveryUnknown, cause: err}
+	case relay.Busy:
+		return &problem{kind: busy, retryAfter: max(err.RetryAfter.Milliseconds(), busyRetry), cause: err}
 	}
 	return &problem{kind: internal, cause: err}
 }
 
-func addressProblem(err *mailer.AddressError) fieldProblem {
+func addressProblem(err *address.Error) fieldProblem {
 	sentence := err.Reason.Sentence()
 	return fieldProblem{"email", string(err.Reason), strings.ToUpper(sentence[:1]) + sentence[1:] + "."}
 }

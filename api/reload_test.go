@@ -10,7 +10,8 @@ import (
 	"testing"
 
 	"github.com/mailgate/mailgate/api"
-	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/message"
+	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/throttle"
 )
@@ -89,10 +90,10 @@ func TestReloadUnderLoad(t *testing.T) {
 func TestReloadInTheMiddle(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	r := newRig(t, setup{options: func(o *api.Options) {
-		o.Sender = fakeSender(func(context.Context, mailer.Message) error {
+		o.Sender = fakeSender(func(context.Context, message.Message) error {
 			close(entered)
 			<-leave
-			return &mailer.SendError{Outcome: mailer.Unavailable}
+			return &relay.Error{Outcome: relay.Unavailable}
 		})
 	}})
 	answer := make(chan reply, 1)

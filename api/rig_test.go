@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -21,9 +20,11 @@ import (
 	"github.com/mailgate/mailgate/cache/cachetest"
 	"github.com/mailgate/mailgate/idempotency"
 	keeper "github.com/mailgate/mailgate/idempotency/local"
-	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/internal/mailtest/fault"
+	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/mailgate/mailgate/mailer/message"
+	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/mailer/sandbox"
-	"github.com/mailgate/mailgate/mailer/sandbox/fault"
 	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
@@ -62,7 +63,7 @@ type rig struct {
 type setup struct {
 	options func(*api.Options)
 	relay   *fault.Script // a relay of faults in place of the sandbox
-	mailer  mailer.Options
+	mailer  relay.Options
 	policy  string
 	dir     string // of the stores; in memory, if empty
 	// rules are those beside the mailbox's own, which it may change.
@@ -83,8 +84,8 @@ func newRig(t testing.TB, with setup) *rig {
 	with.mailer.Hooks = must(api.RelayHooks(registry))(t)
 	relays := r.newRelays(with)
 	o := api.Options{
-		Live: r.live(with), Sender: relays,
-		Identity:   must(mailer.NewIdentity(true))(t),
+		Live: r.live(with), Sender: api.FromRelays(relays),
+		Identity:   must(address.NewIdentity(true))(t),
 		APIKeys:    must(api.ParseKeys("shop:" + appKey + ",blog:another-key"))(t),
 		AdminKeys:  must(api.ParseKeys("alex:" + opsKey))(t),
 		RelayStats: relays.Stats, Metrics: registry,
@@ -134,7 +135,7 @@ func (r *rig) shutdown() {
 	}
 }
 
-func (r *rig) newRelays(with setup) *mailer.Relays {
+func (r *rig) newRelays(with setup) *relay.Relays {
 	url := ""
 	if with.relay != nil {
 		relay := must(fault.Start(*with.relay))(r.t)
@@ -145,7 +146,7 @@ func (r *rig) newRelays(with setup) *mailer.Relays {
 		r.t.Cleanup(func() { r.box.Close() })
 		url = r.box.URL()
 	}
-	relays := must(mailer.NewRelays([]mailer.RelayURL{must(mailer.ParseRelayURL(url))(r.t)}, with.mailer))(r.t)
+	relays := must(relay.New([]relay.URL{must(relay.ParseURL(url))(r.t)}, with.mailer))(r.t)
 	r.t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
@@ -220,11 +221,11 @@ func onlyMailbox(t testing.TB, limiter throttle.Limiter) *rules.Set {
 	return ruleSet(t, rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: limiter})
 }
 
-func newComposer(t testing.TB) *mailer.Composer {
+func newComposer(t testing.TB) *message.Composer {
 	t.Helper()
-	templates := must(mailer.LoadTemplates(nil, "en"))(t)
-	from := must(mailer.ParseSender("Acme <no-reply@acme.example>"))(t)
-	return must(mailer.NewComposer(from, templates, rand.Reader))(t)
+	templates := must(message.LoadTemplates(nil, "en"))(t)
+	from := must(message.ParseSender("Acme <no-reply@acme.example>"))(t)
+	return must(message.NewComposer(from, templates))(t)
 }
 
 // must gives a value, or ends the test with its error.
@@ -300,7 +301,7 @@ func quote(text string) string {
 // used is how many sends the longest tier has on record.
 func (r *rig) used(email string) int {
 	r.t.Helper()
-	address := must(mailer.ParseAddress(email, must(mailer.NewIdentity(true))(r.t)))(r.t)
+	address := must(address.Parse(email, must(address.NewIdentity(true))(r.t)))(r.t)
 	return len(must(r.limiter.History(context.Background(), address.Key()))(r.t))
 }
 

@@ -5,7 +5,8 @@ import (
 	"strconv"
 
 	"github.com/mailgate/mailgate/api/wire"
-	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/throttle"
 )
@@ -79,7 +80,7 @@ func (s *Server) sendOf(live *Live, by rules.By, subject text) (send rules.Send,
 		}
 		send.Client = client
 	case rules.ByDomain:
-		somebody, err := mailer.ParseAddress("x@"+subject.value, s.with.Identity)
+		somebody, err := address.Parse("x@"+subject.value, s.with.Identity)
 		if err != nil {
 			return refuse("invalid", "subject must be a domain, such as example.com.")
 		}
@@ -90,7 +91,7 @@ func (s *Server) sendOf(live *Live, by rules.By, subject text) (send rules.Send,
 		}
 		send.Caller = subject.value
 	case rules.ByTemplate:
-		if named(s.mailProblems(live.Composer, sendRequest{mail: mailer.Request{Template: subject.value}}), "template") {
+		if named(s.mailProblems(live.Composer, sendRequest{mail: message.Request{Template: subject.value}}), "template") {
 			return refuse("unknown", "subject must be the name of a template.")
 		}
 		send.Template = subject.value

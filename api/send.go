@@ -8,11 +8,12 @@ import (
 	"log/slog"
 	"net/netip"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/mailgate/mailgate/api/wire"
-	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/mailgate/mailgate/mailer/message"
+	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/network"
 	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/throttle"
@@ -22,7 +23,7 @@ import (
 // A sent is the answer to a mail that a relay has taken.
 type sent struct {
 	charge
-	to        mailer.Address
+	to        address.Address
 	messageID string
 	made      issued
 	expiresIn int64 // milliseconds; 0 where the caller made the code
@@ -88,7 +89,7 @@ func (s *Server) deliver(ctx context.Context, c *call, q sendRequest, send rules
 func (q *sendRequest) send(c *call) rules.Send {
 	send := sendTo(q.mail.To)
 	send.Client, send.Caller = q.client, c.caller()
-	send.Template = cmp.Or(q.mail.Template, mailer.DefaultTemplate)
+	send.Template = cmp.Or(q.mail.Template, message.DefaultTemplate)
 	return send
 }
 
@@ -104,15 +105,14 @@ func (s *Server) noteInside(ctx context.Context, c *call, send rules.Send) {
 }
 
 // sendTo is a send of which nothing is known but the mailbox.
-func sendTo(mailbox mailer.Address) rules.Send {
+func sendTo(mailbox address.Address) rules.Send {
 	return rules.Send{Mailbox: mailbox.Key(), Domain: domainOf(mailbox)}
 }
 
 // domainOf is the domain that all who share it answer for: m@a.example.com, m@b.example.com and
 // as many more as anybody likes are one's.
-func domainOf(mailbox mailer.Address) string {
-	key := mailbox.Key()
-	return mailer.RegisteredDomain(key[strings.LastIndexByte(key, '@')+1:])
+func domainOf(mailbox address.Address) string {
+	return mailbox.Domain()
 }
 
 // nobodyAsked is what callers are counted as where no key is asked for.
@@ -167,20 +167,19 @@ func (s *Server) mail(ctx context.Context, c *call, q sendRequest, done *sent) e
 	if err != nil {
 		return notSent{err}
 	}
-	done.messageID, message.Caller = message.ID, c.caller()
-	var held error
-	message.Leaving = func(ctx context.Context) error {
-		held = s.handOver(ctx, c.attempt)
-		return held
-	}
+	done.messageID = message.ID
 	if c.attempt != nil {
 		c.attempt.mayHaveLeft = true
 	}
 	c.decided()
 	began := time.Now()
-	_, err = s.with.Sender.Send(ctx, message)
-	if held != nil {
-		return held
+	tx, err := s.with.Sender.Begin(ctx, message.From, message.To)
+	if err == nil {
+		if held := s.handOver(ctx, c.attempt); held != nil {
+			tx.Abort()
+			return held
+		}
+		_, err = tx.Commit(ctx, message.Bytes)
 	}
 	s.metrics.relayed(outcomeOf(err), time.Since(began))
 	return err
@@ -232,16 +231,16 @@ func (s *Server) settle(ctx context.Context, c *call, send rules.Send, done *sen
 // neverLeft reports whether an error of send is certain proof that no mail went out.
 // An error nobody knows proves nothing.
 func neverLeft(err error) bool {
-	if send, ok := errors.AsType[*mailer.SendError](err); ok {
-		return send.Outcome == mailer.Unavailable
+	if send, ok := errors.AsType[*relay.Error](err); ok {
+		return send.Outcome == relay.Unavailable || send.Outcome == relay.Busy
 	}
 	_, ours := errors.AsType[notSent](err)
-	return ours || errors.Is(err, mailer.ErrBusy) || errors.Is(err, mailer.ErrUnsendable)
+	return ours || errors.Is(err, relay.ErrUnsendable)
 }
 
 // deferred reports whether it was the recipient whom the relay put off.
 func deferred(err error) bool {
-	send, ok := errors.AsType[*mailer.SendError](err)
+	send, ok := errors.AsType[*relay.Error](err)
 	return ok && send.Deferred
 }
 

@@ -5,16 +5,17 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/mailgate/mailgate/mailer/message"
 )
 
 // A sendRequest is what POST /send-code asks for, looked at from every side: only the
 // limiter and the relay can still say no.
 type sendRequest struct {
-	mail    mailer.Request // without its id and its time
-	own     bool           // the caller made the code
-	purpose string         // what the code is for, if it was made here
-	client  netip.Addr     // the visitor's, as the caller saw it
+	mail    message.Request // without its id and its time
+	own     bool            // the caller made the code
+	purpose string          // what the code is for, if it was made here
+	client  netip.Addr      // the visitor's, as the caller saw it
 }
 
 // readSend reads the request and looks at every field, so that a caller learns of all
@@ -30,7 +31,7 @@ func (s *Server) readSend(in *incoming) (sendRequest, error) {
 	if err != nil {
 		return sendRequest{}, err
 	}
-	q := sendRequest{own: code.given, purpose: purpose.value, mail: mailer.Request{
+	q := sendRequest{own: code.given, purpose: purpose.value, mail: message.Request{
 		Template: template.value, Locale: locale.value, Code: code.value, Data: data,
 	}}
 	var wrong []fieldProblem
@@ -56,15 +57,15 @@ func (s *Server) readSend(in *incoming) (sendRequest, error) {
 
 var errMissing = errors.New("there is no address")
 
-func (s *Server) recipient(email text) (mailer.Address, error) {
+func (s *Server) recipient(email text) (address.Address, error) {
 	if !email.given {
-		return mailer.Address{}, errMissing
+		return address.Address{}, errMissing
 	}
-	return mailer.ParseAddress(email.value, s.with.Identity)
+	return address.Parse(email.value, s.with.Identity)
 }
 
 func recipientProblem(err error) fieldProblem {
-	if refused, ok := errors.AsType[*mailer.AddressError](err); ok {
+	if refused, ok := errors.AsType[*address.Error](err); ok {
 		return addressProblem(refused)
 	}
 	return fieldProblem{"email", "missing", "email is missing."}
@@ -88,11 +89,11 @@ const (
 	checkCode = "000000"
 )
 
-var checkTo, _ = mailer.ParseAddress("somebody@example.com", mailer.Identity{})
+var checkTo, _ = address.Parse("somebody@example.com", address.Identity{})
 
 // mailProblems asks the composer what will not do. It tells one thing at a time, so
 // each field that it has named is replaced by one that will do, and it is asked again.
-func (s *Server) mailProblems(composer *mailer.Composer, q sendRequest) (wrong []fieldProblem) {
+func (s *Server) mailProblems(composer *message.Composer, q sendRequest) (wrong []fieldProblem) {
 	mail := q.mail
 	mail.ID = checkID
 	if mail.To.IsZero() {
@@ -102,7 +103,7 @@ func (s *Server) mailProblems(composer *mailer.Composer, q sendRequest) (wrong [
 		mail.Code, mail.ExpiresInMS = checkCode, s.with.CodeLife
 	}
 	for {
-		err, ok := errors.AsType[*mailer.ComposeError](composer.Check(mail))
+		err, ok := errors.AsType[*message.Error](composer.Check(mail))
 		if !ok || named(wrong, err.Field) {
 			return wrong
 		}
@@ -124,9 +125,9 @@ func named(wrong []fieldProblem, name string) bool {
 	return slices.ContainsFunc(wrong, func(f fieldProblem) bool { return f.field == name })
 }
 
-func composeProblem(err *mailer.ComposeError) fieldProblem {
+func composeProblem(err *message.Error) fieldProblem {
 	reason := "invalid"
-	if err.Kind == mailer.UnknownTemplate {
+	if err.Kind == message.UnknownTemplate {
 		reason = "unknown"
 	}
 	return fieldProblem{err.Field, reason, err.Field + " " + err.Reason + "."}

@@ -15,8 +15,10 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/api"
-	"github.com/mailgate/mailgate/mailer"
-	"github.com/mailgate/mailgate/mailer/sandbox/fault"
+	"github.com/mailgate/mailgate/internal/mailtest/fault"
+	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/mailgate/mailgate/mailer/message"
+	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/servertest"
 )
 
@@ -104,14 +106,20 @@ type gated struct {
 
 func newGated() *gated { return &gated{entered: make(chan struct{}, 1), leave: make(chan struct{})} }
 
-func (g *gated) Send(ctx context.Context, _ mailer.Message) (mailer.Receipt, error) {
+func (g *gated) Begin(context.Context, address.Address, address.Address) (api.Transaction, error) {
+	return g, nil
+}
+
+func (*gated) Abort() {}
+
+func (g *gated) Commit(ctx context.Context, _ []byte) (relay.Receipt, error) {
 	g.entered <- struct{}{}
 	select {
 	case <-g.leave:
-		return mailer.Receipt{}, nil
+		return relay.Receipt{}, nil
 	case <-ctx.Done():
 		g.cut.Store(true)
-		return mailer.Receipt{}, &mailer.SendError{Outcome: mailer.Unknown, Err: ctx.Err()}
+		return relay.Receipt{}, &relay.Error{Outcome: relay.Unknown, Err: ctx.Err()}
 	}
 }
 
@@ -249,10 +257,10 @@ func leftTaken(t *testing.T) int {
 func TestRefundAfterShutdown(t *testing.T) {
 	ids, leave := make(chan string, 1), make(chan struct{})
 	r, store := newFailing(t, setup{options: func(o *api.Options) {
-		o.Sender = fakeSender(func(_ context.Context, m mailer.Message) error {
+		o.Sender = fakeSender(func(_ context.Context, m message.Message) error {
 			ids <- m.ID[1:9]
 			<-leave
-			return mailer.ErrUnsendable
+			return relay.ErrUnsendable
 		})
 	}})
 	store.release.Store(true)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/api"
-	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/servertest"
 	"github.com/mailgate/mailgate/throttle"
@@ -22,7 +22,7 @@ func TestLeakyBucketKeepsItsPace(t *testing.T) {
 	handed := make(chan time.Duration, sends)
 	r := newRig(t, setup{
 		options: func(o *api.Options) {
-			o.Sender = fakeSender(func(context.Context, mailer.Message) error {
+			o.Sender = fakeSender(func(context.Context, message.Message) error {
 				start := <-began
 				began <- start
 				handed <- time.Since(start)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/mailgate/mailgate/api/wire"
-	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/verify"
 )
@@ -15,7 +15,7 @@ const guessesRule = "guesses"
 
 // A verification is an address, what somebody typed who says that it is his, and what for.
 type verification struct {
-	of             mailer.Address
+	of             address.Address
 	typed, purpose string
 }
 
@@ -80,7 +80,7 @@ const notChecked = "The code cannot be checked now. This may have cost a guess."
 
 // codeOf is whose codes those mailed to an address are, and what for. They prove this spelling
 // alone.
-func codeOf(to mailer.Address, purpose string) verify.Recipient {
+func codeOf(to address.Address, purpose string) verify.Recipient {
 	return verify.Recipient{Mailbox: to.Key(), Address: to.String(), Purpose: purpose}
 }
 
@@ -90,7 +90,7 @@ func writeVerified(out *answer, _ *struct{}) {
 }
 
 // guesses are how those of the mailbox stand, the shortest window first.
-func (s *Server) guesses(ctx context.Context, mailbox mailer.Address) ([]throttle.Standing, error) {
+func (s *Server) guesses(ctx context.Context, mailbox address.Address) ([]throttle.Standing, error) {
 	if s.with.Guesses == nil {
 		return nil, nil
 	}
@@ -102,7 +102,7 @@ func (s *Server) guesses(ctx context.Context, mailbox mailer.Address) ([]throttl
 }
 
 // resetGuesses gives the mailbox its guesses back, and reports how many had been spent.
-func (s *Server) resetGuesses(ctx context.Context, mailbox mailer.Address) (int, error) {
+func (s *Server) resetGuesses(ctx context.Context, mailbox address.Address) (int, error) {
 	if s.with.Guesses == nil {
 		return 0, nil
 	}

@@ -6,7 +6,8 @@ import (
 	"testing"
 
 	"github.com/mailgate/mailgate/api"
-	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/message"
+	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/servertest"
 	"github.com/mailgate/mailgate/throttle"
 )
@@ -261,7 +262,7 @@ func TestCodeIsKnownBeforeItsMail(t *testing.T) {
 	verified := make(chan reply, 1)
 	var r *rig
 	r = newRig(t, setup{options: func(o *api.Options) {
-		o.Sender = fakeSender(func(_ context.Context, m mailer.Message) error {
+		o.Sender = fakeSender(func(_ context.Context, m message.Message) error {
 			code := sixDigits.FindString(string(m.Bytes))
 			journal.private(code)
 			verified <- r.try("fast@example.com", code)
@@ -284,17 +285,17 @@ func TestACodeIsTakenBackWithItsMail(t *testing.T) {
 		first   int // what the code of the mail that failed is told
 		purpose string
 	}{
-		{"never left", &mailer.SendError{Outcome: mailer.Unavailable}, 503, false, 422, ""},
-		{"never left, given back later", &mailer.SendError{Outcome: mailer.Unavailable}, 503, true, 422, ""},
-		{"nobody knows", &mailer.SendError{Outcome: mailer.Unknown}, 504, false, 200, ""},
-		{"for a purpose, never left", &mailer.SendError{Outcome: mailer.Unavailable}, 503, false, 422, "sign-up"},
-		{"for a purpose, given back later", &mailer.SendError{Outcome: mailer.Unavailable}, 503, true, 422, "sign-up"},
-		{"for a purpose, nobody knows", &mailer.SendError{Outcome: mailer.Unknown}, 504, false, 200, "sign-up"},
+		{"never left", &relay.Error{Outcome: relay.Unavailable}, 503, false, 422, ""},
+		{"never left, given back later", &relay.Error{Outcome: relay.Unavailable}, 503, true, 422, ""},
+		{"nobody knows", &relay.Error{Outcome: relay.Unknown}, 504, false, 200, ""},
+		{"for a purpose, never left", &relay.Error{Outcome: relay.Unavailable}, 503, false, 422, "sign-up"},
+		{"for a purpose, given back later", &relay.Error{Outcome: relay.Unavailable}, 503, true, 422, "sign-up"},
+		{"for a purpose, nobody knows", &relay.Error{Outcome: relay.Unknown}, 504, false, 200, "sign-up"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var codes []string
 			r, store := newFailing(t, setup{options: func(o *api.Options) {
-				o.Sender = fakeSender(func(_ context.Context, m mailer.Message) error {
+				o.Sender = fakeSender(func(_ context.Context, m message.Message) error {
 					codes = append(codes, sixDigits.FindString(string(m.Bytes)))
 					journal.private(codes[len(codes)-1])
 					if len(codes) == 2 {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/cache"
-	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
@@ -112,7 +112,7 @@ func apiOptions(limiter throttle.Historian) (o api.Options, err error) {
 	if err != nil {
 		return o, err
 	}
-	if o.Identity, err = mailer.NewIdentity(true); err != nil {
+	if o.Identity, err = address.NewIdentity(true); err != nil {
 		return o, err
 	}
 	if o.APIKeys, err = api.ParseKeys("app:" + apiKey); err != nil {
@@ -131,6 +131,6 @@ type nobody struct{}
 
 var errSent = errors.New("a mail was sent that should have been denied")
 
-func (nobody) Send(context.Context, mailer.Message) (mailer.Receipt, error) {
-	return mailer.Receipt{}, errSent
+func (nobody) Begin(context.Context, address.Address, address.Address) (api.Transaction, error) {
+	return nil, errSent
 }

@@ -2,11 +2,12 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 
-	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/mailgate/mailgate/mailer/message"
+	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -18,9 +19,9 @@ const (
 // oursComposing is ours with each mail made as it is sent.
 const oursComposing = "mailgate, composing"
 
-// relay compares handing mails to a relay over eight connections, into one relay after
+// relays compares handing mails to a relay over eight connections, into one relay after
 // the other.
-func relay() ([]row, error) {
+func relays() ([]row, error) {
 	rows, err := relayInto(sandboxName, withSandbox)
 	if err != nil {
 		return nil, err
@@ -68,8 +69,8 @@ func relayInto(sink string, with func(func(addr string) error) error) (rows []ro
 
 // A letter is one mail: what it is made of, and made.
 type letter struct {
-	request mailer.Request
-	message mailer.Message
+	request message.Request
+	message message.Message
 }
 
 // composeAll makes so many mails.
@@ -80,11 +81,11 @@ func composeAll(n int) ([]letter, error) {
 	}
 	all := make([]letter, n)
 	for i := range all {
-		to, err := mailer.ParseAddress(mailbox("user", i), mailer.Identity{})
+		to, err := address.Parse(mailbox("user", i), address.Identity{})
 		if err != nil {
 			return nil, err
 		}
-		all[i].request = mailer.Request{
+		all[i].request = message.Request{
 			To: to, Code: fmt.Sprintf("%06d", i), ExpiresInMS: 600_000, ID: throttle.NewID().String(), NowMS: residentClock,
 		}
 		if all[i].message, err = composer.Compose(all[i].request); err != nil {
@@ -95,22 +96,22 @@ func composeAll(n int) ([]letter, error) {
 }
 
 // newComposer is the composer of the program's defaults.
-func newComposer() (*mailer.Composer, error) {
-	templates, err := mailer.LoadTemplates(nil, "en")
+func newComposer() (*message.Composer, error) {
+	templates, err := message.LoadTemplates(nil, "en")
 	if err != nil {
 		return nil, err
 	}
-	from, err := mailer.ParseSender("Acme <no-reply@acme.example>")
+	from, err := message.ParseSender("Acme <no-reply@acme.example>")
 	if err != nil {
 		return nil, err
 	}
-	return mailer.NewComposer(from, templates, rand.Reader)
+	return message.NewComposer(from, templates)
 }
 
 // withSenders opens all sides on one relay.
 func withSenders(addr string, letters []letter, use func([]side) error) error {
 	return withDir(func(dir string) error {
-		return withRelays(addr, func(relays *mailer.Relays) error {
+		return withRelays(addr, func(relays *relay.Relays) error {
 			composer, err := newComposer()
 			if err != nil {
 				return err
@@ -141,19 +142,23 @@ func mails(letters []letter, send func(*letter) error) func() (cost, error) {
 	}
 }
 
-func withRelays(addr string, use func(*mailer.Relays) error) error {
-	url, err := mailer.ParseRelayURL("smtp://" + addr + "?tls=none")
+func withRelays(addr string, use func(*relay.Relays) error) error {
+	url, err := relay.ParseURL("smtp://" + addr + "?tls=none")
 	if err != nil {
 		return err
 	}
-	relays, err := mailer.NewRelays([]mailer.RelayURL{url}, mailer.Options{MaxConns: relayConns, MaxConnsPerDomain: relayConns})
+	relays, err := relay.New([]relay.URL{url}, relay.Options{MaxConns: relayConns, MaxConnsPerDomain: relayConns})
 	if err != nil {
 		return err
 	}
 	return errors.Join(use(relays), relays.Close(context.Background()))
 }
 
-func send(relays *mailer.Relays, message mailer.Message) error {
-	_, err := relays.Send(context.Background(), message)
+func send(relays *relay.Relays, m message.Message) error {
+	tx, err := relays.Begin(context.Background(), m.From, m.To)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Commit(context.Background(), m.Bytes)
 	return err
 }

@@ -9,7 +9,8 @@ import (
 
 	"github.com/jordan-wright/email"
 
-	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/message"
+	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/mailer/sandbox"
 )
 
@@ -53,7 +54,7 @@ func emailsOf(letters []letter) ([]*email.Email, error) {
 	all := make([]*email.Email, len(letters))
 	for i, l := range letters {
 		all[i] = &email.Email{
-			From: seen.Header.Get("From"), To: []string{l.message.To}, Subject: seen.Subject,
+			From: seen.Header.Get("From"), To: []string{l.message.To.String()}, Subject: seen.Subject,
 			Text: []byte(seen.Text), HTML: []byte(seen.HTML),
 			Headers: textproto.MIMEHeader{
 				"Message-Id":     {l.message.ID},
@@ -66,20 +67,20 @@ func emailsOf(letters []letter) ([]*email.Email, error) {
 }
 
 // asRead is a mail as its reader sees it: what the peer composes from.
-func asRead(m mailer.Message) (sandbox.Message, error) {
+func asRead(m message.Message) (sandbox.Message, error) {
 	box, err := sandbox.Start(sandbox.Options{})
 	if err != nil {
 		return sandbox.Message{}, err
 	}
 	defer box.Close()
-	if err := withRelays(box.Addr(), func(r *mailer.Relays) error { return send(r, m) }); err != nil {
+	if err := withRelays(box.Addr(), func(r *relay.Relays) error { return send(r, m) }); err != nil {
 		return sandbox.Message{}, err
 	}
-	return box.Wait(context.Background(), m.To)
+	return box.Wait(context.Background(), m.To.String())
 }
 
 // alike makes sure that the peer's mail is about as long as ours.
-func alike(theirs *email.Email, ours mailer.Message) error {
+func alike(theirs *email.Email, ours message.Message) error {
 	octets, err := theirs.Bytes()
 	if err != nil {
 		return err
@@ -109,10 +110,10 @@ func dialSMTP(addr string) (smtpClients, error) {
 func (s smtpClients) send(l *letter) error {
 	client := <-s
 	defer func() { s <- client }()
-	if err := client.Mail(l.message.From); err != nil {
+	if err := client.Mail(l.message.From.String()); err != nil {
 		return err
 	}
-	if err := client.Rcpt(l.message.To); err != nil {
+	if err := client.Rcpt(l.message.To.String()); err != nil {
 		return err
 	}
 	data, err := client.Data()

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/message"
 )
 
 const sourceName = "smtp-source"
@@ -19,7 +19,7 @@ const sourceName = "smtp-source"
 type source struct{ path, file, from, to string }
 
 // newSource needs a directory for the mail.
-func newSource(dir string, mail mailer.Message) (source, error) {
+func newSource(dir string, mail message.Message) (source, error) {
 	path, err := postfixTool(sourceName)
 	if err != nil {
 		return source{}, err
@@ -27,7 +27,7 @@ func newSource(dir string, mail mailer.Message) (source, error) {
 	file := filepath.Join(dir, "mail")
 	// It adds the CR itself.
 	err = os.WriteFile(file, bytes.ReplaceAll(mail.Bytes, []byte("\r\n"), []byte("\n")), 0o600)
-	return source{path: path, file: file, from: mail.From, to: mail.To}, err
+	return source{path: path, file: file, from: mail.From.String(), to: mail.To.String()}, err
 }
 
 // round sends so many mails over kept connections.

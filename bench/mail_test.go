@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/mailer/sandbox"
 )
 
@@ -65,7 +65,7 @@ func TestEmailsSayTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := asRead(mailer.Message{ID: ours.ID, From: ours.From, To: ours.To, Bytes: octets})
+	got, err := asRead(message.Message{ID: ours.ID, From: ours.From, To: ours.To, Bytes: octets})
 	if err != nil {
 		t.Fatal(err)
 	}

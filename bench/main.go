@@ -61,7 +61,7 @@ var comparisons = []comparison{
 	{"meters", "redis-token-bucket", tokenBucket.throughRedis},
 	{"meters", "redis-leaky-bucket", leakyBucket.throughRedis},
 	{"memory", "resident", residentMemory},
-	{"mail", "relay", relay},
+	{"mail", "relay", relays},
 	{"gate", "http", gateHTTP},
 	{"gate", "whole", gateWhole},
 	{"gate", "start", gateStart},

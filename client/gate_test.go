@@ -2,7 +2,6 @@ package client_test
 
 import (
 	"context"
-	"crypto/rand"
 	"net"
 	"sync/atomic"
 	"testing"
@@ -15,9 +14,11 @@ import (
 	"github.com/mailgate/mailgate/client"
 	"github.com/mailgate/mailgate/idempotency"
 	kept "github.com/mailgate/mailgate/idempotency/local"
-	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/internal/mailtest/fault"
+	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/mailgate/mailgate/mailer/message"
+	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/mailer/sandbox"
-	"github.com/mailgate/mailgate/mailer/sandbox/fault"
 	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
@@ -51,16 +52,16 @@ func openGate(script *fault.Script) *gate {
 	handed := need(kept.New(disk, kept.Options{Terms: idempotency.Terms{Lease: day, Keep: day}, Name: "handed-over", Size: cachetest.Small, Now: g.now.Load}))
 	g.stop = append(g.stop, func() { answers.Close(); handed.Close(); book.Close(); limiter.Close(); need(0, disk.Close()) })
 
-	from := need(mailer.ParseSender("Acme <no-reply@acme.example>"))
+	from := need(message.ParseSender("Acme <no-reply@acme.example>"))
 	own := rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: limiter}
 	visitors := rules.Rule{Name: "client-ip", By: rules.ByClientIP, Limiter: limiter.Tiers("visitors", need(throttle.ParsePolicy("hour=100/1h")))}
 	server := need(api.New(api.Options{
 		Live: api.Live{
 			Rules:    need(rules.New(rules.Options{}, own, visitors)),
 			Actions:  map[string]throttle.Limiter{"reply": memory.NewTiers(need(throttle.ParsePolicy("minute=1/60s")), memory.Options{Now: g.now.Load})},
-			Composer: need(mailer.NewComposer(from, need(mailer.LoadTemplates(nil, "en")), rand.Reader)),
+			Composer: need(message.NewComposer(from, need(message.LoadTemplates(nil, "en")))),
 		},
-		Sender: relays, Identity: need(mailer.NewIdentity(true)),
+		Sender: api.FromRelays(relays), Identity: need(address.NewIdentity(true)),
 		APIKeys: need(api.ParseKeys("app:" + key)), AdminKeys: need(api.ParseKeys("ops:" + opsKey)),
 		Codes: book, Guesses: limiter.Tiers("guesses", verify.DefaultGuesses()),
 		Repeats: api.Repeats{Answers: answers, HandedOver: handed},
@@ -74,7 +75,7 @@ func openGate(script *fault.Script) *gate {
 	return g
 }
 
-func (g *gate) relays(script *fault.Script) *mailer.Relays {
+func (g *gate) relays(script *fault.Script) *relay.Relays {
 	where := ""
 	if script == nil {
 		g.box = need(sandbox.Start(sandbox.Options{}))
@@ -85,7 +86,7 @@ func (g *gate) relays(script *fault.Script) *mailer.Relays {
 		g.stop = append(g.stop, func() { need(0, g.bad.Close()) })
 		where = "smtp://" + g.bad.Addr() + "?tls=none"
 	}
-	relays := need(mailer.NewRelays([]mailer.RelayURL{need(mailer.ParseRelayURL(where))}, mailer.Options{}))
+	relays := need(relay.New([]relay.URL{need(relay.ParseURL(where))}, relay.Options{}))
 	g.stop = append(g.stop, func() { need(0, within(relays.Close)) })
 	return relays
 }

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/client"
-	"github.com/mailgate/mailgate/mailer/sandbox/fault"
+	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/servertest"
 )
 

@@ -2,7 +2,6 @@ package web_test
 
 import (
 	"context"
-	"crypto/rand"
 	"net"
 	"net/http"
 	"regexp"
@@ -15,7 +14,9 @@ import (
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/api/web"
 	"github.com/mailgate/mailgate/cmd/mailgate/demo"
-	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/mailgate/mailgate/mailer/message"
+	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/mailer/sandbox"
 	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/throttle"
@@ -67,15 +68,15 @@ func (d *desk) open(kept stores, options func(*api.Options)) *desk {
 	set := must(rules.New(rules.Options{}, rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: &breakable{d.limiter, &d.broken}}))(t)
 	d.box = must(sandbox.Start(sandbox.Options{}))(t)
 	t.Cleanup(func(box *sandbox.Server) func() { return func() { box.Close() } }(d.box))
-	relays := must(mailer.NewRelays([]mailer.RelayURL{must(mailer.ParseRelayURL(d.box.URL()))(t)}, mailer.Options{}))(t)
+	relays := must(relay.New([]relay.URL{must(relay.ParseURL(d.box.URL()))(t)}, relay.Options{}))(t)
 	t.Cleanup(func() { relays.Close(context.Background()) })
-	templates := must(mailer.LoadTemplates(nil, "en"))(t)
-	composer := must(mailer.NewComposer(must(mailer.ParseSender("Acme <no-reply@acme.example>"))(t), templates, rand.Reader))(t)
+	templates := must(message.LoadTemplates(nil, "en"))(t)
+	composer := must(message.NewComposer(must(message.ParseSender("Acme <no-reply@acme.example>"))(t), templates))(t)
 	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	d.URL = "http://" + listener.Addr().String()
 	o := api.Options{
-		Live: api.Live{Rules: set, Composer: composer}, Sender: relays, RelayStats: relays.Stats,
-		Identity: must(mailer.NewIdentity(true))(t),
+		Live: api.Live{Rules: set, Composer: composer}, Sender: api.FromRelays(relays), RelayStats: relays.Stats,
+		Identity: must(address.NewIdentity(true))(t),
 		APIKeys:  must(api.ParseKeys("shop:" + appKey))(t), AdminKeys: must(api.ParseKeys("alex:" + opsKey))(t),
 		Codes: kept.codes, Guesses: kept.guesses, Repeats: kept.repeats, Ready: kept.ready,
 		Fallback: d.pages(), OpenAPI: mailgate.OpenAPI, Now: d.now,

@@ -5,7 +5,7 @@ import (
 
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/cmd/mailgate/settings"
-	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/rules/rulefile"
 )
 
@@ -13,7 +13,7 @@ import (
 // of mails.
 type content struct {
 	rules    rulefile.File
-	composer *mailer.Composer
+	composer *message.Composer
 }
 
 // readContent reads all of it, or says what cannot be right.

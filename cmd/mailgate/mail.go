@@ -1,7 +1,6 @@
 package main
 
 import (
-	"crypto/rand"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -11,7 +10,9 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/cmd/mailgate/settings"
-	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/mailgate/mailgate/mailer/message"
+	"github.com/mailgate/mailgate/mailer/relay"
 )
 
 // sendDeadline bounds a send as a whole: a person waits at the other end.
@@ -21,7 +22,7 @@ const sendDeadline = 15 * time.Second
 const requestPatience = sendDeadline + 5*time.Second
 
 // loadTemplates reads the mails' texts, also those of the operator's own.
-func loadTemplates(s *settings.Settings) (*mailer.Templates, error) {
+func loadTemplates(s *settings.Settings) (*message.Templates, error) {
 	name, own := "locale", fs.FS(nil)
 	if s.Templates != "" {
 		name, own = "templates", os.DirFS(s.Templates)
@@ -29,19 +30,19 @@ func loadTemplates(s *settings.Settings) (*mailer.Templates, error) {
 			return nil, s.Complain(name, s.Templates+" is not a directory that can be read")
 		}
 	}
-	templates, err := mailer.LoadTemplates(own, s.Locale)
+	templates, err := message.LoadTemplates(own, s.Locale)
 	if err == nil {
 		return templates, nil
 	}
 	// Where another default would do, it is the locale that is wrong, not a template.
-	if others, wrong := mailer.LoadTemplates(own, "en"); wrong == nil {
+	if others, wrong := message.LoadTemplates(own, "en"); wrong == nil {
 		return nil, s.Complain("locale", fmt.Sprintf("not every template has %q; %s", s.Locale, localesIn(others)))
 	}
 	return nil, s.Complain(name, err.Error())
 }
 
 // localesIn says which locales there are: "code: en, zh".
-func localesIn(templates *mailer.Templates) string {
+func localesIn(templates *message.Templates) string {
 	var all []string
 	for _, name := range templates.Names() {
 		all = append(all, name+": "+strings.Join(templates.Locales(name), ", "))
@@ -49,12 +50,12 @@ func localesIn(templates *mailer.Templates) string {
 	return strings.Join(all, "; ")
 }
 
-func newComposer(s *settings.Settings) (*mailer.Composer, error) {
+func newComposer(s *settings.Settings) (*message.Composer, error) {
 	templates, err := loadTemplates(s)
 	if err != nil {
 		return nil, err
 	}
-	composer, err := mailer.NewComposer(s.From, templates, rand.Reader)
+	composer, err := message.NewComposer(s.From, templates)
 	if err != nil {
 		return nil, s.Complain("templates", err.Error()) // those built in suit any sender
 	}
@@ -62,9 +63,9 @@ func newComposer(s *settings.Settings) (*mailer.Composer, error) {
 }
 
 // newRelays makes the connections to the relays; the first mail dials.
-func newRelays(s *settings.Settings, log *slog.Logger, hooks mailer.Hooks) (*mailer.Relays, error) {
+func newRelays(s *settings.Settings, log *slog.Logger, hooks relay.Hooks) (*relay.Relays, error) {
 	host, _ := os.Hostname() // without one it is the sender's domain
-	relays, err := mailer.NewRelays(s.SMTPURL, mailer.Options{
+	relays, err := relay.New(s.SMTPURL, relay.Options{
 		MaxConns: s.SMTPMaxConns,
 		Deadline: sendDeadline,
 		HELO:     heloName(host, s.From),
@@ -78,18 +79,18 @@ func newRelays(s *settings.Settings, log *slog.Logger, hooks mailer.Hooks) (*mai
 	return relays, nil
 }
 
-func pace(s *settings.Settings) mailer.Pace {
+func pace(s *settings.Settings) relay.Pace {
 	if s.SMTPRate == 0 {
-		return mailer.Pace{}
+		return relay.Pace{}
 	}
-	return mailer.Pace{PerSecond: s.SMTPRate, Queue: s.SMTPQueue}
+	return relay.Pace{PerSecond: s.SMTPRate, Queue: s.SMTPQueue}
 }
 
 // heloName is how mailgate introduces itself: by the machine's name if others may know it,
 // as relays like it, else by the sender's domain. Relays refuse a name that no mail could go
 // to, as with an underscore.
-func heloName(host string, from mailer.Sender) string {
-	postmaster, err := mailer.ParseAddress("postmaster@"+strings.Trim(host, "."), mailer.Identity{})
+func heloName(host string, from message.Sender) string {
+	postmaster, err := address.Parse("postmaster@"+strings.Trim(host, "."), address.Identity{})
 	if err != nil || isPrivate(postmaster.String()) {
 		postmaster = from.Address
 	}

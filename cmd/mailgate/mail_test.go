@@ -3,12 +3,12 @@ package main
 import (
 	"testing"
 
-	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/message"
 )
 
 // A relay is told a name that it can look up: the machine's, or the sender's domain.
 func TestTheNameForRelays(t *testing.T) {
-	from, err := mailer.ParseSender("no-reply@example.com")
+	from, err := message.ParseSender("no-reply@example.com")
 	if err != nil {
 		t.Fatal(err)
 	}

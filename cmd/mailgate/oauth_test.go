@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mailgate/mailgate/mailer/mailtest"
+	"github.com/mailgate/mailgate/internal/mailtest"
 )
 
 // What an operator sees of a relay that is logged in to with tokens: that it is so, what

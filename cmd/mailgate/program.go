@@ -19,7 +19,7 @@ import (
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/clock"
 	"github.com/mailgate/mailgate/cmd/mailgate/settings"
-	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/relay"
 	keys "github.com/mailgate/mailgate/secret"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/memory"
@@ -34,7 +34,7 @@ type program struct {
 	log      *slog.Logger
 	history  history
 	content  content // in force
-	relays   *mailer.Relays
+	relays   *relay.Relays
 	server   *api.Server
 	reloads  reloads
 	lookout  *lookout
@@ -75,7 +75,7 @@ func (p *program) open(ctx context.Context, audit *slog.Logger, fallback http.Ha
 	if p.relays, err = newRelays(p.settings, p.log, hooks); err != nil {
 		return err
 	}
-	options.Sender, options.RelayStats = p.relays, p.relays.Stats
+	options.Sender, options.RelayStats = api.FromRelays(p.relays), p.relays.Stats
 	options.Log, options.Audit = p.log, audit
 	options.Fallback = fallback
 	if p.server, err = api.New(options); err != nil {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/mailgate/mailgate/cmd/mailgate/settings"
-	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/rules/rulefile"
 	"github.com/mailgate/mailgate/strictyaml"
@@ -23,7 +23,7 @@ func readRules(s *settings.Settings) (rulefile.File, error) {
 		Tiers:        s.Tiers,
 		SendDeadline: sendDeadline.Milliseconds(),
 		Mailbox: func(text string) (string, error) {
-			address, err := mailer.ParseAddress(text, identity)
+			address, err := address.Parse(text, identity)
 			return address.Key(), err
 		},
 	}
@@ -44,8 +44,8 @@ func readRules(s *settings.Settings) (rulefile.File, error) {
 	return file, nil
 }
 
-func newIdentity(s *settings.Settings) (mailer.Identity, error) {
-	identity, err := mailer.NewIdentity(s.Fold)
+func newIdentity(s *settings.Settings) (address.Identity, error) {
+	identity, err := address.NewIdentity(s.Fold)
 	if err != nil {
 		return identity, fmt.Errorf("preparing the rules for addresses: %w", err)
 	}

@@ -9,7 +9,9 @@ import (
 
 	"github.com/mailgate/mailgate/clock"
 	"github.com/mailgate/mailgate/cmd/mailgate/settings"
-	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/mailgate/mailgate/mailer/message"
+	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/verify"
 )
@@ -34,7 +36,7 @@ func testMail(ctx context.Context, c call) error {
 	if err := s.ForSending(); err != nil {
 		return err
 	}
-	to, err := mailer.ParseAddress(rest[0], mailer.Identity{})
+	to, err := address.Parse(rest[0], address.Identity{})
 	if err != nil {
 		return misusage("the recipient will not do: " + err.Error())
 	}
@@ -54,33 +56,41 @@ func testMail(ctx context.Context, c call) error {
 	return err
 }
 
-func composeTest(s *settings.Settings, to mailer.Address) (mailer.Message, error) {
+func composeTest(s *settings.Settings, to address.Address) (message.Message, error) {
 	composer, err := newComposer(s)
 	if err != nil {
-		return mailer.Message{}, err
+		return message.Message{}, err
 	}
 	code, err := verify.NewCode(rand.Reader)
 	if err != nil {
-		return mailer.Message{}, err
+		return message.Message{}, err
 	}
-	return composer.Compose(mailer.Request{
+	return composer.Compose(message.Request{
 		To: to, Code: code, ExpiresInMS: s.CodeLife.Milliseconds(),
 		ID: throttle.NewID().String(), NowMS: clock.Now(),
 	})
 }
 
 // sendOne hands one mail over and takes leave of the relay.
-func sendOne(ctx context.Context, s *settings.Settings, message mailer.Message) (mailer.Receipt, error) {
-	relays, err := newRelays(s, slog.New(slog.DiscardHandler), mailer.Hooks{})
+func sendOne(ctx context.Context, s *settings.Settings, message message.Message) (relay.Receipt, error) {
+	relays, err := newRelays(s, slog.New(slog.DiscardHandler), relay.Hooks{})
 	if err != nil {
-		return mailer.Receipt{}, err
+		return relay.Receipt{}, err
 	}
-	receipt, err := relays.Send(ctx, message)
-	var failed *mailer.SendError
+	receipt, err := handOver(ctx, relays, message)
+	var failed *relay.Error
 	if errors.As(err, &failed) && failed.Reply != nil && failed.Reply.Message != "" {
 		err = fmt.Errorf("%w: %s", err, failed.Reply.Message)
 	}
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), leave)
 	defer cancel()
 	return receipt, errors.Join(err, relays.Close(within))
+}
+
+func handOver(ctx context.Context, relays *relay.Relays, m message.Message) (relay.Receipt, error) {
+	tx, err := relays.Begin(ctx, m.From, m.To)
+	if err != nil {
+		return relay.Receipt{}, err
+	}
+	return tx.Commit(ctx, m.Bytes)
 }

@@ -8,8 +8,7 @@ import (
 )
 
 // inbox keeps the newest mails within a count and a number of octets.
-// Mails are kept as they came and read only when somebody asks, so that
-// taking one in costs next to nothing.
+// Mails are kept as they came and read only when they are asked for.
 type inbox struct {
 	maxCount, maxBytes int
 
@@ -17,7 +16,7 @@ type inbox struct {
 	kept    []envelope // oldest first
 	bytes   int
 	last    uint64
-	arrived chan struct{} // closed at the next arrival; nil when nobody waits
+	arrived chan struct{} // closed at the next arrival; nil without a wait
 }
 
 // envelope is a mail as it came in.
@@ -83,8 +82,8 @@ func (b *inbox) get(id uint64) (Message, bool) {
 
 func (b *inbox) clear() {
 	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.kept, b.bytes = nil, 0
-	b.mu.Unlock()
 }
 
 func (b *inbox) wait(ctx context.Context, to string, after uint64) (Message, error) {

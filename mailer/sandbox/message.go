@@ -11,8 +11,7 @@ import (
 	"strings"
 )
 
-// Message is one mail as its reader would see it, beside what came over the
-// wire.
+// Message is one mail as its reader would see it, and as it came over the wire.
 type Message struct {
 	ID         uint64   `json:"id"`
 	From       string   `json:"from"` // envelope sender

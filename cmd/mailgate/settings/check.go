@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-playground/validator/v10"
 
-	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/relay"
 )
 
 // check looks at what single values cannot say: their ranges, and whether they go
@@ -24,14 +24,12 @@ func (s *Settings) check() error {
 		wrong         bool
 		name, problem string
 	}{
-		{s.OpsListen == s.Listen && !strings.HasSuffix(s.Listen, ":0"), "ops_listen", "it must be another address than listen"},
 		{s.RedisURL == "" && s.origins["redis_prefix"].Given(), "redis_prefix", "it means nothing without redis_url"},
 		{s.RedisURL == "" && s.origins["redis_confirm"].Given(), "redis_confirm", "it means nothing without redis_url"},
 		{s.RedisURL == "" && s.origins["redis_timeout"].Given(), "redis_timeout", "it means nothing without redis_url"},
 		{s.RedisURL == "" && s.origins["on_store_outage"].Given(), "on_store_outage", "it means nothing without redis_url"},
 		{s.RedisConfirm > 0 && s.GoesOn(), "on_store_outage", "it cannot be continue beside redis_confirm, under which no mail is sent that replicas have not confirmed: set refuse, or redis_confirm to 0"},
-		{s.GoesOn() && !s.hasDataDir(), "on_store_outage", "continue needs a directory for this process's own history: set " + prefix + "DATA_DIR, or on_store_outage to refuse"},
-		{s.SMTPRate > 0 && s.SMTPRate < mailer.SlowestPace, "smtp_rate", "it must be 0, for as they come, or at least 0.000001"},
+		{s.SMTPRate > 0 && s.SMTPRate < relay.SlowestPace, "smtp_rate", "it must be 0, for as they come, or at least 0.000001"},
 		{s.SMTPRate == 0 && s.origins["smtp_queue"].Given(), "smtp_queue", "it means nothing without smtp_rate"},
 		{s.forReal() && s.APIKeys.known(), "api_keys", "a secret in it is " + ofTrial},
 		{s.forReal() && s.AdminKeys.known(), "admin_keys", "a secret in it is " + ofTrial},
@@ -82,23 +80,22 @@ func (s *Settings) ForServing() error {
 func (s *Settings) GoesOn() bool { return s.RedisURL != "" && s.OnStoreOutage == "continue" }
 
 // KeepsHistory reports whether the node keeps a history in its data directory: the only one, or
-// beside Redis one of its own.
+// beside Redis one of its own, where that was asked for.
 func (s *Settings) KeepsHistory() bool {
-	return s.RedisURL == "" || s.GoesOn()
-}
-
-// hasDataDir reports whether a data directory was given that outlives the process.
-func (s *Settings) hasDataDir() bool {
-	return s.origins["data_dir"].Given() && s.DataDir != ":memory:"
+	return s.RedisURL == "" || s.GoesOn() && s.origins["data_dir"].Given()
 }
 
 // Unused names what was given and has no effect beside the rest: memory and disk of one
 // process where the history is in Redis alone, or the drive where none is used.
 func (s *Settings) Unused() (places []string) {
-	if s.KeepsHistory() {
+	unused := []string{"data_dir", "sync", "cache_mailboxes", "cache_bytes"}
+	switch {
+	case s.KeepsHistory():
 		return nil
+	case s.GoesOn():
+		unused = []string{"sync"}
 	}
-	for _, name := range []string{"data_dir", "sync", "cache_mailboxes", "cache_bytes"} {
+	for _, name := range unused {
 		if origin := s.origins[name]; origin.Given() {
 			places = append(places, origin.Place)
 		}

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -41,14 +41,14 @@ type Settings struct {
 
 	OnStoreOutage string `name:"on_store_outage" default:"continue" validate:"oneof=continue refuse" help:"while redis is away: continue with this process's own history, or refuse (503), as without a data_dir or with redis_confirm"`
 
-	SMTPURL      Relays        `name:"smtp_url" group:"Mail" secret:"yes" help:"the relay, or several in the order to try: smtps://user:pass@host, smtp://user:pass@host:587, smtp://host:25?tls=none"`
-	From         mailer.Sender `name:"from" help:"the sender: Acme <no-reply@acme.example>"`
-	SMTPMaxConns int           `name:"smtp_max_conns" default:"8" validate:"gte=1,lte=1000" help:"connections to a relay at once"`
-	SMTPRate     float64       `name:"smtp_rate" default:"0" validate:"gte=0,lte=100000" help:"mails a second at most, evenly spaced; 0 for as they come"`
-	SMTPQueue    int           `name:"smtp_queue" default:"100" validate:"gte=0,lte=100000" help:"mails that may wait for their turn under smtp_rate"`
-	Templates    string        `name:"templates" help:"a directory of texts of your own, name/locale/{subject.txt,text.txt,body.html,expires.txt}; read again on SIGHUP"`
-	Locale       string        `name:"locale" default:"en" help:"the language for whoever asks for none, or for one that is not there"`
-	CodeLife     time.Duration `name:"code_life" default:"10m" validate:"gte=1s,lte=24h" help:"how long a code that mailgate made is good for"`
+	SMTPURL      Relays         `name:"smtp_url" group:"Mail" secret:"yes" help:"the relay, or several in the order to try: smtps://user:pass@host, smtp://user:pass@host:587, smtp://host:25?tls=none"`
+	From         message.Sender `name:"from" help:"the sender: Acme <no-reply@acme.example>"`
+	SMTPMaxConns int            `name:"smtp_max_conns" default:"8" validate:"gte=1,lte=1000" help:"connections to a relay at once"`
+	SMTPRate     float64        `name:"smtp_rate" default:"0" validate:"gte=0,lte=100000" help:"mails a second at most, evenly spaced; 0 for as they come"`
+	SMTPQueue    int            `name:"smtp_queue" default:"100" validate:"gte=0,lte=100000" help:"mails that may wait for their turn under smtp_rate"`
+	Templates    string         `name:"templates" help:"a directory of texts of your own, name/locale/{subject.txt,text.txt,body.html,expires.txt}; read again on SIGHUP"`
+	Locale       string         `name:"locale" default:"en" help:"the language for whoever asks for none, or for one that is not there"`
+	CodeLife     time.Duration  `name:"code_life" default:"10m" validate:"gte=1s,lte=24h" help:"how long a code that mailgate made is good for"`
 
 	LogLevel  slog.Level `name:"log_level" group:"Log" default:"info" help:"debug, info, warn or error"`
 	LogFormat string     `name:"log_format" default:"json" validate:"oneof=json text" help:"json or text"`

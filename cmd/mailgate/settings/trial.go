@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/relay"
 )
 
 // What docker-compose.yml has for a trial: secrets, each with this end, that everybody can
@@ -19,7 +19,7 @@ const ofTrial = "that of the trial in docker-compose.yml, which everybody knows;
 
 // forReal reports whether there is a relay that may deliver.
 func (s *Settings) forReal() bool {
-	return slices.ContainsFunc(s.SMTPURL, func(relay mailer.RelayURL) bool { return relay.Addr() != trialRelay })
+	return slices.ContainsFunc(s.SMTPURL, func(relay relay.URL) bool { return relay.Addr() != trialRelay })
 }
 
 // known reports whether everybody knows the secret.

@@ -11,7 +11,8 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/api"
-	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/message"
+	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/network"
 	"github.com/mailgate/mailgate/redisstore"
 	"github.com/mailgate/mailgate/secret"
@@ -74,7 +75,7 @@ type RedisURL string
 type KeyPrefix string
 
 // Relays are where mail goes, in the order to try them.
-type Relays []mailer.RelayURL
+type Relays []relay.URL
 
 // Bytes is an amount of memory, written 65536, 64KiB, 28MiB or 1GiB.
 type Bytes int64
@@ -116,8 +117,8 @@ func read(into any, text string) (err error) {
 		*v, err = readKeys(text)
 	case *Secret:
 		*v, err = Secret(text), guessable(text)
-	case *mailer.Sender:
-		*v, err = mailer.ParseSender(text)
+	case *message.Sender:
+		*v, err = message.ParseSender(text)
 	case *throttle.Policy:
 		*v, err = throttle.ParsePolicy(text)
 	default:
@@ -187,7 +188,7 @@ func readRelays(text string) (all Relays, err error) {
 				break
 			}
 		}
-		relay, err := mailer.ParseRelayURL(strings.TrimSpace(one))
+		relay, err := relay.ParseURL(strings.TrimSpace(one))
 		if err != nil {
 			return nil, err
 		}

@@ -1,0 +1,95 @@
+// Package fault is a mail relay that misbehaves on command, for tests of
+// programs that send mail. It speaks SMTP on loopback, does one thing wrong where
+// its Script says so, and keeps every octet it was sent, so that a test can
+// say exactly what went over the wire and whether a mail could have been
+// delivered.
+package fault
+
+import (
+	"crypto/tls"
+	"time"
+)
+
+// Step is where in the conversation something happens.
+type Step string
+
+// The steps. Content is the mail's text while it arrives, Dot the answer to
+// its end, Handshake the TLS handshake.
+const (
+	Banner    Step = "banner"
+	Handshake Step = "handshake"
+	EHLO      Step = "EHLO"
+	STARTTLS  Step = "STARTTLS"
+	AUTH      Step = "AUTH"
+	RSET      Step = "RSET"
+	MAIL      Step = "MAIL"
+	RCPT      Step = "RCPT"
+	DATA      Step = "DATA"
+	Content   Step = "content"
+	Dot       Step = "dot"
+)
+
+// Kind is what goes wrong.
+type Kind string
+
+// The kinds of fault.
+const (
+	None      Kind = ""
+	Silence   Kind = "silence"    // no answer, the connection stays open (at Content: no reading either)
+	Temporary Kind = "4xx"        // 451
+	Greylist  Kind = "4.7.1"      // 451 4.7.1, as of a recipient that is not known yet
+	Permanent Kind = "5xx"        // 554 5.1.1, as of a recipient that is not there
+	Barred    Kind = "5.7.1"      // 554 5.7.1, as to a sender that may not use the relay
+	Spent     Kind = "spent"      // 452, once the connection has brought a mail
+	Echo      Kind = "echo"       // 500 5.5.2, with the line that was sent
+	Leaving   Kind = "421"        // and the connection closes
+	HangUp    Kind = "hang-up"    // the connection closes without an answer
+	Reset     Kind = "reset"      // the connection is reset
+	Drip      Kind = "drip"       // the right answer, an octet now and then
+	Garbage   Kind = "garbage"    // an answer that is not SMTP
+	Endless   Kind = "endless"    // an answer whose lines never end
+	LongLine  Kind = "long line"  // an answer whose one line never ends
+	WrongCode Kind = "wrong code" // an answer that fits another question: 250 for 354, 354 for 250
+	Chatter   Kind = "chatter"    // the right answer, and a 250 that was not asked for
+	Inject    Kind = "injection"  // at STARTTLS: more clear text along with the 220
+	Challenge Kind = "challenge"  // at AUTH: 334 with the reason, and 535 5.7.8 to an empty line
+)
+
+// Script is what a relay does. The zero value is one without fault.
+type Script struct {
+	// At and Kind are the fault.
+	At   Step
+	Kind Kind
+	// To, when At is RCPT, is what a recipient must contain to meet the fault.
+	To string
+	// After is how often that step goes well before the fault, over all
+	// connections, and Times how often it then fails; 0 means for ever.
+	After, Times int
+	// DripEvery is the time between two octets of a Drip; 50 ms if zero.
+	DripEvery time.Duration
+
+	// HoldBack keeps answers back while more commands have come than were
+	// answered, as servers do that send what they have to say in one packet.
+	HoldBack bool
+
+	// These leave an extension out of EHLO's answer.
+	NoPipelining, No8BITMIME, NoSTARTTLS, NoAUTH bool
+	// Size is the greatest mail that is taken, 0 for any. EHLO's answer says it, unless
+	// SizeUnsaid.
+	Size       int
+	SizeUnsaid bool
+	// MostConns are taken at once, 0 for any number. One more is told 421 and closed.
+	MostConns int
+	// MostSending of those connections may send, 0 for any number. What comes over one that
+	// was made beyond them is told 432 at its final dot.
+	MostSending int
+	// LoginOnly offers AUTH LOGIN without PLAIN.
+	LoginOnly bool
+	// OpenForRefused answers DATA with 354 though the recipient was refused.
+	OpenForRefused bool
+
+	// TLS, when set, offers STARTTLS, or with ImplicitTLS speaks TLS from the
+	// first octet.
+	TLS         *tls.Config
+	ImplicitTLS bool
+}

@@ -1,0 +1,370 @@
+package fault
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"crypto/tls"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// session is one connection. It ends with the first error, whatever it is: a
+// relay that misbehaves gives no reason.
+type session struct {
+	server   *Server
+	socket   net.Conn
+	stream   net.Conn
+	in       *bufio.Reader
+	received []byte // guarded by the server's lock, as is ended
+	ended    bool
+	turned   bool   // away, as there were as many as may be
+	late     bool   // beyond those that may send
+	unsaid   []byte // answers held back
+	heard    string // the last line
+
+	secure   bool
+	from, to string // of the mail that is open
+	brought  bool   // one came whole before
+}
+
+var (
+	errOver    = errors.New("the conversation is over")
+	errRefused = errors.New("refused: the conversation goes on")
+)
+
+// Read reads for s.in, keeping what comes.
+func (s *session) Read(p []byte) (int, error) {
+	n, err := s.stream.Read(p)
+	s.server.record(s, p[:n])
+	return n, err
+}
+
+func (s *session) converse() {
+	s.in = bufio.NewReader(s)
+	if _, script := s.server.due(""); script.ImplicitTLS {
+		if s.handshake(script.TLS) != nil {
+			return
+		}
+	}
+	if s.turned {
+		s.say("421 4.7.0 too many connections")
+		return
+	}
+	err := s.answer(Banner, "220 fault.localhost ESMTP")
+	for err == nil || errors.Is(err, errRefused) {
+		var line string
+		if line, err = s.in.ReadString('\n'); err == nil {
+			err = s.handle(strings.TrimRight(line, "\r\n"))
+		}
+	}
+	// What was held back goes out before the end; the client may have gone.
+	_, _ = s.stream.Write(s.unsaid)
+}
+
+func (s *session) handle(line string) error {
+	s.heard = line
+	verb, rest, _ := strings.Cut(line, " ")
+	switch strings.ToUpper(verb) {
+	case "EHLO":
+		return s.answer(EHLO, s.offers())
+	case "STARTTLS":
+		return s.upgrade()
+	case "AUTH":
+		return s.authenticate(rest)
+	case "RSET":
+		s.from, s.to = "", ""
+		return s.answer(RSET, "250 2.0.0 flushed")
+	case "MAIL":
+		return s.mail(rest)
+	case "RCPT":
+		return s.rcpt(rest)
+	case "DATA":
+		return s.data()
+	case "QUIT":
+		s.say("221 2.0.0 bye")
+		return errOver
+	}
+	return s.say("250 2.0.0 ok")
+}
+
+func (s *session) mail(rest string) error {
+	if _, script := s.server.due(""); script.Size > 0 && declaredSize(rest) > script.Size {
+		return s.say("552 5.3.4 message size exceeds fixed limit")
+	}
+	err := s.answer(MAIL, "250 2.1.0 sender ok")
+	if err == nil {
+		s.from, s.to = inBrackets(rest), ""
+	}
+	return err
+}
+
+// declaredSize is what MAIL says of the mail's size, 0 if nothing.
+func declaredSize(rest string) int {
+	_, size, _ := strings.Cut(rest, " SIZE=")
+	size, _, _ = strings.Cut(size, " ")
+	n, _ := strconv.Atoi(size)
+	return n
+}
+
+func inBrackets(rest string) string {
+	_, rest, _ = strings.Cut(rest, "<")
+	address, _, _ := strings.Cut(rest, ">")
+	return address
+}
+
+func (s *session) offers() string {
+	_, script := s.server.due("")
+	lines := []string{"fault.localhost", fmt.Sprint("SIZE ", cmp.Or(script.Size, 100_000_000))}
+	if script.SizeUnsaid {
+		lines[1] = "SIZE"
+	}
+	if !script.No8BITMIME {
+		lines = append(lines, "8BITMIME")
+	}
+	if !script.NoPipelining {
+		lines = append(lines, "PIPELINING")
+	}
+	if script.TLS != nil && !s.secure && !script.NoSTARTTLS {
+		lines = append(lines, "STARTTLS")
+	}
+	switch {
+	case script.NoAUTH:
+	case script.LoginOnly:
+		lines = append(lines, "AUTH LOGIN")
+	default:
+		lines = append(lines, "AUTH PLAIN LOGIN XOAUTH2")
+	}
+	last := len(lines) - 1
+	return "250-" + strings.Join(lines[:last], "\r\n250-") + "\r\n250 " + lines[last]
+}
+
+func (s *session) upgrade() error {
+	if err := s.answer(STARTTLS, "220 2.0.0 go ahead"); err != nil {
+		return err
+	}
+	_, script := s.server.due("")
+	return s.handshake(script.TLS)
+}
+
+func (s *session) handshake(config *tls.Config) error {
+	if kind, _ := s.server.due(Handshake); kind != None {
+		return s.misbehave(kind, "")
+	}
+	encrypted := tls.Server(s.socket, config)
+	if err := encrypted.Handshake(); err != nil {
+		return err
+	}
+	s.stream, s.secure = encrypted, true
+	s.in.Reset(s)
+	return nil
+}
+
+func (s *session) authenticate(rest string) error {
+	var challenges []string
+	switch strings.ToUpper(rest) {
+	case "LOGIN":
+		challenges = []string{"334 VXNlcm5hbWU6", "334 UGFzc3dvcmQ6"}
+	case "PLAIN", "XOAUTH2": // and what is longer than a line may be comes then
+		challenges = []string{"334 "}
+	}
+	for _, challenge := range challenges {
+		if err := s.challenge(challenge); err != nil {
+			return err
+		}
+	}
+	return s.answer(AUTH, "235 2.7.0 welcome")
+}
+
+// challenge asks, and hears the answer.
+func (s *session) challenge(text string) error {
+	if err := s.say(text); err != nil {
+		return err
+	}
+	line, err := s.in.ReadString('\n')
+	s.heard = strings.TrimRight(line, "\r\n")
+	return err
+}
+
+func (s *session) rcpt(rest string) error {
+	if s.from == "" {
+		return s.say("503 5.5.1 say MAIL first")
+	}
+	const right = "250 2.1.5 recipient ok"
+	answer := func() error { return s.say(right) }
+	if _, script := s.server.due(""); strings.Contains(rest, script.To) {
+		answer = func() error { return s.answer(RCPT, right) }
+	}
+	err := answer()
+	if err == nil {
+		s.to = inBrackets(rest)
+	}
+	return err
+}
+
+func (s *session) data() error {
+	if _, script := s.server.due(""); s.to == "" && !script.OpenForRefused {
+		return s.say("503 5.5.1 no valid recipient")
+	}
+	if err := s.answer(DATA, "354 go on"); err != nil {
+		return err
+	}
+	if kind, _ := s.server.due(Content); kind != None {
+		if _, err := s.in.Peek(1); err != nil {
+			return err
+		}
+		return s.misbehave(kind, "")
+	}
+	var text []byte
+	for {
+		line, err := s.in.ReadBytes('\n')
+		if err != nil {
+			return err
+		}
+		if bytes.Equal(line, []byte(".\r\n")) {
+			break
+		}
+		text = append(text, line...)
+	}
+	kind, script := s.server.due(Dot)
+	if script.Size > 0 && len(text) > script.Size {
+		s.from, s.to = "", ""
+		return s.say("552 5.3.4 message size exceeds fixed limit")
+	}
+	s.server.keep(Mail{
+		From: s.from, To: s.to, Text: text, ReceivedMS: time.Now().UnixMilli(),
+		Refused: s.late || kind == Temporary || kind == Greylist || kind == Permanent || kind == Barred || kind == Leaving,
+	})
+	s.from, s.to, s.brought = "", "", true
+	if s.late {
+		return s.say("432 4.3.2 concurrent connections limit exceeded")
+	}
+	return s.give(kind, "250 2.0.0 accepted")
+}
+
+// answer gives the right answer, or the wrong one that is due.
+func (s *session) answer(step Step, right string) error {
+	kind, _ := s.server.due(step)
+	return s.give(kind, right)
+}
+
+func (s *session) give(kind Kind, right string) error {
+	if kind == None {
+		return s.say(right)
+	}
+	return s.misbehave(kind, right)
+}
+
+func (s *session) say(line string) error {
+	s.unsaid = append(append(s.unsaid, line...), "\r\n"...)
+	if _, script := s.server.due(""); script.HoldBack && s.in.Buffered() > 0 {
+		return nil
+	}
+	_, err := s.stream.Write(s.unsaid)
+	s.unsaid = s.unsaid[:0]
+	return err
+}
+
+func (s *session) misbehave(kind Kind, right string) error {
+	switch kind {
+	case Temporary:
+		return errors.Join(s.say("451 4.3.0 not now, <somebody@secret.example>"), errRefused)
+	case Greylist:
+		return errors.Join(s.say("451 4.7.1 come again for <somebody@secret.example>"), errRefused)
+	case Permanent:
+		return errors.Join(s.say("554 5.1.1 never, <somebody@secret.example>"), errRefused)
+	case Barred:
+		return errors.Join(s.say("554 5.7.1 not from you to <somebody@secret.example>"), errRefused)
+	case Spent:
+		if !s.brought {
+			return s.say(right)
+		}
+		return errors.Join(s.say("452 4.4.5 too many mails of one session"), errRefused)
+	case Echo:
+		return errors.Join(s.say("500 5.5.2 what is "+s.heard), errRefused)
+	case Challenge:
+		if err := s.challenge("334 " + base64.StdEncoding.EncodeToString([]byte(`{"status":"401","schemes":"bearer"}`))); err != nil {
+			return err
+		}
+		if s.heard != "" {
+			return errors.Join(s.say("501 5.5.4 that was to be empty"), errRefused)
+		}
+		return errors.Join(s.say("535 5.7.8 not with this token"), errRefused)
+	case Leaving:
+		s.say("421 4.3.2 shutting down")
+		return errOver
+	case HangUp:
+		return errOver
+	case Garbage:
+		return errors.Join(s.say("HTTP/1.1 200 OK"), errRefused)
+	case WrongCode:
+		wrong := "354 go on"
+		if strings.HasPrefix(right, "3") {
+			wrong = "250 2.0.0 ok"
+		}
+		return errors.Join(s.say(wrong), errRefused)
+	case Chatter, Inject:
+		return s.say(right + "\r\n250 2.0.0 and another thing")
+	case Drip, Endless, LongLine:
+		return s.torment(kind, right)
+	case Reset:
+		return s.reset()
+	}
+	return s.silence(right == "")
+}
+
+// silence reads on, so that what a client says meanwhile is on record, until
+// it has gone. A relay that is deaf too reads nothing for ten drips first: it
+// is how a client comes to be stuck in the middle of a mail's text.
+func (s *session) silence(deaf bool) error {
+	if _, script := s.server.due(""); deaf {
+		<-time.After(10 * script.DripEvery)
+	}
+	_, err := io.Copy(io.Discard, s.in)
+	return errors.Join(err, errOver)
+}
+
+// torment answers without coming to an end.
+func (s *session) torment(kind Kind, right string) error {
+	switch kind {
+	case Endless:
+		for {
+			if err := s.say("250-and another thing"); err != nil {
+				return err
+			}
+		}
+	case LongLine:
+		for {
+			if _, err := io.WriteString(s.stream, "250-and so on and on and on"); err != nil {
+				return err
+			}
+		}
+	}
+	_, script := s.server.due("")
+	tick := time.NewTicker(script.DripEvery)
+	defer tick.Stop()
+	for _, octet := range []byte(right + "\r\n") {
+		<-tick.C
+		if _, err := s.stream.Write([]byte{octet}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reset cuts the connection so that the client sees it as an error at once.
+func (s *session) reset() error {
+	if tcp, ok := s.socket.(*net.TCPConn); ok {
+		if err := tcp.SetLinger(0); err != nil {
+			return err
+		}
+	}
+	s.socket.Close()
+	return errOver
+}

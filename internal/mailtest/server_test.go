@@ -1,0 +1,59 @@
+package mailtest
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// recorder is a testing.TB that keeps what a failing test would have said.
+type recorder struct {
+	testing.TB
+	said     string
+	cleanups []func()
+}
+
+func (r *recorder) Helper()          {}
+func (r *recorder) Cleanup(f func()) { r.cleanups = append(r.cleanups, f) }
+func (r *recorder) Skip(args ...any) { r.Fatal(append([]any{"SKIP: "}, args...)...) }
+func (r *recorder) Fatal(args ...any) {
+	r.said = fmt.Sprint(args...)
+	runtime.Goexit()
+}
+func (r *recorder) Fatalf(format string, args ...any) { r.Fatal(fmt.Sprintf(format, args...)) }
+
+// failing runs what must fail its test, and gives what it said.
+func failing(t *testing.T, body func(testing.TB)) string {
+	t.Helper()
+	r := &recorder{TB: t}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		body(r)
+	}()
+	<-done
+	for _, cleanup := range r.cleanups {
+		cleanup()
+	}
+	if r.said == "" {
+		t.Fatal("that should have failed the test")
+	}
+	return r.said
+}
+
+func TestFailuresSayWhatIsWrong(t *testing.T) {
+	for all, skips := range map[string]bool{"": true, "1": false} {
+		t.Setenv("MAILGATE_TEST_ALL", all)
+		said := failing(t, func(tb testing.TB) { start(tb, Options{}, []string{t.TempDir(), "."}) })
+		if !strings.Contains(said, "exim4-daemon-light") || strings.Contains(said, "\n") || strings.HasPrefix(said, "SKIP") != skips {
+			t.Errorf("without exim4 it says %q", said)
+		}
+	}
+	said := failing(t, func(tb testing.TB) {
+		Start(tb, Options{Refuse: []Refusal{{At: "RCPT", Domain: "x.example\n  no such condition = y", Reply: "550 5.1.1 No"}}})
+	})
+	if !strings.Contains(said, "ended at its start") || !strings.Contains(said, `"no such condition`) {
+		t.Errorf("with broken settings it says %q", said)
+	}
+}

@@ -1,0 +1,112 @@
+// Package address parses mail addresses and decides which of them are one mailbox.
+//
+// Parse makes an Address or refuses the text with a Reason. One parse gives both forms
+// of an address: String goes into RCPT TO, and Key is what limits count by. They cannot
+// disagree, so no mailbox gets mail on the quota of another. Which spellings are one
+// mailbox is the Identity's decision: letter case, +tag, and what providers document
+// about their addresses, kept as data in providers.json.
+package address
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"golang.org/x/net/publicsuffix"
+)
+
+// The lengths that RFC 5321 allows (4.5.3.1): 64 octets before the @, and a path of 256
+// with its brackets, which leaves 254 for the address.
+const (
+	maxAddress = 254
+	maxLocal   = 64
+	maxLabel   = 63
+)
+
+// Address is one mailbox. Only Parse makes one; the zero Address is no address.
+//
+// Printed or logged, an Address shows its Hash. The address itself is only in String
+// and Key.
+type Address struct {
+	wire string
+	key  string
+	logs *[sha256.Size]byte
+}
+
+// Parse reads one address without a display name. It refuses whatever a server could
+// read in two ways or pass on to another mailbox than it seems to name. The error is an
+// *Error, which never repeats the text. Text of more than 254 octets is refused unread.
+func Parse(text string, identity Identity) (Address, error) {
+	if reason := checkText(text); reason != "" {
+		return Address{}, &Error{Reason: reason}
+	}
+	at := strings.IndexByte(text, '@')
+	if reason := checkLocal(text[:at]); reason != "" {
+		return Address{}, &Error{Reason: reason}
+	}
+	wire := append(make([]byte, 0, 2*len(text)), text[:at+1]...)
+	wire, reason := appendDomain(wire, text[at+1:])
+	if reason == "" && len(wire) > maxAddress {
+		reason = ReasonTooLong
+	}
+	if reason != "" {
+		return Address{}, &Error{Reason: reason}
+	}
+	return identity.address(wire, at), nil
+}
+
+// String is the address for RCPT TO: the local part as typed, the domain in lower-case
+// ASCII.
+func (a Address) String() string { return a.wire }
+
+// Key names the mailbox. Two addresses have equal keys exactly if they reach one mailbox
+// by the rules of the Identity they were parsed with. A key is an address and its own
+// key.
+func (a Address) Key() string { return a.key }
+
+// IsZero reports whether a is the zero Address.
+func (a Address) IsZero() bool { return a.wire == "" }
+
+// Domain is what the key's domain is registered as in the public suffix list:
+// example.co.uk for mail.example.co.uk. Subdomains cost nothing, so limits count by
+// this. A domain that cannot be registered, such as co.uk, stays whole.
+func (a Address) Domain() string {
+	domain := a.key[strings.LastIndexByte(a.key, '@')+1:]
+	if registered, err := publicsuffix.EffectiveTLDPlusOne(domain); err == nil {
+		return registered
+	}
+	return domain
+}
+
+// unnamed is the Hash without a log key. A hash without a key would be as bad as the
+// address, since lists of addresses are for sale.
+const unnamed = "unnamed"
+
+// WithLogKey returns the Identity whose addresses have a Hash made with this key.
+func (id Identity) WithLogKey(key [32]byte) Identity {
+	id.logs = &key
+	return id
+}
+
+// Hash names the mailbox in logs: ten hexadecimal digits, equal for all spellings,
+// which cannot be computed or undone without the log key. Without a log key it is
+// "unnamed".
+func (a Address) Hash() string {
+	if a.logs == nil {
+		return unnamed
+	}
+	mac := hmac.New(sha256.New, a.logs[:])
+	mac.Write([]byte(a.key))
+	return hex.EncodeToString(mac.Sum(nil)[:5])
+}
+
+// LogValue makes slog show the hash.
+func (a Address) LogValue() slog.Value { return slog.StringValue(a.Hash()) }
+
+// Format makes fmt show the hash for every verb, also of an Address in a struct.
+func (a Address) Format(state fmt.State, _ rune) {
+	_, _ = state.Write([]byte(a.Hash())) // a write to fmt's own buffer cannot fail
+}

@@ -1,0 +1,343 @@
+package address_test
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/mailgate/mailgate/mailer/address"
+)
+
+// logKey is the key of the hashes in these tests.
+var logKey [32]byte
+
+func folding(t testing.TB) address.Identity {
+	t.Helper()
+	identity, err := address.NewIdentity(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return identity.WithLogKey(logKey)
+}
+
+func parse(t testing.TB, text string) address.Address {
+	t.Helper()
+	got, err := address.Parse(text, folding(t))
+	if err != nil {
+		t.Fatalf("Parse(%q): %v", text, err)
+	}
+	return got
+}
+
+// addressRow is one line of testdata/addresses.tsv.
+type addressRow struct {
+	line             int
+	input, wire, key string
+	refused          address.Reason
+}
+
+func addressRows(t testing.TB) []addressRow {
+	t.Helper()
+	file, err := os.Open("testdata/addresses.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	var rows []addressRow
+	lines := bufio.NewScanner(file)
+	for n := 1; lines.Scan(); n++ {
+		if strings.HasPrefix(lines.Text(), "#") {
+			continue
+		}
+		fields := strings.Split(lines.Text(), "\t")
+		if len(fields) != 3 {
+			t.Fatalf("addresses.tsv:%d has %d fields", n, len(fields))
+		}
+		input, err := strconv.Unquote(fields[0])
+		if err != nil {
+			t.Fatalf("addresses.tsv:%d: %v", n, err)
+		}
+		row := addressRow{line: n, input: input, wire: fields[1], key: fields[2]}
+		if reason, ok := strings.CutPrefix(fields[1], "refused:"); ok {
+			row.wire, row.key, row.refused = "", "", address.Reason(reason)
+		}
+		rows = append(rows, row)
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+func TestParse_Table(t *testing.T) {
+	rows, identity := addressRows(t), folding(t)
+	if len(rows) < 500 {
+		t.Fatalf("the table has only %d addresses", len(rows))
+	}
+	for _, row := range rows {
+		got, err := address.Parse(row.input, identity)
+		var refusal *address.Error
+		errors.As(err, &refusal)
+		switch {
+		case row.refused != "" && (refusal == nil || refusal.Reason != row.refused):
+			t.Errorf("line %d: %q: %q, %v; want refused: %s", row.line, row.input, got.String(), err, row.refused)
+		case row.refused == "" && (err != nil || got.String() != row.wire || got.Key() != row.key):
+			t.Errorf("line %d: %q: %q, key %q, %v; want %q, key %q",
+				row.line, row.input, got.String(), got.Key(), err, row.wire, row.key)
+		}
+	}
+}
+
+// Every reason is met by the table, has a sentence of its own, and no sentence
+// repeats any of the address.
+func TestReason_EachHasItsSentence(t *testing.T) {
+	sentences := map[string]address.Reason{}
+	for _, row := range addressRows(t) {
+		if row.refused == "" {
+			continue
+		}
+		_, err := address.Parse(row.input, address.Identity{})
+		if err == nil {
+			t.Fatalf("line %d: accepted without folding", row.line)
+		}
+		if other, ok := sentences[err.Error()]; ok && other != row.refused {
+			t.Errorf("%s and %s share the sentence %q", other, row.refused, err)
+		}
+		sentences[err.Error()] = row.refused
+	}
+	if len(sentences) != 30 {
+		t.Errorf("the table meets %d reasons, want all 30", len(sentences))
+	}
+	unknown := address.Reason("from-the-future").Sentence()
+	if _, ok := sentences[unknown]; ok || unknown == "" {
+		t.Errorf("an unknown reason reads %q", unknown)
+	}
+}
+
+func TestError_HoldsNoAddress(t *testing.T) {
+	_, err := address.Parse("very-secret-name@no_such.example", address.Identity{})
+	if err == nil || strings.Contains(fmt.Sprintf("%v %+v %#v", err, err, err), "secret") {
+		t.Fatalf("%#v", err)
+	}
+}
+
+func TestKey_WithoutFolding_IsTheWireForm(t *testing.T) {
+	exact, err := address.NewIdentity(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range addressRows(t) {
+		if row.refused != "" {
+			continue
+		}
+		for _, identity := range []address.Identity{exact, {}} {
+			got, err := address.Parse(row.input, identity)
+			if err != nil || got.String() != row.wire || got.Key() != row.wire {
+				t.Errorf("line %d: %q, key %q, %v", row.line, got.String(), got.Key(), err)
+			}
+		}
+	}
+}
+
+func TestKey_SpellingsOfOneMailbox_Equal(t *testing.T) {
+	tests := [][]string{
+		{"J.Doe+1@Gmail.com", "jdoe@googlemail.com", "j.d.o.e@gmail.com", "JDOE+x+y@ｇｍａｉｌ.com"},
+		{"a-b_c@proton.me", "abc@pm.me", "A.B.C+t@protonmail.ch"},
+		{"x.y@yandex.ru", "x-y@ya.ru", "X.Y+1@narod.ru"},
+		{"u+t@fastmail.com", "t@u.fastmail.com", "U@fastmail.com"},
+		{"bob@sent.com", "m1@bob.sent.com", "m2@Bob.sent.com", "bob+3@sent.com"},
+		{"bob@fastmail.co.uk", "m1@bob.fastmail.co.uk", "m2@bob.fastmail.co.uk"},
+		{"tim@me.com", "tim@mac.com", "tim+1@icloud.com"},
+		{"nick-one@yahoo.com", "nick-two@yahoo.com", "Nick@yahoo.com"},
+		{"nick-one@yahoo.com.mx", "nick-two@yahoo.com.mx", "nick@yahoo.com.mx"},
+		{"a@bücher.example", "A@xn--bcher-kva.example", "a+1@BÜCHER.example", "a@bu\u0308cher.example"},
+	}
+	for _, spellings := range tests {
+		first := parse(t, spellings[0])
+		for _, other := range spellings[1:] {
+			if got := parse(t, other); got.Key() != first.Key() || got.Hash() != first.Hash() {
+				t.Errorf("%q has the key %q, %q has %q", spellings[0], first.Key(), other, got.Key())
+			}
+		}
+	}
+}
+
+func TestKey_OtherMailboxes_Differ(t *testing.T) {
+	tests := [][2]string{
+		{"a.b@example.com", "ab@example.com"},
+		{"a-b@example.com", "a@example.com"},
+		{"a@outlook.com", "a@hotmail.com"},
+		{"a@fastmail.com", "a@fastmail.fm"},
+		{"a@sent.com", "a@fastmail.com"},
+		{"a@yahoo.com", "a@ymail.com"},
+		{"a-b@yahoo.co.jp", "a@yahoo.co.jp"},
+		{"t@u.fastmail.com", "t@fastmail.com"},
+		{"paypal@paypal.com", "paypal@раураl.com"},
+		{"a@faß.example", "a@fass.example"},
+	}
+	for _, pair := range tests {
+		if a, b := parse(t, pair[0]), parse(t, pair[1]); a.Key() == b.Key() {
+			t.Errorf("%q and %q share the key %q", pair[0], pair[1], a.Key())
+		}
+	}
+}
+
+// HTTP servers reuse a request's memory: an Address must not change with it.
+func TestParse_ReusedInput_AddressUnchanged(t *testing.T) {
+	for _, text := range []string{"alice@example.com", "Alice+x@Example.com", "a@bücher.example"} {
+		lent := []byte(text)
+		got := parse(t, unsafe.String(&lent[0], len(lent)))
+		wire, key := strings.Clone(got.String()), strings.Clone(got.Key())
+		for i := range lent {
+			lent[i] = 'X'
+		}
+		if got.String() != wire || got.Key() != key {
+			t.Errorf("%q became %q", wire, got.String())
+		}
+	}
+}
+
+func TestHash_InLogs_AddressNeverShown(t *testing.T) {
+	got := parse(t, "Alice+secret@Example.com")
+	if got := got.Hash(); got != "0cf19c8f10" { // hmac-sha256("alice@example.com"), the key 32 zero bytes
+		t.Errorf("Hash() = %s", got)
+	}
+	var log bytes.Buffer
+	for _, handler := range []slog.Handler{slog.NewTextHandler(&log, nil), slog.NewJSONHandler(&log, nil)} {
+		logger := slog.New(handler)
+		logger.Info("one", "to", got)
+		logger.Info("many", "to", []address.Address{got}, "in", struct{ To *address.Address }{&got})
+		logger.Info(fmt.Sprintf("%v %s %q %+v %#v %d %x", got, got, got, got, got, got, got))
+		logger.Error(fmt.Errorf("sending to %v: broken", got).Error())
+	}
+	for _, part := range []string{"alice", "Alice", "secret", "xample", "616c696365", "416c696365"} {
+		if strings.Contains(log.String(), part) {
+			t.Errorf("the log shows %q:\n%s", part, log.String())
+		}
+	}
+	if strings.Count(log.String(), got.Hash()) < 12 {
+		t.Errorf("the log lacks the hash:\n%s", log.String())
+	}
+}
+
+// Without the log key, a list of addresses cannot be matched against a log.
+func TestHash_OtherOrNoKey_Differs(t *testing.T) {
+	const email = "Alice+secret@Example.com"
+	other := logKey
+	other[0]++
+	again, err := address.Parse(email, folding(t).WithLogKey(other))
+	if err != nil || again.Hash() == parse(t, email).Hash() || len(again.Hash()) != 10 {
+		t.Errorf("under another key: %s, %v", again.Hash(), err)
+	}
+	plain, err := address.Parse(email, address.Identity{})
+	if err != nil || plain.Hash() != "unnamed" || fmt.Sprint(plain) != "unnamed" {
+		t.Errorf("without a key: %s, %v", plain, err)
+	}
+}
+
+// Text that is too long is refused unread: ten megabytes must cost no more than a short
+// address. The bound is loose, for slow machines.
+func TestParse_HostileLength_RefusedUnread(t *testing.T) {
+	const size = 10 << 20
+	identity := folding(t)
+	for _, unit := range []string{"a", "@", ".", "a.", "\"", "(", "ü", "\xff", "xn--", "a@b.", "+", "\u200b", "\r\n"} {
+		text := strings.Repeat(unit, size/len(unit))
+		quickest, err := time.Hour, error(nil)
+		for range 3 { // a busy machine may stop one of them
+			start := time.Now()
+			_, err = address.Parse(text, identity)
+			quickest = min(quickest, time.Since(start))
+		}
+		if quickest > 20*time.Millisecond {
+			t.Errorf("10 MB of %q took %v", unit, quickest)
+		}
+		var refusal *address.Error
+		if !errors.As(err, &refusal) || refusal.Reason != address.ReasonTooLong {
+			t.Errorf("10 MB of %q: %v", unit, err)
+		}
+	}
+}
+
+func TestAddress_Zero(t *testing.T) {
+	var none address.Address
+	if !none.IsZero() || none.String() != "" || none.Key() != "" {
+		t.Error("the zero Address is not nothing")
+	}
+	if parse(t, "a@b.c").IsZero() {
+		t.Error("an Address counts as zero")
+	}
+}
+
+func BenchmarkParse(b *testing.B) {
+	identity := folding(b)
+	for _, text := range []string{"alice@example.com", "John.Smith+news@GoogleMail.com", "alice@bücher.example", "a@x y"} {
+		b.Run(text, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				_, _ = address.Parse(text, identity)
+			}
+		})
+	}
+}
+
+func ExampleParse() {
+	identity, err := address.NewIdentity(true)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	got, err := address.Parse("John.Smith+news@GoogleMail.com", identity)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(got.String())
+	fmt.Println(got.Key())
+	fmt.Println(got) // as a log would show it that has no key for names
+	// Output:
+	// John.Smith+news@googlemail.com
+	// johnsmith@gmail.com
+	// unnamed
+}
+
+func ExampleError() {
+	_, err := address.Parse("victim%psres.net@relay.example", address.Identity{})
+	var refusal *address.Error
+	if errors.As(err, &refusal) {
+		fmt.Println(refusal.Reason)
+		fmt.Println(refusal)
+	}
+	// Output:
+	// route
+	// the address contains % or !, which a relay may read as a route to another address
+}
+
+func TestDomain_RegisteredOne(t *testing.T) {
+	for domain, want := range map[string]string{
+		"example.com":                  "example.com",
+		"mail.example.com":             "example.com",
+		"A.b.C.Example.COM":            "example.com",
+		"example.co.uk":                "example.co.uk",
+		"mail.example.co.uk":           "example.co.uk",
+		"s1.wilder.example":            "wilder.example", // a suffix that is on no list
+		"mail.user.github.io":          "user.github.io", // whose users are strangers
+		"co.uk":                        "co.uk",
+		"github.io":                    "github.io",
+		"s1.xn--bcher-kva.xn--p1ai":    "xn--bcher-kva.xn--p1ai",
+		"tag.yahoo.co.jp":              "yahoo.co.jp",
+		"mx.mail.city.kawasaki.jp":     "city.kawasaki.jp",
+		"s1.sub.example.ex.not-listed": "ex.not-listed",
+	} {
+		if got := parse(t, "x@"+domain).Domain(); got != want {
+			t.Errorf("%s was registered as %s, want %s", domain, got, want)
+		}
+	}
+}

@@ -1,0 +1,54 @@
+package address
+
+import "cmp"
+
+// Reason says in one word why an address is refused. Programs may rely on the words; more
+// may be added.
+type Reason string
+
+// ReasonTooLong is the Reason of more than 254 octets.
+const ReasonTooLong Reason = "too-long"
+
+// Error is the refusal of Parse. It never holds the address.
+type Error struct {
+	Reason Reason
+}
+
+// Error is one sentence that may be shown to the visitor.
+func (e *Error) Error() string { return e.Reason.Sentence() }
+
+// Sentence explains the reason to a visitor.
+func (r Reason) Sentence() string { return cmp.Or(sentences[r], "the address is not valid") }
+
+var sentences = map[Reason]string{
+	"empty":                 "the address is empty",
+	"too-long":              "the address is longer than 254 octets",
+	"not-utf8":              "the address is not valid UTF-8",
+	"control":               "the address contains a control character",
+	"invisible":             "the address contains a character that cannot be seen",
+	"display-name":          "the address must stand alone, without a display name or angle brackets",
+	"quoted":                "quoted local parts are not accepted",
+	"comment":               "comments in parentheses are not accepted",
+	"literal":               "the domain must be a name, not an address in brackets",
+	"space":                 "the address contains a space",
+	"no-at":                 "the address has no @",
+	"several-at":            "the address has more than one @",
+	"route":                 "the address contains % or !, which a relay may read as a route to another address",
+	"no-local":              "nothing stands before the @",
+	"local-too-long":        "more than 64 octets stand before the @",
+	"local-not-ascii":       "only ASCII characters may stand before the @; internationalised mailboxes (SMTPUTF8) are not supported",
+	"local-dot":             "the part before the @ starts or ends with a dot or has two in a row",
+	"local-character":       "a character before the @ is not allowed there",
+	"encoded-word":          "a = with a ? after it stands before the @, which mail programs may decode into another name",
+	"no-domain":             "nothing stands after the @",
+	"domain-trailing-dot":   "the domain ends with a dot",
+	"domain-dot":            "the domain starts with a dot or has two in a row",
+	"domain-without-dot":    "the domain has no dot",
+	"domain-character":      "a character in the domain is not allowed there",
+	"domain-underscore":     "the domain contains an underscore",
+	"domain-hyphen":         "a part of the domain starts or ends with a hyphen, or has two where only xn-- may",
+	"domain-numeric":        "the domain ends in a number",
+	"domain-label-too-long": "a part of the domain is longer than 63 octets",
+	"domain-idn":            "the domain is not a valid internationalised name",
+	"domain-punycode":       "the domain has an xn-- part that encodes no valid name",
+}

@@ -1,0 +1,89 @@
+package message_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/mailgate/mailgate/mailer/message"
+)
+
+// TestCheckTellsWhatWillNotCompose: what a visitor may have typed is refused before it costs
+// anything, also where only the finished text shows that it will not do.
+func TestCheckTellsWhatWillNotCompose(t *testing.T) {
+	long := strings.Repeat("x", 256)
+	where := strings.Repeat("a", 64) + "@" + strings.Repeat(strings.Repeat("b", 61)+".", 3) + "com"
+	for name, c := range map[string]struct {
+		subject, text string
+		change        func(*message.Request)
+		field         string // "": it will do
+	}{
+		"a long value in the subject": {"{{.Data.name}}", "", data("name", long), "data"},
+		"a subject at its bound":      {"{{.Data.name}}", "", data("name", long[:200]), ""},
+		"one more":                    {"{{.Data.name}}", "", data("name", long[:201]), "data"},
+		"by its index":                {`Hi {{index .Data "name"}}`, "", data("name", long), "data"},
+		"within another":              {"{{with .Data}}{{.name}}{{end}}", "", data("name", long), "data"},
+		"in a part of the subject":    {`{{define "a"}}{{.Data.name}}{{end}}{{template "a" .}}`, "", data("name", long), "data"},
+		"nothing in the subject":      {"{{.Data.name}}", "", data("name", " "), "data"},
+		"a long value elsewhere":      {"Hello", "{{.Data.name}}", data("name", long), ""},
+		"a long value for nothing":    {"Hello", "", data("name", long), ""},
+		"a cut that is too short":     {"Hello", "{{slice .Data.name 0 5}}", data("name", "four"), "data"},
+		"a cut that is not":           {"Hello", "{{slice .Data.name 0 5}}", data("name", "fives"), ""},
+		"a long address":              {"{{.Email}}", "", func(r *message.Request) { r.To = parse(t, where) }, "email"},
+		"a long address elsewhere":    {"Hello", "{{.Email}}", func(r *message.Request) { r.To = parse(t, where) }, ""},
+		"a cut of an address":         {"Hello", "{{slice .Email 0 15}}", func(r *message.Request) { r.To = parse(t, "a@example.com") }, "email"},
+		"a cut of a code":             {"Hello", "{{slice .Code 0 5}}", func(r *message.Request) { r.Code = "1234" }, "code"},
+		"with the time it is valid":   {"{{.Data.name}}{{.ExpiresIn}}", "", data("name", long[:195]), "data"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			composer := composerOf(t, c.subject, c.text)
+			request := sampleRequest(t)
+			request.Template = "own"
+			c.change(&request)
+			for how, err := range map[string]error{"Check": composer.Check(request), "Compose": composeError(composer, request)} {
+				refusal, refused := errors.AsType[*message.Error](err)
+				switch {
+				case c.field == "" && err != nil:
+					t.Errorf("%s: %v", how, err)
+				case c.field != "" && (!refused || refusal.Kind != message.BadField || refusal.Field != c.field):
+					t.Errorf("%s: %#v, want a bad %s", how, err, c.field)
+				case refused && (strings.Contains(err.Error(), "xx") || strings.Contains(err.Error(), "aa")):
+					t.Errorf("%s repeats what it was given: %v", how, err)
+				}
+			}
+		})
+	}
+}
+
+// TestTheSendersOwnName: what does not suit it is told before there is a mail.
+func TestTheSendersOwnName(t *testing.T) {
+	for _, c := range []struct {
+		subject string
+		name    string
+		want    string // of the error, "" for none
+	}{
+		{strings.Repeat("x", 150) + "{{.Sender}}", strings.Repeat("n", 50), ""},
+		{strings.Repeat("x", 150) + "{{.Sender}}", strings.Repeat("n", 51), "template own/en/subject.txt: is too long"},
+		{"x{{with .Sender}}{{slice . 0 5}}{{end}}", "Acme", "template own/en/subject.txt:1:"},
+		{"x{{with .Sender}}{{slice . 0 5}}{{end}}", "", ""},
+		{"{{.Code}}", strings.Repeat("é", 64), ""}, // and all that are built in
+	} {
+		templates := must(message.LoadTemplates(invite("own/en/subject.txt", c.subject, "own/en/text.txt", "{{.Code}}", "own/en/body.html", "{{.Code}}"), "en"))(t)
+		sender := must(message.ParseSender(c.name + " <no-reply@acme.example>"))(t)
+		_, err := message.NewComposer(sender, templates)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+	}
+}
+
+func data(key, value string) func(*message.Request) {
+	return func(r *message.Request) { r.Data = map[string]string{key: value} }
+}
+
+// composerOf is a composer with a template of this subject, and this in its text.
+func composerOf(t testing.TB, subject, text string) *message.Composer {
+	t.Helper()
+	return newComposer(t, "Acme <no-reply@acme.example>",
+		files("own/en/subject.txt", subject, "own/en/text.txt", "{{.Code}} "+text, "own/en/body.html", "<p>{{.Code}}</p>"))
+}

@@ -1,0 +1,277 @@
+package message_test
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"mime"
+	"mime/multipart"
+	"mime/quotedprintable"
+	"net/mail"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/mailgate/mailgate/mailer/message"
+)
+
+// newComposer has the built-in templates, and its own if there are any.
+func newComposer(t testing.TB, from string, own fs.FS) *message.Composer {
+	t.Helper()
+	return must(message.NewComposer(must(message.ParseSender(from))(t), must(message.LoadTemplates(own, "en"))(t)))(t)
+}
+
+// readBack is a mail as a reader's program sees it.
+type readBack struct {
+	header     mail.Header
+	text, html string
+}
+
+// read parses a mail with the standard library and fails unless it is what
+// every mail must be.
+func read(t testing.TB, made message.Message) readBack {
+	t.Helper()
+	checkLines(t, made.Bytes)
+	parsed, err := mail.ReadMessage(bytes.NewReader(made.Bytes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kind, params, err := mime.ParseMediaType(parsed.Header.Get("Content-Type"))
+	if err != nil || kind != "multipart/alternative" {
+		t.Fatalf("Content-Type %q, %v", kind, err)
+	}
+	back := readBack{header: parsed.Header}
+	parts := multipart.NewReader(parsed.Body, params["boundary"])
+	for _, want := range []struct {
+		kind string
+		into *string
+	}{{"text/plain", &back.text}, {"text/html", &back.html}} {
+		part, err := parts.NextRawPart()
+		if err != nil {
+			t.Fatalf("the %s part: %v", want.kind, err)
+		}
+		kind, params, err := mime.ParseMediaType(part.Header.Get("Content-Type"))
+		if err != nil || kind != want.kind || !strings.EqualFold(params["charset"], "utf-8") {
+			t.Fatalf("a part is %q %v, %v; want %s", kind, params, err, want.kind)
+		}
+		if encoding := part.Header.Get("Content-Transfer-Encoding"); encoding != "quoted-printable" {
+			t.Fatalf("a part is encoded as %q", encoding)
+		}
+		decoded, err := io.ReadAll(quotedprintable.NewReader(part))
+		if err != nil {
+			t.Fatal(err)
+		}
+		*want.into = strings.ReplaceAll(string(decoded), "\r\n", "\n")
+	}
+	if _, err := parts.NextRawPart(); err != io.EOF {
+		t.Fatalf("a third part: %v", err)
+	}
+	return back
+}
+
+// checkLines holds the octets of a mail to RFC 5322 and the fixed header block.
+func checkLines(t testing.TB, text []byte) {
+	t.Helper()
+	if bytes.Contains(bytes.ReplaceAll(text, []byte("\r\n"), nil), []byte("\r")) ||
+		bytes.Contains(bytes.ReplaceAll(text, []byte("\r\n"), nil), []byte("\n")) {
+		t.Fatalf("a bare CR or LF in\n%q", text)
+	}
+	if !bytes.HasSuffix(text, []byte("\r\n")) {
+		t.Fatal("the last line has no end")
+	}
+	for line := range strings.SplitSeq(string(text), "\r\n") {
+		if len(line) > 998 || regexp.MustCompile(`[^\t -~]`).MatchString(line) {
+			t.Fatalf("a line that may not be there: %q", line)
+		}
+	}
+	head, _, _ := strings.Cut(string(text), "\r\n\r\n")
+	var names []string
+	for line := range strings.SplitSeq(head, "\r\n") {
+		if !strings.HasPrefix(line, " ") {
+			name, _, _ := strings.Cut(line, ":")
+			names = append(names, name)
+		}
+	}
+	const want = "Date From To Subject Message-ID Auto-Submitted X-Auto-Response-Suppress MIME-Version Content-Type"
+	if got := strings.Join(names, " "); got != want {
+		t.Fatalf("headers: %s\n   want: %s", got, want)
+	}
+}
+
+func subjectOf(t testing.TB, back readBack) string {
+	t.Helper()
+	subject, err := new(mime.WordDecoder).DecodeHeader(back.header.Get("Subject"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return subject
+}
+
+var update = flag.Bool("update", false, "write the golden mails instead of comparing")
+
+// asGolden is a mail with the same in place of what is random in it.
+func asGolden(mail []byte) []byte {
+	_, boundary, _ := bytes.Cut(mail, []byte("boundary="))
+	boundary, _, _ = bytes.Cut(boundary, []byte("\r\n"))
+	mail = bytes.ReplaceAll(mail, boundary, []byte("BOUNDARY"))
+	return regexp.MustCompile(`\.[0-9a-f]{16}@`).ReplaceAll(mail, []byte(".RANDOM@"))
+}
+
+func TestGoldenMails(t *testing.T) {
+	tests := []struct {
+		file, from, locale string
+		expiresInMS        int64
+	}{
+		{"code_en", "Acme <no-reply@acme.example>", "en", 600_000},
+		{"code_zh", "阿克米 <no-reply@acme.example>", "zh", 600_000},
+		{"code_bare", "no-reply@acme.example", "", 0},
+	}
+	for _, test := range tests {
+		t.Run(test.file, func(t *testing.T) {
+			request := sampleRequest(t)
+			request.Locale, request.ExpiresInMS = test.locale, test.expiresInMS
+			made, err := newComposer(t, test.from, nil).Compose(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			read(t, made)
+			got := asGolden(made.Bytes)
+			path := "testdata/" + test.file + ".eml"
+			if *update {
+				if err := os.WriteFile(path, got, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(got, want) {
+				t.Errorf("the mail differs from %s:\n%s", path, got)
+			}
+		})
+	}
+}
+
+func checkHeaders(t *testing.T, made message.Message, back readBack, fromName string) {
+	t.Helper()
+	from, err := back.header.AddressList("From")
+	if err != nil || len(from) != 1 || from[0].Name != fromName || from[0].Address != "no-reply@acme.example" {
+		t.Errorf("From: %v, %v", from, err)
+	}
+	to, err := back.header.AddressList("To")
+	if err != nil || len(to) != 1 || *to[0] != (mail.Address{Address: "Alice@example.com"}) {
+		t.Errorf("To: %v, %v", to, err)
+	}
+	if made.From.String() != "no-reply@acme.example" || made.To.String() != "Alice@example.com" {
+		t.Errorf("the envelope is from %q to %q", made.From.String(), made.To.String())
+	}
+	date, err := back.header.Date()
+	if err != nil || date.UnixMilli() != 1795176000000 {
+		t.Errorf("Date: %v, %v", date, err)
+	}
+	if id := back.header.Get("Message-Id"); id != made.ID || !regexp.MustCompile(`^<01jd5x8f4m2q\.[0-9a-f]{16}@acme\.example>$`).MatchString(id) {
+		t.Errorf("Message-ID: %q, and %q in the Message", id, made.ID)
+	}
+	if got := back.header.Get("Auto-Submitted"); got != "auto-generated" {
+		t.Errorf("Auto-Submitted: %q", got)
+	}
+}
+
+func TestComposerNeedsItsParts(t *testing.T) {
+	if _, err := message.NewComposer(message.Sender{}, nil); err == nil {
+		t.Error("a composer of nothing")
+	}
+}
+
+// Many goroutines share a Composer; no two mails share a Message-ID or mix.
+func TestComposeConcurrently(t *testing.T) {
+	composer := newComposer(t, "Acme <no-reply@acme.example>", nil)
+	var group sync.WaitGroup
+	var seen sync.Map
+	for worker := range 8 {
+		group.Go(func() {
+			request := sampleRequest(t)
+			request.Code = fmt.Sprintf("%06d", worker)
+			request.Locale = []string{"en", "zh"}[worker%2]
+			for range 20 {
+				made, err := composer.Compose(request)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if _, twice := seen.LoadOrStore(made.ID, true); twice {
+					t.Errorf("%s came twice", made.ID)
+				}
+				if !bytes.Contains(made.Bytes, []byte("\r\n    "+request.Code+"\r\n")) {
+					t.Errorf("worker %d got another's mail", worker)
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
+func ExampleComposer() {
+	from, err := message.ParseSender("Acme <no-reply@acme.example>")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	templates, err := message.LoadTemplates(nil, "en")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	composer, err := message.NewComposer(from, templates)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	to, err := address.Parse("alice@example.com", address.Identity{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	made, err := composer.Compose(message.Request{
+		To: to, Code: "123456", ExpiresInMS: 600_000, ID: "send-1", NowMS: 1795176000000,
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	parsed, err := mail.ReadMessage(bytes.NewReader(made.Bytes))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, name := range []string{"Date", "From", "To", "Subject"} {
+		fmt.Printf("%s: %s\n", name, parsed.Header.Get(name))
+	}
+	// Output:
+	// Date: Fri, 20 Nov 2026 12:00:00 +0000
+	// From: Acme <no-reply@acme.example>
+	// To: <alice@example.com>
+	// Subject: 123456 is your code
+}
+
+func parse(t testing.TB, text string) address.Address {
+	t.Helper()
+	return must(address.Parse(text, address.Identity{}))(t)
+}
+func sampleRequest(t testing.TB) message.Request {
+	t.Helper()
+	return message.Request{
+		To:          parse(t, "Alice@example.com"),
+		Locale:      "en",
+		Code:        "123456",
+		ExpiresInMS: 600_000,
+		ID:          "01jd5x8f4m2q",
+		NowMS:       1795176000000,
+	}
+}

@@ -1,0 +1,175 @@
+package message
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/mail"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/mailgate/mailgate/mailer/address"
+)
+
+// The bounds of a subject and of a display name, in characters.
+const (
+	maxSubject    = 200
+	maxSenderName = 64
+)
+
+// maxEncodedLine is RFC 2047's limit for a line with an encoded word in it.
+const maxEncodedLine = 76
+
+// Sender is who mails come from.
+type Sender struct {
+	Name    string          // the display name; may be empty
+	Address address.Address // in the From header and in the envelope
+}
+
+// ParseSender reads `Acme <no-reply@acme.example>` or a bare address. A name with a comma
+// or another mark must be in double quotes. The address obeys the rules of a recipient's.
+// Errors do not repeat the text.
+func ParseSender(text string) (Sender, error) {
+	// net/mail is quadratic on long input, so the length comes first.
+	if len(text) > 254+4*maxSenderName+4 {
+		return Sender{}, errors.New("the sender is too long")
+	}
+	parsed, err := mail.ParseAddress(text)
+	if err != nil { // whose text quotes what it read
+		return Sender{}, errors.New(`the sender must read like: Acme <no-reply@acme.example>, with the name in double quotes if it has marks such as a comma`)
+	}
+	name := strings.TrimSpace(parsed.Name)
+	if problem := plainTextProblem(name, maxSenderName); problem != "" {
+		return Sender{}, errors.New("the sender's name " + problem)
+	}
+	from, err := address.Parse(parsed.Address, address.Identity{})
+	if err != nil {
+		return Sender{}, fmt.Errorf("the sender's address: %w", err)
+	}
+	return Sender{Name: name, Address: from}, nil
+}
+
+// header is the value of From. A name with marks is quoted, so that none of them is taken
+// for structure. Only what is not ASCII or looks like an encoded word is encoded, since
+// spam filters count needless encoding against a mail.
+func (s Sender) header() string {
+	bare := "<" + s.Address.String() + ">"
+	switch {
+	case s.Name == "":
+		return bare
+	case isWord(s.Name, " "):
+		return s.Name + " " + bare
+	case isPlain(s.Name):
+		return `"` + strings.NewReplacer(`"`, `\"`, `\`, `\\`).Replace(s.Name) + `" ` + bare
+	}
+	return encodedWords(s.Name) + " " + bare
+}
+
+// shown is an address as the text of a mail shows it: as typed, or without its local part
+// if that has a mark other than . + - and _. A visitor chooses the address, and mail readers
+// make links of what looks like one: victim+www.evil.example/login@example.com would put
+// one into an honest sender's mail.
+func shown(a address.Address) string {
+	local, domain, _ := strings.Cut(a.String(), "@")
+	if isWord(local, ".+-_") {
+		return a.String()
+	}
+	return "…@" + domain
+}
+
+func subjectProblem(subject string) string {
+	if subject == "" {
+		return "is empty"
+	}
+	return plainTextProblem(subject, maxSubject)
+}
+
+// plainTextProblem says why a short text from outside may not go into a mail, or nothing:
+// it must be UTF-8, one line, not too long, and free of control characters and of those
+// that reorder the text around them.
+func plainTextProblem(text string, maxRunes int) string {
+	// Four octets are the longest character, so the count stays short.
+	switch {
+	case len(text) > 4*maxRunes || utf8.RuneCountInString(text) > maxRunes:
+		return "is too long"
+	case !utf8.ValidString(text):
+		return "is not valid UTF-8"
+	case strings.ContainsFunc(text, isControl):
+		return "contains a control character"
+	}
+	return ""
+}
+
+// isControl reports whether r steers the text: C0, C1, line and paragraph separators and
+// the bidirectional controls. Zero-width joiners are allowed, since names and emoji need
+// them.
+func isControl(r rune) bool {
+	switch {
+	case r < 0x20, 0x7f <= r && r <= 0x9f,
+		r == '\u2028', r == '\u2029',
+		'\u202a' <= r && r <= '\u202e', '\u2066' <= r && r <= '\u2069',
+		r == '\u200e', r == '\u200f', r == '\u061c', r == '\ufeff':
+		return true
+	}
+	return false
+}
+
+// headerText is text as the value of an unstructured header: as it is, or as RFC 2047
+// encoded words. Text that looks like an encoded word is encoded, since a reader would
+// decode it.
+func headerText(text string) string {
+	if isPlain(text) {
+		return text
+	}
+	return encodedWords(text)
+}
+
+// encodedWords writes text as base64 words with a space between. None cuts a character in
+// two, and each fits a line of 76 characters with the longest header name.
+func encodedWords(text string) string {
+	const most = 36 // octets, which are 48 characters of base64
+	var words []string
+	for text != "" {
+		end := min(most, len(text))
+		for end < len(text) && !utf8.RuneStart(text[end]) {
+			end--
+		}
+		words = append(words, "=?UTF-8?B?"+base64.StdEncoding.EncodeToString([]byte(text[:end]))+"?=")
+		text = text[end:]
+	}
+	return strings.Join(words, " ")
+}
+
+// isPlain reports whether text is printable ASCII that no reader decodes.
+func isPlain(text string) bool { return isPrintable(text) && !strings.Contains(text, "=?") }
+
+func isPrintable(text string) bool {
+	return !strings.ContainsFunc(text, func(c rune) bool { return c < ' ' || c > '~' })
+}
+
+// appendHeader adds one header. Its value must be printable ASCII and not empty, so that
+// it can end neither its line nor the block. It is folded before each encoded word but the
+// first, and before an address that no longer fits the line of one.
+func appendHeader(to []byte, name, value string) ([]byte, error) {
+	if value == "" || !isPrintable(value) {
+		return nil, fmt.Errorf("the %s header has a value that may not be there", name)
+	}
+	to = append(append(to, name...), ": "...)
+	used := len(name) + len(": ")
+	for i, word := range strings.Split(value, " ") {
+		encoded := strings.HasPrefix(word, "=?")
+		afterEncoded := i > 0 && strings.HasSuffix(string(to), "?=")
+		switch {
+		case i == 0:
+		case afterEncoded && (encoded || strings.HasPrefix(word, "<") && used+1+len(word) > maxEncodedLine):
+			to = append(to, "\r\n "...)
+			used = 1
+		default:
+			to = append(to, ' ')
+			used++
+		}
+		to = append(to, word...)
+		used += len(word)
+	}
+	return append(to, "\r\n"...), nil
+}

@@ -1,0 +1,108 @@
+package message_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/mailgate/mailgate/mailer/message"
+)
+
+func TestParseSender(t *testing.T) {
+	tests := []struct{ text, name, where string }{
+		{"Acme <no-reply@acme.example>", "Acme", "no-reply@acme.example"},
+		{"no-reply@ACME.example", "", "no-reply@acme.example"},
+		{"<no-reply@acme.example>", "", "no-reply@acme.example"},
+		{`"Doe, John" <john@acme.example>`, "Doe, John", "john@acme.example"},
+		{`"O\"Neil" <o@acme.example>`, `O"Neil`, "o@acme.example"},
+		{"阿克米 <no-reply@acme.example>", "阿克米", "no-reply@acme.example"},
+		{"=?UTF-8?Q?M=C3=BCller?= <m@acme.example>", "Müller", "m@acme.example"},
+		{"Acme <no-reply@bücher.example>", "Acme", "no-reply@xn--bcher-kva.example"},
+	}
+	for _, test := range tests {
+		sender, err := message.ParseSender(test.text)
+		if err != nil || sender.Name != test.name || sender.Address.String() != test.where {
+			t.Errorf("%q: %q %q, %v", test.text, sender.Name, sender.Address.String(), err)
+			continue
+		}
+		made, err := newComposer(t, test.text, nil).Compose(sampleRequest(t))
+		if err != nil {
+			t.Errorf("%q: %v", test.text, err)
+			continue
+		}
+		from, err := read(t, made).header.AddressList("From")
+		if err != nil || len(from) != 1 || from[0].Name != test.name || from[0].Address != test.where {
+			t.Errorf("%q: From is read as %v, %v", test.text, from, err)
+		}
+	}
+}
+
+// What is printable is written so that it can be read as it stands, in quotes where it
+// has marks; the rest is encoded, and so is what looks as if it were.
+func TestHowANameIsWritten(t *testing.T) {
+	for name, want := range map[string]string{
+		"Acme 24":               "Acme 24",
+		"Acme, Inc.":            `"Acme, Inc."`,
+		"AT&T":                  `"AT&T"`,
+		"O'Neil":                `"O'Neil"`,
+		`The "Best" \o/`:        `"The \"Best\" \\o/"`,
+		"x@y.example> <a@b.cd":  `"x@y.example> <a@b.cd"`,
+		"what?= <x":             `"what?= <x"`,
+		"é":                     "=?UTF-8?B?w6k=?=",
+		"=?UTF-8?Q?x?=":         "=?UTF-8?B?PT9VVEYtOD9RP3g/PQ==?=",
+		strings.Repeat(`"`, 64): `"` + strings.Repeat(`\"`, 64) + `"`,
+	} {
+		sender := message.Sender{Name: name, Address: parse(t, "no-reply@acme.example")}
+		composer := must(message.NewComposer(sender, must(message.LoadTemplates(nil, "en"))(t)))(t)
+		made, err := composer.Compose(sampleRequest(t))
+		if err != nil {
+			t.Errorf("%q: %v", name, err)
+			continue
+		}
+		if line := "\r\nFrom: " + want + " <no-reply@acme.example>\r\n"; !strings.Contains(string(made.Bytes), line) {
+			t.Errorf("%q: no %q in\n%.300s", name, line, made.Bytes)
+		}
+		from, err := read(t, made).header.AddressList("From")
+		if err != nil || len(from) != 1 || from[0].Name != name || from[0].Address != "no-reply@acme.example" {
+			t.Errorf("%q: From is read as %v, %v", name, from, err)
+		}
+	}
+}
+
+// A line with an encoded word in it has 76 characters at most, whatever the name's length.
+func TestLinesOfALongName(t *testing.T) {
+	for n := 1; n <= 64; n++ {
+		name := strings.Repeat("é", n)
+		made, err := newComposer(t, name+" <no-reply@acme.example>", nil).Compose(sampleRequest(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.SplitSeq(string(made.Bytes), "\r\n") {
+			if strings.Contains(line, "=?") && len(line) > 76 {
+				t.Errorf("with %d characters: %s", n, line)
+			}
+		}
+		from, err := read(t, made).header.AddressList("From")
+		if err != nil || len(from) != 1 || from[0].Name != name || from[0].Address != "no-reply@acme.example" {
+			t.Errorf("with %d characters: From is read as %v, %v", n, from, err)
+		}
+	}
+}
+
+func TestBadSendersAreRefused(t *testing.T) {
+	for _, text := range []string{
+		"", "Acme", "Acme <>", "Acme <secret>", "Doe, John <secret@acme.example>", "a@b.c, secret@acme.example",
+		"Acme <secret@localhost>", "Acme <secret@acme.example>\r\nBcc: x@y.z", "Acme\r\nBcc: x@y.z <secret@acme.example>",
+		"=?UTF-8?Q?a=0D=0ABcc:_x@y.z?= <secret@acme.example>", "=?UTF-8?Q?a=E2=80=AEb?= <secret@acme.example>",
+		strings.Repeat("n", 65) + " <secret@acme.example>", "\"\x00\" <secret@acme.example>",
+		strings.Repeat("(", 10<<20), `Acme <"secret secret"@acme.example>`, "Acme <secret@[1.2.3.4]>",
+	} {
+		sender, err := message.ParseSender(text)
+		if err == nil || !strings.HasPrefix(err.Error(), "the sender") {
+			t.Errorf("%.60q: %v, %v", text, sender, err)
+			continue
+		}
+		if strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%.60q: the error is %q", text, err)
+		}
+	}
+}

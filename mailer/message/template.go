@@ -1,0 +1,257 @@
+package message
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"errors"
+	"fmt"
+	htmltemplate "html/template"
+	"io/fs"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	texttemplate "text/template"
+)
+
+// DefaultTemplate is the built-in template, in English ("en") and Chinese ("zh").
+const DefaultTemplate = "code"
+
+//go:embed templates
+var builtinTemplates embed.FS
+
+// Templates are the texts of mails by name and locale, parsed and tried out. They do not
+// change once loaded.
+type Templates struct {
+	byName        map[string]map[string]*template // name, then locale in lower case
+	defaultLocale string
+	digest        [sha256.Size]byte
+}
+
+// template is one name in one locale: four files.
+type template struct {
+	path                   string // name/locale
+	subject, text, expires *texttemplate.Template
+	body                   *htmltemplate.Template
+	choosy                 bool   // some valid requests do not suit it
+	madeBy, subjectBy      string // the field of such a request that is at fault, most likely
+	size                   int    // about how many octets it renders to
+}
+
+// fields is what a template may show.
+type fields struct {
+	Code      string
+	Email     string            // the recipient, as shown gives it
+	ExpiresIn string            // how long the code is valid, in words; empty if it does not expire
+	Sender    string            // the sender's display name; may be empty
+	Data      map[string]string // what the request has for the template
+}
+
+// LoadTemplates reads the built-in templates and, over them, those of own, which holds
+// name/locale/{subject.txt,text.txt,body.html,expires.txt} and may be nil. Every template
+// must have the default locale.
+//
+// Each template is rendered with sample data, and for its sender by NewComposer, so that a
+// mistake prevents startup and not a mail. The error is one line that names the file, and
+// the line where there is one.
+func LoadTemplates(own fs.FS, defaultLocale string) (*Templates, error) {
+	sources := sources{}
+	builtin, err := fs.Sub(builtinTemplates, "templates")
+	if err == nil {
+		err = sources.read(builtin)
+	}
+	if err == nil && own != nil {
+		err = sources.read(own)
+	}
+	if err != nil {
+		return nil, templateError(err)
+	}
+	sources.inheritExpiry()
+	t := &Templates{byName: map[string]map[string]*template{}, defaultLocale: normalLocale(defaultLocale), digest: sources.digest()}
+	for _, path := range slices.Sorted(maps.Keys(sources)) { // in order, so that the first mistake is always the same
+		name, locale, _ := strings.Cut(path, "/")
+		if t.byName[name] == nil {
+			if sources[name+"/"+t.defaultLocale] == nil {
+				return nil, templateError(fmt.Errorf("%s: no %q, the default locale", name, t.defaultLocale))
+			}
+			t.byName[name] = map[string]*template{}
+		}
+		if t.byName[name][locale], err = parseTemplate(path, sources[path]); err != nil {
+			return nil, templateError(err)
+		}
+	}
+	return t, t.try("Example")
+}
+
+func parseTemplate(path string, files map[string]string) (*template, error) {
+	var all string
+	for _, file := range templateFiles {
+		text, ok := files[file]
+		if !ok {
+			return nil, fmt.Errorf("%s/%s: missing", path, file)
+		}
+		all += text + "\n"
+	}
+	var err error
+	text := func(file string) *texttemplate.Template {
+		parsed, failed := texttemplate.New(path + "/" + file).Option("missingkey=error").Parse(files[file])
+		err = errors.Join(err, failed)
+		return parsed
+	}
+	t := &template{path: path, subject: text(subjectFile), text: text(textFile), expires: text(expiresFile)}
+	body, failed := htmltemplate.New(path + "/" + bodyFile).Option("missingkey=error").Parse(files[bodyFile])
+	t.body = body
+	// Fields and functions can only be called by their names, so the words tell whether a
+	// request can make a subject that is too long, or a slice that is out of range.
+	t.madeBy, t.subjectBy = blamed(all), blamed(files[subjectFile])
+	t.choosy = t.madeBy == "data" || t.subjectBy == "email" || strings.Contains(all, "slice") || strings.Contains(all, "index")
+	return t, errors.Join(err, failed)
+}
+
+// blamed is the field that varies most in a text, in the words of the HTTP contract.
+func blamed(text string) string {
+	switch {
+	case strings.Contains(text, "Data"):
+		return "data"
+	case strings.Contains(text, "Email"):
+		return "email"
+	}
+	return "code"
+}
+
+// Names lists the templates, sorted.
+func (t *Templates) Names() []string { return slices.Sorted(maps.Keys(t.byName)) }
+
+// Locales lists the locales of a template, sorted and in lower case.
+func (t *Templates) Locales(name string) []string { return slices.Sorted(maps.Keys(t.byName[name])) }
+
+// find returns the template of a name in the locale nearest to the one asked for, or nil.
+func (t *Templates) find(name, locale string) *template {
+	if name == "" {
+		name = DefaultTemplate
+	}
+	locales := t.byName[name]
+	if locales == nil {
+		return nil
+	}
+	return locales[nearestLocale(locales, locale, t.defaultLocale)]
+}
+
+// try renders every template for a sender of this name.
+func (t *Templates) try(sender string) error {
+	for _, name := range t.Names() {
+		for _, locale := range t.Locales(name) {
+			if err := t.byName[name][locale].try(sender); err != nil {
+				return templateError(err)
+			}
+		}
+	}
+	return nil
+}
+
+// try renders the template as full and as bare as a request can make it.
+func (t *template) try(sender string) error {
+	for _, expiresInMS := range []int64{1000, 600_000, 7_200_000, 172_800_000, 0} {
+		sample := fields{
+			Code: strings.Repeat("8", maxCode), Email: "someone@example.com", Sender: sender,
+			Data: map[string]string{"sample": "sample"}, // not empty, or {{with .Data}} would be skipped
+		}
+		out, err := t.render(sample, expiresInMS)
+		for key := missingKey(err); key != ""; key = missingKey(err) {
+			sample.Data[key] = "sample"
+			out, err = t.render(sample, expiresInMS)
+		}
+		if err != nil {
+			return err
+		}
+		if problem := subjectProblem(out.subject); problem != "" {
+			return fmt.Errorf("%s/%s: %s", t.path, subjectFile, problem)
+		}
+		for file, text := range map[string][]byte{textFile: out.text, bodyFile: out.html} {
+			if !bytes.Contains(text, []byte(sample.Code)) {
+				return fmt.Errorf("%s/%s: does not show {{.Code}}", t.path, file)
+			}
+		}
+		t.size = max(t.size, len(out.text)+len(out.html)+256)
+	}
+	return nil
+}
+
+// content is a template with its fields filled in.
+type content struct {
+	subject    string
+	text, html []byte
+}
+
+// render fills in the fields. The expiry is put into words first; 0 means that there is
+// none.
+func (t *template) render(f fields, expiresInMS int64) (content, error) {
+	var out bytes.Buffer
+	if expiresInMS > 0 {
+		if err := t.expires.Execute(&out, durationIn(expiresInMS)); err != nil {
+			return content{}, err
+		}
+		f.ExpiresIn = strings.TrimSpace(out.String())
+		out.Reset()
+	}
+	if err := t.subject.Execute(&out, f); err != nil {
+		return content{}, err
+	}
+	subject := strings.TrimSpace(out.String())
+	out.Reset()
+	out.Grow(t.size)
+	if err := t.text.Execute(&out, f); err != nil {
+		return content{}, err
+	}
+	split := out.Len()
+	if err := t.body.Execute(&out, f); err != nil {
+		return content{}, err
+	}
+	both := out.Bytes()
+	return content{subject: subject, text: both[:split:split], html: both[split:]}, nil
+}
+
+var noEntry = regexp.MustCompile(`map has no entry for key "(\w+)"`)
+
+// missingKey is the key of .Data that a template needed and did not find, or nothing.
+// missingkey=error reports it in its text alone.
+func missingKey(err error) string {
+	if err == nil {
+		return ""
+	}
+	if found := noEntry.FindStringSubmatch(err.Error()); found != nil {
+		return found[1]
+	}
+	return ""
+}
+
+// duration is what expires.txt puts into words: a count of "second", "minute", "hour" or
+// "day".
+type duration struct {
+	Count int64
+	Unit  string
+}
+
+// durationIn is a time in the largest unit of which there are two or more, or exactly one.
+// It rounds down, so that a mail never promises more time than there is, but not to nothing.
+func durationIn(ms int64) duration {
+	seconds := max(ms/1000, 1)
+	for _, unit := range []struct {
+		name    string
+		seconds int64
+	}{{"day", 86400}, {"hour", 3600}, {"minute", 60}} {
+		if seconds == unit.seconds || seconds >= 2*unit.seconds {
+			return duration{Count: seconds / unit.seconds, Unit: unit.name}
+		}
+	}
+	return duration{Count: seconds, Unit: "second"}
+}
+
+// templateError makes one line of what went wrong: "template code/en/text.txt:3: …".
+func templateError(err error) error {
+	text := strings.TrimPrefix(err.Error(), "html/template:")
+	text = strings.TrimPrefix(strings.TrimSpace(text), "template:")
+	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
+	return fmt.Errorf("template %s", text)
+}

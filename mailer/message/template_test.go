@@ -1,0 +1,273 @@
+package message_test
+
+import (
+	"fmt"
+	"html"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/mailgate/mailgate/mailer/message"
+)
+
+func must[T any](value T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+}
+
+// files makes a file system of alternating paths and texts.
+func files(pairs ...string) fstest.MapFS {
+	made := fstest.MapFS{}
+	for i := 0; i < len(pairs); i += 2 {
+		made[pairs[i]] = &fstest.MapFile{Data: []byte(pairs[i+1])}
+	}
+	return made
+}
+
+// invite is a whole template, but for its expires.txt, with changes over it.
+func invite(changes ...string) fstest.MapFS {
+	made := files(
+		"invite/en/subject.txt", "{{.Data.host}} invites you",
+		"invite/en/text.txt", "{{.Code}} from {{.Data.host}}{{with .ExpiresIn}} for {{.}}{{end}}",
+		"invite/en/body.html", "<p>{{.Code}} from {{.Data.host}}{{with index .Data \"note\"}} ({{.}}){{end}}</p>",
+	)
+	for path, file := range files(changes...) {
+		made[path] = file
+	}
+	return made
+}
+
+func composeWith(t *testing.T, own fstest.MapFS, change func(*message.Request)) readBack {
+	t.Helper()
+	composer := newComposer(t, "no-reply@acme.example", own)
+	request := sampleRequest(t)
+	change(&request)
+	made, err := composer.Compose(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return read(t, made)
+}
+
+func TestBuiltinTemplates(t *testing.T) {
+	templates, err := message.LoadTemplates(nil, "en")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := templates.Names(); !slices.Equal(got, []string{"code"}) {
+		t.Errorf("templates %q", got)
+	}
+	if got := templates.Locales("code"); !slices.Equal(got, []string{"en", "zh"}) {
+		t.Errorf("locales %q", got)
+	}
+	if got := templates.Locales("nope"); len(got) != 0 {
+		t.Errorf("locales of nothing: %q", got)
+	}
+}
+
+// The built-in mail fetches nothing and links nowhere.
+func TestBuiltinMailHasNoRemoteAsset(t *testing.T) {
+	for _, locale := range []string{"en", "zh"} {
+		body, err := os.ReadFile("templates/code/" + locale + "/body.html")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range []string{"http:", "https:", "//", "url(", "@import", "<img", "<link", "<script", "href", "src="} {
+			if strings.Contains(string(body), part) {
+				t.Errorf("%s: body.html contains %q", locale, part)
+			}
+		}
+	}
+}
+
+// Whoever types an address may choose most of it. A mail reader must find
+// nothing in it to make a link of.
+func TestNoLinkByTheAddress(t *testing.T) {
+	for to, want := range map[string]string{
+		"Alice@example.com":                             "Alice@example.com",
+		"a.b-c_d+e@example.com":                         "a.b-c_d+e@example.com",
+		"victim+www.evil.example/login@example.com":     "…@example.com",
+		"victim+www.evil.example?a=b@example.com":       "…@example.com",
+		"victim+www.evil.example'@example.com":          "…@example.com",
+		"www.evil.example/x@victim.fastmail.com":        "…@victim.fastmail.com",
+		"evil.example#*|now@example.com":                "…@example.com",
+		"evil?UTF-8?B?d3d3LmV2aWwuZXhhbXBsZQ@a.example": "…@a.example",
+	} {
+		back := composeWith(t, nil, func(r *message.Request) { r.To = parse(t, to) })
+		for kind, part := range map[string]string{"text": back.text, "HTML": html.UnescapeString(back.html)} {
+			if !strings.Contains(part, want) || strings.Contains(part, "evil") {
+				t.Errorf("%s: the %s lacks %q, or has more:\n%s", to, kind, want, part)
+			}
+		}
+	}
+}
+
+func TestOwnTemplateIsAdded(t *testing.T) {
+	back := composeWith(t, invite(), func(r *message.Request) {
+		r.Template, r.Data = "invite", map[string]string{"host": "Böb & <Co>", "note": "<b>hi</b>"}
+	})
+	if got := subjectOf(t, back); got != "Böb & <Co> invites you" {
+		t.Errorf("subject %q", got)
+	}
+	if back.text != "123456 from Böb & <Co> for 10 minutes" {
+		t.Errorf("text %q", back.text)
+	}
+	if back.html != "<p>123456 from Böb &amp; &lt;Co&gt; (&lt;b&gt;hi&lt;/b&gt;)</p>" {
+		t.Errorf("HTML %q", back.html)
+	}
+}
+
+func TestOwnFileOverridesOne(t *testing.T) {
+	own := files(
+		"code/en/subject.txt", "\ufeffHello {{.Code}}\r\n",
+		"code/fr/subject.txt", "{{.Code}} est votre code", "code/fr/text.txt", "{{.Code}} {{.ExpiresIn}}",
+		"code/fr/body.html", "<p>{{.Code}}</p>", "code/fr/expires.txt", "{{.Count}} {{.Unit}} (fr)",
+		".git/config", "not looked at", "code/.DS_Store", "nor this", "code/en/.swp", "nor this",
+	)
+	english := composeWith(t, own, func(*message.Request) {})
+	if got := subjectOf(t, english); got != "Hello 123456" {
+		t.Errorf("subject %q", got)
+	}
+	if !strings.Contains(english.text, "Your code is\n") {
+		t.Errorf("the built-in text is gone:\n%s", english.text)
+	}
+	french := composeWith(t, own, func(r *message.Request) { r.Locale = "fr-CA" })
+	if french.text != "123456 10 minute (fr)" {
+		t.Errorf("text %q", french.text)
+	}
+}
+
+func TestDataTheTemplateNeeds(t *testing.T) {
+	composer := newComposer(t, "no-reply@acme.example", invite())
+	request := sampleRequest(t)
+	request.Template = "invite"
+	want := "data lacks host, which the template needs"
+	if err := composer.Check(request); err == nil || err.Error() != want {
+		t.Errorf("without data: %v", err)
+	}
+	request.Data = map[string]string{"host": strings.Repeat("n", 256)}
+	if _, err := composer.Compose(request); err == nil || err.Error() != "data makes a subject that is too long" {
+		t.Errorf("with a long value in the subject: %v", err)
+	}
+}
+
+// A mistake in a template stops the start, with one line that says where.
+func TestBrokenTemplatesStopTheStart(t *testing.T) {
+	tests := []struct {
+		name string
+		own  fstest.MapFS
+		want string
+	}{
+		{"syntax in text", invite("invite/en/text.txt", "a\nb\n{{.Code"), "invite/en/text.txt:3: "},
+		{"syntax in HTML", invite("invite/en/body.html", "a\n{{if}}"), "invite/en/body.html:2: "},
+		{"unknown function", invite("invite/en/subject.txt", "{{shout .Code}}"), "invite/en/subject.txt:1: "},
+		{"misspelt field in text", invite("invite/en/text.txt", "\n\n{{.Cod}}"), "invite/en/text.txt:3:"},
+		{"misspelt field in HTML", invite("invite/en/body.html", "\n{{.Code}}{{.Emial}}"), "invite/en/body.html:2:"},
+		{"misspelt field in a branch", invite("invite/en/text.txt", "{{.Code}}\n{{if .ExpiresIn}}{{.Expires}}{{end}}"), "invite/en/text.txt:2:"},
+		{"misspelt field without expiry", invite("invite/en/text.txt", "{{.Code}}{{if not .ExpiresIn}}\n{{.Expires}}{{end}}"), "invite/en/text.txt:2:"},
+		{"broken word for days", invite("invite/en/expires.txt", "{{.Count}} {{if eq .Unit \"day\"}}{{.Oops}}{{end}}"), "invite/en/expires.txt:1:"},
+		{"ambiguous HTML", invite("invite/en/body.html", "{{.Code}}<a href='{{if .Code}}x'>{{end}}"), "invite/en/body.html"},
+		{"text without the code", invite("invite/en/text.txt", "hello"), "invite/en/text.txt: does not show {{.Code}}"},
+		{"HTML without the code", invite("invite/en/body.html", "hello"), "invite/en/body.html: does not show {{.Code}}"},
+		{"empty subject", invite("invite/en/subject.txt", " \n"), "invite/en/subject.txt: is empty"},
+		{"subject of two lines", invite("invite/en/subject.txt", "a\nb"), "invite/en/subject.txt: contains a control character"},
+		{"endless subject", invite("invite/en/subject.txt", strings.Repeat("a", 201)), "invite/en/subject.txt: is too long"},
+		{"too long with a long code", invite("invite/en/subject.txt", strings.Repeat("a", 189)+"{{.Code}}"), "invite/en/subject.txt: is too long"},
+		{"misspelt file", invite("invite/en/subjct.txt", "x"), "invite/en/subjct.txt: not one of"},
+		{"stray file", files("README.md", "x"), "README.md: a file where only directories belong"},
+		{"bad name", files("My Mail/en/subject.txt", "x"), "My Mail: a template's name"},
+		{"bad locale", files("code/english!/subject.txt", "x"), "code/english!: not a locale"},
+		{"one locale twice", files("code/pt-BR/text.txt", "x", "code/pt_br/text.txt", "x"), "code/pt_br: the same locale as code/pt-BR"},
+		{"a file is missing", files("invite/en/text.txt", "{{.Code}}", "invite/en/subject.txt", "x"), "invite/en/body.html: missing"},
+		{"no words for an expiry", files("code/de/text.txt", "{{.Code}}", "code/de/subject.txt", "x", "code/de/body.html", "{{.Code}}"), "code/de/expires.txt: missing"},
+		{"no default locale", files("invite/zh/text.txt", "{{.Code}}"), `invite: no "en", the default locale`},
+		{"huge file", invite("invite/en/text.txt", strings.Repeat("a", 129<<10)), "invite/en/text.txt: longer than 128 KiB"},
+		{"text saved as GBK", invite("invite/en/text.txt", "\xd1\xe9\xd6\xa4\xc2\xeb {{.Code}}"), "invite/en/text.txt: is not valid UTF-8"},
+		{"HTML saved as UTF-16", invite("invite/en/body.html", "\xff\xfe<\x00p\x00>\x00{{.Code}}"), "invite/en/body.html: is not valid UTF-8"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := message.LoadTemplates(test.own, "en")
+			if err == nil || !strings.HasPrefix(err.Error(), "template "+test.want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("got  %v\nwant template %s…", err, test.want)
+			}
+		})
+	}
+	if _, err := message.LoadTemplates(nil, "fr"); err == nil || err.Error() != `template code: no "fr", the default locale` {
+		t.Errorf("a default locale that is not there: %v", err)
+	}
+	if _, err := message.LoadTemplates(os.DirFS("testdata/no-such-directory"), "en"); err == nil || !strings.HasPrefix(err.Error(), "template .: ") {
+		t.Errorf("a directory that is not there: %v", err)
+	}
+}
+
+// Two sets of templates have one digest only if they are the same texts.
+func TestDigest(t *testing.T) {
+	digest := func(own fstest.MapFS) [32]byte {
+		return newComposer(t, "a@acme.example", own).Digest()
+	}
+	one := digest(invite())
+	if digest(invite()) != one || digest(invite(".data/en/subject.txt", "x", "invite/en/.x", "x", "code/en/.x", "x")) != one {
+		t.Error("what is no template counts")
+	}
+	for _, other := range []fstest.MapFS{
+		nil, invite("invite/en/text.txt", "{{.Code}}"), invite("invite/en/expires.txt", "{{.Count}}"), invite("code/en/subject.txt", "Code"),
+		invite("invite/en/text.txt", "{{.Code}}\n", "invite/en/body.html", "{{.Code}}"), invite("invite/en/text.txt", "{{.Code}}", "invite/en/body.html", "\n{{.Code}}"),
+	} {
+		if digest(other) == one {
+			t.Errorf("%v is taken for another", other)
+		}
+	}
+}
+
+// Data under another dot is found too, and so are fields of every construct.
+func TestNeedsAreFoundEverywhere(t *testing.T) {
+	own := invite(
+		"invite/en/subject.txt", "{{$.Data.a}}{{with .Data}}{{.b}}{{end}}",
+		"invite/en/text.txt", `{{.Code}}{{range .Data}}{{.}}{{end}}{{if .Data.c}}{{.Data.d}}{{end}}{{template "x" .Data.e}}{{define "x"}}{{.}}{{end}}{{(print .Data.f)}}`,
+		"invite/en/body.html", `{{.Code}}{{$x := .Data.g}}{{$x}}{{printf "%s" .Data.h | len}}`,
+	)
+	composer := newComposer(t, "no-reply@acme.example", own)
+	request := sampleRequest(t)
+	request.Template, request.Data = "invite", map[string]string{}
+	for _, key := range strings.Split("abcdefgh", "") {
+		want := fmt.Sprintf("data lacks %s, which the template needs", key)
+		if err := composer.Check(request); err == nil || err.Error() != want {
+			t.Fatalf("got %v, want %s", err, want)
+		}
+		request.Data[key] = "x"
+	}
+	if _, err := composer.Compose(request); err != nil {
+		t.Error(err)
+	}
+}
+
+func ExampleLoadTemplates() {
+	own := fstest.MapFS{
+		"code/en/subject.txt": {Data: []byte("Your code for Acme: {{.Code}}\n")},
+		"code/fr/subject.txt": {Data: []byte("{{.Code}} est votre code\n")},
+		"code/fr/text.txt":    {Data: []byte("Votre code : {{.Code}}{{with .ExpiresIn}}, valable {{.}}{{end}}\n")},
+		"code/fr/body.html":   {Data: []byte("<p>Votre code : <b>{{.Code}}</b></p>\n")},
+		"code/fr/expires.txt": {Data: []byte(`{{.Count}} {{if eq .Unit "day"}}jour{{else}}{{.Unit}}{{end}}{{if gt .Count 1}}s{{end}}`)},
+	}
+	templates, err := message.LoadTemplates(own, "en")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(templates.Names(), templates.Locales("code"))
+
+	own["code/fr/text.txt"].Data = []byte("Votre code :\n{{.Cod}}\n")
+	_, err = message.LoadTemplates(own, "en")
+	fmt.Println(err)
+	// Output:
+	// [code] [en fr zh]
+	// template code/fr/text.txt:2:2: executing "code/fr/text.txt" at <.Cod>: can't evaluate field Cod in type message.fields
+}

@@ -1,0 +1,104 @@
+package relay
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+)
+
+// budget is the time that a send may take, whatever it is doing.
+type budget struct {
+	ctx      context.Context
+	until    time.Time
+	lastCall time.Time     // after it nothing is begun
+	whole    time.Duration // Options.Deadline
+}
+
+// usefulTime is ample for connecting to a distant relay and handing it a mail.
+const usefulTime = time.Second
+
+// newBudget is for a send that comes now. With less than a second left, or a tenth of what
+// it came with, nothing is begun.
+func newBudget(ctx context.Context, now time.Time, whole time.Duration) budget {
+	b := budget{ctx: ctx, until: now.Add(whole), whole: whole}
+	if own, ok := ctx.Deadline(); ok && own.Before(b.until) {
+		b.until = own
+	}
+	b.lastCall = b.until.Add(-max(0, min(usefulTime, b.until.Sub(now)/10)))
+	return b
+}
+
+// within is the same budget under the context of a later call.
+func (b budget) within(ctx context.Context) budget {
+	if own, ok := ctx.Deadline(); ok && own.Before(b.until) {
+		b.until = own
+	}
+	b.ctx = ctx
+	return b
+}
+
+func (b budget) tooLate() bool { return b.ctx.Err() != nil || time.Now().After(b.lastCall) }
+
+// arm gives what follows on the socket this much time, or what is left of the whole. It is
+// called before each wait; an error means that time is up.
+func (b budget) arm(socket net.Conn, most time.Duration) error {
+	deadline := time.Now().Add(most)
+	if b.until.Before(deadline) {
+		deadline = b.until
+	}
+	if err := socket.SetDeadline(deadline); err != nil {
+		return err
+	}
+	// After the deadline is set: a later cancellation overrides it, see interruptible.
+	return b.ctx.Err()
+}
+
+// interruptible makes ctx end whatever the socket waits for. The returned function stops
+// that and reports false if it came too late: the deadline may then be spoilt at any moment,
+// and the connection must be closed.
+func interruptible(ctx context.Context, socket net.Conn) (stop func() bool) {
+	if ctx.Done() == nil {
+		return func() bool { return true }
+	}
+	return context.AfterFunc(ctx, func() {
+		_ = socket.SetDeadline(time.Unix(1, 0)) // an error means that it is closed
+	})
+}
+
+var (
+	errTimeout = errors.New("no answer in time")
+	// errOutOfTime is the cause where the send's own time ended, not the relay's to answer.
+	errOutOfTime = fmt.Errorf("the send's own time was up: %w", context.DeadlineExceeded)
+)
+
+// cause words the error that ended a wait for the relay since asked, without the addresses
+// that package net puts into it.
+func (b budget) cause(asked time.Time, err error) error {
+	var op *net.OpError
+	var certificate *tls.CertificateVerificationError
+	switch {
+	case b.ctx.Err() == context.Canceled:
+		return context.Canceled
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
+		if b.cutShort(asked, time.Now()) {
+			return errOutOfTime
+		}
+		return errTimeout
+	case errors.As(err, &op) && op.Err != nil:
+		return op.Err
+	case errors.As(err, &certificate): // whose text has the names in the certificate
+		return errors.New(oneLine(err.Error()))
+	}
+	return err
+}
+
+// cutShort reports whether the send's time ended before the relay, asked at that moment,
+// had a fair chance to answer. Silence for half of the time that a send may take is held
+// against a relay.
+func (b budget) cutShort(asked, now time.Time) bool {
+	return !now.Before(b.until) && now.Sub(asked) < b.whole/2
+}

@@ -1,0 +1,103 @@
+package relay
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+var (
+	errNoAUTH       = errors.New("the relay offers neither AUTH PLAIN nor AUTH LOGIN")
+	errTokenRefused = errors.New("the relay refuses the token that the token server gave")
+)
+
+// login authenticates. It is reached under TLS only, since ParseURL takes no password for
+// a connection without.
+func (c *conn) login(b budget) *Error {
+	if c.tokens != nil {
+		return c.loginByToken(b)
+	}
+	encode := base64.StdEncoding.EncodeToString
+	user, password := c.url.login()
+	switch {
+	case slices.Contains(c.offers.auth, "PLAIN"):
+		both := encode([]byte("\x00" + user + "\x00" + password))
+		return c.tell(b, atOnce("PLAIN", both), both)
+	case slices.Contains(c.offers.auth, "LOGIN"):
+		user, password := encode([]byte(user)), encode([]byte(password))
+		return c.tell(b, []string{"AUTH LOGIN", user, password}, user, password)
+	}
+	return c.lost(b, StepAUTH, errNoAUTH)
+}
+
+// mostCommandBytes is the limit of a line by RFC 4954. A longer response waits for the
+// relay to ask for it.
+const mostCommandBytes = 512
+
+// atOnce is the lines that give a response along with the mechanism, if there is room.
+func atOnce(mechanism, response string) []string {
+	line := "AUTH " + mechanism + " " + response
+	if len(line)+len("\r\n") > mostCommandBytes {
+		return []string{"AUTH " + mechanism, response}
+	}
+	return []string{line}
+}
+
+// loginByToken is SASL XOAUTH2. A relay that refuses a token may say why in a 334, and its
+// refusal follows after an empty line.
+func (c *conn) loginByToken(b budget) *Error {
+	if !slices.Contains(c.offers.auth, "XOAUTH2") {
+		instead := "no AUTH at all"
+		if len(c.offers.auth) > 0 {
+			slices.Sort(c.offers.auth)
+			instead = oneLine("AUTH " + strings.Join(slices.Compact(c.offers.auth), " "))
+		}
+		return c.lost(b, StepAUTH, errors.New("the relay does not offer AUTH XOAUTH2, but "+instead))
+	}
+	ctx, cancel := context.WithDeadline(b.ctx, b.until)
+	defer cancel()
+	c.asked = time.Now()
+	token, err := c.tokens.get(ctx)
+	if err != nil {
+		failure := c.lost(b, StepAUTH, err)
+		failure.Err = fmt.Errorf("the token server %s: %w", c.tokens.grant.server, failure.Err)
+		return failure
+	}
+	user, _ := c.url.login()
+	both := base64.StdEncoding.EncodeToString([]byte("user=" + user + "\x01auth=Bearer " + token + "\x01\x01"))
+	failure := c.tell(b, append(atOnce("XOAUTH2", both), ""), both, token)
+	if failure != nil && failure.Reply != nil && failure.Reply.Code/100 == 5 {
+		c.tokens.refused(token)
+		failure.Err = errTokenRefused
+	}
+	return failure
+}
+
+// tell says the lines of a login, each after the one before was answered 334. The text of a
+// refusal is dropped if it has the start of a secret in it, since some servers repeat a line
+// that they refuse.
+func (c *conn) tell(b budget, lines []string, secrets ...string) *Error {
+	for i, line := range lines {
+		code, err := c.ask(b, line)
+		switch {
+		case err != nil:
+			return c.lost(b, StepAUTH, err)
+		case code == 235:
+			return nil
+		case code == 334 && i < len(lines)-1:
+			continue
+		}
+		failure := c.refused(StepAUTH, code)
+		for _, secret := range secrets {
+			if strings.Contains(failure.Reply.Message, secret[:min(len(secret), 12)]) {
+				failure.Reply.Message = ""
+			}
+		}
+		return failure
+	}
+	return nil
+}

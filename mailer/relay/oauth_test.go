@@ -1,0 +1,305 @@
+package relay_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/internal/mailtest"
+	"github.com/mailgate/mailgate/internal/mailtest/fault"
+	"github.com/mailgate/mailgate/mailer/relay"
+	"github.com/mailgate/mailgate/servertest"
+)
+
+// withOAuth is a relay's URL, with a token server's file in place of the password.
+func withOAuth(t *testing.T, text string, tokens *mailtest.TokenServer) string {
+	t.Helper()
+	u, err := url.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	user := "mailgate"
+	if u.User != nil {
+		user = u.User.Username()
+	}
+	u.User = url.User(user)
+	u.RawQuery += "&oauth=" + url.QueryEscape(tokens.File(t))
+	return u.String()
+}
+
+// numbered gives token-1, token-2 and so on, each good for an hour.
+func numbered(w http.ResponseWriter, n int) { mailtest.GiveToken(w, fmt.Sprint("token-", n), 3600) }
+
+// saying is a token server that has one answer.
+func saying(status int, text string) func(http.ResponseWriter, int) {
+	return func(w http.ResponseWriter, _ int) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, text)
+	}
+}
+
+// told is how XOAUTH2 says a token of the user mailgate.
+func told(token string) string {
+	return base64.StdEncoding.EncodeToString([]byte("user=mailgate\x01auth=Bearer " + token + "\x01\x01"))
+}
+
+func TestRealServerTakesTokens(t *testing.T) {
+	long := strings.Repeat("eyJ0eXAi.", 700) // what Microsoft gives has some thousand letters
+	for name, token := range map[string]string{"a short one": "ya29.short", "a long one": long} {
+		for scheme, relayURL := range map[string]func(*mailtest.Server) string{
+			"STARTTLS": (*mailtest.Server).STARTTLS, "TLS at once": (*mailtest.Server).SMTPS,
+		} {
+			t.Run(name+", "+scheme, func(t *testing.T) {
+				server := mailtest.Start(t, mailtest.Options{})
+				server.TakeToken(t, token)
+				tokens := mailtest.StartTokens(t, func(w http.ResponseWriter, _ int) { mailtest.GiveToken(w, token, 3600) })
+				receipt := mustSend(t, newRelays(t, steady(), withOAuth(t, relayURL(server), tokens)), letter())
+				if !receipt.OAuth {
+					t.Error("the receipt tells of no token")
+				}
+				received, _ := arrived(t, server.Await(t, letter().To))
+				if !strings.Contains(received, "esmtpsa") {
+					t.Errorf("the server received it otherwise:\n%s", received)
+				}
+			})
+		}
+	}
+}
+
+// What goes over the wire, where a relay says why before it refuses, and that its next
+// connection has another token.
+func TestAChallengeIsAnswered(t *testing.T) {
+	tr := newTrust(t)
+	for name, pad := range map[string]string{"in one line": "", "when asked": strings.Repeat("x", 500)} {
+		t.Run(name, func(t *testing.T) {
+			s := play(t, fault.Script{TLS: tr.good(), At: fault.AUTH, Kind: fault.Challenge, Times: 1})
+			tokens := mailtest.StartTokens(t, func(w http.ResponseWriter, n int) {
+				mailtest.GiveToken(w, fmt.Sprint("token-", n, pad), 3600)
+			})
+			relays := newRelays(t, steady(), withOAuth(t, tr.address("smtp", "", s), tokens))
+			_, err := send(t.Context(), relays, letter())
+			checkFailure(t, err, relay.Unavailable, relay.StepAUTH, &relay.Reply{Code: 535, Enhanced: "5.7.8", Message: "not with this token"})
+			mustSend(t, relays, letter())
+			between := " "
+			if pad != "" {
+				between = "\r\n"
+			}
+			heard := s.Received()
+			for i, want := range []string{
+				"AUTH XOAUTH2" + between + told("token-1"+pad) + "\r\n\r\n",
+				"AUTH XOAUTH2" + between + told("token-2"+pad) + "\r\nMAIL",
+			} {
+				if !bytes.Contains(heard[i], []byte(want)) {
+					t.Errorf("connection %d: %q, want %q", i, heard[i], want)
+				}
+			}
+		})
+	}
+}
+
+// Trouble of the token server is the relay's: the spare one takes the mail, the breaker
+// opens, and closes when the token server is back.
+func TestTroubleOfATokenServer(t *testing.T) {
+	tr := newTrust(t)
+	for name, c := range map[string]struct {
+		answer func(http.ResponseWriter, int)
+		says   string
+	}{
+		"refuses":      {saying(401, `{"error":"invalid_client","error_description":"AADSTS7000222: expired\u001b[2J\u202e"}`), ": 401 invalid_client: AADSTS7000222: expired [2J"},
+		"out of order": {saying(502, "<html>"), ": 502 without a token that can be used"},
+		"silent":       {mailtest.Hang, ": no answer in time"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, spare := play(t, fault.Script{TLS: tr.good()}), play(t, fault.Script{})
+			var well atomic.Bool
+			tokens := mailtest.StartTokens(t, func(w http.ResponseWriter, n int) {
+				if well.Load() {
+					numbered(w, n)
+					return
+				}
+				c.answer(w, n)
+			})
+			var log lockedBuffer
+			var now atomic.Int64
+			var tried, circuits []string
+			o := steady()
+			o.CommandTimeout = ample
+			o.Now = now.Load
+			o.Breaker = relay.Breaker{Failures: 2, Cooldown: time.Second}
+			o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			o.Hooks.Tried = func(server, result string, _ time.Duration) { tried = append(tried, result) }
+			o.Hooks.Circuit = func(_ string, open bool) { circuits = append(circuits, fmt.Sprint(open)) }
+			relays := newRelays(t, o, withOAuth(t, tr.address("smtp", "", s), tokens), plain(spare))
+			for range 3 {
+				mustSend(t, relays, letter())
+			}
+			want := "the token server " + strings.TrimSuffix(strings.TrimPrefix(tokens.URL, "http://"), "/token") + c.says
+			if said := log.String(); strings.Count(said, want) != 2 || strings.Count(said, "step=AUTH") != 2 {
+				t.Errorf("the log says\n%s\nwant twice %q", said, want)
+			}
+			well.Store(true)
+			now.Add(1000)
+			mustSend(t, relays, letter())
+			if got, want := strings.Join(tried, " "), "unavailable sent unavailable sent sent sent"; got != want {
+				t.Errorf("tried: %s, want %s", got, want)
+			}
+			if got := strings.Join(circuits, " "); got != "true false" || len(s.Mails()) != 1 {
+				t.Errorf("the breaker opened: %s; %d mails by the first relay", got, len(s.Mails()))
+			}
+		})
+	}
+}
+
+// A mail whose own time ends while its token is asked for ends then, and tells nothing of
+// the relay; and so it is when all is cut off.
+func TestAMailInAHurryForItsToken(t *testing.T) {
+	tr := newTrust(t)
+	s := play(t, fault.Script{TLS: tr.good()})
+	tokens := mailtest.StartTokens(t, mailtest.Hang)
+	o := steady()
+	o.Breaker = relay.Breaker{Failures: 1}
+	relays := newRelays(t, o, withOAuth(t, tr.address("smtp", "", s), tokens))
+	for range 2 {
+		ctx, cancel := context.WithTimeout(t.Context(), ample)
+		_, err := send(ctx, relays, letter())
+		cancel()
+		if checkFailure(t, err, relay.Unavailable, relay.StepAUTH, nil); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("err = %v", err)
+		}
+	}
+	if relays.Stats()[0].Resting {
+		t.Error("the relay is left alone for that")
+	}
+	failed := make(chan error, 1)
+	go func() {
+		_, err := send(t.Context(), relays, letter())
+		failed <- err
+	}()
+	servertest.Eventually(t, "a token is waited for", func() bool { return strings.Count(heardBy(s), "STARTTLS EHLO") == 3 })
+	now, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := relays.Close(now); !errors.Is(err, context.Canceled) {
+		t.Errorf("Close: %v", err)
+	}
+	checkOutcome(t, <-failed, relay.Unavailable)
+}
+
+// Many connections that are opened at a time have one token.
+func TestManyConnectionsOneToken(t *testing.T) {
+	tr := newTrust(t)
+	s := play(t, fault.Script{TLS: tr.good()})
+	tokens := mailtest.StartTokens(t, numbered)
+	o := steady()
+	o.MaxConns, o.MaxConnsPerDomain = 32, 32
+	relays := newRelays(t, o, withOAuth(t, tr.address("smtp", "", s), tokens))
+	ready := make(chan *relay.Tx, 32)
+	for range 32 {
+		go func() {
+			tx, err := relays.Begin(context.Background(), parse(t, letter().From), parse(t, letter().To))
+			if err != nil {
+				t.Error(err)
+			}
+			ready <- tx
+		}()
+	}
+	var open []*relay.Tx // all at once
+	for range 32 {
+		open = append(open, <-ready)
+	}
+	for _, tx := range open {
+		if tx != nil {
+			tx.Abort()
+		}
+	}
+	if conns, asked := len(s.Received()), len(tokens.Asked()); conns != 32 || asked != 1 {
+		t.Errorf("%d connections, and the token server was asked %d times; want 32 and 1", conns, asked)
+	}
+}
+
+// Whatever goes wrong, neither what opens the token server nor what opens the relay is
+// shown.
+func TestOAuthShowsNoSecret(t *testing.T) {
+	tr := newTrust(t)
+	token := "eyJhbGciOiJub25l.access" + strings.Repeat("x", 600) // too long to be repeated as a whole
+	good := func(w http.ResponseWriter, _ int) { mailtest.GiveToken(w, token, 3600) }
+	for name, c := range map[string]struct {
+		script fault.Script
+		answer func(http.ResponseWriter, int)
+	}{
+		"the relay repeats the token":    {fault.Script{At: fault.AUTH, Kind: fault.Echo}, good},
+		"the relay challenges":           {fault.Script{At: fault.AUTH, Kind: fault.Challenge}, good},
+		"the relay says 4xx":             {fault.Script{At: fault.AUTH, Kind: fault.Temporary}, good},
+		"the relay resets":               {fault.Script{At: fault.AUTH, Kind: fault.Reset}, good},
+		"the relay is no relay":          {fault.Script{At: fault.AUTH, Kind: fault.Garbage}, good},
+		"the token server repeats":       {fault.Script{}, saying(401, `{"error":"invalid_client","error_description":"not `+mailtest.ClientSecret+`"}`)},
+		"the token server says nonsense": {fault.Script{}, saying(200, mailtest.ClientSecret)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.script.TLS = tr.good()
+			s, tokens := play(t, c.script), mailtest.StartTokens(t, c.answer)
+			var log lockedBuffer
+			o := steady()
+			o.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+			address := withOAuth(t, tr.address("smtp", "", s), tokens)
+			u, err := relay.ParseURL(address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			relays := newRelays(t, o, address)
+			_, err = send(t.Context(), relays, letter())
+			checkOutcome(t, err, relay.Unavailable)
+			shown := log.String() + fmt.Sprintf("%v %+v %#v %+v %#v %+v", err, err, err, u, u, struct{ u relay.URL }{u})
+			if failure, ok := errors.AsType[*relay.Error](err); ok && failure.Reply != nil {
+				shown += failure.Reply.Message
+			}
+			for _, secret := range []string{mailtest.ClientSecret, url.QueryEscape(mailtest.ClientSecret), token[:20], told(token)[:20]} {
+				if strings.Contains(shown, secret) {
+					t.Errorf("a secret is shown: %s", shown)
+				}
+			}
+		})
+	}
+}
+
+// TestOAuthURLs: what goes with a token server, and what does not.
+func TestOAuthURLs(t *testing.T) {
+	tokens := mailtest.StartTokens(t, numbered)
+	file := url.QueryEscape(tokens.File(t))
+	empty := t.TempDir() + "/hunter2"
+	for text, want := range map[string]string{
+		"smtp://no-reply%40acme.example@mail.example.com?oauth=" + file:     "smtp://mail.example.com:587?oauth=***",
+		"smtps://user:@mail.example.com?servername=x.example&oauth=" + file: "smtps://mail.example.com:465?oauth=***",
+
+		"smtp://user:hunter2@mail.example.com?oauth=" + file:                         "oauth needs a user, and no password",
+		"smtp://mail.example.com?oauth=" + file:                                      "oauth needs a user, and no password",
+		"smtp://:hunter2@mail.example.com?oauth=" + file:                             "oauth needs a user, and no password",
+		"smtp://hunter2@mail.example.com?tls=none&oauth=" + file:                     "in the clear",
+		"smtp://hunter2%00@mail.example.com?oauth=" + file:                           "NUL",
+		"smtp://hunter2%01@mail.example.com?oauth=" + file:                           "Ctrl-A",
+		"smtp://hunter2@mail.example.com?oauth=":                                     "exactly one",
+		"smtp://hunter2@m.example?oauth=" + file + "&oauth=" + file:                  "exactly one",
+		"smtp://hunter2@mail.example.com?oauth=" + empty:                             "oauth: there is no such file",
+		"smtp://hunter2@mail.example.com?oauth=/dev/zero":                            "oauth: there is no such file",
+		"smtp://hunter2@mail.example.com?oauth=" + url.QueryEscape(newTrust(t).file): "relay URL: oauth",
+	} {
+		u, err := relay.ParseURL(text)
+		if err == nil && u.String() == want {
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v, %v; want %q", text, u, err, want)
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package relay
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/servertest"
+)
+
+var errCut = errors.New("the connection is cut")
+
+// cutConn passes so many octets on and then fails.
+type cutConn struct {
+	net.Conn
+	left int // negative: all
+}
+
+func (c *cutConn) Write(p []byte) (int, error) {
+	if c.left < 0 {
+		return c.Conn.Write(p)
+	}
+	n := min(c.left, len(p))
+	c.left -= n
+	if n < len(p) {
+		if n > 0 {
+			_, _ = c.Conn.Write(p[:n])
+		}
+		_ = c.Conn.Close()
+		return n, errCut
+	}
+	return c.Conn.Write(p)
+}
+
+// commitCut sends wire over a connection that is cut after so many octets, and returns the
+// outcome and what arrived.
+func commitCut(t *testing.T, wire []byte, after int, secure *tls.Config, trust *tls.Config) (Outcome, []byte) {
+	t.Helper()
+	here, there := net.Pipe()
+	cut := &cutConn{Conn: here, left: -1}
+	arrived := make(chan []byte, 1)
+	var server, stream net.Conn = there, cut
+	if secure != nil {
+		server, stream = tls.Server(there, secure), tls.Client(cut, trust)
+	}
+	go func() {
+		if encrypted, ok := server.(*tls.Conn); ok {
+			_ = encrypted.Handshake()
+		}
+		got := make([]byte, len(wire))
+		n, _ := io.ReadFull(server, got)
+		_ = there.Close() // without an answer
+		arrived <- got[:n]
+	}()
+	if encrypted, ok := stream.(*tls.Conn); ok {
+		if err := encrypted.Handshake(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cut.left = after
+	options, _ := Options{}.withDefaults()
+	c := &conn{dialer: &dialer{options: options}}
+	c.use(here, stream)
+	_, failure := c.text(newBudget(t.Context(), time.Now(), time.Minute), wire)
+	_ = here.Close()
+	return failure.Outcome, <-arrived
+}
+
+// Whichever octet the connection is cut at: the outcome is Unavailable only if the relay
+// cannot have the end of the mail, and Unknown if it has.
+func TestCommit_CutAtEachOctet_OutcomeIsExact(t *testing.T) {
+	wire, err := stuff([]byte("Subject: code\r\n\r\n.123456\r\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	authority := servertest.NewAuthority(t)
+	now := time.Now().UnixMilli()
+	secure := &tls.Config{
+		Certificates:           []tls.Certificate{authority.Certificate(now-3_600_000, now+3_600_000, "relay.example")},
+		SessionTicketsDisabled: true, // nobody reads them from the pipe
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(authority.PEM())
+	trust := &tls.Config{RootCAs: roots, ServerName: "relay.example"}
+	for name, c := range map[string]struct {
+		secure *tls.Config
+		octets int
+	}{"in the clear": {nil, len(wire)}, "under TLS": {secure, len(wire) + 40}} {
+		t.Run(name, func(t *testing.T) {
+			seen := map[Outcome]int{}
+			for after := range c.octets + 1 {
+				outcome, arrived := commitCut(t, wire, after, c.secure, trust)
+				want := Unavailable
+				if bytes.Equal(arrived, wire) {
+					want = Unknown
+				}
+				if outcome != want {
+					t.Errorf("cut after %d octets: %v, and %d of %d octets arrived", after, outcome, len(arrived), len(wire))
+				}
+				seen[outcome]++
+			}
+			if seen[Unavailable] < len(wire) || seen[Unknown] == 0 {
+				t.Errorf("the outcomes were %v", seen)
+			}
+		})
+	}
+}

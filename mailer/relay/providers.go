@@ -1,0 +1,91 @@
+package relay
+
+import "strings"
+
+// subject is what a refusal is about.
+type subject int
+
+const (
+	aboutMail    subject = iota // this mail or its recipient
+	aboutUs                     // any mail of ours: policy, quota, sender
+	aboutCommand                // the command, whatever the recipient
+	aboutSession                // 4xx: what was done on this connection; a new one may help
+	aboutLoad                   // 4xx: other connections that are sending
+)
+
+// refusals is what relays say, as data: the first row matches of which all that is given
+// matches. Words are in lower case, and each has a space, as no address has that is
+// repeated in a reply.
+var refusals = []struct {
+	code     int
+	enhanced string // a prefix if it ends in a dot
+	words    string
+	about    subject
+}{
+	{code: 432, about: aboutLoad},            // Microsoft 365, beyond three connections
+	{code: 452, about: aboutSession},         // too many mails or recipients
+	{enhanced: "4.4.5", about: aboutSession}, // Stalwart, of too many mails
+	{enhanced: "4.5.3", about: aboutSession},
+	{enhanced: "4.3.", about: aboutSession}, // RFC 3463: the state of the relay
+
+	{code: 530, about: aboutCommand}, // authentication required
+	{code: 503, about: aboutCommand}, // some servers say it for 530
+	{code: 502, about: aboutCommand},
+	{code: 504, about: aboutCommand}, // Postfix, of a HELO name
+
+	{enhanced: "5.7.", about: aboutUs},                                           // RFC 3463: policy, as in "554 5.7.1 Relay access denied"
+	{enhanced: "5.3.", about: aboutUs},                                           // RFC 3463: the state of the relay
+	{enhanced: "5.4.5", about: aboutUs},                                          // Google: daily user sending limit exceeded
+	{enhanced: "5.1.7", about: aboutUs},                                          // RFC 3463: the sender's address
+	{enhanced: "5.1.8", about: aboutUs},                                          // Microsoft 365: bad outbound sender
+	{enhanced: "5.2.252", about: aboutUs},                                        // Microsoft 365: may not send as this sender
+	{enhanced: "5.2.0", words: "storedrv.submission.exception:", about: aboutUs}, // the same
+	{words: "relay not permitted", about: aboutUs},                               // Exim
+	{words: "not permitted to relay", about: aboutUs},                            // Exim
+	{words: "sender verify failed", about: aboutUs},                              // Exim
+	{words: "message size exceeds", about: aboutUs},                              // Exim, Postfix
+	{words: "sender address rejected", about: aboutUs},                           // Postfix, under 5.1.0
+	{words: "helo command rejected", about: aboutUs},                             // Postfix, under 5.5.2
+	{words: "relaying denied", about: aboutUs},                                   // many
+	{words: "relaying disallowed", about: aboutUs},                               // Zoho, of a sender that is not its user
+	{words: "email address is not verified", about: aboutUs},                     // Amazon SES
+	{words: "sending paused for this account", about: aboutUs},                   // Amazon SES
+	{words: "from address does not match a verified sender", about: aboutUs},     // SendGrid
+}
+
+func (r Reply) about() subject {
+	text := strings.ToLower(r.Message)
+	for _, row := range refusals {
+		class := row.about == aboutSession || row.about == aboutLoad
+		if class == (r.Code/100 == 4) && (row.code == 0 || row.code == r.Code) && matchesEnhanced(r.Enhanced, row.enhanced) && strings.Contains(text, row.words) {
+			return row.about
+		}
+	}
+	return aboutMail
+}
+
+func matchesEnhanced(code, want string) bool {
+	return want == "" || code == want || strings.HasSuffix(want, ".") && strings.HasPrefix(code, want)
+}
+
+// outcome is that of a 5xx to a recipient or a mail.
+func (r Reply) outcome() Outcome {
+	if about := r.about(); about == aboutUs || about == aboutCommand {
+		return Unavailable
+	}
+	return Rejected
+}
+
+// eximMails is how many mails of one connection Exim delivers at once as it is installed
+// (smtp_accept_queue_per_connection). It takes more and says nothing, but leaves them for
+// its next queue run, half an hour later.
+const eximMails = 10
+
+// mostMails is how many mails to send over one connection, by the relay's banner; 0 is any
+// number.
+func mostMails(banner string) int {
+	if strings.Contains(banner, " Exim ") {
+		return eximMails
+	}
+	return 0
+}

@@ -1,0 +1,287 @@
+package relay_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+
+	"github.com/mailgate/mailgate/internal/mailtest"
+	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/mailgate/mailgate/mailer/message"
+	"github.com/mailgate/mailgate/mailer/relay"
+	"github.com/mailgate/mailgate/servertest"
+)
+
+// These tests hand our mail to a real mail server that knows nothing of us, and
+// look at what it delivers.
+
+// arrived takes the server's own header off a delivered mail and gives both,
+// the mail with line ends as they were on the wire.
+func arrived(t *testing.T, text []byte) (received string, mail []byte) {
+	t.Helper()
+	end := regexp.MustCompile(`(?s)\AReceived: .*?\n[^ \t]`).FindIndex(text)
+	if end == nil {
+		t.Fatalf("no Received header on\n%s", text)
+	}
+	at := end[1] - 1
+	return string(text[:at]), bytes.ReplaceAll(text[at:], []byte("\n"), []byte("\r\n"))
+}
+
+func TestRealServerGetsWhatWasComposed(t *testing.T) {
+	const (
+		english = "Acme <no-reply@acme.example>"
+		chinese = `"阿克米, 公司" <no-reply@acme.example>`
+	)
+	for name, test := range map[string]struct {
+		options mailtest.Options
+		relay   func(*mailtest.Server) string
+		from    string
+		locale  string
+	}{
+		"English, STARTTLS":    {mailtest.Options{}, (*mailtest.Server).STARTTLS, english, "en"},
+		"Chinese, STARTTLS":    {mailtest.Options{}, (*mailtest.Server).STARTTLS, chinese, "zh-Hans-CN"},
+		"Chinese, TLS at once": {mailtest.Options{}, (*mailtest.Server).SMTPS, chinese, "zh"},
+		"English, AUTH LOGIN":  {mailtest.Options{LoginOnly: true}, (*mailtest.Server).STARTTLS, english, "en"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := mailtest.Start(t, test.options)
+			m := compose(t, test.from, nil, message.Request{To: parse(t, "Alice@example.com"), Locale: test.locale, Code: "123456", ExpiresInMS: 600_000, ID: "real"})
+			receipt := mustSend(t, newRelays(t, steady(), test.relay(server)), m)
+
+			received, delivered := arrived(t, server.Await(t, "Alice@example.com"))
+			if !regexp.MustCompile(`(?i)\swith\s+esmtpsa\s`).MatchString(received) || !strings.Contains(received, "for Alice@example.com;") {
+				t.Errorf("the server received it otherwise:\n%s", received)
+			}
+			if _, entry, ok := strings.Cut(receipt.Reply.Message, "id="); !ok || !strings.Contains(received, entry) {
+				t.Errorf("the receipt %q names no mail of\n%s", receipt.Reply.Message, received)
+			}
+			if !bytes.Equal(delivered, m.Bytes) {
+				t.Errorf("delivered was\n%s\ncomposed was\n%s", delivered, m.Bytes)
+			}
+			if mails := server.Mails(t); len(mails) != 1 || mails[0].From != "no-reply@acme.example" {
+				t.Errorf("delivered were %q", mails)
+			}
+		})
+	}
+}
+
+// compose makes a mail with the built-in templates and, over them, its own.
+func compose(t testing.TB, from string, own fs.FS, request message.Request) mail {
+	t.Helper()
+	sender, err := message.ParseSender(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	templates, err := message.LoadTemplates(own, "en")
+	if err != nil {
+		t.Fatal(err)
+	}
+	composer, err := message.NewComposer(sender, templates)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := composer.Compose(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mail{From: made.From.String(), To: made.To.String(), Bytes: made.Bytes}
+}
+
+// Lines that begin with dots, composed and raw.
+func TestExim_Dots_EveryOctetKept(t *testing.T) {
+	own := fstest.MapFS{
+		"dots/en/subject.txt": {Data: []byte(".{{.Code}}")},
+		"dots/en/text.txt":    {Data: []byte("{{.Code}}\n.\n..\n.hidden\n...\n\n.{{.Data.name}}\n.")},
+		"dots/en/body.html":   {Data: []byte("<p>\n.\n..{{.Code}}\n.</p>\n.\n")},
+	}
+	composed := compose(t, "no-reply@acme.example", own, message.Request{
+		To: parse(t, "a@dots.example"), Template: "dots", Code: "123456", ID: "dots", Data: map[string]string{"name": "."},
+	})
+	server := mailtest.Start(t, mailtest.Options{})
+	relays := newRelays(t, steady(), server.STARTTLS())
+	for _, m := range []mail{composed, letter()} {
+		mustSend(t, relays, m)
+		if _, delivered := arrived(t, server.Await(t, m.To)); !bytes.Equal(delivered, m.Bytes) {
+			t.Errorf("delivered was\n%q\nsent was\n%q", delivered, m.Bytes)
+		}
+	}
+	if mails := server.Mails(t); len(mails) != 2 {
+		t.Errorf("%d mails arrived", len(mails))
+	}
+}
+
+// What the server's refusals mean, and that a refusal leaves the connection in
+// step: the mail after it goes over the same one.
+func TestRealServerRefuses(t *testing.T) {
+	server := mailtest.Start(t, mailtest.Options{Refuse: []mailtest.Refusal{
+		{At: "MAIL", Domain: "spoofed.example", Reply: "550 5.7.1 Not your domain"},
+		{At: "RCPT", Domain: "empty.example", Reply: "550 5.1.1 No such mailbox"},
+		{At: "RCPT", Domain: "plain.example", Reply: "550 Not here"},
+		{At: "RCPT", Domain: "closed.example", Reply: "554 5.7.1 Relay access denied"},
+		{At: "RCPT", Domain: "barred.example", Reply: "550 relay not permitted"},
+		{At: "RCPT", Domain: "grey.example", Reply: "451 4.7.1 Come again"},
+		{At: "DATA", Domain: "picky.example", Reply: "554 5.6.0 Not this text"},
+		{At: "DATA", Domain: "wary.example", Reply: "550 5.7.26 Sender not authenticated"},
+		{At: "DATA", Domain: "tenant.example", Reply: "554 5.2.252 SendAsDenied"},
+		{At: "DATA", Domain: "full.example", Reply: "452 4.2.2 Mailbox full"},
+	}})
+	relays := newRelays(t, steady(), server.STARTTLS())
+	for i, test := range []struct {
+		from, to string
+		outcome  relay.Outcome
+		step     relay.Step
+		reply    relay.Reply
+	}{
+		{"a@acme.example", "a@empty.example", relay.Rejected, relay.StepRCPT, relay.Reply{Code: 550, Enhanced: "5.1.1", Message: "No such mailbox"}},
+		{"a@acme.example", "a@plain.example", relay.Rejected, relay.StepRCPT, relay.Reply{Code: 550, Message: "Not here"}},
+		{"a@acme.example", "a@closed.example", relay.Unavailable, relay.StepRCPT, relay.Reply{Code: 554, Enhanced: "5.7.1", Message: "Relay access denied"}},
+		{"a@acme.example", "a@barred.example", relay.Unavailable, relay.StepRCPT, relay.Reply{Code: 550, Message: "relay not permitted"}},
+		{"a@acme.example", "a@grey.example", relay.Unavailable, relay.StepRCPT, relay.Reply{Code: 451, Enhanced: "4.7.1", Message: "Come again"}},
+		{"a@acme.example", "a@picky.example", relay.Rejected, relay.StepFinalDot, relay.Reply{Code: 554, Enhanced: "5.6.0", Message: "Not this text"}},
+		{"a@acme.example", "a@wary.example", relay.Unavailable, relay.StepFinalDot, relay.Reply{Code: 550, Enhanced: "5.7.26", Message: "Sender not authenticated"}},
+		{"a@acme.example", "a@tenant.example", relay.Unavailable, relay.StepFinalDot, relay.Reply{Code: 554, Enhanced: "5.2.252", Message: "SendAsDenied"}},
+		{"a@acme.example", "a@full.example", relay.Unavailable, relay.StepFinalDot, relay.Reply{Code: 452, Enhanced: "4.2.2", Message: "Mailbox full"}},
+		{"a@spoofed.example", "a@fine.example", relay.Unavailable, relay.StepMAIL, relay.Reply{Code: 550, Enhanced: "5.7.1", Message: "Not your domain"}},
+	} {
+		t.Run(test.reply.Message, func(t *testing.T) {
+			m := letter()
+			m.From, m.To = test.from, test.to
+			_, err := send(t.Context(), relays, m)
+			checkFailure(t, err, test.outcome, test.step, &test.reply)
+			m = letter()
+			m.To = fmt.Sprintf("after%d@fine.example", i)
+			mustSend(t, relays, m)
+			server.Await(t, m.To)
+		})
+	}
+	if mails := server.Mails(t); len(mails) != 10 {
+		t.Errorf("delivered were %q", mails)
+	}
+	if n := connectionsMade(t, relays, server); n != 2 { // Exim is not sent more than ten over one
+		t.Errorf("%d connections were made", n)
+	}
+}
+
+func checkFailure(t *testing.T, err error, outcome relay.Outcome, step relay.Step, reply *relay.Reply) {
+	t.Helper()
+	failure, ok := errors.AsType[*relay.Error](err)
+	if !ok || failure.Outcome != outcome || failure.Step != step {
+		t.Fatalf("%v, want %v at %s", err, outcome, step)
+	}
+	if reply != nil && (failure.Reply == nil || *failure.Reply != *reply) {
+		t.Errorf("the reply is %+v, want %+v", failure.Reply, *reply)
+	}
+}
+
+// connectionsMade closes the relays, which must end every connection with QUIT,
+// and counts them. Those that named nobody are the server's own trial of being
+// there.
+func connectionsMade(t *testing.T, relays *relay.Relays, server *mailtest.Server) int {
+	t.Helper()
+	closeRelays(t, relays)
+	servertest.Eventually(t, "every connection ends with QUIT", func() bool {
+		log := server.Log()
+		return strings.Count(log, "(TCP/IP connection count") == strings.Count(log, "closed by QUIT")
+	})
+	return strings.Count(server.Log(), "(localhost) [127.0.0.1] closed by QUIT")
+}
+
+// oddAddresses are addresses whose local part has every mark in every place.
+func oddAddresses(t *testing.T) (odd []string) {
+	t.Helper()
+	for _, mark := range "#$&'*+-/=?^_`{|}~" {
+		for _, form := range []string{"M", "Ma", "aM", "aMb", "MMM", "a.M.b", "/M/", "|M", "?UTF-8?Q?x?M=", "a.b-M", "M.0"} {
+			text := strings.ReplaceAll(form, "M", string(mark)) + "@odd.example"
+			if _, err := address.Parse(text, address.Identity{}); err == nil {
+				odd = append(odd, text)
+			}
+		}
+	}
+	slices.Sort(odd)
+	return slices.Compact(odd)
+}
+
+// sendAll hands over one mail to each from several goroutines, as a service
+// does, and returns when all are accepted.
+func sendAll(t *testing.T, relays *relay.Relays, to []string) {
+	t.Helper()
+	var group sync.WaitGroup
+	for i, recipient := range to {
+		group.Go(func() {
+			m := letter()
+			m.To = recipient
+			m.Bytes = fmt.Appendf(nil, "Message-ID: <%d@acme.example>\r\n%s", i, m.Bytes)
+			if _, err := send(t.Context(), relays, m); err != nil {
+				t.Errorf("%q: %v", recipient, err)
+			}
+		})
+	}
+	group.Wait()
+}
+
+// checkEach expects exactly the mail that was for them at each recipient.
+func checkEach(t *testing.T, mails []mailtest.Mail, to []string) {
+	t.Helper()
+	count := map[string]int{}
+	for _, mail := range mails {
+		count[mail.To]++
+		i := slices.Index(to, mail.To)
+		if i < 0 {
+			t.Errorf("%q got a mail and should not have", mail.To)
+		} else if !bytes.Contains(mail.Text, fmt.Appendf(nil, "Message-ID: <%d@acme.example>\n", i)) {
+			t.Errorf("%q got somebody else's mail", mail.To)
+		}
+	}
+	for _, recipient := range to {
+		if count[recipient] != 1 {
+			t.Errorf("%q got %d mails", recipient, count[recipient])
+		}
+	}
+}
+
+// Marks that steer a shell, a path or a router steer nothing here: each mail is
+// delivered to the one recipient that its Address names.
+func TestRealServerDeliversToOddAddresses(t *testing.T) {
+	to := oddAddresses(t)
+	if len(to) < 150 {
+		t.Fatalf("only %d addresses", len(to))
+	}
+	server := mailtest.Start(t, mailtest.Options{})
+	sendAll(t, newRelays(t, steady(), server.STARTTLS()), to)
+	checkEach(t, server.Mails(t), to)
+	log := server.Log()
+	for _, recipient := range to {
+		if !strings.Contains(log, " <"+recipient+"> R=") {
+			t.Errorf("the log tells of no delivery to %q", recipient)
+		}
+	}
+}
+
+// Exim delivers the first ten mails of a connection at once and leaves more for its
+// next queue run, which may come when the code is no longer valid.
+func TestRealServerDeliversAtOnce(t *testing.T) {
+	var to []string
+	for i := range 25 {
+		to = append(to, fmt.Sprintf("user%d@example.com", i))
+	}
+	server := mailtest.Start(t, mailtest.Options{})
+	relays := newRelays(t, steady(), server.STARTTLS())
+	for i := range to {
+		m := letter()
+		m.To = to[i]
+		mustSend(t, relays, m)
+	}
+	if mails := server.Mails(t); len(mails) != len(to) {
+		t.Errorf("%d mails of %d were delivered", len(mails), len(to))
+	}
+	if strings.Contains(server.Log(), "no immediate delivery") {
+		t.Errorf("not all was delivered at once; the log says:\n%s", server.Log())
+	}
+}

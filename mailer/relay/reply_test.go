@@ -1,0 +1,216 @@
+package relay
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+func TestReplies(t *testing.T) {
+	for name, c := range map[string]struct {
+		wire string
+		code int
+		text string
+		err  error
+	}{
+		"one line":          {"250 ok\r\n", 250, "ok", nil},
+		"several lines":     {"250-a\r\n250-b c\r\n250 d\r\n", 250, "a\nb c\nd", nil},
+		"bare code":         {"250\r\n", 250, "", nil},
+		"bare code at last": {"250-a\r\n250\r\n", 250, "a\n", nil},
+		"LF alone":          {"250-a\n250 b\n", 250, "a\nb", nil},
+		"nothing":           {"", 0, "", errHungUp},
+		"half a line":       {"250 o", 0, "", errHungUp},
+		"half a reply":      {"250-a\r\n", 0, "", errHungUp},
+		"codes differ":      {"250-a\r\n550 b\r\n", 0, "", errNotSMTP},
+		"code too small":    {"199 a\r\n", 0, "", errNotSMTP},
+		"code too great":    {"600 a\r\n", 0, "", errNotSMTP},
+		"no code":           {"ok\r\n", 0, "", errNotSMTP},
+		"too many digits":   {"2500 a\r\n", 0, "", errNotSMTP},
+		"letters":           {"2x0 a\r\n", 0, "", errNotSMTP},
+		"empty line":        {"\r\n250 a\r\n", 0, "", errNotSMTP},
+		"endless line":      {"250 " + strings.Repeat("x", mostLineBytes), 0, "", errReplyTooBig},
+		"endless lines":     {strings.Repeat("250-x\r\n", mostReplyBytes/7+1), 0, "", errReplyTooBig},
+	} {
+		for kind, source := range map[string]io.Reader{
+			"at once": strings.NewReader(c.wire), "octet by octet": iotest.OneByteReader(strings.NewReader(c.wire)),
+		} {
+			var r replyReader
+			r.reset(source)
+			code, err := r.next()
+			if code != c.code || !errors.Is(err, c.err) || (err == nil && string(r.text) != c.text) {
+				t.Errorf("%s %s: %d %q %v, want %d %q %v", name, kind, code, r.text, err, c.code, c.text, c.err)
+			}
+		}
+	}
+}
+
+func TestRepliesInARow(t *testing.T) {
+	var r replyReader
+	r.reset(strings.NewReader("250 a\r\n354 b\r\n550-c\r\n550 d\r\n250 e\r\n"))
+	for _, want := range []int{250, 354, 550, 250} {
+		if !r.ahead() && want != 250 {
+			t.Errorf("before %d: nothing ahead", want)
+		}
+		if code, err := r.next(); code != want || err != nil {
+			t.Errorf("%d, %v; want %d", code, err, want)
+		}
+	}
+	if r.ahead() {
+		t.Error("something is ahead of the end")
+	}
+}
+
+func TestNewReply(t *testing.T) {
+	for text, want := range map[string]Reply{
+		"5.1.1 no such mailbox":                {550, "5.1.1", "no such mailbox"},
+		"5.1.1 no such mailbox\n5.1.1 go away": {550, "5.1.1", "no such mailbox go away"},
+		"no such mailbox":                      {550, "", "no such mailbox"},
+		"2.1.1 of another class":               {550, "", "2.1.1 of another class"},
+		"5.1 too short":                        {550, "", "5.1 too short"},
+		"5.1.1000 too long":                    {550, "", "5.1.1000 too long"},
+		"5.x.1 letters":                        {550, "", "5.x.1 letters"},
+		"5.7.1":                                {550, "5.7.1", ""},
+		"#5.1.0 Address rejected.":             {550, "5.1.0", "Address rejected."},
+		"no mailbox here (#5.1.1)":             {550, "5.1.1", "no mailbox here"},
+		"(#5.1.1)":                             {550, "5.1.1", ""},
+		"in the middle (#5.1.1) of it":         {550, "", "in the middle (#5.1.1) of it"},
+		"as a number #5.1.1":                   {550, "", "as a number #5.1.1"},
+		"of another class (#4.1.1)":            {550, "", "of another class (#4.1.1)"},
+		"":                                     {550, "", ""},
+		"bell\a and \x1b[31mred\xff":           {550, "", "bell  and  [31mred"},
+		"next\u0085line\u2028and \u202eback":   {550, "", "next line and  back"},
+		"long " + strings.Repeat("x", 2*mostReplyText): {550, "", "long " + strings.Repeat("x", mostReplyText-5)},
+	} {
+		if got := *newReply(550, []byte(text)); got != want {
+			t.Errorf("%q: %+v, want %+v", text, got, want)
+		}
+	}
+	if text := (Reply{Code: 550, Message: "no such mailbox"}).String(); text != "550" {
+		t.Errorf("without an enhanced code it is %q", text)
+	}
+}
+
+func FuzzReply(f *testing.F) {
+	f.Add([]byte("250-PIPELINING\r\n250 SIZE 10\r\n354 go\r\n"), byte(3))
+	f.Add([]byte("550 5.1.1 no\r\n250\n"), byte(1))
+	f.Add([]byte("250-a\r\n550 b\r\n"), byte(200))
+	f.Fuzz(func(t *testing.T, wire []byte, piece byte) {
+		var whole, pieces replyReader
+		whole.reset(bytes.NewReader(wire))
+		pieces.reset(&inPieces{wire, int(piece) + 1})
+		for {
+			code, err := whole.next()
+			again, errAgain := pieces.next()
+			if code != again || !errors.Is(errAgain, err) || (err == nil && !bytes.Equal(whole.text, pieces.text)) {
+				t.Fatalf("at once %d %v, in pieces %d %v", code, err, again, errAgain)
+			}
+			if err != nil {
+				return
+			}
+			if code < 200 || code > 599 || len(whole.text) > mostReplyBytes {
+				t.Fatalf("code %d with %d octets", code, len(whole.text))
+			}
+			reply := newReply(code, whole.text)
+			if strings.ContainsAny(reply.Message, "\r\n\x00") || len(reply.Message) > 2*mostReplyText {
+				t.Fatalf("message %q", reply.Message)
+			}
+		}
+	})
+}
+
+// inPieces is a reader of at most n octets at a time.
+type inPieces struct {
+	rest []byte
+	n    int
+}
+
+func (r *inPieces) Read(p []byte) (int, error) {
+	if len(r.rest) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p[:min(len(p), r.n)], r.rest)
+	r.rest = r.rest[n:]
+	return n, nil
+}
+
+// TestWhomARefusalIsAbout: what it says of us, or of the relay itself, is not the
+// recipient's fault.
+func TestWhomARefusalIsAbout(t *testing.T) {
+	for text, want := range map[string]Outcome{
+		"5.7.1 Relay access denied":                Unavailable,
+		"5.7.26 no SPF":                            Unavailable,
+		"5.4.5 Daily user sending limit exceeded":  Unavailable,
+		"5.3.2 not now":                            Unavailable,
+		"5.3.4 too big":                            Unavailable,
+		"5.1.7 Bad sender's address syntax":        Unavailable,
+		"5.1.8 Access denied, bad outbound sender": Unavailable,
+		"5.2.252 SendAsDenied; a@b.example not allowed to send as c@b.example; STOREDRV.Submission.Exception": Unavailable,
+		"5.2.0 STOREDRV.Submission.Exception:SendAsDeniedException.MapiExceptionSendAsDenied; Failed":         Unavailable,
+		"5.2.0 STOREDRV.Deliver.Exception:AccountDisabledException":                                           Rejected,
+		"5.2.0 no such mailbox as STOREDRV.Submission.Exception":                                              Rejected,
+		"relay not permitted":                    Unavailable, // Exim, here and below
+		"Message size exceeds maximum permitted": Unavailable,
+		"Verification failed for <a@b.example>\nUnrouteable address\nSender verify failed":        Unavailable,
+		"mailgate.example is not permitted to relay through this server without\nauthentication.": Unavailable,
+		"<a@b.example>... Relaying denied":                                                Unavailable,
+		"5.1.0 <a@b.example>: Sender address rejected: User unknown":                      Unavailable, // Postfix
+		"5.5.2 <localhost>: Helo command rejected: need fully-qualified hostname":         Unavailable,
+		"Message rejected: Email address is not verified. The following identities":       Unavailable, // Amazon SES
+		"The from address does not match a verified Sender Identity.":                     Unavailable, // SendGrid
+		"sorry, that domain isn't in my list of allowed rcpthosts (#5.7.1)":               Unavailable, // qmail
+		"sorry, no mailbox here by that name. (#5.1.1)":                                   Rejected,
+		"#5.7.1 SPF unauthorized mail is prohibited.":                                     Unavailable, // Cisco
+		"#5.1.0 Address rejected.":                                                        Rejected,
+		"Message rejected: Sending paused for this account. For more information, please": Unavailable,
+		"Relaying disallowed as no-reply@acme.example":                                    Unavailable, // Zoho
+		"<sender-verify-failed@b.example>: no such user at our relay":                     Rejected,
+		"5.1.80 not a word that we know":                                                  Rejected,
+		"5.1.1 no such user":                                                              Rejected,
+		"5.2.2 over quota":                                                                Rejected,
+		"5.4.4 no such host":                                                              Rejected,
+		"5.4.50 not a word that we know":                                                  Rejected,
+		"no enhanced code, and 5.4.5 further along":                                       Rejected,
+		"": Rejected,
+	} {
+		if got := newReply(550, []byte(text)).outcome(); got != want {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
+	}
+	for code, want := range map[int]Outcome{
+		500: Rejected, 501: Rejected, 502: Unavailable, 503: Unavailable, 504: Unavailable,
+		530: Unavailable, 550: Rejected, 551: Rejected, 552: Rejected, 553: Rejected, 554: Rejected, 556: Rejected,
+	} {
+		if got := (Reply{Code: code}).outcome(); got != want {
+			t.Errorf("%d: %v, want %v", code, got, want)
+		}
+	}
+}
+
+// TestWhatA4xxIsAbout: at DATA a recipient may be what keeps the mail, and no fresh connection
+// changes that. At MAIL none was named.
+func TestWhatA4xxIsAbout(t *testing.T) {
+	for reply, want := range map[Reply]bool{
+		{Code: 452, Enhanced: "4.4.5"}:  true, // Stalwart's, of too many mails in a session
+		{Code: 451, Enhanced: "4.4.5"}:  true,
+		{Code: 452}:                     true,
+		{Code: 451, Enhanced: "4.5.3"}:  true,
+		{Code: 451, Enhanced: "4.3.0"}:  true,
+		{Code: 451}:                     false,
+		{Code: 450, Enhanced: "4.1.1"}:  false,
+		{Code: 450, Enhanced: "4.2.0"}:  false,
+		{Code: 451, Enhanced: "4.7.1"}:  false,
+		{Code: 451, Enhanced: "4.4.50"}: false,
+		{Code: 451, Enhanced: "4.30.1"}: false,
+		{Code: 552, Enhanced: "5.3.4"}:  false,
+	} {
+		if got := spent(&Error{Step: StepDATA, Reply: &reply}); got != want {
+			t.Errorf("%s to DATA: %v, want %v", reply, got, want)
+		}
+		if got := spent(&Error{Step: StepMAIL, Reply: &reply}); got != (reply.Code < 500) {
+			t.Errorf("%s to MAIL: %v", reply, got)
+		}
+	}
+}

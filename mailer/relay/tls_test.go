@@ -1,0 +1,208 @@
+package relay_test
+
+import (
+	"bytes"
+	"crypto/tls"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/mailgate/mailgate/internal/mailtest/fault"
+	"github.com/mailgate/mailgate/mailer/relay"
+	"github.com/mailgate/mailgate/servertest"
+)
+
+// trust is a certificate authority and the file by which clients know it.
+type trust struct {
+	*servertest.Authority
+	file string
+}
+
+func newTrust(t *testing.T) trust {
+	t.Helper()
+	authority := servertest.NewAuthority(t)
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(file, authority.PEM(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return trust{Authority: authority, file: file}
+}
+
+// server is a TLS configuration for hosts, valid from and until so many hours
+// from now.
+func (tr trust) server(from, until int, hosts ...string) *tls.Config {
+	now := time.Now()
+	at := func(hours int) int64 { return now.Add(time.Duration(hours) * time.Hour).UnixMilli() }
+	return &tls.Config{Certificates: []tls.Certificate{tr.Certificate(at(from), at(until), hosts...)}}
+}
+
+func (tr trust) good() *tls.Config { return tr.server(-1, 1, "127.0.0.1") }
+
+// address builds a relay URL that trusts this authority.
+func (tr trust) address(scheme, user string, s interface{ Addr() string }) string {
+	u := url.URL{Scheme: scheme, Host: s.Addr(), RawQuery: "ca=" + url.QueryEscape(tr.file)}
+	if user != "" {
+		u.User = url.UserPassword(user, password)
+	}
+	return u.String()
+}
+
+// password needs percent-encoding, and must never be seen.
+const password = "s:3/cr@t? #ü"
+
+func TestCertificates(t *testing.T) {
+	tr, stranger := newTrust(t), newTrust(t)
+	other := tr.server(-1, 1, "mail.example.com")
+	for name, c := range map[string]struct {
+		config *tls.Config
+		query  string // added to the URL
+		ok     bool
+		says   string
+	}{
+		"right":               {tr.good(), "", true, ""},
+		"other name":          {other, "", false, "127.0.0.1"},
+		"other name expected": {other, "&servername=mail.example.com", true, ""},
+		"wrong name expected": {other, "&servername=mail.example.org", false, "mail.example.org"},
+		"expired":             {tr.server(-3, -2, "127.0.0.1"), "", false, "expired"},
+		"not yet valid":       {tr.server(2, 3, "127.0.0.1"), "", false, "not yet valid"},
+		"unknown authority":   {stranger.good(), "", false, "unknown authority"},
+		"names to be shown":   {tr.server(-1, 1, "\x1b[2J\r\naccepted"+strings.Repeat("x", 3000)), "&servername=mail.example.org", false, "valid for"},
+		"outdated TLS":        {outdated(tr.good()), "", false, "protocol version"},
+	} {
+		for _, scheme := range []string{"smtps", "smtp"} {
+			t.Run(scheme+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				s := play(t, fault.Script{TLS: c.config, ImplicitTLS: scheme == "smtps"})
+				r := newRelays(t, steady(), tr.address(scheme, "", s)+c.query)
+				_, err := send(t.Context(), r, letter())
+				if c.ok {
+					checkOutcome(t, err, 0)
+					return
+				}
+				checkOutcome(t, err, relay.Unavailable)
+				failure, _ := errors.AsType[*relay.Error](err)
+				if failure.Step != relay.StepTLS || !strings.Contains(err.Error(), c.says) {
+					t.Errorf("err = %v, want one at TLS that says %q", err, c.says)
+				}
+				if said := err.Error(); len(said) > 1000 || strings.ContainsFunc(said, unicode.IsControl) {
+					t.Errorf("the relay chose what is shown: %q", said)
+				}
+				if len(s.Mails()) != 0 {
+					t.Error("a mail arrived all the same")
+				}
+			})
+		}
+	}
+}
+
+func outdated(config *tls.Config) *tls.Config {
+	config.MaxVersion = tls.VersionTLS11
+	config.MinVersion = tls.VersionTLS10
+	return config
+}
+
+// TestSTARTTLSFaults: whatever happens on the way to TLS, no password and no
+// mail goes out in the clear, and nothing is shown that is secret.
+func TestSTARTTLSFaults(t *testing.T) {
+	tr := newTrust(t)
+	encode := base64.StdEncoding.EncodeToString
+	secrets := []string{password, encode([]byte(password)), encode([]byte("\x00acme\x00" + password))}
+	for name, script := range map[string]fault.Script{
+		"stripped":            {NoSTARTTLS: true},
+		"refused for now":     {At: fault.STARTTLS, Kind: fault.Temporary},
+		"refused":             {At: fault.STARTTLS, Kind: fault.Permanent},
+		"leaving":             {At: fault.STARTTLS, Kind: fault.Leaving},
+		"silent":              {At: fault.STARTTLS, Kind: fault.Silence},
+		"garbage":             {At: fault.STARTTLS, Kind: fault.Garbage},
+		"hung up":             {At: fault.STARTTLS, Kind: fault.HangUp},
+		"reset":               {At: fault.STARTTLS, Kind: fault.Reset},
+		"drip":                {At: fault.STARTTLS, Kind: fault.Drip},
+		"endless":             {At: fault.STARTTLS, Kind: fault.Endless},
+		"wrong code":          {At: fault.STARTTLS, Kind: fault.WrongCode},
+		"injection":           {At: fault.STARTTLS, Kind: fault.Inject},
+		"handshake silent":    {At: fault.Handshake, Kind: fault.Silence},
+		"handshake reset":     {At: fault.Handshake, Kind: fault.Reset},
+		"handshake garbage":   {At: fault.Handshake, Kind: fault.Garbage},
+		"AUTH not offered":    {NoAUTH: true},
+		"AUTH refused":        {At: fault.AUTH, Kind: fault.Permanent},
+		"AUTH not now":        {At: fault.AUTH, Kind: fault.Temporary},
+		"AUTH leaving":        {At: fault.AUTH, Kind: fault.Leaving},
+		"AUTH silent":         {At: fault.AUTH, Kind: fault.Silence},
+		"AUTH garbage":        {At: fault.AUTH, Kind: fault.Garbage},
+		"AUTH reset":          {At: fault.AUTH, Kind: fault.Reset},
+		"AUTH wrong code":     {At: fault.AUTH, Kind: fault.WrongCode},
+		"AUTH LOGIN refused":  {At: fault.AUTH, Kind: fault.Permanent, LoginOnly: true},
+		"AUTH repeated":       {At: fault.AUTH, Kind: fault.Echo},
+		"AUTH LOGIN repeated": {At: fault.AUTH, Kind: fault.Echo, LoginOnly: true},
+		"AUTH says too much":  {At: fault.AUTH, Kind: fault.Chatter},
+		"EHLO refused at all": {At: fault.EHLO, Kind: fault.Permanent},
+		"EHLO refused on TLS": {At: fault.EHLO, Kind: fault.Permanent, After: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			script.TLS = tr.good()
+			s := play(t, script)
+			var log lockedBuffer
+			o := facing(script)
+			o.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+			r := newRelays(t, o, tr.address("smtp", "acme", s))
+			_, err := send(t.Context(), r, letter())
+			checkOutcome(t, err, relay.Unavailable)
+			heard := bytes.Join(s.Received(), nil) // nothing, where the relay accepted too late
+			if bytes.Contains(heard, []byte("MAIL")) || len(s.Mails()) != 0 {
+				t.Errorf("a mail was begun: %q", heard)
+			}
+			if !strings.HasPrefix(name, "AUTH") && bytes.Contains(heard, []byte("AUTH")) {
+				t.Errorf("the password went out: %q", heard)
+			}
+			shown := log.String() + fmt.Sprintf("%v %+v", err, err)
+			if strings.Contains(shown, "secret.example") {
+				t.Errorf("an address is shown: %s", shown)
+			}
+			if failure, ok := errors.AsType[*relay.Error](err); ok && failure.Reply != nil {
+				shown += failure.Reply.Message
+			}
+			for _, secret := range secrets {
+				if strings.Contains(shown, secret) {
+					t.Errorf("a secret is shown: %s", shown)
+				}
+			}
+		})
+	}
+}
+
+// TestLoginMechanisms: a line of more than 512 octets waits for the relay to ask for it.
+func TestLoginMechanisms(t *testing.T) {
+	tr := newTrust(t)
+	encode := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+	fits := strings.Repeat("x", 366) // AUTH PLAIN and the end of the line included
+	for _, c := range []struct {
+		only     bool // LOGIN
+		password string
+		want     string
+	}{
+		{false, password, "AUTH PLAIN " + encode("\x00acme\x00"+password) + "\r\n"},
+		{false, fits, "AUTH PLAIN " + encode("\x00acme\x00"+fits) + "\r\n"},
+		{false, fits + "x", "AUTH PLAIN\r\n" + encode("\x00acme\x00"+fits+"x") + "\r\n"},
+		{true, password, "AUTH LOGIN\r\n" + encode("acme") + "\r\n" + encode(password) + "\r\n"},
+	} {
+		s := play(t, fault.Script{TLS: tr.good(), LoginOnly: c.only})
+		address, err := url.Parse(tr.address("smtp", "", s))
+		if err != nil {
+			t.Fatal(err)
+		}
+		address.User = url.UserPassword("acme", c.password)
+		mustSend(t, newRelays(t, steady(), address.String()), letter())
+		if heard := string(s.Received()[0]); !strings.Contains(heard, c.want) {
+			t.Errorf("the relay heard %q, want %q", heard, c.want)
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package relay
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/internal/mailtest"
+)
+
+func newTokens(t *testing.T, text string, now func() int64) *tokens {
+	t.Helper()
+	grant, err := parseGrant([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &tokens{grant: *grant, life: t.Context(), timeout: time.Minute, now: now}
+}
+
+func (t *tokens) mustGet(tb testing.TB, want string) {
+	tb.Helper()
+	if got, err := t.get(tb.Context()); got != want || err != nil {
+		tb.Errorf("got %q, %v; want %q", got, err, want)
+	}
+}
+
+// What is asked for, with a client's own credentials and with a refresh token.
+func TestTokens_Ask_Form(t *testing.T) {
+	server := mailtest.StartTokens(t, func(w http.ResponseWriter, n int) { mailtest.GiveToken(w, "token", 3600) })
+	newTokens(t, server.Text(), func() int64 { return 0 }).mustGet(t, "token")
+	newTokens(t, server.Text()+"refresh_token: "+mailtest.RefreshToken, func() int64 { return 0 }).mustGet(t, "token")
+	for i, want := range []map[string]string{
+		{"grant_type": "client_credentials", "refresh_token": ""},
+		{"grant_type": "refresh_token", "refresh_token": mailtest.RefreshToken},
+	} {
+		asked := server.Asked()[i]
+		want["client_id"], want["client_secret"], want["scope"] = "mailgate", mailtest.ClientSecret, "https://relay.example/.default"
+		for name, value := range want {
+			if asked.Get(name) != value {
+				t.Errorf("request %d: %s is %q, want %q", i, name, asked.Get(name), value)
+			}
+		}
+	}
+}
+
+// A token is kept until shortly before its end, and not for ever.
+func TestTokens_Get_KeptUntilShortlyBeforeItsEnd(t *testing.T) {
+	for seconds, kept := range map[int]int64{3600: 3540_000, 120: 60_000, 60: 30_000, 99999999: 86_340_000, 0: 300_000, -1: 300_000} {
+		now := int64(0)
+		server := mailtest.StartTokens(t, func(w http.ResponseWriter, n int) {
+			mailtest.GiveToken(w, strings.Repeat("x", n), seconds)
+		})
+		tokens := newTokens(t, server.Text(), func() int64 { return now })
+		tokens.mustGet(t, "x")
+		now = kept - 1
+		tokens.mustGet(t, "x")
+		now = kept
+		tokens.mustGet(t, "xx")
+	}
+}
+
+// A token that is refused is thrown away. If the next is, too, it is kept for a minute.
+func TestTokens_Refused_AtMostTwoAMinute(t *testing.T) {
+	now := int64(1e12)
+	server := mailtest.StartTokens(t, func(w http.ResponseWriter, n int) {
+		mailtest.GiveToken(w, strings.Repeat("x", n), 3600)
+	})
+	tokens := newTokens(t, server.Text(), func() int64 { return now })
+	for i, step := range []struct {
+		after int64
+		token string
+	}{
+		{0, "x"}, {0, "xx"}, {0, "xx"}, {59_999, "xx"}, {1, "xxx"}, {0, "xxxx"}, {0, "xxxx"},
+	} {
+		now += step.after
+		tokens.mustGet(t, step.token)
+		tokens.refused(step.token)
+		if i == 0 {
+			tokens.refused("another took its place")
+		}
+	}
+}
+
+// A token that cannot stand in a line to the relay is none.
+func TestTokens_Unusable_Refused(t *testing.T) {
+	for _, answer := range []string{
+		`{"access_token":"a b"}`, `{"access_token":"a\nb"}`, `{"access_token":"ü"}`, `{"access_token":""}`, `{}`, `[]`, `<html>`, ``,
+		`{"access_token":"` + strings.Repeat("x", mostTokenBytes+1) + `"}`, `{"access_token":"a","token_type":"mac"}`,
+	} {
+		server := mailtest.StartTokens(t, func(w http.ResponseWriter, _ int) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write([]byte(answer))
+		})
+		if token, err := newTokens(t, server.Text(), func() int64 { return 0 }).get(t.Context()); err == nil || !strings.Contains(err.Error(), "without a token that can be used") {
+			t.Errorf("%.40s: %q, %v", answer, token, err)
+		}
+	}
+}
+
+// One who gives up does not end the request of the others, and a redirect is not followed.
+func TestTokens_Get_EndsWithItsContext(t *testing.T) {
+	server := mailtest.StartTokens(t, mailtest.Hang)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := newTokens(t, server.Text(), func() int64 { return 0 }).get(ctx); err != context.Canceled {
+		t.Errorf("err = %v", err)
+	}
+	elsewhere := mailtest.StartTokens(t, func(w http.ResponseWriter, _ int) { mailtest.GiveToken(w, "token", 60) })
+	redirect := mailtest.StartTokens(t, func(w http.ResponseWriter, _ int) {
+		w.Header().Set("Location", elsewhere.URL)
+		w.WriteHeader(http.StatusTemporaryRedirect)
+	})
+	if _, err := newTokens(t, redirect.Text(), func() int64 { return 0 }).get(t.Context()); err == nil || len(elsewhere.Asked()) != 0 {
+		t.Errorf("err = %v, and the form went to another server %d times", err, len(elsewhere.Asked()))
+	}
+}
+
+func TestParseGrant_Wrong_NamesTheLineAndNothingElse(t *testing.T) {
+	const good = "token_url: https://login.example/token\nclient_id: a\nclient_secret: hunter2\n"
+	for text, says := range map[string]string{
+		"":                          "missing",
+		"hunter2":                   "line 1",
+		good + "hunter2: x":         "line 4",
+		good + "client_id: hunter2": "line 4",
+		good + "scope: [hunter2]":   "line 4",
+		good + "scope: {hunter2":    "line 4",
+		"token_url: https://x\nclient_id: hunter2":       "client_secret is missing",
+		"client_id: a\nclient_secret: hunter2":           "token_url is missing",
+		strings.Replace(good, "https", "http", 1):        "token_url must be",
+		strings.Replace(good, "https", "file", 1):        "token_url must be",
+		strings.Replace(good, "://", "://u:hunter2@", 1): "token_url must be",
+	} {
+		_, err := parseGrant([]byte(text))
+		if err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%q: %v, want %q", text, err, says)
+		}
+	}
+	if _, err := parseGrant([]byte(strings.Replace(good, "https://login.example", "http://127.0.0.1:80", 1))); err != nil {
+		t.Errorf("on loopback: %v", err)
+	}
+}
