@@ -67,7 +67,7 @@ var rooms = map[string][]string{
 	"api/wire":                    {"throttle"},
 	"api/web":                     {},
 	"cmd/mailgate":                {anything},
-	"cmd/mailgate/settings":       {"throttle", "redisstore", "mailer", "api", "boundedfile", "network", "secret", "strictyaml"},
+	"cmd/mailgate/config":         {"throttle", "redisstore", "mailer", "api", "boundedfile", "network", "secret", "strictyaml"},
 	"cmd/mailgate/demo":           {"mailer/sandbox"},
 	"faults":                      {}, // the campaign is a test
 	"faults/judge":                {"throttle"},
@@ -89,6 +89,7 @@ var technologies = []struct {
 	{"Ristretto", []string{"github.com/dgraph-io/ristretto"}, []string{"cache"}},
 	{"Badger", []string{"github.com/dgraph-io/badger"}, []string{"cache"}},
 	{"SMTP", []string{"github.com/emersion/go-smtp", "github.com/emersion/go-sasl", "github.com/jordan-wright/email", "net/smtp"}, []string{"mailer"}},
+	{"kong", []string{"github.com/alecthomas/kong"}, []string{"cmd/mailgate"}},
 	{"YAML", []string{"github.com/goccy/go-yaml"}, []string{"strictyaml", "api"}},
 	{"testing", []string{"testing"}, []string{"cache/cachetest", "throttle/throttletest", "redisstore/redistest", "mailer/mailtest", "servertest", "verify/verifytest", "idempotency/idempotencytest"}},
 }

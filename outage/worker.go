@@ -232,6 +232,6 @@ func (w *Watch) tellLeft() {
 	case w.o.Kept:
 		w.o.Log.Warn("not all that this node did alone could be written to the shared history: it will be after the next start", "debts", left)
 	default:
-		w.o.Log.Warn("not all that this node did alone could be written to the shared history, and it is lost", "debts", left)
+		w.o.Log.Error("not all that this node did alone could be written to the shared history, and it is lost", "debts", left)
 	}
 }

@@ -79,15 +79,28 @@ func lineOf(node ast.Node) int {
 	return 0
 }
 
-// unreadable is all that is said where the YAML library refuses: its own words quote
-// the lines around the mistake, which may hold a secret.
+// unreadable is the error where the YAML library fails: its own text quotes the lines around
+// the mistake, which may hold a secret.
 const unreadable = "this is not YAML that can be read"
 
-// hint is what is wrong with an unreadable line where people often do not see it.
-func hint(text []byte, line int) string {
+// hints are what to do about it, by words of the library's message.
+var hints = []struct{ says, hint string }{
+	{"is not allowed in this context", ": check the indentation of this line and the next, and put a value with \": \" in it in quotes"},
+	{"end token", ": a bracket is not closed"},
+	{"end character", ": a quote is not closed"},
+	{"unexpected key name", ": a name has no colon behind it"},
+}
+
+// hint says what is probably wrong with an unreadable line.
+func hint(text []byte, line int, message string) string {
 	for one := range bytes.Lines(text) {
 		if line--; line == 0 && bytes.HasPrefix(bytes.TrimLeft(one, " "), []byte("\t")) {
 			return ": a tab cannot indent"
+		}
+	}
+	for _, known := range hints {
+		if strings.Contains(message, known.says) {
+			return known.hint
 		}
 	}
 	return ""
@@ -144,10 +157,11 @@ func Parse(name string, text []byte) (Value, error) {
 	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey()) // Mapping names the line of a duplicate
 	if err != nil {
 		var wrong yaml.Error
-		if errors.As(err, &wrong) && wrong.GetToken() != nil {
-			whole.Place.Line = wrong.GetToken().Position.Line
+		if !errors.As(err, &wrong) || wrong.GetToken() == nil {
+			return Value{}, whole.Refuse(unreadable)
 		}
-		return Value{}, whole.Refuse(unreadable + hint(text, whole.Place.Line))
+		whole.Place.Line = wrong.GetToken().Position.Line
+		return Value{}, whole.Refuse(unreadable + hint(text, whole.Place.Line, wrong.GetMessage()))
 	}
 	for _, document := range file.Docs {
 		if document.Body == nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/mailgate/mailgate/api"
-	"github.com/mailgate/mailgate/cmd/mailgate/settings"
+	"github.com/mailgate/mailgate/cmd/mailgate/config"
 	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/outage"
 	"github.com/mailgate/mailgate/redisstore"
@@ -38,13 +38,13 @@ type history struct {
 
 // storePatience is how long to wait for a history that is to say itself whether it is away:
 // longer than it waits for Redis, and then for a disk of this node that hangs.
-func storePatience(s *settings.Settings) time.Duration {
+func storePatience(s *config.Config) time.Duration {
 	return redisstore.LongestWait(s.RedisTimeout) + 2*time.Second
 }
 
 // openHistory opens Redis where its URL is set, else this machine's disk. The policy is
 // the one to begin with.
-func openHistory(ctx context.Context, s *settings.Settings, first throttle.Policy, log *slog.Logger) (history, error) {
+func openHistory(ctx context.Context, s *config.Config, first throttle.Policy, log *slog.Logger) (history, error) {
 	if s.RedisURL == "" {
 		onDisk, err := openDisk(s, s.DataDir, first, nil, log)
 		return onDisk.history, err
@@ -53,7 +53,7 @@ func openHistory(ctx context.Context, s *settings.Settings, first throttle.Polic
 	if err != nil {
 		return shared, err
 	}
-	if !s.GoesOn() {
+	if !s.Standby() {
 		return refusing(shared, store, log), nil
 	}
 	both, err := goingOn(s, shared, store, first, log)

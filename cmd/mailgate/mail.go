@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mailgate/mailgate/cmd/mailgate/settings"
+	"github.com/mailgate/mailgate/cmd/mailgate/config"
 	"github.com/mailgate/mailgate/mailer"
 )
 
@@ -21,7 +21,7 @@ const sendDeadline = 15 * time.Second
 const requestPatience = sendDeadline + 5*time.Second
 
 // loadTemplates reads the mails' texts, also those of the operator's own.
-func loadTemplates(s *settings.Settings) (*mailer.Templates, error) {
+func loadTemplates(s *config.Config) (*mailer.Templates, error) {
 	name, own := "locale", fs.FS(nil)
 	if s.Templates != "" {
 		name, own = "templates", os.DirFS(s.Templates)
@@ -49,7 +49,7 @@ func localesIn(templates *mailer.Templates) string {
 	return strings.Join(all, "; ")
 }
 
-func newComposer(s *settings.Settings) (*mailer.Composer, error) {
+func newComposer(s *config.Config) (*mailer.Composer, error) {
 	templates, err := loadTemplates(s)
 	if err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func newComposer(s *settings.Settings) (*mailer.Composer, error) {
 }
 
 // newRelays makes the connections to the relays; the first mail dials.
-func newRelays(s *settings.Settings, log *slog.Logger, hooks mailer.Hooks) (*mailer.Relays, error) {
+func newRelays(s *config.Config, log *slog.Logger, hooks mailer.Hooks) (*mailer.Relays, error) {
 	host, _ := os.Hostname() // without one it is the sender's domain
 	relays, err := mailer.NewRelays(s.SMTPURL, mailer.Options{
 		MaxConns: s.SMTPMaxConns,
@@ -78,7 +78,7 @@ func newRelays(s *settings.Settings, log *slog.Logger, hooks mailer.Hooks) (*mai
 	return relays, nil
 }
 
-func pace(s *settings.Settings) mailer.Pace {
+func pace(s *config.Config) mailer.Pace {
 	if s.SMTPRate == 0 {
 		return mailer.Pace{}
 	}

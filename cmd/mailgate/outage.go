@@ -10,7 +10,7 @@ import (
 
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/cache"
-	"github.com/mailgate/mailgate/cmd/mailgate/settings"
+	"github.com/mailgate/mailgate/cmd/mailgate/config"
 	"github.com/mailgate/mailgate/outage"
 	"github.com/mailgate/mailgate/redisstore"
 	"github.com/mailgate/mailgate/throttle"
@@ -20,7 +20,7 @@ import (
 
 // goingOn is the history in Redis, and one of this node's own to go on with while Redis is
 // away. It is in a data directory only where one was asked for.
-func goingOn(s *settings.Settings, shared history, store *redisstore.Store, first throttle.Policy, log *slog.Logger) (history, error) {
+func goingOn(s *config.Config, shared history, store *redisstore.Store, first throttle.Policy, log *slog.Logger) (history, error) {
 	dir := ownDir(s)
 	own, err := openDisk(s, dir, first, store.Now, log)
 	if err != nil {
@@ -38,8 +38,8 @@ func goingOn(s *settings.Settings, shared history, store *redisstore.Store, firs
 
 // ownDir is where a node keeps its own history: alone in its data directory, and beside Redis
 // there only if one was asked for.
-func ownDir(s *settings.Settings) string {
-	if s.KeepsHistory() {
+func ownDir(s *config.Config) string {
+	if s.UsesDataDir() {
 		return s.DataDir
 	}
 	return cache.Memory

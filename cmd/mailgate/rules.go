@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/mailgate/mailgate/cmd/mailgate/settings"
+	"github.com/mailgate/mailgate/cmd/mailgate/config"
 	"github.com/mailgate/mailgate/mailer"
 	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/rules/rulefile"
@@ -14,7 +14,7 @@ import (
 )
 
 // readRules reads the rules file, or has the built-in rules where none is set.
-func readRules(s *settings.Settings) (rulefile.File, error) {
+func readRules(s *config.Config) (rulefile.File, error) {
 	identity, err := newIdentity(s)
 	if err != nil {
 		return rulefile.File{}, err
@@ -27,8 +27,8 @@ func readRules(s *settings.Settings) (rulefile.File, error) {
 			return address.Key(), err
 		},
 	}
-	if tiers := s.Origin("tiers"); tiers.Given() {
-		d.TiersSetBy = tiers.Place
+	if s.Given("tiers") {
+		d.TiersSetBy = s.Place("tiers")
 	}
 	if s.Rules == "" {
 		return rulefile.Default(d)
@@ -37,14 +37,14 @@ func readRules(s *settings.Settings) (rulefile.File, error) {
 	var wrong *strictyaml.Error
 	switch {
 	case errors.As(err, &wrong):
-		return file, &settings.Error{Place: wrong.Place.String(), Problem: wrong.Problem}
+		return file, &config.Error{Place: wrong.Place.String(), Problem: wrong.Problem}
 	case err != nil:
 		return file, s.Complain("rules", err.Error())
 	}
 	return file, nil
 }
 
-func newIdentity(s *settings.Settings) (mailer.Identity, error) {
+func newIdentity(s *config.Config) (mailer.Identity, error) {
 	identity, err := mailer.NewIdentity(s.Fold)
 	if err != nil {
 		return identity, fmt.Errorf("preparing the rules for addresses: %w", err)
