@@ -34,7 +34,7 @@ func (checkConfigCommand) Run(c *config.Config, to streams) error {
 	}
 	table.Flush() // into memory
 	writeRules(&text, content.rules)
-	for _, note := range notes(c, content.rules) {
+	for _, note := range append(notes(c), ruleNotes(c, content.rules)...) {
 		fmt.Fprintf(&text, "note: %s\n", note)
 	}
 	_, err = io.WriteString(to.out, text.String())
@@ -80,50 +80,31 @@ func besides(r rulefile.Rule) (text string) {
 	return text
 }
 
-// notes are what is valid and probably not meant.
-func notes(c *config.Config, file rulefile.File) (all []string) {
+// notes are what is valid in the settings and probably not meant.
+func notes(c *config.Config) (all []string) {
 	for _, place := range c.Unused() {
 		all = append(all, place+" has no effect, as the history is in Redis")
 	}
 	if c.Standby() && ownDir(c) == cache.Memory {
 		all = append(all, "data_dir is not set: what is admitted while Redis is away is kept in memory, and a server that restarts then answers 503 until Redis is back")
 	}
-	if names := rotatingKeys(c); names != nil {
+	if names := append(c.APIKeys.Rotating(), c.AdminKeys.Rotating()...); names != nil {
 		all = append(all, "keys with two secrets: "+strings.Join(names, ", ")+"; remove the old ones when no caller uses them")
-	}
-	for _, u := range unknownKeys(file, c) {
-		all = append(all, fmt.Sprintf("the rule %s exempts API keys that are not set: %s", u.rule, strings.Join(u.keys, ", ")))
-	}
-	if file.Mailbox().Shadow {
-		all = append(all, "the rule mailbox is in shadow, so any mailbox can be sent any number of emails")
 	}
 	return all
 }
 
-// rotatingKeys are the keys that have two secrets.
-func rotatingKeys(c *config.Config) []string {
-	return append(c.APIKeys.Rotating(), c.AdminKeys.Rotating()...)
-}
-
-// unknown is a rule with the API keys that it exempts and that are not set, most likely
-// misspelt.
-type unknown struct {
-	rule string
-	keys []string
-}
-
-func unknownKeys(file rulefile.File, c *config.Config) (all []unknown) {
+// ruleNotes are the same of the rules.
+func ruleNotes(c *config.Config, file rulefile.File) (all []string) {
 	known := c.APIKeys.Names()
 	for _, r := range file.Rules {
-		var missing []string
-		for _, name := range r.Exempt.Callers {
-			if !slices.Contains(known, name) {
-				missing = append(missing, name)
-			}
+		missing := slices.DeleteFunc(slices.Clone(r.Exempt.Callers), func(name string) bool { return slices.Contains(known, name) })
+		if len(missing) > 0 {
+			all = append(all, fmt.Sprintf("the rule %s exempts API keys that are not set: %s", r.Name, strings.Join(missing, ", ")))
 		}
-		if missing != nil {
-			all = append(all, unknown{r.Name, missing})
-		}
+	}
+	if file.Mailbox().Shadow {
+		all = append(all, "THE RULE MAILBOX IS IN SHADOW: any mailbox can be sent any number of emails")
 	}
 	return all
 }

@@ -259,7 +259,7 @@ func TestCheckConfig_ShowsSourcesAndNoSecret(t *testing.T) {
 		}
 	}
 	shadow := write(t, t.TempDir()+"/rules.yaml", "rules: [{name: mailbox, shadow: true}]")
-	does(t, settingsFor("smtps://relay.example"), exitOK, "\nnote: the rule mailbox is in shadow", "check-config", "--rules="+shadow)
+	does(t, settingsFor("smtps://relay.example"), exitOK, "\nnote: THE RULE MAILBOX IS IN SHADOW", "check-config", "--rules="+shadow)
 }
 
 func TestUnknownVariable_WarnsAndSuggests(t *testing.T) {
@@ -289,7 +289,7 @@ func TestRotatingKeys_AreNoted(t *testing.T) {
 		server := startServer(t, environ)
 		server.signal(t, syscall.SIGTERM)
 		server.end(t)
-		if found := len(mentions(server.log, "keys have two secrets")) == 1; found != want {
+		if found := len(mentions(server.log, "keys with two secrets: web; remove")) == 1; found != want {
 			t.Errorf("%s", server.log)
 		}
 	}

@@ -92,30 +92,17 @@ func devSettings(c *config.Config, relayURL string) (err error) {
 	return err
 }
 
-// devPorts is how many ports to try, from the default on.
-const devPorts = 20
-
-// devListen listens on the address that was given, or else on the first free port.
+// devListen listens on the address that was given, or else on the first free port from the
+// default on.
 func devListen(c *config.Config) (net.Listener, error) {
-	if c.Given("listen") {
-		listener, err := listen(c.Listen)
-		if err != nil {
-			return nil, cannotListen(c, err)
-		}
-		return listener, nil
+	listener, err := listen(c.Listen)
+	for port := 8081; err != nil && !c.Given("listen") && port < 8100; port++ {
+		listener, err = listen(net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	}
-	host, port, err := net.SplitHostPort(c.Listen)
-	first, bad := strconv.Atoi(port)
-	if err := errors.Join(err, bad); err != nil {
-		return nil, fmt.Errorf("the default address: %w", err)
+	if err != nil {
+		return nil, cannotListen(c, err)
 	}
-	for n := range devPorts {
-		listener, err := listen(net.JoinHostPort(host, strconv.Itoa(first+n)))
-		if err == nil {
-			return listener, nil
-		}
-	}
-	return nil, c.Complain("listen", fmt.Sprintf("no port from %d to %d is free; give another: --listen 127.0.0.1:9000", first, first+devPorts-1))
+	return listener, nil
 }
 
 // welcome says where to look, and how to send a request by hand.

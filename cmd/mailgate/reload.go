@@ -57,7 +57,7 @@ func (p *program) reload() {
 	p.reloads.done.Inc()
 	p.reloads.inForce(next.rules)
 	p.logChanges(before, next)
-	p.warnOfRules()
+	p.warn(ruleNotes(p.config, next.rules))
 }
 
 // logChanges warns of rules that start from zero, as they admit what the old ones would have
@@ -79,12 +79,10 @@ func (p *program) logChanges(before, next content) {
 		"rules_digest", next.rules.Digest())
 }
 
-func (p *program) warnOfRules() {
-	for _, u := range unknownKeys(p.content.rules, p.config) {
-		p.log.Warn("a rule exempts api keys that are not set", "rule", u.rule, "api_keys", strings.Join(u.keys, ", "))
-	}
-	if p.content.rules.Mailbox().Shadow {
-		p.log.Warn("THE RULE MAILBOX IS IN SHADOW: any mailbox can be sent any number of emails")
+// warn logs what is valid and probably not meant.
+func (p *program) warn(notes []string) {
+	for _, note := range notes {
+		p.log.Warn(note)
 	}
 }
 

@@ -71,7 +71,7 @@ func TestRulesDigest(t *testing.T) {
 // check-config. Other exempt keys are not.
 func TestExemptKeysThatAreNotSet(t *testing.T) {
 	const rules = "rules: [{name: client-ip, exempt: {api_keys: [app, apq, bpp]}}]"
-	const says = `"msg":"a rule exempts api keys that are not set","rule":"client-ip","api_keys":"apq, bpp"`
+	const says = `"msg":"the rule client-ip exempts API keys that are not set: apq, bpp"`
 	s := startSite(t, rules, "MAILGATE_DATA_DIR=:memory:")
 	for n := range 2 {
 		s.log.await(t, "a warning", func(log string) (string, bool) { return "", strings.Count(log, says) == n+1 })

@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 
 	"github.com/mailgate/mailgate/cache"
@@ -102,17 +101,10 @@ func (p *program) announce(addr net.Addr) {
 		serving = append(serving, "data_dir", absolute(dir))
 	}
 	log.Info("serving", serving...)
-	for _, unknown := range c.Unknown() {
-		log.Warn("unknown setting", "setting", unknown)
-	}
-	for _, place := range c.Unused() {
-		log.Warn("setting has no effect, as the history is in redis", "setting", place)
-	}
-	p.warnOfRules()
+	p.warn(c.Unknown())
+	p.warn(notes(c))
+	p.warn(ruleNotes(c, p.content.rules))
 	p.warnOfFiles()
-	if names := rotatingKeys(c); names != nil {
-		log.Warn("keys have two secrets; remove the old ones when no caller uses them", "keys", strings.Join(names, ", "))
-	}
 	if dir != cache.Memory && openToOthers(dir) {
 		log.Warn("other users of this machine may write to the data directory; chmod 700 it", "data_dir", absolute(dir))
 	}

@@ -19,11 +19,29 @@ const whichServer = `
 
 The server is the one at MAILGATE_URL, or else at MAILGATE_LISTEN on this machine. The first of MAILGATE_ADMIN_KEYS opens it.`
 
-type showCommand struct {
+// target is what show and reset are about.
+type target struct {
 	Subject string `arg:"" optional:"" name:"email" help:"Mailbox, or the subject of --rule or --action."`
 	Rule    string `placeholder:"NAME" xor:"of" help:"A subject of this rule instead of a mailbox."`
 	Action  string `placeholder:"NAME" xor:"of" help:"A subject of this action instead of a mailbox."`
 	JSON    bool   `help:"Print the answer as JSON."`
+}
+
+// path is where the API has it. A rule that counts all sends has no subject.
+func (t target) path() (string, error) {
+	switch {
+	case t.Rule != "":
+		return "/admin/rules/" + url.PathEscape(t.Rule), nil
+	case t.Subject == "":
+		return "", &config.Error{Problem: "which one? give an email address, or the subject of --action"}
+	case t.Action != "":
+		return "/admin/actions/" + url.PathEscape(t.Action), nil
+	}
+	return "/admin/mailboxes/" + url.PathEscape(t.Subject), nil
+}
+
+type showCommand struct {
+	Of target `embed:""`
 }
 
 func (showCommand) Help() string {
@@ -37,27 +55,23 @@ An action is looked up with the first of MAILGATE_API_KEYS.` + whichServer
 }
 
 func (s showCommand) Run(ctx context.Context, c *config.Config, to streams) error {
-	q := question{method: http.MethodPost, key: c.AdminKeys.First(), keySetting: "MAILGATE_ADMIN_KEYS"}
-	switch {
-	case s.Rule != "":
-		q.path, q.body = "/admin/rules/"+url.PathEscape(s.Rule)+"/peek", operatorBody{Subject: s.Subject}
-	case s.Subject == "":
-		return missingSubject("show")
-	case s.Action != "":
-		q.key, q.keySetting = c.APIKeys.First(), "MAILGATE_API_KEYS"
-		q.path, q.body = "/actions/"+url.PathEscape(s.Action)+"/peek", operatorBody{Subject: s.Subject}
-	default:
-		q.method, q.path = http.MethodGet, "/admin/mailboxes/"+url.PathEscape(s.Subject)
+	path, err := s.Of.path()
+	if err != nil {
+		return err
 	}
-	return printAnswer(ctx, c, q, s.JSON, to, func(a standing) string { return a.table() })
+	q := question{method: http.MethodPost, path: path + "/peek", key: c.AdminKeys.First(), keySetting: "MAILGATE_ADMIN_KEYS", body: operatorBody{Subject: s.Of.Subject}}
+	switch {
+	case s.Of.Action != "":
+		q.path, q.key, q.keySetting = strings.TrimPrefix(q.path, "/admin"), c.APIKeys.First(), "MAILGATE_API_KEYS"
+	case s.Of.Rule == "":
+		q.method, q.path, q.body = http.MethodGet, path, nil
+	}
+	return printAnswer(ctx, c, q, s.Of.JSON, to, standing.table)
 }
 
 type resetCommand struct {
-	Subject string `arg:"" optional:"" name:"email" help:"Mailbox, or the subject of --rule or --action."`
-	Rule    string `placeholder:"NAME" xor:"of" help:"A subject of this rule instead of a mailbox."`
-	Action  string `placeholder:"NAME" xor:"of" help:"A subject of this action instead of a mailbox."`
-	Reason  string `placeholder:"TEXT" help:"Reason for the audit log, up to 500 characters."`
-	JSON    bool   `help:"Print the answer as JSON."`
+	Of     target `embed:""`
+	Reason string `placeholder:"TEXT" help:"Reason for the audit log, up to 500 characters."`
 }
 
 func (resetCommand) Help() string {
@@ -72,24 +86,16 @@ The subject of a rule is an address, a domain, or the name of an API key or temp
 }
 
 func (r resetCommand) Run(ctx context.Context, c *config.Config, to streams) error {
-	q := question{method: http.MethodPost, key: c.AdminKeys.First(), keySetting: "MAILGATE_ADMIN_KEYS", body: operatorBody{r.Subject, r.Reason}}
-	switch {
-	case r.Rule != "":
-		q.path = "/admin/rules/" + url.PathEscape(r.Rule) + "/reset"
-	case r.Subject == "":
-		return missingSubject("reset")
-	case r.Action != "":
-		q.path = "/admin/actions/" + url.PathEscape(r.Action) + "/reset"
-	default:
-		q.path, q.body = "/admin/mailboxes/"+url.PathEscape(r.Subject)+"/reset", operatorBody{Reason: r.Reason}
+	path, err := r.Of.path()
+	if err != nil {
+		return err
 	}
-	return printAnswer(ctx, c, q, r.JSON, to, func(a standing) string {
-		return fmt.Sprintf("cleared %d of %s\n", a.Cleared, a.name())
-	})
-}
-
-func missingSubject(command string) error {
-	return &config.Error{Problem: "which one? give an email address, or the subject of --action; see mailgate " + command + " --help"}
+	body := operatorBody{r.Of.Subject, r.Reason}
+	if r.Of.Rule == "" && r.Of.Action == "" {
+		body.Subject = "" // it is in the path
+	}
+	q := question{method: http.MethodPost, path: path + "/reset", key: c.AdminKeys.First(), keySetting: "MAILGATE_ADMIN_KEYS", body: body}
+	return printAnswer(ctx, c, q, r.Of.JSON, to, func(s standing) string { return fmt.Sprintf("cleared %d of %s\n", s.Cleared, s.name()) })
 }
 
 // operatorBody is the body of all operator requests.
@@ -197,12 +203,4 @@ func writeLimits(to *strings.Builder, title string, limits []limit) {
 }
 
 // seconds is a wait for people, rounded up.
-func seconds(ms int64) string {
-	text := (time.Duration((ms+999)/1000) * time.Second).String()
-	for _, zero := range []string{"m0s", "h0m"} {
-		if strings.HasSuffix(text, zero) {
-			text = text[:len(text)-2]
-		}
-	}
-	return text
-}
+func seconds(ms int64) string { return config.Short(time.Duration((ms+999)/1000) * time.Second) }

@@ -285,20 +285,22 @@ func show(value any) string {
 		}
 		return (&mail.Address{Name: v.Name, Address: v.Address.String()}).String()
 	case time.Duration:
-		if v == 0 {
-			return "0s"
-		}
-		text := v.String()
-		for _, zero := range []string{"m0s", "h0m"} {
-			if strings.HasSuffix(text, zero) {
-				text = text[:len(text)-2]
-			}
-		}
-		return text
+		return Short(v)
 	case []netip.Prefix:
 		return strings.ReplaceAll(strings.Trim(fmt.Sprint(v), "[]"), " ", ",")
 	case slog.Level:
 		return strings.ToLower(v.String())
 	}
 	return fmt.Sprint(value)
+}
+
+// Short writes a duration without the zeros at its end: 10m, not 10m0s.
+func Short(d time.Duration) string {
+	text := d.String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = text[:len(text)-2]
+		}
+	}
+	return text
 }
