@@ -13,7 +13,7 @@ import (
 	"github.com/mailgate/mailgate/throttle/meter"
 )
 
-// readRules reads the rules file, or has the built-in rules where none is set.
+// readRules reads the rules file, or returns the built-in rules if none is set.
 func readRules(s *config.Config) (rulefile.File, error) {
 	identity, err := newIdentity(s)
 	if err != nil {
@@ -52,14 +52,14 @@ func newIdentity(s *config.Config) (mailer.Identity, error) {
 	return identity, nil
 }
 
-// ruleSet puts the rules on what is on record. What a rule of the same name has counted
-// by the same is still there, as far as its algorithm can go on with it.
+// ruleSet makes the limiters of the rules. A rule keeps the counts of one with the same name
+// and "by", if its algorithm can read them.
 func (h history) ruleSet(file rulefile.File) (*rules.Set, error) {
 	var all []rules.Rule
 	for _, r := range file.Rules {
 		_, queues := r.Meter.(meter.LeakyBucket)
 		rule := rules.Rule{Name: r.Name, By: r.By, Queues: queues, Shadow: r.Shadow, Exempt: r.Exempt}
-		if r.Resends != nil { // made first: what an outage leaves is recorded through the other
+		if r.Resends != nil { // first: what an outage leaves is recorded through the other
 			rule.Resends = h.meter(recordsOf(r), r.Resends)
 		}
 		if r.Name == rules.MailboxRule {
@@ -72,12 +72,12 @@ func (h history) ruleSet(file rulefile.File) (*rules.Set, error) {
 	return rules.New(rules.Options{Remote: h.remote}, all...)
 }
 
-// recordsOf is where a rule's records are. What it counts by is in it, so that a rule which
-// comes to count by something else does not meet what it counted before.
+// recordsOf names the records of a rule. It has the "by", so that a rule which changes that
+// starts from zero.
 func recordsOf(r rulefile.Rule) string { return "rule-" + r.Name + "-" + string(r.By) }
 
-// actions are the limiters of the actions, by name. An action and a rule of one name
-// have nothing in common.
+// actions are the limiters of the actions, by name. An action and a rule of one name share
+// nothing.
 func (h history) actions(file rulefile.File) map[string]throttle.Limiter {
 	all := map[string]throttle.Limiter{}
 	for _, a := range file.Actions {

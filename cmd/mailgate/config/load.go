@@ -59,7 +59,7 @@ const configFlag = "config"
 func (c *Config) BeforeResolve(ctx *kong.Context, environ Environ) error {
 	known := map[string]bool{}
 	for _, flag := range ctx.Model.Flags {
-		known[flag.Name] = true
+		known[flag.Name] = flag.Name != "help"
 	}
 	flags := onCommandLine(ctx)
 	vars := c.fromEnvironment(environ, known)
@@ -116,8 +116,10 @@ func onCommandLine(ctx *kong.Context) layer {
 // compose files leave it.
 func (c *Config) fromEnvironment(environ []string, known map[string]bool) layer {
 	byVariable := map[string]string{}
-	for name := range known {
-		byVariable[envName(name)] = name
+	for name, setting := range known {
+		if setting {
+			byVariable[envName(name)] = name
+		}
 	}
 	found := layer{}
 	for _, pair := range environ {
