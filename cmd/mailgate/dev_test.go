@@ -105,9 +105,10 @@ func another(code string) string {
 func TestDevClick(t *testing.T) {
 	page, _, _ := startDev(t)
 	const click = `{"email":"carol@example.com","click":"8e03978e-40d5-43e8-bc93-6894a57f9324"}`
-	for range 2 {
-		if a := page.must(t, "POST", "/demo/sign-up", click, 200); a.Body.Countdown == "" || a.Body.WaitMS != 60000 {
-			t.Errorf("%+v", a.Body)
+	for again := range 2 {
+		a := page.must(t, "POST", "/demo/sign-up", click, 200)
+		if replayed := strings.Contains(a.Raw, `"replayed":true`); a.Body.Countdown == "" || a.Body.WaitMS != 60000 || replayed != (again == 1) {
+			t.Errorf("%s", a.Raw)
 		}
 	}
 	page.must(t, "POST", "/demo/sign-up", `{"email":"carol@example.com","click":"another"}`, 429)
