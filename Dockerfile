@@ -1,20 +1,22 @@
-# The program alone, static, under a user without rights.
+# The program only, static, run by a user without rights.
 #
 #   docker build --build-arg VERSION=$(git describe --tags --always) -t mailgate .
 #   docker run -v mailgate:/var/lib/mailgate --stop-timeout 40 -p 127.0.0.1:8080:8080 --env-file .env mailgate
 #
-# The history is in the volume, which -v gives a name: without one each container begins
-# with an empty one.
+# The history is in the volume. Name it with -v: without a name each container starts with
+# an empty one.
 
-FROM golang:1.26 AS build
+# The compiler runs on the build machine, whatever the image is for.
+FROM --platform=$BUILDPLATFORM golang:1.26 AS build
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
 ARG VERSION=
-RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=${VERSION}" -o /out/usr/bin/mailgate ./cmd/mailgate
-# What else a static program needs: the authorities that relays' certificates are
-# checked against, and a place of its own to write to.
+ARG TARGETOS TARGETARCH
+RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
+    go build -trimpath -ldflags "-s -w -X main.version=${VERSION}" -o /out/usr/bin/mailgate ./cmd/mailgate
+# A static program also needs the certificate authorities, and a directory to write to.
 RUN mkdir -p /out/etc/ssl/certs /out/var/lib/mailgate /out/tmp \
  && cp /etc/ssl/certs/ca-certificates.crt /out/etc/ssl/certs/ \
  && chown -R 65532:65532 /out/var/lib/mailgate
@@ -22,10 +24,10 @@ RUN mkdir -p /out/etc/ssl/certs /out/var/lib/mailgate /out/tmp \
 FROM scratch
 COPY --from=build /out/ /
 USER 65532:65532
-# The history is kept in ./mailgate-data.
+# The history is in ./mailgate-data.
 WORKDIR /var/lib/mailgate
 VOLUME /var/lib/mailgate
-# Beyond loopback, so it starts with MAILGATE_API_KEYS only.
+# Not loopback, so MAILGATE_API_KEYS is required.
 ENV MAILGATE_LISTEN=:8080
 EXPOSE 8080
 HEALTHCHECK --interval=10s --timeout=5s --start-period=5s CMD ["/usr/bin/mailgate", "healthcheck"]

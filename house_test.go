@@ -68,7 +68,7 @@ var rooms = map[string][]string{
 	"api/wire":                    {"throttle"},
 	"api/web":                     {},
 	"cmd/mailgate":                {anything},
-	"cmd/mailgate/settings":       {"throttle", "redisstore", "mailer/message", "mailer/relay", "api", "boundedfile", "network", "secret", "strictyaml"},
+	"cmd/mailgate/config":         {"throttle", "internal/redisx", "mailer/message", "mailer/relay", "api", "boundedfile", "network", "secret", "internal/yamlfile"},
 	"cmd/mailgate/demo":           {"mailer/sandbox"},
 	"faults":                      {}, // the campaign is a test
 	"faults/judge":                {"throttle"},
@@ -92,6 +92,7 @@ var technologies = []struct {
 	{"SMTP", []string{"github.com/emersion/go-smtp", "github.com/jordan-wright/email", "net/smtp"}, []string{"mailer/message", "mailer/relay", "mailer/sandbox"}},
 	{"YAML", []string{"github.com/goccy/go-yaml"}, []string{"strictyaml", "api", "mailer/relay"}},
 	{"testing", []string{"testing"}, []string{"cache/cachetest", "throttle/throttletest", "redisstore/redistest", "internal/mailtest", "servertest", "verify/verifytest", "idempotency/idempotencytest"}},
+	{"kong", []string{"github.com/alecthomas/kong"}, []string{"cmd/mailgate"}},
 }
 
 // nameless are names that say nothing about what is inside.

@@ -37,6 +37,7 @@ type call struct {
 	action, subject string // a subject as a hash
 	id              throttle.ID
 	rule, limit     string
+	wait            int64 // milliseconds until the next one, as the answer says
 	delay           int64 // milliseconds a send is held back
 	attempt         *attempt
 	problem         string // the name of the answer, if that is a no
@@ -201,7 +202,7 @@ func (w *work) attrs(p *problem, took time.Duration) []slog.Attr {
 	attrs = said(attrs, "problem", c.problem)
 	attrs = said(attrs, "key", c.key)
 	if !c.mailbox.IsZero() {
-		attrs = append(attrs, slog.String("mailbox", c.mailbox.Hash()))
+		attrs = append(attrs, slog.Any("mailbox", c.mailbox)) // written as its hash
 	}
 	if c.id.Valid() {
 		attrs = append(attrs, slog.String("id", c.id.String()))
@@ -210,6 +211,9 @@ func (w *work) attrs(p *problem, took time.Duration) []slog.Attr {
 	attrs = said(attrs, "subject", c.subject)
 	attrs = said(attrs, "rule", c.rule)
 	attrs = said(attrs, "limit", c.limit)
+	if c.wait > 0 {
+		attrs = append(attrs, slog.Int64("wait_ms", c.wait))
+	}
 	if c.delay > 0 {
 		attrs = append(attrs, slog.Int64("delay_ms", c.delay))
 	}

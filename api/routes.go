@@ -216,7 +216,18 @@ func (s *Server) admit(who access, header *fasthttp.RequestHeader) (name string,
 		name, ok = keys.find(secret)
 	}
 	if !ok {
-		return "", &problem{kind: unauthorized}
+		return "", s.wrongKey(who, secret)
 	}
 	return name, nil
+}
+
+// wrongKey says so where a key opens the other routes.
+func (s *Server) wrongKey(who access, secret []byte) *problem {
+	p := &problem{kind: unauthorized}
+	if _, found := s.with.APIKeys.find(secret); found && who == operators {
+		p.detail = "This is the key of a back end. This route needs the key of an operator."
+	} else if _, found := s.with.AdminKeys.find(secret); found && who == applications {
+		p.detail = "This is the key of an operator. This route needs the key of a back end."
+	}
+	return p
 }

@@ -42,6 +42,7 @@ func ofOne(name string, v throttle.Verdict) standing {
 // note tells the log what the caller is told.
 func (c *call) note(st *standing) {
 	c.rule, c.limit, c.degraded = st.decision.Rule, st.decision.Verdict.Limit, st.decision.Degraded
+	c.wait = wire.Wait(&st.decision.Verdict)
 }
 
 // show puts the limits into the headers; the own ones are then there for the body.

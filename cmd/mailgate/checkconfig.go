@@ -2,97 +2,64 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
-	"github.com/mailgate/mailgate/cmd/mailgate/settings"
+	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/cmd/mailgate/config"
 	"github.com/mailgate/mailgate/rules/rulefile"
 )
 
-func checkConfigCommand() command {
-	return command{
-		name:    "check-config",
-		summary: "check the settings, and print them with secrets masked",
-		teaches: `
-Reads the settings and the rules file as serve would, tries out the templates, and
-prints each setting, its value and where it comes from, and every rule in force.
-Secrets are masked. Nothing is started and nobody is connected to. What cannot be right
-is one line on stderr, and the exit status is 2.`,
-		run: checkConfig,
-	}
+type checkConfigCommand struct{}
+
+func (checkConfigCommand) Help() string {
+	return `Reads the settings, the rules file and the templates as serve would, and prints each setting, its value and its source, and every rule in force. Secrets are masked. It starts nothing and connects to nothing. The first mistake is one line on stderr, and the exit status is 2.`
 }
 
-func checkConfig(_ context.Context, c call) error {
-	s, _, err := c.settings()
+func (checkConfigCommand) Run(c *config.Config, to streams) error {
+	if err := c.ForServing(); err != nil {
+		return err
+	}
+	content, err := readContent(c)
 	if err != nil {
 		return err
 	}
-	if err := s.ForServing(); err != nil {
-		return err
+	var text strings.Builder
+	table := columns(&text)
+	for _, s := range c.Settings() {
+		fmt.Fprintf(table, "%s\t%s\t%s\n", s.Name, cmp.Or(s.Value, "(not set)"), s.From)
 	}
-	content, err := readContent(s)
-	if err != nil {
-		return err
+	table.Flush() // into memory
+	writeRules(&text, content.rules)
+	for _, note := range append(notes(c), ruleNotes(c, content.rules)...) {
+		fmt.Fprintf(&text, "note: %s\n", note)
 	}
-	var b strings.Builder
-	writeInForce(&b, s)
-	writeRules(&b, content.rules)
-	for _, place := range s.Unused() {
-		fmt.Fprintf(&b, "note: %s has no effect, because the history is in Redis\n", place)
-	}
-	if s.RedisURL != "" && !s.GoesOn() && !s.Origin("on_store_outage").Given() && s.RedisConfirm == 0 {
-		b.WriteString("note: no directory is set as data_dir, so while Redis is away sends are refused (on_store_outage: refuse)\n")
-	}
-	if twice := keysTwice(s); twice != nil {
-		fmt.Fprintf(&b, "note: keys with two secrets: %s; take the old ones out when nobody uses them any more\n", strings.Join(twice, ", "))
-	}
-	for _, u := range unknownKeys(content.rules, s) {
-		fmt.Fprintf(&b, "note: the rule %s exempts API keys that are not set: %s\n", u.rule, strings.Join(u.keys, ", "))
-	}
-	if content.rules.Mailbox().Shadow {
-		b.WriteString("note: the rule mailbox is in shadow, so any mailbox can be sent any number of mails\n")
-	}
-	_, err = fmt.Fprint(c.stdout, b.String())
+	_, err = io.WriteString(to.out, text.String())
 	return err
 }
 
-// writeInForce is a table of the settings.
-func writeInForce(b *strings.Builder, s *settings.Settings) {
-	table := columns(b)
-	for _, setting := range settings.Catalogue() {
-		origin := s.Origin(setting.Name)
-		from := origin.Level.String()
-		if origin.Given() {
-			from += " " + origin.Place
-		}
-		fmt.Fprintf(table, "%s\t%s\t%s\n", setting.Name, cmp.Or(s.Shown(setting.Name), "(not set)"), from)
-	}
-	table.Flush() // into memory
-}
-
-// writeRules are tables of the rules and actions. Whom a rule leaves alone is a matter
-// of numbers: addresses are not for terminals.
-func writeRules(b *strings.Builder, file rulefile.File) {
-	fmt.Fprintf(b, "\nRules in force (digest %s):\n", file.Digest())
-	table := columns(b)
+// writeRules prints the rules and actions. Exemptions are counted only: they hold addresses.
+func writeRules(to *strings.Builder, file rulefile.File) {
+	fmt.Fprintf(to, "\nRules in force (digest %s):\n", file.Digest())
+	table := columns(to)
 	for _, r := range file.Rules {
 		fmt.Fprintf(table, "%s\tby %s\t%s%s\n", r.Name, r.By, r.Count, besides(r))
 	}
 	table.Flush() // into memory
 	if len(file.Actions) > 0 {
-		b.WriteString("\nActions:\n")
+		to.WriteString("\nActions:\n")
 	}
 	for _, a := range file.Actions {
 		fmt.Fprintf(table, "%s\t%s\n", a.Name, a.Count)
 	}
 	table.Flush() // into memory
-	b.WriteString("\n")
+	to.WriteString("\n")
 }
 
-// besides is what there is to a rule but its limit.
+// besides is what a rule has beside its limit.
 func besides(r rulefile.Rule) (text string) {
 	if r.KeepForFirstSends > 0 {
 		text += fmt.Sprintf("; the last %d for first sends", r.KeepForFirstSends)
@@ -108,10 +75,39 @@ func besides(r rulefile.Rule) (text string) {
 		}
 	}
 	if r.Shadow {
-		text += "; in shadow, refuses nothing"
+		text += "; shadow, refuses nothing"
 	}
 	return text
 }
 
-// columns lays out what is written with tabs in between.
+// notes are what is valid in the settings and probably not meant.
+func notes(c *config.Config) (all []string) {
+	for _, place := range c.Unused() {
+		all = append(all, place+" has no effect, as the history is in Redis")
+	}
+	if c.Standby() && ownDir(c) == cache.Memory {
+		all = append(all, "data_dir is not set: what is admitted while Redis is away is kept in memory, and a server that restarts then answers 503 until Redis is back")
+	}
+	if names := append(c.APIKeys.Rotating(), c.AdminKeys.Rotating()...); names != nil {
+		all = append(all, "keys with two secrets: "+strings.Join(names, ", ")+"; remove the old ones when no caller uses them")
+	}
+	return all
+}
+
+// ruleNotes are the same of the rules.
+func ruleNotes(c *config.Config, file rulefile.File) (all []string) {
+	known := c.APIKeys.Names()
+	for _, r := range file.Rules {
+		missing := slices.DeleteFunc(slices.Clone(r.Exempt.Callers), func(name string) bool { return slices.Contains(known, name) })
+		if len(missing) > 0 {
+			all = append(all, fmt.Sprintf("the rule %s exempts API keys that are not set: %s", r.Name, strings.Join(missing, ", ")))
+		}
+	}
+	if file.Mailbox().Shadow {
+		all = append(all, "THE RULE MAILBOX IS IN SHADOW: any mailbox can be sent any number of emails")
+	}
+	return all
+}
+
+// columns aligns what is written with tabs in between.
 func columns(to io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(to, 0, 0, 2, ' ', 0) }

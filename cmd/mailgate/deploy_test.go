@@ -8,7 +8,6 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"github.com/mailgate/mailgate/cmd/mailgate/settings"
 	"github.com/mailgate/mailgate/mailer/sandbox"
 )
 
@@ -22,14 +21,14 @@ func TestExampleSettings(t *testing.T) {
 	if status, _, stderr := run(t, []string{"MAILGATE_SMTP_URL=smtps://relay.example"}, as...); status != exitOK {
 		t.Errorf("as it is: %s", stderr)
 	}
-	if status, _, stderr := run(t, nil, as...); status != exitMisusage || !strings.HasPrefix(stderr, "mailgate: MAILGATE_SMTP_URL: it must be set") {
+	if status, _, stderr := run(t, nil, as...); status != exitMisusage || !strings.HasPrefix(stderr, "mailgate: MAILGATE_SMTP_URL: must be set") {
 		t.Errorf("without a relay: %s", stderr)
 	}
 	shown := map[string]bool{"from": true, "ops_listen": true}
 	for _, line := range regexp.MustCompile(`(?m)^#(\w+): .*$`).FindAllStringSubmatch(text, -1) {
 		shown[line[1]] = true
 	}
-	for _, setting := range settings.Catalogue() {
+	for _, setting := range configOf(t, nil).Settings() {
 		if !shown[setting.Name] {
 			t.Errorf("%s is not in the file", setting.Name)
 		}
@@ -42,6 +41,23 @@ func TestExampleSettings(t *testing.T) {
 	status, stdout, stderr := run(t, nil, "check-config", "--config", path)
 	if status != exitOK || strings.Contains(stdout, " default\n") {
 		t.Errorf("with every line in force: %s%s", stderr, stdout)
+	}
+}
+
+// The table in docs/running.md has settings that exist, at their defaults.
+func TestSettingsTable(t *testing.T) {
+	defaults := map[string]string{}
+	for _, setting := range configOf(t, nil).Settings() {
+		defaults[envOf(setting.Name)] = setting.Value
+	}
+	rows := regexp.MustCompile("(?m)^\\| `(MAILGATE_\\w+)` \\| (?:`(.*?)`|required)? ?\\|").FindAllStringSubmatch(readFile(t, "../../docs/running.md"), -1)
+	for _, row := range rows {
+		if value, known := defaults[row[1]]; !known || value != row[2] {
+			t.Errorf("%s is %q in the table and %q in the program, known: %v", row[1], row[2], value, known)
+		}
+	}
+	if len(rows) < 10 {
+		t.Errorf("%d rows", len(rows))
 	}
 }
 
@@ -59,10 +75,10 @@ func TestComposeFile(t *testing.T) {
 	if err := yaml.Unmarshal([]byte(text), &file); err != nil {
 		t.Fatal(err)
 	}
-	for _, setting := range settings.Catalogue() {
+	for _, setting := range configOf(t, nil).Settings() {
 		// The image says where to listen, and nobody in it asks a server elsewhere.
-		if _, passed := file.Services["mailgate"].Environment[setting.Env()]; passed == (setting.Name == "listen" || setting.Name == "url") {
-			t.Errorf("%s is passed on: %v", setting.Env(), passed)
+		if _, passed := file.Services["mailgate"].Environment[envOf(setting.Name)]; passed == (setting.Name == "listen" || setting.Name == "url") {
+			t.Errorf("%s is passed on: %v", envOf(setting.Name), passed)
 		}
 	}
 	environ, defaults := []string{"MAILGATE_LISTEN=:8080"}, map[string]string{}
@@ -96,13 +112,16 @@ func TestComposeFile(t *testing.T) {
 func TestUnit(t *testing.T) {
 	text := readFile(t, deployed+"mailgate.service")
 	known := map[string]bool{}
-	for _, setting := range settings.Catalogue() {
-		known[setting.Env()], known[setting.Env()+"_FILE"] = true, setting.Secret
+	for _, setting := range configOf(t, nil).Settings() {
+		known[envOf(setting.Name)] = true
 	}
 	for _, line := range regexp.MustCompile(`(?m)^#?Environment=(\w+)=`).FindAllStringSubmatch(text, -1) {
-		if !known[line[1]] {
+		if !known[strings.TrimSuffix(line[1], "_FILE")] {
 			t.Errorf("%s is no setting", line[1])
 		}
+	}
+	if !strings.Contains(text, "\nType=notify\n") {
+		t.Error("systemd does not wait until the service listens")
 	}
 	if regexp.MustCompile(`(?m)^ExecStartPre=`).MatchString(text) || !strings.Contains(text, "\nRestartSec=5\n") {
 		t.Error("a start that fails is more than a line now and then")
@@ -160,6 +179,15 @@ func TestRunbookShell(t *testing.T) {
 	}
 }
 
+func TestDockerfile_CompilesOnTheBuildMachine(t *testing.T) {
+	text := readFile(t, "../../Dockerfile")
+	for _, want := range []string{"FROM --platform=$BUILDPLATFORM golang:", "ARG TARGETOS TARGETARCH", "GOOS=$TARGETOS GOARCH=$TARGETARCH"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing: an image for another architecture is built under emulation", want)
+		}
+	}
+}
+
 // Each alert goes by metrics that there are, and is in the runbook, as is what it sends
 // whoever is woken to. There is no other in the runbook.
 func TestAlerts(t *testing.T) {
@@ -197,8 +225,8 @@ func TestAlerts(t *testing.T) {
 			if severity := rule.Labels["severity"]; severity != "page" && severity != "ticket" || rule.Annotations["summary"] == "" {
 				t.Errorf("%s: %v %v", rule.Alert, rule.Labels, rule.Annotations)
 			}
-			if !strings.HasPrefix(rule.Annotations["runbook"], "docs/runbook.md#") { // TestLinks looks whether that is there
-				t.Errorf("%s: sends nobody to the runbook", rule.Alert)
+			if !strings.HasPrefix(rule.Annotations["runbook_url"], "https://github.com/mailgate/mailgate/blob/main/docs/runbook.md#") { // TestLinks follows the heading
+				t.Errorf("%s: no runbook_url", rule.Alert)
 			}
 			if !told[rule.Alert] {
 				t.Errorf("%s is not in the runbook", rule.Alert)
@@ -210,6 +238,8 @@ func TestAlerts(t *testing.T) {
 		t.Errorf("in the runbook, and not among the rules: %v", told)
 	}
 }
+
+func envOf(setting string) string { return "MAILGATE_" + strings.ToUpper(setting) }
 
 func readFile(t testing.TB, path string) string {
 	t.Helper()

@@ -5,59 +5,47 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/mailgate/mailgate/api/web"
+	"github.com/mailgate/mailgate/cmd/mailgate/config"
 	"github.com/mailgate/mailgate/cmd/mailgate/demo"
-	"github.com/mailgate/mailgate/cmd/mailgate/settings"
+	"github.com/mailgate/mailgate/mailer"
 	"github.com/mailgate/mailgate/mailer/sandbox"
 )
 
 // devFlags are the settings that make sense for a trial; dev decides the others.
-func devFlags() []string {
-	return []string{"listen", "tiers", "rules", "guesses", "fold", "from", "templates", "locale", "code_life", "log_level", "log_format"}
+var devFlags = []string{"listen", "tiers", "rules", "guesses", "fold", "from", "templates", "locale", "code-life", "log-level", "log-format"}
+
+type devCommand struct{}
+
+func (devCommand) Help() string {
+	return `Serves, on this machine only, the real API with keys made for this run, a sign-up page that uses it, and an inbox that shows the emails. They go by real SMTP to a throw-away relay in the same process, which delivers nothing. The history is in memory and ends with the command.
+
+It prints one line for each send, refusal and check of a code. The log has warnings and errors only; --log-level info adds a line for each request.
+
+The port is 8080, or the next one that is free. No settings file is read, and MAILGATE_RULES is the only environment variable that is. Flags of dev: --` + strings.Join(devFlags, " --") + `
+
+	mailgate dev --tiers quick=1/10s,short=3/1m
+	mailgate dev --rules rules.yaml --log-level info`
 }
 
-func devCommand() command {
-	return command{
-		name:    "dev",
-		summary: "try it: everything in one process, nothing to set up",
-		teaches: `
-Serves, on this machine alone, the real API with keys made for the occasion, a sign-up
-page that uses it, and an inbox that shows the mails. They are sent by real SMTP to a
-throw-away relay in the same process, which delivers nothing. The history is in memory:
-everything is forgotten when the command ends.
-
-Its log has warnings and errors only. With --log-level info it has a line for each
-request, as that of serve does.
-
-The port is 8080, or the next that is free. No settings file is read, and of the
-environment MAILGATE_RULES alone. Flags that it takes:
-  --` + strings.ReplaceAll(strings.Join(devFlags(), " --"), "_", "-") + `
-
-Limits that are quicker to meet:  mailgate dev --tiers quick=1/10s,short=3/1m
-Rules of your own:                mailgate dev --rules rules.yaml --log-level info
-
-Rules and templates are read when it starts. It ends with its terminal, as SIGHUP ends it.`,
-		run: dev,
-	}
-}
-
-func dev(ctx context.Context, c call) error {
+func (devCommand) Run(ctx context.Context, c *config.Config, to streams) error {
 	relay, err := sandbox.Start(sandbox.Options{})
 	if err != nil {
 		return fmt.Errorf("starting the throw-away relay: %w", err)
 	}
 	defer relay.Close()
-	s, err := c.devSettings(relay.URL())
-	if err != nil {
+	if err := devSettings(c, relay.URL()); err != nil {
 		return err
 	}
-	listener, err := devListen(s)
+	listener, err := devListen(c)
 	if err != nil {
 		return err
 	}
@@ -65,84 +53,65 @@ func dev(ctx context.Context, c call) error {
 	ended, end := context.WithCancel(ctx)
 	defer end()
 	pages := demo.New(demo.Options{
-		Client: &demo.Client{URL: address, APIKey: s.APIKeys.First(), AdminKey: s.AdminKeys.First(),
+		Client: &demo.Client{URL: address, APIKey: c.APIKeys.First(), AdminKey: c.AdminKeys.First(),
 			HTTP: &http.Client{Timeout: requestPatience}},
 		Relay: relay, Pages: web.FS(), Ended: ended,
 	})
-	p, err := build(ctx, s, c.stderr, pages)
+	p, err := build(ctx, c, requestLines{newLogHandler(c, to.err, c.LogLevel), to}, to.err, pages)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	c.welcome(p, listener.Addr(), relay)
-	return p.serve(ctx, listeners{main: listener}, nil)
+	welcome(p, to, listener.Addr(), relay)
+	return p.serve(ctx, listener, nil)
 }
 
-// devSettings are those of a trial: the command line's, and for the rest what needs
-// nothing outside this process.
-func (c call) devSettings(relayURL string) (*settings.Settings, error) {
-	instead := map[string]string{
-		"data_dir":   ":memory:",
-		"smtp_url":   relayURL,
-		"from":       "mailgate dev <no-reply@dev.example>",
-		"api_keys":   "signup:" + rand.Text(),
-		"admin_keys": "operator:" + rand.Text(),
-		"log_level":  "warn",
-		"log_format": "text",
-	}
-	for _, pair := range c.environ {
-		if path, ok := strings.CutPrefix(pair, "MAILGATE_RULES="); ok {
-			instead["rules"] = path
+// devSettings sets what needs nothing outside this process.
+func devSettings(c *config.Config, relayURL string) (err error) {
+	for _, name := range c.GivenFlags() {
+		if !slices.Contains(devFlags, name) {
+			return c.Complain(name, "dev decides this itself; see mailgate dev --help")
 		}
 	}
-	s, rest, err := settings.ReadFlags(c.args, instead)
+	if !c.Loopback() {
+		return c.Complain("listen", "dev serves this machine only; give a loopback address such as 127.0.0.1:8080")
+	}
+	c.DataDir = ":memory:"
+	c.APIKeys, c.AdminKeys = config.Keys("signup:"+rand.Text()), config.Keys("operator:"+rand.Text())
+	if !c.Given("log-level") {
+		c.LogLevel = slog.LevelWarn
+	}
+	if !c.Given("log-format") {
+		c.LogFormat = "text"
+	}
+	if !c.Given("from") {
+		if c.From, err = mailer.ParseSender("mailgate dev <no-reply@dev.example>"); err != nil {
+			return err
+		}
+	}
+	c.SMTPURL, err = config.ParseRelays(relayURL)
+	return err
+}
+
+// devListen listens on the address that was given, or else on the first free port from the
+// default on.
+func devListen(c *config.Config) (net.Listener, error) {
+	listener, err := listen(c.Listen)
+	for port := 8081; err != nil && !c.Given("listen") && port < 8100; port++ {
+		listener, err = listen(net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	}
 	if err != nil {
-		return nil, misuse(err)
+		return nil, cannotListen(c, err)
 	}
-	for _, setting := range settings.Catalogue() {
-		if origin := s.Origin(setting.Name); origin.Given() && !slices.Contains(devFlags(), setting.Name) {
-			return nil, &settings.Error{Place: origin.Place, Problem: "dev decides this by itself; see mailgate dev --help"}
-		}
-	}
-	if !s.Loopback() {
-		return nil, s.Complain("listen", "dev serves this machine alone: the address must be a loopback one")
-	}
-	return s, c.expect(rest)
+	return listener, nil
 }
 
-// devPorts is how many ports to try, from the default on.
-const devPorts = 20
-
-// devListen takes the address it was told, or else the first free port.
-func devListen(s *settings.Settings) (net.Listener, error) {
-	if s.Origin("listen").Given() {
-		listener, err := listen(s.Listen)
-		if err != nil {
-			return nil, cannotListen(s, "listen", s.Listen, err)
-		}
-		return listener, nil
+// welcome says where to look, and how to send a request by hand.
+func welcome(p *program, to streams, at net.Addr, relay *sandbox.Server) {
+	c, another := p.config, ""
+	if !c.Given("listen") && at.String() != c.Listen {
+		another = fmt.Sprintf("\n  %s is in use, so this is the next free port.\n", c.Listen)
 	}
-	host, port, err := net.SplitHostPort(s.Listen)
-	first, bad := strconv.Atoi(port)
-	if err := errors.Join(err, bad); err != nil {
-		return nil, fmt.Errorf("the default address: %w", err)
-	}
-	for n := range devPorts {
-		listener, err := listen(net.JoinHostPort(host, strconv.Itoa(first+n)))
-		if err == nil {
-			return listener, nil
-		}
-	}
-	return nil, s.Complain("listen", fmt.Sprintf("none of the ports %d to %d is free; name another", first, first+devPorts-1))
-}
-
-// welcome says where to look, and how to ask by hand.
-func (c call) welcome(p *program, at net.Addr, relay *sandbox.Server) {
-	s := p.settings
-	another := ""
-	if !s.Origin("listen").Given() && at.String() != s.Listen {
-		another = fmt.Sprintf("\n  %s is in use, so this is the next port that is free.\n", s.Listen)
-	}
-	fmt.Fprintf(c.stdout, `
+	fmt.Fprintf(to.out, `
   mailgate dev
 %[6]s
   Sign up     %[1]s/
@@ -152,7 +121,7 @@ func (c call) welcome(p *program, at net.Addr, relay *sandbox.Server) {
 
   API key     %[2]s
   Admin key   %[3]s
-  Relay       %[4]s (keeps what it gets, delivers nothing)
+  Relay       %[4]s (keeps emails, delivers nothing)
   Limits      %[5]s
   Rules       %[7]s
 
@@ -162,5 +131,47 @@ func (c call) welcome(p *program, at net.Addr, relay *sandbox.Server) {
 
   Ctrl-C ends it, and everything is forgotten.
 
-`, "http://"+at.String(), s.APIKeys.First(), s.AdminKeys.First(), relay.URL(), p.content.rules.Mailbox().Tiers, another, strings.Join(p.content.rules.Names(), ", "))
+`, "http://"+at.String(), c.APIKeys.First(), c.AdminKeys.First(), relay.URL(), p.content.rules.Mailbox().Tiers, another, strings.Join(p.content.rules.Names(), ", "))
+}
+
+// requestLines prints a line for each send and check: the log's handler with another reader.
+type requestLines struct {
+	slog.Handler
+	to streams
+}
+
+// Enabled implements slog.Handler: the lines are printed at every log level.
+func (requestLines) Enabled(context.Context, slog.Level) bool { return true }
+
+// Handle implements slog.Handler. The addresses are those of a trial, and go to the terminal
+// only, not to the log.
+func (r requestLines) Handle(ctx context.Context, record slog.Record) error {
+	found := map[string]slog.Value{}
+	record.Attrs(func(attr slog.Attr) bool { found[attr.Key] = attr.Value; return true })
+	mailbox, ok := found["mailbox"].Any().(mailer.Address)
+	if route := found["route"].String(); ok && record.Message == "request" && (route == "send-code" || route == "verify-code") {
+		fmt.Fprintf(r.to.out, "  %s  %-12s %-28s %s\n", time.Now().Format("15:04:05"), route, mailbox.String(), outcome(found))
+	}
+	if !r.Handler.Enabled(ctx, record.Level) {
+		return nil
+	}
+	return r.Handler.Handle(ctx, record)
+}
+
+// outcome is what a request came to, and the wait for the next one.
+func outcome(found map[string]slog.Value) string {
+	text := found["status"].String()
+	if problem, ok := found["problem"]; ok {
+		text += " " + problem.String()
+	} else if _, again := found["replayed"]; again {
+		text += " sent before"
+	} else if found["route"].String() == "send-code" {
+		text += " sent"
+	} else {
+		text += " verified"
+	}
+	if wait, ok := found["wait_ms"]; ok {
+		text += fmt.Sprintf("; next in %s (%s of %s)", seconds(wait.Int64()), found["limit"], found["rule"])
+	}
+	return text
 }

@@ -26,7 +26,7 @@ func startDev(t *testing.T, args ...string) (c client, stdout *output, stop func
 // A visitor signs up: a mail by real SMTP, a second try that has to wait, a wrong and
 // the right code, and an operator's reset.
 func TestDev(t *testing.T) {
-	page, _, stop := startDev(t)
+	page, stdout, stop := startDev(t)
 	visitor := `{"email":"alice@example.com","locale":"en"}`
 
 	if sent := page.must(t, "POST", "/demo/sign-up", visitor, 200); sent.Body.Limit != "minute" || sent.Body.WaitMS != 60000 {
@@ -68,6 +68,12 @@ func TestDev(t *testing.T) {
 	if status := stop(); status != exitOK {
 		t.Errorf("exit status %d", status)
 	}
+	_, lines, _ := strings.Cut(stdout.String(), "everything is forgotten.\n\n")
+	want := []string{"send-code +alice@example.com +200 sent; next in 1m \\(minute of mailbox\\)", "send-code +alice@example.com +429 quota-exceeded; next in (1m|59s) ",
+		"verify-code +alice@example.com +422 code-incorrect", "verify-code +Alice@example.com +200 verified", "verify-code +Alice@example.com +410 code-expired", "send-code .* 200 sent"}
+	if !regexp.MustCompile("^  [0-9:]{8}  " + strings.Join(want, ".*\n  [0-9:]{8}  ") + ".*\n$").MatchString(lines) {
+		t.Errorf("one line for each send and check:\n%s", lines)
+	}
 }
 
 // Where the usual port is taken dev says so, and which it took instead. Where another holds
@@ -82,7 +88,7 @@ func TestDevTakesAnotherPort(t *testing.T) {
 		if err != nil && strings.Contains(text, "http://127.0.0.1:8080/\n") {
 			return "", true
 		}
-		return "", strings.Contains(text, "\n  127.0.0.1:8080 is in use, so this is the next port that is free.\n") &&
+		return "", strings.Contains(text, "\n  127.0.0.1:8080 is in use, so this is the next free port.\n") &&
 			regexp.MustCompile(`Sign up +http://127\.0\.0\.1:80[89]\d/\n`).MatchString(text)
 	})
 }
@@ -99,9 +105,10 @@ func another(code string) string {
 func TestDevClick(t *testing.T) {
 	page, _, _ := startDev(t)
 	const click = `{"email":"carol@example.com","click":"8e03978e-40d5-43e8-bc93-6894a57f9324"}`
-	for range 2 {
-		if a := page.must(t, "POST", "/demo/sign-up", click, 200); a.Body.Countdown == "" || a.Body.WaitMS != 60000 {
-			t.Errorf("%+v", a.Body)
+	for again := range 2 {
+		a := page.must(t, "POST", "/demo/sign-up", click, 200)
+		if replayed := strings.Contains(a.Raw, `"replayed":true`); a.Body.Countdown == "" || a.Body.WaitMS != 60000 || replayed != (again == 1) {
+			t.Errorf("%s", a.Raw)
 		}
 	}
 	page.must(t, "POST", "/demo/sign-up", `{"email":"carol@example.com","click":"another"}`, 429)

@@ -37,9 +37,9 @@ func TestDataDirThatWillNotDo(t *testing.T) {
 			}
 			if file, err := os.OpenFile(lock, os.O_RDWR, 0); err == nil {
 				file.Close()
-				t.Skip("whoever runs this test may do anything")
+				t.Skip("this user may do anything")
 			}
-		}, []string{"permission denied", "has to own it"}, false},
+		}, []string{"permission denied", "must own it"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "history")
@@ -81,7 +81,7 @@ func TestDamagedBesideRedis(t *testing.T) {
 	}
 	status, _, complaint := run(t, append(environ, "MAILGATE_REDIS_URL=redis://127.0.0.1:1", shared), "serve")
 	line := complaint[strings.LastIndex(strings.TrimSpace(complaint), "\n")+1:]
-	if status != exitMisusage || !strings.Contains(line, "move it away") || !strings.Contains(line, "without redis") || strings.Contains(line, "mailed anew") {
+	if status != exitMisusage || !strings.Contains(line, "move it away") || !strings.Contains(line, "without redis") || strings.Contains(line, "sent emails again") {
 		t.Errorf("status %d: %s", status, complaint)
 	}
 }
@@ -92,13 +92,13 @@ func TestWhatRunsShort(t *testing.T) {
 	few := exec.Command("sh", "-c", `ulimit -n 100; exec "$0" serve`, os.Args[0])
 	few.Env = append(settingsFor("smtp://127.0.0.1:1?tls=none", "MAILGATE_DATA_DIR="+t.TempDir()), beProgram+"=1")
 	out, _ := few.CombinedOutput() // its end is an error, and what it says is looked at
-	if status := few.ProcessState.ExitCode(); status != exitMisusage || !strings.Contains(string(out), "; raise the number of files") || strings.Contains(string(out), "make room") {
+	if status := few.ProcessState.ExitCode(); status != exitMisusage || !strings.Contains(string(out), "; raise the limit of open files") || strings.Contains(string(out), "free some space") {
 		t.Errorf("status %d: %s", status, out)
 	}
-	if words := remedy(fmt.Errorf("%w: 3 MB free, 36 MB needed", cache.ErrFull), false); words != "; make room" {
+	if words := remedy(fmt.Errorf("%w: 3 MB free, 36 MB needed", cache.ErrFull), false); words != "; free some space" {
 		t.Errorf("without room: %q", words)
 	}
-	if words := remedy(fmt.Errorf("%w: %w", cache.ErrCorrupt, syscall.EMFILE), false); !strings.HasPrefix(words, "; raise the number of files") {
+	if words := remedy(fmt.Errorf("%w: %w", cache.ErrCorrupt, syscall.EMFILE), false); !strings.HasPrefix(words, "; raise the limit of open files") {
 		t.Errorf("a table that cannot be opened for want of files: %q", words)
 	}
 }

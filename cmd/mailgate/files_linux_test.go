@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/mailgate/mailgate/cmd/mailgate/settings"
-	"github.com/mailgate/mailgate/mailer/relay"
+	"github.com/mailgate/mailgate/cmd/mailgate/config"
+	"github.com/mailgate/mailgate/mailer"
 	"github.com/mailgate/mailgate/mailer/sandbox"
 )
 
@@ -24,7 +24,7 @@ func TestConnectionsWithin(t *testing.T) {
 		{100, 1, 1024, 100},
 		{10_000, 1, 3, 1},
 	} {
-		s := &settings.Settings{MaxConnections: tt.asked, SMTPMaxConns: 8, SMTPURL: make([]relay.URL, tt.relays)}
+		s := &config.Config{MaxConnections: tt.asked, SMTPMaxConns: 8, SMTPURL: make([]mailer.RelayURL, tt.relays)}
 		if got := connectionsWithin(s, tt.files); got != tt.want {
 			t.Errorf("of %d with %d relays and %d files: %d, want %d", tt.asked, tt.relays, tt.files, got, tt.want)
 		}
@@ -70,7 +70,7 @@ func TestStrangersLeaveFiles(t *testing.T) {
 	if open, _ := strconv.Atoi(metric(t, server, "mailgate_http_connections")); open < 1 || open > files/4 {
 		t.Errorf("%d connections are open", open)
 	}
-	warned := mentions(server.log, "fewer connections are kept open than max_connections says")
+	warned := mentions(server.log, "fewer connections than max_connections")
 	if len(warned) != 1 || warned[0]["connections"] != float64(files/4) || warned[0]["files"] != float64(files) {
 		t.Errorf("the log says %v", warned)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/rand"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -9,40 +10,38 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mailgate/mailgate/cmd/mailgate/settings"
-	"github.com/mailgate/mailgate/mailer/address"
-	"github.com/mailgate/mailgate/mailer/message"
-	"github.com/mailgate/mailgate/mailer/relay"
+	"github.com/mailgate/mailgate/cmd/mailgate/config"
+	"github.com/mailgate/mailgate/mailer"
 )
 
-// sendDeadline bounds a send as a whole: a person waits at the other end.
+// sendDeadline bounds a whole send: a person waits for it.
 const sendDeadline = 15 * time.Second
 
-// requestPatience is how long our own clients wait for an answer.
+// requestPatience is how long mailgate's own clients wait for an answer.
 const requestPatience = sendDeadline + 5*time.Second
 
-// loadTemplates reads the mails' texts, also those of the operator's own.
-func loadTemplates(s *settings.Settings) (*message.Templates, error) {
+// loadTemplates reads the built-in templates and those of the operator.
+func loadTemplates(s *config.Config) (*mailer.Templates, error) {
 	name, own := "locale", fs.FS(nil)
 	if s.Templates != "" {
 		name, own = "templates", os.DirFS(s.Templates)
 		if info, err := os.Stat(s.Templates); err != nil || !info.IsDir() {
-			return nil, s.Complain(name, s.Templates+" is not a directory that can be read")
+			return nil, s.Complain(name, s.Templates+" is not a directory that can be read; give one, or leave it out for the built-in templates")
 		}
 	}
-	templates, err := message.LoadTemplates(own, s.Locale)
+	templates, err := mailer.LoadTemplates(own, s.Locale)
 	if err == nil {
 		return templates, nil
 	}
-	// Where another default would do, it is the locale that is wrong, not a template.
-	if others, wrong := message.LoadTemplates(own, "en"); wrong == nil {
+	// If another default works, the locale is wrong, not a template.
+	if others, wrong := mailer.LoadTemplates(own, "en"); wrong == nil {
 		return nil, s.Complain("locale", fmt.Sprintf("not every template has %q; %s", s.Locale, localesIn(others)))
 	}
 	return nil, s.Complain(name, err.Error())
 }
 
-// localesIn says which locales there are: "code: en, zh".
-func localesIn(templates *message.Templates) string {
+// localesIn lists the locales of each template: "code: en, zh".
+func localesIn(templates *mailer.Templates) string {
 	var all []string
 	for _, name := range templates.Names() {
 		all = append(all, name+": "+strings.Join(templates.Locales(name), ", "))
@@ -50,22 +49,22 @@ func localesIn(templates *message.Templates) string {
 	return strings.Join(all, "; ")
 }
 
-func newComposer(s *settings.Settings) (*message.Composer, error) {
+func newComposer(s *config.Config) (*mailer.Composer, error) {
 	templates, err := loadTemplates(s)
 	if err != nil {
 		return nil, err
 	}
-	composer, err := message.NewComposer(s.From, templates)
+	composer, err := mailer.NewComposer(s.From, templates, rand.Reader)
 	if err != nil {
-		return nil, s.Complain("templates", err.Error()) // those built in suit any sender
+		return nil, s.Complain("templates", err.Error()) // the built-in ones suit any sender
 	}
 	return composer, nil
 }
 
-// newRelays makes the connections to the relays; the first mail dials.
-func newRelays(s *settings.Settings, log *slog.Logger, hooks relay.Hooks) (*relay.Relays, error) {
-	host, _ := os.Hostname() // without one it is the sender's domain
-	relays, err := relay.New(s.SMTPURL, relay.Options{
+// newRelays prepares the connections to the relays; the first email dials.
+func newRelays(s *config.Config, log *slog.Logger, hooks mailer.Hooks) (*mailer.Relays, error) {
+	host, _ := os.Hostname() // if empty, the sender's domain is used
+	relays, err := mailer.NewRelays(s.SMTPURL, mailer.Options{
 		MaxConns: s.SMTPMaxConns,
 		Deadline: sendDeadline,
 		HELO:     heloName(host, s.From),
@@ -79,18 +78,17 @@ func newRelays(s *settings.Settings, log *slog.Logger, hooks relay.Hooks) (*rela
 	return relays, nil
 }
 
-func pace(s *settings.Settings) relay.Pace {
+func pace(s *config.Config) mailer.Pace {
 	if s.SMTPRate == 0 {
-		return relay.Pace{}
+		return mailer.Pace{}
 	}
-	return relay.Pace{PerSecond: s.SMTPRate, Queue: s.SMTPQueue}
+	return mailer.Pace{PerSecond: s.SMTPRate, Queue: s.SMTPQueue}
 }
 
-// heloName is how mailgate introduces itself: by the machine's name if others may know it,
-// as relays like it, else by the sender's domain. Relays refuse a name that no mail could go
-// to, as with an underscore.
-func heloName(host string, from message.Sender) string {
-	postmaster, err := address.Parse("postmaster@"+strings.Trim(host, "."), address.Identity{})
+// heloName is the name for HELO: that of the machine if it is public, which relays prefer,
+// else the sender's domain. Relays refuse a name that cannot be in an address.
+func heloName(host string, from mailer.Sender) string {
+	postmaster, err := mailer.ParseAddress("postmaster@"+strings.Trim(host, "."), mailer.Identity{})
 	if err != nil || isPrivate(postmaster.String()) {
 		postmaster = from.Address
 	}
@@ -98,7 +96,7 @@ func heloName(host string, from message.Sender) string {
 	return domain
 }
 
-// isPrivate tells what a machine calls itself from a name that others may know.
+// isPrivate reports whether a name means something on the local network only.
 func isPrivate(address string) bool {
 	top := address[strings.LastIndexByte(address, '.')+1:]
 	return slices.Contains([]string{"localdomain", "localhost", "local", "internal", "lan", "home"}, top)

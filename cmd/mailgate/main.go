@@ -1,3 +1,12 @@
+// Command mailgate is a service in front of SMTP that prevents abuse of "send me a code"
+// forms.
+//
+//	mailgate dev       try it: everything in one process, nothing to set up
+//	mailgate serve     run it
+//	mailgate --help    the other commands, and every setting
+//
+// Package config reads and checks the settings; program.go wires the parts and gives each
+// plain values.
 package main
 
 import (
@@ -8,21 +17,14 @@ import (
 	"syscall"
 )
 
-// main hands the process over to Run. The first SIGTERM or interrupt asks for an
-// orderly end, the second ends the process at once.
+// main runs the program. The first SIGTERM or interrupt asks for an orderly shutdown, the
+// second ends the process at once.
 func main() {
-	collectEarly()
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(50) // a third less memory, and no slower
+	}
 	keepPrivate()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	os.Exit(Run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
-}
-
-// collectEarly keeps the heap within one and a half times of what is in use. A write to
-// a disk of a million mailboxes costs no more for it, and the process stays a third
-// smaller. GOGC, if set, has its way.
-func collectEarly() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(50)
-	}
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/mailgate/mailgate/api"
-	"github.com/mailgate/mailgate/cmd/mailgate/settings"
+	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/cmd/mailgate/config"
 	"github.com/mailgate/mailgate/outage"
 	"github.com/mailgate/mailgate/redisstore"
 	"github.com/mailgate/mailgate/throttle"
@@ -17,22 +18,31 @@ import (
 	codes "github.com/mailgate/mailgate/verify/cluster"
 )
 
-// goingOn is the history in Redis, and one of this node's own, in its data directory, to go on
-// with while Redis is away.
-func goingOn(s *settings.Settings, shared history, store *redisstore.Store, first throttle.Policy, log *slog.Logger) (history, error) {
-	own, err := openDisk(s, s.DataDir, first, store.Now, log)
+// goingOn is the history in Redis, and one of this node's own to go on with while Redis is
+// away. It is in a data directory only where one was asked for.
+func goingOn(s *config.Config, shared history, store *redisstore.Store, first throttle.Policy, log *slog.Logger) (history, error) {
+	dir := ownDir(s)
+	own, err := openDisk(s, dir, first, store.Now, log)
 	if err != nil {
 		return history{}, err
 	}
 	watch, err := outage.NewWatch(outage.Options{
-		Disk: own.disk, Shared: store.Ready, Now: store.Now, Log: log,
-		Away:  func(err error) bool { return errors.Is(err, redisstore.ErrAway) },
+		Disk: own.disk, Kept: dir != cache.Memory, Shared: store.Ready, Whole: store.Whole, Now: store.Now, Log: log,
 		Wrong: func(err error) bool { return errors.Is(err, redisstore.ErrReply) },
 	})
 	if err != nil {
 		return history{}, errors.Join(fmt.Errorf("opening the history: %w", err), own.close(context.Background()))
 	}
 	return join(watch, shared, store, own), nil
+}
+
+// ownDir is where a node keeps its own history: alone in its data directory, and beside Redis
+// there only if one was asked for.
+func ownDir(s *config.Config) string {
+	if s.UsesDataDir() {
+		return s.DataDir
+	}
+	return cache.Memory
 }
 
 // join makes one history of the two.

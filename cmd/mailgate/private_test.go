@@ -41,7 +41,7 @@ func TestTheHistoryIsPrivate(t *testing.T) {
 					t.Errorf("%s: %v, %v", filepath.Base(file), info.Mode(), err)
 				}
 			}
-			if said := strings.Contains(server.log.String(), "others on this machine may write to the data directory"); said != tt.warned {
+			if said := strings.Contains(server.log.String(), "other users of this machine may write to the data directory"); said != tt.warned {
 				t.Errorf("warned %v", said)
 			}
 		})

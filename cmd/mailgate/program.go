@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -18,45 +18,39 @@ import (
 	"github.com/mailgate/mailgate"
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/clock"
-	"github.com/mailgate/mailgate/cmd/mailgate/settings"
-	"github.com/mailgate/mailgate/mailer/relay"
+	"github.com/mailgate/mailgate/cmd/mailgate/config"
+	"github.com/mailgate/mailgate/mailer"
 	keys "github.com/mailgate/mailgate/secret"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/memory"
 	"github.com/mailgate/mailgate/throttle/meter"
 )
 
-// A program is everything that runs, put together from settings. This is the one
-// place that knows all the parts.
+// A program is everything that runs. It is the one place that knows all parts.
 type program struct {
-	settings *settings.Settings
-	logTo    *unreadLog
-	log      *slog.Logger
-	history  history
-	content  content // in force
-	relays   *relay.Relays
-	server   *api.Server
-	reloads  reloads
-	lookout  *lookout
-	digest   string // of the secret, where servers share a history and so have to share that
+	config  *config.Config
+	log     *slog.Logger
+	history history
+	content content // in force
+	relays  *mailer.Relays
+	server  *api.Server
+	reloads reloads
+	usable  prometheus.Gauge // whether the history can be used
+	digest  string           // of the secret, where processes share a history
 }
 
-// build opens what the settings name. Nothing is served yet; the caller has it serve, or
-// abandons it. Requests for paths that are not the API's go to fallback, which may be nil.
-func build(ctx context.Context, s *settings.Settings, logTo io.Writer, fallback http.Handler) (*program, error) {
-	p := &program{settings: s, logTo: newUnreadLog(logTo)}
-	p.log = newLog(s, p.logTo)
-	p.logTo.tell = func(lost int) {
-		p.log.Error("lines of the log were lost, as nobody read it", "lines", lost)
-	}
-	if err := p.open(ctx, newAudit(s, keptLog{p.logTo}), fallback); err != nil {
+// build opens what the settings name. The caller serves the program, or abandons it.
+// Requests for paths that the API does not have go to fallback, which may be nil.
+func build(ctx context.Context, c *config.Config, log slog.Handler, audit io.Writer, fallback http.Handler) (*program, error) {
+	p := &program{config: c, log: slog.New(log)}
+	if err := p.open(ctx, newAudit(c, audit), fallback); err != nil {
 		return nil, errors.Join(err, p.abandon(ctx))
 	}
 	return p, nil
 }
 
 func (p *program) open(ctx context.Context, audit *slog.Logger, fallback http.Handler) error {
-	options, err := fixedOptions(p.settings)
+	options, err := fixedOptions(p.config)
 	if err != nil {
 		return err
 	}
@@ -66,16 +60,19 @@ func (p *program) open(ctx context.Context, audit *slog.Logger, fallback http.Ha
 	options.Metrics = prometheus.NewRegistry()
 	options.Metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	p.reloads = newReloads(options.Metrics, p.content.rules)
-	p.lookout = newLookout(options.Metrics, p.settings, p.history.ready)
-	options.Metrics.MustRegister(p.logTo.counter())
+	p.usable = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "mailgate_store_ready",
+		Help: "1 while the history can be used; checked every ten seconds.",
+	})
+	options.Metrics.MustRegister(p.usable)
 	hooks, err := api.RelayHooks(options.Metrics)
 	if err != nil {
 		return fmt.Errorf("preparing the metrics: %w", err)
 	}
-	if p.relays, err = newRelays(p.settings, p.log, hooks); err != nil {
+	if p.relays, err = newRelays(p.config, p.log, hooks); err != nil {
 		return err
 	}
-	options.Sender, options.RelayStats = api.FromRelays(p.relays), p.relays.Stats
+	options.Sender, options.RelayStats = p.relays, p.relays.Stats
 	options.Log, options.Audit = p.log, audit
 	options.Fallback = fallback
 	if p.server, err = api.New(options); err != nil {
@@ -88,23 +85,23 @@ func (p *program) open(ctx context.Context, audit *slog.Logger, fallback http.Ha
 	return nil
 }
 
-// openContent reads the rules and templates, and then opens what the rules count on.
+// openContent reads the rules and templates, and opens the history for them.
 func (p *program) openContent(ctx context.Context, options *api.Options) (err error) {
-	if p.content, err = readContent(p.settings); err != nil {
+	if p.content, err = readContent(p.config); err != nil {
 		return err
 	}
-	if p.history, err = openHistory(ctx, p.settings, p.content.rules.Mailbox().Tiers, p.log); err != nil {
+	if p.history, err = openHistory(ctx, p.config, p.content.rules.Mailbox().Tiers, p.log); err != nil {
 		return err
 	}
-	if options.Secret, err = openSecret(p.settings); err != nil {
+	if options.Secret, err = openSecret(p.config); err != nil {
 		return err
 	}
-	if p.settings.RedisURL != "" {
+	if p.config.RedisURL != "" {
 		if p.digest, err = keys.Digest(options.Secret); err != nil {
-			return p.settings.Complain("secret", err.Error())
+			return p.config.Complain("secret", err.Error())
 		}
 	}
-	options.Codes, options.Guesses, options.Repeats = p.history.codes, p.history.guesses(p.settings.Guesses), p.history.repeats
+	options.Codes, options.Guesses, options.Repeats = p.history.codes, p.history.guesses(p.config.Guesses), p.history.repeats
 	options.Ready, options.Patience = p.history.ready, p.history.patience
 	if p.history.watch != nil {
 		options.DegradedSince = func() int64 { return p.history.watch.State().Since }
@@ -113,24 +110,24 @@ func (p *program) openContent(ctx context.Context, options *api.Options) (err er
 	return err
 }
 
-// fixedOptions are those that follow from the settings alone.
-func fixedOptions(s *settings.Settings) (o api.Options, err error) {
-	if o.Identity, err = newIdentity(s); err != nil {
+// fixedOptions follow from the settings alone.
+func fixedOptions(c *config.Config) (o api.Options, err error) {
+	if o.Identity, err = newIdentity(c); err != nil {
 		return o, err
 	}
-	if o.APIKeys, o.AdminKeys, err = accessKeys(s); err != nil {
+	if o.APIKeys, o.AdminKeys, err = accessKeys(c); err != nil {
 		return o, err
 	}
-	if o.Lookups, err = aSecond(s, "lookup_rate", s.LookupRate); err != nil {
+	if o.Lookups, err = perSecond(c, "lookup-rate", c.LookupRate); err != nil {
 		return o, err
 	}
-	if o.Countdowns, err = aSecond(s, "countdown_rate", s.CountdownRate); err != nil {
+	if o.Countdowns, err = perSecond(c, "countdown-rate", c.CountdownRate); err != nil {
 		return o, err
 	}
-	o.CodeLife = s.CodeLife.Milliseconds()
-	o.TrustedProxies, o.MaxConnections = s.TrustedProxies, connectionsWithin(s, mostFiles())
-	o.SendDeadline, o.StorePatience, o.DrainDelay = sendDeadline, storePatience(s), s.DrainDelay
-	o.OpenAPI, o.Version, o.Ops = mailgate.OpenAPI, currentVersion(), s.OpsListen != ""
+	o.CodeLife = c.CodeLife.Milliseconds()
+	o.TrustedProxies, o.MaxConnections = c.TrustedProxies, connectionsWithin(c, maxFiles())
+	o.SendDeadline, o.StorePatience, o.DrainDelay = sendDeadline, storePatience(c), c.DrainDelay
+	o.OpenAPI, o.Version = mailgate.OpenAPI, currentVersion()
 	o.Now = clock.Now
 	return o, nil
 }
@@ -138,76 +135,64 @@ func fixedOptions(s *settings.Settings) (o api.Options, err error) {
 // lookupBurst is how many seconds' worth of lookups may come at once.
 const lookupBurst = 4
 
-// aSecond bounds how often each key, or each address, may look things up; 0 is no bound.
-// It is forgotten with the process, as it protects nobody but those who are there.
-func aSecond(s *settings.Settings, name string, rate int) (throttle.Limiter, error) {
+// perSecond limits the lookups of each key or address; 0 is no limit.
+func perSecond(c *config.Config, name string, rate int) (throttle.Limiter, error) {
 	if rate == 0 {
 		return nil, nil
 	}
 	bucket, err := meter.NewTokenBucket(throttle.Tier{Name: "second", Limit: rate, Window: 1000}, lookupBurst*rate)
 	if err != nil {
-		return nil, s.Complain(name, err.Error())
+		return nil, c.Complain(name, err.Error())
 	}
 	return memory.New(bucket, memory.Options{}), nil
 }
 
-// accessKeys are the keys to ask for. Where keys are asked for at all but none was
-// set for operators, theirs is one that nobody knows.
-func accessKeys(s *settings.Settings) (forAPI, forAdmins api.Keys, err error) {
-	if forAPI, err = api.ParseKeys(string(s.APIKeys)); err != nil {
-		return forAPI, forAdmins, s.Complain("api_keys", err.Error())
+// accessKeys are the keys that open the API. Where back ends need a key and operators have
+// none, the operator routes are closed by a random one.
+func accessKeys(c *config.Config) (forAPI, forAdmins api.Keys, err error) {
+	if forAPI, err = api.ParseKeys(string(c.APIKeys)); err != nil {
+		return forAPI, forAdmins, c.Complain("api-keys", err.Error())
 	}
-	admins := string(s.AdminKeys)
-	if admins == "" && s.APIKeys != "" {
-		admins = "nobody:" + rand.Text()
+	admins := string(c.AdminKeys)
+	if admins == "" && c.APIKeys != "" {
+		admins = "closed:" + rand.Text()
 	}
 	if forAdmins, err = api.ParseKeys(admins); err != nil {
-		return forAPI, forAdmins, s.Complain("admin_keys", err.Error())
+		return forAPI, forAdmins, c.Complain("admin-keys", err.Error())
 	}
 	return forAPI, forAdmins, nil
 }
 
-// serve answers requests until ctx ends; then it lets those in flight finish, within
-// the grace, and closes everything. So it does where the listener fails, which is an error.
-// Each signal from again has the content read again.
-func (p *program) serve(ctx context.Context, at listeners, again <-chan os.Signal) error {
+// serve answers requests until ctx ends or the listener fails, which is an error. Then it
+// lets those in flight finish, within the grace, and closes everything. Each signal from
+// reload reads the content again.
+func (p *program) serve(ctx context.Context, listener net.Listener, reload <-chan os.Signal) error {
 	if p.history.watch != nil {
-		p.history.watch.Start() // not before: its end waits for Redis where anything is owed
+		p.history.watch.Start() // not before: its end waits for Redis if records are owed
 	}
-	p.lookout.begin()
-	served := p.serveAt(at)
+	stopChecks := p.checkStore()
+	served := make(chan error, 1)
+	go func() {
+		defer close(served)
+		served <- p.server.Serve(listener)
+	}()
 	for {
 		select {
 		case err := <-served:
-			p.log.Error("nothing more can be accepted", "error", err)
-			return errors.Join(fmt.Errorf("serving: %w", err), p.drain(ctx, served))
-		case <-again:
+			p.log.Error("the listener failed", "error", err)
+			return errors.Join(fmt.Errorf("serving: %w", err), p.drain(ctx, served, stopChecks))
+		case <-reload:
 			p.reload()
 		case <-ctx.Done():
-			return p.drain(ctx, served)
+			return p.drain(ctx, served, stopChecks)
 		}
 	}
 }
 
-// serveAt serves at all listeners. The channel has the error of the first that ends before its time,
-// and is closed when all have ended.
-func (p *program) serveAt(at listeners) <-chan error {
-	served := make(chan error, 2)
-	var all sync.WaitGroup
-	all.Go(func() { served <- p.server.Serve(at.main) })
-	if at.ops != nil {
-		all.Go(func() { served <- p.server.ServeOps(at.ops) })
-	}
-	go func() {
-		all.Wait()
-		close(served)
-	}()
-	return served
-}
-
-// drain ends the serving.
-func (p *program) drain(ctx context.Context, served <-chan error) error {
-	grace := p.settings.ShutdownGrace
+// drain finishes the requests in flight and closes the stores.
+func (p *program) drain(ctx context.Context, served <-chan error, stopChecks func()) error {
+	grace := p.config.ShutdownGrace
+	p.notify("STOPPING=1")
 	p.log.Info("draining", "grace", grace.String())
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
@@ -215,33 +200,68 @@ func (p *program) drain(ctx context.Context, served <-chan error) error {
 	if err != nil {
 		err = fmt.Errorf("requests were cut off after %s: %w", grace, err)
 	} else {
-		for one := range served {
-			err = errors.Join(err, one)
-		}
+		err = <-served
 	}
-	p.lookout.end()
+	stopChecks()
 	err = errors.Join(err, p.close(within))
 	p.log.Info("stopped")
 	return err
 }
 
-// abandon closes what will not serve.
+// checkEvery bounds how long an outage goes unnoticed that no request meets.
+const checkEvery = 10 * time.Second
+
+// checkStore keeps the metric of the history current, as /readyz would answer: so an outage
+// at night shows before a user meets it, and a node beside Redis has met it when it starts.
+// The returned function ends that, and does not wait for a Redis that hangs.
+func (p *program) checkStore() (stop func()) {
+	life, cancel := context.WithCancel(context.Background())
+	check := func() {
+		ctx, cancel := context.WithTimeout(life, storePatience(p.config))
+		defer cancel()
+		err := p.history.ready(ctx)
+		switch {
+		case err == nil:
+			p.usable.Set(1)
+		case life.Err() == nil:
+			p.usable.Set(0)
+		}
+	}
+	check()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		ticker := time.NewTicker(checkEvery)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				check()
+			case <-life.Done():
+				return
+			}
+		}
+	}()
+	return func() { cancel(); <-done }
+}
+
+// abandon closes a program that will not serve.
 func (p *program) abandon(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leave)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), quitTimeout)
 	defer cancel()
 	return p.close(ctx)
 }
 
-// leave is how long to take leave of the relays where requests have used up the grace.
-const leave = time.Second
+// quitTimeout bounds the QUIT to the relays where requests have used up the grace.
+const quitTimeout = time.Second
 
-// close gives back what was opened, in the order in which it is no longer needed.
+// close closes what was opened, in the order in which it is no longer needed.
 func (p *program) close(ctx context.Context) (err error) {
 	if p.relays != nil {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leave)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), quitTimeout)
 		defer cancel()
 		if p.relays.Close(ctx) != nil {
-			err = errors.New("mails were cut off")
+			err = errors.New("emails were cut off")
 		}
 	}
 	if p.history.close != nil {

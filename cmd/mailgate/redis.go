@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/api"
-	"github.com/mailgate/mailgate/cmd/mailgate/settings"
+	"github.com/mailgate/mailgate/cmd/mailgate/config"
 	repeats "github.com/mailgate/mailgate/idempotency/cluster"
 	"github.com/mailgate/mailgate/outage"
 	"github.com/mailgate/mailgate/redisstore"
@@ -19,13 +19,13 @@ import (
 )
 
 // openShared opens Redis.
-func openShared(ctx context.Context, s *settings.Settings, first throttle.Policy, log *slog.Logger) (h history, store *redisstore.Store, err error) {
+func openShared(ctx context.Context, s *config.Config, first throttle.Policy, log *slog.Logger) (h history, store *redisstore.Store, err error) {
 	redisstore.LogTo(log)
 	store, err = redisstore.Open(redisstore.Options{
 		URL: string(s.RedisURL), Prefix: string(s.RedisPrefix) + ":{}", Timeout: s.RedisTimeout, Confirm: s.RedisConfirm,
 	})
 	if err != nil {
-		return history{}, nil, s.Complain("redis_url", err.Error())
+		return history{}, nil, s.Complain("redis-url", err.Error())
 	}
 	if h, err = inRedis(store, first); err != nil {
 		return history{}, nil, errors.Join(fmt.Errorf("opening the history: %w", err), store.Close())

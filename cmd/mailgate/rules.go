@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/mailgate/mailgate/cmd/mailgate/settings"
-	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/mailgate/mailgate/cmd/mailgate/config"
+	"github.com/mailgate/mailgate/mailer"
 	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/rules/rulefile"
 	"github.com/mailgate/mailgate/strictyaml"
@@ -13,8 +13,8 @@ import (
 	"github.com/mailgate/mailgate/throttle/meter"
 )
 
-// readRules reads the rules file, or has the built-in rules where none is set.
-func readRules(s *settings.Settings) (rulefile.File, error) {
+// readRules reads the rules file, or returns the built-in rules if none is set.
+func readRules(s *config.Config) (rulefile.File, error) {
 	identity, err := newIdentity(s)
 	if err != nil {
 		return rulefile.File{}, err
@@ -23,12 +23,12 @@ func readRules(s *settings.Settings) (rulefile.File, error) {
 		Tiers:        s.Tiers,
 		SendDeadline: sendDeadline.Milliseconds(),
 		Mailbox: func(text string) (string, error) {
-			address, err := address.Parse(text, identity)
+			address, err := mailer.ParseAddress(text, identity)
 			return address.Key(), err
 		},
 	}
-	if tiers := s.Origin("tiers"); tiers.Given() {
-		d.TiersSetBy = tiers.Place
+	if s.Given("tiers") {
+		d.TiersSetBy = s.Place("tiers")
 	}
 	if s.Rules == "" {
 		return rulefile.Default(d)
@@ -37,29 +37,29 @@ func readRules(s *settings.Settings) (rulefile.File, error) {
 	var wrong *strictyaml.Error
 	switch {
 	case errors.As(err, &wrong):
-		return file, &settings.Error{Place: wrong.Place.String(), Problem: wrong.Problem}
+		return file, &config.Error{Place: wrong.Place.String(), Problem: wrong.Problem}
 	case err != nil:
 		return file, s.Complain("rules", err.Error())
 	}
 	return file, nil
 }
 
-func newIdentity(s *settings.Settings) (address.Identity, error) {
-	identity, err := address.NewIdentity(s.Fold)
+func newIdentity(s *config.Config) (mailer.Identity, error) {
+	identity, err := mailer.NewIdentity(s.Fold)
 	if err != nil {
 		return identity, fmt.Errorf("preparing the rules for addresses: %w", err)
 	}
 	return identity, nil
 }
 
-// ruleSet puts the rules on what is on record. What a rule of the same name has counted
-// by the same is still there, as far as its algorithm can go on with it.
+// ruleSet makes the limiters of the rules. A rule keeps the counts of one with the same name
+// and "by", if its algorithm can read them.
 func (h history) ruleSet(file rulefile.File) (*rules.Set, error) {
 	var all []rules.Rule
 	for _, r := range file.Rules {
 		_, queues := r.Meter.(meter.LeakyBucket)
 		rule := rules.Rule{Name: r.Name, By: r.By, Queues: queues, Shadow: r.Shadow, Exempt: r.Exempt}
-		if r.Resends != nil { // made first: what an outage leaves is recorded through the other
+		if r.Resends != nil { // first: what an outage leaves is recorded through the other
 			rule.Resends = h.meter(recordsOf(r), r.Resends)
 		}
 		if r.Name == rules.MailboxRule {
@@ -72,12 +72,12 @@ func (h history) ruleSet(file rulefile.File) (*rules.Set, error) {
 	return rules.New(rules.Options{Remote: h.remote}, all...)
 }
 
-// recordsOf is where a rule's records are. What it counts by is in it, so that a rule which
-// comes to count by something else does not meet what it counted before.
+// recordsOf names the records of a rule. It has the "by", so that a rule which changes that
+// starts from zero.
 func recordsOf(r rulefile.Rule) string { return "rule-" + r.Name + "-" + string(r.By) }
 
-// actions are the limiters of the actions, by name. An action and a rule of one name
-// have nothing in common.
+// actions are the limiters of the actions, by name. An action and a rule of one name share
+// nothing.
 func (h history) actions(file rulefile.File) map[string]throttle.Limiter {
 	all := map[string]throttle.Limiter{}
 	for _, a := range file.Actions {

@@ -71,7 +71,7 @@ func TestRulesDigest(t *testing.T) {
 // check-config. Other exempt keys are not.
 func TestExemptKeysThatAreNotSet(t *testing.T) {
 	const rules = "rules: [{name: client-ip, exempt: {api_keys: [app, apq, bpp]}}]"
-	const says = `"msg":"a rule exempts api keys that are not set","rule":"client-ip","api_keys":"apq, bpp"`
+	const says = `"msg":"the rule client-ip exempts API keys that are not set: apq, bpp"`
 	s := startSite(t, rules, "MAILGATE_DATA_DIR=:memory:")
 	for n := range 2 {
 		s.log.await(t, "a warning", func(log string) (string, bool) { return "", strings.Count(log, says) == n+1 })
@@ -91,7 +91,7 @@ func TestReloadErrorsHaveNoAddress(t *testing.T) {
 	s := startSite(t, "rules: []", "MAILGATE_DATA_DIR=:memory:")
 	for _, part := range []string{"limit: alice@example.com=1/60s", "limit: q=1/1s, exempt: {networks: [alice@example.com]}",
 		"limit: q=1/1s, exempt: {alice@example.com: 1}", "limit: q=1/1s, alice@example.com: {a: 1, a: 2}"} {
-		s.with(t, "rules: [{name: a, by: all, "+part+"}]", `"nothing was reloaded`)
+		s.with(t, "rules: [{name: a, by: all, "+part+"}]", `"reload failed`)
 	}
 	s.with(t, strings.Repeat("[", 100_000), "it is nested too deeply")
 }

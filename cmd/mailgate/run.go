@@ -6,133 +6,142 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"unicode"
 
-	"github.com/mailgate/mailgate/cmd/mailgate/settings"
+	"github.com/alecthomas/kong"
+
+	"github.com/mailgate/mailgate/cmd/mailgate/config"
 )
 
-// A call is one run of the program: what was typed, and where its output goes.
-type call struct {
-	args, environ  []string
-	stdout, stderr io.Writer
-}
+// commandLine is the grammar of the command line: the settings, which every command takes,
+// and the commands.
+type commandLine struct {
+	config.Config
 
-// A command is one thing the program can do.
-type command struct {
-	name, arguments string
-	summary         string // one line, for the list
-	teaches         string // what else there is to know, for its own help
-	run             func(context.Context, call) error
-}
-
-func commands() []command {
-	return []command{
-		serveCommand(), devCommand(), showCommand(), resetCommand(), checkConfigCommand(),
-		testMailCommand(), healthcheckCommand(), versionCommand(),
-	}
+	Serve       serveCommand       `cmd:"" help:"Run the service."`
+	Dev         devCommand         `cmd:"" help:"Try it: everything in one process, nothing to set up."`
+	CheckConfig checkConfigCommand `cmd:"" help:"Check the settings, and print them with secrets masked."`
+	TestMail    testMailCommand    `cmd:"" help:"Send one email through the relay."`
+	Show        showCommand        `cmd:"" help:"Print the limits and sends of a mailbox, from a running server."`
+	Reset       resetCommand       `cmd:"" help:"Forget the sends of a mailbox, or the subject of a rule or action."`
+	Healthcheck healthcheckCommand `cmd:"" help:"Exit with 0 if a running server is ready, else with 1."`
+	Version     versionCommand     `cmd:"" help:"Print the version."`
 }
 
 // The exit statuses.
 const (
 	exitOK       = 0
 	exitFailure  = 1 // it was tried and did not work
-	exitMisusage = 2 // it could not be tried: a wrong command line, a wrong setting
+	exitMisusage = 2 // an invalid command line or setting
 )
 
-// Run is the whole program: it carries out one command line and returns the exit
-// status. Ending ctx asks it to end in good order. What goes wrong is one line on
-// stderr.
-func Run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
-	c := call{args, environ, stdout, stderr}
-	if len(args) == 0 {
-		writeHelp(stderr)
-		return exitMisusage
-	}
-	name := args[0]
-	c.args = args[1:]
-	if name == "help" || name == "-h" || name == "--help" {
-		return c.help()
-	}
-	if name == "-v" || name == "--version" {
-		name = "version"
-	}
-	command, err := commandNamed(name)
-	switch {
-	case err != nil:
-	case asksForHelp(c.args):
-		command.writeHelp(stdout)
-	default:
-		err = command.run(ctx, c)
-	}
-	return c.status(err)
-}
+const description = `mailgate stands in front of SMTP and prevents abuse of "send me a code" forms. To see it work: mailgate dev
 
-func commandNamed(name string) (command, error) {
-	for _, command := range commands() {
-		if command.name == name {
-			return command, nil
+A setting is a flag, or else an environment variable (MAILGATE_SMTP_URL for --smtp-url), or else a line of the YAML file that --config or MAILGATE_CONFIG names (smtp_url). A secret can be in a file of its own: --smtp-url-file, MAILGATE_SMTP_URL_FILE, smtp_url_file; so can api-keys, admin-keys, secret and redis-url. An empty variable counts as not set.`
+
+// streams is where the output of a command goes.
+type streams struct{ out, err io.Writer }
+
+// Run carries out one command line and returns the exit status. Ending ctx asks for an
+// orderly shutdown. An error is one line on stderr.
+func Run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
+	status := exitOK
+	switch {
+	case len(args) == 0:
+		args, stdout, status = []string{"--help"}, stderr, exitMisusage
+	case args[0] == "help":
+		args = append(slices.Clone(args[1:]), "--help")
+	case args[0] == "-v" || args[0] == "--version":
+		args = append([]string{"version"}, args[1:]...)
+	}
+	var line commandLine
+	helped := false
+	parser, err := kong.New(&line, append(config.Options(environ),
+		kong.Name("mailgate"), kong.Description(description),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true}),
+		kong.Help(func(options kong.HelpOptions, parsed *kong.Context) error {
+			helped = true
+			return printHelp(options, parsed)
+		}),
+		kong.Writers(stdout, stderr), kong.Exit(func(int) {}),
+		kong.Bind(&line.Config, streams{stdout, stderr}), kong.BindTo(ctx, (*context.Context)(nil)),
+	)...)
+	if err != nil {
+		return complain(stderr, fmt.Errorf("building the command line: %w", err))
+	}
+	parsed, err := parser.Parse(args)
+	switch {
+	case helped:
+		return status
+	case err != nil:
+		return complain(stderr, misuse(&line.Config, err))
+	}
+	if name := parsed.Selected().Name; name != "serve" && name != "healthcheck" { // serve logs them
+		for _, unknown := range line.Unknown() {
+			fmt.Fprintln(stderr, "mailgate: warning: "+unknown)
 		}
 	}
-	return command{}, misusage(fmt.Sprintf("there is no command %q; mailgate help lists them", name))
+	return complain(stderr, parsed.Run())
 }
 
-// misusage is a command line that cannot be carried out.
-type misusage string
+// printHelp leaves the settings to the help of the whole program.
+func printHelp(options kong.HelpOptions, parsed *kong.Context) error {
+	command := parsed.Selected()
+	for _, flag := range parsed.Model.Flags {
+		flag.Hidden = flag.Hidden || command != nil && flag.Group != nil
+	}
+	if err := kong.DefaultHelpPrinter(options, parsed); err != nil || command == nil {
+		return err
+	}
+	_, err := fmt.Fprintln(parsed.Stdout, "\nmailgate --help lists the settings, which are flags of every command.")
+	return err
+}
 
-func (m misusage) Error() string { return string(m) }
+// misuse is the config.Error of a command line that cannot be parsed. An argument may be an
+// address, so it is not repeated.
+func misuse(c *config.Config, err error) error {
+	if failed, ok := errors.AsType[*kong.ParseError](err); ok && failed.Context.Selected() != nil && strings.HasPrefix(err.Error(), "unexpected argument") {
+		return &config.Error{Problem: "too many arguments; see mailgate " + failed.Context.Selected().Name + " --help"}
+	}
+	return c.Explain(err)
+}
 
-// status writes what went wrong and returns the exit status.
-func (c call) status(err error) int {
+// complain prints an error and returns the exit status.
+func complain(stderr io.Writer, err error) int {
 	if err == nil {
 		return exitOK
 	}
-	last := newUnreadLog(c.stderr) // a process whose log hangs ends all the same
-	fmt.Fprintln(last, "mailgate: "+strings.Map(func(c rune) rune {
-		if unicode.IsControl(c) { // some of it may be a stranger's words
+	fmt.Fprintln(stderr, "mailgate: "+strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) { // parts of it may come from a server
 			return ' '
 		}
-		return c
+		return r
 	}, err.Error()))
-	var wrongSetting *settings.Error
-	var wrongUse misusage
-	if errors.As(err, &wrongSetting) || errors.As(err, &wrongUse) {
+	if _, ok := errors.AsType[*config.Error](err); ok {
 		return exitMisusage
 	}
 	return exitFailure
 }
 
-// settings reads the settings for a command that takes these arguments.
-func (c call) settings(arguments ...string) (*settings.Settings, []string, error) {
-	s, rest, err := settings.Read(c.args, c.environ)
-	if err != nil {
-		return nil, nil, misuse(err)
+// version is set by the linker when a release is built.
+var version string
+
+// currentVersion is the linker's, or what the go command knows of the source.
+func currentVersion() string {
+	known := ""
+	if info, ok := debug.ReadBuildInfo(); ok {
+		known = info.Main.Version
 	}
-	if err := c.expect(rest, arguments...); err != nil {
-		return nil, nil, err
-	}
-	return s, rest, nil
+	return cmp.Or(version, known, "unversioned")
 }
 
-// expect refuses a command line with more or fewer arguments than a command takes. One in
-// brackets may be left out.
-func (c call) expect(rest []string, arguments ...string) error {
-	least := len(arguments)
-	if least > 0 && strings.HasPrefix(arguments[least-1], "[") {
-		least--
-	}
-	if least <= len(rest) && len(rest) <= len(arguments) {
-		return nil
-	}
-	takes := cmp.Or(strings.Join(arguments, " "), "no argument")
-	return misusage(fmt.Sprintf("this command takes %s; arguments given: %d; see its --help", takes, len(rest)))
-}
+type versionCommand struct{}
 
-// misuse makes any error in reading settings one of use.
-func misuse(err error) error {
-	var wrong *settings.Error
-	if errors.As(err, &wrong) {
-		return err
-	}
-	return misusage(err.Error())
+func (versionCommand) Run(to streams) error {
+	_, err := fmt.Fprintf(to.out, "mailgate %s %s %s/%s\n", currentVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return err
 }

@@ -56,7 +56,7 @@ func TestSecretIsKept(t *testing.T) {
 				t.Fatal(err)
 			}
 			cut := launch(t, environ, "serve")
-			if status := cut.end(t); status != exitMisusage || !strings.Contains(cut.log.String(), "MAILGATE_DATA_DIR: the secret in "+path+" is not whole") {
+			if status := cut.end(t); status != exitMisusage || !strings.Contains(cut.log.String(), "MAILGATE_DATA_DIR: the secret in "+path+" is truncated") {
 				t.Errorf("status %d: %s", status, cut.log)
 			}
 			continue
@@ -95,9 +95,9 @@ func TestSecretOutlastsAPowerCut(t *testing.T) {
 func TestSecretIsMadeOrAskedFor(t *testing.T) {
 	relay := startRelay(t, sandbox.Options{})
 	server := startServer(t, settingsFor(relay.URL(), "MAILGATE_DATA_DIR=:memory:"))
-	server.log.await(t, "the word", logged("a secret was made that ends with this process, as nothing is kept on disk", "level"))
+	server.log.await(t, "the word", logged("made a secret that ends with this process, as nothing is kept on disk", "level"))
 	status, _, stderr := run(t, settingsFor(relay.URL(), "MAILGATE_REDIS_URL=redis://127.0.0.1:1"), "serve")
-	if want := "mailgate: MAILGATE_SECRET: it must be set where the history is in redis, to the same for all processes; make one, as with: openssl rand -hex 32\n"; status != exitMisusage || stderr != want {
+	if want := "mailgate: MAILGATE_SECRET: must be set with redis_url, to the same for all processes; make one: openssl rand -hex 32\n"; status != exitMisusage || stderr != want {
 		t.Errorf("status %d: %s", status, stderr)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"strconv"
@@ -14,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mailgate/mailgate/cmd/mailgate/settings"
 	"github.com/mailgate/mailgate/mailer/sandbox"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/redisstore/redistest"
@@ -99,7 +99,7 @@ func TestServeWithoutKeys(t *testing.T) {
 	anybody := newClient(t, server.URL, "")
 	anybody.mustSend(t, "alice@example.com", 200)
 	anybody.must(t, "POST", "/admin/mailboxes/alice@example.com/reset", "", 200)
-	server.log.await(t, "the warning", logged("no api keys are set: no key is asked for, and this machine alone is served", "level"))
+	server.log.await(t, "the warning", logged("no api keys are set: only this machine is served, and no key is asked for", "level"))
 }
 
 // With keys for applications and none for operators, nobody is an operator.
@@ -358,11 +358,8 @@ func TestGraceIsBounded(t *testing.T) {
 // Where the listener fails, what is in flight is finished before the stores close.
 func TestTheListenerFails(t *testing.T) {
 	relay := startRelay(t, sandbox.Options{})
-	s, _, err := settings.Read(nil, settingsFor(relay.URL(), "MAILGATE_DATA_DIR=:memory:"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := build(t.Context(), s, newOutput(), nil)
+	s := configOf(t, settingsFor(relay.URL(), "MAILGATE_DATA_DIR=:memory:"))
+	p, err := build(t.Context(), s, slog.DiscardHandler, newOutput(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -457,7 +454,7 @@ func TestOneProcessADirectory(t *testing.T) {
 	if status := second.end(t); status != exitMisusage {
 		t.Errorf("exit status %d", status)
 	}
-	if got, want := second.log.String(), "mailgate: MAILGATE_DATA_DIR: "+dir+": opening the data directory: another process is using this data directory; stop that one first, or give each its own\n"; got != want {
+	if got, want := second.log.String(), "mailgate: MAILGATE_DATA_DIR: "+dir+": opening the data directory: another process is using this data directory; stop it first, or give each process its own\n"; got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 	newClient(t, first.URL, apiKey).mustSend(t, "alice@example.com", 200)

@@ -9,103 +9,116 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 )
 
-// A Client asks mailgate, and hands on what it says as it is. A back end of yours takes the
-// package client, which reads the answers as well.
+// A Client is how the sign-up form reaches mailgate. A back end of yours takes the package
+// client instead, which reads the answers as well.
 type Client struct {
 	URL      string // http://127.0.0.1:8080
 	APIKey   string // the secret of one of MAILGATE_API_KEYS
-	AdminKey string // the secret of one of MAILGATE_ADMIN_KEYS; only Reset shows it
+	AdminKey string // the secret of one of MAILGATE_ADMIN_KEYS, for the reset button
 	HTTP     *http.Client
 }
 
-// An Answer is what mailgate said: the status, and the JSON that came with it. One that was
-// given again under a click has "replayed": true in it, which the countdown looks for.
-type Answer struct {
-	Status int
-	Body   json.RawMessage
+// form is what the pages send.
+type form struct {
+	Email  string `json:"email"`
+	Code   string `json:"code"`
+	Locale string `json:"locale"`
+	Click  string `json:"click"` // the same for all requests of one click
 }
 
-// SendCode asks mailgate to make a code and mail it. The status is 200 when a relay has
-// accepted the mail, 429 when the mailbox has to wait; the body then says for what and how
-// long. The click stands for what the visitor did: asked again with the same one, mailgate
-// gives the first answer and sends no second mail. So where no answer came it is asked
-// once more.
-func (c *Client) SendCode(ctx context.Context, click, email, locale string) (Answer, error) {
-	send := func() (Answer, error) {
-		return c.do(ctx, http.MethodPost, "/send-code", c.APIKey, click, struct {
-			Email  string `json:"email"`
-			Locale string `json:"locale,omitempty"`
-		}{email, locale})
+// An ask is one request to mailgate.
+type ask struct{ method, path, key, click, body string }
+
+func (c *Client) sendCode(f form) ask {
+	return ask{http.MethodPost, "/send-code", c.APIKey, f.Click, fields("email", f.Email, "locale", f.Locale)}
+}
+
+func (c *Client) verifyCode(f form) ask {
+	return ask{http.MethodPost, "/verify-code", c.APIKey, "", fields("email", f.Email, "code", f.Code)}
+}
+
+func (c *Client) mailbox(f form) ask {
+	return ask{http.MethodGet, "/mailboxes/" + url.PathEscape(f.Email), c.APIKey, "", ""}
+}
+
+func (c *Client) reset(f form) ask {
+	return ask{http.MethodPost, "/admin/mailboxes/" + url.PathEscape(f.Email) + "/reset", c.AdminKey, "", fields("reason", "asked for on the demo page")}
+}
+
+// fields are names and values as a JSON object, without the empty values.
+func fields(pairs ...string) string {
+	body := map[string]string{}
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			body[pairs[i]] = pairs[i+1]
+		}
 	}
-	answer, err := send()
-	if err != nil && click != "" {
-		return send()
+	text, _ := json.Marshal(body) // strings can always be written
+	return string(text)
+}
+
+// forward answers a page with what mailgate says, unchanged, so that the countdown can read
+// it. A send completes even if the visitor leaves the page; the HTTP client's timeout bounds
+// it.
+func (c *Client) forward(about func(form) ask) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		f, ok := readForm(w, r)
+		if !ok {
+			return
+		}
+		status, body, err := c.do(context.WithoutCancel(r.Context()), about(f))
+		if err != nil {
+			fail(w, http.StatusBadGateway, "mailgate does not answer")
+			return
+		}
+		writeJSON(w, status, json.RawMessage(body))
 	}
-	return answer, err
 }
 
-// VerifyCode has checked what the visitor typed: 200 if it is the code, 422 with the
-// attempts that are left if it is another, 410 if there is none any more, 429 if there
-// were too many guesses.
-func (c *Client) VerifyCode(ctx context.Context, email, code string) (Answer, error) {
-	return c.do(ctx, http.MethodPost, "/verify-code", c.APIKey, "", struct {
-		Email string `json:"email"`
-		Code  string `json:"code"`
-	}{email, code})
-}
-
-// Mailbox asks how a mailbox stands, without sending.
-func (c *Client) Mailbox(ctx context.Context, email string) (Answer, error) {
-	return c.do(ctx, http.MethodGet, "/mailboxes/"+url.PathEscape(email), c.APIKey, "", nil)
-}
-
-// Reset lets a mailbox start afresh, as an operator would.
-func (c *Client) Reset(ctx context.Context, email, reason string) (Answer, error) {
-	return c.do(ctx, http.MethodPost, "/admin/mailboxes/"+url.PathEscape(email)+"/reset", c.AdminKey, "", struct {
-		Reason string `json:"reason"`
-	}{reason})
-}
-
-// maxAnswer is far more than any answer of mailgate.
 const maxAnswer = 64 << 10
 
-func (c *Client) do(ctx context.Context, method, path, key, once string, question any) (Answer, error) {
-	var body io.Reader = http.NoBody
-	if question != nil {
-		text, err := json.Marshal(question)
-		if err != nil {
-			return Answer{}, fmt.Errorf("writing the question: %w", err)
-		}
-		body = bytes.NewReader(text)
-	}
-	request, err := http.NewRequestWithContext(ctx, method, c.URL+path, body)
+func (c *Client) do(ctx context.Context, a ask) (status int, body []byte, err error) {
+	request, err := http.NewRequestWithContext(ctx, a.method, c.URL+a.path, strings.NewReader(a.body))
 	if err != nil {
-		return Answer{}, fmt.Errorf("making the request: %w", err)
+		return 0, nil, fmt.Errorf("making the request: %w", err)
 	}
-	request.Header.Set("Authorization", "Bearer "+key)
-	if question != nil {
-		request.Header.Set("Content-Type", "application/json")
-	}
-	if once != "" {
-		request.Header.Set("Idempotency-Key", once)
+	request.Header.Set("Authorization", "Bearer "+a.key)
+	request.Header.Set("Content-Type", "application/json")
+	if a.click != "" {
+		request.Header.Set("Idempotency-Key", a.click)
 	}
 	response, err := c.HTTP.Do(request)
 	if err != nil {
-		return Answer{}, fmt.Errorf("asking mailgate: %w", err)
+		return 0, nil, fmt.Errorf("asking mailgate: %w", err)
 	}
 	defer response.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	body, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err != nil {
-		return Answer{}, fmt.Errorf("reading mailgate's answer: %w", err)
+		return 0, nil, fmt.Errorf("reading the answer: %w", err)
 	}
 	if response.Header.Get("Idempotent-Replayed") == "true" {
-		// It tells the wait of an earlier moment; with this the countdown asks for that of now.
-		text = bytes.Replace(text, []byte("{"), []byte(`{"replayed":true,`), 1)
+		// The answer has the wait of an earlier moment; this makes the countdown ask for the
+		// current one.
+		body = bytes.Replace(body, []byte("{"), []byte(`{"replayed":true,`), 1)
 	}
-	if !json.Valid(text) {
-		return Answer{}, errors.New("mailgate's answer is not JSON")
+	if !json.Valid(body) {
+		return 0, nil, errors.New("the answer is not JSON")
 	}
-	return Answer{response.StatusCode, text}, nil
+	return response.StatusCode, body, nil
+}
+
+// readForm accepts JSON only, which no form of another site can send.
+func readForm(w http.ResponseWriter, r *http.Request) (f form, ok bool) {
+	if !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") {
+		fail(w, http.StatusUnsupportedMediaType, "JSON is expected")
+		return f, false
+	}
+	if json.NewDecoder(http.MaxBytesReader(w, r.Body, 4<<10)).Decode(&f) != nil {
+		fail(w, http.StatusBadRequest, "this is not the JSON expected")
+		return f, false
+	}
+	return f, true
 }

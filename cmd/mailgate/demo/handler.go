@@ -14,42 +14,40 @@ import (
 // Options are the parts of the demo.
 type Options struct {
 	Client *Client         // how to reach mailgate
-	Relay  *sandbox.Server // whose mails are shown
+	Relay  *sandbox.Server // whose emails are shown
 	Pages  fs.FS           // index.html, inbox.html and what they load
-	Ended  context.Context // questions that wait for mail end with it
+	Ended  context.Context // requests that wait for email end with it
 }
 
-// New is the handler of everything in the demo: its pages under /, what they load
-// under /web/, and what they ask under /demo/.
+// New is the handler of the whole demo: its pages under /, what they load under /web/, and
+// their requests under /demo/.
 func New(o Options) http.Handler {
-	signUp := &signUp{o.Client}
 	inbox := inbox{o.Relay, o.Ended}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", page(o.Pages, "index.html"))
 	mux.HandleFunc("GET /inbox", page(o.Pages, "inbox.html"))
 	mux.HandleFunc("GET /web/{name}", part(o.Pages))
-	mux.HandleFunc("POST /demo/sign-up", signUp.start)
-	mux.HandleFunc("POST /demo/code", signUp.check)
-	mux.HandleFunc("POST /demo/standing", signUp.standing)
-	mux.HandleFunc("POST /demo/reset", signUp.reset)
+	mux.HandleFunc("POST /demo/sign-up", o.Client.forward(o.Client.sendCode))
+	mux.HandleFunc("POST /demo/code", o.Client.forward(o.Client.verifyCode))
+	mux.HandleFunc("POST /demo/standing", o.Client.forward(o.Client.mailbox))
+	mux.HandleFunc("POST /demo/reset", o.Client.forward(o.Client.reset))
 	mux.HandleFunc("GET /demo/mails", inbox.list)
 	mux.HandleFunc("POST /demo/mails/clear", inbox.clear)
 	mux.HandleFunc("GET /demo/mails/{id}", inbox.mail)
 	mux.HandleFunc("GET /demo/mails/{id}/html", inbox.html)
-	mux.HandleFunc("/", nothing)
+	mux.HandleFunc("/", notFound)
 	return guard(mux)
 }
 
-// nothing answers for the paths that neither the API nor the demo has.
-func nothing(w http.ResponseWriter, _ *http.Request) {
-	fail(w, http.StatusNotFound, "there is nothing at this path; the pages are / and /inbox, the API is at /docs")
+func notFound(w http.ResponseWriter, _ *http.Request) {
+	fail(w, http.StatusNotFound, "nothing is at this path; the pages are / and /inbox, the API is at /docs")
 }
 
 // part is one file that a page loads.
 func part(pages fs.FS) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if _, err := fs.Stat(pages, r.PathValue("name")); err != nil {
-			nothing(w, r)
+			notFound(w, r)
 			return
 		}
 		http.ServeFileFS(w, r, pages, r.PathValue("name"))
@@ -60,16 +58,16 @@ func page(pages fs.FS, name string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, pages, name) }
 }
 
-// guard lets in who asks for a loopback name and is not sent by another site, and
-// keeps pages to what they are made of.
+// guard refuses requests for names other than loopback ones and those that another site
+// makes, and restricts pages to their own parts.
 func guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isLoopback(r.Host) {
-			fail(w, http.StatusForbidden, "this demo answers to loopback names alone")
+			fail(w, http.StatusForbidden, "this demo answers on loopback names only")
 			return
 		}
 		if site := r.Header.Get("Sec-Fetch-Site"); site == "cross-site" && r.Method != http.MethodGet {
-			fail(w, http.StatusForbidden, "this demo takes nothing from other sites")
+			fail(w, http.StatusForbidden, "this demo takes no requests from other sites")
 			return
 		}
 		h := w.Header()
@@ -99,8 +97,7 @@ func writeJSON(w http.ResponseWriter, status int, answer any) {
 	}
 	w.Header().Set("Content-Type", kind)
 	w.WriteHeader(status)
-	// Nobody is left to be told when the browser has gone.
-	_ = json.NewEncoder(w).Encode(answer)
+	_ = json.NewEncoder(w).Encode(answer) // an error means that the browser has gone
 }
 
 func fail(w http.ResponseWriter, status int, sentence string) {

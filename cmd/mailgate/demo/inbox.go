@@ -12,16 +12,16 @@ import (
 	"github.com/mailgate/mailgate/mailer/sandbox"
 )
 
-// patience is how long a page's question for new mail is kept open.
-const patience = 15 * time.Second
+// pollTimeout is how long a page's request for new email is held open.
+const pollTimeout = 15 * time.Second
 
-// inbox shows what the relay was given.
+// inbox shows what the relay received.
 type inbox struct {
 	relay *sandbox.Server
-	ended context.Context // over when the program ends
+	ended context.Context // done when the program ends
 }
 
-// A line is a mail in the list.
+// A line is one email in the list.
 type line struct {
 	ID         uint64   `json:"id"`
 	To         []string `json:"to"`
@@ -29,15 +29,14 @@ type line struct {
 	ReceivedMS int64    `json:"received_ms"`
 }
 
-// list answers with the newest mails, newest first. With after=<id> it waits for one
-// that is newer than that, for a while; but a page that knows of mails which are not here
-// has seen another process's, or cleared ones, and is told at once.
+// list answers with the emails, newest first. With after=<id> it waits for a newer one, for a
+// while. A page that knows of a newer id has seen those of another process, or cleared ones,
+// and is answered at once.
 func (i inbox) list(w http.ResponseWriter, r *http.Request) {
 	if after, err := strconv.ParseUint(r.URL.Query().Get("after"), 10, 64); err == nil && after <= i.newest() {
-		ctx, cancel := context.WithTimeout(i.ended, patience)
+		ctx, cancel := context.WithTimeout(i.ended, pollTimeout)
 		defer cancel()
-		// Running out of patience is no failure: the list is then as it was.
-		_, _ = i.relay.WaitAfter(ctx, "", after)
+		_, _ = i.relay.WaitAfter(ctx, "", after) // after the timeout the list is as it was
 	}
 	lines := []line{}
 	for _, mail := range slices.Backward(i.relay.List()) {
@@ -59,13 +58,13 @@ func (i inbox) newest() uint64 {
 
 // clear empties the inbox.
 func (i inbox) clear(w http.ResponseWriter, r *http.Request) {
-	if _, ok := readQuestion(w, r); ok {
+	if _, ok := readForm(w, r); ok {
 		i.relay.Clear()
 		writeJSON(w, http.StatusOK, struct{}{})
 	}
 }
 
-// mail is one mail, opened.
+// mail is one email in full.
 func (i inbox) mail(w http.ResponseWriter, r *http.Request) {
 	if mail, ok := i.find(w, r); ok {
 		writeJSON(w, http.StatusOK, struct {
@@ -77,7 +76,7 @@ func (i inbox) mail(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// sender is whom the mail says it is from, or else the envelope's sender.
+// sender is the From header, or else the envelope's sender.
 func sender(m sandbox.Message) string {
 	from, err := mail.ParseAddress(m.Header.Get("From"))
 	switch {
@@ -89,9 +88,8 @@ func sender(m sandbox.Message) string {
 	return from.Name + " <" + from.Address + ">"
 }
 
-// html is the HTML part as a document of its own, for a frame. It may be styled and
-// nothing else: no script, no form, nothing fetched. The page around it may look inside,
-// to make the frame as high as the mail.
+// html is the HTML part as a document for a frame. It may be styled, and nothing else: no
+// script, no form, nothing fetched. The page around it may read its height.
 func (i inbox) html(w http.ResponseWriter, r *http.Request) {
 	if mail, ok := i.find(w, r); ok {
 		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'; sandbox allow-same-origin")
@@ -104,7 +102,7 @@ func (i inbox) find(w http.ResponseWriter, r *http.Request) (sandbox.Message, bo
 	id, err := strconv.ParseUint(r.PathValue("id"), 10, 64)
 	mail, ok := i.relay.Get(id)
 	if err != nil || !ok {
-		fail(w, http.StatusNotFound, "there is no such mail, or no more")
+		fail(w, http.StatusNotFound, "this email does not exist, or was cleared")
 		return sandbox.Message{}, false
 	}
 	return mail, true

@@ -1,0 +1,157 @@
+package config
+
+import (
+	"errors"
+	"net"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-playground/validator/v10"
+
+	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/throttle"
+)
+
+// AfterApply is called by kong when all values are known. It checks their ranges, and
+// whether they go together.
+func (c *Config) AfterApply() error {
+	for name, origin := range c.origins {
+		origin.text = "" // it may be a secret, and is parsed now
+		c.origins[name] = origin
+	}
+	if c.RedisConfirm > 0 && !c.Given("on-store-outage") {
+		c.OnStoreOutage = "refuse" // a node alone cannot keep what redis-confirm promises
+	}
+	if err := c.checkRanges(); err != nil {
+		return err
+	}
+	for _, name := range []string{"redis-prefix", "redis-confirm", "redis-timeout", "on-store-outage"} {
+		if c.RedisURL == "" && c.Given(name) {
+			return c.Complain(name, "has no effect without redis_url; set that too, or leave this out")
+		}
+	}
+	return c.firstWrong([]rule{
+		{c.RedisConfirm > 0 && c.Standby(), "on-store-outage", "cannot be continue beside redis_confirm, as a node alone has no replicas to confirm a send; set refuse, or redis_confirm to 0"},
+		{c.SMTPRate > 0 && c.SMTPRate < mailer.SlowestPace, "smtp-rate", "must be 0 for unlimited, or at least 0.000001"},
+		{c.SMTPRate == 0 && c.Given("smtp-queue"), "smtp-queue", "has no effect without smtp_rate; set that too, or leave this out"},
+		{c.delivers() && c.APIKeys.published(), "api-keys", "has a secret " + ofTrial},
+		{c.delivers() && c.AdminKeys.published(), "admin-keys", "has a secret " + ofTrial},
+		{c.delivers() && c.Secret.published(), "secret", "is a secret " + ofTrial},
+		{c.APIKeys.share(c.AdminKeys), "admin-keys", "has a secret that is in api_keys too, which would make every back end an operator; make another: openssl rand -hex 16"},
+		{c.DrainDelay > 0 && c.DrainDelay >= c.ShutdownGrace, "drain-delay", "must be shorter than shutdown_grace, which includes it"},
+		{c.CodeLife%time.Millisecond != 0, "code-life", "must be whole milliseconds"},
+		{strings.Contains(c.URL, "@"), "url", "must have no user and password; the key is the first of admin_keys"},
+	})
+}
+
+// ForServing checks what serve needs beyond valid settings.
+func (c *Config) ForServing() error {
+	err := c.firstWrong([]rule{
+		{!c.Loopback() && c.APIKeys == "", "api-keys", "must be set to listen on " + c.Listen + "; without keys, mailgate serves on loopback only"},
+		{c.APIKeys == "" && len(c.TrustedProxies) > 0, "api-keys", "must be set beside " + envName("trusted-proxies") + "; without keys, mailgate serves this machine only"},
+	})
+	if err != nil {
+		return err
+	}
+	if err := c.ForSending(); err != nil {
+		return err
+	}
+	return c.firstWrong([]rule{
+		{c.RedisURL != "" && c.Secret == "", "secret", "must be set with redis_url, to the same for all processes; make one: openssl rand -hex 32"},
+	})
+}
+
+// ForSending checks what a command needs that sends email.
+func (c *Config) ForSending() error {
+	return c.firstWrong([]rule{
+		{len(c.SMTPURL) == 0, "smtp-url", "must be set to the relay, such as smtps://user:password@host"},
+		{c.From.Address.IsZero(), "from", "must be set to the sender, such as Acme <no-reply@acme.example>"},
+	})
+}
+
+type rule struct {
+	wrong         bool
+	name, problem string
+}
+
+func (c *Config) firstWrong(rules []rule) error {
+	for _, r := range rules {
+		if r.wrong {
+			return c.Complain(r.name, r.problem)
+		}
+	}
+	return nil
+}
+
+// checkRanges applies the validate tags.
+func (c *Config) checkRanges() error {
+	check := validator.New(validator.WithRequiredStructEnabled())
+	check.RegisterTagNameFunc(func(field reflect.StructField) string { return field.Tag.Get("name") })
+	listen := check.RegisterValidation("listen", func(f validator.FieldLevel) bool { return isListenAddress(f.Field().String()) })
+	name := check.RegisterValidation("name", func(f validator.FieldLevel) bool { return throttle.CheckName(f.Field().String()) == nil })
+	if err := errors.Join(listen, name); err != nil {
+		return err
+	}
+	err := check.Struct(c)
+	if wrong, ok := errors.AsType[validator.ValidationErrors](err); ok {
+		return c.Complain(wrong[0].Field(), sentence(wrong[0].Tag(), wrong[0].Param()))
+	}
+	return err
+}
+
+// sentence says what a validate tag asks for.
+func sentence(tag, param string) string {
+	switch tag {
+	case "gte":
+		return "must be at least " + param
+	case "lte":
+		return "must be at most " + param
+	case "oneof":
+		return "must be one of: " + strings.Join(strings.Fields(param), ", ")
+	case "listen":
+		return "must be host:port, such as 127.0.0.1:8080 or :8080, with a port from 0 to 65535"
+	case "name":
+		return "must be 1 to 32 lower-case letters, digits, - and _, and start with a letter"
+	case "http_url":
+		return "must be a URL such as http://127.0.0.1:8080"
+	default:
+		return "must be set"
+	}
+}
+
+// isListenAddress accepts host:port with a host that may be empty.
+func isListenAddress(text string) bool {
+	host, port, err := net.SplitHostPort(text)
+	n, _ := strconv.ParseUint(port, 10, 16)
+	return err == nil && !strings.ContainsAny(host, " /@") && strconv.FormatUint(n, 10) == port
+}
+
+// docker-compose.yml has secrets with this end, which anyone can read there, and a relay that
+// delivers nothing.
+const (
+	trialSecret = "-everybody-knows"
+	trialRelay  = "mailpit:1025"
+	ofTrial     = "of the trial in docker-compose.yml, which anyone can read; make one: openssl rand -hex 16"
+)
+
+// delivers reports whether there is a relay that may deliver.
+func (c *Config) delivers() bool {
+	return slices.ContainsFunc(c.SMTPURL, func(relay mailer.RelayURL) bool { return relay.Addr() != trialRelay })
+}
+
+func (s Secret) published() bool { return strings.HasSuffix(string(s), trialSecret) }
+
+func (k Keys) published() bool {
+	_, secrets := k.split()
+	return slices.ContainsFunc(secrets, func(secret string) bool { return Secret(secret).published() })
+}
+
+// share reports whether a secret is in both.
+func (k Keys) share(other Keys) bool {
+	_, mine := k.split()
+	_, theirs := other.split()
+	return slices.ContainsFunc(mine, func(secret string) bool { return slices.Contains(theirs, secret) })
+}

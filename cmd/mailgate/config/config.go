@@ -1,0 +1,164 @@
+// Package config holds every setting of mailgate, read and checked before anything starts.
+//
+// A setting has one name and up to four sources. The first that has it wins:
+//
+//	flag         --smtp-url smtps://…
+//	environment  MAILGATE_SMTP_URL=smtps://…
+//	file         smtp_url: smtps://…          in the YAML file of --config or MAILGATE_CONFIG
+//	default
+//
+// A secret can also be in a file of its own: --smtp-url-file, MAILGATE_SMTP_URL_FILE,
+// smtp_url_file. An invalid value is an [Error] of one line that names the setting as it was
+// given. No error and no listing shows a secret.
+package config
+
+import (
+	"log/slog"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/throttle"
+)
+
+// Config is the settings in force, to be embedded in a kong grammar. The tags are all that
+// is known of a setting: its name, default, bounds and help.
+type Config struct {
+	File string `name:"config" placeholder:"PATH" help:"YAML file with settings."`
+
+	Listen         string         `group:"Server:" name:"listen" default:"127.0.0.1:8080" validate:"listen" help:"Address to serve on, host:port. Port 0 takes a free one."`
+	APIKeys        Keys           `group:"Server:" name:"api-keys" help:"Keys of back ends: name:secret,name:secret, with secrets of at least 16 characters. Without any, only this machine is served, and no key is asked for."`
+	AdminKeys      Keys           `group:"Server:" name:"admin-keys" help:"Keys of operators, for show and reset. With api-keys but none of these, the operator routes are closed."`
+	TrustedProxies []netip.Prefix `group:"Server:" name:"trusted-proxies" placeholder:"NETWORK,..." help:"Proxies whose X-Forwarded-For is trusted: 10.0.0.0/8,192.0.2.7."`
+	MaxConnections int            `group:"Server:" name:"max-connections" default:"10000" validate:"gte=1,lte=1000000" help:"Open connections at most. Beyond that, an idle connection is closed for a new one."`
+	LookupRate     int            `group:"Server:" name:"lookup-rate" default:"50" validate:"gte=0,lte=1000000" help:"Mailbox lookups and operator requests per second for each key, or for each client where no key is asked for. 0 is unlimited."`
+	CountdownRate  int            `group:"Server:" name:"countdown-rate" default:"20" validate:"gte=0,lte=1000000" help:"Countdown requests per second for each client address. 0 is unlimited."`
+	Secret         Secret         `group:"Server:" name:"secret" help:"Seals countdowns and hashes codes. If not set, one is made and kept in data-dir. Required with redis-url, the same for all processes."`
+	DrainDelay     time.Duration  `group:"Server:" name:"drain-delay" default:"0s" validate:"gte=0s,lte=5m" help:"How long to keep serving after SIGTERM while /readyz answers 503, so that a load balancer notices."`
+	ShutdownGrace  time.Duration  `group:"Server:" name:"shutdown-grace" default:"30s" validate:"gte=0s,lte=1h" help:"How long requests in flight may take to finish after SIGTERM."`
+
+	Tiers   throttle.Policy `group:"Limits:" name:"tiers" default:"minute=1/60s,hour=5/1h,day=10/24h" help:"Emails per mailbox: name=limit/window, in any order."`
+	Rules   string          `group:"Limits:" name:"rules" placeholder:"PATH" help:"YAML file with more rules and actions. Read again on SIGHUP."`
+	Guesses throttle.Policy `group:"Limits:" name:"guesses" default:"ten-minutes=5/10m,day=20/24h" help:"Guesses at the codes of a mailbox, however many codes it was sent: name=limit/window."`
+	Fold    bool            `group:"Limits:" name:"fold" default:"true" help:"Count letter case, +tag and dots that a provider ignores as one mailbox."`
+
+	DataDir        string `group:"History on disk:" name:"data-dir" default:"mailgate-data" validate:"required" help:"Directory of the history, or :memory:. With redis-url it is used only if set, for the records of this node during an outage of Redis."`
+	Sync           bool   `group:"History on disk:" name:"sync" default:"false" help:"Flush the drive at each send, so that it survives a power cut."`
+	CacheMailboxes int64  `group:"History on disk:" name:"cache-mailboxes" default:"110000" validate:"gte=1,lte=1000000000" help:"Mailboxes kept in memory. The others are read from disk."`
+	CacheBytes     Bytes  `group:"History on disk:" name:"cache-bytes" default:"28MiB" validate:"gte=65536" help:"Memory for them, and as much again for the other rules: bytes, or with KiB, MiB, GiB."`
+
+	RedisURL      RedisURL      `group:"History in Redis:" name:"redis-url" placeholder:"URL" help:"Redis that many processes share: redis://, rediss://, redis+sentinel:// or redis+cluster://."`
+	RedisPrefix   string        `group:"History in Redis:" name:"redis-prefix" default:"mailgate" validate:"name" help:"Prefix of all keys. Two deployments on one Redis need one each."`
+	RedisConfirm  int           `group:"History in Redis:" name:"redis-confirm" default:"0" validate:"gte=0,lte=16" help:"Replicas that must have a send before it is admitted. Above 0, on-store-outage is refuse."`
+	RedisTimeout  time.Duration `group:"History in Redis:" name:"redis-timeout" default:"250ms" validate:"gte=1ms,lte=10s" help:"How long a request waits for a Redis that hangs."`
+	OnStoreOutage string        `group:"History in Redis:" name:"on-store-outage" default:"continue" validate:"oneof=continue refuse" help:"While Redis is away: continue with the records of this node, in memory or in data-dir, or refuse with 503."`
+
+	SMTPURL      Relays        `group:"Email:" name:"smtp-url" placeholder:"URL,..." help:"Relay, or several in the order to try: smtps://user:pass@host, smtp://user:pass@host:587, smtp://host:25?tls=none."`
+	From         mailer.Sender `group:"Email:" name:"from" help:"Sender: Acme <no-reply@acme.example>."`
+	SMTPMaxConns int           `group:"Email:" name:"smtp-max-conns" default:"8" validate:"gte=1,lte=1000" help:"Connections to each relay at most."`
+	SMTPRate     float64       `group:"Email:" name:"smtp-rate" default:"0" validate:"gte=0,lte=100000" help:"Emails per second at most, evenly spaced. 0 is unlimited."`
+	SMTPQueue    int           `group:"Email:" name:"smtp-queue" default:"100" validate:"gte=0,lte=100000" help:"Emails that may wait under smtp-rate."`
+	Templates    string        `group:"Email:" name:"templates" placeholder:"DIR" help:"Directory of your own templates, NAME/LOCALE/ with subject.txt, text.txt, body.html, expires.txt. Read again on SIGHUP."`
+	Locale       string        `group:"Email:" name:"locale" default:"en" help:"Language of an email whose request names none, or one that is not available."`
+	CodeLife     time.Duration `group:"Email:" name:"code-life" default:"10m" validate:"gte=1s,lte=24h" help:"How long a code is valid."`
+
+	LogLevel  slog.Level `group:"Log:" name:"log-level" default:"info" help:"debug, info, warn or error."`
+	LogFormat string     `group:"Log:" name:"log-format" default:"json" validate:"oneof=json text" help:"json or text."`
+
+	URL string `group:"Client:" name:"url" placeholder:"URL" validate:"omitempty,http_url" help:"Server that show, reset and healthcheck ask. If not set, the address of listen."`
+
+	// Each names a file with the secret in it.
+	APIKeysFile   string `name:"api-keys-file" hidden:""`
+	AdminKeysFile string `name:"admin-keys-file" hidden:""`
+	SecretFile    string `name:"secret-file" hidden:""`
+	RedisURLFile  string `name:"redis-url-file" hidden:""`
+	SMTPURLFile   string `name:"smtp-url-file" hidden:""`
+
+	origins map[string]Origin // by flag name
+	unknown []string
+}
+
+// An Origin is where a setting comes from.
+type Origin struct {
+	// Place names the setting as it was given: "--tiers", "MAILGATE_TIERS" or
+	// "mailgate.yaml:3: tiers".
+	Place string
+	Level Level
+
+	text string // as given in the environment or the file
+}
+
+// Level is a kind of source. A higher one wins.
+type Level int
+
+// The levels.
+const (
+	Default Level = iota
+	File
+	Environment
+	Flag
+)
+
+func (l Level) String() string {
+	return [...]string{"default", "file", "environment", "flag"}[l]
+}
+
+// Given reports whether the setting of this name has another source than its default.
+func (c *Config) Given(name string) bool { return c.origins[name].Level != Default }
+
+// Place names a setting as it was given.
+func (c *Config) Place(name string) string { return c.origins[name].Place }
+
+// GivenFlags are the names of the settings on the command line.
+func (c *Config) GivenFlags() (names []string) {
+	for name, origin := range c.origins {
+		if origin.Level == Flag {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Unknown lists the MAILGATE_ variables that are no settings, each with a suggestion if a
+// setting has a similar name.
+func (c *Config) Unknown() []string { return c.unknown }
+
+// Standby reports whether the node keeps records of its own beside those in Redis, to
+// continue with while Redis is away.
+func (c *Config) Standby() bool { return c.RedisURL != "" && c.OnStoreOutage == "continue" }
+
+// UsesDataDir reports whether the node keeps records in the data directory: the only ones,
+// or beside Redis those for an outage, if a directory was set.
+func (c *Config) UsesDataDir() bool {
+	return c.RedisURL == "" || c.Standby() && c.Given("data-dir")
+}
+
+// Unused names the settings that were given and have no effect beside redis-url.
+func (c *Config) Unused() (places []string) {
+	unused := []string{"data-dir", "sync", "cache-mailboxes", "cache-bytes"}
+	switch {
+	case c.UsesDataDir():
+		return nil
+	case c.Standby():
+		unused = []string{"sync"}
+	}
+	for _, name := range unused {
+		if c.Given(name) {
+			places = append(places, c.origins[name].Place)
+		}
+	}
+	return places
+}
+
+// Loopback reports whether only this machine can reach the address of listen.
+func (c *Config) Loopback() bool {
+	host, _, err := net.SplitHostPort(c.Listen)
+	if err != nil {
+		return false
+	}
+	addr, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && addr.IsLoopback()
+}

@@ -1,0 +1,306 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/mail"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/network"
+	"github.com/mailgate/mailgate/redisstore"
+	"github.com/mailgate/mailgate/secret"
+	"github.com/mailgate/mailgate/throttle"
+)
+
+type (
+	// Keys are named secrets: name:secret,name:secret.
+	Keys string
+	// Secret is what countdowns, codes and log hashes are derived from.
+	Secret string
+	// RedisURL is where Redis is, as package redisstore reads it.
+	RedisURL string
+	// Relays are where email goes, in the order to try them.
+	Relays []mailer.RelayURL
+	// Bytes is an amount of memory, written 65536, 64KiB, 28MiB or 1GiB.
+	Bytes int64
+)
+
+// decoders parse the types of the settings. Their errors do not repeat a secret.
+func decoders() []kong.Option {
+	return []kong.Option{
+		decode(parseKeys), decode(parseSecret), decode(parseRedisURL), decode(ParseRelays), decode(parseBytes),
+		decode(throttle.ParsePolicy), decode(mailer.ParseSender), decode(parsePrefixes), decode(parseLevel),
+		decode(orElse(strconv.Atoi, "must be a whole number")),
+		decode(orElse(func(text string) (int64, error) { return strconv.ParseInt(text, 10, 64) }, "must be a whole number")),
+		decode(orElse(func(text string) (float64, error) { return strconv.ParseFloat(text, 64) }, "must be a number")),
+		decode(orElse(time.ParseDuration, "must be a duration such as 400ms, 60s or 1h30m")),
+	}
+}
+
+func decode[T any](parse func(string) (T, error)) kong.Option {
+	return kong.TypeMapper(reflect.TypeFor[T](), kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
+		var text string
+		if ctx.Scan.PopValueInto("value", &text) != nil || text == "" {
+			return errors.New("needs a value")
+		}
+		value, err := parse(text)
+		if err == nil {
+			target.Set(reflect.ValueOf(value))
+		}
+		return err
+	}))
+}
+
+// orElse replaces the error of a parser, which repeats the text.
+func orElse[T any](parse func(string) (T, error), problem string) func(string) (T, error) {
+	return func(text string) (value T, err error) {
+		if value, err = parse(text); err != nil {
+			err = errors.New(problem)
+		}
+		return value, err
+	}
+}
+
+func parseLevel(text string) (level slog.Level, err error) {
+	if !slices.Contains([]string{"debug", "info", "warn", "error"}, text) {
+		return level, errors.New("must be debug, info, warn or error")
+	}
+	return level, level.UnmarshalText([]byte(text))
+}
+
+func parseBytes(text string) (Bytes, error) {
+	number, shift := text, 0
+	for i, unit := range []string{"KiB", "MiB", "GiB"} {
+		if before, ok := strings.CutSuffix(text, unit); ok {
+			number, shift = before, 10*(i+1)
+		}
+	}
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || n < 0 || n > 1<<40>>shift {
+		return 0, errors.New("must be a number of bytes up to 1024GiB, such as 65536 or 28MiB")
+	}
+	return Bytes(n << shift), nil
+}
+
+func parsePrefixes(text string) (all []netip.Prefix, err error) {
+	for one := range strings.SplitSeq(text, ",") {
+		prefix, err := network.Parse(strings.TrimSpace(one))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, prefix)
+	}
+	return all, nil
+}
+
+func parseRedisURL(text string) (RedisURL, error) { return RedisURL(text), redisstore.CheckURL(text) }
+
+// ParseRelays splits where the next relay's scheme begins, as a password may hold a comma.
+func ParseRelays(text string) (all Relays, err error) {
+	for text != "" {
+		one := text
+		for at := range len(text) {
+			if text[at] == ',' && strings.HasPrefix(strings.TrimSpace(text[at+1:]), "smtp") {
+				one = text[:at]
+				break
+			}
+		}
+		relay, err := mailer.ParseRelayURL(strings.TrimSpace(one))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, relay)
+		text = strings.TrimPrefix(text[len(one):], ",")
+	}
+	return all, nil
+}
+
+// placeholder begins every secret in published examples.
+const placeholder = "change-me"
+
+// parseKeys refuses keys that can be guessed. Its errors name a key by its position.
+func parseKeys(text string) (Keys, error) {
+	parsed, err := api.ParseKeys(text)
+	if err != nil {
+		return "", err
+	}
+	if parsed.IsZero() {
+		return "", errors.New("has no key; write name:secret")
+	}
+	keys := Keys(text)
+	_, secrets := keys.split()
+	for i, one := range secrets {
+		if problem := guessable(one); problem != "" {
+			return "", fmt.Errorf("the secret of key %d %s; make one: openssl rand -hex 16", i+1, problem)
+		}
+	}
+	return keys, nil
+}
+
+func parseSecret(text string) (Secret, error) {
+	if problem := guessable(text); problem != "" {
+		return "", fmt.Errorf("%s; make one: openssl rand -hex 32", problem)
+	}
+	return Secret(text), nil
+}
+
+func guessable(text string) string {
+	switch {
+	case strings.HasPrefix(strings.ToLower(text), placeholder):
+		return "is that of an example"
+	case len(text) < secret.MinLength:
+		return fmt.Sprintf("has fewer than %d characters", secret.MinLength)
+	}
+	return ""
+}
+
+func (k Keys) split() (names, secrets []string) {
+	for pair := range strings.SplitSeq(string(k), ",") {
+		if name, secret, ok := strings.Cut(strings.TrimSpace(pair), ":"); ok {
+			names, secrets = append(names, name), append(secrets, secret)
+		}
+	}
+	return names, secrets
+}
+
+// Names are what the keys are called, in order.
+func (k Keys) Names() []string {
+	names, _ := k.split()
+	return names
+}
+
+// First is the secret of the first key, or empty.
+func (k Keys) First() string {
+	if _, secrets := k.split(); len(secrets) > 0 {
+		return secrets[0]
+	}
+	return ""
+}
+
+// Rotating are the names that have two secrets, as they do while a secret is changed.
+func (k Keys) Rotating() (twice []string) {
+	names := k.Names()
+	for i, name := range names {
+		if slices.Contains(names[:i], name) {
+			twice = append(twice, name)
+		}
+	}
+	return twice
+}
+
+const mask = "***"
+
+func (k Keys) String() string {
+	var all []string
+	for _, name := range k.Names() {
+		all = append(all, name+":"+mask)
+	}
+	return strings.Join(all, ",")
+}
+
+func (s Secret) String() string {
+	if s == "" {
+		return ""
+	}
+	return mask
+}
+
+// String leaves out user, password and query, of which each may be a secret.
+func (u RedisURL) String() string {
+	scheme, rest, found := strings.Cut(string(u), "://")
+	if !found {
+		return ""
+	}
+	rest, _, _ = strings.Cut(rest, "?")
+	if at := strings.LastIndexByte(rest, '@'); at >= 0 {
+		rest = mask + "@" + rest[at+1:]
+	}
+	return scheme + "://" + rest
+}
+
+func (r Relays) String() string {
+	var all []string
+	for _, relay := range r {
+		all = append(all, relay.String())
+	}
+	return strings.Join(all, ",")
+}
+
+// MarshalText keeps secrets out of JSON, as logs are.
+func (k Keys) MarshalText() ([]byte, error)     { return []byte(k.String()), nil }
+func (s Secret) MarshalText() ([]byte, error)   { return []byte(s.String()), nil }
+func (u RedisURL) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
+
+func (b Bytes) String() string {
+	for i, unit := range []string{"GiB", "MiB", "KiB"} {
+		if one := Bytes(1) << (30 - 10*i); b >= one && b%one == 0 {
+			return strconv.FormatInt(int64(b/one), 10) + unit
+		}
+	}
+	return strconv.FormatInt(int64(b), 10)
+}
+
+// A Setting is one setting in force, as it may be shown.
+type Setting struct {
+	Name  string // as in the file: smtp_url
+	Value string // secrets are masked
+	From  string // "default", "environment MAILGATE_SMTP_URL"
+}
+
+// Settings lists all settings in their order.
+func (c *Config) Settings() (all []Setting) {
+	whole := reflect.ValueOf(c).Elem()
+	for i := range whole.NumField() {
+		tag := whole.Type().Field(i).Tag
+		name := tag.Get("name")
+		if tag.Get("group") == "" {
+			continue
+		}
+		setting := Setting{strings.ReplaceAll(name, "-", "_"), show(whole.Field(i).Interface()), Default.String()}
+		if origin := c.origins[name]; origin.Level != Default {
+			setting.From = origin.Level.String() + " " + origin.Place
+		} else if name == "data-dir" && !c.UsesDataDir() {
+			setting.Value = ""
+		}
+		all = append(all, setting)
+	}
+	return all
+}
+
+func show(value any) string {
+	switch v := value.(type) {
+	case mailer.Sender:
+		if v.Name == "" {
+			return v.Address.String()
+		}
+		return (&mail.Address{Name: v.Name, Address: v.Address.String()}).String()
+	case time.Duration:
+		return Short(v)
+	case []netip.Prefix:
+		return strings.ReplaceAll(strings.Trim(fmt.Sprint(v), "[]"), " ", ",")
+	case slog.Level:
+		return strings.ToLower(v.String())
+	}
+	return fmt.Sprint(value)
+}
+
+// Short writes a duration without the zeros at its end: 10m, not 10m0s.
+func Short(d time.Duration) string {
+	text := d.String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = text[:len(text)-2]
+		}
+	}
+	return text
+}

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/mailer/sandbox"
+)
+
+func TestServe_UnderSystemd_NotifiesReadyAndStopping(t *testing.T) {
+	dir, err := os.MkdirTemp("", "notify") // t.TempDir is too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	path := filepath.Join(dir, "socket")
+	systemd, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer systemd.Close()
+	state := func() string {
+		text := make([]byte, 100)
+		if err := systemd.SetReadDeadline(time.Now().Add(patience)); err != nil {
+			t.Fatal(err)
+		}
+		n, err := systemd.Read(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text[:n])
+	}
+	relay := startRelay(t, sandbox.Options{})
+	server := startServer(t, settingsFor(relay.URL(), "MAILGATE_DATA_DIR=:memory:", "NOTIFY_SOCKET="+path))
+	if got := state(); got != "READY=1" {
+		t.Errorf("at the start: %q", got)
+	}
+	newClient(t, server.URL, apiKey).mustSend(t, "alice@example.com", 200)
+	server.signal(t, syscall.SIGTERM)
+	if got := state(); got != "STOPPING=1" {
+		t.Errorf("at the stop: %q", got)
+	}
+	if status := server.end(t); status != exitOK {
+		t.Errorf("exit status %d", status)
+	}
+}
