@@ -33,6 +33,9 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Problem)
 }
 
+// byteOrderMark is what some editors begin a file with.
+const byteOrderMark = "\ufeff"
+
 // File is a decoded file. It knows the lines of its parts.
 type File struct {
 	name string
@@ -58,7 +61,6 @@ func Read(path string, into any) (*File, error) {
 // Decode decodes the text of a file; the name is for errors. An empty file is an error: it is
 // more likely to be in the middle of being written than to mean something.
 func Decode(name string, text []byte, into any) (*File, error) {
-	const byteOrderMark = "\ufeff" // which some editors write
 	text = bytes.TrimPrefix(text, []byte(byteOrderMark))
 	root, err := parser.ParseBytes(text, 0)
 	f := &File{name: name, root: root}

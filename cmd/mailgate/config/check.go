@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-playground/validator/v10"
 
-	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -22,8 +22,10 @@ func (c *Config) AfterApply() error {
 		origin.text = "" // it may be a secret, and is parsed now
 		c.origins[name] = origin
 	}
-	if c.RedisConfirm > 0 && !c.Given("on-store-outage") {
-		c.OnStoreOutage = "refuse" // a node alone cannot keep what redis-confirm promises
+	// Alone a node cannot keep what redis-confirm promises, and without a directory it would
+	// forget its records when it restarts.
+	if !c.Given("on-store-outage") && (c.RedisConfirm > 0 || c.RedisURL != "" && !c.hasDataDir()) {
+		c.OnStoreOutage = "refuse"
 	}
 	if err := c.checkRanges(); err != nil {
 		return err
@@ -35,7 +37,9 @@ func (c *Config) AfterApply() error {
 	}
 	return c.firstWrong([]rule{
 		{c.RedisConfirm > 0 && c.Standby(), "on-store-outage", "cannot be continue beside redis_confirm, as a node alone has no replicas to confirm a send; set refuse, or redis_confirm to 0"},
-		{c.SMTPRate > 0 && c.SMTPRate < mailer.SlowestPace, "smtp-rate", "must be 0 for unlimited, or at least 0.000001"},
+		{c.Standby() && !c.hasDataDir(), "on-store-outage", "continue needs a directory for the records of this process; set " + envName("data-dir") + ", or on_store_outage to refuse"},
+		{c.OpsListen == c.Listen && !strings.HasSuffix(c.Listen, ":0"), "ops-listen", "must be another address than listen"},
+		{c.SMTPRate > 0 && c.SMTPRate < relay.SlowestPace, "smtp-rate", "must be 0 for unlimited, or at least 0.000001"},
 		{c.SMTPRate == 0 && c.Given("smtp-queue"), "smtp-queue", "has no effect without smtp_rate; set that too, or leave this out"},
 		{c.delivers() && c.APIKeys.published(), "api-keys", "has a secret " + ofTrial},
 		{c.delivers() && c.AdminKeys.published(), "admin-keys", "has a secret " + ofTrial},
@@ -139,7 +143,7 @@ const (
 
 // delivers reports whether there is a relay that may deliver.
 func (c *Config) delivers() bool {
-	return slices.ContainsFunc(c.SMTPURL, func(relay mailer.RelayURL) bool { return relay.Addr() != trialRelay })
+	return slices.ContainsFunc(c.SMTPURL, func(url relay.URL) bool { return url.Addr() != trialRelay })
 }
 
 func (s Secret) published() bool { return strings.HasSuffix(string(s), trialSecret) }

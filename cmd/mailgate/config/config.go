@@ -19,7 +19,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -29,6 +29,7 @@ type Config struct {
 	File string `name:"config" placeholder:"PATH" help:"YAML file with settings."`
 
 	Listen         string         `group:"Server:" name:"listen" default:"127.0.0.1:8080" validate:"listen" help:"Address to serve on, host:port. Port 0 takes a free one."`
+	OpsListen      string         `group:"Server:" name:"ops-listen" placeholder:"HOST:PORT" validate:"omitempty,listen" help:"Address for /metrics, /livez and /readyz, out of reach of a flood at the other. /metrics is then served there only."`
 	APIKeys        Keys           `group:"Server:" name:"api-keys" help:"Keys of back ends: name:secret,name:secret, with secrets of at least 16 characters. Without any, only this machine is served, and no key is asked for."`
 	AdminKeys      Keys           `group:"Server:" name:"admin-keys" help:"Keys of operators, for show and reset. With api-keys but none of these, the operator routes are closed."`
 	TrustedProxies []netip.Prefix `group:"Server:" name:"trusted-proxies" placeholder:"NETWORK,..." help:"Proxies whose X-Forwarded-For is trusted: 10.0.0.0/8,192.0.2.7."`
@@ -44,30 +45,29 @@ type Config struct {
 	Guesses throttle.Policy `group:"Limits:" name:"guesses" default:"ten-minutes=5/10m,day=20/24h" help:"Guesses at the codes of a mailbox, however many codes it was sent: name=limit/window."`
 	Fold    bool            `group:"Limits:" name:"fold" default:"true" help:"Count letter case, +tag and dots that a provider ignores as one mailbox."`
 
-	DataDir        string `group:"History on disk:" name:"data-dir" default:"mailgate-data" validate:"required" help:"Directory of the history, or :memory:. With redis-url it is used only if set, for the records of this node during an outage of Redis."`
-	Sync           bool   `group:"History on disk:" name:"sync" default:"false" help:"Flush the drive at each send, so that it survives a power cut."`
-	CacheMailboxes int64  `group:"History on disk:" name:"cache-mailboxes" default:"110000" validate:"gte=1,lte=1000000000" help:"Mailboxes kept in memory. The others are read from disk."`
-	CacheBytes     Bytes  `group:"History on disk:" name:"cache-bytes" default:"28MiB" validate:"gte=65536" help:"Memory for them, and as much again for the other rules: bytes, or with KiB, MiB, GiB."`
+	DataDir    string `group:"History on disk:" name:"data-dir" default:"mailgate-data" validate:"required" help:"Directory of the history, or :memory:. With redis-url it is used only if set, for the records of this process during an outage of Redis."`
+	Sync       bool   `group:"History on disk:" name:"sync" default:"false" help:"Flush the drive at each send, so that it survives a power cut."`
+	CacheBytes Bytes  `group:"History on disk:" name:"cache-bytes" default:"64MiB" validate:"gte=65536" help:"Memory for recently used records. The others are read from disk. With :memory: it is the most that is kept. Bytes, or with KiB, MiB, GiB."`
 
 	RedisURL      RedisURL      `group:"History in Redis:" name:"redis-url" placeholder:"URL" help:"Redis that many processes share: redis://, rediss://, redis+sentinel:// or redis+cluster://."`
 	RedisPrefix   string        `group:"History in Redis:" name:"redis-prefix" default:"mailgate" validate:"name" help:"Prefix of all keys. Two deployments on one Redis need one each."`
 	RedisConfirm  int           `group:"History in Redis:" name:"redis-confirm" default:"0" validate:"gte=0,lte=16" help:"Replicas that must have a send before it is admitted. Above 0, on-store-outage is refuse."`
 	RedisTimeout  time.Duration `group:"History in Redis:" name:"redis-timeout" default:"250ms" validate:"gte=1ms,lte=10s" help:"How long a request waits for a Redis that hangs."`
-	OnStoreOutage string        `group:"History in Redis:" name:"on-store-outage" default:"continue" validate:"oneof=continue refuse" help:"While Redis is away: continue with the records of this node, in memory or in data-dir, or refuse with 503."`
+	OnStoreOutage string        `group:"History in Redis:" name:"on-store-outage" default:"continue" validate:"oneof=continue refuse" help:"While Redis is away: continue with the records of this process, or refuse with 503, as without data-dir or with redis-confirm."`
 
-	SMTPURL      Relays        `group:"Email:" name:"smtp-url" placeholder:"URL,..." help:"Relay, or several in the order to try: smtps://user:pass@host, smtp://user:pass@host:587, smtp://host:25?tls=none."`
-	From         mailer.Sender `group:"Email:" name:"from" help:"Sender: Acme <no-reply@acme.example>."`
-	SMTPMaxConns int           `group:"Email:" name:"smtp-max-conns" default:"8" validate:"gte=1,lte=1000" help:"Connections to each relay at most."`
-	SMTPRate     float64       `group:"Email:" name:"smtp-rate" default:"0" validate:"gte=0,lte=100000" help:"Emails per second at most, evenly spaced. 0 is unlimited."`
-	SMTPQueue    int           `group:"Email:" name:"smtp-queue" default:"100" validate:"gte=0,lte=100000" help:"Emails that may wait under smtp-rate."`
-	Templates    string        `group:"Email:" name:"templates" placeholder:"DIR" help:"Directory of your own templates, NAME/LOCALE/ with subject.txt, text.txt, body.html, expires.txt. Read again on SIGHUP."`
-	Locale       string        `group:"Email:" name:"locale" default:"en" help:"Language of an email whose request names none, or one that is not available."`
-	CodeLife     time.Duration `group:"Email:" name:"code-life" default:"10m" validate:"gte=1s,lte=24h" help:"How long a code is valid."`
+	SMTPURL      Relays         `group:"Email:" name:"smtp-url" placeholder:"URL,..." help:"Relay, or several in the order to try: smtps://user:pass@host, smtp://user:pass@host:587, smtp://host:25?tls=none."`
+	From         message.Sender `group:"Email:" name:"from" help:"Sender: Acme <no-reply@acme.example>."`
+	SMTPMaxConns int            `group:"Email:" name:"smtp-max-conns" default:"8" validate:"gte=1,lte=1000" help:"Connections to each relay at most."`
+	SMTPRate     float64        `group:"Email:" name:"smtp-rate" default:"0" validate:"gte=0,lte=100000" help:"Emails per second at most, evenly spaced. 0 is unlimited."`
+	SMTPQueue    int            `group:"Email:" name:"smtp-queue" default:"100" validate:"gte=0,lte=100000" help:"Emails that may wait under smtp-rate."`
+	Templates    string         `group:"Email:" name:"templates" placeholder:"DIR" help:"Directory of your own templates, NAME/LOCALE/ with subject.txt, text.txt, body.html, expires.txt. Read again on SIGHUP."`
+	Locale       string         `group:"Email:" name:"locale" default:"en" help:"Language of an email whose request names none, or one that is not available."`
+	CodeLife     time.Duration  `group:"Email:" name:"code-life" default:"10m" validate:"gte=1s,lte=24h" help:"How long a code is valid."`
 
 	LogLevel  slog.Level `group:"Log:" name:"log-level" default:"info" help:"debug, info, warn or error."`
 	LogFormat string     `group:"Log:" name:"log-format" default:"json" validate:"oneof=json text" help:"json or text."`
 
-	URL string `group:"Client:" name:"url" placeholder:"URL" validate:"omitempty,http_url" help:"Server that show, reset and healthcheck ask. If not set, the address of listen."`
+	URL string `group:"Client:" name:"url" placeholder:"URL" validate:"omitempty,http_url" help:"Server that show, reset and healthcheck ask. If not set, the address of listen, and for healthcheck that of ops-listen."`
 
 	// Each names a file with the secret in it.
 	APIKeysFile   string `name:"api-keys-file" hidden:""`
@@ -131,21 +131,21 @@ func (c *Config) Unknown() []string { return c.unknown }
 func (c *Config) Standby() bool { return c.RedisURL != "" && c.OnStoreOutage == "continue" }
 
 // UsesDataDir reports whether the node keeps records in the data directory: the only ones,
-// or beside Redis those for an outage, if a directory was set.
-func (c *Config) UsesDataDir() bool {
-	return c.RedisURL == "" || c.Standby() && c.Given("data-dir")
-}
+// or beside Redis those for an outage.
+func (c *Config) UsesDataDir() bool { return c.RedisURL == "" || c.Standby() }
+
+// Memory is the data-dir of records that end with the process.
+const Memory = ":memory:"
+
+// hasDataDir reports whether a directory was given that outlives the process.
+func (c *Config) hasDataDir() bool { return c.Given("data-dir") && c.DataDir != Memory }
 
 // Unused names the settings that were given and have no effect beside redis-url.
 func (c *Config) Unused() (places []string) {
-	unused := []string{"data-dir", "sync", "cache-mailboxes", "cache-bytes"}
-	switch {
-	case c.UsesDataDir():
+	if c.UsesDataDir() {
 		return nil
-	case c.Standby():
-		unused = []string{"sync"}
 	}
-	for _, name := range unused {
+	for _, name := range []string{"data-dir", "sync", "cache-bytes"} {
 		if c.Given(name) {
 			places = append(places, c.origins[name].Place)
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/mailgate/mailgate/boundedfile"
-	"github.com/mailgate/mailgate/strictyaml"
+	"github.com/mailgate/mailgate/internal/yamlfile"
 )
 
 // An Error is an invalid setting or command line, in one line.
@@ -168,7 +168,7 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-const maxFile, maxSecret = 1 << 20, 64 << 10
+const maxFile, maxSecret = 256 << 10, 64 << 10
 
 // fromFile is the layer of the YAML file: names with values, or with lists of values. The
 // first path that is given names it.
@@ -182,61 +182,19 @@ func fromFile(known map[string]bool, paths ...Origin) (layer, error) {
 	if err != nil {
 		return nil, &Error{path.Place, err.Error()}
 	}
-	root, err := strictyaml.Parse(path.text, text)
-	if err != nil || !root.Given() {
-		return nil, inFile(err)
-	}
-	pairs, err := root.Mapping()
+	lines, err := yamlfile.Lines(path.text, text)
 	if err != nil {
-		return nil, inFile(err)
+		return nil, &Error{Problem: err.Error()} // it names the file and the line
 	}
 	found := layer{}
-	for _, pair := range pairs {
-		name := strings.ReplaceAll(pair.Name, "_", "-")
-		if !known[name] || name == configFlag || strings.Contains(pair.Name, "-") {
-			return nil, inFile(pair.Value.Refuse("unknown setting; mailgate --help lists them all"))
+	for _, line := range lines {
+		name := strings.ReplaceAll(line.Name, "_", "-")
+		if !known[name] || name == configFlag || strings.Contains(line.Name, "-") {
+			return nil, &Error{line.Place, "unknown setting; mailgate --help lists them all"}
 		}
-		value, err := plainText(pair.Value)
-		if err != nil {
-			return nil, inFile(err)
-		}
-		if _, twice := found[name]; twice {
-			return nil, inFile(pair.Value.Refuse("is set twice"))
-		}
-		if value != "" {
-			found[name] = Origin{Place: pair.Value.Place.String(), Level: File, text: value}
-		}
+		found[name] = Origin{Place: line.Place, Level: File, text: line.Value}
 	}
 	return found, nil
-}
-
-// plainText is a value as it was written, or the values of a list with commas between them.
-func plainText(value strictyaml.Value) (string, error) {
-	if !value.Given() {
-		return "", nil
-	}
-	if !value.IsSequence() {
-		return value.Plain()
-	}
-	entries, err := value.Sequence()
-	if err != nil {
-		return "", err
-	}
-	texts := make([]string, len(entries))
-	for i, entry := range entries {
-		if texts[i], err = entry.Plain(); err != nil {
-			return "", value.Refuse("a list may only hold plain values")
-		}
-	}
-	return strings.Join(texts, ","), nil
-}
-
-// inFile makes a mistake in the file an Error.
-func inFile(err error) error {
-	if wrong, ok := errors.AsType[*strictyaml.Error](err); ok {
-		return &Error{wrong.Place.String(), wrong.Problem}
-	}
-	return err
 }
 
 // readSecrets replaces paths of secrets by what the files hold.
@@ -269,7 +227,7 @@ func (c *Config) Complain(name, problem string) error {
 	if c.Given(name) {
 		place = c.origins[name].Place
 	}
-	return &Error{place, strings.TrimPrefix(problem, "mailer: ")}
+	return &Error{place, problem}
 }
 
 // Explain makes an error of kong's parser an Error. A value that kong cannot take is named
@@ -281,7 +239,7 @@ func (c *Config) Explain(err error) error {
 	if flag, problem, ok := strings.Cut(err.Error(), ": "); ok && strings.HasPrefix(flag, "--") {
 		name := flag[2:]
 		if c.origins == nil || !c.Given(name) {
-			return &Error{flag, strings.TrimPrefix(problem, "mailer: ")}
+			return &Error{flag, problem}
 		}
 		return c.Complain(name, problem)
 	}

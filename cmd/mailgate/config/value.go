@@ -15,9 +15,10 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/mailgate/mailgate/api"
-	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/internal/redisx"
+	"github.com/mailgate/mailgate/mailer/message"
+	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/network"
-	"github.com/mailgate/mailgate/redisstore"
 	"github.com/mailgate/mailgate/secret"
 	"github.com/mailgate/mailgate/throttle"
 )
@@ -27,10 +28,10 @@ type (
 	Keys string
 	// Secret is what countdowns, codes and log hashes are derived from.
 	Secret string
-	// RedisURL is where Redis is, as package redisstore reads it.
+	// RedisURL is where Redis is, as package redisx reads it.
 	RedisURL string
 	// Relays are where email goes, in the order to try them.
-	Relays []mailer.RelayURL
+	Relays []relay.URL
 	// Bytes is an amount of memory, written 65536, 64KiB, 28MiB or 1GiB.
 	Bytes int64
 )
@@ -39,7 +40,7 @@ type (
 func decoders() []kong.Option {
 	return []kong.Option{
 		decode(parseKeys), decode(parseSecret), decode(parseRedisURL), decode(ParseRelays), decode(parseBytes),
-		decode(throttle.ParsePolicy), decode(mailer.ParseSender), decode(parsePrefixes), decode(parseLevel),
+		decode(throttle.ParsePolicy), decode(message.ParseSender), decode(parsePrefixes), decode(parseLevel),
 		decode(orElse(strconv.Atoi, "must be a whole number")),
 		decode(orElse(func(text string) (int64, error) { return strconv.ParseInt(text, 10, 64) }, "must be a whole number")),
 		decode(orElse(func(text string) (float64, error) { return strconv.ParseFloat(text, 64) }, "must be a number")),
@@ -103,7 +104,7 @@ func parsePrefixes(text string) (all []netip.Prefix, err error) {
 	return all, nil
 }
 
-func parseRedisURL(text string) (RedisURL, error) { return RedisURL(text), redisstore.CheckURL(text) }
+func parseRedisURL(text string) (RedisURL, error) { return RedisURL(text), redisx.CheckURL(text) }
 
 // ParseRelays splits where the next relay's scheme begins, as a password may hold a comma.
 func ParseRelays(text string) (all Relays, err error) {
@@ -115,11 +116,11 @@ func ParseRelays(text string) (all Relays, err error) {
 				break
 			}
 		}
-		relay, err := mailer.ParseRelayURL(strings.TrimSpace(one))
+		url, err := relay.ParseURL(strings.TrimSpace(one))
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, relay)
+		all = append(all, url)
 		text = strings.TrimPrefix(text[len(one):], ",")
 	}
 	return all, nil
@@ -230,8 +231,8 @@ func (u RedisURL) String() string {
 
 func (r Relays) String() string {
 	var all []string
-	for _, relay := range r {
-		all = append(all, relay.String())
+	for _, url := range r {
+		all = append(all, url.String())
 	}
 	return strings.Join(all, ",")
 }
@@ -279,7 +280,7 @@ func (c *Config) Settings() (all []Setting) {
 
 func show(value any) string {
 	switch v := value.(type) {
-	case mailer.Sender:
+	case message.Sender:
 		if v.Name == "" {
 			return v.Address.String()
 		}
