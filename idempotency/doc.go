@@ -1,47 +1,51 @@
 // Package idempotency lets a request that is sent twice be done once.
 //
-// A network breaks after a request was done and before its answer arrived. The caller
-// cannot know, sends the request again, and somebody gets two mails. So the caller names
-// the request by a key of its own making, in the field Idempotency-Key of the request
-// (draft-ietf-httpapi-idempotency-key-header), and sends it again under the same key:
+// A network can fail after a request was done and before its answer arrived. The caller
+// cannot know, and sends the request again. So the caller names the request by a key of its
+// own making, in the header field Idempotency-Key (draft-ietf-httpapi-idempotency-key-header),
+// and sends it again under the same key:
 //
-//	outcome, err := keeper.Begin(ctx, name, fingerprint)
+//	outcome, err := requests.Begin(ctx, name, fingerprint)
 //	switch {
-//	case err != nil:
-//		// nobody knows: do not do it
-//	case outcome.State == idempotency.Started:
-//		// do it, and then
-//		keeper.Finish(ctx, outcome.Lease, answer) // or Abandon
-//	case outcome.State == idempotency.Replay:
-//		// give outcome.Answer, byte for byte the first one
-//	case outcome.State == idempotency.InFlight:
-//		// the first one is still at it: 409
-//	case outcome.State == idempotency.Mismatch:
-//		// the key was used for another request: 422
+//	case err != nil:                             // unknown: do nothing, and Abandon
+//	case outcome.State == idempotency.InFlight:  // the first request is in progress
+//	case outcome.State == idempotency.Replay:    // give outcome.Answer, byte for byte the first one
+//	case outcome.State == idempotency.Mismatch:  // the key was used for another request
+//	case outcome.State == idempotency.Unknown:   // it may have been done; its answer is lost
 //	}
+//	// Started. Prepare everything that can be undone, then
+//	ok, err := requests.HandOver(ctx, outcome.Lease)
+//	// if ok, take the step that cannot be undone, and then
+//	requests.Finish(ctx, outcome.Lease, answer) // or Abandon, if certainly nothing was done
 //
-// A key belongs to the caller that used it, so callers need not know of each other's; see
-// [Name]. What was asked is known by its [Fingerprint], never by its text.
+// A key belongs to the caller that used it; see [Name]. What was asked is known by its
+// [Fingerprint], never by its text.
 //
 // # Which answers are kept
 //
-// Whoever asked a [Keeper] to begin says so at the end: Finish keeps the answer, by
-// default for 24 hours, and Abandon frees the key, so that the same request can be tried
-// again. What was done is kept, and what may have been: done again it would be done twice.
-// A 429, or a 503 of what was certainly not done, tells of a moment and not of the request,
-// and kept for a day it would lock out the very retry it asks for.
+// Finish keeps the answer, by default for 24 hours. Abandon frees the key, so that the same
+// request can be tried again. The answer to what was done, or may have been done, is kept. A
+// 429, or a 503 of what was certainly not done, describes a moment and not the request; kept
+// for a day it would block the retry that it asks for.
 //
 // # Crashes
 //
-// A process can end between Begin and Finish. So Begin gives a lease, by default of 60
-// seconds: until it ends the key is in flight, afterwards it is free. A lease has to be
-// longer than a request can take. If a request takes longer all the same, its answer is
-// still kept unless somebody else has begun in the meantime; the token in the [Lease]
-// tells the two apart, and a late Finish never replaces what a newer holder has recorded.
+// Begin grants a lease, by default for 60 seconds, which must be longer than a request can
+// take. If the process is killed, the next Begin after the lease depends on what is on
+// record. A request that was only begun is started again, and Outcome.Previous names the
+// admission that the killed attempt may have left charged. A request that was handed over is
+// Unknown for as long as an answer would have been kept: its mail may have left.
+//
+// # Outages
+//
+// A [keyed.Store] may decide alone while the shared records are away, and merge its own into
+// them afterwards with [Merge]. Two nodes that decide alone do not know of each other, so one
+// key can then be two mails; each has an admission of its own. What a node knows of, it
+// respects: a lease that the shared records granted is handed over by them alone, and a
+// request that another attempt left begun is not started again alone.
 //
 // # Time
 //
-// All times are int64 milliseconds, and the clock is the keeper's. At the end of its lease
-// or of its life a record is gone, to the millisecond. A clock that steps back only makes
-// records last longer.
+// All times are int64 milliseconds, by the clock of the store. A record ends to the
+// millisecond.
 package idempotency

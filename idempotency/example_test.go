@@ -3,92 +3,57 @@ package idempotency_test
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/idempotency"
-	"github.com/mailgate/mailgate/idempotency/local"
+	"github.com/mailgate/mailgate/internal/keyed"
 )
 
-// A request is sent, then again after its answer was lost, and then its key is used for
-// another one.
 func Example() {
-	disk, err := cache.Open(cache.DiskOptions{Dir: cache.Memory})
+	store, err := cache.Open(cache.Options{}) // in memory; with a Dir also on disk
 	if err != nil {
-		fmt.Println(err)
-		return
+		panic(err)
 	}
-	defer disk.Close()
-	keeper, err := local.New(disk, local.Options{})
+	defer func() { _ = store.Close() }()
+	now := func() int64 { return time.Now().UnixMilli() }
+	requests, err := idempotency.New(idempotency.Options{Store: keyed.Local(store.Table("requests"), now)})
 	if err != nil {
-		fmt.Println(err)
-		return
+		panic(err)
 	}
-	defer keeper.Close()
-	fingerprints, err := idempotency.NewFingerprinter([]byte("sixteen bytes of chance, or more"))
+	prints, err := idempotency.NewFingerprinter([]byte("at least sixteen random bytes"))
 	if err != nil {
-		fmt.Println(err)
-		return
+		panic(err)
 	}
 
-	ctx := context.Background()
-	handle := func(field, body string) string {
-		key, err := idempotency.ParseKey(field)
-		if err != nil {
-			return "400 " + err.Error()
-		}
-		name := idempotency.Name{Caller: "website", Key: key}
-		o, err := keeper.Begin(ctx, name, fingerprints.Of("POST /send-code", []byte(body)))
+	send := func(body string) string {
+		ctx := context.Background()
+		name := idempotency.Name{Caller: "shop", Key: "order-17"}
+		o, err := requests.Begin(ctx, name, prints.Of("POST /send-code", []byte(body)))
 		switch {
 		case err != nil:
-			return "503 " + err.Error()
-		case o.State == idempotency.Started:
-			answer := idempotency.Answer{Status: 200, Body: []byte("sent to " + body)}
-			if _, err := keeper.Finish(ctx, o.Lease, answer); err != nil {
-				return "503 " + err.Error()
-			}
-			return string(answer.Body)
+			return "503 storage unavailable"
 		case o.State == idempotency.Replay:
-			return string(o.Answer.Body) + ", as said before"
+			return string(o.Answer.Body) + ", replayed"
+		case o.State == idempotency.Mismatch:
+			return "422 key used for a different request"
+		case o.State != idempotency.Started:
+			return "409 in progress, or 504 unknown"
 		}
-		return o.State.String()
+		if ok, err := requests.HandOver(ctx, o.Lease); err != nil || !ok {
+			return "503 nothing was sent"
+		}
+		answer := idempotency.Answer{Status: 200, Body: []byte("200 sent")} // the mail leaves here
+		if _, err := requests.Finish(ctx, o.Lease, answer); err != nil {
+			return "200 sent, but a retry will be told that the status is unknown"
+		}
+		return "200 sent"
 	}
-	fmt.Println(handle(`"8e03978e"`, "alice"))
-	fmt.Println(handle(`"8e03978e"`, "alice"))
-	fmt.Println(handle(`"8e03978e"`, "bob"))
+	fmt.Println(send(`{"email":"alice@example.com"}`))
+	fmt.Println(send(`{"email":"alice@example.com"}`))
+	fmt.Println(send(`{"email":"bob@example.com"}`))
 	// Output:
-	// sent to alice
-	// sent to alice, as said before
-	// mismatch
-}
-
-func ExampleParseKey() {
-	for _, field := range []string{`"8e03978e"`, `8e03978e`, `"one", "two"`} {
-		fmt.Println(idempotency.ParseKey(field))
-	}
-	// Output:
-	// 8e03978e <nil>
-	// 8e03978e <nil>
-	//  an idempotency key is 1 to 255 visible ASCII characters, in double quotes
-}
-
-// A process that ends in between leaves a lease, which ends by itself. What it would have
-// answered comes too late once somebody else has begun.
-func ExampleRecord() {
-	terms := idempotency.DefaultTerms()
-	first := idempotency.Lease{Token: idempotency.NewToken()}
-	second := idempotency.Lease{Token: idempotency.NewToken()}
-
-	record, o := idempotency.Record{}.Begin(first, 0, terms)
-	fmt.Println(o.State)
-	record, o = record.Begin(second, 59_999, terms)
-	fmt.Println(o.State, o.RetryAfter)
-	record, o = record.Begin(second, 60_000, terms)
-	fmt.Println(o.State)
-	_, kept := record.Finish(first, idempotency.Answer{Status: 200}, 60_001, terms)
-	fmt.Println(kept)
-	// Output:
-	// started
-	// in flight 1
-	// started
-	// false
+	// 200 sent
+	// 200 sent, replayed
+	// 422 key used for a different request
 }

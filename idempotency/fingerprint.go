@@ -8,20 +8,19 @@ import (
 	"github.com/mailgate/mailgate/secret"
 )
 
-// A Fingerprint tells requests apart without keeping them.
-type Fingerprint [32]byte
+// Fingerprint tells requests apart without keeping them.
+type Fingerprint [16]byte
 
-// A Fingerprinter makes fingerprints. Any number of goroutines may use one.
+// Fingerprinter makes fingerprints. It may be used by any number of goroutines.
 type Fingerprinter struct{ key []byte }
 
 // purpose keeps the key apart from all others that are made of the same secret.
 const purpose = "mailgate idempotency: fingerprints of requests, version 1"
 
 // NewFingerprinter makes a Fingerprinter of the server's secret. A request may hold a code
-// that is to be mailed, and there are so few codes that a plain hash of the request could
-// be turned back into it; with a key it cannot. All servers that share a [Keeper] need the
-// same secret: under another one a request that is repeated is taken for a different one,
-// and refused.
+// that is to be mailed, and there are so few codes that a plain hash of the request could be
+// turned back into it; a keyed one cannot. Servers that share records need the same secret:
+// under another one a repeated request is a mismatch.
 func NewFingerprinter(of []byte) (*Fingerprinter, error) {
 	key, err := secret.Key(of, purpose)
 	if err != nil {
@@ -30,14 +29,15 @@ func NewFingerprinter(of []byte) (*Fingerprinter, error) {
 	return &Fingerprinter{key: key}, nil
 }
 
-// Of is the fingerprint of a request: the route it was sent to, such as "POST /send-code",
-// and the bytes of its body. Two bodies that mean the same are two requests if a byte
-// differs; whoever repeats a request sends the same bytes.
-func (f *Fingerprinter) Of(route string, body []byte) Fingerprint {
+// Of returns the fingerprint of a request: the route it was sent to, such as
+// "POST /send-code", and the bytes of its body. Bodies that differ in one byte are different
+// requests, even where they mean the same.
+func (f *Fingerprinter) Of(route string, body []byte) (print Fingerprint) {
 	mac := hmac.New(sha256.New, f.key)
 	// The length says where the route ends, so no two pairs are written the same.
 	mac.Write(binary.BigEndian.AppendUint64(nil, uint64(len(route))))
 	mac.Write([]byte(route))
 	mac.Write(body)
-	return Fingerprint(mac.Sum(nil))
+	copy(print[:], mac.Sum(nil))
+	return print
 }

@@ -1,109 +1,161 @@
-package idempotency_test
+package idempotency
 
 import (
-	"errors"
 	"fmt"
 	"testing"
-
-	"github.com/mailgate/mailgate/idempotency"
 )
 
-// One name, step by step, with leases of 10 and answers for 100. A lease is "a1": token a
-// for request 1.
-func TestRecord(t *testing.T) {
-	type step struct {
+const (
+	leaseTime = 10
+	keepTime  = 100
+	leaseEnd  = 1010 // of every record in these tables
+	expiresAt = 1100
+)
+
+var (
+	mine   = Lease{token: token{'m'}, body: Fingerprint{1}}
+	theirs = Lease{token: token{'t'}, body: Fingerprint{1}}
+)
+
+// on returns a record as one text: the state, whose it is, and what the state has besides.
+func (r record) String() string {
+	if r.state == none {
+		return "none"
+	}
+	name := [...]string{"none", "abandoned", "begun", "handed over", "answered"}[r.state]
+	whose := map[token]string{mine.token: "mine", theirs.token: "theirs", {}: "unclaimed"}[r.token]
+	text := fmt.Sprintf("%s %s until %d", name, whose, r.expires)
+	if r.state == begun || r.state == handedOver {
+		text += fmt.Sprintf(", lease %d", r.lease)
+	}
+	return text + string(r.answer)
+}
+
+// Every transition from every state, of this attempt or another, with the lease in force and
+// ended. What each row says: what the call returns, then the record.
+func TestRecord_EveryTransition(t *testing.T) {
+	const same = "=" // the record does not change
+	type results struct{ begin, handOver, finish, abandon string }
+	began := func(at int) string { return fmt.Sprintf("begun mine until %d, lease %d", at+keepTime, at+leaseTime) }
+	kept := func(at int) string { return fmt.Sprintf("true answered mine until %dX", at+keepTime) }
+	for _, tt := range []struct {
+		state state
+		whose Lease
 		now   int64
-		does  string
-		lease string
-		want  string
-	}
-	const begin, finish, abandon = "begin", "finish", "abandon"
-	for name, steps := range map[string][]step{
-		"to the end": {
-			{0, begin, "a1", "started"}, {9, begin, "b1", "in flight 1"}, {9, finish, "a1", "true"},
-			{108, begin, "b1", "replay 201"}, {108, begin, "b2", "mismatch"}, {109, begin, "b2", "started"},
-		},
-		"to a crash":           {{0, begin, "a1", "started"}, {9, begin, "b2", "mismatch"}, {10, begin, "b2", "started"}, {19, begin, "c2", "in flight 1"}},
-		"begun again":          {{0, begin, "a1", "started"}, {5, begin, "a1", "started"}, {9, begin, "b1", "in flight 1"}, {10, begin, "b1", "started"}},
-		"begun again, another": {{0, begin, "a1", "started"}, {5, begin, "a2", "mismatch"}},
-		"late":                 {{0, begin, "a1", "started"}, {50, finish, "a1", "true"}, {149, begin, "b1", "replay 201"}, {150, begin, "b1", "started"}},
-		"too late":             {{0, begin, "a1", "started"}, {10, begin, "b1", "started"}, {11, finish, "a1", "false"}, {12, abandon, "a1", "false"}, {13, finish, "b1", "true"}, {14, finish, "a1", "false"}},
-		"twice":                {{0, begin, "a1", "started"}, {1, finish, "a1", "true"}, {50, finish, "a1", "true"}, {100, begin, "b1", "replay 201"}, {101, begin, "b1", "started"}},
-		"given up":             {{0, begin, "a1", "started"}, {1, abandon, "a1", "true"}, {1, abandon, "a1", "false"}, {1, begin, "b2", "started"}, {2, abandon, "a1", "false"}},
-		"not given up":         {{0, begin, "a1", "started"}, {1, finish, "a1", "true"}, {2, abandon, "a1", "false"}, {2, begin, "b1", "replay 201"}},
-		"before 1970":          {{-50, begin, "a1", "started"}, {-41, begin, "b1", "in flight 1"}, {-40, begin, "b1", "started"}},
+		want  results
+	}{
+		{none, Lease{}, 1005, results{"started " + began(1005), "false " + same, kept(1005), "false " + same}},
+
+		{abandoned, mine, 1005, results{"started " + began(1005), "false " + same, kept(1005), "false " + same}},
+		{abandoned, theirs, 1005, results{"started " + began(1005), "false " + same, kept(1005), "false " + same}},
+
+		{begun, mine, 1009, results{"in flight 1 " + same, "true handed over mine until 1109, lease 1010", kept(1009), "true abandoned mine until 1010"}},
+		{begun, mine, 1010, results{"ended " + same, "false " + same, kept(1010), "true abandoned mine until 1010"}},
+		{begun, theirs, 1009, results{"in flight 1 " + same, "false " + same, "false " + same, "false " + same}},
+		{begun, theirs, 1010, results{"ended " + same, "false " + same, "false " + same, "false " + same}},
+
+		{handedOver, mine, 1009, results{"in flight 1 " + same, "false " + same, kept(1009), "true abandoned mine until 1100"}},
+		{handedOver, mine, 1010, results{"unknown " + same, "false " + same, kept(1010), "true abandoned mine until 1100"}},
+		{handedOver, theirs, 1009, results{"in flight 1 " + same, "false " + same, "false " + same, "false " + same}},
+		{handedOver, theirs, 1010, results{"unknown " + same, "false " + same, "false " + same, "false " + same}},
+		{handedOver, Lease{}, 1009, results{"in flight 1 " + same, "false " + same, kept(1009), "false " + same}},
+		{handedOver, Lease{}, 1010, results{"unknown " + same, "false " + same, kept(1010), "false " + same}},
+
+		{answered, mine, 1009, results{"replay " + same, "false " + same, "true " + same, "false " + same}},
+		{answered, mine, 1099, results{"replay " + same, "false " + same, "true " + same, "false " + same}},
+		{answered, theirs, 1009, results{"replay " + same, "false " + same, "false " + same, "false " + same}},
+		{answered, theirs, 1099, results{"replay " + same, "false " + same, "false " + same, "false " + same}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			terms := idempotency.Terms{Lease: 10, Keep: 100}
-			var record idempotency.Record
-			for i, step := range steps {
-				lease := idempotency.Lease{Token: idempotency.Token{step.lease[0]}, Body: idempotency.Fingerprint{step.lease[1]}}
-				var got string
-				switch step.does {
-				case begin:
-					var o idempotency.Outcome
-					record, o = record.Begin(lease, step.now, terms)
-					got = spell(o)
-				case finish:
-					var kept bool
-					record, kept = record.Finish(lease, idempotency.Answer{Status: 201}, step.now, terms)
-					got = fmt.Sprint(kept)
-				case abandon:
-					var freed bool
-					record, freed = record.Abandon(lease, step.now)
-					got = fmt.Sprint(freed)
-				}
-				if got != step.want {
-					t.Fatalf("step %d, %s %s at %d: %s, want %s", i, step.does, step.lease, step.now, got, step.want)
-				}
+		r := sample(tt.state, tt.whose)
+		check := func(transition, returned string, next record, want string) {
+			t.Helper()
+			after := next.String()
+			if after == r.String() {
+				after = same
 			}
-		})
+			if got := returned + " " + after; got != want {
+				t.Errorf("%s on %v at %d:\n got %s\nwant %s", transition, r, tt.now, got, want)
+			}
+		}
+		next, o := r.begin(mine, token{}, tt.now, tt.now+leaseTime, tt.now+keepTime)
+		check("begin", outcome(o), next, tt.want.begin)
+		next, ok := r.handOver(mine, tt.now, tt.now+keepTime)
+		check("handOver", fmt.Sprint(ok), next, tt.want.handOver)
+		next, ok = r.finish(mine, []byte("X"), tt.now, tt.now+keepTime)
+		check("finish", fmt.Sprint(ok), next, tt.want.finish)
+		next, ok = r.abandon(mine, tt.now)
+		check("abandon", fmt.Sprint(ok), next, tt.want.abandon)
 	}
 }
 
-func spell(o idempotency.Outcome) string {
-	switch o.State {
-	case idempotency.InFlight:
-		return fmt.Sprint("in flight ", o.RetryAfter)
-	case idempotency.Replay:
-		return fmt.Sprint("replay ", o.Answer.Status)
+// sample is a record that was made at 1000.
+func sample(s state, whose Lease) record {
+	if s == none {
+		return record{}
 	}
-	return o.State.String()
+	r := record{state: s, token: whose.token, body: mine.body, expires: expiresAt}
+	switch s {
+	case begun, handedOver:
+		r.lease = leaseEnd
+	case answered:
+		r.answer = []byte("A")
+	}
+	return r
 }
 
-func TestTerms(t *testing.T) {
-	const year = 366 * 24 * 60 * 60 * 1000
-	for terms, want := range map[idempotency.Terms]error{
-		idempotency.DefaultTerms(): nil,
-		{Lease: 1, Keep: 1}:        nil,
-		{Lease: year, Keep: year}:  nil,
-		{}:                         idempotency.ErrTerms,
-		{Lease: 0, Keep: 1}:        idempotency.ErrTerms,
-		{Lease: 1, Keep: 0}:        idempotency.ErrTerms,
-		{Lease: -1, Keep: 1}:       idempotency.ErrTerms,
-		{Lease: 1, Keep: year + 1}: idempotency.ErrTerms,
-		{Lease: year + 1, Keep: 1}: idempotency.ErrTerms,
+func outcome(o Outcome) string {
+	name := [...]string{"in flight", "started", "replay", "mismatch", "unknown", "ended"}[o.State]
+	if o.State == InFlight {
+		name += fmt.Sprint(" ", o.RetryAfter)
+	}
+	return name
+}
+
+func TestRecord_Expired_IsNone(t *testing.T) {
+	for _, s := range []state{abandoned, begun, handedOver, answered} {
+		r := sample(s, theirs)
+		if _, o := r.begin(mine, token{}, expiresAt, 0, 0); o.State != Started {
+			t.Errorf("%v: begin is %s", r, outcome(o))
+		}
+		if _, ok := r.handOver(theirs, expiresAt, 0); ok {
+			t.Errorf("%v: handed over", r)
+		}
+		if _, ok := r.finish(mine, nil, expiresAt, 0); !ok {
+			t.Errorf("%v: not finished", r)
+		}
+		if _, ok := r.abandon(theirs, expiresAt); ok {
+			t.Errorf("%v: abandoned", r)
+		}
+	}
+}
+
+func TestRecord_AnotherBody_Mismatch(t *testing.T) {
+	other := Lease{token: token{'o'}, body: Fingerprint{2}}
+	for _, tt := range []struct {
+		state state
+		now   int64
+		want  State
+	}{
+		{abandoned, 1005, Started},
+		{begun, leaseEnd - 1, Mismatch}, {begun, leaseEnd, leaseEnded},
+		{handedOver, leaseEnd - 1, Mismatch}, {handedOver, leaseEnd, Mismatch},
+		{answered, leaseEnd, Mismatch},
 	} {
-		if err := terms.Check(); !errors.Is(err, want) {
-			t.Errorf("%+v: %v, want %v", terms, err, want)
+		if _, o := sample(tt.state, mine).begin(other, token{}, tt.now, 0, 0); o.State != tt.want {
+			t.Errorf("%v at %d: %s", sample(tt.state, mine), tt.now, outcome(o))
 		}
 	}
 }
 
-func TestStateNames(t *testing.T) {
-	got := fmt.Sprint(idempotency.InFlight, idempotency.Started, idempotency.Replay, idempotency.Mismatch, idempotency.State(4), idempotency.State(-1))
-	if want := "in flight started replay mismatch state 4 state -1"; got != want {
-		t.Errorf("%s, want %s", got, want)
+// An attempt is replaced only by one that names it, and names what it may have charged.
+func TestRecord_Begin_ReplacesEndedAttempt(t *testing.T) {
+	r := sample(begun, theirs)
+	if next, o := r.begin(mine, theirs.token, leaseEnd, 2000, 3000); o.State != Started || o.Previous != theirs.AdmissionID() || next.token != mine.token {
+		t.Errorf("%s, previous %s, %v", outcome(o), o.Previous, next)
 	}
-}
-
-func TestTokensDiffer(t *testing.T) {
-	seen := map[idempotency.Token]bool{{}: true}
-	for range 1000 {
-		token := idempotency.NewToken()
-		if seen[token] {
-			t.Fatalf("%x came up before", token)
+	for over, now := range map[token]int64{{'o'}: leaseEnd, theirs.token: leaseEnd - 1} {
+		if next, o := r.begin(mine, over, now, 2000, 3000); o.State == Started || next.String() != r.String() {
+			t.Errorf("over %q at %d: %s, %v", over[:1], now, outcome(o), next)
 		}
-		seen[token] = true
 	}
 }

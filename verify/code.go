@@ -1,43 +1,66 @@
 package verify
 
 import (
+	"crypto/rand"
+	"errors"
 	"fmt"
-	"io"
+	"math/big"
+	"unicode"
 )
 
 // Digits is the length of a code.
 const Digits = 6
 
-const (
-	codes = 1_000_000
-	// fair is the greatest multiple of codes within three bytes. A draw beyond it
-	// would make the low codes likelier, and is thrown away.
-	fair = (1 << 24) / codes * codes
-	// draws bounds how often that may happen in a row. One in 21 draws is thrown
-	// away, so a source that loses all of them is not random.
-	draws = 100
-)
-
-// NewCode makes a code of six digits, each code as likely as any other. It fails
-// only if random does.
-func NewCode(random io.Reader) (string, error) {
-	var draw [3]byte
-	for range draws {
-		if _, err := io.ReadFull(random, draw[:]); err != nil {
-			return "", fmt.Errorf("verify: drawing a code: %w", err)
-		}
-		if n := int(draw[0])<<16 | int(draw[1])<<8 | int(draw[2]); n < fair {
-			return digits(n % codes), nil
-		}
+// NewCode makes a code of six digits, each code as likely as any other.
+func NewCode() string {
+	n, err := rand.Int(rand.Reader, big.NewInt(1_000_000))
+	if err != nil {
+		panic(err) // crypto/rand.Reader never fails
 	}
-	return "", fmt.Errorf("verify: drawing a code: the source is not random")
+	return fmt.Sprintf("%0*d", Digits, n)
 }
 
-func digits(n int) string {
-	var text [Digits]byte
-	for i := Digits - 1; i >= 0; i-- {
-		text[i] = byte('0' + n%10)
-		n /= 10
+// ErrCode is the kind of a text that is not a code, whatever is on record.
+var ErrCode = errors.New("a code is six digits")
+
+// maxTyped is the longest text, in bytes, that is searched for a code.
+const maxTyped = 64
+
+// zeros are the zeros of the digits that keyboards type: Latin, Arabic, Persian, Devanagari
+// and full-width. The nine others follow each.
+var zeros = [...]rune{'0', '٠', '۰', '०', '０'}
+
+// ParseCode reads a code as a person types or pastes it, and returns its six digits. Spaces,
+// dashes and invisible characters are skipped: mail programs and people write "123 456" and
+// "123-456", and copying out of a mail picks up more. The digits may be of any of the scripts
+// in which keyboards type them. None of this makes guessing easier, since each text is at
+// most one code. Anything else is [ErrCode].
+func ParseCode(typed string) (string, error) {
+	if len(typed) > maxTyped {
+		return "", ErrCode
 	}
-	return string(text[:])
+	code := make([]byte, 0, Digits)
+	for _, r := range typed {
+		if unicode.IsSpace(r) || unicode.In(r, unicode.Pd, unicode.Cf) {
+			continue
+		}
+		digit, ok := digitOf(r)
+		if !ok {
+			return "", ErrCode
+		}
+		code = append(code, digit)
+	}
+	if len(code) != Digits {
+		return "", ErrCode
+	}
+	return string(code), nil
+}
+
+func digitOf(r rune) (digit byte, ok bool) {
+	for _, zero := range zeros {
+		if zero <= r && r <= zero+9 {
+			return '0' + byte(r-zero), true
+		}
+	}
+	return 0, false
 }

@@ -1,100 +1,87 @@
-package verify_test
+package verify
 
 import (
-	"bytes"
-	"encoding/binary"
 	"errors"
-	"io"
-	"math/rand/v2"
 	"strings"
 	"testing"
-	"testing/iotest"
-
-	"github.com/mailgate/mailgate/verify"
 )
 
-func draw(n int) string { return string([]byte{byte(n >> 16), byte(n >> 8), byte(n)}) }
+func TestParseCode_Texts(t *testing.T) {
+	tests := []struct{ typed, want string }{
+		{"482913", "482913"},
+		{"000000", "000000"},
+		{"  482913\r\n", "482913"},
+		{"482 913", "482913"},
+		{"482-913", "482913"},
+		{"4 8 2 9 1 3", "482913"},
+		{"482\u00a0913", "482913"},
+		{"482\u2013913", "482913"},
+		{"\u200b482\u200d913\ufeff", "482913"},
+		{"\u202a482913\u202c", "482913"},
+		{"４８２９１３", "482913"},
+		{"４８２\u3000９１３", "482913"},
+		{"٤٨٢٩١٣", "482913"},
+		{"۴۸۲۹۱۳", "482913"},
+		{"४८२९१३", "482913"},
+		{strings.Repeat(" ", 58) + "482913", "482913"},
 
-// Which draw becomes which code.
-func TestNewCode(t *testing.T) {
-	tests := []struct {
-		random string
-		want   string
-	}{
-		{draw(0), "000000"},
-		{draw(7), "000007"},
-		{draw(482913), "482913"},
-		{draw(999_999), "999999"},
-		{draw(1_000_000), "000000"},
-		{draw(15_999_999), "999999"},
-		{draw(16_000_000) + draw(1), "000001"},
-		{draw(1<<24-1) + draw(16_777_000) + draw(2_000_003), "000003"},
+		{"", ""},
+		{" - ", ""},
+		{"48291", ""},
+		{"4829130", ""},
+		{"482913 482913", ""},
+		{"48291a", ""},
+		{"48291:", ""},
+		{"4829.13", ""},
+		{"48291\x00", ""},
+		{"48291３a", ""},
+		{"48291²", ""},
+		{"48291Ⅲ", ""},
+		{"48291\xff", ""},
+		{"+82913", ""},
+		{strings.Repeat(" ", 59) + "482913", ""},
 	}
 	for _, tt := range tests {
-		code, err := verify.NewCode(iotest.OneByteReader(strings.NewReader(tt.random)))
-		if err != nil || code != tt.want {
-			t.Errorf("%x: %q, %v, want %q", tt.random, code, err, tt.want)
+		got, err := ParseCode(tt.typed)
+		if got != tt.want || errors.Is(err, ErrCode) != (tt.want == "") {
+			t.Errorf("%q: %q, %v; want %q", tt.typed, got, err, tt.want)
 		}
 	}
 }
 
-// A source that fails makes no code.
-func TestNewCodeWithoutChance(t *testing.T) {
-	broken := errors.New("no entropy")
-	if code, err := verify.NewCode(iotest.ErrReader(broken)); code != "" || !errors.Is(err, broken) {
-		t.Errorf("a broken source: %q, %v", code, err)
-	}
-	if code, err := verify.NewCode(strings.NewReader("ab")); code != "" || !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Errorf("a short source: %q, %v", code, err)
-	}
-	if code, err := verify.NewCode(bytes.NewReader(bytes.Repeat([]byte{0xff}, 10_000))); code != "" || err == nil {
-		t.Errorf("a source that is stuck: %q, %v", code, err)
-	}
-}
-
-// Of all draws there are, each code gets exactly as many as any other. The thirds show
-// it without drawing 16 million times: every code's 16 draws lie a million apart.
-func TestEveryCodeIsAsLikely(t *testing.T) {
-	for _, n := range []int{0, 1, 333_333, 727_215, 727_216, 777_215, 777_216, 999_999} {
-		want, _ := verify.NewCode(strings.NewReader(draw(n)))
-		for k := range 16 {
-			if code, err := verify.NewCode(strings.NewReader(draw(n + k*1_000_000))); code != want || err != nil {
-				t.Errorf("draw %d: %q, %v, want %q", n+k*1_000_000, code, err, want)
+// Whatever is typed, the result is six ASCII digits or an error that repeats nothing, and a
+// code is read as itself.
+func FuzzParseCode(f *testing.F) {
+	f.Add("482 913")
+	f.Add("４８２-９１３\u200b")
+	f.Add("48291a")
+	f.Fuzz(func(t *testing.T, typed string) {
+		code, err := ParseCode(typed)
+		if err != nil {
+			if code != "" || err != ErrCode {
+				t.Fatalf("%q: %q, %v", typed, code, err)
 			}
+			return
 		}
-		if beyond := n + 16_000_000; beyond < 1<<24 {
-			if code, err := verify.NewCode(strings.NewReader(draw(beyond))); err == nil {
-				t.Errorf("draw %d, which is one too many, became %q", beyond, code)
-			}
+		if len(code) != Digits || strings.Trim(code, "0123456789") != "" {
+			t.Fatalf("%q became %q", typed, code)
 		}
-	}
+		if again, err := ParseCode(code); again != code || err != nil {
+			t.Fatalf("%q became %q and then %q, %v", typed, code, again, err)
+		}
+	})
 }
 
-// Digits are evenly spread in every place, by a chi-square test over a fixed source: 9
-// degrees of freedom, and the limit is passed by chance once in a hundred thousand.
-func TestDigitsAreEvenlySpread(t *testing.T) {
-	var seed [32]byte
-	binary.LittleEndian.PutUint64(seed[:], 20261120)
-	source := rand.NewChaCha8(seed)
-	const codes, limit = 60_000, 39.3
-	var counts [verify.Digits][10]int
-	for range codes {
-		code, err := verify.NewCode(source)
-		if err != nil || len(code) != verify.Digits {
-			t.Fatalf("%q, %v", code, err)
+func TestNewCode_SixDigits(t *testing.T) {
+	seen := map[string]bool{}
+	for range 1000 {
+		code := NewCode()
+		if parsed, err := ParseCode(code); parsed != code || err != nil {
+			t.Fatalf("%q is read as %q, %v", code, parsed, err)
 		}
-		for place, digit := range code {
-			counts[place][digit-'0']++
-		}
+		seen[code] = true
 	}
-	for place, digits := range counts {
-		sum := 0.0
-		for _, n := range digits {
-			d := float64(n) - codes/10
-			sum += d * d / (codes / 10)
-		}
-		if sum > limit {
-			t.Errorf("place %d: chi-square %.1f, over %.1f: %v", place, sum, limit, digits)
-		}
+	if len(seen) < 990 { // of a million, a thousand meet about once
+		t.Errorf("only %d of 1000 differ", len(seen))
 	}
 }

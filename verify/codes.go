@@ -1,106 +1,226 @@
 package verify
 
 import (
-	"bytes"
 	"cmp"
-	"crypto/subtle"
-	"slices"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/mailgate/mailgate/internal/keyed"
+	"github.com/mailgate/mailgate/secret"
+	"github.com/mailgate/mailgate/throttle"
 )
 
-// MaxCodes is how many codes of a mailbox are kept at most. To forget one is safe, since
-// it only makes a code wrong that was right; and it is rare, since a mailbox is mailed far
-// less often than 16 times in the life of a code. Without a bound, though, each more code
-// would make a guess likelier to be right, and what is kept of a mailbox would grow.
-const MaxCodes = 16
+// DefaultLifetime is how long a code is right, in milliseconds: ten minutes. MaxLifetime is
+// the longest: a day.
+const (
+	DefaultLifetime = 10 * 60 * 1000
+	MaxLifetime     = 24 * 60 * 60 * 1000
+)
 
-// A Kept is a code that is on record.
-type Kept struct {
-	Hash    Hash
-	Expires int64 // the first moment at which the code is wrong
+// Recipient is where a code is mailed to, and what for. Mailbox and Address differ when
+// several addresses are counted as one mailbox.
+type Recipient struct {
+	Mailbox string // what its sends are counted by: it has the codes and the guesses
+	Address string // where the mail goes: what the code proves, and nothing else
+	Purpose string // what the code is for; a code for one purpose is wrong for any other
 }
 
-// Codes are the codes of one mailbox that are on record, each hash once, the one that
-// expires first in front. Of those that expire at once the one with the lower hash is in
-// front, so that every book has them in one order. Codes never change; what changes them
-// returns others.
-type Codes []Kept
-
-// Add is the codes with one more, which is good until expires. If the book is full, the
-// code that would expire first is forgotten for it. A code that is on record already is
-// good until the later of both moments. What has expired is left out.
-func (c Codes) Add(h Hash, now, expires int64) Codes {
-	next := make(Codes, 0, MaxCodes)
-	for _, kept := range c.live(now) {
-		if kept.Hash == h {
-			expires = max(expires, kept.Expires)
-			continue
-		}
-		next = append(next, kept)
-	}
-	if expires <= now {
-		return next
-	}
-	next = next[max(0, len(next)+1-MaxCodes):]
-	added := Kept{Hash: h, Expires: expires}
-	at, _ := slices.BinarySearchFunc(next, added, Kept.compare)
-	return slices.Insert(next, at, added)
+// Options say what Codes works with.
+type Options struct {
+	Store keyed.Store
+	// Secret makes the hashes of codes. Nodes that share records need the same one; under
+	// another the codes that are on their way become wrong.
+	Secret []byte
+	// Guesses counts guesses by mailbox. It should be exact, as by the policy of
+	// DefaultGuesses, so that a guess can be given back by its id.
+	Guesses throttle.Limiter
+	// Lifetime is how long a code is right, in milliseconds. The default is DefaultLifetime.
+	Lifetime int64
+	// Log is told when a guess could not be given back. The default is silence.
+	Log *slog.Logger
 }
 
-// Remove is the codes without this one. What has expired is left out. If by chance two
-// mails had the same code it is wrong for both, which is safe.
-func (c Codes) Remove(h Hash, now int64) Codes {
-	return slices.DeleteFunc(slices.Clone(c.live(now)), func(kept Kept) bool { return kept.Hash == h })
+// Codes issues and checks codes. It may be used by any number of goroutines.
+//
+// A mailbox is any text of 1 to throttle.MaxKey bytes; any other is throttle.ErrKey. Every
+// failure to read or write is throttle.ErrUnavailable: what was asked for may or may not have
+// been done. Errors name neither mailbox nor code.
+type Codes struct {
+	store    keyed.Store
+	key      []byte
+	guesses  throttle.Limiter
+	lifetime int64
+	log      *slog.Logger
 }
 
-// Check says what a code is that somebody brings, and which codes are on record from then
-// on: none if it was right, else those that have not expired. How long it takes does not
-// depend on which code is right.
-func (c Codes) Check(h Hash, now int64) (Result, Codes) {
-	live := c.live(now)
-	right := 0
-	for _, kept := range live {
-		right |= subtle.ConstantTimeCompare(kept.Hash[:], h[:])
+// New checks the options and fills in the defaults.
+func New(o Options) (*Codes, error) {
+	if o.Store == nil || o.Guesses == nil {
+		return nil, errors.New("verify: Store and Guesses are required")
 	}
-	switch {
-	case len(live) == 0:
-		return Expired, nil
-	case right == 1:
-		return Correct, nil
+	o.Lifetime = cmp.Or(o.Lifetime, DefaultLifetime)
+	if o.Lifetime < 1 || o.Lifetime > MaxLifetime {
+		return nil, errors.New("verify: a code lives for 1 ms to 24 hours")
 	}
-	return Incorrect, live
+	key, err := secret.Key(o.Secret, hashPurpose)
+	if err != nil {
+		return nil, fmt.Errorf("verify: %w", err)
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Codes{o.Store, key, o.Guesses, o.Lifetime, o.Log}, nil
 }
 
-// Expires is the moment at which the last of the codes has expired, 0 where there is none.
-func (c Codes) Expires() int64 {
-	if len(c) == 0 {
-		return 0
+// Lifetime returns how many milliseconds a code is right.
+func (c *Codes) Lifetime() int64 { return c.lifetime }
+
+// Issue makes a code, which is right from now on, and returns it to be mailed. It comes
+// before the mail, since the answer to the mail may be quick. If the mail is not sent after
+// all, Revoke undoes it.
+func (c *Codes) Issue(ctx context.Context, to Recipient) (code string, err error) {
+	code = NewCode()
+	h := hashOf(c.key, to, code)
+	if _, err := c.update(ctx, to.Mailbox, func(r record, now int64) record { return r.issue(h, now, c.lifetime) }); err != nil {
+		return "", fmt.Errorf("issuing a code: %w", err)
 	}
-	return c[len(c)-1].Expires
+	return code, nil
 }
 
-// Sorted reports whether the codes are in order, each hash once, and not too many. A book
-// that reads them back asks.
-func (c Codes) Sorted() bool {
-	seen := make(map[Hash]bool, len(c))
-	for i, kept := range c {
-		if seen[kept.Hash] || i > 0 && c[i-1].compare(kept) > 0 {
-			return false
-		}
-		seen[kept.Hash] = true
-	}
-	return len(c) <= MaxCodes
-}
-
-// live is the codes that have not expired.
-func (c Codes) live(now int64) Codes {
-	for i, kept := range c {
-		if now < kept.Expires {
-			return c[i:]
-		}
+// Revoke makes a code wrong whose mail certainly never left. Until it expires it would be one
+// more that a guess may hit.
+func (c *Codes) Revoke(ctx context.Context, from Recipient, code string) error {
+	h := hashOf(c.key, from, code)
+	if _, err := c.update(ctx, from.Mailbox, func(r record, now int64) record { return r.revoke(h, now) }); err != nil {
+		return fmt.Errorf("revoking a code: %w", err)
 	}
 	return nil
 }
 
-func (k Kept) compare(other Kept) int {
-	return cmp.Or(cmp.Compare(k.Expires, other.Expires), bytes.Compare(k.Hash[:], other.Hash[:]))
+// Forget makes all codes of the mailbox wrong. It brings no new guesses; the limiter's Reset
+// does. A node that is alone cannot promise it, so it is then throttle.ErrUnavailable.
+func (c *Codes) Forget(ctx context.Context, mailbox string) error {
+	alone, err := c.update(ctx, mailbox, record.forget)
+	if err == nil && alone {
+		err = fmt.Errorf("%w: %w", throttle.ErrUnavailable, errAlone)
+	}
+	if err != nil {
+		return fmt.Errorf("forgetting codes: %w", err)
+	}
+	return nil
+}
+
+// Result is what a code turned out to be.
+type Result int8
+
+// The results of Verify.
+const (
+	Expired   Result = iota // no code of the mailbox is valid
+	Incorrect               // at least one is, and this is none of them
+	Correct                 // this was one, and all of the mailbox are used up
+	Spent                   // the guesses are spent; the code was not looked at
+)
+
+// Outcome is the answer to a typed code.
+type Outcome struct {
+	Result Result
+	// AttemptsLeft is how many more guesses there are. It is set with Incorrect.
+	AttemptsLeft int
+	// Guesses is the verdict on the guess itself. With Spent it says how long to wait, or
+	// less if a guess that is being checked is given back. With the other results it is from
+	// before a guess was given back.
+	Guesses throttle.Verdict
+}
+
+// errAlone is why a node that is alone gives no answer.
+var errAlone = errors.New("the shared records are away")
+
+// giveBackLimit bounds how long the answer to a right code waits for its guess to be given
+// back.
+const giveBackLimit = 2 * time.Second
+
+// Verify checks what was typed. A text that is no code is [ErrCode] and costs no guess, since
+// it could not have been right. After any other error the guess stays charged, and if the code
+// was right it may have been used up.
+//
+// While the shared records are away, of the guess or of the codes, only a code that this node
+// issued alone can be Correct. Everything else is throttle.ErrUnavailable, right or wrong:
+// each node has guesses of its own, and the code may have been used elsewhere.
+func (c *Codes) Verify(ctx context.Context, from Recipient, typed string) (Outcome, error) {
+	code, err := ParseCode(typed)
+	if err != nil {
+		return Outcome{}, err
+	}
+	guess := throttle.NewID()
+	verdict, err := c.guesses.Take(ctx, from.Mailbox, guess)
+	if err != nil {
+		return Outcome{}, fmt.Errorf("counting a guess: %w", err)
+	}
+	if !verdict.Allowed {
+		return Outcome{Result: Spent, Guesses: verdict}, nil
+	}
+	o := Outcome{Guesses: verdict}
+	h := hashOf(c.key, from, code)
+	alone, err := c.update(ctx, from.Mailbox, func(r record, now int64) (next record) {
+		next, o.Result = r.verify(h, now)
+		return next
+	})
+	issuedAlone := alone && o.Result == Correct
+	if err == nil && (alone || verdict.Degraded) && !issuedAlone {
+		err = fmt.Errorf("%w: %w", throttle.ErrUnavailable, errAlone)
+	}
+	if err != nil {
+		return Outcome{}, fmt.Errorf("checking a code: %w", err)
+	}
+	if o.Result == Incorrect {
+		o.AttemptsLeft = verdict.Remaining()
+		return o, nil
+	}
+	c.giveBack(ctx, from.Mailbox, throttle.Admission{ID: guess, At: verdict.At})
+	return o, nil
+}
+
+// giveBack gives a guess back, also when the caller has gone. If that fails the answer is
+// still right, and one guess is lost.
+func (c *Codes) giveBack(ctx context.Context, mailbox string, guess throttle.Admission) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackLimit)
+	defer cancel()
+	if _, err := c.guesses.Release(ctx, mailbox, guess); err != nil {
+		c.log.Warn("a guess could not be given back", "error", err)
+	}
+}
+
+// update lets step replace the record of the mailbox.
+func (c *Codes) update(ctx context.Context, mailbox string, step func(r record, now int64) record) (alone bool, err error) {
+	if err := throttle.CheckKey(mailbox); err != nil {
+		return false, err
+	}
+	var damaged error
+	alone, err = c.store.Update(ctx, mailbox, func(old []byte, now int64) ([]byte, int64) {
+		r, err := parse(old)
+		if damaged = err; err != nil {
+			return old, now + MaxLifetime
+		}
+		next := step(r, now)
+		return next.encode(), next.expires()
+	})
+	if err == nil && damaged != nil {
+		err = fmt.Errorf("%w: %w", throttle.ErrUnavailable, damaged)
+	}
+	return alone, err
+}
+
+// DefaultGuesses is how often codes of one mailbox may be guessed.
+func DefaultGuesses() throttle.Policy {
+	policy, err := throttle.NewPolicy(
+		throttle.Tier{Name: "ten-minutes", Limit: 5, Window: 10 * time.Minute},
+		throttle.Tier{Name: "day", Limit: 20, Window: 24 * time.Hour},
+	)
+	if err != nil {
+		panic(err) // the policy is constant
+	}
+	return policy
 }

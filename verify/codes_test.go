@@ -1,108 +1,471 @@
 package verify_test
 
 import (
-	"fmt"
-	"slices"
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
 	"testing"
 
+	"github.com/mailgate/mailgate/internal/keyed"
+	"github.com/mailgate/mailgate/internal/keyed/keyedtest"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/local"
 	"github.com/mailgate/mailgate/verify"
 )
 
-// One mailbox, step by step. A hash is a letter, and a record "a5 b7" is a until 5 and b
-// until 7.
-func TestCodes(t *testing.T) {
-	type step struct {
-		now  int64
-		does string // "add a until", "remove a", or "a" brought
-		want string // the answer, and what is on record from then on
+const (
+	minute = int64(60_000)
+	key    = "sixteen bytes of chance, or more"
+)
+
+var alice = verify.Recipient{Mailbox: "alice@example.com", Address: "alice@example.com"}
+
+// setting is Codes with real records, which a test may put something in front of.
+type setting struct {
+	t       *testing.T
+	clock   *keyedtest.Clock
+	store   keyed.Store
+	guesses throttle.Limiter
+	codes   *verify.Codes
+	log     bytes.Buffer
+}
+
+func newSetting(t *testing.T, arrange func(s *setting)) *setting {
+	t.Helper()
+	s := &setting{t: t, clock: &keyedtest.Clock{}}
+	s.guesses = local.New(keyedtest.Table(t, s.clock), verify.DefaultGuesses(), s.clock.Now)
+	s.store = keyedtest.Local(t, s.clock)
+	if arrange != nil {
+		arrange(s)
 	}
-	add := func(now int64, h byte, expires int64, want string) step {
-		return step{now, fmt.Sprintf("add %c %d", h, expires), want}
+	var err error
+	s.codes, err = verify.New(verify.Options{Store: s.store, Secret: []byte(key), Guesses: s.guesses, Log: slog.New(slog.NewTextHandler(&s.log, nil))})
+	if err != nil {
+		t.Fatal(err)
 	}
-	for name, steps := range map[string][]step{
-		"a life": {
-			add(0, 'a', 5, "a5"),
-			{4, "b", "incorrect a5"},
-			{4, "a", "correct"},
-		},
-		"an end":              {add(0, 'a', 5, "a5"), {5, "a", "expired"}},
-		"nothing":             {{0, "a", "expired"}},
-		"one ends":            {add(0, 'a', 5, "a5"), add(0, 'b', 7, "a5 b7"), {5, "a", "incorrect b7"}, {6, "b", "correct"}},
-		"in order":            {add(0, 'b', 7, "b7"), add(0, 'a', 5, "a5 b7"), add(0, 'c', 6, "a5 c6 b7")},
-		"in order of hashes":  {add(0, 'b', 7, "b7"), add(0, 'c', 7, "b7 c7"), add(0, 'a', 7, "a7 b7 c7")},
-		"again, longer":       {add(0, 'a', 5, "a5"), add(0, 'b', 7, "a5 b7"), add(1, 'a', 9, "b7 a9")},
-		"again, not shorter":  {add(0, 'a', 5, "a5"), add(0, 'b', 7, "a5 b7"), add(1, 'a', 4, "a5 b7")},
-		"never good":          {add(9, 'a', 9, ""), {8, "a", "expired"}},
-		"adding clears":       {add(0, 'a', 5, "a5"), add(5, 'b', 9, "b9"), {0, "a", "incorrect b9"}},
-		"taken back":          {add(0, 'a', 5, "a5"), add(0, 'b', 7, "a5 b7"), {1, "remove a", "b7"}, {1, "remove a", "b7"}, {1, "remove b", ""}},
-		"taken back, expired": {add(0, 'a', 5, "a5"), add(0, 'b', 7, "a5 b7"), {5, "remove c", "b7"}},
-		"before 1970 as well": {add(-9, 'a', -5, "a-5"), {-6, "b", "incorrect a-5"}, {-5, "a", "expired"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var codes verify.Codes
-			for i, step := range steps {
-				var h byte
-				var expires int64
-				before, got := slices.Clone(codes), ""
-				next := codes
-				if n, _ := fmt.Sscanf(step.does, "add %c %d", &h, &expires); n == 2 {
-					next = codes.Add(verify.Hash{h}, step.now, expires)
-					got = spell("", next)
-				} else if n, _ := fmt.Sscanf(step.does, "remove %c", &h); n == 1 {
-					next = codes.Remove(verify.Hash{h}, step.now)
-					got = spell("", next)
-				} else {
-					var result verify.Result
-					result, next = codes.Check(verify.Hash{step.does[0]}, step.now)
-					got = spell(result.String(), next)
-				}
-				if got != step.want || !next.Sorted() {
-					t.Fatalf("step %d, %s at %d: %q, want %q", i, step.does, step.now, got, step.want)
-				}
-				if !slices.Equal(codes, before) {
-					t.Fatalf("step %d changed what it was shown", i)
-				}
-				codes = next
+	return s
+}
+
+// eachHome runs a test on both homes of codes.
+func eachHome(t *testing.T, test func(t *testing.T, s *setting)) {
+	keyedtest.EachHome(t, func(t *testing.T, clock *keyedtest.Clock, open func() keyed.Store) {
+		test(t, newSetting(t, func(s *setting) {
+			s.clock, s.store = clock, open()
+			s.guesses = local.New(keyedtest.Table(t, clock), verify.DefaultGuesses(), clock.Now)
+		}))
+	})
+}
+
+func (s *setting) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// issue issues a code that differs from these.
+func (s *setting) issue(to verify.Recipient, others ...string) string {
+	s.t.Helper()
+	for {
+		code, err := s.codes.Issue(s.t.Context(), to)
+		s.must(err)
+		if !strings.Contains(strings.Join(others, " "), code) {
+			return code
+		}
+		s.must(s.codes.Revoke(s.t.Context(), to, code))
+	}
+}
+
+func (s *setting) expect(from verify.Recipient, typed string, want verify.Result, left int) verify.Outcome {
+	s.t.Helper()
+	o, err := s.codes.Verify(s.t.Context(), from, typed)
+	s.must(err)
+	if o.Result != want || o.AttemptsLeft != left {
+		s.t.Fatalf("result %v with %d left, want %v with %d", o.Result, o.AttemptsLeft, want, left)
+	}
+	return o
+}
+
+// unavailable expects that a code is not answered, and returns the error.
+func (s *setting) unavailable(typed string) {
+	s.t.Helper()
+	o, err := s.codes.Verify(s.t.Context(), alice, typed)
+	if o.Result == verify.Correct || !errors.Is(err, throttle.ErrUnavailable) || strings.Contains(err.Error(), "alice") || strings.Contains(err.Error(), typed) {
+		s.t.Fatalf("result %v, %v", o.Result, err)
+	}
+}
+
+func (s *setting) expectLeft(want int) {
+	s.t.Helper()
+	v, err := s.guesses.Peek(context.WithoutCancel(s.t.Context()), alice.Mailbox)
+	s.must(err)
+	if left := v.Tiers[0].Remaining; left != want {
+		s.t.Fatalf("%d guesses left, want %d", left, want)
+	}
+}
+
+// another returns a code that these are not.
+func another(codes ...string) string {
+	for _, wrong := range []string{"000000", "000001", "000002", "000003"} {
+		if !strings.Contains(strings.Join(codes, " "), wrong) {
+			return wrong
+		}
+	}
+	panic("more codes than wrong ones")
+}
+
+func TestVerify_RightCode_CorrectOnce(t *testing.T) {
+	eachHome(t, func(t *testing.T, s *setting) {
+		code := s.issue(alice)
+		s.expect(alice, another(code), verify.Incorrect, 4)
+		s.expect(alice, another(code), verify.Incorrect, 3)
+		s.expect(alice, " "+code[:3]+"-"+code[3:]+"\n", verify.Correct, 0)
+		s.expect(alice, code, verify.Expired, 0)
+		s.expectLeft(3)
+		if s.log.Len() > 0 {
+			t.Errorf("the log says %q", &s.log)
+		}
+	})
+}
+
+func TestVerify_LifetimeEnds_Expired(t *testing.T) {
+	eachHome(t, func(t *testing.T, s *setting) {
+		early := s.issue(alice)
+		s.clock.Add(minute)
+		late := s.issue(alice, early)
+		s.clock.Add(s.codes.Lifetime() - minute)
+		s.expect(alice, early, verify.Incorrect, 4)
+		s.clock.Add(minute)
+		s.expect(alice, late, verify.Expired, 0)
+	})
+}
+
+func TestVerify_TwoCodes_EitherIsRight(t *testing.T) {
+	eachHome(t, func(t *testing.T, s *setting) {
+		early := s.issue(alice)
+		late := s.issue(alice, early)
+		s.expect(alice, early, verify.Correct, 0)
+		s.expect(alice, late, verify.Expired, 0)
+		again := s.issue(alice) // also in the same millisecond
+		s.expect(alice, again, verify.Correct, 0)
+	})
+}
+
+func TestRevoke_CodeIsWrong_OthersStay(t *testing.T) {
+	eachHome(t, func(t *testing.T, s *setting) {
+		mailed := s.issue(alice)
+		unsent := s.issue(alice, mailed)
+		s.must(s.codes.Revoke(t.Context(), alice, unsent))
+		s.expect(alice, unsent, verify.Incorrect, 4)
+		s.expect(alice, mailed, verify.Correct, 0)
+	})
+}
+
+// The guesses are the mailbox's: a new code adds none, nor does forgetting.
+func TestVerify_GuessesSpent_NewCodeAddsNone(t *testing.T) {
+	eachHome(t, func(t *testing.T, s *setting) {
+		wrong := another(s.issue(alice))
+		for left := 4; left >= 0; left-- {
+			s.expect(alice, wrong, verify.Incorrect, left)
+		}
+		s.must(s.codes.Forget(t.Context(), alice.Mailbox))
+		code := s.issue(alice)
+		o := s.expect(alice, code, verify.Spent, 0) // even the right one is not looked at
+		if o.Guesses.Limit != "ten-minutes" || o.Guesses.Wait < 9*minute || o.Guesses.Wait > 10*minute || o.Guesses.Allowed {
+			t.Errorf("%s waits %d ms", o.Guesses.Limit, o.Guesses.Wait)
+		}
+		s.clock.Add(10 * minute)
+		s.expect(alice, s.issue(alice), verify.Correct, 0)
+	})
+}
+
+// A text that could not be right, and a guess at nothing, cost no guess.
+func TestVerify_NothingToGuess_CostsNothing(t *testing.T) {
+	eachHome(t, func(t *testing.T, s *setting) {
+		for range 6 {
+			s.expect(alice, "123456", verify.Expired, 0)
+		}
+		s.issue(alice)
+		for range 6 {
+			if o, err := s.codes.Verify(t.Context(), alice, "12345x"); !errors.Is(err, verify.ErrCode) || o.Result == verify.Correct {
+				t.Fatalf("result %v, %v", o.Result, err)
 			}
+		}
+		s.expectLeft(5)
+	})
+}
+
+// A code proves the address it was mailed to and the purpose it was mailed for, even where
+// several are counted as one mailbox. A right one uses up all codes of the mailbox.
+func TestVerify_AddressAndPurpose_AreBound(t *testing.T) {
+	tagged, signUp := alice, alice
+	tagged.Address, signUp.Purpose = "alice+shop@example.com", "sign-up"
+	eachHome(t, func(t *testing.T, s *setting) {
+		plain := s.issue(alice)
+		shop := s.issue(tagged, plain)
+		joined := s.issue(signUp, plain, shop)
+		s.expect(tagged, plain, verify.Incorrect, 4)
+		s.expect(alice, shop, verify.Incorrect, 3)
+		s.expect(alice, joined, verify.Incorrect, 2)
+		s.must(s.codes.Revoke(t.Context(), alice, joined)) // it is none of alice's
+		s.expect(signUp, joined, verify.Correct, 0)
+		s.expect(alice, plain, verify.Expired, 0)
+		bob := verify.Recipient{Mailbox: "bob@example.com", Address: alice.Address}
+		s.expect(bob, plain, verify.Expired, 0)
+	})
+}
+
+func (s *setting) atOnce(typed func(i int) string) map[verify.Result]int {
+	var done sync.WaitGroup
+	var results [64]verify.Result
+	start := make(chan struct{})
+	for i := range results {
+		done.Go(func() {
+			<-start
+			o, err := s.codes.Verify(s.t.Context(), alice, typed(i))
+			if err != nil {
+				s.t.Error(err)
+			}
+			results[i] = o.Result
 		})
 	}
+	close(start)
+	done.Wait()
+	counts := map[verify.Result]int{}
+	for _, result := range results {
+		counts[result]++
+	}
+	return counts
 }
 
-func spell(text string, codes verify.Codes) string {
-	for _, kept := range codes {
-		if text != "" {
-			text += " "
+// Of 64 guesses at once five are looked at.
+func TestVerify_GuessingInParallel_FiveLookedAt(t *testing.T) {
+	eachHome(t, func(t *testing.T, s *setting) {
+		wrong := another(s.issue(alice))
+		if r := s.atOnce(func(int) string { return wrong }); r[verify.Incorrect] != 5 || r[verify.Spent] != 59 {
+			t.Errorf("%v", r)
 		}
-		text += fmt.Sprintf("%c%d", kept.Hash[0], kept.Expires)
-	}
-	return text
+	})
 }
 
-// A full record makes room for the newest, which stays even if it expires first of all.
-func TestCodesMakeRoom(t *testing.T) {
-	var codes verify.Codes
-	for n := range verify.MaxCodes {
-		codes = codes.Add(verify.Hash{byte(n)}, 0, int64(100+n))
+// The right code 64 times at once is right once, and costs no guess.
+func TestVerify_RightInParallel_CorrectOnce(t *testing.T) {
+	eachHome(t, func(t *testing.T, s *setting) {
+		for range 5 {
+			code := s.issue(alice)
+			if r := s.atOnce(func(int) string { return code }); r[verify.Correct] != 1 || r[verify.Incorrect] != 0 {
+				t.Errorf("%v", r)
+			}
+			s.expectLeft(5)
+		}
+	})
+}
+
+var errBroken = errors.New("the store is broken")
+
+// broken fails after it has taken the step.
+type broken struct{ keyed.Store }
+
+func (b broken) Update(ctx context.Context, key string, step keyed.Step) (bool, error) {
+	_, _ = b.Store.Update(ctx, key, step)
+	return false, throttle.Unavailable("changing a record", errBroken)
+}
+
+// brokenLimiter fails at what it is set to fail at.
+type brokenLimiter struct {
+	throttle.Limiter
+	take, release error
+}
+
+func (l brokenLimiter) Take(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
+	if l.take != nil {
+		return throttle.Verdict{Allowed: true}, l.take
 	}
-	codes = codes.Add(verify.Hash{99}, 0, 50)
-	if len(codes) != verify.MaxCodes || codes[0].Hash[0] != 99 || codes[1].Hash[0] != 1 || codes.Expires() != 100+verify.MaxCodes-1 {
-		t.Errorf("%d codes, first %v, then %v", len(codes), codes[0], codes[1])
+	return l.Limiter.Take(ctx, key, id)
+}
+
+func (l brokenLimiter) Release(ctx context.Context, key string, a throttle.Admission) (bool, error) {
+	if l.release != nil {
+		return false, l.release
 	}
-	var longer verify.Codes
-	for n := range verify.MaxCodes + 5 { // as a later version with a higher bound may leave
-		longer = append(longer, verify.Kept{Hash: verify.Hash{byte(n)}, Expires: int64(100 + n)})
+	return l.Limiter.Release(ctx, key, a)
+}
+
+// Without an answer the guess stays charged, right or wrong.
+func TestCodes_StoreFails_Unavailable(t *testing.T) {
+	s := newSetting(t, nil)
+	code := s.issue(alice)
+	s.codes, _ = verify.New(verify.Options{Store: broken{s.store}, Secret: []byte(key), Guesses: s.guesses})
+	s.unavailable(code)
+	s.expectLeft(4)
+	issued, err := s.codes.Issue(t.Context(), alice)
+	if issued != "" {
+		t.Error("a code was issued that may not be on record")
 	}
-	if longer.Sorted() {
-		t.Error("too many codes pass for a record")
-	}
-	if codes = longer.Add(verify.Hash{99}, 0, 200); len(codes) != verify.MaxCodes {
-		t.Errorf("%d codes", len(codes))
+	for call, err := range map[string]error{
+		"issuing": err, "revoking": s.codes.Revoke(t.Context(), alice, code), "forgetting": s.codes.Forget(t.Context(), alice.Mailbox),
+	} {
+		if !errors.Is(err, throttle.ErrUnavailable) || !errors.Is(err, errBroken) || !strings.HasPrefix(err.Error(), call) || strings.Contains(err.Error(), "alice") {
+			t.Errorf("%s: %v", call, err)
+		}
 	}
 }
 
-func TestResultNames(t *testing.T) {
-	got := fmt.Sprint(verify.Expired, verify.Incorrect, verify.Correct, verify.Spent, verify.Result(4), verify.Result(-1))
-	if want := "expired incorrect correct spent result 4 result -1"; got != want {
-		t.Errorf("%s, want %s", got, want)
+// Where guesses cannot be counted the code is not looked at.
+func TestVerify_GuessesFail_CodeNotLookedAt(t *testing.T) {
+	s := newSetting(t, func(s *setting) { s.guesses = brokenLimiter{Limiter: s.guesses, take: throttle.ErrUnavailable} })
+	code := s.issue(alice)
+	s.unavailable(code)
+	s.codes, _ = verify.New(verify.Options{Store: s.store, Secret: []byte(key), Guesses: s.guesses.(brokenLimiter).Limiter})
+	s.expect(alice, code, verify.Correct, 0)
+}
+
+func TestVerify_GuessNotGivenBack_StillCorrect(t *testing.T) {
+	s := newSetting(t, func(s *setting) { s.guesses = brokenLimiter{Limiter: s.guesses, release: errBroken} })
+	code := s.issue(alice)
+	s.expect(alice, code, verify.Correct, 0)
+	if log := s.log.String(); !strings.Contains(log, errBroken.Error()) || strings.Contains(log, "alice") || strings.Contains(log, code) {
+		t.Errorf("the log says %q", log)
+	}
+}
+
+// hangUp is a store whose caller is gone as soon as the step was taken.
+type hangUp struct {
+	keyed.Store
+	cancel context.CancelFunc
+}
+
+func (h hangUp) Update(ctx context.Context, key string, step keyed.Step) (bool, error) {
+	defer h.cancel()
+	return h.Store.Update(ctx, key, step)
+}
+
+func TestVerify_CallerGone_GuessGivenBack(t *testing.T) {
+	s := newSetting(t, nil)
+	code := s.issue(alice)
+	ctx, cancel := context.WithCancel(t.Context())
+	codes, _ := verify.New(verify.Options{Store: hangUp{s.store, cancel}, Secret: []byte(key), Guesses: s.guesses})
+	if o, err := codes.Verify(ctx, alice, code); o.Result != verify.Correct || err != nil {
+		t.Errorf("result %v, %v", o.Result, err)
+	}
+	s.expectLeft(5)
+}
+
+// tell ends an outage: the shared records are told of the own one, which is then removed.
+func (s *setting) tell(o *keyedtest.Outage, times int) {
+	s.t.Helper()
+	for range times {
+		keyedtest.Copy(s.t, verify.Merge, alice.Mailbox, o.Own, o.Shared)
+	}
+	_, err := o.Own.Update(s.t.Context(), alice.Mailbox, func([]byte, int64) ([]byte, int64) { return nil, 0 })
+	s.must(err)
+	o.Away.Store(false)
+}
+
+// degraded marks each verdict as decided alone.
+type degraded struct{ throttle.Limiter }
+
+func (d degraded) Take(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
+	v, err := d.Limiter.Take(ctx, key, id)
+	v.Degraded = true
+	return v, err
+}
+
+func TestVerify_Alone_OnlyCodesIssuedAlone(t *testing.T) {
+	var o *keyedtest.Outage
+	s := newSetting(t, func(s *setting) {
+		o = &keyedtest.Outage{Shared: s.store, Own: keyedtest.Local(t, s.clock)}
+		s.store = o
+	})
+	before := s.issue(alice)
+	o.Away.Store(true)
+	s.unavailable(before)
+	s.expectLeft(4)
+	alone := s.issue(alice, before)
+	s.unavailable(before)
+	s.expectLeft(3)
+	s.expect(alice, alone, verify.Correct, 0)
+	s.expectLeft(3)
+	s.unavailable(alone)
+	s.expectLeft(2)
+	if err := s.codes.Forget(t.Context(), alice.Mailbox); !errors.Is(err, throttle.ErrUnavailable) {
+		t.Errorf("forgotten alone: %v", err)
+	}
+}
+
+// What was used alone ends the codes before it everywhere, and none after it.
+func TestVerify_UsedAloneThenTold_EarlierCodesEnd(t *testing.T) {
+	eachHome(t, func(t *testing.T, home *setting) {
+		o := &keyedtest.Outage{Shared: home.store, Own: keyedtest.Local(t, home.clock)}
+		s := newSetting(t, func(s *setting) { s.clock, s.store, s.guesses = home.clock, o, home.guesses })
+		before := s.issue(alice)
+		o.Away.Store(true)
+		s.clock.Add(1)
+		used := s.issue(alice, before)
+		s.expect(alice, used, verify.Correct, 0)
+		o.Away.Store(false)
+		s.clock.Add(1000)
+		after := s.issue(alice, before, used)
+		s.tell(o, 2)
+		s.expect(alice, before, verify.Incorrect, 4)
+		s.expect(alice, used, verify.Incorrect, 3)
+		s.expect(alice, after, verify.Correct, 0)
+	})
+}
+
+func TestVerify_IssuedAloneThenTold_RightEverywhereOnce(t *testing.T) {
+	var o *keyedtest.Outage
+	s := newSetting(t, func(s *setting) {
+		o = &keyedtest.Outage{Shared: s.store, Own: keyedtest.Local(t, s.clock)}
+		s.store = o
+	})
+	o.Away.Store(true)
+	code := s.issue(alice)
+	s.tell(o, 1)
+	s.expect(alice, code, verify.Correct, 0)
+	o.Away.Store(true)
+	s.unavailable(code)
+}
+
+// A guess that was counted alone is one of as many budgets as there are nodes, so what all
+// nodes know of is not answered for it.
+func TestVerify_GuessCountedAlone_Unavailable(t *testing.T) {
+	s := newSetting(t, func(s *setting) { s.guesses = degraded{s.guesses} })
+	code := s.issue(alice)
+	s.unavailable(another(code))
+	s.unavailable(code)
+	s.expectLeft(3)
+}
+
+func TestCodes_DamagedRecord_Unavailable(t *testing.T) {
+	eachHome(t, func(t *testing.T, s *setting) {
+		_, err := s.store.Update(t.Context(), alice.Mailbox, func(_ []byte, now int64) ([]byte, int64) { return []byte("damaged"), now + minute })
+		s.must(err)
+		s.unavailable("123456")
+		s.unavailable("123456")
+		if code, err := s.codes.Issue(t.Context(), alice); code != "" || !errors.Is(err, throttle.ErrUnavailable) {
+			t.Errorf("issued %v, %v", code != "", err)
+		}
+	})
+}
+
+func TestCodes_Invalid_Fails(t *testing.T) {
+	s := newSetting(t, nil)
+	if _, err := s.codes.Issue(t.Context(), verify.Recipient{Address: "alice"}); !errors.Is(err, throttle.ErrKey) {
+		t.Errorf("without a mailbox: %v", err)
+	}
+	for name, o := range map[string]verify.Options{
+		"no store":          {Guesses: s.guesses, Secret: []byte(key)},
+		"no guesses":        {Store: s.store, Secret: []byte(key)},
+		"lifetime below":    {Store: s.store, Guesses: s.guesses, Secret: []byte(key), Lifetime: -1},
+		"lifetime too long": {Store: s.store, Guesses: s.guesses, Secret: []byte(key), Lifetime: verify.MaxLifetime + 1},
+		"short secret":      {Store: s.store, Guesses: s.guesses, Secret: []byte("fifteen bytes..")},
+	} {
+		if _, err := verify.New(o); err == nil || strings.Contains(err.Error(), "fifteen") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

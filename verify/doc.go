@@ -1,54 +1,55 @@
-// Package verify knows the codes that are mailed to prove a mailbox: it makes them,
-// keeps what is needed to check them, and counts the guesses.
+// Package verify makes and checks the codes that are mailed to prove a mailbox, and counts
+// the guesses.
 //
-// A code is six decimal digits, every one of the million equally likely. A [Desk] hands
-// them out and takes them back:
+// A code is six decimal digits, each of the million equally likely:
 //
-//	code, err := desk.Issue(ctx, recipient)             // goes into the mail
+//	code, err := codes.Issue(ctx, recipient)             // goes into the mail
 //	…
-//	outcome, err := desk.Verify(ctx, recipient, typed)  // what somebody typed
+//	outcome, err := codes.Verify(ctx, recipient, typed)  // what was typed
 //
 // # What is kept
 //
-// A [Book] keeps a [Hash] of each code and never the code. A hash is made with a key that
-// comes from the server's secret: a million codes are tried in a second, so a plain hash
-// of one could be read back, and this one cannot without the secret. It is bound to the
-// address that the code was mailed to, and to the purpose if that was given one, and proves
-// no other: a code that was mailed for a sign-up is wrong for a change of password.
+// A keyed hash of each code, never the code. A million codes are tried in a second, so a
+// plain hash could be turned back into the code; this one cannot without the server's secret.
+// It is bound to the address that the code was mailed to and to its purpose: a code that was
+// mailed for a sign-up is wrong for a change of password.
 //
 // # Which code is right
 //
 // Every code of a mailbox that has not expired. Mail is slow and people press the button
-// twice; a second code must not make the first one wrong while it is still on its way.
-// The right code is right once: all the codes of the mailbox, whatever they are for, are
-// forgotten in the same step, so of any number who bring it at once exactly one is told so.
+// twice; a second code must not make the first one wrong while it is still on its way. A
+// right code is right once: all codes of the mailbox, whatever their purpose, are used up in
+// the same step, so of any number that bring it at once exactly one is told that it is right.
 //
 // # Guesses
 //
-// Guesses are a budget of the mailbox, by [DefaultGuesses] 5 in ten minutes and 20 in a
-// day, and a new code brings no new ones. A guess is taken from the budget before the
-// code is looked at, so that guessing in parallel gains nothing, and it is given back
-// when the code was right. With at most [MaxCodes] codes that are good at once, a day of
-// guessing finds one with a chance of 1 in 3,000; with the five that the default tiers
-// let out in an hour, 1 in 10,000.
+// Guesses are a budget of the mailbox, by [DefaultGuesses] 5 in ten minutes and 20 in a day,
+// and a new code adds none. A guess is charged before the code is looked at, so guessing in
+// parallel gains nothing, and given back when the code was right. With at most [MaxCodes]
+// valid codes, a day of guessing finds one with a chance of 1 in 3,000; with the five that
+// the default tiers let out in an hour, 1 in 10,000.
 //
-// Where no code was on record there was nothing to guess, and the guess is given back
-// as well. Otherwise five presses on an old form would shut out the code that is asked
-// for next, and a stranger could spend the guesses of a mailbox in advance. A stranger
-// who asks for a code in somebody's name and guesses at once can still spend them: only
-// a limit by the stranger's own address keeps that apart, and it belongs before this one.
+// Where no code was valid there was nothing to guess, and the guess is given back as well.
+// Otherwise five presses on an old form would block the code that is requested next, and a
+// stranger could spend the guesses of a mailbox in advance. A stranger who requests a code
+// for someone else's mailbox and guesses at once can still spend them; a limit by the
+// visitor's network address belongs in front of this one.
 //
-// A guess that is being looked at is taken, also one that is then given back. So where four
-// of five are spent and the right code is brought twice at once, one is told that it is
-// right, and the other may be told that the guesses are spent, with a wait that is over as
-// soon as the first is answered.
+// A guess stays charged while its code is looked at. So where four of five are spent and the
+// right code is brought twice at once, one is told that it is right, and the other may be
+// told to wait, until the first is answered.
+//
+// # Outages
+//
+// A [keyed.Store] may decide alone while the shared records are away. Its own records then
+// hold the codes that were issued alone and that the shared records have not been told of,
+// and no others: only one of those is then Correct. Everything else is
+// throttle.ErrUnavailable, right or wrong, and the guess stays charged. [Merge] tells the
+// shared records afterwards, in any order and any number of times. A code that was revoked
+// alone may come back by a merge until it expires, but no mail has it.
 //
 // # Time
 //
-// All times are int64 milliseconds. A code is right while the clock is before its expiry,
-// and no longer. The clock is the book's, which for a shared book is one clock for all
-// servers; that is why a code is added with a lifetime and not with an expiry. What has
-// once been found expired is forgotten, so a clock that steps back brings back no code
-// that was refused as expired before. A code that nobody asked about in the meantime
-// lasts until its expiry by the clock as it then is.
+// All times are int64 milliseconds, by the clock of the store. A code is right while the
+// clock is before its expiry.
 package verify

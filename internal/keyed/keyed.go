@@ -5,13 +5,14 @@ package keyed
 import "context"
 
 // Step makes the next value of a key from the old one at a moment in milliseconds since
-// 1970. It is pure and may be called more than once for one Update. A nil old is a key
-// without a value, a nil next removes it, and a next that equals old writes nothing. The
-// value is forgotten at expires.
+// 1970. It is pure, may be called more than once for one Update, and does not modify old. A
+// nil old is a key without a value, a nil next removes it, and a next that equals old writes
+// nothing, so it must come with the expiry that old had. The value is forgotten at expires,
+// and at once if that is not after now.
 type Step func(old []byte, now int64) (next []byte, expires int64)
 
-// Store keeps one value for each key. An error is throttle.ErrUnavailable: the step may or
-// may not have been taken.
+// Store keeps one value for each key. An error is throttle.ErrUnavailable and names no key:
+// the step may or may not have been taken.
 type Store interface {
 	// Update takes the step, with no other step on the key in between. The last call of
 	// step is the one that counts. alone reports that this node decided by its own records,

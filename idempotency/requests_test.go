@@ -1,0 +1,353 @@
+package idempotency_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/mailgate/mailgate/idempotency"
+	"github.com/mailgate/mailgate/internal/keyed"
+	"github.com/mailgate/mailgate/internal/keyed/keyedtest"
+	"github.com/mailgate/mailgate/throttle"
+)
+
+const (
+	lease = int64(60_000)
+	keep  = int64(24 * 60 * 60 * 1000)
+)
+
+var (
+	body  = idempotency.Fingerprint{1}
+	other = idempotency.Fingerprint{2}
+	first = idempotency.Answer{Status: 201, Header: []idempotency.Field{{Name: "A", Value: "b"}}, Body: []byte("first")}
+)
+
+// caller is one caller with one key.
+type caller struct {
+	t        *testing.T
+	requests *idempotency.Requests
+	name     idempotency.Name
+}
+
+func newCaller(t *testing.T, store keyed.Store) caller {
+	t.Helper()
+	requests, err := idempotency.New(idempotency.Options{Store: store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return caller{t, requests, idempotency.Name{Caller: "shop", Key: "k"}}
+}
+
+func (c caller) begin(body idempotency.Fingerprint, want idempotency.State) idempotency.Outcome {
+	c.t.Helper()
+	o, err := c.requests.Begin(c.t.Context(), c.name, body)
+	if err != nil || o.State != want {
+		c.t.Fatalf("begin: state %d, want %d; %v", o.State, want, err)
+	}
+	return o
+}
+
+// expect checks what a call reported.
+func (c caller) expect(want bool, call func(context.Context) (bool, error)) {
+	c.t.Helper()
+	if got, err := call(c.t.Context()); err != nil || got != want {
+		c.t.Fatalf("%v, want %v; %v", got, want, err)
+	}
+}
+
+func (c caller) handOver(l idempotency.Lease, want bool) {
+	c.t.Helper()
+	c.expect(want, func(ctx context.Context) (bool, error) { return c.requests.HandOver(ctx, l) })
+}
+
+func (c caller) finish(l idempotency.Lease, a idempotency.Answer, want bool) {
+	c.t.Helper()
+	c.expect(want, func(ctx context.Context) (bool, error) { return c.requests.Finish(ctx, l, a) })
+}
+
+func (c caller) abandon(l idempotency.Lease, want bool) {
+	c.t.Helper()
+	c.expect(want, func(ctx context.Context) (bool, error) { return c.requests.Abandon(ctx, l) })
+}
+
+func TestRequests_DoneOnce_AnsweredAlike(t *testing.T) {
+	keyedtest.EachHome(t, func(t *testing.T, clock *keyedtest.Clock, open func() keyed.Store) {
+		c, elsewhere := newCaller(t, open()), newCaller(t, open())
+		l := c.begin(body, idempotency.Started).Lease
+		o := elsewhere.begin(body, idempotency.InFlight)
+		if o.RetryAfter < 1 || o.RetryAfter > lease {
+			t.Errorf("retry after %d", o.RetryAfter)
+		}
+		elsewhere.begin(other, idempotency.Mismatch)
+		c.handOver(l, true)
+		c.handOver(l, false)
+		elsewhere.begin(body, idempotency.InFlight)
+		c.finish(l, first, true)
+		c.finish(l, idempotency.Answer{Status: 500}, true) // the first one stays
+		c.abandon(l, false)
+		for range 2 {
+			if o := elsewhere.begin(body, idempotency.Replay); !reflect.DeepEqual(o.Answer, first) {
+				t.Errorf("the answer is %+v", o.Answer)
+			}
+			clock.Add(keep/2 - 10_000)
+		}
+		elsewhere.begin(other, idempotency.Mismatch)
+		clock.Add(20_000)
+		elsewhere.begin(other, idempotency.Started)
+	})
+}
+
+func TestRequests_KilledAfterHandOver_Unknown(t *testing.T) {
+	keyedtest.EachHome(t, func(t *testing.T, clock *keyedtest.Clock, open func() keyed.Store) {
+		c := newCaller(t, open())
+		l := c.begin(body, idempotency.Started).Lease
+		clock.Add(lease / 2)
+		c.handOver(l, true)
+		clock.Add(lease)
+		c.begin(body, idempotency.Unknown)
+		c.begin(other, idempotency.Mismatch)
+		clock.Add(keep - 2*lease)
+		c.begin(body, idempotency.Unknown)
+		c.finish(l, first, true) // it was only late
+		c.begin(body, idempotency.Replay)
+	})
+}
+
+func TestRequests_KilledBeforeHandOver_StartsAgain(t *testing.T) {
+	keyedtest.EachHome(t, func(t *testing.T, clock *keyedtest.Clock, open func() keyed.Store) {
+		c := newCaller(t, open())
+		l := c.begin(body, idempotency.Started)
+		if l.Previous != (throttle.ID{}) || !l.Lease.AdmissionID().Valid() {
+			t.Errorf("previous %q, charged under %q", l.Previous, l.Lease.AdmissionID())
+		}
+		clock.Add(lease)
+		again := c.begin(body, idempotency.Started)
+		if again.Previous != l.Lease.AdmissionID() || again.Lease.AdmissionID() == again.Previous {
+			t.Errorf("previous %q, want %q; charged under %q", again.Previous, l.Lease.AdmissionID(), again.Lease.AdmissionID())
+		}
+		c.handOver(l.Lease, false) // it was only late
+		c.finish(l.Lease, first, false)
+		c.abandon(l.Lease, false)
+		c.handOver(again.Lease, true)
+	})
+}
+
+func TestRequests_Abandoned_KeyIsFree(t *testing.T) {
+	keyedtest.EachHome(t, func(t *testing.T, clock *keyedtest.Clock, open func() keyed.Store) {
+		c := newCaller(t, open())
+		for _, handOver := range []bool{false, true} {
+			l := c.begin(body, idempotency.Started).Lease
+			if handOver {
+				c.handOver(l, true)
+			}
+			c.abandon(l, true)
+			c.abandon(l, false)
+			c.handOver(l, false)
+			if o := c.begin(other, idempotency.Started); o.Previous != (throttle.ID{}) {
+				t.Errorf("previous %q of what was abandoned", o.Previous)
+			} else {
+				c.abandon(o.Lease, true)
+			}
+		}
+	})
+}
+
+func TestRequests_AnsweredWithoutHandOver_Replays(t *testing.T) {
+	c := newCaller(t, keyedtest.Local(t, &keyedtest.Clock{}))
+	c.finish(c.begin(body, idempotency.Started).Lease, first, true)
+	c.begin(body, idempotency.Replay)
+}
+
+func TestRequests_Callers_AreApart(t *testing.T) {
+	a := newCaller(t, keyedtest.Local(t, &keyedtest.Clock{}))
+	b := a
+	b.name.Caller = "blog"
+	a.begin(body, idempotency.Started)
+	b.begin(other, idempotency.Started)
+}
+
+// Of many that begin at once one is told to do it; and when its lease has ended, again one.
+func TestRequests_ManyAtOnce_OneStarted(t *testing.T) {
+	keyedtest.EachHome(t, func(t *testing.T, clock *keyedtest.Clock, open func() keyed.Store) {
+		nodes := []caller{newCaller(t, open()), newCaller(t, open()), newCaller(t, open())}
+		for round := range 3 {
+			var done sync.WaitGroup
+			outcomes := make([]idempotency.Outcome, 48)
+			for i := range outcomes {
+				c := nodes[i%len(nodes)]
+				done.Go(func() {
+					o, err := c.requests.Begin(t.Context(), c.name, body)
+					if err != nil {
+						t.Error(err)
+					}
+					outcomes[i] = o
+				})
+			}
+			done.Wait()
+			count := map[idempotency.State]int{}
+			for _, o := range outcomes {
+				count[o.State]++
+			}
+			if count[idempotency.Started] != 1 || count[idempotency.InFlight] != len(outcomes)-1 {
+				t.Fatalf("round %d: %v", round, count)
+			}
+			clock.Add(lease)
+		}
+	})
+}
+
+// recordKey is the key of the record of a caller's name.
+const recordKey = "4:shopk"
+
+func (c caller) copy(from, to keyed.Store) {
+	c.t.Helper()
+	keyedtest.Copy(c.t, idempotency.Merge, recordKey, from, to)
+}
+
+// A request that was done alone is answered alone, and by the shared records once they know.
+func TestRequests_Alone_DoneAndTold(t *testing.T) {
+	keyedtest.EachHome(t, func(t *testing.T, clock *keyedtest.Clock, open func() keyed.Store) {
+		o := &keyedtest.Outage{Shared: open(), Own: keyedtest.Local(t, clock)}
+		c, elsewhere := newCaller(t, o), newCaller(t, o.Shared)
+		o.Away.Store(true)
+		began := c.begin(body, idempotency.Started)
+		if !began.Alone {
+			t.Error("it does not say that it was decided alone")
+		}
+		c.begin(body, idempotency.InFlight)
+		c.handOver(began.Lease, true)
+		c.finish(began.Lease, first, true)
+		if again := c.begin(body, idempotency.Replay); !again.Alone {
+			t.Error("it does not say that it was answered alone")
+		}
+		c.copy(o.Own, o.Shared)
+		o.Away.Store(false)
+		if again := elsewhere.begin(body, idempotency.Replay); !reflect.DeepEqual(again.Answer, first) {
+			t.Errorf("the answer is %+v", again.Answer)
+		}
+	})
+}
+
+func TestRequests_BegunAloneThenTold_GoesOn(t *testing.T) {
+	clock := &keyedtest.Clock{}
+	o := &keyedtest.Outage{Shared: keyedtest.Local(t, clock), Own: keyedtest.Local(t, clock)}
+	c := newCaller(t, o)
+	o.Away.Store(true)
+	l := c.begin(body, idempotency.Started).Lease
+	c.copy(o.Own, o.Shared)
+	o.Away.Store(false)
+	c.handOver(l, true)
+	c.finish(l, first, true)
+	c.begin(body, idempotency.Replay)
+}
+
+// Another node may replace an attempt that the shared records know of, so its mail must not
+// leave unless they know of that as well.
+func TestRequests_BegunShared_NotHandedOverAlone(t *testing.T) {
+	clock := &keyedtest.Clock{}
+	o := &keyedtest.Outage{Shared: keyedtest.Local(t, clock), Own: keyedtest.Local(t, clock)}
+	c, elsewhere := newCaller(t, o), newCaller(t, o.Shared)
+	l := c.begin(body, idempotency.Started).Lease
+	c.copy(o.Shared, o.Own) // as a node keeps what the shared records said
+	o.Away.Store(true)
+	if ok, err := c.requests.HandOver(t.Context(), l); ok || !errors.Is(err, throttle.ErrUnavailable) {
+		t.Fatalf("%v, %v", ok, err)
+	}
+	c.abandon(l, true)
+	c.copy(o.Own, o.Shared)
+	elsewhere.begin(body, idempotency.Started)
+}
+
+// An attempt that the shared records knew of may have gone on at another node, so it is not
+// replaced alone, however often that is tried.
+func TestRequests_EndedAttempt_NotReplacedAlone(t *testing.T) {
+	clock := &keyedtest.Clock{}
+	o := &keyedtest.Outage{Shared: keyedtest.Local(t, clock), Own: keyedtest.Local(t, clock)}
+	c := newCaller(t, o)
+	c.begin(body, idempotency.Started)
+	c.copy(o.Shared, o.Own)
+	o.Away.Store(true)
+	clock.Add(lease)
+	for range 3 {
+		unheard, err := c.requests.Begin(t.Context(), c.name, body)
+		if unheard.State == idempotency.Started || !errors.Is(err, throttle.ErrUnavailable) {
+			t.Fatalf("state %d, %v", unheard.State, err)
+		}
+		c.abandon(unheard.Lease, false)
+	}
+	o.Away.Store(false)
+	c.begin(body, idempotency.Started)
+}
+
+// lost takes each step and then loses the reply.
+type lost struct{ keyed.Store }
+
+func (l lost) Update(ctx context.Context, key string, step keyed.Step) (bool, error) {
+	if _, err := l.Store.Update(ctx, key, step); err != nil {
+		return false, err
+	}
+	return false, throttle.Unavailable("changing a record", errors.New("the reply was lost"))
+}
+
+func TestRequests_ReplyLost_LeaseAbandons(t *testing.T) {
+	store := keyedtest.Local(t, &keyedtest.Clock{})
+	c := newCaller(t, lost{store})
+	o, err := c.requests.Begin(t.Context(), c.name, body)
+	if o.State == idempotency.Started || !errors.Is(err, throttle.ErrUnavailable) {
+		t.Fatalf("state %d, %v", o.State, err)
+	}
+	if ok, err := c.requests.HandOver(t.Context(), o.Lease); ok || err == nil {
+		t.Errorf("handed over unheard: %v, %v", ok, err)
+	}
+	if kept, err := c.requests.Finish(t.Context(), idempotency.Lease{}, first); kept || err == nil {
+		t.Errorf("finished without a lease: %v, %v", kept, err)
+	}
+	c.requests = newCaller(t, store).requests
+	c.begin(body, idempotency.InFlight)
+	c.abandon(o.Lease, true)
+	c.begin(body, idempotency.Started)
+}
+
+// A damaged record is an error, never a request that may be done, and its text names neither caller nor key.
+func TestRequests_DamagedRecord_Fails(t *testing.T) {
+	keyedtest.EachHome(t, func(t *testing.T, clock *keyedtest.Clock, open func() keyed.Store) {
+		store := open()
+		c := newCaller(t, store)
+		for _, damaged := range []string{"damaged", "\x01\x04" + strings.Repeat("t", 16) + string(body[:]) + "\xff\xff\xff\xff\xff\x7fdamaged"} {
+			if _, err := store.Update(t.Context(), recordKey, func(_ []byte, now int64) ([]byte, int64) { return []byte(damaged), now + keep }); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				o, err := c.requests.Begin(t.Context(), c.name, body)
+				if o.State == idempotency.Started || o.State == idempotency.Replay || !errors.Is(err, throttle.ErrUnavailable) || strings.Contains(fmt.Sprint(err), "shop") {
+					t.Errorf("state %d, %v", o.State, err)
+				}
+			}
+		}
+	})
+}
+
+func TestRequests_Invalid_Fails(t *testing.T) {
+	c := newCaller(t, keyedtest.Local(t, &keyedtest.Clock{}))
+	for name, want := range map[idempotency.Name]error{
+		{Caller: "shop"}: idempotency.ErrKey,
+		{Caller: strings.Repeat("c", 256), Key: "k"}: idempotency.ErrCaller,
+	} {
+		if _, err := c.requests.Begin(t.Context(), name, body); !errors.Is(err, want) {
+			t.Errorf("%v, want %v", err, want)
+		}
+	}
+	const year = 366 * 24 * 60 * 60 * 1000
+	for _, o := range []idempotency.Options{{}, {Lease: -1}, {Keep: -1}, {Lease: 2, Keep: 1}, {Keep: year + 1}} {
+		if o != (idempotency.Options{}) {
+			o.Store = keyedtest.Local(t, &keyedtest.Clock{})
+		}
+		if _, err := idempotency.New(o); err == nil {
+			t.Errorf("%+v passes", o)
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package keyed
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"errors"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/redis/go-redis/v9"
+)
+
+var (
+	//go:embed read.lua
+	readSource string
+	//go:embed swap.lua
+	swapSource string
+
+	readScript = redis.NewScript(readSource)
+	swapScript = redis.NewScript(swapSource)
+)
+
+var (
+	errContention = errors.New("other processes keep changing it")
+	errReply      = errors.New("Redis sent a reply of an unknown form")
+	errType       = errors.New("the Redis key holds no string; does another program use this prefix?")
+)
+
+// maxTries is how often an Update starts again because another process changed the value
+// between its read and its write. One of those that collide always succeeds.
+const maxTries = 24
+
+type shared struct {
+	client redis.UniversalClient
+	prefix string
+}
+
+// Redis returns the Store of all processes that use this prefix. A value is read together
+// with the server's clock, the step runs here, and a script writes what it returned if the
+// value is still the one that was read; so an Update that changes something takes two round
+// trips, any other one. The script is never sent twice: when its reply is lost, Update
+// returns throttle.ErrUnavailable.
+func Redis(client redis.UniversalClient, prefix string) Store { return &shared{client, prefix} }
+
+func (s *shared) Update(ctx context.Context, key string, step Step) (alone bool, err error) {
+	key = s.prefix + ":{" + key + "}" // in a Cluster, all that is kept of one key is in one slot
+	for try := range maxTries {
+		if err := pause(ctx, try); err != nil {
+			return false, throttle.Unavailable(doing, err)
+		}
+		old, now, err := s.read(ctx, key)
+		if err != nil {
+			return false, throttle.Unavailable(doing, explained(err))
+		}
+		next, expires := step(old, now)
+		if expires <= now {
+			next = nil
+		}
+		if bytes.Equal(next, old) {
+			return false, nil
+		}
+		swapped, err := s.swap(ctx, key, old, next, expires)
+		if err != nil {
+			return false, throttle.Unavailable(doing, explained(err))
+		}
+		if swapped {
+			return false, nil
+		}
+	}
+	return false, throttle.Unavailable(doing, errContention)
+}
+
+// pause waits a random time before a further try, longer as they fail, so that those that
+// collide come apart.
+func pause(ctx context.Context, try int) error {
+	if try == 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(rand.N(time.Duration(try) * time.Millisecond))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// read returns the value of the key, nil if there is none, and the server's clock.
+func (s *shared) read(ctx context.Context, key string) (value []byte, now int64, err error) {
+	reply, err := readScript.Run(ctx, s.client, []string{key}).Slice()
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(reply) != 3 {
+		return nil, 0, errReply
+	}
+	if text, ok := reply[0].(string); ok {
+		value = []byte(text)
+	}
+	seconds, err1 := number(reply[1])
+	micros, err2 := number(reply[2])
+	return value, seconds*1000 + micros/1000, errors.Join(err1, err2)
+}
+
+func number(word any) (int64, error) {
+	text, _ := word.(string)
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, errReply
+	}
+	return n, nil
+}
+
+// swap replaces old by next, and reports false if the value is no longer old.
+func (s *shared) swap(ctx context.Context, key string, old, next []byte, expires int64) (bool, error) {
+	words := []any{"evalsha", swapScript.Hash(), 1, key, old, next, expires}
+	swapped, err := s.once(ctx, words)
+	if redis.HasErrorPrefix(err, "NOSCRIPT") { // so it has not run
+		words[0], words[1] = "eval", swapSource
+		swapped, err = s.once(ctx, words)
+	}
+	return swapped, err
+}
+
+func (s *shared) once(ctx context.Context, words []any) (bool, error) {
+	cmd := once{redis.NewCmd(ctx, words...)}
+	if err := s.client.Process(ctx, cmd); err != nil {
+		return false, err
+	}
+	return cmd.Bool()
+}
+
+// once is a command that go-redis must not repeat when its reply is lost: the second run
+// would find the value changed, by the first.
+type once struct{ *redis.Cmd }
+
+func (once) NoRetry() bool { return true }
+
+// explained replaces an error whose text does not tell an operator what to do.
+func explained(err error) error {
+	if strings.Contains(err.Error(), "WRONGTYPE") {
+		return errType
+	}
+	return err
+}

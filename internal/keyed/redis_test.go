@@ -1,0 +1,214 @@
+package keyed_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/internal/keyed"
+	"github.com/mailgate/mailgate/internal/keyed/keyedtest"
+	"github.com/mailgate/mailgate/internal/redistest"
+	"github.com/mailgate/mailgate/servertest"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/redis/go-redis/v9"
+)
+
+const prefix = "mailgate:keyed"
+
+func set(t *testing.T, s keyed.Store, key, next string, life int64) (expires int64) {
+	t.Helper()
+	if _, err := s.Update(t.Context(), key, func(_ []byte, now int64) ([]byte, int64) {
+		expires = now + life
+		return []byte(next), expires
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return expires
+}
+
+// Every Store of the suite has a client of its own, as those of several processes have.
+func TestRedis_Suite(t *testing.T) {
+	server := redistest.Alone(t)
+	keyedtest.Run(t, func() keyed.Store {
+		client := redis.NewClient(&redis.Options{Addr: server.Addr})
+		t.Cleanup(func() { _ = client.Close() })
+		return keyed.Redis(client, prefix)
+	})
+}
+
+func TestRedis_ClusterSuite(t *testing.T) {
+	server := redistest.Alone(t, "cluster-enabled yes")
+	ctx := context.Background()
+	if err := server.Client().ClusterAddSlotsRange(ctx, 0, 16383).Err(); err != nil {
+		t.Fatal(err)
+	}
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{server.Addr}})
+	t.Cleanup(func() { _ = client.Close() })
+	servertest.Await(t, "the cluster to be up", 10*time.Second, func() error { return client.Set(ctx, "up", 1, 0).Err() })
+	keyedtest.Run(t, func() keyed.Store { return keyed.Redis(client, prefix) })
+}
+
+func TestRedis_ValueExpires_ByTheServersClock(t *testing.T) {
+	server := redistest.Alone(t)
+	s := keyed.Redis(server.Client(), prefix)
+	expires := set(t, s, "k", "a", 60_000)
+	at, err := server.Client().PExpireTime(t.Context(), prefix+":{k}").Result()
+	if err != nil || at.Milliseconds() != expires {
+		t.Errorf("Redis forgets the value at %d, want %d; %v", at.Milliseconds(), expires, err)
+	}
+}
+
+// Redis counts the changes since it started.
+func TestRedis_NothingChanged_WritesNothing(t *testing.T) {
+	server := redistest.Alone(t)
+	s := keyed.Redis(server.Client(), prefix)
+	changes := func() string {
+		info, err := server.Client().InfoMap(context.Background(), "persistence").Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info["Persistence"]["rdb_changes_since_last_save"]
+	}
+	set(t, s, "k", "a", 60_000)
+	before := changes()
+	for _, step := range []keyed.Step{
+		func(old []byte, now int64) ([]byte, int64) { return bytes.Clone(old), now + 1 },
+		func(old []byte, now int64) ([]byte, int64) { return old, now + 60_000 },
+	} {
+		if _, err := s.Update(t.Context(), "k", step); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.Update(t.Context(), "none", func(old []byte, _ int64) ([]byte, int64) { return old, 0 }); err != nil {
+		t.Fatal(err)
+	}
+	if after := changes(); after != before {
+		t.Errorf("Redis counted %s changes before and %s after", before, after)
+	}
+}
+
+func TestRedis_AnotherType_SaysSo(t *testing.T) {
+	server := redistest.Alone(t)
+	if err := server.Client().SAdd(t.Context(), prefix+":{alice@example.com}", "x").Err(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := keyed.Redis(server.Client(), prefix).Update(t.Context(), "alice@example.com", func([]byte, int64) ([]byte, int64) { return []byte("a"), 1 << 60 })
+	if !errors.Is(err, throttle.ErrUnavailable) || !strings.Contains(err.Error(), "another program") || strings.Contains(err.Error(), "alice") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestRedis_ScriptsFlushed_GoesOn(t *testing.T) {
+	server := redistest.Alone(t)
+	s := keyed.Redis(server.Client(), prefix)
+	for _, value := range []string{"a", "b"} {
+		if err := server.Client().ScriptFlush(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		set(t, s, "k", value, 60_000)
+	}
+	if got := server.Client().Get(t.Context(), prefix+":{k}").Val(); got != "b" {
+		t.Errorf("the value is %q, want b", got)
+	}
+}
+
+func TestRedis_ServerGone_Unavailable(t *testing.T) {
+	server := redistest.Alone(t)
+	client := redis.NewClient(&redis.Options{Addr: server.Addr, MaxRetries: -1})
+	t.Cleanup(func() { _ = client.Close() })
+	server.Kill()
+	_, err := keyed.Redis(client, prefix).Update(t.Context(), "alice", func([]byte, int64) ([]byte, int64) { return []byte("a"), 1 << 60 })
+	if !errors.Is(err, throttle.ErrUnavailable) || strings.Contains(err.Error(), "alice") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// losing is a connection that ends in place of the reply to a command with the word.
+type losing struct {
+	net.Conn
+	word    *atomic.Pointer[string] // nil: nothing more is lost
+	pending bool
+}
+
+func (l *losing) Write(b []byte) (int, error) {
+	if word := l.word.Load(); word != nil && bytes.Contains(b, []byte(*word)) {
+		l.pending = l.word.CompareAndSwap(word, nil)
+	}
+	return l.Conn.Write(b)
+}
+
+func (l *losing) Read(b []byte) (int, error) {
+	n, err := l.Conn.Read(b)
+	if err == nil && l.pending {
+		_ = l.Conn.Close()
+		return 0, io.EOF
+	}
+	return n, err
+}
+
+// The client would repeat a command whose reply was lost; the write must not be repeated,
+// whatever the client is set to, and its outcome is unknown.
+func TestRedis_ReplyLost_WritesOnce(t *testing.T) {
+	server := redistest.Alone(t)
+	var word atomic.Pointer[string]
+	client := redis.NewClient(&redis.Options{Addr: server.Addr, MaxRetries: 3, Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := (&net.Dialer{}).DialContext(ctx, network, addr)
+		return &losing{Conn: conn, word: &word}, err
+	}})
+	t.Cleanup(func() { _ = client.Close() })
+	s := keyed.Redis(client, prefix)
+	set(t, s, "k", "first", 60_000)
+	written := "second"
+	word.Store(&written)
+	_, err := s.Update(t.Context(), "k", func(_ []byte, now int64) ([]byte, int64) { return []byte("second"), now + 60_000 })
+	if !errors.Is(err, throttle.ErrUnavailable) {
+		t.Errorf("the error is %v", err)
+	}
+	if got := server.Client().Get(t.Context(), prefix+":{k}").Val(); got != "second" {
+		t.Errorf("the value is %q, so the reply was lost before the write", got)
+	}
+	info, err := server.Client().InfoMap(t.Context(), "commandstats").Result()
+	if err != nil || !strings.HasPrefix(info["Commandstats"]["cmdstat_set"], "calls=2,") {
+		t.Errorf("Redis wrote %q, want 2 calls; %v", info["Commandstats"]["cmdstat_set"], err)
+	}
+}
+
+// A value that changes between read and write is not overwritten.
+func TestRedis_ChangedMeanwhile_StepTakenAgain(t *testing.T) {
+	server := redistest.Alone(t)
+	s := keyed.Redis(server.Client(), prefix)
+	var seen []string
+	if _, err := s.Update(t.Context(), "k", func(old []byte, now int64) ([]byte, int64) {
+		if seen = append(seen, string(old)); len(seen) == 1 {
+			set(t, s, "k", "between", 60_000)
+		}
+		return append(bytes.Clone(old), '+'), now + 60_000
+	}); err != nil {
+		t.Fatal(err)
+	}
+	got := server.Client().Get(t.Context(), prefix+":{k}").Val()
+	if len(seen) != 2 || seen[1] != "between" || got != "between+" {
+		t.Errorf("the step saw %q, the value is %q", seen, got)
+	}
+}
+
+// A key that never stops changing ends in an error.
+func TestRedis_ChangesForever_Unavailable(t *testing.T) {
+	server := redistest.Alone(t)
+	s := keyed.Redis(server.Client(), prefix)
+	steps := 0
+	_, err := s.Update(t.Context(), "k", func(_ []byte, now int64) ([]byte, int64) {
+		steps++
+		set(t, s, "k", strings.Repeat("x", steps), 60_000)
+		return []byte("mine"), now + 60_000
+	})
+	if !errors.Is(err, throttle.ErrUnavailable) || steps < 2 || steps > 100 {
+		t.Errorf("after %d steps: %v", steps, err)
+	}
+}

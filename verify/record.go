@@ -1,0 +1,172 @@
+package verify
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/subtle"
+	"encoding/binary"
+	"errors"
+	"math"
+	"slices"
+)
+
+// MaxCodes is how many codes of a mailbox are kept at most; the one that expires first is
+// forgotten for a further one. Without a bound each more code would make a guess likelier to
+// be right. It is rarely met, since a mailbox is mailed far less often than 16 times in the
+// life of a code.
+const MaxCodes = 16
+
+// kept is a code on record.
+type kept struct {
+	hash    hash
+	expires int64 // the first moment at which the code is wrong
+}
+
+func (k kept) compare(other kept) int {
+	return cmp.Or(cmp.Compare(k.expires, other.expires), bytes.Compare(k.hash[:], other.hash[:]))
+}
+
+// record is what is kept of one mailbox: its codes, each hash once, the first to expire in
+// front, and up to when codes are used up. A right code uses up all that expire by usedUntil,
+// so those that another node holds are used up with them when records are merged, and later
+// ones are not. Records are values; what changes one returns another.
+type record struct {
+	usedUntil int64
+	codes     []kept
+}
+
+// makeRecord returns the record of these codes at now, in any order and with repetitions,
+// without those that have expired, are used up or are too many.
+func makeRecord(usedUntil int64, codes []kept, now int64) record {
+	latest := map[hash]int64{}
+	for _, k := range codes {
+		if k.expires > max(now, usedUntil) {
+			latest[k.hash] = max(latest[k.hash], k.expires)
+		}
+	}
+	var r record
+	if usedUntil > now {
+		r.usedUntil = usedUntil
+	}
+	for h, expires := range latest {
+		r.codes = append(r.codes, kept{h, expires})
+	}
+	slices.SortFunc(r.codes, kept.compare)
+	r.codes = r.codes[max(0, len(r.codes)-MaxCodes):]
+	return r
+}
+
+// issue returns the record with one more code. It expires after lifetime, and in any case
+// after those that are used up, so that it is right also where the clock has stepped back.
+func (r record) issue(h hash, now, lifetime int64) record {
+	expires := max(now+lifetime, r.usedUntil+1)
+	return makeRecord(r.usedUntil, append(slices.Clone(r.codes), kept{h, expires}), now)
+}
+
+// revoke returns the record without a code. If by chance two mails had the same code it is
+// wrong for both, which is safe.
+func (r record) revoke(h hash, now int64) record {
+	others := slices.DeleteFunc(slices.Clone(r.codes), func(k kept) bool { return k.hash == h })
+	return makeRecord(r.usedUntil, others, now)
+}
+
+// verify reports what a code is, and uses up all codes if it is right. How long it takes does
+// not depend on which code is right.
+func (r record) verify(h hash, now int64) (record, Result) {
+	r = makeRecord(r.usedUntil, r.codes, now)
+	right := 0
+	for _, k := range r.codes {
+		right |= subtle.ConstantTimeCompare(k.hash[:], h[:])
+	}
+	switch {
+	case len(r.codes) == 0:
+		return r, Expired
+	case right == 0:
+		return r, Incorrect
+	}
+	return r.forget(now), Correct
+}
+
+// forget uses up all codes.
+func (r record) forget(now int64) record { return makeRecord(r.expires(), nil, now) }
+
+// expires returns when the record is no longer needed: when its last code has expired.
+func (r record) expires() int64 {
+	if len(r.codes) == 0 {
+		return r.usedUntil
+	}
+	return r.codes[len(r.codes)-1].expires // later than usedUntil
+}
+
+// Merge returns the record that stands for two of one mailbox: the one of the shared records
+// and one that a node has made alone. It holds the codes of both, without those that either
+// has used up. Order and repetition of merges make no difference. A damaged shared record
+// stays; a damaged own one is ignored.
+func Merge(shared, own []byte, now int64) (next []byte, expires int64) {
+	s, err := parse(shared)
+	if err != nil {
+		return shared, now + MaxLifetime
+	}
+	o, err := parse(own)
+	if err != nil {
+		o = record{}
+	}
+	r := makeRecord(max(s.usedUntil, o.usedUntil), append(s.codes, o.codes...), now)
+	return r.encode(), r.expires()
+}
+
+const recordVersion = 1
+
+// errDamaged is the cause of an error about a record that no version of encode wrote.
+var errDamaged = errors.New("the record of the codes is damaged")
+
+// encode writes the version, usedUntil, and of each code how long it expires after the one
+// before (the first: after usedUntil) and its hash. A record of nothing is nil.
+func (r record) encode() []byte {
+	if r.expires() == 0 {
+		return nil
+	}
+	b := binary.AppendUvarint([]byte{recordVersion}, uint64(r.usedUntil))
+	since := r.usedUntil
+	for _, k := range r.codes {
+		b = binary.AppendUvarint(b, uint64(k.expires-since))
+		b = append(b, k.hash[:]...)
+		since = k.expires
+	}
+	return b
+}
+
+// parse reads what encode wrote.
+func parse(b []byte) (record, error) {
+	if len(b) == 0 {
+		return record{}, nil
+	}
+	if b[0] != recordVersion {
+		return record{}, errDamaged
+	}
+	usedUntil, b, ok := number(b[1:])
+	r := record{usedUntil: int64(usedUntil)}
+	for since := usedUntil; ok && len(b) > 0; {
+		var after uint64
+		if after, b, ok = number(b); !ok || len(b) < len(hash{}) || after > math.MaxInt64-since {
+			return record{}, errDamaged
+		}
+		since += after
+		r.codes = append(r.codes, kept{hash(b[:len(hash{})]), int64(since)})
+		b = b[len(hash{}):]
+	}
+	// What encode writes is in order, so this finds all that it never writes.
+	if again := makeRecord(r.usedUntil, r.codes, 0); !ok || r.expires() == 0 || !slices.Equal(again.codes, r.codes) {
+		return record{}, errDamaged
+	}
+	return r, nil
+}
+
+// number reads a number off the front of b. One that is written longer than necessary fails.
+func number(b []byte) (n uint64, rest []byte, ok bool) {
+	n, length := binary.Uvarint(b)
+	if length <= 0 || length > 1 && b[length-1] == 0 || n > math.MaxInt64 {
+		return 0, nil, false
+	}
+	return n, b[length:], true
+}

@@ -1,0 +1,245 @@
+package verify
+
+import (
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/mailgate/mailgate/secret"
+)
+
+func testKey(t testing.TB, of string) []byte {
+	t.Helper()
+	key, err := secret.Key([]byte(of), hashPurpose)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+const ourSecret = "sixteen bytes of chance, or more"
+
+// The values were computed with another implementation of HKDF and HMAC.
+func TestHashOf_KnownValues(t *testing.T) {
+	for purpose, want := range map[string]string{
+		"":        "94f97096510a034b0bc6693ebcf7c16d",
+		"sign-up": "4a22ca388ff6bf254eaba2cd5fcf7849",
+	} {
+		got := hashOf(testKey(t, ourSecret), Recipient{Address: "Alice@example.com", Purpose: purpose}, "482913")
+		if hex.EncodeToString(got[:]) != want {
+			t.Errorf("for the purpose %q: %x, want %s", purpose, got, want)
+		}
+	}
+}
+
+func TestHashOf_BoundToEverything(t *testing.T) {
+	key := testKey(t, ourSecret)
+	of := func(address, purpose, code string) hash {
+		return hashOf(key, Recipient{Mailbox: "any", Address: address, Purpose: purpose}, code)
+	}
+	is := of("alice@example.com", "sign-up", "482913")
+	for name, other := range map[string]hash{
+		"another code":    of("alice@example.com", "sign-up", "482914"),
+		"another address": of("carol@example.com", "sign-up", "482913"),
+		"a tag":           of("alice+x@example.com", "sign-up", "482913"),
+		"a dot":           of("a.lice@example.com", "sign-up", "482913"),
+		"another purpose": of("alice@example.com", "reset-password", "482913"),
+		"a capital":       of("alice@example.com", "Sign-up", "482913"),
+		"no purpose":      of("alice@example.com", "", "482913"),
+		"another border":  of("alice@example.com4", "sign-up", "82913"),
+		"no border":       of("alice@example.com482913", "sign-up", ""),
+		"a purpose less":  of("palice@example.com", "sign-u", "482913"),
+		"a Kelvin sign":   of("alice@example.\u212aom", "sign-up", "482913"),
+		"another secret":  hashOf(testKey(t, ourSecret+"!"), Recipient{Address: "alice@example.com", Purpose: "sign-up"}, "482913"),
+	} {
+		if other == is {
+			t.Errorf("%s makes no difference", name)
+		}
+	}
+	if of("Alice@EXAMPLE.com", "sign-up", "482913") != is || of("AZ@x", "", "1") != of("az@x", "", "1") {
+		t.Error("the case of letters makes a difference")
+	}
+	if of("k@example.com", "", "1") == of("\u212a@example.com", "", "1") {
+		t.Error("a Kelvin sign is taken for a k")
+	}
+}
+
+// String writes a record as "used 5; a10 b20": codes by their first letter and expiry.
+func (r record) String() string {
+	words := []string{fmt.Sprint("used ", r.usedUntil, ";")}
+	for _, k := range r.codes {
+		words = append(words, fmt.Sprintf("%c%d", k.hash[0], k.expires))
+	}
+	return strings.Join(words, " ")
+}
+
+func named(name byte) hash { return hash{name} }
+
+// One mailbox, step by step. Codes live for 10.
+func TestRecord_Stories(t *testing.T) {
+	type step struct {
+		now  int64
+		does string // "issue a"
+		want string
+	}
+	for name, steps := range map[string][]step{
+		"right once":           {{1, "issue a", "used 0; a11"}, {10, "verify a", "correct: used 11;"}, {10, "verify a", "expired: used 11;"}},
+		"expires":              {{1, "issue a", "used 0; a11"}, {11, "verify a", "expired: used 0;"}},
+		"both are right":       {{1, "issue a", "used 0; a11"}, {2, "issue b", "used 0; a11 b12"}, {3, "verify c", "incorrect: used 0; a11 b12"}, {3, "verify a", "correct: used 12;"}},
+		"expired is forgotten": {{1, "issue a", "used 0; a11"}, {2, "issue b", "used 0; a11 b12"}, {11, "verify a", "incorrect: used 0; b12"}, {5, "verify a", "incorrect: used 0; b12"}},
+		"same moment as used":  {{1, "issue a", "used 0; a11"}, {1, "verify a", "correct: used 11;"}, {1, "issue b", "used 11; b12"}, {11, "verify b", "correct: used 12;"}},
+		"clock stepped back":   {{5, "issue a", "used 0; a15"}, {5, "verify a", "correct: used 15;"}, {1, "issue b", "used 15; b16"}, {2, "verify b", "correct: used 16;"}},
+		"revoked":              {{1, "issue a", "used 0; a11"}, {2, "issue b", "used 0; a11 b12"}, {3, "revoke b", "used 0; a11"}, {3, "revoke c", "used 0; a11"}, {3, "verify b", "incorrect: used 0; a11"}},
+		"forgotten":            {{1, "issue a", "used 0; a11"}, {2, "forget", "used 11;"}, {3, "verify a", "expired: used 11;"}, {11, "verify a", "expired: used 0;"}},
+		"nothing to forget":    {{1, "forget", "used 0;"}},
+		"same code twice":      {{1, "issue a", "used 0; a11"}, {3, "issue a", "used 0; a13"}},
+		"order of one moment":  {{1, "issue b", "used 0; b11"}, {1, "issue a", "used 0; a11 b11"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var r record
+			for _, s := range steps {
+				verb, code, _ := strings.Cut(s.does, " ")
+				got := ""
+				switch verb {
+				case "issue":
+					r = r.issue(named(code[0]), s.now, 10)
+				case "revoke":
+					r = r.revoke(named(code[0]), s.now)
+				case "forget":
+					r = r.forget(s.now)
+				case "verify":
+					var result Result
+					r, result = r.verify(named(code[0]), s.now)
+					got = [...]string{"expired", "incorrect", "correct"}[result] + ": "
+				}
+				if got += r.String(); got != s.want {
+					t.Fatalf("%s at %d: %s, want %s", s.does, s.now, got, s.want)
+				}
+				if again, err := parse(r.encode()); err != nil || !reflect.DeepEqual(again, r) {
+					t.Fatalf("%v is read back as %v, %v", r, again, err)
+				}
+			}
+		})
+	}
+}
+
+func TestRecord_SeventeenthCode_ForgetsTheFirst(t *testing.T) {
+	var r record
+	for i := range byte(MaxCodes + 1) {
+		r = r.issue(named('a'+i), int64(i), 100)
+	}
+	if _, result := r.verify(named('a'), 50); len(r.codes) != MaxCodes || result != Incorrect {
+		t.Errorf("%d codes, and the first is %d", len(r.codes), result)
+	}
+	if _, result := r.verify(named('b'), 50); result != Correct {
+		t.Errorf("the second is %d", result)
+	}
+}
+
+func TestMerge_Rules(t *testing.T) {
+	of := func(usedUntil int64, codes ...kept) []byte { return record{usedUntil, codes}.encode() }
+	a, b, c := kept{named('a'), 11}, kept{named('b'), 12}, kept{named('c'), 13}
+	for name, tt := range map[string]struct {
+		shared, own []byte
+		now         int64
+		want        string
+	}{
+		"nothing":                {nil, nil, 1, "used 0;"},
+		"union":                  {of(0, a), of(0, b, c), 1, "used 0; a11 b12 c13"},
+		"without what expired":   {of(0, a), of(0, b, c), 12, "used 0; c13"},
+		"used up at the node":    {of(0, a, c), of(12), 1, "used 12; c13"},
+		"used up elsewhere":      {of(12), of(0, b, c), 1, "used 12; c13"},
+		"used up on both sides":  {of(12, c), of(13), 1, "used 13;"},
+		"later of one code":      {of(0, a), of(0, kept{named('a'), 20}), 1, "used 0; a20"},
+		"earlier of one code":    {of(0, kept{named('a'), 20}), of(0, a), 1, "used 0; a20"},
+		"watermark has expired":  {of(12), of(0, c), 12, "used 0; c13"},
+		"damaged own is ignored": {of(0, a), []byte("damaged"), 1, "used 0; a11"},
+	} {
+		next, expires := Merge(tt.shared, tt.own, tt.now)
+		if r, err := parse(next); err != nil || r.String() != tt.want || r.expires() != expires {
+			t.Errorf("%s: %v until %d, want %s; %v", name, r, expires, tt.want, err)
+		}
+	}
+	if next, expires := Merge([]byte("damaged"), of(0, a), 1); string(next) != "damaged" || expires <= 1 {
+		t.Errorf("a damaged shared record became %x until %d", next, expires)
+	}
+}
+
+// Records of random histories merge into one, in whatever order and however often, and a code
+// that was right at one of them is not right any more.
+func TestMerge_RandomHistories_OrderMakesNoDifference(t *testing.T) {
+	for seed := range uint64(2000) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		var all [3]record
+		used := map[hash]bool{}
+		now, issued := int64(1), byte(0)
+		for range 60 {
+			now += random.Int64N(3)
+			r := &all[random.IntN(len(all))]
+			switch random.IntN(6) {
+			default:
+				issued++
+				*r = r.issue(hash{issued}, now, 10+random.Int64N(100))
+			case 1:
+				if len(r.codes) > 0 {
+					right := r.codes[random.IntN(len(r.codes))].hash
+					if next, result := r.verify(right, now); result == Correct {
+						*r, used[right] = next, true
+					}
+				}
+			case 2:
+				from := all[random.IntN(len(all))]
+				*r = makeMerged(t, *r, from, now)
+			}
+		}
+		a, b, c := all[0], all[1], all[2]
+		one := makeMerged(t, makeMerged(t, a, b, now), c, now)
+		for _, other := range []record{
+			makeMerged(t, a, makeMerged(t, b, c, now), now),
+			makeMerged(t, makeMerged(t, c, b, now), a, now),
+			makeMerged(t, makeMerged(t, one, b, now), one, now),
+		} {
+			if other.String() != one.String() {
+				t.Fatalf("seed %d at %d: %v, %v, %v merge into %v and %v", seed, now, a, b, c, one, other)
+			}
+		}
+		for h := range used {
+			if _, result := one.verify(h, now); result == Correct {
+				t.Fatalf("seed %d at %d: a used code is right in %v, of %v, %v, %v", seed, now, one, a, b, c)
+			}
+		}
+	}
+}
+
+func makeMerged(t *testing.T, a, b record, now int64) record {
+	t.Helper()
+	next, _ := Merge(a.encode(), b.encode(), now)
+	r, err := parse(next)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// Whatever is in a store, parse returns an error or the record whose bytes these are.
+func FuzzParseRecord(f *testing.F) {
+	f.Add(record{}.encode())
+	f.Add(record{usedUntil: 1_800_000_000_000}.encode())
+	f.Add(record{5, []kept{{named('a'), 11}, {named('b'), 11}, {named('c'), 1_800_000_000_000}}}.encode())
+	f.Add([]byte{recordVersion, 0x80, 0})
+	f.Add([]byte{2, 1})
+	f.Add(append([]byte{recordVersion, 5, 0}, make([]byte, 16)...))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, err := parse(b)
+		if err != nil {
+			return
+		}
+		if again := r.encode(); !bytes.Equal(again, b) || len(r.codes) > MaxCodes {
+			t.Fatalf("%x was parsed as %v, which is written %x", b, r, again)
+		}
+	})
+}
