@@ -1,0 +1,265 @@
+package standby_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/internal/redistest"
+	"github.com/mailgate/mailgate/servertest"
+	"github.com/mailgate/mailgate/throttle"
+)
+
+func TestTake_RedisKilled_GoesOnAloneAndTellsItAll(t *testing.T) {
+	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
+	n := start(t, server)
+	first := n.admit(t, "alice", false)
+	server.Kill()
+	second, third := n.admit(t, "alice", true), n.admit(t, "alice", true)
+	if v := n.take(t, "alice"); v.Allowed || !v.Degraded || v.Limit != "day" {
+		t.Errorf("the fourth is admitted %v, alone %v, by %q", v.Allowed, v.Degraded, v.Limit)
+	}
+	if s := n.State(); !s.Degraded || !s.Alone || s.Since == 0 || s.Journal != 2 || s.Admitted != 2 {
+		t.Errorf("in the outage: %+v", s)
+	}
+	if err := n.Ready(t.Context()); err != nil {
+		t.Errorf("in the outage: %v", err)
+	}
+	server.Restart(t)
+	n.awaitHealthy(t)
+	got := history(t, server.Client(), "alice")
+	if len(got) != 3 || got.Find(first.ID) < 0 || got[1] != second || got[2] != third {
+		t.Errorf("Redis has %v", got)
+	}
+	if s := n.State(); s.Told != 2 || s.Since != 0 {
+		t.Errorf("after the outage: %+v", s)
+	}
+	if v := n.take(t, "alice"); v.Allowed || v.Degraded {
+		t.Errorf("after the outage: admitted %v, alone %v", v.Allowed, v.Degraded)
+	}
+	if n.log.count("Redis is away") != 1 || n.log.count("Redis is back") != 1 || n.log.count("alice") != 0 {
+		t.Errorf("the log is\n%s", n.log.text.String())
+	}
+}
+
+// A Redis that hangs is not away at once: its calls fail, and what they may have charged is
+// given back.
+func TestTake_RedisHangs_UnavailableThenAlone(t *testing.T) {
+	server := redistest.Alone(t)
+	n := start(t, server)
+	n.admit(t, "alice", false)
+	server.Stop()
+	defer server.Continue()
+	_, err := n.mailbox.Take(t.Context(), "alice", throttle.NewID())
+	unavailable(t, err)
+	if s := n.State(); s.Alone || s.Journal != 1 {
+		t.Errorf("after one late call: %+v", s)
+	}
+	n.awaitAlone(t)
+	n.admit(t, "alice", true)
+	n.admit(t, "alice", true)
+	server.Continue()
+	n.awaitHealthy(t)
+	if got := history(t, server.Client(), "alice"); len(got) != 3 {
+		t.Errorf("Redis has %d sends, want 3", len(got))
+	}
+}
+
+func TestTake_ReplyLost_UnavailableAndGivenBack(t *testing.T) {
+	server := redistest.Alone(t)
+	n := openOn(t, t.TempDir(), server.Addr)
+	n.admit(t, "alice", false) // the script is known
+	n.loseReply("evalsha")
+	n.mailboxLost(t, "alice")
+	if s := n.State(); s.Degraded || s.Journal != 1 {
+		t.Errorf("after a lost reply: %+v", s)
+	}
+	n.Start()
+	n.awaitHealthy(t)
+	if got := history(t, server.Client(), "alice"); len(got) != 1 {
+		t.Errorf("Redis has %d sends, want 1", len(got))
+	}
+}
+
+// mailboxLost takes until the reply to the write was lost.
+func (n *node) mailboxLost(t *testing.T, key string) {
+	t.Helper()
+	_, err := n.mailbox.Take(t.Context(), key, throttle.NewID())
+	unavailable(t, err)
+	if !n.lost() {
+		t.Fatal("no reply was lost")
+	}
+}
+
+// Without the worker, the call itself has Redis told before it decides.
+func TestTake_JournalNotEmpty_RedisToldFirst(t *testing.T) {
+	server := redistest.Alone(t)
+	n := openOn(t, t.TempDir(), server.Addr)
+	server.Kill()
+	for range 3 {
+		n.admit(t, "alice", true)
+	}
+	n.admit(t, "bob", true)
+	server.Restart(t)
+	servertest.Eventually(t, "Redis to decide", func() bool {
+		v, err := n.mailbox.Take(context.Background(), "alice", throttle.NewID())
+		if err == nil && v.Allowed {
+			t.Fatal("Redis admitted a fourth")
+		}
+		return err == nil && !v.Degraded
+	})
+	if s := n.State(); s.Journal != 1 || !s.Degraded {
+		t.Errorf("before the worker runs: %+v", s)
+	}
+}
+
+func TestTell_ReplyLost_ToldTwiceCountedOnce(t *testing.T) {
+	server := redistest.Alone(t)
+	n := openOn(t, t.TempDir(), server.Addr)
+	n.admit(t, "warm", false)
+	server.Kill()
+	n.admit(t, "alice", true)
+	server.Restart(t)
+	n.loseReply("eval")
+	n.Start()
+	servertest.Eventually(t, "a reply to be lost", n.lost)
+	n.awaitHealthy(t)
+	if got := history(t, server.Client(), "alice"); len(got) != 1 {
+		t.Errorf("Redis has %d sends, want 1", len(got))
+	}
+}
+
+func TestRelease_InOutage_TakesItOffRedisToo(t *testing.T) {
+	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
+	n := start(t, server)
+	before := n.admit(t, "alice", false)
+	server.Kill()
+	during := n.admit(t, "alice", true)
+	n.admit(t, "alice", true)
+	for _, a := range []throttle.Admission{before, during} {
+		if released, err := n.mailbox.Release(t.Context(), "alice", a); err != nil || !released {
+			t.Errorf("released %v, %v", released, err)
+		}
+	}
+	server.Restart(t)
+	n.awaitHealthy(t)
+	if got := history(t, server.Client(), "alice"); len(got) != 1 {
+		t.Errorf("Redis has %d sends, want 1", len(got))
+	}
+}
+
+// A counter knows no ids: a release that might be told twice is not told.
+func TestRelease_Counter_NeverToldTwice(t *testing.T) {
+	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
+	n := openOn(t, t.TempDir(), server.Addr)
+	take := func() throttle.Admission {
+		id := throttle.NewID()
+		v, err := n.action.Take(t.Context(), "caller", id)
+		if err != nil || !v.Allowed {
+			t.Fatalf("admitted %v, %v", v.Allowed, err)
+		}
+		return throttle.Admission{ID: id, At: v.At}
+	}
+	before := take()
+	server.Kill()
+	during := take()
+	take()
+	for _, a := range []throttle.Admission{during, before} {
+		if released, err := n.action.Release(t.Context(), "caller", a); err != nil || !released {
+			t.Errorf("released %v, %v", released, err)
+		}
+	}
+	server.Restart(t)
+	n.Start()
+	n.awaitHealthy(t)
+	if v, err := n.action.Peek(t.Context(), "caller"); err != nil || v.Degraded || v.Remaining() != 2 {
+		t.Errorf("%d remain, alone %v, %v; want 2", v.Remaining(), v.Degraded, err)
+	}
+}
+
+func TestReset_InOutage_Unavailable(t *testing.T) {
+	server := redistest.Alone(t)
+	n := start(t, server)
+	n.admit(t, "alice", false)
+	server.Kill()
+	_, err := n.mailbox.Reset(t.Context(), "alice")
+	unavailable(t, err)
+	server.Restart(t)
+	n.awaitHealthy(t)
+	n.admit(t, "alice", false)
+	if cleared, err := n.mailbox.Reset(t.Context(), "alice"); err != nil || cleared != 1 {
+		t.Errorf("cleared %d, %v", cleared, err)
+	}
+	server.Kill()
+	n.awaitAlone(t)
+	for range 3 { // the own records were reset as well
+		n.admit(t, "alice", true)
+	}
+}
+
+// Of N nodes alone each admits by its own records.
+func TestTake_ThreeNodesAlone_AtMostThreeTimesTheTiers(t *testing.T) {
+	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
+	nodes := []*node{start(t, server), start(t, server), start(t, server)}
+	admitted := 0
+	try := func() {
+		for _, n := range nodes {
+			for range 4 {
+				if v := n.take(t, "alice"); v.Allowed {
+					admitted++
+				}
+			}
+		}
+	}
+	try()
+	if admitted != 3 {
+		t.Errorf("%d admitted together, want 3", admitted)
+	}
+	server.Kill()
+	try()
+	if admitted > 3*3 || admitted < 3*2 {
+		t.Errorf("%d admitted in all, want at most 9", admitted)
+	}
+	server.Restart(t)
+	for _, n := range nodes {
+		n.awaitHealthy(t)
+	}
+	before := admitted
+	if try(); admitted != before {
+		t.Errorf("%d more admitted after the outage", admitted-before)
+	}
+	if got := history(t, server.Client(), "alice"); len(got) != admitted {
+		t.Errorf("Redis has %d sends, want %d", len(got), admitted)
+	}
+}
+
+func TestPeek_InOutage_ByOwnRecords(t *testing.T) {
+	server := redistest.Alone(t)
+	n := start(t, server)
+	n.admit(t, "alice", false)
+	server.Kill()
+	v, err := n.mailbox.Peek(t.Context(), "alice")
+	if err != nil || !v.Degraded || v.Sent != 1 {
+		t.Errorf("alone %v, sent %d, %v", v.Degraded, v.Sent, err)
+	}
+	if err := n.mailbox.Record(t.Context(), "alice", throttle.Admission{ID: throttle.NewID(), At: n.clock.Now()}); err != nil {
+		t.Error(err)
+	}
+	if v, err = n.mailbox.Peek(t.Context(), "alice"); err != nil || v.Sent != 2 {
+		t.Errorf("sent %d, %v", v.Sent, err)
+	}
+}
+
+func TestTake_CallerGone_NoOutage(t *testing.T) {
+	server := redistest.Alone(t)
+	n := start(t, server)
+	server.Stop()
+	defer server.Continue()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	_, err := n.mailbox.Take(ctx, "alice", throttle.NewID())
+	unavailable(t, err)
+	if n.State().Alone {
+		t.Error("one caller's deadline began an outage")
+	}
+}

@@ -1,0 +1,145 @@
+package standby
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/mailgate/mailgate/internal/keyed"
+	"github.com/mailgate/mailgate/throttle"
+)
+
+// Merge returns the value that stands for two of one key, the shared one and one that a node has
+// made alone. Merging the same value again changes nothing.
+type Merge = func(shared, own []byte, now int64) (next []byte, expires int64)
+
+// store decides by Redis, and by the node's own records while Redis is away.
+type store struct {
+	*part
+	shared, own keyed.Store
+	merge       Merge
+}
+
+// Store wraps a pair of stores, one on Redis and one on this node's disk. With mirror the own store
+// has also what Redis has decided; without, it has only what was decided alone and Redis was not told of.
+func (s *Standby) Store(name string, shared, own keyed.Store, merge Merge, mirror bool) keyed.Store {
+	st := &store{shared: shared, own: own, merge: merge}
+	st.part = &part{Standby: s, name: name, mirrored: mirror}
+	st.tell = st.tellUnmirrored
+	if mirror {
+		st.tell = st.tellMirrored
+	}
+	s.parts.Store(name, st.part)
+	return st
+}
+
+// Update implements keyed.Store. After an error Redis may have taken the step, so the node takes it
+// alone only in a call that did not ask Redis.
+func (st *store) Update(ctx context.Context, key string, step keyed.Step) (alone bool, err error) {
+	err = st.decide(ctx, "changing a record", key, func() error {
+		var moment, expires int64
+		next, err := []byte(nil), error(nil)
+		_, err = st.shared.Update(ctx, key, func(old []byte, now int64) ([]byte, int64) {
+			moment = now
+			next, expires = step(old, now)
+			return next, expires
+		})
+		if err != nil {
+			return err
+		}
+		st.o.Clock.heard(moment)
+		if st.mirrored && next != nil {
+			st.Standby.own.mirror(ctx, expires, func(ctx context.Context) error { return st.mirror(ctx, key, next) })
+		}
+		return nil
+	}, func(ctx context.Context, m *master) error {
+		alone = true
+		return st.updateAlone(ctx, m, key, step)
+	})
+	return alone && err == nil, err
+}
+
+// mirror has the own store take a value of Redis.
+func (st *store) mirror(ctx context.Context, key string, value []byte) error {
+	_, err := st.own.Update(ctx, key, func(old []byte, now int64) ([]byte, int64) { return st.merge(value, old, now) })
+	return err
+}
+
+// updateAlone takes the step on the own value, and has the journal note that Redis is to be told.
+func (st *store) updateAlone(ctx context.Context, m *master, key string, step keyed.Step) error {
+	changed, until := false, int64(0)
+	_, err := st.own.Update(ctx, key, func(old []byte, now int64) ([]byte, int64) {
+		next, expires := step(old, now)
+		changed, until = !bytes.Equal(next, old), max(expires, now)
+		return next, expires
+	})
+	if err != nil || !changed {
+		return err
+	}
+	o, _ := st.journal.at(st.holder(key), throttle.ID{})
+	o.kind, o.until = value, max(o.until, until)
+	if err := st.journal.put(ctx, m, st.holder(key), o); err != nil {
+		return throttle.Unavailable("changing a record", err)
+	}
+	return nil
+}
+
+// read returns the own value.
+func (st *store) read(ctx context.Context, key string) (own []byte, err error) {
+	_, err = st.own.Update(ctx, key, func(old []byte, now int64) ([]byte, int64) {
+		own = bytes.Clone(old)
+		return st.merge(nil, old, now)
+	})
+	return own, err
+}
+
+// tellMirrored merges the own value into that of Redis, and keeps what came out.
+func (st *store) tellMirrored(ctx context.Context, key string, some []operation) error {
+	own, err := st.read(ctx, key)
+	if err != nil {
+		return err
+	}
+	merged, err := st.tellValue(ctx, key, own)
+	if err != nil {
+		return err
+	}
+	if err := st.mirror(ctx, key, merged); err != nil {
+		return err
+	}
+	st.journal.forget(ctx, st.holder(key), some...)
+	return nil
+}
+
+// tellUnmirrored moves the own value into the journal before Redis is told of it. Otherwise a code
+// that Redis was told of unheard could be right twice, there and here.
+func (st *store) tellUnmirrored(ctx context.Context, key string, some []operation) error {
+	own, err := st.read(ctx, key)
+	if err != nil {
+		return err
+	}
+	o := some[0]
+	if own != nil {
+		var expires int64
+		o.value, expires = st.merge(o.value, own, st.o.Clock.Now())
+		o.until = max(o.until, expires)
+		if err := st.journal.put(ctx, nil, st.holder(key), o); err != nil {
+			return throttle.Unavailable("changing a record", err)
+		}
+		if _, err := st.own.Update(ctx, key, func([]byte, int64) ([]byte, int64) { return nil, 0 }); err != nil {
+			return err
+		}
+	}
+	if _, err := st.tellValue(ctx, key, o.value); err != nil {
+		return err
+	}
+	st.journal.forget(ctx, st.holder(key), some...)
+	return nil
+}
+
+func (st *store) tellValue(ctx context.Context, key string, own []byte) (merged []byte, err error) {
+	_, err = st.shared.Update(ctx, key, func(old []byte, now int64) (next []byte, expires int64) {
+		next, expires = st.merge(old, own, now)
+		merged = bytes.Clone(next)
+		return next, expires
+	})
+	return merged, err
+}
