@@ -59,6 +59,19 @@ func (s *session) exec(text string) error {
 	return databaseError(err, s.database)
 }
 
+// check reads the whole database once, but for the values, and returns ErrCorrupt if its pages
+// or the order of its keys are damaged.
+func (s *session) check() error {
+	var found string
+	if err := s.conn.QueryRowContext(background, "PRAGMA quick_check(1)").Scan(&found); err != nil {
+		return databaseError(err, s.database)
+	}
+	if found != "ok" {
+		return fmt.Errorf("%w: %s: %s", ErrCorrupt, s.database, strings.Join(strings.Fields(found), " "))
+	}
+	return nil
+}
+
 func (s *session) prepare(text string, err *error) *sql.Stmt {
 	if *err != nil {
 		return nil

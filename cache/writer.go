@@ -70,6 +70,9 @@ func (w *writer) open(database string, sync bool) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := w.session.check(); err != nil {
+		return err
+	}
 	if err := w.session.exec(schema); err != nil {
 		return err
 	}
@@ -146,6 +149,11 @@ func (w *writer) write(batch []*write) error {
 }
 
 func (w *writer) transaction(batch []*write) (err error) {
+	now := w.now()
+	due := !w.noted || now >= w.newest+1000
+	if one := batch[0]; len(batch) == 1 && one.key != "" && !due {
+		return w.change(one) // a transaction of its own
+	}
 	if _, err = w.begin.Exec(); err != nil {
 		return err
 	}
@@ -154,8 +162,6 @@ func (w *writer) transaction(batch []*write) (err error) {
 			_, _ = w.rollback.Exec()
 		}
 	}()
-	now := w.now()
-	due := !w.noted || now >= w.newest+1000
 	for _, change := range batch {
 		if err = w.change(change); err != nil {
 			return err
