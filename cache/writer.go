@@ -54,7 +54,7 @@ func openWriter(database string, o Options) (*writer, error) {
 	}
 	w := &writer{db: db, now: o.Now, log: o.Log, queue: make(chan *write, mostWrites), ended: make(chan struct{})}
 	if err := w.open(database, o.Sync); err != nil {
-		return nil, errors.Join(err, db.Close())
+		return nil, errors.Join(err, w.close())
 	}
 	go w.run()
 	return w, nil
@@ -114,8 +114,11 @@ func (w *writer) stop() {
 	<-w.ended
 }
 
-func (w *writer) close() error {
-	return errors.Join(w.session.conn.Close(), w.db.Close())
+func (w *writer) close() (err error) {
+	if w.session != nil {
+		err = w.session.close()
+	}
+	return errors.Join(err, w.db.Close())
 }
 
 func (w *writer) run() {
