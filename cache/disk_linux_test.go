@@ -152,7 +152,7 @@ func remount(t *testing.T, image, at string) {
 	if out, err := exec.Command("mount", "-o", "loop", image, at).CombinedOutput(); err != nil {
 		t.Skipf("no file system to shut down: %v %s", err, out)
 	}
-	t.Cleanup(func() { _ = syscall.Unmount(at, 0) })
+	t.Cleanup(func() { _ = syscall.Unmount(at, syscall.MNT_DETACH) })
 }
 
 // writeUntilPowerCut returns the keys that were acknowledged before the power was cut.
