@@ -201,12 +201,11 @@ func (d *disk) each(ctx context.Context, prefix string, visit func(string, []byt
 			return err
 		}
 		for _, r := range rows {
-			from = r.key
 			if value := r.at(d.now()); value != nil && !visit(r.key, value) {
 				return nil
 			}
 		}
-		if len(rows) < page {
+		if from = after(rows); from == "" {
 			return nil
 		}
 	}
@@ -301,7 +300,7 @@ func (d *disk) sweepUntilClosed() {
 	}
 }
 
-// sweep removes what has expired on the page behind from, and returns where the next begins.
+// sweep removes what has expired on the page at from, and returns where the next begins.
 func (d *disk) sweep(from string) (next string, err error) {
 	ctx := context.Background()
 	rows, err := read(ctx, d, func(r *reader) ([]row, error) { return r.expiries(from) })
@@ -322,10 +321,7 @@ func (d *disk) sweep(from string) (next string, err error) {
 			return from, err
 		}
 	}
-	if len(rows) < page {
-		return "", nil
-	}
-	return rows[len(rows)-1].key, nil
+	return after(rows), nil
 }
 
 // close waits for the calls under way, and for what they left to be written.
@@ -346,7 +342,7 @@ func (d *disk) closeFiles() error {
 		d.writer.stop()
 	}
 	for range d.opened {
-		errs = append(errs, (<-d.readers).conn.Close())
+		errs = append(errs, (<-d.readers).close())
 	}
 	if d.writer != nil {
 		errs = append(errs, d.writer.close())

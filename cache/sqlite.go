@@ -27,8 +27,9 @@ var background = context.Background()
 
 // session is one connection to the database.
 type session struct {
-	conn     *sql.Conn
-	database string
+	conn       *sql.Conn
+	database   string
+	statements []*sql.Stmt
 }
 
 // openDatabase connects to a database. Its path may contain anything.
@@ -48,10 +49,19 @@ func newSession(db *sql.DB, database string, pragmas ...string) (*session, error
 	s := &session{conn: conn, database: database}
 	for _, text := range pragmas {
 		if err := s.exec("PRAGMA " + text); err != nil {
-			return nil, errors.Join(err, conn.Close())
+			return nil, errors.Join(err, s.close())
 		}
 	}
 	return s, nil
+}
+
+// close closes the statements as well, without which SQLite would keep its files open.
+func (s *session) close() error {
+	var errs []error
+	for _, statement := range s.statements {
+		errs = append(errs, statement.Close())
+	}
+	return errors.Join(append(errs, s.conn.Close())...)
 }
 
 func (s *session) exec(text string) error {
@@ -59,12 +69,27 @@ func (s *session) exec(text string) error {
 	return databaseError(err, s.database)
 }
 
+// check reads the whole database once, but for the values, and returns ErrCorrupt if its pages
+// or the order of its keys are damaged.
+func (s *session) check() error {
+	var found string
+	if err := s.conn.QueryRowContext(background, "PRAGMA integrity_check(1)").Scan(&found); err != nil {
+		return databaseError(err, s.database)
+	}
+	if found != "ok" {
+		return fmt.Errorf("%w: %s: %s", ErrCorrupt, s.database, strings.Join(strings.Fields(found), " "))
+	}
+	return nil
+}
+
 func (s *session) prepare(text string, err *error) *sql.Stmt {
 	if *err != nil {
 		return nil
 	}
 	statement, failed := s.conn.PrepareContext(background, text)
-	*err = databaseError(failed, s.database)
+	if *err = databaseError(failed, s.database); *err == nil {
+		s.statements = append(s.statements, statement)
+	}
 	return statement
 }
 
@@ -80,6 +105,14 @@ type row struct {
 	record
 }
 
+// after is the key where the page behind rows begins, or empty if these are the last.
+func after(rows []row) string {
+	if len(rows) < page {
+		return ""
+	}
+	return rows[len(rows)-1].key + "\x00"
+}
+
 func newReader(db *sql.DB, database string) (*reader, error) {
 	s, err := newSession(db, database, "busy_timeout=5000", "query_only=ON", "cache_size=-1024")
 	if err != nil {
@@ -87,10 +120,10 @@ func newReader(db *sql.DB, database string) (*reader, error) {
 	}
 	r := &reader{session: s}
 	r.one = s.prepare("SELECT expires, value, sum FROM records WHERE key = ?", &err)
-	r.many = s.prepare(fmt.Sprintf("SELECT key, expires, value, sum FROM records WHERE key > ? AND key < ? ORDER BY key LIMIT %d", page), &err)
-	r.keys = s.prepare(fmt.Sprintf("SELECT key, expires FROM records WHERE key > ? ORDER BY key LIMIT %d", page), &err)
+	r.many = s.prepare(fmt.Sprintf("SELECT key, expires, value, sum FROM records WHERE key >= ? AND key < ? ORDER BY key LIMIT %d", page), &err)
+	r.keys = s.prepare(fmt.Sprintf("SELECT key, expires FROM records WHERE key >= ? ORDER BY key LIMIT %d", page), &err)
 	if err != nil {
-		return nil, errors.Join(err, s.conn.Close())
+		return nil, errors.Join(err, s.close())
 	}
 	return r, nil
 }
@@ -119,10 +152,10 @@ func (r *reader) check(key string, found *record, sum uint32) error {
 	return nil
 }
 
-// list returns a page of the records behind from whose keys begin with prefix, which ends
+// list returns a page of the records from a key on whose keys begin with prefix, which ends
 // with a slash.
 func (r *reader) list(prefix, from string) ([]row, error) {
-	end := strings.TrimSuffix(prefix, "/") + "0" // the byte behind a slash
+	end := strings.TrimSuffix(prefix, "/") + "0" // the byte after a slash
 	return r.rows(r.many, func(rows *sql.Rows, next *row) error {
 		var sum uint32
 		if err := rows.Scan(&next.key, &next.expires, &next.value, &sum); err != nil {
@@ -132,7 +165,7 @@ func (r *reader) list(prefix, from string) ([]row, error) {
 	}, from, end)
 }
 
-// expiries returns a page of all records behind from, without their values.
+// expiries returns a page of all records from a key on, without their values.
 func (r *reader) expiries(from string) ([]row, error) {
 	return r.rows(r.keys, func(rows *sql.Rows, next *row) error {
 		return rows.Scan(&next.key, &next.expires)

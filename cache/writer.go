@@ -54,7 +54,7 @@ func openWriter(database string, o Options) (*writer, error) {
 	}
 	w := &writer{db: db, now: o.Now, log: o.Log, queue: make(chan *write, mostWrites), ended: make(chan struct{})}
 	if err := w.open(database, o.Sync); err != nil {
-		return nil, errors.Join(err, db.Close())
+		return nil, errors.Join(err, w.close())
 	}
 	go w.run()
 	return w, nil
@@ -68,6 +68,9 @@ func (w *writer) open(database string, sync bool) (err error) {
 	w.session, err = newSession(w.db, database, "busy_timeout=5000", "page_size=4096", "journal_mode=WAL", synchronous,
 		"cache_size=-8192", "wal_autocheckpoint=4000", "journal_size_limit=33554432", "temp_store=MEMORY")
 	if err != nil {
+		return err
+	}
+	if err := w.session.check(); err != nil {
 		return err
 	}
 	if err := w.session.exec(schema); err != nil {
@@ -111,8 +114,11 @@ func (w *writer) stop() {
 	<-w.ended
 }
 
-func (w *writer) close() error {
-	return errors.Join(w.session.conn.Close(), w.db.Close())
+func (w *writer) close() (err error) {
+	if w.session != nil {
+		err = w.session.close()
+	}
+	return errors.Join(err, w.db.Close())
 }
 
 func (w *writer) run() {
@@ -146,6 +152,11 @@ func (w *writer) write(batch []*write) error {
 }
 
 func (w *writer) transaction(batch []*write) (err error) {
+	now := w.now()
+	due := !w.noted || now >= w.newest+1000
+	if one := batch[0]; len(batch) == 1 && one.key != "" && !due {
+		return w.change(one) // a transaction of its own
+	}
 	if _, err = w.begin.Exec(); err != nil {
 		return err
 	}
@@ -154,8 +165,6 @@ func (w *writer) transaction(batch []*write) (err error) {
 			_, _ = w.rollback.Exec()
 		}
 	}()
-	now := w.now()
-	due := !w.noted || now >= w.newest+1000
 	for _, change := range batch {
 		if err = w.change(change); err != nil {
 			return err

@@ -1,0 +1,207 @@
+package cache
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/mailgate/mailgate/servertest"
+)
+
+func TestUpdate_FullDisk_SaysFullAndGoesOnWithRoom(t *testing.T) {
+	servertest.OnDisk(t, "size=6m", func(mount string) {
+		dir := filepath.Join(mount, "history")
+		var log bytes.Buffer
+		s := open(t, Options{Dir: dir, Log: logTo(&log)})
+		table := s.Table("t")
+		put(t, table, "kept", "value", never)
+		servertest.Fill(t, filepath.Join(mount, "neighbor"))
+		var acknowledged []string
+		var err error
+		for i := 0; err == nil && i < 100_000; i++ {
+			key := fmt.Sprint("key", i)
+			if err = tryPut(table, key, strings.Repeat("v", 1000), never); err == nil {
+				acknowledged = append(acknowledged, key)
+			}
+		}
+		if !errors.Is(err, ErrFull) || !errors.Is(s.Ready(ctx), ErrFull) {
+			t.Fatalf("after %d writes: %v, ready: %v", len(acknowledged), err, s.Ready(ctx))
+		}
+		s.home.(*disk).hot.Clear()
+		expect(t, table, "kept", "value")
+		if err := os.Remove(filepath.Join(mount, "neighbor")); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Ready(ctx); err != nil {
+			t.Fatal(err)
+		}
+		put(t, table, "later", "value", never)
+		if n := strings.Count(log.String(), "takes no writes"); n != 1 {
+			t.Errorf("logged %d times: %s", n, &log)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		table = open(t, Options{Dir: dir}).Table("t")
+		for _, key := range append(acknowledged, "kept", "later") {
+			if value, err := table.Get(ctx, key); err != nil || value == nil {
+				t.Errorf("%s is lost, %v", key, err)
+			}
+		}
+	})
+}
+
+func TestOpen_FullOrReadOnlyDisk_SaysSo(t *testing.T) {
+	servertest.OnDisk(t, "size=2m", func(mount string) {
+		neighbor := filepath.Join(mount, "neighbor")
+		servertest.Fill(t, neighbor)
+		if _, err := Open(Options{Dir: filepath.Join(mount, "history")}); !errors.Is(err, ErrFull) {
+			t.Errorf("full: %v", err)
+		}
+		if err := os.Remove(neighbor); err != nil {
+			t.Fatal(err)
+		}
+		servertest.ReadOnly(t, mount, true)
+		if _, err := Open(Options{Dir: filepath.Join(mount, "history")}); !errors.Is(err, syscall.EROFS) {
+			t.Errorf("read-only: %v", err)
+		}
+	})
+}
+
+// Root may do anything, so as root the test looks at files as another user.
+func TestOpen_NoPermission_NamesThePath(t *testing.T) {
+	runtime.LockOSThread()
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	if os.Getuid() == 0 {
+		const other = 65534
+		if err := syscall.Setfsuid(other); err != nil {
+			t.Fatal(err)
+		}
+		defer runtime.UnlockOSThread()
+		defer func() { _ = syscall.Setfsuid(0) }()
+	}
+	if _, err := Open(Options{Dir: dir}); !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), dir) {
+		t.Errorf("opened: %v", err)
+	}
+}
+
+// A power cut is a file system that is shut down without writing out what was not flushed.
+func TestOpen_AfterPowerCut_IsSoundAndSyncLosesNothing(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("mounting a file system to shut down needs root")
+	}
+	for _, sync := range []bool{false, true} {
+		t.Run(fmt.Sprint("sync ", sync), func(t *testing.T) {
+			image, mount := filepath.Join(t.TempDir(), "image"), t.TempDir()
+			if out, err := exec.Command("mkfs.ext4", "-q", "-F", image, "64m").CombinedOutput(); err != nil {
+				t.Skipf("no file system to shut down: %v %s", err, out)
+			}
+			remount(t, image, mount)
+			lost, kept := 0, 0
+			for range 3 {
+				acknowledged := writeUntilPowerCut(t, mount, sync)
+				remount(t, image, mount)
+				s, err := Open(Options{Dir: filepath.Join(mount, "history"), Sync: sync})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, key := range acknowledged {
+					value, err := s.Table("t").Get(ctx, key)
+					switch {
+					case err != nil || value != nil && string(value) != "of "+key:
+						t.Fatalf("%s is %q, %v", key, value, err)
+					case value == nil:
+						lost++
+					default:
+						kept++
+					}
+				}
+				if err := s.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			t.Logf("%d kept, %d lost", kept, lost)
+			if sync && lost > 0 {
+				t.Errorf("%d acknowledged writes of %d are lost", lost, lost+kept)
+			}
+			if !sync && lost == 0 {
+				t.Error("nothing was lost, so nothing was cut")
+			}
+		})
+	}
+}
+
+// remount mounts the image, in place of what is mounted from it.
+func remount(t *testing.T, image, at string) {
+	t.Helper()
+	_ = syscall.Unmount(at, 0)
+	if out, err := exec.Command("mount", "-o", "loop", image, at).CombinedOutput(); err != nil {
+		t.Skipf("no file system to shut down: %v %s", err, out)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(at, syscall.MNT_DETACH) })
+}
+
+// writeUntilPowerCut returns the keys that were acknowledged before the power was cut.
+func writeUntilPowerCut(t *testing.T, mount string, sync_ bool) (keys []string) {
+	s, err := Open(Options{Dir: filepath.Join(mount, "history"), Sync: sync_})
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, began := s.Table("t"), time.Now().UnixNano()
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	cut := false
+	for w := range 8 {
+		group.Go(func() {
+			for i := 0; ; i++ {
+				key := fmt.Sprint(began, "-", w, "-", i)
+				err := tryPut(table, key, "of "+key, never)
+				mu.Lock()
+				if err == nil && !cut {
+					keys = append(keys, key)
+				}
+				if len(keys) >= 600 && !cut {
+					cut = true
+					cutPower(t, mount)
+				}
+				done := cut || err != nil
+				mu.Unlock()
+				if done {
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	_ = s.Close() // on a file system that takes nothing more
+	return keys
+}
+
+// cutPower shuts the file system down and forgets what is not on the drive.
+func cutPower(t *testing.T, mount string) {
+	const shutdown, withoutFlush = 0x8004587d, 2
+	dir, err := os.Open(mount)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer dir.Close()
+	flags := uint32(withoutFlush)
+	if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, dir.Fd(), shutdown, uintptr(unsafe.Pointer(&flags))); errno != 0 {
+		t.Error(errno)
+	}
+}

@@ -1,0 +1,421 @@
+package cache
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/servertest"
+)
+
+// logTo is a logger whose lines a test can read.
+func logTo(b *bytes.Buffer) *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }
+
+func TestOpen_Again_FindsWhatWasWritten(t *testing.T) {
+	dir := t.TempDir()
+	var log bytes.Buffer
+	for round := range 3 {
+		s, err := Open(Options{Dir: dir, Sync: round == 1, Log: logTo(&log)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		table := s.Table("t")
+		for i := range round {
+			expect(t, table, fmt.Sprint("key", i), "value")
+		}
+		put(t, table, fmt.Sprint("key", round), "value", never)
+		if err := errors.Join(s.Close(), s.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if log.Len() > 0 {
+		t.Errorf("a directory that was closed is logged: %s", &log)
+	}
+}
+
+// Keys are any bytes, and a path is whatever the file system takes.
+func TestUpdate_OddKeysAndPath_AreKept(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a?b#c%20 d")
+	keys := []string{"", "\x00", "a\x00b", "a", "\xff\xfe", "Ä", "/", "a/b", strings.Repeat("k", 1024), "'; --"}
+	for range 2 {
+		s, err := Open(Options{Dir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		table := s.Table("t")
+		for _, key := range keys {
+			put(t, table, key, "of "+key, never)
+			s.home.(*disk).hot.Clear()
+			expect(t, table, key, "of "+key)
+		}
+		seen := 0
+		if err := table.Each(ctx, func(key string, value []byte) bool {
+			seen++
+			return string(value) == "of "+key
+		}); err != nil || seen != len(keys) {
+			t.Errorf("visited %d of %d, %v", seen, len(keys), err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestOpen_DirectoryInUse_Refuses(t *testing.T) {
+	if dir := servertest.ChildDir(); dir != "" {
+		open(t, Options{Dir: dir})
+		fmt.Println("holding")
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		return
+	}
+	dir := t.TempDir()
+	other := servertest.Child(t, dir)
+	_, err := other.StdinPipe() // held open
+	out, err2 := other.StdoutPipe()
+	if err := errors.Join(err, err2, other.Start()); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() && lines.Text() != "holding" {
+	}
+	if _, err := Open(Options{Dir: dir}); !errors.Is(err, ErrInUse) {
+		t.Errorf("opened while another process has it: %v", err)
+	}
+	_ = other.Process.Kill()
+	_ = other.Wait()
+	s := open(t, Options{Dir: dir})
+	if _, err := Open(Options{Dir: dir}); !errors.Is(err, ErrInUse) {
+		t.Errorf("opened twice: %v", err)
+	}
+	put(t, s.Table("t"), "key", "value", never)
+}
+
+func TestOpen_UnusablePath_NamesIt(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(Options{Dir: file}); !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), file) {
+		t.Errorf("a file: %v", err)
+	}
+	dir := filepath.Join(t.TempDir(), "history")
+	open(t, Options{Dir: dir})
+	for _, name := range []string{"", lockName, databaseName, databaseName + logSuffix} {
+		info, err := os.Stat(filepath.Join(dir, name))
+		if err != nil || info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%q is open to others: %v, %v", name, info.Mode(), err)
+		}
+	}
+}
+
+// writeUntilKilled is a child that prints each key once its write is acknowledged.
+func writeUntilKilled(t *testing.T, dir string) {
+	table := open(t, Options{Dir: dir}).Table("t")
+	for w := range 8 {
+		go func() {
+			for i := 0; ; i++ {
+				key := fmt.Sprint("key", w, "-", i)
+				if err := tryPut(table, key, "of "+key, never); err != nil {
+					panic(err)
+				}
+				fmt.Printf("acknowledged %s\n", key)
+			}
+		}()
+	}
+	select {}
+}
+
+// killed leaves a directory behind as a process does that is killed, and returns the keys
+// that it acknowledged.
+func killed(t *testing.T, dir string, writes int) (keys []string) {
+	servertest.KillAfter(t, servertest.Child(t, dir), writes, func(line string) bool {
+		key, counts := strings.CutPrefix(line, "acknowledged ")
+		if counts {
+			keys = append(keys, key)
+		}
+		return counts
+	})
+	return keys
+}
+
+func TestOpen_AfterKill_HasEveryAcknowledgedWrite(t *testing.T) {
+	if dir := servertest.ChildDir(); dir != "" {
+		writeUntilKilled(t, dir)
+	}
+	dir := t.TempDir()
+	for round := range 4 {
+		keys := killed(t, dir, 500*(round+1))
+		var log bytes.Buffer
+		s, err := Open(Options{Dir: dir, Log: logTo(&log)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, key := range keys {
+			expect(t, s.Table("t"), key, "of "+key)
+		}
+		if strings.Count(log.String(), "\n") != 1 || !strings.Contains(log.String(), "are lost") {
+			t.Errorf("the log does not speak of a loss: %s", &log)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Damage is done to a directory that was closed, and to one of a process that was killed.
+func TestOpen_Damage_NamesTheFileOrWarns(t *testing.T) {
+	if dir := servertest.ChildDir(); dir != "" {
+		writeUntilKilled(t, dir)
+	}
+	whole := t.TempDir()
+	keys := killed(t, whole, 3000)
+	closed := t.TempDir()
+	copyFiles(t, whole, closed)
+	s, err := Open(Options{Dir: closed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	const database, log = databaseName, databaseName + logSuffix
+	gone := func(b []byte) []byte { return nil }
+	half := func(b []byte) []byte { return b[:len(b)/2] }
+	zeroed := func(b []byte) []byte { clear(b[len(b)/2 : len(b)/2+4096]); return b }
+	replaced := func(old, new string) func(b []byte) []byte {
+		return func(b []byte) []byte { return bytes.ReplaceAll(b, []byte(old), []byte(new)) }
+	}
+	for name, tc := range map[string]struct {
+		from, file string
+		damage     func([]byte) []byte
+		opens      bool
+		reads      error // what one of the keys then says, if the directory opens
+	}{
+		"database missing":           {closed, database, nil, false, nil},
+		"database empty":             {closed, database, gone, false, nil},
+		"database cut":               {closed, database, half, false, nil},
+		"database without header":    {closed, database, replaced("SQLite format", "SQLite garbage"), false, nil},
+		"page zeroed":                {closed, database, zeroed, false, nil},
+		"key out of order":           {closed, database, replaced("t/key3-100", "zzkey3-100"), false, nil},
+		"value changed":              {closed, database, replaced("of key3-1", "of key9-1"), true, ErrCorrupt},
+		"killed, database missing":   {whole, database, nil, false, nil},
+		"killed, database empty":     {whole, database, gone, false, nil},
+		"killed, log missing":        {whole, log, nil, false, nil},
+		"killed, log empty":          {whole, log, gone, true, nil},
+		"killed, log with a bad bit": {whole, log, zeroed, true, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			copyFiles(t, tc.from, dir)
+			path := filepath.Join(dir, tc.file)
+			damage(t, path, tc.damage)
+			var said bytes.Buffer
+			s, err := Open(Options{Dir: dir, Log: logTo(&said)})
+			if !tc.opens {
+				if !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), path) {
+					t.Fatalf("opened: %v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			if tc.from == whole && !strings.Contains(said.String(), "are lost") {
+				t.Errorf("no warning: %s", &said)
+			}
+			var failed error
+			for _, key := range keys {
+				value, err := s.Table("t").Get(ctx, key)
+				if value != nil && string(value) != "of "+key {
+					t.Fatalf("%s is %q", key, value)
+				}
+				failed = errors.Join(failed, err)
+			}
+			if !errors.Is(failed, tc.reads) || failed != nil && tc.reads == nil {
+				t.Errorf("reading: %v", failed)
+			}
+		})
+	}
+}
+
+func copyFiles(t *testing.T, from, to string) {
+	t.Helper()
+	for _, name := range []string{lockName, databaseName, databaseName + logSuffix} {
+		b, err := os.ReadFile(filepath.Join(from, name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(to, name), b, 0o600)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// damage changes a file, or removes it.
+func damage(t *testing.T, path string, change func([]byte) []byte) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if change == nil {
+		err = os.Remove(path)
+	} else if after := change(bytes.Clone(b)); bytes.Equal(b, after) {
+		t.Fatal("nothing was damaged")
+	} else {
+		err = os.WriteFile(path, after, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOpen_ClockBehindTheRecords_WarnsOnce(t *testing.T) {
+	dir := t.TempDir()
+	at := func(now int64) string {
+		var log bytes.Buffer
+		s, err := Open(Options{Dir: dir, Now: newClock(now).Load, Log: logTo(&log)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		put(t, s.Table("t"), "key", "value", never)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return log.String()
+	}
+	const hour = 3_600_000
+	if said := at(100*hour) + at(100*hour); said != "" {
+		t.Errorf("a clock that is right: %s", said)
+	}
+	for range 2 {
+		if said := at(75 * hour); strings.Count(said, "\n") != 1 || !strings.Contains(said, "in the future") || !strings.Contains(said, "ahead=25h") {
+			t.Errorf("a clock that was ahead: %s", said)
+		}
+	}
+	if said := at(100 * hour); said != "" {
+		t.Errorf("a clock that caught up: %s", said)
+	}
+}
+
+func TestSweep_ExpiredRecords_GoAfterAnHour(t *testing.T) {
+	now := newClock(0)
+	s := open(t, Options{Dir: t.TempDir(), Now: now.Load})
+	table := s.Table("t")
+	var group sync.WaitGroup
+	for w := range 4 {
+		group.Go(func() {
+			for i := range 200 {
+				put(t, table, fmt.Sprint("key", w, "-", i), "value", []int64{1000, never}[i%2])
+			}
+		})
+	}
+	group.Wait()
+	d := s.home.(*disk)
+	left := func() (n int) {
+		for from := ""; ; {
+			next, err := d.sweep(from)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if from = next; from == "" {
+				break
+			}
+		}
+		r := <-d.readers
+		defer func() { d.readers <- r }()
+		if err := r.conn.QueryRowContext(ctx, "SELECT count(*) FROM records WHERE key LIKE 't/%'").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	now.Store(1000 + grace - 1)
+	if n := left(); n != 800 {
+		t.Errorf("%d of 800 are left within the hour", n)
+	}
+	now.Store(1000 + grace)
+	if n := left(); n != 400 {
+		t.Errorf("%d of 400 are left after the hour", n)
+	}
+	expect(t, table, "key1-1", "value")
+}
+
+// A write that hangs holds up a caller no longer than its context lasts, and the next update of
+// the key sees what became of it.
+func TestUpdate_HangingWrite_EndsWithTheContext(t *testing.T) {
+	s := open(t, Options{Dir: t.TempDir()})
+	table := s.Table("t")
+	put(t, table, "key", "0", never)
+	d := s.home.(*disk)
+	blocker, err := d.writer.db.Conn(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := blocker.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+		t.Fatal(err)
+	}
+	count := func(ctx context.Context, next string) error {
+		return table.Update(ctx, "key", func(old []byte) ([]byte, int64) { return append(bytes.Clone(old), next...), never })
+	}
+	short, end := context.WithTimeout(ctx, 20*time.Millisecond)
+	defer end()
+	for name, err := range map[string]error{"update": count(short, "1"), "of the same key": count(short, "no"), "ready": s.Ready(short)} {
+		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrUnavailable) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := blocker.ExecContext(ctx, "ROLLBACK"); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(blocker.Close(), count(ctx, "2")); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, table, "key", "012")
+}
+
+func TestClose_CallsUnderWay_FinishOrSayClosed(t *testing.T) {
+	for range 5 {
+		s := open(t, Options{Dir: t.TempDir()})
+		table := s.Table("t")
+		var group sync.WaitGroup
+		started := make(chan struct{}, 8)
+		for w := range 8 {
+			group.Go(func() {
+				for i := 0; ; i++ {
+					err := tryPut(table, fmt.Sprint(w, i%50), "value", never)
+					if err == nil {
+						_, err = table.Get(ctx, fmt.Sprint(i%8, i%50))
+					}
+					if err != nil {
+						if !errors.Is(err, ErrClosed) {
+							t.Error(err)
+						}
+						return
+					}
+					if i == 20 {
+						started <- struct{}{}
+					}
+				}
+			})
+		}
+		for range 8 {
+			<-started
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		group.Wait()
+	}
+}
