@@ -80,7 +80,7 @@ func TestSilenceAtMAILOpensTheBreaker(t *testing.T) {
 		sends  int
 	}{
 		"one by one": {fault.Script{NoPipelining: true}, 1},
-		"in a group": {fault.Script{}, 1},
+		"in a group": {fault.Script{}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
