@@ -175,8 +175,8 @@ func (s *Server) mail(ctx context.Context, c *call, q sendRequest, done *sent) e
 	began := time.Now()
 	tx, err := s.with.Sender.Begin(ctx, message.From, message.To)
 	if err == nil {
+		defer tx.Abort() // also where what follows panics
 		if held := s.handOver(ctx, c.attempt); held != nil {
-			tx.Abort()
 			return held
 		}
 		_, err = tx.Commit(ctx, message.Bytes)

@@ -19,6 +19,7 @@ func TestOAuth(t *testing.T) {
 	good := func(w http.ResponseWriter, _ int) { mailtest.GiveToken(w, token, 3600) }
 	wrong := func(w http.ResponseWriter, _ int) { mailtest.GiveToken(w, "another.token", 3600) }
 	none := func(w http.ResponseWriter, _ int) {
+		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusUnauthorized)
 		_, _ = w.Write([]byte(`{"error":"invalid_client","error_description":"AADSTS7000222: The secret ` + mailtest.ClientSecret[:3] + `\u001b[2J has expired"}`))
 	}
@@ -70,7 +71,7 @@ func TestOAuthByProxy(t *testing.T) {
 	u := url.URL{Scheme: "smtp", User: url.User(relay.User), Host: relay.Addr, RawQuery: url.Values{"ca": {relay.CA}, "oauth": {file}}.Encode()}
 	p := launch(t, settingsFor(u.String(), "HTTPS_PROXY=http://user:"+secret+"@"+proxy.Listener.Addr().String()), "test-mail", "alice@example.com")
 	status := p.end(t)
-	if said := p.log.String(); status != exitFailure || !strings.HasSuffix(said, "the token server login.example: it could not be asked, or what it answers is not HTTP\n") {
+	if said := p.log.String(); status != exitFailure || !strings.HasSuffix(said, "the token server login.example: it could not be asked, or answered without a token that can be used\n") {
 		t.Errorf("status %d: %s", status, said)
 	}
 	if len(asked) != 1 || <-asked != "CONNECT login.example:443" {

@@ -8,9 +8,9 @@ import (
 	"github.com/mailgate/mailgate/mailer/message"
 )
 
-// TestCheckTellsWhatWillNotCompose: what a visitor may have typed is refused before it costs
+// TestCheck_UnsuitableField_Named: what a visitor may have typed is refused before it costs
 // anything, also where only the finished text shows that it will not do.
-func TestCheckTellsWhatWillNotCompose(t *testing.T) {
+func TestCheck_UnsuitableField_Named(t *testing.T) {
 	long := strings.Repeat("x", 256)
 	where := strings.Repeat("a", 64) + "@" + strings.Repeat(strings.Repeat("b", 61)+".", 3) + "com"
 	for name, c := range map[string]struct {
@@ -55,8 +55,8 @@ func TestCheckTellsWhatWillNotCompose(t *testing.T) {
 	}
 }
 
-// TestTheSendersOwnName: what does not suit it is told before there is a mail.
-func TestTheSendersOwnName(t *testing.T) {
+// TestNewComposer_UnsuitableSenderName_Refused: what does not suit it is told before there is a mail.
+func TestNewComposer_UnsuitableSenderName_Refused(t *testing.T) {
 	for _, c := range []struct {
 		subject string
 		name    string

@@ -122,7 +122,7 @@ func asGolden(mail []byte) []byte {
 	return regexp.MustCompile(`\.[0-9a-f]{16}@`).ReplaceAll(mail, []byte(".RANDOM@"))
 }
 
-func TestGoldenMails(t *testing.T) {
+func TestCompose_GoldenMails(t *testing.T) {
 	tests := []struct {
 		file, from, locale string
 		expiresInMS        int64
@@ -183,14 +183,14 @@ func checkHeaders(t *testing.T, made message.Message, back readBack, fromName st
 	}
 }
 
-func TestComposerNeedsItsParts(t *testing.T) {
+func TestNewComposer_PartsMissing_Refused(t *testing.T) {
 	if _, err := message.NewComposer(message.Sender{}, nil); err == nil {
 		t.Error("a composer of nothing")
 	}
 }
 
 // Many goroutines share a Composer; no two mails share a Message-ID or mix.
-func TestComposeConcurrently(t *testing.T) {
+func TestCompose_Concurrent_NothingMixed(t *testing.T) {
 	composer := newComposer(t, "Acme <no-reply@acme.example>", nil)
 	var group sync.WaitGroup
 	var seen sync.Map

@@ -62,7 +62,7 @@ func TestFinish_NotAMail_Refused(t *testing.T) {
 }
 
 // A header with encoded words is folded into lines of at most 76 characters, none of which is cut.
-func TestEncodedWordsFold(t *testing.T) {
+func TestAppendHeader_EncodedWords_Folded(t *testing.T) {
 	subject := strings.Repeat("验证码 é ", 25)
 	line, err := appendHeader(nil, "Subject", headerText(subject))
 	if err != nil {

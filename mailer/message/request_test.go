@@ -10,7 +10,7 @@ import (
 	"github.com/mailgate/mailgate/mailer/message"
 )
 
-func TestBadRequestsAreRefused(t *testing.T) {
+func TestCompose_BadRequest_Refused(t *testing.T) {
 	tests := []struct {
 		name   string
 		change func(*message.Request)

@@ -38,7 +38,7 @@ func TestParseSender(t *testing.T) {
 
 // What is printable is written so that it can be read as it stands, in quotes where it
 // has marks; the rest is encoded, and so is what looks as if it were.
-func TestHowANameIsWritten(t *testing.T) {
+func TestSender_Name_QuotedOrEncoded(t *testing.T) {
 	for name, want := range map[string]string{
 		"Acme 24":               "Acme 24",
 		"Acme, Inc.":            `"Acme, Inc."`,
@@ -69,7 +69,7 @@ func TestHowANameIsWritten(t *testing.T) {
 }
 
 // A line with an encoded word in it has 76 characters at most, whatever the name's length.
-func TestLinesOfALongName(t *testing.T) {
+func TestSender_LongName_LinesBounded(t *testing.T) {
 	for n := 1; n <= 64; n++ {
 		name := strings.Repeat("é", n)
 		made, err := newComposer(t, name+" <no-reply@acme.example>", nil).Compose(sampleRequest(t))
@@ -88,7 +88,7 @@ func TestLinesOfALongName(t *testing.T) {
 	}
 }
 
-func TestBadSendersAreRefused(t *testing.T) {
+func TestParseSender_Bad_Refused(t *testing.T) {
 	for _, text := range []string{
 		"", "Acme", "Acme <>", "Acme <secret>", "Doe, John <secret@acme.example>", "a@b.c, secret@acme.example",
 		"Acme <secret@localhost>", "Acme <secret@acme.example>\r\nBcc: x@y.z", "Acme\r\nBcc: x@y.z <secret@acme.example>",

@@ -56,7 +56,7 @@ func composeWith(t *testing.T, own fstest.MapFS, change func(*message.Request)) 
 	return read(t, made)
 }
 
-func TestBuiltinTemplates(t *testing.T) {
+func TestTemplates_Builtin(t *testing.T) {
 	templates, err := message.LoadTemplates(nil, "en")
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +73,7 @@ func TestBuiltinTemplates(t *testing.T) {
 }
 
 // The built-in mail fetches nothing and links nowhere.
-func TestBuiltinMailHasNoRemoteAsset(t *testing.T) {
+func TestTemplates_Builtin_NoRemoteAsset(t *testing.T) {
 	for _, locale := range []string{"en", "zh"} {
 		body, err := os.ReadFile("templates/code/" + locale + "/body.html")
 		if err != nil {
@@ -89,7 +89,7 @@ func TestBuiltinMailHasNoRemoteAsset(t *testing.T) {
 
 // Whoever types an address may choose most of it. A mail reader must find
 // nothing in it to make a link of.
-func TestNoLinkByTheAddress(t *testing.T) {
+func TestCompose_AddressWithMarks_NoLink(t *testing.T) {
 	for to, want := range map[string]string{
 		"Alice@example.com":                             "Alice@example.com",
 		"a.b-c_d+e@example.com":                         "a.b-c_d+e@example.com",
@@ -109,7 +109,7 @@ func TestNoLinkByTheAddress(t *testing.T) {
 	}
 }
 
-func TestOwnTemplateIsAdded(t *testing.T) {
+func TestTemplates_Own_Added(t *testing.T) {
 	back := composeWith(t, invite(), func(r *message.Request) {
 		r.Template, r.Data = "invite", map[string]string{"host": "Böb & <Co>", "note": "<b>hi</b>"}
 	})
@@ -124,7 +124,7 @@ func TestOwnTemplateIsAdded(t *testing.T) {
 	}
 }
 
-func TestOwnFileOverridesOne(t *testing.T) {
+func TestTemplates_OwnFile_Overrides(t *testing.T) {
 	own := files(
 		"code/en/subject.txt", "\ufeffHello {{.Code}}\r\n",
 		"code/fr/subject.txt", "{{.Code}} est votre code", "code/fr/text.txt", "{{.Code}} {{.ExpiresIn}}",
@@ -144,7 +144,7 @@ func TestOwnFileOverridesOne(t *testing.T) {
 	}
 }
 
-func TestDataTheTemplateNeeds(t *testing.T) {
+func TestCheck_DataMissing_Named(t *testing.T) {
 	composer := newComposer(t, "no-reply@acme.example", invite())
 	request := sampleRequest(t)
 	request.Template = "invite"
@@ -159,7 +159,7 @@ func TestDataTheTemplateNeeds(t *testing.T) {
 }
 
 // A mistake in a template stops the start, with one line that says where.
-func TestBrokenTemplatesStopTheStart(t *testing.T) {
+func TestLoadTemplates_Broken_OneLineNamesTheFile(t *testing.T) {
 	tests := []struct {
 		name string
 		own  fstest.MapFS
@@ -228,7 +228,7 @@ func TestDigest(t *testing.T) {
 }
 
 // Data under another dot is found too, and so are fields of every construct.
-func TestNeedsAreFoundEverywhere(t *testing.T) {
+func TestCheck_DataInEveryConstruct_Required(t *testing.T) {
 	own := invite(
 		"invite/en/subject.txt", "{{$.Data.a}}{{with .Data}}{{.b}}{{end}}",
 		"invite/en/text.txt", `{{.Code}}{{range .Data}}{{.}}{{end}}{{if .Data.c}}{{.Data.d}}{{end}}{{template "x" .Data.e}}{{define "x"}}{{.}}{{end}}{{(print .Data.f)}}`,

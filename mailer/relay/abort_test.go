@@ -28,6 +28,10 @@ func TestBegin_EndsAt354(t *testing.T) {
 	if _, err := tx.Commit(t.Context(), letter().Bytes); err != nil || len(s.Mails()) != 1 {
 		t.Errorf("%v, %d mails", err, len(s.Mails()))
 	}
+	tx.Abort()
+	if heard := heardBy(s); heard != "EHLO MAIL RCPT DATA TEXT" || s.Open() != 1 {
+		t.Errorf("after Abort the relay heard %s", heard)
+	}
 }
 
 // An aborted mail never leaves, and the relay is not held to be failing.

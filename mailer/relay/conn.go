@@ -7,6 +7,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -16,6 +17,9 @@ type dialer struct {
 	tls     *tls.Config
 	tokens  *tokens // nil: the password, or no login
 	options Options
+	// apart says that RCPT waits for the answer to MAIL even with PIPELINING: it was once not
+	// to be seen which of the two the relay was silent at.
+	apart atomic.Bool
 }
 
 func newDialer(life context.Context, url URL, o Options) *dialer {
@@ -50,6 +54,8 @@ type conn struct {
 	kept   bool        // it was used before
 	dirty  bool        // a transaction was begun and not ended
 	broken bool        // not to be used again
+
+	ranAhead bool // the last RCPT was sent before MAIL was answered
 }
 
 var (

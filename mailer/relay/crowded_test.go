@@ -28,9 +28,9 @@ func atOnce(t *testing.T, r *relay.Relays, many int) []error {
 	return errs
 }
 
-// TestARelayThatTakesFewConnections: mails for which it has none wait for those that it
+// TestCrowded_FewConnections_MailsWait: mails for which it has none wait for those that it
 // took, and nothing of it is held against the relay.
-func TestARelayThatTakesFewConnections(t *testing.T) {
+func TestCrowded_FewConnections_MailsWait(t *testing.T) {
 	s := play(t, fault.Script{MostConns: 2})
 	var log lockedBuffer
 	o := steady()
@@ -52,9 +52,9 @@ func TestARelayThatTakesFewConnections(t *testing.T) {
 	}
 }
 
-// TestARelayThatLetsFewSend: it takes any number of connections, but no mail over those beyond
+// TestCrowded_432_MailsWait: it takes any number of connections, but no mail over those beyond
 // three, as Microsoft 365 does. Those mails wait for the others, too.
-func TestARelayThatLetsFewSend(t *testing.T) {
+func TestCrowded_432_MailsWait(t *testing.T) {
 	s := play(t, fault.Script{MostSending: 3})
 	var log lockedBuffer
 	o := steady()
@@ -82,8 +82,8 @@ func TestARelayThatLetsFewSend(t *testing.T) {
 	}
 }
 
-// TestARelayThatLetsNoneSend: with no other connection to wait for it is a mail put off.
-func TestARelayThatLetsNoneSend(t *testing.T) {
+// TestCrowded_432Alone_Unavailable: with no other connection to wait for it is a mail put off.
+func TestCrowded_432Alone_Unavailable(t *testing.T) {
 	s := play(t, fault.Script{})
 	r := newRelays(t, steady(), plain(s))
 	holder := must(net.Dial("tcp", s.Addr()))(t)
@@ -97,9 +97,9 @@ func TestARelayThatLetsNoneSend(t *testing.T) {
 	}
 }
 
-// TestARelayThatTakesFewForAMoment: a mail for which it had no connection waits for the one
+// TestCrowded_AfterCooldown_MoreAreAsked: a mail for which it had no connection waits for the one
 // that it took. But soon after, more are asked for: it may have been that moment's trouble.
-func TestARelayThatTakesFewForAMoment(t *testing.T) {
+func TestCrowded_AfterCooldown_MoreAreAsked(t *testing.T) {
 	s := play(t, fault.Script{At: fault.Dot, Kind: fault.Silence, MostConns: 1})
 	var now atomic.Int64
 	o := steady()
@@ -127,9 +127,9 @@ func TestARelayThatTakesFewForAMoment(t *testing.T) {
 	group.Wait()
 }
 
-// TestARelayThatTakesNone: those that were sent away with others are tried again, and
+// TestCrowded_NoneTaken_CircuitOpens: those that were sent away with others are tried again, and
 // what they then hear is held against it.
-func TestARelayThatTakesNone(t *testing.T) {
+func TestCrowded_NoneTaken_CircuitOpens(t *testing.T) {
 	for _, step := range []fault.Step{fault.Banner, fault.EHLO} {
 		for _, kind := range []fault.Kind{fault.Temporary, fault.Leaving} {
 			t.Run(fmt.Sprintf("%s/%s", step, kind), func(t *testing.T) {

@@ -30,10 +30,10 @@ func wantAtSilence(script fault.Script) relay.Outcome {
 	return relay.Unavailable
 }
 
-// TestAMailOutOfTimeIsNoFailureOfTheRelay: the relay had little of the time it
+// TestCircuit_MailOutOfTime_StaysClosed: the relay had little of the time it
 // is allowed, so its silence says nothing. Otherwise whoever makes mails wait
 // until their time is nearly up could open the breaker.
-func TestAMailOutOfTimeIsNoFailureOfTheRelay(t *testing.T) {
+func TestCircuit_MailOutOfTime_StaysClosed(t *testing.T) {
 	for _, script := range silent() {
 		t.Run(string(script.At), func(t *testing.T) {
 			t.Parallel()
@@ -55,9 +55,9 @@ func TestAMailOutOfTimeIsNoFailureOfTheRelay(t *testing.T) {
 	}
 }
 
-// TestASilentRelayIsLeftAlone, also where a send may not take as long as one
+// TestCircuit_SilentRelay_Opens, also where a send may not take as long as one
 // step may: else it would cost every mail all of its time.
-func TestASilentRelayIsLeftAlone(t *testing.T) {
+func TestCircuit_SilentRelay_Opens(t *testing.T) {
 	for _, script := range silent() {
 		t.Run(string(script.At), func(t *testing.T) {
 			t.Parallel()
@@ -81,9 +81,9 @@ func unhurried() relay.Options {
 	return o
 }
 
-// TestTooLateToAsk: with little time left nothing is begun that could not be
+// TestBegin_TooLate_Busy: with little time left nothing is begun that could not be
 // ended. The mail is turned away while there is still time to say so.
-func TestTooLateToAsk(t *testing.T) {
+func TestBegin_TooLate_Busy(t *testing.T) {
 	late := func(t *testing.T, r *relay.Relays, after time.Duration) {
 		t.Helper()
 		var err error
@@ -127,9 +127,9 @@ func TestTooLateToAsk(t *testing.T) {
 	})
 }
 
-// TestTooLateToAskAgain: neither another connection nor another relay is begun
+// TestBegin_TooLate_NoSecondTry: neither another connection nor another relay is begun
 // when the first took nearly all the time there was.
-func TestTooLateToAskAgain(t *testing.T) {
+func TestBegin_TooLate_NoSecondTry(t *testing.T) {
 	for name, script := range map[string]fault.Script{
 		"another relay":      {At: fault.Banner, Kind: fault.Silence},
 		"another connection": {At: fault.MAIL, Kind: fault.Silence},

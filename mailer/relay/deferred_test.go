@@ -11,9 +11,9 @@ import (
 	"github.com/mailgate/mailgate/mailer/relay"
 )
 
-// TestDeferred: what ended at the recipient is told apart from a relay's trouble, and only
+// TestError_Deferred: what ended at the recipient is told apart from a relay's trouble, and only
 // where there was no other.
-func TestDeferred(t *testing.T) {
+func TestError_Deferred(t *testing.T) {
 	at := func(step fault.Step, kind fault.Kind) fault.Script { return fault.Script{At: step, Kind: kind} }
 	later, down := at(fault.RCPT, fault.Temporary), at(fault.Banner, fault.HangUp)
 	for name, c := range map[string]struct {

@@ -44,8 +44,8 @@ func ExampleRelays_Begin() {
 		fmt.Println(err) // the mail never left, or was refused for good
 		return
 	}
-	// The mail may leave from here on: note that where it must be known after a crash, or
-	// call tx.Abort.
+	defer tx.Abort() // does nothing after Commit
+	// The mail may leave from here on: note that where it must be known after a crash.
 	receipt, err := tx.Commit(ctx, []byte("Subject: your code\r\n\r\n123456\r\n"))
 	fmt.Println(receipt.Reply.Code, err)
 	// Output: 250 <nil>

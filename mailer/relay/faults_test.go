@@ -121,9 +121,9 @@ func play(t *testing.T, script fault.Script) *fault.Server {
 	return s
 }
 
-// TestEveryFaultAtEveryStep is the table: what a sender learns, and what can
+// TestSend_EveryFaultAtEveryStep is the table: what a sender learns, and what can
 // have been delivered, when a relay does this at that step.
-func TestEveryFaultAtEveryStep(t *testing.T) {
+func TestSend_EveryFaultAtEveryStep(t *testing.T) {
 	type outcomes map[fault.Kind]relay.Outcome
 	const (
 		sent        = relay.Outcome(0)
@@ -252,9 +252,9 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// TestWireOfARefusedRecipient says to the octet what a relay hears when it
+// TestWire_RefusedRecipient says to the octet what a relay hears when it
 // refuses the recipient.
-func TestWireOfARefusedRecipient(t *testing.T) {
+func TestWire_RefusedRecipient(t *testing.T) {
 	const hello = "EHLO localhost\r\n"
 	const mail = "MAIL FROM:<no-reply@acme.example>\r\n"
 	const rcpt = "RCPT TO:<somebody@secret.example>\r\n"
@@ -293,9 +293,9 @@ func TestWireOfARefusedRecipient(t *testing.T) {
 	}
 }
 
-// TestTextStuckHalfway: the relay stops reading in the middle of a mail too
+// TestCommit_TextStuckHalfway_Unavailable: the relay stops reading in the middle of a mail too
 // great for any buffer, so its last octet certainly never left.
-func TestTextStuckHalfway(t *testing.T) {
+func TestCommit_TextStuckHalfway_Unavailable(t *testing.T) {
 	script := fault.Script{At: fault.Content, Kind: fault.Silence, DripEvery: 100 * time.Millisecond}
 	s := play(t, script)
 	r := newRelays(t, facing(script), plain(s))
@@ -311,9 +311,9 @@ func TestTextStuckHalfway(t *testing.T) {
 	}
 }
 
-// TestCancelled: a caller who goes away before the final dot gets the mail
+// TestSend_Cancelled_OutcomeByStep: a caller who goes away before the final dot gets the mail
 // back; afterwards nobody knows.
-func TestCancelled(t *testing.T) {
+func TestSend_Cancelled_OutcomeByStep(t *testing.T) {
 	for _, c := range []struct {
 		step    fault.Step
 		arrived string // in what the relay has heard when the caller goes

@@ -54,7 +54,7 @@ func told(token string) string {
 	return base64.StdEncoding.EncodeToString([]byte("user=mailgate\x01auth=Bearer " + token + "\x01\x01"))
 }
 
-func TestRealServerTakesTokens(t *testing.T) {
+func TestExim_Tokens_Accepted(t *testing.T) {
 	long := strings.Repeat("eyJ0eXAi.", 700) // what Microsoft gives has some thousand letters
 	for name, token := range map[string]string{"a short one": "ya29.short", "a long one": long} {
 		for scheme, relayURL := range map[string]func(*mailtest.Server) string{
@@ -79,7 +79,7 @@ func TestRealServerTakesTokens(t *testing.T) {
 
 // What goes over the wire, where a relay says why before it refuses, and that its next
 // connection has another token.
-func TestAChallengeIsAnswered(t *testing.T) {
+func TestXOAUTH2_Challenge_Answered(t *testing.T) {
 	tr := newTrust(t)
 	for name, pad := range map[string]string{"in one line": "", "when asked": strings.Repeat("x", 500)} {
 		t.Run(name, func(t *testing.T) {
@@ -110,7 +110,7 @@ func TestAChallengeIsAnswered(t *testing.T) {
 
 // Trouble of the token server is the relay's: the spare one takes the mail, the breaker
 // opens, and closes when the token server is back.
-func TestTroubleOfATokenServer(t *testing.T) {
+func TestTokenServer_Trouble_NextRelayTakesIt(t *testing.T) {
 	tr := newTrust(t)
 	for name, c := range map[string]struct {
 		answer func(http.ResponseWriter, int)
@@ -164,7 +164,7 @@ func TestTroubleOfATokenServer(t *testing.T) {
 
 // A mail whose own time ends while its token is asked for ends then, and tells nothing of
 // the relay; and so it is when all is cut off.
-func TestAMailInAHurryForItsToken(t *testing.T) {
+func TestTokenServer_MailOutOfTime_NotJudged(t *testing.T) {
 	tr := newTrust(t)
 	s := play(t, fault.Script{TLS: tr.good()})
 	tokens := mailtest.StartTokens(t, mailtest.Hang)
@@ -197,7 +197,7 @@ func TestAMailInAHurryForItsToken(t *testing.T) {
 }
 
 // Many connections that are opened at a time have one token.
-func TestManyConnectionsOneToken(t *testing.T) {
+func TestTokens_ManyConnections_AskedOnce(t *testing.T) {
 	tr := newTrust(t)
 	s := play(t, fault.Script{TLS: tr.good()})
 	tokens := mailtest.StartTokens(t, numbered)
@@ -230,7 +230,7 @@ func TestManyConnectionsOneToken(t *testing.T) {
 
 // Whatever goes wrong, neither what opens the token server nor what opens the relay is
 // shown.
-func TestOAuthShowsNoSecret(t *testing.T) {
+func TestOAuth_Faults_NoSecretShown(t *testing.T) {
 	tr := newTrust(t)
 	token := "eyJhbGciOiJub25l.access" + strings.Repeat("x", 600) // too long to be repeated as a whole
 	good := func(w http.ResponseWriter, _ int) { mailtest.GiveToken(w, token, 3600) }
@@ -273,8 +273,8 @@ func TestOAuthShowsNoSecret(t *testing.T) {
 	}
 }
 
-// TestOAuthURLs: what goes with a token server, and what does not.
-func TestOAuthURLs(t *testing.T) {
+// TestParseURL_OAuth: what goes with a token server, and what does not.
+func TestParseURL_OAuth(t *testing.T) {
 	tokens := mailtest.StartTokens(t, numbered)
 	file := url.QueryEscape(tokens.File(t))
 	empty := t.TempDir() + "/hunter2"

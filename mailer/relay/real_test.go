@@ -34,7 +34,7 @@ func arrived(t *testing.T, text []byte) (received string, mail []byte) {
 	return string(text[:at]), bytes.ReplaceAll(text[at:], []byte("\n"), []byte("\r\n"))
 }
 
-func TestRealServerGetsWhatWasComposed(t *testing.T) {
+func TestExim_Composed_ArrivesUnchanged(t *testing.T) {
 	const (
 		english = "Acme <no-reply@acme.example>"
 		chinese = `"阿克米, 公司" <no-reply@acme.example>`
@@ -119,7 +119,7 @@ func TestExim_Dots_EveryOctetKept(t *testing.T) {
 
 // What the server's refusals mean, and that a refusal leaves the connection in
 // step: the mail after it goes over the same one.
-func TestRealServerRefuses(t *testing.T) {
+func TestExim_Refusals_Outcomes(t *testing.T) {
 	server := mailtest.Start(t, mailtest.Options{Refuse: []mailtest.Refusal{
 		{At: "MAIL", Domain: "spoofed.example", Reply: "550 5.7.1 Not your domain"},
 		{At: "RCPT", Domain: "empty.example", Reply: "550 5.1.1 No such mailbox"},
@@ -248,7 +248,7 @@ func checkEach(t *testing.T, mails []mailtest.Mail, to []string) {
 
 // Marks that steer a shell, a path or a router steer nothing here: each mail is
 // delivered to the one recipient that its Address names.
-func TestRealServerDeliversToOddAddresses(t *testing.T) {
+func TestExim_OddAddresses_Delivered(t *testing.T) {
 	to := oddAddresses(t)
 	if len(to) < 150 {
 		t.Fatalf("only %d addresses", len(to))
@@ -266,7 +266,7 @@ func TestRealServerDeliversToOddAddresses(t *testing.T) {
 
 // Exim delivers the first ten mails of a connection at once and leaves more for its
 // next queue run, which may come when the code is no longer valid.
-func TestRealServerDeliversAtOnce(t *testing.T) {
+func TestExim_ManyMails_DeliveredAtOnce(t *testing.T) {
 	var to []string
 	for i := range 25 {
 		to = append(to, fmt.Sprintf("user%d@example.com", i))

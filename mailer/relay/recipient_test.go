@@ -22,9 +22,9 @@ func to(domain string) mail {
 	return m
 }
 
-// TestARecipientCannotOpenTheBreaker: otherwise a mailbox that always says
+// TestCircuit_RecipientFaults_StaysClosed: otherwise a mailbox that always says
 // "not now", or nothing, would stop everybody's mail.
-func TestARecipientCannotOpenTheBreaker(t *testing.T) {
+func TestCircuit_RecipientFaults_StaysClosed(t *testing.T) {
 	answers := []fault.Kind{fault.Temporary, fault.Permanent, fault.Barred}
 	for step, kinds := range map[fault.Step][]fault.Kind{
 		fault.RCPT: append(answers, fault.Silence, fault.Drip, fault.Leaving, fault.HangUp, fault.Reset),
@@ -72,15 +72,15 @@ func cannotOpenTheBreaker(t *testing.T, script fault.Script) {
 	}
 }
 
-// TestSilenceAtMAILOpensTheBreaker: no recipient is to blame for that. Where
+// TestCircuit_SilenceAtMAIL_Opens: no recipient is to blame for that. Where
 // MAIL and RCPT went out as one group that cannot be known at once.
-func TestSilenceAtMAILOpensTheBreaker(t *testing.T) {
+func TestCircuit_SilenceAtMAIL_Opens(t *testing.T) {
 	for name, c := range map[string]struct {
 		script fault.Script
 		sends  int
 	}{
 		"one by one": {fault.Script{NoPipelining: true}, 1},
-		"in a group": {fault.Script{}, 1},
+		"in a group": {fault.Script{}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -100,9 +100,9 @@ func TestSilenceAtMAILOpensTheBreaker(t *testing.T) {
 	}
 }
 
-// TestASilentRecipientIsTriedOnce: the kept connection had just answered MAIL,
+// TestRCPT_SilentOnKeptConnection_TriedOnce: the kept connection had just answered MAIL,
 // so there is nothing that a fresh one would mend.
-func TestASilentRecipientIsTriedOnce(t *testing.T) {
+func TestRCPT_SilentOnKeptConnection_TriedOnce(t *testing.T) {
 	script := fault.Script{At: fault.RCPT, Kind: fault.Silence, To: "slow.example"}
 	s := play(t, script)
 	r := newRelays(t, facingAmply(script), plain(s))
@@ -114,9 +114,9 @@ func TestASilentRecipientIsTriedOnce(t *testing.T) {
 	}
 }
 
-// TestASilentDomainLeavesRoom: mails to one domain hold half the connections
+// TestPool_SilentDomain_HoldsHalf: mails to one domain hold half the connections
 // at most, whatever subdomains they name, and fill half the queue at most.
-func TestASilentDomainLeavesRoom(t *testing.T) {
+func TestPool_SilentDomain_HoldsHalf(t *testing.T) {
 	s := play(t, fault.Script{At: fault.RCPT, Kind: fault.Silence, To: "slow.example"})
 	o := steady()
 	o.MaxConns, o.MaxWaiting = 8, 16

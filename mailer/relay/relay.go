@@ -147,10 +147,15 @@ func (t *try) end(b budget, failure *Error) {
 				t.conn.broken = true
 			}
 		}
-		failure.Deferred = failure.Outcome == Unavailable && failure.Step == StepRCPT &&
-			(failure.Reply == nil || failure.Reply.about() != aboutCommand)
+		failure.Deferred = failure.Outcome == Unavailable && (t.conn.blurred(failure) ||
+			failure.Step == StepRCPT && (failure.Reply == nil || failure.Reply.about() != aboutCommand))
 	}
-	r.circuit.Settle(t.pass, judge(b.ctx, failure))
+	health := judge(b.ctx, failure)
+	if health == breaker.Failed && t.conn.blurred(failure) {
+		r.dialer.apart.Store(true) // the next silence will tell
+		health = breaker.NotJudged
+	}
+	r.circuit.Settle(t.pass, health)
 	if t.conn != nil && t.conn.broken {
 		r.forget(t.conn)
 	}

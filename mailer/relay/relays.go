@@ -9,8 +9,8 @@
 //	if err != nil {
 //		return err // the mail never left, or was refused for good
 //	}
+//	defer tx.Abort() // does nothing after Commit
 //	if err := note(ctx); err != nil {
-//		tx.Abort()
 //		return err
 //	}
 //	receipt, err := tx.Commit(ctx, text)
@@ -65,12 +65,14 @@ func New(urls []URL, options Options) (*Relays, error) {
 	return r, nil
 }
 
-// Tx is a mail that a relay is ready for. It must end in Commit or Abort.
+// Tx is a mail that a relay is ready for. It must end in Commit or Abort, and belongs to one
+// goroutine.
 type Tx struct {
 	relays *Relays
 	budget budget
 	mail   envelope
 	try    *try
+	ended  bool
 	left   []*relay // still to be asked
 	again  []*relay // whose queue was left early, to be asked once more at the end
 
@@ -211,6 +213,7 @@ func (tx *Tx) Commit(ctx context.Context, text []byte) (Receipt, error) {
 		tx.Abort()
 		return Receipt{}, err
 	}
+	tx.ended = true
 	defer tx.relays.under.Done()
 	tx.budget = tx.budget.within(ctx)
 	for retried := false; ; {
@@ -245,8 +248,12 @@ func resultOf(failure *Error) string {
 }
 
 // Abort ends a transaction whose mail is not to leave. The relay waits for a text that it
-// does not get, so the connection is closed.
+// does not get, so the connection is closed. After Commit, Abort does nothing.
 func (tx *Tx) Abort() {
+	if tx.ended {
+		return
+	}
+	tx.ended = true
 	defer tx.relays.under.Done()
 	tx.try.conn.broken = true
 	tx.try.end(tx.budget, nil)

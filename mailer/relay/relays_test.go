@@ -38,7 +38,7 @@ func mustSend(t *testing.T, r *relay.Relays, m mail) relay.Receipt {
 	return receipt
 }
 
-func TestMailArrivesOctetForOctet(t *testing.T) {
+func TestCommit_Text_ArrivesUnchanged(t *testing.T) {
 	s := startSandbox(t, sandbox.Options{})
 	r := newRelays(t, relay.Options{}, s.URL())
 	for name, text := range map[string]string{
@@ -116,7 +116,7 @@ func TestKeptConnection_Reused(t *testing.T) {
 	}
 }
 
-func TestIdleConnectionsTakeLeave(t *testing.T) {
+func TestPool_IdleConnection_ClosedWithQUIT(t *testing.T) {
 	s := play(t, fault.Script{})
 	o := steady()
 	o.IdleTimeout = 20 * time.Millisecond
@@ -130,9 +130,9 @@ func TestIdleConnectionsTakeLeave(t *testing.T) {
 	mustSend(t, r, letter())
 }
 
-// TestDeadKeptConnection: whatever a kept connection dies of before the mail
+// TestKeptConnection_Dead_Replaced: whatever a kept connection dies of before the mail
 // was handed over, the mail goes out on a fresh one, once.
-func TestDeadKeptConnection(t *testing.T) {
+func TestKeptConnection_Dead_Replaced(t *testing.T) {
 	for _, c := range []struct {
 		step  fault.Step
 		kinds []fault.Kind
@@ -163,9 +163,9 @@ func TestDeadKeptConnection(t *testing.T) {
 	}
 }
 
-// TestASpentConnection: a relay that takes one mail of each gets all of them, one
+// TestKeptConnection_Spent_Replaced: a relay that takes one mail of each gets all of them, one
 // after another, on as many.
-func TestASpentConnection(t *testing.T) {
+func TestKeptConnection_Spent_Replaced(t *testing.T) {
 	for _, script := range []fault.Script{
 		{At: fault.MAIL}, {At: fault.MAIL, NoPipelining: true}, {At: fault.DATA}, {At: fault.DATA, NoPipelining: true},
 	} {
@@ -187,9 +187,9 @@ func TestASpentConnection(t *testing.T) {
 	}
 }
 
-// TestBreakerOpensWhileWaiting: who waited for a connection to a relay that
+// TestCircuit_OpensWhileWaiting_NotAsked: who waited for a connection to a relay that
 // was given up meanwhile does not ask it.
-func TestBreakerOpensWhileWaiting(t *testing.T) {
+func TestCircuit_OpensWhileWaiting_NotAsked(t *testing.T) {
 	s := play(t, fault.Script{At: fault.Banner, Kind: fault.Silence})
 	o := steady()
 	o.MaxConns = 1
@@ -217,7 +217,7 @@ func TestBreakerOpensWhileWaiting(t *testing.T) {
 	}
 }
 
-func TestNeverMoreThanMaxConns(t *testing.T) {
+func TestPool_ManySenders_NeverMoreThanMax(t *testing.T) {
 	s := play(t, fault.Script{})
 	r := newRelays(t, relay.Options{MaxConns: 4}, plain(s))
 	const senders, each = 64, 10
@@ -251,9 +251,9 @@ func TestNeverMoreThanMaxConns(t *testing.T) {
 	}
 }
 
-// TestWaitingForAConnection: the wait is bounded in length, in number, and by
+// TestPool_Wait_Bounded: the wait is bounded in length, in number, and by
 // the caller.
-func TestWaitingForAConnection(t *testing.T) {
+func TestPool_Wait_Bounded(t *testing.T) {
 	s := play(t, fault.Script{At: fault.Dot, Kind: fault.Silence})
 	o := steady()
 	o.MaxConns, o.MaxWaiting = 1, 1
@@ -307,9 +307,9 @@ func slowBeside(t *testing.T, second fault.Script) (r *relay.Relays, slow, other
 	}
 }
 
-// TestTheSecondOfTwoIsAsked: a mail does not stand in the line of a relay that is slow
+// TestRelays_FirstBusy_SecondTakesIt: a mail does not stand in the line of a relay that is slow
 // until its time is up, beside another that has nothing to do.
-func TestTheSecondOfTwoIsAsked(t *testing.T) {
+func TestRelays_FirstBusy_SecondTakesIt(t *testing.T) {
 	t.Parallel()
 	r, _, second, free := slowBeside(t, fault.Script{})
 	defer free()
@@ -320,9 +320,9 @@ func TestTheSecondOfTwoIsAsked(t *testing.T) {
 	}
 }
 
-// TestBackToTheFirstOfTwo: mails that left the line of a relay that is slow, for another that
+// TestRelays_SecondDown_BackToTheFirst: mails that left the line of a relay that is slow, for another that
 // turned out to be no help, wait for the slow one after all.
-func TestBackToTheFirstOfTwo(t *testing.T) {
+func TestRelays_SecondDown_BackToTheFirst(t *testing.T) {
 	t.Parallel()
 	r, first, second, free := slowBeside(t, fault.Script{At: fault.Banner, Kind: fault.HangUp})
 	first.Play(fault.Script{})
@@ -347,8 +347,8 @@ func TestBackToTheFirstOfTwo(t *testing.T) {
 	}
 }
 
-// TestAllBreakersOpen: a mail that nobody would be asked to take does not wait for its turn.
-func TestAllBreakersOpen(t *testing.T) {
+// TestRelays_AllCircuitsOpen_RefusedAtOnce: a mail that nobody would be asked to take does not wait for its turn.
+func TestRelays_AllCircuitsOpen_RefusedAtOnce(t *testing.T) {
 	s := play(t, fault.Script{At: fault.Banner, Kind: fault.HangUp})
 	o := steady()
 	o.Now = func() int64 { return 0 }
@@ -367,7 +367,7 @@ func TestAllBreakersOpen(t *testing.T) {
 	}
 }
 
-func TestDeadlineOverAllRelays(t *testing.T) {
+func TestRelays_AllSilent_DeadlineHolds(t *testing.T) {
 	var urls []string
 	for range 3 {
 		urls = append(urls, plain(play(t, fault.Script{At: fault.Banner, Kind: fault.Silence})))
@@ -383,7 +383,7 @@ func TestDeadlineOverAllRelays(t *testing.T) {
 	}
 }
 
-func TestCloseWaitsForMailUnderWay(t *testing.T) {
+func TestClose_MailUnderWay_Waits(t *testing.T) {
 	s := play(t, fault.Script{At: fault.Dot, Kind: fault.Drip, DripEvery: 5 * time.Millisecond})
 	o := steady()
 	o.FinalDotTimeout = hanging
@@ -405,7 +405,7 @@ func TestCloseWaitsForMailUnderWay(t *testing.T) {
 	}
 }
 
-func TestCloseCutsOffWhatHangs(t *testing.T) {
+func TestClose_ContextEnds_CutsOff(t *testing.T) {
 	for _, c := range []struct {
 		step fault.Step
 		want relay.Outcome
@@ -436,8 +436,8 @@ func TestCloseCutsOffWhatHangs(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeft counts goroutines after sends that went every which way.
-func TestNothingIsLeft(t *testing.T) {
+// TestClose_NoGoroutineLeft counts goroutines after sends that went every which way.
+func TestClose_NoGoroutineLeft(t *testing.T) {
 	before := runtime.NumGoroutine()
 	for _, kind := range []fault.Kind{fault.None, fault.Silence, fault.Reset, fault.Temporary} {
 		for _, step := range []fault.Step{fault.Banner, fault.RCPT, fault.Dot} {
@@ -464,9 +464,9 @@ func TestNothingIsLeft(t *testing.T) {
 	})
 }
 
-// TestPacedSends: the pace stands in front of all relays, and a full queue is
+// TestPace_QueueFull_BusyAtOnce: the pace stands in front of all relays, and a full queue is
 // told at once.
-func TestPacedSends(t *testing.T) {
+func TestPace_QueueFull_BusyAtOnce(t *testing.T) {
 	s := play(t, fault.Script{})
 	var paced atomic.Int32
 	results := make(chan string, 8)
@@ -508,9 +508,9 @@ func TestPacedSends(t *testing.T) {
 	}
 }
 
-// TestRelayWithoutEHLO: one that knows nothing but SMTP is greeted so, and told nothing that
+// TestHello_NoEHLO_SaysHELO: one that knows nothing but SMTP is greeted so, and told nothing that
 // it does not know. Where TLS is wanted there is no mail.
-func TestRelayWithoutEHLO(t *testing.T) {
+func TestHello_NoEHLO_SaysHELO(t *testing.T) {
 	unknown := fault.Script{At: fault.EHLO, Kind: fault.Echo} // 500
 	s := play(t, unknown)
 	mustSend(t, newRelays(t, steady(), plain(s)), letter())

@@ -9,7 +9,7 @@ import (
 	"testing/iotest"
 )
 
-func TestReplies(t *testing.T) {
+func TestReply_Read(t *testing.T) {
 	for name, c := range map[string]struct {
 		wire string
 		code int
@@ -47,7 +47,7 @@ func TestReplies(t *testing.T) {
 	}
 }
 
-func TestRepliesInARow(t *testing.T) {
+func TestReply_SeveralInARow(t *testing.T) {
 	var r replyReader
 	r.reset(strings.NewReader("250 a\r\n354 b\r\n550-c\r\n550 d\r\n250 e\r\n"))
 	for _, want := range []int{250, 354, 550, 250} {
@@ -63,7 +63,7 @@ func TestRepliesInARow(t *testing.T) {
 	}
 }
 
-func TestNewReply(t *testing.T) {
+func TestReply_EnhancedCodeAndText(t *testing.T) {
 	for text, want := range map[string]Reply{
 		"5.1.1 no such mailbox":                {550, "5.1.1", "no such mailbox"},
 		"5.1.1 no such mailbox\n5.1.1 go away": {550, "5.1.1", "no such mailbox go away"},
@@ -136,9 +136,9 @@ func (r *inPieces) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// TestWhomARefusalIsAbout: what it says of us, or of the relay itself, is not the
+// TestReply_5xx_OutcomeByProvider: what it says of us, or of the relay itself, is not the
 // recipient's fault.
-func TestWhomARefusalIsAbout(t *testing.T) {
+func TestReply_5xx_OutcomeByProvider(t *testing.T) {
 	for text, want := range map[string]Outcome{
 		"5.7.1 Relay access denied":                Unavailable,
 		"5.7.26 no SPF":                            Unavailable,
@@ -189,9 +189,9 @@ func TestWhomARefusalIsAbout(t *testing.T) {
 	}
 }
 
-// TestWhatA4xxIsAbout: at DATA a recipient may be what keeps the mail, and no fresh connection
+// TestReply_4xx_SpentConnection: at DATA a recipient may be what keeps the mail, and no fresh connection
 // changes that. At MAIL none was named.
-func TestWhatA4xxIsAbout(t *testing.T) {
+func TestReply_4xx_SpentConnection(t *testing.T) {
 	for reply, want := range map[Reply]bool{
 		{Code: 452, Enhanced: "4.4.5"}:  true, // Stalwart's, of too many mails in a session
 		{Code: 451, Enhanced: "4.4.5"}:  true,

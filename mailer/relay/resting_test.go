@@ -12,9 +12,9 @@ import (
 	"github.com/mailgate/mailgate/mailer/relay"
 )
 
-// TestARelayRestsUntilItAnswers, each time that it was tried in vain for twice as long, and for
+// TestCircuit_Cooldown_DoublesUntilAnswered, each time that it was tried in vain for twice as long, and for
 // whoever watches also where another takes its mail, a rest is over and nobody has come since.
-func TestARelayRestsUntilItAnswers(t *testing.T) {
+func TestCircuit_Cooldown_DoublesUntilAnswered(t *testing.T) {
 	var now atomic.Int64
 	first, second := play(t, fault.Script{At: fault.Banner, Kind: fault.HangUp}), play(t, fault.Script{})
 	var told []bool

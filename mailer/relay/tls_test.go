@@ -58,7 +58,7 @@ func (tr trust) address(scheme, user string, s interface{ Addr() string }) strin
 // password needs percent-encoding, and must never be seen.
 const password = "s:3/cr@t? #ü"
 
-func TestCertificates(t *testing.T) {
+func TestTLS_Certificates(t *testing.T) {
 	tr, stranger := newTrust(t), newTrust(t)
 	other := tr.server(-1, 1, "mail.example.com")
 	for name, c := range map[string]struct {
@@ -109,9 +109,9 @@ func outdated(config *tls.Config) *tls.Config {
 	return config
 }
 
-// TestSTARTTLSFaults: whatever happens on the way to TLS, no password and no
+// TestSTARTTLS_EveryFault_NoSecretAndNoMail: whatever happens on the way to TLS, no password and no
 // mail goes out in the clear, and nothing is shown that is secret.
-func TestSTARTTLSFaults(t *testing.T) {
+func TestSTARTTLS_EveryFault_NoSecretAndNoMail(t *testing.T) {
 	tr := newTrust(t)
 	encode := base64.StdEncoding.EncodeToString
 	secrets := []string{password, encode([]byte(password)), encode([]byte("\x00acme\x00" + password))}
@@ -179,8 +179,8 @@ func TestSTARTTLSFaults(t *testing.T) {
 	}
 }
 
-// TestLoginMechanisms: a line of more than 512 octets waits for the relay to ask for it.
-func TestLoginMechanisms(t *testing.T) {
+// TestLogin_Mechanisms: a line of more than 512 octets waits for the relay to ask for it.
+func TestLogin_Mechanisms(t *testing.T) {
 	tr := newTrust(t)
 	encode := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 	fits := strings.Repeat("x", 366) // AUTH PLAIN and the end of the line included

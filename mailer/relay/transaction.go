@@ -15,9 +15,9 @@ type command struct {
 	line string
 }
 
-// begin goes up to the relay's 354: MAIL, exactly one RCPT, DATA. RCPT waits for the answer
-// to MAIL, so that silence at MAIL is certainly not the recipient's doing. RSET goes before
-// MAIL where the connection's last mail was not accepted.
+// begin goes up to the relay's 354: MAIL, exactly one RCPT, DATA, as one group where the relay
+// offers PIPELINING. Where it must be seen which of MAIL and RCPT the relay is silent at, RCPT
+// waits for the answer to MAIL. RSET goes first where the last mail was not accepted.
 func (c *conn) begin(b budget, mail envelope) *Error {
 	stop := interruptible(b.ctx, c.socket)
 	failure := c.open(b, mail)
@@ -31,16 +31,21 @@ func (c *conn) begin(b budget, mail envelope) *Error {
 }
 
 func (c *conn) open(b budget, mail envelope) *Error {
-	first := []command{{StepMAIL, "MAIL FROM:<" + mail.from.String() + ">"}}
+	var sender []command
 	if c.dirty {
-		first = append([]command{{StepRSET, "RSET"}}, first...)
+		sender = append(sender, command{StepRSET, "RSET"})
 	}
-	if failure := c.exchange(b, first); failure != nil {
-		return failure
+	sender = append(sender, command{StepMAIL, "MAIL FROM:<" + mail.from.String() + ">"})
+	recipient := []command{{StepRCPT, "RCPT TO:<" + mail.to.String() + ">"}, {StepDATA, "DATA"}}
+	groups := [][]command{append(sender, recipient...)}
+	if c.apart.Load() {
+		groups = [][]command{sender, recipient}
 	}
-	c.dirty = true
-	if failure := c.exchange(b, []command{{StepRCPT, "RCPT TO:<" + mail.to.String() + ">"}, {StepDATA, "DATA"}}); failure != nil {
-		return failure
+	c.dirty, c.ranAhead = true, c.offers.pipelining && len(groups) == 1
+	for _, group := range groups {
+		if failure := c.exchange(b, group); failure != nil {
+			return failure
+		}
 	}
 	if c.in.ahead() {
 		// An answer given before its question would pass for the answer to the final dot.
@@ -120,6 +125,13 @@ func spent(failure *Error) bool {
 		return false
 	}
 	return failure.Step == StepMAIL || failure.Step == StepDATA && failure.Reply.about() == aboutSession
+}
+
+// blurred reports whether the connection broke before MAIL was answered, with RCPT sent along
+// with it: servers may hold the answer to MAIL back until they have that to RCPT, which may
+// wait on the recipient.
+func (c *conn) blurred(failure *Error) bool {
+	return c != nil && c.broken && c.ranAhead && failure.Reply == nil && (failure.Step == StepRSET || failure.Step == StepMAIL)
 }
 
 // stale reports whether it was a kept connection that failed, and not the mail, which

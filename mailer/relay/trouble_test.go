@@ -27,9 +27,9 @@ type trouble struct {
 	resting bool          // whether the first is left alone afterwards
 }
 
-// TestTroubles: what becomes of a mail in trouble, what goes over the wire, who is asked
+// TestSend_Troubles_NextRelayAndCircuit: what becomes of a mail in trouble, what goes over the wire, who is asked
 // next, and what it does to the mails after it.
-func TestTroubles(t *testing.T) {
+func TestSend_Troubles_NextRelayAndCircuit(t *testing.T) {
 	tr := newTrust(t)
 	well := fault.Script{TLS: tr.server(-1, 1, "127.0.0.1", "mail.example.org")}
 	for name, c := range troubles(t, tr) {

@@ -29,7 +29,7 @@ func TestParseURL(t *testing.T) {
 	}
 }
 
-func TestRelayURLsThatCannotBeRight(t *testing.T) {
+func TestParseURL_Wrong_NothingRepeated(t *testing.T) {
 	dir := t.TempDir()
 	empty := filepath.Join(dir, "empty.pem")
 	if err := os.WriteFile(empty, []byte("no certificate"), 0o600); err != nil {
@@ -88,7 +88,7 @@ func TestRelayURLsThatCannotBeRight(t *testing.T) {
 	}
 }
 
-func TestRelayURLShowsNoSecret(t *testing.T) {
+func TestURL_Printed_NoSecret(t *testing.T) {
 	u, err := relay.ParseURL("smtps://user:hunter2@mail.example.com")
 	if err != nil {
 		t.Fatal(err)
@@ -136,7 +136,7 @@ func FuzzParseURL(f *testing.F) {
 	})
 }
 
-func TestSettingsThatCannotBeRight(t *testing.T) {
+func TestNew_WrongSettings_Refused(t *testing.T) {
 	u, err := relay.ParseURL("smtp://127.0.0.1?tls=none")
 	if err != nil {
 		t.Fatal(err)
