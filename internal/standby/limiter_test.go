@@ -25,7 +25,7 @@ func TestTake_RedisKilled_GoesOnAloneAndTellsItAll(t *testing.T) {
 	if err := n.Ready(t.Context()); err != nil {
 		t.Errorf("in the outage: %v", err)
 	}
-	server.Restart(t)
+	server.Restart()
 	n.awaitHealthy(t)
 	got := history(t, server.Client(), "alice")
 	if len(got) != 3 || got.Find(first.ID) < 0 || got[1] != second || got[2] != third {
@@ -48,8 +48,8 @@ func TestTake_RedisHangs_UnavailableThenAlone(t *testing.T) {
 	server := redistest.Alone(t)
 	n := start(t, server)
 	n.admit(t, "alice", false)
-	server.Stop()
-	defer server.Continue()
+	server.Pause()
+	defer server.Resume()
 	_, err := n.mailbox.Take(t.Context(), "alice", throttle.NewID())
 	unavailable(t, err)
 	if s := n.State(); s.Alone || s.Journal != 1 {
@@ -58,7 +58,7 @@ func TestTake_RedisHangs_UnavailableThenAlone(t *testing.T) {
 	n.awaitAlone(t)
 	n.admit(t, "alice", true)
 	n.admit(t, "alice", true)
-	server.Continue()
+	server.Resume()
 	n.awaitHealthy(t)
 	if got := history(t, server.Client(), "alice"); len(got) != 3 {
 		t.Errorf("Redis has %d sends, want 3", len(got))
@@ -100,7 +100,7 @@ func TestTake_JournalNotEmpty_RedisToldFirst(t *testing.T) {
 		n.admit(t, "alice", true)
 	}
 	n.admit(t, "bob", true)
-	server.Restart(t)
+	server.Restart()
 	servertest.Eventually(t, "Redis to decide", func() bool {
 		v, err := n.mailbox.Take(context.Background(), "alice", throttle.NewID())
 		if err == nil && v.Allowed {
@@ -119,7 +119,7 @@ func TestTell_ReplyLost_ToldTwiceCountedOnce(t *testing.T) {
 	n.admit(t, "warm", false)
 	server.Kill()
 	n.admit(t, "alice", true)
-	server.Restart(t)
+	server.Restart()
 	n.loseReply("eval")
 	n.Start()
 	servertest.Eventually(t, "a reply to be lost", n.lost)
@@ -141,7 +141,7 @@ func TestRelease_InOutage_TakesItOffRedisToo(t *testing.T) {
 			t.Errorf("released %v, %v", released, err)
 		}
 	}
-	server.Restart(t)
+	server.Restart()
 	n.awaitHealthy(t)
 	if got := history(t, server.Client(), "alice"); len(got) != 1 {
 		t.Errorf("Redis has %d sends, want 1", len(got))
@@ -169,7 +169,7 @@ func TestRelease_Counter_NeverToldTwice(t *testing.T) {
 			t.Errorf("released %v, %v", released, err)
 		}
 	}
-	server.Restart(t)
+	server.Restart()
 	n.Start()
 	n.awaitHealthy(t)
 	if v, err := n.action.Peek(t.Context(), "caller"); err != nil || v.Degraded || v.Remaining() != 2 {
@@ -184,7 +184,7 @@ func TestReset_InOutage_Unavailable(t *testing.T) {
 	server.Kill()
 	_, err := n.mailbox.Reset(t.Context(), "alice")
 	unavailable(t, err)
-	server.Restart(t)
+	server.Restart()
 	n.awaitHealthy(t)
 	n.admit(t, "alice", false)
 	if cleared, err := n.mailbox.Reset(t.Context(), "alice"); err != nil || cleared != 1 {
@@ -220,7 +220,7 @@ func TestTake_ThreeNodesAlone_AtMostThreeTimesTheTiers(t *testing.T) {
 	if admitted > 3*3 || admitted < 3*2 {
 		t.Errorf("%d admitted in all, want at most 9", admitted)
 	}
-	server.Restart(t)
+	server.Restart()
 	for _, n := range nodes {
 		n.awaitHealthy(t)
 	}
@@ -253,8 +253,8 @@ func TestPeek_InOutage_ByOwnRecords(t *testing.T) {
 func TestTake_CallerGone_NoOutage(t *testing.T) {
 	server := redistest.Alone(t)
 	n := start(t, server)
-	server.Stop()
-	defer server.Continue()
+	server.Pause()
+	defer server.Resume()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	_, err := n.mailbox.Take(ctx, "alice", throttle.NewID())

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/cmd/mailgate/config"
+	"github.com/mailgate/mailgate/internal/keyed"
+	"github.com/mailgate/mailgate/internal/standby"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/cluster"
+	"github.com/mailgate/mailgate/throttle/local"
+	"github.com/redis/go-redis/v9"
+)
+
+// A store is where all records are: on this machine, in Redis, or in Redis with the node's own
+// beside them for an outage.
+type store struct {
+	own     *cache.Store          // nil beside Redis if sends are refused in an outage
+	redis   redis.UniversalClient // nil on one machine
+	standby *standby.Standby      // nil unless this node goes on alone in an outage
+	prefix  string                // of all keys in Redis
+	now     func() int64          // the clock of own
+}
+
+// openStore opens Redis if its URL is set, and the data directory if it is used.
+func openStore(ctx context.Context, c *config.Config, log *slog.Logger) (s *store, err error) {
+	s = &store{prefix: c.RedisPrefix, now: now}
+	var clock *standby.Clock
+	if c.Standby() {
+		clock = standby.NewClock()
+		s.now = clock.Now
+	}
+	if c.UsesDataDir() {
+		if s.own, err = openDisk(c, s.now, log); err != nil {
+			return nil, err
+		}
+	}
+	if c.RedisURL != "" {
+		if s.redis, err = openRedis(ctx, c, log); err != nil {
+			return nil, errors.Join(err, s.close(ctx))
+		}
+	}
+	if c.Standby() {
+		s.standby, err = standby.New(standby.Options{
+			Client: s.redis, Prefix: s.prefix, Timeout: c.RedisTimeout, Store: s.own, Clock: clock, Log: log,
+		})
+		if err != nil {
+			return nil, errors.Join(c.Complain("data-dir", err.Error()), s.close(ctx))
+		}
+	}
+	return s, nil
+}
+
+// now is the clock of this machine.
+func now() int64 { return time.Now().UnixMilli() }
+
+// limiter counts by an algorithm. Limiters of one name share their records if their algorithms
+// have one form.
+func (s *store) limiter(name string, a throttle.Algorithm) (throttle.Historian, error) {
+	if s.redis == nil {
+		return local.New(s.own.Table(name), a, s.now), nil
+	}
+	shared, err := cluster.New(s.redis, s.prefix+":"+name, a)
+	if err != nil {
+		return nil, fmt.Errorf("counting %s: %w", name, err)
+	}
+	if s.standby == nil {
+		return shared, nil
+	}
+	return s.standby.Limiter(name+"."+a.Form(), a, shared, local.New(s.own.Table(name), a, s.now)), nil
+}
+
+// records keeps values that change by one step at a time. Merge joins what this node wrote
+// alone with what Redis has. With mirror the node's own records have what Redis decided, too.
+func (s *store) records(name string, merge standby.Merge, mirror bool) keyed.Store {
+	if s.redis == nil {
+		return keyed.Local(s.own.Table(name), s.now)
+	}
+	shared := keyed.Redis(s.redis, s.prefix+":"+name)
+	if s.standby == nil {
+		return shared
+	}
+	return s.standby.Store(name, shared, keyed.Local(s.own.Table(name), s.now), merge, mirror)
+}
+
+// ready returns an error if nothing can be decided now.
+func (s *store) ready(ctx context.Context) error {
+	switch {
+	case s.standby != nil:
+		return s.standby.Ready(ctx)
+	case s.redis != nil:
+		return s.redisReady(ctx)
+	}
+	return s.own.Ready(ctx)
+}
+
+// degradedSince is since when this node decides without Redis, 0 while it does not.
+func (s *store) degradedSince() int64 {
+	if s.standby == nil {
+		return 0
+	}
+	return s.standby.State().Since
+}
+
+// close ends the store. In an outage it tries to tell Redis until ctx ends; what it could not
+// tell is on the disk.
+func (s *store) close(ctx context.Context) (err error) {
+	if s.standby != nil {
+		s.standby.Close(ctx)
+	}
+	if s.own != nil {
+		err = s.own.Close() // before Redis, which may hang
+	}
+	if s.redis != nil {
+		err = errors.Join(err, s.redis.Close())
+	}
+	return err
+}
+
+// storeTimeout is how long to wait for an answer of the store. It is longer than the store
+// itself waits for Redis and then for a disk that hangs.
+func storeTimeout(c *config.Config) time.Duration {
+	return c.RedisTimeout + c.RedisTimeout/4 + 2*time.Second
+}
