@@ -20,11 +20,11 @@ import (
 type healthcheckCommand struct{}
 
 func (healthcheckCommand) Help() string {
-	return `Asks /readyz of the server at MAILGATE_URL, or else at MAILGATE_LISTEN on this machine. For the HEALTHCHECK of a container.`
+	return `Asks /readyz of the server at MAILGATE_URL, or else at MAILGATE_OPS_LISTEN or, if that is not set, MAILGATE_LISTEN on this machine. For the HEALTHCHECK of a container.`
 }
 
 func (healthcheckCommand) Run(ctx context.Context, c *config.Config) error {
-	_, err := ask(ctx, c, question{method: http.MethodGet, path: "/readyz"}, storePatience(c)+time.Second)
+	_, err := ask(ctx, c, question{method: http.MethodGet, path: "/readyz", ops: true}, storeTimeout(c)+time.Second)
 	return err
 }
 
@@ -33,6 +33,7 @@ type question struct {
 	method, path    string
 	key, keySetting string
 	body            any
+	ops             bool // for the listener of operations, if there is one
 }
 
 // A refusal is an answer other than 200.
@@ -51,7 +52,7 @@ const maxAnswer = 1 << 20
 func ask(ctx context.Context, c *config.Config, q question, timeout time.Duration) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	base := serverURL(c)
+	base := serverURL(c, q.ops)
 	request, err := newRequest(ctx, base, q)
 	if err != nil {
 		return nil, c.Complain("url", "no request can be made of it")
@@ -99,12 +100,16 @@ func newRequest(ctx context.Context, base string, q question) (*http.Request, er
 	return request, nil
 }
 
-// serverURL is the url setting, or the address of listen as seen from this machine.
-func serverURL(c *config.Config) string {
+// serverURL is the url setting, or the address of listen or ops-listen as seen from this machine.
+func serverURL(c *config.Config, ops bool) string {
 	if c.URL != "" {
 		return strings.TrimRight(c.URL, "/")
 	}
-	host, port, err := net.SplitHostPort(c.Listen)
+	address := c.Listen
+	if ops && c.OpsListen != "" {
+		address = c.OpsListen
+	}
+	host, port, err := net.SplitHostPort(address)
 	if addr, bad := netip.ParseAddr(host); err != nil || host == "" || bad == nil && addr.IsUnspecified() {
 		host = "127.0.0.1"
 	}

@@ -8,9 +8,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
-	"github.com/mailgate/mailgate/rules/rulefile"
+	"github.com/mailgate/mailgate/throttle/rules/rulefile"
 )
 
 type checkConfigCommand struct{}
@@ -46,14 +45,14 @@ func writeRules(to *strings.Builder, file rulefile.File) {
 	fmt.Fprintf(to, "\nRules in force (digest %s):\n", file.Digest())
 	table := columns(to)
 	for _, r := range file.Rules {
-		fmt.Fprintf(table, "%s\tby %s\t%s%s\n", r.Name, r.By, r.Count, besides(r))
+		fmt.Fprintf(table, "%s\tby %s\t%s%s\n", r.Name, r.By, r.Algorithm, besides(r))
 	}
 	table.Flush() // into memory
 	if len(file.Actions) > 0 {
 		to.WriteString("\nActions:\n")
 	}
 	for _, a := range file.Actions {
-		fmt.Fprintf(table, "%s\t%s\n", a.Name, a.Count)
+		fmt.Fprintf(table, "%s\t%s\n", a.Name, a.Algorithm)
 	}
 	table.Flush() // into memory
 	to.WriteString("\n")
@@ -85,8 +84,8 @@ func notes(c *config.Config) (all []string) {
 	for _, place := range c.Unused() {
 		all = append(all, place+" has no effect, as the history is in Redis")
 	}
-	if c.Standby() && ownDir(c) == cache.Memory {
-		all = append(all, "data_dir is not set: what is admitted while Redis is away is kept in memory, and a server that restarts then answers 503 until Redis is back")
+	if c.RedisURL != "" && !c.Standby() && !c.Given("on-store-outage") && c.RedisConfirm == 0 {
+		all = append(all, "data_dir is not set, so while Redis is away sends are refused (on_store_outage: refuse)")
 	}
 	if names := append(c.APIKeys.Rotating(), c.AdminKeys.Rotating()...); names != nil {
 		all = append(all, "keys with two secrets: "+strings.Join(names, ", ")+"; remove the old ones when no caller uses them")

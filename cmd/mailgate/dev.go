@@ -16,7 +16,8 @@ import (
 	"github.com/mailgate/mailgate/api/web"
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
 	"github.com/mailgate/mailgate/cmd/mailgate/demo"
-	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/mailer/sandbox"
 )
 
@@ -49,11 +50,11 @@ func (devCommand) Run(ctx context.Context, c *config.Config, to streams) error {
 	if err != nil {
 		return err
 	}
-	address := "http://" + listener.Addr().String()
+	url := "http://" + listener.Addr().String()
 	ended, end := context.WithCancel(ctx)
 	defer end()
 	pages := demo.New(demo.Options{
-		Client: &demo.Client{URL: address, APIKey: c.APIKeys.First(), AdminKey: c.AdminKeys.First(),
+		Client: &demo.Client{URL: url, APIKey: c.APIKeys.First(), AdminKey: c.AdminKeys.First(),
 			HTTP: &http.Client{Timeout: requestPatience}},
 		Relay: relay, Pages: web.FS(), Ended: ended,
 	})
@@ -62,7 +63,7 @@ func (devCommand) Run(ctx context.Context, c *config.Config, to streams) error {
 		return errors.Join(err, listener.Close())
 	}
 	welcome(p, to, listener.Addr(), relay)
-	return p.serve(ctx, listener, nil)
+	return p.serve(ctx, listeners{main: listener}, nil)
 }
 
 // devSettings sets what needs nothing outside this process.
@@ -75,7 +76,7 @@ func devSettings(c *config.Config, relayURL string) (err error) {
 	if !c.Loopback() {
 		return c.Complain("listen", "dev serves this machine only; give a loopback address such as 127.0.0.1:8080")
 	}
-	c.DataDir = ":memory:"
+	c.DataDir = config.Memory
 	c.APIKeys, c.AdminKeys = config.Keys("signup:"+rand.Text()), config.Keys("operator:"+rand.Text())
 	if !c.Given("log-level") {
 		c.LogLevel = slog.LevelWarn
@@ -84,7 +85,7 @@ func devSettings(c *config.Config, relayURL string) (err error) {
 		c.LogFormat = "text"
 	}
 	if !c.Given("from") {
-		if c.From, err = mailer.ParseSender("mailgate dev <no-reply@dev.example>"); err != nil {
+		if c.From, err = message.ParseSender("mailgate dev <no-reply@dev.example>"); err != nil {
 			return err
 		}
 	}
@@ -100,7 +101,7 @@ func devListen(c *config.Config) (net.Listener, error) {
 		listener, err = listen(net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	}
 	if err != nil {
-		return nil, cannotListen(c, err)
+		return nil, cannotListen(c, "listen", c.Listen, err)
 	}
 	return listener, nil
 }
@@ -148,7 +149,7 @@ func (requestLines) Enabled(context.Context, slog.Level) bool { return true }
 func (r requestLines) Handle(ctx context.Context, record slog.Record) error {
 	found := map[string]slog.Value{}
 	record.Attrs(func(attr slog.Attr) bool { found[attr.Key] = attr.Value; return true })
-	mailbox, ok := found["mailbox"].Any().(mailer.Address)
+	mailbox, ok := found["mailbox"].Any().(address.Address)
 	if route := found["route"].String(); ok && record.Message == "request" && (route == "send-code" || route == "verify-code") {
 		fmt.Fprintf(r.to.out, "  %s  %-12s %-28s %s\n", time.Now().Format("15:04:05"), route, mailbox.String(), outcome(found))
 	}

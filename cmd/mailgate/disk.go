@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,53 +9,33 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
-	repeats "github.com/mailgate/mailgate/idempotency/local"
-	"github.com/mailgate/mailgate/outage"
-	"github.com/mailgate/mailgate/throttle"
-	"github.com/mailgate/mailgate/throttle/local"
-	codes "github.com/mailgate/mailgate/verify/local"
 )
 
-// briefly is the memory for what is read again within minutes or never: codes, and answers
-// to sends.
-var briefly = cache.Size{Entries: 10_000, Bytes: 4 << 20}
-
-// A diskHistory is one on this machine's disk.
-type diskHistory struct {
-	history
-	disk                *cache.Disk
-	answers, handedOver *repeats.Keeper
-}
-
-// openDisk opens the data directory. The clock is the machine's if now is nil.
-func openDisk(s *config.Config, dir string, first throttle.Policy, now func() int64, log *slog.Logger) (diskHistory, error) {
-	begun := dir != cache.Memory && isEmpty(dir)
-	if problem := pathProblem(dir); problem != "" {
-		return diskHistory{}, s.Complain("data-dir", problem)
+// openDisk opens the data directory.
+func openDisk(c *config.Config, now func() int64, log *slog.Logger) (*cache.Store, error) {
+	options := cache.Options{Sync: c.Sync, Bytes: int64(c.CacheBytes), Now: now, Log: log}
+	empty := false
+	if c.DataDir != config.Memory {
+		options.Dir, empty = c.DataDir, isEmpty(c.DataDir)
+		if problem := pathProblem(c.DataDir); problem != "" {
+			return nil, c.Complain("data-dir", problem)
+		}
 	}
-	disk, err := cache.Open(cache.DiskOptions{Dir: dir, Sync: s.Sync, Log: log})
+	own, err := cache.Open(options)
 	if err != nil {
-		return diskHistory{}, s.Complain("data-dir", dir+": "+err.Error()+remedy(err, s.RedisURL != ""))
+		return nil, c.Complain("data-dir", c.DataDir+": "+err.Error()+remedy(err, c.RedisURL != ""))
 	}
-	if begun {
-		log.Warn("the data directory was empty: there is no history", "data_dir", absolute(dir))
+	if empty {
+		log.Warn("the data directory was empty: there is no history", "data_dir", absolute(c.DataDir))
 	}
-	h, err := onDisk(disk, s, first, now)
-	if err != nil {
-		return diskHistory{}, errors.Join(fmt.Errorf("opening the history: %w", err), h.close(context.Background()))
-	}
-	return h, nil
+	return own, nil
 }
 
 // pathProblem says why there can be no directory at a path, and makes the directory if there
 // can.
 func pathProblem(dir string) string {
-	if dir == cache.Memory {
-		return ""
-	}
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		return dir + " is a file; give a directory"
 	}
@@ -90,10 +69,10 @@ func absolute(dir string) string {
 // Redis it holds only the records for an outage.
 func remedy(err error, besideRedis bool) string {
 	switch {
-	case ofFiles(err):
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
 		return "; raise the limit of open files (LimitNOFILE), or free inodes"
 	case errors.Is(err, cache.ErrCorrupt) && besideRedis:
-		return "; nothing in it was changed: move it away, which forgets what this node admitted without redis and has not yet written there"
+		return "; nothing in it was changed: move it away, which forgets what this process admitted without Redis and has not yet written there"
 	case errors.Is(err, cache.ErrCorrupt):
 		return "; nothing in it was changed: restore a backup, or move it away to start without a history, after which every mailbox may be sent emails again"
 	case errors.Is(err, cache.ErrInUse):
@@ -104,53 +83,4 @@ func remedy(err error, besideRedis bool) string {
 		return "; the user that mailgate runs as must own it and be able to write there"
 	}
 	return ""
-}
-
-// ofFiles reports whether files run short, not space.
-func ofFiles(err error) bool {
-	return errors.Is(err, cache.ErrFiles) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
-}
-
-// onDisk opens the parts on a disk. After an error too, the caller closes it.
-func onDisk(disk *cache.Disk, s *config.Config, first throttle.Policy, now func() int64) (diskHistory, error) {
-	var open []interface{ Close() }
-	h := diskHistory{disk: disk, history: history{close: func(context.Context) error {
-		for _, part := range open {
-			part.Close()
-		}
-		return disk.Close()
-	}}}
-	size := cache.Size{Entries: s.CacheMailboxes, Bytes: int64(s.CacheBytes)}
-	limiter, err := local.New(disk, local.Options{Policy: first, Size: size, Now: now})
-	if err != nil {
-		return h, err
-	}
-	open = append(open, limiter)
-	meters, err := local.NewMeters(disk, local.MetersOptions{Size: size, Now: now})
-	if err != nil {
-		return h, err
-	}
-	open = append(open, meters)
-	book, err := codes.New(disk, codes.Options{Size: briefly, Now: now})
-	if err != nil {
-		return h, err
-	}
-	open = append(open, book)
-	answers, err := repeats.New(disk, repeats.Options{Terms: answerTerms, Size: briefly, Now: now})
-	if err != nil {
-		return h, err
-	}
-	open = append(open, answers)
-	handedOver, err := repeats.New(disk, repeats.Options{Terms: markTerms, Name: "handed-over", Size: briefly, Now: now})
-	if err != nil {
-		return h, err
-	}
-	open = append(open, handedOver)
-	h.mailbox = func(p throttle.Policy) outage.Survey { return limiter.Tiers("", p) }
-	h.tiers = func(name string, p throttle.Policy) throttle.Recorder { return limiter.Tiers(name, p) }
-	h.meter = meters.Limiter
-	h.answers, h.handedOver = answers, handedOver
-	h.codes, h.repeats = book, api.Repeats{Answers: answers, HandedOver: handedOver}
-	h.ready = limiter.Ready // one disk keeps all
-	return h, nil
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"crypto/rand"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -11,7 +10,9 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
-	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/mailgate/mailgate/mailer/message"
+	"github.com/mailgate/mailgate/mailer/relay"
 )
 
 // sendDeadline bounds a whole send: a person waits for it.
@@ -21,7 +22,7 @@ const sendDeadline = 15 * time.Second
 const requestPatience = sendDeadline + 5*time.Second
 
 // loadTemplates reads the built-in templates and those of the operator.
-func loadTemplates(s *config.Config) (*mailer.Templates, error) {
+func loadTemplates(s *config.Config) (*message.Templates, error) {
 	name, own := "locale", fs.FS(nil)
 	if s.Templates != "" {
 		name, own = "templates", os.DirFS(s.Templates)
@@ -29,19 +30,19 @@ func loadTemplates(s *config.Config) (*mailer.Templates, error) {
 			return nil, s.Complain(name, s.Templates+" is not a directory that can be read; give one, or leave it out for the built-in templates")
 		}
 	}
-	templates, err := mailer.LoadTemplates(own, s.Locale)
+	templates, err := message.LoadTemplates(own, s.Locale)
 	if err == nil {
 		return templates, nil
 	}
 	// If another default works, the locale is wrong, not a template.
-	if others, wrong := mailer.LoadTemplates(own, "en"); wrong == nil {
+	if others, wrong := message.LoadTemplates(own, "en"); wrong == nil {
 		return nil, s.Complain("locale", fmt.Sprintf("not every template has %q; %s", s.Locale, localesIn(others)))
 	}
 	return nil, s.Complain(name, err.Error())
 }
 
 // localesIn lists the locales of each template: "code: en, zh".
-func localesIn(templates *mailer.Templates) string {
+func localesIn(templates *message.Templates) string {
 	var all []string
 	for _, name := range templates.Names() {
 		all = append(all, name+": "+strings.Join(templates.Locales(name), ", "))
@@ -49,12 +50,12 @@ func localesIn(templates *mailer.Templates) string {
 	return strings.Join(all, "; ")
 }
 
-func newComposer(s *config.Config) (*mailer.Composer, error) {
+func newComposer(s *config.Config) (*message.Composer, error) {
 	templates, err := loadTemplates(s)
 	if err != nil {
 		return nil, err
 	}
-	composer, err := mailer.NewComposer(s.From, templates, rand.Reader)
+	composer, err := message.NewComposer(s.From, templates)
 	if err != nil {
 		return nil, s.Complain("templates", err.Error()) // the built-in ones suit any sender
 	}
@@ -62,9 +63,9 @@ func newComposer(s *config.Config) (*mailer.Composer, error) {
 }
 
 // newRelays prepares the connections to the relays; the first email dials.
-func newRelays(s *config.Config, log *slog.Logger, hooks mailer.Hooks) (*mailer.Relays, error) {
+func newRelays(s *config.Config, log *slog.Logger, hooks relay.Hooks) (*relay.Relays, error) {
 	host, _ := os.Hostname() // if empty, the sender's domain is used
-	relays, err := mailer.NewRelays(s.SMTPURL, mailer.Options{
+	relays, err := relay.New(s.SMTPURL, relay.Options{
 		MaxConns: s.SMTPMaxConns,
 		Deadline: sendDeadline,
 		HELO:     heloName(host, s.From),
@@ -78,17 +79,17 @@ func newRelays(s *config.Config, log *slog.Logger, hooks mailer.Hooks) (*mailer.
 	return relays, nil
 }
 
-func pace(s *config.Config) mailer.Pace {
+func pace(s *config.Config) relay.Pace {
 	if s.SMTPRate == 0 {
-		return mailer.Pace{}
+		return relay.Pace{}
 	}
-	return mailer.Pace{PerSecond: s.SMTPRate, Queue: s.SMTPQueue}
+	return relay.Pace{PerSecond: s.SMTPRate, Queue: s.SMTPQueue}
 }
 
 // heloName is the name for HELO: that of the machine if it is public, which relays prefer,
 // else the sender's domain. Relays refuse a name that cannot be in an address.
-func heloName(host string, from mailer.Sender) string {
-	postmaster, err := mailer.ParseAddress("postmaster@"+strings.Trim(host, "."), mailer.Identity{})
+func heloName(host string, from message.Sender) string {
+	postmaster, err := address.Parse("postmaster@"+strings.Trim(host, "."), address.Identity{})
 	if err != nil || isPrivate(postmaster.String()) {
 		postmaster = from.Address
 	}

@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,26 +17,28 @@ import (
 
 	"github.com/mailgate/mailgate"
 	"github.com/mailgate/mailgate/api"
-	"github.com/mailgate/mailgate/clock"
+	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
-	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/delivery"
+	"github.com/mailgate/mailgate/idempotency"
+	"github.com/mailgate/mailgate/mailer/relay"
 	keys "github.com/mailgate/mailgate/secret"
 	"github.com/mailgate/mailgate/throttle"
-	"github.com/mailgate/mailgate/throttle/memory"
-	"github.com/mailgate/mailgate/throttle/meter"
+	"github.com/mailgate/mailgate/throttle/local"
+	"github.com/mailgate/mailgate/verify"
 )
 
 // A program is everything that runs. It is the one place that knows all parts.
 type program struct {
 	config  *config.Config
 	log     *slog.Logger
-	history history
+	store   *store
+	health  *health
 	content content // in force
-	relays  *mailer.Relays
+	relays  *relay.Relays
 	server  *api.Server
 	reloads reloads
-	usable  prometheus.Gauge // whether the history can be used
-	digest  string           // of the secret, where processes share a history
+	digest  string // of the secret, where processes share a history
 }
 
 // build opens what the settings name. The caller serves the program, or abandons it.
@@ -54,17 +56,19 @@ func (p *program) open(ctx context.Context, audit *slog.Logger, fallback http.Ha
 	if err != nil {
 		return err
 	}
-	if err := p.openContent(ctx, &options); err != nil {
+	if p.content, err = readContent(p.config); err != nil {
+		return err
+	}
+	if p.store, err = openStore(ctx, p.config, p.log); err != nil {
+		return err
+	}
+	if err := p.openRecords(&options); err != nil {
 		return err
 	}
 	options.Metrics = prometheus.NewRegistry()
-	options.Metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	p.reloads = newReloads(options.Metrics, p.content.rules)
-	p.usable = prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "mailgate_store_ready",
-		Help: "1 while the history can be used; checked every ten seconds.",
-	})
-	options.Metrics.MustRegister(p.usable)
+	if err := p.registerMetrics(options.Metrics); err != nil {
+		return err
+	}
 	hooks, err := api.RelayHooks(options.Metrics)
 	if err != nil {
 		return fmt.Errorf("preparing the metrics: %w", err)
@@ -72,42 +76,72 @@ func (p *program) open(ctx context.Context, audit *slog.Logger, fallback http.Ha
 	if p.relays, err = newRelays(p.config, p.log, hooks); err != nil {
 		return err
 	}
-	options.Sender, options.RelayStats = p.relays, p.relays.Stats
+	options.Relay, options.RelayStats = delivery.FromRelays(p.relays), p.relays.Stats
 	options.Log, options.Audit = p.log, audit
 	options.Fallback = fallback
 	if p.server, err = api.New(options); err != nil {
 		return fmt.Errorf("making the server: %w", err)
 	}
-	if p.digest != "" {
-		options.Metrics.MustRegister(newSecretInfo(p.digest))
-	}
-	options.Metrics.MustRegister(p.history.metrics...)
 	return nil
 }
 
-// openContent reads the rules and templates, and opens the history for them.
-func (p *program) openContent(ctx context.Context, options *api.Options) (err error) {
-	if p.content, err = readContent(p.config); err != nil {
-		return err
-	}
-	if p.history, err = openHistory(ctx, p.config, p.content.rules.Mailbox().Tiers, p.log); err != nil {
-		return err
-	}
-	if options.Secret, err = openSecret(p.config); err != nil {
+// openRecords makes what keeps its records in the store.
+func (p *program) openRecords(o *api.Options) (err error) {
+	if o.Secret, err = openSecret(p.config); err != nil {
 		return err
 	}
 	if p.config.RedisURL != "" {
-		if p.digest, err = keys.Digest(options.Secret); err != nil {
+		if p.digest, err = keys.Digest(o.Secret); err != nil {
 			return p.config.Complain("secret", err.Error())
 		}
 	}
-	options.Codes, options.Guesses, options.Repeats = p.history.codes, p.history.guesses(p.config.Guesses), p.history.repeats
-	options.Ready, options.Patience = p.history.ready, p.history.patience
-	if p.history.watch != nil {
-		options.DegradedSince = func() int64 { return p.history.watch.State().Since }
+	guesses, err := p.store.limiter("guesses", p.config.Guesses)
+	if err != nil {
+		return err
 	}
-	options.Live, err = p.content.live(p.history)
+	o.Codes, err = verify.New(verify.Options{
+		Store: p.store.records("codes", verify.Merge, false), Secret: o.Secret, Guesses: guesses,
+		Lifetime: p.config.CodeLife.Milliseconds(), Log: p.log,
+	})
+	if err != nil {
+		return err
+	}
+	// An Idempotency-Key is in flight for as long as its send and a refund can take.
+	lease := sendDeadline + delivery.LeaseRest
+	o.Requests, err = idempotency.New(idempotency.Options{
+		Store: p.store.records("requests", idempotency.Merge, true), Lease: lease.Milliseconds(),
+	})
+	if err != nil {
+		return err
+	}
+	o.Ready, o.DegradedSince = p.store.ready, p.store.degradedSince
+	o.Live, err = p.content.live(p.store)
 	return err
+}
+
+func (p *program) registerMetrics(registry *prometheus.Registry) error {
+	p.reloads = newReloads(registry, p.content.rules)
+	p.health = newHealth(p.store.ready, storeTimeout(p.config))
+	all := []prometheus.Collector{
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), p.health.usable,
+	}
+	if p.digest != "" {
+		all = append(all, newSecretInfo(p.digest))
+	}
+	switch {
+	case p.store.standby != nil:
+		all = append(all, newStandbyGauges(p.store.standby.State))
+	case p.store.redis != nil:
+		p.health.refuses = p.log
+		p.store.redis.AddHook(failureHook(p.health.fail))
+		all = append(all, p.health.sinceGauge())
+	}
+	for _, collector := range all {
+		if err := registry.Register(collector); err != nil {
+			return fmt.Errorf("preparing the metrics: %w", err)
+		}
+	}
+	return nil
 }
 
 // fixedOptions follow from the settings alone.
@@ -124,27 +158,31 @@ func fixedOptions(c *config.Config) (o api.Options, err error) {
 	if o.Countdowns, err = perSecond(c, "countdown-rate", c.CountdownRate); err != nil {
 		return o, err
 	}
-	o.CodeLife = c.CodeLife.Milliseconds()
 	o.TrustedProxies, o.MaxConnections = c.TrustedProxies, connectionsWithin(c, maxFiles())
-	o.SendDeadline, o.StorePatience, o.DrainDelay = sendDeadline, storePatience(c), c.DrainDelay
-	o.OpenAPI, o.Version = mailgate.OpenAPI, currentVersion()
-	o.Now = clock.Now
+	o.SendDeadline, o.StoreTimeout, o.DrainDelay = sendDeadline, storeTimeout(c), c.DrainDelay
+	o.OpenAPI, o.Version, o.Ops = mailgate.OpenAPI, currentVersion(), c.OpsListen != ""
 	return o, nil
 }
 
-// lookupBurst is how many seconds' worth of lookups may come at once.
-const lookupBurst = 4
+const (
+	lookupBurst  = 4        // how many seconds' worth of lookups may come at once
+	lookupMemory = 16 << 20 // for the counts of all keys or addresses, which end within seconds
+)
 
 // perSecond limits the lookups of each key or address; 0 is no limit.
 func perSecond(c *config.Config, name string, rate int) (throttle.Limiter, error) {
 	if rate == 0 {
 		return nil, nil
 	}
-	bucket, err := meter.NewTokenBucket(throttle.Tier{Name: "second", Limit: rate, Window: 1000}, lookupBurst*rate)
+	bucket, err := throttle.NewTokenBucket(throttle.Tier{Name: "second", Limit: rate, Window: time.Second}, lookupBurst*rate)
 	if err != nil {
 		return nil, c.Complain(name, err.Error())
 	}
-	return memory.New(bucket, memory.Options{}), nil
+	memory, err := cache.Open(cache.Options{Bytes: lookupMemory})
+	if err != nil {
+		return nil, fmt.Errorf("counting lookups: %w", err)
+	}
+	return local.New(memory.Table(name), bucket, nil), nil
 }
 
 // accessKeys are the keys that open the API. Where back ends need a key and operators have
@@ -163,19 +201,15 @@ func accessKeys(c *config.Config) (forAPI, forAdmins api.Keys, err error) {
 	return forAPI, forAdmins, nil
 }
 
-// serve answers requests until ctx ends or the listener fails, which is an error. Then it
-// lets those in flight finish, within the grace, and closes everything. Each signal from
-// reload reads the content again.
-func (p *program) serve(ctx context.Context, listener net.Listener, reload <-chan os.Signal) error {
-	if p.history.watch != nil {
-		p.history.watch.Start() // not before: its end waits for Redis if records are owed
+// serve answers requests until ctx ends or a listener fails, which is an error. Then it lets
+// those in flight finish, within the grace, and closes everything. Each signal from reload
+// reads the content again.
+func (p *program) serve(ctx context.Context, at listeners, reload <-chan os.Signal) error {
+	if p.store.standby != nil {
+		p.store.standby.Start()
 	}
-	stopChecks := p.checkStore()
-	served := make(chan error, 1)
-	go func() {
-		defer close(served)
-		served <- p.server.Serve(listener)
-	}()
+	stopChecks := p.health.start()
+	served := p.serveAt(at)
 	for {
 		select {
 		case err := <-served:
@@ -189,6 +223,22 @@ func (p *program) serve(ctx context.Context, listener net.Listener, reload <-cha
 	}
 }
 
+// serveAt serves at all listeners. The channel has the error of the first that ends early, and
+// is closed when all have ended.
+func (p *program) serveAt(at listeners) <-chan error {
+	served := make(chan error, 2)
+	var all sync.WaitGroup
+	all.Go(func() { served <- p.server.Serve(at.main) })
+	if at.ops != nil {
+		all.Go(func() { served <- p.server.ServeOps(at.ops) })
+	}
+	go func() {
+		all.Wait()
+		close(served)
+	}()
+	return served
+}
+
 // drain finishes the requests in flight and closes the stores.
 func (p *program) drain(ctx context.Context, served <-chan error, stopChecks func()) error {
 	grace := p.config.ShutdownGrace
@@ -200,49 +250,14 @@ func (p *program) drain(ctx context.Context, served <-chan error, stopChecks fun
 	if err != nil {
 		err = fmt.Errorf("requests were cut off after %s: %w", grace, err)
 	} else {
-		err = <-served
+		for one := range served {
+			err = errors.Join(err, one)
+		}
 	}
 	stopChecks()
 	err = errors.Join(err, p.close(within))
 	p.log.Info("stopped")
 	return err
-}
-
-// checkEvery bounds how long an outage goes unnoticed that no request meets.
-const checkEvery = 10 * time.Second
-
-// checkStore keeps the metric of the history current, as /readyz would answer: so an outage
-// at night shows before a user meets it, and a node beside Redis has met it when it starts.
-// The returned function ends that, and does not wait for a Redis that hangs.
-func (p *program) checkStore() (stop func()) {
-	life, cancel := context.WithCancel(context.Background())
-	check := func() {
-		ctx, cancel := context.WithTimeout(life, storePatience(p.config))
-		defer cancel()
-		err := p.history.ready(ctx)
-		switch {
-		case err == nil:
-			p.usable.Set(1)
-		case life.Err() == nil:
-			p.usable.Set(0)
-		}
-	}
-	check()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		ticker := time.NewTicker(checkEvery)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ticker.C:
-				check()
-			case <-life.Done():
-				return
-			}
-		}
-	}()
-	return func() { cancel(); <-done }
 }
 
 // abandon closes a program that will not serve.
@@ -264,8 +279,8 @@ func (p *program) close(ctx context.Context) (err error) {
 			err = errors.New("emails were cut off")
 		}
 	}
-	if p.history.close != nil {
-		err = errors.Join(err, p.history.close(ctx))
+	if p.store != nil {
+		err = errors.Join(err, p.store.close(ctx))
 	}
 	return err
 }

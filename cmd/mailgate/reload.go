@@ -10,14 +10,14 @@ import (
 
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
-	"github.com/mailgate/mailgate/mailer"
-	"github.com/mailgate/mailgate/rules/rulefile"
+	"github.com/mailgate/mailgate/mailer/message"
+	"github.com/mailgate/mailgate/throttle/rules/rulefile"
 )
 
 // content is what SIGHUP reads again: the rules and the templates.
 type content struct {
 	rules    rulefile.File
-	composer *mailer.Composer
+	composer *message.Composer
 }
 
 func readContent(c *config.Config) (read content, err error) {
@@ -28,13 +28,14 @@ func readContent(c *config.Config) (read content, err error) {
 	return read, err
 }
 
-// live is the content over a history.
-func (c content) live(h history) (api.Live, error) {
-	set, err := h.ruleSet(c.rules)
-	if err != nil {
-		return api.Live{}, fmt.Errorf("preparing the rules: %w", err)
+// live is the content with limiters over a store.
+func (c content) live(s *store) (live api.Live, err error) {
+	live.Composer = c.composer
+	if live.Rules, err = s.ruleSet(c.rules); err != nil {
+		return live, fmt.Errorf("preparing the rules: %w", err)
 	}
-	return api.Live{Rules: set, Actions: h.actions(c.rules), Composer: c.composer}, nil
+	live.Actions, err = s.actions(c.rules)
+	return live, err
 }
 
 // reload reads the content again and puts it in force for new requests: all of it, or none
@@ -43,7 +44,7 @@ func (p *program) reload() {
 	next, err := readContent(p.config)
 	var live api.Live
 	if err == nil {
-		live, err = next.live(p.history)
+		live, err = next.live(p.store)
 	}
 	if err != nil {
 		p.reloads.failed.Inc()
@@ -65,7 +66,7 @@ func (p *program) reload() {
 func (p *program) logChanges(before, next content) {
 	changes := rulefile.Compare(before.rules, next.rules)
 	level := slog.LevelInfo
-	if len(changes.BegunAnew) > 0 {
+	if len(changes.Restarted) > 0 {
 		level = slog.LevelWarn
 	}
 	changed := map[bool]string{true: "unchanged", false: "changed"}
@@ -73,7 +74,7 @@ func (p *program) logChanges(before, next content) {
 		"rules_added", strings.Join(changes.Added, ", "),
 		"rules_removed", strings.Join(changes.Removed, ", "),
 		"rules_changed", strings.Join(changes.Changed, ", "),
-		"rules_begun_anew", strings.Join(changes.BegunAnew, ", "),
+		"rules_restarted", strings.Join(changes.Restarted, ", "),
 		"rules", changed[changes.None()],
 		"templates", changed[before.composer.Digest() == next.composer.Digest()],
 		"rules_digest", next.rules.Digest())

@@ -5,47 +5,45 @@ import (
 	"fmt"
 
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
-	"github.com/mailgate/mailgate/mailer"
-	"github.com/mailgate/mailgate/rules"
-	"github.com/mailgate/mailgate/rules/rulefile"
-	"github.com/mailgate/mailgate/strictyaml"
+	"github.com/mailgate/mailgate/internal/yamlfile"
+	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/throttle"
-	"github.com/mailgate/mailgate/throttle/meter"
+	"github.com/mailgate/mailgate/throttle/rules"
+	"github.com/mailgate/mailgate/throttle/rules/rulefile"
 )
 
 // readRules reads the rules file, or returns the built-in rules if none is set.
-func readRules(s *config.Config) (rulefile.File, error) {
-	identity, err := newIdentity(s)
+func readRules(c *config.Config) (rulefile.File, error) {
+	identity, err := newIdentity(c)
 	if err != nil {
 		return rulefile.File{}, err
 	}
 	d := rulefile.Defaults{
-		Tiers:        s.Tiers,
+		Tiers:        c.Tiers,
 		SendDeadline: sendDeadline.Milliseconds(),
 		Mailbox: func(text string) (string, error) {
-			address, err := mailer.ParseAddress(text, identity)
-			return address.Key(), err
+			parsed, err := address.Parse(text, identity)
+			return parsed.Key(), err
 		},
 	}
-	if s.Given("tiers") {
-		d.TiersSetBy = s.Place("tiers")
+	if c.Given("tiers") {
+		d.TiersSetBy = c.Place("tiers")
 	}
-	if s.Rules == "" {
+	if c.Rules == "" {
 		return rulefile.Default(d)
 	}
-	file, err := rulefile.Read(s.Rules, d)
-	var wrong *strictyaml.Error
-	switch {
-	case errors.As(err, &wrong):
-		return file, &config.Error{Place: wrong.Place.String(), Problem: wrong.Problem}
-	case err != nil:
-		return file, s.Complain("rules", err.Error())
+	file, err := rulefile.Read(c.Rules, d)
+	if wrong, ok := errors.AsType[*yamlfile.Error](err); ok {
+		return file, &config.Error{Problem: wrong.Error()} // it names the file and the line
+	}
+	if err != nil {
+		return file, c.Complain("rules", err.Error())
 	}
 	return file, nil
 }
 
-func newIdentity(s *config.Config) (mailer.Identity, error) {
-	identity, err := mailer.NewIdentity(s.Fold)
+func newIdentity(c *config.Config) (address.Identity, error) {
+	identity, err := address.NewIdentity(c.Fold)
 	if err != nil {
 		return identity, fmt.Errorf("preparing the rules for addresses: %w", err)
 	}
@@ -54,41 +52,40 @@ func newIdentity(s *config.Config) (mailer.Identity, error) {
 
 // ruleSet makes the limiters of the rules. A rule keeps the counts of one with the same name
 // and "by", if its algorithm can read them.
-func (h history) ruleSet(file rulefile.File) (*rules.Set, error) {
+func (s *store) ruleSet(file rulefile.File) (*rules.Set, error) {
 	var all []rules.Rule
 	for _, r := range file.Rules {
-		_, queues := r.Meter.(meter.LeakyBucket)
-		rule := rules.Rule{Name: r.Name, By: r.By, Queues: queues, Shadow: r.Shadow, Exempt: r.Exempt}
+		rule := rules.Rule{Name: r.Name, By: r.By, Shadow: r.Shadow, Exempt: r.Exempt}
+		_, rule.Exact = r.Algorithm.(throttle.Policy)
+		_, rule.Queues = r.Algorithm.(throttle.LeakyBucket)
+		var err error
 		if r.Resends != nil { // first: what an outage leaves is recorded through the other
-			rule.Resends = h.meter(recordsOf(r), r.Resends)
+			if rule.Resends, err = s.limiter(ruleTable(r), r.Resends); err != nil {
+				return nil, err
+			}
 		}
-		if r.Name == rules.MailboxRule {
-			rule.Limiter = h.mailbox(r.Tiers)
-		} else {
-			rule.Limiter = h.limiter(recordsOf(r), r.Count)
+		if rule.Limiter, err = s.limiter(ruleTable(r), r.Algorithm); err != nil {
+			return nil, err
 		}
 		all = append(all, rule)
 	}
-	return rules.New(rules.Options{Remote: h.remote}, all...)
+	return rules.New(rules.Options{Remote: s.redis != nil}, all...)
 }
 
-// recordsOf names the records of a rule. It has the "by", so that a rule which changes that
-// starts from zero.
-func recordsOf(r rulefile.Rule) string { return "rule-" + r.Name + "-" + string(r.By) }
+// ruleTable is where the records of a rule are. It has the "by", so that a rule which changes
+// that starts from zero.
+func ruleTable(r rulefile.Rule) string { return "rule-" + r.Name + "-" + string(r.By) }
 
 // actions are the limiters of the actions, by name. An action and a rule of one name share
 // nothing.
-func (h history) actions(file rulefile.File) map[string]throttle.Limiter {
+func (s *store) actions(file rulefile.File) (map[string]throttle.Limiter, error) {
 	all := map[string]throttle.Limiter{}
 	for _, a := range file.Actions {
-		all[a.Name] = h.limiter("action-"+a.Name, a.Count)
+		limiter, err := s.limiter("action-"+a.Name, a.Algorithm)
+		if err != nil {
+			return nil, err
+		}
+		all[a.Name] = limiter
 	}
-	return all
-}
-
-func (h history) limiter(name string, count rulefile.Count) throttle.Limiter {
-	if count.Meter != nil {
-		return h.meter(name, count.Meter)
-	}
-	return h.tiers(name, count.Tiers)
+	return all, nil
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/mailgate/mailgate/boundedfile"
-	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
 )
 
@@ -25,7 +24,7 @@ func openSecret(c *config.Config) ([]byte, error) {
 	switch {
 	case c.Secret != "":
 		return []byte(c.Secret), nil
-	case c.DataDir == cache.Memory:
+	case c.DataDir == config.Memory:
 		return newSecret(), nil
 	}
 	path := filepath.Join(c.DataDir, secretFile)

@@ -10,16 +10,15 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
 )
 
 type serveCommand struct{}
 
 func (serveCommand) Help() string {
-	return `Serves the API at MAILGATE_LISTEN, keeps the history in MAILGATE_DATA_DIR or in Redis, and hands email to the relay of MAILGATE_SMTP_URL. That setting and MAILGATE_FROM are required. mailgate check-config checks all of them.
+	return `Serves the API at MAILGATE_LISTEN and, if that is set, metrics and health checks at MAILGATE_OPS_LISTEN, keeps the history in MAILGATE_DATA_DIR or in Redis, and hands email to the relay of MAILGATE_SMTP_URL. That setting and MAILGATE_FROM are required. mailgate check-config checks all of them.
 
-SIGHUP reads the rules file and the templates again, all or nothing: a mistake in them is a line in the log and changes nothing. Requests in flight finish under the old ones. A rule with another limit or burst keeps its counts; with another algorithm, window or "by" it starts from zero, and the log says so (rules_begun_anew). All other settings need a restart.
+SIGHUP reads the rules file and the templates again, all or nothing: a mistake in them is a line in the log and changes nothing. Requests in flight finish under the old ones. A rule with another limit or burst keeps its counts; with another algorithm, window or "by" it starts from zero, and the log says so (rules_restarted). All other settings need a restart.
 
 Processes that share a history in Redis need the same MAILGATE_SECRET and MAILGATE_REDIS_PREFIX (secret_digest and redis_prefix in the log), and each reads its own rules file (rules_digest).
 
@@ -38,13 +37,30 @@ func (serveCommand) Run(ctx context.Context, c *config.Config, to streams) error
 	if err != nil {
 		return err
 	}
-	listener, err := listen(c.Listen)
+	at, err := listenAt(c)
 	if err != nil {
-		return errors.Join(cannotListen(c, err), p.abandon(ctx))
+		return errors.Join(err, p.abandon(ctx))
 	}
-	p.announce(listener.Addr())
+	p.announce(at)
 	p.notify("READY=1")
-	return p.serve(ctx, listener, reload)
+	return p.serve(ctx, at, reload)
+}
+
+// listeners are what a server listens on; ops may be nil.
+type listeners struct{ main, ops net.Listener }
+
+// listenAt opens the addresses of the settings, all or none.
+func listenAt(c *config.Config) (l listeners, err error) {
+	if l.main, err = listen(c.Listen); err != nil {
+		return l, cannotListen(c, "listen", c.Listen, err)
+	}
+	if c.OpsListen == "" {
+		return l, nil
+	}
+	if l.ops, err = listen(c.OpsListen); err != nil {
+		return l, errors.Join(cannotListen(c, "ops-listen", c.OpsListen, err), l.main.Close())
+	}
+	return l, nil
 }
 
 // listen listens on IPv4 only if the address is an IPv4 one: the system would take 0.0.0.0
@@ -57,11 +73,11 @@ func listen(address string) (net.Listener, error) {
 	return net.Listen(network, address)
 }
 
-func cannotListen(c *config.Config, err error) error {
+func cannotListen(c *config.Config, name, address string, err error) error {
 	if operation, ok := errors.AsType[*net.OpError](err); ok {
 		err = operation.Err // without the address, which is in the sentence
 	}
-	return c.Complain("listen", fmt.Sprintf("cannot listen on %s: %v", c.Listen, err))
+	return c.Complain(name, fmt.Sprintf("cannot listen on %s: %v", address, err))
 }
 
 // notify tells systemd, if it started this process, of a change of state.
@@ -81,34 +97,37 @@ func (p *program) notify(state string) {
 }
 
 // announce logs what runs and where, and what an operator should know about it.
-func (p *program) announce(addr net.Addr) {
+func (p *program) announce(at listeners) {
 	c, log := p.config, p.log
-	store := "disk"
+	history := "disk"
 	switch {
 	case c.RedisURL != "":
-		store = "redis"
-	case c.DataDir == cache.Memory:
-		store = "memory"
+		history = "redis"
+	case c.DataDir == config.Memory:
+		history = "memory"
 	}
-	serving := []any{"address", addr.String(), "version", currentVersion(), "history", store,
+	serving := []any{"address", at.main.Addr().String(), "version", currentVersion(), "history", history,
 		"tiers", p.content.rules.Mailbox().Tiers.String(), "rules", len(p.content.rules.Rules), "actions", len(p.content.rules.Actions),
 		"rules_digest", p.content.rules.Digest()}
+	if at.ops != nil {
+		serving = append(serving, "ops_address", at.ops.Addr().String())
+	}
 	if p.digest != "" {
 		serving = append(serving, "secret_digest", p.digest, "redis_prefix", c.RedisPrefix)
 	}
-	dir := ownDir(c)
-	if dir != cache.Memory {
-		serving = append(serving, "data_dir", absolute(dir))
+	onDisk := c.UsesDataDir() && c.DataDir != config.Memory
+	if onDisk {
+		serving = append(serving, "data_dir", absolute(c.DataDir))
 	}
 	log.Info("serving", serving...)
 	p.warn(c.Unknown())
 	p.warn(notes(c))
 	p.warn(ruleNotes(c, p.content.rules))
 	p.warnOfFiles()
-	if dir != cache.Memory && openToOthers(dir) {
-		log.Warn("other users of this machine may write to the data directory; chmod 700 it", "data_dir", absolute(dir))
+	if onDisk && openToOthers(c.DataDir) {
+		log.Warn("other users of this machine may write to the data directory; chmod 700 it", "data_dir", absolute(c.DataDir))
 	}
-	if c.Secret == "" && store == "memory" {
+	if c.Secret == "" && history == "memory" {
 		log.Info("made a secret that ends with this process, as nothing is kept on disk")
 	}
 	if c.APIKeys == "" {

@@ -7,9 +7,10 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/mailgate/mailgate/clock"
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
-	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/mailgate/mailgate/mailer/message"
+	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/verify"
 )
@@ -26,52 +27,60 @@ func (command testMailCommand) Run(ctx context.Context, c *config.Config, to str
 	if err := c.ForSending(); err != nil {
 		return err
 	}
-	recipient, err := mailer.ParseAddress(command.Email, mailer.Identity{})
+	recipient, err := address.Parse(command.Email, address.Identity{})
 	if err != nil {
 		return &config.Error{Problem: "invalid recipient: " + err.Error()}
 	}
-	message, err := composeTest(c, recipient)
+	mail, err := composeTest(c, recipient)
 	if err != nil {
 		return err
 	}
-	receipt, err := sendOne(ctx, c, message)
+	receipt, err := sendOne(ctx, c, mail)
 	if err != nil {
 		return err
 	}
-	relay := receipt.Relay
+	name := receipt.Relay
 	if receipt.OAuth {
-		relay += " with OAuth"
+		name += " with OAuth"
 	}
-	_, err = fmt.Fprintf(to.out, "accepted by %s: %d %s %s\n", relay, receipt.Reply.Code, receipt.Reply.Enhanced, receipt.Reply.Message)
+	_, err = fmt.Fprintf(to.out, "accepted by %s: %d %s %s\n", name, receipt.Reply.Code, receipt.Reply.Enhanced, receipt.Reply.Message)
 	return err
 }
 
-func composeTest(c *config.Config, to mailer.Address) (mailer.Message, error) {
+func composeTest(c *config.Config, to address.Address) (message.Message, error) {
 	composer, err := newComposer(c)
 	if err != nil {
-		return mailer.Message{}, err
+		return message.Message{}, err
 	}
 	code, err := verify.NewCode(rand.Reader)
 	if err != nil {
-		return mailer.Message{}, err
+		return message.Message{}, err
 	}
-	return composer.Compose(mailer.Request{
+	return composer.Compose(message.Request{
 		To: to, Code: code, ExpiresInMS: c.CodeLife.Milliseconds(),
-		ID: throttle.NewID().String(), NowMS: clock.Now(),
+		ID: throttle.NewID().String(), NowMS: now(),
 	})
 }
 
 // sendOne hands over one email and closes the connection.
-func sendOne(ctx context.Context, c *config.Config, message mailer.Message) (mailer.Receipt, error) {
-	relays, err := newRelays(c, slog.New(slog.DiscardHandler), mailer.Hooks{})
+func sendOne(ctx context.Context, c *config.Config, mail message.Message) (relay.Receipt, error) {
+	relays, err := newRelays(c, slog.New(slog.DiscardHandler), relay.Hooks{})
 	if err != nil {
-		return mailer.Receipt{}, err
+		return relay.Receipt{}, err
 	}
-	receipt, err := relays.Send(ctx, message)
-	if failed, ok := errors.AsType[*mailer.SendError](err); ok && failed.Reply != nil && failed.Reply.Message != "" {
+	receipt, err := handOver(ctx, relays, mail)
+	if failed, ok := errors.AsType[*relay.Error](err); ok && failed.Reply != nil && failed.Reply.Message != "" {
 		err = fmt.Errorf("%w: %s", err, failed.Reply.Message)
 	}
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), quitTimeout)
 	defer cancel()
 	return receipt, errors.Join(err, relays.Close(within))
+}
+
+func handOver(ctx context.Context, relays *relay.Relays, mail message.Message) (relay.Receipt, error) {
+	tx, err := relays.Begin(ctx, mail.From, mail.To)
+	if err != nil {
+		return relay.Receipt{}, err
+	}
+	return tx.Commit(ctx, mail.Bytes)
 }

@@ -132,6 +132,7 @@ type State struct {
 	Degraded   bool          // a master is away, or is not told all yet
 	Since      int64         // since when, by Redis's clock; 0 if it is not
 	Alone      bool          // a master is away
+	Away       int           // how many are
 	Journal    int           // operations that Redis is to be told of
 	Admitted   uint64        // admissions without Redis, since the start
 	Told       uint64        // those that Redis was told of
@@ -150,7 +151,10 @@ func (s *Standby) State() State {
 			state.Since = m.since
 		}
 		state.Degraded = state.Degraded || m.state != connected
-		state.Alone = state.Alone || m.state == away
+		if m.state == away {
+			state.Alone = true
+			state.Away++
+		}
 		m.mu.Unlock()
 	}
 	state.Lateness = s.lateness.Worst()
