@@ -15,8 +15,8 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
+	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/mailer/sandbox"
-	"github.com/mailgate/mailgate/mailer/sandbox/fault"
 )
 
 // configOf is the settings of serve with these flags.
@@ -193,11 +193,11 @@ func TestServerURL(t *testing.T) {
 		"127.0.0.1:8080": "http://127.0.0.1:8080", ":8080": "http://127.0.0.1:8080", "0.0.0.0:99": "http://127.0.0.1:99",
 		"[::]:99": "http://127.0.0.1:99", "[::1]:99": "http://[::1]:99", "10.0.0.7:80": "http://10.0.0.7:80",
 	} {
-		if got := serverURL(configOf(t, nil, "--listen", listen)); got != want {
+		if got := serverURL(configOf(t, nil, "--listen", listen), false); got != want {
 			t.Errorf("%s is asked at %s, want %s", listen, got, want)
 		}
 	}
-	if got := serverURL(configOf(t, nil, "--url=https://mail.example/")); got != "https://mail.example" {
+	if got := serverURL(configOf(t, nil, "--url=https://mail.example/"), true); got != "https://mail.example" {
 		t.Error(got)
 	}
 }
@@ -327,9 +327,9 @@ func TestMistakes_OneLine(t *testing.T) {
 		{"serve --templates=/does/not/exist", whole, "--templates: /does/not/exist is not a directory"},
 		{"serve --rules=/does/not/exist", whole, "--rules: cannot read the file: open /does/not/exist"},
 		{"serve --rules=" + badRules, whole, badRules + ":3: rule mailbox: off: this rule cannot be removed"},
-		{"check-config --rules=" + indented, whole, indented + ":2: this is not YAML that can be read: check the indentation"},
+		{"check-config --rules=" + indented, whole, indented + ":3: this is not valid YAML"},
 		{"dev --listen=127.0.0.1:0 --rules=" + badRules, nil, badRules + ":3: rule mailbox: off: this rule cannot be removed"},
-		{"check-config --rules=" + limited, append(whole, "MAILGATE_TIERS=q=1/1s"), limited + ":1: rule mailbox: limit: it was already set by MAILGATE_TIERS"},
+		{"check-config --rules=" + limited, append(whole, "MAILGATE_TIERS=q=1/1s"), limited + ":1: rule mailbox: limit: it is already set by MAILGATE_TIERS"},
 		{"check-config --locale=xx", whole, `--locale: not every template has "xx"; code: en, zh`},
 		{"check-config", append(whole[:2:2], "MAILGATE_ADMIN_KEYS=ops:"+apiKey), "MAILGATE_ADMIN_KEYS: has a secret that is in api_keys too"},
 		{"sevre", nil, `unexpected argument sevre, did you mean "serve"?`},

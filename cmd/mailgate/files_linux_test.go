@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
-	"github.com/mailgate/mailgate/mailer"
+	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/mailer/sandbox"
 )
 
@@ -24,7 +24,7 @@ func TestConnectionsWithin(t *testing.T) {
 		{100, 1, 1024, 100},
 		{10_000, 1, 3, 1},
 	} {
-		s := &config.Config{MaxConnections: tt.asked, SMTPMaxConns: 8, SMTPURL: make([]mailer.RelayURL, tt.relays)}
+		s := &config.Config{MaxConnections: tt.asked, SMTPMaxConns: 8, SMTPURL: make([]relay.URL, tt.relays)}
 		if got := connectionsWithin(s, tt.files); got != tt.want {
 			t.Errorf("of %d with %d relays and %d files: %d, want %d", tt.asked, tt.relays, tt.files, got, tt.want)
 		}

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/mailgate/mailgate/internal/redistest"
 	"github.com/mailgate/mailgate/mailer/sandbox"
-	"github.com/mailgate/mailgate/redisstore/redistest"
 )
 
 // Guesses are bounded as they are set, on each store, and an operator gives them back.

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mailgate/mailgate/mailer/sandbox"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
-	"github.com/mailgate/mailgate/redisstore/redistest"
+	"github.com/mailgate/mailgate/internal/redistest"
+	"github.com/mailgate/mailgate/mailer/sandbox"
 	"github.com/mailgate/mailgate/servertest"
 )
 

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mailgate/mailgate/internal/redistest"
 	"github.com/mailgate/mailgate/mailer/sandbox"
-	"github.com/mailgate/mailgate/redisstore/redistest"
 )
 
 // Servers that are stopped for a while, in a burst of sends, do not take their own lateness for

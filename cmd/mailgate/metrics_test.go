@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mailgate/mailgate/internal/redistest"
 	"github.com/mailgate/mailgate/mailer/sandbox"
-	"github.com/mailgate/mailgate/redisstore/redistest"
 )
 
 // metrics are all figures of a server.

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mailgate/mailgate/mailer/sandbox"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
+	"github.com/mailgate/mailgate/mailer/sandbox"
 	"github.com/mailgate/mailgate/servertest"
 )
 

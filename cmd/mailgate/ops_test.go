@@ -8,8 +8,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/mailer/sandbox"
-	"github.com/mailgate/mailgate/mailer/sandbox/fault"
 	"github.com/mailgate/mailgate/servertest"
 )
 
@@ -106,8 +106,8 @@ func TestOpsListen_Taken_StopsTheStart(t *testing.T) {
 	taken := strings.TrimPrefix(server.URL, "http://")
 	for _, tt := range []struct{ listen, ops, want string }{
 		{"127.0.0.1:0", taken, "MAILGATE_OPS_LISTEN: cannot listen on " + taken},
-		{taken, taken, "MAILGATE_OPS_LISTEN: it must be another address than listen"},
-		{"127.0.0.1:0", "nowhere", "MAILGATE_OPS_LISTEN: it must be host:port"},
+		{taken, taken, "MAILGATE_OPS_LISTEN: must be another address than listen"},
+		{"127.0.0.1:0", "nowhere", "MAILGATE_OPS_LISTEN: must be host:port"},
 	} {
 		environ := settingsFor(relay.URL(), "MAILGATE_DATA_DIR=:memory:", "MAILGATE_OPS_LISTEN="+tt.ops)
 		environ[0] = "MAILGATE_LISTEN=" + tt.listen

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mailgate/mailgate/internal/redistest"
 	"github.com/mailgate/mailgate/mailer/sandbox"
-	"github.com/mailgate/mailgate/redisstore/redistest"
 	"github.com/mailgate/mailgate/servertest"
 )
 
@@ -33,7 +33,7 @@ func saysSo(t *testing.T, server *process, app client) {
 	if one, since := metric(t, server, "mailgate_store_degraded"), metric(t, server, "mailgate_store_degraded_since_timestamp_seconds"); one != "1" || since == "0" {
 		t.Errorf("degraded %s since %s", one, since)
 	}
-	if debts := metric(t, server, "mailgate_store_debts"); debts == "0" {
+	if debts := metric(t, server, "mailgate_store_journal"); debts == "0" {
 		t.Error("no debts")
 	}
 	if a := app.must(t, "GET", "/mailboxes/alice@example.com", "", 200); !a.Body.Degraded {
@@ -74,7 +74,7 @@ func TestGoesOnWithoutRedis(t *testing.T) {
 	if a := app.must(t, "GET", "/readyz", "", 200); strings.Contains(a.Raw, "degraded") {
 		t.Errorf("/readyz: %s", a.Raw)
 	}
-	if n := metric(t, server, "mailgate_store_written_total"); n != metric(t, server, "mailgate_store_degraded_admissions_total") {
+	if n := metric(t, server, "mailgate_store_told_total"); n != metric(t, server, "mailgate_store_degraded_admissions_total") {
 		t.Errorf("%s were written", n)
 	}
 	if ids := sends(t, other, "alice@example.com"); len(ids) != 2 {
@@ -87,8 +87,8 @@ func TestGoesOnWithoutRedis(t *testing.T) {
 // each request that was answered alone says so.
 func loggedOnce(t *testing.T, server *process) {
 	t.Helper()
-	began, ended := mentions(server.log, "the shared history is away"), mentions(server.log, "the shared history is back")
-	if len(began) != 1 || len(ended) != 1 || ended[0]["written"] == nil {
+	began, ended := mentions(server.log, "Redis is away"), mentions(server.log, "Redis is back")
+	if len(began) != 1 || len(ended) != 1 || ended[0]["told"] == nil {
 		t.Errorf("began %v, ended %v", began, ended)
 	}
 	if requests := mentions(server.log, `"degraded":true`); len(requests) < 3 {
@@ -134,11 +134,11 @@ func TestAnOutageThatNobodyMeetsWith(t *testing.T) {
 			servertest.Eventually(t, "the first look", func() bool { return metric(t, server, "mailgate_store_ready") == "1" })
 			redis.Kill()
 			servertest.Eventually(t, "the outage in the metrics", func() bool { return metric(t, server, gauge) != "0" })
-			servertest.Eventually(t, "the outage in the log", func() bool { return len(mentions(server.log, "the shared history is away")) > 0 })
+			servertest.Eventually(t, "the outage in the log", func() bool { return len(mentions(server.log, "Redis is away")) > 0 })
 			want := map[string]string{"continue": "1", "refuse": "0"}[outage]
 			servertest.Eventually(t, "whether it goes on", func() bool { return metric(t, server, "mailgate_store_ready") == want })
 			newClient(t, server.URL, apiKey).mustSend(t, "alice@example.com", map[string]int{"continue": 200, "refuse": 503}[outage])
-			if lines := mentions(server.log, "the shared history is away"); len(lines) != 1 {
+			if lines := mentions(server.log, "Redis is away"); len(lines) != 1 {
 				t.Errorf("the log has %v", lines)
 			}
 		})
@@ -189,7 +189,7 @@ func TestStoppedWithoutRedis(t *testing.T) {
 	newClient(t, late.URL, apiKey).mustSend(t, "alice@example.com", 200)
 	newClient(t, never.URL, apiKey).mustSend(t, "carol@example.com", 200)
 	never.signal(t, syscall.SIGTERM)
-	if status := never.end(t); status != 0 || len(mentions(never.log, "it will be after the next start")) != 1 {
+	if status := never.end(t); status != 0 || len(mentions(never.log, "the next start does")) != 1 {
 		t.Errorf("ended with %d:\n%s", status, never.log)
 	}
 	late.signal(t, syscall.SIGTERM)
@@ -200,7 +200,7 @@ func TestStoppedWithoutRedis(t *testing.T) {
 	case <-time.After(100 * time.Millisecond):
 	}
 	redis.Restart()
-	if status := late.end(t); status != 0 || len(mentions(late.log, "not all that this node did alone")) != 0 {
+	if status := late.end(t); status != 0 || len(mentions(late.log, "not told all that this node decided alone")) != 0 {
 		t.Errorf("ended with %d:\n%s", status, late.log)
 	}
 	check := startServer(t, environ)

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mailgate/mailgate/redisstore/redistest"
+	"github.com/mailgate/mailgate/internal/redistest"
 	"github.com/mailgate/mailgate/servertest"
 )
 

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mailgate/mailgate/internal/redistest"
 	"github.com/mailgate/mailgate/mailer/sandbox"
-	"github.com/mailgate/mailgate/redisstore/redistest"
 )
 
 // What is on record is for the server's user alone, whoever may look into the directory,

@@ -113,7 +113,7 @@ func settingsFor(relayURL string, more ...string) []string {
 		"MAILGATE_ADMIN_KEYS=ops:" + adminKey,
 		"MAILGATE_SMTP_URL=" + relayURL,
 		"MAILGATE_FROM=Acme <no-reply@acme.example>",
-		"MAILGATE_CACHE_MAILBOXES=1000",
+		"MAILGATE_CACHE_BYTES=1MiB",
 	}, more...)
 }
 

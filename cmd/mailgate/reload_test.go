@@ -10,9 +10,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/mailgate/mailgate/mailer/sandbox"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
-	"github.com/mailgate/mailgate/redisstore/redistest"
+	"github.com/mailgate/mailgate/internal/redistest"
+	"github.com/mailgate/mailgate/mailer/sandbox"
 	"github.com/mailgate/mailgate/servertest"
 )
 
@@ -123,7 +123,7 @@ func TestReloadKeepsCounts(t *testing.T) {
 		}
 		send(200)
 		send(200)
-		s.with(t, ofDomain(3)+"# as it was\n", `"rules_added":"","rules_removed":"","rules_changed":"","rules_begun_anew":"","rules":"unchanged","templates":"unchanged"`)
+		s.with(t, ofDomain(3)+"# as it was\n", `"rules_added":"","rules_removed":"","rules_changed":"","rules_restarted":"","rules":"unchanged","templates":"unchanged"`)
 		send(200)
 		send(429)
 		s.with(t, ofDomain(5), `"rules_changed":"domain"`)
@@ -205,7 +205,7 @@ func TestReloadIsWhole(t *testing.T) {
 	}
 	s.app.mustSend(t, "a@example.com", 200)
 	s.subject(t, "Second {{.Code}}")
-	if line := s.reload(t); !strings.Contains(line, `"rules_changed":"","rules_begun_anew":"","rules":"unchanged","templates":"changed"`) {
+	if line := s.reload(t); !strings.Contains(line, `"rules_changed":"","rules_restarted":"","rules":"unchanged","templates":"changed"`) {
 		t.Error(line)
 	}
 	s.app.mustSend(t, "b@example.com", 200)
@@ -227,7 +227,7 @@ func TestReloadIsWhole(t *testing.T) {
 		t.Error(line)
 	}
 	s.app.mustSend(t, "c@example.com", 429)
-	s.with(t, ofDomain(3), `"rules_changed":"domain","rules_begun_anew":"","rules":"changed","templates":"changed"`)
+	s.with(t, ofDomain(3), `"rules_changed":"domain","rules_restarted":"","rules":"changed","templates":"changed"`)
 	s.app.mustSend(t, "c@example.com", 200)
 	for want, n := range map[string]int{"First": 1, "Second": 2, "Third": 0, "Fourth": 1} {
 		if got := subjects(); strings.Count(got, want) != n {

@@ -22,12 +22,12 @@ func TestReloadThatBeginsAnew(t *testing.T) {
 			}
 		}
 		once()
-		const anew = `"rules_changed":"a","rules_begun_anew":"a"`
+		const anew = `"rules_changed":"a","rules_restarted":"a"`
 		s.with(t, rule("by: domain, algorithm: fixed-window, limit: years=1/43920h"), anew)
 		once()
 		s.with(t, rule("by: domain, algorithm: sliding-log, limit: day=1/24h"), `"level":"WARN","msg":"reloaded","rules_added":"","rules_removed":"",`+anew)
 		once()
-		s.with(t, rule("by: domain, algorithm: sliding-log, limit: day=1/25h"), `"rules_changed":"a","rules_begun_anew":""`)
+		s.with(t, rule("by: domain, algorithm: sliding-log, limit: day=1/25h"), `"rules_changed":"a","rules_restarted":""`)
 		s.app.mustSend(t, "one-more@example.com", 429)
 		s.with(t, rule("by: template, algorithm: sliding-log, limit: day=1/25h"), anew)
 		once()
@@ -40,7 +40,7 @@ func TestRecordsOfOneName(t *testing.T) {
 	s := startSite(t, "rules: [{name: a, by: api_key, limit: day=1/24h}]", "MAILGATE_DATA_DIR=:memory:", "MAILGATE_API_KEYS=example.com:"+apiKey)
 	s.app.mustSend(t, "alice@example.com", 200)
 	s.app.mustSend(t, "bob@example.com", 429)
-	s.with(t, "rules: [{name: a, by: domain, limit: day=1/24h}]", `"rules_begun_anew":"a"`)
+	s.with(t, "rules: [{name: a, by: domain, limit: day=1/24h}]", `"rules_restarted":"a"`)
 	s.app.mustSend(t, "bob@example.com", 200)
 	s.app.mustSend(t, "carol@example.com", 429)
 }

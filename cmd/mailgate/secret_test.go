@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/mailgate/mailgate/internal/redistest"
 	"github.com/mailgate/mailgate/mailer/sandbox"
-	"github.com/mailgate/mailgate/redisstore/redistest"
 )
 
 var sixDigits = regexp.MustCompile(`\b\d{6}\b`)

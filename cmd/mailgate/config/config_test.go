@@ -14,9 +14,9 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
 	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/verify"
 )
 
 // hidden is part of every secret in these tests, and must be in no error.
@@ -83,9 +83,8 @@ func fails(t *testing.T, err error, want string) {
 func TestDefaults(t *testing.T) {
 	c := read(t, nil, "PATH=/bin")
 	for name, wrong := range map[string]bool{
-		"tiers":           c.Tiers.String() != throttle.DefaultPolicy().String(),
-		"cache_mailboxes": c.CacheMailboxes != cache.DefaultSize().Entries,
-		"cache_bytes":     int64(c.CacheBytes) != cache.DefaultSize().Bytes,
+		"tiers":   c.Tiers.String() != throttle.DefaultPolicy().String(),
+		"guesses": c.Guesses.String() != verify.DefaultGuesses().String(),
 	} {
 		if wrong {
 			t.Errorf("the default of %s is not that of its package", name)
@@ -93,7 +92,7 @@ func TestDefaults(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"listen": "127.0.0.1:8080", "fold": "true", "data_dir": "mailgate-data", "sync": "false", "redis_url": "", "redis_prefix": "mailgate",
-		"on_store_outage": "continue", "redis_timeout": "250ms", "smtp_url": "", "smtp_rate": "0", "code_life": "10m", "log_level": "info", "shutdown_grace": "30s",
+		"ops_listen": "", "on_store_outage": "continue", "redis_timeout": "250ms", "smtp_url": "", "smtp_rate": "0", "code_life": "10m", "log_level": "info", "shutdown_grace": "30s",
 	} {
 		if got := setting(c, name); got.Value != want || got.From != "default" {
 			t.Errorf("%s: %+v, want %q", name, got, want)
@@ -193,11 +192,13 @@ func TestMistakes_NameTheSetting(t *testing.T) {
 		{"MAX_CONNECTIONS=0", "must be at least 1"}, {"MAX_CONNECTIONS=many", "must be a whole number"}, {"LOOKUP_RATE=2.5", "must be a whole number"}, {"COUNTDOWN_RATE=-1", "must be at least 0"},
 		{"TIERS=minute", ""}, {"TIERS=minute=0/60s", ""}, {"TIERS=minute=1/60s,minute=2/1h", ""}, {"GUESSES=5", ""},
 		{"FOLD=maybe", "bool value must be true"},
-		{"CACHE_MAILBOXES=1e6", "must be a whole number"}, {"CACHE_BYTES=28MB", "must be a number of bytes"}, {"CACHE_BYTES=1", "must be at least 65536"}, {"CACHE_BYTES=9999999999GiB", "must be a number of bytes"},
+		{"CACHE_BYTES=28MB", "must be a number of bytes"}, {"CACHE_BYTES=1", "must be at least 65536"}, {"CACHE_BYTES=9999999999GiB", "must be a number of bytes"},
 		{"REDIS_URL=http://user:" + hidden + "@host", ""}, {"REDIS_URL=" + hidden, ""},
 		{"REDIS_PREFIX=staging", "has no effect without redis_url"}, {"REDIS_CONFIRM=1", "has no effect without redis_url"}, {"REDIS_TIMEOUT=1s", "has no effect without redis_url"}, {"ON_STORE_OUTAGE=refuse", "has no effect without redis_url"},
 		{"REDIS_PREFIX=acme:staging & " + redis, "must be 1 to 32 lower-case letters"}, {"REDIS_PREFIX=a" + strings.Repeat("b", 32) + " & " + redis, "must be 1 to 32"}, {"REDIS_PREFIX=2nd & " + redis, "must be 1 to 32"},
 		{"ON_STORE_OUTAGE=perhaps & " + redis, "must be one of: continue, refuse"}, {"ON_STORE_OUTAGE=continue & MAILGATE_REDIS_CONFIRM=1 & " + redis, "cannot be continue beside redis_confirm"},
+		{"ON_STORE_OUTAGE=continue & " + redis, "continue needs a directory"}, {"ON_STORE_OUTAGE=continue & MAILGATE_DATA_DIR=:memory: & " + redis, "continue needs a directory"},
+		{"OPS_LISTEN=nowhere", "must be host:port"}, {"OPS_LISTEN=:80 & MAILGATE_LISTEN=:80", "must be another address than listen"},
 		{"REDIS_TIMEOUT=11s & " + redis, "must be at most 10s"},
 		{"SMTP_URL=smtp://user:" + hidden + "@host:25?tls=none", ""}, {"SMTP_URL=smtps://user:" + hidden + "%zz@host", ""}, {"SMTP_URL=smtps://host,smtp://user:" + hidden + "@", ""},
 		{"FROM=Acme", "the sender must read like"}, {"LOCALE=en\r\nBcc: x", "must be one line"}, {"LOCALE=en\x7f", "must be one line"},
@@ -227,15 +228,15 @@ func TestFile_MistakesNameFileAndLine(t *testing.T) {
 		"config: other.yaml":                                     ":1: config: unknown setting",
 		"smtp-url: smtps://h":                                    ":1: smtp-url: unknown setting",
 		"Locale: en":                                             ":1: unknown setting",
-		"locale: en\nlocale: z":                                  ":2: locale: it was already set by ",
-		"api_keys: [web:" + hidden + "\nlocale: }":               "this is not YAML that can be read",
-		"locale: en\n  tiers: q=1/1s":                            ":1: this is not YAML that can be read: check the indentation",
-		"api_keys:\n\t- web:" + hidden:                           ":2: this is not YAML that can be read: a tab cannot indent",
+		"locale: en\nlocale: z":                                  ":2: the name is used twice",
+		"api_keys: [web:" + hidden + "\nlocale: }":               "this is not valid YAML",
+		"locale: en\n  tiers: q=1/1s":                            ": this is not valid YAML",
+		"api_keys:\n\t- web:" + hidden:                           ":2: this is not valid YAML",
 		"- web:" + hidden:                                        ": it must be lines of name: value",
 		"api_keys: {web: " + hidden + "}":                        ":1: api_keys: it must be a plain value",
-		"api_keys: [[web:" + hidden + "]]":                       ":1: api_keys: a list may only hold plain values",
+		"api_keys: [[web:" + hidden + "]]":                       ":1: api_keys: it must be a plain value",
 		"api_keys: &a web:" + hidden + "\nadmin_keys: *a":        ":1: api_keys: it must be a plain value",
-		"locale: en\n---\nlocale: de":                            ": it must be one document",
+		"locale: en\n---\nlocale: de":                            ": it must be one YAML document",
 		"api_keys: web:" + hidden + "\napi_keys_file: /dev/null": ":2: api_keys_file: already set by",
 		"\n\ntiers: often":                                       ":3: tiers: ",
 		"smtp_max_conns: 0":                                      ":1: smtp_max_conns: must be at least 1",
@@ -299,11 +300,12 @@ func TestRedis_DependentSettings(t *testing.T) {
 	}{
 		{[]string{dir, sync, size}, false, nil},
 		{[]string{redis, dir, sync, size}, true, nil},
-		{[]string{redis, sync, size}, true, []string{"MAILGATE_SYNC"}},
+		{[]string{redis, sync, size}, false, []string{"MAILGATE_SYNC", "MAILGATE_CACHE_BYTES"}},
+		{[]string{redis, "MAILGATE_DATA_DIR=:memory:"}, false, []string{"MAILGATE_DATA_DIR"}},
 		{[]string{redis, dir, sync, refuse}, false, []string{"MAILGATE_DATA_DIR", "MAILGATE_SYNC"}},
-		{[]string{redis, confirm}, false, nil},
+		{[]string{redis, dir, confirm}, false, []string{"MAILGATE_DATA_DIR"}},
 		{[]string{redis, confirm, refuse}, false, nil},
-		{[]string{redis, "MAILGATE_REDIS_CONFIRM=0", "MAILGATE_ON_STORE_OUTAGE=continue"}, true, nil},
+		{[]string{redis, dir, "MAILGATE_REDIS_CONFIRM=0", "MAILGATE_ON_STORE_OUTAGE=continue"}, true, nil},
 	} {
 		c := read(t, nil, tt.environ...)
 		if c.Standby() != tt.standby || !slices.Equal(c.Unused(), tt.unused) {
