@@ -37,8 +37,7 @@ type call struct {
 	action, subject string // a subject as a hash
 	id              throttle.ID
 	rule, limit     string
-	delay           int64 // milliseconds a send is held back
-	attempt         *attempt
+	delay           int64  // milliseconds a send is held back
 	problem         string // the name of the answer, if that is a no
 	replayed        bool   // the answer is that to an earlier request
 	degraded        bool   // decided without the shared history
@@ -133,7 +132,7 @@ func (s *Server) run(w *work, fast *fasthttp.RequestCtx) (err error) {
 	}
 	defer who.leave()
 	defer w.call.decided()
-	return r.step(s.with.Patience(ctx), &w.call, &w.in, &w.out)
+	return r.step(ctx, &w.call, &w.in, &w.out)
 }
 
 // A panicError is what became of a panic. The stack is for the log.
@@ -157,7 +156,7 @@ func (w *work) refuse(p *problem) {
 	w.out.refuse(p)
 	w.call.problem = kinds[p.kind].name
 	if p.charged != nil {
-		w.call.note(&p.charged.standing)
+		w.call.note(&p.charged.quota)
 	}
 }
 
