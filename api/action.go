@@ -2,13 +2,13 @@ package api
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"strconv"
 	"strings"
 	"unicode"
 
 	"github.com/mailgate/mailgate/api/wire"
+	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/throttle"
 )
@@ -106,7 +106,7 @@ func (s *Server) about(c *call, q actionRequest) {
 	c.action, c.subject = q.name, s.names.subject(q.subject)
 }
 
-// An acted is how an action stands for a subject.
+// acted is the quota of an action for a subject.
 type acted struct {
 	charge
 	name string
@@ -124,14 +124,17 @@ func (s *Server) takeAction(ctx context.Context, c *call, q actionRequest) (acte
 	}
 	v, err := q.limiter.Take(ctx, q.subject, c.id)
 	if err != nil {
-		if q.key == "" && !errors.Is(err, throttle.ErrUnchanged) {
-			s.refunds.later(actionRefund(q, c))
+		if q.key == "" {
+			s.delivery.GiveBack(q.limiter, q.subject, c.id, slog.Group("", "action", q.name, "subject", c.subject))
 		}
-		s.metrics.acted(q.name, outcomeOf(err), "")
+		s.metrics.acted(q.name, string(delivery.Storage), "")
 		return acted{}, err
 	}
-	done := acted{charge{standing: ofOne(q.name, v), id: c.id}, q.name}
-	c.note(&done.standing)
+	if v.Sent == 0 { // a counter
+		c.id = idAt(v.At)
+	}
+	done := acted{charge{quota: quotaOfOne(q.name, c.subject, v), id: c.id}, q.name}
+	c.note(&done.quota)
 	if !v.Allowed {
 		c.id, done.id = throttle.ID{}, throttle.ID{}
 		done.whom, done.then = "the action "+q.name+" for this subject", "It may be taken again"
@@ -150,14 +153,14 @@ func (s *Server) peekAction(ctx context.Context, c *call, q actionRequest) (acte
 	if err != nil {
 		return acted{}, err
 	}
-	done := acted{charge{standing: ofOne(q.name, v)}, q.name}
-	c.note(&done.standing)
+	done := acted{charge{quota: quotaOfOne(q.name, c.subject, v)}, q.name}
+	c.note(&done.quota)
 	return done, nil
 }
 
 func writeActed(out *answer, done *acted) {
 	out.json()
-	out.show(&done.standing)
+	out.show(&done.quota)
 	b := append(out.body, `{"allowed":`...)
 	b = strconv.AppendBool(b, done.decision.Allowed)
 	b = append(b, `,"action":`...)
@@ -172,14 +175,14 @@ func writeActed(out *answer, done *acted) {
 		b = strconv.AppendInt(b, delay, 10)
 	}
 	b = append(b, ',')
-	out.body = append(appendStanding(b, &done.standing, out), '}')
+	out.body = append(appendQuota(b, &done.quota, out), '}')
 }
 
 // releaseAction gives a take back, because nothing came of it.
 func (s *Server) releaseAction(ctx context.Context, c *call, q actionRequest) (bool, error) {
 	s.about(c, q)
 	c.id = q.id
-	released, err := q.limiter.Release(ctx, q.subject, q.id)
+	released, err := q.limiter.Release(ctx, q.subject, throttle.Admission{ID: q.id, At: momentOf(q.id)})
 	if err != nil {
 		return false, err
 	}

@@ -37,9 +37,8 @@ type call struct {
 	action, subject string // a subject as a hash
 	id              throttle.ID
 	rule, limit     string
-	wait            int64 // milliseconds until the next one, as the answer says
-	delay           int64 // milliseconds a send is held back
-	attempt         *attempt
+	wait            int64  // milliseconds until the next one, as the answer says
+	delay           int64  // milliseconds a send is held back
 	problem         string // the name of the answer, if that is a no
 	replayed        bool   // the answer is that to an earlier request
 	degraded        bool   // decided without the shared history
@@ -134,7 +133,7 @@ func (s *Server) run(w *work, fast *fasthttp.RequestCtx) (err error) {
 	}
 	defer who.leave()
 	defer w.call.decided()
-	return r.step(s.with.Patience(ctx), &w.call, &w.in, &w.out)
+	return r.step(ctx, &w.call, &w.in, &w.out)
 }
 
 // A panicError is what became of a panic. The stack is for the log.
@@ -158,7 +157,7 @@ func (w *work) refuse(p *problem) {
 	w.out.refuse(p)
 	w.call.problem = kinds[p.kind].name
 	if p.charged != nil {
-		w.call.note(&p.charged.standing)
+		w.call.note(&p.charged.quota)
 	}
 }
 

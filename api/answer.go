@@ -5,7 +5,6 @@ import (
 
 	"github.com/mailgate/mailgate/api/wire"
 	"github.com/mailgate/mailgate/idempotency"
-	"github.com/mailgate/mailgate/throttle"
 )
 
 // An answer is what a route's writer makes. Its memory is used again for the next.
@@ -13,10 +12,10 @@ type answer struct {
 	status      int
 	contentType string
 	body        []byte
-	page        []byte              // in place of body: nobody changes it, so no copy is made for those who are slow to read it
-	limits      []throttle.Standing // for the RateLimit headers
-	own         int                 // so many of them, the first, are also in the body
-	retryAfter  int64               // milliseconds; 0 for no header
+	page        []byte       // in place of body: nobody changes it, so no copy is made for those who are slow to read it
+	limits      []wire.Limit // for the RateLimit headers
+	own         int          // so many of them, the first, are also in the body
+	retryAfter  int64        // milliseconds; 0 for no header
 	allow       string
 	csp         string
 	cache       string              // Cache-Control, where it is not no-store
@@ -43,7 +42,7 @@ func (a *answer) add(name, value string) {
 func (a *answer) refuse(p *problem) {
 	a.reset()
 	if p.charged != nil {
-		a.show(&p.charged.standing)
+		a.show(&p.charged.quota)
 	}
 	a.status, a.contentType = kinds[p.kind].status, wire.ProblemType
 	a.retryAfter, a.allow = p.retryAfter, p.allow

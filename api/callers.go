@@ -4,6 +4,8 @@ import (
 	"context"
 	"runtime"
 	"sync/atomic"
+
+	"github.com/mailgate/mailgate/delivery"
 )
 
 // A caller is what the requests under one key's name hold, so that none holds all there is.
@@ -58,7 +60,7 @@ func (s *Server) enter(ctx context.Context, r *route, c *call, on *conn) (*calle
 func (s *Server) tooMany(r *route) *problem {
 	p := &problem{kind: busy, retryAfter: busyRetry, detail: tooManyAtOnce}
 	if r.method+" "+r.path == sendRoute { // it does not come to where the others are counted
-		s.metrics.sent(outcomeOf(p))
+		s.metrics.sent(string(delivery.Busy))
 	}
 	return p
 }

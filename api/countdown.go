@@ -10,18 +10,18 @@ import (
 
 	"github.com/mailgate/mailgate/api/wire"
 	"github.com/mailgate/mailgate/mailer/address"
-	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/rules"
 )
 
 // countdownLife is how many milliseconds a token is good for, or until its wait is over.
 const countdownLife = 24 * 60 * 60 * 1000
 
-// counted is the standing of a send, with a token to count down by.
-func (s *Server) counted(send rules.Send, d rules.Decision) standing {
-	st := s.ofSend(d)
-	st.countdown = s.countdown(send, &st.decision.Verdict)
-	return st
+// counted is the quota of a send, with a token to count down by.
+func (s *Server) counted(mailbox address.Address, send rules.Send, d rules.Decision) quota {
+	q := s.quotaOf(mailbox, d)
+	q.countdown = s.countdown(send, &q.decision.Verdict)
+	return q
 }
 
 // countdown is a token for the wait that an answer tells. It holds all that rules know of the
@@ -89,10 +89,10 @@ func (s *Server) count(ctx context.Context, c *call, w waiting) (remaining, erro
 	if err != nil {
 		return remaining{}, err
 	}
-	st := s.ofSend(decision)
-	c.note(&st)
-	v := &st.decision.Verdict
-	return remaining{st.decision.Rule, v.Limit, wire.Wait(v), v.Now}, nil
+	q := s.quotaOf(w.mailbox, decision)
+	c.note(&q)
+	v := &q.decision.Verdict
+	return remaining{q.decision.Rule, v.Limit, wire.Wait(v), v.Now}, nil
 }
 
 func writeRemaining(out *answer, left *remaining) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/mailgate/mailgate/api/wire"
+	"github.com/mailgate/mailgate/delivery"
 )
 
 // figures are what an operator watches, as JSON: counted since the server's start but for
@@ -63,7 +64,7 @@ func (s *Server) readFigures(ctx context.Context, _ *call, _ struct{}) (figures,
 		}
 	}
 	for _, one := range samples["mailgate_refunds_total"] {
-		if one.labels["result"] == refundDone {
+		if one.labels["result"] == delivery.RefundDone {
 			f.GivenBack += one.value
 		}
 	}

@@ -25,7 +25,7 @@ func (s *Server) ready(ctx context.Context, _ *call, _ struct{}) (status, error)
 	if s.draining.Load() {
 		return status{}, &problem{kind: notReady, detail: "This server is shutting down.", retryAfter: storeRetry}
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.with.StorePatience)
+	ctx, cancel := context.WithTimeout(ctx, s.with.StoreTimeout)
 	defer cancel()
 	if err := s.with.Ready(ctx); err != nil {
 		return status{}, &problem{kind: notReady, detail: "The history cannot be read or written now.", retryAfter: storeRetry,

@@ -6,8 +6,8 @@ import (
 	"maps"
 
 	"github.com/mailgate/mailgate/mailer/message"
-	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/rules"
 )
 
 // Live is what a Server works with that can be replaced while it serves, all as one.

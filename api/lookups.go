@@ -33,7 +33,7 @@ func (s *Server) bounded(r *route) (fiber.Handler, error) {
 		return nil, nil
 	}
 	o.Refuse = func(c *fiber.Ctx, v throttle.Verdict) error {
-		ch := &charge{standing: ofOne(o.Name, v), whom: whom, then: "The next one is answered"}
+		ch := &charge{quota: quotaOfOne(o.Name, "", v), whom: whom, then: "The next one is answered"}
 		s.refuseEarlier(r, c, denied(ch))
 		return nil
 	}

@@ -8,14 +8,14 @@ import (
 
 	"github.com/mailgate/mailgate/api/wire"
 	"github.com/mailgate/mailgate/mailer/address"
-	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/rules"
 )
 
-// A sight is how a mailbox stands.
+// sight is the quota of a mailbox.
 type sight struct {
 	mailbox address.Address
-	standing
+	quota
 }
 
 // look answers what a send by the caller would be told, as far as it does not depend on
@@ -36,8 +36,8 @@ func (s *Server) seen(ctx context.Context, c *call, mailbox address.Address, sen
 	if err != nil {
 		return sight{}, err
 	}
-	done := sight{mailbox, s.ofSend(decision)}
-	c.note(&done.standing)
+	done := sight{mailbox, s.quotaOf(mailbox, decision)}
+	c.note(&done.quota)
 	return done, nil
 }
 
@@ -47,18 +47,18 @@ func writeSight(out *answer, done *sight) {
 }
 
 func appendSight(out *answer, done *sight) []byte {
-	out.show(&done.standing)
+	out.show(&done.quota)
 	b := append(out.body, `{"email":`...)
 	b = wire.AppendString(b, done.mailbox.String())
 	b = append(b, ',')
-	return appendStanding(b, &done.standing, out)
+	return appendQuota(b, &done.quota, out)
 }
 
 // An inspection is what an operator sees of a mailbox.
 type inspection struct {
 	sight
 	sends   throttle.History
-	guesses []throttle.Standing // at its codes; none where no codes are checked
+	guesses []wire.Limit // at its codes; none where no codes are checked
 }
 
 func (s *Server) inspect(ctx context.Context, c *call, mailbox address.Address) (inspection, error) {
@@ -89,7 +89,7 @@ func writeInspection(out *answer, done *inspection) {
 	}
 	b = append(b, ']')
 	if done.guesses != nil {
-		b = wire.AppendStandings(append(b, `,"guesses":`...), done.guesses)
+		b = wire.AppendLimitList(append(b, `,"guesses":`...), done.guesses)
 	}
 	out.body = appendLogged(b, done.mailbox)
 }

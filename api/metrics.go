@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"sync"
 	"time"
 
+	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
@@ -88,11 +88,15 @@ func register(registry *prometheus.Registry, all ...prometheus.Collector) error 
 // fromZero has every series there from the start that is known by then: of one that begins
 // with its first count, Prometheus sees no increase.
 func (m *metrics) fromZero() {
-	known := slices.Collect(maps.Values(outcomes))
-	for _, outcome := range append(known, sendDone, sendDeferred, sendFailed, sendReplayed) {
+	for kind := range sendProblems {
+		if kind != delivery.Limited {
+			m.sends.WithLabelValues(string(kind), "", "")
+		}
+	}
+	for _, outcome := range []string{sendDone, sendReplayed} {
 		m.sends.WithLabelValues(outcome, "", "")
 	}
-	for _, result := range []string{refundDone, refundGivenUp} {
+	for _, result := range []string{delivery.RefundDone, delivery.RefundGivenUp} {
 		m.refunds.WithLabelValues(result)
 	}
 }
@@ -110,12 +114,12 @@ func (m *metrics) shadowed(rule, limit string) { m.shadows.WithLabelValues(rule,
 func (m *metrics) acted(action, outcome, limit string) {
 	m.actions.WithLabelValues(action, outcome, limit).Inc()
 }
-func (m *metrics) verified(result string)     { m.codes.WithLabelValues(result).Inc() }
-func (m *metrics) decided(took time.Duration) { m.decisions.Observe(took.Seconds()) }
-func (m *metrics) relayed(how string, t time.Duration) {
-	m.relays.WithLabelValues(how).Observe(t.Seconds())
+func (m *metrics) verified(result string) { m.codes.WithLabelValues(result).Inc() }
+
+// delivery is what package delivery counts.
+func (m *metrics) delivery() delivery.Metrics {
+	return delivery.Metrics{Decisions: m.decisions, Relays: m.relays, Refunds: m.refunds}
 }
-func (m *metrics) refunded(result string) { m.refunds.WithLabelValues(result).Inc() }
 
 // gatherEvery is how often the metrics are gathered when more is asked of them than gatherAtOnce
 // can be: it takes a processor a millisecond or two.

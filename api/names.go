@@ -12,36 +12,24 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 )
 
-// names know a request with an Idempotency-Key again: its body, and the id that it is charged
-// under. They also call the subjects of actions something in logs.
+// names are keyed hashes: of requests with an Idempotency-Key, of the takes under one, and of
+// the subjects of actions, for logs.
 type names struct {
 	prints   *idempotency.Fingerprinter
-	sends    []byte // the key of their reservations
 	takes    []byte // the key of their ids
 	subjects []byte // the key of their names in logs
-	now      func() int64
 }
 
 const (
-	// reservationsOf keeps the key apart from all others that are made of the same secret.
-	reservationsOf = "mailgate api: reservations of idempotent sends, version 1"
-	takesOf        = "mailgate api: ids of idempotent takes, version 1"
+	// takesOf keeps the key apart from all others that are made of the same secret.
+	takesOf = "mailgate api: ids of idempotent takes, version 1"
 	// mailboxesInLogs and subjectsInLogs do the same for the names that logs have.
 	mailboxesInLogs = "mailgate api: mailboxes in logs, version 1"
 	subjectsInLogs  = "mailgate api: subjects in logs, version 1"
-	// period is how many milliseconds a key stands for one reservation. It is less than
-	// answers are kept, so that a key which is used for another send after that is
-	// charged, though the first charge may still count. A retry that happens to be in the
-	// next period finds nothing of an attempt that was killed, and is charged by itself.
-	period = 12 * 60 * 60 * 1000
 )
 
-func newNames(of []byte, now func() int64) (*names, error) {
+func newNames(of []byte) (*names, error) {
 	prints, err := idempotency.NewFingerprinter(of)
-	if err != nil {
-		return nil, err
-	}
-	sends, err := secret.Key(of, reservationsOf)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +38,7 @@ func newNames(of []byte, now func() int64) (*names, error) {
 		return nil, err
 	}
 	subjects, err := secret.Key(of, subjectsInLogs)
-	return &names{prints, sends, takes, subjects, now}, err
+	return &names{prints, takes, subjects}, err
 }
 
 // subject stands for the subject of an action in logs, as a mailbox's hash does for it:
@@ -63,18 +51,23 @@ func (n *names) body(route string, body []byte) idempotency.Fingerprint {
 	return n.prints.Of(route, body)
 }
 
-// reservation is the same for one name on all servers. It tells nothing about the key.
-func (n *names) reservation(of idempotency.Name) throttle.ID {
-	name := sum(n.sends, []byte(of.Text()))
-	begins := binary.BigEndian.Uint64(name) % period // each at its own time
-	number := (uint64(n.now()) + begins) / period
-	return idOf(sum(n.sends, binary.BigEndian.AppendUint64(name, number)))
-}
-
 // take is the id of a take, the same for one name on all servers. It is so for ever: a take
 // that is on record is known again for as long as it counts.
 func (n *names) take(of idempotency.Name) throttle.ID {
-	return idOf(sum(n.takes, []byte(of.Text())))
+	return idOf(sum(n.takes, []byte(of.Caller+"\x00"+of.Key)))
+}
+
+// idAt is the id of a take that a counter admitted at a moment. A counter knows no ids and
+// gives a take back by its moment, so that is what the id tells.
+func idAt(ms int64) (id throttle.ID) {
+	return idOf(binary.BigEndian.AppendUint64(nil, uint64(ms))[2:])
+}
+
+// momentOf is what idAt made the id of; any other id is far from the moment of a take.
+func momentOf(id throttle.ID) int64 {
+	var b [8]byte
+	_, _ = base64.RawURLEncoding.Decode(b[2:], id[:])
+	return int64(binary.BigEndian.Uint64(b[:]))
 }
 
 func idOf(hash []byte) (id throttle.ID) {

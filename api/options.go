@@ -11,7 +11,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/mailgate/mailgate/clock"
+	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/relay"
@@ -23,8 +23,8 @@ import (
 // Options are what a Server works with. The first group is required; everything below
 // it has the default that is named there.
 type Options struct {
-	Live   Live
-	Sender Sender
+	Live  Live
+	Relay delivery.Relay
 
 	// Identity says which addresses are one mailbox. The zero Identity folds nothing.
 	Identity address.Identity
@@ -52,25 +52,17 @@ type Options struct {
 	Secret []byte
 	// Codes keeps the codes made here, so that they can be checked. If nil, codes are
 	// mailed all the same, and there is no POST /verify-code.
-	Codes verify.Book
-	// Guesses bounds how often the codes of a mailbox may be guessed. Required with Codes.
+	Codes *verify.Codes
+	// Guesses is the limiter of Codes, which operators read and reset. Required with Codes.
 	Guesses throttle.Limiter
-	// CodeLife is how many milliseconds a code made here is valid. 10 minutes.
-	CodeLife int64
-	// Repeats let a send that is asked for twice be done once. If they are zero, a request
-	// with an Idempotency-Key is refused, since nothing could be kept of what it promises.
-	Repeats Repeats
+	// Requests keeps the answers to sends with an Idempotency-Key, which are refused if it is
+	// nil. Its lease is SendDeadline and delivery.LeaseRest, or longer.
+	Requests *idempotency.Requests
 	// SendDeadline bounds a request as a whole, decision and relay. 15 s.
 	SendDeadline time.Duration
-	// StorePatience is how long a store may take to give back what was charged or keep an
-	// answer, at each try, and to say whether it is ready. It has to be longer than the store
-	// waits by itself, with all steps that Patience has share a wait: a store that is given up
-	// on before does not learn that it is to go on alone. Less than LeaseRest; 2 s.
-	StorePatience time.Duration
-	// Patience makes the context of a request from another, so that all its steps together
-	// wait no longer for a store that does not answer than one of them would. Each step
-	// waits for itself, if nil.
-	Patience func(context.Context) context.Context
+	// StoreTimeout is how long a store may take to give back what was charged or to keep an
+	// answer, at each try, and to say whether it is ready. Less than delivery.LeaseRest; 2 s.
+	StoreTimeout time.Duration
 
 	// ReadTimeout bounds the arrival of a request, first to last byte. 5 s.
 	ReadTimeout time.Duration
@@ -117,24 +109,10 @@ type Options struct {
 	Now     func() int64 // Unix milliseconds; the system's clock
 }
 
-// Repeats are where is kept what is known of sends with an Idempotency-Key.
-type Repeats struct {
-	// Answers keeps the answers, for a day or longer. Its lease is SendDeadline and LeaseRest,
-	// or longer.
-	Answers idempotency.Keeper
-	// HandedOver keeps which sends went to a relay. Its lease is as long as answers are
-	// kept. It may keep them in the same place: no name of its records is one of Answers'.
-	HandedOver idempotency.Keeper
-}
-
-// isZero reports whether there are none.
-func (r Repeats) isZero() bool { return r.Answers == nil && r.HandedOver == nil }
-
 // withDefaults fills in what was left out.
 func (o Options) withDefaults() Options {
-	o.CodeLife = cmp.Or(o.CodeLife, 10*60*1000)
 	o.SendDeadline = cmp.Or(o.SendDeadline, 15*time.Second)
-	o.StorePatience = cmp.Or(o.StorePatience, 2*time.Second)
+	o.StoreTimeout = cmp.Or(o.StoreTimeout, 2*time.Second)
 	o.ReadTimeout = cmp.Or(o.ReadTimeout, 5*time.Second)
 	o.IdleTimeout = cmp.Or(o.IdleTimeout, 60*time.Second)
 	o.MaxConnections = cmp.Or(o.MaxConnections, 10_000)
@@ -143,9 +121,6 @@ func (o Options) withDefaults() Options {
 	o.Version = cmp.Or(o.Version, "dev")
 	if o.Secret == nil {
 		o.Secret = []byte(rand.Text())
-	}
-	if o.Patience == nil {
-		o.Patience = func(ctx context.Context) context.Context { return ctx }
 	}
 	if o.Ready == nil {
 		o.Ready = func(context.Context) error { return nil }
@@ -157,7 +132,7 @@ func (o Options) withDefaults() Options {
 	o.Audit = cmp.Or(o.Audit, o.Log)
 	o.Metrics = cmp.Or(o.Metrics, prometheus.NewRegistry())
 	if o.Now == nil {
-		o.Now = clock.Now
+		o.Now = func() int64 { return time.Now().UnixMilli() }
 	}
 	return o
 }
@@ -168,18 +143,14 @@ func (o Options) check() error {
 		return err
 	}
 	switch {
-	case o.Sender == nil:
-		return errors.New("api: Sender is missing")
+	case o.Relay == nil:
+		return errors.New("api: Relay is missing")
 	case o.APIKeys.shares(o.AdminKeys):
 		return errors.New("api: a secret is both an API key and an admin key, so it would open everything")
 	case o.Codes != nil && o.Guesses == nil:
 		return errors.New("api: Codes is set, but Guesses is missing")
-	case (o.Repeats.Answers == nil) != (o.Repeats.HandedOver == nil):
-		return errors.New("api: Repeats needs both Answers and HandedOver")
-	case o.StorePatience >= LeaseRest:
-		return fmt.Errorf("api: StorePatience is %v or longer, which is what a lease has left after SendDeadline", LeaseRest)
-	case o.CodeLife < 0:
-		return errors.New("api: CodeLife is negative")
+	case o.StoreTimeout >= delivery.LeaseRest:
+		return fmt.Errorf("api: StoreTimeout is %v or longer, which is what a lease has left after SendDeadline", delivery.LeaseRest)
 	case o.MaxConnections < 0:
 		return errors.New("api: MaxConnections is negative")
 	case o.MaxPerCaller < 0:
@@ -188,7 +159,7 @@ func (o Options) check() error {
 		return errors.New("api: MaxWithoutKey is negative")
 	}
 	for name, d := range map[string]time.Duration{
-		"SendDeadline": o.SendDeadline, "StorePatience": o.StorePatience, "ReadTimeout": o.ReadTimeout, "IdleTimeout": o.IdleTimeout, "DrainDelay": o.DrainDelay,
+		"SendDeadline": o.SendDeadline, "StoreTimeout": o.StoreTimeout, "ReadTimeout": o.ReadTimeout, "IdleTimeout": o.IdleTimeout, "DrainDelay": o.DrainDelay,
 	} {
 		if d < 0 {
 			return fmt.Errorf("api: %s is negative", name)

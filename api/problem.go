@@ -8,11 +8,9 @@ import (
 	"strings"
 
 	"github.com/mailgate/mailgate/api/wire"
-	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/throttle"
-	"github.com/mailgate/mailgate/verify"
 )
 
 // A kind is a sort of answer that is not a yes.
@@ -129,11 +127,8 @@ func problemOf(err error) *problem {
 	if address, ok := errors.AsType[*address.Error](err); ok {
 		return &problem{kind: invalid, fields: []fieldProblem{addressProblem(address)}}
 	}
-	if errors.Is(err, throttle.ErrUnavailable) || errors.Is(err, verify.ErrUnavailable) || errors.Is(err, idempotency.ErrUnavailable) {
+	if errors.Is(err, throttle.ErrUnavailable) {
 		return &problem{kind: storeUnavailable, retryAfter: storeRetry, cause: err}
-	}
-	if send, ok := errors.AsType[*relay.Error](err); ok {
-		return sendProblem(send)
 	}
 	return &problem{kind: internal, cause: err}
 }
@@ -145,24 +140,6 @@ func inWords(err error, unavailable string) error {
 		p.detail = unavailable
 	}
 	return p
-}
-
-func sendProblem(err *relay.Error) *problem {
-	switch err.Outcome {
-	case relay.Rejected:
-		return &problem{kind: recipientRejected, smtp: err.Reply, cause: err}
-	case relay.Unavailable:
-		wait := err.RetryAfter.Milliseconds()
-		if wait <= 0 {
-			wait = relayRetry
-		}
-		return &problem{kind: relayUnavailable, retryAfter: wait, cause: err}
-	case relay.Unknown:
-		return &problem{kind: deliveryUnknown, cause: err}
-	case relay.Busy:
-		return &problem{kind: busy, retryAfter: max(err.RetryAfter.Milliseconds(), busyRetry), cause: err}
-	}
-	return &problem{kind: internal, cause: err}
 }
 
 func addressProblem(err *address.Error) fieldProblem {
@@ -262,7 +239,7 @@ func (p *problem) appendCharge(b []byte, out *answer) []byte {
 		b = append(b, p.charged.id[:]...)
 		b = append(b, `",`...)
 	}
-	b = appendStanding(b, &p.charged.standing, out)
+	b = appendQuota(b, &p.charged.quota, out)
 	if p.kind == quotaExceeded {
 		b = append(b, ',')
 		b = wire.AppendViolated(b, out.limits[p.charged.violatedFrom(out):])

@@ -12,8 +12,8 @@ import (
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/mailer/relay"
-	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/rules"
 )
 
 // under are the rules of a mailbox alone, by another policy on the same histories.

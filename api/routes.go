@@ -70,7 +70,7 @@ func (s *Server) routes() []route {
 		{"GET", "/countdown.js", "countdown-script", open, unbounded, steps(readDownload, handsOut(&s.script), writePage), anyOrigin},
 		{"GET", "/countdown.d.ts", "countdown-types", open, unbounded, steps(readDownload, handsOut(&s.types), writePage), anyOrigin},
 	}
-	if s.desk != nil {
+	if s.with.Codes != nil {
 		all = append(all, route{"POST", "/verify-code", "verify-code", applications, unbounded, steps(s.readVerification, s.verify, writeVerified), ownOrigin})
 	}
 	return all

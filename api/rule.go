@@ -7,8 +7,8 @@ import (
 	"github.com/mailgate/mailgate/api/wire"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/message"
-	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/rules"
 )
 
 // A ruleRequest asks what a rule has counted for a subject, or to forget it.
@@ -84,7 +84,7 @@ func (s *Server) sendOf(live *Live, by rules.By, subject text) (send rules.Send,
 		if err != nil {
 			return refuse("invalid", "subject must be a domain, such as example.com.")
 		}
-		send.Domain = domainOf(somebody)
+		send.Domain = somebody.Domain()
 	case rules.ByAPIKey:
 		if !s.isCaller(subject.value) {
 			return refuse("unknown", "subject must be the name of an API key.")
@@ -102,14 +102,14 @@ func (s *Server) sendOf(live *Live, by rules.By, subject text) (send rules.Send,
 // isCaller reports whether sends can be counted as those of a caller of this name.
 func (s *Server) isCaller(name string) bool {
 	if s.with.APIKeys.IsZero() {
-		return name == nobodyAsked
+		return name == noCaller
 	}
 	return s.callers[name] != nil
 }
 
-// A ruleSight is how a subject stands with one rule.
+// ruleSight is the quota of a subject by one rule.
 type ruleSight struct {
-	standing
+	quota
 	subject string // as the log calls it
 }
 
@@ -121,18 +121,18 @@ func (s *Server) peekRule(ctx context.Context, c *call, q ruleRequest) (ruleSigh
 		return ruleSight{}, err
 	}
 	c.limit, c.degraded = v.Limit, v.Degraded
-	return ruleSight{ofOne(q.name, v), c.subject}, nil
+	return ruleSight{quotaOfOne(q.name, c.subject, v), c.subject}, nil
 }
 
 func writeRuleSight(out *answer, done *ruleSight) {
 	out.json()
-	out.show(&done.standing)
+	out.show(&done.quota)
 	b := append(out.body, `{"allowed":`...)
 	b = strconv.AppendBool(b, done.decision.Allowed)
 	b = append(b, `,"subject":`...)
 	b = wire.AppendString(b, done.subject)
 	b = append(b, ',')
-	out.body = append(appendStanding(b, &done.standing, out), '}')
+	out.body = append(appendQuota(b, &done.quota, out), '}')
 }
 
 // resetRule forgets what the rule has counted for the subject, and writes who did it and why.

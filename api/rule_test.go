@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/mailgate/mailgate/api"
-	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/rules"
 )
 
 // A ruled is how an operator names the subject of a trait's sends, not always in the spelling

@@ -7,9 +7,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/meter"
+	"github.com/mailgate/mailgate/throttle/rules"
 )
 
 // Many at once, for places that do not reach for all: nobody is over a limit, every

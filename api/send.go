@@ -1,100 +1,186 @@
 package api
 
 import (
+	"bytes"
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"log/slog"
-	"net/netip"
+	"slices"
 	"strconv"
-	"time"
 
 	"github.com/mailgate/mailgate/api/wire"
+	"github.com/mailgate/mailgate/delivery"
+	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/message"
-	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/network"
-	"github.com/mailgate/mailgate/rules"
-	"github.com/mailgate/mailgate/throttle"
-	"github.com/mailgate/mailgate/verify"
+	"github.com/mailgate/mailgate/throttle/rules"
 )
 
-// A sent is the answer to a mail that a relay has taken.
-type sent struct {
-	charge
-	to        address.Address
-	messageID string
-	made      issued
-	expiresIn int64 // milliseconds; 0 where the caller made the code
-}
+// sendRoute is the route of sends in fingerprints.
+const sendRoute = "POST /send-code"
 
-// An issued is a code that was made here, which is never shown, and whom it proves; the zero
-// one is none.
-type issued struct {
-	to   verify.Recipient
-	code string
-}
-
-// send takes a place by every rule, and sends. Whatever certainly never left gives the
-// places back; whatever may have left keeps them.
-func (s *Server) send(ctx context.Context, c *call, q sendRequest) (sent, error) {
+// sendCode is POST /send-code. A request that is not valid uses no key, so that it can be
+// corrected and sent under the same one. But one whose template is gone or has changed may
+// have been sent before a reload, and then has that answer.
+func (s *Server) sendCode(ctx context.Context, c *call, in *incoming, out *answer) error {
+	key, err := s.sendKey(in)
+	if err != nil {
+		return err
+	}
+	q, refusal := s.readSend(in)
+	if refusal != nil && (key == "" || !wasValid(refusal)) {
+		return refusal
+	}
 	c.mailbox = q.mail.To
-	send := q.send(c)
-	s.noteInside(ctx, c, send)
-	decision, err := s.admission(ctx, c, send)
-	if err != nil {
-		s.metrics.sent(outcomeOf(err))
-		return sent{}, err
+	attempt := s.delivery.Attempt(c.requestID)
+	if key != "" {
+		var replay *idempotency.Answer
+		name := idempotency.Name{Caller: c.caller(), Key: key}
+		attempt, replay, err = s.delivery.Begin(ctx, c.requestID, name, s.names.body(sendRoute, in.body))
+		switch {
+		case err != nil:
+			return cmp.Or(mismatched(err, refusal), s.notSent(ctx, c, rules.Send{}, err))
+		case replay != nil:
+			s.replayed(c, out, *replay)
+			return nil
+		case refusal != nil && !attempt.MayHaveLeft():
+			attempt.Abandon(ctx)
+			return refusal
+		}
 	}
-	if !decision.Allowed {
-		c.id = throttle.ID{}
-		s.metrics.denied(decision.Rule, decision.Verdict.Limit)
-		return sent{}, denied(&charge{standing: s.counted(send, decision)})
+	err = s.send(ctx, c, attempt, q, out)
+	if attempt.Answered() {
+		if err != nil {
+			out.refuse(problemOf(err))
+		}
+		attempt.Finish(ctx, out.kept())
 	}
-	return s.deliver(ctx, c, q, send, decision)
+	return err
 }
 
-// admission asks the rules, under a reservation that is new or that of an attempt.
-func (s *Server) admission(ctx context.Context, c *call, send rules.Send) (rules.Decision, error) {
-	if c.attempt == nil {
-		c.id = throttle.NewID()
-	} else if err := s.reserve(ctx, c, send); err != nil {
-		return rules.Decision{}, err
-	}
-	return s.take(ctx, c, send)
+// wasValid reports whether a request may have been valid before a reload.
+func wasValid(refusal error) bool {
+	wrong := problemOf(refusal).fields
+	return len(wrong) > 0 && !slices.ContainsFunc(wrong, func(f fieldProblem) bool { return f.field != "template" && f.field != "data" })
 }
 
-// deliver mails what the rules have admitted, when its turn has come.
-func (s *Server) deliver(ctx context.Context, c *call, q sendRequest, send rules.Send, decision rules.Decision) (sent, error) {
-	done := sent{charge: charge{standing: s.counted(send, decision), id: c.id}, to: q.mail.To}
-	c.note(&done.standing)
-	c.delay = decision.Delay
-	if c.delay > 0 {
-		c.decided()
+// mismatched is the refusal of a request that is not the one its key was used for, if there is
+// one.
+func mismatched(err, refusal error) error {
+	if failed, ok := errors.AsType[*delivery.Error](err); ok && failed.Kind == delivery.Mismatch {
+		return refusal
 	}
-	err := s.turn(ctx, c.delay)
-	if err == nil {
-		err = s.mail(ctx, c, q, &done)
+	return nil
+}
+
+// sendKey is the Idempotency-Key of a send, empty if there is none.
+func (s *Server) sendKey(in *incoming) (key string, err error) {
+	key, err = readKey(in)
+	if key != "" && s.with.Requests == nil {
+		return "", &problem{kind: badRequest, detail: "This server keeps no answers, so it takes no Idempotency-Key."}
 	}
+	return key, err
+}
+
+// readKey is the request's Idempotency-Key, empty if there is none.
+func readKey(in *incoming) (key string, err error) {
+	fields := in.header.PeekAll("Idempotency-Key")
+	if len(fields) == 0 {
+		return "", nil
+	}
+	key, err = idempotency.ParseKey(string(bytes.Join(fields, []byte(", "))))
 	if err != nil {
-		s.metrics.sent(outcomeOf(err))
-		return sent{}, s.settle(ctx, c, send, &done, err)
+		return "", &problem{kind: badRequest, detail: "The Idempotency-Key must be 1 to 255 visible ASCII characters, in double quotes."}
 	}
+	return key, nil
+}
+
+// send has the mail sent and writes the answer.
+func (s *Server) send(ctx context.Context, c *call, attempt *delivery.Attempt, q sendRequest, out *answer) error {
+	traits := sendTo(q.mail.To)
+	traits.Client, traits.Caller = q.client, c.caller()
+	traits.Template = cmp.Or(q.mail.Template, message.DefaultTemplate)
+	s.noteInside(ctx, c, traits)
+	result, err := attempt.Send(ctx, delivery.Send{
+		Rules: c.live.Rules, Composer: c.live.Composer, Mail: q.mail, Purpose: q.purpose, Traits: traits, Decided: c.decided,
+	})
+	if err != nil {
+		return s.notSent(ctx, c, traits, err)
+	}
+	s.noteResult(ctx, c, &result)
+	done := sent{result: result, to: q.mail.To, charge: charge{quota: s.counted(q.mail.To, traits, result.Decision), id: result.ID}}
+	c.note(&done.quota)
 	s.metrics.sent(sendDone)
-	return done, nil
+	writeSent(out, &done)
+	return nil
 }
 
-// send is what the rules may know of it.
-func (q *sendRequest) send(c *call) rules.Send {
-	send := sendTo(q.mail.To)
-	send.Client, send.Caller = q.client, c.caller()
-	send.Template = cmp.Or(q.mail.Template, message.DefaultTemplate)
-	return send
+// sendProblems are the answers to sends that were not accepted.
+var sendProblems = map[delivery.Kind]struct {
+	kind  kind
+	retry int64 // milliseconds, if no better time is known
+	quota bool  // the answer tells what is charged
+}{
+	delivery.Limited:     {kind: quotaExceeded, quota: true},
+	delivery.Rejected:    {kind: recipientRejected, quota: true},
+	delivery.Unavailable: {kind: relayUnavailable, retry: relayRetry},
+	delivery.Deferred:    {kind: relayUnavailable, retry: relayRetry},
+	delivery.Busy:        {kind: busy, retry: busyRetry},
+	delivery.Storage:     {kind: storeUnavailable, retry: storeRetry},
+	delivery.InFlight:    {kind: keyInFlight, retry: 1},
+	delivery.Mismatch:    {kind: keyMismatch},
+	delivery.Unknown:     {kind: deliveryUnknown, quota: true},
+	delivery.Failed:      {kind: internal},
 }
 
-// noteInside says once that a rule counts by an address that no visitor on the Internet has:
-// what hands a back end its requests has many visitors, who would all be one.
+// notSent is the answer to an error of package delivery.
+func (s *Server) notSent(ctx context.Context, c *call, traits rules.Send, err error) error {
+	e, ok := errors.AsType[*delivery.Error](err)
+	if !ok {
+		return err
+	}
+	s.noteResult(ctx, c, &e.Result)
+	known := sendProblems[e.Kind]
+	p := &problem{kind: known.kind, retryAfter: cmp.Or(e.RetryAfter, known.retry), smtp: e.Reply, cause: e.Err}
+	if known.quota {
+		p.charged = &charge{quota: s.counted(c.mailbox, traits, e.Result.Decision), id: e.Result.ID}
+	}
+	v := &e.Result.Decision.Verdict
+	switch {
+	case e.Kind == delivery.Limited:
+		s.metrics.denied(e.Result.Decision.Rule, v.Limit)
+		return denied(p.charged)
+	case e.Kind == delivery.InFlight:
+		p.retryAfter = min(p.retryAfter, inFlightRetry)
+	case e.Kind == delivery.Busy:
+		p.retryAfter = max(p.retryAfter, busyRetry)
+	}
+	if errors.Is(err, delivery.ErrQueue) {
+		p.detail = "The turn of this send does not come in time. Nothing was sent and nothing charged."
+	}
+	s.metrics.sent(string(e.Kind))
+	return p
+}
+
+// noteResult tells the log how far a send came, and which shadow rules would have refused it.
+func (s *Server) noteResult(ctx context.Context, c *call, r *delivery.Result) {
+	c.id, c.delay, c.degraded = r.ID, r.Decision.Delay, r.Decision.Degraded
+	for _, refusal := range r.Decision.Shadow {
+		attrs := []slog.Attr{slog.String("request_id", c.requestID), slog.String("mailbox", c.mailbox.Hash()), slog.String("rule", refusal.Rule)}
+		if refusal.Err != nil {
+			s.with.Log.LogAttrs(ctx, slog.LevelWarn, "a shadow rule cannot be asked", append(attrs, slog.String("cause", refusal.Err.Error()))...)
+			continue
+		}
+		s.metrics.shadowed(refusal.Rule, refusal.Verdict.Limit)
+		s.with.Log.LogAttrs(ctx, slog.LevelInfo, "a shadow rule would have refused",
+			append(attrs, slog.String("limit", refusal.Verdict.Limit), slog.Int64("wait_ms", wire.Wait(&refusal.Verdict)))...)
+	}
+}
+
+// noteInside warns once that a rule counts by an address that no visitor on the Internet has:
+// behind a load balancer all visitors would be one.
 func (s *Server) noteInside(ctx context.Context, c *call, send rules.Send) {
 	if !network.Inside(send.Client) || s.insideTold.Load() || !c.live.Rules.CountsBy(rules.ByClientIP, send) || s.insideTold.Swap(true) {
 		return
@@ -104,190 +190,77 @@ func (s *Server) noteInside(ctx context.Context, c *call, send rules.Send) {
 		slog.String("request_id", c.requestID), slog.String("key", c.key))
 }
 
-// sendTo is a send of which nothing is known but the mailbox.
+// sendTo is a send of which only the mailbox is known.
 func sendTo(mailbox address.Address) rules.Send {
-	return rules.Send{Mailbox: mailbox.Key(), Domain: domainOf(mailbox)}
+	return rules.Send{Mailbox: mailbox.Key(), Domain: mailbox.Domain()}
 }
 
-// domainOf is the domain that all who share it answer for: m@a.example.com, m@b.example.com and
-// as many more as anybody likes are one's.
-func domainOf(mailbox address.Address) string {
-	return mailbox.Domain()
-}
+// noCaller is what callers are counted as where no key is asked for.
+const noCaller = "local"
 
-// nobodyAsked is what callers are counted as where no key is asked for.
-const nobodyAsked = "local"
+func (c *call) caller() string { return cmp.Or(c.key, noCaller) }
 
-func (c *call) caller() string { return cmp.Or(c.key, nobodyAsked) }
-
-// take asks the rules. Where one of them may have recorded what is not sent, the places are
-// given back as soon as the rules can be asked again.
-func (s *Server) take(ctx context.Context, c *call, send rules.Send) (rules.Decision, error) {
-	began := time.Now()
-	decision, err := c.live.Rules.Take(ctx, send, c.id)
-	s.metrics.decided(time.Since(began))
-	if c.attempt != nil && c.attempt.alone {
-		decision.Degraded, decision.Verdict.Degraded = true, true
-	}
-	if decision.Owed {
-		s.refunds.later(s.sendRefund(c, send, issued{}))
-	}
-	for i := range decision.Shadow {
-		s.shadowed(ctx, c, &decision.Shadow[i])
-	}
-	return decision, err
-}
-
-// shadowed makes the refusal of a rule in the shadow heard.
-func (s *Server) shadowed(ctx context.Context, c *call, r *rules.Refusal) {
-	attrs := []slog.Attr{slog.String("request_id", c.requestID), slog.String("mailbox", c.mailbox.Hash()), slog.String("rule", r.Rule)}
-	if r.Err != nil {
-		s.with.Log.LogAttrs(ctx, slog.LevelWarn, "a rule in the shadow cannot be asked", append(attrs, slog.String("cause", r.Err.Error()))...)
-		return
-	}
-	s.metrics.shadowed(r.Rule, r.Verdict.Limit)
-	s.with.Log.LogAttrs(ctx, slog.LevelInfo, "a rule in the shadow would have refused",
-		append(attrs, slog.String("limit", r.Verdict.Limit), slog.Int64("wait_ms", wire.Wait(&r.Verdict)))...)
-}
-
-// mail makes the mail and hands it to a relay.
-func (s *Server) mail(ctx context.Context, c *call, q sendRequest, done *sent) error {
-	mail := q.mail
-	mail.ID, mail.NowMS = c.id.String(), s.with.Now()
-	if !q.own {
-		to := codeOf(mail.To, q.purpose)
-		code, err := s.code(ctx, to)
-		if err != nil {
-			return notSent{err}
-		}
-		mail.Code, done.made = code, issued{to, code}
-		mail.ExpiresInMS, done.expiresIn = s.with.CodeLife, s.with.CodeLife
-	}
-	message, err := c.live.Composer.Compose(mail)
-	if err != nil {
-		return notSent{err}
-	}
-	done.messageID = message.ID
-	if c.attempt != nil {
-		c.attempt.mayHaveLeft = true
-	}
-	c.decided()
-	began := time.Now()
-	tx, err := s.with.Sender.Begin(ctx, message.From, message.To)
-	if err == nil {
-		defer tx.Abort() // also where what follows panics
-		if held := s.handOver(ctx, c.attempt); held != nil {
-			return held
-		}
-		_, err = tx.Commit(ctx, message.Bytes)
-	}
-	s.metrics.relayed(outcomeOf(err), time.Since(began))
-	return err
-}
-
-// code makes a code for somebody. Where codes can be checked it can be from now on,
-// before the mail leaves: who reads fast would otherwise be told that it is wrong.
-func (s *Server) code(ctx context.Context, to verify.Recipient) (string, error) {
-	if s.desk == nil {
-		return verify.NewCode(rand.Reader)
-	}
-	return s.desk.Issue(ctx, to)
-}
-
-// takeBack makes a code wrong again whose mail never left.
-func (s *Server) takeBack(ctx context.Context, made issued) error {
-	if s.desk == nil || made.code == "" {
-		return nil
-	}
-	return s.desk.TakeBack(ctx, made.to, made.code)
-}
-
-// notSent is an error of ours while the mail had certainly not left.
-type notSent struct{ error }
-
-func (e notSent) Unwrap() error { return e.error }
-
-// settle gives the places back if the mail certainly never left, takes back its code with
-// them, and says how the mailbox stands if it may have.
-func (s *Server) settle(ctx context.Context, c *call, send rules.Send, done *sent, err error) error {
-	if errors.Is(err, errHanded) {
-		return s.giveWay(ctx, c, send, done, err)
-	}
-	p := problemOf(err)
-	if neverLeft(err) {
-		if deferred(err) {
-			send.Client = netip.Addr{} // his place stays taken: else he could have the relay asked without end
-		}
-		s.refunds.now(ctx, s.sendRefund(c, send, done.made))
-		c.rule, c.limit = "", ""
-		return p
-	}
-	if p.kind != internal {
-		p.charged = &done.charge
-	}
-	return p
-}
-
-// neverLeft reports whether an error of send is certain proof that no mail went out.
-// An error nobody knows proves nothing.
-func neverLeft(err error) bool {
-	if send, ok := errors.AsType[*relay.Error](err); ok {
-		return send.Outcome == relay.Unavailable || send.Outcome == relay.Busy
-	}
-	_, ours := errors.AsType[notSent](err)
-	return ours || errors.Is(err, relay.ErrUnsendable)
-}
-
-// deferred reports whether it was the recipient whom the relay put off.
-func deferred(err error) bool {
-	send, ok := errors.AsType[*relay.Error](err)
-	return ok && send.Deferred
-}
-
-// The words for the ends of a send in the metrics, beside "denied", which goes with a rule.
+// The outcomes in metrics beside those of package delivery.
 const (
 	sendDone     = "sent"
 	sendReplayed = "replayed"
-	sendDeferred = "deferred"
-	sendFailed   = "failed"
 )
 
-var outcomes = map[kind]string{
-	recipientRejected: "rejected",
-	relayUnavailable:  "unavailable",
-	deliveryUnknown:   "unknown",
-	busy:              "busy",
-	storeUnavailable:  "store-unavailable",
-	keyMismatch:       "mismatch",
-	keyInFlight:       "in-flight",
+// inFlightRetry is how many milliseconds a caller is told to wait for another attempt, at most.
+const inFlightRetry = 1000
+
+// replayed answers with the first answer.
+func (s *Server) replayed(c *call, out *answer, first idempotency.Answer) {
+	s.metrics.sent(sendReplayed)
+	c.replayed, c.problem = true, nameIn(first.Body)
+	out.replay(first)
 }
 
-// outcomeOf is the word for an end of a send. A deferral has one of its own, since whoever
-// asks for mail to a domain that is not there must wake nobody.
-func outcomeOf(err error) string {
-	if err == nil {
-		return sendDone
+// kept is the answer as it is given again.
+func (a *answer) kept() idempotency.Answer {
+	all := idempotency.Answer{Status: a.status, Body: bytes.Clone(a.body), Header: []idempotency.Field{{Name: "Content-Type", Value: a.contentType}}}
+	if len(a.limits) > 0 {
+		all.Header = append(all.Header,
+			idempotency.Field{Name: wire.RateLimitPolicy, Value: string(wire.AppendRateLimitPolicy(nil, a.limits))},
+			idempotency.Field{Name: wire.RateLimit, Value: string(wire.AppendRateLimit(nil, a.limits))})
 	}
-	if deferred(err) {
-		return sendDeferred
+	return all
+}
+
+// replay is the first answer once more, and says that it is.
+func (a *answer) replay(first idempotency.Answer) {
+	a.status, a.body = first.Status, append(a.body, first.Body...)
+	for _, field := range first.Header {
+		if field.Name == "Content-Type" {
+			a.contentType = field.Value
+			continue
+		}
+		a.add(field.Name, field.Value)
 	}
-	return cmp.Or(outcomes[problemOf(err).kind], sendFailed)
+	a.add("Idempotent-Replayed", "true")
+}
+
+// sent is the answer to a mail that a relay has accepted.
+type sent struct {
+	charge
+	to     address.Address
+	result delivery.Result
 }
 
 func writeSent(out *answer, done *sent) {
 	out.json()
-	out.show(&done.standing)
+	out.show(&done.quota)
 	b := append(out.body, `{"status":"sent","id":"`...)
 	b = append(b, done.id[:]...)
 	b = append(b, `","message_id":`...)
-	b = wire.AppendString(b, done.messageID)
+	b = wire.AppendString(b, done.result.MessageID)
 	b = append(b, `,"email":`...)
 	b = wire.AppendString(b, done.to.String())
-	if done.expiresIn > 0 {
+	if done.result.ExpiresIn > 0 {
 		b = append(b, `,"expires_in_ms":`...)
-		b = strconv.AppendInt(b, done.expiresIn, 10)
+		b = strconv.AppendInt(b, done.result.ExpiresIn, 10)
 	}
 	b = append(b, ',')
-	b = appendStanding(b, &done.standing, out)
+	b = appendQuota(b, &done.quota, out)
 	out.body = append(b, '}')
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/message"
+	"github.com/mailgate/mailgate/verify"
 )
 
 // A sendRequest is what POST /send-code asks for, looked at from every side: only the
@@ -100,7 +101,7 @@ func (s *Server) mailProblems(composer *message.Composer, q sendRequest) (wrong 
 		mail.To = checkTo
 	}
 	if !q.own {
-		mail.Code, mail.ExpiresInMS = checkCode, s.with.CodeLife
+		mail.Code, mail.ExpiresInMS = checkCode, verify.DefaultLifetime
 	}
 	for {
 		err, ok := errors.AsType[*message.Error](composer.Check(mail))

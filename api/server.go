@@ -13,27 +13,26 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/countdown"
+	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/secret"
-	"github.com/mailgate/mailgate/verify"
 	"github.com/valyala/fasthttp"
 )
 
 // A Server answers the HTTP API. New makes one; its methods may be called from any
 // goroutine.
 type Server struct {
-	with    Options
-	main    *endpoint
-	ops     *endpoint // nil without Options.Ops
-	metrics *metrics
-	refunds *refunds
-	docs    func() ([]byte, error)
-	script  file // of the countdown
-	types   file // of its interface
-	console consoleFiles
-	works   sync.Pool
+	with     Options
+	main     *endpoint
+	ops      *endpoint // nil without Options.Ops
+	metrics  *metrics
+	delivery *delivery.Service
+	docs     func() ([]byte, error)
+	script   file // of the countdown
+	types    file // of its interface
+	console  consoleFiles
+	works    sync.Pool
 
-	began      int64        // when New made it
-	desk       *verify.Desk // nil where no codes can be checked
+	began      int64 // when New made it
 	tokens     *countdown.Tokens
 	exposition exposition
 	keyless    *keylessShare
@@ -51,7 +50,6 @@ type Server struct {
 	// what a fallback waits for then is not to come.
 	alive, open  context.Context
 	end, closing context.CancelFunc
-	lastTurn     atomic.Pointer[time.Time] // that a Shutdown waits for; nil where it does for any
 	draining     atomic.Bool
 }
 
@@ -100,11 +98,14 @@ func New(o Options) (*Server, error) {
 	s.docs = newDocs(s.with.OpenAPI, s.with.Version)
 	s.alive, s.end = context.WithCancel(context.Background())
 	s.open, s.closing = context.WithCancel(s.alive)
-	if err := s.newApps(); err != nil {
+	s.delivery, err = delivery.New(delivery.Options{
+		Relay: s.with.Relay, Codes: s.with.Codes, Requests: s.with.Requests, StoreTimeout: s.with.StoreTimeout,
+		Now: s.with.Now, Log: s.with.Log, Metrics: s.metrics.delivery(),
+	})
+	if err != nil {
 		return nil, err
 	}
-	s.refunds = newRefunds(s.with, s.metrics)
-	return s, nil
+	return s, s.newApps()
 }
 
 // useSecret makes what rests on the secret, each with a key of its own.
@@ -112,7 +113,7 @@ func (s *Server) useSecret() (err error) {
 	if s.tokens, err = countdown.New(s.with.Secret); err != nil {
 		return fmt.Errorf("api: Secret: %w", err)
 	}
-	if s.names, err = newNames(s.with.Secret, s.with.Now); err != nil {
+	if s.names, err = newNames(s.with.Secret); err != nil {
 		return fmt.Errorf("api: Secret: %w", err)
 	}
 	logged, err := secret.Key(s.with.Secret, mailboxesInLogs)
@@ -120,20 +121,6 @@ func (s *Server) useSecret() (err error) {
 		return fmt.Errorf("api: Secret: %w", err)
 	}
 	s.with.Identity = s.with.Identity.WithLogKey([32]byte(logged))
-	if s.with.Codes == nil {
-		return nil
-	}
-	hasher, err := verify.NewHasher(s.with.Secret)
-	if err != nil {
-		return fmt.Errorf("api: Secret: %w", err)
-	}
-	s.desk, err = verify.NewDesk(verify.Options{
-		Hasher: hasher, Book: s.with.Codes, Guesses: s.with.Guesses, Lifetime: s.with.CodeLife,
-		Patience: s.with.StorePatience, Log: s.with.Log,
-	})
-	if err != nil {
-		return fmt.Errorf("api: Codes: %w", err)
-	}
 	return nil
 }
 

@@ -16,14 +16,13 @@ const handingOver = 5 * time.Second
 // before the end of ctx: it is answered at once then. When ctx ends first, the rest is cut off,
 // with a moment to give back what never left, and ctx's error returned. Otherwise nothing is left
 // running. However much time ctx leaves, giving back takes a few seconds of it at most, or
-// StorePatience: where a history hangs, the log says what stays taken.
+// StoreTimeout: where a history hangs, the log says what stays taken.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.draining.Store(true)
 	defer s.end()
 	pause(ctx, s.with.DrainDelay)
 	if end, bounded := ctx.Deadline(); bounded {
-		last := end.Add(-min(handingOver, time.Until(end)/2))
-		s.lastTurn.Store(&last)
+		s.delivery.Drain(end.Add(-min(handingOver, time.Until(end)/2)))
 	}
 	s.closing()
 	err := s.drain(ctx, s.main)
@@ -32,9 +31,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		s.main.door.cut()
 		inAMoment(ctx, s.handled)
 	}
-	s.refunds.close(ctx)
-	inAMoment(ctx, s.refunds.close) // no time at all, where ctx had enough
-	inAMoment(ctx, s.refunds.cut)
+	s.delivery.Close(ctx)
 	if s.ops != nil { // last, so that it can be watched to the end
 		inAMoment(ctx, func(ctx context.Context) {
 			if s.drain(ctx, s.ops) != nil {

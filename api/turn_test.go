@@ -9,10 +9,10 @@ import (
 
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/mailer/message"
-	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/servertest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/meter"
+	"github.com/mailgate/mailgate/throttle/rules"
 )
 
 // A leaky bucket lets mails out at even distances, however they came.

@@ -11,10 +11,10 @@ import (
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/redisstore"
 	"github.com/mailgate/mailgate/redisstore/redistest"
-	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/cluster"
 	"github.com/mailgate/mailgate/throttle/meter"
+	"github.com/mailgate/mailgate/throttle/rules"
 )
 
 // records are all keys of a Redis, each with its bytes and the moment it is forgotten at.

@@ -10,9 +10,9 @@ import (
 	"os"
 	"testing"
 
-	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/meter"
+	"github.com/mailgate/mailgate/throttle/rules"
 )
 
 // fingerprint is a hash of every file of a directory.

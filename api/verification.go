@@ -54,15 +54,15 @@ func purposeProblems(purpose text) []fieldProblem {
 // verify checks a code, and uses it up if it is right.
 func (s *Server) verify(ctx context.Context, c *call, q verification) (struct{}, error) {
 	c.mailbox = q.of
-	outcome, err := s.desk.Verify(ctx, codeOf(q.of, q.purpose), q.typed)
+	outcome, err := s.delivery.Verify(ctx, q.of, q.purpose, q.typed)
 	if err != nil {
 		s.metrics.verified("failed")
 		return struct{}{}, inWords(err, notChecked)
 	}
-	s.metrics.verified(outcome.Result.String())
+	s.metrics.verified(results[outcome.Result])
 	guesses := charge{
-		standing: ofOne(guessesRule, outcome.Guesses),
-		whom:     "guesses at this mailbox's codes", then: "The next one is looked at",
+		quota: quotaOfOne(guessesRule, q.of.Hash(), outcome.Guesses),
+		whom:  "guesses at this mailbox's codes", then: "The next one is looked at",
 	}
 	switch outcome.Result {
 	case verify.Correct:
@@ -78,10 +78,9 @@ func (s *Server) verify(ctx context.Context, c *call, q verification) (struct{},
 // notChecked is what is said where a history failed: before the guess was counted or after.
 const notChecked = "The code cannot be checked now. This may have cost a guess."
 
-// codeOf is whose codes those mailed to an address are, and what for. They prove this spelling
-// alone.
-func codeOf(to address.Address, purpose string) verify.Recipient {
-	return verify.Recipient{Mailbox: to.Key(), Address: to.String(), Purpose: purpose}
+// results are the words for them in metrics.
+var results = map[verify.Result]string{
+	verify.Expired: "expired", verify.Incorrect: "incorrect", verify.Correct: "correct", verify.Spent: "spent",
 }
 
 func writeVerified(out *answer, _ *struct{}) {
@@ -89,8 +88,8 @@ func writeVerified(out *answer, _ *struct{}) {
 	out.body = append(out.body, `{"verified":true}`...)
 }
 
-// guesses are how those of the mailbox stand, the shortest window first.
-func (s *Server) guesses(ctx context.Context, mailbox address.Address) ([]throttle.Standing, error) {
+// guesses are the limits of guesses at the mailbox's codes, the shortest window first.
+func (s *Server) guesses(ctx context.Context, mailbox address.Address) ([]wire.Limit, error) {
 	if s.with.Guesses == nil {
 		return nil, nil
 	}
@@ -98,7 +97,7 @@ func (s *Server) guesses(ctx context.Context, mailbox address.Address) ([]thrott
 	if err != nil {
 		return nil, fmt.Errorf("looking at the guesses: %w", err)
 	}
-	return wire.AppendLimits(nil, &verdict), nil
+	return wire.AppendLimits(nil, &verdict, ""), nil
 }
 
 // resetGuesses gives the mailbox its guesses back, and reports how many had been spent.

@@ -54,10 +54,6 @@ func readWhatIf(in *incoming) (throttle.Policy, error) {
 // whatIf replays what is on record of mailboxes under other tiers. It does one trial at a
 // time.
 func (s *Server) whatIf(ctx context.Context, c *call, policy throttle.Policy) (trial, error) {
-	surveyor, can := c.live.Rules.Mailbox().(throttle.Surveyor)
-	if !can {
-		return trial{}, &problem{kind: notFound, detail: "What is kept where this server keeps it cannot be gone through."}
-	}
 	if !s.trying.TryLock() {
 		return trial{}, &problem{kind: trialUnderWay, retryAfter: busyRetry}
 	}
@@ -65,7 +61,7 @@ func (s *Server) whatIf(ctx context.Context, c *call, policy throttle.Policy) (t
 	within, cancel := context.WithTimeout(ctx, trialTime)
 	defer cancel()
 	t := newTrial(policy)
-	err := surveyor.Each(within, func(h throttle.History) bool {
+	err := c.live.Rules.Mailbox().Each(within, func(h throttle.History) bool {
 		if t.Complete = t.Mailboxes < mostMailboxes && within.Err() == nil; t.Complete {
 			t.replay(policy, h)
 		}
@@ -83,7 +79,7 @@ func (s *Server) whatIf(ctx context.Context, c *call, policy throttle.Policy) (t
 func newTrial(policy throttle.Policy) trial {
 	t := trial{Tiers: policy.String(), Complete: true}
 	for _, tier := range policy.Tiers() {
-		t.Limits = append(t.Limits, triedTier{tier.Name, tier.Limit, tier.Window, 0})
+		t.Limits = append(t.Limits, triedTier{tier.Name, tier.Limit, tier.Window.Milliseconds(), 0})
 	}
 	return t
 }
@@ -91,7 +87,7 @@ func newTrial(policy throttle.Policy) trial {
 // replay counts one mailbox in.
 func (t *trial) replay(policy throttle.Policy, h throttle.History) {
 	before := t.Refused
-	for v := range throttle.Replay(policy, h) {
+	for v := range policy.Replay(h) {
 		t.Refused++
 		for i := range t.Limits {
 			if t.Limits[i].Name == v.Limit {

@@ -69,7 +69,7 @@ func (r record) begin(l Lease, over token, now, leaseEnds, expires int64) (next 
 	case now < r.lease:
 		return r, Outcome{State: InFlight, RetryAfter: r.lease - now}
 	}
-	return r, Outcome{State: Unknown}
+	return r, Outcome{State: Unknown, Lease: Lease{name: l.name, body: l.body, token: r.token}}
 }
 
 // handOver marks that the mail may leave from now on. Only the holder of a lease that has

@@ -49,8 +49,9 @@ type Outcome struct {
 	State State
 	// Alone reports that the node decided by its own records, because the shared ones are away.
 	Alone bool
-	// Lease is set with Started; and with throttle.ErrUnavailable, since the request may have
-	// begun unheard, for Abandon.
+	// Lease is set with Started; with throttle.ErrUnavailable, since the request may have
+	// begun unheard, for Abandon; and with Unknown, where it is the one that was handed over,
+	// for Finish with an answer that says so.
 	Lease Lease
 	// Previous is set with Started where an earlier attempt ended without a hand-over. Its
 	// mail never left. What it may have charged under this id is to be released before this
@@ -87,10 +88,14 @@ type Lease struct {
 }
 
 // AdmissionID returns the id under which this attempt is charged. No two attempts share one,
-// so an attempt that was too late can release its own charge and no other.
+// so an attempt that was too late can release its own charge and no other. It is zero for an
+// Unknown request that two attempts have handed over.
 func (l Lease) AdmissionID() throttle.ID { return l.token.admission() }
 
 func (t token) admission() (id throttle.ID) {
+	if t == (token{}) {
+		return id
+	}
 	base64.RawURLEncoding.Encode(id[:], t[:6])
 	return id
 }

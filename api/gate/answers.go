@@ -3,7 +3,6 @@ package gate
 import (
 	"errors"
 	"strconv"
-	"strings"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/api/wire"
@@ -12,7 +11,7 @@ import (
 
 // refuse is the 429 of mailgate itself.
 func (g *gate) refuse(c *fiber.Ctx, v throttle.Verdict) error {
-	limits := wire.AppendLimits(nil, &v)
+	limits := wire.AppendLimits(nil, &v, "")
 	b := wire.AppendProblem(make([]byte, 0, 768), wire.Quota, "", wire.QuotaTitle, fiber.StatusTooManyRequests)
 	b = wire.AppendReached(b, &v, "these requests", "The next one is let through")
 	b = append(b, `,"rule":`...)
@@ -55,14 +54,13 @@ func problem(c *fiber.Ctx, status int, wait int64, body []byte) error {
 	return c.Status(status).Send(body)
 }
 
-// setRateLimit writes the headers, unless the handler has written its own.
+// setRateLimit writes the headers through Fiber, so that a middleware in front can read them,
+// unless the handler has written its own.
 func setRateLimit(c *fiber.Ctx, v *throttle.Verdict) {
-	header := &c.Response().Header
-	own := false
-	header.VisitAll(func(name, _ []byte) {
-		own = own || strings.EqualFold(string(name), wire.RateLimit) || strings.EqualFold(string(name), wire.RateLimitPolicy)
-	})
-	if !own {
-		wire.SetRateLimit(header, nil, wire.AppendLimits(nil, v))
+	if c.GetRespHeader(wire.RateLimit) != "" || c.GetRespHeader(wire.RateLimitPolicy) != "" || len(v.Tiers) == 0 {
+		return
 	}
+	limits := wire.AppendLimits(nil, v, "")
+	c.Set(wire.RateLimitPolicy, string(wire.AppendRateLimitPolicy(nil, limits)))
+	c.Set(wire.RateLimit, string(wire.AppendRateLimit(nil, limits)))
 }

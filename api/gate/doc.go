@@ -1,9 +1,9 @@
 // Package gate is a Fiber middleware that lets through as many requests as a
 // throttle.Limiter admits, for each visitor, user or whatever is to be counted apart.
 //
-//	limit, err := meter.NewSlidingWindow(throttle.Tier{Name: "minute", Limit: 30, Window: time.Minute.Milliseconds()}, 60)
+//	limit, err := throttle.NewSlidingWindow(throttle.Tier{Name: "minute", Limit: 30, Window: time.Minute}, 60)
 //	...
-//	protect, err := gate.New(gate.Options{Limiter: memory.New(limit, memory.Options{})})
+//	protect, err := gate.New(gate.Options{Limiter: local.New(store.Table("requests"), limit, nil)})
 //	...
 //	app.Post("/login", protect, login)
 //

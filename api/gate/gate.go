@@ -14,7 +14,7 @@ import (
 // Options say whom to count, and what to tell those who are refused. The limiter is
 // required; everything else has the default that is named there.
 type Options struct {
-	// Limiter decides, such as one of throttle/memory, or of Redis. One whose verdicts
+	// Limiter decides, such as one of throttle/local, or of throttle/cluster. One whose verdicts
 	// have a Delay, that is by a LeakyBucket, holds requests back until their turn, and needs
 	// a deadline in front: see [ErrTurn]. [KeyOfUser], [KeyOf] and [KeyOfPeer]
 	// are the keys it is asked by, for who looks at somebody or resets him.
@@ -49,8 +49,8 @@ type Options struct {
 	// before its turn, which is an [ErrTurn]; calling Next there lets the request through. A
 	// place that was taken all the same has been given back before, for which a store that
 	// fails gets a second at most, and a disk of this machine that hangs as long as it does.
-	// So the request is not counted; unless giving back failed as well, and then it may be.
-	// Where the error is a throttle.ErrUnchanged it certainly is not. A problem of status
+	// So the request is not counted; unless giving back failed as well, or the limiter is a
+	// counter, and then it may be. A problem of status
 	// 503, if nil, which tells nobody the error: one that logs it goes on with [Failed].
 	Failed func(*fiber.Ctx, error) error
 }
@@ -88,71 +88,69 @@ func (g *gate) handle(c *fiber.Ctx) error {
 	id := throttle.NewID()
 	verdict, err := g.Limiter.Take(c.UserContext(), key, id)
 	if err != nil {
-		if !errors.Is(err, throttle.ErrUnchanged) {
-			g.giveBack(c.UserContext(), key, id)
-		}
+		g.giveBackFailed(c.UserContext(), key, id)
 		return g.Failed(c, err)
 	}
 	if !verdict.Allowed {
 		setRateLimit(c, &verdict)
 		return g.Refuse(c, verdict)
 	}
+	taken := throttle.Admission{ID: id, At: verdict.At}
 	if err := held(c.UserContext(), verdict.Delay); err != nil {
-		g.giveBack(c.UserContext(), key, id)
+		g.giveBack(c.UserContext(), key, taken)
 		return g.Failed(c, err)
 	}
-	verdict, err = g.next(c, key, id, verdict)
+	verdict, err = g.next(c, key, taken, verdict)
 	if !g.Quiet {
 		setRateLimit(c, &verdict)
 	}
 	return err
 }
 
-// next lets the request through, and gives its place back where its answer does not count. One
-// whose handler panics is answered by whoever recovers that, with a 500.
-func (g *gate) next(c *fiber.Ctx, key string, id throttle.ID, taken throttle.Verdict) (stands throttle.Verdict, err error) {
+// next lets the request through, and gives its quota back where its answer does not count. One
+// whose handler panics is answered by the middleware that recovers it, with a 500.
+func (g *gate) next(c *fiber.Ctx, key string, taken throttle.Admission, verdict throttle.Verdict) (after throttle.Verdict, err error) {
 	if g.Release == nil {
-		return taken, c.Next()
+		return verdict, c.Next()
 	}
 	ctx, status := c.UserContext(), fiber.StatusInternalServerError
-	stands = taken
+	after = verdict
 	defer func() {
-		if g.Release(status) {
-			stands = g.release(ctx, key, id, taken)
+		if g.Release(status) && g.giveBack(ctx, key, taken) {
+			if v, err := g.Limiter.Peek(ctx, key); err == nil {
+				after = v
+			}
 		}
 	}()
 	err = c.Next()
 	status = statusOf(c, err)
-	return stands, err
-}
-
-// release gives the place back and says how things stand then. If that fails the request
-// has counted, which is the safe side. It has a time of its own: the handler may have ended the
-// request's.
-func (g *gate) release(ctx context.Context, key string, id throttle.ID, taken throttle.Verdict) throttle.Verdict {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTime)
-	defer cancel()
-	if released, err := g.Limiter.Release(ctx, key, id); err != nil || !released {
-		return taken
-	}
-	after, err := g.Limiter.Peek(ctx, key)
-	if err != nil {
-		return taken
-	}
-	return after
+	return after, err
 }
 
 // giveBackTime bounds how long an answer waits for its place to be given back, if the limiter
 // heeds its context: a disk that hangs does not.
 const giveBackTime = time.Second
 
-// giveBack frees the place that a request may have and does not use. Its own time may be
-// up, so there is a moment more; and the answer waits, so that whoever comes back at once
-// does not meet himself. If it fails the request has counted, which is the safe side.
-func (g *gate) giveBack(ctx context.Context, key string, id throttle.ID) {
+// giveBack gives a request's quota back, also where its own time is up, and reports whether
+// that is done. The answer waits for it, so that the next request is not refused because of it. If it
+// fails the request has counted, which is the safe side.
+func (g *gate) giveBack(ctx context.Context, key string, taken throttle.Admission) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTime)
 	defer cancel()
-	_, _ = g.Limiter.Release(ctx, key, id)
+	released, err := g.Limiter.Release(ctx, key, taken)
+	return err == nil && released
+}
+
+// giveBackFailed gives back what a Take that failed may have charged. A counter does not know
+// ids, so there the request may have counted.
+func (g *gate) giveBackFailed(ctx context.Context, key string, id throttle.ID) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTime)
+	defer cancel()
+	if h, ok := g.Limiter.(throttle.Historian); ok {
+		if _, err := h.History(ctx, key); !errors.Is(err, errors.ErrUnsupported) {
+			_, _ = g.Limiter.Release(ctx, key, throttle.Admission{ID: id})
+		}
+	}
 }
 
 // ErrTurn is the kind of error of a request whose context ended before its turn came. Fiber v2

@@ -46,7 +46,7 @@ func AppendReached(b []byte, v *throttle.Verdict, whose, next string) []byte {
 }
 
 // AppendViolated adds violated-policies: the names of those limits that are full.
-func AppendViolated(b []byte, limits []throttle.Standing) []byte {
+func AppendViolated(b []byte, limits []Limit) []byte {
 	b = append(b, `"violated-policies":[`...)
 	start := len(b)
 	for i := range limits {

@@ -39,8 +39,8 @@ func TestSeconds(t *testing.T) {
 func TestWaitsUnderASteppingClock(t *testing.T) {
 	p := throttletest.Policy(t, "minute=1/60s,hour=5/1h")
 	v := throttle.Decide(p, throttle.History{{At: now}}, now-5000)
-	before := throttle.Standing{Tier: throttle.Tier{Name: "before"}, Wait: 7}
-	limits := wire.AppendLimits([]throttle.Standing{before}, &v)
+	before := throttle.TierState{Tier: throttle.Tier{Name: "before"}, Wait: 7}
+	limits := wire.AppendLimits([]throttle.TierState{before}, &v)
 	if wire.Wait(&v) != 65_000 || limits[0] != before || limits[1].Wait != 65_000 || limits[2].Wait != 0 {
 		t.Errorf("%d %v", wire.Wait(&v), limits)
 	}
@@ -69,10 +69,10 @@ func TestSetRateLimit(t *testing.T) {
 
 // Of several full limits all are named, of none none.
 func TestAppendViolated(t *testing.T) {
-	full := func(name string, remaining int) throttle.Standing {
-		return throttle.Standing{Tier: throttle.Tier{Name: name}, Remaining: remaining}
+	full := func(name string, remaining int) throttle.TierState {
+		return throttle.TierState{Tier: throttle.Tier{Name: name}, Remaining: remaining}
 	}
-	for want, limits := range map[string][]throttle.Standing{
+	for want, limits := range map[string][]throttle.TierState{
 		`"violated-policies":[]`:        {full("a", 1)},
 		`"violated-policies":["a","c"]`: {full("a", 0), full("b", 2), full("c", 0)},
 	} {
@@ -99,7 +99,7 @@ func TestNothingToWaitFor(t *testing.T) {
 func TestNothingIsAllocated(t *testing.T) {
 	p := throttletest.Policy(t, "minute=1/60s,hour=5/1h")
 	v := throttle.Decide(p, throttle.History{{At: now}}, now)
-	limits, b := make([]throttle.Standing, 0, 4), make([]byte, 0, 2048)
+	limits, b := make([]throttle.TierState, 0, 4), make([]byte, 0, 2048)
 	if n := testing.AllocsPerRun(100, func() {
 		limits = wire.AppendLimits(limits[:0], &v)
 		b = wire.AppendVerdict(b[:0], &v, limits)

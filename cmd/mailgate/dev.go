@@ -132,7 +132,7 @@ func welcome(p *program, to streams, at net.Addr, relay *sandbox.Server) {
 
   Ctrl-C ends it, and everything is forgotten.
 
-`, "http://"+at.String(), c.APIKeys.First(), c.AdminKeys.First(), relay.URL(), p.content.rules.Mailbox().Tiers, another, strings.Join(p.content.rules.Names(), ", "))
+`, "http://"+at.String(), c.APIKeys.First(), c.AdminKeys.First(), relay.URL(), p.content.rules.Mailbox().Algorithm, another, strings.Join(p.content.rules.Names(), ", "))
 }
 
 // requestLines prints a line for each send and check: the log's handler with another reader.

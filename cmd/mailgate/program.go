@@ -114,7 +114,7 @@ func (p *program) openRecords(o *api.Options) (err error) {
 	if err != nil {
 		return err
 	}
-	o.Ready, o.DegradedSince = p.store.ready, p.store.degradedSince
+	o.Guesses, o.Ready, o.DegradedSince = guesses, p.store.ready, p.store.degradedSince
 	o.Live, err = p.content.live(p.store)
 	return err
 }

@@ -107,7 +107,7 @@ func (p *program) announce(at listeners) {
 		history = "memory"
 	}
 	serving := []any{"address", at.main.Addr().String(), "version", currentVersion(), "history", history,
-		"tiers", p.content.rules.Mailbox().Tiers.String(), "rules", len(p.content.rules.Rules), "actions", len(p.content.rules.Actions),
+		"tiers", p.content.rules.Mailbox().Algorithm.String(), "rules", len(p.content.rules.Rules), "actions", len(p.content.rules.Actions),
 		"rules_digest", p.content.rules.Digest()}
 	if at.ops != nil {
 		serving = append(serving, "ops_address", at.ops.Addr().String())

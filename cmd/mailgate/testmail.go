@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -52,12 +51,8 @@ func composeTest(c *config.Config, to address.Address) (message.Message, error) 
 	if err != nil {
 		return message.Message{}, err
 	}
-	code, err := verify.NewCode(rand.Reader)
-	if err != nil {
-		return message.Message{}, err
-	}
 	return composer.Compose(message.Request{
-		To: to, Code: code, ExpiresInMS: c.CodeLife.Milliseconds(),
+		To: to, Code: verify.NewCode(), ExpiresInMS: c.CodeLife.Milliseconds(),
 		ID: throttle.NewID().String(), NowMS: now(),
 	})
 }

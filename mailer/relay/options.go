@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mailgate/mailgate/clock"
 	"github.com/mailgate/mailgate/internal/breaker"
 )
 
@@ -103,7 +102,7 @@ func (o Options) withDefaults() (Options, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.Now == nil {
-		o.Now = clock.Now
+		o.Now = func() int64 { return time.Now().UnixMilli() }
 	}
 	if o.Hooks.Tried == nil {
 		o.Hooks.Tried = func(string, string, time.Duration) {}

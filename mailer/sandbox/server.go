@@ -18,8 +18,6 @@ import (
 	"time"
 
 	"github.com/emersion/go-smtp"
-
-	"github.com/mailgate/mailgate/clock"
 )
 
 // Options say how a Server behaves. The zero value listens on a free port and keeps 200
@@ -57,7 +55,7 @@ func Start(o Options) (*Server, error) {
 	}
 	s := &Server{now: o.Now, inbox: newInbox(cmp.Or(o.KeepMessages, 200), cmp.Or(o.KeepBytes, 32<<20))}
 	if s.now == nil {
-		s.now = clock.Now
+		s.now = func() int64 { return time.Now().UnixMilli() }
 	}
 	if s.listener, err = net.Listen("tcp", listen); err != nil {
 		return nil, fmt.Errorf("sandbox: listen: %w", err)

@@ -167,6 +167,17 @@ func (s *Set) Release(ctx context.Context, all []Charge) (failed []Charge, err e
 	return failed, err
 }
 
+// ExactCharges returns what the exact rules may have charged the send under an id, by an
+// attempt whose decision is lost.
+func (s *Set) ExactCharges(send Send, id throttle.ID) (all []Charge) {
+	for _, q := range s.questions(send) {
+		if q.rule.Exact {
+			all = append(all, Charge{q.rule.Name, q.rule.By, q.key, throttle.Admission{ID: id}})
+		}
+	}
+	return all
+}
+
 // Reset forgets the mailbox in every rule that counts by it, also where another fails, and
 // reports how many sends MailboxRule forgot.
 func (s *Set) Reset(ctx context.Context, mailbox string) (cleared int, err error) {

@@ -4,31 +4,35 @@ import (
 	"cmp"
 
 	"github.com/mailgate/mailgate/api/wire"
-	"github.com/mailgate/mailgate/rules"
+	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/rules"
 )
 
-// A standing is what rules say, ready to be told: to senders about a mailbox, to callers
-// about an action or about themselves.
-type standing struct {
+// quota is what rules decided, ready to be told: to senders about a mailbox, to callers about
+// an action or about themselves.
+type quota struct {
 	decision rules.Decision
 	// own is the rule whose limits the answer lists: those of decision.Mailbox. Those of
 	// any other that refuses are named with it.
 	own string
+	// partition is what those limits count by, as a keyed hash.
+	partition string
 	// countdown is a token to ask by how long it still lasts; of sends alone.
 	countdown string
 }
 
-// ofSend is the standing of a send.
-func (s *Server) ofSend(d rules.Decision) standing {
+// quotaOf is the quota of a send to a mailbox.
+func (s *Server) quotaOf(mailbox address.Address, d rules.Decision) quota {
 	if d.Verdict.Now == 0 { // no rule applies, so none has read a clock
 		d.Verdict.Now = s.with.Now()
+		d.Verdict.RetryAt = d.Verdict.Now
 	}
-	return standing{decision: d, own: rules.MailboxRule}
+	return quota{decision: d, own: rules.MailboxRule, partition: mailbox.Hash()}
 }
 
-// ofOne is the standing of what one limiter alone decides.
-func ofOne(name string, v throttle.Verdict) standing {
+// quotaOfOne is the quota that one limiter alone decides about.
+func quotaOfOne(name, partition string, v throttle.Verdict) quota {
 	d := rules.Decision{Allowed: v.Allowed, Verdict: v, Mailbox: v, Degraded: v.Degraded}
 	if v.Limit != "" {
 		d.Rule = name
@@ -36,42 +40,42 @@ func ofOne(name string, v throttle.Verdict) standing {
 	if !v.Allowed {
 		d.Refusals = []rules.Refusal{{Rule: name, Verdict: v}}
 	}
-	return standing{decision: d, own: name}
+	return quota{decision: d, own: name, partition: partition}
 }
 
 // note tells the log what the caller is told.
-func (c *call) note(st *standing) {
-	c.rule, c.limit, c.degraded = st.decision.Rule, st.decision.Verdict.Limit, st.decision.Degraded
-	c.wait = wire.Wait(&st.decision.Verdict)
+func (c *call) note(q *quota) {
+	c.rule, c.limit, c.degraded = q.decision.Rule, q.decision.Verdict.Limit, q.decision.Degraded
+	c.wait = wire.Wait(&q.decision.Verdict)
 }
 
 // show puts the limits into the headers; the own ones are then there for the body.
-func (a *answer) show(st *standing) {
-	a.limits = wire.AppendLimits(a.limits[:0], &st.decision.Mailbox)
+func (a *answer) show(q *quota) {
+	a.limits = wire.AppendLimits(a.limits[:0], &q.decision.Mailbox, q.partition)
 	a.own = len(a.limits)
-	for i := range st.decision.Refusals {
-		refusal := &st.decision.Refusals[i]
-		if refusal.Rule == st.own {
+	for i := range q.decision.Refusals {
+		refusal := &q.decision.Refusals[i]
+		if refusal.Rule == q.own {
 			continue
 		}
 		start := len(a.limits)
-		a.limits = wire.AppendLimits(a.limits, &refusal.Verdict)
+		a.limits = wire.AppendLimits(a.limits, &refusal.Verdict, "")
 		for j := start; j < len(a.limits); j++ {
 			a.limits[j].Name = refusal.Rule + "." + a.limits[j].Name
 		}
 	}
 }
 
-// appendStanding adds what every answer about waiting says, without braces. The answer
+// appendQuota adds what every answer about waiting says, without braces. The answer
 // has been shown it.
-func appendStanding(b []byte, st *standing, out *answer) []byte {
+func appendQuota(b []byte, q *quota, out *answer) []byte {
 	b = append(b, `"rule":`...)
-	b = wire.AppendName(b, st.decision.Rule)
+	b = wire.AppendName(b, q.decision.Rule)
 	b = append(b, ',')
-	b = wire.AppendVerdict(b, &st.decision.Verdict, out.limits[:out.own])
-	if st.countdown != "" {
+	b = wire.AppendVerdict(b, &q.decision.Verdict, out.limits[:out.own])
+	if q.countdown != "" {
 		b = append(b, `,"countdown":"`...)
-		b = append(b, st.countdown...)
+		b = append(b, q.countdown...)
 		b = append(b, '"')
 	}
 	return b
@@ -79,19 +83,19 @@ func appendStanding(b []byte, st *standing, out *answer) []byte {
 
 // violatedFrom is where the limits begin that may have been violated: the own ones
 // have not, be they full or not, if their rule refused nothing.
-func (st *standing) violatedFrom(out *answer) int {
-	for i := range st.decision.Refusals {
-		if st.decision.Refusals[i].Rule == st.own {
+func (q *quota) violatedFrom(out *answer) int {
+	for i := range q.decision.Refusals {
+		if q.decision.Refusals[i].Rule == q.own {
 			return 0
 		}
 	}
 	return out.own
 }
 
-// A charge is a standing, and by which reservation if there is one. Who it is about and
-// what may come next are words for a person; those of sends, if empty.
+// charge is a quota, and the id of what was charged if there is one. Who it is about and what
+// may come next are words for a person; those of sends, if empty.
 type charge struct {
-	standing
+	quota
 	id         throttle.ID
 	whom, then string
 }

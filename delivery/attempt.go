@@ -1,0 +1,123 @@
+package delivery
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/mailgate/mailgate/idempotency"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/rules"
+)
+
+// state is how far an attempt has come.
+//
+//	begun ──► charged ──► handedOver ──► answered
+//	  │         │ │           │             ▲
+//	  │         │ └───────────┼─────────────┘  rejected before the text was sent
+//	  └─────────┴─────────────┴──► freed       certainly never left
+type state int8
+
+const (
+	begun      state = iota // nothing is charged
+	charged                 // the rules have admitted the send
+	handedOver              // the mail may leave, unless that could not be recorded
+	answered                // the outcome is final, and its answer is to be kept
+	freed                   // what was charged is given back, and the key is free after it
+)
+
+// transitions are all that there are.
+var transitions = map[state][]state{
+	begun:      {charged, freed},
+	charged:    {handedOver, answered, freed},
+	handedOver: {answered, freed},
+}
+
+// Attempt is one send, from its beginning to its outcome. It is used by one goroutine, for one
+// Send.
+type Attempt struct {
+	service   *Service
+	requestID string
+	state     state
+	from      state       // before state
+	id        throttle.ID // of what is charged, and of the mail
+
+	keyed    bool // it has a lease
+	lease    idempotency.Lease
+	previous throttle.ID // of an attempt that was killed before it handed over
+	alone    bool        // begun without the records that are shared with other nodes
+
+	charges []rules.Charge
+	code    string // issued for the mail
+}
+
+// Attempt begins a send without a key. The id of the request is for the log.
+func (s *Service) Attempt(requestID string) *Attempt {
+	return &Attempt{service: s, requestID: requestID, id: throttle.NewID()}
+}
+
+// Begin begins a send under a key, which needs Options.Requests. It returns an attempt, or the
+// answer to an earlier one, or an *Error.
+func (s *Service) Begin(ctx context.Context, requestID string, name idempotency.Name, body idempotency.Fingerprint) (*Attempt, *idempotency.Answer, error) {
+	o, err := s.o.Requests.Begin(ctx, name, body)
+	if err != nil {
+		// It may have begun all the same. That is undone within the request or not at all.
+		_, _ = s.o.Requests.Abandon(ctx, o.Lease)
+		return nil, nil, failure(err)
+	}
+	a := &Attempt{
+		service: s, requestID: requestID, id: o.Lease.AdmissionID(),
+		keyed: true, lease: o.Lease, previous: o.Previous, alone: o.Alone,
+	}
+	switch o.State {
+	case idempotency.Started:
+		return a, nil, nil
+	case idempotency.Unknown:
+		a.state = handedOver
+		return a, nil, nil
+	case idempotency.Replay:
+		return nil, &o.Answer, nil
+	case idempotency.Mismatch:
+		return nil, nil, &Error{Kind: Mismatch}
+	}
+	return nil, nil, &Error{Kind: InFlight, RetryAfter: o.RetryAfter}
+}
+
+func (a *Attempt) move(to state) {
+	if !slices.Contains(transitions[a.state], to) {
+		panic(fmt.Sprintf("delivery: an attempt moves from %d to %d", a.state, to))
+	}
+	a.from, a.state = a.state, to
+}
+
+// MayHaveLeft reports whether the mail of the attempt may have left.
+func (a *Attempt) MayHaveLeft() bool { return a.state == handedOver || a.state == answered }
+
+// Answered reports whether the outcome is final and its answer is to be kept, for Finish.
+func (a *Attempt) Answered() bool { return a.keyed && a.state == answered }
+
+// Finish keeps the answer for retries under the key, in the background if that fails now.
+func (a *Attempt) Finish(ctx context.Context, answer idempotency.Answer) {
+	if a.Answered() {
+		a.service.refunds.now(ctx, &refund{attempt: a, answer: &answer})
+	}
+}
+
+// Abandon frees the key of an attempt that sends nothing.
+func (a *Attempt) Abandon(ctx context.Context) {
+	a.move(freed)
+	a.service.refunds.now(ctx, &refund{attempt: a})
+}
+
+// handOver records that the mail may leave from now on.
+func (a *Attempt) handOver(ctx context.Context) error {
+	a.move(handedOver)
+	if !a.keyed {
+		return nil
+	}
+	ok, err := a.service.o.Requests.HandOver(ctx, a.lease)
+	if err == nil && !ok {
+		err = errTaken
+	}
+	return err
+}

@@ -1,0 +1,122 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/mailgate/mailgate/idempotency"
+	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/mailgate/mailgate/verify"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// LeaseRest is how much longer than a send the lease of its key must last, so that an attempt
+// can give back what it was charged or keep its answer.
+const LeaseRest = 15 * time.Second
+
+// Options are what a Service works with.
+type Options struct {
+	Relay Relay
+	// Codes keeps codes so that they can be checked. If nil, codes are mailed all the same.
+	Codes *verify.Codes
+	// Requests keeps the answers to sends with a key; nil if there are none. Its lease is a
+	// send's deadline and LeaseRest, or longer.
+	Requests *idempotency.Requests
+	// StoreTimeout bounds each try to give back what was charged or to keep an answer.
+	StoreTimeout time.Duration
+	Now          func() int64 // milliseconds since 1970
+	Log          *slog.Logger
+	Metrics      Metrics
+}
+
+// Metrics are told what a Service does.
+type Metrics struct {
+	Decisions prometheus.Observer    // seconds that the rules took
+	Relays    prometheus.ObserverVec // seconds that a relay took, by outcome
+	Refunds   *prometheus.CounterVec // by RefundDone and RefundGivenUp
+}
+
+// Service sends mails and checks codes. It may be used by any number of goroutines.
+type Service struct {
+	o       Options
+	refunds *refunds
+
+	mu       sync.Mutex
+	draining chan struct{} // closed by Drain
+	last     time.Time     // the last position in a queue that is waited for, after Drain
+}
+
+// New checks the options.
+func New(o Options) (*Service, error) {
+	if o.Relay == nil || o.Now == nil || o.Log == nil || o.StoreTimeout <= 0 {
+		return nil, errors.New("delivery: Relay, Now, Log and StoreTimeout are required")
+	}
+	return &Service{o: o, refunds: newRefunds(o), draining: make(chan struct{})}, nil
+}
+
+// Drain ends the wait of sends whose position in a queue comes at last or later, so that
+// another server can take them on. The zero time ends none.
+func (s *Service) Drain(last time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.last.IsZero() && !last.IsZero() {
+		s.last = last
+		close(s.draining)
+	}
+}
+
+// Close tries once more to give back what could not be given back so far, until ctx ends or a
+// few seconds have passed, and logs what stays charged. It comes after the last send.
+func (s *Service) Close(ctx context.Context) { s.refunds.close(ctx) }
+
+// Verify checks what was typed as the code that was mailed to an address for a purpose, and
+// uses it up if it is right. The error is an *Error. It needs Options.Codes.
+func (s *Service) Verify(ctx context.Context, to address.Address, purpose, typed string) (verify.Outcome, error) {
+	outcome, err := s.o.Codes.Verify(ctx, recipient(to, purpose), typed)
+	if err != nil {
+		return outcome, failure(fmt.Errorf("verifying a code: %w", err))
+	}
+	return outcome, nil
+}
+
+// recipient is whose codes those mailed to an address are. They prove this spelling alone.
+func recipient(to address.Address, purpose string) verify.Recipient {
+	return verify.Recipient{Mailbox: to.Key(), Address: to.String(), Purpose: purpose}
+}
+
+// wait holds a send back for so many milliseconds. One whose position comes after the end of
+// ctx, or of a drain, does not wait for nothing.
+func (s *Service) wait(ctx context.Context, delay int64) error {
+	if delay <= 0 {
+		return nil
+	}
+	length := time.Duration(delay) * time.Millisecond
+	comes := time.Now().Add(length)
+	if end, bounded := ctx.Deadline(); bounded && !end.After(comes) {
+		return tooLate{delay}
+	}
+	timer := time.NewTimer(length)
+	defer timer.Stop()
+	for draining := s.draining; ; draining = nil {
+		select {
+		case <-timer.C:
+			return nil
+		case <-ctx.Done():
+			return tooLate{delay}
+		case <-draining:
+			if !comes.Before(s.last) {
+				return tooLate{delay}
+			}
+		}
+	}
+}
+
+// tooLate is ErrQueue for a send that would have to wait so many milliseconds.
+type tooLate struct{ delay int64 }
+
+func (tooLate) Error() string { return ErrQueue.Error() }
+func (tooLate) Unwrap() error { return ErrQueue }

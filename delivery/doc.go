@@ -1,0 +1,33 @@
+// Package delivery mails codes and checks them. It knows neither HTTP nor SMTP: a caller asks
+// for a [Send], and gets a [Result] or an [Error] whose [Kind] says what became of the mail.
+//
+//	attempt, replay, err := service.Begin(ctx, requestID, name, body) // or service.Attempt(requestID)
+//	result, err := attempt.Send(ctx, send)
+//	if attempt.Answered() {
+//		attempt.Finish(ctx, answer) // the caller's answer to result or err
+//	}
+//
+// A send takes these steps, and each may end it:
+//
+//	rules.Take              all limits admit it and are charged
+//	wait                    until its position in a queue has come
+//	codes.Issue             unless the caller made the code
+//	composer.Compose
+//	relay.Begin             up to the relay's readiness for the text
+//	requests.HandOver       with an Idempotency-Key: the mail may leave from now on
+//	transaction.Commit
+//	requests.Finish         with an Idempotency-Key: the answer is kept
+//
+// # What is charged
+//
+// A mail that certainly never left is given back: its quota, its code and its key. One that
+// may have left stays charged, and its answer is kept, so that no retry sends it again.
+// Rejected and unknown are final in the same way.
+//
+// # Crashes
+//
+// A key whose attempt was killed is in flight until its lease ends. A retry then starts anew
+// if the mail was not handed over, and first gives back what the exact rules were charged. If
+// it was handed over, the mail may have left: the answer is Unknown, and nothing is sent. An
+// attempt that wakes after its lease cannot hand over, and gives back its own charge.
+package delivery

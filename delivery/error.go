@@ -1,0 +1,102 @@
+package delivery
+
+import (
+	"errors"
+
+	"github.com/mailgate/mailgate/mailer/relay"
+	"github.com/mailgate/mailgate/throttle"
+)
+
+// Kind says what became of a send that was not accepted.
+type Kind string
+
+const (
+	// Limited: a limit is reached. Result.Decision says which, and how long to wait.
+	Limited Kind = "denied"
+	// Rejected: a relay refused the mail for good. The send stays charged.
+	Rejected Kind = "rejected"
+	// Unavailable: no relay took the mail. It certainly never left, as with all kinds below
+	// but Unknown and Failed.
+	Unavailable Kind = "unavailable"
+	// Deferred is Unavailable where the relay put the recipient off, which a visitor can
+	// bring about. The visitor's quota stays charged.
+	Deferred Kind = "deferred"
+	// Busy: too many sends wait for a relay, or the position in a queue comes too late.
+	Busy Kind = "busy"
+	// Storage: the records cannot be read or written.
+	Storage Kind = "store-unavailable"
+	// InFlight: another attempt under the key is in progress.
+	InFlight Kind = "in-flight"
+	// Mismatch: the key was used for another request.
+	Mismatch Kind = "mismatch"
+	// Unknown: the mail may have left, and no relay has said so. The send stays charged.
+	Unknown Kind = "unknown"
+	// Failed: a fault of the program. If the mail may have left the send stays charged.
+	Failed Kind = "failed"
+)
+
+// Error is why there is no [Result]. Its text names neither mailbox nor secret.
+type Error struct {
+	Kind Kind
+	// RetryAfter is how many milliseconds to wait before trying again, 0 if that is unknown.
+	RetryAfter int64
+	// Reply is what the relay said, where it said something.
+	Reply *relay.Reply
+	// Result is as far as the send came. With Limited, Rejected and Unknown it has the
+	// Decision. Its ID is that of the mail that may have left, or would have been sent.
+	Result Result
+	Err    error
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	if e.Err == nil {
+		return "send " + string(e.Kind)
+	}
+	return "send " + string(e.Kind) + ": " + e.Err.Error()
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+var (
+	// ErrQueue is the cause of Busy where the send's position in a queue comes too late.
+	ErrQueue = errors.New("the position in the queue comes too late")
+
+	errTaken   = errors.New("the lease ended, so another attempt may have handed the mail over")
+	errUnknown = errors.New("an attempt ended after it handed the mail over")
+)
+
+// failure finds the kind of an error.
+func failure(err error) *Error {
+	e := &Error{Kind: Failed, Err: err}
+	if refused, ok := errors.AsType[*relay.Error](err); ok {
+		e.Kind, e.RetryAfter = relayKinds[refused.Outcome], refused.RetryAfter.Milliseconds()
+		if refused.Deferred {
+			e.Kind = Deferred
+		}
+		if e.Kind == Rejected {
+			e.Reply = refused.Reply
+		}
+		return e
+	}
+	if late, ok := errors.AsType[tooLate](err); ok {
+		e.Kind, e.RetryAfter = Busy, late.delay
+	}
+	if errors.Is(err, throttle.ErrUnavailable) {
+		e.Kind = Storage
+	}
+	return e
+}
+
+var relayKinds = map[relay.Outcome]Kind{
+	relay.Rejected: Rejected, relay.Unavailable: Unavailable, relay.Unknown: Unknown, relay.Busy: Busy,
+}
+
+// outcome is the word of an end in metrics.
+func outcome(err error) string {
+	if err == nil {
+		return "sent"
+	}
+	return string(failure(err).Kind)
+}

@@ -1,0 +1,238 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/mailgate/mailgate/idempotency"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/rules"
+)
+
+const (
+	maxRefunds  = 1024        // in the background at once; one more is given up
+	refundPause = time.Second // between two tries
+	refundLife  = time.Minute // then one is given up
+	refundEnd   = 5 * time.Second
+	moment      = time.Second
+)
+
+// The results in Metrics.Refunds.
+const (
+	RefundDone    = "given-back"
+	RefundGivenUp = "given-up"
+)
+
+// refunds gives back what was charged for mail that certainly never left, and then frees the
+// key of its attempt; it also keeps answers. What fails is tried again in the background.
+type refunds struct {
+	o    Options
+	stop chan struct{}   // closed: the next try is the last
+	life context.Context // ends when nothing is tried any more
+	end  context.CancelFunc
+
+	mu      sync.Mutex
+	waiting int
+	closed  bool
+	all     sync.WaitGroup
+}
+
+// refund is what is to be done, step by step; a step that is done is nil. Charge and code are
+// the attempt's own, and a lease that has ended frees or answers nothing, so it is never too
+// late for a step.
+type refund struct {
+	release func(context.Context) error
+	whose   slog.Attr // a hash
+	id      throttle.ID
+
+	attempt *Attempt // its key is freed, or answered, if it has one
+	answer  *idempotency.Answer
+}
+
+// refund is what is to be done for an attempt that sends nothing.
+func (a *Attempt) refund(q Send, owed []rules.Charge) *refund {
+	r := &refund{attempt: a, id: a.id, whose: slog.String("mailbox", q.Mail.To.Hash())}
+	log, codes, code := a.service.o.Log, a.service.o.Codes, a.code
+	r.release = func(ctx context.Context) (err error) {
+		if owed, err = q.Rules.Release(ctx, owed); len(owed) > 0 {
+			return err
+		}
+		if err != nil { // of a counter, which must not be told twice
+			log.Warn("quota of a rule could not be given back", r.whose, "id", r.id.String(), "cause", err.Error())
+		}
+		if codes == nil || code == "" {
+			return nil
+		}
+		return codes.Revoke(ctx, recipient(q.Mail.To, q.Purpose), code)
+	}
+	return r
+}
+
+// GiveBack gives back, in the background, what a Take that failed may have charged. A counter
+// does not know ids, so there it does nothing. whose is for the log.
+func (s *Service) GiveBack(limiter throttle.Limiter, key string, id throttle.ID, whose slog.Attr) {
+	s.refunds.later(&refund{whose: whose, id: id, release: func(ctx context.Context) error {
+		history, exact := limiter.(throttle.Historian)
+		if !exact {
+			return nil
+		}
+		if _, err := history.History(ctx, key); errors.Is(err, errors.ErrUnsupported) {
+			return nil
+		}
+		_, err := limiter.Release(ctx, key, throttle.Admission{ID: id})
+		return err
+	}})
+}
+
+func newRefunds(o Options) *refunds {
+	r := &refunds{o: o, stop: make(chan struct{})}
+	r.life, r.end = context.WithCancel(context.Background())
+	return r
+}
+
+// now does a refund before the caller is answered, or else later. A request whose time is up
+// still gets a moment for it.
+func (r *refunds) now(ctx context.Context, one *refund) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.o.StoreTimeout)
+	defer cancel()
+	if err := r.try(ctx, one); err != nil {
+		r.later(one)
+	}
+}
+
+// later does a refund in the background.
+func (r *refunds) later(one *refund) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.closed:
+		r.giveUp(one, errStopped)
+	case r.waiting == maxRefunds:
+		r.giveUp(one, errTooMany)
+	default:
+		r.waiting++
+		r.all.Go(func() { r.retry(one) })
+	}
+}
+
+func (r *refunds) retry(one *refund) {
+	defer func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.waiting--
+	}()
+	due := time.Now().Add(refundLife)
+	for {
+		last := r.stopping() || time.Now().After(due)
+		ctx, cancel := context.WithTimeout(r.life, r.o.StoreTimeout)
+		err := r.try(ctx, one)
+		cancel()
+		if err == nil {
+			return
+		}
+		if last || errors.Is(err, errLeaseEnded) {
+			r.giveUp(one, err)
+			return
+		}
+		select {
+		case <-time.After(refundPause):
+		case <-r.stop:
+		}
+	}
+}
+
+func (r *refunds) stopping() bool {
+	select {
+	case <-r.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+var (
+	errStopped    = errors.New("the server has stopped")
+	errTooMany    = errors.New("too many are waiting")
+	errLeaseEnded = errors.New("the lease had ended")
+)
+
+// try does what is still to be done.
+func (r *refunds) try(ctx context.Context, one *refund) error {
+	if one.release != nil {
+		if err := one.release(ctx); err != nil {
+			return err
+		}
+		one.release = nil
+		r.o.Metrics.Refunds.WithLabelValues(RefundDone).Inc()
+	}
+	if one.attempt == nil || !one.attempt.keyed {
+		return nil
+	}
+	if one.answer == nil {
+		_, err := r.o.Requests.Abandon(ctx, one.attempt.lease)
+		return err
+	}
+	kept, err := r.o.Requests.Finish(ctx, one.attempt.lease, *one.answer)
+	if err == nil && !kept {
+		err = errLeaseEnded
+	}
+	return err
+}
+
+func (r *refunds) giveUp(one *refund, why error) {
+	if one.release != nil {
+		r.o.Metrics.Refunds.WithLabelValues(RefundGivenUp).Inc()
+		r.o.Log.Warn("quota could not be given back, and may stay charged until it leaves its windows",
+			one.whose, "id", one.id.String(), "cause", why.Error())
+	}
+	if one.attempt != nil && one.attempt.keyed {
+		r.o.Log.Warn(one.stays(), "request_id", one.attempt.requestID, "cause", why.Error())
+	}
+}
+
+// stays says what a key is that could not be freed or answered.
+func (one *refund) stays() string {
+	switch {
+	case one.answer != nil && one.attempt.from == handedOver:
+		return "an answer could not be kept: its key is in flight until the lease ends, and a retry after that is told that the mail may have left (504)"
+	case one.answer != nil:
+		return "an answer could not be kept: its key is in flight until the lease ends, and with a retry after that the mail is tried anew"
+	case one.attempt.from == handedOver:
+		return "a key could not be freed: it is in flight until the lease ends, and a retry after that is told that the mail may have left (504)"
+	}
+	return "a key could not be freed, and is in flight until its lease ends"
+}
+
+// close tries everything once more, until ctx ends or refundEnd has passed, and at least for a
+// moment. The rest is given up.
+func (r *refunds) close(ctx context.Context) {
+	r.mu.Lock()
+	if !r.closed {
+		r.closed = true
+		close(r.stop)
+	}
+	r.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		r.all.Wait()
+		close(done)
+	}()
+	end, cancel := context.WithTimeout(ctx, max(refundEnd, r.o.StoreTimeout))
+	defer cancel()
+	select {
+	case <-done:
+	case <-end.Done():
+		select {
+		case <-done:
+		case <-time.After(moment):
+		}
+	}
+	r.end()
+	select {
+	case <-done:
+	case <-time.After(moment): // a store that does not heed its context
+	}
+}

@@ -1,0 +1,192 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/mailgate/mailgate/mailer/message"
+	"github.com/mailgate/mailgate/mailer/relay"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/rules"
+	"github.com/mailgate/mailgate/verify"
+)
+
+// Send is a mail that is asked for. Its fields have been validated.
+type Send struct {
+	Rules    *rules.Set
+	Composer *message.Composer
+	// Mail needs neither ID nor NowMS. Without a Code one is issued.
+	Mail    message.Request
+	Purpose string     // of a code that is issued
+	Traits  rules.Send // what the rules count by
+	// Decided, if not nil, frees a resource that the send does not need while it waits for a
+	// queue or a relay. It may be called more than once.
+	Decided func()
+}
+
+// Result is a mail that a relay has accepted.
+type Result struct {
+	ID        throttle.ID
+	MessageID string
+	ExpiresIn int64 // milliseconds that an issued code is right
+	Decision  rules.Decision
+}
+
+// Send sends the mail. The error is an *Error.
+func (a *Attempt) Send(ctx context.Context, q Send) (Result, error) {
+	if a.state == handedOver {
+		return Result{}, a.mayHaveLeft(ctx, q, errUnknown)
+	}
+	result, err := a.take(ctx, q)
+	if err != nil {
+		return Result{}, err
+	}
+	if result.Decision.Delay > 0 {
+		q.decided()
+	}
+	err = a.service.wait(ctx, result.Decision.Delay)
+	if err == nil {
+		err = a.mail(ctx, q, &result)
+	}
+	if err != nil {
+		return Result{}, a.settle(ctx, q, result, err)
+	}
+	a.move(answered)
+	return result, nil
+}
+
+func (q *Send) decided() {
+	if q.Decided != nil {
+		q.Decided()
+	}
+}
+
+// take asks the rules and charges them. What may be charged although nothing is sent is given
+// back in the background, and the key is free after that.
+func (a *Attempt) take(ctx context.Context, q Send) (Result, error) {
+	if a.previous != (throttle.ID{}) {
+		left, err := q.Rules.Release(ctx, q.Rules.ExactCharges(q.Traits, a.previous))
+		if err != nil {
+			return Result{}, a.notAdmitted(ctx, q, left, failure(err))
+		}
+	}
+	began := time.Now()
+	d, err := q.Rules.Take(ctx, q.Traits, a.id)
+	a.service.o.Metrics.Decisions.Observe(time.Since(began).Seconds())
+	if err != nil {
+		return Result{}, a.notAdmitted(ctx, q, d.Charges, failure(err))
+	}
+	if a.alone {
+		d.Degraded, d.Verdict.Degraded = true, true
+	}
+	if !d.Allowed {
+		return Result{}, a.notAdmitted(ctx, q, d.Charges, &Error{Kind: Limited, Result: Result{Decision: d}})
+	}
+	a.move(charged)
+	a.charges = d.Charges
+	return Result{ID: a.id, Decision: d}, nil
+}
+
+func (a *Attempt) notAdmitted(ctx context.Context, q Send, owed []rules.Charge, e *Error) error {
+	if e.Kind != Limited {
+		e.Result.ID = a.id
+	}
+	a.move(freed)
+	if len(owed) > 0 { // the store failed just now
+		a.service.refunds.later(a.refund(q, owed))
+	} else {
+		a.service.refunds.now(ctx, &refund{attempt: a})
+	}
+	return e
+}
+
+// mail makes the mail and hands it to a relay.
+func (a *Attempt) mail(ctx context.Context, q Send, result *Result) error {
+	mail := q.Mail
+	mail.ID, mail.NowMS = a.id.String(), a.service.o.Now()
+	if mail.Code == "" {
+		if err := a.issue(ctx, q, result); err != nil {
+			return err
+		}
+		mail.Code, mail.ExpiresInMS = a.code, result.ExpiresIn
+	}
+	message, err := q.Composer.Compose(mail)
+	if err != nil {
+		return err
+	}
+	result.MessageID = message.ID
+	q.decided()
+	began := time.Now()
+	tx, err := a.service.o.Relay.Begin(ctx, message.From, message.To)
+	if err == nil {
+		if err := a.handOver(ctx); err != nil {
+			tx.Abort()
+			return err
+		}
+		_, err = tx.Commit(ctx, message.Bytes)
+	}
+	a.service.o.Metrics.Relays.WithLabelValues(outcome(err)).Observe(time.Since(began).Seconds())
+	return err
+}
+
+// issue makes a code, which is right before the mail leaves: the visitor may be quick.
+func (a *Attempt) issue(ctx context.Context, q Send, result *Result) (err error) {
+	codes := a.service.o.Codes
+	if codes == nil {
+		a.code, result.ExpiresIn = verify.NewCode(), verify.DefaultLifetime
+		return nil
+	}
+	result.ExpiresIn = codes.Lifetime()
+	a.code, err = codes.Issue(ctx, recipient(q.Mail.To, q.Purpose))
+	return err
+}
+
+// settle ends a send that was charged and not accepted. What certainly never left is given
+// back before it is answered, if the store can be written.
+func (a *Attempt) settle(ctx context.Context, q Send, result Result, err error) error {
+	e := failure(err)
+	e.Result = result
+	if a.stays(e) {
+		a.move(answered)
+		return e
+	}
+	owed := a.charges
+	if e.Kind == Deferred { // or a visitor could let the relay ask about recipients without end
+		owed = slices.DeleteFunc(owed, func(c rules.Charge) bool { return c.By == rules.ByClientIP })
+	}
+	a.move(freed)
+	a.service.refunds.now(ctx, a.refund(q, owed))
+	if errors.Is(err, errTaken) {
+		return a.mayHaveLeft(ctx, q, errTaken)
+	}
+	return e
+}
+
+// stays reports whether the send stays charged: the relay refused the mail for good, or the
+// mail may have left. An error that is not known proves nothing.
+func (a *Attempt) stays(e *Error) bool {
+	switch e.Kind {
+	case Rejected:
+		return true
+	case Unknown, Failed:
+		return a.state == handedOver && !errors.Is(e, relay.ErrUnsendable) && !errors.Is(e, errTaken)
+	}
+	return false
+}
+
+// mayHaveLeft is the answer about a mail that another attempt under the key has handed over, or
+// may have. Where the rules cannot be asked there is no answer to keep.
+func (a *Attempt) mayHaveLeft(ctx context.Context, q Send, why error) error {
+	d, err := q.Rules.Peek(ctx, q.Traits)
+	if err != nil {
+		return failure(err)
+	}
+	e := &Error{Kind: Unknown, Result: Result{Decision: d}, Err: why}
+	if a.state == handedOver {
+		e.Result.ID = a.id
+		a.move(answered)
+	}
+	return e
+}
