@@ -69,7 +69,7 @@ func TestTake_ReplyLost_UnavailableAndGivenBack(t *testing.T) {
 	server := redistest.Alone(t)
 	n := openOn(t, t.TempDir(), server.Addr)
 	n.admit(t, "alice", false) // the script is known
-	n.loseReply("evalsha")
+	n.loseReply(writeHash(t))
 	n.mailboxLost(t, "alice")
 	if s := n.State(); s.Degraded || s.Journal != 1 {
 		t.Errorf("after a lost reply: %+v", s)
@@ -120,7 +120,7 @@ func TestTell_ReplyLost_ToldTwiceCountedOnce(t *testing.T) {
 	server.Kill()
 	n.admit(t, "alice", true)
 	server.Restart(t)
-	n.loseReply("eval")
+	n.loseReply(writeText)
 	n.Start()
 	servertest.Eventually(t, "a reply to be lost", n.lost)
 	n.awaitHealthy(t)

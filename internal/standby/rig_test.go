@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -108,6 +109,19 @@ type faults struct{ word atomic.Pointer[string] }
 func (f *faults) loseReply(word string) { f.word.Store(&word) }
 
 func (f *faults) lost() bool { return f.word.Load() == nil }
+
+// writeText is in the command by which a keyed store writes to a Redis that does not know the script
+// yet, and writeHash in that to one that does.
+const writeText = "Replaces a value"
+
+func writeHash(t *testing.T) string {
+	t.Helper()
+	source, err := os.ReadFile("../keyed/swap.lua")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return redis.NewScript(string(source)).Hash()
+}
 
 type losing struct {
 	net.Conn
