@@ -148,33 +148,59 @@ func TestRelease_InOutage_TakesItOffRedisToo(t *testing.T) {
 	}
 }
 
-// A counter knows no ids: a release that might be told twice is not told.
-func TestRelease_Counter_NeverToldTwice(t *testing.T) {
+// takeAction has the counter admit one.
+func (n *node) takeAction(t *testing.T) throttle.Admission {
+	t.Helper()
+	id := throttle.NewID()
+	v, err := n.action.Take(t.Context(), "caller", id)
+	if err != nil || !v.Allowed {
+		t.Fatalf("admitted %v, %v", v.Allowed, err)
+	}
+	return throttle.Admission{ID: id, At: v.At}
+}
+
+func (n *node) releaseAction(t *testing.T, a throttle.Admission) {
+	t.Helper()
+	if released, err := n.action.Release(t.Context(), "caller", a); err != nil || !released {
+		t.Errorf("released %v, %v", released, err)
+	}
+}
+
+func (n *node) actionsLeft(t *testing.T, want int) {
+	t.Helper()
+	if v, err := n.action.Peek(t.Context(), "caller"); err != nil || v.Degraded || v.Remaining() != want {
+		t.Errorf("%d remain, alone %v, %v; want %d", v.Remaining(), v.Degraded, err, want)
+	}
+}
+
+func TestRelease_CounterInOutage_TakesItOffRedisToo(t *testing.T) {
+	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
+	n := start(t, server)
+	before := n.takeAction(t)
+	server.Kill()
+	during := n.takeAction(t)
+	n.takeAction(t)
+	n.releaseAction(t, during)
+	n.releaseAction(t, before)
+	server.Restart(t)
+	n.awaitHealthy(t)
+	n.actionsLeft(t, 2)
+}
+
+// A counter knows no ids, so its release is not told again when the reply was lost.
+func TestTell_CounterReleaseReplyLost_NotToldTwice(t *testing.T) {
 	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
 	n := openOn(t, t.TempDir(), server.Addr)
-	take := func() throttle.Admission {
-		id := throttle.NewID()
-		v, err := n.action.Take(t.Context(), "caller", id)
-		if err != nil || !v.Allowed {
-			t.Fatalf("admitted %v, %v", v.Allowed, err)
-		}
-		return throttle.Admission{ID: id, At: v.At}
-	}
-	before := take()
+	a := n.takeAction(t)
+	n.takeAction(t)
 	server.Kill()
-	during := take()
-	take()
-	for _, a := range []throttle.Admission{during, before} {
-		if released, err := n.action.Release(t.Context(), "caller", a); err != nil || !released {
-			t.Errorf("released %v, %v", released, err)
-		}
-	}
+	n.releaseAction(t, a)
 	server.Restart(t)
+	n.loseReply(writeText)
 	n.Start()
+	servertest.Eventually(t, "a reply to be lost", n.lost)
 	n.awaitHealthy(t)
-	if v, err := n.action.Peek(t.Context(), "caller"); err != nil || v.Degraded || v.Remaining() != 2 {
-		t.Errorf("%d remain, alone %v, %v; want 2", v.Remaining(), v.Degraded, err)
-	}
+	n.actionsLeft(t, 2)
 }
 
 func TestReset_InOutage_Unavailable(t *testing.T) {

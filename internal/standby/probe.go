@@ -52,24 +52,29 @@ func (s *Standby) suspect(m *master) (probed <-chan struct{}) {
 // probeClient returns a client of its own for a master, with one connection and without the
 // hooks of the program's.
 func (s *Standby) probeClient(address string) redis.UniversalClient {
-	of, ok := s.o.Client.(*redis.Client)
-	if cluster, isCluster := s.o.Client.(*redis.ClusterClient); isCluster {
-		if address == "" {
-			o := *cluster.Options()
-			o.PoolSize, o.MinIdleConns, o.MaxRetries, o.DialerRetries, o.ContextTimeoutEnabled = 1, 0, -1, 1, true
-			o.DialTimeout, o.ReadTimeout, o.WriteTimeout = s.o.Timeout, s.o.Timeout, s.o.Timeout
-			return redis.NewClusterClient(&o)
+	switch client := s.o.Client.(type) {
+	case *redis.ClusterClient:
+		if key, _ := s.probeKey(address); address != "" {
+			if node, err := client.MasterForKey(ended, key); err == nil {
+				return s.alike(node)
+			}
 		}
-		key, _ := s.probeKey(address)
-		node, err := cluster.MasterForKey(ended, key)
-		of, ok = node, err == nil
+		o := *client.Options()
+		o.PoolSize, o.MinIdleConns, o.MaxRetries, o.DialerRetries, o.ContextTimeoutEnabled = 1, 0, -1, 1, true
+		o.DialTimeout, o.ReadTimeout, o.WriteTimeout = s.o.Timeout, s.o.Timeout, s.o.Timeout
+		return redis.NewClusterClient(&o)
+	case *redis.Client:
+		return s.alike(client)
+	default:
+		panic("standby: the client is neither a redis.Client nor a redis.ClusterClient")
 	}
-	if !ok {
-		return s.o.Client
-	}
-	o := *of.Options()
+}
+
+func (s *Standby) alike(client *redis.Client) *redis.Client {
+	o := *client.Options()
 	o.PoolSize, o.MinIdleConns, o.MaxRetries, o.DialerRetries, o.ContextTimeoutEnabled = 1, 0, -1, 1, true
 	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = s.o.Timeout, s.o.Timeout, s.o.Timeout
+	o.PushNotificationProcessor = nil // is of one client
 	return redis.NewClient(&o)
 }
 
