@@ -171,15 +171,17 @@ func TestRequests_DoneAlone_RedisIsTold(t *testing.T) {
 	}
 }
 
-// A step whose reply was lost may have been taken, so it is not taken alone as well.
-func TestRequests_ReplyLost_NotTakenAlone(t *testing.T) {
+// A step whose reply was lost may have been taken, so it is not taken alone as well, also where
+// Redis has been away since.
+func TestUpdate_ReplyLostAsRedisDies_NotTakenAlone(t *testing.T) {
 	server := redistest.Alone(t)
 	n := start(t, server)
-	n.begin(t, idempotency.Started, false)
+	n.issue(t)
+	n.onLoss = server.Kill
 	n.loseReply(writeHash(t))
-	_, err := n.requests.Begin(t.Context(), idempotency.Name{Caller: "shop", Key: "order-2"}, print)
+	code, err := n.codes.Issue(t.Context(), alice)
 	unavailable(t, err)
-	if s := n.State(); s.Alone || s.Journal != 0 || !n.lost() {
+	if s := n.State(); !s.Alone || s.Journal != 0 || !n.lost() || code != "" {
 		t.Errorf("after a lost reply: %+v", s)
 	}
 }

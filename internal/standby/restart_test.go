@@ -1,6 +1,7 @@
 package standby_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strings"
@@ -9,9 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mailgate/mailgate/internal/keyed"
 	"github.com/mailgate/mailgate/internal/redistest"
 	"github.com/mailgate/mailgate/servertest"
 	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/local"
 )
 
 const addrVariable = "STANDBY_TEST_REDIS"
@@ -118,19 +121,75 @@ func TestTake_RedisComesAndGoes_NeverMoreThanTheTiers(t *testing.T) {
 	t.Logf("%d admitted alone, %d together", alone.Load(), together.Load())
 }
 
-// A slower clock of the machine opens no window early: the node's own goes on from Redis's.
-func TestClock_Restart_GoesOnFromRedis(t *testing.T) {
+// early is a shared limiter whose clock is an hour ahead of the machine's.
+type early struct{ throttle.Limiter }
+
+func (e early) Take(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
+	v, err := e.Limiter.Take(ctx, key, id)
+	v.Now, v.At = v.Now+hour, v.At+hour
+	return v, err
+}
+
+// The node's clock is Redis's, in an outage and after a restart in it.
+func TestClock_InOutage_GoesOnFromRedis(t *testing.T) {
 	server := redistest.Alone(t)
 	dir := t.TempDir()
 	n := openOn(t, dir, server.Addr)
-	n.admit(t, "alice", false)
-	offset := n.clock.Now() - time.Now().UnixMilli()
-	if offset < -1000 || offset > 1000 {
-		t.Errorf("the clock is %d ms from the server's on one machine", offset)
+	n.mailbox = n.Limiter("mailbox", tiers, early{onRedis{keyed.Redis(n.client, prefix+":mailbox"), tiers}}, n.own)
+	together := n.admit(t, "alice", false)
+	server.Kill()
+	alone := n.admit(t, "alice", true)
+	if after := alone.At - together.At; after < 0 || after > hour/2 {
+		t.Errorf("a send alone is on record %d ms after the one before", after)
 	}
 	before := n.clock.Now()
 	n.end()
 	if n = openOn(t, dir, server.Addr); n.clock.Now() < before {
 		t.Errorf("the clock was at %d, and is at %d after a restart", before, n.clock.Now())
+	}
+}
+
+// slow is a shared limiter whose decisions arrive when they may.
+type slow struct {
+	throttle.Limiter
+	decided, arrive chan struct{}
+}
+
+func (s slow) Take(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
+	v, err := s.Limiter.Take(ctx, key, id)
+	s.decided <- struct{}{}
+	<-s.arrive
+	return v, err
+}
+
+// A decision by Redis that is still on its way when the master goes away counts for the node alone.
+func TestTake_RedisDecidesAtTheSwitch_NodeAloneCountsIt(t *testing.T) {
+	server := redistest.Alone(t)
+	n := start(t, server)
+	one := policy("day=1/24h")
+	s := slow{onRedis{keyed.Redis(n.client, prefix+":one"), one}, make(chan struct{}), make(chan struct{})}
+	l := n.Limiter("one", one, s, local.New(n.store.Table("one"), one, n.clock.Now))
+	verdicts := make(chan throttle.Verdict, 2)
+	take := func() {
+		v, err := l.Take(t.Context(), "alice", throttle.NewID())
+		if err != nil {
+			t.Error(err)
+		}
+		verdicts <- v
+	}
+	go take()
+	<-s.decided
+	server.Kill()
+	n.awaitAlone(t)
+	go take()
+	select {
+	case v := <-verdicts:
+		t.Errorf("the node decided alone meanwhile: admitted %v", v.Allowed)
+		verdicts <- v
+	case <-time.After(100 * time.Millisecond): // it waits
+	}
+	close(s.arrive)
+	if a, b := <-verdicts, <-verdicts; a.Allowed == b.Allowed {
+		t.Errorf("admitted %v and %v, want one", a.Allowed, b.Allowed)
 	}
 }

@@ -103,7 +103,10 @@ func history(t *testing.T, client redis.UniversalClient, key string) (h throttle
 }
 
 // faults loses the replies of Redis to this node.
-type faults struct{ word atomic.Pointer[string] }
+type faults struct {
+	word   atomic.Pointer[string]
+	onLoss func() // if set, before the connection ends
+}
 
 // loseReply ends the connection in place of the reply to the next command with the word.
 func (f *faults) loseReply(word string) { f.word.Store(&word) }
@@ -139,6 +142,9 @@ func (l *losing) Write(b []byte) (int, error) {
 func (l *losing) Read(b []byte) (int, error) {
 	n, err := l.Conn.Read(b)
 	if err == nil && l.pending {
+		if l.onLoss != nil {
+			l.onLoss()
+		}
 		_ = l.Conn.Close()
 		return 0, io.EOF
 	}
