@@ -2,7 +2,7 @@ package breaker
 
 import "sync"
 
-// A Circuit is a Rule at work.
+// Circuit is a Rule at work.
 type Circuit struct {
 	rule    Rule
 	now     func() int64
@@ -12,7 +12,7 @@ type Circuit struct {
 	state State
 }
 
-// NewCircuit makes a closed one. Now is its clock, in milliseconds. Changed is called when
+// NewCircuit returns a closed Circuit. Now is its clock, in milliseconds. Changed is called when
 // it opens and when it closes, and may ask it.
 func NewCircuit(r Rule, now func() int64, changed func(open bool)) *Circuit {
 	return &Circuit{rule: r, now: now, changed: changed}
@@ -27,7 +27,7 @@ func (c *Circuit) Ask() Pass {
 	return p
 }
 
-// Rest is for how many milliseconds nobody passes; while a trial is under way, which may end
+// Rest is for how many milliseconds no call passes; while a trial is under way, which may end
 // earlier, when to ask again.
 func (c *Circuit) Rest() int64 {
 	c.mu.Lock()
@@ -37,14 +37,14 @@ func (c *Circuit) Rest() int64 {
 }
 
 // Open reports whether it has opened, and no trial has closed it since. It may be open when
-// the rest is over: until then nobody has asked, or the trial is under way.
+// the cooldown is over, before a trial has ended.
 func (c *Circuit) Open() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.state.Open()
 }
 
-// Settle takes in what came of a pass.
+// Settle records the outcome of a pass.
 func (c *Circuit) Settle(p Pass, o Outcome) {
 	c.mu.Lock()
 	before := c.state.Open()

@@ -1,10 +1,10 @@
-// Package breaker leaves alone for a while what keeps failing, so that not everybody who
-// would ask it pays for finding that out anew.
+// Package breaker is a circuit breaker: what keeps failing is not asked for a while, so that
+// not every call pays for finding that out anew.
 //
-// A [Rule] is the decision, pure steps on a small [State]: closed it lets everybody
-// through; after so many failures in a row it is open, and lets nobody through until the
-// rest is over; then one trial, whose outcome closes it or prolongs the rest. A [Circuit]
-// is a rule at work, for any number of goroutines.
+// A [Rule] is the decision, pure steps on a small [State]. Closed, every call passes. After
+// so many failures in a row it opens, and no call passes until the cooldown is over. Then
+// one trial passes, whose outcome closes it or doubles the cooldown. A [Circuit] is a Rule
+// for any number of goroutines.
 //
 //	pass := circuit.Ask()
 //	if !pass.OK {
@@ -16,14 +16,14 @@ package breaker
 
 import "time"
 
-// A Rule says when to leave alone, and for how long. All of it must be given.
+// Rule says when a circuit opens, and for how long. Every field is required.
 type Rule struct {
 	Failures    int           // in a row, after which it opens
-	Cooldown    time.Duration // the first rest; each failed trial doubles it
-	MaxCooldown time.Duration // the longest; no trial makes a rest shorter
+	Cooldown    time.Duration // the first; each failed trial doubles it
+	MaxCooldown time.Duration // the longest; no trial makes a cooldown shorter
 }
 
-// A State is all that a rule remembers. The zero State is closed and knows of no failure.
+// State is all that a Rule remembers. The zero State is closed, without failures.
 type State struct {
 	failures int   // in a row, while closed
 	reopens  int64 // when a trial may be made; 0 while closed
@@ -31,35 +31,35 @@ type State struct {
 	trying   bool  // a trial is under way
 }
 
-// Open reports whether asking is over until a trial is answered.
+// Open reports whether calls are refused until a trial is answered.
 func (s State) Open() bool { return s.reopens != 0 }
 
-// A Pass is the answer to who wants to ask.
+// Pass says whether a call may be made.
 type Pass struct {
 	OK    bool
 	Trial bool  // the outcome decides whether it closes
 	Wait  int64 // milliseconds until asking again may help; 0 if OK
 }
 
-// An Outcome is what was learnt by asking.
+// Outcome is what a call told.
 type Outcome int
 
 const (
-	Answered  Outcome = iota + 1 // it does its work
+	Answered  Outcome = iota + 1 // it works
 	Failed                       // it does not
-	Reached                      // it is there, and what kept it then may be the asker's doing
-	NotJudged                    // nothing was learnt: the asker gave up, say
+	Reached                      // it is there, and what failed then may be the caller's doing
+	NotJudged                    // nothing was learnt, as when the caller gave up
 )
 
-// AfterTrial is how many milliseconds later to come again while a trial is under way.
+// AfterTrial is when to ask again while a trial is under way, in milliseconds.
 const AfterTrial = 1000
 
-// Ask says whether one may ask now.
+// Ask decides whether a call may be made now.
 func (r Rule) Ask(s State, now int64) (State, Pass) {
 	if s.reopens == 0 {
 		return s, Pass{OK: true}
 	}
-	// A clock that steps back prolongs no rest beyond its length.
+	// A clock that steps back prolongs no cooldown beyond its length.
 	s.reopens = min(s.reopens, now+s.rest)
 	switch {
 	case now < s.reopens:
@@ -71,7 +71,7 @@ func (r Rule) Ask(s State, now int64) (State, Pass) {
 	return s, Pass{OK: true, Trial: true}
 }
 
-// Settle takes in what came of a pass that was OK. While open only the trial counts:
+// Settle records the outcome of a pass that was OK. While open only the trial counts:
 // stragglers from before are ignored.
 func (r Rule) Settle(s State, now int64, p Pass, o Outcome) State {
 	if p.Trial {
