@@ -32,7 +32,7 @@ func (n *node) verify(t testing.TB, code string, want verify.Result) {
 
 func TestCodes_InOutage_OnlyThoseMadeAloneAreChecked(t *testing.T) {
 	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
-	n, other := start(t, server), start(t, server)
+	n, other := start(t, server.URL()), start(t, server.URL())
 	shared := n.issue(t)
 	server.Kill()
 	n.awaitAlone(t)
@@ -45,7 +45,7 @@ func TestCodes_InOutage_OnlyThoseMadeAloneAreChecked(t *testing.T) {
 	n.verify(t, used, verify.Correct)
 	_, err = n.codes.Verify(t.Context(), alice, used)
 	unavailable(t, err)
-	server.Restart(t)
+	server.Restart()
 	n.awaitHealthy(t)
 	other.awaitHealthy(t)
 	for _, code := range []string{shared, alone, used} { // the right code has ended all of them
@@ -55,11 +55,11 @@ func TestCodes_InOutage_OnlyThoseMadeAloneAreChecked(t *testing.T) {
 
 func TestCodes_MadeAlone_RightOnRedisOnce(t *testing.T) {
 	server := redistest.Alone(t)
-	n, other := start(t, server), start(t, server)
+	n, other := start(t, server.URL()), start(t, server.URL())
 	server.Kill()
 	n.awaitAlone(t)
 	code := n.issue(t)
-	server.Restart(t)
+	server.Restart()
 	n.awaitHealthy(t)
 	other.awaitHealthy(t)
 	other.verify(t, code, verify.Correct)
@@ -73,20 +73,20 @@ func TestCodes_MadeAlone_RightOnRedisOnce(t *testing.T) {
 // A code that Redis was told of unheard is not right at the node any more, and right at Redis once.
 func TestCodes_TellingLost_RightOnce(t *testing.T) {
 	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
-	n, other := openOn(t, t.TempDir(), server.Addr), start(t, server)
-	n.admit(t, "warm", false)
+	proxy := redistest.Proxy(t, server.Addr)
+	n, other := open(t, t.TempDir(), proxy.URL()), start(t, server.URL())
 	server.Kill()
 	n.awaitAlone(t)
 	code := n.issue(t)
-	server.Restart(t)
+	server.Restart()
 	servertest.Eventually(t, "Redis to be back", func() bool {
 		_, err := n.mailbox.Peek(context.Background(), "other")
 		return err == nil && !n.State().Alone
 	})
-	n.loseReply(writeText)
+	proxy.CutReplies(1, valueWritten)
 	_, err := n.codes.Issue(t.Context(), alice)
 	unavailable(t, err)
-	if !n.lost() {
+	if proxy.Sent(valueWritten) != 1 {
 		t.Fatal("no reply was lost")
 	}
 	other.awaitHealthy(t)
@@ -96,7 +96,7 @@ func TestCodes_TellingLost_RightOnce(t *testing.T) {
 	unavailable(t, err)
 	second := n.issue(t) // is checked alone
 	n.verify(t, second, verify.Correct)
-	server.Restart(t)
+	server.Restart()
 	n.Start()
 	n.awaitHealthy(t)
 	other.awaitHealthy(t)
@@ -131,7 +131,7 @@ var answer = idempotency.Answer{Status: 202, Body: []byte("sent")}
 
 func TestRequests_Mirrored_RetryInOutageIsAnswered(t *testing.T) {
 	server := redistest.Alone(t)
-	n := start(t, server)
+	n := start(t, server.URL())
 	n.finish(t, n.begin(t, idempotency.Started, false).Lease)
 	server.Kill()
 	n.awaitAlone(t)
@@ -142,7 +142,7 @@ func TestRequests_Mirrored_RetryInOutageIsAnswered(t *testing.T) {
 
 func TestRequests_BegunOnRedis_NotHandedOverAlone(t *testing.T) {
 	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
-	n, other := start(t, server), start(t, server)
+	n, other := start(t, server.URL()), start(t, server.URL())
 	lease := n.begin(t, idempotency.Started, false).Lease
 	server.Kill()
 	n.awaitAlone(t)
@@ -151,7 +151,7 @@ func TestRequests_BegunOnRedis_NotHandedOverAlone(t *testing.T) {
 	if freed, err := n.requests.Abandon(t.Context(), lease); err != nil || !freed {
 		t.Errorf("freed %v, %v", freed, err)
 	}
-	server.Restart(t)
+	server.Restart()
 	n.awaitHealthy(t)
 	other.awaitHealthy(t)
 	other.begin(t, idempotency.Started, false)
@@ -159,11 +159,11 @@ func TestRequests_BegunOnRedis_NotHandedOverAlone(t *testing.T) {
 
 func TestRequests_DoneAlone_RedisIsTold(t *testing.T) {
 	server := redistest.Alone(t)
-	n, other := start(t, server), start(t, server)
+	n, other := start(t, server.URL()), start(t, server.URL())
 	server.Kill()
 	n.awaitAlone(t)
 	n.finish(t, n.begin(t, idempotency.Started, true).Lease)
-	server.Restart(t)
+	server.Restart()
 	n.awaitHealthy(t)
 	other.awaitHealthy(t)
 	if o := other.begin(t, idempotency.Replay, false); !bytes.Equal(o.Answer.Body, answer.Body) {
@@ -175,13 +175,21 @@ func TestRequests_DoneAlone_RedisIsTold(t *testing.T) {
 // Redis has been away since.
 func TestUpdate_ReplyLostAsRedisDies_NotTakenAlone(t *testing.T) {
 	server := redistest.Alone(t)
-	n := start(t, server)
+	proxy := redistest.Proxy(t, server.Addr)
+	n := start(t, proxy.URL())
 	n.issue(t)
-	n.onLoss = server.Kill
-	n.loseReply(writeHash(t))
-	code, err := n.codes.Issue(t.Context(), alice)
-	unavailable(t, err)
-	if s := n.State(); !s.Alone || s.Journal != 0 || !n.lost() || code != "" {
+	server.Pause()
+	issued := make(chan error)
+	go func() {
+		_, err := n.codes.Issue(t.Context(), alice)
+		issued <- err
+	}()
+	sent := proxy.Sent("evalsha")
+	servertest.Eventually(t, "Redis to be asked", func() bool { return proxy.Sent("evalsha") > sent })
+	server.Kill()
+	unavailable(t, <-issued)
+	n.awaitAlone(t)
+	if s := n.State(); s.Journal != 0 {
 		t.Errorf("after a lost reply: %+v", s)
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 func TestTake_RedisKilled_GoesOnAloneAndTellsItAll(t *testing.T) {
 	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
-	n := start(t, server)
+	n := start(t, server.URL())
 	first := n.admit(t, "alice", false)
 	server.Kill()
 	second, third := n.admit(t, "alice", true), n.admit(t, "alice", true)
@@ -25,11 +25,13 @@ func TestTake_RedisKilled_GoesOnAloneAndTellsItAll(t *testing.T) {
 	if err := n.Ready(t.Context()); err != nil {
 		t.Errorf("in the outage: %v", err)
 	}
-	server.Restart(t)
+	server.Restart()
 	n.awaitHealthy(t)
 	got := history(t, server.Client(), "alice")
-	if len(got) != 3 || got.Find(first.ID) < 0 || got[1] != second || got[2] != third {
-		t.Errorf("Redis has %v", got)
+	for _, a := range []throttle.Admission{first, second, third} {
+		if i := got.Find(a.ID); len(got) != 3 || i < 0 || got[i] != a {
+			t.Errorf("Redis has %v, want three and %v", got, a)
+		}
 	}
 	if s := n.State(); s.Told != 2 || s.Since != 0 {
 		t.Errorf("after the outage: %+v", s)
@@ -46,10 +48,10 @@ func TestTake_RedisKilled_GoesOnAloneAndTellsItAll(t *testing.T) {
 // given back.
 func TestTake_RedisHangs_UnavailableThenAlone(t *testing.T) {
 	server := redistest.Alone(t)
-	n := start(t, server)
+	n := start(t, server.URL())
 	n.admit(t, "alice", false)
-	server.Stop()
-	defer server.Continue()
+	server.Pause()
+	defer server.Resume()
 	_, err := n.mailbox.Take(t.Context(), "alice", throttle.NewID())
 	unavailable(t, err)
 	if s := n.State(); s.Alone || s.Journal != 1 {
@@ -58,7 +60,7 @@ func TestTake_RedisHangs_UnavailableThenAlone(t *testing.T) {
 	n.awaitAlone(t)
 	n.admit(t, "alice", true)
 	n.admit(t, "alice", true)
-	server.Continue()
+	server.Resume()
 	n.awaitHealthy(t)
 	if got := history(t, server.Client(), "alice"); len(got) != 3 {
 		t.Errorf("Redis has %d sends, want 3", len(got))
@@ -67,11 +69,14 @@ func TestTake_RedisHangs_UnavailableThenAlone(t *testing.T) {
 
 func TestTake_ReplyLost_UnavailableAndGivenBack(t *testing.T) {
 	server := redistest.Alone(t)
-	n := openOn(t, t.TempDir(), server.Addr)
+	proxy := redistest.Proxy(t, server.Addr)
+	n := open(t, t.TempDir(), proxy.URL())
 	n.admit(t, "alice", false) // the script is known
-	n.loseReply(writeHash(t))
-	n.mailboxLost(t, "alice")
-	if s := n.State(); s.Degraded || s.Journal != 1 {
+	proxy.CutReplies(1, "evalsha")
+	id := throttle.NewID()
+	_, err := n.mailbox.Take(t.Context(), "alice", id)
+	unavailable(t, err)
+	if s := n.State(); s.Degraded || s.Journal != 1 || history(t, server.Client(), "alice").Find(id) < 0 {
 		t.Errorf("after a lost reply: %+v", s)
 	}
 	n.Start()
@@ -81,26 +86,16 @@ func TestTake_ReplyLost_UnavailableAndGivenBack(t *testing.T) {
 	}
 }
 
-// mailboxLost takes until the reply to the write was lost.
-func (n *node) mailboxLost(t *testing.T, key string) {
-	t.Helper()
-	_, err := n.mailbox.Take(t.Context(), key, throttle.NewID())
-	unavailable(t, err)
-	if !n.lost() {
-		t.Fatal("no reply was lost")
-	}
-}
-
 // Without the worker, the call itself has Redis told before it decides.
 func TestTake_JournalNotEmpty_RedisToldFirst(t *testing.T) {
 	server := redistest.Alone(t)
-	n := openOn(t, t.TempDir(), server.Addr)
+	n := open(t, t.TempDir(), server.URL())
 	server.Kill()
 	for range 3 {
 		n.admit(t, "alice", true)
 	}
 	n.admit(t, "bob", true)
-	server.Restart(t)
+	server.Restart()
 	servertest.Eventually(t, "Redis to decide", func() bool {
 		v, err := n.mailbox.Take(context.Background(), "alice", throttle.NewID())
 		if err == nil && v.Allowed {
@@ -115,15 +110,18 @@ func TestTake_JournalNotEmpty_RedisToldFirst(t *testing.T) {
 
 func TestTell_ReplyLost_ToldTwiceCountedOnce(t *testing.T) {
 	server := redistest.Alone(t)
-	n := openOn(t, t.TempDir(), server.Addr)
-	n.admit(t, "warm", false)
+	proxy := redistest.Proxy(t, server.Addr)
+	n := open(t, t.TempDir(), proxy.URL())
 	server.Kill()
-	n.admit(t, "alice", true)
-	server.Restart(t)
-	n.loseReply(writeText)
+	a := n.admit(t, "alice", true)
+	server.Restart()
+	proxy.CutReplies(1, tiersTaken)
 	n.Start()
-	servertest.Eventually(t, "a reply to be lost", n.lost)
+	servertest.Eventually(t, "Redis to be told", func() bool { return proxy.Sent(tiersTaken) > 0 })
 	n.awaitHealthy(t)
+	if sent := proxy.Sent(a.ID.String()); sent < 3 { // once without the script, and twice with it
+		t.Errorf("Redis was sent the admission %d times, want 3", sent)
+	}
 	if got := history(t, server.Client(), "alice"); len(got) != 1 {
 		t.Errorf("Redis has %d sends, want 1", len(got))
 	}
@@ -131,7 +129,7 @@ func TestTell_ReplyLost_ToldTwiceCountedOnce(t *testing.T) {
 
 func TestRelease_InOutage_TakesItOffRedisToo(t *testing.T) {
 	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
-	n := start(t, server)
+	n := start(t, server.URL())
 	before := n.admit(t, "alice", false)
 	server.Kill()
 	during := n.admit(t, "alice", true)
@@ -141,7 +139,7 @@ func TestRelease_InOutage_TakesItOffRedisToo(t *testing.T) {
 			t.Errorf("released %v, %v", released, err)
 		}
 	}
-	server.Restart(t)
+	server.Restart()
 	n.awaitHealthy(t)
 	if got := history(t, server.Client(), "alice"); len(got) != 1 {
 		t.Errorf("Redis has %d sends, want 1", len(got))
@@ -175,14 +173,14 @@ func (n *node) actionsLeft(t *testing.T, want int) {
 
 func TestRelease_CounterInOutage_TakesItOffRedisToo(t *testing.T) {
 	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
-	n := start(t, server)
+	n := start(t, server.URL())
 	before := n.takeAction(t)
 	server.Kill()
 	during := n.takeAction(t)
 	n.takeAction(t)
 	n.releaseAction(t, during)
 	n.releaseAction(t, before)
-	server.Restart(t)
+	server.Restart()
 	n.awaitHealthy(t)
 	n.actionsLeft(t, 2)
 }
@@ -190,27 +188,28 @@ func TestRelease_CounterInOutage_TakesItOffRedisToo(t *testing.T) {
 // A counter knows no ids, so its release is not told again when the reply was lost.
 func TestTell_CounterReleaseReplyLost_NotToldTwice(t *testing.T) {
 	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
-	n := openOn(t, t.TempDir(), server.Addr)
+	proxy := redistest.Proxy(t, server.Addr)
+	n := open(t, t.TempDir(), proxy.URL())
 	a := n.takeAction(t)
 	n.takeAction(t)
 	server.Kill()
 	n.releaseAction(t, a)
-	server.Restart(t)
-	n.loseReply(writeText)
+	server.Restart()
+	proxy.CutReplies(1, actionTaken)
 	n.Start()
-	servertest.Eventually(t, "a reply to be lost", n.lost)
+	servertest.Eventually(t, "Redis to be told", func() bool { return proxy.Sent(actionTaken) > 0 })
 	n.awaitHealthy(t)
 	n.actionsLeft(t, 2)
 }
 
 func TestReset_InOutage_Unavailable(t *testing.T) {
 	server := redistest.Alone(t)
-	n := start(t, server)
+	n := start(t, server.URL())
 	n.admit(t, "alice", false)
 	server.Kill()
 	_, err := n.mailbox.Reset(t.Context(), "alice")
 	unavailable(t, err)
-	server.Restart(t)
+	server.Restart()
 	n.awaitHealthy(t)
 	n.admit(t, "alice", false)
 	if cleared, err := n.mailbox.Reset(t.Context(), "alice"); err != nil || cleared != 1 {
@@ -226,7 +225,7 @@ func TestReset_InOutage_Unavailable(t *testing.T) {
 // Of N nodes alone each admits by its own records.
 func TestTake_ThreeNodesAlone_AtMostThreeTimesTheTiers(t *testing.T) {
 	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
-	nodes := []*node{start(t, server), start(t, server), start(t, server)}
+	nodes := []*node{start(t, server.URL()), start(t, server.URL()), start(t, server.URL())}
 	admitted := 0
 	try := func() {
 		for _, n := range nodes {
@@ -246,7 +245,7 @@ func TestTake_ThreeNodesAlone_AtMostThreeTimesTheTiers(t *testing.T) {
 	if admitted > 3*3 || admitted < 3*2 {
 		t.Errorf("%d admitted in all, want at most 9", admitted)
 	}
-	server.Restart(t)
+	server.Restart()
 	for _, n := range nodes {
 		n.awaitHealthy(t)
 	}
@@ -261,7 +260,7 @@ func TestTake_ThreeNodesAlone_AtMostThreeTimesTheTiers(t *testing.T) {
 
 func TestPeek_InOutage_ByOwnRecords(t *testing.T) {
 	server := redistest.Alone(t)
-	n := start(t, server)
+	n := start(t, server.URL())
 	n.admit(t, "alice", false)
 	server.Kill()
 	v, err := n.mailbox.Peek(t.Context(), "alice")
@@ -278,9 +277,9 @@ func TestPeek_InOutage_ByOwnRecords(t *testing.T) {
 
 func TestTake_CallerGone_NoOutage(t *testing.T) {
 	server := redistest.Alone(t)
-	n := start(t, server)
-	server.Stop()
-	defer server.Continue()
+	n := start(t, server.URL())
+	server.Pause()
+	defer server.Resume()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	_, err := n.mailbox.Take(ctx, "alice", throttle.NewID())

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mailgate/mailgate/internal/keyed"
 	"github.com/mailgate/mailgate/internal/redistest"
 	"github.com/mailgate/mailgate/servertest"
 	"github.com/mailgate/mailgate/throttle"
@@ -32,17 +31,18 @@ func (d *disk) Record(ctx context.Context, key string, all ...throttle.Admission
 }
 
 // onFaultyDisk has the node's mailbox limiter record on a disk with faults.
-func (n *node) onFaultyDisk() *disk {
+func (n *node) onFaultyDisk(t testing.TB) *disk {
+	t.Helper()
 	d := &disk{Limiter: n.own}
-	n.mailbox = n.Limiter("mailbox", tiers, onRedis{keyed.Redis(n.client, prefix+":mailbox"), tiers}, d)
+	n.mailbox = n.Limiter("mailbox", tiers, onRedis(t, n.client, "mailbox", tiers), d)
 	return d
 }
 
 func TestMirror_Fails_NotAloneUntilItCountsNoMore(t *testing.T) {
 	server := redistest.Alone(t)
 	dir := t.TempDir()
-	n := openOn(t, dir, server.Addr)
-	n.onFaultyDisk().fails.Store(true)
+	n := open(t, dir, server.URL())
+	n.onFaultyDisk(t).fails.Store(true)
 	n.admit(t, "alice", false)
 	until := n.State().Incomplete
 	if rest := until - n.clock.Now(); n.State().Unrecorded != 1 || rest < 23*hour || rest > 24*hour {
@@ -55,7 +55,7 @@ func TestMirror_Fails_NotAloneUntilItCountsNoMore(t *testing.T) {
 		unavailable(t, err)
 		unavailable(t, n.Ready(t.Context()))
 		n.end()
-		if n = openOn(t, dir, server.Addr); n.State().Incomplete != until {
+		if n = open(t, dir, server.URL()); n.State().Incomplete != until {
 			t.Errorf("after a restart the node goes on alone from %d, want %d", n.State().Incomplete, until)
 		}
 	}
@@ -65,8 +65,8 @@ func TestMirror_Fails_NotAloneUntilItCountsNoMore(t *testing.T) {
 // go on alone before the disk has taken all.
 func TestMirror_Hangs_SendsGoOn(t *testing.T) {
 	server := redistest.Alone(t)
-	n := start(t, server)
-	d, taken := n.onFaultyDisk(), make(chan struct{})
+	n := start(t, server.URL())
+	d, taken := n.onFaultyDisk(t), make(chan struct{})
 	d.hangs.Store(&taken)
 	began := time.Now()
 	for i := range 10 {

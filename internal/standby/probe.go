@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/internal/prober"
+	"github.com/mailgate/mailgate/internal/redisx"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -137,14 +138,15 @@ func is(err error, any ...error) bool {
 	return slices.ContainsFunc(any, func(e error) bool { return errors.Is(err, e) })
 }
 
-// timedOut reports whether a call ended because no reply came in time.
+// timedOut reports whether a call ended because no reply came in time, to it or to those before.
 func timedOut(err error) bool {
 	var netErr net.Error
-	return errors.As(err, &netErr) && netErr.Timeout() || is(err, context.DeadlineExceeded, redis.ErrPoolTimeout)
+	return errors.As(err, &netErr) && netErr.Timeout() ||
+		is(err, context.DeadlineExceeded, redis.ErrPoolTimeout, redisx.ErrSilent, redisx.ErrResting)
 }
 
 // undone reports whether Redis certainly was not asked: no connection was made, or none was needed.
 func undone(err error) bool {
 	var network *net.OpError
-	return errors.As(err, &network) && network.Op == "dial" || errors.Is(err, errNotAsked)
+	return errors.As(err, &network) && network.Op == "dial" || is(err, errNotAsked, redisx.ErrResting)
 }

@@ -10,14 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mailgate/mailgate/internal/keyed"
 	"github.com/mailgate/mailgate/internal/redistest"
 	"github.com/mailgate/mailgate/servertest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
 )
 
-const addrVariable = "STANDBY_TEST_REDIS"
+const urlVariable = "STANDBY_TEST_REDIS"
 
 // A node that is killed in an outage tells Redis after its next start what it said it admitted.
 func TestKill_InOutage_JournalToldLater(t *testing.T) {
@@ -29,7 +28,7 @@ func TestKill_InOutage_JournalToldLater(t *testing.T) {
 	dir := t.TempDir()
 	server.Kill()
 	child := servertest.Child(t, dir)
-	child.Env = append(child.Env, addrVariable+"="+server.Addr)
+	child.Env = append(child.Env, urlVariable+"="+server.URL())
 	said := map[string]throttle.ID{}
 	servertest.KillAfter(t, child, 40, func(line string) bool {
 		words := strings.Fields(line)
@@ -43,7 +42,7 @@ func TestKill_InOutage_JournalToldLater(t *testing.T) {
 		said[words[1]] = id
 		return true
 	})
-	n := openOn(t, dir, server.Addr)
+	n := open(t, dir, server.URL())
 	for key, id := range said { // in the same outage it goes on where it was
 		if h, err := n.mailbox.History(t.Context(), key); err != nil || h.Find(id) < 0 {
 			t.Fatalf("the node has forgotten a send: %v, %v", h, err)
@@ -52,7 +51,7 @@ func TestKill_InOutage_JournalToldLater(t *testing.T) {
 	if s := n.State(); s.Journal < len(said) || !s.Degraded {
 		t.Errorf("after the restart: %+v", s)
 	}
-	server.Restart(t)
+	server.Restart()
 	n.Start()
 	n.awaitHealthy(t)
 	for key, id := range said {
@@ -63,7 +62,7 @@ func TestKill_InOutage_JournalToldLater(t *testing.T) {
 }
 
 func admitUntilKilled(t *testing.T, dir string) {
-	n := openOn(t, dir, os.Getenv(addrVariable))
+	n := open(t, dir, os.Getenv(urlVariable))
 	n.Start()
 	for i := 0; ; i++ {
 		key := fmt.Sprintf("key%d", i)
@@ -75,7 +74,7 @@ func admitUntilKilled(t *testing.T, dir string) {
 // However often Redis goes and comes back, one node never admits more than the tiers.
 func TestTake_RedisComesAndGoes_NeverMoreThanTheTiers(t *testing.T) {
 	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
-	n := start(t, server)
+	n := start(t, server.URL())
 	const keys, callers = 150, 6
 	var admitted [keys]atomic.Int64
 	var alone, together, next atomic.Int64
@@ -106,7 +105,7 @@ func TestTake_RedisComesAndGoes_NeverMoreThanTheTiers(t *testing.T) {
 		server.Kill()
 		n.awaitAlone(t)
 		moreCalls()
-		server.Restart(t)
+		server.Restart()
 		servertest.Eventually(t, "Redis to be asked", func() bool { return !n.State().Alone })
 	}
 	stop.Store(true)
@@ -134,8 +133,8 @@ func (e early) Take(ctx context.Context, key string, id throttle.ID) (throttle.V
 func TestClock_InOutage_GoesOnFromRedis(t *testing.T) {
 	server := redistest.Alone(t)
 	dir := t.TempDir()
-	n := openOn(t, dir, server.Addr)
-	n.mailbox = n.Limiter("mailbox", tiers, early{onRedis{keyed.Redis(n.client, prefix+":mailbox"), tiers}}, n.own)
+	n := open(t, dir, server.URL())
+	n.mailbox = n.Limiter("mailbox", tiers, early{onRedis(t, n.client, "mailbox", tiers)}, n.own)
 	together := n.admit(t, "alice", false)
 	server.Kill()
 	alone := n.admit(t, "alice", true)
@@ -144,7 +143,7 @@ func TestClock_InOutage_GoesOnFromRedis(t *testing.T) {
 	}
 	before := n.clock.Now()
 	n.end()
-	if n = openOn(t, dir, server.Addr); n.clock.Now() < before {
+	if n = open(t, dir, server.URL()); n.clock.Now() < before {
 		t.Errorf("the clock was at %d, and is at %d after a restart", before, n.clock.Now())
 	}
 }
@@ -165,9 +164,9 @@ func (s slow) Take(ctx context.Context, key string, id throttle.ID) (throttle.Ve
 // A decision by Redis that is still on its way when the master goes away counts for the node alone.
 func TestTake_RedisDecidesAtTheSwitch_NodeAloneCountsIt(t *testing.T) {
 	server := redistest.Alone(t)
-	n := start(t, server)
+	n := start(t, server.URL())
 	one := policy("day=1/24h")
-	s := slow{onRedis{keyed.Redis(n.client, prefix+":one"), one}, make(chan struct{}), make(chan struct{})}
+	s := slow{onRedis(t, n.client, "one", one), make(chan struct{}), make(chan struct{})}
 	l := n.Limiter("one", one, s, local.New(n.store.Table("one"), one, n.clock.Now))
 	verdicts := make(chan throttle.Verdict, 2)
 	take := func() {
