@@ -31,7 +31,7 @@ func (s *Standby) probeKey(address string) (key string, found bool) {
 // suspect has the master probed, as a call has failed. The channel is closed when the probe
 // has ended.
 func (s *Standby) suspect(m *master) (probed <-chan struct{}) {
-	m.look(true)
+	s.look(m, true)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.prober == nil {
