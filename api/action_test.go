@@ -11,17 +11,15 @@ import (
 
 	"github.com/mailgate/mailgate/servertest"
 	"github.com/mailgate/mailgate/throttle"
-	"github.com/mailgate/mailgate/throttle/memory"
-	"github.com/mailgate/mailgate/throttle/meter"
 )
 
 // threeActions are one of tiers, one that queues, and one whose store fails at will.
 func threeActions(f *failing) func(*rig) map[string]throttle.Limiter {
 	return func(r *rig) map[string]throttle.Limiter {
-		f.Historian = r.limiter.Tiers("action-broken", throttle.DefaultPolicy())
+		f.Historian = r.counted("action-broken", throttle.DefaultPolicy())
 		return map[string]throttle.Limiter{
-			"reply":  r.limiter.Tiers("action-reply", must(throttle.ParsePolicy("minute=2/60s,hour=3/1h"))(r.t)),
-			"pace":   memory.New(must(meter.NewLeakyBucket(tier("second", 4, 1000), 2))(r.t), memory.Options{Now: r.now.Load}),
+			"reply":  r.counted("action-reply", must(throttle.ParsePolicy("minute=2/60s,hour=3/1h"))(r.t)),
+			"pace":   inMemory(must(throttle.NewLeakyBucket(tier("second", 4, 1000), 2))(r.t), r.now.Load),
 			"broken": f,
 		}
 	}

@@ -123,7 +123,7 @@ func TestACodeProvesItsPurpose(t *testing.T) {
 
 // A resend spoils nothing, and a code is right until it expires, to the millisecond.
 func TestVerifyExpires(t *testing.T) {
-	r := newRig(t, setup{policy: "minute=9/60s", options: func(o *api.Options) { o.CodeLife = 5000 }})
+	r := newRig(t, setup{policy: "minute=9/60s", codeLife: 5000})
 	first := r.mailed("late@example.com")
 	r.now.Add(2000)
 	second := r.mailed("late@example.com")
@@ -231,7 +231,7 @@ func notReset(t *testing.T, got reply, what string, sends int) {
 func TestVerifyUnavailable(t *testing.T) {
 	r := newRig(t, setup{})
 	code := r.mailed("down@example.com")
-	r.codes.Close()
+	r.codes.closed.Store(true)
 	refused := r.try("down@example.com", code)
 	refused.is(t, 503, "store-unavailable")
 	if detail := refused.body["detail"]; detail != "The code cannot be checked now. This may have cost a guess." {
@@ -262,7 +262,7 @@ func TestCodeIsKnownBeforeItsMail(t *testing.T) {
 	verified := make(chan reply, 1)
 	var r *rig
 	r = newRig(t, setup{options: func(o *api.Options) {
-		o.Sender = fakeSender(func(_ context.Context, m message.Message) error {
+		o.Relay = fakeSender(func(_ context.Context, m message.Message) error {
 			code := sixDigits.FindString(string(m.Bytes))
 			journal.private(code)
 			verified <- r.try("fast@example.com", code)
@@ -295,7 +295,7 @@ func TestACodeIsTakenBackWithItsMail(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var codes []string
 			r, store := newFailing(t, setup{options: func(o *api.Options) {
-				o.Sender = fakeSender(func(_ context.Context, m message.Message) error {
+				o.Relay = fakeSender(func(_ context.Context, m message.Message) error {
 					codes = append(codes, sixDigits.FindString(string(m.Bytes)))
 					journal.private(codes[len(codes)-1])
 					if len(codes) == 2 {
