@@ -105,7 +105,7 @@ func TestRuleToTheLetter(t *testing.T) {
 		`"limits":[{"name":"hour","limit":2,"window_ms":3600000,"remaining":1,"wait_ms":0}],"degraded":false}`, name); seen.text != want {
 		t.Errorf("seen as\n%s, want\n%s", seen.text, want)
 	}
-	seen.carries(t, map[string]string{"RateLimit": `"hour";r=1;t=0`, "RateLimit-Policy": `"hour";q=2;w=3600`})
+	seen.carries(t, map[string]string{"RateLimit": `"hour";r=1;t=3600`, "RateLimit-Policy": `"hour";q=2;w=3600`})
 	if line["rule"] != "client-ip-rule" || len(name) != 10 || line["route"] != "admin-rule-peek" || line["key"] != "alex" {
 		t.Errorf("the log says %v", line)
 	}

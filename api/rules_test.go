@@ -152,7 +152,7 @@ func TestTwoRulesRefuse(t *testing.T) {
 	}
 	got.carries(t, map[string]string{
 		"RateLimit-Policy": `"minute";q=1;w=60, "hour";q=5;w=3600, "day";q=10;w=86400, "callers.blink";q=1;w=1, "callers.hour";q=1000;w=3600`,
-		"RateLimit":        `"minute";r=0;t=60, "hour";r=4;t=0, "day";r=9;t=0, "callers.blink";r=0;t=1, "callers.hour";r=999;t=0`,
+		"RateLimit":        `"minute";r=0;t=60, "hour";r=4;t=3600, "day";r=9;t=86400, "callers.blink";r=0;t=1, "callers.hour";r=999;t=3600`,
 		"Retry-After":      "60",
 	})
 	r.now.Add(500)

@@ -156,7 +156,7 @@ func TestGuessesAreSpent(t *testing.T) {
 		if got.body["rule"] != "guesses" || got.body["limit"] != "ten-minutes" || got.body["wait_ms"] != 600_000.0 || got.body["countdown"] != nil {
 			t.Errorf("answered %s", got.text)
 		}
-		got.carries(t, map[string]string{"Retry-After": "600", "RateLimit": `"ten-minutes";r=0;t=600, "day";r=15;t=0`})
+		got.carries(t, map[string]string{"Retry-After": "600", "RateLimit": `"ten-minutes";r=0;t=600, "day";r=15;t=86400`})
 	}
 	const spent = `"guesses":[{"name":"ten-minutes","limit":5,"window_ms":600000,"remaining":0,"wait_ms":600000},{"name":"day","limit":20,"window_ms":86400000,"remaining":15,"wait_ms":0}],`
 	if seen := r.do("GET", "/admin/mailboxes/guessed@example.com", opsKey, ""); !strings.Contains(seen.text, spent) {

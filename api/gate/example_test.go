@@ -12,20 +12,18 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/api/gate"
 	"github.com/mailgate/mailgate/throttle"
-	"github.com/mailgate/mailgate/throttle/memory"
-	"github.com/mailgate/mailgate/throttle/meter"
 )
 
 // A sign-in form that each visitor may get wrong twice a minute. What he gets right is
 // not counted.
 func Example() {
-	minute, err := meter.NewSlidingWindow(throttle.Tier{Name: "minute", Limit: 2, Window: time.Minute.Milliseconds()}, 60)
+	minute, err := throttle.NewSlidingWindow(throttle.Tier{Name: "minute", Limit: 2, Window: time.Minute}, 60)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	guesses, err := gate.New(gate.Options{
-		Limiter: memory.New(minute, memory.Options{}),
+		Limiter: inMemory(minute, nil),
 		Name:    "guesses",
 		Release: func(status int) bool { return status < 400 },
 	})
@@ -69,12 +67,12 @@ func Example() {
 
 // Somebody has used up his tries, and the support desk lets him start afresh.
 func ExampleKeyOfUser() {
-	hour, err := meter.NewFixedWindow(throttle.Tier{Name: "hour", Limit: 1, Window: time.Hour.Milliseconds()})
+	hour, err := throttle.NewFixedWindow(throttle.Tier{Name: "hour", Limit: 1, Window: time.Hour})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	limiter := memory.New(hour, memory.Options{})
+	limiter := inMemory(hour, nil)
 	tries, err := gate.New(gate.Options{
 		Limiter: limiter,
 		User:    func(c *fiber.Ctx) (string, bool) { return c.Get("X-User"), c.Get("X-User") != "" },

@@ -21,8 +21,6 @@ import (
 	"github.com/gofiber/fiber/v2/middleware/timeout"
 	"github.com/mailgate/mailgate/api/gate"
 	"github.com/mailgate/mailgate/throttle"
-	"github.com/mailgate/mailgate/throttle/memory"
-	"github.com/mailgate/mailgate/throttle/meter"
 )
 
 const noon = int64(1_795_176_000_000) // 2026-11-20T12:00:00Z
@@ -45,11 +43,11 @@ func open(t *testing.T, change func(*gate.Options), handler fiber.Handler) *site
 	t.Helper()
 	s := &site{t: t}
 	s.clock.Store(noon)
-	minute, err := meter.NewFixedWindow(throttle.Tier{Name: "minute", Limit: 2, Window: 60_000})
+	minute, err := throttle.NewFixedWindow(throttle.Tier{Name: "minute", Limit: 2, Window: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.limiter = memory.New(minute, memory.Options{Now: s.clock.Load})
+	s.limiter = inMemory(minute, s.clock.Load)
 	o := gate.Options{Limiter: s.limiter}
 	if change != nil {
 		change(&o)
@@ -251,8 +249,8 @@ func TestReleaseAfterAPanic(t *testing.T) {
 		s := open(t, func(o *gate.Options) { o.Release = func(status int) bool { return status >= from } }, func(*fiber.Ctx) error { panic("broken") })
 		s.ask().is(t, 500)
 		want := map[int]int{500: 2, 501: 1}[from]
-		if v, err := s.limiter.Peek(context.Background(), here); err != nil || v.Tiers()[0].Remaining != want {
-			t.Errorf("where %d is given back %d places are left, want %d (%v)", from, v.Tiers()[0].Remaining, want, err)
+		if v, err := s.limiter.Peek(context.Background(), here); err != nil || v.Tiers[0].Remaining != want {
+			t.Errorf("where %d is given back %d places are left, want %d (%v)", from, v.Tiers[0].Remaining, want, err)
 		}
 	}
 }
@@ -295,8 +293,8 @@ func TestFailed(t *testing.T) {
 	if got := s.ask(); got.status != 200 || got.header.Get("RateLimit") != `"minute";r=1;t=0` {
 		t.Errorf("answered %d %v", got.status, got.header)
 	}
-	if v, err := s.limiter.Peek(context.Background(), here); err != nil || v.Tiers()[0].Remaining != 2 {
-		t.Errorf("%v %v", v.Tiers(), err)
+	if v, err := s.limiter.Peek(context.Background(), here); err != nil || v.Tiers[0].Remaining != 2 {
+		t.Errorf("%v %v", v.Tiers, err)
 	}
 }
 
@@ -319,7 +317,7 @@ func TestFailedGivesBack(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				return v.Tiers()[0].Remaining
+				return v.Tiers[0].Remaining
 			}
 			toFailed := -1
 			s := open(t, func(o *gate.Options) {
@@ -351,11 +349,11 @@ func TestFailedDoesNotHang(t *testing.T) {
 			return &faulty{Limiter: o.Limiter, recorded: errors.New("the answer of the store is lost"), hangs: t}
 		},
 		"a place in a queue": func(t *testing.T, o *gate.Options) *faulty {
-			pace, err := meter.NewLeakyBucket(throttle.Tier{Name: "pace", Limit: 1, Window: 3_600_000}, 2)
+			pace, err := throttle.NewLeakyBucket(throttle.Tier{Name: "pace", Limit: 1, Window: time.Hour}, 2)
 			if err != nil {
 				t.Fatal(err)
 			}
-			queue := memory.New(pace, memory.Options{})
+			queue := inMemory(pace, nil)
 			if _, err := queue.Take(context.Background(), here, throttle.NewID()); err != nil {
 				t.Fatal(err)
 			}
@@ -411,7 +409,7 @@ func (f *faulty) Take(ctx context.Context, key string, id throttle.ID) (throttle
 	return verdict, nil
 }
 
-func (f *faulty) Release(ctx context.Context, key string, id throttle.ID) (bool, error) {
+func (f *faulty) Release(ctx context.Context, key string, a throttle.Admission) (bool, error) {
 	f.releases.Add(1)
 	if f.release != nil {
 		return false, f.release
@@ -424,7 +422,7 @@ func (f *faulty) Release(ctx context.Context, key string, id throttle.ID) (bool,
 		<-ctx.Done()
 		return false, ctx.Err()
 	}
-	return f.Limiter.Release(ctx, key, id)
+	return f.Limiter.Release(ctx, key, a)
 }
 
 func (f *faulty) Peek(ctx context.Context, key string) (throttle.Verdict, error) {
@@ -452,12 +450,12 @@ func TestRefuse(t *testing.T) {
 // whose program gives up.
 func TestQueue(t *testing.T) {
 	const apart = 30 * time.Millisecond
-	pace, err := meter.NewLeakyBucket(throttle.Tier{Name: "pace", Limit: 1, Window: apart.Milliseconds()}, 2)
+	pace, err := throttle.NewLeakyBucket(throttle.Tier{Name: "pace", Limit: 1, Window: apart}, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
 	came := make(chan time.Time, 3)
-	s := open(t, func(o *gate.Options) { o.Limiter = memory.New(pace, memory.Options{Now: func() int64 { return noon }}) },
+	s := open(t, func(o *gate.Options) { o.Limiter = inMemory(pace, func() int64 { return noon }) },
 		func(*fiber.Ctx) error { came <- time.Now(); return nil })
 	began := time.Now()
 	var all sync.WaitGroup
@@ -472,11 +470,11 @@ func TestQueue(t *testing.T) {
 	}
 	s.ask().is(t, 429)
 
-	long, err := meter.NewLeakyBucket(throttle.Tier{Name: "pace", Limit: 1, Window: 3_600_000}, 2)
+	long, err := throttle.NewLeakyBucket(throttle.Tier{Name: "pace", Limit: 1, Window: time.Hour}, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	queue := memory.New(long, memory.Options{})
+	queue := inMemory(long, nil)
 	s = open(t, func(o *gate.Options) {
 		o.Limiter = &faulty{Limiter: queue}
 		o.User = func(c *fiber.Ctx) (string, bool) { // the first middleware sees to the context
@@ -494,8 +492,8 @@ func TestQueue(t *testing.T) {
 			t.Errorf("%s", got.text)
 		}
 	}
-	if v, err := queue.Peek(context.Background(), here); err != nil || v.Tiers()[0].Remaining != 2 {
-		t.Errorf("%v %v", v.Tiers(), err)
+	if v, err := queue.Peek(context.Background(), here); err != nil || v.Tiers[0].Remaining != 2 {
+		t.Errorf("%v %v", v.Tiers, err)
 	}
 }
 
@@ -536,11 +534,11 @@ func TestTwoGates(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		minute, err := meter.NewFixedWindow(throttle.Tier{Name: "minute", Limit: 10, Window: time.Minute.Milliseconds()})
+		minute, err := throttle.NewFixedWindow(throttle.Tier{Name: "minute", Limit: 10, Window: time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}
-		outer := memory.New(minute, memory.Options{Now: func() int64 { return noon }})
+		outer := inMemory(minute, func() int64 { return noon })
 		if _, err := inner.Take(t.Context(), here, throttle.NewID()); err != nil {
 			t.Fatal(err)
 		}
@@ -557,8 +555,8 @@ func TestTwoGates(t *testing.T) {
 				t.Errorf("answered %s", got.text)
 			}
 		}
-		if v, err := outer.Peek(t.Context(), here); err != nil || v.Tiers()[0].Remaining != want {
-			t.Errorf("given back %v: %v, %v", given, v.Tiers(), err)
+		if v, err := outer.Peek(t.Context(), here); err != nil || v.Tiers[0].Remaining != want {
+			t.Errorf("given back %v: %v, %v", given, v.Tiers, err)
 		}
 	}
 }
@@ -583,11 +581,11 @@ func TestFailedIsLogged(t *testing.T) {
 
 // A deadline in front of the gate ends the wait in a queue, and the place is free again.
 func TestDeadlineInFrontOfAQueue(t *testing.T) {
-	hour, err := meter.NewLeakyBucket(throttle.Tier{Name: "pace", Limit: 1, Window: time.Hour.Milliseconds()}, 2)
+	hour, err := throttle.NewLeakyBucket(throttle.Tier{Name: "pace", Limit: 1, Window: time.Hour}, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	queue := memory.New(hour, memory.Options{Now: func() int64 { return noon }})
+	queue := inMemory(hour, func() int64 { return noon })
 	held, err := gate.New(gate.Options{Limiter: queue})
 	if err != nil {
 		t.Fatal(err)
