@@ -11,7 +11,9 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/api/gate"
+	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/local"
 )
 
 // A sign-in form that each visitor may get wrong twice a minute. What he gets right is
@@ -22,8 +24,14 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
+	store, err := cache.Open(cache.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer store.Close()
 	guesses, err := gate.New(gate.Options{
-		Limiter: inMemory(minute, nil),
+		Limiter: local.New(store.Table("guesses"), minute, nil),
 		Name:    "guesses",
 		Release: func(status int) bool { return status < 400 },
 	})
@@ -72,7 +80,13 @@ func ExampleKeyOfUser() {
 		fmt.Println(err)
 		return
 	}
-	limiter := inMemory(hour, nil)
+	store, err := cache.Open(cache.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer store.Close()
+	limiter := local.New(store.Table("tries"), hour, nil)
 	tries, err := gate.New(gate.Options{
 		Limiter: limiter,
 		User:    func(c *fiber.Ctx) (string, bool) { return c.Get("X-User"), c.Get("X-User") != "" },

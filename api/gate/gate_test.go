@@ -20,7 +20,9 @@ import (
 	"github.com/gofiber/fiber/v2/middleware/recover"
 	"github.com/gofiber/fiber/v2/middleware/timeout"
 	"github.com/mailgate/mailgate/api/gate"
+	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/local"
 )
 
 const noon = int64(1_795_176_000_000) // 2026-11-20T12:00:00Z
@@ -122,7 +124,7 @@ func (got reply) is(t *testing.T, status int) {
 // Two pass and the third does not, to the letter.
 func TestGate(t *testing.T) {
 	s := open(t, nil, nil)
-	for _, want := range []string{`"minute";r=1;t=0`, `"minute";r=0;t=60`} {
+	for _, want := range []string{`"minute";r=1;t=60`, `"minute";r=0;t=60`} {
 		got := s.ask()
 		got.is(t, 200)
 		if got.text != "through" || got.header.Get("RateLimit") != want || got.header.Get("RateLimit-Policy") != `"minute";q=2;w=60` {
@@ -229,7 +231,7 @@ func TestRelease(t *testing.T) {
 				got := s.ask()
 				want, header := tt.status, `"minute";r=2;t=0`
 				if !tt.freed {
-					header = []string{`"minute";r=1;t=0`, `"minute";r=0;t=60`, `"minute";r=0;t=60`}[i]
+					header = []string{`"minute";r=1;t=60`, `"minute";r=0;t=60`, `"minute";r=0;t=60`}[i]
 				}
 				if !tt.freed && i == 2 {
 					want = 429
@@ -258,7 +260,7 @@ func TestReleaseAfterAPanic(t *testing.T) {
 // A broken limiter lets nobody through, unless it is to.
 func TestFailed(t *testing.T) {
 	fault := errors.New("dial tcp 10.1.2.3:6379: connection refused")
-	broken := func(o *gate.Options) { o.Limiter = &faulty{Limiter: o.Limiter, take: fault} }
+	broken := func(o *gate.Options) { o.Limiter = &faulty{Historian: o.Limiter.(throttle.Historian), take: fault} }
 	s := open(t, broken, nil)
 	got := s.ask()
 	got.is(t, 503)
@@ -280,17 +282,17 @@ func TestFailed(t *testing.T) {
 	}
 	// What cannot be given back has counted.
 	s = open(t, func(o *gate.Options) {
-		o.Limiter = &faulty{Limiter: o.Limiter, release: fault}
+		o.Limiter = &faulty{Historian: o.Limiter.(throttle.Historian), release: fault}
 		o.Release = func(int) bool { return true }
 	}, nil)
-	if got := s.ask(); got.status != 200 || got.header.Get("RateLimit") != `"minute";r=1;t=0` {
+	if got := s.ask(); got.status != 200 || got.header.Get("RateLimit") != `"minute";r=1;t=60` {
 		t.Errorf("answered %d %v", got.status, got.header)
 	}
 	s = open(t, func(o *gate.Options) {
-		o.Limiter = &faulty{Limiter: o.Limiter, peek: fault}
+		o.Limiter = &faulty{Historian: o.Limiter.(throttle.Historian), peek: fault}
 		o.Release = func(int) bool { return true }
 	}, nil)
-	if got := s.ask(); got.status != 200 || got.header.Get("RateLimit") != `"minute";r=1;t=0` {
+	if got := s.ask(); got.status != 200 || got.header.Get("RateLimit") != `"minute";r=1;t=60` {
 		t.Errorf("answered %d %v", got.status, got.header)
 	}
 	if v, err := s.limiter.Peek(context.Background(), here); err != nil || v.Tiers[0].Remaining != 2 {
@@ -298,17 +300,17 @@ func TestFailed(t *testing.T) {
 	}
 }
 
-// A place that the limiter may have taken although it failed is given back before Failed is
-// called, even where the request's own time is up; and nothing else is.
+// What a limiter may have charged although it failed is given back before Failed is called,
+// even where the request's own time is up, if the limiter knows it again.
 func TestFailedGivesBack(t *testing.T) {
 	fault := errors.New("the answer of the store is lost")
 	for _, tt := range []struct {
-		name     string
-		recorded error
-		left     int // of two places
+		name  string
+		exact bool
+		left  int // of two places
 	}{
-		{"it may have been recorded", fault, 2},
-		{"proof that it was not", throttle.Unchanged(fault), 1}, // a lie here, so that it is seen not to be given back
+		{"tiers know the send by its id", true, 2},
+		{"a counter does not", false, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var limiter throttle.Limiter
@@ -322,7 +324,14 @@ func TestFailedGivesBack(t *testing.T) {
 			toFailed := -1
 			s := open(t, func(o *gate.Options) {
 				limiter = o.Limiter
-				o.Limiter = &faulty{Limiter: limiter, recorded: tt.recorded}
+				if tt.exact {
+					two, err := throttle.ParsePolicy("minute=2/60s")
+					if err != nil {
+						t.Fatal(err)
+					}
+					limiter = inMemory(two, nil)
+				}
+				o.Limiter = &faulty{Historian: limiter.(throttle.Historian), recorded: fault}
 				o.Key = func(c *fiber.Ctx) string { // the first middleware sees to the context
 					c.SetUserContext(untilTaken())
 					return ""
@@ -346,7 +355,8 @@ func TestFailedGivesBack(t *testing.T) {
 func TestFailedDoesNotHang(t *testing.T) {
 	for name, fault := range map[string]func(*testing.T, *gate.Options) *faulty{
 		"a take": func(t *testing.T, o *gate.Options) *faulty {
-			return &faulty{Limiter: o.Limiter, recorded: errors.New("the answer of the store is lost"), hangs: t}
+			tiers := inMemory(throttle.DefaultPolicy(), nil).(throttle.Historian)
+			return &faulty{Historian: tiers, recorded: errors.New("the answer of the store is lost"), hangs: t}
 		},
 		"a place in a queue": func(t *testing.T, o *gate.Options) *faulty {
 			pace, err := throttle.NewLeakyBucket(throttle.Tier{Name: "pace", Limit: 1, Window: time.Hour}, 2)
@@ -361,7 +371,7 @@ func TestFailedDoesNotHang(t *testing.T) {
 				c.SetUserContext(untilTaken())
 				return ""
 			}
-			return &faulty{Limiter: queue, hangs: t}
+			return &faulty{Historian: queue.(throttle.Historian), hangs: t}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -371,6 +381,35 @@ func TestFailedDoesNotHang(t *testing.T) {
 				t.Errorf("given back %d times", limiter.releases.Load())
 			}
 		})
+	}
+}
+
+// A middleware in front of the gate reads the headers as Fiber hands them out.
+func TestGate_MiddlewareInFront_ReadsHeaders(t *testing.T) {
+	minute, err := throttle.NewFixedWindow(throttle.Tier{Name: "minute", Limit: 1, Window: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	protect, err := gate.New(gate.Options{Limiter: inMemory(minute, func() int64 { return noon })})
+	if err != nil {
+		t.Fatal(err)
+	}
+	app := fiber.New(fiber.Config{DisableStartupMessage: true})
+	var seen []string
+	app.Use(func(c *fiber.Ctx) error {
+		err := c.Next()
+		seen = append(seen, c.GetRespHeader("RateLimit")+" "+c.GetRespHeader("RateLimit-Policy"))
+		return err
+	}, protect)
+	app.Get("/", func(c *fiber.Ctx) error { return c.SendString("through") })
+	for range 2 {
+		if _, err := app.Test(httptest.NewRequest("GET", "/", nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const want = `"minute";r=0;t=60 "minute";q=1;w=60`
+	if len(seen) != 2 || seen[0] != want || seen[1] != want {
+		t.Errorf("seen %q", seen)
 	}
 }
 
@@ -385,7 +424,7 @@ type givesUp struct{}
 
 // A faulty limiter fails where it is told to.
 type faulty struct {
-	throttle.Limiter
+	throttle.Historian
 	take, release, peek error
 	recorded            error      // what Take ends with once it has recorded, and the request's time is up
 	hangs               *testing.T // Release does, if this is set, for as long as it may
@@ -396,7 +435,7 @@ func (f *faulty) Take(ctx context.Context, key string, id throttle.ID) (throttle
 	if f.take != nil {
 		return throttle.Verdict{}, f.take
 	}
-	verdict, err := f.Limiter.Take(ctx, key, id)
+	verdict, err := f.Historian.Take(ctx, key, id)
 	if err != nil {
 		return verdict, err
 	}
@@ -422,14 +461,14 @@ func (f *faulty) Release(ctx context.Context, key string, a throttle.Admission) 
 		<-ctx.Done()
 		return false, ctx.Err()
 	}
-	return f.Limiter.Release(ctx, key, a)
+	return f.Historian.Release(ctx, key, a)
 }
 
 func (f *faulty) Peek(ctx context.Context, key string) (throttle.Verdict, error) {
 	if f.peek != nil {
 		return throttle.Verdict{}, f.peek
 	}
-	return f.Limiter.Peek(ctx, key)
+	return f.Historian.Peek(ctx, key)
 }
 
 // A program may refuse in its own words; the headers are there already.
@@ -476,7 +515,7 @@ func TestQueue(t *testing.T) {
 	}
 	queue := inMemory(long, nil)
 	s = open(t, func(o *gate.Options) {
-		o.Limiter = &faulty{Limiter: queue}
+		o.Limiter = &faulty{Historian: queue.(throttle.Historian)}
 		o.User = func(c *fiber.Ctx) (string, bool) { // the first middleware sees to the context
 			if c.Get("X-Impatient") != "" {
 				c.SetUserContext(untilTaken())
@@ -564,7 +603,7 @@ func TestTwoGates(t *testing.T) {
 // Who logs why nothing could be decided answers as the gate does.
 func TestFailedIsLogged(t *testing.T) {
 	fault := errors.New("connection refused")
-	broken := func(o *gate.Options) { o.Limiter = &faulty{Limiter: o.Limiter, take: fault} }
+	broken := func(o *gate.Options) { o.Limiter = &faulty{Historian: o.Limiter.(throttle.Historian), take: fault} }
 	want := open(t, broken, nil).ask()
 	var logged error
 	got := open(t, func(o *gate.Options) {
@@ -610,4 +649,13 @@ func TestDeadlineInFrontOfAQueue(t *testing.T) {
 			t.Errorf("request %d is answered %d %s, %v", i, got.StatusCode, text, err)
 		}
 	}
+}
+
+// inMemory is a limiter on a store of its own.
+func inMemory(a throttle.Algorithm, now func() int64) throttle.Limiter {
+	store, err := cache.Open(cache.Options{Now: now})
+	if err != nil {
+		panic(err)
+	}
+	return local.New(store.Table("requests"), a, now)
 }

@@ -45,12 +45,3 @@ func countedAs(t *testing.T, address string, port uint16) string {
 	}
 	return key
 }
-
-// inMemory is a limiter on a store of its own.
-func inMemory(a throttle.Algorithm, now func() int64) throttle.Limiter {
-	store, err := cache.Open(cache.Options{Now: now})
-	if err != nil {
-		panic(err)
-	}
-	return local.New(store.Table("requests"), a, now)
-}
