@@ -18,43 +18,46 @@ import (
 	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
-const (
-	start  = int64(20_833 * 86_400_000) // the beginning of a day
-	second = int64(1000)
-	hour   = 3600 * second
-)
+const start = int64(20_833 * 86_400_000) // the beginning of a day
 
 var (
 	ctx       = context.Background()
-	visitor   = netip.MustParseAddr("192.0.2.1")
+	both      = []bool{false, true} // rules that are asked one after the other, and at once
 	errFailed = errors.New("failed")
 )
 
 func to(mailbox string) rules.Send {
-	return rules.Send{Mailbox: mailbox, Domain: mailbox[strings.IndexByte(mailbox, '@')+1:], Client: visitor, Caller: "web", Template: "code"}
+	_, domain, _ := strings.Cut(mailbox, "@")
+	return rules.Send{Mailbox: mailbox, Domain: domain, Client: netip.MustParseAddr("192.0.2.1"), Caller: "web", Template: "code"}
 }
 
 // rig makes rules over one store in memory and one clock.
 type rig struct {
-	t     testing.TB
+	testing.TB
 	clock atomic.Int64
 	store *cache.Store
 }
 
 func newRig(t testing.TB) *rig {
-	r := &rig{t: t}
+	r := &rig{TB: t}
 	r.clock.Store(start)
-	var err error
-	if r.store, err = cache.Open(cache.Options{Now: r.clock.Load}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = r.store.Close() })
+	store, err := cache.Open(cache.Options{Now: r.clock.Load})
+	r.must(err)
+	r.store = store
+	t.Cleanup(func() { _ = store.Close() })
 	return r
 }
 
+func (r *rig) must(err error) {
+	if err != nil {
+		r.Helper()
+		r.Fatal(err)
+	}
+}
+
 func (r *rig) exact(name string, by rules.By, tiers string) rules.Rule {
-	limiter := local.New(r.store.Table(name), throttletest.Policy(r.t, tiers), r.clock.Load)
-	return rules.Rule{Name: name, By: by, Limiter: limiter, Exact: true}
+	policy := throttletest.Policy(r, tiers)
+	return rules.Rule{Name: name, By: by, Limiter: local.New(r.store.Table(name), policy, r.clock.Load), Exact: true}
 }
 
 func (r *rig) mailbox(tiers string) rules.Rule {
@@ -65,9 +68,7 @@ func (r *rig) mailbox(tiers string) rules.Rule {
 func (r *rig) quota(name string, limit, resends int) rules.Rule {
 	counter := func(limit int) throttle.Limiter {
 		w, err := throttle.NewFixedWindow(throttle.Tier{Name: "day", Limit: limit, Window: 24 * time.Hour})
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		r.must(err)
 		return local.New(r.store.Table(name), w, r.clock.Load)
 	}
 	return rules.Rule{Name: name, By: rules.ByAll, Limiter: counter(limit), Resends: counter(resends)}
@@ -76,30 +77,18 @@ func (r *rig) quota(name string, limit, resends int) rules.Rule {
 // queue is a rule that lets so many sends leave in a second and holds so many back.
 func (r *rig) queue(name string, by rules.By, limit, waiting int) rules.Rule {
 	b, err := throttle.NewLeakyBucket(throttle.Tier{Name: "second", Limit: limit, Window: time.Second}, waiting)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	r.must(err)
 	return rules.Rule{Name: name, By: by, Limiter: local.New(r.store.Table(name), b, r.clock.Load), Queues: true}
 }
 
-func newSet(t testing.TB, remote bool, all ...rules.Rule) *rules.Set {
-	t.Helper()
+func (r *rig) set(remote bool, all ...rules.Rule) *rules.Set {
 	set, err := rules.New(rules.Options{Remote: remote}, all...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r.must(err)
 	return set
 }
 
-// both runs a test with rules that are asked one after the other, and at once.
-func both(t *testing.T, test func(t *testing.T, remote bool)) {
-	t.Run("local", func(t *testing.T) { test(t, false) })
-	t.Run("remote", func(t *testing.T) { test(t, true) })
-}
-
-// take does not end the test, as many may take at once.
+// take may be called by many at once, so it does not end the test.
 func take(t testing.TB, set *rules.Set, send rules.Send) rules.Decision {
-	t.Helper()
 	d, err := set.Take(ctx, send, throttle.NewID())
 	if err != nil {
 		t.Errorf("take: %v", err)
@@ -108,7 +97,6 @@ func take(t testing.TB, set *rules.Set, send rules.Send) rules.Decision {
 }
 
 func peek(t testing.TB, set *rules.Set, send rules.Send) rules.Decision {
-	t.Helper()
 	d, err := set.Peek(ctx, send)
 	if err != nil {
 		t.Errorf("peek: %v", err)
@@ -117,12 +105,12 @@ func peek(t testing.TB, set *rules.Set, send rules.Send) rules.Decision {
 }
 
 // takeAtOnce counts how many of so many simultaneous sends are admitted.
-func takeAtOnce(t testing.TB, set *rules.Set, many int, send func(i int) rules.Send) int {
+func takeAtOnce(t testing.TB, set *rules.Set, many int, mailboxes ...string) int {
 	var admitted atomic.Int64
 	var all sync.WaitGroup
 	for i := range many {
 		all.Go(func() {
-			if take(t, set, send(i)).Allowed {
+			if take(t, set, to(mailboxes[i%len(mailboxes)])).Allowed {
 				admitted.Add(1)
 			}
 		})
@@ -131,87 +119,57 @@ func takeAtOnce(t testing.TB, set *rules.Set, many int, send func(i int) rules.S
 	return int(admitted.Load())
 }
 
-// left is how many sends a rule still admits.
-func left(t testing.TB, r rules.Rule, key string) int {
-	t.Helper()
-	if f, ok := r.Limiter.(*faulty); ok {
-		r.Limiter = f.Historian
+// left is how many sends a rule still admits, past its faults.
+func (r *rig) left(rule rules.Rule, key string) int {
+	if f, ok := rule.Limiter.(*faulty); ok {
+		rule.Limiter = f.Historian
 	}
-	v, err := r.Limiter.Peek(ctx, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	v, err := rule.Limiter.Peek(ctx, key)
+	r.must(err)
 	return v.Remaining()
 }
 
-// faulty is a limiter with injected faults.
+// faulty is a limiter with injected faults. Its hook is told before each call, and after a
+// call was made ("peeked", "taken"); its error replaces the answer.
 type faulty struct {
 	throttle.Historian
-	hook     hook
+	hook     func(event, key string) error
 	degraded bool
-	takes    atomic.Int64
 }
 
-// hook is called before a call and after it was made. Its error replaces the answer.
-type hook func(call, key string, made bool) error
-
-// fault injects a hook, or none, into a rule's limiter.
-func fault(l *throttle.Limiter, h hook) *faulty {
-	f := &faulty{Historian: (*l).(throttle.Historian), hook: h}
+func fault(l *throttle.Limiter, hook func(event, key string) error) *faulty {
+	f := &faulty{Historian: (*l).(throttle.Historian), hook: hook}
 	*l = f
 	return f
 }
 
-func (f *faulty) do(call, key string, do func() error) error {
-	if f.hook == nil {
-		return do()
-	}
-	if err := f.hook(call, key, false); err != nil {
-		return err
-	}
-	if err := do(); err != nil {
-		return err
-	}
-	return f.hook(call, key, true)
-}
-
 func (f *faulty) Peek(ctx context.Context, key string) (v throttle.Verdict, err error) {
-	err = f.do("peek", key, func() (err error) { v, err = f.Historian.Peek(ctx, key); return err })
-	v.Degraded = f.degraded
+	if err = f.hook("peek", key); err == nil {
+		v, err = f.Historian.Peek(ctx, key)
+		v.Degraded, err = f.degraded, errors.Join(err, f.hook("peeked", key))
+	}
 	return v, err
 }
 
 func (f *faulty) Take(ctx context.Context, key string, id throttle.ID) (v throttle.Verdict, err error) {
-	f.takes.Add(1)
-	err = f.do("take", key, func() (err error) { v, err = f.Historian.Take(ctx, key, id); return err })
-	v.Degraded = f.degraded
+	if err = f.hook("take", key); err == nil {
+		v, err = f.Historian.Take(ctx, key, id)
+		v.Degraded, err = f.degraded, errors.Join(err, f.hook("taken", key))
+	}
 	return v, err
 }
 
-func (f *faulty) Release(ctx context.Context, key string, a throttle.Admission) (released bool, err error) {
-	err = f.do("release", key, func() (err error) { released, err = f.Historian.Release(ctx, key, a); return err })
-	return released, err
-}
-
-func (f *faulty) Reset(ctx context.Context, key string) (n int, err error) {
-	err = f.do("reset", key, func() (err error) { n, err = f.Historian.Reset(ctx, key); return err })
-	return n, err
-}
-
-// fails fails these calls before they are made.
-func fails(calls ...string) hook {
-	return func(call, _ string, made bool) error {
-		if !made && slices.Contains(calls, call) {
-			return errFailed
-		}
-		return nil
+func (f *faulty) Release(ctx context.Context, key string, a throttle.Admission) (bool, error) {
+	if err := f.hook("release", key); err != nil {
+		return false, err
 	}
+	return f.Historian.Release(ctx, key, a)
 }
 
-// lost loses the answer to this call.
-func lost(call string) hook {
-	return func(this, _ string, made bool) error {
-		if made && this == call {
+// fails fails at these events.
+func fails(events ...string) func(event, key string) error {
+	return func(event, _ string) error {
+		if slices.Contains(events, event) {
 			return errFailed
 		}
 		return nil
@@ -221,32 +179,25 @@ func lost(call string) hook {
 // contest lets another send be faster: it is charged right after each Peek.
 func contest(l *throttle.Limiter) {
 	f := fault(l, nil)
-	f.hook = func(call, key string, made bool) (err error) {
-		if made && call == "peek" {
+	f.hook = func(event, key string) (err error) {
+		if event == "peeked" {
 			_, err = f.Historian.Take(ctx, key, throttle.NewID())
 		}
 		return err
 	}
 }
 
-// meet holds the first of these calls until so many have begun.
-func meet(many int64, calls ...string) hook {
-	begun, met := map[string]*atomic.Int64{}, map[string]chan struct{}{}
-	for _, call := range calls {
-		begun[call], met[call] = new(atomic.Int64), make(chan struct{})
+// meet holds these events until as many have come.
+func meet(many int, events ...string) func(event, key string) error {
+	all := make([]sync.WaitGroup, len(events))
+	for i := range all {
+		all[i].Add(many)
 	}
-	return func(call, _ string, made bool) error {
-		if made || begun[call] == nil {
-			return nil
+	return func(event, _ string) error {
+		if i := slices.Index(events, event); i >= 0 {
+			all[i].Done()
+			all[i].Wait()
 		}
-		if begun[call].Add(1) == many {
-			close(met[call])
-		}
-		select {
-		case <-met[call]:
-			return nil
-		case <-time.After(10 * time.Second):
-			return errors.New("the others are not asked at once")
-		}
+		return nil
 	}
 }
