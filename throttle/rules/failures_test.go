@@ -77,25 +77,16 @@ func TestTake_RaceLost_GivesBack(t *testing.T) {
 			shadow.Shadow = true
 			fault(&mailbox.Limiter, fails(tt.mailbox))
 			fault(&shadow.Limiter, fails(tt.shadow))
-			var count *faulty
-			count = fault(&counter.Limiter, func(event, _ string) error {
-				if event == "taken" {
+			contest(&all.Limiter, true)
+			gone, leave := context.WithCancel(ctx)
+			count := fault(&counter.Limiter, nil)
+			count.hook = func(event, _ string) error {
+				if event == "release" {
+					leave()
 					count.hook = fails("peek")
 				}
 				return nil
-			})
-			gone, leave := context.WithCancel(ctx)
-			last, other := all.Limiter, throttle.Admission{ID: throttle.NewID(), At: start}
-			fault(&all.Limiter, func(event, key string) (err error) {
-				switch event {
-				case "take":
-					_, err = last.Take(ctx, key, other.ID)
-				case "taken":
-					leave()
-					_, err = last.Release(ctx, key, other)
-				}
-				return err
-			})
+			}
 			set := r.set(remote, shadow, mailbox, all, counter)
 			d, err := set.Take(gone, to("a@b.example"), throttle.NewID())
 			if err != nil || d.Allowed || d.Rule != "all" || len(d.Refusals) != 1 || named(d.Charges) != tt.charges || d.Mailbox.Sent != tt.sent {

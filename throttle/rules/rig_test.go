@@ -87,21 +87,22 @@ func (r *rig) set(remote bool, all ...rules.Rule) *rules.Set {
 	return set
 }
 
-// take may be called by many at once, so it does not end the test.
+// take and peek may be called by many at once, so they do not end the test.
 func take(t testing.TB, set *rules.Set, send rules.Send) rules.Decision {
-	d, err := set.Take(ctx, send, throttle.NewID())
-	if err != nil {
-		t.Errorf("take: %v", err)
-	}
-	return d
+	return answered(t)(set.Take(ctx, send, throttle.NewID()))
 }
 
 func peek(t testing.TB, set *rules.Set, send rules.Send) rules.Decision {
-	d, err := set.Peek(ctx, send)
-	if err != nil {
-		t.Errorf("peek: %v", err)
+	return answered(t)(set.Peek(ctx, send))
+}
+
+func answered(t testing.TB) func(rules.Decision, error) rules.Decision {
+	return func(d rules.Decision, err error) rules.Decision {
+		if err != nil {
+			t.Error(err)
+		}
+		return d
 	}
-	return d
 }
 
 // takeAtOnce counts how many of so many simultaneous sends are admitted.
@@ -176,12 +177,15 @@ func fails(events ...string) func(event, key string) error {
 	}
 }
 
-// contest lets another send be faster: it is charged right after each Peek.
-func contest(l *throttle.Limiter) {
-	f := fault(l, nil)
+// contest lets another send be faster: it is charged right after each Peek and, where it is
+// brief, given back right after a Take.
+func contest(l *throttle.Limiter, brief bool) {
+	f, other := fault(l, nil), throttle.Admission{ID: throttle.NewID(), At: start}
 	f.hook = func(event, key string) (err error) {
 		if event == "peeked" {
-			_, err = f.Historian.Take(ctx, key, throttle.NewID())
+			_, err = f.Historian.Take(ctx, key, other.ID)
+		} else if event == "taken" && brief {
+			_, err = f.Historian.Release(ctx, key, other)
 		}
 		return err
 	}

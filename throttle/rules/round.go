@@ -136,12 +136,8 @@ func (s *Set) lookAhead(ctx context.Context, round []question, d *Decision) {
 	if !s.reserve || d.Mailbox.Sent == 0 {
 		return
 	}
-	var next []question
-	for i := range round {
-		if q := &round[i]; q.rule.Resends != nil && !q.rule.Shadow && !q.resend {
-			next = append(next, question{rule: q.rule, key: q.key, limiter: q.rule.Resends, first: waitOf(&q.verdict)})
-		}
-	}
+	next := slices.DeleteFunc(slices.Clone(round), func(q question) bool { return q.rule.Resends == nil || q.rule.Shadow || q.resend })
+	asResend(next)
 	_ = s.ask(next, func(q *question) { q.peek(ctx) })
 	for i := range next {
 		if q := &next[i]; q.err == nil {

@@ -1,6 +1,7 @@
 package rules_test
 
 import (
+	"errors"
 	"net/netip"
 	"strings"
 	"testing"
@@ -211,20 +212,15 @@ func TestSet_NoMailboxOrNoRules_Fails(t *testing.T) {
 	r := newRig(t)
 	set := r.set(false, r.mailbox("hour=9/1h"), r.exact("all", rules.ByAll, "hour=1/1h"))
 	for _, tt := range []struct {
-		set           *rules.Set
-		mailbox, want string
-	}{
-		{set, "", throttle.ErrKey.Error()},
-		{set, strings.Repeat("m", throttle.MaxKey+1), throttle.ErrKey.Error()},
-		{&rules.Set{}, "a@b.example", "the Set has no rules"},
-		{nil, "a@b.example", "the Set has no rules"},
-	} {
+		set     *rules.Set
+		mailbox string
+	}{{set, ""}, {set, strings.Repeat("m", throttle.MaxKey+1)}, {&rules.Set{}, "a@b.example"}, {nil, "a@b.example"}} {
 		taken, err1 := tt.set.Take(ctx, to(tt.mailbox), throttle.NewID())
 		peeked, err2 := tt.set.Peek(ctx, to(tt.mailbox))
 		_, err3 := tt.set.Reset(ctx, tt.mailbox)
 		for _, err := range []error{err1, err2, err3} {
-			if err == nil || !strings.HasSuffix(err.Error(), tt.want) || taken.Allowed || peeked.Allowed || len(taken.Charges) != 0 {
-				t.Errorf("a mailbox of %d bytes: %v, want %s", len(tt.mailbox), err, tt.want)
+			if err == nil || errors.Is(err, throttle.ErrKey) != (tt.set == set) || taken.Allowed || peeked.Allowed || len(taken.Charges) != 0 {
+				t.Errorf("a mailbox of %d bytes: %v", len(tt.mailbox), err)
 			}
 		}
 	}
