@@ -55,7 +55,7 @@ func (s *shared) Update(ctx context.Context, key string, step Step) (alone bool,
 		}
 		old, now, err := s.read(ctx, key)
 		if err != nil {
-			return false, throttle.Unavailable(doing, explained(err))
+			return false, throttle.Unchanged(throttle.Unavailable(doing, explained(err)))
 		}
 		next, expires := step(old, now)
 		if expires <= now {
@@ -66,7 +66,11 @@ func (s *shared) Update(ctx context.Context, key string, step Step) (alone bool,
 		}
 		swapped, err := s.swap(ctx, key, old, next, expires)
 		if err != nil {
-			return false, throttle.Unavailable(doing, explained(err))
+			failure := throttle.Unavailable(doing, explained(err))
+			if redisx.Undone(err) {
+				failure = throttle.Unchanged(failure)
+			}
+			return false, failure
 		}
 		if swapped {
 			return false, nil

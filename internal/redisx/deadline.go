@@ -114,3 +114,10 @@ func withoutArguments(err error) error {
 	}
 	return reply{text, err}
 }
+
+// Undone reports whether the error proves that Redis was not asked: no connection was made, or
+// none was needed.
+func Undone(err error) bool {
+	var network *net.OpError
+	return errors.As(err, &network) && network.Op == "dial" || errors.Is(err, ErrResting)
+}

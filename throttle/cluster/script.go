@@ -105,7 +105,11 @@ func (l *Limiter) step(ctx context.Context, doing, key string, admissions ...thr
 		args := append([]any{doing, pack(admissions), l.notAfter(ctx, doing, sent), l.testClock()}, l.params...)
 		answer, err := l.script.Run(ctx, l.client, l.prefix+key+"}", args...)
 		if err != nil {
-			return reply{}, throttle.Unavailable(doing, explained(err))
+			failure := throttle.Unavailable(doing, explained(err))
+			if redisx.Undone(err) {
+				failure = throttle.Unchanged(failure)
+			}
+			return reply{}, failure
 		}
 		r, err := parseReply(answer)
 		if err != nil {

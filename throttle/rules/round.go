@@ -2,6 +2,7 @@ package rules
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 
@@ -184,6 +185,7 @@ func (q *question) take(ctx context.Context, id throttle.ID) {
 	v, err := q.limiter.Take(ctx, q.key, id)
 	q.verdict, q.err = v, q.rule.wrap(err)
 	switch {
+	case errors.Is(err, throttle.ErrUnchanged):
 	case err != nil:
 		q.state = mayBe
 	case v.Allowed:
