@@ -146,6 +146,14 @@ func TestScript_SentinelFailover_Heals(t *testing.T) {
 	answers(t, client, "key")
 }
 
+func TestScript_ClusterFailover_Heals(t *testing.T) {
+	servers := redistest.Cluster(t)
+	client := open(t, redisx.Options{URL: servers.URL(), Timeout: time.Second})
+	answers(t, client, "key")
+	servers.MasterOf("key").Kill()
+	answers(t, client, "key")
+}
+
 // Whatever hangs, each of many calls at once ends in time, also the first of a client.
 func TestCall_ServerHangs_EndsInTime(t *testing.T) {
 	t.Run("standalone", func(t *testing.T) {
