@@ -107,6 +107,9 @@ func (l *Limiter) Peek(ctx context.Context, key string) (v throttle.Verdict, err
 // Release implements throttle.Limiter. Where Redis does not answer it is told later, of a counter
 // only if it certainly was not asked. Until then what was there is what this node knows.
 func (l *Limiter) Release(ctx context.Context, key string, a throttle.Admission) (released bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return false, throttle.Unavailable("release", err)
+	}
 	err = l.decide(ctx, "release", key, func() (err error) {
 		if released, err = l.shared.Release(ctx, key, a); err == nil {
 			l.unmirror(ctx, key, a)

@@ -8,6 +8,7 @@ import (
 	"github.com/mailgate/mailgate/internal/redistest"
 	"github.com/mailgate/mailgate/servertest"
 	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 func TestTake_RedisKilled_GoesOnAloneAndTellsItAll(t *testing.T) {
@@ -281,5 +282,20 @@ func TestTake_CallerGone_NoOutage(t *testing.T) {
 	unavailable(t, err)
 	if n.State().Alone {
 		t.Error("one caller's deadline began an outage")
+	}
+}
+
+// A master that no call asks about for longer than its prober remembers is still away.
+func TestState_NoCallsInOutage_StaysAway(t *testing.T) {
+	if !throttletest.Long() {
+		t.Skip("takes 12 seconds; set MAILGATE_TEST_LONG to run it")
+	}
+	server := redistest.Alone(t)
+	n := start(t, server.URL())
+	server.Kill()
+	n.awaitAlone(t)
+	<-time.After(12 * time.Second)
+	if s := n.State(); !s.Alone || n.log.count("Redis is back") > 0 {
+		t.Errorf("without calls: %+v", s)
 	}
 }

@@ -124,3 +124,30 @@ func TestJournal_Load_AsItWas(t *testing.T) {
 		t.Errorf("on disk is still %q, %v", value, err)
 	}
 }
+
+func TestSweep_ExpiredOperations_AreDropped(t *testing.T) {
+	j := openJournal(t)
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"}) // is not asked
+	t.Cleanup(func() { _ = client.Close() })
+	store, err := cache.Open(cache.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	s, err := New(Options{Client: client, Store: store, Clock: NewClock()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.journal = j
+	now := s.o.Clock.Now()
+	for _, until := range []int64{now - 1, now, now + 60_000} {
+		o := operationOf(record)
+		o.until = until
+		if err := j.put(t.Context(), &master{}, "mailbox\x00alice", o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s.sweep(); j.size() != 1 {
+		t.Errorf("%d operations are left, want 1", j.size())
+	}
+}
