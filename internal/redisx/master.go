@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/mailgate/mailgate/internal/breaker"
@@ -32,6 +33,7 @@ const (
 type master struct {
 	client     *redis.Client
 	circuit    *breaker.Circuit
+	pipeline   func() (*redis.AutoPipeliner, error)
 	confirm    int           // replicas
 	confirming chan struct{} // full of the calls that wait for replicas
 }
@@ -49,6 +51,7 @@ func newMaster(client *redis.Client, o Options) *master {
 	return &master{
 		client:     client,
 		circuit:    breaker.NewCircuit(rule, func() int64 { return time.Since(began).Milliseconds() }, changed),
+		pipeline:   sync.OnceValues(client.AsyncAutoPipeline),
 		confirm:    o.Confirm,
 		confirming: make(chan struct{}, maxConfirming),
 	}
@@ -60,8 +63,16 @@ func (m *master) DialHook(next redis.DialHook) redis.DialHook { return next }
 // ProcessHook implements redis.Hook.
 func (m *master) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if r, ok := cmd.(run); ok && m.confirm > 0 && r.script.wrote != nil {
+		r, ok := cmd.(run)
+		if ok && m.confirm > 0 && r.script.wrote != nil {
 			return m.confirmed(ctx, r, func(conn *redis.Conn) error { return conn.Process(ctx, once{r.Cmd}) })
+		}
+		if ok {
+			// A connection to a master that has become a replica is dropped only outside of the
+			// pipeline.
+			if err := m.together(ctx, r); !redis.IsReadOnlyError(err) {
+				return err
+			}
 		}
 		return m.guard(ctx, func(ctx context.Context) error { return next(ctx, cmd) })
 	}
@@ -88,6 +99,21 @@ func (m *master) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proce
 		}
 		return err
 	}
+}
+
+// together sends a script in one pipeline with those that other callers send at that time, which
+// doubles what one processor gets done. The pipeline passes this hook and is guarded there.
+func (m *master) together(ctx context.Context, r run) error {
+	pipeline, err := m.pipeline()
+	if err != nil {
+		return err
+	}
+	own := once{redis.NewCmd(ctx, r.Args()...)} // the library may write to it after ctx has ended
+	if err := pipeline.Submit(ctx, own).WaitContext(ctx); err != nil {
+		return err
+	}
+	r.SetVal(own.Val())
+	return nil
 }
 
 type guardKey struct{}
