@@ -203,6 +203,33 @@ func TestTell_CounterReleaseReplyLost_NotToldTwice(t *testing.T) {
 	n.actionsLeft(t, 2)
 }
 
+// asPaused makes a call to a Redis that is killed before it answers.
+func asPaused(t *testing.T, server *redistest.Server, proxy *redistest.FaultyProxy, call func() error) error {
+	t.Helper()
+	server.Pause()
+	answered, sent := make(chan error), proxy.Sent("evalsha")
+	go func() { answered <- call() }()
+	servertest.Eventually(t, "Redis to be asked", func() bool { return proxy.Sent("evalsha") > sent })
+	server.Kill()
+	return <-answered
+}
+
+// A counter's release that Redis may have carried out is not journalled as well.
+func TestRelease_CounterAsRedisDies_NotRepeatedAlone(t *testing.T) {
+	server := redistest.Alone(t)
+	proxy := redistest.Proxy(t, server.Addr)
+	n := start(t, proxy.URL())
+	a := n.takeAction(t)
+	unavailable(t, asPaused(t, server, proxy, func() error {
+		_, err := n.action.Release(t.Context(), "caller", a)
+		return err
+	}))
+	n.awaitAlone(t)
+	if s := n.State(); s.Journal != 0 {
+		t.Errorf("after a lost reply: %+v", s)
+	}
+}
+
 func TestReset_InOutage_Unavailable(t *testing.T) {
 	server := redistest.Alone(t)
 	n := start(t, server.URL())
