@@ -194,6 +194,7 @@ func TestTell_CounterReleaseReplyLost_NotToldTwice(t *testing.T) {
 	a := n.takeAction(t)
 	n.takeAction(t)
 	server.Kill()
+	n.awaitAlone(t)
 	n.releaseAction(t, a)
 	server.Restart()
 	proxy.CutReplies(1, actionTaken)
