@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -310,6 +311,11 @@ func TestConfirm_Replicas_AreWaitedFor(t *testing.T) {
 		t.Errorf("confirmed %d, and the replica has %d, %v", n, got, err)
 	}
 	replica.Pause()
+	before, err := master.Client().Get(ctx, "key").Int64()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// 256 writes wait, and the rest of them are not made. A refusal goes on.
 	slow := open(t, redisx.Options{URL: master.URL(), Timeout: 3 * time.Second, Confirm: 1})
 	var calls sync.WaitGroup
 	for range 300 {
@@ -319,13 +325,23 @@ func TestConfirm_Replicas_AreWaitedFor(t *testing.T) {
 			}
 		})
 	}
-	read := redisx.NewScript(`return redis.call('GET', KEYS[1])`, func(any) bool { return false })
+	servertest.Await(t, "256 writes", patient, func() error {
+		if n := master.Client().Get(ctx, "key").Val(); n != fmt.Sprint(before+256) {
+			return fmt.Errorf("%s after %d", n, before)
+		}
+		return nil
+	})
+	refusal := redisx.NewScript(`return redis.call('GET', KEYS[1])`, func(any) bool { return false })
 	for range 10 {
-		if _, err := read.Run(ctx, slow, "key"); err != nil {
-			t.Errorf("a read waits for replicas: %v", err)
+		begin := time.Now()
+		if _, err := refusal.Run(ctx, slow, "key"); err != nil || time.Since(begin) > 2*time.Second {
+			t.Errorf("a refusal waits for replicas: %v after %v", err, time.Since(begin))
 		}
 	}
 	calls.Wait()
+	if after := master.Client().Get(ctx, "key").Val(); after != fmt.Sprint(before+256) {
+		t.Errorf("%s writes after %d, want 256 more", after, before)
+	}
 	replica.Resume()
 	answers(t, client, "key")
 }

@@ -18,7 +18,7 @@ end
 for i = 1, #sends do times[i] = unpack('>I6', sends[i]) end
 
 local function expires() return math.max(#times > 0 and times[#times] + longest or 0, forgotten) + 1000 end
-if state ~= '' and now >= expires() then
+if state ~= '' and now >= expires() then -- Redis has forgotten it by itself, if by the same clock
   call('DEL', key)
   state, sends, times, forgotten = '', {}, {}, 0
 end
