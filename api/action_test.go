@@ -11,17 +11,15 @@ import (
 
 	"github.com/mailgate/mailgate/servertest"
 	"github.com/mailgate/mailgate/throttle"
-	"github.com/mailgate/mailgate/throttle/memory"
-	"github.com/mailgate/mailgate/throttle/meter"
 )
 
 // threeActions are one of tiers, one that queues, and one whose store fails at will.
 func threeActions(f *failing) func(*rig) map[string]throttle.Limiter {
 	return func(r *rig) map[string]throttle.Limiter {
-		f.Historian = r.limiter.Tiers("action-broken", throttle.DefaultPolicy())
+		f.Historian = r.counted("action-broken", throttle.DefaultPolicy())
 		return map[string]throttle.Limiter{
-			"reply":  r.limiter.Tiers("action-reply", must(throttle.ParsePolicy("minute=2/60s,hour=3/1h"))(r.t)),
-			"pace":   memory.New(must(meter.NewLeakyBucket(tier("second", 4, 1000), 2))(r.t), memory.Options{Now: r.now.Load}),
+			"reply":  r.counted("action-reply", must(throttle.ParsePolicy("minute=2/60s,hour=3/1h"))(r.t)),
+			"pace":   inMemory(must(throttle.NewLeakyBucket(tier("second", 4, 1000), 2))(r.t), r.now.Load),
 			"broken": f,
 		}
 	}
@@ -47,7 +45,7 @@ func TestAction(t *testing.T) {
 	if got.text != `{"allowed":true,"action":"reply","id":"`+first+`",`+fmt.Sprintf(free, 1, 2) {
 		t.Errorf("take: %s", got.text)
 	}
-	got.carries(t, map[string]string{"RateLimit": `"minute";r=1;t=0, "hour";r=2;t=0`, "RateLimit-Policy": `"minute";q=2;w=60, "hour";q=3;w=3600`})
+	got.carries(t, map[string]string{"RateLimit": `"minute";r=1;t=60, "hour";r=2;t=3600`, "RateLimit-Policy": `"minute";q=2;w=60, "hour";q=3;w=3600`})
 	line := journal.about(t, got.header.Get("X-Request-Id"))[0]
 	if line["action"] != "reply" || line["subject"] == nil || line["id"] != first || line["route"] != "action-take" {
 		t.Errorf("the log says %v", line)
@@ -65,7 +63,7 @@ func TestAction(t *testing.T) {
 	if got.text != want {
 		t.Errorf("answered\n%s, want\n%s", got.text, want)
 	}
-	got.carries(t, map[string]string{"Retry-After": "59", "RateLimit": `"minute";r=0;t=59, "hour";r=1;t=0`})
+	got.carries(t, map[string]string{"Retry-After": "59", "RateLimit": `"minute";r=0;t=59, "hour";r=1;t=3599`})
 	if got := r.act("reply", "peek", subject); got.body["allowed"] != false || got.body["id"] != nil || got.body["rule"] != "reply" || got.body["wait_ms"] != 58500.0 {
 		t.Errorf("peek: %s", got.text)
 	}
@@ -102,57 +100,71 @@ func TestAction(t *testing.T) {
 func TestActionThatQueues(t *testing.T) {
 	r := newRig(t, setup{actions: threeActions(&failing{})})
 	for i, want := range []any{nil, 250.0, 500.0} {
-		if got := r.act("pace", "take", `{"subject":"queue"}`); got.status != 200 || got.body["delay_ms"] != want {
+		if got := r.act("pace", "take", `{"subject":"in-line"}`); got.status != 200 || got.body["delay_ms"] != want {
 			t.Errorf("take %d: %d %s", i+1, got.status, got.text)
 		}
 	}
-	got := r.act("pace", "take", `{"subject":"queue"}`)
+	got := r.act("pace", "take", `{"subject":"in-line"}`)
 	got.is(t, 429, "quota-exceeded")
 	if got.body["wait_ms"] != 250.0 {
 		t.Errorf("answered %s", got.text)
 	}
 	r.now.Add(250)
-	if got := r.act("pace", "peek", `{"subject":"queue"}`); got.body["allowed"] != true || got.body["delay_ms"] != 500.0 {
+	if got := r.act("pace", "peek", `{"subject":"in-line"}`); got.body["allowed"] != true || got.body["delay_ms"] != 500.0 {
 		t.Errorf("peek: %s", got.text)
 	}
 }
 
-// Given back from the middle of a queue a turn passes unused, until all behind it are given
-// back too; the last is free again at once.
-func TestActionThatQueuesGivesBack(t *testing.T) {
-	r := newRig(t, setup{actions: threeActions(&failing{})})
-	const subject = `{"subject":"queue"}`
-	var ids []string
-	take := func() {
-		t.Helper()
-		got := r.act("pace", "take", subject)
-		got.is(t, 200, "")
-		ids = append(ids, got.body["id"].(string))
+// A take of each way to count is given back by its id, once and at its own time; in a queue
+// only the newest, as those behind it keep the position that they were told.
+func TestActionRelease_EachWayToCount_GivesBackByID(t *testing.T) {
+	hour := tier("hour", 2, 3_600_000)
+	ways := map[string]throttle.Algorithm{
+		"tiers":          must(throttle.NewPolicy(hour))(t),
+		"fixed-window":   must(throttle.NewFixedWindow(hour))(t),
+		"sliding-window": must(throttle.NewSlidingWindow(hour, 60))(t),
+		"token-bucket":   must(throttle.NewTokenBucket(hour, 2))(t),
+		"leaky-bucket":   must(throttle.NewLeakyBucket(hour, 1))(t),
 	}
-	give := func(i int, want string) {
-		t.Helper()
-		if got := r.act("pace", "release", fmt.Sprintf(`{"subject":"queue","id":%q}`, ids[i])); got.status != 200 || got.text != `{"released":`+want+`}` {
-			t.Errorf("release of take %d: %d %s", i+1, got.status, got.text)
+	r := newRig(t, setup{actions: func(r *rig) map[string]throttle.Limiter {
+		all := map[string]throttle.Limiter{}
+		for name, a := range ways {
+			all[name] = r.counted("action-"+name, a)
 		}
+		return all
+	}})
+	for name := range ways {
+		t.Run(name, func(t *testing.T) {
+			release := func(id any) string {
+				t.Helper()
+				got := r.act(name, "release", fmt.Sprintf(`{"subject":"s","id":%q}`, id))
+				got.is(t, 200, "")
+				return got.text
+			}
+			first := r.act(name, "take", `{"subject":"s"}`).body["id"]
+			r.now.Add(1000)
+			second := r.act(name, "take", `{"subject":"s"}`).body["id"]
+			r.act(name, "take", `{"subject":"s"}`).is(t, 429, "quota-exceeded")
+			r.now.Add(1000)
+			if got := release(throttle.NewID()); got != `{"released":false}` {
+				t.Errorf("an id of no take: %s", got)
+			}
+			want := fmt.Sprintf(`{"released":%t}`, name != "leaky-bucket")
+			if got := release(first); got != want {
+				t.Errorf("the first: %s, want %s", got, want)
+			}
+			if got := release(second); got != `{"released":true}` {
+				t.Errorf("the second: %s", got)
+			}
+			if name == "leaky-bucket" { // which would take the first for it
+				return
+			}
+			if got := release(second); got != `{"released":false}` {
+				t.Errorf("the second once more: %s", got)
+			}
+			r.act(name, "take", `{"subject":"s"}`).is(t, 200, "")
+		})
 	}
-	stands := func(allowed bool, delay any) {
-		t.Helper()
-		if got := r.act("pace", "peek", subject); got.body["allowed"] != allowed || got.body["delay_ms"] != delay {
-			t.Errorf("peek: %s", got.text)
-		}
-	}
-	take()
-	take()
-	take()
-	give(1, "true")
-	stands(false, nil)
-	give(1, "false")
-	give(2, "true")
-	stands(true, 250.0)
-	take()
-	stands(true, 500.0)
-	give(3, "true")
-	stands(true, 250.0)
 }
 
 // What will not do, on every route of actions.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/message"
@@ -133,7 +134,7 @@ func TestSendToARelayLeftAlone(t *testing.T) {
 // A fakeSender fails in ways that no relay does, once the mail may leave.
 type fakeSender func(context.Context, message.Message) error
 
-func (f fakeSender) Begin(_ context.Context, from, to address.Address) (api.Transaction, error) {
+func (f fakeSender) Begin(_ context.Context, from, to address.Address) (delivery.Transaction, error) {
 	return fakeTransaction{f, message.Message{From: from, To: to}}, nil
 }
 
@@ -167,7 +168,7 @@ func TestSendStrangeFaults(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			r := newRig(t, setup{options: func(o *api.Options) { o.Sender = tt.send }})
+			r := newRig(t, setup{options: func(o *api.Options) { o.Relay = tt.send }})
 			got := r.send("victim@example.com")
 			got.is(t, 500, "internal")
 			if strings.Contains(tt.name, "panic") {
@@ -193,7 +194,6 @@ type failing struct {
 	throttle.Historian
 	take, release, rest atomic.Bool
 	recorded            bool // a Take that fails has been recorded
-	unchanged           bool // or else it proves that it has not
 	releases            atomic.Int64
 }
 
@@ -204,20 +204,17 @@ func (f *failing) Take(ctx context.Context, mailbox string, id throttle.ID) (thr
 		if f.recorded {
 			f.Historian.Take(ctx, mailbox, id)
 		}
-		if f.unchanged {
-			return throttle.Verdict{}, throttle.Unchanged(errStore)
-		}
 		return throttle.Verdict{}, errStore
 	}
 	return f.Historian.Take(ctx, mailbox, id)
 }
 
-func (f *failing) Release(ctx context.Context, mailbox string, id throttle.ID) (bool, error) {
+func (f *failing) Release(ctx context.Context, mailbox string, a throttle.Admission) (bool, error) {
 	f.releases.Add(1)
 	if f.release.Load() {
 		return false, errStore
 	}
-	return f.Historian.Release(ctx, mailbox, id)
+	return f.Historian.Release(ctx, mailbox, a)
 }
 
 func (f *failing) Peek(ctx context.Context, mailbox string) (throttle.Verdict, error) {
@@ -275,26 +272,6 @@ func TestTakeThatFailedIsGivenBack(t *testing.T) {
 	servertest.Eventually(t, "the place is given back", func() bool { return r.used("alice@example.com") == 0 })
 }
 
-// Where nothing was charged there is nothing to give back, and a key is free at once.
-func TestNothingIsOwedForNothing(t *testing.T) {
-	action := &failing{unchanged: true}
-	r, store := newFailing(t, setup{actions: threeActions(action)})
-	store.unchanged = true
-	for _, f := range []*failing{store, action} {
-		f.take.Store(true)
-		f.release.Store(true)
-	}
-	r.send("alice@example.com").is(t, 503, "store-unavailable")
-	r.once("unowed", "alice@example.com").is(t, 503, "store-unavailable")
-	r.act("broken", "take", `{"subject":"unlucky"}`).is(t, 503, "store-unavailable")
-	store.take.Store(false)
-	r.once("unowed", "alice@example.com").is(t, 200, "")
-	r.shutdown()
-	if n := store.releases.Load() + action.releases.Load(); n != 0 {
-		t.Errorf("%d times something was given back", n)
-	}
-}
-
 // What cannot be given back at once is given back later, at the latest at the end.
 func TestRefundLater(t *testing.T) {
 	r, store := newFailing(t, setup{relay: &fault.Script{At: fault.RCPT, Kind: fault.Temporary}})
@@ -312,7 +289,7 @@ func TestSendOutlivesItsCaller(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	finished := make(chan error, 1)
 	r := newRig(t, setup{options: func(o *api.Options) {
-		o.Sender = fakeSender(func(ctx context.Context, _ message.Message) error {
+		o.Relay = fakeSender(func(ctx context.Context, _ message.Message) error {
 			close(entered)
 			<-leave
 			finished <- ctx.Err()

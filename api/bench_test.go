@@ -33,7 +33,7 @@ func benchmarkDenied(b *testing.B, log *slog.Logger) {
 	r.send("alice@example.com").is(b, 200, "")
 	listener := fasthttputil.NewInmemoryListener()
 	server := must(api.New(api.Options{
-		Live: api.Live{Rules: onlyMailbox(b, r.limiter), Composer: newComposer(b)}, Sender: newGated(),
+		Live: api.Live{Rules: onlyMailbox(b, r.limiter), Composer: newComposer(b)}, Relay: newGated(),
 		Identity: must(address.NewIdentity(true))(b), APIKeys: must(api.ParseKeys("shop:" + appKey))(b),
 		Log: log,
 	}))(b)

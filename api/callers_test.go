@@ -16,7 +16,7 @@ func TestACallerLeavesRoom(t *testing.T) {
 	sender := newGated()
 	r := newRig(t, setup{options: func(o *api.Options) {
 		o.MaxPerCaller = most
-		o.Sender = sender
+		o.Relay = sender
 	}})
 	var group sync.WaitGroup
 	for n := range most {

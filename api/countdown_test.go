@@ -12,8 +12,6 @@ import (
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/countdown"
 	"github.com/mailgate/mailgate/throttle"
-	"github.com/mailgate/mailgate/throttle/memory"
-	"github.com/mailgate/mailgate/throttle/meter"
 	"github.com/mailgate/mailgate/throttle/rules"
 )
 
@@ -98,8 +96,8 @@ func TestCountdownOfOtherRules(t *testing.T) {
 	} {
 		t.Run(string(tt.by), func(t *testing.T) {
 			r := newRig(t, setup{rules: func(r *rig, _ *rules.Rule) []rules.Rule {
-				hour := must(meter.NewFixedWindow(tier("hour", 1, 3_600_000)))(r.t)
-				return []rules.Rule{{Name: "other", By: tt.by, Limiter: r.meters.Limiter("other", hour)}}
+				hour := must(throttle.NewFixedWindow(tier("hour", 1, 3_600_000)))(r.t)
+				return []rules.Rule{{Name: "other", By: tt.by, Limiter: r.counted("other", hour)}}
 			}})
 			const visitor = `,"client_ip":"203.0.113.7"`
 			first := r.sendAs(appKey, "first@example.com", visitor)
@@ -127,8 +125,8 @@ func TestCountdownOfOtherRules(t *testing.T) {
 // told.
 func TestCountdownOfTheExempt(t *testing.T) {
 	r := newRig(t, setup{rules: func(r *rig, _ *rules.Rule) []rules.Rule {
-		hour := must(meter.NewFixedWindow(tier("hour", 1, 3_600_000)))(r.t)
-		return []rules.Rule{{Name: "other", By: rules.ByAll, Limiter: r.meters.Limiter("other", hour), Exempt: rules.Exempt{
+		hour := must(throttle.NewFixedWindow(tier("hour", 1, 3_600_000)))(r.t)
+		return []rules.Rule{{Name: "other", By: rules.ByAll, Limiter: r.counted("other", hour), Exempt: rules.Exempt{
 			Callers: []string{"blog"}, Networks: []netip.Prefix{netip.MustParsePrefix("2001:db8::/72")},
 		}}}
 	}})
@@ -236,7 +234,7 @@ func TestCountdownPreflight(t *testing.T) {
 func TestCountdownRate(t *testing.T) {
 	var bucket throttle.Limiter
 	r := newRig(t, setup{options: func(o *api.Options) {
-		bucket = memory.New(must(meter.NewTokenBucket(tier("second", 2, 1000), 4))(t), memory.Options{Now: o.Now})
+		bucket = inMemory(must(throttle.NewTokenBucket(tier("second", 2, 1000), 4))(t), o.Now)
 		o.Countdowns = bucket
 		o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	}})

@@ -11,6 +11,7 @@ import (
 	"github.com/mailgate/mailgate"
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/mailer/sandbox"
@@ -22,10 +23,8 @@ import (
 // A whole mailgate in one process: a limiter in memory, a relay that keeps what it
 // gets, and the API in front.
 func Example() {
-	disk, _ := cache.Open(cache.DiskOptions{Dir: cache.Memory})
-	defer disk.Close()
-	limiter, _ := local.New(disk, local.Options{Policy: throttle.DefaultPolicy()})
-	defer limiter.Close()
+	store, _ := cache.Open(cache.Options{})
+	defer store.Close()
 
 	box, _ := sandbox.Start(sandbox.Options{})
 	defer box.Close()
@@ -39,12 +38,12 @@ func Example() {
 	keys, _ := api.ParseKeys("shop:a-secret-of-the-shop")
 
 	mailboxes := func(by throttle.Policy) *rules.Set {
-		set, _ := rules.New(rules.Options{}, rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: limiter.Tiers("", by)})
+		set, _ := rules.New(rules.Options{}, rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: local.New(store.Table("mailboxes"), by, nil), Exact: true})
 		return set
 	}
 
 	server, err := api.New(api.Options{
-		Live: api.Live{Rules: mailboxes(throttle.DefaultPolicy()), Composer: composer}, Sender: api.FromRelays(relays),
+		Live: api.Live{Rules: mailboxes(throttle.DefaultPolicy()), Composer: composer}, Relay: delivery.FromRelays(relays),
 		APIKeys: keys, OpenAPI: mailgate.OpenAPI,
 	})
 	if err != nil {

@@ -23,7 +23,7 @@ func TestFigures(t *testing.T) {
 			}
 		},
 		rules: func(r *rig, _ *rules.Rule) []rules.Rule {
-			all := r.limiter.Tiers("all", must(throttle.ParsePolicy("hour=1/1h"))(r.t))
+			all := r.counted("all", must(throttle.ParsePolicy("hour=1/1h"))(r.t))
 			return []rules.Rule{{Name: "all", By: rules.ByAll, Limiter: all, Shadow: true}}
 		},
 	})

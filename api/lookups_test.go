@@ -9,15 +9,13 @@ import (
 
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/throttle"
-	"github.com/mailgate/mailgate/throttle/memory"
-	"github.com/mailgate/mailgate/throttle/meter"
 )
 
 // lookingUp is a setup in which a caller may look up three times at once and then once
 // more every 20 ms.
 func lookingUp(t testing.TB, change func(*api.Options)) setup {
 	return setup{options: func(o *api.Options) {
-		o.Lookups = memory.New(must(meter.NewTokenBucket(tier("second", 50, 1000), 3))(t), memory.Options{Now: o.Now})
+		o.Lookups = inMemory(must(throttle.NewTokenBucket(tier("second", 50, 1000), 3))(t), o.Now)
 		if change != nil {
 			change(o)
 		}
@@ -155,6 +153,6 @@ func (f *failingAlways) Take(context.Context, string, throttle.ID) (throttle.Ver
 	return throttle.Verdict{}, errStore
 }
 
-func (f *failingAlways) Release(context.Context, string, throttle.ID) (bool, error) {
+func (f *failingAlways) Release(context.Context, string, throttle.Admission) (bool, error) {
 	return false, errStore
 }

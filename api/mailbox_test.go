@@ -30,7 +30,7 @@ func TestLook(t *testing.T) {
 		if got.body["limit"] != "minute" || got.body["wait_ms"] != 58766.0 {
 			t.Errorf("%s: %s", spelling, got.text)
 		}
-		got.carries(t, map[string]string{"RateLimit": `"minute";r=0;t=59, "hour";r=4;t=0, "day";r=9;t=0`})
+		got.carries(t, map[string]string{"RateLimit": `"minute";r=0;t=59, "hour";r=4;t=3599, "day";r=9;t=86399`})
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"testing/fstest"
 
 	"github.com/mailgate/mailgate/api"
-	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -40,10 +39,8 @@ func TestOnceWithoutItsTemplate(t *testing.T) {
 func TestOnceHandedOverWithoutItsTemplate(t *testing.T) {
 	const old = `{"email":"gone@example.com","template":"invite","client_ip":"203.0.113.7"}`
 	r := newRig(t, setup{})
-	dying := r.anotherAs(func(o *api.Options) {
-		o.Live.Composer = composerWith(t, invitation)
-		o.Repeats.Answers = forgetful{o.Repeats.Answers}
-	})
+	dying := r.unanswering()
+	dying.server.Reload(api.Live{Composer: composerWith(t, invitation)})
 	id := dying.onceAs(appKey, "k", old).body["id"]
 	r.now.Add(lease)
 	unknown := r.onceAs(appKey, "k", old)
@@ -62,28 +59,32 @@ func TestOnceHandedOverWithoutItsTemplate(t *testing.T) {
 func TestOnceWithoutItsTemplateNorAnybody(t *testing.T) {
 	const old = `{"email":"gone@example.com","template":"invite"}`
 	for name, tt := range map[string]struct {
-		repeats func(r *rig) idempotency.Keeper
+		keys    func(r *rig) *broken
 		status  int
 		problem string
 		counted string
 	}{
-		"the keeper cannot be asked": {func(r *rig) idempotency.Keeper {
-			failing := &failingKeeper{Keeper: r.repeats.Answers}
-			failing.begin.Store(true)
-			return failing
+		"the records cannot be read": {func(r *rig) *broken {
+			keys := r.newKeys(r.store)
+			keys.closed.Store(true)
+			return keys
 		}, 503, "store-unavailable", "store-unavailable"},
-		"the others cannot be asked": {func(r *rig) idempotency.Keeper { return alone{r.repeats.Answers} }, 503, "store-unavailable", "store-unavailable"},
-		"the first is still at it": {func(r *rig) idempotency.Keeper {
-			begin := r.anotherAs(func(o *api.Options) { o.Repeats.Answers = forgetful{o.Repeats.Answers} })
+		"the others cannot be asked": {func(r *rig) *broken {
+			keys := r.newKeys(r.store)
+			keys.alone = true
+			return keys
+		}, 503, "store-unavailable", "store-unavailable"},
+		"the first is in progress": {func(r *rig) *broken {
+			begin := r.unanswering()
 			begin.server.Reload(api.Live{Composer: composerWith(t, invitation)})
 			begin.onceAs(appKey, "k", old).is(t, 200, "")
-			return r.repeats.Answers
+			return r.keys
 		}, 409, "idempotency-in-flight", "in-flight"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, setup{})
 			asked := r.anotherAs(func(o *api.Options) {
-				o.Repeats = api.Repeats{Answers: tt.repeats(r), HandedOver: r.repeats.HandedOver}
+				o.Requests = r.newRequests(tt.keys(r))
 				o.Metrics = prometheus.NewRegistry()
 			})
 			for range 2 {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/api"
-	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/mailer/relay"
@@ -119,7 +118,7 @@ func TestOnceInFlight(t *testing.T) {
 	var mails atomic.Int32
 	entered, leave := make(chan struct{}), make(chan struct{})
 	r := newRig(t, setup{options: func(o *api.Options) {
-		o.Sender = fakeSender(func(context.Context, message.Message) error {
+		o.Relay = fakeSender(func(context.Context, message.Message) error {
 			if mails.Add(1) == 1 {
 				close(entered)
 			}
@@ -198,14 +197,6 @@ func TestOnceIsNotKept(t *testing.T) {
 	}
 }
 
-// Where answers and marks are in one place, as in Redis, none is taken for the other.
-func TestOnceInOneKeeper(t *testing.T) {
-	r := newRig(t, setup{options: func(o *api.Options) { o.Repeats.HandedOver = o.Repeats.Answers }})
-	sent := r.once("k", "place@example.com")
-	sent.is(t, 200, "")
-	r.once("k", "place@example.com").again(t, sent)
-}
-
 // What may have left is never sent again, and is answered alike, a 5xx too.
 func TestOnceMayHaveLeft(t *testing.T) {
 	for _, tt := range []struct {
@@ -221,7 +212,7 @@ func TestOnceMayHaveLeft(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var mails int
 			r := newRig(t, setup{options: func(o *api.Options) {
-				o.Sender = fakeSender(func(context.Context, message.Message) error { mails++; return tt.send })
+				o.Relay = fakeSender(func(context.Context, message.Message) error { mails++; return tt.send })
 			}})
 			first := r.once("left", "left@example.com")
 			first.is(t, tt.status, tt.problem)
@@ -238,7 +229,7 @@ func TestOnceMayHaveLeft(t *testing.T) {
 func TestOncePanic(t *testing.T) {
 	var mails int
 	r := newRig(t, setup{options: func(o *api.Options) {
-		o.Sender = fakeSender(func(context.Context, message.Message) error { mails++; panic("swordfish") })
+		o.Relay = fakeSender(func(context.Context, message.Message) error { mails++; panic("swordfish") })
 	}})
 	r.once("panic", "panic@example.com").is(t, 500, "internal")
 	r.once("panic", "panic@example.com").is(t, 409, "idempotency-in-flight")
@@ -254,30 +245,21 @@ func TestOncePanic(t *testing.T) {
 	}
 }
 
-// A stuck keeper holds back whoever begins, until it is let go.
-type stuck struct {
-	idempotency.Keeper
-	entered, leave chan struct{}
-}
-
-func (k stuck) Begin(ctx context.Context, name idempotency.Name, body idempotency.Fingerprint) (idempotency.Outcome, error) {
-	close(k.entered)
-	<-k.leave
-	return k.Keeper.Begin(context.WithoutCancel(ctx), name, body)
-}
-
 // An attempt that stops between its charge and its mail is done by the next, with one
 // charge; and if it wakes after all, it sends no second mail.
 func TestOnceTakenUp(t *testing.T) {
-	var hold stuck
-	r := newRig(t, setup{options: func(o *api.Options) {
-		hold = stuck{o.Repeats.HandedOver, make(chan struct{}), make(chan struct{})}
-		o.Repeats.HandedOver = hold
-		o.SendDeadline = time.Minute
-	}})
+	entered, leave := make(chan struct{}), make(chan struct{})
+	r := newRig(t, setup{options: func(o *api.Options) { o.SendDeadline = time.Minute }})
+	var stopped atomic.Bool
+	r.keys.stop = func(_ context.Context, to byte) {
+		if to == handedOver && !stopped.Swap(true) {
+			close(entered)
+			<-leave
+		}
+	}
 	first := make(chan reply, 1)
 	go func() { first <- r.once("taken", "taken@example.com") }()
-	<-hold.entered
+	<-entered
 	if r.used("taken@example.com") != 1 {
 		t.Fatal("it stopped before its charge")
 	}
@@ -289,7 +271,7 @@ func TestOnceTakenUp(t *testing.T) {
 	if sent.body["wait_ms"] != 60_000.0 {
 		t.Errorf("it does not count from the mail that left: %s", sent.text)
 	}
-	close(hold.leave)
+	close(leave)
 	(<-first).is(t, 504, "delivery-unknown")
 	next.once("taken", "taken@example.com").again(t, sent)
 	if len(r.box.List()) != 1 || r.used("taken@example.com") != 1 {
@@ -298,10 +280,13 @@ func TestOnceTakenUp(t *testing.T) {
 }
 
 // another is a second server on the same stores and relay.
-func (r *rig) another() *rig { return r.anotherWith(r.repeats) }
+func (r *rig) another() *rig { return r.anotherAs(func(*api.Options) {}) }
 
-func (r *rig) anotherWith(repeats api.Repeats) *rig {
-	return r.anotherAs(func(o *api.Options) { o.Repeats = repeats })
+// unanswering is a server that keeps no answers, on the same stores and relay.
+func (r *rig) unanswering() *rig {
+	keys := r.newKeys(r.store)
+	keys.refused.Store(answered)
+	return r.anotherAs(func(o *api.Options) { o.Requests = r.newRequests(keys) })
 }
 
 func (r *rig) anotherAs(otherwise func(*api.Options)) *rig {
@@ -316,112 +301,40 @@ func (r *rig) anotherAs(otherwise func(*api.Options)) *rig {
 	return &next
 }
 
-// A failingKeeper fails when it is told to.
-type failingKeeper struct {
-	idempotency.Keeper
-	begin, finish, abandon atomic.Bool
-}
-
-var errKeeper = fmt.Errorf("%w: dial tcp 10.1.2.3:6379: connection refused", idempotency.ErrUnavailable)
-
-func (f *failingKeeper) Begin(ctx context.Context, name idempotency.Name, body idempotency.Fingerprint) (idempotency.Outcome, error) {
-	if f.begin.Load() {
-		return idempotency.Outcome{}, errKeeper
+// Where it is not heard that a key is begun, or that its mail may leave, that is taken back:
+// nothing was sent, and a retry gets its mail.
+func TestOnceUnheard(t *testing.T) {
+	for name, to := range map[string]int32{"begun": begun, "handed over": handedOver} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, setup{})
+			r.keys.unheard.Store(to)
+			r.once("k", "unheard@example.com").is(t, 503, "store-unavailable")
+			r.once("k", "unheard@example.com").is(t, 200, "")
+			if len(r.box.List()) != 1 || r.used("unheard@example.com") != 1 {
+				t.Errorf("%d mails, %d charged", len(r.box.List()), r.used("unheard@example.com"))
+			}
+		})
 	}
-	return f.Keeper.Begin(ctx, name, body)
-}
-
-func (f *failingKeeper) Finish(ctx context.Context, lease idempotency.Lease, a idempotency.Answer) (bool, error) {
-	if f.finish.Load() {
-		return false, errKeeper
-	}
-	return f.Keeper.Finish(ctx, lease, a)
-}
-
-func (f *failingKeeper) Abandon(ctx context.Context, lease idempotency.Lease) (bool, error) {
-	if f.abandon.Load() {
-		return false, errKeeper
-	}
-	return f.Keeper.Abandon(ctx, lease)
-}
-
-// A halfHeard keeper begins, and once nobody hears of it.
-type halfHeard struct {
-	idempotency.Keeper
-	deaf             atomic.Bool
-	began, abandoned time.Time // by when it was to be done
-}
-
-func (h *halfHeard) Begin(ctx context.Context, name idempotency.Name, body idempotency.Fingerprint) (idempotency.Outcome, error) {
-	h.began, _ = ctx.Deadline()
-	o, err := h.Keeper.Begin(ctx, name, body)
-	if h.deaf.Swap(false) {
-		return idempotency.Outcome{Lease: o.Lease}, errKeeper
-	}
-	return o, err
-}
-
-func (h *halfHeard) Abandon(ctx context.Context, lease idempotency.Lease) (bool, error) {
-	h.abandoned, _ = ctx.Deadline()
-	return h.Keeper.Abandon(ctx, lease)
-}
-
-// A mark that was put unheard is taken back with the rest: nothing was sent, and who asks
-// again gets his mail.
-func TestOnceMarkUnheard(t *testing.T) {
-	var handed halfHeard
-	handed.deaf.Store(true)
-	r := newRig(t, setup{options: func(o *api.Options) {
-		handed.Keeper = o.Repeats.HandedOver
-		o.Repeats.HandedOver = &handed
-	}})
-	r.once("k", "unheard@example.com").is(t, 503, "store-unavailable")
-	r.once("k", "unheard@example.com").is(t, 200, "")
-	if len(r.box.List()) != 1 || r.used("unheard@example.com") != 1 {
-		t.Errorf("%d mails, %d charged", len(r.box.List()), r.used("unheard@example.com"))
-	}
-}
-
-// A key whose use was begun unheard is taken back as well: it is not in flight, since nobody is
-// at it. The caller waits no longer for that than for his send.
-func TestOnceBegunUnheard(t *testing.T) {
-	var answers halfHeard
-	answers.deaf.Store(true)
-	r := newRig(t, setup{options: func(o *api.Options) {
-		answers.Keeper = o.Repeats.Answers
-		o.Repeats.Answers = &answers
-		o.SendDeadline, o.StorePatience = time.Second, 2*time.Second
-	}})
-	r.once("k", "unheard@example.com").is(t, 503, "store-unavailable")
-	if answers.abandoned.IsZero() || answers.abandoned.After(answers.began) {
-		t.Errorf("begun by %v, taken back by %v", answers.began, answers.abandoned)
-	}
-	r.once("k", "unheard@example.com").is(t, 200, "")
 }
 
 // Where what is known of keys cannot be read or written, nothing is sent twice, and
 // nothing is charged that was not sent.
 func TestOnceUnavailable(t *testing.T) {
-	answers, handed := &failingKeeper{}, &failingKeeper{}
-	r := newRig(t, setup{options: func(o *api.Options) {
-		answers.Keeper, handed.Keeper = o.Repeats.Answers, o.Repeats.HandedOver
-		o.Repeats = api.Repeats{Answers: answers, HandedOver: handed}
-	}})
+	r := newRig(t, setup{})
 	const email = "keeper@example.com"
-	for _, fault := range []*atomic.Bool{&answers.begin, &handed.begin} {
-		fault.Store(true)
+	for _, to := range []int32{begun, handedOver} {
+		r.keys.refused.Store(to)
 		got := r.once("k", email)
 		got.is(t, 503, "store-unavailable")
 		if strings.Contains(got.text, "10.1.2.3") || r.used(email) != 0 || len(r.box.List()) != 0 {
 			t.Errorf("%d charged, %d mails, answered %s", r.used(email), len(r.box.List()), got.text)
 		}
-		fault.Store(false)
 	}
-	answers.finish.Store(true)
+	r.keys.refused.Store(answered)
 	sent := r.once("k", email)
 	sent.is(t, 200, "")
 	r.once("k", email).is(t, 409, "idempotency-in-flight")
-	answers.finish.Store(false)
+	r.keys.refused.Store(0)
 	servertest.Eventually(t, "the answer is kept", func() bool { return r.once("k", email).status == 200 })
 	r.once("k", email).again(t, sent)
 	if r.used(email) != 1 || len(r.box.List()) != 1 {
@@ -462,11 +375,14 @@ func TestOnceRefusedAndNeverKept(t *testing.T) {
 // Also where another attempt has handed the mail over, it may have left.
 func TestOnceUnknownAndNeverKept(t *testing.T) {
 	r := newRig(t, setup{options: func(o *api.Options) {
-		o.Sender = fakeSender(func(context.Context, message.Message) error { panic("swordfish") })
+		o.Relay = fakeSender(func(context.Context, message.Message) error { panic("swordfish") })
 	}})
 	r.once("k", unkept).is(t, 500, "internal")
 	r.now.Add(lease)
-	first, said := r.neverKept()
+	dying := r.unanswering()
+	first := dying.once("k", unkept)
+	dying.shutdown()
+	said := journal.messages(t, first.header.Get("X-Request-Id"))
 	first.is(t, 504, "delivery-unknown")
 	r.once("k", unkept).is(t, 504, "delivery-unknown")
 	if !strings.Contains(said, "an answer could not be kept") || !strings.Contains(said, "may have left") {
@@ -481,9 +397,7 @@ const unkept = "unkept@example.com"
 // to the end of the lease. It returns the answer, and what the log says of the request.
 func (r *rig) neverKept() (first reply, said string) {
 	r.t.Helper()
-	answers := &failingKeeper{Keeper: r.repeats.Answers}
-	answers.finish.Store(true)
-	dying := r.anotherWith(api.Repeats{Answers: answers, HandedOver: r.repeats.HandedOver})
+	dying := r.unanswering()
 	first = dying.once("k", unkept)
 	dying.shutdown()
 	r.once("k", unkept).is(r.t, 409, "idempotency-in-flight")
@@ -505,32 +419,28 @@ func TestOnceRefundedLater(t *testing.T) {
 	}
 }
 
-// Where nothing was charged or handed over, and only the key cannot be freed, it is freed
-// later: also the one that is marked, as a mail that may have left.
+// A key that cannot be freed is freed later, also one that is on record as handed over.
 func TestOnceFreedLater(t *testing.T) {
 	for _, tt := range keysThatStay {
 		t.Run(tt.name, func(t *testing.T) {
-			r, store, keeper := newStaying(t, tt.marked)
-			r.once("k", "freed@example.com").is(t, 503, "store-unavailable")
+			r := tt.open(t)
+			r.once("k", "freed@example.com").is(t, tt.status, tt.problem)
 			r.once("k", "freed@example.com").is(t, 409, "idempotency-in-flight")
-			store.take.Store(false)
-			keeper.abandon.Store(false)
-			servertest.Eventually(t, "the key is free", func() bool { return r.once("k", "freed@example.com").status == 200 })
-			if len(r.box.List()) != 1 || r.used("freed@example.com") != 1 {
-				t.Errorf("%d mails, %d charged", len(r.box.List()), r.used("freed@example.com"))
-			}
-			if strings.Contains(r.do("GET", "/metrics", "", "").text, `mailgate_refunds_total{result="given-back"} 1`) {
-				t.Error("a key counts as a place")
+			r.keys.refused.Store(0)
+			servertest.Eventually(t, "the key is free", func() bool { return r.once("k", "freed@example.com").status != 409 })
+			r.now.Add(60_000)
+			if got := r.once("k", "freed@example.com"); got.status != 200 {
+				t.Errorf("answered %d: %s", got.status, got.text)
 			}
 		})
 	}
 }
 
-// The log says what is so with a key that could not be freed.
+// The log says what becomes of a key that could not be freed.
 func TestOnceNotFreed(t *testing.T) {
 	for _, tt := range keysThatStay {
 		t.Run(tt.name, func(t *testing.T) {
-			r, _, _ := newStaying(t, tt.marked)
+			r := tt.open(t)
 			request := r.once("k", "freed@example.com").header.Get("X-Request-Id")
 			r.shutdown()
 			said := journal.messages(t, request)
@@ -541,36 +451,26 @@ func TestOnceNotFreed(t *testing.T) {
 	}
 }
 
+// keysThatStay are two ways in which the key k of a send to freed@example.com stays in use.
 var keysThatStay = []struct {
-	name   string
-	marked bool
-	said   string
+	name    string
+	open    func(*testing.T) *rig
+	status  int
+	problem string
+	said    string
 }{
-	{"in flight", false, "a key could not be freed, and is in flight"},
-	{"marked", true, "told that the mail may have left"},
-}
-
-// newStaying is a rig under which nothing can be charged for freed@example.com, nor its key k
-// be freed, which may be marked. The keeper is the one that fails.
-func newStaying(t *testing.T, marked bool) (*rig, *failing, *failingKeeper) {
-	answers, handed := &failingKeeper{}, &failingKeeper{}
-	r, store := newFailing(t, setup{options: func(o *api.Options) {
-		answers.Keeper, handed.Keeper = o.Repeats.Answers, o.Repeats.HandedOver
-		o.Repeats = api.Repeats{Answers: answers, HandedOver: handed}
-	}})
-	keeper := answers
-	if marked { // whoever finds a charge puts a mark before that is given back
-		keeper = handed
-		gone := r.anotherAs(func(o *api.Options) {
-			o.Live.Rules = onlyMailbox(t, &cut{Historian: r.limiter})
-			o.Sender = fakeSender(func(context.Context, message.Message) error { return relay.ErrUnsendable })
-		})
-		gone.once("k", "freed@example.com").is(t, 500, "internal")
-	}
-	store.unchanged = true
-	store.take.Store(true)
-	keeper.abandon.Store(true)
-	return r, store, keeper
+	{"in flight", func(t *testing.T) *rig {
+		r := newRig(t, setup{})
+		r.send("freed@example.com").is(t, 200, "")
+		r.keys.refused.Store(abandoned)
+		return r
+	}, 429, "quota-exceeded", "a key could not be freed, and is in flight"},
+	{"handed over", func(t *testing.T) *rig {
+		r := newRig(t, setup{})
+		r.keys.unheard.Store(handedOver)
+		r.keys.refused.Store(abandoned)
+		return r
+	}, 503, "store-unavailable", "told that the mail may have left"},
 }
 
 func TestOnceKeys(t *testing.T) {
@@ -584,7 +484,7 @@ func TestOnceKeys(t *testing.T) {
 	two.is(t, 400, "bad-request")
 	r.once(strings.Repeat("k", 255), "keys@example.com").is(t, 200, "")
 
-	r = newRig(t, setup{options: func(o *api.Options) { o.Repeats = api.Repeats{} }})
+	r = newRig(t, setup{options: func(o *api.Options) { o.Requests = nil }})
 	r.once("k", "keys@example.com").is(t, 400, "bad-request")
 	r.send("keys@example.com").is(t, 200, "")
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/mailgate/mailgate/api"
 )
 
-// keyed are the routes that ask for a key, where there are any.
-var keyed = []struct{ method, path, body string }{
+// routesWithKeys are the routes that ask for a key, where there are any.
+var routesWithKeys = []struct{ method, path, body string }{
 	{"POST", "/send-code", `{"email":"elsewhere@example.com"}`},
 	{"POST", "/verify-code", `{"email":"elsewhere@example.com","code":"123456"}`},
 	{"GET", "/mailboxes/elsewhere@example.com", ""},
@@ -63,7 +63,7 @@ func TestNoKeysIsNotForPagesFromElsewhere(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			for _, route := range keyed {
+			for _, route := range routesWithKeys {
 				r.ask(route.method, route.path, tt.host, tt.headers, route.body).is(t, 403, "forbidden")
 			}
 		})
@@ -90,7 +90,7 @@ func TestNoKeysIsForThisMachine(t *testing.T) {
 		{"localhost", "Authorization: Bearer whatever\r\n"},
 	}
 	for _, tt := range tests {
-		for _, route := range keyed {
+		for _, route := range routesWithKeys {
 			if got := r.ask(route.method, route.path, tt.host, tt.headers, route.body); got.status == 401 || got.status == 403 {
 				t.Errorf("%s %s at %s %q: %d %s", route.method, route.path, tt.host, tt.headers, got.status, got.text)
 			}
@@ -109,7 +109,7 @@ func TestKeysAreForAnyHost(t *testing.T) {
 // A body is JSON by its header too, on every route that takes one: a form cannot say so.
 func TestBodiesSayThatTheyAreJSON(t *testing.T) {
 	r := newRig(t, setup{options: keyless, actions: threeActions(&failing{}), rules: ruleForEach})
-	for _, route := range keyed {
+	for _, route := range routesWithKeys {
 		if route.body == "" {
 			continue
 		}

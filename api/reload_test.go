@@ -19,7 +19,7 @@ import (
 // under are the rules of a mailbox alone, by another policy on the same histories.
 func (r *rig) under(policy string) *rules.Set {
 	r.t.Helper()
-	return onlyMailbox(r.t, r.limiter.Tiers("", must(throttle.ParsePolicy(policy))(r.t)))
+	return onlyMailbox(r.t, r.counted("mailboxes", must(throttle.ParsePolicy(policy))(r.t)))
 }
 
 // A reload replaces what is in force, all of it or the part that is given, and what is on
@@ -34,7 +34,7 @@ func TestReload(t *testing.T) {
 	got.carries(t, map[string]string{"RateLimit-Policy": `"minute";q=2;w=60`, "RateLimit": `"minute";r=0;t=60`})
 	r.act("reply", "take", `{"subject":"x"}`).is(t, 404, "unknown-action")
 
-	actions := map[string]throttle.Limiter{"reply": r.limiter.Tiers("action-reply", throttle.DefaultPolicy())}
+	actions := map[string]throttle.Limiter{"reply": r.counted("action-reply", throttle.DefaultPolicy())}
 	r.server.Reload(api.Live{Actions: actions})
 	delete(actions, "reply") // it is the caller's again
 	r.act("reply", "take", `{"subject":"x"}`).is(t, 200, "")
@@ -90,7 +90,7 @@ func TestReloadUnderLoad(t *testing.T) {
 func TestReloadInTheMiddle(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	r := newRig(t, setup{options: func(o *api.Options) {
-		o.Sender = fakeSender(func(context.Context, message.Message) error {
+		o.Relay = fakeSender(func(context.Context, message.Message) error {
 			close(entered)
 			<-leave
 			return &relay.Error{Outcome: relay.Unavailable}
@@ -99,7 +99,7 @@ func TestReloadInTheMiddle(t *testing.T) {
 	answer := make(chan reply, 1)
 	go func() { answer <- r.send("middle@example.com") }()
 	<-entered
-	elsewhere := r.limiter.Tiers("elsewhere", throttle.DefaultPolicy())
+	elsewhere := r.counted("elsewhere", throttle.DefaultPolicy())
 	r.server.Reload(api.Live{Rules: onlyMailbox(t, elsewhere)})
 	close(leave)
 	(<-answer).is(t, 503, "relay-unavailable")

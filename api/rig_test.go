@@ -2,9 +2,9 @@ package api_test
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -17,9 +17,9 @@ import (
 	"github.com/mailgate/mailgate"
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/cache"
-	"github.com/mailgate/mailgate/cache/cachetest"
+	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/idempotency"
-	keeper "github.com/mailgate/mailgate/idempotency/local"
+	"github.com/mailgate/mailgate/internal/keyed"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/message"
@@ -27,11 +27,8 @@ import (
 	"github.com/mailgate/mailgate/mailer/sandbox"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
-	"github.com/mailgate/mailgate/throttle/memory"
-	"github.com/mailgate/mailgate/throttle/meter"
 	"github.com/mailgate/mailgate/throttle/rules"
 	"github.com/mailgate/mailgate/verify"
-	codebook "github.com/mailgate/mailgate/verify/local"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -51,10 +48,9 @@ type rig struct {
 	client  *http.Client
 	box     *sandbox.Server // nil under a relay of faults
 	limiter *local.Limiter  // the mailbox's
-	disk    *cache.Disk
-	meters  *local.Meters // for further rules, on the same disk
-	codes   *codebook.Book
-	repeats api.Repeats
+	store   *cache.Store
+	codes   *broken // the records of codes
+	keys    *broken // the records of Idempotency-Keys
 	now     *atomic.Int64
 	served  chan error
 }
@@ -66,6 +62,8 @@ type setup struct {
 	mailer  relay.Options
 	policy  string
 	dir     string // of the stores; in memory, if empty
+	// codeLife is how many milliseconds a code is right, if not the default.
+	codeLife int64
 	// rules are those beside the mailbox's own, which it may change.
 	rules   func(r *rig, own *rules.Rule) []rules.Rule
 	actions func(r *rig) map[string]throttle.Limiter
@@ -79,12 +77,12 @@ func newRig(t testing.TB, with setup) *rig {
 	if with.policy != "" {
 		policy = must(throttle.ParsePolicy(with.policy))(t)
 	}
-	r.openStores(cmp.Or(with.dir, cache.Memory), policy)
+	r.openStores(with.dir, policy)
 	registry := prometheus.NewRegistry()
 	with.mailer.Hooks = must(api.RelayHooks(registry))(t)
 	relays := r.newRelays(with)
 	o := api.Options{
-		Live: r.live(with), Sender: api.FromRelays(relays),
+		Live: r.live(with), Relay: delivery.FromRelays(relays),
 		Identity:   must(address.NewIdentity(true))(t),
 		APIKeys:    must(api.ParseKeys("shop:" + appKey + ",blog:another-key"))(t),
 		AdminKeys:  must(api.ParseKeys("alex:" + opsKey))(t),
@@ -92,13 +90,16 @@ func newRig(t testing.TB, with setup) *rig {
 		Log:     journal.logger(),
 		OpenAPI: mailgate.OpenAPI,
 		Now:     r.now.Load,
-		Secret:  []byte("a secret that nobody guesses"),
-		Codes:   r.codes, Guesses: r.limiter.Tiers("guesses", verify.DefaultGuesses()),
-		Repeats: r.repeats,
+		Secret:  []byte(theSecret),
+		Guesses: r.counted("guesses", verify.DefaultGuesses()),
 		Lookups: plenty(t, r.now.Load), Countdowns: plenty(t, r.now.Load),
 	}
+	o.Codes, o.Requests = new(verify.Codes), r.newRequests(r.keys)
 	if with.options != nil {
 		with.options(&o)
+	}
+	if o.Codes != nil { // by the guesses of the test
+		o.Codes = r.newCodes(o.Guesses, with.codeLife)
 	}
 	r.options = o
 	r.server = must(api.New(o))(t)
@@ -109,7 +110,7 @@ func newRig(t testing.TB, with setup) *rig {
 // plenty is a limiter that is there, as it is in the program, and refuses nothing.
 func plenty(t testing.TB, now func() int64) throttle.Limiter {
 	t.Helper()
-	return memory.New(must(meter.NewTokenBucket(tier("plenty", 1_000_000, 1000), 1_000_000))(t), memory.Options{Now: now})
+	return inMemory(must(throttle.NewTokenBucket(tier("plenty", 1_000_000, 1000), 1_000_000))(t), now)
 }
 
 func (r *rig) serve() {
@@ -155,38 +156,50 @@ func (r *rig) newRelays(with setup) *relay.Relays {
 	return relays
 }
 
+const theSecret = "a secret that nobody guesses"
+
 func (r *rig) openStores(dir string, policy throttle.Policy) {
 	r.t.Helper()
-	r.disk = must(cache.Open(cache.DiskOptions{Dir: dir}))(r.t)
-	r.limiter = must(local.New(r.disk, local.Options{Policy: policy, Size: cachetest.Small, Now: r.now.Load}))(r.t)
-	r.meters = must(local.NewMeters(r.disk, local.MetersOptions{Size: cachetest.Small, Now: r.now.Load}))(r.t)
-	r.codes = must(codebook.New(r.disk, codebook.Options{Size: cachetest.Small, Now: r.now.Load}))(r.t)
-	r.t.Cleanup(func() {
-		r.limiter.Close()
-		r.meters.Close()
-		r.codes.Close()
-		r.disk.Close()
-	})
-	r.repeats = r.repeatsOn(r.disk)
+	r.store = r.newStore(dir)
+	r.limiter = r.counted("mailboxes", policy)
+	r.codes = newBroken(r.store.Table("codes"), r.now.Load)
+	r.keys = r.newKeys(r.store)
 }
 
-func (r *rig) repeatsOn(disk *cache.Disk) api.Repeats {
+func (r *rig) newStore(dir string) *cache.Store {
 	r.t.Helper()
-	answers := must(keeper.New(disk, keeper.Options{Terms: idempotency.Terms{Lease: lease, Keep: day}, Size: cachetest.Small, Now: r.now.Load}))(r.t)
-	handed := must(keeper.New(disk, keeper.Options{Terms: idempotency.Terms{Lease: day, Keep: day}, Name: "handed-over", Size: cachetest.Small, Now: r.now.Load}))(r.t)
-	r.t.Cleanup(func() {
-		answers.Close()
-		handed.Close()
-	})
-	return api.Repeats{Answers: answers, HandedOver: handed}
+	store := must(cache.Open(cache.Options{Dir: dir, Now: r.now.Load}))(r.t)
+	r.t.Cleanup(func() { store.Close() })
+	return store
 }
 
-// newRepeats are a server's that knows nothing of the others.
-func (r *rig) newRepeats() api.Repeats {
+// counted is a limiter on the rig's store. One of the same name and form shares its records.
+func (r *rig) counted(name string, a throttle.Algorithm) *local.Limiter {
+	return local.New(r.store.Table(name), a, r.now.Load)
+}
+
+// inMemory is a limiter on a store of its own.
+func inMemory(a throttle.Algorithm, now func() int64) *local.Limiter {
+	store, err := cache.Open(cache.Options{Now: now})
+	if err != nil {
+		panic(err)
+	}
+	return local.New(store.Table("limiter"), a, now)
+}
+
+// newCodes are the codes on the rig's records, which are right for so many milliseconds.
+func (r *rig) newCodes(guesses throttle.Limiter, lifetime int64) *verify.Codes {
 	r.t.Helper()
-	disk := must(cache.Open(cache.DiskOptions{Dir: r.t.TempDir()}))(r.t)
-	r.t.Cleanup(func() { disk.Close() })
-	return r.repeatsOn(disk)
+	return must(verify.New(verify.Options{Store: r.codes, Secret: []byte(theSecret), Guesses: guesses, Lifetime: lifetime, Log: journal.logger()}))(r.t)
+}
+
+func (r *rig) newKeys(store *cache.Store) *broken {
+	return newBroken(store.Table("requests"), r.now.Load)
+}
+
+func (r *rig) newRequests(store keyed.Store) *idempotency.Requests {
+	r.t.Helper()
+	return must(idempotency.New(idempotency.Options{Store: store, Lease: lease, Keep: day}))(r.t)
 }
 
 // How long a key is in flight and its answer kept, in milliseconds.
@@ -210,8 +223,15 @@ func (r *rig) live(with setup) api.Live {
 	return live
 }
 
+// ruleSet makes the set, and finds out which limiters are exact.
 func ruleSet(t testing.TB, all ...rules.Rule) *rules.Set {
 	t.Helper()
+	for i := range all {
+		if h, ok := all[i].Limiter.(throttle.Historian); ok {
+			_, err := h.History(context.Background(), "x")
+			all[i].Exact = !errors.Is(err, errors.ErrUnsupported)
+		}
+	}
 	return must(rules.New(rules.Options{}, all...))(t)
 }
 

@@ -87,7 +87,7 @@ func (tt trait) isFreed(r *rig, subject ruled, limit string) {
 func ruleForEach(r *rig, _ *rules.Rule) (all []rules.Rule) {
 	for _, by := range rules.Bys() {
 		name := strings.ReplaceAll(string(by), "_", "-") + "-rule"
-		all = append(all, rules.Rule{Name: name, By: by, Limiter: r.limiter.Tiers(name, must(throttle.ParsePolicy("hour=2/1h"))(r.t))})
+		all = append(all, rules.Rule{Name: name, By: by, Limiter: r.counted(name, must(throttle.ParsePolicy("hour=2/1h"))(r.t))})
 	}
 	return all
 }
@@ -105,7 +105,7 @@ func TestRuleToTheLetter(t *testing.T) {
 		`"limits":[{"name":"hour","limit":2,"window_ms":3600000,"remaining":1,"wait_ms":0}],"degraded":false}`, name); seen.text != want {
 		t.Errorf("seen as\n%s, want\n%s", seen.text, want)
 	}
-	seen.carries(t, map[string]string{"RateLimit": `"hour";r=1;t=0`, "RateLimit-Policy": `"hour";q=2;w=3600`})
+	seen.carries(t, map[string]string{"RateLimit": `"hour";r=1;t=3600`, "RateLimit-Policy": `"hour";q=2;w=3600`})
 	if line["rule"] != "client-ip-rule" || len(name) != 10 || line["route"] != "admin-rule-peek" || line["key"] != "alex" {
 		t.Errorf("the log says %v", line)
 	}
@@ -196,7 +196,7 @@ func TestRuleOfCallersWithoutKeys(t *testing.T) {
 func TestRuleStoreUnavailable(t *testing.T) {
 	store := &failing{}
 	r := newRig(t, setup{rules: func(r *rig, _ *rules.Rule) []rules.Rule {
-		store.Historian = r.limiter.Tiers("broken", throttle.DefaultPolicy())
+		store.Historian = r.counted("broken", throttle.DefaultPolicy())
 		return []rules.Rule{{Name: "broken", By: rules.ByClientIP, Limiter: store}}
 	}})
 	store.rest.Store(true)

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/mailgate/mailgate/throttle"
-	"github.com/mailgate/mailgate/throttle/meter"
 	"github.com/mailgate/mailgate/throttle/rules"
 )
 
@@ -17,15 +16,15 @@ import (
 func TestRulesUnderARace(t *testing.T) {
 	const senders, each = 64, 4
 	limits := map[string]int{"visitors": 5, "callers": 90, "all": 70}
-	counted := map[string]meter.Meter{
-		"visitors": must(meter.NewSlidingWindow(tier("hour", limits["visitors"], 3_600_000), 60))(t),
-		"callers":  must(meter.NewTokenBucket(tier("hour", 1, 3_600_000), limits["callers"]))(t),
-		"all":      must(meter.NewFixedWindow(tier("hour", limits["all"], 3_600_000)))(t),
+	counted := map[string]throttle.Algorithm{
+		"visitors": must(throttle.NewSlidingWindow(tier("hour", limits["visitors"], 3_600_000), 60))(t),
+		"callers":  must(throttle.NewTokenBucket(tier("hour", 1, 3_600_000), limits["callers"]))(t),
+		"all":      must(throttle.NewFixedWindow(tier("hour", limits["all"], 3_600_000)))(t),
 	}
 	limiters := map[string]throttle.Limiter{}
 	r := newRig(t, setup{policy: "day=2/24h", rules: func(r *rig, _ *rules.Rule) []rules.Rule {
 		for name, m := range counted {
-			limiters[name] = r.meters.Limiter(name, m)
+			limiters[name] = r.counted(name, m)
 		}
 		return []rules.Rule{
 			{Name: "visitors", By: rules.ByClientIP, Limiter: limiters["visitors"]},
@@ -59,7 +58,7 @@ func TestRulesUnderARace(t *testing.T) {
 	}
 	wg.Wait()
 	left := func(name, key string) int {
-		return must(limiters[name].Peek(context.Background(), key))(t).Tiers()[0].Remaining
+		return must(limiters[name].Peek(context.Background(), key))(t).Tiers[0].Remaining
 	}
 	if total == 0 || total > limits["all"] || left("all", "all") != limits["all"]-total || left("callers", "shop") != limits["callers"]-total {
 		t.Errorf("%d were sent; all has %d left, callers %d", total, left("all", "all"), left("callers", "shop"))

@@ -9,18 +9,17 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/servertest"
 	"github.com/mailgate/mailgate/throttle"
-	"github.com/mailgate/mailgate/throttle/memory"
-	"github.com/mailgate/mailgate/throttle/meter"
 	"github.com/mailgate/mailgate/throttle/rules"
 )
 
 func tier(name string, limit int, window int64) throttle.Tier {
-	return throttle.Tier{Name: name, Limit: limit, Window: window}
+	return throttle.Tier{Name: name, Limit: limit, Window: time.Duration(window) * time.Millisecond}
 }
 
 // An algorithm is a way to count: the name of its limit, and a limiter of a rule on a store.
@@ -32,27 +31,21 @@ type algorithm struct {
 // algorithms are every way to count, each with room for two sends at once and then one
 // more after a while.
 func algorithms(t testing.TB) map[string]algorithm {
-	hour := must(throttle.NewPolicy(tier("hour", 2, 3_600_000)))(t)
 	return map[string]algorithm{
-		"sliding-log": {"hour", func(r *rig, store string) throttle.Limiter {
-			if store == "memory" {
-				return memory.NewTiers(hour, memory.Options{Now: r.now.Load})
-			}
-			return r.limiter.Tiers("rule-extra", hour)
-		}},
-		"fixed-window":   metered(must(meter.NewFixedWindow(tier("hour", 2, 3_600_000)))(t)),
-		"sliding-window": metered(must(meter.NewSlidingWindow(tier("hour", 2, 3_600_000), 60))(t)),
-		"token-bucket":   metered(must(meter.NewTokenBucket(tier("hour", 1, 3_600_000), 2))(t)),
-		"leaky-bucket":   metered(must(meter.NewLeakyBucket(tier("pace", 1000, 1000), 1))(t)),
+		"sliding-log":    countedBy("hour", must(throttle.NewPolicy(tier("hour", 2, 3_600_000)))(t)),
+		"fixed-window":   countedBy("hour", must(throttle.NewFixedWindow(tier("hour", 2, 3_600_000)))(t)),
+		"sliding-window": countedBy("hour", must(throttle.NewSlidingWindow(tier("hour", 2, 3_600_000), 60))(t)),
+		"token-bucket":   countedBy("hour", must(throttle.NewTokenBucket(tier("hour", 1, 3_600_000), 2))(t)),
+		"leaky-bucket":   countedBy("pace", must(throttle.NewLeakyBucket(tier("pace", 1000, 1000), 1))(t)),
 	}
 }
 
-func metered(m meter.Meter) algorithm {
-	return algorithm{m.Tier().Name, func(r *rig, store string) throttle.Limiter {
+func countedBy(limit string, a throttle.Algorithm) algorithm {
+	return algorithm{limit, func(r *rig, store string) throttle.Limiter {
 		if store == "memory" {
-			return memory.New(m, memory.Options{Now: r.now.Load})
+			return inMemory(a, r.now.Load)
 		}
-		return r.meters.Limiter("rule-extra", m)
+		return r.counted("rule-extra", a)
 	}}
 }
 
@@ -149,7 +142,7 @@ func (tt trait) isRefused(t testing.TB, got reply, limit string) {
 func TestTwoRulesRefuse(t *testing.T) {
 	r := newRig(t, setup{rules: func(r *rig, _ *rules.Rule) []rules.Rule {
 		policy := must(throttle.ParsePolicy("blink=1/1s,hour=1000/1h"))(t)
-		return []rules.Rule{{Name: "callers", By: rules.ByAPIKey, Limiter: r.limiter.Tiers("rule-callers", policy)}}
+		return []rules.Rule{{Name: "callers", By: rules.ByAPIKey, Limiter: r.counted("rule-callers", policy)}}
 	}})
 	r.send("two@example.com").is(t, 200, "")
 	got := r.send("two@example.com")
@@ -159,7 +152,7 @@ func TestTwoRulesRefuse(t *testing.T) {
 	}
 	got.carries(t, map[string]string{
 		"RateLimit-Policy": `"minute";q=1;w=60, "hour";q=5;w=3600, "day";q=10;w=86400, "callers.blink";q=1;w=1, "callers.hour";q=1000;w=3600`,
-		"RateLimit":        `"minute";r=0;t=60, "hour";r=4;t=0, "day";r=9;t=0, "callers.blink";r=0;t=1, "callers.hour";r=999;t=0`,
+		"RateLimit":        `"minute";r=0;t=60, "hour";r=4;t=3600, "day";r=9;t=86400, "callers.blink";r=0;t=1, "callers.hour";r=999;t=3600`,
 		"Retry-After":      "60",
 	})
 	r.now.Add(500)
@@ -179,7 +172,7 @@ func TestTwoRulesRefuse(t *testing.T) {
 // the same.
 func TestTheLongestWaitIsTold(t *testing.T) {
 	r := newRig(t, setup{rules: func(r *rig, _ *rules.Rule) []rules.Rule {
-		return []rules.Rule{{Name: "callers", By: rules.ByAPIKey, Limiter: r.meters.Limiter("c", must(meter.NewFixedWindow(tier("day", 1, 86_400_000)))(t))}}
+		return []rules.Rule{{Name: "callers", By: rules.ByAPIKey, Limiter: r.counted("c", must(throttle.NewFixedWindow(tier("day", 1, 86_400_000)))(t))}}
 	}})
 	sent := r.send("one@example.com")
 	looked := r.do("GET", "/mailboxes/one@example.com", appKey, "")
@@ -202,7 +195,7 @@ func TestTheLongestWaitIsTold(t *testing.T) {
 func TestExemptMailbox(t *testing.T) {
 	r := newRig(t, setup{rules: func(r *rig, own *rules.Rule) []rules.Rule {
 		own.Exempt.Mailboxes = []string{"e2e-*@example.com"}
-		return []rules.Rule{{Name: "visitors", By: rules.ByClientIP, Limiter: r.meters.Limiter("v", must(meter.NewFixedWindow(tier("hour", 1, 3_600_000)))(t))}}
+		return []rules.Rule{{Name: "visitors", By: rules.ByClientIP, Limiter: r.counted("v", must(throttle.NewFixedWindow(tier("hour", 1, 3_600_000)))(t))}}
 	}})
 	for range 3 {
 		got := r.send("e2e-1@example.com")
@@ -234,7 +227,7 @@ func TestExemptMailbox(t *testing.T) {
 func TestShadow(t *testing.T) {
 	f := &failing{}
 	r := newRig(t, setup{rules: func(r *rig, _ *rules.Rule) []rules.Rule {
-		f.Historian = r.limiter.Tiers("s", must(throttle.ParsePolicy("hour=1/1h"))(t))
+		f.Historian = r.counted("s", must(throttle.ParsePolicy("hour=1/1h"))(t))
 		return []rules.Rule{{Name: "trial", By: rules.ByAll, Limiter: f, Shadow: true}}
 	}})
 	r.send("a@example.com").is(t, 200, "")
@@ -263,12 +256,12 @@ func TestShadow(t *testing.T) {
 // relay: he counts for the visitor who named him.
 func TestRelayFailureGivesRulesBack(t *testing.T) {
 	by := map[string]rules.By{"visitors": rules.ByClientIP, "callers": rules.ByAPIKey, "domains": rules.ByDomain, "templates": rules.ByTemplate, "all": rules.ByAll}
-	hour := must(meter.NewSlidingWindow(tier("hour", 9, 3_600_000), 60))(t)
+	hour := must(throttle.NewSlidingWindow(tier("hour", 9, 3_600_000), 60))(t)
 	for at, visitors := range map[fault.Step]int{fault.RCPT: 8, fault.Dot: 9} {
 		limiters := map[string]throttle.Limiter{}
 		r := newRig(t, setup{relay: &fault.Script{At: at, Kind: fault.Temporary}, rules: func(r *rig, _ *rules.Rule) (all []rules.Rule) {
 			for name, by := range by {
-				limiters[name] = r.meters.Limiter(name, hour)
+				limiters[name] = r.counted(name, hour)
 				all = append(all, rules.Rule{Name: name, By: by, Limiter: limiters[name]})
 			}
 			return all
@@ -279,8 +272,8 @@ func TestRelayFailureGivesRulesBack(t *testing.T) {
 			if name == "visitors" {
 				want = visitors
 			}
-			if v := must(limiters[name].Peek(context.Background(), key))(t); v.Tiers()[0].Remaining != want {
-				t.Errorf("%v, %s: %v", at, name, v.Tiers())
+			if v := must(limiters[name].Peek(context.Background(), key))(t); v.Tiers[0].Remaining != want {
+				t.Errorf("%v, %s: %v", at, name, v.Tiers)
 			}
 		}
 		if r.used("back@example.com") != 0 {
@@ -296,7 +289,7 @@ func TestOwedIsGivenBackLater(t *testing.T) {
 	r := newRig(t, setup{rules: func(r *rig, own *rules.Rule) []rules.Rule {
 		f.Historian = r.limiter
 		own.Limiter = f
-		return []rules.Rule{{Name: "late", By: rules.ByAll, Limiter: lateNo{r.limiter.Tiers("late", throttle.DefaultPolicy())}}}
+		return []rules.Rule{{Name: "late", By: rules.ByAll, Limiter: lateNo{r.counted("late", throttle.DefaultPolicy())}}}
 	}})
 	f.release.Store(true)
 	got := r.send("owed@example.com")
@@ -326,9 +319,9 @@ func (l lateNo) Take(ctx context.Context, key string, id throttle.ID) (throttle.
 // as it was written.
 func TestSubdomainsAreOneDomain(t *testing.T) {
 	r := newRig(t, setup{rules: func(r *rig, _ *rules.Rule) []rules.Rule {
-		minute := must(meter.NewSlidingWindow(tier("minute", 5, 60_000), 60))(r.t)
+		minute := must(throttle.NewSlidingWindow(tier("minute", 5, 60_000), 60))(r.t)
 		return []rules.Rule{{
-			Name: "domains", By: rules.ByDomain, Limiter: r.meters.Limiter("domains", minute),
+			Name: "domains", By: rules.ByDomain, Limiter: r.counted("domains", minute),
 			Exempt: rules.Exempt{Mailboxes: []string{"@qa.wilder.example"}},
 		}}
 	}})
@@ -355,7 +348,7 @@ func TestSubdomainsAreOneDomain(t *testing.T) {
 // said of the first such send that a rule counts so, and not again.
 func TestAnAddressInsideIsToldOnce(t *testing.T) {
 	r := newRig(t, setup{rules: func(r *rig, _ *rules.Rule) []rules.Rule {
-		visitors := rules.Rule{Name: "visitors", By: rules.ByClientIP, Limiter: r.limiter.Tiers("visitors", must(throttle.ParsePolicy("hour=9/1h"))(t))}
+		visitors := rules.Rule{Name: "visitors", By: rules.ByClientIP, Limiter: r.counted("visitors", must(throttle.ParsePolicy("hour=9/1h"))(t))}
 		visitors.Exempt.Networks = []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}
 		return []rules.Rule{visitors}
 	}})

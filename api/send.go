@@ -40,14 +40,15 @@ func (s *Server) sendCode(ctx context.Context, c *call, in *incoming, out *answe
 		name := idempotency.Name{Caller: c.caller(), Key: key}
 		attempt, replay, err = s.delivery.Begin(ctx, c.requestID, name, s.names.body(sendRoute, in.body))
 		switch {
+		case refusal != nil && isMismatch(err):
+			return refusal
 		case err != nil:
-			return cmp.Or(mismatched(err, refusal), s.notSent(ctx, c, rules.Send{}, err))
+			return s.notSent(ctx, c, rules.Send{}, err)
 		case replay != nil:
 			s.replayed(c, out, *replay)
 			return nil
 		case refusal != nil && !attempt.MayHaveLeft():
-			attempt.Abandon(ctx)
-			return refusal
+			return s.notSent(ctx, c, rules.Send{}, attempt.Refuse(ctx, refusal))
 		}
 	}
 	err = s.send(ctx, c, attempt, q, out)
@@ -66,13 +67,9 @@ func wasValid(refusal error) bool {
 	return len(wrong) > 0 && !slices.ContainsFunc(wrong, func(f fieldProblem) bool { return f.field != "template" && f.field != "data" })
 }
 
-// mismatched is the refusal of a request that is not the one its key was used for, if there is
-// one.
-func mismatched(err, refusal error) error {
-	if failed, ok := errors.AsType[*delivery.Error](err); ok && failed.Kind == delivery.Mismatch {
-		return refusal
-	}
-	return nil
+func isMismatch(err error) bool {
+	e, ok := errors.AsType[*delivery.Error](err)
+	return ok && e.Kind == delivery.Mismatch
 }
 
 // sendKey is the Idempotency-Key of a send, empty if there is none.

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/mailer/sandbox"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/rules"
 )
 
 var sixDigits = regexp.MustCompile(`\b[0-9]{6}\b`)
@@ -41,7 +43,7 @@ func TestSend(t *testing.T) {
 	got.carries(t, map[string]string{
 		"Content-Type": "application/json", "Retry-After": "",
 		"RateLimit-Policy": `"minute";q=1;w=60, "hour";q=5;w=3600, "day";q=10;w=86400`,
-		"RateLimit":        `"minute";r=0;t=60, "hour";r=4;t=0, "day";r=9;t=0`,
+		"RateLimit":        `"minute";r=0;t=60, "hour";r=4;t=3600, "day";r=9;t=86400`,
 	})
 	mail := r.arrived("Alice@example.com")
 	if mail.Header.Get("Message-Id") != messageID || !strings.Contains(messageID, id) {
@@ -65,7 +67,7 @@ func TestSend(t *testing.T) {
 	}
 	got.carries(t, map[string]string{
 		"Content-Type": "application/problem+json", "Retry-After": "1",
-		"RateLimit": `"minute";r=0;t=1, "hour";r=4;t=0, "day";r=9;t=0`,
+		"RateLimit": `"minute";r=0;t=1, "hour";r=4;t=3541, "day";r=9;t=86341`,
 	})
 	r.now.Add(1)
 	r.send("ALICE@example.com").is(t, 200, "")
@@ -74,13 +76,49 @@ func TestSend(t *testing.T) {
 	}
 }
 
-// carries fails the test unless the answer has these headers; "" stands for none.
+// carries fails the test unless the answer has these headers; "" stands for none. Partition
+// keys are left out.
 func (got reply) carries(t testing.TB, want map[string]string) {
 	t.Helper()
 	for name, value := range want {
-		if got.header.Get(name) != value {
-			t.Errorf("header %s is %q, want %q", name, got.header.Get(name), value)
+		if has := partition.ReplaceAllString(got.header.Get(name), ""); has != value {
+			t.Errorf("header %s is %q, want %q", name, has, value)
 		}
+	}
+}
+
+var partition = regexp.MustCompile(`;pk=:[A-Za-z0-9+/]+=*:`)
+
+// partitions are the partition keys of a header, one for each limit; "" stands for none.
+func (got reply) partitions(name string) (all []string) {
+	for item := range strings.SplitSeq(got.header.Get(name), ", ") {
+		all = append(all, partition.FindString(item))
+	}
+	return all
+}
+
+// Every limit that an answer counts by mailbox has the mailbox's key, so that a client holds
+// back no other mailbox because of it; an alias has the same. A limit of all has none.
+func TestSend_PartitionKey_TellsMailboxesApart(t *testing.T) {
+	r := newRig(t, setup{policy: "minute=1/60s,hour=5/1h", rules: func(r *rig, _ *rules.Rule) []rules.Rule {
+		return []rules.Rule{{Name: "all", By: rules.ByAll, Limiter: r.counted("all", must(throttle.ParsePolicy("hour=2/1h"))(t))}}
+	}})
+	keys := map[string]string{}
+	for _, email := range []string{"alice@example.com", "bob@example.com", "alice+shop@example.com"} {
+		got := r.send(email)
+		for _, name := range []string{"RateLimit", "RateLimit-Policy"} {
+			all := got.partitions(name)
+			if all[0] == "" || all[1] != all[0] || keys[email] != "" && keys[email] != all[0] {
+				t.Errorf("%s of %s has the keys %q", name, email, all)
+			}
+			if len(all) == 3 && all[2] != "" {
+				t.Errorf("the limit of all has the key %s", all[2])
+			}
+			keys[email] = all[0]
+		}
+	}
+	if keys["alice@example.com"] == keys["bob@example.com"] || keys["alice@example.com"] != keys["alice+shop@example.com"] {
+		t.Errorf("the keys are %v", keys)
 	}
 }
 
@@ -95,7 +133,7 @@ func TestSendUnderASteppingClock(t *testing.T) {
 	if got.body["wait_ms"] != 65000.0 || tier["wait_ms"] != 65000.0 || got.body["retry_at"] != "2026-11-20T12:01:00.000Z" {
 		t.Errorf("answered %s", got.text)
 	}
-	got.carries(t, map[string]string{"Retry-After": "65", "RateLimit": `"minute";r=0;t=65, "hour";r=4;t=0, "day";r=9;t=0`})
+	got.carries(t, map[string]string{"Retry-After": "65", "RateLimit": `"minute";r=0;t=65, "hour";r=4;t=3605, "day";r=9;t=86405`})
 	r.now.Add(64_999)
 	r.send("early@example.com").is(t, 429, "quota-exceeded")
 	r.now.Add(1)
@@ -112,7 +150,7 @@ func TestSendOddWindows(t *testing.T) {
 	if got.body["limit"] != "blink" || got.body["wait_ms"] != 399.0 {
 		t.Errorf("answered %s", got.text)
 	}
-	got.carries(t, map[string]string{"RateLimit-Policy": `"blink";q=2;w=1, "odd";q=3;w=2`, "RateLimit": `"blink";r=0;t=1, "odd";r=1;t=0`})
+	got.carries(t, map[string]string{"RateLimit-Policy": `"blink";q=2;w=1, "odd";q=3;w=2`, "RateLimit": `"blink";r=0;t=1, "odd";r=1;t=2`})
 	r.now.Add(399)
 	r.send("odd@example.com").is(t, 200, "")
 	got = r.send("odd@example.com")

@@ -257,7 +257,7 @@ func TestCaller_ManyAtOnce_SomeAreDecided(t *testing.T) {
 // A send that waits for the relay does not count as one that is being decided.
 func TestCaller_RelaySlow_DecidesOthers(t *testing.T) {
 	sender := newGated()
-	r := newRig(t, setup{options: func(o *api.Options) { o.Sender = sender }})
+	r := newRig(t, setup{options: func(o *api.Options) { o.Relay = sender }})
 	var group sync.WaitGroup
 	for n := range 8*runtime.GOMAXPROCS(0) + 2 {
 		group.Go(func() { r.send(fmt.Sprintf("patient%d@example.com", n)).is(t, 200, "") })

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/message"
@@ -106,7 +107,7 @@ type gated struct {
 
 func newGated() *gated { return &gated{entered: make(chan struct{}, 1), leave: make(chan struct{})} }
 
-func (g *gated) Begin(context.Context, address.Address, address.Address) (api.Transaction, error) {
+func (g *gated) Begin(context.Context, address.Address, address.Address) (delivery.Transaction, error) {
 	return g, nil
 }
 
@@ -127,7 +128,7 @@ func (g *gated) Commit(ctx context.Context, _ []byte) (relay.Receipt, error) {
 func TestShutdownFinishesWhatIsUnderWay(t *testing.T) {
 	sender := newGated()
 	r := newRig(t, setup{options: func(o *api.Options) {
-		o.Sender = sender
+		o.Relay = sender
 		o.DrainDelay = 2 * time.Second
 	}})
 	idle := r.dial()
@@ -210,7 +211,7 @@ func TestShutdownDoesNotWaitForTheSilent(t *testing.T) {
 // When its time is up, Shutdown cuts off what is left, and says so.
 func TestShutdownCutsOff(t *testing.T) {
 	sender := newGated()
-	r := newRig(t, setup{options: func(o *api.Options) { o.Sender = sender }})
+	r := newRig(t, setup{options: func(o *api.Options) { o.Relay = sender }})
 	c := r.dial()
 	c.send("cut-off@example.com")
 	<-sender.entered
@@ -257,7 +258,7 @@ func leftTaken(t *testing.T) int {
 func TestRefundAfterShutdown(t *testing.T) {
 	ids, leave := make(chan string, 1), make(chan struct{})
 	r, store := newFailing(t, setup{options: func(o *api.Options) {
-		o.Sender = fakeSender(func(_ context.Context, m message.Message) error {
+		o.Relay = fakeSender(func(_ context.Context, m message.Message) error {
 			ids <- m.ID[1:9]
 			<-leave
 			return relay.ErrUnsendable
@@ -328,7 +329,7 @@ func TestServeAndShutdownOutOfOrder(t *testing.T) {
 	r.shutdown()
 
 	never := newRig(t, setup{}) // served by the rig; a second one that never is:
-	other := must(api.New(api.Options{Live: never.live(setup{}), Sender: newGated()}))(t)
+	other := must(api.New(api.Options{Live: never.live(setup{}), Relay: newGated()}))(t)
 	if err := other.Shutdown(context.Background()); err != nil {
 		t.Errorf("Shutdown before Serve: %v", err)
 	}

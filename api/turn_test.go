@@ -11,7 +11,6 @@ import (
 	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/servertest"
 	"github.com/mailgate/mailgate/throttle"
-	"github.com/mailgate/mailgate/throttle/meter"
 	"github.com/mailgate/mailgate/throttle/rules"
 )
 
@@ -22,7 +21,7 @@ func TestLeakyBucketKeepsItsPace(t *testing.T) {
 	handed := make(chan time.Duration, sends)
 	r := newRig(t, setup{
 		options: func(o *api.Options) {
-			o.Sender = fakeSender(func(context.Context, message.Message) error {
+			o.Relay = fakeSender(func(context.Context, message.Message) error {
 				start := <-began
 				began <- start
 				handed <- time.Since(start)
@@ -30,8 +29,8 @@ func TestLeakyBucketKeepsItsPace(t *testing.T) {
 			})
 		},
 		rules: func(r *rig, _ *rules.Rule) []rules.Rule {
-			pace := must(meter.NewLeakyBucket(tier("pace", 1000/apart, 1000), sends-1))(t)
-			return []rules.Rule{{Name: "pace", By: rules.ByAll, Limiter: r.meters.Limiter("pace", pace)}}
+			pace := must(throttle.NewLeakyBucket(tier("pace", 1000/apart, 1000), sends-1))(t)
+			return []rules.Rule{{Name: "pace", By: rules.ByAll, Limiter: r.counted("pace", pace)}}
 		},
 	})
 	began <- time.Now()
@@ -78,7 +77,7 @@ func paced(t *testing.T, apart int64, deadline time.Duration) (*rig, throttle.Li
 	r := newRig(t, setup{
 		options: func(o *api.Options) { o.SendDeadline = deadline },
 		rules: func(r *rig, _ *rules.Rule) []rules.Rule {
-			pace = r.meters.Limiter("pace", must(meter.NewLeakyBucket(tier("pace", 1, apart), 5))(t))
+			pace = r.counted("pace", must(throttle.NewLeakyBucket(tier("pace", 1, apart), 5))(t))
 			return []rules.Rule{{Name: "pace", By: rules.ByAll, Limiter: pace}}
 		},
 	})
@@ -97,7 +96,7 @@ func waiting(t *testing.T, r *rig, pace throttle.Limiter, email string) <-chan r
 
 func room(t *testing.T, pace throttle.Limiter) int {
 	t.Helper()
-	return must(pace.Peek(context.Background(), "all"))(t).Tiers()[0].Remaining
+	return must(pace.Peek(context.Background(), "all"))(t).Tiers[0].Remaining
 }
 
 // A send whose turn cannot come in time is given back at once.

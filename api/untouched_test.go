@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/mailgate/mailgate/throttle"
-	"github.com/mailgate/mailgate/throttle/meter"
 	"github.com/mailgate/mailgate/throttle/rules"
 )
 
@@ -37,25 +36,25 @@ func fingerprint(t *testing.T, dir string) map[string][32]byte {
 // after a while.
 func (r *rig) ownWays() []func(name string, room int) rules.Rule {
 	hour := func(limit int) throttle.Tier { return tier("hour", limit, 3_600_000) }
-	counted := func(name string, m meter.Meter) rules.Rule {
-		_, queues := m.(meter.LeakyBucket)
-		return rules.Rule{Name: name, Limiter: r.meters.Limiter(name, m), Queues: queues}
+	counted := func(name string, m throttle.Algorithm) rules.Rule {
+		_, queues := m.(throttle.LeakyBucket)
+		return rules.Rule{Name: name, Limiter: r.counted(name, m), Queues: queues}
 	}
 	return []func(string, int) rules.Rule{
 		func(name string, room int) rules.Rule {
-			return rules.Rule{Name: name, Limiter: r.limiter.Tiers(name, must(throttle.NewPolicy(hour(room)))(r.t))}
+			return rules.Rule{Name: name, Limiter: r.counted(name, must(throttle.NewPolicy(hour(room)))(r.t))}
 		},
 		func(name string, room int) rules.Rule {
-			return counted(name, must(meter.NewFixedWindow(hour(room)))(r.t))
+			return counted(name, must(throttle.NewFixedWindow(hour(room)))(r.t))
 		},
 		func(name string, room int) rules.Rule {
-			return counted(name, must(meter.NewSlidingWindow(hour(room), 60))(r.t))
+			return counted(name, must(throttle.NewSlidingWindow(hour(room), 60))(r.t))
 		},
 		func(name string, room int) rules.Rule {
-			return counted(name, must(meter.NewTokenBucket(hour(1), room))(r.t))
+			return counted(name, must(throttle.NewTokenBucket(hour(1), room))(r.t))
 		},
 		func(name string, room int) rules.Rule {
-			return counted(name, must(meter.NewLeakyBucket(hour(1), room-1))(r.t))
+			return counted(name, must(throttle.NewLeakyBucket(hour(1), room-1))(r.t))
 		},
 	}
 }
@@ -84,7 +83,7 @@ func TestARefusalLeavesTheOthersAlone(t *testing.T) {
 			state := func() (said string) {
 				for _, name := range order {
 					v := must(limiters[name].Peek(context.Background(), keys[name]))(t)
-					said += fmt.Sprintln(name, v.Allowed, v.Wait, v.Tiers())
+					said += fmt.Sprintln(name, v.Allowed, v.Wait, v.Tiers)
 				}
 				return said + fmt.Sprintln(must(r.limiter.History(context.Background(), email))(t))
 			}

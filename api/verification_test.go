@@ -123,7 +123,7 @@ func TestACodeProvesItsPurpose(t *testing.T) {
 
 // A resend spoils nothing, and a code is right until it expires, to the millisecond.
 func TestVerifyExpires(t *testing.T) {
-	r := newRig(t, setup{policy: "minute=9/60s", options: func(o *api.Options) { o.CodeLife = 5000 }})
+	r := newRig(t, setup{policy: "minute=9/60s", codeLife: 5000})
 	first := r.mailed("late@example.com")
 	r.now.Add(2000)
 	second := r.mailed("late@example.com")
@@ -156,7 +156,7 @@ func TestGuessesAreSpent(t *testing.T) {
 		if got.body["rule"] != "guesses" || got.body["limit"] != "ten-minutes" || got.body["wait_ms"] != 600_000.0 || got.body["countdown"] != nil {
 			t.Errorf("answered %s", got.text)
 		}
-		got.carries(t, map[string]string{"Retry-After": "600", "RateLimit": `"ten-minutes";r=0;t=600, "day";r=15;t=0`})
+		got.carries(t, map[string]string{"Retry-After": "600", "RateLimit": `"ten-minutes";r=0;t=600, "day";r=15;t=86400`})
 	}
 	const spent = `"guesses":[{"name":"ten-minutes","limit":5,"window_ms":600000,"remaining":0,"wait_ms":600000},{"name":"day","limit":20,"window_ms":86400000,"remaining":15,"wait_ms":0}],`
 	if seen := r.do("GET", "/admin/mailboxes/guessed@example.com", opsKey, ""); !strings.Contains(seen.text, spent) {
@@ -231,7 +231,7 @@ func notReset(t *testing.T, got reply, what string, sends int) {
 func TestVerifyUnavailable(t *testing.T) {
 	r := newRig(t, setup{})
 	code := r.mailed("down@example.com")
-	r.codes.Close()
+	r.codes.closed.Store(true)
 	refused := r.try("down@example.com", code)
 	refused.is(t, 503, "store-unavailable")
 	if detail := refused.body["detail"]; detail != "The code cannot be checked now. This may have cost a guess." {
@@ -262,7 +262,7 @@ func TestCodeIsKnownBeforeItsMail(t *testing.T) {
 	verified := make(chan reply, 1)
 	var r *rig
 	r = newRig(t, setup{options: func(o *api.Options) {
-		o.Sender = fakeSender(func(_ context.Context, m message.Message) error {
+		o.Relay = fakeSender(func(_ context.Context, m message.Message) error {
 			code := sixDigits.FindString(string(m.Bytes))
 			journal.private(code)
 			verified <- r.try("fast@example.com", code)
@@ -295,7 +295,7 @@ func TestACodeIsTakenBackWithItsMail(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var codes []string
 			r, store := newFailing(t, setup{options: func(o *api.Options) {
-				o.Sender = fakeSender(func(_ context.Context, m message.Message) error {
+				o.Relay = fakeSender(func(_ context.Context, m message.Message) error {
 					codes = append(codes, sixDigits.FindString(string(m.Bytes)))
 					journal.private(codes[len(codes)-1])
 					if len(codes) == 2 {

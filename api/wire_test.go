@@ -246,7 +246,7 @@ func TestConnectionsAtWorkAreKept(t *testing.T) {
 	sender := newGated()
 	r := newRig(t, setup{options: func(o *api.Options) {
 		o.MaxConnections = 1
-		o.Sender = sender
+		o.Relay = sender
 	}})
 	first := r.dial()
 	first.send("at-work@example.com")

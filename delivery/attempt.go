@@ -103,10 +103,15 @@ func (a *Attempt) Finish(ctx context.Context, answer idempotency.Answer) {
 	}
 }
 
-// Abandon frees the key of an attempt that sends nothing.
-func (a *Attempt) Abandon(ctx context.Context) {
+// Refuse ends an attempt whose request is not valid any more, frees its key, and returns the
+// refusal; but Storage where other nodes, which cannot be asked, may have sent the mail.
+func (a *Attempt) Refuse(ctx context.Context, refusal error) error {
 	a.move(freed)
 	a.service.refunds.now(ctx, &refund{attempt: a})
+	if a.alone {
+		return &Error{Kind: Storage, Err: errAlone}
+	}
+	return refusal
 }
 
 // handOver records that the mail may leave from now on.

@@ -64,6 +64,7 @@ var (
 	ErrQueue = errors.New("the position in the queue comes too late")
 
 	errTaken   = errors.New("the lease ended, so another attempt may have handed the mail over")
+	errAlone   = errors.New("the other nodes cannot be asked whether they sent the mail")
 	errUnknown = errors.New("an attempt ended after it handed the mail over")
 )
 

@@ -127,7 +127,7 @@ func (s *stand) awaitNoDebts() []judge.Violation {
 			figures, err := figuresOf(c, n)
 			if err != nil {
 				owing = err.Error()
-			} else if debts := figures["mailgate_store_debts"]; debts != 0 {
+			} else if debts := figures["mailgate_store_journal"]; debts != 0 {
 				owing = fmt.Sprintf("node %d has %g debts", n.number, debts)
 			}
 		}

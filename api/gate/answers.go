@@ -11,16 +11,20 @@ import (
 
 // refuse is the 429 of mailgate itself.
 func (g *gate) refuse(c *fiber.Ctx, v throttle.Verdict) error {
-	limits := wire.AppendLimits(nil, &v, "")
+	return problem(c, fiber.StatusTooManyRequests, wire.Wait(&v), refusal(g.Name, &v))
+}
+
+// refusal is the body of a 429.
+func refusal(rule string, v *throttle.Verdict) []byte {
+	limits := wire.AppendLimits(nil, v, "")
 	b := wire.AppendProblem(make([]byte, 0, 768), wire.Quota, "", wire.QuotaTitle, fiber.StatusTooManyRequests)
-	b = wire.AppendReached(b, &v, "these requests", "The next one is let through")
+	b = wire.AppendReached(b, v, "these requests", "The next one is let through")
 	b = append(b, `,"rule":`...)
-	b = wire.AppendString(b, g.Name)
+	b = wire.AppendString(b, rule)
 	b = append(b, ',')
-	b = wire.AppendVerdict(b, &v, limits)
+	b = wire.AppendVerdict(b, v, limits)
 	b = append(b, ',')
-	b = append(wire.AppendViolated(b, limits), '}')
-	return problem(c, fiber.StatusTooManyRequests, wire.Wait(&v), b)
+	return append(wire.AppendViolated(b, limits), '}')
 }
 
 // retry is how many milliseconds whoever could not be counted is told to wait.
@@ -34,8 +38,13 @@ func Failed(c *fiber.Ctx, err error) error {
 		b := wire.AppendProblem(nil, wire.Ours, "busy", "Too many requests are waiting", status)
 		return problem(c, status, retry, append(b, `"The turn of this request did not come in time."}`...))
 	}
-	b := wire.AppendProblem(nil, wire.Ours, "store-unavailable", "The history cannot be used now", status)
-	return problem(c, status, retry, append(b, `"Whether this request may be let through cannot be decided now."}`...))
+	return problem(c, status, retry, undecided())
+}
+
+// undecided is the body of a 503 where the limiter failed.
+func undecided() []byte {
+	b := wire.AppendProblem(nil, wire.Ours, "store-unavailable", "The history cannot be used now", fiber.StatusServiceUnavailable)
+	return append(b, `"Whether this request may be let through cannot be decided now."}`...)
 }
 
 func unknown(c *fiber.Ctx) error {

@@ -11,21 +11,27 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/api/gate"
+	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/throttle"
-	"github.com/mailgate/mailgate/throttle/memory"
-	"github.com/mailgate/mailgate/throttle/meter"
+	"github.com/mailgate/mailgate/throttle/local"
 )
 
 // A sign-in form that each visitor may get wrong twice a minute. What he gets right is
 // not counted.
 func Example() {
-	minute, err := meter.NewSlidingWindow(throttle.Tier{Name: "minute", Limit: 2, Window: time.Minute.Milliseconds()}, 60)
+	minute, err := throttle.NewSlidingWindow(throttle.Tier{Name: "minute", Limit: 2, Window: time.Minute}, 60)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
+	store, err := cache.Open(cache.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer store.Close()
 	guesses, err := gate.New(gate.Options{
-		Limiter: memory.New(minute, memory.Options{}),
+		Limiter: local.New(store.Table("guesses"), minute, nil),
 		Name:    "guesses",
 		Release: func(status int) bool { return status < 400 },
 	})
@@ -69,12 +75,18 @@ func Example() {
 
 // Somebody has used up his tries, and the support desk lets him start afresh.
 func ExampleKeyOfUser() {
-	hour, err := meter.NewFixedWindow(throttle.Tier{Name: "hour", Limit: 1, Window: time.Hour.Milliseconds()})
+	hour, err := throttle.NewFixedWindow(throttle.Tier{Name: "hour", Limit: 1, Window: time.Hour})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	limiter := memory.New(hour, memory.Options{})
+	store, err := cache.Open(cache.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer store.Close()
+	limiter := local.New(store.Table("tries"), hour, nil)
 	tries, err := gate.New(gate.Options{
 		Limiter: limiter,
 		User:    func(c *fiber.Ctx) (string, bool) { return c.Get("X-User"), c.Get("X-User") != "" },

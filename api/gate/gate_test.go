@@ -20,9 +20,9 @@ import (
 	"github.com/gofiber/fiber/v2/middleware/recover"
 	"github.com/gofiber/fiber/v2/middleware/timeout"
 	"github.com/mailgate/mailgate/api/gate"
+	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/throttle"
-	"github.com/mailgate/mailgate/throttle/memory"
-	"github.com/mailgate/mailgate/throttle/meter"
+	"github.com/mailgate/mailgate/throttle/local"
 )
 
 const noon = int64(1_795_176_000_000) // 2026-11-20T12:00:00Z
@@ -45,11 +45,11 @@ func open(t *testing.T, change func(*gate.Options), handler fiber.Handler) *site
 	t.Helper()
 	s := &site{t: t}
 	s.clock.Store(noon)
-	minute, err := meter.NewFixedWindow(throttle.Tier{Name: "minute", Limit: 2, Window: 60_000})
+	minute, err := throttle.NewFixedWindow(throttle.Tier{Name: "minute", Limit: 2, Window: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.limiter = memory.New(minute, memory.Options{Now: s.clock.Load})
+	s.limiter = inMemory(minute, s.clock.Load)
 	o := gate.Options{Limiter: s.limiter}
 	if change != nil {
 		change(&o)
@@ -124,7 +124,7 @@ func (got reply) is(t *testing.T, status int) {
 // Two pass and the third does not, to the letter.
 func TestGate(t *testing.T) {
 	s := open(t, nil, nil)
-	for _, want := range []string{`"minute";r=1;t=0`, `"minute";r=0;t=60`} {
+	for _, want := range []string{`"minute";r=1;t=60`, `"minute";r=0;t=60`} {
 		got := s.ask()
 		got.is(t, 200)
 		if got.text != "through" || got.header.Get("RateLimit") != want || got.header.Get("RateLimit-Policy") != `"minute";q=2;w=60` {
@@ -231,7 +231,7 @@ func TestRelease(t *testing.T) {
 				got := s.ask()
 				want, header := tt.status, `"minute";r=2;t=0`
 				if !tt.freed {
-					header = []string{`"minute";r=1;t=0`, `"minute";r=0;t=60`, `"minute";r=0;t=60`}[i]
+					header = []string{`"minute";r=1;t=60`, `"minute";r=0;t=60`, `"minute";r=0;t=60`}[i]
 				}
 				if !tt.freed && i == 2 {
 					want = 429
@@ -251,8 +251,8 @@ func TestReleaseAfterAPanic(t *testing.T) {
 		s := open(t, func(o *gate.Options) { o.Release = func(status int) bool { return status >= from } }, func(*fiber.Ctx) error { panic("broken") })
 		s.ask().is(t, 500)
 		want := map[int]int{500: 2, 501: 1}[from]
-		if v, err := s.limiter.Peek(context.Background(), here); err != nil || v.Tiers()[0].Remaining != want {
-			t.Errorf("where %d is given back %d places are left, want %d (%v)", from, v.Tiers()[0].Remaining, want, err)
+		if v, err := s.limiter.Peek(context.Background(), here); err != nil || v.Tiers[0].Remaining != want {
+			t.Errorf("where %d is given back %d places are left, want %d (%v)", from, v.Tiers[0].Remaining, want, err)
 		}
 	}
 }
@@ -260,7 +260,7 @@ func TestReleaseAfterAPanic(t *testing.T) {
 // A broken limiter lets nobody through, unless it is to.
 func TestFailed(t *testing.T) {
 	fault := errors.New("dial tcp 10.1.2.3:6379: connection refused")
-	broken := func(o *gate.Options) { o.Limiter = &faulty{Limiter: o.Limiter, take: fault} }
+	broken := func(o *gate.Options) { o.Limiter = &faulty{Historian: o.Limiter.(throttle.Historian), take: fault} }
 	s := open(t, broken, nil)
 	got := s.ask()
 	got.is(t, 503)
@@ -282,35 +282,35 @@ func TestFailed(t *testing.T) {
 	}
 	// What cannot be given back has counted.
 	s = open(t, func(o *gate.Options) {
-		o.Limiter = &faulty{Limiter: o.Limiter, release: fault}
+		o.Limiter = &faulty{Historian: o.Limiter.(throttle.Historian), release: fault}
 		o.Release = func(int) bool { return true }
 	}, nil)
-	if got := s.ask(); got.status != 200 || got.header.Get("RateLimit") != `"minute";r=1;t=0` {
+	if got := s.ask(); got.status != 200 || got.header.Get("RateLimit") != `"minute";r=1;t=60` {
 		t.Errorf("answered %d %v", got.status, got.header)
 	}
 	s = open(t, func(o *gate.Options) {
-		o.Limiter = &faulty{Limiter: o.Limiter, peek: fault}
+		o.Limiter = &faulty{Historian: o.Limiter.(throttle.Historian), peek: fault}
 		o.Release = func(int) bool { return true }
 	}, nil)
-	if got := s.ask(); got.status != 200 || got.header.Get("RateLimit") != `"minute";r=1;t=0` {
+	if got := s.ask(); got.status != 200 || got.header.Get("RateLimit") != `"minute";r=1;t=60` {
 		t.Errorf("answered %d %v", got.status, got.header)
 	}
-	if v, err := s.limiter.Peek(context.Background(), here); err != nil || v.Tiers()[0].Remaining != 2 {
-		t.Errorf("%v %v", v.Tiers(), err)
+	if v, err := s.limiter.Peek(context.Background(), here); err != nil || v.Tiers[0].Remaining != 2 {
+		t.Errorf("%v %v", v.Tiers, err)
 	}
 }
 
-// A place that the limiter may have taken although it failed is given back before Failed is
-// called, even where the request's own time is up; and nothing else is.
+// What a limiter may have charged although it failed is given back before Failed is called,
+// even where the request's own time is up, if the limiter knows it again.
 func TestFailedGivesBack(t *testing.T) {
 	fault := errors.New("the answer of the store is lost")
 	for _, tt := range []struct {
-		name     string
-		recorded error
-		left     int // of two places
+		name  string
+		exact bool
+		left  int // of two places
 	}{
-		{"it may have been recorded", fault, 2},
-		{"proof that it was not", throttle.Unchanged(fault), 1}, // a lie here, so that it is seen not to be given back
+		{"tiers know the send by its id", true, 2},
+		{"a counter does not", false, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var limiter throttle.Limiter
@@ -319,12 +319,19 @@ func TestFailedGivesBack(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				return v.Tiers()[0].Remaining
+				return v.Tiers[0].Remaining
 			}
 			toFailed := -1
 			s := open(t, func(o *gate.Options) {
 				limiter = o.Limiter
-				o.Limiter = &faulty{Limiter: limiter, recorded: tt.recorded}
+				if tt.exact {
+					two, err := throttle.ParsePolicy("minute=2/60s")
+					if err != nil {
+						t.Fatal(err)
+					}
+					limiter = inMemory(two, nil)
+				}
+				o.Limiter = &faulty{Historian: limiter.(throttle.Historian), recorded: fault}
 				o.Key = func(c *fiber.Ctx) string { // the first middleware sees to the context
 					c.SetUserContext(untilTaken())
 					return ""
@@ -348,14 +355,15 @@ func TestFailedGivesBack(t *testing.T) {
 func TestFailedDoesNotHang(t *testing.T) {
 	for name, fault := range map[string]func(*testing.T, *gate.Options) *faulty{
 		"a take": func(t *testing.T, o *gate.Options) *faulty {
-			return &faulty{Limiter: o.Limiter, recorded: errors.New("the answer of the store is lost"), hangs: t}
+			tiers := inMemory(throttle.DefaultPolicy(), nil).(throttle.Historian)
+			return &faulty{Historian: tiers, recorded: errors.New("the answer of the store is lost"), hangs: t}
 		},
 		"a place in a queue": func(t *testing.T, o *gate.Options) *faulty {
-			pace, err := meter.NewLeakyBucket(throttle.Tier{Name: "pace", Limit: 1, Window: 3_600_000}, 2)
+			pace, err := throttle.NewLeakyBucket(throttle.Tier{Name: "pace", Limit: 1, Window: time.Hour}, 2)
 			if err != nil {
 				t.Fatal(err)
 			}
-			queue := memory.New(pace, memory.Options{})
+			queue := inMemory(pace, nil)
 			if _, err := queue.Take(context.Background(), here, throttle.NewID()); err != nil {
 				t.Fatal(err)
 			}
@@ -363,7 +371,7 @@ func TestFailedDoesNotHang(t *testing.T) {
 				c.SetUserContext(untilTaken())
 				return ""
 			}
-			return &faulty{Limiter: queue, hangs: t}
+			return &faulty{Historian: queue.(throttle.Historian), hangs: t}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -373,6 +381,35 @@ func TestFailedDoesNotHang(t *testing.T) {
 				t.Errorf("given back %d times", limiter.releases.Load())
 			}
 		})
+	}
+}
+
+// A middleware in front of the gate reads the headers as Fiber hands them out.
+func TestGate_MiddlewareInFront_ReadsHeaders(t *testing.T) {
+	minute, err := throttle.NewFixedWindow(throttle.Tier{Name: "minute", Limit: 1, Window: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	protect, err := gate.New(gate.Options{Limiter: inMemory(minute, func() int64 { return noon })})
+	if err != nil {
+		t.Fatal(err)
+	}
+	app := fiber.New(fiber.Config{DisableStartupMessage: true})
+	var seen []string
+	app.Use(func(c *fiber.Ctx) error {
+		err := c.Next()
+		seen = append(seen, c.GetRespHeader("RateLimit")+" "+c.GetRespHeader("RateLimit-Policy"))
+		return err
+	}, protect)
+	app.Get("/", func(c *fiber.Ctx) error { return c.SendString("through") })
+	for range 2 {
+		if _, err := app.Test(httptest.NewRequest("GET", "/", nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const want = `"minute";r=0;t=60 "minute";q=1;w=60`
+	if len(seen) != 2 || seen[0] != want || seen[1] != want {
+		t.Errorf("seen %q", seen)
 	}
 }
 
@@ -387,7 +424,7 @@ type givesUp struct{}
 
 // A faulty limiter fails where it is told to.
 type faulty struct {
-	throttle.Limiter
+	throttle.Historian
 	take, release, peek error
 	recorded            error      // what Take ends with once it has recorded, and the request's time is up
 	hangs               *testing.T // Release does, if this is set, for as long as it may
@@ -398,7 +435,7 @@ func (f *faulty) Take(ctx context.Context, key string, id throttle.ID) (throttle
 	if f.take != nil {
 		return throttle.Verdict{}, f.take
 	}
-	verdict, err := f.Limiter.Take(ctx, key, id)
+	verdict, err := f.Historian.Take(ctx, key, id)
 	if err != nil {
 		return verdict, err
 	}
@@ -411,7 +448,7 @@ func (f *faulty) Take(ctx context.Context, key string, id throttle.ID) (throttle
 	return verdict, nil
 }
 
-func (f *faulty) Release(ctx context.Context, key string, id throttle.ID) (bool, error) {
+func (f *faulty) Release(ctx context.Context, key string, a throttle.Admission) (bool, error) {
 	f.releases.Add(1)
 	if f.release != nil {
 		return false, f.release
@@ -424,14 +461,14 @@ func (f *faulty) Release(ctx context.Context, key string, id throttle.ID) (bool,
 		<-ctx.Done()
 		return false, ctx.Err()
 	}
-	return f.Limiter.Release(ctx, key, id)
+	return f.Historian.Release(ctx, key, a)
 }
 
 func (f *faulty) Peek(ctx context.Context, key string) (throttle.Verdict, error) {
 	if f.peek != nil {
 		return throttle.Verdict{}, f.peek
 	}
-	return f.Limiter.Peek(ctx, key)
+	return f.Historian.Peek(ctx, key)
 }
 
 // A program may refuse in its own words; the headers are there already.
@@ -452,12 +489,12 @@ func TestRefuse(t *testing.T) {
 // whose program gives up.
 func TestQueue(t *testing.T) {
 	const apart = 30 * time.Millisecond
-	pace, err := meter.NewLeakyBucket(throttle.Tier{Name: "pace", Limit: 1, Window: apart.Milliseconds()}, 2)
+	pace, err := throttle.NewLeakyBucket(throttle.Tier{Name: "pace", Limit: 1, Window: apart}, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
 	came := make(chan time.Time, 3)
-	s := open(t, func(o *gate.Options) { o.Limiter = memory.New(pace, memory.Options{Now: func() int64 { return noon }}) },
+	s := open(t, func(o *gate.Options) { o.Limiter = inMemory(pace, func() int64 { return noon }) },
 		func(*fiber.Ctx) error { came <- time.Now(); return nil })
 	began := time.Now()
 	var all sync.WaitGroup
@@ -472,13 +509,13 @@ func TestQueue(t *testing.T) {
 	}
 	s.ask().is(t, 429)
 
-	long, err := meter.NewLeakyBucket(throttle.Tier{Name: "pace", Limit: 1, Window: 3_600_000}, 2)
+	long, err := throttle.NewLeakyBucket(throttle.Tier{Name: "pace", Limit: 1, Window: time.Hour}, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	queue := memory.New(long, memory.Options{})
+	queue := inMemory(long, nil)
 	s = open(t, func(o *gate.Options) {
-		o.Limiter = &faulty{Limiter: queue}
+		o.Limiter = &faulty{Historian: queue.(throttle.Historian)}
 		o.User = func(c *fiber.Ctx) (string, bool) { // the first middleware sees to the context
 			if c.Get("X-Impatient") != "" {
 				c.SetUserContext(untilTaken())
@@ -494,8 +531,8 @@ func TestQueue(t *testing.T) {
 			t.Errorf("%s", got.text)
 		}
 	}
-	if v, err := queue.Peek(context.Background(), here); err != nil || v.Tiers()[0].Remaining != 2 {
-		t.Errorf("%v %v", v.Tiers(), err)
+	if v, err := queue.Peek(context.Background(), here); err != nil || v.Tiers[0].Remaining != 2 {
+		t.Errorf("%v %v", v.Tiers, err)
 	}
 }
 
@@ -536,11 +573,11 @@ func TestTwoGates(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		minute, err := meter.NewFixedWindow(throttle.Tier{Name: "minute", Limit: 10, Window: time.Minute.Milliseconds()})
+		minute, err := throttle.NewFixedWindow(throttle.Tier{Name: "minute", Limit: 10, Window: time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}
-		outer := memory.New(minute, memory.Options{Now: func() int64 { return noon }})
+		outer := inMemory(minute, func() int64 { return noon })
 		if _, err := inner.Take(t.Context(), here, throttle.NewID()); err != nil {
 			t.Fatal(err)
 		}
@@ -557,8 +594,8 @@ func TestTwoGates(t *testing.T) {
 				t.Errorf("answered %s", got.text)
 			}
 		}
-		if v, err := outer.Peek(t.Context(), here); err != nil || v.Tiers()[0].Remaining != want {
-			t.Errorf("given back %v: %v, %v", given, v.Tiers(), err)
+		if v, err := outer.Peek(t.Context(), here); err != nil || v.Tiers[0].Remaining != want {
+			t.Errorf("given back %v: %v, %v", given, v.Tiers, err)
 		}
 	}
 }
@@ -566,7 +603,7 @@ func TestTwoGates(t *testing.T) {
 // Who logs why nothing could be decided answers as the gate does.
 func TestFailedIsLogged(t *testing.T) {
 	fault := errors.New("connection refused")
-	broken := func(o *gate.Options) { o.Limiter = &faulty{Limiter: o.Limiter, take: fault} }
+	broken := func(o *gate.Options) { o.Limiter = &faulty{Historian: o.Limiter.(throttle.Historian), take: fault} }
 	want := open(t, broken, nil).ask()
 	var logged error
 	got := open(t, func(o *gate.Options) {
@@ -583,11 +620,11 @@ func TestFailedIsLogged(t *testing.T) {
 
 // A deadline in front of the gate ends the wait in a queue, and the place is free again.
 func TestDeadlineInFrontOfAQueue(t *testing.T) {
-	hour, err := meter.NewLeakyBucket(throttle.Tier{Name: "pace", Limit: 1, Window: time.Hour.Milliseconds()}, 2)
+	hour, err := throttle.NewLeakyBucket(throttle.Tier{Name: "pace", Limit: 1, Window: time.Hour}, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	queue := memory.New(hour, memory.Options{Now: func() int64 { return noon }})
+	queue := inMemory(hour, func() int64 { return noon })
 	held, err := gate.New(gate.Options{Limiter: queue})
 	if err != nil {
 		t.Fatal(err)
@@ -612,4 +649,13 @@ func TestDeadlineInFrontOfAQueue(t *testing.T) {
 			t.Errorf("request %d is answered %d %s, %v", i, got.StatusCode, text, err)
 		}
 	}
+}
+
+// inMemory is a limiter on a store of its own.
+func inMemory(a throttle.Algorithm, now func() int64) throttle.Limiter {
+	store, err := cache.Open(cache.Options{Now: now})
+	if err != nil {
+		panic(err)
+	}
+	return local.New(store.Table("requests"), a, now)
 }

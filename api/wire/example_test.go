@@ -17,10 +17,10 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	history := throttle.History{{ID: throttle.NewID(), At: noon}}
-	verdict := throttle.Decide(policy, history, noon+5000)
+	state, _, _ := policy.Take(nil, throttle.Admission{ID: throttle.NewID(), At: noon})
+	verdict := policy.Peek(state, noon+5000)
 
-	limits := wire.AppendLimits(nil, &verdict)
+	limits := wire.AppendLimits(nil, &verdict, "")
 	b := append([]byte(nil), '{')
 	b = wire.AppendVerdict(b, &verdict, limits)
 	b = append(wire.AppendViolated(append(b, ','), limits), '}')
@@ -38,7 +38,7 @@ func Example() {
 	// {"limit":"minute","wait_ms":55000,"retry_at":"2026-11-20T12:01:00.000Z","server_time":"2026-11-20T12:00:05.000Z","limits":[{"name":"minute","limit":1,"window_ms":60000,"remaining":0,"wait_ms":55000},{"name":"hour","limit":5,"window_ms":3600000,"remaining":4,"wait_ms":0}],"degraded":false,"violated-policies":["minute"]}
 	// "The limit minute of this mailbox is reached. The next mail may be sent in 55 s."
 	// RateLimit-Policy: "minute";q=1;w=60, "hour";q=5;w=3600
-	// RateLimit: "minute";r=0;t=55, "hour";r=4;t=0
+	// RateLimit: "minute";r=0;t=55, "hour";r=4;t=3595
 }
 
 func ExampleAppendProblem() {

@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
+	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/rules/rulefile"
 )
 
@@ -45,17 +46,25 @@ func writeRules(to *strings.Builder, file rulefile.File) {
 	fmt.Fprintf(to, "\nRules in force (digest %s):\n", file.Digest())
 	table := columns(to)
 	for _, r := range file.Rules {
-		fmt.Fprintf(table, "%s\tby %s\t%s%s\n", r.Name, r.By, r.Algorithm, besides(r))
+		fmt.Fprintf(table, "%s\tby %s\t%s%s\n", r.Name, r.By, describe(r.Algorithm), besides(r))
 	}
 	table.Flush() // into memory
 	if len(file.Actions) > 0 {
 		to.WriteString("\nActions:\n")
 	}
 	for _, a := range file.Actions {
-		fmt.Fprintf(table, "%s\t%s\n", a.Name, a.Algorithm)
+		fmt.Fprintf(table, "%s\t%s\n", a.Name, describe(a.Algorithm))
 	}
 	table.Flush() // into memory
 	to.WriteString("\n")
+}
+
+// describe names an algorithm as the rules file does.
+func describe(a throttle.Algorithm) string {
+	if policy, ok := a.(throttle.Policy); ok {
+		return "sliding-log " + policy.String()
+	}
+	return a.String()
 }
 
 // besides is what a rule has beside its limit.

@@ -240,7 +240,7 @@ func TestCheckConfig_ShowsSourcesAndNoSecret(t *testing.T) {
 		"templates": "(not set) default",
 		"data_dir":  "(not set) default",
 		"mailbox":   "by mailbox sliding-log q=1/1s; exempt mailboxes: 2",
-		"client-ip": "by client_ip sliding-window minute=100/60s in 60 parts; exempt networks: 1; exempt api keys: 1",
+		"client-ip": "by client_ip sliding-window minute=100/60s in parts of 1000 ms; exempt networks: 1; exempt api keys: 1",
 		"provider":  "by all fixed-window day=50000/24h; the last 5000 for first sends",
 		"callers":   "by api_key token-bucket second=20/1s, bursts of 100; shadow, refuses nothing",
 		"reply":     "sliding-log minute=10/60s,hour=100/1h",
@@ -250,7 +250,7 @@ func TestCheckConfig_ShowsSourcesAndNoSecret(t *testing.T) {
 		}
 	}
 	for _, want := range []string{"MAILGATE_SYNC has no effect", "data_dir is not set", "the rule client-ip exempts API keys that are not set: batch"} {
-		if !strings.Contains(notes, want) || strings.Count(notes, "\n") != 3 {
+		if !strings.Contains(notes, want) || strings.Count(notes, "\n") != 4 {
 			t.Errorf("%q is not in the notes:\n%s", want, notes)
 		}
 	}
@@ -327,7 +327,7 @@ func TestMistakes_OneLine(t *testing.T) {
 		{"serve --templates=/does/not/exist", whole, "--templates: /does/not/exist is not a directory"},
 		{"serve --rules=/does/not/exist", whole, "--rules: cannot read the file: open /does/not/exist"},
 		{"serve --rules=" + badRules, whole, badRules + ":3: rule mailbox: off: this rule cannot be removed"},
-		{"check-config --rules=" + indented, whole, indented + ":3: this is not valid YAML"},
+		{"check-config --rules=" + indented, whole, indented + ":2: this is not valid YAML"},
 		{"dev --listen=127.0.0.1:0 --rules=" + badRules, nil, badRules + ":3: rule mailbox: off: this rule cannot be removed"},
 		{"check-config --rules=" + limited, append(whole, "MAILGATE_TIERS=q=1/1s"), limited + ":1: rule mailbox: limit: it is already set by MAILGATE_TIERS"},
 		{"check-config --locale=xx", whole, `--locale: not every template has "xx"; code: en, zh`},

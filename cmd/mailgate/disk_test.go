@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -20,16 +19,16 @@ func TestDataDirThatWillNotDo(t *testing.T) {
 		says   []string
 		killed bool
 	}{
-		"no manifest": {func(t *testing.T, dir string) {
-			if err := os.Remove(filepath.Join(dir, "MANIFEST")); err != nil {
+		"no database": {func(t *testing.T, dir string) {
+			if err := os.Remove(filepath.Join(dir, "history.db")); err != nil {
 				t.Fatal(err)
 			}
 		}, []string{"corrupt", "nothing in it was changed", "move it away"}, false},
 		"no log after a kill": {func(t *testing.T, dir string) {
-			if err := os.Remove(filepath.Join(dir, "00001.mem")); err != nil {
+			if err := os.Remove(filepath.Join(dir, "history.db-wal")); err != nil {
 				t.Fatal(err)
 			}
-		}, []string{"corrupt", "not closed", "00001.mem is missing", "move it away"}, true},
+		}, []string{"corrupt", "killed", "history.db-wal is missing", "move it away"}, true},
 		"no right to it": {func(t *testing.T, dir string) {
 			lock := filepath.Join(dir, "in-use")
 			if err := os.Chmod(lock, 0); err != nil {
@@ -76,29 +75,22 @@ func TestDamagedBesideRedis(t *testing.T) {
 	first := startServer(t, environ)
 	first.signal(t, syscall.SIGTERM)
 	first.end(t)
-	if err := os.Remove(filepath.Join(dir, "MANIFEST")); err != nil {
+	if err := os.Remove(filepath.Join(dir, "history.db")); err != nil {
 		t.Fatal(err)
 	}
 	status, _, complaint := run(t, append(environ, "MAILGATE_REDIS_URL=redis://127.0.0.1:1", shared), "serve")
 	line := complaint[strings.LastIndex(strings.TrimSpace(complaint), "\n")+1:]
-	if status != exitMisusage || !strings.Contains(line, "move it away") || !strings.Contains(line, "without redis") || strings.Contains(line, "sent emails again") {
+	if status != exitMisusage || !strings.Contains(line, "move it away") || !strings.Contains(line, "without Redis") || strings.Contains(line, "sent emails again") {
 		t.Errorf("status %d: %s", status, complaint)
 	}
 }
 
-// Where files run short the line says that, and where room does it does not speak of files.
-func TestWhatRunsShort(t *testing.T) {
-	t.Parallel()
-	few := exec.Command("sh", "-c", `ulimit -n 100; exec "$0" serve`, os.Args[0])
-	few.Env = append(settingsFor("smtp://127.0.0.1:1?tls=none", "MAILGATE_DATA_DIR="+t.TempDir()), beProgram+"=1")
-	out, _ := few.CombinedOutput() // its end is an error, and what it says is looked at
-	if status := few.ProcessState.ExitCode(); status != exitMisusage || !strings.Contains(string(out), "; raise the limit of open files") || strings.Contains(string(out), "free some space") {
-		t.Errorf("status %d: %s", status, out)
-	}
-	if words := remedy(fmt.Errorf("%w: 3 MB free, 36 MB needed", cache.ErrFull), false); words != "; free some space" {
+// Where room runs short the line does not speak of files.
+func TestRemedy_FullDiskOrFewFiles_SaysWhich(t *testing.T) {
+	if words := remedy(fmt.Errorf("%w: 3 MB free", cache.ErrFull), false); words != "; free some space" {
 		t.Errorf("without room: %q", words)
 	}
-	if words := remedy(fmt.Errorf("%w: %w", cache.ErrCorrupt, syscall.EMFILE), false); !strings.HasPrefix(words, "; raise the limit of open files") {
-		t.Errorf("a table that cannot be opened for want of files: %q", words)
+	if words := remedy(fmt.Errorf("%w: %w", cache.ErrUnavailable, syscall.EMFILE), false); !strings.HasPrefix(words, "; raise the limit of open files") {
+		t.Errorf("without files: %q", words)
 	}
 }

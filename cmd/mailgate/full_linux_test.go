@@ -49,7 +49,7 @@ func serveOnFullDisk(t *testing.T, dir string) {
 		t.Errorf("%d mails were sent meanwhile", n-refused)
 	}
 
-	if n := strings.Count(server.log.String(), `"msg":"the data directory takes no writes","cause":"the disk is full: `); n != 1 {
+	if n := strings.Count(server.log.String(), `"msg":"the data directory takes no writes","cause":"the store is unavailable: no room is left: `); n != 1 {
 		t.Errorf("%d lines of the log say that the disk is full:\n%s", n, server.log.String())
 	}
 

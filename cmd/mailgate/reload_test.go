@@ -272,7 +272,7 @@ func TestReloadUnderLoad(t *testing.T) {
 		case 0:
 			s.with(t, ofDomain(2_000_000+i)+"actions: [{name: a, limit: q=1/1s}]\n", `"rules_changed":"domain"`)
 		case 1:
-			s.with(t, "rules: [", "this is not YAML")
+			s.with(t, "rules: [", "this is not valid YAML")
 		case 2:
 			s.subject(t, fmt.Sprintf("Number %d {{.Code}}", i))
 			s.with(t, ofDomain(2_000_000+i), `"templates":"changed"`)

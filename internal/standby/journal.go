@@ -148,16 +148,6 @@ func (j *journal) forget(ctx context.Context, holder string, all ...operation) {
 	}
 }
 
-// drop forgets a record, and reports whether there was one.
-func (j *journal) drop(ctx context.Context, holder string, id throttle.ID) bool {
-	o, found := j.at(holder, id)
-	if !found || o.kind != record {
-		return false
-	}
-	j.forget(ctx, holder, o)
-	return true
-}
-
 func (j *journal) at(holder string, id throttle.ID) (o operation, found bool) {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
@@ -173,8 +163,8 @@ func (j *journal) has(holder string) bool {
 	return j.entries[holder] != nil
 }
 
-// first returns up to so many operations of a key.
-func (j *journal) first(holder string, most int) (some []operation) {
+// some returns up to so many operations of a key.
+func (j *journal) some(holder string, most int) (some []operation) {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
 	if e := j.entries[holder]; e != nil {
@@ -188,14 +178,19 @@ func (j *journal) first(holder string, most int) (some []operation) {
 	return some
 }
 
-// expired returns the operations of a key that do not matter any more.
-func (j *journal) expired(holder string, now int64) (all []operation) {
-	for _, o := range j.first(holder, j.size()) {
-		if o.until <= now {
-			all = append(all, o)
+// expired returns the operations that do not matter any more, by holder.
+func (j *journal) expired(now int64) map[string][]operation {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	old := map[string][]operation{}
+	for holder, e := range j.entries {
+		for _, o := range e.operations {
+			if o.until <= now {
+				old[holder] = append(old[holder], o)
+			}
 		}
 	}
-	return all
+	return old
 }
 
 func (j *journal) size() int {

@@ -137,8 +137,12 @@ func (l *Limiter) releaseAlone(ctx context.Context, m *master, key string, a thr
 		return false, err
 	}
 	if !l.exact {
-		if l.journal.drop(ctx, l.holder(key), a.ID) || !had {
+		if o, found := l.journal.at(l.holder(key), a.ID); found {
+			l.journal.forget(ctx, l.holder(key), o)
 			return had, nil
+		}
+		if !had {
+			return false, nil
 		}
 	}
 	if err := l.journal.put(ctx, m, l.holder(key), l.releaseOf(a)); err != nil {
@@ -158,7 +162,6 @@ func (l *Limiter) later(ctx context.Context, key string, o operation) error {
 	lock := l.lock(l.holder(key))
 	lock.Lock()
 	defer lock.Unlock()
-	defer l.rouse()
 	return l.journal.put(ctx, l.masterOf(key), l.holder(key), l.releaseOf(o.a))
 }
 
@@ -174,7 +177,7 @@ func (l *Limiter) Reset(ctx context.Context, key string) (cleared int, err error
 	return cleared, err
 }
 
-// Record implements throttle.Limiter.
+// Record implements throttle.Limiter. As Reset, it needs Redis.
 func (l *Limiter) Record(ctx context.Context, key string, all ...throttle.Admission) error {
 	return l.decide(ctx, "record", key, func() error {
 		err := l.shared.Record(ctx, key, all...)
@@ -182,17 +185,7 @@ func (l *Limiter) Record(ctx context.Context, key string, all ...throttle.Admiss
 			l.mirror(ctx, key, all...)
 		}
 		return err
-	}, func(ctx context.Context, m *master) error {
-		if err := l.own.Record(ctx, key, all...); err != nil {
-			return err
-		}
-		for _, a := range all {
-			if err := l.journal.put(ctx, m, l.holder(key), operation{kind: record, a: a, until: a.At + l.window}); err != nil {
-				return throttle.Unavailable("record", err)
-			}
-		}
-		return nil
-	})
+	}, func(context.Context, *master) error { return throttle.Unavailable("record", errAlone) })
 }
 
 // History implements throttle.Historian.

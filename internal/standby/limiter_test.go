@@ -12,7 +12,7 @@ import (
 
 func TestTake_RedisKilled_GoesOnAloneAndTellsItAll(t *testing.T) {
 	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
-	n := start(t, server)
+	n := start(t, server.URL())
 	first := n.admit(t, "alice", false)
 	server.Kill()
 	second, third := n.admit(t, "alice", true), n.admit(t, "alice", true)
@@ -28,8 +28,10 @@ func TestTake_RedisKilled_GoesOnAloneAndTellsItAll(t *testing.T) {
 	server.Restart()
 	n.awaitHealthy(t)
 	got := history(t, server.Client(), "alice")
-	if len(got) != 3 || got.Find(first.ID) < 0 || got[1] != second || got[2] != third {
-		t.Errorf("Redis has %v", got)
+	for _, a := range []throttle.Admission{first, second, third} {
+		if i := got.Find(a.ID); len(got) != 3 || i < 0 || got[i] != a {
+			t.Errorf("Redis has %v, want three and %v", got, a)
+		}
 	}
 	if s := n.State(); s.Told != 2 || s.Since != 0 {
 		t.Errorf("after the outage: %+v", s)
@@ -46,7 +48,7 @@ func TestTake_RedisKilled_GoesOnAloneAndTellsItAll(t *testing.T) {
 // given back.
 func TestTake_RedisHangs_UnavailableThenAlone(t *testing.T) {
 	server := redistest.Alone(t)
-	n := start(t, server)
+	n := start(t, server.URL())
 	n.admit(t, "alice", false)
 	server.Pause()
 	defer server.Resume()
@@ -67,11 +69,14 @@ func TestTake_RedisHangs_UnavailableThenAlone(t *testing.T) {
 
 func TestTake_ReplyLost_UnavailableAndGivenBack(t *testing.T) {
 	server := redistest.Alone(t)
-	n := openOn(t, t.TempDir(), server.Addr)
+	proxy := redistest.Proxy(t, server.Addr)
+	n := open(t, t.TempDir(), proxy.URL())
 	n.admit(t, "alice", false) // the script is known
-	n.loseReply("evalsha")
-	n.mailboxLost(t, "alice")
-	if s := n.State(); s.Degraded || s.Journal != 1 {
+	proxy.CutReplies(1, "evalsha")
+	id := throttle.NewID()
+	_, err := n.mailbox.Take(t.Context(), "alice", id)
+	unavailable(t, err)
+	if s := n.State(); s.Degraded || s.Journal != 1 || history(t, server.Client(), "alice").Find(id) < 0 {
 		t.Errorf("after a lost reply: %+v", s)
 	}
 	n.Start()
@@ -81,20 +86,10 @@ func TestTake_ReplyLost_UnavailableAndGivenBack(t *testing.T) {
 	}
 }
 
-// mailboxLost takes until the reply to the write was lost.
-func (n *node) mailboxLost(t *testing.T, key string) {
-	t.Helper()
-	_, err := n.mailbox.Take(t.Context(), key, throttle.NewID())
-	unavailable(t, err)
-	if !n.lost() {
-		t.Fatal("no reply was lost")
-	}
-}
-
 // Without the worker, the call itself has Redis told before it decides.
 func TestTake_JournalNotEmpty_RedisToldFirst(t *testing.T) {
 	server := redistest.Alone(t)
-	n := openOn(t, t.TempDir(), server.Addr)
+	n := open(t, t.TempDir(), server.URL())
 	server.Kill()
 	for range 3 {
 		n.admit(t, "alice", true)
@@ -115,15 +110,18 @@ func TestTake_JournalNotEmpty_RedisToldFirst(t *testing.T) {
 
 func TestTell_ReplyLost_ToldTwiceCountedOnce(t *testing.T) {
 	server := redistest.Alone(t)
-	n := openOn(t, t.TempDir(), server.Addr)
-	n.admit(t, "warm", false)
+	proxy := redistest.Proxy(t, server.Addr)
+	n := open(t, t.TempDir(), proxy.URL())
 	server.Kill()
-	n.admit(t, "alice", true)
+	a := n.admit(t, "alice", true)
 	server.Restart()
-	n.loseReply("eval")
+	proxy.CutReplies(1, tiersTaken)
 	n.Start()
-	servertest.Eventually(t, "a reply to be lost", n.lost)
+	servertest.Eventually(t, "Redis to be told", func() bool { return proxy.Sent(tiersTaken) > 0 })
 	n.awaitHealthy(t)
+	if sent := proxy.Sent(a.ID.String()); sent < 3 { // once without the script, and twice with it
+		t.Errorf("Redis was sent the admission %d times, want 3", sent)
+	}
 	if got := history(t, server.Client(), "alice"); len(got) != 1 {
 		t.Errorf("Redis has %d sends, want 1", len(got))
 	}
@@ -131,7 +129,7 @@ func TestTell_ReplyLost_ToldTwiceCountedOnce(t *testing.T) {
 
 func TestRelease_InOutage_TakesItOffRedisToo(t *testing.T) {
 	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
-	n := start(t, server)
+	n := start(t, server.URL())
 	before := n.admit(t, "alice", false)
 	server.Kill()
 	during := n.admit(t, "alice", true)
@@ -148,38 +146,65 @@ func TestRelease_InOutage_TakesItOffRedisToo(t *testing.T) {
 	}
 }
 
-// A counter knows no ids: a release that might be told twice is not told.
-func TestRelease_Counter_NeverToldTwice(t *testing.T) {
+// takeAction has the counter admit one.
+func (n *node) takeAction(t *testing.T) throttle.Admission {
+	t.Helper()
+	id := throttle.NewID()
+	v, err := n.action.Take(t.Context(), "caller", id)
+	if err != nil || !v.Allowed {
+		t.Fatalf("admitted %v, %v", v.Allowed, err)
+	}
+	return throttle.Admission{ID: id, At: v.At}
+}
+
+func (n *node) releaseAction(t *testing.T, a throttle.Admission) {
+	t.Helper()
+	if released, err := n.action.Release(t.Context(), "caller", a); err != nil || !released {
+		t.Errorf("released %v, %v", released, err)
+	}
+}
+
+func (n *node) actionsLeft(t *testing.T, want int) {
+	t.Helper()
+	if v, err := n.action.Peek(t.Context(), "caller"); err != nil || v.Degraded || v.Remaining() != want {
+		t.Errorf("%d remain, alone %v, %v; want %d", v.Remaining(), v.Degraded, err, want)
+	}
+}
+
+func TestRelease_CounterInOutage_TakesItOffRedisToo(t *testing.T) {
 	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
-	n := openOn(t, t.TempDir(), server.Addr)
-	take := func() throttle.Admission {
-		id := throttle.NewID()
-		v, err := n.action.Take(t.Context(), "caller", id)
-		if err != nil || !v.Allowed {
-			t.Fatalf("admitted %v, %v", v.Allowed, err)
-		}
-		return throttle.Admission{ID: id, At: v.At}
-	}
-	before := take()
+	n := start(t, server.URL())
+	before := n.takeAction(t)
 	server.Kill()
-	during := take()
-	take()
-	for _, a := range []throttle.Admission{during, before} {
-		if released, err := n.action.Release(t.Context(), "caller", a); err != nil || !released {
-			t.Errorf("released %v, %v", released, err)
-		}
-	}
+	during := n.takeAction(t)
+	n.takeAction(t)
+	n.releaseAction(t, during)
+	n.releaseAction(t, before)
 	server.Restart()
-	n.Start()
 	n.awaitHealthy(t)
-	if v, err := n.action.Peek(t.Context(), "caller"); err != nil || v.Degraded || v.Remaining() != 2 {
-		t.Errorf("%d remain, alone %v, %v; want 2", v.Remaining(), v.Degraded, err)
-	}
+	n.actionsLeft(t, 2)
+}
+
+// A counter knows no ids, so its release is not told again when the reply was lost.
+func TestTell_CounterReleaseReplyLost_NotToldTwice(t *testing.T) {
+	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
+	proxy := redistest.Proxy(t, server.Addr)
+	n := open(t, t.TempDir(), proxy.URL())
+	a := n.takeAction(t)
+	n.takeAction(t)
+	server.Kill()
+	n.releaseAction(t, a)
+	server.Restart()
+	proxy.CutReplies(1, actionTaken)
+	n.Start()
+	servertest.Eventually(t, "Redis to be told", func() bool { return proxy.Sent(actionTaken) > 0 })
+	n.awaitHealthy(t)
+	n.actionsLeft(t, 2)
 }
 
 func TestReset_InOutage_Unavailable(t *testing.T) {
 	server := redistest.Alone(t)
-	n := start(t, server)
+	n := start(t, server.URL())
 	n.admit(t, "alice", false)
 	server.Kill()
 	_, err := n.mailbox.Reset(t.Context(), "alice")
@@ -200,7 +225,7 @@ func TestReset_InOutage_Unavailable(t *testing.T) {
 // Of N nodes alone each admits by its own records.
 func TestTake_ThreeNodesAlone_AtMostThreeTimesTheTiers(t *testing.T) {
 	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
-	nodes := []*node{start(t, server), start(t, server), start(t, server)}
+	nodes := []*node{start(t, server.URL()), start(t, server.URL()), start(t, server.URL())}
 	admitted := 0
 	try := func() {
 		for _, n := range nodes {
@@ -235,24 +260,19 @@ func TestTake_ThreeNodesAlone_AtMostThreeTimesTheTiers(t *testing.T) {
 
 func TestPeek_InOutage_ByOwnRecords(t *testing.T) {
 	server := redistest.Alone(t)
-	n := start(t, server)
+	n := start(t, server.URL())
 	n.admit(t, "alice", false)
 	server.Kill()
 	v, err := n.mailbox.Peek(t.Context(), "alice")
 	if err != nil || !v.Degraded || v.Sent != 1 {
 		t.Errorf("alone %v, sent %d, %v", v.Degraded, v.Sent, err)
 	}
-	if err := n.mailbox.Record(t.Context(), "alice", throttle.Admission{ID: throttle.NewID(), At: n.clock.Now()}); err != nil {
-		t.Error(err)
-	}
-	if v, err = n.mailbox.Peek(t.Context(), "alice"); err != nil || v.Sent != 2 {
-		t.Errorf("sent %d, %v", v.Sent, err)
-	}
+	unavailable(t, n.mailbox.Record(t.Context(), "alice", throttle.Admission{ID: throttle.NewID(), At: v.At}))
 }
 
 func TestTake_CallerGone_NoOutage(t *testing.T) {
 	server := redistest.Alone(t)
-	n := start(t, server)
+	n := start(t, server.URL())
 	server.Pause()
 	defer server.Resume()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)

@@ -47,7 +47,6 @@ func (s state) next(e event) state {
 // master is the switch of one Redis master, or of all where their addresses are not known.
 type master struct {
 	address string
-	changed func(m *master, from state) // called with mu held
 
 	mu     sync.Mutex
 	state  state
@@ -57,15 +56,8 @@ type master struct {
 	before State          // the counts then
 }
 
-func (m *master) apply(e event) {
-	from := m.state
-	if m.state = from.next(e); m.state != from {
-		m.changed(m, from)
-	}
-}
-
-// look returns the state as the prober has it now. Asking keeps the prober at work.
-func (m *master) look(asking bool) state {
+// look returns the state of a master as the prober has it now. Asking keeps the prober at work.
+func (s *Standby) look(m *master, asking bool) state {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.prober == nil {
@@ -76,9 +68,9 @@ func (m *master) look(asking bool) state {
 	}
 	switch m.prober.State() {
 	case prober.Away:
-		m.apply(lost)
+		s.apply(m, lost)
 	case prober.Here:
-		m.apply(back)
+		s.apply(m, back)
 		m.prober = nil
 	}
 	return m.state
@@ -93,11 +85,28 @@ func (m *master) heard() {
 	}
 }
 
-// drained ends the outage if the journal of the master is empty.
-func (m *master) drained() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.apply(drained)
+// apply moves a master to its next state, with mu held, and logs where an outage begins and ends.
+func (s *Standby) apply(m *master, e event) {
+	from := m.state
+	m.state = from.next(e)
+	switch {
+	case from == m.state:
+		return
+	case from == connected:
+		s.begin(m)
+		s.o.Log.Warn("Redis is away: this node decides by its own records", "master", m.address)
+	case m.state == connected:
+		now := s.counts()
+		s.o.Log.Info("Redis is back and has been told what it missed", "master", m.address,
+			"lasted", time.Since(m.began).Round(time.Millisecond).String(),
+			"admitted_alone", now.Admitted-m.before.Admitted, "told", now.Told-m.before.Told)
+	}
+	s.rouse()
+}
+
+// begin notes when an outage began.
+func (s *Standby) begin(m *master) {
+	m.began, m.since, m.before = time.Now(), s.o.Clock.Now(), s.counts()
 }
 
 // ended is a context for questions that must not wait for the network.
@@ -124,7 +133,7 @@ func (s *Standby) master(address string) *master {
 	if m, ok := s.masters.Load(address); ok {
 		return m.(*master)
 	}
-	m, _ := s.masters.LoadOrStore(address, &master{address: address, changed: s.changed})
+	m, _ := s.masters.LoadOrStore(address, &master{address: address})
 	return m.(*master)
 }
 

@@ -46,7 +46,7 @@ func (p *part) decide(ctx context.Context, doing, key string, together func() er
 		}
 		m := p.masterOf(key)
 		var err error
-		if m.look(true) == away {
+		if p.look(m, true) == away {
 			err = p.decideAlone(ctx, doing, m, key, alone)
 		} else if err = p.decideTogether(ctx, m, key, together); errors.Is(err, throttle.ErrUnavailable) {
 			if repeatable := p.repeats || undone(err); p.awaitAway(ctx, m, err) && repeatable {
@@ -64,7 +64,7 @@ func (p *part) decideAlone(ctx context.Context, doing string, m *master, key str
 	lock := p.lock(p.holder(key))
 	lock.Lock()
 	defer lock.Unlock()
-	if m.look(true) != away {
+	if p.look(m, true) != away {
 		return errAgain
 	}
 	if p.mirrored {
@@ -86,7 +86,7 @@ func (p *part) decideTogether(ctx context.Context, m *master, key string, togeth
 	lock := p.lock(p.holder(key))
 	lock.RLock()
 	defer lock.RUnlock()
-	if p.journal.has(p.holder(key)) || m.look(true) == away {
+	if p.journal.has(p.holder(key)) || p.look(m, true) == away {
 		return errAgain
 	}
 	err := together()
@@ -103,7 +103,7 @@ func (s *Standby) awaitAway(ctx context.Context, m *master, err error) bool {
 		return false
 	}
 	probed := s.suspect(m)
-	if m.look(true) == away {
+	if s.look(m, true) == away {
 		return true
 	}
 	if timedOut(err) {
@@ -116,7 +116,7 @@ func (s *Standby) awaitAway(ctx context.Context, m *master, err error) bool {
 	case <-enough.C:
 	case <-ctx.Done():
 	}
-	return m.look(true) == away
+	return s.look(m, true) == away
 }
 
 func (p *part) holder(key string) string { return p.name + "\x00" + key }
@@ -129,10 +129,10 @@ func (p *part) settle(ctx context.Context, m *master, key string) error {
 	lock := p.lock(p.holder(key))
 	lock.Lock()
 	defer lock.Unlock()
-	if m.look(false) == away {
+	if p.look(m, false) == away {
 		return errAgain
 	}
-	some := p.journal.first(p.holder(key), atOnce)
+	some := p.journal.some(p.holder(key), atOnce)
 	if len(some) == 0 {
 		return nil
 	}

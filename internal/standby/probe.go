@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/internal/prober"
+	"github.com/mailgate/mailgate/internal/redisx"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -30,7 +31,7 @@ func (s *Standby) probeKey(address string) (key string, found bool) {
 // suspect has the master probed, as a call has failed. The channel is closed when the probe
 // has ended.
 func (s *Standby) suspect(m *master) (probed <-chan struct{}) {
-	m.look(true)
+	s.look(m, true)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.prober == nil {
@@ -52,24 +53,29 @@ func (s *Standby) suspect(m *master) (probed <-chan struct{}) {
 // probeClient returns a client of its own for a master, with one connection and without the
 // hooks of the program's.
 func (s *Standby) probeClient(address string) redis.UniversalClient {
-	of, ok := s.o.Client.(*redis.Client)
-	if cluster, isCluster := s.o.Client.(*redis.ClusterClient); isCluster {
-		if address == "" {
-			o := *cluster.Options()
-			o.PoolSize, o.MinIdleConns, o.MaxRetries, o.DialerRetries, o.ContextTimeoutEnabled = 1, 0, -1, 1, true
-			o.DialTimeout, o.ReadTimeout, o.WriteTimeout = s.o.Timeout, s.o.Timeout, s.o.Timeout
-			return redis.NewClusterClient(&o)
+	switch client := s.o.Client.(type) {
+	case *redis.ClusterClient:
+		if key, _ := s.probeKey(address); address != "" {
+			if node, err := client.MasterForKey(ended, key); err == nil {
+				return s.alike(node)
+			}
 		}
-		key, _ := s.probeKey(address)
-		node, err := cluster.MasterForKey(ended, key)
-		of, ok = node, err == nil
+		o := *client.Options()
+		o.PoolSize, o.MinIdleConns, o.MaxRetries, o.DialerRetries, o.ContextTimeoutEnabled = 1, 0, -1, 1, true
+		o.DialTimeout, o.ReadTimeout, o.WriteTimeout = s.o.Timeout, s.o.Timeout, s.o.Timeout
+		return redis.NewClusterClient(&o)
+	case *redis.Client:
+		return s.alike(client)
+	default:
+		panic("standby: the client is neither a redis.Client nor a redis.ClusterClient")
 	}
-	if !ok {
-		return s.o.Client
-	}
-	o := *of.Options()
+}
+
+func (s *Standby) alike(client *redis.Client) *redis.Client {
+	o := *client.Options()
 	o.PoolSize, o.MinIdleConns, o.MaxRetries, o.DialerRetries, o.ContextTimeoutEnabled = 1, 0, -1, 1, true
 	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = s.o.Timeout, s.o.Timeout, s.o.Timeout
+	o.PushNotificationProcessor = nil // is of one client
 	return redis.NewClient(&o)
 }
 
@@ -132,14 +138,15 @@ func is(err error, any ...error) bool {
 	return slices.ContainsFunc(any, func(e error) bool { return errors.Is(err, e) })
 }
 
-// timedOut reports whether a call ended because no reply came in time.
+// timedOut reports whether a call ended because no reply came in time, to it or to those before.
 func timedOut(err error) bool {
 	var netErr net.Error
-	return errors.As(err, &netErr) && netErr.Timeout() || is(err, context.DeadlineExceeded, redis.ErrPoolTimeout)
+	return errors.As(err, &netErr) && netErr.Timeout() ||
+		is(err, context.DeadlineExceeded, redis.ErrPoolTimeout, redisx.ErrSilent, redisx.ErrResting)
 }
 
 // undone reports whether Redis certainly was not asked: no connection was made, or none was needed.
 func undone(err error) bool {
 	var network *net.OpError
-	return errors.As(err, &network) && network.Op == "dial" || errors.Is(err, errNotAsked)
+	return errors.As(err, &network) && network.Op == "dial" || is(err, errNotAsked, redisx.ErrResting)
 }

@@ -4,22 +4,20 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"log/slog"
-	"net"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/internal/keyed"
-	"github.com/mailgate/mailgate/internal/redistest"
+	"github.com/mailgate/mailgate/internal/redisx"
 	"github.com/mailgate/mailgate/internal/standby"
 	"github.com/mailgate/mailgate/servertest"
 	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/cluster"
 	"github.com/mailgate/mailgate/throttle/local"
 	"github.com/mailgate/mailgate/verify"
 	"github.com/redis/go-redis/v9"
@@ -40,101 +38,36 @@ func policy(text string) throttle.Policy {
 	return p
 }
 
-// onRedis is a limiter on Redis that takes the pure steps of an algorithm on a keyed value.
-type onRedis struct {
-	store keyed.Store
-	a     throttle.Algorithm
-}
-
-func (l onRedis) Take(ctx context.Context, key string, id throttle.ID) (v throttle.Verdict, err error) {
-	_, err = l.store.Update(ctx, key, func(old []byte, now int64) (next []byte, expires int64) {
-		next, expires, v = l.a.Take(old, throttle.Admission{ID: id, At: now})
-		return next, expires
-	})
-	return v, err
-}
-
-func (l onRedis) Peek(ctx context.Context, key string) (v throttle.Verdict, err error) {
-	_, err = l.store.Update(ctx, key, func(old []byte, now int64) ([]byte, int64) {
-		v = l.a.Peek(old, now)
-		return old, now + hour
-	})
-	return v, err
-}
-
-func (l onRedis) Release(ctx context.Context, key string, a throttle.Admission) (released bool, err error) {
-	_, err = l.store.Update(ctx, key, func(old []byte, now int64) (next []byte, expires int64) {
-		next, expires, released = l.a.Release(old, a)
-		return next, expires
-	})
-	return released, err
-}
-
-func (l onRedis) Reset(ctx context.Context, key string) (cleared int, err error) {
-	_, err = l.store.Update(ctx, key, func(old []byte, now int64) ([]byte, int64) {
-		cleared = l.a.Used(old, now)
-		return nil, 0
-	})
-	return cleared, err
-}
-
-func (l onRedis) Record(ctx context.Context, key string, all ...throttle.Admission) error {
-	_, err := l.store.Update(ctx, key, func(next []byte, now int64) (_ []byte, expires int64) {
-		for _, a := range all {
-			next, expires = l.a.Record(next, a, now)
-		}
-		return next, expires
-	})
-	return err
+// onRedis is a limiter on Redis.
+func onRedis(t testing.TB, client redis.UniversalClient, name string, a throttle.Algorithm) *cluster.Limiter {
+	t.Helper()
+	l, err := cluster.New(client, prefix+":"+name, a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
 }
 
 // history is what Redis has of a key.
-func history(t *testing.T, client redis.UniversalClient, key string) (h throttle.History) {
+func history(t *testing.T, client redis.UniversalClient, key string) throttle.History {
 	t.Helper()
-	_, err := keyed.Redis(client, prefix+":mailbox").Update(context.Background(), key, func(old []byte, now int64) ([]byte, int64) {
-		h = tiers.History(old, now)
-		return old, now + hour
-	})
+	h, err := onRedis(t, client, "mailbox", tiers).History(context.Background(), key)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return h
 }
 
-// faults loses the replies of Redis to this node.
-type faults struct{ word atomic.Pointer[string] }
-
-// loseReply ends the connection in place of the reply to the next command with the word.
-func (f *faults) loseReply(word string) { f.word.Store(&word) }
-
-func (f *faults) lost() bool { return f.word.Load() == nil }
-
-type losing struct {
-	net.Conn
-	*faults
-	pending bool
-}
-
-func (l *losing) Write(b []byte) (int, error) {
-	if word := l.word.Load(); word != nil && bytes.Contains(b, []byte(*word)) {
-		l.pending = l.word.CompareAndSwap(word, nil)
-	}
-	return l.Conn.Write(b)
-}
-
-func (l *losing) Read(b []byte) (int, error) {
-	n, err := l.Conn.Read(b)
-	if err == nil && l.pending {
-		_ = l.Conn.Close()
-		return 0, io.EOF
-	}
-	return n, err
-}
+// Words of the scripts, which a command has only where Redis does not know the script yet.
+const (
+	valueWritten = "Replaces a value"
+	tiersTaken   = "A throttle.Policy"
+	actionTaken  = "A throttle.FixedWindow"
+)
 
 // node is one node with a mailbox limiter, an action counter, codes and requests.
 type node struct {
 	*standby.Standby
-	faults
 	client   redis.UniversalClient
 	store    *cache.Store
 	clock    *standby.Clock
@@ -171,27 +104,14 @@ var counter = func() throttle.Algorithm {
 	return w
 }()
 
-// options are those of a client that answers soon, whatever Redis does.
-func (n *node) options(addr string) *redis.Options {
-	return &redis.Options{
-		Addr: addr, MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true,
-		DialTimeout: 250 * time.Millisecond, ReadTimeout: 250 * time.Millisecond, WriteTimeout: 250 * time.Millisecond,
-		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			conn, err := (&net.Dialer{}).DialContext(ctx, network, addr)
-			if err != nil {
-				return nil, err
-			}
-			return &losing{Conn: conn, faults: &n.faults}, nil
-		},
-	}
-}
-
 // open makes a node over a directory. Its worker runs once Start is called.
-func open(t testing.TB, dir string, client func(n *node) redis.UniversalClient) *node {
+func open(t testing.TB, dir string, url string) *node {
 	t.Helper()
 	n := &node{clock: standby.NewClock(), log: &logged{}}
-	n.client = client(n)
 	var err error
+	if n.client, err = redisx.Open(redisx.Options{URL: url}); err != nil {
+		t.Fatal(err)
+	}
 	if n.store, err = cache.Open(cache.Options{Dir: dir, Now: n.clock.Now}); err != nil {
 		t.Fatal(err)
 	}
@@ -202,9 +122,9 @@ func open(t testing.TB, dir string, client func(n *node) redis.UniversalClient) 
 		t.Fatal(err)
 	}
 	n.own = local.New(n.store.Table("mailbox"), tiers, n.clock.Now)
-	n.mailbox = n.Limiter("mailbox", tiers, onRedis{keyed.Redis(n.client, prefix+":mailbox"), tiers}, n.own)
-	n.action = n.Limiter("action", counter, onRedis{keyed.Redis(n.client, prefix+":action"), counter}, local.New(n.store.Table("action"), counter, n.clock.Now))
-	guesses := n.Limiter("guesses", verify.DefaultGuesses(), onRedis{keyed.Redis(n.client, prefix+":guesses"), verify.DefaultGuesses()},
+	n.mailbox = n.Limiter("mailbox", tiers, onRedis(t, n.client, "mailbox", tiers), n.own)
+	n.action = n.Limiter("action", counter, onRedis(t, n.client, "action", counter), local.New(n.store.Table("action"), counter, n.clock.Now))
+	guesses := n.Limiter("guesses", verify.DefaultGuesses(), onRedis(t, n.client, "guesses", verify.DefaultGuesses()),
 		local.New(n.store.Table("guesses"), verify.DefaultGuesses(), n.clock.Now))
 	codes := n.Store("codes", keyed.Redis(n.client, prefix+":codes"), keyed.Local(n.store.Table("codes"), n.clock.Now), verify.Merge, false)
 	if n.codes, err = verify.New(verify.Options{Store: codes, Secret: bytes.Repeat([]byte("s"), 32), Guesses: guesses}); err != nil {
@@ -232,16 +152,11 @@ var cancelled = func() context.Context {
 }()
 
 // start makes a node on a server, with its worker.
-func start(t testing.TB, server *redistest.Server) *node {
+func start(t testing.TB, url string) *node {
 	t.Helper()
-	n := openOn(t, t.TempDir(), server.Addr)
+	n := open(t, t.TempDir(), url)
 	n.Start()
 	return n
-}
-
-func openOn(t testing.TB, dir, addr string) *node {
-	t.Helper()
-	return open(t, dir, func(n *node) redis.UniversalClient { return redis.NewClient(n.options(addr)) })
 }
 
 func (n *node) take(t testing.TB, key string) throttle.Verdict {

@@ -45,7 +45,7 @@ type Standby struct {
 	locks    [1024]sync.RWMutex
 	seed     maphash.Seed
 
-	admitted, told, expired atomic.Uint64
+	admitted, told atomic.Uint64
 
 	work       context.Context // ends with Close
 	stop       context.CancelFunc
@@ -84,15 +84,16 @@ func New(o Options) (*Standby, error) {
 
 // load reads the state of an earlier process. A master whose keys are in the journal is returning.
 func (s *Standby) load(ctx context.Context) error {
-	if err := errors.Join(s.o.Clock.load(ctx, s.table), s.own.load(ctx, s.table)); err != nil {
+	err := errors.Join(s.o.Clock.load(ctx, s.table), s.own.load(ctx, s.table), s.journal.load(ctx, s.masterOf))
+	if err != nil {
 		return err
 	}
-	if err := s.journal.load(ctx, s.masterOf); err != nil {
-		return err
-	}
-	for _, e := range s.journal.all(func(*entry) bool { return true }) {
+	for _, e := range s.journal.entries {
+		for _, o := range e.operations {
+			s.o.Clock.notBefore(o.a.At)
+		}
 		if e.master.state == connected {
-			s.began(e.master)
+			s.begin(e.master)
 			e.master.state = returning
 		}
 	}
@@ -136,7 +137,6 @@ type State struct {
 	Journal    int           // operations that Redis is to be told of
 	Admitted   uint64        // admissions without Redis, since the start
 	Told       uint64        // those that Redis was told of
-	Expired    uint64        // those that no longer counted before it was told
 	Unrecorded uint64        // admissions by Redis that the node's own records lack, or took late
 	Incomplete int64         // until when the node does not go on alone for that reason; 0 if it does
 	Lateness   time.Duration // the worst lateness of this process in the last half minute or more
@@ -163,7 +163,7 @@ func (s *Standby) State() State {
 
 func (s *Standby) counts() State {
 	return State{
-		Journal: s.journal.size(), Admitted: s.admitted.Load(), Told: s.told.Load(), Expired: s.expired.Load(),
+		Journal: s.journal.size(), Admitted: s.admitted.Load(), Told: s.told.Load(),
 		Unrecorded: s.own.unrecorded.Load(), Incomplete: s.own.incomplete(),
 	}
 }
@@ -190,25 +190,6 @@ func (s *Standby) Ready(ctx context.Context) error {
 		return s.Ready(ctx)
 	}
 	return throttle.Unavailable("asking Redis", err)
-}
-
-// changed logs the transitions of a master. Its lock is held.
-func (s *Standby) changed(m *master, from state) {
-	switch {
-	case from == connected:
-		s.began(m)
-		s.o.Log.Warn("Redis is away: this node decides by its own records", "master", m.address)
-	case m.state == connected:
-		now := s.counts()
-		s.o.Log.Info("Redis is back and has been told what it missed", "master", m.address,
-			"lasted", time.Since(m.began).Round(time.Millisecond).String(), "admitted_alone", now.Admitted-m.before.Admitted,
-			"told", now.Told-m.before.Told, "expired", now.Expired-m.before.Expired)
-	}
-	s.rouse()
-}
-
-func (s *Standby) began(m *master) {
-	m.began, m.since, m.before = time.Now(), s.o.Clock.Now(), s.counts()
 }
 
 // rouse wakes the worker.

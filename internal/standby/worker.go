@@ -2,6 +2,7 @@ package standby
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,14 +42,16 @@ func (s *Standby) run() {
 // master that has no keys any more is not probed for ever.
 func (s *Standby) attend(m *master) {
 	_, current := s.probeKey(m.address)
-	if m.look(current) == away {
+	if s.look(m, current) == away {
 		return
 	}
 	if !s.tellAll(m) {
 		return
 	}
 	if len(s.waiting(m)) == 0 {
-		m.drained()
+		m.mu.Lock()
+		s.apply(m, drained)
+		m.mu.Unlock()
 	}
 }
 
@@ -102,14 +105,11 @@ func (s *Standby) tellKey(m *master, e *entry) error {
 func (s *Standby) sweep() {
 	s.sweptAt = time.Now()
 	now := s.o.Clock.Now()
-	for _, e := range s.journal.all(func(e *entry) bool { return true }) {
-		holder := e.part + "\x00" + e.key
+	for holder, old := range s.journal.expired(now) {
 		lock := s.lock(holder)
 		lock.Lock()
-		if old := s.journal.expired(holder, now); len(old) > 0 {
-			s.journal.forget(s.work, holder, old...)
-			s.expired.Add(uint64(len(old)))
-		}
+		old = slices.DeleteFunc(old, func(o operation) bool { newest, _ := s.journal.at(holder, o.a.ID); return newest.until != o.until })
+		s.journal.forget(s.work, holder, old...)
 		lock.Unlock()
 	}
 }

@@ -13,3 +13,6 @@ func NewWithClock(client redis.UniversalClient, prefix string, a throttle.Algori
 	}
 	return l, err
 }
+
+// SetServersBack has the limiter take the server's clock for one that is so much earlier.
+func (l *Limiter) SetServersBack(ms int64) { l.ahead.Add(-ms) }

@@ -47,7 +47,7 @@ type Config struct {
 
 	DataDir    string `group:"History on disk:" name:"data-dir" default:"mailgate-data" validate:"required" help:"Directory of the history, or :memory:. With redis-url it is used only if set, for the records of this process during an outage of Redis."`
 	Sync       bool   `group:"History on disk:" name:"sync" default:"false" help:"Flush the drive at each send, so that it survives a power cut."`
-	CacheBytes Bytes  `group:"History on disk:" name:"cache-bytes" default:"64MiB" validate:"gte=65536" help:"Memory for recently used records. The others are read from disk. With :memory: it is the most that is kept. Bytes, or with KiB, MiB, GiB."`
+	CacheBytes Bytes  `group:"History on disk:" name:"cache-bytes" default:"28MiB" validate:"gte=65536" help:"Memory for recently used records. The others are read from disk. With :memory: it is the most that is kept. Bytes, or with KiB, MiB, GiB."`
 
 	RedisURL      RedisURL      `group:"History in Redis:" name:"redis-url" placeholder:"URL" help:"Redis that many processes share: redis://, rediss://, redis+sentinel:// or redis+cluster://."`
 	RedisPrefix   string        `group:"History in Redis:" name:"redis-prefix" default:"mailgate" validate:"name" help:"Prefix of all keys. Two deployments on one Redis need one each."`

@@ -1,0 +1,48 @@
+package gate_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/api/gate"
+	"github.com/mailgate/mailgate/throttle"
+)
+
+func TestHTTP_SecondRequest_Is429(t *testing.T) {
+	minute, err := throttle.NewFixedWindow(throttle.Tier{Name: "minute", Limit: 1, Window: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	protect := gate.HTTP(inMemory(minute, func() int64 { return noon }), func(r *http.Request) string { return r.Header.Get("X-User") })
+	handler := protect(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+	for _, tt := range []struct {
+		user, from string
+		status     int
+	}{
+		{"", "203.0.113.7:1", 204}, {"", "203.0.113.7:2", 429}, {"", "203.0.113.8:1", 204},
+		{"bob", "203.0.113.7:3", 204}, {"bob", "203.0.113.9:1", 429},
+	} {
+		r, w := httptest.NewRequest("POST", "/", nil), httptest.NewRecorder()
+		r.RemoteAddr = tt.from
+		r.Header.Set("X-User", tt.user)
+		handler.ServeHTTP(w, r)
+		if w.Code != tt.status || w.Header().Get("RateLimit") != `"minute";r=0;t=60` {
+			t.Errorf("%q from %s: %d %v", tt.user, tt.from, w.Code, w.Header())
+		}
+		if tt.status == 429 && (w.Header().Get("Retry-After") != "60" || !strings.Contains(w.Body.String(), `"limit":"minute","wait_ms":60000`)) {
+			t.Errorf("%v %s", w.Header(), w.Body)
+		}
+	}
+}
+
+func TestHTTP_LimiterFails_Is503(t *testing.T) {
+	handler := gate.HTTP(&faulty{take: throttle.ErrUnavailable}, nil)(http.NotFoundHandler())
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+	if w.Code != 503 || w.Header().Get("Retry-After") != "1" {
+		t.Errorf("%d %v", w.Code, w.Header())
+	}
+}

@@ -1,0 +1,195 @@
+package standby_test
+
+import (
+	"bytes"
+	"context"
+	"testing"
+
+	"github.com/mailgate/mailgate/idempotency"
+	"github.com/mailgate/mailgate/internal/redistest"
+	"github.com/mailgate/mailgate/servertest"
+	"github.com/mailgate/mailgate/verify"
+)
+
+var alice = verify.Recipient{Mailbox: "alice", Address: "alice@example.com", Purpose: "sign-up"}
+
+func (n *node) issue(t testing.TB) (code string) {
+	t.Helper()
+	code, err := n.codes.Issue(context.Background(), alice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return code
+}
+
+// verify expects a result.
+func (n *node) verify(t testing.TB, code string, want verify.Result) {
+	t.Helper()
+	if o, err := n.codes.Verify(context.Background(), alice, code); err != nil || o.Result != want {
+		t.Errorf("the result is %d, want %d; %v", o.Result, want, err)
+	}
+}
+
+func TestCodes_InOutage_OnlyThoseMadeAloneAreChecked(t *testing.T) {
+	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
+	n, other := start(t, server.URL()), start(t, server.URL())
+	shared := n.issue(t)
+	server.Kill()
+	n.awaitAlone(t)
+	other.awaitAlone(t)
+	alone, used := n.issue(t), n.issue(t)
+	_, err := n.codes.Verify(t.Context(), alice, shared)
+	unavailable(t, err)
+	_, err = other.codes.Verify(t.Context(), alice, used)
+	unavailable(t, err)
+	n.verify(t, used, verify.Correct)
+	_, err = n.codes.Verify(t.Context(), alice, used)
+	unavailable(t, err)
+	server.Restart()
+	n.awaitHealthy(t)
+	other.awaitHealthy(t)
+	for _, code := range []string{shared, alone, used} { // the right code has ended all of them
+		other.verify(t, code, verify.Expired)
+	}
+}
+
+func TestCodes_MadeAlone_RightOnRedisOnce(t *testing.T) {
+	server := redistest.Alone(t)
+	n, other := start(t, server.URL()), start(t, server.URL())
+	server.Kill()
+	n.awaitAlone(t)
+	code := n.issue(t)
+	server.Restart()
+	n.awaitHealthy(t)
+	other.awaitHealthy(t)
+	other.verify(t, code, verify.Correct)
+	n.verify(t, code, verify.Expired)
+	server.Kill()
+	n.awaitAlone(t)
+	_, err := n.codes.Verify(t.Context(), alice, code)
+	unavailable(t, err)
+}
+
+// A code that Redis was told of unheard is not right at the node any more, and right at Redis once.
+func TestCodes_TellingLost_RightOnce(t *testing.T) {
+	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
+	proxy := redistest.Proxy(t, server.Addr)
+	n, other := open(t, t.TempDir(), proxy.URL()), start(t, server.URL())
+	server.Kill()
+	n.awaitAlone(t)
+	code := n.issue(t)
+	server.Restart()
+	servertest.Eventually(t, "Redis to be back", func() bool {
+		_, err := n.mailbox.Peek(context.Background(), "other")
+		return err == nil && !n.State().Alone
+	})
+	proxy.CutReplies(1, valueWritten)
+	_, err := n.codes.Issue(t.Context(), alice)
+	unavailable(t, err)
+	if proxy.Sent(valueWritten) != 1 {
+		t.Fatal("no reply was lost")
+	}
+	other.awaitHealthy(t)
+	server.Kill()
+	n.awaitAlone(t)
+	_, err = n.codes.Verify(t.Context(), alice, code)
+	unavailable(t, err)
+	second := n.issue(t) // is checked alone
+	n.verify(t, second, verify.Correct)
+	server.Restart()
+	n.Start()
+	n.awaitHealthy(t)
+	other.awaitHealthy(t)
+	other.verify(t, code, verify.Expired)
+}
+
+var (
+	name  = idempotency.Name{Caller: "shop", Key: "order-1"}
+	print = idempotency.Fingerprint{1}
+)
+
+func (n *node) begin(t testing.TB, want idempotency.State, alone bool) idempotency.Outcome {
+	t.Helper()
+	o, err := n.requests.Begin(context.Background(), name, print)
+	if err != nil || o.State != want || o.Alone != alone {
+		t.Fatalf("state %d, alone %v, %v; want %d, alone %v", o.State, o.Alone, err, want, alone)
+	}
+	return o
+}
+
+func (n *node) finish(t testing.TB, l idempotency.Lease) {
+	t.Helper()
+	if ok, err := n.requests.HandOver(context.Background(), l); err != nil || !ok {
+		t.Fatalf("handed over %v, %v", ok, err)
+	}
+	if kept, err := n.requests.Finish(context.Background(), l, answer); err != nil || !kept {
+		t.Fatalf("kept %v, %v", kept, err)
+	}
+}
+
+var answer = idempotency.Answer{Status: 202, Body: []byte("sent")}
+
+func TestRequests_Mirrored_RetryInOutageIsAnswered(t *testing.T) {
+	server := redistest.Alone(t)
+	n := start(t, server.URL())
+	n.finish(t, n.begin(t, idempotency.Started, false).Lease)
+	server.Kill()
+	n.awaitAlone(t)
+	if o := n.begin(t, idempotency.Replay, true); !bytes.Equal(o.Answer.Body, answer.Body) {
+		t.Errorf("the answer is %q", o.Answer.Body)
+	}
+}
+
+func TestRequests_BegunOnRedis_NotHandedOverAlone(t *testing.T) {
+	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
+	n, other := start(t, server.URL()), start(t, server.URL())
+	lease := n.begin(t, idempotency.Started, false).Lease
+	server.Kill()
+	n.awaitAlone(t)
+	_, err := n.requests.HandOver(t.Context(), lease)
+	unavailable(t, err)
+	if freed, err := n.requests.Abandon(t.Context(), lease); err != nil || !freed {
+		t.Errorf("freed %v, %v", freed, err)
+	}
+	server.Restart()
+	n.awaitHealthy(t)
+	other.awaitHealthy(t)
+	other.begin(t, idempotency.Started, false)
+}
+
+func TestRequests_DoneAlone_RedisIsTold(t *testing.T) {
+	server := redistest.Alone(t)
+	n, other := start(t, server.URL()), start(t, server.URL())
+	server.Kill()
+	n.awaitAlone(t)
+	n.finish(t, n.begin(t, idempotency.Started, true).Lease)
+	server.Restart()
+	n.awaitHealthy(t)
+	other.awaitHealthy(t)
+	if o := other.begin(t, idempotency.Replay, false); !bytes.Equal(o.Answer.Body, answer.Body) {
+		t.Errorf("the answer is %q", o.Answer.Body)
+	}
+}
+
+// A step whose reply was lost may have been taken, so it is not taken alone as well, also where
+// Redis has been away since.
+func TestUpdate_ReplyLostAsRedisDies_NotTakenAlone(t *testing.T) {
+	server := redistest.Alone(t)
+	proxy := redistest.Proxy(t, server.Addr)
+	n := start(t, proxy.URL())
+	n.issue(t)
+	server.Pause()
+	issued := make(chan error)
+	go func() {
+		_, err := n.codes.Issue(t.Context(), alice)
+		issued <- err
+	}()
+	sent := proxy.Sent("evalsha")
+	servertest.Eventually(t, "Redis to be asked", func() bool { return proxy.Sent("evalsha") > sent })
+	server.Kill()
+	unavailable(t, <-issued)
+	n.awaitAlone(t)
+	if s := n.State(); s.Journal != 0 {
+		t.Errorf("after a lost reply: %+v", s)
+	}
+}

@@ -1,0 +1,194 @@
+package standby_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/internal/redistest"
+	"github.com/mailgate/mailgate/servertest"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/local"
+)
+
+const urlVariable = "STANDBY_TEST_REDIS"
+
+// A node that is killed in an outage tells Redis after its next start what it said it admitted.
+func TestKill_InOutage_JournalToldLater(t *testing.T) {
+	if dir := servertest.ChildDir(); dir != "" {
+		admitUntilKilled(t, dir)
+		return
+	}
+	server := redistest.Alone(t)
+	dir := t.TempDir()
+	server.Kill()
+	child := servertest.Child(t, dir)
+	child.Env = append(child.Env, urlVariable+"="+server.URL())
+	said := map[string]throttle.ID{}
+	servertest.KillAfter(t, child, 40, func(line string) bool {
+		words := strings.Fields(line)
+		if len(words) != 3 || words[0] != "admitted" {
+			return false
+		}
+		id, err := throttle.ParseID(words[2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		said[words[1]] = id
+		return true
+	})
+	n := open(t, dir, server.URL())
+	for key, id := range said { // in the same outage it goes on where it was
+		if h, err := n.mailbox.History(t.Context(), key); err != nil || h.Find(id) < 0 {
+			t.Fatalf("the node has forgotten a send: %v, %v", h, err)
+		}
+	}
+	if s := n.State(); s.Journal < len(said) || !s.Degraded {
+		t.Errorf("after the restart: %+v", s)
+	}
+	server.Restart()
+	n.Start()
+	n.awaitHealthy(t)
+	for key, id := range said {
+		if history(t, server.Client(), key).Find(id) < 0 {
+			t.Errorf("Redis was not told of an admission")
+		}
+	}
+}
+
+func admitUntilKilled(t *testing.T, dir string) {
+	n := open(t, dir, os.Getenv(urlVariable))
+	n.Start()
+	for i := 0; ; i++ {
+		key := fmt.Sprintf("key%d", i)
+		a := n.admit(t, key, true)
+		fmt.Printf("admitted %s %s\n", key, a.ID)
+	}
+}
+
+// However often Redis goes and comes back, one node never admits more than the tiers.
+func TestTake_RedisComesAndGoes_NeverMoreThanTheTiers(t *testing.T) {
+	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
+	n := start(t, server.URL())
+	const keys, callers = 150, 6
+	var admitted [keys]atomic.Int64
+	var alone, together, next atomic.Int64
+	var stop atomic.Bool
+	var callersDone sync.WaitGroup
+	for range callers {
+		callersDone.Go(func() {
+			for !stop.Load() {
+				i := next.Add(1) / 8 % keys
+				v, err := n.mailbox.Take(t.Context(), fmt.Sprint("k", i), throttle.NewID())
+				if err == nil && v.Allowed {
+					admitted[i].Add(1)
+					if v.Degraded {
+						alone.Add(1)
+					} else {
+						together.Add(1)
+					}
+				}
+			}
+		})
+	}
+	moreCalls := func() {
+		from := next.Load()
+		servertest.Eventually(t, "more calls", func() bool { return next.Load() > from+300 })
+	}
+	for range 4 {
+		moreCalls()
+		server.Kill()
+		n.awaitAlone(t)
+		moreCalls()
+		server.Restart()
+		servertest.Eventually(t, "Redis to be asked", func() bool { return !n.State().Alone })
+	}
+	stop.Store(true)
+	callersDone.Wait()
+	n.awaitHealthy(t)
+	for i := range admitted {
+		got := history(t, server.Client(), fmt.Sprint("k", i))
+		if said := admitted[i].Load(); said > 3 || int64(len(got)) < said {
+			t.Errorf("key %d: %d admitted, Redis has %d", i, said, len(got))
+		}
+	}
+	t.Logf("%d admitted alone, %d together", alone.Load(), together.Load())
+}
+
+// early is a shared limiter whose clock is an hour ahead of the machine's.
+type early struct{ throttle.Limiter }
+
+func (e early) Take(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
+	v, err := e.Limiter.Take(ctx, key, id)
+	v.Now, v.At = v.Now+hour, v.At+hour
+	return v, err
+}
+
+// The node's clock is Redis's, in an outage and after a restart in it.
+func TestClock_InOutage_GoesOnFromRedis(t *testing.T) {
+	server := redistest.Alone(t)
+	dir := t.TempDir()
+	n := open(t, dir, server.URL())
+	n.mailbox = n.Limiter("mailbox", tiers, early{onRedis(t, n.client, "mailbox", tiers)}, n.own)
+	together := n.admit(t, "alice", false)
+	server.Kill()
+	alone := n.admit(t, "alice", true)
+	if after := alone.At - together.At; after < 0 || after > hour/2 {
+		t.Errorf("a send alone is on record %d ms after the one before", after)
+	}
+	before := n.clock.Now()
+	n.end()
+	if n = open(t, dir, server.URL()); n.clock.Now() < before {
+		t.Errorf("the clock was at %d, and is at %d after a restart", before, n.clock.Now())
+	}
+}
+
+// slow is a shared limiter whose decisions arrive when they may.
+type slow struct {
+	throttle.Limiter
+	decided, arrive chan struct{}
+}
+
+func (s slow) Take(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
+	v, err := s.Limiter.Take(ctx, key, id)
+	s.decided <- struct{}{}
+	<-s.arrive
+	return v, err
+}
+
+// A decision by Redis that is still on its way when the master goes away counts for the node alone.
+func TestTake_RedisDecidesAtTheSwitch_NodeAloneCountsIt(t *testing.T) {
+	server := redistest.Alone(t)
+	n := start(t, server.URL())
+	one := policy("day=1/24h")
+	s := slow{onRedis(t, n.client, "one", one), make(chan struct{}), make(chan struct{})}
+	l := n.Limiter("one", one, s, local.New(n.store.Table("one"), one, n.clock.Now))
+	verdicts := make(chan throttle.Verdict, 2)
+	take := func() {
+		v, err := l.Take(t.Context(), "alice", throttle.NewID())
+		if err != nil {
+			t.Error(err)
+		}
+		verdicts <- v
+	}
+	go take()
+	<-s.decided
+	server.Kill()
+	n.awaitAlone(t)
+	go take()
+	select {
+	case v := <-verdicts:
+		t.Errorf("the node decided alone meanwhile: admitted %v", v.Allowed)
+		verdicts <- v
+	case <-time.After(100 * time.Millisecond): // it waits
+	}
+	close(s.arrive)
+	if a, b := <-verdicts, <-verdicts; a.Allowed == b.Allowed {
+		t.Errorf("admitted %v and %v, want one", a.Allowed, b.Allowed)
+	}
+}

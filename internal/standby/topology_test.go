@@ -1,0 +1,115 @@
+package standby_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/mailgate/mailgate/internal/redistest"
+	"github.com/mailgate/mailgate/servertest"
+	"github.com/mailgate/mailgate/throttle"
+)
+
+// keyOn returns a key whose records are on the server.
+func keyOn(t *testing.T, servers *redistest.ClusterServers, s *redistest.Server) string {
+	t.Helper()
+	for i := range 1000 {
+		if key := fmt.Sprint("key", i); servers.MasterOf("{"+key+"}") == s {
+			return key
+		}
+	}
+	t.Fatal("no key is on the server")
+	return ""
+}
+
+// goAlone takes until the node decides alone, and returns that send.
+func (n *node) goAlone(t *testing.T, key string) (a throttle.Admission) {
+	t.Helper()
+	servertest.Eventually(t, "the key to be decided alone", func() bool {
+		a.ID = throttle.NewID()
+		v, err := n.mailbox.Take(context.Background(), key, a.ID)
+		a.At = v.At
+		return err == nil && v.Degraded && v.Allowed
+	})
+	return a
+}
+
+func TestCluster_OneMasterAway_OthersDecideForAll(t *testing.T) {
+	servers := redistest.Cluster(t)
+	for i := range servers.Masters {
+		servers.Replicas[i].Kill() // no failover
+		if err := servers.Masters[i].Client().ConfigSet(t.Context(), "cluster-require-full-coverage", "no").Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n := start(t, servers.URL())
+	lost, well := keyOn(t, servers, servers.Masters[0]), keyOn(t, servers, servers.Masters[1])
+	n.admit(t, lost, false)
+	n.admit(t, well, false)
+	servers.Masters[0].Kill()
+	alone := n.goAlone(t, lost)
+	n.admit(t, well, false)
+	if s := n.State(); !s.Alone || s.Journal == 0 {
+		t.Errorf("in the outage: %+v", s)
+	}
+	servers.Masters[0].Restart()
+	n.awaitHealthy(t)
+	if history(t, n.client, lost).Find(alone.ID) < 0 {
+		t.Error("Redis was not told of a send that was admitted alone")
+	}
+}
+
+// A replica takes the place of a master that is away, and is told what the node did meanwhile.
+func TestCluster_Failover_NextMasterIsTold(t *testing.T) {
+	servers := redistest.Cluster(t)
+	n := start(t, servers.URL())
+	key := keyOn(t, servers, servers.Masters[0])
+	n.admit(t, key, false)
+	servers.Masters[0].Kill()
+	alone := n.goAlone(t, key)
+	servers.AwaitReady()
+	n.awaitHealthy(t)
+	if got := history(t, n.client, key); got.Find(alone.ID) < 0 {
+		t.Error("the next master was not told")
+	}
+	if v, err := n.mailbox.Peek(t.Context(), key); err != nil || v.Degraded {
+		t.Errorf("after the failover: alone %v, %v", v.Degraded, err)
+	}
+}
+
+// A node that starts while all masters are away goes on alone, though it does not know them yet.
+func TestCluster_StartedInOutage_GoesOnAlone(t *testing.T) {
+	servers := redistest.Cluster(t)
+	for i := range servers.Masters {
+		servers.Replicas[i].Kill()
+		servers.Masters[i].Kill()
+	}
+	n := start(t, servers.URL())
+	n.awaitAlone(t)
+	n.admit(t, "alice", true)
+	for _, s := range servers.Masters {
+		s.Restart()
+	}
+	n.awaitHealthy(t)
+	servertest.Eventually(t, "the cluster to decide", func() bool {
+		v, err := n.mailbox.Peek(context.Background(), "alice")
+		return err == nil && !v.Degraded && v.Sent == 1
+	})
+}
+
+// The time between two masters is an outage; the second one is told of it.
+func TestSentinel_Failover_SecondMasterIsTold(t *testing.T) {
+	servers := redistest.Sentinel(t)
+	n := start(t, servers.URL())
+	n.admit(t, "alice", false)
+	servers.Master.Kill()
+	alone := n.goAlone(t, "alice")
+	servers.Failover()
+	n.awaitHealthy(t)
+	if got := history(t, n.client, "alice"); got.Find(alone.ID) < 0 {
+		t.Errorf("the second master has %v, not what was admitted alone", got)
+	}
+	if v, err := n.mailbox.Peek(t.Context(), "alice"); err != nil || v.Degraded {
+		t.Errorf("after the failover: alone %v, %v", v.Degraded, err)
+	}
+}
