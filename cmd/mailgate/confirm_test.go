@@ -93,7 +93,7 @@ func TestRefusalIsTold(t *testing.T) {
 	}
 	redis.Restart()
 	servertest.Eventually(t, "the end of the outage", func() bool { return metric(t, server, refuses) == "0" })
-	began, ended := mentions(server.log, "Redis is away"), mentions(server.log, "Redis is back")
+	began, ended := mentions(server.log, "Redis is away: this node"), mentions(server.log, "\"Redis is back")
 	if len(began) != 1 || began[0]["level"] != "WARN" || began[0]["cause"] == nil {
 		t.Errorf("it began: %v", began)
 	}

@@ -87,7 +87,7 @@ func TestGoesOnWithoutRedis(t *testing.T) {
 // each request that was answered alone says so.
 func loggedOnce(t *testing.T, server *process) {
 	t.Helper()
-	began, ended := mentions(server.log, "Redis is away"), mentions(server.log, "Redis is back")
+	began, ended := mentions(server.log, "Redis is away: this node"), mentions(server.log, "\"Redis is back")
 	if len(began) != 1 || len(ended) != 1 || ended[0]["told"] == nil {
 		t.Errorf("began %v, ended %v", began, ended)
 	}
@@ -134,11 +134,11 @@ func TestAnOutageThatNobodyMeetsWith(t *testing.T) {
 			servertest.Eventually(t, "the first look", func() bool { return metric(t, server, "mailgate_store_ready") == "1" })
 			redis.Kill()
 			servertest.Eventually(t, "the outage in the metrics", func() bool { return metric(t, server, gauge) != "0" })
-			servertest.Eventually(t, "the outage in the log", func() bool { return len(mentions(server.log, "Redis is away")) > 0 })
+			servertest.Eventually(t, "the outage in the log", func() bool { return len(mentions(server.log, "Redis is away: this node")) > 0 })
 			want := map[string]string{"continue": "1", "refuse": "0"}[outage]
 			servertest.Eventually(t, "whether it goes on", func() bool { return metric(t, server, "mailgate_store_ready") == want })
 			newClient(t, server.URL, apiKey).mustSend(t, "alice@example.com", map[string]int{"continue": 200, "refuse": 503}[outage])
-			if lines := mentions(server.log, "Redis is away"); len(lines) != 1 {
+			if lines := mentions(server.log, "Redis is away: this node"); len(lines) != 1 {
 				t.Errorf("the log has %v", lines)
 			}
 		})

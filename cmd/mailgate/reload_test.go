@@ -214,7 +214,7 @@ func TestReloadIsWhole(t *testing.T) {
 	s.with(t, ofDomain(9), "code/en/subject.txt")
 	s.app.mustSend(t, "c@example.com", 429)
 	s.subject(t, "Fourth {{.Code}}")
-	s.with(t, "rules: {}", "rules: it must be a list")
+	s.with(t, "rules: {}", "it must be a list")
 	s.app.mustSend(t, "d@example.net", 200)
 	s.with(t, "", "it is empty")
 	if err := os.Remove(s.rules); err != nil {

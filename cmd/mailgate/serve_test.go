@@ -454,7 +454,7 @@ func TestOneProcessADirectory(t *testing.T) {
 	if status := second.end(t); status != exitMisusage {
 		t.Errorf("exit status %d", status)
 	}
-	if got, want := second.log.String(), "mailgate: MAILGATE_DATA_DIR: "+dir+": opening the data directory: another process is using this data directory; stop it first, or give each process its own\n"; got != want {
+	if got, want := second.log.String(), "mailgate: MAILGATE_DATA_DIR: "+dir+": opening the data directory: the store is unavailable: another process uses this data directory; stop it first, or give each process its own\n"; got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 	newClient(t, first.URL, apiKey).mustSend(t, "alice@example.com", 200)

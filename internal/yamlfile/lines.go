@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
 )
 
 // Line is a name of a file and its value as it was written. Of a list it has the values with
@@ -20,16 +19,15 @@ type Line struct {
 // Lines reads a file that has nothing but names with plain values, or with lists of plain
 // values. A name without a value, and a file without names, are left out.
 func Lines(name string, text []byte) ([]Line, error) {
-	f := &File{name: name}
 	if !utf8.Valid(text) {
-		return nil, f.Wrong("", "it is not UTF-8")
+		return nil, &Error{File: name, Problem: "it is not UTF-8"}
 	}
-	root, err := parser.ParseBytes(bytes.TrimPrefix(text, []byte(byteOrderMark)), 0)
+	f, err := parse(name, bytes.TrimPrefix(text, []byte(byteOrderMark)))
 	if err != nil {
-		return nil, f.explain(err)
+		return nil, err
 	}
 	var lines []Line
-	for i, document := range root.Docs {
+	for i, document := range f.root.Docs {
 		if i > 0 {
 			return nil, f.Wrong("", "it must be one YAML document")
 		}
