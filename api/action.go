@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"log/slog"
-	"strconv"
 	"strings"
 	"unicode"
 
@@ -159,23 +158,18 @@ func (s *Server) peekAction(ctx context.Context, c *call, q actionRequest) (acte
 }
 
 func writeActed(out *answer, done *acted) {
-	out.json()
 	out.show(&done.quota)
-	b := append(out.body, `{"allowed":`...)
-	b = strconv.AppendBool(b, done.decision.Allowed)
-	b = append(b, `,"action":`...)
-	b = wire.AppendString(b, done.name)
+	id := ""
 	if done.id.Valid() {
-		b = append(b, `,"id":"`...)
-		b = append(b, done.id[:]...)
-		b = append(b, '"')
+		id = done.id.String()
 	}
-	if delay := done.decision.Verdict.Delay; delay > 0 {
-		b = append(b, `,"delay_ms":`...)
-		b = strconv.AppendInt(b, delay, 10)
-	}
-	b = append(b, ',')
-	out.body = append(appendQuota(b, &done.quota, out), '}')
+	out.encode(struct {
+		Allowed bool   `json:"allowed"`
+		Action  string `json:"action"`
+		ID      string `json:"id,omitempty"`
+		Delay   int64  `json:"delay_ms,omitzero"`
+		wire.Verdict
+	}{done.decision.Allowed, done.name, id, done.decision.Verdict.Delay, out.told(&done.quota)})
 }
 
 // releaseAction gives a take back, because nothing came of it.
@@ -193,29 +187,34 @@ func (s *Server) releaseAction(ctx context.Context, c *call, q actionRequest) (b
 }
 
 func writeReleased(out *answer, released *bool) {
-	out.json()
-	b := append(out.body, `{"released":`...)
-	out.body = append(strconv.AppendBool(b, *released), '}')
+	out.encode(struct {
+		Released bool `json:"released"`
+	}{*released})
 }
 
 // A clearing is how much was forgotten of what an action, or a rule, counted for a subject.
 type clearing struct {
-	of, name, subject string // the subject as the log calls it
-	counted           int
+	action, rule string // one of them
+	subject      string // as the log calls it
+	counted      int
 }
 
 // resetAction forgets a subject and writes who did it and why.
 func (s *Server) resetAction(ctx context.Context, c *call, q actionRequest) (clearing, error) {
 	s.about(c, q)
-	return s.forget(ctx, c, clearing{of: "action", name: q.name}, q.limiter, q.subject, q.reason)
+	return s.forget(ctx, c, clearing{action: q.name}, q.limiter, q.subject, q.reason)
 }
 
 // forget has a limiter forget a key, and writes it to the audit log.
 func (s *Server) forget(ctx context.Context, c *call, done clearing, limiter throttle.Limiter, key, reason string) (_ clearing, err error) {
 	done.subject = c.subject
 	done.counted, err = limiter.Reset(ctx, key)
-	s.audit(ctx, c, done.of+" reset", err,
-		slog.String(done.of, done.name),
+	of, name := "action", done.action
+	if done.rule != "" {
+		of, name = "rule", done.rule
+	}
+	s.audit(ctx, c, of+" reset", err,
+		slog.String(of, name),
 		slog.String("subject", done.subject),
 		slog.String("reason", reason),
 		slog.Int("cleared", done.counted),
@@ -228,12 +227,10 @@ func (s *Server) forget(ctx context.Context, c *call, done clearing, limiter thr
 }
 
 func writeClearing(out *answer, done *clearing) {
-	out.json()
-	b := append(out.body, `{"`+done.of+`":`...)
-	b = wire.AppendString(b, done.name)
-	b = append(b, `,"subject":`...)
-	b = wire.AppendString(b, done.subject)
-	b = append(b, `,"cleared":`...)
-	b = strconv.AppendInt(b, int64(done.counted), 10)
-	out.body = append(b, '}')
+	out.encode(struct {
+		Action  string `json:"action,omitempty"`
+		Rule    string `json:"rule,omitempty"`
+		Subject string `json:"subject"`
+		Cleared int    `json:"cleared"`
+	}{done.action, done.rule, done.subject, done.counted})
 }

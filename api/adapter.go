@@ -67,33 +67,23 @@ func steps[Request, Answer any](
 	}
 }
 
-// work is the memory of one request, used again for the next.
+// work is one request under way.
 type work struct {
 	began time.Time
 	call  call
 	in    incoming
 	out   answer
-	line  []byte // a header's value while it is made
 	route *route
 }
 
 // serve runs a route for one request.
 func (s *Server) serve(r *route, parameter string, fast *fasthttp.RequestCtx) {
-	w := s.works.Get().(*work)
-	w.began, w.route = time.Now(), r
 	live := s.live.Load()
-	w.call = call{
-		requestID: requestID(fast.Request.Header.Peek("X-Request-Id")),
-		client:    s.client(fast),
-		live:      live,
+	w := &work{
+		began: time.Now(), route: r,
+		call: call{requestID: requestID(fast.Request.Header.Peek("X-Request-Id")), client: s.client(fast), live: live},
+		in:   incoming{body: fast.Request.Body(), parameter: []byte(parameter), header: &fast.Request.Header, live: live},
 	}
-	w.in = incoming{
-		body:      fast.Request.Body(),
-		parameter: []byte(parameter),
-		header:    &fast.Request.Header,
-		live:      live,
-	}
-	w.out.reset()
 	var p *problem
 	if err := s.run(w, fast); err != nil {
 		p = problemOf(err)
@@ -101,17 +91,6 @@ func (s *Server) serve(r *route, parameter string, fast *fasthttp.RequestCtx) {
 	}
 	s.reply(fast, w)
 	s.record(w, p)
-	s.putBack(w)
-}
-
-// maxKept is how large an answer may be whose memory is kept for the next.
-const maxKept = 16 << 10
-
-func (s *Server) putBack(w *work) {
-	w.in, w.call, w.route = incoming{}, call{}, nil
-	if cap(w.out.body) <= maxKept {
-		s.works.Put(w)
-	}
 }
 
 // run does the route's work and catches what panics in it.

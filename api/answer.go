@@ -1,13 +1,11 @@
 package api
 
 import (
-	"encoding/json"
-
 	"github.com/mailgate/mailgate/api/wire"
 	"github.com/mailgate/mailgate/idempotency"
 )
 
-// An answer is what a route's writer makes. Its memory is used again for the next.
+// answer is what a route's writer makes.
 type answer struct {
 	status      int
 	contentType string
@@ -24,13 +22,9 @@ type answer struct {
 
 const jsonType = "application/json"
 
-// json readies a yes for a body that is appended to.
-func (a *answer) json() {
-	a.status, a.contentType = 200, jsonType
-}
-
-func (a *answer) reset() {
-	*a = answer{body: a.body[:0], limits: a.limits[:0]}
+// encode makes the answer a 200 with this JSON.
+func (a *answer) encode(value any) {
+	a.status, a.contentType, a.body = 200, jsonType, wire.Encode(value)
 }
 
 // add adds a header.
@@ -40,24 +34,17 @@ func (a *answer) add(name, value string) {
 
 // refuse makes the answer this problem.
 func (a *answer) refuse(p *problem) {
-	a.reset()
+	*a = answer{}
 	if p.charged != nil {
 		a.show(&p.charged.quota)
 	}
 	a.status, a.contentType = kinds[p.kind].status, wire.ProblemType
 	a.retryAfter, a.allow = p.retryAfter, p.allow
-	a.body = p.append(a.body, a)
+	a.body = wire.Encode(p.body(a))
 }
 
-// writeJSON writes what is not asked for so often that it would need a writer of its own.
-func writeJSON[T any](out *answer, what *T) {
-	out.json()
-	text, err := json.Marshal(what)
-	if err != nil {
-		panic(err) // these types have no value that is no JSON
-	}
-	out.body = append(out.body, text...)
-}
+// writeJSON writes an answer that is a struct.
+func writeJSON[T any](out *answer, what *T) { out.encode(what) }
 
 // A page is a body with a type of its own.
 type page struct {

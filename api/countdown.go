@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"strconv"
 	"strings"
 
 	"github.com/mailgate/mailgate/api/wire"
@@ -76,10 +75,13 @@ func (w *waiting) read(rest string) (err error) {
 	return err
 }
 
-// A remaining is what is left of a wait.
+// remaining is what is left of a wait.
 type remaining struct {
-	rule, limit string
-	wait, now   int64
+	Rule       *string `json:"rule"`
+	Limit      *string `json:"limit"`
+	Wait       int64   `json:"wait_ms"`
+	RetryAt    string  `json:"retry_at"`
+	ServerTime string  `json:"server_time"`
 }
 
 // count looks how long the next such send still has to wait.
@@ -92,20 +94,5 @@ func (s *Server) count(ctx context.Context, c *call, w waiting) (remaining, erro
 	q := s.quotaOf(w.mailbox, decision)
 	c.note(&q)
 	v := &q.decision.Verdict
-	return remaining{q.decision.Rule, v.Limit, wire.Wait(v), v.Now}, nil
-}
-
-func writeRemaining(out *answer, left *remaining) {
-	out.json()
-	b := append(out.body, `{"rule":`...)
-	b = wire.AppendName(b, left.rule)
-	b = append(b, `,"limit":`...)
-	b = wire.AppendName(b, left.limit)
-	b = append(b, `,"wait_ms":`...)
-	b = strconv.AppendInt(b, left.wait, 10)
-	b = append(b, `,"retry_at":`...)
-	b = wire.AppendTime(b, left.now+left.wait)
-	b = append(b, `,"server_time":`...)
-	b = wire.AppendTime(b, left.now)
-	out.body = append(b, '}')
+	return remaining{wire.Name(q.decision.Rule), wire.Name(v.Limit), wire.Wait(v), wire.Time(v.RetryAt), wire.Time(v.Now)}, nil
 }

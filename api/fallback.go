@@ -27,7 +27,7 @@ func (s *Server) fallback(h http.Handler) fasthttp.RequestHandler {
 			s.reply(fast, w)
 		}
 		w.out.status = fast.Response.StatusCode()
-		fast.Response.Header.SetCanonical(headerRequestID, []byte(w.call.requestID))
+		fast.Response.Header.SetCanonical([]byte("X-Request-Id"), []byte(w.call.requestID))
 		if s.draining.Load() {
 			fast.SetConnectionClose()
 		}

@@ -51,12 +51,12 @@ func (s *Server) readFigures(ctx context.Context, _ *call, _ struct{}) (figures,
 		return figures{}, err
 	}
 	f := figures{
-		ServerTime: formatTime(s.with.Now()), Since: formatTime(s.began), Ready: s.isReady(ctx),
+		ServerTime: wire.Time(s.with.Now()), Since: wire.Time(s.began), Ready: s.isReady(ctx),
 		Sends: map[string]int{}, Refused: refusals(samples["mailgate_sends_total"]),
 		Shadow: refusals(samples["mailgate_shadow_refusals_total"]), Relays: []relayFigures{},
 	}
 	if since := s.with.DegradedSince(); since != 0 {
-		f.Degraded = formatTime(since)
+		f.Degraded = wire.Time(since)
 	}
 	for _, one := range samples["mailgate_sends_total"] {
 		if one.labels["rule"] == "" && one.value > 0 {
@@ -110,11 +110,6 @@ func refusals(samples []sample) []refusedBy {
 		}
 	}
 	return all
-}
-
-func formatTime(ms int64) string {
-	quoted := wire.AppendTime(nil, ms)
-	return string(quoted[1 : len(quoted)-1])
 }
 
 // isReady is what /readyz would say.

@@ -1,57 +1,40 @@
 package api
 
 import (
+	"cmp"
 	"strconv"
 
 	"github.com/mailgate/mailgate/api/wire"
 	"github.com/valyala/fasthttp"
 )
 
-// Header names as they go out.
-var (
-	headerRequestID  = []byte("X-Request-Id")
-	headerRetryAfter = []byte("Retry-After")
-	headerCache      = []byte("Cache-Control")
-	headerNosniff    = []byte("X-Content-Type-Options")
-	headerAllow      = []byte("Allow")
-	headerCSP        = []byte("Content-Security-Policy")
-	headerChallenge  = []byte("WWW-Authenticate")
-	valueNosniff     = []byte("nosniff")
-	valueNoStore     = []byte("no-store")
-	valueChallenge   = []byte("Bearer")
-)
-
-// setHeaders writes all headers of the answer. Nothing this server says may be kept by
-// a cache unless the answer says so: it is true for a moment, or for one caller.
+// setHeaders writes all headers of the answer, in the spelling that they have here. A cache
+// must not keep an answer unless it says so: it is true for a moment, or for one caller.
 func (s *Server) setHeaders(h *fasthttp.ResponseHeader, w *work) {
 	out := &w.out
+	set := func(name, value string) {
+		if value != "" {
+			h.SetCanonical([]byte(name), []byte(value))
+		}
+	}
 	h.SetContentType(out.contentType)
-	h.SetCanonical(headerNosniff, valueNosniff)
-	if out.cache != "" {
-		h.SetCanonical(headerCache, []byte(out.cache))
-	} else {
-		h.SetCanonical(headerCache, valueNoStore)
-	}
-	w.line = append(w.line[:0], w.call.requestID...)
-	h.SetCanonical(headerRequestID, w.line)
-	w.line = wire.SetRateLimit(h, w.line, out.limits)
+	set("X-Content-Type-Options", "nosniff")
+	set("Cache-Control", cmp.Or(out.cache, "no-store"))
+	set("X-Request-Id", w.call.requestID)
+	set(wire.RateLimitPolicyHeader, wire.RateLimitPolicy(out.limits))
+	set(wire.RateLimitHeader, wire.RateLimit(out.limits))
 	if out.retryAfter > 0 {
-		w.line = strconv.AppendInt(w.line[:0], wire.Seconds(out.retryAfter), 10)
-		h.SetCanonical(headerRetryAfter, w.line)
+		set("Retry-After", strconv.FormatInt(wire.Seconds(out.retryAfter), 10))
 	}
-	if out.allow != "" {
-		h.SetCanonical(headerAllow, []byte(out.allow))
-	}
-	if out.csp != "" {
-		h.SetCanonical(headerCSP, []byte(out.csp))
-	}
+	set("Allow", out.allow)
+	set("Content-Security-Policy", out.csp)
 	for _, field := range out.more {
-		h.SetCanonical([]byte(field.Name), []byte(field.Value))
+		set(field.Name, field.Value)
 	}
 	if w.route.anywhere {
 		setCrossOrigin(h, w.route)
 	}
 	if out.status == fasthttp.StatusUnauthorized {
-		h.SetCanonical(headerChallenge, valueChallenge)
+		set("WWW-Authenticate", "Bearer")
 	}
 }

@@ -10,13 +10,14 @@ import (
 // A status is how the process does, in a word, and since when without the history that it
 // shares with others.
 type status struct {
-	word          string
-	degradedSince int64 // 0 if with it
+	Status        string `json:"status"`
+	Degraded      bool   `json:"degraded,omitzero"`
+	DegradedSince string `json:"degraded_since,omitempty"`
 }
 
 // living says that the process answers.
 func (s *Server) living(context.Context, *call, struct{}) (status, error) {
-	return status{word: "live"}, nil
+	return status{Status: "live"}, nil
 }
 
 // ready says whether requests can be served: no while draining, no while the stores
@@ -31,16 +32,8 @@ func (s *Server) ready(ctx context.Context, _ *call, _ struct{}) (status, error)
 		return status{}, &problem{kind: notReady, detail: "The history cannot be read or written now.", retryAfter: storeRetry,
 			cause: errors.Join(errors.New("asking whether the stores are ready"), err)}
 	}
-	return status{word: "ready", degradedSince: s.with.DegradedSince()}, nil
-}
-
-func writeStatus(out *answer, s *status) {
-	out.json()
-	b := append(out.body, `{"status":`...)
-	b = wire.AppendString(b, s.word)
-	if s.degradedSince != 0 {
-		b = append(b, `,"degraded":true,"degraded_since":`...)
-		b = wire.AppendTime(b, s.degradedSince)
+	if since := s.with.DegradedSince(); since != 0 {
+		return status{"ready", true, wire.Time(since)}, nil
 	}
-	out.body = append(b, '}')
+	return status{Status: "ready"}, nil
 }

@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"log/slog"
-	"strconv"
 	"unicode/utf8"
 
 	"github.com/mailgate/mailgate/api/wire"
@@ -41,18 +40,18 @@ func (s *Server) seen(ctx context.Context, c *call, mailbox address.Address, sen
 	return done, nil
 }
 
-func writeSight(out *answer, done *sight) {
-	out.json()
-	out.body = append(appendSight(out, done), '}')
+// sightBody is a sight as answers tell it.
+type sightBody struct {
+	Email string `json:"email"`
+	wire.Verdict
 }
 
-func appendSight(out *answer, done *sight) []byte {
+func (out *answer) sight(done *sight) sightBody {
 	out.show(&done.quota)
-	b := append(out.body, `{"email":`...)
-	b = wire.AppendString(b, done.mailbox.String())
-	b = append(b, ',')
-	return appendQuota(b, &done.quota, out)
+	return sightBody{done.mailbox.String(), out.told(&done.quota)}
 }
+
+func writeSight(out *answer, done *sight) { out.encode(out.sight(done)) }
 
 // An inspection is what an operator sees of a mailbox.
 type inspection struct {
@@ -74,31 +73,25 @@ func (s *Server) inspect(ctx context.Context, c *call, mailbox address.Address) 
 	return inspection{seen, sends, guesses}, err
 }
 
-func writeInspection(out *answer, done *inspection) {
-	out.json()
-	b := append(appendSight(out, &done.sight), `,"sends":[`...)
-	for i, send := range done.sends {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, `{"id":"`...)
-		b = append(b, send.ID[:]...)
-		b = append(b, `","at":`...)
-		b = wire.AppendTime(b, send.At)
-		b = append(b, '}')
-	}
-	b = append(b, ']')
-	if done.guesses != nil {
-		b = wire.AppendLimitList(append(b, `,"guesses":`...), done.guesses)
-	}
-	out.body = appendLogged(b, done.mailbox)
+// sendBody is a send on record.
+type sendBody struct {
+	ID string `json:"id"`
+	At string `json:"at"`
 }
 
-// appendLogged ends an answer for operators with what the log calls the mailbox, which
-// they could not know otherwise.
-func appendLogged(b []byte, mailbox address.Address) []byte {
-	b = append(b, `,"mailbox":`...)
-	return append(wire.AppendString(b, mailbox.Hash()), '}')
+// writeInspection ends with what the log calls the mailbox, which operators could not know
+// otherwise.
+func writeInspection(out *answer, done *inspection) {
+	sends := make([]sendBody, len(done.sends))
+	for i, send := range done.sends {
+		sends[i] = sendBody{send.ID.String(), wire.Time(send.At)}
+	}
+	out.encode(struct {
+		sightBody
+		Sends   []sendBody   `json:"sends"`
+		Guesses []wire.Limit `json:"guesses,omitzero"`
+		Mailbox string       `json:"mailbox"`
+	}{out.sight(&done.sight), sends, done.guesses, done.mailbox.Hash()})
 }
 
 // maxReason is how long an operator's reason may be, in characters, as the console's field
@@ -169,12 +162,10 @@ func (s *Server) reset(ctx context.Context, c *call, q resetRequest) (cleared, e
 const notReset = "The reset cannot be completed now, and is not to be relied on. Ask again when the history can be used; to reset twice does no harm."
 
 func writeCleared(out *answer, done *cleared) {
-	out.json()
-	b := append(out.body, `{"email":`...)
-	b = wire.AppendString(b, done.mailbox.String())
-	b = append(b, `,"cleared":`...)
-	b = strconv.AppendInt(b, int64(done.sends), 10)
-	b = append(b, `,"guesses_cleared":`...)
-	b = strconv.AppendInt(b, int64(done.guesses), 10)
-	out.body = appendLogged(b, done.mailbox)
+	out.encode(struct {
+		Email   string `json:"email"`
+		Cleared int    `json:"cleared"`
+		Guesses int    `json:"guesses_cleared"`
+		Mailbox string `json:"mailbox"`
+	}{done.mailbox.String(), done.sends, done.guesses, done.mailbox.Hash()})
 }

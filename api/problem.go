@@ -2,9 +2,9 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"log/slog"
-	"strconv"
 	"strings"
 
 	"github.com/mailgate/mailgate/api/wire"
@@ -100,10 +100,11 @@ type problem struct {
 	cause      error
 }
 
-// A fieldProblem is what is wrong with one field: a word for programs, a sentence for
-// people.
+// fieldProblem is what is wrong with one field: a word for programs, a sentence for people.
 type fieldProblem struct {
-	field, reason, detail string
+	Field  string `json:"field"`
+	Reason string `json:"reason"`
+	Detail string `json:"detail"`
 }
 
 // Error is for logs.
@@ -160,32 +161,53 @@ func (p *problem) level() slog.Level {
 	return slog.LevelInfo
 }
 
-// append writes the problem as application/problem+json (RFC 9457).
-func (p *problem) append(b []byte, out *answer) []byte {
-	k := &kinds[p.kind]
-	kind, name := wire.Ours, k.name
-	if p.kind == quotaExceeded {
-		kind, name = wire.Quota, "" // it has the name at its end
-	}
-	b = wire.AppendProblem(b, kind, name, k.title, k.status)
-	b = p.appendDetail(b)
-	if p.fields != nil {
-		b = p.appendFields(b)
-	}
-	if p.smtp != nil {
-		b = p.appendSMTP(b)
-	}
-	if p.kind == codeIncorrect {
-		b = append(b, `,"attempts_left":`...)
-		b = strconv.AppendInt(b, int64(p.attempts), 10)
-	}
-	if p.charged != nil {
-		b = p.appendCharge(b, out)
-	}
-	return append(b, '}')
+// problemBody is a problem as application/problem+json (RFC 9457).
+type problemBody struct {
+	wire.Problem
+	Errors       []fieldProblem `json:"errors,omitempty"`
+	SMTP         *smtpReply     `json:"smtp,omitzero"`
+	AttemptsLeft *int           `json:"attempts_left,omitzero"`
+	ID           string         `json:"id,omitempty"`
+	*wire.Verdict
+	Violated []string `json:"violated-policies,omitzero"`
 }
 
-// nameIn is the name of the problem that append has written, and empty for anything else.
+// smtpReply is what a relay said.
+type smtpReply struct {
+	Code     int    `json:"code"`
+	Enhanced string `json:"enhanced"`
+	Message  string `json:"message"`
+}
+
+func (p *problem) body(out *answer) problemBody {
+	k := &kinds[p.kind]
+	b := problemBody{
+		Problem: wire.Problem{Type: wire.Ours + k.name, Title: k.title, Status: k.status, Detail: cmp.Or(p.detail, k.detail)},
+		Errors:  p.fields,
+	}
+	if p.smtp != nil {
+		b.SMTP = &smtpReply{p.smtp.Code, p.smtp.Enhanced, p.smtp.Message}
+	}
+	if p.kind == codeIncorrect {
+		b.AttemptsLeft = &p.attempts
+	}
+	if p.charged == nil {
+		return b
+	}
+	if p.charged.id.Valid() {
+		b.ID = p.charged.id.String()
+	}
+	told := out.told(&p.charged.quota)
+	b.Verdict = &told
+	if p.kind == quotaExceeded {
+		b.Type = wire.Quota
+		b.Detail = wire.Reached(&p.charged.decision.Verdict, p.charged.whose(), p.charged.next())
+		b.Violated = out.violated(&p.charged.quota)
+	}
+	return b
+}
+
+// nameIn is the name of the problem of a body, and empty for anything else.
 func nameIn(body []byte) string {
 	rest, ours := bytes.CutPrefix(body, []byte(`{"type":"`+wire.Ours))
 	if !ours {
@@ -193,56 +215,4 @@ func nameIn(body []byte) string {
 	}
 	name, _, _ := bytes.Cut(rest, []byte{'"'})
 	return string(name)
-}
-
-func (p *problem) appendDetail(b []byte) []byte {
-	switch {
-	case p.detail != "":
-		return wire.AppendString(b, p.detail)
-	case p.kind == quotaExceeded:
-		return wire.AppendReached(b, &p.charged.decision.Verdict, p.charged.whose(), p.charged.next())
-	}
-	return wire.AppendString(b, kinds[p.kind].detail)
-}
-
-func (p *problem) appendFields(b []byte) []byte {
-	b = append(b, `,"errors":[`...)
-	for i, f := range p.fields {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, `{"field":`...)
-		b = wire.AppendString(b, f.field)
-		b = append(b, `,"reason":`...)
-		b = wire.AppendString(b, f.reason)
-		b = append(b, `,"detail":`...)
-		b = wire.AppendString(b, f.detail)
-		b = append(b, '}')
-	}
-	return append(b, ']')
-}
-
-func (p *problem) appendSMTP(b []byte) []byte {
-	b = append(b, `,"smtp":{"code":`...)
-	b = strconv.AppendInt(b, int64(p.smtp.Code), 10)
-	b = append(b, `,"enhanced":`...)
-	b = wire.AppendString(b, p.smtp.Enhanced)
-	b = append(b, `,"message":`...)
-	b = wire.AppendString(b, p.smtp.Message)
-	return append(b, '}')
-}
-
-func (p *problem) appendCharge(b []byte, out *answer) []byte {
-	b = append(b, ',')
-	if p.charged.id.Valid() {
-		b = append(b, `"id":"`...)
-		b = append(b, p.charged.id[:]...)
-		b = append(b, `",`...)
-	}
-	b = appendQuota(b, &p.charged.quota, out)
-	if p.kind == quotaExceeded {
-		b = append(b, ',')
-		b = wire.AppendViolated(b, out.limits[p.charged.violatedFrom(out):])
-	}
-	return b
 }

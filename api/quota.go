@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/mailgate/mailgate/api/wire"
 	"github.com/mailgate/mailgate/mailer/address"
@@ -49,47 +50,36 @@ func (c *call) note(q *quota) {
 	c.wait = wire.Wait(&q.decision.Verdict)
 }
 
-// show puts the limits into the headers; the own ones are then there for the body.
+// show puts the limits into the headers, the own ones first.
 func (a *answer) show(q *quota) {
-	a.limits = wire.AppendLimits(a.limits[:0], &q.decision.Mailbox, q.partition)
+	a.limits = wire.Limits(&q.decision.Mailbox, q.partition)
 	a.own = len(a.limits)
 	for i := range q.decision.Refusals {
 		refusal := &q.decision.Refusals[i]
 		if refusal.Rule == q.own {
 			continue
 		}
-		start := len(a.limits)
-		a.limits = wire.AppendLimits(a.limits, &refusal.Verdict, "")
-		for j := start; j < len(a.limits); j++ {
-			a.limits[j].Name = refusal.Rule + "." + a.limits[j].Name
+		for _, limit := range wire.Limits(&refusal.Verdict, "") {
+			limit.Name = refusal.Rule + "." + limit.Name
+			a.limits = append(a.limits, limit)
 		}
 	}
 }
 
-// appendQuota adds what every answer about waiting says, without braces. The answer
-// has been shown it.
-func appendQuota(b []byte, q *quota, out *answer) []byte {
-	b = append(b, `"rule":`...)
-	b = wire.AppendName(b, q.decision.Rule)
-	b = append(b, ',')
-	b = wire.AppendVerdict(b, &q.decision.Verdict, out.limits[:out.own])
-	if q.countdown != "" {
-		b = append(b, `,"countdown":"`...)
-		b = append(b, q.countdown...)
-		b = append(b, '"')
-	}
-	return b
+// told is the quota as the body of an answer tells it, which has been shown it.
+func (a *answer) told(q *quota) wire.Verdict {
+	v := wire.NewVerdict(q.decision.Rule, &q.decision.Verdict, a.limits[:a.own])
+	v.Countdown = q.countdown
+	return v
 }
 
-// violatedFrom is where the limits begin that may have been violated: the own ones
-// have not, be they full or not, if their rule refused nothing.
-func (q *quota) violatedFrom(out *answer) int {
-	for i := range q.decision.Refusals {
-		if q.decision.Refusals[i].Rule == q.own {
-			return 0
-		}
+// violated are the limits that are full. The own ones are not violated, full or not, if their
+// rule refused nothing.
+func (a *answer) violated(q *quota) []string {
+	if slices.ContainsFunc(q.decision.Refusals, func(r rules.Refusal) bool { return r.Rule == q.own }) {
+		return wire.Violated(a.limits)
 	}
-	return out.own
+	return wire.Violated(a.limits[a.own:])
 }
 
 // charge is a quota, and the id of what was charged if there is one. Who it is about and what

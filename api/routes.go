@@ -61,17 +61,17 @@ func (s *Server) routes() []route {
 		{"POST", "/admin/what-if", "admin-what-if", operators, byCaller, steps(readWhatIf, s.whatIf, writeJSON), ownOrigin},
 		{"GET", "/admin", "console", open, unbounded, steps(nothing, s.showConsole, writeConsole), ownOrigin},
 		{"GET", "/admin/console/:file", "console-part", open, unbounded, steps(readPartName, s.consolePart, writeConsole), ownOrigin},
-		{"GET", "/livez", "livez", open, unbounded, steps(nothing, s.living, writeStatus), ownOrigin},
-		{"GET", "/readyz", "readyz", open, unbounded, steps(nothing, s.ready, writeStatus), ownOrigin},
+		{"GET", "/livez", "livez", open, unbounded, steps(nothing, s.living, writeJSON), ownOrigin},
+		{"GET", "/readyz", "readyz", open, unbounded, steps(nothing, s.ready, writeJSON), ownOrigin},
 		{"GET", "/metrics", "metrics", open, unbounded, steps(nothing, s.measure, writePage), ownOrigin},
 		{"GET", "/openapi.yaml", "openapi", open, unbounded, steps(nothing, s.contract, writePage), ownOrigin},
 		{"GET", "/docs", "docs", open, unbounded, steps(nothing, s.page, writePage), ownOrigin},
-		{"GET", "/countdown/:token", "countdown", open, byVisitor, steps(s.readCountdown, s.count, writeRemaining), anyOrigin},
+		{"GET", "/countdown/:token", "countdown", open, byVisitor, steps(s.readCountdown, s.count, writeJSON), anyOrigin},
 		{"GET", "/countdown.js", "countdown-script", open, unbounded, steps(readDownload, handsOut(&s.script), writePage), anyOrigin},
 		{"GET", "/countdown.d.ts", "countdown-types", open, unbounded, steps(readDownload, handsOut(&s.types), writePage), anyOrigin},
 	}
 	if s.with.Codes != nil {
-		all = append(all, route{"POST", "/verify-code", "verify-code", applications, unbounded, steps(s.readVerification, s.verify, writeVerified), ownOrigin})
+		all = append(all, route{"POST", "/verify-code", "verify-code", applications, unbounded, steps(s.readVerification, s.verify, writeJSON), ownOrigin})
 	}
 	return all
 }

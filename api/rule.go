@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"strconv"
 
 	"github.com/mailgate/mailgate/api/wire"
 	"github.com/mailgate/mailgate/mailer/address"
@@ -125,18 +124,16 @@ func (s *Server) peekRule(ctx context.Context, c *call, q ruleRequest) (ruleSigh
 }
 
 func writeRuleSight(out *answer, done *ruleSight) {
-	out.json()
 	out.show(&done.quota)
-	b := append(out.body, `{"allowed":`...)
-	b = strconv.AppendBool(b, done.decision.Allowed)
-	b = append(b, `,"subject":`...)
-	b = wire.AppendString(b, done.subject)
-	b = append(b, ',')
-	out.body = append(appendQuota(b, &done.quota, out), '}')
+	out.encode(struct {
+		Allowed bool   `json:"allowed"`
+		Subject string `json:"subject"`
+		wire.Verdict
+	}{done.decision.Allowed, done.subject, out.told(&done.quota)})
 }
 
 // resetRule forgets what the rule has counted for the subject, and writes who did it and why.
 func (s *Server) resetRule(ctx context.Context, c *call, q ruleRequest) (clearing, error) {
 	c.rule, c.subject = q.name, s.names.subject(q.key)
-	return s.forget(ctx, c, clearing{of: "rule", name: q.name}, q.limiter, q.key, q.reason)
+	return s.forget(ctx, c, clearing{rule: q.name}, q.limiter, q.key, q.reason)
 }

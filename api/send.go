@@ -7,7 +7,6 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
-	"strconv"
 
 	"github.com/mailgate/mailgate/api/wire"
 	"github.com/mailgate/mailgate/delivery"
@@ -64,7 +63,7 @@ func (s *Server) sendCode(ctx context.Context, c *call, in *incoming, out *answe
 // wasValid reports whether a request may have been valid before a reload.
 func wasValid(refusal error) bool {
 	wrong := problemOf(refusal).fields
-	return len(wrong) > 0 && !slices.ContainsFunc(wrong, func(f fieldProblem) bool { return f.field != "template" && f.field != "data" })
+	return len(wrong) > 0 && !slices.ContainsFunc(wrong, func(f fieldProblem) bool { return f.Field != "template" && f.Field != "data" })
 }
 
 func isMismatch(err error) bool {
@@ -215,11 +214,11 @@ func (s *Server) replayed(c *call, out *answer, first idempotency.Answer) {
 
 // kept is the answer as it is given again.
 func (a *answer) kept() idempotency.Answer {
-	all := idempotency.Answer{Status: a.status, Body: bytes.Clone(a.body), Header: []idempotency.Field{{Name: "Content-Type", Value: a.contentType}}}
+	all := idempotency.Answer{Status: a.status, Body: a.body, Header: []idempotency.Field{{Name: "Content-Type", Value: a.contentType}}}
 	if len(a.limits) > 0 {
 		all.Header = append(all.Header,
-			idempotency.Field{Name: wire.RateLimitPolicy, Value: string(wire.AppendRateLimitPolicy(nil, a.limits))},
-			idempotency.Field{Name: wire.RateLimit, Value: string(wire.AppendRateLimit(nil, a.limits))})
+			idempotency.Field{Name: wire.RateLimitPolicyHeader, Value: wire.RateLimitPolicy(a.limits)},
+			idempotency.Field{Name: wire.RateLimitHeader, Value: wire.RateLimit(a.limits)})
 	}
 	return all
 }
@@ -245,19 +244,13 @@ type sent struct {
 }
 
 func writeSent(out *answer, done *sent) {
-	out.json()
 	out.show(&done.quota)
-	b := append(out.body, `{"status":"sent","id":"`...)
-	b = append(b, done.id[:]...)
-	b = append(b, `","message_id":`...)
-	b = wire.AppendString(b, done.result.MessageID)
-	b = append(b, `,"email":`...)
-	b = wire.AppendString(b, done.to.String())
-	if done.result.ExpiresIn > 0 {
-		b = append(b, `,"expires_in_ms":`...)
-		b = strconv.AppendInt(b, done.result.ExpiresIn, 10)
-	}
-	b = append(b, ',')
-	b = appendQuota(b, &done.quota, out)
-	out.body = append(b, '}')
+	out.encode(struct {
+		Status    string `json:"status"`
+		ID        string `json:"id"`
+		MessageID string `json:"message_id"`
+		Email     string `json:"email"`
+		ExpiresIn int64  `json:"expires_in_ms,omitzero"`
+		wire.Verdict
+	}{"sent", done.id.String(), done.result.MessageID, done.to.String(), done.result.ExpiresIn, out.told(&done.quota)})
 }

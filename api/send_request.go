@@ -123,7 +123,7 @@ func (s *Server) mailProblems(composer *message.Composer, q sendRequest) (wrong 
 }
 
 func named(wrong []fieldProblem, name string) bool {
-	return slices.ContainsFunc(wrong, func(f fieldProblem) bool { return f.field == name })
+	return slices.ContainsFunc(wrong, func(f fieldProblem) bool { return f.Field == name })
 }
 
 func composeProblem(err *message.Error) fieldProblem {

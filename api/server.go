@@ -30,7 +30,6 @@ type Server struct {
 	script   file // of the countdown
 	types    file // of its interface
 	console  consoleFiles
-	works    sync.Pool
 
 	began      int64 // when New made it
 	tokens     *countdown.Tokens
@@ -94,7 +93,6 @@ func New(o Options) (*Server, error) {
 	if s.console, err = s.readConsole(); err != nil {
 		return nil, err
 	}
-	s.works.New = func() any { return new(work) }
 	s.docs = newDocs(s.with.OpenAPI, s.with.Version)
 	s.alive, s.end = context.WithCancel(context.Background())
 	s.open, s.closing = context.WithCancel(s.alive)

@@ -45,7 +45,7 @@ const tooManyWithoutKey = "Too many requests without a valid key are under way. 
 
 func newKeylessShare(o Options, m *metrics) *keylessShare {
 	k := &keylessShare{
-		refusal: (&problem{kind: busy, detail: tooManyWithoutKey}).append(nil, &answer{}),
+		refusal: wire.Encode((&problem{kind: busy, detail: tooManyWithoutKey}).body(&answer{})),
 		refused: m.requests.WithLabelValues("without-key", "503"),
 	}
 	// Where no keys are set every program of this machine is a caller, and a Fallback may hold its
@@ -100,8 +100,6 @@ func (s *Server) showsKey(header *fasthttp.RequestHeader) bool {
 // breather is how long a refused connection is not read.
 const breather = 250 * time.Millisecond
 
-var retrySoon = []byte("1") // busyRetry in seconds
-
 // refuseKeyless answers without the log and without the route: a flood pays for neither.
 func (s *Server) refuseKeyless(fast *fasthttp.RequestCtx) {
 	s.keyless.refused.Inc()
@@ -111,10 +109,12 @@ func (s *Server) refuseKeyless(fast *fasthttp.RequestCtx) {
 	response.SetBodyRaw(s.keyless.refusal)
 	h := &response.Header
 	h.SetContentType(wire.ProblemType)
-	h.SetCanonical(headerNosniff, valueNosniff)
-	h.SetCanonical(headerCache, valueNoStore)
-	h.SetCanonical(headerRetryAfter, retrySoon)
-	h.SetCanonical(headerRequestID, []byte(requestID(fast.Request.Header.Peek("X-Request-Id"))))
+	for name, value := range map[string]string{
+		"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Retry-After": "1", // busyRetry in seconds
+		"X-Request-Id": requestID(fast.Request.Header.Peek("X-Request-Id")),
+	} {
+		h.SetCanonical([]byte(name), []byte(value))
+	}
 	if bytes.HasPrefix(fast.Request.Header.RequestURI(), []byte("/countdown")) {
 		setCrossOrigin(h, &route{})
 	}

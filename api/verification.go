@@ -51,13 +51,18 @@ func purposeProblems(purpose text) []fieldProblem {
 	return nil
 }
 
+// verified is the answer to a right code.
+type verified struct {
+	Verified bool `json:"verified"`
+}
+
 // verify checks a code, and uses it up if it is right.
-func (s *Server) verify(ctx context.Context, c *call, q verification) (struct{}, error) {
+func (s *Server) verify(ctx context.Context, c *call, q verification) (verified, error) {
 	c.mailbox = q.of
 	outcome, err := s.delivery.Verify(ctx, q.of, q.purpose, q.typed)
 	if err != nil {
 		s.metrics.verified("failed")
-		return struct{}{}, inWords(err, notChecked)
+		return verified{}, inWords(err, notChecked)
 	}
 	s.metrics.verified(results[outcome.Result])
 	guesses := charge{
@@ -66,13 +71,13 @@ func (s *Server) verify(ctx context.Context, c *call, q verification) (struct{},
 	}
 	switch outcome.Result {
 	case verify.Correct:
-		return struct{}{}, nil
+		return verified{true}, nil
 	case verify.Spent:
-		return struct{}{}, denied(&guesses)
+		return verified{}, denied(&guesses)
 	case verify.Incorrect:
-		return struct{}{}, &problem{kind: codeIncorrect, attempts: outcome.AttemptsLeft, charged: &guesses}
+		return verified{}, &problem{kind: codeIncorrect, attempts: outcome.AttemptsLeft, charged: &guesses}
 	}
-	return struct{}{}, &problem{kind: codeExpired}
+	return verified{}, &problem{kind: codeExpired}
 }
 
 // notChecked is what is said where a history failed: before the guess was counted or after.
@@ -81,11 +86,6 @@ const notChecked = "The code cannot be checked now. This may have cost a guess."
 // results are the words for them in metrics.
 var results = map[verify.Result]string{
 	verify.Expired: "expired", verify.Incorrect: "incorrect", verify.Correct: "correct", verify.Spent: "spent",
-}
-
-func writeVerified(out *answer, _ *struct{}) {
-	out.json()
-	out.body = append(out.body, `{"verified":true}`...)
 }
 
 // guesses are the limits of guesses at the mailbox's codes, the shortest window first.
@@ -97,7 +97,7 @@ func (s *Server) guesses(ctx context.Context, mailbox address.Address) ([]wire.L
 	if err != nil {
 		return nil, fmt.Errorf("looking at the guesses: %w", err)
 	}
-	return wire.AppendLimits(nil, &verdict, ""), nil
+	return wire.Limits(&verdict, ""), nil
 }
 
 // resetGuesses gives the mailbox its guesses back, and reports how many had been spent.

@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -61,8 +62,10 @@ func (s *Service) Attempt(requestID string) *Attempt {
 func (s *Service) Begin(ctx context.Context, requestID string, name idempotency.Name, body idempotency.Fingerprint) (*Attempt, *idempotency.Answer, error) {
 	o, err := s.o.Requests.Begin(ctx, name, body)
 	if err != nil {
-		// It may have begun all the same. That is undone within the request or not at all.
-		_, _ = s.o.Requests.Abandon(ctx, o.Lease)
+		if !errors.Is(err, throttle.ErrUnchanged) {
+			// It may have begun all the same. That is undone within the request or not at all.
+			_, _ = s.o.Requests.Abandon(ctx, o.Lease)
+		}
 		return nil, nil, failure(err)
 	}
 	a := &Attempt{

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/faults/judge"
-	"github.com/mailgate/mailgate/redisstore/redistest"
+	"github.com/mailgate/mailgate/internal/redistest"
 )
 
 // standings looks at the mailboxes that were answered with a no that costs nothing, at some

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/faults/judge"
-	"github.com/mailgate/mailgate/redisstore/redistest"
+	"github.com/mailgate/mailgate/internal/redistest"
 	"github.com/mailgate/mailgate/servertest"
 )
 
@@ -108,8 +108,8 @@ func logs(words string) bite {
 
 // losesReplies: the proxy has thrown away what a node waited for.
 func losesReplies(r *running) func() bool {
-	before := r.proxy.Counts().Lost
-	return func() bool { return r.proxy.Counts().Lost > before }
+	before := r.proxy.Lost()
+	return func() bool { return r.proxy.Lost() > before }
 }
 
 // errs is a bite that servers count: errors of these kinds that they answered with.

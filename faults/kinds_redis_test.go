@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/mailgate/mailgate/faults/judge"
-	"github.com/mailgate/mailgate/redisstore/redistest"
+	"github.com/mailgate/mailgate/internal/redistest"
 )
 
 var (

@@ -12,8 +12,8 @@ import (
 
 	"github.com/mailgate/mailgate/faults/judge"
 	"github.com/mailgate/mailgate/internal/mailtest"
-	"github.com/mailgate/mailgate/mailer/sandbox"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
+	"github.com/mailgate/mailgate/mailer/sandbox"
 )
 
 // A post is what the relays have received, collected as it comes.

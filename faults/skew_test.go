@@ -4,15 +4,14 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"runtime"
 	"sync"
 )
 
 // skewed builds a mailgate whose clock can be set, apart from the machine's: the same
-// program, with a clock.Now that adds what the file CLOCK_AHEAD_FILE says, in seconds. The
+// program, with a now in cmd/mailgate/clock.go that adds what the file CLOCK_AHEAD_FILE says, in seconds. The
 // monotonic clock goes on, as it does when a machine's clock is set.
 var skewed = sync.OnceValues(func() (string, error) {
-	replaced, err := filepath.Abs(filepath.Join("..", "clock", clockFile()))
+	replaced, err := filepath.Abs(filepath.Join("..", "cmd", "mailgate", "clock.go"))
 	if err != nil {
 		return "", err
 	}
@@ -31,16 +30,8 @@ var skewed = sync.OnceValues(func() (string, error) {
 	return build("mailgate-skewed", "-overlay", file)
 })
 
-// clockFile is the file of package clock that this machine's programs are built with.
-func clockFile() string {
-	if runtime.GOOS == "linux" && runtime.GOARCH == "amd64" {
-		return "clock_linux_amd64.go"
-	}
-	return "clock_other.go"
-}
-
 // ahead takes the place of that file.
-const ahead = `package clock
+const ahead = `package main
 
 import (
 	"os"
@@ -56,8 +47,8 @@ var ahead = func() *atomic.Int64 {
 	return &ms
 }()
 
-// Now is the machine's clock, and what it is ahead.
-func Now() int64 { return time.Now().UnixMilli() + ahead.Load() }
+// now is the machine's clock, and what it is ahead.
+func now() int64 { return time.Now().UnixMilli() + ahead.Load() }
 
 func follow(ms *atomic.Int64, name string) {
 	for ; ; time.Sleep(20 * time.Millisecond) {

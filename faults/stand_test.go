@@ -14,9 +14,9 @@ import (
 
 	"github.com/mailgate/mailgate/faults/judge"
 	"github.com/mailgate/mailgate/internal/mailtest"
-	"github.com/mailgate/mailgate/mailer/sandbox"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
-	"github.com/mailgate/mailgate/redisstore/redistest"
+	"github.com/mailgate/mailgate/internal/redistest"
+	"github.com/mailgate/mailgate/mailer/sandbox"
 	"github.com/mailgate/mailgate/servertest"
 	"github.com/mailgate/mailgate/throttle"
 )
@@ -56,8 +56,8 @@ var policies = []string{"a=1/10m", "a=3/10m,b=5/1h", "a=2/30m,b=3/4h,c=4/24h"}
 // actions are the limits that the action of a run may have. One is over and over again while
 // a run lasts.
 var (
-	actions = []throttle.Tier{{Name: "a", Limit: 5, Window: 600_000}, {Name: "a", Limit: 1, Window: 1500}}
-	guesses = throttle.Tier{Name: "a", Limit: 3, Window: 600_000}
+	actions = []throttle.Tier{{Name: "a", Limit: 5, Window: 10 * time.Minute}, {Name: "a", Limit: 1, Window: 1500 * time.Millisecond}}
+	guesses = throttle.Tier{Name: "a", Limit: 3, Window: 10 * time.Minute}
 )
 
 // A store makes what the histories are kept in, and returns the settings that say so.
@@ -97,7 +97,7 @@ func newStand(t testing.TB, k *kind, policy string, seed uint64, sh shape) *stan
 // rules is the file that has the action.
 func (s *stand) rules() string {
 	file := filepath.Join(s.dir, "rules.yaml")
-	text := fmt.Sprintf("actions:\n  - name: act\n    limit: %s=%d/%dms\n", s.action.Name, s.action.Limit, s.action.Window)
+	text := fmt.Sprintf("actions:\n  - name: act\n    limit: %s=%d/%dms\n", s.action.Name, s.action.Limit, s.action.Window.Milliseconds())
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		s.t.Fatal(err)
 	}

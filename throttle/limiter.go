@@ -57,6 +57,9 @@ const MaxKey = 1024
 var (
 	// ErrUnavailable is the kind of every failure to read or write records.
 	ErrUnavailable = errors.New("the records are unavailable")
+	// ErrUnchanged is also the kind of an ErrUnavailable that certainly recorded nothing, as when
+	// there was no connection.
+	ErrUnchanged = errors.New("nothing was recorded")
 	// ErrKey is the kind of a key that is empty or too long.
 	ErrKey = errors.New("a key is 1 to 1024 bytes long")
 	// ErrID is the kind of an id that NewID or ParseID did not make.
@@ -75,3 +78,11 @@ func CheckKey(key string) error {
 func Unavailable(doing string, cause error) error {
 	return fmt.Errorf("%s: %w: %w", doing, ErrUnavailable, cause)
 }
+
+// Unchanged makes an error one of the kind ErrUnchanged as well, in the same words.
+func Unchanged(err error) error { return unchanged{err} }
+
+type unchanged struct{ error }
+
+func (u unchanged) Unwrap() error      { return u.error }
+func (unchanged) Is(target error) bool { return target == ErrUnchanged }

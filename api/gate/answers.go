@@ -16,15 +16,15 @@ func (g *gate) refuse(c *fiber.Ctx, v throttle.Verdict) error {
 
 // refusal is the body of a 429.
 func refusal(rule string, v *throttle.Verdict) []byte {
-	limits := wire.AppendLimits(nil, v, "")
-	b := wire.AppendProblem(make([]byte, 0, 768), wire.Quota, "", wire.QuotaTitle, fiber.StatusTooManyRequests)
-	b = wire.AppendReached(b, v, "these requests", "The next one is let through")
-	b = append(b, `,"rule":`...)
-	b = wire.AppendString(b, rule)
-	b = append(b, ',')
-	b = wire.AppendVerdict(b, v, limits)
-	b = append(b, ',')
-	return append(wire.AppendViolated(b, limits), '}')
+	limits := wire.Limits(v, "")
+	return wire.Encode(struct {
+		wire.Problem
+		wire.Verdict
+		Violated []string `json:"violated-policies"`
+	}{
+		wire.Problem{Type: wire.Quota, Title: wire.QuotaTitle, Status: fiber.StatusTooManyRequests, Detail: wire.Reached(v, "these requests", "The next one is let through")},
+		wire.NewVerdict(rule, v, limits), wire.Violated(limits),
+	})
 }
 
 // retry is how many milliseconds whoever could not be counted is told to wait.
@@ -35,23 +35,24 @@ const retry = 1000
 func Failed(c *fiber.Ctx, err error) error {
 	const status = fiber.StatusServiceUnavailable
 	if errors.Is(err, ErrTurn) {
-		b := wire.AppendProblem(nil, wire.Ours, "busy", "Too many requests are waiting", status)
-		return problem(c, status, retry, append(b, `"The turn of this request did not come in time."}`...))
+		return problem(c, status, retry, ours("busy", "Too many requests are waiting", status, "The turn of this request did not come in time."))
 	}
 	return problem(c, status, retry, undecided())
 }
 
 // undecided is the body of a 503 where the limiter failed.
 func undecided() []byte {
-	b := wire.AppendProblem(nil, wire.Ours, "store-unavailable", "The history cannot be used now", fiber.StatusServiceUnavailable)
-	return append(b, `"Whether this request may be let through cannot be decided now."}`...)
+	return ours("store-unavailable", "The history cannot be used now", fiber.StatusServiceUnavailable,
+		"Whether this request may be let through cannot be decided now.")
+}
+
+func ours(name, title string, status int, detail string) []byte {
+	return wire.Encode(wire.Problem{Type: wire.Ours + name, Title: title, Status: status, Detail: detail})
 }
 
 func unknown(c *fiber.Ctx) error {
 	const status = fiber.StatusUnauthorized
-	b := wire.AppendProblem(nil, wire.Ours, "unauthorized", "Nobody is signed in", status)
-	b = append(b, `"Sign in first."}`...)
-	return problem(c, status, 0, b)
+	return problem(c, status, 0, ours("unauthorized", "Nobody is signed in", status, "Sign in first."))
 }
 
 func problem(c *fiber.Ctx, status int, wait int64, body []byte) error {
@@ -66,10 +67,10 @@ func problem(c *fiber.Ctx, status int, wait int64, body []byte) error {
 // setRateLimit writes the headers through Fiber, so that a middleware in front can read them,
 // unless the handler has written its own.
 func setRateLimit(c *fiber.Ctx, v *throttle.Verdict) {
-	if c.GetRespHeader(wire.RateLimit) != "" || c.GetRespHeader(wire.RateLimitPolicy) != "" || len(v.Tiers) == 0 {
+	if c.GetRespHeader(wire.RateLimitHeader) != "" || c.GetRespHeader(wire.RateLimitPolicyHeader) != "" || len(v.Tiers) == 0 {
 		return
 	}
-	limits := wire.AppendLimits(nil, v, "")
-	c.Set(wire.RateLimitPolicy, string(wire.AppendRateLimitPolicy(nil, limits)))
-	c.Set(wire.RateLimit, string(wire.AppendRateLimit(nil, limits)))
+	limits := wire.Limits(v, "")
+	c.Set(wire.RateLimitPolicyHeader, wire.RateLimitPolicy(limits))
+	c.Set(wire.RateLimitHeader, wire.RateLimit(limits))
 }

@@ -20,9 +20,9 @@ func HTTP(limiter throttle.Limiter, key func(*http.Request) string) func(http.Ha
 				refuse(w, http.StatusServiceUnavailable, retry, undecided())
 				return
 			}
-			limits := wire.AppendLimits(nil, &v, "")
-			w.Header().Set(wire.RateLimitPolicy, string(wire.AppendRateLimitPolicy(nil, limits)))
-			w.Header().Set(wire.RateLimit, string(wire.AppendRateLimit(nil, limits)))
+			limits := wire.Limits(&v, "")
+			w.Header().Set(wire.RateLimitPolicyHeader, wire.RateLimitPolicy(limits))
+			w.Header().Set(wire.RateLimitHeader, wire.RateLimit(limits))
 			if !v.Allowed {
 				refuse(w, http.StatusTooManyRequests, wire.Wait(&v), refusal("requests", &v))
 				return

@@ -1,7 +1,4 @@
-// Package wire is how verdicts are written for callers: the fields of an answer's JSON,
-// the RateLimit headers, and the problem that a refusal is. The API and its middleware
-// both write with it, so one client reads both.
-//
-// Everything appends to memory that is handed in, without reflection, maps or
-// formatting: a refusal is what abuse gets, and must be cheap.
+// Package wire is how verdicts are written for callers: the fields of an answer's JSON, the
+// RateLimit headers, and the problem that a refusal is. The API and its middleware both write
+// with it, so one client reads both.
 package wire

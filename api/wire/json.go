@@ -1,51 +1,131 @@
 package wire
 
 import (
+	"strconv"
 	"time"
-	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/mailgate/mailgate/throttle"
 )
 
-// AppendString adds text as a JSON string. What is not UTF-8 becomes U+FFFD.
-func AppendString(b []byte, text string) []byte {
-	b = append(b, '"')
-	for i := 0; i < len(text); {
-		c := text[i]
-		if c < utf8.RuneSelf {
-			b = appendASCII(b, c)
-			i++
-			continue
+// Encode returns the JSON of a value, as it is: nothing is escaped for HTML, and what is not
+// UTF-8 becomes U+FFFD. It panics on a type that has none.
+func Encode(value any) []byte {
+	text, err := json.Marshal(value, jsontext.AllowInvalidUTF8(true))
+	if err != nil {
+		panic(err)
+	}
+	return text
+}
+
+// Limit is the state of one tier, as answers list it.
+type Limit struct {
+	Name      string `json:"name"`
+	Limit     int    `json:"limit"`
+	Window    int64  `json:"window_ms"`
+	Remaining int    `json:"remaining"`
+	Wait      int64  `json:"wait_ms"`
+
+	Refill    int64  `json:"-"` // milliseconds until Remaining grows
+	Partition string `json:"-"` // what the tier counts by, as a keyed hash; empty if there is but one
+}
+
+// Limits are the tiers of a verdict about a partition, with waits that count as [Wait] does.
+func Limits(v *throttle.Verdict, partition string) []Limit {
+	behind := Wait(v) - v.Wait
+	all := make([]Limit, len(v.Tiers))
+	for i, t := range v.Tiers {
+		all[i] = Limit{t.Name, t.Limit, t.Window.Milliseconds(), t.Remaining, t.Wait, t.Refill, partition}
+		if t.Wait > 0 {
+			all[i].Wait += behind
 		}
-		r, n := utf8.DecodeRuneInString(text[i:])
-		b = utf8.AppendRune(b, r)
-		i += n
+		if t.Refill > 0 {
+			all[i].Refill += behind
+		}
 	}
-	return append(b, '"')
+	return all
 }
 
-func appendASCII(b []byte, c byte) []byte {
-	const digits = "0123456789abcdef"
-	switch {
-	case c == '"' || c == '\\':
-		return append(b, '\\', c)
-	case c < ' ':
-		return append(b, '\\', 'u', '0', '0', digits[c>>4], digits[c&15])
+// Wait is how many milliseconds from the answer's server_time the next one is admitted.
+// Where the clock has stepped back that is more than the verdict's own wait, which counts
+// from the newest admission.
+func Wait(v *throttle.Verdict) int64 { return v.RetryAt - v.Now }
+
+// Verdict is what every answer says about waiting.
+type Verdict struct {
+	Rule       *string `json:"rule"`
+	Limit      *string `json:"limit"`
+	Wait       int64   `json:"wait_ms"`
+	RetryAt    string  `json:"retry_at"`
+	ServerTime string  `json:"server_time"`
+	Limits     []Limit `json:"limits"`
+	Degraded   bool    `json:"degraded"`
+	Countdown  string  `json:"countdown,omitempty"`
+}
+
+// NewVerdict is the verdict of a rule, with these limits.
+func NewVerdict(rule string, v *throttle.Verdict, limits []Limit) Verdict {
+	return Verdict{
+		Rule: Name(rule), Limit: Name(v.Limit), Wait: Wait(v), RetryAt: Time(v.RetryAt), ServerTime: Time(v.Now),
+		Limits: limits, Degraded: v.Degraded,
 	}
-	return append(b, c)
 }
 
-// AppendTime adds a moment as a JSON string, to the millisecond and in UTC.
-func AppendTime(b []byte, ms int64) []byte {
-	b = append(b, '"')
-	b = time.UnixMilli(ms).UTC().AppendFormat(b, "2006-01-02T15:04:05.000Z")
-	return append(b, '"')
+// Name is a name, or null if there is none.
+func Name(name string) *string {
+	if name == "" {
+		return nil
+	}
+	return &name
 }
 
-// Seconds is a length of time for a header that takes whole seconds: rounded up, so
-// that whoever waits that long has waited long enough.
+// Time is a moment to the millisecond, in UTC.
+func Time(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// Seconds is a length of time for a header that takes whole seconds: rounded up, so that it is
+// long enough.
 func Seconds(ms int64) int64 {
 	seconds := ms / 1000
 	if ms%1000 > 0 {
 		seconds++
 	}
 	return seconds
+}
+
+// The types of problems: Quota of a limit that is reached, and Ours, with a name after it, of
+// all others.
+const (
+	Quota = "https://iana.org/assignments/http-problem-types#quota-exceeded"
+	Ours  = "urn:mailgate:problem:"
+)
+
+// QuotaTitle is the title of Quota.
+const QuotaTitle = "The quota is exceeded"
+
+// ProblemType is the media type of problems (RFC 9457).
+const ProblemType = "application/problem+json"
+
+// Problem is how every problem begins.
+type Problem struct {
+	Type   string `json:"type"`
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail"`
+}
+
+// Reached says for a person which limit of whom is reached, and when the next may come.
+func Reached(v *throttle.Verdict, whose, next string) string {
+	return "The limit " + v.Limit + " of " + whose + " is reached. " + next + " in " + strconv.FormatInt(Seconds(Wait(v)), 10) + " s."
+}
+
+// Violated names those limits that are full.
+func Violated(limits []Limit) []string {
+	full := []string{}
+	for _, l := range limits {
+		if l.Remaining <= 0 {
+			full = append(full, l.Name)
+		}
+	}
+	return full
 }

@@ -2,76 +2,43 @@ package wire
 
 import (
 	"encoding/base64"
-	"strconv"
-
-	"github.com/valyala/fasthttp"
+	"fmt"
+	"strings"
 )
 
-// The headers of draft-ietf-httpapi-ratelimit, spelt as they are there. Fiber's own way
-// of writing them would spell the first Ratelimit.
+// The headers of draft-ietf-httpapi-ratelimit.
 const (
-	RateLimit       = "RateLimit"
-	RateLimitPolicy = "RateLimit-Policy"
+	RateLimitHeader       = "RateLimit"
+	RateLimitPolicyHeader = "RateLimit-Policy"
 )
 
-// SetRateLimit writes both headers of these limits; of none, none. The line is memory to
-// use, and is returned.
-func SetRateLimit(h *fasthttp.ResponseHeader, line []byte, limits []Limit) []byte {
-	if len(limits) == 0 {
-		return line
+// RateLimit is the value of RateLimit: "minute";r=0;t=60, and so on. t is the seconds until r
+// grows, and 0 where all of the limit remains.
+func RateLimit(limits []Limit) string {
+	var b strings.Builder
+	for _, l := range limits {
+		item(&b, l, "r", int64(l.Remaining), "t", Seconds(l.Refill))
 	}
-	line = AppendRateLimitPolicy(line[:0], limits)
-	h.SetCanonical([]byte(RateLimitPolicy), line)
-	line = AppendRateLimit(line[:0], limits)
-	h.SetCanonical([]byte(RateLimit), line)
-	return line
+	return b.String()
 }
 
-// AppendRateLimit adds the value of RateLimit: "minute";r=0;t=60, and so on. t is the seconds
-// until r grows, and 0 where all of the limit remains.
-func AppendRateLimit(b []byte, limits []Limit) []byte {
-	for i := range limits {
-		l := &limits[i]
-		b = appendItem(b, i, l.Name)
-		b = append(b, ";r="...)
-		b = strconv.AppendInt(b, int64(l.Remaining), 10)
-		b = append(b, ";t="...)
-		b = strconv.AppendInt(b, Seconds(l.Refill), 10)
-		b = appendPartition(b, l.Partition)
+// RateLimitPolicy is the value of RateLimit-Policy: "minute";q=1;w=60, and so on.
+func RateLimitPolicy(limits []Limit) string {
+	var b strings.Builder
+	for _, l := range limits {
+		item(&b, l, "q", int64(l.Limit), "w", Seconds(l.Window))
 	}
-	return b
+	return b.String()
 }
 
-// AppendRateLimitPolicy adds the value of RateLimit-Policy: "minute";q=1;w=60, and so on.
-func AppendRateLimitPolicy(b []byte, limits []Limit) []byte {
-	for i := range limits {
-		l := &limits[i]
-		b = appendItem(b, i, l.Name)
-		b = append(b, ";q="...)
-		b = strconv.AppendInt(b, int64(l.Tier.Limit), 10)
-		b = append(b, ";w="...)
-		b = strconv.AppendInt(b, Seconds(l.Window.Milliseconds()), 10)
-		b = appendPartition(b, l.Partition)
+// item adds an item to a list. pk tells a client that the limits of another mailbox are others.
+// The names of limits need no escapes.
+func item(b *strings.Builder, l Limit, one string, first int64, two string, second int64) {
+	if b.Len() > 0 {
+		b.WriteString(", ")
 	}
-	return b
-}
-
-// appendItem begins the i-th item of a list. The names of limits need no escapes.
-func appendItem(b []byte, i int, name string) []byte {
-	if i > 0 {
-		b = append(b, ", "...)
+	fmt.Fprintf(b, `"%s";%s=%d;%s=%d`, l.Name, one, first, two, second)
+	if l.Partition != "" {
+		b.WriteString(";pk=:" + base64.StdEncoding.EncodeToString([]byte(l.Partition)) + ":")
 	}
-	b = append(b, '"')
-	b = append(b, name...)
-	return append(b, '"')
-}
-
-// appendPartition adds pk, which tells a client that the limits of another mailbox are others.
-func appendPartition(b []byte, of string) []byte {
-	if of == "" {
-		return b
-	}
-	b = append(b, ";pk=:"...)
-	b = base64.StdEncoding.AppendEncode(b, []byte(of))
-	return append(b, ':')
 }

@@ -161,6 +161,7 @@ func fixedOptions(c *config.Config) (o api.Options, err error) {
 	o.TrustedProxies, o.MaxConnections = c.TrustedProxies, connectionsWithin(c, maxFiles())
 	o.SendDeadline, o.StoreTimeout, o.DrainDelay = sendDeadline, storeTimeout(c), c.DrainDelay
 	o.OpenAPI, o.Version, o.Ops = mailgate.OpenAPI, currentVersion(), c.OpsListen != ""
+	o.Now = now
 	return o, nil
 }
 
@@ -178,11 +179,11 @@ func perSecond(c *config.Config, name string, rate int) (throttle.Limiter, error
 	if err != nil {
 		return nil, c.Complain(name, err.Error())
 	}
-	memory, err := cache.Open(cache.Options{Bytes: lookupMemory})
+	memory, err := cache.Open(cache.Options{Bytes: lookupMemory, Now: now})
 	if err != nil {
 		return nil, fmt.Errorf("counting lookups: %w", err)
 	}
-	return local.New(memory.Table(name), bucket, nil), nil
+	return local.New(memory.Table(name), bucket, now), nil
 }
 
 // accessKeys are the keys that open the API. Where back ends need a key and operators have

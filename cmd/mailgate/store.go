@@ -56,9 +56,6 @@ func openStore(ctx context.Context, c *config.Config, log *slog.Logger) (s *stor
 	return s, nil
 }
 
-// now is the clock of this machine.
-func now() int64 { return time.Now().UnixMilli() }
-
 // limiter counts by an algorithm. Limiters of one name share their records if their algorithms
 // have one form.
 func (s *store) limiter(name string, a throttle.Algorithm) (throttle.Historian, error) {

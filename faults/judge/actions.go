@@ -49,7 +49,7 @@ func (d *docket) takes() map[string][]take {
 		}
 		byID[c.ID] = true
 		back := d.back[c.ID]
-		if back != nil && back.Status == 200 && !back.Released && !d.mayBeUnseen(c.Subject) && back.Span.To-c.Span.From < d.Action.Window {
+		if back != nil && back.Status == 200 && !back.Released && !d.mayBeUnseen(c.Subject) && back.Span.To-c.Span.From < d.Action.Window.Milliseconds() {
 			d.complain("actions", c.Subject, "node %d did not find the take %s of %s, %s", back.Node, c.ID, c.Subject, d.when(back.Span.From))
 		}
 		all[c.Subject] = append(all[c.Subject], take{c, back})
@@ -77,7 +77,7 @@ func (d *docket) blur(subject string) int64 {
 func (d *docket) takeInLimit(subject string, one take, all []take) {
 	with, before := 0, 0
 	for _, other := range all {
-		if other.counts(one.Span.To, d.Action.Window-d.blur(subject)) {
+		if other.counts(one.Span.To, d.Action.Window.Milliseconds()-d.blur(subject)) {
 			with++
 			if other.Span.To < one.Span.From {
 				before++
@@ -85,7 +85,7 @@ func (d *docket) takeInLimit(subject string, one take, all []take) {
 		}
 	}
 	if most := d.Action.Limit * d.times(subject); with > most {
-		d.complain("actions", subject, "%s took %d times in %d ms, %d are allowed", subject, with, d.Action.Window, most)
+		d.complain("actions", subject, "%s took %d times in %d ms, %d are allowed", subject, with, d.Action.Window.Milliseconds(), most)
 	}
 	if before >= d.Action.Limit && !d.struck(one.Span) && !d.forgotten(subject) {
 		d.complain("actions", subject, "node %d let %s take once more, which had taken %d times, %s", one.Node, subject, before, d.when(one.Span.From))
@@ -96,10 +96,10 @@ func (d *docket) takeInLimit(subject string, one take, all []take) {
 func (d *docket) subject(s Subject, all []take) {
 	least, most := 0, 0
 	for _, one := range all {
-		if one.counts(s.Span.To, d.Action.Window-d.blur(s.Name)) {
+		if one.counts(s.Span.To, d.Action.Window.Milliseconds()-d.blur(s.Name)) {
 			least++
 		}
-		if s.Span.From-one.Span.To < d.Action.Window+d.blur(s.Name) && !one.isBack() {
+		if s.Span.From-one.Span.To < d.Action.Window.Milliseconds()+d.blur(s.Name) && !one.isBack() {
 			most++
 		}
 	}

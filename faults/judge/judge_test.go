@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mailgate/mailgate/faults/judge"
 	"github.com/mailgate/mailgate/throttle"
@@ -24,9 +25,9 @@ var failing = []string{"relay-unavailable", "delivery-unknown", "store-unavailab
 func sound() *judge.Run {
 	at := func(ms int64) judge.Span { return judge.Span{From: ms, To: ms + 10} }
 	return &judge.Run{
-		Tiers:   []throttle.Tier{{Name: "a", Limit: 1, Window: 600_000}, {Name: "b", Limit: 2, Window: 3_600_000}},
-		Action:  throttle.Tier{Name: "a", Limit: 2, Window: 600_000},
-		Guesses: throttle.Tier{Name: "a", Limit: 2, Window: 600_000},
+		Tiers:   []throttle.Tier{{Name: "a", Limit: 1, Window: 10 * time.Minute}, {Name: "b", Limit: 2, Window: time.Hour}},
+		Action:  throttle.Tier{Name: "a", Limit: 2, Window: 10 * time.Minute},
+		Guesses: throttle.Tier{Name: "a", Limit: 2, Window: 10 * time.Minute},
 		Nodes:   3,
 		Terms:   judge.Terms{Gone: true, Fails: failing},
 		Faults:  []judge.Span{{From: begin - 100_000, To: begin - 90_000}, {From: begin, To: end}},

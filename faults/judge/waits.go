@@ -43,10 +43,10 @@ func (d *docket) limits(c *Call) ([]throttle.Tier, []*Call) {
 func (d *docket) waitsFor(denied *Call) bool {
 	tiers, calls := d.limits(denied)
 	for _, tier := range tiers {
-		if tier.Name != denied.Limit || denied.Wait <= 0 || denied.Wait > tier.Window {
+		if tier.Name != denied.Limit || denied.Wait <= 0 || denied.Wait > tier.Window.Milliseconds() {
 			continue
 		}
-		began, first, all := denied.Clock+denied.Wait-tier.Window, false, 0
+		began, first, all := denied.Clock+denied.Wait-tier.Window.Milliseconds(), false, 0
 		for _, c := range calls {
 			if c == denied || !c.mayCount() && !d.mayBeUnheard(c, denied) || c.Span.From > denied.Span.To || c.Span.To+drift < began || d.isBack(c, denied.Span.From) {
 				continue
@@ -89,7 +89,7 @@ func (d *docket) looks() {
 		}
 		tiers, calls := d.limits(c)
 		for _, tier := range tiers {
-			if n := d.certain(calls, c.Span, tier.Window-d.blur(c.Subject)); n >= tier.Limit {
+			if n := d.certain(calls, c.Span, tier.Window.Milliseconds()-d.blur(c.Subject)); n >= tier.Limit {
 				d.complain("looks", c.Subject, "node %d was asked how %s stands, and did not tell of %d in the tier %s, %s",
 					c.Node, c.Subject, n, tier.Name, d.when(c.Span.From))
 			}

@@ -10,14 +10,14 @@ import (
 func deniedTake(run *judge.Run, took int64) {
 	const at = end + 60
 	run.Calls = append(run.Calls, judge.Call{For: judge.Take, Subject: "someone", Span: judge.Span{From: at, To: at + 1},
-		Status: 429, Kind: "quota-exceeded", Limit: "a", Clock: at, Wait: took + run.Action.Window - at})
+		Status: 429, Kind: "quota-exceeded", Limit: "a", Clock: at, Wait: took + run.Action.Window.Milliseconds() - at})
 }
 
 // guessed plants a guess that is not looked at, for one of this moment.
 func guessed(run *judge.Run, guess int64) {
 	const at = end + 60
 	run.Calls = append(run.Calls, judge.Call{For: judge.Verify, Subject: "during", Span: judge.Span{From: at, To: at + 1},
-		Status: 429, Kind: "quota-exceeded", Limit: "a", Clock: at, Wait: guess + run.Guesses.Window - at})
+		Status: 429, Kind: "quota-exceeded", Limit: "a", Clock: at, Wait: guess + run.Guesses.Window.Milliseconds() - at})
 }
 
 // refusedTake plants a take of "new" that was refused for one before, while a node may be alone,
@@ -26,7 +26,7 @@ func refusedTake(run *judge.Run, degraded bool, until, look int64) {
 	const first, second = end - 3000, end - 1500
 	told := func(purpose judge.Purpose, at, until, took int64) judge.Call {
 		return judge.Call{For: purpose, Subject: "new", Span: judge.Span{From: at, To: until}, Status: 200,
-			Limit: "a", Clock: at, Wait: took + run.Action.Window - at}
+			Limit: "a", Clock: at, Wait: took + run.Action.Window.Milliseconds() - at}
 	}
 	run.Terms.Alone, run.Action.Limit = true, 1
 	refused := told(judge.Take, second, until, first)

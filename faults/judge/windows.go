@@ -12,8 +12,8 @@ func (d *docket) windows() {
 	for mailbox, mails := range d.mailsOf {
 		slices.SortFunc(mails, func(a, b Mail) int { return int(a.At - b.At) })
 		for _, tier := range d.Tiers {
-			if most := fullest(mails, tier.Window); most > tier.Limit*d.times(mailbox) {
-				d.complain("windows", mailbox, "%s was sent %d mails in %d ms, the tier %s allows %d", mailbox, most, tier.Window, tier.Name, tier.Limit)
+			if most := fullest(mails, tier.Window.Milliseconds()); most > tier.Limit*d.times(mailbox) {
+				d.complain("windows", mailbox, "%s was sent %d mails in %d ms, the tier %s allows %d", mailbox, most, tier.Window.Milliseconds(), tier.Name, tier.Limit)
 			}
 			d.full(mailbox, mails, tier)
 		}
@@ -32,7 +32,7 @@ func (d *docket) full(mailbox string, mails []Mail, tier throttle.Tier) {
 		}
 		before := 0
 		for _, m := range mails {
-			if m.At < c.Span.From && c.Span.To-m.At < tier.Window {
+			if m.At < c.Span.From && c.Span.To-m.At < tier.Window.Milliseconds() {
 				before++
 			}
 		}

@@ -49,13 +49,14 @@ func Redis(client redis.UniversalClient, prefix string) Store { return &shared{c
 
 func (s *shared) Update(ctx context.Context, key string, step Step) (alone bool, err error) {
 	key = s.prefix + ":{" + key + "}" // in a Cluster, all that is kept of one key is in one slot
+	ctx = redisx.Call(ctx)
 	for try := range maxTries {
 		if err := pause(ctx, try); err != nil {
 			return false, throttle.Unavailable(doing, err)
 		}
 		old, now, err := s.read(ctx, key)
 		if err != nil {
-			return false, throttle.Unavailable(doing, explained(err))
+			return false, throttle.Unchanged(throttle.Unavailable(doing, explained(err)))
 		}
 		next, expires := step(old, now)
 		if expires <= now {
@@ -66,7 +67,11 @@ func (s *shared) Update(ctx context.Context, key string, step Step) (alone bool,
 		}
 		swapped, err := s.swap(ctx, key, old, next, expires)
 		if err != nil {
-			return false, throttle.Unavailable(doing, explained(err))
+			failure := throttle.Unavailable(doing, explained(err))
+			if redisx.Undone(err) {
+				failure = throttle.Unchanged(failure)
+			}
+			return false, failure
 		}
 		if swapped {
 			return false, nil

@@ -21,8 +21,9 @@ type FaultyProxy struct {
 
 	mu       sync.Mutex
 	mode     mode
-	left     int    // of lose: how many more replies
-	word     []byte // of lose: part of the commands whose replies are lost, in lower case
+	left     int    // of lose and drop: how many more replies
+	lost     int    // how many replies were lost so far
+	word     []byte // of lose and drop: part of the commands whose replies are lost, in lower case
 	delay    time.Duration
 	links    map[*link]bool
 	commands []byte // all that clients sent, in lower case
@@ -33,7 +34,8 @@ type mode int
 
 const (
 	pass    mode = iota
-	lose         // the next replies
+	lose         // the next replies, and their connections
+	drop         // the next replies
 	swallow      // everything, without a word
 	refuse       // connections
 )
@@ -42,6 +44,7 @@ const (
 type link struct {
 	client, server *net.TCPConn
 	losing         bool // the next reply is lost, and the connection with it
+	dropping       bool // the next reply is lost
 	silent         bool // has lost something, and stays silent
 }
 
@@ -67,6 +70,16 @@ func (p *FaultyProxy) Pass() { p.set(pass, 0, "", 0) }
 // CutReplies loses the replies to the next n commands that contain the word, such as "evalsha",
 // each with its connection: the server has carried the command out, and the client sees a reset.
 func (p *FaultyProxy) CutReplies(n int, word string) { p.set(lose, n, word, 0) }
+
+// DropReplies is CutReplies with connections that stay open: the client waits in vain.
+func (p *FaultyProxy) DropReplies(n int, word string) { p.set(drop, n, word, 0) }
+
+// Lost is how many replies CutReplies and DropReplies have lost so far.
+func (p *FaultyProxy) Lost() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.lost
+}
 
 // Swallow is a network that has gone silent: connections are accepted and read from, and
 // nothing is forwarded in either direction.
@@ -178,9 +191,10 @@ func (p *FaultyProxy) command(l *link, sent []byte) bool {
 	defer p.mu.Unlock()
 	lower := bytes.ToLower(sent)
 	p.commands = append(p.commands, lower...)
-	if p.mode == lose && p.left > 0 && bytes.Contains(lower, p.word) {
+	if (p.mode == lose || p.mode == drop) && p.left > 0 && bytes.Contains(lower, p.word) {
 		p.left--
-		l.losing = true
+		p.lost++
+		l.losing, l.dropping = p.mode == lose, p.mode == drop
 	}
 	l.silent = l.silent || p.mode == swallow
 	return !l.silent
@@ -199,5 +213,7 @@ func (p *FaultyProxy) reply(l *link) bool {
 		l.reset()
 	}
 	l.silent = l.silent || p.mode == swallow
-	return !l.silent && !l.losing
+	dropped := l.dropping
+	l.dropping = false
+	return !l.silent && !l.losing && !dropped
 }

@@ -32,6 +32,7 @@ type Server struct {
 
 	t        testing.TB
 	command  []string
+	environ  []string // besides that of the test
 	password string
 	client   *redis.Client
 	cmd      *exec.Cmd
@@ -196,6 +197,7 @@ func (s *Server) start() {
 	s.t.Helper()
 	cmd, ended, started := exec.Command(s.command[0], s.command[1:]...), make(chan struct{}), make(chan error)
 	cmd.SysProcAttr = servertest.DieWithParent()
+	cmd.Env = append(os.Environ(), s.environ...)
 	s.cmd, s.ended = cmd, ended
 	go func() {
 		runtime.LockOSThread()

@@ -118,25 +118,29 @@ func (j *journal) room(k kind) error {
 	return nil
 }
 
-// forget removes operations. One that the disk does not remove is told again after the next start.
-func (j *journal) forget(ctx context.Context, holder string, all ...operation) {
-	const together = 32
-	free := make(chan struct{}, together)
+// forget removes operations, also where the caller has gone. After an error the disk may still have
+// them, and then they are told again after the next start.
+func (j *journal) forget(ctx context.Context, holder string, all ...operation) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	errs := make([]error, len(all))
 	var removing sync.WaitGroup
-	for _, o := range all {
-		free <- struct{}{}
+	for i, o := range all {
 		removing.Go(func() {
-			_ = j.table.Update(ctx, rowOf(holder, o.a.ID), func([]byte) ([]byte, int64) { return nil, 0 })
-			<-free
+			errs[i] = j.table.Update(ctx, rowOf(holder, o.a.ID), func([]byte) ([]byte, int64) { return nil, 0 })
 		})
 	}
 	removing.Wait()
+	err := errors.Join(errs...)
+	if err != nil {
+		err = throttle.Unavailable("emptying the journal", err)
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	e := j.entries[holder]
 	for _, o := range all {
 		if e == nil {
-			return
+			break
 		}
 		if _, found := e.operations[o.a.ID]; found {
 			delete(e.operations, o.a.ID)
@@ -146,6 +150,7 @@ func (j *journal) forget(ctx context.Context, holder string, all ...operation) {
 	if e != nil && len(e.operations) == 0 {
 		delete(j.entries, holder)
 	}
+	return err
 }
 
 func (j *journal) at(holder string, id throttle.ID) (o operation, found bool) {

@@ -178,16 +178,10 @@ func TestUpdate_ReplyLostAsRedisDies_NotTakenAlone(t *testing.T) {
 	proxy := redistest.Proxy(t, server.Addr)
 	n := start(t, proxy.URL())
 	n.issue(t)
-	server.Pause()
-	issued := make(chan error)
-	go func() {
+	unavailable(t, asPaused(t, server, proxy, func() error {
 		_, err := n.codes.Issue(t.Context(), alice)
-		issued <- err
-	}()
-	sent := proxy.Sent("evalsha")
-	servertest.Eventually(t, "Redis to be asked", func() bool { return proxy.Sent("evalsha") > sent })
-	server.Kill()
-	unavailable(t, <-issued)
+		return err
+	}))
 	n.awaitAlone(t)
 	if s := n.State(); s.Journal != 0 {
 		t.Errorf("after a lost reply: %+v", s)

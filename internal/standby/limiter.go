@@ -107,12 +107,21 @@ func (l *Limiter) Peek(ctx context.Context, key string) (v throttle.Verdict, err
 // Release implements throttle.Limiter. Where Redis does not answer it is told later, of a counter
 // only if it certainly was not asked. Until then what was there is what this node knows.
 func (l *Limiter) Release(ctx context.Context, key string, a throttle.Admission) (released bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return false, throttle.Unavailable("release", err)
+	}
+	var unheard error // why it is not known whether Redis has released it
 	err = l.decide(ctx, "release", key, func() (err error) {
 		if released, err = l.shared.Release(ctx, key, a); err == nil {
 			l.unmirror(ctx, key, a)
+		} else if !undone(err) {
+			unheard = err
 		}
 		return err
 	}, func(ctx context.Context, m *master) error {
+		if unheard != nil && !l.exact {
+			return unheard
+		}
 		released, err = l.releaseAlone(ctx, m, key, a)
 		return err
 	})
@@ -138,8 +147,7 @@ func (l *Limiter) releaseAlone(ctx context.Context, m *master, key string, a thr
 	}
 	if !l.exact {
 		if o, found := l.journal.at(l.holder(key), a.ID); found {
-			l.journal.forget(ctx, l.holder(key), o)
-			return had, nil
+			return had, l.journal.forget(ctx, l.holder(key), o)
 		}
 		if !had {
 			return false, nil
@@ -230,16 +238,16 @@ func (l *Limiter) tell(ctx context.Context, key string, some []operation) error 
 			return err
 		}
 		l.told.Add(uint64(len(all)))
-		l.journal.forget(ctx, l.holder(key), records...)
+		_ = l.journal.forget(ctx, l.holder(key), records...)
 	}
 	for _, o := range releases {
-		if !l.exact {
-			l.journal.forget(ctx, l.holder(key), o)
+		if !l.exact && l.journal.forget(ctx, l.holder(key), o) != nil {
+			continue // the next start tells it
 		}
 		if _, err := l.shared.Release(ctx, key, o.a); err != nil {
 			return err
 		}
-		l.journal.forget(ctx, l.holder(key), o)
+		_ = l.journal.forget(ctx, l.holder(key), o)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/mailgate/mailgate/internal/redistest"
 	"github.com/mailgate/mailgate/servertest"
 	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 func TestTake_RedisKilled_GoesOnAloneAndTellsItAll(t *testing.T) {
@@ -202,6 +203,33 @@ func TestTell_CounterReleaseReplyLost_NotToldTwice(t *testing.T) {
 	n.actionsLeft(t, 2)
 }
 
+// asPaused makes a call to a Redis that is killed before it answers.
+func asPaused(t *testing.T, server *redistest.Server, proxy *redistest.FaultyProxy, call func() error) error {
+	t.Helper()
+	server.Pause()
+	answered, sent := make(chan error), proxy.Sent("evalsha")
+	go func() { answered <- call() }()
+	servertest.Eventually(t, "Redis to be asked", func() bool { return proxy.Sent("evalsha") > sent })
+	server.Kill()
+	return <-answered
+}
+
+// A counter's release that Redis may have carried out is not journalled as well.
+func TestRelease_CounterAsRedisDies_NotRepeatedAlone(t *testing.T) {
+	server := redistest.Alone(t)
+	proxy := redistest.Proxy(t, server.Addr)
+	n := start(t, proxy.URL())
+	a := n.takeAction(t)
+	unavailable(t, asPaused(t, server, proxy, func() error {
+		_, err := n.action.Release(t.Context(), "caller", a)
+		return err
+	}))
+	n.awaitAlone(t)
+	if s := n.State(); s.Journal != 0 {
+		t.Errorf("after a lost reply: %+v", s)
+	}
+}
+
 func TestReset_InOutage_Unavailable(t *testing.T) {
 	server := redistest.Alone(t)
 	n := start(t, server.URL())
@@ -281,5 +309,20 @@ func TestTake_CallerGone_NoOutage(t *testing.T) {
 	unavailable(t, err)
 	if n.State().Alone {
 		t.Error("one caller's deadline began an outage")
+	}
+}
+
+// A master that no call asks about for longer than its prober remembers is still away.
+func TestState_NoCallsInOutage_StaysAway(t *testing.T) {
+	if !throttletest.Long() {
+		t.Skip("takes 12 seconds; set MAILGATE_TEST_LONG to run it")
+	}
+	server := redistest.Alone(t)
+	n := start(t, server.URL())
+	server.Kill()
+	n.awaitAlone(t)
+	<-time.After(12 * time.Second)
+	if s := n.State(); !s.Alone || n.log.count("Redis is back") > 0 {
+		t.Errorf("without calls: %+v", s)
 	}
 }

@@ -142,7 +142,7 @@ func (p *part) settle(ctx context.Context, m *master, key string) error {
 		return fmt.Errorf("%w: %w", errNotAsked, err)
 	case err != nil: // Redis will never take it
 		p.o.Log.Error("an operation of this node alone is dropped", "what", p.name, "cause", err)
-		p.journal.forget(ctx, p.holder(key), some...)
+		_ = p.journal.forget(ctx, p.holder(key), some...)
 	}
 	return nil
 }

@@ -43,13 +43,13 @@ func TestKill_InOutage_JournalToldLater(t *testing.T) {
 		return true
 	})
 	n := open(t, dir, server.URL())
+	if s := n.State(); s.Journal < len(said) || !s.Degraded {
+		t.Errorf("after the restart: %+v", s)
+	}
 	for key, id := range said { // in the same outage it goes on where it was
 		if h, err := n.mailbox.History(t.Context(), key); err != nil || h.Find(id) < 0 {
 			t.Fatalf("the node has forgotten a send: %v, %v", h, err)
 		}
-	}
-	if s := n.State(); s.Journal < len(said) || !s.Degraded {
-		t.Errorf("after the restart: %+v", s)
 	}
 	server.Restart()
 	n.Start()

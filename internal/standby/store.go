@@ -105,7 +105,7 @@ func (st *store) tellMirrored(ctx context.Context, key string, some []operation)
 	if err := st.mirror(ctx, key, merged); err != nil {
 		return err
 	}
-	st.journal.forget(ctx, st.holder(key), some...)
+	_ = st.journal.forget(ctx, st.holder(key), some...)
 	return nil
 }
 
@@ -131,7 +131,7 @@ func (st *store) tellUnmirrored(ctx context.Context, key string, some []operatio
 	if _, err := st.tellValue(ctx, key, o.value); err != nil {
 		return err
 	}
-	st.journal.forget(ctx, st.holder(key), some...)
+	_ = st.journal.forget(ctx, st.holder(key), some...)
 	return nil
 }
 

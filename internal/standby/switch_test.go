@@ -97,9 +97,9 @@ func TestJournal_Full_RefusesAdmissionsBeforeReleases(t *testing.T) {
 			t.Errorf("kind %d: %v, want %v", c.o.kind, err, c.want)
 		}
 	}
-	j.forget(t.Context(), "mailbox\x00bob", last)
-	if n := j.size(); n != j.most {
-		t.Errorf("%d operations, want %d", n, j.most)
+	err := j.forget(t.Context(), "mailbox\x00bob", last)
+	if n := j.size(); err != nil || n != j.most {
+		t.Errorf("%d operations, want %d; %v", n, j.most, err)
 	}
 }
 
@@ -119,8 +119,37 @@ func TestJournal_Load_AsItWas(t *testing.T) {
 	if again.size() != 2 || fmt.Sprint(gotValue) != fmt.Sprint(o) || !found || gotRelease.a != a.a || gotRelease.kind != release {
 		t.Errorf("%d operations: %v and %v", again.size(), gotValue, gotRelease)
 	}
-	again.forget(t.Context(), "codes\x00a\x00b", gotValue)
+	if err := again.forget(t.Context(), "codes\x00a\x00b", gotValue); err != nil {
+		t.Error(err)
+	}
 	if value, err := again.table.Get(t.Context(), rowOf("codes\x00a\x00b", throttle.ID{})); err != nil || value != nil {
 		t.Errorf("on disk is still %q, %v", value, err)
+	}
+}
+
+func TestSweep_ExpiredOperations_AreDropped(t *testing.T) {
+	j := openJournal(t)
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"}) // is not asked
+	t.Cleanup(func() { _ = client.Close() })
+	store, err := cache.Open(cache.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	s, err := New(Options{Client: client, Store: store, Clock: NewClock()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.journal = j
+	now := s.o.Clock.Now()
+	for _, until := range []int64{now - 1, now, now + 60_000} {
+		o := operationOf(record)
+		o.until = until
+		if err := j.put(t.Context(), &master{}, "mailbox\x00alice", o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s.sweep(); j.size() != 1 {
+		t.Errorf("%d operations are left, want 1", j.size())
 	}
 }

@@ -109,7 +109,9 @@ func (s *Standby) sweep() {
 		lock := s.lock(holder)
 		lock.Lock()
 		old = slices.DeleteFunc(old, func(o operation) bool { newest, _ := s.journal.at(holder, o.a.ID); return newest.until != o.until })
-		s.journal.forget(s.work, holder, old...)
+		for some := range slices.Chunk(old, atOnce) {
+			_ = s.journal.forget(s.work, holder, some...)
+		}
 		lock.Unlock()
 	}
 }

@@ -1,10 +1,6 @@
 package rules
 
-import (
-	"slices"
-
-	"github.com/mailgate/mailgate/throttle"
-)
+import "github.com/mailgate/mailgate/throttle"
 
 // Decision is the answer of all rules together.
 type Decision struct {
@@ -15,8 +11,8 @@ type Decision struct {
 	Rule    string
 	By      By
 	Verdict throttle.Verdict
-	// Mailbox is the verdict of MailboxRule, whichever rule refuses. It has no tiers for
-	// an exempt mailbox.
+	// Mailbox is the verdict of MailboxRule, whichever rule refuses; a charge that is still
+	// to be released counts in it. It has no tiers for an exempt mailbox.
 	Mailbox throttle.Verdict
 	// Delay is how many milliseconds the admitted send has to be held back.
 	Delay int64
@@ -47,57 +43,49 @@ type Charge struct {
 	Admission throttle.Admission
 }
 
-// decide joins the verdicts of a round.
+// decide joins the verdicts of a round. The rule to wait for is, of a refusal, the one that
+// refuses longest and, of an admission, the one that the next send has to wait for.
 func decide(round []question) Decision {
-	shortenWaits(round)
-	d := Decision{Allowed: true}
-	for i := range round {
-		q := &round[i]
-		d.Degraded = d.Degraded || q.verdict.Degraded
-		if q.rule.Name == MailboxRule {
-			d.Mailbox = q.verdict
-		}
-		refusal := Refusal{q.rule.Name, q.verdict, q.err}
-		switch {
-		case q.rule.Shadow:
-			if q.err != nil || !q.verdict.Allowed {
-				d.Shadow = append(d.Shadow, refusal)
+	d := Decision{Allowed: !refused(round)}
+	if m := mailboxIn(round); m != nil {
+		d.Mailbox = m.verdict
+		for i := range round {
+			if round[i].resend {
+				round[i].waitAsFirst(forgottenIn(&m.verdict))
 			}
-		case !q.verdict.Allowed:
-			d.Allowed = false
-			d.Refusals = append(d.Refusals, refusal)
 		}
 	}
-	if !d.Allowed {
-		d.Shadow = slices.DeleteFunc(d.Shadow, func(r Refusal) bool { return r.Err == nil })
-	}
-	d.nameLongestWait(round)
-	return d
-}
-
-// nameLongestWait finds the rule to wait for: of a refusal the one that refuses longest, of
-// an admission the one that the next send has to wait for.
-func (d *Decision) nameLongestWait(round []question) {
-	d.Verdict = throttle.Verdict{Allowed: d.Allowed, Degraded: d.Degraded}
-	for i := range round {
-		d.Verdict.Now = max(d.Verdict.Now, round[i].verdict.Now)
-	}
-	d.Verdict.RetryAt = d.Verdict.Now
+	var now int64
 	for i := range round {
 		q := &round[i]
-		if q.rule.Shadow || q.verdict.Allowed != d.Allowed {
+		now = max(now, q.verdict.Now)
+		d.Degraded = d.Degraded || q.verdict.Degraded
+		if q.rule.Shadow {
+			if q.err != nil || d.Allowed && !q.verdict.Allowed {
+				d.Shadow = append(d.Shadow, Refusal{q.rule.Name, q.verdict, q.err})
+			}
 			continue
 		}
-		d.Delay = max(d.Delay, q.verdict.Delay) // 0 in a refusal
-		d.waitFor(q.rule, &q.verdict)
+		if !q.verdict.Allowed {
+			d.Refusals = append(d.Refusals, Refusal{Rule: q.rule.Name, Verdict: q.verdict})
+		}
+		if q.verdict.Allowed == d.Allowed {
+			d.Delay = max(d.Delay, q.verdict.Delay) // 0 in a refusal
+			d.waitFor(q.rule, &q.verdict)
+		}
 	}
+	if d.Rule == "" {
+		d.Verdict.Now, d.Verdict.RetryAt = now, now
+	}
+	d.Verdict.Allowed, d.Verdict.Degraded = d.Allowed, d.Degraded
+	return d
 }
 
 // waitFor names the rule if it makes the next send wait longer than the one named so far.
 func (d *Decision) waitFor(r *Rule, v *throttle.Verdict) {
-	if v.RetryAt-v.Now > d.Verdict.RetryAt-d.Verdict.Now {
+	if waitOf(v) > waitOf(&d.Verdict) {
 		d.Rule, d.By, d.Verdict = r.Name, r.By, *v
 	}
 	d.Degraded = d.Degraded || v.Degraded
-	d.Verdict.Degraded = d.Degraded
+	d.Verdict.Allowed, d.Verdict.Degraded = d.Allowed, d.Degraded
 }

@@ -2,7 +2,7 @@ package rules
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"slices"
 	"sync"
 
@@ -17,19 +17,17 @@ type question struct {
 	resend  bool             // it is the rule's limiter for resends
 	first   int64            // the wait of a first mail, where resend
 	verdict throttle.Verdict
-	before  throttle.Verdict // the answer before the rule was charged
+	err     error // there is no verdict
 	state   state
-	err     error // of a shadow rule, which stops nothing
 }
 
 // state is what a rule has been charged.
 type state int
 
 const (
-	free     state = iota // nothing
-	charged               // one send
-	mayBe                 // unknown: the call failed
-	released              // nothing any more
+	free    state = iota // nothing
+	charged              // one send
+	mayBe                // unknown: the call failed
 )
 
 // questions is a round of the rules that apply to the send, in the order of charging.
@@ -69,18 +67,17 @@ func (s *Set) stage(r *Rule) int {
 // peekAll asks a round without charging. A mailbox that has a mail on record is then asked
 // about as a resend.
 func (s *Set) peekAll(ctx context.Context, round []question) error {
-	if err := s.ask(round, func(q *question) error { return q.peek(ctx) }); err != nil {
+	if err := s.ask(round, func(q *question) { q.peek(ctx) }); err != nil {
 		return err
 	}
 	if !s.reserve || isFirstMail(round) {
 		return nil
 	}
 	asResend(round)
-	return s.ask(round, func(q *question) error {
-		if !q.resend {
-			return nil
+	return s.ask(round, func(q *question) {
+		if q.resend {
+			q.peek(ctx)
 		}
-		return q.peek(ctx)
 	})
 }
 
@@ -91,7 +88,7 @@ func (s *Set) charge(ctx context.Context, round []question, id throttle.ID) erro
 		for stage == stageCounters && now < len(round) && s.stage(round[now].rule) == stage {
 			now++
 		}
-		if err := s.ask(round[:now], func(q *question) error { return q.take(ctx, id) }); err != nil {
+		if err := s.ask(round[:now], func(q *question) { q.take(ctx, id) }); err != nil {
 			return err
 		}
 		if refused(round[:now]) {
@@ -106,22 +103,19 @@ func (s *Set) charge(ctx context.Context, round []question, id throttle.ID) erro
 }
 
 // giveBack releases what a round was charged that was refused after all, and returns what
-// is still to be released. A rule that was charged in vain answers as before its charge.
-// Where a queue refused, the queues that were not charged are asked again: the longest
+// is still to be released. The rules that did not refuse are asked again, without the
+// charge: the send that was faster may have used up their quota as well, and the longest
 // wait is told.
-func (s *Set) giveBack(ctx context.Context, round []question, id throttle.ID) []Charge {
-	all := charges(round, id)
-	failed, _ := s.Release(context.WithoutCancel(ctx), all)
-	for i := range round {
-		switch q := &round[i]; {
-		case q.state == charged:
-			q.verdict, q.state = q.before, released
-		case q.state == free && q.rule.Queues && q.verdict.Allowed:
+func (s *Set) giveBack(ctx context.Context, round []question, all []Charge) (failed []Charge) {
+	ctx = context.WithoutCancel(ctx)
+	failed, _ = s.Release(ctx, all)
+	s.each(len(round), func(i int) {
+		if q := &round[i]; q.verdict.Allowed {
 			if v, err := q.limiter.Peek(ctx, q.key); err == nil {
 				q.verdict = v
 			}
 		}
-	}
+	})
 	return failed
 }
 
@@ -143,41 +137,27 @@ func (s *Set) lookAhead(ctx context.Context, round []question, d *Decision) {
 	if !s.reserve || d.Mailbox.Sent == 0 {
 		return
 	}
-	var next []question
-	for i := range round {
-		if q := &round[i]; q.rule.Resends != nil && !q.rule.Shadow && !q.resend {
-			next = append(next, question{rule: q.rule, key: q.key, limiter: q.rule.Resends, first: waitOf(&q.verdict)})
-		}
-	}
-	_ = s.ask(next, func(q *question) error {
-		if v, err := q.limiter.Peek(ctx, q.key); err == nil {
-			q.verdict = v
-		}
-		return nil
-	})
+	next := slices.DeleteFunc(slices.Clone(round), func(q question) bool { return q.rule.Resends == nil || q.rule.Shadow || q.resend })
+	asResend(next)
+	_ = s.ask(next, func(q *question) { q.peek(ctx) })
 	for i := range next {
-		next[i].waitAsFirst(forgottenIn(&d.Mailbox))
-		d.waitFor(next[i].rule, &next[i].verdict)
+		if q := &next[i]; q.err == nil {
+			q.waitAsFirst(forgottenIn(&d.Mailbox))
+			d.waitFor(q.rule, &q.verdict)
+		}
 	}
 }
 
-// ask asks all of a round, at once where the limiters are remote, and names the rule that
-// failed. The error of a shadow rule is kept to be reported and stops nothing.
-func (s *Set) ask(round []question, do func(*question) error) (first error) {
-	errs := make([]error, len(round))
-	s.each(len(round), func(i int) { errs[i] = do(&round[i]) })
+// ask asks all of a round, at once where the limiters are remote. The error of a shadow
+// rule stops nothing.
+func (s *Set) ask(round []question, do func(*question)) error {
+	s.each(len(round), func(i int) { do(&round[i]) })
 	for i := range round {
-		q := &round[i]
-		switch {
-		case errs[i] == nil:
-			q.err = nil
-		case q.rule.Shadow:
-			q.err = fmt.Errorf("rule %s: %w", q.rule.Name, errs[i])
-		case first == nil:
-			first = fmt.Errorf("rule %s: %w", q.rule.Name, errs[i])
+		if q := &round[i]; q.err != nil && !q.rule.Shadow {
+			return q.err
 		}
 	}
-	return first
+	return nil
 }
 
 // each calls do with 0 to n-1, at once where the limiters are remote.
@@ -195,22 +175,22 @@ func (s *Set) each(n int, do func(int)) {
 	all.Wait()
 }
 
-func (q *question) peek(ctx context.Context) (err error) {
-	q.verdict, err = q.limiter.Peek(ctx, q.key)
-	q.before = q.verdict
-	return err
+func (q *question) peek(ctx context.Context) {
+	v, err := q.limiter.Peek(ctx, q.key)
+	q.verdict, q.err = v, q.rule.wrap(err)
 }
 
 // take charges the rule. A shadow rule that refuses is not charged.
-func (q *question) take(ctx context.Context, id throttle.ID) (err error) {
-	q.verdict, err = q.limiter.Take(ctx, q.key, id)
+func (q *question) take(ctx context.Context, id throttle.ID) {
+	v, err := q.limiter.Take(ctx, q.key, id)
+	q.verdict, q.err = v, q.rule.wrap(err)
 	switch {
+	case errors.Is(err, throttle.ErrUnchanged):
 	case err != nil:
 		q.state = mayBe
-	case q.verdict.Allowed:
+	case v.Allowed:
 		q.state = charged
 	}
-	return err
 }
 
 // refused reports whether a rule that is not a shadow refuses.
@@ -218,19 +198,21 @@ func refused(round []question) bool {
 	return slices.ContainsFunc(round, func(q question) bool { return !q.rule.Shadow && !q.verdict.Allowed })
 }
 
+// mailboxIn is the mailbox rule in a round, nil where it does not apply or failed.
+func mailboxIn(round []question) *question {
+	for i := range round {
+		if q := &round[i]; q.rule.Name == MailboxRule && q.err == nil {
+			return q
+		}
+	}
+	return nil
+}
+
 // isFirstMail reports whether the mailbox rule has nothing on record but this send. Where it
 // does not apply or failed, this is unknown, and quota for first mails is not for it.
 func isFirstMail(round []question) bool {
-	for i := range round {
-		if q := &round[i]; q.rule.Name == MailboxRule && q.err == nil {
-			own := 0
-			if q.state == charged {
-				own = 1
-			}
-			return q.verdict.Sent == own
-		}
-	}
-	return false
+	m := mailboxIn(round)
+	return m != nil && (m.verdict.Sent == 0 || m.verdict.Sent == 1 && m.state == charged)
 }
 
 // asResend lets rules that keep quota for first mails decide as about a resend.
@@ -242,25 +224,11 @@ func asResend(round []question) {
 	}
 }
 
-// shortenWaits lets a resend wait no longer than until its mailbox is forgotten: from then
-// on it is a first mail, and waits as one.
-func shortenWaits(round []question) {
-	for i := range round {
-		if m := &round[i]; m.rule.Name == MailboxRule && m.err == nil && len(m.verdict.Tiers) > 0 {
-			for j := range round {
-				if q := &round[j]; q.resend {
-					q.waitAsFirst(forgottenIn(&m.verdict))
-				}
-			}
-		}
-	}
-}
-
 // waitAsFirst shortens the wait of a resend whose mailbox is forgotten in so many
-// milliseconds.
+// milliseconds: from then on it is a first mail, and waits as one.
 func (q *question) waitAsFirst(forgotten int64) {
 	v := &q.verdict
-	if wait := max(1, forgotten, q.first); v.Wait > 0 && waitOf(v) > wait {
+	if wait := max(1, forgotten, q.first); waitOf(v) > wait {
 		v.Wait, v.RetryAt = wait, v.Now+wait
 	}
 }

@@ -102,11 +102,11 @@ func (s *Set) CountsBy(by By, send Send) bool {
 
 // Take asks every rule that applies, and charges them if none objects.
 //
-// An id that an exact limiter has on record is charged there once, so an attempt that takes
-// over from a crashed one uses its id; counters are charged for each Take. With an error the
-// Decision has nothing but the Charges that are still to be released.
+// The id is a new one: a Take that is repeated may be refused because of the first, so the
+// charges of the first are released before. With an error the Decision has nothing but the
+// Charges that are still to be released.
 func (s *Set) Take(ctx context.Context, send Send, id throttle.ID) (Decision, error) {
-	if err := checkMailbox("take", send); err != nil {
+	if err := s.check("take", send.Mailbox); err != nil {
 		return Decision{}, err
 	}
 	round := s.questions(send)
@@ -118,24 +118,25 @@ func (s *Set) Take(ctx context.Context, send Send, id throttle.ID) (Decision, er
 			return d, nil
 		}
 	}
-	if err := s.charge(ctx, round, id); err != nil {
-		return Decision{Charges: charges(round, id)}, err
+	err := s.charge(ctx, round, id)
+	all := charges(round, id)
+	if err != nil {
+		return Decision{Charges: all}, err
 	}
 	if refused(round) {
-		left := s.giveBack(ctx, round, id)
-		d := decide(round)
-		d.Charges = left
-		return d, nil
+		all = s.giveBack(ctx, round, all)
 	}
 	d := decide(round)
-	d.Charges = charges(round, id)
-	s.lookAhead(ctx, round, &d)
+	d.Charges = all
+	if d.Allowed {
+		s.lookAhead(ctx, round, &d)
+	}
 	return d, nil
 }
 
 // Peek reports what Take would answer, and charges nothing.
 func (s *Set) Peek(ctx context.Context, send Send) (Decision, error) {
-	if err := checkMailbox("peek", send); err != nil {
+	if err := s.check("peek", send.Mailbox); err != nil {
 		return Decision{}, err
 	}
 	round := s.questions(send)
@@ -152,15 +153,13 @@ func (s *Set) Release(ctx context.Context, all []Charge) (failed []Charge, err e
 	errs := make([]error, len(all))
 	s.each(len(all), func(i int) {
 		if r, found := s.Rule(all[i].Rule); found {
-			_, errs[i] = r.Limiter.Release(ctx, all[i].Key, all[i].Admission)
+			_, failure := r.Limiter.Release(ctx, all[i].Key, all[i].Admission)
+			errs[i] = r.wrap(failure)
 		}
 	})
 	for i, c := range all {
-		if errs[i] == nil {
-			continue
-		}
-		err = errors.Join(err, fmt.Errorf("rule %s: %w", c.Rule, errs[i]))
-		if r, _ := s.Rule(c.Rule); r.Exact {
+		err = errors.Join(err, errs[i])
+		if r, _ := s.Rule(c.Rule); errs[i] != nil && r.Exact {
 			failed = append(failed, c)
 		}
 	}
@@ -181,17 +180,15 @@ func (s *Set) ExactCharges(send Send, id throttle.ID) (all []Charge) {
 // Reset forgets the mailbox in every rule that counts by it, also where another fails, and
 // reports how many sends MailboxRule forgot.
 func (s *Set) Reset(ctx context.Context, mailbox string) (cleared int, err error) {
-	if err := checkMailbox("reset", Send{Mailbox: mailbox}); err != nil {
+	if err := s.check("reset", mailbox); err != nil {
 		return 0, err
 	}
 	for _, r := range s.rules {
 		if r.By != ByMailbox {
 			continue
 		}
-		n, failed := r.Limiter.Reset(ctx, mailbox)
-		if failed != nil {
-			err = errors.Join(err, fmt.Errorf("rule %s: %w", r.Name, failed))
-		}
+		n, failure := r.Limiter.Reset(ctx, mailbox)
+		err = errors.Join(err, r.wrap(failure))
 		if r.Name == MailboxRule {
 			cleared = n
 		}
@@ -207,8 +204,21 @@ func (r *Rule) keyOf(send Send) string {
 	return r.By.Key(send)
 }
 
-func checkMailbox(doing string, send Send) error {
-	if err := throttle.CheckKey(send.Mailbox); err != nil {
+// wrap names the rule in its error.
+func (r *Rule) wrap(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("rule %s: %w", r.Name, err)
+}
+
+// check refuses a send without a mailbox, which MailboxRule could not count, and a Set that
+// New did not make, which would admit everything.
+func (s *Set) check(doing, mailbox string) error {
+	if s == nil || s.mailbox == nil {
+		return fmt.Errorf("%s: the Set has no rules", doing)
+	}
+	if err := throttle.CheckKey(mailbox); err != nil {
 		return fmt.Errorf("%s: the mailbox: %w", doing, err)
 	}
 	return nil

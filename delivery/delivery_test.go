@@ -1,0 +1,354 @@
+package delivery
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/idempotency"
+	"github.com/mailgate/mailgate/internal/keyed"
+	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/mailgate/mailgate/mailer/message"
+	"github.com/mailgate/mailgate/mailer/relay"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/local"
+	"github.com/mailgate/mailgate/throttle/rules"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+func TestMove_EachTransition_IsAllowedOrPanics(t *testing.T) {
+	allowed := map[[2]state]bool{
+		{begun, charged}: true, {begun, freed}: true,
+		{charged, handedOver}: true, {charged, answered}: true, {charged, freed}: true,
+		{handedOver, answered}: true, {handedOver, freed}: true,
+	}
+	for from := begun; from <= freed; from++ {
+		for to := begun; to <= freed; to++ {
+			a := &Attempt{state: from}
+			moved := func() (moved bool) {
+				defer func() { moved = recover() == nil }()
+				a.move(to)
+				return
+			}()
+			if moved != allowed[[2]state{from, to}] || moved && (a.state != to || a.from != from) {
+				t.Errorf("%d to %d: %t", from, to, moved)
+			}
+		}
+	}
+}
+
+// bench is a service whose store, relay and clock a test has in hand.
+type bench struct {
+	*Service
+	t       *testing.T
+	log     *bytes.Buffer
+	refunds *prometheus.CounterVec
+	store   *cache.Store
+	now     atomic.Int64
+	keys    *idempotency.Requests
+	relay   fakeRelay
+}
+
+const lease = 30_000
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	b := &bench{t: t, log: new(bytes.Buffer), refunds: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "refunds"}, []string{"result"})}
+	b.now.Store(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).UnixMilli())
+	b.store = must(cache.Open(cache.Options{Now: b.now.Load}))(t)
+	b.keys = must(idempotency.New(idempotency.Options{Store: keyed.Local(b.store.Table("requests"), b.now.Load), Lease: lease}))(t)
+	b.Service = must(New(Options{
+		Relay: &b.relay, Requests: b.keys, StoreTimeout: 2 * time.Second, Now: b.now.Load,
+		Log: slog.New(slog.NewTextHandler(b.log, nil)),
+		Metrics: Metrics{
+			Decisions: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "decisions"}),
+			Relays:    prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "relays"}, []string{"outcome"}),
+			Refunds:   b.refunds,
+		},
+	}))(t)
+	return b
+}
+
+func (b *bench) count(result string) int {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(b.refunds)
+	for _, family := range must(registry.Gather())(b.t) {
+		for _, m := range family.GetMetric() {
+			if m.GetLabel()[0].GetValue() == result {
+				return int(m.GetCounter().GetValue())
+			}
+		}
+	}
+	return 0
+}
+
+// fakeRelay ends in ways that no real relay does on demand.
+type fakeRelay struct {
+	begin, commit error
+	aborted       int
+	committed     int
+}
+
+func (f *fakeRelay) Begin(context.Context, address.Address, address.Address) (Transaction, error) {
+	if f.begin != nil {
+		return nil, f.begin
+	}
+	return f, nil
+}
+
+func (f *fakeRelay) Commit(context.Context, []byte) (relay.Receipt, error) {
+	f.committed++
+	return relay.Receipt{}, f.commit
+}
+
+func (f *fakeRelay) Abort() { f.aborted++ }
+
+// limiters are an exact limit for the mailbox and for the caller, and a counter for all.
+type limiters struct{ mailbox, caller, all *local.Limiter }
+
+func (b *bench) send() (Send, limiters) {
+	b.t.Helper()
+	exact := must(throttle.ParsePolicy("day=9/24h"))(b.t)
+	counter := must(throttle.NewFixedWindow(throttle.Tier{Name: "day", Limit: 9, Window: 24 * time.Hour}))(b.t)
+	l := limiters{
+		local.New(b.store.Table("mailbox"), exact, b.now.Load), local.New(b.store.Table("caller"), exact, b.now.Load),
+		local.New(b.store.Table("all"), counter, b.now.Load),
+	}
+	set := must(rules.New(rules.Options{},
+		rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: l.mailbox, Exact: true},
+		rules.Rule{Name: "caller", By: rules.ByAPIKey, Limiter: l.caller, Exact: true},
+		rules.Rule{Name: "all", By: rules.ByAll, Limiter: l.all},
+	))(b.t)
+	from := must(message.ParseSender("Acme <no-reply@acme.example>"))(b.t)
+	to := must(address.Parse("alice@example.com", address.Identity{}))(b.t)
+	return Send{
+		Rules: set, Composer: must(message.NewComposer(from, must(message.LoadTemplates(nil, "en"))(b.t)))(b.t),
+		Mail:   message.Request{To: to},
+		Traits: rules.Send{Mailbox: to.Key(), Domain: to.Domain(), Caller: "shop"},
+	}, l
+}
+
+// used is how many sends each of them has counted.
+func (l limiters) used(t *testing.T) string {
+	t.Helper()
+	left := func(l *local.Limiter, key string) int { return 9 - must(l.Peek(t.Context(), key))(t).Remaining() }
+	return fmt.Sprint(left(l.mailbox, "alice@example.com"), left(l.caller, "shop"), left(l.all, "all"))
+}
+
+var key = idempotency.Name{Caller: "shop", Key: "k"}
+
+// What came of a mail decides what stays charged, whether the key is free, and whether the
+// answer is kept.
+func TestSend_EachOutcome_ChargesAndFrees(t *testing.T) {
+	failed := func(o relay.Outcome) error { return &relay.Error{Outcome: o} }
+	for name, tt := range map[string]struct {
+		relay fakeRelay
+		kind  Kind
+		used  string
+		keeps bool
+	}{
+		"accepted":              {fakeRelay{}, "", "1 1 1", true},
+		"rejected at RCPT":      {fakeRelay{begin: failed(relay.Rejected)}, Rejected, "1 1 1", true},
+		"rejected at the end":   {fakeRelay{commit: failed(relay.Rejected)}, Rejected, "1 1 1", true},
+		"no relay":              {fakeRelay{begin: failed(relay.Unavailable)}, Unavailable, "0 0 0", false},
+		"4xx at the end":        {fakeRelay{commit: failed(relay.Unavailable)}, Unavailable, "0 0 0", false},
+		"too many wait":         {fakeRelay{begin: failed(relay.Busy)}, Busy, "0 0 0", false},
+		"no answer":             {fakeRelay{commit: failed(relay.Unknown)}, Unknown, "1 1 1", true},
+		"not to be sent":        {fakeRelay{commit: relay.ErrUnsendable}, Failed, "0 0 0", false},
+		"an unknown error":      {fakeRelay{commit: errors.New("?")}, Failed, "1 1 1", true},
+		"an unknown one before": {fakeRelay{begin: errors.New("?")}, Failed, "0 0 0", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.relay = tt.relay
+			q, l := b.send()
+			attempt, _, err := b.Begin(t.Context(), "r", key, idempotency.Fingerprint{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = attempt.Send(t.Context(), q)
+			if kind := kindOf(err); kind != tt.kind || attempt.Answered() != tt.keeps || l.used(t) != tt.used {
+				t.Errorf("%q, keeps %t, used %s", kind, attempt.Answered(), l.used(t))
+			}
+			attempt.Finish(t.Context(), idempotency.Answer{Status: 200, Body: []byte("first")})
+			next, replay, err := b.Begin(t.Context(), "r", key, idempotency.Fingerprint{})
+			if tt.keeps && (replay == nil || string(replay.Body) != "first") || !tt.keeps && (next == nil || err != nil) {
+				t.Errorf("a retry is answered %v, %v, %v", next, replay, err)
+			}
+		})
+	}
+}
+
+func kindOf(err error) Kind {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Kind
+	}
+	return ""
+}
+
+// An attempt that takes over from a killed one gives back what that was charged by every exact
+// rule; a counter is charged twice.
+func TestSend_AfterAKilledAttempt_ChargesExactRulesOnce(t *testing.T) {
+	b := newBench(t)
+	q, l := b.send()
+	killed := must(b.keys.Begin(t.Context(), key, idempotency.Fingerprint{}))(t)
+	must(q.Rules.Take(t.Context(), q.Traits, killed.Lease.AdmissionID()))(t)
+	b.now.Add(lease)
+	attempt, _, err := b.Begin(t.Context(), "r", key, idempotency.Fingerprint{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := attempt.Send(t.Context(), q); err != nil || l.used(t) != "1 1 2" {
+		t.Errorf("%v, used %s", err, l.used(t))
+	}
+}
+
+// An attempt that wakes after its lease sends nothing and gives back its own charge only.
+func TestSend_LeaseEnded_SendsNothing(t *testing.T) {
+	b := newBench(t)
+	q, l := b.send()
+	late, _, _ := b.Begin(t.Context(), "r", key, idempotency.Fingerprint{})
+	b.now.Add(lease)
+	next, _, _ := b.Begin(t.Context(), "r", key, idempotency.Fingerprint{})
+	if _, err := next.Send(t.Context(), q); err != nil {
+		t.Fatal(err)
+	}
+	_, err := late.Send(t.Context(), q)
+	if kindOf(err) != Unknown || late.Answered() || b.relay.committed != 1 || b.relay.aborted != 1 || l.used(t) != "1 1 1" {
+		t.Errorf("%v, answered %t, %d sent, %d aborted, used %s", err, late.Answered(), b.relay.committed, b.relay.aborted, l.used(t))
+	}
+}
+
+var errAway = errors.New("the store is away")
+
+// later does a refund in the background.
+func (b *bench) later(release func(context.Context) error) {
+	b.Service.refunds.later(&refund{id: throttle.NewID(), release: release})
+}
+
+// What fails is tried again for a minute, and holds up no other.
+func TestRefund_StoreFails_IsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		var tries atomic.Int32
+		b.later(func(context.Context) error { return errAway })
+		b.later(func(ctx context.Context) error { return hang(ctx) })
+		b.later(func(context.Context) error {
+			if tries.Add(1) < 3 {
+				return errAway
+			}
+			return nil
+		})
+		time.Sleep(5 * time.Second) // of the test's own clock
+		synctest.Wait()
+		if b.count(RefundDone) != 1 || b.count(RefundGivenUp) != 0 || tries.Load() != 3 {
+			t.Errorf("%d done, %d given up, %d tries", b.count(RefundDone), b.count(RefundGivenUp), tries.Load())
+		}
+		time.Sleep(refundLife)
+		synctest.Wait()
+		if b.count(RefundGivenUp) != 2 || strings.Count(b.log.String(), "could not be given back") != 2 {
+			t.Errorf("%d given up, the log says\n%s", b.count(RefundGivenUp), b.log)
+		}
+		b.store.Close()
+	})
+}
+
+// A request whose time is up gives back what it was charged before it is answered.
+func TestRefund_RequestIsOver_IsTried(t *testing.T) {
+	b := newBench(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	b.Service.refunds.now(ctx, &refund{release: func(ctx context.Context) error { return ctx.Err() }})
+	if b.count(RefundDone) != 1 {
+		t.Error("it was not tried")
+	}
+}
+
+// The queue is bounded, and the end does not wait for a store that hangs: each is tried once
+// more, and the log tells of all.
+func TestRefund_StoreHangs_EndsInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		var tries atomic.Int32
+		for range maxRefunds + 1 {
+			b.later(func(ctx context.Context) error {
+				tries.Add(1)
+				return hang(ctx)
+			})
+		}
+		synctest.Wait()
+		if b.count(RefundGivenUp) != 1 {
+			t.Errorf("%d given up beyond the bound", b.count(RefundGivenUp))
+		}
+		began := time.Now()
+		b.Close(t.Context())
+		if took := time.Since(began); took > refundEnd {
+			t.Errorf("it took %v", took)
+		}
+		if n := strings.Count(b.log.String(), "could not be given back"); n != maxRefunds+1 || tries.Load() != 2*maxRefunds {
+			t.Errorf("%d in the log after %d tries", n, tries.Load())
+		}
+		b.later(func(context.Context) error { return nil })
+		if b.count(RefundGivenUp) != maxRefunds+2 {
+			t.Error("one after the end is not given up")
+		}
+		b.store.Close()
+	})
+}
+
+func hang(ctx context.Context) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// An answer whose key another attempt has is given up at once.
+func TestFinish_LeaseIsAnothers_IsGivenUp(t *testing.T) {
+	b := newBench(t)
+	b.relay.begin = &relay.Error{Outcome: relay.Rejected}
+	q, _ := b.send()
+	first, _, _ := b.Begin(t.Context(), "the first", key, idempotency.Fingerprint{})
+	_, _ = first.Send(t.Context(), q)
+	b.now.Add(lease)
+	if next, _, err := b.Begin(t.Context(), "r", key, idempotency.Fingerprint{}); next == nil || err != nil {
+		t.Fatal(err)
+	}
+	first.Finish(t.Context(), idempotency.Answer{Status: 422})
+	b.Close(t.Context())
+	if said := b.log.String(); strings.Count(said, "tried anew") != 1 || !strings.Contains(said, `request_id="the first"`) {
+		t.Errorf("the log says\n%s", said)
+	}
+}
+
+// A failed take of tiers is given back by its id; a counter's is not, as it knows none.
+func TestGiveBack_OnlyWhatIsKnownByID(t *testing.T) {
+	b := newBench(t)
+	_, l := b.send()
+	id := throttle.NewID()
+	for _, limiter := range []*local.Limiter{l.mailbox, l.all} {
+		must(limiter.Take(t.Context(), "s", id))(t)
+		b.GiveBack(limiter, "s", id, slog.String("subject", "a hash"))
+	}
+	b.Close(t.Context())
+	exact, counted := must(l.mailbox.Peek(t.Context(), "s"))(t), must(l.all.Peek(t.Context(), "s"))(t)
+	if exact.Remaining() != 9 || counted.Remaining() != 8 {
+		t.Errorf("%d and %d remain", exact.Remaining(), counted.Remaining())
+	}
+}
+
+func must[T any](value T, err error) func(*testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+}

@@ -1,0 +1,207 @@
+package rules_test
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/local"
+	"github.com/mailgate/mailgate/throttle/rules"
+	"github.com/mailgate/mailgate/throttle/throttletest"
+)
+
+const start = int64(20_833 * 86_400_000) // the beginning of a day
+
+var (
+	ctx       = context.Background()
+	both      = []bool{false, true} // rules that are asked one after the other, and at once
+	errFailed = errors.New("failed")
+)
+
+func to(mailbox string) rules.Send {
+	_, domain, _ := strings.Cut(mailbox, "@")
+	return rules.Send{Mailbox: mailbox, Domain: domain, Client: netip.MustParseAddr("192.0.2.1"), Caller: "web", Template: "code"}
+}
+
+// rig makes rules over one store in memory and one clock.
+type rig struct {
+	testing.TB
+	clock atomic.Int64
+	store *cache.Store
+}
+
+func newRig(t testing.TB) *rig {
+	r := &rig{TB: t}
+	r.clock.Store(start)
+	store, err := cache.Open(cache.Options{Now: r.clock.Load})
+	r.must(err)
+	r.store = store
+	t.Cleanup(func() { _ = store.Close() })
+	return r
+}
+
+func (r *rig) must(err error) {
+	if err != nil {
+		r.Helper()
+		r.Fatal(err)
+	}
+}
+
+func (r *rig) exact(name string, by rules.By, tiers string) rules.Rule {
+	policy := throttletest.Policy(r, tiers)
+	return rules.Rule{Name: name, By: by, Limiter: local.New(r.store.Table(name), policy, r.clock.Load), Exact: true}
+}
+
+func (r *rig) mailbox(tiers string) rules.Rule {
+	return r.exact(rules.MailboxRule, rules.ByMailbox, tiers)
+}
+
+// quota is a rule of so many sends a day, of which so many can be resends.
+func (r *rig) quota(name string, limit, resends int) rules.Rule {
+	counter := func(limit int) throttle.Limiter {
+		w, err := throttle.NewFixedWindow(throttle.Tier{Name: "day", Limit: limit, Window: 24 * time.Hour})
+		r.must(err)
+		return local.New(r.store.Table(name), w, r.clock.Load)
+	}
+	return rules.Rule{Name: name, By: rules.ByAll, Limiter: counter(limit), Resends: counter(resends)}
+}
+
+// queue is a rule that lets so many sends leave in a second and holds so many back.
+func (r *rig) queue(name string, by rules.By, limit, waiting int) rules.Rule {
+	b, err := throttle.NewLeakyBucket(throttle.Tier{Name: "second", Limit: limit, Window: time.Second}, waiting)
+	r.must(err)
+	return rules.Rule{Name: name, By: by, Limiter: local.New(r.store.Table(name), b, r.clock.Load), Queues: true}
+}
+
+func (r *rig) set(remote bool, all ...rules.Rule) *rules.Set {
+	set, err := rules.New(rules.Options{Remote: remote}, all...)
+	r.must(err)
+	return set
+}
+
+// take and peek may be called by many at once, so they do not end the test.
+func take(t testing.TB, set *rules.Set, send rules.Send) rules.Decision {
+	return answered(t)(set.Take(ctx, send, throttle.NewID()))
+}
+
+func peek(t testing.TB, set *rules.Set, send rules.Send) rules.Decision {
+	return answered(t)(set.Peek(ctx, send))
+}
+
+func answered(t testing.TB) func(rules.Decision, error) rules.Decision {
+	return func(d rules.Decision, err error) rules.Decision {
+		if err != nil {
+			t.Error(err)
+		}
+		return d
+	}
+}
+
+// takeAtOnce counts how many of so many simultaneous sends are admitted.
+func takeAtOnce(t testing.TB, set *rules.Set, many int, mailboxes ...string) int {
+	var admitted atomic.Int64
+	var all sync.WaitGroup
+	for i := range many {
+		all.Go(func() {
+			if take(t, set, to(mailboxes[i%len(mailboxes)])).Allowed {
+				admitted.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	return int(admitted.Load())
+}
+
+// left is how many sends a rule still admits, past its faults.
+func (r *rig) left(rule rules.Rule, key string) int {
+	if f, ok := rule.Limiter.(*faulty); ok {
+		rule.Limiter = f.Historian
+	}
+	v, err := rule.Limiter.Peek(ctx, key)
+	r.must(err)
+	return v.Remaining()
+}
+
+// faulty is a limiter with injected faults. Its hook is told before each call, and after a
+// call was made ("peeked", "taken"); its error replaces the answer.
+type faulty struct {
+	throttle.Historian
+	hook     func(event, key string) error
+	degraded bool
+}
+
+func fault(l *throttle.Limiter, hook func(event, key string) error) *faulty {
+	f := &faulty{Historian: (*l).(throttle.Historian), hook: hook}
+	*l = f
+	return f
+}
+
+func (f *faulty) Peek(ctx context.Context, key string) (v throttle.Verdict, err error) {
+	if err = f.hook("peek", key); err == nil {
+		v, err = f.Historian.Peek(ctx, key)
+		v.Degraded, err = f.degraded, errors.Join(err, f.hook("peeked", key))
+	}
+	return v, err
+}
+
+func (f *faulty) Take(ctx context.Context, key string, id throttle.ID) (v throttle.Verdict, err error) {
+	if err = f.hook("take", key); err == nil {
+		v, err = f.Historian.Take(ctx, key, id)
+		v.Degraded, err = f.degraded, errors.Join(err, f.hook("taken", key))
+	}
+	return v, err
+}
+
+func (f *faulty) Release(ctx context.Context, key string, a throttle.Admission) (bool, error) {
+	if err := f.hook("release", key); err != nil {
+		return false, err
+	}
+	return f.Historian.Release(ctx, key, a)
+}
+
+// fails fails at these events.
+func fails(events ...string) func(event, key string) error {
+	return func(event, _ string) error {
+		if slices.Contains(events, event) {
+			return errFailed
+		}
+		return nil
+	}
+}
+
+// contest lets another send be faster: it is charged right after each Peek and, where it is
+// brief, given back right after a Take.
+func contest(l *throttle.Limiter, brief bool) {
+	f, other := fault(l, nil), throttle.Admission{ID: throttle.NewID(), At: start}
+	f.hook = func(event, key string) (err error) {
+		if event == "peeked" {
+			_, err = f.Historian.Take(ctx, key, other.ID)
+		} else if event == "taken" && brief {
+			_, err = f.Historian.Release(ctx, key, other)
+		}
+		return err
+	}
+}
+
+// meet holds these events until as many have come.
+func meet(many int, events ...string) func(event, key string) error {
+	all := make([]sync.WaitGroup, len(events))
+	for i := range all {
+		all[i].Add(many)
+	}
+	return func(event, _ string) error {
+		if i := slices.Index(events, event); i >= 0 {
+			all[i].Done()
+			all[i].Wait()
+		}
+		return nil
+	}
+}
