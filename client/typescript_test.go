@@ -15,25 +15,16 @@ import (
 	"testing"
 	"time"
 
+	needs "github.com/mailgate/mailgate/internal/need"
 	"github.com/mailgate/mailgate/mailer/sandbox"
 )
 
 // The client in TypeScript is built and checked here, and its own tests are run.
 
-// program finds one that these tests need.
-func program(t testing.TB, name string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		t.Fatalf("these tests need the program %s, which is not here: run .ci/needs, which make test does (%v)", name, err)
-	}
-	return path
-}
-
 // run runs a program and fails the test with what it wrote unless it succeeds.
 func run(t testing.TB, dir string, environ []string, name string, args ...string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), program(t, name), args...)
+	cmd := exec.CommandContext(t.Context(), needs.Program(t, name), args...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), environ...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)

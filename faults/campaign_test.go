@@ -11,12 +11,14 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 var (
 	onlyKind = flag.String("kind", "", "run this kind of fault alone; a trailing * stands for all that begin so")
 	onlySeed = flag.Uint64("seed", 0, "make the run with this seed alone")
-	seeds    = flag.Int("seeds", 4, "how many runs of each kind")
+	seeds    = flag.Int("seeds", 0, "how many runs of each kind; 4, if -kind is given or MAILGATE_TEST_LONG is set")
 	inFull   = flag.Bool("full", false, "long runs with a heavy load")
 	atOnce   = flag.Int("at-once", 8, "how many runs at once")
 )
@@ -110,8 +112,8 @@ func chosen(name string) bool {
 
 // TestCampaign runs every kind of fault, with several seeds each.
 func TestCampaign(t *testing.T) {
-	if testing.Short() {
-		t.Skip("make campaign has it")
+	if *seeds == 0 && *onlyKind == "" && !throttletest.Long() {
+		t.Skip("make test runs it, with -seeds")
 	}
 	began := time.Now()
 	if _, err := mailgate(); err != nil {
@@ -133,7 +135,7 @@ func TestCampaign(t *testing.T) {
 		if !chosen(k.name) {
 			continue
 		}
-		size, seeds := size, uint64(*seeds)
+		size, seeds := size, uint64(cmp.Or(*seeds, 4))
 		if k.solo {
 			size = short
 			if *inFull {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 // Every text that is refused for how it is written, and the whole sentence that says
@@ -126,10 +127,7 @@ func TestTier_EveryWindow_ReadsAsWritten(t *testing.T) {
 // A hostile text costs no more than a few looks at it and one copy, and its sentence
 // stays short.
 func TestParsePolicy_LongText_CostsLittle(t *testing.T) {
-	length := 10 << 20
-	if testing.Short() {
-		length = 1 << 20
-	}
+	length := throttletest.Length(1<<20, 10<<20)
 	for name, unit := range map[string]string{
 		"commas": ",", "names": "a", "tiers": "a=1/1s,", "limits": "9", "bad bytes": "\xff", "spaces": " ", "equals": "=", "hours": "1h",
 	} {

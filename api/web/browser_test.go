@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"fmt"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +19,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
+	"github.com/mailgate/mailgate/internal/need"
 	"github.com/mailgate/mailgate/servertest"
 )
 
@@ -36,10 +36,7 @@ var timeMachine string
 // others.
 func openBrowser(t *testing.T, ways ...chromedp.ExecAllocatorOption) context.Context {
 	t.Helper()
-	program, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Fatalf("these tests drive the program chromium, which is not here: run .ci/needs, which make test does (%v)", err)
-	}
+	program := need.Program(t, "chromium")
 	options := slices.Concat(chromedp.DefaultExecAllocatorOptions[:], ways, []chromedp.ExecAllocatorOption{chromedp.ExecPath(program)})
 	if os.Getuid() == 0 {
 		options = append(options, chromedp.NoSandbox) // Chromium's own refuses to work for root

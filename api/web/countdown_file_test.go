@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/mailgate/mailgate/internal/need"
 )
 
 // On a server that renders, the module loads and does nothing. A worker has no elements
@@ -48,10 +50,7 @@ var typesFile string
 
 // A page that is typed, by a compiler as strict as it can be, gets from the types what it needs.
 func TestPagesThatAreTyped(t *testing.T) {
-	compiler, err := exec.LookPath("tsc")
-	if err != nil {
-		t.Fatalf("this test needs the program tsc, which is not here: run .ci/needs, which make test does (%v)", err)
-	}
+	compiler := need.Program(t, "tsc")
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "mailgate-countdown.d.ts"), []byte(typesFile), 0o600); err != nil {
 		t.Fatal(err)

@@ -11,6 +11,8 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
+
+	"github.com/mailgate/mailgate/internal/need"
 )
 
 // A look is a way to look at a page.
@@ -35,7 +37,7 @@ func axe(t *testing.T) string {
 	t.Helper()
 	found, err := filepath.Glob("../../bin/axe-core-*/axe.min.js")
 	if err != nil || len(found) != 1 {
-		t.Fatalf("these tests read pages with axe-core, which is not here: run .ci/needs, which make test does (%v)", err)
+		need.Missing(t, "axe-core is missing: run make test, which fetches it with npm")
 	}
 	return string(must(os.ReadFile(found[0]))(t))
 }

@@ -17,12 +17,11 @@
 // keeps its files in a directory of its own and ends with the test, even one
 // that panics or is killed. What cannot be done fails the test with a plain
 // sentence, so there are no errors to look at. Without the program the test is skipped,
-// unless MAILGATE_TEST_ALL is 1.
+// as package need says.
 //
 // [StartTokens] is the server that gives the tokens of OAuth 2 which [Server.TakeToken]
 // has it take in place of the password.
 //
-// The program exim4 is looked up in PATH and among the system's programs. It is
-// copied and run without its set-user-ID bit and, where the test is root, as a
+// The program exim4 is copied and run without its set-user-ID bit and, where the test is root, as a
 // user without rights; Debian's own Exim service plays no part in this.
 package mailtest

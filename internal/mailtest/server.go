@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mailgate/mailgate/internal/need"
 	"github.com/mailgate/mailgate/servertest"
 )
 
@@ -54,20 +55,7 @@ type Server struct {
 // Start starts a server and returns when it answers.
 func Start(t testing.TB, options Options) *Server {
 	t.Helper()
-	return start(t, options, append(filepath.SplitList(os.Getenv("PATH")), "/usr/sbin", "/usr/local/sbin"))
-}
-
-// start looks for the program in these places.
-func start(t testing.TB, options Options, places []string) *Server {
-	t.Helper()
-	program := find("exim4", places)
-	if program == "" {
-		missing := "exim4 is neither in PATH nor in /usr/sbin: install the package exim4-daemon-light, as `.ci/needs` does"
-		if os.Getenv("MAILGATE_TEST_ALL") == "1" {
-			t.Fatal(missing)
-		}
-		t.Skip(missing)
-	}
+	program := need.Program(t, "exim4")
 	s := &Server{User: "mailgate", Password: "p@ss: /wörd?%", options: options}
 	as := ownAccount()
 	s.makeDir(t)
@@ -106,19 +94,6 @@ func (s *Server) furnish(program string, as account, port, securePort int) error
 		return err
 	}
 	return as.own(s.dir, "", "exim", "exim.conf", "server.pem", "server.key", "spool", "log", "box")
-}
-
-// find looks for a program, or gives nothing. It takes absolute places only,
-// and more of them than everybody's PATH has: system programs lie elsewhere.
-func find(program string, places []string) string {
-	for _, place := range places {
-		path := filepath.Join(place, program)
-		info, err := os.Stat(path)
-		if filepath.IsAbs(path) && err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-			return path
-		}
-	}
-	return ""
 }
 
 // makeDir makes the server's directory and sees to its end. It is none of the

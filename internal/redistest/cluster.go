@@ -93,6 +93,11 @@ func (c *ClusterServers) AwaitReady() {
 	})
 }
 
+// slotsOf asks a node for the masters and their slots.
+func slotsOf(ctx context.Context, s *Server) ([]redis.ClusterSlot, error) {
+	return s.client.ClusterSlots(ctx).Result() //lint:ignore SA1019 its successor is not in Redis 6
+}
+
 // view is who has which slots in the eyes of one node.
 func (c *ClusterServers) view(s *Server) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), askLimit)
@@ -104,7 +109,7 @@ func (c *ClusterServers) view(s *Server) (string, error) {
 	if infoField(info, "cluster_state") != "ok" || infoField(info, "cluster_known_nodes") != fmt.Sprint(len(c.ids)) {
 		return "", errors.New("it does not see the cluster whole")
 	}
-	ranges, err := s.client.ClusterSlots(ctx).Result()
+	ranges, err := slotsOf(ctx, s)
 	if err != nil {
 		return "", err
 	}
@@ -160,7 +165,7 @@ func (c *ClusterServers) MasterOf(key string) *Server {
 			continue
 		}
 		slot := c.slotOf(s, key)
-		ranges, err := s.client.ClusterSlots(context.Background()).Result()
+		ranges, err := slotsOf(context.Background(), s)
 		for _, r := range ranges {
 			if r.Start <= slot && slot <= r.End {
 				return c.at(r.Nodes[0].Addr)

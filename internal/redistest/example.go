@@ -1,10 +1,13 @@
 package redistest
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"slices"
 	"testing"
+
+	"github.com/mailgate/mailgate/internal/need"
 )
 
 // ForExample starts a server for an Example function, which has no test that the server could
@@ -12,6 +15,15 @@ import (
 func ForExample() (s *Server, stop func()) {
 	t := &example{}
 	return Alone(t), t.end
+}
+
+// SkipExamples leaves the examples of a package out where there is no Redis, as an example
+// cannot skip itself. TestMain calls it before it runs the tests.
+func SkipExamples() {
+	if _, found := need.Find("redis-server"); !found && os.Getenv("MAILGATE_TEST_ALL") != "1" {
+		fmt.Println("redis-server is missing: the examples are skipped")
+		_ = flag.Set("test.skip", "^Example") // the flag exists in every test
+	}
 }
 
 // example is as much of a test as a server needs.
@@ -29,6 +41,7 @@ func (t *example) end() {
 func (t *example) Cleanup(f func())                  { t.cleanups = append(t.cleanups, f) }
 func (t *example) Helper()                           {}
 func (t *example) Fatal(args ...any)                 { panic(fmt.Sprint(args...)) }
+func (t *example) Skip(args ...any)                  { panic(fmt.Sprint(args...)) }
 func (t *example) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
 
 func (t *example) TempDir() string {

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mailgate/mailgate/internal/need"
 	"github.com/mailgate/mailgate/servertest"
 	"github.com/redis/go-redis/v9"
 )
@@ -59,10 +60,7 @@ func defaults() []string {
 // newServer prepares a server without starting it. Its port is its own until the test ends.
 func newServer(t testing.TB, config []string, options ...string) *Server {
 	t.Helper()
-	program, err := exec.LookPath("redis-server")
-	if err != nil {
-		t.Fatal("redis-server is not in PATH; install it (apt-get install redis-server)")
-	}
+	program := need.Program(t, "redis-server")
 	port, dir := servertest.Port(t), t.TempDir()
 	s := &Server{Addr: fmt.Sprintf("127.0.0.1:%d", port), Dir: dir, t: t}
 	lines := []string{"bind 127.0.0.1", "protected-mode no", fmt.Sprintf("port %d", port), "dir " + dir, "logfile " + filepath.Join(dir, "redis.log")}

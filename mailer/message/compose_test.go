@@ -139,7 +139,10 @@ func TestCompose_GoldenMails(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			read(t, made)
+			back := read(t, made)
+			if made.From.String() != "no-reply@acme.example" || made.To.String() != "Alice@example.com" || made.ID != back.header.Get("Message-Id") {
+				t.Errorf("%s goes from %s to %s, its header says %s", made.ID, made.From, made.To, back.header.Get("Message-Id"))
+			}
 			got := asGolden(made.Bytes)
 			path := "testdata/" + test.file + ".eml"
 			if *update {
@@ -155,31 +158,6 @@ func TestCompose_GoldenMails(t *testing.T) {
 				t.Errorf("the mail differs from %s:\n%s", path, got)
 			}
 		})
-	}
-}
-
-func checkHeaders(t *testing.T, made message.Message, back readBack, fromName string) {
-	t.Helper()
-	from, err := back.header.AddressList("From")
-	if err != nil || len(from) != 1 || from[0].Name != fromName || from[0].Address != "no-reply@acme.example" {
-		t.Errorf("From: %v, %v", from, err)
-	}
-	to, err := back.header.AddressList("To")
-	if err != nil || len(to) != 1 || *to[0] != (mail.Address{Address: "Alice@example.com"}) {
-		t.Errorf("To: %v, %v", to, err)
-	}
-	if made.From.String() != "no-reply@acme.example" || made.To.String() != "Alice@example.com" {
-		t.Errorf("the envelope is from %q to %q", made.From.String(), made.To.String())
-	}
-	date, err := back.header.Date()
-	if err != nil || date.UnixMilli() != 1795176000000 {
-		t.Errorf("Date: %v, %v", date, err)
-	}
-	if id := back.header.Get("Message-Id"); id != made.ID || !regexp.MustCompile(`^<01jd5x8f4m2q\.[0-9a-f]{16}@acme\.example>$`).MatchString(id) {
-		t.Errorf("Message-ID: %q, and %q in the Message", id, made.ID)
-	}
-	if got := back.header.Get("Auto-Submitted"); got != "auto-generated" {
-		t.Errorf("Auto-Submitted: %q", got)
 	}
 }
 

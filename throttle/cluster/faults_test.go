@@ -28,6 +28,7 @@ func TestMain(m *testing.M) {
 		race(url)
 		return
 	}
+	redistest.SkipExamples()
 	os.Exit(m.Run())
 }
 

@@ -1,0 +1,46 @@
+// Package need finds the programs that tests start, such as redis-server.
+//
+// Without the program the test is skipped, so that `go test ./...` passes with Go alone.
+// With MAILGATE_TEST_ALL=1, which `make test` sets, it fails.
+package need
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// packages are those of Debian that are not called after the program.
+var packages = map[string]string{"exim4": "exim4-daemon-light", "node": "nodejs", "tsc": "node-typescript"}
+
+// Program returns the path of a program, or skips the test where it is missing.
+func Program(t testing.TB, name string) string {
+	t.Helper()
+	path, found := Find(name)
+	if !found {
+		Missing(t, fmt.Sprintf("%s is missing: install the Debian package %s or run make test", name, cmp.Or(packages[name], name)))
+	}
+	return path
+}
+
+// Find looks for a program in PATH and where systems keep those of the administrator, which
+// are not in every user's PATH.
+func Find(name string) (path string, found bool) {
+	for _, place := range []string{"", "/usr/sbin/", "/usr/local/sbin/"} {
+		if path, err := exec.LookPath(place + name); err == nil {
+			return path, true
+		}
+	}
+	return "", false
+}
+
+// Missing skips the test for what is missing, or fails it with MAILGATE_TEST_ALL=1.
+func Missing(t testing.TB, what string) {
+	t.Helper()
+	if os.Getenv("MAILGATE_TEST_ALL") == "1" {
+		t.Fatal(what)
+	}
+	t.Skip(what)
+}
