@@ -145,6 +145,7 @@ func typeOf(schema node) string {
 
 func readExamples(media node) (examples []docsExample) {
 	for name, example := range media.get("examples").all() {
+		example = example.resolved()
 		value := example.get("value")
 		text, plain := value.value.(string)
 		if !plain {

@@ -147,7 +147,7 @@ func TestDocs(t *testing.T) {
 		}
 	}
 	for _, want := range []string{`violated-policies&#34;: [&#34;minute&#34;]`, "needs an admin key", "1.2.3&lt;x&gt;", "<code>wait_ms</code>",
-		"The reservation. The log and the store know the send by it.", "<code>Retry-After</code></dt><dd>Whole seconds, rounded up."} {
+		"Identifies the send or the take in the log and in storage.", "<code>Retry-After</code></dt><dd>Whole seconds, rounded up."} {
 		if !strings.Contains(got.text, want) {
 			t.Errorf("the page lacks %s", want)
 		}

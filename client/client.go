@@ -1,118 +1,161 @@
 package client
 
 import (
-	"cmp"
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
-	"math/rand/v2"
+	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
+	"regexp"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
-// Options are what can be otherwise. The zero Options are right for most.
-type Options struct {
-	// Attempts is how often one call asks at most. 4. What meets a kept connection that
-	// turns out to be closed is asked again on a new one at once, and counts as one.
-	Attempts int
-	// Timeout bounds each attempt, from dialling to the last byte. 20 s, which is more
-	// than mailgate takes to answer.
-	Timeout time.Duration
-	// MaxPause is the longest Retry-After that is waited for, and the longest pause of the
-	// client's own, which comes on top: so a pause is at most twice as long. 5 s.
-	MaxPause time.Duration
-	// Transport carries the requests, for those who need a proxy or certificates of
-	// their own. It must not follow redirects. Connections of the client's own, if nil.
-	Transport http.RoundTripper
-	// Pause waits, or returns the context's error when that ends first; for tests with
-	// a clock of their own. By the system's clock, if nil.
-	Pause func(ctx context.Context, d time.Duration) error
-}
-
-func (o Options) withDefaults() Options {
-	o.Attempts = cmp.Or(o.Attempts, 4)
-	o.Timeout = cmp.Or(o.Timeout, 20*time.Second)
-	o.MaxPause = cmp.Or(o.MaxPause, 5*time.Second)
-	if o.Transport == nil {
-		o.Transport = newTransport()
-	}
-	if o.Pause == nil {
-		o.Pause = pause
-	}
-	return o
-}
-
-// newTransport has no proxy: the key is for the server alone. Idle connections are
-// closed before mailgate closes them, so that no request meets a closing one.
-func newTransport() *http.Transport {
-	return &http.Transport{
-		MaxIdleConns: 64, MaxIdleConnsPerHost: 64, IdleConnTimeout: 30 * time.Second,
-		MaxResponseHeaderBytes: 64 << 10, TLSHandshakeTimeout: 10 * time.Second,
-	}
-}
-
-// pause waits by the system's clock. What cannot end before the context does is not
-// begun.
-func pause(ctx context.Context, d time.Duration) error {
-	if end, ok := ctx.Deadline(); ok && time.Until(end) < d {
-		return context.DeadlineExceeded
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// A Client asks one mailgate with one key. Any number of goroutines may use it.
+// Client is a client of one mailgate server with one API key. It is safe for concurrent use;
+// set its fields before the first call.
 type Client struct {
-	base   string
-	key    string
-	with   Options
-	http   *http.Client
-	chance func() float64 // 0 to 1
+	// HTTP sends the requests. Its Timeout bounds each attempt, and its CheckRedirect is not
+	// used. New sets one with 20 s and no proxy.
+	HTTP *http.Client
+	// Attempts is how often a request is made at most. New sets 4.
+	Attempts int
+	// MaxPause is the longest Retry-After that is waited for, and the longest pause of the
+	// client's own, which is added to it. New sets 5 s.
+	MaxPause time.Duration
+
+	base, key string
 }
 
-// New makes a Client. The base URL is where mailgate is, with the path in front of its
-// routes if it has one. The key is the secret of one of its API keys, or of an admin key
-// for [Client.Inspect], [Client.Reset], [Client.ResetAction] and [Client.ResetRule]; empty
-// for a mailgate without keys on this machine. Nothing is asked yet. Errors show neither.
-func New(baseURL, key string, options Options) (*Client, error) {
-	base, err := checkBase(baseURL)
-	if err != nil {
-		return nil, err
+// New returns a client of the server at the base URL, which may have a path. The key is the
+// secret of an API key; it is empty for a local server without keys.
+func New(baseURL, key string) (*Client, error) {
+	u, err := url.Parse(baseURL)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || strings.ContainsAny(baseURL, "?#") {
+		return nil, errors.New("mailgate: the base URL must be http:// or https:// with a host and at most a path")
 	}
-	if strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return nil, errors.New("mailgate: the key has a character that no key has")
+	if !visible(key) {
+		return nil, errors.New("mailgate: the key contains a character that no key has")
 	}
-	if options.Attempts < 0 || options.Timeout < 0 || options.MaxPause < 0 {
-		return nil, errors.New("mailgate: an option is negative")
-	}
-	with := options.withDefaults()
+	// Idle connections close before the server closes them.
+	transport := &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: 30 * time.Second, TLSHandshakeTimeout: 10 * time.Second}
 	return &Client{
-		base: base, key: key, with: with, chance: rand.Float64,
-		http: &http.Client{
-			Transport:     with.Transport,
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
+		HTTP:     &http.Client{Transport: transport, Timeout: 20 * time.Second},
+		Attempts: 4, MaxPause: 5 * time.Second,
+		base: strings.TrimRight(baseURL, "/"), key: key,
 	}, nil
 }
 
-var errBase = errors.New("mailgate: the base URL must be http:// or https:// with a host, and at most a path")
+var visible = regexp.MustCompile(`^[!-~]*$`).MatchString // ASCII
 
-// checkBase returns the URL without a slash at its end.
-func checkBase(text string) (string, error) {
-	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" ||
-		u.User != nil || strings.ContainsAny(text, "?#") {
-		return "", errBase
-	}
-	return strings.TrimRight(text, "/"), nil
+// request is one request, as often as it is made.
+type request struct {
+	op           string // for errors
+	method, path string
+	body         any    // sent as JSON; nil for none
+	key          string // the Idempotency-Key; empty for none
+	reads        bool   // it changes nothing
+	once         bool   // doing it twice may count twice
+	mail         bool   // a 503 of mailgate means that no mail was sent
 }
 
-// CloseIdleConnections closes the connections that are kept for the next request.
-func (c *Client) CloseIdleConnections() { c.http.CloseIdleConnections() }
+// do makes a request until there is an answer that ends it, and returns what a 200 said if
+// that is complete.
+func (c *Client) do(ctx context.Context, r request, complete func(*answer) bool) (*answer, error) {
+	var body []byte
+	if r.body != nil {
+		var err error
+		if body, err = json.Marshal(r.body); err != nil {
+			return nil, fmt.Errorf("mailgate: %s: %w", r.op, err)
+		}
+	}
+	uncertain := false
+	for attempt := 1; ; attempt++ {
+		a, err := c.try(ctx, r, body, complete)
+		if err == nil {
+			return a, nil
+		}
+		uncertain = uncertain || r.mayHaveActed(err)
+		retryAfter, retry := r.retry(err)
+		if retry && attempt < c.Attempts && retryAfter <= c.MaxPause {
+			over := sleep(ctx, c.pause(attempt, retryAfter))
+			if over == nil {
+				continue
+			}
+			err = fmt.Errorf("%w, after: %w", over, err)
+		}
+		if uncertain && !settles(err) {
+			err = &UncertainError{Key: r.key, Err: err}
+		}
+		return nil, fmt.Errorf("mailgate: %s: %w", r.op, err)
+	}
+}
+
+// maxBody is far more than any answer of mailgate.
+const maxBody = 1 << 20
+
+// try makes a request once. Anything but a complete 200 is an error.
+func (c *Client) try(ctx context.Context, r request, body []byte, complete func(*answer) bool) (*answer, error) {
+	// On a kept connection that breaks, net/http tries a new one, and its error is of that
+	// attempt alone.
+	var written atomic.Bool
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { written.Store(true) }})
+	request, err := c.request(ctx, r, body)
+	if err != nil {
+		return nil, err
+	}
+	direct := *c.HTTP
+	direct.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	response, err := direct.Do(request)
+	if err != nil {
+		return nil, newNetworkError(err, written.Load())
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxBody))
+	if err != nil {
+		return nil, newNetworkError(err, true)
+	}
+	a := &answer{}
+	if json.Unmarshal(text, a) != nil {
+		a = &answer{}
+	}
+	a.replayed = response.Header.Get("Idempotent-Replayed") == "true"
+	switch {
+	case response.StatusCode != http.StatusOK:
+		return nil, a.problem(response)
+	case !complete(a):
+		return nil, ErrUnreadable
+	}
+	return a, nil
+}
+
+func (c *Client) request(ctx context.Context, r request, body []byte) (*http.Request, error) {
+	request, err := http.NewRequestWithContext(ctx, r.method, c.base+r.path, bytes.NewReader(body))
+	if err != nil {
+		return nil, errors.New("the URL is invalid") // the cause would quote the address in the path
+	}
+	request.Header.Set("Accept", "application/json, application/problem+json")
+	request.Header.Set("User-Agent", "mailgate-go")
+	if c.key != "" {
+		request.Header.Set("Authorization", "Bearer "+c.key)
+	}
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	if r.key != "" {
+		request.Header.Set("Idempotency-Key", `"`+strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(r.key)+`"`)
+	}
+	return request, nil
+}
+
+// segment escapes a part of a path. An empty one, or dots, would lead to another path.
+func segment(name, text string) (string, error) {
+	if text == "" || text == "." || text == ".." {
+		return "", fmt.Errorf("mailgate: the %s is empty or consists of dots", name)
+	}
+	return url.PathEscape(text), nil
+}

@@ -4,138 +4,110 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/mailgate/mailgate/client"
 )
 
-// The handler behind a form that says "send me a code".
+// The handler behind a form that asks for a code.
 func Example() {
-	mailgate := openGate(nil) // a mailgate of this example's own
-	defer mailgate.Close()
-
-	gate, err := client.New(mailgate.URL, "Hush-7f3b-9d21-c460", client.Options{})
+	server := theServer() // a mailgate with a test relay
+	gate, err := client.New(server.URL, "Hush-7f3b-9d21-c460")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	for range 2 {
-		sent, err := gate.SendCode(context.Background(), client.Send{Email: "alice@example.com"})
-		var wait *client.Wait
+		sent, err := gate.Send(context.Background(), client.Mail{Email: "bob@example.com"})
+		var limit *client.LimitError
 		switch {
-		case errors.As(err, &wait):
-			fmt.Printf("not yet: limit %s, for %v\n", wait.Limit, wait.Wait)
+		case errors.As(err, &limit):
+			fmt.Println("wait:", limit.Rule, limit.Limit, limit.Wait > 0)
 		case err != nil:
 			fmt.Println(err)
 		default:
-			fmt.Println("mailed; the next one in", sent.Wait)
+			fmt.Println("sent, next one in", sent.Wait)
 		}
 	}
 	// Output:
-	// mailed; the next one in 1m0s
-	// not yet: limit minute, for 1m0s
+	// sent, next one in 1m0s
+	// wait: mailbox minute true
 }
 
-// What to tell a visitor who cannot be mailed.
-func ExampleProblem() {
-	mailgate := openGate(nil)
-	defer mailgate.Close()
-	gate, _ := client.New(mailgate.URL, "Hush-7f3b-9d21-c460", client.Options{})
-
-	_, err := gate.SendCode(context.Background(), client.Send{Email: "alice@"})
-	var problem *client.Problem
+// What to tell a visitor about an invalid address.
+func ExampleAPIError() {
+	gate, _ := client.New(theServer().URL, "Hush-7f3b-9d21-c460")
+	_, err := gate.Send(context.Background(), client.Mail{Email: "alice@"})
+	var problem *client.APIError
 	if errors.As(err, &problem) && problem.Kind == client.Invalid {
 		for _, field := range problem.Fields {
-			fmt.Println(field.Detail)
+			fmt.Println(field.Field, field.Detail != "")
 		}
 	}
-	// Output:
-	// Nothing stands after the @.
+	// Output: email true
 }
 
-// A job that may run again sends under a key of its own.
+// A job that may run twice sends under a key of its own.
 func ExampleNewKey() {
-	mailgate := openGate(nil)
-	defer mailgate.Close()
-	gate, _ := client.New(mailgate.URL, "Hush-7f3b-9d21-c460", client.Options{})
-
-	job := client.Send{Email: "alice@example.com", Key: client.NewKey()} // kept with the job
+	server := theServer()
+	gate, _ := client.New(server.URL, "Hush-7f3b-9d21-c460")
+	job := client.Mail{Email: "carol@example.com", Key: client.NewKey()} // stored with the job
 	for range 2 {
-		sent, err := gate.SendCode(context.Background(), job)
-		fmt.Println(sent.Email, sent.Replayed, err)
+		sent, err := gate.Send(context.Background(), job)
+		fmt.Println(sent.Replayed, err)
 	}
-	fmt.Println(len(mailgate.box.List()), "mail")
+	fmt.Println(len(server.mails("carol@example.com")), "mail")
 	// Output:
-	// alice@example.com false <nil>
-	// alice@example.com true <nil>
+	// false <nil>
+	// true <nil>
 	// 1 mail
 }
 
-func ExampleClient_VerifyCode() {
-	mailgate := openGate(nil)
-	defer mailgate.Close()
-	gate, _ := client.New(mailgate.URL, "Hush-7f3b-9d21-c460", client.Options{})
+func ExampleClient_Verify() {
+	server := theServer()
+	gate, _ := client.New(server.URL, "Hush-7f3b-9d21-c460")
 	ctx := context.Background()
-	if _, err := gate.SendCode(ctx, client.Send{Email: "alice@example.com"}); err != nil {
+	if _, err := gate.Send(ctx, client.Mail{Email: "dan@example.com"}); err != nil {
 		fmt.Println(err)
 		return
 	}
-	mail, _ := mailgate.box.Wait(ctx, "alice@example.com")
-	code := sixDigits.FindString(mail.Text)
-
-	for _, typed := range []string{code, code} {
-		var incorrect *client.CodeIncorrect
-		switch err := gate.VerifyCode(ctx, "alice@example.com", typed); {
+	code := server.code("dan@example.com") // as the visitor types it
+	for range 2 {
+		var incorrect *client.CodeIncorrectError
+		switch err := gate.Verify(ctx, client.Guess{Email: "dan@example.com", Code: code}); {
 		case err == nil:
-			fmt.Println("this is Alice")
+			fmt.Println("right")
 		case errors.As(err, &incorrect):
-			fmt.Println("wrong; more tries:", incorrect.AttemptsLeft)
+			fmt.Println("wrong, attempts left:", incorrect.AttemptsLeft)
 		case errors.Is(err, client.ErrCodeExpired):
-			fmt.Println("used already, or too old")
+			fmt.Println("used or expired")
 		default:
 			fmt.Println(err)
 		}
 	}
 	// Output:
-	// this is Alice
-	// used already, or too old
+	// right
+	// used or expired
 }
 
-// An action is whatever else is to be limited. What came to nothing is given back.
+// An action is anything else to limit. A take that came to nothing is given back.
 func ExampleClient_Take() {
-	mailgate := openGate(nil)
-	defer mailgate.Close()
-	gate, _ := client.New(mailgate.URL, "Hush-7f3b-9d21-c460", client.Options{})
+	gate, _ := client.New(theServer().URL, "Hush-7f3b-9d21-c460")
 	ctx := context.Background()
-
 	taken, err := gate.Take(ctx, "reply", "user 4711")
 	fmt.Println(taken.Wait, err)
 	released, err := gate.Release(ctx, "reply", "user 4711", taken.ID)
 	fmt.Println(released, err)
-	_, err = gate.Take(ctx, "reply", "user 4711")
-	fmt.Println(err)
-	_, err = gate.Take(ctx, "reply", "user 4711")
-	fmt.Println(err)
+	allowed, _, err := gate.Peek(ctx, "reply", "user 4711")
+	fmt.Println(allowed, err)
 	// Output:
 	// 1m0s <nil>
 	// true <nil>
-	// <nil>
-	// taking an action: mailgate says to wait 1m0s: limit minute of rule reply is reached
+	// true <nil>
 }
 
-// An operator has a key of another kind.
-func ExampleClient_Reset() {
-	mailgate := openGate(nil)
-	defer mailgate.Close()
-	gate, _ := client.New(mailgate.URL, "Hush-7f3b-9d21-c460", client.Options{})
-	operator, _ := client.New(mailgate.URL, "ops-Hush-7f3b-9d21-c460", client.Options{Timeout: 5 * time.Second})
-	ctx := context.Background()
-
-	_, _ = gate.SendCode(ctx, client.Send{Email: "alice@example.com"})
-	fmt.Println(operator.Reset(ctx, "alice@example.com", "ticket 4711"))
-	seen, err := operator.Inspect(ctx, "alice@example.com")
-	fmt.Println(len(seen.Sends), seen.Wait, err)
-	// Output:
-	// 1 <nil>
-	// 0 0s <nil>
+// What the back end answers its page with, for <mailgate-countdown>.
+func ExampleQuota_ForCountdown() {
+	quota := client.Quota{Limit: "minute", Countdown: "t0k3n"}
+	fmt.Println(len(quota.ForCountdown()) > 0)
+	// Output: true
 }

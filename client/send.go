@@ -5,113 +5,83 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/netip"
-	"strings"
 	"time"
 )
 
-// A Send is a mail with a code that is to be sent. Only Email is required.
-type Send struct {
-	Email string
-	// Code is one that the caller has made, of 4 to 12 of 0-9A-Za-z. Left out, mailgate
-	// makes one, which [Client.VerifyCode] checks.
-	Code string
-	// Purpose is what mailgate's code is for, such as "sign-up", in 1 to 32 lower-case letters,
-	// digits, - and _, the first a letter. [Client.VerifyCodeFor] then takes the code for that,
-	// and nothing takes it for anything else. Not with a Code of your own.
-	Purpose          string
-	Template, Locale string
-	// ClientIP is the visitor's address, for limits by address.
-	ClientIP netip.Addr
-	// Data are up to 16 short texts for the template.
-	Data map[string]string
-
-	// Key is the idempotency key: the same key and the same Send are one mail, however
-	// often they are sent. 1 to 255 visible ASCII characters, as [NewKey] makes them. A
-	// new one for each call, if empty.
-	Key string
+// Mail is an email with a code. Only Email is required.
+type Mail struct {
+	Email string `json:"email"`
+	// Code is a code of the caller's own, 4 to 12 of 0-9A-Za-z. Without it mailgate makes one, which
+	// [Client.Verify] checks.
+	Code string `json:"code,omitempty"`
+	// Purpose is what a code of mailgate's is for, such as "sign-up": Verify accepts it for this
+	// purpose only.
+	Purpose  string            `json:"purpose,omitempty"`
+	Template string            `json:"template,omitempty"`
+	Locale   string            `json:"locale,omitempty"`
+	ClientIP netip.Addr        `json:"client_ip,omitzero"` // the visitor's, for limits by address
+	Data     map[string]string `json:"data,omitempty"`     // short texts for the template
+	// Key is the Idempotency-Key, 1 to 255 visible ASCII characters. Sends with the same Key and
+	// content are one email. Without it each call generates one.
+	Key string `json:"-"`
 }
 
-// A Sent says that a relay has accepted the mail. Its Standing is how the mailbox stands
-// now: Wait is when the next mail may be sent.
+// Sent is an email that the relay accepted. Its Wait is the time until the next one.
 type Sent struct {
-	Standing
-	ID        string // what mailgate's log and store know the send by
-	MessageID string // that of the mail, with its angle brackets
-	Email     string // where it went
-	// ExpiresIn is how long the code is valid, where mailgate made it.
-	ExpiresIn time.Duration
-	// Replayed says that this is the answer to an earlier request under the same key, and
-	// tells of that moment.
-	Replayed bool
+	Quota
+	ID        string // in mailgate's log and storage
+	MessageID string // the email's, with angle brackets
+	Email     string
+	ExpiresIn time.Duration // how long the code is valid, if mailgate made it
 }
 
-// NewKey makes an idempotency key that nobody has used.
+// NewKey returns a new Idempotency-Key.
 func NewKey() string { return rand.Text() }
 
-// ErrKey is the kind of a [Send.Key] that will not do.
-var ErrKey = errors.New("an idempotency key is 1 to 255 visible ASCII characters")
-
-// SendCode has a code mailed, and returns when a relay has accepted the mail, or the
-// error that says why not: a [Wait], a [Problem] or a [NoAnswer]. It asks again under the
-// same key where that is safe, so one call is at most one mail. Where that mail may have
-// been sent all the same, the error is an [Unsettled] too; any other but a Problem of kind
-// [DeliveryUnknown] means that this call has sent none.
-func (c *Client) SendCode(ctx context.Context, s Send) (Sent, error) {
-	key := cmp.Or(s.Key, NewKey())
-	if !keyWillDo(key) {
-		return Sent{}, fmt.Errorf("sending a code: %w", ErrKey)
+// Send sends a code and returns when the relay has accepted the email. It retries under one
+// key where that is safe, so one call sends at most one email.
+func (c *Client) Send(ctx context.Context, m Mail) (Sent, error) {
+	key := cmp.Or(m.Key, NewKey())
+	if len(key) > 255 || !visible(key) {
+		return Sent{}, errors.New("mailgate: send: the key must be 1 to 255 visible ASCII characters")
 	}
-	var j sentJSON
-	q := question{doing: "sending a code", method: http.MethodPost, path: "/send-code", body: s.json(), key: key, mail: true, harmless: true}
-	header, err := c.ask(ctx, q, &j)
+	m.ClientIP = m.ClientIP.WithZone("") // which means something on one machine only
+	r := request{op: "send", method: http.MethodPost, path: "/send-code", body: m, key: key, mail: true}
+	a, err := c.do(ctx, r, func(a *answer) bool { return a.Status == "sent" && a.ID != "" && a.decided() })
 	if err != nil {
 		return Sent{}, err
 	}
-	return Sent{
-		Standing: j.standing(), ID: j.ID, MessageID: j.MessageID, Email: j.Email,
-		ExpiresIn: time.Duration(j.ExpiresIn), Replayed: replayed(header),
-	}, nil
+	return Sent{a.quota(), a.ID, a.MessageID, a.Email, a.ExpiresIn.duration()}, nil
 }
 
-// replayed reports whether an answer is that to an earlier request.
-func replayed(header http.Header) bool { return header.Get("Idempotent-Replayed") == "true" }
-
-type sentJSON struct {
-	standingJSON
-	Status    string `json:"status"`
-	ID        string `json:"id"`
-	MessageID string `json:"message_id"`
-	Email     string `json:"email"`
-	ExpiresIn millis `json:"expires_in_ms"`
+// Guess is a code to check.
+type Guess struct {
+	Email   string `json:"email"`
+	Code    string `json:"code"`              // as the visitor typed it
+	Purpose string `json:"purpose,omitempty"` // of the send
 }
 
-func (j *sentJSON) whole() bool { return j.Status == "sent" && j.ID != "" && j.standingJSON.whole() }
+// Verify checks a code that mailgate made and sent. A nil error means that the code is right; it
+// is right once. Other errors are a [CodeIncorrectError], [ErrCodeExpired], and a [LimitError] after
+// too many attempts.
+func (c *Client) Verify(ctx context.Context, g Guess) error {
+	r := request{op: "verify", method: http.MethodPost, path: "/verify-code", body: g, once: true}
+	_, err := c.do(ctx, r, func(a *answer) bool { return a.Verified })
+	return err
+}
 
-// json is what is sent. What is empty is left out.
-func (s Send) json() any {
-	ip := ""
-	if s.ClientIP.IsValid() {
-		ip = s.ClientIP.WithZone("").String() // a zone means something on one machine only
+// Mailbox returns what a send by this caller would be told now. It uses no quota of the mailbox.
+func (c *Client) Mailbox(ctx context.Context, email string) (Quota, error) {
+	path, err := segment("email", email)
+	if err != nil {
+		return Quota{}, err
 	}
-	return struct {
-		Email    string            `json:"email"`
-		Code     string            `json:"code,omitempty"`
-		Purpose  string            `json:"purpose,omitempty"`
-		Template string            `json:"template,omitempty"`
-		Locale   string            `json:"locale,omitempty"`
-		ClientIP string            `json:"client_ip,omitempty"`
-		Data     map[string]string `json:"data,omitempty"`
-	}{s.Email, s.Code, s.Purpose, s.Template, s.Locale, ip, s.Data}
-}
-
-func keyWillDo(key string) bool {
-	return key != "" && len(key) <= 255 && !strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' })
-}
-
-// quoteKey writes a key as a String of RFC 9651.
-func quoteKey(key string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(key) + `"`
+	r := request{op: "mailbox", method: http.MethodGet, path: "/mailboxes/" + path, reads: true}
+	a, err := c.do(ctx, r, func(a *answer) bool { return a.Email != "" && a.decided() })
+	if err != nil {
+		return Quota{}, err
+	}
+	return a.quota(), nil
 }

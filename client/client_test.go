@@ -1,0 +1,199 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/client"
+)
+
+func TestSend_AnswersLost_SendsOneMail(t *testing.T) {
+	s, to := theServer(), newAddress()
+	f := newFaults(t, s.URL, 2)
+	sent, err := newClient(t, f.URL).Send(t.Context(), client.Mail{Email: to, ClientIP: netip.MustParseAddr("fe80::1%eth0")})
+	if err != nil || !sent.Replayed || sent.Email != to || sent.Wait != time.Minute || sent.ExpiresIn <= 0 {
+		t.Errorf("%+v, %v", sent, err)
+	}
+	if n := len(s.mails(to)); n != 1 || f.requests.Load() != 3 {
+		t.Errorf("%d mails by %d requests, want 1 by 3", n, f.requests.Load())
+	}
+}
+
+func TestSend_AllAnswersLost_CanBeContinuedUnderTheKey(t *testing.T) {
+	s, to := theServer(), newAddress()
+	f := newFaults(t, s.URL, 4)
+	c := newClient(t, f.URL)
+	_, err := c.Send(t.Context(), client.Mail{Email: to})
+	var uncertain *client.UncertainError
+	var network *client.NetworkError
+	if !errors.As(err, &uncertain) || !errors.As(err, &network) {
+		t.Fatalf("%v", err)
+	}
+	sent, err := c.Send(t.Context(), client.Mail{Email: to, Key: uncertain.Key})
+	if err != nil || !sent.Replayed || len(s.mails(to)) != 1 {
+		t.Errorf("%+v, %v, %d mails", sent, err, len(s.mails(to)))
+	}
+}
+
+func TestSend_FullTier_SaysWhichLimitAndHowLong(t *testing.T) {
+	s, to := theServer(), newAddress()
+	c := newClient(t, s.URL)
+	must(c.Send(t.Context(), client.Mail{Email: to}))
+	_, err := c.Send(t.Context(), client.Mail{Email: strings.ToUpper(to)})
+	var limit *client.LimitError
+	if !errors.As(err, &limit) {
+		t.Fatalf("%v", err)
+	}
+	if limit.Rule != "mailbox" || limit.Limit != "minute" || limit.Wait <= 0 || limit.Wait > time.Minute || limit.RequestID == "" ||
+		!limit.RetryAt.Equal(limit.ServerTime.Add(limit.Wait)) || len(limit.Violated) != 1 || limit.Detail == "" {
+		t.Errorf("%+v", limit)
+	}
+	if l := limit.Limits; len(l) != 3 || l[0].Name != "minute" || l[0].Window != time.Minute || l[1].Limit != 5 || l[1].Remaining != 4 {
+		t.Errorf("%+v", limit.Limits)
+	}
+	quota, err := c.Mailbox(t.Context(), to)
+	if err != nil || quota.Limit != "minute" || quota.Wait > limit.Wait || quota.Countdown == "" {
+		t.Errorf("%+v, %v", quota, err)
+	}
+}
+
+func TestSend_InvalidFields_ReportsAll(t *testing.T) {
+	_, err := newClient(t, theServer().URL).Send(t.Context(), client.Mail{Email: "alice@", Code: "no way"})
+	var problem *client.APIError
+	if !errors.As(err, &problem) || problem.Kind != client.Invalid || problem.Status != 422 || len(problem.Fields) != 2 || problem.Fields[0].Detail == "" {
+		t.Errorf("%+v", err)
+	}
+}
+
+func TestVerify_RightWrongAndUsedCodes(t *testing.T) {
+	s, to := theServer(), newAddress()
+	c := newClient(t, s.URL)
+	must(c.Send(t.Context(), client.Mail{Email: to, Purpose: "sign-up"}))
+	guess := client.Guess{Email: to, Code: s.code(to), Purpose: "sign-up"}
+	var incorrect *client.CodeIncorrectError
+	if err := c.Verify(t.Context(), client.Guess{Email: to, Code: guess.Code}); !errors.As(err, &incorrect) || incorrect.AttemptsLeft != 4 {
+		t.Errorf("without its purpose: %v", err)
+	}
+	if err := c.Verify(t.Context(), guess); err != nil {
+		t.Errorf("right: %v", err)
+	}
+	if err := c.Verify(t.Context(), guess); !errors.Is(err, client.ErrCodeExpired) {
+		t.Errorf("used: %v", err)
+	}
+}
+
+func TestVerify_AnswerLost_IsNotRepeated(t *testing.T) {
+	s, to := theServer(), newAddress()
+	f := newFaults(t, s.URL, 1)
+	must(newClient(t, s.URL).Send(t.Context(), client.Mail{Email: to}))
+	err := newClient(t, f.URL).Verify(t.Context(), client.Guess{Email: to, Code: "00000"})
+	var uncertain *client.UncertainError
+	if !errors.As(err, &uncertain) || uncertain.Key != "" || f.requests.Load() != 1 {
+		t.Errorf("%v after %d requests", err, f.requests.Load())
+	}
+}
+
+func TestAction_AnswersLost_CountsOnce(t *testing.T) {
+	s, subject := theServer(), newAddress()
+	f := newFaults(t, s.URL, 1)
+	c := newClient(t, f.URL)
+	taken, err := c.Take(t.Context(), "reply", subject)
+	if err != nil || taken.ID == "" || taken.Wait != time.Minute && taken.Wait < 50*time.Second || f.requests.Load() != 2 {
+		t.Fatalf("%+v, %v, %d requests", taken, err, f.requests.Load())
+	}
+	if allowed, quota, err := c.Peek(t.Context(), "reply", subject); allowed || quota.Rule != "reply" || err != nil {
+		t.Errorf("peek: %v, %+v, %v", allowed, quota, err)
+	}
+	var limit *client.LimitError
+	if _, err := c.Take(t.Context(), "reply", subject); !errors.As(err, &limit) || limit.Rule != "reply" {
+		t.Errorf("second take: %v", err)
+	}
+	f.lose.Store(1)
+	if released, err := c.Release(t.Context(), "reply", subject, taken.ID); released || err != nil {
+		t.Errorf("released by the lost attempt, so not by the second: %v, %v", released, err)
+	}
+	if allowed, _, err := c.Peek(t.Context(), "reply", subject); !allowed || err != nil {
+		t.Errorf("after the release: %v, %v", allowed, err)
+	}
+	var problem *client.APIError
+	if _, err := c.Take(t.Context(), "no/such", subject); !errors.As(err, &problem) || problem.Kind != client.UnknownAction {
+		t.Errorf("unknown action: %v", err)
+	}
+}
+
+func TestForCountdown_IsWhatThePageTakes(t *testing.T) {
+	c := newClient(t, play(t, reply{200, sentBody, "Idempotent-Replayed: true"}).URL)
+	sent := must(c.Send(t.Context(), client.Mail{Email: "a@example.com"}))
+	const want = `{"limit":"minute","wait_ms":54321,"retry_at":"2026-11-20T12:01:00.000Z",` +
+		`"limits":[{"name":"minute","limit":1,"window_ms":60000,"remaining":0,"wait_ms":54321}],"countdown":"t0k3n","replayed":true}`
+	if got := string(sent.ForCountdown()); got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+	if got := string((&client.APIError{}).Quota.ForCountdown()); got != "null" {
+		t.Errorf("without a quota: %s", got)
+	}
+}
+
+// Error texts are logged: whatever the other side writes, they show no key and no address.
+func TestErrors_ShowNoKeyAndNoAddress(t *testing.T) {
+	const to = "alice.liddell@example.com"
+	hostile := `{"type":"urn:mailgate:problem:` + to + `","detail":"` + key + `","errors":[{"field":"` + to + `","reason":"` + key + ` "}],"rule":"` + to +
+		`","limit":"` + to + `","wait_ms":1,"server_time":"2026-11-20T12:00:00Z"}`
+	urls := []string{
+		play(t, reply{422, hostile, "X-Request-Id: " + to}).URL, play(t, reply{}).URL, play(t, reply{200, to, ""}).URL,
+		play(t, reply{429, strings.Replace(hostile, "urn:mailgate:problem:"+to, quotaType, 1), ""}).URL,
+		play(t, reply{302, "", "Location: http://" + to + "/"}).URL, "http://127.0.0.1:1", "http://no.such.invalid",
+	}
+	for _, url := range urls {
+		for name, call := range calls {
+			err := call(t.Context(), newClient(t, url), to)
+			if err == nil || strings.Contains(err.Error(), to) || strings.Contains(err.Error(), key) {
+				t.Errorf("%s of %s: %v", name, url, err)
+			}
+		}
+	}
+	for _, url := range []string{"", "mailgate", "ftp://x", "http://", "http://" + key + "@x", "http://x?" + key, "http://x#" + key, "http://[" + key} {
+		if _, err := client.New(url, key); err == nil || strings.Contains(err.Error(), key) {
+			t.Errorf("base URL %q: %v", url, err)
+		}
+	}
+	if _, err := client.New("http://x", key+"\n"); err == nil || strings.Contains(err.Error(), key) {
+		t.Errorf("key with a line end: %v", err)
+	}
+}
+
+func TestCall_ContextEnds_IsItsError(t *testing.T) {
+	c := newClient(t, play(t, reply{}).URL)
+	c.MaxPause = time.Hour
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := c.Send(ctx, client.Mail{Email: "a@example.com"})
+	var uncertain *client.UncertainError
+	if !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &uncertain) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestCall_BadArguments_AskNothing(t *testing.T) {
+	s := play(t, reply{200, sentBody, ""})
+	c := newClient(t, s.URL)
+	for _, bad := range []string{"", ".", ".."} {
+		_, errMailbox := c.Mailbox(t.Context(), bad)
+		_, errTake := c.Take(t.Context(), bad, "x")
+		if errMailbox == nil || errTake == nil {
+			t.Errorf("%q: %v, %v", bad, errMailbox, errTake)
+		}
+	}
+	for _, bad := range []string{"a b", "ä", "\x7f", strings.Repeat("k", 256)} {
+		if _, err := c.Send(t.Context(), client.Mail{Email: "a@example.com", Key: bad}); err == nil {
+			t.Errorf("key %q was accepted", bad)
+		}
+	}
+	if n := len(s.requests()); n != 0 {
+		t.Errorf("%d requests", n)
+	}
+}

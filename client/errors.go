@@ -1,0 +1,194 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// LimitError is the error when a limit was reached. Nothing was sent or counted, and asking has
+// not prolonged the wait. Rule, Limit and Wait are those that refuse longest: the rule is
+// "mailbox", another one of the operator's, the action's name, or "guesses" and "lookups" for the
+// limits of [Client.Verify] and [Client.Mailbox].
+type LimitError struct {
+	Quota
+	Violated  []string // all limits that were reached; of other rules than the mailbox's as rule.limit
+	Detail    string   // for people, in English
+	RequestID string
+}
+
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("limit %s of rule %s reached, retry in %v", token(e.Limit), token(e.Rule), e.Wait)
+}
+
+// CodeIncorrectError is the error of [Client.Verify] for a wrong code.
+type CodeIncorrectError struct {
+	AttemptsLeft int
+	RequestID    string
+}
+
+func (e *CodeIncorrectError) Error() string {
+	return fmt.Sprintf("wrong code, %d attempts left", e.AttemptsLeft)
+}
+
+var (
+	// ErrCodeExpired is the error of [Client.Verify] when no code of the address can be used: all
+	// are expired or used, or none was sent.
+	ErrCodeExpired = errors.New("no usable code")
+	// ErrUnreadable is the error for a 200 that is not an answer of mailgate.
+	ErrUnreadable = errors.New("unreadable answer")
+)
+
+// Kind is the last part of a problem's type in openapi.yaml, which lists all of them.
+type Kind string
+
+// The kinds that callers may want to tell apart.
+const (
+	Invalid           Kind = "invalid"               // see Fields
+	Unauthorized      Kind = "unauthorized"          // no key or a wrong one
+	UnknownAction     Kind = "unknown-action"        // the operator set no such action
+	RecipientRejected Kind = "recipient-rejected"    // the relay refused permanently, see SMTP; charged
+	RelayUnavailable  Kind = "relay-unavailable"     // not sent
+	DeliveryUnknown   Kind = "delivery-unknown"      // the email may arrive and is never sent again; charged
+	StoreUnavailable  Kind = "store-unavailable"     // mailgate's storage failed
+	Busy              Kind = "busy"                  // too many requests; nothing was done
+	KeyMismatch       Kind = "idempotency-mismatch"  // the key was used for another request
+	KeyInFlight       Kind = "idempotency-in-flight" // the first request under the key is in progress
+)
+
+// APIError is an answer other than success, a limit, or a wrong or expired code.
+type APIError struct {
+	Kind       Kind // empty if something other than mailgate answered, such as a proxy
+	Status     int  // of HTTP
+	Detail     string
+	Fields     []Field       // of Invalid
+	SMTP       *SMTP         // of RecipientRejected
+	ID         string        // the send's, if it was charged
+	Quota      *Quota        // the mailbox's, if the send was charged
+	RetryAfter time.Duration // 0 if the server did not say
+	RequestID  string        // in mailgate's log
+}
+
+// Field is an invalid field of a request.
+type Field struct {
+	Field  string
+	Reason string // a word for programs
+	Detail string // a sentence for people
+}
+
+// SMTP is the reply of a relay.
+type SMTP struct {
+	Code     int
+	Enhanced string // such as 5.1.1, or empty
+	Message  string // may quote the address
+}
+
+func (e *APIError) Error() string {
+	if e.Kind == "" {
+		return fmt.Sprintf("status %d, not from mailgate", e.Status)
+	}
+	text := fmt.Sprintf("%s (status %d, request %s)", token(string(e.Kind)), e.Status, token(e.RequestID))
+	for _, f := range e.Fields {
+		text += fmt.Sprintf(", %s: %s", token(f.Field), token(f.Reason))
+	}
+	return text
+}
+
+// UncertainError is the error when the request may have taken effect, and the call could not
+// find out. For a send or a take, the same request under Key finds out, within 24 hours and
+// without a second email; under a new key it may send another.
+type UncertainError struct {
+	Key string // the Idempotency-Key, given or generated; empty for other calls
+	Err error  // how the last attempt ended
+}
+
+func (e *UncertainError) Error() string { return "may have taken effect: " + e.Err.Error() }
+
+func (e *UncertainError) Unwrap() error { return e.Err }
+
+// NetworkError is the error when there was no answer. Err may quote what came over the network;
+// Error does not.
+type NetworkError struct {
+	Err  error
+	sent bool
+}
+
+// newNetworkError drops the URL, which may contain an address.
+func newNetworkError(err error, sent bool) *NetworkError {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		err = wrapped.Err
+	}
+	op, ok := errors.AsType[*net.OpError](err)
+	return &NetworkError{Err: err, sent: sent || !ok || op.Op != "dial"}
+}
+
+func (e *NetworkError) Error() string {
+	if !e.sent {
+		return "cannot connect: " + cause(e.Err)
+	}
+	return "no answer: " + cause(e.Err)
+}
+
+func (e *NetworkError) Unwrap() error { return e.Err }
+
+// cause describes an error in words of this package: its own may quote the other side.
+func cause(err error) string {
+	var network net.Error
+	var errno syscall.Errno
+	switch {
+	case errors.Is(err, context.Canceled):
+		return "canceled"
+	case errors.As(err, &errno):
+		return errno.Error()
+	case errors.As(err, &network) && network.Timeout():
+		return "timeout"
+	}
+	return "connection failed"
+}
+
+// token returns a short word of letters, digits, dots, dashes and underscores as it is, as names of
+// fields, rules and limits are. Anything else could quote an address or a secret.
+func token(text string) string {
+	if safeToken.MatchString(text) {
+		return text
+	}
+	return "?"
+}
+
+var safeToken = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+
+const quotaType = "https://iana.org/assignments/http-problem-types#quota-exceeded"
+
+// problem is the error of an answer other than 200. A type that is not mailgate's is a proxy's.
+func (a *answer) problem(response *http.Response) error {
+	p := &APIError{Status: response.StatusCode, Detail: a.Detail, RequestID: response.Header.Get("X-Request-Id")}
+	if seconds, err := strconv.ParseUint(response.Header.Get("Retry-After"), 10, 32); err == nil {
+		p.RetryAfter = time.Duration(seconds) * time.Second
+	}
+	if a.Type == quotaType && p.Status == http.StatusTooManyRequests && a.decided() {
+		return &LimitError{a.quota(), a.Violated, a.Detail, p.RequestID}
+	}
+	kind, ok := strings.CutPrefix(a.Type, "urn:mailgate:problem:")
+	switch {
+	case !ok:
+		return p
+	case kind == "code-incorrect":
+		return &CodeIncorrectError{a.AttemptsLeft, p.RequestID}
+	case kind == "code-expired":
+		return ErrCodeExpired
+	}
+	p.Kind, p.Fields, p.SMTP, p.ID = Kind(kind), a.Errors, a.SMTP, a.ID
+	if a.decided() {
+		quota := a.quota()
+		p.Quota = &quota
+	}
+	return p
+}

@@ -1,0 +1,242 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/client"
+)
+
+const (
+	quotaType = "https://iana.org/assignments/http-problem-types#quota-exceeded"
+	quotaBody = `"rule":"mailbox","limit":"minute","wait_ms":54321,"retry_at":"2026-11-20T12:01:00.000Z","server_time":"2026-11-20T12:00:05.679Z",` +
+		`"limits":[{"name":"minute","limit":1,"window_ms":60000,"remaining":0,"wait_ms":54321}],"countdown":"t0k3n"`
+	sentBody = `{"status":"sent","verified":true,"allowed":true,"released":true,"id":"tWudQhxQ","email":"a@example.com",` + quotaBody + `,"degraded":false}`
+)
+
+// reply is one answer of a scripted server. The zero reply breaks the connection.
+type reply struct {
+	status       int
+	body, header string // the header is one line
+}
+
+// script answers reply by reply, the last one for ever.
+type script struct {
+	URL string
+
+	mu      sync.Mutex
+	replies []reply
+	seen    []request
+}
+
+type request struct {
+	at        time.Time
+	key, body string
+}
+
+func play(t testing.TB, replies ...reply) *script {
+	s := &script{replies: replies}
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	s.URL = server.URL
+	return s
+}
+
+func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body) // what is missing shows in the test
+	s.mu.Lock()
+	now := s.replies[0]
+	if len(s.replies) > 1 {
+		s.replies = s.replies[1:]
+	}
+	s.seen = append(s.seen, request{time.Now(), r.Header.Get("Idempotency-Key"), string(body)})
+	s.mu.Unlock()
+	if now.status == 0 {
+		panic(http.ErrAbortHandler)
+	}
+	if name, value, ok := strings.Cut(now.header, ": "); ok {
+		w.Header().Set(name, value)
+	}
+	w.WriteHeader(now.status)
+	io.WriteString(w, now.body)
+}
+
+func (s *script) requests() []request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.seen)
+}
+
+// calls are all calls there are.
+var calls = map[string]func(context.Context, *client.Client, string) error{
+	"send": func(ctx context.Context, c *client.Client, email string) error {
+		_, err := c.Send(ctx, client.Mail{Email: email})
+		return err
+	},
+	"verify": func(ctx context.Context, c *client.Client, email string) error {
+		return c.Verify(ctx, client.Guess{Email: email, Code: "123456"})
+	},
+	"mailbox": func(ctx context.Context, c *client.Client, email string) error {
+		_, err := c.Mailbox(ctx, email)
+		return err
+	},
+	"take": func(ctx context.Context, c *client.Client, email string) error {
+		_, err := c.Take(ctx, "reply", email)
+		return err
+	},
+	"peek": func(ctx context.Context, c *client.Client, email string) error {
+		_, _, err := c.Peek(ctx, "reply", email)
+		return err
+	},
+	"release": func(ctx context.Context, c *client.Client, email string) error {
+		_, err := c.Release(ctx, "reply", email, "tWudQhxQ")
+		return err
+	},
+}
+
+// outcome is a word for how a call ended, with a question mark where it is uncertain.
+func outcome(err error) string {
+	word := "granted"
+	var limit *client.LimitError
+	var problem *client.APIError
+	var network *client.NetworkError
+	var uncertain *client.UncertainError
+	switch {
+	case errors.As(err, &limit):
+		word = "limit"
+	case errors.As(err, &problem) && problem.Kind == "":
+		word = fmt.Sprint(problem.Status)
+	case errors.As(err, &problem):
+		word = string(problem.Kind)
+	case errors.As(err, &network):
+		word = "network"
+	case errors.Is(err, client.ErrUnreadable):
+		word = "unreadable"
+	case err != nil:
+		word = err.Error()
+	}
+	if errors.As(err, &uncertain) {
+		word += "?"
+	}
+	return word
+}
+
+// The model of safe retries: for each way in which an attempt can end, whether each call is
+// repeated after it, and how the call ends if every attempt ends so.
+func TestRetries_AgreeWithTheModel(t *testing.T) {
+	problem := func(status int, kind string) reply {
+		return reply{status, `{"type":"urn:mailgate:problem:` + kind + `","detail":"x",` + quotaBody + `}`, ""}
+	}
+	// The columns are send, take, release, verify, and mailbox with peek: "4" is four attempts, "1" one;
+	// "?" is an uncertain end.
+	model := []struct {
+		name  string
+		reply reply
+		ends  string
+	}{
+		{"network", reply{}, "4? 4? 4? 1? 4"},
+		{"500", reply{500, "<html>", ""}, "1? 1? 1? 1? 1"},
+		{"502", reply{502, "<html>", ""}, "4? 4? 4? 1? 4"},
+		{"503", reply{503, "<html>", ""}, "4? 4? 4? 1? 4"},
+		{"504", reply{504, "<html>", ""}, "4? 4? 4? 1? 4"},
+		{"404", reply{404, "<html>", ""}, "1 1 1 1 1"},
+		{"302", reply{302, "", "Location: /"}, "1 1 1 1 1"},
+		{"unreadable", reply{200, `{"status":"se`, ""}, "1? 1? 1? 1? 1"},
+		{"unreadable", reply{200, `{}`, ""}, "1? 1? 1? 1? 1"},
+		{"unreadable", reply{200, strings.Repeat(" ", 1<<20) + sentBody, ""}, "1? 1? 1? 1? 1"},
+		{"busy", problem(503, "busy"), "4 4 4 4 4"},
+		{"relay-unavailable", problem(503, "relay-unavailable"), "4 4 4 4 4"},
+		{"store-unavailable", problem(503, "store-unavailable"), "4 4? 4? 1? 4"},
+		{"idempotency-in-flight", problem(409, "idempotency-in-flight"), "4? 4? 4? 4? 4"},
+		{"trial-under-way", problem(409, "trial-under-way"), "1 1 1 1 1"},
+		{"internal", problem(500, "internal"), "1? 1? 1? 1? 1"},
+		{"delivery-unknown", problem(504, "delivery-unknown"), "1 1 1 1 1"},
+		{"recipient-rejected", problem(422, "recipient-rejected"), "1 1 1 1 1"},
+		{"invalid", problem(422, "invalid"), "1 1 1 1 1"},
+		{"limit", reply{429, `{"type":"` + quotaType + `",` + quotaBody + `,"violated-policies":["minute"]}`, ""}, "1 1 1 1 1"},
+		{"busy", reply{503, `{"type":"urn:mailgate:problem:busy"}`, "Retry-After: 9"}, "1 1 1 1 1"}, // longer than MaxPause
+	}
+	columns := map[string]int{"send": 0, "take": 1, "release": 2, "verify": 3, "mailbox": 4, "peek": 4}
+	for _, row := range model {
+		for name, call := range calls {
+			attempts, uncertain, _ := strings.Cut(strings.Fields(row.ends)[columns[name]]+" ", "?")
+			want := row.name
+			if uncertain != "" {
+				want += "?"
+			}
+			s := play(t, row.reply)
+			got := outcome(call(t.Context(), newClient(t, s.URL), "a@example.com"))
+			if n := fmt.Sprint(len(s.requests())); got != want || n != strings.TrimSpace(attempts) {
+				t.Errorf("%s, %s %.40s: %s after %s attempts, want %s after %s", name, row.name, row.reply.body, got, n, want, attempts)
+			}
+			if attempts = strings.TrimSpace(attempts); attempts != "4" {
+				continue
+			}
+			s = play(t, row.reply, row.reply, reply{200, sentBody, ""})
+			if err := call(t.Context(), newClient(t, s.URL), "a@example.com"); err != nil || len(s.requests()) != 3 {
+				t.Errorf("%s, %s twice and then granted: %v after %d attempts", name, row.name, err, len(s.requests()))
+			}
+		}
+	}
+}
+
+// An attempt that may have acted is not forgotten because a later one did not, unless the later
+// answer tells of all attempts under the key.
+func TestRetries_DoubtLastsUntilItIsSettled(t *testing.T) {
+	limit := func(degraded string) reply {
+		return reply{429, `{"type":"` + quotaType + `",` + quotaBody + `,"degraded":` + degraded + `}`, ""}
+	}
+	for want, last := range map[string]reply{
+		"limit":              limit("false"),
+		"limit?":             limit("true"),
+		"invalid?":           {422, `{"type":"urn:mailgate:problem:invalid"}`, ""},
+		"recipient-rejected": {422, `{"type":"urn:mailgate:problem:recipient-rejected"}`, ""},
+		"delivery-unknown":   {504, `{"type":"urn:mailgate:problem:delivery-unknown"}`, ""},
+		"busy?":              {503, `{"type":"urn:mailgate:problem:busy"}`, ""},
+		"401?":               {401, "", ""},
+	} {
+		s := play(t, reply{}, last)
+		if got := outcome(calls["send"](t.Context(), newClient(t, s.URL), "a@example.com")); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+// Where no connection was made, nothing was done.
+func TestRetries_NoConnection_IsCertain(t *testing.T) {
+	for name, call := range calls {
+		if got := outcome(call(t.Context(), newClient(t, "http://127.0.0.1:1"), "a@example.com")); got != "network" {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+// Repetitions are the same request to the byte, and pause in between.
+func TestRetries_SameKeySameBodyGrowingPauses(t *testing.T) {
+	s := play(t, reply{}, reply{}, reply{503, "", "Retry-After: 1"}, reply{200, sentBody, ""})
+	c := newClient(t, s.URL)
+	c.MaxPause = 2 * time.Second
+	data := map[string]string{"a": "1", "b": "2", "c": "3"}
+	must(c.Send(t.Context(), client.Mail{Email: "a@example.com", Data: data, Key: `a"b\c`}))
+	seen := s.requests()
+	if len(seen) != 4 || seen[0].key != `"a\"b\\c"` {
+		t.Fatalf("%+v", seen)
+	}
+	for i, least := range []time.Duration{0, 100 * time.Millisecond, 200 * time.Millisecond, 1400 * time.Millisecond} {
+		if i > 0 && (seen[i].key != seen[0].key || seen[i].body != seen[0].body || seen[i].at.Sub(seen[i-1].at) < least) {
+			t.Errorf("attempt %d: %+v after %v", i+1, seen[i], seen[i].at.Sub(seen[i-1].at))
+		}
+	}
+	if err := calls["take"](t.Context(), c, "x"); err != nil || s.requests()[4].key == "" {
+		t.Errorf("a take has no key: %v", err)
+	}
+}
