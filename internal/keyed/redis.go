@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mailgate/mailgate/internal/redisx"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/redis/go-redis/v9"
 )
@@ -20,8 +21,8 @@ var (
 	//go:embed swap.lua
 	swapSource string
 
-	readScript = redis.NewScript(readSource)
-	swapScript = redis.NewScript(swapSource)
+	readScript = redisx.NewScript(readSource, nil)
+	swapScript = redisx.NewScript(swapSource, func(reply any) bool { return reply == int64(1) })
 )
 
 var (
@@ -92,10 +93,11 @@ func pause(ctx context.Context, try int) error {
 
 // read returns the value of the key, nil if there is none, and the server's clock.
 func (s *shared) read(ctx context.Context, key string) (value []byte, now int64, err error) {
-	reply, err := readScript.Run(ctx, s.client, []string{key}).Slice()
+	answer, err := readScript.Run(ctx, s.client, key)
 	if err != nil {
 		return nil, 0, err
 	}
+	reply, _ := answer.([]any)
 	if len(reply) != 3 {
 		return nil, 0, errReply
 	}
@@ -118,28 +120,9 @@ func number(word any) (int64, error) {
 
 // swap replaces old by next, and reports false if the value is no longer old.
 func (s *shared) swap(ctx context.Context, key string, old, next []byte, expires int64) (bool, error) {
-	words := []any{"evalsha", swapScript.Hash(), 1, key, old, next, expires}
-	swapped, err := s.once(ctx, words)
-	if redis.HasErrorPrefix(err, "NOSCRIPT") { // so it has not run
-		words[0], words[1] = "eval", swapSource
-		swapped, err = s.once(ctx, words)
-	}
-	return swapped, err
+	swapped, err := swapScript.Run(ctx, s.client, key, old, next, expires)
+	return swapped == int64(1), err
 }
-
-func (s *shared) once(ctx context.Context, words []any) (bool, error) {
-	cmd := once{redis.NewCmd(ctx, words...)}
-	if err := s.client.Process(ctx, cmd); err != nil {
-		return false, err
-	}
-	return cmd.Bool()
-}
-
-// once is a command that go-redis must not repeat when its reply is lost: the second run
-// would find the value changed, by the first.
-type once struct{ *redis.Cmd }
-
-func (once) NoRetry() bool { return true }
 
 // explained replaces an error whose text does not tell an operator what to do.
 func explained(err error) error {

@@ -1,14 +1,17 @@
-// Package redistest starts real Redis servers for tests.
 package redistest
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -16,73 +19,245 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// startLimit is generous, because a loaded machine starts a process slowly.
-const startLimit = 10 * time.Second
+const (
+	startLimit = 20 * time.Second // a loaded machine starts a process slowly
+	askLimit   = time.Second      // for the answer to one question of a test
+)
 
 // Server is one redis-server process.
 type Server struct {
 	Addr string // host:port
+	Dir  string // where its files are
 
-	client *redis.Client
-	cmd    *exec.Cmd
-	ended  chan struct{} // closed when the process has ended
+	t        testing.TB
+	command  []string
+	password string
+	client   *redis.Client
+	cmd      *exec.Cmd
+	ended    chan struct{} // closed when the process has ended
+	paused   bool
 }
 
 // Alone starts one server and returns when it answers. Each config line is a line of
 // redis.conf. By default nothing is kept on disk, and nothing is ever evicted.
 func Alone(t testing.TB, config ...string) *Server {
 	t.Helper()
+	s := newServer(t, append(defaults(), config...))
+	s.Restart()
+	return s
+}
+
+// defaults are the settings of a server that holds data.
+func defaults() []string {
+	return []string{
+		`save ""`, "appendonly no", "maxmemory-policy noeviction",
+		"repl-diskless-sync-delay 0", "repl-ping-replica-period 1",
+	}
+}
+
+// newServer prepares a server without starting it. Its port is its own until the test ends.
+func newServer(t testing.TB, config []string, options ...string) *Server {
+	t.Helper()
 	program, err := exec.LookPath("redis-server")
 	if err != nil {
 		t.Fatal("redis-server is not in PATH; install it (apt-get install redis-server)")
 	}
 	port, dir := servertest.Port(t), t.TempDir()
-	lines := append([]string{
-		"bind 127.0.0.1", fmt.Sprintf("port %d", port), "dir " + dir, "logfile redis.log",
-		`save ""`, "appendonly no", "maxmemory-policy noeviction",
-	}, config...)
+	s := &Server{Addr: fmt.Sprintf("127.0.0.1:%d", port), Dir: dir, t: t}
+	lines := []string{"bind 127.0.0.1", "protected-mode no", fmt.Sprintf("port %d", port), "dir " + dir, "logfile " + filepath.Join(dir, "redis.log")}
+	lines = append(lines, config...)
 	file := filepath.Join(dir, "redis.conf")
 	if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{Addr: fmt.Sprintf("127.0.0.1:%d", port), cmd: exec.Command(program, file), ended: make(chan struct{})}
-	s.client = redis.NewClient(&redis.Options{Addr: s.Addr})
-	s.start(t)
+	for _, line := range config {
+		if password, ok := strings.CutPrefix(line, "requirepass "); ok {
+			s.password = password
+		}
+	}
+	s.command = append([]string{program, file}, options...)
+	s.client = redis.NewClient(&redis.Options{Addr: s.Addr, Password: s.password, ContextTimeoutEnabled: true})
 	t.Cleanup(func() {
 		_ = s.client.Close()
 		s.Kill()
 	})
-	servertest.Await(t, "the Redis server to answer", startLimit, func() error {
-		return s.client.Ping(context.Background()).Err()
-	})
 	return s
 }
 
-// start starts the process from a thread of its own, since the kernel ends the process
-// together with the thread that started it.
-func (s *Server) start(t testing.TB) {
-	t.Helper()
-	s.cmd.SysProcAttr = servertest.DieWithParent()
-	started := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		defer close(s.ended)
-		err := s.cmd.Start()
-		started <- err
-		if err == nil {
-			_ = s.cmd.Wait()
-		}
-	}()
-	if err := <-started; err != nil {
-		t.Fatalf("cannot start redis-server: %v", err)
+// URL is what a program is configured with to reach the server.
+func (s *Server) URL() string {
+	address := url.URL{Scheme: "redis", Host: s.Addr, Path: "/0"}
+	if s.password != "" {
+		address.User = url.UserPassword("", s.password)
 	}
+	return address.String()
 }
 
 // Client returns a plain client of the server, always the same one, closed with the test.
 func (s *Server) Client() *redis.Client { return s.client }
 
-// Kill ends the process at once.
+// Info returns one field of INFO.
+func (s *Server) Info(section, field string) string {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
+	defer cancel()
+	text, err := s.client.Info(ctx, section).Result()
+	if err != nil {
+		s.t.Fatalf("asking %s: %v", s.Addr, err)
+	}
+	return infoField(text, field)
+}
+
+func infoField(text, field string) string {
+	for line := range strings.Lines(text) {
+		if value, ok := strings.CutPrefix(line, field+":"); ok {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+// must carries out a command at the server, or fails the test.
+func (s *Server) must(command ...any) string {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
+	defer cancel()
+	answer, err := s.client.Do(ctx, command...).Result()
+	if err != nil {
+		s.t.Fatalf("%s refuses %v: %v", s.Addr, command, err)
+	}
+	return fmt.Sprint(answer)
+}
+
+// Running reports whether the process lives; a paused one does.
+func (s *Server) Running() bool {
+	if s.cmd == nil {
+		return false
+	}
+	select {
+	case <-s.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+func (s *Server) live() bool { return s.Running() && !s.paused }
+
+// Kill ends the process as a crash would. What it had not written to disk is lost.
 func (s *Server) Kill() {
-	_ = s.cmd.Process.Kill()
-	<-s.ended
+	if s.Running() {
+		_ = s.cmd.Process.Kill()
+		<-s.ended
+	}
+	s.paused = false
+}
+
+// Pause freezes the process (SIGSTOP): its connections stay open and nothing answers.
+func (s *Server) Pause() {
+	s.t.Helper()
+	s.signal(syscall.SIGSTOP)
+	s.paused = true
+	servertest.Await(s.t, s.Addr+" to stop", startLimit, s.isStopped)
+}
+
+func (s *Server) isStopped() error {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
+	if err == nil && !strings.Contains(string(status), "State:\tT") {
+		return errors.New("it runs")
+	}
+	return nil // elsewhere than on Linux this is not known
+}
+
+// Resume lets a paused process go on; it then carries out what it was sent meanwhile.
+func (s *Server) Resume() {
+	s.t.Helper()
+	s.signal(syscall.SIGCONT)
+	s.paused = false
+}
+
+func (s *Server) signal(signal syscall.Signal) {
+	s.t.Helper()
+	if err := s.cmd.Process.Signal(signal); err != nil {
+		s.t.Fatalf("cannot send %v to %s: %v", signal, s.Addr, err)
+	}
+}
+
+// Restart starts the server on the same port and directory, after a Kill if it still runs,
+// and returns when it answers and has read its files.
+func (s *Server) Restart() {
+	s.t.Helper()
+	s.Kill()
+	s.start()
+	servertest.Await(s.t, "the Redis server "+s.Addr+" to answer", startLimit, s.answers)
+}
+
+// start starts the process from a thread of its own, since the kernel ends the process
+// together with the thread that started it.
+func (s *Server) start() {
+	s.t.Helper()
+	cmd, ended, started := exec.Command(s.command[0], s.command[1:]...), make(chan struct{}), make(chan error)
+	cmd.SysProcAttr = servertest.DieWithParent()
+	s.cmd, s.ended = cmd, ended
+	go func() {
+		runtime.LockOSThread()
+		defer close(ended)
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait()
+		}
+	}()
+	if err := <-started; err != nil {
+		s.t.Fatalf("cannot start redis-server: %v", err)
+	}
+}
+
+// answers asks on a connection of its own, as a client would remember its failures.
+func (s *Server) answers() error {
+	if !s.Running() {
+		log, _ := os.ReadFile(filepath.Join(s.Dir, "redis.log"))
+		return fmt.Errorf("redis-server ended; its log is\n%s", log)
+	}
+	conn, err := net.DialTimeout("tcp", s.Addr, askLimit)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(askLimit))
+	reply := make([]byte, 64)
+	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
+		return err
+	}
+	n, err := conn.Read(reply)
+	if text := string(reply[:n]); err == nil && !strings.HasPrefix(text, "+PONG") && !strings.HasPrefix(text, "-NOAUTH") {
+		return fmt.Errorf("it answers %q", text)
+	}
+	return err
+}
+
+// inStep reports what is missing while a replica, or a replica of this master, has not all data.
+func (s *Server) inStep() error {
+	ctx, cancel := context.WithTimeout(context.Background(), askLimit)
+	defer cancel()
+	text, err := s.client.Info(ctx, "replication").Result()
+	switch {
+	case err != nil:
+		return err
+	case infoField(text, "role") == "slave" && infoField(text, "master_link_status") != "up":
+		return fmt.Errorf("the replica %s is not in step", s.Addr)
+	case strings.Count(text, "state=") != strings.Count(text, "state=online"):
+		return fmt.Errorf("a replica of %s is not in step", s.Addr)
+	}
+	return nil
+}
+
+// Healed asks until there is an answer, such as of a client whose server has failed over.
+func Healed[T any](t testing.TB, ask func() (T, error)) (answer T) {
+	t.Helper()
+	servertest.Await(t, "an answer", 30*time.Second, func() (err error) {
+		answer, err = ask()
+		return err
+	})
+	return answer
 }

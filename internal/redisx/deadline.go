@@ -1,0 +1,116 @@
+package redisx
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// ErrSilent means that Redis did not answer within Options.Timeout. It is not
+// context.DeadlineExceeded, which is the end of the caller's own time.
+var ErrSilent = errors.New("Redis did not answer in time")
+
+// deadline is the outer hook of a client: it ends each call in time, and explains errors.
+type deadline struct {
+	timeout    time.Duration
+	lookAround func(context.Context) // asks a Cluster anew for its masters, in the background
+}
+
+type deadlineKey struct{}
+
+// DialHook implements redis.Hook.
+func (d deadline) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+// ProcessHook implements redis.Hook.
+func (d deadline) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		return d.within(ctx, func(ctx context.Context) error { return next(ctx, cmd) })
+	}
+}
+
+// ProcessPipelineHook implements redis.Hook.
+func (d deadline) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		return d.within(ctx, func(ctx context.Context) error { return next(ctx, cmds) })
+	}
+}
+
+func (d deadline) within(ctx context.Context, call func(context.Context) error) error {
+	if ctx.Value(deadlineKey{}) != nil { // a handshake inside a call
+		return call(ctx)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, d.timeout, ErrSilent)
+	defer cancel()
+	err := call(context.WithValue(ctx, deadlineKey{}, true))
+	if err == nil || err == redis.Nil {
+		return err
+	}
+	if unanswered(err) {
+		d.lookAround(ctx)
+	}
+	return d.explained(ctx, err)
+}
+
+func (d deadline) explained(ctx context.Context, err error) error {
+	switch {
+	case errors.Is(err, ErrUnconfirmed) || errors.Is(err, ErrResting):
+		return err
+	case isReply(err):
+		return withoutArguments(err)
+	case endOf(ctx) == ErrSilent || timedOut(err) && ctx.Err() == nil:
+		return fmt.Errorf("%w (%s)", ErrSilent, d.timeout)
+	case ctx.Err() != nil && !errors.Is(err, ctx.Err()):
+		return fmt.Errorf("%w: %w", ctx.Err(), err)
+	}
+	return err
+}
+
+// endOf is why the context has ended, nil if it has not. A connection can meet the deadline
+// just before its context does, which is then waited for.
+func endOf(ctx context.Context) error {
+	if end, bounded := ctx.Deadline(); bounded && !time.Now().Before(end) {
+		<-ctx.Done()
+	}
+	return context.Cause(ctx)
+}
+
+// isReply reports whether the error is an answer of Redis, not the lack of one.
+func isReply(err error) bool {
+	var reply redis.Error
+	return errors.As(err, &reply)
+}
+
+// unanswered reports whether the error says that a server did not answer.
+func unanswered(err error) bool {
+	return err != nil && !isReply(err) && !errors.Is(err, ErrUnconfirmed)
+}
+
+func timedOut(err error) bool {
+	var network net.Error
+	return errors.As(err, &network) && network.Timeout() ||
+		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, redis.ErrPoolTimeout)
+}
+
+// reply is an answer of Redis without what it repeats of the command.
+type reply struct {
+	text  string
+	cause error
+}
+
+func (r reply) Error() string { return r.text }
+func (r reply) Unwrap() error { return r.cause }
+
+// withoutArguments cuts an answer where it repeats the command, which names the key, or the
+// program.
+func withoutArguments(err error) error {
+	text := err.Error()
+	for _, from := range []string{", with args", " script: ", ", on @user_script"} {
+		text, _, _ = strings.Cut(text, from)
+	}
+	return reply{text, err}
+}

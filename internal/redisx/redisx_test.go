@@ -1,0 +1,416 @@
+package redisx_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/internal/redistest"
+	"github.com/mailgate/mailgate/internal/redisx"
+	"github.com/mailgate/mailgate/servertest"
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	patient = 20 * time.Second // for tests that are not about time, on a busy machine
+	short   = 400 * time.Millisecond
+	late    = 2 * time.Second // no call of a short client takes so long, also on a busy machine
+)
+
+var ctx = context.Background()
+
+func TestMain(m *testing.M) {
+	redisx.LogTo(slog.New(slog.DiscardHandler))
+	os.Exit(m.Run())
+}
+
+func open(t testing.TB, o redisx.Options) redis.UniversalClient {
+	t.Helper()
+	client, err := redisx.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// count counts its runs.
+var count = redisx.NewScript(`return redis.call('INCR', KEYS[1])`, func(any) bool { return true })
+
+func run(client redis.UniversalClient, key string) (int64, error) {
+	n, err := count.Run(ctx, client, key)
+	runs, _ := n.(int64)
+	return runs, err
+}
+
+// answers waits until the client is answered, and returns how often the script has run.
+func answers(t testing.TB, client redis.UniversalClient, key string) int64 {
+	t.Helper()
+	return redistest.Healed(t, func() (int64, error) { return run(client, key) })
+}
+
+func TestOpen_WrongOptions_Refused(t *testing.T) {
+	for name, o := range map[string]redisx.Options{
+		"no URL":             {},
+		"a negative timeout": {URL: "redis://localhost", Timeout: -1},
+		"negative replicas":  {URL: "redis://localhost", Confirm: -1},
+	} {
+		if client, err := redisx.Open(o); err == nil {
+			_ = client.Close()
+			t.Errorf("%s: opened", name)
+		}
+	}
+}
+
+func TestScript_Flushed_IsSentWhole(t *testing.T) {
+	server := redistest.Alone(t)
+	client := open(t, redisx.Options{URL: server.URL(), Timeout: patient})
+	for want := int64(1); want <= 3; want++ {
+		if err := server.Client().ScriptFlush(ctx).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := run(client, "key"); n != want || err != nil {
+			t.Errorf("run %d, %v; want %d", n, err, want)
+		}
+	}
+}
+
+// Also a client that repeats other commands sends a script once.
+func TestScript_ReplyLost_RunsOnce(t *testing.T) {
+	server := redistest.Alone(t)
+	proxy := redistest.Proxy(t, server.Addr)
+	for name, client := range map[string]redis.UniversalClient{
+		"redisx": open(t, redisx.Options{URL: proxy.URL(), Timeout: patient}),
+		"plain":  redis.NewClient(&redis.Options{Addr: proxy.Addr, MaxRetries: 3}),
+	} {
+		t.Cleanup(func() { _ = client.Close() })
+		if n, err := run(client, name); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+		proxy.CutReplies(1, "evalsha")
+		if _, err := run(client, name); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+		if n, err := run(client, name); n != 3 || err != nil {
+			t.Errorf("%s: run %d, %v; want 3", name, n, err)
+		}
+	}
+}
+
+// A slot moves under a script, which follows it and runs once each time.
+func TestScript_SlotMoves_RunsOnceAtEachStep(t *testing.T) {
+	servers := redistest.Cluster(t)
+	for name, confirm := range map[string]int{"plain": 0, "confirmed": 1} {
+		t.Run(name, func(t *testing.T) {
+			client := open(t, redisx.Options{URL: servers.URL(), Timeout: patient, Confirm: confirm})
+			key, fresh := "{"+name+"}", "{"+name+"}fresh"
+			next := func(key string, want int64) {
+				t.Helper()
+				if n, err := run(client, key); n != want || err != nil {
+					t.Fatalf("run %d, %v; want %d", n, err, want)
+				}
+			}
+			next(key, 1)
+			from := servers.MasterOf(key)
+			to := servers.Masters[0]
+			if to == from {
+				to = servers.Masters[1]
+			}
+			servers.BeginMigration(key, from, to)
+			next(key, 2)   // still there
+			next(fresh, 1) // ASK, and the script is not loaded
+			next(fresh, 2)
+			servers.MoveKey(key, from, to)
+			next(key, 3) // ASK
+			servers.FinishMigration(key, from, to)
+			next(key, 4) // MOVED
+			next(fresh, 3)
+		})
+	}
+}
+
+func TestScript_SentinelFailover_Heals(t *testing.T) {
+	servers := redistest.Sentinel(t)
+	client := open(t, redisx.Options{URL: servers.URL(), Timeout: time.Second})
+	answers(t, client, "key")
+	servers.Failover()
+	answers(t, client, "key")
+}
+
+// Whatever hangs, each of many calls at once ends in time, also the first of a client.
+func TestCall_ServerHangs_EndsInTime(t *testing.T) {
+	t.Run("standalone", func(t *testing.T) {
+		server := redistest.Alone(t)
+		warm := open(t, redisx.Options{URL: server.URL(), Timeout: short})
+		answers(t, warm, "key")
+		server.Pause()
+		allEnd(t, warm)
+		allEnd(t, open(t, redisx.Options{URL: server.URL(), Timeout: short}))
+	})
+	t.Run("Cluster", func(t *testing.T) {
+		servers := redistest.Cluster(t)
+		warm := open(t, redisx.Options{URL: servers.URL(), Timeout: short})
+		answers(t, warm, "key")
+		for _, s := range append(servers.Masters, servers.Replicas...) {
+			s.Pause()
+		}
+		allEnd(t, warm)
+		allEnd(t, open(t, redisx.Options{URL: servers.URL(), Timeout: short}))
+	})
+	t.Run("Sentinel", func(t *testing.T) {
+		servers := redistest.Sentinel(t)
+		warm := open(t, redisx.Options{URL: servers.URL(), Timeout: short})
+		answers(t, warm, "key")
+		for _, s := range servers.Sentinels {
+			s.Pause()
+		}
+		answers(t, warm, "key")
+		allEnd(t, open(t, redisx.Options{URL: servers.URL(), Timeout: short}))
+		servers.Master.Pause()
+		allEnd(t, warm)
+	})
+	t.Run("network with TLS", func(t *testing.T) {
+		proxy := redistest.Proxy(t, redistest.Alone(t).Addr)
+		proxy.Swallow()
+		allEnd(t, open(t, redisx.Options{URL: strings.Replace(proxy.URL(), "redis", "rediss", 1), Timeout: short}))
+	})
+}
+
+func allEnd(t *testing.T, client redis.UniversalClient) {
+	t.Helper()
+	var calls sync.WaitGroup
+	for i := range 200 {
+		calls.Go(func() {
+			begin := time.Now()
+			_, err := run(client, "key")
+			if took := time.Since(begin); err == nil || took > late {
+				t.Errorf("call %d: %v after %v", i, err, took)
+			}
+			if errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("the end of a call's time is taken for the caller's: %v", err)
+			}
+		})
+	}
+	calls.Wait()
+}
+
+// A master that does not answer is not asked for a moment, and then answers again.
+func TestCircuit_MasterHangs_FailsAtOnce(t *testing.T) {
+	server := redistest.Alone(t)
+	proxy := redistest.Proxy(t, server.Addr)
+	client := open(t, redisx.Options{URL: proxy.URL(), Timeout: short})
+	answers(t, client, "key")
+	proxy.Swallow()
+	for range 3 {
+		if _, err := run(client, "key"); !errors.Is(err, redisx.ErrSilent) {
+			t.Fatalf("%v, want silence", err)
+		}
+	}
+	sent := proxy.Sent("evalsha")
+	for range 100 {
+		if _, err := run(client, "key"); !errors.Is(err, redisx.ErrResting) && !errors.Is(err, redisx.ErrSilent) {
+			t.Fatalf("%v, want an open circuit, or a trial", err)
+		}
+	}
+	if trials := proxy.Sent("evalsha") - sent; trials > 50 {
+		t.Errorf("asked %d times while the circuit was open", trials)
+	}
+	if _, err := client.Pipelined(ctx, func(p redis.Pipeliner) error { p.Get(ctx, "key"); return nil }); err == nil {
+		t.Error("a pipeline was answered")
+	}
+	proxy.Pass()
+	answers(t, client, "key")
+}
+
+// Callers that give up say nothing of the server.
+func TestCircuit_CallersGiveUp_StaysClosed(t *testing.T) {
+	server := redistest.Alone(t)
+	client := open(t, redisx.Options{URL: server.URL(), Timeout: patient})
+	answers(t, client, "key")
+	server.Pause()
+	for range 5 {
+		brief, cancel := context.WithTimeout(ctx, time.Millisecond)
+		if _, err := count.Run(brief, client, "key"); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, redisx.ErrSilent) {
+			t.Errorf("%v, want the end of the caller's time", err)
+		}
+		cancel()
+	}
+	server.Resume()
+	if _, err := run(client, "key"); err != nil {
+		t.Errorf("%v after callers gave up", err)
+	}
+}
+
+// One master of a Cluster hangs: calls to the others are answered.
+func TestCircuit_OneMasterHangs_OthersAnswer(t *testing.T) {
+	servers := redistest.Cluster(t)
+	client := open(t, redisx.Options{URL: servers.URL(), Timeout: short})
+	keys := map[*redistest.Server]string{}
+	for _, key := range strings.Split("abcdefghijklmnop", "") {
+		keys[servers.MasterOf(key)] = key
+		answers(t, client, key)
+	}
+	for _, replica := range servers.Replicas {
+		replica.Kill() // no failover
+	}
+	servers.Masters[0].Pause()
+	hung := keys[servers.Masters[0]]
+	for range 3 {
+		_, _ = run(client, hung)
+	}
+	if _, err := run(client, hung); err == nil {
+		t.Error("a master that hangs answers")
+	}
+	answered := 0
+	for _, master := range servers.Masters[1:] {
+		if _, err := run(client, keys[master]); err == nil {
+			answered++
+		}
+	}
+	servers.Masters[0].Resume()
+	answers(t, client, hung)
+	if answered != 2 {
+		t.Errorf("%d of 2 other masters answered", answered)
+	}
+}
+
+func TestConfirm_Replicas_AreWaitedFor(t *testing.T) {
+	master := redistest.Alone(t)
+	client := open(t, redisx.Options{URL: master.URL(), Timeout: short, Confirm: 1})
+	if _, err := run(client, "key"); !errors.Is(err, redisx.ErrUnconfirmed) {
+		t.Errorf("without a replica: %v", err)
+	}
+	host, port, _ := net.SplitHostPort(master.Addr)
+	replica := redistest.Alone(t, "replicaof "+host+" "+port)
+	n := answers(t, client, "key")
+	if got, err := replica.Client().Get(ctx, "key").Int64(); got != n || err != nil {
+		t.Errorf("confirmed %d, and the replica has %d, %v", n, got, err)
+	}
+	replica.Pause()
+	slow := open(t, redisx.Options{URL: master.URL(), Timeout: 3 * time.Second, Confirm: 1})
+	var calls sync.WaitGroup
+	for range 300 {
+		calls.Go(func() {
+			if _, err := run(slow, "key"); !errors.Is(err, redisx.ErrUnconfirmed) && !errors.Is(err, redisx.ErrSilent) {
+				t.Errorf("with the replica stopped: %v", err)
+			}
+		})
+	}
+	read := redisx.NewScript(`return redis.call('GET', KEYS[1])`, func(any) bool { return false })
+	for range 10 {
+		if _, err := read.Run(ctx, slow, "key"); err != nil {
+			t.Errorf("a read waits for replicas: %v", err)
+		}
+	}
+	calls.Wait()
+	replica.Resume()
+	answers(t, client, "key")
+}
+
+// Errors name neither keys nor arguments nor the password.
+func TestErrors_SecretsInCommands_StayOut(t *testing.T) {
+	for name, tt := range map[string]struct {
+		config, user string
+		script       *redisx.Script
+	}{
+		"another type":    {"", "", count},
+		"unknown command": {`rename-command EVALSHA ""`, "", count},
+		"wrong password":  {"requirepass other", ":hunter2@", count},
+	} {
+		server := redistest.Alone(t, tt.config)
+		server.Client().LPush(ctx, "alice@example.com", "x")
+		client := open(t, redisx.Options{URL: "redis://" + tt.user + server.Addr, Timeout: patient})
+		_, err := tt.script.Run(ctx, client, "alice@example.com", "hunter2")
+		if err == nil || strings.Contains(err.Error(), "alice") || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestWarnings_EachSetting_IsNamed(t *testing.T) {
+	for config, want := range map[string][]string{
+		"appendonly yes": nil,
+		"save 60 1":      nil,
+		"appendonly no":  {"nothing on disk"},
+		"save 60 1\nmaxmemory-policy allkeys-lru":      {"allkeys-lru"},
+		"appendonly no\nmaxmemory-policy volatile-ttl": {"nothing on disk", "volatile-ttl"},
+		"save 60 1\nrename-command CONFIG hidden":      {"does not let its settings be read"},
+	} {
+		server := redistest.Alone(t, strings.Split(config, "\n")...)
+		warnings, err := redisx.Warnings(ctx, open(t, redisx.Options{URL: server.URL(), Timeout: patient}), 0)
+		if err != nil || len(warnings) != len(want) {
+			t.Errorf("%q: %q, %v; want %d warnings", config, warnings, err, len(want))
+			continue
+		}
+		for _, part := range want {
+			if !strings.Contains(strings.Join(warnings, "\n"), part) {
+				t.Errorf("%q: %q, want one of %q", config, warnings, part)
+			}
+		}
+	}
+	server := redistest.Alone(t, "appendonly yes")
+	client := open(t, redisx.Options{URL: server.URL(), Timeout: patient, Confirm: 2})
+	if warnings, err := redisx.Warnings(ctx, client, 2); err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "0 replicas and 2 must confirm") {
+		t.Errorf("%q, %v", warnings, err)
+	}
+}
+
+func TestTLS_Certificate_MustBeTrusted(t *testing.T) {
+	server := redistest.Alone(t)
+	authority, ca := servertest.NewAuthority(t), filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(ca, authority.PEM(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	now, hour := time.Now().UnixMilli(), time.Hour.Milliseconds()
+	front := frontWithTLS(t, server.Addr, authority.Certificate(now-hour, now+hour, "127.0.0.1"))
+	for name, tt := range map[string]struct {
+		url      string
+		answered bool
+	}{
+		"trusted":              {"rediss://" + front + "?ca=" + ca, true},
+		"not trusted":          {"rediss://" + front, false},
+		"a server without TLS": {"rediss://" + server.Addr + "?ca=" + ca, false},
+	} {
+		if _, err := run(open(t, redisx.Options{URL: tt.url, Timeout: late}), "tls"); (err == nil) != tt.answered {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// frontWithTLS ends TLS before a server, and returns the address to connect to.
+func frontWithTLS(t *testing.T, target string, certificate tls.Certificate) string {
+	t.Helper()
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{certificate}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			outside, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer outside.Close()
+				inside, err := net.Dial("tcp", target)
+				if err != nil {
+					return
+				}
+				defer inside.Close()
+				go func() { _, _ = io.Copy(inside, outside); _ = inside.Close() }()
+				_, _ = io.Copy(outside, inside)
+			}()
+		}
+	}()
+	return listener.Addr().String()
+}

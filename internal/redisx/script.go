@@ -1,0 +1,57 @@
+package redisx
+
+import (
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Script is a Lua program that works on one key.
+type Script struct {
+	source, sha string
+	wrote       func(reply any) bool
+}
+
+// NewScript makes a Script. Wrote reports by the reply whether replicas must have what the
+// script wrote; nil is for a script that does not write. WAIT waits for the last write of a
+// connection, so a script that finds its work done by an earlier run must write again, as by
+// PEXPIREAT.
+func NewScript(source string, wrote func(reply any) bool) *Script {
+	sum := sha1.Sum([]byte(source))
+	return &Script{source: source, sha: hex.EncodeToString(sum[:]), wrote: wrote}
+}
+
+// Run runs the script on the master of the key. It is executed once at most, also by a client
+// that is set to repeat commands: only an answer that proves that it was not executed, such as
+// MOVED, lets it be sent again. After an error it may have been executed.
+func (s *Script) Run(ctx context.Context, client redis.UniversalClient, key string, args ...any) (reply any, err error) {
+	reply, err = s.send(ctx, client, "evalsha", s.sha, key, args)
+	if redis.HasErrorPrefix(err, "NOSCRIPT") {
+		return s.send(ctx, client, "eval", s.source, key, args)
+	}
+	return reply, err
+}
+
+func (s *Script) send(ctx context.Context, client redis.UniversalClient, name, program, key string, args []any) (any, error) {
+	words := append([]any{name, program, 1, key}, args...)
+	r := run{once{redis.NewCmd(ctx, words...)}, s}
+	if err := client.Process(ctx, r); err != nil {
+		return nil, err
+	}
+	return r.Val(), nil
+}
+
+// once is a command that the library does not repeat after a lost answer. It follows MOVED and
+// ASK all the same.
+type once struct{ *redis.Cmd }
+
+// NoRetry tells the library.
+func (once) NoRetry() bool { return true }
+
+// run is one run of a script, which the hook of its master recognizes.
+type run struct {
+	once
+	script *Script
+}

@@ -1,0 +1,229 @@
+package cluster_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/internal/redistest"
+	"github.com/mailgate/mailgate/internal/redisx"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/cluster"
+	"github.com/mailgate/mailgate/throttle/throttletest"
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	mailbox = "alice@example.com"
+	patient = 20 * time.Second // for tests that are not about time, on a busy machine
+)
+
+var ctx = context.Background()
+
+func open(t testing.TB, o redisx.Options) redis.UniversalClient {
+	t.Helper()
+	client, err := redisx.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// alone opens a client of a server of its own.
+func alone(t testing.TB) (redis.UniversalClient, *redistest.Server) {
+	t.Helper()
+	server := redistest.Alone(t)
+	return open(t, redisx.Options{URL: server.URL(), Timeout: patient}), server
+}
+
+func limiter(t testing.TB, client redis.UniversalClient, a throttle.Algorithm) *cluster.Limiter {
+	t.Helper()
+	l, err := cluster.New(client, "test", a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func take(t testing.TB, l throttle.Limiter, key string) throttle.Verdict {
+	t.Helper()
+	v, err := l.Take(ctx, key, throttle.NewID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// opener opens limiters by the suite's clock.
+func opener(client redis.UniversalClient) throttletest.Open {
+	return func(t testing.TB, a throttle.Algorithm, now func() int64) throttle.Limiter {
+		t.Helper()
+		l, err := cluster.NewWithClock(client, throttle.NewID().String(), a, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+}
+
+func TestLimiter_Standalone_KeepsTheContract(t *testing.T) {
+	client, _ := alone(t)
+	throttletest.Run(t, opener(client), throttletest.Length(3000, 100_000))
+}
+
+func TestLimiter_Cluster_KeepsTheContract(t *testing.T) {
+	client := open(t, redisx.Options{URL: redistest.Cluster(t).URL(), Timeout: patient})
+	throttletest.Run(t, opener(client), throttletest.Length(1000, 20_000))
+}
+
+// A limiter works on the plain client of a program.
+func TestLimiter_PlainClient_ByTheServersClock(t *testing.T) {
+	server := redistest.Alone(t)
+	l := limiter(t, server.Client(), throttle.DefaultPolicy())
+	before := time.Now().UnixMilli()
+	v := take(t, l, mailbox)
+	if !v.Allowed || v.Now < before || v.Now > time.Now().UnixMilli() || v.Wait != 60_000 {
+		t.Errorf("%+v", v)
+	}
+	if v := take(t, l, mailbox); v.Allowed || v.Limit != "minute" {
+		t.Errorf("a second send: %+v", v)
+	}
+	key := "test:tiers:{" + mailbox + "}"
+	if expires := server.Client().PExpireTime(ctx, key).Val().Milliseconds(); expires != v.At+86_400_000+1000 {
+		t.Errorf("the record expires %d ms after the send", expires-v.At)
+	}
+}
+
+func TestNew_Unfit_Refused(t *testing.T) {
+	client := redis.NewClient(&redis.Options{})
+	replicas := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"localhost:1"}, ReadOnly: true})
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "localhost:1"}})
+	for _, c := range []redis.UniversalClient{client, replicas, ring} {
+		t.Cleanup(func() { _ = c.Close() })
+	}
+	for name, tt := range map[string]struct {
+		client    redis.UniversalClient
+		prefix    string
+		algorithm throttle.Algorithm
+	}{
+		"no client":         {nil, "p", throttle.DefaultPolicy()},
+		"a ring":            {ring, "p", throttle.DefaultPolicy()},
+		"replicas":          {replicas, "p", throttle.DefaultPolicy()},
+		"no prefix":         {client, "", throttle.DefaultPolicy()},
+		"braces":            {client, "{p}", throttle.DefaultPolicy()},
+		"no algorithm":      {client, "p", nil},
+		"a zero policy":     {client, "p", throttle.Policy{}},
+		"a zero counter":    {client, "p", throttle.LeakyBucket{}},
+		"another algorithm": {client, "p", another{throttle.DefaultPolicy()}},
+	} {
+		if _, err := cluster.New(tt.client, tt.prefix, tt.algorithm); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}
+
+type another struct{ throttle.Policy }
+
+// A refusal, a Peek and a Take on an empty quota write nothing. Redis counts the changes.
+func TestTake_Refused_WritesNothing(t *testing.T) {
+	client, server := alone(t)
+	algorithms := throttletest.Counters(t, "minute=1/60s")
+	algorithms["tiers"] = throttletest.Policy(t, "minute=1/60s")
+	for name, a := range algorithms {
+		l := limiter(t, client, a)
+		for take(t, l, mailbox).Allowed {
+		}
+		before := server.Info("persistence", "rdb_changes_since_last_save")
+		if v := take(t, l, mailbox); v.Allowed {
+			t.Errorf("%s: admitted", name)
+		}
+		if _, err := l.Peek(ctx, mailbox); err != nil {
+			t.Error(err)
+		}
+		if released, err := l.Release(ctx, "another", throttle.Admission{ID: throttle.NewID()}); released || err != nil {
+			t.Error(released, err)
+		}
+		if after := server.Info("persistence", "rdb_changes_since_last_save"); after != before {
+			t.Errorf("%s: %s changes before, %s after", name, before, after)
+		}
+	}
+}
+
+func TestLimiter_KeysOfAnyBytes_CountApart(t *testing.T) {
+	client := open(t, redisx.Options{URL: redistest.Cluster(t).URL(), Timeout: patient})
+	l := limiter(t, client, throttle.DefaultPolicy())
+	keys := []string{"}", "{", "a}b", "{a}", "\x00", "\xff\xfe", "a\r\nb", "*", "[a]", `\`, strings.Repeat("x", throttle.MaxKey)}
+	for _, key := range keys {
+		if v := take(t, l, key); !v.Allowed || v.Sent != 1 {
+			t.Errorf("%q: %+v", key, v)
+		}
+	}
+	visited := 0
+	if err := l.Each(ctx, func(h throttle.History) bool { visited++; return len(h) == 1 }); err != nil || visited != len(keys) {
+		t.Errorf("%d histories of %d, %v", visited, len(keys), err)
+	}
+}
+
+// Each visits the histories on all masters once, and no others.
+func TestEach_Cluster_VisitsAllOnce(t *testing.T) {
+	client := open(t, redisx.Options{URL: redistest.Cluster(t).URL(), Timeout: patient})
+	l := limiter(t, client, throttle.DefaultPolicy())
+	want := map[throttle.ID]int{}
+	for i := range 300 {
+		a := throttle.Admission{ID: throttle.NewID(), At: time.Now().UnixMilli()}
+		if err := l.Record(ctx, fmt.Sprint("mailbox", i), a); err != nil {
+			t.Fatal(err)
+		}
+		want[a.ID]++
+	}
+	other, err := cluster.New(client, "test2", throttle.DefaultPolicy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	take(t, other, mailbox)
+	take(t, limiter(t, client, throttletest.Counters(t, "minute=1/60s")["fixed window"]), mailbox)
+	visits := 0
+	if err := l.Each(ctx, func(h throttle.History) bool {
+		visits++
+		want[h[0].ID]--
+		return true
+	}); err != nil || visits != 300 {
+		t.Fatalf("%d visits, %v", visits, err)
+	}
+	for id, left := range want {
+		if left != 0 {
+			t.Errorf("%s was visited %d times", id, 1-left)
+		}
+	}
+	visits = 0
+	if err := l.Each(ctx, func(throttle.History) bool { visits++; return visits < 10 }); err != nil || visits != 10 {
+		t.Errorf("%d visits where 10 were enough, %v", visits, err)
+	}
+}
+
+// A key that another program uses is unavailable, and the error says what to do without the key.
+func TestTake_AnotherType_SaysSo(t *testing.T) {
+	client, server := alone(t)
+	if err := server.Client().LPush(ctx, "test:tiers:{"+mailbox+"}", "x").Err(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := limiter(t, client, throttle.DefaultPolicy()).Take(ctx, mailbox, throttle.NewID())
+	if !errors.Is(err, throttle.ErrUnavailable) || !strings.Contains(err.Error(), "another program") || strings.Contains(err.Error(), "alice") {
+		t.Error(err)
+	}
+}
+
+// Where another server's clock was taken for this one's, a Take is not too late.
+func TestTake_OtherServersClock_TakenOnceMore(t *testing.T) {
+	client, _ := alone(t)
+	l := limiter(t, client, throttle.DefaultPolicy())
+	take(t, l, "another")
+	l.SetServersBack(time.Hour.Milliseconds())
+	if v := take(t, l, mailbox); !v.Allowed || v.Sent != 1 {
+		t.Errorf("%+v", v)
+	}
+}

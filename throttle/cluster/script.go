@@ -1,0 +1,166 @@
+package cluster
+
+import (
+	"context"
+	_ "embed"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mailgate/mailgate/internal/redisx"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/redis/go-redis/v9"
+)
+
+var (
+	//go:embed begin.lua
+	begin string
+	//go:embed tiers.lua
+	tiers string
+	//go:embed fixed_window.lua
+	fixedWindow string
+	//go:embed sliding_window.lua
+	slidingWindow string
+	//go:embed bucket.lua
+	bucket string
+
+	tiersScript         = redisx.NewScript(begin+tiers, wrote)
+	fixedWindowScript   = redisx.NewScript(begin+fixedWindow, wrote)
+	slidingWindowScript = redisx.NewScript(begin+slidingWindow, wrote)
+	bucketScript        = redisx.NewScript(begin+bucket, wrote)
+)
+
+var (
+	errReply = errors.New("Redis sent a reply that no script of mailgate sends")
+	errType  = errors.New("the Redis key holds another type of value; does another program use this prefix?")
+	errLate  = errors.New("Redis came to the call when its time was over, and did nothing")
+)
+
+// maxMoment is the last millisecond that fits the six bytes of an admission.
+const maxMoment = 1<<48 - 1
+
+// scriptOf is the script that takes the steps of an algorithm, and its parameters.
+func scriptOf(a throttle.Algorithm) (script *redisx.Script, params []any, err error) {
+	if a == nil || a.Form() == "" {
+		return nil, nil, fmt.Errorf("the algorithm %T is a zero value", a)
+	}
+	switch a := a.(type) {
+	case throttle.Policy:
+		params = []any{a.Longest(), a.Kept()}
+		for _, t := range a.Tiers() {
+			params = append(params, t.Limit, t.Window.Milliseconds())
+		}
+		return tiersScript, params, nil
+	case throttle.FixedWindow:
+		return fixedWindowScript, tierParams(a.Tier()), nil
+	case throttle.SlidingWindow:
+		return slidingWindowScript, append(tierParams(a.Tier()), a.Part()), nil
+	case throttle.TokenBucket:
+		return bucketScript, append(tierParams(a.Tier()), a.Room(), 0), nil
+	case throttle.LeakyBucket:
+		return bucketScript, append(tierParams(a.Tier()), a.Room(), 1), nil
+	}
+	return nil, nil, fmt.Errorf("there is no script for a %T", a)
+}
+
+func tierParams(t throttle.Tier) []any { return []any{t.Window.Milliseconds(), t.Limit} }
+
+// reply is what a script returns.
+type reply struct {
+	done  int64 // 1 done, 2 done before, 0 not done, -1 too late
+	state []byte
+	now   int64
+}
+
+const tooLate = -1
+
+func parseReply(answer any) (r reply, err error) {
+	if all, ok := answer.([]any); ok && len(all) == 3 {
+		done, ok1 := all[0].(int64)
+		state, ok2 := all[1].(string)
+		now, ok3 := all[2].(int64)
+		if ok1 && ok2 && ok3 {
+			return reply{done, []byte(state), now}, nil
+		}
+	}
+	return reply{}, errReply
+}
+
+// wrote reports whether replicas have to confirm what a script did.
+func wrote(answer any) bool {
+	r, err := parseReply(answer)
+	return err == nil && r.done > 0
+}
+
+// step takes one step on the server. If Redis says that the call's time is over while the
+// caller still waits, another server's clock was taken for this one's: the step is taken once
+// more, by the clock that has just been learnt.
+func (l *Limiter) step(ctx context.Context, doing, key string, admissions ...throttle.Admission) (reply, error) {
+	if err := check(ctx, doing, key); err != nil {
+		return reply{}, err
+	}
+	for range 2 {
+		sent := time.Since(began).Milliseconds()
+		args := append([]any{doing, pack(admissions), l.notAfter(ctx, doing, sent), l.testClock()}, l.params...)
+		answer, err := l.script.Run(ctx, l.client, l.prefix+key+"}", args...)
+		if err != nil {
+			return reply{}, throttle.Unavailable(doing, explained(err))
+		}
+		r, err := parseReply(answer)
+		if err != nil {
+			return reply{}, throttle.Unavailable(doing, err)
+		}
+		l.ahead.Store(r.now - sent) // not too little, as the clock was read after it was sent
+		if r.done != tooLate {
+			return r, nil
+		}
+		if err := ctx.Err(); err != nil {
+			return reply{}, throttle.Unavailable(doing, err)
+		}
+	}
+	return reply{}, throttle.Unavailable(doing, errLate)
+}
+
+// notAfter is the server's time after which no caller waits for the answer, 0 if that is not
+// known. A release is right however late it is made.
+func (l *Limiter) notAfter(ctx context.Context, doing string, sent int64) int64 {
+	ahead := l.ahead.Load()
+	if ahead == 0 || l.now != nil || doing == "release" {
+		return 0
+	}
+	wait := l.timeout
+	if end, bounded := ctx.Deadline(); bounded && (wait <= 0 || time.Until(end) < wait) {
+		wait = time.Until(end)
+	}
+	if wait <= 0 {
+		return 0
+	}
+	return sent + ahead + wait.Milliseconds()
+}
+
+func (l *Limiter) testClock() int64 {
+	if l.now == nil {
+		return 0
+	}
+	return l.now()
+}
+
+// pack writes admissions as the scripts read them.
+func pack(all []throttle.Admission) (text []byte) {
+	for _, a := range all {
+		at := min(max(a.At, 0), maxMoment)
+		text = binary.BigEndian.AppendUint16(text, uint16(at>>32))
+		text = binary.BigEndian.AppendUint32(text, uint32(at))
+		text = append(text, a.ID[:]...)
+	}
+	return text
+}
+
+// explained replaces an error whose text does not tell an operator what to do.
+func explained(err error) error {
+	if redis.HasErrorPrefix(err, "WRONGTYPE") {
+		return errType
+	}
+	return err
+}
