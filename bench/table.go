@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"os/exec"
 	"regexp"
@@ -80,11 +79,12 @@ func printTable(w io.Writer, rows []row) {
 	}
 }
 
-// number has three significant digits.
+// number has at least three significant digits.
 func number(v float64) string {
-	digits := 2 - int(math.Floor(math.Log10(math.Max(v, 0.01))))
-	step := math.Pow(10, float64(digits))
-	return fmt.Sprintf("%.*f", max(digits, 0), math.Round(v*step)/step)
+	if v >= 100 {
+		return fmt.Sprintf("%.0f", v)
+	}
+	return fmt.Sprintf("%.3g", v)
 }
 
 // describeMachine names what the figures depend on.

@@ -43,32 +43,22 @@ type limit struct {
 }
 
 func refuse(c *fiber.Ctx) error {
-	var r request
-	if err := c.BodyParser(&r); err != nil {
+	if err := c.BodyParser(new(request)); err != nil {
 		return err
 	}
 	return c.Status(fiber.StatusTooManyRequests).JSON(refusal{
-		Type:   "https://iana.org/assignments/http-problem-types#quota-exceeded",
-		Title:  "Quota exceeded",
-		Status: fiber.StatusTooManyRequests,
-		Detail: "The limit minute of this mailbox is reached. The next mail may be sent in 59 s.",
-		Rule:   "mailbox", Limit: "minute", Wait: 59_000,
-		RetryAt: "2026-11-20T12:55:56.000Z", ServerTime: "2026-11-20T12:54:57.000Z",
-		Limits: []limit{
-			{"minute", 1, 60_000, 0, 59_000},
-			{"hour", 5, 3_600_000, 4, 0},
-			{"day", 10, 86_400_000, 9, 0},
-		},
-		Countdown: "AaILFVOauihDx8DwFg2L8OONvB8xaVEKycUxdiGg-TMRalwU7wgOd5_9__zf4xU0eZZ-0-uuH1EarRGgzv5HrxgHh14siAsVShL_eS_CIl_wWx6MuqGlBNCzisMOYMRitosPOGOiDPTl",
-		Violated:  []string{"minute"},
+		"https://iana.org/assignments/http-problem-types#quota-exceeded", "Quota exceeded", fiber.StatusTooManyRequests,
+		"The limit minute of this mailbox is reached. The next mail may be sent in 59 s.",
+		"mailbox", "minute", 59_000, "2026-11-20T12:55:56.000Z", "2026-11-20T12:54:57.000Z",
+		[]limit{{"minute", 1, 60_000, 0, 59_000}, {"hour", 5, 3_600_000, 4, 0}, {"day", 10, 86_400_000, 9, 0}},
+		false, "AaILFVOauihDx8DwFg2L8OONvB8xaVEKycUxdiGg-TMRalwU7wgOd5_9__zf4xU0eZZ-0-uuH1EarRGgzv5HrxgHh14siAsVShL_eS_CIl_wWx6MuqGlBNCzisMOYMRitosPOGOiDPTl",
+		[]string{"minute"},
 	})
 }
 
 func main() {
 	app := fiber.New(fiber.Config{DisableStartupMessage: true})
 	app.Post("/send-code", refuse)
-	if err := app.Listen(os.Args[1]); err != nil {
-		fmt.Fprintln(os.Stderr, "bare:", err)
-		os.Exit(1)
-	}
+	fmt.Fprintln(os.Stderr, "bare:", app.Listen(os.Args[1]))
+	os.Exit(1)
 }

@@ -22,61 +22,50 @@ var text string
 //go:embed mail.html
 var html string
 
-type tier struct {
-	Name   string        `json:"name"`
-	Limit  int           `json:"limit"`
-	Window time.Duration `json:"-"`
-}
+var tiers = []struct {
+	name   string
+	limit  int
+	window time.Duration
+}{{"minute", 1, time.Minute}, {"hour", 5, time.Hour}, {"day", 10, 24 * time.Hour}}
 
-var tiers = []tier{{"minute", 1, time.Minute}, {"hour", 5, time.Hour}, {"day", 10, 24 * time.Hour}}
-
-// mailboxes is what was sent to each mailbox: when, and the last code.
-type mailboxes struct {
+var (
 	mu    sync.Mutex
-	sends map[string][]time.Time
-	codes map[string]string
-}
+	sends = map[string][]time.Time{}
+	codes = map[string]string{}
+	relay *email.Pool
+)
 
-// take admits a send, or returns the limit that was reached and how long to wait.
-func (m *mailboxes) take(mailbox, code string) (limit string, wait time.Duration) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	now, sends := time.Now(), m.sends[mailbox]
+// take admits a send and keeps its code, or returns the limit that was reached and how long to wait.
+func take(mailbox, code string) (limit string, wait time.Duration) {
+	mu.Lock()
+	defer mu.Unlock()
+	now, all := time.Now(), sends[mailbox]
 	for _, t := range tiers {
-		if len(sends) < t.Limit {
-			continue
-		}
-		if left := t.Window - now.Sub(sends[len(sends)-t.Limit]); left > wait {
-			limit, wait = t.Name, left
+		if len(all) >= t.limit {
+			if left := t.window - now.Sub(all[len(all)-t.limit]); left > wait {
+				limit, wait = t.name, left
+			}
 		}
 	}
-	if wait > 0 {
-		return limit, wait
+	if limit == "" {
+		sends[mailbox], codes[mailbox] = append(all, now), code
 	}
-	m.sends[mailbox], m.codes[mailbox] = append(sends, now), code
-	return "", 0
+	return limit, wait
 }
 
-type request struct {
-	Email string `json:"email"`
-}
-
-type service struct {
-	mailboxes mailboxes
-	relay     *email.Pool
-}
-
-func (s *service) send(c *fiber.Ctx) error {
-	var r request
-	if err := c.BodyParser(&r); err != nil {
+func send(c *fiber.Ctx) error {
+	var request struct {
+		Email string `json:"email"`
+	}
+	if err := c.BodyParser(&request); err != nil {
 		return err
 	}
 	number, err := rand.Int(rand.Reader, big.NewInt(1_000_000))
 	if err != nil {
 		return err
 	}
-	code, mailbox := fmt.Sprintf("%06d", number), strings.Clone(r.Email)
-	if limit, wait := s.mailboxes.take(mailbox, code); limit != "" {
+	code, mailbox := fmt.Sprintf("%06d", number), strings.Clone(request.Email)
+	if limit, wait := take(mailbox, code); limit != "" {
 		return c.Status(fiber.StatusTooManyRequests).JSON(fiber.Map{"limit": limit, "wait_ms": wait.Milliseconds()})
 	}
 	fill := strings.NewReplacer("{{code}}", code, "{{email}}", mailbox)
@@ -84,26 +73,19 @@ func (s *service) send(c *fiber.Ctx) error {
 		From: "Acme <no-reply@acme.example>", To: []string{mailbox}, Subject: code + " is your code",
 		Text: []byte(fill.Replace(text)), HTML: []byte(fill.Replace(html)),
 	}
-	if err := s.relay.Send(mail, 10*time.Second); err != nil {
+	if err := relay.Send(mail, 10*time.Second); err != nil {
 		return err
 	}
-	return c.JSON(fiber.Map{"status": "sent", "email": mailbox, "limits": tiers})
+	return c.JSON(fiber.Map{"status": "sent", "email": mailbox})
 }
 
 func main() {
-	if err := serve(os.Args[1], os.Args[2]); err != nil {
-		fmt.Fprintln(os.Stderr, "handmade:", err)
-		os.Exit(1)
+	var err error
+	if relay, err = email.NewPool(os.Args[2], 8, nil); err == nil {
+		app := fiber.New(fiber.Config{DisableStartupMessage: true})
+		app.Post("/send-code", send)
+		err = app.Listen(os.Args[1])
 	}
-}
-
-func serve(addr, relay string) error {
-	pool, err := email.NewPool(relay, 8, nil)
-	if err != nil {
-		return err
-	}
-	s := &service{mailboxes: mailboxes{sends: map[string][]time.Time{}, codes: map[string]string{}}, relay: pool}
-	app := fiber.New(fiber.Config{DisableStartupMessage: true})
-	app.Post("/send-code", s.send)
-	return app.Listen(addr)
+	fmt.Fprintln(os.Stderr, "handmade:", err)
+	os.Exit(1)
 }
