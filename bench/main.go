@@ -64,8 +64,8 @@ func (b *bench) close() {
 	b.cleanup = nil
 }
 
-// failure is an error that ends the run. Nothing here can go on after an error, so check
-// panics with it and run recovers.
+// failure is an error that ends a comparison. A comparison cannot go on after an error, so check
+// panics with it and bench.run recovers.
 type failure struct{ error }
 
 func check(err error) {
@@ -89,22 +89,21 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, names []string) (err error) {
-	defer func() {
-		if f := recover(); f != nil {
-			err = f.(failure)
-		}
-	}()
-	b := &bench{ctx: ctx, dir: must(os.MkdirTemp("", "bench-"))}
-	defer os.RemoveAll(b.dir)
-	before, table, known := describeLoad(), []row(nil), 0
+func run(ctx context.Context, names []string) error {
+	dir, err := os.MkdirTemp("", "bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	b, table, known, before := &bench{ctx: ctx, dir: dir}, []row(nil), 0, describeLoad()
 	for _, c := range comparisons {
 		if len(names) > 0 && !slices.Contains(names, c.name) {
 			continue
 		}
 		known++
 		fmt.Fprintf(os.Stderr, "%s …\n", c.name)
-		table = append(table, b.run(c)...)
+		rows, failed := b.run(c)
+		table, err = append(table, rows...), errors.Join(err, failed)
 	}
 	if known < len(names) {
 		return fmt.Errorf("%d of the comparisons %q are not there", len(names)-known, names)
@@ -112,12 +111,19 @@ func run(ctx context.Context, names []string) (err error) {
 	fmt.Printf("%s; %s; load %s before, %s after\n\n", time.Now().Format(time.DateOnly), describeMachine(), before, describeLoad())
 	printTable(os.Stdout, table)
 	if slices.ContainsFunc(table, row.missed) {
-		return errMissed
+		err = errors.Join(err, errMissed)
 	}
-	return nil
+	return err
 }
 
-func (b *bench) run(c comparison) []row {
+// run returns the rows of a comparison. One that fails has no rows, and the others go on.
+func (b *bench) run(c comparison) (rows []row, err error) {
 	defer b.close()
-	return c.measure(b)
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%s: %w", c.name, r.(failure).error)
+			rows = []row{{name: c.name, skipped: "it failed"}}
+		}
+	}()
+	return c.measure(b), nil
 }

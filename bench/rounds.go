@@ -16,7 +16,6 @@ type sample struct {
 func rate(s sample) float64      { return s.rate }
 func elapsed(s sample) float64   { return 1e6 / s.rate } // microseconds for an operation
 func processor(s sample) float64 { return s.processor }
-func memory(s sample) float64    { return s.memory }
 
 // side is one contender: it runs one round.
 type side func() sample
