@@ -49,6 +49,7 @@ func Redis(client redis.UniversalClient, prefix string) Store { return &shared{c
 
 func (s *shared) Update(ctx context.Context, key string, step Step) (alone bool, err error) {
 	key = s.prefix + ":{" + key + "}" // in a Cluster, all that is kept of one key is in one slot
+	ctx = redisx.Call(ctx)
 	for try := range maxTries {
 		if err := pause(ctx, try); err != nil {
 			return false, throttle.Unavailable(doing, err)

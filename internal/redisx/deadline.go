@@ -21,7 +21,19 @@ type deadline struct {
 	lookAround func(context.Context) // asks a Cluster anew for its masters, in the background
 }
 
-type deadlineKey struct{}
+type (
+	deadlineKey struct{} // of a context inside a call
+	callKey     struct{} // when a Call began
+)
+
+// Call returns a context whose commands are one call: all of them together have one
+// Options.Timeout, which begins now.
+func Call(ctx context.Context) context.Context {
+	if ctx.Value(callKey{}) != nil {
+		return ctx
+	}
+	return context.WithValue(ctx, callKey{}, time.Now())
+}
 
 // DialHook implements redis.Hook.
 func (d deadline) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -44,7 +56,8 @@ func (d deadline) within(ctx context.Context, call func(context.Context) error) 
 	if ctx.Value(deadlineKey{}) != nil { // a handshake inside a call
 		return call(ctx)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, d.timeout, ErrSilent)
+	began := Call(ctx).Value(callKey{}).(time.Time)
+	ctx, cancel := context.WithDeadlineCause(ctx, began.Add(d.timeout), ErrSilent)
 	defer cancel()
 	err := call(context.WithValue(ctx, deadlineKey{}, true))
 	if err == nil || err == redis.Nil {

@@ -27,6 +27,7 @@ func NewScript(source string, wrote func(reply any) bool) *Script {
 // that is set to repeat commands: only an answer that proves that it was not executed, such as
 // MOVED, lets it be sent again. After an error it may have been executed.
 func (s *Script) Run(ctx context.Context, client redis.UniversalClient, key string, args ...any) (reply any, err error) {
+	ctx = Call(ctx)
 	reply, err = s.send(ctx, client, "evalsha", s.sha, key, args)
 	if redis.HasErrorPrefix(err, "NOSCRIPT") {
 		return s.send(ctx, client, "eval", s.source, key, args)

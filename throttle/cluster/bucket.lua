@@ -2,10 +2,11 @@
 -- level then. A send is as many units as the window has milliseconds, and limit of them drain
 -- in each.
 --
--- ARGV[5]  the window, ARGV[6] the limit, ARGV[7] how many sends there is room for
--- ARGV[8]  1 for a LeakyBucket, which releases only the newest send
+-- Parameters: the window, the limit, how many sends there is room for, and 1 for a LeakyBucket,
+-- which releases only the newest send.
 
-local window, limit, full = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7] * ARGV[5]
+local window, limit, room, queue = unpack('>I6I6I6I6', params)
+local full = room * window
 local state, at, level = call('GET', key) or '', 0, 0
 if #state == 16 then at, level = unpack('>I8I8', state) end
 local function expires() return at + math.ceil(math.max(level, window) / limit) + 1000 end
@@ -21,36 +22,28 @@ local function drainTo(moment)
   if moment > at then at, level = moment, drained(level, moment - at) end
 end
 
-local function write()
-  keep(pack('>I8I8', at, level), expires())
-  return 1
-end
+if step == 'peek' then return {0, state, now} end
+if step == 'reset' then return {call('DEL', key), state, now} end
 
-function steps.take()
+local done = 0
+if step == 'take' then
   drainTo(now)
-  if full - level < window then return 0 end
-  level = level + window
-  return write()
-end
-
-function steps.release()
-  local sent = each()()
+  if full - level >= window then level, done = level + window, 1 end
+elseif step == 'release' then
+  local sent = unpack('>I6', admissions)
   local left = drained(window, at - sent)
-  if sent > at or left == 0 or level == 0 or ARGV[8] == '1' and sent < at then return 0 end
-  level = math.max(0, level - left)
-  return write()
-end
-
-function steps.record()
-  local done = 0
-  for sent in each() do
+  if sent <= at and left > 0 and level > 0 and (queue == 0 or sent == at) then
+    level, done = math.max(0, level - left), 1
+  end
+elseif step == 'record' then
+  for i = 1, #admissions, 14 do
+    local sent = unpack('>I6', admissions, i)
     sent = math.min(sent, math.max(now, at))
     if sent >= at or drained(full, at - sent) > 0 then
       drainTo(sent)
       level, done = math.min(level + window, full), 1
     end
   end
-  return done == 1 and write() or 0
 end
-
-return {steps[ARGV[1]](), state, now}
+if done == 1 then call('SET', key, pack('>I8I8', at, level), 'PXAT', expires() + shift) end
+return {done, state, now}

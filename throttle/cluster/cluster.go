@@ -36,7 +36,7 @@ type Limiter struct {
 	client    redis.UniversalClient
 	algorithm throttle.Algorithm
 	script    *redisx.Script
-	params    []any
+	params    []byte
 	prefix    string // of all keys: the caller's and the form of the states
 	timeout   time.Duration
 	ahead     atomic.Int64 // the server's clock less the time since began, in milliseconds; 0: not known

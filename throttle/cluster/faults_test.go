@@ -198,8 +198,19 @@ func TestTake_Unconfirmed_RepeatedWaitsAgain(t *testing.T) {
 		}
 	}
 	host, port, _ := net.SplitHostPort(master.Addr)
-	redistest.Alone(t, "replicaof "+host+" "+port)
-	v := redistest.Healed(t, func() (throttle.Verdict, error) { return l.Take(ctx, mailbox, id) })
+	replica := redistest.Alone(t, "replicaof "+host+" "+port)
+	redistest.Healed(t, func() (throttle.Verdict, error) { return l.Take(ctx, "another", throttle.NewID()) })
+	replica.Pause()
+	id = throttle.NewID()
+	// WAIT knows only the writes of its connection: the second client has not written yet.
+	again := limiter(t, open(t, redisx.Options{URL: master.URL(), Timeout: time.Second, Confirm: 1}), throttle.DefaultPolicy())
+	for _, l := range []*cluster.Limiter{l, again} {
+		if _, err := l.Take(ctx, mailbox+"2", id); !errors.Is(err, throttle.ErrUnavailable) {
+			t.Errorf("with the replica stopped: %v", err)
+		}
+	}
+	replica.Resume()
+	v := redistest.Healed(t, func() (throttle.Verdict, error) { return again.Take(ctx, mailbox+"2", id) })
 	if !v.Allowed || v.Sent != 1 {
 		t.Errorf("%+v", v)
 	}

@@ -1,8 +1,8 @@
 -- A throttle.FixedWindow. The state is 8 bytes of the window's start and 8 of its count.
 --
--- ARGV[5]  the window, ARGV[6] the limit
+-- Parameters: the window, the limit.
 
-local window, limit = tonumber(ARGV[5]), tonumber(ARGV[6])
+local window, limit = unpack('>I6I6', params)
 local state, start, count = call('GET', key) or '', 0, 0
 if #state == 16 then start, count = unpack('>I8I8', state) end
 if now >= start + window + 1000 then state, start, count = '', 0, 0 end
@@ -16,33 +16,25 @@ local function current()
   return start, count, clock
 end
 
-local function write()
-  keep(pack('>I8I8', start, count), start + window + 1000)
-  return 1
-end
+if step == 'peek' then return {0, state, now} end
+if step == 'reset' then return {call('DEL', key), state, now} end
 
-function steps.take()
+local done = 0
+if step == 'take' then
   start, count = current()
-  if count >= limit then return 0 end
-  count = count + 1
-  return write()
-end
-
-function steps.release()
-  if startOf(each()()) ~= start or count == 0 then return 0 end
-  count = count - 1
-  return write()
-end
-
-function steps.record()
-  local done = 0
-  for at in each() do
+  if count < limit then count, done = count + 1, 1 end
+elseif step == 'release' then
+  if startOf(unpack('>I6', admissions)) == start and count > 0 then count, done = count - 1, 1 end
+elseif step == 'record' then
+  for i = 1, #admissions, 14 do
+    local at = unpack('>I6', admissions, i)
     local currentStart, currentCount, clock = current()
     if startOf(math.min(at, clock)) == currentStart and currentCount < 2 ^ 52 then
       start, count, done = currentStart, currentCount + 1, 1
     end
   end
-  return done == 1 and write() or 0
 end
-
-return {steps[ARGV[1]](), state, now}
+if done == 1 then
+  call('SET', key, pack('>I8I8', start, count), 'PXAT', start + window + 1000 + shift)
+end
+return {done, state, now}

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/mailgate/mailgate/internal/redisx"
@@ -41,30 +42,39 @@ var (
 const maxMoment = 1<<48 - 1
 
 // scriptOf is the script that takes the steps of an algorithm, and its parameters.
-func scriptOf(a throttle.Algorithm) (script *redisx.Script, params []any, err error) {
+func scriptOf(a throttle.Algorithm) (script *redisx.Script, params []byte, err error) {
 	if a == nil || a.Form() == "" {
 		return nil, nil, fmt.Errorf("the algorithm %T is a zero value", a)
 	}
 	switch a := a.(type) {
 	case throttle.Policy:
-		params = []any{a.Longest(), a.Kept()}
+		params = six(nil, int64(a.Kept()))
 		for _, t := range a.Tiers() {
-			params = append(params, t.Limit, t.Window.Milliseconds())
+			params = six(params, int64(t.Limit), t.Window.Milliseconds())
 		}
 		return tiersScript, params, nil
 	case throttle.FixedWindow:
 		return fixedWindowScript, tierParams(a.Tier()), nil
 	case throttle.SlidingWindow:
-		return slidingWindowScript, append(tierParams(a.Tier()), a.Part()), nil
+		return slidingWindowScript, six(tierParams(a.Tier()), a.Part()), nil
 	case throttle.TokenBucket:
-		return bucketScript, append(tierParams(a.Tier()), a.Room(), 0), nil
+		return bucketScript, six(tierParams(a.Tier()), int64(a.Room()), 0), nil
 	case throttle.LeakyBucket:
-		return bucketScript, append(tierParams(a.Tier()), a.Room(), 1), nil
+		return bucketScript, six(tierParams(a.Tier()), int64(a.Room()), 1), nil
 	}
 	return nil, nil, fmt.Errorf("there is no script for a %T", a)
 }
 
-func tierParams(t throttle.Tier) []any { return []any{t.Window.Milliseconds(), t.Limit} }
+func tierParams(t throttle.Tier) []byte { return six(nil, t.Window.Milliseconds(), int64(t.Limit)) }
+
+// six appends numbers of six bytes, as the scripts read them.
+func six(text []byte, numbers ...int64) []byte {
+	for _, n := range numbers {
+		text = binary.BigEndian.AppendUint16(text, uint16(n>>32))
+		text = binary.BigEndian.AppendUint32(text, uint32(n))
+	}
+	return text
+}
 
 // reply is what a script returns.
 type reply struct {
@@ -100,9 +110,13 @@ func (l *Limiter) step(ctx context.Context, doing, key string, admissions ...thr
 	if err := check(ctx, doing, key); err != nil {
 		return reply{}, err
 	}
+	ctx = redisx.Call(ctx)
 	for range 2 {
 		sent := time.Since(began).Milliseconds()
-		args := append([]any{doing, pack(admissions), l.notAfter(ctx, doing, sent), l.testClock()}, l.params...)
+		args := []any{doing, pack(admissions), l.notAfter(ctx, doing, sent), l.params}
+		if l.now != nil {
+			args = append(args, l.now())
+		}
 		answer, err := l.script.Run(ctx, l.client, l.prefix+key+"}", args...)
 		if err != nil {
 			return reply{}, throttle.Unavailable(doing, explained(err))
@@ -122,37 +136,23 @@ func (l *Limiter) step(ctx context.Context, doing, key string, admissions ...thr
 	return reply{}, throttle.Unavailable(doing, errLate)
 }
 
-// notAfter is the server's time after which no caller waits for the answer, 0 if that is not
-// known. A release is right however late it is made.
-func (l *Limiter) notAfter(ctx context.Context, doing string, sent int64) int64 {
-	ahead := l.ahead.Load()
-	if ahead == 0 || l.now != nil || doing == "release" {
-		return 0
-	}
-	wait := l.timeout
+// notAfter is the server's time after which no caller waits for the answer, empty if that is
+// not known. A release is right however late it is made.
+func (l *Limiter) notAfter(ctx context.Context, doing string, sent int64) string {
+	ahead, wait := l.ahead.Load(), l.timeout
 	if end, bounded := ctx.Deadline(); bounded && (wait <= 0 || time.Until(end) < wait) {
 		wait = time.Until(end)
 	}
-	if wait <= 0 {
-		return 0
+	if ahead == 0 || wait <= 0 || l.now != nil || doing == "release" {
+		return ""
 	}
-	return sent + ahead + wait.Milliseconds()
-}
-
-func (l *Limiter) testClock() int64 {
-	if l.now == nil {
-		return 0
-	}
-	return l.now()
+	return strconv.FormatInt(sent+ahead+wait.Milliseconds(), 10)
 }
 
 // pack writes admissions as the scripts read them.
 func pack(all []throttle.Admission) (text []byte) {
 	for _, a := range all {
-		at := min(max(a.At, 0), maxMoment)
-		text = binary.BigEndian.AppendUint16(text, uint16(at>>32))
-		text = binary.BigEndian.AppendUint32(text, uint32(at))
-		text = append(text, a.ID[:]...)
+		text = append(six(text, min(max(a.At, 0), maxMoment)), a.ID[:]...)
 	}
 	return text
 }

@@ -1,9 +1,9 @@
 -- A throttle.SlidingWindow. The state is 8 bytes of start and 4 of count for each part, oldest
 -- first.
 --
--- ARGV[5]  the window, ARGV[6] the limit, ARGV[7] the length of a part
+-- Parameters: the window, the limit, the length of a part.
 
-local window, limit, part = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
+local window, limit, part = unpack('>I6I6I6', params)
 local state, starts, counts = call('GET', key) or '', {}, {}
 for i = 1, #state - 11, 12 do starts[#starts + 1], counts[#counts + 1] = unpack('>I8I4', state, i) end
 local function leaves(start) return start + part - 1 + window end
@@ -27,38 +27,25 @@ local function add(at)
   counts[i] = math.min(counts[i] + 1, 2 ^ 32 - 1)
 end
 
--- Writes the parts that have not left, and of those without sends only the newest.
-local function write()
-  local parts, newest = {}, starts[#starts]
-  for i, start in ipairs(starts) do
-    if start == newest or counts[i] > 0 and leaves(start) > newest then
-      parts[#parts + 1] = pack('>I8I4', start, counts[i])
-    end
-  end
-  keep(table.concat(parts), leaves(newest) + 1000)
-  return 1
-end
+if step == 'peek' then return {0, state, now} end
+if step == 'reset' then return {call('DEL', key), state, now} end
 
-function steps.take()
+local done = 0
+if step == 'take' then
   local moment, used = clock(), 0
-  for i, start in ipairs(starts) do
-    if leaves(start) > moment then used = used + counts[i] end
+  for i = 1, #starts do
+    if leaves(starts[i]) > moment then used = used + counts[i] end
   end
-  if used >= limit then return 0 end
-  add(moment)
-  return write()
-end
-
-function steps.release()
-  local i, _, found = find((each()()))
-  if not found or counts[i] == 0 then return 0 end
-  counts[i] = counts[i] - 1
-  return write()
-end
-
-function steps.record()
-  local done = 0
-  for at in each() do
+  if used < limit then
+    add(moment)
+    done = 1
+  end
+elseif step == 'release' then
+  local i, _, found = find((unpack('>I6', admissions)))
+  if found and counts[i] > 0 then counts[i], done = counts[i] - 1, 1 end
+elseif step == 'record' then
+  for i = 1, #admissions, 14 do
+    local at = unpack('>I6', admissions, i)
     local moment = clock()
     local _, start = find(math.min(at, moment))
     if leaves(start) > moment then
@@ -66,7 +53,15 @@ function steps.record()
       done = 1
     end
   end
-  return done == 1 and write() or 0
 end
-
-return {steps[ARGV[1]](), state, now}
+if done == 1 then
+  -- The parts that have not left, and of those without sends only the newest.
+  local parts, newest = {}, starts[#starts]
+  for i = 1, #starts do
+    if starts[i] == newest or counts[i] > 0 and leaves(starts[i]) > newest then
+      parts[#parts + 1] = pack('>I8I4', starts[i], counts[i])
+    end
+  end
+  call('SET', key, table.concat(parts), 'PXAT', leaves(newest) + 1000 + shift)
+end
+return {done, state, now}
