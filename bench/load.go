@@ -2,168 +2,119 @@ package main
 
 import (
 	"bufio"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net"
-	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/valyala/fasthttp"
 )
 
-// apiKey is the one key of the servers that are measured.
-const apiKey = "app-5f0c1d9e77aa"
+// apiKey is the key that all requests show.
+const apiKey = "bench-5f0c1d9e77aa"
 
-// An order is one round of POST /send-code over kept connections, one request after
-// the other on each.
-type order struct {
-	Addr        string
-	Connections int
-	Requests    int
-	From        string // the mailboxes are mailbox(From, First) and those after it,
-	First       int
-	Mailboxes   int // so many, and then the same again; 0 for all different
-	Status      int // what every answer must be
+// load is a closed loop over kept connections: each sends a request, waits for the answer and
+// sends the next.
+type load struct {
+	connections []*connection
+	request     func(n int64) string // the n-th
+	status      int                  // of every answer
+	next        atomic.Int64
 }
 
-// An outcome is the answer to an order.
-type outcome struct {
-	Nanoseconds float64 // on the clock for each request
-	Trouble     string
-}
-
-// A load is the callers over HTTP, in a process of their own. It costs both sides of a
-// comparison the same.
-type load struct{ *talk }
-
-func withLoad(use func(load) error) error {
-	t, err := startTalk(loadChild)
-	if err != nil {
-		return err
-	}
-	return errors.Join(use(load{t}), t.end())
-}
-
-// round carries out an order.
-func (l load) round(o order) (cost, error) {
-	if err := json.NewEncoder(l.to).Encode(o); err != nil {
-		return cost{}, err
-	}
-	line, err := l.line()
-	if err != nil {
-		return cost{}, err
-	}
-	var done outcome
-	if err := json.Unmarshal([]byte(line), &done); err != nil {
-		return cost{}, err
-	}
-	if done.Trouble != "" {
-		return cost{}, errors.New(done.Trouble)
-	}
-	return cost{wall: done.Nanoseconds}, nil
-}
-
-// beLoad carries out orders until there are no more. Connections are kept from one
-// order to the next.
-func beLoad(orders io.Reader, outcomes io.Writer) error {
-	kept := map[string][]*caller{}
-	in, out := json.NewDecoder(orders), json.NewEncoder(outcomes)
-	for {
-		var o order
-		if err := in.Decode(&o); errors.Is(err, io.EOF) {
-			return hangUp(kept)
-		} else if err != nil {
-			return err
-		}
-		var done outcome
-		all, err := dial(kept[o.Addr], o)
-		kept[o.Addr] = all
-		if err == nil {
-			done.Nanoseconds, err = o.carryOut(all)
-		}
-		if err != nil {
-			done.Trouble = err.Error()
-		}
-		if err := out.Encode(done); err != nil {
-			return err
-		}
-	}
-}
-
-// A caller is one kept connection.
-type caller struct {
-	conn   net.Conn
+type connection struct {
+	net.Conn
 	in     *bufio.Reader
 	answer fasthttp.Response
 }
 
-// dial adds the connections that are missing.
-func dial(all []*caller, o order) ([]*caller, error) {
-	for len(all) < o.Connections {
-		conn, err := net.Dial("tcp", o.Addr)
-		if err != nil {
-			return all, err
+// openLoad opens the connections until the end of the comparison.
+func (b *bench) openLoad(addr string, connections int, request func(n int64) string, status int) *load {
+	l := &load{request: request, status: status}
+	for range connections {
+		conn := must(net.Dial("tcp", addr))
+		b.later(func() { conn.Close() })
+		l.connections = append(l.connections, &connection{Conn: conn, in: bufio.NewReader(conn)})
+	}
+	return l
+}
+
+// post returns requests with a JSON body.
+func post(path string, body func(n int64) string) func(n int64) string {
+	head := "POST " + path + " HTTP/1.1\r\nHost: mailgate.example\r\nAuthorization: Bearer " + apiKey +
+		"\r\nContent-Type: application/json\r\nContent-Length: "
+	return func(n int64) string {
+		text := body(n)
+		return fmt.Sprintf("%s%d\r\n\r\n%s", head, len(text), text)
+	}
+}
+
+// sendCode returns requests for codes, each for the mailbox of a number.
+func sendCode(number func(n int64) int64) func(n int64) string {
+	return post("/send-code", func(n int64) string { return `{"email":"` + mailbox(number(n)) + `"}` })
+}
+
+// mailbox is a mailbox of 20 characters.
+func mailbox(n int64) string { return fmt.Sprintf("user%07d@mail.com", n) }
+
+// each is a different number every time, among one of the first so many again and again.
+func each(n int64) int64 { return n }
+
+func among(count int64) func(n int64) int64 {
+	return func(n int64) int64 { return n * 7_919 % count } // a prime: all of them, in no order
+}
+
+// run sends requests for some time, but at most so many, and returns how many were answered.
+func (l *load) run(length time.Duration, most int64) int64 {
+	first, deadline := l.next.Load(), time.Now().Add(length)
+	errs := make([]error, len(l.connections))
+	var started atomic.Int64
+	var wait sync.WaitGroup
+	for i, c := range l.connections {
+		wait.Go(func() {
+			for errs[i] == nil && time.Now().Before(deadline) && started.Add(1) <= most {
+				errs[i] = c.ask(l.request(l.next.Add(1)-1), l.status)
+			}
+		})
+	}
+	wait.Wait()
+	for _, err := range errs {
+		check(err)
+	}
+	return l.next.Load() - first
+}
+
+// send sends n requests, however long it takes.
+func (l *load) send(n int64) { l.run(time.Hour, n) }
+
+// on is a side: a process under this load.
+func (l *load) on(p *process) side {
+	return func() sample {
+		used, began := p.processor(), time.Now()
+		answered := float64(l.run(*length, 1<<62))
+		took := time.Since(began)
+		return sample{
+			rate:      answered / took.Seconds(),
+			processor: float64((p.processor() - used).Microseconds()) / answered,
+			memory:    p.memory(),
 		}
-		all = append(all, &caller{conn: conn, in: bufio.NewReader(conn)})
 	}
-	return all, nil
 }
 
-func hangUp(kept map[string][]*caller) (err error) {
-	for _, all := range kept {
-		for _, c := range all {
-			err = errors.Join(err, c.conn.Close())
-		}
+// ask sends a request and reads the answer, which must have the status.
+func (c *connection) ask(request string, want int) error {
+	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
+		return err
 	}
-	return err
-}
-
-func (o order) carryOut(all []*caller) (float64, error) {
-	requests := make([][]byte, o.Requests)
-	for i := range requests {
-		place := i
-		if o.Mailboxes > 0 {
-			place %= o.Mailboxes
-		}
-		requests[i] = sendCode(mailbox(o.From, o.First+place))
-	}
-	free := make(chan *caller, len(all))
-	for _, c := range all {
-		free <- c
-	}
-	return spread(len(all), o.Requests, func(i int) error {
-		c := <-free
-		defer func() { free <- c }()
-		return c.ask(requests[i], o.Status)
-	})
-}
-
-// sendCode is one whole request.
-func sendCode(mailbox string) []byte {
-	body := `{"email":"` + mailbox + `"}`
-	return []byte(strings.Join([]string{
-		"POST /send-code HTTP/1.1",
-		"Host: mailgate.example",
-		"User-Agent: bench",
-		"Authorization: Bearer " + apiKey,
-		"Content-Type: application/json",
-		fmt.Sprintf("Content-Length: %d", len(body)),
-		"",
-		body,
-	}, "\r\n"))
-}
-
-// ask sends a request, waits for the answer and insists on its status.
-func (c *caller) ask(request []byte, status int) error {
-	if _, err := c.conn.Write(request); err != nil {
+	if _, err := c.Write([]byte(request)); err != nil {
 		return err
 	}
 	if err := c.answer.Read(c.in); err != nil {
 		return err
 	}
-	if got := c.answer.StatusCode(); got != status {
-		return fmt.Errorf("status %d, want %d: %s", got, status, c.answer.Body())
+	if status := c.answer.StatusCode(); status != want {
+		return fmt.Errorf("status %d, want %d: %s", status, want, c.answer.Body())
 	}
 	return nil
 }

@@ -1,52 +1,51 @@
 package main
 
 import (
-	"errors"
-	"os"
+	"context"
+	"math/rand/v2"
+	"runtime"
+
+	"github.com/sethvargo/go-limiter/memorystore"
 
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/throttle/local"
 )
 
-const ours = "mailgate"
-
-// fillers is how many callers admit at once where that is not what is measured.
-const fillers = 64
-
-// openLocal opens the limiter of one process on a directory, or in memory.
-func openLocal(dir string, o local.Options) (*local.Limiter, func() error, error) {
-	disk, err := cache.Open(cache.DiskOptions{Dir: dir})
-	if err != nil {
-		return nil, nil, err
+// localLibrary compares refusals in memory, by every processor at once: with go-limiter, and
+// among a million mailboxes with among a thousand. go-limiter has one limit, the one that
+// refuses.
+func localLibrary(b *bench) []row {
+	const some = 100_000
+	first := libraryTiers.Tiers()[0]
+	store := must(memorystore.New(&memorystore.Config{
+		Tokens: uint64(first.Limit), Interval: first.Window, SweepMinTTL: 2 * first.Window, InitialAlloc: some,
+	}))
+	b.later(func() { store.Close(context.Background()) })
+	goLimiter := func(mailbox string) (bool, error) {
+		_, _, _, allowed, err := store.Take(context.Background(), mailbox)
+		return allowed, err
 	}
-	limiter, err := local.New(disk, o)
-	if err != nil {
-		return nil, nil, errors.Join(err, disk.Close())
+	samples := alternate(*rounds, refusals(b.inMemory(), some), refusals(goLimiter, some),
+		refusals(b.inMemory(), many), refusals(b.inMemory(), few))
+	return []row{
+		compare("refusal in memory", "µs", "go-limiter", elapsed, samples[0], samples[1], atMost(3)),
+		compare("refusal in memory among 1,000,000 mailboxes", "µs", "among 1,000", elapsed, samples[2], samples[3], atMost(1.5)),
 	}
-	return limiter, func() error {
-		limiter.Close()
-		return disk.Close()
-	}, nil
 }
 
-// withLocal opens the limiter on a directory of its own for as long as use runs.
-func withLocal(o local.Options, use func(*local.Limiter) error) error {
-	return withDir(func(dir string) (err error) {
-		limiter, closeLimiter, err := openLocal(dir, o)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, closeLimiter()) }()
-		return use(limiter)
-	})
+// inMemory is our limiter with room for all mailboxes.
+func (b *bench) inMemory() limiter {
+	store := must(cache.Open(cache.Options{Bytes: 2 << 30}))
+	b.later(func() { store.Close() })
+	return ours(local.New(store.Table(mailboxTable), libraryTiers, nil))
 }
 
-// withDir makes a directory for as long as use runs.
-func withDir(use func(dir string) error) (err error) {
-	dir, err := os.MkdirTemp("", "bench-")
-	if err != nil {
-		return err
+// refusals is a side that asks about n mailboxes in no order. It has filled each of them.
+func refusals(l limiter, n int) side {
+	order := make([]string, n)
+	for i, at := range rand.Perm(n) {
+		order[i] = mailbox(int64(at))
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	return use(dir)
+	parallel(visitors, 0, n, func(i int) error { return l.want(order[i], true) })
+	return inCalls(runtime.GOMAXPROCS(0), 100_000, func(i int) error { return l.want(order[i%n], false) })
 }

@@ -1,143 +1,129 @@
-// Command bench measures mailgate beside its peers and prints one table.
+// Command bench measures mailgate as a whole program beside other whole programs, and its
+// limiters beside other libraries, and prints one table.
 //
-//	go run .              all of it, some minutes
-//	go run . local        decisions in one process
-//	go run . redis        decisions in Redis; needs redis-server in PATH
-//	go run . meters       every algorithm beside its peers, in one process and in Redis
-//	go run . memory       what a million mailboxes take
-//	go run . mail         handing mails to a relay
-//	go run . gate         the whole program: over HTTP, its start, its memory
-//	go run . -profile cpu.prof denial
+//	go run .                    all of it, a few minutes
+//	go run . refused admitted   some of it: refused, admitted, redis, start, million, cluster, local
 //
-// Ours and the peers take turns, A B A B …, in one run on one machine. The ratio of a
-// row is the median of the ratios of neighbouring turns, so that what else the machine
-// does meanwhile weighs on both. A row without a requirement is there to be read.
+// Both sides of a row alternate in short rounds, A B A B …, in one run on one machine. A row
+// shows the lowest, the median and the highest ratio of neighbouring rounds. The load comes
+// from this process, which is also the relay that takes the mails.
 //
-// Mail goes into the throw-away relay of mailgate dev and, where Postfix is installed,
-// into its smtp-sink as well, with its smtp-source, a bare generator in C, beside ours.
-// Without Postfix those rows say so and the others stand.
-//
-// Below the table stands what peers leave out. An algorithm in one process is asked twice: with
-// ids, which no peer there has, and counted without, as the peers do. The same is required of
-// both.
-//
-// The exit status is 1 if a requirement was missed.
+// It needs Linux and redis-server. The exit status is 1 if a requirement was missed.
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"runtime/pprof"
+	"os/signal"
 	"slices"
-	"strings"
+	"syscall"
+	"time"
 )
 
-// A comparison measures one thing and returns its rows of the table.
+// comparison measures one thing and returns its rows of the table.
 type comparison struct {
-	group, name string
-	measure     func() ([]row, error)
+	name    string
+	measure func(*bench) []row
 }
 
 var comparisons = []comparison{
-	{"local", "denial", localDenial},
-	{"local", "admission", localAdmission},
-	{"local", "growth", localGrowth},
-	{"redis", "redis-denial", redisDenial},
-	{"redis", "redis-full", redisFullDenial},
-	{"redis", "redis-admission", redisAdmission},
-	{"redis", "redis-mix", redisMix},
-	{"redis", "redis-growth", redisGrowth},
-	{"redis", "redis-entry", redisEntry},
-	{"meters", "fixed-window", fixedWindow.inProcess},
-	{"meters", "sliding-window", slidingWindow.inProcess},
-	{"meters", "token-bucket", tokenBucket.inProcess},
-	{"meters", "leaky-bucket", leakyBucket.inProcess},
-	{"meters", "sliding-log", slidingLog.inProcess},
-	{"meters", "disk-meters", metersOnDisk},
-	{"meters", "redis-fixed-window", fixedWindow.throughRedis},
-	{"meters", "redis-sliding-window", slidingWindow.throughRedis},
-	{"meters", "redis-token-bucket", tokenBucket.throughRedis},
-	{"meters", "redis-leaky-bucket", leakyBucket.throughRedis},
-	{"memory", "resident", residentMemory},
-	{"mail", "relay", relays},
-	{"gate", "http", gateHTTP},
-	{"gate", "whole", gateWhole},
-	{"gate", "start", gateStart},
+	{"refused", refusedSends},
+	{"admitted", admittedSends},
+	{"redis", decisionsOnRedis},
+	{"start", starts},
+	{"million", millionMailboxes},
+	{"cluster", clusterLibrary},
+	{"local", localLibrary},
 }
+
+var (
+	mailgatePath = flag.String("mailgate", "", "measure this `program` instead of building ../cmd/mailgate")
+	rounds       = flag.Int("rounds", 7, "rounds of each side")
+	length       = flag.Duration("length", 700*time.Millisecond, "length of a round")
+)
 
 var errMissed = errors.New("a requirement was missed")
 
-func main() {
-	profile := flag.String("profile", "", "write a CPU profile of the whole run to this `file`")
-	flag.Parse()
-	err := withProfile(*profile, func() error { return run(flag.Args()) })
+// bench is what the comparisons share.
+type bench struct {
+	ctx     context.Context
+	dir     string // for programs, data and logs
+	cleanup []func()
+}
+
+// later makes close run at the end of the comparison.
+func (b *bench) later(close func()) { b.cleanup = append(b.cleanup, close) }
+
+func (b *bench) close() {
+	for _, close := range slices.Backward(b.cleanup) {
+		close()
+	}
+	b.cleanup = nil
+}
+
+// failure is an error that ends a comparison. A comparison cannot go on after an error, so check
+// panics with it and bench.run recovers.
+type failure struct{ error }
+
+func check(err error) {
 	if err != nil {
+		panic(failure{err})
+	}
+}
+
+func must[T any](value T, err error) T {
+	check(err)
+	return value
+}
+
+func main() {
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(names []string) error {
-	if role, ok := roleOf(names); ok {
-		return role(names[1:])
-	}
-	wanted, err := choose(names)
+func run(ctx context.Context, names []string) error {
+	dir, err := os.MkdirTemp("", "bench-")
 	if err != nil {
 		return err
 	}
-	var all []row
-	for _, c := range wanted {
-		fmt.Fprintf(os.Stderr, "%s …\n", c.name)
-		rows, err := c.measure()
-		if err != nil {
-			return fmt.Errorf("%s: %w", c.name, err)
-		}
-		all = append(all, rows...)
-	}
-	if err := errors.Join(printTable(os.Stdout, all), printLess(os.Stdout, all)); err != nil {
-		return err
-	}
-	if slices.ContainsFunc(all, row.missed) {
-		return errMissed
-	}
-	return nil
-}
-
-// choose picks comparisons by their own name or their group's; no names are all.
-func choose(names []string) ([]comparison, error) {
-	if len(names) == 0 {
-		return comparisons, nil
-	}
-	var chosen []comparison
-	var known []string
+	defer os.RemoveAll(dir)
+	b, table, known, before := &bench{ctx: ctx, dir: dir}, []row(nil), 0, describeLoad()
 	for _, c := range comparisons {
-		if slices.Contains(names, c.name) || slices.Contains(names, c.group) {
-			chosen = append(chosen, c)
+		if len(names) > 0 && !slices.Contains(names, c.name) {
+			continue
 		}
-		known = append(known, c.group, c.name)
+		known++
+		fmt.Fprintf(os.Stderr, "%s …\n", c.name)
+		rows, failed := b.run(c)
+		table, err = append(table, rows...), errors.Join(err, failed)
 	}
-	for _, name := range names {
-		if !slices.Contains(known, name) {
-			return nil, fmt.Errorf("there is no comparison %q; there are %s", name, strings.Join(slices.Compact(known), ", "))
-		}
+	if known < len(names) {
+		return fmt.Errorf("%d of the comparisons %q are not there", len(names)-known, names)
 	}
-	return chosen, nil
+	fmt.Printf("%s; %s; load %s before, %s after\n\n", time.Now().Format(time.DateOnly), describeMachine(), before, describeLoad())
+	printTable(os.Stdout, table)
+	if slices.ContainsFunc(table, row.missed) {
+		err = errors.Join(err, errMissed)
+	}
+	return err
 }
 
-func withProfile(path string, run func() error) error {
-	if path == "" {
-		return run()
-	}
-	file, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	if err := pprof.StartCPUProfile(file); err != nil {
-		return err
-	}
-	err = run()
-	pprof.StopCPUProfile()
-	return errors.Join(err, file.Close())
+// run returns the rows of a comparison. One that fails has no rows, and the others go on.
+func (b *bench) run(c comparison) (rows []row, err error) {
+	defer b.close()
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%s: %w", c.name, r.(failure).error)
+			rows = []row{{name: c.name, skipped: "it failed"}}
+		}
+	}()
+	return c.measure(b), nil
 }

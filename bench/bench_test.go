@@ -1,0 +1,136 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func TestAlternate_TwoSides_DropsTheFirstRound(t *testing.T) {
+	order := ""
+	n := 0.0
+	side := func(name string) side {
+		return func() sample {
+			order += name
+			n++
+			return sample{rate: n}
+		}
+	}
+	samples := alternate(2, side("A"), side("B"))
+	if order != "ABABAB" {
+		t.Errorf("the order is %s, want ABABAB", order)
+	}
+	want := [][]sample{{{rate: 3}, {rate: 5}}, {{rate: 4}, {rate: 6}}}
+	if !slices.EqualFunc(samples, want, slices.Equal[[]sample]) {
+		t.Errorf("%v, want %v", samples, want)
+	}
+}
+
+func TestCompare_PairedRounds_SpreadOfTheRatios(t *testing.T) {
+	// The machine was slow in the second round, for both.
+	ours := []sample{{rate: 20}, {rate: 3}, {rate: 40}, {rate: 10}}
+	theirs := []sample{{rate: 10}, {rate: 1}, {rate: 10}, {rate: 10}}
+	r := compare("", "", "", rate, ours, theirs, atLeast(2.5))
+	if want := (spread{1, 2.5, 4}); r.ratio != want || r.ours != 15 || r.theirs != 10 {
+		t.Errorf("ratio %v of %g and %g, want %v of 15 and 10", r.ratio, r.ours, r.theirs, want)
+	}
+	if r := compareRecorded("", "", []float64{30, 10, 20}, 10); r.ratio != (spread{1, 2, 3}) || !r.missed() {
+		t.Errorf("beside a recorded figure: %+v", r)
+	}
+}
+
+func TestMissed_MedianAndBound(t *testing.T) {
+	for _, c := range []struct {
+		median float64
+		bound  bound
+		missed bool
+	}{
+		{1, atMost(1), false}, {1.01, atMost(1), true}, {1, atLeast(1), false}, {0.99, atLeast(1), true}, {9, bound{}, false},
+	} {
+		if got := (row{ratio: spread{median: c.median}, required: c.bound}).missed(); got != c.missed {
+			t.Errorf("%g with %v: missed is %t", c.median, c.bound, got)
+		}
+	}
+}
+
+func TestPrintTable_RowsAndReasons(t *testing.T) {
+	var out bytes.Buffer
+	printTable(&out, []row{
+		{name: "a", unit: "µs", peer: "p", ours: 1234, theirs: 0.5, ratio: spread{1, 2, 3}, required: atMost(1)},
+		{name: "b", skipped: "no p"},
+	})
+	for _, want := range []string{"| a | µs | 1234 | p | 0.5 | 1.00 | **2.00** | 3.00 | ≤ 1.0 | **missed** |\n", "| b | not measured: no p |\n"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no line %q in\n%s", want, out.String())
+		}
+	}
+}
+
+func TestInCalls_TwoRounds_EachNumberOnce(t *testing.T) {
+	var called [20]atomic.Int64
+	side := inCalls(3, 10, func(i int) error { called[i].Add(1); return nil })
+	side()
+	side()
+	for i := range called {
+		if n := called[i].Load(); n != 1 {
+			t.Errorf("%d was called %d times", i, n)
+		}
+	}
+}
+
+// All programs start and answer as the comparisons insist that they do.
+func TestRun_OneShortRound_EveryProgramAnswers(t *testing.T) {
+	*rounds, *length = 1, 50*time.Millisecond
+	if err := run(t.Context(), []string{"refused", "admitted", "redis", "start", "cluster"}); err != nil && err.Error() != errMissed.Error() {
+		t.Fatal(err)
+	}
+}
+
+// The bare handler answers the fields that mailgate answers, and the service made by hand sends
+// a mail of about the same length.
+func TestPeers_SameRequest_AnswerAndMailLikeOurs(t *testing.T) {
+	b := &bench{ctx: t.Context(), dir: t.TempDir()}
+	t.Cleanup(b.close)
+	relay := b.openSink()
+	data, _ := b.newDataDir()
+	ours := b.startMailgate(relay.addr, data)
+	fieldsOf(t, ours.addr, http.StatusOK)
+	mail := relay.octets.Load()
+	fieldsOf(t, b.startOwn("./handmade", relay.addr).addr, http.StatusOK)
+	if ratio := float64(relay.octets.Load()-mail) / float64(mail); ratio < 0.8 || ratio > 1.2 || relay.mails.Load() != 2 {
+		t.Errorf("%d mails, the second %.2f times as long as ours", relay.mails.Load(), ratio)
+	}
+	want := fieldsOf(t, ours.addr, http.StatusTooManyRequests)
+	if got := fieldsOf(t, b.startOwn("./bare").addr, http.StatusTooManyRequests); !slices.Equal(got, want) {
+		t.Errorf("the bare handler answers\n%v\nmailgate answers\n%v", got, want)
+	}
+}
+
+// fieldsOf asks for a code and returns the names of all fields of the answer, sorted.
+func fieldsOf(t *testing.T, addr string, status int) []string {
+	t.Helper()
+	request := must(http.NewRequest("POST", "http://"+addr+"/send-code", strings.NewReader(`{"email":"`+mailbox(0)+`"}`)))
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Authorization", "Bearer "+apiKey)
+	answer := must(http.DefaultClient.Do(request))
+	defer answer.Body.Close()
+	text := must(io.ReadAll(answer.Body))
+	if answer.StatusCode != status {
+		t.Fatalf("status %d, want %d: %s", answer.StatusCode, status, text)
+	}
+	var all map[string]any
+	check(json.Unmarshal(text, &all))
+	fields := slices.Collect(maps.Keys(all))
+	if limits, ok := all["limits"].([]any); ok {
+		fields = slices.AppendSeq(fields, maps.Keys(limits[0].(map[string]any)))
+	}
+	slices.Sort(fields)
+	return fields
+}
