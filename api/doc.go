@@ -4,7 +4,7 @@
 // A Server is made of what it works with and served on a listener:
 //
 //	live := api.Live{Rules: set, Actions: actions, Composer: composer}
-//	server, err := api.New(api.Options{Live: live, Sender: api.FromRelays(relays), ...})
+//	server, err := api.New(api.Options{Live: live, Relay: delivery.FromRelays(relays), ...})
 //	go server.Serve(listener)
 //	...
 //	server.Shutdown(ctx)
