@@ -59,7 +59,7 @@ soak: needs ## causes random faults for FOR (30m) and checks that memory stays l
 fuzz: ## runs every fuzz target for FUZZTIME (10m), AT_ONCE (1) of them side by side
 	FUZZTIME=$(FUZZTIME) AT_ONCE=$(AT_ONCE) .ci/fuzz
 
-bench: ## measures speed and memory beside other projects and checks what is required, in minutes
+bench: ## measures mailgate beside other programs and libraries and checks what is required of it, in minutes
 	cd bench && $(GO) run .
 
 image: ## the container image mailgate:latest
