@@ -6,7 +6,7 @@ FUZZTIME ?= 10m
 AT_ONCE ?= 1
 BIN      = bin/mailgate
 
-.PHONY: help dev build test needs check race long flood campaign fuzz bench faults soak image clean
+.PHONY: help dev build types test needs check race long flood campaign fuzz bench faults soak image clean
 
 help: ## this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -16,6 +16,9 @@ dev: ## mailgate on this machine, nothing to set up: sign-up page, inbox, real A
 
 build: ## the program, static, in bin/mailgate
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $(BIN) ./cmd/mailgate
+
+types: ## client/ts/openapi.ts, generated from openapi.yaml
+	cd client/ts && npm install --ignore-scripts --no-audit --no-fund && npm run generate
 
 test: needs check race flood campaign ## everything that must hold: format, vet, the bench module's tests, all tests with -race
 
