@@ -7,7 +7,7 @@ AT_ONCE ?= 1
 FOR     ?= 30m
 BIN      = bin/mailgate
 
-.PHONY: help dev build test needs check race campaign long faults soak fuzz bench image clean
+.PHONY: help dev build types test needs check race campaign long faults soak fuzz bench image clean
 
 help: ## this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -17,6 +17,9 @@ dev: ## mailgate on this machine, nothing to set up: sign-up page, inbox, real A
 
 build: ## the program, static, in bin/mailgate
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $(BIN) ./cmd/mailgate
+
+types: ## client/ts/openapi.ts, generated from openapi.yaml
+	cd client/ts && npm install --ignore-scripts --no-audit --no-fund && npm run generate
 
 test: needs check race campaign ## installs what is missing, then checks and runs everything with -race, in minutes
 

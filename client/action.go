@@ -20,10 +20,7 @@ func (c *Client) Take(ctx context.Context, action, subject string) (Taken, error
 	a, err := c.act(ctx, action, request{op: "take", body: actionJSON{Subject: subject}, key: NewKey()}, func(a *answer) bool {
 		return a.Allowed != nil && *a.Allowed && a.ID != "" && a.decided()
 	})
-	if err != nil {
-		return Taken{}, err
-	}
-	return Taken{a.quota(), a.ID, a.Delay.duration()}, nil
+	return Taken{a.quota(), a.ID, a.Delay.duration()}, err
 }
 
 // Peek reports whether Take would admit the action now. It counts nothing.
@@ -31,20 +28,14 @@ func (c *Client) Peek(ctx context.Context, action, subject string) (allowed bool
 	a, err := c.act(ctx, action, request{op: "peek", body: actionJSON{Subject: subject}, reads: true}, func(a *answer) bool {
 		return a.Allowed != nil && a.decided()
 	})
-	if err != nil {
-		return false, Quota{}, err
-	}
-	return *a.Allowed, a.quota(), nil
+	return a.Allowed != nil && *a.Allowed, a.quota(), err
 }
 
 // Release gives a take back by its ID. It reports whether there was one: not if an earlier
 // attempt, whose answer was lost, gave it back. Repeating it does no harm.
 func (c *Client) Release(ctx context.Context, action, subject, id string) (released bool, err error) {
 	a, err := c.act(ctx, action, request{op: "release", body: actionJSON{subject, id}}, func(a *answer) bool { return a.Released != nil })
-	if err != nil {
-		return false, err
-	}
-	return *a.Released, nil
+	return a.Released != nil && *a.Released, err
 }
 
 type actionJSON struct {
@@ -55,7 +46,7 @@ type actionJSON struct {
 func (c *Client) act(ctx context.Context, action string, r request, complete func(*answer) bool) (*answer, error) {
 	name, err := segment("action", action)
 	if err != nil {
-		return nil, err
+		return &answer{}, err
 	}
 	r.method, r.path = http.MethodPost, "/actions/"+name+"/"+r.op
 	return c.do(ctx, r, complete)

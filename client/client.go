@@ -63,14 +63,14 @@ type request struct {
 	mail         bool   // a 503 of mailgate means that no mail was sent
 }
 
-// do makes a request until there is an answer that ends it, and returns what a 200 said if
-// that is complete.
+// do makes a request until there is an answer that ends it, and returns a 200's if it is
+// complete. With an error the answer is empty.
 func (c *Client) do(ctx context.Context, r request, complete func(*answer) bool) (*answer, error) {
 	var body []byte
 	if r.body != nil {
 		var err error
 		if body, err = json.Marshal(r.body); err != nil {
-			return nil, fmt.Errorf("mailgate: %s: %w", r.op, err)
+			return &answer{}, fmt.Errorf("mailgate: %s: %w", r.op, err)
 		}
 	}
 	uncertain := false
@@ -91,7 +91,7 @@ func (c *Client) do(ctx context.Context, r request, complete func(*answer) bool)
 		if uncertain && !settles(err) {
 			err = &UncertainError{Key: r.key, Err: err}
 		}
-		return nil, fmt.Errorf("mailgate: %s: %w", r.op, err)
+		return &answer{}, fmt.Errorf("mailgate: %s: %w", r.op, err)
 	}
 }
 

@@ -1,12 +1,15 @@
 package client_test
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -130,62 +133,42 @@ func outcome(err error) string {
 	return word
 }
 
-// The model of safe retries: for each way in which an attempt can end, whether each call is
-// repeated after it, and how the call ends if every attempt ends so.
+// The model of safe retries, for the clients of all languages: for each way in which every attempt
+// ends, how many attempts each call makes, with a question mark where the end is uncertain.
 func TestRetries_AgreeWithTheModel(t *testing.T) {
-	problem := func(status int, kind string) reply {
-		return reply{status, `{"type":"urn:mailgate:problem:` + kind + `","detail":"x",` + quotaBody + `}`, ""}
+	var model []struct {
+		Ends         string
+		Status       int
+		Body, Header string
+		Attempts     map[string]string
 	}
-	// The columns are send, take, release, verify, and mailbox with peek: "4" is four attempts, "1" one;
-	// "?" is an uncertain end.
-	model := []struct {
-		name  string
-		reply reply
-		ends  string
-	}{
-		{"network", reply{}, "4? 4? 4? 1? 4"},
-		{"500", reply{500, "<html>", ""}, "1? 1? 1? 1? 1"},
-		{"502", reply{502, "<html>", ""}, "4? 4? 4? 1? 4"},
-		{"503", reply{503, "<html>", ""}, "4? 4? 4? 1? 4"},
-		{"504", reply{504, "<html>", ""}, "4? 4? 4? 1? 4"},
-		{"404", reply{404, "<html>", ""}, "1 1 1 1 1"},
-		{"302", reply{302, "", "Location: /"}, "1 1 1 1 1"},
-		{"unreadable", reply{200, `{"status":"se`, ""}, "1? 1? 1? 1? 1"},
-		{"unreadable", reply{200, `{}`, ""}, "1? 1? 1? 1? 1"},
-		{"unreadable", reply{200, strings.Repeat(" ", 1<<20) + sentBody, ""}, "1? 1? 1? 1? 1"},
-		{"busy", problem(503, "busy"), "4 4 4 4 4"},
-		{"relay-unavailable", problem(503, "relay-unavailable"), "4 4 4 4 4"},
-		{"store-unavailable", problem(503, "store-unavailable"), "4 4? 4? 1? 4"},
-		{"idempotency-in-flight", problem(409, "idempotency-in-flight"), "4? 4? 4? 4? 4"},
-		{"trial-under-way", problem(409, "trial-under-way"), "1 1 1 1 1"},
-		{"internal", problem(500, "internal"), "1? 1? 1? 1? 1"},
-		{"delivery-unknown", problem(504, "delivery-unknown"), "1 1 1 1 1"},
-		{"recipient-rejected", problem(422, "recipient-rejected"), "1 1 1 1 1"},
-		{"invalid", problem(422, "invalid"), "1 1 1 1 1"},
-		{"limit", reply{429, `{"type":"` + quotaType + `",` + quotaBody + `,"violated-policies":["minute"]}`, ""}, "1 1 1 1 1"},
-		{"busy", reply{503, `{"type":"urn:mailgate:problem:busy"}`, "Retry-After: 9"}, "1 1 1 1 1"}, // longer than MaxPause
-	}
-	columns := map[string]int{"send": 0, "take": 1, "release": 2, "verify": 3, "mailbox": 4, "peek": 4}
+	must(0, json.Unmarshal(must(os.ReadFile("testdata/retries.json")), &model))
 	for _, row := range model {
+		answer := reply{row.Status, row.Body, row.Header}
 		for name, call := range calls {
-			attempts, uncertain, _ := strings.Cut(strings.Fields(row.ends)[columns[name]]+" ", "?")
-			want := row.name
-			if uncertain != "" {
+			column := map[string]string{"mailbox": "read", "peek": "read"}[name]
+			attempts, uncertain := strings.CutSuffix(row.Attempts[cmp.Or(column, name)], "?")
+			want := row.Ends
+			if uncertain {
 				want += "?"
 			}
-			s := play(t, row.reply)
+			s := play(t, answer)
 			got := outcome(call(t.Context(), newClient(t, s.URL), "a@example.com"))
-			if n := fmt.Sprint(len(s.requests())); got != want || n != strings.TrimSpace(attempts) {
-				t.Errorf("%s, %s %.40s: %s after %s attempts, want %s after %s", name, row.name, row.reply.body, got, n, want, attempts)
+			if n := fmt.Sprint(len(s.requests())); got != want || n != attempts {
+				t.Errorf("%s, always %+v: %s after %s attempts, want %s after %s", name, answer, got, n, want, attempts)
 			}
-			if attempts = strings.TrimSpace(attempts); attempts != "4" {
+			if attempts != "4" {
 				continue
 			}
-			s = play(t, row.reply, row.reply, reply{200, sentBody, ""})
+			s = play(t, answer, answer, reply{200, sentBody, ""})
 			if err := call(t.Context(), newClient(t, s.URL), "a@example.com"); err != nil || len(s.requests()) != 3 {
-				t.Errorf("%s, %s twice and then granted: %v after %d attempts", name, row.name, err, len(s.requests()))
+				t.Errorf("%s, twice %+v and then granted: %v after %d attempts", name, answer, err, len(s.requests()))
 			}
 		}
+	}
+	huge := play(t, reply{200, strings.Repeat(" ", 1<<20) + sentBody, ""})
+	if got := outcome(calls["send"](t.Context(), newClient(t, huge.URL), "x")); got != "unreadable?" {
+		t.Errorf("an answer without end: %s", got)
 	}
 }
 

@@ -50,10 +50,7 @@ func (c *Client) Send(ctx context.Context, m Mail) (Sent, error) {
 	m.ClientIP = m.ClientIP.WithZone("") // which means something on one machine only
 	r := request{op: "send", method: http.MethodPost, path: "/send-code", body: m, key: key, mail: true}
 	a, err := c.do(ctx, r, func(a *answer) bool { return a.Status == "sent" && a.ID != "" && a.decided() })
-	if err != nil {
-		return Sent{}, err
-	}
-	return Sent{a.quota(), a.ID, a.MessageID, a.Email, a.ExpiresIn.duration()}, nil
+	return Sent{a.quota(), a.ID, a.MessageID, a.Email, a.ExpiresIn.duration()}, err
 }
 
 // Guess is a code to check.
@@ -80,8 +77,5 @@ func (c *Client) Mailbox(ctx context.Context, email string) (Quota, error) {
 	}
 	r := request{op: "mailbox", method: http.MethodGet, path: "/mailboxes/" + path, reads: true}
 	a, err := c.do(ctx, r, func(a *answer) bool { return a.Email != "" && a.decided() })
-	if err != nil {
-		return Quota{}, err
-	}
-	return a.quota(), nil
+	return a.quota(), err
 }
