@@ -140,15 +140,11 @@ func (w *work) refuse(p *problem) {
 	}
 }
 
-// reply hands the answer to Fiber, which copies it, all but a page.
+// reply hands the answer to Fiber.
 func (s *Server) reply(fast *fasthttp.RequestCtx, w *work) {
 	out, response := &w.out, &fast.Response
 	response.SetStatusCode(out.status)
-	if out.page != nil {
-		response.SetBodyRaw(out.page)
-	} else {
-		response.SetBody(out.body)
-	}
+	response.SetBodyRaw(out.body)
 	s.setHeaders(&response.Header, w)
 	if s.draining.Load() {
 		fast.SetConnectionClose()

@@ -10,7 +10,6 @@ type answer struct {
 	status      int
 	contentType string
 	body        []byte
-	page        []byte       // in place of body: nobody changes it, so no copy is made for those who are slow to read it
 	limits      []wire.Limit // for the RateLimit headers
 	own         int          // so many of them, the first, are also in the body
 	retryAfter  int64        // milliseconds; 0 for no header
@@ -72,5 +71,5 @@ func writePage(out *answer, p *page) {
 	if p.encoding != "" {
 		out.add("Content-Encoding", p.encoding)
 	}
-	out.page = p.body
+	out.body = p.body
 }

@@ -179,9 +179,9 @@ type smtpReply struct {
 	Message  string `json:"message"`
 }
 
-func (p *problem) body(out *answer) problemBody {
+func (p *problem) body(out *answer) *problemBody {
 	k := &kinds[p.kind]
-	b := problemBody{
+	b := &problemBody{
 		Problem: wire.Problem{Type: wire.Ours + k.name, Title: k.title, Status: k.status, Detail: cmp.Or(p.detail, k.detail)},
 		Errors:  p.fields,
 	}

@@ -225,7 +225,7 @@ func (a *answer) kept() idempotency.Answer {
 
 // replay is the first answer once more, and says that it is.
 func (a *answer) replay(first idempotency.Answer) {
-	a.status, a.body = first.Status, append(a.body, first.Body...)
+	a.status, a.body = first.Status, first.Body
 	for _, field := range first.Header {
 		if field.Name == "Content-Type" {
 			a.contentType = field.Value

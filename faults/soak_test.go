@@ -93,7 +93,7 @@ func keptBehindProxy(s *stand) []string {
 // soSmall are nodes that remember little, so that their memory finds its level within
 // minutes and not once a hundred thousand mailboxes have come.
 func soSmall(s *stand) []string {
-	return append(keptBehindProxy(s), "MAILGATE_CACHE_MAILBOXES=1000", "MAILGATE_CACHE_BYTES=1MiB")
+	return append(keptBehindProxy(s), "MAILGATE_CACHE_BYTES=1MiB")
 }
 
 func kindNamed(name string) *kind {

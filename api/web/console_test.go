@@ -12,9 +12,9 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/throttle"
-	"github.com/mailgate/mailgate/throttle/memory"
-	"github.com/mailgate/mailgate/throttle/meter"
+	"github.com/mailgate/mailgate/throttle/local"
 )
 
 // All tests share one browser; each has an operator and a server of its own. What a page
@@ -48,14 +48,6 @@ func TestConsoleInABrowser(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			d := newDesk(t, tt.options)
 			tt.test(t, newVisitor(t, browser), d)
-		})
-	}
-	for name, test := range map[string]func(t *testing.T, v *tab, d *desk){
-		"a mailbox": aMailbox, "a mailbox that is forgotten": aMailboxForgotten, "figures": figuresThatGrow, "what if": otherTiers,
-	} {
-		t.Run("in Redis, "+name, func(t *testing.T) {
-			d := newSharedDesk(t)
-			test(t, newVisitor(t, browser), d)
 		})
 	}
 }
@@ -271,8 +263,10 @@ func aFailingStore(t *testing.T, v *tab, d *desk) {
 
 // oneLookup lets an operator look once in ten minutes, of which none pass while the page asks.
 func oneLookup(t *testing.T) func(*api.Options) {
-	bucket := must(meter.NewTokenBucket(throttle.Tier{Name: "slow", Limit: 1, Window: 600_000}, 1))(t)
-	return func(o *api.Options) { o.Lookups = memory.New(bucket, memory.Options{Now: func() int64 { return 1 }}) }
+	bucket := must(throttle.NewTokenBucket(throttle.Tier{Name: "slow", Limit: 1, Window: 10 * time.Minute}, 1))(t)
+	now := func() int64 { return 1 }
+	store := must(cache.Open(cache.Options{Now: now}))(t)
+	return func(o *api.Options) { o.Lookups = local.New(store.Table("lookups"), bucket, now) }
 }
 
 func tooManyLookups(t *testing.T, v *tab, d *desk) {

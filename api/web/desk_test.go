@@ -13,13 +13,19 @@ import (
 	"github.com/mailgate/mailgate"
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/api/web"
+	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/cmd/mailgate/demo"
+	"github.com/mailgate/mailgate/delivery"
+	"github.com/mailgate/mailgate/idempotency"
+	"github.com/mailgate/mailgate/internal/keyed"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/mailer/sandbox"
-	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/local"
+	"github.com/mailgate/mailgate/throttle/rules"
+	"github.com/mailgate/mailgate/verify"
 )
 
 const (
@@ -35,7 +41,7 @@ var sixDigits = regexp.MustCompile(`\b\d{6}\b`)
 type desk struct {
 	t       *testing.T
 	URL     string
-	limiter throttle.Surveyor
+	limiter throttle.Historian
 	box     *sandbox.Server
 	ahead   atomic.Int64 // how far its clock is ahead of the machine's, in milliseconds
 	broken  atomic.Bool  // whether the store is
@@ -48,37 +54,36 @@ type desk struct {
 func newDesk(t *testing.T, options func(*api.Options)) *desk {
 	t.Helper()
 	d := &desk{t: t}
-	return d.open(d.onDisk(), options)
-}
-
-// newSharedDesk is one that keeps it in Redis.
-func newSharedDesk(t *testing.T) *desk {
-	t.Helper()
-	d := &desk{t: t}
-	return d.open(d.inRedis(), nil)
+	store := must(cache.Open(cache.Options{Now: d.now}))(t)
+	t.Cleanup(func() { store.Close() })
+	d.limiter = local.New(store.Table("mailboxes"), throttle.DefaultPolicy(), d.now)
+	return d.open(store, options)
 }
 
 // now is the desk's clock.
 func (d *desk) now() int64 { return time.Now().UnixMilli() + d.ahead.Load() }
 
-func (d *desk) open(kept stores, options func(*api.Options)) *desk {
+func (d *desk) open(store *cache.Store, options func(*api.Options)) *desk {
 	t := d.t
 	t.Helper()
-	d.limiter = kept.limiter
-	set := must(rules.New(rules.Options{}, rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: &breakable{d.limiter, &d.broken}}))(t)
+	set := must(rules.New(rules.Options{}, rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: &breakable{d.limiter, &d.broken}, Exact: true}))(t)
 	d.box = must(sandbox.Start(sandbox.Options{}))(t)
 	t.Cleanup(func(box *sandbox.Server) func() { return func() { box.Close() } }(d.box))
 	relays := must(relay.New([]relay.URL{must(relay.ParseURL(d.box.URL()))(t)}, relay.Options{}))(t)
 	t.Cleanup(func() { relays.Close(context.Background()) })
 	templates := must(message.LoadTemplates(nil, "en"))(t)
 	composer := must(message.NewComposer(must(message.ParseSender("Acme <no-reply@acme.example>"))(t), templates))(t)
+	guesses := local.New(store.Table("guesses"), verify.DefaultGuesses(), d.now)
+	secret := []byte("a secret that is hard to guess")
+	codes := must(verify.New(verify.Options{Store: keyed.Local(store.Table("codes"), d.now), Secret: secret, Guesses: guesses}))(t)
+	requests := must(idempotency.New(idempotency.Options{Store: keyed.Local(store.Table("requests"), d.now)}))(t)
 	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	d.URL = "http://" + listener.Addr().String()
 	o := api.Options{
-		Live: api.Live{Rules: set, Composer: composer}, Sender: api.FromRelays(relays), RelayStats: relays.Stats,
+		Live: api.Live{Rules: set, Composer: composer}, Relay: delivery.FromRelays(relays), RelayStats: relays.Stats,
 		Identity: must(address.NewIdentity(true))(t),
 		APIKeys:  must(api.ParseKeys("shop:" + appKey))(t), AdminKeys: must(api.ParseKeys("alex:" + opsKey))(t),
-		Codes: kept.codes, Guesses: kept.guesses, Repeats: kept.repeats, Ready: kept.ready,
+		Codes: codes, Guesses: guesses, Requests: requests, Ready: store.Ready,
 		Fallback: d.pages(), OpenAPI: mailgate.OpenAPI, Now: d.now,
 	}
 	if options != nil {
@@ -178,7 +183,7 @@ func (d *desk) post(path, body string, header ...string) (status int) {
 
 // A breakable is a limiter whose store can be made to fail.
 type breakable struct {
-	throttle.Surveyor
+	throttle.Historian
 	broken *atomic.Bool
 }
 
@@ -186,7 +191,7 @@ func (b *breakable) Peek(ctx context.Context, key string) (throttle.Verdict, err
 	if b.broken.Load() {
 		return throttle.Verdict{}, throttle.ErrUnavailable
 	}
-	return b.Surveyor.Peek(ctx, key)
+	return b.Historian.Peek(ctx, key)
 }
 
 // must gives a value, or ends the test with its error.

@@ -12,12 +12,14 @@ import (
 // Encode returns the JSON of a value, as it is: nothing is escaped for HTML, and what is not
 // UTF-8 becomes U+FFFD. It panics on a type that has none.
 func Encode(value any) []byte {
-	text, err := json.Marshal(value, jsontext.AllowInvalidUTF8(true))
+	text, err := json.Marshal(value, lenient)
 	if err != nil {
 		panic(err)
 	}
 	return text
 }
+
+var lenient = jsontext.AllowInvalidUTF8(true)
 
 // Limit is the state of one tier, as answers list it.
 type Limit struct {

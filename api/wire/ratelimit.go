@@ -2,8 +2,7 @@ package wire
 
 import (
 	"encoding/base64"
-	"fmt"
-	"strings"
+	"strconv"
 )
 
 // The headers of draft-ietf-httpapi-ratelimit.
@@ -15,30 +14,35 @@ const (
 // RateLimit is the value of RateLimit: "minute";r=0;t=60, and so on. t is the seconds until r
 // grows, and 0 where all of the limit remains.
 func RateLimit(limits []Limit) string {
-	var b strings.Builder
+	b := make([]byte, 0, 64*len(limits))
 	for _, l := range limits {
-		item(&b, l, "r", int64(l.Remaining), "t", Seconds(l.Refill))
+		b = appendItem(b, l, ";r=", int64(l.Remaining), ";t=", Seconds(l.Refill))
 	}
-	return b.String()
+	return string(b)
 }
 
 // RateLimitPolicy is the value of RateLimit-Policy: "minute";q=1;w=60, and so on.
 func RateLimitPolicy(limits []Limit) string {
-	var b strings.Builder
+	b := make([]byte, 0, 64*len(limits))
 	for _, l := range limits {
-		item(&b, l, "q", int64(l.Limit), "w", Seconds(l.Window))
+		b = appendItem(b, l, ";q=", int64(l.Limit), ";w=", Seconds(l.Window))
 	}
-	return b.String()
+	return string(b)
 }
 
-// item adds an item to a list. pk tells a client that the limits of another mailbox are others.
-// The names of limits need no escapes.
-func item(b *strings.Builder, l Limit, one string, first int64, two string, second int64) {
-	if b.Len() > 0 {
-		b.WriteString(", ")
+// appendItem adds an item to a list. pk tells a client that the limits of another mailbox are
+// others. The names of limits need no escapes.
+func appendItem(b []byte, l Limit, one string, first int64, two string, second int64) []byte {
+	if len(b) > 0 {
+		b = append(b, ", "...)
 	}
-	fmt.Fprintf(b, `"%s";%s=%d;%s=%d`, l.Name, one, first, two, second)
+	b = append(append(append(b, '"'), l.Name...), '"')
+	b = strconv.AppendInt(append(b, one...), first, 10)
+	b = strconv.AppendInt(append(b, two...), second, 10)
 	if l.Partition != "" {
-		b.WriteString(";pk=:" + base64.StdEncoding.EncodeToString([]byte(l.Partition)) + ":")
+		b = append(b, ";pk=:"...)
+		b = base64.StdEncoding.AppendEncode(b, []byte(l.Partition))
+		b = append(b, ':')
 	}
+	return b
 }

@@ -2,10 +2,12 @@ package standby_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/mailgate/mailgate/internal/redistest"
+	"github.com/mailgate/mailgate/internal/redisx"
 	"github.com/mailgate/mailgate/servertest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/throttletest"
@@ -16,6 +18,7 @@ func TestTake_RedisKilled_GoesOnAloneAndTellsItAll(t *testing.T) {
 	n := start(t, server.URL())
 	first := n.admit(t, "alice", false)
 	server.Kill()
+	n.awaitAlone(t)
 	second, third := n.admit(t, "alice", true), n.admit(t, "alice", true)
 	if v := n.take(t, "alice"); v.Allowed || !v.Degraded || v.Limit != "day" {
 		t.Errorf("the fourth is admitted %v, alone %v, by %q", v.Allowed, v.Degraded, v.Limit)
@@ -42,6 +45,31 @@ func TestTake_RedisKilled_GoesOnAloneAndTellsItAll(t *testing.T) {
 	}
 	if n.log.count("Redis is away") != 1 || n.log.count("Redis is back") != 1 || n.log.count("alice") != 0 {
 		t.Errorf("the log is\n%s", n.log.text.String())
+	}
+}
+
+// A Redis that ends the connection is away at once: the call itself is decided alone, and Redis
+// learns of it under the same id.
+func TestTake_RedisDiesBeforeItAnswers_DecidedAlone(t *testing.T) {
+	server := redistest.Alone(t)
+	proxy := redistest.Proxy(t, server.Addr)
+	n := start(t, proxy.URL())
+	n.admit(t, "alice", false)
+	id, v := throttle.NewID(), throttle.Verdict{}
+	err := asPaused(t, server, proxy, func() (err error) {
+		v, err = n.mailbox.Take(t.Context(), "alice", id)
+		return err
+	})
+	if errors.Is(err, redisx.ErrSilent) {
+		t.Skip("the machine was too slow to kill Redis within the call")
+	}
+	if err != nil || !v.Allowed || !v.Degraded {
+		t.Fatalf("admitted %v, alone %v, %v", v.Allowed, v.Degraded, err)
+	}
+	server.Restart()
+	n.awaitHealthy(t)
+	if history(t, server.Client(), "alice").Find(id) < 0 {
+		t.Error("Redis was not told")
 	}
 }
 
@@ -92,6 +120,7 @@ func TestTake_JournalNotEmpty_RedisToldFirst(t *testing.T) {
 	server := redistest.Alone(t)
 	n := open(t, t.TempDir(), server.URL())
 	server.Kill()
+	n.awaitAlone(t)
 	for range 3 {
 		n.admit(t, "alice", true)
 	}
@@ -114,6 +143,7 @@ func TestTell_ReplyLost_ToldTwiceCountedOnce(t *testing.T) {
 	proxy := redistest.Proxy(t, server.Addr)
 	n := open(t, t.TempDir(), proxy.URL())
 	server.Kill()
+	n.awaitAlone(t)
 	a := n.admit(t, "alice", true)
 	server.Restart()
 	proxy.CutReplies(1, tiersTaken)
@@ -133,6 +163,7 @@ func TestRelease_InOutage_TakesItOffRedisToo(t *testing.T) {
 	n := start(t, server.URL())
 	before := n.admit(t, "alice", false)
 	server.Kill()
+	n.awaitAlone(t)
 	during := n.admit(t, "alice", true)
 	n.admit(t, "alice", true)
 	for _, a := range []throttle.Admission{before, during} {
@@ -177,6 +208,7 @@ func TestRelease_CounterInOutage_TakesItOffRedisToo(t *testing.T) {
 	n := start(t, server.URL())
 	before := n.takeAction(t)
 	server.Kill()
+	n.awaitAlone(t)
 	during := n.takeAction(t)
 	n.takeAction(t)
 	n.releaseAction(t, during)
@@ -194,6 +226,7 @@ func TestTell_CounterReleaseReplyLost_NotToldTwice(t *testing.T) {
 	a := n.takeAction(t)
 	n.takeAction(t)
 	server.Kill()
+	n.awaitAlone(t)
 	n.releaseAction(t, a)
 	server.Restart()
 	proxy.CutReplies(1, actionTaken)
@@ -235,6 +268,7 @@ func TestReset_InOutage_Unavailable(t *testing.T) {
 	n := start(t, server.URL())
 	n.admit(t, "alice", false)
 	server.Kill()
+	n.awaitAlone(t)
 	_, err := n.mailbox.Reset(t.Context(), "alice")
 	unavailable(t, err)
 	server.Restart()
@@ -269,6 +303,9 @@ func TestTake_ThreeNodesAlone_AtMostThreeTimesTheTiers(t *testing.T) {
 		t.Errorf("%d admitted together, want 3", admitted)
 	}
 	server.Kill()
+	for _, n := range nodes {
+		n.awaitAlone(t)
+	}
 	try()
 	if admitted > 3*3 || admitted < 3*2 {
 		t.Errorf("%d admitted in all, want at most 9", admitted)
@@ -291,6 +328,7 @@ func TestPeek_InOutage_ByOwnRecords(t *testing.T) {
 	n := start(t, server.URL())
 	n.admit(t, "alice", false)
 	server.Kill()
+	n.awaitAlone(t)
 	v, err := n.mailbox.Peek(t.Context(), "alice")
 	if err != nil || !v.Degraded || v.Sent != 1 {
 		t.Errorf("alone %v, sent %d, %v", v.Degraded, v.Sent, err)

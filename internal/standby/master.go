@@ -54,6 +54,7 @@ type master struct {
 	began  time.Time      // of the outage
 	since  int64          // the same by Redis's clock
 	before State          // the counts then
+	cause  error          // of the last call that failed
 }
 
 // look returns the state of a master as the prober has it now. Asking keeps the prober at work.
@@ -76,6 +77,13 @@ func (s *Standby) look(m *master, asking bool) state {
 	return m.state
 }
 
+// failed notes why a call has failed, for the log.
+func (m *master) failed(cause error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.cause = cause
+}
+
 // heard notes that the master has answered a call.
 func (m *master) heard() {
 	m.mu.Lock()
@@ -94,7 +102,7 @@ func (s *Standby) apply(m *master, e event) {
 		return
 	case from == connected:
 		s.begin(m)
-		s.o.Log.Warn("Redis is away: this node decides by its own records", "master", m.address)
+		s.o.Log.Warn("Redis is away: this node decides by its own records", "master", m.address, "cause", m.cause)
 	case m.state == connected:
 		now := s.counts()
 		s.o.Log.Info("Redis is back and has been told what it missed", "master", m.address,

@@ -102,6 +102,7 @@ func (s *Standby) awaitAway(ctx context.Context, m *master, err error) bool {
 	if errors.Is(ctx.Err(), context.Canceled) || errors.Is(err, errAgain) {
 		return false
 	}
+	m.failed(err)
 	probed := s.suspect(m)
 	if s.look(m, true) == away {
 		return true
@@ -138,6 +139,7 @@ func (p *part) settle(ctx context.Context, m *master, key string) error {
 	}
 	switch err := p.tell(ctx, key, some); {
 	case errors.Is(err, throttle.ErrUnavailable):
+		m.failed(err)
 		p.suspect(m)
 		return fmt.Errorf("%w: %w", errNotAsked, err)
 	case err != nil: // Redis will never take it

@@ -137,6 +137,7 @@ func TestClock_InOutage_GoesOnFromRedis(t *testing.T) {
 	n.mailbox = n.Limiter("mailbox", tiers, early{onRedis(t, n.client, "mailbox", tiers)}, n.own)
 	together := n.admit(t, "alice", false)
 	server.Kill()
+	n.awaitAlone(t)
 	alone := n.admit(t, "alice", true)
 	if after := alone.At - together.At; after < 0 || after > hour/2 {
 		t.Errorf("a send alone is on record %d ms after the one before", after)
