@@ -60,7 +60,7 @@ FOR ?= 30m
 soak: needs ## faults at random, and is the memory flat in the end (FOR=30m)
 	$(GO) test -v -count 1 -timeout 0 ./faults -run TestSoak -for $(FOR)
 
-bench: ## our speed and memory beside the peers', and what is required of us (minutes)
+bench: ## mailgate beside other programs and libraries, and what is required of it (minutes)
 	cd bench && $(GO) run .
 
 image: ## the container image mailgate:latest
