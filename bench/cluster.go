@@ -37,10 +37,10 @@ func (l limiter) want(mailbox string, want bool) error {
 }
 
 // eachOf is a limiter by several limits. The first that refuses ends the call.
-func eachOf(tiers []throttle.Tier, of func(throttle.Tier) limiter) limiter {
+func eachOf(client *redis.Client, name string, tiers []throttle.Tier, of func(*redis.Client, string, throttle.Tier) limiter) limiter {
 	var limits []limiter
 	for _, t := range tiers {
-		limits = append(limits, of(t))
+		limits = append(limits, of(client, name, t))
 	}
 	return func(mailbox string) (bool, error) {
 		for _, l := range limits {
@@ -69,8 +69,8 @@ func compareInRedis(client *redis.Client, name string, a throttle.Algorithm, tie
 	var sides []side
 	for _, l := range []limiter{
 		ours(must(cluster.New(client, name, a))),
-		eachOf(tiers, func(t throttle.Tier) limiter { return redisRate(client, name, t) }),
-		eachOf(tiers, func(t throttle.Tier) limiter { return throttledGCRA(client, name, t) }),
+		eachOf(client, name, tiers, redisRate),
+		eachOf(client, name, tiers, throttledGCRA),
 	} {
 		parallel(visitors, 0, known, func(i int) error { return l.want(mailbox(int64(i)), true) })
 		sides = append(sides, inCalls(visitors, 8_000, func(i int) error {

@@ -103,6 +103,9 @@ func run(ctx context.Context, names []string) error {
 		known++
 		fmt.Fprintf(os.Stderr, "%s …\n", c.name)
 		rows, failed := b.run(c)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		table, err = append(table, rows...), errors.Join(err, failed)
 	}
 	if known < len(names) {

@@ -3,6 +3,7 @@ package main
 import (
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -69,6 +70,15 @@ func inCalls(callers, n int, do func(i int) error) side {
 	from := 0
 	return func() sample {
 		from += n
-		return sample{rate: parallel(callers, from-n, n, do)}
+		used := ownProcessor()
+		rate := parallel(callers, from-n, n, do)
+		return sample{rate: rate, processor: float64((ownProcessor() - used).Microseconds()) / float64(n)}
 	}
+}
+
+// ownProcessor is the processor time that this process has used.
+func ownProcessor() time.Duration {
+	var u syscall.Rusage
+	check(syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

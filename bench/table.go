@@ -89,9 +89,9 @@ func number(v float64) string {
 
 // describeMachine names what the figures depend on.
 func describeMachine() string {
-	cpuinfo := must(os.ReadFile("/proc/cpuinfo"))
-	kernel := must(os.ReadFile("/proc/sys/kernel/osrelease"))
-	redis := must(exec.Command("redis-server", "--version").Output())
+	cpuinfo, _ := os.ReadFile("/proc/cpuinfo")
+	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease")
+	redis, _ := exec.Command("redis-server", "--version").Output()
 	return fmt.Sprintf("%s, %d processors, Linux %s, %s, Redis %s", first(`model name\s*: (.*)`, cpuinfo), runtime.NumCPU(),
 		strings.TrimSpace(string(kernel)), runtime.Version(), first(`v=(\S+)`, redis))
 }
@@ -105,6 +105,6 @@ func first(pattern string, text []byte) string {
 
 // describeLoad is the load average of the last minute: what else the machine does.
 func describeLoad() string {
-	average, _, _ := strings.Cut(string(must(os.ReadFile("/proc/loadavg"))), " ")
-	return average
+	average, _ := os.ReadFile("/proc/loadavg")
+	return first(`^(\S+)`, average)
 }
