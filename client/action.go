@@ -15,7 +15,7 @@ type Taken struct {
 
 // Take asks whether a subject, such as an account, may take an action now, and counts it if so;
 // otherwise the error is a [LimitError]. The operator names the actions. It retries under one
-// key, so one call counts once, or once in each of two fixed windows.
+// key, so one call counts once; only a limit that has no tiers may count an attempt again.
 func (c *Client) Take(ctx context.Context, action, subject string) (Taken, error) {
 	a, err := c.act(ctx, action, request{op: "take", body: actionJSON{Subject: subject}, key: NewKey()}, func(a *answer) bool {
 		return a.Allowed != nil && *a.Allowed && a.ID != "" && a.decided()
@@ -31,10 +31,10 @@ func (c *Client) Peek(ctx context.Context, action, subject string) (allowed bool
 	return a.Allowed != nil && *a.Allowed, a.quota(), err
 }
 
-// Release gives a take back by its ID. It reports whether there was one: not if an earlier
-// attempt, whose answer was lost, gave it back. Repeating it does no harm.
+// Release gives a take back by its ID, and reports whether there was one. Like Verify it is
+// repeated only if mailgate certainly did nothing: a limit that only counts gives back twice.
 func (c *Client) Release(ctx context.Context, action, subject, id string) (released bool, err error) {
-	a, err := c.act(ctx, action, request{op: "release", body: actionJSON{subject, id}}, func(a *answer) bool { return a.Released != nil })
+	a, err := c.act(ctx, action, request{op: "release", body: actionJSON{subject, id}, once: true}, func(a *answer) bool { return a.Released != nil })
 	return a.Released != nil && *a.Released, err
 }
 

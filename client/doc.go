@@ -17,6 +17,7 @@
 // [Client.Send] and [Client.Take] name their request by an Idempotency-Key, and repeat it under
 // that key when the connection failed, after a 503, after a 502 or 504 of a proxy, and while the
 // first request is in progress. So one call sends at most one email. [Mail.Key] continues a send
-// later, from a job queue or after a restart. [Client.Verify] is repeated only if mailgate
-// certainly did not check the code. Redirects are not followed, so the key reaches one server only.
+// later, from a job queue or after a restart. [Client.Verify] and [Client.Release] are repeated
+// only if mailgate certainly did nothing. Redirects are not followed, so the key reaches one
+// server only.
 package client

@@ -108,7 +108,7 @@ export class Mailgate {
     return this.#do({ path: "/mailboxes/" + segment("email", email), reads: true }, signal, (a) => !!a.email && !!a.server_time);
   }
 
-  /** Takes an action for a subject and counts it. One call counts once, as it is repeated under one key. */
+  /** Takes an action for a subject and counts it. It is repeated under one key, so that tiers count it once. */
   async take(action: string, subject: string, { signal }: Call = {}): Promise<TakeResult> {
     return this.#do({ path: `/actions/${segment("action", action)}/take`, body: { subject }, key: newKey() }, signal, (a) => a.allowed === true && !!a.id);
   }
@@ -118,9 +118,9 @@ export class Mailgate {
     return this.#do({ path: `/actions/${segment("action", action)}/peek`, body: { subject }, reads: true }, signal, (a) => typeof a.allowed === "boolean");
   }
 
-  /** Gives a take back. `released` is false if an earlier attempt, whose answer was lost, gave it back. */
+  /** Gives a take back. It is repeated only if mailgate certainly did nothing. */
   async release(action: string, subject: string, id: string, { signal }: Call = {}): Promise<ReleaseResult> {
-    return this.#do({ path: `/actions/${segment("action", action)}/release`, body: { subject, id } }, signal, (a) => typeof a.released === "boolean");
+    return this.#do({ path: `/actions/${segment("action", action)}/release`, body: { subject, id }, once: true }, signal, (a) => typeof a.released === "boolean");
   }
 
   async #do<O>(request: Request, signal: AbortSignal | undefined, complete: (answer: Json) => boolean): Promise<Result<O>> {
@@ -176,7 +176,7 @@ export function forCountdown(result: SendResult | MailboxResult): Countdown | nu
 
 export type Countdown = Pick<Schemas["Verdict"], "limit" | "wait_ms" | "retry_at" | "limits"> & { countdown?: string; replayed?: true };
 
-/** A request, as often as it is made. `reads` changes nothing; `once` may count twice if repeated; a 503 of `mail` sent none. */
+/** A request, as often as it is made. `reads` changes nothing; `once` may count or give back twice if repeated; a 503 of `mail` sent none. */
 interface Request { path: string; body?: object; key?: string; reads?: boolean; once?: boolean; mail?: boolean }
 
 type Json = Record<string, unknown>;

@@ -144,8 +144,8 @@ export interface paths {
         /**
          * Take an action
          * @description Admits the action once for the subject and counts it, or refuses it and changes nothing. With an
-         *     `Idempotency-Key`, repeating a take returns the same `id` and counts once while it still counts (the newest 1024
-         *     of a subject; a fixed window, within itself). Make a new key after a 429 or a release.
+         *     `Idempotency-Key`, repeating a take of an action with tiers returns the same `id` and counts once; any other
+         *     limit counts it again. Make a new key after a 429 or a release.
          */
         post: operations["takeAction"];
         delete?: never;
@@ -185,8 +185,8 @@ export interface paths {
         put?: never;
         /**
          * Give a take back
-         * @description Gives back one take, as if it had never been counted. In a limit that queues, those behind it keep the delays
-         *     they were told. Releasing twice does no harm.
+         * @description Gives back one take. Tiers find it by its id; any other limit counts one less, so release a take once. In a limit
+         *     that queues only the newest take is given back.
          */
         post: operations["releaseAction"];
         delete?: never;
