@@ -172,65 +172,56 @@ func writeActed(out *answer, done *acted) {
 	}{done.decision.Allowed, done.name, id, done.decision.Verdict.Delay, out.told(&done.quota)})
 }
 
+// released reports whether there was a take to give back.
+type released struct {
+	Released bool `json:"released"`
+}
+
 // releaseAction gives a take back, because nothing came of it.
-func (s *Server) releaseAction(ctx context.Context, c *call, q actionRequest) (bool, error) {
+func (s *Server) releaseAction(ctx context.Context, c *call, q actionRequest) (released, error) {
 	s.about(c, q)
 	c.id = q.id
-	released, err := q.limiter.Release(ctx, q.subject, throttle.Admission{ID: q.id, At: momentOf(q.id)})
+	done, err := q.limiter.Release(ctx, q.subject, throttle.Admission{ID: q.id, At: momentOf(q.id)})
 	if err != nil {
-		return false, err
+		return released{}, err
 	}
-	if released {
+	if done {
 		s.metrics.acted(q.name, "released", "")
 	}
-	return released, nil
+	return released{done}, nil
 }
 
-func writeReleased(out *answer, released *bool) {
-	out.encode(struct {
-		Released bool `json:"released"`
-	}{*released})
-}
-
-// A clearing is how much was forgotten of what an action, or a rule, counted for a subject.
+// clearing is how much was forgotten of what an action, or a rule, counted for a subject.
 type clearing struct {
-	action, rule string // one of them
-	subject      string // as the log calls it
-	counted      int
+	Action  string `json:"action,omitempty"`
+	Rule    string `json:"rule,omitempty"`
+	Subject string `json:"subject"` // as the log calls it
+	Cleared int    `json:"cleared"`
 }
 
 // resetAction forgets a subject and writes who did it and why.
 func (s *Server) resetAction(ctx context.Context, c *call, q actionRequest) (clearing, error) {
 	s.about(c, q)
-	return s.forget(ctx, c, clearing{action: q.name}, q.limiter, q.subject, q.reason)
+	return s.forget(ctx, c, clearing{Action: q.name}, q.limiter, q.subject, q.reason)
 }
 
 // forget has a limiter forget a key, and writes it to the audit log.
 func (s *Server) forget(ctx context.Context, c *call, done clearing, limiter throttle.Limiter, key, reason string) (_ clearing, err error) {
-	done.subject = c.subject
-	done.counted, err = limiter.Reset(ctx, key)
-	of, name := "action", done.action
-	if done.rule != "" {
-		of, name = "rule", done.rule
+	done.Subject = c.subject
+	done.Cleared, err = limiter.Reset(ctx, key)
+	of, name := "action", done.Action
+	if done.Rule != "" {
+		of, name = "rule", done.Rule
 	}
 	s.audit(ctx, c, of+" reset", err,
 		slog.String(of, name),
-		slog.String("subject", done.subject),
+		slog.String("subject", done.Subject),
 		slog.String("reason", reason),
-		slog.Int("cleared", done.counted),
+		slog.Int("cleared", done.Cleared),
 	)
 	if err != nil {
 		return clearing{}, inWords(err, notReset)
 	}
 	s.metrics.resets.Inc()
 	return done, nil
-}
-
-func writeClearing(out *answer, done *clearing) {
-	out.encode(struct {
-		Action  string `json:"action,omitempty"`
-		Rule    string `json:"rule,omitempty"`
-		Subject string `json:"subject"`
-		Cleared int    `json:"cleared"`
-	}{done.action, done.rule, done.subject, done.counted})
 }

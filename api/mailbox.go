@@ -129,10 +129,12 @@ func reasonProblems(reason text) []fieldProblem {
 	return nil
 }
 
-// A cleared is how many sends were forgotten, and guesses at codes.
+// cleared is how many sends were forgotten, and guesses at codes.
 type cleared struct {
-	mailbox        address.Address
-	sends, guesses int
+	Email   string `json:"email"`
+	Cleared int    `json:"cleared"`
+	Guesses int    `json:"guesses_cleared"`
+	Mailbox string `json:"mailbox"` // as the log calls it
 }
 
 // reset forgets the mailbox, in every rule that counts by it, and the guesses at its codes,
@@ -154,18 +156,9 @@ func (s *Server) reset(ctx context.Context, c *call, q resetRequest) (cleared, e
 		return cleared{}, inWords(err, notReset)
 	}
 	s.metrics.resets.Inc()
-	return cleared{q.mailbox, n, guesses}, nil
+	return cleared{q.mailbox.String(), n, guesses, q.mailbox.Hash()}, nil
 }
 
 // notReset is what is said where a history failed. A reset has several steps, and the answer
 // of one can be lost, so it does not say that nothing was done.
 const notReset = "The reset cannot be completed now, and is not to be relied on. Ask again when the history can be used; to reset twice does no harm."
-
-func writeCleared(out *answer, done *cleared) {
-	out.encode(struct {
-		Email   string `json:"email"`
-		Cleared int    `json:"cleared"`
-		Guesses int    `json:"guesses_cleared"`
-		Mailbox string `json:"mailbox"`
-	}{done.mailbox.String(), done.sends, done.guesses, done.mailbox.Hash()})
-}

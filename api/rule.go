@@ -135,5 +135,5 @@ func writeRuleSight(out *answer, done *ruleSight) {
 // resetRule forgets what the rule has counted for the subject, and writes who did it and why.
 func (s *Server) resetRule(ctx context.Context, c *call, q ruleRequest) (clearing, error) {
 	c.rule, c.subject = q.name, s.names.subject(q.key)
-	return s.forget(ctx, c, clearing{rule: q.name}, q.limiter, q.key, q.reason)
+	return s.forget(ctx, c, clearing{Rule: q.name}, q.limiter, q.key, q.reason)
 }

@@ -220,7 +220,7 @@ func TestNewKey(t *testing.T) {
 	for range 100 {
 		made := client.NewKey()
 		seen[made] = true
-		if err := idempotency.CheckKey(made); err != nil {
+		if _, err := idempotency.ParseKey(made); err != nil {
 			t.Error(err)
 		}
 	}

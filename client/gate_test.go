@@ -10,21 +10,19 @@ import (
 	"github.com/mailgate/mailgate"
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/cache"
-	"github.com/mailgate/mailgate/cache/cachetest"
 	"github.com/mailgate/mailgate/client"
+	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/idempotency"
-	kept "github.com/mailgate/mailgate/idempotency/local"
+	"github.com/mailgate/mailgate/internal/keyed"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/mailer/sandbox"
-	"github.com/mailgate/mailgate/rules"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
-	"github.com/mailgate/mailgate/throttle/memory"
+	"github.com/mailgate/mailgate/throttle/rules"
 	"github.com/mailgate/mailgate/verify"
-	codes "github.com/mailgate/mailgate/verify/local"
 )
 
 const opsKey = "ops-" + key
@@ -44,28 +42,27 @@ func openGate(script *fault.Script) *gate {
 	g := &gate{}
 	g.now.Store(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).UnixMilli())
 	relays := g.relays(script)
-	disk := need(cache.Open(cache.DiskOptions{Dir: cache.Memory}))
-	limiter := need(local.New(disk, local.Options{Policy: throttle.DefaultPolicy(), Size: cachetest.Small, Now: g.now.Load}))
-	book := need(codes.New(disk, codes.Options{Size: cachetest.Small, Now: g.now.Load}))
-	const day = 24 * 60 * 60 * 1000
-	answers := need(kept.New(disk, kept.Options{Terms: idempotency.Terms{Lease: 30_000, Keep: day}, Size: cachetest.Small, Now: g.now.Load}))
-	handed := need(kept.New(disk, kept.Options{Terms: idempotency.Terms{Lease: day, Keep: day}, Name: "handed-over", Size: cachetest.Small, Now: g.now.Load}))
-	g.stop = append(g.stop, func() { answers.Close(); handed.Close(); book.Close(); limiter.Close(); need(0, disk.Close()) })
-
+	store := need(cache.Open(cache.Options{Now: g.now.Load}))
+	g.stop = append(g.stop, func() { need(0, store.Close()) })
+	counts := func(name, policy string) *local.Limiter {
+		return local.New(store.Table(name), need(throttle.ParsePolicy(policy)), g.now.Load)
+	}
+	guesses, secret := counts("guesses", verify.DefaultGuesses().String()), []byte("a secret that no test guesses")
 	from := need(message.ParseSender("Acme <no-reply@acme.example>"))
-	own := rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: limiter}
-	visitors := rules.Rule{Name: "client-ip", By: rules.ByClientIP, Limiter: limiter.Tiers("visitors", need(throttle.ParsePolicy("hour=100/1h")))}
+	own := rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Exact: true, Limiter: counts("mailboxes", throttle.DefaultPolicy().String())}
+	visitors := rules.Rule{Name: "client-ip", By: rules.ByClientIP, Exact: true, Limiter: counts("visitors", "hour=100/1h")}
 	server := need(api.New(api.Options{
 		Live: api.Live{
 			Rules:    need(rules.New(rules.Options{}, own, visitors)),
-			Actions:  map[string]throttle.Limiter{"reply": memory.NewTiers(need(throttle.ParsePolicy("minute=1/60s")), memory.Options{Now: g.now.Load})},
+			Actions:  map[string]throttle.Limiter{"reply": counts("reply", "minute=1/60s")},
 			Composer: need(message.NewComposer(from, need(message.LoadTemplates(nil, "en")))),
 		},
-		Sender: api.FromRelays(relays), Identity: need(address.NewIdentity(true)),
-		APIKeys: need(api.ParseKeys("app:" + key)), AdminKeys: need(api.ParseKeys("ops:" + opsKey)),
-		Codes: book, Guesses: limiter.Tiers("guesses", verify.DefaultGuesses()),
-		Repeats: api.Repeats{Answers: answers, HandedOver: handed},
-		OpenAPI: mailgate.OpenAPI, Now: g.now.Load,
+		Relay: delivery.FromRelays(relays), Identity: need(address.NewIdentity(true)),
+		APIKeys: need(api.ParseKeys("app:" + key)), AdminKeys: need(api.ParseKeys("ops:" + opsKey)), Secret: secret,
+		Codes:    need(verify.New(verify.Options{Store: keyed.Local(store.Table("codes"), g.now.Load), Secret: secret, Guesses: guesses})),
+		Guesses:  guesses,
+		Requests: need(idempotency.New(idempotency.Options{Store: keyed.Local(store.Table("requests"), g.now.Load)})),
+		OpenAPI:  mailgate.OpenAPI, Now: g.now.Load,
 	}))
 	listener := need(net.Listen("tcp", "127.0.0.1:0"))
 	g.URL = "http://" + listener.Addr().String()

@@ -45,7 +45,7 @@ type Service struct {
 	o       Options
 	refunds *refunds
 
-	mu       sync.Mutex
+	drain    sync.Once
 	draining chan struct{} // closed by Drain
 	last     time.Time     // the last position in a queue that is waited for, after Drain
 }
@@ -59,14 +59,12 @@ func New(o Options) (*Service, error) {
 }
 
 // Drain ends the wait of sends whose position in a queue comes at last or later, so that
-// another server can take them on. The zero time ends none.
+// another server can take them on.
 func (s *Service) Drain(last time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.last.IsZero() && !last.IsZero() {
+	s.drain.Do(func() {
 		s.last = last
 		close(s.draining)
-	}
+	})
 }
 
 // Close tries once more to give back what could not be given back so far, until ctx ends or a

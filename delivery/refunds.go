@@ -29,14 +29,13 @@ const (
 // refunds gives back what was charged for mail that certainly never left, and then frees the
 // key of its attempt; it also keeps answers. What fails is tried again in the background.
 type refunds struct {
-	o    Options
-	stop chan struct{}   // closed: the next try is the last
-	life context.Context // ends when nothing is tried any more
-	end  context.CancelFunc
+	o         Options
+	stop, end context.CancelFunc
+	stopped   context.Context // ends when each is tried once more
+	ended     context.Context // ends when nothing is tried any more
 
 	mu      sync.Mutex
 	waiting int
-	closed  bool
 	all     sync.WaitGroup
 }
 
@@ -88,8 +87,9 @@ func (s *Service) GiveBack(limiter throttle.Limiter, key string, id throttle.ID,
 }
 
 func newRefunds(o Options) *refunds {
-	r := &refunds{o: o, stop: make(chan struct{})}
-	r.life, r.end = context.WithCancel(context.Background())
+	r := &refunds{o: o}
+	r.stopped, r.stop = context.WithCancel(context.Background())
+	r.ended, r.end = context.WithCancel(context.Background())
 	return r
 }
 
@@ -108,7 +108,7 @@ func (r *refunds) later(one *refund) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case r.closed:
+	case r.stopped.Err() != nil:
 		r.giveUp(one, errStopped)
 	case r.waiting == maxRefunds:
 		r.giveUp(one, errTooMany)
@@ -126,8 +126,8 @@ func (r *refunds) retry(one *refund) {
 	}()
 	due := time.Now().Add(refundLife)
 	for {
-		last := r.stopping() || time.Now().After(due)
-		ctx, cancel := context.WithTimeout(r.life, r.o.StoreTimeout)
+		last := r.stopped.Err() != nil || time.Now().After(due)
+		ctx, cancel := context.WithTimeout(r.ended, r.o.StoreTimeout)
 		err := r.try(ctx, one)
 		cancel()
 		if err == nil {
@@ -139,17 +139,8 @@ func (r *refunds) retry(one *refund) {
 		}
 		select {
 		case <-time.After(refundPause):
-		case <-r.stop:
+		case <-r.stopped.Done():
 		}
-	}
-}
-
-func (r *refunds) stopping() bool {
-	select {
-	case <-r.stop:
-		return true
-	default:
-		return false
 	}
 }
 
@@ -210,29 +201,25 @@ func (one *refund) stays() string {
 // moment. The rest is given up.
 func (r *refunds) close(ctx context.Context) {
 	r.mu.Lock()
-	if !r.closed {
-		r.closed = true
-		close(r.stop)
-	}
+	r.stop()
 	r.mu.Unlock()
 	done := make(chan struct{})
 	go func() {
 		r.all.Wait()
 		close(done)
 	}()
-	end, cancel := context.WithTimeout(ctx, max(refundEnd, r.o.StoreTimeout))
+	enough, cancel := context.WithTimeout(ctx, max(refundEnd, r.o.StoreTimeout))
 	defer cancel()
-	select {
-	case <-done:
-	case <-end.Done():
-		select {
-		case <-done:
-		case <-time.After(moment):
-		}
-	}
+	await(done, enough.Done())
+	await(done, time.After(moment))
 	r.end()
+	await(done, time.After(moment)) // a store may not heed its context
+}
+
+// await waits for the first of two channels.
+func await[T any](done <-chan struct{}, enough <-chan T) {
 	select {
 	case <-done:
-	case <-time.After(moment): // a store that does not heed its context
+	case <-enough:
 	}
 }

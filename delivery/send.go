@@ -96,7 +96,7 @@ func (a *Attempt) notAdmitted(ctx context.Context, q Send, owed []rules.Charge, 
 	a.move(freed)
 	if len(owed) > 0 { // the store failed just now
 		a.service.refunds.later(a.refund(q, owed))
-	} else {
+	} else if a.keyed {
 		a.service.refunds.now(ctx, &refund{attempt: a})
 	}
 	return e

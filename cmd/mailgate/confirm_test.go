@@ -102,3 +102,22 @@ func TestRefusalIsTold(t *testing.T) {
 	}
 	app.mustSend(t, "after@example.com", 200)
 }
+
+// Beside a Cluster a server that refuses is ready while every master takes writes, and not while
+// one does not: each mailbox is with one of them.
+func TestReady_ClusterWithoutAMaster_Refuses(t *testing.T) {
+	t.Parallel()
+	relay := startRelay(t, sandbox.Options{})
+	cluster := redistest.Cluster(t)
+	server := startServer(t, settingsFor(relay.URL(), "MAILGATE_REDIS_URL="+cluster.URL(), "MAILGATE_REDIS_TIMEOUT=5s", "MAILGATE_ON_STORE_OUTAGE=refuse", shared))
+	app := newClient(t, server.URL, apiKey)
+	app.must(t, "GET", "/readyz", "", 200)
+	cluster.Replicas[1].Kill()
+	cluster.Masters[1].Kill()
+	app.must(t, "GET", "/readyz", "", 503)
+	cluster.Masters[1].Restart()
+	servertest.Eventually(t, "readiness", func() bool {
+		a, err := app.ask("GET", "/readyz", "")
+		return err == nil && a.Status == 200
+	})
+}

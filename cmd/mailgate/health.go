@@ -23,7 +23,6 @@ type health struct {
 const (
 	checkInterval = 10 * time.Second // while the store is ready
 	retryInterval = time.Second      // while it is not
-	failurePause  = 100 * time.Millisecond
 )
 
 func newHealth(ready func(context.Context) error, timeout time.Duration) *health {
@@ -66,22 +65,15 @@ func (h *health) start() (stop func()) {
 
 // wait waits until it is time for the next check, and reports whether there is one.
 func (h *health) wait(life context.Context) bool {
-	interval := checkInterval
+	interval, failed := checkInterval, h.failed
 	if h.since.Load() > 0 {
-		interval = retryInterval
+		interval, failed = retryInterval, nil
 	}
 	timer := time.NewTimer(interval)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-h.failed:
-		if h.since.Load() > 0 {
-			timer.Reset(failurePause)
-			select {
-			case <-timer.C:
-			case <-life.Done():
-			}
-		}
+	case <-failed:
 	case <-life.Done():
 	}
 	return life.Err() == nil

@@ -130,7 +130,7 @@ func (p *program) registerMetrics(registry *prometheus.Registry) error {
 	}
 	switch {
 	case p.store.standby != nil:
-		all = append(all, newStandbyGauges(p.store.standby.State))
+		all = append(all, standbyMetrics(p.store.standby.State)...)
 	case p.store.redis != nil:
 		p.health.refuses = p.log
 		p.store.redis.AddHook(failureHook(p.health.fail))

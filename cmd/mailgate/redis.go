@@ -88,46 +88,33 @@ func (failureHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 	return next
 }
 
-// standbyGauges are what a node has decided without Redis, read when they are asked for.
-type standbyGauges struct {
-	state                                                            func() standby.State
-	degraded, since, journal, admitted, told, unrecorded, late, away *prometheus.Desc
-}
-
-func newStandbyGauges(state func() standby.State) *standbyGauges {
-	desc := func(name, help string) *prometheus.Desc { return prometheus.NewDesc(name, help, nil, nil) }
-	return &standbyGauges{
-		state:      state,
-		degraded:   desc("mailgate_store_degraded", "1 while this node decides without Redis, or has not yet told it all that it admitted meanwhile."),
-		since:      desc("mailgate_store_degraded_since_timestamp_seconds", "Since when; 0 while it does not."),
-		journal:    desc("mailgate_store_journal", "Operations of this node that Redis has not been told of."),
-		admitted:   desc("mailgate_store_degraded_admissions_total", "What this node admitted without Redis: a send or an action counts once for each rule that it met, a guess once."),
-		told:       desc("mailgate_store_told_total", "What this node admitted without Redis and has then told it."),
-		unrecorded: desc("mailgate_store_unrecorded_total", "Admissions by Redis that this node could not record on its own disk, or not in time."),
-		away:       desc("mailgate_redis_masters_away", "Masters of Redis that are away and are not asked."),
-		late:       desc("mailgate_prober_lateness_seconds", "How late the timers of this process were at most in the last 30 to 60 seconds. While it is above a quarter of the time that Redis has, and a second longer, silence of Redis is no outage."),
+// standbyMetrics are what a node has decided without Redis, read when they are asked for.
+func standbyMetrics(state func() standby.State) (all []prometheus.Collector) {
+	gauge := func(name, help string, value func(standby.State) float64) {
+		all = append(all, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return value(state()) }))
 	}
-}
-
-// Describe implements prometheus.Collector.
-func (g *standbyGauges) Describe(to chan<- *prometheus.Desc) { prometheus.DescribeByCollect(g, to) }
-
-// Collect implements prometheus.Collector.
-func (g *standbyGauges) Collect(to chan<- prometheus.Metric) {
-	s := g.state()
-	degraded := 0.0
-	if s.Degraded {
-		degraded = 1
+	count := func(name, help string, value func(standby.State) uint64) {
+		all = append(all, prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return float64(value(state())) }))
 	}
-	metric := func(of *prometheus.Desc, kind prometheus.ValueType, value float64) {
-		to <- prometheus.MustNewConstMetric(of, kind, value)
-	}
-	metric(g.degraded, prometheus.GaugeValue, degraded)
-	metric(g.since, prometheus.GaugeValue, float64(s.Since)/1000)
-	metric(g.journal, prometheus.GaugeValue, float64(s.Journal))
-	metric(g.admitted, prometheus.CounterValue, float64(s.Admitted))
-	metric(g.told, prometheus.CounterValue, float64(s.Told))
-	metric(g.unrecorded, prometheus.CounterValue, float64(s.Unrecorded))
-	metric(g.away, prometheus.GaugeValue, float64(s.Away))
-	metric(g.late, prometheus.GaugeValue, s.Lateness.Seconds())
+	gauge("mailgate_store_degraded", "1 while this node decides without Redis, or has not yet told it all that it admitted meanwhile.", func(s standby.State) float64 {
+		if s.Degraded {
+			return 1
+		}
+		return 0
+	})
+	gauge("mailgate_store_degraded_since_timestamp_seconds", "Since when; 0 while it does not.",
+		func(s standby.State) float64 { return float64(s.Since) / 1000 })
+	gauge("mailgate_store_journal", "Operations of this node that Redis has not been told of.",
+		func(s standby.State) float64 { return float64(s.Journal) })
+	gauge("mailgate_redis_masters_away", "Masters of Redis that are away and are not asked.",
+		func(s standby.State) float64 { return float64(s.Away) })
+	gauge("mailgate_prober_lateness_seconds", "How late the timers of this process were at most in the last 30 to 60 seconds. While it is above a quarter of the time that Redis has, and a second longer, silence of Redis is no outage.",
+		func(s standby.State) float64 { return s.Lateness.Seconds() })
+	count("mailgate_store_degraded_admissions_total", "What this node admitted without Redis: a send or an action counts once for each rule that it met, a guess once.",
+		func(s standby.State) uint64 { return s.Admitted })
+	count("mailgate_store_told_total", "What this node admitted without Redis and has then told it.",
+		func(s standby.State) uint64 { return s.Told })
+	count("mailgate_store_unrecorded_total", "Admissions by Redis that this node could not record on its own disk, or not in time.",
+		func(s standby.State) uint64 { return s.Unrecorded })
+	return all
 }
