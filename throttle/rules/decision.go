@@ -11,8 +11,8 @@ type Decision struct {
 	Rule    string
 	By      By
 	Verdict throttle.Verdict
-	// Mailbox is the verdict of MailboxRule, whichever rule refuses; a charge that is still
-	// to be released counts in it. It has no tiers for an exempt mailbox.
+	// Mailbox is the verdict of MailboxRule, whichever rule refuses. A charge that is still
+	// to be released does not count in it. It has no tiers for an exempt mailbox.
 	Mailbox throttle.Verdict
 	// Delay is how many milliseconds the admitted send has to be held back.
 	Delay int64

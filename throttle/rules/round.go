@@ -17,7 +17,8 @@ type question struct {
 	resend  bool             // it is the rule's limiter for resends
 	first   int64            // the wait of a first mail, where resend
 	verdict throttle.Verdict
-	err     error // there is no verdict
+	before  throttle.Verdict // the verdict before the rule was charged
+	err     error            // there is no verdict
 	state   state
 }
 
@@ -105,15 +106,21 @@ func (s *Set) charge(ctx context.Context, round []question, id throttle.ID) erro
 // giveBack releases what a round was charged that was refused after all, and returns what
 // is still to be released. The rules that did not refuse are asked again, without the
 // charge: the send that was faster may have used up their quota as well, and the longest
-// wait is told.
+// wait is told. A rule that still has the charge answers as before it.
 func (s *Set) giveBack(ctx context.Context, round []question, all []Charge) (failed []Charge) {
 	ctx = context.WithoutCancel(ctx)
 	failed, _ = s.Release(ctx, all)
 	s.each(len(round), func(i int) {
-		if q := &round[i]; q.verdict.Allowed {
-			if v, err := q.limiter.Peek(ctx, q.key); err == nil {
-				q.verdict = v
-			}
+		q := &round[i]
+		if !q.verdict.Allowed {
+			return
+		}
+		q.verdict = q.before
+		if slices.ContainsFunc(failed, func(c Charge) bool { return c.Rule == q.rule.Name }) {
+			return
+		}
+		if v, err := q.limiter.Peek(ctx, q.key); err == nil {
+			q.verdict = v
 		}
 	})
 	return failed
@@ -177,7 +184,7 @@ func (s *Set) each(n int, do func(int)) {
 
 func (q *question) peek(ctx context.Context) {
 	v, err := q.limiter.Peek(ctx, q.key)
-	q.verdict, q.err = v, q.rule.wrap(err)
+	q.verdict, q.before, q.err = v, v, q.rule.wrap(err)
 }
 
 // take charges the rule. A shadow rule that refuses is not charged.
