@@ -307,7 +307,7 @@ export interface paths {
         };
         /**
          * Totals of this server
-         * @description Counted since this server started, as in /metrics. No figure contains a mailbox or a key.
+         * @description Counted since this server started, as in /metrics, and for each minute of the last hour. No figure contains a mailbox or a key.
          */
         get: operations["figures"];
         put?: never;
@@ -349,7 +349,7 @@ export interface paths {
         };
         /**
          * The operators' console
-         * @description A page for browsers. It needs no key; the operator enters one, which stays in the tab.
+         * @description A page for browsers. It needs no key; the operator enters one, which stays in the tab. `/admin?email=` opens a mailbox.
          */
         get: operations["console"];
         put?: never;
@@ -445,6 +445,23 @@ export interface paths {
         };
         /** This document */
         get: operations["contract"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Redirect a browser to this documentation */
+        get: operations["start"];
         put?: never;
         post?: never;
         delete?: never;
@@ -662,6 +679,18 @@ export interface components {
         WhatIf: {
             /** @description name=limit/window, separated by commas, as in the settings. */
             tiers: string;
+            /** @description A mailbox whose sends the answer shows as well. */
+            email?: string;
+        };
+        TriedMailbox: {
+            /** @description When each send on record was admitted, oldest first. */
+            sends: string[];
+            /** @description Those that the tried tiers would have refused. */
+            refused: {
+                /** Format: date-time */
+                at: string;
+                limit: string;
+            }[];
         };
         Trial: {
             /** @description The tiers as understood, shortest window first. */
@@ -684,6 +713,19 @@ export interface components {
             }[];
             /** @description Whether all mailboxes were looked at. */
             complete: boolean;
+            /** Format: date-time */
+            server_time: string;
+            /** @description The tiers in force. */
+            today: {
+                name: string;
+                limit: number;
+                /** Format: int64 */
+                window_ms: number;
+            }[];
+            /** @description The mailboxes with the most refusals, without their names. */
+            worst: components["schemas"]["TriedMailbox"][];
+            /** @description The mailbox of `email`, if one was named. */
+            mailbox?: components["schemas"]["TriedMailbox"];
         };
         Refusals: {
             rule: string;
@@ -733,6 +775,13 @@ export interface components {
                 /** @description Whether the relay failed and is not used for now. */
                 resting: boolean;
             }[];
+            /** @description Rolling minutes: each entry counts the minute that ended then, the last one now, the others at multiples of `step_ms`. */
+            last_hour: {
+                step_ms: number;
+                sent: number[];
+                /** @description Sends that rules refused. */
+                refused: number[];
+            };
         };
         Status: {
             status: string;
@@ -1878,15 +1927,6 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            /** @description This storage cannot be scanned. */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
             /** @description Another trial is running. */
             409: {
                 headers: {
@@ -2061,6 +2101,28 @@ export interface operations {
                 };
                 content: {
                     "application/yaml": string;
+                };
+            };
+            default: components["responses"]["Other"];
+        };
+    };
+    start: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A browser asked; other clients get a 404. */
+            303: {
+                headers: {
+                    Location?: "/docs";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
                 };
             };
             default: components["responses"]["Other"];
