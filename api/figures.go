@@ -20,6 +20,7 @@ type figures struct {
 	GivenBack  int            `json:"given_back"`
 	Resets     int            `json:"resets"`
 	Relays     []relayFigures `json:"relays"`
+	LastHour   rates          `json:"last_hour"`
 }
 
 // A refusedBy is how many sends a limit of a rule refused.
@@ -52,7 +53,7 @@ func (s *Server) readFigures(ctx context.Context, _ *call, _ struct{}) (figures,
 	f := figures{
 		ServerTime: formatTime(s.with.Now()), Since: formatTime(s.began), Ready: s.isReady(ctx),
 		Sends: map[string]int{}, Refused: refusals(samples["mailgate_sends_total"]),
-		Shadow: refusals(samples["mailgate_shadow_refusals_total"]), Relays: []relayFigures{},
+		Shadow: refusals(samples["mailgate_shadow_refusals_total"]), Relays: []relayFigures{}, LastHour: s.metrics.hour.rates(s.with.Now()),
 	}
 	if since := s.with.DegradedSince(); since != 0 {
 		f.Degraded = formatTime(since)

@@ -72,6 +72,9 @@ func TestOwnHistoryWithGaps(t *testing.T) {
 	if lines := n.log.lines("goes on with its own"); len(lines) != 0 {
 		t.Errorf("the log has %q", lines)
 	}
+	if lines := n.log.lines("own records are incomplete"); len(lines) != 1 || !strings.Contains(lines[0], "level=ERROR") {
+		t.Errorf("the log has %q", lines)
+	}
 	clock.Add(1)
 	if err := n.watch.Ready(ctx, well); err != nil {
 		t.Errorf("with a history without gaps: %v", err)

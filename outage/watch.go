@@ -241,7 +241,7 @@ func (w *Watch) note(err error, doubt func(context.Context) error) {
 
 func (w *Watch) tellBegin(err error) {
 	if w.hasGaps() {
-		w.o.Log.Warn("the shared history is away, and what this node has noted has gaps: it does not admit by that", "cause", err)
+		w.o.Log.Error("the shared history is away and this node's own records are incomplete: it refuses sends until Redis is back", "cause", err)
 		return
 	}
 	w.o.Log.Warn("the shared history is away: this node goes on with its own", "cause", err)

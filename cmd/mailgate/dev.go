@@ -147,7 +147,7 @@ func (c call) welcome(p *program, at net.Addr, relay *sandbox.Server) {
 %[6]s
   Sign up     %[1]s/
   Inbox       %[1]s/inbox
-  Console     %[1]s/admin
+  Console     %[1]s/console
   API         %[1]s/docs
 
   API key     %[2]s

@@ -23,10 +23,14 @@ type Options struct {
 // under /web/, and what they ask under /demo/.
 func New(o Options) http.Handler {
 	signUp := &signUp{o.Client}
-	inbox := inbox{o.Relay, o.Ended}
+	inbox := &inbox{relay: o.Relay, ended: o.Ended, opened: map[uint64]bool{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", page(o.Pages, "index.html"))
 	mux.HandleFunc("GET /inbox", page(o.Pages, "inbox.html"))
+	mux.HandleFunc("GET /console", func(w http.ResponseWriter, r *http.Request) {
+		// A fragment stays in the browser: no server and no log sees the key.
+		http.Redirect(w, r, "/admin#key="+o.Client.AdminKey, http.StatusSeeOther)
+	})
 	mux.HandleFunc("GET /web/{name}", part(o.Pages))
 	mux.HandleFunc("POST /demo/sign-up", signUp.start)
 	mux.HandleFunc("POST /demo/code", signUp.check)
@@ -34,6 +38,7 @@ func New(o Options) http.Handler {
 	mux.HandleFunc("POST /demo/reset", signUp.reset)
 	mux.HandleFunc("GET /demo/mails", inbox.list)
 	mux.HandleFunc("POST /demo/mails/clear", inbox.clear)
+	mux.HandleFunc("POST /demo/mails/restore", inbox.restore)
 	mux.HandleFunc("GET /demo/mails/{id}", inbox.mail)
 	mux.HandleFunc("GET /demo/mails/{id}/html", inbox.html)
 	mux.HandleFunc("/", nothing)
@@ -42,7 +47,7 @@ func New(o Options) http.Handler {
 
 // nothing answers for the paths that neither the API nor the demo has.
 func nothing(w http.ResponseWriter, _ *http.Request) {
-	fail(w, http.StatusNotFound, "there is nothing at this path; the pages are / and /inbox, the API is at /docs")
+	fail(w, http.StatusNotFound, "Nothing here. Pages: / and /inbox. API: /docs.")
 }
 
 // part is one file that a page loads.
@@ -65,11 +70,11 @@ func page(pages fs.FS, name string) http.HandlerFunc {
 func guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isLoopback(r.Host) {
-			fail(w, http.StatusForbidden, "this demo answers to loopback names alone")
+			fail(w, http.StatusForbidden, "mailgate dev answers only on loopback names such as localhost.")
 			return
 		}
 		if site := r.Header.Get("Sec-Fetch-Site"); site == "cross-site" && r.Method != http.MethodGet {
-			fail(w, http.StatusForbidden, "this demo takes nothing from other sites")
+			fail(w, http.StatusForbidden, "mailgate dev takes no requests from other sites.")
 			return
 		}
 		h := w.Header()
@@ -99,7 +104,7 @@ func writeJSON(w http.ResponseWriter, status int, answer any) {
 	}
 	w.Header().Set("Content-Type", kind)
 	w.WriteHeader(status)
-	// Nobody is left to be told when the browser has gone.
+	// The only possible error is that the browser has gone.
 	_ = json.NewEncoder(w).Encode(answer)
 }
 

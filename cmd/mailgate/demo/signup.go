@@ -43,7 +43,7 @@ func (s *signUp) standing(w http.ResponseWriter, r *http.Request) {
 // reset is the operator's button.
 func (s *signUp) reset(w http.ResponseWriter, r *http.Request) {
 	pass(w, r, func(ctx context.Context, q question) (Answer, error) {
-		return s.client.Reset(ctx, q.Email, "asked for on the demo page")
+		return s.client.Reset(ctx, q.Email, "reset on the sign-up page")
 	})
 }
 
@@ -56,7 +56,7 @@ func pass(w http.ResponseWriter, r *http.Request, ask func(context.Context, ques
 	}
 	answer, err := ask(context.WithoutCancel(r.Context()), q)
 	if err != nil {
-		fail(w, http.StatusBadGateway, "mailgate does not answer")
+		fail(w, http.StatusBadGateway, "mailgate does not answer.")
 		return
 	}
 	writeJSON(w, answer.Status, answer.Body)
@@ -65,12 +65,12 @@ func pass(w http.ResponseWriter, r *http.Request, ask func(context.Context, ques
 // readQuestion reads what a page sent, as JSON alone: no form of another site can.
 func readQuestion(w http.ResponseWriter, r *http.Request) (q question, ok bool) {
 	if !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") {
-		fail(w, http.StatusUnsupportedMediaType, "JSON is expected")
+		fail(w, http.StatusUnsupportedMediaType, "Send JSON.")
 		return q, false
 	}
 	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, 4<<10))
 	if err := decoder.Decode(&q); err != nil {
-		fail(w, http.StatusBadRequest, "that is not the JSON expected")
+		fail(w, http.StatusBadRequest, "Invalid JSON.")
 		return q, false
 	}
 	return q, true
