@@ -7,13 +7,13 @@ import (
 	"github.com/mailgate/mailgate/api/wire"
 )
 
-// figures are what an operator watches, as JSON: counted since the server's start but for
-// what is of the moment. All are read from the metrics, so that no two counts can differ.
+// figures is what the console shows, as JSON. Totals count from the server's start and are read
+// from the metrics, so that the two cannot differ.
 type figures struct {
 	ServerTime string         `json:"server_time"`
 	Since      string         `json:"since"`
 	Ready      bool           `json:"ready"`
-	Degraded   string         `json:"degraded_since,omitempty"` // when the server began to go on alone
+	Degraded   string         `json:"degraded_since,omitempty"` // since when the shared storage is away
 	Sends      map[string]int `json:"sends"`                    // by outcome; those refused are in refused
 	Refused    []refusedBy    `json:"refused"`
 	Shadow     []refusedBy    `json:"shadow_refused"`
@@ -30,7 +30,7 @@ type refusedBy struct {
 	Count int    `json:"count"`
 }
 
-// relayFigures are how a relay stands, without its address: that is for the metrics.
+// relayFigures is the state of a relay, without its address, which only the metrics have.
 type relayFigures struct {
 	Idle    int  `json:"idle"`
 	Busy    int  `json:"busy"`

@@ -11,7 +11,7 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 )
 
-// A trial goes no further than this, so that it never becomes a load.
+// The bounds of a trial, so that it does not load the server.
 const (
 	mostMailboxes = 100_000
 	trialTime     = 5 * time.Second
@@ -28,9 +28,10 @@ type trial struct {
 	Limits    []triedTier `json:"limits"`
 	Complete  bool        `json:"complete"` // whether all mailboxes were looked at
 
-	Today   []tierInForce  `json:"today"`
-	Worst   []triedMailbox `json:"worst"`             // the mailboxes with the most refusals
-	Mailbox *triedMailbox  `json:"mailbox,omitempty"` // the one that was asked for
+	ServerTime string         `json:"server_time"`
+	Today      []tierInForce  `json:"today"`
+	Worst      []triedMailbox `json:"worst"`             // the mailboxes with the most refusals
+	Mailbox    *triedMailbox  `json:"mailbox,omitempty"` // the one that was asked for
 }
 
 // A trialRequest asks to try tiers, and to show the sends of one mailbox if there is one.
@@ -87,6 +88,7 @@ func (s *Server) whatIf(ctx context.Context, c *call, q trialRequest) (trial, er
 	}
 	defer s.trying.Unlock()
 	t := newTrial(q.policy)
+	t.ServerTime = formatTime(s.with.Now())
 	if err := t.survey(ctx, q, surveyor); err != nil {
 		return trial{}, inWords(err, notRead)
 	}

@@ -81,10 +81,10 @@ function comparison({ today, limits }) {
   });
 }
 
-function showWorst({ worst, today, limits }) {
+function showWorst({ worst, today, limits, server_time: serverTime }) {
   at("worst-title").hidden = worst.length === 0;
   const window = Math.max(...[...today, ...limits].map((tier) => tier.window_ms));
-  const now = Date.now();
+  const now = Date.parse(serverTime);
   const lanes = worst.map((one, i) => refusalLane(`Mailbox ${i + 1}`, one, window, now));
   at("worst").replaceChildren(...lanes.map((one) => one.line));
   redraw = () => lanes.forEach((one) => one.show());

@@ -174,7 +174,7 @@ function startOver() {
 at("other").addEventListener("click", startOver);
 at("restart").addEventListener("click", startOver);
 
-// resume asks how the mailbox stands, so that a reloaded page shows it.
+// resume asks for the mailbox's limits, so that a reloaded page shows them.
 async function resume() {
   const asked = email;
   const before = sends;

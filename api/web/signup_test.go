@@ -242,7 +242,7 @@ func (tb *tab) isOver(d *desk) {
 func signingUpAgain(t *testing.T, v *tab, d *desk) {
 	call(v, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: timeMachine})
 	v.asksFor(d, "alice@example.com")
-	v.waits("One mail a minute. Next in 1:00.")
+	v.waits("One email a minute. Next in 1:00.")
 	v.reads("toast", "New email")
 	v.run(`toast.querySelector("a").focus()`)
 	d.passes(v, 10_000)
@@ -256,7 +256,7 @@ func signingUpAgain(t *testing.T, v *tab, d *desk) {
 	v.reads("to", "alice@example.com")
 	left := func() (seconds int) {
 		if text, held := v.wait(); held {
-			fmt.Sscanf(text, "One mail a minute. Next in 0:%d.", &seconds)
+			fmt.Sscanf(text, "One email a minute. Next in 0:%d.", &seconds)
 		}
 		return seconds
 	}
@@ -323,16 +323,16 @@ func signingUpInTwoTabs(t *testing.T, v *tab, d *desk) {
 func signingUpByAWrongClock(v *tab, d *desk, ms int) {
 	call(v, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: timeMachine + fmt.Sprintf("\nif (window.time && !localStorage.wrong) { localStorage.wrong = 1; time.set(Math.round(%d - Date.now() + %d)); }", d.now(), ms)})
 	v.asksFor(d, "alice@example.com")
-	v.waits("One mail a minute. Next in 1:00.")
+	v.waits("One email a minute. Next in 1:00.")
 	v.do(chromedp.Reload())
 	v.until("it counts on after a reload", func() bool {
 		text, held := v.wait()
-		return held && text > "One mail a minute. Next in 0:3"
+		return held && text > "One email a minute. Next in 0:3"
 	})
 	v.isOver(d)
 	v.do(chromedp.Click(chromedp.CSS("#again")))
 	v.until("there is another mail", func() bool { return len(d.box.List()) == 2 })
-	v.waits("One mail a minute. Next in 1:00.")
+	v.waits("One email a minute. Next in 1:00.")
 }
 
 // From page to page to the console, and on the narrowest phone the way there is one line.

@@ -344,7 +344,7 @@ func TestComplaints(t *testing.T) {
 		{"no command", "sevre", nil, `there is no command "sevre"`},
 		{"help on no command", "help sevre", nil, `there is no command "sevre"`},
 		{"version of what", "version 2", nil, "this command takes no argument; arguments given: 1"},
-		{"dev elsewhere", "dev --listen=0.0.0.0:0", nil, "--listen: dev serves this machine alone"},
+		{"dev elsewhere", "dev --listen=0.0.0.0:0", nil, "--listen: dev serves this machine only"},
 		{"dev with a relay", "dev --smtp-url=" + relay.URL(), nil, "--smtp-url: dev decides this by itself"},
 		{"dev with a file", "dev --config=" + file, nil, "--config: this command reads no settings file"},
 		{"dev on a port taken", "dev --listen=" + relay.Addr(), nil, "--listen: cannot listen on"},

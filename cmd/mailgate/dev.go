@@ -27,20 +27,19 @@ func devCommand() command {
 		name:    "dev",
 		summary: "try it: everything in one process, nothing to set up",
 		teaches: `
-Serves, on this machine alone, the real API with keys made for the occasion, a sign-up
-page that uses it, and an inbox that shows the mails. They are sent by real SMTP to a
-throw-away relay in the same process, which delivers nothing. The history is in memory:
-everything is forgotten when the command ends.
+Serves the real API on this machine only, with temporary keys, a sign-up page that uses
+it, and an inbox that shows the emails. They are sent by real SMTP to a relay in the same
+process, which delivers nothing. Records are in memory and lost when the command ends.
 
 Its log has warnings and errors only. With --log-level info it has a line for each
 request, as that of serve does.
 
-The port is 8080, or the next that is free. No settings file is read, and of the
-environment MAILGATE_RULES alone. Flags that it takes:
+The port is 8080, or the next free one. No settings file is read, and of the environment
+only MAILGATE_RULES. Flags:
   --` + strings.ReplaceAll(strings.Join(devFlags(), " --"), "_", "-") + `
 
-Limits that are quicker to meet:  mailgate dev --tiers quick=1/10s,short=3/1m
-Rules of your own:                mailgate dev --rules rules.yaml --log-level info
+Short limits:  mailgate dev --tiers quick=1/10s,short=3/1m
+Your own rules:                mailgate dev --rules rules.yaml --log-level info
 
 Rules and templates are read when it starts. It ends with its terminal, as SIGHUP ends it.`,
 		run: dev,
@@ -104,7 +103,7 @@ func (c call) devSettings(relayURL string) (*settings.Settings, error) {
 		}
 	}
 	if !s.Loopback() {
-		return nil, s.Complain("listen", "dev serves this machine alone: the address must be a loopback one")
+		return nil, s.Complain("listen", "dev serves this machine only: use a loopback address")
 	}
 	return s, c.expect(rest)
 }
@@ -160,7 +159,7 @@ func (c call) welcome(p *program, at net.Addr, relay *sandbox.Server) {
   curl %[1]s/send-code -H 'Authorization: Bearer %[2]s' \
     -H 'Content-Type: application/json' -d '{"email":"alice@example.com"}'
 
-  Ctrl-C ends it, and everything is forgotten.
+  Ctrl-C stops it and discards all records.
 
 `, "http://"+at.String(), s.APIKeys.First(), s.AdminKeys.First(), relay.URL(), p.content.rules.Mailbox().Tiers, another, strings.Join(p.content.rules.Names(), ", "))
 }

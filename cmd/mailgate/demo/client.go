@@ -11,8 +11,8 @@ import (
 	"net/url"
 )
 
-// A Client asks mailgate, and hands on what it says as it is. A back end of yours takes the
-// package client, which reads the answers as well.
+// A Client calls mailgate and passes its answers on unchanged. Your own back end uses the
+// package client, which parses the answers.
 type Client struct {
 	URL      string // http://127.0.0.1:8080
 	APIKey   string // the secret of one of MAILGATE_API_KEYS
@@ -56,12 +56,12 @@ func (c *Client) VerifyCode(ctx context.Context, email, code string) (Answer, er
 	}{email, code})
 }
 
-// Mailbox asks how a mailbox stands, without sending.
+// Mailbox asks for the limits of a mailbox, without sending.
 func (c *Client) Mailbox(ctx context.Context, email string) (Answer, error) {
 	return c.do(ctx, http.MethodGet, "/mailboxes/"+url.PathEscape(email), c.APIKey, "", nil)
 }
 
-// Reset lets a mailbox start afresh, as an operator would.
+// Reset resets a mailbox, as an operator would.
 func (c *Client) Reset(ctx context.Context, email, reason string) (Answer, error) {
 	return c.do(ctx, http.MethodPost, "/admin/mailboxes/"+url.PathEscape(email)+"/reset", c.AdminKey, "", struct {
 		Reason string `json:"reason"`

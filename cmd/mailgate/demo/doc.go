@@ -6,6 +6,6 @@
 // what mailgate answers goes to the browser as it is, so that the page can show the
 // countdown. The inbox shows the mails that the throw-away relay was given.
 //
-// It is made for one person on one machine: it serves loopback names alone, so that no
+// It is made for one person on one machine: it serves loopback names only, so that no
 // page from elsewhere can reach it through the visitor's browser.
 package demo

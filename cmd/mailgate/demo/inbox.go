@@ -136,7 +136,10 @@ func (i *inbox) html(w http.ResponseWriter, r *http.Request) {
 func (i *inbox) find(w http.ResponseWriter, r *http.Request) (sandbox.Message, bool) {
 	id, err := strconv.ParseUint(r.PathValue("id"), 10, 64)
 	mail, ok := i.relay.Get(id)
-	if err != nil || !ok {
+	i.mu.Lock()
+	hidden := id <= i.hidden
+	i.mu.Unlock()
+	if err != nil || !ok || hidden {
 		fail(w, http.StatusNotFound, "This mail is gone.")
 		return sandbox.Message{}, false
 	}

@@ -62,7 +62,7 @@ func pass(w http.ResponseWriter, r *http.Request, ask func(context.Context, ques
 	writeJSON(w, answer.Status, answer.Body)
 }
 
-// readQuestion reads what a page sent, as JSON alone: no form of another site can.
+// readQuestion reads what a page sent, as JSON only, which a form of another site cannot send.
 func readQuestion(w http.ResponseWriter, r *http.Request) (q question, ok bool) {
 	if !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") {
 		fail(w, http.StatusUnsupportedMediaType, "Send JSON.")
