@@ -9,11 +9,12 @@ import (
 	"github.com/mailgate/mailgate/api/web"
 )
 
-// consoleParts are what the console's page loads, by their types.
+// consoleParts are the files that the console's page loads, with their types.
 var consoleParts = map[string]string{
 	"style.css":          "text/css; charset=utf-8",
 	"console.css":        "text/css; charset=utf-8",
 	"mark.svg":           "image/svg+xml",
+	"address.js":         "text/javascript; charset=utf-8",
 	"busy.js":            "text/javascript; charset=utf-8",
 	"lengths.js":         "text/javascript; charset=utf-8",
 	"memory.js":          "text/javascript; charset=utf-8",
@@ -25,18 +26,18 @@ var consoleParts = map[string]string{
 	"console_figures.js": "text/javascript; charset=utf-8",
 }
 
-// consolePolicy lets the page run its own scripts and ask its own server, and nothing else.
+// consolePolicy lets the page run its own scripts and call its own server, and nothing else.
 const consolePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; " +
 	"form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// A consoleFiles is the operators' page and what it loads. It holds nothing that a key
-// protects: what it shows it asks for with the operator's key, which stays in the browser.
+// consoleFiles is the operators' page and the files that it loads. None of them is secret: the
+// page requests its data with the operator's key, which stays in the browser.
 type consoleFiles struct {
 	page  []byte
 	parts map[string]page
 }
 
-// readConsole reads the page's files, once. The page is told whether a key is asked for.
+// readConsole reads the page's files, once. The page learns whether it has to ask for a key.
 func (s *Server) readConsole() (c consoleFiles, err error) {
 	files := web.FS()
 	if c.page, err = fs.ReadFile(files, "console.html"); err != nil {

@@ -10,8 +10,7 @@ import (
 	"github.com/mailgate/mailgate/api/web"
 )
 
-// The page is for everybody, may load and ask what is here alone, and all that it loads
-// is there.
+// The page needs no key, its policy allows this server only, and every file that it loads exists.
 func TestConsole(t *testing.T) {
 	r := newRig(t, setup{})
 	got := r.do("GET", "/admin", "", "")
@@ -45,7 +44,7 @@ func TestConsole(t *testing.T) {
 		}
 	}
 	visit(got.text)
-	if len(seen) != 12 {
+	if len(seen) != 13 {
 		t.Errorf("the page loads %v", seen)
 	}
 }

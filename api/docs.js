@@ -1,4 +1,4 @@
-// Trying a request: with the key that the reader types, of this server alone.
+// Trying a request to this server with the reader's key.
 "use strict";
 const busy = ["aria-busy", "aria-disabled"];
 const held = {}; // by a page whose browser lets no site store anything

@@ -8,19 +8,20 @@ import (
 	"github.com/mailgate/mailgate/delivery"
 )
 
-// figures are what an operator watches, as JSON: counted since the server's start but for
-// what is of the moment. All are read from the metrics, so that no two counts can differ.
+// figures is what the console shows, as JSON. Totals count from the server's start and are read
+// from the metrics, so that the two cannot differ.
 type figures struct {
 	ServerTime string         `json:"server_time"`
 	Since      string         `json:"since"`
 	Ready      bool           `json:"ready"`
-	Degraded   string         `json:"degraded_since,omitempty"` // when the server began to go on alone
+	Degraded   string         `json:"degraded_since,omitempty"` // since when the shared storage is away
 	Sends      map[string]int `json:"sends"`                    // by outcome; those refused are in refused
 	Refused    []refusedBy    `json:"refused"`
 	Shadow     []refusedBy    `json:"shadow_refused"`
 	GivenBack  int            `json:"given_back"`
 	Resets     int            `json:"resets"`
 	Relays     []relayFigures `json:"relays"`
+	LastHour   rates          `json:"last_hour"`
 }
 
 // A refusedBy is how many sends a limit of a rule refused.
@@ -30,7 +31,7 @@ type refusedBy struct {
 	Count int    `json:"count"`
 }
 
-// relayFigures are how a relay stands, without its address: that is for the metrics.
+// relayFigures is the state of a relay, without its address, which only the metrics have.
 type relayFigures struct {
 	Idle    int  `json:"idle"`
 	Busy    int  `json:"busy"`
@@ -53,7 +54,7 @@ func (s *Server) readFigures(ctx context.Context, _ *call, _ struct{}) (figures,
 	f := figures{
 		ServerTime: wire.Time(s.with.Now()), Since: wire.Time(s.began), Ready: s.isReady(ctx),
 		Sends: map[string]int{}, Refused: refusals(samples["mailgate_sends_total"]),
-		Shadow: refusals(samples["mailgate_shadow_refusals_total"]), Relays: []relayFigures{},
+		Shadow: refusals(samples["mailgate_shadow_refusals_total"]), Relays: []relayFigures{}, LastHour: s.metrics.hour.rates(s.with.Now()),
 	}
 	if since := s.with.DegradedSince(); since != 0 {
 		f.Degraded = wire.Time(since)

@@ -63,7 +63,7 @@ type inspection struct {
 func (s *Server) inspect(ctx context.Context, c *call, mailbox address.Address) (inspection, error) {
 	seen, err := s.seen(ctx, c, mailbox, sendTo(mailbox)) // an operator sends nothing
 	if err != nil {
-		return inspection{}, err
+		return inspection{}, inWords(err, notRead)
 	}
 	sends, err := c.live.Rules.Mailbox().History(ctx, mailbox.Key())
 	if err != nil {
@@ -161,4 +161,4 @@ func (s *Server) reset(ctx context.Context, c *call, q resetRequest) (cleared, e
 
 // notReset is what is said where a history failed. A reset has several steps, and the answer
 // of one can be lost, so it does not say that nothing was done.
-const notReset = "The reset cannot be completed now, and is not to be relied on. Ask again when the history can be used; to reset twice does no harm."
+const notReset = "The reset may be incomplete. Repeat it when the storage is available again; a second reset does no harm."

@@ -35,10 +35,13 @@ type metrics struct {
 	relays    *prometheus.HistogramVec
 	refunds   *prometheus.CounterVec
 	resets    prometheus.Counter
+	hour      lastHour
+	now       func() int64
 }
 
 func newMetrics(o Options, d *door) (*metrics, error) {
 	m := &metrics{
+		now: o.Now,
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mailgate_http_requests_total", Help: "Requests answered, by route and HTTP status."}, []string{"route", "status"}),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -106,8 +109,14 @@ func (m *metrics) request(route string, status int, took time.Duration) {
 	m.durations.WithLabelValues(route).Observe(took.Seconds())
 }
 
-func (m *metrics) sent(outcome string) { m.sends.WithLabelValues(outcome, "", "").Inc() }
+func (m *metrics) sent(outcome string) {
+	m.sends.WithLabelValues(outcome, "", "").Inc()
+	if outcome == sendDone {
+		m.hour.count(m.now(), 1, 0)
+	}
+}
 func (m *metrics) denied(rule, limit string) {
+	m.hour.count(m.now(), 0, 1)
 	m.sends.WithLabelValues("denied", rule, limit).Inc()
 }
 func (m *metrics) shadowed(rule, limit string) { m.shadows.WithLabelValues(rule, limit).Inc() }

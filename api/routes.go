@@ -58,7 +58,7 @@ func (s *Server) routes() []route {
 		{"POST", "/admin/rules/:rule/peek", "admin-rule-peek", operators, byCaller, steps(s.readRule, s.peekRule, writeRuleSight), ownOrigin},
 		{"POST", "/admin/rules/:rule/reset", "admin-rule-reset", operators, byCaller, steps(s.readRuleReset, s.resetRule, writeJSON), ownOrigin},
 		{"GET", "/admin/figures", "admin-figures", operators, unbounded, steps(nothing, s.readFigures, writeJSON), ownOrigin},
-		{"POST", "/admin/what-if", "admin-what-if", operators, byCaller, steps(readWhatIf, s.whatIf, writeJSON), ownOrigin},
+		{"POST", "/admin/what-if", "admin-what-if", operators, byCaller, steps(s.readWhatIf, s.whatIf, writeJSON), ownOrigin},
 		{"GET", "/admin", "console", open, unbounded, steps(nothing, s.showConsole, writeConsole), ownOrigin},
 		{"GET", "/admin/console/:file", "console-part", open, unbounded, steps(readPartName, s.consolePart, writeConsole), ownOrigin},
 		{"GET", "/livez", "livez", open, unbounded, steps(nothing, s.living, writeJSON), ownOrigin},
@@ -72,6 +72,9 @@ func (s *Server) routes() []route {
 	}
 	if s.with.Codes != nil {
 		all = append(all, route{"POST", "/verify-code", "verify-code", applications, unbounded, steps(s.readVerification, s.verify, writeJSON), ownOrigin})
+	}
+	if s.with.Fallback == nil {
+		all = append(all, route{"GET", "/", "start", open, unbounded, start, ownOrigin})
 	}
 	return all
 }

@@ -1,4 +1,4 @@
-// What the pages ask of the demo's back end.
+// Requests to the back end of mailgate dev.
 
 // post sends JSON and returns the status and the JSON that came back.
 export async function post(path, body = {}) {
@@ -10,26 +10,23 @@ export async function post(path, body = {}) {
     });
     return { status: response.status, body: await response.json() };
   } catch {
-    return { status: 0, body: { title: "mailgate dev does not answer; does it still run?" } };
+    return { status: 0, body: { title: "No answer from mailgate dev. Is it still running?" } };
   }
 }
 
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-// watchMails calls back with the list of mails, newest first: once at the start and
-// again whenever one more has arrived. Where the newest has an id below one that was there,
-// mailgate dev was started anew, or its inbox emptied: then all of them are new.
+// watchMails calls back with the list of emails, newest first, and those that arrived since
+// the last call: at the start, at each arrival and every few seconds. Where the newest id is
+// lower than before, mailgate dev was restarted, and all of them are new.
 export async function watchMails(callBack) {
   let known = -1;
   for (;;) {
     try {
       const response = await fetch(known < 0 ? "/demo/mails" : `/demo/mails?after=${known}`);
-      const { mails } = await response.json();
-      const newest = Math.max(0, ...mails.map((mail) => mail.id));
-      if (newest !== known) {
-        const since = newest < known ? 0 : known;
-        callBack(mails, known < 0 ? [] : mails.filter((mail) => mail.id > since));
-      }
+      const { mails, newest } = await response.json();
+      const since = newest < known ? 0 : known;
+      callBack(mails, known < 0 ? [] : mails.filter((mail) => mail.id > since));
       known = newest;
     } catch {
       await pause(2000);
@@ -37,9 +34,13 @@ export async function watchMails(callBack) {
   }
 }
 
-// showBadge writes how many mails there are beside the word Inbox.
-export function showBadge(count) {
+// showBadge writes how many emails are unread beside the word Inbox.
+export function showBadge(mails) {
+  const unread = mails.filter((mail) => mail.unread).length;
   const badge = document.getElementById("badge");
-  badge.hidden = count === 0;
-  badge.textContent = count;
+  badge.hidden = unread === 0;
+  badge.textContent = unread;
 }
+
+// codeIn is the six-digit code in an email's subject, if there is one.
+export const codeIn = (mail) => mail.subject.match(/\b\d{6}\b/)?.[0];

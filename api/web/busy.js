@@ -1,12 +1,12 @@
-// Buttons that do one thing at a time. They are not disabled meanwhile, since they would
-// lose the focus: a second click just does nothing.
+// Buttons that do one thing at a time. They are not disabled meanwhile, as that would take
+// the focus away: a second click does nothing.
 
-const works = new WeakMap(); // what each is at: work that it was freed of does not free it again
+const works = new WeakMap(); // the current work of each; earlier work does not free it
 
 export const isBusy = (button) => button.getAttribute("aria-busy") === "true";
 
-// busy does the work unless the button is at some. isHeld says whether something else holds
-// the button when the work is done, and lets it go itself.
+// busy does the work unless the button is busy. isHeld says whether something else holds the
+// button when the work is done, and releases it later.
 export async function busy(button, work, isHeld = () => false) {
   if (isBusy(button)) {
     return;
@@ -28,7 +28,7 @@ export async function busy(button, work, isHeld = () => false) {
   }
 }
 
-// free lets a button go whose work is of no interest any more.
+// free releases a button whose work no longer matters.
 export function free(button) {
   works.delete(button);
   button.removeAttribute("aria-busy");

@@ -93,15 +93,15 @@ func busyButtons(t *testing.T, v *tab, d *desk) {
 
 	d.sent("carol@example.com", 0)
 	v.types("email", "carol@example.com")
-	v.reads("sends-title", "1 mail on record")
-	v.do(chromedp.Click(chromedp.CSS("#forget")))
-	v.reads("confirm-text", "1 mail of carol@example.com")
-	v.press("#forget-now", "#forget")
+	v.reads("sends-title", "1 email on record")
+	v.do(chromedp.Click(chromedp.CSS("#ask-reset")))
+	v.reads("confirm-text", "1 email and the code attempts of carol@example.com")
+	v.press("#reset-now", "#ask-reset")
 	if text := v.text("confirm-text"); text != "" {
 		t.Errorf("it asks once more: %q", text)
 	}
-	v.comesFree("#forget")
-	v.reads("sends-title", "0 mails on record")
+	v.comesFree("#ask-reset")
+	v.reads("sends-title", "0 emails on record")
 
 	// Who signs out meanwhile finds it free when he is back.
 	v.press("#try-now", "#try-now")

@@ -16,10 +16,10 @@ var (
 	countdownTypes []byte
 )
 
-// A Component is a file that other people's pages or tools load, ready to be served.
+// A Component is a file that other sites or tools load, ready to be served.
 type Component struct {
 	Plain []byte // as it is, with its comments
-	Gzip  []byte // the same for whoever accepts gzip, as every browser does
+	Gzip  []byte // the same for clients that accept gzip, as every browser does
 	ETag  string // changes with the file, and is quoted as the header wants it
 }
 

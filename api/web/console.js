@@ -1,9 +1,9 @@
-// The operators' console: signing in and out, and what is there in between.
+// The operators' console: signing in and out, and opening what the address of the page names.
 
 import { busy } from "./busy.js";
 import { ask, complaint, forgetKey, isAskedFor, keepKey, key } from "./console_ask.js";
 import { stopWatching, watchFigures } from "./console_figures.js";
-import { hideMailbox, useMailbox } from "./console_mailbox.js";
+import { hideMailbox, lookUp, useMailbox } from "./console_mailbox.js";
 import { hideTrial, useTrial } from "./console_trial.js";
 
 const at = (id) => document.getElementById(id);
@@ -16,9 +16,15 @@ function enter() {
   at("desk").hidden = false;
   at("sign-out").hidden = !isAskedFor;
   watchFigures(leave);
+  const email = new URLSearchParams(location.search).get("email") ?? "";
+  if (email !== "") {
+    history.replaceState(null, "", location.pathname); // the next operator does not see it
+    at("email").value = email;
+    lookUp(email, announce, leave);
+  }
 }
 
-// leave forgets the key and all that it has shown.
+// leave forgets the key and everything shown with it.
 function leave(why = "") {
   stopWatching();
   hideMailbox();
@@ -34,7 +40,7 @@ function leave(why = "") {
 
 async function signIn(text) {
   if (!/^[!-~]+$/.test(text)) {
-    leave(text === "" ? "Type a key." : "A key is letters, digits and signs, without blanks.");
+    leave(text === "" ? "Type a key." : "A key has only ASCII characters, and no spaces.");
     return;
   }
   keepKey(text);
@@ -47,7 +53,7 @@ async function signIn(text) {
     at("email").focus();
     return;
   }
-  leave(answer.status === 401 ? "No operator has this key." : complaint(answer));
+  leave(answer.status === 401 ? "This is not an admin key." : complaint(answer));
 }
 
 at("sign-in").addEventListener("submit", (event) => {
@@ -61,6 +67,10 @@ at("sign-out").addEventListener("click", () => {
 useMailbox(announce, leave);
 useTrial(announce, leave);
 
+if (location.hash.startsWith("#key=")) { // the link from mailgate dev
+  keepKey(location.hash.slice(5));
+  history.replaceState(null, "", location.pathname + location.search);
+}
 if (!isAskedFor || key() !== "") {
   enter();
 } else {

@@ -1,5 +1,6 @@
-// Looking a mailbox up, and forgetting it.
+// Looking a mailbox up and resetting it.
 
+import { writeAddress } from "./address.js";
 import { busy, free, isBusy } from "./busy.js";
 import { ask, complaint } from "./console_ask.js";
 import { drawLanes } from "./console_lanes.js";
@@ -7,34 +8,43 @@ import { clock, count, spoken } from "./lengths.js";
 
 const at = (id) => document.getElementById(id);
 let shown; // the answer on the page
-let question; // what the dialog asks: whose mails to forget, and for what reason
+let question; // what the dialog asks: which mailbox to reset, and why
 let asked = 0;
-let visit = 0; // of one operator, until the key is forgotten
+let visit = 0; // counts the operators that signed in
 let ticking = 0; // the timer of what is shown
-let pausing = 0; // and of what is said
+let pausing = 0; // the timer of the note
 
-// useMailbox wires the card up. left is called when the key does not open it any more.
+// useMailbox wires the card up. left is called when the key is no longer valid.
 export function useMailbox(announce, left) {
   at("look").addEventListener("submit", (event) => {
     event.preventDefault();
-    look(at("email").value.trim(), announce, left);
+    lookUp(at("email").value.trim(), announce, left);
   });
   at("reset").addEventListener("submit", (event) => {
     event.preventDefault();
-    if (isBusy(at("forget"))) {
+    if (isBusy(at("ask-reset"))) {
       return;
     }
-    asked++; // what is still being looked up is not shown under the question
+    asked++; // a lookup under way does not change the page under the dialog
     question = { email: shown.email, reason: at("reason").value.trim() };
-    at("confirm-text").textContent = `${count(shown.sends.length, "mail")} of ${question.email}, and the guesses at its codes. No rule that counts by mailbox refuses the next mail then, and the audit log says who did it.`;
+    at("confirm-text").textContent = `Removes ${count(shown.sends.length, "email")} and the code attempts of ${question.email} from the record. The audit log keeps your name and the reason.`;
     at("confirm").showModal();
     at("keep").focus();
   });
   at("keep").addEventListener("click", () => at("confirm").close());
-  at("forget-now").addEventListener("click", () => {
+  at("reset-now").addEventListener("click", () => {
     at("confirm").close();
-    busy(at("forget"), () => forget(question, announce, left));
+    busy(at("ask-reset"), () => reset(question, announce, left));
   });
+}
+
+// shownMailbox is the address of the mailbox on the page, if there is one.
+export const shownMailbox = () => (at("found").hidden ? "" : shown?.email ?? "");
+
+// markRefused marks the emails that other tiers would have refused.
+export function markRefused(refused, tiers) {
+  draw(new Set(refused.map((one) => Date.parse(one.at))));
+  at("found-tried").textContent = `${count(refused.length, "email")} of this mailbox would have been refused by ${tiers}.`;
 }
 
 // hideMailbox forgets what was looked up.
@@ -42,16 +52,20 @@ export function hideMailbox() {
   asked++;
   visit++;
   clearInterval(ticking);
-  shown = undefined;
   at("confirm").close();
-  at("found").hidden = true;
-  for (const id of ["email", "reason"]) {
-    at(id).value = "";
-  }
+  hideFound();
+  at("email").value = "";
   tell("");
 }
 
-async function look(email, announce, left) {
+// hideFound clears the reason with the mailbox: it is an audit entry for that one only.
+function hideFound() {
+  shown = undefined;
+  at("found").hidden = true;
+  at("reason").value = "";
+}
+
+export async function lookUp(email, announce, left) {
   if (email === "") {
     tell("Type an address.");
     at("email").focus();
@@ -60,11 +74,11 @@ async function look(email, announce, left) {
   const mine = ++asked;
   const answer = await ask(`/admin/mailboxes/${encodeURIComponent(email)}`);
   if (mine !== asked) {
-    return false; // another question was asked meanwhile
+    return false; // there was another lookup meanwhile
   }
   clearInterval(ticking);
-  at("found").hidden = answer.status !== 200;
   if (answer.status !== 200) {
+    hideFound();
     refused(answer, announce, left);
     return false;
   }
@@ -75,16 +89,15 @@ async function look(email, announce, left) {
   return true;
 }
 
-// refused says why there is no answer; too many lookups with how long to wait, where mailgate
-// itself has refused.
+// refused says why there is no answer, and how long to wait after too many lookups.
 function refused(answer, announce, left) {
   if (answer.status === 401) {
-    left("This key does not open the console any more.");
+    left("This key is no longer valid.");
     return;
   }
   if (answer.status === 429 && Number.isFinite(answer.body.wait_ms)) {
     tellToWait(answer.body.wait_ms);
-    announce(`The next one is answered in ${spoken(answer.body.wait_ms)}.`);
+    announce(`Try again in ${spoken(answer.body.wait_ms)}.`);
     return;
   }
   tell(complaint(answer));
@@ -106,61 +119,73 @@ function tellToWait(ms) {
       tell("");
       return;
     }
-    at("look-wait").textContent = `The next one is answered in ${clock(wait)}.`;
+    at("look-wait").textContent = `Try again in ${clock(wait)}.`;
     pausing = setTimeout(show, 250);
   };
   show();
 }
 
 function show(body) {
+  if (body.mailbox !== shown?.mailbox) {
+    hideFound();
+  }
   shown = body;
-  at("found-title").textContent = body.email;
-  at("sends-title").textContent = `${count(body.sends.length, "mail")} on record`;
+  shown.began = performance.now();
+  at("found").hidden = false;
+  writeAddress(at("found-title"), body.email);
+  at("found-tried").textContent = "";
+  at("sends-title").textContent = `${count(body.sends.length, "email")} on record`;
   at("sends").replaceChildren(...body.sends.map((send) => row(send, Date.parse(body.server_time))).reverse());
-  free(at("forget"));
-  const lanes = drawLanes(at("lanes"), body);
-  const began = performance.now();
+  free(at("ask-reset"));
+  draw();
+}
+
+// draw shows the mailbox as time passes.
+function draw(refused) {
+  const body = shown;
+  const lanes = drawLanes(at("lanes"), body, refused);
   const tick = () => {
-    const gone = performance.now() - began;
+    const gone = performance.now() - body.began;
     lanes(gone);
     showWait(body, Math.max(0, body.wait_ms - gone));
-    at("found-guesses").textContent = guessesLeft(body.guesses, gone);
+    at("found-guesses").textContent = attemptsLeft(body.guesses, gone);
   };
+  clearInterval(ticking);
   tick();
   ticking = setInterval(tick, 250);
 }
 
-// A look knows no caller, no visitor and no template, so their rules are not asked.
-const nobodyRefuses = "No rule that counts by mailbox, domain or all refuses the next mail";
+// A lookup has no API key, visitor or template, so rules by these are not asked.
+const noLimit = "No limit reached. Rules by API key, visitor or template are not checked here.";
 
 function showWait(body, wait) {
-  at("found-pill").textContent = wait > 0 ? clock(wait) : "may be mailed";
+  at("found-pill").textContent = wait > 0 ? clock(wait) : "ready";
   at("found-pill").className = `pill ${wait > 0 ? "wait" : "good"}`;
-  at("found-why").textContent = wait > 0
-    ? `The rule ${body.rule} refuses by its limit ${body.limit} until ${new Date(body.retry_at).toLocaleString()}.`
-    : `${nobodyRefuses}.`;
+  at("found-why").textContent = wait > 0 ? `${limitReached(body)} Next email at ${new Date(body.retry_at).toLocaleString()}.` : noLimit;
 }
 
-// guessesLeft says how many guesses at the codes are left, or until when none is.
-function guessesLeft(limits = [], gone) {
+const limitReached = ({ rule, limit }) => (rule === "mailbox"
+  ? `${limit.charAt(0).toUpperCase()}${limit.slice(1)} limit reached.`
+  : `Rule ${rule}: ${limit} limit reached.`);
+
+// attemptsLeft says how many attempts at the codes are left, or how long until the next.
+function attemptsLeft(limits = [], gone) {
   if (limits.length === 0) {
     return "";
   }
   const wait = Math.max(...limits.map((limit) => limit.wait_ms)) - gone;
   if (wait > 0) {
-    return `No guess at its codes is left; the next one in ${clock(wait)}.`;
+    return `No code attempts left. Next one in ${clock(wait)}.`;
   }
   const least = limits.reduce((few, limit) => (open(limit) < open(few) ? limit : few));
-  return `${open(least)} of ${least.limit} guesses at its codes are left.`;
+  return `${open(least)} of ${least.limit} code attempts left.`;
 }
 
-// open is how many a limit admits; one that had none has one again once its wait is over.
+// open is how many a limit admits; an empty one has one again when its wait is over.
 const open = (limit) => Math.max(1, limit.remaining);
 
 function spokenState(body) {
-  return body.wait_ms > 0
-    ? `${body.email} has to wait ${spoken(body.wait_ms)}, because of the limit ${body.limit} of the rule ${body.rule}.`
-    : `${nobodyRefuses} to ${body.email}.`;
+  return `${body.email}: ${body.wait_ms > 0 ? `${limitReached(body)} Next email in ${spoken(body.wait_ms)}.` : noLimit}`;
 }
 
 function row(send, now) {
@@ -175,9 +200,9 @@ function row(send, now) {
   return line;
 }
 
-// forget stays with another mailbox that was looked up meanwhile, and says nothing to who has
-// signed out or to who came after.
-async function forget({ email, reason }, announce, left) {
+// reset does not disturb another mailbox that was looked up meanwhile, and says nothing to
+// an operator who signed in after it began.
+async function reset({ email, reason }, announce, left) {
   const mine = asked;
   const during = visit;
   const answer = await ask(`/admin/mailboxes/${encodeURIComponent(email)}/reset`, reason === "" ? {} : { reason });
@@ -189,23 +214,17 @@ async function forget({ email, reason }, announce, left) {
     return;
   }
   if (answer.status !== 200) {
-    tell(`${complaint(answer)} ${notForgotten(answer.status, email)}`);
+    tell(`${email}: ${answer.status === 0 ? "No answer. The reset may or may not be done." : complaint(answer)}`);
     return;
   }
   const { cleared, guesses_cleared: guesses } = answer.body;
-  const done = `Forgotten: ${count(cleared, "mail")} and ${count(guesses, "guess", "guesses")} of ${email}.`;
+  const done = `${email} was reset: ${count(cleared, "email")} and ${count(guesses, "code attempt")} removed.`;
   if (mine !== asked) {
     announce(done);
     return;
   }
   at("reason").value = "";
-  if (await look(email, () => {}, left)) {
+  if (await lookUp(email, () => {}, left)) {
     announce(done);
   }
 }
-
-// notForgotten names the mailbox, as another may be on the page. Where the server failed or
-// nothing came back, nobody knows how far it got.
-const notForgotten = (status, email) => (status === 0 || status >= 500
-  ? `The mails of ${email} may be forgotten all the same.`
-  : `The mails of ${email} are not forgotten.`);

@@ -48,14 +48,14 @@ func anotherMeanwhile(t *testing.T, v *tab, d *desk) {
 	v.reads("found-title", "dave@example.com")
 	v.run(`reason.value = "asked on the phone"`)
 	v.run("letGo()")
-	v.reads("announce", "Forgotten: 1 mail and 0 guesses of carol@example.com.")
+	v.reads("announce", "carol@example.com was reset: 1 email and 0 code attempts removed.")
 	v.reads("found-title", "dave@example.com")
-	v.reads("sends-title", "1 mail on record")
+	v.reads("sends-title", "1 email on record")
 	if got := get[string](v, "reason.value"); got != "asked on the phone" {
 		t.Errorf("the reason for another is %q", got)
 	}
 	v.types("email", "carol@example.com")
-	v.reads("sends-title", "0 mails on record")
+	v.reads("sends-title", "0 emails on record")
 }
 
 // What the question names is forgotten, and what else was looked up before is not shown under it.
@@ -68,19 +68,19 @@ func anotherUnderTheQuestion(t *testing.T, v *tab, d *desk) {
 	v.run(holdAnswer("/bob%40example.com", ""))
 	v.types("email", "bob@example.com")
 	v.until("the answer about bob is held back", func() bool { return get[bool](v, "arrived") })
-	v.do(chromedp.Click(chromedp.CSS("#forget")))
-	v.reads("confirm-text", "1 mail of alice@example.com")
+	v.do(chromedp.Click(chromedp.CSS("#ask-reset")))
+	v.reads("confirm-text", "1 email and the code attempts of alice@example.com")
 	v.run("letGo()")
 	v.until("the page has the answer about bob", func() bool { return get[bool](v, "wasRead") })
 	if title := v.text("found-title"); title != "alice@example.com" {
 		t.Errorf("under the question there is %q", title)
 	}
-	v.do(chromedp.Click(chromedp.CSS("#forget-now")))
-	v.reads("announce", "Forgotten: 1 mail and 0 guesses of alice@example.com.")
-	v.reads("sends-title", "0 mails on record")
+	v.do(chromedp.Click(chromedp.CSS("#reset-now")))
+	v.reads("announce", "alice@example.com was reset: 1 email and 0 code attempts removed.")
+	v.reads("sends-title", "0 emails on record")
 	v.types("email", "bob@example.com")
 	v.reads("found-title", "bob@example.com")
-	v.reads("sends-title", "1 mail on record")
+	v.reads("sends-title", "1 email on record")
 }
 
 // forgets has a mailbox forgotten that has one mail, as far as the answer that is held back.
@@ -89,9 +89,9 @@ func (tb *tab) forgets(email, another string) {
 	tb.types("email", email)
 	tb.reads("found-title", email)
 	tb.run(holdAnswer("/reset", another))
-	tb.do(chromedp.Click(chromedp.CSS("#forget")))
+	tb.do(chromedp.Click(chromedp.CSS("#ask-reset")))
 	tb.reads("confirm-text", " of "+email)
-	tb.do(chromedp.Click(chromedp.CSS("#forget-now")))
+	tb.do(chromedp.Click(chromedp.CSS("#reset-now")))
 	tb.until("the answer is held back", func() bool { return get[bool](tb, "arrived") })
 }
 
@@ -99,19 +99,17 @@ func (tb *tab) forgets(email, another string) {
 func notForgotten(t *testing.T, v *tab, d *desk) {
 	const (
 		lost    = `Promise.reject(new TypeError("nothing came back"))`
-		shut    = `{ status: 503, json: async () => ({ detail: "The history is away." }) }`
+		shut    = `{ status: 503, json: async () => ({ detail: "The storage is away." }) }`
 		tooMuch = `{ status: 429, json: async () => ({ title: "Slow down.", wait_ms: 9000 }) }`
 		noKey   = `{ status: 401, json: async () => ({}) }`
-		maybe   = " The mails of carol@example.com may be forgotten all the same."
-		surely  = " The mails of carol@example.com are not forgotten."
-		silence = "The server does not answer."
+		carol   = "carol@example.com: "
 	)
 	v.opens(d)
 	for _, tt := range []struct{ answer, another, note string }{
-		{lost, "", silence + maybe},
-		{shut, "", "The history is away." + maybe},
-		{shut, "dave@example.com", "The history is away." + maybe},
-		{tooMuch, "dave@example.com", "Slow down." + surely},
+		{lost, "", carol + "No answer. The reset may or may not be done."},
+		{shut, "", carol + "The storage is away."},
+		{shut, "dave@example.com", carol + "The storage is away."},
+		{tooMuch, "dave@example.com", carol + "Slow down."},
 	} {
 		v.forgets("carol@example.com", tt.answer)
 		if tt.another != "" {
@@ -119,11 +117,11 @@ func notForgotten(t *testing.T, v *tab, d *desk) {
 			v.reads("found-title", tt.another)
 		}
 		v.run("letGo()")
-		v.reads("look-note", tt.note)
+		v.until("it says "+tt.note, func() bool { return v.text("look-note") == tt.note })
 	}
 	v.forgets("carol@example.com", tooMuch)
 	v.run("letGo()")
-	v.reads("look-wait", "The next one is answered in 0:0")
+	v.reads("look-wait", "Try again in 0:0")
 	for _, answer := range []string{shut, noKey, ""} {
 		v.forgets("carol@example.com", answer)
 		v.do(chromedp.Click(chromedp.CSS("#sign-out")))

@@ -1,28 +1,34 @@
-// Trying other tiers on what is on record.
+// Trying other tiers on the recorded emails.
 
 import { busy, free } from "./busy.js";
 import { ask, complaint } from "./console_ask.js";
+import { refusalLane } from "./console_lanes.js";
+import { markRefused, shownMailbox } from "./console_mailbox.js";
 import { count, span } from "./lengths.js";
 
 const at = (id) => document.getElementById(id);
 let asked = 0;
+let redraw = () => {};
 
-// useTrial wires the card up. left is called when the key does not open it any more.
+// useTrial wires the card up. left is called when the key is no longer valid.
 export function useTrial(announce, left) {
   at("try").addEventListener("submit", (event) => {
     event.preventDefault();
     busy(at("try-now"), () => tryThem(announce, left));
   });
+  addEventListener("resize", () => redraw());
 }
 
 async function tryThem(announce, left) {
   const mine = ++asked;
-  const answer = await ask("/admin/what-if", { tiers: at("tiers").value.trim() });
+  const email = shownMailbox();
+  const tiers = at("tiers").value.trim();
+  const answer = await ask("/admin/what-if", email ? { tiers, email } : { tiers });
   if (mine !== asked) {
     return;
   }
   if (answer.status === 401) {
-    left("This key does not open the console any more.");
+    left("This key is no longer valid.");
     return;
   }
   at("try-note").textContent = answer.status === 200 ? "" : complaint(answer);
@@ -30,6 +36,9 @@ async function tryThem(announce, left) {
   if (answer.status === 200) {
     showTrial(answer.body);
     announce(at("tried-sum").textContent);
+    if (email && email === shownMailbox()) {
+      markRefused(answer.body.mailbox.refused, answer.body.tiers);
+    }
   }
 }
 
@@ -37,6 +46,7 @@ async function tryThem(announce, left) {
 export function hideTrial() {
   asked++;
   free(at("try-now"));
+  redraw = () => {};
   at("tried").hidden = true;
   at("tiers").value = "";
   for (const id of ["try-note", "tried-sum"]) {
@@ -45,17 +55,38 @@ export function hideTrial() {
 }
 
 function showTrial(body) {
-  const looked = body.complete ? count(body.mailboxes, "mailbox", "mailboxes") : `The first ${count(body.mailboxes, "mailbox", "mailboxes")}`;
-  at("tried-sum").textContent = `${looked}, ${count(body.sends, "mail")} on record: `
-    + `${body.refused.toLocaleString()} would have been refused, in ${count(body.affected, "mailbox", "mailboxes")}.`;
-  at("tried-tiers").replaceChildren(...body.limits.map((tier) => {
+  const read = `${body.complete ? "" : "The first "}${count(body.mailboxes, "mailbox", "mailboxes")}`;
+  at("tried-sum").textContent = `${read}, ${count(body.sends, "email")}: `
+    + `${body.refused.toLocaleString()} refused in ${count(body.affected, "mailbox", "mailboxes")}.`;
+  at("tried-tiers").replaceChildren(...comparison(body).map((texts) => {
     const line = document.createElement("tr");
-    for (const [text, name] of [[tier.name, ""], [`${tier.limit} in ${span(tier.window_ms)}`, ""], [tier.refused.toLocaleString(), "count"]]) {
+    texts.forEach((text, i) => {
       const cell = document.createElement("td");
       cell.textContent = text;
-      cell.className = name;
+      cell.className = i === 3 ? "count" : "";
       line.append(cell);
-    }
+    });
     return line;
   }));
+  showWorst(body);
+}
+
+// comparison has a row for each tier: its name, today's, the tried one, and how many that refuses.
+function comparison({ today, limits }) {
+  const text = (tier) => (tier ? `${tier.limit} in ${span(tier.window_ms)}` : "none");
+  const names = new Set([...today, ...limits].map((tier) => tier.name));
+  return [...names].map((name) => {
+    const tried = limits.find((tier) => tier.name === name);
+    return [name, text(today.find((tier) => tier.name === name)), text(tried), tried ? tried.refused.toLocaleString() : ""];
+  });
+}
+
+function showWorst({ worst, today, limits, server_time: serverTime }) {
+  at("worst-title").hidden = worst.length === 0;
+  const window = Math.max(...[...today, ...limits].map((tier) => tier.window_ms));
+  const now = Date.parse(serverTime);
+  const lanes = worst.map((one, i) => refusalLane(`Mailbox ${i + 1}`, one, window, now));
+  at("worst").replaceChildren(...lanes.map((one) => one.line));
+  redraw = () => lanes.forEach((one) => one.show());
+  redraw();
 }

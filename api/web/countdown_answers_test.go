@@ -16,11 +16,11 @@ func anotherMailboxsRefusal(t *testing.T, v *tab, p *player) {
 	v.update(sent(60_000, first, "a-token"))
 	v.update(refused("minute", 31_000, first))
 	v.comesBack()
-	v.shows("One mail a minute. Next in 0:30.")
+	v.shows("One email a minute. Next in 0:30.")
 	v.update(refused("hour", 3_000_000, second))
 	v.comesBack()
 	v.pass(1000)
-	v.mustShow("Five mails in an hour are used up. Next in 49:59.")
+	v.mustShow("Five emails in an hour: limit reached. Next in 49:59.")
 	if p.asks() != 1 {
 		t.Errorf("asked for %q", p.questions())
 	}
@@ -43,7 +43,7 @@ func anotherRulesRefusal(t *testing.T, v *tab, p *player) {
 	}
 	v.update(sent(60_000, first, "b-token"))
 	for _, tt := range []struct{ rule, want string }{
-		{"provider", "Next in 0:50."}, {"mailbox", "One mail a minute. Next in 0:50."},
+		{"provider", "Next in 0:50."}, {"mailbox", "One email a minute. Next in 0:50."},
 	} {
 		p.says(200, strings.Replace(still(50_000, second), "mailbox", tt.rule, 1))
 		v.comesBack()
@@ -57,12 +57,12 @@ func anAnswerGivenAgain(t *testing.T, v *tab, p *player) {
 	v.visit(p)
 	p.says(200, still(5000, first))
 	v.update(strings.Replace(sent(60_000, first, "a-token"), "{", `{"replayed":true,`, 1))
-	v.shows("One mail a minute. Next in 0:05.")
+	v.shows("One email a minute. Next in 0:05.")
 	if p.questions() != "a-token" {
 		t.Errorf("asked for %q", p.questions())
 	}
 	v.update(strings.Replace(sent(40_000, second, ""), "{", `{"replayed":true,`, 1)) // nobody to ask
-	v.mustShow("One mail a minute. Next in 0:40.")
+	v.mustShow("One email a minute. Next in 0:40.")
 }
 
 // An answer that was on its way when a mail was sent is out of date.
@@ -77,7 +77,7 @@ func anAnswerOvertaken(t *testing.T, v *tab, p *player) {
 	v.update(sent(60_000, second, "b-token"))
 	goOn()
 	get[bool](v, "asked.then(() => true)")
-	v.mustShow("One mail a minute. Next in 1:00.")
+	v.mustShow("One email a minute. Next in 1:00.")
 }
 
 func answersThatAreNone(t *testing.T, v *tab, p *player) {
@@ -92,7 +92,7 @@ func answersThatAreNone(t *testing.T, v *tab, p *player) {
 	for i, answer := range []string{"null", "[]", "no JSON", `{"wait_ms":-1}`, `{"wait_ms":1e999}`, `{"wait_ms":"0"}`} {
 		p.says(200, answer)
 		get[bool](v, `document.querySelector("mailgate-countdown").refresh().then(() => true)`)
-		v.mustShow("One mail a minute. Next in 1:00.")
+		v.mustShow("One email a minute. Next in 1:00.")
 		if p.asks() != i+1 {
 			t.Fatalf("asked %d times", p.asks())
 		}
@@ -108,13 +108,13 @@ func aPageThatComesWithTheWait(t *testing.T, v *tab, p *player) {
 	p.body = with(`src="/countdown/a-token" wait-ms="60000" limit="hour" limits='` + tiers + `'`)
 	p.says(200, strings.Replace(still(59_000, first), "minute", "hour", 1))
 	v.visit(p)
-	v.shows("Five mails in an hour are used up. Next in 0:59.")
+	v.shows("Five emails in an hour: limit reached. Next in 0:59.")
 	if s := v.look(); s.count("start") != 1 || len(s.Said) != 1 || p.asks() != 1 {
 		t.Errorf("asked for %q, saw %+v", p.questions(), s)
 	}
 	p.body = beside // the next page knows nothing, and remembers
 	v.visit(p)
-	v.shows("Five mails in an hour are used up. Next in 0:59.")
+	v.shows("Five emails in an hour: limit reached. Next in 0:59.")
 
 	p.body = with(`src="/countdown/b-token"`) // nor does this one know how long
 	p.says(503, "{}")
@@ -134,16 +134,16 @@ func aPageThatComesWithTheWait(t *testing.T, v *tab, p *player) {
 func attributesThatChange(t *testing.T, v *tab, p *player) {
 	v.visit(p)
 	v.run(`Object.assign(document.querySelector("mailgate-countdown"), {src: "/countdown/a-token", limit: "minute", limits: ` + tiers + `, waitMs: 60000})`)
-	v.shows("One mail a minute. Next in 1:00.")
+	v.shows("One email a minute. Next in 1:00.")
 	v.pass(10_000)
 	v.element(`setAttribute("src", "/countdown/b-token")`) // the next send, with the same wait
-	v.shows("One mail a minute. Next in 1:00.")
+	v.shows("One email a minute. Next in 1:00.")
 	if s := v.look(); s.count("start") != 2 || p.asks() != 0 {
 		t.Errorf("asked for %q, saw %+v", p.questions(), s)
 	}
 	p.says(200, still(5000, first))
 	v.element(`removeAttribute("wait-ms")`)
-	v.shows("One mail a minute. Next in 0:05.")
+	v.shows("One email a minute. Next in 0:05.")
 	if p.questions() != "b-token" {
 		t.Errorf("asked for %q", p.questions())
 	}
@@ -161,7 +161,7 @@ func propertiesSetTooEarly(t *testing.T, v *tab, p *player) {
 		customElements.define("later-countdown", class extends customElements.get("mailgate-countdown") {});
 		window.early = early;
 	})()`)
-	if text := get[string](v, `early.shadowRoot.querySelector("[part=text]").textContent`); text != "Five mails in an hour are used up. Next in 0:05." {
+	if text := get[string](v, `early.shadowRoot.querySelector("[part=text]").textContent`); text != "Five emails in an hour: limit reached. Next in 0:05." {
 		t.Errorf("it shows %q", text)
 	}
 }
@@ -178,12 +178,12 @@ func attributesThatComeLate(t *testing.T, v *tab, p *player) {
 		v.visit(p)
 		v.element(fmt.Sprintf(`setAttribute(%q, "resend")`, attribute))
 		v.element(`setAttribute("for", "resend")`)
-		v.shows("One mail a minute. Next in 0:42.")
+		v.shows("One email a minute. Next in 0:42.")
 		v.element("reset()")
 	}
 	v.update(sent(60_000, first, "b-token"))
 	v.element(`setAttribute("name", "another")`)
-	v.mustShow("One mail a minute. Next in 1:00.")
+	v.mustShow("One email a minute. Next in 1:00.")
 }
 
 // Whoever hears an event may say what is new at once; time does not run twice as fast.

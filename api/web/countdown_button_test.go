@@ -40,7 +40,7 @@ func aButtonInside(t *testing.T, v *tab, p *player) {
 	v.visit(p)
 	v.update(sent(60_000, first, "a-token"))
 	v.do(chromedp.Click(chromedp.CSS("#resend")))
-	v.mustShow("One mail a minute. Next in 1:00.")
+	v.mustShow("One email a minute. Next in 1:00.")
 	v.pass(60_101)
 	v.do(chromedp.Click(chromedp.CSS("#resend")))
 	if s := v.look(); s.Clicks != 1 || s.Held {
@@ -82,7 +82,7 @@ func resetAndRemoval(t *testing.T, v *tab, p *player) {
 		t.Error("the button is held by nobody")
 	}
 	v.run("document.body.append(gone)")
-	v.shows("One mail a minute. Next in 0:58.")
+	v.shows("One email a minute. Next in 0:58.")
 	if s := v.look(); s.count("end") != 0 || p.asks() != 1 {
 		t.Errorf("asked for %q, saw %+v", p.questions(), s)
 	}

@@ -14,11 +14,11 @@ func afterAReload(t *testing.T, v *tab, p *player) {
 	v.mustShow("")
 	v.update(sent(60_000, first, "a-token"))
 	v.pass(20_000)
-	v.shows("One mail a minute. Next in 0:40.")
+	v.shows("One email a minute. Next in 0:40.")
 	p.says(200, still(39_500, first))
 	v.do(chromedp.Reload())
 	v.until("the server's word counts", func() bool { return v.look().count("start") == 1 })
-	v.mustShow("One mail a minute. Next in 0:40.")
+	v.mustShow("One email a minute. Next in 0:40.")
 	if remaining := v.look().Remaining; remaining < 39_500 || remaining > 39_600 {
 		t.Errorf("%v ms remain of 39500", remaining)
 	}
@@ -50,7 +50,7 @@ func afterAReloadTheButtonWaits(t *testing.T, v *tab, p *player) {
 		t.Errorf("while nobody knows: %+v", s)
 	}
 	goOn()
-	v.shows("One mail a minute. Next in 1:00.")
+	v.shows("One email a minute. Next in 1:00.")
 }
 
 // A send in one tab starts the countdown in the other, and neither keeps the other busy.
@@ -61,23 +61,23 @@ func twoTabs(t *testing.T, v *tab, p *player) {
 	other.mustShow("")
 	p.says(200, still(59_900, first))
 	v.update(sent(60_000, first, "a-token"))
-	other.shows("One mail a minute. Next in 1:00.")
+	other.shows("One email a minute. Next in 1:00.")
 	other.until("the server's word counts", func() bool { return other.look().count("start") == 1 })
 	if asked := p.questions(); asked != "a-token" {
 		t.Errorf("asked for %q", asked)
 	}
 	other.pass(30_000)
-	other.shows("One mail a minute. Next in 0:30.")
-	v.mustShow("One mail a minute. Next in 1:00.")
+	other.shows("One email a minute. Next in 0:30.")
+	v.mustShow("One email a minute. Next in 1:00.")
 
 	p.says(200, still(59_000, second)) // the next send
 	other.update(sent(60_000, second, "b-token"))
-	v.shows("One mail a minute. Next in 0:59.")
+	v.shows("One email a minute. Next in 0:59.")
 
 	other.pass(60_100) // is over in one, and the other asks before it believes it
 	other.mustShow("")
 	v.until("it asks", func() bool { return strings.HasSuffix(p.questions(), "b-token b-token") })
-	v.mustShow("One mail a minute. Next in 0:59.")
+	v.mustShow("One email a minute. Next in 0:59.")
 	if p.asks() != 3 {
 		t.Errorf("asked for %q", p.questions())
 	}
@@ -98,17 +98,17 @@ func twoTabsTwoMailboxes(t *testing.T, v, other *tab, p *player) {
 		tabs[0].isHeardBy(tabs[1])
 		get[bool](tabs[1], "fetch('/countdown/a-look').then(() => true)") // after whatever it asks on hearing that
 	}
-	v.mustShow("Ten mails in a day are used up. Next in 20:00:00.")
-	other.mustShow("One mail a minute. Next in 1:00.")
+	v.mustShow("Ten emails in a day: limit reached. Next in 20:00:00.")
+	other.mustShow("One email a minute. Next in 1:00.")
 	if p.asks() != asked+2 {
 		t.Errorf("asked for %q", p.questions())
 	}
 	p.says(200, strings.Replace(still(71_990_000, first), "minute", "day", 1))
 	other.run(`Object.assign(document.querySelector("mailgate-countdown"), {mailbox: "alice@example.com"})`)
-	other.shows("Ten mails in a day are used up. Next in 19:59:50.")
+	other.shows("Ten emails in a day: limit reached. Next in 19:59:50.")
 	p.says(200, still(50_000, second))
 	other.element(`mailbox = "bob@example.com"`)
-	other.shows("One mail a minute. Next in 0:50.")
+	other.shows("One email a minute. Next in 0:50.")
 	if kept := get[string](v, "JSON.stringify(localStorage)"); strings.Contains(kept, "@") {
 		t.Errorf("it remembers %s", kept)
 	}
@@ -122,7 +122,7 @@ func theBackButtonPageKept(t *testing.T, v *tab, p *player) {
 		v.do(chromedp.Navigate(p.URL + "/elsewhere"))
 		p.says(200, still(13_000, first))
 		v.back()
-		v.shows("One mail a minute. Next in 0:13.")
+		v.shows("One email a minute. Next in 0:13.")
 		if s := v.look(); p.asks() != tries || !s.Restored && tries == 2 {
 			t.Fatalf("page kept by the browser: %t, asked for %q", s.Restored, p.questions())
 		} else if s.Restored {
@@ -140,7 +140,7 @@ func everySignOfLostTime(t *testing.T, v *tab, p *player) {
 	for i, sign := range []string{"Event('online')", "PageTransitionEvent('pageshow', { persisted: true })", "Event('visibilitychange')"} {
 		p.says(200, still(50_000-i*1000, first))
 		v.run("dispatchEvent(new " + sign + ")")
-		v.shows(fmt.Sprintf("One mail a minute. Next in 0:%d.", 50-i))
+		v.shows(fmt.Sprintf("One email a minute. Next in 0:%d.", 50-i))
 	}
 	v.run("dispatchEvent(new PageTransitionEvent('pageshow', { persisted: false }))")
 	get[bool](v, "fetch('/countdown/the-end').then(() => true)")
@@ -172,10 +172,10 @@ func networkLossAfterAReload(t *testing.T, v *tab, p *player) {
 	p.says(500, "{}")
 	v.do(chromedp.Reload())
 	v.until("it goes on with what it knows", func() bool { return v.look().count("start") == 1 })
-	v.mustShow("One mail a minute. Next in 0:40.")
+	v.mustShow("One email a minute. Next in 0:40.")
 	p.says(200, still(37_000, first))
 	v.pass(2000)
-	v.shows("One mail a minute. Next in 0:37.")
+	v.shows("One email a minute. Next in 0:37.")
 	v.forgive()
 	v.pass(37_101)
 	v.mustShow("")
@@ -192,17 +192,17 @@ func networkLossAfterAWaitThatGrew(t *testing.T, v *tab, p *player) {
 	v.update(sent(60_000, first, "a-token"))
 	p.says(200, still(90_000, second)) // another mail was sent from elsewhere
 	v.comesBack()
-	v.shows("One mail a minute. Next in 1:30.")
+	v.shows("One email a minute. Next in 1:30.")
 	v.pass(80_000)
 	p.says(503, "{}")
 	v.do(chromedp.Reload())
 	v.until("it goes on with what it knows", func() bool { return v.look().count("start") == 1 })
-	v.mustShow("One mail a minute. Next in 0:10.")
+	v.mustShow("One email a minute. Next in 0:10.")
 	v.pass(10_201)
 	v.mustShow("")
 	p.says(200, still(5000, second))
 	v.comesBack()
-	v.shows("One mail a minute. Next in 0:05.")
+	v.shows("One email a minute. Next in 0:05.")
 	v.forgive()
 	v.pass(5101)
 	v.mustShow("")
@@ -230,7 +230,7 @@ func anExpiredToken(t *testing.T, v *tab, p *player) {
 		v.comesBack()
 		v.pass(5000)
 	}
-	v.mustShow("One mail a minute. Next in 0:25.")
+	v.mustShow("One email a minute. Next in 0:25.")
 	if s := v.look(); p.asks() != 1 || len(s.Said) != 1 {
 		t.Errorf("asked for %q, said %q", p.questions(), s.Said)
 	}
@@ -242,9 +242,9 @@ func twoTabsWithoutAToken(t *testing.T, v *tab, p *player) {
 	other := v.another(timeMachine)
 	other.visit(p)
 	v.update(sent(20_000, first, ""))
-	other.shows("One mail a minute. Next in 0:20.")
+	other.shows("One email a minute. Next in 0:20.")
 	other.update(sent(60_000, second, ""))
-	v.shows("One mail a minute. Next in 1:00.")
+	v.shows("One email a minute. Next in 1:00.")
 }
 
 // waitsBesideAnother has two tabs wait for one send, of which both have the token.
@@ -269,12 +269,12 @@ func aTokenThatAnotherTabLost(t *testing.T, v *tab, p *player) {
 	v.comesBack()
 	v.until("it has lost the token", func() bool { return get[bool](v, `JSON.parse(localStorage["mailgate-countdown:resend"]).src === ""`) })
 	v.isHeardBy(other)
-	other.mustShow("One mail a minute. Next in 1:00.")
+	other.mustShow("One email a minute. Next in 1:00.")
 	v.forgive()
 	p.says(200, still(59_000, first)) // it was a mistake of the server's, and the other still can ask
 	other.comesBack()
-	other.shows("One mail a minute. Next in 0:59.")
-	v.shows("One mail a minute. Next in 0:59.") // as it has the token again
+	other.shows("One email a minute. Next in 0:59.")
+	v.shows("One email a minute. Next in 0:59.") // as it has the token again
 }
 
 func noStorage(t *testing.T, v *tab, p *player) {
@@ -285,7 +285,7 @@ func noStorage(t *testing.T, v *tab, p *player) {
 	v.update(sent(60_000, first, ""))
 	v.pass(20_000)
 	v.run(`document.body.prepend(document.querySelector("mailgate-countdown"))`) // the page is rearranged
-	v.mustShow("One mail a minute. Next in 0:40.")
+	v.mustShow("One email a minute. Next in 0:40.")
 	v.pass(40_101)
 	v.mustShow("")
 	if s := v.look(); s.count("start") != 1 || s.count("end") != 1 || len(s.Said) != 2 {
@@ -304,15 +304,15 @@ func networkLossAndAWrongClock(t *testing.T, v *tab, p *player) {
 	p.says(500, "{}")
 	v.do(chromedp.Reload())
 	v.until("it goes on with what it knows", func() bool { return v.look().count("start") == 1 })
-	v.mustShow("One mail a minute. Next in 1:00.")
+	v.mustShow("One email a minute. Next in 1:00.")
 
 	v.setClock(3_605_000)
 	v.do(chromedp.Reload())
 	v.until("it goes on with what it knows", func() bool { return v.look().count("start") == 1 })
-	v.mustShow("One mail a minute. Next in 0:35.")
+	v.mustShow("One email a minute. Next in 0:35.")
 	p.says(200, still(39_000, first))
 	v.pass(2000)
-	v.shows("One mail a minute. Next in 0:39.")
+	v.shows("One email a minute. Next in 0:39.")
 
 	for _, off := range []int{3_600_000, 0} {
 		p.says(429, "{}")
@@ -325,7 +325,7 @@ func networkLossAndAWrongClock(t *testing.T, v *tab, p *player) {
 		v.do(chromedp.Click(chromedp.CSS("#resend")))
 		p.says(200, still(39_000, first))
 		v.pass(2000)
-		v.shows("One mail a minute. Next in 0:39.")
+		v.shows("One email a minute. Next in 0:39.")
 		if s := v.look(); s.Clicks != 1 || s.count("start") != 1 {
 			t.Errorf("%+v", s)
 		}
@@ -343,7 +343,7 @@ func aNewerWaitIsKept(t *testing.T, v *tab, p *player) {
 	v.mustShow("")
 	p.says(200, still(42_000, second))
 	v.comesBack()
-	v.shows("One mail a minute. Next in 0:42.")
+	v.shows("One email a minute. Next in 0:42.")
 	if asked := p.questions(); asked != "b-token" {
 		t.Errorf("asked for %q", asked)
 	}

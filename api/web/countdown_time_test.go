@@ -49,7 +49,7 @@ func tellsASecondOnce(t *testing.T, v *tab, p *player) {
 	p.says(200, still(59_700, first))
 	get[bool](v, `document.querySelector("mailgate-countdown").refresh().then(() => true)`)
 	v.update(sent(59_700, first, "a-token"))
-	v.mustShow("One mail a minute. Next in 1:00.")
+	v.mustShow("One email a minute. Next in 1:00.")
 	tells("asked and told again", "tick 60", "start minute 60000")
 	v.element(`mailbox = "another"`)
 	v.update(sent(60_000, second, "b-token"))
@@ -57,7 +57,7 @@ func tellsASecondOnce(t *testing.T, v *tab, p *player) {
 	goOn := p.hesitates()
 	p.says(200, still(59_900, first))
 	v.do(chromedp.Reload())
-	v.mustShow("One mail a minute. Next in 1:00.")
+	v.mustShow("One email a minute. Next in 1:00.")
 	tells("before the answer")
 	goOn()
 	v.until("the server's word counts", func() bool { return v.look().count("start") == 1 })
@@ -73,15 +73,15 @@ func aWrongClock(t *testing.T, v *tab, p *player) {
 		v.setClock(off)
 		v.visit(p)
 		v.update(sent(60_000, first, "a-token"))
-		v.shows("One mail a minute. Next in 1:00.")
+		v.shows("One email a minute. Next in 1:00.")
 		v.pass(30_000)
-		v.shows("One mail a minute. Next in 0:30.")
+		v.shows("One email a minute. Next in 0:30.")
 		v.setClock(off)
 		p.says(200, still(30_000, first))
 		v.do(chromedp.Reload())
-		v.shows("One mail a minute. Next in 0:30.")
+		v.shows("One email a minute. Next in 0:30.")
 		v.pass(29_999)
-		v.mustShow("One mail a minute. Next in 0:01.")
+		v.mustShow("One email a minute. Next in 0:01.")
 		v.pass(102)
 		v.mustShow("")
 	}
@@ -98,9 +98,9 @@ func aClockThatIsSet(t *testing.T, v *tab, p *player) {
 			asked := p.asks()
 			v.pass(1000)
 			v.until("it asks, if it can", func() bool { return p.asks() == asked+i })
-			v.shows("One mail a minute. Next in 0:39.")
+			v.shows("One email a minute. Next in 0:39.")
 			v.pass(38_999)
-			v.mustShow("One mail a minute. Next in 0:01.")
+			v.mustShow("One email a minute. Next in 0:01.")
 			v.pass(201)
 			v.mustShow("")
 		}
@@ -116,7 +116,7 @@ func sleep(t *testing.T, v *tab, p *player) {
 	v.setClock(40_000)
 	p.says(200, still(9000, first))
 	v.pass(1000)
-	v.shows("One mail a minute. Next in 0:09.")
+	v.shows("One email a minute. Next in 0:09.")
 	v.pass(9101)
 	v.mustShow("")
 	s := v.look()
@@ -137,7 +137,7 @@ func aFrozenTab(t *testing.T, v *tab, p *player) {
 	}
 	v.run(`Object.defineProperty(document, "hidden", { value: false })`) // no headless tab is ever seen
 	v.comesBack()
-	v.shows("One mail a minute. Next in 0:07.")
+	v.shows("One email a minute. Next in 0:07.")
 }
 
 // What is known goes on; the question is repeated, less and less often, and at once when
@@ -156,11 +156,11 @@ func networkLoss(t *testing.T, v *tab, p *player) {
 		v.pass(1050)
 	}
 	v.until("it learns that nobody answers", func() bool { return v.failures() == 4 })
-	v.mustShow("One mail a minute. Next in 0:50.")
+	v.mustShow("One email a minute. Next in 0:50.")
 	v.forgive()
 	p.says(200, still(40_000, first))
 	v.offline(false)
-	v.shows("One mail a minute. Next in 0:40.")
+	v.shows("One email a minute. Next in 0:40.")
 	if s := v.look(); s.count("start") != 2 || s.count("end") != 0 || p.asks() != 1 {
 		t.Errorf("asked for %q, events %v", p.questions(), s.Events)
 	}
@@ -176,7 +176,7 @@ func aLongWait(t *testing.T, v *tab, p *player) {
 	}
 	p.says(200, still(3_298_000, first))
 	v.pass(1100)
-	v.shows("One mail a minute. Next in 54:58.")
+	v.shows("One email a minute. Next in 54:58.")
 	v.pass(299_900)
 	if p.asks() != 1 {
 		t.Errorf("asked for %q", p.questions())
@@ -197,7 +197,7 @@ func aSlowAnswer(t *testing.T, v *tab, p *player) {
 	v.pass(20_000) // a page may be frozen meanwhile
 	goOn()
 	get[bool](v, "asked.then(() => true)")
-	v.mustShow("One mail a minute. Next in 0:40.")
+	v.mustShow("One email a minute. Next in 0:40.")
 }
 
 // A server whose clock was set back says yes at the same moment, which is further away than
@@ -206,16 +206,16 @@ func aServersClockThatIsSetBack(t *testing.T, v *tab, p *player) {
 	v.visit(p)
 	v.update(sent(60_000, first, "a-token"))
 	v.pass(40_000)
-	v.mustShow("One mail a minute. Next in 0:20.")
+	v.mustShow("One email a minute. Next in 0:20.")
 	p.says(200, still(50_000, first))
 	v.comesBack()
-	v.shows("One mail a minute. Next in 0:50.")
+	v.shows("One email a minute. Next in 0:50.")
 	v.pass(10_000)
 	v.update(sent(60_000, first, "a-token"))
-	v.mustShow("One mail a minute. Next in 0:40.")
+	v.mustShow("One email a minute. Next in 0:40.")
 	p.says(200, still(41_000, first))
 	v.comesBack()
-	v.shows("One mail a minute. Next in 0:41.")
+	v.shows("One email a minute. Next in 0:41.")
 }
 
 // What one tab has learned of the server's clock the other asks as well.
@@ -223,8 +223,8 @@ func aServersClockThatIsSetBackForTwo(t *testing.T, v *tab, p *player) {
 	other := v.waitsBesideAnother(p, 20_000)
 	p.says(200, still(50_000, first))
 	v.comesBack()
-	v.shows("One mail a minute. Next in 0:50.")
-	other.shows("One mail a minute. Next in 0:50.")
+	v.shows("One email a minute. Next in 0:50.")
+	other.shows("One email a minute. Next in 0:50.")
 	v.isHeardBy(other)
 	other.isHeardBy(v)
 	if asked := p.questions(); asked != "a-token a-token a-token" {
@@ -246,7 +246,7 @@ func noAnswer(t *testing.T, v *tab, p *player) {
 	}
 	v.pass(2)
 	v.until("it goes on with what it knows", func() bool { return v.look().count("start") == 1 })
-	v.mustShow("One mail a minute. Next in 0:35.")
+	v.mustShow("One email a minute. Next in 0:35.")
 }
 
 // Without the time machine: never early, and late only as a busy machine is.

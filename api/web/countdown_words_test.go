@@ -11,13 +11,13 @@ import (
 func saysWhyInEnglish(t *testing.T, v *tab, p *player) {
 	v.visit(p)
 	for _, tt := range []struct{ answer, want, aloud string }{
-		{sent(60_000, first, "one"), "One mail a minute. Next in 1:00.", "One mail a minute. Next in 1 minute."},
-		{refused("hour", 750_000, second), "Five mails in an hour are used up. Next in 12:30.", "Five mails in an hour are used up. Next in 12 minutes, 30 seconds."},
-		{refused("day", 86_399_001, first), "Ten mails in a day are used up. Next in 24:00:00.", "Ten mails in a day are used up. Next in 1 day."},
-		{`{"wait_ms":2000,"limit":"short","limits":[{"name":"short","limit":1,"window_ms":30000}]}`, "One mail every 30 seconds. Next in 0:02.", "One mail every 30 seconds. Next in 2 seconds."},
-		{`{"wait_ms":1000,"limit":"odd","limits":[{"name":"odd","limit":12,"window_ms":5400000}]}`, "12 mails in 90 minutes are used up. Next in 0:01.", "12 mails in 90 minutes are used up. Next in 1 second."},
-		{`{"wait_ms":400,"limit":"brief","limits":[{"name":"brief","limit":1,"window_ms":400}]}`, "One mail every 0.4 seconds. Next in 0:01.", "One mail every 0.4 seconds. Next in 1 second."},
-		{`{"wait_ms":400,"limit":"quick","limits":[{"name":"quick","limit":3,"window_ms":400}]}`, "Three mails in 0.4 seconds are used up. Next in 0:01.", "Three mails in 0.4 seconds are used up. Next in 1 second."},
+		{sent(60_000, first, "one"), "One email a minute. Next in 1:00.", "One email a minute. Next in 1 minute."},
+		{refused("hour", 750_000, second), "Five emails in an hour: limit reached. Next in 12:30.", "Five emails in an hour: limit reached. Next in 12 minutes, 30 seconds."},
+		{refused("day", 86_399_001, first), "Ten emails in a day: limit reached. Next in 24:00:00.", "Ten emails in a day: limit reached. Next in 1 day."},
+		{`{"wait_ms":2000,"limit":"short","limits":[{"name":"short","limit":1,"window_ms":30000}]}`, "One email every 30 seconds. Next in 0:02.", "One email every 30 seconds. Next in 2 seconds."},
+		{`{"wait_ms":1000,"limit":"odd","limits":[{"name":"odd","limit":12,"window_ms":5400000}]}`, "12 emails in 90 minutes: limit reached. Next in 0:01.", "12 emails in 90 minutes: limit reached. Next in 1 second."},
+		{`{"wait_ms":400,"limit":"brief","limits":[{"name":"brief","limit":1,"window_ms":400}]}`, "One email every 0.4 seconds. Next in 0:01.", "One email every 0.4 seconds. Next in 1 second."},
+		{`{"wait_ms":400,"limit":"quick","limits":[{"name":"quick","limit":3,"window_ms":400}]}`, "Three emails in 0.4 seconds: limit reached. Next in 0:01.", "Three emails in 0.4 seconds: limit reached. Next in 1 second."},
 		{`{"wait_ms":3600000,"limit":"unheard of"}`, "Next in 1:00:00.", " Next in 1 hour."},
 	} {
 		v.update(tt.answer)
@@ -33,7 +33,7 @@ func saysWhyInChinese(t *testing.T, v *tab, p *player) {
 	v.visit(p)
 	for _, tt := range []struct{ answer, want, aloud string }{
 		{sent(42_000, first, "one"), "每分钟限发一封邮件。 0:42后可再次发送。", "每分钟限发一封邮件。 42秒钟后可再次发送。"},
-		{refused("hour", 750_000, second), "1小时内的 5 封邮件已用完。 12:30后可再次发送。", "1小时内的 5 封邮件已用完。 12分钟30秒钟后可再次发送。"},
+		{refused("hour", 750_000, second), "1小时内最多 5 封邮件，已达上限。 12:30后可再次发送。", "1小时内最多 5 封邮件，已达上限。 12分钟30秒钟后可再次发送。"},
 	} {
 		v.update(tt.answer)
 		v.shows(tt.want)
@@ -43,7 +43,7 @@ func saysWhyInChinese(t *testing.T, v *tab, p *player) {
 	}
 	v.pass(750_101)
 	v.shows("")
-	if said := v.look().Said; said[len(said)-1] != "现在可以再次发送邮件了。" {
+	if said := v.look().Said; said[len(said)-1] != "现在可以再次发送。" {
 		t.Errorf("said %q at the end", said[len(said)-1])
 	}
 }
@@ -53,7 +53,7 @@ func saysItInOtherWords(t *testing.T, v *tab, p *player) {
 	p.body = `<div lang="pl">` + beside + `</div>`
 	v.visit(p)
 	v.update(sent(60_000, first, "none"))
-	v.shows("One mail a minute. Next in 1:00.")
+	v.shows("One email a minute. Next in 1:00.")
 	v.isIn("en,en,en")
 	v.run(`customElements.get("mailgate-countdown").texts.pl = {
 		limit: ({ n, plural }) => n + " " + { one: "mail", few: "maile", many: "maili" }[plural] + ".",
@@ -102,7 +102,7 @@ func whatIsSaidAloud(t *testing.T, v *tab, p *player) {
 	}
 	v.do(chromedp.Click(chromedp.CSS("#resend")))
 	v.pass(42_101)
-	want := []string{"One mail a minute. Next in 1 minute.", "Next in 42 seconds.", "You can ask for the next mail now."}
+	want := []string{"One email a minute. Next in 1 minute.", "Next in 42 seconds.", "You can request another email now."}
 	if said := v.look().Said; !slices.Equal(said, want) {
 		t.Errorf("said %q, want %q", said, want)
 	}
@@ -123,7 +123,7 @@ func whichWayTheWordsRun(t *testing.T, v *tab, p *player) {
 		}
 	}
 	v.update(sent(60_000, first, "none"))
-	v.shows("One mail a minute. Next in 1:00.")
+	v.shows("One email a minute. Next in 1:00.")
 	runs("ltr")
 	v.element(`setAttribute("limit-text", "")`)
 	v.element(`setAttribute("wait-text", "{time} \u05e2\u05d5\u05d3")`)

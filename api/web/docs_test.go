@@ -22,6 +22,9 @@ func TestDocsInABrowser(t *testing.T) {
 	})`) {
 		t.Error("the page's policy refuses its icon")
 	}
+	if got := get[string](v, `[...document.querySelectorAll("header a")].map((link) => link.pathname).join()`); got != "/,/admin" {
+		t.Errorf("the page leads on to %q", got)
+	}
 	// try opens a request, fills it in, sends it and waits for what it says.
 	try := func(id, key, parameter, want string) {
 		t.Helper()

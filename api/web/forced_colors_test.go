@@ -38,7 +38,7 @@ type forced struct {
 
 func signUpInForcedColors(f forced, d *desk) {
 	f.asksFor(d, "alice@example.com")
-	f.reads("toast", "A mail arrived")
+	f.reads("toast", "New email")
 	f.picture("forced-signup-" + f.scheme)
 	for _, edged := range []string{".tiers i", ".pill", ".operator", ".toast", ".badge"} {
 		f.hasEdge(edged)

@@ -1,17 +1,19 @@
-// The inbox page: the mails as they arrive, and the one that is open.
+// The inbox page: the emails as they arrive, and the one that is open.
 
-import { post, showBadge, watchMails } from "./ask.js";
+import { writeAddress } from "./address.js";
+import { codeIn, post, showBadge, watchMails } from "./ask.js";
 
 const at = (id) => document.getElementById(id);
-let opened = ""; // which mail is
-let asked = 0; // a mail that comes when another was asked for is not shown
+let known = []; // the emails in the list
+let opened = ""; // which email is open
+let asked = 0; // an email that arrives after another was requested is not shown
 
-// which tells a mail from all others: the next mailgate dev counts from 1 again.
+// which identifies an email: after a restart, mailgate dev counts from 1 again.
 const which = (mail) => `${mail.id} ${mail.received_ms}`;
 
 const time = (ms) => new Date(ms).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 
-function mailLine(mail, isNew) {
+function mailLine(mail) {
   const line = document.createElement("li");
   const button = document.createElement("button");
   const subject = document.createElement("strong");
@@ -19,7 +21,6 @@ function mailLine(mail, isNew) {
   const when = document.createElement("time");
   button.type = "button";
   button.dataset.mail = which(mail);
-  button.className = isNew ? "new" : "";
   subject.textContent = mail.subject;
   facts.textContent = mail.to.join(", ");
   when.textContent = time(mail.received_ms);
@@ -33,19 +34,24 @@ function mailLine(mail, isNew) {
   return line;
 }
 
+// mark marks the open email, which is read now, and those that are not.
 function mark() {
-  for (const button of at("mails").querySelectorAll("button")) {
-    if (button.dataset.mail === opened) {
+  for (const [i, mail] of known.entries()) {
+    const button = at("mails").children[i].firstChild;
+    const isOpen = which(mail) === opened;
+    mail.unread &&= !isOpen;
+    button.classList.toggle("new", mail.unread);
+    if (isOpen) {
       button.setAttribute("aria-current", "true");
-      button.classList.remove("new");
     } else {
       button.removeAttribute("aria-current");
     }
   }
+  showBadge(known);
 }
 
-// Where there is no room for both, the mail takes the place of the list, and the way back
-// is a button as well as the browser's own.
+// Where there is no room for both, the email replaces the list, and both a button and the
+// browser's own lead back.
 const narrow = matchMedia("(max-width: 52rem)");
 
 function enter() {
@@ -65,8 +71,8 @@ function leave() {
 at("back").addEventListener("click", () => (history.state === "reading" ? history.back() : leave()));
 addEventListener("popstate", leave);
 
-// fit makes the frame as high as the mail in it. The frame runs no script; that its
-// origin is ours lets this page look inside, and gives the mail nothing.
+// fit makes the frame as high as the email in it. The frame runs no script; its origin is
+// ours only so that this page can read its height.
 function fit() {
   const frame = at("html");
   const mail = frame.contentDocument?.documentElement;
@@ -93,14 +99,17 @@ async function open(id) {
   at("none").hidden = true;
   at("opened").hidden = false;
   at("subject").textContent = mail.subject;
-  at("from").textContent = mail.from;
-  at("rcpt").textContent = mail.to.join(", ");
+  writeAddress(at("from"), mail.from);
+  writeAddress(at("rcpt"), mail.to.join(", "));
+  at("copy").hidden = !codeIn(mail);
+  at("copy").value = codeIn(mail) ?? "";
+  at("copy").textContent = `Copy code ${at("copy").value}`;
   at("when").textContent = time(mail.received_ms);
   at("when").title = new Date(mail.received_ms).toLocaleString();
   at("when").dateTime = new Date(mail.received_ms).toISOString();
   at("text").textContent = mail.text;
   at("source").textContent = mail.source;
-  at("html").contentWindow.location.replace(`/demo/mails/${id}/html`); // by its src, the way back would lead through all mails
+  at("html").contentWindow.location.replace(`/demo/mails/${id}/html`); // by its src, the browser's way back would lead through all emails
   mark();
 }
 
@@ -129,44 +138,111 @@ for (const [i, tab] of tabs.entries()) {
   });
 }
 
-function showEmpty(count) {
-  showBadge(count);
-  at("empty").hidden = count > 0;
-  at("clear").hidden = count === 0;
-}
+at("copy").addEventListener("click", async () => {
+  try {
+    await navigator.clipboard.writeText(at("copy").value);
+    at("copy").textContent = "Copied";
+  } catch {
+    at("copy").textContent = `Copying failed: ${at("copy").value}`;
+  }
+  at("announce").textContent = at("copy").textContent;
+});
 
 at("clear").addEventListener("click", async () => {
   await post("/demo/mails/clear");
   asked++;
-  at("mails").replaceChildren();
+  opened = "";
   at("opened").hidden = true;
   at("none").hidden = false;
-  opened = "";
   at("columns").classList.remove("reading");
-  showEmpty(0);
+  at("undo").hidden = false;
+  show([]);
+  at("restore").focus();
+});
+
+at("restore").addEventListener("click", async () => {
+  await post("/demo/mails/restore");
+  const { mails } = await (await fetch("/demo/mails")).json();
+  at("undo").hidden = true;
+  show(mails);
   at("list-title").focus();
 });
 
-// list leaves the lines that are there where they are: one of them may have the focus.
-function list(mails, fresh) {
+// show lists the emails. Lines that are there stay in place: one of them may have the focus.
+function show(mails) {
   const lines = new Map([...at("mails").children].map((line) => [line.firstChild.dataset.mail, line]));
-  const news = mails.filter((mail) => !lines.has(which(mail)));
-  for (const mail of mails) {
-    lines.delete(which(mail));
+  const wanted = mails.map((mail) => lines.get(which(mail)) ?? mailLine(mail));
+  lines.forEach((line) => wanted.includes(line) || line.remove());
+  let next = at("mails").firstChild;
+  for (const line of wanted) {
+    if (line === next) {
+      next = line.nextSibling;
+    } else {
+      at("mails").insertBefore(line, next);
+    }
   }
-  lines.forEach((line) => line.remove());
-  at("mails").prepend(...news.map((mail) => mailLine(mail, fresh.has(mail))));
+  known = mails;
+  for (const id of ["clear", "search", "keys"]) {
+    at(id).hidden = mails.length === 0;
+  }
+  at("empty").hidden = mails.length > 0 || !at("undo").hidden;
+  mark();
+  search();
 }
 
-watchMails((mails, arrived) => {
-  list(mails, new Set(arrived));
-  showEmpty(mails.length);
-  if (arrived.length > 0) {
-    at("announce").textContent = `A mail arrived: ${arrived[0].subject}`;
+// search shows the emails with all words of the search in their subject or address.
+function search() {
+  const words = at("search").value.toLowerCase().split(/\s+/);
+  for (const [i, mail] of known.entries()) {
+    const text = `${mail.subject} ${mail.to}`.toLowerCase();
+    at("mails").children[i].hidden = !words.every((word) => text.includes(word));
   }
-  if (opened !== "") {
-    mark();
-  } else if (mails.length > 0) {
+  at("unmatched").hidden = known.length === 0 || inView().length > 0;
+}
+
+at("search").addEventListener("input", search);
+
+const inView = () => known.filter((_, i) => !at("mails").children[i].hidden);
+
+// move opens the next email in view, or the one before, and moves the focus to its line.
+function move(by) {
+  const mails = inView();
+  const from = mails.findIndex((mail) => which(mail) === opened);
+  const to = mails[Math.max(0, Math.min(mails.length - 1, from < 0 ? 0 : from + by))];
+  if (to) {
+    open(to.id);
+    at("mails").children[known.indexOf(to)].firstChild.focus();
+  }
+}
+
+addEventListener("keydown", (event) => {
+  const inSearch = event.target === at("search");
+  const inList = inSearch || event.target === document.body || at("mails").contains(event.target);
+  if (event.ctrlKey || event.metaKey || event.altKey) {
+    return;
+  }
+  if (event.key === "Escape" && inSearch) {
+    at("search").value = "";
+    search();
+  } else if (event.key === "/" && !inSearch && known.length > 0) {
+    at("search").focus();
+  } else if ((inList && event.key === "ArrowDown") || (!inSearch && event.key === "j")) {
+    move(1);
+  } else if ((inList && event.key === "ArrowUp") || (!inSearch && event.key === "k")) {
+    move(-1);
+  } else {
+    return;
+  }
+  event.preventDefault();
+});
+
+watchMails((mails, arrived) => {
+  if (arrived.length > 0) {
+    at("undo").hidden = true;
+    at("announce").textContent = `New email: ${arrived[0].subject}`;
+  }
+  show(mails);
+  if (opened === "" && mails.length > 0 && !narrow.matches) {
     open(mails[0].id);
   }
 });

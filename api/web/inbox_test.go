@@ -1,12 +1,15 @@
 package web_test
 
 import (
+	"fmt"
 	"net/smtp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 // The line under the focus stays where it is when a mail arrives, and the inbox goes on with
@@ -26,6 +29,7 @@ func theInboxGoesOn(t *testing.T, v *tab, d *desk) {
 	}
 	arrives("one")
 	arrives("two")
+	inspector{tab: v}.wear(look{scheme: "light", width: 1280, height: 800})
 	v.do(chromedp.Navigate(d.URL + "/inbox"))
 	if !get[bool](v, `fetch(location).then((page) => page.text()).then((page) => new DOMParser().parseFromString(page, "text/html").getElementById("empty").hidden)`) {
 		t.Error("the page says that there is no mail before it has asked")
@@ -44,7 +48,7 @@ func theInboxGoesOn(t *testing.T, v *tab, d *desk) {
 	d.startsAnew()
 	arrives("first")
 	lists("first")
-	v.reads("announce", "A mail arrived: first")
+	v.reads("announce", "New email: first")
 	v.reads("badge", "1")
 	if n := get[int](v, `document.querySelectorAll("#mails [aria-current]").length`); n != 0 {
 		t.Error("a mail of the last process seems to be open")
@@ -60,7 +64,10 @@ func (tb *tab) hasMails(d *desk) {
 		}
 	}
 	tb.do(chromedp.Navigate(d.URL+"/"), chromedp.Navigate(d.URL+"/inbox"))
-	tb.isOpen("two")
+	tb.until("the emails are there", func() bool { return get[int](tb, `document.querySelectorAll("#mails li").length`) == 2 })
+	if get[bool](tb, `matchMedia("(min-width: 53rem)").matches`) {
+		tb.isOpen("two")
+	}
 }
 
 // isOpen waits until a mail is open, its heading and its text.
@@ -89,7 +96,7 @@ func theWayBackFromTheInbox(t *testing.T, v *tab, d *desk) {
 		v.reads("form-title", "Create your account")
 		v.do(chromedp.Navigate(d.URL + "/inbox"))
 		v.do(chromedp.Click(chromedp.CSS("#clear")))
-		v.reads("empty", "No mail yet.")
+		v.reads("undo", "Emails cleared.")
 	}
 }
 
@@ -113,6 +120,83 @@ func aMailThatIsSlowToOpen(t *testing.T, v *tab, d *desk) {
 	if got := get[string](v, `document.querySelector("#mails [aria-current] strong").textContent`); got != "two" {
 		t.Errorf("the list says that %s is open", got)
 	}
+}
+
+// Many emails scroll beside the open one, are found by words and keys, count while they are
+// unread, and come back after Clear.
+func aFullInbox(t *testing.T, v *tab, d *desk) {
+	for i := range 60 {
+		to := fmt.Sprintf("visitor%d@example.com", i)
+		if i == 30 {
+			to = "a-person-with-quite-a-long-name@mail.a-company-with-a-long-name.example"
+		}
+		if err := smtp.SendMail(d.box.Addr(), nil, "a@b.example", []string{to}, []byte(fmt.Sprintf("Subject: %d is your code\r\n\r\nHello\r\n", 100000+i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reads := func(subject string) {
+		t.Helper()
+		v.until(subject+" is open", func() bool { return v.text("subject") == subject+" is your code" })
+	}
+	for _, width := range []int64{390, 1280} {
+		inspector{tab: v}.wear(look{scheme: "light", width: width, height: 800})
+		v.do(chromedp.Navigate(d.URL + "/inbox"))
+		v.reads("badge", "60")
+		if high := get[float64](v, "document.documentElement.scrollHeight"); high > 1200 {
+			t.Errorf("at %d px the page is %v px high", width, high)
+		}
+	}
+	reads("100059")
+	v.reads("badge", "59")
+	for _, tt := range [][2]string{{"j", "100058"}, {kb.ArrowDown, "100057"}, {"k", "100058"}, {kb.ArrowUp, "100059"}, {"k", "100059"}} {
+		v.do(chromedp.KeyEvent(tt[0]))
+		reads(tt[1])
+	}
+	v.reads("badge", "57")
+	v.do(chromedp.KeyEvent("/"))
+	if id := v.focused(); id != "search" {
+		t.Errorf("the focus is on #%s", id)
+	}
+	v.run("search.select()") // the driver types the / although the page prevents it
+	v.do(chromedp.KeyEvent("LONG-NAME code"))
+	if got := get[string](v, `search.value + [...document.querySelectorAll("#mails li")].filter((line) => line.checkVisibility()).length`); got != "LONG-NAME code1" {
+		t.Errorf("searching gives %q", got)
+	}
+	v.do(chromedp.KeyEvent(kb.ArrowDown))
+	reads("100030")
+	inspector{tab: v}.wear(look{scheme: "light", width: 390, height: 800})
+	v.run(`document.querySelector("#columns").classList.add("reading")`)
+	const breaks = `(() => {
+		const text = rcpt.textContent, tops = [];
+		const nodes = document.createTreeWalker(rcpt, NodeFilter.SHOW_TEXT);
+		for (let node = nodes.nextNode(); node; node = nodes.nextNode()) {
+			for (let i = 0; i < node.length; i++) {
+				const range = document.createRange();
+				range.setStart(node, i);
+				range.setEnd(node, i + 1);
+				tops.push(range.getBoundingClientRect().top);
+			}
+		}
+		return [...text].filter((_, i) => i > 0 && tops[i] > tops[i - 1] && text[i - 1] !== "-").join("");
+	})()`
+	if got := get[string](v, breaks); got == "" || strings.Trim(got, "@.") != "" {
+		t.Errorf("the lines of an address begin with %q", got)
+	}
+	inspector{tab: v}.wear(look{scheme: "light", width: 1280, height: 800})
+	v.run(`navigator.clipboard.writeText = async (text) => { window.copied = text; }`) // headless, it has no clipboard
+	v.do(chromedp.Click(chromedp.CSS("#copy")))
+	v.reads("copy", "Copied")
+	if got := get[string](v, "copied"); got != "100030" {
+		t.Errorf("copied %q", got)
+	}
+	v.do(chromedp.Click(chromedp.CSS("#clear")))
+	v.reads("undo", "Emails cleared.")
+	if n := get[int](v, `document.querySelectorAll("#mails li").length`); n != 0 || v.text("badge") != "" {
+		t.Errorf("%d emails after Clear, and the badge says %q", n, v.text("badge"))
+	}
+	v.do(chromedp.KeyEvent(kb.Enter)) // Undo has the focus
+	v.until("the emails are back", func() bool { return get[int](v, `document.querySelectorAll("#mails li").length`) == 60 })
+	v.reads("badge", "56")
 }
 
 // A mail is as high as its frame and as wide, also where the page's own scroll bar takes room

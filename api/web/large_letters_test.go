@@ -20,7 +20,7 @@ func TestInLargeLetters(t *testing.T) {
 			t.Errorf("%s: the letters are %s high", state, size)
 		}
 		if wide := get[float64](v, tooWide); wide > 0 {
-			t.Errorf("%s: the page is %v px too wide", state, wide)
+			t.Errorf("%s: the page is %v px too wide, by %s", state, wide, get[[]string](v, `[...document.querySelectorAll("body *")].filter((one) => one.getBoundingClientRect().right > document.documentElement.clientWidth).map((one) => one.outerHTML.slice(0, 60))`))
 		}
 		if cut := get[[]string](v, `[...document.querySelectorAll("button")].filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.textContent)`); len(cut) > 0 {
 			t.Errorf("%s: wider than their buttons are %q", state, cut)

@@ -1,6 +1,6 @@
-// Lengths of time and numbers of things, as people read and hear them.
+// Durations and counts as text.
 
-// count writes how many there are: 1 mail, 2 mails, 3 guesses.
+// count writes how many there are: 1 email, 2 emails, 3 mailboxes.
 export const count = (n, one, many = `${one}s`) => `${n.toLocaleString()} ${n === 1 ? one : many}`;
 
 // clock writes milliseconds as 0:42, 59:00 or 23:59:59, rounded up so that 0:00 means

@@ -1,5 +1,5 @@
 /**
- * `<mailgate-countdown>` counts down to the next mail, beside the button that asks for
+ * `<mailgate-countdown>` counts down to the next email, beside the button that requests
  * it. One file, no dependency:
  *
  *     <script type="module" src="/countdown.js"></script>
@@ -11,17 +11,16 @@
  *
  *     document.querySelector("mailgate-countdown").update(answer);
  *
- * From then on it shows "One mail a minute. Next in 0:42." and holds the button until
- * the wait is over. It goes on after a reload, in other tabs, after sleep and after the
+ * From then on it shows "One email a minute. Next in 0:42." and holds the button until
+ * the wait is over. It continues after a reload, in other tabs, after sleep and after the
  * back button: it remembers the `countdown` token of the answer and asks the server
- * again. The visitor's clock makes no difference, and it never ends early. Only where the
- * server cannot be asked after a reload is that clock believed: the button is let go by
- * it, and held again if the server, which is asked on, then says that the wait goes on.
- * And where a page has no token, or is hidden, a wait of many hours goes by the browser's
- * clock alone, which drifts: by 50 ppm, 4 s in a day.
+ * again. It does not depend on the visitor's clock and never ends early. There is one
+ * exception: if the server cannot be reached after a reload, the visitor's clock decides
+ * until the server answers. Without a token, or in a hidden page, a wait of many hours
+ * follows the browser's monotonic clock, which drifts by 50 ppm, 4 s in a day.
  *
- * Tabs share what they remember. Where they may be about several mailboxes, as at a
- * sign-up, say which one it is before each update, so that none tells the other's wait:
+ * Tabs share what they remember. Set the mailbox before each update and whenever the
+ * address changes, so that another address does not wait for this one:
  *
  *     countdown.mailbox = form.email.value;
  *
@@ -31,7 +30,7 @@
  *     <mailgate-countdown for="resend" src="/countdown/TOKEN" wait-ms="60000"
  *       limit="minute" limits='[{"name":"minute","limit":1,"window_ms":60000}]'>
  *
- * The button may also stand inside: `<mailgate-countdown><button>…</button></…>`.
+ * The button may also be inside: `<mailgate-countdown><button>…</button></…>`.
  * Without JavaScript it is a button like any other.
  *
  * React 19 and Vue 3 pass what they are given; a new `src` or `wait-ms` is a new answer:
@@ -79,37 +78,37 @@ export class MailgateCountdown extends HTMLElement {
   /** The limits by name, which the sentence is made from. Attribute `limits`, as JSON. */
   get limits(): MailgateLimit[] | null;
   set limits(limits: MailgateLimit[] | null);
-  /** What it is remembered by; `for` if not given. Attribute `name`. */
+  /** The name under which the wait is stored; `for` if not given. Attribute `name`. */
   name: string | null;
   /**
-   * Which mailbox is waited for: its address, an account's number, anything that is another
-   * for another. Only a checksum of it is remembered. A new one brings back what is waited
-   * for there, and leaves the wait of the one before to be found again. Attribute `mailbox`.
+   * The mailbox that waits: its address, an account number, or anything else unique to it.
+   * Only a checksum of it is stored. A new value shows that mailbox's own wait and keeps
+   * the previous one for later. Attribute `mailbox`.
    */
   mailbox: string | null;
-  /** What stands before a token to make a `src`; `/countdown/` if not given. Attribute `base`. */
+  /** The URL prefix of a token; `/countdown/` if not given. Attribute `base`. */
   base: string | null;
 
-  // Attributes alone: `limit-text`, `wait-text` and `end-text` take the place of the
-  // language's text, with {time}, {n}, {count}, {unit}, {span} and {plural} filled in.
+  // As attributes only: `limit-text`, `wait-text` and `end-text` replace the language's
+  // text, with {time}, {n}, {count}, {unit}, {span} and {plural} filled in.
   // While it waits the element has the attribute `waiting`.
 
   /** Whether the button is held. */
   readonly waiting: boolean;
   /** Milliseconds until it is not. */
   readonly remaining: number;
-  /** The button, if it is there. */
+  /** The button, if found. */
   readonly button: HTMLElement | null;
 
   /**
    * Takes mailgate's answer to a send, passed on by the back end as it was, or what the
-   * clients' ForCountdown makes of it. False for one without a `wait_ms`, such as a 422
+   * clients' ForCountdown makes of it. Returns false for one without a `wait_ms`, such as a 422
    * `invalid`, which changes nothing.
    *
    * An answer without a `countdown` token may be about another mailbox, so the token at
-   * hand is kept only if `retry_at` is the moment that is known. Without a token there
-   * is nobody to ask: it still counts rightly, and sleep makes it late, never early, but
-   * after a reload it goes by the visitor's clock.
+   * hand is kept only if `retry_at` is the moment that is known. Without a token the
+   * server cannot be asked: the countdown is still right, and late rather than early after
+   * sleep, but after a reload it follows the visitor's clock.
    *
    * An answer that mailgate gave again under an Idempotency-Key tells of an earlier
    * moment. With `replayed: true` added to it the server is asked at once.
@@ -167,7 +166,7 @@ export interface MailgateLimit {
 export type MailgateText = string | ((values: MailgateValues) => string);
 
 export interface MailgateTexts {
-  /** Why: "One mail a minute." Left out where the limit is not among `limits`, or is another rule's. */
+  /** Why: "One email a minute." Left out where the limit is not among `limits`, or is another rule's. */
   limit: MailgateText;
   /** How long: "Next in {time}." The time is 0:42 where it is seen, "42 seconds" where it is said. */
   wait: MailgateText;

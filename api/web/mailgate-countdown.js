@@ -1,10 +1,10 @@
-// <mailgate-countdown> counts down to the next mail, beside the button that asks for it.
+// <mailgate-countdown> counts down to the next email, beside the button that requests it.
 // mailgate-countdown.d.ts says how to use it.
 //
-// It never ends early: it counts on the clock that nobody can set, from the moment an
+// It never ends early: it counts on the monotonic clock, from the moment an
 // answer arrived, and asks again whenever that clock may have stood still. After a reload
 // the visitor's clock is all there is to go by until the server has answered. And where a
-// page has no token, or is hidden, a wait of many hours goes by the browser's clock alone,
+// page has no token, or is hidden, a wait of many hours follows the browser's clock only,
 // which drifts: by 50 ppm, 4 s in a day.
 
 const tag = "mailgate-countdown";
@@ -69,17 +69,17 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
       limit({ n, count, unit, span, plural }) {
         const window = count !== 1 ? span : (unit === "hour" ? "an " : "a ") + unit;
         return plural === "one"
-          ? `One mail ${count !== 1 ? "every " : ""}${window}.`
-          : `${words[n] ?? n} mails in ${window} are used up.`;
+          ? `One email ${count !== 1 ? "every " : ""}${window}.`
+          : `${words[n] ?? n} emails in ${window}: limit reached.`;
       },
       wait: "Next in {time}.",
-      end: "You can ask for the next mail now.",
+      end: "You can request another email now.",
     },
     zh: {
       limit: ({ n, count, span }) =>
-        n > 1 ? `${span}内的 ${n} 封邮件已用完。` : `每${count > 1 ? span : span.replace(/^1\s*/, "")}限发一封邮件。`,
+        n > 1 ? `${span}内最多 ${n} 封邮件，已达上限。` : `每${count > 1 ? span : span.replace(/^1\s*/, "")}限发一封邮件。`,
       wait: "{time}后可再次发送。",
-      end: "现在可以再次发送邮件了。",
+      end: "现在可以再次发送。",
     },
   };
 
@@ -137,7 +137,7 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
     this.#root.addEventListener("click", this, true); // of a closed tree the window is told nothing
     const { src } = this;
     let kept = this.#read();
-    if (kept && !kept.src && kept.until <= Date.now()) { // over, and there is nobody to ask
+    if (kept && !kept.src && kept.until <= Date.now()) { // over, and no server to ask
       this.#forget();
       kept = null;
     }
@@ -185,7 +185,7 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
     const wait = answer?.wait_ms;
     if (!isWait(wait)) return false;
     const { countdown: token, limit, limits, retry_at: retry } = answer;
-    // Where another rule says no, its limit is none of the mailbox's, whatever their names.
+    // Where another rule refuses, its limit is not one of the mailbox's, whatever the names.
     const other = limits?.some?.(({ name, wait_ms = wait }) => name === limit && wait_ms !== wait);
     // Without a token of its own it may be another mailbox's, unless the moment is the same.
     const src = token ? (this.base ?? "/countdown/") + token : retry && retry === this.#state?.retry ? this.#state.src : "";
@@ -206,7 +206,7 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
       const response = await fetch(asked.src, { cache: "no-store", signal: AbortSignal.timeout(5e3) });
       if (response.ok) answer = await response.json();
       else expired = [400, 404, 410].includes(response.status);
-    } catch {} // goes on with what it knows
+    } catch {} // continues with what it knows
     if (this.#asking === asked) this.#asking = null;
     if (this.#state !== asked) return; // something newer came in between
     const known = this.#remembers(this.#read()); // not what another tab waits for by now
@@ -276,7 +276,7 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
     this.refresh();
   }
 
-  // The page may come from a cache, so what it was loaded with is asked for.
+  // The page may come from a cache, so the server is asked about its attributes.
   #fromAttributes(sure) {
     const { src, limit, limits } = this;
     const wait = isWait(Number(this.waitMs)) ? Number(this.waitMs) : 0;
@@ -302,7 +302,7 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
     this.#seconds = 0;
     if (news) this.#told = 0;
     this.#tick();
-    if (!news || this.#state !== begun) return; // who heard the tick has updated or reset
+    if (!news || this.#state !== begun) return; // a listener of the tick has updated or reset it
     this.#tell(this.#status, true, "limit", "wait");
     this.#emit("start", { limit: state.limit, waitMs: wait });
   }
@@ -319,7 +319,7 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
       this.#seconds = seconds;
       this.#tell(this.#limit, false, "limit");
       this.#tell(this.#wait, false, "wait");
-      if (seconds < this.#aloud - 5) this.#status.textContent = ""; // it was heard, and is true no more
+      if (seconds < this.#aloud - 5) this.#status.textContent = ""; // it was heard, and is out of date
     }
     if (Math.abs(parted() - this.#parted) > jump || (performance.now() > this.#ask && !document.hidden)) {
       this.#parted = parted();
@@ -328,7 +328,7 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
     if (this.isConnected) this.#timer = setTimeout(() => this.#tick(), shown > 0 ? shown % 1e3 || 1e3 : left || 1e3);
     if (!next || !this.#sure || seconds === this.#told) return;
     this.#told = seconds;
-    this.#emit("tick", { seconds }); // last: who hears it may update or reset
+    this.#emit("tick", { seconds }); // last: a listener may update or reset
   }
 
   #over() {

@@ -1,5 +1,5 @@
-// What a page remembers for its tab, also when it is loaded again. Where the browser lets no
-// site store anything, it is remembered until the page is left.
+// What a page remembers for its tab, also after a reload. Where the browser blocks storage,
+// it is remembered until the visitor leaves the page.
 
 const held = new Map();
 
@@ -11,7 +11,7 @@ export function remember(name, text) {
   }
 }
 
-// recall is what was remembered; empty if nothing was.
+// recall returns what was remembered, or an empty string.
 export function recall(name) {
   try {
     return held.get(name) ?? sessionStorage.getItem(name) ?? "";

@@ -46,7 +46,7 @@ func (tb *tab) mayNotStore() {
 func signingUpUnremembered(v *tab, d *desk) {
 	v.asksFor(d, "alice@example.com")
 	v.mayNotStore()
-	v.waits("One mail a minute. Next in 1:00.")
+	v.waits("One email a minute. Next in 1:00.")
 	v.do(chromedp.Reload())
 	v.reads("form-title", "Create your account")
 	v.types("email", "bob@example.com")

@@ -1,7 +1,8 @@
-// The sign-up page: an address, a mail, a code, and what mailgate said on the way.
+// The sign-up page: an address, an email with a code, and what mailgate answered.
 
 import "/countdown.js";
-import { post, showBadge, watchMails } from "./ask.js";
+import { writeAddress } from "./address.js";
+import { codeIn, post, showBadge, watchMails } from "./ask.js";
 import { busy, free, isBusy } from "./busy.js";
 import { count } from "./lengths.js";
 import { forget, recall, remember } from "./memory.js";
@@ -9,38 +10,40 @@ import { announce, hideVerdict, showRest, showVerdict } from "./verdict.js";
 
 const at = (id) => document.getElementById(id);
 const place = "mailgate.signup";
-let email = ""; // whom it is about: an answer that comes when it is another does not count
-let sends = 0; // an answer about how things stood before one does not count either
+let email = ""; // the address in use; an answer about an earlier one is ignored
+let latest; // the email that arrived last
+let sends = 0; // a standing from before the last send is ignored
 
-// step shows one of the three steps and puts the focus where the visitor goes on.
+// step shows one of the three steps and puts the focus where the visitor continues.
 function step(name, focus) {
   for (const id of ["ask", "prove", "done"]) {
     at(id).hidden = id !== name;
   }
   at(focus).focus();
+  offerCode();
 }
 
-// Each button that asks for a mail has its countdown, which holds it while it has to wait.
-const waits = { send: at("send-wait"), again: at("again-wait") };
+// Each button that may have to wait has a countdown, which holds it meanwhile.
+const waits = { send: at("send-wait"), again: at("again-wait"), verify: at("verify-wait") };
 
-// waitBeside gives the countdown beside one button the mailbox that is waited for. The other
-// has none then, and tabs that are about other mailboxes are told nothing.
+// waitBeside gives the countdowns of one step the mailbox that is waited for. The others
+// have none then, and tabs that are about other mailboxes are told nothing.
 function waitBeside(name, address) {
-  for (const [button, wait] of Object.entries(waits)) {
-    wait.mailbox = button === name ? address.toLowerCase() : null;
-  }
+  const mailbox = address.toLowerCase();
+  waits.send.mailbox = name === "send" ? mailbox : null;
+  waits.again.mailbox = waits.verify.mailbox = name === "again" ? mailbox : null;
   return waits[name];
 }
 
-// complaint is the sentence to show for an answer that is neither yes nor not yet.
+// complaint is the sentence to show for an error.
 function complaint(body) {
   const reasons = (body.errors ?? []).map((error) => error.detail ?? error.reason);
   const sentence = reasons[0] ?? body.detail ?? body.title ?? "That did not work.";
   return sentence.charAt(0).toUpperCase() + sentence.slice(1);
 }
 
-// send asks for a mail. A click has a key of its own, so that whoever loses the answer on
-// the way can ask again and no second mail is sent.
+// send asks for an email. Each click has a key of its own, so that a retry after a lost
+// answer sends no second email.
 async function send(button, note) {
   await busy(button, async () => {
     const asked = email;
@@ -56,9 +59,9 @@ async function send(button, note) {
     note.textContent = status === 200 || denied ? "" : complaint(body); // an alert, so it is heard
     if (status === 200) {
       remember(place, email);
-      at("to").textContent = email;
+      writeAddress(at("to"), email);
       if (button === at("send")) {
-        clearCode(); // else what is being typed stays: the code of the mail before is right as well
+        clearCode(); // else what is being typed stays: the previous code is valid too
       }
       at("prove-note").textContent = "";
       step("prove", "code");
@@ -71,7 +74,7 @@ async function send(button, note) {
   }, () => waits[button.id].waiting);
 }
 
-// isSeen says whether the address that it is about is the one that the visitor sees.
+// isSeen says whether the visitor sees the address in use.
 const isSeen = () => at("ask").hidden || at("email").value.trim() === email;
 
 function clearCode() {
@@ -79,9 +82,10 @@ function clearCode() {
   at("code").removeAttribute("aria-invalid");
 }
 
-for (const wait of Object.values(waits)) {
-  wait.addEventListener("mailgate-tick", ({ detail }) => showRest(detail.seconds * 1000));
-  wait.addEventListener("mailgate-end", () => showRest(0));
+for (const [name, wait] of Object.entries(waits)) {
+  const what = name === "verify" ? "code" : "email";
+  wait.addEventListener("mailgate-tick", ({ detail }) => showRest(detail.seconds * 1000, what));
+  wait.addEventListener("mailgate-end", () => showRest(0, what));
 }
 
 at("ask").addEventListener("submit", (event) => {
@@ -92,14 +96,14 @@ at("ask").addEventListener("submit", (event) => {
   email = at("email").value.trim();
   at("email").setAttribute("aria-invalid", String(email === ""));
   if (email === "") {
-    at("ask-note").textContent = "Type your address first.";
+    at("ask-note").textContent = "Enter your email address.";
     at("email").focus();
     return;
   }
   send(at("send"), at("ask-note"));
 });
 
-// Another address does not wait for this one, and what was said of this one goes with its wait.
+// Another address does not wait for this one, and has no answer yet.
 at("email").addEventListener("input", () => {
   waitBeside("send", at("email").value.trim());
   hideVerdict();
@@ -109,7 +113,7 @@ at("again").addEventListener("click", () => send(at("again"), at("prove-note")))
 
 at("prove").addEventListener("submit", (event) => {
   event.preventDefault();
-  busy(at("verify"), verify); // else a double click is two guesses
+  busy(at("verify"), verify, () => waits.verify.waiting); // else a double click is two attempts
 });
 
 async function verify() {
@@ -118,6 +122,7 @@ async function verify() {
   if (asked !== email) {
     return;
   }
+  showVerdict(status, body, "code");
   at("code").setAttribute("aria-invalid", String(status === 422));
   if (body.verified) {
     forget(place);
@@ -126,9 +131,11 @@ async function verify() {
   }
   const left = body.attempts_left;
   at("prove-note").classList.remove("wait");
-  at("prove-note").textContent = left > 0
-    ? `That is not the code. ${count(left, "try", "tries")} left.`
-    : complaint(body);
+  at("prove-note").textContent = status === 429 ? "" // the countdown tells
+    : left > 0 ? `Wrong code. ${count(left, "attempt")} left.` : complaint(body);
+  if (status === 429) {
+    waits.verify.update(body);
+  }
   at("code").select();
 }
 
@@ -142,7 +149,7 @@ at("reset").addEventListener("click", () => busy(at("reset"), async () => {
     announce(complaint(body));
     return;
   }
-  announce(`The mailbox starts afresh. ${count(body.cleared, "send was", "sends were")} forgotten.`);
+  announce(`Mailbox reset. ${count(body.cleared, "email")} removed from the record.`);
   for (const wait of Object.values(waits).filter((one) => one.mailbox === email.toLowerCase())) {
     wait.reset();
   }
@@ -167,7 +174,7 @@ function startOver() {
 at("other").addEventListener("click", startOver);
 at("restart").addEventListener("click", startOver);
 
-// resume asks how the mailbox stands, so that a page that was loaded again shows it.
+// resume asks for the mailbox's limits, so that a reloaded page shows them.
 async function resume() {
   const asked = email;
   const before = sends;
@@ -182,7 +189,7 @@ async function resume() {
 
 email = recall(place);
 if (email !== "") {
-  at("to").textContent = email;
+  writeAddress(at("to"), email);
   at("email").value = email;
   waitBeside("again", email);
   step("prove", "code");
@@ -190,20 +197,38 @@ if (email !== "") {
 }
 
 let hideToast = 0;
+
+// offerCode offers the code of the latest email where it can be entered. The email may arrive
+// before the answer that leads there.
+function offerCode() {
+  const isMine = latest?.to.some((to) => to.toLowerCase() === email.toLowerCase());
+  at("fill").value = (isMine && codeIn(latest)) || "";
+  at("fill").hidden = at("prove").hidden || at("fill").value === "";
+}
+
 watchMails((mails, arrived) => {
-  showBadge(mails.length);
-  if (arrived.length === 0) {
+  showBadge(mails);
+  const mail = arrived.find((one) => one.unread);
+  if (!mail) {
     return;
   }
-  at("toast-text").textContent = arrived[0].subject;
+  at("toast-text").textContent = mail.subject;
   at("toast").hidden = false;
+  latest = mail;
+  offerCode();
   clearTimeout(hideToast);
   hideToast = setTimeout(dropToast, 8000);
 });
 
-// dropToast takes the notice away, unless somebody is about to follow it.
+at("fill").addEventListener("click", () => {
+  at("code").value = at("fill").value;
+  at("toast").hidden = true;
+  at("verify").focus();
+});
+
+// dropToast hides the notice, unless the visitor is about to use it.
 function dropToast() {
-  if (at("toast").matches(":focus, :hover")) {
+  if (at("toast").matches(":focus-within, :hover")) {
     hideToast = setTimeout(dropToast, 1000);
     return;
   }

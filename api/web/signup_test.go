@@ -22,6 +22,8 @@ func TestSignUpInABrowser(t *testing.T) {
 		"the pages lead to each other":                 theWayAround,
 		"the inbox goes on":                            theInboxGoesOn,
 		"the way back from the inbox":                  theWayBackFromTheInbox,
+		"a full inbox":                                 aFullInbox,
+		"answers about codes":                          answersAboutCodes,
 		"a mail that is slow to open":                  aMailThatIsSlowToOpen,
 		"a clock an hour ahead":                        func(t *testing.T, v *tab, d *desk) { signingUpByAWrongClock(v, d, +3_600_000) },
 		"a clock an hour behind":                       func(t *testing.T, v *tab, d *desk) { signingUpByAWrongClock(v, d, -3_600_000) },
@@ -63,7 +65,7 @@ func signingUp(t *testing.T, v *tab, d *desk) {
 	v.do(chromedp.Navigate(d.URL + "/"))
 	v.reads("form-title", "Create your account")
 	v.types("email", "")
-	v.reads("ask-note", "Type your address first.")
+	v.reads("ask-note", "Enter your email address.")
 	v.types("email", "nobody")
 	v.reads("ask-note", "no @")
 	v.forgive()
@@ -71,7 +73,7 @@ func signingUp(t *testing.T, v *tab, d *desk) {
 		t.Errorf("the address is invalid, and said aloud: %q", got)
 	}
 	v.types("email", "alice@example.com")
-	v.reads("prove-title", "Check your mail")
+	v.reads("prove-title", "Check your email")
 	if id := v.focused(); id != "code" {
 		t.Errorf("the focus is on #%s", id)
 	}
@@ -81,16 +83,16 @@ func signingUp(t *testing.T, v *tab, d *desk) {
 	if got := get[string](v, `document.querySelector("[value=zh]").labels[0].lang`); got != "zh" {
 		t.Errorf("the name of another language says that it is in %q", got)
 	}
-	v.reads("announce", "Sent. The next one can be sent in")
-	v.reads("toast", "A mail arrived")
+	v.reads("announce", "Sent. Next email in")
+	v.reads("toast", "New email")
 	if text, held := v.wait(); text == "" || !held {
 		t.Errorf("it does not wait: %q, %t", text, held)
 	}
 	v.run(`code.value = "` + wrongCode(d.code("alice@example.com")) + `"`)
 	v.press("#verify", "#verify")
 	v.comesFree("#verify")
-	v.reads("prove-note", "That is not the code. 4 tries left.") // a second click costs none
-	v.forgive()                                                  // the browser itself reports a 422
+	v.reads("prove-note", "Wrong code. 4 attempts left.") // a second click costs none
+	v.forgive()                                           // the browser itself reports a 422
 	inbox := v.another()
 	inbox.do(chromedp.Navigate(d.URL + "/inbox"))
 	inbox.until("the mail is there", func() bool { return get[int](inbox, `document.querySelectorAll("#mails button").length`) == 1 })
@@ -159,7 +161,7 @@ func answersThatComeLate(t *testing.T, v *tab, d *desk) {
 	v.types("email", "bob@example.com")
 	v.reads("to", "bob@example.com")
 	v.do(chromedp.Click(chromedp.CSS("#reset")))
-	v.reads("announce", "The mailbox starts afresh.")
+	v.reads("announce", "Mailbox reset.")
 	v.waits("")
 	v.run(holdBack)
 	v.do(chromedp.Click(chromedp.CSS("#again")))
@@ -207,7 +209,7 @@ func anotherAddressIsTyped(t *testing.T, v *tab, d *desk) {
 	typesOn()
 	saysNothing("a wait that is shown")
 	get[bool](v, "letThrough()")
-	v.reads("announce", "The mailbox starts afresh.")
+	v.reads("announce", "Mailbox reset.")
 	saysNothing("a mailbox that is reset")
 
 	d.ask(`{"email":"carol@example.com"}`)
@@ -240,11 +242,11 @@ func (tb *tab) isOver(d *desk) {
 func signingUpAgain(t *testing.T, v *tab, d *desk) {
 	call(v, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: timeMachine})
 	v.asksFor(d, "alice@example.com")
-	v.waits("One mail a minute. Next in 1:00.")
-	v.reads("toast", "A mail arrived")
-	v.run("toast.focus()")
+	v.waits("One email a minute. Next in 1:00.")
+	v.reads("toast", "New email")
+	v.run(`toast.querySelector("a").focus()`)
 	d.passes(v, 10_000)
-	v.reads("toast", "A mail arrived") // nothing goes away under the focus
+	v.reads("toast", "New email") // nothing goes away under the focus
 	v.run("code.focus()")
 	d.passes(v, 2000)
 	if v.text("toast") != "" {
@@ -254,7 +256,7 @@ func signingUpAgain(t *testing.T, v *tab, d *desk) {
 	v.reads("to", "alice@example.com")
 	left := func() (seconds int) {
 		if text, held := v.wait(); held {
-			fmt.Sscanf(text, "One mail a minute. Next in 0:%d.", &seconds)
+			fmt.Sscanf(text, "One email a minute. Next in 0:%d.", &seconds)
 		}
 		return seconds
 	}
@@ -271,7 +273,7 @@ func signingUpAgain(t *testing.T, v *tab, d *desk) {
 	v.isOver(d)
 	v.do(chromedp.Click(chromedp.CSS("#again")))
 	v.until("there is another mail", func() bool { return len(d.box.List()) == 2 })
-	v.reads("prove-title", "Check your mail")
+	v.reads("prove-title", "Check your email")
 	v.types("code", sixDigits.FindString(d.box.List()[0].Text)) // the first is as good as the second
 	v.reads("done-title", "Welcome")
 }
@@ -321,16 +323,16 @@ func signingUpInTwoTabs(t *testing.T, v *tab, d *desk) {
 func signingUpByAWrongClock(v *tab, d *desk, ms int) {
 	call(v, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: timeMachine + fmt.Sprintf("\nif (window.time && !localStorage.wrong) { localStorage.wrong = 1; time.set(Math.round(%d - Date.now() + %d)); }", d.now(), ms)})
 	v.asksFor(d, "alice@example.com")
-	v.waits("One mail a minute. Next in 1:00.")
+	v.waits("One email a minute. Next in 1:00.")
 	v.do(chromedp.Reload())
 	v.until("it counts on after a reload", func() bool {
 		text, held := v.wait()
-		return held && text > "One mail a minute. Next in 0:3"
+		return held && text > "One email a minute. Next in 0:3"
 	})
 	v.isOver(d)
 	v.do(chromedp.Click(chromedp.CSS("#again")))
 	v.until("there is another mail", func() bool { return len(d.box.List()) == 2 })
-	v.waits("One mail a minute. Next in 1:00.")
+	v.waits("One email a minute. Next in 1:00.")
 }
 
 // From page to page to the console, and on the narrowest phone the way there is one line.
@@ -351,5 +353,42 @@ func theWayAround(t *testing.T, v *tab, d *desk) {
 		v.run(fmt.Sprintf(`[...document.querySelectorAll("nav a")].find((link) => link.textContent.startsWith(%q)).click()`, next[0]))
 		v.until("it shows "+next[1], func() bool { return get[string](v, "document.readyState + location.pathname") == "complete"+next[1] })
 	}
-	v.reads("gate-title", "Sign in")
+	v.reads("mailbox-title", "Mailbox") // with the key that mailgate dev made
+	if got := get[string](v, "location.href"); strings.Contains(got, opsKey) {
+		t.Errorf("the key stays in %s", got)
+	}
+}
+
+// What mailgate says about a code is shown like what it says about an email, the code of the
+// email that arrived can be filled in, and a spent budget of attempts holds the button.
+func answersAboutCodes(t *testing.T, v *tab, d *desk) {
+	v.asksFor(d, "alice@example.com")
+	v.reads("toast", "New email")
+	v.do(chromedp.Click(chromedp.CSS("#fill")))
+	if got := get[string](v, "code.value + document.activeElement.id"); got != d.code("alice@example.com")+"verify" {
+		t.Errorf("filled in and focused: %q", got)
+	}
+	held := func() bool { return get[bool](v, `verify.ariaDisabled === "true" && !verify.ariaBusy`) }
+	wrong := wrongCode(d.code("alice@example.com"))
+	for left := 4; left >= 0; left-- {
+		v.run("code.focus()")
+		v.types("code", wrong)
+		v.until("the answer is shown", func() bool { return get[int](v, "JSON.parse(json.textContent).attempts_left ?? -1") == left })
+		v.reads("status", "422 wrong code")
+		v.forgive()
+	}
+	v.types("code", wrong)
+	v.reads("status", "429 too many attempts")
+	v.forgive()
+	v.until("the button is held", held)
+	wait := get[string](v, `document.getElementById("verify-wait").shadowRoot.querySelector("[part=text]").textContent.trim()`)
+	if !strings.HasPrefix(wait, "Too many attempts. Try again in ") || v.text("prove-note") != "" {
+		t.Errorf("it says %q and %q", wait, v.text("prove-note"))
+	}
+	v.do(chromedp.Click(chromedp.CSS("#reset")))
+	v.reads("announce", "Mailbox reset.")
+	v.until("the button is free", func() bool { return !held() })
+	v.types("code", d.code("alice@example.com"))
+	v.reads("status", "200 verified")
+	v.reads("done-title", "Welcome")
 }

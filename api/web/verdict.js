@@ -1,14 +1,20 @@
-// What mailgate answered, made visible: the countdown, the limit behind it, and how
-// every limit stands.
+// What mailgate answered, made visible: the countdown, the limit behind it, and every limit.
 
 import { clock, span, spoken } from "./lengths.js";
 
 const at = (id) => document.getElementById(id);
 let draw = () => {}; // what is shown of a wait that goes on
+let about = ""; // email or code: what the answer on the page is about
 let opened = false; // the JSON, since there is nothing else to show
 
-// showVerdict draws an answer, with all of its wait still to come.
-export function showVerdict(status, body) {
+const words = {
+  email: { ready: "a code can be sent", statuses: { 429: "not yet" } },
+  code: { ready: "a code can be checked", statuses: { 200: "verified", 410: "no valid code", 422: "wrong code", 429: "too many attempts" } },
+};
+
+// showVerdict draws an answer about an email or a code, with all of its wait still to come.
+export function showVerdict(status, body, what = "email") {
+  about = what;
   at("said-empty").hidden = true;
   showStatus(status, body);
   at("json").textContent = JSON.stringify(body, null, 2);
@@ -26,7 +32,9 @@ export function showVerdict(status, body) {
   }
   details.open &&= !opened; // the visitor has not opened it
   opened = false;
-  announceVerdict(status, body);
+  if (what === "email") { // an alert beside the field tells about a code
+    announceVerdict(status, body);
+  }
   const bars = body.limits.map(tierLine);
   at("tiers").replaceChildren(...bars.map((bar) => bar.line));
   const window = body.limits.find((tier) => tier.name === body.limit)?.window_ms ?? 1;
@@ -37,9 +45,11 @@ export function showVerdict(status, body) {
   draw(body.wait_ms);
 }
 
-// showRest draws how much of the wait is left: the countdown beside a button tells it.
-export function showRest(left) {
-  draw(left);
+// showRest draws how much of the wait is left, as the countdown beside a button tells it.
+export function showRest(left, what) {
+  if (what === about) {
+    draw(left);
+  }
 }
 
 // hideVerdict forgets the last answer.
@@ -53,9 +63,9 @@ export function hideVerdict() {
 
 function showStatus(status, body) {
   const pill = at("status");
-  const words = { 200: body.status === "sent" ? "200 sent" : "200", 429: "429 not yet" };
+  const word = body.status === "sent" ? "sent" : words[about].statuses[status] ?? "";
   pill.hidden = false;
-  pill.textContent = words[status] ?? String(status || "no answer");
+  pill.textContent = `${status || "no answer"} ${word}`.trim();
   pill.className = `pill ${status === 200 ? "good" : status === 429 ? "wait" : "bad"}`;
 }
 
@@ -63,11 +73,11 @@ function showClock(left, share, limit) {
   const over = left === 0;
   at("ring").style.strokeDashoffset = String(100 - 100 * Math.min(1, share));
   at("left").textContent = over ? "Ready" : clock(left);
-  at("why").textContent = over ? "a code can be sent" : `${limit} limit`;
+  at("why").textContent = over ? words[about].ready : `${limit} limit`;
   at("left").parentElement.parentElement.classList.toggle("over", over);
 }
 
-// tierLine is one limit: its name, what is left of it, and when it frees up.
+// tierLine is one limit: its name, what is left of it, and when it opens.
 function tierLine(tier) {
   const line = document.createElement("li");
   const name = document.createElement("span");
@@ -89,13 +99,13 @@ function tierLine(tier) {
     const wait = Math.max(0, tier.wait_ms - gone);
     const free = tier.remaining > 0 || wait === 0;
     line.classList.toggle("full", !free);
-    state.textContent = tier.remaining > 0 ? `${tier.remaining} left` : free ? "free again" : `frees in ${clock(wait)}`;
+    state.textContent = tier.remaining > 0 ? `${tier.remaining} left` : free ? "open again" : `opens in ${clock(wait)}`;
   };
   return { line, show };
 }
 
 function announceVerdict(status, body) {
-  const wait = body.wait_ms > 0 ? ` The next one can be sent in ${spoken(body.wait_ms)}, because of the ${body.limit} limit.` : "";
+  const wait = body.wait_ms > 0 ? ` Next email in ${spoken(body.wait_ms)}: ${body.limit} limit.` : "";
   const outcome = status === 429 ? "Not sent." : body.status === "sent" ? "Sent." : "";
   if (outcome + wait !== "") {
     announce(outcome + wait);

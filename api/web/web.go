@@ -1,8 +1,8 @@
-// Package web is what browsers get: the countdown component for anybody's pages, the
+// Package web holds what browsers load: the countdown component for any page, the
 // operators' console, and the sign-up page and inbox of mailgate dev.
 //
 // The pages are self-contained: they load nothing from elsewhere and run no inline
-// script. Those of mailgate dev ask the paths under /demo/ alone, the console those under
+// script. Those of mailgate dev call only paths under /demo/, the console those under
 // /admin/.
 package web
 

@@ -117,7 +117,7 @@ func welcome(p *program, to streams, at net.Addr, relay *sandbox.Server) {
 %[6]s
   Sign up     %[1]s/
   Inbox       %[1]s/inbox
-  Console     %[1]s/admin
+  Console     %[1]s/console
   API         %[1]s/docs
 
   API key     %[2]s
@@ -130,7 +130,7 @@ func welcome(p *program, to streams, at net.Addr, relay *sandbox.Server) {
   curl %[1]s/send-code -H 'Authorization: Bearer %[2]s' \
     -H 'Content-Type: application/json' -d '{"email":"alice@example.com"}'
 
-  Ctrl-C ends it, and everything is forgotten.
+  Ctrl-C stops it and discards all records.
 
 `, "http://"+at.String(), c.APIKeys.First(), c.AdminKeys.First(), relay.URL(), p.content.rules.Mailbox().Algorithm, another, strings.Join(p.content.rules.Names(), ", "))
 }

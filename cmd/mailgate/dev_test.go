@@ -65,6 +65,9 @@ func TestDev(t *testing.T) {
 	page.must(t, "POST", "/demo/sign-up", visitor, 200)
 	page.must(t, "POST", "/demo/mails/clear", `{}`, 200)
 	page.must(t, "GET", fmt.Sprint("/demo/mails/", list.Body.Mails[0].ID), "", 404)
+	page.must(t, "POST", "/demo/mails/restore", `{}`, 200)
+	page.must(t, "GET", fmt.Sprint("/demo/mails/", list.Body.Mails[0].ID), "", 200)
+	page.must(t, "POST", "/demo/mails/clear", `{}`, 200)
 	if status := stop(); status != exitOK {
 		t.Errorf("exit status %d", status)
 	}

@@ -22,10 +22,14 @@ type Options struct {
 // New is the handler of the whole demo: its pages under /, what they load under /web/, and
 // their requests under /demo/.
 func New(o Options) http.Handler {
-	inbox := inbox{o.Relay, o.Ended}
+	inbox := &inbox{relay: o.Relay, ended: o.Ended, opened: map[uint64]bool{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", page(o.Pages, "index.html"))
 	mux.HandleFunc("GET /inbox", page(o.Pages, "inbox.html"))
+	mux.HandleFunc("GET /console", func(w http.ResponseWriter, r *http.Request) {
+		// A fragment stays in the browser: no server and no log sees the key.
+		http.Redirect(w, r, "/admin#key="+o.Client.AdminKey, http.StatusSeeOther)
+	})
 	mux.HandleFunc("GET /web/{name}", part(o.Pages))
 	mux.HandleFunc("POST /demo/sign-up", o.Client.forward(o.Client.sendCode))
 	mux.HandleFunc("POST /demo/code", o.Client.forward(o.Client.verifyCode))
@@ -33,6 +37,7 @@ func New(o Options) http.Handler {
 	mux.HandleFunc("POST /demo/reset", o.Client.forward(o.Client.reset))
 	mux.HandleFunc("GET /demo/mails", inbox.list)
 	mux.HandleFunc("POST /demo/mails/clear", inbox.clear)
+	mux.HandleFunc("POST /demo/mails/restore", inbox.restore)
 	mux.HandleFunc("GET /demo/mails/{id}", inbox.mail)
 	mux.HandleFunc("GET /demo/mails/{id}/html", inbox.html)
 	mux.HandleFunc("/", notFound)
@@ -40,7 +45,7 @@ func New(o Options) http.Handler {
 }
 
 func notFound(w http.ResponseWriter, _ *http.Request) {
-	fail(w, http.StatusNotFound, "nothing is at this path; the pages are / and /inbox, the API is at /docs")
+	fail(w, http.StatusNotFound, "Nothing here. Pages: / and /inbox. API: /docs.")
 }
 
 // part is one file that a page loads.
@@ -63,11 +68,11 @@ func page(pages fs.FS, name string) http.HandlerFunc {
 func guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isLoopback(r.Host) {
-			fail(w, http.StatusForbidden, "this demo answers on loopback names only")
+			fail(w, http.StatusForbidden, "mailgate dev answers only on loopback names such as localhost.")
 			return
 		}
 		if site := r.Header.Get("Sec-Fetch-Site"); site == "cross-site" && r.Method != http.MethodGet {
-			fail(w, http.StatusForbidden, "this demo takes no requests from other sites")
+			fail(w, http.StatusForbidden, "mailgate dev takes no requests from other sites.")
 			return
 		}
 		h := w.Header()
@@ -97,7 +102,8 @@ func writeJSON(w http.ResponseWriter, status int, answer any) {
 	}
 	w.Header().Set("Content-Type", kind)
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(answer) // an error means that the browser has gone
+	// The only possible error is that the browser has gone.
+	_ = json.NewEncoder(w).Encode(answer)
 }
 
 func fail(w http.ResponseWriter, status int, sentence string) {

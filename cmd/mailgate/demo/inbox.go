@@ -7,6 +7,7 @@ import (
 	"net/mail"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/mailgate/mailgate/mailer/sandbox"
@@ -15,10 +16,14 @@ import (
 // pollTimeout is how long a page's request for new email is held open.
 const pollTimeout = 15 * time.Second
 
-// inbox shows what the relay received.
+// inbox shows the emails that the relay received. Clear hides them, so that it can be undone.
 type inbox struct {
 	relay *sandbox.Server
-	ended context.Context // done when the program ends
+	ended context.Context // over when the program ends
+
+	mu             sync.Mutex
+	opened         map[uint64]bool
+	hidden, before uint64 // emails up to this id are hidden; before is what Undo returns to
 }
 
 // A line is one email in the list.
@@ -27,28 +32,42 @@ type line struct {
 	To         []string `json:"to"`
 	Subject    string   `json:"subject"`
 	ReceivedMS int64    `json:"received_ms"`
+	Unread     bool     `json:"unread"`
 }
 
-// list answers with the emails, newest first. With after=<id> it waits for a newer one, for a
-// while. A page that knows of a newer id has seen those of another process, or cleared ones,
-// and is answered at once.
-func (i inbox) list(w http.ResponseWriter, r *http.Request) {
+// list answers with the emails, newest first, and the id of the newest one, hidden or not.
+// With after=<id> it waits a while for a newer email. An id that is not reached yet is from
+// an earlier process: that page is answered at once.
+func (i *inbox) list(w http.ResponseWriter, r *http.Request) {
 	if after, err := strconv.ParseUint(r.URL.Query().Get("after"), 10, 64); err == nil && after <= i.newest() {
 		ctx, cancel := context.WithTimeout(i.ended, pollTimeout)
 		defer cancel()
-		_, _ = i.relay.WaitAfter(ctx, "", after) // after the timeout the list is as it was
-	}
-	lines := []line{}
-	for _, mail := range slices.Backward(i.relay.List()) {
-		lines = append(lines, line{mail.ID, mail.To, mail.Subject, mail.ReceivedMS})
+		// After a timeout the list is as it was.
+		_, _ = i.relay.WaitAfter(ctx, "", after)
 	}
 	writeJSON(w, http.StatusOK, struct {
-		Mails []line `json:"mails"`
-	}{lines})
+		Mails  []line `json:"mails"`
+		Newest uint64 `json:"newest"`
+	}{i.lines(), i.newest()})
+}
+
+func (i *inbox) lines() []line {
+	mails := i.relay.List()
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	lines, opened := []line{}, map[uint64]bool{}
+	for _, mail := range slices.Backward(mails) {
+		opened[mail.ID] = i.opened[mail.ID]
+		if mail.ID > i.hidden {
+			lines = append(lines, line{mail.ID, mail.To, mail.Subject, mail.ReceivedMS, !opened[mail.ID]})
+		}
+	}
+	i.opened = opened // without those that the relay dropped
+	return lines
 }
 
 // newest is the id of the newest mail, 0 if there is none.
-func (i inbox) newest() uint64 {
+func (i *inbox) newest() uint64 {
 	mails := i.relay.List()
 	if len(mails) == 0 {
 		return 0
@@ -56,27 +75,43 @@ func (i inbox) newest() uint64 {
 	return mails[len(mails)-1].ID
 }
 
-// clear empties the inbox.
-func (i inbox) clear(w http.ResponseWriter, r *http.Request) {
+// clear hides all mails.
+func (i *inbox) clear(w http.ResponseWriter, r *http.Request) {
 	if _, ok := readForm(w, r); ok {
-		i.relay.Clear()
+		newest := i.newest()
+		i.mu.Lock()
+		i.before, i.hidden = i.hidden, newest
+		i.mu.Unlock()
 		writeJSON(w, http.StatusOK, struct{}{})
 	}
 }
 
-// mail is one email in full.
-func (i inbox) mail(w http.ResponseWriter, r *http.Request) {
+// restore undoes the last clear.
+func (i *inbox) restore(w http.ResponseWriter, r *http.Request) {
+	if _, ok := readForm(w, r); ok {
+		i.mu.Lock()
+		i.hidden = i.before
+		i.mu.Unlock()
+		writeJSON(w, http.StatusOK, struct{}{})
+	}
+}
+
+// mail is one email, which counts as read from then on.
+func (i *inbox) mail(w http.ResponseWriter, r *http.Request) {
 	if mail, ok := i.find(w, r); ok {
+		i.mu.Lock()
+		i.opened[mail.ID] = true
+		i.mu.Unlock()
 		writeJSON(w, http.StatusOK, struct {
 			line
 			From   string `json:"from"`
 			Text   string `json:"text"`
 			Source string `json:"source"`
-		}{line{mail.ID, mail.To, mail.Subject, mail.ReceivedMS}, sender(mail), mail.Text, string(mail.Raw)})
+		}{line{mail.ID, mail.To, mail.Subject, mail.ReceivedMS, false}, sender(mail), mail.Text, string(mail.Raw)})
 	}
 }
 
-// sender is the From header, or else the envelope's sender.
+// sender is the email's From, or else the envelope's sender.
 func sender(m sandbox.Message) string {
 	from, err := mail.ParseAddress(m.Header.Get("From"))
 	switch {
@@ -88,9 +123,9 @@ func sender(m sandbox.Message) string {
 	return from.Name + " <" + from.Address + ">"
 }
 
-// html is the HTML part as a document for a frame. It may be styled, and nothing else: no
-// script, no form, nothing fetched. The page around it may read its height.
-func (i inbox) html(w http.ResponseWriter, r *http.Request) {
+// html is the HTML part as a document for a frame. Its policy allows styles only: no script,
+// no form, no requests. The page around it may read its height.
+func (i *inbox) html(w http.ResponseWriter, r *http.Request) {
 	if mail, ok := i.find(w, r); ok {
 		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'; sandbox allow-same-origin")
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -98,11 +133,14 @@ func (i inbox) html(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (i inbox) find(w http.ResponseWriter, r *http.Request) (sandbox.Message, bool) {
+func (i *inbox) find(w http.ResponseWriter, r *http.Request) (sandbox.Message, bool) {
 	id, err := strconv.ParseUint(r.PathValue("id"), 10, 64)
 	mail, ok := i.relay.Get(id)
-	if err != nil || !ok {
-		fail(w, http.StatusNotFound, "this email does not exist, or was cleared")
+	i.mu.Lock()
+	hidden := id <= i.hidden
+	i.mu.Unlock()
+	if err != nil || !ok || hidden {
+		fail(w, http.StatusNotFound, "This email is gone.")
 		return sandbox.Message{}, false
 	}
 	return mail, true

@@ -1,0 +1,62 @@
+package api
+
+import "sync"
+
+// The chart of the last hour has a point every chartStep seconds, and each point counts the
+// minute that ends there.
+const (
+	chartStep   = 20
+	chartPoints = 3600/chartStep + 1
+	chartMinute = 60
+	hourSeconds = 3600 + chartMinute + chartStep
+)
+
+// lastHour counts sends and refusals by the second, so that a console that was just opened
+// has the last hour to show.
+type lastHour struct {
+	mu      sync.Mutex
+	seconds [hourSeconds]second // a ring
+}
+
+type second struct {
+	at            int64 // seconds since 1970
+	sent, refused int
+}
+
+// rates are rolling minutes: each entry counts the minute that ended then. The last minute
+// ends now, those before at whole multiples of the step.
+type rates struct {
+	Step    int   `json:"step_ms"`
+	Sent    []int `json:"sent"`
+	Refused []int `json:"refused"`
+}
+
+func (h *lastHour) count(now int64, sent, refused int) {
+	at := now / 1000
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	one := &h.seconds[at%hourSeconds]
+	if one.at != at {
+		*one = second{at: at}
+	}
+	one.sent += sent
+	one.refused += refused
+}
+
+func (h *lastHour) rates(now int64) rates {
+	r := rates{Step: chartStep * 1000, Sent: make([]int, chartPoints), Refused: make([]int, chartPoints)}
+	last := now / 1000
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	end := last
+	for i := chartPoints - 1; i >= 0; i-- {
+		for at := max(0, end-chartMinute+1); at <= end; at++ {
+			if one := &h.seconds[at%hourSeconds]; one.at == at {
+				r.Sent[i] += one.sent
+				r.Refused[i] += one.refused
+			}
+		}
+		end = (end - 1) / chartStep * chartStep
+	}
+	return r
+}
