@@ -88,6 +88,7 @@ func (tb *tab) forgets(email, another string) {
 	tb.t.Helper()
 	tb.types("email", email)
 	tb.reads("found-title", email)
+	tb.until("the lookup is done", func() bool { return tb.text("look-note") == "" }) // its note moves the button
 	tb.run(holdAnswer("/reset", another))
 	tb.do(chromedp.Click(chromedp.CSS("#ask-reset")))
 	tb.reads("confirm-text", " of "+email)
