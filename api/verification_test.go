@@ -217,7 +217,7 @@ func notReset(t *testing.T, got reply, what string, sends int) {
 	t.Helper()
 	got.is(t, 503, "store-unavailable")
 	detail, _ := got.body["detail"].(string)
-	if !strings.HasPrefix(detail, "The reset cannot be completed now") || !strings.Contains(detail, "Ask again") || strings.Contains(detail, "sent") {
+	if !strings.HasPrefix(detail, "The reset may be incomplete") || !strings.Contains(detail, "Repeat it") || strings.Contains(detail, "sent") {
 		t.Errorf("a reset that failed is told as %q", detail)
 	}
 	line := journal.about(t, got.header.Get("X-Request-Id"))[0]

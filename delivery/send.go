@@ -121,8 +121,8 @@ func (a *Attempt) mail(ctx context.Context, q Send, result *Result) error {
 	began := time.Now()
 	tx, err := a.service.o.Relay.Begin(ctx, message.From, message.To)
 	if err == nil {
+		defer tx.Abort() // does nothing after Commit
 		if err := a.handOver(ctx); err != nil {
-			tx.Abort()
 			return err
 		}
 		_, err = tx.Commit(ctx, message.Bytes)

@@ -144,8 +144,8 @@ export interface paths {
         /**
          * Take an action
          * @description Admits the action once for the subject and counts it, or refuses it and changes nothing. With an
-         *     `Idempotency-Key`, repeating a take of an action with tiers returns the same `id` and counts once; any other
-         *     limit counts it again. Make a new key after a 429 or a release.
+         *     `Idempotency-Key`, a repeated take has the same `id`, and tiers count it once; any other limit counts it again.
+         *     Make a new key after a 429 or a release.
          */
         post: operations["takeAction"];
         delete?: never;
@@ -185,8 +185,8 @@ export interface paths {
         put?: never;
         /**
          * Give a take back
-         * @description Gives back one take. Tiers find it by its id; any other limit counts one less, so release a take once. In a limit
-         *     that queues only the newest take is given back.
+         * @description Gives back one take. Tiers find it by its `id`; any other limit takes one off the count of the moment that the
+         *     `id` tells, so release a take once. In a limit that queues only the newest take can be given back.
          */
         post: operations["releaseAction"];
         delete?: never;
@@ -1012,7 +1012,7 @@ export interface components {
         };
         /**
          * @description After `busy` nothing was done. After `store-unavailable` a take may have been counted; without an
-         *     `Idempotency-Key` it is given back once the storage is available within a minute. A release may have been done.
+         *     `Idempotency-Key`, tiers give it back once the storage is available within a minute. A release may have been done.
          */
         NotDecidedNow: {
             headers: {
