@@ -3,6 +3,7 @@ package api_test
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"io"
 	"net/http"
 	"strconv"
@@ -94,5 +95,17 @@ func TestNamesInLogsTakeTheSecret(t *testing.T) {
 	}
 	if seen[0] != seen[1] || seen[0] == seen[2] {
 		t.Errorf("the names are %q", seen)
+	}
+}
+
+// A reason that looks like the end of a line and another line stays within its own.
+func TestReset_HostileReason_IsOneLine(t *testing.T) {
+	r := newRig(t, setup{})
+	const reason = "done\n{\"msg\":\"forged\"}\r\u2028\x1b[2J"
+	got := r.do("POST", "/admin/mailboxes/a@example.com/reset", opsKey, `{"reason":`+string(must(json.Marshal(reason))(t))+`}`)
+	got.is(t, 200, "")
+	lines := journal.about(t, got.header.Get("X-Request-Id"))
+	if len(lines) != 2 || lines[0]["msg"] != "mailbox reset" || lines[0]["reason"] != reason {
+		t.Errorf("the log says %v", lines)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"regexp"
@@ -93,6 +94,29 @@ func TestMetrics(t *testing.T) {
 		if strings.Contains(line, "counted") || strings.Contains(line, "example.com") {
 			t.Errorf("a mailbox is in the metrics: %s", line)
 		}
+	}
+}
+
+// Paths, methods, templates and keys that there are not make no series of their own.
+func TestMetrics_UnknownNames_AddNoSeries(t *testing.T) {
+	r := newRig(t, setup{})
+	series := func(i int) int {
+		name := fmt.Sprint("x", i)
+		r.do("GET", "/"+name, "", "").is(t, 404, "not-found")
+		r.do("GET", "/mailboxes/"+name+"@example.com", appKey, "").is(t, 200, "")
+		r.do("POST", "/send-code", appKey, `{"email":"a@example.com","template":"`+name+`"}`).is(t, 422, "invalid")
+		r.do("POST", "/send-code", name, `{"email":"a@example.com"}`).is(t, 401, "unauthorized")
+		r.do("POST", "/actions/"+name+"/take", appKey, `{"subject":"a"}`)
+		r.do("BREW"+strings.ToUpper(name), "/livez", "", "").is(t, 501, "method-unknown")
+		return strings.Count(r.do("GET", "/metrics", "", "").text, "\nmailgate_")
+	}
+	r.do("GET", "/metrics", "", "").is(t, 200, "")
+	first, last := series(0), 0
+	for i := range 20 {
+		last = series(i + 1)
+	}
+	if first == 0 || first != last {
+		t.Errorf("%d series after one of each, %d after twenty more", first, last)
 	}
 }
 

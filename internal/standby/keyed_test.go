@@ -70,37 +70,47 @@ func TestCodes_MadeAlone_RightOnRedisOnce(t *testing.T) {
 	unavailable(t, err)
 }
 
-// A code that Redis was told of unheard is not right at the node any more, and right at Redis once.
+// A code that Redis was told of unheard is not right at the node any more, also after a restart of
+// the node, and right at Redis once.
 func TestCodes_TellingLost_RightOnce(t *testing.T) {
-	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
-	proxy := redistest.Proxy(t, server.Addr)
-	n, other := open(t, t.TempDir(), proxy.URL()), start(t, server.URL())
-	server.Kill()
-	n.awaitAlone(t)
-	code := n.issue(t)
-	server.Restart()
-	servertest.Eventually(t, "Redis to be back", func() bool {
-		_, err := n.mailbox.Peek(context.Background(), "other")
-		return err == nil && !n.State().Alone
-	})
-	proxy.CutReplies(1, valueWritten)
-	_, err := n.codes.Issue(t.Context(), alice)
-	unavailable(t, err)
-	if proxy.Sent(valueWritten) != 1 {
-		t.Fatal("no reply was lost")
+	for name, restarted := range map[string]bool{"goes on": false, "restarted": true} {
+		t.Run(name, func(t *testing.T) {
+			server := redistest.Alone(t, "appendonly yes", "appendfsync always")
+			proxy := redistest.Proxy(t, server.Addr)
+			dir := t.TempDir()
+			n, other := open(t, dir, proxy.URL()), start(t, server.URL())
+			server.Kill()
+			n.awaitAlone(t)
+			code := n.issue(t)
+			server.Restart()
+			servertest.Eventually(t, "Redis to be back", func() bool {
+				_, err := n.mailbox.Peek(context.Background(), "other")
+				return err == nil && !n.State().Alone
+			})
+			proxy.CutReplies(1, valueWritten)
+			_, err := n.codes.Issue(t.Context(), alice)
+			unavailable(t, err)
+			if proxy.Sent(valueWritten) != 1 {
+				t.Fatal("no reply was lost")
+			}
+			other.awaitHealthy(t)
+			server.Kill()
+			if restarted {
+				n.end()
+				n = open(t, dir, proxy.URL())
+			}
+			n.awaitAlone(t)
+			_, err = n.codes.Verify(t.Context(), alice, code)
+			unavailable(t, err)
+			second := n.issue(t) // is checked alone
+			n.verify(t, second, verify.Correct)
+			server.Restart()
+			n.Start()
+			n.awaitHealthy(t)
+			other.awaitHealthy(t)
+			other.verify(t, code, verify.Expired)
+		})
 	}
-	other.awaitHealthy(t)
-	server.Kill()
-	n.awaitAlone(t)
-	_, err = n.codes.Verify(t.Context(), alice, code)
-	unavailable(t, err)
-	second := n.issue(t) // is checked alone
-	n.verify(t, second, verify.Correct)
-	server.Restart()
-	n.Start()
-	n.awaitHealthy(t)
-	other.awaitHealthy(t)
-	other.verify(t, code, verify.Expired)
 }
 
 var (

@@ -73,33 +73,52 @@ func Decode(name string, text []byte, into any) (*File, error) {
 	case len(root.Docs) == 0 || root.Docs[0].Body == nil || root.Docs[0].Body.Type() == ast.CommentType:
 		return nil, &Error{File: name, Problem: "it is empty"}
 	}
-	if err := yaml.UnmarshalWithOptions(text, into, yaml.Strict()); err != nil {
+	if err := safely(func() error { return yaml.UnmarshalWithOptions(text, into, yaml.Strict()) }); err != nil {
 		return nil, f.explain(err)
 	}
 	return f, nil
 }
 
-// parse refuses brackets that are nested deeply, as the parser takes time by the square of that:
-// for 100,000 of them a minute.
+// parse refuses text with more than deepest open brackets, or as many dashes of lists in one line:
+// the parser takes time by the square of that, a minute for 100,000 of them.
 func parse(name string, text []byte) (f *File, err error) {
 	const deepest = 100
-	depth := 0
-	for _, c := range text {
-		switch c {
-		case '[', '{':
-			depth++
-		case ']', '}':
-			depth--
+	brackets, dashes := 0, 0
+	for i, c := range text {
+		switch {
+		case c == '[' || c == '{':
+			brackets++
+		case c == ']' || c == '}':
+			brackets--
+		case c == '\n':
+			dashes = 0
+		case c == ' ' && i > 0 && text[i-1] == '-':
+			dashes++
 		}
-		if depth > deepest {
+		if max(brackets, dashes) > deepest {
 			return nil, &Error{File: name, Problem: "it is nested too deeply"}
 		}
 	}
 	f = &File{name: name}
-	if f.root, err = parser.ParseBytes(text, 0); err != nil {
+	err = safely(func() (err error) {
+		f.root, err = parser.ParseBytes(text, 0)
+		return err
+	})
+	if err != nil {
 		return nil, f.explain(err)
 	}
 	return f, nil
+}
+
+// safely returns an error where the library panics, as it does for some aliases and tags: a mistake
+// in a file must not end a server that reloads it.
+func safely(call func() error) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = errors.New("the YAML library panicked")
+		}
+	}()
+	return call()
 }
 
 // Wrong is a mistake in the part at a path such as $.rules[2].limit, or in the nearest part

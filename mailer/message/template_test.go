@@ -189,6 +189,7 @@ func TestLoadTemplates_Broken_OneLineNamesTheFile(t *testing.T) {
 		{"no words for an expiry", files("code/de/text.txt", "{{.Code}}", "code/de/subject.txt", "x", "code/de/body.html", "{{.Code}}"), "code/de/expires.txt: missing"},
 		{"no default locale", files("invite/zh/text.txt", "{{.Code}}"), `invite: no "en", the default locale`},
 		{"huge file", invite("invite/en/text.txt", strings.Repeat("a", 129<<10)), "invite/en/text.txt: longer than 128 KiB"},
+		{"endless recursion", invite("invite/en/text.txt", `{{.Code}}{{define "x"}}{{template "x"}}{{end}}{{template "x"}}`), "invite/en/text.txt"},
 		{"text saved as GBK", invite("invite/en/text.txt", "\xd1\xe9\xd6\xa4\xc2\xeb {{.Code}}"), "invite/en/text.txt: is not valid UTF-8"},
 		{"HTML saved as UTF-16", invite("invite/en/body.html", "\xff\xfe<\x00p\x00>\x00{{.Code}}"), "invite/en/body.html: is not valid UTF-8"},
 	}

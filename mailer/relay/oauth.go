@@ -214,7 +214,7 @@ func (g grant) refusal(ctx context.Context, err error) error {
 func (g grant) words(answer *oauth2.RetrieveError) string {
 	said := strings.Trim(answer.ErrorCode+": "+answer.ErrorDescription, ": ")
 	for _, secret := range g.secrets() {
-		if start := secret[:min(len(secret), 8)]; start != "" && strings.Contains(said, start) {
+		if repeats(said, secret) {
 			said = "with a text that repeats a secret"
 		}
 	}
@@ -228,4 +228,15 @@ func (g grant) words(answer *oauth2.RetrieveError) string {
 		words = []string{"without a token that can be used"}
 	}
 	return fmt.Sprintf("%d %s", answer.Response.StatusCode, strings.Join(words, " "))
+}
+
+// repeats reports whether a text has eight successive bytes of a secret, or all of a shorter one.
+func repeats(text, secret string) bool {
+	part := min(len(secret), 8)
+	for i := 0; part > 0 && i+part <= len(secret); i++ {
+		if strings.Contains(text, secret[i:i+part]) {
+			return true
+		}
+	}
+	return false
 }

@@ -2,7 +2,10 @@ package relay
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -80,6 +83,52 @@ func TestTokens_Refused_AtMostTwoAMinute(t *testing.T) {
 		if i == 0 {
 			tokens.refused("another took its place")
 		}
+	}
+}
+
+// A token server that repeats secrets, redirects or does not speak HTTP puts no secret into an error
+// and gets no second request.
+func TestTokens_HostileServer_NoSecretShownAndNoRedirectFollowed(t *testing.T) {
+	const none, hidden, strange = " without a token that can be used", " with a text that repeats a secret", "it could not be asked, or answered"
+	secret, refresh := mailtest.ClientSecret, mailtest.RefreshToken
+	elsewhere := mailtest.StartTokens(t, func(w http.ResponseWriter, _ int) { mailtest.GiveToken(w, "token", 3600) })
+	refuse := func(description string) string {
+		return "HTTP/1.1 401 No\r\nContent-Type: application/json\r\n\r\n" + `{"error":"invalid_client","error_description":"` + description + `"}`
+	}
+	for answer, want := range map[string]string{
+		refuse(secret + " is wrong"):                                                                 "401" + hidden,
+		refuse("form: " + url.QueryEscape(secret)):                                                   "401" + hidden,
+		refuse("it begins with " + refresh[:8]):                                                      "401" + hidden,
+		refuse("it ends with " + refresh[12:]):                                                       "401" + hidden,
+		refuse("no such token: …" + refresh[3:11]):                                                   "401" + hidden,
+		refuse(`user 'a@b.example' is blocked\u001b[2J`):                                             "401 invalid_client: user *** is blocked [2J",
+		strings.Replace(refuse(""), "invalid_client", secret, 1):                                     "401" + hidden,
+		"HTTP/1.1 302 Found\r\nLocation: " + elsewhere.URL + "\r\n\r\n":                              "302" + none,
+		"HTTP/1.1 308 Moved\r\nLocation: " + elsewhere.URL + "\r\n\r\n" + `{"access_token":"token"}`: "308" + none,
+		"220 relay.example ESMTP " + secret + "\r\n":                                                 strange,
+		"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 128<<10) + "\r\n\r\n":                         strange,
+		"": strange,
+	} {
+		server := mailtest.StartTokens(t, func(w http.ResponseWriter, _ int) {
+			if conn, _, err := w.(http.Hijacker).Hijack(); err == nil {
+				_, _ = io.WriteString(conn, answer)
+				_ = conn.Close()
+			}
+		})
+		tokens := newTokens(t, server.Text()+"refresh_token: "+refresh, func() int64 { return 0 })
+		token, err := tokens.get(t.Context())
+		if token != "" || err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%.100q: %q, %v, want %q", answer, token, err, want)
+		}
+		shown := fmt.Sprintf("%v %+v %#v %+v", err, err, err, tokens.grant)
+		for _, text := range []string{secret, url.QueryEscape(secret), refresh, refresh[3:11], "b.example", "\x1b"} {
+			if strings.Contains(shown, text) {
+				t.Errorf("%.100q: %q is shown: %s", answer, text, shown)
+			}
+		}
+	}
+	if asked := elsewhere.Asked(); len(asked) != 0 {
+		t.Errorf("a redirect was followed: %v", asked)
 	}
 }
 
