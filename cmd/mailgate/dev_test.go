@@ -71,7 +71,7 @@ func TestDev(t *testing.T) {
 	if status := stop(); status != exitOK {
 		t.Errorf("exit status %d", status)
 	}
-	_, lines, _ := strings.Cut(stdout.String(), "everything is forgotten.\n\n")
+	_, lines, _ := strings.Cut(stdout.String(), "discards all records.\n\n")
 	want := []string{"send-code +alice@example.com +200 sent; next in 1m \\(minute of mailbox\\)", "send-code +alice@example.com +429 quota-exceeded; next in (1m|59s) ",
 		"verify-code +alice@example.com +422 code-incorrect", "verify-code +Alice@example.com +200 verified", "verify-code +Alice@example.com +410 code-expired", "send-code .* 200 sent"}
 	if !regexp.MustCompile("^  [0-9:]{8}  " + strings.Join(want, ".*\n  [0-9:]{8}  ") + ".*\n$").MatchString(lines) {
