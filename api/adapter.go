@@ -160,13 +160,15 @@ func (s *Server) record(w *work, p *problem) {
 		level = p.level()
 	}
 	if s.with.Log.Enabled(s.alive, level) {
-		s.with.Log.LogAttrs(s.alive, level, "request", w.attrs(p, took)...)
+		room := make([]slog.Attr, 0, 16)
+		s.with.Log.LogAttrs(s.alive, level, "request", w.attrs(room, p, took)...)
 	}
 }
 
-func (w *work) attrs(p *problem, took time.Duration) []slog.Attr {
+// attrs appends what the log line says.
+func (w *work) attrs(attrs []slog.Attr, p *problem, took time.Duration) []slog.Attr {
 	c := &w.call
-	attrs := append(make([]slog.Attr, 0, 12),
+	attrs = append(attrs,
 		slog.String("request_id", c.requestID),
 		slog.String("route", w.route.name),
 		slog.Int("status", w.out.status),

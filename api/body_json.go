@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -33,9 +34,14 @@ type text struct {
 	given bool
 }
 
+// decoders are those of earlier bodies, each of which has some memory of its own.
+var decoders = sync.Pool{New: func() any { return new(jsontext.Decoder) }}
+
 // readObject reads a body that is one object with these fields, each at most once.
 func readObject(body []byte, fields []field) error {
-	r := &bodyReader{Decoder: jsontext.NewDecoder(bytes.NewBuffer(body))}
+	r := &bodyReader{Decoder: decoders.Get().(*jsontext.Decoder)}
+	defer decoders.Put(r.Decoder)
+	r.Reset(bytes.NewBuffer(body))
 	if len(body) == 0 {
 		return r.complain("the body is empty")
 	}

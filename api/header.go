@@ -12,9 +12,11 @@ import (
 // must not keep an answer unless it says so: it is true for a moment, or for one caller.
 func (s *Server) setHeaders(h *fasthttp.ResponseHeader, w *work) {
 	out := &w.out
+	line := make([]byte, 0, 256) // the header copies it
 	set := func(name, value string) {
 		if value != "" {
-			h.SetCanonical([]byte(name), []byte(value))
+			line = append(line[:0], value...)
+			h.SetCanonical([]byte(name), line)
 		}
 	}
 	h.SetContentType(out.contentType)

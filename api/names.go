@@ -6,6 +6,9 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
+	"hash"
+	"io"
+	"sync"
 
 	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/secret"
@@ -17,7 +20,7 @@ import (
 type names struct {
 	prints   *idempotency.Fingerprinter
 	takes    []byte // the key of their ids
-	subjects []byte // the key of their names in logs
+	subjects sync.Pool // of MACs with the key of their names in logs
 }
 
 const (
@@ -38,13 +41,19 @@ func newNames(of []byte) (*names, error) {
 		return nil, err
 	}
 	subjects, err := secret.Key(of, subjectsInLogs)
-	return &names{prints, takes, subjects}, err
+	n := &names{prints: prints, takes: takes}
+	n.subjects.New = func() any { return hmac.New(sha256.New, subjects) }
+	return n, err
 }
 
 // subject stands for the subject of an action in logs, as a mailbox's hash does for it:
 // nobody can make it of the subject who has not the secret.
 func (n *names) subject(of string) string {
-	return hex.EncodeToString(sum(n.subjects, []byte(of))[:5])
+	mac := n.subjects.Get().(hash.Hash) // one that was used before has its key at hand
+	defer n.subjects.Put(mac)
+	mac.Reset()
+	_, _ = io.WriteString(mac, of)
+	return hex.EncodeToString(mac.Sum(nil)[:5])
 }
 
 func (n *names) body(route string, body []byte) idempotency.Fingerprint {

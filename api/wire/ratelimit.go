@@ -11,10 +11,13 @@ const (
 	RateLimitPolicyHeader = "RateLimit-Policy"
 )
 
+// roomOfLine is the length that most values have at most, in bytes.
+const roomOfLine = 256
+
 // RateLimit is the value of RateLimit: "minute";r=0;t=60, and so on. t is the seconds until r
 // grows, and 0 where all of the limit remains.
 func RateLimit(limits []Limit) string {
-	b := make([]byte, 0, 64*len(limits))
+	b := make([]byte, 0, roomOfLine)
 	for _, l := range limits {
 		b = appendItem(b, l, ";r=", int64(l.Remaining), ";t=", Seconds(l.Refill))
 	}
@@ -23,7 +26,7 @@ func RateLimit(limits []Limit) string {
 
 // RateLimitPolicy is the value of RateLimit-Policy: "minute";q=1;w=60, and so on.
 func RateLimitPolicy(limits []Limit) string {
-	b := make([]byte, 0, 64*len(limits))
+	b := make([]byte, 0, roomOfLine)
 	for _, l := range limits {
 		b = appendItem(b, l, ";q=", int64(l.Limit), ";w=", Seconds(l.Window))
 	}

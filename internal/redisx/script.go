@@ -29,14 +29,15 @@ func NewScript(source string, wrote func(reply any) bool) *Script {
 func (s *Script) Run(ctx context.Context, client redis.UniversalClient, key string, args ...any) (reply any, err error) {
 	ctx = Call(ctx)
 	reply, err = s.send(ctx, client, "evalsha", s.sha, key, args)
-	if redis.HasErrorPrefix(err, "NOSCRIPT") {
+	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
 		return s.send(ctx, client, "eval", s.source, key, args)
 	}
 	return reply, err
 }
 
 func (s *Script) send(ctx context.Context, client redis.UniversalClient, name, program, key string, args []any) (any, error) {
-	words := append([]any{name, program, 1, key}, args...)
+	words := append(make([]any, 0, 4+len(args)), name, program, 1, key)
+	words = append(words, args...)
 	r := run{once{redis.NewCmd(ctx, words...)}, s}
 	if err := client.Process(ctx, r); err != nil {
 		return nil, err
