@@ -11,10 +11,10 @@ import (
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
+	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/mailer/relay"
-	"github.com/mailgate/mailgate/servertest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/rules"
 )
@@ -163,7 +163,7 @@ func TestSendStrangeFaults(t *testing.T) {
 	}{
 		{"a stranger's error", func(context.Context, message.Message) error { return errors.New(secret) }, 1},
 		{"a panic", func(context.Context, message.Message) error { panic(secret) }, 1},
-		{"a runtime panic", func(context.Context, message.Message) error { var m map[string]int; m["x"] = 1; return nil }, 1},
+		{"a runtime panic", func(context.Context, message.Message) error { var none []int; _ = none[len(none)]; return nil }, 1},
 		{"a mail not fit to be sent", func(context.Context, message.Message) error { return relay.ErrUnsendable }, 0},
 	}
 	for _, tt := range tests {

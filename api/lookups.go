@@ -5,7 +5,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/api/gate"
-	"github.com/mailgate/mailgate/network"
+	"github.com/mailgate/mailgate/internal/network"
 	"github.com/mailgate/mailgate/throttle"
 )
 

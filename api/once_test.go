@@ -12,9 +12,9 @@ import (
 
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
+	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/mailer/relay"
-	"github.com/mailgate/mailgate/servertest"
 )
 
 // once sends with an Idempotency-Key, as it stands in the header.

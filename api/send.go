@@ -11,9 +11,9 @@ import (
 	"github.com/mailgate/mailgate/api/wire"
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/idempotency"
+	"github.com/mailgate/mailgate/internal/network"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/message"
-	"github.com/mailgate/mailgate/network"
 	"github.com/mailgate/mailgate/throttle/rules"
 )
 

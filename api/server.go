@@ -14,7 +14,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/countdown"
 	"github.com/mailgate/mailgate/delivery"
-	"github.com/mailgate/mailgate/secret"
+	"github.com/mailgate/mailgate/internal/secret"
 	"github.com/valyala/fasthttp"
 )
 

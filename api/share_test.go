@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/api"
-	"github.com/mailgate/mailgate/servertest"
+	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/rules"
 )

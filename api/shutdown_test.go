@@ -17,10 +17,10 @@ import (
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
+	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/mailer/relay"
-	"github.com/mailgate/mailgate/servertest"
 )
 
 // Shutdown under load: whoever was answered 200 was sent exactly one mail, and whoever

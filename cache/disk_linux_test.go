@@ -16,7 +16,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/mailgate/mailgate/servertest"
+	"github.com/mailgate/mailgate/internal/servertest"
 )
 
 func TestUpdate_FullDisk_SaysFullAndGoesOnWithRoom(t *testing.T) {

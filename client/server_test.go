@@ -29,7 +29,6 @@ const key = "Hush-7f3b-9d21-c460"
 type server struct {
 	URL   string
 	relay *sandbox.Server
-	stop  func()
 }
 
 var (

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/mailgate/mailgate/secret"
+	"github.com/mailgate/mailgate/internal/secret"
 )
 
 // ErrInvalid is all that Open ever says about a token it refuses, whatever is wrong.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/countdown"
-	"github.com/mailgate/mailgate/secret"
+	"github.com/mailgate/mailgate/internal/secret"
 )
 
 const ourSecret = "a secret of thirty-two bytes ..."

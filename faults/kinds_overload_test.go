@@ -12,7 +12,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/mailgate/mailgate/faults/judge"
-	"github.com/mailgate/mailgate/servertest"
+	"github.com/mailgate/mailgate/internal/servertest"
 )
 
 // overloadKinds make nodes late while Redis is healthy. A late node may answer 503, but it

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mailgate/mailgate/servertest"
+	"github.com/mailgate/mailgate/internal/servertest"
 )
 
 // patience bounds every wait here. Nothing takes nearly so long.

@@ -5,7 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 
-	"github.com/mailgate/mailgate/secret"
+	"github.com/mailgate/mailgate/internal/secret"
 )
 
 // Fingerprint tells requests apart without keeping them.

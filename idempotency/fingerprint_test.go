@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/mailgate/mailgate/secret"
+	"github.com/mailgate/mailgate/internal/secret"
 )
 
 const ourSecret = "sixteen bytes of chance, or more"

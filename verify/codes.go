@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/internal/keyed"
-	"github.com/mailgate/mailgate/secret"
+	"github.com/mailgate/mailgate/internal/secret"
 	"github.com/mailgate/mailgate/throttle"
 )
 

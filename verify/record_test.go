@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mailgate/mailgate/secret"
+	"github.com/mailgate/mailgate/internal/secret"
 )
 
 func testKey(t testing.TB, of string) []byte {

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 
 	"github.com/gofiber/fiber/v2"
-	"github.com/mailgate/mailgate/network"
+	"github.com/mailgate/mailgate/internal/network"
 	"github.com/mailgate/mailgate/throttle"
 )
 

@@ -20,7 +20,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/mailgate/mailgate/internal/need"
-	"github.com/mailgate/mailgate/servertest"
+	"github.com/mailgate/mailgate/internal/servertest"
 )
 
 // patience is how long anything in the browser may take before the test gives up.

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/mailgate/mailgate/internal/redistest"
+	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/mailer/sandbox"
-	"github.com/mailgate/mailgate/servertest"
 )
 
 // follow starts a replica of a server.

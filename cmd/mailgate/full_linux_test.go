@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/mailer/sandbox"
-	"github.com/mailgate/mailgate/servertest"
 )
 
 // A disk runs full under a server: it admits nobody and says at /readyz that it cannot

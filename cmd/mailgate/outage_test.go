@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/internal/redistest"
+	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/mailer/sandbox"
-	"github.com/mailgate/mailgate/servertest"
 )
 
 // mentions are the lines of a JSON log with these words in them.

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
-	"github.com/mailgate/mailgate/servertest"
+	"github.com/mailgate/mailgate/internal/servertest"
 )
 
 const floodKey = "flood-" + secret

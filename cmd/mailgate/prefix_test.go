@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/mailgate/mailgate/internal/redistest"
-	"github.com/mailgate/mailgate/servertest"
+	"github.com/mailgate/mailgate/internal/servertest"
 )
 
 // everyKind are limits of every kind that keeps records of its own.

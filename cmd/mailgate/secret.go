@@ -11,8 +11,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/mailgate/mailgate/boundedfile"
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
+	"github.com/mailgate/mailgate/internal/boundedfile"
 )
 
 // secretFile is where one node keeps the secret that it made, in the data directory.

@@ -17,8 +17,8 @@ import (
 
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/internal/redistest"
+	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/mailer/sandbox"
-	"github.com/mailgate/mailgate/servertest"
 )
 
 func startRelay(t testing.TB, options sandbox.Options) *sandbox.Server {

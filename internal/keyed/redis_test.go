@@ -14,7 +14,7 @@ import (
 	"github.com/mailgate/mailgate/internal/keyed"
 	"github.com/mailgate/mailgate/internal/keyed/keyedtest"
 	"github.com/mailgate/mailgate/internal/redistest"
-	"github.com/mailgate/mailgate/servertest"
+	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/redis/go-redis/v9"
 )

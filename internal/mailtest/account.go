@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/mailgate/mailgate/servertest"
+	"github.com/mailgate/mailgate/internal/servertest"
 )
 
 // account is the user that a server runs as.

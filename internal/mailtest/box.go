@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mailgate/mailgate/servertest"
+	"github.com/mailgate/mailgate/internal/servertest"
 )
 
 // Mail is one delivered mail.

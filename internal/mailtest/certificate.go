@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mailgate/mailgate/servertest"
+	"github.com/mailgate/mailgate/internal/servertest"
 )
 
 // writeCertificates makes an authority for this one server, and the server's

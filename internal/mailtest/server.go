@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/internal/need"
-	"github.com/mailgate/mailgate/servertest"
+	"github.com/mailgate/mailgate/internal/servertest"
 )
 
 // Options are what a test may want to be different. Zero fields mean what is

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mailgate/mailgate/servertest"
+	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/redis/go-redis/v9"
 )
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mailgate/mailgate/servertest"
+	"github.com/mailgate/mailgate/internal/servertest"
 )
 
 // FaultyProxy is a proxy before a server. It forwards everything until told otherwise, and

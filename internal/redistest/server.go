@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/internal/need"
-	"github.com/mailgate/mailgate/servertest"
+	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/redis/go-redis/v9"
 )
 

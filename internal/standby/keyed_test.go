@@ -7,7 +7,7 @@ import (
 
 	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/internal/redistest"
-	"github.com/mailgate/mailgate/servertest"
+	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/verify"
 )
 

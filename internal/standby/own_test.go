@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/internal/redistest"
-	"github.com/mailgate/mailgate/servertest"
+	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/throttle"
 )
 

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
+	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/mailer/relay"
-	"github.com/mailgate/mailgate/servertest"
 )
 
 func begin(t *testing.T, relays *relay.Relays) *relay.Tx {

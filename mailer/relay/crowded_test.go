@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
+	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/mailer/relay"
-	"github.com/mailgate/mailgate/servertest"
 )
 
 // atOnce sends so many mails at the same time, each to a domain of its own, and gives what

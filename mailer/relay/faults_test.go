@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
+	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/mailer/relay"
-	"github.com/mailgate/mailgate/servertest"
 )
 
 // patience is a timeout that is meant to run out. Where none is, it is

@@ -13,10 +13,10 @@ import (
 	"testing/fstest"
 
 	"github.com/mailgate/mailgate/internal/mailtest"
+	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/mailer/relay"
-	"github.com/mailgate/mailgate/servertest"
 )
 
 // These tests hand our mail to a real mail server that knows nothing of us, and

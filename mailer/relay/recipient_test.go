@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
+	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/mailer/relay"
-	"github.com/mailgate/mailgate/servertest"
 )
 
 // Anybody may name a recipient, and with it a server that the relay asks while

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
+	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/mailer/sandbox"
-	"github.com/mailgate/mailgate/servertest"
 )
 
 func startSandbox(t *testing.T, o sandbox.Options) *sandbox.Server {

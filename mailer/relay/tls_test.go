@@ -16,8 +16,8 @@ import (
 	"unicode"
 
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
+	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/mailer/relay"
-	"github.com/mailgate/mailgate/servertest"
 )
 
 // trust is a certificate authority and the file by which clients know it.

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
+	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/mailer/relay"
-	"github.com/mailgate/mailgate/servertest"
 )
 
 // A trouble is what the first of two relays does to one mail, and what must come of it.

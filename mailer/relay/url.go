@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/mailgate/mailgate/boundedfile"
+	"github.com/mailgate/mailgate/internal/boundedfile"
 )
 
 // URL is where a relay is and how to speak to it. The zero value is no relay; ParseURL makes

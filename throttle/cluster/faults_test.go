@@ -14,7 +14,7 @@ import (
 
 	"github.com/mailgate/mailgate/internal/redistest"
 	"github.com/mailgate/mailgate/internal/redisx"
-	"github.com/mailgate/mailgate/servertest"
+	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/cluster"
 	"github.com/mailgate/mailgate/throttle/throttletest"

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mailgate/mailgate/network"
+	"github.com/mailgate/mailgate/internal/network"
 )
 
 // Send is what rules can know of a mail that is to be sent. The mailbox is required. A rule

@@ -11,7 +11,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/mailgate/mailgate/boundedfile"
+	"github.com/mailgate/mailgate/internal/boundedfile"
 	"github.com/mailgate/mailgate/internal/yamlfile"
 )
 

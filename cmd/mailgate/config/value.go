@@ -15,11 +15,11 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/internal/network"
 	"github.com/mailgate/mailgate/internal/redisx"
+	"github.com/mailgate/mailgate/internal/secret"
 	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/mailer/relay"
-	"github.com/mailgate/mailgate/network"
-	"github.com/mailgate/mailgate/secret"
 	"github.com/mailgate/mailgate/throttle"
 )
 

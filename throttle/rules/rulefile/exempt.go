@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mailgate/mailgate/network"
+	"github.com/mailgate/mailgate/internal/network"
 	"github.com/mailgate/mailgate/throttle/rules"
 )
 

@@ -4,7 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/mailgate/mailgate/network"
+	"github.com/mailgate/mailgate/internal/network"
 )
 
 func TestVisitor(t *testing.T) {

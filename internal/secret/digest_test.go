@@ -5,7 +5,7 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/mailgate/mailgate/secret"
+	"github.com/mailgate/mailgate/internal/secret"
 )
 
 // Servers of one secret have one digest, those of another secret another. It stays as it

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mailgate/mailgate/network"
+	"github.com/mailgate/mailgate/internal/network"
 )
 
 // What is read as a network is what the standard library's older reader makes of it, and

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mailgate/mailgate/boundedfile"
+	"github.com/mailgate/mailgate/internal/boundedfile"
 )
 
 func TestRead(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/mailgate/mailgate/network"
+	"github.com/mailgate/mailgate/internal/network"
 )
 
 func TestParse(t *testing.T) {
