@@ -62,7 +62,7 @@ func BenchmarkBareFiber(b *testing.B) {
 			return map[string]any{"name": name, "limit": limit, "window_ms": window, "remaining": remaining, "wait_ms": wait}
 		}
 		return c.Status(429).JSON(map[string]any{
-			"type": "https://iana.org/assignments/http-problem-types#quota-exceeded", "title": "The quota is exceeded", "status": 429,
+			"type": "https://iana.org/assignments/http-problem-types#quota-exceeded", "title": "Quota exceeded", "status": 429,
 			"detail": "The limit minute of this mailbox is reached. The next mail may be sent in 55 s.", "rule": "mailbox",
 			"limit": "minute", "wait_ms": 54321, "retry_at": "2026-11-20T12:01:00.000Z", "server_time": "2026-11-20T12:00:05.679Z",
 			"limits":   []any{tier("minute", 1, 60000, 0, 54321), tier("hour", 5, 3600000, 4, 0), tier("day", 10, 86400000, 9, 0)},

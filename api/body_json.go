@@ -138,5 +138,5 @@ func (r *bodyReader) complain(what string) error {
 	if r.field != "" {
 		place = "field " + r.field + ", " + place
 	}
-	return &problem{kind: badRequest, detail: "The JSON will not do: " + what + " (" + place + ")."}
+	return &problem{kind: badRequest, detail: "Invalid JSON: " + what + " (" + place + ")."}
 }

@@ -152,9 +152,11 @@ func (s *Server) notSent(ctx context.Context, c *call, traits rules.Send, err er
 		p.retryAfter = min(p.retryAfter, inFlightRetry)
 	case e.Kind == delivery.Busy:
 		p.retryAfter = max(p.retryAfter, busyRetry)
+	case e.Kind == delivery.Deferred:
+		p.detail = "The relay does not accept this recipient now. Nothing was sent, and the mailbox was not charged."
 	}
 	if errors.Is(err, delivery.ErrQueue) {
-		p.detail = "The turn of this send does not come in time. Nothing was sent and nothing charged."
+		p.detail = "The queue is too long for this send to leave in time. Nothing was sent and nothing charged."
 	}
 	s.metrics.sent(string(e.Kind))
 	return p

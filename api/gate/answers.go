@@ -35,14 +35,14 @@ const retry = 1000
 func Failed(c *fiber.Ctx, err error) error {
 	const status = fiber.StatusServiceUnavailable
 	if errors.Is(err, ErrTurn) {
-		return problem(c, status, retry, ours("busy", "Too many requests are waiting", status, "The turn of this request did not come in time."))
+		return problem(c, status, retry, ours("busy", "Too many requests waiting", status, "The turn of this request did not come in time."))
 	}
 	return problem(c, status, retry, undecided())
 }
 
 // undecided is the body of a 503 where the limiter failed.
 func undecided() []byte {
-	return ours("store-unavailable", "The history cannot be used now", fiber.StatusServiceUnavailable,
+	return ours("store-unavailable", "Storage unavailable", fiber.StatusServiceUnavailable,
 		"Whether this request may be let through cannot be decided now.")
 }
 

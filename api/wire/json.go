@@ -103,7 +103,7 @@ const (
 )
 
 // QuotaTitle is the title of Quota.
-const QuotaTitle = "The quota is exceeded"
+const QuotaTitle = "Quota exceeded"
 
 // ProblemType is the media type of problems (RFC 9457).
 const ProblemType = "application/problem+json"

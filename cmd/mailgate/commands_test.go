@@ -85,7 +85,7 @@ func TestOperator_Mailbox(t *testing.T) {
 		{"show A.lice+x@example.com --url=" + server.URL, environ[1:], exitOK, "next        now"},
 		{"reset Alice@Example.com", environ, exitOK, "cleared 1 of mailbox 8555ce41e4\n"},
 		{"reset --json alice@example.com", environ, exitOK, `"cleared": 0`},
-		{"reset alice", environ, exitFailure, "answers 422: A field will not do: The address has no @."},
+		{"reset alice", environ, exitFailure, "answers 422: Invalid field: The address has no @."},
 		{"show a/b@example.com", environ, exitOK, "next        now"},
 		{"reset alice@example.com --reason=ticket-4711", environ, exitOK, "mailbox 8555ce41e4"},
 		{"reset --reason ticket-4712 alice@example.com", environ, exitOK, "cleared 0"},
@@ -150,7 +150,7 @@ func TestOperator_Rule(t *testing.T) {
 	send("dave@example.com", 200)
 	send("alice@example.com", 429) // her own minute is not over
 
-	does(t, environ, exitFailure, "answers 404: There is no such rule: No rule has this name.", "reset", "--rule", "clientip", "2001:db8::7")
+	does(t, environ, exitFailure, "answers 404: Unknown rule: No rule has this name.", "reset", "--rule", "clientip", "2001:db8::7")
 	does(t, environ, exitFailure, "POST /admin/mailboxes/{email}/reset", "reset", "--rule", "mailbox", "alice@example.com")
 	does(t, environ, exitFailure, "subject must be an IPv4 or IPv6 address.", "reset", "--rule", "client-ip", "2001:db8::/64")
 	does(t, environ, exitFailure, "subject is missing.", "reset", "--rule", "client-ip")

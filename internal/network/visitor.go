@@ -2,11 +2,18 @@ package network
 
 import "net/netip"
 
-// Visitor is the part of an address that one visitor has to himself, as text to count
-// by: of IPv6 the first 64 bits, as everybody gets so many addresses and can change them
-// at will. It is empty for the zero address.
+// nat64 carries IPv4 addresses in their last 32 bits (RFC 6052).
+var nat64 = netip.MustParsePrefix("64:ff9b::/96")
+
+// Visitor is the part of an address that identifies one visitor, as text to count by: of
+// IPv6 the first 64 bits, as each subscriber gets that many addresses and can change them at
+// will; behind NAT64 the IPv4 address inside. It is empty for the zero address.
 func Visitor(client netip.Addr) string {
 	client = client.Unmap().WithZone("")
+	if nat64.Contains(client) {
+		inside := client.As16()
+		client = netip.AddrFrom4([4]byte(inside[12:]))
+	}
 	switch {
 	case !client.IsValid():
 		return ""

@@ -10,7 +10,7 @@ import (
 func TestVisitor(t *testing.T) {
 	for addr, want := range map[string]string{
 		"203.0.113.7": "203.0.113.7", "::ffff:203.0.113.7": "203.0.113.7", "2001:db8:1:2:3:4:5:6": "2001:db8:1:2::/64",
-		"fe80::1%eth0": "fe80::/64", "::1": "::/64",
+		"fe80::1%eth0": "fe80::/64", "::1": "::/64", "64:ff9b::203.0.113.7": "203.0.113.7", "64:ff9b:1::203.0.113.7": "64:ff9b:1::/64",
 	} {
 		if got := network.Visitor(netip.MustParseAddr(addr)); got != want {
 			t.Errorf("%s: %s, want %s", addr, got, want)

@@ -12,7 +12,7 @@ const (
 	maxCode      = 12
 	maxData      = 16
 	maxDataKey   = 64
-	maxDataValue = 256
+	maxDataValue = 2048 // a link with a token fits
 	maxID        = 64
 	// maxExpiry is a hundred years, maxNow the end of the year 9999, beyond which a Date
 	// header cannot be written.
@@ -30,7 +30,7 @@ type Request struct {
 	Code string
 	// ExpiresInMS is how long the code is valid; with 0 the mail does not say.
 	ExpiresInMS int64
-	// Data is for the template: up to 16 values of one line and up to 256 characters,
+	// Data is for the template: up to 16 values of one line and up to 2,048 characters,
 	// under names like those of variables.
 	Data map[string]string
 	// ID is the send's id, up to 64 of 0-9, A-Z, a-z, - and _. It becomes part of the

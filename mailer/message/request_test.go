@@ -35,7 +35,7 @@ func TestCompose_BadRequest_Refused(t *testing.T) {
 		{"unknown template", func(r *message.Request) { r.Template = "nope" }, message.UnknownTemplate, "template"},
 		{"template as a path", func(r *message.Request) { r.Template = "../code" }, message.UnknownTemplate, "template"},
 		{"data: too many", func(r *message.Request) { r.Data = manyValues(17) }, message.BadField, "data"},
-		{"data: long value", func(r *message.Request) { r.Data = map[string]string{"a": strings.Repeat("ü", 257)} }, message.BadField, "data"},
+		{"data: long value", func(r *message.Request) { r.Data = map[string]string{"a": strings.Repeat("ü", 2049)} }, message.BadField, "data"},
 		{"data: CRLF", func(r *message.Request) { r.Data = map[string]string{"a": "x\r\nBcc: a@b.c"} }, message.BadField, "data"},
 		{"data: LF", func(r *message.Request) { r.Data = map[string]string{"a": "x\ny"} }, message.BadField, "data"},
 		{"data: NUL", func(r *message.Request) { r.Data = map[string]string{"a": "\x00"} }, message.BadField, "data"},
@@ -84,7 +84,7 @@ func composeError(composer *message.Composer, request message.Request) error {
 func manyValues(n int) map[string]string {
 	data := map[string]string{}
 	for i := range n {
-		data[fmt.Sprintf("v%d", i)] = strings.Repeat("ü", 256)
+		data[fmt.Sprintf("v%d", i)] = strings.Repeat("ü", 2048)
 	}
 	return data
 }
