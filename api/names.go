@@ -19,7 +19,7 @@ import (
 // the subjects of actions, for logs.
 type names struct {
 	prints   *idempotency.Fingerprinter
-	takes    []byte // the key of their ids
+	takes    []byte    // the key of their ids
 	subjects sync.Pool // of MACs with the key of their names in logs
 }
 
