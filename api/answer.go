@@ -39,7 +39,7 @@ func (a *answer) refuse(p *problem) {
 	}
 	a.status, a.contentType = kinds[p.kind].status, wire.ProblemType
 	a.retryAfter, a.allow = p.retryAfter, p.allow
-	a.body = wire.Encode(p.body(a))
+	a.body = p.body(a)
 }
 
 // writeJSON writes an answer that is a struct.

@@ -161,17 +161,6 @@ func (p *problem) level() slog.Level {
 	return slog.LevelInfo
 }
 
-// problemBody is a problem as application/problem+json (RFC 9457).
-type problemBody struct {
-	wire.Problem
-	Errors       []fieldProblem `json:"errors,omitempty"`
-	SMTP         *smtpReply     `json:"smtp,omitzero"`
-	AttemptsLeft *int           `json:"attempts_left,omitzero"`
-	ID           string         `json:"id,omitempty"`
-	*wire.Verdict
-	Violated []string `json:"violated-policies,omitzero"`
-}
-
 // smtpReply is what a relay said.
 type smtpReply struct {
 	Code     int    `json:"code"`
@@ -179,32 +168,39 @@ type smtpReply struct {
 	Message  string `json:"message"`
 }
 
-func (p *problem) body(out *answer) *problemBody {
+// body is the problem as application/problem+json (RFC 9457).
+func (p *problem) body(out *answer) []byte {
 	k := &kinds[p.kind]
-	b := &problemBody{
-		Problem: wire.Problem{Type: wire.Ours + k.name, Title: k.title, Status: k.status, Detail: cmp.Or(p.detail, k.detail)},
-		Errors:  p.fields,
+	name, detail := wire.Ours+k.name, cmp.Or(p.detail, k.detail)
+	if p.kind == quotaExceeded {
+		name, detail = wire.Quota, wire.Reached(&p.charged.decision.Verdict, p.charged.whose(), p.charged.next())
+	}
+	b := make(wire.Object, 0, 1<<10)
+	b.String("type", name)
+	b.String("title", k.title)
+	b.Int("status", int64(k.status))
+	b.String("detail", detail)
+	if len(p.fields) > 0 {
+		b.Any("errors", p.fields)
 	}
 	if p.smtp != nil {
-		b.SMTP = &smtpReply{p.smtp.Code, p.smtp.Enhanced, p.smtp.Message}
+		b.Any("smtp", smtpReply{p.smtp.Code, p.smtp.Enhanced, p.smtp.Message})
 	}
 	if p.kind == codeIncorrect {
-		b.AttemptsLeft = &p.attempts
+		b.Int("attempts_left", int64(p.attempts))
 	}
 	if p.charged == nil {
-		return b
+		return b.End()
 	}
 	if p.charged.id.Valid() {
-		b.ID = p.charged.id.String()
+		b.String("id", p.charged.id.String())
 	}
 	told := out.told(&p.charged.quota)
-	b.Verdict = &told
+	b.Verdict(&told)
 	if p.kind == quotaExceeded {
-		b.Type = wire.Quota
-		b.Detail = wire.Reached(&p.charged.decision.Verdict, p.charged.whose(), p.charged.next())
-		b.Violated = out.violated(&p.charged.quota)
+		b.Any("violated-policies", out.violated(&p.charged.quota))
 	}
-	return b
+	return b.End()
 }
 
 // nameIn is the name of the problem of a body, and empty for anything else.

@@ -45,7 +45,7 @@ const tooManyWithoutKey = "Too many requests without a valid key are under way. 
 
 func newKeylessShare(o Options, m *metrics) *keylessShare {
 	k := &keylessShare{
-		refusal: wire.Encode((&problem{kind: busy, detail: tooManyWithoutKey}).body(&answer{})),
+		refusal: (&problem{kind: busy, detail: tooManyWithoutKey}).body(&answer{}),
 		refused: m.requests.WithLabelValues("without-key", "503"),
 	}
 	// Where no keys are set every program of this machine is a caller, and a Fallback may hold its

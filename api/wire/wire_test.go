@@ -80,6 +80,28 @@ func TestNewVerdict_NothingToWaitFor(t *testing.T) {
 }
 
 // verdict is what the next send is told at a moment, after one at another.
+func TestObject_IsWhatEncodeWrites(t *testing.T) {
+	type object struct {
+		Title  string `json:"title"`
+		Status int64  `json:"status"`
+		wire.Verdict
+		Violated []string `json:"violated-policies"`
+	}
+	v := verdict(t, "minute=1/60s,hour=5/1h", now, now+1)
+	full := wire.NewVerdict("a\xff\"b", &v, wire.Limits(&v, ""))
+	full.Countdown = "token"
+	for _, v := range []wire.Verdict{full, wire.NewVerdict("", &throttle.Verdict{Now: now, Degraded: true}, []wire.Limit{})} {
+		var o wire.Object
+		o.String("title", "tab\t</x>")
+		o.Int("status", 429)
+		o.Verdict(&v)
+		o.Any("violated-policies", []string{"minute"})
+		if got, want := string(o.End()), string(wire.Encode(object{"tab\t</x>", 429, v, []string{"minute"}})); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
 func verdict(t *testing.T, policy string, sent, at int64) throttle.Verdict {
 	t.Helper()
 	p := throttletest.Policy(t, policy)

@@ -78,15 +78,16 @@ func (p *part) decideAlone(ctx context.Context, doing string, m *master, key str
 }
 
 func (p *part) decideTogether(ctx context.Context, m *master, key string, together func() error) error {
-	if p.journal.has(p.holder(key)) {
+	holder := p.holder(key)
+	if p.journal.has(holder) {
 		if err := p.settle(ctx, m, key); err != nil {
 			return err
 		}
 	}
-	lock := p.lock(p.holder(key))
+	lock := p.lock(holder)
 	lock.RLock()
 	defer lock.RUnlock()
-	if p.journal.has(p.holder(key)) || p.look(m, true) == away {
+	if p.journal.has(holder) || p.look(m, true) == away {
 		return errAgain
 	}
 	err := together()

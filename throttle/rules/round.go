@@ -176,9 +176,10 @@ func (s *Set) each(n int, do func(int)) {
 		return
 	}
 	var all sync.WaitGroup
-	for i := range n {
+	for i := range n - 1 {
 		all.Go(func() { do(i) })
 	}
+	do(n - 1)
 	all.Wait()
 }
 
