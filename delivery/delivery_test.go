@@ -109,6 +109,7 @@ func (f *fakeRelay) Commit(context.Context, []byte) (relay.Receipt, error) {
 	return relay.Receipt{}, f.commit
 }
 
+// Abort ends every transaction; after Commit it changes nothing.
 func (f *fakeRelay) Abort() { f.aborted++ }
 
 // limiters are an exact limit for the mailbox and for the caller, and a counter for all.
@@ -222,7 +223,7 @@ func TestSend_LeaseEnded_SendsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := late.Send(t.Context(), q)
-	if kindOf(err) != Unknown || late.Answered() || b.relay.committed != 1 || b.relay.aborted != 1 || l.used(t) != "1 1 1" {
+	if kindOf(err) != Unknown || late.Answered() || b.relay.committed != 1 || b.relay.aborted != 2 || l.used(t) != "1 1 1" {
 		t.Errorf("%v, answered %t, %d sent, %d aborted, used %s", err, late.Answered(), b.relay.committed, b.relay.aborted, l.used(t))
 	}
 }
