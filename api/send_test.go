@@ -224,7 +224,7 @@ func TestSendInvalid(t *testing.T) {
 		{`{"email":"a@example.com","code":"482913","purpose":"sign-up"}`, "purpose:with-code"},
 		{`{"email":"a@example.com","data":{"a b":"c"}}`, "data:invalid"},
 		{`{"email":"a@example.com","data":{"a":"b\nc"}}`, "data:invalid"},
-		{`{"email":"a@example.com","data":{"a":"` + strings.Repeat("x", 257) + `"}}`, "data:invalid"},
+		{`{"email":"a@example.com","data":{"a":"` + strings.Repeat("x", 2049) + `"}}`, "data:invalid"},
 		{`{"email":"a@example.com","data":` + tooMany + `}`, "data:invalid"},
 		{`{"email":"a b@example.com","code":"!","template":"nope","client_ip":"x","data":{"1":"x"},"purpose":"?"}`,
 			"email:space code:invalid template:unknown data:invalid client_ip:invalid purpose:with-code"},
