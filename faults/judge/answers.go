@@ -20,7 +20,7 @@ func (d *docket) answers() {
 			d.complain("answers", c.Subject, "node %d answered 500 for %s", c.Node, c.Subject)
 		case c.Status == 0 && !d.Terms.Gone:
 			d.complain("answers", c.Subject, "node %d was there and did not answer for %s, %s", c.Node, c.Subject, d.when(c.Span.From))
-		case c.Kind == storeUnavailable && d.Terms.Alone && c.decidedAlone() && !d.unknownYet(c.Span.From):
+		case c.Kind == storeUnavailable && d.Terms.Alone && c.decidedAlone() && !d.unknownYet(c.Span):
 			d.complain("answers", c.Subject, "node %d did not go on by itself for %s, %s", c.Node, c.Subject, d.when(c.Span.From))
 		case c.Degraded && !d.Terms.Alone:
 			d.complain("answers", c.Subject, "node %d went on by itself for %s, which none is to, %s", c.Node, c.Subject, d.when(c.Span.From))
@@ -37,9 +37,12 @@ func (d *docket) answers() {
 	}
 }
 
-// unknownYet reports whether a node may not know yet that the store is away.
-func (d *docket) unknownYet(at int64) bool {
-	return slices.ContainsFunc(d.Faults, func(f Span) bool { return f.From <= at && at <= f.From+d.Terms.Unknown && d.Terms.Unknown > 0 })
+// unknownYet reports whether a node may not know yet that the store is away, in a call that may
+// have begun before the fault.
+func (d *docket) unknownYet(call Span) bool {
+	return slices.ContainsFunc(d.Faults, func(f Span) bool {
+		return f.From <= call.To && call.From <= f.From+d.Terms.Unknown && d.Terms.Unknown > 0
+	})
 }
 
 // noes are the answers, other than failures, that are no yes.

@@ -216,6 +216,11 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 		{"no answer of a node that is there", func(r *judge.Run) { r.Terms.Gone = false }, "answers"},
 		{"a node that does not go on alone", func(r *judge.Run) { r.Terms.Alone = true; noStore(r, begin+9) }, "answers"},
 		{"a node that does not know yet", func(r *judge.Run) { r.Terms.Alone, r.Terms.Unknown = true, 9; noStore(r, begin+9) }, ""},
+		{"a node that does not know yet, asked before the fault", func(r *judge.Run) {
+			r.Terms.Alone, r.Terms.Unknown = true, 9
+			noStore(r, begin-1)
+			r.Calls[len(r.Calls)-1].Span.To = begin + 9
+		}, ""},
 		{"a node that should know", func(r *judge.Run) { r.Terms.Alone, r.Terms.Unknown = true, 8; noStore(r, begin+9) }, "answers"},
 		{"a node that does not go on alone with an action", func(r *judge.Run) {
 			r.Terms.Alone = true
