@@ -29,8 +29,7 @@ func (s *share) take() bool {
 func (s *share) leave() { s.inUse.Add(-1) }
 
 // maxWithoutKey is how many requests without a key are under way at once by default. A browser loads
-// a page over six connections. More for each processor makes sends beside a flood slower: at four,
-// 600 clients of /docs made them four times as slow as at one.
+// a page over six connections; more for each processor makes sends beside a flood slower.
 func maxWithoutKey() int { return max(8, 2*runtime.GOMAXPROCS(0)) }
 
 // A keylessShare is what all requests without a valid key have together, and the answer to those
