@@ -3,7 +3,7 @@ package api
 import "github.com/valyala/fasthttp"
 
 // What answers say that pages from anywhere may read. No cookie or key comes with such a
-// request, and what is in the answer is for whoever holds the address.
+// request, and what is in the answer is for any holder of the address.
 var crossOrigin = [][2]string{
 	{"Access-Control-Allow-Origin", "*"},
 	{"Access-Control-Expose-Headers", "*"},

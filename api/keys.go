@@ -79,7 +79,7 @@ func notInName(r rune) bool {
 
 func notVisible(r rune) bool { return r <= ' ' || r > '~' }
 
-// IsZero reports whether there are no keys, so that nobody is asked for one.
+// IsZero reports whether there are no keys, so that none is asked for.
 func (k Keys) IsZero() bool { return len(k.keys) == 0 }
 
 // find returns the name of the key that has this secret. It compares hashes, all of

@@ -9,7 +9,7 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 )
 
-// bounded lets nobody through to a route more often than its limiter admits; it is nil where
+// bounded lets no caller use a route more often than its limiter admits; it is nil where
 // there is none. The headers of its answers are about a mailbox, so of lookups and countdowns
 // only a refusal speaks.
 func (s *Server) bounded(r *route) (fiber.Handler, error) {
@@ -18,8 +18,8 @@ func (s *Server) bounded(r *route) (fiber.Handler, error) {
 	switch r.bound {
 	case byCaller:
 		o.Limiter, o.Name, whom = s.with.Lookups, "lookups", "this caller's lookups"
-		// Whoever shows no key that opens the route is counted by his address, so that
-		// he cannot use up what belongs to a caller. Keys of the two kinds may have one name,
+		// A request without a key that opens the route is counted by its address, so that
+		// it cannot use up what belongs to a caller. Keys of the two kinds may have one name,
 		// and an operator must get in when an application has used up its own.
 		whose := map[access]string{applications: "application ", operators: "operator "}[r.keys]
 		o.User = func(c *fiber.Ctx) (string, bool) {

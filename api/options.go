@@ -29,7 +29,7 @@ type Options struct {
 	// Identity says which addresses are one mailbox. The zero Identity folds nothing.
 	Identity address.Identity
 	// APIKeys open the routes of applications and AdminKeys those of operators.
-	// Without keys whoever reaches the listener may ask, so it should be a loopback
+	// Without keys every program that reaches the listener may ask, so it should be a loopback
 	// one: then the Host must be a loopback one too, and what a page from elsewhere
 	// made a browser send is refused, and what a proxy has handed on, unless
 	// TrustedProxies are set.
@@ -75,7 +75,7 @@ type Options struct {
 	MaxConnections int
 	// MaxPerCaller requests under one key's name are worked on at once, so that a caller that
 	// floods leaves room for the others; one more is refused at once. A quarter of
-	// MaxConnections. Where no keys are set there is nobody to leave room for.
+	// MaxConnections. Where no keys are set there is no other caller to leave room for.
 	MaxPerCaller int
 	// MaxWithoutKey requests without a valid key are under way at once, whatever they ask for, so
 	// that they leave the processors to those with one; one more is refused at once. 8, or 2 for each

@@ -3,7 +3,7 @@
 //
 // A browser that shows a countdown has to be able to ask again: after a reload, after
 // sleep, in another tab. It must not be given an API key, and a mail address has no
-// place in a URL. So an answer to a send carries a token, and whoever brings the token
+// place in a URL. So an answer to a send carries a token, and any holder of the token
 // back is told the wait of that one mailbox and nothing else:
 //
 //	tokens, err := countdown.New(secret)
@@ -13,12 +13,12 @@
 //	key, err := tokens.Open(token, now)            // from GET /countdown/{token}
 //
 // A token gives next to nothing away. It is encrypted and authenticated, and new each
-// time: whoever sees two tokens cannot tell whether they are the same mailbox's. It is
+// time: a reader of two tokens cannot tell whether they are the same mailbox's. It is
 // padded to steps of 64 bytes, so that of the length of what is in it only the step shows:
 // up to 54 bytes are the first. Package api puts beside the mailbox what else rules know of
 // the send, which are the names of its caller and its template and the visitor's address,
 // so that with a long address, or of IPv6, it can be a step longer.
-// Whoever holds a token can neither read it, nor change it, nor make another, nor learn
+// A holder of a token can neither read it, nor change it, nor make another, nor learn
 // why one is refused.
 //
 // It is a bearer's token: who has it may look until it expires. It can do no more than

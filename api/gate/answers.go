@@ -27,7 +27,7 @@ func refusal(rule string, v *throttle.Verdict) []byte {
 	})
 }
 
-// retry is how many milliseconds whoever could not be counted is told to wait.
+// retry is how many milliseconds a caller who could not be counted is told to wait.
 const retry = 1000
 
 // Failed is the answer where Options.Failed is nil. It does not show the error: an

@@ -17,15 +17,15 @@ type Options struct {
 	// Limiter decides, such as one of throttle/local, or of throttle/cluster. One whose verdicts
 	// have a Delay, that is by a LeakyBucket, holds requests back until their turn, and needs
 	// a deadline in front: see [ErrTurn]. [KeyOfUser], [KeyOf] and [KeyOfPeer]
-	// are the keys it is asked by, for who looks at somebody or resets him.
+	// are the keys it is asked by, to look at a caller or to reset one.
 	Limiter throttle.Limiter
 	// Name is what answers call this limit, as their "rule". "requests".
 	Name string
 
-	// User says who is signed in. Whoever is is counted by that name, from wherever the
-	// request comes. Nobody is, if nil.
+	// User says who is signed in. A signed-in user is counted by that name, from wherever the
+	// request comes. Without it no user is.
 	User func(*fiber.Ctx) (name string, ok bool)
-	// NeedUser answers 401 to whoever is not signed in, and counts nothing.
+	// NeedUser answers 401 to a caller who is not signed in, and counts nothing.
 	NeedUser bool
 	// Key says who is counted otherwise. Where it is nil or has nothing to say, that is
 	// the connection's peer: its address, of IPv6 the first 64 bits. No forwarded header
@@ -51,7 +51,7 @@ type Options struct {
 	// fails gets a second at most, and a disk of this machine that hangs as long as it does.
 	// So the request is not counted; unless giving back failed as well, or the limiter is a
 	// counter, and then it may be. A problem of status
-	// 503, if nil, which tells nobody the error: one that logs it goes on with [Failed].
+	// 503, if nil, which does not show the error: one that logs it goes on with [Failed].
 	Failed func(*fiber.Ctx, error) error
 }
 

@@ -11,16 +11,16 @@ import (
 )
 
 // KeyOfUser is under which key the limiter counts whom Options.User calls by this name: to
-// look at somebody, or to reset him.
+// look at a caller, or to reset one.
 //
-// What is counted begins with what it is, so that nobody can take a name that is another's
+// What is counted begins with what it is, so that no caller can take another's name
 // address.
 func KeyOfUser(name string) string { return fit("user ", name) }
 
 // KeyOf is the limiter's key of whom Options.Key names so.
 func KeyOf(name string) string { return fit("key ", name) }
 
-// KeyOfPeer is the limiter's key of who is counted by the address of his connection.
+// KeyOfPeer is the limiter's key of a caller who is counted by the connection's address.
 func KeyOfPeer(address netip.Addr) string { return peerKey(network.Visitor(address)) }
 
 func peerKey(address string) string { return "peer " + address }

@@ -1,4 +1,4 @@
-// Package boundedfile reads files that somebody else wrote: whole, or not at all where
+// Package boundedfile reads files from outside: whole, or not at all where
 // they are larger than they can have reason to be.
 //
 //	text, err := boundedfile.Read("/run/secrets/key", 64<<10)
