@@ -18,10 +18,10 @@ import (
 // overloadKinds make nodes late while Redis is healthy. A late node may answer 503, but it
 // must not decide without Redis: a mailbox, or an Idempotency-Key, gets one mail at most.
 var overloadKinds = []*kind{
-	overload("flood-metrics", flooded, flood("GET /metrics", 200, "")),
-	overload("flood-docs", flooded, flood("GET /docs", 600, "")),
-	overload("flood-countdown", flooded, flood("GET /countdown/abc", 1500, "")),
-	overload("flood-key", flooded, flood("POST /verify-code", 300, floodKey)),
+	overload("flood-metrics", flooded, flood(200, "", "GET /metrics")),
+	overload("flood-docs", flooded, flood(600, "", "GET /docs", "GET /openapi.yaml", "GET /countdown.js", "GET /admin", "GET /readyz", "GET /nowhere")),
+	overload("flood-countdown", flooded, flood(1500, "", "GET /countdown/abc")),
+	overload("flood-key", flooded, flood(300, floodKey, "POST /verify-code")),
 	overload("pause", slow, pauseNodes),
 	yielding(overload("neighbour", slow, takeProcessors)),
 }
@@ -78,9 +78,10 @@ func (s *stand) burst(number int) {
 	}
 }
 
-// flood has callers repeat a request to each node as fast as it is answered. With a key the
-// body is invalid: such requests are the fastest to repeat, and ask nothing of Redis.
-func flood(request string, callers int, key string) func(*stand) {
+// flood has callers repeat the requests, one each, to each node as fast as they are answered.
+// With a key the body is invalid: such requests are the fastest to repeat, and ask nothing of
+// Redis.
+func flood(callers int, key string, requests ...string) func(*stand) {
 	return func(s *stand) {
 		quit := make(chan struct{})
 		var clients []*fasthttp.HostClient
@@ -88,8 +89,8 @@ func flood(request string, callers int, key string) func(*stand) {
 		for _, n := range s.nodes {
 			client := &fasthttp.HostClient{Addr: strings.TrimPrefix(*n.url.Load(), "http://"), MaxConns: callers}
 			clients = append(clients, client)
-			for range callers {
-				ended.Go(func() { s.repeatUntil(quit, client, request, key) })
+			for i := range callers {
+				ended.Go(func() { s.repeatUntil(quit, client, requests[i%len(requests)], key) })
 			}
 		}
 		s.undo = sync.OnceFunc(func() {
