@@ -11,7 +11,6 @@ import (
 
 	"github.com/mailgate/mailgate/internal/redisx"
 	"github.com/mailgate/mailgate/throttle"
-	"github.com/redis/go-redis/v9"
 )
 
 var (
@@ -34,7 +33,6 @@ var (
 
 var (
 	errReply = errors.New("Redis sent a reply that no script of mailgate sends")
-	errType  = errors.New("the Redis key holds another type of value; does another program use this prefix?")
 	errLate  = errors.New("Redis came to the call when its time was over, and did nothing")
 )
 
@@ -119,7 +117,7 @@ func (l *Limiter) step(ctx context.Context, doing, key string, admissions ...thr
 		}
 		answer, err := l.script.Run(ctx, l.client, l.prefix+key+"}", args...)
 		if err != nil {
-			failure := throttle.Unavailable(doing, explained(err))
+			failure := throttle.Unavailable(doing, err)
 			if redisx.Undone(err) {
 				failure = throttle.Unchanged(failure)
 			}
@@ -159,12 +157,4 @@ func pack(all []throttle.Admission) (text []byte) {
 		text = append(six(text, min(max(a.At, 0), maxMoment)), a.ID[:]...)
 	}
 	return text
-}
-
-// explained replaces an error whose text does not tell an operator what to do.
-func explained(err error) error {
-	if redis.HasErrorPrefix(err, "WRONGTYPE") {
-		return errType
-	}
-	return err
 }
