@@ -47,7 +47,7 @@ func (g *gate) key(c *fiber.Ctx) (key string, known bool) {
 // fit puts a hash in place of what is too long for a key. Its length tells it apart
 // from what it could be mistaken for.
 func fit(kind, name string) string {
-	if len(kind)+len(name) <= throttle.MaxKey {
+	if throttle.CheckKey(kind+name) == nil {
 		return kind + name
 	}
 	sum := sha256.Sum256([]byte(name))

@@ -5,6 +5,7 @@ import (
 	"context"
 	_ "embed"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -56,7 +57,7 @@ func (s *shared) Update(ctx context.Context, key string, step Step) (alone bool,
 		}
 		old, now, err := s.read(ctx, key)
 		if err != nil {
-			return false, throttle.Unchanged(throttle.Unavailable(doing, explained(err)))
+			return false, throttle.Unavailable(doing, fmt.Errorf("%w: %w", throttle.ErrUnchanged, explained(err)))
 		}
 		next, expires := step(old, now)
 		if expires <= now {
@@ -67,11 +68,10 @@ func (s *shared) Update(ctx context.Context, key string, step Step) (alone bool,
 		}
 		swapped, err := s.swap(ctx, key, old, next, expires)
 		if err != nil {
-			failure := throttle.Unavailable(doing, explained(err))
-			if redisx.Undone(err) {
-				failure = throttle.Unchanged(failure)
+			if err = explained(err); redisx.Undone(err) {
+				err = fmt.Errorf("%w: %w", throttle.ErrUnchanged, err)
 			}
-			return false, failure
+			return false, throttle.Unavailable(doing, err)
 		}
 		if swapped {
 			return false, nil

@@ -119,11 +119,7 @@ func (l *Limiter) step(ctx context.Context, doing, key string, admissions ...thr
 		}
 		answer, err := l.script.Run(ctx, l.client, l.prefix+key+"}", args...)
 		if err != nil {
-			failure := throttle.Unavailable(doing, explained(err))
-			if redisx.Undone(err) {
-				failure = throttle.Unchanged(failure)
-			}
-			return reply{}, failure
+			return reply{}, throttle.Unavailable(doing, explained(err))
 		}
 		r, err := parseReply(answer)
 		if err != nil {
@@ -161,10 +157,14 @@ func pack(all []throttle.Admission) (text []byte) {
 	return text
 }
 
-// explained replaces an error whose text does not tell an operator what to do.
+// explained replaces an error whose text does not tell an operator what to do, and says where
+// nothing was recorded.
 func explained(err error) error {
-	if redis.HasErrorPrefix(err, "WRONGTYPE") {
+	switch {
+	case redis.HasErrorPrefix(err, "WRONGTYPE"):
 		return errType
+	case redisx.Undone(err):
+		return fmt.Errorf("%w: %w", throttle.ErrUnchanged, err)
 	}
 	return err
 }
