@@ -117,11 +117,7 @@ func (l *Limiter) step(ctx context.Context, doing, key string, admissions ...thr
 		}
 		answer, err := l.script.Run(ctx, l.client, l.prefix+key+"}", args...)
 		if err != nil {
-			failure := throttle.Unavailable(doing, err)
-			if redisx.Undone(err) {
-				failure = throttle.Unchanged(failure)
-			}
-			return reply{}, failure
+			return reply{}, throttle.Unavailable(doing, unchanged(err))
 		}
 		r, err := parseReply(answer)
 		if err != nil {
@@ -157,4 +153,12 @@ func pack(all []throttle.Admission) (text []byte) {
 		text = append(six(text, min(max(a.At, 0), maxMoment)), a.ID[:]...)
 	}
 	return text
+}
+
+// unchanged says where a failed script certainly recorded nothing.
+func unchanged(err error) error {
+	if redisx.Undone(err) {
+		return fmt.Errorf("%w: %w", throttle.ErrUnchanged, err)
+	}
+	return err
 }
