@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -49,12 +48,10 @@ func (devCommand) Run(ctx context.Context, c *config.Config, to streams) error {
 	if err != nil {
 		return err
 	}
-	url := "http://" + listener.Addr().String()
 	ended, end := context.WithCancel(ctx)
 	defer end()
 	pages := demo.New(demo.Options{
-		Client: &demo.Client{URL: url, APIKey: c.APIKeys.First(), AdminKey: c.AdminKeys.First(),
-			HTTP: &http.Client{Timeout: requestPatience}},
+		Address: listener.Addr().String(), APIKey: c.APIKeys.First(), AdminKey: c.AdminKeys.First(),
 		Relay: relay, Pages: web.FS(), Ended: ended,
 	})
 	p, err := build(ctx, c, requestLines{newLogHandler(c, to.err), to}, to.err, pages)

@@ -48,7 +48,7 @@ func TestDev_SignUp(t *testing.T) {
 	page, stdout, stop := startDev(t, nil, anyPort)
 	visitor := `{"email":"alice@example.com","locale":"en"}`
 
-	if sent := page.must(t, "POST", "/demo/sign-up", visitor, 200); sent.Body.Limit != "minute" || sent.Body.WaitMS != 60000 {
+	if sent := page.must(t, "POST", "/demo/send-code", visitor, 200); sent.Body.Limit != "minute" || sent.Body.WaitMS != 60000 {
 		t.Errorf("sent: %+v", sent.Body)
 	}
 	list := page.must(t, "GET", "/demo/mails?after=0", "", 200)
@@ -63,25 +63,25 @@ func TestDev_SignUp(t *testing.T) {
 	if code == "" || !strings.Contains(mail.Body.Source, "Message-ID: <") {
 		t.Fatalf("the mail: %+v", mail.Body)
 	}
-	if denied := page.must(t, "POST", "/demo/sign-up", visitor, 429); denied.Body.Limit != "minute" || denied.Body.WaitMS > 60000 {
+	if denied := page.must(t, "POST", "/demo/send-code", visitor, 429); denied.Body.Limit != "minute" || denied.Body.WaitMS > 60000 {
 		t.Errorf("again: %+v", denied.Body)
 	}
-	if standing := page.must(t, "POST", "/demo/standing", visitor, 200); standing.Body.WaitMS <= 0 {
-		t.Errorf("standing: %+v", standing.Body)
+	if left := page.must(t, "GET", "/demo/mailboxes/alice@example.com", "", 200); left.Body.WaitMS <= 0 {
+		t.Errorf("a look: %s", left.Raw)
 	}
-	page.must(t, "POST", "/demo/code", `{"email":"alice@example.com","code":"none"}`, 422)
-	if wrong := page.must(t, "POST", "/demo/code", fmt.Sprintf(`{"email":"alice@example.com","code":%q}`, otherThan(code)), 422); wrong.Body.Verified || wrong.Body.Left != 4 {
+	page.must(t, "POST", "/demo/verify-code", `{"email":"alice@example.com","code":"none"}`, 422)
+	if wrong := page.must(t, "POST", "/demo/verify-code", fmt.Sprintf(`{"email":"alice@example.com","code":%q}`, otherThan(code)), 422); wrong.Body.Verified || wrong.Body.Left != 4 {
 		t.Errorf("a wrong code: %+v", wrong.Body)
 	}
 	right := fmt.Sprintf(`{"email":"Alice@example.com","code":%q}`, code)
-	if answer := page.must(t, "POST", "/demo/code", right, 200); !answer.Body.Verified {
+	if answer := page.must(t, "POST", "/demo/verify-code", right, 200); !answer.Body.Verified {
 		t.Errorf("the right code: %+v", answer.Body)
 	}
-	page.must(t, "POST", "/demo/code", right, 410)
-	if reset := page.must(t, "POST", "/demo/reset", visitor, 200); reset.Body.Cleared != 1 {
+	page.must(t, "POST", "/demo/verify-code", right, 410)
+	if reset := page.must(t, "POST", "/demo/admin/mailboxes/alice@example.com/reset", "{}", 200); reset.Body.Cleared != 1 {
 		t.Errorf("reset: %+v", reset.Body)
 	}
-	page.must(t, "POST", "/demo/sign-up", visitor, 200)
+	page.must(t, "POST", "/demo/send-code", visitor, 200)
 	page.must(t, "POST", "/demo/mails/clear", `{}`, 200)
 	page.must(t, "GET", fmt.Sprint("/demo/mails/", list.Body.Mails[0].ID), "", 404)
 	page.must(t, "POST", "/demo/mails/restore", `{}`, 200)
@@ -111,21 +111,6 @@ func TestDev_PortInUse_TakesAnother(t *testing.T) {
 	}
 }
 
-func TestDev_OneClickTwice_IsOneEmail(t *testing.T) {
-	page, _, _ := startDev(t, nil, anyPort)
-	const click = `{"email":"carol@example.com","click":"8e03978e-40d5-43e8-bc93-6894a57f9324"}`
-	for again := range 2 {
-		r := page.must(t, "POST", "/demo/sign-up", click, 200)
-		if replayed := strings.Contains(r.Raw, `"replayed":true`); r.Body.Countdown == "" || r.Body.WaitMS != 60000 || replayed != (again == 1) {
-			t.Errorf("%s", r.Raw)
-		}
-	}
-	page.must(t, "POST", "/demo/sign-up", `{"email":"carol@example.com","click":"another"}`, 429)
-	if list := page.must(t, "GET", "/demo/mails", "", 200); len(list.Body.Mails) != 1 {
-		t.Errorf("%d emails", len(list.Body.Mails))
-	}
-}
-
 // The keys that dev prints open the API. Tiers and rules come from the command line, and rules
 // from the environment, too.
 func TestDev_KeysTiersAndRules(t *testing.T) {
@@ -146,7 +131,7 @@ func TestDev_KeysTiersAndRules(t *testing.T) {
 			if sent := app.mustSend(t, "carol@example.com", 200); sent.Body.Limit != "quick" && sent.Body.Rule != "one" {
 				t.Errorf("sent: %s", sent.Raw)
 			}
-			if refused := page.must(t, "POST", "/demo/sign-up", `{"email":"bob@example.com"}`, 429); refused.Body.Rule != "one" {
+			if refused := page.must(t, "POST", "/demo/send-code", `{"email":"bob@example.com"}`, 429); refused.Body.Rule != "one" {
 				t.Errorf("refused by %s", refused.Raw)
 			}
 			ops.must(t, "POST", "/admin/mailboxes/carol@example.com/reset", "", 200)
@@ -175,7 +160,7 @@ func TestDev_Pages_KeepToThemselves(t *testing.T) {
 			t.Errorf("%s: %d %s", path, lost.Status, lost.Header.Get("Content-Type"))
 		}
 	}
-	page.must(t, "POST", "/demo/sign-up", `{"email":"dave@example.com"}`, 200)
+	page.must(t, "POST", "/demo/send-code", `{"email":"dave@example.com"}`, 200)
 	id := page.must(t, "GET", "/demo/mails", "", 200).Body.Mails[0].ID
 	html := page.get(t, fmt.Sprintf("/demo/mails/%d/html", id))
 	if csp := html.Header.Get("Content-Security-Policy"); html.Status != 200 || !strings.HasSuffix(csp, "; sandbox allow-same-origin") || strings.Contains(csp, "script") {
@@ -191,8 +176,8 @@ func TestDev_OtherSites_AreRefused(t *testing.T) {
 		status       int
 	}{
 		"under another name": {"GET", "/", http.Header{"Host": {"attacker.example"}}, 403},
-		"as a form":          {"POST", "/demo/reset", http.Header{"Content-Type": {"text/plain"}}, 415},
-		"from another site":  {"POST", "/demo/reset", http.Header{"Sec-Fetch-Site": {"cross-site"}}, 403},
+		"as a form":          {"POST", "/demo/admin/mailboxes/a@example.com/reset", http.Header{"Content-Type": {"text/plain"}}, 403},
+		"from another site":  {"POST", "/demo/admin/mailboxes/a@example.com/reset", http.Header{"Sec-Fetch-Site": {"cross-site"}}, 403},
 	} {
 		r, err := page.ask(tt.method, tt.path, `{"email":"a@example.com"}`, tt.header)
 		if err != nil || r.Status != tt.status {

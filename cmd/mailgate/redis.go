@@ -74,7 +74,7 @@ func (s *store) metrics() []prometheus.Collector {
 		all = append(all, prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return float64(value(s.standby.State())) }))
 	}
 	gauge("mailgate_store_degraded", "1 while this node decides without Redis, or has not yet told it all that it admitted meanwhile.",
-		func(s standby.State) float64 { return oneIf(s.Degraded) })
+		func(s standby.State) float64 { return oneIf(s.Since > 0) })
 	gauge("mailgate_store_journal", "Operations of this node that Redis has not been told of.",
 		func(s standby.State) float64 { return float64(s.Journal) })
 	gauge("mailgate_redis_masters_away", "Masters of Redis that are away and are not asked.",
