@@ -20,7 +20,7 @@ var levels = map[string]int{"cmd": 4, "api": 3, "delivery": 2, "throttle/rules":
 var edges = map[string][]string{
 	"github.com/gofiber/fiber":       {"api"},
 	"github.com/valyala/fasthttp":    {"api"},
-	"github.com/redis/go-redis":      {"throttle/cluster", "internal/redisx", "internal/keyed", "internal/standby", "internal/redistest", "cmd/mailgate"},
+	"github.com/redis/go-redis":      {"throttle/cluster", "internal/redisx", "internal/keyed", "internal/standby", "internal/prober", "internal/redistest", "cmd/mailgate"},
 	"github.com/dgraph-io/ristretto": {"cache"},
 	"modernc.org/sqlite":             {"cache"},
 	"github.com/emersion/go-smtp":    {"mailer"},
