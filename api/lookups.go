@@ -14,7 +14,8 @@ import (
 // only a refusal speaks.
 func (s *Server) bounded(r *route) (fiber.Handler, error) {
 	whom := ""
-	o := gate.Options{Quiet: true, Key: func(c *fiber.Ctx) string { return network.Visitor(s.client(c.Context())) }}
+	visitor := func(c *fiber.Ctx) string { return "visitor " + network.Visitor(s.client(c.Context())) }
+	o := gate.Options{Quiet: true, Key: visitor}
 	switch r.bound {
 	case byCaller:
 		o.Limiter, o.Name, whom = s.with.Lookups, "lookups", "this caller's lookups"
@@ -22,9 +23,11 @@ func (s *Server) bounded(r *route) (fiber.Handler, error) {
 		// it cannot use up what belongs to a caller. Keys of the two kinds may have one name,
 		// and an operator must get in when an application has used up its own.
 		whose := map[access]string{applications: "application ", operators: "operator "}[r.keys]
-		o.User = func(c *fiber.Ctx) (string, bool) {
-			name := s.callerOf(r, c)
-			return whose + name, name != ""
+		o.Key = func(c *fiber.Ctx) string {
+			if name := s.callerOf(r, c); name != "" {
+				return whose + name
+			}
+			return visitor(c)
 		}
 	case byVisitor:
 		o.Limiter, o.Name, whom = s.with.Countdowns, "countdowns", "this address's countdowns"
