@@ -13,12 +13,12 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// The sample in the README and in docs/sending.md holds the button for the address that was
+// The sample in docs/countdown.md holds the button for the address that was
 // mailed, and not for a corrected one.
 func TestCountdownSample_AddressCorrected_FreesTheButton(t *testing.T) {
 	d := newDesk(t, nil)
 	browser := openBrowser(t)
-	for _, file := range []string{"docs/sending.md"} {
+	for _, file := range []string{"docs/countdown.md"} {
 		text := strings.ReplaceAll(string(must(os.ReadFile("../../"+file))(t)), "https://mailgate.example", d.URL)
 		sample := regexp.MustCompile("(?s)```html\n(<script type=\"module\" .*?)```\n\n```js\n(.*?)```").FindStringSubmatch(text)
 		if sample == nil {

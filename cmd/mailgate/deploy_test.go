@@ -44,13 +44,13 @@ func TestExampleSettings(t *testing.T) {
 	}
 }
 
-// The table in docs/running.md has settings that exist, at their defaults.
+// The tables of settings in the docs have settings that exist, at their defaults.
 func TestSettingsTable(t *testing.T) {
 	defaults := map[string]string{}
 	for _, setting := range configOf(t, nil).Settings() {
 		defaults[envOf(setting.Name)] = setting.Value
 	}
-	rows := regexp.MustCompile("(?m)^\\| `(MAILGATE_\\w+)` \\| (?:`(.*?)`|required)? ?\\|").FindAllStringSubmatch(readFile(t, "../../docs/running.md"), -1)
+	rows := regexp.MustCompile("(?m)^\\| `(MAILGATE_\\w+)` \\| (?:`(.*?)`|required)? ?\\|").FindAllStringSubmatch(readFile(t, "../../docs/running.md")+readFile(t, "../../docs/redis.md"), -1)
 	for _, row := range rows {
 		if value, known := defaults[row[1]]; !known || value != row[2] {
 			t.Errorf("%s is %q in the table and %q in the program, known: %v", row[1], row[2], value, known)

@@ -27,12 +27,12 @@ actions:
 // everything lets a user of Redis do anything: then the prefix alone holds two apart.
 func everything(*testing.T, string) string { return "~* +@all" }
 
-// permitted is what docs/running.md has a user of Redis be allowed, for another prefix.
+// permitted is what docs/redis.md has a user of Redis be allowed, for another prefix.
 func permitted(t *testing.T, prefix string) string {
 	t.Helper()
-	found := regexp.MustCompile("`(~mailgate:[^`]*)`").FindStringSubmatch(readFile(t, "../../docs/running.md"))
+	found := regexp.MustCompile("`(~mailgate:[^`]*)`").FindStringSubmatch(readFile(t, "../../docs/redis.md"))
 	if found == nil {
-		t.Fatal("docs/running.md does not say what a user of Redis has to be allowed")
+		t.Fatal("docs/redis.md does not say what a user of Redis has to be allowed")
 	}
 	return strings.NewReplacer(`\|`, "|", "~mailgate:", "~"+prefix+":").Replace(found[1])
 }

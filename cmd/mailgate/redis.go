@@ -97,7 +97,7 @@ func standbyMetrics(state func() standby.State) (all []prometheus.Collector) {
 		all = append(all, prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return float64(value(state())) }))
 	}
 	gauge("mailgate_store_degraded", "1 while this node decides without Redis, or has not yet told it all that it admitted meanwhile.", func(s standby.State) float64 {
-		if s.Degraded {
+		if s.Since > 0 {
 			return 1
 		}
 		return 0

@@ -93,7 +93,7 @@ func (l *Limiter) Take(ctx context.Context, key string, id throttle.ID) (throttl
 	if err != nil {
 		return throttle.Verdict{}, err
 	}
-	_, _, v := l.algorithm.Take(r.state, throttle.Admission{ID: id, At: r.now})
+	_, v := l.algorithm.Take(r.state, throttle.Admission{ID: id, At: r.now})
 	if v.Allowed != r.did() {
 		return throttle.Verdict{}, throttle.Unavailable("take", errReply)
 	}
@@ -121,7 +121,7 @@ func (l *Limiter) Reset(ctx context.Context, key string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return l.algorithm.Used(r.state, r.now), nil
+	return l.algorithm.Peek(r.state, r.now).Sent, nil
 }
 
 // Record implements throttle.Limiter. It records all of the admissions in one step, oldest

@@ -11,7 +11,6 @@ import (
 
 	"github.com/mailgate/mailgate/internal/redisx"
 	"github.com/mailgate/mailgate/throttle"
-	"github.com/redis/go-redis/v9"
 )
 
 var (
@@ -34,7 +33,6 @@ var (
 
 var (
 	errReply = errors.New("Redis sent a reply that no script of mailgate sends")
-	errType  = errors.New("the Redis key holds another type of value; does another program use this prefix?")
 	errLate  = errors.New("Redis came to the call when its time was over, and did nothing")
 )
 
@@ -120,11 +118,7 @@ func (l *Limiter) step(ctx context.Context, doing, key string, admissions ...thr
 		}
 		answer, err := l.script.Run(ctx, l.client, l.prefix+key+"}", args...)
 		if err != nil {
-			failure := throttle.Unavailable(doing, explained(err))
-			if redisx.Undone(err) {
-				failure = throttle.Unchanged(failure)
-			}
-			return reply{}, failure
+			return reply{}, throttle.Unavailable(doing, unchanged(err))
 		}
 		r, err := parseReply(answer)
 		if err != nil {
@@ -162,10 +156,10 @@ func pack(all []throttle.Admission) (text []byte) {
 	return text
 }
 
-// explained replaces an error whose text does not tell an operator what to do.
-func explained(err error) error {
-	if redis.HasErrorPrefix(err, "WRONGTYPE") {
-		return errType
+// unchanged says where a failed script certainly recorded nothing.
+func unchanged(err error) error {
+	if redisx.Undone(err) {
+		return fmt.Errorf("%w: %w", throttle.ErrUnchanged, err)
 	}
 	return err
 }
