@@ -532,7 +532,7 @@ export interface components {
             subject: components["schemas"]["SubjectText"];
             reason?: components["schemas"]["Reason"];
         };
-        RuleLook: {
+        RulePeek: {
             subject?: components["schemas"]["RuleSubject"];
         };
         RuleReset: {
@@ -580,7 +580,7 @@ export interface components {
             /** Format: int64 */
             cleared: number;
         };
-        RuleSight: components["schemas"]["Ruled"] & components["schemas"]["Verdict"] & {
+        RuleLimits: components["schemas"]["Ruled"] & components["schemas"]["Verdict"] & {
             allowed: boolean;
             subject: components["schemas"]["Logged"];
         };
@@ -1572,7 +1572,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["RuleLook"];
+                "application/json": components["schemas"]["RulePeek"];
             };
         };
         responses: {
@@ -1584,7 +1584,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["RuleSight"];
+                    "application/json": components["schemas"]["RuleLimits"];
                 };
             };
             404: components["responses"]["UnknownRule"];
