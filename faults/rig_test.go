@@ -21,8 +21,8 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 )
 
-// A stand is what a run takes place on.
-type stand struct {
+// A rig is what a run takes place on.
+type rig struct {
 	t      testing.TB
 	rng    *rand.Rand // of the run's own goroutine: what its kind chooses
 	shape  shape
@@ -33,7 +33,7 @@ type stand struct {
 	nodes  []*node
 	caller *caller
 	load   *load
-	post   *post
+	relays   *relays
 	trust  *servertest.Authority
 
 	// Of these there is what the kind's store is.
@@ -44,7 +44,7 @@ type stand struct {
 	setRedis func(ahead time.Duration) // the server's clock
 
 	strained bool              // the machine was too busy
-	untold   []judge.Violation // how all stands in the end, where a node did not say
+	unanswered   []judge.Violation // how all stands in the end, where a node did not say
 	undo     func()            // what an injection has left to its repair
 	flooding atomic.Int64      // answers that a flood has had
 }
@@ -61,10 +61,10 @@ var (
 )
 
 // A store makes what the histories are kept in, and returns the settings that say so.
-type store func(*stand) []string
+type store func(*rig) []string
 
-func newStand(t testing.TB, k *kind, policy string, seed uint64, sh shape) *stand {
-	s := &stand{t: t, rng: rand.New(rand.NewPCG(seed, 2)), shape: sh, dir: t.TempDir(), caller: newCaller()}
+func newRig(t testing.TB, k *kind, policy string, seed uint64, sh shape) *rig {
+	s := &rig{t: t, rng: rand.New(rand.NewPCG(seed, 2)), shape: sh, dir: t.TempDir(), caller: newCaller()}
 	parsed, err := throttle.ParsePolicy(policy)
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +72,7 @@ func newStand(t testing.TB, k *kind, policy string, seed uint64, sh shape) *stan
 	s.tiers = parsed.Tiers()
 	s.action = actions[int(seed)%len(actions)]
 	s.load = newLoad(s, seed)
-	if k.terms.Leases { // a clock that is set takes a short window with it
+	if k.terms.ClockSet { // a clock that is set takes a short window with it
 		s.action = actions[0]
 	}
 	relays := s.startRelays(k)
@@ -95,7 +95,7 @@ func newStand(t testing.TB, k *kind, policy string, seed uint64, sh shape) *stan
 }
 
 // rules is the file that has the action.
-func (s *stand) rules() string {
+func (s *rig) rules() string {
 	file := filepath.Join(s.dir, "rules.yaml")
 	text := fmt.Sprintf("actions:\n  - name: act\n    limit: %s=%d/%dms\n", s.action.Name, s.action.Limit, s.action.Window.Milliseconds())
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -106,7 +106,7 @@ func (s *stand) rules() string {
 
 // startRelays starts the relay that has the faults, and where the seed or the kind says so
 // another behind it: under TLS a real mail server, too.
-func (s *stand) startRelays(k *kind) (urls []string) {
+func (s *rig) startRelays(k *kind) (urls []string) {
 	script := fault.Script{}
 	url := "smtp://%s?tls=none"
 	if k.tls {
@@ -118,12 +118,12 @@ func (s *stand) startRelays(k *kind) (urls []string) {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() { relay.Close() })
-	s.post = &post{relay: relay, codes: map[string]mailed{}, everyCode: map[string]bool{}}
+	s.relays = &relays{first: relay, codes: map[string]mailed{}, everyCode: map[string]bool{}}
 	urls = []string{fmt.Sprintf(url, relay.Addr())}
 	behind := s.rng.IntN(3)
 	if behind == 1 && k.tls {
-		s.post.exim = mailtest.Start(s.t, mailtest.Options{})
-		urls = append(urls, s.post.exim.STARTTLS())
+		s.relays.exim = mailtest.Start(s.t, mailtest.Options{})
+		urls = append(urls, s.relays.exim.STARTTLS())
 	}
 	if behind == 0 || k.spare {
 		spare, err := sandbox.Start(sandbox.Options{KeepMessages: 1 << 20, KeepBytes: 1 << 30})
@@ -131,14 +131,14 @@ func (s *stand) startRelays(k *kind) (urls []string) {
 			s.t.Fatal(err)
 		}
 		s.t.Cleanup(func() { spare.Close() })
-		s.post.spare = spare
+		s.relays.spare = spare
 		urls = append(urls, spare.URL())
 	}
 	return urls
 }
 
 // certificate is one that the nodes trust.
-func (s *stand) certificate() *tls.Config {
+func (s *rig) certificate() *tls.Config {
 	now := time.Now().UnixMilli()
 	if s.trust == nil {
 		s.trust = servertest.NewAuthority(s.t)
@@ -150,7 +150,7 @@ func (s *stand) certificate() *tls.Config {
 }
 
 // signed is a certificate that this authority gives, valid until then.
-func (s *stand) signed(by *servertest.Authority, until int64) *tls.Config {
+func (s *rig) signed(by *servertest.Authority, until int64) *tls.Config {
 	return &tls.Config{Certificates: []tls.Certificate{by.Certificate(until-7_200_000, until, "127.0.0.1")}}
 }
 
@@ -161,7 +161,7 @@ func hasOwnTerms(setting string) bool {
 		func(prefix string) bool { return strings.HasPrefix(setting, prefix) })
 }
 
-func (s *stand) startNodes(k *kind, environ []string) {
+func (s *rig) startNodes(k *kind, environ []string) {
 	program := k.program
 	if program == nil {
 		program = mailgate
@@ -191,18 +191,18 @@ func (s *stand) startNodes(k *kind, environ []string) {
 
 // clock is the file that says how many seconds ahead a node's clock is, for programs
 // that look at it.
-func (s *stand) clock(node int) string { return filepath.Join(s.dir, fmt.Sprintf("clock%d", node)) }
+func (s *rig) clock(node int) string { return filepath.Join(s.dir, fmt.Sprintf("clock%d", node)) }
 
 // randomly is any time up to the longest, as the seed has it.
-func (s *stand) randomly(longest time.Duration) time.Duration {
+func (s *rig) randomly(longest time.Duration) time.Duration {
 	return time.Duration(s.rng.Int64N(int64(longest)))
 }
 
 // node is any of the nodes.
-func (s *stand) node(rng *rand.Rand) *node { return s.nodes[rng.IntN(len(s.nodes))] }
+func (s *rig) node(rng *rand.Rand) *node { return s.nodes[rng.IntN(len(s.nodes))] }
 
 // onDisk is this machine's disk, for a single node.
-func onDisk(s *stand) []string { return []string{"MAILGATE_DATA_DIR=" + filepath.Join(s.dir, "data")} }
+func onDisk(s *rig) []string { return []string{"MAILGATE_DATA_DIR=" + filepath.Join(s.dir, "data")} }
 
 // inRedis are the settings of a history in Redis. The timeout is one for machines that
 // have much else to do.
@@ -211,7 +211,7 @@ func inRedis(url string) []string {
 }
 
 // onRedis is a single server that keeps what it has.
-func onRedis(s *stand) []string {
+func onRedis(s *rig) []string {
 	s.alone = redistest.Alone(s.t, kept...)
 	return inRedis(s.alone.URL())
 }
@@ -221,18 +221,18 @@ func onRedis(s *stand) []string {
 var kept = []string{"appendonly yes", "appendfsync no"}
 
 // behindProxy is a single server behind a proxy.
-func behindProxy(s *stand) []string {
+func behindProxy(s *rig) []string {
 	s.alone = redistest.Alone(s.t)
 	s.proxy = redistest.Proxy(s.t, s.alone.Addr)
 	return inRedis(s.proxy.URL())
 }
 
-func onCluster(s *stand) []string {
+func onCluster(s *rig) []string {
 	s.cluster = redistest.Cluster(s.t)
 	return inRedis(s.cluster.URL())
 }
 
-func onSentinel(s *stand) []string {
+func onSentinel(s *rig) []string {
 	s.sentinel = redistest.Sentinel(s.t)
 	return inRedis(s.sentinel.URL())
 }

@@ -17,31 +17,31 @@ import (
 	"github.com/mailgate/mailgate/internal/servertest"
 )
 
-// A bite is what shows that a fault happened to the programs, and not only beside them. It
+// A effect is what shows that a fault happened to the programs, and not only beside them. It
 // is made before the fault strikes; what it returns says whether there is any of it since.
-type bite func(*running) (felt func() bool)
+type effect func(*running) (seen func() bool)
 
-// awaitBite returns once the fault is felt, or when it was waited for in vain.
-func (r *running) awaitBite(k *kind, felt func() bool) {
-	for deadline := time.Now().Add(r.shape.bite); !felt(); time.Sleep(50 * time.Millisecond) {
+// awaitEffect returns once the fault is seen, or when it was waited for in vain.
+func (r *running) awaitEffect(k *kind, seen func() bool) {
+	for deadline := time.Now().Add(r.shape.effect); !seen(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			r.unfelt = append(r.unfelt, judge.Violation{Rule: "bite", What: "the fault " + k.name + " happened to nobody"})
+			r.noEffect = append(r.noEffect, judge.Violation{Rule: "effect", What: "the fault " + k.name + " happened to nobody"})
 			return
 		}
 	}
 }
 
-// The bites that are seen in an answer.
+// The effect that are seen in an answer.
 var (
 	degrades = answers(func(c *judge.Call) bool { return c.Degraded && !c.Replayed })
 	noStore  = answers(func(c *judge.Call) bool { return c.Kind == "store-unavailable" })
 	cutOff   = answers(func(c *judge.Call) bool { return c.Status == 0 && c.Kind != judge.NotAsked })
-	nobody   = answers(func(c *judge.Call) bool { return c.Kind == judge.NotAsked })
-	otherDay = answers(func(c *judge.Call) bool { return c.Clock != 0 && farOff(c.Clock, c.Span.To) })
+	notReached   = answers(func(c *judge.Call) bool { return c.Kind == judge.NotAsked })
+	clockOff = answers(func(c *judge.Call) bool { return c.Clock != 0 && farOff(c.Clock, c.Span.To) })
 )
 
-// answers is a bite that is seen in the answer to a call that was begun since.
-func answers(shows func(*judge.Call) bool) bite {
+// answers is a effect that is seen in the answer to a call that was begun since.
+func answers(shows func(*judge.Call) bool) effect {
 	return func(r *running) func() bool {
 		since := time.Now().UnixMilli()
 		return func() bool {
@@ -59,9 +59,9 @@ func farOff(clock, now int64) bool { return math.Abs(float64(clock-now)) > 80_00
 func misdates(r *running) func() bool {
 	since := time.Now().UnixMilli()
 	return func() bool {
-		r.post.mu.Lock()
-		defer r.post.mu.Unlock()
-		for _, m := range r.post.mails {
+		r.relays.mu.Lock()
+		defer r.relays.mu.Unlock()
+		for _, m := range r.relays.mails {
 			if m.At >= since && farOff(m.Dated, m.At) {
 				return true
 			}
@@ -77,7 +77,7 @@ func troubles(r *running) func() bool {
 			samples, _ := samplesOf(r.caller, one) // a node that says nothing shows nothing
 			for sample, value := range samples {
 				if strings.HasPrefix(sample, "mailgate_relay_try_duration_seconds_count{") &&
-					strings.Contains(sample, r.post.relay.Addr()) && !strings.Contains(sample, `"sent"`) {
+					strings.Contains(sample, r.relays.first.Addr()) && !strings.Contains(sample, `"sent"`) {
 					n += value
 				}
 			}
@@ -88,8 +88,8 @@ func troubles(r *running) func() bool {
 	return func() bool { return failed() >= before+3 }
 }
 
-// logs is a bite that a node speaks of.
-func logs(words string) bite {
+// logs is a effect that a node speaks of.
+func logs(words string) effect {
 	return func(r *running) func() bool {
 		told := func() (n int) {
 			for _, one := range r.nodes {
@@ -112,8 +112,8 @@ func losesReplies(r *running) func() bool {
 	return func() bool { return r.proxy.Lost() > before }
 }
 
-// errs is a bite that servers count: errors of these kinds that they answered with.
-func errs(errors ...string) bite {
+// errs is a effect that servers count: errors of these kinds that they answered with.
+func errs(errors ...string) effect {
 	return func(r *running) func() bool {
 		before := r.refused(errors...)
 		return func() bool { return r.refused(errors...) > before }
@@ -121,7 +121,7 @@ func errs(errors ...string) bite {
 }
 
 // refused is how often servers have answered with an error of these kinds.
-func (s *stand) refused(errors ...string) (n int) {
+func (s *rig) refused(errors ...string) (n int) {
 	for _, server := range s.masters() {
 		for _, one := range errors {
 			n += infoOf(server, "errorstats", "errorstat_"+one+":count=")
@@ -131,7 +131,7 @@ func (s *stand) refused(errors ...string) (n int) {
 }
 
 // masters are the servers that nodes talk to when all is well.
-func (s *stand) masters() []*redistest.Server {
+func (s *rig) masters() []*redistest.Server {
 	switch {
 	case s.cluster != nil:
 		return s.cluster.Masters
@@ -186,17 +186,17 @@ func infoOf(server *redistest.Server, section, words string) int {
 	return n
 }
 
-// TestAFaultThatBitesNobody: the run of a kind whose strike is in the air is not in order.
+// TestAFaultThatBitesNobody: the run of a kind whose inject is in the air is not in order.
 func TestAFaultThatBitesNobody(t *testing.T) {
 	t.Parallel()
 	toothless := *kindNamed("redis-killed")
-	toothless.strike, toothless.mend = func(*stand) {}, func(*stand) {}
+	toothless.inject, toothless.repair = func(*rig) {}, func(*rig) {}
 	brief := short
-	brief.bite = time.Second
+	brief.effect = time.Second
 	var o outcome
-	for range 3 { // a machine that is busy bites as well, but not each time
+	for range 3 { // a machine that is busy effect as well, but not each time
 		o = run(t, &toothless, 1, brief)
-		if slices.ContainsFunc(o.found, func(v judge.Violation) bool { return v.Rule == "bite" }) {
+		if slices.ContainsFunc(o.found, func(v judge.Violation) bool { return v.Rule == "effect" }) {
 			return
 		}
 	}
@@ -209,37 +209,37 @@ func TestWithoutAFaultNothingBites(t *testing.T) {
 	for name, some := range byStore() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var felt []string
-			for range 3 { // a machine that is busy is felt as well, but not each time
-				if felt = feltInACalm(t, some); len(felt) == 0 {
+			var seen []string
+			for range 3 { // a machine that is busy is seen as well, but not each time
+				if seen = effectsInCalm(t, some); len(seen) == 0 {
 					return
 				}
 			}
-			t.Errorf("felt, and there is no fault: %v", felt)
+			t.Errorf("seen, and there is no fault: %v", seen)
 		})
 	}
 }
 
-// feltInACalm are the kinds of fault that are felt where there is none.
-func feltInACalm(t *testing.T, some []*kind) (felt []string) {
+// effectsInCalm are the kinds of fault that are seen where there is none.
+func effectsInCalm(t *testing.T, some []*kind) (seen []string) {
 	calm := *some[0]
 	calm.within = nil
-	s := newStand(t, &calm, policies[1], 1, short)
+	s := newRig(t, &calm, policies[1], 1, short)
 	r := s.begin()
 	is := map[string]func() bool{}
 	for _, k := range some {
-		is[k.name] = k.bites(r)
+		is[k.name] = k.effect(r)
 	}
-	servertest.Eventually(t, "mails to be sent", func() bool { return r.post.count() >= 40 })
-	for kind, bites := range is {
-		if bites() {
-			felt = append(felt, kind)
+	servertest.Eventually(t, "mails to be sent", func() bool { return r.relays.count() >= 40 })
+	for kind, effect := range is {
+		if effect() {
+			seen = append(seen, kind)
 		}
 	}
 	s.load.stop()
 	r.stopCollecting()
 	r.stopWatching()
-	return felt
+	return seen
 }
 
 // byStore are the kinds that have the same store, under the name of one of them.

@@ -16,9 +16,9 @@ import (
 	"github.com/mailgate/mailgate/mailer/sandbox"
 )
 
-// A post is what the relays have received, collected as it comes.
-type post struct {
-	relay *fault.Server
+// A relays is what the relays have received, collected as it comes.
+type relays struct {
+	first *fault.Server
 	spare *sandbox.Server  // nil: there is none
 	exim  *mailtest.Server // nil: there is none
 
@@ -34,8 +34,8 @@ type post struct {
 type mailed struct{ code, to string }
 
 // collect takes in what has come since the last time.
-func (p *post) collect() {
-	for _, m := range p.relay.Collect() {
+func (p *relays) collect() {
+	for _, m := range p.first.Collect() {
 		p.take(m.To, m.Text, judge.Mail{At: m.ReceivedMS, Refused: m.Refused})
 	}
 	if p.spare == nil {
@@ -51,7 +51,7 @@ func (p *post) collect() {
 
 // empty takes in, when all is over, what lies in the mailbox of a real mail server. When
 // it came is not known there; windows are far longer than a run.
-func (p *post) empty(t testing.TB) {
+func (p *relays) empty(t testing.TB) {
 	if p.exim == nil {
 		return
 	}
@@ -63,7 +63,7 @@ func (p *post) empty(t testing.TB) {
 // ours is how mailgate shows a code that it made, alone in its line.
 var ours = regexp.MustCompile(`(?m)^ +([0-9]{6})\r?$`)
 
-func (p *post) take(to string, text []byte, m judge.Mail) {
+func (p *relays) take(to string, text []byte, m judge.Mail) {
 	message, err := mail.ReadMessage(bytes.NewReader(text))
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -90,7 +90,7 @@ func mailboxOf(address string) string {
 	return local
 }
 
-func (p *post) codeOf(mailbox string) (mailed, bool) {
+func (p *relays) codeOf(mailbox string) (mailed, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m, ok := p.codes[mailbox]
@@ -98,7 +98,7 @@ func (p *post) codeOf(mailbox string) (mailed, bool) {
 }
 
 // count is how many mails have been received.
-func (p *post) count() int {
+func (p *relays) count() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.mails)

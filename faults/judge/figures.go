@@ -2,7 +2,7 @@ package judge
 
 import "fmt"
 
-// A Figure is something that a program holds, before a run and when all is over.
+// Figure is something that a program holds, before a run and when all is over.
 type Figure struct {
 	Name          string
 	Before, After float64
@@ -19,26 +19,21 @@ func Leftovers(figures []Figure) (found []Violation) {
 	return found
 }
 
-// A Point is a figure at a moment, in Unix milliseconds.
+// Point is a figure at a moment, in Unix milliseconds.
 type Point struct {
 	At    int64
 	Value float64
 }
 
-// Growth is by how much a figure grew over the second half of the points: the slope of
-// the line that fits them best, times their time. A figure that has found its level may
-// swing, and grows by little.
+// Growth is by how much a figure grew over the second half of the points: the slope of the line
+// that fits them best, times their time. A figure that is level may swing, and grows by little.
 func Growth(points []Point) float64 {
 	half := points[len(points)/2:]
-	if len(half) < 2 {
-		return 0
-	}
 	var time, value float64
 	for _, p := range half {
-		time += float64(p.At - half[0].At)
-		value += p.Value
+		time += float64(p.At-half[0].At) / float64(len(half))
+		value += p.Value / float64(len(half))
 	}
-	time, value = time/float64(len(half)), value/float64(len(half))
 	var both, square float64
 	for _, p := range half {
 		off := float64(p.At-half[0].At) - time
