@@ -2,45 +2,34 @@ package relay
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"strconv"
 	"time"
 )
 
 // Outcome says what became of a mail that was not accepted, and with it whether the send
-// stays charged: rejected and unknown stay, unavailable and busy are refunded.
-type Outcome int
+// stays charged: rejected and unknown stay, the others are refunded. It is the word in logs
+// and metrics.
+type Outcome string
 
 const (
 	// Rejected: the relay refused this mail or its recipient for good (5xx). A refusal of
 	// us, of our sender or of our quota is Unavailable.
-	Rejected Outcome = iota + 1
+	Rejected Outcome = "rejected"
 	// Unavailable: the mail certainly never left. Every relay was down, slow or
 	// misconfigured, said 4xx, or refused us or our sender.
-	Unavailable
+	Unavailable Outcome = "unavailable"
+	// Deferred: the mail certainly never left, and each relay that was asked came as far as
+	// the recipient. A visitor can bring that about by naming a domain that does not exist,
+	// so it need not be trouble of a relay.
+	Deferred Outcome = "deferred"
 	// Unknown: the last octet of the mail may have gone out and no answer came. The mail
 	// may have been delivered, so sending it again could deliver it twice.
-	Unknown
+	Unknown Outcome = "unknown"
 	// Busy: too many sends are waiting, or too little time was left. The mail certainly
 	// never left.
-	Busy
+	Busy Outcome = "busy"
 )
-
-// String is the outcome as it appears in logs and metrics.
-func (o Outcome) String() string {
-	switch o {
-	case Rejected:
-		return "rejected"
-	case Unavailable:
-		return "unavailable"
-	case Unknown:
-		return "unknown"
-	case Busy:
-		return "busy"
-	}
-	return "outcome " + strconv.Itoa(int(o))
-}
 
 // Step is the part of the SMTP conversation in which a mail failed.
 type Step string
@@ -91,22 +80,17 @@ type Receipt struct {
 // Error is why a mail was not accepted. Its text names the relay and the step, never an
 // address or a secret.
 type Error struct {
-	Outcome Outcome
-	Relay   string // host:port; empty if no relay was asked
-	Step    Step   // empty if no relay was asked
-	Reply   *Reply // the relay's answer, if there was one
-	// Deferred: the mail never left, at least one relay was asked, and each that was asked
-	// came as far as the recipient. A visitor can bring that about by naming a domain that
-	// does not exist, so it need not be trouble of a relay.
-	Deferred bool
-	// RetryAfter is when trying again may help, if that is known.
-	RetryAfter time.Duration
-	Err        error // the cause, where there is more to say than the reply
+	Outcome    Outcome
+	Relay      string        // host:port; empty if no relay was asked
+	Step       Step          // empty if no relay was asked
+	Reply      *Reply        // the relay's answer, if there was one
+	RetryAfter time.Duration // when trying again may help, if that is known
+	Err        error         // the cause, where there is more to say than the reply
 }
 
 // Error implements error.
 func (e *Error) Error() string {
-	text := "mail " + e.Outcome.String()
+	text := "mail " + string(e.Outcome)
 	if e.Relay != "" {
 		text = "relay " + e.Relay + ": " + text
 	}
@@ -131,12 +115,15 @@ var (
 	ErrUnsendable = errors.New("the mail cannot be sent as it is")
 	// ErrClosed is the cause after Close.
 	ErrClosed = errors.New("the relay connections are closed")
-)
 
-func unsendable(why string) error { return fmt.Errorf("%w: %s", ErrUnsendable, why) }
+	errOpen     = errors.New("its circuit breaker is open")
+	errCrowded  = errors.New("it takes no more connections beside those that it has")
+	errTooMany  = errors.New("too many sends are waiting for the relay")
+	errTimeout  = errors.New("no answer in time")
+	errTooBig   = errors.New("the mail is larger than the relay takes")
+	errTooEarly = errors.New("the relay said more than it was asked")
+)
 
 func busy(retryAfter time.Duration) *Error {
 	return &Error{Outcome: Busy, RetryAfter: retryAfter, Err: errTooMany}
 }
-
-var errTooMany = errors.New("too many sends are waiting for the relay")
