@@ -198,19 +198,10 @@ func (c *Codes) update(ctx context.Context, mailbox string, step func(r record, 
 	if err := throttle.CheckKey(mailbox); err != nil {
 		return false, err
 	}
-	var damaged error
-	alone, err = c.store.Update(ctx, mailbox, func(old []byte, now int64) ([]byte, int64) {
-		r, err := parse(old)
-		if damaged = err; err != nil {
-			return old, now + MaxLifetime
-		}
+	return keyed.Change(ctx, c.store, mailbox, parse, func(r record, now int64) ([]byte, int64) {
 		next := step(r, now)
 		return next.encode(), next.expires()
 	})
-	if err == nil && damaged != nil {
-		err = fmt.Errorf("%w: %w", throttle.ErrUnavailable, damaged)
-	}
-	return alone, err
 }
 
 // DefaultGuesses is how often codes of one mailbox may be guessed.

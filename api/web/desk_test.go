@@ -103,8 +103,8 @@ func (d *desk) draw() {
 	ended, end := context.WithCancel(context.Background())
 	d.end = end
 	front := demo.New(demo.Options{
-		Client: &demo.Client{URL: d.URL, APIKey: appKey, AdminKey: opsKey, HTTP: http.DefaultClient},
-		Relay:  d.box, Pages: web.FS(), Ended: ended,
+		Address: strings.TrimPrefix(d.URL, "http://"), APIKey: appKey, AdminKey: opsKey,
+		Relay: d.box, Pages: web.FS(), Ended: ended,
 	})
 	d.front.Store(&front)
 }
