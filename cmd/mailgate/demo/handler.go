@@ -30,6 +30,9 @@ func New(o Options) http.Handler {
 		// A fragment stays in the browser: no server and no log sees the key.
 		http.Redirect(w, r, "/admin#key="+o.Client.AdminKey, http.StatusSeeOther)
 	})
+	mux.HandleFunc("GET /api", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "/docs#api="+o.Client.APIKey+"&admin="+o.Client.AdminKey, http.StatusSeeOther)
+	})
 	mux.HandleFunc("GET /web/{name}", part(o.Pages))
 	mux.HandleFunc("POST /demo/sign-up", o.Client.forward(o.Client.sendCode))
 	mux.HandleFunc("POST /demo/code", o.Client.forward(o.Client.verifyCode))
