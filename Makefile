@@ -7,7 +7,7 @@ AT_ONCE ?= 1
 FOR     ?= 30m
 BIN      = bin/mailgate
 
-.PHONY: help dev build types test needs check race campaign long faults soak fuzz bench image clean
+.PHONY: help dev build types test needs check race campaign long faults soak fuzz bench pictures image clean
 
 help: ## this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +63,9 @@ fuzz: ## runs every fuzz target for FUZZTIME (10m), AT_ONCE (1) of them side by 
 
 bench: ## measures mailgate beside other programs and libraries and checks what is required of it, in minutes
 	cd bench && $(GO) run .
+
+pictures: # draws the pictures of the README from the real pages
+	MAILGATE_TEST_ALL=1 $(GO) test ./api/web -run TestReadme_Pictures -count 1 -pictures
 
 image: ## the container image mailgate:latest
 	docker build --build-arg VERSION=$(VERSION) -t mailgate .
