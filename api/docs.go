@@ -2,7 +2,6 @@ package api
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
@@ -12,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/api/web"
 )
 
@@ -24,20 +24,32 @@ var docsCSS string
 //go:embed docs.js
 var docsJS string
 
-// contract hands out openapi.yaml as it is.
-func (s *Server) contract(context.Context, *call, struct{}) (page, error) {
-	return page{contentType: "application/yaml", body: s.with.OpenAPI}, nil
+// showStart sends a browser that opens / to the documentation, which leads on to the console.
+// Programs are told that there is nothing, as at any other path without a route.
+func (s *Server) showStart(c *fiber.Ctx) error {
+	if !strings.Contains(c.Get("Accept"), "text/html") {
+		return fiber.ErrNotFound
+	}
+	set(c, "Location", "/docs")
+	c.Status(fiber.StatusSeeOther)
+	c.Response().Header.SetContentType("text/plain; charset=utf-8")
+	return nil
 }
 
-// page shows openapi.yaml as a page, on which requests can be tried. It has one script and
-// nothing from elsewhere, and the policy it is sent with allows no other, and no request to
-// another server.
-func (s *Server) page(context.Context, *call, struct{}) (page, error) {
+// showContract is openapi.yaml.
+func (s *Server) showContract(c *fiber.Ctx) error {
+	return respondRaw(c, "application/yaml", s.with.OpenAPI)
+}
+
+// showDocs shows openapi.yaml as a page that can send requests. Its policy allows its one script
+// and requests to its own server, and nothing else.
+func (s *Server) showDocs(c *fiber.Ctx) error {
 	body, err := s.docs()
 	if err != nil {
-		return page{}, err
+		return err
 	}
-	return page{contentType: "text/html; charset=utf-8", body: body, csp: docsPolicy()}, nil
+	set(c, "Content-Security-Policy", docsPolicy())
+	return respondRaw(c, "text/html; charset=utf-8", body)
 }
 
 func docsPolicy() string {
@@ -57,7 +69,7 @@ func iconOf(svg []byte) template.URL {
 	return template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(svg))
 }
 
-// newDocs makes the page when it is first asked for, and once.
+// newDocs makes the page at the first request for it, and once.
 func newDocs(contract []byte, version string) func() ([]byte, error) {
 	return sync.OnceValues(func() ([]byte, error) {
 		read, err := readContract(contract)

@@ -33,7 +33,7 @@ type Config struct {
 	APIKeys        Keys           `group:"Server:" name:"api-keys" help:"Keys of back ends: name:secret,name:secret, with secrets of at least 16 characters. Without any, only this machine is served, and no key is asked for."`
 	AdminKeys      Keys           `group:"Server:" name:"admin-keys" help:"Keys of operators, for show and reset. With api-keys but none of these, the operator routes are closed."`
 	TrustedProxies []netip.Prefix `group:"Server:" name:"trusted-proxies" placeholder:"NETWORK,..." help:"Proxies whose X-Forwarded-For is trusted: 10.0.0.0/8,192.0.2.7."`
-	MaxConnections int            `group:"Server:" name:"max-connections" default:"10000" validate:"gte=1,lte=1000000" help:"Open connections at most. Beyond that, an idle connection is closed for a new one."`
+	MaxConnections int            `group:"Server:" name:"max-connections" default:"10000" validate:"gte=1,lte=1000000" help:"Open connections at most. Beyond that, new ones wait."`
 	LookupRate     int            `group:"Server:" name:"lookup-rate" default:"50" validate:"gte=0,lte=1000000" help:"Mailbox lookups and operator requests per second for each key, or for each client where no key is asked for. 0 is unlimited."`
 	CountdownRate  int            `group:"Server:" name:"countdown-rate" default:"20" validate:"gte=0,lte=1000000" help:"Countdown requests per second for each client address. 0 is unlimited."`
 	Secret         Secret         `group:"Server:" name:"secret" help:"Seals countdowns and hashes codes. If not set, one is made and kept in data-dir. Required with redis-url, the same for all processes."`
