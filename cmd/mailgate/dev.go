@@ -112,7 +112,7 @@ func welcome(p *program, to streams, at net.Addr, relay *sandbox.Server) {
   Sign up     %[1]s/
   Inbox       %[1]s/inbox
   Console     %[1]s/console
-  API         %[1]s/docs
+  API         %[1]s/api
 
   API key     %[2]s
   Admin key   %[3]s
