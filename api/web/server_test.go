@@ -126,8 +126,8 @@ func (s *server) newFront() {
 	ended, end := context.WithCancel(context.Background())
 	s.endPoll = end
 	front := demo.New(demo.Options{
-		Client: &demo.Client{URL: s.URL, APIKey: apiKey, AdminKey: adminKey, HTTP: http.DefaultClient},
-		Relay:  s.relay, Pages: web.FS(), Ended: ended,
+		Address: strings.TrimPrefix(s.URL, "http://"), APIKey: apiKey, AdminKey: adminKey,
+		Relay: s.relay, Pages: web.FS(), Ended: ended,
 	})
 	s.front.Store(&front)
 }

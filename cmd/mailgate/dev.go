@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -50,15 +48,13 @@ func (devCommand) Run(ctx context.Context, c *config.Config, to streams) error {
 	if err != nil {
 		return err
 	}
-	url := "http://" + listener.Addr().String()
 	ended, end := context.WithCancel(ctx)
 	defer end()
 	pages := demo.New(demo.Options{
-		Client: &demo.Client{URL: url, APIKey: c.APIKeys.First(), AdminKey: c.AdminKeys.First(),
-			HTTP: &http.Client{Timeout: requestPatience}},
+		Address: listener.Addr().String(), APIKey: c.APIKeys.First(), AdminKey: c.AdminKeys.First(),
 		Relay: relay, Pages: web.FS(), Ended: ended,
 	})
-	p, err := build(ctx, c, requestLines{newLogHandler(c, to.err, c.LogLevel), to}, to.err, pages)
+	p, err := build(ctx, c, requestLines{newLogHandler(c, to.err), to}, to.err, pages)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
@@ -68,10 +64,8 @@ func (devCommand) Run(ctx context.Context, c *config.Config, to streams) error {
 
 // devSettings sets what needs nothing outside this process.
 func devSettings(c *config.Config, relayURL string) (err error) {
-	for _, name := range c.GivenFlags() {
-		if !slices.Contains(devFlags, name) {
-			return c.Complain(name, "dev decides this itself; see mailgate dev --help")
-		}
+	if name := c.OtherFlag(devFlags); name != "" {
+		return c.Complain(name, "dev decides this itself; see mailgate dev --help")
 	}
 	if !c.Loopback() {
 		return c.Complain("listen", "dev serves this machine only; give a loopback address such as 127.0.0.1:8080")
@@ -79,7 +73,7 @@ func devSettings(c *config.Config, relayURL string) (err error) {
 	c.DataDir = config.Memory
 	c.APIKeys, c.AdminKeys = config.Keys("signup:"+rand.Text()), config.Keys("operator:"+rand.Text())
 	if !c.Given("log-level") {
-		c.LogLevel = slog.LevelWarn
+		c.LogLevel = "warn"
 	}
 	if !c.Given("log-format") {
 		c.LogFormat = "text"

@@ -214,7 +214,7 @@ func TestSet_NoMailboxOrNoRules_Fails(t *testing.T) {
 	for _, tt := range []struct {
 		set     *rules.Set
 		mailbox string
-	}{{set, ""}, {set, strings.Repeat("m", throttle.MaxKey+1)}, {&rules.Set{}, "a@b.example"}, {nil, "a@b.example"}} {
+	}{{set, ""}, {set, strings.Repeat("m", 1024+1)}, {&rules.Set{}, "a@b.example"}, {nil, "a@b.example"}} {
 		taken, err1 := tt.set.Take(ctx, to(tt.mailbox), throttle.NewID())
 		peeked, err2 := tt.set.Peek(ctx, to(tt.mailbox))
 		_, err3 := tt.set.Reset(ctx, tt.mailbox)
