@@ -156,20 +156,6 @@ func TestRequests_Abandoned_KeyIsFree(t *testing.T) {
 	})
 }
 
-func TestRequests_AnsweredWithoutHandOver_Replays(t *testing.T) {
-	c := newCaller(t, keyedtest.Local(t, &keyedtest.Clock{}))
-	c.finish(c.begin(body, idempotency.Started).Lease, first, true)
-	c.begin(body, idempotency.Replay)
-}
-
-func TestRequests_Callers_AreApart(t *testing.T) {
-	a := newCaller(t, keyedtest.Local(t, &keyedtest.Clock{}))
-	b := a
-	b.name.Caller = "blog"
-	a.begin(body, idempotency.Started)
-	b.begin(other, idempotency.Started)
-}
-
 // Of many that begin at once one is told to do it; and when its lease has ended, again one.
 func TestRequests_ManyAtOnce_OneStarted(t *testing.T) {
 	keyedtest.EachHome(t, func(t *testing.T, clock *keyedtest.Clock, open func() keyed.Store) {
@@ -230,19 +216,6 @@ func TestRequests_Alone_DoneAndTold(t *testing.T) {
 			t.Errorf("the answer is %+v", again.Answer)
 		}
 	})
-}
-
-func TestRequests_BegunAloneThenTold_GoesOn(t *testing.T) {
-	clock := &keyedtest.Clock{}
-	o := &keyedtest.Outage{Shared: keyedtest.Local(t, clock), Own: keyedtest.Local(t, clock)}
-	c := newCaller(t, o)
-	o.Away.Store(true)
-	l := c.begin(body, idempotency.Started).Lease
-	c.copy(o.Own, o.Shared)
-	o.Away.Store(false)
-	c.handOver(l, true)
-	c.finish(l, first, true)
-	c.begin(body, idempotency.Replay)
 }
 
 // Another node may replace an attempt that the shared records know of, so its mail must not
@@ -335,7 +308,9 @@ func TestRequests_Invalid_Fails(t *testing.T) {
 	c := newCaller(t, keyedtest.Local(t, &keyedtest.Clock{}))
 	for name, want := range map[idempotency.Name]error{
 		{Caller: "shop"}: idempotency.ErrKey,
-		{Caller: strings.Repeat("c", 256), Key: "k"}: idempotency.ErrCaller,
+		{Caller: "shop", Key: strings.Repeat("k", 256)}:                   idempotency.ErrKey,
+		{Caller: strings.Repeat("c", 256), Key: "k"}:                      idempotency.ErrCaller,
+		{Caller: strings.Repeat("c", 255), Key: strings.Repeat("k", 255)}: nil,
 	} {
 		if _, err := c.requests.Begin(t.Context(), name, body); !errors.Is(err, want) {
 			t.Errorf("%v, want %v", err, want)
