@@ -156,6 +156,14 @@ func TestRequests_Abandoned_KeyIsFree(t *testing.T) {
 	})
 }
 
+func TestRequests_Callers_AreApart(t *testing.T) {
+	a := newCaller(t, keyedtest.Local(t, &keyedtest.Clock{}))
+	b := a
+	b.name.Caller = "blog"
+	a.begin(body, idempotency.Started)
+	b.begin(other, idempotency.Started)
+}
+
 // Of many that begin at once one is told to do it; and when its lease has ended, again one.
 func TestRequests_ManyAtOnce_OneStarted(t *testing.T) {
 	keyedtest.EachHome(t, func(t *testing.T, clock *keyedtest.Clock, open func() keyed.Store) {
