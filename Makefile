@@ -7,7 +7,7 @@ AT_ONCE ?= 1
 FOR     ?= 30m
 BIN      = bin/mailgate
 
-.PHONY: help dev build types test needs check race campaign long faults soak fuzz bench image clean
+.PHONY: help dev build types test needs check race campaign long faults soak fuzz bench pictures image clean
 
 help: ## prints this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,10 +36,9 @@ check: # format, vet, staticcheck, and known vulnerabilities where their databas
 # A missing program is a failure where everything must run.
 race long campaign faults soak: export MAILGATE_TEST_ALL = 1
 
-# Many tests wait more than they compute, so four packages share two cores well. With -short
-# the browser renders every page in two ways instead of four.
+# Many tests wait more than they compute, so four packages share two cores well.
 race:
-	$(GO) test -race -short -p 4 -timeout 12m ./...
+	$(GO) test -race -p 4 -timeout 12m ./...
 	cd bench && $(GO) test ./...
 
 # Each kind of fault once, for two seconds, with programs that have no race detector.
@@ -64,6 +63,9 @@ fuzz: ## runs every fuzz target for FUZZTIME (10m), AT_ONCE (1) of them side by 
 
 bench: ## measures mailgate beside other programs and libraries, in minutes
 	cd bench && $(GO) run .
+
+pictures: ## draws the pictures of the README from the real pages
+	MAILGATE_TEST_ALL=1 $(GO) test ./api/web -run TestReadme_Pictures -count 1 -pictures
 
 image: ## builds the container image mailgate:latest
 	docker build --build-arg VERSION=$(VERSION) -t mailgate .

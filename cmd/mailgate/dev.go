@@ -90,9 +90,9 @@ func devSettings(c *config.Config, relayURL string) (err error) {
 // devListen listens on the address that was given, or else on the first free port from the
 // default on.
 func devListen(c *config.Config) (net.Listener, error) {
-	listener, err := listen(c.Listen)
+	listener, err := net.Listen("tcp", c.Listen)
 	for port := 8081; err != nil && !c.Given("listen") && port < 8100; port++ {
-		listener, err = listen(net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		listener, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	}
 	if err != nil {
 		return nil, cannotListen(c, "listen", c.Listen, err)
@@ -112,7 +112,7 @@ func welcome(p *program, to streams, at net.Addr, relay *sandbox.Server) {
   Sign up     %[1]s/
   Inbox       %[1]s/inbox
   Console     %[1]s/console
-  API         %[1]s/docs
+  API         %[1]s/api
 
   API key     %[2]s
   Admin key   %[3]s

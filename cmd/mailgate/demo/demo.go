@@ -40,6 +40,9 @@ func New(o Options) http.Handler {
 		// A fragment stays in the browser: no server and no log sees the key.
 		http.Redirect(w, r, "/admin#key="+o.AdminKey, http.StatusSeeOther)
 	})
+	mux.HandleFunc("GET /api", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "/docs#api="+o.APIKey+"&admin="+o.AdminKey, http.StatusSeeOther)
+	})
 	mux.HandleFunc("GET /web/{name}", func(w http.ResponseWriter, r *http.Request) { page(o.Pages, r.PathValue("name"))(w, r) })
 	mux.Handle("POST /demo/send-code", mailgate)
 	mux.Handle("POST /demo/verify-code", mailgate)
@@ -72,7 +75,7 @@ func backEnd(o Options) http.Handler {
 }
 
 func notFound(w http.ResponseWriter, _ *http.Request) {
-	fail(w, http.StatusNotFound, "Nothing here. Pages: / and /inbox. API: /docs.")
+	fail(w, http.StatusNotFound, "Nothing here. Pages: / and /inbox. API: /api.")
 }
 
 // page serves one file.
