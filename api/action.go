@@ -129,7 +129,7 @@ func (s *Server) takeAction(ctx context.Context, c *call, q actionRequest) (acte
 		s.metrics.acted(q.name, string(delivery.Storage), "")
 		return acted{}, err
 	}
-	if v.Sent == 0 { // a counter
+	if v.Newest == 0 { // a counter
 		c.id = idAt(v.At)
 	}
 	done := acted{charge{quota: quotaOfOne(q.name, c.subject, v), id: c.id}, q.name}

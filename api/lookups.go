@@ -4,48 +4,44 @@ import (
 	"context"
 
 	"github.com/gofiber/fiber/v2"
-	"github.com/mailgate/mailgate/api/gate"
 	"github.com/mailgate/mailgate/internal/network"
 	"github.com/mailgate/mailgate/throttle"
 )
 
 // bounded lets no caller use a route more often than its limiter admits; it is nil where
-// there is none. The headers of its answers are about a mailbox, so of lookups and countdowns
-// only a refusal speaks.
-func (s *Server) bounded(r *route) (fiber.Handler, error) {
-	whom := ""
-	o := gate.Options{Quiet: true, Key: func(c *fiber.Ctx) string { return network.Visitor(s.client(c.Context())) }}
+// there is none.
+func (s *Server) bounded(r *route) fiber.Handler {
+	limiter, name, whom := s.with.Lookups, "lookups", "this caller's lookups"
 	switch r.bound {
-	case byCaller:
-		o.Limiter, o.Name, whom = s.with.Lookups, "lookups", "this caller's lookups"
-		// A request without a key that opens the route is counted by its address, so that
-		// it cannot use up what belongs to a caller. Keys of the two kinds may have one name,
-		// and an operator must get in when an application has used up its own.
-		whose := map[access]string{applications: "application ", operators: "operator "}[r.keys]
-		o.User = func(c *fiber.Ctx) (string, bool) {
-			name := s.callerOf(r, c)
-			return whose + name, name != ""
-		}
+	case unbounded:
+		return nil
 	case byVisitor:
-		o.Limiter, o.Name, whom = s.with.Countdowns, "countdowns", "this address's countdowns"
+		limiter, name, whom = s.with.Countdowns, "countdowns", "this address's countdowns"
 	}
-	if o.Limiter == nil {
-		return nil, nil
-	}
-	o.Refuse = func(c *fiber.Ctx, v throttle.Verdict) error {
-		ch := &charge{quota: quotaOfOne(o.Name, "", v), whom: whom, then: "The next one is answered"}
-		s.refuseEarlier(r, c, denied(ch))
+	if limiter == nil {
 		return nil
 	}
-	o.Failed = func(c *fiber.Ctx, err error) error {
-		s.refuseEarlier(r, c, problemOf(err))
-		return nil
+	return s.caught(r, func(c *fiber.Ctx) error {
+		v, err := limiter.Take(c.UserContext(), s.countedBy(r, c), throttle.NewID())
+		if err != nil {
+			s.refuseEarlier(r, c, problemOf(err))
+			return nil
+		}
+		if !v.Allowed {
+			s.refuseEarlier(r, c, denied(&charge{quota: quotaOfOne(name, "", v), whom: whom, then: "The next one is answered"}))
+			return nil
+		}
+		return c.Next()
+	})
+}
+
+// countedBy is the caller, or the address of a request without a key that opens the route, so
+// that it uses up nothing of a caller's. Keys of the two kinds may have one name.
+func (s *Server) countedBy(r *route, c *fiber.Ctx) string {
+	if name := s.callerOf(r, c); name != "" && r.bound == byCaller {
+		return map[access]string{applications: "application ", operators: "operator "}[r.keys] + name
 	}
-	handler, err := gate.New(o)
-	if err != nil {
-		return nil, err
-	}
-	return s.caught(r, handler), nil
+	return "address " + network.Visitor(s.client(c.Context()))
 }
 
 // callerOf is the name of the key that a request shows and that opens the route.

@@ -100,10 +100,7 @@ func (s *Server) register(app *fiber.App, all []route, elsewhere fiber.Handler) 
 		r := &all[i]
 		paths[r.path] = append(paths[r.path], r.method)
 		anywhere[r.path] = r.anywhere
-		handlers, err := s.handlers(r)
-		if err != nil {
-			return err
-		}
+		handlers := s.handlers(r)
 		app.Add(r.method, r.path, handlers...)
 		if r.method == fiber.MethodGet {
 			paths[r.path] = append(paths[r.path], fiber.MethodHead)
@@ -125,12 +122,11 @@ func (s *Server) register(app *fiber.App, all []route, elsewhere fiber.Handler) 
 }
 
 // handlers are what Fiber runs for a route, one after the other.
-func (s *Server) handlers(r *route) ([]fiber.Handler, error) {
-	first, err := s.bounded(r)
-	if first == nil {
-		return []fiber.Handler{s.fiberHandler(r)}, err
+func (s *Server) handlers(r *route) []fiber.Handler {
+	if first := s.bounded(r); first != nil {
+		return []fiber.Handler{first, s.fiberHandler(r)}
 	}
-	return []fiber.Handler{first, s.fiberHandler(r)}, nil
+	return []fiber.Handler{s.fiberHandler(r)}
 }
 
 // fiberHandler is the seam to Fiber: it takes the path's parameter and goes on.

@@ -5,6 +5,7 @@ import (
 	"context"
 	_ "embed"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"time"
@@ -54,7 +55,7 @@ func (s *shared) Update(ctx context.Context, key string, step Step) (alone bool,
 		}
 		old, now, err := s.read(ctx, key)
 		if err != nil {
-			return false, throttle.Unchanged(throttle.Unavailable(doing, err))
+			return false, throttle.Unavailable(doing, fmt.Errorf("%w: %w", throttle.ErrUnchanged, err))
 		}
 		next, expires := step(old, now)
 		if expires <= now {
@@ -65,11 +66,10 @@ func (s *shared) Update(ctx context.Context, key string, step Step) (alone bool,
 		}
 		swapped, err := s.swap(ctx, key, old, next, expires)
 		if err != nil {
-			failure := throttle.Unavailable(doing, err)
 			if redisx.Undone(err) {
-				failure = throttle.Unchanged(failure)
+				err = fmt.Errorf("%w: %w", throttle.ErrUnchanged, err)
 			}
-			return false, failure
+			return false, throttle.Unavailable(doing, err)
 		}
 		if swapped {
 			return false, nil

@@ -56,7 +56,7 @@ func (p *part) decide(ctx context.Context, doing, key string, together func() er
 			return err
 		}
 	}
-	return throttle.Unchanged(throttle.Unavailable(doing, errNotTold))
+	return throttle.Unavailable(doing, fmt.Errorf("%w: %w", throttle.ErrUnchanged, errNotTold))
 }
 
 func (p *part) decideAlone(ctx context.Context, doing string, m *prober.Master, key string, alone func(context.Context, *prober.Master) error) error {
@@ -90,7 +90,7 @@ func (p *part) decideTogether(ctx context.Context, doing string, m *prober.Maste
 		if err := p.settle(ctx, m, key); err == errAgain {
 			return err
 		} else if err != nil {
-			return throttle.Unchanged(throttle.Unavailable(doing, err))
+			return throttle.Unavailable(doing, fmt.Errorf("%w: %w", throttle.ErrUnchanged, err))
 		}
 	}
 	lock := p.lock(k)

@@ -46,7 +46,7 @@ func scriptOf(a throttle.Algorithm) (script *redisx.Script, params []byte, err e
 	}
 	switch a := a.(type) {
 	case throttle.Policy:
-		params = six(nil, int64(a.Kept()))
+		params = six(nil, int64(a.Kept()), a.Longest())
 		for _, t := range a.Tiers() {
 			params = six(params, int64(t.Limit), t.Window.Milliseconds())
 		}
@@ -76,29 +76,30 @@ func six(text []byte, numbers ...int64) []byte {
 
 // reply is what a script returns.
 type reply struct {
-	done  int64 // 1 done, 2 done before, 0 not done, -1 too late
-	state []byte
+	done  byte // a digit, or tooLate
 	now   int64
+	state []byte
 }
 
-const tooLate = -1
+const tooLate = '-'
 
 func parseReply(answer any) (r reply, err error) {
-	if all, ok := answer.([]any); ok && len(all) == 3 {
-		done, ok1 := all[0].(int64)
-		state, ok2 := all[1].(string)
-		now, ok3 := all[2].(int64)
-		if ok1 && ok2 && ok3 {
-			return reply{done, []byte(state), now}, nil
-		}
+	text, _ := answer.(string)
+	if len(text) < 7 {
+		return r, errReply
 	}
-	return reply{}, errReply
+	var now [8]byte
+	copy(now[2:], text[1:7])
+	return reply{text[0], int64(binary.BigEndian.Uint64(now[:])), []byte(text[7:])}, nil
 }
+
+// did reports whether the step was done, now or before.
+func (r reply) did() bool { return r.done == '1' || r.done == '2' }
 
 // wrote reports whether replicas have to confirm what a script did.
 func wrote(answer any) bool {
 	r, err := parseReply(answer)
-	return err == nil && r.done > 0
+	return err == nil && r.did()
 }
 
 // step takes one step on the server. If Redis says that the call's time is over while the
@@ -117,11 +118,7 @@ func (l *Limiter) step(ctx context.Context, doing, key string, admissions ...thr
 		}
 		answer, err := l.script.Run(ctx, l.client, l.prefix+key+"}", args...)
 		if err != nil {
-			failure := throttle.Unavailable(doing, err)
-			if redisx.Undone(err) {
-				failure = throttle.Unchanged(failure)
-			}
-			return reply{}, failure
+			return reply{}, throttle.Unavailable(doing, unchanged(err))
 		}
 		r, err := parseReply(answer)
 		if err != nil {
@@ -157,4 +154,12 @@ func pack(all []throttle.Admission) (text []byte) {
 		text = append(six(text, min(max(a.At, 0), maxMoment)), a.ID[:]...)
 	}
 	return text
+}
+
+// unchanged says where a failed script certainly recorded nothing.
+func unchanged(err error) error {
+	if redisx.Undone(err) {
+		return fmt.Errorf("%w: %w", throttle.ErrUnchanged, err)
+	}
+	return err
 }
