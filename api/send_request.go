@@ -128,7 +128,7 @@ func named(wrong []fieldProblem, name string) bool {
 
 func composeProblem(err *message.Error) fieldProblem {
 	reason := "invalid"
-	if err.Kind == message.UnknownTemplate {
+	if err.Field == "template" {
 		reason = "unknown"
 	}
 	return fieldProblem{err.Field, reason, err.Field + " " + err.Reason + "."}
