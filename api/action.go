@@ -95,7 +95,7 @@ func (s *Server) takeAction(c *fiber.Ctx) error {
 		s.metrics.actions.WithLabelValues(r.action, "denied", v.Limit).Inc()
 		return denied(&q)
 	}
-	if v.Sent == 0 { // a counter
+	if v.Newest == 0 { // a counter
 		r.admission = idAt(v.At)
 	}
 	r.delay = v.Delay

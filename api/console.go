@@ -14,6 +14,8 @@ var consoleTypes = map[string]string{
 	"style.css":          "text/css; charset=utf-8",
 	"console.css":        "text/css; charset=utf-8",
 	"mark.svg":           "image/svg+xml",
+	"docs.css":           "text/css; charset=utf-8",
+	"docs.js":            "text/javascript; charset=utf-8",
 	"address.js":         "text/javascript; charset=utf-8",
 	"busy.js":            "text/javascript; charset=utf-8",
 	"lengths.js":         "text/javascript; charset=utf-8",

@@ -317,7 +317,7 @@ func TestRequests_DamagedRecord_Fails(t *testing.T) {
 	keyedtest.EachHome(t, func(t *testing.T, clock *keyedtest.Clock, open func() keyed.Store) {
 		store := open()
 		c := newCaller(t, store)
-		for _, damaged := range []string{"damaged", "\x01\x04" + strings.Repeat("t", 16) + string(body[:]) + "\xff\xff\xff\xff\xff\x7fdamaged"} {
+		for _, damaged := range []string{"damaged", "\x01\x04" + strings.Repeat("t", 16) + string(body[:]) + strings.Repeat("\x00", 8) + "\x7f" + strings.Repeat("\xff", 7) + "damaged"} {
 			if _, err := store.Update(t.Context(), recordKey, func(_ []byte, now int64) ([]byte, int64) { return []byte(damaged), now + keep }); err != nil {
 				t.Fatal(err)
 			}

@@ -45,7 +45,7 @@ type Options struct {
 
 // Codes issues and checks codes. It may be used by any number of goroutines.
 //
-// A mailbox is any text of 1 to throttle.MaxKey bytes; any other is throttle.ErrKey. Every
+// A mailbox is any text of 1 to 1024 bytes; any other is throttle.ErrKey. Every
 // failure to read or write is throttle.ErrUnavailable: what was asked for may or may not have
 // been done. Errors name neither mailbox nor code.
 type Codes struct {
@@ -198,19 +198,10 @@ func (c *Codes) update(ctx context.Context, mailbox string, step func(r record, 
 	if err := throttle.CheckKey(mailbox); err != nil {
 		return false, err
 	}
-	var damaged error
-	alone, err = c.store.Update(ctx, mailbox, func(old []byte, now int64) ([]byte, int64) {
-		r, err := parse(old)
-		if damaged = err; err != nil {
-			return old, now + MaxLifetime
-		}
+	return keyed.Change(ctx, c.store, mailbox, parse, func(r record, now int64) ([]byte, int64) {
 		next := step(r, now)
 		return next.encode(), next.expires()
 	})
-	if err == nil && damaged != nil {
-		err = fmt.Errorf("%w: %w", throttle.ErrUnavailable, damaged)
-	}
-	return alone, err
 }
 
 // DefaultGuesses is how often codes of one mailbox may be guessed.

@@ -230,9 +230,9 @@ func FuzzParseRecord(f *testing.F) {
 	f.Add(record{}.encode())
 	f.Add(record{usedUntil: 1_800_000_000_000}.encode())
 	f.Add(record{5, []kept{{named('a'), 11}, {named('b'), 11}, {named('c'), 1_800_000_000_000}}}.encode())
-	f.Add([]byte{recordVersion, 0x80, 0})
 	f.Add([]byte{2, 1})
-	f.Add(append([]byte{recordVersion, 5, 0}, make([]byte, 16)...))
+	f.Add(append([]byte{recordVersion}, make([]byte, 8+24)...))
+	f.Add(append([]byte{recordVersion}, make([]byte, 7)...))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r, err := parse(b)
 		if err != nil {

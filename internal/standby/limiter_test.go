@@ -23,7 +23,7 @@ func TestTake_RedisKilled_GoesOnAloneAndTellsItAll(t *testing.T) {
 	if v := n.take(t, "alice"); v.Allowed || !v.Degraded || v.Limit != "day" {
 		t.Errorf("the fourth is admitted %v, alone %v, by %q", v.Allowed, v.Degraded, v.Limit)
 	}
-	if s := n.State(); !s.Degraded || !s.Alone || s.Since == 0 || s.Journal != 2 || s.Admitted != 2 {
+	if s := n.State(); s.Since == 0 || s.Away == 0 || s.Journal != 2 || s.Admitted != 2 {
 		t.Errorf("in the outage: %+v", s)
 	}
 	if err := n.Ready(t.Context()); err != nil {
@@ -83,7 +83,7 @@ func TestTake_RedisHangs_UnavailableThenAlone(t *testing.T) {
 	defer server.Resume()
 	_, err := n.mailbox.Take(t.Context(), "alice", throttle.NewID())
 	unavailable(t, err)
-	if s := n.State(); s.Alone || s.Journal != 1 {
+	if s := n.State(); s.Away > 0 || s.Journal != 1 {
 		t.Errorf("after one late call: %+v", s)
 	}
 	n.awaitAlone(t)
@@ -105,7 +105,7 @@ func TestTake_ReplyLost_UnavailableAndGivenBack(t *testing.T) {
 	id := throttle.NewID()
 	_, err := n.mailbox.Take(t.Context(), "alice", id)
 	unavailable(t, err)
-	if s := n.State(); s.Degraded || s.Journal != 1 || history(t, server.Client(), "alice").Find(id) < 0 {
+	if s := n.State(); s.Since > 0 || s.Journal != 1 || history(t, server.Client(), "alice").Find(id) < 0 {
 		t.Errorf("after a lost reply: %+v", s)
 	}
 	n.Start()
@@ -133,7 +133,7 @@ func TestTake_JournalNotEmpty_RedisToldFirst(t *testing.T) {
 		}
 		return err == nil && !v.Degraded
 	})
-	if s := n.State(); s.Journal != 1 || !s.Degraded {
+	if s := n.State(); s.Journal != 1 || s.Since == 0 {
 		t.Errorf("before the worker runs: %+v", s)
 	}
 }
@@ -155,6 +155,26 @@ func TestTell_ReplyLost_ToldTwiceCountedOnce(t *testing.T) {
 	}
 	if got := history(t, server.Client(), "alice"); len(got) != 1 {
 		t.Errorf("Redis has %d sends, want 1", len(got))
+	}
+}
+
+// What Redis can never take does not keep the node degraded.
+func TestTell_KeyOfAnotherType_Dropped(t *testing.T) {
+	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
+	n := start(t, server.URL())
+	n.admit(t, "alice", false)
+	keys := server.Client().Keys(t.Context(), "*alice*").Val()
+	if err := server.Client().Set(t.Context(), keys[0], "text", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	server.Kill()
+	n.awaitAlone(t)
+	n.admit(t, "alice", true)
+	n.admit(t, "bob", true)
+	server.Restart()
+	n.awaitHealthy(t)
+	if told := history(t, server.Client(), "bob"); len(told) != 1 || n.log.count("it is dropped") != 1 || n.log.count("alice") != 0 {
+		t.Errorf("Redis has %v; the log is\n%s", told, n.log.text.String())
 	}
 }
 
@@ -345,7 +365,7 @@ func TestTake_CallerGone_NoOutage(t *testing.T) {
 	defer cancel()
 	_, err := n.mailbox.Take(ctx, "alice", throttle.NewID())
 	unavailable(t, err)
-	if n.State().Alone {
+	if n.State().Away > 0 {
 		t.Error("one caller's deadline began an outage")
 	}
 }
@@ -360,7 +380,7 @@ func TestState_NoCallsInOutage_StaysAway(t *testing.T) {
 	server.Kill()
 	n.awaitAlone(t)
 	<-time.After(12 * time.Second)
-	if s := n.State(); !s.Alone || n.log.count("Redis is back") > 0 {
+	if s := n.State(); s.Away == 0 || n.log.count("Redis is back") > 0 {
 		t.Errorf("without calls: %+v", s)
 	}
 }
