@@ -7,21 +7,21 @@ AT_ONCE ?= 1
 FOR     ?= 30m
 BIN      = bin/mailgate
 
-.PHONY: help dev build types test needs check race campaign long faults soak fuzz bench image clean
+.PHONY: help dev build types test needs check race campaign long faults soak fuzz bench pictures image clean
 
-help: ## this list
+help: ## prints this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-dev: ## mailgate on this machine, nothing to set up: sign-up page, inbox, real API
+dev: ## runs mailgate with a sign-up page, an inbox and a console; nothing to set up
 	$(GO) run ./cmd/mailgate dev
 
-build: ## the program, static, in bin/mailgate
+build: ## builds bin/mailgate, one static program
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $(BIN) ./cmd/mailgate
 
-types: ## client/ts/openapi.ts, generated from openapi.yaml
+types: ## generates client/ts/openapi.ts from openapi.yaml
 	cd client/ts && npm install --ignore-scripts --no-audit --no-fund && npm run generate
 
-test: needs check race campaign ## installs what is missing, then checks and runs everything with -race, in minutes
+test: needs check race campaign ## installs what is missing, checks and tests everything with -race, in minutes
 
 needs: # the programs that tests start, such as redis-server
 	.ci/needs
@@ -36,37 +36,39 @@ check: # format, vet, staticcheck, and known vulnerabilities where their databas
 # A missing program is a failure where everything must run.
 race long campaign faults soak: export MAILGATE_TEST_ALL = 1
 
-# Many tests wait more than they compute, so four packages share two cores well. With -short
-# the browser looks at every page in two ways and not in four.
+# Many tests wait more than they compute, so four packages share two cores well.
 race:
-	$(GO) test -race -short -p 4 -timeout 12m ./...
+	$(GO) test -race -p 4 -timeout 12m ./...
 	cd bench && $(GO) test ./...
 
 # Each kind of fault once, for two seconds, with programs that have no race detector.
 campaign:
 	$(GO) test -count 1 ./faults -run TestCampaign -seeds 1 -at-once 14
 
-long: needs ## runs all tests with long random histories and races, and builds for macOS and Windows
+long: needs ## tests with long random histories and races, and builds for macOS and Windows
 	GOOS=darwin CGO_ENABLED=0 $(GO) vet ./...
 	GOOS=windows CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/mailgate
 	MAILGATE_TEST_LONG=1 $(GO) test -race -timeout 60m ./...
 
 # The programs have no race detector here, so that the load is heavy and their memory is
 # what users see. `make long` has it.
-faults: needs ## causes every kind of fault under load, 20 to 50 times, and judges what the relays received, in an hour and a half
+faults: needs ## causes every kind of fault under load, 20 to 50 times, in an hour and a half
 	$(GO) test -v -count 1 -timeout 4h ./faults -run TestCampaign -full -seeds 20 -at-once 6
 
-soak: needs ## causes random faults for FOR (30m) and checks that memory stays level
+soak: needs ## causes random faults for FOR (30m), and checks that memory stays level
 	$(GO) test -v -count 1 -timeout 0 ./faults -run TestSoak -for $(FOR)
 
 fuzz: ## runs every fuzz target for FUZZTIME (10m), AT_ONCE (1) of them side by side
 	FUZZTIME=$(FUZZTIME) AT_ONCE=$(AT_ONCE) .ci/fuzz
 
-bench: ## measures mailgate beside other programs and libraries and checks what is required of it, in minutes
+bench: ## measures mailgate beside other programs and libraries, in minutes
 	cd bench && $(GO) run .
 
-image: ## the container image mailgate:latest
+pictures: ## draws the pictures of the README from the real pages
+	MAILGATE_TEST_ALL=1 $(GO) test ./api/web -run TestReadme_Pictures -count 1 -pictures
+
+image: ## builds the container image mailgate:latest
 	docker build --build-arg VERSION=$(VERSION) -t mailgate .
 
-clean: ## remove what was built
+clean: ## removes bin
 	rm -rf bin

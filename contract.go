@@ -1,12 +1,10 @@
-// Package mailgate holds the contract of its HTTP API, as the server hands it out.
-//
-// The program is cmd/mailgate; the rule it keeps, for use in other programs, is
-// package throttle.
+// Package mailgate contains the contract of the HTTP API. The program is cmd/mailgate; package
+// throttle has the limits, for use in other programs.
 package mailgate
 
 import _ "embed"
 
-// OpenAPI is openapi.yaml: every route, request and answer.
+// OpenAPI is openapi.yaml.
 //
 //go:embed openapi.yaml
 var OpenAPI []byte

@@ -12,16 +12,15 @@ import (
 	"testing"
 )
 
-// levels are the heights of packages and of those below them; all others are at 0. A package
+// levels are those of packages and of what is below them in the tree; all others are 0. A package
 // imports packages of its own level and of lower ones.
 var levels = map[string]int{"cmd": 4, "api": 3, "delivery": 2, "throttle/rules": 1, "verify": 1, "idempotency": 1, "mailer": 1}
 
-// edges are the only packages that import a library. The program holds the Redis client that
-// it opens.
+// edges are the only packages that may import a library.
 var edges = map[string][]string{
 	"github.com/gofiber/fiber":       {"api"},
 	"github.com/valyala/fasthttp":    {"api"},
-	"github.com/redis/go-redis":      {"throttle/cluster", "internal/redisx", "internal/keyed", "internal/standby", "internal/redistest", "cmd/mailgate"},
+	"github.com/redis/go-redis":      {"throttle/cluster", "internal/redisx", "internal/keyed", "internal/standby", "internal/prober", "internal/redistest", "cmd/mailgate"},
 	"github.com/dgraph-io/ristretto": {"cache"},
 	"modernc.org/sqlite":             {"cache"},
 	"github.com/emersion/go-smtp":    {"mailer"},
@@ -52,9 +51,9 @@ func TestImports_EveryPackage_KeepToTheRules(t *testing.T) {
 				t.Errorf("%s imports %s; throttle uses the standard library only", path, imported)
 			}
 			maps.DeleteFunc(unused, func(library string, _ []string) bool { return under(imported, library) })
-			for library, places := range edges {
-				if under(imported, library) && !under(dir, places...) {
-					t.Errorf("%s imports %s, which belongs in %q", path, imported, places)
+			for library, owners := range edges {
+				if under(imported, library) && !under(dir, owners...) {
+					t.Errorf("%s imports %s, which belongs in %q", path, imported, owners)
 				}
 			}
 		}
@@ -74,7 +73,7 @@ func level(dir string) int {
 	return 0
 }
 
-// under reports whether a path is one of the places or lies below one.
-func under(path string, places ...string) bool {
-	return slices.ContainsFunc(places, func(place string) bool { return path == place || strings.HasPrefix(path, place+"/") })
+// under reports whether a path is one of the folders or lies below one.
+func under(path string, folders ...string) bool {
+	return slices.ContainsFunc(folders, func(folder string) bool { return path == folder || strings.HasPrefix(path, folder+"/") })
 }

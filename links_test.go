@@ -14,12 +14,11 @@ import (
 
 var (
 	links   = regexp.MustCompile(`\]\(([^)\s]+)\)`)
-	named   = regexp.MustCompile(`docs/[\w.-]+(?:#[\w-]+)?`) // by alarms, as seen from the root
+	named   = regexp.MustCompile(`docs/[\w.-]+(?:#[\w-]+)?`) // in alerts, relative to the root
 	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
 )
 
-// What our pages and the alarms link to is there: the file, and the heading in it.
-func TestLinks(t *testing.T) {
+func TestLinks_PagesAndAlerts_LeadSomewhere(t *testing.T) {
 	seen, dead, err := followLinks(os.DirFS("."))
 	if err != nil {
 		t.Fatal(err)
@@ -34,25 +33,25 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-func TestLinksThatArePlanted(t *testing.T) {
+func TestLinks_Planted_DeadOnesFound(t *testing.T) {
 	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
 	seen, dead, err := followLinks(fstest.MapFS{
 		"README.md": file("# Top\n[a](docs/a.md#when-it-is-503-busy) [b](docs/b.md) [c](#top) [d](https://mailgate.example/x.md#y)\n" +
 			"[e](docs/a.md#top) [f](#gone) [g](deploy)\n"),
 		"docs/a.md":                    file("## When it is 503, \"busy\"\n[up](../README.md#top) [gone](README.md)\n"),
-		"deploy/alarms.yaml":           file("runbook: docs/a.md#when-it-is-503-busy\nrunbook: docs/a.md#nowhere\n"),
+		"deploy/alerts.yaml":           file("runbook: docs/a.md#when-it-is-503-busy\nrunbook: docs/a.md#nowhere\n"),
 		"client/node_modules/other.md": file("[x](not-ours)\n"),
 	})
 	want := []string{
 		"README.md: docs/b.md leads nowhere", "README.md: docs/a.md#top leads nowhere", "README.md: #gone leads nowhere",
-		"deploy/alarms.yaml: docs/a.md#nowhere leads nowhere", "docs/a.md: README.md leads nowhere",
+		"deploy/alerts.yaml: docs/a.md#nowhere leads nowhere", "docs/a.md: README.md leads nowhere",
 	}
 	if slices.Sort(want); err != nil || fmt.Sprint(dead) != fmt.Sprint(want) || len(seen) != 3 {
 		t.Errorf("%v, seen %v:\n got %q\nwant %q", err, seen, dead, want)
 	}
 }
 
-// A test that a page names is there.
+// TestNamedTests checks that the tests that pages name exist.
 func TestNamedTests(t *testing.T) {
 	written, err := wordsIn(os.DirFS("."), "_test.go", `(?m)^func ((?:Test|Fuzz)\w+)\(`)
 	if err != nil {
@@ -69,22 +68,63 @@ func TestNamedTests(t *testing.T) {
 	}
 }
 
-// wordsIn finds what a pattern has in brackets, and in which of the files whose names end so.
-func wordsIn(tree fs.FS, end, pattern string) (map[string]string, error) {
-	words, look := map[string]string{}, regexp.MustCompile(pattern)
-	return words, fs.WalkDir(tree, ".", func(file string, _ fs.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(file, end) {
+// A message that the runbook quotes is one of the program's; others are those of other programs.
+func TestRunbook_Messages_AreThePrograms(t *testing.T) {
+	text, err := os.ReadFile("docs/runbook.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := textOf(os.DirFS("."), ".go", "_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	others := []string{"OOM command not allowed", "failed to verify certificate", "no such host", "too many open files", "systemctl reload mailgate", "systemctl status mailgate"}
+	sentence, checked := regexp.MustCompile("^[A-Za-z]+[,;]?( [A-Za-z']+[,;:]?){2,}$"), 0
+	for _, quoted := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(string(text), -1) {
+		message := strings.Join(strings.Fields(quoted[1]), " ")
+		if !sentence.MatchString(message) || slices.Contains(others, message) {
+			continue
+		}
+		checked++
+		if !strings.Contains(program, message) {
+			t.Errorf("no file of the program has %q", message)
+		}
+	}
+	if checked < 10 {
+		t.Errorf("only %d messages were found", checked)
+	}
+}
+
+// textOf joins all files with the suffix but without the other one.
+func textOf(tree fs.FS, suffix, without string) (string, error) {
+	var all strings.Builder
+	err := fs.WalkDir(tree, ".", func(file string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(file, suffix) || strings.HasSuffix(file, without) {
 			return err
 		}
 		text, err := fs.ReadFile(tree, file)
-		for _, found := range look.FindAllSubmatch(text, -1) {
+		all.Write(text)
+		return err
+	})
+	return all.String(), err
+}
+
+// wordsIn returns what the pattern captures in files with the suffix, each with its file.
+func wordsIn(tree fs.FS, suffix, pattern string) (map[string]string, error) {
+	words, capture := map[string]string{}, regexp.MustCompile(pattern)
+	return words, fs.WalkDir(tree, ".", func(file string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(file, suffix) {
+			return err
+		}
+		text, err := fs.ReadFile(tree, file)
+		for _, found := range capture.FindAllSubmatch(text, -1) {
 			words[string(found[1])] = file
 		}
 		return err
 	})
 }
 
-// followLinks says which files have links within the tree, and which links lead nowhere.
+// followLinks returns the files that have links within the tree, and the links that lead nowhere.
 func followLinks(tree fs.FS) (seen, dead []string, err error) {
 	err = fs.WalkDir(tree, ".", func(file string, entry fs.DirEntry, err error) error {
 		switch name := entry.Name(); {
@@ -120,7 +160,7 @@ func linksOf(file, text string) (all []string) {
 	return all
 }
 
-// leads says whether there is what a file links to.
+// leads reports whether the file and the heading that a link names exist.
 func leads(tree fs.FS, file, link string) bool {
 	to, at, inside := strings.Cut(link, "#")
 	switch {
@@ -136,7 +176,7 @@ func leads(tree fs.FS, file, link string) bool {
 	return err == nil && headings(string(text))[at]
 }
 
-// headings are those of a page, as links name them.
+// headings returns a page's headings as links name them.
 func headings(page string) map[string]bool {
 	all := map[string]bool{}
 	for _, line := range heading.FindAllStringSubmatch(page, -1) {

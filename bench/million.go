@@ -48,7 +48,7 @@ func (b *bench) startFull(relay string, n int64) *process {
 }
 
 // mailboxTable is where mailgate keeps what was sent to each mailbox.
-const mailboxTable = "mailboxes"
+const mailboxTable = "rule-mailbox-mailbox"
 
 // copyRecord gives n mailboxes the record of the first.
 func copyRecord(ctx context.Context, dir string, n int64) {

@@ -1,14 +1,46 @@
+// Package cache keeps bytes by key until they expire.
+//
+// A [Store] is a directory with recently used values in memory in front of it, or memory
+// alone. A [Table] is a part of it with keys of its own. [Table.Update] changes one value by
+// one step; it returns when the change is durable, so what was acknowledged survives kill -9
+// and, with Options.Sync, a power cut. [Batch] lets several changes become durable together.
 package cache
 
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
 	"sync/atomic"
 	"time"
 )
+
+// ErrUnavailable is the kind of every error of this package: there is no answer. After a
+// failed Update either the old or the new value is kept.
+var ErrUnavailable = errors.New("the store is unavailable")
+
+// The kinds of ErrUnavailable that an operator can act on.
+var (
+	// ErrFull is a disk, or the memory of a store in memory alone, without room. Values
+	// can still be read and removed, and writes succeed again once there is room.
+	ErrFull = fmt.Errorf("%w: no room is left", ErrUnavailable)
+	// ErrInUse is a directory that another process has open.
+	ErrInUse = fmt.Errorf("%w: another process uses this data directory", ErrUnavailable)
+	// ErrCorrupt is a file that does not hold what was written to it.
+	ErrCorrupt = fmt.Errorf("%w: the data is corrupt", ErrUnavailable)
+	// ErrClosed is a call after Close.
+	ErrClosed = fmt.Errorf("%w: it is closed", ErrUnavailable)
+)
+
+// unavailable wraps the cause of a call that failed while it was doing something.
+func unavailable(doing string, cause error) error {
+	if errors.Is(cause, ErrUnavailable) {
+		return fmt.Errorf("%s: %w", doing, cause)
+	}
+	return fmt.Errorf("%s: %w: %w", doing, ErrUnavailable, cause)
+}
 
 // Options say where and how carefully to keep values.
 type Options struct {
@@ -20,17 +52,17 @@ type Options struct {
 	// Bytes is the memory for recently used values; in memory alone, the most that is
 	// kept. The default is 64 MiB.
 	Bytes int64
-	// Now is the clock that expiry goes by, in milliseconds since 1970. The default is the
-	// machine's.
+	// Now is the clock that expiry is measured by, in milliseconds since 1970. The default is
+	// the machine's.
 	Now func() int64
-	// Log is told what an operator should know. The default is silence.
+	// Log receives what an operator should know. The default is silence.
 	Log *slog.Logger
 }
 
 // Store is one data directory, or memory alone.
 type Store struct {
-	home   home
-	closed atomic.Bool
+	records records
+	closed  atomic.Bool
 }
 
 // Step makes the next value of a key from the old one. A nil old is a key without a value, a
@@ -38,8 +70,8 @@ type Store struct {
 // next, or call the store.
 type Step = func(old []byte) (next []byte, expires int64)
 
-// home keeps the values of all tables. Its keys begin with the table's name and a slash.
-type home interface {
+// records are the values of all tables. Keys begin with the table's name and a slash.
+type records interface {
 	get(ctx context.Context, key string) ([]byte, error)
 	update(ctx context.Context, key string, step Step) error
 	each(ctx context.Context, prefix string, visit func(key string, value []byte) bool) error
@@ -59,19 +91,19 @@ func Open(o Options) (*Store, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.Dir == "" {
-		return &Store{home: newMemory(o)}, nil
+		return &Store{records: newMemory(o)}, nil
 	}
 	d, err := openDisk(o)
 	if err != nil {
-		return nil, fmt.Errorf("opening the data directory: %w", unavailable(err))
+		return nil, unavailable("opening the data directory", err)
 	}
-	return &Store{home: d}, nil
+	return &Store{records: d}, nil
 }
 
 // Ready returns an error if values cannot be read and written now.
 func (s *Store) Ready(ctx context.Context) error {
-	if err := s.home.ready(ctx); err != nil {
-		return unavailable(err)
+	if err := s.records.ready(ctx); err != nil {
+		return unavailable("writing", err)
 	}
 	return nil
 }
@@ -81,17 +113,17 @@ func (s *Store) Close() error {
 	if s.closed.Swap(true) {
 		return nil
 	}
-	if err := s.home.close(); err != nil {
-		return fmt.Errorf("closing the store: %w", unavailable(err))
+	if err := s.records.close(); err != nil {
+		return unavailable("closing the store", err)
 	}
 	return nil
 }
 
 // Table is a part of a store with keys of its own.
 type Table struct {
-	home   home
-	name   string
-	prefix string
+	records records
+	name    string
+	prefix  string
 }
 
 // Table returns the table of this name, which must not contain a slash. Tables of one name
@@ -100,30 +132,31 @@ func (s *Store) Table(name string) *Table {
 	if strings.Contains(name, "/") {
 		panic("cache: the name of a table contains a slash")
 	}
-	return &Table{home: s.home, name: name, prefix: name + "/"}
+	return &Table{records: s.records, name: name, prefix: name + "/"}
 }
 
 // Get returns the value of the key, or nil if it has none or it has expired. The caller must
-// not modify it.
+// not modify it. A value that an Update is writing may be returned before it is durable.
 func (t *Table) Get(ctx context.Context, key string) ([]byte, error) {
-	value, err := t.home.get(ctx, t.prefix+key)
+	value, err := t.records.get(ctx, t.prefix+key)
 	if err != nil {
-		return nil, fmt.Errorf("reading from %s: %w", t.name, unavailable(err))
+		return nil, unavailable("reading from "+t.name, err)
 	}
 	return value, nil
 }
 
-// Update lets step replace the value of the key, with no other Update of the key in between,
-// and returns when the change is durable. A next that equals old and expires when old does
-// writes nothing. If ctx ends while the change is being written, Update returns and the change
-// may or may not be kept.
+// Update lets step replace the value of the key, with no other step of the key in between,
+// and returns when the change, and all that step has seen, is durable. A next that equals old
+// and expires when old does writes nothing. If ctx ends while the change is being written,
+// Update returns and the change may or may not be kept. Under the context of a [Batch] it
+// does not wait.
 func (t *Table) Update(ctx context.Context, key string, step Step) error {
 	err := ctx.Err()
 	if err == nil {
-		err = t.home.update(ctx, t.prefix+key, step)
+		err = t.records.update(ctx, t.prefix+key, step)
 	}
 	if err != nil {
-		return fmt.Errorf("writing to %s: %w", t.name, unavailable(err))
+		return unavailable("writing to "+t.name, err)
 	}
 	return nil
 }
@@ -132,11 +165,11 @@ func (t *Table) Update(ctx context.Context, key string, step Step) error {
 // holds up no other call; whether it visits a value that changes meanwhile is not defined. The
 // value must not be modified.
 func (t *Table) Each(ctx context.Context, visit func(key string, value []byte) bool) error {
-	err := t.home.each(ctx, t.prefix, func(key string, value []byte) bool {
+	err := t.records.each(ctx, t.prefix, func(key string, value []byte) bool {
 		return visit(key[len(t.prefix):], value)
 	})
 	if err != nil {
-		return fmt.Errorf("reading all of %s: %w", t.name, unavailable(err))
+		return unavailable("reading all of "+t.name, err)
 	}
 	return nil
 }

@@ -4,18 +4,21 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 )
 
 // directory is a data directory that this process has for itself. The file of its lock says in
 // which state the last process left it.
 type directory struct {
 	lock     *os.File
-	database string // the database; its log lies beside it
-	state    string // as the last process left it
-	marked   bool   // as open by this process
+	database string    // the database; its log lies beside it
+	state    string    // as the last process left it
+	written  time.Time // when it did, by the clock of its machine
+	marked   bool      // as open by this process
 }
 
 const (
@@ -59,11 +62,11 @@ func (d *directory) inspect() error {
 	n, _ := d.lock.ReadAt(state, 0)
 	d.state = string(state[:n])
 
-	database, err := sizeOf(d.database)
+	database, err := d.sizeOf(d.database)
 	if err != nil {
 		return err
 	}
-	log, err := sizeOf(d.database + logSuffix)
+	log, err := d.sizeOf(d.database + logSuffix)
 	switch {
 	case err != nil:
 		return err
@@ -80,8 +83,21 @@ func (d *directory) inspect() error {
 	return file.Close()
 }
 
-// sizeOf returns the size of a file, which has to be writable, or -1 if there is none.
-func sizeOf(path string) (int64, error) {
+// warn logs what the last process left that the records cannot tell.
+func (d *directory) warn(log *slog.Logger) {
+	if d.state == stateOpen {
+		log.Warn("the data directory was not closed: the newest writes are read from the log as far as it is intact; after a power cut, or if the log was damaged, later ones are lost",
+			"log", d.database+logSuffix)
+	}
+	if d.written.After(time.Now().Add(time.Second)) {
+		log.Warn("the newest record lies in the future: the clock was ahead, or is behind; what was written then counts until the clock has passed it, and a reset forgets it",
+			"newest", d.written.UTC(), "ahead", time.Until(d.written).Round(time.Second))
+	}
+}
+
+// sizeOf returns the size of a file, which has to be writable, or -1 if there is none, and notes
+// when it was written.
+func (d *directory) sizeOf(path string) (int64, error) {
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return -1, nil
@@ -93,6 +109,9 @@ func sizeOf(path string) (int64, error) {
 	info, err := file.Stat()
 	if err != nil {
 		return 0, err
+	}
+	if info.ModTime().After(d.written) {
+		d.written = info.ModTime()
 	}
 	return info.Size(), nil
 }

@@ -38,7 +38,12 @@ func TestUpdate_FullDisk_SaysFullAndGoesOnWithRoom(t *testing.T) {
 		if !errors.Is(err, ErrFull) || !errors.Is(s.Ready(ctx), ErrFull) {
 			t.Fatalf("after %d writes: %v, ready: %v", len(acknowledged), err, s.Ready(ctx))
 		}
-		s.home.(*disk).hot.Clear()
+		batched, wait := Batch(ctx)
+		if err := appendTo(batched, table, "batched", strings.Repeat("v", 5000)); err != nil || !errors.Is(wait(ctx), ErrFull) {
+			t.Errorf("a batch: %v", err)
+		}
+		expectNone(t, table, "batched")
+		s.records.(*disk).hot.Clear()
 		expect(t, table, "kept", "value")
 		if err := os.Remove(filepath.Join(mount, "neighbor")); err != nil {
 			t.Fatal(err)

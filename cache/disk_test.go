@@ -56,7 +56,7 @@ func TestUpdate_OddKeysAndPath_AreKept(t *testing.T) {
 		table := s.Table("t")
 		for _, key := range keys {
 			put(t, table, key, "of "+key, never)
-			s.home.(*disk).hot.Clear()
+			s.records.(*disk).hot.Clear()
 			expect(t, table, key, "of "+key)
 		}
 		seen := 0
@@ -282,11 +282,11 @@ func damage(t *testing.T, path string, change func([]byte) []byte) {
 	}
 }
 
-func TestOpen_ClockBehindTheRecords_WarnsOnce(t *testing.T) {
+func TestOpen_WrittenInTheFuture_Warns(t *testing.T) {
 	dir := t.TempDir()
-	at := func(now int64) string {
+	opened := func() string {
 		var log bytes.Buffer
-		s, err := Open(Options{Dir: dir, Now: newClock(now).Load, Log: logTo(&log)})
+		s, err := Open(Options{Dir: dir, Log: logTo(&log)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -296,17 +296,15 @@ func TestOpen_ClockBehindTheRecords_WarnsOnce(t *testing.T) {
 		}
 		return log.String()
 	}
-	const hour = 3_600_000
-	if said := at(100*hour) + at(100*hour); said != "" {
+	if said := opened() + opened(); said != "" {
 		t.Errorf("a clock that is right: %s", said)
 	}
-	for range 2 {
-		if said := at(75 * hour); strings.Count(said, "\n") != 1 || !strings.Contains(said, "in the future") || !strings.Contains(said, "ahead=25h") {
-			t.Errorf("a clock that was ahead: %s", said)
-		}
+	ahead := time.Now().Add(25*time.Hour + time.Minute)
+	if err := os.Chtimes(filepath.Join(dir, databaseName), ahead, ahead); err != nil {
+		t.Fatal(err)
 	}
-	if said := at(100 * hour); said != "" {
-		t.Errorf("a clock that caught up: %s", said)
+	if said := opened(); strings.Count(said, "\n") != 1 || !strings.Contains(said, "in the future") || !strings.Contains(said, "ahead=25h") {
+		t.Errorf("a clock that was ahead: %s", said)
 	}
 }
 
@@ -323,7 +321,7 @@ func TestSweep_ExpiredRecords_GoAfterAnHour(t *testing.T) {
 		})
 	}
 	group.Wait()
-	d := s.home.(*disk)
+	d := s.records.(*disk)
 	left := func() (n int) {
 		for from := ""; ; {
 			next, err := d.sweep(from)
@@ -334,9 +332,7 @@ func TestSweep_ExpiredRecords_GoAfterAnHour(t *testing.T) {
 				break
 			}
 		}
-		r := <-d.readers
-		defer func() { d.readers <- r }()
-		if err := r.conn.QueryRowContext(ctx, "SELECT count(*) FROM records WHERE key LIKE 't/%'").Scan(&n); err != nil {
+		if err := d.db.readers.QueryRow("SELECT count(*) FROM records WHERE key LIKE 't/%'").Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		return n
@@ -349,40 +345,106 @@ func TestSweep_ExpiredRecords_GoAfterAnHour(t *testing.T) {
 	if n := left(); n != 400 {
 		t.Errorf("%d of 400 are left after the hour", n)
 	}
-	expect(t, table, "key1-1", "value")
+	for w := range 4 {
+		for i := 1; i < 200; i += 2 {
+			expect(t, table, fmt.Sprint("key", w, "-", i), "value")
+		}
+	}
 }
 
-// A write that hangs holds up a caller no longer than its context lasts, and the next update of
-// the key sees what became of it.
+// hang holds up all writes until the function that it returns is called.
+func hang(t *testing.T, s *Store) (release func()) {
+	t.Helper()
+	other, err := connect(s.records.(*disk).db.path, 1)
+	if err == nil {
+		_, err = other.Exec("BEGIN IMMEDIATE")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if _, err := other.Exec("ROLLBACK"); err != nil {
+			t.Error(err)
+		}
+		if err := other.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func appendTo(ctx context.Context, table *Table, key, text string) error {
+	return table.Update(ctx, key, func(old []byte) ([]byte, int64) { return append(bytes.Clone(old), text...), never })
+}
+
+// A write that hangs holds up a caller no longer than its context lasts, and later calls see what
+// it writes.
 func TestUpdate_HangingWrite_EndsWithTheContext(t *testing.T) {
 	s := open(t, Options{Dir: t.TempDir()})
 	table := s.Table("t")
 	put(t, table, "key", "0", never)
-	d := s.home.(*disk)
-	blocker, err := d.writer.db.Conn(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := blocker.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
-		t.Fatal(err)
-	}
-	count := func(ctx context.Context, next string) error {
-		return table.Update(ctx, "key", func(old []byte) ([]byte, int64) { return append(bytes.Clone(old), next...), never })
-	}
+	release := hang(t, s)
 	short, end := context.WithTimeout(ctx, 20*time.Millisecond)
 	defer end()
-	for name, err := range map[string]error{"update": count(short, "1"), "of the same key": count(short, "no"), "ready": s.Ready(short)} {
+	for name, err := range map[string]error{"update": appendTo(short, table, "key", "1"), "ready": s.Ready(short)} {
 		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrUnavailable) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := blocker.ExecContext(ctx, "ROLLBACK"); err != nil {
+	expect(t, table, "key", "01")
+	release()
+	if err := appendTo(ctx, table, "key", "2"); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(blocker.Close(), count(ctx, "2")); err != nil {
-		t.Fatal(err)
-	}
+	s.records.(*disk).hot.Clear()
 	expect(t, table, "key", "012")
+}
+
+// A step that changes nothing still waits for what it has seen.
+func TestUpdate_SeesPendingValue_WaitsForIt(t *testing.T) {
+	s := open(t, Options{Dir: t.TempDir()})
+	table := s.Table("t")
+	release := hang(t, s)
+	short, end := context.WithTimeout(ctx, 20*time.Millisecond)
+	defer end()
+	for range 2 {
+		if err := table.Update(short, "key", func([]byte) ([]byte, int64) { return []byte("value"), never }); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		short, end = context.WithTimeout(ctx, 20*time.Millisecond)
+		defer end()
+	}
+	release()
+	put(t, table, "key", "value", never)
+}
+
+// The updates of a batch do not wait, and see each other; the batch waits for all.
+func TestBatch_Updates_WaitTogether(t *testing.T) {
+	homes(t, func(t *testing.T, o Options) {
+		s := open(t, o)
+		a, b := s.Table("a"), s.Table("b")
+		if o.Dir != "" {
+			release := hang(t, s)
+			time.AfterFunc(50*time.Millisecond, release)
+		}
+		batched, wait := Batch(ctx)
+		if err := errors.Join(appendTo(batched, a, "key", "1"), appendTo(batched, b, "key", "x"), appendTo(batched, a, "key", "2")); err != nil {
+			t.Fatal(err)
+		}
+		expect(t, a, "key", "12")
+		ended, end := context.WithCancel(ctx)
+		end()
+		if err := wait(ended); o.Dir != "" && !errors.Is(err, context.Canceled) {
+			t.Errorf("waited for a hanging write: %v", err)
+		}
+		if err := errors.Join(wait(ctx), appendTo(batched, a, "key", "3")); err != nil {
+			t.Fatal(err)
+		}
+		if o.Dir != "" {
+			s.records.(*disk).hot.Clear()
+		}
+		expect(t, a, "key", "123")
+		expect(t, b, "key", "x")
+	})
 }
 
 func TestClose_CallsUnderWay_FinishOrSayClosed(t *testing.T) {

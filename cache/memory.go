@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"container/heap"
 	"context"
 	"hash/maphash"
 	"strings"
@@ -9,50 +8,40 @@ import (
 	"sync/atomic"
 )
 
-// memory keeps all records in maps, no more than most bytes of them. Each shard orders its
-// records by expiry, and each write removes what has expired from its own shard and one
-// other, so no goroutine is needed to keep expired records from piling up.
+// memory keeps all records in maps, no more than most bytes of them. Each write looks at a few
+// records of its own shard and of one other, and removes those that have expired, so that they
+// do not pile up; a write that finds no room looks at all of them.
 type memory struct {
 	now    func() int64
 	most   int64
 	used   atomic.Int64
 	closed atomic.Bool
 	seed   maphash.Seed
-	turn   atomic.Uint64 // which shard the next write sweeps
-	shards [64]shard
+	next   atomic.Uint64 // the shard that the next write sweeps
+	swept  atomic.Int64  // when all were
+	shards [64]memoryShard
 }
 
-type shard struct {
+type memoryShard struct {
 	sync.Mutex
-	records map[string]*kept
-	queue   expiryQueue
+	records map[string]record
 }
 
-// kept is a record at a position of its shard's expiry queue.
-type kept struct {
-	key string
-	record
-	position int
-}
-
-// overhead is what a record takes besides the bytes of its key and value: its struct, a map
-// slot, a queue slot, and rounding up by the allocator.
-const overhead = 176
+// overhead is what a record takes besides the bytes of its key and value: a slot of a map that
+// is not full, and rounding up by the allocator.
+const overhead = 144
 
 func cost(key string, value []byte) int64 { return int64(len(key)+len(value)) + overhead }
-
-// sweepMost bounds how many expired records one write removes from a shard.
-const sweepMost = 8
 
 func newMemory(o Options) *memory {
 	m := &memory{now: o.Now, most: o.Bytes, seed: maphash.MakeSeed()}
 	for i := range m.shards {
-		m.shards[i].records = map[string]*kept{}
+		m.shards[i].records = map[string]record{}
 	}
 	return m
 }
 
-func (m *memory) shard(key string) *shard {
+func (m *memory) shard(key string) *memoryShard {
 	return &m.shards[maphash.String(m.seed, key)%uint64(len(m.shards))]
 }
 
@@ -63,17 +52,16 @@ func (m *memory) get(_ context.Context, key string) ([]byte, error) {
 	s := m.shard(key)
 	s.Lock()
 	defer s.Unlock()
-	if k := s.records[key]; k != nil {
-		return k.at(m.now()), nil
-	}
-	return nil, nil
+	return s.records[key].at(m.now()), nil
 }
 
 func (m *memory) update(_ context.Context, key string, step Step) error {
+	const few = 8
 	if m.closed.Load() {
 		return ErrClosed
 	}
-	m.sweep(&m.shards[m.turn.Add(1)%uint64(len(m.shards))], sweepMost)
+	m.sweep(&m.shards[m.next.Add(1)%uint64(len(m.shards))], few)
+	m.sweep(m.shard(key), few)
 	err := m.try(key, step)
 	if err == ErrFull && m.sweepAll() {
 		err = m.try(key, step)
@@ -86,66 +74,57 @@ func (m *memory) try(key string, step Step) error {
 	s := m.shard(key)
 	s.Lock()
 	defer s.Unlock()
-	now := m.now()
-	m.expire(s, now, sweepMost)
-	old := s.records[key]
-	var was record
-	var freed int64
-	if old != nil {
-		was, freed = old.record, cost(key, old.value)
-	}
-	next, changed := was.apply(now, step)
-	switch {
-	case !changed:
-		return nil
-	case next.value == nil:
-		m.remove(s, old)
+	old, found := s.records[key]
+	next, changed := old.apply(m.now(), step)
+	if !changed {
 		return nil
 	}
-	grown := cost(key, next.value) - freed
+	grown := int64(0)
+	if found {
+		grown -= cost(key, old.value)
+	}
+	if next.value != nil {
+		grown += cost(key, next.value)
+	}
 	if used := m.used.Add(grown); used > m.most && grown > 0 {
 		m.used.Add(-grown)
 		return ErrFull
 	}
-	if old != nil {
-		old.record = next
-		heap.Fix(&s.queue, old.position)
-		return nil
+	if next.value == nil {
+		delete(s.records, key)
+	} else {
+		s.records[key] = next
 	}
-	k := &kept{key: key, record: next}
-	s.records[key] = k
-	heap.Push(&s.queue, k)
 	return nil
 }
 
-// expire removes up to most expired records of a locked shard.
-func (m *memory) expire(s *shard, now int64, most int) (removed int) {
-	for removed < most && len(s.queue) > 0 && now >= s.queue[0].expires {
-		m.remove(s, s.queue[0])
-		removed++
-	}
-	return removed
-}
-
-func (m *memory) remove(s *shard, k *kept) {
-	delete(s.records, k.key)
-	heap.Remove(&s.queue, k.position)
-	m.used.Add(-cost(k.key, k.value))
-}
-
-func (m *memory) sweep(s *shard, most int) (removed int) {
+// sweep looks at so many records of a shard, which a map gives in random order.
+func (m *memory) sweep(s *memoryShard, looks int) {
 	s.Lock()
 	defer s.Unlock()
-	return m.expire(s, m.now(), most)
+	now := m.now()
+	for key, r := range s.records {
+		if looks--; looks < 0 {
+			return
+		}
+		if now >= r.expires {
+			delete(s.records, key)
+			m.used.Add(-cost(key, r.value))
+		}
+	}
 }
 
-// sweepAll makes room in all shards, and reports whether it did.
+// sweepAll looks at all records, at most once a second, and reports whether it did.
 func (m *memory) sweepAll() bool {
-	removed := 0
-	for i := range m.shards {
-		removed += m.sweep(&m.shards[i], 16*sweepMost)
+	const second = 1000
+	now, swept := m.now(), m.swept.Load()
+	if swept != 0 && now >= swept && now < swept+second || !m.swept.CompareAndSwap(swept, max(now, 1)) {
+		return false
 	}
-	return removed > 0
+	for i := range m.shards {
+		m.sweep(&m.shards[i], len(m.shards[i].records)+1)
+	}
+	return true
 }
 
 // each copies one shard at a time, so that visit runs without a lock.
@@ -157,8 +136,8 @@ func (m *memory) each(ctx context.Context, prefix string, visit func(string, []b
 		if m.closed.Load() {
 			return ErrClosed
 		}
-		for _, k := range m.live(&m.shards[i], prefix) {
-			if !visit(k.key, k.value) {
+		for _, r := range m.live(&m.shards[i], prefix) {
+			if !visit(r.key, r.value) {
 				return nil
 			}
 		}
@@ -166,14 +145,13 @@ func (m *memory) each(ctx context.Context, prefix string, visit func(string, []b
 	return nil
 }
 
-func (m *memory) live(s *shard, prefix string) []kept {
+func (m *memory) live(s *memoryShard, prefix string) (all []row) {
 	s.Lock()
 	defer s.Unlock()
 	now := m.now()
-	var all []kept
-	for key, k := range s.records {
-		if strings.HasPrefix(key, prefix) && k.at(now) != nil {
-			all = append(all, *k)
+	for key, r := range s.records {
+		if strings.HasPrefix(key, prefix) && r.at(now) != nil {
+			all = append(all, row{key, r})
 		}
 	}
 	return all
@@ -181,10 +159,11 @@ func (m *memory) live(s *shard, prefix string) []kept {
 
 // ready returns ErrFull when there is no room for another small record.
 func (m *memory) ready(context.Context) error {
+	const small = 2 * overhead
 	switch {
 	case m.closed.Load():
 		return ErrClosed
-	case m.used.Load()+2*overhead > m.most && !m.sweepAll():
+	case m.used.Load()+small > m.most && (!m.sweepAll() || m.used.Load()+small > m.most):
 		return ErrFull
 	}
 	return nil
@@ -193,28 +172,4 @@ func (m *memory) ready(context.Context) error {
 func (m *memory) close() error {
 	m.closed.Store(true)
 	return nil
-}
-
-// expiryQueue is a heap.Interface with the record that expires first at the top.
-type expiryQueue []*kept
-
-func (q expiryQueue) Len() int           { return len(q) }
-func (q expiryQueue) Less(i, j int) bool { return q[i].expires < q[j].expires }
-func (q expiryQueue) Swap(i, j int) {
-	q[i], q[j] = q[j], q[i]
-	q[i].position, q[j].position = i, j
-}
-
-func (q *expiryQueue) Push(x any) {
-	k := x.(*kept)
-	k.position = len(*q)
-	*q = append(*q, k)
-}
-
-func (q *expiryQueue) Pop() any {
-	last := len(*q) - 1
-	k := (*q)[last]
-	(*q)[last] = nil
-	*q = (*q)[:last]
-	return k
 }

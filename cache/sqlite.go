@@ -10,99 +10,231 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// The table as SQLite keeps it. The sum is over the key, the expiry and the value, as SQLite
-// would return a value that has changed on the drive.
+// schema is the table as SQLite keeps it. The sum is over the key, the expiry and the value, as
+// SQLite would return a value that has changed on the drive.
 const schema = `CREATE TABLE IF NOT EXISTS records (
 	key TEXT PRIMARY KEY, expires INTEGER NOT NULL, value BLOB NOT NULL, sum INTEGER NOT NULL
 ) WITHOUT ROWID`
 
-// background is the context of statements. One that ended would cost each statement a
-// goroutine, so callers wait beside them instead.
-var background = context.Background()
+// page is how many records are read at once by what reads many.
+const page = 256
 
-// session is one connection to the database.
-type session struct {
-	conn       *sql.Conn
-	database   string
-	statements []*sql.Stmt
+// database is the SQLite file. One goroutine writes, and several read.
+type database struct {
+	path            string
+	writer, readers *sql.DB
+	written         atomic.Int64 // changes, since a sweep last took it
+
+	begin, commit, rollback, put, remove, expire *sql.Stmt // of the writer
+	one, many, behind                            *sql.Stmt // of the readers
 }
 
-// openDatabase connects to a database. Its path may contain anything.
-func openDatabase(path string) (*sql.DB, error) {
-	slashed := filepath.ToSlash(path)
-	if !strings.HasPrefix(slashed, "/") {
-		slashed = "/" + slashed // a drive of Windows
+func openDatabase(path string, sync bool) (*database, error) {
+	db := &database{path: path}
+	if err := db.open(sync); err != nil {
+		return nil, errors.Join(databaseError(err, path), db.close())
 	}
-	return sql.Open("sqlite", (&url.URL{Scheme: "file", Path: slashed}).String())
+	return db, nil
 }
 
-func newSession(db *sql.DB, database string, pragmas ...string) (*session, error) {
-	conn, err := db.Conn(background)
-	if err != nil {
-		return nil, databaseError(err, database)
+func (db *database) open(sync bool) (err error) {
+	synchronous := "synchronous(NORMAL)" // flushes at checkpoints, so a power cut takes only the newest
+	if sync {
+		synchronous = "synchronous(FULL)"
 	}
-	s := &session{conn: conn, database: database}
-	for _, text := range pragmas {
-		if err := s.exec("PRAGMA " + text); err != nil {
-			return nil, errors.Join(err, s.close())
+	if db.writer, err = connect(db.path, 1, "busy_timeout(5000)", "page_size(4096)", "journal_mode(WAL)", synchronous,
+		"cache_size(-8192)", "wal_autocheckpoint(4000)", "journal_size_limit(33554432)", "temp_store(MEMORY)"); err != nil {
+		return err
+	}
+	if err := db.check(); err != nil {
+		return err
+	}
+	if _, err := db.writer.Exec(schema); err != nil {
+		return err
+	}
+	if db.readers, err = connect(db.path, maxReading, "busy_timeout(5000)", "query_only(ON)", "cache_size(-1024)"); err != nil {
+		return err
+	}
+	for _, s := range []struct {
+		statement **sql.Stmt
+		of        *sql.DB
+		text      string
+	}{
+		{&db.begin, db.writer, "BEGIN IMMEDIATE"},
+		{&db.commit, db.writer, "COMMIT"},
+		{&db.rollback, db.writer, "ROLLBACK"},
+		{&db.put, db.writer, "INSERT OR REPLACE INTO records (key, expires, value, sum) VALUES (?, ?, ?, ?)"},
+		{&db.remove, db.writer, "DELETE FROM records WHERE key = ?"},
+		{&db.expire, db.writer, "DELETE FROM records WHERE key >= ? AND key < ? AND expires <= ?"},
+		{&db.one, db.readers, "SELECT key, expires, value, sum FROM records WHERE key = ?"},
+		{&db.many, db.readers, fmt.Sprintf("SELECT key, expires, value, sum FROM records WHERE key >= ? AND key < ? ORDER BY key LIMIT %d", page)},
+		{&db.behind, db.readers, fmt.Sprintf("SELECT key FROM records WHERE key >= ? ORDER BY key LIMIT 1 OFFSET %d", page)},
+	} {
+		if *s.statement, err = s.of.PrepareContext(context.Background(), s.text); err != nil {
+			return err
 		}
-	}
-	return s, nil
-}
-
-// close closes the statements as well, without which SQLite would keep its files open.
-func (s *session) close() error {
-	var errs []error
-	for _, statement := range s.statements {
-		errs = append(errs, statement.Close())
-	}
-	return errors.Join(append(errs, s.conn.Close())...)
-}
-
-func (s *session) exec(text string) error {
-	_, err := s.conn.ExecContext(background, text)
-	return databaseError(err, s.database)
-}
-
-// check reads the whole database once, but for the values, and returns ErrCorrupt if its pages
-// or the order of its keys are damaged.
-func (s *session) check() error {
-	var found string
-	if err := s.conn.QueryRowContext(background, "PRAGMA integrity_check(1)").Scan(&found); err != nil {
-		return databaseError(err, s.database)
-	}
-	if found != "ok" {
-		return fmt.Errorf("%w: %s: %s", ErrCorrupt, s.database, strings.Join(strings.Fields(found), " "))
 	}
 	return nil
 }
 
-func (s *session) prepare(text string, err *error) *sql.Stmt {
-	if *err != nil {
-		return nil
+// connect makes so many connections to a database. Its path may contain anything.
+func connect(path string, connections int, pragmas ...string) (*sql.DB, error) {
+	slashed := filepath.ToSlash(path)
+	if !strings.HasPrefix(slashed, "/") {
+		slashed = "/" + slashed // a drive of Windows
 	}
-	statement, failed := s.conn.PrepareContext(background, text)
-	if *err = databaseError(failed, s.database); *err == nil {
-		s.statements = append(s.statements, statement)
+	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: slashed, RawQuery: url.Values{"_pragma": pragmas}.Encode()}).String())
+	if err != nil {
+		return nil, err
 	}
-	return statement
+	db.SetMaxOpenConns(connections)
+	db.SetMaxIdleConns(connections)
+	return db, nil
 }
 
-// reader runs one query at a time.
-type reader struct {
-	*session
-	one, many, keys *sql.Stmt
+// close closes the readers first, as the last connection merges the log into the database.
+func (db *database) close() (err error) {
+	for _, pool := range []*sql.DB{db.readers, db.writer} {
+		if pool != nil {
+			err = errors.Join(err, pool.Close())
+		}
+	}
+	return databaseError(err, db.path)
+}
+
+// check reads the whole database once, but for the values, and returns ErrCorrupt if its pages
+// or the order of its keys are damaged.
+func (db *database) check() error {
+	var found string
+	if err := db.writer.QueryRow("PRAGMA integrity_check(1)").Scan(&found); err != nil {
+		return err
+	}
+	if found != "ok" {
+		return fmt.Errorf("%w: %s: %s", ErrCorrupt, db.path, strings.Join(strings.Fields(found), " "))
+	}
+	return nil
+}
+
+// write makes all changes or none.
+func (db *database) write(all []*write) error {
+	err := db.transaction(all)
+	if err == nil {
+		db.written.Add(int64(len(all)))
+	}
+	return databaseError(err, db.path)
+}
+
+func (db *database) transaction(all []*write) (err error) {
+	if len(all) == 1 {
+		return db.change(all[0]) // a transaction of its own
+	}
+	if _, err = db.begin.Exec(); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_, _ = db.rollback.Exec()
+		}
+	}()
+	for _, w := range all {
+		if err = db.change(w); err != nil {
+			return err
+		}
+	}
+	_, err = db.commit.Exec()
+	return err
+}
+
+func (db *database) change(w *write) (err error) {
+	switch {
+	case w.key == "":
+		_, err = db.expire.Exec(w.expired.from, w.expired.end(), w.expired.before)
+	case w.value == nil:
+		_, err = db.remove.Exec(w.key)
+	default:
+		_, err = db.put.Exec(w.key, w.expires, w.value, checksum(w.key, w.record))
+	}
+	return err
+}
+
+// keyRange is the keys from one on and before another, which is empty for the end of the table,
+// and the expiry up to which their records go.
+type keyRange struct {
+	from, to string
+	before   int64
+}
+
+// end is to as SQLite compares it: a blob comes after every text.
+func (r keyRange) end() any {
+	if r.to == "" {
+		return []byte{}
+	}
+	return r.to
+}
+
+// page is the range of a page of keys.
+func (db *database) page(from string) (keyRange, error) {
+	r := keyRange{from: from}
+	err := db.behind.QueryRow(from).Scan(&r.to)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return r, databaseError(err, db.path)
 }
 
 // row is a record with its key.
 type row struct {
 	key string
 	record
+}
+
+// scan reads a row, and returns ErrCorrupt for one that is not what was written.
+func (db *database) scan(from interface{ Scan(...any) error }) (r row, err error) {
+	var sum uint32
+	if err := from.Scan(&r.key, &r.expires, &r.value, &sum); err != nil {
+		return r, databaseError(err, db.path)
+	}
+	if checksum(r.key, r.record) != sum {
+		return r, fmt.Errorf("%w: a record in %s has changed", ErrCorrupt, db.path)
+	}
+	if r.value == nil {
+		r.value = []byte{}
+	}
+	return r, nil
+}
+
+// get returns the record of the key.
+func (db *database) get(key string) (record, error) {
+	r, err := db.scan(db.one.QueryRow(key))
+	if errors.Is(err, sql.ErrNoRows) {
+		return record{}, nil
+	}
+	return r.record, err
+}
+
+// list returns a page of the records from a key on whose keys begin with prefix, which ends
+// with a slash.
+func (db *database) list(prefix, from string) (all []row, err error) {
+	end := strings.TrimSuffix(prefix, "/") + "0" // the byte after a slash
+	rows, err := db.many.Query(from, end)
+	if err != nil {
+		return nil, databaseError(err, db.path)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		r, err := db.scan(rows)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, r)
+	}
+	return all, databaseError(rows.Err(), db.path)
 }
 
 // after is the key where the page behind rows begins, or empty if these are the last.
@@ -113,80 +245,7 @@ func after(rows []row) string {
 	return rows[len(rows)-1].key + "\x00"
 }
 
-func newReader(db *sql.DB, database string) (*reader, error) {
-	s, err := newSession(db, database, "busy_timeout=5000", "query_only=ON", "cache_size=-1024")
-	if err != nil {
-		return nil, err
-	}
-	r := &reader{session: s}
-	r.one = s.prepare("SELECT expires, value, sum FROM records WHERE key = ?", &err)
-	r.many = s.prepare(fmt.Sprintf("SELECT key, expires, value, sum FROM records WHERE key >= ? AND key < ? ORDER BY key LIMIT %d", page), &err)
-	r.keys = s.prepare(fmt.Sprintf("SELECT key, expires FROM records WHERE key >= ? ORDER BY key LIMIT %d", page), &err)
-	if err != nil {
-		return nil, errors.Join(err, s.close())
-	}
-	return r, nil
-}
-
-// get returns the record of the key.
-func (r *reader) get(key string) (found record, err error) {
-	var sum uint32
-	err = r.one.QueryRow(key).Scan(&found.expires, &found.value, &sum)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return record{}, nil
-	case err != nil:
-		return record{}, databaseError(err, r.database)
-	}
-	return found, r.check(key, &found, sum)
-}
-
-// check returns ErrCorrupt for a record that is not what was written.
-func (r *reader) check(key string, found *record, sum uint32) error {
-	if checksum(key, *found) != sum {
-		return fmt.Errorf("%w: a record in %s has changed", ErrCorrupt, r.database)
-	}
-	if found.value == nil {
-		found.value = []byte{}
-	}
-	return nil
-}
-
-// list returns a page of the records from a key on whose keys begin with prefix, which ends
-// with a slash.
-func (r *reader) list(prefix, from string) ([]row, error) {
-	end := strings.TrimSuffix(prefix, "/") + "0" // the byte after a slash
-	return r.rows(r.many, func(rows *sql.Rows, next *row) error {
-		var sum uint32
-		if err := rows.Scan(&next.key, &next.expires, &next.value, &sum); err != nil {
-			return err
-		}
-		return r.check(next.key, &next.record, sum)
-	}, from, end)
-}
-
-// expiries returns a page of all records from a key on, without their values.
-func (r *reader) expiries(from string) ([]row, error) {
-	return r.rows(r.keys, func(rows *sql.Rows, next *row) error {
-		return rows.Scan(&next.key, &next.expires)
-	}, from)
-}
-
-func (r *reader) rows(query *sql.Stmt, scan func(*sql.Rows, *row) error, args ...any) (all []row, err error) {
-	rows, err := query.Query(args...)
-	if err != nil {
-		return nil, databaseError(err, r.database)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var next row
-		if err := scan(rows, &next); err != nil {
-			return nil, databaseError(err, r.database)
-		}
-		all = append(all, next)
-	}
-	return all, databaseError(rows.Err(), r.database)
-}
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func checksum(key string, r record) uint32 {
 	var expires [8]byte
@@ -196,19 +255,17 @@ func checksum(key string, r record) uint32 {
 	return crc32.Update(sum, castagnoli, r.value)
 }
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 // databaseError gives an error of SQLite its kind.
-func databaseError(err error, database string) error {
+func databaseError(err error, path string) error {
 	var e *sqlite.Error
 	if !errors.As(err, &e) {
 		return err
 	}
 	switch code := e.Code(); {
 	case code&0xff == sqlite3.SQLITE_CORRUPT, code&0xff == sqlite3.SQLITE_NOTADB:
-		return fmt.Errorf("%w: %s: %w", ErrCorrupt, database, err)
+		return fmt.Errorf("%w: %s: %w", ErrCorrupt, path, err)
 	case code&0xff == sqlite3.SQLITE_FULL, code == sqlite3.SQLITE_IOERR_SHMSIZE:
 		return fmt.Errorf("%w: %w", ErrFull, err)
 	}
-	return fmt.Errorf("%s: %w", database, err)
+	return fmt.Errorf("%s: %w", path, err)
 }

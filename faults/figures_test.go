@@ -44,7 +44,7 @@ func samplesOf(c *caller, n *node) (map[string]float64, error) {
 }
 
 // held are the figures that must come back to where they were, and how far from there
-// they may be: connections to relays and to Redis are kept for the next mail, and the race
+// they may be: connections to relays and to Redis are kept for the next email, and the race
 // detector keeps what it needed when most goroutines were at work, which the heap does not.
 var held = []struct {
 	name  string
@@ -70,7 +70,7 @@ const idleWithin = 45 * time.Second
 const redisSlack = 48
 
 // figures are those of every node, and the connections of Redis.
-func (s *stand) figures() (all []judge.Figure) {
+func (s *rig) figures() (all []judge.Figure) {
 	for i, n := range s.nodes {
 		figures, err := figuresOf(s.caller, n)
 		if err != nil {
@@ -95,9 +95,9 @@ func (s *stand) figures() (all []judge.Figure) {
 
 // leftovers compares the figures with those before the load, once there was time for it
 // to go.
-func (s *stand) leftovers(before []judge.Figure) (found []judge.Violation) {
+func (s *rig) leftovers(before []judge.Figure) (found []judge.Violation) {
 	for deadline := time.Now().Add(idleWithin); ; time.Sleep(100 * time.Millisecond) {
-		s.caller.hangUp()
+		s.caller.closeIdle()
 		found = since(before, s.figures())
 		if len(found) == 0 || time.Now().After(deadline) {
 			return found
@@ -113,29 +113,29 @@ func since(before, figures []judge.Figure) []judge.Violation {
 	return judge.Leftovers(figures)
 }
 
-// debtsWithin is how long after the load a node may owe something to the store: a key in
-// flight, of which nobody knows, is so until its lease ends after 30 s.
-const debtsWithin = 36 * time.Second
+// journalWithin is how long after the load a journal may have entries: a key whose attempt was
+// killed is in flight until its lease ends after 30 s.
+const journalWithin = 36 * time.Second
 
-// awaitNoDebts waits until no node has a debt to the store.
-func (s *stand) awaitNoDebts() []judge.Violation {
+// awaitEmptyJournals waits until every node has told the store all.
+func (s *rig) awaitEmptyJournals() []judge.Violation {
 	c := newCaller()
-	defer c.hangUp()
-	for deadline := time.Now().Add(debtsWithin); ; time.Sleep(100 * time.Millisecond) {
-		owing := ""
+	defer c.closeIdle()
+	for deadline := time.Now().Add(journalWithin); ; time.Sleep(100 * time.Millisecond) {
+		left := ""
 		for _, n := range s.nodes {
 			figures, err := figuresOf(c, n)
 			if err != nil {
-				owing = err.Error()
-			} else if debts := figures["mailgate_store_journal"]; debts != 0 {
-				owing = fmt.Sprintf("node %d has %g debts", n.number, debts)
+				left = err.Error()
+			} else if entries := figures["mailgate_store_journal"]; entries != 0 {
+				left = fmt.Sprintf("node %d has %g operations in its journal", n.number, entries)
 			}
 		}
-		if owing == "" {
+		if left == "" {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return []judge.Violation{{Rule: "debts", What: owing}}
+			return []judge.Violation{{Rule: "journal", What: left}}
 		}
 	}
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/mailgate/mailgate/faults/judge"
 )
 
-// An outcome is what came of a run.
+// outcome is the result of a run.
 type outcome struct {
 	requests, mails, degraded int
 	failed                    int           // answered 5xx or refused by the relay, or not at all
-	healed                    time.Duration // from the repair until the last node was well
+	healed                    time.Duration // from the repair until the last node was healthy
 	strained                  bool
 	record                    *judge.Run
 	logged                    string // by the nodes, requests left out
@@ -26,79 +26,79 @@ type outcome struct {
 func run(t testing.TB, k *kind, seed uint64, sh shape) outcome {
 	choice := policies
 	if k.solo {
-		choice = policies[:2] // one mail; three, of which an Idempotency-Key allows one
+		choice = policies[:2] // one email; three, of which an Idempotency-Key allows one
 	}
-	s := newStand(t, k, choice[int(seed)%len(choice)], seed, sh)
+	s := newRig(t, k, choice[int(seed)%len(choice)], seed, sh)
 	r := s.begin()
 	time.Sleep(sh.calm + s.randomly(sh.calm))
 	held := sh.hold
 	if k.hold != nil {
 		held = k.hold(sh)
 	}
-	healed := r.suffer(k, held)
+	healed := r.injectFault(k, held)
 	time.Sleep(sh.after)
 	return r.finish(k.terms, healed)
 }
 
-// A running is a run under way.
+// running is a run in progress.
 type running struct {
-	*stand
+	*rig
 	before         []judge.Figure
 	goroutines     []judge.Figure
 	stopCollecting func()
 	stopWatching   func() bool
 	faults, held   []judge.Span
 	recoveries     []recovery
-	unfelt         []judge.Violation
+	noEffect       []judge.Violation
 }
 
-func (s *stand) begin() *running {
-	r := &running{stand: s, before: s.figures(), goroutines: s.goroutines(), stopCollecting: s.collecting(), stopWatching: s.watchMachine()}
+func (s *rig) begin() *running {
+	r := &running{rig: s, before: s.figures(), goroutines: s.goroutines(), stopCollecting: s.collecting(), stopWatching: s.watchMachine()}
 	s.load.run(s.shape.rate)
 	return r
 }
 
-// suffer has a fault strike, mends it after a while, and returns when all is well again,
-// and how long that took.
-func (r *running) suffer(k *kind, held time.Duration) time.Duration {
-	felt := k.bites(r)
+// injectFault injects a fault, repairs it after a while, and returns when all nodes are healthy
+// again, and how long that took.
+func (r *running) injectFault(k *kind, held time.Duration) time.Duration {
+	seen := k.effect(r)
 	during := judge.Span{From: time.Now().UnixMilli()}
-	k.strike(r.stand)
+	k.inject(r.rig)
 	struck := time.Now()
 	firm := judge.Span{From: struck.UnixMilli()}
 	time.Sleep(held)
-	r.awaitBite(k, felt)
+	r.awaitEffect(k, seen)
 	held = time.Since(struck)
 	firm.To = time.Now().UnixMilli()
-	k.mend(r.stand)
+	k.repair(r.rig)
 	recoveries := r.awaitHealth(k, held)
 	during.To = time.Now().UnixMilli()
 	r.faults, r.held, r.recoveries = append(r.faults, during), append(r.held, firm), append(r.recoveries, recoveries...)
 	return slices.MaxFunc(recoveries, func(a, b recovery) int { return cmp.Compare(a.took, b.took) }).took
 }
 
-// finish ends a run and has it judged.
+// finish ends a run and judges it.
 func (r *running) finish(terms judge.Terms, healed time.Duration) outcome {
-	s := r.stand
+	s := r.rig
 	s.load.stop()
-	found := s.awaitNoDebts()
+	found := s.awaitEmptyJournals()
 	r.stopCollecting()
-	s.post.empty(s.t)
+	s.relays.empty(s.t)
 	record := s.record(terms, r.faults)
 	record.Held = r.held
-	s.standings(record)
+	s.finals(record)
 	s.strained = r.stopWatching()
 	record.Strained = s.strained
-	found = append(append(found, r.late()...), r.unfelt...)
+	found = append(append(found, r.late()...), r.noEffect...)
 	if !s.strained {
-		found = append(found, s.untold...)
+		found = append(found, s.unanswered...)
 	}
 	found = append(append(found, s.leftovers(r.before)...), s.leftGoroutines(r.goroutines)...)
 	for _, n := range s.nodes {
 		n.stop()
 	}
 	found = append(found, s.searchLogs()...)
-	found = append(append(found, s.post.wrong...), judge.Judge(record)...)
+	found = append(append(found, s.relays.wrong...), judge.Judge(record)...)
 	return outcome{
 		requests: len(record.Calls), mails: len(record.Mails), healed: healed, strained: s.strained, found: found, record: record, logged: s.logged(),
 		degraded: count(record.Calls, func(c *judge.Call) bool { return c.Degraded }),
@@ -108,16 +108,16 @@ func (r *running) finish(terms judge.Terms, healed time.Duration) outcome {
 	}
 }
 
-// record is the run as the judge wants it, but for how all stands in the end.
-func (s *stand) record(terms judge.Terms, during []judge.Span) *judge.Run {
+// record is the run for the judge, without the final states.
+func (s *rig) record(terms judge.Terms, during []judge.Span) *judge.Run {
 	l := s.load
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s.post.mu.Lock()
-	defer s.post.mu.Unlock()
+	s.relays.mu.Lock()
+	defer s.relays.mu.Unlock()
 	return &judge.Run{
 		Tiers: s.tiers, Action: s.action, Guesses: guesses, Nodes: len(s.nodes), Terms: terms, Faults: during,
-		Calls: l.calls, Mails: s.post.mails,
+		Calls: l.calls, Mails: s.relays.mails,
 	}
 }
 
@@ -130,9 +130,8 @@ func count(calls []judge.Call, holds func(*judge.Call) bool) (n int) {
 	return n
 }
 
-// collecting takes in what the relays receive, while it comes, until the function that it
-// returns is called.
-func (s *stand) collecting() (stop func()) {
+// collecting collects what the relays receive until the returned function is called.
+func (s *rig) collecting() (stop func()) {
 	quit, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
@@ -141,9 +140,9 @@ func (s *stand) collecting() (stop func()) {
 		for {
 			select {
 			case <-tick.C:
-				s.post.collect()
+				s.relays.collect()
 			case <-quit:
-				s.post.collect()
+				s.relays.collect()
 				return
 			}
 		}
@@ -153,7 +152,7 @@ func (s *stand) collecting() (stop func()) {
 
 // watchMachine looks how late a short sleep ends, and says in the end whether the machine
 // had so much else to do that a store cannot answer in time.
-func (s *stand) watchMachine() (strained func() bool) {
+func (s *rig) watchMachine() (strained func() bool) {
 	quit, latest := make(chan struct{}), make(chan time.Duration)
 	go func() {
 		const nap = 10 * time.Millisecond
@@ -172,20 +171,20 @@ func (s *stand) watchMachine() (strained func() bool) {
 	return func() bool { close(quit); return <-latest > strain }
 }
 
-// strain is a delay of a machine that is too busy: a few of them, and what is well is taken
-// for a Redis that does not answer within its 250 ms.
+// strain is a delay of an overloaded machine: after a few of them a healthy Redis seems not to
+// answer within its 250 ms.
 const strain = 40 * time.Millisecond
 
-// A recovery is how long a node took to be well again, and how long it may.
+// recovery is how long a node took to be healthy again, and how long it may.
 type recovery struct {
 	node        int
 	took, limit time.Duration
 }
 
-// awaitHealth returns when every node sends again and says that it is ready.
-func (s *stand) awaitHealth(k *kind, held time.Duration) []recovery {
+// awaitHealth returns when every node is healthy, or has had too much time.
+func (s *rig) awaitHealth(k *kind, held time.Duration) []recovery {
 	mended := time.Now()
-	limit := wellWithin
+	limit := healthyWithin
 	if k.rest != nil {
 		limit += k.rest(held)
 	}
@@ -193,7 +192,7 @@ func (s *stand) awaitHealth(k *kind, held time.Duration) []recovery {
 	var done sync.WaitGroup
 	for i, n := range s.nodes {
 		done.Go(func() {
-			for try := 0; time.Since(mended) < limit+patience && !s.well(n, try); try++ {
+			for try := 0; time.Since(mended) < limit+patience && !s.healthy(n, try); try++ {
 				time.Sleep(50 * time.Millisecond)
 			}
 			all[i] = recovery{n.number, time.Since(mended), limit}
@@ -203,7 +202,7 @@ func (s *stand) awaitHealth(k *kind, held time.Duration) []recovery {
 	return all
 }
 
-// late are the recoveries that took too long. A machine that is too busy has more time.
+// late are the recoveries that took too long. An overloaded machine has more time.
 func (r *running) late() (found []judge.Violation) {
 	for _, one := range r.recoveries {
 		if r.strained {
@@ -211,15 +210,14 @@ func (r *running) late() (found []judge.Violation) {
 		}
 		if one.took > one.limit {
 			found = append(found, judge.Violation{Rule: "health",
-				What: fmt.Sprintf("node %d was well %d ms after the repair, not within %d", one.node, one.took.Milliseconds(), one.limit.Milliseconds())})
+				What: fmt.Sprintf("node %d was healthy %d ms after the repair, not within %d", one.node, one.took.Milliseconds(), one.limit.Milliseconds())})
 		}
 	}
 	return found
 }
 
-// well asks a node whether it is, and no longer alone, and tries it out on a mailbox that
-// nobody knows.
-func (s *stand) well(n *node, try int) bool {
+// healthy asks a node whether it is ready and not degraded, and has it send to a new mailbox.
+func (s *rig) healthy(n *node, try int) bool {
 	if ready := s.caller.ask("GET", *n.url.Load()+"/readyz", "", ""); ready.status != 200 || ready.said.Degraded {
 		return false
 	}

@@ -1,5 +1,7 @@
 package idempotency
 
+import "github.com/mailgate/mailgate/internal/keyed"
+
 // Merge returns the record that stands for two of one key: the one of the shared records and
 // one that a node has made alone.
 //
@@ -15,7 +17,7 @@ package idempotency
 func Merge(shared, own []byte, now int64) (next []byte, expires int64) {
 	s, err := parse(shared)
 	if err != nil {
-		return shared, now + damagedKeep
+		return shared, now + keyed.DamagedLife
 	}
 	o, err := parse(own)
 	if err != nil {

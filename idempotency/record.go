@@ -3,7 +3,6 @@ package idempotency
 import (
 	"encoding/binary"
 	"errors"
-	"math"
 )
 
 // state is how far a request has come.
@@ -116,27 +115,22 @@ const recordVersion = 1
 // errDamaged is the cause of an error about a record that no version of encode wrote.
 var errDamaged = errors.New("the record of the request is damaged")
 
-// damagedKeep is how many milliseconds a damaged record stays: without it a request could be
-// done twice.
-const damagedKeep = 24 * 60 * 60 * 1000
+// head is the bytes of a record but for the answer, which comes behind.
+type head struct {
+	Version        byte
+	State          state
+	Token          token
+	Body           Fingerprint
+	Lease, Expires int64
+}
 
-// encode writes the record: the version, the state, the token, the body, when it expires,
-// and the rest, which is how long the lease ends before that, or the answer. The zero record
-// is nil.
+// encode writes a record; the zero record is nil.
 func (r record) encode() []byte {
 	if r.state == none {
 		return nil
 	}
-	b := append([]byte{recordVersion, byte(r.state)}, r.token[:]...)
-	b = append(b, r.body[:]...)
-	b = binary.AppendUvarint(b, uint64(r.expires))
-	switch r.state {
-	case begun, handedOver:
-		return binary.AppendUvarint(b, uint64(r.expires-r.lease))
-	case answered:
-		return append(b, r.answer...)
-	}
-	return b
+	b, _ := binary.Append(nil, binary.BigEndian, head{recordVersion, r.state, r.token, r.body, r.lease, r.expires}) // never fails
+	return append(b, r.answer...)
 }
 
 // parse reads what encode wrote. An answer is not looked into.
@@ -144,29 +138,11 @@ func parse(b []byte) (record, error) {
 	if len(b) == 0 {
 		return record{}, nil
 	}
-	in := reader{rest: b}
-	head := in.bytes(2)
-	if in.failed || head[0] != recordVersion || state(head[1]) == none || state(head[1]) > answered {
+	var h head
+	n, err := binary.Decode(b, binary.BigEndian, &h)
+	answer := b[n:]
+	if err != nil || h.Version != recordVersion || h.State == none || h.State > answered || len(answer) > 0 && h.State != answered {
 		return record{}, errDamaged
 	}
-	r := record{state: state(head[1])}
-	copy(r.token[:], in.bytes(uint64(len(r.token))))
-	copy(r.body[:], in.bytes(uint64(len(r.body))))
-	expires := in.number()
-	r.expires = int64(expires)
-	switch r.state {
-	case begun, handedOver:
-		before := in.number()
-		if r.lease = int64(expires - before); before > expires {
-			return record{}, errDamaged
-		}
-	case answered:
-		r.answer, in.rest = in.rest, nil
-	case abandoned:
-		r.lease = 0
-	}
-	if in.failed || len(in.rest) > 0 || expires > math.MaxInt64 {
-		return record{}, errDamaged
-	}
-	return r, nil
+	return record{state: h.State, token: h.Token, body: h.Body, lease: h.Lease, expires: h.Expires, answer: answer}, nil
 }

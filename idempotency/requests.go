@@ -194,17 +194,8 @@ func (q *Requests) update(ctx context.Context, name Name, step func(r record, no
 	if err := name.check(); err != nil { // of a Lease that no Begin returned
 		return false, err
 	}
-	var damaged error
-	alone, err = q.o.Store.Update(ctx, name.text(), func(old []byte, now int64) ([]byte, int64) {
-		r, err := parse(old)
-		if damaged = err; err != nil {
-			return old, now + damagedKeep
-		}
+	return keyed.Change(ctx, q.o.Store, name.text(), parse, func(r record, now int64) ([]byte, int64) {
 		next := step(r, now)
 		return next.encode(), next.expires
 	})
-	if err == nil && damaged != nil {
-		err = fmt.Errorf("%w: %w", throttle.ErrUnavailable, damaged)
-	}
-	return alone, err
 }

@@ -83,7 +83,7 @@ func TestState_Bytes_AreAsDocumented(t *testing.T) {
 	} {
 		var state []byte
 		for _, one := range tt.all {
-			state, _, _ = tt.by.Take(state, one)
+			state, _ = tt.by.Take(state, one)
 		}
 		if string(state) != tt.want {
 			t.Errorf("%s is %x, want %x", tt.name, state, tt.want)
@@ -130,10 +130,10 @@ func BenchmarkTake_Refused(b *testing.B) {
 			one := throttle.Admission{ID: throttle.NewID(), At: 1}
 			var state []byte
 			for range 3 {
-				state, _, _ = a.Take(state, throttle.Admission{ID: throttle.NewID(), At: 0})
+				state, _ = a.Take(state, throttle.Admission{ID: throttle.NewID(), At: 0})
 			}
 			for b.Loop() {
-				if _, _, v := a.Take(state, one); v.Allowed {
+				if _, v := a.Take(state, one); v.Allowed {
 					b.Fatal("admitted")
 				}
 			}
@@ -158,7 +158,7 @@ func FuzzAlgorithms(f *testing.F) {
 			a.Peek(state, now)
 			a.Release(state, one)
 			a.Record(state, one, now)
-			a.Used(state, now)
+			a.Expires(state)
 			if !bytes.Equal(before, state) {
 				t.Fatalf("%s changed the state %x to %x", a, before, state)
 			}
@@ -181,7 +181,7 @@ func TestCounters_Extremes_CountRight(t *testing.T) {
 		by   throttle.Algorithm
 		wait int64
 	}{{window, longest.Milliseconds()/14_000 + 1}, {fast, 1}} {
-		state, _, v := tt.by.Take(nil, throttle.Admission{ID: throttle.NewID(), At: now})
+		state, v := tt.by.Take(nil, throttle.Admission{ID: throttle.NewID(), At: now})
 		if !v.Allowed || v.Wait != tt.wait {
 			t.Errorf("%s waits %d, want %d", tt.by, v.Wait, tt.wait)
 		}

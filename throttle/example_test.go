@@ -86,7 +86,7 @@ func Example_edge() {
 		admitted := map[int64]int{}
 		for _, at := range []int64{59_000, 61_000} {
 			for range 5 {
-				next, _, v := a.Take(state, throttle.Admission{ID: throttle.NewID(), At: at})
+				next, v := a.Take(state, throttle.Admission{ID: throttle.NewID(), At: at})
 				if state = next; v.Allowed {
 					admitted[at]++
 				}

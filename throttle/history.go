@@ -1,5 +1,10 @@
 package throttle
 
+import (
+	"cmp"
+	"slices"
+)
+
 // Admission is one recorded send: its id and when it was admitted.
 type Admission struct {
 	ID ID
@@ -9,8 +14,8 @@ type Admission struct {
 // History is the sends of one key, oldest first.
 type History []Admission
 
-// Newest is when the last send was admitted, 0 if there was none.
-func (h History) Newest() int64 {
+// newest is when the last send was admitted, 0 if there was none.
+func (h History) newest() int64 {
 	if len(h) == 0 {
 		return 0
 	}
@@ -19,12 +24,13 @@ func (h History) Newest() int64 {
 
 // Find returns the index of an id, -1 if it is not there.
 func (h History) Find(id ID) int {
-	for i := range h {
-		if h[i].ID == id {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(h, func(a Admission) bool { return a.ID == id })
+}
+
+// insert puts a send in order.
+func (h History) insert(a Admission) History {
+	i, _ := slices.BinarySearchFunc(h, a, func(b, a Admission) int { return cmp.Compare(b.At, a.At) })
+	return slices.Insert(h, i, a)
 }
 
 // within returns the part of the history that a window of so many milliseconds holds at a

@@ -1,58 +1,43 @@
 package throttle
 
 import (
-	"encoding/binary"
 	"math/rand/v2"
+	"strings"
 )
 
-// An ID names one reservation: eight characters of A-Z, a-z, 0-9, - and _. The same
-// eight characters stand in the answer to the caller, in the log and in the store,
-// so one send can be followed from the click to its record.
-//
-// An ID only has to be unlike the others of its mailbox, a handful at a time; 48
-// random bits are plenty.
+// ID names one reservation: eight characters of A-Z, a-z, 0-9, - and _. The answer to the
+// caller, the log and the store show the same eight characters. An ID only has to differ from
+// the others of its key, so 48 random bits are enough.
 type ID [8]byte
 
 const idAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 // NewID makes a random ID.
 func NewID() (id ID) {
-	bits, word := rand.Uint64(), uint64(0)
-	for range id {
-		word = word<<8 | uint64(idAlphabet[bits&63])
-		bits >>= 6
+	bits := rand.Uint64()
+	for i := range id {
+		id[i] = idAlphabet[bits>>(6*i)&63]
 	}
-	binary.LittleEndian.PutUint64(id[:], word) // at once, as it is read
 	return id
 }
 
-// ParseID reads what String wrote. Anything else is ErrID.
-func ParseID(text string) (ID, error) {
-	var id ID
-	if len(text) != len(id) {
+// ParseID reads what String wrote. The error is [ErrID].
+func ParseID(text string) (id ID, err error) {
+	if len(text) != len(id) || !ID([]byte(text)).Valid() {
 		return ID{}, ErrID
 	}
-	copy(id[:], text)
-	if !id.Valid() {
-		return ID{}, ErrID
-	}
-	return id, nil
+	return ID([]byte(text)), nil
 }
 
-// Valid reports whether the ID is eight characters of the alphabet, as all are that
-// NewID and ParseID make. The zero ID is not.
+// Valid reports whether the ID is one that NewID or ParseID can return.
 func (id ID) Valid() bool {
-	return ofID[id[0]] && ofID[id[1]] && ofID[id[2]] && ofID[id[3]] &&
-		ofID[id[4]] && ofID[id[5]] && ofID[id[6]] && ofID[id[7]]
-}
-
-// ofID says of each character whether it is of the alphabet.
-var ofID = func() (of [256]bool) {
-	for i := range len(idAlphabet) {
-		of[idAlphabet[i]] = true
+	for _, c := range id {
+		if strings.IndexByte(idAlphabet, c) < 0 {
+			return false
+		}
 	}
-	return of
-}()
+	return true
+}
 
 // String is the ID as ParseID reads it.
 func (id ID) String() string { return string(id[:]) }

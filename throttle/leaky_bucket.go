@@ -9,9 +9,9 @@ import "fmt"
 //	delays    each send until those before it have left, at limit sends in a window
 //	waits     until the first in a full queue has left
 //
-// The promise at the edge: sends that are held back for the verdict's Delay leave no closer
-// than window/limit, so never more than one at once. Under a clock that has stepped back
-// Delay counts from the latest moment on record, and is never longer than the queue.
+// Sends that are held back for the verdict's Delay leave no closer than window/limit, so never
+// more than one at once. Under a clock that has stepped back Delay counts from the latest
+// moment on record, and is never longer than the queue.
 //
 // Release gives back the newest send: one that others were queued behind keeps its slot,
 // which passes unused, as theirs were already announced. Of several sends in one millisecond
@@ -31,38 +31,29 @@ func NewLeakyBucket(t Tier, queue int) (LeakyBucket, error) {
 }
 
 // Take implements [Algorithm].
-func (b LeakyBucket) Take(state []byte, a Admission) (next []byte, expires int64, v Verdict) {
-	delay := b.delay(state, a.At)
-	if next, expires, v = b.take(state, a); v.Allowed {
-		v.Delay = delay
-	}
-	return next, expires, v
+func (b LeakyBucket) Take(state []byte, a Admission) (next []byte, v Verdict) {
+	return takeCounted(b, state, a.At)
 }
 
 // Peek implements [Algorithm].
 func (b LeakyBucket) Peek(state []byte, now int64) Verdict {
-	v := b.peek(state, now)
+	v := b.bucket.Peek(state, now)
 	if v.Allowed {
-		v.Delay = b.delay(state, now)
+		v.Delay = ceilDiv(b.current(state, now).level, b.limit()) // until all in the queue have left
 	}
 	return v
 }
 
-// delay is how long it takes until all that is in the queue has left.
-func (b LeakyBucket) delay(state []byte, now int64) int64 {
-	return ceilDiv(b.current(state, now).level, int64(b.tier.Limit))
-}
-
 // Release implements [Algorithm].
-func (b LeakyBucket) Release(state []byte, a Admission) (next []byte, expires int64, released bool) {
+func (b LeakyBucket) Release(state []byte, a Admission) (next []byte, released bool) {
 	if a.At < readLevel(state).at {
-		return state, b.expires(state), false
+		return state, false
 	}
-	return b.release(state, a)
+	return b.bucket.Release(state, a)
 }
 
 // Form implements [Algorithm].
-func (b LeakyBucket) Form() string { return b.form("queue") }
+func (b LeakyBucket) Form() string { return b.form("queue-%d", b.window()) }
 
 // String implements [Algorithm].
 func (b LeakyBucket) String() string {

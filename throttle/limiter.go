@@ -6,9 +6,9 @@ import (
 	"fmt"
 )
 
-// Limiter counts sends by key and admits them within a limit. A key is any text of 1 to
-// [MaxKey] bytes that stands for what is counted: a mailbox, a network address, a caller.
-// Methods may be called from any number of goroutines.
+// Limiter counts sends by key and admits them within a limit. A key is any text of 1 to 1024
+// bytes that stands for what is counted: a mailbox, a network address, a caller. Methods may
+// be called from any number of goroutines.
 //
 // An error means that there is no answer, and never counts as an admission. It is
 // [ErrUnavailable] when the records could not be read or written in time. A Take that
@@ -51,13 +51,13 @@ type Historian interface {
 	Each(ctx context.Context, visit func(History) bool) error
 }
 
-// MaxKey is the longest key, in bytes.
-const MaxKey = 1024
+// maxKey is the longest key, in bytes.
+const maxKey = 1024
 
 var (
 	// ErrUnavailable is the kind of every failure to read or write records.
 	ErrUnavailable = errors.New("the records are unavailable")
-	// ErrUnchanged is also the kind of an ErrUnavailable that certainly recorded nothing, as when
+	// ErrUnchanged is the cause of an ErrUnavailable that certainly recorded nothing, as when
 	// there was no connection.
 	ErrUnchanged = errors.New("nothing was recorded")
 	// ErrKey is the kind of a key that is empty or too long.
@@ -68,7 +68,7 @@ var (
 
 // CheckKey returns ErrKey for a key that no limiter accepts.
 func CheckKey(key string) error {
-	if key == "" || len(key) > MaxKey {
+	if key == "" || len(key) > maxKey {
 		return ErrKey
 	}
 	return nil
@@ -78,11 +78,3 @@ func CheckKey(key string) error {
 func Unavailable(doing string, cause error) error {
 	return fmt.Errorf("%s: %w: %w", doing, ErrUnavailable, cause)
 }
-
-// Unchanged makes an error one of the kind ErrUnchanged as well, in the same words.
-func Unchanged(err error) error { return unchanged{err} }
-
-type unchanged struct{ error }
-
-func (u unchanged) Unwrap() error      { return u.error }
-func (unchanged) Is(target error) bool { return target == ErrUnchanged }

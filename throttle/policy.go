@@ -27,9 +27,8 @@ const (
 // maxName is how many characters a tier's name may have.
 const maxName = 32
 
-// A Policy is a list of tiers that has been checked; [ParsePolicy] and [NewPolicy]
-// make one. It never changes and may be shared. The zero Policy has no tiers and
-// refuses nothing; no limiter admits by it.
+// A Policy is a list of tiers that has been checked, by [ParsePolicy] or [NewPolicy]. It never
+// changes and may be shared. The zero Policy has no tiers, and no limiter accepts it.
 type Policy struct {
 	tiers []Tier // shortest window first
 }
@@ -44,20 +43,19 @@ func DefaultPolicy() Policy {
 }
 
 // NewPolicy checks the tiers and sorts them, shortest window first. Names and windows
-// must differ, and no tier may promise more sends than a longer one allows. The error
-// is one sentence that names the tier that cannot be right, fit to be shown to the
-// person who wrote it.
+// must differ, and no tier may promise more sends than a longer one allows. The error is one
+// sentence that names the tier, for the person who wrote it.
 func NewPolicy(tiers ...Tier) (Policy, error) {
 	if len(tiers) == 0 {
 		return Policy{}, fmt.Errorf("a policy needs at least one tier, such as minute=1/60s")
 	}
 	if len(tiers) > maxTiers {
-		return Policy{}, tooMany(len(tiers))
+		return Policy{}, fmt.Errorf("a policy has at most %d tiers", maxTiers)
 	}
 	sorted := slices.Clone(tiers)
 	slices.SortStableFunc(sorted, func(a, b Tier) int { return cmp.Compare(a.Window, b.Window) })
 	for i, tier := range sorted {
-		if err := tier.check(); err != nil {
+		if err := tier.check(maxLimit); err != nil {
 			return Policy{}, err
 		}
 		if err := tier.checkAgainst(sorted[:i]); err != nil {
@@ -67,33 +65,25 @@ func NewPolicy(tiers ...Tier) (Policy, error) {
 	return Policy{tiers: sorted}, nil
 }
 
-func tooMany(tiers int) error {
-	return fmt.Errorf("a policy has at most %d tiers, not %d", maxTiers, tiers)
-}
-
-func (t Tier) check() error {
+// check checks a tier that may have so many sends in its window.
+func (t Tier) check(most int) error {
 	if err := checkTierName(t.Name); err != nil {
 		return err
 	}
-	if t.Limit < 1 || t.Limit > maxLimit {
-		return fmt.Errorf("tier %s: the limit must be between 1 and %d, not %d", t.Name, maxLimit, t.Limit)
-	}
-	return t.checkWindow()
-}
-
-func (t Tier) checkWindow() error {
-	if t.Window%time.Millisecond != 0 {
+	switch {
+	case t.Limit < 1 || t.Limit > most:
+		return fmt.Errorf("tier %s: the limit must be between 1 and %d, not %d", t.Name, most, t.Limit)
+	case t.Window%time.Millisecond != 0:
 		return fmt.Errorf("tier %s: the window must be whole milliseconds, not %s", t.Name, t.Window)
-	}
-	if t.Window < time.Millisecond || t.Window > maxWindow {
+	case t.Window < time.Millisecond || t.Window > maxWindow:
 		return fmt.Errorf("tier %s: the window must be between 1ms and %s, not %s",
 			t.Name, formatWindow(maxWindow), formatWindow(t.Window))
 	}
 	return nil
 }
 
-// checkAgainst refuses what makes two tiers contradict each other: one name or one
-// window for both, or a shorter window that the longer one never lets fill up.
+// checkAgainst refuses two tiers of one name or one window, and a shorter one that a longer
+// one never lets fill up.
 func (t Tier) checkAgainst(shorter []Tier) error {
 	for _, s := range shorter {
 		switch {
@@ -109,9 +99,8 @@ func (t Tier) checkAgainst(shorter []Tier) error {
 	return nil
 }
 
-// CheckName is the check of every name that callers are told, a tier's or a rule's: it
-// is kept to what fits a header, a metric and a Redis key unquoted. The error is the
-// reason, and does not repeat the name.
+// CheckName checks a name that callers are told, of a tier or a rule: it has to fit a header, a
+// metric and a Redis key unquoted. The error does not repeat the name.
 func CheckName(name string) error {
 	if len(name) > maxName {
 		return fmt.Errorf("a name has at most %d characters", maxName)
@@ -135,16 +124,9 @@ func checkTierName(name string) error {
 		return errors.New("a tier has no name; write it as name=limit/window")
 	}
 	if err := CheckName(name); err != nil {
-		return fmt.Errorf("tier %q: %w", shortened(name), err)
+		return fmt.Errorf("tier %s: %w", quote(name), err)
 	}
 	return nil
-}
-
-func shortened(name string) string {
-	if len(name) > maxName {
-		return name[:maxName] + "…"
-	}
-	return name
 }
 
 // Tiers returns the tiers, shortest window first. The slice is the caller's.

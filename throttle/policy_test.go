@@ -1,6 +1,7 @@
 package throttle_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -12,115 +13,97 @@ import (
 const (
 	usual   = "minute=1/60s,hour=5/1h,day=10/24h"
 	minute  = time.Minute
-	hour    = time.Hour
-	day     = 24 * time.Hour
-	longest = 3660 * day
+	longest = 3660 * 24 * time.Hour
 )
 
 // Every policy that is refused, and the whole sentence that says why.
-func TestNewPolicy_Wrong_SaysWhy(t *testing.T) {
-	type tiers = []throttle.Tier
-	var crowd tiers
-	for i := range 17 {
-		crowd = append(crowd, throttle.Tier{Name: "t" + string(rune('a'+i)), Limit: 1, Window: time.Duration(1+i) * time.Millisecond})
-	}
-	tests := []struct {
-		name  string
-		tiers tiers
-		want  string
-	}{
-		{"no tiers", nil, "a policy needs at least one tier, such as minute=1/60s"},
-		{"too many tiers", crowd, "a policy has at most 16 tiers, not 17"},
+func TestParsePolicy_Wrong_SaysWhy(t *testing.T) {
+	const written = ": write it as name=limit/window, such as minute=1/60s"
+	const named = ": a name is lower-case letters, digits, - and _, and starts with a letter"
+	for _, tt := range []struct{ text, want string }{
+		{"", "a policy needs at least one tier, such as minute=1/60s"},
+		{" \t\n", "a policy needs at least one tier, such as minute=1/60s"},
+		{strings.Repeat("a=1/1s,", 16), "a policy has at most 16 tiers"},
+		{"minute", `tier "minute"` + written},
+		{"minute=1", `tier "minute=1"` + written},
+		{"1/60s", `tier "1/60s"` + written},
+		{"minute=1/60s,", `tier ""` + written},
+		{strings.Repeat("x", 100), `tier "` + strings.Repeat("x", 40) + `…"` + written},
 
-		{"no name", tiers{{"", 1, minute}}, "a tier has no name; write it as name=limit/window"},
-		{"a long name", tiers{{strings.Repeat("n", 33), 1, minute}},
-			`tier "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn…": a name has at most 32 characters`},
-		{"a capital", tiers{{"Minute", 1, minute}}, `tier "Minute": a name is lower-case letters, digits, - and _, and starts with a letter`},
-		{"a digit first", tiers{{"1m", 1, minute}}, `tier "1m": a name is lower-case letters, digits, - and _, and starts with a letter`},
-		{"a hyphen first", tiers{{"-m", 1, minute}}, `tier "-m": a name is lower-case letters, digits, - and _, and starts with a letter`},
-		{"a space", tiers{{"per minute", 1, minute}}, `tier "per minute": a name is lower-case letters, digits, - and _, and starts with a letter`},
-		{"a quote", tiers{{`m"`, 1, minute}}, `tier "m\"": a name is lower-case letters, digits, - and _, and starts with a letter`},
-		{"a line end", tiers{{"m\r\n", 1, minute}}, `tier "m\r\n": a name is lower-case letters, digits, - and _, and starts with a letter`},
-		{"another alphabet", tiers{{"分", 1, minute}}, `tier "分": a name is lower-case letters, digits, - and _, and starts with a letter`},
+		{"=1/60s", "a tier has no name; write it as name=limit/window"},
+		{strings.Repeat("n", 33) + "=1/60s", `tier "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn": a name has at most 32 characters`},
+		{"Minute=1/60s", `tier "Minute"` + named},
+		{"1m=1/60s", `tier "1m"` + named},
+		{"-m=1/60s", `tier "-m"` + named},
+		{"minute =1/60s", `tier "minute "` + named},
+		{"m\r\n=one/60s", `tier "m\r\n"` + named},
+		{`m"=1/60s`, `tier "m\""` + named},
+		{"分=1/60s", `tier "分"` + named},
 
-		{"limit 0", tiers{{"minute", 0, minute}}, "tier minute: the limit must be between 1 and 1000, not 0"},
-		{"a negative limit", tiers{{"minute", -1, minute}}, "tier minute: the limit must be between 1 and 1000, not -1"},
-		{"a limit too large", tiers{{"minute", 1001, minute}}, "tier minute: the limit must be between 1 and 1000, not 1001"},
-		{"window 0", tiers{{"minute", 1, 0}}, "tier minute: the window must be between 1ms and 87840h, not 0s"},
-		{"a negative window", tiers{{"minute", 1, -minute}}, "tier minute: the window must be between 1ms and 87840h, not -60s"},
-		{"nanoseconds", tiers{{"minute", 1, 60_000}}, "tier minute: the window must be whole milliseconds, not 60µs"},
-		{"a window too long", tiers{{"minute", 1, longest + time.Millisecond}}, "tier minute: the window must be between 1ms and 87840h, not 316224000001ms"},
+		{"minute=/60s", `tier minute: the limit "" is not a whole number, or too large`},
+		{"minute=1.5/60s", `tier minute: the limit "1.5" is not a whole number, or too large`},
+		{"minute=99999999999999999999/60s", `tier minute: the limit "99999999999999999999" is not a whole number, or too large`},
+		{"minute=0/60s", "tier minute: the limit must be between 1 and 1000, not 0"},
+		{"minute=-1/60s", "tier minute: the limit must be between 1 and 1000, not -1"},
+		{"minute=1001/60s", "tier minute: the limit must be between 1 and 1000, not 1001"},
 
-		{"a name twice", tiers{{"minute", 1, minute}, {"minute", 5, hour}}, "tier minute: the name is used twice"},
-		{"a window twice", tiers{{"minute", 1, minute}, {"sixty", 5, minute}}, "tier sixty: tier minute has the same window, 60s"},
-		{"a tier that can never fill", tiers{{"minute", 6, minute}, {"hour", 5, hour}},
-			"tier minute: 6 sends in 60s can never be reached while tier hour allows 5 in 1h"},
-		{"the same, written the other way round", tiers{{"hour", 5, hour}, {"minute", 6, minute}},
-			"tier minute: 6 sends in 60s can never be reached while tier hour allows 5 in 1h"},
-		{"the wrong one of three", tiers{{"minute", 1, minute}, {"hour", 50, hour}, {"day", 10, day}},
-			"tier hour: 50 sends in 1h can never be reached while tier day allows 10 in 24h"},
-		{"one of many", tiers{{"minute", 1, minute}, {"hour", 5, hour}, {"day", 0, day}}, "tier day: the limit must be between 1 and 1000, not 0"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			p, err := throttle.NewPolicy(tt.tiers...)
-			if err == nil || err.Error() != tt.want {
-				t.Errorf("\n got %v\nwant %s", err, tt.want)
-			}
-			if !p.IsZero() {
-				t.Errorf("a refused policy is %s", p)
-			}
-		})
+		{"minute=1/60", `tier minute: the window "60" is not a length of time such as 400ms, 60s or 24h`},
+		{"minute=1/60s/2", `tier minute: the window "60s/2" is not a length of time such as 400ms, 60s or 24h`},
+		{"minute=1/60s;hour=5/1h", `tier minute: the window "60s;hour=5/1h" is not a length of time such as 400ms, 60s or 24h`},
+		{"minute=1/1us", "tier minute: the window must be whole milliseconds, not 1µs"},
+		{"minute=1/1.0005s", "tier minute: the window must be whole milliseconds, not 1.0005s"},
+		{"minute=1/0s", "tier minute: the window must be between 1ms and 87840h, not 0s"},
+		{"minute=1/-60s", "tier minute: the window must be between 1ms and 87840h, not -60s"},
+		{"minute=1/316224000001ms", "tier minute: the window must be between 1ms and 87840h, not 316224000001ms"},
+
+		{"minute=1/60s,minute=5/1h", "tier minute: the name is used twice"},
+		{"minute=1/60s,m=1/1m", "tier m: tier minute has the same window, 60s"},
+		{"hour=5/1h,minute=6/60s", "tier minute: 6 sends in 60s can never be reached while tier hour allows 5 in 1h"},
+		{"minute=1/60s,hour=50/1h,day=10/24h", "tier hour: 50 sends in 1h can never be reached while tier day allows 10 in 24h"},
+		{"minute=1/60s,hour=5/1h,day=0/24h", "tier day: the limit must be between 1 and 1000, not 0"},
+	} {
+		p, err := throttle.ParsePolicy(tt.text)
+		if fmt.Sprint(err) != tt.want || !p.IsZero() {
+			t.Errorf("%q: %s\n got %v\nwant %s", tt.text, p, err, tt.want)
+		}
 	}
 }
 
-func TestNewPolicy_Right_Sorts(t *testing.T) {
-	type tiers = []throttle.Tier
-	tests := []struct {
-		name    string
-		tiers   tiers
-		text    string
-		longest time.Duration
-	}{
-		{"one tier", tiers{{"minute", 1, minute}}, "minute=1/60s", minute},
-		{"sorted by window", tiers{{"day", 10, day}, {"minute", 1, minute}, {"hour", 5, hour}}, usual, day},
-		{"one limit for two windows", tiers{{"minute", 5, minute}, {"hour", 5, hour}}, "minute=5/60s,hour=5/1h", hour},
-		{"the smallest", tiers{{"m", 1, time.Millisecond}}, "m=1/1ms", time.Millisecond},
-		{"the largest", tiers{{"a" + strings.Repeat("-_09z", 6) + "z", 1000, longest}},
-			"a-_09z-_09z-_09z-_09z-_09z-_09zz=1000/87840h", longest},
+// What is accepted, and how the policy then writes itself.
+func TestParsePolicy_Right_WritesItself(t *testing.T) {
+	sixteen := "t1=1/1s"
+	for i := 2; i <= 16; i++ {
+		sixteen += fmt.Sprintf(",t%d=1/%ds", i, i)
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			p, err := throttle.NewPolicy(tt.tiers...)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if p.String() != tt.text || p.Longest() != tt.longest.Milliseconds() || p.IsZero() {
-				t.Errorf("%s, longest %d; want %s, %d", p, p.Longest(), tt.text, tt.longest)
-			}
-		})
-	}
-}
-
-func TestDefaultPolicy_PassesItsOwnCheck(t *testing.T) {
-	if got := throttle.DefaultPolicy(); got.String() != usual {
-		t.Errorf("the default is %s, want %s", got, usual)
-	}
-	if _, err := throttle.NewPolicy(throttle.DefaultPolicy().Tiers()...); err != nil {
-		t.Errorf("the default does not pass its own check: %v", err)
+	for _, tt := range []struct{ text, want string }{
+		{throttle.DefaultPolicy().String(), usual},
+		{"day=10/24h,minute=1/60s,hour=5/1h", usual},
+		{" minute=1/60s ,\thour=5/1h,\n day=10/24h ", usual},
+		{"minute=1/60000ms,hour=5/60m,day=10/23h59m60s", usual},
+		{"minute=+01/1m", "minute=1/60s"},
+		{"short=1/1.5s", "short=1/1500ms"},
+		{"short=1/1m30s", "short=1/90s"},
+		{"short=1/2m", "short=1/2m"},
+		{"short=1/3600001ms", "short=1/3600001ms"},
+		{"minute=5/60s,hour=5/1h", "minute=5/60s,hour=5/1h"},
+		{"m=1/1ms", "m=1/1ms"},
+		{"a" + strings.Repeat("-_09z", 6) + "z=1000/87840h", "a-_09z-_09z-_09z-_09z-_09z-_09zz=1000/87840h"},
+		{sixteen, sixteen},
+	} {
+		p, err := throttle.ParsePolicy(tt.text)
+		if err != nil || p.String() != tt.want {
+			t.Errorf("%q reads as %s, %v; want %s", tt.text, p, err, tt.want)
+		}
+		again, err := throttle.ParsePolicy(p.String())
+		if err != nil || !slices.Equal(again.Tiers(), p.Tiers()) {
+			t.Errorf("%s reads as %s, %v", p, again, err)
+		}
 	}
 }
 
-func TestPolicy_Zero_HasNoTiers(t *testing.T) {
-	var p throttle.Policy
-	if !p.IsZero() || p.Longest() != 0 || len(p.Tiers()) != 0 || p.String() != "" {
-		t.Errorf("the zero policy: zero %v, longest %d, tiers %v, text %q", p.IsZero(), p.Longest(), p.Tiers(), p)
-	}
-}
-
-// A policy never changes: neither by what it was made of nor by what it hands out.
+// A policy never changes: neither by what it was made of nor by what it returns.
 func TestPolicy_CallersSlices_NeverChangeIt(t *testing.T) {
-	given := []throttle.Tier{{Name: "hour", Limit: 5, Window: hour}, {Name: "minute", Limit: 1, Window: minute}}
+	given := []throttle.Tier{{Name: "hour", Limit: 5, Window: time.Hour}, {Name: "minute", Limit: 1, Window: minute}}
 	asGiven := slices.Clone(given)
 	p, err := throttle.NewPolicy(given...)
 	if err != nil {
@@ -129,9 +112,35 @@ func TestPolicy_CallersSlices_NeverChangeIt(t *testing.T) {
 	if !slices.Equal(given, asGiven) {
 		t.Errorf("the caller's tiers were changed to %v", given)
 	}
-	given[0].Limit = 99
-	p.Tiers()[0].Limit = 99
-	if got := p.String(); got != "minute=1/60s,hour=5/1h" {
+	given[0].Limit, p.Tiers()[0].Limit = 99, 99
+	if got := p.String(); got != "minute=1/60s,hour=5/1h" || p.Longest() != 3_600_000 {
 		t.Errorf("the policy changed to %s", got)
 	}
+}
+
+// What is accepted is written as text that means the same, and nothing panics or is long.
+func FuzzParsePolicy(f *testing.F) {
+	for _, text := range []string{
+		usual, "", ",", "a=1/1ms", "a=1/1s,a=2/2s", "a=1000/87840h", "a=1/1h0m0.001s", "a=+1/.5s", "a=1/60", "A=1/1s",
+		"a=99999999999999999999/1s", "a=1/2562047h47m16.854775807s", "a=1/-1s", "a=1/1µs", "\xff=\xff/\xff", "a=1/1s,b=1/1s,c=1/2s",
+		strings.Repeat("a=1/1s,", 9999), strings.Repeat("x", 9999), "minute=" + strings.Repeat("9", 9999) + "/60s", "minute=1/" + strings.Repeat("1h", 9999),
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		p, err := throttle.ParsePolicy(text)
+		if err != nil {
+			if !p.IsZero() || len(err.Error()) > 400 {
+				t.Fatalf("refused with %d bytes, and the policy is %q", len(err.Error()), p)
+			}
+			return
+		}
+		again, err := throttle.ParsePolicy(p.String())
+		if err != nil || !slices.Equal(again.Tiers(), p.Tiers()) {
+			t.Fatalf("%q is %s, which reads as %s, %v", text, p, again, err)
+		}
+		if v := p.Peek(nil, 0); !v.Allowed || len(v.Tiers) != len(p.Tiers()) {
+			t.Fatalf("%s does not admit a first send: %+v", p, v)
+		}
+	})
 }

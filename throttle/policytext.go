@@ -1,7 +1,6 @@
 package throttle
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -16,22 +15,19 @@ func ParsePolicy(text string) (Policy, error) {
 	if strings.TrimSpace(text) == "" {
 		return NewPolicy()
 	}
-	if count := strings.Count(text, ",") + 1; count > maxTiers {
-		return Policy{}, tooMany(count)
-	}
-	tiers := make([]Tier, 0, maxTiers)
-	for part := range strings.SplitSeq(text, ",") {
-		tier, err := ParseTier(strings.TrimSpace(part))
-		if err != nil {
+	parts := strings.SplitN(text, ",", maxTiers+1)
+	tiers := make([]Tier, len(parts))
+	for i, part := range parts {
+		var err error
+		if tiers[i], err = ParseTier(strings.TrimSpace(part)); err != nil && i < maxTiers {
 			return Policy{}, err
 		}
-		tiers = append(tiers, tier)
 	}
 	return NewPolicy(tiers...)
 }
 
 // ParseTier reads one tier, written name=limit/window. It checks how it is written and
-// its name; how large its numbers may be is for those who use it.
+// its name, not how large its numbers are.
 func ParseTier(text string) (Tier, error) {
 	name, rest, named := strings.Cut(text, "=")
 	limit, window, windowed := strings.Cut(rest, "/")
@@ -41,37 +37,15 @@ func ParseTier(text string) (Tier, error) {
 	if err := checkTierName(name); err != nil {
 		return Tier{}, err
 	}
-	count, err := parseLimit(limit)
+	count, err := strconv.Atoi(limit)
 	if err != nil {
-		return Tier{}, fmt.Errorf("tier %s: %w", name, err)
+		return Tier{}, fmt.Errorf("tier %s: the limit %s is not a whole number, or too large", name, quote(limit))
 	}
-	length, err := parseWindow(window)
+	length, err := time.ParseDuration(window)
 	if err != nil {
-		return Tier{}, fmt.Errorf("tier %s: %w", name, err)
+		return Tier{}, fmt.Errorf("tier %s: the window %s is not a length of time such as 400ms, 60s or 24h", name, quote(window))
 	}
 	return Tier{Name: name, Limit: count, Window: length}, nil
-}
-
-func parseLimit(text string) (int, error) {
-	limit, err := strconv.Atoi(text)
-	if errors.Is(err, strconv.ErrRange) {
-		return 0, fmt.Errorf("the limit %s is too large", quote(text))
-	}
-	if err != nil {
-		return 0, fmt.Errorf("the limit %s is not a whole number", quote(text))
-	}
-	return limit, nil
-}
-
-func parseWindow(text string) (time.Duration, error) {
-	length, err := time.ParseDuration(text)
-	if err != nil {
-		return 0, fmt.Errorf("the window %s is not a length of time such as 400ms, 60s or 24h", quote(text))
-	}
-	if length%time.Millisecond != 0 {
-		return 0, fmt.Errorf("the window %s is not a whole number of milliseconds", quote(text))
-	}
-	return length, nil
 }
 
 // quote keeps foreign text short and printable inside a sentence.
@@ -84,16 +58,12 @@ func quote(text string) string {
 }
 
 // String is the text form that ParsePolicy reads: equal policies have equal texts.
-// Of the zero Policy it is empty.
 func (p Policy) String() string {
-	var b strings.Builder
+	all := make([]string, len(p.tiers))
 	for i, tier := range p.tiers {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(tier.String())
+		all[i] = tier.String()
 	}
-	return b.String()
+	return strings.Join(all, ",")
 }
 
 // String is the tier as name=limit/window.
@@ -101,8 +71,7 @@ func (t Tier) String() string {
 	return t.Name + "=" + strconv.Itoa(t.Limit) + "/" + formatWindow(t.Window)
 }
 
-// formatWindow writes a window the way people do: 60s rather than 1m, 24h rather
-// than 86400s.
+// formatWindow writes 60s rather than 1m, and 24h rather than 86400s.
 func formatWindow(window time.Duration) string {
 	ms := window.Milliseconds()
 	const second, minute, hour = 1000, 60_000, 3_600_000

@@ -34,7 +34,7 @@ func TestAlgorithms_AnyHistory_NeverAdmitMoreThanPromised(t *testing.T) {
 				a = throttletest.Policy(t, "t=3/1s,u=5/3s")
 			}
 			for range throttletest.Length(2_000, 100_000) {
-				if all := randomSends(a, random); exceeded(all) {
+				if all := randomSends(t, a, random); exceeded(all) {
 					t.Fatalf("%s admitted %v", a, all)
 				}
 			}
@@ -43,7 +43,7 @@ func TestAlgorithms_AnyHistory_NeverAdmitMoreThanPromised(t *testing.T) {
 }
 
 // randomSends takes and releases for a while, under a clock that also steps back.
-func randomSends(a throttle.Algorithm, random *rand.Rand) []sent {
+func randomSends(t *testing.T, a throttle.Algorithm, random *rand.Rand) []sent {
 	var state []byte
 	var all []sent
 	now := int64(1_000_000)
@@ -61,20 +61,32 @@ func randomSends(a throttle.Algorithm, random *rand.Rand) []sent {
 			if _, leaky := a.(throttle.LeakyBucket); leaky && twins {
 				continue // any of these is taken for the newest
 			}
-			next, _, released := a.Release(state, all[i].Admission)
+			next, released := a.Release(state, all[i].Admission)
+			again, _ := a.Release(state, all[i].Admission)
+			same(t, a, next, again)
 			if state = next; released {
 				all = slices.Delete(all, i, i+1)
 			}
 			continue
 		}
 		one := throttle.Admission{ID: throttle.NewID(), At: now}
-		next, _, v := a.Take(state, one)
+		next, v := a.Take(state, one)
+		again, _ := a.Take(state, one)
+		same(t, a, next, again)
 		if state = next; v.Allowed {
 			one.At = v.At
 			all = append(all, sent{one, v.At + v.Delay})
 		}
 	}
 	return all
+}
+
+// same expects a step that is repeated on one state to do the same.
+func same(t *testing.T, a throttle.Algorithm, next, again []byte) {
+	t.Helper()
+	if string(next) != string(again) {
+		t.Fatalf("%s: a step led to %x and then to %x", a, next, again)
+	}
 }
 
 // crowded reports whether some window of this length holds more than limit sends.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
-	"math"
 	"slices"
 )
 
@@ -15,19 +14,19 @@ import (
 //	admits            while the counts of the parts that have not left are below the limit
 //	waits             until enough of the oldest parts have left
 //
-// The promise at the edge: never more than the limit in any window of its length, wherever
-// it begins; a send may count longer than the window, by less than one part. With parts of
-// one millisecond the count is exact.
+// Never more than the limit in any window of its length, wherever it begins; a send may count
+// longer than the window, by less than one part. With parts of one millisecond the count is
+// exact.
 //
 // The state is 12 bytes for each part that has sends, oldest first: 8 of its start and 4 of
 // its count. The newest part stays when its sends are released, with a count of 0.
 type SlidingWindow struct {
-	tier Tier
+	counter
 	part int64 // milliseconds
 }
 
 const (
-	defaultParts = 60 // a window of a minute goes by the second
+	defaultParts = 60
 	maxParts     = 1000
 	partSize     = 12
 )
@@ -35,7 +34,8 @@ const (
 // NewSlidingWindow checks the parameters; 0 parts are 60. A window that cannot be divided
 // evenly has parts that are rounded up to whole milliseconds.
 func NewSlidingWindow(t Tier, parts int) (SlidingWindow, error) {
-	if err := checkCounted(t); err != nil {
+	c, err := newCounter(t)
+	if err != nil {
 		return SlidingWindow{}, err
 	}
 	if parts == 0 {
@@ -44,11 +44,8 @@ func NewSlidingWindow(t Tier, parts int) (SlidingWindow, error) {
 	if parts < 1 || parts > maxParts {
 		return SlidingWindow{}, fmt.Errorf("tier %s: a window has between 1 and %d parts, not %d", t.Name, maxParts, parts)
 	}
-	return SlidingWindow{tier: t, part: ceilDiv(t.ms(), int64(parts))}, nil
+	return SlidingWindow{counter: c, part: ceilDiv(t.ms(), int64(parts))}, nil
 }
-
-// Tier is the limit and its window.
-func (w SlidingWindow) Tier() Tier { return w.tier }
 
 // Part is the length of a part in milliseconds.
 func (w SlidingWindow) Part() int64 { return w.part }
@@ -69,7 +66,7 @@ func readParts(state []byte) []partCount {
 
 // write is the state without the parts that have left for good, and those without sends,
 // except for the newest.
-func (w SlidingWindow) write(parts []partCount) (state []byte, expires int64) {
+func (w SlidingWindow) write(parts []partCount) (state []byte) {
 	newest := parts[len(parts)-1]
 	for _, p := range parts {
 		if p == newest || p.count > 0 && w.leaves(p) > newest.start {
@@ -77,18 +74,10 @@ func (w SlidingWindow) write(parts []partCount) (state []byte, expires int64) {
 			state = binary.BigEndian.AppendUint32(state, uint32(p.count))
 		}
 	}
-	return state, w.expires(state)
+	return state
 }
 
-func (w SlidingWindow) expires(state []byte) int64 {
-	parts := readParts(state)
-	if len(parts) == 0 {
-		return 0
-	}
-	return w.leaves(parts[len(parts)-1]) + grace
-}
-
-func (w SlidingWindow) leaves(p partCount) int64 { return p.start + w.part - 1 + w.tier.ms() }
+func (w SlidingWindow) leaves(p partCount) int64 { return p.start + w.part - 1 + w.window() }
 
 func (w SlidingWindow) startOf(at int64) int64 { return at - at%w.part }
 
@@ -113,96 +102,70 @@ func (w SlidingWindow) find(parts []partCount, at int64) (i int, found bool) {
 	})
 }
 
-// add counts one send more in the part of its moment.
-func (w SlidingWindow) add(parts []partCount, at int64) []partCount {
-	i, found := w.find(parts, at)
-	if !found {
-		parts = slices.Insert(parts, i, partCount{start: w.startOf(at)})
-	}
-	parts[i].count = min(parts[i].count+1, math.MaxUint32)
-	return parts
-}
-
 // Take implements [Algorithm].
-func (w SlidingWindow) Take(state []byte, a Admission) (next []byte, expires int64, v Verdict) {
-	parts, live, clock := w.current(state, a.At)
-	if v = w.verdict(live, a.At, clock); !v.Allowed {
-		return state, w.expires(state), v
-	}
-	next, expires = w.write(w.add(parts, clock))
-	return next, expires, admitted(w.Peek(next, a.At))
+func (w SlidingWindow) Take(state []byte, a Admission) (next []byte, v Verdict) {
+	return takeCounted(w, state, a.At)
 }
 
 // Peek implements [Algorithm].
 func (w SlidingWindow) Peek(state []byte, now int64) Verdict {
 	_, live, clock := w.current(state, now)
-	return w.verdict(live, now, clock)
-}
-
-// Release implements [Algorithm].
-func (w SlidingWindow) Release(state []byte, a Admission) (next []byte, expires int64, released bool) {
-	parts := readParts(state)
-	i, found := w.find(parts, a.At)
-	if !found || parts[i].count == 0 {
-		return state, w.expires(state), false
-	}
-	parts[i].count--
-	next, expires = w.write(parts)
-	return next, expires, true
-}
-
-// Record implements [Algorithm].
-func (w SlidingWindow) Record(state []byte, a Admission, now int64) (next []byte, expires int64) {
-	parts, _, clock := w.current(state, now)
-	at := min(a.At, clock)
-	if at < 0 || w.leaves(partCount{start: w.startOf(at)}) <= clock {
-		return state, w.expires(state)
-	}
-	return w.write(w.add(parts, at))
-}
-
-// Used implements [Algorithm].
-func (w SlidingWindow) Used(state []byte, now int64) (used int) {
-	_, live, _ := w.current(state, now)
-	for _, p := range live {
-		used += int(p.count)
-	}
-	return used
-}
-
-// Form implements [Algorithm].
-func (w SlidingWindow) Form() string {
-	if w.part == 0 {
-		return ""
-	}
-	return fmt.Sprintf("sliding-%d-%d", w.tier.ms(), w.part)
-}
-
-// String implements [Algorithm].
-func (w SlidingWindow) String() string {
-	return fmt.Sprintf("sliding-window %s in parts of %d ms", w.tier, w.part)
-}
-
-// verdict is the answer to Peek with these parts, none of which has left.
-func (w SlidingWindow) verdict(live []partCount, now, clock int64) Verdict {
 	used := int64(0)
 	for _, p := range live {
 		used += p.count
 	}
-	limit := int64(w.tier.Limit)
-	t := TierState{Tier: w.tier, Remaining: int(max(0, limit-used))}
+	// Remaining grows when this many sends have left, more than one if they exceed the limit.
+	left, refill := max(1, used-w.limit()+1), int64(0)
 	for _, p := range live {
-		if p.count == 0 {
-			continue
-		}
-		// Remaining grows when this part leaves, unless there is more than the limit.
-		if used -= p.count; used < limit {
-			t.Refill = w.leaves(p) - clock
+		if left -= p.count; left <= 0 {
+			refill = w.leaves(p) - clock
 			break
 		}
 	}
-	if t.Remaining == 0 {
-		t.Wait = t.Refill
+	v := newVerdict(now, clock, w.state(used, refill))
+	v.Sent = int(used)
+	return v
+}
+
+// Release implements [Algorithm].
+func (w SlidingWindow) Release(state []byte, a Admission) (next []byte, released bool) {
+	parts := readParts(state)
+	i, found := w.find(parts, a.At)
+	if !found || parts[i].count == 0 {
+		return state, false
 	}
-	return newVerdict(now, clock, t)
+	parts[i].count--
+	return w.write(parts), true
+}
+
+// Record implements [Algorithm].
+func (w SlidingWindow) Record(state []byte, a Admission, now int64) (next []byte) {
+	parts, _, clock := w.current(state, now)
+	part := partCount{start: w.startOf(min(a.At, clock))}
+	if a.At < 0 || w.leaves(part) <= clock {
+		return state
+	}
+	i, found := w.find(parts, part.start)
+	if !found {
+		parts = slices.Insert(parts, i, part)
+	}
+	parts[i].count++
+	return w.write(parts)
+}
+
+// Expires implements [Algorithm].
+func (w SlidingWindow) Expires(state []byte) int64 {
+	parts := readParts(state)
+	if len(parts) == 0 {
+		return 0
+	}
+	return w.leaves(parts[len(parts)-1]) + grace
+}
+
+// Form implements [Algorithm].
+func (w SlidingWindow) Form() string { return w.form("sliding-%d-%d", w.window(), w.part) }
+
+// String implements [Algorithm].
+func (w SlidingWindow) String() string {
+	return fmt.Sprintf("sliding-window %s in parts of %d ms", w.tier, w.part)
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"iter"
 	"slices"
-	"sort"
 )
 
 // A Policy counts by a sliding log: every send inside the longest window is on record with
@@ -14,17 +13,16 @@ import (
 //	it admits while               count < limit
 //	it waits until                the limit-th newest send leaves its window
 //
-// The promise at the edge: never more than the limit of each tier in any window of its
-// length, wherever it begins. One millisecond before a wait is over the answer is a refusal,
-// and at its end an admission.
+// Never more than the limit of each tier in any window of its length, wherever it begins. One
+// millisecond before a wait is over the answer is a refusal, and at its end an admission.
 //
 // The earliest moment that can count is that of the newest send on record, and the end of
-// the windows of all sends that were forgotten. So a released send is as if it had never been,
-// and what was forgotten to make room for it counts no more.
+// the windows of all sends that were forgotten. So a released send leaves no trace, and what
+// was forgotten to make room for it does not count again.
 //
 // The state is 14 bytes for each send, oldest first: 6 of milliseconds and 8 of id. Where
 // sends were forgotten, one more entry with an id of eight zero bytes is the end of their
-// windows, at its place in time.
+// windows, in order of time.
 
 const entrySize = 14
 
@@ -52,94 +50,83 @@ func readLog(state []byte) (log sendLog) {
 
 // clock is the moment that counts.
 func (log sendLog) clock(now int64) int64 {
-	return min(max(now, log.sends.Newest(), log.forgotten), maxMoment)
+	return min(max(now, log.sends.newest(), log.forgotten), maxMoment)
 }
 
 // write forgets what has left the longest window by the newest send, and returns the state.
-func (p Policy) write(log sendLog) (state []byte, expires int64) {
-	kept := log.sends.within(p.Longest(), log.sends.Newest())
+func (p Policy) write(log sendLog) []byte {
+	kept := log.sends.within(p.Longest(), log.sends.newest())
 	if gone := len(log.sends) - len(kept); gone > 0 {
 		log.forgotten = max(log.forgotten, log.sends[gone-1].At+p.Longest())
 	}
-	log.sends = kept[max(0, len(kept)-p.Kept()):]
-	marked := log.forgotten == 0
-	state = make([]byte, 0, (len(log.sends)+1)*entrySize)
-	for _, a := range log.sends {
-		if !marked && a.At >= log.forgotten {
-			state, marked = appendEntry(state, Admission{At: log.forgotten}), true
-		}
-		state = appendEntry(state, a)
+	entries := kept[max(0, len(kept)-p.Kept()):]
+	if log.forgotten > 0 {
+		entries = slices.Clip(entries).insert(Admission{At: log.forgotten}) // not in log.sends
 	}
-	if !marked {
-		state = appendEntry(state, Admission{At: log.forgotten})
+	var state []byte
+	for _, a := range entries {
+		state = binary.BigEndian.AppendUint16(state, uint16(a.At>>32))
+		state = binary.BigEndian.AppendUint32(state, uint32(a.At))
+		state = append(state, a.ID[:]...)
 	}
-	if len(state) == 0 {
-		return nil, 0
-	}
-	return state, p.expires(log)
-}
-
-func appendEntry(state []byte, a Admission) []byte {
-	state = binary.BigEndian.AppendUint16(state, uint16(a.At>>32))
-	state = binary.BigEndian.AppendUint32(state, uint32(a.At))
-	return append(state, a.ID[:]...)
-}
-
-func (p Policy) expires(log sendLog) int64 {
-	if len(log.sends) == 0 {
-		return log.forgotten + grace
-	}
-	return max(log.sends.Newest()+p.Longest(), log.forgotten) + grace
+	return state
 }
 
 // Take implements [Algorithm]. An id that is on record is admitted again without a second
 // charge, and the verdict's At is the moment of its first admission.
-func (p Policy) Take(state []byte, a Admission) (next []byte, expires int64, v Verdict) {
+func (p Policy) Take(state []byte, a Admission) (next []byte, v Verdict) {
 	log := readLog(state)
 	clock := log.clock(a.At)
-	if live := log.sends.within(p.Longest(), clock); live.Find(a.ID) >= 0 {
-		v = admitted(p.verdict(log, a.At))
-		v.At = live[live.Find(a.ID)].At
-		return state, p.expires(log), v
+	live := log.sends.within(p.Longest(), clock)
+	if i := live.Find(a.ID); i >= 0 {
+		v = p.verdict(log, a.At)
+		v.Allowed, v.At = true, live[i].At
+		return state, v
 	}
 	if v = p.verdict(log, a.At); !v.Allowed {
-		return state, p.expires(log), v
+		return state, v
 	}
 	log.sends = append(log.sends, Admission{ID: a.ID, At: clock})
-	next, expires = p.write(log)
-	return next, expires, admitted(p.verdict(log, a.At))
+	next = p.write(log)
+	v = p.verdict(log, a.At)
+	v.Allowed = true
+	return next, v
 }
 
 // Peek implements [Algorithm].
 func (p Policy) Peek(state []byte, now int64) Verdict { return p.verdict(readLog(state), now) }
 
 // Release implements [Algorithm]. It finds the admission by its id alone.
-func (p Policy) Release(state []byte, a Admission) (next []byte, expires int64, released bool) {
+func (p Policy) Release(state []byte, a Admission) (next []byte, released bool) {
 	log := readLog(state)
 	i := log.sends.Find(a.ID)
 	if i < 0 {
-		return state, p.expires(log), false
+		return state, false
 	}
 	log.sends = slices.Delete(log.sends, i, i+1)
-	next, expires = p.write(log)
-	return next, expires, true
+	return p.write(log), true
 }
 
 // Record implements [Algorithm]. An id that is on record changes nothing.
-func (p Policy) Record(state []byte, a Admission, now int64) (next []byte, expires int64) {
+func (p Policy) Record(state []byte, a Admission, now int64) (next []byte) {
 	log := readLog(state)
 	clock := log.clock(now)
 	a.At = min(a.At, clock)
 	if a.At < 0 || clock-a.At >= p.Longest() || log.sends.Find(a.ID) >= 0 {
-		return state, p.expires(log)
+		return state
 	}
-	i := sort.Search(len(log.sends), func(i int) bool { return log.sends[i].At > a.At })
-	log.sends = slices.Insert(log.sends, i, a)
+	log.sends = log.sends.insert(a)
 	return p.write(log)
 }
 
-// Used implements [Algorithm].
-func (p Policy) Used(state []byte, now int64) int { return len(p.History(state, now)) }
+// Expires implements [Algorithm].
+func (p Policy) Expires(state []byte) int64 {
+	log := readLog(state)
+	if len(log.sends) == 0 {
+		return log.forgotten + grace
+	}
+	return max(log.sends.newest()+p.Longest(), log.forgotten) + grace
+}
 
 // Form implements [Algorithm].
 func (p Policy) Form() string {
@@ -169,7 +156,7 @@ func (p Policy) Replay(h History) iter.Seq[Verdict] {
 	return func(yield func(Verdict) bool) {
 		var state []byte
 		for _, a := range h {
-			next, _, v := p.Take(state, a)
+			next, v := p.Take(state, a)
 			if state = next; !v.Allowed && !yield(v) {
 				return
 			}
@@ -186,7 +173,7 @@ func (p Policy) verdict(log sendLog, now int64) Verdict {
 	}
 	v := newVerdict(now, clock, tiers...)
 	live := log.sends.within(p.Longest(), clock)
-	v.Sent, v.Newest = len(live), live.Newest()
+	v.Sent, v.Newest = len(live), live.newest()
 	return v
 }
 

@@ -11,8 +11,8 @@ import (
 //	admits  while a whole token is left
 //	waits   until the missing part of a token has come back, at limit tokens in a window
 //
-// The promise at the edge: in any stretch of time never more than the burst and what comes
-// back in it, so up to the burst at once, also at the end of a window.
+// In any stretch of time never more than the burst and what comes back in it, so up to the
+// burst at once, also at the end of a window.
 //
 // Release gives back what cannot have come back by itself before a later send: a send that
 // none came after is given back in full, and of an earlier one the part of a token that the
@@ -37,20 +37,12 @@ func NewTokenBucket(t Tier, burst int) (TokenBucket, error) {
 }
 
 // Take implements [Algorithm].
-func (b TokenBucket) Take(state []byte, a Admission) (next []byte, expires int64, v Verdict) {
-	return b.take(state, a)
-}
-
-// Peek implements [Algorithm].
-func (b TokenBucket) Peek(state []byte, now int64) Verdict { return b.peek(state, now) }
-
-// Release implements [Algorithm].
-func (b TokenBucket) Release(state []byte, a Admission) (next []byte, expires int64, released bool) {
-	return b.release(state, a)
+func (b TokenBucket) Take(state []byte, a Admission) (next []byte, v Verdict) {
+	return takeCounted(b, state, a.At)
 }
 
 // Form implements [Algorithm].
-func (b TokenBucket) Form() string { return b.form("bucket") }
+func (b TokenBucket) Form() string { return b.form("bucket-%d", b.window()) }
 
 // String implements [Algorithm].
 func (b TokenBucket) String() string {
@@ -60,33 +52,34 @@ func (b TokenBucket) String() string {
 // bucket is what a TokenBucket and a LeakyBucket have in common: a level that rises by one
 // send with each admission and falls at the tier's rate.
 type bucket struct {
-	tier Tier
+	counter
 	room int // sends
 }
 
-// bucketLevel is the state of a bucket: how full it was at its latest moment.
-type bucketLevel struct{ at, level int64 }
+// maxLevel bounds the levels, so that they are exact as doubles, which is what a script in
+// Redis counts with.
+const maxLevel = 1 << 52
 
 func newBucket(t Tier, room int) (bucket, error) {
-	if err := checkCounted(t); err != nil {
+	c, err := newCounter(t)
+	switch {
+	case err != nil:
 		return bucket{}, err
-	}
-	if room < 1 || room > maxCounted {
+	case room < 1 || room > maxCounted:
 		return bucket{}, fmt.Errorf("tier %s: there must be room for 1 to %d sends, not %d", t.Name, maxCounted, room)
-	}
-	if maxExact/t.ms() <= int64(max(room, t.Limit)) {
+	case maxLevel/t.ms() <= int64(max(room, t.Limit)):
 		return bucket{}, fmt.Errorf("tier %s: the window is too long for so many sends", t.Name)
 	}
-	return bucket{tier: t, room: room}, nil
+	return bucket{counter: c, room: room}, nil
 }
-
-// Tier is the rate: so many sends in a window.
-func (b bucket) Tier() Tier { return b.tier }
 
 // Room is how many sends an empty bucket admits at once.
 func (b bucket) Room() int { return b.room }
 
-func (b bucket) full() int64 { return int64(b.room) * b.tier.ms() }
+func (b bucket) full() int64 { return int64(b.room) * b.window() }
+
+// bucketLevel is the state of a bucket: how full it was at its latest moment.
+type bucketLevel struct{ at, level int64 }
 
 func readLevel(state []byte) (l bucketLevel) {
 	if len(state) != 16 {
@@ -98,23 +91,15 @@ func readLevel(state []byte) (l bucketLevel) {
 	}
 }
 
-func (b bucket) write(l bucketLevel) (state []byte, expires int64) {
-	state = binary.BigEndian.AppendUint64(nil, uint64(l.at))
-	state = binary.BigEndian.AppendUint64(state, uint64(l.level))
-	return state, b.expires(state)
-}
-
-// expires is after all has drained, or one send would have, where less than that is left.
-func (b bucket) expires(state []byte) int64 {
-	l := readLevel(state)
-	return l.at + ceilDiv(max(l.level, b.tier.ms()), int64(b.tier.Limit)) + grace
+func (l bucketLevel) bytes() []byte {
+	state := binary.BigEndian.AppendUint64(nil, uint64(l.at))
+	return binary.BigEndian.AppendUint64(state, uint64(l.level))
 }
 
 // drain is the bucket at a later moment.
 func (b bucket) drain(l bucketLevel, at int64) bucketLevel {
-	limit := int64(b.tier.Limit)
-	if passed := at - l.at; passed < ceilDiv(l.level, limit) { // else the product could overflow
-		return bucketLevel{at: at, level: l.level - passed*limit}
+	if passed := at - l.at; passed < ceilDiv(l.level, b.limit()) { // else the product could overflow
+		return bucketLevel{at: at, level: l.level - passed*b.limit()}
 	}
 	return bucketLevel{at: at}
 }
@@ -125,69 +110,50 @@ func (b bucket) current(state []byte, now int64) bucketLevel {
 	return b.drain(l, max(now, l.at))
 }
 
-func (b bucket) take(state []byte, a Admission) (next []byte, expires int64, v Verdict) {
-	l := b.current(state, a.At)
-	if v = b.verdict(l, a.At); !v.Allowed {
-		return state, b.expires(state), v
+// Peek implements [Algorithm]. Its tier is what the bucket has room for, in the time in which
+// a full one drains.
+func (b bucket) Peek(state []byte, now int64) Verdict {
+	l := b.current(state, now)
+	free, refill := max(0, b.full()-l.level), int64(0)
+	if l.level > 0 {
+		refill = ceilDiv(b.window()-free%b.window(), b.limit())
 	}
-	l.level += b.tier.ms()
-	next, expires = b.write(l)
-	return next, expires, admitted(b.verdict(l, a.At))
+	all := counter{Tier{Name: b.tier.Name, Limit: b.room, Window: milliseconds(ceilDiv(b.full(), b.limit()))}}
+	used := ceilDiv(l.level, b.window()) // the send that drains counts as a whole one
+	v := newVerdict(now, l.at, all.state(used, refill))
+	v.Sent = int(used)
+	return v
 }
 
-func (b bucket) peek(state []byte, now int64) Verdict { return b.verdict(b.current(state, now), now) }
-
-// release takes out of the bucket what is certainly left of a send: it cannot have drained
-// by more than the rate drains until the latest moment on record.
-func (b bucket) release(state []byte, a Admission) (next []byte, expires int64, released bool) {
+// Release implements [Algorithm]. It takes out of the bucket what is certainly left of a
+// send: that cannot have drained by more than the rate drains until the latest moment.
+func (b bucket) Release(state []byte, a Admission) (next []byte, released bool) {
 	l := readLevel(state)
-	left := b.drain(bucketLevel{at: a.At, level: b.tier.ms()}, l.at).level
+	left := b.drain(bucketLevel{at: a.At, level: b.window()}, l.at).level
 	if a.At > l.at || left == 0 || l.level == 0 {
-		return state, b.expires(state), false
+		return state, false
 	}
 	l.level = max(0, l.level-left)
-	next, expires = b.write(l)
-	return next, expires, true
+	return l.bytes(), true
 }
 
 // Record implements [Algorithm].
-func (b bucket) Record(state []byte, a Admission, now int64) (next []byte, expires int64) {
+func (b bucket) Record(state []byte, a Admission, now int64) (next []byte) {
 	l := readLevel(state)
 	at := min(a.At, max(now, l.at))
 	switch {
 	case at < 0 || at < l.at && b.drain(bucketLevel{at: at, level: b.full()}, l.at).level == 0:
-		return state, b.expires(state)
+		return state
 	case at > l.at:
 		l = b.drain(l, at)
 	}
-	l.level = min(l.level+b.tier.ms(), b.full())
-	return b.write(l)
+	l.level = min(l.level+b.window(), b.full())
+	return l.bytes()
 }
 
-// Used implements [Algorithm]. It counts the send that drains as a whole one.
-func (b bucket) Used(state []byte, now int64) int {
-	return int(ceilDiv(b.current(state, now).level, b.tier.ms()))
-}
-
-func (b bucket) form(name string) string {
-	if b.room == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%s-%d", name, b.tier.ms())
-}
-
-// verdict is the answer to Peek. Its tier is what the bucket has room for, in the time in
-// which a full one drains.
-func (b bucket) verdict(l bucketLevel, now int64) Verdict {
-	one, limit := b.tier.ms(), int64(b.tier.Limit)
-	t := TierState{Tier: Tier{Name: b.tier.Name, Limit: b.room, Window: milliseconds(ceilDiv(b.full(), limit))}}
-	free := max(0, b.full()-l.level)
-	t.Remaining = int(free / one)
-	if l.level > 0 {
-		t.Refill = ceilDiv(one-free%one, limit)
-	}
-	if t.Remaining == 0 {
-		t.Wait = t.Refill
-	}
-	return newVerdict(now, l.at, t)
+// Expires implements [Algorithm]: after all has drained, or one send would have, where less
+// than that is left.
+func (b bucket) Expires(state []byte) int64 {
+	l := readLevel(state)
+	return l.at + ceilDiv(max(l.level, b.window()), b.limit()) + grace
 }

@@ -24,8 +24,8 @@ type Verdict struct {
 	// Delay is how many milliseconds an admitted send has to be held back: 0 except where
 	// a LeakyBucket queues sends.
 	Delay int64
-	// Sent is how many sends the longest window of a Policy holds, an admitted one
-	// included, and Newest is the moment of the newest of them; both are 0 for a counter.
+	// Sent is how many sends count, an admitted one included: of a Policy those in its longest
+	// window. Newest is the moment of the newest of them, and 0 for a counter.
 	Sent   int
 	Newest int64
 	// Tiers is the state of every tier, shortest window first; a counter has one.

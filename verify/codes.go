@@ -13,12 +13,10 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 )
 
-// DefaultLifetime is how long a code is right, in milliseconds: ten minutes. MaxLifetime is
-// the longest: a day.
-const (
-	DefaultLifetime = 10 * 60 * 1000
-	MaxLifetime     = 24 * 60 * 60 * 1000
-)
+// DefaultLifetime is how long a code is right, in milliseconds: ten minutes.
+const DefaultLifetime = 10 * 60 * 1000
+
+const maxLifetime = 24 * 60 * 60 * 1000
 
 // Recipient is where a code is mailed to, and what for. Mailbox and Address differ when
 // several addresses are counted as one mailbox.
@@ -45,7 +43,7 @@ type Options struct {
 
 // Codes issues and checks codes. It may be used by any number of goroutines.
 //
-// A mailbox is any text of 1 to throttle.MaxKey bytes; any other is throttle.ErrKey. Every
+// A mailbox is any text of 1 to 1024 bytes; any other is throttle.ErrKey. Every
 // failure to read or write is throttle.ErrUnavailable: what was asked for may or may not have
 // been done. Errors name neither mailbox nor code.
 type Codes struct {
@@ -62,7 +60,7 @@ func New(o Options) (*Codes, error) {
 		return nil, errors.New("verify: Store and Guesses are required")
 	}
 	o.Lifetime = cmp.Or(o.Lifetime, DefaultLifetime)
-	if o.Lifetime < 1 || o.Lifetime > MaxLifetime {
+	if o.Lifetime < 1 || o.Lifetime > maxLifetime {
 		return nil, errors.New("verify: a code lives for 1 ms to 24 hours")
 	}
 	key, err := secret.Key(o.Secret, hashPurpose)
@@ -198,19 +196,10 @@ func (c *Codes) update(ctx context.Context, mailbox string, step func(r record, 
 	if err := throttle.CheckKey(mailbox); err != nil {
 		return false, err
 	}
-	var damaged error
-	alone, err = c.store.Update(ctx, mailbox, func(old []byte, now int64) ([]byte, int64) {
-		r, err := parse(old)
-		if damaged = err; err != nil {
-			return old, now + MaxLifetime
-		}
+	return keyed.Change(ctx, c.store, mailbox, parse, func(r record, now int64) ([]byte, int64) {
 		next := step(r, now)
 		return next.encode(), next.expires()
 	})
-	if err == nil && damaged != nil {
-		err = fmt.Errorf("%w: %w", throttle.ErrUnavailable, damaged)
-	}
-	return alone, err
 }
 
 // DefaultGuesses is how often codes of one mailbox may be guessed.

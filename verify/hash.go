@@ -4,7 +4,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
-	"io"
 	"strings"
 )
 
@@ -15,26 +14,22 @@ type hash [16]byte
 // hashPurpose keeps the key apart from all others that are made of the same secret.
 const hashPurpose = "mailgate verify: hashes of codes, version 1"
 
-// hashOf returns the hash of a code for this recipient. The case of Latin letters makes no
-// difference to the address, since people do not type it alike twice; a tag and dots do. That
-// two spellings reach one mailbox is a good enough guess to count sends by, but not to take
-// one for the other where a code proves that its mail was read.
+// hashOf returns the hash of a code for this recipient. The case of Latin letters in the address
+// makes no difference, since people do not type it alike twice; a tag and dots do. That two
+// spellings reach one mailbox is certain enough to count sends by, but not to prove that its
+// mail was read.
 func hashOf(key []byte, to Recipient, code string) (h hash) {
 	mac := hmac.New(sha256.New, key)
-	writePart(mac, to.Purpose)
-	writePart(mac, strings.Map(lower, to.Address))
-	writePart(mac, code)
+	for _, part := range []string{to.Purpose, strings.Map(lower, to.Address), code} {
+		// The length says where a part ends, so no two lists of parts are written the same.
+		mac.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part))))
+		mac.Write([]byte(part))
+	}
 	copy(h[:], mac.Sum(nil))
 	return h
 }
 
-// writePart says where the part ends, so no two lists of parts are written the same.
-func writePart(mac io.Writer, part string) {
-	_, _ = mac.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part))))
-	_, _ = io.WriteString(mac, part)
-}
-
-// lower leaves other letters alone: some that look foreign would become Latin ones, and two
+// lower leaves other letters alone: lower case would make a Latin k of a Kelvin sign, and two
 // people's addresses one.
 func lower(r rune) rune {
 	if 'A' <= r && r <= 'Z' {

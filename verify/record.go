@@ -6,15 +6,16 @@ import (
 	"crypto/subtle"
 	"encoding/binary"
 	"errors"
-	"math"
 	"slices"
+
+	"github.com/mailgate/mailgate/internal/keyed"
 )
 
-// MaxCodes is how many codes of a mailbox are kept at most; the one that expires first is
+// maxCodes is how many codes of a mailbox are kept at most; the one that expires first is
 // forgotten for a further one. Without a bound each more code would make a guess likelier to
 // be right. It is rarely met, since a mailbox is mailed far less often than 16 times in the
 // life of a code.
-const MaxCodes = 16
+const maxCodes = 16
 
 // kept is a code on record.
 type kept struct {
@@ -52,7 +53,7 @@ func makeRecord(usedUntil int64, codes []kept, now int64) record {
 		r.codes = append(r.codes, kept{h, expires})
 	}
 	slices.SortFunc(r.codes, kept.compare)
-	r.codes = r.codes[max(0, len(r.codes)-MaxCodes):]
+	r.codes = r.codes[max(0, len(r.codes)-maxCodes):]
 	return r
 }
 
@@ -105,7 +106,7 @@ func (r record) expires() int64 {
 func Merge(shared, own []byte, now int64) (next []byte, expires int64) {
 	s, err := parse(shared)
 	if err != nil {
-		return shared, now + MaxLifetime
+		return shared, now + keyed.DamagedLife
 	}
 	o, err := parse(own)
 	if err != nil {
@@ -120,53 +121,35 @@ const recordVersion = 1
 // errDamaged is the cause of an error about a record that no version of encode wrote.
 var errDamaged = errors.New("the record of the codes is damaged")
 
-// encode writes the version, usedUntil, and of each code how long it expires after the one
-// before (the first: after usedUntil) and its hash. A record of nothing is nil.
+// encode writes the version, usedUntil, and the expiry and the hash of each code. A record of
+// nothing is nil.
 func (r record) encode() []byte {
 	if r.expires() == 0 {
 		return nil
 	}
-	b := binary.AppendUvarint([]byte{recordVersion}, uint64(r.usedUntil))
-	since := r.usedUntil
+	b := binary.BigEndian.AppendUint64([]byte{recordVersion}, uint64(r.usedUntil))
 	for _, k := range r.codes {
-		b = binary.AppendUvarint(b, uint64(k.expires-since))
-		b = append(b, k.hash[:]...)
-		since = k.expires
+		b = append(binary.BigEndian.AppendUint64(b, uint64(k.expires)), k.hash[:]...)
 	}
 	return b
 }
 
 // parse reads what encode wrote.
-func parse(b []byte) (record, error) {
+func parse(b []byte) (r record, err error) {
+	const head, each = 1 + 8, 8 + len(hash{})
 	if len(b) == 0 {
-		return record{}, nil
+		return r, nil
 	}
-	if b[0] != recordVersion {
-		return record{}, errDamaged
+	if b[0] != recordVersion || len(b) < head || (len(b)-head)%each != 0 {
+		return r, errDamaged
 	}
-	usedUntil, b, ok := number(b[1:])
-	r := record{usedUntil: int64(usedUntil)}
-	for since := usedUntil; ok && len(b) > 0; {
-		var after uint64
-		if after, b, ok = number(b); !ok || len(b) < len(hash{}) || after > math.MaxInt64-since {
-			return record{}, errDamaged
-		}
-		since += after
-		r.codes = append(r.codes, kept{hash(b[:len(hash{})]), int64(since)})
-		b = b[len(hash{}):]
+	r.usedUntil = int64(binary.BigEndian.Uint64(b[1:]))
+	for b = b[head:]; len(b) > 0; b = b[each:] {
+		r.codes = append(r.codes, kept{hash(b[8:each]), int64(binary.BigEndian.Uint64(b))})
 	}
 	// What encode writes is in order, so this finds all that it never writes.
-	if again := makeRecord(r.usedUntil, r.codes, 0); !ok || r.expires() == 0 || !slices.Equal(again.codes, r.codes) {
+	if again := makeRecord(r.usedUntil, r.codes, 0); again.usedUntil != r.usedUntil || r.expires() == 0 || !slices.Equal(again.codes, r.codes) {
 		return record{}, errDamaged
 	}
 	return r, nil
-}
-
-// number reads a number off the front of b. One that is written longer than necessary fails.
-func number(b []byte) (n uint64, rest []byte, ok bool) {
-	n, length := binary.Uvarint(b)
-	if length <= 0 || length > 1 && b[length-1] == 0 || n > math.MaxInt64 {
-		return 0, nil, false
-	}
-	return n, b[length:], true
 }

@@ -11,61 +11,38 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 )
 
-// Options say whom to count, and what to tell those who are refused. The limiter is
-// required; everything else has the default that is named there.
+// Options say what to count, and what to answer. Only Limiter is required.
 type Options struct {
-	// Limiter decides, such as one of throttle/local, or of throttle/cluster. One whose verdicts
-	// have a Delay, that is by a LeakyBucket, holds requests back until their turn, and needs
-	// a deadline in front: see [ErrTurn]. [KeyOfUser], [KeyOf] and [KeyOfPeer]
-	// are the keys it is asked by, to look at a caller or to reset one.
+	// Limiter decides. One by a LeakyBucket holds requests back, and needs a deadline in
+	// front: see [ErrQueue].
 	Limiter throttle.Limiter
-	// Name is what answers call this limit, as their "rule". "requests".
+	// Name is the "rule" of answers. The default is "requests".
 	Name string
-
-	// User says who is signed in. A signed-in user is counted by that name, from wherever the
-	// request comes. Without it no user is.
-	User func(*fiber.Ctx) (name string, ok bool)
-	// NeedUser answers 401 to a caller who is not signed in, and counts nothing.
-	NeedUser bool
-	// Key says who is counted otherwise. Where it is nil or has nothing to say, that is
-	// the connection's peer: its address, of IPv6 the first 64 bits. No forwarded header
-	// is believed: a program behind a proxy that it trusts reads the header in here.
+	// Key is what a request is counted by. Where it is nil or returns nothing, that is the
+	// address of the connection, of IPv6 its first 64 bits. No forwarded header is trusted:
+	// a program behind a proxy reads the header here. [KeyOf] and [KeyOfPeer] are the
+	// limiter's keys.
 	Key func(*fiber.Ctx) string
-	// Skip lets a request through without counting it. None, if nil.
-	Skip func(*fiber.Ctx) bool
-	// Release gives a request its place back when the handler has answered it with this
-	// status. So a sign-in form counts only what failed: status < 400. None, if nil. An
-	// error of the handler is a *fiber.Error's code or 500, whatever an ErrorHandler of
-	// the app makes of it, and a panic is 500. The handler may be another gate, of which
-	// 429 is a refusal.
+	// Release reports whether a request that the handler has answered with this status is
+	// given back, such as status < 400 for a sign-in form that counts failures only. An error
+	// of the handler is a *fiber.Error's code or 500, whatever an ErrorHandler of the app
+	// makes of it, and a panic is 500. The default is never.
 	Release func(status int) bool
-	// Quiet keeps the RateLimit headers out of answers to those let through, for routes
-	// that speak of another limit there, or of none.
-	Quiet bool
-
-	// Refuse answers a request too many. A problem of status 429, if nil.
+	// Refuse answers a refused request. The default is a problem of status 429.
 	Refuse func(*fiber.Ctx, throttle.Verdict) error
-	// Failed answers where the limiter could not decide, or the request's context ended
-	// before its turn, which is an [ErrTurn]; calling Next there lets the request through. A
-	// place that was taken all the same has been given back before, for which a store that
-	// fails gets a second at most, and a disk of this machine that hangs as long as it does.
-	// So the request is not counted; unless giving back failed as well, or the limiter is a
-	// counter, and then it may be. A problem of status
-	// 503, if nil, which does not show the error: one that logs it goes on with [Failed].
+	// Failed answers when the limiter has failed, or the request's context ended while it was
+	// held back, which is an [ErrQueue]; it may call Next to admit the request. What may have
+	// been charged has been given back if possible, within a second. The default is [Failed].
 	Failed func(*fiber.Ctx, error) error
 }
 
-// New makes the middleware. It may be used for any number of routes, which then count
-// together.
+// New makes the middleware. Routes that use it are counted together.
 func New(o Options) (fiber.Handler, error) {
 	if o.Limiter == nil {
 		return nil, errors.New("gate: Limiter is missing")
 	}
-	if o.NeedUser && o.User == nil {
-		return nil, errors.New("gate: NeedUser is set, but User is missing")
-	}
 	o.Name = cmp.Or(o.Name, "requests")
-	g := &gate{o}
+	g := &gate{o, newPartitions()}
 	if g.Refuse == nil {
 		g.Refuse = g.refuse
 	}
@@ -75,40 +52,34 @@ func New(o Options) (fiber.Handler, error) {
 	return g.handle, nil
 }
 
-type gate struct{ Options }
+type gate struct {
+	Options
+	partitions partitions
+}
 
 func (g *gate) handle(c *fiber.Ctx) error {
-	if g.Skip != nil && g.Skip(c) {
-		return c.Next()
-	}
-	key, known := g.key(c)
-	if !known {
-		return unknown(c)
-	}
-	id := throttle.NewID()
+	key, id := g.key(c), throttle.NewID()
 	verdict, err := g.Limiter.Take(c.UserContext(), key, id)
 	if err != nil {
-		g.giveBackFailed(c.UserContext(), key, id)
+		g.giveBack(c.UserContext(), key, throttle.Admission{ID: id}) // a counter does not know ids
 		return g.Failed(c, err)
 	}
 	if !verdict.Allowed {
-		setRateLimit(c, &verdict)
+		g.setRateLimit(c, key, &verdict)
 		return g.Refuse(c, verdict)
 	}
 	taken := throttle.Admission{ID: id, At: verdict.At}
-	if err := held(c.UserContext(), verdict.Delay); err != nil {
+	if err := hold(c.UserContext(), verdict.Delay); err != nil {
 		g.giveBack(c.UserContext(), key, taken)
 		return g.Failed(c, err)
 	}
 	verdict, err = g.next(c, key, taken, verdict)
-	if !g.Quiet {
-		setRateLimit(c, &verdict)
-	}
+	g.setRateLimit(c, key, &verdict)
 	return err
 }
 
-// next lets the request through, and gives its quota back where its answer does not count. One
-// whose handler panics is answered by the middleware that recovers it, with a 500.
+// next calls the handler, and gives the request back if its answer does not count. A panic
+// goes on to the middleware that recovers it.
 func (g *gate) next(c *fiber.Ctx, key string, taken throttle.Admission, verdict throttle.Verdict) (after throttle.Verdict, err error) {
 	if g.Release == nil {
 		return verdict, c.Next()
@@ -127,13 +98,12 @@ func (g *gate) next(c *fiber.Ctx, key string, taken throttle.Admission, verdict 
 	return after, err
 }
 
-// giveBackTime bounds how long an answer waits for its place to be given back, if the limiter
-// heeds its context: a disk that hangs does not.
+// giveBackTime bounds how long an answer waits for its request to be given back.
 const giveBackTime = time.Second
 
-// giveBack gives a request's quota back, also where its own time is up, and reports whether
-// that is done. The answer waits for it, so that the next request is not refused because of it. If it
-// fails the request has counted, which is the safe side.
+// giveBack gives a request back, also after its own time, and reports whether that is done.
+// The answer waits for it, so that the next request is not refused because of it. If it fails
+// the request has counted.
 func (g *gate) giveBack(ctx context.Context, key string, taken throttle.Admission) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTime)
 	defer cancel()
@@ -141,25 +111,13 @@ func (g *gate) giveBack(ctx context.Context, key string, taken throttle.Admissio
 	return err == nil && released
 }
 
-// giveBackFailed gives back what a Take that failed may have charged. A counter does not know
-// ids, so there the request may have counted.
-func (g *gate) giveBackFailed(ctx context.Context, key string, id throttle.ID) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTime)
-	defer cancel()
-	if h, ok := g.Limiter.(throttle.Historian); ok {
-		if _, err := h.History(ctx, key); !errors.Is(err, errors.ErrUnsupported) {
-			_, _ = g.Limiter.Release(ctx, key, throttle.Admission{ID: id})
-		}
-	}
-}
+// ErrQueue is the kind of error of a request whose context ended while it was held back. Fiber
+// v2 ends no request's context by itself, not even when the client has gone, so a middleware in
+// front of the gate has to set a deadline.
+var ErrQueue = errors.New("the request's time ended in the queue")
 
-// ErrTurn is the kind of error of a request whose context ended before its turn came. Fiber v2
-// ends no request's context by itself, not even where the client has gone: whoever is in a
-// queue is waited for and handled, unless a middleware in front of the gate sets a deadline.
-var ErrTurn = errors.New("the turn of the request did not come in time")
-
-// held waits for the turn of a request that was let into a queue.
-func held(ctx context.Context, delay int64) error {
+// hold holds a request back for as long as a queue says.
+func hold(ctx context.Context, delay int64) error {
 	if delay <= 0 {
 		return nil
 	}
@@ -169,12 +127,12 @@ func held(ctx context.Context, delay int64) error {
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("%w: %w", ErrTurn, ctx.Err())
+		return fmt.Errorf("%w: %w", ErrQueue, ctx.Err())
 	}
 }
 
-// statusOf is the status the answer will have: an error's is only written after the
-// last middleware.
+// statusOf is the status that the answer will have: an error's is only written after the last
+// middleware.
 func statusOf(c *fiber.Ctx, err error) int {
 	if err == nil {
 		return c.Response().StatusCode()

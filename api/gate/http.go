@@ -10,17 +10,19 @@ import (
 )
 
 // HTTP is the middleware for net/http. It counts requests by key, and where key is nil or
-// returns nothing by the address of the connection; its refusals are those of New. A limiter
-// that queues requests is not for it: it does not hold requests back.
+// returns nothing by the address of the connection; its refusals are those of New. It does not
+// hold requests back, so the limiter must not be by a LeakyBucket.
 func HTTP(limiter throttle.Limiter, key func(*http.Request) string) func(http.Handler) http.Handler {
+	partitions := newPartitions()
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			v, err := limiter.Take(r.Context(), keyOf(r, key), throttle.NewID())
+			counted := keyOf(r, key)
+			v, err := limiter.Take(r.Context(), counted, throttle.NewID())
 			if err != nil {
 				refuse(w, http.StatusServiceUnavailable, retry, undecided())
 				return
 			}
-			limits := wire.Limits(&v, "")
+			limits := wire.Limits(&v, partitions.of(counted))
 			w.Header().Set(wire.RateLimitPolicyHeader, wire.RateLimitPolicy(limits))
 			w.Header().Set(wire.RateLimitHeader, wire.RateLimit(limits))
 			if !v.Allowed {

@@ -1,6 +1,8 @@
 package gate
 
 import (
+	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"net"
 	"net/netip"
@@ -10,53 +12,45 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 )
 
-// KeyOfUser is under which key the limiter counts whom Options.User calls by this name: to
-// look at a caller, or to reset one.
-//
-// What is counted begins with what it is, so that no caller can take another's name
-// address.
-func KeyOfUser(name string) string { return fit("user ", name) }
+// KeyOf is the limiter's key of what Options.Key returns. It begins with its kind, so that no
+// caller can pass for an address.
+func KeyOf(name string) string {
+	if key := "key " + name; throttle.CheckKey(key) == nil {
+		return key
+	}
+	sum := sha256.Sum256([]byte(name)) // for what is too long
+	return "long key " + string(sum[:])
+}
 
-// KeyOf is the limiter's key of whom Options.Key names so.
-func KeyOf(name string) string { return fit("key ", name) }
-
-// KeyOfPeer is the limiter's key of a caller who is counted by the connection's address.
+// KeyOfPeer is the limiter's key of a connection's address.
 func KeyOfPeer(address netip.Addr) string { return peerKey(network.Visitor(address)) }
 
 func peerKey(address string) string { return "peer " + address }
 
-// key is who is counted, in memory of its own: what Fiber hands out is written over by
-// the next request.
-func (g *gate) key(c *fiber.Ctx) (key string, known bool) {
-	if g.User != nil {
-		if name, ok := g.User(c); ok {
-			return KeyOfUser(name), true
-		}
-	}
-	if g.NeedUser {
-		return "", false
-	}
+// key is what a request is counted by, in memory of its own: Fiber reuses its strings.
+func (g *gate) key(c *fiber.Ctx) string {
 	if g.Key != nil {
 		if name := g.Key(c); name != "" {
-			return KeyOf(name), true
+			return KeyOf(name)
 		}
 	}
-	return peer(c), true
-}
-
-// fit puts a hash in place of what is too long for a key. Its length tells it apart
-// from what it could be mistaken for.
-func fit(kind, name string) string {
-	if len(kind)+len(name) <= throttle.MaxKey {
-		return kind + name
-	}
-	sum := sha256.Sum256([]byte(name))
-	return "long " + kind + string(sum[:])
-}
-
-func peer(c *fiber.Ctx) string {
 	if tcp, ok := c.Context().RemoteAddr().(*net.TCPAddr); ok {
 		return KeyOfPeer(tcp.AddrPort().Addr())
 	}
-	return peerKey(c.Context().RemoteAddr().String()) // one host, or none at all
+	return peerKey(c.Context().RemoteAddr().String())
+}
+
+// partitions makes the partition keys of the RateLimit headers, by a secret.
+type partitions [32]byte
+
+func newPartitions() (p partitions) {
+	_, _ = rand.Read(p[:]) // never fails
+	return p
+}
+
+// of is a short hash of a key.
+func (p *partitions) of(key string) string {
+	mac := hmac.New(sha256.New, p[:])
+	mac.Write([]byte(key))
+	return string(mac.Sum(nil)[:8])
 }

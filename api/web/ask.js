@@ -1,18 +1,20 @@
 // Requests to the back end of mailgate dev.
 
-// post sends JSON and returns the status and the JSON that came back.
-export async function post(path, body = {}) {
+// ask sends a request and returns the status and the JSON that came back. The wait in the stored
+// answer to an earlier request is that of its moment, which the countdown must know.
+export async function ask(path, request = {}) {
   try {
-    const response = await fetch(path, {
-      method: "POST",
-      headers: { "Content-Type": "application/json" },
-      body: JSON.stringify(body),
-    });
-    return { status: response.status, body: await response.json() };
+    const response = await fetch(path, request);
+    const body = await response.json();
+    const replayed = response.headers.get("Idempotent-Replayed") === "true";
+    return { status: response.status, body: replayed ? { ...body, replayed } : body };
   } catch {
     return { status: 0, body: { title: "No answer from mailgate dev. Is it still running?" } };
   }
 }
+
+export const post = (path, body = {}, headers = {}) =>
+  ask(path, { method: "POST", headers: { "Content-Type": "application/json", ...headers }, body: JSON.stringify(body) });
 
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 

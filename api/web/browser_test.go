@@ -5,7 +5,7 @@ import (
 	_ "embed"
 	"fmt"
 	"os"
-	"slices"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,68 +13,95 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"github.com/mailgate/mailgate/internal/need"
 	"github.com/mailgate/mailgate/internal/servertest"
 )
 
-// patience is how long anything in the browser may take before the test gives up.
-const patience = 15 * time.Second
+// timeout is how long one step in the browser may take.
+const timeout = 30 * time.Second
 
-// timeMachine takes the place of a page's clocks and timers, so that minutes pass in no
-// time and both clocks can be made to misbehave.
+// timeMachine replaces a page's clocks and timers, so that minutes pass at once and both
+// clocks can go wrong.
 //
 //go:embed testdata/timemachine.js
 var timeMachine string
 
-// openBrowser starts the Chromium that the tabs of a test share; ways are how it differs from
-// others.
-func openBrowser(t *testing.T, ways ...chromedp.ExecAllocatorOption) context.Context {
+// withoutStorage is what a browser does that blocks all cookies.
+const withoutStorage = `for (const name of ["sessionStorage", "localStorage"]) {
+	if (location.protocol.startsWith("http")) Object.defineProperty(window, name, { get() { throw new DOMException("no", "SecurityError"); } });
+}`
+
+// browser is the Chromium that all tests share; the first that needs it starts it.
+var browser struct {
+	sync.Mutex
+	ctx  context.Context
+	stop []func()
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	for i := len(browser.stop) - 1; i >= 0; i-- {
+		browser.stop[i]()
+	}
+	os.Exit(code)
+}
+
+func startBrowser(t *testing.T) context.Context {
 	t.Helper()
 	program := need.Program(t, "chromium")
-	options := slices.Concat(chromedp.DefaultExecAllocatorOptions[:], ways, []chromedp.ExecAllocatorOption{chromedp.ExecPath(program)})
-	if os.Getuid() == 0 {
-		options = append(options, chromedp.NoSandbox) // Chromium's own refuses to work for root
+	browser.Lock()
+	defer browser.Unlock()
+	if browser.ctx != nil {
+		return browser.ctx
 	}
-	ctx, stop := chromedp.NewExecAllocator(t.Context(), options...)
-	t.Cleanup(stop)
-	ctx, stop = chromedp.NewContext(ctx)
-	t.Cleanup(stop)
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.Flag("hide-scrollbars", false))
+	if os.Getuid() == 0 {
+		options = append(options, chromedp.NoSandbox) // Chromium's own does not work for root
+	}
+	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
+	browser.stop = append(browser.stop, stop)
+	ctx, stop := chromedp.NewContext(allocator)
+	browser.stop = append(browser.stop, stop)
 	if err := chromedp.Do(ctx); err != nil {
 		t.Fatalf("starting chromium: %v", err)
 	}
+	browser.ctx = ctx
 	return ctx
 }
 
-// A tab is one page of a visitor. What it complains about fails the test, unless it was
-// forgiven.
+// A tab is one page of a visitor. A complaint of the browser, such as one about the page's
+// policy, fails the test, unless it was expected.
 type tab struct {
 	t   *testing.T
 	ctx context.Context
 
 	mu         sync.Mutex
 	complaints []string
-	received   atomic.Int64 // bytes that came over the wire, headers included
+	received   atomic.Int64 // bytes over the wire, headers included
 }
 
-// newVisitor opens a tab with cookies and storage of its own.
-func newVisitor(t *testing.T, browser context.Context, setUp ...string) *tab {
+// newVisitor opens a tab with cookies and storage of its own. The scripts run in each page
+// before its own do.
+func newVisitor(t *testing.T, scripts ...string) *tab {
 	t.Helper()
-	return openTab(t, browser, setUp, chromedp.WithNewBrowserContext())
+	return openTab(t, startBrowser(t), scripts, chromedp.WithNewBrowserContext())
 }
 
 // another opens a second tab of the same visitor.
-func (tb *tab) another(setUp ...string) *tab {
+func (tb *tab) another(scripts ...string) *tab {
 	tb.t.Helper()
-	return openTab(tb.t, tb.ctx, setUp)
+	return openTab(tb.t, tb.ctx, scripts)
 }
 
-func openTab(t *testing.T, parent context.Context, setUp []string, options ...chromedp.ContextOption) *tab {
+func openTab(t *testing.T, parent context.Context, scripts []string, options ...chromedp.ContextOption) *tab {
 	t.Helper()
 	ctx, stop := chromedp.NewContext(parent, options...)
 	t.Cleanup(stop)
@@ -82,14 +109,21 @@ func openTab(t *testing.T, parent context.Context, setUp []string, options ...ch
 	if err := chromedp.Listen(ctx, tb.hear); err != nil {
 		t.Fatalf("opening a tab: %v", err)
 	}
-	for _, script := range setUp {
+	for _, script := range scripts {
 		call(tb, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: script})
 	}
-	t.Cleanup(tb.mustBeContent)
+	t.Cleanup(func() {
+		tb.mu.Lock()
+		defer tb.mu.Unlock()
+		for _, complaint := range tb.complaints {
+			t.Errorf("the browser complained: %s", complaint)
+		}
+	})
 	return tb
 }
 
-// hear notes what the page has to complain about.
+var refusal = regexp.MustCompile(`responded with a status of (401|422|429|503)`)
+
 func (tb *tab) hear(event any) {
 	tb.mu.Lock()
 	defer tb.mu.Unlock()
@@ -99,48 +133,61 @@ func (tb *tab) hear(event any) {
 	case *runtime.EventConsoleAPICalled:
 		tb.complaints = append(tb.complaints, fmt.Sprintf("console.%s", event.Type))
 	case *log.EventEntryAdded:
+		if refusal.MatchString(event.Entry.Text) {
+			return // the browser reports each answer that is an error
+		}
 		tb.complaints = append(tb.complaints, fmt.Sprintf("%s %s: %s %s", event.Entry.Source, event.Entry.Level, event.Entry.Text, event.Entry.URL))
 	case *network.EventLoadingFinished:
 		tb.received.Add(int64(event.EncodedDataLength))
 	}
 }
 
-// forgive forgets the complaints so far, which must be some: the browser itself reports
-// each request that fails.
-func (tb *tab) forgive() {
+// complains waits for complaints with these texts, and forgives all.
+func (tb *tab) complains(texts ...string) {
 	tb.t.Helper()
-	tb.mu.Lock()
-	defer tb.mu.Unlock()
-	if len(tb.complaints) == 0 {
-		tb.t.Error("the browser did not complain, though a request must have failed")
-	}
-	tb.complaints = nil
-}
-
-// hasComplained says whether there is something to forgive.
-func (tb *tab) hasComplained() bool {
-	tb.mu.Lock()
-	defer tb.mu.Unlock()
-	return len(tb.complaints) > 0
-}
-
-func (tb *tab) mustBeContent() {
-	tb.mu.Lock()
-	defer tb.mu.Unlock()
-	for _, complaint := range tb.complaints {
-		tb.t.Errorf("the browser complained: %s", complaint)
-	}
+	tb.until(fmt.Sprintf("the browser complains: %q", texts), func() bool {
+		tb.mu.Lock()
+		defer tb.mu.Unlock()
+		said := strings.Join(tb.complaints, "\n")
+		for _, text := range texts {
+			if !strings.Contains(said, text) {
+				return false
+			}
+		}
+		tb.complaints = nil
+		return true
+	})
 }
 
 // do takes steps in the browser.
 func (tb *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	tb.t.Helper()
-	ctx, stop := context.WithTimeout(tb.ctx, patience)
+	ctx, stop := context.WithTimeout(tb.ctx, timeout)
 	defer stop()
 	if err := chromedp.Do(ctx, steps...); err != nil {
 		tb.t.Fatal(err)
 	}
 }
+
+func (tb *tab) visit(url string)      { tb.t.Helper(); tb.do(chromedp.Navigate(url)) }
+func (tb *tab) reload()               { tb.t.Helper(); tb.do(chromedp.Reload()) }
+func (tb *tab) click(selector string) { tb.t.Helper(); tb.do(chromedp.Click(chromedp.CSS(selector))) }
+func (tb *tab) press(keys ...string) {
+	tb.t.Helper()
+	for _, key := range keys {
+		tb.do(chromedp.KeyEvent(key))
+	}
+}
+
+// types replaces the text of a field; enters presses Enter after it.
+func (tb *tab) types(id, text string) {
+	tb.t.Helper()
+	tb.run(fmt.Sprintf("document.getElementById(%q).select()", id))
+	tb.press(kb.Delete)
+	tb.press(text)
+}
+
+func (tb *tab) enters(id, text string) { tb.t.Helper(); tb.types(id, text); tb.press(kb.Enter) }
 
 // run runs a script in the page.
 func (tb *tab) run(script string) {
@@ -148,15 +195,14 @@ func (tb *tab) run(script string) {
 	tb.do(chromedp.Evaluate[chromedp.Void]("void (" + script + ")"))
 }
 
-// get is the value of an expression in the page.
+// get returns the value of an expression in the page.
 func get[T any](tb *tab, expression string) T {
 	tb.t.Helper()
-	ctx, stop := context.WithTimeout(tb.ctx, patience)
+	ctx, stop := context.WithTimeout(tb.ctx, timeout)
 	defer stop()
 	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 	for err != nil && (strings.Contains(err.Error(), "navigated") || strings.Contains(err.Error(), "Cannot find default execution context")) {
-		// The page that was asked has gone, or the next is not there yet.
-		value, err = chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+		value, err = chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise)) // between two pages there is none to ask
 	}
 	if err != nil {
 		tb.t.Fatalf("%s: %v", expression, err)
@@ -164,22 +210,10 @@ func get[T any](tb *tab, expression string) T {
 	return value
 }
 
-// until waits for something to come true in the page.
-func (tb *tab) until(what string, ok func() bool) {
-	tb.t.Helper()
-	servertest.Eventually(tb.t, what, ok)
-}
-
-// drawn waits for two frames, so that what has changed has been drawn.
-func (tb *tab) drawn() {
-	tb.t.Helper()
-	get[bool](tb, `new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`)
-}
-
-// call gives the browser an order about the tab.
+// call sends the browser a command about the tab.
 func call[P, R any](tb *tab, command cdp.Command[P, R], params P) R {
 	tb.t.Helper()
-	ctx, stop := context.WithTimeout(tb.ctx, patience)
+	ctx, stop := context.WithTimeout(tb.ctx, timeout)
 	defer stop()
 	result, err := chromedp.Call(ctx, command, params)
 	if err != nil {
@@ -188,20 +222,65 @@ func call[P, R any](tb *tab, command cdp.Command[P, R], params P) R {
 	return result
 }
 
-// failures is how many of the component's questions have come to nothing, as far as the
-// browser has said: it reports each.
-func (tb *tab) failures() (n int) {
-	tb.mu.Lock()
-	defer tb.mu.Unlock()
-	for _, complaint := range tb.complaints {
-		if strings.Contains(complaint, "/countdown/") {
-			n++
-		}
-	}
-	return n
+// until waits for a condition.
+func (tb *tab) until(what string, holds func() bool) {
+	tb.t.Helper()
+	servertest.Eventually(tb.t, what, holds)
 }
 
-// offline takes the network away, or brings it back; the page is told, as by a browser.
+// isTrue waits for an expression in the page to become true.
+func (tb *tab) isTrue(expression string) {
+	tb.t.Helper()
+	tb.until(expression, func() bool { return get[bool](tb, expression) })
+}
+
+// is checks the value of an expression in the page, as text.
+func (tb *tab) is(expression, want string) {
+	tb.t.Helper()
+	if got := get[string](tb, "String("+expression+")"); got != want {
+		tb.t.Errorf("%s is %q, want %q", expression, got, want)
+	}
+}
+
+// text is what an element says; empty where it is hidden.
+func (tb *tab) text(id string) string {
+	tb.t.Helper()
+	return get[string](tb, fmt.Sprintf(`(e => e && (e.checkVisibility() || e.className === "sr") ? e.textContent : "")(document.getElementById(%q))`, id))
+}
+
+// reads waits until an element says a text.
+func (tb *tab) reads(id, text string) {
+	tb.t.Helper()
+	last := ""
+	defer func() {
+		if tb.t.Failed() {
+			tb.t.Logf("#%s says %q", id, last)
+		}
+	}()
+	tb.until(fmt.Sprintf("#%s says %q", id, text), func() bool {
+		last = tb.text(id)
+		return strings.Contains(last, text)
+	})
+}
+
+func (tb *tab) hasFocus(id string) { tb.t.Helper(); tb.is("document.activeElement.id", id) }
+
+// size sets the size of the window; a narrow one is a phone's.
+func (tb *tab) size(width, height int64) {
+	tb.t.Helper()
+	call(tb, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
+		Width: width, Height: height, DeviceScaleFactor: 1, Mobile: width < 600,
+	})
+	tb.drawn()
+}
+
+// drawn waits for two frames.
+func (tb *tab) drawn() {
+	tb.t.Helper()
+	get[bool](tb, `new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`)
+}
+
+// offline takes the network away, or brings it back.
 func (tb *tab) offline(away bool) {
 	tb.t.Helper()
 	conditions := &network.Conditions{Offline: away, DownloadThroughput: -1, UploadThroughput: -1}
@@ -209,16 +288,54 @@ func (tb *tab) offline(away bool) {
 	call(tb, network.OverrideNetworkState, network.OverrideNetworkStateParams{Offline: away, DownloadThroughput: -1, UploadThroughput: -1})
 }
 
-// back goes back to the page with the countdown, as the browser's button does.
-func (tb *tab) back() {
+// back goes back as the browser's button does, to a page with this expression.
+func (tb *tab) back(arrived string) {
 	tb.t.Helper()
-	// The page may be gone before it can say that it goes; what counts is where that leads.
-	chromedp.Do(tb.ctx, chromedp.Evaluate[chromedp.Void]("void history.back()"))
+	chromedp.Do(tb.ctx, chromedp.Evaluate[chromedp.Void]("void history.back()")) // the page may go before it answers
 	tb.until("the page is back", func() bool {
-		ctx, stop := context.WithTimeout(tb.ctx, patience)
+		ctx, stop := context.WithTimeout(tb.ctx, timeout)
 		defer stop()
-		// On the way from one page to the other there may be none to ask.
-		is, err := chromedp.Run(ctx, chromedp.Evaluate[bool](`document.readyState === "complete" && !!document.querySelector("mailgate-countdown")?.shadowRoot`))
+		is, err := chromedp.Run(ctx, chromedp.Evaluate[bool](`document.readyState === "complete" && !!(`+arrived+`)`))
 		return err == nil && is
 	})
+}
+
+// holdAnswers keeps the answers of the server back until letGo() is called, which returns when
+// the page has dealt with them. What a page asks by itself is let through.
+const holdAnswers = `(() => {
+	const ask = window.asking = window.fetch;
+	const held = [];
+	let open;
+	const gate = new Promise((resolve) => { open = resolve; });
+	window.asked = 0;
+	window.fetch = (path, ...rest) => {
+		if (path.startsWith("/demo/mails") || (path === "/admin/figures" && !desk.hidden)) return ask(path, ...rest);
+		window.asked++;
+		const answer = ask(path, ...rest).then(async (one) => {
+			const body = await one.json();
+			return { status: one.status, headers: one.headers, json: async () => body };
+		});
+		held.push(answer);
+		return gate.then(() => answer);
+	};
+	window.letGo = async () => {
+		window.fetch = ask;
+		await Promise.all(held);
+		open();
+		return new Promise((done) => setTimeout(() => done(true)));
+	};
+})()`
+
+// staysBusy clicks a button whose answer is held back: it keeps the focus, and a second click
+// asks nothing.
+func (tb *tab) staysBusy(selector string) {
+	tb.t.Helper()
+	tb.run(holdAnswers)
+	tb.click(selector)
+	tb.isTrue("asked === 1")
+	tb.drawn() // the browser would take the focus from a disabled button here
+	tb.click(selector)
+	tb.is(fmt.Sprintf(`document.querySelector(%q).ariaBusy + " " + asked + " " + document.activeElement.matches(%[1]q)`, selector), "true 1 true")
+	get[bool](tb, "letGo()")
+	tb.isTrue(fmt.Sprintf(`(one => !one.disabled && !one.ariaBusy)(document.querySelector(%q))`, selector))
 }

@@ -2,76 +2,136 @@ package web_test
 
 import (
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/chromedp/cdproto/emulation"
-	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/mailgate/mailgate/api/web"
+	"github.com/mailgate/mailgate/internal/need"
 )
 
-// Requests are tried from the page that describes them, with the reader's key.
-func TestDocsInABrowser(t *testing.T) {
-	d := newDesk(t, nil)
-	v := newVisitor(t, openBrowser(t))
-	v.do(chromedp.Navigate(d.URL + "/docs"))
-	if !get[bool](v, `new Promise((done) => {
-		const icon = new Image();
-		icon.onload = () => done(icon.width > 0);
-		icon.onerror = () => done(false);
-		icon.src = document.querySelector("link[rel=icon]").href;
-	})`) {
-		t.Error("the page's policy refuses its icon")
-	}
-	if got := get[string](v, `[...document.querySelectorAll("header a")].map((link) => link.pathname).join()`); got != "/,/admin" {
-		t.Errorf("the page leads on to %q", got)
-	}
-	// try opens a request, fills it in, sends it and waits for what it says.
-	try := func(id, key, parameter, want string) {
-		t.Helper()
-		form := fmt.Sprintf(`document.querySelector("#%s .try")`, id)
-		v.run(form + `.closest("details").open = true`)
-		v.until("the form is there", func() bool { return get[bool](v, form+".checkVisibility()") })
-		for part, text := range map[string]string{"[data-part=key]": key, "[data-in=path]": parameter} {
-			if text != "" {
-				v.run(fmt.Sprintf(`%s.querySelector(%q).select()`, form, part))
-				v.do(chromedp.KeyEvent(text))
-			}
-		}
-		v.run(form + `.querySelector("output").textContent = ""`)
-		v.do(chromedp.Click(chromedp.CSS("#" + id + " .try button")))
-		v.until(id+" says "+want, func() bool {
-			said := get[string](v, form+`.querySelector("output").textContent`)
-			return strings.Contains(said, want) && strings.Contains(said, "x-request-id: ")
-		})
-	}
-	try("live", "", "", `"status": "live"`)
-	try("sendCode", appKey, "", `"status": "sent"`)
-	try("lookAtMailbox", appKey, "Alice@example.com", `"limit": "minute"`)
-	if got := get[string](v, `document.querySelector("#inspectMailbox [data-part=key]").value`); got != "" {
-		t.Error("an application's key is offered to operators")
-	}
-	try("inspectMailbox", opsKey, "alice@example.com", `"sends": [`)
-	try("sendCode", "", "", "ratelimit: ")
-	v.forgive() // the browser itself reports a 429
-	const send = "#live .try button"
-	v.press(send, send)
-	v.comesFree(send)
-	v.hasTheFocus(send)
-	if got := get[int](v, `document.cookie.length + localStorage.length`); got != 0 {
-		t.Error("a key is kept where it should not be")
+// try sends the request of a route from the page and waits for its answer.
+func (tb *tab) try(id, want string) {
+	tb.t.Helper()
+	form := fmt.Sprintf(`document.querySelector("#%s .try")`, id)
+	tb.run(form + `.querySelector("output").textContent = ""`)
+	tb.click("#" + id + " .primary")
+	tb.isTrue(fmt.Sprintf(`((said) => said.includes(%q) && said.includes("x-request-id: "))(%s.querySelector("output").textContent)`, want, form))
+}
+
+// fills types into a field of a form.
+func (tb *tab) fills(id, field, text string) {
+	tb.t.Helper()
+	tb.run(fmt.Sprintf(`document.querySelector("#%s [name=%s]").select()`, id, field))
+	tb.press(text)
+}
+
+// The page opens on sending a code, beside a sample of its plainest case. By the link of
+// mailgate dev the keys are filled in, and in the samples.
+func TestDocs_FromDev_RequestsCanBeSent(t *testing.T) {
+	s, v := newServer(t, nil), newVisitor(t)
+	v.size(1440, 900)
+	v.visit(s.URL + "/api")
+	sample := `document.querySelector("#sendCode .sample")`
+	v.isTrue(sample + `.textContent !== ""`)
+	v.is(sample+".textContent", fmt.Sprintf(`curl '%s/send-code' \
+  -H 'Authorization: Bearer %s' \
+  -H 'Content-Type: application/json' \
+  -d '{"email": "Alice@example.com"}'`, s.URL, apiKey))
+	v.is(`((sample, text) => sample.top < innerHeight / 2 && sample.left > text.right)(`+sample+`.getBoundingClientRect(), document.querySelector("#sendCode p").getBoundingClientRect())`, "true")
+	v.is(`location.hash + [...document.querySelectorAll(".bar a")].map((link) => link.pathname).join()`, "/,/admin,/docs")
+	v.try("sendCode", `"status": "sent"`)
+	v.try("sendCode", "ratelimit: ")
+	v.fills("lookAtMailbox", "email", "Alice@example.com")
+	v.try("lookAtMailbox", `"limit": "minute"`)
+	v.fills("inspectMailbox", "email", "alice@example.com")
+	v.try("inspectMailbox", `"sends": [`)
+	v.run(`document.querySelector("#sendCode select").focus()`)
+	v.press("All")
+	v.isTrue(sample + `.textContent.includes("482913")`)
+	v.run(`document.querySelector("#sendCode-curl").focus()`)
+	v.press(kb.ArrowRight)
+	v.isTrue(sample + `.textContent.startsWith("request, err := ")`)
+	v.is("document.activeElement.id", "sendCode-go")
+	v.is("document.cookie.length + localStorage.length", "0")
+}
+
+// A key that is typed serves all requests of its kind and is shown in no sample.
+func TestDocs_TypedKey_IsNotShown(t *testing.T) {
+	for _, script := range []string{"", withoutStorage} {
+		s, v := newServer(t, nil), newVisitor(t, script)
+		v.visit(s.URL + "/docs")
+		v.fills("sendCode", "key", apiKey)
+		v.is(`[...document.querySelectorAll("[name=key]")].map((field) => field.value).filter((value, i, all) => all.indexOf(value) === i).join()`, apiKey+",")
+		v.is(fmt.Sprintf(`document.body.textContent.includes(%q)`, apiKey), "false")
+		v.fills("lookAtMailbox", "email", "alice@example.com")
+		v.try("lookAtMailbox", `"remaining": 1`)
 	}
 }
 
-// From wherever somebody reads every route is within reach, on the screen of a small laptop too.
-func TestRoutesAreWithinReach(t *testing.T) {
-	d := newDesk(t, nil)
-	v := newVisitor(t, openBrowser(t))
-	call(v, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: 1280, Height: 720, DeviceScaleFactor: 1})
-	v.do(chromedp.Navigate(d.URL + "/docs#peekAction"))
+// The samples work as they are: each sends a code to an address with a quote in it.
+func TestDocs_Samples_SendTheCode(t *testing.T) {
+	s, v := newServer(t, nil), newVisitor(t)
+	v.visit(s.URL + "/api")
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for i, language := range []string{"curl", "go", "typescript"} {
+		v.run(fmt.Sprintf(`document.querySelector("#sendCode [name=body]").value = ""`))
+		v.fills("sendCode", "body", fmt.Sprintf(`{"email": "o'neil%d@example.com"}`, i))
+		v.click("#sendCode-" + language)
+		sample := get[string](v, `document.querySelector("#sendCode .sample").textContent`)
+		var command *exec.Cmd
+		switch language {
+		case "curl":
+			command = exec.Command("sh", "-c", "command -v curl > /dev/null || alias curl=false\n"+sample)
+		case "go":
+			command = exec.Command("go", "run", write("main.go", "package main\nimport (\"net/http\"; \"strings\")\nfunc send() error {\n"+sample+"\nreturn nil }\nfunc main() { if err := send(); err != nil { panic(err) } }\n"))
+		case "typescript":
+			check := exec.Command(need.Program(t, "tsc"), "--noEmit", "--strict", "--target", "es2022", "--module", "es2022", write("sample.ts", sample+"\nexport {};\n"))
+			if out, err := check.CombinedOutput(); err != nil {
+				t.Errorf("%v\n%s\n%s", err, out, sample)
+			}
+			command = exec.Command(need.Program(t, "node"), write("sample.mjs", sample))
+		}
+		if out, err := command.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s\n%s", language, err, out, sample)
+		}
+		s.code(fmt.Sprintf("o'neil%d@example.com", i))
+	}
+}
+
+// All routes can be reached from where the reader is, on the screen of a small laptop too.
+func TestDocs_SmallScreen_RoutesStayInReach(t *testing.T) {
+	s, v := newServer(t, nil), newVisitor(t)
+	v.size(1280, 720)
+	v.visit(s.URL + "/docs#peekAction")
+	v.isTrue("scrollY > 0")
 	before := get[float64](v, "scrollY")
-	v.run(`document.querySelector("nav p a").focus()`)
-	inspector{tab: v}.picture("docs-last-route")
-	if moved := get[float64](v, "scrollY") - before; before == 0 || moved != 0 {
-		t.Errorf("the page is read at %v, and moves by %v to show the last route", before, moved)
+	v.run(`document.querySelector(".routes p a").focus()`)
+	if moved := get[float64](v, "scrollY") - before; moved != 0 {
+		t.Errorf("the page moves by %v to show the last route", moved)
+	}
+}
+
+// What the page says is escaped, and a contract that cannot be read is an error.
+func TestDocs_Contract_IsEscapedOrRefused(t *testing.T) {
+	text := "info: {title: mailgate, summary: <x>, description: \"`<a>`\"}"
+	if page, err := web.Docs([]byte(text), "1.2.3<x>"); err != nil || strings.Contains(string(page), "<x>") || !strings.Contains(string(page), "<code>&lt;a&gt;</code>") {
+		t.Errorf("%v\n%s", err, page)
+	}
+	for _, text := range []string{"\t: [", "paths: {/x: {get: {}}}"} {
+		if _, err := web.Docs([]byte(text), ""); err == nil {
+			t.Errorf("%q is read", text)
+		}
 	}
 }

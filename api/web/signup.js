@@ -2,7 +2,7 @@
 
 import "/countdown.js";
 import { writeAddress } from "./address.js";
-import { codeIn, post, showBadge, watchMails } from "./ask.js";
+import { ask, codeIn, post, showBadge, watchMails } from "./ask.js";
 import { busy, free, isBusy } from "./busy.js";
 import { count } from "./lengths.js";
 import { forget, recall, remember } from "./memory.js";
@@ -49,7 +49,7 @@ async function send(button, note) {
     const asked = email;
     const locale = document.querySelector("input[name=locale]:checked").value;
     sends++;
-    const { status, body } = await post("/demo/sign-up", { email: asked, locale, click: crypto.randomUUID() });
+    const { status, body } = await post("/demo/send-code", { email: asked, locale }, { "Idempotency-Key": crypto.randomUUID() });
     if (asked !== email || (status !== 200 && !isSeen())) {
       return;
     }
@@ -118,7 +118,7 @@ at("prove").addEventListener("submit", (event) => {
 
 async function verify() {
   const asked = email;
-  const { status, body } = await post("/demo/code", { email: asked, code: at("code").value });
+  const { status, body } = await post("/demo/verify-code", { email: asked, code: at("code").value });
   if (asked !== email) {
     return;
   }
@@ -141,7 +141,7 @@ async function verify() {
 
 at("reset").addEventListener("click", () => busy(at("reset"), async () => {
   const asked = email;
-  const { status, body } = await post("/demo/reset", { email: asked });
+  const { status, body } = await post(`/demo/admin/mailboxes/${encodeURIComponent(asked)}/reset`, { reason: "sign-up page of mailgate dev" });
   if (asked !== email) {
     return;
   }
@@ -178,7 +178,7 @@ at("restart").addEventListener("click", startOver);
 async function resume() {
   const asked = email;
   const before = sends;
-  const { status, body } = await post("/demo/standing", { email: asked });
+  const { status, body } = await ask(`/demo/mailboxes/${encodeURIComponent(asked)}`);
   if (status === 200 && asked === email && before === sends && isSeen()) {
     showVerdict(status, body);
     if (!at("prove").hidden) {

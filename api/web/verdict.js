@@ -8,8 +8,8 @@ let about = ""; // email or code: what the answer on the page is about
 let opened = false; // the JSON, since there is nothing else to show
 
 const words = {
-  email: { ready: "a code can be sent", statuses: { 429: "not yet" } },
-  code: { ready: "a code can be checked", statuses: { 200: "verified", 410: "no valid code", 422: "wrong code", 429: "too many attempts" } },
+  email: { ready: "to send", statuses: { 429: "not yet" } },
+  code: { ready: "to check", statuses: { 200: "verified", 410: "no valid code", 422: "wrong code", 429: "too many attempts" } },
 };
 
 // showVerdict draws an answer about an email or a code, with all of its wait still to come.

@@ -16,7 +16,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	state, _, _ := policy.Take(nil, throttle.Admission{ID: throttle.NewID(), At: noon})
+	state, _ := policy.Take(nil, throttle.Admission{ID: throttle.NewID(), At: noon})
 	verdict := policy.Peek(state, noon+5000)
 
 	limits := wire.Limits(&verdict, "a hash")

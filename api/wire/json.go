@@ -19,7 +19,7 @@ func Encode(value any) []byte {
 	return text
 }
 
-var lenient = jsontext.AllowInvalidUTF8(true)
+var lenient = json.JoinOptions(jsontext.AllowInvalidUTF8(true), json.Deterministic(true))
 
 // Limit is the state of one tier, as answers list it.
 type Limit struct {

@@ -105,6 +105,6 @@ func TestObject_IsWhatEncodeWrites(t *testing.T) {
 func verdict(t *testing.T, policy string, sent, at int64) throttle.Verdict {
 	t.Helper()
 	p := throttletest.Policy(t, policy)
-	state, _, _ := p.Take(nil, throttle.Admission{ID: throttle.NewID(), At: sent})
+	state, _ := p.Take(nil, throttle.Admission{ID: throttle.NewID(), At: sent})
 	return p.Peek(state, at)
 }

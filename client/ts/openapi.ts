@@ -15,9 +15,8 @@ export interface paths {
         put?: never;
         /**
          * Send a code
-         * @description Answers 200 only after the relay has accepted the email. An email that certainly never left uses no quota of
-         *     the mailbox. With an `Idempotency-Key`, retries send one email and get the first answer again for 24 hours, byte
-         *     for byte; make one key for each email that a visitor asks for.
+         * @description Answers 200 when a relay has accepted the email; one that certainly never left uses no quota. With an `Idempotency-Key`,
+         *     retries send one email and get the first answer again for 24 hours. Make one key for each email that a visitor asks for.
          */
         post: operations["sendCode"];
         delete?: never;
@@ -37,9 +36,8 @@ export interface paths {
         put?: never;
         /**
          * Check a code
-         * @description Checks a code that mailgate made. Every unexpired code of the address is right, for its `purpose` alone, and the
-         *     right one uses all of them up. Wrong codes use a budget of the mailbox, by default 5 in ten minutes and 20 a
-         *     day, which new codes do not refill.
+         * @description Checks a code that mailgate made. The right one ends all codes of the address. Wrong ones use up attempts, by default 5 in
+         *     ten minutes and 20 a day, which new codes do not refill.
          */
         post: operations["verifyCode"];
         delete?: never;
@@ -57,9 +55,7 @@ export interface paths {
         };
         /**
          * Remaining wait
-         * @description For a page that shows a countdown, also after a reload, after sleep or in another tab. The token is the
-         *     `countdown` of an answer to a send or of a mailbox. For a day, or until the wait is over, it shows the wait of
-         *     the next send to that mailbox, and nothing else.
+         * @description The wait of the next send to the mailbox of a token, for a day or until it is over.
          */
         get: operations["count"];
         put?: never;
@@ -79,8 +75,7 @@ export interface paths {
         };
         /**
          * The countdown element
-         * @description A module that defines the custom element `<mailgate-countdown>`. It takes the answer that the back end passes
-         *     on, shows the wait, and holds the button until the wait is over.
+         * @description A module that defines `<mailgate-countdown>`, which shows the wait and disables the button until it is over.
          */
         get: operations["countdownScript"];
         put?: never;
@@ -98,10 +93,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * Types of the countdown element
-         * @description Its interface in TypeScript, with how to use it.
-         */
+        /** Types of the countdown element */
         get: operations["countdownTypes"];
         put?: never;
         post?: never;
@@ -120,8 +112,8 @@ export interface paths {
         };
         /**
          * See whether a mailbox may be mailed
-         * @description What a send by this caller would be told now, as far as it does not depend on the visitor or the template. It
-         *     uses no quota of the mailbox, but a caller's lookups are limited.
+         * @description What a send by this caller would be answered now, as far as it does not depend on the visitor or the template. It uses no
+         *     quota of the mailbox, but a caller's lookups are limited.
          */
         get: operations["lookAtMailbox"];
         put?: never;
@@ -143,9 +135,8 @@ export interface paths {
         put?: never;
         /**
          * Take an action
-         * @description Admits the action once for the subject and counts it, or refuses it and changes nothing. With an
-         *     `Idempotency-Key`, a repeated take has the same `id`, and tiers count it once; any other limit counts it again.
-         *     Make a new key after a 429 or a release.
+         * @description Admits the action once for the subject and counts it, or refuses it. With an `Idempotency-Key`, a repeated take has the same
+         *     `id`, and tiers count it once; any other limit counts it again. Make a new key after a 429 or a release.
          */
         post: operations["takeAction"];
         delete?: never;
@@ -165,7 +156,7 @@ export interface paths {
         put?: never;
         /**
          * See whether an action may be taken
-         * @description What a take would be told now. Nothing is counted.
+         * @description What a take would be answered now. Nothing is counted.
          */
         post: operations["peekAction"];
         delete?: never;
@@ -184,9 +175,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Give a take back
-         * @description Gives back one take. Tiers find it by its `id`; any other limit takes one off the count of the moment that the
-         *     `id` tells, so release a take once. In a limit that queues only the newest take can be given back.
+         * Refund a take
+         * @description Tiers find the take by its `id`; any other limit takes one off the count of the moment that the `id` names, so release a take
+         *     once. A limit that queues refunds its newest take only.
          */
         post: operations["releaseAction"];
         delete?: never;
@@ -204,7 +195,7 @@ export interface paths {
         };
         /**
          * See a mailbox and its sends
-         * @description What a send would be told now. Rules that count by `api_key`, `client_ip` or `template` are left out.
+         * @description Its limits, without rules that count by `api_key`, `client_ip` or `template`, and its sends inside the longest tier.
          */
         get: operations["inspectMailbox"];
         put?: never;
@@ -226,8 +217,7 @@ export interface paths {
         put?: never;
         /**
          * Reset a mailbox
-         * @description Forgets what rules that count by mailbox have counted, and the attempts at the mailbox's codes. The audit log
-         *     gets the operator, the reason and how much was forgotten.
+         * @description Forgets what rules that count by mailbox have counted, and the attempts at its codes. A reset is in the audit log.
          */
         post: operations["resetMailbox"];
         delete?: never;
@@ -247,7 +237,7 @@ export interface paths {
         put?: never;
         /**
          * Reset an action for a subject
-         * @description The action may be taken at once. The audit log gets the operator, the reason and how much was forgotten.
+         * @description The action may be taken at once. A reset is in the audit log.
          */
         post: operations["resetAction"];
         delete?: never;
@@ -267,8 +257,8 @@ export interface paths {
         put?: never;
         /**
          * See a rule's limits for a visitor, domain or caller
-         * @description What this rule alone would say of the subject's next send, also if it is a shadow rule. Nothing is counted. For
-         *     rules that count by mailbox use GET /admin/mailboxes/{email}.
+         * @description What this rule alone would decide about the subject's next send, also a shadow rule. Nothing is counted. For rules that count
+         *     by mailbox use GET /admin/mailboxes/{email}.
          */
         post: operations["peekRule"];
         delete?: never;
@@ -288,8 +278,7 @@ export interface paths {
         put?: never;
         /**
          * Reset a rule for a subject
-         * @description Forgets what this rule has counted for the subject. The audit log gets the operator, the reason and how much was
-         *     forgotten. Rules that count by mailbox are reset together, by POST /admin/mailboxes/{email}/reset.
+         * @description Forgets what this rule has counted for the subject. Rules that count by mailbox are reset by POST /admin/mailboxes/{email}/reset.
          */
         post: operations["resetRule"];
         delete?: never;
@@ -307,7 +296,7 @@ export interface paths {
         };
         /**
          * Totals of this server
-         * @description Counted since this server started, as in /metrics, and for each minute of the last hour. No figure contains a mailbox or a key.
+         * @description Counted since this server started, and for each minute of the last hour.
          */
         get: operations["figures"];
         put?: never;
@@ -329,9 +318,8 @@ export interface paths {
         put?: never;
         /**
          * Try other tiers on recorded sends
-         * @description Replays recorded sends under other tiers, and changes nothing. Only admitted sends are on record, so it shows
-         *     what stricter tiers would refuse, not what milder ones would admit. It looks at up to 100,000 mailboxes for up to
-         *     five seconds.
+         * @description Replays recorded sends of up to 100,000 mailboxes, for up to five seconds, and changes nothing. It shows what stricter tiers
+         *     would refuse, not what milder ones would admit.
          */
         post: operations["whatIf"];
         delete?: never;
@@ -349,7 +337,7 @@ export interface paths {
         };
         /**
          * The operators' console
-         * @description A page for browsers. It needs no key; the operator enters one, which stays in the tab. `/admin?email=` opens a mailbox.
+         * @description A page for browsers, which asks for an admin key. `/admin?email=` opens a mailbox.
          */
         get: operations["console"];
         put?: never;
@@ -403,8 +391,7 @@ export interface paths {
         };
         /**
          * Readiness
-         * @description Not ready while shutting down or while the storage is unavailable. A server that uses its own records while the
-         *     shared storage is away is ready, and says that it is degraded.
+         * @description Not ready while shutting down or while the storage is unavailable. A server that uses its own records meanwhile is ready, and degraded.
          */
         get: operations["ready"];
         put?: never;
@@ -424,8 +411,7 @@ export interface paths {
         };
         /**
          * Metrics for Prometheus
-         * @description No metric contains a mailbox or a key. Beyond ten requests a second the values are up to 100 ms old. With
-         *     `MAILGATE_OPS_LISTEN` they are at that address only, beside /livez and /readyz.
+         * @description With `MAILGATE_OPS_LISTEN` they are at that address only. Beyond ten requests a second the values are up to 100 ms old.
          */
         get: operations["metrics"];
         put?: never;
@@ -460,7 +446,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Redirect a browser to this documentation */
+        /** Redirect a browser to /docs */
         get: operations["start"];
         put?: never;
         post?: never;
@@ -499,16 +485,16 @@ export interface components {
             purpose?: components["schemas"]["Purpose"];
             /** @description The template, code by default. An unknown one is refused. */
             template?: string;
-            /** @description The email's language. An unknown one falls back to the nearest, or to the default. */
+            /** @description The language. An unknown one falls back to the nearest, or to the default. */
             locale?: string;
-            /** @description The visitor's IPv4 or IPv6 address. Without it no rule by client_ip counts this send. */
+            /** @description The visitor's IP address. Without it no rule by client_ip counts this send. */
             client_ip?: string;
-            /** @description Short texts for the template, one line each. Values that the template needs are required. */
+            /** @description Values for the template, one line each. */
             data?: {
                 [key: string]: string;
             };
         };
-        /** @description What the code is for. A code is right only for the purpose of its send, or for none if that named none. Not with a code of your own. */
+        /** @description What the code is for. A code is right only for the purpose of its send, or for none. Not with a code of your own. */
         Purpose: string;
         VerifyRequest: {
             /** @description The address of the send, in any letter case; no alias of it. */
@@ -522,7 +508,6 @@ export interface components {
             verified: true;
         };
         Remaining: {
-            /** @description The rule of `limit`; null when there is no wait, or in an older token. */
             rule: string | null;
             limit: string | null;
             /** Format: int64 */
@@ -547,7 +532,7 @@ export interface components {
             subject: components["schemas"]["SubjectText"];
             reason?: components["schemas"]["Reason"];
         };
-        RuleLook: {
+        RulePeek: {
             subject?: components["schemas"]["RuleSubject"];
         };
         RuleReset: {
@@ -555,9 +540,8 @@ export interface components {
             reason?: components["schemas"]["Reason"];
         };
         /**
-         * @description What the rule counts by: an address for `client_ip` (of IPv6 any in the same 64 bits), a domain or one below it
-         *     for `domain`, the name of a key or template for `api_key` or `template`. Left out for a rule by `all`. It is
-         *     never logged.
+         * @description An address for a rule by `client_ip`, a domain for `domain`, the name of a key or template for `api_key` or `template`; left out for `all`.
+         *     It is never logged.
          */
         RuleSubject: string;
         ResetRequest: {
@@ -565,15 +549,15 @@ export interface components {
         };
         Tier: {
             name: string;
-            /** @description How many it admits in the window; of a bucket its size. */
+            /** Format: int64 */
             limit: number;
             /** Format: int64 */
             window_ms: number;
-            /** @description How many more it admits now. */
+            /** Format: int64 */
             remaining: number;
             /**
              * Format: int64
-             * @description Until it admits one more; 0 if it does now.
+             * @description Until one more is admitted; 0 if one is now.
              */
             wait_ms: number;
         };
@@ -583,7 +567,7 @@ export interface components {
             id?: components["schemas"]["Id"];
             /**
              * Format: int64
-             * @description How long to hold the action back; left out for not at all.
+             * @description How long to wait before acting.
              */
             delay_ms?: number;
         };
@@ -593,25 +577,25 @@ export interface components {
         ActionCleared: {
             action: string;
             subject: components["schemas"]["Logged"];
-            /** @description Takes that were forgotten. */
+            /** Format: int64 */
             cleared: number;
         };
-        RuleSight: components["schemas"]["Ruled"] & components["schemas"]["Verdict"] & {
+        RuleLimits: components["schemas"]["Ruled"] & components["schemas"]["Verdict"] & {
             allowed: boolean;
             subject: components["schemas"]["Logged"];
         };
         RuleCleared: {
             rule: string;
             subject: components["schemas"]["Logged"];
-            /** @description Sends that the rule counted and has forgotten. */
+            /** Format: int64 */
             cleared: number;
         };
         Ruled: {
-            /** @description The rule or action that delays the next one longest; null when there is no wait. */
+            /** @description The rule or action that delays the next one longest; null if there is no wait. */
             rule: string | null;
         };
         Verdict: {
-            /** @description The limit that delays the next one longest; null when there is no wait. */
+            /** @description The limit that delays the next one longest; null if there is no wait. */
             limit: string | null;
             /**
              * Format: int64
@@ -634,7 +618,7 @@ export interface components {
             degraded: boolean;
         };
         Counted: {
-            /** @description A token for GET /countdown/{token}. It does not contain the address, so a page may hold it. */
+            /** @description A token for GET /countdown/{token}, which a page may hold. */
             countdown?: string;
         };
         /** @description Identifies the send or the take in the log and in storage. */
@@ -644,7 +628,6 @@ export interface components {
             status: "sent";
             id: components["schemas"]["Id"];
             message_id: string;
-            /** @description The address of the email. */
             email: string;
             /**
              * Format: int64
@@ -663,29 +646,27 @@ export interface components {
                 /** Format: date-time */
                 at: string;
             }[];
-            /** @description Limits of attempts at its codes, if codes are checked. */
+            /** @description Limits of attempts at its codes. */
             guesses?: components["schemas"]["Tier"][];
         };
         /** @description The mailbox or subject in the log, as a keyed hash. */
         Logged: string;
         Cleared: {
             email: string;
-            /** @description Sends that the rule `mailbox` had on record. */
+            /** Format: int64 */
             cleared: number;
-            /** @description Attempts at codes that were forgotten. */
+            /** Format: int64 */
             guesses_cleared: number;
             mailbox: components["schemas"]["Logged"];
         };
         WhatIf: {
-            /** @description name=limit/window, separated by commas, as in the settings. */
+            /** @description name=limit/window, separated by commas. */
             tiers: string;
-            /** @description A mailbox whose sends the answer shows as well. */
+            /** @description A mailbox to show as well. */
             email?: string;
         };
         TriedMailbox: {
-            /** @description When each send on record was admitted, oldest first. */
             sends: string[];
-            /** @description Those that the tried tiers would have refused. */
             refused: {
                 /** Format: date-time */
                 at: string;
@@ -693,38 +674,45 @@ export interface components {
             }[];
         };
         Trial: {
-            /** @description The tiers as understood, shortest window first. */
             tiers: string;
-            /** @description Mailboxes looked at. */
+            /** Format: int64 */
             mailboxes: number;
-            /** @description Their sends on record. */
+            /** Format: int64 */
             sends: number;
-            /** @description Sends that these tiers would have refused. */
+            /**
+             * Format: int64
+             * @description Sends that these tiers would have refused.
+             */
             refused: number;
-            /** @description Mailboxes with a send that would have been refused. */
+            /**
+             * Format: int64
+             * @description Mailboxes with such a send.
+             */
             affected: number;
+            /** @description The tiers, and the refused sends that would have waited longest for each. */
             limits: {
                 name: string;
+                /** Format: int64 */
                 limit: number;
                 /** Format: int64 */
                 window_ms: number;
-                /** @description Sends that would have waited longest for this tier. */
+                /** Format: int64 */
                 refused: number;
             }[];
-            /** @description Whether all mailboxes were looked at. */
+            /** @description Whether all mailboxes were read. */
             complete: boolean;
             /** Format: date-time */
             server_time: string;
             /** @description The tiers in force. */
             today: {
                 name: string;
+                /** Format: int64 */
                 limit: number;
                 /** Format: int64 */
                 window_ms: number;
             }[];
             /** @description The mailboxes with the most refusals, without their names. */
             worst: components["schemas"]["TriedMailbox"][];
-            /** @description The mailbox of `email`, if one was named. */
             mailbox?: components["schemas"]["TriedMailbox"];
         };
         Refusals: {
@@ -736,56 +724,44 @@ export interface components {
         Figures: {
             /** Format: date-time */
             server_time: string;
-            /**
-             * Format: date-time
-             * @description When counting began.
-             */
+            /** Format: date-time */
             since: string;
-            /** @description As /readyz. */
             ready: boolean;
-            /**
-             * Format: date-time
-             * @description Since when the shared storage is unavailable; left out otherwise.
-             */
+            /** Format: date-time */
             degraded_since?: string;
-            /** @description Sends by outcome, without refusals. */
+            /** @description By outcome, without refusals. */
             sends: {
                 [key: string]: number;
             };
-            /** @description Sends that rules refused. */
             refused: components["schemas"]["Refusals"];
-            /** @description Admitted sends that shadow rules would have refused. */
             shadow_refused: components["schemas"]["Refusals"];
             /**
              * Format: int64
-             * @description Refunds of sends and takes.
+             * @description Refunds.
              */
             given_back: number;
-            /**
-             * Format: int64
-             * @description Resets by operators.
-             */
+            /** Format: int64 */
             resets: number;
-            /** @description Connections to each relay. */
             relays: {
+                /** Format: int64 */
                 idle: number;
+                /** Format: int64 */
                 busy: number;
-                /** @description Sends that wait for a connection. */
+                /** Format: int64 */
                 waiting: number;
-                /** @description Whether the relay failed and is not used for now. */
+                /** @description Whether its circuit breaker is open. */
                 resting: boolean;
             }[];
-            /** @description Rolling minutes: each entry counts the minute that ended then, the last one now, the others at multiples of `step_ms`. */
+            /** @description Each entry counts the minute that ended at a multiple of `step_ms`, the last one the minute until now. */
             last_hour: {
+                /** Format: int64 */
                 step_ms: number;
                 sent: number[];
-                /** @description Sends that rules refused. */
                 refused: number[];
             };
         };
         Status: {
             status: string;
-            /** @description True while the shared storage is unavailable; left out otherwise. */
             degraded?: boolean;
             /** Format: date-time */
             degraded_since?: string;
@@ -798,7 +774,6 @@ export interface components {
             /** @description For people. */
             detail: string;
         };
-        /** @description A problem that has no more members than these. */
         Problem: components["schemas"]["ProblemCore"] & {
             /** @enum {unknown} */
             type: "urn:mailgate:problem:bad-request" | "urn:mailgate:problem:unauthorized" | "urn:mailgate:problem:forbidden" | "urn:mailgate:problem:not-found" | "urn:mailgate:problem:unknown-action" | "urn:mailgate:problem:unknown-rule" | "urn:mailgate:problem:unknown-countdown" | "urn:mailgate:problem:method-not-allowed" | "urn:mailgate:problem:method-unknown" | "urn:mailgate:problem:request-timeout" | "urn:mailgate:problem:header-too-large" | "urn:mailgate:problem:body-too-large" | "urn:mailgate:problem:idempotency-in-flight" | "urn:mailgate:problem:trial-under-way" | "urn:mailgate:problem:code-expired" | "urn:mailgate:problem:relay-unavailable" | "urn:mailgate:problem:store-unavailable" | "urn:mailgate:problem:busy" | "urn:mailgate:problem:not-ready" | "urn:mailgate:problem:internal";
@@ -816,12 +791,10 @@ export interface components {
         Invalid: components["schemas"]["ProblemCore"] & {
             /** @constant */
             type: "urn:mailgate:problem:invalid";
-            /** @description Every invalid field. */
+            /** @description Every invalid field, with a reason for programs and a detail for people. */
             errors: {
                 field: string;
-                /** @description A word for programs. */
                 reason: string;
-                /** @description A sentence for people. */
                 detail: string;
             }[];
         } & {
@@ -852,7 +825,7 @@ export interface components {
         CodeIncorrect: components["schemas"]["ProblemCore"] & components["schemas"]["Ruled"] & components["schemas"]["Verdict"] & {
             /** @constant */
             type: "urn:mailgate:problem:code-incorrect";
-            /** @description Attempts that are left for now. */
+            /** Format: int64 */
             attempts_left: number;
         } & {
             /**
@@ -869,85 +842,17 @@ export interface components {
             limit?: string;
             /** Format: int64 */
             wait_ms?: number;
-            /** @description All limits that are reached; of a send those of rules other than the mailbox's as rule.limit. */
+            /** @description All limits that are reached; those of rules other than the mailbox's as rule.limit. */
             "violated-policies": string[];
         };
         DeliveryUnknown: components["schemas"]["ProblemCore"] & components["schemas"]["Ruled"] & components["schemas"]["Verdict"] & components["schemas"]["Counted"] & {
             /** @constant */
             type: "urn:mailgate:problem:delivery-unknown";
-            /** @description The send's; left out where another server charged it and cannot say. */
+            /** @description Left out if another server charged the send and cannot say. */
             id?: components["schemas"]["Id"];
         };
     };
     responses: {
-        /** @description The cached file is current. */
-        NotModified: {
-            headers: {
-                "Access-Control-Allow-Origin": components["headers"]["Anywhere"];
-                "Cache-Control": components["headers"]["Cache-Control"];
-                ETag: components["headers"]["ETag"];
-                [name: string]: unknown;
-            };
-            content?: never;
-        };
-        /** @description Unreadable request: invalid JSON, an unknown or repeated field, a wrong type, another media type or an encoded body. Nothing is charged. */
-        BadRequest: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description The path has a % without two hexadecimal digits after it. */
-        BadPath: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description No key, or one that does not open this route. Nothing is charged. */
-        Unauthorized: {
-            headers: {
-                "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /**
-         * @description Only where no keys are set: the request does not come from a program on this machine. Its `Host` is not local, a
-         *     page of another origin made it, or a proxy forwarded it. Nothing is charged.
-         */
-        Forbidden: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description The body is larger than 16 KiB. The connection is closed. */
-        BodyTooLarge: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description The address is invalid. */
-        InvalidAddress: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Invalid"];
-            };
-        };
         /** @description No action has this name. */
         UnknownAction: {
             headers: {
@@ -966,8 +871,8 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The subject or another field is invalid. */
-        InvalidSubject: {
+        /** @description A field is invalid. */
+        Invalid: {
             headers: {
                 [name: string]: unknown;
             };
@@ -987,21 +892,11 @@ export interface components {
                 "application/problem+json": components["schemas"]["Denied"];
             };
         };
-        /** @description The storage is unavailable, or too many requests without a valid key are under way (`busy`). */
-        StoreUnavailable: {
-            headers: {
-                "Retry-After": components["headers"]["Retry-After"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
         /**
-         * @description The storage is unavailable, and part of the reset may be done. Ask again; `cleared` then counts the last request
-         *     only.
+         * @description After `busy` nothing was done. After `store-unavailable` a reset or a release may have been done in part: repeat it. A take may
+         *     have been counted; without an `Idempotency-Key`, tiers refund it.
          */
-        NotReset: {
+        Unavailable: {
             headers: {
                 "Retry-After": components["headers"]["Retry-After"];
                 [name: string]: unknown;
@@ -1011,27 +906,15 @@ export interface components {
             };
         };
         /**
-         * @description After `busy` nothing was done. After `store-unavailable` a take may have been counted; without an
-         *     `Idempotency-Key`, tiers give it back once the storage is available within a minute. A release may have been done.
-         */
-        NotDecidedNow: {
-            headers: {
-                "Retry-After": components["headers"]["Retry-After"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /**
-         * @description Errors of any request: no such path (404), method not allowed (405) or unknown (501), too slow (408), not valid
-         *     HTTP (400), header too large (431), too many without a valid key (503), internal error (500). After a 500 a send
-         *     that may have left stays charged. OPTIONS is answered 204 on every path.
+         * @description Errors of any request, before anything is charged: invalid JSON, HTTP or path (400), no valid key (401), no key set and not a program of
+         *     this machine (403), no such path (404), method not allowed (405) or unknown (501), too slow (408), body (413) or header (431) too large, too
+         *     many without a valid key (503). After a 500 a send that may have left stays charged. OPTIONS is answered 204 on every path.
          */
         Other: {
             headers: {
                 Allow: components["headers"]["Allow"];
                 "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
                 [name: string]: unknown;
             };
             content: {
@@ -1041,13 +924,13 @@ export interface components {
     };
     parameters: {
         /**
-         * @description One address, percent-encoded. Letter case and aliases lead to the same mailbox, as in POST /send-code.
+         * @description One address, percent-encoded. Aliases lead to the same mailbox.
          * @example Alice@example.com
          */
         Email: string;
         /**
-         * @description 1 to 255 visible ASCII characters in double quotes. Quotes may be left out if the key has no quote, backslash,
-         *     comma or semicolon. Each caller has keys of its own.
+         * @description 1 to 255 visible ASCII characters in double quotes. Quotes may be left out if the key has no quote, backslash, comma or semicolon.
+         *     Each caller has keys of its own.
          * @example "8e03978e-40d5-43e8-bc93-6894a57f9324"
          */
         IdempotencyKey: string;
@@ -1057,7 +940,7 @@ export interface components {
          */
         Token: string;
         /**
-         * @description The action's name, as the operator set it.
+         * @description The action's name.
          * @example reply
          */
         Action: string;
@@ -1066,11 +949,6 @@ export interface components {
          * @example client-ip
          */
         Rule: string;
-        /**
-         * @description 1 to 64 letters, digits, dots, `_` and `-`, to find the request in the log. Anything else is replaced.
-         * @example 9f2c1d7a5be04c36
-         */
-        RequestId: string;
     };
     requestBodies: {
         Subject: {
@@ -1080,8 +958,6 @@ export interface components {
         };
     };
     headers: {
-        /** @description Allows the page's own scripts, styles and server only. */
-        "Content-Security-Policy": string;
         /**
          * @description As RateLimit-Policy. Left out for a mailbox that is exempt.
          * @example "quick";q=1;w=2;pk=:OGM2MWYwYjk3YQ==:, "short";q=3;w=20;pk=:OGM2MWYwYjk3YQ==:
@@ -1093,13 +969,13 @@ export interface components {
          */
         MailboxRateLimit: string;
         /**
-         * @description Quota `q` and window `w`, in seconds, of every limit. `pk`, the partition key, says whose quota it is, as a keyed
-         *     hash. A refusing rule other than the mailbox's is named rule.limit.
+         * @description Quota `q` and window `w`, in seconds, of every limit. `pk`, the partition key, says whose quota it is, as a keyed hash. A refusing
+         *     rule other than the mailbox's is named rule.limit.
          * @example "quick";q=1;w=2;pk=:OGM2MWYwYjk3YQ==:, "short";q=3;w=20;pk=:OGM2MWYwYjk3YQ==:
          */
         "RateLimit-Policy": string;
         /**
-         * @description What remains (`r`) of every limit, and the seconds (`t`), rounded up, until additional quota is available.
+         * @description What remains (`r`) of every limit, and the seconds (`t`), rounded up, until there is more.
          * @example "quick";r=0;t=2;pk=:OGM2MWYwYjk3YQ==:, "short";r=2;t=20;pk=:OGM2MWYwYjk3YQ==:
          */
         RateLimit: string;
@@ -1114,7 +990,7 @@ export interface components {
          */
         Anywhere: string;
         /**
-         * @description The file may be cached for an hour, then revalidated.
+         * @description An hour, then the file is revalidated.
          * @example public, max-age=3600
          */
         "Cache-Control": string;
@@ -1134,7 +1010,7 @@ export interface components {
          */
         Allow: string;
         /**
-         * @description Always Bearer.
+         * @description Bearer, with a 401.
          * @example Bearer
          */
         "WWW-Authenticate": string;
@@ -1148,28 +1024,22 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description 1 to 255 visible ASCII characters in double quotes. Quotes may be left out if the key has no quote, backslash,
-                 *     comma or semicolon. Each caller has keys of its own.
+                 * @description 1 to 255 visible ASCII characters in double quotes. Quotes may be left out if the key has no quote, backslash, comma or semicolon.
+                 *     Each caller has keys of its own.
                  * @example "8e03978e-40d5-43e8-bc93-6894a57f9324"
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-                /**
-                 * @description 1 to 64 letters, digits, dots, `_` and `-`, to find the request in the log. Anything else is replaced.
-                 * @example 9f2c1d7a5be04c36
-                 */
-                "X-Request-Id"?: components["parameters"]["RequestId"];
             };
             path?: never;
             cookie?: never;
         };
-        /** @description One JSON object of at most 16 KiB. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["SendRequest"];
             };
         };
         responses: {
-            /** @description The relay has the email, and every rule is charged. A mailbox exempt from its own rule has no `limits` and no RateLimit headers. */
+            /** @description Sent, and charged. */
             200: {
                 headers: {
                     "RateLimit-Policy": components["headers"]["MailboxRateLimit-Policy"];
@@ -1181,10 +1051,7 @@ export interface operations {
                     "application/json": components["schemas"]["Sent"];
                 };
             };
-            400: components["responses"]["BadRequest"];
-            401: components["responses"]["Unauthorized"];
-            403: components["responses"]["Forbidden"];
-            /** @description The first request with this `Idempotency-Key` is not answered yet. Nothing was sent or charged for this one. */
+            /** @description The first request with this `Idempotency-Key` is in progress. */
             409: {
                 headers: {
                     "Retry-After": components["headers"]["Retry-After"];
@@ -1194,11 +1061,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            413: components["responses"]["BodyTooLarge"];
-            /**
-             * @description A field is invalid, or the `Idempotency-Key` came with another body before: nothing is charged. Or the relay
-             *     refused the email permanently: the mailbox is charged.
-             */
+            /** @description A field is invalid, or the `Idempotency-Key` had another body before. Or the relay refused the email for good, and the mailbox is charged. */
             422: {
                 headers: {
                     "RateLimit-Policy": components["headers"]["MailboxRateLimit-Policy"];
@@ -1210,10 +1073,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Invalid"] | components["schemas"]["RecipientRejected"] | components["schemas"]["Mismatch"];
                 };
             };
-            /**
-             * @description A rule refused the email. Nothing was sent or charged, and asking has not prolonged the wait. `rule`, `limit`
-             *     and `wait_ms` are those that refuse longest.
-             */
+            /** @description A rule refused the email. Asking has not prolonged the wait. */
             429: {
                 headers: {
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
@@ -1225,10 +1085,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Denied"];
                 };
             };
-            /**
-             * @description Nothing was sent, and quota is given back: the relay, the queue or the storage is unavailable. Only where the
-             *     relay deferred this recipient does the visitor (`client_ip`) stay charged.
-             */
+            /** @description Nothing was sent, and quota is refunded. If the relay deferred this recipient, the visitor (`client_ip`) stays charged. */
             503: {
                 headers: {
                     "Retry-After": components["headers"]["Retry-After"];
@@ -1238,10 +1095,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /**
-             * @description The connection or the server ended after the email was handed to the relay, so it may arrive. The mailbox is
-             *     charged once, and this key never sends the email again.
-             */
+            /** @description The connection broke after the email was handed over. It may arrive, is charged once, and this key never sends it again. */
             504: {
                 headers: {
                     "RateLimit-Policy": components["headers"]["MailboxRateLimit-Policy"];
@@ -1259,13 +1113,7 @@ export interface operations {
     verifyCode: {
         parameters: {
             query?: never;
-            header?: {
-                /**
-                 * @description 1 to 64 letters, digits, dots, `_` and `-`, to find the request in the log. Anything else is replaced.
-                 * @example 9f2c1d7a5be04c36
-                 */
-                "X-Request-Id"?: components["parameters"]["RequestId"];
-            };
+            header?: never;
             path?: never;
             cookie?: never;
         };
@@ -1284,10 +1132,7 @@ export interface operations {
                     "application/json": components["schemas"]["Verified"];
                 };
             };
-            400: components["responses"]["BadRequest"];
-            401: components["responses"]["Unauthorized"];
-            403: components["responses"]["Forbidden"];
-            /** @description No code that was sent to this address can still be used. No attempt was counted. */
+            /** @description No code of this address can be used. No attempt was counted. */
             410: {
                 headers: {
                     [name: string]: unknown;
@@ -1296,11 +1141,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            413: components["responses"]["BodyTooLarge"];
-            /**
-             * @description The code is wrong for this address and purpose, and the attempt was counted; `limits` are those of attempts.
-             *     Or a field is invalid, and nothing was counted.
-             */
+            /** @description The code is wrong for this address and purpose; `limits` are those of attempts. Or a field is invalid, and no attempt was counted. */
             422: {
                 headers: {
                     "RateLimit-Policy": components["headers"]["MailboxRateLimit-Policy"];
@@ -1311,7 +1152,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Invalid"] | components["schemas"]["CodeIncorrect"];
                 };
             };
-            /** @description Too many attempts. The code was not checked, and asking has not prolonged the wait. */
+            /** @description No attempts are left, and the code was not checked. */
             429: {
                 headers: {
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
@@ -1323,11 +1164,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Denied"];
                 };
             };
-            /**
-             * @description After `store-unavailable` the attempt may have been counted and the code used up, so let the visitor repeat
-             *     it; a 410 then means that a new code is needed. After `busy` nothing was done. While the shared storage is
-             *     away, only codes made since then can be checked.
-             */
+            /** @description After `store-unavailable` an attempt may have been counted and the code used up, so repeat it. A 410 then means that a new code is needed. */
             503: {
                 headers: {
                     "Retry-After": components["headers"]["Retry-After"];
@@ -1343,13 +1180,7 @@ export interface operations {
     count: {
         parameters: {
             query?: never;
-            header?: {
-                /**
-                 * @description 1 to 64 letters, digits, dots, `_` and `-`, to find the request in the log. Anything else is replaced.
-                 * @example 9f2c1d7a5be04c36
-                 */
-                "X-Request-Id"?: components["parameters"]["RequestId"];
-            };
+            header?: never;
             path: {
                 /**
                  * @description The `countdown` of an answer.
@@ -1361,7 +1192,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What the same send would be told now. A token of GET /mailboxes/{email} has no visitor and no template. */
+            /** @description The wait of the same send now. A token of GET /mailboxes/{email} has no visitor and no template. */
             200: {
                 headers: {
                     "Access-Control-Allow-Origin": components["headers"]["Anywhere"];
@@ -1394,7 +1225,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Denied"];
                 };
             };
-            /** @description The storage is unavailable, or too many requests without a key are under way (`busy`). */
+            /** @description The storage is unavailable, or too many requests without a key are in progress. */
             503: {
                 headers: {
                     "Access-Control-Allow-Origin": components["headers"]["Anywhere"];
@@ -1429,7 +1260,16 @@ export interface operations {
                     "text/javascript": string;
                 };
             };
-            304: components["responses"]["NotModified"];
+            /** @description The cached file is current. */
+            304: {
+                headers: {
+                    "Access-Control-Allow-Origin": components["headers"]["Anywhere"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
             default: components["responses"]["Other"];
         };
     };
@@ -1454,23 +1294,26 @@ export interface operations {
                     "application/typescript": string;
                 };
             };
-            304: components["responses"]["NotModified"];
+            /** @description The cached file is current. */
+            304: {
+                headers: {
+                    "Access-Control-Allow-Origin": components["headers"]["Anywhere"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
             default: components["responses"]["Other"];
         };
     };
     lookAtMailbox: {
         parameters: {
             query?: never;
-            header?: {
-                /**
-                 * @description 1 to 64 letters, digits, dots, `_` and `-`, to find the request in the log. Anything else is replaced.
-                 * @example 9f2c1d7a5be04c36
-                 */
-                "X-Request-Id"?: components["parameters"]["RequestId"];
-            };
+            header?: never;
             path: {
                 /**
-                 * @description One address, percent-encoded. Letter case and aliases lead to the same mailbox, as in POST /send-code.
+                 * @description One address, percent-encoded. Aliases lead to the same mailbox.
                  * @example Alice@example.com
                  */
                 email: components["parameters"]["Email"];
@@ -1490,12 +1333,9 @@ export interface operations {
                     "application/json": components["schemas"]["Mailbox"];
                 };
             };
-            400: components["responses"]["BadPath"];
-            401: components["responses"]["Unauthorized"];
-            403: components["responses"]["Forbidden"];
-            422: components["responses"]["InvalidAddress"];
+            422: components["responses"]["Invalid"];
             429: components["responses"]["TooManyLookups"];
-            503: components["responses"]["NotDecidedNow"];
+            503: components["responses"]["Unavailable"];
             default: components["responses"]["Other"];
         };
     };
@@ -1504,20 +1344,15 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description 1 to 255 visible ASCII characters in double quotes. Quotes may be left out if the key has no quote, backslash,
-                 *     comma or semicolon. Each caller has keys of its own.
+                 * @description 1 to 255 visible ASCII characters in double quotes. Quotes may be left out if the key has no quote, backslash, comma or semicolon.
+                 *     Each caller has keys of its own.
                  * @example "8e03978e-40d5-43e8-bc93-6894a57f9324"
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
-                /**
-                 * @description 1 to 64 letters, digits, dots, `_` and `-`, to find the request in the log. Anything else is replaced.
-                 * @example 9f2c1d7a5be04c36
-                 */
-                "X-Request-Id"?: components["parameters"]["RequestId"];
             };
             path: {
                 /**
-                 * @description The action's name, as the operator set it.
+                 * @description The action's name.
                  * @example reply
                  */
                 action: components["parameters"]["Action"];
@@ -1526,7 +1361,7 @@ export interface operations {
         };
         requestBody: components["requestBodies"]["Subject"];
         responses: {
-            /** @description The action may be taken, and is counted. Where a limit queues, `delay_ms` says how long to hold it back. */
+            /** @description The action may be taken, and is counted. */
             200: {
                 headers: {
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
@@ -1537,13 +1372,9 @@ export interface operations {
                     "application/json": components["schemas"]["Acted"];
                 };
             };
-            400: components["responses"]["BadRequest"];
-            401: components["responses"]["Unauthorized"];
-            403: components["responses"]["Forbidden"];
             404: components["responses"]["UnknownAction"];
-            413: components["responses"]["BodyTooLarge"];
-            422: components["responses"]["InvalidSubject"];
-            /** @description A limit is reached. Nothing was counted, and asking has not prolonged the wait. */
+            422: components["responses"]["Invalid"];
+            /** @description A limit is reached. Nothing was counted. */
             429: {
                 headers: {
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
@@ -1555,23 +1386,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Denied"];
                 };
             };
-            503: components["responses"]["NotDecidedNow"];
+            503: components["responses"]["Unavailable"];
             default: components["responses"]["Other"];
         };
     };
     peekAction: {
         parameters: {
             query?: never;
-            header?: {
-                /**
-                 * @description 1 to 64 letters, digits, dots, `_` and `-`, to find the request in the log. Anything else is replaced.
-                 * @example 9f2c1d7a5be04c36
-                 */
-                "X-Request-Id"?: components["parameters"]["RequestId"];
-            };
+            header?: never;
             path: {
                 /**
-                 * @description The action's name, as the operator set it.
+                 * @description The action's name.
                  * @example reply
                  */
                 action: components["parameters"]["Action"];
@@ -1580,7 +1405,7 @@ export interface operations {
         };
         requestBody: components["requestBodies"]["Subject"];
         responses: {
-            /** @description What a take would be told, in `allowed`. */
+            /** @description The answer of a take, with `allowed`. */
             200: {
                 headers: {
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
@@ -1591,29 +1416,19 @@ export interface operations {
                     "application/json": components["schemas"]["Acted"];
                 };
             };
-            400: components["responses"]["BadRequest"];
-            401: components["responses"]["Unauthorized"];
-            403: components["responses"]["Forbidden"];
             404: components["responses"]["UnknownAction"];
-            413: components["responses"]["BodyTooLarge"];
-            422: components["responses"]["InvalidSubject"];
-            503: components["responses"]["NotDecidedNow"];
+            422: components["responses"]["Invalid"];
+            503: components["responses"]["Unavailable"];
             default: components["responses"]["Other"];
         };
     };
     releaseAction: {
         parameters: {
             query?: never;
-            header?: {
-                /**
-                 * @description 1 to 64 letters, digits, dots, `_` and `-`, to find the request in the log. Anything else is replaced.
-                 * @example 9f2c1d7a5be04c36
-                 */
-                "X-Request-Id"?: components["parameters"]["RequestId"];
-            };
+            header?: never;
             path: {
                 /**
-                 * @description The action's name, as the operator set it.
+                 * @description The action's name.
                  * @example reply
                  */
                 action: components["parameters"]["Action"];
@@ -1626,7 +1441,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Whether there was a take to give back. */
+            /** @description Whether there was a take to refund. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1635,29 +1450,19 @@ export interface operations {
                     "application/json": components["schemas"]["Released"];
                 };
             };
-            400: components["responses"]["BadRequest"];
-            401: components["responses"]["Unauthorized"];
-            403: components["responses"]["Forbidden"];
             404: components["responses"]["UnknownAction"];
-            413: components["responses"]["BodyTooLarge"];
-            422: components["responses"]["InvalidSubject"];
-            503: components["responses"]["NotDecidedNow"];
+            422: components["responses"]["Invalid"];
+            503: components["responses"]["Unavailable"];
             default: components["responses"]["Other"];
         };
     };
     inspectMailbox: {
         parameters: {
             query?: never;
-            header?: {
-                /**
-                 * @description 1 to 64 letters, digits, dots, `_` and `-`, to find the request in the log. Anything else is replaced.
-                 * @example 9f2c1d7a5be04c36
-                 */
-                "X-Request-Id"?: components["parameters"]["RequestId"];
-            };
+            header?: never;
             path: {
                 /**
-                 * @description One address, percent-encoded. Letter case and aliases lead to the same mailbox, as in POST /send-code.
+                 * @description One address, percent-encoded. Aliases lead to the same mailbox.
                  * @example Alice@example.com
                  */
                 email: components["parameters"]["Email"];
@@ -1666,7 +1471,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The mailbox's limits, and every admission inside the longest tier, oldest first. */
+            /** @description The mailbox, its sends oldest first. */
             200: {
                 headers: {
                     "RateLimit-Policy": components["headers"]["MailboxRateLimit-Policy"];
@@ -1677,28 +1482,19 @@ export interface operations {
                     "application/json": components["schemas"]["Inspection"];
                 };
             };
-            400: components["responses"]["BadPath"];
-            401: components["responses"]["Unauthorized"];
-            403: components["responses"]["Forbidden"];
-            422: components["responses"]["InvalidAddress"];
+            422: components["responses"]["Invalid"];
             429: components["responses"]["TooManyLookups"];
-            503: components["responses"]["StoreUnavailable"];
+            503: components["responses"]["Unavailable"];
             default: components["responses"]["Other"];
         };
     };
     resetMailbox: {
         parameters: {
             query?: never;
-            header?: {
-                /**
-                 * @description 1 to 64 letters, digits, dots, `_` and `-`, to find the request in the log. Anything else is replaced.
-                 * @example 9f2c1d7a5be04c36
-                 */
-                "X-Request-Id"?: components["parameters"]["RequestId"];
-            };
+            header?: never;
             path: {
                 /**
-                 * @description One address, percent-encoded. Letter case and aliases lead to the same mailbox, as in POST /send-code.
+                 * @description One address, percent-encoded. Aliases lead to the same mailbox.
                  * @example Alice@example.com
                  */
                 email: components["parameters"]["Email"];
@@ -1720,29 +1516,19 @@ export interface operations {
                     "application/json": components["schemas"]["Cleared"];
                 };
             };
-            400: components["responses"]["BadRequest"];
-            401: components["responses"]["Unauthorized"];
-            403: components["responses"]["Forbidden"];
-            413: components["responses"]["BodyTooLarge"];
-            422: components["responses"]["InvalidAddress"];
+            422: components["responses"]["Invalid"];
             429: components["responses"]["TooManyLookups"];
-            503: components["responses"]["NotReset"];
+            503: components["responses"]["Unavailable"];
             default: components["responses"]["Other"];
         };
     };
     resetAction: {
         parameters: {
             query?: never;
-            header?: {
-                /**
-                 * @description 1 to 64 letters, digits, dots, `_` and `-`, to find the request in the log. Anything else is replaced.
-                 * @example 9f2c1d7a5be04c36
-                 */
-                "X-Request-Id"?: components["parameters"]["RequestId"];
-            };
+            header?: never;
             path: {
                 /**
-                 * @description The action's name, as the operator set it.
+                 * @description The action's name.
                  * @example reply
                  */
                 action: components["parameters"]["Action"];
@@ -1764,27 +1550,17 @@ export interface operations {
                     "application/json": components["schemas"]["ActionCleared"];
                 };
             };
-            400: components["responses"]["BadRequest"];
-            401: components["responses"]["Unauthorized"];
-            403: components["responses"]["Forbidden"];
             404: components["responses"]["UnknownAction"];
-            413: components["responses"]["BodyTooLarge"];
-            422: components["responses"]["InvalidSubject"];
+            422: components["responses"]["Invalid"];
             429: components["responses"]["TooManyLookups"];
-            503: components["responses"]["NotReset"];
+            503: components["responses"]["Unavailable"];
             default: components["responses"]["Other"];
         };
     };
     peekRule: {
         parameters: {
             query?: never;
-            header?: {
-                /**
-                 * @description 1 to 64 letters, digits, dots, `_` and `-`, to find the request in the log. Anything else is replaced.
-                 * @example 9f2c1d7a5be04c36
-                 */
-                "X-Request-Id"?: components["parameters"]["RequestId"];
-            };
+            header?: never;
             path: {
                 /**
                  * @description The rule's name, as in answers.
@@ -1796,7 +1572,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["RuleLook"];
+                "application/json": components["schemas"]["RulePeek"];
             };
         };
         responses: {
@@ -1808,30 +1584,20 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["RuleSight"];
+                    "application/json": components["schemas"]["RuleLimits"];
                 };
             };
-            400: components["responses"]["BadRequest"];
-            401: components["responses"]["Unauthorized"];
-            403: components["responses"]["Forbidden"];
             404: components["responses"]["UnknownRule"];
-            413: components["responses"]["BodyTooLarge"];
-            422: components["responses"]["InvalidSubject"];
+            422: components["responses"]["Invalid"];
             429: components["responses"]["TooManyLookups"];
-            503: components["responses"]["StoreUnavailable"];
+            503: components["responses"]["Unavailable"];
             default: components["responses"]["Other"];
         };
     };
     resetRule: {
         parameters: {
             query?: never;
-            header?: {
-                /**
-                 * @description 1 to 64 letters, digits, dots, `_` and `-`, to find the request in the log. Anything else is replaced.
-                 * @example 9f2c1d7a5be04c36
-                 */
-                "X-Request-Id"?: components["parameters"]["RequestId"];
-            };
+            header?: never;
             path: {
                 /**
                  * @description The rule's name, as in answers.
@@ -1856,27 +1622,17 @@ export interface operations {
                     "application/json": components["schemas"]["RuleCleared"];
                 };
             };
-            400: components["responses"]["BadRequest"];
-            401: components["responses"]["Unauthorized"];
-            403: components["responses"]["Forbidden"];
             404: components["responses"]["UnknownRule"];
-            413: components["responses"]["BodyTooLarge"];
-            422: components["responses"]["InvalidSubject"];
+            422: components["responses"]["Invalid"];
             429: components["responses"]["TooManyLookups"];
-            503: components["responses"]["NotReset"];
+            503: components["responses"]["Unavailable"];
             default: components["responses"]["Other"];
         };
     };
     figures: {
         parameters: {
             query?: never;
-            header?: {
-                /**
-                 * @description 1 to 64 letters, digits, dots, `_` and `-`, to find the request in the log. Anything else is replaced.
-                 * @example 9f2c1d7a5be04c36
-                 */
-                "X-Request-Id"?: components["parameters"]["RequestId"];
-            };
+            header?: never;
             path?: never;
             cookie?: never;
         };
@@ -1891,21 +1647,13 @@ export interface operations {
                     "application/json": components["schemas"]["Figures"];
                 };
             };
-            401: components["responses"]["Unauthorized"];
-            403: components["responses"]["Forbidden"];
             default: components["responses"]["Other"];
         };
     };
     whatIf: {
         parameters: {
             query?: never;
-            header?: {
-                /**
-                 * @description 1 to 64 letters, digits, dots, `_` and `-`, to find the request in the log. Anything else is replaced.
-                 * @example 9f2c1d7a5be04c36
-                 */
-                "X-Request-Id"?: components["parameters"]["RequestId"];
-            };
+            header?: never;
             path?: never;
             cookie?: never;
         };
@@ -1915,7 +1663,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The result; `complete` says whether all mailboxes were looked at. */
+            /** @description The result. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1924,10 +1672,7 @@ export interface operations {
                     "application/json": components["schemas"]["Trial"];
                 };
             };
-            400: components["responses"]["BadRequest"];
-            401: components["responses"]["Unauthorized"];
-            403: components["responses"]["Forbidden"];
-            /** @description Another trial is running. */
+            /** @description Another trial is in progress. */
             409: {
                 headers: {
                     "Retry-After": components["headers"]["Retry-After"];
@@ -1937,18 +1682,9 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            413: components["responses"]["BodyTooLarge"];
-            /** @description The tiers are invalid. */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Invalid"];
-                };
-            };
+            422: components["responses"]["Invalid"];
             429: components["responses"]["TooManyLookups"];
-            503: components["responses"]["StoreUnavailable"];
+            503: components["responses"]["Unavailable"];
             default: components["responses"]["Other"];
         };
     };
@@ -1964,7 +1700,7 @@ export interface operations {
             /** @description The page. */
             200: {
                 headers: {
-                    "Content-Security-Policy": components["headers"]["Content-Security-Policy"];
+                    "Content-Security-Policy": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1979,10 +1715,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /**
-                 * @description The file's name, as in the page.
-                 * @example console.js
-                 */
+                /** @example console.js */
                 file: string;
             };
             cookie?: never;
@@ -1998,15 +1731,6 @@ export interface operations {
                     "text/javascript": string;
                     "text/css": string;
                     "image/svg+xml": string;
-                };
-            };
-            /** @description The console has no such file. */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
             default: components["responses"]["Other"];
@@ -2042,7 +1766,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The server takes requests. */
+            /** @description Ready. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2051,7 +1775,7 @@ export interface operations {
                     "application/json": components["schemas"]["Status"];
                 };
             };
-            /** @description Not ready, or too many requests without a key (`busy`; not on the listener for operations). */
+            /** @description Not ready, or too many requests without a key are in progress. */
             503: {
                 headers: {
                     "Retry-After": components["headers"]["Retry-After"];

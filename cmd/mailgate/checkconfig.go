@@ -72,16 +72,14 @@ func besides(r rulefile.Rule) (text string) {
 	if r.KeepForFirstSends > 0 {
 		text += fmt.Sprintf("; the last %d for first sends", r.KeepForFirstSends)
 	}
-	for _, exempt := range []struct {
-		n    int
-		what string
-	}{
-		{len(r.Exempt.Mailboxes), "mailboxes"}, {len(r.Exempt.Networks), "networks"}, {len(r.Exempt.Callers), "api keys"},
-	} {
-		if exempt.n > 0 {
-			text += fmt.Sprintf("; exempt %s: %d", exempt.what, exempt.n)
+	exempt := func(n int, what string) {
+		if n > 0 {
+			text += fmt.Sprintf("; exempt %s: %d", what, n)
 		}
 	}
+	exempt(len(r.Exempt.Mailboxes), "mailboxes")
+	exempt(len(r.Exempt.Networks), "networks")
+	exempt(len(r.Exempt.Callers), "api keys")
 	if r.Shadow {
 		text += "; shadow, refuses nothing"
 	}
@@ -90,14 +88,8 @@ func besides(r rulefile.Rule) (text string) {
 
 // notes are what is valid in the settings and probably not meant.
 func notes(c *config.Config) (all []string) {
-	for _, place := range c.Unused() {
-		all = append(all, place+" has no effect, as the history is in Redis")
-	}
 	if c.RedisURL != "" && !c.Standby() && !c.Given("on-store-outage") && c.RedisConfirm == 0 {
 		all = append(all, "data_dir is not set, so while Redis is away sends are refused (on_store_outage: refuse)")
-	}
-	if names := append(c.APIKeys.Rotating(), c.AdminKeys.Rotating()...); names != nil {
-		all = append(all, "keys with two secrets: "+strings.Join(names, ", ")+"; remove the old ones when no caller uses them")
 	}
 	return all
 }

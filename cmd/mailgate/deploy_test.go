@@ -3,19 +3,18 @@ package main
 import (
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/goccy/go-yaml"
-
-	"github.com/mailgate/mailgate/mailer/sandbox"
 )
 
 const deployed = "../../deploy/"
 
-// The settings file to start from can be used as it is, once there is a relay, and so can
-// each of its lines that are commented out.
-func TestExampleSettings(t *testing.T) {
+// The example of a settings file is valid once there is a relay, also with each of its
+// commented lines in force, and has every setting.
+func TestDeploy_SettingsFile_IsValid(t *testing.T) {
 	text := readFile(t, deployed+"mailgate.yaml")
 	as := []string{"check-config", "--config", deployed + "mailgate.yaml"}
 	if status, _, stderr := run(t, []string{"MAILGATE_SMTP_URL=smtps://relay.example"}, as...); status != exitOK {
@@ -44,13 +43,12 @@ func TestExampleSettings(t *testing.T) {
 	}
 }
 
-// The table in docs/running.md has settings that exist, at their defaults.
-func TestSettingsTable(t *testing.T) {
+func TestDocs_TableOfSettings_HasTheirDefaults(t *testing.T) {
 	defaults := map[string]string{}
 	for _, setting := range configOf(t, nil).Settings() {
 		defaults[envOf(setting.Name)] = setting.Value
 	}
-	rows := regexp.MustCompile("(?m)^\\| `(MAILGATE_\\w+)` \\| (?:`(.*?)`|required)? ?\\|").FindAllStringSubmatch(readFile(t, "../../docs/running.md"), -1)
+	rows := regexp.MustCompile("(?m)^\\| `(MAILGATE_\\w+)` \\| (?:`(.*?)`|required)? ?\\|").FindAllStringSubmatch(readFile(t, "../../docs/running.md")+readFile(t, "../../docs/redis.md"), -1)
 	for _, row := range rows {
 		if value, known := defaults[row[1]]; !known || value != row[2] {
 			t.Errorf("%s is %q in the table and %q in the program, known: %v", row[1], row[2], value, known)
@@ -61,22 +59,23 @@ func TestSettingsTable(t *testing.T) {
 	}
 }
 
-// What the compose file gives mailgate are settings that it takes, all of them, and Redis is told
-// not to evict.
-func TestComposeFile(t *testing.T) {
+// The compose file passes on every setting, and its keys work with its mail catcher only. Redis
+// does not evict, the history is in a volume, and all ports are those of this machine.
+func TestDeploy_Compose_IsValidAndForATrial(t *testing.T) {
 	text := readFile(t, "../../docker-compose.yml")
 	var file struct {
 		Services map[string]struct {
 			Environment map[string]string
 			Command     []string
 			Ports       []string
+			Volumes     []string
 		}
 	}
 	if err := yaml.Unmarshal([]byte(text), &file); err != nil {
 		t.Fatal(err)
 	}
 	for _, setting := range configOf(t, nil).Settings() {
-		// The image says where to listen, and nobody in it asks a server elsewhere.
+		// The image says where to listen, and no server elsewhere is asked.
 		if _, passed := file.Services["mailgate"].Environment[envOf(setting.Name)]; passed == (setting.Name == "listen" || setting.Name == "url") {
 			t.Errorf("%s is passed on: %v", envOf(setting.Name), passed)
 		}
@@ -96,7 +95,10 @@ func TestComposeFile(t *testing.T) {
 		}
 	}
 	if !strings.Contains(strings.Join(file.Services["redis"].Command, " "), "--maxmemory-policy noeviction") {
-		t.Error("redis may evict")
+		t.Error("Redis may evict")
+	}
+	if !slices.Contains(file.Services["mailgate"].Volumes, "mailgate:/var/lib/mailgate") || !slices.Contains(file.Services["redis"].Volumes, "redis:/data") {
+		t.Error("a history is in no named volume")
 	}
 	for name, service := range file.Services {
 		for _, port := range service.Ports {
@@ -107,9 +109,9 @@ func TestComposeFile(t *testing.T) {
 	}
 }
 
-// The unit of systemd hands over settings that there are. Where the service cannot start the
-// journal gets its one line now and then, on what may be the disk that is full.
-func TestUnit(t *testing.T) {
+// The unit of systemd has valid settings. A service that cannot start writes one line to the
+// journal every few seconds, on what may be the full disk.
+func TestDeploy_Unit_IsValid(t *testing.T) {
 	text := readFile(t, deployed+"mailgate.service")
 	known := map[string]bool{}
 	for _, setting := range configOf(t, nil).Settings() {
@@ -124,18 +126,12 @@ func TestUnit(t *testing.T) {
 		t.Error("systemd does not wait until the service listens")
 	}
 	if regexp.MustCompile(`(?m)^ExecStartPre=`).MatchString(text) || !strings.Contains(text, "\nRestartSec=5\n") {
-		t.Error("a start that fails is more than a line now and then")
-	}
-	// Without /proc/sys the system's backlog of connections is not known, and without
-	// /proc/stat not since when the process runs.
-	if strings.Contains(text, "\nProcSubset=") {
-		t.Error("the service does not see all of /proc that it needs")
+		t.Error("a failing start writes more than a line every few seconds")
 	}
 }
 
-// The files in which operators are told to put secrets are neither committed along with the
-// rest nor part of what an image is built from.
-func TestSecretsAreLeftOut(t *testing.T) {
+// Files for secrets are neither committed nor part of an image.
+func TestDeploy_FilesForSecrets_AreLeftOut(t *testing.T) {
 	git, docker := "\n"+readFile(t, "../../.gitignore"), "\n"+readFile(t, "../../.dockerignore")
 	if !strings.Contains(git, "\n/.env\n") || !strings.Contains(docker, "\n.env\n") || !strings.Contains(docker, "\ndeploy\n") {
 		t.Error("an .env, or what is in deploy, goes along")
@@ -147,15 +143,15 @@ func TestSecretsAreLeftOut(t *testing.T) {
 	}
 }
 
-// What the runbook has an operator type works where the unit keeps things.
-func TestRunbookShell(t *testing.T) {
+// The commands of the runbook work with the files of the unit.
+func TestRunbook_Commands_Work(t *testing.T) {
 	text := readFile(t, "../../docs/runbook.md")
 	typed := regexp.MustCompile(`(?m)^    export ((?:.*\\\n)*.*)$`).FindStringSubmatch(text)
 	if typed == nil {
 		t.Fatal("it does not say where the settings are")
 	}
-	relay, etc := startRelay(t, sandbox.Options{}), t.TempDir()
-	server := startServer(t, settingsFor(relay.URL(), "MAILGATE_DATA_DIR=:memory:"))
+	relay, etc := startRelay(t), t.TempDir()
+	server := startServer(t, settingsFor(relay.URL(), inMemory))
 	example := readFile(t, deployed+"mailgate.yaml")
 	for name, content := range map[string]string{
 		"mailgate.yaml": example, "smtp_url": relay.URL(), "api_keys": "app:" + apiKey, "admin_keys": "ops:" + adminKey,
@@ -179,7 +175,7 @@ func TestRunbookShell(t *testing.T) {
 	}
 }
 
-func TestDockerfile_CompilesOnTheBuildMachine(t *testing.T) {
+func TestDeploy_Dockerfile_CompilesOnTheBuildMachine(t *testing.T) {
 	text := readFile(t, "../../Dockerfile")
 	for _, want := range []string{"FROM --platform=$BUILDPLATFORM golang:", "ARG TARGETOS TARGETARCH", "GOOS=$TARGETOS GOARCH=$TARGETARCH"} {
 		if !strings.Contains(text, want) {
@@ -188,9 +184,9 @@ func TestDockerfile_CompilesOnTheBuildMachine(t *testing.T) {
 	}
 }
 
-// Each alert goes by metrics that there are, and is in the runbook, as is what it sends
-// whoever is woken to. There is no other in the runbook.
-func TestAlerts(t *testing.T) {
+// Each alert uses metrics and outcomes that exist, says where the runbook explains it, and is in the
+// runbook, which has no other.
+func TestDeploy_Alerts_ExistInMetricsAndRunbook(t *testing.T) {
 	var file struct {
 		Groups []struct {
 			Rules []struct {
@@ -204,9 +200,9 @@ func TestAlerts(t *testing.T) {
 		t.Fatal(err)
 	}
 	metrics, runbook := readFile(t, "../../docs/metrics.md"), readFile(t, "../../docs/runbook.md")
-	told := map[string]bool{}
+	explained := map[string]bool{}
 	for _, name := range regexp.MustCompile("`(Mailgate\\w+)`").FindAllStringSubmatch(runbook, -1) {
-		told[name[1]] = true
+		explained[name[1]] = true
 	}
 	for _, group := range file.Groups {
 		for _, rule := range group.Rules {
@@ -228,14 +224,14 @@ func TestAlerts(t *testing.T) {
 			if !strings.HasPrefix(rule.Annotations["runbook_url"], "https://github.com/mailgate/mailgate/blob/main/docs/runbook.md#") { // TestLinks follows the heading
 				t.Errorf("%s: no runbook_url", rule.Alert)
 			}
-			if !told[rule.Alert] {
+			if !explained[rule.Alert] {
 				t.Errorf("%s is not in the runbook", rule.Alert)
 			}
-			delete(told, rule.Alert)
+			delete(explained, rule.Alert)
 		}
 	}
-	if len(told) > 0 {
-		t.Errorf("in the runbook, and not among the rules: %v", told)
+	if len(explained) > 0 {
+		t.Errorf("in the runbook, and not among the rules: %v", explained)
 	}
 }
 

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -50,15 +48,13 @@ func (devCommand) Run(ctx context.Context, c *config.Config, to streams) error {
 	if err != nil {
 		return err
 	}
-	url := "http://" + listener.Addr().String()
 	ended, end := context.WithCancel(ctx)
 	defer end()
 	pages := demo.New(demo.Options{
-		Client: &demo.Client{URL: url, APIKey: c.APIKeys.First(), AdminKey: c.AdminKeys.First(),
-			HTTP: &http.Client{Timeout: requestPatience}},
+		Address: listener.Addr().String(), APIKey: c.APIKeys.First(), AdminKey: c.AdminKeys.First(),
 		Relay: relay, Pages: web.FS(), Ended: ended,
 	})
-	p, err := build(ctx, c, requestLines{newLogHandler(c, to.err, c.LogLevel), to}, to.err, pages)
+	p, err := build(ctx, c, requestLines{newLogHandler(c, to.err), to}, to.err, pages)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
@@ -68,10 +64,8 @@ func (devCommand) Run(ctx context.Context, c *config.Config, to streams) error {
 
 // devSettings sets what needs nothing outside this process.
 func devSettings(c *config.Config, relayURL string) (err error) {
-	for _, name := range c.GivenFlags() {
-		if !slices.Contains(devFlags, name) {
-			return c.Complain(name, "dev decides this itself; see mailgate dev --help")
-		}
+	if name := c.OtherFlag(devFlags); name != "" {
+		return c.Complain(name, "dev decides this itself; see mailgate dev --help")
 	}
 	if !c.Loopback() {
 		return c.Complain("listen", "dev serves this machine only; give a loopback address such as 127.0.0.1:8080")
@@ -79,7 +73,7 @@ func devSettings(c *config.Config, relayURL string) (err error) {
 	c.DataDir = config.Memory
 	c.APIKeys, c.AdminKeys = config.Keys("signup:"+rand.Text()), config.Keys("operator:"+rand.Text())
 	if !c.Given("log-level") {
-		c.LogLevel = slog.LevelWarn
+		c.LogLevel = "warn"
 	}
 	if !c.Given("log-format") {
 		c.LogFormat = "text"
@@ -96,9 +90,9 @@ func devSettings(c *config.Config, relayURL string) (err error) {
 // devListen listens on the address that was given, or else on the first free port from the
 // default on.
 func devListen(c *config.Config) (net.Listener, error) {
-	listener, err := listen(c.Listen)
+	listener, err := net.Listen("tcp", c.Listen)
 	for port := 8081; err != nil && !c.Given("listen") && port < 8100; port++ {
-		listener, err = listen(net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		listener, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	}
 	if err != nil {
 		return nil, cannotListen(c, "listen", c.Listen, err)
@@ -118,7 +112,7 @@ func welcome(p *program, to streams, at net.Addr, relay *sandbox.Server) {
   Sign up     %[1]s/
   Inbox       %[1]s/inbox
   Console     %[1]s/console
-  API         %[1]s/docs
+  API         %[1]s/api
 
   API key     %[2]s
   Admin key   %[3]s
@@ -135,7 +129,7 @@ func welcome(p *program, to streams, at net.Addr, relay *sandbox.Server) {
 `, "http://"+at.String(), c.APIKeys.First(), c.AdminKeys.First(), relay.URL(), p.content.rules.Mailbox().Algorithm, another, strings.Join(p.content.rules.Names(), ", "))
 }
 
-// requestLines prints a line for each send and check: the log's handler with another reader.
+// requestLines is the handler of the log, which also prints a line for each send and check.
 type requestLines struct {
 	slog.Handler
 	to streams
@@ -144,8 +138,8 @@ type requestLines struct {
 // Enabled implements slog.Handler: the lines are printed at every log level.
 func (requestLines) Enabled(context.Context, slog.Level) bool { return true }
 
-// Handle implements slog.Handler. The addresses are those of a trial, and go to the terminal
-// only, not to the log.
+// Handle implements slog.Handler. The lines show addresses, which are those of a trial. The log
+// does not.
 func (r requestLines) Handle(ctx context.Context, record slog.Record) error {
 	found := map[string]slog.Value{}
 	record.Attrs(func(attr slog.Attr) bool { found[attr.Key] = attr.Value; return true })
@@ -159,7 +153,7 @@ func (r requestLines) Handle(ctx context.Context, record slog.Record) error {
 	return r.Handler.Handle(ctx, record)
 }
 
-// outcome is what a request came to, and the wait for the next one.
+// outcome is the status of a request, its problem, and the wait for the next one.
 func outcome(found map[string]slog.Value) string {
 	text := found["status"].String()
 	if problem, ok := found["problem"]; ok {

@@ -8,15 +8,21 @@ import (
 )
 
 // newLogHandler writes one line for each event.
-func newLogHandler(c *config.Config, to io.Writer, level slog.Level) slog.Handler {
+func newLogHandler(c *config.Config, to io.Writer) slog.Handler {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(c.LogLevel)) // it was validated
+	return newHandler(c, to, level)
+}
+
+// newAudit is the log of what operators did, whatever the log level.
+func newAudit(c *config.Config, to io.Writer) *slog.Logger {
+	return slog.New(newHandler(c, to, slog.LevelInfo)).With("audit", true)
+}
+
+func newHandler(c *config.Config, to io.Writer, level slog.Level) slog.Handler {
 	options := &slog.HandlerOptions{Level: level}
 	if c.LogFormat == "text" {
 		return slog.NewTextHandler(to, options)
 	}
 	return slog.NewJSONHandler(to, options)
-}
-
-// newAudit is the log of what operators did, whatever the log level.
-func newAudit(c *config.Config, to io.Writer) *slog.Logger {
-	return slog.New(newLogHandler(c, to, slog.LevelInfo)).With("audit", true)
 }

@@ -5,12 +5,10 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
-	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/mailer/relay"
 )
@@ -22,23 +20,23 @@ const sendDeadline = 15 * time.Second
 const requestPatience = sendDeadline + 5*time.Second
 
 // loadTemplates reads the built-in templates and those of the operator.
-func loadTemplates(s *config.Config) (*message.Templates, error) {
+func loadTemplates(c *config.Config) (*message.Templates, error) {
 	name, own := "locale", fs.FS(nil)
-	if s.Templates != "" {
-		name, own = "templates", os.DirFS(s.Templates)
-		if info, err := os.Stat(s.Templates); err != nil || !info.IsDir() {
-			return nil, s.Complain(name, s.Templates+" is not a directory that can be read; give one, or leave it out for the built-in templates")
+	if c.Templates != "" {
+		name, own = "templates", os.DirFS(c.Templates)
+		if info, err := os.Stat(c.Templates); err != nil || !info.IsDir() {
+			return nil, c.Complain(name, c.Templates+" is not a directory that can be read; give one, or leave it out for the built-in templates")
 		}
 	}
-	templates, err := message.LoadTemplates(own, s.Locale)
+	templates, err := message.LoadTemplates(own, c.Locale)
 	if err == nil {
 		return templates, nil
 	}
 	// If another default works, the locale is wrong, not a template.
 	if others, wrong := message.LoadTemplates(own, "en"); wrong == nil {
-		return nil, s.Complain("locale", fmt.Sprintf("not every template has %q; %s", s.Locale, localesIn(others)))
+		return nil, c.Complain("locale", fmt.Sprintf("not every template has %q; %s", c.Locale, localesIn(others)))
 	}
-	return nil, s.Complain(name, err.Error())
+	return nil, c.Complain(name, err.Error())
 }
 
 // localesIn lists the locales of each template: "code: en, zh".
@@ -50,26 +48,27 @@ func localesIn(templates *message.Templates) string {
 	return strings.Join(all, "; ")
 }
 
-func newComposer(s *config.Config) (*message.Composer, error) {
-	templates, err := loadTemplates(s)
+func newComposer(c *config.Config) (*message.Composer, error) {
+	templates, err := loadTemplates(c)
 	if err != nil {
 		return nil, err
 	}
-	composer, err := message.NewComposer(s.From, templates)
+	composer, err := message.NewComposer(c.From, templates)
 	if err != nil {
-		return nil, s.Complain("templates", err.Error()) // the built-in ones suit any sender
+		return nil, c.Complain("templates", err.Error()) // the built-in ones suit any sender
 	}
 	return composer, nil
 }
 
-// newRelays prepares the connections to the relays; the first email dials.
-func newRelays(s *config.Config, log *slog.Logger, hooks relay.Hooks) (*relay.Relays, error) {
-	host, _ := os.Hostname() // if empty, the sender's domain is used
-	relays, err := relay.New(s.SMTPURL, relay.Options{
-		MaxConns: s.SMTPMaxConns,
+// newRelays prepares the connections to the relays; the first email dials. They are greeted by
+// the sender's domain: the name of a machine is often one that no relay can look up.
+func newRelays(c *config.Config, log *slog.Logger, hooks relay.Hooks) (*relay.Relays, error) {
+	_, domain, _ := strings.Cut(c.From.Address.String(), "@")
+	relays, err := relay.New(c.SMTPURL, relay.Options{
+		MaxConns: c.SMTPMaxConns,
 		Deadline: sendDeadline,
-		HELO:     heloName(host, s.From),
-		Pace:     pace(s),
+		HELO:     domain,
+		Pace:     relay.Pace{PerSecond: c.SMTPRate, Queue: c.SMTPQueue},
 		Logger:   log,
 		Hooks:    hooks,
 	})
@@ -77,28 +76,4 @@ func newRelays(s *config.Config, log *slog.Logger, hooks relay.Hooks) (*relay.Re
 		return nil, fmt.Errorf("preparing the relay: %w", err)
 	}
 	return relays, nil
-}
-
-func pace(s *config.Config) relay.Pace {
-	if s.SMTPRate == 0 {
-		return relay.Pace{}
-	}
-	return relay.Pace{PerSecond: s.SMTPRate, Queue: s.SMTPQueue}
-}
-
-// heloName is the name for HELO: that of the machine if it is public, which relays prefer,
-// else the sender's domain. Relays refuse a name that cannot be in an address.
-func heloName(host string, from message.Sender) string {
-	postmaster, err := address.Parse("postmaster@"+strings.Trim(host, "."), address.Identity{})
-	if err != nil || isPrivate(postmaster.String()) {
-		postmaster = from.Address
-	}
-	_, domain, _ := strings.Cut(postmaster.String(), "@")
-	return domain
-}
-
-// isPrivate reports whether a name means something on the local network only.
-func isPrivate(address string) bool {
-	top := address[strings.LastIndexByte(address, '.')+1:]
-	return slices.Contains([]string{"localdomain", "localhost", "local", "internal", "lan", "home"}, top)
 }

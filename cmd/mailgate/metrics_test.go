@@ -1,79 +1,55 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"maps"
-	"net/http"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 
+	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/internal/redistest"
-	"github.com/mailgate/mailgate/mailer/sandbox"
+	"github.com/mailgate/mailgate/internal/servertest"
 )
 
-// metrics are all figures of a server.
-func (p *process) metrics(t testing.TB) string {
-	t.Helper()
-	return client{url: p.URL, http: http.DefaultClient}.get(t, "/metrics").Raw
-}
-
-// metric is the value of a metric without labels.
-func metric(t testing.TB, server *process, name string) string {
-	t.Helper()
-	for line := range strings.Lines(server.metrics(t)) {
-		if value, ok := strings.CutPrefix(line, name+" "); ok {
-			return strings.TrimSpace(value)
-		}
-	}
-	return "none"
-}
-
-// docs/metrics.md has every metric that servers have, with its labels, and no other.
-func TestMetricsAreDocumented(t *testing.T) {
-	redis := redistest.Alone(t)
-	relay := startRelay(t, sandbox.Options{})
-	s := startSiteBefore(t, "smtp://127.0.0.1:1?tls=none,"+relay.URL()+","+relay.URL(), `
+// docs/metrics.md lists every metric that servers have, with its labels, and no other.
+func TestMetrics_EachOne_IsDocumented(t *testing.T) {
+	redis, relay := redistest.Alone(t), startRelay(t)
+	const rules = `
 rules:
   - {name: trial, by: api_key, limit: day=1/24h, shadow: true}
 actions:
   - {name: login, limit: minute=5/60s}
-`, "MAILGATE_REDIS_URL="+redis.URL(), "MAILGATE_REDIS_TIMEOUT=10s", shared)
-	refusing := startServer(t, settingsFor(relay.URL(), "MAILGATE_REDIS_URL="+redis.URL(), "MAILGATE_REDIS_TIMEOUT=10s", "MAILGATE_ON_STORE_OUTAGE=refuse", shared))
-	for n := range 6 { // so many that the relay which is not there is left alone
+`
+	s := startSiteWith(t, rules, relay, besideRedis(t, redis, "smtp://127.0.0.1:1?tls=none,"+relay.URL()+","+relay.URL()))
+	for n := range 6 { // so many that the circuit breaker of the missing relay opens
 		s.app.mustSend(t, fmt.Sprintf("user%d@example.com", n), 200)
 	}
 	s.app.must(t, "POST", "/actions/login/take", `{"subject":"user"}`, 200)
-	s.app.must(t, "POST", "/verify-code", `{"email":"nobody@example.com","code":"123456"}`, 410)
+	s.app.mustVerify(t, "other@example.com", "123456", 410)
 
-	served := metricsOf(t, s.metrics(t))
-	maps.Copy(served, metricsOf(t, refusing.metrics(t)))
-	text := readFile(t, "../../docs/metrics.md")
+	text, served := readFile(t, "../../docs/metrics.md"), s.app.get(t, "/metrics").Raw
 	documented := map[string]string{}
 	for _, line := range regexp.MustCompile("(?m)^\\| `(mailgate_\\w+)(?:\\{(.*?)\\})?` \\|").FindAllStringSubmatch(text, -1) {
 		documented[line[1]] = sorted(strings.Split(line[2], ","))
 	}
-	for name, labels := range served {
-		if had, found := documented[name]; !found || had != labels {
-			t.Errorf("%s has the labels %q; documented: %v, with %q", name, labels, found, had)
-		}
+	if has := metricsOf(served); !maps.Equal(has, documented) {
+		t.Errorf("servers have %v\nthe documentation %v", has, documented)
 	}
-	for _, outcome := range regexp.MustCompile(`mailgate_sends_total\{.*outcome="(.*?)"`).FindAllStringSubmatch(s.metrics(t), -1) {
+	for _, outcome := range regexp.MustCompile(`mailgate_sends_total\{.*outcome="(.*?)"`).FindAllStringSubmatch(served, -1) {
 		if !regexp.MustCompile("(?m)^\\| .*`" + outcome[1] + "`.* \\|").MatchString(text) {
 			t.Errorf("the outcome %s of sends is not documented", outcome[1])
-		}
-	}
-	for name := range documented {
-		if _, found := served[name]; !found {
-			t.Errorf("%s is documented, and no server has it", name)
 		}
 	}
 }
 
 // metricsOf are the labels of each metric of ours, by its name.
-func metricsOf(t *testing.T, text string) map[string]string {
-	t.Helper()
+func metricsOf(text string) map[string]string {
 	all := map[string]string{}
 	for _, family := range regexp.MustCompile(`(?m)^# TYPE (mailgate_\w+) (\w+)\n(.*)$`).FindAllStringSubmatch(text, -1) {
 		var labels []string
@@ -84,13 +60,104 @@ func metricsOf(t *testing.T, text string) map[string]string {
 		}
 		all[family[1]] = sorted(labels)
 	}
-	if len(all) == 0 {
-		t.Fatal("the server has no metrics")
-	}
 	return all
 }
 
 func sorted(names []string) string {
 	slices.Sort(names)
 	return strings.Join(names, ",")
+}
+
+// Processes that share a history show whether they share the secret, in the log and the metrics.
+func TestSecretDigest_BesideRedis_IsShown(t *testing.T) {
+	relay, redis := startRelay(t), redistest.Alone(t)
+	digest := func(environ []string) string {
+		server := startServer(t, environ)
+		digest := server.awaitLine(t, "serving", "secret_digest")
+		shown := strings.Contains(newClient(t, server.URL, "").get(t, "/metrics").Raw, fmt.Sprintf("mailgate_secret_info{digest=%q} 1\n", digest))
+		if shown != (digest != "") {
+			t.Errorf("the digest %q is in the metrics: %v", digest, shown)
+		}
+		return digest
+	}
+	one, same := digest(besideRedis(t, redis, relay.URL())), digest(besideRedis(t, redis, relay.URL()))
+	other := digest(besideRedis(t, redis, relay.URL(), "MAILGATE_SECRET=another-"+secret))
+	if alone := digest(settingsFor(relay.URL(), inMemory)); len(one) != 4 || one != same || one == other || alone != "" {
+		t.Errorf("the digests are %q and %q, of another secret %q, without Redis %q", one, same, other, alone)
+	}
+}
+
+// MAILGATE_OPS_LISTEN serves the metrics, which are nowhere else then, the health checks, and nothing more.
+func TestOpsListen_Set_HasMetricsAlone(t *testing.T) {
+	environ := settingsFor(startRelay(t).URL(), inMemory, "MAILGATE_OPS_LISTEN=127.0.0.1:0")
+	server := startServer(t, environ)
+	address := server.awaitLine(t, "serving", "ops_address")
+	main, ops := newClient(t, server.URL, apiKey), newClient(t, "http://"+address, apiKey)
+	main.mustSend(t, "alice@example.com", 200)
+	for path, want := range map[string]struct{ main, ops int }{
+		"/metrics": {404, 200}, "/livez": {200, 200}, "/readyz": {200, 200},
+		"/docs": {200, 404}, "/admin": {200, 404}, "/mailboxes/alice@example.com": {200, 404}, "/nothing": {404, 404},
+	} {
+		if at, there := main.get(t, path).Status, ops.get(t, path).Status; at != want.main || there != want.ops {
+			t.Errorf("%s: %d and at the other %d; want %d and %d", path, at, there, want.main, want.ops)
+		}
+	}
+	ops.mustSend(t, "bob@example.com", 404)
+	if text := ops.get(t, "/metrics").Raw; !strings.Contains(text, `mailgate_sends_total{limit="",outcome="sent",rule=""} 1`+"\n") {
+		t.Error("the send is not counted")
+	}
+	at := []string{"MAILGATE_LISTEN=127.0.0.1:1", "MAILGATE_OPS_LISTEN=" + address}
+	does(t, at, exitOK, "", "healthcheck")
+	does(t, append(at, "MAILGATE_URL=http://127.0.0.1:1"), exitFailure, "no server answers", "healthcheck")
+}
+
+// They are served while requests without a key use up their share, and while the server drains.
+func TestOpsListen_FloodAndDrain_Answers(t *testing.T) {
+	relay, url := startFaulty(t, fault.Script{At: fault.Dot, Kind: fault.Silence})
+	server := startServer(t, settingsFor(url, inMemory, "MAILGATE_OPS_LISTEN=127.0.0.1:0", "MAILGATE_SHUTDOWN_GRACE=3s"))
+	ops := newClient(t, "http://"+server.awaitLine(t, "serving", "ops_address"), "")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	refused, ended := floodWithoutKey(ctx, newClient(t, server.URL, ""))
+	servertest.Eventually(t, "the flood to be refused", func() bool { return refused.Load() > 100 })
+	for range 50 {
+		for _, path := range []string{"/livez", "/readyz", "/metrics"} {
+			if r := ops.get(t, path); r.Status != 200 {
+				t.Fatalf("%s beside a flood: %d", path, r.Status)
+			}
+		}
+	}
+	cancel()
+	ended.Wait()
+
+	app := newClient(t, server.URL, apiKey)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = app.send("alice@example.com") // cut off in the end
+	}()
+	servertest.Eventually(t, "the send to be under way", func() bool { return relay.Open() > 0 })
+	server.signal(t, syscall.SIGTERM)
+	servertest.Eventually(t, "503", func() bool { return ops.get(t, "/readyz").Status == 503 })
+	if r := ops.get(t, "/metrics"); r.Status != 200 {
+		t.Errorf("/metrics of a server that drains: %d", r.Status)
+	}
+	server.end(t)
+	<-done
+}
+
+// floodWithoutKey asks for a page over many connections until ctx ends, and counts what is refused as
+// busy.
+func floodWithoutKey(ctx context.Context, c client) (refused *atomic.Int64, ended *sync.WaitGroup) {
+	refused, ended = new(atomic.Int64), new(sync.WaitGroup)
+	for range 100 {
+		ended.Go(func() {
+			for ctx.Err() == nil {
+				if r, err := c.ask("GET", "/docs", "", nil); err == nil && r.Status == 503 {
+					refused.Add(1)
+				}
+			}
+		})
+	}
+	return refused, ended
 }

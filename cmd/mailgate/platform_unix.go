@@ -3,9 +3,7 @@
 package main
 
 import (
-	"errors"
 	"math"
-	"os"
 	"syscall"
 )
 
@@ -21,18 +19,3 @@ func maxFiles() int {
 // keepPrivate makes all files of this process readable for its user only: the history holds
 // addresses.
 func keepPrivate() { syscall.Umask(0o077) }
-
-// openToOthers reports whether every user may write to a directory.
-func openToOthers(dir string) bool {
-	info, err := os.Stat(dir)
-	return err == nil && info.Mode().Perm()&0o002 != 0
-}
-
-// syncDir flushes to the drive which files a directory has.
-func syncDir(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
-}

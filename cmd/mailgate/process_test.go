@@ -12,6 +12,11 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/mailgate/mailgate/internal/mailtest/fault"
+	"github.com/mailgate/mailgate/internal/redistest"
+	"github.com/mailgate/mailgate/internal/servertest"
+	"github.com/mailgate/mailgate/mailer/sandbox"
 )
 
 // patience bounds every wait in these tests. Nothing takes nearly so long.
@@ -37,23 +42,18 @@ const (
 	adminKey = "ops-" + secret
 )
 
-// shared is the setting that processes need which share a history.
-const shared = "MAILGATE_SECRET=all-" + secret
+// inMemory is the setting for a history that ends with the process.
+const inMemory = "MAILGATE_DATA_DIR=:memory:"
 
-// An output is what a program writes, to be waited for while it does.
+// An output is what a program writes.
 type output struct {
-	mu      sync.Mutex
-	text    bytes.Buffer
-	changed chan struct{}
+	mu   sync.Mutex
+	text bytes.Buffer
 }
-
-func newOutput() *output { return &output{changed: make(chan struct{})} }
 
 func (o *output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	close(o.changed)
-	o.changed = make(chan struct{})
 	return o.text.Write(p)
 }
 
@@ -63,40 +63,38 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// await returns the first thing that find finds in the output.
-func (o *output) await(t testing.TB, what string, find func(text string) (string, bool)) string {
+// await returns the first match of find in the output.
+func (o *output) await(t testing.TB, what string, find func(text string) (string, bool)) (found string) {
 	t.Helper()
-	deadline := time.After(patience)
-	for {
-		o.mu.Lock()
-		text, changed := o.text.String(), o.changed
-		o.mu.Unlock()
-		if found, ok := find(text); ok {
-			return found
+	servertest.Eventually(t, what, func() (ok bool) {
+		found, ok = find(o.String())
+		return ok
+	})
+	return found
+}
+
+// lines are the lines of the JSON log that contain these words.
+func (o *output) lines(words string) (found []map[string]any) {
+	for text := range strings.Lines(o.String()) {
+		var line map[string]any
+		if strings.Contains(text, words) && json.Unmarshal([]byte(text), &line) == nil {
+			found = append(found, line)
 		}
-		select {
-		case <-changed:
-		case <-deadline:
-			t.Fatalf("waited in vain for %s in:\n%s", what, text)
+	}
+	return found
+}
+
+// leaksNothing fails the test if a secret or a recipient is in what was logged.
+func (o *output) leaksNothing(t testing.TB) {
+	t.Helper()
+	for _, hidden := range []string{secret, "@example."} {
+		if text := o.String(); strings.Contains(text, hidden) {
+			t.Errorf("%q is in the log:\n%s", hidden, text)
 		}
 	}
 }
 
-// logged finds a line of the JSON log by its message, and one of its fields.
-func logged(message, field string) func(string) (string, bool) {
-	return func(text string) (string, bool) {
-		for text := range strings.Lines(text) {
-			var line map[string]any
-			if json.Unmarshal([]byte(text), &line) == nil && line["msg"] == message {
-				value, _ := line[field].(string)
-				return value, true
-			}
-		}
-		return "", false
-	}
-}
-
-// A process is mailgate serve as a process of its own.
+// A process is mailgate as a process of its own.
 type process struct {
 	URL    string
 	log    *output
@@ -104,8 +102,8 @@ type process struct {
 	exited chan struct{} // closed when it has
 }
 
-// settingsFor is the environment of a server on a free port, with keys. Its caches are small, as
-// with the race detector it takes a second to make large ones.
+// settingsFor is the environment of a server on a free port, with keys. Its cache is small, as
+// with the race detector it takes a second to make a large one.
 func settingsFor(relayURL string, more ...string) []string {
 	return append([]string{
 		"MAILGATE_LISTEN=127.0.0.1:0",
@@ -117,17 +115,33 @@ func settingsFor(relayURL string, more ...string) []string {
 	}, more...)
 }
 
-// launch starts mailgate as a process and returns without waiting for it.
-func launch(t testing.TB, environ []string, args ...string) *process {
-	t.Helper()
-	return launchBy(t, nil, environ, args...)
+// besideRedis is the environment of one more server on a Redis, with a data directory of its
+// own. A busy machine is not taken for an outage.
+func besideRedis(t testing.TB, redis *redistest.Server, relayURL string, more ...string) []string {
+	return settingsFor(relayURL, append([]string{
+		"MAILGATE_REDIS_URL=" + redis.URL(), "MAILGATE_REDIS_TIMEOUT=10s", "MAILGATE_DATA_DIR=" + t.TempDir(), "MAILGATE_SECRET=all-" + secret,
+	}, more...)...)
 }
 
-// launchBy is launch through another command, as one that sets a limit.
-func launchBy(t testing.TB, by, environ []string, args ...string) *process {
+// onEachStore runs a test with the history on disk and in Redis. Environ is that of one more
+// server.
+func onEachStore(t *testing.T, test func(t *testing.T, environ func(relayURL string, more ...string) []string)) {
+	t.Run("disk", func(t *testing.T) {
+		dir := "MAILGATE_DATA_DIR=" + t.TempDir()
+		test(t, func(relayURL string, more ...string) []string { return settingsFor(relayURL, append(more, dir)...) })
+	})
+	t.Run("redis", func(t *testing.T) {
+		redis := redistest.Alone(t)
+		test(t, func(relayURL string, more ...string) []string { return besideRedis(t, redis, relayURL, more...) })
+	})
+}
+
+// launch starts mailgate as a process, perhaps through another command, and returns without
+// waiting for it.
+func launch(t testing.TB, through, environ []string, args ...string) *process {
 	t.Helper()
-	p := &process{log: newOutput(), exited: make(chan struct{})}
-	line := slices.Concat(by, []string{os.Args[0]}, args)
+	p := &process{log: &output{}, exited: make(chan struct{})}
+	line := slices.Concat(through, []string{os.Args[0]}, args)
 	p.cmd = exec.Command(line[0], line[1:]...)
 	p.cmd.Env = append(environ, beProgram+"=1", "PATH="+os.Getenv("PATH"), "TMPDIR="+os.Getenv("TMPDIR"))
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
@@ -141,28 +155,38 @@ func launchBy(t testing.TB, by, environ []string, args ...string) *process {
 	t.Cleanup(func() {
 		_ = p.cmd.Process.Kill() // it may be gone already
 		<-p.exited
-		leaksNothing(t, p.log)
+		p.log.leaksNothing(t)
+		if t.Failed() {
+			t.Logf("the log:\n%s", p.log)
+		}
 	})
 	return p
 }
 
-// startServer is launch and wait until it serves.
+// startServer launches a server and waits until it serves.
 func startServer(t testing.TB, environ []string) *process {
 	t.Helper()
-	if keepsItself(environ) {
-		environ = append(slices.Clone(environ), "MAILGATE_DATA_DIR="+t.TempDir())
-	}
-	p := launch(t, environ, "serve")
-	p.URL = "http://" + p.log.await(t, "the address", logged("serving", "address"))
+	return launch(t, nil, environ, "serve").serving(t)
+}
+
+func (p *process) serving(t testing.TB) *process {
+	t.Helper()
+	p.URL = "http://" + p.awaitLine(t, "serving", "address")
 	return p
 }
 
-// keepsItself reports whether a server beside Redis is to go on alone, and has not been given a
-// directory for that.
-func keepsItself(environ []string) bool {
-	all := strings.Join(environ, "\n")
-	return strings.Contains(all, "MAILGATE_REDIS_URL=") && !strings.Contains(all, "MAILGATE_DATA_DIR=") &&
-		!strings.Contains(all, "MAILGATE_ON_STORE_OUTAGE=refuse") && !strings.Contains(all, "MAILGATE_REDIS_CONFIRM=")
+// awaitLine waits for a line of the JSON log by its message, and returns one of its fields.
+func (p *process) awaitLine(t testing.TB, message, field string) string {
+	t.Helper()
+	return p.log.await(t, message, func(string) (string, bool) {
+		for _, line := range p.log.lines(message) {
+			if line["msg"] == message {
+				value, _ := line[field].(string)
+				return value, true
+			}
+		}
+		return "", false
+	})
 }
 
 func (p *process) signal(t testing.TB, s syscall.Signal) {
@@ -172,8 +196,15 @@ func (p *process) signal(t testing.TB, s syscall.Signal) {
 	}
 }
 
+// stop sends a signal and waits until the process has ended.
+func (p *process) stop(t testing.TB, s syscall.Signal) (status int) {
+	t.Helper()
+	p.signal(t, s)
+	return p.end(t)
+}
+
 // end waits until the process has ended and returns its exit status, -1 for a signal.
-func (p *process) end(t testing.TB) int {
+func (p *process) end(t testing.TB) (status int) {
 	t.Helper()
 	select {
 	case <-p.exited:
@@ -181,16 +212,6 @@ func (p *process) end(t testing.TB) int {
 	case <-time.After(patience):
 		t.Fatalf("the process does not end:\n%s", p.log)
 		return 0
-	}
-}
-
-// leaksNothing fails the test if a secret or a recipient is in what was logged.
-func leaksNothing(t testing.TB, log *output) {
-	t.Helper()
-	for _, hidden := range []string{secret, "@example."} {
-		if text := log.String(); strings.Contains(text, hidden) {
-			t.Errorf("%q is in the log:\n%s", hidden, text)
-		}
 	}
 }
 
@@ -207,27 +228,36 @@ func run(t testing.TB, environ []string, args ...string) (status int, stdout, st
 	return status, out.String(), complaints.String()
 }
 
-// within starts a long command in this process and stops it at the end of the test.
-// It returns its output and a function that stops it and returns its exit status.
-func within(t testing.TB, environ []string, args ...string) (stdout, log *output, stop func() int) {
+// does fails the test unless a command line ends with this status and prints these words.
+func does(t testing.TB, environ []string, status int, says string, args ...string) (stdout string) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	stdout, log = newOutput(), newOutput()
-	status := make(chan int, 1)
-	go func() { status <- Run(ctx, args, environ, stdout, log) }()
-	stop = sync.OnceValue(func() int {
-		cancel()
-		select {
-		case s := <-status:
-			return s
-		case <-time.After(patience):
-			t.Errorf("%q does not end", args)
-			return -1
-		}
-	})
-	t.Cleanup(func() {
-		stop()
-		leaksNothing(t, log)
-	})
-	return stdout, log, stop
+	got, stdout, stderr := run(t, environ, args...)
+	if got != status || !strings.Contains(stdout+stderr, says) {
+		t.Errorf("%q: status %d, want %d and %q:\n%s%s", args, got, status, says, stdout, stderr)
+	}
+	if strings.Contains(stderr, "@example") || strings.Contains(stderr, "2001:db8") {
+		t.Errorf("%q: an address is in an error: %s", args, stderr)
+	}
+	return stdout
+}
+
+func startRelay(t testing.TB) *sandbox.Server {
+	t.Helper()
+	relay, err := sandbox.Start(sandbox.Options{KeepMessages: 10_000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { relay.Close() })
+	return relay
+}
+
+// startFaulty starts a relay that misbehaves.
+func startFaulty(t testing.TB, script fault.Script) (relay *fault.Server, url string) {
+	t.Helper()
+	relay, err := fault.Start(script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { relay.Close() })
+	return relay, "smtp://" + relay.Addr() + "?tls=none"
 }

@@ -39,71 +39,42 @@ var tryWrite = redisx.NewScript("return redis.call('SET', KEYS[1], '1', 'PX', 10
 
 // redisReady has every master take a write.
 func (s *store) redisReady(ctx context.Context) error {
-	cluster, ok := s.redis.(*redis.ClusterClient)
-	if !ok {
+	cluster, isCluster := s.redis.(*redis.ClusterClient)
+	if !isCluster {
 		_, err := tryWrite.Run(ctx, s.redis, s.prefix+":ready")
 		return err
 	}
-	masters, err := redisx.Masters(ctx, cluster)
-	if err != nil {
-		return err
-	}
-	const mostKeys = 1000 // among so many each master that has slots has some
-	asked := map[string]bool{}
-	for i := 0; i < mostKeys && len(asked) < len(masters); i++ {
+	tried := map[string]bool{}
+	for i := range 1000 { // every master has some of so many keys
 		key := fmt.Sprintf("%s:ready:%d", s.prefix, i)
-		node, err := cluster.MasterForKey(ctx, key)
+		master, err := cluster.MasterForKey(ctx, key)
 		if err != nil {
 			return err
 		}
-		if address := node.Options().Addr; !asked[address] {
+		if address := master.Options().Addr; !tried[address] {
+			tried[address] = true
 			if _, err := tryWrite.Run(ctx, s.redis, key); err != nil {
 				return err
 			}
-			asked[address] = true
 		}
 	}
 	return nil
 }
 
-// failureHook is called when a call to Redis has failed.
-type failureHook func()
-
-// DialHook implements redis.Hook.
-func (failureHook) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-// ProcessHook implements redis.Hook.
-func (failed failureHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		err := next(ctx, cmd)
-		if err != nil && err != redis.Nil && !redis.HasErrorPrefix(err, "NOSCRIPT") {
-			failed()
-		}
-		return err
+// metrics are about the store, and beside Redis about what this node decided without it.
+func (s *store) metrics() []prometheus.Collector {
+	all := []prometheus.Collector{s.usable}
+	if s.standby == nil {
+		return all
 	}
-}
-
-// ProcessPipelineHook implements redis.Hook.
-func (failureHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-
-// standbyMetrics are what a node has decided without Redis, read when they are asked for.
-func standbyMetrics(state func() standby.State) (all []prometheus.Collector) {
 	gauge := func(name, help string, value func(standby.State) float64) {
-		all = append(all, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return value(state()) }))
+		all = append(all, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return value(s.standby.State()) }))
 	}
 	count := func(name, help string, value func(standby.State) uint64) {
-		all = append(all, prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return float64(value(state())) }))
+		all = append(all, prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return float64(value(s.standby.State())) }))
 	}
-	gauge("mailgate_store_degraded", "1 while this node decides without Redis, or has not yet told it all that it admitted meanwhile.", func(s standby.State) float64 {
-		if s.Degraded {
-			return 1
-		}
-		return 0
-	})
-	gauge("mailgate_store_degraded_since_timestamp_seconds", "Since when; 0 while it does not.",
-		func(s standby.State) float64 { return float64(s.Since) / 1000 })
+	gauge("mailgate_store_degraded", "1 while this node decides without Redis, or has not yet told it all that it admitted meanwhile.",
+		func(s standby.State) float64 { return oneIf(s.Since > 0) })
 	gauge("mailgate_store_journal", "Operations of this node that Redis has not been told of.",
 		func(s standby.State) float64 { return float64(s.Journal) })
 	gauge("mailgate_redis_masters_away", "Masters of Redis that are away and are not asked.",
@@ -112,9 +83,14 @@ func standbyMetrics(state func() standby.State) (all []prometheus.Collector) {
 		func(s standby.State) float64 { return s.Lateness.Seconds() })
 	count("mailgate_store_degraded_admissions_total", "What this node admitted without Redis: a send or an action counts once for each rule that it met, a guess once.",
 		func(s standby.State) uint64 { return s.Admitted })
-	count("mailgate_store_told_total", "What this node admitted without Redis and has then told it.",
-		func(s standby.State) uint64 { return s.Told })
 	count("mailgate_store_unrecorded_total", "Admissions by Redis that this node could not record on its own disk, or not in time.",
 		func(s standby.State) uint64 { return s.Unrecorded })
 	return all
+}
+
+func oneIf(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
 }

@@ -20,14 +20,12 @@ func readRules(c *config.Config) (rulefile.File, error) {
 	}
 	d := rulefile.Defaults{
 		Tiers:        c.Tiers,
+		TiersSetBy:   c.Place("tiers"),
 		SendDeadline: sendDeadline.Milliseconds(),
 		Mailbox: func(text string) (string, error) {
 			parsed, err := address.Parse(text, identity)
 			return parsed.Key(), err
 		},
-	}
-	if c.Given("tiers") {
-		d.TiersSetBy = c.Place("tiers")
 	}
 	if c.Rules == "" {
 		return rulefile.Default(d)

@@ -19,7 +19,7 @@ import (
 const secretFile = "secret"
 
 // openSecret is the secret that is set, or else this node's own, made at its first start. The
-// data directory is open, so that no other process makes one at the same time.
+// data directory is open, so no other process makes one at the same time.
 func openSecret(c *config.Config) ([]byte, error) {
 	switch {
 	case c.Secret != "":
@@ -31,7 +31,7 @@ func openSecret(c *config.Config) ([]byte, error) {
 	secret, err := readSecret(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		secret = newSecret()
-		err = writeSecret(path, secret, syncDir)
+		err = writeSecret(path, secret)
 	}
 	if err != nil {
 		return nil, c.Complain("data-dir", err.Error())
@@ -42,8 +42,8 @@ func openSecret(c *config.Config) ([]byte, error) {
 // newSecret has 260 random bits, in letters and digits.
 func newSecret() []byte { return []byte(rand.Text() + rand.Text()) }
 
-// readSecret accepts what newSecret made and nothing shorter: a truncated secret would void
-// every code and token on its way, and could be guessed.
+// readSecret refuses a truncated secret: it would void every code and countdown already sent,
+// and could be guessed.
 func readSecret(path string) ([]byte, error) {
 	text, err := boundedfile.Read(path, 4096)
 	if err != nil {
@@ -56,9 +56,8 @@ func readSecret(path string) ([]byte, error) {
 	return []byte(secret), nil
 }
 
-// writeSecret writes the secret for this user only, all or nothing. When sync has flushed the
-// directory, it survives a power cut.
-func writeSecret(path string, secret []byte, sync func(dir string) error) error {
+// writeSecret writes the whole secret or nothing, for this user only.
+func writeSecret(path string, secret []byte) error {
 	file, err := os.CreateTemp(filepath.Dir(path), secretFile+"-*") // made with 0600
 	if err != nil {
 		return fmt.Errorf("keeping the secret: %w", err)
@@ -70,14 +69,11 @@ func writeSecret(path string, secret []byte, sync func(dir string) error) error 
 	if err != nil {
 		return fmt.Errorf("keeping the secret: %w", errors.Join(err, os.Remove(file.Name())))
 	}
-	if err := sync(filepath.Dir(path)); err != nil {
-		return fmt.Errorf("keeping the secret: %w", err)
-	}
 	return nil
 }
 
-// newSecretInfo shows by a digest which secret this server has.
-func newSecretInfo(digest string) prometheus.Collector {
+// secretInfo shows by a digest which secret this server has.
+func secretInfo(digest string) prometheus.Collector {
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name:        "mailgate_secret_info",
 		Help:        "1, with a digest of the secret: processes that share a history need the same.",

@@ -5,9 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"os"
 	"os/signal"
+	"slices"
+	"sync"
 	"syscall"
 
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
@@ -33,7 +34,7 @@ func (serveCommand) Run(ctx context.Context, c *config.Config, to streams) error
 	reload := make(chan os.Signal, 1)
 	signal.Notify(reload, syscall.SIGHUP)
 	defer signal.Stop(reload)
-	p, err := build(ctx, c, newLogHandler(c, to.err, c.LogLevel), to.err, nil)
+	p, err := build(ctx, c, newLogHandler(c, to.err), to.err, nil)
 	if err != nil {
 		return err
 	}
@@ -51,26 +52,16 @@ type listeners struct{ main, ops net.Listener }
 
 // listenAt opens the addresses of the settings, all or none.
 func listenAt(c *config.Config) (l listeners, err error) {
-	if l.main, err = listen(c.Listen); err != nil {
+	if l.main, err = net.Listen("tcp", c.Listen); err != nil {
 		return l, cannotListen(c, "listen", c.Listen, err)
 	}
 	if c.OpsListen == "" {
 		return l, nil
 	}
-	if l.ops, err = listen(c.OpsListen); err != nil {
+	if l.ops, err = net.Listen("tcp", c.OpsListen); err != nil {
 		return l, errors.Join(cannotListen(c, "ops-listen", c.OpsListen, err), l.main.Close())
 	}
 	return l, nil
-}
-
-// listen listens on IPv4 only if the address is an IPv4 one: the system would take 0.0.0.0
-// for IPv6 as well.
-func listen(address string) (net.Listener, error) {
-	network := "tcp"
-	if at, err := netip.ParseAddrPort(address); err == nil && at.Addr().Is4() {
-		network = "tcp4"
-	}
-	return net.Listen(network, address)
 }
 
 func cannotListen(c *config.Config, name, address string, err error) error {
@@ -78,6 +69,60 @@ func cannotListen(c *config.Config, name, address string, err error) error {
 		err = operation.Err // without the address, which is in the sentence
 	}
 	return c.Complain(name, fmt.Sprintf("cannot listen on %s: %v", address, err))
+}
+
+// serve answers requests until ctx ends or a listener fails, which is an error. Each signal from
+// reload reads the content again.
+func (p *program) serve(ctx context.Context, at listeners, reload <-chan os.Signal) error {
+	p.store.start()
+	served := p.serveAt(at)
+	for {
+		select {
+		case err := <-served:
+			p.log.Error("the listener failed", "error", err)
+			return errors.Join(fmt.Errorf("serving: %w", err), p.drain(ctx, served))
+		case <-reload:
+			p.reload()
+		case <-ctx.Done():
+			return p.drain(ctx, served)
+		}
+	}
+}
+
+// serveAt serves at all listeners. The channel has the error of each that fails, and is closed
+// when all have ended.
+func (p *program) serveAt(at listeners) <-chan error {
+	served := make(chan error, 2)
+	var all sync.WaitGroup
+	all.Go(func() { served <- p.server.Serve(at.main) })
+	if at.ops != nil {
+		all.Go(func() { served <- p.server.ServeOps(at.ops) })
+	}
+	go func() {
+		all.Wait()
+		close(served)
+	}()
+	return served
+}
+
+// drain lets the requests in flight finish, within the grace, and closes everything.
+func (p *program) drain(ctx context.Context, served <-chan error) error {
+	grace := p.config.ShutdownGrace
+	p.notify("STOPPING=1")
+	p.log.Info("draining", "grace", grace.String())
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer cancel()
+	err := p.server.Shutdown(within)
+	if err != nil {
+		err = fmt.Errorf("requests were cut off after %s: %w", grace, err)
+	} else {
+		for one := range served {
+			err = errors.Join(err, one)
+		}
+	}
+	err = errors.Join(err, p.close(within))
+	p.log.Info("stopped")
+	return err
 }
 
 // notify tells systemd, if it started this process, of a change of state.
@@ -96,43 +141,57 @@ func (p *program) notify(state string) {
 	}
 }
 
-// announce logs what runs and where, and what an operator should know about it.
+// announce logs what runs and where, and what is valid and probably not meant.
 func (p *program) announce(at listeners) {
-	c, log := p.config, p.log
-	history := "disk"
-	switch {
-	case c.RedisURL != "":
-		history = "redis"
-	case c.DataDir == config.Memory:
-		history = "memory"
-	}
-	serving := []any{"address", at.main.Addr().String(), "version", currentVersion(), "history", history,
-		"tiers", p.content.rules.Mailbox().Algorithm.String(), "rules", len(p.content.rules.Rules), "actions", len(p.content.rules.Actions),
-		"rules_digest", p.content.rules.Digest()}
+	c, rules := p.config, p.content.rules
+	serving := []any{"address", at.main.Addr().String(), "version", currentVersion(), "history", history(c),
+		"tiers", rules.Mailbox().Algorithm.String(), "rules", len(rules.Rules), "actions", len(rules.Actions), "rules_digest", rules.Digest()}
 	if at.ops != nil {
 		serving = append(serving, "ops_address", at.ops.Addr().String())
 	}
-	if p.digest != "" {
+	if c.RedisURL != "" {
 		serving = append(serving, "secret_digest", p.digest, "redis_prefix", c.RedisPrefix)
 	}
-	onDisk := c.UsesDataDir() && c.DataDir != config.Memory
-	if onDisk {
+	if c.UsesDataDir() && c.DataDir != config.Memory {
 		serving = append(serving, "data_dir", absolute(c.DataDir))
 	}
-	log.Info("serving", serving...)
-	p.warn(c.Unknown())
-	p.warn(notes(c))
-	p.warn(ruleNotes(c, p.content.rules))
-	p.warnOfFiles()
-	if onDisk && openToOthers(c.DataDir) {
-		log.Warn("other users of this machine may write to the data directory; chmod 700 it", "data_dir", absolute(c.DataDir))
-	}
-	if c.Secret == "" && history == "memory" {
-		log.Info("made a secret that ends with this process, as nothing is kept on disk")
+	p.log.Info("serving", serving...)
+	p.warn(slices.Concat(c.Unknown(), notes(c), ruleNotes(c, rules)))
+	if most := maxConnections(c); most < c.MaxConnections {
+		p.log.Warn("fewer connections than max_connections: this process may not open more files; raise their limit, such as LimitNOFILE in the unit",
+			"max_connections", c.MaxConnections, "connections", most)
 	}
 	if c.APIKeys == "" {
-		log.Warn("no api keys are set: only this machine is served, and no key is asked for")
+		p.log.Warn("no api keys are set: only this machine is served, and no key is asked for")
 	} else if c.AdminKeys == "" {
-		log.Warn("no admin keys are set: the operator routes are closed")
+		p.log.Warn("no admin keys are set: the operator routes are closed")
 	}
+}
+
+// history says where sends are on record.
+func history(c *config.Config) string {
+	switch {
+	case c.RedisURL != "":
+		return "redis"
+	case c.DataDir == config.Memory:
+		return "memory"
+	}
+	return "disk"
+}
+
+// warn logs what is valid and probably not meant.
+func (p *program) warn(notes []string) {
+	for _, note := range notes {
+		p.log.Warn(note)
+	}
+}
+
+// reservedFiles are for the history, Redis and the log.
+const reservedFiles = 1024
+
+// maxConnections leaves files for the history and the relays, however many connections come.
+func maxConnections(c *config.Config) int {
+	files := maxFiles()
+	others := reservedFiles + c.SMTPMaxConns*len(c.SMTPURL)
+	return min(c.MaxConnections, max(files-others, files/4, 1))
 }

@@ -2,10 +2,8 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -19,29 +17,29 @@ const whichServer = `
 
 The server is the one at MAILGATE_URL, or else at MAILGATE_LISTEN on this machine. The first of MAILGATE_ADMIN_KEYS opens it.`
 
-// target is what show and reset are about.
-type target struct {
-	Subject string `arg:"" optional:"" name:"email" help:"Mailbox, or the subject of --rule or --action."`
-	Rule    string `placeholder:"NAME" xor:"of" help:"A subject of this rule instead of a mailbox."`
-	Action  string `placeholder:"NAME" xor:"of" help:"A subject of this action instead of a mailbox."`
-	JSON    bool   `help:"Print the answer as JSON."`
+// subject is what show and reset are about.
+type subject struct {
+	Name   string `arg:"" optional:"" name:"email" help:"Mailbox, or the subject of --rule or --action."`
+	Rule   string `placeholder:"NAME" xor:"of" help:"A subject of this rule instead of a mailbox."`
+	Action string `placeholder:"NAME" xor:"of" help:"A subject of this action instead of a mailbox."`
+	JSON   bool   `help:"Print the answer as JSON."`
 }
 
-// path is where the API has it. A rule that counts all sends has no subject.
-func (t target) path() (string, error) {
+// path is where the API has the subject. A rule that counts all sends has none.
+func (s subject) path() (string, error) {
 	switch {
-	case t.Rule != "":
-		return "/admin/rules/" + url.PathEscape(t.Rule), nil
-	case t.Subject == "":
+	case s.Rule != "":
+		return "/rules/" + url.PathEscape(s.Rule), nil
+	case s.Name == "":
 		return "", &config.Error{Problem: "which one? give an email address, or the subject of --action"}
-	case t.Action != "":
-		return "/admin/actions/" + url.PathEscape(t.Action), nil
+	case s.Action != "":
+		return "/actions/" + url.PathEscape(s.Action), nil
 	}
-	return "/admin/mailboxes/" + url.PathEscape(t.Subject), nil
+	return "/mailboxes/" + url.PathEscape(s.Name), nil
 }
 
 type showCommand struct {
-	Of target `embed:""`
+	Of subject `embed:""`
 }
 
 func (showCommand) Help() string {
@@ -59,19 +57,19 @@ func (s showCommand) Run(ctx context.Context, c *config.Config, to streams) erro
 	if err != nil {
 		return err
 	}
-	q := question{method: http.MethodPost, path: path + "/peek", key: c.AdminKeys.First(), keySetting: "MAILGATE_ADMIN_KEYS", body: operatorBody{Subject: s.Of.Subject}}
+	r := operatorRequest(c, http.MethodPost, "/admin"+path+"/peek", operatorBody{Subject: s.Of.Name})
 	switch {
 	case s.Of.Action != "":
-		q.path, q.key, q.keySetting = strings.TrimPrefix(q.path, "/admin"), c.APIKeys.First(), "MAILGATE_API_KEYS"
+		r.path, r.key, r.keySetting = path+"/peek", c.APIKeys.First(), "MAILGATE_API_KEYS"
 	case s.Of.Rule == "":
-		q.method, q.path, q.body = http.MethodGet, path, nil
+		r.method, r.path, r.body = http.MethodGet, "/admin"+path, nil
 	}
-	return printAnswer(ctx, c, q, s.Of.JSON, to, standing.table)
+	return s.Of.print(ctx, r, to, adminAnswer.table)
 }
 
 type resetCommand struct {
-	Of     target `embed:""`
-	Reason string `placeholder:"TEXT" help:"Reason for the audit log, up to 500 characters."`
+	Of     subject `embed:""`
+	Reason string  `placeholder:"TEXT" help:"Reason for the audit log, up to 500 characters."`
 }
 
 func (resetCommand) Help() string {
@@ -90,35 +88,36 @@ func (r resetCommand) Run(ctx context.Context, c *config.Config, to streams) err
 	if err != nil {
 		return err
 	}
-	body := operatorBody{r.Of.Subject, r.Reason}
+	body := operatorBody{r.Of.Name, r.Reason}
 	if r.Of.Rule == "" && r.Of.Action == "" {
 		body.Subject = "" // it is in the path
 	}
-	q := question{method: http.MethodPost, path: path + "/reset", key: c.AdminKeys.First(), keySetting: "MAILGATE_ADMIN_KEYS", body: body}
-	return printAnswer(ctx, c, q, r.Of.JSON, to, func(s standing) string { return fmt.Sprintf("cleared %d of %s\n", s.Cleared, s.name()) })
+	return r.Of.print(ctx, operatorRequest(c, http.MethodPost, "/admin"+path+"/reset", body), to, func(a adminAnswer) string {
+		return fmt.Sprintf("cleared %d of %s\n", a.Cleared, a.name())
+	})
 }
 
-// operatorBody is the body of all operator requests.
 type operatorBody struct {
 	Subject string `json:"subject,omitempty"`
 	Reason  string `json:"reason,omitempty"`
 }
 
-// printAnswer asks a server, and prints what it answers as JSON or as text.
-func printAnswer(ctx context.Context, c *config.Config, q question, asJSON bool, to streams, text func(standing) string) error {
-	answer, err := ask(ctx, c, q, requestPatience)
-	if refused, ok := errors.AsType[*refusal](err); ok && refused.status == http.StatusUnauthorized {
-		return fmt.Errorf("%w (the key used is the first of %s)", err, q.keySetting)
-	}
+func operatorRequest(c *config.Config, method, path string, body any) request {
+	return request{serverURL(c, ""), method, path, c.AdminKeys.First(), "MAILGATE_ADMIN_KEYS", body}
+}
+
+// print asks a server, and prints the answer as JSON or as text.
+func (s subject) print(ctx context.Context, r request, to streams, text func(adminAnswer) string) error {
+	body, err := ask(ctx, r, requestPatience)
 	if err != nil {
 		return err
 	}
-	var parsed standing
+	var parsed adminAnswer
 	var indented bytes.Buffer
-	if json.Unmarshal(answer, &parsed) != nil || json.Indent(&indented, answer, "", "  ") != nil {
-		return errors.New("the answer is not JSON of mailgate; is another server at this address?")
+	if json.Unmarshal(body, &parsed) != nil || json.Indent(&indented, body, "", "  ") != nil {
+		return fmt.Errorf("the answer of %s is not mailgate's; is another server at this address?", r.url)
 	}
-	if asJSON {
+	if s.JSON {
 		_, err = fmt.Fprintln(to.out, indented.String())
 	} else {
 		_, err = fmt.Fprint(to.out, text(parsed))
@@ -126,8 +125,8 @@ func printAnswer(ctx context.Context, c *config.Config, q question, asJSON bool,
 	return err
 }
 
-// A standing is what the answers to operators have in common.
-type standing struct {
+// adminAnswer has what the answers to operators have in common.
+type adminAnswer struct {
 	Mailbox, Subject, Rule, Action, Limit string
 	WaitMS                                int64 `json:"wait_ms"`
 	Degraded                              bool
@@ -148,38 +147,40 @@ type limit struct {
 }
 
 // name is what the server's log calls it.
-func (s standing) name() string {
+func (a adminAnswer) name() string {
 	switch {
-	case s.Mailbox != "":
-		return "mailbox " + s.Mailbox
-	case s.Subject != "":
-		return "subject " + s.Subject
+	case a.Mailbox != "":
+		return "mailbox " + a.Mailbox
+	case a.Subject != "":
+		return "subject " + a.Subject
+	case a.Action != "":
+		return "action " + a.Action
 	}
-	return strings.TrimSpace("rule " + cmp.Or(s.Rule, s.Action))
+	return strings.TrimSpace("rule " + a.Rule)
 }
 
 // table is for people.
-func (s standing) table() string {
+func (a adminAnswer) table() string {
 	var text strings.Builder
 	next := "now"
-	if s.WaitMS > 0 {
-		next = "in " + seconds(s.WaitMS) + ": limit " + s.Limit + " of rule " + s.Rule
+	if a.WaitMS > 0 {
+		next = "in " + seconds(a.WaitMS) + ": limit " + a.Limit + " of rule " + a.Rule
 	}
 	head := columns(&text)
-	fmt.Fprintf(head, "in the log\t%s\nnext\t%s\n", s.name(), next)
-	if s.Degraded {
+	fmt.Fprintf(head, "in the log\t%s\nnext\t%s\n", a.name(), next)
+	if a.Degraded {
 		fmt.Fprint(head, "degraded\tRedis is away; this is what one server knows\n")
 	}
-	if s.Limits != nil && len(s.Limits) == 0 {
+	if a.Limits != nil && len(a.Limits) == 0 {
 		fmt.Fprint(head, "limits\tnone; the rule mailbox exempts this mailbox\n")
 	}
 	head.Flush() // into memory
-	writeLimits(&text, "LIMIT", s.Limits)
-	writeLimits(&text, "GUESSES", s.Guesses)
-	if len(s.Sends) > 0 {
+	writeLimits(&text, "LIMIT", a.Limits)
+	writeLimits(&text, "GUESSES", a.Guesses)
+	if len(a.Sends) > 0 {
 		text.WriteString("\nSENDS\n")
 	}
-	for _, send := range s.Sends {
+	for _, send := range a.Sends {
 		fmt.Fprintf(&text, "%s  %s\n", send.At.Format(time.RFC3339), send.ID)
 	}
 	return text.String()
@@ -197,7 +198,7 @@ func writeLimits(to *strings.Builder, title string, limits []limit) {
 		if l.WaitMS > 0 {
 			wait = seconds(l.WaitMS)
 		}
-		fmt.Fprintf(table, "%s\t%d of %d\t%s\t%s\n", l.Name, l.Limit-l.Remaining, l.Limit, seconds(l.WindowMS), wait)
+		fmt.Fprintf(table, "%s\t%d of %d\t%s\t%s\n", l.Name, l.Limit-l.Remaining, l.Limit, config.Short(time.Duration(l.WindowMS)*time.Millisecond), wait)
 	}
 	table.Flush() // into memory
 }

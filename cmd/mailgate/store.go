@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/mailgate/mailgate/cache"
@@ -14,6 +15,7 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/cluster"
 	"github.com/mailgate/mailgate/throttle/local"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -22,14 +24,24 @@ import (
 type store struct {
 	own     *cache.Store          // nil beside Redis if sends are refused in an outage
 	redis   redis.UniversalClient // nil on one machine
-	standby *standby.Standby      // nil unless this node goes on alone in an outage
+	standby *standby.Standby      // nil unless this node continues alone in an outage
 	prefix  string                // of all keys in Redis
 	now     func() int64          // the clock of own
+	log     *slog.Logger
+
+	timeout  time.Duration // of a check
+	usable   prometheus.Gauge
+	stop     context.CancelFunc // ends the checks
+	checking sync.WaitGroup
 }
 
 // openStore opens Redis if its URL is set, and the data directory if it is used.
 func openStore(ctx context.Context, c *config.Config, log *slog.Logger) (s *store, err error) {
-	s = &store{prefix: c.RedisPrefix, now: now}
+	s = &store{prefix: c.RedisPrefix, now: now, log: log, timeout: storeTimeout(c), stop: func() {}}
+	s.usable = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "mailgate_store_ready",
+		Help: "1 while the history can be used; checked every ten seconds.",
+	})
 	var clock *standby.Clock
 	if c.Standby() {
 		clock = standby.NewClock()
@@ -73,7 +85,7 @@ func (s *store) limiter(name string, a throttle.Algorithm) (throttle.Historian, 
 }
 
 // records keeps values that change by one step at a time. Merge joins what this node wrote
-// alone with what Redis has. With mirror the node's own records have what Redis decided, too.
+// alone with what Redis has. With mirror, the node's own records have what Redis decided, too.
 func (s *store) records(name string, merge standby.Merge, mirror bool) keyed.Store {
 	if s.redis == nil {
 		return keyed.Local(s.own.Table(name), s.now)
@@ -83,6 +95,52 @@ func (s *store) records(name string, merge standby.Merge, mirror bool) keyed.Sto
 		return shared
 	}
 	return s.standby.Store(name, shared, keyed.Local(s.own.Table(name), s.now), merge, mirror)
+}
+
+// start begins to check the store, and to write to Redis what an outage has left.
+func (s *store) start() {
+	if s.standby != nil {
+		s.standby.Start()
+	}
+	var life context.Context
+	life, s.stop = context.WithCancel(context.Background())
+	s.checking.Go(func() { s.check(life) })
+}
+
+const checkInterval = 10 * time.Second
+
+// check asks regularly whether the store can be used, so that an outage shows before a request
+// meets it.
+func (s *store) check(life context.Context) {
+	again := time.NewTicker(checkInterval)
+	defer again.Stop()
+	for usable := true; ; {
+		ctx, cancel := context.WithTimeout(life, s.timeout)
+		err := s.ready(ctx)
+		cancel()
+		if life.Err() != nil {
+			return
+		}
+		s.usable.Set(oneIf(err == nil))
+		if refuses := s.redis != nil && s.standby == nil; refuses && usable != (err == nil) {
+			s.logOutage(err)
+		}
+		usable = err == nil
+		select {
+		case <-again.C:
+		case <-life.Done():
+			return
+		}
+	}
+}
+
+// logOutage logs the begin of an outage of Redis, or its end, of a node that refuses meanwhile.
+func (s *store) logOutage(err error) {
+	if err != nil {
+		s.log.Warn("Redis is away: this node refuses until it is back", "cause", err)
+	} else {
+		s.log.Info("Redis is back")
+	}
 }
 
 // ready returns an error if nothing can be decided now.
@@ -105,8 +163,10 @@ func (s *store) degradedSince() int64 {
 }
 
 // close ends the store. In an outage it tries to tell Redis until ctx ends; what it could not
-// tell is on the disk.
+// tell stays on disk.
 func (s *store) close(ctx context.Context) (err error) {
+	s.stop()
+	s.checking.Wait()
 	if s.standby != nil {
 		s.standby.Close(ctx)
 	}

@@ -7,8 +7,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/mailgate/mailgate/mailer/sandbox"
 )
 
 func TestServe_UnderSystemd_NotifiesReadyAndStopping(t *testing.T) {
@@ -34,8 +32,7 @@ func TestServe_UnderSystemd_NotifiesReadyAndStopping(t *testing.T) {
 		}
 		return string(text[:n])
 	}
-	relay := startRelay(t, sandbox.Options{})
-	server := startServer(t, settingsFor(relay.URL(), "MAILGATE_DATA_DIR=:memory:", "NOTIFY_SOCKET="+path))
+	server := startServer(t, settingsFor(startRelay(t).URL(), inMemory, "NOTIFY_SOCKET="+path))
 	if got := state(); got != "READY=1" {
 		t.Errorf("at the start: %q", got)
 	}

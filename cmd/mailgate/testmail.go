@@ -57,25 +57,23 @@ func composeTest(c *config.Config, to address.Address) (message.Message, error) 
 	})
 }
 
-// sendOne hands over one email and closes the connection.
-func sendOne(ctx context.Context, c *config.Config, mail message.Message) (relay.Receipt, error) {
+// sendOne hands over one email and closes the connection. The error has what the relay said.
+func sendOne(ctx context.Context, c *config.Config, mail message.Message) (receipt relay.Receipt, err error) {
 	relays, err := newRelays(c, slog.New(slog.DiscardHandler), relay.Hooks{})
 	if err != nil {
-		return relay.Receipt{}, err
+		return receipt, err
 	}
-	receipt, err := handOver(ctx, relays, mail)
+	defer func() {
+		quit, cancel := context.WithTimeout(context.WithoutCancel(ctx), quitTimeout)
+		defer cancel()
+		err = errors.Join(err, relays.Close(quit))
+	}()
+	tx, err := relays.Begin(ctx, mail.From, mail.To)
+	if err == nil {
+		receipt, err = tx.Commit(ctx, mail.Bytes)
+	}
 	if failed, ok := errors.AsType[*relay.Error](err); ok && failed.Reply != nil && failed.Reply.Message != "" {
 		err = fmt.Errorf("%w: %s", err, failed.Reply.Message)
 	}
-	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), quitTimeout)
-	defer cancel()
-	return receipt, errors.Join(err, relays.Close(within))
-}
-
-func handOver(ctx context.Context, relays *relay.Relays, mail message.Message) (relay.Receipt, error) {
-	tx, err := relays.Begin(ctx, mail.From, mail.To)
-	if err != nil {
-		return relay.Receipt{}, err
-	}
-	return tx.Commit(ctx, mail.Bytes)
+	return receipt, err
 }

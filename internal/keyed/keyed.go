@@ -2,7 +2,12 @@
 // for each key, changed by one pure step at a time.
 package keyed
 
-import "context"
+import (
+	"context"
+	"fmt"
+
+	"github.com/mailgate/mailgate/throttle"
+)
 
 // Step makes the next value of a key from the old one at a moment in milliseconds since
 // 1970. It is pure, may be called more than once for one Update, and does not modify old. A
@@ -18,4 +23,25 @@ type Store interface {
 	// step is the one that counts. alone reports that this node decided by its own records,
 	// because the shared ones are away.
 	Update(ctx context.Context, key string, step Step) (alone bool, err error)
+}
+
+// DamagedLife is for how many milliseconds a value stays that cannot be parsed: without it a
+// request could be done twice.
+const DamagedLife = 24 * 60 * 60 * 1000
+
+// Change is Update of a value that is parsed. One that cannot be parsed is
+// throttle.ErrUnavailable, and stays.
+func Change[T any](ctx context.Context, s Store, key string, parse func([]byte) (T, error), step func(old T, now int64) (next []byte, expires int64)) (alone bool, err error) {
+	var damaged error
+	alone, err = s.Update(ctx, key, func(old []byte, now int64) ([]byte, int64) {
+		var value T
+		if value, damaged = parse(old); damaged != nil {
+			return old, now + DamagedLife
+		}
+		return step(value, now)
+	})
+	if err == nil && damaged != nil {
+		err = fmt.Errorf("%w: %w", throttle.ErrUnavailable, damaged)
+	}
+	return alone, err
 }

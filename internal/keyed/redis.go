@@ -5,9 +5,9 @@ import (
 	"context"
 	_ "embed"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/mailgate/mailgate/internal/redisx"
@@ -28,7 +28,6 @@ var (
 var (
 	errContention = errors.New("other processes keep changing it")
 	errReply      = errors.New("Redis sent a reply of an unknown form")
-	errType       = errors.New("the Redis key holds no string; does another program use this prefix?")
 )
 
 // maxTries is how often an Update starts again because another process changed the value
@@ -56,7 +55,7 @@ func (s *shared) Update(ctx context.Context, key string, step Step) (alone bool,
 		}
 		old, now, err := s.read(ctx, key)
 		if err != nil {
-			return false, throttle.Unchanged(throttle.Unavailable(doing, explained(err)))
+			return false, throttle.Unavailable(doing, fmt.Errorf("%w: %w", throttle.ErrUnchanged, err))
 		}
 		next, expires := step(old, now)
 		if expires <= now {
@@ -67,11 +66,10 @@ func (s *shared) Update(ctx context.Context, key string, step Step) (alone bool,
 		}
 		swapped, err := s.swap(ctx, key, old, next, expires)
 		if err != nil {
-			failure := throttle.Unavailable(doing, explained(err))
 			if redisx.Undone(err) {
-				failure = throttle.Unchanged(failure)
+				err = fmt.Errorf("%w: %w", throttle.ErrUnchanged, err)
 			}
-			return false, failure
+			return false, throttle.Unavailable(doing, err)
 		}
 		if swapped {
 			return false, nil
@@ -127,12 +125,4 @@ func number(word any) (int64, error) {
 func (s *shared) swap(ctx context.Context, key string, old, next []byte, expires int64) (bool, error) {
 	swapped, err := swapScript.Run(ctx, s.client, key, old, next, expires)
 	return swapped == int64(1), err
-}
-
-// explained replaces an error whose text does not tell an operator what to do.
-func explained(err error) error {
-	if strings.Contains(err.Error(), "WRONGTYPE") {
-		return errType
-	}
-	return err
 }

@@ -15,35 +15,30 @@ const (
 	shownFor = 30 * time.Second
 )
 
-// Lateness measures how late the timers of this process fire: because it was stopped, or because
-// it has too much to do. One that is late itself takes any server for a silent one. All methods
-// are safe for concurrent use.
-type Lateness struct {
-	now  func() time.Duration
+// lateness measures how late the timers of this process fire, because it was stopped or has too
+// much to do. A process that is late itself takes any server for a silent one.
+type lateness struct {
 	most time.Duration // beyond it silence proves nothing
 
-	mu       sync.Mutex
-	due      time.Duration // when the next tick is to be
-	last     time.Duration // when it was last late beyond the bound
-	wasLate  bool
-	worst    [2]time.Duration // in the current period of shownFor, and in the one before
-	periodAt time.Duration    // when the current one began
+	mu    sync.Mutex
+	due   time.Time        // of the next tick
+	last  time.Time        // when a tick was last late beyond the bound
+	worst [2]time.Duration // in the current period of shownFor, and in the one before
+	began time.Time        // of the current period
 }
 
-// NewLateness makes one that goes by a monotonic clock. Silence proves nothing while lateness
-// exceeds most. Run makes it measure.
-func NewLateness(now func() time.Duration, most time.Duration) *Lateness {
-	return &Lateness{now: now, most: most, due: now() + tick, periodAt: now()}
+func newLateness(now time.Time, most time.Duration) *lateness {
+	return &lateness{most: most, due: now.Add(tick), began: now}
 }
 
-// Run measures until ctx ends.
-func (l *Lateness) Run(ctx context.Context) {
+// run measures until ctx ends.
+func (l *lateness) run(ctx context.Context) {
 	timer := time.NewTimer(tick)
 	defer timer.Stop()
 	for {
 		select {
 		case <-timer.C:
-			l.ticked()
+			l.ticked(time.Now())
 			timer.Reset(tick)
 		case <-ctx.Done():
 			return
@@ -51,43 +46,41 @@ func (l *Lateness) Run(ctx context.Context) {
 	}
 }
 
-// ticked notes that the tick that was due has come, and when the next is.
-func (l *Lateness) ticked() {
+func (l *lateness) ticked(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := l.now()
 	l.note(now)
-	l.due = now + tick
+	l.due = now.Add(tick)
 }
 
-// note measures how late the tick is that is due. It may still be missing: what asks right after
-// the process was stopped may run before the tick.
-func (l *Lateness) note(now time.Duration) {
-	switch passed := now - l.periodAt; {
+// note measures how late the next tick is by now. It may still be missing: what asks right after
+// the process was stopped may run before it.
+func (l *lateness) note(now time.Time) {
+	switch passed := now.Sub(l.began); {
 	case passed >= 2*shownFor:
-		l.worst, l.periodAt = [2]time.Duration{}, now
+		l.worst, l.began = [2]time.Duration{}, now
 	case passed >= shownFor:
-		l.worst, l.periodAt = [2]time.Duration{0, l.worst[0]}, now
+		l.worst, l.began = [2]time.Duration{0, l.worst[0]}, now
 	}
-	late := now - l.due
+	late := now.Sub(l.due)
 	l.worst[0] = max(l.worst[0], late)
 	if late > l.most {
-		l.last, l.wasLate = now, true
+		l.last = now
 	}
 }
 
-// LateSince reports whether this process was late beyond the bound since a moment of its clock.
-func (l *Lateness) LateSince(moment time.Duration) bool {
+// lateSince reports whether this process was late beyond the bound at some time since.
+func (l *lateness) lateSince(since, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.note(l.now())
-	return l.wasLate && l.last >= moment
+	l.note(now)
+	return !l.last.Before(since)
 }
 
-// Worst is the worst lateness of the last 30 to 60 seconds.
-func (l *Lateness) Worst() time.Duration {
+// shown is the worst lateness of the last 30 to 60 seconds.
+func (l *lateness) shown(now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.note(l.now())
+	l.note(now)
 	return max(l.worst[0], l.worst[1])
 }

@@ -1,190 +1,208 @@
-// Package prober decides whether a server is away.
+// Package prober decides whether a Redis master is away.
 //
-// A [Prober] asks the server by itself, on a connection and a goroutine of its own, from when a
-// call has failed until the server answers again. A refusal proves at once that the server is
-// away. Silence proves it only when several probes in a row were not answered, nothing else was
-// heard from the server meanwhile, and this process ran on time, as [Lateness] measures.
+// After a failed call a master is probed, on a connection and a goroutine of its own, until it
+// takes a write again. A refusal proves at once that it is away. Silence proves it only when
+// several probes in a row got no reply, no other reply came from the master meanwhile, and this
+// process ran on time.
 package prober
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
-)
 
-// State is what is known of a server.
-type State int
-
-const (
-	Here      State = iota // it answers, or no call has failed since it did
-	Suspected              // a call has failed, and the probes have not decided yet
-	Away                   // it refuses, or was silent for long enough
-)
-
-// Outcome is what became of a probe.
-type Outcome int
-
-const (
-	Answered     Outcome = iota // the server took a write
-	Refused                     // the connection was refused or reset, or the server said that it takes no writes
-	Silent                      // no answer came in time, or no way to the server was found
-	Inconclusive                // this process could not ask, for want of files or memory
+	"github.com/redis/go-redis/v9"
 )
 
 const (
-	// silentProbes and silentFor are how many probes in a row must be silent, and for how long.
-	silentProbes = 3
-	silentFor    = 700 * time.Millisecond
+	// minTimeout is the shortest time that a probe waits for its reply.
+	minTimeout = 250 * time.Millisecond
 	// suspectedPause and awayPause lie between the beginnings of two probes, at least.
 	suspectedPause = 100 * time.Millisecond
 	awayPause      = 250 * time.Millisecond
-	// forgottenAfter is when a server that no call has asked about is not probed any more, such
-	// as a master that was replaced.
-	forgottenAfter = 10 * time.Second
 )
 
-// evidence is what speaks against a server.
-type evidence struct {
-	state  State
-	silent int           // probes in a row that were silent and on time
-	since  time.Duration // when the first of them began
-}
-
-// suspect notes a call that failed.
-func (e *evidence) suspect() {
-	if e.state == Here {
-		*e = evidence{state: Suspected}
-	}
-}
-
-// heard notes that the server has answered a call. Only a probe ends an outage.
-func (e *evidence) heard() { e.silent = 0 }
-
-// probed notes a probe that began and ended. Late says that this process did not run on time
-// meanwhile.
-func (e *evidence) probed(o Outcome, began, ended time.Duration, late bool) {
-	switch {
-	case o == Answered:
-		*e = evidence{}
-	case e.state == Away:
-	case o == Refused:
-		e.state = Away
-	case o == Inconclusive || late:
-		e.silent = 0
-	default:
-		if e.silent == 0 {
-			e.since = began
-		}
-		e.silent++
-		if e.silent >= silentProbes && ended-e.since >= silentFor {
-			e.state = Away
-		}
-	}
-}
-
-// Prober probes one server, from when a call has failed until the server answers. All methods are
-// safe for concurrent use.
+// Prober knows the masters of a client. All methods are safe for concurrent use.
 type Prober struct {
-	probe    func(context.Context) Outcome
-	lateness *Lateness
+	client   redis.UniversalClient
+	prefix   string // of the keys that probes write
+	timeout  time.Duration
+	lateness *lateness
+
+	work   context.Context // ends with Close
+	stop   context.CancelFunc
+	probes sync.WaitGroup
+
+	mu      sync.Mutex
+	masters map[string]*Master // by address
+}
+
+// New makes a prober for the masters of a client. A probe waits for its reply for timeout, and
+// for 250 ms if that is shorter. Its keys begin with the prefix.
+func New(client redis.UniversalClient, prefix string, timeout time.Duration) *Prober {
+	p := &Prober{client: client, prefix: prefix, timeout: max(timeout, minTimeout), masters: map[string]*Master{}}
+	// A probe waits for a chain of some four timers and wake-ups: while each is late by less
+	// than a quarter of the timeout, it is not this process that was silent.
+	p.lateness = newLateness(time.Now(), p.timeout/4)
+	p.work, p.stop = context.WithCancel(context.Background())
+	p.probes.Go(func() { p.lateness.run(p.work) })
+	return p
+}
+
+// Close ends all probes.
+func (p *Prober) Close() {
+	p.stop()
+	p.probes.Wait()
+}
+
+// Lateness is how late the timers of this process were at most in the last 30 to 60 seconds.
+func (p *Prober) Lateness() time.Duration { return p.lateness.shown(time.Now()) }
+
+// MasterOf returns the master of a key's records, which have {key} as their hash tag.
+func (p *Prober) MasterOf(key string) *Master { return p.at(p.addressOf("{" + key + "}")) }
+
+func (p *Prober) at(address string) *Master {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m := p.masters[address]
+	if m == nil {
+		m = &Master{Address: address, prober: p, probed: make(chan struct{})}
+		m.probe = m.tryWrite
+		p.masters[address] = m
+	}
+	return m
+}
+
+// Masters returns those that calls went to so far.
+func (p *Prober) Masters() (all []*Master) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, m := range p.masters {
+		all = append(all, m)
+	}
+	return all
+}
+
+// Master is one Redis master, or all of a Cluster while their addresses are not known.
+type Master struct {
+	Address string // empty where there is only one
+	prober  *Prober
+	probe   func(context.Context, redis.UniversalClient) outcome
 
 	mu       sync.Mutex
 	evidence evidence
-	asked    time.Duration // when a call last asked about the server
-	ended    chan struct{} // closed at the end of the next probe, or for good when Run ends
-	over     bool          // Run has ended
+	cause    error         // of the last call that failed
+	probing  bool          // a goroutine does
+	probed   chan struct{} // closed at the end of the next probe
 }
 
-// New makes a prober of a server that is suspected. It asks with probe, which must end by itself.
-func New(lateness *Lateness, probe func(context.Context) Outcome) *Prober {
-	return &Prober{
-		probe: probe, lateness: lateness, evidence: evidence{state: Suspected}, asked: lateness.now(), ended: make(chan struct{}),
-	}
+// State is what is known of the master.
+func (m *Master) State() State {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.evidence.state
 }
 
-// State is what is known of the server.
-func (p *Prober) State() State {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.evidence.state
+// Cause is the error of the last call that failed.
+func (m *Master) Cause() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.cause
 }
 
-// Ask is State for a call that would go to the server. A server that no call asks about for ten
-// seconds is not probed any more.
-func (p *Prober) Ask() State {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.asked = p.lateness.now()
-	return p.evidence.state
+// Heard notes that the master has answered a call.
+func (m *Master) Heard() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.evidence.heard()
 }
 
-// Suspect has the server probed once more, as a call has failed. Known is closed at the end of the
-// next probe. It changes nothing when Run has ended.
-func (p *Prober) Suspect() (known <-chan struct{}) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.asked = p.lateness.now()
-	if !p.over {
-		p.evidence.suspect()
-	}
-	return p.ended
-}
-
-// Heard notes that the server has answered a call.
-func (p *Prober) Heard() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.evidence.heard()
-}
-
-// Run probes until the server answers, no call asks about it any more, or ctx ends.
-func (p *Prober) Run(ctx context.Context) {
-	for p.wanted() && p.once(ctx) {
-	}
-}
-
-// wanted reports whether the server is to be probed. One that no call asks about is forgotten.
-func (p *Prober) wanted() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.lateness.now()-p.asked > forgottenAfter {
-		p.evidence = evidence{}
-	}
-	if p.evidence.state == Here {
-		p.over = true
-		close(p.ended)
-	}
-	return !p.over
-}
-
-// once makes one probe and pauses, and reports whether there is to be another.
-func (p *Prober) once(ctx context.Context) bool {
-	began := p.lateness.now()
-	outcome := p.probe(ctx)
-	if ctx.Err() != nil {
+// Failed has the master probed because a call failed, and reports whether it is away. It waits
+// for a probe only if the error says that the master refuses. The end of the caller is no
+// evidence.
+func (m *Master) Failed(ctx context.Context, cause error) (away bool) {
+	if errors.Is(ctx.Err(), context.Canceled) {
 		return false
 	}
-	ended := p.lateness.now()
-	late := p.lateness.LateSince(min(began, ended-lateFor))
-	p.mu.Lock()
-	p.evidence.probed(outcome, began, ended, late)
-	state := p.evidence.state
-	close(p.ended)
-	p.ended = make(chan struct{})
-	p.mu.Unlock()
-	pause := suspectedPause
-	switch state {
-	case Here:
-		return true
-	case Away:
-		pause = awayPause
+	probed, state := m.suspect(cause)
+	if state == Suspected && outcomeOf(cause) == refused {
+		enough := time.NewTimer(m.prober.timeout)
+		defer enough.Stop()
+		select {
+		case <-probed:
+		case <-enough.C:
+		case <-ctx.Done():
+		}
 	}
-	timer := time.NewTimer(began + pause - ended)
+	return m.State() == Away
+}
+
+func (m *Master) suspect(cause error) (probed <-chan struct{}, s State) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.cause = cause
+	m.evidence.suspect()
+	if !m.probing && m.prober.work.Err() == nil {
+		m.probing = true
+		m.prober.probes.Go(m.probeUntilHere)
+	}
+	return m.probed, m.evidence.state
+}
+
+// probeUntilHere probes until the master answers or the prober is closed.
+func (m *Master) probeUntilHere() {
+	client := m.prober.clientFor(m.Address)
+	closing := context.AfterFunc(m.prober.work, func() { _ = client.Close() }) // ends a probe under way
+	for m.suspected() {
+		m.probeOnce(client)
+	}
+	if closing() {
+		_ = client.Close()
+	}
+}
+
+// suspected reports whether there is to be another probe.
+func (m *Master) suspected() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.probing = m.evidence.state != Here && m.prober.work.Err() == nil
+	return m.probing
+}
+
+// probeOnce makes one probe, and then pauses while the master does not answer.
+func (m *Master) probeOnce(client redis.UniversalClient) {
+	p := m.prober
+	began := time.Now()
+	o := m.probe(p.work, client)
+	if p.work.Err() != nil {
+		return
+	}
+	pause := m.note(o, began, time.Now())
+	timer := time.NewTimer(time.Until(began.Add(pause)))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
+	case <-p.work.Done():
 	}
+}
+
+func (m *Master) note(o outcome, began, ended time.Time) (pause time.Duration) {
+	since := began
+	if earlier := ended.Add(-lateFor); earlier.Before(began) {
+		since = earlier
+	}
+	late := m.prober.lateness.lateSince(since, ended)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.evidence.probed(o, began, ended, late)
+	close(m.probed)
+	m.probed = make(chan struct{})
+	switch m.evidence.state {
+	case Suspected:
+		return suspectedPause
+	case Away:
+		return awayPause
+	}
+	return 0
 }

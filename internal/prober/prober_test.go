@@ -2,57 +2,62 @@ package prober
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 const ms = time.Millisecond
 
 // step is a probe, its length, and whether the process was late meanwhile.
 type step struct {
-	outcome Outcome
+	outcome outcome
 	takes   time.Duration
 	late    bool
 	heard   bool // a call was answered before it
 }
 
 func TestEvidence_Probes_Decides(t *testing.T) {
-	silent, lateSilent := step{outcome: Silent, takes: 250 * ms}, step{outcome: Silent, takes: 250 * ms, late: true}
+	quiet, lateQuiet := step{outcome: silent, takes: 250 * ms}, step{outcome: silent, takes: 250 * ms, late: true}
 	for name, tt := range map[string]struct {
 		steps []step
 		want  State
 	}{
 		"no probe":                         {nil, Suspected},
-		"answered":                         {[]step{{outcome: Answered}}, Here},
-		"refused":                          {[]step{{outcome: Refused}}, Away},
-		"refused while late":               {[]step{{outcome: Refused, late: true}}, Away},
-		"silent once":                      {[]step{silent}, Suspected},
-		"silent twice":                     {[]step{silent, silent}, Suspected},
-		"silent three times":               {[]step{silent, silent, silent}, Away},
-		"silent three times, last late":    {[]step{silent, silent, lateSilent}, Suspected},
-		"silent after lateness":            {[]step{silent, lateSilent, silent, silent}, Suspected},
-		"silent long enough after":         {[]step{lateSilent, silent, silent, silent}, Away},
-		"always late":                      {[]step{lateSilent, lateSilent, lateSilent, lateSilent, lateSilent}, Suspected},
-		"a call was answered":              {[]step{silent, silent, {outcome: Silent, takes: 250 * ms, heard: true}}, Suspected},
-		"quick failures, too short a time": {[]step{{outcome: Silent, takes: 100 * ms}, {outcome: Silent, takes: 100 * ms}, {outcome: Silent, takes: 100 * ms}}, Suspected},
-		"no files to ask with":             {[]step{silent, silent, {outcome: Inconclusive}, silent}, Suspected},
-		"away, then silent":                {[]step{{outcome: Refused}, silent}, Away},
-		"away, then late":                  {[]step{{outcome: Refused}, lateSilent}, Away},
-		"away, then a call is answered":    {[]step{{outcome: Refused}, {outcome: Silent, heard: true}}, Away},
-		"away, then answered":              {[]step{{outcome: Refused}, {outcome: Answered}}, Here},
+		"answered":                         {[]step{{outcome: answered}}, Here},
+		"refused":                          {[]step{{outcome: refused}}, Away},
+		"refused while late":               {[]step{{outcome: refused, late: true}}, Away},
+		"silent once":                      {[]step{quiet}, Suspected},
+		"silent twice":                     {[]step{quiet, quiet}, Suspected},
+		"silent three times":               {[]step{quiet, quiet, quiet}, Away},
+		"silent three times, last late":    {[]step{quiet, quiet, lateQuiet}, Suspected},
+		"silent after lateness":            {[]step{quiet, lateQuiet, quiet, quiet}, Suspected},
+		"silent long enough after":         {[]step{lateQuiet, quiet, quiet, quiet}, Away},
+		"always late":                      {[]step{lateQuiet, lateQuiet, lateQuiet, lateQuiet, lateQuiet}, Suspected},
+		"a call was answered":              {[]step{quiet, quiet, {outcome: silent, takes: 250 * ms, heard: true}}, Suspected},
+		"quick failures, too short a time": {[]step{{outcome: silent, takes: 100 * ms}, {outcome: silent, takes: 100 * ms}, {outcome: silent, takes: 100 * ms}}, Suspected},
+		"no files to ask with":             {[]step{quiet, quiet, {outcome: inconclusive}, quiet}, Suspected},
+		"away, then silent":                {[]step{{outcome: refused}, quiet}, Away},
+		"away, then late":                  {[]step{{outcome: refused}, lateQuiet}, Away},
+		"away, then a call is answered":    {[]step{{outcome: refused}, {outcome: silent, heard: true}}, Away},
+		"away, then answered":              {[]step{{outcome: refused}, {outcome: answered}}, Here},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var e evidence
 			e.suspect()
-			now := time.Hour
+			now := time.Now()
 			for _, s := range tt.steps {
 				if s.heard {
 					e.heard()
 				}
-				e.probed(s.outcome, now, now+s.takes, s.late)
-				now += s.takes
+				e.probed(s.outcome, now, now.Add(s.takes), s.late)
+				now = now.Add(s.takes)
 			}
 			if e.state != tt.want {
 				t.Errorf("state %v, want %v", e.state, tt.want)
@@ -62,93 +67,119 @@ func TestEvidence_Probes_Decides(t *testing.T) {
 }
 
 func TestLateness_Ticks_Measures(t *testing.T) {
-	now := time.Hour
-	const mostLate = 50 * ms
-	l := NewLateness(func() time.Duration { return now }, mostLate)
-	want := func(what string, since time.Duration, late bool, worst time.Duration) {
+	const bound = 50 * ms
+	now := time.Now()
+	began, l := now, newLateness(now, bound)
+	want := func(what string, since time.Time, late bool, worst time.Duration) {
 		t.Helper()
-		if got := l.LateSince(since); got != late || l.Worst() != worst {
-			t.Errorf("%s: late %v, worst %v; want %v, %v", what, got, l.Worst(), late, worst)
+		if got := l.lateSince(since, now); got != late || l.shown(now) != worst {
+			t.Errorf("%s: late %v, worst %v; want %v, %v", what, got, l.shown(now), late, worst)
 		}
 	}
-	want("at first", 0, false, 0)
-	now += tick + mostLate
-	l.ticked()
-	want("at the bound", 0, false, mostLate)
-	now += tick + 400*ms
+	want("at first", began, false, 0)
+	now = now.Add(tick + bound)
+	l.ticked(now)
+	want("at the bound", began, false, bound)
+	now = now.Add(tick + 400*ms)
 	stopped := now
-	want("the tick is still missing", 0, true, 400*ms)
-	l.ticked()
-	now += 10 * ms
-	want("after it", now-lateFor, true, 400*ms)
-	want("since later", stopped+1, false, 400*ms)
-	for now < stopped+2*shownFor {
-		now += tick
-		l.ticked()
+	want("the tick is still missing", began, true, 400*ms)
+	l.ticked(now)
+	now = now.Add(10 * ms)
+	want("after it", now.Add(-lateFor), true, 400*ms)
+	want("since later", stopped.Add(1), false, 400*ms)
+	for now.Before(stopped.Add(2 * shownFor)) {
+		now = now.Add(tick)
+		l.ticked(now)
 	}
-	want("a minute later", stopped+1, false, 0)
+	want("a minute later", stopped.Add(1), false, 0)
 }
 
-// start runs a prober whose probe does what next says, under a clock that synctest moves.
-func start(t *testing.T, next func(ctx context.Context) Outcome) *Prober {
-	began := time.Now()
-	l := NewLateness(func() time.Duration { return time.Since(began) }, 50*ms)
-	p := New(l, next)
-	ctx, cancel := context.WithCancel(context.Background())
-	go l.Run(ctx)
-	go p.Run(ctx)
-	t.Cleanup(cancel)
-	return p
+// suspect has a master that is probed by this, with the time of synctest, and its next probe.
+func suspect(t *testing.T, probe func() outcome) (m *Master, probed <-chan struct{}) {
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"}) // is not asked
+	p := New(client, "test", 0)
+	t.Cleanup(func() { p.Close(); _ = client.Close() })
+	m = p.MasterOf("any")
+	m.probe = func(context.Context, redis.UniversalClient) outcome { return probe() }
+	probed, _ = m.suspect(io.EOF)
+	return m, probed
 }
 
-func TestProber_SilentServer_AwayWithinASecondAndBack(t *testing.T) {
+func TestMaster_Silent_AwayWithinASecondAndBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var answers atomic.Bool
-		p := start(t, func(context.Context) Outcome {
+		m, _ := suspect(t, func() outcome {
 			if answers.Load() {
-				return Answered
+				return answered
 			}
 			time.Sleep(250 * ms)
-			return Silent
+			return silent
 		})
 		time.Sleep(749 * ms)
-		if s := p.State(); s != Suspected {
+		if s := m.State(); s != Suspected {
 			t.Errorf("after 749 ms: %v", s)
 		}
 		time.Sleep(2 * ms)
-		if s := p.State(); s != Away {
+		if s := m.State(); s != Away {
 			t.Errorf("after 751 ms: %v", s)
 		}
 		answers.Store(true)
 		time.Sleep(500 * ms)
-		if s := p.State(); s != Here {
+		if s := m.State(); s != Here {
 			t.Errorf("when it answers again: %v", s)
 		}
+		answers.Store(false)
+		if m.Failed(t.Context(), context.DeadlineExceeded); m.State() != Suspected {
+			t.Errorf("after one more failure: %v", m.State())
+		}
 	})
 }
 
-func TestProber_Refused_KnownAtOnce(t *testing.T) {
+func TestMaster_Refuses_KnownAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := start(t, func(context.Context) Outcome { return Refused })
+		m, _ := suspect(t, func() outcome { return refused })
 		began := time.Now()
-		<-p.Suspect()
-		if took := time.Since(began); p.State() != Away || took != 0 {
-			t.Errorf("%v after %v", p.State(), took)
+		away := m.Failed(t.Context(), io.EOF)
+		if took := time.Since(began); !away || took != 0 {
+			t.Errorf("away %v after %v", away, took)
+		}
+		cancelled, cancel := context.WithCancel(t.Context())
+		cancel()
+		if m.Failed(cancelled, context.Canceled) {
+			t.Error("the end of a caller is evidence")
 		}
 	})
 }
 
-func TestProber_NoCallAsks_Forgets(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var probes atomic.Int32
-		p := start(t, func(context.Context) Outcome { probes.Add(1); return Refused })
-		<-p.Suspect()
-		time.Sleep(forgottenAfter + time.Second)
-		before := probes.Load()
-		<-p.Suspect() // is no wait when Run has ended
-		time.Sleep(time.Minute)
-		if p.State() != Here || probes.Load() != before {
-			t.Errorf("%v, %d more probes", p.State(), probes.Load()-before)
+// reply is an error reply of Redis.
+type reply string
+
+func (r reply) Error() string { return string(r) }
+func (reply) RedisError()     {}
+
+func TestOutcomeOf_Error_Table(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want outcome
+	}{
+		{nil, answered},
+		{reply("MOVED 1 127.0.0.1:7001"), answered},
+		{reply("ERR unknown"), answered},
+		{reply("LOADING Redis is loading the dataset in memory"), refused},
+		{reply("READONLY You can't write against a read only replica."), refused},
+		{reply("OOM command not allowed"), refused},
+		{reply("CLUSTERDOWN The cluster is down"), refused},
+		{reply("WRONGPASS invalid"), refused},
+		{fmt.Errorf("dial: %w", syscall.ECONNREFUSED), refused},
+		{fmt.Errorf("read: %w", syscall.ECONNRESET), refused},
+		{io.EOF, refused},
+		{fmt.Errorf("dial: %w", syscall.EMFILE), inconclusive},
+		{redis.ErrPoolTimeout, inconclusive},
+		{context.DeadlineExceeded, silent},
+		{fmt.Errorf("redis: all sentinels specified in configuration are unreachable: %w", syscall.ECONNREFUSED), silent},
+	} {
+		if got := outcomeOf(c.err); got != c.want {
+			t.Errorf("%v: outcome %d, want %d", c.err, got, c.want)
 		}
-	})
+	}
 }

@@ -4,9 +4,14 @@ import (
 	"context"
 	"crypto/sha1"
 	"encoding/hex"
+	"errors"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
+
+// ErrType means that a script met a key with another type of value, so it can never run on it.
+var ErrType = errors.New("the Redis key holds another type of value; does another program use this prefix?")
 
 // Script is a Lua program that works on one key.
 type Script struct {
@@ -30,7 +35,10 @@ func (s *Script) Run(ctx context.Context, client redis.UniversalClient, key stri
 	ctx = Call(ctx)
 	reply, err = s.send(ctx, client, "evalsha", s.sha, key, args)
 	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
-		return s.send(ctx, client, "eval", s.source, key, args)
+		reply, err = s.send(ctx, client, "eval", s.source, key, args)
+	}
+	if err != nil && strings.Contains(err.Error(), "WRONGTYPE") {
+		return nil, ErrType
 	}
 	return reply, err
 }

@@ -1,4 +1,4 @@
-// Package standby lets a node go on alone while Redis is away.
+// Package standby lets a node continue alone while Redis is away.
 //
 // Each limiter and keyed store of Redis is wrapped together with the node's own, which is on
 // its disk:
@@ -12,25 +12,17 @@
 //	…
 //	node.Close(ctx)
 //
-// # Connected
+// A prober says whether a master is away; a call that fails before that is
+// throttle.ErrUnavailable. While a master is away, its keys are decided by the node's own
+// records, and what is decided is in the journal, on disk, before the answer. Of N nodes each
+// decides by its own records, so a key gets at most N times its limit.
 //
-// Redis decides. The node mirrors what it was admitted into its own records. A call that
-// fails is throttle.ErrUnavailable: one late reply is no outage. What a failed Take may have
-// charged is given back, by a release in the journal.
+// When the master answers again, Redis decides, and the node mirrors what Redis admitted into
+// its own records. A key with entries in the journal is first told to Redis, and a worker
+// empties the journal. An entry is told until the answer is heard, so it may be told twice:
+// exact limiters ignore an id on record, counters count it twice, and values are merged. A
+// counter's release is told at most once.
 //
-// # Away
-//
-// Only a prober says that a master is away. Then the node's own records decide about its
-// keys, and the verdict says Degraded. Of N nodes each goes by its own, so a key gets at most
-// N times its limit. What is decided is written to the journal, on disk, before the answer.
-// A node does not go on alone while its own records lack an admission that still counts, or
+// A node does not continue alone while its own records lack an admission that still counts, or
 // when the journal is full.
-//
-// # Returning
-//
-// When the master answers again, it is told what is in the journal; a key that is asked
-// about comes first, so Redis never decides about a key that it does not know all of. An
-// entry is told until the answer is heard, so it may be told twice: exact limiters ignore an
-// id on record, counters count it twice, and values are merged. A counter's release is told
-// at most once. The outage is over when the journal of the master is empty.
 package standby

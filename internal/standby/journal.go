@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/internal/prober"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -20,8 +21,8 @@ const (
 	value               // that a keyed value was changed
 )
 
-// operation is one that Redis is to be told of. A key has at most one of each id; a value has the
-// zero id.
+// operation is one that Redis is to be told of. A record has at most one of each id; a value has
+// the zero id.
 type operation struct {
 	kind  kind
 	a     throttle.Admission
@@ -29,173 +30,149 @@ type operation struct {
 	value []byte // what Redis may have been told of the value
 }
 
-// entry is what the journal has of one key of a part.
+// recordKey names a record: the part that it belongs to, and its key there.
+type recordKey struct{ part, key string }
+
+// row is the operation's key on disk.
+func (k recordKey) row(id throttle.ID) string { return k.part + "\x00" + string(id[:]) + k.key }
+
+// entry is what the journal has of one record.
 type entry struct {
-	part, key  string
-	master     *master // which was away
+	recordKey
+	master     *prober.Master // which was away
 	operations map[throttle.ID]operation
 }
 
-// journal is the operations that Redis is to be told of: all in memory, and each on disk under
-// its part, id and key. A key's operations are changed with the key's lock held.
+// journal is the operations that Redis is to be told of, all in memory and each on disk. Those of
+// a record are changed with its lock held.
 type journal struct {
 	table *cache.Table
 	most  int
 
 	mu      sync.RWMutex
-	entries map[string]*entry // by holder
-	number  int
+	entries map[recordKey]*entry
+	number  int // of operations
 }
 
-// mostOperations bounds the journal to about 256 MiB of memory: a key with one operation takes some
-// 500 bytes.
-const mostOperations = 500_000
+// maxOperations bounds the journal to about 256 MiB of memory: a record with one operation takes
+// some 500 bytes.
+const maxOperations = 500_000
 
-// errFull is why an operation is not noted.
-var errFull = errors.New("this node has decided as much alone as its journal holds")
-
-func rowOf(holder string, id throttle.ID) string {
-	name, key, _ := strings.Cut(holder, "\x00")
-	return name + "\x00" + string(id[:]) + key
-}
+var errFull = errors.New("the journal of what this node decided alone is full")
 
 // load reads all from disk.
-func (j *journal) load(ctx context.Context, masterOf func(key string) *master) error {
+func (j *journal) load(ctx context.Context, masterOf func(key string) *prober.Master) error {
 	return j.table.Each(ctx, func(row string, stored []byte) bool {
-		name, rest, _ := strings.Cut(row, "\x00")
+		part, rest, _ := strings.Cut(row, "\x00")
 		if len(rest) < len(throttle.ID{}) || len(stored) < 17 {
 			return true
 		}
 		id, key := throttle.ID([]byte(rest[:8])), rest[8:]
 		o := operation{kind: kind(stored[0]), a: throttle.Admission{ID: id, At: int64(binary.BigEndian.Uint64(stored[1:]))}}
 		o.until, o.value = int64(binary.BigEndian.Uint64(stored[9:])), append([]byte(nil), stored[17:]...)
-		j.keep(masterOf(key), name+"\x00"+key, o)
+		j.keep(masterOf(key), recordKey{part, key}, o)
 		return true
 	})
 }
 
 // put notes an operation on disk and then in memory, in place of one of the same id.
-func (j *journal) put(ctx context.Context, m *master, holder string, o operation) error {
-	if _, again := j.at(holder, o.a.ID); !again {
-		if err := j.room(o.kind); err != nil {
+func (j *journal) put(ctx context.Context, m *prober.Master, k recordKey, o operation) error {
+	if _, again := j.at(k, o.a.ID); !again {
+		if err := j.room(); err != nil {
 			return err
 		}
 	}
 	stored := binary.BigEndian.AppendUint64([]byte{byte(o.kind)}, uint64(o.a.At))
 	stored = append(binary.BigEndian.AppendUint64(stored, uint64(o.until)), o.value...)
-	err := j.table.Update(ctx, rowOf(holder, o.a.ID), func([]byte) ([]byte, int64) { return stored, o.until })
-	if err != nil {
-		return err
+	err := j.table.Update(ctx, k.row(o.a.ID), func([]byte) ([]byte, int64) { return stored, o.until })
+	if err == nil {
+		j.keep(m, k, o)
 	}
-	j.keep(m, holder, o)
-	return nil
+	return err
 }
 
-func (j *journal) keep(m *master, holder string, o operation) {
+func (j *journal) keep(m *prober.Master, k recordKey, o operation) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	e := j.entries[holder]
+	e := j.entries[k]
 	if e == nil {
-		name, key, _ := strings.Cut(holder, "\x00")
-		e = &entry{part: name, key: key, master: m, operations: map[throttle.ID]operation{}}
-		j.entries[holder] = e
+		e = &entry{recordKey: k, master: m, operations: map[throttle.ID]operation{}}
+		j.entries[k] = e
 	}
-	if _, again := e.operations[o.a.ID]; !again {
-		j.number++
-	}
+	j.number -= len(e.operations)
 	e.operations[o.a.ID] = o
+	j.number += len(e.operations)
 }
 
-// room returns errFull if there is no room for one more. A release has more room than an admission.
-func (j *journal) room(k kind) error {
-	most := j.most
-	if k == release {
-		most += most / 8
-	}
-	if j.size() >= most {
+// room returns errFull if there is no room for one more.
+func (j *journal) room() error {
+	if j.size() >= j.most {
 		return errFull
 	}
 	return nil
 }
 
-// forget removes operations, also where the caller has gone. After an error the disk may still have
+// forget removes operations, also if the caller has gone. After an error the disk may still have
 // them, and then they are told again after the next start.
-func (j *journal) forget(ctx context.Context, holder string, all ...operation) error {
+func (j *journal) forget(ctx context.Context, k recordKey, all ...operation) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	errs := make([]error, len(all))
 	var removing sync.WaitGroup
 	for i, o := range all {
-		removing.Go(func() {
-			errs[i] = j.table.Update(ctx, rowOf(holder, o.a.ID), func([]byte) ([]byte, int64) { return nil, 0 })
+		removing.Go(func() { // at once, so that the disk takes them together
+			errs[i] = j.table.Update(ctx, k.row(o.a.ID), func([]byte) ([]byte, int64) { return nil, 0 })
 		})
 	}
 	removing.Wait()
-	err := errors.Join(errs...)
-	if err != nil {
-		err = throttle.Unavailable("emptying the journal", err)
-	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	e := j.entries[holder]
-	for _, o := range all {
-		if e == nil {
-			break
-		}
-		if _, found := e.operations[o.a.ID]; found {
+	if e := j.entries[k]; e != nil {
+		j.number -= len(e.operations)
+		for _, o := range all {
 			delete(e.operations, o.a.ID)
-			j.number--
+		}
+		j.number += len(e.operations)
+		if len(e.operations) == 0 {
+			delete(j.entries, k)
 		}
 	}
-	if e != nil && len(e.operations) == 0 {
-		delete(j.entries, holder)
+	if err := errors.Join(errs...); err != nil {
+		return throttle.Unavailable("emptying the journal", err)
 	}
-	return err
+	return nil
 }
 
-func (j *journal) at(holder string, id throttle.ID) (o operation, found bool) {
+func (j *journal) at(k recordKey, id throttle.ID) (o operation, found bool) {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
-	if e := j.entries[holder]; e != nil {
+	if e := j.entries[k]; e != nil {
 		o, found = e.operations[id]
 	}
 	return o, found
 }
 
-func (j *journal) has(holder string) bool {
+func (j *journal) has(k recordKey) bool {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
-	return j.entries[holder] != nil
+	return j.entries[k] != nil
 }
 
-// some returns up to so many operations of a key.
-func (j *journal) some(holder string, most int) (some []operation) {
+// some returns up to so many operations of a record that do not matter any more by a moment.
+func (j *journal) some(k recordKey, most int, by int64) (some []operation) {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
-	if e := j.entries[holder]; e != nil {
+	if e := j.entries[k]; e != nil {
 		for _, o := range e.operations {
 			if len(some) == most {
 				break
 			}
-			some = append(some, o)
-		}
-	}
-	return some
-}
-
-// expired returns the operations that do not matter any more, by holder.
-func (j *journal) expired(now int64) map[string][]operation {
-	j.mu.RLock()
-	defer j.mu.RUnlock()
-	old := map[string][]operation{}
-	for holder, e := range j.entries {
-		for _, o := range e.operations {
-			if o.until <= now {
-				old[holder] = append(old[holder], o)
+			if o.until <= by {
+				some = append(some, o)
 			}
 		}
 	}
-	return old
+	return some
 }
 
 func (j *journal) size() int {
@@ -204,14 +181,13 @@ func (j *journal) size() int {
 	return j.number
 }
 
-// all returns the entries that are wanted. Of an entry only part, key and master may be used.
-func (j *journal) all(wanted func(*entry) bool) (some []*entry) {
+// all returns the entries. Only their names and masters may be used.
+func (j *journal) all() []*entry {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
+	all := make([]*entry, 0, len(j.entries))
 	for _, e := range j.entries {
-		if wanted(e) {
-			some = append(some, e)
-		}
+		all = append(all, e)
 	}
-	return some
+	return all
 }

@@ -85,7 +85,7 @@ func TestCodes_TellingLost_RightOnce(t *testing.T) {
 			server.Restart()
 			servertest.Eventually(t, "Redis to be back", func() bool {
 				_, err := n.mailbox.Peek(context.Background(), "other")
-				return err == nil && !n.State().Alone
+				return err == nil && n.State().Away == 0
 			})
 			proxy.CutReplies(1, valueWritten)
 			_, err := n.codes.Issue(t.Context(), alice)
@@ -181,17 +181,21 @@ func TestRequests_DoneAlone_RedisIsTold(t *testing.T) {
 	}
 }
 
-// A step whose reply was lost may have been taken, so it is not taken alone as well, also where
-// Redis has been away since.
+// A step whose reply was lost may have been taken, so it is not taken alone as well, even if
+// Redis has died since.
 func TestUpdate_ReplyLostAsRedisDies_NotTakenAlone(t *testing.T) {
 	server := redistest.Alone(t)
 	proxy := redistest.Proxy(t, server.Addr)
 	n := start(t, proxy.URL())
-	n.issue(t)
-	unavailable(t, asPaused(t, server, proxy, func() error {
+	proxy.DropReplies(1, valueWritten)
+	issued := make(chan error)
+	go func() {
 		_, err := n.codes.Issue(t.Context(), alice)
-		return err
-	}))
+		issued <- err
+	}()
+	servertest.Eventually(t, "the value to be written", func() bool { return proxy.Lost() > 0 })
+	server.Kill()
+	unavailable(t, <-issued)
 	n.awaitAlone(t)
 	if s := n.State(); s.Journal != 0 {
 		t.Errorf("after a lost reply: %+v", s)

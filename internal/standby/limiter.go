@@ -3,8 +3,8 @@ package standby
 import (
 	"context"
 	"errors"
-	"fmt"
 
+	"github.com/mailgate/mailgate/internal/prober"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -12,49 +12,47 @@ import (
 // throttle.Historian.
 type Limiter struct {
 	*part
-	exact       bool  // ids are known, so a release can be repeated
+	exact       bool  // ids are known, so a call can be repeated
 	window      int64 // the longest
-	shared, own throttle.Limiter
+	shared, own throttle.Historian
 }
 
 // Limiter wraps a pair of limiters that count by the algorithm, one on Redis and one on this node's
 // disk. Limiters of one name have the same shared and own records.
 //
 // An id is of one attempt: what a Take may have charged that failed is given back.
-func (s *Standby) Limiter(name string, a throttle.Algorithm, shared, own throttle.Limiter) *Limiter {
+func (s *Standby) Limiter(name string, a throttle.Algorithm, shared, own throttle.Historian) *Limiter {
 	_, exact := a.(throttle.Policy)
 	l := &Limiter{exact: exact, shared: shared, own: own}
 	for _, t := range a.Peek(nil, s.o.Clock.Now()).Tiers {
 		l.window = max(l.window, t.Window.Milliseconds())
 	}
-	l.part = &part{Standby: s, name: name, repeats: true, mirrored: true, tell: l.tell}
+	l.part = &part{Standby: s, name: name, repeats: exact, mirrored: true, tell: l.tell}
 	s.parts.Store(name, l.part)
 	return l
 }
 
 // Take implements throttle.Limiter.
 func (l *Limiter) Take(ctx context.Context, key string, id throttle.ID) (v throttle.Verdict, err error) {
-	if !id.Valid() {
-		return v, fmt.Errorf("take: %w", throttle.ErrID)
-	}
 	unheard := false // Redis may have charged it
 	err = l.decide(ctx, "take", key, func() (err error) {
-		if v, err = l.shared.Take(ctx, key, id); err != nil {
-			unheard = unheard || !undone(err)
+		v, err = l.shared.Take(ctx, key, id)
+		if err != nil {
+			unheard = unheard || !errors.Is(err, throttle.ErrUnchanged)
 			return err
 		}
 		unheard = false
 		l.o.Clock.heard(v.Now)
 		if v.Allowed {
-			l.mirror(ctx, key, throttle.Admission{ID: id, At: v.At})
+			l.mirrorAll(ctx, key, throttle.Admission{ID: id, At: v.At})
 		}
 		return nil
-	}, func(ctx context.Context, m *master) error {
+	}, func(ctx context.Context, m *prober.Master) error {
 		v, err = l.takeAlone(ctx, m, key, id)
 		return err
 	})
 	if unheard && l.exact && (err != nil || !v.Allowed) {
-		_ = l.later(ctx, key, operation{kind: release, a: throttle.Admission{ID: id}}) // at worst a charge without a mail
+		_, _ = l.releaseLater(ctx, key, throttle.Admission{ID: id}) // at worst a charge without an email
 	}
 	if err != nil {
 		return throttle.Verdict{}, err
@@ -63,17 +61,14 @@ func (l *Limiter) Take(ctx context.Context, key string, id throttle.ID) (v throt
 }
 
 // takeAlone admits a send if the node's own records do and the journal takes it.
-func (l *Limiter) takeAlone(ctx context.Context, m *master, key string, id throttle.ID) (throttle.Verdict, error) {
+func (l *Limiter) takeAlone(ctx context.Context, m *prober.Master, key string, id throttle.ID) (throttle.Verdict, error) {
 	v, err := l.own.Take(ctx, key, id)
-	if err != nil {
+	v.Degraded = true
+	if err != nil || !v.Allowed {
 		return v, err
 	}
-	v.Degraded = true
-	if !v.Allowed {
-		return v, nil
-	}
 	a := throttle.Admission{ID: id, At: v.At}
-	if err := l.journal.put(ctx, m, l.holder(key), operation{kind: record, a: a, until: a.At + l.window}); err != nil {
+	if err := l.journal.put(ctx, m, l.keyOf(key), operation{kind: record, a: a, until: a.At + l.window}); err != nil {
 		_, _ = l.own.Release(context.WithoutCancel(ctx), key, a) // at worst the node is too strict
 		return v, throttle.Unavailable("take", err)
 	}
@@ -81,9 +76,9 @@ func (l *Limiter) takeAlone(ctx context.Context, m *master, key string, id throt
 	return v, nil
 }
 
-// mirror records on the node what Redis has admitted.
-func (l *Limiter) mirror(ctx context.Context, key string, all ...throttle.Admission) {
-	l.Standby.own.mirror(ctx, l.o.Clock.Now()+l.window, func(ctx context.Context) error { return l.own.Record(ctx, key, all...) })
+// mirrorAll records on the node what Redis has admitted.
+func (l *Limiter) mirrorAll(ctx context.Context, key string, all ...throttle.Admission) {
+	l.Standby.mirror.write(ctx, l.o.Clock.Now()+l.window, func(ctx context.Context) error { return l.own.Record(ctx, key, all...) })
 }
 
 // Peek implements throttle.Limiter.
@@ -93,7 +88,7 @@ func (l *Limiter) Peek(ctx context.Context, key string) (v throttle.Verdict, err
 			l.o.Clock.heard(v.Now)
 		}
 		return err
-	}, func(ctx context.Context, _ *master) (err error) {
+	}, func(ctx context.Context, _ *prober.Master) (err error) {
 		v, err = l.own.Peek(ctx, key)
 		v.Degraded = true
 		return err
@@ -104,73 +99,58 @@ func (l *Limiter) Peek(ctx context.Context, key string) (v throttle.Verdict, err
 	return v, nil
 }
 
-// Release implements throttle.Limiter. Where Redis does not answer it is told later, of a counter
-// only if it certainly was not asked. Until then what was there is what this node knows.
+// Release implements throttle.Limiter. What Redis does not answer is told later, except that a
+// counter's is only if Redis certainly was not asked. Until then what was on record is what this
+// node knows.
 func (l *Limiter) Release(ctx context.Context, key string, a throttle.Admission) (released bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return false, throttle.Unavailable("release", err)
 	}
-	var unheard error // why it is not known whether Redis has released it
 	err = l.decide(ctx, "release", key, func() (err error) {
 		if released, err = l.shared.Release(ctx, key, a); err == nil {
-			l.unmirror(ctx, key, a)
-		} else if !undone(err) {
-			unheard = err
+			l.Standby.mirror.write(ctx, 0, func(ctx context.Context) error { _, err := l.own.Release(ctx, key, a); return err })
 		}
 		return err
-	}, func(ctx context.Context, m *master) error {
-		if unheard != nil && !l.exact {
-			return unheard
-		}
+	}, func(ctx context.Context, m *prober.Master) error {
 		released, err = l.releaseAlone(ctx, m, key, a)
 		return err
 	})
-	if errors.Is(err, throttle.ErrUnavailable) && (l.exact || undone(err)) {
-		if l.later(ctx, key, operation{kind: release, a: a}) == nil {
-			l.unmirror(ctx, key, a)
-			return true, nil
-		}
+	if errors.Is(err, throttle.ErrUnavailable) && (l.exact || errors.Is(err, throttle.ErrUnchanged)) {
+		released, err = l.releaseLater(ctx, key, a)
+		released = released || l.exact && err == nil // perhaps by another node
 	}
 	return released, err
 }
 
-func (l *Limiter) unmirror(ctx context.Context, key string, a throttle.Admission) {
-	l.Standby.own.mirror(ctx, 0, func(ctx context.Context) error { _, err := l.own.Release(ctx, key, a); return err })
+// releaseLater journals a release although the master is not away.
+func (l *Limiter) releaseLater(ctx context.Context, key string, a throttle.Admission) (released bool, err error) {
+	err = l.locked(context.WithoutCancel(ctx), key, func(ctx context.Context) error {
+		released, err = l.releaseAlone(ctx, l.prober.MasterOf(key), key, a)
+		return err
+	})
+	return released, err
 }
 
-// releaseAlone takes an admission off the own records. A record in the journal may have been told
-// unheard: an exact one becomes a release, one of a counter is dropped.
-func (l *Limiter) releaseAlone(ctx context.Context, m *master, key string, a throttle.Admission) (bool, error) {
+// releaseAlone takes an admission off the own records, and has the journal note that Redis is to
+// be told. A record in the journal may have been told unheard: an exact one becomes a release, one
+// of a counter is dropped.
+func (l *Limiter) releaseAlone(ctx context.Context, m *prober.Master, key string, a throttle.Admission) (bool, error) {
 	had, err := l.own.Release(ctx, key, a)
 	if err != nil {
 		return false, err
 	}
 	if !l.exact {
-		if o, found := l.journal.at(l.holder(key), a.ID); found {
-			return had, l.journal.forget(ctx, l.holder(key), o)
+		if o, found := l.journal.at(l.keyOf(key), a.ID); found {
+			return had, l.journal.forget(ctx, l.keyOf(key), o)
 		}
 		if !had {
 			return false, nil
 		}
 	}
-	if err := l.journal.put(ctx, m, l.holder(key), l.releaseOf(a)); err != nil {
+	if err := l.journal.put(ctx, m, l.keyOf(key), operation{kind: release, a: a, until: l.o.Clock.Now() + l.window}); err != nil {
 		return false, throttle.Unavailable("release", err)
 	}
 	return had, nil
-}
-
-func (l *Limiter) releaseOf(a throttle.Admission) operation {
-	return operation{kind: release, a: a, until: l.o.Clock.Now() + l.window}
-}
-
-// later notes a release that Redis is to be told of, though it is not away.
-func (l *Limiter) later(ctx context.Context, key string, o operation) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
-	defer cancel()
-	lock := l.lock(l.holder(key))
-	lock.Lock()
-	defer lock.Unlock()
-	return l.journal.put(ctx, l.masterOf(key), l.holder(key), l.releaseOf(o.a))
 }
 
 // Reset implements throttle.Limiter. It cannot be promised without Redis, so it is
@@ -178,10 +158,10 @@ func (l *Limiter) later(ctx context.Context, key string, o operation) error {
 func (l *Limiter) Reset(ctx context.Context, key string) (cleared int, err error) {
 	err = l.decide(ctx, "reset", key, func() (err error) {
 		if cleared, err = l.shared.Reset(ctx, key); err == nil {
-			l.Standby.own.mirror(ctx, 0, func(ctx context.Context) error { _, err := l.own.Reset(ctx, key); return err })
+			l.Standby.mirror.write(ctx, 0, func(ctx context.Context) error { _, err := l.own.Reset(ctx, key); return err })
 		}
 		return err
-	}, func(context.Context, *master) error { return throttle.Unavailable("reset", errAlone) })
+	}, func(context.Context, *prober.Master) error { return throttle.Unavailable("reset", errAlone) })
 	return cleared, err
 }
 
@@ -190,35 +170,24 @@ func (l *Limiter) Record(ctx context.Context, key string, all ...throttle.Admiss
 	return l.decide(ctx, "record", key, func() error {
 		err := l.shared.Record(ctx, key, all...)
 		if err == nil {
-			l.mirror(ctx, key, all...)
+			l.mirrorAll(ctx, key, all...)
 		}
 		return err
-	}, func(context.Context, *master) error { return throttle.Unavailable("record", errAlone) })
+	}, func(context.Context, *prober.Master) error { return throttle.Unavailable("record", errAlone) })
 }
 
 // History implements throttle.Historian.
 func (l *Limiter) History(ctx context.Context, key string) (h throttle.History, err error) {
-	history := func(ctx context.Context, of throttle.Limiter) error {
-		historian, ok := of.(throttle.Historian)
-		if !ok {
-			return fmt.Errorf("history: %w", errors.ErrUnsupported)
-		}
-		h, err = historian.History(ctx, key)
-		return err
-	}
-	err = l.decide(ctx, "history", key, func() error { return history(ctx, l.shared) },
-		func(ctx context.Context, _ *master) error { return history(ctx, l.own) })
+	err = l.decide(ctx, "history", key,
+		func() (err error) { h, err = l.shared.History(ctx, key); return err },
+		func(ctx context.Context, _ *prober.Master) (err error) { h, err = l.own.History(ctx, key); return err })
 	return h, err
 }
 
 // Each implements throttle.Historian. It visits the records of Redis alone, as this node's part of
 // them would tell little.
 func (l *Limiter) Each(ctx context.Context, visit func(throttle.History) bool) error {
-	historian, ok := l.shared.(throttle.Historian)
-	if !ok {
-		return fmt.Errorf("visiting all histories: %w", errors.ErrUnsupported)
-	}
-	return historian.Each(ctx, visit)
+	return l.shared.Each(ctx, visit)
 }
 
 // tell tells Redis of admissions, and then of releases. A counter's release is forgotten before it
@@ -238,16 +207,16 @@ func (l *Limiter) tell(ctx context.Context, key string, some []operation) error 
 			return err
 		}
 		l.told.Add(uint64(len(all)))
-		_ = l.journal.forget(ctx, l.holder(key), records...)
+		_ = l.journal.forget(ctx, l.keyOf(key), records...)
 	}
 	for _, o := range releases {
-		if !l.exact && l.journal.forget(ctx, l.holder(key), o) != nil {
+		if !l.exact && l.journal.forget(ctx, l.keyOf(key), o) != nil {
 			continue // the next start tells it
 		}
 		if _, err := l.shared.Release(ctx, key, o.a); err != nil {
 			return err
 		}
-		_ = l.journal.forget(ctx, l.holder(key), o)
+		_ = l.journal.forget(ctx, l.keyOf(key), o)
 	}
 	return nil
 }

@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/mailgate/mailgate/internal/redistest"
 	"github.com/mailgate/mailgate/internal/redisx"
 	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/throttle"
-	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
 func TestTake_RedisKilled_GoesOnAloneAndTellsItAll(t *testing.T) {
@@ -23,12 +21,16 @@ func TestTake_RedisKilled_GoesOnAloneAndTellsItAll(t *testing.T) {
 	if v := n.take(t, "alice"); v.Allowed || !v.Degraded || v.Limit != "day" {
 		t.Errorf("the fourth is admitted %v, alone %v, by %q", v.Allowed, v.Degraded, v.Limit)
 	}
-	if s := n.State(); !s.Degraded || !s.Alone || s.Since == 0 || s.Journal != 2 || s.Admitted != 2 {
+	if s := n.State(); s.Since == 0 || s.Away == 0 || s.Journal != 2 || s.Admitted != 2 {
 		t.Errorf("in the outage: %+v", s)
 	}
 	if err := n.Ready(t.Context()); err != nil {
 		t.Errorf("in the outage: %v", err)
 	}
+	if v, err := n.mailbox.Peek(t.Context(), "alice"); err != nil || !v.Degraded || v.Sent != 3 {
+		t.Errorf("in the outage: alone %v, sent %d, %v", v.Degraded, v.Sent, err)
+	}
+	unavailable(t, n.mailbox.Record(t.Context(), "alice", first))
 	server.Restart()
 	n.awaitHealthy(t)
 	got := history(t, server.Client(), "alice")
@@ -83,7 +85,7 @@ func TestTake_RedisHangs_UnavailableThenAlone(t *testing.T) {
 	defer server.Resume()
 	_, err := n.mailbox.Take(t.Context(), "alice", throttle.NewID())
 	unavailable(t, err)
-	if s := n.State(); s.Alone || s.Journal != 1 {
+	if s := n.State(); s.Away > 0 || s.Journal != 1 {
 		t.Errorf("after one late call: %+v", s)
 	}
 	n.awaitAlone(t)
@@ -105,7 +107,7 @@ func TestTake_ReplyLost_UnavailableAndGivenBack(t *testing.T) {
 	id := throttle.NewID()
 	_, err := n.mailbox.Take(t.Context(), "alice", id)
 	unavailable(t, err)
-	if s := n.State(); s.Degraded || s.Journal != 1 || history(t, server.Client(), "alice").Find(id) < 0 {
+	if s := n.State(); s.Since > 0 || s.Journal != 1 || history(t, server.Client(), "alice").Find(id) < 0 {
 		t.Errorf("after a lost reply: %+v", s)
 	}
 	n.Start()
@@ -133,7 +135,7 @@ func TestTake_JournalNotEmpty_RedisToldFirst(t *testing.T) {
 		}
 		return err == nil && !v.Degraded
 	})
-	if s := n.State(); s.Journal != 1 || !s.Degraded {
+	if s := n.State(); s.Journal != 1 || s.Since == 0 {
 		t.Errorf("before the worker runs: %+v", s)
 	}
 }
@@ -155,6 +157,26 @@ func TestTell_ReplyLost_ToldTwiceCountedOnce(t *testing.T) {
 	}
 	if got := history(t, server.Client(), "alice"); len(got) != 1 {
 		t.Errorf("Redis has %d sends, want 1", len(got))
+	}
+}
+
+// What Redis can never take does not keep the node degraded.
+func TestTell_KeyOfAnotherType_Dropped(t *testing.T) {
+	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
+	n := start(t, server.URL())
+	n.admit(t, "alice", false)
+	keys := server.Client().Keys(t.Context(), "*alice*").Val()
+	if err := server.Client().Set(t.Context(), keys[0], "text", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	server.Kill()
+	n.awaitAlone(t)
+	n.admit(t, "alice", true)
+	n.admit(t, "bob", true)
+	server.Restart()
+	n.awaitHealthy(t)
+	if told := history(t, server.Client(), "bob"); len(told) != 1 || n.log.count("it is dropped") != 1 || n.log.count("alice") != 0 {
+		t.Errorf("Redis has %v; the log is\n%s", told, n.log.text.String())
 	}
 }
 
@@ -320,47 +342,5 @@ func TestTake_ThreeNodesAlone_AtMostThreeTimesTheTiers(t *testing.T) {
 	}
 	if got := history(t, server.Client(), "alice"); len(got) != admitted {
 		t.Errorf("Redis has %d sends, want %d", len(got), admitted)
-	}
-}
-
-func TestPeek_InOutage_ByOwnRecords(t *testing.T) {
-	server := redistest.Alone(t)
-	n := start(t, server.URL())
-	n.admit(t, "alice", false)
-	server.Kill()
-	n.awaitAlone(t)
-	v, err := n.mailbox.Peek(t.Context(), "alice")
-	if err != nil || !v.Degraded || v.Sent != 1 {
-		t.Errorf("alone %v, sent %d, %v", v.Degraded, v.Sent, err)
-	}
-	unavailable(t, n.mailbox.Record(t.Context(), "alice", throttle.Admission{ID: throttle.NewID(), At: v.At}))
-}
-
-func TestTake_CallerGone_NoOutage(t *testing.T) {
-	server := redistest.Alone(t)
-	n := start(t, server.URL())
-	server.Pause()
-	defer server.Resume()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	_, err := n.mailbox.Take(ctx, "alice", throttle.NewID())
-	unavailable(t, err)
-	if n.State().Alone {
-		t.Error("one caller's deadline began an outage")
-	}
-}
-
-// A master that no call asks about for longer than its prober remembers is still away.
-func TestState_NoCallsInOutage_StaysAway(t *testing.T) {
-	if !throttletest.Long() {
-		t.Skip("takes 12 seconds; set MAILGATE_TEST_LONG to run it")
-	}
-	server := redistest.Alone(t)
-	n := start(t, server.URL())
-	server.Kill()
-	n.awaitAlone(t)
-	<-time.After(12 * time.Second)
-	if s := n.State(); !s.Alone || n.log.count("Redis is back") > 0 {
-		t.Errorf("without calls: %+v", s)
 	}
 }

@@ -43,7 +43,7 @@ func TestKill_InOutage_JournalToldLater(t *testing.T) {
 		return true
 	})
 	n := open(t, dir, server.URL())
-	if s := n.State(); s.Journal < len(said) || !s.Degraded {
+	if s := n.State(); s.Journal < len(said) || s.Since == 0 {
 		t.Errorf("after the restart: %+v", s)
 	}
 	for key, id := range said { // in the same outage it goes on where it was
@@ -106,7 +106,7 @@ func TestTake_RedisComesAndGoes_NeverMoreThanTheTiers(t *testing.T) {
 		n.awaitAlone(t)
 		moreCalls()
 		server.Restart()
-		servertest.Eventually(t, "Redis to be asked", func() bool { return !n.State().Alone })
+		servertest.Eventually(t, "Redis to be asked", func() bool { return n.State().Away == 0 })
 	}
 	stop.Store(true)
 	callersDone.Wait()
@@ -121,10 +121,10 @@ func TestTake_RedisComesAndGoes_NeverMoreThanTheTiers(t *testing.T) {
 }
 
 // early is a shared limiter whose clock is an hour ahead of the machine's.
-type early struct{ throttle.Limiter }
+type early struct{ throttle.Historian }
 
 func (e early) Take(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
-	v, err := e.Limiter.Take(ctx, key, id)
+	v, err := e.Historian.Take(ctx, key, id)
 	v.Now, v.At = v.Now+hour, v.At+hour
 	return v, err
 }
@@ -151,12 +151,12 @@ func TestClock_InOutage_GoesOnFromRedis(t *testing.T) {
 
 // slow is a shared limiter whose decisions arrive when they may.
 type slow struct {
-	throttle.Limiter
+	throttle.Historian
 	decided, arrive chan struct{}
 }
 
 func (s slow) Take(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
-	v, err := s.Limiter.Take(ctx, key, id)
+	v, err := s.Historian.Take(ctx, key, id)
 	s.decided <- struct{}{}
 	<-s.arrive
 	return v, err

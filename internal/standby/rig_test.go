@@ -73,7 +73,7 @@ type node struct {
 	clock    *standby.Clock
 	mailbox  *standby.Limiter
 	action   *standby.Limiter
-	own      throttle.Limiter // of mailbox
+	own      throttle.Historian // of mailbox
 	codes    *verify.Codes
 	requests *idempotency.Requests
 	log      *logged
@@ -184,7 +184,7 @@ func (n *node) awaitAlone(t testing.TB) {
 	t.Helper()
 	servertest.Eventually(t, "the node to go on alone", func() bool {
 		_, _ = n.mailbox.Peek(context.Background(), "awaited")
-		return n.State().Alone
+		return n.State().Away > 0
 	})
 }
 
@@ -192,7 +192,7 @@ func (n *node) awaitHealthy(t testing.TB) {
 	t.Helper()
 	servertest.Eventually(t, "the node to have told all", func() bool {
 		s := n.State()
-		return !s.Degraded && s.Journal == 0
+		return s.Since == 0 && s.Journal == 0
 	})
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Options say what a node works with. Client, Store and Clock are required.
+// Options say what a node works with. All are required, but for Timeout.
 type Options struct {
 	// Client is the one that the shared limiters and stores use. Their keys have {key} as
 	// hash tag.
@@ -29,92 +29,60 @@ type Options struct {
 	Store *cache.Store
 	// Clock is the one that Store and the node's own limiters and stores go by.
 	Clock *Clock
-	// Log is told when an outage begins and ends. The default is silence.
+	// Log is told when an outage begins and ends.
 	Log *slog.Logger
 }
 
-// Standby decides whether a node goes on alone, and tells Redis afterwards.
+// Standby decides whether a node continues alone, and tells Redis afterwards.
 type Standby struct {
-	o        Options
-	table    *cache.Table
-	journal  *journal
-	own      *own
-	lateness *prober.Lateness
-	masters  sync.Map // *master by address
-	parts    sync.Map // *part by name
-	locks    [1024]sync.RWMutex
-	seed     maphash.Seed
+	o       Options
+	prober  *prober.Prober
+	journal *journal
+	mirror  *mirror
+	parts   sync.Map // *part by name
+	locks   [1024]sync.RWMutex
+	seed    maphash.Seed
 
 	admitted, told atomic.Uint64
+
+	mu     sync.Mutex
+	state  state
+	outage State     // as it was when the outage began
+	began  time.Time // of the outage
 
 	work       context.Context // ends with Close
 	stop       context.CancelFunc
 	background sync.WaitGroup
-	wake       chan struct{}
-	sweptAt    time.Time
 }
 
-const (
-	minTimeout = 250 * time.Millisecond
-	forever    = 1<<63 - 1
-)
+const forever = 1<<63 - 1
 
 // New reads the journal that an earlier process has left.
 func New(o Options) (*Standby, error) {
-	if o.Client == nil || o.Store == nil || o.Clock == nil {
-		return nil, errors.New("standby: Client, Store and Clock are required")
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	o.Timeout = max(o.Timeout, minTimeout)
-	s := &Standby{o: o, table: o.Store.Table("standby"), seed: maphash.MakeSeed(), wake: make(chan struct{}, 1), sweptAt: time.Now()}
+	s := &Standby{o: o, prober: prober.New(o.Client, o.Prefix, o.Timeout), seed: maphash.MakeSeed()}
 	s.work, s.stop = context.WithCancel(context.Background())
-	began := time.Now()
-	// A probe waits for a chain of some four timers and wake-ups: while each is late by less
-	// than a quarter of the timeout, it is not this process that was silent.
-	s.lateness = prober.NewLateness(func() time.Duration { return time.Since(began) }, o.Timeout/4)
-	s.own = &own{now: o.Clock.Now, log: o.Log, running: make(chan struct{}, mostMirrors)}
-	s.journal = &journal{table: o.Store.Table("journal"), most: mostOperations, entries: map[string]*entry{}}
-	if err := s.load(context.Background()); err != nil {
+	s.mirror = &mirror{now: o.Clock.Now, log: o.Log, running: make(chan struct{}, maxMirrors)}
+	s.journal = &journal{table: o.Store.Table("journal"), most: maxOperations, entries: map[recordKey]*entry{}}
+	if err := s.load(); err != nil {
+		s.prober.Close()
 		return nil, fmt.Errorf("standby: reading what an earlier process has left: %w", err)
+	}
+	if left := s.journal.size(); left > 0 {
+		s.begin(returning)
+		o.Log.Warn("Redis has not been told all that an earlier process decided alone", "operations", left)
 	}
 	return s, nil
 }
 
-// load reads the state of an earlier process. A master whose keys are in the journal is returning.
-func (s *Standby) load(ctx context.Context) error {
-	err := errors.Join(s.o.Clock.load(ctx, s.table), s.own.load(ctx, s.table), s.journal.load(ctx, s.masterOf))
-	if err != nil {
-		return err
-	}
-	for _, e := range s.journal.entries {
-		for _, o := range e.operations {
-			s.o.Clock.notBefore(o.a.At)
-		}
-		if e.master.state == connected {
-			s.begin(e.master)
-			e.master.state = returning
-		}
-	}
-	if left := s.journal.size(); left > 0 {
-		s.o.Log.Warn("Redis has not been told all that an earlier process decided alone", "operations", left)
-	}
-	return nil
-}
-
-// Start begins to tell Redis what is in the journal, and to measure the lateness of this process.
-func (s *Standby) Start() {
-	s.background.Go(func() { s.lateness.Run(s.work) })
-	s.background.Go(s.run)
-}
+// Start begins to tell Redis what is in the journal.
+func (s *Standby) Start() { s.background.Go(s.run) }
 
 // Close ends the standby. Until ctx ends it tries to tell Redis what is in the journal; the rest
 // is told by the next process. What was wrapped must not be used any more.
 func (s *Standby) Close(ctx context.Context) {
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
-	for s.rouse(); s.journal.size() > 0 && ctx.Err() == nil; {
+	for s.journal.size() > 0 && ctx.Err() == nil {
 		select {
 		case <-again.C:
 		case <-ctx.Done():
@@ -122,86 +90,118 @@ func (s *Standby) Close(ctx context.Context) {
 	}
 	s.stop()
 	s.background.Wait()
-	s.save()
+	s.prober.Close()
+	_ = s.save()
 	if left := s.journal.size(); left > 0 {
 		s.o.Log.Warn("Redis was not told all that this node decided alone; the next start does", "operations", left)
 	}
 }
 
+// state says who decides.
+type state int
+
+const (
+	connected state = iota // Redis
+	alone                  // the node, about the keys of masters that are away
+	returning              // Redis, about each key once it was told of it
+)
+
+// next is the state that follows: away says that a master is, drained that Redis was told all.
+func (s state) next(away, drained bool) state {
+	switch {
+	case away:
+		return alone
+	case s == connected || drained:
+		return connected
+	}
+	return returning
+}
+
 // State is what metrics and health checks show.
 type State struct {
-	Degraded   bool          // a master is away, or is not told all yet
-	Since      int64         // since when, by Redis's clock; 0 if it is not
-	Alone      bool          // a master is away
-	Away       int           // how many are
+	Since      int64         // since when the node is alone or returning, by Redis's clock; 0 if it is not
+	Away       int           // masters that are away
 	Journal    int           // operations that Redis is to be told of
 	Admitted   uint64        // admissions without Redis, since the start
 	Told       uint64        // those that Redis was told of
 	Unrecorded uint64        // admissions by Redis that the node's own records lack, or took late
-	Incomplete int64         // until when the node does not go on alone for that reason; 0 if it does
 	Lateness   time.Duration // the worst lateness of this process in the last half minute or more
 }
 
 // State returns the state of all masters together.
 func (s *Standby) State() State {
-	state := s.counts()
-	for _, m := range s.allMasters() {
-		m.mu.Lock()
-		if m.state != connected && (!state.Degraded || m.since < state.Since) {
-			state.Since = m.since
-		}
-		state.Degraded = state.Degraded || m.state != connected
-		if m.state == away {
-			state.Alone = true
-			state.Away++
-		}
-		m.mu.Unlock()
+	now := s.observe(false)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state != connected {
+		now.Since = s.outage.Since
 	}
-	state.Lateness = s.lateness.Worst()
-	return state
+	return now
 }
 
-func (s *Standby) counts() State {
-	return State{
+// observe moves the node to the state of its masters, and logs where an outage begins and ends.
+func (s *Standby) observe(drained bool) State {
+	now := State{
 		Journal: s.journal.size(), Admitted: s.admitted.Load(), Told: s.told.Load(),
-		Unrecorded: s.own.unrecorded.Load(), Incomplete: s.own.incomplete(),
+		Unrecorded: s.mirror.unrecorded.Load(), Lateness: s.prober.Lateness(),
 	}
+	var lost *prober.Master
+	for _, m := range s.prober.Masters() {
+		if m.State() == prober.Away {
+			lost = m
+			now.Away++
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	from := s.state
+	s.state = from.next(lost != nil, drained)
+	switch {
+	case from == connected && s.state == alone:
+		s.begin(alone)
+		s.o.Log.Warn("Redis is away: this node decides by its own records", "master", lost.Address, "cause", lost.Cause())
+	case from != connected && s.state == connected:
+		s.o.Log.Info("Redis is back and has been told what it missed", "lasted", time.Since(s.began).Round(time.Millisecond).String(),
+			"admitted_alone", now.Admitted-s.outage.Admitted, "told", now.Told-s.outage.Told)
+	}
+	return now
 }
 
-// Ready returns an error if the node cannot decide now: Redis does not take a write, or it is away
-// and the node cannot go on alone.
+// begin notes when an outage began.
+func (s *Standby) begin(in state) {
+	s.state, s.began = in, time.Now()
+	s.outage = State{Since: s.o.Clock.Now(), Admitted: s.admitted.Load(), Told: s.told.Load()}
+}
+
+// Ready returns an error if the node cannot decide now: a master does not take a write, or is away
+// and the node cannot continue alone.
 func (s *Standby) Ready(ctx context.Context) error {
-	if s.State().Alone {
-		if err := errors.Join(s.own.complete(), s.journal.room(record)); err != nil {
-			return throttle.Unavailable("going on alone", err)
+	continues := false
+	for _, m := range s.prober.Current(ctx) {
+		if m.State() == prober.Away {
+			continues = true
+		} else if err := m.Try(ctx); err != nil {
+			if !m.Failed(ctx, err) {
+				return throttle.Unavailable("asking Redis", err)
+			}
+			continues = true
 		}
-		if err := s.o.Store.Ready(ctx); err != nil {
-			return throttle.Unavailable("going on alone", err)
-		}
+	}
+	if !continues {
 		return nil
 	}
-	key, _ := s.probeKey("")
-	err := s.o.Client.Set(ctx, key, 1, time.Second).Err()
+	err := errors.Join(s.mirror.complete(), s.journal.room())
 	if err == nil {
-		return nil
+		err = s.o.Store.Ready(ctx)
 	}
-	m := s.master(s.addressOf(key))
-	if s.awaitAway(ctx, m, err) {
-		return s.Ready(ctx)
+	if err != nil {
+		return throttle.Unavailable("continuing alone", err)
 	}
-	return throttle.Unavailable("asking Redis", err)
+	return nil
 }
 
-// rouse wakes the worker.
-func (s *Standby) rouse() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
-}
-
-// lock returns the lock of a key's records. Redis decides with it held for reading, the node alone
-// or what tells Redis with it held for writing; so no two of them overlap on a key.
-func (s *Standby) lock(holder string) *sync.RWMutex {
-	return &s.locks[maphash.String(s.seed, holder)%uint64(len(s.locks))]
+// lock returns the lock of a record. Redis decides with it held for reading, the node alone or
+// what tells Redis with it held for writing; so no two of them overlap on a record.
+func (s *Standby) lock(k recordKey) *sync.RWMutex {
+	return &s.locks[maphash.Comparable(s.seed, k)%uint64(len(s.locks))]
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/mailgate/mailgate/internal/keyed"
+	"github.com/mailgate/mailgate/internal/prober"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -23,11 +24,7 @@ type store struct {
 // has also what Redis has decided; without, it has only what was decided alone and Redis was not told of.
 func (s *Standby) Store(name string, shared, own keyed.Store, merge Merge, mirror bool) keyed.Store {
 	st := &store{shared: shared, own: own, merge: merge}
-	st.part = &part{Standby: s, name: name, mirrored: mirror}
-	st.tell = st.tellUnmirrored
-	if mirror {
-		st.tell = st.tellMirrored
-	}
+	st.part = &part{Standby: s, name: name, mirrored: mirror, tell: st.tell}
 	s.parts.Store(name, st.part)
 	return st
 }
@@ -37,8 +34,8 @@ func (s *Standby) Store(name string, shared, own keyed.Store, merge Merge, mirro
 func (st *store) Update(ctx context.Context, key string, step keyed.Step) (alone bool, err error) {
 	err = st.decide(ctx, "changing a record", key, func() error {
 		var moment, expires int64
-		next, err := []byte(nil), error(nil)
-		_, err = st.shared.Update(ctx, key, func(old []byte, now int64) ([]byte, int64) {
+		var next []byte
+		_, err := st.shared.Update(ctx, key, func(old []byte, now int64) ([]byte, int64) {
 			moment = now
 			next, expires = step(old, now)
 			return next, expires
@@ -48,24 +45,24 @@ func (st *store) Update(ctx context.Context, key string, step keyed.Step) (alone
 		}
 		st.o.Clock.heard(moment)
 		if st.mirrored && next != nil {
-			st.Standby.own.mirror(ctx, expires, func(ctx context.Context) error { return st.mirror(ctx, key, next) })
+			st.mirror.write(ctx, expires, func(ctx context.Context) error { return st.mirrorValue(ctx, key, next) })
 		}
 		return nil
-	}, func(ctx context.Context, m *master) error {
+	}, func(ctx context.Context, m *prober.Master) error {
 		alone = true
 		return st.updateAlone(ctx, m, key, step)
 	})
 	return alone && err == nil, err
 }
 
-// mirror has the own store take a value of Redis.
-func (st *store) mirror(ctx context.Context, key string, value []byte) error {
+// mirrorValue has the own store take a value of Redis.
+func (st *store) mirrorValue(ctx context.Context, key string, value []byte) error {
 	_, err := st.own.Update(ctx, key, func(old []byte, now int64) ([]byte, int64) { return st.merge(value, old, now) })
 	return err
 }
 
 // updateAlone takes the step on the own value, and has the journal note that Redis is to be told.
-func (st *store) updateAlone(ctx context.Context, m *master, key string, step keyed.Step) error {
+func (st *store) updateAlone(ctx context.Context, m *prober.Master, key string, step keyed.Step) error {
 	changed, until := false, int64(0)
 	_, err := st.own.Update(ctx, key, func(old []byte, now int64) ([]byte, int64) {
 		next, expires := step(old, now)
@@ -75,12 +72,40 @@ func (st *store) updateAlone(ctx context.Context, m *master, key string, step ke
 	if err != nil || !changed {
 		return err
 	}
-	o, _ := st.journal.at(st.holder(key), throttle.ID{})
+	o, _ := st.journal.at(st.keyOf(key), throttle.ID{})
 	o.kind, o.until = value, max(o.until, until)
-	if err := st.journal.put(ctx, m, st.holder(key), o); err != nil {
+	if err := st.journal.put(ctx, m, st.keyOf(key), o); err != nil {
 		return throttle.Unavailable("changing a record", err)
 	}
 	return nil
+}
+
+// tell merges the own value into that of Redis. A mirror keeps the merged value. Without one, the
+// own value is moved into the journal first, and cannot be decided alone any more: a code that
+// Redis was told of unheard could otherwise be right twice, there and here.
+func (st *store) tell(ctx context.Context, key string, some []operation) error {
+	told, err := st.read(ctx, key)
+	if err != nil {
+		return err
+	}
+	if !st.mirrored {
+		if told, err = st.moveToJournal(ctx, key, some[0], told); err != nil {
+			return err
+		}
+	}
+	var merged []byte
+	_, err = st.shared.Update(ctx, key, func(old []byte, now int64) (next []byte, expires int64) {
+		next, expires = st.merge(old, told, now)
+		merged = bytes.Clone(next)
+		return next, expires
+	})
+	if err == nil && st.mirrored {
+		err = st.mirrorValue(ctx, key, merged)
+	}
+	if err == nil {
+		_ = st.journal.forget(ctx, st.keyOf(key), some...)
+	}
+	return err
 }
 
 // read returns the own value.
@@ -92,54 +117,17 @@ func (st *store) read(ctx context.Context, key string) (own []byte, err error) {
 	return own, err
 }
 
-// tellMirrored merges the own value into that of Redis, and keeps what came out.
-func (st *store) tellMirrored(ctx context.Context, key string, some []operation) error {
-	own, err := st.read(ctx, key)
-	if err != nil {
-		return err
+// moveToJournal merges the own value into that of the operation, and removes it.
+func (st *store) moveToJournal(ctx context.Context, key string, o operation, own []byte) ([]byte, error) {
+	if own == nil {
+		return o.value, nil
 	}
-	merged, err := st.tellValue(ctx, key, own)
-	if err != nil {
-		return err
+	var expires int64
+	o.value, expires = st.merge(o.value, own, st.o.Clock.Now())
+	o.until = max(o.until, expires)
+	if err := st.journal.put(ctx, nil, st.keyOf(key), o); err != nil {
+		return nil, throttle.Unavailable("changing a record", err)
 	}
-	if err := st.mirror(ctx, key, merged); err != nil {
-		return err
-	}
-	_ = st.journal.forget(ctx, st.holder(key), some...)
-	return nil
-}
-
-// tellUnmirrored moves the own value into the journal before Redis is told of it. Otherwise a code
-// that Redis was told of unheard could be right twice, there and here.
-func (st *store) tellUnmirrored(ctx context.Context, key string, some []operation) error {
-	own, err := st.read(ctx, key)
-	if err != nil {
-		return err
-	}
-	o := some[0]
-	if own != nil {
-		var expires int64
-		o.value, expires = st.merge(o.value, own, st.o.Clock.Now())
-		o.until = max(o.until, expires)
-		if err := st.journal.put(ctx, nil, st.holder(key), o); err != nil {
-			return throttle.Unavailable("changing a record", err)
-		}
-		if _, err := st.own.Update(ctx, key, func([]byte, int64) ([]byte, int64) { return nil, 0 }); err != nil {
-			return err
-		}
-	}
-	if _, err := st.tellValue(ctx, key, o.value); err != nil {
-		return err
-	}
-	_ = st.journal.forget(ctx, st.holder(key), some...)
-	return nil
-}
-
-func (st *store) tellValue(ctx context.Context, key string, own []byte) (merged []byte, err error) {
-	_, err = st.shared.Update(ctx, key, func(old []byte, now int64) (next []byte, expires int64) {
-		next, expires = st.merge(old, own, now)
-		merged = bytes.Clone(next)
-		return next, expires
-	})
-	return merged, err
+	_, err := st.own.Update(ctx, key, func([]byte, int64) ([]byte, int64) { return nil, 0 })
+	return o.value, err
 }

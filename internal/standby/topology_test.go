@@ -42,16 +42,19 @@ func TestCluster_OneMasterAway_OthersDecideForAll(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	n := start(t, servers.URL())
+	n, idle := start(t, servers.URL()), start(t, servers.URL())
 	lost, well := keyOn(t, servers, servers.Masters[0]), keyOn(t, servers, servers.Masters[1])
 	n.admit(t, lost, false)
 	n.admit(t, well, false)
 	servers.Masters[0].Kill()
 	alone := n.goAlone(t, lost)
 	n.admit(t, well, false)
-	if s := n.State(); !s.Alone || s.Journal == 0 {
+	if s := n.State(); s.Away == 0 || s.Journal == 0 {
 		t.Errorf("in the outage: %+v", s)
 	}
+	servertest.Eventually(t, "a node without calls to find the master away", func() bool {
+		return idle.Ready(context.Background()) == nil && idle.State().Away == 1
+	})
 	servers.Masters[0].Restart()
 	n.awaitHealthy(t)
 	if history(t, n.client, lost).Find(alone.ID) < 0 {

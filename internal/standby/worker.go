@@ -2,126 +2,131 @@ package standby
 
 import (
 	"context"
-	"slices"
+	"encoding/binary"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/mailgate/mailgate/internal/prober"
 )
 
 const (
-	// pause lies between two looks at the masters.
+	// pause lies between two passes over the journal.
 	pause = 250 * time.Millisecond
 	// sweepEvery is how often expired operations are dropped, and the clock is saved.
 	sweepEvery = 10 * time.Second
-	// tellTimeout bounds how long one key is told.
+	// tellTimeout bounds how long one record is told.
 	tellTimeout = 2 * time.Second
 )
 
-// run looks after the masters and the journal until the standby ends.
+// run tells Redis what is in the journal until the standby ends.
 func (s *Standby) run() {
-	ticker := time.NewTicker(pause)
+	ticker, swept, saved := time.NewTicker(pause), time.Now(), s.mirror.incomplete.Load()
 	defer ticker.Stop()
 	for s.work.Err() == nil {
-		for _, m := range s.allMasters() {
-			s.attend(m)
-		}
-		s.own.save(s.table)
-		if time.Since(s.sweptAt) >= sweepEvery {
+		s.tellAll()
+		s.observe(len(s.waiting()) == 0)
+		due := time.Since(swept) >= sweepEvery
+		if due {
+			swept = time.Now()
 			s.sweep()
-			s.save()
+		}
+		if until := s.mirror.incomplete.Load(); (due || until != saved) && s.save() == nil {
+			saved = until
 		}
 		select {
 		case <-ticker.C:
-		case <-s.wake:
 		case <-s.work.Done():
 		}
 	}
 }
 
-// attend tells a master what the journal has for it, unless it is away, and ends the outage. A
-// master that has no keys any more is not probed for ever.
-func (s *Standby) attend(m *master) {
-	_, current := s.probeKey(m.address)
-	if s.look(m, current) == away {
-		return
+// waiting returns the entries that Redis is to be told of. Those of a name that is not wrapped any
+// more, such as that of a rule that was removed, are left until it is again, or until they expire.
+func (s *Standby) waiting() (all []*entry) {
+	for _, e := range s.journal.all() {
+		if _, known := s.parts.Load(e.part); known {
+			all = append(all, e)
+		}
 	}
-	if !s.tellAll(m) {
-		return
-	}
-	if len(s.waiting(m)) == 0 {
-		m.mu.Lock()
-		s.apply(m, drained)
-		m.mu.Unlock()
-	}
+	return all
 }
 
-// waiting returns the journal's entries for a master. Those of a name that is not wrapped any more
-// wait until it is, or until they expire.
-func (s *Standby) waiting(m *master) []*entry {
-	return s.journal.all(func(e *entry) bool {
-		_, known := s.parts.Load(e.part)
-		return known && e.master == m
-	})
-}
-
-// tellAll tells Redis of all entries for a master, several keys at a time, and reports whether it
-// could. After some failures it leaves the rest for later.
-func (s *Standby) tellAll(m *master) bool {
+// tellAll tells the masters that are not away of their entries, several at a time. After some
+// failures it leaves the rest for the next pass.
+func (s *Standby) tellAll() {
 	const together, mostFailures = 8, 8
 	var failures atomic.Int64
 	var telling sync.WaitGroup
 	free := make(chan struct{}, together)
-	for _, e := range s.waiting(m) {
+	for _, e := range s.waiting() {
+		if e.master.State() == prober.Away {
+			continue
+		}
 		free <- struct{}{}
 		if failures.Load() >= mostFailures || s.work.Err() != nil {
 			break
 		}
 		telling.Go(func() {
-			if s.tellKey(m, e) != nil {
+			if !s.tell(e) {
 				failures.Add(1)
 			}
 			<-free
 		})
 	}
 	telling.Wait()
-	return failures.Load() == 0
 }
 
-func (s *Standby) tellKey(m *master, e *entry) error {
+// tell tells Redis all of an entry, and reports whether it could.
+func (s *Standby) tell(e *entry) bool {
 	found, _ := s.parts.Load(e.part)
 	p := found.(*part)
-	for s.journal.has(p.holder(e.key)) {
+	for s.journal.has(e.recordKey) {
 		ctx, cancel := context.WithTimeout(s.work, tellTimeout)
+		m := s.prober.MasterOf(e.key)
 		err := p.settle(ctx, m, e.key)
+		if err != nil && err != errAgain {
+			m.Failed(ctx, err)
+		}
 		cancel()
 		if err != nil {
-			return err
+			return false
 		}
 	}
-	return nil
+	return true
 }
 
 // sweep drops the operations that do not matter any more.
 func (s *Standby) sweep() {
-	s.sweptAt = time.Now()
 	now := s.o.Clock.Now()
-	for holder, old := range s.journal.expired(now) {
-		lock := s.lock(holder)
-		lock.Lock()
-		old = slices.DeleteFunc(old, func(o operation) bool { newest, _ := s.journal.at(holder, o.a.ID); return newest.until != o.until })
-		for some := range slices.Chunk(old, atOnce) {
-			_ = s.journal.forget(s.work, holder, some...)
+	for _, e := range s.journal.all() {
+		if len(s.journal.some(e.recordKey, 1, now)) == 0 {
+			continue
 		}
+		lock := s.lock(e.recordKey)
+		lock.Lock()
+		_ = s.journal.forget(s.work, e.recordKey, s.journal.some(e.recordKey, atOnce, now)...)
 		lock.Unlock()
 	}
 }
 
-// save writes what the next process needs to know, as far as the disk takes it.
-func (s *Standby) save() {
+// save writes what the next process needs to know, as far as the disk takes it: how far Redis's
+// clock is ahead, and until when the node's own records are incomplete.
+func (s *Standby) save() error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	s.own.save(s.table)
-	if err := s.o.Clock.save(ctx, s.table); err != nil {
-		s.o.Log.Debug("the clock could not be saved", "cause", err)
+	stored := binary.BigEndian.AppendUint64(nil, uint64(s.o.Clock.offset.Load()))
+	stored = binary.BigEndian.AppendUint64(stored, uint64(s.mirror.incomplete.Load()))
+	return s.o.Store.Table("standby").Update(ctx, "state", func([]byte) ([]byte, int64) { return stored, forever })
+}
+
+// load reads what an earlier process has left.
+func (s *Standby) load() error {
+	stored, err := s.o.Store.Table("standby").Get(s.work, "state")
+	if err == nil && len(stored) == 16 {
+		s.o.Clock.offset.Store(int64(binary.BigEndian.Uint64(stored)))
+		s.mirror.incomplete.Store(int64(binary.BigEndian.Uint64(stored[8:])))
 	}
+	return errors.Join(err, s.journal.load(s.work, s.prober.MasterOf))
 }

@@ -8,8 +8,8 @@
 -- ARGV[4]  the parameters of the algorithm, 6 bytes each
 -- ARGV[5]  in tests alone: the clock
 --
--- returns  1 it was done, 2 it was done before, 0 it was not done, -1 it came too late;
---          the state before the step; the clock
+-- returns  1 byte: 1 it was done, 2 it was done before, 0 it was not done, - it came too late;
+--          6 bytes of the clock's milliseconds; the state before the step
 
 local call, pack, unpack = redis.call, struct.pack, struct.unpack
 local key, step, admissions, params = KEYS[1], ARGV[1], ARGV[2], ARGV[4]
@@ -20,5 +20,6 @@ if ARGV[5] then
   shift = now - ARGV[5] + 3600000
   now = tonumber(ARGV[5])
 end
-if ARGV[3] ~= '' and now > tonumber(ARGV[3]) then return {-1, '', now} end
+local stamp = pack('>I6', now)
+if ARGV[3] ~= '' and now > tonumber(ARGV[3]) then return '-' .. stamp end
 

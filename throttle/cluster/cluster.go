@@ -93,8 +93,8 @@ func (l *Limiter) Take(ctx context.Context, key string, id throttle.ID) (throttl
 	if err != nil {
 		return throttle.Verdict{}, err
 	}
-	_, _, v := l.algorithm.Take(r.state, throttle.Admission{ID: id, At: r.now})
-	if v.Allowed != (r.done != 0) {
+	_, v := l.algorithm.Take(r.state, throttle.Admission{ID: id, At: r.now})
+	if v.Allowed != r.did() {
 		return throttle.Verdict{}, throttle.Unavailable("take", errReply)
 	}
 	return v, nil
@@ -112,7 +112,7 @@ func (l *Limiter) Peek(ctx context.Context, key string) (throttle.Verdict, error
 // Release implements throttle.Limiter.
 func (l *Limiter) Release(ctx context.Context, key string, a throttle.Admission) (bool, error) {
 	r, err := l.step(ctx, "release", key, a)
-	return r.done != 0, err
+	return r.did(), err
 }
 
 // Reset implements throttle.Limiter.
@@ -121,7 +121,7 @@ func (l *Limiter) Reset(ctx context.Context, key string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return l.algorithm.Used(r.state, r.now), nil
+	return l.algorithm.Peek(r.state, r.now).Sent, nil
 }
 
 // Record implements throttle.Limiter. It records all of the admissions in one step, oldest

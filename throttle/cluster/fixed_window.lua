@@ -16,8 +16,8 @@ local function current()
   return start, count, clock
 end
 
-if step == 'peek' then return {0, state, now} end
-if step == 'reset' then return {call('DEL', key), state, now} end
+if step == 'peek' then return '0' .. stamp .. state end
+if step == 'reset' then return call('DEL', key) .. stamp .. state end
 
 local done = 0
 if step == 'take' then
@@ -37,4 +37,4 @@ end
 if done == 1 then
   call('SET', key, pack('>I8I8', start, count), 'PXAT', start + window + 1000 + shift)
 end
-return {done, state, now}
+return done .. stamp .. state

@@ -11,7 +11,6 @@ import (
 
 	"github.com/mailgate/mailgate/internal/redisx"
 	"github.com/mailgate/mailgate/throttle"
-	"github.com/redis/go-redis/v9"
 )
 
 var (
@@ -34,7 +33,6 @@ var (
 
 var (
 	errReply = errors.New("Redis sent a reply that no script of mailgate sends")
-	errType  = errors.New("the Redis key holds another type of value; does another program use this prefix?")
 	errLate  = errors.New("Redis came to the call when its time was over, and did nothing")
 )
 
@@ -48,7 +46,7 @@ func scriptOf(a throttle.Algorithm) (script *redisx.Script, params []byte, err e
 	}
 	switch a := a.(type) {
 	case throttle.Policy:
-		params = six(nil, int64(a.Kept()))
+		params = six(nil, int64(a.Kept()), a.Longest())
 		for _, t := range a.Tiers() {
 			params = six(params, int64(t.Limit), t.Window.Milliseconds())
 		}
@@ -78,29 +76,30 @@ func six(text []byte, numbers ...int64) []byte {
 
 // reply is what a script returns.
 type reply struct {
-	done  int64 // 1 done, 2 done before, 0 not done, -1 too late
-	state []byte
+	done  byte // a digit, or tooLate
 	now   int64
+	state []byte
 }
 
-const tooLate = -1
+const tooLate = '-'
 
 func parseReply(answer any) (r reply, err error) {
-	if all, ok := answer.([]any); ok && len(all) == 3 {
-		done, ok1 := all[0].(int64)
-		state, ok2 := all[1].(string)
-		now, ok3 := all[2].(int64)
-		if ok1 && ok2 && ok3 {
-			return reply{done, []byte(state), now}, nil
-		}
+	text, _ := answer.(string)
+	if len(text) < 7 {
+		return r, errReply
 	}
-	return reply{}, errReply
+	var now [8]byte
+	copy(now[2:], text[1:7])
+	return reply{text[0], int64(binary.BigEndian.Uint64(now[:])), []byte(text[7:])}, nil
 }
+
+// did reports whether the step was done, now or before.
+func (r reply) did() bool { return r.done == '1' || r.done == '2' }
 
 // wrote reports whether replicas have to confirm what a script did.
 func wrote(answer any) bool {
 	r, err := parseReply(answer)
-	return err == nil && r.done > 0
+	return err == nil && r.did()
 }
 
 // step takes one step on the server. If Redis says that the call's time is over while the
@@ -119,11 +118,7 @@ func (l *Limiter) step(ctx context.Context, doing, key string, admissions ...thr
 		}
 		answer, err := l.script.Run(ctx, l.client, l.prefix+key+"}", args...)
 		if err != nil {
-			failure := throttle.Unavailable(doing, explained(err))
-			if redisx.Undone(err) {
-				failure = throttle.Unchanged(failure)
-			}
-			return reply{}, failure
+			return reply{}, throttle.Unavailable(doing, unchanged(err))
 		}
 		r, err := parseReply(answer)
 		if err != nil {
@@ -161,10 +156,10 @@ func pack(all []throttle.Admission) (text []byte) {
 	return text
 }
 
-// explained replaces an error whose text does not tell an operator what to do.
-func explained(err error) error {
-	if redis.HasErrorPrefix(err, "WRONGTYPE") {
-		return errType
+// unchanged says where a failed script certainly recorded nothing.
+func unchanged(err error) error {
+	if redisx.Undone(err) {
+		return fmt.Errorf("%w: %w", throttle.ErrUnchanged, err)
 	}
 	return err
 }

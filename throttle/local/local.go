@@ -61,13 +61,13 @@ func (l *Limiter) Take(ctx context.Context, key string, id throttle.ID) (throttl
 	if err != nil {
 		return throttle.Verdict{}, err
 	}
-	_, _, v := l.algorithm.Take(state, throttle.Admission{ID: id, At: l.now()})
+	_, v := l.algorithm.Take(state, throttle.Admission{ID: id, At: l.now()})
 	if !v.Allowed {
 		return v, nil
 	}
-	err = l.update(ctx, "take", key, func(old []byte) (next []byte, expires int64) {
-		next, expires, v = l.algorithm.Take(old, throttle.Admission{ID: id, At: l.now()})
-		return next, expires
+	err = l.update(ctx, "take", key, func(old []byte) (next []byte) {
+		next, v = l.algorithm.Take(old, throttle.Admission{ID: id, At: l.now()})
+		return next
 	})
 	if err != nil {
 		return throttle.Verdict{}, err
@@ -87,22 +87,19 @@ func (l *Limiter) Peek(ctx context.Context, key string) (throttle.Verdict, error
 // Release implements throttle.Limiter.
 func (l *Limiter) Release(ctx context.Context, key string, a throttle.Admission) (bool, error) {
 	released := false
-	err := l.update(ctx, "release", key, func(old []byte) (next []byte, expires int64) {
-		next, expires, released = l.algorithm.Release(old, a)
-		return next, expires
+	err := l.update(ctx, "release", key, func(old []byte) (next []byte) {
+		next, released = l.algorithm.Release(old, a)
+		return next
 	})
-	if err != nil {
-		return false, err
-	}
-	return released, nil
+	return released && err == nil, err
 }
 
 // Reset implements throttle.Limiter.
 func (l *Limiter) Reset(ctx context.Context, key string) (int, error) {
 	cleared := 0
-	err := l.update(ctx, "reset", key, func(old []byte) ([]byte, int64) {
-		cleared = l.algorithm.Used(old, l.now())
-		return nil, 0
+	err := l.update(ctx, "reset", key, func(old []byte) []byte {
+		cleared = l.algorithm.Peek(old, l.now()).Sent
+		return nil
 	})
 	if err != nil {
 		return 0, err
@@ -122,12 +119,11 @@ func (l *Limiter) Record(ctx context.Context, key string, all ...throttle.Admiss
 		return check(ctx, "record", key)
 	}
 	all = slices.SortedStableFunc(slices.Values(all), func(a, b throttle.Admission) int { return cmp.Compare(a.At, b.At) })
-	return l.update(ctx, "record", key, func(state []byte) (next []byte, expires int64) {
-		next = state
+	return l.update(ctx, "record", key, func(state []byte) []byte {
 		for _, a := range all {
-			next, expires = l.algorithm.Record(next, a, l.now())
+			state = l.algorithm.Record(state, a, l.now())
 		}
-		return next, expires
+		return state
 	})
 }
 
@@ -185,11 +181,15 @@ func (l *Limiter) read(ctx context.Context, doing, key string) ([]byte, error) {
 
 // update takes a step with the record's lock held. The step reads the clock itself, as
 // another call may have held the lock for a while.
-func (l *Limiter) update(ctx context.Context, doing, key string, step cache.Step) error {
+func (l *Limiter) update(ctx context.Context, doing, key string, step func(old []byte) (next []byte)) error {
 	if err := check(ctx, doing, key); err != nil {
 		return err
 	}
-	if err := l.table.Update(ctx, l.prefix+key, step); err != nil {
+	err := l.table.Update(ctx, l.prefix+key, func(old []byte) ([]byte, int64) {
+		next := step(old)
+		return next, l.algorithm.Expires(next)
+	})
+	if err != nil {
 		return throttle.Unavailable(doing, err)
 	}
 	return nil

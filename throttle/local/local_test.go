@@ -41,10 +41,6 @@ func take(t testing.TB, l throttle.Limiter, key string) throttle.Verdict {
 	return v
 }
 
-func TestLimiter_InMemory_KeepsTheContract(t *testing.T) {
-	throttletest.Run(t, opener(t, ""), throttletest.Length(20_000, 1_000_000))
-}
-
 func TestLimiter_OnDisk_KeepsTheContract(t *testing.T) {
 	throttletest.Run(t, opener(t, t.TempDir()), throttletest.Length(1_000, 20_000))
 }

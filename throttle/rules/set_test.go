@@ -121,6 +121,11 @@ func TestTake_SeveralRefuse_NamesTheLongestWait(t *testing.T) {
 		if d.Allowed != want || d.Rule != "visitor" || d.Verdict.Wait != 3_600_000 || len(d.Mailbox.Tiers) != 1 || len(d.Refusals) != 3*i {
 			t.Errorf("send %d: %+v", i, d)
 		}
+		for _, refusal := range d.Refusals {
+			if want := map[string]string{"mailbox": "a@b.example", "visitor": "192.0.2.1", "all": "all"}[refusal.Rule]; refusal.Key != want {
+				t.Errorf("%s counts by %q, want %q", refusal.Rule, refusal.Key, want)
+			}
+		}
 	}
 }
 
@@ -214,7 +219,7 @@ func TestSet_NoMailboxOrNoRules_Fails(t *testing.T) {
 	for _, tt := range []struct {
 		set     *rules.Set
 		mailbox string
-	}{{set, ""}, {set, strings.Repeat("m", throttle.MaxKey+1)}, {&rules.Set{}, "a@b.example"}, {nil, "a@b.example"}} {
+	}{{set, ""}, {set, strings.Repeat("m", 1024+1)}, {&rules.Set{}, "a@b.example"}, {nil, "a@b.example"}} {
 		taken, err1 := tt.set.Take(ctx, to(tt.mailbox), throttle.NewID())
 		peeked, err2 := tt.set.Peek(ctx, to(tt.mailbox))
 		_, err3 := tt.set.Reset(ctx, tt.mailbox)

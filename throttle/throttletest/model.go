@@ -41,9 +41,16 @@ func (m *logModel) clock(now int64) int64 { return max(now, m.latest, m.newest()
 // newest is the latest send of a Policy.
 func (m *logModel) newest() int64 {
 	if m.ids {
-		return m.sends.Newest()
+		return newest(m.sends)
 	}
 	return 0
+}
+
+func newest(h throttle.History) int64 {
+	if len(h) == 0 {
+		return 0
+	}
+	return h[len(h)-1].At
 }
 
 func (m *logModel) count(r rule, moment int64) (n int) {
@@ -108,9 +115,9 @@ func (m *logModel) peek(now int64) throttle.Verdict {
 		tiers = append(tiers, m.state(r, clock))
 	}
 	v := answer(now, clock, tiers)
+	v.Sent = m.count(m.longest(), clock)
 	if m.ids {
-		h := m.history(now)
-		v.Sent, v.Newest = len(h), h.Newest()
+		v.Newest = newest(m.history(now))
 	}
 	return v
 }
@@ -256,6 +263,7 @@ func (m *bucketModel) peek(now int64) throttle.Verdict {
 	if v.Allowed {
 		v.Delay = m.delay(clock)
 	}
+	v.Sent = m.used(clock)
 	return v
 }
 
@@ -306,10 +314,16 @@ func (m *bucketModel) record(now int64, a throttle.Admission) {
 	m.level = min(m.level+window, m.room*window)
 }
 
-func (m *bucketModel) reset(now int64) (n int) {
-	for level := m.levelAt(m.clock(now)); level > 0; level -= m.tier.Window.Milliseconds() {
+// used counts sends until the level is empty.
+func (m *bucketModel) used(clock int64) (n int) {
+	for level := m.levelAt(clock); level > 0; level -= m.tier.Window.Milliseconds() {
 		n++
 	}
+	return n
+}
+
+func (m *bucketModel) reset(now int64) int {
+	n := m.used(m.clock(now))
 	m.at, m.level = 0, 0
 	return n
 }

@@ -28,7 +28,7 @@ func races(t *testing.T, open Open) {
 		})
 	}
 	t.Run("one id is charged once", func(t *testing.T) {
-		k := tiersKey(t, open, "minute=3/60s")
+		k := newKey(t, open, Policy(t, "minute=3/60s"))
 		for range rounds {
 			k.name = newName()
 			id := throttle.NewID()
@@ -54,28 +54,6 @@ func races(t *testing.T, open Open) {
 				if !v.Allowed && v.RetryAt != h[0].At+60_000 {
 					t.Fatalf("refused at %d until %d, want %d", v.Now, v.RetryAt, h[0].At+60_000)
 				}
-			}
-		}
-	})
-	t.Run("take, record and release", func(t *testing.T) {
-		k := tiersKey(t, open, "hour=100/1h")
-		for range max(2, rounds/20) {
-			k.name = newName()
-			var admitted atomic.Int64
-			together(racers, func(i int) {
-				a := throttle.Admission{ID: throttle.NewID(), At: start - int64(i%7)}
-				k.record(a)
-				k.record(a)
-				if i%4 == 0 && !k.release(a) {
-					t.Error("a recorded send was not given back")
-				}
-				if k.take(throttle.NewID()).Allowed {
-					admitted.Add(1)
-				}
-			})
-			h := k.history()
-			if n := admitted.Load(); len(h) != racers*3/4+int(n) || n < 100-racers || n > racers {
-				t.Fatalf("%d on record with %d admitted", len(h), n)
 			}
 		}
 	})

@@ -1,15 +1,16 @@
 // Package throttletest is the contract of throttle.Limiter as tests: one suite and one model
-// for every home.
+// for every implementation.
 //
-// Run checks a home with each algorithm: the promises one by one, vectors from an
-// independent oracle, races for one key, and random histories against a model too naive to
-// be wrong.
+// Run checks a limiter with each algorithm: stories case by case, vectors from an independent
+// oracle, races for one key, and random histories against a model too naive to be wrong.
 package throttletest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -20,13 +21,16 @@ import (
 // share its records with others: the suite makes a new key for each test.
 type Open func(t testing.TB, a throttle.Algorithm, now func() int64) throttle.Limiter
 
-// Run checks a home against the whole contract and takes so many steps of random histories.
+// Run checks a limiter against the whole contract and takes so many steps of random histories.
 func Run(t *testing.T, open Open, steps int) {
-	t.Run("vectors", func(t *testing.T) { Vectors(t, open) })
-	t.Run("tiers", func(t *testing.T) { tiers(t, open) })
-	t.Run("record", func(t *testing.T) { record(t, open) })
-	t.Run("counters", func(t *testing.T) { counters(t, open) })
+	for _, s := range stories(t) {
+		t.Run(s.name, func(t *testing.T) { s.tell(t, open) })
+	}
+	t.Run("the newest are kept", func(t *testing.T) { newestAreKept(t, open) })
+	t.Run("keys are apart", func(t *testing.T) { keysAreApart(t, open) })
+	t.Run("each", func(t *testing.T) { each(t, open) })
 	t.Run("calls", func(t *testing.T) { calls(t, open) })
+	t.Run("vectors", func(t *testing.T) { Vectors(t, open) })
 	t.Run("races", func(t *testing.T) { races(t, open) })
 	t.Run("random histories", func(t *testing.T) { Walk(t, open, 1, steps) })
 }
@@ -42,7 +46,155 @@ func Length(usual, long int) int {
 	return usual
 }
 
-// start is an ordinary moment for the clock of a test: the beginning of a day.
+// Policy parses a policy that is right.
+func Policy(t testing.TB, text string) throttle.Policy {
+	t.Helper()
+	return must[throttle.Policy](t)(throttle.ParsePolicy(text))
+}
+
+// Counters are the four counters with a tier, such as "minute=3/60s", and small parameters.
+func Counters(t testing.TB, tier string) map[string]throttle.Algorithm {
+	t.Helper()
+	parsed := must[throttle.Tier](t)(throttle.ParseTier(tier))
+	return map[string]throttle.Algorithm{
+		"fixed window":   must[throttle.FixedWindow](t)(throttle.NewFixedWindow(parsed)),
+		"sliding window": must[throttle.SlidingWindow](t)(throttle.NewSlidingWindow(parsed, 6)),
+		"token bucket":   must[throttle.TokenBucket](t)(throttle.NewTokenBucket(parsed, 0)),
+		"leaky bucket":   must[throttle.LeakyBucket](t)(throttle.NewLeakyBucket(parsed, parsed.Limit-1)),
+	}
+}
+
+// must returns a function that returns a value or fails the test.
+func must[T any](t testing.TB) func(T, error) T {
+	t.Helper()
+	return func(v T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+func newestAreKept(t *testing.T, open Open) {
+	policy := Policy(t, "hour=1000/1h")
+	k := newKey(t, open, policy)
+	k.add(2000)
+	all := make([]throttle.Admission, policy.Kept()+5)
+	for i := range all {
+		all[i] = throttle.Admission{ID: throttle.NewID(), At: start + int64(i)}
+	}
+	k.record(all...)
+	k.record(throttle.Admission{ID: throttle.NewID(), At: start})
+	if h := k.history(); len(h) != policy.Kept() || h[0] != all[5] {
+		t.Fatalf("%d are kept, from %v on", len(h), h[0])
+	}
+	if v := k.take(throttle.NewID()); v.Allowed || v.RetryAt != all[5].At+3_600_000 {
+		t.Fatal(spell(v))
+	}
+}
+
+func keysAreApart(t *testing.T, open Open) {
+	k := newKey(t, open, throttle.DefaultPolicy())
+	k.take(throttle.NewID())
+	for _, name := range []string{k.name + " ", strings.ToUpper(k.name), k.name[1:], k.name + "\x00", "{" + k.name + "}", "\x00" + k.name, "*" + k.name} {
+		other := k
+		other.name = name
+		if v, n := other.take(throttle.NewID()), other.reset(); !v.Allowed || n != 1 {
+			t.Fatalf("key %q: %s, and %d sends were forgotten", name, spell(v), n)
+		}
+	}
+	if len(k.history()) != 1 {
+		t.Fatalf("history %v", k.history())
+	}
+}
+
+// each counts the keys of its own by the number of their sends, as there may be others.
+func each(t *testing.T, open Open) {
+	k := newKey(t, open, Policy(t, "hour=1000/1h"))
+	own := map[throttle.ID]int{} // the first id of each key to its sends
+	for sends := range 4 {
+		k.name = newName()
+		for i := range sends {
+			k.add(1) // sends of one millisecond come in any order
+			id := throttle.NewID()
+			if k.take(id); i == 0 {
+				own[id] = sends
+			}
+		}
+	}
+	k.name = newName()
+	id := throttle.NewID()
+	k.release(throttle.Admission{ID: id, At: k.take(id).At}) // a key without sends is not visited
+	visited := 0
+	err := k.historian().Each(context.Background(), func(h throttle.History) bool {
+		if len(h) == 0 {
+			t.Error("a history without sends")
+		} else if sends, ok := own[h[0].ID]; ok {
+			if visited++; len(h) != sends {
+				t.Errorf("history %v, want %d sends", h, sends)
+			}
+		}
+		return true
+	})
+	if err != nil || visited != len(own) {
+		t.Fatalf("%d of %d visited, %v", visited, len(own), err)
+	}
+	visited = 0
+	err = k.historian().Each(context.Background(), func(throttle.History) bool { visited++; return false })
+	if err != nil || visited != 1 {
+		t.Fatalf("%d visited after the first said stop, %v", visited, err)
+	}
+}
+
+// calls is what every method does with arguments that are wrong.
+func calls(t *testing.T, open Open) {
+	k := newKey(t, open, throttle.DefaultPolicy())
+	one := throttle.Admission{ID: throttle.NewID(), At: start}
+	all := map[string]func(ctx context.Context, key string) error{
+		"take":    func(ctx context.Context, key string) error { _, err := k.limiter.Take(ctx, key, one.ID); return err },
+		"peek":    func(ctx context.Context, key string) error { _, err := k.limiter.Peek(ctx, key); return err },
+		"release": func(ctx context.Context, key string) error { _, err := k.limiter.Release(ctx, key, one); return err },
+		"reset":   func(ctx context.Context, key string) error { _, err := k.limiter.Reset(ctx, key); return err },
+		"record":  func(ctx context.Context, key string) error { return k.limiter.Record(ctx, key, one) },
+		"history": func(ctx context.Context, key string) error { _, err := k.historian().History(ctx, key); return err },
+	}
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	for name, call := range all {
+		for _, key := range []string{"", strings.Repeat("a", 1025)} {
+			if err := call(context.Background(), key); !errors.Is(err, throttle.ErrKey) {
+				t.Errorf("%s with a key of %d bytes: %v", name, len(key), err)
+			}
+		}
+		if err := call(ended, k.name); !errors.Is(err, throttle.ErrUnavailable) || !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), k.name) {
+			t.Errorf("%s with an ended context: %v", name, err)
+		}
+	}
+	if _, err := k.limiter.Take(context.Background(), k.name, throttle.ID{}); !errors.Is(err, throttle.ErrID) {
+		t.Errorf("take with the zero id: %v", err)
+	}
+	if err := k.limiter.Record(context.Background(), k.name, one, throttle.Admission{At: start}); !errors.Is(err, throttle.ErrID) {
+		t.Errorf("record with the zero id: %v", err)
+	}
+	k.record() // nothing
+	if h := k.history(); len(h) != 0 {
+		t.Errorf("calls that failed left the history %v", h)
+	}
+	k.name += strings.Repeat("m", 1024-len(k.name))
+	if v := k.take(throttle.NewID()); !v.Allowed {
+		t.Errorf("the longest key: %s", spell(v))
+	}
+	for name, a := range Counters(t, "minute=3/60s") {
+		if historian, ok := open(t, a, k.now).(throttle.Historian); ok {
+			if _, err := historian.History(context.Background(), k.name); !errors.Is(err, errors.ErrUnsupported) {
+				t.Errorf("history of a %s: %v", name, err)
+			}
+		}
+	}
+}
+
+// start is when the clock of a test begins: the beginning of a day.
 const start = int64(20_833 * 86_400_000)
 
 // clock is a clock that a test moves.
@@ -68,56 +220,11 @@ func newKey(t testing.TB, open Open, a throttle.Algorithm) key {
 	return key{clock: c, t: t, limiter: open(t, a, c.now), name: newName()}
 }
 
-// tiersKey is newKey with a policy.
-func tiersKey(t testing.TB, open Open, policy string) key {
-	t.Helper()
-	return newKey(t, open, Policy(t, policy))
-}
-
 func newName() string { return fmt.Sprintf("%s%s@example.com", throttle.NewID(), throttle.NewID()) }
-
-// Policy parses a policy that is right.
-func Policy(t testing.TB, text string) throttle.Policy {
-	t.Helper()
-	return must[throttle.Policy](t)(throttle.ParsePolicy(text))
-}
-
-// must returns a function that returns a value or fails the test.
-func must[T any](t testing.TB) func(T, error) T {
-	t.Helper()
-	return func(v T, err error) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}
 
 func (k key) take(id throttle.ID) throttle.Verdict {
 	k.t.Helper()
 	return must[throttle.Verdict](k.t)(k.limiter.Take(context.Background(), k.name, id))
-}
-
-// admit takes with a new id, which must be admitted.
-func (k key) admit() throttle.Admission {
-	k.t.Helper()
-	id := throttle.NewID()
-	v := k.take(id)
-	if !v.Allowed {
-		k.t.Fatalf("refused: %s", spell(v))
-	}
-	return throttle.Admission{ID: id, At: v.At}
-}
-
-// refuse takes with a new id, which must be refused.
-func (k key) refuse() throttle.Verdict {
-	k.t.Helper()
-	v := k.take(throttle.NewID())
-	if v.Allowed {
-		k.t.Fatalf("admitted at %d: %s", k.now()-start, spell(v))
-	}
-	return v
 }
 
 func (k key) peek() throttle.Verdict {
@@ -142,29 +249,16 @@ func (k key) record(all ...throttle.Admission) {
 	}
 }
 
-// recordAt records a send of this moment.
-func (k key) recordAt(at int64) throttle.Admission {
-	k.t.Helper()
-	a := throttle.Admission{ID: throttle.NewID(), At: at}
-	k.record(a)
-	return a
-}
+func (k key) historian() throttle.Historian { return k.limiter.(throttle.Historian) }
 
 func (k key) history() throttle.History {
 	k.t.Helper()
-	return must[throttle.History](k.t)(k.limiter.(throttle.Historian).History(context.Background(), k.name))
+	return must[throttle.History](k.t)(k.historian().History(context.Background(), k.name))
 }
 
-// expect compares a verdict with its text, such as
-// "refused by minute for 60000 [minute 0 60000 60000] [hour 4 0 3600000]".
-func (k key) expect(v throttle.Verdict, want string) {
-	k.t.Helper()
-	if got := spell(v); got != want {
-		k.t.Fatalf("at %d\n got %s\nwant %s", k.now()-start, got, want)
-	}
-}
-
-// spell writes a verdict: of each tier its name, Remaining, Wait and Refill.
+// spell writes a verdict, such as "refused by minute for 1 [minute 0 1 1] [hour 4 0 3540001]":
+// of each tier its name, Remaining, Wait and Refill. Where the moment that counts is not the
+// clock it stands behind "at".
 func spell(v throttle.Verdict) string {
 	text := "refused"
 	if v.Allowed {
@@ -172,6 +266,9 @@ func spell(v throttle.Verdict) string {
 	}
 	if v.Limit != "" || v.Wait != 0 {
 		text += fmt.Sprintf(" by %s for %d", v.Limit, v.Wait)
+	}
+	if v.At != v.Now {
+		text += fmt.Sprintf(" at %d", v.At-start)
 	}
 	if v.Delay != 0 {
 		text += fmt.Sprintf(" delayed %d", v.Delay)

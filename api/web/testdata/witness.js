@@ -1,4 +1,4 @@
-// Sees what the component does, from outside.
+// Records what the component does.
 window.seen = { events: [], said: [], clicks: 0, submits: 0, fetches: 0, restored: false };
 
 for (const name of ["start", "tick", "end"]) {
@@ -23,7 +23,7 @@ window.fetch = (...call) => {
   return ask(...call);
 };
 
-// Whatever the live region says, from its first word on.
+// What the live region says, from its first word on.
 window.listen = (element) => {
   const region = element.shadowRoot.querySelector("[role=status]");
   const note = () => region.textContent && seen.said.push(region.textContent);
@@ -34,7 +34,7 @@ customElements.whenDefined("mailgate-countdown").then(() => {
   document.querySelectorAll("mailgate-countdown").forEach(listen);
 });
 
-// look is how things stand, in one object.
+// look describes the page in one object.
 window.look = () => {
   const element = document.querySelector("mailgate-countdown");
   const button = element.button;

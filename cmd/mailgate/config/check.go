@@ -18,9 +18,9 @@ import (
 // AfterApply is called by kong when all values are known. It checks their ranges, and
 // whether they go together.
 func (c *Config) AfterApply() error {
-	for name, origin := range c.origins {
-		origin.text = "" // it may be a secret, and is parsed now
-		c.origins[name] = origin
+	for name, parsed := range c.given {
+		parsed.text = "" // it may be a secret
+		c.given[name] = parsed
 	}
 	// Alone a node cannot keep what redis-confirm promises, and without a directory it would
 	// forget its records when it restarts.
@@ -121,9 +121,8 @@ func sentence(tag, param string) string {
 		return "must be 1 to 32 lower-case letters, digits, - and _, and start with a letter"
 	case "http_url":
 		return "must be a URL such as http://127.0.0.1:8080"
-	default:
-		return "must be set"
 	}
+	return "must be set"
 }
 
 // isListenAddress accepts host:port with a host that may be empty.

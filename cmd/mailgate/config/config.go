@@ -13,7 +13,7 @@
 package config
 
 import (
-	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -33,7 +33,7 @@ type Config struct {
 	APIKeys        Keys           `group:"Server:" name:"api-keys" help:"Keys of back ends: name:secret,name:secret, with secrets of at least 16 characters. Without any, only this machine is served, and no key is asked for."`
 	AdminKeys      Keys           `group:"Server:" name:"admin-keys" help:"Keys of operators, for show and reset. With api-keys but none of these, the operator routes are closed."`
 	TrustedProxies []netip.Prefix `group:"Server:" name:"trusted-proxies" placeholder:"NETWORK,..." help:"Proxies whose X-Forwarded-For is trusted: 10.0.0.0/8,192.0.2.7."`
-	MaxConnections int            `group:"Server:" name:"max-connections" default:"10000" validate:"gte=1,lte=1000000" help:"Open connections at most. Beyond that, an idle connection is closed for a new one."`
+	MaxConnections int            `group:"Server:" name:"max-connections" default:"10000" validate:"gte=1,lte=1000000" help:"Open connections at most. Beyond that, new ones wait."`
 	LookupRate     int            `group:"Server:" name:"lookup-rate" default:"50" validate:"gte=0,lte=1000000" help:"Mailbox lookups and operator requests per second for each key, or for each client where no key is asked for. 0 is unlimited."`
 	CountdownRate  int            `group:"Server:" name:"countdown-rate" default:"20" validate:"gte=0,lte=1000000" help:"Countdown requests per second for each client address. 0 is unlimited."`
 	Secret         Secret         `group:"Server:" name:"secret" help:"Seals countdowns and hashes codes. If not set, one is made and kept in data-dir. Required with redis-url, the same for all processes."`
@@ -64,8 +64,8 @@ type Config struct {
 	Locale       string         `group:"Email:" name:"locale" default:"en" help:"Language of an email whose request names none, or one that is not available."`
 	CodeLife     time.Duration  `group:"Email:" name:"code-life" default:"10m" validate:"gte=1s,lte=24h" help:"How long a code is valid."`
 
-	LogLevel  slog.Level `group:"Log:" name:"log-level" default:"info" help:"debug, info, warn or error."`
-	LogFormat string     `group:"Log:" name:"log-format" default:"json" validate:"oneof=json text" help:"json or text."`
+	LogLevel  string `group:"Log:" name:"log-level" default:"info" validate:"oneof=debug info warn error" help:"debug, info, warn or error."`
+	LogFormat string `group:"Log:" name:"log-format" default:"json" validate:"oneof=json text" help:"json or text."`
 
 	URL string `group:"Client:" name:"url" placeholder:"URL" validate:"omitempty,http_url" help:"Server that show, reset and healthcheck ask. If not set, the address of listen, and for healthcheck that of ops-listen."`
 
@@ -76,55 +76,33 @@ type Config struct {
 	RedisURLFile  string `name:"redis-url-file" hidden:""`
 	SMTPURLFile   string `name:"smtp-url-file" hidden:""`
 
-	origins map[string]Origin // by flag name
+	given   settings
 	unknown []string
 }
 
-// An Origin is where a setting comes from.
-type Origin struct {
-	// Place names the setting as it was given: "--tiers", "MAILGATE_TIERS" or
-	// "mailgate.yaml:3: tiers".
-	Place string
-	Level Level
-
-	text string // as given in the environment or the file
-}
-
-// Level is a kind of source. A higher one wins.
-type Level int
-
-// The levels.
-const (
-	Default Level = iota
-	File
-	Environment
-	Flag
-)
-
-func (l Level) String() string {
-	return [...]string{"default", "file", "environment", "flag"}[l]
-}
-
 // Given reports whether the setting of this name has another source than its default.
-func (c *Config) Given(name string) bool { return c.origins[name].Level != Default }
+func (c *Config) Given(name string) bool { return c.Place(name) != "" }
 
-// Place names a setting as it was given.
-func (c *Config) Place(name string) string { return c.origins[name].Place }
+// Place names a setting as it was given: "--tiers", "MAILGATE_TIERS" or
+// "mailgate.yaml:3: tiers"; empty for a default.
+func (c *Config) Place(name string) string { return c.given[name].place }
 
-// GivenFlags are the names of the settings on the command line.
-func (c *Config) GivenFlags() (names []string) {
-	for name, origin := range c.origins {
-		if origin.Level == Flag {
-			names = append(names, name)
+// OtherFlag returns a flag of the command line that is none of these, or an empty name.
+func (c *Config) OtherFlag(flags []string) string {
+	for _, name := range slices.Sorted(maps.Keys(c.given)) {
+		if c.given[name].source == "flag" && !slices.Contains(flags, name) {
+			return name
 		}
 	}
-	slices.Sort(names)
-	return names
+	return ""
 }
 
 // Unknown lists the MAILGATE_ variables that are no settings, each with a suggestion if a
 // setting has a similar name.
 func (c *Config) Unknown() []string { return c.unknown }
+
+// Memory is the data-dir of records that end with the process.
+const Memory = ":memory:"
 
 // Standby reports whether the node keeps records of its own beside those in Redis, to
 // continue with while Redis is away.
@@ -134,31 +112,12 @@ func (c *Config) Standby() bool { return c.RedisURL != "" && c.OnStoreOutage == 
 // or beside Redis those for an outage.
 func (c *Config) UsesDataDir() bool { return c.RedisURL == "" || c.Standby() }
 
-// Memory is the data-dir of records that end with the process.
-const Memory = ":memory:"
-
 // hasDataDir reports whether a directory was given that outlives the process.
 func (c *Config) hasDataDir() bool { return c.Given("data-dir") && c.DataDir != Memory }
 
-// Unused names the settings that were given and have no effect beside redis-url.
-func (c *Config) Unused() (places []string) {
-	if c.UsesDataDir() {
-		return nil
-	}
-	for _, name := range []string{"data-dir", "sync", "cache-bytes"} {
-		if c.Given(name) {
-			places = append(places, c.origins[name].Place)
-		}
-	}
-	return places
-}
-
 // Loopback reports whether only this machine can reach the address of listen.
 func (c *Config) Loopback() bool {
-	host, _, err := net.SplitHostPort(c.Listen)
-	if err != nil {
-		return false
-	}
+	host, _, _ := net.SplitHostPort(c.Listen)
 	addr, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && addr.IsLoopback()
 }

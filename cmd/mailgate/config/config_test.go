@@ -1,7 +1,6 @@
 package config_test
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -120,7 +119,9 @@ func TestPrecedence(t *testing.T) {
 			t.Errorf("%q %q: %+v, want %q from %s", tt.args, tt.environ, got, tt.value, tt.from)
 		}
 	}
-	if c := read(t, []string{"dev"}, "MAILGATE_RULES=r.yaml", "MAILGATE_NONE=1"); c.Rules != "r.yaml" || c.Unknown() != nil {
+	if c := read(t, []string{"dev", "--locale=zh"}, "MAILGATE_RULES=r.yaml", "MAILGATE_NONE=1"); c.OtherFlag([]string{"locale"}) != "" || c.OtherFlag(nil) != "locale" {
+		t.Error("the flags of dev")
+	} else if c.Rules != "r.yaml" || c.Unknown() != nil {
 		t.Errorf("dev: %q, %q", c.Rules, c.Unknown())
 	}
 }
@@ -204,7 +205,7 @@ func TestMistakes_NameTheSetting(t *testing.T) {
 		{"FROM=Acme", "the sender must read like"}, {"LOCALE=en\r\nBcc: x", "must be one line"}, {"LOCALE=en\x7f", "must be one line"},
 		{"SMTP_RATE=NaN", "must be"}, {"SMTP_RATE=Inf", "must be at most"}, {"SMTP_RATE=1e-7", "must be 0 for unlimited, or at least 0.000001"}, {"SMTP_RATE=fast", "must be a number"}, {"SMTP_QUEUE=5", "has no effect without smtp_rate"},
 		{"CODE_LIFE=0s", "must be at least 1s"}, {"CODE_LIFE=1.0000001s", "must be whole milliseconds"},
-		{"LOG_LEVEL=loud", "must be debug, info, warn or error"}, {"LOG_FORMAT=xml", "must be one of: json, text"},
+		{"LOG_LEVEL=loud", "must be one of: debug, info, warn, error"}, {"LOG_FORMAT=xml", "must be one of: json, text"},
 		{"URL=localhost", "must be a URL"}, {"URL=https://user:" + hidden + "@host", "must have no user and password"},
 		{"CONFIG=/does/not/exist", "cannot read the file"},
 	} {
@@ -289,27 +290,22 @@ func TestLoopback(t *testing.T) {
 	}
 }
 
-// What follows from Redis: the default during an outage, and what has no effect beside it.
-func TestRedis_DependentSettings(t *testing.T) {
-	const redis, dir, sync, size = "MAILGATE_REDIS_URL=redis://localhost", "MAILGATE_DATA_DIR=/data", "MAILGATE_SYNC=true", "MAILGATE_CACHE_BYTES=1MiB"
-	const confirm, refuse = "MAILGATE_REDIS_CONFIRM=1", "MAILGATE_ON_STORE_OUTAGE=refuse"
+func TestStandby_NeedsADirectory(t *testing.T) {
+	const redis, dir = "MAILGATE_REDIS_URL=redis://localhost", "MAILGATE_DATA_DIR=/data"
 	for _, tt := range []struct {
-		environ []string
 		standby bool
-		unused  []string
+		environ []string
 	}{
-		{[]string{dir, sync, size}, false, nil},
-		{[]string{redis, dir, sync, size}, true, nil},
-		{[]string{redis, sync, size}, false, []string{"MAILGATE_SYNC", "MAILGATE_CACHE_BYTES"}},
-		{[]string{redis, "MAILGATE_DATA_DIR=:memory:"}, false, []string{"MAILGATE_DATA_DIR"}},
-		{[]string{redis, dir, sync, refuse}, false, []string{"MAILGATE_DATA_DIR", "MAILGATE_SYNC"}},
-		{[]string{redis, dir, confirm}, false, []string{"MAILGATE_DATA_DIR"}},
-		{[]string{redis, confirm, refuse}, false, nil},
-		{[]string{redis, dir, "MAILGATE_REDIS_CONFIRM=0", "MAILGATE_ON_STORE_OUTAGE=continue"}, true, nil},
+		{false, []string{dir}},
+		{true, []string{redis, dir}},
+		{false, []string{redis}},
+		{false, []string{redis, "MAILGATE_DATA_DIR=:memory:"}},
+		{false, []string{redis, dir, "MAILGATE_ON_STORE_OUTAGE=refuse"}},
+		{false, []string{redis, dir, "MAILGATE_REDIS_CONFIRM=1"}},
+		{true, []string{redis, dir, "MAILGATE_REDIS_CONFIRM=0", "MAILGATE_ON_STORE_OUTAGE=continue"}},
 	} {
-		c := read(t, nil, tt.environ...)
-		if c.Standby() != tt.standby || !slices.Equal(c.Unused(), tt.unused) {
-			t.Errorf("%q: standby %v, unused %q", tt.environ, c.Standby(), c.Unused())
+		if c := read(t, nil, tt.environ...); c.Standby() != tt.standby || c.UsesDataDir() != (c.RedisURL == "" || tt.standby) {
+			t.Errorf("%q: standby %v, data directory %v", tt.environ, c.Standby(), c.UsesDataDir())
 		}
 	}
 }
@@ -319,11 +315,7 @@ func TestPrinting_NoSecret(t *testing.T) {
 		"MAILGATE_API_KEYS=web:1"+hidden+",shop:2"+hidden, "MAILGATE_ADMIN_KEYS=ops:"+hidden, "MAILGATE_FROM=a@b.example", "MAILGATE_SECRET="+hidden,
 		"MAILGATE_SMTP_URL=smtps://"+hidden+":"+hidden+"@one.example,smtp://two.example",
 		"MAILGATE_REDIS_URL=redis+sentinel://u:"+hidden+"@a:1,b:2/main?sentinel_password="+hidden)
-	asJSON, err := json.Marshal(c)
-	if err != nil {
-		t.Error(err)
-	}
-	for _, text := range []string{fmt.Sprint(c), fmt.Sprintf("%v %+v", c.Secret, *c), string(asJSON)} {
+	for _, text := range []string{fmt.Sprint(c), fmt.Sprintf("%v %+v", c.Secret, *c)} {
 		if strings.Contains(text, hidden) || !strings.Contains(text, "***") {
 			t.Errorf("a secret is printed, or nothing is: %s", text)
 		}

@@ -17,7 +17,7 @@ import (
 
 // An Error is an invalid setting or command line, in one line.
 type Error struct {
-	Place   string // "--tiers", "MAILGATE_TIERS", "mailgate.yaml:3: tiers"; empty for a command line
+	Place   string // as [Config.Place] names it; empty for a command line
 	Problem string
 }
 
@@ -45,46 +45,53 @@ func envName(flag string) string {
 // find them.
 func Options(environ []string) []kong.Option {
 	return append(decoders(), kong.Bind(Environ(environ)), kong.ValueFormatter(func(v *kong.Value) string {
-		if v.Flag == nil || v.Flag.Group == nil && v.Name != configFlag {
+		if v.Flag == nil || v.Flag.Group == nil && v.Name != "config" {
 			return v.Help
 		}
 		return strings.TrimSuffix(v.Help, ".") + " (" + envName(v.Name) + ")."
 	}))
 }
 
-const configFlag = "config"
+// settings are values by flag name, each with where it comes from.
+type settings map[string]setting
 
-// BeforeResolve is called by kong when the command line is parsed. It finds the settings that
-// the environment and the file have, and has kong take those that are no flags.
+type setting struct {
+	source string // "flag", "environment" or "file"
+	place  string // as [Config.Place] has it
+	text   string // of a flag, only if it is a path: kong has parsed the others
+}
+
+// BeforeResolve is called by kong when the command line is parsed. It finds the settings in
+// the environment and the file, and has kong parse those that are no flags.
 func (c *Config) BeforeResolve(ctx *kong.Context, environ Environ) error {
-	known := map[string]bool{}
+	names := map[string]bool{}
 	for _, flag := range ctx.Model.Flags {
-		known[flag.Name] = flag.Name != "help"
+		names[flag.Name] = flag.Name != "help"
 	}
-	flags := onCommandLine(ctx)
-	vars := c.fromEnvironment(environ, known)
+	flags := fromCommandLine(ctx)
+	variables := c.fromEnvironment(environ, names)
 	if ctx.Selected() != nil && ctx.Selected().Name == FlagsOnly {
 		c.unknown = nil
-		maps.DeleteFunc(vars, func(name string, _ Origin) bool { return name != "rules" })
+		maps.DeleteFunc(variables, func(name string, _ setting) bool { return name != "rules" })
 	}
-	file, err := fromFile(known, flags[configFlag], vars[configFlag])
+	file, err := fromFile(names, flags["config"], variables["config"])
 	if err != nil {
 		return err
 	}
-	c.origins = map[string]Origin{}
-	for _, given := range []layer{file, vars, flags} {
-		if err := given.readSecrets(known); err != nil {
+	c.given = settings{}
+	for _, found := range []settings{file, variables, flags} {
+		if err := found.readSecrets(names); err != nil {
 			return err
 		}
-		maps.Copy(c.origins, given)
+		maps.Copy(c.given, found)
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.origins)) {
-		if strings.ContainsFunc(c.origins[name].text, unicode.IsControl) {
+	for _, name := range slices.Sorted(maps.Keys(c.given)) {
+		if strings.ContainsFunc(c.given[name].text, unicode.IsControl) {
 			return c.Complain(name, "must be one line without control characters")
 		}
 	}
 	ctx.AddResolver(kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
-		if text := c.origins[flag.Name].text; text != "" {
+		if text := c.given[flag.Name].text; text != "" {
 			return text, nil
 		}
 		return nil, nil
@@ -92,44 +99,34 @@ func (c *Config) BeforeResolve(ctx *kong.Context, environ Environ) error {
 	return nil
 }
 
-// A layer is what one source has, by flag name.
-type layer map[string]Origin
-
-// onCommandLine is the layer of the flags. Their texts are left out, as kong has parsed them,
-// but for paths.
-func onCommandLine(ctx *kong.Context) layer {
-	found := layer{}
+func fromCommandLine(ctx *kong.Context) settings {
+	found := settings{}
 	for _, path := range ctx.Path {
-		if path.Flag == nil {
-			continue
+		if path.Flag != nil {
+			text, _ := ctx.FlagValue(path.Flag).(string)
+			found[path.Flag.Name] = setting{"flag", "--" + path.Flag.Name, text}
 		}
-		given := Origin{Place: "--" + path.Flag.Name, Level: Flag}
-		if text, ok := ctx.FlagValue(path.Flag).(string); ok {
-			given.text = text
-		}
-		found[path.Flag.Name] = given
 	}
 	return found
 }
 
-// fromEnvironment is the layer of the environment. An empty variable counts as not set, as
-// compose files leave it.
-func (c *Config) fromEnvironment(environ []string, known map[string]bool) layer {
+// fromEnvironment counts an empty variable as not set, as compose files leave it.
+func (c *Config) fromEnvironment(environ []string, names map[string]bool) settings {
 	byVariable := map[string]string{}
-	for name, setting := range known {
-		if setting {
+	for name, isSetting := range names {
+		if isSetting {
 			byVariable[envName(name)] = name
 		}
 	}
-	found := layer{}
+	found := settings{}
 	for _, pair := range environ {
 		variable, text, _ := strings.Cut(pair, "=")
-		name, ok := byVariable[variable]
+		name, known := byVariable[variable]
 		switch {
-		case ok && text != "":
-			found[name] = Origin{Place: variable, Level: Environment, text: text}
-		case !ok && strings.HasPrefix(variable, prefix):
-			c.unknown = append(c.unknown, unknownVariable(variable, slices.Collect(maps.Keys(byVariable))))
+		case known && text != "":
+			found[name] = setting{"environment", variable, text}
+		case !known && strings.HasPrefix(variable, prefix):
+			c.unknown = append(c.unknown, unknownVariable(variable, slices.Sorted(maps.Keys(byVariable))))
 		}
 	}
 	slices.Sort(c.unknown)
@@ -137,7 +134,6 @@ func (c *Config) fromEnvironment(environ []string, known map[string]bool) layer 
 }
 
 func unknownVariable(variable string, known []string) string {
-	slices.Sort(known)
 	nearest := slices.MinFunc(known, func(a, b string) int { return distance(a, variable) - distance(b, variable) })
 	quoted := strings.Trim(strconv.Quote(variable), `"`)
 	if distance(nearest, variable) > 2 {
@@ -146,8 +142,7 @@ func unknownVariable(variable string, known []string) string {
 	return quoted + ": unknown setting; did you mean " + nearest + "?"
 }
 
-// distance is how many letters have to be put in, taken out or replaced to make one word the
-// other.
+// distance is how many letters must be added, removed or replaced to turn a into b.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
@@ -170,78 +165,78 @@ func distance(a, b string) int {
 
 const maxFile, maxSecret = 256 << 10, 64 << 10
 
-// fromFile is the layer of the YAML file: names with values, or with lists of values. The
-// first path that is given names it.
-func fromFile(known map[string]bool, paths ...Origin) (layer, error) {
-	at := slices.IndexFunc(paths, func(o Origin) bool { return o.text != "" })
+// fromFile reads the YAML file that the first path names: names with values, or with lists of
+// values.
+func fromFile(names map[string]bool, paths ...setting) (settings, error) {
+	at := slices.IndexFunc(paths, func(path setting) bool { return path.text != "" })
 	if at < 0 {
 		return nil, nil
 	}
 	path := paths[at]
 	text, err := boundedfile.Read(path.text, maxFile)
 	if err != nil {
-		return nil, &Error{path.Place, err.Error()}
+		return nil, &Error{path.place, err.Error()}
 	}
 	lines, err := yamlfile.Lines(path.text, text)
 	if err != nil {
 		return nil, &Error{Problem: err.Error()} // it names the file and the line
 	}
-	found := layer{}
+	found := settings{}
 	for _, line := range lines {
 		name := strings.ReplaceAll(line.Name, "_", "-")
-		if !known[name] || name == configFlag || strings.Contains(line.Name, "-") {
+		if !names[name] || name == "config" || strings.Contains(line.Name, "-") {
 			return nil, &Error{line.Place, "unknown setting; mailgate --help lists them all"}
 		}
-		found[name] = Origin{Place: line.Place, Level: File, text: line.Value}
+		found[name] = setting{"file", line.Place, line.Value}
 	}
 	return found, nil
 }
 
-// readSecrets replaces paths of secrets by what the files hold.
-func (l layer) readSecrets(known map[string]bool) error {
-	for file, given := range l {
-		name, ok := strings.CutSuffix(file, "-file")
-		if !ok || !known[name] {
+// readSecrets replaces the paths of secrets by what the files contain.
+func (s settings) readSecrets(names map[string]bool) error {
+	for pathName, path := range s {
+		name, isPath := strings.CutSuffix(pathName, "-file")
+		if !isPath || !names[name] {
 			continue
 		}
-		if other, twice := l[name]; twice {
-			return &Error{given.Place, "already set by " + other.Place + "; give one of them"}
+		if other, twice := s[name]; twice {
+			return &Error{path.place, "already set by " + other.place + "; give one of them"}
 		}
-		text, err := boundedfile.Read(given.text, maxSecret)
+		text, err := boundedfile.Read(path.text, maxSecret)
 		if err != nil {
-			return &Error{given.Place, err.Error()}
+			return &Error{path.place, err.Error()}
 		}
-		given.text = strings.TrimRight(string(text), "\r\n") // as editors add it
-		if given.text == "" {
-			return &Error{given.Place, fmt.Sprintf("the file %s is empty", l[file].text)}
+		secret := strings.TrimRight(string(text), "\r\n") // editors add it
+		if secret == "" {
+			return &Error{path.place, fmt.Sprintf("the file %s is empty", path.text)}
 		}
-		l[name] = given
-		delete(l, file)
+		s[name] = setting{path.source, path.place, secret}
+		delete(s, pathName)
 	}
 	return nil
 }
 
-// Complain is an Error that names a setting as it was given, or else by its variable.
+// Complain returns an Error that names a setting as it was given, or else by its variable.
 func (c *Config) Complain(name, problem string) error {
-	place := envName(name)
-	if c.Given(name) {
-		place = c.origins[name].Place
+	if place := c.Place(name); place != "" {
+		return &Error{place, problem}
 	}
-	return &Error{place, problem}
+	return &Error{envName(name), problem}
 }
 
-// Explain makes an error of kong's parser an Error. A value that kong cannot take is named
+// Explain turns an error of kong's parser into an Error. A value that kong refuses is named
 // as it was given.
 func (c *Config) Explain(err error) error {
 	if known, ok := errors.AsType[*Error](err); ok {
 		return known
 	}
-	if flag, problem, ok := strings.Cut(err.Error(), ": "); ok && strings.HasPrefix(flag, "--") {
-		name := flag[2:]
-		if c.origins == nil || !c.Given(name) {
-			return &Error{flag, problem}
-		}
+	flag, problem, ok := strings.Cut(err.Error(), ": ")
+	name, isFlag := strings.CutPrefix(flag, "--")
+	switch {
+	case ok && isFlag && c.Given(name):
 		return c.Complain(name, problem)
+	case ok && isFlag:
+		return &Error{flag, problem}
 	}
 	return &Error{Problem: err.Error()}
 }

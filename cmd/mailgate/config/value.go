@@ -3,11 +3,9 @@ package config
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/mail"
 	"net/netip"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -40,9 +38,8 @@ type (
 func decoders() []kong.Option {
 	return []kong.Option{
 		decode(parseKeys), decode(parseSecret), decode(parseRedisURL), decode(ParseRelays), decode(parseBytes),
-		decode(throttle.ParsePolicy), decode(message.ParseSender), decode(parsePrefixes), decode(parseLevel),
+		decode(throttle.ParsePolicy), decode(message.ParseSender), decode(parsePrefixes),
 		decode(orElse(strconv.Atoi, "must be a whole number")),
-		decode(orElse(func(text string) (int64, error) { return strconv.ParseInt(text, 10, 64) }, "must be a whole number")),
 		decode(orElse(func(text string) (float64, error) { return strconv.ParseFloat(text, 64) }, "must be a number")),
 		decode(orElse(time.ParseDuration, "must be a duration such as 400ms, 60s or 1h30m")),
 	}
@@ -70,13 +67,6 @@ func orElse[T any](parse func(string) (T, error), problem string) func(string) (
 		}
 		return value, err
 	}
-}
-
-func parseLevel(text string) (level slog.Level, err error) {
-	if !slices.Contains([]string{"debug", "info", "warn", "error"}, text) {
-		return level, errors.New("must be debug, info, warn or error")
-	}
-	return level, level.UnmarshalText([]byte(text))
 }
 
 func parseBytes(text string) (Bytes, error) {
@@ -188,17 +178,6 @@ func (k Keys) First() string {
 	return ""
 }
 
-// Rotating are the names that have two secrets, as they do while a secret is changed.
-func (k Keys) Rotating() (twice []string) {
-	names := k.Names()
-	for i, name := range names {
-		if slices.Contains(names[:i], name) {
-			twice = append(twice, name)
-		}
-	}
-	return twice
-}
-
 const mask = "***"
 
 func (k Keys) String() string {
@@ -237,11 +216,6 @@ func (r Relays) String() string {
 	return strings.Join(all, ",")
 }
 
-// MarshalText keeps secrets out of JSON, as logs are.
-func (k Keys) MarshalText() ([]byte, error)     { return []byte(k.String()), nil }
-func (s Secret) MarshalText() ([]byte, error)   { return []byte(s.String()), nil }
-func (u RedisURL) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
-
 func (b Bytes) String() string {
 	for i, unit := range []string{"GiB", "MiB", "KiB"} {
 		if one := Bytes(1) << (30 - 10*i); b >= one && b%one == 0 {
@@ -267,9 +241,9 @@ func (c *Config) Settings() (all []Setting) {
 		if tag.Get("group") == "" {
 			continue
 		}
-		setting := Setting{strings.ReplaceAll(name, "-", "_"), show(whole.Field(i).Interface()), Default.String()}
-		if origin := c.origins[name]; origin.Level != Default {
-			setting.From = origin.Level.String() + " " + origin.Place
+		setting := Setting{strings.ReplaceAll(name, "-", "_"), show(whole.Field(i).Interface()), "default"}
+		if given := c.given[name]; given.place != "" {
+			setting.From = given.source + " " + given.place
 		} else if name == "data-dir" && !c.UsesDataDir() {
 			setting.Value = ""
 		}
@@ -289,8 +263,6 @@ func show(value any) string {
 		return Short(v)
 	case []netip.Prefix:
 		return strings.ReplaceAll(strings.Trim(fmt.Sprint(v), "[]"), " ", ",")
-	case slog.Level:
-		return strings.ToLower(v.String())
 	}
 	return fmt.Sprint(value)
 }

@@ -45,28 +45,25 @@ func (i *inbox) list(w http.ResponseWriter, r *http.Request) {
 		// After a timeout the list is as it was.
 		_, _ = i.relay.WaitAfter(ctx, "", after)
 	}
-	writeJSON(w, http.StatusOK, struct {
+	writeJSON(w, struct {
 		Mails  []line `json:"mails"`
 		Newest uint64 `json:"newest"`
 	}{i.lines(), i.newest()})
 }
 
 func (i *inbox) lines() []line {
-	mails := i.relay.List()
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	lines, opened := []line{}, map[uint64]bool{}
-	for _, mail := range slices.Backward(mails) {
-		opened[mail.ID] = i.opened[mail.ID]
+	lines := []line{}
+	for _, mail := range slices.Backward(i.relay.List()) {
 		if mail.ID > i.hidden {
-			lines = append(lines, line{mail.ID, mail.To, mail.Subject, mail.ReceivedMS, !opened[mail.ID]})
+			lines = append(lines, line{mail.ID, mail.To, mail.Subject, mail.ReceivedMS, !i.opened[mail.ID]})
 		}
 	}
-	i.opened = opened // without those that the relay dropped
 	return lines
 }
 
-// newest is the id of the newest mail, 0 if there is none.
+// newest is the id of the newest email, 0 if there is none.
 func (i *inbox) newest() uint64 {
 	mails := i.relay.List()
 	if len(mails) == 0 {
@@ -75,25 +72,21 @@ func (i *inbox) newest() uint64 {
 	return mails[len(mails)-1].ID
 }
 
-// clear hides all mails.
-func (i *inbox) clear(w http.ResponseWriter, r *http.Request) {
-	if _, ok := readForm(w, r); ok {
-		newest := i.newest()
-		i.mu.Lock()
-		i.before, i.hidden = i.hidden, newest
-		i.mu.Unlock()
-		writeJSON(w, http.StatusOK, struct{}{})
-	}
+// clear hides all emails.
+func (i *inbox) clear(w http.ResponseWriter, _ *http.Request) {
+	newest := i.newest()
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.before, i.hidden = i.hidden, newest
+	writeJSON(w, struct{}{})
 }
 
 // restore undoes the last clear.
-func (i *inbox) restore(w http.ResponseWriter, r *http.Request) {
-	if _, ok := readForm(w, r); ok {
-		i.mu.Lock()
-		i.hidden = i.before
-		i.mu.Unlock()
-		writeJSON(w, http.StatusOK, struct{}{})
-	}
+func (i *inbox) restore(w http.ResponseWriter, _ *http.Request) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.hidden = i.before
+	writeJSON(w, struct{}{})
 }
 
 // mail is one email, which counts as read from then on.
@@ -102,7 +95,7 @@ func (i *inbox) mail(w http.ResponseWriter, r *http.Request) {
 		i.mu.Lock()
 		i.opened[mail.ID] = true
 		i.mu.Unlock()
-		writeJSON(w, http.StatusOK, struct {
+		writeJSON(w, struct {
 			line
 			From   string `json:"from"`
 			Text   string `json:"text"`

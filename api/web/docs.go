@@ -1,0 +1,212 @@
+package web
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"html/template"
+	"slices"
+	"strings"
+)
+
+//go:embed docs.html
+var docsHTML string
+
+// Docs returns the page that shows an OpenAPI contract, with a sample of each request that
+// can be sent from the page.
+func Docs(openAPI []byte, version string) ([]byte, error) {
+	contract, err := readContract(openAPI)
+	if err != nil {
+		return nil, err
+	}
+	functions := template.FuncMap{"paragraphs": paragraphs, "inline": inline}
+	page, err := template.New("docs").Funcs(functions).Parse(docsHTML)
+	if err != nil {
+		return nil, fmt.Errorf("reading the docs page: %w", err)
+	}
+	var body bytes.Buffer
+	if err := page.Execute(&body, map[string]any{"Contract": contract, "Version": version}); err != nil {
+		return nil, fmt.Errorf("making the docs page: %w", err)
+	}
+	return body.Bytes(), nil
+}
+
+// What the page shows of the contract, in the contract's order.
+type (
+	contract struct {
+		Title, Summary, Description string
+		Groups                      []*group
+	}
+	group struct {
+		Name, Description string
+		Operations        []operation
+	}
+	operation struct {
+		ID, Method, Path, Summary, Description, Key string
+		Parameters, Body                            []field
+		Examples                                    []example
+		Answers                                     []answer
+	}
+	answer struct {
+		Status, Description string
+		Headers, Fields     []field
+		Examples            []example
+	}
+	field struct {
+		Name, Type, Description string
+		Required                bool
+	}
+	example struct {
+		Name, Text string
+	}
+)
+
+// HasOptional reports whether a request may have parameters that it need not have.
+func (o operation) HasOptional() bool {
+	return slices.ContainsFunc(o.Parameters, func(f field) bool { return !f.Required })
+}
+
+func readContract(text []byte) (c contract, err error) {
+	top, err := parseYAML(text)
+	if err != nil {
+		return c, fmt.Errorf("reading openapi.yaml: %w", err)
+	}
+	info := top.get("info")
+	c = contract{Title: info.text("title"), Summary: info.text("summary"), Description: info.text("description")}
+	for _, tag := range top.get("tags").list() {
+		c.Groups = append(c.Groups, &group{Name: tag.text("name"), Description: tag.text("description")})
+	}
+	for path, methods := range top.get("paths").members() {
+		for method, from := range methods.members() {
+			o, err := readOperation(method, path, from)
+			if err != nil {
+				return c, fmt.Errorf("reading openapi.yaml: %s %s: %w", method, path, err)
+			}
+			tag := from.get("tags").list()
+			i := slices.IndexFunc(c.Groups, func(g *group) bool { return len(tag) > 0 && g.Name == tag[0].string() })
+			if i < 0 {
+				return c, fmt.Errorf("reading openapi.yaml: %s %s has no known tag", method, path)
+			}
+			c.Groups[i].Operations = append(c.Groups[i].Operations, o)
+		}
+	}
+	return c, nil
+}
+
+func readOperation(method, path string, from node) (o operation, err error) {
+	o = operation{
+		ID: from.text("operationId"), Method: strings.ToUpper(method), Path: path,
+		Summary: from.text("summary"), Description: from.text("description"),
+	}
+	for _, scheme := range from.get("security").list() {
+		for name := range scheme.members() {
+			o.Key = strings.TrimSuffix(name, "Key") // apiKey, adminKey
+		}
+	}
+	for _, p := range from.get("parameters").list() {
+		p = p.resolved()
+		o.Parameters = append(o.Parameters, field{p.text("name"), p.text("in"), p.text("description"), p.text("required") == "true"})
+	}
+	for _, media := range from.get("requestBody").get("content").members() {
+		o.Body = readFields(media.get("schema"))
+		if o.Examples, err = readExamples(media); err != nil {
+			return o, err
+		}
+	}
+	for status, response := range from.get("responses").members() {
+		a, err := readAnswer(status, response.resolved())
+		if err != nil {
+			return o, err
+		}
+		o.Answers = append(o.Answers, a)
+	}
+	return o, nil
+}
+
+func readAnswer(status string, from node) (a answer, err error) {
+	a = answer{Status: status, Description: from.text("description")}
+	for name, header := range from.get("headers").members() {
+		a.Headers = append(a.Headers, field{Name: name, Description: header.resolved().text("description")})
+	}
+	for _, media := range from.get("content").members() {
+		if a.Examples, err = readExamples(media); err != nil {
+			return a, err
+		}
+		if strings.HasPrefix(status, "2") {
+			a.Fields = readFields(media.get("schema"))
+		}
+	}
+	for i := range a.Fields {
+		a.Fields[i].Required = false // required is for what the reader sends
+	}
+	return a, nil
+}
+
+// readFields returns the members of an object's schema.
+func readFields(schema node) (fields []field) {
+	schema = schema.resolved()
+	for _, part := range schema.get("allOf").list() {
+		fields = append(fields, readFields(part)...)
+	}
+	var required []string
+	for _, name := range schema.get("required").list() {
+		required = append(required, name.string())
+	}
+	for name, member := range schema.get("properties").members() {
+		member = member.resolved()
+		fields = append(fields, field{name, typeOf(member), member.text("description"), slices.Contains(required, name)})
+	}
+	return fields
+}
+
+func typeOf(schema node) string {
+	kind := schema.get("type")
+	switch {
+	case len(kind.list()) > 0:
+		var names []string
+		for _, one := range kind.list() {
+			names = append(names, one.string())
+		}
+		return strings.Join(names, " or ")
+	case kind.string() == "array":
+		return "list"
+	case schema.text("format") == "date-time":
+		return "time"
+	case schema.text("const") != "":
+		return `"` + schema.text("const") + `"`
+	}
+	return kind.string()
+}
+
+func readExamples(media node) (examples []example, err error) {
+	for name, from := range media.get("examples").members() {
+		from = from.resolved()
+		if summary := from.text("summary"); summary != "" {
+			name = summary
+		}
+		text, isText := from.get("value").value.(string)
+		if !isText {
+			if text, err = from.get("value").json(); err != nil {
+				return nil, err
+			}
+		}
+		examples = append(examples, example{name, text})
+	}
+	return examples, nil
+}
+
+// paragraphs splits a description.
+func paragraphs(text string) []string { return strings.Split(text, "\n\n") }
+
+// inline escapes a text and turns `this` into code.
+func inline(text string) template.HTML {
+	var b strings.Builder
+	for i, part := range strings.Split(text, "`") {
+		part = template.HTMLEscapeString(part)
+		if i%2 == 1 {
+			part = "<code>" + part + "</code>"
+		}
+		b.WriteString(part)
+	}
+	return template.HTML(b.String())
+}

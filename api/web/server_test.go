@@ -1,0 +1,228 @@
+package web_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/smtp"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate"
+	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/api/web"
+	"github.com/mailgate/mailgate/cache"
+	"github.com/mailgate/mailgate/cmd/mailgate/demo"
+	"github.com/mailgate/mailgate/delivery"
+	"github.com/mailgate/mailgate/idempotency"
+	"github.com/mailgate/mailgate/internal/keyed"
+	"github.com/mailgate/mailgate/internal/redistest"
+	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/mailgate/mailgate/mailer/message"
+	"github.com/mailgate/mailgate/mailer/relay"
+	"github.com/mailgate/mailgate/mailer/sandbox"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/cluster"
+	"github.com/mailgate/mailgate/throttle/local"
+	"github.com/mailgate/mailgate/throttle/rules"
+	"github.com/mailgate/mailgate/verify"
+)
+
+const (
+	adminKey = "the-key-of-an-operator"
+	apiKey   = "the-key-of-an-application"
+)
+
+// A server is all of mailgate, with the pages of mailgate dev in front.
+type server struct {
+	t       *testing.T
+	URL     string
+	limiter throttle.Historian
+	relay   *sandbox.Server
+	ahead   atomic.Int64 // how far its clock is ahead of the machine's, in milliseconds
+	broken  atomic.Bool  // whether its storage fails
+	front   atomic.Pointer[http.Handler]
+	endPoll func() // ends the requests that wait for email
+}
+
+// newServer starts a server on one machine. change may be nil.
+func newServer(t *testing.T, change func(*api.Options)) *server {
+	t.Helper()
+	s := &server{t: t}
+	store := must(cache.Open(cache.Options{Now: s.now}))(t)
+	t.Cleanup(func() { store.Close() })
+	s.limiter = local.New(store.Table("mailboxes"), throttle.DefaultPolicy(), s.now)
+	return s.start(store, change)
+}
+
+// newServerOnRedis starts a server whose mailboxes are in a Redis of its own.
+func newServerOnRedis(t *testing.T) *server {
+	t.Helper()
+	s := &server{t: t}
+	store := must(cache.Open(cache.Options{Now: s.now}))(t)
+	t.Cleanup(func() { store.Close() })
+	s.limiter = must(cluster.New(redistest.Alone(t).Client(), "test", throttle.DefaultPolicy()))(t)
+	return s.start(store, nil)
+}
+
+func (s *server) now() int64 { return time.Now().UnixMilli() + s.ahead.Load() }
+
+func (s *server) start(store *cache.Store, change func(*api.Options)) *server {
+	t := s.t
+	t.Helper()
+	set := must(rules.New(rules.Options{}, rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: &breakable{s.limiter, &s.broken}, Exact: true}))(t)
+	s.newInbox()
+	relays := must(relay.New([]relay.URL{must(relay.ParseURL(s.relay.URL()))(t)}, relay.Options{}))(t)
+	t.Cleanup(func() { relays.Close(context.Background()) })
+	templates := must(message.LoadTemplates(nil, "en"))(t)
+	composer := must(message.NewComposer(must(message.ParseSender("Acme <no-reply@acme.example>"))(t), templates))(t)
+	guesses := local.New(store.Table("guesses"), verify.DefaultGuesses(), s.now)
+	codes := must(verify.New(verify.Options{Store: keyed.Local(store.Table("codes"), s.now), Secret: []byte("a secret that is hard to guess"), Guesses: guesses}))(t)
+	requests := must(idempotency.New(idempotency.Options{Store: keyed.Local(store.Table("requests"), s.now)}))(t)
+	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	s.URL = "http://" + listener.Addr().String()
+	s.newFront()
+	options := api.Options{
+		Live: api.Live{Rules: set, Composer: composer}, Relay: delivery.FromRelays(relays), RelayStats: relays.Stats,
+		Identity: must(address.NewIdentity(true))(t),
+		APIKeys:  must(api.ParseKeys("shop:" + apiKey))(t), AdminKeys: must(api.ParseKeys("alex:" + adminKey))(t),
+		Codes: codes, Guesses: guesses, Requests: requests, Ready: store.Ready, OpenAPI: mailgate.OpenAPI, Now: s.now,
+		Fallback: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*s.front.Load()).ServeHTTP(w, r) }),
+	}
+	if change != nil {
+		change(&options)
+	}
+	s.serve(must(api.New(options))(t), listener)
+	return s
+}
+
+func (s *server) serve(server *api.Server, listener net.Listener) {
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	s.t.Cleanup(func() {
+		s.endPoll()
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
+		defer cancel()
+		if err := server.Shutdown(ctx); err != nil {
+			s.t.Errorf("Shutdown: %v", err)
+		}
+		if err := <-served; err != nil {
+			s.t.Errorf("Serve: %v", err)
+		}
+	})
+}
+
+func (s *server) newInbox() {
+	s.relay = must(sandbox.Start(sandbox.Options{}))(s.t)
+	s.t.Cleanup(func(relay *sandbox.Server) func() { return func() { relay.Close() } }(s.relay))
+}
+
+func (s *server) newFront() {
+	ended, end := context.WithCancel(context.Background())
+	s.endPoll = end
+	front := demo.New(demo.Options{
+		Address: strings.TrimPrefix(s.URL, "http://"), APIKey: apiKey, AdminKey: adminKey,
+		Relay: s.relay, Pages: web.FS(), Ended: ended,
+	})
+	s.front.Store(&front)
+}
+
+// restartsInbox gives the pages an empty inbox, as mailgate dev has after a restart.
+func (s *server) restartsInbox() {
+	s.t.Helper()
+	s.newInbox()
+	end := s.endPoll
+	s.newFront()
+	end()
+}
+
+// sent puts sends on record, each so long ago.
+func (s *server) sent(mailbox string, ago ...time.Duration) {
+	s.t.Helper()
+	for _, past := range ago {
+		admission := throttle.Admission{ID: throttle.NewID(), At: time.Now().Add(-past).UnixMilli()}
+		if err := s.limiter.Record(context.Background(), mailbox, admission); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// post sends a request of an application and returns its answer.
+func (s *server) post(path, body string) (status int, answer string) {
+	s.t.Helper()
+	request := must(http.NewRequest("POST", s.URL+path, strings.NewReader(body)))(s.t)
+	request.Header.Set("Authorization", "Bearer "+apiKey)
+	request.Header.Set("Content-Type", "application/json")
+	response := must(http.DefaultClient.Do(request))(s.t)
+	defer response.Body.Close()
+	return response.StatusCode, string(must(io.ReadAll(response.Body))(s.t))
+}
+
+// sendCode sends a code, or is refused.
+func (s *server) sendCode(email string) (answer string) {
+	s.t.Helper()
+	_, answer = s.post("/send-code", fmt.Sprintf(`{"email":%q}`, email))
+	return answer
+}
+
+// receives puts an email into the inbox; its subject may be followed by more of it.
+func (s *server) receives(to, subject string) {
+	s.t.Helper()
+	text := "Subject: " + subject + "\r\nContent-Type: text/html\r\n\r\n<p>" + subject + "</p>\r\n"
+	if err := smtp.SendMail(s.relay.Addr(), nil, "a@b.example", []string{to}, []byte(text)); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+var sixDigits = regexp.MustCompile(`\b\d{6}\b`)
+
+// code is the code in the last email to an address; wrongCode is another.
+func (s *server) code(email string) (code string) {
+	s.t.Helper()
+	for _, mail := range s.relay.List() {
+		if mail.To[0] == email {
+			code = sixDigits.FindString(mail.Text)
+		}
+	}
+	if code == "" {
+		s.t.Fatalf("no email with a code to %s", email)
+	}
+	return code
+}
+
+func (s *server) wrongCode(email string) string {
+	s.t.Helper()
+	if s.code(email) == "000000" {
+		return "000001"
+	}
+	return "000000"
+}
+
+// A breakable is a limiter whose storage can be made to fail.
+type breakable struct {
+	throttle.Historian
+	broken *atomic.Bool
+}
+
+func (b *breakable) Peek(ctx context.Context, key string) (throttle.Verdict, error) {
+	if b.broken.Load() {
+		return throttle.Verdict{}, throttle.ErrUnavailable
+	}
+	return b.Historian.Peek(ctx, key)
+}
+
+// must returns a value, or ends the test with its error.
+func must[T any](value T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/mailgate/mailgate/cmd/mailgate/config"
+)
+
+type healthcheckCommand struct{}
+
+func (healthcheckCommand) Help() string {
+	return `Asks /readyz of the server at MAILGATE_URL, or else at MAILGATE_OPS_LISTEN or, if that is not set, MAILGATE_LISTEN on this machine. For the HEALTHCHECK of a container.`
+}
+
+func (healthcheckCommand) Run(ctx context.Context, c *config.Config) error {
+	_, err := ask(ctx, request{url: serverURL(c, c.OpsListen), method: http.MethodGet, path: "/readyz"}, storeTimeout(c)+time.Second)
+	return err
+}
+
+// A request is one to a running server; the key and the body may be empty.
+type request struct {
+	url, method, path string
+	key, keySetting   string // the first key of that setting
+	body              any
+}
+
+const maxAnswer = 1 << 20
+
+// ask sends a request and returns the body of a 200.
+func ask(ctx context.Context, r request, timeout time.Duration) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	outgoing, err := r.http(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("no request can be made of %s", r.url) // the cause has the path, and so the mailbox
+	}
+	// No proxy and no redirect: the key is for this server only.
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	response, err := client.Do(outgoing)
+	if err != nil {
+		if wrapped, ok := errors.AsType[*url.Error](err); ok {
+			err = wrapped.Err // without the path
+		}
+		return nil, fmt.Errorf("no server answers at %s: %w", r.url, err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("reading the answer of %s: %w", r.url, err)
+	case response.StatusCode == http.StatusUnauthorized:
+		return nil, fmt.Errorf("%s answers 401: %s (the key used is the first of %s)", r.url, explain(401, body), r.keySetting)
+	case response.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("%s answers %d: %s", r.url, response.StatusCode, explain(response.StatusCode, body))
+	}
+	return body, nil
+}
+
+func (r request) http(ctx context.Context) (*http.Request, error) {
+	var body bytes.Buffer
+	if r.body != nil {
+		if err := json.NewEncoder(&body).Encode(r.body); err != nil {
+			return nil, err
+		}
+	}
+	outgoing, err := http.NewRequestWithContext(ctx, r.method, r.url+r.path, &body)
+	if err != nil {
+		return nil, err
+	}
+	if r.key != "" {
+		outgoing.Header.Set("Authorization", "Bearer "+r.key)
+	}
+	if r.body != nil {
+		outgoing.Header.Set("Content-Type", "application/json")
+	}
+	return outgoing, nil
+}
+
+// serverURL is the url setting, or else an address that a server listens on as seen from this
+// machine: prefer, or if it is empty that of listen.
+func serverURL(c *config.Config, prefer string) string {
+	if c.URL != "" {
+		return strings.TrimRight(c.URL, "/")
+	}
+	host, port, err := net.SplitHostPort(cmp.Or(prefer, c.Listen))
+	if addr, bad := netip.ParseAddr(host); err != nil || host == "" || bad == nil && addr.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return "http://" + net.JoinHostPort(host, port)
+}
+
+// explain finds the sentences of a problem document: those of single fields, or else the one
+// of the whole.
+func explain(status int, body []byte) string {
+	var problem struct {
+		Title, Detail string
+		Errors        []struct{ Detail string }
+	}
+	if json.Unmarshal(body, &problem) != nil || problem.Title == "" {
+		return http.StatusText(status)
+	}
+	var fields []string
+	for _, field := range problem.Errors {
+		fields = append(fields, field.Detail)
+	}
+	return strings.TrimSuffix(problem.Title+": "+cmp.Or(strings.Join(fields, " "), problem.Detail), ": ")
+}

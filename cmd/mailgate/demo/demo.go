@@ -1,0 +1,134 @@
+// Package demo is the sign-up form of "mailgate dev", with a back end that asks mailgate over HTTP
+// with an API key, as any back end does, and an inbox with the emails of the throw-away relay.
+//
+// It serves loopback names only, so that no page from elsewhere reaches it through the
+// visitor's browser.
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"github.com/mailgate/mailgate/mailer/sandbox"
+)
+
+// Options are the parts of the demo.
+type Options struct {
+	Address          string          // of mailgate, host:port
+	APIKey, AdminKey string          // the secrets of its keys
+	Relay            *sandbox.Server // whose emails are shown
+	Pages            fs.FS           // index.html, inbox.html and what they load
+	Ended            context.Context // requests that wait for email end with it
+}
+
+// New is the handler of the whole demo: its pages under /, what they load under /web/, and
+// their requests under /demo/.
+func New(o Options) http.Handler {
+	inbox := &inbox{relay: o.Relay, ended: o.Ended, opened: map[uint64]bool{}}
+	mailgate := http.StripPrefix("/demo", backEnd(o))
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", page(o.Pages, "index.html"))
+	mux.HandleFunc("GET /inbox", page(o.Pages, "inbox.html"))
+	mux.HandleFunc("GET /console", func(w http.ResponseWriter, r *http.Request) {
+		// A fragment stays in the browser: no server and no log sees the key.
+		http.Redirect(w, r, "/admin#key="+o.AdminKey, http.StatusSeeOther)
+	})
+	mux.HandleFunc("GET /api", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "/docs#api="+o.APIKey+"&admin="+o.AdminKey, http.StatusSeeOther)
+	})
+	mux.HandleFunc("GET /web/{name}", func(w http.ResponseWriter, r *http.Request) { page(o.Pages, r.PathValue("name"))(w, r) })
+	mux.Handle("POST /demo/send-code", mailgate)
+	mux.Handle("POST /demo/verify-code", mailgate)
+	mux.Handle("GET /demo/mailboxes/{email}", mailgate)
+	mux.Handle("POST /demo/admin/mailboxes/{email}/reset", mailgate)
+	mux.HandleFunc("GET /demo/mails", inbox.list)
+	mux.HandleFunc("POST /demo/mails/clear", inbox.clear)
+	mux.HandleFunc("POST /demo/mails/restore", inbox.restore)
+	mux.HandleFunc("GET /demo/mails/{id}", inbox.mail)
+	mux.HandleFunc("GET /demo/mails/{id}/html", inbox.html)
+	mux.HandleFunc("/", notFound)
+	return guard(mux)
+}
+
+// backEnd passes a request on to mailgate, with the key for it.
+func backEnd(o Options) http.Handler {
+	return &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(&url.URL{Scheme: "http", Host: o.Address})
+			key := o.APIKey
+			if strings.HasPrefix(r.Out.URL.Path, "/admin/") {
+				key = o.AdminKey
+			}
+			r.Out.Header.Set("Authorization", "Bearer "+key)
+		},
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) {
+			fail(w, http.StatusBadGateway, "mailgate does not answer")
+		},
+	}
+}
+
+func notFound(w http.ResponseWriter, _ *http.Request) {
+	fail(w, http.StatusNotFound, "Nothing here. Pages: / and /inbox. API: /api.")
+}
+
+// page serves one file.
+func page(pages fs.FS, name string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if _, err := fs.Stat(pages, name); err != nil {
+			notFound(w, r)
+			return
+		}
+		http.ServeFileFS(w, r, pages, name)
+	}
+}
+
+// guard refuses requests for other names than loopback ones, and from other sites any that may
+// change something. It restricts pages to their own parts.
+func guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !isLoopback(r.Host) {
+			fail(w, http.StatusForbidden, "mailgate dev answers only on loopback names such as localhost.")
+			return
+		}
+		isJSON := strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") // which no form sends
+		if r.Method != http.MethodGet && (!isJSON || r.Header.Get("Sec-Fetch-Site") == "cross-site") {
+			fail(w, http.StatusForbidden, "mailgate dev takes requests from its own pages only.")
+			return
+		}
+		h := w.Header()
+		h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Cache-Control", "no-store")
+		next.ServeHTTP(w, r)
+	})
+}
+
+func isLoopback(hostport string) bool {
+	host, _, err := net.SplitHostPort(hostport)
+	if err != nil {
+		host = hostport
+	}
+	addr, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && addr.IsLoopback()
+}
+
+func writeJSON(w http.ResponseWriter, answer any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(answer) // fails only if the browser has gone
+}
+
+func fail(w http.ResponseWriter, status int, sentence string) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]any{"title": sentence, "status": status}) // as above
+}

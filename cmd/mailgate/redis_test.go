@@ -1,0 +1,285 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/internal/redistest"
+	"github.com/mailgate/mailgate/internal/servertest"
+)
+
+// Three processes share one Redis. Of simultaneous requests for a mailbox one is an email, and
+// together they send no more than a rule allows; a refusal by one rule uses no quota of the other.
+func TestRedis_ThreeProcesses_OneEmailAndNoRuleExceeded(t *testing.T) {
+	const mailboxes, each, limit = 40, 30, 25
+	redis, relay := redistest.Alone(t), startRelay(t)
+	rules := write(t, t.TempDir()+"/rules.yaml", fmt.Sprintf(`rules:
+- {name: mailbox, limit: day=1/24h}
+- {name: provider, by: all, algorithm: fixed-window, limit: decade=%d/87840h}
+`, limit))
+	var servers []*process
+	var apps []client
+	for range 3 {
+		server := startServer(t, besideRedis(t, redis, relay.URL(), "MAILGATE_RULES="+rules))
+		servers, apps = append(servers, server), append(apps, newClient(t, server.URL, apiKey))
+	}
+	sent := stampede(t, apps, mailboxes, each)
+	total := 0
+	for email, n := range sent {
+		total += n
+		if mails, charged := mailsTo(relay, email), servers[0].sends(t, email); n != 1 || len(mails) != 1 || len(charged) != 1 {
+			t.Errorf("%s: %d answers, %d emails and %d charges", email, n, len(mails), len(charged))
+		}
+	}
+	if total > limit || len(relay.List()) != total {
+		t.Errorf("%d were answered 200 and %d emails sent, of %d allowed", total, len(relay.List()), limit)
+	}
+	for n := range limit - total {
+		apps[n%3].mustSend(t, fmt.Sprintf("later%d@example.com", n), 200)
+	}
+	if r := apps[0].mustSend(t, "last@example.com", 429); r.Body.Rule != "provider" {
+		t.Errorf("refused by %s", r.Raw)
+	}
+}
+
+// stampede asks all servers at once for each mailbox so many times, and counts the answers 200.
+// Each other must be 429.
+func stampede(t *testing.T, apps []client, mailboxes, each int) map[string]int {
+	sent := map[string]int{}
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	begin := make(chan struct{})
+	for i := range mailboxes * each {
+		app, email := apps[i%len(apps)], fmt.Sprintf("user%d@example.com", i/each)
+		group.Go(func() {
+			<-begin
+			r, err := app.send(email)
+			if err != nil || r.Status != 200 && r.Status != 429 {
+				t.Errorf("%v, %d %s", err, r.Status, r.Raw)
+			}
+			if r.Status == 200 {
+				mu.Lock()
+				defer mu.Unlock()
+				sent[email]++
+			}
+		})
+	}
+	close(begin)
+	group.Wait()
+	return sent
+}
+
+// A node continues while Redis is away, also after it was killed, says so in its answers, the log
+// and the metrics, and then tells Redis what it admitted.
+func TestRedis_Away_NodeContinuesAndTellsIt(t *testing.T) {
+	t.Parallel()
+	redis, relay := redistest.Alone(t, "appendonly yes"), startRelay(t)
+	environ := besideRedis(t, redis, relay.URL())
+	server, other := startServer(t, environ), startServer(t, besideRedis(t, redis, relay.URL()))
+	app := newClient(t, server.URL, apiKey)
+	if r := app.mustSend(t, "bob@example.com", 200); r.Body.Degraded {
+		t.Errorf("with Redis: %s", r.Raw)
+	}
+	redis.Kill()
+	if r := app.mustSend(t, "bob@example.com", 429); !r.Body.Degraded {
+		t.Errorf("after a send with Redis: %s", r.Raw)
+	}
+	alone := app.mustSend(t, "alice@example.com", 200)
+	if ready := app.must(t, "GET", "/readyz", "", 200); !alone.Body.Degraded || !strings.Contains(ready.Raw, `"degraded":true,"degraded_since":"20`) {
+		t.Errorf("without Redis: %s, /readyz %s", alone.Raw, ready.Raw)
+	}
+	if degraded, journal := server.metric(t, "mailgate_store_degraded"), server.metric(t, "mailgate_store_journal"); degraded != "1" || journal == "0" {
+		t.Errorf("degraded %s, journal %s", degraded, journal)
+	}
+	newClient(t, server.URL, adminKey).must(t, "POST", "/admin/mailboxes/alice@example.com/reset", "", 503)
+	server.stop(t, syscall.SIGKILL)
+
+	server = startServer(t, environ)
+	if r := newClient(t, server.URL, apiKey).mustSend(t, "alice@example.com", 429); !r.Body.Degraded || r.Body.Limit != "minute" {
+		t.Errorf("after the restart: %s", r.Raw)
+	}
+	redis.Restart()
+	servertest.Eventually(t, "the end of the outage", func() bool { return server.metric(t, "mailgate_store_degraded") == "0" })
+	if ids := other.sends(t, "alice@example.com"); len(ids) != 1 || ids[0] != alone.id() {
+		t.Errorf("on record is %v, want %s", ids, alone.id())
+	}
+	if ended := server.log.lines(`"Redis is back`); len(ended) != 1 {
+		t.Errorf("the log has %v", ended)
+	}
+}
+
+// A node that is stopped in an outage tries to tell Redis within the grace. What it could not
+// tell, the next start does.
+func TestRedis_AwayAtTheStop_NextStartTellsIt(t *testing.T) {
+	t.Parallel()
+	redis, relay := redistest.Alone(t, "appendonly yes"), startRelay(t)
+	environ := besideRedis(t, redis, relay.URL(), "MAILGATE_SHUTDOWN_GRACE=1s")
+	server := startServer(t, environ)
+	redis.Kill()
+	sent := newClient(t, server.URL, apiKey).mustSend(t, "alice@example.com", 200)
+	if status := server.stop(t, syscall.SIGTERM); status != exitOK || len(server.log.lines("the next start does")) != 1 {
+		t.Errorf("exit status %d", status)
+	}
+	redis.Restart()
+	server = startServer(t, environ)
+	servertest.Eventually(t, "the end of the outage", func() bool { return server.metric(t, "mailgate_store_degraded") == "0" })
+	if ids := server.sends(t, "alice@example.com"); len(ids) != 1 || ids[0] != sent.id() {
+		t.Errorf("on record is %v, want %s", ids, sent.id())
+	}
+}
+
+// A node without a data directory starts without Redis, refuses and is not ready, and serves
+// when Redis is back. It logs an outage though no request meets it.
+func TestRedis_AwayAndNoDataDir_Refuses(t *testing.T) {
+	t.Parallel()
+	redis, relay := redistest.Alone(t), startRelay(t)
+	redis.Kill()
+	server := startServer(t, besideRedis(t, redis, relay.URL(), inMemory))
+	server.awaitLine(t, "Redis is away: this node refuses until it is back", "cause")
+	app, environ := newClient(t, server.URL, apiKey), []string{"MAILGATE_URL=" + server.URL}
+	if r := app.mustSend(t, "alice@example.com", 503); r.Body.Type != "urn:mailgate:problem:store-unavailable" || r.Header.Get("Retry-After") == "" {
+		t.Errorf("with Redis away: %s", r.Raw)
+	}
+	does(t, environ, exitFailure, "503", "healthcheck")
+	redis.Restart()
+	servertest.Eventually(t, "readiness", func() bool {
+		status, _, _ := run(t, environ, "healthcheck")
+		return status == exitOK
+	})
+	app.mustSend(t, "alice@example.com", 200)
+	server.awaitLine(t, "Redis is back", "level")
+	if ready := server.metric(t, "mailgate_store_ready"); ready != "1" || len(relay.List()) != 1 {
+		t.Errorf("ready %s, %d emails", ready, len(relay.List()))
+	}
+}
+
+// A request has several questions for a Redis that hangs, and waits for one of them. The timeout
+// is so long that a busy machine is not taken for a second wait.
+func TestRedis_Hangs_IsWaitedForOnce(t *testing.T) {
+	t.Parallel()
+	const timeout = 6 * time.Second
+	redis := redistest.Alone(t)
+	server := startServer(t, besideRedis(t, redis, startRelay(t).URL(), "MAILGATE_REDIS_TIMEOUT="+timeout.String()))
+	app := newClient(t, server.URL, apiKey)
+	if r, err := app.sendOnce("before", "before@example.com"); err != nil || r.Status != 200 {
+		t.Fatalf("with Redis: %v %d %s", err, r.Status, r.Raw)
+	}
+	redis.Pause()
+	began := time.Now()
+	r, err := app.sendOnce("meanwhile", "alice@example.com")
+	if took := time.Since(began); err != nil || r.Status != 503 || took < timeout*8/10 || took > timeout*18/10 {
+		t.Errorf("%v %d %s after %v", err, r.Status, r.Raw, took)
+	}
+}
+
+// Nothing is sent that too few replicas have confirmed.
+func TestRedis_Confirm_NeedsAReplica(t *testing.T) {
+	t.Parallel()
+	master, relay := redistest.Alone(t, "repl-diskless-sync-delay 0"), startRelay(t)
+	server := startServer(t, besideRedis(t, master, relay.URL(), "MAILGATE_REDIS_CONFIRM=1"))
+	app, tries := newClient(t, server.URL, apiKey), 0
+	sent := func() bool {
+		tries++
+		r, err := app.send(fmt.Sprintf("strict%d@example.com", tries))
+		if err != nil || r.Status != 200 && r.Body.Type != "urn:mailgate:problem:store-unavailable" {
+			t.Fatalf("%v %d %s", err, r.Status, r.Raw)
+		}
+		return r.Status == 200
+	}
+	if sent() || len(relay.List()) > 0 {
+		t.Error("it sent without a replica")
+	}
+	app.must(t, "GET", "/readyz", "", 503)
+	host, port, err := net.SplitHostPort(master.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	redistest.Alone(t, "replicaof "+host+" "+port)
+	servertest.Eventually(t, "a confirmed send", sent)
+	servertest.Eventually(t, "readiness", func() bool { return app.get(t, "/readyz").Status == 200 })
+}
+
+// Each mailbox is with one master of a Cluster, so a server that refuses in an outage is ready
+// only while all of them take writes.
+func TestRedis_ClusterWithoutAMaster_IsNotReady(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.Cluster(t)
+	server := startServer(t, settingsFor(startRelay(t).URL(), "MAILGATE_REDIS_URL="+cluster.URL(), "MAILGATE_REDIS_TIMEOUT=5s", "MAILGATE_SECRET=all-"+secret))
+	app := newClient(t, server.URL, apiKey)
+	app.must(t, "GET", "/readyz", "", 200)
+	cluster.Replicas[1].Kill()
+	cluster.Masters[1].Kill()
+	app.must(t, "GET", "/readyz", "", 503)
+	cluster.Masters[1].Restart()
+	servertest.Eventually(t, "readiness", func() bool { return app.get(t, "/readyz").Status == 200 })
+}
+
+// permitted is what docs/redis.md says that a user of Redis needs, for another prefix.
+func permitted(t *testing.T, prefix string) string {
+	t.Helper()
+	found := regexp.MustCompile("`(~mailgate:[^`]*)`").FindStringSubmatch(readFile(t, "../../docs/redis.md"))
+	if found == nil {
+		t.Fatal("docs/redis.md does not say what a user of Redis has to be allowed")
+	}
+	return strings.NewReplacer(`\|`, "|", "~mailgate:", "~"+prefix+":").Replace(found[1])
+}
+
+// Two deployments share a Redis and no record in it, though they have one secret. Each has a user
+// that may do what the documentation says.
+func TestRedis_TwoPrefixes_ShareNoRecord(t *testing.T) {
+	t.Parallel()
+	const everyKind = `rules:
+- {name: log, by: client_ip, limit: day=9/24h}
+- {name: window, by: domain, algorithm: sliding-window, limit: day=9/24h}
+- {name: fixed, by: all, algorithm: fixed-window, limit: decade=9/87840h}
+- {name: tokens, by: api_key, algorithm: token-bucket, limit: day=9/24h, burst: 9}
+- {name: queue, by: template, algorithm: leaky-bucket, limit: second=9/1s, queue: 9}
+actions:
+- {name: login, limit: day=1/24h}
+`
+	prefixes := []string{"mailgate", "mailgate-staging"}
+	var users []string
+	for _, prefix := range prefixes {
+		users = append(users, fmt.Sprintf("user %s on >%s %s", prefix, secret, permitted(t, prefix)))
+	}
+	redis := redistest.Alone(t, users...)
+	var sites []*site
+	for _, prefix := range prefixes {
+		relay := startRelay(t)
+		url := strings.Replace(redis.URL(), "redis://", "redis://"+prefix+":"+secret+"@", 1)
+		sites = append(sites, startSiteWith(t, everyKind, relay, besideRedis(t, redis, relay.URL(), "MAILGATE_REDIS_URL="+url, "MAILGATE_REDIS_PREFIX="+prefix)))
+	}
+	for _, s := range sites {
+		if r, err := s.app.sendOnce("key", "alice@example.com"); err != nil || r.Status != 200 || r.Header.Get("Idempotent-Replayed") != "" {
+			t.Errorf("the first send: %v %d %s", err, r.Status, r.Raw)
+		}
+		s.app.mustSend(t, "alice@example.com", 429)
+		s.app.must(t, "POST", "/send-code", `{"email":"bob@example.com","client_ip":"203.0.113.7"}`, 200)
+		s.app.must(t, "POST", "/actions/login/take", `{"subject":"alice"}`, 200)
+		s.app.must(t, "POST", "/actions/login/take", `{"subject":"alice"}`, 429)
+	}
+	code := sixDigits.FindString(mailsTo(sites[0].relay, "alice@example.com")[0])
+	sites[1].app.mustVerify(t, "alice@example.com", code, 422)
+	newClient(t, sites[1].URL, adminKey).must(t, "POST", "/admin/mailboxes/alice@example.com/reset", "", 200)
+	sites[0].app.mustSend(t, "alice@example.com", 429)
+	sites[0].app.mustVerify(t, "alice@example.com", code, 200)
+
+	ctx := context.Background()
+	keys, err := redis.Client().Keys(ctx, "*").Result()
+	for _, key := range keys {
+		if !strings.HasPrefix(key, prefixes[0]+":") && !strings.HasPrefix(key, prefixes[1]+":") {
+			t.Errorf("a key begins with neither prefix: %q", key)
+		}
+	}
+	denied, errDenied := redis.Client().ACLLog(ctx, 10).Result()
+	if err != nil || errDenied != nil || len(keys) < 20 || len(denied) > 0 {
+		t.Errorf("%v, %v, %d keys, Redis denied %v", err, errDenied, len(keys), denied)
+	}
+}

@@ -1,0 +1,228 @@
+package faults_test
+
+import (
+	"context"
+	"math"
+	"os"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/faults/judge"
+	"github.com/mailgate/mailgate/internal/redistest"
+	"github.com/mailgate/mailgate/internal/servertest"
+)
+
+// effect is what shows that a fault reached the programs. It is made before the fault; what it
+// returns reports whether there was any effect since.
+type effect func(*running) (seen func() bool)
+
+// awaitEffect returns when the effect is seen or the time for it is over.
+func (r *running) awaitEffect(k *kind, seen func() bool) {
+	for deadline := time.Now().Add(r.shape.effect); !seen(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			r.noEffect = append(r.noEffect, judge.Violation{Rule: "effect", What: "the fault " + k.name + " had no effect"})
+			return
+		}
+	}
+}
+
+// The effects that are seen in an answer.
+var (
+	degrades   = answers(func(c *judge.Call) bool { return c.Degraded && !c.Replayed })
+	noStore    = answers(func(c *judge.Call) bool { return c.Kind == "store-unavailable" })
+	cutOff     = answers(func(c *judge.Call) bool { return c.Status == 0 && c.Kind != judge.NotAsked })
+	notReached = answers(func(c *judge.Call) bool { return c.Kind == judge.NotAsked })
+	clockOff   = answers(func(c *judge.Call) bool { return c.Clock != 0 && farOff(c.Clock, c.Span.To) })
+)
+
+// answers is an effect that the answer to a later call shows.
+func answers(shows func(*judge.Call) bool) effect {
+	return func(r *running) func() bool {
+		since := time.Now().UnixMilli()
+		return func() bool {
+			r.load.mu.Lock()
+			defer r.load.mu.Unlock()
+			return count(r.load.calls, func(c *judge.Call) bool { return c.Span.To >= since && shows(c) }) > 0
+		}
+	}
+}
+
+// farOff reports whether a clock was set.
+func farOff(clock, now int64) bool { return math.Abs(float64(clock-now)) > 80_000 }
+
+// misdates: an email has the time of a clock that was set.
+func misdates(r *running) func() bool {
+	since := time.Now().UnixMilli()
+	return func() bool {
+		r.relays.mu.Lock()
+		defer r.relays.mu.Unlock()
+		for _, m := range r.relays.mails {
+			if m.At >= since && farOff(m.Dated, m.At) {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// troubles: more tries at the first relay have failed than one cut can explain.
+func troubles(r *running) func() bool {
+	failed := func() (n float64) {
+		for _, one := range r.nodes {
+			samples, _ := samplesOf(r.caller, one) // without an answer there is no figure
+			for sample, value := range samples {
+				if strings.HasPrefix(sample, "mailgate_relay_try_duration_seconds_count{") &&
+					strings.Contains(sample, r.relays.first.Addr()) && !strings.Contains(sample, `"sent"`) {
+					n += value
+				}
+			}
+		}
+		return n
+	}
+	before := failed()
+	return func() bool { return failed() >= before+3 }
+}
+
+// logs is an effect that a node logs.
+func logs(words string) effect {
+	return func(r *running) func() bool {
+		told := func() (n int) {
+			for _, one := range r.nodes {
+				text, err := os.ReadFile(one.logFile)
+				if err != nil {
+					r.t.Error(err)
+				}
+				n += strings.Count(string(text), words)
+			}
+			return n
+		}
+		before := told()
+		return func() bool { return told() > before }
+	}
+}
+
+// losesReplies: the proxy has lost a reply that a node waited for.
+func losesReplies(r *running) func() bool {
+	before := r.proxy.Lost()
+	return func() bool { return r.proxy.Lost() > before }
+}
+
+// errs is an effect that servers count: errors of these kinds that they answered with.
+func errs(errors ...string) effect {
+	return func(r *running) func() bool {
+		before := r.refused(errors...)
+		return func() bool { return r.refused(errors...) > before }
+	}
+}
+
+// refused is how often servers have answered with an error of these kinds.
+func (s *rig) refused(errors ...string) (n int) {
+	for _, server := range s.masters() {
+		for _, one := range errors {
+			n += infoOf(server, "errorstats", "errorstat_"+one+":count=")
+		}
+	}
+	return n
+}
+
+// masters are the servers that nodes ask when there is no fault.
+func (s *rig) masters() []*redistest.Server {
+	switch {
+	case s.cluster != nil:
+		return s.cluster.Masters
+	case s.sentinel != nil:
+		return []*redistest.Server{s.sentinel.Master}
+	}
+	return []*redistest.Server{s.alone}
+}
+
+// promotes: a server that was a replica decides.
+func promotes(r *running) func() bool {
+	var replicas []*redistest.Server
+	if r.cluster != nil {
+		replicas = r.cluster.Replicas
+	} else {
+		replicas = append(replicas, r.sentinel.Replica)
+	}
+	return func() bool {
+		for _, server := range replicas {
+			if infoOf(server, "commandstats", "cmdstat_evalsha:calls=") > 0 {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// lagsBehind: a replica has not been heard of for longer than it ever keeps silent, while
+// the master had something to tell.
+func lagsBehind(r *running) func() bool {
+	return func() bool {
+		master := r.sentinel.Master
+		return infoOf(master, "replication", ",lag=") >= 2 &&
+			infoOf(master, "replication", "master_repl_offset:") > infoOf(master, "replication", ",offset=")
+	}
+}
+
+// infoOf is the number after these words in a server's INFO, 0 if there is none.
+func infoOf(server *redistest.Server, section, words string) int {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	text, err := server.Client().Info(ctx, section).Result()
+	if err != nil {
+		return 0
+	}
+	found := regexp.MustCompile(regexp.QuoteMeta(words) + `(\d+)`).FindStringSubmatch(text)
+	if found == nil {
+		return 0
+	}
+	n, _ := strconv.Atoi(found[1]) // digits
+	return n
+}
+
+// Where there is no fault, no kind has an effect, and that is a violation. Kinds on the same store
+// are run together.
+func TestAwaitEffect_NoFault_IsViolation(t *testing.T) {
+	byStore := map[uintptr][]*kind{}
+	for _, k := range kinds() {
+		store := reflect.ValueOf(k.store).Pointer()
+		byStore[store] = append(byStore[store], k)
+	}
+	for _, some := range byStore {
+		t.Run(some[0].name, func(t *testing.T) {
+			t.Parallel()
+			var found []judge.Violation
+			for range 3 { // an overloaded machine has effects as well, but not each time
+				if found = withoutFault(t, some); len(found) == len(some) {
+					return
+				}
+			}
+			t.Errorf("of %d kinds without a fault these had no effect: %v", len(some), found)
+		})
+	}
+}
+
+// withoutFault runs without a fault, and returns which kinds had no effect.
+func withoutFault(t *testing.T, some []*kind) []judge.Violation {
+	calm := *some[0]
+	calm.within = nil
+	s := newRig(t, &calm, policies[1], 1, short)
+	s.shape.effect = 0
+	r := s.begin()
+	seen := make([]func() bool, len(some))
+	for i, k := range some {
+		seen[i] = k.effect(r)
+	}
+	servertest.Eventually(t, "emails to be sent", func() bool { return r.relays.count() >= 40 })
+	for i, k := range some {
+		r.awaitEffect(k, seen[i])
+	}
+	s.load.stop()
+	r.stopCollecting()
+	r.stopWatching()
+	return r.noEffect
+}

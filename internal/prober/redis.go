@@ -1,0 +1,152 @@
+package prober
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/mailgate/mailgate/internal/redisx"
+	"github.com/redis/go-redis/v9"
+)
+
+// ended is a context for questions that must not wait for the network.
+var ended = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
+// addressOf is empty where there is one master, or where the masters are not known yet.
+func (p *Prober) addressOf(redisKey string) string {
+	if cluster, ok := p.client.(*redis.ClusterClient); ok {
+		if node, err := cluster.MasterForKey(ended, redisKey); err == nil {
+			return node.Options().Addr
+		}
+	}
+	return ""
+}
+
+// Current returns the masters that have keys now.
+func (p *Prober) Current(ctx context.Context) (all []*Master) {
+	if cluster, ok := p.client.(*redis.ClusterClient); ok {
+		clients, _ := redisx.Masters(ctx, cluster) // of a Cluster that is not known yet, none
+		for _, client := range clients {
+			all = append(all, p.at(client.Options().Addr))
+		}
+	}
+	if len(all) == 0 {
+		all = append(all, p.at(""))
+	}
+	return all
+}
+
+// Try has the master take a write of the program's own client.
+func (m *Master) Try(ctx context.Context) error {
+	key, found := m.prober.keyOn(m.Address)
+	if !found {
+		return nil
+	}
+	if err := m.prober.client.Set(ctx, key, 1, time.Second).Err(); err != nil {
+		return fmt.Errorf("trying a write on Redis: %w", err)
+	}
+	return nil
+}
+
+// keyOn returns a key on the master to try a write with, and reports whether there is one. Any
+// master with slots has one of the first thousand.
+func (p *Prober) keyOn(address string) (key string, found bool) {
+	for i := range 1000 {
+		key = p.prefix + ":standby:" + strconv.Itoa(i)
+		if address == "" || p.addressOf(key) == address {
+			return key, true
+		}
+	}
+	return key, false
+}
+
+// clientFor returns a client of its own for a master, with one connection and without the hooks
+// of the program's.
+func (p *Prober) clientFor(address string) redis.UniversalClient {
+	switch client := p.client.(type) {
+	case *redis.ClusterClient:
+		if key, _ := p.keyOn(address); address != "" {
+			if node, err := client.MasterForKey(ended, key); err == nil {
+				return p.alike(node)
+			}
+		}
+		o := *client.Options()
+		o.PoolSize, o.MinIdleConns, o.MaxRetries, o.DialerRetries, o.ContextTimeoutEnabled = 1, 0, -1, 1, true
+		o.DialTimeout, o.ReadTimeout, o.WriteTimeout = p.timeout, p.timeout, p.timeout
+		return redis.NewClusterClient(&o)
+	case *redis.Client:
+		return p.alike(client)
+	default:
+		panic("prober: the client is neither a redis.Client nor a redis.ClusterClient")
+	}
+}
+
+func (p *Prober) alike(client *redis.Client) *redis.Client {
+	o := *client.Options()
+	o.PoolSize, o.MinIdleConns, o.MaxRetries, o.DialerRetries, o.ContextTimeoutEnabled = 1, 0, -1, 1, true
+	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = p.timeout, p.timeout, p.timeout
+	o.PushNotificationProcessor = nil // belongs to one client
+	return redis.NewClient(&o)
+}
+
+// tryWrite has the master take a write of the prober's client. A master without keys was
+// replaced, and another one answers for them.
+func (m *Master) tryWrite(ctx context.Context, client redis.UniversalClient) outcome {
+	ctx, cancel := context.WithTimeout(ctx, m.prober.timeout)
+	defer cancel()
+	key, found := m.prober.keyOn(m.Address)
+	if !found {
+		return answered
+	}
+	err := client.Set(ctx, key, 1, time.Second).Err()
+	if outcomeOf(err) == refused { // perhaps only the connection was broken
+		err = client.Set(ctx, key, 1, time.Second).Err()
+	}
+	if cluster, ok := m.prober.client.(*redis.ClusterClient); ok && err != nil {
+		cluster.ReloadState(ctx) // another may be the master by now
+	}
+	return outcomeOf(err)
+}
+
+// refusals are the first words of the replies by which a master says that it takes no writes.
+var refusals = []string{"OOM", "READONLY", "NOAUTH", "WRONGPASS", "NOPERM", "LOADING", "BUSY", "MISCONF", "NOREPLICAS", "MASTERDOWN", "CLUSTERDOWN"}
+
+// outcomeOf is what the error of a call says of the master.
+func outcomeOf(err error) outcome {
+	var reply redis.Error
+	switch {
+	case err == nil || errors.As(err, &reply) && !refuses(reply):
+		return answered
+	case reply != nil || broken(err):
+		return refused
+	case isAny(err, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOBUFS, syscall.EADDRNOTAVAIL, redis.ErrPoolTimeout):
+		return inconclusive
+	}
+	return silent
+}
+
+func refuses(reply redis.Error) bool {
+	return slices.ContainsFunc(refusals, func(word string) bool { return redis.HasErrorPrefix(reply, word) })
+}
+
+// broken reports whether a connection was refused or ended. Sentinels that refuse say nothing of
+// the master.
+func broken(err error) bool {
+	return !strings.Contains(err.Error(), "all sentinels specified in configuration are unreachable") &&
+		isAny(err, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNREFUSED)
+}
+
+func isAny(err error, kinds ...error) bool {
+	return slices.ContainsFunc(kinds, func(kind error) bool { return errors.Is(err, kind) })
+}
