@@ -98,7 +98,7 @@ func slotsOf(ctx context.Context, s *Server) ([]redis.ClusterSlot, error) {
 	return s.client.ClusterSlots(ctx).Result() //lint:ignore SA1019 its successor is not in Redis 6
 }
 
-// view is who has which slots in the eyes of one node.
+// view is which master has which slots, as one node sees it.
 func (c *ClusterServers) view(s *Server) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), askLimit)
 	defer cancel()

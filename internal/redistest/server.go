@@ -160,7 +160,7 @@ func (s *Server) Pause() {
 	})
 }
 
-// Resume lets a paused process go on; it then carries out what it was sent meanwhile.
+// Resume continues a paused process; it then carries out what it was sent meanwhile.
 func (s *Server) Resume() {
 	s.t.Helper()
 	s.signal(syscall.SIGCONT)

@@ -4,16 +4,14 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/mailgate/mailgate/internal/redistest"
 	"github.com/mailgate/mailgate/internal/redisx"
 	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/throttle"
-	"github.com/mailgate/mailgate/throttle/throttletest"
 )
 
-func TestTake_RedisKilled_GoesOnAloneAndTellsItAll(t *testing.T) {
+func TestTake_RedisKilled_ContinuesAloneAndTellsAll(t *testing.T) {
 	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
 	n := start(t, server.URL())
 	first := n.admit(t, "alice", false)

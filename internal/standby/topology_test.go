@@ -80,8 +80,8 @@ func TestCluster_Failover_NextMasterIsTold(t *testing.T) {
 	}
 }
 
-// A node that starts while all masters are away goes on alone, though it does not know them yet.
-func TestCluster_StartedInOutage_GoesOnAlone(t *testing.T) {
+// A node that starts while all masters are away continues alone, though it does not know them yet.
+func TestCluster_StartedInOutage_ContinuesAlone(t *testing.T) {
 	servers := redistest.Cluster(t)
 	for i := range servers.Masters {
 		servers.Replicas[i].Kill()
