@@ -30,7 +30,7 @@ type ClusterServers struct {
 	ids map[*Server]string
 }
 
-// Cluster starts one and returns when all is in step. A node that is silent for 2 s counts
+// Cluster starts one and returns when all is in sync. A node that is silent for 2 s counts
 // as failed, and its replica takes over.
 func Cluster(t testing.TB) *ClusterServers {
 	t.Helper()
@@ -67,7 +67,7 @@ func Cluster(t testing.TB) *ClusterServers {
 func (c *ClusterServers) all() []*Server { return slices.Concat(c.Masters, c.Replicas) }
 
 // AwaitReady returns when the nodes that run, and are not paused, agree on one of them as the
-// master of each slot, and the replicas are in step. Call it after a Kill or a Pause to see a
+// master of each slot, and the replicas are in sync. Call it after a Kill or a Pause to see a
 // failover through.
 func (c *ClusterServers) AwaitReady() {
 	c.t.Helper()
@@ -79,7 +79,7 @@ func (c *ClusterServers) AwaitReady() {
 			}
 			view, err := c.view(s)
 			if err == nil {
-				err = s.inStep()
+				err = s.inSync()
 			}
 			if err != nil {
 				return fmt.Errorf("%s: %w", s.Addr, err)

@@ -62,7 +62,7 @@ func TestCluster_OneMasterAway_OthersDecideForAll(t *testing.T) {
 	}
 }
 
-// A replica takes the place of a master that is away, and is told what the node did meanwhile.
+// A replica replaces a master that is away, and is told what the node did meanwhile.
 func TestCluster_Failover_NextMasterIsTold(t *testing.T) {
 	servers := redistest.Cluster(t)
 	n := start(t, servers.URL())
