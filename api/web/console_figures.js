@@ -7,10 +7,10 @@ const interval = 2000; // milliseconds between requests
 let timer = 0;
 let round = 0;
 
-// watchFigures polls until stopWatching. left is called when the key is no longer valid.
-export function watchFigures(left) {
+// watchFigures polls until stopWatching.
+export function watchFigures() {
   stopWatching();
-  poll(++round, left);
+  poll(++round);
 }
 
 export function stopWatching() {
@@ -18,13 +18,9 @@ export function stopWatching() {
   clearTimeout(timer);
 }
 
-async function poll(mine, left) {
+async function poll(mine) {
   const answer = document.hidden ? undefined : await ask("/admin/figures");
   if (mine !== round) {
-    return;
-  }
-  if (answer?.status === 401) {
-    left("This key is no longer valid.");
     return;
   }
   if (answer) {
@@ -33,7 +29,7 @@ async function poll(mine, left) {
   if (answer?.status === 200) {
     showFigures(answer.body);
   }
-  timer = setTimeout(() => poll(mine, left), interval);
+  timer = setTimeout(() => poll(mine), interval);
 }
 
 // tell writes the alert only when it changes, as it is read aloud whenever it is written.

@@ -1,7 +1,7 @@
 // Trying other tiers on the recorded emails.
 
 import { busy, free } from "./busy.js";
-import { ask, complaint } from "./console_ask.js";
+import { announce, ask, complaint } from "./console_ask.js";
 import { refusalLane } from "./console_lanes.js";
 import { markRefused, shownMailbox } from "./console_mailbox.js";
 import { count, span } from "./lengths.js";
@@ -10,25 +10,18 @@ const at = (id) => document.getElementById(id);
 let asked = 0;
 let redraw = () => {};
 
-// useTrial wires the card up. left is called when the key is no longer valid.
-export function useTrial(announce, left) {
-  at("try").addEventListener("submit", (event) => {
-    event.preventDefault();
-    busy(at("try-now"), () => tryThem(announce, left));
-  });
-  addEventListener("resize", () => redraw());
-}
+at("try").addEventListener("submit", (event) => {
+  event.preventDefault();
+  busy(at("try-now"), tryThem);
+});
+addEventListener("resize", () => redraw());
 
-async function tryThem(announce, left) {
+async function tryThem() {
   const mine = ++asked;
   const email = shownMailbox();
   const tiers = at("tiers").value.trim();
   const answer = await ask("/admin/what-if", email ? { tiers, email } : { tiers });
   if (mine !== asked) {
-    return;
-  }
-  if (answer.status === 401) {
-    left("This key is no longer valid.");
     return;
   }
   at("try-note").textContent = answer.status === 200 ? "" : complaint(answer);

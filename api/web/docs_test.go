@@ -86,7 +86,7 @@ func TestDocs_Samples_SendTheCode(t *testing.T) {
 		return path
 	}
 	for i, language := range []string{"curl", "go", "typescript"} {
-		v.run(fmt.Sprintf(`document.querySelector("#sendCode [name=body]").value = ""`))
+		v.run(`document.querySelector("#sendCode [name=body]").value = ""`)
 		v.fills("sendCode", "body", fmt.Sprintf(`{"email": "o'neil%d@example.com"}`, i))
 		v.click("#sendCode-" + language)
 		sample := get[string](v, `document.querySelector("#sendCode .sample").textContent`)
