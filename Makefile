@@ -64,7 +64,7 @@ fuzz: ## runs every fuzz target for FUZZTIME (10m), AT_ONCE (1) of them side by 
 bench: ## measures mailgate beside other programs and libraries, in minutes
 	cd bench && $(GO) run .
 
-pictures: # draws the pictures of the README from the real pages
+pictures: ## draws the pictures of the README from the real pages
 	MAILGATE_TEST_ALL=1 $(GO) test ./api/web -run TestReadme_Pictures -count 1 -pictures
 
 image: ## builds the container image mailgate:latest

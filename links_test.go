@@ -68,6 +68,47 @@ func TestNamedTests(t *testing.T) {
 	}
 }
 
+// A message that the runbook quotes is one of the program's; others are those of other programs.
+func TestRunbook_Messages_AreThePrograms(t *testing.T) {
+	text, err := os.ReadFile("docs/runbook.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := textOf(os.DirFS("."), ".go", "_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	others := []string{"OOM command not allowed", "failed to verify certificate", "no such host", "too many open files", "systemctl reload mailgate", "systemctl status mailgate"}
+	sentence, checked := regexp.MustCompile("^[A-Za-z]+[,;]?( [A-Za-z']+[,;:]?){2,}$"), 0
+	for _, quoted := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(string(text), -1) {
+		message := strings.Join(strings.Fields(quoted[1]), " ")
+		if !sentence.MatchString(message) || slices.Contains(others, message) {
+			continue
+		}
+		checked++
+		if !strings.Contains(program, message) {
+			t.Errorf("no file of the program has %q", message)
+		}
+	}
+	if checked < 10 {
+		t.Errorf("only %d messages were found", checked)
+	}
+}
+
+// textOf joins all files with the suffix but without the other one.
+func textOf(tree fs.FS, suffix, without string) (string, error) {
+	var all strings.Builder
+	err := fs.WalkDir(tree, ".", func(file string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(file, suffix) || strings.HasSuffix(file, without) {
+			return err
+		}
+		text, err := fs.ReadFile(tree, file)
+		all.Write(text)
+		return err
+	})
+	return all.String(), err
+}
+
 // wordsIn returns what the pattern captures in files with the suffix, each with its file.
 func wordsIn(tree fs.FS, suffix, pattern string) (map[string]string, error) {
 	words, capture := map[string]string{}, regexp.MustCompile(pattern)

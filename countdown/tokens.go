@@ -1,7 +1,31 @@
+// Package countdown makes the tokens by which a browser may ask how long a mailbox still has to
+// wait.
+//
+// A page that shows a countdown has to ask again: after a reload, after sleep, in another tab.
+// It must not have an API key, and an email address must not be in a URL. So an answer to a send
+// carries a token, which returns the wait of that one mailbox and nothing else:
+//
+//	tokens, err := countdown.New(secret)
+//	…
+//	token := tokens.Seal(mailboxKey, now+window)   // into the answer
+//	…
+//	key, err := tokens.Open(token, now)            // from GET /countdown/{token}
+//
+// A token is encrypted and authenticated, and new each time: two tokens do not show whether they
+// are of one mailbox. It is padded to steps of 64 bytes, so its length shows the step only. Its
+// holder can look until it expires, and neither read it, nor change it, nor make another. So it
+// may be in a URL, in a page and in a browser's storage.
+//
+// A token is as good as its secret. 16 random bytes are enough; a passphrase of 16 letters is
+// not, since every token lets its holder try guesses.
 package countdown
 
 import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
@@ -10,90 +34,74 @@ import (
 	"github.com/mailgate/mailgate/internal/secret"
 )
 
-// ErrInvalid is all that Open ever says about a token it refuses, whatever is wrong.
+// ErrInvalid is the one error of Open, whatever is wrong with a token.
 var ErrInvalid = errors.New("countdown: the token is not valid")
-
-const (
-	// MaxMailbox is the most bytes of a mailbox key that fit in a token: about twice
-	// what a mail address can have.
-	MaxMailbox = 8*block - head
-
-	// MaxLength is the length of the longest token there is. Whatever is longer may be
-	// refused unread.
-	MaxLength = ((overhead+8*block)*8 + 5) / 6
-)
 
 // A token is, in URL-safe base64 without padding:
 //
-//	version | nonce | sealed( expires | length of the key | key | zeros ) | tag
+//	version | salt | sealed( expires | length of the key | key | zeros ) | tag
 //
-// The version is authenticated with the rest. It says how to read a token, so that a
-// later one can have another form or another key while this one is still about.
+// It is sealed with AES-256-GCM under a key of its own, which HKDF makes of the secret's key and
+// the salt. One key for all would be worn out by 2^32 tokens, as their nonces of 96 bits could
+// meet; 2^80 salts of 192 bits meet with a chance of 2^-32. The version is authenticated with the
+// rest, and lets a later token have another form.
 const (
-	version  = 1
-	head     = 8 + 2 // expires and length
-	block    = 64    // the plaintext is a multiple of this, so only its count shows
-	overhead = 1 + nonceSize + tagSize
+	version   = 1
+	saltSize  = 24
+	keySize   = 32
+	head      = 8 + 2 // expires and length
+	step      = 64    // the plaintext is a multiple of this
+	overhead  = 1 + saltSize + 16
+	maxKey    = 8*step - head // about twice what an email address can have
+	maxLength = ((overhead+8*step)*8 + 5) / 6
 
-	// purpose binds the key to what it is for: the same secret serves elsewhere, and
-	// nothing made there may pass here.
+	// purpose binds the key to what it is for: other keys are made of the same secret.
 	purpose = "mailgate countdown token, version 1"
 )
 
 // strict refuses spare bits at the end, which would give one token several spellings.
 var strict = base64.RawURLEncoding.Strict()
 
-// Tokens seals and opens the tokens of one secret. It may be used by many goroutines at
-// once.
-type Tokens struct {
-	key *extendedKey
-}
+// Tokens seals and opens the tokens of one secret. It may be used by any number of goroutines.
+type Tokens struct{ key []byte }
 
-// New makes Tokens of a secret of secret.MinLength bytes or more. Servers with the same
-// secret open each other's tokens. The secret is neither kept nor changed, and may
-// serve other purposes too.
+// New makes Tokens of a secret of secret.MinLength bytes or more. Servers with the same secret
+// open each other's tokens.
 func New(of []byte) (*Tokens, error) {
-	derived, err := secret.Key(of, purpose)
+	key, err := secret.Key(of, purpose)
 	if err != nil {
-		return nil, fmt.Errorf("countdown: deriving the key: %w", err)
-	}
-	key, err := newExtendedKey(derived)
-	if err != nil {
-		return nil, fmt.Errorf("countdown: using the key: %w", err)
+		return nil, fmt.Errorf("countdown: %w", err)
 	}
 	return &Tokens{key}, nil
 }
 
-// Seal makes a token for a mailbox that Open accepts until the millisecond before
-// expires. It is never longer than MaxLength and needs no escaping in a URL. A key
-// longer than MaxMailbox has no token, and Seal returns the empty string.
+// Seal makes a token for a mailbox that Open accepts until the millisecond before expires. It
+// needs no escaping in a URL. A key of more than 502 bytes has no token, and Seal returns the
+// empty string.
 func (t *Tokens) Seal(mailboxKey string, expires int64) string {
-	if len(mailboxKey) > MaxMailbox {
+	if len(mailboxKey) > maxKey {
 		return ""
 	}
-	plain := make([]byte, (head+len(mailboxKey)+block-1)/block*block)
+	plain := make([]byte, (head+len(mailboxKey)+step-1)/step*step)
 	binary.BigEndian.PutUint64(plain, uint64(expires))
 	binary.BigEndian.PutUint16(plain[8:], uint16(len(mailboxKey)))
 	copy(plain[head:], mailboxKey)
 
-	raw := make([]byte, 1+nonceSize, overhead+len(plain))
+	raw := make([]byte, 1+saltSize, overhead+len(plain))
 	raw[0] = version
-	rand.Read(raw[1:]) // never fails: the program ends rather than go on without chance
-	return strict.EncodeToString(t.key.seal(raw, raw[1:], plain, raw[:1]))
+	_, _ = rand.Read(raw[1:]) // never fails
+	return strict.EncodeToString(t.cipher(raw[1:]).Seal(raw, zeros, plain, raw[:1]))
 }
 
-// Open returns the mailbox that a token was sealed for, or ErrInvalid: the token is
-// forged, cut, expired, another server's or of another version, and which of these is
-// not said. Nor does the time tell anything that whoever made the token does not know:
-// for a token of a given length the work is the same up to and including the check of
-// the tag, but for base64 that cannot be read to its end. Only a genuine token is
-// decrypted after that, which takes some nanoseconds more.
+// Open returns the mailbox that a token was sealed for, or ErrInvalid: the token is forged, cut,
+// expired, or of another secret or version, and which of these is not said, nor does the time
+// tell: for a token of a given length the work is the same until its tag is known to be right.
 func (t *Tokens) Open(token string, now int64) (mailboxKey string, err error) {
-	if len(token) > MaxLength {
+	if len(token) > maxLength {
 		return "", ErrInvalid
 	}
 	raw, ok := unpack(token)
-	plain, err := t.key.open(raw[1:1+nonceSize], raw[1+nonceSize:], []byte{version})
+	plain, err := t.cipher(raw[1:1+saltSize]).Open(nil, zeros, raw[1+saltSize:], []byte{version})
 	if !ok || raw[0] != version || err != nil {
 		return "", ErrInvalid
 	}
@@ -106,11 +114,30 @@ func (t *Tokens) Open(token string, now int64) (mailboxKey string, err error) {
 	return string(plain[head : head+length]), nil
 }
 
-// unpack returns the bytes of a token, at least as many as the shortest has. What is
-// not a token becomes bytes too, which no tag fits, so that they cost what others do.
+// zeros is the nonce of a key that seals one message.
+var zeros = make([]byte, 12)
+
+func (t *Tokens) cipher(salt []byte) cipher.AEAD {
+	key, err := hkdf.Expand(sha256.New, t.key, string(salt), keySize)
+	if err != nil {
+		panic(err) // the lengths are right
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		panic(err)
+	}
+	gcm, err := cipher.NewGCM(block)
+	if err != nil {
+		panic(err)
+	}
+	return gcm
+}
+
+// unpack returns the bytes of a token, at least as many as the shortest has. What is not a
+// token becomes bytes as well, which no tag fits, so that they cost the same.
 func unpack(token string) (raw []byte, ok bool) {
 	raw = make([]byte, max(strict.DecodedLen(len(token)), overhead))
 	n, err := strict.Decode(raw, []byte(token))
-	// The decoder passes over line breaks, so the length is compared as well.
+	// The decoder skips line breaks, so the length is compared as well.
 	return raw, err == nil && strict.EncodedLen(n) == len(token)
 }

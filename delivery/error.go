@@ -72,10 +72,7 @@ var (
 func failure(err error) *Error {
 	e := &Error{Kind: Failed, Err: err}
 	if refused, ok := errors.AsType[*relay.Error](err); ok {
-		e.Kind, e.RetryAfter = relayKinds[refused.Outcome], refused.RetryAfter.Milliseconds()
-		if refused.Deferred {
-			e.Kind = Deferred
-		}
+		e.Kind, e.RetryAfter = Kind(refused.Outcome), refused.RetryAfter.Milliseconds() // the words are the same
 		if e.Kind == Rejected {
 			e.Reply = refused.Reply
 		}
@@ -88,10 +85,6 @@ func failure(err error) *Error {
 		e.Kind = Storage
 	}
 	return e
-}
-
-var relayKinds = map[relay.Outcome]Kind{
-	relay.Rejected: Rejected, relay.Unavailable: Unavailable, relay.Unknown: Unknown, relay.Busy: Busy,
 }
 
 // outcome is the word of an end in metrics.

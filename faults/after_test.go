@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,88 +13,59 @@ import (
 	"github.com/mailgate/mailgate/internal/redistest"
 )
 
-// standings looks at the mailboxes that were answered with a no that costs nothing, at some
-// others, and at all subjects of the action, and puts on record how they stand. A place may
-// take a while to be given back, and a node on a busy machine to answer, so that they are
-// looked at again until the judge is content, or the time is up.
-func (s *stand) standings(record *judge.Run) {
-	mailboxes := s.load.worthALook(s.shape.looks)
-	for deadline := time.Now().Add(wellWithin); ; time.Sleep(200 * time.Millisecond) {
-		record.Standings, record.Subjects, s.untold = nil, nil, nil
+// finals asks for the final state of some mailboxes and of all subjects of the action. Refunds may
+// take a while, and a node on a busy machine answers late, so it asks again until the judge finds
+// no contradiction or the time is up.
+func (s *rig) finals(record *judge.Run) {
+	mailboxes := s.load.mailboxesToCheck(s.shape.looks)
+	for deadline := time.Now().Add(healthyWithin); ; time.Sleep(200 * time.Millisecond) {
+		record.Finals, s.unanswered = nil, nil
 		for i, mailbox := range mailboxes {
-			if one, ok := s.standing(s.nodes[i%len(s.nodes)], mailbox); ok {
-				record.Standings = append(record.Standings, one)
-			}
+			url := "/admin/mailboxes/" + mailbox + "@" + domainOf(mailbox)
+			s.final(record, judge.Final{For: judge.Send, Subject: mailbox}, s.nodes[i%len(s.nodes)], "GET", url, "", len(s.tiers))
 		}
 		for i := range subjects {
-			if one, ok := s.subject(s.nodes[i%len(s.nodes)], s.load.subject(i)); ok {
-				record.Subjects = append(record.Subjects, one)
-			}
+			name := s.load.subject(i)
+			s.final(record, judge.Final{For: judge.Take, Subject: name}, s.nodes[i%len(s.nodes)], "POST", "/actions/act/peek", fmt.Sprintf(`{"subject":%q}`, name), 1)
 		}
-		if time.Now().After(deadline) || len(s.untold) == 0 && !contradicts(judge.Judge(record)) {
+		contradicts := func(v judge.Violation) bool { return v.Rule == "finals" }
+		if time.Now().After(deadline) || len(s.unanswered) == 0 && !slices.ContainsFunc(judge.Judge(record), contradicts) {
 			return
 		}
 	}
 }
 
-func contradicts(found []judge.Violation) bool {
-	for _, v := range found {
-		if v.Rule == "standings" {
-			return true
-		}
+// final asks a node for a final state, which has so many limits.
+func (s *rig) final(record *judge.Run, f judge.Final, n *node, method, path, body string, limits int) {
+	f.Span.From = time.Now().UnixMilli()
+	r := s.caller.ask(method, *n.url.Load()+path, body, "")
+	f.Span.To = time.Now().UnixMilli()
+	if r.status != 200 || len(r.said.Limits) != limits {
+		s.unanswered = append(s.unanswered, judge.Violation{Rule: "finals", Subject: f.Subject,
+			What: fmt.Sprintf("node %d, asked for the final state: %d %s", n.number, r.status, r.kind())})
+		return
 	}
-	return false
-}
-
-// standsWith has a node's answer to a question about the end, if it is one.
-func (s *stand) standsWith(n *node, r reply, limits int) bool {
-	ok := r.status == 200 && len(r.said.Limits) == limits
-	if !ok {
-		s.untold = append(s.untold, judge.Violation{Rule: "standings",
-			What: fmt.Sprintf("node %d, asked how all stands in the end: %d %s", n.number, r.status, r.kind())})
-	}
-	return ok
-}
-
-func (s *stand) subject(n *node, name string) (judge.Subject, bool) {
-	one := judge.Subject{Name: name, Span: judge.Span{From: time.Now().UnixMilli()}}
-	r := s.caller.ask("POST", *n.url.Load()+"/actions/act/peek", fmt.Sprintf(`{"subject":%q}`, name), "")
-	one.Span.To = time.Now().UnixMilli()
-	if !s.standsWith(n, r, 1) {
-		return one, false
-	}
-	one.Used = r.said.Limits[0].Limit - r.said.Limits[0].Remaining
-	return one, true
-}
-
-func (s *stand) standing(n *node, mailbox string) (judge.Standing, bool) {
-	r := s.caller.ask("GET", *n.url.Load()+"/admin/mailboxes/"+mailbox+"@"+domainOf(mailbox), "", "")
-	one := judge.Standing{Mailbox: mailbox, Used: make([]int, len(s.tiers))}
-	if !s.standsWith(n, r, len(s.tiers)) {
-		return one, false
-	}
-	for i, limit := range r.said.Limits {
-		one.Used[i] = limit.Limit - limit.Remaining
+	for _, limit := range r.said.Limits {
+		f.Used = append(f.Used, limit.Limit-limit.Remaining)
 	}
 	for _, send := range r.said.Sends {
-		one.IDs = append(one.IDs, send.ID)
+		f.IDs = append(f.IDs, send.ID)
 	}
-	return one, true
+	record.Finals = append(record.Finals, f)
 }
 
-// worthALook are mailboxes to look at: first those that should have been given back.
-func (l *load) worthALook(most int) (mailboxes []string) {
+// mailboxesToCheck are first those that should have been given back.
+func (l *load) mailboxesToCheck(most int) (mailboxes []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	chosen := map[string]bool{}
 	for _, first := range []bool{true, false} {
 		for i := range l.calls {
 			c := &l.calls[len(l.calls)-1-i]
-			if c.For != judge.Send || chosen[c.Subject] || (c.Status == 503) != first || len(chosen) >= most {
-				continue
+			if c.For == judge.Send && !chosen[c.Subject] && (c.Status == 503) == first && len(chosen) < most {
+				chosen[c.Subject] = true
+				mailboxes = append(mailboxes, c.Subject)
 			}
-			chosen[c.Subject] = true
-			mailboxes = append(mailboxes, c.Subject)
 		}
 	}
 	return mailboxes
@@ -101,12 +73,12 @@ func (l *load) worthALook(most int) (mailboxes []string) {
 
 // searchLogs looks for what no log may hold. Codes it looks for in those of the nodes alone:
 // Redis logs numbers, such as offsets, and some are a code by chance.
-func (s *stand) searchLogs() []judge.Violation {
-	s.post.mu.Lock()
-	for code := range s.post.everyCode {
+func (s *rig) searchLogs() []judge.Violation {
+	s.relays.mu.Lock()
+	for code := range s.relays.everyCode {
 		s.load.hide(code)
 	}
-	s.post.mu.Unlock()
+	s.relays.mu.Unlock()
 	s.load.hide(inEverySecret)
 	words := maps.Clone(s.load.secret)
 	maps.DeleteFunc(words, func(word string, _ bool) bool { return strings.Trim(word, "0123456789") == "" })
@@ -118,7 +90,7 @@ func (s *stand) searchLogs() []judge.Violation {
 }
 
 // search looks for these words in the logs of programs.
-func (s *stand) search(logs map[string]string, secret map[string]bool) (found []judge.Violation) {
+func (s *rig) search(logs map[string]string, secret map[string]bool) (found []judge.Violation) {
 	for program, name := range logs {
 		file, err := os.Open(name)
 		if err != nil {
@@ -135,7 +107,7 @@ func (s *stand) search(logs map[string]string, secret map[string]bool) (found []
 }
 
 // redisLogs are the logs of the servers that hold something.
-func (s *stand) redisLogs() map[string]string {
+func (s *rig) redisLogs() map[string]string {
 	var servers []*redistest.Server
 	switch {
 	case s.alone != nil:
@@ -153,7 +125,7 @@ func (s *stand) redisLogs() map[string]string {
 }
 
 // logged is what the nodes have said of themselves.
-func (s *stand) logged() string {
+func (s *rig) logged() string {
 	var told strings.Builder
 	for _, n := range s.nodes {
 		text, err := os.ReadFile(n.logFile)

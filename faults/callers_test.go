@@ -60,7 +60,7 @@ func newCaller() *caller {
 	return &caller{&http.Client{Transport: transport, Timeout: answerPatience}}
 }
 
-func (c *caller) hangUp() { c.http.CloseIdleConnections() }
+func (c *caller) closeIdle() { c.http.CloseIdleConnections() }
 
 // ask sends one request, once.
 func (c *caller) ask(method, url, body, key string) (r reply) {

@@ -70,7 +70,7 @@ const idleWithin = 45 * time.Second
 const redisSlack = 48
 
 // figures are those of every node, and the connections of Redis.
-func (s *stand) figures() (all []judge.Figure) {
+func (s *rig) figures() (all []judge.Figure) {
 	for i, n := range s.nodes {
 		figures, err := figuresOf(s.caller, n)
 		if err != nil {
@@ -95,9 +95,9 @@ func (s *stand) figures() (all []judge.Figure) {
 
 // leftovers compares the figures with those before the load, once there was time for it
 // to go.
-func (s *stand) leftovers(before []judge.Figure) (found []judge.Violation) {
+func (s *rig) leftovers(before []judge.Figure) (found []judge.Violation) {
 	for deadline := time.Now().Add(idleWithin); ; time.Sleep(100 * time.Millisecond) {
-		s.caller.hangUp()
+		s.caller.closeIdle()
 		found = since(before, s.figures())
 		if len(found) == 0 || time.Now().After(deadline) {
 			return found
@@ -113,15 +113,15 @@ func since(before, figures []judge.Figure) []judge.Violation {
 	return judge.Leftovers(figures)
 }
 
-// debtsWithin is how long after the load a node may owe something to the store: a key in
+// journalWithin is how long after the load a node may owe something to the store: a key in
 // flight, of which nobody knows, is so until its lease ends after 30 s.
-const debtsWithin = 36 * time.Second
+const journalWithin = 36 * time.Second
 
-// awaitNoDebts waits until no node has a debt to the store.
-func (s *stand) awaitNoDebts() []judge.Violation {
+// awaitEmptyJournals waits until no node has a debt to the store.
+func (s *rig) awaitEmptyJournals() []judge.Violation {
 	c := newCaller()
-	defer c.hangUp()
-	for deadline := time.Now().Add(debtsWithin); ; time.Sleep(100 * time.Millisecond) {
+	defer c.closeIdle()
+	for deadline := time.Now().Add(journalWithin); ; time.Sleep(100 * time.Millisecond) {
 		owing := ""
 		for _, n := range s.nodes {
 			figures, err := figuresOf(c, n)
@@ -135,7 +135,7 @@ func (s *stand) awaitNoDebts() []judge.Violation {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return []judge.Violation{{Rule: "debts", What: owing}}
+			return []judge.Violation{{Rule: "journal", What: owing}}
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 const goroutinesSlack = 8
 
 // goroutines are how many each node has beside those of its connections.
-func (s *stand) goroutines() (all []judge.Figure) {
+func (s *rig) goroutines() (all []judge.Figure) {
 	for i, n := range s.nodes {
 		figures, err := figuresOf(s.caller, n)
 		if err != nil {
@@ -28,13 +28,13 @@ func (s *stand) goroutines() (all []judge.Figure) {
 }
 
 // leftGoroutines finds those that are left of the load. One that has served a connection waits
-// for the next for up to 20 s; so that nobody has to wait with it, there come guests who say
+// for the next for up to 20 s; so that nobody has to wait with it, there come idleConns who say
 // nothing, until all that can serve do.
-func (s *stand) leftGoroutines(before []judge.Figure) (found []judge.Violation) {
-	var guests []net.Conn
+func (s *rig) leftGoroutines(before []judge.Figure) (found []judge.Violation) {
+	var idleConns []net.Conn
 	defer func() {
-		for _, guest := range guests {
-			guest.Close()
+		for _, conn := range idleConns {
+			conn.Close()
 		}
 	}()
 	for deadline := time.Now().Add(idleWithin); ; time.Sleep(50 * time.Millisecond) {
@@ -42,26 +42,26 @@ func (s *stand) leftGoroutines(before []judge.Figure) (found []judge.Violation) 
 		if len(found) == 0 || time.Now().After(deadline) {
 			return found
 		}
-		if len(guests) < mostGuests*len(s.nodes) {
-			guests = append(guests, s.guests()...)
+		if len(idleConns) < maxIdle*len(s.nodes) {
+			idleConns = append(idleConns, s.idleConns()...)
 		}
 	}
 }
 
-// mostGuests is more than a node can have served at once in any run.
-const mostGuests = 2500
+// maxIdle is more than a node can have served at once in any run.
+const maxIdle = 2500
 
-// guests are some more connections to every node.
-func (s *stand) guests() (all []net.Conn) {
+// idleConns are some more connections to every node.
+func (s *rig) idleConns() (all []net.Conn) {
 	const some = 64
 	for _, n := range s.nodes {
 		for range some {
-			guest, err := net.Dial("tcp", strings.TrimPrefix(*n.url.Load(), "http://"))
+			conn, err := net.Dial("tcp", strings.TrimPrefix(*n.url.Load(), "http://"))
 			if err != nil {
 				s.t.Error(err)
 				return all
 			}
-			all = append(all, guest)
+			all = append(all, conn)
 		}
 	}
 	return all

@@ -7,7 +7,7 @@ import (
 )
 
 // A kind is one sort of fault: what it needs, how it breaks and is mended, what shows that
-// it was felt, and what is allowed meanwhile.
+// it was seen, and what is allowed meanwhile.
 type kind struct {
 	name string
 	// store is what the histories are kept in, nodes how many share it (3), environ
@@ -18,7 +18,7 @@ type kind struct {
 	nodes   int
 	environ []string
 	disks   bool
-	within  func(*stand) []string
+	within  func(*rig) []string
 	program func() (string, error)
 	tls     bool
 	spare   bool
@@ -33,29 +33,29 @@ type kind struct {
 	// that failed is left alone for a while.
 	rest func(held time.Duration) time.Duration
 
-	bites        bite
-	strike, mend func(*stand)
+	effect        effect
+	inject, repair func(*rig)
 	needs        func() string // why the kind cannot be had here, or nothing
 	length       int           // those with more begin first
 }
 
-// wellWithin is how soon after the repair all must be well.
-const wellWithin = 5 * time.Second
+// healthyWithin is how soon after the repair all must be well.
+const healthyWithin = 5 * time.Second
 
 // A shape is how large a run is.
 type shape struct {
 	rate  int           // requests a second
 	calm  time.Duration // before the fault, at least; the seed adds up to as much again
 	hold  time.Duration // of the fault, at least
-	bite  time.Duration // how much longer the fault lasts, at most, until it is felt
+	effect  time.Duration // how much longer the fault lasts, at most, until it is seen
 	after time.Duration // of the load, when all is well again
 	looks int           // mailboxes that are looked at in the end, at most
 	full  bool
 }
 
 var (
-	short = shape{rate: 40, calm: 700 * time.Millisecond, hold: 2 * time.Second, bite: 15 * time.Second, after: 700 * time.Millisecond, looks: 40}
-	full  = shape{rate: 250, calm: 2 * time.Second, hold: 8 * time.Second, bite: 15 * time.Second, after: 3 * time.Second, looks: 400, full: true}
+	short = shape{rate: 40, calm: 700 * time.Millisecond, hold: 2 * time.Second, effect: 15 * time.Second, after: 700 * time.Millisecond, looks: 40}
+	full  = shape{rate: 250, calm: 2 * time.Second, hold: 8 * time.Second, effect: 15 * time.Second, after: 3 * time.Second, looks: 400, full: true}
 )
 
 // kinds are all of them.

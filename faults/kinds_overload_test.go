@@ -31,19 +31,19 @@ const floodKey = "flood-Hush-7f3b-9d21-c460"
 
 // overload is a kind with the default timeout, alone on the machine. A node that is too late
 // to read a request closes its connection, so some calls may have no answer.
-func overload(name string, felt bite, strike func(*stand)) *kind {
+func overload(name string, seen effect, inject func(*rig)) *kind {
 	return &kind{
-		name: name, store: onRedis, disks: true, solo: true, hold: noTime, bites: felt,
+		name: name, store: onRedis, disks: true, solo: true, hold: noTime, effect: seen,
 		terms:   judge.Terms{Gone: true, Fails: append([]string{"busy"}, noHistory...)},
 		environ: []string{"MAILGATE_REDIS_TIMEOUT=250ms", "MAILGATE_API_KEYS=app:" + apiKey + ",flood:" + floodKey},
-		strike:  strike, mend: (*stand).mendByUndo,
+		inject:  inject, repair: (*rig).repairByUndo,
 	}
 }
 
 // yielding has the nodes run at a lower priority than Redis, so that a neighbour makes them
 // late and not Redis.
 func yielding(k *kind) *kind {
-	k.within = func(*stand) []string { return []string{"nice", "-n", "10"} }
+	k.within = func(*rig) []string { return []string{"nice", "-n", "10"} }
 	return k
 }
 
@@ -54,7 +54,7 @@ const (
 	burstMailboxes = 60
 )
 
-func (s *stand) bursts() {
+func (s *rig) bursts() {
 	for i := range burstCount {
 		s.burst(i)
 		time.Sleep(burstEvery)
@@ -63,7 +63,7 @@ func (s *stand) bursts() {
 
 // burst asks all nodes at once for each of some new mailboxes. Where the tiers would allow a
 // second mail, each mailbox has an Idempotency-Key.
-func (s *stand) burst(number int) {
+func (s *rig) burst(number int) {
 	for i := range burstMailboxes {
 		mailbox, key := fmt.Sprintf("%sb%dx%d", s.load.token, number, i), ""
 		if s.tiers[0].Limit > 1 {
@@ -81,8 +81,8 @@ func (s *stand) burst(number int) {
 // flood has callers repeat the requests, one each, to each node as fast as they are answered.
 // With a key the body is invalid: such requests are the fastest to repeat, and ask nothing of
 // Redis.
-func flood(callers int, key string, requests ...string) func(*stand) {
-	return func(s *stand) {
+func flood(callers int, key string, requests ...string) func(*rig) {
+	return func(s *rig) {
 		quit := make(chan struct{})
 		var clients []*fasthttp.HostClient
 		var ended sync.WaitGroup
@@ -107,7 +107,7 @@ func flood(callers int, key string, requests ...string) func(*stand) {
 }
 
 // repeatUntil is one caller of a flood.
-func (s *stand) repeatUntil(quit chan struct{}, client *fasthttp.HostClient, request, key string) {
+func (s *rig) repeatUntil(quit chan struct{}, client *fasthttp.HostClient, request, key string) {
 	var ask fasthttp.Request
 	var answer fasthttp.Response
 	method, path, _ := strings.Cut(request, " ")
@@ -142,7 +142,7 @@ func flooded(r *running) func() bool {
 var slow = answers(func(c *judge.Call) bool { return c.Span.To-c.Span.From >= 200 })
 
 // pauseNodes stops all nodes for 400 ms in each burst, soon after its begin.
-func pauseNodes(s *stand) {
+func pauseNodes(s *rig) {
 	s.undo = func() {}
 	for i := range burstCount {
 		s.burst(i)
@@ -159,7 +159,7 @@ func pauseNodes(s *stand) {
 }
 
 // takeProcessors has busy processes compete with the nodes.
-func takeProcessors(s *stand) {
+func takeProcessors(s *rig) {
 	var busy []*node
 	for range 2 * runtime.NumCPU() {
 		one := &node{t: s.t, cmd: exec.Command("sh", "-c", "while :; do :; done"), exited: make(chan struct{})}

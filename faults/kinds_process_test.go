@@ -23,57 +23,57 @@ var (
 
 // processKinds are the faults of a node itself, and of the machine under it.
 var processKinds = []*kind{
-	{name: "node-killed", store: onRedis, terms: killed, bites: cutOff,
-		strike: (*stand).killNode, mend: (*stand).mendByUndo},
-	{name: "node-killed-disk", store: onDisk, nodes: 1, terms: killed, bites: cutOff,
-		strike: (*stand).killNode, mend: (*stand).mendByUndo},
-	{name: "node-terminated", store: onRedis, terms: judge.Terms{Gone: true}, bites: nobody, strike: (*stand).terminateNode, mend: (*stand).mendByUndo},
-	{name: "node-clock", store: onRedis, program: skewed, terms: quiet, bites: misdates,
-		strike: (*stand).setClock, mend: (*stand).mendByUndo},
-	{name: "node-clock-disk", store: onDisk, nodes: 1, program: skewed, terms: clockSet, bites: otherDay,
-		strike: (*stand).setClock, mend: (*stand).mendByUndo},
-	{name: "node-files", store: onRedis, needs: noLimits, terms: noFiles, bites: logs("no connection can be accepted"),
-		strike: (*stand).takeFiles, mend: (*stand).mendByUndo},
-	{name: "disk-full", store: onDisk, nodes: 1, within: onSmallDisk, needs: noMounts, terms: judge.Terms{Fails: noHistory}, bites: noStore,
-		strike: (*stand).fillDisk, mend: (*stand).mendByUndo},
+	{name: "node-killed", store: onRedis, terms: killed, effect: cutOff,
+		inject: (*rig).killNode, repair: (*rig).repairByUndo},
+	{name: "node-killed-disk", store: onDisk, nodes: 1, terms: killed, effect: cutOff,
+		inject: (*rig).killNode, repair: (*rig).repairByUndo},
+	{name: "node-terminated", store: onRedis, terms: judge.Terms{Gone: true}, effect: notReached, inject: (*rig).terminateNode, repair: (*rig).repairByUndo},
+	{name: "node-clock", store: onRedis, program: skewed, terms: quiet, effect: misdates,
+		inject: (*rig).setClock, repair: (*rig).repairByUndo},
+	{name: "node-clock-disk", store: onDisk, nodes: 1, program: skewed, terms: setClocks, effect: clockOff,
+		inject: (*rig).setClock, repair: (*rig).repairByUndo},
+	{name: "node-files", store: onRedis, needs: noLimits, terms: noFiles, effect: logs("no connection can be accepted"),
+		inject: (*rig).takeFiles, repair: (*rig).repairByUndo},
+	{name: "disk-full", store: onDisk, nodes: 1, within: onSmallDisk, needs: noMounts, terms: judge.Terms{Fails: noHistory}, effect: noStore,
+		inject: (*rig).fillDisk, repair: (*rig).repairByUndo},
 }
 
-// mendByUndo mends what the strike has said how to.
-func (s *stand) mendByUndo() { s.undo() }
+// repairByUndo mends what the inject has said how to.
+func (s *rig) repairByUndo() { s.undo() }
 
 // killNode kills a node while what it has admitted waits for a relay that takes its time.
-func (s *stand) killNode() {
+func (s *rig) killNode() {
 	at := []fault.Step{fault.MAIL, fault.RCPT, fault.DATA, fault.Dot}[s.rng.IntN(4)]
-	s.post.relay.Play(fault.Script{At: at, Kind: fault.Drip, DripEvery: 20 * time.Millisecond})
+	s.relays.first.Play(fault.Script{At: at, Kind: fault.Drip, DripEvery: 20 * time.Millisecond})
 	time.Sleep(500 * time.Millisecond)
 	victim := s.node(s.rng)
 	victim.kill()
-	s.post.relay.Play(fault.Script{})
+	s.relays.first.Play(fault.Script{})
 	s.undo = victim.start
 }
 
 // terminateNode ends a node in good order: whoever it is answering gets the answer.
-func (s *stand) terminateNode() {
+func (s *rig) terminateNode() {
 	victim := s.node(s.rng)
 	victim.stop()
 	s.undo = victim.start
 }
 
 // setClock sets a node's clock 90 s ahead or back.
-func (s *stand) setClock() {
+func (s *rig) setClock() {
 	victim := s.rng.IntN(len(s.nodes))
 	s.writeClock(victim, []string{"90", "-90"}[s.rng.IntN(2)])
 	s.undo = func() { s.writeClock(victim, "0") }
 }
 
-func (s *stand) writeClock(node int, seconds string) {
+func (s *rig) writeClock(node int, seconds string) {
 	if err := os.WriteFile(s.clock(node), []byte(seconds), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
 // filesOf is how many files a node has open.
-func (s *stand) filesOf(n *node) int {
+func (s *rig) filesOf(n *node) int {
 	open, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(n.cmd.Process.Pid), "fd"))
 	if err != nil {
 		s.t.Fatal(err)
@@ -82,9 +82,9 @@ func (s *stand) filesOf(n *node) int {
 }
 
 // takeFiles leaves a node not one file more than it has open when its callers come anew.
-func (s *stand) takeFiles() {
+func (s *rig) takeFiles() {
 	victim := s.node(s.rng)
-	s.caller.hangUp()
+	s.caller.closeIdle()
 	open := s.filesOf(victim)
 	for range 20 { // it may be closing those that hung up
 		time.Sleep(50 * time.Millisecond)
@@ -108,7 +108,7 @@ func (s *stand) takeFiles() {
 }
 
 // limitFiles says how many files a node may have open, and returns what it was.
-func (s *stand) limitFiles(n *node, most string) (before string) {
+func (s *rig) limitFiles(n *node, most string) (before string) {
 	prlimit := func(args ...string) string {
 		out, err := exec.Command("prlimit", append(args, "--pid", strconv.Itoa(n.cmd.Process.Pid))...).CombinedOutput()
 		if err != nil {
@@ -130,7 +130,7 @@ func noLimits() string {
 }
 
 // onSmallDisk runs a node with its data on a small file system of its own.
-func onSmallDisk(s *stand) []string {
+func onSmallDisk(s *rig) []string {
 	data := filepath.Join(s.dir, "data")
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		s.t.Fatal(err)
@@ -156,7 +156,7 @@ func noMounts() string {
 }
 
 // fillDisk takes all that the node's file system has.
-func (s *stand) fillDisk() {
+func (s *rig) fillDisk() {
 	name := filepath.Join("/proc", strconv.Itoa(s.nodes[0].cmd.Process.Pid), "root", s.dir, "data", "filler")
 	servertest.Fill(s.t, name)
 	s.undo = func() {

@@ -19,60 +19,60 @@ var (
 	away = judge.Terms{Alone: true, Fails: noHistory}
 	// hangs is for a store that does not answer: for some seconds nodes do not know that it is
 	// away. The timeout is 1 s in a campaign, and they go on alone after four of it.
-	hangs = judge.Terms{Alone: true, Unknown: 8_000, Fails: noHistory}
+	hangs = judge.Terms{Alone: true, Unknown: 5_000, Fails: noHistory}
 	// late is for replies that are lost now and then: no node goes on alone.
 	late    = judge.Terms{Fails: noHistory}
 	quiet   = judge.Terms{Quiet: true}
-	forgets = judge.Terms{Alone: true, Forgets: true, Unknown: 8_000, Fails: noHistory}
+	forgets = judge.Terms{Alone: true, Forgets: true, Unknown: 5_000, Fails: noHistory}
 	refuses = judge.Terms{Refuses: true, Fails: noHistory}
-	// clockSet is that of a clock on which keys in flight may run out.
-	clockSet = judge.Terms{Quiet: true, Leases: true}
+	// setClocks is that of a clock on which keys in flight may run out.
+	setClocks = judge.Terms{Quiet: true, ClockSet: true}
 	confirm  = []string{"MAILGATE_REDIS_CONFIRM=1"}
 	refuse   = []string{"MAILGATE_ON_STORE_OUTAGE=refuse"}
 )
 
 // redisKinds are the faults of Redis and of the way there.
 var redisKinds = []*kind{
-	{name: "redis-killed", store: onRedis, terms: away, bites: degrades,
-		strike: func(s *stand) { s.alone.Kill() }, mend: func(s *stand) { s.alone.Restart() }},
-	{name: "redis-stopped", store: onRedis, terms: hangs, hold: longStop, bites: degrades,
-		strike: func(s *stand) { s.alone.Pause() }, mend: func(s *stand) { s.alone.Resume() }},
-	{name: "redis-killed-disks", store: onRedis, disks: true, terms: away, bites: degrades,
-		strike: func(s *stand) { s.alone.Kill() }, mend: func(s *stand) { s.alone.Restart() }},
-	{name: "redis-killed-refuse", store: onRedis, environ: refuse, terms: refuses, bites: noStore,
-		strike: func(s *stand) { s.alone.Kill() }, mend: func(s *stand) { s.alone.Restart() }},
-	{name: "redis-partition", store: behindProxy, terms: hangs, bites: degrades,
-		strike: func(s *stand) { s.proxy.Swallow() }, mend: func(s *stand) { s.proxy.Pass() }},
-	{name: "redis-refused", store: behindProxy, terms: away, bites: degrades,
-		strike: func(s *stand) { s.proxy.Refuse() }, mend: func(s *stand) { s.proxy.Pass() }},
-	{name: "redis-reply-cut", store: behindProxy, terms: late, bites: losesReplies,
-		strike: func(s *stand) { s.proxy.CutReplies(5, "evalsha") }, mend: func(s *stand) { s.proxy.Pass() }},
-	{name: "redis-reply-dropped", store: behindProxy, terms: late, bites: losesReplies,
-		strike: func(s *stand) { s.proxy.DropReplies(5, "evalsha") }, mend: func(s *stand) { s.proxy.Pass() }},
-	{name: "redis-script-flush", store: onRedis, terms: quiet, bites: errs("NOSCRIPT"),
-		strike: func(s *stand) { s.tell(s.alone, "SCRIPT", "FLUSH") }, mend: func(*stand) {}},
-	{name: "redis-full", store: onRedis, terms: away, bites: degrades,
-		strike: func(s *stand) { s.tell(s.alone, "CONFIG", "SET", "maxmemory", "1") },
-		mend:   func(s *stand) { s.tell(s.alone, "CONFIG", "SET", "maxmemory", "0") }},
-	{name: "redis-unreplicated", store: onRedis, terms: away, bites: degrades,
-		strike: func(s *stand) { s.tell(s.alone, "CONFIG", "SET", "min-replicas-to-write", "1") },
-		mend:   func(s *stand) { s.tell(s.alone, "CONFIG", "SET", "min-replicas-to-write", "0") }},
-	{name: "redis-auth", store: withPassword, terms: away, bites: degrades,
-		strike: (*stand).changePassword, mend: (*stand).mendByUndo},
-	{name: "redis-clock", store: withClock, terms: clockSet, bites: otherDay,
-		strike: (*stand).setRedisClock, mend: (*stand).mendByUndo},
-	{name: "redis-replica-stalled", store: onSentinel, terms: quiet, bites: lagsBehind,
-		strike: func(s *stand) { s.sentinel.Replica.Pause() }, mend: func(s *stand) { s.sentinel.Replica.Resume() }},
-	{name: "redis-confirm-stalled", store: onSentinel, environ: confirm, terms: refuses, bites: noStore,
-		strike: func(s *stand) { s.sentinel.Replica.Pause() }, mend: func(s *stand) { s.sentinel.Replica.Resume() }},
-	{name: "sentinel-failover", store: onSentinel, terms: forgets, length: 1, hold: noTime, bites: promotes,
-		strike: func(s *stand) { s.sentinel.Failover() }, mend: func(s *stand) { s.sentinel.Replica.Restart(); s.sentinel.AwaitReplica() }},
-	{name: "cluster-promotion", store: onCluster, terms: forgets, length: 2, hold: noTime, bites: promotes,
-		strike: (*stand).killMaster, mend: (*stand).mendByUndo},
-	{name: "cluster-stopped", store: onCluster, terms: forgets, length: 2, hold: longStop, bites: degrades,
-		strike: (*stand).pauseMaster, mend: (*stand).mendByUndo},
-	{name: "cluster-slot-moves", store: onCluster, terms: quiet, length: 2, hold: noTime, bites: errs(moving...),
-		strike: (*stand).moveSlots, mend: func(*stand) {}},
+	{name: "redis-killed", store: onRedis, terms: away, effect: degrades,
+		inject: func(s *rig) { s.alone.Kill() }, repair: func(s *rig) { s.alone.Restart() }},
+	{name: "redis-stopped", store: onRedis, terms: hangs, hold: longStop, effect: degrades,
+		inject: func(s *rig) { s.alone.Pause() }, repair: func(s *rig) { s.alone.Resume() }},
+	{name: "redis-killed-disks", store: onRedis, disks: true, terms: away, effect: degrades,
+		inject: func(s *rig) { s.alone.Kill() }, repair: func(s *rig) { s.alone.Restart() }},
+	{name: "redis-killed-refuse", store: onRedis, environ: refuse, terms: refuses, effect: noStore,
+		inject: func(s *rig) { s.alone.Kill() }, repair: func(s *rig) { s.alone.Restart() }},
+	{name: "redis-partition", store: behindProxy, terms: hangs, effect: degrades,
+		inject: func(s *rig) { s.proxy.Swallow() }, repair: func(s *rig) { s.proxy.Pass() }},
+	{name: "redis-refused", store: behindProxy, terms: away, effect: degrades,
+		inject: func(s *rig) { s.proxy.Refuse() }, repair: func(s *rig) { s.proxy.Pass() }},
+	{name: "redis-reply-cut", store: behindProxy, terms: late, effect: losesReplies,
+		inject: func(s *rig) { s.proxy.CutReplies(5, "evalsha") }, repair: func(s *rig) { s.proxy.Pass() }},
+	{name: "redis-reply-dropped", store: behindProxy, terms: late, effect: losesReplies,
+		inject: func(s *rig) { s.proxy.DropReplies(5, "evalsha") }, repair: func(s *rig) { s.proxy.Pass() }},
+	{name: "redis-script-flush", store: onRedis, terms: quiet, effect: errs("NOSCRIPT"),
+		inject: func(s *rig) { s.tell(s.alone, "SCRIPT", "FLUSH") }, repair: func(*rig) {}},
+	{name: "redis-full", store: onRedis, terms: away, effect: degrades,
+		inject: func(s *rig) { s.tell(s.alone, "CONFIG", "SET", "maxmemory", "1") },
+		repair:   func(s *rig) { s.tell(s.alone, "CONFIG", "SET", "maxmemory", "0") }},
+	{name: "redis-unreplicated", store: onRedis, terms: away, effect: degrades,
+		inject: func(s *rig) { s.tell(s.alone, "CONFIG", "SET", "min-replicas-to-write", "1") },
+		repair:   func(s *rig) { s.tell(s.alone, "CONFIG", "SET", "min-replicas-to-write", "0") }},
+	{name: "redis-auth", store: withPassword, terms: away, effect: degrades,
+		inject: (*rig).changePassword, repair: (*rig).repairByUndo},
+	{name: "redis-clock", store: withClock, terms: setClocks, effect: clockOff,
+		inject: (*rig).setRedisClock, repair: (*rig).repairByUndo},
+	{name: "redis-replica-stalled", store: onSentinel, terms: quiet, effect: lagsBehind,
+		inject: func(s *rig) { s.sentinel.Replica.Pause() }, repair: func(s *rig) { s.sentinel.Replica.Resume() }},
+	{name: "redis-confirm-stalled", store: onSentinel, environ: confirm, terms: refuses, effect: noStore,
+		inject: func(s *rig) { s.sentinel.Replica.Pause() }, repair: func(s *rig) { s.sentinel.Replica.Resume() }},
+	{name: "sentinel-failover", store: onSentinel, terms: forgets, length: 1, hold: noTime, effect: promotes,
+		inject: func(s *rig) { s.sentinel.Failover() }, repair: func(s *rig) { s.sentinel.Replica.Restart(); s.sentinel.AwaitReplica() }},
+	{name: "cluster-promotion", store: onCluster, terms: forgets, length: 2, hold: noTime, effect: promotes,
+		inject: (*rig).killMaster, repair: (*rig).repairByUndo},
+	{name: "cluster-stopped", store: onCluster, terms: forgets, length: 2, hold: longStop, effect: degrades,
+		inject: (*rig).pauseMaster, repair: (*rig).repairByUndo},
+	{name: "cluster-slot-moves", store: onCluster, terms: quiet, length: 2, hold: noTime, effect: errs(moving...),
+		inject: (*rig).moveSlots, repair: func(*rig) {}},
 }
 
 // moving are the answers that tell callers of a slot that it is elsewhere.
@@ -90,7 +90,7 @@ func longStop(sh shape) time.Duration {
 }
 
 // tell has a server carry out a command.
-func (s *stand) tell(server *redistest.Server, command ...any) {
+func (s *rig) tell(server *redistest.Server, command ...any) {
 	s.t.Helper()
 	if err := server.Client().Do(context.Background(), command...).Err(); err != nil {
 		s.t.Fatalf("%v: %v", command, err)
@@ -98,25 +98,25 @@ func (s *stand) tell(server *redistest.Server, command ...any) {
 }
 
 // withPassword is a single server that asks for a password.
-func withPassword(s *stand) []string {
+func withPassword(s *rig) []string {
 	s.alone = redistest.Alone(s.t, "requirepass Hush-before")
 	return inRedis(s.alone.URL())
 }
 
 // withClock is a single server whose clock can be set.
-func withClock(s *stand) []string {
+func withClock(s *rig) []string {
 	s.alone, s.setRedis = redistest.WithClock(s.t)
 	return inRedis(s.alone.URL())
 }
 
 // setRedisClock sets the server's clock 90 s ahead or back.
-func (s *stand) setRedisClock() {
+func (s *rig) setRedisClock() {
 	s.setRedis([]time.Duration{90 * time.Second, -90 * time.Second}[s.rng.IntN(2)])
 	s.undo = func() { s.setRedis(0) }
 }
 
 // changePassword has the server ask for another, also those who are connected.
-func (s *stand) changePassword() {
+func (s *rig) changePassword() {
 	ctx := context.Background()
 	connection := s.alone.Client().Conn() // its password is still the right one
 	change := func(to string) {
@@ -135,7 +135,7 @@ func (s *stand) changePassword() {
 }
 
 // killMaster kills a master of the cluster and waits until its replica has its place.
-func (s *stand) killMaster() {
+func (s *rig) killMaster() {
 	victim := s.cluster.Masters[s.rng.IntN(len(s.cluster.Masters))]
 	victim.Kill()
 	s.cluster.AwaitReady()
@@ -145,8 +145,8 @@ func (s *stand) killMaster() {
 	}
 }
 
-// pauseMaster has a master stand still, for so long that its replica may take over.
-func (s *stand) pauseMaster() {
+// pauseMaster has a master rig still, for so long that its replica may take over.
+func (s *rig) pauseMaster() {
 	victim := s.cluster.Masters[s.rng.IntN(len(s.cluster.Masters))]
 	victim.Pause()
 	s.undo = func() {
@@ -157,7 +157,7 @@ func (s *stand) pauseMaster() {
 
 // moveSlots moves slots that have keys from one master to another, until some callers have met
 // one that is moving: a slot has few keys, and is not always asked for just then.
-func (s *stand) moveSlots() {
+func (s *rig) moveSlots() {
 	from, to := s.cluster.Masters[0], s.cluster.Masters[1]
 	ctx := context.Background()
 	before := s.refused(moving...)
@@ -170,7 +170,7 @@ func (s *stand) moveSlots() {
 	}
 }
 
-func (s *stand) moveSlot(ctx context.Context, key string, from, to *redistest.Server) {
+func (s *rig) moveSlot(ctx context.Context, key string, from, to *redistest.Server) {
 	slot := int(from.Client().ClusterKeySlot(ctx, key).Val())
 	s.cluster.BeginMigration(key, from, to)
 	time.Sleep(100 * time.Millisecond) // so that callers meet a slot that is moving
@@ -188,7 +188,7 @@ func (s *stand) moveSlot(ctx context.Context, key string, from, to *redistest.Se
 	s.cluster.FinishMigration(key, from, to)
 }
 
-func (s *stand) migrate(ctx context.Context, keys []string, from, to *redistest.Server) {
+func (s *rig) migrate(ctx context.Context, keys []string, from, to *redistest.Server) {
 	host, port, err := net.SplitHostPort(to.Addr)
 	if err != nil {
 		s.t.Fatal(err)

@@ -21,12 +21,12 @@ var relayKinds = []*kind{
 	relayKind("relay-barred", plays(fault.Barred, everyStep...)),
 	spared(relayKind("relay-barred-spare", plays(fault.Barred, everyStep...))),
 	relayKind("relay-drip", plays(fault.Drip, fault.EHLO, fault.MAIL, fault.RCPT, fault.DATA, fault.Dot)),
-	overTLS(relayKind("relay-no-starttls", (*stand).stripSTARTTLS)),
-	overTLS(relayKind("relay-bad-certificate", (*stand).showBadCertificate)),
+	overTLS(relayKind("relay-no-starttls", (*rig).stripSTARTTLS)),
+	overTLS(relayKind("relay-bad-certificate", (*rig).showBadCertificate)),
 }
 
-func relayKind(name string, strike func(*stand)) *kind {
-	return &kind{name: name, store: onRedis, terms: judge.Terms{Fails: noRelay}, bites: troubles, strike: strike, mend: (*stand).mendRelay, rest: relayRest}
+func relayKind(name string, inject func(*rig)) *kind {
+	return &kind{name: name, store: onRedis, terms: judge.Terms{Fails: noRelay}, effect: troubles, inject: inject, repair: (*rig).repairRelay, rest: relayRest}
 }
 
 // noRelay are the answers of who has no relay that works, or lost it in the middle.
@@ -66,37 +66,37 @@ func relayRest(held time.Duration) time.Duration {
 
 // plays makes the relay fail in one way, at a step that the seed chooses. What is under
 // way there meets the fault too, or a relay that begins anew.
-func plays(how fault.Kind, steps ...fault.Step) func(*stand) {
-	return func(s *stand) {
+func plays(how fault.Kind, steps ...fault.Step) func(*rig) {
+	return func(s *rig) {
 		at := steps[s.rng.IntN(len(steps))]
-		s.post.relay.Play(fault.Script{At: at, Kind: how, DripEvery: time.Second})
+		s.relays.first.Play(fault.Script{At: at, Kind: how, DripEvery: time.Second})
 		if at == fault.Banner || at == fault.EHLO || s.rng.IntN(2) == 0 {
-			s.post.relay.Cut()
+			s.relays.first.Cut()
 		}
 	}
 }
 
-// mendRelay is a relay that was started anew.
-func (s *stand) mendRelay() {
+// repairRelay is a relay that was started anew.
+func (s *rig) repairRelay() {
 	script := fault.Script{}
 	if s.trust != nil {
 		script.TLS = s.certificate()
 	}
-	s.post.relay.Play(script)
-	s.post.relay.Cut()
+	s.relays.first.Play(script)
+	s.relays.first.Cut()
 }
 
-func (s *stand) stripSTARTTLS() {
-	s.post.relay.Play(fault.Script{TLS: s.certificate(), NoSTARTTLS: true})
-	s.post.relay.Cut()
+func (s *rig) stripSTARTTLS() {
+	s.relays.first.Play(fault.Script{TLS: s.certificate(), NoSTARTTLS: true})
+	s.relays.first.Cut()
 }
 
 // showBadCertificate shows one that has expired, or that nobody trusts.
-func (s *stand) showBadCertificate() {
+func (s *rig) showBadCertificate() {
 	by, until := s.trust, time.Now().UnixMilli()-60_000
 	if s.rng.IntN(2) == 0 {
 		by, until = servertest.NewAuthority(s.t), until+3_600_000
 	}
-	s.post.relay.Play(fault.Script{TLS: s.signed(by, until)})
-	s.post.relay.Cut()
+	s.relays.first.Play(fault.Script{TLS: s.signed(by, until)})
+	s.relays.first.Cut()
 }

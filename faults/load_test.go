@@ -15,7 +15,7 @@ import (
 // A load is the callers of a run, and their record. What is asked, of whom and in which
 // order follows from the seed; how the requests meet does not.
 type load struct {
-	stand *stand
+	rig *rig
 	rng   *rand.Rand // of the goroutine that begins requests
 	token string     // in every name of this run
 	made  int        // names so far
@@ -41,9 +41,9 @@ const (
 	domains      = 8
 )
 
-func newLoad(s *stand, seed uint64) *load {
+func newLoad(s *rig, seed uint64) *load {
 	return &load{
-		stand: s, rng: rand.New(rand.NewPCG(seed, 1)), quit: make(chan struct{}),
+		rig: s, rng: rand.New(rand.NewPCG(seed, 1)), quit: make(chan struct{}),
 		token: fmt.Sprintf("q%sz", strings.ToLower(fmt.Sprintf("%06x", rand.Uint32()&0xffffff))), secret: map[string]bool{},
 	}
 }
@@ -72,7 +72,7 @@ func (l *load) stop() {
 
 // begin begins what is next in the mix.
 func (l *load) begin() {
-	node := l.stand.node(l.rng)
+	node := l.rig.node(l.rng)
 	switch p := l.rng.IntN(100); {
 	case p < 42:
 		l.send(node, l.newMailbox(), "")
@@ -160,13 +160,13 @@ func (l *load) repeat(n *node) {
 	l.mu.Unlock()
 	l.ends.Go(func() { l.sendNow(n, mailbox, first.key, first.body) })
 	if l.rng.IntN(2) == 0 {
-		other := l.stand.node(l.rng)
+		other := l.rig.node(l.rng)
 		l.ends.Go(func() { l.sendNow(other, mailbox, first.key, first.body) })
 	}
 }
 
 // someone is a mailbox that was sent to not long ago.
-func (l *load) someone() string {
+func (l *load) recentMailbox() string {
 	if l.made == 0 {
 		return l.newMailbox()
 	}
@@ -174,7 +174,7 @@ func (l *load) someone() string {
 }
 
 func (l *load) look(n *node) {
-	mailbox := l.someone()
+	mailbox := l.recentMailbox()
 	l.ends.Go(func() {
 		l.ask(n, http.MethodGet, "/mailboxes/"+mailbox+"@"+domainOf(mailbox), "", judge.Call{For: judge.Look, Subject: mailbox})
 	})
@@ -185,8 +185,8 @@ const wrongCode = "000000"
 
 // verify tries a code: the right one, if it has been mailed, or a wrong one.
 func (l *load) verify(n *node) {
-	mailbox, wrong := l.someone(), l.rng.IntN(3) == 0
-	mailed, ok := l.stand.post.codeOf(mailbox)
+	mailbox, wrong := l.recentMailbox(), l.rng.IntN(3) == 0
+	mailed, ok := l.rig.relays.codeOf(mailbox)
 	code, right := mailed.code, ok && !wrong
 	if !right {
 		code = wrongCode
@@ -247,7 +247,7 @@ func (l *load) takeBack() (one taken, ok bool) {
 func (l *load) ask(n *node, method, path, body string, call judge.Call) (reply, judge.Call) {
 	call.Node = n.number
 	call.Span.From = time.Now().UnixMilli()
-	r := l.stand.caller.ask(method, *n.url.Load()+path, body, call.Key)
+	r := l.rig.caller.ask(method, *n.url.Load()+path, body, call.Key)
 	call.Span.To = time.Now().UnixMilli()
 	call.Status, call.Kind, call.ID, call.Degraded, call.Replayed = r.status, r.kind(), cmp.Or(r.said.ID, call.ID), r.said.Degraded, r.replayed
 	call.Released = r.said.Released

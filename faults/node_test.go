@@ -163,19 +163,19 @@ func (n *node) stop() {
 	case <-time.After(stopWithin):
 		n.signal(syscall.SIGQUIT) // so that it says what it is waiting for
 		n.end()
-		n.t.Errorf("node %d did not end within %v; in the end its log says:\n%s", n.number, stopWithin, n.lastWords())
+		n.t.Errorf("node %d did not end within %v; in the end its log says:\n%s", n.number, stopWithin, n.logTail())
 		return
 	}
 	if status := n.end(); status != 0 {
-		n.t.Errorf("node %d ended with status %d:\n%s", n.number, status, n.lastWords())
+		n.t.Errorf("node %d ended with status %d:\n%s", n.number, status, n.logTail())
 	}
 }
 
 // stopWithin is more than the grace of a node that is told to end.
 const stopWithin = 45 * time.Second
 
-// lastWords is the end of the log.
-func (n *node) lastWords() string {
+// logTail is the end of the log.
+func (n *node) logTail() string {
 	text, err := os.ReadFile(n.logFile)
 	if err != nil {
 		n.t.Error(err)

@@ -28,49 +28,49 @@ func run(t testing.TB, k *kind, seed uint64, sh shape) outcome {
 	if k.solo {
 		choice = policies[:2] // one mail; three, of which an Idempotency-Key allows one
 	}
-	s := newStand(t, k, choice[int(seed)%len(choice)], seed, sh)
+	s := newRig(t, k, choice[int(seed)%len(choice)], seed, sh)
 	r := s.begin()
 	time.Sleep(sh.calm + s.randomly(sh.calm))
 	held := sh.hold
 	if k.hold != nil {
 		held = k.hold(sh)
 	}
-	healed := r.suffer(k, held)
+	healed := r.injectFault(k, held)
 	time.Sleep(sh.after)
 	return r.finish(k.terms, healed)
 }
 
 // A running is a run under way.
 type running struct {
-	*stand
+	*rig
 	before         []judge.Figure
 	goroutines     []judge.Figure
 	stopCollecting func()
 	stopWatching   func() bool
 	faults, held   []judge.Span
 	recoveries     []recovery
-	unfelt         []judge.Violation
+	noEffect         []judge.Violation
 }
 
-func (s *stand) begin() *running {
-	r := &running{stand: s, before: s.figures(), goroutines: s.goroutines(), stopCollecting: s.collecting(), stopWatching: s.watchMachine()}
+func (s *rig) begin() *running {
+	r := &running{rig: s, before: s.figures(), goroutines: s.goroutines(), stopCollecting: s.collecting(), stopWatching: s.watchMachine()}
 	s.load.run(s.shape.rate)
 	return r
 }
 
-// suffer has a fault strike, mends it after a while, and returns when all is well again,
+// injectFault has a fault inject, mends it after a while, and returns when all is well again,
 // and how long that took.
-func (r *running) suffer(k *kind, held time.Duration) time.Duration {
-	felt := k.bites(r)
+func (r *running) injectFault(k *kind, held time.Duration) time.Duration {
+	seen := k.effect(r)
 	during := judge.Span{From: time.Now().UnixMilli()}
-	k.strike(r.stand)
+	k.inject(r.rig)
 	struck := time.Now()
 	firm := judge.Span{From: struck.UnixMilli()}
 	time.Sleep(held)
-	r.awaitBite(k, felt)
+	r.awaitEffect(k, seen)
 	held = time.Since(struck)
 	firm.To = time.Now().UnixMilli()
-	k.mend(r.stand)
+	k.repair(r.rig)
 	recoveries := r.awaitHealth(k, held)
 	during.To = time.Now().UnixMilli()
 	r.faults, r.held, r.recoveries = append(r.faults, during), append(r.held, firm), append(r.recoveries, recoveries...)
@@ -79,26 +79,26 @@ func (r *running) suffer(k *kind, held time.Duration) time.Duration {
 
 // finish ends a run and has it judged.
 func (r *running) finish(terms judge.Terms, healed time.Duration) outcome {
-	s := r.stand
+	s := r.rig
 	s.load.stop()
-	found := s.awaitNoDebts()
+	found := s.awaitEmptyJournals()
 	r.stopCollecting()
-	s.post.empty(s.t)
+	s.relays.empty(s.t)
 	record := s.record(terms, r.faults)
 	record.Held = r.held
-	s.standings(record)
+	s.finals(record)
 	s.strained = r.stopWatching()
 	record.Strained = s.strained
-	found = append(append(found, r.late()...), r.unfelt...)
+	found = append(append(found, r.late()...), r.noEffect...)
 	if !s.strained {
-		found = append(found, s.untold...)
+		found = append(found, s.unanswered...)
 	}
 	found = append(append(found, s.leftovers(r.before)...), s.leftGoroutines(r.goroutines)...)
 	for _, n := range s.nodes {
 		n.stop()
 	}
 	found = append(found, s.searchLogs()...)
-	found = append(append(found, s.post.wrong...), judge.Judge(record)...)
+	found = append(append(found, s.relays.wrong...), judge.Judge(record)...)
 	return outcome{
 		requests: len(record.Calls), mails: len(record.Mails), healed: healed, strained: s.strained, found: found, record: record, logged: s.logged(),
 		degraded: count(record.Calls, func(c *judge.Call) bool { return c.Degraded }),
@@ -109,15 +109,15 @@ func (r *running) finish(terms judge.Terms, healed time.Duration) outcome {
 }
 
 // record is the run as the judge wants it, but for how all stands in the end.
-func (s *stand) record(terms judge.Terms, during []judge.Span) *judge.Run {
+func (s *rig) record(terms judge.Terms, during []judge.Span) *judge.Run {
 	l := s.load
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s.post.mu.Lock()
-	defer s.post.mu.Unlock()
+	s.relays.mu.Lock()
+	defer s.relays.mu.Unlock()
 	return &judge.Run{
 		Tiers: s.tiers, Action: s.action, Guesses: guesses, Nodes: len(s.nodes), Terms: terms, Faults: during,
-		Calls: l.calls, Mails: s.post.mails,
+		Calls: l.calls, Mails: s.relays.mails,
 	}
 }
 
@@ -132,7 +132,7 @@ func count(calls []judge.Call, holds func(*judge.Call) bool) (n int) {
 
 // collecting takes in what the relays receive, while it comes, until the function that it
 // returns is called.
-func (s *stand) collecting() (stop func()) {
+func (s *rig) collecting() (stop func()) {
 	quit, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
@@ -141,9 +141,9 @@ func (s *stand) collecting() (stop func()) {
 		for {
 			select {
 			case <-tick.C:
-				s.post.collect()
+				s.relays.collect()
 			case <-quit:
-				s.post.collect()
+				s.relays.collect()
 				return
 			}
 		}
@@ -153,7 +153,7 @@ func (s *stand) collecting() (stop func()) {
 
 // watchMachine looks how late a short sleep ends, and says in the end whether the machine
 // had so much else to do that a store cannot answer in time.
-func (s *stand) watchMachine() (strained func() bool) {
+func (s *rig) watchMachine() (strained func() bool) {
 	quit, latest := make(chan struct{}), make(chan time.Duration)
 	go func() {
 		const nap = 10 * time.Millisecond
@@ -183,9 +183,9 @@ type recovery struct {
 }
 
 // awaitHealth returns when every node sends again and says that it is ready.
-func (s *stand) awaitHealth(k *kind, held time.Duration) []recovery {
+func (s *rig) awaitHealth(k *kind, held time.Duration) []recovery {
 	mended := time.Now()
-	limit := wellWithin
+	limit := healthyWithin
 	if k.rest != nil {
 		limit += k.rest(held)
 	}
@@ -219,7 +219,7 @@ func (r *running) late() (found []judge.Violation) {
 
 // well asks a node whether it is, and no longer alone, and tries it out on a mailbox that
 // nobody knows.
-func (s *stand) well(n *node, try int) bool {
+func (s *rig) well(n *node, try int) bool {
 	if ready := s.caller.ask("GET", *n.url.Load()+"/readyz", "", ""); ready.status != 200 || ready.said.Degraded {
 		return false
 	}

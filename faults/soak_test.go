@@ -32,12 +32,12 @@ var anything = slices.Concat(noHistory, noRelay, []string{"recipient-rejected"})
 const soakPolicy = "a=3/24h,b=5/72h"
 
 // soaked is how the soak runs.
-var soaked = shape{rate: 100, hold: 4 * time.Second, bite: 15 * time.Second, looks: 400}
+var soaked = shape{rate: 100, hold: 4 * time.Second, effect: 15 * time.Second, looks: 400}
 
 // soakGrowth is by how much a node's memory may seem to grow in the second half.
 const soakGrowth = 24 << 20
 
-// TestSoak has faults strike at random for a long time, and looks whether the nodes'
+// TestSoak has faults inject at random for a long time, and looks whether the nodes'
 // memory finds its level.
 func TestSoak(t *testing.T) {
 	if *soakFor == 0 {
@@ -45,13 +45,13 @@ func TestSoak(t *testing.T) {
 	}
 	// On a disk: in memory there is room for all that was admitted in the longest window.
 	base := &kind{name: "soak", store: soSmall, disks: true, terms: judge.Terms{Alone: true, Fails: anything}}
-	s := newStand(t, base, soakPolicy, *soakSeed, soaked)
+	s := newRig(t, base, soakPolicy, *soakSeed, soaked)
 	r := s.begin()
 	memory, heap := make([][]judge.Point, len(s.nodes)), make([][]judge.Point, len(s.nodes))
 	report := &table{rows: map[string]*row{}}
 	for began := time.Now(); time.Since(began) < *soakFor; {
 		k := kindNamed(soakKinds[s.rng.IntN(len(soakKinds))])
-		healed := r.suffer(k, soaked.hold/2+s.randomly(soaked.hold))
+		healed := r.injectFault(k, soaked.hold/2+s.randomly(soaked.hold))
 		report.add(k.name, outcome{healed: healed})
 		time.Sleep(time.Second + s.randomly(4*time.Second))
 		s.weigh("process_resident_memory_bytes", memory)
@@ -72,7 +72,7 @@ func TestSoak(t *testing.T) {
 }
 
 // weigh notes a figure of each node, in bytes.
-func (s *stand) weigh(figure string, weights [][]judge.Point) {
+func (s *rig) weigh(figure string, weights [][]judge.Point) {
 	for i, n := range s.nodes {
 		figures, err := figuresOf(s.caller, n)
 		if err != nil {
@@ -84,7 +84,7 @@ func (s *stand) weigh(figure string, weights [][]judge.Point) {
 }
 
 // keptBehindProxy is a server behind a proxy that keeps what it has.
-func keptBehindProxy(s *stand) []string {
+func keptBehindProxy(s *rig) []string {
 	s.alone = redistest.Alone(s.t, kept...)
 	s.proxy = redistest.Proxy(s.t, s.alone.Addr)
 	return inRedis(s.proxy.URL())
@@ -92,7 +92,7 @@ func keptBehindProxy(s *stand) []string {
 
 // soSmall are nodes that remember little, so that their memory finds its level within
 // minutes and not once a hundred thousand mailboxes have come.
-func soSmall(s *stand) []string {
+func soSmall(s *rig) []string {
 	return append(keptBehindProxy(s), "MAILGATE_CACHE_BYTES=1MiB")
 }
 

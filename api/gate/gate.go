@@ -28,9 +28,6 @@ type Options struct {
 	// of the handler is a *fiber.Error's code or 500, whatever an ErrorHandler of the app
 	// makes of it, and a panic is 500. The default is never.
 	Release func(status int) bool
-	// Quiet leaves the RateLimit headers out of answers to admitted requests, for routes whose
-	// own headers are about another limit.
-	Quiet bool
 	// Refuse answers a refused request. The default is a problem of status 429.
 	Refuse func(*fiber.Ctx, throttle.Verdict) error
 	// Failed answers when the limiter has failed, or the request's context ended while it was
@@ -77,9 +74,7 @@ func (g *gate) handle(c *fiber.Ctx) error {
 		return g.Failed(c, err)
 	}
 	verdict, err = g.next(c, key, taken, verdict)
-	if !g.Quiet {
-		g.setRateLimit(c, key, &verdict)
-	}
+	g.setRateLimit(c, key, &verdict)
 	return err
 }
 

@@ -312,15 +312,6 @@ func TestRelease_ByStatus_GivesBack(t *testing.T) {
 	}
 }
 
-func TestQuiet_Set_HeadersOnlyOfRefusals(t *testing.T) {
-	s := open(t, func(o *gate.Options) { o.Quiet = true }, nil)
-	s.ask("")
-	if got := s.ask(""); got.status != 200 || got.header.Get("RateLimit") != "" {
-		t.Errorf("answered %d with %v", got.status, got.header)
-	}
-	s.ask("").is(t, 429, `"minute";r=0;t=60`)
-}
-
 func TestRefuse_Given_Answers(t *testing.T) {
 	s := open(t, func(o *gate.Options) {
 		o.Refuse = func(c *fiber.Ctx, v throttle.Verdict) error {

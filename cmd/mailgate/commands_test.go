@@ -14,7 +14,6 @@ import (
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
 	"github.com/mailgate/mailgate/internal/mailtest"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
-	"github.com/mailgate/mailgate/mailer/message"
 )
 
 // configOf is the settings of serve with these flags.
@@ -215,23 +214,6 @@ func TestVersion(t *testing.T) {
 		status, stdout, _ := run(t, nil, arg)
 		if fields := strings.Fields(stdout); status != exitOK || len(fields) != 4 || fields[0] != "mailgate" || !strings.HasPrefix(fields[2], "go1.") {
 			t.Errorf("%s: status %d: %q", arg, status, stdout)
-		}
-	}
-}
-
-func TestHELO_PublicHostName_ElseTheSendersDomain(t *testing.T) {
-	from, err := message.ParseSender("no-reply@example.com")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for host, want := range map[string]string{
-		"mail.example.org": "mail.example.org", "mail.example.org.": "mail.example.org", "post.bücher.example": "post.xn--bcher-kva.example",
-		"web_1.example.org": "example.com", "10.1.2.3": "example.com", "a b.example.org": "example.com",
-		"": "example.com", "laptop": "example.com", "mail.": "example.com", "localhost.localdomain": "example.com",
-		"printer.local": "example.com", "ip-10-0-0-1.eu-west-1.compute.Internal": "example.com",
-	} {
-		if got := heloName(host, from); got != want {
-			t.Errorf("%q: %s, want %s", host, got, want)
 		}
 	}
 }

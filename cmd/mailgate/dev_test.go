@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"regexp"
 	"strings"
@@ -100,7 +101,7 @@ func TestDev_SignUp(t *testing.T) {
 
 // If the usual port is in use, dev says so and takes the next free one.
 func TestDev_PortInUse_TakesAnother(t *testing.T) {
-	taken, err := listen("127.0.0.1:8080")
+	taken, err := net.Listen("tcp", "127.0.0.1:8080")
 	if err != nil {
 		t.Skip("another program uses the port, and may give it up at any time")
 	}

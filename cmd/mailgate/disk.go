@@ -22,11 +22,11 @@ func openDisk(c *config.Config, now func() int64, log *slog.Logger) (*cache.Stor
 	options.Dir = c.DataDir
 	before, _ := os.ReadDir(c.DataDir)
 	if err := os.MkdirAll(c.DataDir, 0o700); err != nil {
-		return nil, c.Complain("data-dir", whyNoDirectory(c.DataDir, err))
+		return nil, c.Complain("data-dir", noDirectory(c.DataDir, err))
 	}
 	own, err := cache.Open(options)
 	if err != nil {
-		return nil, c.Complain("data-dir", c.DataDir+": "+err.Error()+remedy(err, c.RedisURL != ""))
+		return nil, c.Complain("data-dir", c.DataDir+": "+err.Error()+remedy(err))
 	}
 	if len(before) == 0 {
 		log.Warn("the data directory was empty: there is no history", "data_dir", absolute(c.DataDir))
@@ -34,16 +34,13 @@ func openDisk(c *config.Config, now func() int64, log *slog.Logger) (*cache.Stor
 	return own, nil
 }
 
-// whyNoDirectory says why a directory could not be made.
-func whyNoDirectory(dir string, err error) string {
+// noDirectory says why a directory could not be made.
+func noDirectory(dir string, err error) string {
 	failed, ok := errors.AsType[*fs.PathError](err)
-	switch {
-	case !ok:
-		return err.Error()
-	case errors.Is(err, syscall.ENOTDIR):
+	if ok && errors.Is(err, syscall.ENOTDIR) {
 		return failed.Path + " is a file; give a directory"
 	}
-	return fmt.Sprintf("%s cannot be made: %s: %v%s", dir, failed.Path, failed.Err, remedy(err, false))
+	return fmt.Sprintf("%s cannot be made: %v%s", dir, err, remedy(err))
 }
 
 // absolute is a path for readers of the log, who do not know the working directory.
@@ -54,16 +51,13 @@ func absolute(dir string) string {
 	return dir
 }
 
-// remedy is what an operator can do about a data directory that cannot be opened. Beside
-// Redis it holds only the records for an outage.
-func remedy(err error, besideRedis bool) string {
+// remedy is what an operator can do about a data directory that cannot be opened.
+func remedy(err error) string {
 	switch {
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
 		return "; raise the limit of open files (LimitNOFILE), or free inodes"
-	case errors.Is(err, cache.ErrCorrupt) && besideRedis:
-		return "; nothing in it was changed: move it away, which forgets what this process admitted without Redis and has not yet written there"
 	case errors.Is(err, cache.ErrCorrupt):
-		return "; nothing in it was changed: restore a backup, or move it away to start without a history, after which every mailbox may be sent emails again"
+		return "; nothing in it was changed: restore a backup, or move it away, which forgets every send that only this directory has on record"
 	case errors.Is(err, cache.ErrInUse):
 		return "; stop it first, or give each process its own"
 	case errors.Is(err, cache.ErrFull):

@@ -5,12 +5,10 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/mailgate/mailgate/cmd/mailgate/config"
-	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/mailer/relay"
 )
@@ -62,13 +60,14 @@ func newComposer(c *config.Config) (*message.Composer, error) {
 	return composer, nil
 }
 
-// newRelays prepares the connections to the relays; the first email dials.
+// newRelays prepares the connections to the relays; the first email dials. They are greeted by
+// the sender's domain: the name of a machine is often one that no relay can look up.
 func newRelays(c *config.Config, log *slog.Logger, hooks relay.Hooks) (*relay.Relays, error) {
-	host, _ := os.Hostname() // if empty, the sender's domain is used
+	_, domain, _ := strings.Cut(c.From.Address.String(), "@")
 	relays, err := relay.New(c.SMTPURL, relay.Options{
 		MaxConns: c.SMTPMaxConns,
 		Deadline: sendDeadline,
-		HELO:     heloName(host, c.From),
+		HELO:     domain,
 		Pace:     relay.Pace{PerSecond: c.SMTPRate, Queue: c.SMTPQueue},
 		Logger:   log,
 		Hooks:    hooks,
@@ -77,21 +76,4 @@ func newRelays(c *config.Config, log *slog.Logger, hooks relay.Hooks) (*relay.Re
 		return nil, fmt.Errorf("preparing the relay: %w", err)
 	}
 	return relays, nil
-}
-
-// heloName is the name for HELO: that of the machine if it is public, which relays prefer,
-// else the sender's domain. Relays refuse a name that cannot be in an address.
-func heloName(host string, from message.Sender) string {
-	postmaster, err := address.Parse("postmaster@"+strings.Trim(host, "."), address.Identity{})
-	if err != nil || isPrivate(postmaster.String()) {
-		postmaster = from.Address
-	}
-	_, domain, _ := strings.Cut(postmaster.String(), "@")
-	return domain
-}
-
-// isPrivate reports whether a name means something on the local network only.
-func isPrivate(address string) bool {
-	top := address[strings.LastIndexByte(address, '.')+1:]
-	return slices.Contains([]string{"localdomain", "localhost", "local", "internal", "lan", "home"}, top)
 }

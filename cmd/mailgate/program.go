@@ -168,8 +168,8 @@ func (p *program) useStore(o *api.Options) (err error) {
 
 func (p *program) registerMetrics() error {
 	p.reloads = newReloads(p.content.rules)
-	all := append(p.reloads.collectors(), p.store.metrics()...)
-	all = append(all, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	all := append(p.store.metrics(), p.reloads.successful, p.reloads.info,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if p.digest != "" {
 		all = append(all, secretInfo(p.digest))
 	}

@@ -221,12 +221,12 @@ func TestRedis_ClusterWithoutAMaster_IsNotReady(t *testing.T) {
 	servertest.Eventually(t, "readiness", func() bool { return app.get(t, "/readyz").Status == 200 })
 }
 
-// permitted is what docs/running.md says that a user of Redis needs, for another prefix.
+// permitted is what docs/redis.md says that a user of Redis needs, for another prefix.
 func permitted(t *testing.T, prefix string) string {
 	t.Helper()
-	found := regexp.MustCompile("`(~mailgate:[^`]*)`").FindStringSubmatch(readFile(t, "../../docs/running.md"))
+	found := regexp.MustCompile("`(~mailgate:[^`]*)`").FindStringSubmatch(readFile(t, "../../docs/redis.md"))
 	if found == nil {
-		t.Fatal("docs/running.md does not say what a user of Redis has to be allowed")
+		t.Fatal("docs/redis.md does not say what a user of Redis has to be allowed")
 	}
 	return strings.NewReplacer(`\|`, "|", "~mailgate:", "~"+prefix+":").Replace(found[1])
 }

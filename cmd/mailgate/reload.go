@@ -47,7 +47,6 @@ func (p *program) reload() {
 		live, err = next.live(p.store)
 	}
 	if err != nil {
-		p.reloads.total.WithLabelValues("failed").Inc()
 		p.reloads.successful.Set(0)
 		p.log.Error("reload failed; keeping the current rules and templates", "error", err)
 		return
@@ -55,7 +54,6 @@ func (p *program) reload() {
 	p.server.Reload(live)
 	before := p.content
 	p.content = next
-	p.reloads.total.WithLabelValues("done").Inc()
 	p.reloads.inForce(next.rules)
 	p.logChanges(before, next)
 	p.warn(ruleNotes(p.config, next.rules))
@@ -80,45 +78,29 @@ func (p *program) logChanges(before, next content) {
 		"rules_digest", next.rules.Digest())
 }
 
-// reloads are the metrics of reloading. The start counts as a success, but not as a reload.
+// reloads are the metrics of the files read last.
 type reloads struct {
-	total            *prometheus.CounterVec
-	successful, last prometheus.Gauge
-	info             *prometheus.GaugeVec
+	successful prometheus.Gauge
+	info       *prometheus.GaugeVec
 }
 
 func newReloads(first rulefile.File) reloads {
 	r := reloads{
-		total: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "mailgate_reloads_total",
-			Help: "Reloads of the rules and templates on SIGHUP, by result: done or failed.",
-		}, []string{"result"}),
 		successful: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "mailgate_reload_last_successful",
 			Help: "0 if the files read last are invalid: the next start would fail.",
-		}),
-		last: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "mailgate_reload_last_success_timestamp_seconds",
-			Help: "When the rules and templates in force were read.",
 		}),
 		info: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "mailgate_rules_info",
 			Help: "1, with the digest of the rules in force: processes with one digest have the same rules.",
 		}, []string{"digest"}),
 	}
-	r.total.WithLabelValues("done")
-	r.total.WithLabelValues("failed")
 	r.inForce(first)
 	return r
 }
 
-func (r reloads) collectors() []prometheus.Collector {
-	return []prometheus.Collector{r.total, r.successful, r.last, r.info}
-}
-
 func (r reloads) inForce(rules rulefile.File) {
 	r.successful.Set(1)
-	r.last.SetToCurrentTime()
 	r.info.Reset()
 	r.info.WithLabelValues(rules.Digest()).Set(1)
 }

@@ -214,8 +214,7 @@ func TestReload_MistakeInAFile_ChangesNothing(t *testing.T) {
 	digest := s.log.lines(`"templates":"changed"`)[1]["rules_digest"]
 	does(t, settingsFor("smtps://relay.example"), exitOK, fmt.Sprintf("(digest %s)", digest), "check-config", "--rules="+s.rules)
 	metrics := s.app.get(t, "/metrics").Raw
-	for _, want := range []string{`mailgate_reloads_total{result="done"} 2`, `mailgate_reloads_total{result="failed"} 3`, "mailgate_reload_last_successful 1",
-		"mailgate_reload_last_success_timestamp_seconds 1.", fmt.Sprintf("mailgate_rules_info{digest=%q} 1\n", digest)} {
+	for _, want := range []string{"mailgate_reload_last_successful 1\n", fmt.Sprintf("mailgate_rules_info{digest=%q} 1\n", digest)} {
 		if !strings.Contains(metrics, want) {
 			t.Errorf("%q is not in the metrics", want)
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"os"
 	"os/signal"
 	"slices"
@@ -53,26 +52,16 @@ type listeners struct{ main, ops net.Listener }
 
 // listenAt opens the addresses of the settings, all or none.
 func listenAt(c *config.Config) (l listeners, err error) {
-	if l.main, err = listen(c.Listen); err != nil {
+	if l.main, err = net.Listen("tcp", c.Listen); err != nil {
 		return l, cannotListen(c, "listen", c.Listen, err)
 	}
 	if c.OpsListen == "" {
 		return l, nil
 	}
-	if l.ops, err = listen(c.OpsListen); err != nil {
+	if l.ops, err = net.Listen("tcp", c.OpsListen); err != nil {
 		return l, errors.Join(cannotListen(c, "ops-listen", c.OpsListen, err), l.main.Close())
 	}
 	return l, nil
-}
-
-// listen listens on IPv4 only if the address is an IPv4 one: the system would take 0.0.0.0
-// for IPv6 as well.
-func listen(address string) (net.Listener, error) {
-	network := "tcp"
-	if at, err := netip.ParseAddrPort(address); err == nil && at.Addr().Is4() {
-		network = "tcp4"
-	}
-	return net.Listen(network, address)
 }
 
 func cannotListen(c *config.Config, name, address string, err error) error {
@@ -171,9 +160,6 @@ func (p *program) announce(at listeners) {
 	if most := maxConnections(c); most < c.MaxConnections {
 		p.log.Warn("fewer connections than max_connections: this process may not open more files; raise their limit, such as LimitNOFILE in the unit",
 			"max_connections", c.MaxConnections, "connections", most)
-	}
-	if c.Secret == "" && history(c) == "memory" {
-		p.log.Info("made a secret that ends with this process, as nothing is kept on disk")
 	}
 	if c.APIKeys == "" {
 		p.log.Warn("no api keys are set: only this machine is served, and no key is asked for")

@@ -3,149 +3,129 @@ package judge
 import (
 	"fmt"
 	"slices"
+
+	"github.com/mailgate/mailgate/throttle"
 )
 
 // Judge finds every violation in a run.
 func Judge(run *Run) []Violation {
-	d := newDocket(run)
-	d.answers()
-	d.windows()
-	d.waits()
-	d.looks()
-	d.mails()
-	d.keys()
-	d.actions()
-	d.codes()
-	d.standings()
-	return d.found
+	c := newChecker(run)
+	c.answers()
+	c.limits()
+	c.waits()
+	c.mails()
+	c.keys()
+	c.codes()
+	c.finals()
+	return c.found
 }
 
-// A docket is a run put in order, and what was found in it.
-type docket struct {
+// checker is a run with indexes, and the violations found in it.
+type checker struct {
 	*Run
 	asked   [Release + 1]map[string][]*Call // by mailbox or subject
-	mailsOf map[string][]Mail               // taken over, by mailbox
-	byID    map[string][]Mail               // taken over
+	mailsOf map[string][]Mail               // accepted by a relay, by mailbox
+	byID    map[string][]Mail               // the same, by admission
 	back    map[string]*Call                // releases that were asked for, by what they give back
-	touched map[string]bool                 // who was asked for during the fault
-	alone   map[string][]int                // which nodes may have decided about them by themselves then
+	touched map[string]bool                 // mailboxes and subjects that were asked for during the fault
+	alone   map[string][]int                // nodes that may have decided about them alone then
 	found   []Violation
 }
 
-// memory is how long before a fault an answer may be that the fault makes a store forget.
-const memory = 2000
+const (
+	// memory is how long before a fault an answer may be that the store forgets.
+	memory = 2000
+	// drift is by how much the clock of a node alone may differ from the store's.
+	drift = 250
+)
 
-func newDocket(run *Run) *docket {
-	d := &docket{Run: run, mailsOf: map[string][]Mail{}, byID: map[string][]Mail{},
+func newChecker(run *Run) *checker {
+	c := &checker{Run: run, mailsOf: map[string][]Mail{}, byID: map[string][]Mail{},
 		back: map[string]*Call{}, touched: map[string]bool{}, alone: map[string][]int{}}
-	for i := range d.asked {
-		d.asked[i] = map[string][]*Call{}
+	for i := range c.asked {
+		c.asked[i] = map[string][]*Call{}
 	}
 	for i := range run.Calls {
-		c := &run.Calls[i]
-		d.asked[c.For][c.Subject] = append(d.asked[c.For][c.Subject], c)
-		if c.For == Release && c.Kind != NotAsked {
-			d.back[c.ID] = c
+		call := &run.Calls[i]
+		c.asked[call.For][call.Subject] = append(c.asked[call.For][call.Subject], call)
+		if call.For == Release && call.Kind != NotAsked {
+			c.back[call.ID] = call
 		}
-		if run.struck(Span{c.Span.From, c.Span.To + memory}) {
-			d.touched[c.Subject] = true
-			if c.mayBeAlone() && !slices.Contains(d.alone[c.Subject], c.Node) {
-				d.alone[c.Subject] = append(d.alone[c.Subject], c.Node)
+		if run.struck(Span{call.Span.From, call.Span.To + memory}) {
+			c.touched[call.Subject] = true
+			if call.mayBeAlone() && !slices.Contains(c.alone[call.Subject], call.Node) {
+				c.alone[call.Subject] = append(c.alone[call.Subject], call.Node)
 			}
 		}
 	}
 	for _, m := range run.Mails {
 		if !m.Refused {
-			d.mailsOf[m.Mailbox] = append(d.mailsOf[m.Mailbox], m)
-			d.byID[m.ID] = append(d.byID[m.ID], m)
+			c.mailsOf[m.Mailbox] = append(c.mailsOf[m.Mailbox], m)
+			c.byID[m.ID] = append(c.byID[m.ID], m)
 		}
 	}
-	return d
+	return c
+}
+
+func (c *checker) report(rule, subject, format string, args ...any) {
+	c.found = append(c.found, Violation{rule, fmt.Sprintf(format, args...), subject})
 }
 
 // struck reports whether there was a fault in a stretch of time.
 func (r *Run) struck(s Span) bool { return slices.ContainsFunc(r.Faults, s.meets) }
 
-func (d *docket) complain(rule, subject, format string, args ...any) {
-	d.found = append(d.found, Violation{rule, fmt.Sprintf(format, args...), subject})
-}
-
-// times is how often a limit may be used up for someone: by the store, again by one that
-// has forgotten, and by each node that was alone, but never more often than there are
-// nodes, if any may be.
-func (d *docket) times(subject string) int {
-	n := d.lives(subject)
-	if d.Terms.Alone {
-		n = min(n+len(d.alone[subject]), d.Nodes)
+// times is how often a limit may be used up: by the store, again by one that has forgotten,
+// and by each node that was alone, but never more often than there are nodes, if any may be.
+func (c *checker) times(subject string) int {
+	n := c.lives(subject)
+	if c.Terms.Alone {
+		n = min(n+len(c.alone[subject]), c.Nodes)
 	}
 	return n
 }
 
-// lives is how often the store may have begun to count for someone.
-func (d *docket) lives(subject string) int {
-	if d.forgotten(subject) {
+// lives is how often the store may have begun to count.
+func (c *checker) lives(subject string) int {
+	if c.forgotten(subject) {
 		return 2
 	}
 	return 1
 }
 
-// forgotten reports whether the store may have forgotten what was done for someone.
-func (d *docket) forgotten(subject string) bool { return d.Terms.Forgets && d.touched[subject] }
+// forgotten reports whether the store may have forgotten what was done for a subject.
+func (c *checker) forgotten(subject string) bool { return c.Terms.Forgets && c.touched[subject] }
+
+// blur is how far a window may be off, as a node alone does not know the store's clock to the
+// millisecond.
+func (c *checker) blur(subject string) int64 {
+	if c.Terms.Alone && c.touched[subject] {
+		return drift
+	}
+	return 0
+}
+
+// countedWith returns the tiers that a call is counted in or looks at, and the calls that may
+// count there.
+func (c *checker) countedWith(call *Call) ([]throttle.Tier, []*Call) {
+	switch {
+	case call.For == Verify:
+		return []throttle.Tier{c.Guesses}, c.asked[Verify][call.Subject]
+	case call.For == Take || call.For == Look && c.asked[Take][call.Subject] != nil:
+		return []throttle.Tier{c.Action}, c.asked[Take][call.Subject]
+	}
+	return c.Tiers, c.asked[Send][call.Subject]
+}
 
 // when says where a moment lies from the last fault before it, or the first.
-func (d *docket) when(at int64) string {
-	if len(d.Faults) == 0 {
+func (c *checker) when(at int64) string {
+	if len(c.Faults) == 0 {
 		return "and there was no fault"
 	}
-	near := d.Faults[0]
-	for _, f := range d.Faults {
+	near := c.Faults[0]
+	for _, f := range c.Faults {
 		if f.From <= at {
 			near = f
 		}
 	}
 	return fmt.Sprintf("%d ms after a fault began that took %d", at-near.From, near.To-near.From)
-}
-
-// mails: every yes has its mail, an admission has one at most, and no mail is without an
-// answer that accounts for it.
-func (d *docket) mails() {
-	for mailbox, calls := range d.asked[Send] {
-		accounted, silent := map[string]bool{}, 0
-		for _, c := range calls {
-			switch {
-			case c.lost():
-				silent++
-			case c.Status == 200 || c.Status == 504:
-				accounted[c.ID] = true
-			}
-			if c.Status == 200 {
-				d.hasItsMail(c)
-			}
-		}
-		for _, m := range d.mailsOf[mailbox] {
-			if !accounted[m.ID] {
-				accounted[m.ID] = true
-				silent--
-			}
-		}
-		if silent < 0 {
-			d.complain("mails", mailbox, "%s was sent %d mails that no answer accounts for", mailbox, -silent)
-		}
-	}
-	for mailbox := range d.mailsOf {
-		if d.asked[Send][mailbox] == nil {
-			d.complain("mails", mailbox, "%s was sent a mail that nobody asked for", mailbox)
-		}
-	}
-	for id, mails := range d.byID {
-		if len(mails) > 1 {
-			d.complain("mails", mails[0].Mailbox, "the admission %s of %s has %d mails", id, mails[0].Mailbox, len(mails))
-		}
-	}
-}
-
-func (d *docket) hasItsMail(c *Call) {
-	if !slices.ContainsFunc(d.byID[c.ID], func(m Mail) bool { return m.Mailbox == c.Subject }) {
-		d.complain("mails", c.Subject, "node %d answered 200 for %s, and no relay has the mail %s", c.Node, c.Subject, c.ID)
-	}
 }

@@ -55,12 +55,16 @@ func sound() *judge.Run {
 			{At: begin + 62, Mailbox: "lost", ID: "3"},
 			{At: begin + 62, Mailbox: "refused", ID: "5", Refused: true},
 		},
-		Standings: []judge.Standing{
-			{Mailbox: "before", Used: []int{1, 1}, IDs: []string{"1"}}, {Mailbox: "during", Used: []int{1, 1}, IDs: []string{"2"}},
-			{Mailbox: "lost", Used: []int{1, 1}, IDs: []string{"3"}}, {Mailbox: "refused", Used: []int{1, 1}, IDs: []string{"5"}},
+		Finals: []judge.Final{
+			final("before", 1, "1"), final("during", 1, "2"), final("lost", 1, "3"), final("refused", 1, "5"),
+			{For: judge.Take, Subject: "someone", Span: at(end + 90), Used: []int{2}},
 		},
-		Subjects: []judge.Subject{{Name: "someone", Span: at(end + 90), Used: 2}},
 	}
+}
+
+// final is the final state of a mailbox, with so many used of each tier.
+func final(mailbox string, used int, ids ...string) judge.Final {
+	return judge.Final{For: judge.Send, Subject: mailbox, Span: judge.Span{From: end + 90, To: end + 100}, Used: []int{used, used}, IDs: ids}
 }
 
 func TestASoundRunHasNoViolation(t *testing.T) {
@@ -85,31 +89,31 @@ func mailed(run *judge.Run, mailbox string, at int64, count int) {
 
 func TestWhatIsPlantedIsFound(t *testing.T) {
 	tests := []planted{
-		{"a mail too many", func(r *judge.Run) { mailed(r, "new", begin-9000, 2) }, "windows"},
-		{"a mail too many in a fault", func(r *judge.Run) { mailed(r, "new", begin+9, 2) }, "windows"},
+		{"a mail too many", func(r *judge.Run) { mailed(r, "new", begin-9000, 2) }, "limits"},
+		{"a mail too many in a fault", func(r *judge.Run) { mailed(r, "new", begin+9, 2) }, "limits"},
 		{"three nodes alone", func(r *judge.Run) { r.Terms.Alone = true; mailed(r, "new", begin+9, 3); degraded(r, 3) }, ""},
 		{"two of three nodes alone", func(r *judge.Run) { r.Terms.Alone = true; mailed(r, "new", begin+9, 3); degraded(r, 2) }, ""},
-		{"one of three nodes alone", func(r *judge.Run) { r.Terms.Alone = true; mailed(r, "new", begin+9, 3); degraded(r, 1) }, "windows"},
-		{"four mails of three nodes alone", func(r *judge.Run) { r.Terms.Alone = true; mailed(r, "new", begin+9, 4); degraded(r, 4) }, "windows"},
+		{"one of three nodes alone", func(r *judge.Run) { r.Terms.Alone = true; mailed(r, "new", begin+9, 3); degraded(r, 1) }, "limits"},
+		{"four mails of three nodes alone", func(r *judge.Run) { r.Terms.Alone = true; mailed(r, "new", begin+9, 4); degraded(r, 4) }, "limits"},
 		{"three nodes alone, not in time to say so", func(r *judge.Run) {
 			r.Terms.Alone = true
 			mailed(r, "new", begin+9, 3)
 			r.Calls[len(r.Calls)-1].Status, r.Calls[len(r.Calls)-1].Kind, r.Calls[len(r.Calls)-2].Status = 504, "delivery-unknown", 0
 		}, ""},
-		{"three nodes alone, but not then", func(r *judge.Run) { r.Terms.Alone = true; mailed(r, "new", end+9, 3) }, "windows"},
+		{"three nodes alone, but not then", func(r *judge.Run) { r.Terms.Alone = true; mailed(r, "new", end+9, 3) }, "limits"},
 		{"forgotten", func(r *judge.Run) { r.Terms.Forgets = true; mailed(r, "new", begin-9, 2) }, ""},
 		{"forgotten, and a node alone", func(r *judge.Run) {
 			r.Terms.Forgets, r.Terms.Alone = true, true
 			mailed(r, "new", begin+9, 3)
 			degraded(r, 1)
 		}, ""},
-		{"forgotten twice", func(r *judge.Run) { r.Terms.Forgets = true; mailed(r, "new", begin-9, 3) }, "windows"},
-		{"forgotten long before", func(r *judge.Run) { r.Terms.Forgets = true; mailed(r, "new", begin-9000, 2) }, "windows"},
+		{"forgotten twice", func(r *judge.Run) { r.Terms.Forgets = true; mailed(r, "new", begin-9, 3) }, "limits"},
+		{"forgotten long before", func(r *judge.Run) { r.Terms.Forgets = true; mailed(r, "new", begin-9000, 2) }, "limits"},
 		{"three nodes alone, and one goes on when all is well", func(r *judge.Run) {
 			r.Terms.Alone = true
 			mailed(r, "new", begin+9, 1)
 			mailed(r, "new", end+9, 1)
-		}, "windows"},
+		}, "limits"},
 		{"three nodes alone, one after another", func(r *judge.Run) {
 			r.Terms.Alone = true
 			for i := range 3 {
@@ -131,7 +135,7 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 			r.Calls[len(r.Calls)-1].Span, r.Calls[len(r.Calls)-1].Replayed = judge.Span{From: end + 9, To: end + 10}, true
 		}, ""},
 		{"a window apart", func(r *judge.Run) { mailed(r, "new", end+9, 2); apart(r, 600_000) }, ""},
-		{"a window apart but for a millisecond", func(r *judge.Run) { mailed(r, "new", end+9, 2); apart(r, 599_999) }, "windows"},
+		{"a window apart but for a millisecond", func(r *judge.Run) { mailed(r, "new", end+9, 2); apart(r, 599_999) }, "limits"},
 		{"two windows", func(r *judge.Run) {
 			mailed(r, "new", begin-9000, 1)
 			r.Mails[len(r.Mails)-1].At -= 700_000
@@ -153,7 +157,7 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 		{"another answer to a key", func(r *judge.Run) { r.Calls[4].Body = "yes " }, "keys"},
 		{"nobody knows of a key that is answered", func(r *judge.Run) { r.Calls[4].Status = 504 }, "keys"},
 		{"nobody knows of a key in flight when a clock was set", func(r *judge.Run) {
-			r.Terms.Leases = true
+			r.Terms.ClockSet = true
 			r.Calls[4].Status, r.Calls[4].Kind, r.Calls[4].Body = 504, "delivery-unknown", "unknown"
 		}, ""},
 		{"another answer of a node alone", func(r *judge.Run) { alone(r, 1) }, ""},
@@ -176,29 +180,29 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 			}
 		}, "codes"},
 		{"not given back", func(r *judge.Run) {
-			r.Standings = append(r.Standings, judge.Standing{Mailbox: "back", Used: []int{1, 1}})
-		}, "standings"},
-		{"forgotten though charged", func(r *judge.Run) { r.Standings[0].Used[1] = 0 }, "standings"},
-		{"forgotten though rejected", func(r *judge.Run) { r.Standings[3].Used[0] = 0 }, "standings"},
-		{"forgotten by a store that does", func(r *judge.Run) { r.Terms.Forgets = true; r.Standings[1].Used[1] = 0 }, ""},
+			r.Finals = append(r.Finals, final("back", 1))
+		}, "finals"},
+		{"forgotten though charged", func(r *judge.Run) { r.Finals[0].Used[1] = 0 }, "finals"},
+		{"forgotten though rejected", func(r *judge.Run) { r.Finals[3].Used[0] = 0 }, "finals"},
+		{"forgotten by a store that does", func(r *judge.Run) { r.Terms.Forgets = true; r.Finals[1].Used[1] = 0 }, ""},
 		{"a mail of a call that did not get there", func(r *judge.Run) { r.Calls[5].Kind = judge.NotAsked }, "mails"},
 		{"lost and not charged", func(r *judge.Run) {
 			r.Mails = slices.Delete(r.Mails, 2, 3)
-			r.Standings[2] = judge.Standing{Mailbox: "lost", Used: []int{0, 0}}
+			r.Finals[2] = final("lost", 0)
 		}, ""},
-		{"lost, mailed and not on record", func(r *judge.Run) { r.Standings[2].IDs = nil }, "standings"},
-		{"charged and not on record", func(r *judge.Run) { r.Standings[0].IDs = nil }, "standings"},
-		{"charged and not on record of a store that forgets", func(r *judge.Run) { r.Terms.Forgets = true; r.Standings[1].IDs = nil }, ""},
-		{"charged twice", func(r *judge.Run) { r.Standings[0].IDs = []string{"1", "1"} }, "standings"},
-		{"charged for nothing, where a tier is full", func(r *judge.Run) { r.Standings[0].IDs = []string{"1", "12"} }, "standings"},
+		{"lost, mailed and not on record", func(r *judge.Run) { r.Finals[2].IDs = nil }, "finals"},
+		{"charged and not on record", func(r *judge.Run) { r.Finals[0].IDs = nil }, "finals"},
+		{"charged and not on record of a store that forgets", func(r *judge.Run) { r.Terms.Forgets = true; r.Finals[1].IDs = nil }, ""},
+		{"charged twice", func(r *judge.Run) { r.Finals[0].IDs = []string{"1", "1"} }, "finals"},
+		{"charged for nothing, where a tier is full", func(r *judge.Run) { r.Finals[0].IDs = []string{"1", "12"} }, "finals"},
 		{"given back and mailed, where another call was lost", func(r *judge.Run) {
 			r.Calls[2].Subject = "lost"
-			r.Mails[2].ID, r.Standings[2] = "13", judge.Standing{Mailbox: "lost", Used: []int{1, 1}, IDs: []string{"3"}}
-		}, "standings"},
+			r.Mails[2].ID, r.Finals[2] = "13", final("lost", 1, "3")
+		}, "finals"},
 		{"nobody knows of a key, and of its admission", func(r *judge.Run) {
 			repeated(r, begin+60)
 			r.Calls[len(r.Calls)-1].ID, r.Calls[len(r.Calls)-2].ID = "", ""
-			r.Standings = append(r.Standings, judge.Standing{Mailbox: "repeated", Used: []int{1, 1}, IDs: []string{"14"}})
+			r.Finals = append(r.Finals, final("repeated", 1, "14"))
 		}, ""},
 		{"a wait too long", func(r *judge.Run) { r.Calls[1].Wait += 1000 }, "waits"},
 		{"a wait too short", func(r *judge.Run) { r.Calls[1].Wait -= 1000 }, "waits"},
@@ -212,7 +216,7 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 		}, ""},
 		{"a wait for a call that was lost", func(r *judge.Run) { denied(r, "lost", begin+65) }, ""},
 		{"a wait for what did not get there", func(r *judge.Run) { r.Calls[5].Kind = judge.NotAsked; denied(r, "lost", begin+65) }, "waits"},
-		{"a wait by a clock that was set", func(r *judge.Run) { r.Terms.Leases = true; r.Calls[1].Wait += 90_000 }, ""},
+		{"a wait by a clock that was set", func(r *judge.Run) { r.Terms.ClockSet = true; r.Calls[1].Wait += 90_000 }, ""},
 		{"no answer of a node that is there", func(r *judge.Run) { r.Terms.Gone = false }, "answers"},
 		{"a node that does not go on alone", func(r *judge.Run) { r.Terms.Alone = true; noStore(r, begin+9) }, "answers"},
 		{"a node that does not know yet", func(r *judge.Run) { r.Terms.Alone, r.Terms.Unknown = true, 9; noStore(r, begin+9) }, ""},
@@ -395,7 +399,7 @@ func TestStory(t *testing.T) {
 	const want = " -100000 fault until -90000\n" +
 		"       0 fault until 10000\n" +
 		"      60 send to node 0, until 70: 0   key \"\" degraded false replayed false\n" +
-		"      62 mail 3, refused false\n"
+		"      62 email 3, refused false\n"
 	run := sound()
 	run.Faults[0], run.Faults[1] = run.Faults[1], run.Faults[0]
 	if got := run.Story("lost"); got != want {

@@ -10,12 +10,11 @@ import (
 	"strings"
 )
 
-// alarms are in no log of a program that is well.
+// alarms are in no log of a healthy program.
 var alarms = []string{"DATA RACE", "panic", "fatal error"}
 
-// Log reads what a program has logged, and finds what must not be there: a word that is
-// to stay secret (a local part, a code), a data race, a panic. Only the first few are
-// reported: one leak is in a thousand lines.
+// Log reads what a program has logged, and finds what must not be there: a secret word (a local
+// part, a code), a data race, a panic. Only the first few are reported.
 func Log(program string, log io.Reader, secret map[string]bool) (found []Violation, err error) {
 	lines := bufio.NewReader(log)
 	for len(found) < 5 {
@@ -47,8 +46,8 @@ func lineComplaint(line []byte, secret map[string]bool) string {
 	return secretAnywhere(fields, secret)
 }
 
-// secretAnywhere finds a secret in whatever a line holds. A number is a count or a time:
-// it would meet some code of six digits by chance.
+// secretAnywhere finds a secret in any field of a line. A number is a count or a time, and
+// could equal a code of six digits by chance.
 func secretAnywhere(value any, secret map[string]bool) string {
 	switch v := value.(type) {
 	case string:

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// purposes are the words for them in a story.
+// purposes are the words for purposes in a story.
 var purposes = [...]string{Send: "send", Look: "look", Verify: "verify", Take: "take", Release: "release"}
 
-// Story is all that is on record of a mailbox or the subject of an action, a line each in
-// order of time, which is in milliseconds from the first fault's begin.
+// Story is all that the run has of a mailbox or the subject of an action, in order of time, which
+// is in milliseconds since the first fault began.
 func (r *Run) Story(subject string) string {
 	type line struct {
 		at   int64
@@ -35,7 +35,7 @@ func (r *Run) Story(subject string) string {
 	}
 	for _, m := range r.Mails {
 		if m.Mailbox == subject {
-			add(m.At, "mail %s, refused %t", m.ID, m.Refused)
+			add(m.At, "email %s, refused %t", m.ID, m.Refused)
 		}
 	}
 	slices.SortStableFunc(lines, func(a, b line) int { return int(a.at - b.at) })

@@ -32,7 +32,7 @@ func refusedTake(run *judge.Run, degraded bool, until, look int64) {
 	refused := told(judge.Take, second, until, first)
 	refused.Status, refused.Kind, refused.Degraded = 429, "quota-exceeded", degraded
 	run.Calls = append(run.Calls[:10], told(judge.Take, first, first+10, first), refused, told(judge.Look, look, look+1, second))
-	run.Calls[10].ID, run.Subjects = "6", nil
+	run.Calls[10].ID, run.Finals = "6", run.Finals[:4]
 }
 
 // looked plants a look that is told of no wait.
@@ -48,12 +48,12 @@ func TestWhatIsPlantedAmongWaitsIsFound(t *testing.T) {
 		{"a take that waits too long", func(r *judge.Run) { deniedTake(r, end+1015) }, "waits"},
 		{"a take that waits where there is a place", func(r *judge.Run) {
 			r.Calls = append(r.Calls[:13], r.Calls[14:]...)
-			r.Subjects = nil
+			r.Finals = r.Finals[:4]
 			deniedTake(r, end+15)
 		}, "waits"},
 		{"a take that waits for what may not be back", func(r *judge.Run) {
 			r.Calls = append(r.Calls[:13], r.Calls[14:]...)
-			r.Subjects = nil
+			r.Finals = r.Finals[:4]
 			told(&r.Calls[12], 503, "store-unavailable")
 			r.Calls[12].Released, r.Calls[12].Span.From = false, begin
 			deniedTake(r, end+15)
@@ -70,8 +70,8 @@ func TestWhatIsPlantedAmongWaitsIsFound(t *testing.T) {
 			c := looked(r, "someone", end+60)
 			c.Limit, c.Clock, c.Wait = "a", end+60, 599_955
 		}, ""},
-		{"a look that does not tell of a full tier", func(r *judge.Run) { looked(r, "someone", end+60) }, "looks"},
-		{"a look that does not tell of a mail", func(r *judge.Run) { looked(r, "before", end+60) }, "looks"},
+		{"a look that does not tell of a full tier", func(r *judge.Run) { looked(r, "someone", end+60) }, "limits"},
+		{"a look that does not tell of a mail", func(r *judge.Run) { looked(r, "before", end+60) }, "limits"},
 		{"a look when the mail has left the window", func(r *judge.Run) { looked(r, "before", begin-5000+600_010) }, ""},
 		{"a look at what nobody asked for", func(r *judge.Run) { looked(r, "new", end+60) }, ""},
 		{"a look that tells of what is not there", func(r *judge.Run) {
@@ -92,7 +92,7 @@ func TestWhatIsPlantedAmongWaitsIsFound(t *testing.T) {
 			refusedTake(r, true, end-501, end-500)
 			r.Faults[1].From = end - 500
 		}, "waits"},
-		{"a look in the fault", func(r *judge.Run) { looked(r, "during", begin+100) }, "looks"},
+		{"a look in the fault", func(r *judge.Run) { looked(r, "during", begin+100) }, "limits"},
 		{"a look in the fault by a node alone", func(r *judge.Run) { r.Terms.Alone = true; looked(r, "during", begin+100) }, ""},
 		{"a look at what was forgotten", func(r *judge.Run) { r.Terms.Forgets = true; looked(r, "during", end+100) }, ""},
 	})

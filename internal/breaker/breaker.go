@@ -1,104 +1,138 @@
-// Package breaker is a circuit breaker: what keeps failing is not asked for a while, so that
-// not every call pays for finding that out anew.
-//
-// A [Rule] is the decision, pure steps on a small [State]. Closed, every call passes. After
-// so many failures in a row it opens, and no call passes until the cooldown is over. Then
-// one trial passes, whose outcome closes it or doubles the cooldown. A [Circuit] is a Rule
-// for any number of goroutines.
+// Package breaker is a circuit breaker: a server that keeps failing is not asked for a while,
+// so that not every call pays for finding that out again.
 //
 //	pass := circuit.Ask()
 //	if !pass.OK {
-//		return // come again in pass.Wait milliseconds
+//		return // ask again in pass.Wait milliseconds
 //	}
 //	err := ask()
 //	circuit.Settle(pass, judge(err))
 package breaker
 
-import "time"
+import (
+	"sync"
+	"time"
+)
 
-// Rule says when a circuit opens, and for how long. Every field is required.
+// Rule says when a Circuit opens, and for how long. Every field is required.
 type Rule struct {
 	Failures    int           // in a row, after which it opens
 	Cooldown    time.Duration // the first; each failed trial doubles it
 	MaxCooldown time.Duration // the longest; no trial makes a cooldown shorter
 }
 
-// State is all that a Rule remembers. The zero State is closed, without failures.
-type State struct {
-	failures int   // in a row, while closed
-	reopens  int64 // when a trial may be made; 0 while closed
-	rest     int64 // the present cooldown, in milliseconds
-	trying   bool  // a trial is under way
-}
-
-// Open reports whether calls are refused until a trial is answered.
-func (s State) Open() bool { return s.reopens != 0 }
-
 // Pass says whether a call may be made.
 type Pass struct {
 	OK    bool
-	Trial bool  // the outcome decides whether it closes
+	Trial bool  // the outcome decides whether the circuit closes
 	Wait  int64 // milliseconds until asking again may help; 0 if OK
 }
 
-// Outcome is what a call told.
+// Outcome is what a call told about the server.
 type Outcome int
 
 const (
 	Answered  Outcome = iota + 1 // it works
 	Failed                       // it does not
-	Reached                      // it is there, and what failed then may be the caller's doing
 	NotJudged                    // nothing was learnt, as when the caller gave up
 )
 
-// AfterTrial is when to ask again while a trial is under way, in milliseconds.
+// AfterTrial is when to ask again while a trial is in progress, in milliseconds.
 const AfterTrial = 1000
 
-// Ask decides whether a call may be made now.
-func (r Rule) Ask(s State, now int64) (State, Pass) {
-	if s.reopens == 0 {
-		return s, Pass{OK: true}
+// Circuit lets every call pass until the Rule's number of failures in a row opens it. Open, it
+// lets none pass until the cooldown is over, and then one trial. It may be used from any
+// number of goroutines.
+type Circuit struct {
+	rule    Rule
+	now     func() int64
+	changed func(open bool)
+
+	mu       sync.Mutex
+	failures int   // in a row, while closed
+	reopens  int64 // when a trial may be made; 0 while closed
+	cooldown int64 // the present one, in milliseconds
+	trying   bool  // a trial is in progress
+}
+
+// NewCircuit returns a closed Circuit. Now is its clock, in milliseconds. Changed is called
+// when it opens and when it closes, and may ask it.
+func NewCircuit(r Rule, now func() int64, changed func(open bool)) *Circuit {
+	return &Circuit{rule: r, now: now, changed: changed}
+}
+
+// Ask decides whether a call may be made now. Every pass that is OK must be settled.
+func (c *Circuit) Ask() Pass {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.pass()
+	c.trying = c.trying || p.Trial
+	return p
+}
+
+// Rest is how many milliseconds no call passes; while a trial is in progress, which may end
+// earlier, it is when to ask again.
+func (c *Circuit) Rest() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pass().Wait
+}
+
+func (c *Circuit) pass() Pass {
+	if c.reopens == 0 {
+		return Pass{OK: true}
 	}
-	// A clock that steps back prolongs no cooldown beyond its length.
-	s.reopens = min(s.reopens, now+s.rest)
+	now := c.now()
+	c.reopens = min(c.reopens, now+c.cooldown) // a clock that steps back prolongs no cooldown
 	switch {
-	case now < s.reopens:
-		return s, Pass{Wait: s.reopens - now}
-	case s.trying:
-		return s, Pass{Wait: AfterTrial}
+	case now < c.reopens:
+		return Pass{Wait: c.reopens - now}
+	case c.trying:
+		return Pass{Wait: AfterTrial}
 	}
-	s.trying = true
-	return s, Pass{OK: true, Trial: true}
+	return Pass{OK: true, Trial: true}
 }
 
-// Settle records the outcome of a pass that was OK. While open only the trial counts:
-// stragglers from before are ignored.
-func (r Rule) Settle(s State, now int64, p Pass, o Outcome) State {
-	if p.Trial {
-		return r.settleTrial(s, now, o)
-	}
-	if s.reopens != 0 || o == Reached || o == NotJudged {
-		return s
-	}
-	if o == Answered {
-		return State{}
-	}
-	s.failures++
-	if s.failures >= r.Failures {
-		s.rest = max(1, r.Cooldown.Milliseconds())
-		s.reopens = now + s.rest
-	}
-	return s
+// Open reports whether it has opened, and no trial has closed it since.
+func (c *Circuit) Open() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.reopens != 0
 }
 
-func (r Rule) settleTrial(s State, now int64, o Outcome) State {
+// Settle records the outcome of a pass that was OK. While it is open only the trial counts:
+// calls from before are ignored.
+func (c *Circuit) Settle(p Pass, o Outcome) {
+	c.mu.Lock()
+	before := c.reopens != 0
+	switch {
+	case p.Trial:
+		c.settleTrial(o)
+	case before, o == NotJudged:
+	case o == Answered:
+		c.failures = 0
+	default:
+		if c.failures++; c.failures >= c.rule.Failures {
+			c.open(max(1, c.rule.Cooldown.Milliseconds()))
+		}
+	}
+	after := c.reopens != 0
+	c.mu.Unlock()
+	if before != after {
+		c.changed(after)
+	}
+}
+
+func (c *Circuit) settleTrial(o Outcome) {
+	c.trying = false
 	switch o {
-	case Answered, Reached:
-		return State{}
+	case Answered:
+		c.failures, c.reopens = 0, 0
 	case Failed:
-		s.rest = max(s.rest, min(2*s.rest, r.MaxCooldown.Milliseconds()))
-		s.reopens = now + s.rest
+		c.open(max(c.cooldown, min(2*c.cooldown, c.rule.MaxCooldown.Milliseconds())))
 	}
-	s.trying = false
-	return s
+}
+
+func (c *Circuit) open(cooldown int64) {
+	c.cooldown, c.reopens = cooldown, c.now()+cooldown
 }

@@ -7,77 +7,53 @@ import (
 	"time"
 )
 
-// TestRule plays timed steps against the rule alone.
-func TestRule(t *testing.T) {
+// step is one event at a time of the clock: a call that asks, or the oldest one that ends.
+type step struct {
+	at   int64
+	end  Outcome // 0: a call asks
+	wait int64   // what it is told; 0: it passes
+}
+
+func ask(at, wait int64) step      { return step{at: at, wait: wait} }
+func end(at int64, o Outcome) step { return step{at: at, end: o} }
+
+// opened are the steps by which the circuit of TestCircuit opens at 0.
+func opened(then ...step) []step {
+	return append([]step{ask(0, 0), end(0, Failed), ask(0, 0), end(0, Failed)}, then...)
+}
+
+func TestCircuit(t *testing.T) {
 	rule := Rule{Failures: 2, Cooldown: time.Second, MaxCooldown: 3 * time.Second}
-	type step struct {
-		at   int64
-		ask  bool    // ask, and expect:
-		wait int64   //   no, for so long; 0: yes
-		tell Outcome // or settle the oldest pass not settled yet
-	}
-	ask := func(at, wait int64) step { return step{at: at, ask: true, wait: wait} }
-	tell := func(at int64, v Outcome) step { return step{at: at, tell: v} }
 	for name, steps := range map[string][]step{
-		"failures in a row open": {
-			ask(0, 0), tell(0, Failed), ask(10, 0), tell(20, Failed), ask(20, 1000), ask(1019, 1),
-		},
-		"an answer starts the count anew": {
-			ask(0, 0), tell(0, Failed), ask(0, 0), tell(0, Answered), ask(0, 0), tell(0, Failed), ask(0, 0),
-		},
-		"what was not judged counts neither way": {
-			ask(0, 0), tell(0, Failed), ask(0, 0), tell(0, NotJudged), ask(0, 0), tell(0, Failed), ask(0, 1000),
-		},
-		"a recipient's doing counts neither way": {
-			ask(0, 0), tell(0, Failed), ask(0, 0), tell(0, Reached), ask(0, 0), tell(0, Failed), ask(0, 1000),
-		},
-		"a recipient's doing spoils no trial": {
-			ask(0, 0), tell(0, Failed), ask(0, 0), tell(0, Failed),
-			ask(1000, 0), tell(1100, Reached), ask(1100, 0), ask(1100, 0),
-		},
-		"one trial at a time": {
-			ask(0, 0), tell(0, Failed), ask(0, 0), tell(0, Failed),
-			ask(1000, 0), ask(1000, AfterTrial), ask(5000, AfterTrial),
-		},
-		"a good trial closes": {
-			ask(0, 0), tell(0, Failed), ask(0, 0), tell(0, Failed),
-			ask(1000, 0), tell(1100, Answered), ask(1100, 0), ask(1100, 0), tell(1100, Failed), ask(1100, 0),
-		},
-		"bad trials rest twice as long, up to the most": {
-			ask(0, 0), tell(0, Failed), ask(0, 0), tell(0, Failed),
-			ask(1000, 0), tell(1000, Failed), ask(1000, 2000),
-			ask(3000, 0), tell(3000, Failed), ask(3000, 3000),
-			ask(6000, 0), tell(6000, Failed), ask(6000, 3000),
-		},
-		"a trial given up leaves room for another": {
-			ask(0, 0), tell(0, Failed), ask(0, 0), tell(0, Failed),
-			ask(1000, 0), tell(1001, NotJudged), ask(1001, 0),
-		},
-		"stragglers neither close nor prolong": {
-			ask(0, 0), ask(0, 0), ask(0, 0), ask(0, 0),
-			tell(0, Failed), tell(0, Failed), tell(900, Failed), tell(900, Answered), ask(900, 100),
-		},
-		"a straggler is not the trial": {
-			ask(0, 0), ask(0, 0), ask(0, 0), tell(0, Failed), tell(0, Failed),
-			ask(1000, 0), tell(1001, Answered), ask(1001, AfterTrial), tell(1002, Answered), ask(1002, 0),
-		},
-		"a clock stepping back prolongs no rest": {
-			ask(1e9, 0), tell(1e9, Failed), ask(1e9, 0), tell(1e9, Failed), ask(0, 1000), ask(1000, 0),
+		"failures in a row open":            opened(ask(0, 1000), ask(999, 1)),
+		"an answer resets the count":        {ask(0, 0), end(0, Failed), ask(0, 0), end(0, Answered), ask(0, 0), end(0, Failed), ask(0, 0)},
+		"what is not judged does not count": {ask(0, 0), end(0, Failed), ask(0, 0), end(0, NotJudged), ask(0, 0), end(0, Failed), ask(0, 1000)},
+		"one trial at a time":               opened(ask(1000, 0), ask(1000, AfterTrial), ask(5000, AfterTrial)),
+		"a good trial closes":               opened(ask(1000, 0), end(1100, Answered), ask(1100, 0), ask(1100, 0), end(1100, Failed), ask(1100, 0)),
+		"a trial given up allows another":   opened(ask(1000, 0), end(1001, NotJudged), ask(1001, 0)),
+		"calls from before change nothing":  append([]step{ask(0, 0), ask(0, 0)}, opened(end(900, Failed), end(900, Answered), ask(900, 100))...),
+		"a clock that steps back":           {ask(1e9, 0), end(1e9, Failed), ask(1e9, 0), end(1e9, Failed), ask(0, 1000), ask(1000, 0)},
+		"bad trials double the cooldown":    opened(ask(1000, 0), end(1000, Failed), ask(1000, 2000), ask(3000, 0), end(3000, Failed), ask(3000, 3000), ask(6000, 0), end(6000, Failed), ask(6000, 3000)),
+		"a call from before is not the trial": {
+			ask(0, 0), ask(0, 0), ask(0, 0), end(0, Failed), end(0, Failed),
+			ask(1000, 0), end(1001, Answered), ask(1001, AfterTrial), end(1002, Answered), ask(1002, 0),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var state State
+			now := int64(0)
+			circuit := NewCircuit(rule, func() int64 { return now }, func(bool) {})
 			var passes []Pass
 			for i, s := range steps {
-				if !s.ask {
-					state = rule.Settle(state, s.at, passes[0], s.tell)
+				now = s.at
+				if s.end != 0 {
+					circuit.Settle(passes[0], s.end)
 					passes = passes[1:]
 					continue
 				}
-				var p Pass
-				state, p = rule.Ask(state, s.at)
-				if p.Wait != s.wait || p.OK != (s.wait == 0) {
-					t.Fatalf("step %d at %d: %+v, want wait %d", i, s.at, p, s.wait)
+				rest := circuit.Rest()
+				p := circuit.Ask()
+				if p.Wait != s.wait || p.OK != (s.wait == 0) || rest != p.Wait {
+					t.Fatalf("step %d at %d: %+v after a rest of %d, want %d", i, s.at, p, rest, s.wait)
 				}
 				if p.OK {
 					passes = append(passes, p)
@@ -87,104 +63,38 @@ func TestRule(t *testing.T) {
 	}
 }
 
-// TestOneTrialUnderARace: of many at once, one is let through.
-func TestOneTrialUnderARace(t *testing.T) {
-	now := int64(0)
-	rule := Rule{Failures: 1, Cooldown: 5 * time.Second, MaxCooldown: time.Minute}
-	c := NewCircuit(rule, func() int64 { return now }, func(bool) {})
-	c.Settle(c.Ask(), Failed)
-	now += 5000
-	var mu sync.Mutex
-	through := 0
-	var group sync.WaitGroup
-	for range 32 {
-		group.Go(func() {
-			if c.Ask().OK {
-				mu.Lock()
-				through++
-				mu.Unlock()
-			}
-		})
-	}
-	group.Wait()
-	if through != 1 {
-		t.Errorf("%d trials at once, want 1", through)
-	}
-}
-
-// TestCircuitTellsOfChanges: once when it opens and once when it closes.
-func TestCircuitTellsOfChanges(t *testing.T) {
-	now := int64(0)
+// Of many simultaneous calls one is the trial, and no failure is lost. Changes are told once,
+// and may be answered with a question.
+func TestCircuit_Concurrent_CountsEach(t *testing.T) {
+	var now atomic.Int64
+	var circuit *Circuit
 	var told []bool
-	rule := Rule{Failures: 2, Cooldown: time.Second, MaxCooldown: time.Second}
-	c := NewCircuit(rule, func() int64 { return now }, func(open bool) { told = append(told, open) })
-	for range 3 {
-		c.Settle(Pass{OK: true}, Failed)
+	circuit = NewCircuit(Rule{Failures: 32, Cooldown: time.Microsecond, MaxCooldown: time.Second}, now.Load, func(open bool) {
+		told = append(told, open == circuit.Open())
+	})
+	all := func(call func()) {
+		var group sync.WaitGroup
+		for range 32 {
+			group.Go(call)
+		}
+		group.Wait()
 	}
-	if rest := c.Rest(); rest != 1000 {
-		t.Errorf("rests for %d ms", rest)
+	all(func() { circuit.Settle(circuit.Ask(), Failed) })
+	if rest := circuit.Rest(); rest != 1 {
+		t.Fatalf("after as many failures as it takes it rests %d ms, want 1", rest)
 	}
-	now = 1000
-	if rest := c.Rest(); rest != 0 || !c.Open() {
-		t.Errorf("when a trial is due it still rests for %d ms; open: %v", rest, c.Open())
+	now.Add(1)
+	var trials atomic.Int64
+	all(func() {
+		if circuit.Ask().Trial {
+			trials.Add(1)
+		}
+	})
+	if trials.Load() != 1 || !circuit.Open() {
+		t.Errorf("%d trials, open %v; want one, and open until it ends", trials.Load(), circuit.Open())
 	}
-	c.Settle(c.Ask(), Answered)
-	if c.Open() {
-		t.Error("it is open after a trial that was answered")
-	}
-	if len(told) != 2 || !told[0] || told[1] {
+	circuit.Settle(Pass{OK: true, Trial: true}, Answered)
+	if len(told) != 2 || !told[0] || !told[1] {
 		t.Errorf("told %v, want that it opened and closed", told)
-	}
-}
-
-// TestNoFailureIsLostInARace: so many at once as it takes to open it do, and it is told
-// once.
-func TestNoFailureIsLostInARace(t *testing.T) {
-	var told atomic.Int32
-	rule := Rule{Failures: 32, Cooldown: time.Second, MaxCooldown: time.Second}
-	c := NewCircuit(rule, func() int64 { return 0 }, func(bool) { told.Add(1) })
-	var group sync.WaitGroup
-	for range 32 {
-		group.Go(func() {
-			c.Settle(c.Ask(), Failed)
-		})
-		group.Go(func() { c.Rest() })
-	}
-	group.Wait()
-	if rest := c.Rest(); rest != 1000 || told.Load() != 1 {
-		t.Errorf("rests for %d ms and told %d times, want 1000 ms and once", rest, told.Load())
-	}
-}
-
-// TestWhoIsToldMayAsk: a circuit is not held while it tells of a change.
-func TestWhoIsToldMayAsk(t *testing.T) {
-	rests := make(chan int64, 1)
-	var c *Circuit
-	rule := Rule{Failures: 1, Cooldown: time.Second, MaxCooldown: time.Second}
-	c = NewCircuit(rule, func() int64 { return 0 }, func(bool) { rests <- c.Rest() })
-	go c.Settle(c.Ask(), Failed)
-	select {
-	case rest := <-rests:
-		if rest != 1000 {
-			t.Errorf("when told it rests for %d ms", rest)
-		}
-	case <-time.After(10 * time.Second):
-		t.Fatal("whoever is told waits for good")
-	}
-}
-
-// TestTheShortestRest: a cooldown too short for a clock of milliseconds is one.
-func TestTheShortestRest(t *testing.T) {
-	rule := Rule{Failures: 1, Cooldown: time.Microsecond, MaxCooldown: time.Microsecond}
-	s := rule.Settle(State{}, 0, Pass{OK: true}, Failed)
-	for now := range int64(3) {
-		next, pass := rule.Ask(s, now)
-		if pass.Wait != 1 {
-			t.Fatalf("at %d: %+v, want to wait 1 ms", now, pass)
-		}
-		if next, pass = rule.Ask(next, now+1); !pass.Trial {
-			t.Fatalf("at %d: %+v, want a trial", now+1, pass)
-		}
-		s = rule.Settle(next, now+1, pass, Failed)
 	}
 }

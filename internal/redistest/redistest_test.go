@@ -13,7 +13,7 @@ func TestServer_KilledPausedRestarted_AnswersWhenItRuns(t *testing.T) {
 	ctx := context.Background()
 	s.must("SET", "a", 1)
 	s.Kill()
-	if s.Running() || s.Client().Ping(ctx).Err() == nil {
+	if s.running() || s.Client().Ping(ctx).Err() == nil {
 		t.Error("a killed server answers")
 	}
 	s.Restart()

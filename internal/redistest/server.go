@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -98,13 +97,7 @@ func (s *Server) Client() *redis.Client { return s.client }
 // Info returns one field of INFO.
 func (s *Server) Info(section, field string) string {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
-	defer cancel()
-	text, err := s.client.Info(ctx, section).Result()
-	if err != nil {
-		s.t.Fatalf("asking %s: %v", s.Addr, err)
-	}
-	return infoField(text, field)
+	return infoField(s.must("INFO", section), field)
 }
 
 func infoField(text, field string) string {
@@ -128,8 +121,8 @@ func (s *Server) must(command ...any) string {
 	return fmt.Sprint(answer)
 }
 
-// Running reports whether the process lives; a paused one does.
-func (s *Server) Running() bool {
+// running reports whether the process lives; a paused one does.
+func (s *Server) running() bool {
 	if s.cmd == nil {
 		return false
 	}
@@ -141,11 +134,11 @@ func (s *Server) Running() bool {
 	}
 }
 
-func (s *Server) live() bool { return s.Running() && !s.paused }
+func (s *Server) live() bool { return s.running() && !s.paused }
 
 // Kill ends the process as a crash would. What it had not written to disk is lost.
 func (s *Server) Kill() {
-	if s.Running() {
+	if s.running() {
 		_ = s.cmd.Process.Kill()
 		<-s.ended
 	}
@@ -157,15 +150,13 @@ func (s *Server) Pause() {
 	s.t.Helper()
 	s.signal(syscall.SIGSTOP)
 	s.paused = true
-	servertest.Await(s.t, s.Addr+" to stop", startLimit, s.isStopped)
-}
-
-func (s *Server) isStopped() error {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
-	if err == nil && !strings.Contains(string(status), "State:\tT") {
-		return errors.New("it runs")
-	}
-	return nil // elsewhere than on Linux this is not known
+	servertest.Await(s.t, s.Addr+" to stop", startLimit, func() error {
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
+		if err == nil && !strings.Contains(string(status), "State:\tT") {
+			return errors.New("it runs")
+		}
+		return nil // on other systems than Linux this is not known
+	})
 }
 
 // Resume lets a paused process go on; it then carries out what it was sent meanwhile.
@@ -187,20 +178,12 @@ func (s *Server) signal(signal syscall.Signal) {
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.Kill()
-	s.start()
-	servertest.Await(s.t, "the Redis server "+s.Addr+" to answer", startLimit, s.answers)
-}
-
-// start starts the process from a thread of its own, since the kernel ends the process
-// together with the thread that started it.
-func (s *Server) start() {
-	s.t.Helper()
 	cmd, ended, started := exec.Command(s.command[0], s.command[1:]...), make(chan struct{}), make(chan error)
 	cmd.SysProcAttr = servertest.DieWithParent()
 	cmd.Env = append(os.Environ(), s.environ...)
 	s.cmd, s.ended = cmd, ended
 	go func() {
-		runtime.LockOSThread()
+		runtime.LockOSThread() // the kernel ends the process with the thread that started it
 		defer close(ended)
 		err := cmd.Start()
 		started <- err
@@ -211,27 +194,20 @@ func (s *Server) start() {
 	if err := <-started; err != nil {
 		s.t.Fatalf("cannot start redis-server: %v", err)
 	}
+	servertest.Await(s.t, "the Redis server "+s.Addr+" to answer", startLimit, s.answers)
 }
 
-// answers asks on a connection of its own, as a client would remember its failures.
+// answers asks with a client of its own, as one that is kept would remember its failures.
 func (s *Server) answers() error {
-	if !s.Running() {
+	if !s.running() {
 		log, _ := os.ReadFile(filepath.Join(s.Dir, "redis.log"))
 		return fmt.Errorf("redis-server ended; its log is\n%s", log)
 	}
-	conn, err := net.DialTimeout("tcp", s.Addr, askLimit)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(askLimit))
-	reply := make([]byte, 64)
-	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
-		return err
-	}
-	n, err := conn.Read(reply)
-	if text := string(reply[:n]); err == nil && !strings.HasPrefix(text, "+PONG") && !strings.HasPrefix(text, "-NOAUTH") {
-		return fmt.Errorf("it answers %q", text)
+	client := redis.NewClient(&redis.Options{Addr: s.Addr, Password: s.password, MaxRetries: -1, DialerRetries: 1, DialTimeout: askLimit, ReadTimeout: askLimit})
+	defer client.Close()
+	err := client.Ping(context.Background()).Err()
+	if err != nil && redis.HasErrorPrefix(err, "NOAUTH") {
+		return nil
 	}
 	return err
 }

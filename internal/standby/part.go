@@ -51,7 +51,7 @@ func (p *part) decide(ctx context.Context, doing, key string, together func() er
 		if err == errAgain {
 			continue
 		}
-		repeatable := p.repeats || errors.Is(err, throttle.ErrUnchanged)
+		repeatable := p.repeats || redisx.Undone(err) || errors.Is(err, errNotTold)
 		if !errors.Is(err, throttle.ErrUnavailable) || !m.Failed(ctx, err) || !repeatable {
 			return err
 		}

@@ -91,7 +91,7 @@ func (s *Standby) Close(ctx context.Context) {
 	s.stop()
 	s.background.Wait()
 	s.prober.Close()
-	s.save()
+	_ = s.save()
 	if left := s.journal.size(); left > 0 {
 		s.o.Log.Warn("Redis was not told all that this node decided alone; the next start does", "operations", left)
 	}

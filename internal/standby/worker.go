@@ -22,16 +22,19 @@ const (
 
 // run tells Redis what is in the journal until the standby ends.
 func (s *Standby) run() {
-	ticker, swept := time.NewTicker(pause), time.Now()
+	ticker, swept, saved := time.NewTicker(pause), time.Now(), s.mirror.incomplete.Load()
 	defer ticker.Stop()
 	for s.work.Err() == nil {
 		s.tellAll()
 		s.observe(len(s.waiting()) == 0)
-		if time.Since(swept) >= sweepEvery {
+		due := time.Since(swept) >= sweepEvery
+		if due {
 			swept = time.Now()
 			s.sweep()
 		}
-		s.save()
+		if until := s.mirror.incomplete.Load(); (due || until != saved) && s.save() == nil {
+			saved = until
+		}
 		select {
 		case <-ticker.C:
 		case <-s.work.Done():
@@ -110,12 +113,12 @@ func (s *Standby) sweep() {
 
 // save writes what the next process needs to know, as far as the disk takes it: how far Redis's
 // clock is ahead, and until when the node's own records are incomplete.
-func (s *Standby) save() {
+func (s *Standby) save() error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	stored := binary.BigEndian.AppendUint64(nil, uint64(s.o.Clock.offset.Load()))
 	stored = binary.BigEndian.AppendUint64(stored, uint64(s.mirror.incomplete.Load()))
-	_ = s.o.Store.Table("standby").Update(ctx, "state", func([]byte) ([]byte, int64) { return stored, forever })
+	return s.o.Store.Table("standby").Update(ctx, "state", func([]byte) ([]byte, int64) { return stored, forever })
 }
 
 // load reads what an earlier process has left.

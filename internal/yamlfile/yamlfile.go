@@ -7,13 +7,14 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
 	"reflect"
 	"strings"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+
+	"github.com/mailgate/mailgate/internal/boundedfile"
 )
 
 // maxSize is the largest file, in bytes.
@@ -44,16 +45,9 @@ type File struct {
 
 // Read reads and decodes the file at the path into a struct with yaml tags.
 func Read(path string, into any) (*File, error) {
-	info, err := os.Stat(path)
-	if err == nil && !info.Mode().IsRegular() {
-		return nil, &Error{File: path, Problem: "it is not a regular file"}
-	}
-	if err == nil && info.Size() > maxSize {
-		return nil, &Error{File: path, Problem: fmt.Sprintf("it is larger than %d bytes", maxSize)}
-	}
-	text, err := os.ReadFile(path)
+	text, err := boundedfile.Read(path, maxSize)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the file: %w", err)
+		return nil, err
 	}
 	return Decode(path, text, into)
 }

@@ -24,7 +24,7 @@ const usefulTime = time.Second
 // newBudget is for a send that comes now. With less than a second left, or a tenth of what
 // it came with, nothing is begun.
 func newBudget(ctx context.Context, now time.Time, whole time.Duration) budget {
-	b := budget{ctx: ctx, until: now.Add(whole), whole: whole}
+	b := budget{until: now.Add(whole), whole: whole}
 	if own, ok := ctx.Deadline(); ok && own.Before(b.until) {
 		b.until = own
 	}
@@ -32,13 +32,17 @@ func newBudget(ctx context.Context, now time.Time, whole time.Duration) budget {
 	return b
 }
 
-// within is the same budget under the context of a later call.
-func (b budget) within(ctx context.Context) budget {
-	if own, ok := ctx.Deadline(); ok && own.Before(b.until) {
-		b.until = own
-	}
+// bind makes what follows end with either context, and when the time is up. The caller calls
+// release when that is done.
+func (b *budget) bind(ctx, life context.Context) (release func()) {
+	ctx, cancel := context.WithDeadline(ctx, b.until)
 	b.ctx = ctx
-	return b
+	b.until, _ = ctx.Deadline()
+	stop := context.AfterFunc(life, cancel)
+	return func() {
+		stop()
+		cancel()
+	}
 }
 
 func (b budget) tooLate() bool { return b.ctx.Err() != nil || time.Now().After(b.lastCall) }
@@ -53,27 +57,21 @@ func (b budget) arm(socket net.Conn, most time.Duration) error {
 	if err := socket.SetDeadline(deadline); err != nil {
 		return err
 	}
-	// After the deadline is set: a later cancellation overrides it, see interruptible.
+	// After the deadline is set: a later cancellation overrides it, see interrupt.
 	return b.ctx.Err()
 }
 
-// interruptible makes ctx end whatever the socket waits for. The returned function stops
-// that and reports false if it came too late: the deadline may then be spoilt at any moment,
-// and the connection must be closed.
-func interruptible(ctx context.Context, socket net.Conn) (stop func() bool) {
-	if ctx.Done() == nil {
-		return func() bool { return true }
-	}
-	return context.AfterFunc(ctx, func() {
+// interrupt makes the context end whatever the socket waits for. The returned function stops
+// that and reports false if it came too late: the deadline may then be overwritten at any
+// moment, and the connection must be closed.
+func (b budget) interrupt(socket net.Conn) (stop func() bool) {
+	return context.AfterFunc(b.ctx, func() {
 		_ = socket.SetDeadline(time.Unix(1, 0)) // an error means that it is closed
 	})
 }
 
-var (
-	errTimeout = errors.New("no answer in time")
-	// errOutOfTime is the cause where the send's own time ended, not the relay's to answer.
-	errOutOfTime = fmt.Errorf("the send's own time was up: %w", context.DeadlineExceeded)
-)
+// errOutOfTime is the cause where the send's own time ended, not the relay's to answer.
+var errOutOfTime = fmt.Errorf("the send's own time was up: %w", context.DeadlineExceeded)
 
 // cause words the error that ended a wait for the relay since asked, without the addresses
 // that package net puts into it.

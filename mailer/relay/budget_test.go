@@ -2,13 +2,8 @@ package relay
 
 import (
 	"context"
-	"errors"
-	"net"
-	"os"
 	"testing"
 	"time"
-
-	"github.com/mailgate/mailgate/internal/breaker"
 )
 
 // A send may take 20 s. In seconds since it came.
@@ -34,31 +29,6 @@ func TestBudget_CutShort(t *testing.T) {
 	}
 }
 
-// A send that ran out of its own time tells nothing of the relay, at RCPT either: it would
-// be taken for a sign of health.
-func TestJudge_OutOfTime_NotJudged(t *testing.T) {
-	now := time.Now()
-	b := budget{ctx: t.Context(), until: now, whole: time.Minute}
-	for step, otherwise := range map[Step]breaker.Outcome{
-		StepConnect: breaker.Failed, StepTLS: breaker.Failed, StepBanner: breaker.Failed, StepEHLO: breaker.Failed,
-		StepAUTH: breaker.Failed, StepRSET: breaker.Failed, StepMAIL: breaker.Failed, StepRCPT: breaker.Reached,
-		StepDATA: breaker.Failed, StepContent: breaker.Failed, StepFinalDot: breaker.Failed,
-	} {
-		for _, err := range []error{os.ErrDeadlineExceeded, context.DeadlineExceeded} {
-			for asked, want := range map[time.Time]breaker.Outcome{now: breaker.NotJudged, now.Add(-time.Minute): otherwise} {
-				failure := &Error{Outcome: Unavailable, Step: step, Err: b.cause(asked, err)}
-				if got := judge(t.Context(), failure); got != want {
-					t.Errorf("%s, asked %v ago: judged %d, want %d", step, now.Sub(asked), got, want)
-				}
-			}
-		}
-	}
-	hungUp := &Error{Outcome: Unavailable, Step: StepMAIL, Err: b.cause(now, errHungUp)}
-	if got := judge(t.Context(), hungUp); got != breaker.Failed || !errors.Is(hungUp, errHungUp) {
-		t.Errorf("hung up as time ended: judged %d, %v, want the relay's failure", got, hungUp)
-	}
-}
-
 // The last call is a second before the end, or a tenth of what the mail came with.
 func TestBudget_LastCall(t *testing.T) {
 	now := time.Now()
@@ -81,21 +51,5 @@ func TestBudget_LastCall(t *testing.T) {
 			t.Errorf("%s: last call after %v, want %v", name, got, c.want)
 		}
 		cancel()
-	}
-}
-
-// A cancellation before the deadline is set must not be lost with it.
-func TestBudget_ArmAfterCancel_Fails(t *testing.T) {
-	here, there := net.Pipe()
-	defer here.Close()
-	defer there.Close()
-	ctx, cancel := context.WithCancel(t.Context())
-	b := budget{ctx: ctx, until: time.Now().Add(time.Hour)}
-	if err := b.arm(here, time.Minute); err != nil {
-		t.Errorf("before: %v", err)
-	}
-	cancel()
-	if err := b.arm(here, time.Minute); !errors.Is(err, context.Canceled) {
-		t.Errorf("after: %v", err)
 	}
 }

@@ -1,39 +1,15 @@
 package relay
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"errors"
 	"net"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 )
-
-// dialer makes connections to one relay, up to where mail may be sent.
-type dialer struct {
-	url     URL
-	tls     *tls.Config
-	tokens  *tokens // nil: the password, or no login
-	options Options
-	// apart says that RCPT waits for the answer to MAIL even with PIPELINING: it was once not
-	// to be seen which of the two the relay was silent at.
-	apart atomic.Bool
-}
-
-func newDialer(life context.Context, url URL, o Options) *dialer {
-	d := &dialer{url: url, options: o, tls: &tls.Config{
-		ServerName:         url.serverName,
-		RootCAs:            url.roots,
-		MinVersion:         tls.VersionTLS12,
-		ClientSessionCache: tls.NewLRUClientSessionCache(4),
-	}}
-	if url.grant != nil {
-		d.tokens = &tokens{grant: *url.grant, life: life, timeout: o.CommandTimeout, now: o.Now}
-	}
-	return d
-}
 
 // conn is one conversation with a relay, past its greeting. It belongs to one send at a
 // time.
@@ -41,40 +17,46 @@ func newDialer(life context.Context, url URL, o Options) *dialer {
 // No library has it, because of what it promises: net/smtp and go-smtp buffer the text of
 // a mail, so an error from them does not tell whether the last octet has left.
 type conn struct {
-	*dialer
+	relay  *relay
 	socket net.Conn // TCP: deadlines are set here
 	stream net.Conn // the socket, or TLS on it
 	in     replyReader
 	offers extensions
 
-	mails  int         // whose text was taken
-	most   int         // mails that it may carry; 0 is any number
-	asked  time.Time   // since when an answer is waited for
-	idle   *time.Timer // closes it while it is kept
-	kept   bool        // it was used before
-	dirty  bool        // a transaction was begun and not ended
-	broken bool        // not to be used again
-
-	ranAhead bool // the last RCPT was sent before MAIL was answered
+	state   state
+	kept    bool        // it was used before
+	grouped bool        // the last RCPT was sent before MAIL was answered
+	mails   int         // whose text was taken
+	most    int         // mails that it may carry; 0 is any number
+	asked   time.Time   // since when an answer is waited for
+	idle    *time.Timer // closes it while it is kept
 }
+
+// state says what a connection can be used for.
+type state int
+
+const (
+	ready  state = iota // for MAIL
+	begun               // for MAIL, after RSET
+	broken              // for nothing
+)
 
 var (
 	errNoSTARTTLS = errors.New("the relay does not offer STARTTLS, and no mail goes out without it")
 	errInjection  = errors.New("clear text after the answer to STARTTLS, which may be an attack")
-	errOutOfStep  = errors.New("the relay said more than it was asked")
 )
 
 // dial connects, secures, greets and logs in. Whatever goes wrong is trouble of the relay
 // and not of the mail: the outcome is always Unavailable.
-func (d *dialer) dial(b budget) (*conn, *Error) {
-	c := &conn{dialer: d, asked: time.Now()}
-	netDialer := net.Dialer{Timeout: d.options.ConnectTimeout, Deadline: b.until}
-	socket, err := netDialer.DialContext(b.ctx, "tcp", d.url.Addr())
+func (r *relay) dial(b budget) (*conn, *Error) {
+	c := &conn{relay: r, asked: time.Now()}
+	dialer := net.Dialer{Timeout: r.options.limits.connect}
+	socket, err := dialer.DialContext(b.ctx, "tcp", r.name)
 	if err != nil {
 		return nil, c.lost(b, StepConnect, err)
 	}
 	c.use(socket, socket)
-	stop := interruptible(b.ctx, socket)
+	stop := b.interrupt(socket)
 	failure := c.introduce(b)
 	if !stop() && failure == nil {
 		failure = c.lost(b, StepConnect, b.ctx.Err())
@@ -89,12 +71,12 @@ func (d *dialer) dial(b budget) (*conn, *Error) {
 // use speaks over this stream from now on and forgets what was heard before.
 func (c *conn) use(socket, stream net.Conn) {
 	c.socket, c.stream, c.offers = socket, stream, extensions{}
-	c.in.reset(stream)
+	c.in.Reader = bufio.NewReaderSize(stream, mostLineBytes)
 }
 
 // introduce goes from the open socket to where MAIL may be said.
 func (c *conn) introduce(b budget) *Error {
-	if c.url.mode == implicitTLS {
+	if c.relay.url.mode == implicitTLS {
 		if failure := c.secure(b); failure != nil {
 			return failure
 		}
@@ -106,27 +88,27 @@ func (c *conn) introduce(b budget) *Error {
 	if failure := c.hello(b); failure != nil {
 		return failure
 	}
-	if c.url.mode == startTLS {
+	if c.relay.url.mode == startTLS {
 		if failure := c.upgrade(b); failure != nil {
 			return failure
 		}
 	}
-	if c.url.login != nil {
+	if c.relay.url.login != nil {
 		if failure := c.login(b); failure != nil {
 			return failure
 		}
 	}
 	if c.in.ahead() {
-		return c.lost(b, StepEHLO, errOutOfStep)
+		return c.lost(b, StepEHLO, errTooEarly)
 	}
 	return nil
 }
 
 func (c *conn) secure(b budget) *Error {
-	if err := c.arm(b, c.options.ConnectTimeout); err != nil {
+	if err := c.arm(b, c.relay.options.limits.connect); err != nil {
 		return c.lost(b, StepTLS, err)
 	}
-	encrypted := tls.Client(c.socket, c.dialer.tls)
+	encrypted := tls.Client(c.socket, c.relay.tls)
 	if err := encrypted.Handshake(); err != nil {
 		return c.lost(b, StepTLS, err)
 	}
@@ -134,14 +116,10 @@ func (c *conn) secure(b budget) *Error {
 	return nil
 }
 
-// hello says EHLO. A relay that does not know it, or that a firewall keeps from hearing it,
-// is told HELO, as RFC 5321 asks, and offers nothing.
 func (c *conn) hello(b budget) *Error {
-	failure := c.expect(b, StepEHLO, 2, "EHLO "+c.options.HELO)
+	failure := c.expect(b, StepEHLO, 2, "EHLO "+c.relay.options.HELO)
 	if failure == nil {
 		c.offers = readExtensions(string(c.in.text))
-	} else if failure.Reply != nil && (failure.Reply.Code == 500 || failure.Reply.Code == 502) {
-		failure = c.expect(b, StepEHLO, 2, "HELO "+c.options.HELO)
 	}
 	return failure
 }
@@ -180,7 +158,7 @@ func (c *conn) expect(b budget, step Step, want int, line ...string) *Error {
 
 // ask sends a line, if there is one, and reads the reply.
 func (c *conn) ask(b budget, line ...string) (int, error) {
-	if err := c.arm(b, c.options.CommandTimeout); err != nil {
+	if err := c.arm(b, c.relay.options.limits.command); err != nil {
 		return 0, err
 	}
 	for _, text := range line {
@@ -199,21 +177,27 @@ func (c *conn) arm(b budget, most time.Duration) error {
 
 // lost is the failure of a connection that broke before the mail was handed over.
 func (c *conn) lost(b budget, step Step, err error) *Error {
-	c.broken = true
-	return &Error{Outcome: Unavailable, Relay: c.url.Addr(), Step: step, Err: b.cause(c.asked, err)}
+	c.state = broken
+	outcome := Unavailable
+	if step == StepRCPT || c.grouped && (step == StepMAIL || step == StepRSET) { // the relay may be waiting on the recipient
+		outcome = Deferred
+	}
+	return &Error{Outcome: outcome, Relay: c.relay.name, Step: step, Err: b.cause(c.asked, err)}
 }
 
-// refused is the relay's refusal. Before a recipient is named even a 5xx is not about the
-// mail, so the outcome is Unavailable.
+// refused is the relay's refusal.
 func (c *conn) refused(step Step, code int) *Error {
-	return &Error{Outcome: Unavailable, Relay: c.url.Addr(), Step: step, Reply: newReply(code, c.in.text)}
+	reply := newReply(code, c.in.text)
+	return &Error{Outcome: reply.outcome(step), Relay: c.relay.name, Step: step, Reply: reply}
 }
 
 func (c *conn) close() { _ = c.socket.Close() }
 
-// quit says QUIT, within a bound, and closes. The relay should be the first to close, so
-// that it, too, counts one connection less before the next.
-func (c *conn) quit(b budget) {
+// quit says QUIT and closes. The relay should be the first to close, so that it, too, counts
+// one connection less before the next. No mail depends on it, so a second is enough.
+func (c *conn) quit(life context.Context) {
+	b := budget{ctx: life, until: time.Now().Add(time.Second)}
+	defer b.interrupt(c.socket)()
 	for _, err := c.ask(b, "QUIT"); err == nil; {
 		_, err = c.in.next()
 	}

@@ -1,10 +1,10 @@
 package relay
 
 import (
-	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -18,17 +18,17 @@ var (
 // login authenticates. It is reached under TLS only, since ParseURL takes no password for
 // a connection without.
 func (c *conn) login(b budget) *Error {
-	if c.tokens != nil {
-		return c.loginByToken(b)
+	login := c.relay.url.login()
+	if c.relay.tokens != nil {
+		return c.loginByToken(b, login.user)
 	}
 	encode := base64.StdEncoding.EncodeToString
-	user, password := c.url.login()
 	switch {
 	case slices.Contains(c.offers.auth, "PLAIN"):
-		both := encode([]byte("\x00" + user + "\x00" + password))
+		both := encode([]byte("\x00" + login.user + "\x00" + login.password))
 		return c.tell(b, atOnce("PLAIN", both), both)
 	case slices.Contains(c.offers.auth, "LOGIN"):
-		user, password := encode([]byte(user)), encode([]byte(password))
+		user, password := encode([]byte(login.user)), encode([]byte(login.password))
 		return c.tell(b, []string{"AUTH LOGIN", user, password}, user, password)
 	}
 	return c.lost(b, StepAUTH, errNoAUTH)
@@ -49,29 +49,23 @@ func atOnce(mechanism, response string) []string {
 
 // loginByToken is SASL XOAUTH2. A relay that refuses a token may say why in a 334, and its
 // refusal follows after an empty line.
-func (c *conn) loginByToken(b budget) *Error {
+func (c *conn) loginByToken(b budget, user string) *Error {
 	if !slices.Contains(c.offers.auth, "XOAUTH2") {
-		instead := "no AUTH at all"
-		if len(c.offers.auth) > 0 {
-			slices.Sort(c.offers.auth)
-			instead = oneLine("AUTH " + strings.Join(slices.Compact(c.offers.auth), " "))
-		}
-		return c.lost(b, StepAUTH, errors.New("the relay does not offer AUTH XOAUTH2, but "+instead))
+		return c.lost(b, StepAUTH, errors.New(oneLine("the relay does not offer AUTH XOAUTH2, but AUTH "+strings.Join(c.offers.auth, " "))))
 	}
-	ctx, cancel := context.WithDeadline(b.ctx, b.until)
-	defer cancel()
+	tokens := c.relay.tokens
 	c.asked = time.Now()
-	token, err := c.tokens.get(ctx)
+	token, err := tokens.get(b.ctx)
 	if err != nil {
+		server, _ := url.Parse(tokens.config.TokenURL)
 		failure := c.lost(b, StepAUTH, err)
-		failure.Err = fmt.Errorf("the token server %s: %w", c.tokens.grant.server, failure.Err)
+		failure.Err = fmt.Errorf("the token server %s: %w", server.Host, failure.Err)
 		return failure
 	}
-	user, _ := c.url.login()
 	both := base64.StdEncoding.EncodeToString([]byte("user=" + user + "\x01auth=Bearer " + token + "\x01\x01"))
 	failure := c.tell(b, append(atOnce("XOAUTH2", both), ""), both, token)
 	if failure != nil && failure.Reply != nil && failure.Reply.Code/100 == 5 {
-		c.tokens.refused(token)
+		tokens.refused(token)
 		failure.Err = errTokenRefused
 	}
 	return failure

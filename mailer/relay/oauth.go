@@ -19,17 +19,7 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// grant is what a token server gives tokens for, and where it is.
-type grant struct {
-	server string // the token server's host, and its port where one is given
-	// config returns what it is asked with. It is no value, because fmt prints values,
-	// whatever the methods say, of a grant in an unexported field.
-	config func() clientcredentials.Config
-	// secrets are the starts of what no text may repeat.
-	secrets func() []string
-}
-
-// parseGrant reads a file in YAML:
+// parseGrant reads what a token server gives tokens for, in YAML:
 //
 //	token_url: https://login.example/token   http:// on loopback only
 //	client_id: …
@@ -38,7 +28,7 @@ type grant struct {
 //	refresh_token: …   asked with in place of the client's own credentials
 //
 // An error names the line and repeats nothing that is in the file.
-func parseGrant(text []byte) (*grant, error) {
+func parseGrant(text []byte) (*clientcredentials.Config, error) {
 	var file struct {
 		TokenURL     string `yaml:"token_url"`
 		ClientID     string `yaml:"client_id"`
@@ -52,16 +42,15 @@ func parseGrant(text []byte) (*grant, error) {
 		}
 		return nil, errors.New("the file is not YAML")
 	}
-	for name, value := range map[string]string{"client_id": file.ClientID, "client_secret": file.ClientSecret, "token_url": file.TokenURL} {
-		if value == "" {
-			return nil, errors.New(name + " is missing")
+	for _, field := range [][2]string{{"token_url", file.TokenURL}, {"client_id", file.ClientID}, {"client_secret", file.ClientSecret}} {
+		if field[1] == "" {
+			return nil, errors.New(field[0] + " is missing")
 		}
 	}
-	server, err := url.Parse(file.TokenURL)
-	if err != nil || !isTokenServer(server) {
+	if server, err := url.Parse(file.TokenURL); err != nil || !isTokenServer(server) {
 		return nil, errors.New("token_url must be https://, or http:// on loopback, with no user in it")
 	}
-	config := clientcredentials.Config{
+	config := &clientcredentials.Config{
 		ClientID: file.ClientID, ClientSecret: file.ClientSecret, TokenURL: file.TokenURL, AuthStyle: oauth2.AuthStyleInParams,
 	}
 	if file.Scope != "" {
@@ -70,13 +59,7 @@ func parseGrant(text []byte) (*grant, error) {
 	if file.RefreshToken != "" {
 		config.EndpointParams = url.Values{"grant_type": {"refresh_token"}, "refresh_token": {file.RefreshToken}}
 	}
-	return &grant{
-		server: server.Host,
-		config: func() clientcredentials.Config { return config },
-		secrets: func() []string {
-			return []string{file.ClientSecret, url.QueryEscape(file.ClientSecret), file.RefreshToken, url.QueryEscape(file.RefreshToken)}
-		},
-	}, nil
+	return config, nil
 }
 
 func isTokenServer(server *url.URL) bool {
@@ -88,36 +71,31 @@ func isTokenServer(server *url.URL) bool {
 
 const (
 	mostTokenBytes = 8 << 10         // what fits into a line of AUTH, which is 12,288 at most
-	longestToken   = 24 * time.Hour  // that a token is kept
-	unsaidToken    = 5 * time.Minute // where the server does not say
+	unsaidToken    = 5 * time.Minute // where the server does not say how long it is valid
 	tokenLeeway    = time.Minute     // before its end another is asked for
-	// refusalPause is how long a relay that refuses one token after the other keeps the
-	// last: it is most likely the account that is not allowed, and no token would help.
-	refusalPause = 60 * 1000
 )
 
 // tokens keeps the token of a grant and asks for another when it is no longer valid. Of
 // those who wait at a time one asks, and all take the result.
 type tokens struct {
-	grant   grant
+	config  clientcredentials.Config
 	life    context.Context
 	timeout time.Duration // of one request
 	now     func() int64
 	flight  singleflight.Group
 
-	mu      sync.Mutex
-	token   string
-	until   int64 // from then on it is not valid
-	pausing int64 // until then a token that is refused is kept
+	mu    sync.Mutex
+	token string
+	until int64 // from then on it is not valid
 }
 
 // get returns the token that is kept, or a new one. It waits until ctx ends at most.
 func (t *tokens) get(ctx context.Context) (string, error) {
-	if token := t.valid(); token != "" {
-		return token, nil
-	}
 	asked := t.flight.DoChan("", func() (any, error) {
-		if token := t.valid(); token != "" {
+		t.mu.Lock()
+		token, until := t.token, t.until
+		t.mu.Unlock()
+		if t.now() < until {
 			return token, nil
 		}
 		return t.ask()
@@ -129,15 +107,6 @@ func (t *tokens) get(ctx context.Context) (string, error) {
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}
-}
-
-func (t *tokens) valid() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.now() < t.until {
-		return t.token
-	}
-	return ""
 }
 
 // tokenClient goes where it was told to and nowhere else: a form with secrets must not
@@ -156,44 +125,37 @@ func (t *tokens) ask() (string, error) {
 	ctx, cancel := context.WithTimeout(context.WithValue(t.life, oauth2.HTTPClient, tokenClient), t.timeout)
 	defer cancel()
 	began := t.now()
-	config := t.grant.config()
-	token, err := config.Token(ctx)
+	token, err := t.config.Token(ctx)
 	if err != nil {
-		return "", t.grant.refusal(ctx, err)
+		return "", t.refusal(ctx, err)
 	}
 	printable := !strings.ContainsFunc(token.AccessToken, func(c rune) bool { return c <= ' ' || c > '~' })
 	if !printable || len(token.AccessToken) > mostTokenBytes || token.Type() != "Bearer" {
 		return "", errors.New("it answered without a token that can be used")
 	}
-	life := unsaidToken
-	if whole := min(time.Until(token.Expiry).Round(time.Second), longestToken); whole > 0 {
-		life = max(whole-tokenLeeway, whole/2)
+	valid := unsaidToken
+	if whole := time.Until(token.Expiry).Round(time.Second); whole > 0 {
+		valid = max(whole-tokenLeeway, whole/2)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.token, t.until = token.AccessToken, began+life.Milliseconds()
+	t.token, t.until = token.AccessToken, began+valid.Milliseconds()
 	return t.token, nil
 }
 
-// refused says that the relay would not have this token. Another is asked for next time. If
-// that is refused, too, it is kept until a minute has passed.
+// refused says that the relay would not have this token, so that another is asked for next
+// time. How often that is, the relay's circuit breaker bounds.
 func (t *tokens) refused(token string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if token != t.token {
-		return // another took its place
+	if token == t.token { // and not a later one
+		t.until = 0
 	}
-	now := t.now()
-	if rest := t.pausing - now; rest > 0 && rest <= refusalPause { // a clock that stepped back prolongs nothing
-		t.until = min(t.until, t.pausing)
-		return
-	}
-	t.until, t.pausing = now, now+refusalPause
 }
 
-// refusal words why there is no token: "401 invalid_client: …", without an address or a
+// refusal words why there is no token, as "401 invalid_client: …", without an address or a
 // secret. Errors of the library may quote the form, the body or a proxy's password.
-func (g grant) refusal(ctx context.Context, err error) error {
+func (t *tokens) refusal(ctx context.Context, err error) error {
 	answer, answered := errors.AsType[*oauth2.RetrieveError](err)
 	if failed, ok := errors.AsType[*url.Error](err); ok {
 		err = failed.Err // without the URL
@@ -202,7 +164,7 @@ func (g grant) refusal(ctx context.Context, err error) error {
 	var certificate *tls.CertificateVerificationError
 	switch {
 	case answered:
-		return errors.New(g.words(answer))
+		return fmt.Errorf("%d %s", answer.Response.StatusCode, t.words(answer))
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.As(err, &op), errors.As(err, &certificate):
@@ -211,32 +173,21 @@ func (g grant) refusal(ctx context.Context, err error) error {
 	return errors.New("it could not be asked, or answered without a token that can be used")
 }
 
-func (g grant) words(answer *oauth2.RetrieveError) string {
-	said := strings.Trim(answer.ErrorCode+": "+answer.ErrorDescription, ": ")
-	for _, secret := range g.secrets() {
-		if repeats(said, secret) {
-			said = "with a text that repeats a secret"
+// words are the token server's own, unless a secret or an address may be among them.
+func (t *tokens) words(answer *oauth2.RetrieveError) string {
+	said := oneLine(strings.Trim(answer.ErrorCode+": "+answer.ErrorDescription, ": "))
+	if said == "" {
+		return "without a token that can be used"
+	}
+	for _, secret := range []string{t.config.ClientSecret, t.config.EndpointParams.Get("refresh_token")} {
+		for _, form := range []string{secret, url.QueryEscape(secret)} {
+			if start := form[:min(len(form), 8)]; start != "" && strings.Contains(said, start) {
+				return "with a text that repeats a secret"
+			}
 		}
 	}
-	words := strings.Fields(oneLine(said))
-	for i, word := range words {
-		if strings.Contains(word, "@") {
-			words[i] = "***"
-		}
+	if strings.Contains(said, "@") {
+		return "with a text that has an address"
 	}
-	if len(words) == 0 {
-		words = []string{"without a token that can be used"}
-	}
-	return fmt.Sprintf("%d %s", answer.Response.StatusCode, strings.Join(words, " "))
-}
-
-// repeats reports whether a text has eight successive bytes of a secret, or all of a shorter one.
-func repeats(text, secret string) bool {
-	part := min(len(secret), 8)
-	for i := 0; part > 0 && i+part <= len(secret); i++ {
-		if strings.Contains(text, secret[i:i+part]) {
-			return true
-		}
-	}
-	return false
+	return said
 }

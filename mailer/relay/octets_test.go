@@ -63,10 +63,11 @@ func commitCut(t *testing.T, wire []byte, after int, secure *tls.Config, trust *
 		}
 	}
 	cut.left = after
-	options, _ := Options{}.withDefaults()
-	c := &conn{dialer: &dialer{options: options}}
+	c := &conn{relay: &relay{options: Options{}.withDefaults()}}
 	c.use(here, stream)
-	_, failure := c.text(newBudget(t.Context(), time.Now(), time.Minute), wire)
+	b := newBudget(t.Context(), time.Now(), time.Minute)
+	defer b.bind(t.Context(), t.Context())()
+	_, failure := c.text(b, wire)
 	_ = here.Close()
 	return failure.Outcome, <-arrived
 }

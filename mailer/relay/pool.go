@@ -7,23 +7,19 @@ import (
 	"time"
 )
 
-// pool is the connections to one relay: at most max at once, of which one recipient domain
-// gets perDomain, and a bounded queue of sends that wait for one, in order of arrival. The
-// last connection put back is the first taken, so that those not needed grow old and are
-// closed.
+// pool is the connections to one relay: at most Options.MaxConns at once, of which one
+// recipient domain gets half, and a bounded queue of sends that wait for one, in order of
+// arrival. The last connection put back is the first taken, so that those not needed grow old
+// and are closed.
 type pool struct {
-	max, perDomain, maxWaiting int
-	idleTimeout, cooldown      time.Duration
-	now                        func() int64    // milliseconds
-	gone                       <-chan struct{} // closed when every wait must end
-	quit                       func(*conn)     // says QUIT, at most for a second
+	options Options
+	life    context.Context // ends when everything must
 
 	mu      sync.Mutex
 	idle    []*conn        // the longest unused first
 	open    int            // slots taken: idle, in use, being dialed, being closed
 	inUse   map[string]int // slots by recipient domain
 	queue   []*waiter
-	closing bool
 	closers sync.WaitGroup
 	// The relay refused one connection more than this; it is believed for a while.
 	refusedAt    int
@@ -41,11 +37,17 @@ type waiter struct {
 // back. It waits until then at most.
 func (p *pool) take(ctx context.Context, until time.Time, domain string) (*conn, *Error) {
 	p.mu.Lock()
-	if p.free() && p.inUse[domain] < p.perDomain {
+	if p.free(domain) {
 		defer p.mu.Unlock()
 		return p.hand(domain), nil
 	}
-	if len(p.queue) >= p.maxWaiting || p.waitingFor(domain) >= max(1, p.maxWaiting/2) {
+	waiting := 0
+	for _, w := range p.queue {
+		if w.domain == domain {
+			waiting++
+		}
+	}
+	if most := p.options.limits.waiting; len(p.queue) >= most || waiting >= half(most) {
 		p.mu.Unlock()
 		return nil, busy(time.Second)
 	}
@@ -55,53 +57,44 @@ func (p *pool) take(ctx context.Context, until time.Time, domain string) (*conn,
 
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
-	var failure *Error
 	select {
 	case c := <-w.slot:
 		return c, nil
 	case <-timer.C:
-		failure = busy(time.Second)
 	case <-ctx.Done():
-		failure = busy(time.Second)
-		if ctx.Err() != context.DeadlineExceeded {
-			failure = &Error{Outcome: Unavailable, Step: StepConnect, Err: ctx.Err()}
-		}
-	case <-p.gone:
-		failure = &Error{Outcome: Unavailable, Step: StepConnect, Err: ErrClosed}
 	}
 	p.leave(w)
-	return nil, failure
+	if ctx.Err() == context.Canceled {
+		return nil, &Error{Outcome: Unavailable, Step: StepConnect, Err: ctx.Err()}
+	}
+	return nil, busy(time.Second)
 }
+
+func half(n int) int { return max(1, n/2) }
 
 // leave takes a waiter out of the queue, or gives back the slot that came at that moment.
 func (p *pool) leave(w *waiter) {
 	p.mu.Lock()
-	before := len(p.queue)
-	p.queue = slices.DeleteFunc(p.queue, func(other *waiter) bool { return other == w })
-	served := len(p.queue) == before
+	i := slices.Index(p.queue, w)
+	if i >= 0 {
+		p.queue = slices.Delete(p.queue, i, i+1)
+	}
 	p.mu.Unlock()
-	if served {
+	if i < 0 {
 		p.release(<-w.slot, w.domain)
 	}
 }
 
-// free reports whether there is a kept connection or a slot for one.
-func (p *pool) free() bool { return len(p.idle) > 0 || p.open < p.limit() }
-
-func (p *pool) limit() int {
-	if p.now() < p.refusedUntil {
-		return min(p.max, p.refusedAt)
-	}
-	return p.max
+// free reports whether there is a kept connection, or a slot for one, for this domain.
+func (p *pool) free(domain string) bool {
+	return (len(p.idle) > 0 || p.open < p.limit()) && p.inUse[domain] < half(p.options.MaxConns)
 }
 
-func (p *pool) waitingFor(domain string) (n int) {
-	for _, w := range p.queue {
-		if w.domain == domain {
-			n++
-		}
+func (p *pool) limit() int {
+	if p.options.limits.now() < p.refusedUntil {
+		return min(p.options.MaxConns, p.refusedAt)
 	}
-	return n
+	return p.options.MaxConns
 }
 
 // hand gives what is free.
@@ -120,15 +113,13 @@ func (p *pool) hand(domain string) *conn {
 
 // serve hands what is free to those who wait. It is called whenever that became more.
 func (p *pool) serve() {
-	for i := 0; i < len(p.queue) && p.free(); {
-		w := p.queue[i]
-		if p.inUse[w.domain] >= p.perDomain {
-			i++
-			continue
+	p.queue = slices.DeleteFunc(p.queue, func(w *waiter) bool {
+		free := p.free(w.domain)
+		if free {
+			w.slot <- p.hand(w.domain)
 		}
-		p.queue = slices.Delete(p.queue, i, i+1)
-		w.slot <- p.hand(w.domain)
-	}
+		return free
+	})
 }
 
 // release gives back what take returned, or the connection that was dialed in its place.
@@ -142,14 +133,14 @@ func (p *pool) release(c *conn, domain string) {
 	switch {
 	case c == nil:
 		p.open--
-	case c.broken:
+	case c.state == broken:
 		c.close()
 		p.open--
-	case p.closing && len(p.queue) == 0, c.most > 0 && c.mails >= c.most:
+	case c.most > 0 && c.mails >= c.most:
 		p.retire(c)
 	default:
 		c.kept = true
-		c.idle = time.AfterFunc(p.idleTimeout, func() { p.expire(c) })
+		c.idle = time.AfterFunc(p.options.limits.idle, func() { p.expire(c) })
 		p.idle = append(p.idle, c)
 	}
 	p.serve()
@@ -166,10 +157,10 @@ func (p *pool) expire(c *conn) {
 }
 
 // retire ends a connection in the background. Its slot is free only when it is closed, so
-// that the relay never sees more than max.
+// that the relay never sees more than the most.
 func (p *pool) retire(c *conn) {
 	p.closers.Go(func() {
-		p.quit(c)
+		c.quit(p.life)
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.open--
@@ -178,7 +169,7 @@ func (p *pool) retire(c *conn) {
 }
 
 // crowded notes that the relay would not have one more connection, and reports whether there
-// are others to wait for. The limit is believed for the cooldown only: the others may be on
+// are others to wait for. The limit is believed for a cooldown only: the others may be on
 // their way to being refused, too, by trouble of a moment.
 func (p *pool) crowded() bool {
 	p.mu.Lock()
@@ -187,15 +178,13 @@ func (p *pool) crowded() bool {
 		return false
 	}
 	p.refusedAt = max(1, min(p.open, p.limit())-1)
-	p.refusedUntil = p.now() + p.cooldown.Milliseconds()
+	p.refusedUntil = p.options.limits.now() + p.options.limits.breaker.Cooldown.Milliseconds()
 	return true
 }
 
-// close ends what is idle and waits until all is closed. What is in use follows when it is
-// released, so the caller waits for that first.
+// close ends the connections, none of which is in use, and waits for that.
 func (p *pool) close() {
 	p.mu.Lock()
-	p.closing = true
 	for _, c := range p.idle {
 		c.idle.Stop()
 		p.retire(c)

@@ -1,127 +1,380 @@
-package relay
+package relay_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/mailgate/mailgate/internal/mailtest/fault"
+	"github.com/mailgate/mailgate/internal/servertest"
+	"github.com/mailgate/mailgate/mailer/relay"
 )
 
-func newPool(most, perDomain int) *pool {
-	return &pool{max: most, perDomain: perDomain, maxWaiting: 1024, idleTimeout: time.Hour, cooldown: time.Second, now: func() int64 { return 0 }, inUse: map[string]int{}}
-}
-
-// queue puts a send for this domain in the queue, as take does.
-func queue(p *pool, domain string) *waiter {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	w := &waiter{domain: domain, slot: make(chan *conn, 1)}
-	p.queue = append(p.queue, w)
-	return w
-}
-
-// Sends are served in order of arrival, but for those whose domain has its share.
-func TestPool_Release_ServesInOrderAndByShare(t *testing.T) {
-	p := newPool(2, 1)
-	for _, domain := range []string{"a", "b"} {
-		if _, failure := p.take(t.Context(), time.Now().Add(time.Hour), domain); failure != nil {
-			t.Fatal(failure)
-		}
+// A connection is reused for as long as the relay takes it. RSET goes before MAIL only where
+// the mail before was refused.
+func TestKeptConnection_Reused(t *testing.T) {
+	s := play(t, fault.Script{At: fault.RCPT, Kind: fault.Permanent, To: "refused.example"})
+	r := newRelays(t, steady(), plain(s))
+	for range 25 {
+		mustSend(t, r, letter())
 	}
-	a1, c1, a2, b1 := queue(p, "a"), queue(p, "c"), queue(p, "a"), queue(p, "b")
-	for _, step := range []struct {
-		does   string
-		domain string
-		conn   *conn
-		want   [4]bool
-	}{
-		{"b's mail is done", "b", &conn{}, [4]bool{false, true, false, false}},
-		{"c's mail is done", "c", &conn{}, [4]bool{false, true, false, true}},
-		{"a's mail is done", "a", nil, [4]bool{true, true, false, true}},
-		{"b's second is done", "b", &conn{}, [4]bool{true, true, false, true}},
-		{"a's second breaks off", "a", nil, [4]bool{true, true, true, true}},
+	_, err := send(t.Context(), r, to("refused.example"))
+	checkOutcome(t, err, relay.Rejected)
+	mustSend(t, r, letter())
+	closeRelays(t, r)
+	want := "EHLO" + strings.Repeat(" MAIL RCPT DATA TEXT", 25) + " MAIL RCPT DATA RSET MAIL RCPT DATA TEXT QUIT"
+	if heard := heardBy(s); heard != want {
+		t.Errorf("the relay heard\n%s, want\n%s", heard, want)
+	}
+}
+
+func TestKeptConnection_Idle_ClosedWithQUIT(t *testing.T) {
+	s := play(t, fault.Script{})
+	o := steady()
+	o.Idle = 20 * time.Millisecond
+	r := newRelays(t, o, plain(s))
+	mustSend(t, r, letter())
+	servertest.Eventually(t, "the idle connection is closed", func() bool { return s.Open() == 0 && r.Stats()[0].Open == 0 })
+	if !bytes.HasSuffix(s.Received()[0], []byte("QUIT\r\n")) {
+		t.Error("without QUIT")
+	}
+	mustSend(t, r, letter())
+}
+
+// Whatever a kept connection dies of before the mail was handed over, the mail goes out on a
+// fresh one, once.
+func TestKeptConnection_Dead_Replaced(t *testing.T) {
+	for step, kinds := range map[fault.Step][]fault.Kind{
+		fault.RSET: {fault.HangUp, fault.Reset, fault.Leaving, fault.Silence, fault.Garbage, fault.Permanent},
+		fault.MAIL: {fault.HangUp, fault.Reset, fault.Leaving, fault.Silence},
+		fault.RCPT: {fault.HangUp, fault.Leaving},
+		fault.DATA: {fault.HangUp, fault.Leaving},
 	} {
-		p.release(step.conn, step.domain)
-		if got := [4]bool{len(a1.slot) == 1, len(c1.slot) == 1, len(a2.slot) == 1, len(b1.slot) == 1}; got != step.want {
-			t.Errorf("%s: served %v, want %v", step.does, got, step.want)
+		for _, kind := range kinds {
+			t.Run(string(step)+"/"+string(kind), func(t *testing.T) {
+				t.Parallel()
+				script := fault.Script{At: step, Kind: kind, Times: 1}
+				s := play(t, fault.Script{At: fault.RCPT, Kind: fault.Permanent, To: "refused.example"})
+				r := newRelays(t, facing(script, ample), plain(s))
+				mustSend(t, r, letter())
+				if step == fault.RSET {
+					_, err := send(t.Context(), r, to("refused.example"))
+					checkOutcome(t, err, relay.Rejected)
+				}
+				s.Play(script)
+				mustSend(t, r, letter())
+				if conns, mails := len(s.Received()), len(s.Mails()); conns != 2 || mails != 2 {
+					t.Errorf("%d connections and %d mails, want 2 and 2", conns, mails)
+				}
+			})
 		}
-	}
-	p.release(nil, "a")
-	if open, idle, waiting := p.counts(); open != idle || waiting != 0 || len(p.inUse) != 0 {
-		t.Errorf("%d open, %d idle, %d waiting; by domain %v", open, idle, waiting, p.inUse)
 	}
 }
 
-// A slot that is handed over at the moment at which its taker gives up goes back.
-func TestPool_GiveUpWhenServed_LosesNoSlot(t *testing.T) {
-	p := newPool(1, 1)
-	p.open, p.inUse["a"] = 1, 1
-	w := queue(p, "a")
-	p.release(nil, "a")
-	p.leave(w)
-	if open, _, waiting := p.counts(); open != 0 || waiting != 0 || len(p.inUse) != 0 {
-		t.Errorf("%d open, %d waiting; by domain %v", open, waiting, p.inUse)
+// A relay that takes one mail over each connection gets all of them, over as many.
+func TestKeptConnection_Spent_Replaced(t *testing.T) {
+	for _, script := range []fault.Script{
+		{At: fault.MAIL}, {At: fault.MAIL, NoPipelining: true}, {At: fault.DATA}, {At: fault.DATA, NoPipelining: true},
+	} {
+		script.Kind = fault.Spent
+		s := play(t, script)
+		o := steady()
+		o.Failures = 1
+		r := newRelays(t, o, plain(s))
+		const many = 5
+		for range many {
+			mustSend(t, r, letter())
+		}
+		if conns, mails := len(s.Received()), len(s.Mails()); conns != many || mails != many {
+			t.Errorf("%s: %d connections and %d mails, want %d of both", script.At, conns, mails, many)
+		}
 	}
+}
+
+func TestPool_ManySenders_NeverMoreThanMax(t *testing.T) {
+	s := play(t, fault.Script{})
+	r := newRelays(t, settings{Options: relay.Options{MaxConns: 4}}, plain(s))
+	const senders, each = 64, 10
+	var group sync.WaitGroup
+	for n := range senders {
+		group.Go(func() {
+			for i := range each {
+				m := letter()
+				m.To = fmt.Sprintf("user-%d@acme%d.example", i, n)
+				if _, err := send(t.Context(), r, m); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	if got := s.MostOpen(); got > 4 || got < 2 {
+		t.Errorf("at most %d connections at once, want 2 to 4", got)
+	}
+	seen := map[string]int{}
+	for _, m := range s.Mails() {
+		seen[m.To]++
+	}
+	if len(seen) != senders*each || len(s.Mails()) != senders*each {
+		t.Errorf("%d mails to %d recipients, want one to each of %d", len(s.Mails()), len(seen), senders*each)
+	}
+}
+
+// A wait for a connection is bounded in time, in number, and by the caller.
+func TestPool_Wait_Bounded(t *testing.T) {
+	s := play(t, fault.Script{At: fault.Dot, Kind: fault.Silence})
+	o := steady()
+	o.MaxConns, o.Waiting = 1, 1
+	o.FinalDot, o.Deadline = time.Hour, time.Hour
+	r := newRelays(t, o, plain(s))
+	free := hold(t, r, s)
+
+	short, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	_, err := send(short, r, letter())
+	checkOutcome(t, err, relay.Busy)
+	if short.Err() != nil {
+		t.Error("there was no time left to say so")
+	}
+	waiter, leave := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	group.Go(func() {
+		_, err := send(waiter, r, letter())
+		checkOutcome(t, err, relay.Unavailable)
+	})
+	servertest.Eventually(t, "one waits", func() bool { return r.Stats()[0].Waiting == 1 })
+	_, err = send(t.Context(), r, letter())
+	if busy, ok := errors.AsType[*relay.Error](err); !ok || busy.Outcome != relay.Busy || busy.RetryAfter <= 0 {
+		t.Errorf("with the queue full: %v, want busy and when to try again", err)
+	}
+	leave()
+	group.Wait()
+	free()
+	s.Play(fault.Script{})
+	mustSend(t, r, letter())
+}
+
+// Mails to one domain hold half the connections at most, whatever subdomains they name, and
+// fill half the queue at most.
+func TestPool_SilentDomain_HoldsHalf(t *testing.T) {
+	s := play(t, fault.Script{At: fault.RCPT, Kind: fault.Silence, To: "slow.example"})
+	o := steady()
+	o.MaxConns, o.Waiting = 8, 16
+	o.RCPT, o.Deadline = time.Hour, time.Hour
+	r := newRelays(t, o, plain(s))
 	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	p.open = 1
-	if _, failure := p.take(ctx, time.Now().Add(time.Hour), "b"); failure == nil || failure.Outcome != Unavailable || len(p.queue) != 0 {
-		t.Errorf("%v, %d waiting", failure, len(p.queue))
+	var group sync.WaitGroup
+	for n := range 12 {
+		group.Go(func() {
+			if _, err := send(ctx, r, to(fmt.Sprintf("sub%d.slow.example", n))); !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		})
 	}
+	servertest.Eventually(t, "the domain has its share", func() bool {
+		stats := r.Stats()[0]
+		return stats.Open == 4 && stats.Waiting == 8
+	})
+	_, err := send(ctx, r, to("slow.example"))
+	checkOutcome(t, err, relay.Busy)
+	for range 3 {
+		mustSend(t, r, to("honest.example"))
+	}
+	if got := r.Stats()[0]; got.Open != 5 || got.Waiting != 8 {
+		t.Errorf("%+v, want the domain's 4 connections and one more", got)
+	}
+	cancel()
+	group.Wait()
+	servertest.Eventually(t, "all is given back", func() bool {
+		stats := r.Stats()[0]
+		return stats.Open == stats.Idle && stats.Waiting == 0
+	})
+	mustSend(t, r, to("honest.example"))
 }
 
-// Each connection that is refused beside others makes the limit one less, for a while. One
-// that is alone is none too many.
-func TestPool_Crowded_LowersTheLimit(t *testing.T) {
-	p := newPool(8, 8)
-	for i, step := range []struct {
-		open    int
-		crowded bool
-		limit   int
-	}{
-		{1, false, 8}, {6, true, 5}, {6, true, 4}, {3, true, 2}, {2, true, 1}, {2, true, 1}, {1, false, 1},
-	} {
-		p.open = step.open
-		if got := p.crowded(); got != step.crowded || p.limit() != step.limit {
-			t.Errorf("step %d: crowded %v, limit %d; want %v, %d", i+1, got, p.limit(), step.crowded, step.limit)
+// Sends are served in order of arrival.
+func TestPool_Queue_InOrder(t *testing.T) {
+	s := play(t, fault.Script{At: fault.Dot, Kind: fault.Silence})
+	o := steady()
+	o.MaxConns, o.FinalDot = 1, time.Hour
+	r := newRelays(t, o, plain(s))
+	free := hold(t, r, s)
+	var group sync.WaitGroup
+	domains := []string{"a.example", "b.example", "a.example", "c.example"}
+	for n, domain := range domains {
+		group.Go(func() { mustSend(t, r, to(domain)) })
+		servertest.Eventually(t, "it waits", func() bool { return r.Stats()[0].Waiting == n+1 })
+	}
+	s.Play(fault.Script{})
+	free()
+	group.Wait()
+	for i, mail := range s.Mails()[1:] {
+		if mail.To != "somebody@"+domains[i] {
+			t.Errorf("mail %d is to %s, want %s", i, mail.To, domains[i])
 		}
 	}
-	p.now = func() int64 { return 1000 }
-	if p.limit() != 8 {
-		t.Errorf("the limit stays %d", p.limit())
+}
+
+func domains(n int) (all []string) {
+	for i := range n {
+		all = append(all, fmt.Sprintf("acme%d.example", i))
+	}
+	return all
+}
+
+// Mails for which a relay takes no further connection wait for those that it took. Microsoft
+// 365 takes any number, but no mail over those beyond three. Nothing of it is held against the
+// relay.
+func TestCrowded_FewConnections_MailsWait(t *testing.T) {
+	for name, script := range map[string]fault.Script{"421 to the connection": {MostConns: 2}, "432 to the mail": {MostSending: 3}} {
+		t.Run(name, func(t *testing.T) {
+			s := play(t, script)
+			var log lockedBuffer
+			o := steady()
+			o.MaxConns, o.Failures, o.Cooldown = 8, 1, time.Hour
+			o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			r := newRelays(t, o, plain(s))
+			const many = 24
+			for _, err := range sendAtOnce(t, r, domains(many)...) {
+				if err != nil {
+					t.Error(err)
+				}
+			}
+			taken := 0
+			for _, mail := range s.Mails() {
+				if !mail.Refused {
+					taken++
+				}
+			}
+			if stats := r.Stats()[0]; taken != many || stats.Resting || stats.Open > 3 || log.String() != "" {
+				t.Errorf("%d mails of %d; %+v; the log says\n%s", taken, many, stats, log.String())
+			}
+		})
 	}
 }
 
-// Only a connection that nobody took meanwhile is closed as idle.
-func TestPool_Expire_TakenMeanwhile_Stays(t *testing.T) {
-	p := newPool(2, 2)
-	var quit []*conn
-	p.quit = func(c *conn) { quit = append(quit, c) }
-	older, younger := &conn{}, &conn{}
-	p.open, p.inUse["a"] = 2, 2
-	p.release(older, "a")
-	p.release(younger, "a")
-	if taken, _ := p.take(t.Context(), time.Now(), "a"); taken != younger {
-		t.Fatal("the last put back is not the first taken")
-	}
-	p.expire(younger)
-	p.expire(older)
-	p.closers.Wait()
-	if open, idle, _ := p.counts(); len(quit) != 1 || quit[0] != older || open != 1 || idle != 0 {
-		t.Errorf("%d closed, %d open, %d idle", len(quit), open, idle)
+// With no other connection to wait for, the mail is unavailable.
+func TestCrowded_432Alone_Unavailable(t *testing.T) {
+	s := play(t, fault.Script{})
+	r := newRelays(t, steady(), plain(s))
+	holder := must(net.Dial("tcp", s.Addr()))(t)
+	defer holder.Close()
+	servertest.Eventually(t, "another client is connected", func() bool { return s.Open() == 1 })
+	s.Play(fault.Script{MostSending: 1})
+	_, err := send(t.Context(), r, letter())
+	checkFailure(t, err, relay.Unavailable, relay.StepFinalDot, &relay.Reply{Code: 432, Enhanced: "4.3.2", Message: "concurrent connections limit exceeded"})
+	if n := len(s.Mails()); n != 1 {
+		t.Errorf("it was sent %d times", n)
 	}
 }
 
-// A connection that carried as many mails as the relay delivers at once is closed.
-func TestPool_Release_FullConnection_Closed(t *testing.T) {
-	p := newPool(1, 1)
-	p.quit = func(*conn) {}
-	p.open, p.inUse["a"] = 1, 1
-	p.release(&conn{most: eximMails, mails: eximMails}, "a")
-	p.closers.Wait()
-	if open, idle, _ := p.counts(); open != 0 || idle != 0 {
-		t.Errorf("%d open, %d idle", open, idle)
+// Soon after, more connections are asked for: it may have been trouble of that moment.
+func TestCrowded_AfterCooldown_MoreAreAsked(t *testing.T) {
+	s := play(t, fault.Script{At: fault.Dot, Kind: fault.Silence, MostConns: 1})
+	var now atomic.Int64
+	o := steady()
+	o.Now, o.Cooldown, o.FinalDot = now.Load, time.Second, time.Hour
+	r := newRelays(t, o, plain(s))
+	free := hold(t, r, s)
+	var group sync.WaitGroup
+	group.Go(func() { mustSend(t, r, to("waiting.example")) })
+	servertest.Eventually(t, "one waits", func() bool { return r.Stats()[0].Waiting == 1 })
+	s.Play(fault.Script{})
+	now.Add(1000)
+	mustSend(t, r, to("later.example"))
+	free()
+	group.Wait()
+}
+
+// If the relay takes none of several connections, that is held against it.
+func TestCrowded_NoneTaken_CircuitOpens(t *testing.T) {
+	for _, step := range []fault.Step{fault.Banner, fault.EHLO} {
+		s := play(t, fault.Script{At: step, Kind: fault.Leaving})
+		o := steady()
+		o.MaxConns, o.Failures, o.Cooldown = 8, 5, time.Hour
+		r := newRelays(t, o, plain(s))
+		for _, err := range sendAtOnce(t, r, domains(12)...) {
+			checkOutcome(t, err, relay.Unavailable)
+		}
+		if got := r.Stats()[0]; !got.Resting || got.Open != 0 || got.Waiting != 0 {
+			t.Errorf("%s: %+v, want it left alone", step, got)
+		}
+		if got := len(s.Received()); got > 8+5 {
+			t.Errorf("%s: it was asked %d times", step, got)
+		}
 	}
-	if mostMails("220 mx.example ESMTP Exim 4.98 Mon") != eximMails || mostMails("220 mx.example ESMTP Postfix") != 0 {
-		t.Error("the banner is read otherwise")
+}
+
+func TestClose_MailInProgress_Waits(t *testing.T) {
+	s := play(t, fault.Script{At: fault.Dot, Kind: fault.Drip, DripEvery: 5 * time.Millisecond})
+	r := newRelays(t, steady(), plain(s))
+	sent := make(chan error, 1)
+	go func() {
+		_, err := send(context.Background(), r, letter())
+		sent <- err
+	}()
+	servertest.Eventually(t, "the mail is in progress", func() bool { return len(s.Mails()) == 1 })
+	closeRelays(t, r)
+	if err := <-sent; err != nil {
+		t.Errorf("the mail in progress: %v", err)
 	}
+	_, err := send(t.Context(), r, letter())
+	checkOutcome(t, err, relay.Unavailable)
+	if !errors.Is(err, relay.ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+}
+
+func TestClose_ContextEnds_CutsOff(t *testing.T) {
+	for step, want := range map[fault.Step]relay.Outcome{fault.Banner: relay.Unavailable, fault.DATA: relay.Unavailable, fault.Dot: relay.Unknown} {
+		t.Run(string(step), func(t *testing.T) {
+			s := play(t, fault.Script{At: step, Kind: fault.Silence})
+			o := steady()
+			o.Command, o.FinalDot, o.Deadline = time.Hour, time.Hour, time.Hour
+			r := newRelays(t, o, plain(s))
+			sent := make(chan error, 1)
+			go func() {
+				_, err := send(context.Background(), r, letter())
+				sent <- err
+			}()
+			servertest.Eventually(t, "it hangs", func() bool {
+				return s.Open() == 1 && (step == fault.Banner || strings.Contains(heardBy(s), "DATA")) && (step != fault.Dot || len(s.Mails()) == 1)
+			})
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			if err := r.Close(ctx); !errors.Is(err, context.Canceled) {
+				t.Errorf("Close: %v", err)
+			}
+			checkOutcome(t, <-sent, want)
+			servertest.Eventually(t, "no connection is left", func() bool { return s.Open() == 0 })
+		})
+	}
+}
+
+func TestClose_AfterEveryFault_NoGoroutineLeft(t *testing.T) {
+	before := runtime.NumGoroutine()
+	for _, kind := range []fault.Kind{fault.None, fault.Silence, fault.Reset, fault.Temporary} {
+		for _, step := range []fault.Step{fault.Banner, fault.RCPT, fault.Dot} {
+			s := must(fault.Start(fault.Script{At: step, Kind: kind}))(t)
+			o := steady()
+			o.Command, o.RCPT, o.FinalDot = 20*time.Millisecond, 20*time.Millisecond, 20*time.Millisecond
+			o.Pace = relay.Pace{PerSecond: 1000, Queue: 100}
+			r := newRelays(t, o, plain(s))
+			sendAtOnce(t, r, domains(8)...)
+			closeRelays(t, r)
+			s.Close()
+		}
+	}
+	servertest.Eventually(t, fmt.Sprintf("no more than %d goroutines", before), func() bool {
+		return runtime.NumGoroutine() <= before
+	})
 }

@@ -9,8 +9,7 @@ const (
 	aboutMail    subject = iota // this mail or its recipient
 	aboutUs                     // any mail of ours: policy, quota, sender
 	aboutCommand                // the command, whatever the recipient
-	aboutSession                // 4xx: what was done on this connection; a new one may help
-	aboutLoad                   // 4xx: other connections that are sending
+	aboutLoad                   // other connections that are sending
 )
 
 // refusals is what relays say, as data: the first row matches of which all that is given
@@ -22,12 +21,7 @@ var refusals = []struct {
 	words    string
 	about    subject
 }{
-	{code: 432, about: aboutLoad},            // Microsoft 365, beyond three connections
-	{code: 452, about: aboutSession},         // too many mails or recipients
-	{enhanced: "4.4.5", about: aboutSession}, // Stalwart, of too many mails
-	{enhanced: "4.5.3", about: aboutSession},
-	{enhanced: "4.3.", about: aboutSession}, // RFC 3463: the state of the relay
-
+	{code: 432, about: aboutLoad},    // Microsoft 365, beyond three connections
 	{code: 530, about: aboutCommand}, // authentication required
 	{code: 503, about: aboutCommand}, // some servers say it for 530
 	{code: 502, about: aboutCommand},
@@ -56,8 +50,7 @@ var refusals = []struct {
 func (r Reply) about() subject {
 	text := strings.ToLower(r.Message)
 	for _, row := range refusals {
-		class := row.about == aboutSession || row.about == aboutLoad
-		if class == (r.Code/100 == 4) && (row.code == 0 || row.code == r.Code) && matchesEnhanced(r.Enhanced, row.enhanced) && strings.Contains(text, row.words) {
+		if (row.code == 0 || row.code == r.Code) && matchesEnhanced(r.Enhanced, row.enhanced) && strings.Contains(text, row.words) {
 			return row.about
 		}
 	}
@@ -68,12 +61,18 @@ func matchesEnhanced(code, want string) bool {
 	return want == "" || code == want || strings.HasSuffix(want, ".") && strings.HasPrefix(code, want)
 }
 
-// outcome is that of a 5xx to a recipient or a mail.
-func (r Reply) outcome() Outcome {
-	if about := r.about(); about == aboutUs || about == aboutCommand {
+// outcome is that of a refusal. Before a recipient is named even a 5xx is not about the mail.
+func (r Reply) outcome(step Step) Outcome {
+	about := r.about()
+	switch {
+	case step != StepRCPT && step != StepDATA && step != StepFinalDot, about == aboutCommand:
 		return Unavailable
+	case r.Code/100 == 5 && about == aboutMail:
+		return Rejected
+	case step == StepRCPT:
+		return Deferred
 	}
-	return Rejected
+	return Unavailable
 }
 
 // eximMails is how many mails of one connection Exim delivers at once as it is installed

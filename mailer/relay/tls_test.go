@@ -84,7 +84,7 @@ func TestTLS_Certificates(t *testing.T) {
 				r := newRelays(t, steady(), tr.address(scheme, "", s)+c.query)
 				_, err := send(t.Context(), r, letter())
 				if c.ok {
-					checkOutcome(t, err, 0)
+					checkOutcome(t, err, "")
 					return
 				}
 				checkOutcome(t, err, relay.Unavailable)
@@ -151,7 +151,7 @@ func TestSTARTTLS_EveryFault_NoSecretAndNoMail(t *testing.T) {
 			script.TLS = tr.good()
 			s := play(t, script)
 			var log lockedBuffer
-			o := facing(script)
+			o := facing(script, patience)
 			o.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 			r := newRelays(t, o, tr.address("smtp", "acme", s))
 			_, err := send(t.Context(), r, letter())

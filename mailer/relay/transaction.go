@@ -1,223 +1,229 @@
 package relay
 
 import (
-	"bytes"
-	"cmp"
+	"context"
 	"errors"
-	"strings"
+	"slices"
+	"time"
+
+	"github.com/mailgate/mailgate/internal/breaker"
+	"github.com/mailgate/mailgate/mailer/address"
 )
 
-var errTooBig = errors.New("the mail is larger than the relay takes")
+// Tx is a mail that a relay is ready for. It must end in Commit or Abort, and belongs to one
+// goroutine.
+type Tx struct {
+	relays   *Relays
+	budget   budget
+	from, to address.Address
+	domain   string   // the recipient's, which has a share of the connections
+	left     []*relay // still to be asked
+	ended    bool
 
-// command is one line of a group.
-type command struct {
-	step Step
-	line string
+	// The relay that is asked now, over which connection, and since when.
+	relay *relay
+	conn  *conn
+	pass  breaker.Pass
+	began time.Time
+
+	last    *Error // the answer, if no other relay takes the mail
+	trouble bool   // a relay was asked and failed otherwise than at the recipient
 }
 
-// begin goes up to the relay's 354: MAIL, exactly one RCPT, DATA, as one group where the relay
-// offers PIPELINING. Where it must be seen which of MAIL and RCPT the relay is silent at, RCPT
-// waits for the answer to MAIL. RSET goes first where the last mail was not accepted.
-func (c *conn) begin(b budget, mail envelope) *Error {
-	stop := interruptible(b.ctx, c.socket)
-	failure := c.open(b, mail)
-	if !stop() {
-		c.broken = true
-		if failure == nil {
-			failure = c.lost(b, StepDATA, b.ctx.Err())
-		}
+// Begin finds a relay that is ready for the text of a mail from and to these addresses. It
+// tries the relays in order. With another to try, a mail waits for a connection for a third
+// of its time, and comes back to that queue if no other relay takes it. The error is an
+// *Error whose Outcome is never Unknown.
+//
+// The whole of Begin and Commit takes until ctx ends or Options.Deadline has passed, at most.
+func (r *Relays) Begin(ctx context.Context, from, to address.Address) (*Tx, error) {
+	if !r.enter() {
+		return nil, &Error{Outcome: Unavailable, Err: ErrClosed}
 	}
-	return failure
-}
-
-func (c *conn) open(b budget, mail envelope) *Error {
-	var sender []command
-	if c.dirty {
-		sender = append(sender, command{StepRSET, "RSET"})
+	tx := &Tx{
+		relays: r, from: from, to: to, domain: to.Domain(), left: slices.Clone(r.relays),
+		budget: newBudget(ctx, time.Now(), r.options.Deadline),
 	}
-	sender = append(sender, command{StepMAIL, "MAIL FROM:<" + mail.from.String() + ">"})
-	recipient := []command{{StepRCPT, "RCPT TO:<" + mail.to.String() + ">"}, {StepDATA, "DATA"}}
-	groups := [][]command{append(sender, recipient...)}
-	if c.apart.Load() {
-		groups = [][]command{sender, recipient}
+	defer tx.budget.bind(ctx, r.life)()
+	failure := tx.pace()
+	if failure == nil {
+		failure = tx.next()
 	}
-	c.dirty, c.ranAhead = true, c.offers.pipelining && len(groups) == 1
-	for _, group := range groups {
-		if failure := c.exchange(b, group); failure != nil {
-			return failure
-		}
-	}
-	if c.in.ahead() {
-		// An answer given before its question would pass for the answer to the final dot.
-		return c.lost(b, StepDATA, errOutOfStep)
-	}
-	return nil
-}
-
-// exchange says commands, as one group where the relay offers PIPELINING, and returns the
-// first failure. After one, nothing more is sent.
-func (c *conn) exchange(b budget, group []command) (first *Error) {
-	if !c.offers.pipelining && len(group) > 1 {
-		for i := range group {
-			if failure := c.exchange(b, group[i:i+1]); failure != nil {
-				return failure
-			}
-		}
-		return nil
-	}
-	var lines strings.Builder
-	for _, command := range group {
-		lines.WriteString(command.line + "\r\n")
-	}
-	for i, command := range group {
-		timeout := c.options.CommandTimeout
-		if command.step == StepRCPT {
-			timeout = c.options.RCPTTimeout
-		}
-		if err := c.arm(b, timeout); err != nil {
-			return cmp.Or(first, c.lost(b, command.step, err))
-		}
-		if i == 0 {
-			if _, err := c.stream.Write([]byte(lines.String())); err != nil {
-				return c.lost(b, command.step, err)
-			}
-		}
-		failure := c.hear(b, command.step)
-		if first == nil {
-			first = failure
-		} else if failure == nil && command.step == StepDATA {
-			// A relay that opens the text for a refused recipient waits for a final dot. It
-			// gets none: without the connection there is nothing it could deliver.
-			c.broken = true
-		}
-		if c.broken {
-			break
-		}
-	}
-	return first
-}
-
-// hear reads the reply to a command before the text and returns a failure unless it is the
-// one hoped for.
-func (c *conn) hear(b budget, step Step) *Error {
-	code, err := c.in.next()
-	if err != nil {
-		return c.lost(b, step, err)
-	}
-	if step == StepDATA && code == 354 || step != StepDATA && code/100 == 2 {
-		return nil
-	}
-	failure := c.refused(step, code)
-	switch {
-	case code == 421, code/100 < 4, step == StepRSET, c.kept && spent(failure):
-		c.broken = true
-	case step != StepMAIL && code/100 == 5: // at MAIL no recipient was named yet
-		failure.Outcome = failure.Reply.outcome()
-	}
-	return failure
-}
-
-// spent reports whether MAIL or DATA was answered 4xx, which on a kept connection may be
-// about that connection alone, as "452 4.4.5 Maximum number of messages per session
-// exceeded" is. Many relays look at the recipient only at DATA, so there the reply decides.
-func spent(failure *Error) bool {
-	if failure.Reply == nil || failure.Reply.Code/100 != 4 {
-		return false
-	}
-	return failure.Step == StepMAIL || failure.Step == StepDATA && failure.Reply.about() == aboutSession
-}
-
-// blurred reports whether the connection broke before MAIL was answered, with RCPT sent along
-// with it: servers may hold the answer to MAIL back until they have that to RCPT, which may
-// wait on the recipient.
-func (c *conn) blurred(failure *Error) bool {
-	return c != nil && c.broken && c.ranAhead && failure.Reply == nil && (failure.Step == StepRSET || failure.Step == StepMAIL)
-}
-
-// stale reports whether it was a kept connection that failed, and not the mail, which
-// certainly never left. A connection that answered MAIL and is silent at RCPT is not stale:
-// the recipient is slow and would be so again.
-func (c *conn) stale(failure *Error) bool {
-	if !c.kept || !c.broken || failure.Outcome != Unavailable || failure.Step == StepFinalDot || errors.Is(failure, errTooBig) {
-		return false
-	}
-	if failure.Step == StepRCPT && errors.Is(failure, errTimeout) {
-		return false
-	}
-	return failure.Reply == nil || failure.Reply.Code == 421 || failure.Step == StepRSET || spent(failure)
-}
-
-// send sends the text, of this size before dots were doubled, with its final dot, and waits
-// for the answer. The outcome is exact about whether the last octet can have left.
-func (c *conn) send(b budget, wire []byte, size int) (*Reply, *Error) {
-	if c.offers.size > 0 && size > c.offers.size {
-		c.broken = true // the relay waits for a text that it will not get
-		return nil, &Error{Outcome: Unavailable, Relay: c.url.Addr(), Step: StepContent, Err: errTooBig}
-	}
-	stop := interruptible(b.ctx, c.socket)
-	reply, failure := c.text(b, wire)
-	if !stop() {
-		c.broken = true
-	}
-	return reply, failure
-}
-
-func (c *conn) text(b budget, wire []byte) (*Reply, *Error) {
-	if err := c.arm(b, c.options.FinalDotTimeout); err != nil {
-		return nil, c.lost(b, StepContent, err)
-	}
-	if n, err := c.stream.Write(wire); err != nil && n < len(wire) {
-		// The last octet of CRLF.CRLF was never written, so whatever arrived is no mail.
-		return nil, c.lost(b, StepContent, err)
-	}
-	// From here on the mail may have been delivered, and only a reply says otherwise.
-	code, err := c.in.next()
-	if err != nil {
-		failure := c.lost(b, StepFinalDot, err)
-		failure.Outcome = Unknown
+	if failure != nil {
+		r.sending.Done()
 		return nil, failure
 	}
-	c.mails++
-	c.dirty = code/100 != 2
-	c.broken = c.broken || code == 421 || c.in.ahead()
-	failure := c.refused(StepFinalDot, code)
-	switch code / 100 {
-	case 2:
-		return failure.Reply, nil
-	case 4: // not taken over
-	case 5:
-		failure.Outcome = failure.Reply.outcome()
-	default:
-		c.broken = true
-		failure.Outcome = Unknown
-	}
-	return nil, failure
+	return tx, nil
 }
 
-// maxLine is the limit of RFC 5321 for a line, without its CRLF.
-const maxLine = 998
+// pace waits under the pace, unless there is no relay to ask.
+func (tx *Tx) pace() *Error {
+	r := tx.relays
+	if r.pacer == nil || !slices.ContainsFunc(r.relays, (*relay).closed) {
+		return nil
+	}
+	began := time.Now()
+	failure := r.pacer.wait(tx.budget)
+	if failure == nil {
+		r.options.Hooks.Paced(time.Since(began))
+	}
+	return failure
+}
 
-// stuff makes of a mail what follows DATA: dots doubled at the start of lines, and the final
-// dot. It refuses a CR or LF on its own, since servers differ in what they take for a line
-// end and the difference smuggles mail (CVE-2023-51764), a NUL, octets above 127, which
-// relays without 8BITMIME damage, a line that is too long, and nothing at all.
-func stuff(text []byte) ([]byte, error) {
-	if !bytes.HasSuffix(text, []byte("\r\n")) {
-		return nil, unsendable("it does not end in CRLF")
+// next asks the relays that are left until one is ready.
+func (tx *Tx) next() *Error {
+	for len(tx.left) > 0 {
+		tx.relay, tx.left = tx.left[0], tx.left[1:]
+		line := tx.budget.lastCall
+		if slices.ContainsFunc(tx.left, (*relay).closed) {
+			line = time.Now().Add(time.Until(line) / 3)
+		}
+		failure := tx.ask(line)
+		if failure == nil {
+			return nil
+		}
+		tx.note(failure)
+		switch {
+		case failure.Outcome == Rejected, tx.budget.tooLate():
+			return tx.answer()
+		case errors.Is(failure, errCrowded): // back to the queue
+			tx.left = append([]*relay{tx.relay}, tx.left...)
+		case failure.Outcome == Busy && !time.Now().Before(line):
+			tx.left = append(tx.left, tx.relay)
+		}
 	}
-	wire := make([]byte, 0, len(text)+len(text)/64+len(".\r\n"))
-	for line := range bytes.SplitAfterSeq(text, []byte("\r\n")) {
-		content := bytes.TrimSuffix(line, []byte("\r\n"))
-		if len(content) > maxLine {
-			return nil, unsendable("it has a line of more than 998 octets")
-		}
-		if bytes.ContainsFunc(content, func(c rune) bool { return c == '\r' || c == '\n' || c == 0 || c > 127 }) {
-			return nil, unsendable("it has a bare CR or LF, a NUL or an octet above 127")
-		}
-		if bytes.HasPrefix(line, []byte(".")) {
-			wire = append(wire, '.')
-		}
-		wire = append(wire, line...)
+	return tx.answer()
+}
+
+// ask goes up to the 354 of the relay. It waits for a connection until line at most.
+func (tx *Tx) ask(line time.Time) *Error {
+	r := tx.relay
+	tx.began, tx.conn = time.Now(), nil
+	if rest := r.circuit.Rest(); rest > 0 {
+		return r.resting(rest)
 	}
-	return append(wire, ".\r\n"...), nil
+	kept, failure := r.pool.take(tx.budget.ctx, line, tx.domain)
+	if failure != nil {
+		return failure
+	}
+	tx.conn = kept
+	// Asked again: the circuit may have opened while this mail waited.
+	if tx.pass = r.circuit.Ask(); !tx.pass.OK {
+		r.pool.release(kept, tx.domain)
+		return r.resting(tx.pass.Wait)
+	}
+	failure = tx.open()
+	if failure != nil {
+		tx.settle(failure)
+	}
+	return failure
+}
+
+// open gets to the 354 over the kept connection, or a new one. A kept one that turns out
+// dead or spent is replaced, once, unless it is too late for that.
+func (tx *Tx) open() (failure *Error) {
+	if kept := tx.conn; kept != nil {
+		failure = kept.begin(tx.budget, tx.from, tx.to)
+		if failure == nil || !kept.stale(failure) || tx.budget.tooLate() {
+			return failure
+		}
+		kept.close()
+	}
+	if tx.conn, failure = tx.relay.dial(tx.budget); failure != nil {
+		return failure
+	}
+	return tx.conn.begin(tx.budget, tx.from, tx.to)
+}
+
+// settle ends a try. The circuit is told first: the next in the queue must find it as this
+// try leaves it.
+func (tx *Tx) settle(failure *Error) {
+	r := tx.relay
+	if failure != nil && failure.oneTooMany() && r.pool.crowded() {
+		failure.Err = errCrowded
+		if tx.conn != nil {
+			tx.conn.state = broken
+		}
+	}
+	told := health(tx.budget.ctx, failure)
+	if told == breaker.Failed && failure.blurred() {
+		r.apart.Store(true) // the next silence will tell
+		told = breaker.NotJudged
+	}
+	r.circuit.Settle(tx.pass, told)
+	r.pool.release(tx.conn, tx.domain)
+}
+
+// note keeps and reports what a relay said. The answer in the end is that of the last one that
+// said something; an open circuit only adds when to try again.
+func (tx *Tx) note(failure *Error) {
+	if errors.Is(failure, errOpen) {
+		if tx.last == nil || errors.Is(tx.last, errOpen) && failure.RetryAfter < tx.last.RetryAfter {
+			tx.last = failure
+		}
+		return
+	}
+	tx.last = failure
+	if errors.Is(failure, errCrowded) { // back in the queue it may yet be accepted
+		return
+	}
+	tx.relay.tried(string(failure.Outcome), tx.began)
+	if failure.Outcome != Busy {
+		tx.trouble = tx.trouble || failure.Outcome == Unavailable
+		tx.relay.report(tx.to, failure)
+	}
+}
+
+func (tx *Tx) answer() *Error {
+	if tx.last.Outcome == Deferred && tx.trouble {
+		tx.last.Outcome = Unavailable
+	}
+	return tx.last
+}
+
+// Commit sends the text and returns when a relay has accepted it (its 250 to the final dot).
+// While it is certain that the mail never left, the relays that are left are tried, too. The
+// error is an *Error, or matches ErrUnsendable.
+//
+// The text is a whole RFC 5322 mail: lines of at most 998 octets of ASCII, each ended by
+// CRLF, dots not stuffed. No octet of it is changed.
+func (tx *Tx) Commit(ctx context.Context, text []byte) (Receipt, error) {
+	wire, err := stuff(text)
+	if err != nil {
+		tx.Abort()
+		return Receipt{}, err
+	}
+	tx.ended = true
+	defer tx.relays.sending.Done()
+	defer tx.budget.bind(ctx, tx.relays.life)()
+	for {
+		reply, failure := tx.conn.send(tx.budget, wire, len(text))
+		tx.settle(failure)
+		if failure == nil {
+			tx.relay.tried("sent", tx.began)
+			return Receipt{Relay: tx.relay.name, OAuth: tx.relay.tokens != nil, Reply: *reply}, nil
+		}
+		tx.note(failure)
+		if failure.Outcome != Unavailable || tx.budget.tooLate() {
+			return Receipt{}, tx.answer()
+		}
+		if errors.Is(failure, errCrowded) {
+			tx.left = append([]*relay{tx.relay}, tx.left...)
+		}
+		if failure := tx.next(); failure != nil {
+			return Receipt{}, failure
+		}
+	}
+}
+
+// Abort ends a transaction whose mail is not to leave. The relay waits for a text that it
+// does not get, so the connection is closed. After Commit, Abort does nothing.
+func (tx *Tx) Abort() {
+	if tx.ended {
+		return
+	}
+	tx.ended = true
+	defer tx.relays.sending.Done()
+	tx.conn.state = broken
+	tx.settle(nil)
 }

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -11,21 +12,27 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/oauth2/clientcredentials"
+
 	"github.com/mailgate/mailgate/internal/boundedfile"
 )
 
-// URL is where a relay is and how to speak to it. The zero value is no relay; ParseURL makes
-// one. Printed, it shows neither user nor password.
+// URL is where a relay is and how to speak to it; ParseURL makes one. Printed, it shows
+// neither user nor password.
 type URL struct {
 	mode       security
 	host, port string
-	// login returns the secrets, if there are any. They are not fields, because fmt prints
-	// fields, whatever the methods say, of a URL in an unexported field. With a grant there
-	// is no password.
-	login      func() (user, password string)
-	grant      *grant
 	serverName string         // checked against the certificate
 	roots      *x509.CertPool // nil: the system's
+	// login returns the secrets, if there are any. They are not a field, because fmt prints
+	// fields, whatever the methods say, of a URL in an unexported field.
+	login func() login
+}
+
+// login is how to log in: with the password, or with tokens where there is a grant.
+type login struct {
+	user, password string
+	oauth          *clientcredentials.Config
 }
 
 // security is what protects the connection. There is no "if offered": what the URL asks for
@@ -51,66 +58,31 @@ const (
 // file. Files are read now. Anything else in the query is refused. No error repeats any part
 // of the text, since any part may be the secret.
 func ParseURL(text string) (URL, error) {
-	parsed, err := url.Parse(text)
+	r, err := parseURL(text)
 	if err != nil {
-		return URL{}, badURL("it is no URL; user and password must be percent-encoded")
-	}
-	query, err := url.ParseQuery(parsed.RawQuery)
-	if err != nil {
-		return URL{}, badURL("its query cannot be read")
-	}
-	r := URL{host: parsed.Hostname(), port: parsed.Port()}
-	if err := checkShape(parsed, query); err != nil {
-		return URL{}, err
-	}
-	if err := r.setMode(parsed, query); err != nil {
-		return URL{}, err
-	}
-	if err := r.setFiles(query); err != nil {
-		return URL{}, err
-	}
-	if err := r.setUser(parsed.User); err != nil {
-		return URL{}, err
+		return URL{}, fmt.Errorf("relay URL: %w", err)
 	}
 	return r, nil
 }
 
-func badURL(why string) error { return errors.New("relay URL: " + why) }
-
-func checkShape(u *url.URL, query url.Values) error {
-	if u.Opaque != "" || u.Hostname() == "" {
-		return badURL("smtp:// or smtps:// and a host are needed")
+func parseURL(text string) (r URL, err error) {
+	u, err := url.Parse(text)
+	if err != nil {
+		return r, errors.New("it is no URL; user and password must be percent-encoded")
 	}
-	notInNames := func(c rune) bool {
-		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
-		return !letter && (c < '0' || c > '9') && c != '.' && c != '-' && c != '_'
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return r, errors.New("its query cannot be read")
 	}
-	if ip, err := netip.ParseAddr(u.Hostname()); err != nil && strings.ContainsFunc(u.Hostname(), notInNames) || ip.Zone() != "" {
-		return badURL("the host must be an ASCII name or an IP address")
+	if err := checkShape(u, query); err != nil {
+		return r, err
 	}
-	if u.Path != "" && u.Path != "/" || u.Fragment != "" {
-		return badURL("nothing may follow the port but a query; a / or # in a password must be percent-encoded")
-	}
-	for key, values := range query {
-		if key != "tls" && key != "ca" && key != "servername" && key != "oauth" {
-			return badURL("the query knows tls, ca, servername and oauth only")
-		}
-		if len(values) > 1 || values[0] == "" {
-			return badURL(key + " needs exactly one value")
-		}
-	}
-	return nil
-}
-
-// setMode reads the scheme, ?tls and the port.
-func (r *URL) setMode(u *url.URL, query url.Values) error {
-	plain := query.Get("tls") == "none"
 	var port string
-	switch {
+	switch plain := query.Get("tls") == "none"; {
 	case query.Has("tls") && !plain:
-		return badURL("tls can be none, or left out")
+		return r, errors.New("tls can be none, or left out")
 	case u.Scheme == "smtps" && plain:
-		return badURL("smtps and tls=none contradict each other")
+		return r, errors.New("smtps and tls=none contradict each other")
 	case u.Scheme == "smtps":
 		r.mode, port = implicitTLS, "465"
 	case u.Scheme == "smtp" && plain:
@@ -118,16 +90,39 @@ func (r *URL) setMode(u *url.URL, query url.Values) error {
 	case u.Scheme == "smtp":
 		r.mode, port = startTLS, "587"
 	default:
-		return badURL("the scheme must be smtp or smtps")
+		return r, errors.New("the scheme must be smtp or smtps")
 	}
-	if r.port == "" {
-		if strings.HasSuffix(u.Host, ":") {
-			return badURL("the port is empty")
+	r.host, r.port = u.Hostname(), cmp.Or(u.Port(), port)
+	if n, err := strconv.ParseUint(r.port, 10, 16); err != nil || n == 0 || strings.HasSuffix(u.Host, ":") {
+		return r, errors.New("the port must be 1 to 65535")
+	}
+	if err := r.setTrust(query); err != nil {
+		return r, err
+	}
+	return r, r.setLogin(u.User, query.Get("oauth"))
+}
+
+func checkShape(u *url.URL, query url.Values) error {
+	if u.Opaque != "" || u.Hostname() == "" {
+		return errors.New("smtp:// or smtps:// and a host are needed")
+	}
+	notInNames := func(c rune) bool {
+		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
+		return !letter && (c < '0' || c > '9') && c != '.' && c != '-' && c != '_'
+	}
+	if ip, err := netip.ParseAddr(u.Hostname()); err != nil && strings.ContainsFunc(u.Hostname(), notInNames) || ip.Zone() != "" {
+		return errors.New("the host must be an ASCII name or an IP address")
+	}
+	if u.Path != "" && u.Path != "/" || u.Fragment != "" {
+		return errors.New("nothing may follow the port but a query; a / or # in a password must be percent-encoded")
+	}
+	for key, values := range query {
+		if key != "tls" && key != "ca" && key != "servername" && key != "oauth" {
+			return errors.New("the query knows tls, ca, servername and oauth only")
 		}
-		r.port = port
-	}
-	if n, err := strconv.ParseUint(r.port, 10, 16); err != nil || n == 0 {
-		return badURL("the port must be 1 to 65535")
+		if len(values) > 1 || values[0] == "" {
+			return errors.New(key + " needs exactly one value")
+		}
 	}
 	return nil
 }
@@ -139,57 +134,55 @@ const (
 	mostTrustBytes = 2 << 20
 )
 
-// setFiles reads ?oauth, ?ca and ?servername.
-func (r *URL) setFiles(query url.Values) error {
-	if file := query.Get("oauth"); file != "" {
-		text, err := readWhole(file, mostGrantBytes)
-		if err != nil {
-			return fmt.Errorf("relay URL: oauth: %w", err)
-		}
-		if r.grant, err = parseGrant(text); err != nil {
-			return fmt.Errorf("relay URL: oauth: %w", err)
-		}
-	}
+// setTrust reads ?ca and ?servername.
+func (r *URL) setTrust(query url.Values) error {
 	if r.mode == noTLS {
 		if query.Has("ca") || query.Has("servername") {
-			return badURL("ca and servername mean nothing without TLS")
+			return errors.New("ca and servername mean nothing without TLS")
 		}
 		return nil
 	}
-	r.serverName = r.host
-	if name := query.Get("servername"); name != "" {
-		r.serverName = name
+	r.serverName = cmp.Or(query.Get("servername"), r.host)
+	if !query.Has("ca") {
+		return nil
 	}
-	if file := query.Get("ca"); file != "" {
-		text, err := readWhole(file, mostTrustBytes)
-		if err != nil {
-			return fmt.Errorf("relay URL: ca: %w", err)
-		}
-		r.roots = x509.NewCertPool()
-		if !r.roots.AppendCertsFromPEM(text) {
-			return badURL("ca: the file holds no PEM certificate")
-		}
+	text, err := readWhole(query.Get("ca"), mostTrustBytes)
+	if err != nil {
+		return fmt.Errorf("ca: %w", err)
+	}
+	r.roots = x509.NewCertPool()
+	if !r.roots.AppendCertsFromPEM(text) {
+		return errors.New("ca: the file holds no PEM certificate")
 	}
 	return nil
 }
 
-func (r *URL) setUser(user *url.Userinfo) error {
-	if user == nil && r.grant == nil {
-		return nil
+// setLogin reads the user, with a password or with the file of ?oauth.
+func (r *URL) setLogin(user *url.Userinfo, file string) error {
+	l := login{user: user.Username()}
+	l.password, _ = user.Password()
+	if file != "" {
+		text, err := readWhole(file, mostGrantBytes)
+		if err == nil {
+			l.oauth, err = parseGrant(text)
+		}
+		if err != nil {
+			return fmt.Errorf("oauth: %w", err)
+		}
 	}
-	name := user.Username()
-	password, _ := user.Password()
 	switch {
-	case r.grant != nil && (name == "" || password != ""):
-		return badURL("oauth needs a user, and no password")
-	case r.grant == nil && (name == "" || password == ""):
-		return badURL("user and password come together, or not at all")
-	case strings.ContainsRune(name+password, 0), r.grant != nil && strings.ContainsRune(name, 1): // what AUTH puts between them
-		return badURL("user and password cannot hold a NUL, nor a user with oauth a Ctrl-A")
+	case user == nil && file == "":
+		return nil
+	case file != "" && (l.user == "" || l.password != ""):
+		return errors.New("oauth needs a user, and no password")
+	case file == "" && (l.user == "" || l.password == ""):
+		return errors.New("user and password come together, or not at all")
+	case strings.ContainsAny(l.user+l.password, "\x00\x01"): // what AUTH puts between them
+		return errors.New("user and password cannot hold a NUL or a Ctrl-A")
 	case r.mode == noTLS:
-		return badURL("a password would cross the network in the clear; use TLS or leave it out")
+		return errors.New("a password would cross the network in the clear; use TLS or leave it out")
 	}
-	r.login = func() (string, string) { return name, password }
+	r.login = func() login { return l }
 	return nil
 }
 
@@ -213,19 +206,20 @@ func (r URL) Addr() string { return net.JoinHostPort(r.host, r.port) }
 // String is the URL without user, password and query, but for whether there is TLS and
 // OAuth.
 func (r URL) String() string {
-	byToken := ""
-	if r.grant != nil {
-		byToken = "?oauth=***"
-	}
-	switch r.mode {
-	case implicitTLS:
-		return "smtps://" + r.Addr() + byToken
-	case startTLS:
-		return "smtp://" + r.Addr() + byToken
-	case noTLS:
+	switch {
+	case r.mode == noTLS:
 		return "smtp://" + r.Addr() + "?tls=none"
+	case r.login != nil && r.login().oauth != nil:
+		return r.scheme() + r.Addr() + "?oauth=***"
 	}
-	return "no relay"
+	return r.scheme() + r.Addr()
+}
+
+func (r URL) scheme() string {
+	if r.mode == implicitTLS {
+		return "smtps://"
+	}
+	return "smtp://"
 }
 
 // Format makes fmt show String for every verb.

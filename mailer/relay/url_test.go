@@ -135,28 +135,3 @@ func FuzzParseURL(f *testing.F) {
 		}
 	})
 }
-
-func TestNew_WrongSettings_Refused(t *testing.T) {
-	u, err := relay.ParseURL("smtp://127.0.0.1?tls=none")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, c := range map[string]struct {
-		urls    []relay.URL
-		options relay.Options
-	}{
-		"no relay":       {nil, relay.Options{}},
-		"an empty relay": {[]relay.URL{{}}, relay.Options{}},
-		"negative count": {[]relay.URL{u}, relay.Options{MaxConns: -1}},
-		"negative share": {[]relay.URL{u}, relay.Options{MaxConnsPerDomain: -1}},
-		"negative RCPT":  {[]relay.URL{u}, relay.Options{RCPTTimeout: -1}},
-		"negative time":  {[]relay.URL{u}, relay.Options{Deadline: -1}},
-		"HELO injection": {[]relay.URL{u}, relay.Options{HELO: "a\r\nMAIL"}},
-		"negative pace":  {[]relay.URL{u}, relay.Options{Pace: relay.Pace{PerSecond: -1}}},
-		"racing pace":    {[]relay.URL{u}, relay.Options{Pace: relay.Pace{PerSecond: 1e9}}},
-	} {
-		if _, err := relay.New(c.urls, c.options); err == nil {
-			t.Errorf("%s: accepted", name)
-		}
-	}
-}

@@ -20,7 +20,6 @@ if ARGV[5] then
   shift = now - ARGV[5] + 3600000
   now = tonumber(ARGV[5])
 end
-
-local function reply(done, state) return done .. pack('>I6', now) .. state end
-if ARGV[3] ~= '' and now > tonumber(ARGV[3]) then return reply('-', '') end
+local stamp = pack('>I6', now)
+if ARGV[3] ~= '' and now > tonumber(ARGV[3]) then return '-' .. stamp end
 

@@ -22,8 +22,8 @@ local function drainTo(moment)
   if moment > at then at, level = moment, drained(level, moment - at) end
 end
 
-if step == 'peek' then return reply(0, state) end
-if step == 'reset' then return reply(call('DEL', key), state) end
+if step == 'peek' then return '0' .. stamp .. state end
+if step == 'reset' then return call('DEL', key) .. stamp .. state end
 
 local done = 0
 if step == 'take' then
@@ -46,4 +46,4 @@ elseif step == 'record' then
   end
 end
 if done == 1 then call('SET', key, pack('>I8I8', at, level), 'PXAT', expires() + shift) end
-return reply(done, state)
+return done .. stamp .. state

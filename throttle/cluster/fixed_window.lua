@@ -16,8 +16,8 @@ local function current()
   return start, count, clock
 end
 
-if step == 'peek' then return reply(0, state) end
-if step == 'reset' then return reply(call('DEL', key), state) end
+if step == 'peek' then return '0' .. stamp .. state end
+if step == 'reset' then return call('DEL', key) .. stamp .. state end
 
 local done = 0
 if step == 'take' then
@@ -37,4 +37,4 @@ end
 if done == 1 then
   call('SET', key, pack('>I8I8', start, count), 'PXAT', start + window + 1000 + shift)
 end
-return reply(done, state)
+return done .. stamp .. state

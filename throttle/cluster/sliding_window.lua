@@ -27,8 +27,8 @@ local function add(at)
   counts[i] = math.min(counts[i] + 1, 2 ^ 32 - 1)
 end
 
-if step == 'peek' then return reply(0, state) end
-if step == 'reset' then return reply(call('DEL', key), state) end
+if step == 'peek' then return '0' .. stamp .. state end
+if step == 'reset' then return call('DEL', key) .. stamp .. state end
 
 local done = 0
 if step == 'take' then
@@ -64,4 +64,4 @@ if done == 1 then
   end
   call('SET', key, table.concat(parts), 'PXAT', leaves(newest) + 1000 + shift)
 end
-return reply(done, state)
+return done .. stamp .. state

@@ -3,42 +3,40 @@
 --
 -- Parameters: how many sends are kept; the longest window; the limit and the window of each
 -- tier, the shortest first.
+--
+-- A function costs Redis as much as a whole tier, so there is none before a refusal returns.
 
 local most, longest = unpack('>I6I6', params)
 local none = '\0\0\0\0\0\0\0\0'
 
--- The sends, oldest first, and the end of the windows of all that were forgotten.
-local sends, forgotten = call('ZRANGE', key, '0', '-1'), 0
+-- The sends, oldest first; the time of the newest; and the end of the windows of all that were
+-- forgotten.
+local sends, newest, forgotten = call('ZRANGE', key, '0', '-1'), 0, 0
 local state = table.concat(sends)
 if string.find(state, none, 1, true) then
   for i = #sends, 1, -1 do
     if string.sub(sends[i], 7) == none then forgotten = unpack('>I6', table.remove(sends, i)) end
   end
 end
-
-local function newest() return #sends > 0 and unpack('>I6', sends[#sends]) or 0 end
-
-local function expires() return math.max(newest() + longest, forgotten) + 1000 end
-if state ~= '' and now >= expires() then -- Redis has forgotten it by itself, if by the same clock
-  call('DEL', key)
-  state, sends, forgotten = '', {}, 0
+local count = #sends
+if count > 0 then newest = unpack('>I6', sends[count]) end
+if state ~= '' and now >= math.max(newest + longest, forgotten) + 1000 then
+  call('DEL', key) -- Redis has forgotten it by itself, if by the same clock
+  state, sends, count, newest, forgotten = '', {}, 0, 0, 0
 end
 
-local function clock() return math.max(now, newest(), forgotten) end
+-- The clock, which never goes back, and whether a tier has no room by it. There is room when the
+-- send so many before has left the window.
+local moment, full, at = math.max(now, newest, forgotten), false, 13
+repeat
+  local limit, window
+  limit, window, at = unpack('>I6I6', params, at)
+  full = count >= limit and moment - unpack('>I6', sends[count - limit + 1]) < window
+until full or at > #params
 
--- Whether a tier has no room at a moment.
-local function full(moment)
-  for i = 13, #params, 12 do
-    local limit, window = unpack('>I6I6', params, i)
-    local last = sends[#sends - limit + 1] -- there is room when this one has left
-    if last and moment - unpack('>I6', last) < window then return true end
-  end
-end
-
--- Most steps end here.
 local id = string.sub(admissions, 7, 14)
-if step == 'peek' or step == 'take' and full(clock()) and not string.find(state, id, 1, true) then
-  return reply(0, state)
+if step == 'peek' or step == 'take' and full and not string.find(state, id, 1, true) then
+  return '0' .. stamp .. state
 end
 
 -- The index and the time of the send with an id, nil if it is not on record.
@@ -55,7 +53,8 @@ local function add(at, id)
   while i > 1 and unpack('>I6', sends[i - 1]) > at do i = i - 1 end
   table.insert(sends, i, entry)
   call('ZADD', key, '0', entry)
-  while newest() - unpack('>I6', sends[1]) >= longest do
+  newest = unpack('>I6', sends[#sends])
+  while newest - unpack('>I6', sends[1]) >= longest do
     left = unpack('>I6', sends[1]) + longest
     call('ZREM', key, table.remove(sends, 1))
   end
@@ -69,10 +68,10 @@ end
 
 local done = 0
 if step == 'take' then
-  local moment, known, sent = clock(), find(id)
+  local known, sent = find(id)
   if known and moment - sent < longest then
     done = 2
-  elseif not full(moment) then
+  elseif not full then
     add(moment, id)
     done = 1
   end
@@ -85,7 +84,6 @@ elseif step == 'release' then
 elseif step == 'record' then
   for i = 1, #admissions, 14 do
     local at, id = unpack('>I6c8', admissions, i)
-    local moment = clock()
     if find(id) then
       done = 1
     elseif moment - at < longest then
@@ -98,5 +96,8 @@ elseif step == 'reset' then
 end
 -- Also where nothing else was written, so that a WAIT behind this script waits for what an earlier
 -- one wrote.
-if done > 0 then call('PEXPIREAT', key, expires() + shift) end
-return reply(done, state)
+if done > 0 then
+  local leaves = #sends > 0 and unpack('>I6', sends[#sends]) + longest or 0
+  call('PEXPIREAT', key, math.max(leaves, forgotten) + 1000 + shift)
+end
+return done .. stamp .. state

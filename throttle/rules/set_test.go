@@ -121,6 +121,11 @@ func TestTake_SeveralRefuse_NamesTheLongestWait(t *testing.T) {
 		if d.Allowed != want || d.Rule != "visitor" || d.Verdict.Wait != 3_600_000 || len(d.Mailbox.Tiers) != 1 || len(d.Refusals) != 3*i {
 			t.Errorf("send %d: %+v", i, d)
 		}
+		for _, refusal := range d.Refusals {
+			if want := map[string]string{"mailbox": "a@b.example", "visitor": "192.0.2.1", "all": "all"}[refusal.Rule]; refusal.Key != want {
+				t.Errorf("%s counts by %q, want %q", refusal.Rule, refusal.Key, want)
+			}
+		}
 	}
 }
 

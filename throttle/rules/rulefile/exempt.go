@@ -67,33 +67,24 @@ func (d Defaults) pattern(text string) (string, error) {
 	return d.Mailbox(text)
 }
 
-// patternKey follows an address that the pattern matches to its key. A key that the pattern no
-// longer matches is an error, as the pattern would never match a mailbox.
+// patternKey is the pattern in the spelling of the keys that it matches, by the key of an address
+// that it matches. A key that the pattern does not match is an error, as the pattern would never
+// match a mailbox.
 func (d Defaults) patternKey(local, domain string) (string, error) {
-	const star = "x"
-	tried := strings.ReplaceAll(local, "*", star)
+	local = strings.ToLower(local)
+	tried := strings.ReplaceAll(local, "*", "x")
 	key, err := d.Mailbox(tried + "@" + domain)
 	if err != nil {
 		return "", err
 	}
 	keyLocal, keyDomain, _ := strings.Cut(key, "@")
-	if len(keyLocal) != len(tried) || !strings.EqualFold(keyLocal, tried) {
+	if keyLocal != tried {
 		return "", errors.New("no mailbox is counted under such a name: +tags, and dots that a provider ignores, are removed; leave them out")
 	}
 	if isASCII(domain) && !strings.EqualFold(keyDomain, domain) {
 		return "", errors.New("mailboxes of this domain are counted as those of " + keyDomain + "; write that")
 	}
-	return respell(local, keyLocal, len(star)) + "@" + keyDomain, nil
-}
-
-// respell is the local part in the spelling of its key, in which so many characters stand for
-// each *.
-func respell(local, key string, star int) string {
-	pieces := strings.Split(local, "*")
-	for i, piece := range pieces {
-		pieces[i], key = key[:len(piece)], key[min(len(piece)+star, len(key)):]
-	}
-	return strings.Join(pieces, "*")
+	return local + "@" + keyDomain, nil
 }
 
 func isASCII(text string) bool {

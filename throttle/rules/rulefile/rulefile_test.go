@@ -247,8 +247,8 @@ func TestRead_Unreadable_NamesThePath(t *testing.T) {
 	large := write(t, strings.Repeat("#", 256<<10+1))
 	for path, want := range map[string]string{
 		"/does/not/exist": "cannot read the file: open /does/not/exist",
-		"/":               "/: it is not a regular file",
-		large:             large + ": it is larger than 262144 bytes",
+		"/":               "/ is a directory",
+		large:             "the file " + large + " is larger than 262144 bytes",
 	} {
 		if _, err := rulefile.Read(path, defaults()); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v", path, err)

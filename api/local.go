@@ -1,0 +1,71 @@
+package api
+
+import (
+	"bytes"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+)
+
+// checkLocal refuses what a page from elsewhere may have made a browser send. Where no key is
+// asked for, every program of this machine is a caller, and a browser on it sends requests for
+// any page that is open. It shows in the page's origin, in the site that the browser names, or,
+// where the page's own name was bound to a loopback address, in that name.
+//
+// A proxy on this machine sends requests for others: what says that a proxy has passed it on is
+// refused as well, unless the operator has named the proxy.
+func (s *Server) checkLocal(header *fasthttp.RequestHeader) error {
+	if len(s.with.TrustedProxies) == 0 && isForwarded(header) {
+		return &problem{kind: forbidden, detail: "Without keys this server answers to programs of its own machine only, and a proxy has handed this on."}
+	}
+	host := string(header.Host())
+	if !isLoopbackHost(host) {
+		return &problem{kind: forbidden, detail: "Without keys this server answers to localhost, 127.0.0.1 and [::1] only: the Host is another."}
+	}
+	for _, origin := range header.PeekAll("Origin") {
+		if !isOriginOf(string(origin), host) {
+			return &problem{kind: forbidden}
+		}
+	}
+	for _, site := range header.PeekAll("Sec-Fetch-Site") {
+		if !bytes.Equal(site, []byte("same-origin")) && !bytes.Equal(site, []byte("none")) {
+			return &problem{kind: forbidden}
+		}
+	}
+	return nil
+}
+
+// isForwarded reports whether a header says that a proxy has passed the request on.
+func isForwarded(header *fasthttp.RequestHeader) bool {
+	return slices.ContainsFunc([]string{
+		"Forwarded", "Via", "X-Real-Ip", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto",
+	}, func(name string) bool { return header.Peek(name) != nil })
+}
+
+// isLoopbackHost reports whether a Host header names this machine in a way that cannot be bound
+// to another address.
+func isLoopbackHost(host string) bool {
+	name, port := host, ""
+	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
+		name, port = host[:i], host[i+1:]
+	}
+	if port != "" {
+		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+			return false
+		}
+	}
+	if name == "[::1]" || strings.EqualFold(name, "localhost") {
+		return true
+	}
+	at, err := netip.ParseAddr(name)
+	return err == nil && at.Is4() && at.IsLoopback()
+}
+
+// isOriginOf reports whether an Origin is that of the host's own pages.
+func isOriginOf(origin, host string) bool {
+	scheme, at, ok := strings.Cut(origin, "://")
+	return ok && (scheme == "http" || scheme == "https") && strings.EqualFold(at, host)
+}

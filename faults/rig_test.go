@@ -1,0 +1,238 @@
+package faults_test
+
+import (
+	"crypto/tls"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/faults/judge"
+	"github.com/mailgate/mailgate/internal/mailtest"
+	"github.com/mailgate/mailgate/internal/mailtest/fault"
+	"github.com/mailgate/mailgate/internal/redistest"
+	"github.com/mailgate/mailgate/internal/servertest"
+	"github.com/mailgate/mailgate/mailer/sandbox"
+	"github.com/mailgate/mailgate/throttle"
+)
+
+// A rig is what a run takes place on.
+type rig struct {
+	t      testing.TB
+	rng    *rand.Rand // of the run's own goroutine: what its kind chooses
+	shape  shape
+	dir    string
+	tiers  []throttle.Tier
+	action throttle.Tier // that callers take
+
+	nodes  []*node
+	caller *caller
+	load   *load
+	relays   *relays
+	trust  *servertest.Authority
+
+	// Of these there is what the kind's store is.
+	alone    *redistest.Server
+	proxy    *redistest.FaultyProxy
+	cluster  *redistest.ClusterServers
+	sentinel *redistest.SentinelServers
+	setRedis func(ahead time.Duration) // the server's clock
+
+	strained bool              // the machine was too busy
+	unanswered   []judge.Violation // how all stands in the end, where a node did not say
+	undo     func()            // what an injection has left to its repair
+	flooding atomic.Int64      // answers that a flood has had
+}
+
+// policies are what mailboxes may have: windows are far longer than a run, so that no
+// mail's way can matter.
+var policies = []string{"a=1/10m", "a=3/10m,b=5/1h", "a=2/30m,b=3/4h,c=4/24h"}
+
+// actions are the limits that the action of a run may have. One is over and over again while
+// a run lasts.
+var (
+	actions = []throttle.Tier{{Name: "a", Limit: 5, Window: 10 * time.Minute}, {Name: "a", Limit: 1, Window: 1500 * time.Millisecond}}
+	guesses = throttle.Tier{Name: "a", Limit: 3, Window: 10 * time.Minute}
+)
+
+// A store makes what the histories are kept in, and returns the settings that say so.
+type store func(*rig) []string
+
+func newRig(t testing.TB, k *kind, policy string, seed uint64, sh shape) *rig {
+	s := &rig{t: t, rng: rand.New(rand.NewPCG(seed, 2)), shape: sh, dir: t.TempDir(), caller: newCaller()}
+	parsed, err := throttle.ParsePolicy(policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.tiers = parsed.Tiers()
+	s.action = actions[int(seed)%len(actions)]
+	s.load = newLoad(s, seed)
+	if k.terms.ClockSet { // a clock that is set takes a short window with it
+		s.action = actions[0]
+	}
+	relays := s.startRelays(k)
+	environ := append([]string{
+		"PATH=" + os.Getenv("PATH"), "GORACE=halt_on_error=0",
+		"MAILGATE_LISTEN=127.0.0.1:0",
+		"MAILGATE_API_KEYS=app:" + apiKey,
+		"MAILGATE_ADMIN_KEYS=ops:" + adminKey,
+		"MAILGATE_SECRET=" + secret,
+		"MAILGATE_SMTP_URL=" + strings.Join(relays, ","),
+		"MAILGATE_FROM=Acme <no-reply@acme.example>",
+		"MAILGATE_TIERS=" + policy,
+		"MAILGATE_GUESSES=a=3/10m",
+		"MAILGATE_RULES=" + s.rules(),
+		"MAILGATE_LOOKUP_RATE=0",
+	}, k.store(s)...)
+	environ = append(environ, k.environ...)
+	s.startNodes(k, environ)
+	return s
+}
+
+// rules is the file that has the action.
+func (s *rig) rules() string {
+	file := filepath.Join(s.dir, "rules.yaml")
+	text := fmt.Sprintf("actions:\n  - name: act\n    limit: %s=%d/%dms\n", s.action.Name, s.action.Limit, s.action.Window.Milliseconds())
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	return file
+}
+
+// startRelays starts the relay that has the faults, and where the seed or the kind says so
+// another behind it: under TLS a real mail server, too.
+func (s *rig) startRelays(k *kind) (urls []string) {
+	script := fault.Script{}
+	url := "smtp://%s?tls=none"
+	if k.tls {
+		script.TLS = s.certificate()
+		url = "smtp://%s?ca=" + filepath.Join(s.dir, "ca.pem")
+	}
+	relay, err := fault.Start(script)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { relay.Close() })
+	s.relays = &relays{first: relay, codes: map[string]mailed{}, everyCode: map[string]bool{}}
+	urls = []string{fmt.Sprintf(url, relay.Addr())}
+	behind := s.rng.IntN(3)
+	if behind == 1 && k.tls {
+		s.relays.exim = mailtest.Start(s.t, mailtest.Options{})
+		urls = append(urls, s.relays.exim.STARTTLS())
+	}
+	if behind == 0 || k.spare {
+		spare, err := sandbox.Start(sandbox.Options{KeepMessages: 1 << 20, KeepBytes: 1 << 30})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		s.t.Cleanup(func() { spare.Close() })
+		s.relays.spare = spare
+		urls = append(urls, spare.URL())
+	}
+	return urls
+}
+
+// certificate is one that the nodes trust.
+func (s *rig) certificate() *tls.Config {
+	now := time.Now().UnixMilli()
+	if s.trust == nil {
+		s.trust = servertest.NewAuthority(s.t)
+		if err := os.WriteFile(filepath.Join(s.dir, "ca.pem"), s.trust.PEM(), 0o600); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	return s.signed(s.trust, now+3_600_000)
+}
+
+// signed is a certificate that this authority gives, valid until then.
+func (s *rig) signed(by *servertest.Authority, until int64) *tls.Config {
+	return &tls.Config{Certificates: []tls.Certificate{by.Certificate(until-7_200_000, until, "127.0.0.1")}}
+}
+
+// hasOwnTerms reports whether a setting says where a node keeps its history, or that it keeps none
+// of its own.
+func hasOwnTerms(setting string) bool {
+	return slices.ContainsFunc([]string{"MAILGATE_DATA_DIR=", "MAILGATE_REDIS_CONFIRM=", "MAILGATE_ON_STORE_OUTAGE=refuse"},
+		func(prefix string) bool { return strings.HasPrefix(setting, prefix) })
+}
+
+func (s *rig) startNodes(k *kind, environ []string) {
+	program := k.program
+	if program == nil {
+		program = mailgate
+	}
+	path, err := program()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	count := k.nodes
+	if count == 0 {
+		count = 3
+	}
+	for i := range count {
+		n := &node{t: s.t, number: i, command: []string{path, "serve"}, logFile: filepath.Join(s.dir, fmt.Sprintf("node%d.log", i))}
+		n.environ = append(append([]string{}, environ...), "CLOCK_AHEAD_FILE="+s.clock(i))
+		if k.disks || !slices.ContainsFunc(environ, hasOwnTerms) { // or it would refuse while Redis is away
+			n.environ = append(n.environ, "MAILGATE_DATA_DIR="+filepath.Join(s.dir, fmt.Sprintf("alone%d", i)))
+		}
+		if k.within != nil {
+			n.command = append(k.within(s), n.command...)
+		}
+		s.nodes = append(s.nodes, n)
+		n.start()
+		s.t.Cleanup(n.kill)
+	}
+}
+
+// clock is the file that says how many seconds ahead a node's clock is, for programs
+// that look at it.
+func (s *rig) clock(node int) string { return filepath.Join(s.dir, fmt.Sprintf("clock%d", node)) }
+
+// randomly is any time up to the longest, as the seed has it.
+func (s *rig) randomly(longest time.Duration) time.Duration {
+	return time.Duration(s.rng.Int64N(int64(longest)))
+}
+
+// node is any of the nodes.
+func (s *rig) node(rng *rand.Rand) *node { return s.nodes[rng.IntN(len(s.nodes))] }
+
+// onDisk is this machine's disk, for a single node.
+func onDisk(s *rig) []string { return []string{"MAILGATE_DATA_DIR=" + filepath.Join(s.dir, "data")} }
+
+// inRedis are the settings of a history in Redis. The timeout is one for machines that
+// have much else to do.
+func inRedis(url string) []string {
+	return []string{"MAILGATE_REDIS_URL=" + url, "MAILGATE_REDIS_TIMEOUT=1s"}
+}
+
+// onRedis is a single server that keeps what it has.
+func onRedis(s *rig) []string {
+	s.alone = redistest.Alone(s.t, kept...)
+	return inRedis(s.alone.URL())
+}
+
+// kept has a server that is killed keep all that it has answered: it writes that first. Where
+// it flushes every second it may put the writing off while the drive is busy.
+var kept = []string{"appendonly yes", "appendfsync no"}
+
+// behindProxy is a single server behind a proxy.
+func behindProxy(s *rig) []string {
+	s.alone = redistest.Alone(s.t)
+	s.proxy = redistest.Proxy(s.t, s.alone.Addr)
+	return inRedis(s.proxy.URL())
+}
+
+func onCluster(s *rig) []string {
+	s.cluster = redistest.Cluster(s.t)
+	return inRedis(s.cluster.URL())
+}
+
+func onSentinel(s *rig) []string {
+	s.sentinel = redistest.Sentinel(s.t)
+	return inRedis(s.sentinel.URL())
+}

@@ -1,0 +1,129 @@
+package relay
+
+import (
+	"errors"
+	"log/slog"
+	"strconv"
+	"time"
+)
+
+// Outcome says what became of a mail that was not accepted, and with it whether the send
+// stays charged: rejected and unknown stay, the others are refunded. It is the word in logs
+// and metrics.
+type Outcome string
+
+const (
+	// Rejected: the relay refused this mail or its recipient for good (5xx). A refusal of
+	// us, of our sender or of our quota is Unavailable.
+	Rejected Outcome = "rejected"
+	// Unavailable: the mail certainly never left. Every relay was down, slow or
+	// misconfigured, said 4xx, or refused us or our sender.
+	Unavailable Outcome = "unavailable"
+	// Deferred: the mail certainly never left, and each relay that was asked came as far as
+	// the recipient. A visitor can bring that about by naming a domain that does not exist,
+	// so it need not be trouble of a relay.
+	Deferred Outcome = "deferred"
+	// Unknown: the last octet of the mail may have gone out and no answer came. The mail
+	// may have been delivered, so sending it again could deliver it twice.
+	Unknown Outcome = "unknown"
+	// Busy: too many sends are waiting, or too little time was left. The mail certainly
+	// never left.
+	Busy Outcome = "busy"
+)
+
+// Step is the part of the SMTP conversation in which a mail failed.
+type Step string
+
+// The steps in order.
+const (
+	StepConnect  Step = "connect"
+	StepTLS      Step = "TLS"
+	StepBanner   Step = "banner"
+	StepEHLO     Step = "EHLO"
+	StepSTARTTLS Step = "STARTTLS"
+	StepAUTH     Step = "AUTH"
+	StepRSET     Step = "RSET"
+	StepMAIL     Step = "MAIL"
+	StepRCPT     Step = "RCPT"
+	StepDATA     Step = "DATA"
+	StepContent  Step = "content"   // while the text was being sent
+	StepFinalDot Step = "final dot" // after the last octet went out
+)
+
+// Reply is a relay's answer. Message is the relay's own text and often repeats the
+// recipient's address, so it may be shown to the caller but not logged. String and slog
+// leave it out.
+type Reply struct {
+	Code     int    // 200 to 599
+	Enhanced string // "5.1.1", or empty
+	Message  string
+}
+
+// String is the code and the enhanced code.
+func (r Reply) String() string {
+	if r.Enhanced == "" {
+		return strconv.Itoa(r.Code)
+	}
+	return strconv.Itoa(r.Code) + " " + r.Enhanced
+}
+
+// LogValue keeps the relay's text out of logs.
+func (r Reply) LogValue() slog.Value { return slog.StringValue(r.String()) }
+
+// Receipt says that a relay took responsibility for a mail.
+type Receipt struct {
+	Relay string // host:port
+	OAuth bool   // logged in with a token in place of a password
+	Reply Reply  // to the final dot; the text often names the queue entry
+}
+
+// Error is why a mail was not accepted. Its text names the relay and the step, never an
+// address or a secret.
+type Error struct {
+	Outcome    Outcome
+	Relay      string        // host:port; empty if no relay was asked
+	Step       Step          // empty if no relay was asked
+	Reply      *Reply        // the relay's answer, if there was one
+	RetryAfter time.Duration // when trying again may help, if that is known
+	Err        error         // the cause, where there is more to say than the reply
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	text := "mail " + string(e.Outcome)
+	if e.Relay != "" {
+		text = "relay " + e.Relay + ": " + text
+	}
+	if e.Step != "" {
+		text += " at " + string(e.Step)
+	}
+	if e.Reply != nil {
+		text += ": " + e.Reply.String()
+	}
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+var (
+	// ErrUnsendable is matched if a mail cannot go over the wire as it is, such as with a
+	// bare CR or LF. The caller is at fault, not the relay; the mail never left.
+	ErrUnsendable = errors.New("the mail cannot be sent as it is")
+	// ErrClosed is the cause after Close.
+	ErrClosed = errors.New("the relay connections are closed")
+
+	errOpen     = errors.New("its circuit breaker is open")
+	errCrowded  = errors.New("it takes no more connections beside those that it has")
+	errTooMany  = errors.New("too many sends are waiting for the relay")
+	errTimeout  = errors.New("no answer in time")
+	errTooBig   = errors.New("the mail is larger than the relay takes")
+	errTooEarly = errors.New("the relay said more than it was asked")
+)
+
+func busy(retryAfter time.Duration) *Error {
+	return &Error{Outcome: Busy, RetryAfter: retryAfter, Err: errTooMany}
+}

@@ -1,0 +1,240 @@
+package relay_test
+
+import (
+	"context"
+	"log/slog"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/internal/mailtest/fault"
+	"github.com/mailgate/mailgate/internal/servertest"
+	"github.com/mailgate/mailgate/mailer/relay"
+)
+
+// What goes over the wire to the first of two relays that fails in this way, and whether the
+// second is asked.
+func TestSend_FirstRelayFails_SecondTakesWhatNeverLeft(t *testing.T) {
+	const (
+		over = relay.Outcome("") // the second relay takes it
+		text = "EHLO MAIL RCPT DATA TEXT"
+	)
+	at := func(step fault.Step, kind fault.Kind) fault.Script {
+		return fault.Script{At: step, Kind: kind, NoPipelining: true}
+	}
+	opened, once := at(fault.RCPT, fault.Temporary), at(fault.MAIL, fault.Leaving)
+	opened.NoPipelining, opened.OpenForRefused, once.Times = false, true, 1
+	tr := newTrust(t)
+	stripped, barred := fault.Script{TLS: tr.good(), NoSTARTTLS: true}, at(fault.AUTH, fault.Permanent)
+	barred.TLS = tr.good()
+	for name, c := range map[string]struct {
+		script  fault.Script
+		kept    bool // a mail went over the connection before
+		outcome relay.Outcome
+		heard   string
+	}{
+		"EHLO refused":            {at(fault.EHLO, fault.Permanent), false, over, "EHLO"},
+		"STARTTLS stripped":       {stripped, false, over, "EHLO"},
+		"AUTH refused":            {barred, false, over, "EHLO STARTTLS EHLO AUTH"},
+		"MAIL 4xx":                {at(fault.MAIL, fault.Temporary), false, over, "EHLO MAIL"},
+		"MAIL 5xx":                {at(fault.MAIL, fault.Permanent), false, over, "EHLO MAIL"},
+		"RCPT 4xx":                {at(fault.RCPT, fault.Temporary), false, over, "EHLO MAIL RCPT"},
+		"RCPT 4xx, and a 354":     {opened, false, over, "EHLO MAIL RCPT DATA"},
+		"RCPT 5xx":                {at(fault.RCPT, fault.Permanent), false, relay.Rejected, "EHLO MAIL RCPT"},
+		"RCPT 5.7.1":              {at(fault.RCPT, fault.Barred), false, over, "EHLO MAIL RCPT"},
+		"RCPT silent":             {at(fault.RCPT, fault.Silence), false, over, "EHLO MAIL RCPT"},
+		"DATA 5xx":                {at(fault.DATA, fault.Permanent), false, relay.Rejected, "EHLO MAIL RCPT DATA"},
+		"DATA 5.7.1":              {at(fault.DATA, fault.Barred), false, over, "EHLO MAIL RCPT DATA"},
+		"SIZE too small":          {fault.Script{Size: 100}, false, over, "EHLO MAIL RCPT DATA"},
+		"SIZE too small, unsaid":  {fault.Script{Size: 100, SizeUnsaid: true, NoPipelining: true}, false, over, text},
+		"reset before the dot":    {at(fault.Content, fault.Reset), false, relay.Unknown, text},
+		"4xx after the dot":       {at(fault.Dot, fault.Temporary), false, over, text},
+		"421 after the dot":       {at(fault.Dot, fault.Leaving), false, over, text},
+		"5xx after the dot":       {at(fault.Dot, fault.Permanent), false, relay.Rejected, text},
+		"silent after the dot":    {at(fault.Dot, fault.Silence), false, relay.Unknown, text},
+		"421 on a kept one, once": {once, true, "first", text + " MAIL, " + text},
+		"421 on a kept one":       {at(fault.DATA, fault.Leaving), true, over, text + " MAIL RCPT DATA, EHLO MAIL RCPT DATA"},
+		"MAIL 4xx, kept":          {at(fault.MAIL, fault.Temporary), true, over, text + " MAIL, EHLO MAIL"},
+		"RCPT 4xx, kept":          {at(fault.RCPT, fault.Temporary), true, over, text + " MAIL RCPT"},
+		"RCPT silent, kept":       {at(fault.RCPT, fault.Silence), true, over, text + " MAIL RCPT"},
+		"DATA 4xx, kept":          {at(fault.DATA, fault.Temporary), true, over, text + " MAIL RCPT DATA, EHLO MAIL RCPT DATA"},
+		"reset after it, kept":    {at(fault.Dot, fault.Reset), true, relay.Unknown, text + " MAIL RCPT DATA TEXT"},
+		"421 after the dot, kept": {at(fault.Dot, fault.Leaving), true, over, text + " MAIL RCPT DATA TEXT"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			first, second := play(t, fault.Script{NoPipelining: c.script.NoPipelining}), play(t, fault.Script{})
+			where := plain(first)
+			if c.script.TLS != nil {
+				where = "smtp://acme:secret@" + first.Addr() + "?ca=" + url.QueryEscape(tr.file)
+			}
+			r := newRelays(t, facing(c.script, ample), where, plain(second))
+			if c.kept {
+				mustSend(t, r, letter())
+			}
+			first.Play(c.script)
+			receipt, err := send(t.Context(), r, letter())
+			switch {
+			case c.outcome == "first" && receipt.Relay != first.Addr(), c.outcome == over && receipt.Relay != second.Addr():
+				t.Errorf("%+v, %v", receipt, err)
+			case c.outcome != over && len(second.Received()) > 0:
+				t.Error("the second relay was asked")
+			case c.outcome != over && c.outcome != "first":
+				checkOutcome(t, err, c.outcome)
+			}
+			if heard := heardBy(first); heard != c.heard {
+				t.Errorf("the first relay heard\n%s, want\n%s", heard, c.heard)
+			}
+		})
+	}
+}
+
+// slowBeside makes two relays, of which the first has its only connection taken by a mail until
+// free is called.
+func slowBeside(t *testing.T, second fault.Script) (r *relay.Relays, slow, other *fault.Server, free func()) {
+	t.Helper()
+	slow, other = play(t, fault.Script{At: fault.Dot, Kind: fault.Silence}), play(t, second)
+	o := steady()
+	o.MaxConns = 1
+	o.FinalDot, o.Deadline = time.Hour, time.Hour
+	r = newRelays(t, o, plain(slow), plain(other))
+	return r, slow, other, hold(t, r, slow)
+}
+
+// hold has a mail take a connection of a relay that is silent after the final dot, until the
+// returned function is called.
+func hold(t *testing.T, r *relay.Relays, silent *fault.Server) (free func()) {
+	t.Helper()
+	ctx, release := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	group.Go(func() { send(ctx, r, letter()) })
+	servertest.Eventually(t, "a connection is taken", func() bool { return len(silent.Mails()) == 1 })
+	return func() {
+		release()
+		group.Wait()
+	}
+}
+
+// A mail does not wait for a slow relay until its time is up, beside another that has nothing
+// to do.
+func TestSend_FirstRelayBusy_SecondTakesIt(t *testing.T) {
+	t.Parallel()
+	r, _, second, free := slowBeside(t, fault.Script{})
+	defer free()
+	short, cancel := context.WithTimeout(t.Context(), 6*time.Second)
+	defer cancel()
+	if receipt, err := send(short, r, letter()); err != nil || receipt.Relay != second.Addr() {
+		t.Errorf("%+v, %v; want that the second took it", receipt, err)
+	}
+}
+
+// Mails that left the queue of a slow relay, for another that does not help, come back to it.
+func TestSend_FirstRelayBusySecondDown_FirstTakesItLater(t *testing.T) {
+	t.Parallel()
+	r, first, second, free := slowBeside(t, fault.Script{At: fault.Banner, Kind: fault.HangUp})
+	first.Play(fault.Script{})
+	short, cancel := context.WithTimeout(t.Context(), 9*time.Second)
+	defer cancel()
+	const many = 4
+	var group sync.WaitGroup
+	for range many {
+		group.Go(func() {
+			if receipt, err := send(short, r, letter()); err != nil || receipt.Relay != first.Addr() {
+				t.Errorf("%+v, %v; want that the first took it", receipt, err)
+			}
+		})
+	}
+	servertest.Eventually(t, "all have asked the second, and wait for the first again", func() bool {
+		return len(second.Received()) == many && r.Stats()[0].Waiting == many || short.Err() != nil
+	})
+	free()
+	group.Wait()
+}
+
+// A relay that fails is not asked for the cooldown, which doubles until it answers. That can
+// be seen all the time.
+func TestCircuit_Cooldown_DoublesUntilAnswered(t *testing.T) {
+	var now atomic.Int64
+	first, second := play(t, fault.Script{At: fault.Banner, Kind: fault.HangUp}), play(t, fault.Script{})
+	var told []bool
+	var log lockedBuffer
+	o := steady()
+	o.Now, o.Failures, o.Cooldown = now.Load, 2, time.Second
+	o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	o.Hooks.Circuit = func(_ string, open bool) { told = append(told, open) }
+	r := newRelays(t, o, plain(first), plain(second))
+	for step, s := range []struct {
+		after   int64 // milliseconds
+		taken   *fault.Server
+		asked   int // how often the first was by then
+		resting bool
+	}{
+		{0, second, 1, false},
+		{0, second, 2, true},
+		{999, second, 2, true},
+		{1, second, 3, true},
+		{1999, second, 3, true},
+		{1, first, 4, false},
+	} {
+		if now.Add(s.after); s.taken == first {
+			first.Play(fault.Script{})
+		}
+		if mustSend(t, r, letter()).Relay != s.taken.Addr() {
+			t.Errorf("step %d: the other relay took the mail", step)
+		}
+		if asked, resting := len(first.Received()), r.Stats()[0].Resting; asked != s.asked || resting != s.resting {
+			t.Errorf("step %d: the first was asked %d times and rests %v, want %d, %v", step, asked, resting, s.asked, s.resting)
+		}
+	}
+	if r.Stats()[1].Resting || !slices.Equal(told, []bool{true, false}) {
+		t.Errorf("the second rests: %v; the hook heard %v", r.Stats()[1].Resting, told)
+	}
+	if text := log.String(); strings.Count(text, "circuit breaker opened") != 1 || strings.Count(text, "circuit breaker closed") != 1 {
+		t.Errorf("the log says\n%s", text)
+	}
+}
+
+// With no relay to ask a mail does not wait under the pace, and is told when to try again.
+func TestCircuit_AllOpen_RefusedAtOnce(t *testing.T) {
+	s := play(t, fault.Script{At: fault.Banner, Kind: fault.HangUp})
+	o := steady()
+	o.Now, o.Failures, o.Cooldown = func() int64 { return 0 }, 1, 7*time.Second
+	o.Pace = relay.Pace{PerSecond: .001} // and the second mail comes too soon
+	r := newRelays(t, o, plain(s))
+	for _, want := range []time.Duration{0, 7 * time.Second} {
+		_, err := send(t.Context(), r, letter())
+		checkOutcome(t, err, relay.Unavailable)
+		if failure := err.(*relay.Error); failure.RetryAfter != want {
+			t.Errorf("retry after %v, want %v", failure.RetryAfter, want)
+		}
+	}
+	if got := len(s.Received()); got != 1 {
+		t.Errorf("asked %d times, want 1", got)
+	}
+}
+
+// A mail that waited for a connection to a relay whose breaker opened meanwhile does not ask
+// it.
+func TestCircuit_OpensWhileWaiting_NotAsked(t *testing.T) {
+	s := play(t, fault.Script{At: fault.Banner, Kind: fault.Silence})
+	o := steady()
+	o.MaxConns, o.Failures, o.Cooldown = 1, 1, time.Hour
+	r := newRelays(t, o, plain(s))
+	var group sync.WaitGroup
+	for range 2 {
+		group.Go(func() {
+			_, err := send(t.Context(), r, letter())
+			checkOutcome(t, err, relay.Unavailable)
+		})
+	}
+	servertest.Eventually(t, "one is connected, and one waits", func() bool { return s.Open() == 1 && r.Stats()[0].Waiting == 1 })
+	s.Cut()
+	group.Wait()
+	if got := len(s.Received()); got != 1 {
+		t.Errorf("the relay was asked %d times, want 1", got)
+	}
+}

@@ -1,0 +1,226 @@
+package relay_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/internal/mailtest/fault"
+	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/mailgate/mailgate/mailer/relay"
+)
+
+const (
+	// patience is a timeout that is meant to run out. Where none is, it is hanging, so that a
+	// busy machine changes no outcome.
+	patience = 250 * time.Millisecond
+	// ample is one that runs out in the trouble alone: what must go well before, goes under
+	// it, too.
+	ample = 800 * time.Millisecond
+	// hanging is when a send that should have ended is declared stuck.
+	hanging = 20 * time.Second
+)
+
+// mail is what the tests send.
+type mail struct {
+	From, To string
+	Bytes    []byte
+}
+
+func letter() mail {
+	return mail{
+		From: "no-reply@acme.example",
+		To:   "somebody@secret.example",
+		Bytes: []byte("From: Acme <no-reply@acme.example>\r\nTo: somebody@secret.example\r\n" +
+			"Subject: code\r\n\r\n.123456 is your code\r\n.\r\nbye\r\n"),
+	}
+}
+
+// to is a letter to this domain.
+func to(domain string) mail {
+	m := letter()
+	m.To = "somebody@" + domain
+	return m
+}
+
+func parse(t testing.TB, text string) address.Address {
+	t.Helper()
+	return must(address.Parse(text, address.Identity{}))(t)
+}
+
+func must[T any](value T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+}
+
+// settings are the options of Relays, and the limits that are none.
+type settings struct {
+	relay.Options
+	relay.Limits
+}
+
+// steady are settings under which neither time nor the breaker decides.
+func steady() settings {
+	return settings{
+		relay.Options{MaxConns: 4, Deadline: 2 * hanging},
+		relay.Limits{Connect: hanging, Command: hanging, RCPT: hanging, FinalDot: hanging, Failures: 1000},
+	}
+}
+
+// facing is steady, but for the one timeout that this fault must run into.
+func facing(script fault.Script, timeout time.Duration) settings {
+	o := steady()
+	switch {
+	case script.Kind != fault.Silence && script.Kind != fault.Drip:
+	case script.At == fault.Dot || script.At == fault.Content:
+		o.FinalDot = timeout
+	case script.At == fault.Handshake:
+		o.Connect = timeout
+	case script.At == fault.RCPT && script.HoldBack: // the answer to MAIL is not seen either
+		o.RCPT, o.Command = timeout, timeout
+	case script.At == fault.RCPT:
+		o.RCPT = timeout
+	default:
+		o.Command = timeout
+	}
+	return o
+}
+
+func newRelays(t testing.TB, o settings, urls ...string) *relay.Relays {
+	t.Helper()
+	var parsed []relay.URL
+	for _, text := range urls {
+		parsed = append(parsed, must(relay.ParseURL(text))(t))
+	}
+	r := must(relay.New(parsed, o.Options.With(o.Limits)))(t)
+	t.Cleanup(func() { closeRelays(t, r) })
+	return r
+}
+
+func closeRelays(t testing.TB, r *relay.Relays) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), hanging)
+	defer cancel()
+	if err := r.Close(ctx); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+}
+
+func plain(s interface{ Addr() string }) string { return "smtp://" + s.Addr() + "?tls=none" }
+
+func play(t testing.TB, script fault.Script) *fault.Server {
+	t.Helper()
+	s := must(fault.Start(script))(t)
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// send is one mail from Begin to Commit.
+func send(ctx context.Context, relays *relay.Relays, m mail) (relay.Receipt, error) {
+	from, err := address.Parse(m.From, address.Identity{})
+	if err != nil {
+		return relay.Receipt{}, err
+	}
+	to, err := address.Parse(m.To, address.Identity{})
+	if err != nil {
+		return relay.Receipt{}, err
+	}
+	tx, err := relays.Begin(ctx, from, to)
+	if err != nil {
+		return relay.Receipt{}, err
+	}
+	return tx.Commit(ctx, m.Bytes)
+}
+
+func mustSend(t testing.TB, r *relay.Relays, m mail) relay.Receipt {
+	t.Helper()
+	return must(send(t.Context(), r, m))(t)
+}
+
+// sendAtOnce sends so many mails at the same time, each to a domain of its own, and returns
+// what came of each.
+func sendAtOnce(t *testing.T, r *relay.Relays, domains ...string) []error {
+	t.Helper()
+	errs := make([]error, len(domains))
+	var group sync.WaitGroup
+	for i, domain := range domains {
+		group.Go(func() { _, errs[i] = send(t.Context(), r, to(domain)) })
+	}
+	group.Wait()
+	return errs
+}
+
+func outcomeOf(err error) relay.Outcome {
+	failure, _ := errors.AsType[*relay.Error](err)
+	if failure == nil {
+		return ""
+	}
+	return failure.Outcome
+}
+
+func checkOutcome(t testing.TB, err error, want relay.Outcome) {
+	t.Helper()
+	if got := outcomeOf(err); got != want || err != nil && want == "" {
+		t.Errorf("%v, want the outcome %q", err, want)
+	}
+}
+
+func checkFailure(t *testing.T, err error, outcome relay.Outcome, step relay.Step, reply *relay.Reply) {
+	t.Helper()
+	failure, ok := errors.AsType[*relay.Error](err)
+	if !ok || failure.Outcome != outcome || failure.Step != step {
+		t.Fatalf("%v, want %v at %s", err, outcome, step)
+	}
+	if reply != nil && (failure.Reply == nil || *failure.Reply != *reply) {
+		t.Errorf("the reply is %+v, want %+v", failure.Reply, *reply)
+	}
+}
+
+// heardBy returns the verbs that a relay heard, connection by connection, and the mail's text
+// as TEXT.
+func heardBy(s *fault.Server) string {
+	var all []string
+	for _, heard := range s.Received() {
+		var verbs []string
+		text := false
+		for line := range strings.Lines(string(heard)) {
+			verb, _, _ := strings.Cut(strings.TrimRight(line, "\r\n"), " ")
+			switch {
+			case text:
+				text = verb != "."
+			case strings.HasSuffix(verb, ":"):
+				text, verbs = true, append(verbs, "TEXT")
+			default:
+				verbs = append(verbs, verb)
+			}
+		}
+		all = append(all, strings.Join(verbs, " "))
+	}
+	return strings.Join(all, ", ")
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}

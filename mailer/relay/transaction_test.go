@@ -1,0 +1,303 @@
+package relay_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/internal/mailtest/fault"
+	"github.com/mailgate/mailgate/internal/servertest"
+	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/mailgate/mailgate/mailer/relay"
+	"github.com/mailgate/mailgate/mailer/sandbox"
+)
+
+func TestCommit_Text_ArrivesUnchanged(t *testing.T) {
+	s := must(sandbox.Start(sandbox.Options{}))(t)
+	defer s.Close()
+	r := newRelays(t, steady(), s.URL())
+	for name, text := range map[string]string{
+		"ordinary":           "Subject: a\r\n\r\nb\r\n",
+		"dots":               "Subject: a\r\n\r\n.\r\n..\r\n...b\r\nc.\r\n.\r\n",
+		"a dot at the start": ".x\r\n",
+		"empty lines":        "\r\n\r\n\r\n",
+		"longest line":       strings.Repeat("x", 998) + "\r\n",
+	} {
+		m := letter()
+		m.Bytes = []byte(text)
+		receipt := mustSend(t, r, m)
+		if receipt.Relay != s.Addr() || receipt.Reply.Code != 250 || receipt.Reply.Enhanced != "2.0.0" {
+			t.Errorf("%s: receipt %+v", name, receipt)
+		}
+		kept := s.List()
+		if got := kept[len(kept)-1]; string(got.Raw) != text || got.From != m.From || len(got.To) != 1 || got.To[0] != m.To {
+			t.Errorf("%s: arrived %q from %s to %v", name, got.Raw, got.From, got.To)
+		}
+	}
+}
+
+// A text that is not fit for the wire is refused, and no octet of it leaves.
+func TestCommit_Unsendable_Refused(t *testing.T) {
+	s := play(t, fault.Script{})
+	r := newRelays(t, steady(), plain(s))
+	for name, text := range map[string]string{
+		"bare LF":            "a\nb\r\n",
+		"bare LF first":      "\nb\r\n",
+		"bare CR":            "a\rb\r\n",
+		"CR CR LF":           "a\r\r\n",
+		"CR at the end":      "a\r\nb\r",
+		"no CRLF at the end": "a\r\nb",
+		"smuggled end":       "a\r\n.\nMAIL FROM:<x@y>\r\n",
+		"smuggled end by CR": "a\r.\r\r\n",
+		"NUL":                "a\x00\r\n",
+		"eight bits":         "f\xc3\xbcr\r\n",
+		"not UTF-8":          "\xfc\r\n",
+		"overlong line":      strings.Repeat("x", 999) + "\r\n",
+		"nothing":            "",
+	} {
+		m := letter()
+		m.Bytes = []byte(text)
+		if _, err := send(t.Context(), r, m); !errors.Is(err, relay.ErrUnsendable) {
+			t.Errorf("%s: %v, want ErrUnsendable", name, err)
+		}
+	}
+	if heard := strings.ReplaceAll(heardBy(s), "EHLO MAIL RCPT DATA", ""); strings.Trim(heard, ", ") != "" {
+		t.Errorf("the relay heard %s", heard)
+	}
+}
+
+func begin(t *testing.T, relays *relay.Relays) *relay.Tx {
+	t.Helper()
+	return must(relays.Begin(t.Context(), parse(t, letter().From), parse(t, letter().To)))(t)
+}
+
+// No octet of the text goes out before Commit.
+func TestBegin_EndsAt354(t *testing.T) {
+	s := play(t, fault.Script{})
+	tx := begin(t, newRelays(t, steady(), plain(s)))
+	if heard := heardBy(s); heard != "EHLO MAIL RCPT DATA" {
+		t.Errorf("the relay heard %s", heard)
+	}
+	if _, err := tx.Commit(t.Context(), letter().Bytes); err != nil || len(s.Mails()) != 1 {
+		t.Errorf("%v, %d mails", err, len(s.Mails()))
+	}
+	tx.Abort()
+	if heard := heardBy(s); heard != "EHLO MAIL RCPT DATA TEXT" || s.Open() != 1 {
+		t.Errorf("after Abort the relay heard %s", heard)
+	}
+}
+
+// An aborted mail never leaves, and is not held against the relay.
+func TestAbort_MailNeverLeaves(t *testing.T) {
+	o := steady()
+	o.Failures = 1
+	first, second := play(t, fault.Script{}), play(t, fault.Script{})
+	relays := newRelays(t, o, plain(first), plain(second))
+	for range 3 {
+		begin(t, relays).Abort()
+	}
+	servertest.Eventually(t, "aborted connections are closed", func() bool { return first.Open() == 0 })
+	if bytes.Contains(bytes.Join(first.Received(), nil), []byte("Subject")) || len(first.Mails()) != 0 {
+		t.Errorf("the relay heard %s", heardBy(first))
+	}
+	receipt := mustSend(t, relays, letter())
+	if receipt.Relay != first.Addr() || len(first.Mails()) != 1 || len(second.Received()) != 0 {
+		t.Errorf("the next mail: %+v", receipt)
+	}
+}
+
+// A relay that breaks off between Begin and Commit has certainly not got the mail, and
+// another takes it.
+func TestCommit_RelayGoneAfter354_NextRelayTakesIt(t *testing.T) {
+	first, second := play(t, fault.Script{}), play(t, fault.Script{})
+	relays := newRelays(t, steady(), plain(first), plain(second))
+	tx := begin(t, relays)
+	first.Close()
+	receipt, err := tx.Commit(t.Context(), bytes.Repeat([]byte("0123456789\r\n"), 2<<20))
+	// The first octets may go into the socket's buffer: only a text larger than any buffer
+	// proves that its end never left.
+	if err != nil || receipt.Relay != second.Addr() || len(second.Mails()) != 1 {
+		t.Errorf("%+v, %v; %d mails", receipt, err, len(second.Mails()))
+	}
+}
+
+// silent are relays that fall silent, each at another step.
+func silent() []fault.Script {
+	return []fault.Script{
+		{At: fault.Banner, Kind: fault.Silence},
+		{At: fault.EHLO, Kind: fault.Silence},
+		{At: fault.MAIL, Kind: fault.Silence, NoPipelining: true},
+		{At: fault.DATA, Kind: fault.Silence},
+		{At: fault.Dot, Kind: fault.Silence},
+	}
+}
+
+// A relay that had little of the time it is allowed is not blamed for its silence: else mails
+// that wait until their time is nearly up could open the breaker. One that is silent for half
+// of all the time is, also where a send may not take as long as one step may.
+func TestCircuit_SilentRelay_BlamedIfItHadTime(t *testing.T) {
+	for _, script := range silent() {
+		for name, c := range map[string]struct {
+			deadline, own time.Duration
+			opens         bool
+		}{
+			"the caller has little time": {10 * hanging, time.Second + patience, false},
+			"the relay had half of it":   {8 * patience, time.Hour, true},
+		} {
+			t.Run(string(script.At)+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				o := steady()
+				o.Deadline, o.Failures, o.Cooldown = c.deadline, 1, time.Hour
+				s := play(t, script)
+				r := newRelays(t, o, plain(s))
+				ctx, cancel := context.WithTimeout(t.Context(), c.own)
+				defer cancel()
+				_, err := send(ctx, r, letter())
+				want := relay.Unavailable
+				if script.At == fault.Dot {
+					want = relay.Unknown
+				}
+				checkOutcome(t, err, want)
+				if got := r.Stats()[0].Resting; got != c.opens || len(s.Received()) == 0 {
+					t.Errorf("the breaker is open: %v; asked %d times", got, len(s.Received()))
+				}
+			})
+		}
+	}
+}
+
+func TestSend_AllSilent_DeadlineHolds(t *testing.T) {
+	var urls []string
+	for range 3 {
+		urls = append(urls, plain(play(t, fault.Script{At: fault.Banner, Kind: fault.Silence})))
+	}
+	o := steady()
+	o.Command, o.Deadline = time.Hour, patience
+	began := time.Now()
+	_, err := send(t.Context(), newRelays(t, o, urls...), letter())
+	checkOutcome(t, err, relay.Unavailable)
+	if took := time.Since(began); took > hanging {
+		t.Errorf("took %v", took)
+	}
+}
+
+// Neither another connection nor another relay is begun when the first took nearly all the
+// time there was.
+func TestSend_TooLate_NoSecondTry(t *testing.T) {
+	for name, script := range map[string]fault.Script{
+		"another relay":      {At: fault.Banner, Kind: fault.Silence},
+		"another connection": {At: fault.MAIL, Kind: fault.Silence, NoPipelining: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			first, second := play(t, fault.Script{NoPipelining: true}), play(t, fault.Script{})
+			o := steady()
+			o.Command = time.Second
+			r := newRelays(t, o, plain(first), plain(second))
+			if script.At == fault.MAIL {
+				mustSend(t, r, letter())
+			}
+			first.Play(script)
+			ctx, cancel := context.WithTimeout(t.Context(), 1100*time.Millisecond)
+			defer cancel()
+			_, err := send(ctx, r, letter())
+			checkOutcome(t, err, relay.Unavailable)
+			if one, other := len(first.Received()), len(second.Received()); one != 1 || other != 0 {
+				t.Errorf("%d connections to the first relay and %d to the second, want 1 and 0", one, other)
+			}
+		})
+	}
+}
+
+// The pace applies to all relays together. Mails that wait leave at even distances.
+func TestPace_Waiting_EvenDistances(t *testing.T) {
+	const mails, perSecond = 12, 100
+	var paced atomic.Int32
+	o := steady()
+	o.Pace = relay.Pace{PerSecond: perSecond, Queue: mails}
+	o.Hooks.Paced = func(time.Duration) { paced.Add(1) }
+	r := newRelays(t, o, plain(play(t, fault.Script{})))
+	began := time.Now()
+	for _, err := range sendAtOnce(t, r, domains(mails)...) {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	if took, least := time.Since(began), (mails-1)*time.Second/perSecond; took < least || paced.Load() != mails {
+		t.Errorf("%d of %d mails left in %v, want no less than %v", paced.Load(), mails, took, least)
+	}
+}
+
+// A full queue, and a wait of more than the caller's time, are told at once.
+func TestPace_NoRoomOrTime_BusyAtOnce(t *testing.T) {
+	s := play(t, fault.Script{})
+	o := steady()
+	o.Pace = relay.Pace{PerSecond: 0.01, Queue: 1}
+	o.Deadline = time.Hour
+	r := newRelays(t, o, plain(s))
+	mustSend(t, r, letter())
+	impatient, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	_, err := send(impatient, r, letter())
+	checkOutcome(t, err, relay.Busy)
+	waiter, leave := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	group.Go(func() {
+		_, err := send(waiter, r, letter())
+		for outcomeOf(err) == relay.Busy { // the one below was in the queue
+			_, err = send(waiter, r, letter())
+		}
+		checkOutcome(t, err, relay.Unavailable)
+	})
+	var busy *relay.Error
+	servertest.Eventually(t, "the queue is full", func() bool {
+		short, cancel := context.WithCancel(t.Context())
+		cancel() // should it find room, it leaves it at once
+		_, err := send(short, r, letter())
+		return errors.As(err, &busy) && busy.Outcome == relay.Busy
+	})
+	if busy.RetryAfter != 100*time.Second {
+		t.Errorf("retry after %v, want 100 s", busy.RetryAfter)
+	}
+	leave()
+	group.Wait()
+	if got := len(s.Mails()); got != 1 {
+		t.Errorf("%d mails left", got)
+	}
+}
+
+func ExampleRelays_Begin() {
+	ctx := context.Background()
+	box, err := sandbox.Start(sandbox.Options{}) // stands in for your relay
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer box.Close()
+	url, _ := relay.ParseURL(box.URL())
+	relays, err := relay.New([]relay.URL{url}, relay.Options{Deadline: 10 * time.Second})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer relays.Close(ctx)
+
+	from, _ := address.Parse("no-reply@acme.example", address.Identity{})
+	to, _ := address.Parse("alice@example.com", address.Identity{})
+	tx, err := relays.Begin(ctx, from, to)
+	if err != nil {
+		fmt.Println(err) // the mail never left, or was refused for good
+		return
+	}
+	defer tx.Abort() // does nothing after Commit
+	// The mail may leave from here on: note that where it must be known after a crash.
+	receipt, err := tx.Commit(ctx, []byte("Subject: your code\r\n\r\n123456\r\n"))
+	fmt.Println(receipt.Reply.Code, err)
+	// Output: 250 <nil>
+}
