@@ -1,6 +1,7 @@
 // Sends as they happen: the last hour and the totals, both counted by the server.
 
 import { ask, complaint } from "./console_ask.js";
+import { tableRow } from "./console_table.js";
 
 const at = (id) => document.getElementById(id);
 const interval = 2000; // milliseconds between requests
@@ -90,20 +91,12 @@ function pill(id, kind, text) {
 }
 
 function showRefusals(figures) {
-  const lines = [
+  const rows = [
     ...figures.refused.map((one) => [one.rule, one.limit, one.count]),
     ...figures.shadow_refused.map((one) => [`${one.rule} (shadow)`, one.limit, one.count]),
   ];
-  at("refusals").replaceChildren(...(lines.length === 0 ? [["none yet", "", 0]] : lines).map((texts) => {
-    const line = document.createElement("tr");
-    texts.forEach((text, i) => {
-      const cell = document.createElement("td");
-      cell.textContent = text.toLocaleString();
-      cell.className = i === 2 ? "count" : "";
-      line.append(cell);
-    });
-    return line;
-  }));
+  at("refusals").replaceChildren(...(rows.length === 0 ? [["none yet", "", 0]] : rows).map(([rule, limit, count]) =>
+    tableRow([rule, limit, count.toLocaleString()], ["", "", "count"])));
 }
 
 // drawChart draws the rolling minutes of the last hour. The highest one reaches the top.

@@ -4,6 +4,7 @@ import { writeAddress } from "./address.js";
 import { busy, free, isBusy } from "./busy.js";
 import { announce, ask, complaint } from "./console_ask.js";
 import { drawLanes } from "./console_lanes.js";
+import { tableRow } from "./console_table.js";
 import { clock, count, spoken } from "./lengths.js";
 
 const at = (id) => document.getElementById(id);
@@ -186,15 +187,8 @@ function spokenState(body) {
 }
 
 function row(send, now) {
-  const line = document.createElement("tr");
   const ago = clock(Math.max(0, now - Date.parse(send.at)));
-  for (const [text, name] of [[new Date(send.at).toLocaleString(), ""], [ago, ""], [send.id, "code-text"]]) {
-    const cell = document.createElement("td");
-    cell.textContent = text;
-    cell.className = name;
-    line.append(cell);
-  }
-  return line;
+  return tableRow([new Date(send.at).toLocaleString(), ago, send.id], ["", "", "code-text"]);
 }
 
 // reset does not disturb another mailbox that was looked up meanwhile, and says nothing to

@@ -4,6 +4,7 @@ import { busy, free } from "./busy.js";
 import { announce, ask, complaint } from "./console_ask.js";
 import { refusalLane } from "./console_lanes.js";
 import { markRefused, shownMailbox } from "./console_mailbox.js";
+import { tableRow } from "./console_table.js";
 import { count, span } from "./lengths.js";
 
 const at = (id) => document.getElementById(id);
@@ -51,16 +52,7 @@ function showTrial(body) {
   const read = `${body.complete ? "" : "The first "}${count(body.mailboxes, "mailbox", "mailboxes")}`;
   at("tried-sum").textContent = `${read}, ${count(body.sends, "email")}: `
     + `${body.refused.toLocaleString()} refused in ${count(body.affected, "mailbox", "mailboxes")}.`;
-  at("tried-tiers").replaceChildren(...comparison(body).map((texts) => {
-    const line = document.createElement("tr");
-    texts.forEach((text, i) => {
-      const cell = document.createElement("td");
-      cell.textContent = text;
-      cell.className = i === 3 ? "count" : "";
-      line.append(cell);
-    });
-    return line;
-  }));
+  at("tried-tiers").replaceChildren(...comparison(body).map((texts) => tableRow(texts, ["", "", "", "count"])));
   showWorst(body);
 }
 
