@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	links   = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	links   = regexp.MustCompile(`(?:\]\(|src(?:set)?=")([^)"\s]+)[)"]`)
 	named   = regexp.MustCompile(`docs/[\w.-]+(?:#[\w-]+)?`) // in alerts, relative to the root
 	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
 )
