@@ -108,38 +108,6 @@ func TestForwardedFor(t *testing.T) {
 	}
 }
 
-// What comes behind a body in chunks is no header, and no word of a proxy's: who asks cannot
-// have himself taken for another by it.
-func TestTrailersAreNoHeader(t *testing.T) {
-	r := newRig(t, setup{options: func(o *api.Options) {
-		o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-	}})
-	const head, forged = "X-Forwarded-For: 203.0.113.9\r\nTransfer-Encoding: chunked\r\n", "X-Forwarded-For: 198.51.100.1\r\n"
-	const chunks = "1f\r\n" + `{"email":"trailer@example.com"}` + "\r\n0\r\n"
-	for name, tt := range map[string]struct {
-		trailer string
-		status  int
-		problem string
-	}{
-		"none":              {"", 200, ""},
-		"an address":        {forged, 400, "bad-request"},
-		"one that goes on":  {forged + "Host: y\r\n", 400, "bad-request"},
-		"a key for repeats": {"Idempotency-Key: \"k\"\r\n", 400, "bad-request"},
-		"anything":          {"T: u\r\n", 400, "bad-request"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := r.dial()
-			w.write("POST /send-code HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + appKey + "\r\nContent-Type: application/json\r\n" + head + "\r\n" + chunks + tt.trailer + "\r\n")
-			got := w.read("POST", "/send-code")
-			got.is(t, tt.status, tt.problem)
-			w.ended()
-			if lines := journal.about(t, got.header.Get("X-Request-Id")); len(lines) != 1 || lines[0]["from"] != "203.0.113.9" {
-				t.Errorf("the log says %v", lines)
-			}
-		})
-	}
-}
-
 func TestParseKeys(t *testing.T) {
 	for text, none := range map[string]bool{"": true, "  ": true, "a:b": false, "a:b,c:d": false, "a:b,a:c": false, " a:b , c:d ": false, "web.app_1-x:p:q/+=~!": false} {
 		keys, err := api.ParseKeys(text)

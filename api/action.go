@@ -1,227 +1,183 @@
 package api
 
 import (
-	"context"
 	"log/slog"
 	"strings"
-	"unicode"
 
+	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/api/wire"
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/throttle"
 )
 
-// maxSubject is how long the subject of an action may be, in bytes.
-const maxSubject = 256
-
-// An actionRequest is what any of the routes of an action asks for.
-type actionRequest struct {
-	name    string
-	limiter throttle.Limiter
-	subject string
-	key     string      // the Idempotency-Key of a take, if it has one
-	id      throttle.ID // of a release
-	reason  string      // of a reset
+// subjectBody is the body of the routes about the subject of an action.
+type subjectBody struct {
+	Subject *string `json:"subject" validate:"required,min=1,bytes=256,printable"`
 }
 
-func readPeek(in *incoming) (actionRequest, error) {
-	return readActionWith(in, nil, nil)
+type releaseBody struct {
+	Subject *string `json:"subject" validate:"required,min=1,bytes=256,printable"`
+	ID      string  `json:"id" validate:"admission"`
 }
 
-func readTake(in *incoming) (actionRequest, error) {
-	key, err := readKey(in)
-	if err != nil {
-		return actionRequest{}, err
-	}
-	q, err := readActionWith(in, nil, nil)
-	q.key = key
-	return q, err
+// subjectResetBody has the operator's reason, whose length is in characters, as in the console.
+type subjectResetBody struct {
+	Subject *string `json:"subject" validate:"required,min=1,bytes=256,printable"`
+	Reason  string  `json:"reason" validate:"max=500"`
 }
 
-func readActionRelease(in *incoming) (actionRequest, error) {
-	var id text
-	q, err := readActionWith(in, []field{{name: "id", text: &id}}, func() []fieldProblem {
-		if _, err := throttle.ParseID(id.value); err != nil {
-			return []fieldProblem{{"id", "invalid", "id must be one that a take has answered with."}}
-		}
-		return nil
-	})
-	if err == nil {
-		q.id = throttle.ID([]byte(id.value))
-	}
-	return q, err
+type actionAnswer struct {
+	Allowed bool   `json:"allowed"`
+	Action  string `json:"action"`
+	ID      string `json:"id,omitempty"`
+	Delay   int64  `json:"delay_ms,omitzero"`
+	wire.Verdict
 }
 
-func readActionReset(in *incoming) (actionRequest, error) {
-	var reason text
-	q, err := readActionWith(in, []field{{name: "reason", text: &reason}}, func() []fieldProblem { return reasonProblems(reason) })
-	q.reason = reason.value
-	return q, err
-}
-
-// readActionWith reads the action of the path, the subject, and what else a route has,
-// which check looks at.
-func readActionWith(in *incoming, more []field, check func() []fieldProblem) (q actionRequest, err error) {
-	q.name = string(in.parameter)
-	q.limiter = in.live.Actions[q.name]
-	if q.limiter == nil {
-		return q, &problem{kind: unknownAction}
-	}
-	var subject text
-	if err := readBody(in, append([]field{{name: "subject", text: &subject}}, more...)); err != nil {
-		return q, err
-	}
-	q.subject = subject.value
-	wrong := subjectProblems(subject)
-	if check != nil {
-		wrong = append(wrong, check()...)
-	}
-	if wrong != nil {
-		return q, &problem{kind: invalid, fields: wrong}
-	}
-	return q, nil
-}
-
-func subjectProblems(subject text) []fieldProblem {
-	reason, detail := "", ""
-	switch {
-	case !subject.given:
-		reason, detail = "missing", "subject is missing."
-	case subject.value == "":
-		reason, detail = "empty", "subject is empty."
-	case len(subject.value) > maxSubject:
-		reason, detail = "too-long", "subject may have 256 bytes."
-	case strings.ContainsFunc(subject.value, unicode.IsControl):
-		reason, detail = "invalid", "subject has a control character."
-	default:
-		return nil
-	}
-	return []fieldProblem{{"subject", reason, detail}}
-}
-
-// about tells the log which action it is, and of whom.
-func (s *Server) about(c *call, q actionRequest) {
-	c.action, c.subject = q.name, s.names.subject(q.subject)
-}
-
-// acted is the quota of an action for a subject.
-type acted struct {
-	charge
-	name string
-}
-
-// takeAction admits the action once, or says no. With a key it is charged under an id that
-// follows from it, so a take that is asked again is known and not charged again. Then what may
-// have been charged unheard is not given back: whoever asks again would lose the place that he
-// was told of.
-func (s *Server) takeAction(ctx context.Context, c *call, q actionRequest) (acted, error) {
-	s.about(c, q)
-	c.id = throttle.NewID()
-	if q.key != "" {
-		c.id = s.names.take(idempotency.Name{Caller: c.caller(), Key: q.key})
-	}
-	v, err := q.limiter.Take(ctx, q.subject, c.id)
-	if err != nil {
-		if q.key == "" {
-			s.delivery.GiveBack(q.limiter, q.subject, c.id, slog.Group("", "action", q.name, "subject", c.subject))
-		}
-		s.metrics.acted(q.name, string(delivery.Storage), "")
-		return acted{}, err
-	}
-	if v.Newest == 0 { // a counter
-		c.id = idAt(v.At)
-	}
-	done := acted{charge{quota: quotaOfOne(q.name, c.subject, v), id: c.id}, q.name}
-	c.note(&done.quota)
-	if !v.Allowed {
-		c.id, done.id = throttle.ID{}, throttle.ID{}
-		done.whom, done.then = "the action "+q.name+" for this subject", "It may be taken again"
-		s.metrics.acted(q.name, "denied", v.Limit)
-		return acted{}, denied(&done.charge)
-	}
-	c.delay = v.Delay
-	s.metrics.acted(q.name, "taken", "")
-	return done, nil
-}
-
-// peekAction says what a take would be told, and records nothing.
-func (s *Server) peekAction(ctx context.Context, c *call, q actionRequest) (acted, error) {
-	s.about(c, q)
-	v, err := q.limiter.Peek(ctx, q.subject)
-	if err != nil {
-		return acted{}, err
-	}
-	done := acted{charge{quota: quotaOfOne(q.name, c.subject, v)}, q.name}
-	c.note(&done.quota)
-	return done, nil
-}
-
-func writeActed(out *answer, done *acted) {
-	out.show(&done.quota)
-	id := ""
-	if done.id.Valid() {
-		id = done.id.String()
-	}
-	out.encode(struct {
-		Allowed bool   `json:"allowed"`
-		Action  string `json:"action"`
-		ID      string `json:"id,omitempty"`
-		Delay   int64  `json:"delay_ms,omitzero"`
-		wire.Verdict
-	}{done.decision.Allowed, done.name, id, done.decision.Verdict.Delay, out.told(&done.quota)})
-}
-
-// released reports whether there was a take to give back.
-type released struct {
+type releaseAnswer struct {
 	Released bool `json:"released"`
 }
 
-// releaseAction gives a take back, because nothing came of it.
-func (s *Server) releaseAction(ctx context.Context, c *call, q actionRequest) (released, error) {
-	s.about(c, q)
-	c.id = q.id
-	done, err := q.limiter.Release(ctx, q.subject, throttle.Admission{ID: q.id, At: momentOf(q.id)})
-	if err != nil {
-		return released{}, err
-	}
-	if done {
-		s.metrics.acted(q.name, "released", "")
-	}
-	return released{done}, nil
-}
-
-// clearing is how much was forgotten of what an action, or a rule, counted for a subject.
-type clearing struct {
+// resetAnswer is how much was forgotten of what an action, or a rule, counted for a subject.
+type resetAnswer struct {
 	Action  string `json:"action,omitempty"`
 	Rule    string `json:"rule,omitempty"`
 	Subject string `json:"subject"` // as the log calls it
 	Cleared int    `json:"cleared"`
 }
 
-// resetAction forgets a subject and writes who did it and why.
-func (s *Server) resetAction(ctx context.Context, c *call, q actionRequest) (clearing, error) {
-	s.about(c, q)
-	return s.forget(ctx, c, clearing{Action: q.name}, q.limiter, q.subject, q.reason)
+// action is the limiter of the action in the path, and notes the action for the log.
+func (s *Server) action(c *fiber.Ctx) (throttle.Limiter, error) {
+	r := requestOf(c)
+	limiter := r.live.Actions[c.Params("action")]
+	if limiter == nil {
+		return nil, &problem{kind: unknownAction}
+	}
+	r.action = strings.Clone(c.Params("action"))
+	return limiter, nil
 }
 
-// forget has a limiter forget a key, and writes it to the audit log.
-func (s *Server) forget(ctx context.Context, c *call, done clearing, limiter throttle.Limiter, key, reason string) (_ clearing, err error) {
-	done.Subject = c.subject
-	done.Cleared, err = limiter.Reset(ctx, key)
-	of, name := "action", done.Action
-	if done.Rule != "" {
-		of, name = "rule", done.Rule
+// takeAction admits the action once, or refuses. With a key it is charged under an id that
+// follows from the key, so a repeated take is recognized and not charged again. Then what may
+// have been charged when the storage failed is not given back: the take may have been answered
+// before, and its caller would lose the quota.
+func (s *Server) takeAction(c *fiber.Ctx) error {
+	r := requestOf(c)
+	key, err := readKey(c)
+	if err != nil {
+		return err
 	}
-	s.audit(ctx, c, of+" reset", err,
+	limiter, err := s.action(c)
+	if err != nil {
+		return err
+	}
+	var body subjectBody
+	if err := s.decode(c, &body); err != nil {
+		return err
+	}
+	r.subject, r.admission = s.names.subject(*body.Subject), throttle.NewID()
+	if key != "" {
+		r.admission = s.names.take(idempotency.Name{Caller: r.callerName(), Key: key})
+	}
+	v, err := limiter.Take(r.ctx, *body.Subject, r.admission)
+	if err != nil {
+		if key == "" {
+			s.delivery.GiveBack(limiter, *body.Subject, r.admission, slog.Group("", "action", r.action, "subject", r.subject))
+		}
+		s.metrics.actions.WithLabelValues(r.action, string(delivery.Storage), "").Inc()
+		return err
+	}
+	q := quotaOfOne(r.action, r.subject, v)
+	if !v.Allowed {
+		r.admission = throttle.ID{}
+		q.whose, q.next = "the action "+r.action+" for this subject", "It may be taken again"
+		s.metrics.actions.WithLabelValues(r.action, "denied", v.Limit).Inc()
+		return denied(&q)
+	}
+	if v.Newest == 0 { // a counter
+		r.admission = idAt(v.At)
+	}
+	r.delay = v.Delay
+	s.metrics.actions.WithLabelValues(r.action, "taken", "").Inc()
+	return respond(c, &actionAnswer{true, r.action, r.admission.String(), v.Delay, q.tell(c)})
+}
+
+// peekAction says what a take would be answered, and records nothing.
+func (s *Server) peekAction(c *fiber.Ctx) error {
+	r := requestOf(c)
+	limiter, err := s.action(c)
+	if err != nil {
+		return err
+	}
+	var body subjectBody
+	if err := s.decode(c, &body); err != nil {
+		return err
+	}
+	r.subject = s.names.subject(*body.Subject)
+	v, err := limiter.Peek(r.ctx, *body.Subject)
+	if err != nil {
+		return err
+	}
+	q := quotaOfOne(r.action, r.subject, v)
+	return respond(c, &actionAnswer{v.Allowed, r.action, "", v.Delay, q.tell(c)})
+}
+
+// releaseAction gives a take back that came to nothing.
+func (s *Server) releaseAction(c *fiber.Ctx) error {
+	r := requestOf(c)
+	limiter, err := s.action(c)
+	if err != nil {
+		return err
+	}
+	var body releaseBody
+	if err := s.decode(c, &body); err != nil {
+		return err
+	}
+	r.subject, r.admission = s.names.subject(*body.Subject), throttle.ID([]byte(body.ID))
+	released, err := limiter.Release(r.ctx, *body.Subject, throttle.Admission{ID: r.admission, At: momentOf(r.admission)})
+	if err != nil {
+		return err
+	}
+	if released {
+		s.metrics.actions.WithLabelValues(r.action, "released", "").Inc()
+	}
+	return respond(c, releaseAnswer{released})
+}
+
+// resetAction forgets what an action has counted for a subject.
+func (s *Server) resetAction(c *fiber.Ctx) error {
+	limiter, err := s.action(c)
+	if err != nil {
+		return err
+	}
+	var body subjectResetBody
+	if err := s.decode(c, &body); err != nil {
+		return err
+	}
+	requestOf(c).subject = s.names.subject(*body.Subject)
+	return s.forget(c, "action", requestOf(c).action, limiter, *body.Subject, body.Reason)
+}
+
+// forget has the limiter of an action or a rule forget a key, and writes it to the audit log.
+func (s *Server) forget(c *fiber.Ctx, of, name string, limiter throttle.Limiter, key, reason string) error {
+	r := requestOf(c)
+	cleared, err := limiter.Reset(r.ctx, key)
+	s.audit(r, of+" reset", err,
 		slog.String(of, name),
-		slog.String("subject", done.Subject),
+		slog.String("subject", r.subject),
 		slog.String("reason", reason),
-		slog.Int("cleared", done.Cleared),
+		slog.Int("cleared", cleared),
 	)
 	if err != nil {
-		return clearing{}, inWords(err, notReset)
+		return explain(err, notReset)
 	}
 	s.metrics.resets.Inc()
-	return done, nil
+	answer := resetAnswer{Subject: r.subject, Cleared: cleared}
+	if of == "rule" {
+		answer.Rule = name
+	} else {
+		answer.Action = name
+	}
+	return respond(c, answer)
 }

@@ -6,59 +6,11 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/mailgate/mailgate/api"
 )
-
-// What an attacker tries is here as requests of one kind and the answers they get.
-
-// A request that may be read to another end by whoever passed it on is answered once, and
-// what is written after it is nobody's request.
-func TestNothingIsSmuggled(t *testing.T) {
-	r := newRig(t, setup{})
-	const (
-		get     = "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"
-		post    = "POST /send-code HTTP/1.1\r\nHost: x\r\n"
-		chunked = post + "Transfer-Encoding: chunked\r\n\r\n"
-		trailer = "A: b\r\n\r\n" + get
-	)
-	for name, tt := range map[string]struct {
-		text   string
-		status int
-	}{
-		"a chunk's length in C":      {chunked + "0x" + strconv.FormatInt(int64(len(trailer)), 16) + "\r\n" + trailer + "\r\n0\r\n\r\n", 400},
-		"an extension with a line":   {chunked + "0;a=\n\r\n\r\n" + get, 401},
-		"a chunked body, and more":   {chunked + "0\r\n\r\n" + get, 401},
-		"a line behind the chunks":   {chunked + "0\r\nT: u\r\n\r\n" + get, 400},
-		"and of what has no body":    {"GET /livez HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nT: u\r\n\r\n" + get, 400},
-		"a length and chunks":        {post + "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + get, 400},
-		"a name with a blank":        {post + "Content-Length : 40\r\n\r\n" + get, 400},
-		"a line without a colon":     {post + "Content-Length\r\n\r\n" + get, 400},
-		"a line without a name":      {post + ": 40\r\n\r\n" + get, 400},
-		"no version":                 {"GET /livez\r\nHost: x\r\n\r\n" + get, 200},
-		"no version after a blank":   {"GET /livez \r\nHost: x\r\n\r\n" + get, 400},
-		"another host's URL":         {"GET http://y/livez HTTP/1.1\r\nHost: x\r\n\r\n" + get, 400},
-		"a host before the path":     {"GET //y/livez HTTP/1.1\r\nHost:\r\n\r\n" + get, 400},
-		"no path":                    {"GET livez HTTP/1.1\r\nHost: x\r\n\r\n" + get, 400},
-		"the rest of something else": {"ab" + get, 501},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := r.dial()
-			w.write(tt.text)
-			response := must(http.ReadResponse(w.reader, nil))(t)
-			must(io.Copy(io.Discard, response.Body))(t)
-			if response.StatusCode != tt.status {
-				t.Errorf("answered %d, want %d", response.StatusCode, tt.status)
-			}
-			if more := must(io.ReadAll(w.reader))(t); len(more) > 0 {
-				t.Errorf("then came %q", more)
-			}
-		})
-	}
-}
 
 // No spelling of an operator's path is another path that is open, or open to an
 // application's key.

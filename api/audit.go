@@ -1,22 +1,19 @@
 package api
 
-import (
-	"context"
-	"log/slog"
-)
+import "log/slog"
 
-// audit writes down what an operator did, who and from where. What has failed may be done in
-// part, and who asks again is told nothing of that part, so it is written down as well.
-func (s *Server) audit(ctx context.Context, c *call, what string, err error, about ...slog.Attr) {
+// audit records what an operator did, and from where. What has failed may be done in part, and
+// a repeated request is told nothing of that part, so it is recorded as well.
+func (s *Server) audit(r *request, what string, err error, about ...slog.Attr) {
 	attrs := append([]slog.Attr{
-		slog.String("request_id", c.requestID),
-		slog.String("key", c.key),
-		slog.String("from", c.client.String()),
+		slog.String("request_id", r.id),
+		slog.String("key", r.key),
+		slog.String("from", r.client.String()),
 	}, about...)
 	level := slog.LevelInfo
 	if err != nil {
 		level, what = slog.LevelWarn, what+", not completed"
 		attrs = append(attrs, slog.String("cause", err.Error()))
 	}
-	s.with.Audit.LogAttrs(ctx, level, what, attrs...)
+	s.with.Audit.LogAttrs(r.ctx, level, what, attrs...)
 }

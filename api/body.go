@@ -2,24 +2,69 @@ package api
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
 	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/gofiber/fiber/v2"
+	"github.com/mailgate/mailgate/api/wire"
 )
 
-// readBody reads a request that has a JSON object for its body.
-func readBody(in *incoming, fields []field) error {
-	if err := checkEncoding(in); err != nil {
+const jsonType = "application/json"
+
+// decode reads a body that is one JSON object into a struct, and checks its fields.
+func (s *Server) decode(c *fiber.Ctx, into any) error {
+	if err := readBody(c, into); err != nil {
 		return err
 	}
-	if !isJSON(in.header.ContentType()) {
+	return invalidFields(s.check(requestOf(c), into))
+}
+
+// respond answers with a struct as JSON.
+func respond(c *fiber.Ctx, answer any) error {
+	c.Response().Header.SetContentType(jsonType)
+	c.Response().SetBodyRaw(wire.Encode(answer))
+	return nil
+}
+
+// respondRaw answers with a body that is not changed any more.
+func respondRaw(c *fiber.Ctx, contentType string, body []byte) error {
+	c.Response().Header.SetContentType(contentType)
+	c.Response().SetBodyRaw(body)
+	return nil
+}
+
+// readBody reads a body that is one JSON object into a struct. A complaint tells the place and
+// never repeats a value.
+func readBody(c *fiber.Ctx, into any) error {
+	if err := checkEncoding(c); err != nil {
+		return err
+	}
+	if !isJSON(c.Request().Header.ContentType()) {
 		return &problem{kind: badRequest, detail: "The Content-Type must be application/json, in UTF-8."}
 	}
-	return readObject(in.body, fields)
+	return readObject(c.Request().Body(), into)
+}
+
+func readObject(body []byte, into any) error {
+	err := json.Unmarshal(body, into, strict)
+	if text := bytes.TrimLeft(body, " \t\r\n"); err == nil && text[0] != '{' { // null
+		err = errObject
+	}
+	if err != nil {
+		return &problem{kind: badRequest, detail: "Invalid JSON: " + complaint(err, len(body) == 0, fieldNames(into))}
+	}
+	return nil
 }
 
 // checkEncoding refuses a body that is not plain by its header, even if it is empty. A
-// compressed one could be large beyond its limit once opened.
-func checkEncoding(in *incoming) error {
-	if len(in.header.PeekAll("Content-Encoding")) > 0 {
+// compressed one could exceed its limit once it is opened.
+func checkEncoding(c *fiber.Ctx) error {
+	if len(c.Request().Header.PeekAll("Content-Encoding")) > 0 {
 		return &problem{kind: badRequest, detail: "The body must not be encoded: leave Content-Encoding out."}
 	}
 	return nil
@@ -35,4 +80,110 @@ func isJSON(contentType []byte) bool {
 	}
 	charset, ok := strings.CutPrefix(strings.TrimSpace(parameter), "charset=")
 	return !has || ok && strings.Trim(charset, `"`) == "utf-8"
+}
+
+// strict refuses what two readers could read in two ways: a name that occurs twice, unknown
+// names and names in another case, text that is not UTF-8, null in place of a field.
+var strict = json.JoinOptions(json.RejectUnknownMembers(true), json.WithUnmarshalers(json.JoinUnmarshalers(
+	json.UnmarshalFromFunc(readString),
+	json.UnmarshalFromFunc(func(from *jsontext.Decoder, to **string) error {
+		*to = new(string)
+		return readString(from, *to)
+	}),
+	json.UnmarshalFromFunc(func(from *jsontext.Decoder, to *map[string]string) error {
+		if from.PeekKind() != '{' {
+			return errObject
+		}
+		return json.SkipFunc
+	}),
+)))
+
+var (
+	errNull   = errors.New("a string is expected; what is null is to be left out")
+	errString = errors.New("a string is expected")
+	errObject = errors.New("an object is expected")
+	errNUL    = errors.New("a text must not have a NUL")
+)
+
+func readString(from *jsontext.Decoder, to *string) error {
+	switch from.PeekKind() {
+	case '"':
+	case 'n':
+		return errNull
+	case 0: // not JSON
+		_, err := from.ReadToken()
+		return err
+	default:
+		return errString
+	}
+	token, err := from.ReadToken()
+	if err != nil {
+		return err
+	}
+	*to = token.String()
+	if strings.ContainsRune(*to, 0) {
+		return errNUL
+	}
+	return nil
+}
+
+// complaint says what is wrong with a body, and where.
+func complaint(err error, empty bool, fields []string) string {
+	var offset int64
+	var at jsontext.Pointer
+	if e, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		offset, at = e.ByteOffset, e.JSONPointer
+	} else if e, ok := errors.AsType[*json.SemanticError](err); ok {
+		offset, at = e.ByteOffset, e.JSONPointer
+	}
+	place := fmt.Sprintf("byte %d", offset)
+	for name := range at.Tokens() {
+		if slices.Contains(fields, name) {
+			place = "field " + name + ", " + place
+		}
+		break
+	}
+	return what(err, empty, at.LastToken(), fields) + " (" + place + ")."
+}
+
+func what(err error, empty bool, name string, fields []string) string {
+	switch {
+	case empty:
+		return "the body is empty"
+	case errors.Is(err, jsontext.ErrDuplicateName):
+		return "a name occurs twice"
+	case errors.Is(err, json.ErrUnknownName):
+		return unknownField(name, fields)
+	}
+	for _, known := range []error{errNull, errString, errObject, errNUL} {
+		if errors.Is(err, known) {
+			return known.Error()
+		}
+	}
+	if _, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		return "this is not one JSON object in UTF-8"
+	}
+	return errObject.Error()
+}
+
+// unknownField complains about a field. Its name is repeated only where one of ours was meant:
+// anything else might be a value.
+func unknownField(name string, fields []string) string {
+	plain := strings.NewReplacer("_", "", "-", "")
+	for _, field := range fields {
+		if strings.EqualFold(plain.Replace(field), plain.Replace(name)) {
+			return "a field is unknown: is " + field + " meant? It has to be spelt so"
+		}
+	}
+	return "a field is unknown"
+}
+
+// fieldNames are the names that a body may have.
+func fieldNames(into any) (names []string) {
+	for _, field := range reflect.VisibleFields(reflect.TypeOf(into).Elem()) {
+		if name := field.Tag.Get("json"); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
 }

@@ -2,15 +2,15 @@ package api
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io/fs"
 
+	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/api/web"
 )
 
-// consoleParts are the files that the console's page loads, with their types.
-var consoleParts = map[string]string{
+// consoleTypes are the files that the console's page loads, with their types.
+var consoleTypes = map[string]string{
 	"style.css":          "text/css; charset=utf-8",
 	"console.css":        "text/css; charset=utf-8",
 	"mark.svg":           "image/svg+xml",
@@ -32,52 +32,52 @@ var consoleParts = map[string]string{
 const consolePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; " +
 	"form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// consoleFiles is the operators' page and the files that it loads. None of them is secret: the
-// page requests its data with the operator's key, which stays in the browser.
-type consoleFiles struct {
+// console is the operators' page and the files that it loads. None of them is secret: the page
+// requests its data with the operator's key, which stays in the browser.
+type console struct {
 	page  []byte
-	parts map[string]page
+	files map[string][]byte
 }
 
-// readConsole reads the page's files, once. The page learns whether it has to ask for a key.
-func (s *Server) readConsole() (c consoleFiles, err error) {
+// readConsole reads the page's files. The page learns whether it has to ask for a key.
+func readConsole(withoutKey bool) (c console, err error) {
 	files := web.FS()
 	if c.page, err = fs.ReadFile(files, "console.html"); err != nil {
 		return c, fmt.Errorf("api: reading the console: %w", err)
 	}
-	if s.with.AdminKeys.IsZero() {
+	if withoutKey {
 		c.page = bytes.Replace(c.page, []byte(`content="asked-for"`), []byte(`content="none"`), 1)
 	}
-	c.parts = map[string]page{}
-	for name, contentType := range consoleParts {
-		body, err := fs.ReadFile(files, name)
-		if err != nil {
+	c.files = map[string][]byte{}
+	for name := range consoleTypes {
+		if c.files[name], err = fs.ReadFile(files, name); err != nil {
 			return c, fmt.Errorf("api: reading the console: %w", err)
 		}
-		c.parts[name] = page{contentType: contentType, body: body}
 	}
 	return c, nil
 }
 
 // showConsole is the page itself.
-func (s *Server) showConsole(context.Context, *call, struct{}) (page, error) {
-	return page{contentType: "text/html; charset=utf-8", body: s.console.page, csp: consolePolicy}, nil
+func (s *Server) showConsole(c *fiber.Ctx) error {
+	set(c, "Content-Security-Policy", consolePolicy)
+	isolate(c)
+	return respondRaw(c, "text/html; charset=utf-8", s.console.page)
 }
 
-func readPartName(in *incoming) (string, error) { return string(in.parameter), nil }
-
-// consolePart is one file that the page loads.
-func (s *Server) consolePart(_ context.Context, _ *call, name string) (page, error) {
-	part, known := s.console.parts[name]
+// showConsoleFile is a file that the page loads.
+func (s *Server) showConsoleFile(c *fiber.Ctx) error {
+	name := c.Params("file")
+	file, known := s.console.files[name]
 	if !known {
-		return page{}, &problem{kind: notFound}
+		return fiber.ErrNotFound
 	}
-	return part, nil
+	isolate(c)
+	return respondRaw(c, consoleTypes[name], file)
 }
 
-func writeConsole(out *answer, p *page) {
-	writePage(out, p)
-	out.add("Referrer-Policy", "no-referrer")
-	out.add("Cross-Origin-Opener-Policy", "same-origin")
-	out.add("Cross-Origin-Resource-Policy", "same-origin")
+// isolate keeps other sites from loading the console or keeping a handle on its window.
+func isolate(c *fiber.Ctx) {
+	set(c, "Referrer-Policy", "no-referrer")
+	set(c, "Cross-Origin-Opener-Policy", "same-origin")
+	set(c, "Cross-Origin-Resource-Policy", "same-origin")
 }

@@ -1,32 +1,59 @@
 package api
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
 
+	"github.com/gofiber/fiber/v2"
+	"github.com/mailgate/mailgate/api/web"
 	"github.com/mailgate/mailgate/api/wire"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/rules"
 )
 
-// countdownLife is how many milliseconds a token is good for, or until its wait is over.
+// countdownLife is how many milliseconds a token is valid, or until its wait is over.
 const countdownLife = 24 * 60 * 60 * 1000
 
-// counted is the quota of a send, with a token to count down by.
-func (s *Server) counted(mailbox address.Address, send rules.Send, d rules.Decision) quota {
+type countdownAnswer struct {
+	Rule       *string `json:"rule"`
+	Limit      *string `json:"limit"`
+	Wait       int64   `json:"wait_ms"`
+	RetryAt    string  `json:"retry_at"`
+	ServerTime string  `json:"server_time"`
+}
+
+// showCountdown tells how long the next send like that of the token still has to wait.
+func (s *Server) showCountdown(c *fiber.Ctx) error {
+	r := requestOf(c)
+	mailbox, send, err := s.openCountdown(c.Params("token"))
+	if err != nil {
+		return err
+	}
+	r.mailbox = mailbox
+	decision, err := r.live.Rules.Peek(r.ctx, send)
+	if err != nil {
+		return err
+	}
+	q := s.quotaOf(mailbox, decision)
+	r.note(&q)
+	v := &q.decision.Verdict
+	return respond(c, countdownAnswer{wire.Name(decision.Rule), wire.Name(v.Limit), wire.Wait(v), wire.Time(v.RetryAt), wire.Time(v.Now)})
+}
+
+// quotaWithCountdown is the quota of a send, with a token for its countdown.
+func (s *Server) quotaWithCountdown(mailbox address.Address, send rules.Send, d rules.Decision) quota {
 	q := s.quotaOf(mailbox, d)
-	q.countdown = s.countdown(send, &q.decision.Verdict)
+	q.countdown = s.sealCountdown(send, &q.decision.Verdict)
 	return q
 }
 
-// countdown is a token for the wait that an answer tells. It holds all that rules know of the
-// send, since whom they leave alone, and what they count, is not to be seen from the mailbox
-// alone. Who asks by it is told how the next such send stands, and nothing else.
-func (s *Server) countdown(send rules.Send, v *throttle.Verdict) string {
+// sealCountdown makes a token for the wait that an answer tells. It holds all that rules know of
+// the send: which rules apply depends on more than the mailbox. Its holder can only learn how
+// long the next such send has to wait.
+func (s *Server) sealCountdown(send rules.Send, v *throttle.Verdict) string {
 	b := append(make([]byte, 0, 320), send.Mailbox...)
 	b = append(append(b, '\n'), send.Caller...)
 	b = append(b, '\t')
@@ -37,62 +64,65 @@ func (s *Server) countdown(send rules.Send, v *throttle.Verdict) string {
 	return s.tokens.Seal(string(b), s.with.Now()+max(countdownLife, wire.Wait(v)))
 }
 
-// A waiting is what a countdown's token stands for: a send.
-type waiting struct {
-	mailbox address.Address
-	send    rules.Send
-}
-
-// readCountdown opens the token. Whatever is wrong with it is one answer.
-func (s *Server) readCountdown(in *incoming) (w waiting, err error) {
-	text, err := s.tokens.Open(string(in.parameter), s.with.Now())
+// openCountdown returns the send of a token. Whatever is wrong with the token is one answer.
+func (s *Server) openCountdown(token string) (mailbox address.Address, send rules.Send, err error) {
+	text, err := s.tokens.Open(token, s.with.Now())
 	if err != nil {
-		return w, &problem{kind: unknownCountdown}
+		return mailbox, send, &problem{kind: unknownCountdown}
 	}
 	key, rest, _ := strings.Cut(text, "\n")
-	if w.mailbox, err = address.Parse(key, s.with.Identity); err != nil {
-		return w, err
-	}
-	w.send = sendTo(w.mailbox)
-	if err := w.read(rest); err != nil {
-		return w, fmt.Errorf("reading a countdown: %w", err)
-	}
-	return w, nil
-}
-
-var errCountdown = errors.New("a token holds a mailbox, and then a caller, a client and a template")
-
-// read reads what a token has beside the mailbox.
-func (w *waiting) read(rest string) (err error) {
 	parts := strings.Split(rest, "\t")
 	if len(parts) != 3 {
-		return errCountdown
+		return mailbox, send, errors.New("a countdown does not hold a mailbox, a caller, a client and a template")
 	}
-	w.send.Caller, w.send.Template = parts[0], parts[2]
+	if mailbox, err = address.Parse(key, s.with.Identity); err != nil {
+		return mailbox, send, fmt.Errorf("reading a countdown: %w", err)
+	}
+	send = sendTo(mailbox)
+	send.Caller, send.Template = parts[0], parts[2]
 	if parts[1] != "" {
-		w.send.Client, err = netip.ParseAddr(parts[1])
+		if send.Client, err = netip.ParseAddr(parts[1]); err != nil {
+			return mailbox, send, fmt.Errorf("reading a countdown: %w", err)
+		}
 	}
-	return err
+	return mailbox, send, nil
 }
 
-// remaining is what is left of a wait.
-type remaining struct {
-	Rule       *string `json:"rule"`
-	Limit      *string `json:"limit"`
-	Wait       int64   `json:"wait_ms"`
-	RetryAt    string  `json:"retry_at"`
-	ServerTime string  `json:"server_time"`
-}
-
-// count looks how long the next such send still has to wait.
-func (s *Server) count(ctx context.Context, c *call, w waiting) (remaining, error) {
-	c.mailbox = w.mailbox
-	decision, err := c.live.Rules.Peek(ctx, w.send)
+// serveScript is the countdown element for the pages of others.
+func (s *Server) serveScript(c *fiber.Ctx) error {
+	script, err := web.Countdown()
 	if err != nil {
-		return remaining{}, err
+		return err
 	}
-	q := s.quotaOf(w.mailbox, decision)
-	c.note(&q)
-	v := &q.decision.Verdict
-	return remaining{wire.Name(q.decision.Rule), wire.Name(v.Limit), wire.Wait(v), wire.Time(v.RetryAt), wire.Time(v.Now)}, nil
+	return serveComponent(c, "text/javascript; charset=utf-8", script)
+}
+
+// serveTypes is the element's interface for TypeScript.
+func (s *Server) serveTypes(c *fiber.Ctx) error {
+	types, err := web.CountdownTypes()
+	if err != nil {
+		return err
+	}
+	return serveComponent(c, "application/typescript", types)
+}
+
+// scriptLife lets a browser use the script for an hour without a request. Its URL does not change
+// with it, so for longer a page could meet a newer server.
+const scriptLife = "public, max-age=3600"
+
+func serveComponent(c *fiber.Ctx, contentType string, file web.Component) error {
+	body, etag := file.Plain, file.ETag
+	set(c, "Vary", "Accept-Encoding")
+	set(c, "Cache-Control", scriptLife)
+	if c.AcceptsEncodings("identity", "gzip") == "gzip" {
+		body, etag = file.Gzip, strings.TrimSuffix(etag, `"`)+`-gzip"`
+		set(c, "Content-Encoding", "gzip")
+	}
+	c.Set("ETag", etag)
+	if c.Fresh() {
+		c.Response().Header.Del("Content-Encoding")
+		c.Status(fiber.StatusNotModified)
+		return nil
+	}
+	return respondRaw(c, contentType, body)
 }

@@ -1,24 +1,38 @@
 package api
 
 import (
-	"context"
+	"strings"
 	"sync"
 
+	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/api/web"
 )
 
-// contract hands out openapi.yaml as it is.
-func (s *Server) contract(context.Context, *call, struct{}) (page, error) {
-	return page{contentType: "application/yaml", body: s.with.OpenAPI}, nil
+// showStart sends a browser that opens / to the documentation, which leads on to the console.
+// Programs are told that there is nothing, as at any other path without a route.
+func (s *Server) showStart(c *fiber.Ctx) error {
+	if !strings.Contains(c.Get("Accept"), "text/html") {
+		return fiber.ErrNotFound
+	}
+	set(c, "Location", "/docs")
+	c.Status(fiber.StatusSeeOther)
+	c.Response().Header.SetContentType("text/plain; charset=utf-8")
+	return nil
 }
 
-// page shows openapi.yaml as a page, on which requests can be tried.
-func (s *Server) page(context.Context, *call, struct{}) (page, error) {
+// showContract is openapi.yaml.
+func (s *Server) showContract(c *fiber.Ctx) error {
+	return respondRaw(c, "application/yaml", s.with.OpenAPI)
+}
+
+// showDocs shows openapi.yaml as a page that can send requests.
+func (s *Server) showDocs(c *fiber.Ctx) error {
 	body, err := s.docs()
 	if err != nil {
-		return page{}, err
+		return err
 	}
-	return page{contentType: "text/html; charset=utf-8", body: body, csp: consolePolicy}, nil
+	set(c, "Content-Security-Policy", consolePolicy)
+	return respondRaw(c, "text/html; charset=utf-8", body)
 }
 
 // newDocs makes the page at the first request for it.

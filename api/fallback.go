@@ -2,46 +2,42 @@ package api
 
 import (
 	"net/http"
-	"time"
 
-	"github.com/valyala/fasthttp"
+	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp/fasthttpadaptor"
 )
 
-// fallback runs the handler for the paths that no route has.
-func (s *Server) fallback(h http.Handler) fasthttp.RequestHandler {
-	// The context that the library would hand out is not safe to wait on while the
-	// server is being shut down.
-	adapted := fasthttpadaptor.NewFastHTTPHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h.ServeHTTP(w, r.WithContext(s.open))
-	}))
-	return func(fast *fasthttp.RequestCtx) {
-		w := &work{began: time.Now(), route: &route{name: "fallback"}, call: call{
-			requestID: requestID(fast.Request.Header.Peek("X-Request-Id")),
-			client:    s.client(fast),
-		}}
-		p := runFallback(adapted, fast)
-		if p != nil {
-			fast.Response.Reset()
-			w.refuse(p)
-			s.reply(fast, w)
+// fallback runs Options.Fallback for the paths that no route has. Its answers are its own but for
+// the id of the request.
+func (s *Server) fallback() fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		err := c.Next()
+		if missing, ok := err.(*fiber.Error); !ok || missing.Code != fiber.StatusNotFound {
+			return err
 		}
-		w.out.status = fast.Response.StatusCode()
-		fast.Response.Header.SetCanonical([]byte("X-Request-Id"), []byte(w.call.requestID))
-		if s.draining.Load() {
-			fast.SetConnectionClose()
-		}
-		s.record(w, p)
+		r := requestOf(c)
+		r.route = "fallback"
+		c.Response().Reset()
+		set(c, "X-Request-Id", r.id)
+		return s.runFallback(c)
 	}
 }
 
-// runFallback runs the handler and catches what panics in it.
-func runFallback(h fasthttp.RequestHandler, fast *fasthttp.RequestCtx) (p *problem) {
-	defer func() {
-		if value := recover(); value != nil {
-			p = problemOf(panicked(value))
-		}
-	}()
-	h(fast)
-	return nil
+// runFallback catches a panic itself: the library shows its value and loses its stack.
+func (s *Server) runFallback(c *fiber.Ctx) error {
+	panics := make(chan error, 1)
+	fasthttpadaptor.NewFastHTTPHandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			if value := recover(); value != nil {
+				panics <- panicked(value)
+			}
+		}()
+		s.with.Fallback.ServeHTTP(w, r.WithContext(s.open)) // the library's context ends too late
+	})(c.Context())
+	select {
+	case err := <-panics:
+		return err
+	default:
+		return nil
+	}
 }

@@ -1,9 +1,9 @@
 package api
 
 import (
-	"context"
 	"fmt"
 
+	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/api/wire"
 	"github.com/mailgate/mailgate/delivery"
 )
@@ -45,14 +45,14 @@ type sample struct {
 	value  int
 }
 
-// readFigures is the handler of GET /admin/figures.
-func (s *Server) readFigures(ctx context.Context, _ *call, _ struct{}) (figures, error) {
+// showFigures is GET /admin/figures.
+func (s *Server) showFigures(c *fiber.Ctx) error {
 	samples, err := s.samples()
 	if err != nil {
-		return figures{}, err
+		return err
 	}
 	f := figures{
-		ServerTime: wire.Time(s.with.Now()), Since: wire.Time(s.began), Ready: s.isReady(ctx),
+		ServerTime: wire.Time(s.with.Now()), Since: wire.Time(s.began), Ready: s.checkReady() == nil,
 		Sends: map[string]int{}, Refused: refusals(samples["mailgate_sends_total"]),
 		Shadow: refusals(samples["mailgate_shadow_refusals_total"]), Relays: []relayFigures{}, LastHour: s.metrics.hour.rates(s.with.Now()),
 	}
@@ -77,7 +77,7 @@ func (s *Server) readFigures(ctx context.Context, _ *call, _ struct{}) (figures,
 			f.Relays = append(f.Relays, relayFigures{relay.Idle, relay.Open - relay.Idle, relay.Waiting, relay.Resting})
 		}
 	}
-	return f, nil
+	return respond(c, f)
 }
 
 // samples are the counters, by the metric's name.
@@ -111,10 +111,4 @@ func refusals(samples []sample) []refusedBy {
 		}
 	}
 	return all
-}
-
-// isReady is what /readyz would say.
-func (s *Server) isReady(ctx context.Context) bool {
-	_, err := s.ready(ctx, nil, struct{}{})
-	return err == nil
 }

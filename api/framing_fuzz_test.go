@@ -15,15 +15,15 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// A reading is what a server makes of one request.
+// reading is what a server makes of one request.
 type reading struct {
 	method, uri, host, body string
-	forwarded               string // all that it says of whom it is for
-	last                    bool
+	forwarded               string // all lines of X-Forwarded-For
+	last                    bool   // the connection ends with it
 }
 
-// Requests that pass are read by another server in the same way, one after the other on
-// a connection: nobody's request can hide in the end of another's.
+// Requests that pass are read by another server in the same way, one after the other on a
+// connection: no request can hide in the end of another.
 func FuzzFraming(f *testing.F) {
 	const post = "POST /send-code HTTP/1.1\r\nHost: x\r\n"
 	for _, seed := range []string{
@@ -47,7 +47,7 @@ func FuzzFraming(f *testing.F) {
 		ours, theirs := readOurs(stream), readTheirs(stream)
 		for i, one := range ours {
 			if i == len(theirs) && one.last {
-				return // whatever it is, nothing comes after it
+				return // nothing comes after it
 			}
 			one.last = false
 			if i >= len(theirs) || one != theirs[i] {
@@ -57,36 +57,26 @@ func FuzzFraming(f *testing.F) {
 	})
 }
 
-// readOurs has the library read a stream with the settings of a Server, up to the first
-// request that does not pass.
+// readOurs has the library read a stream with the settings of a Server, up to the first request
+// that is refused.
 func readOurs(stream []byte) (all []reading) {
 	server := &fasthttp.Server{
-		ReadBufferSize: headerSize, MaxRequestBodySize: 16 << 10, DisablePreParseMultipartForm: true, NoDefaultServerHeader: true,
-		Logger:         silent{},
-		HeaderReceived: func(header *fasthttp.RequestHeader) (asBefore fasthttp.RequestConfig) { closeHeader(header); return },
+		ReadBufferSize: headerSize, MaxRequestBodySize: bodyLimit, DisablePreParseMultipartForm: true, NoDefaultServerHeader: true,
+		Logger: silent{}, HeaderReceived: refuseLargeEarly,
 		Handler: func(fast *fasthttp.RequestCtx) {
 			header := &fast.Request.Header
-			why, last := misframed(version(header), header.RequestURI(), header.RawHeaders())
-			if last {
+			if misframed(fast) != "" || !slices.Contains(fiber.DefaultMethods, string(header.Method())) {
 				fast.SetConnectionClose()
-			}
-			if why != "" || hasTrailer(header) {
-				fast.SetConnectionClose()
-				return
-			}
-			if !slices.Contains(fiber.DefaultMethods, string(header.Method())) {
-				fast.SetConnectionClose() // as knownMethods does
 				return
 			}
 			forwarded := ""
 			for _, line := range header.PeekAll("X-Forwarded-For") {
 				forwarded += strings.TrimSpace(string(line)) + "\n"
 			}
-			all = append(all, reading{string(header.Method()), string(header.RequestURI()), strings.ToLower(string(header.Host())), string(fast.Request.Body()), forwarded, last})
+			all = append(all, reading{string(header.Method()), string(header.RequestURI()), strings.ToLower(string(header.Host())), string(fast.Request.Body()), forwarded, header.ConnectionClose()})
 		},
 	}
-	// What it has to say about a stream that breaks off is of no interest.
-	_ = server.ServeConn(&played{in: bytes.NewReader(stream)})
+	_ = server.ServeConn(&played{in: bytes.NewReader(stream)}) // it ends with an error where the stream breaks off
 	return all
 }
 
@@ -126,7 +116,7 @@ func skipEmptyLines(in *bufio.Reader) {
 	}
 }
 
-// A played connection is one that a client has written everything to already.
+// played is a connection to which a client has written everything already.
 type played struct{ in *bytes.Reader }
 
 func (p *played) Read(b []byte) (int, error)       { return p.in.Read(b) }

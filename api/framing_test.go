@@ -1,95 +1,103 @@
-package api
+package api_test
 
 import (
-	"strings"
+	"io"
+	"net/http"
+	"net/netip"
+	"strconv"
 	"testing"
+
+	"github.com/mailgate/mailgate/api"
 )
 
-// Which headers can be read in one way only.
-func TestMisframed(t *testing.T) {
-	const v0, v1 = "HTTP/1.0", "HTTP/1.1"
-	tests := []struct {
-		proto, uri, header string
-		want               string
-	}{
-		{v0, "/", "", ""},
-		{v1, "/", "Host: x\r\n\r\n", ""},
-		{v1, "/", "Host: x\n\n", ""},
-		{v1, "/", "Host: x\r\nContent-Length: 1\r\n", ""},
-		{v0, "/", "Content-Length: 1\r\n", ""},
-		{v1, "/", "Host: x\r\nTransfer-Encoding: chunked\r\n", ""},
-		{v1, "/", "Host: x\r\ntransfer-encoding:chunked  \r\n", ""},
-		{v1, "/", "Host: x\r\nContent-Length: 1\r\nX-Content-Length: 2\r\n", ""},
-		{v1, "/", "Host: x\r\nContent-Type: Content-Length: 1\r\nContent-Length: 1\r\n", ""},
-		{v1, "/", "Host: x\r\nContent-Length: 1\r\nContent-Lengths: 1\r\nTransfer: x\r\n", ""},
-		{v1, "/", "Host: x\r\nX: a\tb \xc3\xa9\r\n", ""},
-		{v1, "/", "Hostess: a\r\nHost: b\r\nAuthorizations: c\r\nAuthorization: d\r\n", ""},
+const (
+	livez   = "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"
+	posted  = "POST /send-code HTTP/1.1\r\nHost: x\r\n"
+	chunked = posted + "Transfer-Encoding: chunked\r\n\r\n"
+	chunks  = "0\r\n\r\n"
+)
 
-		{v1, "/", "Content-Length: 1\r\nX: y\r\ncontent-LENGTH: 1\r\n", twoLengths},
-		{v1, "/", "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n", twoLengths},
-		{v1, "/", "Transfer-Encoding: chunked\nTransfer-Encoding: chunked\n", twoLengths},
-		{v0, "/", "Transfer-Encoding: chunked\r\n", unknownCoding},
-		{v1, "/", "Transfer-Encoding: identity\r\n", unknownCoding},
-		{v1, "/", "Transfer-Encoding: Chunked\r\n", unknownCoding},
-		{v1, "/", "Transfer-Encoding: xchunked\r\n", unknownCoding},
-		{v1, "/", "Transfer-Encoding: gzip, chunked\r\n", unknownCoding},
-		{v1, "/", "Transfer-Encoding: chunked, chunked\r\n", unknownCoding},
-		{v1, "/", "Transfer-Encoding:\tchunked\r\n", unknownCoding},
-		{v1, "/", "Transfer-Encoding: chunked;x\r\n", unknownCoding},
-		{v1, "/", "Transfer-Encoding: \"chunked\"\r\n", unknownCoding},
-		{v1, "/", "Transfer-Encoding:\r\n", unknownCoding},
-
-		{v1, "/", "X: a\r\n b\r\n", foldedLine},
-		{v1, "/", "X: a\r\n\tb\r\n", foldedLine},
-		{v1, "/", "X: a\n Transfer-Encoding: chunked\n", foldedLine},
-		{v1, "/", " X: a\r\n", foldedLine},
-		{v1, "/", "X: a\x00b\r\n", controlCharacter},
-		{v1, "/", "X\x00: a\r\n", controlCharacter},
-		{v1, "/", "X: a\rb\r\n", controlCharacter},
-		{v1, "/", "X: a\r\r\n", controlCharacter},
-		{v1, "/", "X: a\rTransfer-Encoding: chunked\r\n", controlCharacter},
-		{v1, "/", "Transfer-Encoding\x0b: chunked\r\n", controlCharacter},
-		{v1, "/", "X: a\x7f\r\n", controlCharacter},
-		{v1, "/a\rb", "Host: x\r\n", controlCharacter},
-		{v1, "/a b", "Host: x\r\n", controlCharacter},
-		{v1, "/\x00", "Host: x\r\n", controlCharacter},
-
-		{v1, "/", "Host: x\r\n!#$%&'*+-.^_`|~: a\r\n", ""},
-		{v1, "/", ": a\r\n", oddName},
-		{v1, "/", "X\r\n", oddName},
-		{v1, "/", "Content-Length : 1\r\n", oddName},
-		{v1, "/", "X Y: a\r\n", oddName},
-		{v1, "/", "X\xc3: a\r\n", oddName},
-
-		{v1, "/", "Host: x\r\nhost: y\r\n", twoHosts},
-		{v1, "/", "Host: x\r\nHost: x\r\n", twoHosts},
-		{v1, "/", "Authorization: Bearer x\r\nauthorization: Bearer y\r\n", twoAuthorizations},
-		{v1, "*", "Host: x\r\n", ""},
-		{v1, "/a//b?c=d://e", "Host: x\r\n", ""},
-		{v1, "http://x/a", "Host: x\r\n", ""},
-		{v1, "HTTPS://X?a", "Host:\tx \r\n", ""},
-		{v1, "http://y/a", "Host: x\r\n", twoHosts},
-		{v1, "http://x@y/a", "Host: x\r\n", twoHosts},
-		{v1, "http://x:80", "Host: x\r\n", twoHosts},
-		{v1, "/", "", noHost},
-		{v1, "http://x/a", "", noHost},
-		{v1, "/", "Hosts: x\r\n", noHost},
-		{v0, "http://x/a", "", twoHosts},
-		{v1, "ftp://x/a", "Host: x\r\n", oddTarget},
-		{v1, "//x/a", "Host: x\r\n", ""},
-		{v1, "//x/a", "Host:\r\n", oddTarget},
-		{v0, "//x/a", "", oddTarget},
-		{v1, "a", "Host: x\r\n", oddTarget},
-		{v1, "x:443", "Host: x\r\n", oddTarget},
-		{v1, "", "Host: x\r\n", oddTarget},
-		{"HTTP/1.2", "/", "Host: x\r\n", unknownVersion},
-		{"HTTP/2.0", "/", "Host: x\r\n", unknownVersion},
-		{"http/1.1", "/", "Host: x\r\n", unknownVersion},
-		{"", "/", "Host: x\r\n", unknownVersion},
+// A request that a proxy may have read to another end, or for another host, is refused, and what
+// follows it on the connection is not answered.
+func TestFraming_Ambiguous_RefusedAndClosed(t *testing.T) {
+	r := newRig(t, setup{options: func(o *api.Options) {
+		o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	}})
+	hidden := "A: b\r\n\r\n" + livez
+	for name, text := range map[string]string{
+		"a length and chunks":                posted + "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks,
+		"chunks and a length":                posted + "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n" + chunks,
+		"two lengths":                        posted + "Content-Length: 2\r\ncontent-length: 2\r\n\r\n{}",
+		"two codings":                        posted + "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks,
+		"the coding identity":                posted + "Transfer-Encoding: identity\r\n\r\n",
+		"an unknown coding":                  posted + "Transfer-Encoding: xchunked\r\n\r\n" + chunks,
+		"a line after the chunks":            chunked + "0\r\nT: u\r\n\r\n",
+		"an address after the chunks":        chunked + "0\r\nX-Forwarded-For: 198.51.100.1\r\n\r\n",
+		"a key for retries after the chunks": chunked + "0\r\nIdempotency-Key: \"k\"\r\n\r\n",
+		"a line after the chunks of a GET":   "GET /livez HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nT: u\r\n\r\n",
+		"a chunk's length in C":              chunked + "0x" + strconv.FormatInt(int64(len(hidden)), 16) + "\r\n" + hidden + "\r\n0\r\n\r\n",
+		"an extension with a line":           chunked + "0;a=\n\r\n\r\n",
+		"a length that ends in letters":      posted + "Content-Length: 3x\r\n\r\n{}",
+		"a name with a blank":                posted + "Content-Length : 40\r\n\r\n",
+		"a line without a colon":             posted + "Content-Length\r\n\r\n",
+		"a line without a name":              posted + ": 40\r\n\r\n",
+		"a folded first line":                "POST /send-code HTTP/1.1\r\n X: a\r\nHost: x\r\n\r\n",
+		"a NUL":                              posted + "X: a\x00\r\n\r\n",
+		"a CR alone":                         posted + "X: a\rContent-Length: 1\r\n\r\n",
+		"no host":                            "GET /livez HTTP/1.1\r\n\r\n",
+		"two hosts":                          "GET /livez HTTP/1.1\r\nHost: x\r\nHost: x\r\n\r\n",
+		"another host's URL":                 "GET http://y/livez HTTP/1.1\r\nHost: x\r\n\r\n",
+		"a host before the path":             "GET //y/livez HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
+		"no path":                            "GET livez HTTP/1.1\r\nHost: x\r\n\r\n",
+		"two Authorizations":                 "GET /livez HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer a\r\nAuthorization: Bearer b\r\n\r\n",
+		"no version":                         "GET /livez\r\nHost: x\r\n\r\n",
+		"no version after a blank":           "GET /livez \r\nHost: x\r\n\r\n",
+		"not HTTP":                           "\x16\x03\x01\x00\xa5\x01\r\n\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := r.dial()
+			w.write(text + livez)
+			w.read("POST", "/send-code").is(t, 400, "bad-request")
+			w.ended(0)
+		})
 	}
-	for _, tt := range tests {
-		if got, last := misframed([]byte(tt.proto), []byte(tt.uri), []byte(tt.header)); got != tt.want || last != (tt.want != "" || tt.proto != v1 || strings.Contains(strings.ToLower(tt.header), "transfer-encoding:")) {
-			t.Errorf("%s %q %q: %q %v, want %q", tt.proto, tt.uri, tt.header, got, last, tt.want)
-		}
+}
+
+// What follows a word that is no method may be the rest of another request.
+func TestFraming_UnknownMethod_Closed(t *testing.T) {
+	r := newRig(t, setup{})
+	w := r.dial()
+	w.write("ab" + livez + livez)
+	w.read("BREW", "/livez").is(t, 501, "method-unknown")
+	w.ended(0)
+}
+
+// A body in chunks ends where its last chunk does, and the next request follows it. The address
+// that the proxy stated before the body is the client's.
+func TestFraming_Chunks_NextRequestAnswered(t *testing.T) {
+	r := newRig(t, setup{options: func(o *api.Options) {
+		o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	}})
+	w := r.dial()
+	w.write("POST /send-code HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + appKey + "\r\nContent-Type: application/json\r\n" +
+		"X-Forwarded-For: 203.0.113.9\r\nTransfer-Encoding: chunked\r\n\r\n1e;a=b\r\n" + `{"email":"chunks@example.com"}` + "\r\n" + chunks + livez)
+	sent := w.read("POST", "/send-code")
+	sent.is(t, 200, "")
+	if lines := journal.about(t, sent.header.Get("X-Request-Id")); len(lines) != 1 || lines[0]["from"] != "203.0.113.9" {
+		t.Errorf("the log says %v", lines)
 	}
+	w.read("GET", "/livez").is(t, 200, "")
+}
+
+// HTTP/1.0 without a keep-alive is answered once.
+func TestFraming_HTTP10_AnsweredOnce(t *testing.T) {
+	r := newRig(t, setup{})
+	w := r.dial()
+	w.write("GET /livez HTTP/1.0\r\n\r\n" + livez)
+	response := must(http.ReadResponse(w.reader, nil))(t)
+	must(io.Copy(io.Discard, response.Body))(t)
+	if response.StatusCode != 200 {
+		t.Errorf("answered %d", response.StatusCode)
+	}
+	w.ended(0)
 }

@@ -4,36 +4,42 @@ import (
 	"context"
 	"errors"
 
+	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/api/wire"
 )
 
-// A status is how the process does, in a word, and since when without the history that it
-// shares with others.
-type status struct {
+// healthAnswer is the state of the process, and since when it continues without the history that
+// it shares with others.
+type healthAnswer struct {
 	Status        string `json:"status"`
 	Degraded      bool   `json:"degraded,omitzero"`
 	DegradedSince string `json:"degraded_since,omitempty"`
 }
 
-// living says that the process answers.
-func (s *Server) living(context.Context, *call, struct{}) (status, error) {
-	return status{Status: "live"}, nil
-}
+// showLive says that the process answers.
+func (s *Server) showLive(c *fiber.Ctx) error { return respond(c, healthAnswer{Status: "live"}) }
 
-// ready says whether requests can be served: no while draining, no while the stores
-// cannot be asked.
-func (s *Server) ready(ctx context.Context, _ *call, _ struct{}) (status, error) {
-	if s.draining.Load() {
-		return status{}, &problem{kind: notReady, detail: "This server is shutting down.", retryAfter: storeRetry}
-	}
-	ctx, cancel := context.WithTimeout(ctx, s.with.StoreTimeout)
-	defer cancel()
-	if err := s.with.Ready(ctx); err != nil {
-		return status{}, &problem{kind: notReady, detail: "The history cannot be read or written now.", retryAfter: storeRetry,
-			cause: errors.Join(errors.New("asking whether the stores are ready"), err)}
+// showReady says whether requests can be served.
+func (s *Server) showReady(c *fiber.Ctx) error {
+	if err := s.checkReady(); err != nil {
+		return err
 	}
 	if since := s.with.DegradedSince(); since != 0 {
-		return status{"ready", true, wire.Time(since)}, nil
+		return respond(c, healthAnswer{"ready", true, wire.Time(since)})
 	}
-	return status{Status: "ready"}, nil
+	return respond(c, healthAnswer{Status: "ready"})
+}
+
+// checkReady refuses while the server drains, or the stores cannot be used.
+func (s *Server) checkReady() error {
+	if s.draining.Load() {
+		return &problem{kind: notReady, detail: "This server is shutting down.", retryAfter: storeRetry}
+	}
+	ctx, cancel := context.WithTimeout(s.alive, s.with.StoreTimeout)
+	defer cancel()
+	if err := s.with.Ready(ctx); err != nil {
+		return &problem{kind: notReady, detail: "The history cannot be read or written now.", retryAfter: storeRetry,
+			cause: errors.Join(errors.New("checking whether the stores are ready"), err)}
+	}
+	return nil
 }

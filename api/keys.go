@@ -10,8 +10,8 @@ import (
 
 const maxKeyName = 64
 
-// Keys are named secrets that open routes. The zero Keys are none. They hold no
-// secret, only its SHA-256, so printing them gives nothing away.
+// Keys are named secrets that open routes. The zero Keys are none. They hold the SHA-256 of each
+// secret, so printing them gives nothing away.
 type Keys struct {
 	keys []key
 }
@@ -22,7 +22,7 @@ type key struct {
 }
 
 // ParseKeys reads "name:secret,name2:secret2"; an empty text is no keys. A name is
-// what the logs call the key: letters, digits and . _ -. It stands twice while the key's
+// what the logs call the key: letters, digits and . _ -. It may occur twice while the key's
 // secret is changed, and both are one caller. A secret is any visible ASCII but the comma.
 // The error is one sentence that tells which key is wrong by its place, because a name may
 // be half of a secret that was written without one.
@@ -82,10 +82,9 @@ func notVisible(r rune) bool { return r <= ' ' || r > '~' }
 // IsZero reports whether there are no keys, so that none is asked for.
 func (k Keys) IsZero() bool { return len(k.keys) == 0 }
 
-// find returns the name of the key that has this secret. It compares hashes, all of
-// them and each in full, so that the time it takes says nothing about any secret.
-func (k Keys) find(secret []byte) (name string, ok bool) {
-	sum := sha256.Sum256(secret)
+// find returns the name of the key whose secret has this hash. It compares all hashes, each in
+// full, so that the time it takes says nothing about any secret.
+func (k Keys) find(sum [sha256.Size]byte) (name string, ok bool) {
 	found := -1
 	for i := range k.keys {
 		same := subtle.ConstantTimeCompare(sum[:], k.keys[i].sum[:])

@@ -2,13 +2,12 @@ package api
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
+	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/prometheus/client_golang/prometheus"
@@ -39,7 +38,7 @@ type metrics struct {
 	now       func() int64
 }
 
-func newMetrics(o Options, d *door) (*metrics, error) {
+func newMetrics(o Options, connections func() int) (*metrics, error) {
 	m := &metrics{
 		now: o.Now,
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -69,10 +68,8 @@ func newMetrics(o Options, d *door) (*metrics, error) {
 		Name: "mailgate_build_info", Help: "Always 1; the version is a label.", ConstLabels: prometheus.Labels{"version": o.Version}})
 	info.Set(1)
 	open := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "mailgate_http_connections", Help: "Connections open now."}, func() float64 { return float64(d.count()) })
-	cut := prometheus.NewCounterFunc(prometheus.CounterOpts{
-		Name: "mailgate_http_connections_given_up_total", Help: "Connections closed to make room for others."}, func() float64 { return float64(d.countGivenUp()) })
-	all := []prometheus.Collector{m.requests, m.durations, m.sends, m.shadows, m.actions, m.codes, m.decisions, m.relays, m.refunds, m.resets, info, open, cut}
+		Name: "mailgate_http_connections", Help: "Connections open now."}, func() float64 { return float64(connections()) })
+	all := []prometheus.Collector{m.requests, m.durations, m.sends, m.shadows, m.actions, m.codes, m.decisions, m.relays, m.refunds, m.resets, info, open}
 	if o.RelayStats != nil {
 		all = append(all, newRelayGauges(o.RelayStats))
 	}
@@ -96,7 +93,7 @@ func (m *metrics) fromZero() {
 			m.sends.WithLabelValues(string(kind), "", "")
 		}
 	}
-	for _, outcome := range []string{sendDone, sendReplayed} {
+	for _, outcome := range []string{outcomeSent, outcomeReplayed} {
 		m.sends.WithLabelValues(outcome, "", "")
 	}
 	for _, result := range []string{delivery.RefundDone, delivery.RefundGivenUp} {
@@ -104,26 +101,17 @@ func (m *metrics) fromZero() {
 	}
 }
 
-func (m *metrics) request(route string, status int, took time.Duration) {
-	m.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
-	m.durations.WithLabelValues(route).Observe(took.Seconds())
-}
-
 func (m *metrics) sent(outcome string) {
 	m.sends.WithLabelValues(outcome, "", "").Inc()
-	if outcome == sendDone {
+	if outcome == outcomeSent {
 		m.hour.count(m.now(), 1, 0)
 	}
 }
+
 func (m *metrics) denied(rule, limit string) {
-	m.hour.count(m.now(), 0, 1)
 	m.sends.WithLabelValues("denied", rule, limit).Inc()
+	m.hour.count(m.now(), 0, 1)
 }
-func (m *metrics) shadowed(rule, limit string) { m.shadows.WithLabelValues(rule, limit).Inc() }
-func (m *metrics) acted(action, outcome, limit string) {
-	m.actions.WithLabelValues(action, outcome, limit).Inc()
-}
-func (m *metrics) verified(result string) { m.codes.WithLabelValues(result).Inc() }
 
 // delivery is what package delivery counts.
 func (m *metrics) delivery() delivery.Metrics {
@@ -137,15 +125,18 @@ const (
 	gatherAtOnce = 10
 )
 
-// An exposition is the page of /metrics that was made last.
+// exposition is the text of /metrics that was made last.
 type exposition struct {
 	mu    sync.Mutex
-	page  page
-	spent time.Time // when what was gathered so far is made up for, at one each gatherEvery
+	text  []byte
+	spent time.Time // until when the time of all gatherings so far lasts, at one each gatherEvery
 }
 
-// measure is /metrics. Beyond ten a second it shows the page of up to 100 ms ago.
-func (s *Server) measure(context.Context, *call, struct{}) (page, error) {
+// metricsFormat is the text format of Prometheus.
+var metricsFormat = expfmt.NewFormat(expfmt.TypeTextPlain)
+
+// showMetrics is /metrics. Beyond ten a second it shows the text of up to 100 ms ago.
+func (s *Server) showMetrics(c *fiber.Ctx) error {
 	last := &s.exposition
 	last.mu.Lock()
 	defer last.mu.Unlock()
@@ -153,30 +144,29 @@ func (s *Server) measure(context.Context, *call, struct{}) (page, error) {
 	if last.spent.Before(now) {
 		last.spent = now
 	}
-	if last.spent.Sub(now) > (gatherAtOnce-1)*gatherEvery {
-		return last.page, nil
+	if last.spent.Sub(now) <= (gatherAtOnce-1)*gatherEvery {
+		text, err := s.gather()
+		if err != nil {
+			return err
+		}
+		last.text, last.spent = text, last.spent.Add(gatherEvery)
 	}
-	fresh, err := s.gather()
-	if err == nil {
-		last.page, last.spent = fresh, last.spent.Add(gatherEvery)
-	}
-	return fresh, err
+	return respondRaw(c, string(metricsFormat), last.text)
 }
 
-func (s *Server) gather() (page, error) {
+func (s *Server) gather() ([]byte, error) {
 	families, err := s.with.Metrics.Gather()
 	if err != nil {
-		return page{}, fmt.Errorf("gathering the metrics: %w", err)
+		return nil, fmt.Errorf("gathering the metrics: %w", err)
 	}
 	var text bytes.Buffer
-	format := expfmt.NewFormat(expfmt.TypeTextPlain)
-	encoder := expfmt.NewEncoder(&text, format)
+	encoder := expfmt.NewEncoder(&text, metricsFormat)
 	for _, family := range families {
 		if err := encoder.Encode(family); err != nil {
-			return page{}, fmt.Errorf("writing the metrics: %w", err)
+			return nil, fmt.Errorf("writing the metrics: %w", err)
 		}
 	}
-	return page{contentType: string(format), body: text.Bytes()}, nil
+	return text.Bytes(), nil
 }
 
 // RelayHooks makes and registers the metrics of the relays and returns the hooks that

@@ -117,7 +117,7 @@ func (o Options) withDefaults() Options {
 	o.IdleTimeout = cmp.Or(o.IdleTimeout, 60*time.Second)
 	o.MaxConnections = cmp.Or(o.MaxConnections, 10_000)
 	o.MaxPerCaller = cmp.Or(o.MaxPerCaller, max(1, o.MaxConnections/4))
-	o.MaxWithoutKey = cmp.Or(o.MaxWithoutKey, maxWithoutKey())
+	o.MaxWithoutKey = cmp.Or(o.MaxWithoutKey, defaultWithoutKey())
 	o.Version = cmp.Or(o.Version, "dev")
 	if o.Secret == nil {
 		o.Secret = []byte(rand.Text())

@@ -190,13 +190,13 @@ func TestDocs_InvalidContract_Is500(t *testing.T) {
 func TestMethods(t *testing.T) {
 	r := newRig(t, setup{})
 	paths := map[string]string{
-		"/send-code": "OPTIONS, POST", "/verify-code": "OPTIONS, POST", "/countdown.js": "GET, HEAD, OPTIONS", "/countdown.d.ts": "GET, HEAD, OPTIONS",
+		"/send-code": "POST, OPTIONS", "/verify-code": "POST, OPTIONS", "/countdown.js": "GET, HEAD, OPTIONS", "/countdown.d.ts": "GET, HEAD, OPTIONS",
 		"/mailboxes/a@example.com":       "GET, HEAD, OPTIONS",
-		"/admin/mailboxes/a@example.com": "GET, HEAD, OPTIONS", "/admin/mailboxes/a@example.com/reset": "OPTIONS, POST",
-		"/admin/rules/client-ip/peek": "OPTIONS, POST", "/admin/rules/client-ip/reset": "OPTIONS, POST",
+		"/admin/mailboxes/a@example.com": "GET, HEAD, OPTIONS", "/admin/mailboxes/a@example.com/reset": "POST, OPTIONS",
+		"/admin/rules/client-ip/peek": "POST, OPTIONS", "/admin/rules/client-ip/reset": "POST, OPTIONS",
 		"/livez": "GET, HEAD, OPTIONS", "/readyz": "GET, HEAD, OPTIONS", "/metrics": "GET, HEAD, OPTIONS",
 		"/openapi.yaml": "GET, HEAD, OPTIONS", "/docs": "GET, HEAD, OPTIONS", "/admin/figures": "GET, HEAD, OPTIONS",
-		"/admin": "GET, HEAD, OPTIONS", "/admin/what-if": "OPTIONS, POST", "/admin/console/console.js": "GET, HEAD, OPTIONS",
+		"/admin": "GET, HEAD, OPTIONS", "/admin/what-if": "POST, OPTIONS", "/admin/console/console.js": "GET, HEAD, OPTIONS",
 	}
 	for path, allow := range paths {
 		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"} {

@@ -5,15 +5,17 @@ import (
 	"cmp"
 	"errors"
 	"log/slog"
+	"strconv"
 	"strings"
 
+	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/api/wire"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/throttle"
 )
 
-// A kind is a sort of answer that is not a yes.
+// kind says what is wrong with a request.
 type kind int
 
 const (
@@ -45,8 +47,8 @@ const (
 	notReady
 )
 
-// kinds is the table of them: the HTTP status, the end of the problem's type, its title,
-// and the detail where nothing better is known.
+// kinds are the answers: the HTTP status, the end of the problem's type, its title, and the
+// detail where nothing better is known.
 var kinds = [...]struct {
 	status              int
 	name, title, detail string
@@ -86,17 +88,16 @@ const (
 	busyRetry  = 1000
 )
 
-// A problem is an answer that is not a yes, as a value on its way to the caller. What
-// its fields hold is shown, all but the cause, which is for the log.
+// problem is an error with its answer. All of it is shown to the caller but the cause, which is
+// for the log.
 type problem struct {
 	kind       kind
 	detail     string // instead of the kind's
 	retryAfter int64  // milliseconds, for the header
 	fields     []fieldProblem
 	smtp       *relay.Reply
-	charged    *charge // how things stand, where something was charged or denied
-	attempts   int     // of codeIncorrect: how many are left
-	allow      string  // the Allow header
+	quota      *quota // where something was charged or denied
+	attempts   int    // of codeIncorrect: how many are left
 	cause      error
 }
 
@@ -116,17 +117,19 @@ func (p *problem) Error() string {
 	return text
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (p *problem) Unwrap() error { return p.cause }
 
-// problemOf is the answer to an error of any kind. What is not known here is a fault
-// on this side.
+// problemOf is the problem of an error. One that is not known here is a fault of the server.
 func problemOf(err error) *problem {
 	if known, ok := errors.AsType[*problem](err); ok {
 		return known
 	}
-	if address, ok := errors.AsType[*address.Error](err); ok {
-		return &problem{kind: invalid, fields: []fieldProblem{addressProblem(address)}}
+	if known, ok := errors.AsType[*fiber.Error](err); ok && fiberKinds[known.Code] != internal {
+		return &problem{kind: fiberKinds[known.Code]}
+	}
+	if refused, ok := errors.AsType[*address.Error](err); ok {
+		return &problem{kind: invalid, fields: []fieldProblem{addressProblem("email", refused)}}
 	}
 	if errors.Is(err, throttle.ErrUnavailable) {
 		return &problem{kind: storeUnavailable, retryAfter: storeRetry, cause: err}
@@ -134,8 +137,11 @@ func problemOf(err error) *problem {
 	return &problem{kind: internal, cause: err}
 }
 
-// inWords is the answer to an error, where a history failed with words of its own.
-func inWords(err error, unavailable string) error {
+// fiberKinds are the kinds of what Fiber's router finds out.
+var fiberKinds = map[int]kind{fiber.StatusNotFound: notFound, fiber.StatusMethodNotAllowed: methodNotAllowed}
+
+// explain is the problem of an error, with a detail of its own where the storage failed.
+func explain(err error, unavailable string) error {
 	p := problemOf(err)
 	if p.kind == storeUnavailable {
 		p.detail = unavailable
@@ -143,39 +149,57 @@ func inWords(err error, unavailable string) error {
 	return p
 }
 
-func addressProblem(err *address.Error) fieldProblem {
-	sentence := err.Reason.Sentence()
-	return fieldProblem{"email", string(err.Reason), strings.ToUpper(sentence[:1]) + sentence[1:] + "."}
+func addressProblem(field string, err *address.Error) fieldProblem {
+	return fieldProblem{field, string(err.Reason), sentence(err.Reason.Sentence())}
 }
 
-// level is how loud the log is about it: what callers do wrong is everyday.
+// sentence makes one of a text without its capital and its full stop.
+func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] + "." }
+
+// level is that of the log line: what callers do wrong is routine.
 func (p *problem) level() slog.Level {
 	switch {
 	case p.kind == internal:
 		return slog.LevelError
-	case p.kind == methodUnknown:
-		return slog.LevelInfo
-	case kinds[p.kind].status >= 500:
+	case p.kind != methodUnknown && kinds[p.kind].status >= 500:
 		return slog.LevelWarn
 	}
 	return slog.LevelInfo
 }
 
-// smtpReply is what a relay said.
-type smtpReply struct {
-	Code     int    `json:"code"`
-	Enhanced string `json:"enhanced"`
-	Message  string `json:"message"`
+// fail writes the answer to an error, and notes it for the log. It is Fiber's ErrorHandler.
+func (s *Server) fail(c *fiber.Ctx, err error) error {
+	r, p := requestOf(c), problemOf(err)
+	if p.kind == methodNotAllowed {
+		c.Append(fiber.HeaderAllow, fiber.MethodOptions) // to those that the router has found
+		if c.Method() == fiber.MethodOptions {
+			c.Status(fiber.StatusNoContent)
+			return nil
+		}
+	}
+	r.problem, r.level, r.cause = kinds[p.kind].name, p.level(), p.cause
+	c.Status(kinds[p.kind].status)
+	if p.kind == unauthorized {
+		set(c, "WWW-Authenticate", "Bearer")
+	}
+	if p.retryAfter > 0 {
+		set(c, "Retry-After", strconv.FormatInt(wire.Seconds(p.retryAfter), 10))
+	}
+	r.text = p.append(r.text[:0], c)
+	c.Response().Header.SetContentType(wire.ProblemType)
+	c.Response().SetBody(r.text)
+	return nil
 }
 
-// body is the problem as application/problem+json (RFC 9457).
-func (p *problem) body(out *answer) []byte {
+// append appends the problem as application/problem+json (RFC 9457), and sets the headers of its
+// quota.
+func (p *problem) append(text []byte, c *fiber.Ctx) []byte {
 	k := &kinds[p.kind]
 	name, detail := wire.Ours+k.name, cmp.Or(p.detail, k.detail)
 	if p.kind == quotaExceeded {
-		name, detail = wire.Quota, wire.Reached(&p.charged.decision.Verdict, p.charged.whose(), p.charged.next())
+		name, detail = wire.Quota, p.quota.reached()
 	}
-	b := make(wire.Object, 0, 1<<10)
+	b := wire.Object(text)
 	b.String("type", name)
 	b.String("title", k.title)
 	b.Int("status", int64(k.status))
@@ -189,22 +213,29 @@ func (p *problem) body(out *answer) []byte {
 	if p.kind == codeIncorrect {
 		b.Int("attempts_left", int64(p.attempts))
 	}
-	if p.charged == nil {
+	if p.quota == nil {
 		return b.End()
 	}
-	if p.charged.id.Valid() {
-		b.String("id", p.charged.id.String())
+	if p.quota.id.Valid() {
+		b.String("id", p.quota.id.String())
 	}
-	told := out.told(&p.charged.quota)
+	told := p.quota.tell(c)
 	b.Verdict(&told)
 	if p.kind == quotaExceeded {
-		b.Any("violated-policies", out.violated(&p.charged.quota))
+		b.Any("violated-policies", p.quota.violated())
 	}
 	return b.End()
 }
 
-// nameIn is the name of the problem of a body, and empty for anything else.
-func nameIn(body []byte) string {
+// smtpReply is what a relay said.
+type smtpReply struct {
+	Code     int    `json:"code"`
+	Enhanced string `json:"enhanced"`
+	Message  string `json:"message"`
+}
+
+// problemIn is the name of the problem that a body is, and empty for any other body.
+func problemIn(body []byte) string {
 	rest, ours := bytes.CutPrefix(body, []byte(`{"type":"`+wire.Ours))
 	if !ours {
 		return ""

@@ -4,23 +4,28 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/api/wire"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/rules"
 )
 
-// quota is what rules decided, ready to be told: to senders about a mailbox, to callers about
-// an action or about themselves.
+// quota is what rules decided about a mailbox, an action or a caller, as answers tell it.
 type quota struct {
 	decision rules.Decision
-	// own is the rule whose limits the answer lists: those of decision.Mailbox. Those of
-	// any other that refuses are named with it.
+	// own is the rule whose limits the answer lists, those of decision.Mailbox. The limits of
+	// any other rule that refuses follow with its name.
 	own string
 	// partition is what those limits count by, as a keyed hash.
 	partition string
-	// countdown is a token to ask by how long it still lasts; of sends alone.
+	// countdown is a token to ask how long the wait still lasts; of sends only.
 	countdown string
+	id        throttle.ID // of what was charged
+
+	// whose and next are words for a person: who is limited, and what is possible after the
+	// wait. Those of sends, if empty.
+	whose, next string
 }
 
 // quotaOf is the quota of a send to a mailbox.
@@ -44,16 +49,32 @@ func quotaOfOne(name, partition string, v throttle.Verdict) quota {
 	return quota{decision: d, own: name, partition: partition}
 }
 
-// note tells the log what the caller is told.
-func (c *call) note(q *quota) {
-	c.rule, c.limit, c.degraded = q.decision.Rule, q.decision.Verdict.Limit, q.decision.Degraded
-	c.wait = wire.Wait(&q.decision.Verdict)
+// denied is the problem that a refusal is.
+func denied(q *quota) *problem {
+	return &problem{kind: quotaExceeded, retryAfter: wire.Wait(&q.decision.Verdict), quota: q}
 }
 
-// show puts the limits into the headers, the own ones first.
-func (a *answer) show(q *quota) {
-	a.limits = wire.Limits(&q.decision.Mailbox, q.partition)
-	a.own = len(a.limits)
+// note has the log tell what the caller is told.
+func (r *request) note(q *quota) {
+	r.rule, r.limit, r.degraded = q.decision.Rule, q.decision.Verdict.Limit, q.decision.Degraded
+	r.wait = wire.Wait(&q.decision.Verdict)
+}
+
+// tell sets the RateLimit headers, and returns the quota for the body.
+func (q *quota) tell(c *fiber.Ctx) wire.Verdict {
+	requestOf(c).note(q)
+	own := wire.Limits(&q.decision.Mailbox, q.partition)
+	if all := append(own, q.others()...); len(all) > 0 {
+		set(c, wire.RateLimitPolicyHeader, wire.RateLimitPolicy(all))
+		set(c, wire.RateLimitHeader, wire.RateLimit(all))
+	}
+	v := wire.NewVerdict(q.decision.Rule, &q.decision.Verdict, own)
+	v.Countdown = q.countdown
+	return v
+}
+
+// others are the limits of the other rules that refuse.
+func (q *quota) others() (all []wire.Limit) {
 	for i := range q.decision.Refusals {
 		refusal := &q.decision.Refusals[i]
 		if refusal.Rule == q.own {
@@ -61,57 +82,33 @@ func (a *answer) show(q *quota) {
 		}
 		for _, limit := range wire.Limits(&refusal.Verdict, "") {
 			limit.Name = refusal.Rule + "." + limit.Name
-			a.limits = append(a.limits, limit)
+			all = append(all, limit)
 		}
 	}
+	return all
 }
 
-// told is the quota as the body of an answer tells it, which has been shown it.
-func (a *answer) told(q *quota) wire.Verdict {
-	v := wire.NewVerdict(q.decision.Rule, &q.decision.Verdict, a.limits[:a.own])
-	v.Countdown = q.countdown
-	return v
-}
-
-// violated are the limits that are full. The own ones are not violated, full or not, if their
-// rule refused nothing.
-func (a *answer) violated(q *quota) []string {
+// violated are the limits that are reached. The own ones are not violated, reached or not, if
+// their rule refused nothing.
+func (q *quota) violated() []string {
+	all := q.others()
 	if slices.ContainsFunc(q.decision.Refusals, func(r rules.Refusal) bool { return r.Rule == q.own }) {
-		return wire.Violated(a.limits)
+		all = append(wire.Limits(&q.decision.Mailbox, ""), all...)
 	}
-	return wire.Violated(a.limits[a.own:])
+	return wire.Violated(all)
 }
 
-// charge is a quota, and the id of what was charged if there is one. Who it is about and what
-// may come next are words for a person; those of sends, if empty.
-type charge struct {
-	quota
-	id         throttle.ID
-	whom, then string
+// reached is the sentence that a refused caller is shown.
+func (q *quota) reached() string {
+	whose := cmp.Or(q.whose, countedBy[q.decision.By], "this mailbox")
+	return wire.Reached(&q.decision.Verdict, whose, cmp.Or(q.next, "The next mail may be sent"))
 }
-
-// denied is the problem that a refusal is.
-func denied(ch *charge) *problem {
-	return &problem{kind: quotaExceeded, retryAfter: wire.Wait(&ch.decision.Verdict), charged: ch}
-}
-
-func (ch *charge) whose() string { return cmp.Or(ch.whom, countedBy(ch.decision.By)) }
-
-func (ch *charge) next() string { return cmp.Or(ch.then, "The next mail may be sent") }
 
 // countedBy names for a person what a rule counts by.
-func countedBy(by rules.By) string {
-	switch by {
-	case rules.ByClientIP:
-		return "this visitor's address"
-	case rules.ByAPIKey:
-		return "this caller"
-	case rules.ByDomain:
-		return "this mailbox's domain"
-	case rules.ByTemplate:
-		return "this template"
-	case rules.ByAll:
-		return "this service"
-	}
-	return "this mailbox"
+var countedBy = map[rules.By]string{
+	rules.ByClientIP: "this visitor's address",
+	rules.ByAPIKey:   "this caller",
+	rules.ByDomain:   "this mailbox's domain",
+	rules.ByTemplate: "this template",
+	rules.ByAll:      "this service",
 }

@@ -10,7 +10,7 @@ const maxRequestID = 64
 // requestID takes the caller's id if it is 1 to 64 letters, digits, dots, _ and -, and makes one
 // otherwise: an id is in the log, where no address may be. It shares no memory with given.
 func requestID(given []byte) string {
-	if sane(given) {
+	if len(given) > 0 && len(given) <= maxRequestID && !bytes.ContainsFunc(given, notInName) {
 		return string(given)
 	}
 	const digits = "0123456789abcdef"
@@ -19,8 +19,4 @@ func requestID(given []byte) string {
 		id[i] = digits[n&15]
 	}
 	return string(id[:])
-}
-
-func sane(id []byte) bool {
-	return len(id) > 0 && len(id) <= maxRequestID && !bytes.ContainsFunc(id, notInName)
 }

@@ -1,99 +1,141 @@
 package api
 
 import (
-	"context"
-
+	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/api/wire"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/message"
-	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/rules"
 )
 
-// A ruleRequest asks what a rule has counted for a subject, or to forget it.
-type ruleRequest struct {
-	name    string
-	limiter throttle.Limiter
-	key     string // what the subject is counted by
-	reason  string // of a reset
+type ruleBody struct {
+	Subject *string `json:"subject" validate:"omitnil,min=1,bytes=256,printable"`
 }
 
-func (s *Server) readRule(in *incoming) (ruleRequest, error) { return s.readRuleWith(in, nil) }
-
-func (s *Server) readRuleReset(in *incoming) (ruleRequest, error) {
-	var reason text
-	q, err := s.readRuleWith(in, &reason)
-	q.reason = reason.value
-	return q, err
+type ruleResetBody struct {
+	Subject *string `json:"subject" validate:"omitnil,min=1,bytes=256,printable"`
+	Reason  string  `json:"reason" validate:"max=500"`
 }
 
-// readRuleWith reads the rule of the path, the subject, and the reason where there may be one.
-func (s *Server) readRuleWith(in *incoming, reason *text) (q ruleRequest, err error) {
-	rule, known := in.live.Rules.Rule(string(in.parameter))
+type ruleAnswer struct {
+	Allowed bool   `json:"allowed"`
+	Subject string `json:"subject"` // as the log calls it
+	wire.Verdict
+}
+
+// peekRule says what the rule alone would answer to the subject's next send.
+func (s *Server) peekRule(c *fiber.Ctx) error {
+	r := requestOf(c)
+	rule, err := ruleOf(c)
+	if err != nil {
+		return err
+	}
+	var body ruleBody
+	if err := readBody(c, &body); err != nil {
+		return err
+	}
+	key, err := s.ruleKey(r, rule, body.Subject, s.check(r, &body))
+	if err != nil {
+		return err
+	}
+	v, err := rule.Limiter.Peek(r.ctx, key)
+	if err != nil {
+		return err
+	}
+	q := quotaOfOne(rule.Name, r.subject, v)
+	answer := ruleAnswer{v.Allowed, r.subject, q.tell(c)}
+	r.rule = rule.Name // also where its quota is not used up
+	return respond(c, answer)
+}
+
+// resetRule forgets what the rule has counted for the subject.
+func (s *Server) resetRule(c *fiber.Ctx) error {
+	r := requestOf(c)
+	rule, err := ruleOf(c)
+	if err != nil {
+		return err
+	}
+	var body ruleResetBody
+	if err := readBody(c, &body); err != nil {
+		return err
+	}
+	key, err := s.ruleKey(r, rule, body.Subject, s.check(r, &body))
+	if err != nil {
+		return err
+	}
+	return s.forget(c, "rule", rule.Name, rule.Limiter, key, body.Reason)
+}
+
+// ruleOf is the rule in the path, of those that count by a subject.
+func ruleOf(c *fiber.Ctx) (rules.Rule, error) {
+	rule, known := requestOf(c).live.Rules.Rule(c.Params("rule"))
 	if !known {
-		return q, &problem{kind: unknownRule}
+		return rule, &problem{kind: unknownRule}
 	}
 	if rule.By == rules.ByMailbox {
-		return q, &problem{kind: invalid, fields: []fieldProblem{{"rule", "invalid", countedByMailbox}}}
+		return rule, invalidFields([]fieldProblem{{"rule", "invalid", "Rules that count by mailbox are seen and reset together, " +
+			"by the address: GET /admin/mailboxes/{email} and POST /admin/mailboxes/{email}/reset."}})
 	}
-	var subject text
-	fields := []field{{name: "subject", text: &subject}}
-	if reason != nil {
-		fields = append(fields, field{name: "reason", text: reason})
-	}
-	if err := readBody(in, fields); err != nil {
-		return q, err
-	}
-	send, wrong := s.sendOf(in.live, rule.By, subject)
-	if reason != nil {
-		wrong = append(wrong, reasonProblems(*reason)...)
-	}
-	if wrong != nil {
-		return q, &problem{kind: invalid, fields: wrong}
-	}
-	return ruleRequest{name: rule.Name, limiter: rule.Limiter, key: rule.By.Key(send)}, nil
+	return rule, nil
 }
 
-const countedByMailbox = "Rules that count by mailbox are seen and reset together, by the address: GET /admin/mailboxes/{email} and POST /admin/mailboxes/{email}/reset."
+// ruleKey is the key that the rule counts a subject by, which it notes for the log. What is wrong
+// with the body so far is refused together with the subject.
+func (s *Server) ruleKey(r *request, rule rules.Rule, subject *string, wrong []fieldProblem) (string, error) {
+	r.rule = rule.Name
+	var send rules.Send
+	if !hasField(wrong, "subject") {
+		var bad *fieldProblem
+		if send, bad = s.sendBy(r.live, rule.By, subject); bad != nil {
+			wrong = append(wrong, *bad)
+		}
+	}
+	if len(wrong) > 0 {
+		return "", invalidFields(wrong)
+	}
+	key := rule.By.Key(send)
+	r.subject = s.names.subject(key)
+	return key, nil
+}
 
-// sendOf is a send of which nothing is known but the subject that a rule counts it by. The
-// subject is read as that of a send is, so that it is counted as the same.
-func (s *Server) sendOf(live *Live, by rules.By, subject text) (send rules.Send, wrong []fieldProblem) {
-	refuse := func(reason, detail string) (rules.Send, []fieldProblem) {
-		return rules.Send{}, []fieldProblem{{"subject", reason, detail}}
+// sendBy is a send of which only the subject is known that a rule counts it by. The subject is
+// read as that of a send is, so that it is counted as the same.
+func (s *Server) sendBy(live *Live, by rules.By, subject *string) (send rules.Send, wrong *fieldProblem) {
+	refuse := func(reason, detail string) (rules.Send, *fieldProblem) {
+		return rules.Send{}, &fieldProblem{"subject", reason, detail}
 	}
 	if by == rules.ByAll {
-		if subject.given {
+		if subject != nil {
 			return refuse("invalid", "This rule counts all sends as one: leave subject out.")
 		}
 		return send, nil
 	}
-	if wrong := subjectProblems(subject); wrong != nil {
-		return send, wrong
+	if subject == nil {
+		return refuse("missing", "subject is missing.")
 	}
 	switch by {
 	case rules.ByClientIP:
-		client, err := clientOf(subject.value)
+		client, err := clientOf(*subject)
 		if err != nil {
 			return refuse("invalid", "subject must be an IPv4 or IPv6 address.")
 		}
 		send.Client = client
 	case rules.ByDomain:
-		somebody, err := address.Parse("x@"+subject.value, s.with.Identity)
+		mailbox, err := address.Parse("x@"+*subject, s.with.Identity)
 		if err != nil {
 			return refuse("invalid", "subject must be a domain, such as example.com.")
 		}
-		send.Domain = somebody.Domain()
+		send.Domain = mailbox.Domain()
 	case rules.ByAPIKey:
-		if !s.isCaller(subject.value) {
+		if !s.isCaller(*subject) {
 			return refuse("unknown", "subject must be the name of an API key.")
 		}
-		send.Caller = subject.value
+		send.Caller = *subject
 	case rules.ByTemplate:
-		if named(s.mailProblems(live.Composer, sendRequest{mail: message.Request{Template: subject.value}}), "template") {
+		if !live.hasTemplate(*subject) {
 			return refuse("unknown", "subject must be the name of a template.")
 		}
-		send.Template = subject.value
+		send.Template = *subject
 	}
 	return send, nil
 }
@@ -106,34 +148,7 @@ func (s *Server) isCaller(name string) bool {
 	return s.callers[name] != nil
 }
 
-// ruleSight is the quota of a subject by one rule.
-type ruleSight struct {
-	quota
-	subject string // as the log calls it
-}
-
-// peekRule says what the rule alone would say of the subject's next send.
-func (s *Server) peekRule(ctx context.Context, c *call, q ruleRequest) (ruleSight, error) {
-	c.rule, c.subject = q.name, s.names.subject(q.key)
-	v, err := q.limiter.Peek(ctx, q.key)
-	if err != nil {
-		return ruleSight{}, err
-	}
-	c.limit, c.degraded = v.Limit, v.Degraded
-	return ruleSight{quotaOfOne(q.name, c.subject, v), c.subject}, nil
-}
-
-func writeRuleSight(out *answer, done *ruleSight) {
-	out.show(&done.quota)
-	out.encode(struct {
-		Allowed bool   `json:"allowed"`
-		Subject string `json:"subject"`
-		wire.Verdict
-	}{done.decision.Allowed, done.subject, out.told(&done.quota)})
-}
-
-// resetRule forgets what the rule has counted for the subject, and writes who did it and why.
-func (s *Server) resetRule(ctx context.Context, c *call, q ruleRequest) (clearing, error) {
-	c.rule, c.subject = q.name, s.names.subject(q.key)
-	return s.forget(ctx, c, clearing{Rule: q.name}, q.limiter, q.key, q.reason)
+func (l *Live) hasTemplate(name string) bool {
+	wrong := checkMail(l.Composer, message.Request{To: checkTo, ID: checkID, Code: checkCode, Template: name})
+	return !hasField(wrong, "template")
 }

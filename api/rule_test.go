@@ -154,7 +154,7 @@ func TestRuleRefusals(t *testing.T) {
 			{"api-key-rule", `{"subject":"alex"}`, "subject", "unknown"},
 			{"template-rule", `{"subject":"nothing"}`, "subject", "unknown"},
 			{"all-rule", `{"subject":"203.0.113.7"}`, "subject", "invalid"},
-			{"all-rule", `{"subject":""}`, "subject", "invalid"},
+			{"all-rule", `{"subject":""}`, "subject", "empty"},
 		} {
 			got := ask(tt.rule, tt.body)
 			got.is(t, 422, "invalid")

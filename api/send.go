@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"slices"
 
+	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/api/wire"
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/idempotency"
@@ -15,55 +16,90 @@ import (
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/throttle/rules"
+	"github.com/mailgate/mailgate/verify"
 )
 
-// sendRoute is the route of sends in fingerprints.
-const sendRoute = "POST /send-code"
+// sendBody is the body of POST /send-code. Its code and data are checked by the template.
+type sendBody struct {
+	Email    *string           `json:"email" validate:"required,address"`
+	Code     *string           `json:"code"`
+	Purpose  *string           `json:"purpose" validate:"omitnil,excluded_with=Code,purpose"`
+	Template string            `json:"template"`
+	Locale   string            `json:"locale"`
+	ClientIP *string           `json:"client_ip" validate:"omitnil,client_ip"`
+	Data     map[string]string `json:"data"`
+}
 
-// sendCode is POST /send-code. A request that is not valid uses no key, so that it can be
-// corrected and sent under the same one. But one whose template is gone or has changed may
-// have been sent before a reload, and then has that answer.
-func (s *Server) sendCode(ctx context.Context, c *call, in *incoming, out *answer) error {
-	key, err := s.sendKey(in)
+// sendAnswer is the answer to a mail that a relay has accepted.
+type sendAnswer struct {
+	Status    string `json:"status"`
+	ID        string `json:"id"`
+	MessageID string `json:"message_id"`
+	Email     string `json:"email"`
+	ExpiresIn int64  `json:"expires_in_ms,omitzero"`
+	wire.Verdict
+}
+
+// sendCode is POST /send-code.
+func (s *Server) sendCode(c *fiber.Ctx) error {
+	r := requestOf(c)
+	key, err := s.sendKey(c)
 	if err != nil {
 		return err
 	}
-	q, refusal := s.readSend(in)
-	if refusal != nil && (key == "" || !wasValid(refusal)) {
-		return refusal
+	var body sendBody
+	if err := readBody(c, &body); err != nil {
+		return err
 	}
-	c.mailbox = q.mail.To
-	attempt := s.delivery.Attempt(c.requestID)
+	wrong := s.check(r, &body)
+	r.mailbox = r.parsed.address
+	wrong = append(wrong, checkMail(r.live.Composer, r.draft(&body))...)
 	if key != "" {
-		var replay *idempotency.Answer
-		name := idempotency.Name{Caller: c.caller(), Key: key}
-		attempt, replay, err = s.delivery.Begin(ctx, c.requestID, name, s.names.body(sendRoute, in.body))
-		switch {
-		case refusal != nil && isMismatch(err):
-			return refusal
-		case err != nil:
-			return s.notSent(ctx, c, rules.Send{}, err)
-		case replay != nil:
-			s.replayed(c, out, *replay)
-			return nil
-		case refusal != nil && !attempt.MayHaveLeft():
-			return s.notSent(ctx, c, rules.Send{}, attempt.Refuse(ctx, refusal))
-		}
+		return s.sendOnce(c, key, &body, wrong)
 	}
-	err = s.send(ctx, c, attempt, q, out)
+	if len(wrong) > 0 {
+		return invalidFields(wrong)
+	}
+	return s.send(c, s.delivery.Attempt(r.id), &body)
+}
+
+// sendOnce sends under an Idempotency-Key. A request that is not valid uses no key, so that it can
+// be corrected and sent under the same one. But one whose template is gone or has changed may have
+// been sent before a reload, and then has that answer.
+func (s *Server) sendOnce(c *fiber.Ctx, key string, body *sendBody, wrong []fieldProblem) error {
+	r := requestOf(c)
+	if !onlyTemplate(wrong) {
+		return invalidFields(wrong)
+	}
+	name := idempotency.Name{Caller: r.callerName(), Key: key}
+	attempt, replay, err := s.delivery.Begin(r.ctx, r.id, name, s.names.body(sendRoute, c.Request().Body()))
+	switch {
+	case len(wrong) > 0 && isMismatch(err):
+		return invalidFields(wrong)
+	case err != nil:
+		return s.notSent(r, rules.Send{}, err)
+	case replay != nil:
+		s.replay(c, replay)
+		return nil
+	case len(wrong) > 0 && !attempt.MayHaveLeft():
+		return s.notSent(r, rules.Send{}, attempt.Refuse(r.ctx, invalidFields(wrong)))
+	}
+	err = s.send(c, attempt, body)
 	if attempt.Answered() {
 		if err != nil {
-			out.refuse(problemOf(err))
+			err = s.fail(c, err)
 		}
-		attempt.Finish(ctx, out.kept())
+		attempt.Finish(r.ctx, answerOf(c))
 	}
 	return err
 }
 
-// wasValid reports whether a request may have been valid before a reload.
-func wasValid(refusal error) bool {
-	wrong := problemOf(refusal).fields
-	return len(wrong) > 0 && !slices.ContainsFunc(wrong, func(f fieldProblem) bool { return f.Field != "template" && f.Field != "data" })
+// sendRoute is the route of sends in fingerprints.
+const sendRoute = "POST /send-code"
+
+// onlyTemplate reports whether a request may have been valid before a reload.
+func onlyTemplate(wrong []fieldProblem) bool {
+	return !slices.ContainsFunc(wrong, func(f fieldProblem) bool { return f.Field != "template" && f.Field != "data" })
 }
 
 func isMismatch(err error) bool {
@@ -72,8 +108,8 @@ func isMismatch(err error) bool {
 }
 
 // sendKey is the Idempotency-Key of a send, empty if there is none.
-func (s *Server) sendKey(in *incoming) (key string, err error) {
-	key, err = readKey(in)
+func (s *Server) sendKey(c *fiber.Ctx) (key string, err error) {
+	key, err = readKey(c)
 	if key != "" && s.with.Requests == nil {
 		return "", &problem{kind: badRequest, detail: "This server keeps no answers, so it takes no Idempotency-Key."}
 	}
@@ -81,8 +117,8 @@ func (s *Server) sendKey(in *incoming) (key string, err error) {
 }
 
 // readKey is the request's Idempotency-Key, empty if there is none.
-func readKey(in *incoming) (key string, err error) {
-	fields := in.header.PeekAll("Idempotency-Key")
+func readKey(c *fiber.Ctx) (key string, err error) {
+	fields := c.Request().Header.PeekAll("Idempotency-Key")
 	if len(fields) == 0 {
 		return "", nil
 	}
@@ -93,24 +129,87 @@ func readKey(in *incoming) (key string, err error) {
 	return key, nil
 }
 
-// send has the mail sent and writes the answer.
-func (s *Server) send(ctx context.Context, c *call, attempt *delivery.Attempt, q sendRequest, out *answer) error {
-	traits := sendTo(q.mail.To)
-	traits.Client, traits.Caller = q.client, c.caller()
-	traits.Template = cmp.Or(q.mail.Template, message.DefaultTemplate)
-	s.noteInside(ctx, c, traits)
-	result, err := attempt.Send(ctx, delivery.Send{
-		Rules: c.live.Rules, Composer: c.live.Composer, Mail: q.mail, Purpose: q.purpose, Traits: traits, Decided: c.decided,
-	})
-	if err != nil {
-		return s.notSent(ctx, c, traits, err)
+// mail is the mail that a valid body asks for.
+func (r *request) mail(body *sendBody) message.Request {
+	mail := message.Request{To: r.mailbox, Template: body.Template, Locale: body.Locale, Data: body.Data}
+	if body.Code != nil {
+		mail.Code = *body.Code
 	}
-	s.noteResult(ctx, c, &result)
-	done := sent{result: result, to: q.mail.To, charge: charge{quota: s.counted(q.mail.To, traits, result.Decision), id: result.ID}}
-	c.note(&done.quota)
-	s.metrics.sent(sendDone)
-	writeSent(out, &done)
-	return nil
+	return mail
+}
+
+// draft is the mail that a body asks for, to be checked before all of it is known or valid.
+func (r *request) draft(body *sendBody) message.Request {
+	mail := r.mail(body)
+	mail.ID = checkID
+	if mail.To.IsZero() {
+		mail.To = checkTo
+	}
+	if body.Code == nil {
+		mail.Code, mail.ExpiresInMS = checkCode, verify.DefaultLifetime
+	}
+	return mail
+}
+
+// Valid values for what a mail does not have yet, or has wrong.
+const (
+	checkID   = "AAAAAAAA"
+	checkCode = "000000"
+)
+
+var checkTo, _ = address.Parse("recipient@example.com", address.Identity{})
+
+// checkMail asks the composer what is wrong with a mail. It names one field at a time, so each is
+// given a valid value, and the composer is asked again.
+func checkMail(composer *message.Composer, mail message.Request) (wrong []fieldProblem) {
+	for {
+		err, ok := errors.AsType[*message.Error](composer.Check(mail))
+		if !ok || hasField(wrong, err.Field) {
+			return wrong
+		}
+		reason := "invalid"
+		if err.Kind == message.UnknownTemplate {
+			reason = "unknown"
+		}
+		wrong = append(wrong, fieldProblem{err.Field, reason, err.Field + " " + err.Reason + "."})
+		switch err.Field {
+		case "code":
+			mail.Code = checkCode
+		case "template":
+			mail.Template = ""
+		case "data":
+			mail.Data = nil
+		default:
+			return wrong
+		}
+	}
+}
+
+func hasField(wrong []fieldProblem, name string) bool {
+	return slices.ContainsFunc(wrong, func(f fieldProblem) bool { return f.Field == name })
+}
+
+// send sends the mail and writes the answer.
+func (s *Server) send(c *fiber.Ctx, attempt *delivery.Attempt, body *sendBody) error {
+	r := requestOf(c)
+	traits := sendTo(r.mailbox)
+	traits.Caller, traits.Template = r.callerName(), cmp.Or(body.Template, message.DefaultTemplate)
+	if body.ClientIP != nil {
+		traits.Client, _ = clientOf(*body.ClientIP) // valid
+	}
+	s.warnOfInside(r, traits)
+	send := delivery.Send{Rules: r.live.Rules, Composer: r.live.Composer, Mail: r.mail(body), Traits: traits, Decided: r.decided}
+	if body.Purpose != nil {
+		send.Purpose = *body.Purpose
+	}
+	result, err := attempt.Send(r.ctx, send)
+	if err != nil {
+		return s.notSent(r, traits, err)
+	}
+	s.noteResult(r, &result)
+	s.metrics.sent(outcomeSent)
+	q := s.quotaWithCountdown(r.mailbox, traits, result.Decision)
+	return respond(c, &sendAnswer{"sent", result.ID.String(), result.MessageID, r.mailbox.String(), result.ExpiresIn, q.tell(c)})
 }
 
 // sendProblems are the answers to sends that were not accepted.
@@ -131,28 +230,31 @@ var sendProblems = map[delivery.Kind]struct {
 	delivery.Failed:      {kind: internal},
 }
 
+// inFlightRetry is how many milliseconds a caller is told to wait for another attempt, at most.
+const inFlightRetry = 1000
+
 // notSent is the answer to an error of package delivery.
-func (s *Server) notSent(ctx context.Context, c *call, traits rules.Send, err error) error {
+func (s *Server) notSent(r *request, traits rules.Send, err error) error {
 	e, ok := errors.AsType[*delivery.Error](err)
 	if !ok {
 		return err
 	}
-	s.noteResult(ctx, c, &e.Result)
+	s.noteResult(r, &e.Result)
 	known := sendProblems[e.Kind]
 	p := &problem{kind: known.kind, retryAfter: cmp.Or(e.RetryAfter, known.retry), smtp: e.Reply, cause: e.Err}
 	if known.quota {
-		p.charged = &charge{quota: s.counted(c.mailbox, traits, e.Result.Decision), id: e.Result.ID}
+		q := s.quotaWithCountdown(r.mailbox, traits, e.Result.Decision)
+		q.id, p.quota = e.Result.ID, &q
 	}
-	v := &e.Result.Decision.Verdict
-	switch {
-	case e.Kind == delivery.Limited:
-		s.metrics.denied(e.Result.Decision.Rule, v.Limit)
-		return denied(p.charged)
-	case e.Kind == delivery.InFlight:
+	switch e.Kind {
+	case delivery.Limited:
+		s.metrics.denied(e.Result.Decision.Rule, e.Result.Decision.Verdict.Limit)
+		return denied(p.quota)
+	case delivery.InFlight:
 		p.retryAfter = min(p.retryAfter, inFlightRetry)
-	case e.Kind == delivery.Busy:
+	case delivery.Busy:
 		p.retryAfter = max(p.retryAfter, busyRetry)
-	case e.Kind == delivery.Deferred:
+	case delivery.Deferred:
 		p.detail = "The relay does not accept this recipient now. Nothing was sent, and the mailbox was not charged."
 	}
 	if errors.Is(err, delivery.ErrQueue) {
@@ -162,30 +264,30 @@ func (s *Server) notSent(ctx context.Context, c *call, traits rules.Send, err er
 	return p
 }
 
-// noteResult tells the log how far a send came, and which shadow rules would have refused it.
-func (s *Server) noteResult(ctx context.Context, c *call, r *delivery.Result) {
-	c.id, c.delay, c.degraded = r.ID, r.Decision.Delay, r.Decision.Degraded
-	for _, refusal := range r.Decision.Shadow {
-		attrs := []slog.Attr{slog.String("request_id", c.requestID), slog.String("mailbox", c.mailbox.Hash()), slog.String("rule", refusal.Rule)}
+// noteResult has the log tell how far a send came, and which shadow rules would have refused it.
+func (s *Server) noteResult(r *request, result *delivery.Result) {
+	r.admission, r.delay, r.degraded = result.ID, result.Decision.Delay, result.Decision.Degraded
+	for _, refusal := range result.Decision.Shadow {
+		attrs := []slog.Attr{slog.String("request_id", r.id), slog.String("mailbox", r.mailbox.Hash()), slog.String("rule", refusal.Rule)}
 		if refusal.Err != nil {
-			s.with.Log.LogAttrs(ctx, slog.LevelWarn, "a shadow rule cannot be asked", append(attrs, slog.String("cause", refusal.Err.Error()))...)
+			s.with.Log.LogAttrs(r.ctx, slog.LevelWarn, "a shadow rule cannot be asked", append(attrs, slog.String("cause", refusal.Err.Error()))...)
 			continue
 		}
-		s.metrics.shadowed(refusal.Rule, refusal.Verdict.Limit)
-		s.with.Log.LogAttrs(ctx, slog.LevelInfo, "a shadow rule would have refused",
+		s.metrics.shadows.WithLabelValues(refusal.Rule, refusal.Verdict.Limit).Inc()
+		s.with.Log.LogAttrs(r.ctx, slog.LevelInfo, "a shadow rule would have refused",
 			append(attrs, slog.String("limit", refusal.Verdict.Limit), slog.Int64("wait_ms", wire.Wait(&refusal.Verdict)))...)
 	}
 }
 
-// noteInside warns once that a rule counts by an address that no visitor on the Internet has:
+// warnOfInside warns once that a rule counts by an address that no visitor on the Internet has:
 // behind a load balancer all visitors would be one.
-func (s *Server) noteInside(ctx context.Context, c *call, send rules.Send) {
-	if !network.Inside(send.Client) || s.insideTold.Load() || !c.live.Rules.CountsBy(rules.ByClientIP, send) || s.insideTold.Swap(true) {
+func (s *Server) warnOfInside(r *request, send rules.Send) {
+	if !network.Inside(send.Client) || s.warnedOfInside.Load() || !r.live.Rules.CountsBy(rules.ByClientIP, send) || s.warnedOfInside.Swap(true) {
 		return
 	}
-	s.with.Log.LogAttrs(ctx, slog.LevelWarn, "client_ip is an address inside a network: if it is that of a load balancer or a proxy, "+
+	s.with.Log.LogAttrs(context.Background(), slog.LevelWarn, "client_ip is an address inside a network: if it is that of a load balancer or a proxy, "+
 		"all visitors are counted as one and will be refused together; this is said once",
-		slog.String("request_id", c.requestID), slog.String("key", c.key))
+		slog.String("request_id", r.id), slog.String("key", r.key))
 }
 
 // sendTo is a send of which only the mailbox is known.
@@ -196,63 +298,38 @@ func sendTo(mailbox address.Address) rules.Send {
 // noCaller is what callers are counted as where no key is asked for.
 const noCaller = "local"
 
-func (c *call) caller() string { return cmp.Or(c.key, noCaller) }
+func (r *request) callerName() string { return cmp.Or(r.key, noCaller) }
 
 // The outcomes in metrics beside those of package delivery.
 const (
-	sendDone     = "sent"
-	sendReplayed = "replayed"
+	outcomeSent     = "sent"
+	outcomeReplayed = "replayed"
 )
 
-// inFlightRetry is how many milliseconds a caller is told to wait for another attempt, at most.
-const inFlightRetry = 1000
+// keptHeaders are those of an answer that a retry gets as well.
+var keptHeaders = []string{fiber.HeaderContentType, wire.RateLimitPolicyHeader, wire.RateLimitHeader}
 
-// replayed answers with the first answer.
-func (s *Server) replayed(c *call, out *answer, first idempotency.Answer) {
-	s.metrics.sent(sendReplayed)
-	c.replayed, c.problem = true, nameIn(first.Body)
-	out.replay(first)
-}
-
-// kept is the answer as it is given again.
-func (a *answer) kept() idempotency.Answer {
-	all := idempotency.Answer{Status: a.status, Body: a.body, Header: []idempotency.Field{{Name: "Content-Type", Value: a.contentType}}}
-	if len(a.limits) > 0 {
-		all.Header = append(all.Header,
-			idempotency.Field{Name: wire.RateLimitPolicyHeader, Value: wire.RateLimitPolicy(a.limits)},
-			idempotency.Field{Name: wire.RateLimitHeader, Value: wire.RateLimit(a.limits)})
-	}
-	return all
-}
-
-// replay is the first answer once more, and says that it is.
-func (a *answer) replay(first idempotency.Answer) {
-	a.status, a.body = first.Status, first.Body
-	for _, field := range first.Header {
-		if field.Name == "Content-Type" {
-			a.contentType = field.Value
-			continue
+// answerOf is the answer that was written, as it is kept for retries.
+func answerOf(c *fiber.Ctx) idempotency.Answer {
+	response := c.Response()
+	answer := idempotency.Answer{Status: response.StatusCode(), Body: bytes.Clone(response.Body())}
+	for name, value := range response.Header.All() {
+		if slices.Contains(keptHeaders, string(name)) {
+			answer.Header = append(answer.Header, idempotency.Field{Name: string(name), Value: string(value)})
 		}
-		a.add(field.Name, field.Value)
 	}
-	a.add("Idempotent-Replayed", "true")
+	return answer
 }
 
-// sent is the answer to a mail that a relay has accepted.
-type sent struct {
-	charge
-	to     address.Address
-	result delivery.Result
-}
-
-func writeSent(out *answer, done *sent) {
-	out.show(&done.quota)
-	out.encode(struct {
-		Status    string `json:"status"`
-		ID        string `json:"id"`
-		MessageID string `json:"message_id"`
-		Email     string `json:"email"`
-		ExpiresIn int64  `json:"expires_in_ms,omitzero"`
-		wire.Verdict
-	}{"sent", done.id.String(), done.result.MessageID, done.to.String(), done.result.ExpiresIn, out.told(&done.quota)})
+// replay answers with the first answer, and says so.
+func (s *Server) replay(c *fiber.Ctx, first *idempotency.Answer) {
+	r := requestOf(c)
+	s.metrics.sent(outcomeReplayed)
+	r.replayed, r.problem = true, problemIn(first.Body)
+	for _, field := range first.Header {
+		set(c, field.Name, field.Value)
+	}
+	set(c, "Idempotent-Replayed", "true")
+	c.Status(first.Status)
+	c.Response().SetBodyRaw(first.Body)
 }

@@ -227,7 +227,7 @@ func TestSendInvalid(t *testing.T) {
 		{`{"email":"a@example.com","data":{"a":"` + strings.Repeat("x", 2049) + `"}}`, "data:invalid"},
 		{`{"email":"a@example.com","data":` + tooMany + `}`, "data:invalid"},
 		{`{"email":"a b@example.com","code":"!","template":"nope","client_ip":"x","data":{"1":"x"},"purpose":"?"}`,
-			"email:space code:invalid template:unknown data:invalid client_ip:invalid purpose:with-code"},
+			"email:space purpose:with-code client_ip:invalid code:invalid template:unknown data:invalid"},
 	}
 	for _, tt := range tests {
 		got := r.do("POST", "/send-code", appKey, tt.body)

@@ -5,36 +5,32 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/go-playground/validator/v10"
 	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/countdown"
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/internal/secret"
-	"github.com/valyala/fasthttp"
 )
 
-// A Server answers the HTTP API. New makes one; its methods may be called from any
-// goroutine.
+// Server answers the HTTP API. New makes one; its methods may be called from any goroutine.
 type Server struct {
 	with     Options
 	main     *endpoint
 	ops      *endpoint // nil without Options.Ops
 	metrics  *metrics
 	delivery *delivery.Service
+	validate *validator.Validate
 	docs     func() ([]byte, error)
-	script   file // of the countdown
-	types    file // of its interface
-	console  consoleFiles
+	console  console
 
 	began      int64 // when New made it
 	tokens     *countdown.Tokens
 	exposition exposition
-	keyless    *keylessShare
+	keyless    share
 	callers    map[string]*caller // by the name of their key
 	operators  *caller            // all of them
 	names      *names
@@ -43,19 +39,13 @@ type Server struct {
 	reloading sync.Mutex
 	trying    sync.Mutex // held by the trial of other tiers that is under way
 
-	insideTold atomic.Bool // of a visitor whose address is one inside a network
+	warnedOfInside atomic.Bool // that a visitor's address is one inside a network
 
-	// alive ends when Shutdown has lost its patience, open when it begins to drain:
-	// what a fallback waits for then is not to come.
+	// alive ends when Shutdown has run out of time, open when it begins to drain: a fallback
+	// need not wait any longer then.
 	alive, open  context.Context
 	end, closing context.CancelFunc
 	draining     atomic.Bool
-}
-
-// An endpoint is what answers at one listener.
-type endpoint struct {
-	door *door
-	app  *fiber.App
 }
 
 const (
@@ -67,7 +57,7 @@ const (
 	writeTimeout = 10 * time.Second
 )
 
-// New makes a Server. The error names the option that will not do.
+// New makes a Server. The error names the option that is wrong.
 func New(o Options) (*Server, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -76,26 +66,25 @@ func New(o Options) (*Server, error) {
 	s.began = s.with.Now()
 	s.callers = newCallers(s.with.APIKeys, s.with.MaxPerCaller)
 	s.operators = newCaller(0)
+	s.keyless.most = keylessShare(s.with)
 	if err := s.useSecret(); err != nil {
 		return nil, err
 	}
 	s.live.Store(&Live{})
 	s.Reload(o.Live)
+	s.alive, s.end = context.WithCancel(context.Background())
+	s.open, s.closing = context.WithCancel(s.alive)
 	var err error
-	s.main = &endpoint{door: newDoor(s.with.MaxConnections, s.with.Log)}
-	if s.metrics, err = newMetrics(s.with, s.main.door); err != nil {
+	if s.metrics, err = newMetrics(s.with, func() int { return s.main.connections() }); err != nil {
 		return nil, err
 	}
-	s.keyless = newKeylessShare(s.with, s.metrics)
-	if err := s.component(); err != nil {
+	if s.validate, err = newValidate(s.with.Identity); err != nil {
 		return nil, err
 	}
-	if s.console, err = s.readConsole(); err != nil {
+	if s.console, err = readConsole(s.with.AdminKeys.IsZero()); err != nil {
 		return nil, err
 	}
 	s.docs = newDocs(s.with.OpenAPI, s.with.Version)
-	s.alive, s.end = context.WithCancel(context.Background())
-	s.open, s.closing = context.WithCancel(s.alive)
 	s.delivery, err = delivery.New(delivery.Options{
 		Relay: s.with.Relay, Codes: s.with.Codes, Requests: s.with.Requests, StoreTimeout: s.with.StoreTimeout,
 		Now: s.with.Now, Log: s.with.Log, Metrics: s.metrics.delivery(),
@@ -103,10 +92,11 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s, s.newApps()
+	s.newEndpoints()
+	return s, nil
 }
 
-// useSecret makes what rests on the secret, each with a key of its own.
+// useSecret makes what needs the secret, each with a key of its own.
 func (s *Server) useSecret() (err error) {
 	if s.tokens, err = countdown.New(s.with.Secret); err != nil {
 		return fmt.Errorf("api: Secret: %w", err)
@@ -122,26 +112,24 @@ func (s *Server) useSecret() (err error) {
 	return nil
 }
 
-// newApps makes the application of each endpoint. Requests at that of operations have no share to
-// keep to: the operator says who reaches it.
-func (s *Server) newApps() (err error) {
-	routes := s.routes()
-	if s.with.Ops {
-		s.ops = &endpoint{door: newDoor(opsConnections, s.with.Log)}
-		if s.ops.app, err = s.newApp(opsRoutes(routes), s.fiberHandler(nowhere()), begun); err != nil {
-			return err
-		}
-		routes = slices.DeleteFunc(routes, func(r route) bool { return r.path == "/metrics" })
+func (s *Server) newEndpoints() {
+	main := s.newApp()
+	main.Use("/countdown", cors)
+	main.Use(s.share)
+	if s.with.Fallback != nil {
+		main.Use(s.fallback())
 	}
-	s.main.app, err = s.newApp(routes, s.elsewhere(), func(next fasthttp.RequestHandler) fasthttp.RequestHandler {
-		return begun(s.sharing(next))
-	})
-	return err
+	s.routes(main)
+	s.main = s.newEndpoint(main)
+	if s.with.Ops {
+		ops := s.newApp()
+		s.opsRoutes(ops)
+		s.ops = s.newEndpoint(ops)
+	}
 }
 
-// newApp makes a Fiber application: its limits, and the routes. The first handler comes before all
-// others.
-func (s *Server) newApp(routes []route, elsewhere fiber.Handler, first func(fasthttp.RequestHandler) fasthttp.RequestHandler) (*fiber.App, error) {
+// newApp makes a Fiber application with the limits and the middleware of every endpoint.
+func (s *Server) newApp() *fiber.App {
 	app := fiber.New(fiber.Config{
 		StrictRouting:                true,
 		CaseSensitive:                true,
@@ -149,93 +137,49 @@ func (s *Server) newApp(routes []route, elsewhere fiber.Handler, first func(fast
 		DisablePreParseMultipartForm: true,
 		BodyLimit:                    bodyLimit,
 		ReadBufferSize:               headerSize,
-		// The door bounds the connections; Fiber, left to do it, would answer in
-		// its own words.
+		// The listener bounds the connections; beyond this bound Fiber answers in its own words.
 		Concurrency:  s.with.MaxConnections + 1024,
 		ReadTimeout:  s.with.ReadTimeout,
 		WriteTimeout: writeTimeout,
 		IdleTimeout:  s.with.IdleTimeout,
+		ErrorHandler: s.fail,
 	})
-	if err := s.register(app, routes, elsewhere); err != nil {
-		return nil, err
-	}
+	app.Use(s.accessLog)
+	return app
+}
+
+// endpoint answers at one listener.
+type endpoint struct {
+	app *fiber.App
+
+	mu       sync.Mutex
+	listener net.Listener
+	closed   bool
+}
+
+func (s *Server) newEndpoint(app *fiber.App) *endpoint {
 	server := app.Server()
-	server.Handler = first(s.oneMeaning(s.knownMethods(app.Handler())))
-	server.HeaderReceived = headerReceived
-	server.ErrorHandler = s.unread // Fiber's finds a timeout in whatever has the word in it
+	server.Handler = s.inFront(app)
+	server.HeaderReceived = refuseLargeEarly
+	server.ErrorHandler = s.unread(app)
 	server.CloseOnShutdown = true
-	server.ConnState = func(c net.Conn, state fasthttp.ConnState) {
-		if state == fasthttp.StateIdle {
-			c.(*conn).answered()
-		}
-	}
-	return app, nil
+	return &endpoint{app: app}
 }
 
-// headerReceived sees to it that nobody is asked for a body that is too large: without the
-// question whether it is wanted, the length alone has it refused.
-func headerReceived(header *fasthttp.RequestHeader) (asBefore fasthttp.RequestConfig) {
-	closeHeader(header)
-	if header.ContentLength() > bodyLimit {
-		header.Del("Expect")
-	}
-	return asBefore
-}
+// connections is the number of open connections.
+func (e *endpoint) connections() int { return int(max(0, e.app.Server().GetOpenConnectionsCount())) }
 
-// begun tells a connection when a request of its own is being answered.
-func begun(next fasthttp.RequestHandler) fasthttp.RequestHandler {
-	return func(fast *fasthttp.RequestCtx) {
-		c := fast.Conn().(*conn)
-		if !c.begin() {
-			fast.SetConnectionClose()
-			return
-		}
-		next(fast)
-	}
-}
-
-// Serve answers what comes in through the listener, which is plain TCP, until Shutdown, and
-// then returns nil. It closes the listener. A Server serves one listener, once.
+// Serve answers requests from the listener, which is plain TCP, until Shutdown, and then returns
+// nil. It closes the listener. A Server serves one listener, once.
 func (s *Server) Serve(l net.Listener) error {
-	if s.draining.Load() {
-		return errors.Join(s.main.door.takeIn(l), s.main.door.Close())
-	}
-	return s.serveAt(s.main, l)
+	return s.main.serve(l, s.with.MaxConnections, s.with.Log)
 }
 
-// ServeOps is Serve for the listener of operations: /metrics, /livez and /readyz, which no flood at
-// the other listener reaches. It needs Options.Ops. It serves until Shutdown has ended the rest.
+// ServeOps is Serve for the listener of operations: /metrics, /livez and /readyz, which are
+// independent of the load at the other listener. It needs Options.Ops. It ends after Serve.
 func (s *Server) ServeOps(l net.Listener) error {
 	if s.ops == nil {
 		return errors.New("api: Options.Ops is not set")
 	}
-	return s.serveAt(s.ops, l)
-}
-
-func (s *Server) serveAt(e *endpoint, l net.Listener) error {
-	if err := e.door.takeIn(l); err != nil {
-		return err
-	}
-	err := e.app.Server().Serve(e.door)
-	if s.draining.Load() {
-		return nil
-	}
-	return err
-}
-
-// unread answers a request that never arrived whole or that cannot be read, of which
-// something did arrive: see conn.Read. What the library has to say about it is not passed on.
-func (s *Server) unread(fast *fasthttp.RequestCtx, err error) {
-	c := fast.Conn().(*conn)
-	p := &problem{kind: badRequest, detail: "The request is not HTTP as it should be."}
-	switch {
-	case errors.As(err, new(*fasthttp.ErrSmallBuffer)):
-		p = &problem{kind: headerTooLarge}
-	case errors.Is(err, fasthttp.ErrBodyTooLarge):
-		p = &problem{kind: bodyTooLarge, detail: "A body may have " + strconv.Itoa(bodyLimit) + " bytes."}
-	case c.stalled:
-		p = &problem{kind: requestTimeout}
-	}
-	c.unread.Store(p.kind != requestTimeout)
-	s.serve(&route{name: "unread", step: refusal(p)}, "", fast)
+	return s.ops.serve(l, opsConnections, s.with.Log)
 }

@@ -1,17 +1,15 @@
 package api
 
 import (
-	"bytes"
 	"runtime"
 	"sync/atomic"
 	"time"
 
-	"github.com/mailgate/mailgate/api/wire"
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/valyala/fasthttp"
+	"github.com/gofiber/fiber/v2"
+	"github.com/mailgate/mailgate/delivery"
 )
 
-// A share bounds how many requests of one kind are under way at once.
+// share bounds how many requests of one kind are in progress.
 type share struct {
 	most  int64 // 0 for any number
 	inUse atomic.Int64
@@ -28,96 +26,113 @@ func (s *share) take() bool {
 
 func (s *share) leave() { s.inUse.Add(-1) }
 
-// maxWithoutKey is how many requests without a key are under way at once by default. A browser loads
-// a page over six connections; more for each processor makes sends beside a flood slower.
-func maxWithoutKey() int { return max(8, 2*runtime.GOMAXPROCS(0)) }
+// defaultWithoutKey is how many requests without a key are in progress at once by default. A
+// browser loads a page over six connections; more for each processor makes sends beside a flood
+// slower.
+func defaultWithoutKey() int { return max(8, 2*runtime.GOMAXPROCS(0)) }
 
-// A keylessShare is what all requests without a valid key have together, and the answer to those
-// beyond it, made once, so that refusing costs as little as can be.
-type keylessShare struct {
+// keylessShare is how many requests without a valid key may be in progress. Where no keys are set
+// every program of this machine is a caller, and a Fallback may hold its requests for any time.
+func keylessShare(o Options) int64 {
+	if o.APIKeys.IsZero() || o.Fallback != nil {
+		return 0
+	}
+	return int64(o.MaxWithoutKey)
+}
+
+// share refuses a request without a valid key when the share of all of those is used up.
+func (s *Server) share(c *fiber.Ctx) error {
+	r := requestOf(c)
+	s.identify(c, r)
+	if r.shown == open && !s.takeKeyless(r) {
+		r.route, r.unlogged = "without-key", true // so that a flood costs neither a log line nor a duration
+		time.Sleep(refusalPause)
+		return tooManyWithoutKey()
+	}
+	return c.Next()
+}
+
+// refusalPause delays the refusal of a request without a key: clients that repeat it as fast as
+// they are refused would take all processors.
+const refusalPause = 250 * time.Millisecond
+
+func (s *Server) takeKeyless(r *request) bool {
+	r.keyless = r.keyless || s.keyless.take()
+	return r.keyless
+}
+
+func tooManyWithoutKey() *problem {
+	return &problem{kind: busy, retryAfter: busyRetry, detail: "Too many requests without a valid key are under way. Nothing was done for this one."}
+}
+
+// caller is what the requests under one key's name use, so that none uses everything.
+type caller struct {
 	share
-	refusal []byte
-	refused prometheus.Counter
+	deciding chan struct{} // one entry for each request that is being decided
 }
 
-const tooManyWithoutKey = "Too many requests without a valid key are under way. Nothing was done for this one."
-
-func newKeylessShare(o Options, m *metrics) *keylessShare {
-	k := &keylessShare{
-		refusal: (&problem{kind: busy, detail: tooManyWithoutKey}).body(&answer{}),
-		refused: m.requests.WithLabelValues("without-key", "503"),
+// newCallers makes one for each name of an application's keys.
+func newCallers(keys Keys, most int) map[string]*caller {
+	all := map[string]*caller{}
+	for _, k := range keys.keys {
+		all[k.name] = newCaller(most)
 	}
-	// Where no keys are set every program of this machine is a caller, and a Fallback may hold its
-	// requests for as long as it likes.
-	if !o.APIKeys.IsZero() && o.Fallback == nil {
-		k.most = int64(o.MaxWithoutKey)
-	}
-	return k
+	return all
 }
 
-// sharing refuses a request without a valid key when the share is used up. A request holds its part
-// until its answer is written: for a page that is most of the work.
-func (s *Server) sharing(next fasthttp.RequestHandler) fasthttp.RequestHandler {
-	return func(fast *fasthttp.RequestCtx) {
-		if s.showsKey(&fast.Request.Header) {
-			next(fast)
-			return
+func newCaller(most int) *caller {
+	return &caller{share: share{most: int64(most)}, deciding: make(chan struct{}, decidingPerProcessor*runtime.GOMAXPROCS(0))}
+}
+
+// decidingPerProcessor is how many requests of a caller each processor decides at once. The
+// others wait for them, not for a processor, which is free for other callers.
+const decidingPerProcessor = 8
+
+// enter refuses a request of a caller that has too many in progress, and waits while too many of
+// its requests are being decided. A route that needs no key uses the share of those without one,
+// whatever key is shown.
+func (s *Server) enter(c *fiber.Ctx, r *request, to access) error {
+	if to == open {
+		if !s.takeKeyless(r) {
+			return tooManyWithoutKey()
 		}
-		if !s.keyless.take() {
-			s.refuseKeyless(fast)
-			return
-		}
-		fast.Conn().(*conn).holds.Store(&s.keyless.share)
-		next(fast)
-	}
-}
-
-// enterKeyless has what needs no key keep to the share, whatever key is shown with it. The listener
-// of operations has none.
-func (s *Server) enterKeyless(r *route, on *conn) error {
-	if r.keys != open || r.path == "" || on.door != s.main.door || on.holds.Load() != nil {
 		return nil
 	}
-	if !s.keyless.take() {
-		return &problem{kind: busy, retryAfter: busyRetry, detail: tooManyWithoutKey}
+	if r.key == "" {
+		return nil
 	}
-	on.holds.Store(&s.keyless.share)
-	return nil
+	who := s.operators
+	if to == applications {
+		who = s.callers[r.key]
+	}
+	if !who.take() {
+		return s.tooMany(c)
+	}
+	r.caller = who
+	select {
+	case who.deciding <- struct{}{}:
+		r.deciding = true
+		return nil
+	case <-r.ctx.Done():
+		return s.tooMany(c)
+	}
 }
 
-// showsKey reports whether a request shows a key that opens anything.
-func (s *Server) showsKey(header *fasthttp.RequestHeader) bool {
-	secret, ok := bearer(header.Peek("Authorization"))
-	if !ok {
-		return false
+// tooMany refuses a request of a caller. A send that is refused here does not come to where the
+// others are counted.
+func (s *Server) tooMany(c *fiber.Ctx) error {
+	if c.Route().Path == "/send-code" {
+		s.metrics.sent(string(delivery.Busy))
 	}
-	_, application := s.with.APIKeys.find(secret)
-	_, operator := s.with.AdminKeys.find(secret)
-	return application || operator
+	return &problem{kind: busy, retryAfter: busyRetry,
+		detail: "Too many requests with this key are under way. Nothing was done for this one, and nothing charged."}
 }
 
-// breather is how long a refused connection is not read.
-const breather = 250 * time.Millisecond
-
-// refuseKeyless answers without the log and without the route: a flood pays for neither.
-func (s *Server) refuseKeyless(fast *fasthttp.RequestCtx) {
-	s.keyless.refused.Inc()
-	fast.Conn().(*conn).hasty = true
-	response := &fast.Response
-	response.SetStatusCode(fasthttp.StatusServiceUnavailable)
-	response.SetBodyRaw(s.keyless.refusal)
-	h := &response.Header
-	h.SetContentType(wire.ProblemType)
-	for name, value := range map[string]string{
-		"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Retry-After": "1", // busyRetry in seconds
-		"X-Request-Id": requestID(fast.Request.Header.Peek("X-Request-Id")),
-	} {
-		h.SetCanonical([]byte(name), []byte(value))
-	}
-	if bytes.HasPrefix(fast.Request.Header.RequestURI(), []byte("/countdown")) {
-		setCrossOrigin(h, &route{})
-	}
-	if s.draining.Load() {
-		fast.SetConnectionClose()
+// freeSlot lets the caller's next request be decided, while this one waits for a relay or in a
+// queue.
+func (r *request) freeSlot() {
+	if r.deciding {
+		<-r.caller.deciding
+		r.deciding = false
 	}
 }

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
+	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/api/wire"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/throttle"
@@ -35,10 +35,10 @@ type trial struct {
 	Mailbox    *triedMailbox  `json:"mailbox,omitempty"` // the one that was asked for
 }
 
-// A trialRequest asks to try tiers, and to show the sends of one mailbox if there is one.
-type trialRequest struct {
-	policy  throttle.Policy
-	mailbox *address.Address
+// whatIfBody asks to try tiers, and to show the sends of one mailbox if there is one.
+type whatIfBody struct {
+	Tiers *string `json:"tiers" validate:"required,tiers"`
+	Email *string `json:"email" validate:"omitnil,address"`
 }
 
 // A triedTier is how many sends would have waited longest for one tier.
@@ -49,55 +49,37 @@ type triedTier struct {
 	Refused int    `json:"refused"`
 }
 
-func (s *Server) readWhatIf(in *incoming) (q trialRequest, err error) {
-	var tiers, email text
-	if err := readBody(in, []field{{name: "tiers", text: &tiers}, {name: "email", text: &email}}); err != nil {
-		return q, err
+// tryTiers is POST /admin/what-if: it replays what is on record of mailboxes under other tiers.
+// It does one trial at a time.
+func (s *Server) tryTiers(c *fiber.Ctx) error {
+	r := requestOf(c)
+	var body whatIfBody
+	if err := s.decode(c, &body); err != nil {
+		return err
 	}
-	var wrong []fieldProblem
-	if !tiers.given {
-		wrong = append(wrong, fieldProblem{"tiers", "missing", "tiers is missing."})
-	} else if q.policy, err = throttle.ParsePolicy(tiers.value); err != nil {
-		sentence := err.Error()
-		wrong = append(wrong, fieldProblem{"tiers", "invalid", strings.ToUpper(sentence[:1]) + sentence[1:] + "."})
+	policy, err := throttle.ParsePolicy(*body.Tiers)
+	if err != nil {
+		return err // not after the check
 	}
-	if email.given {
-		of, err := s.recipient(email)
-		if err != nil {
-			wrong = append(wrong, recipientProblem(err))
-		}
-		q.mailbox = &of
-	}
-	if wrong != nil {
-		return q, &problem{kind: invalid, fields: wrong}
-	}
-	return q, nil
-}
-
-// notRead is the answer to operators when the storage failed.
-const notRead = "The records cannot be read now. Try again shortly."
-
-// whatIf replays what is on record of mailboxes under other tiers. It does one trial at a
-// time.
-func (s *Server) whatIf(ctx context.Context, c *call, q trialRequest) (trial, error) {
 	if !s.trying.TryLock() {
-		return trial{}, &problem{kind: trialUnderWay, retryAfter: busyRetry}
+		return &problem{kind: trialUnderWay, retryAfter: busyRetry}
 	}
 	defer s.trying.Unlock()
-	t := newTrial(q.policy)
+	t := newTrial(policy)
 	t.ServerTime = wire.Time(s.with.Now())
-	if err := t.survey(ctx, q, c.live.Rules.Mailbox()); err != nil {
-		return trial{}, inWords(err, notRead)
+	if err := t.survey(r.ctx, policy, r.parsed.address, r.live.Rules.Mailbox()); err != nil {
+		return explain(err, notRead)
 	}
-	return t, nil
+	return respond(c, t)
 }
 
-func (t *trial) survey(ctx context.Context, q trialRequest, of throttle.Historian) (err error) {
+// survey replays all mailboxes, and the one to be shown, if there is one.
+func (t *trial) survey(ctx context.Context, policy throttle.Policy, shown address.Address, of throttle.Historian) (err error) {
 	if t.Today, err = inForce(ctx, of); err != nil {
 		return err
 	}
-	if q.mailbox != nil {
-		if t.Mailbox, err = tryMailbox(ctx, q.policy, of, *q.mailbox); err != nil {
+	if !shown.IsZero() {
+		if t.Mailbox, err = tryMailbox(ctx, policy, of, shown); err != nil {
 			return err
 		}
 	}
@@ -105,7 +87,7 @@ func (t *trial) survey(ctx context.Context, q trialRequest, of throttle.Historia
 	defer cancel()
 	err = of.Each(within, func(h throttle.History) bool {
 		if t.Complete = t.Mailboxes < mostMailboxes && within.Err() == nil; t.Complete {
-			t.replay(q.policy, h)
+			t.replay(policy, h)
 		}
 		return t.Complete
 	})

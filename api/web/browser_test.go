@@ -313,7 +313,7 @@ const holdAnswers = `(() => {
 		window.asked++;
 		const answer = ask(path, ...rest).then(async (one) => {
 			const body = await one.json();
-			return { status: one.status, json: async () => body };
+			return { status: one.status, headers: one.headers, json: async () => body };
 		});
 		held.push(answer);
 		return gate.then(() => answer);

@@ -141,7 +141,7 @@ async function verify() {
 
 at("reset").addEventListener("click", () => busy(at("reset"), async () => {
   const asked = email;
-  const { status, body } = await post(`/demo/admin/mailboxes/${encodeURIComponent(asked)}/reset`, { reason: "the button of the demo" });
+  const { status, body } = await post(`/demo/admin/mailboxes/${encodeURIComponent(asked)}/reset`, { reason: "sign-up page of mailgate dev" });
   if (asked !== email) {
     return;
   }

@@ -10,16 +10,15 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// fromHere refuses what a browser may have been made to send by a page from elsewhere.
-// Where no key is asked for, being on this machine is what makes a caller, and every
-// page that somebody has open is on this machine too. Browsers give it away: by the
-// page's origin, by saying that it is another site's, or, where the page's own name was
-// bound to a loopback address, by that name.
+// checkLocal refuses what a page from elsewhere may have made a browser send. Where no key is
+// asked for, every program of this machine is a caller, and a browser on it sends requests for
+// any page that is open. It shows in the page's origin, in the site that the browser names, or,
+// where the page's own name was bound to a loopback address, in that name.
 //
-// A proxy on this machine is one of its programs, and speaks for anybody: what one has handed
-// on is refused as well, where it says so and its owner has not named it.
-func (s *Server) fromHere(header *fasthttp.RequestHeader) error {
-	if len(s.with.TrustedProxies) == 0 && handedOn(header) {
+// A proxy on this machine sends requests for others: what says that a proxy has passed it on is
+// refused as well, unless the operator has named the proxy.
+func (s *Server) checkLocal(header *fasthttp.RequestHeader) error {
+	if len(s.with.TrustedProxies) == 0 && isForwarded(header) {
 		return &problem{kind: forbidden, detail: "Without keys this server answers to programs of its own machine only, and a proxy has handed this on."}
 	}
 	host := string(header.Host())
@@ -39,15 +38,15 @@ func (s *Server) fromHere(header *fasthttp.RequestHeader) error {
 	return nil
 }
 
-// handedOn reports whether a proxy says that the request is another's.
-func handedOn(header *fasthttp.RequestHeader) bool {
+// isForwarded reports whether a header says that a proxy has passed the request on.
+func isForwarded(header *fasthttp.RequestHeader) bool {
 	return slices.ContainsFunc([]string{
 		"Forwarded", "Via", "X-Real-Ip", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto",
 	}, func(name string) bool { return header.Peek(name) != nil })
 }
 
-// isLoopbackHost reports whether a Host header names this machine in a way that no one
-// else can give a meaning to.
+// isLoopbackHost reports whether a Host header names this machine in a way that cannot be bound
+// to another address.
 func isLoopbackHost(host string) bool {
 	name, port := host, ""
 	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {

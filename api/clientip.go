@@ -9,25 +9,24 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// client is who asks. What a proxy says of it is in the header as it came: a request that
-// cannot be read to its end may have more in it by now, see hasTrailer.
+// client is the address that the request comes from. X-Forwarded-For counts only as it was before the
+// body: the library keeps what comes after it apart.
 func (s *Server) client(fast *fasthttp.RequestCtx) netip.Addr {
 	if len(s.with.TrustedProxies) == 0 {
 		return peerAddress(fast.RemoteAddr())
 	}
 	var forwarded []string
-	fast.Request.Header.VisitAllInOrder(func(name, value []byte) {
+	for name, value := range fast.Request.Header.AllInOrder() {
 		if string(name) == "X-Forwarded-For" {
 			forwarded = append(forwarded, string(value))
 		}
-	})
+	}
 	return clientAddress(fast.RemoteAddr(), forwarded, s.with.TrustedProxies)
 }
 
-// clientAddress is who asks: the peer of the connection or, where that is a trusted
-// proxy, whom it says it speaks for. X-Forwarded-For is read from the right, each
-// proxy vouching for the entry before its own, so that what a client wrote there
-// itself is never reached.
+// clientAddress is the peer of the connection or, where that is a trusted proxy, the address that
+// the proxy names. X-Forwarded-For is read from the right, and each trusted proxy vouches for the
+// entry before its own, so that what a client wrote there itself is never reached.
 func clientAddress(peer net.Addr, forwarded []string, trusted []netip.Prefix) netip.Addr {
 	at := peerAddress(peer)
 	for _, line := range slices.Backward(forwarded) {

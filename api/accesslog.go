@@ -1,0 +1,112 @@
+package api
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+)
+
+// accessLog comes first: it answers the error of the handlers behind it, writes the request's log
+// line and counts it. It makes an error of a panic: Fiber's own middleware for that would have the
+// panic's value logged, which may hold anything.
+func (s *Server) accessLog(c *fiber.Ctx) (err error) {
+	r := s.begin(c)
+	defer func() {
+		if value := recover(); value != nil {
+			err = panicked(value)
+		}
+		if err != nil {
+			err = s.fail(c, err)
+		}
+		if s.draining.Load() {
+			c.Context().SetConnectionClose()
+		}
+		s.record(c, r)
+		s.finish(r)
+	}()
+	return c.Next()
+}
+
+// panicError is a panic. The stack is for the log.
+type panicError struct {
+	error
+	stack string
+}
+
+func panicked(value any) error {
+	err := fmt.Errorf("panic of a %T", value)
+	if known, ok := value.(runtime.Error); ok {
+		err = fmt.Errorf("panic: %w", known)
+	}
+	return panicError{err, string(debug.Stack())}
+}
+
+// record writes the request's log line and counts it.
+func (s *Server) record(c *fiber.Ctx, r *request) {
+	took, status := time.Since(r.began), c.Response().StatusCode()
+	r.route = cmp.Or(r.route, c.Route().Name, "none")
+	s.metrics.requests.WithLabelValues(r.route, strconv.Itoa(status)).Inc()
+	if r.unlogged {
+		return
+	}
+	s.metrics.durations.WithLabelValues(r.route).Observe(took.Seconds())
+	if s.with.Log.Enabled(s.alive, r.level) {
+		r.describe(status, took)
+		s.with.Log.LogAttrs(s.alive, r.level, "request", r.attrs...)
+	}
+}
+
+// describe makes the attributes of the log line.
+func (r *request) describe(status int, took time.Duration) {
+	r.attrs = append(r.attrs,
+		slog.String("request_id", r.id),
+		slog.String("route", r.route),
+		slog.Int("status", status),
+		slog.Float64("ms", float64(took.Microseconds())/1000),
+		slog.String("from", r.client.String()),
+	)
+	r.add("problem", r.problem)
+	r.add("key", r.key)
+	if !r.mailbox.IsZero() {
+		r.attrs = append(r.attrs, slog.Any("mailbox", r.mailbox)) // written as its hash
+	}
+	if r.admission.Valid() {
+		r.add("id", r.admission.String())
+	}
+	r.add("action", r.action)
+	r.add("subject", r.subject)
+	r.add("rule", r.rule)
+	r.add("limit", r.limit)
+	if r.wait > 0 {
+		r.attrs = append(r.attrs, slog.Int64("wait_ms", r.wait))
+	}
+	if r.delay > 0 {
+		r.attrs = append(r.attrs, slog.Int64("delay_ms", r.delay))
+	}
+	if r.replayed {
+		r.attrs = append(r.attrs, slog.Bool("replayed", true))
+	}
+	if r.degraded {
+		r.attrs = append(r.attrs, slog.Bool("degraded", true))
+	}
+	if r.cause != nil {
+		r.add("cause", r.cause.Error())
+		if broken, ok := errors.AsType[panicError](r.cause); ok {
+			r.add("stack", broken.stack)
+		}
+	}
+}
+
+// add adds an attribute that is not empty.
+func (r *request) add(name, value string) {
+	if value != "" {
+		r.attrs = append(r.attrs, slog.String(name, value))
+	}
+}

@@ -1,0 +1,73 @@
+package api
+
+import (
+	"context"
+	"crypto/sha256"
+
+	"github.com/gofiber/fiber/v2"
+)
+
+// access says whose key opens a route.
+type access int
+
+const (
+	open access = iota // no key is asked for
+	applications
+	operators
+)
+
+// admit lets requests through whose key opens the route, and bounds how many are in progress.
+func (s *Server) admit(to access) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		r := requestOf(c)
+		if err := s.checkKey(c, r, to); err != nil {
+			return err
+		}
+		r.ctx, r.cancel = context.WithTimeout(s.alive, s.with.SendDeadline)
+		if err := s.enter(c, r, to); err != nil {
+			return err
+		}
+		return c.Next()
+	}
+}
+
+// checkKey notes the name of the caller's key. Where no keys are set, callers are the programs
+// of this machine.
+func (s *Server) checkKey(c *fiber.Ctx, r *request, to access) error {
+	keys := s.with.APIKeys
+	switch to {
+	case open:
+		return nil
+	case operators:
+		keys = s.with.AdminKeys
+	}
+	if keys.IsZero() {
+		return s.checkLocal(&c.Request().Header)
+	}
+	if r.shown == to {
+		r.key = r.shownName
+		return nil
+	}
+	p := &problem{kind: unauthorized}
+	switch r.shown {
+	case applications:
+		p.detail = "This is the key of a back end. This route needs the key of an operator."
+	case operators:
+		p.detail = "This is the key of an operator. This route needs the key of a back end."
+	}
+	return p
+}
+
+// identify notes what the key opens that came with the request, if it is one.
+func (s *Server) identify(c *fiber.Ctx, r *request) {
+	secret, ok := bearer(c.Request().Header.Peek("Authorization"))
+	if !ok {
+		return
+	}
+	sum := sha256.Sum256(secret)
+	if name, ok := s.with.APIKeys.find(sum); ok {
+		r.shown, r.shownName = applications, name
+	} else if name, ok := s.with.AdminKeys.find(sum); ok {
+		r.shown, r.shownName = operators, name
+	}
+}

@@ -1,0 +1,172 @@
+package api
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"io"
+	"maps"
+	"mime"
+	"net"
+	"net/netip"
+	"net/url"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// A body that is accepted is read by encoding/json in the same way.
+func FuzzReadObject(f *testing.F) {
+	for _, seed := range []string{
+		`{}`, `{"a":"b"}`, `{"a":"\u00e9\ud83d\ude00","d":{"x":"y","":""}}`, ` {"b" : "\"\\\/\b\f\n\r\t" } `,
+		`{"a":"1","a":"2"}`, `{"A":"1"}`, `{"a":1}`, `{"a":"\ud800"}`, `{"d":{}}`, `{"d":{"k":"v","k":"w"}}`, "{\"a\":\"\xff\"}",
+		"", " ", "null", ` null `, `{"a":null}`, `{"d":null}`, `{}{}`, `{"a":"b"`,
+	} {
+		f.Add([]byte(seed))
+	}
+	type object struct {
+		A *string           `json:"a"`
+		B *string           `json:"b"`
+		D map[string]string `json:"d"`
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		var got, want object
+		untouched := bytes.Clone(body)
+		err := readObject(body, &got)
+		if !bytes.Equal(body, untouched) {
+			t.Fatal("the body was changed")
+		}
+		if err != nil {
+			if p := problemOf(err); p.kind != badRequest || !utf8.ValidString(p.detail) {
+				t.Fatalf("refused as %v", p)
+			}
+			return
+		}
+		decoder := json.NewDecoder(bytes.NewReader(body))
+		decoder.DisallowUnknownFields()
+		if err := decoder.Decode(&want); err != nil {
+			t.Fatalf("encoding/json refuses it: %v", err)
+		}
+		if _, err := decoder.Token(); err != io.EOF {
+			t.Fatalf("there is more after the object: %v", err)
+		}
+		if !same(got.A, want.A) || !same(got.B, want.B) || !maps.Equal(got.D, want.D) {
+			t.Fatalf("read %v, encoding/json %v", got, want)
+		}
+		if got.A != nil && (!utf8.ValidString(*got.A) || strings.ContainsRune(*got.A, 0)) {
+			t.Fatalf("%q passed", *got.A)
+		}
+	})
+}
+
+func same(a, b *string) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return *a == *b
+}
+
+// A Host that counts as this machine's is no other name to any reader of URLs, and an origin that
+// counts as its own is exactly that host.
+func FuzzLoopbackHost(f *testing.F) {
+	for _, seed := range []string{"localhost", "LOCALHOST:80", "127.0.0.1:8080", "[::1]", "[::1]:1", "localhost.", "127.1", "localhost@evil.example", "localhost:80@evil", "[::1%25eth0]", "0x7f.1"} {
+		f.Add(seed, "http://"+seed)
+	}
+	f.Fuzz(func(t *testing.T, host, origin string) {
+		if !isLoopbackHost(host) {
+			return
+		}
+		read, err := url.Parse("http://" + host + "/")
+		if err != nil || read.Host != host || read.User != nil {
+			t.Fatalf("%q is read as %v, %v", host, read, err)
+		}
+		at, err := netip.ParseAddr(read.Hostname())
+		if !strings.EqualFold(read.Hostname(), "localhost") && (err != nil || !at.IsLoopback()) {
+			t.Fatalf("%q is another machine's: %s", host, read.Hostname())
+		}
+		if isOriginOf(origin, host) {
+			if from, err := url.Parse(origin); err != nil || !strings.EqualFold(from.Host, host) || from.Path != "" {
+				t.Fatalf("%q is taken for a page of %q", origin, host)
+			}
+		}
+	})
+}
+
+// What counts as JSON counts as JSON in every browser, which asks before it sends that to another
+// site.
+func FuzzContentType(f *testing.F) {
+	for _, seed := range []string{"application/json", "Application/JSON; charset=UTF-8", `application/json;charset="utf-8"`, "application/json; charset=latin1", "text/plain;application/json", "application/json;", "application/json, text/plain", "application/json;charset=utf-8;x=y"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, header string) {
+		if !isJSON([]byte(header)) {
+			return
+		}
+		kind, parameters, err := mime.ParseMediaType(header)
+		charset, has := parameters["charset"]
+		if err != nil || kind != jsonType || has && !strings.EqualFold(charset, "utf-8") || len(parameters) > 1 {
+			t.Fatalf("%q is %q %v, %v", header, kind, parameters, err)
+		}
+	})
+}
+
+// Each of the keys that are read opens with its secret and no other, and an error repeats
+// nothing of the text.
+func FuzzParseKeys(f *testing.F) {
+	for _, seed := range []string{"a:b", "web:s3cret,ops:0ther", " a:b , c:d ", "a", ":b", "a:b,a:c", "a:b,c:b", "a:b:c", "a:\x00", ",", "a:b,"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		keys, err := ParseKeys(text)
+		if err != nil {
+			if rest := strings.TrimLeft(strings.TrimPrefix(err.Error(), "key "), "0123456789"); !strings.HasPrefix(rest, " must be ") &&
+				!strings.HasPrefix(rest, " needs a ") && !strings.HasPrefix(rest, " has ") || len(rest) > 90 || !keys.IsZero() {
+				t.Fatalf("%q: %v", text, err)
+			}
+			return
+		}
+		if keys.IsZero() {
+			return
+		}
+		for _, pair := range strings.Split(text, ",") {
+			name, secret, _ := strings.Cut(strings.TrimSpace(pair), ":")
+			if found, ok := keys.find(sha256.Sum256([]byte(secret))); !ok || found != name {
+				t.Fatalf("%q opens as %q, %v", pair, found, ok)
+			}
+			if _, ok := keys.find(sha256.Sum256([]byte(secret + " "))); ok {
+				t.Fatalf("more than %q opens", secret)
+			}
+		}
+	})
+}
+
+// Whatever a client writes into X-Forwarded-For, it is taken for the address that the
+// trusted proxy saw it at, also if that proxy is behind another.
+func FuzzForwarded(f *testing.F) {
+	for _, seed := range []string{"", "10.0.0.9", "10.0.0.9, 10.0.0.8", ",", "\n", "10.0.0.9\n10.0.0.8\n", "unknown", "::ffff:10.0.0.9", "1.1.1.1,,"} {
+		f.Add(seed, uint32(0xcb007107), true)
+	}
+	trusted := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+	f.Fuzz(func(t *testing.T, wrote string, from uint32, twice bool) {
+		client := netip.AddrFrom4([4]byte{byte(from >> 24), byte(from >> 16), byte(from >> 8), byte(from)})
+		if within(client, trusted) {
+			return
+		}
+		lines := strings.Split(wrote, "\n")
+		ownLine := append(append([]string(nil), lines...), client.String())
+		lines[len(lines)-1] += ", " + client.String()
+		for _, forwarded := range [][]string{lines, ownLine} {
+			if twice {
+				forwarded[len(forwarded)-1] += ", 10.0.0.2"
+			}
+			proxy := &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 4711}
+			if got := clientAddress(proxy, forwarded, trusted); got != client {
+				t.Fatalf("%q was taken for %s, and is %s", forwarded, got, client)
+			}
+			stranger := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 4711}
+			if got := clientAddress(stranger, forwarded, trusted); got.String() != "192.0.2.1" {
+				t.Fatalf("%q of a stranger was believed: %s", forwarded, got)
+			}
+		}
+	})
+}

@@ -1,0 +1,92 @@
+package api
+
+import (
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/net/netutil"
+)
+
+// serve answers requests from the listener until the endpoint is closed.
+func (e *endpoint) serve(l net.Listener, most int, log *slog.Logger) error {
+	e.mu.Lock()
+	if e.listener != nil {
+		e.mu.Unlock()
+		return errors.New("api: the server has already served")
+	}
+	e.listener = &listener{Listener: netutil.LimitListener(l, most), log: log}
+	closed := e.closed
+	e.mu.Unlock()
+	if closed {
+		return e.listener.Close()
+	}
+	return e.app.Server().Serve(e.listener)
+}
+
+// close ends the listening and leaves the connections.
+func (e *endpoint) close() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.closed = true
+	if e.listener == nil {
+		return nil
+	}
+	return e.listener.Close()
+}
+
+// listener waits out a shortage of files or memory: fasthttp would stop serving.
+type listener struct {
+	net.Listener
+	log   *slog.Logger
+	close sync.Once
+}
+
+// Accept returns the next connection once there is room for it.
+func (l *listener) Accept() (net.Conn, error) {
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		c, err := l.Listener.Accept()
+		if err == nil {
+			return &conn{Conn: c}, nil
+		}
+		if !isShortage(err) {
+			return nil, err
+		}
+		l.log.Warn("no connection can be accepted", "cause", err.Error(), "again_in", pause)
+		time.Sleep(pause)
+	}
+}
+
+func isShortage(err error) bool {
+	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// conn notes what unread cannot learn from the library's errors. Only its own goroutine reads.
+type conn struct {
+	net.Conn
+	heard    bool // something has arrived
+	timedOut bool // the last read ended with the time for it
+}
+
+// Read notes how the read ended.
+func (c *conn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.heard = c.heard || n > 0
+	c.timedOut = errors.Is(err, os.ErrDeadlineExceeded)
+	return n, err
+}
+
+// Close closes the listener once: fasthttp closes it again at its own shutdown.
+func (l *listener) Close() (err error) {
+	l.close.Do(func() { err = l.Listener.Close() })
+	return err
+}

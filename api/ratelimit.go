@@ -1,0 +1,48 @@
+package api
+
+import (
+	"github.com/gofiber/fiber/v2"
+	"github.com/mailgate/mailgate/internal/network"
+	"github.com/mailgate/mailgate/throttle"
+)
+
+// boundLookups admits as many requests of a caller as Options.Lookups does. A request without a
+// key that opens the route is counted by its address, so that it cannot use up the quota of a
+// caller. Keys of the two kinds may have one name, and are counted apart.
+func (s *Server) boundLookups(to access) fiber.Handler {
+	prefix := map[access]string{applications: "application ", operators: "operator "}[to]
+	return bound("lookups", "this caller's lookups", s.with.Lookups, func(r *request) string {
+		if r.shown != to {
+			return byAddress(r)
+		}
+		r.key = r.shownName // for the log, should the request be refused here
+		return prefix + r.shownName
+	})
+}
+
+// boundCountdowns admits as many requests of an address as Options.Countdowns does.
+func (s *Server) boundCountdowns() fiber.Handler {
+	return bound("countdowns", "this address's countdowns", s.with.Countdowns, byAddress)
+}
+
+func byAddress(r *request) string { return "address " + network.Visitor(r.client) }
+
+// bound makes the middleware of a limiter; nil is no limit. The RateLimit headers of the answers
+// are about a mailbox, so of this limit only a refusal tells.
+func bound(name, whose string, by throttle.Limiter, key func(*request) string) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		if by == nil {
+			return c.Next()
+		}
+		v, err := by.Take(c.UserContext(), key(requestOf(c)), throttle.NewID())
+		if err != nil {
+			return err
+		}
+		if !v.Allowed {
+			q := quotaOfOne(name, "", v)
+			q.whose, q.next = whose, "The next one is answered"
+			return denied(&q)
+		}
+		return c.Next()
+	}
+}

@@ -1,0 +1,98 @@
+package api
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/mailgate/mailgate/throttle"
+)
+
+// request is what the handlers of one request share: who sent it, what it holds, and what the
+// log line tells of it. It is used again for another request.
+type request struct {
+	began  time.Time
+	id     string
+	client netip.Addr
+	live   *Live
+	ctx    context.Context // ends with Options.SendDeadline; nil until the request is admitted
+	cancel context.CancelFunc
+
+	shown     access // what the key that came with the request opens
+	shownName string
+	key       string // the name of the key that opened the route, empty if none was asked for
+
+	keyless  bool    // it holds a part of Server.keyless
+	caller   *caller // of which it holds a part
+	deciding bool    // and one of its slots for deciding
+	decided  func()  // frees the slot; made once
+
+	parsed parsed // by the rule address
+
+	route           string // in place of the Fiber route's name
+	unlogged        bool
+	mailbox         address.Address
+	action, subject string // a subject as a hash
+	admission       throttle.ID
+	rule, limit     string
+	wait            int64  // milliseconds until the next one, as the answer says
+	delay           int64  // milliseconds a send is held back
+	problem         string // the name of the answer's problem
+	level           slog.Level
+	cause           error
+	replayed        bool // the answer is that to an earlier request
+	degraded        bool // decided without the shared history
+
+	text  []byte // of the answer
+	attrs []slog.Attr
+}
+
+var requests = sync.Pool{New: func() any {
+	r := &request{}
+	r.decided = r.freeSlot
+	return r
+}}
+
+type localsKey struct{}
+
+// requestOf is the request that accessLog began.
+func requestOf(c *fiber.Ctx) *request { return c.Locals(localsKey{}).(*request) }
+
+// begin makes the request, and sets the headers that every answer has. A cache must not keep an
+// answer unless its handler says so: it is true for a moment, or for one caller.
+func (s *Server) begin(c *fiber.Ctx) *request {
+	r := requests.Get().(*request)
+	r.began, r.live, r.client = time.Now(), s.live.Load(), s.client(c.Context())
+	r.id = requestID(c.Request().Header.Peek("X-Request-Id"))
+	c.Locals(localsKey{}, r)
+	set(c, "X-Content-Type-Options", "nosniff")
+	set(c, "Cache-Control", "no-store")
+	set(c, "X-Request-Id", r.id)
+	return r
+}
+
+// finish gives back all that the request holds.
+func (s *Server) finish(r *request) {
+	if r.cancel != nil {
+		r.cancel()
+	}
+	if r.keyless {
+		s.keyless.leave()
+	}
+	r.freeSlot()
+	if r.caller != nil {
+		r.caller.leave()
+	}
+	clear(r.attrs)
+	*r = request{decided: r.decided, text: r.text[:0], attrs: r.attrs[:0]}
+	requests.Put(r)
+}
+
+// set sets a header in the spelling that its name has here: Fiber's Set writes Ratelimit.
+func set(c *fiber.Ctx, name, value string) {
+	c.Response().Header.SetCanonical([]byte(name), []byte(value))
+}

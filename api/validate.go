@@ -1,0 +1,115 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"reflect"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/go-playground/validator/v10"
+	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/verify"
+)
+
+// newValidate makes the validator with the rules that bodies name in their tags.
+func newValidate(identity address.Identity) (*validator.Validate, error) {
+	v := validator.New()
+	v.RegisterTagNameFunc(func(f reflect.StructField) string { return f.Tag.Get("json") })
+	rules := map[string]func(string) bool{
+		"client_ip": func(text string) bool { _, err := clientOf(text); return err == nil },
+		"purpose":   func(text string) bool { return throttle.CheckName(text) == nil },
+		"code":      func(text string) bool { _, err := verify.ParseCode(text); return err == nil },
+		"admission": func(text string) bool { _, err := throttle.ParseID(text); return err == nil },
+		"tiers":     func(text string) bool { _, err := throttle.ParsePolicy(text); return err == nil },
+		"printable": func(text string) bool { return !strings.ContainsFunc(text, unicode.IsControl) },
+	}
+	var errs []error
+	for tag, good := range rules {
+		errs = append(errs, v.RegisterValidation(tag, func(f validator.FieldLevel) bool { return good(f.Field().String()) }))
+	}
+	errs = append(errs,
+		v.RegisterValidation("bytes", func(f validator.FieldLevel) bool {
+			most, err := strconv.Atoi(f.Param())
+			return err == nil && f.Field().Len() <= most
+		}),
+		v.RegisterValidationCtx("address", func(ctx context.Context, f validator.FieldLevel) bool {
+			p := ctx.(*parsed)
+			p.address, p.err = address.Parse(f.Field().String(), identity)
+			return p.err == nil
+		}),
+	)
+	return v, errors.Join(errs...)
+}
+
+// parsed is the context of a validation, in which the rule address leaves the address, so that it
+// is parsed once.
+type parsed struct {
+	context.Context
+	address address.Address
+	err     error
+}
+
+// check returns what is wrong with a body, one entry for each field. The address of the body is
+// then in r.parsed.
+func (s *Server) check(r *request, body any) (wrong []fieldProblem) {
+	r.parsed.Context = r.ctx
+	err := s.validate.StructCtx(&r.parsed, body)
+	fields, _ := errors.AsType[validator.ValidationErrors](err)
+	for _, field := range fields {
+		wrong = append(wrong, r.explainField(field))
+	}
+	return wrong
+}
+
+// invalidFields is the problem of a body that has one in its fields.
+func invalidFields(wrong []fieldProblem) error {
+	if len(wrong) == 0 {
+		return nil
+	}
+	return &problem{kind: invalid, fields: wrong}
+}
+
+// reasons are what the tags mean for programs and for people; %s is the field.
+var reasons = map[string]struct{ word, sentence string }{
+	"required":      {"missing", "%s is missing."},
+	"min":           {"empty", "%s is empty."},
+	"max":           {"too-long", "%s may have 500 characters."},
+	"bytes":         {"too-long", "%s may have 256 bytes."},
+	"printable":     {"invalid", "%s has a control character."},
+	"client_ip":     {"invalid", "%s must be an IPv4 or IPv6 address."},
+	"purpose":       {"invalid", "%s must be 1 to 32 lower-case letters, digits, - and _, and start with a letter."},
+	"excluded_with": {"with-code", "%s is for codes that mailgate makes and checks, and this one is your own."},
+	"code":          {"invalid", "%s must be six digits."},
+	"admission":     {"invalid", "%s must be one that a take has answered with."},
+}
+
+func (r *request) explainField(wrong validator.FieldError) fieldProblem {
+	name := wrong.Field()
+	switch wrong.Tag() {
+	case "address":
+		if refused, ok := errors.AsType[*address.Error](r.parsed.err); ok {
+			return addressProblem(name, refused)
+		}
+	case "tiers":
+		_, err := throttle.ParsePolicy(wrong.Value().(string))
+		return fieldProblem{name, "invalid", sentence(err.Error())}
+	}
+	reason := reasons[wrong.Tag()]
+	return fieldProblem{name, reason.word, fmt.Sprintf(reason.sentence, name)}
+}
+
+var errZone = errors.New("the address has a zone")
+
+// clientOf reads an address that a client can have. A zone means something on one machine only.
+func clientOf(text string) (netip.Addr, error) {
+	at, err := netip.ParseAddr(text)
+	if err == nil && at.Zone() != "" {
+		return netip.Addr{}, errZone
+	}
+	return at, err
+}

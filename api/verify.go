@@ -1,0 +1,78 @@
+package api
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/mailgate/mailgate/api/wire"
+	"github.com/mailgate/mailgate/mailer/address"
+	"github.com/mailgate/mailgate/verify"
+)
+
+// verifyBody is an address, the code that was typed to prove it, and what the proof is for.
+type verifyBody struct {
+	Email   *string `json:"email" validate:"required,address"`
+	Code    *string `json:"code" validate:"required,code"` // one that cannot be right costs no guess
+	Purpose *string `json:"purpose" validate:"omitnil,purpose"`
+}
+
+type verifyAnswer struct {
+	Verified bool `json:"verified"`
+}
+
+// verifyCode is POST /verify-code. A right code is used up.
+func (s *Server) verifyCode(c *fiber.Ctx) error {
+	r, purpose := requestOf(c), ""
+	var body verifyBody
+	if err := s.decode(c, &body); err != nil {
+		return err
+	}
+	if body.Purpose != nil {
+		purpose = *body.Purpose
+	}
+	r.mailbox = r.parsed.address
+	outcome, err := s.delivery.Verify(r.ctx, r.mailbox, purpose, *body.Code)
+	if err != nil {
+		s.metrics.codes.WithLabelValues("failed").Inc()
+		return explain(err, "The code cannot be checked now. This may have cost a guess.")
+	}
+	s.metrics.codes.WithLabelValues(verifyResults[outcome.Result]).Inc()
+	switch outcome.Result {
+	case verify.Correct:
+		return respond(c, verifyAnswer{true})
+	case verify.Expired:
+		return &problem{kind: codeExpired}
+	}
+	q := quotaOfOne("guesses", r.mailbox.Hash(), outcome.Guesses)
+	q.whose, q.next = "guesses at this mailbox's codes", "The next one is looked at"
+	if outcome.Result == verify.Spent {
+		return denied(&q)
+	}
+	return &problem{kind: codeIncorrect, attempts: outcome.AttemptsLeft, quota: &q}
+}
+
+// verifyResults are the words for them in metrics.
+var verifyResults = map[verify.Result]string{
+	verify.Expired: "expired", verify.Incorrect: "incorrect", verify.Correct: "correct", verify.Spent: "spent",
+}
+
+// guesses are the limits of guesses at the mailbox's codes, the shortest window first.
+func (s *Server) guesses(ctx context.Context, mailbox address.Address) ([]wire.Limit, error) {
+	if s.with.Guesses == nil {
+		return nil, nil
+	}
+	verdict, err := s.with.Guesses.Peek(ctx, mailbox.Key())
+	if err != nil {
+		return nil, fmt.Errorf("looking at the guesses: %w", err)
+	}
+	return wire.Limits(&verdict, ""), nil
+}
+
+// resetGuesses gives the mailbox its guesses back, and reports how many had been used.
+func (s *Server) resetGuesses(ctx context.Context, mailbox address.Address) (int, error) {
+	if s.with.Guesses == nil {
+		return 0, nil
+	}
+	return s.with.Guesses.Reset(ctx, mailbox.Key())
+}
