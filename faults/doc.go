@@ -11,7 +11,7 @@
 //	go test -race -v ./faults -run TestCampaign -kind redis-killed -seed 7
 //
 // A kind is a row in the tables of the files kinds_*_test.go: what it needs, how it
-// breaks, what shows that the programs felt it, how it is mended, and what is allowed
-// meanwhile. A fault that nobody felt is a violation, too. A kind that leaves no time on the
+// breaks, what shows its effect on the programs, how it is repaired, and what is allowed
+// meanwhile. A fault without effect is a violation, too. A kind that leaves no time on the
 // machine for other runs has it to itself: see solo.
 package faults

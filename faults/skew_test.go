@@ -30,7 +30,7 @@ var skewed = sync.OnceValues(func() (string, error) {
 	return build("mailgate-skewed", "-overlay", file)
 })
 
-// ahead takes the place of that file.
+// ahead replaces that file.
 const ahead = `package main
 
 import (

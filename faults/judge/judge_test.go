@@ -166,6 +166,19 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 			r.Calls[4].Status, r.Calls[4].Kind, r.Calls[4].Degraded = 504, "delivery-unknown", false
 		}, ""},
 		{"two answers of one node alone", func(r *judge.Run) { alone(r, 1); r.Calls[3].Degraded = true; r.Calls[3].Node = 1 }, "keys"},
+		{"another node's answer when all is over", func(r *judge.Run) {
+			alone(r, 1)
+			again := r.Calls[4]
+			r.Calls[3].Degraded = true
+			again.Node, again.Replayed, again.Span = 0, true, judge.Span{From: end + 50, To: end + 60}
+			r.Calls = append(r.Calls, again)
+		}, ""},
+		{"a third answer when all is over", func(r *judge.Run) {
+			alone(r, 1)
+			again := r.Calls[4]
+			again.Replayed, again.Body, again.Span = true, "no", judge.Span{From: end + 50, To: end + 60}
+			r.Calls = append(r.Calls, again)
+		}, "keys"},
 		{"another answer that no node made alone", func(r *judge.Run) { alone(r, 1); r.Calls[4].Degraded = false }, "keys"},
 		{"another answer, the first forgotten", func(r *judge.Run) { r.Terms.Forgets = true; r.Calls[4].Body = "yes " }, ""},
 		{"a wrong code taken", func(r *judge.Run) { r.Calls[8].Status, r.Calls[8].Kind = 200, "" }, "codes"},
@@ -226,6 +239,11 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 			r.Calls[len(r.Calls)-1].Span.To = begin + 9
 		}, ""},
 		{"a node that should know", func(r *judge.Run) { r.Terms.Alone, r.Terms.Unknown = true, 8; noStore(r, begin+9) }, "answers"},
+		{"a node that meets a broken connection when the store is back", func(r *judge.Run) { r.Terms.Alone, r.Terms.Unknown = true, 1; noStore(r, end-1000) }, ""},
+		{"a node that meets one long after", func(r *judge.Run) {
+			r.Terms.Alone, r.Terms.Unknown, r.Held[0].To = true, 1, end-3000
+			noStore(r, end-999)
+		}, "answers"},
 		{"a node that does not go on alone with an action", func(r *judge.Run) {
 			r.Terms.Alone = true
 			noStore(r, begin+9)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -197,17 +198,25 @@ func (s *Server) Restart() {
 	servertest.Await(s.t, "the Redis server "+s.Addr+" to answer", startLimit, s.answers)
 }
 
-// answers asks with a client of its own, as one that is kept would remember its failures.
+// answers asks without the library, which would log each failure.
 func (s *Server) answers() error {
 	if !s.running() {
 		log, _ := os.ReadFile(filepath.Join(s.Dir, "redis.log"))
 		return fmt.Errorf("redis-server ended; its log is\n%s", log)
 	}
-	client := redis.NewClient(&redis.Options{Addr: s.Addr, Password: s.password, MaxRetries: -1, DialerRetries: 1, DialTimeout: askLimit, ReadTimeout: askLimit})
-	defer client.Close()
-	err := client.Ping(context.Background()).Err()
-	if err != nil && redis.HasErrorPrefix(err, "NOAUTH") {
-		return nil
+	conn, err := net.DialTimeout("tcp", s.Addr, askLimit)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(askLimit))
+	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
+		return err
+	}
+	reply := make([]byte, 64)
+	n, err := conn.Read(reply)
+	if text := string(reply[:n]); err == nil && !strings.HasPrefix(text, "+PONG") && !strings.HasPrefix(text, "-NOAUTH") {
+		return fmt.Errorf("it answers %q", text)
 	}
 	return err
 }
