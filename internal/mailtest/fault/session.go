@@ -257,7 +257,7 @@ func (s *session) say(line string) error {
 	return err
 }
 
-// refusals are the answers that take the place of the right one.
+// refusals are the wrong answers that need nothing but a text.
 var refusals = map[Kind]string{
 	Temporary: "451 4.3.0 not now, <somebody@secret.example>",
 	Permanent: "554 5.1.1 never, <somebody@secret.example>",
