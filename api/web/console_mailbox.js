@@ -13,6 +13,7 @@ let question; // what the dialog asks: which mailbox to reset, and why
 let asked = 0;
 let visit = 0; // counts the operators that signed in
 let ticking = 0; // the timer of what is shown
+let redraw = () => {};
 let pausing = 0; // the timer of the note
 
 at("look").addEventListener("submit", (event) => {
@@ -31,6 +32,8 @@ at("reset").addEventListener("submit", (event) => {
   at("confirm").showModal();
   at("keep").focus();
 });
+
+addEventListener("resize", () => redraw());
 
 at("keep").addEventListener("click", () => at("confirm").close());
 
@@ -62,6 +65,7 @@ export function hideMailbox() {
 // hideFound clears the reason with the mailbox: it is an audit entry for that one only.
 function hideFound() {
   shown = undefined;
+  redraw = () => {};
   at("found").hidden = true;
   at("reason").value = "";
 }
@@ -149,6 +153,7 @@ function draw(refused) {
     at("found-guesses").textContent = attemptsLeft(body.guesses, gone);
   };
   clearInterval(ticking);
+  redraw = tick;
   tick();
   ticking = setInterval(tick, 250);
 }
