@@ -168,7 +168,7 @@ func checkMail(composer *message.Composer, mail message.Request) (wrong []fieldP
 			return wrong
 		}
 		reason := "invalid"
-		if err.Kind == message.UnknownTemplate {
+		if err.Field == "template" {
 			reason = "unknown"
 		}
 		wrong = append(wrong, fieldProblem{err.Field, reason, err.Field + " " + err.Reason + "."})
