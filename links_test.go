@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	links   = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	links   = regexp.MustCompile(`(?:\]\(|src(?:set)?=")([^)"\s]+)[)"]`)
 	named   = regexp.MustCompile(`docs/[\w.-]+(?:#[\w-]+)?`) // in alerts, relative to the root
 	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
 )
@@ -92,6 +92,26 @@ func TestRunbook_Messages_AreThePrograms(t *testing.T) {
 	}
 	if checked < 10 {
 		t.Errorf("only %d messages were found", checked)
+	}
+}
+
+func TestArchitecture_Functions_Exist(t *testing.T) {
+	text, err := os.ReadFile("docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := textOf(os.DirFS("."), ".go", "_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile("`[a-z]+\\.(\\w+)\\.(\\w+)`").FindAllStringSubmatch(string(text), -1)
+	for _, f := range named {
+		if !regexp.MustCompile(`func \((\w+ )?\*?` + f[1] + `\) ` + f[2] + `\(`).MatchString(program) {
+			t.Errorf("there is no %s", f[0])
+		}
+	}
+	if len(named) < 10 {
+		t.Errorf("only %d functions were found", len(named))
 	}
 }
 

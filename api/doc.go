@@ -15,8 +15,8 @@
 //
 // All middleware shares one [request]: accessLog makes it first, and writes the log line and the
 // metrics last. share.go bounds the requests in progress, auth.go checks keys, and ratelimit.go
-// bounds lookups and the requests of operators with package gate. Wrong keys are counted by the
-// address they come from, and a valid one is never refused for them.
+// bounds lookups and the requests of operators. Wrong keys are counted by the address they come
+// from, and a valid one is never refused for them.
 //
 // What is in force, [Live], can be replaced while the server serves. A request keeps what it
 // began with.

@@ -18,8 +18,9 @@ func (s *Server) fallback() fiber.Handler {
 		r := requestOf(c)
 		r.route = "fallback"
 		c.Response().Reset()
+		err = s.runFallback(c)
 		set(c, "X-Request-Id", r.id)
-		return s.runFallback(c)
+		return err
 	}
 }
 

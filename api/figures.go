@@ -24,7 +24,7 @@ type figures struct {
 	LastHour   rates          `json:"last_hour"`
 }
 
-// A refusedBy is how many sends a limit of a rule refused.
+// refusedBy is how many sends a limit of a rule refused.
 type refusedBy struct {
 	Rule  string `json:"rule"`
 	Limit string `json:"limit"`
@@ -39,7 +39,7 @@ type relayFigures struct {
 	Resting bool `json:"resting"`
 }
 
-// A sample is one metric's value and labels.
+// sample is one metric's value and labels.
 type sample struct {
 	labels map[string]string
 	value  int

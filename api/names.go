@@ -24,7 +24,7 @@ type names struct {
 }
 
 const (
-	// takesOf keeps the key apart from all others that are made of the same secret.
+	// takesOf separates the key from all others that are derived from the same secret.
 	takesOf = "mailgate api: ids of idempotent takes, version 1"
 	// mailboxesInLogs and subjectsInLogs do the same for the names that logs have.
 	mailboxesInLogs = "mailgate api: mailboxes in logs, version 1"
@@ -46,10 +46,10 @@ func newNames(of []byte) (*names, error) {
 	return n, err
 }
 
-// subject stands for the subject of an action in logs, as a mailbox's hash does for it:
-// nobody can make it of the subject who has not the secret.
+// subject is the name of an action's subject in logs, as the hash of a mailbox is that of the
+// mailbox: it cannot be computed without the secret.
 func (n *names) subject(of string) string {
-	mac := n.subjects.Get().(hash.Hash) // one that was used before has its key at hand
+	mac := n.subjects.Get().(hash.Hash) // one that was used before has prepared its key
 	defer n.subjects.Put(mac)
 	mac.Reset()
 	_, _ = io.WriteString(mac, of)
@@ -60,14 +60,14 @@ func (n *names) body(route string, body []byte) idempotency.Fingerprint {
 	return n.prints.Of(route, body)
 }
 
-// take is the id of a take, the same for one name on all servers. It is so for ever: a take
-// that is on record is known again for as long as it counts.
+// take is the id of a take, the same for one name on all servers at all times: a take on record is
+// recognized for as long as it counts.
 func (n *names) take(of idempotency.Name) throttle.ID {
 	return idOf(sum(n.takes, []byte(of.Caller+"\x00"+of.Key)))
 }
 
-// idAt is the id of a take that a counter admitted at a moment. A counter knows no ids and
-// gives a take back by its moment, so that is what the id tells.
+// idAt is the id of a take that a counter admitted at a moment. A counter knows no ids and gives a
+// take back by its moment, so the id holds that.
 func idAt(ms int64) (id throttle.ID) {
 	return idOf(binary.BigEndian.AppendUint64(nil, uint64(ms))[2:])
 }

@@ -20,35 +20,33 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Options are what a Server works with. The first group is required; everything below
-// it has the default that is named there.
+// Options are what a Server works with. The first group is required; everything below it has the
+// default that its comment ends with.
 type Options struct {
 	Live  Live
 	Relay delivery.Relay
 
 	// Identity says which addresses are one mailbox. The zero Identity folds nothing.
 	Identity address.Identity
-	// APIKeys open the routes of applications and AdminKeys those of operators.
-	// Without keys every program that reaches the listener may ask, so it should be a loopback
-	// one: then the Host must be a loopback one too, and what a page from elsewhere
-	// made a browser send is refused, and what a proxy has handed on, unless
-	// TrustedProxies are set.
+	// APIKeys open the routes of applications and AdminKeys those of operators. Without keys
+	// every program that reaches the listener is a caller, so it should be a loopback one: then
+	// the Host must be a loopback one, too. Requests that a page from elsewhere made a browser
+	// send are refused, and those that a proxy has passed on, unless TrustedProxies are set.
 	APIKeys, AdminKeys Keys
 	// TrustedProxies are the networks whose X-Forwarded-For is believed.
 	TrustedProxies []netip.Prefix
 
-	// Lookups bounds how often a caller, or without keys an address of the network, may
-	// look mailboxes up and take an operator's steps, so that a key in the wrong hands is
-	// no machine for reading out who was mailed. Not at all, if nil.
+	// Lookups bounds how often a caller, or without keys an address of the network, may look
+	// mailboxes up and use the routes of operators, so that a stolen key does not list which
+	// mailboxes were sent email. No bound, if nil.
 	Lookups throttle.Limiter
 	// Countdowns bounds how often an address of the network may ask how long a countdown
-	// still lasts. Not at all, if nil.
+	// still lasts. No bound, if nil.
 	Countdowns throttle.Limiter
 
 	// Secret seals countdown tokens, and keys the hashes of codes and of requests, and of
-	// mailboxes and subjects in logs. Servers
-	// that share what is on record share it as well. 16 bytes or more, hopeless to guess;
-	// one that ends with the Server, if nil.
+	// mailboxes and subjects in logs. Servers that share their records share it as well. 16
+	// bytes or more, impossible to guess; a random one, if nil.
 	Secret []byte
 	// Codes keeps the codes made here, so that they can be checked. If nil, codes are
 	// mailed all the same, and there is no POST /verify-code.
@@ -68,17 +66,13 @@ type Options struct {
 	ReadTimeout time.Duration
 	// IdleTimeout is how long a kept connection may be silent. 60 s.
 	IdleTimeout time.Duration
-	// MaxConnections are served at once. When all are taken, one that waits for a
-	// request makes room for the next: first those that never sent one, then those
-	// that never showed a key, then those of the key that has the most. If all are
-	// being answered, the next waits. 10,000.
+	// MaxConnections are open at once; the next ones wait. 10,000.
 	MaxConnections int
-	// MaxPerCaller requests under one key's name are worked on at once, so that a caller that
-	// floods leaves room for the others; one more is refused at once. A quarter of
-	// MaxConnections. Where no keys are set there is no other caller to leave room for.
+	// MaxPerCaller requests under one key's name are in progress at once, so that one caller
+	// cannot use everything; one more is refused. A quarter of MaxConnections.
 	MaxPerCaller int
-	// MaxWithoutKey requests without a valid key are under way at once, whatever they ask for, so
-	// that they leave the processors to those with one; one more is refused at once. 8, or 2 for each
+	// MaxWithoutKey requests without a valid key are in progress at once, on all paths, so that
+	// they leave the processors to those with one; one more is refused. 8, or 2 for each
 	// processor. Any number where no APIKeys are set, or with a Fallback.
 	MaxWithoutKey int
 	// Ops has /metrics served by ServeOps, and by Serve no longer. The health checks are at both.
@@ -89,11 +83,10 @@ type Options struct {
 
 	// Ready says whether the stores can be asked. Always, if nil.
 	Ready func(context.Context) error
-	// DegradedSince is since when this server goes on without the history that it shares
-	// with others, in milliseconds since 1970; 0 while it does not. Never, if nil.
+	// DegradedSince is since when this server continues without the history that it shares
+	// with others, in Unix milliseconds; 0 while it does not. Never, if nil.
 	DegradedSince func() int64
-	// Fallback answers the paths that no route has, in place of a 404: no key is
-	// asked for them and their answers are its own.
+	// Fallback answers the paths that no route has, in place of a 404. They need no key.
 	Fallback http.Handler
 
 	Log   *slog.Logger // a line for each request; nil for none
@@ -137,7 +130,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// check looks for what cannot be right. The error names the option.
+// check finds options that are missing or invalid. The error names the option.
 func (o Options) check() error {
 	if err := o.Live.check(); err != nil {
 		return err

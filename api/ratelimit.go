@@ -7,28 +7,28 @@ import (
 )
 
 // boundLookups admits as many requests of a caller as Options.Lookups does. A request without a
-// key that opens the route is counted by its address, so that it cannot use up the quota of a
-// caller. Keys of the two kinds may have one name, and are counted apart.
+// key that opens the route is counted by its address, so that it uses up nothing of a caller's.
+// Keys of the two kinds may have one name, and are counted apart.
 func (s *Server) boundLookups(to access) fiber.Handler {
-	prefix := map[access]string{applications: "application ", operators: "operator "}[to]
+	kind := map[access]string{applications: "application ", operators: "operator "}[to]
 	return bound("lookups", "this caller's lookups", s.with.Lookups, func(r *request) string {
-		if r.shown != to {
-			return byAddress(r)
+		if r.shown == to {
+			r.key = r.shownName
+			return kind + r.shownName
 		}
-		r.key = r.shownName // for the log, should the request be refused here
-		return prefix + r.shownName
+		return visitor(r)
 	})
 }
 
 // boundCountdowns admits as many requests of an address as Options.Countdowns does.
 func (s *Server) boundCountdowns() fiber.Handler {
-	return bound("countdowns", "this address's countdowns", s.with.Countdowns, byAddress)
+	return bound("countdowns", "this address's countdowns", s.with.Countdowns, visitor)
 }
 
-func byAddress(r *request) string { return "address " + network.Visitor(r.client) }
+func visitor(r *request) string { return "address " + network.Visitor(r.client) }
 
-// bound makes the middleware of a limiter; nil is no limit. The RateLimit headers of the answers
-// are about a mailbox, so of this limit only a refusal tells.
+// bound makes the middleware of a limiter; nil is no limit. Its limits are in refusals only: the
+// RateLimit headers of other answers are about a mailbox.
 func bound(name, whose string, by throttle.Limiter, key func(*request) string) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		if by == nil {

@@ -10,20 +10,20 @@ import (
 	"github.com/mailgate/mailgate/throttle/rules"
 )
 
-// Live is what a Server works with that can be replaced while it serves, all as one.
+// Live is what a Server works with that can be replaced while it serves, all at once.
 type Live struct {
 	// Rules admit sends. Required.
 	Rules *rules.Set
-	// Actions are the limiters of POST /actions/{action}/take and its like, by the action's
-	// name, which is written as a tier's is.
+	// Actions are the limiters of POST /actions/{action}/take and the other routes of actions, by
+	// the action's name, which is written as that of a tier.
 	Actions map[string]throttle.Limiter
 	// Composer makes the mails. Required.
 	Composer *message.Composer
 }
 
-// Reload puts something else in place of what the server works with, for requests that
-// have not begun; those that have go on with what they began with. Rules or a Composer
-// that are nil stay what they were, and an action that is not named ends.
+// Reload replaces what the server works with, for requests that have not begun; the others keep
+// what they began with. Rules or a Composer that are nil stay what they were, and an action that
+// is not named ends.
 func (s *Server) Reload(next Live) {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()

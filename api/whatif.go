@@ -18,8 +18,8 @@ const (
 	trialTime     = 5 * time.Second
 )
 
-// A trial is what other tiers would have refused of the sends on record. Its mailboxes have
-// no names.
+// trial is what other tiers would have refused of the sends on record. Its mailboxes have no
+// names.
 type trial struct {
 	Tiers     string      `json:"tiers"`
 	Mailboxes int         `json:"mailboxes"` // that were looked at
@@ -41,7 +41,7 @@ type whatIfBody struct {
 	Email *string `json:"email" validate:"omitnil,address"`
 }
 
-// A triedTier is how many sends would have waited longest for one tier.
+// triedTier is how many sends would have waited longest for one tier.
 type triedTier struct {
 	Name    string `json:"name"`
 	Limit   int    `json:"limit"`

@@ -12,14 +12,14 @@ import (
 // worstShown is how many of the mailboxes with the most refusals an answer shows.
 const worstShown = 5
 
-// A tierInForce is one of today's tiers.
+// tierInForce is one of today's tiers.
 type tierInForce struct {
 	Name   string `json:"name"`
 	Limit  int    `json:"limit"`
 	Window int64  `json:"window_ms"`
 }
 
-// A triedMailbox is the recorded sends of one mailbox, and those that other tiers would have
+// triedMailbox is the recorded sends of one mailbox, and those that other tiers would have
 // refused.
 type triedMailbox struct {
 	Sends   []string       `json:"sends"`

@@ -1,6 +1,6 @@
 // Package faults is the fault campaign: it runs real mailgate programs, with the race
 // detector in them if it is in the tests, on real Redis servers or a real disk, with real
-// relays, under a mixed load; breaks one thing at a seeded moment, mends it, and lets
+// relays, under a mixed load; breaks one thing at a seeded moment, repairs it, and lets
 // package judge look at what the relays received and the callers were answered.
 //
 // The campaign is a test. Short, it is part of `make test`, with the programs as people run

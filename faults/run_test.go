@@ -183,7 +183,7 @@ type recovery struct {
 
 // awaitHealth returns when every node is healthy, or has had too much time.
 func (s *rig) awaitHealth(k *kind, held time.Duration) []recovery {
-	mended := time.Now()
+	repaired := time.Now()
 	limit := healthyWithin
 	if k.rest != nil {
 		limit += k.rest(held)
@@ -192,10 +192,10 @@ func (s *rig) awaitHealth(k *kind, held time.Duration) []recovery {
 	var done sync.WaitGroup
 	for i, n := range s.nodes {
 		done.Go(func() {
-			for try := 0; time.Since(mended) < limit+patience && !s.healthy(n, try); try++ {
+			for try := 0; time.Since(repaired) < limit+patience && !s.healthy(n, try); try++ {
 				time.Sleep(50 * time.Millisecond)
 			}
-			all[i] = recovery{n.number, time.Since(mended), limit}
+			all[i] = recovery{n.number, time.Since(repaired), limit}
 		})
 	}
 	done.Wait()

@@ -160,7 +160,7 @@ func (s *Server) Pause() {
 	})
 }
 
-// Resume lets a paused process go on; it then carries out what it was sent meanwhile.
+// Resume continues a paused process; it then carries out what it was sent meanwhile.
 func (s *Server) Resume() {
 	s.t.Helper()
 	s.signal(syscall.SIGCONT)
@@ -221,8 +221,8 @@ func (s *Server) answers() error {
 	return err
 }
 
-// inStep reports what is missing while a replica, or a replica of this master, has not all data.
-func (s *Server) inStep() error {
+// inSync reports what is missing while a replica, or a replica of this master, has not all data.
+func (s *Server) inSync() error {
 	ctx, cancel := context.WithTimeout(context.Background(), askLimit)
 	defer cancel()
 	text, err := s.client.Info(ctx, "replication").Result()
@@ -230,9 +230,9 @@ func (s *Server) inStep() error {
 	case err != nil:
 		return err
 	case infoField(text, "role") == "slave" && infoField(text, "master_link_status") != "up":
-		return fmt.Errorf("the replica %s is not in step", s.Addr)
+		return fmt.Errorf("the replica %s is not in sync", s.Addr)
 	case strings.Count(text, "state=") != strings.Count(text, "state=online"):
-		return fmt.Errorf("a replica of %s is not in step", s.Addr)
+		return fmt.Errorf("a replica of %s is not in sync", s.Addr)
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 )
 
-func TestTake_RedisKilled_GoesOnAloneAndTellsItAll(t *testing.T) {
+func TestTake_RedisKilled_ContinuesAloneAndTellsAll(t *testing.T) {
 	server := redistest.Alone(t, "appendonly yes", "appendfsync always")
 	n := start(t, server.URL())
 	first := n.admit(t, "alice", false)

@@ -70,8 +70,8 @@ func TestTemplates_Builtin_NoRemoteAsset(t *testing.T) {
 	}
 }
 
-// Whoever types an address may choose most of it. A mail reader must find
-// nothing in it to make a link of.
+// A visitor chooses most of an address. A mail reader must find nothing in it to make a link
+// of.
 func TestCompose_AddressWithMarks_NoLink(t *testing.T) {
 	for to, want := range map[string]string{
 		"Alice@example.com":                             "Alice@example.com",

@@ -119,7 +119,7 @@ func (c *conn) stale(failure *Error) bool {
 // for the answer. The outcome is exact about whether the last octet can have left.
 func (c *conn) send(b budget, wire []byte, size int) (*Reply, *Error) {
 	if c.offers.size > 0 && size > c.offers.size {
-		return nil, c.lost(b, StepContent, errTooBig) // the relay waits for a text that it will not get
+		return nil, c.lost(b, StepContent, errTooBig) // and broken: the relay waits for a text
 	}
 	stop := b.interrupt(c.socket)
 	reply, failure := c.text(b, wire)
