@@ -1,4 +1,4 @@
-# The program only, static, run by a user without rights.
+# The static program only, run by an unprivileged user.
 #
 #   docker build --build-arg VERSION=$(git describe --tags --always) -t mailgate .
 #   docker run -v mailgate:/var/lib/mailgate --stop-timeout 40 -p 127.0.0.1:8080:8080 --env-file .env mailgate

@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	links   = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	links   = regexp.MustCompile(`(?:\]\(|src(?:set)?=")([^)"\s]+)[)"]`)
 	named   = regexp.MustCompile(`docs/[\w.-]+(?:#[\w-]+)?`) // in alerts, relative to the root
 	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
 )
@@ -66,6 +66,67 @@ func TestNamedTests(t *testing.T) {
 			t.Errorf("%s: there is no %s", page, name)
 		}
 	}
+}
+
+// A message that the runbook quotes is one of the program's; others are those of other programs.
+func TestRunbook_Messages_AreThePrograms(t *testing.T) {
+	text, err := os.ReadFile("docs/runbook.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := textOf(os.DirFS("."), ".go", "_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	others := []string{"OOM command not allowed", "failed to verify certificate", "no such host", "too many open files", "systemctl reload mailgate", "systemctl status mailgate"}
+	sentence, checked := regexp.MustCompile("^[A-Za-z]+[,;]?( [A-Za-z']+[,;:]?){2,}$"), 0
+	for _, quoted := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(string(text), -1) {
+		message := strings.Join(strings.Fields(quoted[1]), " ")
+		if !sentence.MatchString(message) || slices.Contains(others, message) {
+			continue
+		}
+		checked++
+		if !strings.Contains(program, message) {
+			t.Errorf("no file of the program has %q", message)
+		}
+	}
+	if checked < 10 {
+		t.Errorf("only %d messages were found", checked)
+	}
+}
+
+func TestArchitecture_Functions_Exist(t *testing.T) {
+	text, err := os.ReadFile("docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := textOf(os.DirFS("."), ".go", "_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile("`[a-z]+\\.(\\w+)\\.(\\w+)`").FindAllStringSubmatch(string(text), -1)
+	for _, f := range named {
+		if !regexp.MustCompile(`func \((\w+ )?\*?` + f[1] + `\) ` + f[2] + `\(`).MatchString(program) {
+			t.Errorf("there is no %s", f[0])
+		}
+	}
+	if len(named) < 10 {
+		t.Errorf("only %d functions were found", len(named))
+	}
+}
+
+// textOf joins all files with the suffix but without the other one.
+func textOf(tree fs.FS, suffix, without string) (string, error) {
+	var all strings.Builder
+	err := fs.WalkDir(tree, ".", func(file string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(file, suffix) || strings.HasSuffix(file, without) {
+			return err
+		}
+		text, err := fs.ReadFile(tree, file)
+		all.Write(text)
+		return err
+	})
+	return all.String(), err
 }
 
 // wordsIn returns what the pattern captures in files with the suffix, each with its file.

@@ -24,6 +24,7 @@ var consoleTypes = map[string]string{
 	"console_ask.js":     "text/javascript; charset=utf-8",
 	"console_lanes.js":   "text/javascript; charset=utf-8",
 	"console_mailbox.js": "text/javascript; charset=utf-8",
+	"console_table.js":   "text/javascript; charset=utf-8",
 	"console_trial.js":   "text/javascript; charset=utf-8",
 	"console_figures.js": "text/javascript; charset=utf-8",
 }

@@ -44,7 +44,7 @@ func TestConsole(t *testing.T) {
 		}
 	}
 	visit(got.text)
-	if len(seen) != 13 {
+	if len(seen) != 14 {
 		t.Errorf("the page loads %v", seen)
 	}
 }

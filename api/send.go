@@ -82,14 +82,14 @@ func (s *Server) sendOnce(c *fiber.Ctx, key string, body *sendBody, wrong []fiel
 		s.replay(c, replay)
 		return nil
 	case len(wrong) > 0 && !attempt.MayHaveLeft():
-		return s.notSent(r, rules.Send{}, attempt.Refuse(r.ctx, invalidFields(wrong)))
+		return s.notSent(r, rules.Send{}, attempt.Refuse(invalidFields(wrong)))
 	}
 	err = s.send(c, attempt, body)
 	if attempt.Answered() {
 		if err != nil {
 			err = s.fail(c, err)
 		}
-		attempt.Finish(r.ctx, answerOf(c))
+		attempt.Finish(answerOf(c))
 	}
 	return err
 }
@@ -168,7 +168,7 @@ func checkMail(composer *message.Composer, mail message.Request) (wrong []fieldP
 			return wrong
 		}
 		reason := "invalid"
-		if err.Kind == message.UnknownTemplate {
+		if err.Field == "template" {
 			reason = "unknown"
 		}
 		wrong = append(wrong, fieldProblem{err.Field, reason, err.Field + " " + err.Reason + "."})

@@ -123,7 +123,7 @@ func (c *Client) try(ctx context.Context, r request, body []byte, complete func(
 	if json.Unmarshal(text, a) != nil {
 		a = &answer{}
 	}
-	a.replayed = response.Header.Get("Idempotent-Replayed") == "true"
+	a.Replayed = response.Header.Get("Idempotent-Replayed") == "true"
 	switch {
 	case response.StatusCode != http.StatusOK:
 		return nil, a.problem(response)

@@ -130,7 +130,7 @@ func TestAction_AnswersLost_CountsOnce(t *testing.T) {
 func TestForCountdown_IsWhatThePageTakes(t *testing.T) {
 	c := newClient(t, play(t, reply{200, sentBody, "Idempotent-Replayed: true"}).URL)
 	sent := must(c.Send(t.Context(), client.Mail{Email: "a@example.com"}))
-	const want = `{"limit":"minute","wait_ms":54321,"retry_at":"2026-11-20T12:01:00.000Z",` +
+	const want = `{"limit":"minute","wait_ms":54321,"retry_at":"2026-11-20T12:01:00Z",` +
 		`"limits":[{"name":"minute","limit":1,"window_ms":60000,"remaining":0,"wait_ms":54321}],"countdown":"t0k3n","replayed":true}`
 	if got := string(sent.ForCountdown()); got != want {
 		t.Errorf("%s\nwant %s", got, want)

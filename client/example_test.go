@@ -33,35 +33,6 @@ func Example() {
 	// wait: mailbox minute true
 }
 
-// What to tell a visitor about an invalid address.
-func ExampleAPIError() {
-	gate, _ := client.New(theServer().URL, "Hush-7f3b-9d21-c460")
-	_, err := gate.Send(context.Background(), client.Mail{Email: "alice@"})
-	var problem *client.APIError
-	if errors.As(err, &problem) && problem.Kind == client.Invalid {
-		for _, field := range problem.Fields {
-			fmt.Println(field.Field, field.Detail != "")
-		}
-	}
-	// Output: email true
-}
-
-// A job that may run twice sends under a key of its own.
-func ExampleNewKey() {
-	server := theServer()
-	gate, _ := client.New(server.URL, "Hush-7f3b-9d21-c460")
-	job := client.Mail{Email: "carol@example.com", Key: client.NewKey()} // stored with the job
-	for range 2 {
-		sent, err := gate.Send(context.Background(), job)
-		fmt.Println(sent.Replayed, err)
-	}
-	fmt.Println(len(server.mails("carol@example.com")), "mail")
-	// Output:
-	// false <nil>
-	// true <nil>
-	// 1 mail
-}
-
 func ExampleClient_Verify() {
 	server := theServer()
 	gate, _ := client.New(server.URL, "Hush-7f3b-9d21-c460")
@@ -103,11 +74,4 @@ func ExampleClient_Take() {
 	// 1m0s <nil>
 	// true <nil>
 	// true <nil>
-}
-
-// What the back end answers its page with, for <mailgate-countdown>.
-func ExampleQuota_ForCountdown() {
-	quota := client.Quota{Limit: "minute", Countdown: "t0k3n"}
-	fmt.Println(len(quota.ForCountdown()) > 0)
-	// Output: true
 }

@@ -16,6 +16,8 @@ type Quota struct {
 	Degraded            bool    // the server used its own records, as the shared storage was unavailable
 	Countdown           string  // a token with which a page asks for the remaining wait, or empty
 	Replayed            bool    // from the stored answer to an earlier request under the same key
+
+	page *page
 }
 
 // Limit is one limit of a mailbox or an action.
@@ -28,37 +30,39 @@ type Limit struct {
 }
 
 // ForCountdown returns the JSON that a back end passes to its page, for the update method of the
-// element <mailgate-countdown>. Of a nil Quota it is null, which changes nothing there.
+// element <mailgate-countdown>. Without an answer's quota it is null, which changes nothing there.
 func (q *Quota) ForCountdown() json.RawMessage {
-	if q == nil {
+	if q == nil || q.page == nil {
 		return json.RawMessage("null")
 	}
-	limits := make([]limitJSON, len(q.Limits))
-	for i, l := range q.Limits {
-		limits[i] = limitJSON{l.Name, l.Limit, millis(l.Window.Milliseconds()), l.Remaining, millis(l.Wait.Milliseconds())}
-	}
-	page := struct {
-		Limit     string      `json:"limit"`
-		Wait      int64       `json:"wait_ms"`
-		RetryAt   string      `json:"retry_at"`
-		Limits    []limitJSON `json:"limits"`
-		Countdown string      `json:"countdown,omitempty"`
-		Replayed  bool        `json:"replayed,omitempty"`
-	}{q.Limit, q.Wait.Milliseconds(), q.RetryAt.UTC().Format("2006-01-02T15:04:05.000Z07:00"), limits, q.Countdown, q.Replayed}
-	text, _ := json.Marshal(page) // strings and numbers are always JSON
+	text, _ := json.Marshal(q.page) // strings and numbers are always JSON
 	return text
+}
+
+// page has the members of an answer that the countdown reads.
+type page struct {
+	Limit     string      `json:"limit"`
+	Wait      millis      `json:"wait_ms"`
+	RetryAt   time.Time   `json:"retry_at"`
+	Limits    []limitJSON `json:"limits"`
+	Countdown string      `json:"countdown,omitempty"`
+	Replayed  bool        `json:"replayed,omitempty"`
+}
+
+type limitJSON struct {
+	Name      string `json:"name"`
+	Limit     int    `json:"limit"`
+	Window    millis `json:"window_ms"`
+	Remaining int    `json:"remaining"`
+	Wait      millis `json:"wait_ms"`
 }
 
 // answer has the members of all answers in openapi.yaml.
 type answer struct {
-	Rule       string      `json:"rule"`
-	Limit      string      `json:"limit"`
-	Wait       millis      `json:"wait_ms"`
-	RetryAt    time.Time   `json:"retry_at"`
-	ServerTime time.Time   `json:"server_time"`
-	Limits     []limitJSON `json:"limits"`
-	Degraded   bool        `json:"degraded"`
-	Countdown  string      `json:"countdown"`
+	page
+	Rule       string    `json:"rule"`
+	ServerTime time.Time `json:"server_time"`
+	Degraded   bool      `json:"degraded"`
 
 	Status    any    `json:"status"` // "sent" of a send, a number of a problem
 	ID        string `json:"id"`
@@ -76,16 +80,6 @@ type answer struct {
 	SMTP         *SMTP    `json:"smtp"`
 	Violated     []string `json:"violated-policies"`
 	AttemptsLeft int      `json:"attempts_left"`
-
-	replayed bool
-}
-
-type limitJSON struct {
-	Name      string `json:"name"`
-	Limit     int    `json:"limit"`
-	Window    millis `json:"window_ms"`
-	Remaining int    `json:"remaining"`
-	Wait      millis `json:"wait_ms"`
 }
 
 // millis is a duration in milliseconds.
@@ -99,7 +93,7 @@ func (a *answer) decided() bool { return !a.ServerTime.IsZero() }
 func (a *answer) quota() Quota {
 	q := Quota{
 		Rule: a.Rule, Limit: a.Limit, Wait: a.Wait.duration(), RetryAt: a.RetryAt, ServerTime: a.ServerTime,
-		Degraded: a.Degraded, Countdown: a.Countdown, Replayed: a.replayed,
+		Degraded: a.Degraded, Countdown: a.Countdown, Replayed: a.Replayed, page: &a.page,
 	}
 	for _, l := range a.Limits {
 		q.Limits = append(q.Limits, Limit{l.Name, l.Limit, l.Window.duration(), l.Remaining, l.Wait.duration()})

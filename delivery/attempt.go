@@ -100,17 +100,17 @@ func (a *Attempt) MayHaveLeft() bool { return a.state == handedOver || a.state =
 func (a *Attempt) Answered() bool { return a.keyed && a.state == answered }
 
 // Finish keeps the answer for retries under the key, in the background if that fails now.
-func (a *Attempt) Finish(ctx context.Context, answer idempotency.Answer) {
+func (a *Attempt) Finish(answer idempotency.Answer) {
 	if a.Answered() {
-		a.service.refunds.now(ctx, &refund{attempt: a, answer: &answer})
+		a.service.refunds.now(&refund{attempt: a, answer: &answer})
 	}
 }
 
 // Refuse ends an attempt whose request is not valid any more, frees its key, and returns the
 // refusal; but Storage where other nodes, which cannot be asked, may have sent the mail.
-func (a *Attempt) Refuse(ctx context.Context, refusal error) error {
+func (a *Attempt) Refuse(refusal error) error {
 	a.move(freed)
-	a.service.refunds.now(ctx, &refund{attempt: a})
+	a.service.refunds.now(&refund{attempt: a})
 	if a.alone {
 		return &Error{Kind: Storage, Err: errAlone}
 	}

@@ -3,9 +3,11 @@ package delivery
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -179,7 +181,7 @@ func TestSend_EachOutcome_ChargesAndFrees(t *testing.T) {
 			if kind := kindOf(err); kind != tt.kind || attempt.Answered() != tt.keeps || l.used(t) != tt.used {
 				t.Errorf("%q, keeps %t, used %s", kind, attempt.Answered(), l.used(t))
 			}
-			attempt.Finish(t.Context(), idempotency.Answer{Status: 200, Body: []byte("first")})
+			attempt.Finish(idempotency.Answer{Status: 200, Body: []byte("first")})
 			next, replay, err := b.Begin(t.Context(), "r", key, idempotency.Fingerprint{})
 			if tt.keeps && (replay == nil || string(replay.Body) != "first") || !tt.keeps && (next == nil || err != nil) {
 				t.Errorf("a retry is answered %v, %v, %v", next, replay, err)
@@ -262,15 +264,25 @@ func TestRefund_StoreFails_IsTriedAgain(t *testing.T) {
 	})
 }
 
-// A request whose time is up gives back what it was charged before it is answered.
-func TestRefund_RequestIsOver_IsTried(t *testing.T) {
-	b := newBench(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	b.Service.refunds.now(ctx, &refund{release: func(ctx context.Context) error { return ctx.Err() }})
-	if b.count(RefundDone) != 1 {
-		t.Error("it was not tried")
+// A charge that is not on the drive yet is no reason to send.
+func TestSend_WriteHangs_RelayIsNotAsked(t *testing.T) {
+	b, dir := newBench(t), t.TempDir()
+	b.store = must(cache.Open(cache.Options{Dir: dir, Now: b.now.Load}))(t)
+	defer b.store.Close()
+	q, _ := b.send()
+	other := must(sql.Open("sqlite", filepath.Join(dir, "history.db")))(t)
+	defer other.Close()
+	lock := must(other.Conn(t.Context()))(t)
+	defer lock.Close()
+	must(lock.ExecContext(t.Context(), "BEGIN IMMEDIATE"))(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := b.Attempt("r").Send(ctx, q)
+	var e *Error
+	if !errors.As(err, &e) || e.Kind != Storage || b.relay.aborted != 0 || b.relay.committed != 0 {
+		t.Errorf("%v; %d transactions, %d mails", err, b.relay.aborted, b.relay.committed)
 	}
+	must(lock.ExecContext(t.Context(), "ROLLBACK"))(t)
 }
 
 // The queue is bounded, and the end does not wait for a store that hangs: each is tried once
@@ -321,7 +333,7 @@ func TestFinish_LeaseIsAnothers_IsGivenUp(t *testing.T) {
 	if next, _, err := b.Begin(t.Context(), "r", key, idempotency.Fingerprint{}); next == nil || err != nil {
 		t.Fatal(err)
 	}
-	first.Finish(t.Context(), idempotency.Answer{Status: 422})
+	first.Finish(idempotency.Answer{Status: 422})
 	b.Close(t.Context())
 	if said := b.log.String(); strings.Count(said, "tried anew") != 1 || !strings.Contains(said, `request_id="the first"`) {
 		t.Errorf("the log says\n%s", said)

@@ -4,7 +4,7 @@
 //	attempt, replay, err := service.Begin(ctx, requestID, name, body) // or service.Attempt(requestID)
 //	result, err := attempt.Send(ctx, send)
 //	if attempt.Answered() {
-//		attempt.Finish(ctx, answer) // the caller's answer to result or err
+//		attempt.Finish(answer) // the caller's answer to result or err
 //	}
 //
 // A send takes these steps, and each may end it:

@@ -93,10 +93,10 @@ func newRefunds(o Options) *refunds {
 	return r
 }
 
-// now does a refund before the caller is answered, or else later. A request whose time is up
-// still gets a moment for it.
-func (r *refunds) now(ctx context.Context, one *refund) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.o.StoreTimeout)
+// now does a refund before the caller is answered, or else later. The end of the request does
+// not end it.
+func (r *refunds) now(one *refund) {
+	ctx, cancel := context.WithTimeout(context.Background(), r.o.StoreTimeout)
 	defer cancel()
 	if err := r.try(ctx, one); err != nil {
 		r.later(one)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/mailer/relay"
 	"github.com/mailgate/mailgate/throttle"
@@ -39,6 +40,7 @@ func (a *Attempt) Send(ctx context.Context, q Send) (Result, error) {
 	if a.state == handedOver {
 		return Result{}, a.mayHaveLeft(ctx, q, errUnknown)
 	}
+	ctx, durable := cache.Batch(ctx) // what is charged and the code are written together
 	result, err := a.take(ctx, q)
 	if err != nil {
 		return Result{}, err
@@ -46,9 +48,19 @@ func (a *Attempt) Send(ctx context.Context, q Send) (Result, error) {
 	if result.Decision.Delay > 0 {
 		q.decided()
 	}
+	var mail message.Message
 	err = a.service.wait(ctx, result.Decision.Delay)
 	if err == nil {
-		err = a.mail(ctx, q, &result)
+		mail, err = a.compose(ctx, q, &result)
+	}
+	if err == nil {
+		if err = durable(ctx); err != nil {
+			err = throttle.Unavailable("keeping what was charged", err)
+		}
+	}
+	if err == nil {
+		q.decided()
+		err = a.mail(ctx, mail)
 	}
 	if err != nil {
 		return Result{}, a.settle(ctx, q, result, err)
@@ -69,27 +81,27 @@ func (a *Attempt) take(ctx context.Context, q Send) (Result, error) {
 	if a.previous != (throttle.ID{}) {
 		left, err := q.Rules.Release(ctx, q.Rules.ExactCharges(q.Traits, a.previous))
 		if err != nil {
-			return Result{}, a.notAdmitted(ctx, q, left, failure(err))
+			return Result{}, a.notAdmitted(q, left, failure(err))
 		}
 	}
 	began := time.Now()
 	d, err := q.Rules.Take(ctx, q.Traits, a.id)
 	a.service.o.Metrics.Decisions.Observe(time.Since(began).Seconds())
 	if err != nil {
-		return Result{}, a.notAdmitted(ctx, q, d.Charges, failure(err))
+		return Result{}, a.notAdmitted(q, d.Charges, failure(err))
 	}
 	if a.alone {
 		d.Degraded, d.Verdict.Degraded = true, true
 	}
 	if !d.Allowed {
-		return Result{}, a.notAdmitted(ctx, q, d.Charges, &Error{Kind: Limited, Result: Result{Decision: d}})
+		return Result{}, a.notAdmitted(q, d.Charges, &Error{Kind: Limited, Result: Result{Decision: d}})
 	}
 	a.move(charged)
 	a.charges = d.Charges
 	return Result{ID: a.id, Decision: d}, nil
 }
 
-func (a *Attempt) notAdmitted(ctx context.Context, q Send, owed []rules.Charge, e *Error) error {
+func (a *Attempt) notAdmitted(q Send, owed []rules.Charge, e *Error) error {
 	if e.Kind != Limited {
 		e.Result.ID = a.id
 	}
@@ -97,35 +109,36 @@ func (a *Attempt) notAdmitted(ctx context.Context, q Send, owed []rules.Charge, 
 	if len(owed) > 0 { // the store failed just now
 		a.service.refunds.later(a.refund(q, owed))
 	} else if a.keyed {
-		a.service.refunds.now(ctx, &refund{attempt: a})
+		a.service.refunds.now(&refund{attempt: a})
 	}
 	return e
 }
 
-// mail makes the mail and hands it to a relay.
-func (a *Attempt) mail(ctx context.Context, q Send, result *Result) error {
+// compose makes the mail, with a code unless the caller gave one.
+func (a *Attempt) compose(ctx context.Context, q Send, result *Result) (message.Message, error) {
 	mail := q.Mail
 	mail.ID, mail.NowMS = a.id.String(), a.service.o.Now()
 	if mail.Code == "" {
 		if err := a.issue(ctx, q, result); err != nil {
-			return err
+			return message.Message{}, err
 		}
 		mail.Code, mail.ExpiresInMS = a.code, result.ExpiresIn
 	}
-	message, err := q.Composer.Compose(mail)
-	if err != nil {
-		return err
-	}
-	result.MessageID = message.ID
-	q.decided()
+	composed, err := q.Composer.Compose(mail)
+	result.MessageID = composed.ID
+	return composed, err
+}
+
+// mail hands the mail to a relay.
+func (a *Attempt) mail(ctx context.Context, mail message.Message) error {
 	began := time.Now()
-	tx, err := a.service.o.Relay.Begin(ctx, message.From, message.To)
+	tx, err := a.service.o.Relay.Begin(ctx, mail.From, mail.To)
 	if err == nil {
 		defer tx.Abort() // does nothing after Commit
 		if err := a.handOver(ctx); err != nil {
 			return err
 		}
-		_, err = tx.Commit(ctx, message.Bytes)
+		_, err = tx.Commit(ctx, mail.Bytes)
 	}
 	a.service.o.Metrics.Relays.WithLabelValues(outcome(err)).Observe(time.Since(began).Seconds())
 	return err
@@ -157,7 +170,7 @@ func (a *Attempt) settle(ctx context.Context, q Send, result Result, err error) 
 		owed = slices.DeleteFunc(owed, func(c rules.Charge) bool { return c.By == rules.ByClientIP })
 	}
 	a.move(freed)
-	a.service.refunds.now(ctx, a.refund(q, owed))
+	a.service.refunds.now(a.refund(q, owed))
 	if errors.Is(err, errTaken) {
 		return a.mayHaveLeft(ctx, q, errTaken)
 	}

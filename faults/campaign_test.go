@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	onlyKind = flag.String("kind", "", "run this kind of fault alone; a trailing * stands for all that begin so")
+	onlyKind = flag.String("kind", "", "run this kind of fault alone; a trailing * matches any ending")
 	onlySeed = flag.Uint64("seed", 0, "make the run with this seed alone")
 	seeds    = flag.Int("seeds", 0, "how many runs of each kind; 4, if -kind is given or MAILGATE_TEST_LONG is set")
 	inFull   = flag.Bool("full", false, "long runs with a heavy load")
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(withPrograms(m))
 }
 
-// withPrograms gives the tests a place to build mailgate in.
+// withPrograms makes the directory that mailgate is built in.
 func withPrograms(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "faults")
 	if err != nil {
@@ -44,7 +44,7 @@ func withPrograms(m *testing.M) int {
 // soloRounds is how many runs a long campaign makes of a kind that has the machine to itself.
 const soloRounds = 50
 
-// A row is what came of all runs of a kind.
+// row is the sum of all runs of a kind.
 type row struct {
 	kind                      string
 	runs, requests, mails     int
@@ -53,7 +53,7 @@ type row struct {
 	left                      string // why it was not run, if so
 }
 
-// A table is the report of the campaign.
+// table is the report of the campaign.
 type table struct {
 	mu   sync.Mutex
 	rows map[string]*row
@@ -79,7 +79,7 @@ func (t *table) add(name string, o outcome) {
 	}
 }
 
-// leave says why a kind is not run, so that the report does.
+// leave notes why a kind is not run, for the report.
 func (t *table) leave(name, why string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -90,7 +90,7 @@ func (t *table) print(to io.Writer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	fmt.Fprintf(to, "%-26s %5s %9s %7s %7s %9s %11s %9s %11s\n",
-		"kind", "runs", "requests", "mails", "failed", "degraded", "well in ms", "strained", "violations")
+		"kind", "runs", "requests", "emails", "failed", "degraded", "healthy ms", "strained", "violations")
 	for _, k := range kinds() {
 		r := t.rows[k.name]
 		switch {

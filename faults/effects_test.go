@@ -6,7 +6,6 @@ import (
 	"os"
 	"reflect"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,30 +16,30 @@ import (
 	"github.com/mailgate/mailgate/internal/servertest"
 )
 
-// A effect is what shows that a fault happened to the programs, and not only beside them. It
-// is made before the fault strikes; what it returns says whether there is any of it since.
+// effect is what shows that a fault reached the programs. It is made before the fault; what it
+// returns reports whether there was any effect since.
 type effect func(*running) (seen func() bool)
 
-// awaitEffect returns once the fault is seen, or when it was waited for in vain.
+// awaitEffect returns when the effect is seen or the time for it is over.
 func (r *running) awaitEffect(k *kind, seen func() bool) {
 	for deadline := time.Now().Add(r.shape.effect); !seen(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			r.noEffect = append(r.noEffect, judge.Violation{Rule: "effect", What: "the fault " + k.name + " happened to nobody"})
+			r.noEffect = append(r.noEffect, judge.Violation{Rule: "effect", What: "the fault " + k.name + " had no effect"})
 			return
 		}
 	}
 }
 
-// The effect that are seen in an answer.
+// The effects that are seen in an answer.
 var (
-	degrades = answers(func(c *judge.Call) bool { return c.Degraded && !c.Replayed })
-	noStore  = answers(func(c *judge.Call) bool { return c.Kind == "store-unavailable" })
-	cutOff   = answers(func(c *judge.Call) bool { return c.Status == 0 && c.Kind != judge.NotAsked })
-	notReached   = answers(func(c *judge.Call) bool { return c.Kind == judge.NotAsked })
-	clockOff = answers(func(c *judge.Call) bool { return c.Clock != 0 && farOff(c.Clock, c.Span.To) })
+	degrades   = answers(func(c *judge.Call) bool { return c.Degraded && !c.Replayed })
+	noStore    = answers(func(c *judge.Call) bool { return c.Kind == "store-unavailable" })
+	cutOff     = answers(func(c *judge.Call) bool { return c.Status == 0 && c.Kind != judge.NotAsked })
+	notReached = answers(func(c *judge.Call) bool { return c.Kind == judge.NotAsked })
+	clockOff   = answers(func(c *judge.Call) bool { return c.Clock != 0 && farOff(c.Clock, c.Span.To) })
 )
 
-// answers is a effect that is seen in the answer to a call that was begun since.
+// answers is an effect that the answer to a later call shows.
 func answers(shows func(*judge.Call) bool) effect {
 	return func(r *running) func() bool {
 		since := time.Now().UnixMilli()
@@ -52,10 +51,10 @@ func answers(shows func(*judge.Call) bool) effect {
 	}
 }
 
-// farOff is what a clock shows that was set.
+// farOff reports whether a clock was set.
 func farOff(clock, now int64) bool { return math.Abs(float64(clock-now)) > 80_000 }
 
-// misdates: a mail bears the time of a clock that was set.
+// misdates: an email has the time of a clock that was set.
 func misdates(r *running) func() bool {
 	since := time.Now().UnixMilli()
 	return func() bool {
@@ -70,11 +69,11 @@ func misdates(r *running) func() bool {
 	}
 }
 
-// troubles: tries at the first relay have failed, more of them than a cut can have met.
+// troubles: more tries at the first relay have failed than one cut can explain.
 func troubles(r *running) func() bool {
 	failed := func() (n float64) {
 		for _, one := range r.nodes {
-			samples, _ := samplesOf(r.caller, one) // a node that says nothing shows nothing
+			samples, _ := samplesOf(r.caller, one) // without an answer there is no figure
 			for sample, value := range samples {
 				if strings.HasPrefix(sample, "mailgate_relay_try_duration_seconds_count{") &&
 					strings.Contains(sample, r.relays.first.Addr()) && !strings.Contains(sample, `"sent"`) {
@@ -88,7 +87,7 @@ func troubles(r *running) func() bool {
 	return func() bool { return failed() >= before+3 }
 }
 
-// logs is a effect that a node speaks of.
+// logs is an effect that a node logs.
 func logs(words string) effect {
 	return func(r *running) func() bool {
 		told := func() (n int) {
@@ -106,13 +105,13 @@ func logs(words string) effect {
 	}
 }
 
-// losesReplies: the proxy has thrown away what a node waited for.
+// losesReplies: the proxy has lost a reply that a node waited for.
 func losesReplies(r *running) func() bool {
 	before := r.proxy.Lost()
 	return func() bool { return r.proxy.Lost() > before }
 }
 
-// errs is a effect that servers count: errors of these kinds that they answered with.
+// errs is an effect that servers count: errors of these kinds that they answered with.
 func errs(errors ...string) effect {
 	return func(r *running) func() bool {
 		before := r.refused(errors...)
@@ -130,7 +129,7 @@ func (s *rig) refused(errors ...string) (n int) {
 	return n
 }
 
-// masters are the servers that nodes talk to when all is well.
+// masters are the servers that nodes ask when there is no fault.
 func (s *rig) masters() []*redistest.Server {
 	switch {
 	case s.cluster != nil:
@@ -169,8 +168,7 @@ func lagsBehind(r *running) func() bool {
 	}
 }
 
-// infoOf is the number after these words in what a server says of itself, 0 if there is
-// none.
+// infoOf is the number after these words in a server's INFO, 0 if there is none.
 func infoOf(server *redistest.Server, section, words string) int {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
@@ -186,71 +184,45 @@ func infoOf(server *redistest.Server, section, words string) int {
 	return n
 }
 
-// TestAFaultThatBitesNobody: the run of a kind whose inject is in the air is not in order.
-func TestAFaultThatBitesNobody(t *testing.T) {
-	t.Parallel()
-	toothless := *kindNamed("redis-killed")
-	toothless.inject, toothless.repair = func(*rig) {}, func(*rig) {}
-	brief := short
-	brief.effect = time.Second
-	var o outcome
-	for range 3 { // a machine that is busy effect as well, but not each time
-		o = run(t, &toothless, 1, brief)
-		if slices.ContainsFunc(o.found, func(v judge.Violation) bool { return v.Rule == "effect" }) {
-			return
-		}
+// Where there is no fault, no kind has an effect, and that is a violation. Kinds on the same store
+// are run together.
+func TestAwaitEffect_NoFault_IsViolation(t *testing.T) {
+	byStore := map[uintptr][]*kind{}
+	for _, k := range kinds() {
+		store := reflect.ValueOf(k.store).Pointer()
+		byStore[store] = append(byStore[store], k)
 	}
-	t.Errorf("nobody noticed: %+v", o.found)
-}
-
-// TestWithoutAFaultNothingBites: no kind takes for its fault what there always is. Kinds
-// on the same store are looked at together.
-func TestWithoutAFaultNothingBites(t *testing.T) {
-	for name, some := range byStore() {
-		t.Run(name, func(t *testing.T) {
+	for _, some := range byStore {
+		t.Run(some[0].name, func(t *testing.T) {
 			t.Parallel()
-			var seen []string
-			for range 3 { // a machine that is busy is seen as well, but not each time
-				if seen = effectsInCalm(t, some); len(seen) == 0 {
+			var found []judge.Violation
+			for range 3 { // an overloaded machine has effects as well, but not each time
+				if found = withoutFault(t, some); len(found) == len(some) {
 					return
 				}
 			}
-			t.Errorf("seen, and there is no fault: %v", seen)
+			t.Errorf("of %d kinds without a fault these had no effect: %v", len(some), found)
 		})
 	}
 }
 
-// effectsInCalm are the kinds of fault that are seen where there is none.
-func effectsInCalm(t *testing.T, some []*kind) (seen []string) {
+// withoutFault runs without a fault, and returns which kinds had no effect.
+func withoutFault(t *testing.T, some []*kind) []judge.Violation {
 	calm := *some[0]
 	calm.within = nil
 	s := newRig(t, &calm, policies[1], 1, short)
+	s.shape.effect = 0
 	r := s.begin()
-	is := map[string]func() bool{}
-	for _, k := range some {
-		is[k.name] = k.effect(r)
+	seen := make([]func() bool, len(some))
+	for i, k := range some {
+		seen[i] = k.effect(r)
 	}
-	servertest.Eventually(t, "mails to be sent", func() bool { return r.relays.count() >= 40 })
-	for kind, effect := range is {
-		if effect() {
-			seen = append(seen, kind)
-		}
+	servertest.Eventually(t, "emails to be sent", func() bool { return r.relays.count() >= 40 })
+	for i, k := range some {
+		r.awaitEffect(k, seen[i])
 	}
 	s.load.stop()
 	r.stopCollecting()
 	r.stopWatching()
-	return seen
-}
-
-// byStore are the kinds that have the same store, under the name of one of them.
-func byStore() map[string][]*kind {
-	groups, names := map[string][]*kind{}, map[uintptr]string{}
-	for _, k := range kinds() {
-		store := reflect.ValueOf(k.store).Pointer()
-		if names[store] == "" {
-			names[store] = k.name
-		}
-		groups[names[store]] = append(groups[names[store]], k)
-	}
-	return groups
+	return r.noEffect
 }

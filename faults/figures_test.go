@@ -44,7 +44,7 @@ func samplesOf(c *caller, n *node) (map[string]float64, error) {
 }
 
 // held are the figures that must come back to where they were, and how far from there
-// they may be: connections to relays and to Redis are kept for the next mail, and the race
+// they may be: connections to relays and to Redis are kept for the next email, and the race
 // detector keeps what it needed when most goroutines were at work, which the heap does not.
 var held = []struct {
 	name  string
@@ -113,29 +113,29 @@ func since(before, figures []judge.Figure) []judge.Violation {
 	return judge.Leftovers(figures)
 }
 
-// journalWithin is how long after the load a node may owe something to the store: a key in
-// flight, of which nobody knows, is so until its lease ends after 30 s.
+// journalWithin is how long after the load a journal may have entries: a key whose attempt was
+// killed is in flight until its lease ends after 30 s.
 const journalWithin = 36 * time.Second
 
-// awaitEmptyJournals waits until no node has a debt to the store.
+// awaitEmptyJournals waits until every node has told the store all.
 func (s *rig) awaitEmptyJournals() []judge.Violation {
 	c := newCaller()
 	defer c.closeIdle()
 	for deadline := time.Now().Add(journalWithin); ; time.Sleep(100 * time.Millisecond) {
-		owing := ""
+		left := ""
 		for _, n := range s.nodes {
 			figures, err := figuresOf(c, n)
 			if err != nil {
-				owing = err.Error()
-			} else if debts := figures["mailgate_store_journal"]; debts != 0 {
-				owing = fmt.Sprintf("node %d has %g debts", n.number, debts)
+				left = err.Error()
+			} else if entries := figures["mailgate_store_journal"]; entries != 0 {
+				left = fmt.Sprintf("node %d has %g operations in its journal", n.number, entries)
 			}
 		}
-		if owing == "" {
+		if left == "" {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return []judge.Violation{{Rule: "journal", What: owing}}
+			return []judge.Violation{{Rule: "journal", What: left}}
 		}
 	}
 }

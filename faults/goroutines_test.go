@@ -10,8 +10,8 @@ import (
 )
 
 // goroutinesSlack is how many goroutines a node may have more than before the load, beside those
-// of its connections: some begin with the first call to each Redis server, and whoever looks at
-// the figures has one or two.
+// of its connections: some begin with the first call to each Redis server, and asking
+// for the figures has one or two.
 const goroutinesSlack = 8
 
 // goroutines are how many each node has beside those of its connections.
@@ -27,9 +27,8 @@ func (s *rig) goroutines() (all []judge.Figure) {
 	return all
 }
 
-// leftGoroutines finds those that are left of the load. One that has served a connection waits
-// for the next for up to 20 s; so that nobody has to wait with it, there come idleConns who say
-// nothing, until all that can serve do.
+// leftGoroutines finds those that are left of the load. One that has served a connection waits for
+// the next for up to 20 s; idle connections give all of them one, so that the run need not wait.
 func (s *rig) leftGoroutines(before []judge.Figure) (found []judge.Violation) {
 	var idleConns []net.Conn
 	defer func() {
@@ -48,10 +47,10 @@ func (s *rig) leftGoroutines(before []judge.Figure) (found []judge.Violation) {
 	}
 }
 
-// maxIdle is more than a node can have served at once in any run.
+// maxIdle is more connections than a node can have served at once in any run.
 const maxIdle = 2500
 
-// idleConns are some more connections to every node.
+// idleConns makes some more connections to every node.
 func (s *rig) idleConns() (all []net.Conn) {
 	const some = 64
 	for _, n := range s.nodes {

@@ -6,8 +6,8 @@ import (
 	"github.com/mailgate/mailgate/faults/judge"
 )
 
-// A kind is one sort of fault: what it needs, how it breaks and is mended, what shows that
-// it was seen, and what is allowed meanwhile.
+// kind is one sort of fault: what it needs, how it is injected and repaired, what effect shows
+// that it reached the programs, and what is allowed meanwhile.
 type kind struct {
 	name string
 	// store is what the histories are kept in, nodes how many share it (3), environ
@@ -29,28 +29,28 @@ type kind struct {
 	terms judge.Terms
 	// hold is how long the fault lasts, where it is not as long as the shape has it.
 	hold func(shape) time.Duration
-	// rest is how long after the repair all may stay as it is, beyond the usual: a relay
-	// that failed is left alone for a while.
+	// rest is how much longer than usual nodes may take to be healthy after the repair, such as
+	// for the rest of a relay's open circuit breaker.
 	rest func(held time.Duration) time.Duration
 
-	effect        effect
+	effect         effect
 	inject, repair func(*rig)
-	needs        func() string // why the kind cannot be had here, or nothing
-	length       int           // those with more begin first
+	needs          func() string // why the kind cannot be had here, or nothing
+	length         int           // those with more begin first
 }
 
-// healthyWithin is how soon after the repair all must be well.
+// healthyWithin is how soon after the repair all nodes must be healthy.
 const healthyWithin = 5 * time.Second
 
 // A shape is how large a run is.
 type shape struct {
-	rate  int           // requests a second
-	calm  time.Duration // before the fault, at least; the seed adds up to as much again
-	hold  time.Duration // of the fault, at least
-	effect  time.Duration // how much longer the fault lasts, at most, until it is seen
-	after time.Duration // of the load, when all is well again
-	looks int           // mailboxes that are looked at in the end, at most
-	full  bool
+	rate   int           // requests a second
+	calm   time.Duration // before the fault, at least; the seed adds up to as much again
+	hold   time.Duration // of the fault, at least
+	effect time.Duration // how much longer the fault lasts, at most, until it is seen
+	after  time.Duration // of the load, when all nodes are healthy again
+	looks  int           // mailboxes that are looked at in the end, at most
+	full   bool
 }
 
 var (

@@ -16,7 +16,7 @@ import (
 )
 
 // overloadKinds make nodes late while Redis is healthy. A late node may answer 503, but it
-// must not decide without Redis: a mailbox, or an Idempotency-Key, gets one mail at most.
+// must not decide without Redis: a mailbox, or an Idempotency-Key, gets one email at most.
 var overloadKinds = []*kind{
 	overload("flood-metrics", flooded, flood(200, "", "GET /metrics")),
 	overload("flood-docs", flooded, flood(600, "", "GET /docs", "GET /openapi.yaml", "GET /countdown.js", "GET /admin", "GET /readyz", "GET /nowhere")),
@@ -62,7 +62,7 @@ func (s *rig) bursts() {
 }
 
 // burst asks all nodes at once for each of some new mailboxes. Where the tiers would allow a
-// second mail, each mailbox has an Idempotency-Key.
+// second email, each mailbox has an Idempotency-Key.
 func (s *rig) burst(number int) {
 	for i := range burstMailboxes {
 		mailbox, key := fmt.Sprintf("%sb%dx%d", s.load.token, number, i), ""

@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	// killed is that of a node of which nobody knows what it was about to do.
+	// killed is for a node whose sends under way are unknown.
 	killed  = judge.Terms{Gone: true, Fails: []string{"delivery-unknown"}}
 	noFiles = judge.Terms{Gone: true, Fails: []string{"relay-unavailable"}}
 )
@@ -38,7 +38,7 @@ var processKinds = []*kind{
 		inject: (*rig).fillDisk, repair: (*rig).repairByUndo},
 }
 
-// repairByUndo mends what the inject has said how to.
+// repairByUndo repairs as the injection has said.
 func (s *rig) repairByUndo() { s.undo() }
 
 // killNode kills a node while what it has admitted waits for a relay that takes its time.
@@ -52,7 +52,7 @@ func (s *rig) killNode() {
 	s.undo = victim.start
 }
 
-// terminateNode ends a node in good order: whoever it is answering gets the answer.
+// terminateNode ends a node in good order: what it is answering gets its answer.
 func (s *rig) terminateNode() {
 	victim := s.node(s.rng)
 	victim.stop()
@@ -81,7 +81,7 @@ func (s *rig) filesOf(n *node) int {
 	return len(open)
 }
 
-// takeFiles leaves a node not one file more than it has open when its callers come anew.
+// takeFiles leaves a node no more files than it has open when its callers reconnect.
 func (s *rig) takeFiles() {
 	victim := s.node(s.rng)
 	s.caller.closeIdle()

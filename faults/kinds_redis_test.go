@@ -13,22 +13,22 @@ import (
 )
 
 var (
-	// noHistory are the answers of who cannot decide: not at all, or not what became of a key.
+	// noHistory are the answers of a node that cannot decide, or not about a key.
 	noHistory = []string{"store-unavailable", "delivery-unknown"}
 
 	away = judge.Terms{Alone: true, Fails: noHistory}
-	// hangs is for a store that does not answer: for some seconds nodes do not know that it is
-	// away. The timeout is 1 s in a campaign, and they go on alone after four of it.
+	// hangs is for a store that does not answer. Nodes continue alone after four timeouts, which
+	// are 1 s in a campaign; one more second is for a machine that is busy.
 	hangs = judge.Terms{Alone: true, Unknown: 5_000, Fails: noHistory}
-	// late is for replies that are lost now and then: no node goes on alone.
+	// late is for replies that are lost now and then: no node continues alone.
 	late    = judge.Terms{Fails: noHistory}
 	quiet   = judge.Terms{Quiet: true}
 	forgets = judge.Terms{Alone: true, Forgets: true, Unknown: 5_000, Fails: noHistory}
 	refuses = judge.Terms{Refuses: true, Fails: noHistory}
 	// setClocks is that of a clock on which keys in flight may run out.
 	setClocks = judge.Terms{Quiet: true, ClockSet: true}
-	confirm  = []string{"MAILGATE_REDIS_CONFIRM=1"}
-	refuse   = []string{"MAILGATE_ON_STORE_OUTAGE=refuse"}
+	confirm   = []string{"MAILGATE_REDIS_CONFIRM=1"}
+	refuse    = []string{"MAILGATE_ON_STORE_OUTAGE=refuse"}
 )
 
 // redisKinds are the faults of Redis and of the way there.
@@ -53,10 +53,10 @@ var redisKinds = []*kind{
 		inject: func(s *rig) { s.tell(s.alone, "SCRIPT", "FLUSH") }, repair: func(*rig) {}},
 	{name: "redis-full", store: onRedis, terms: away, effect: degrades,
 		inject: func(s *rig) { s.tell(s.alone, "CONFIG", "SET", "maxmemory", "1") },
-		repair:   func(s *rig) { s.tell(s.alone, "CONFIG", "SET", "maxmemory", "0") }},
+		repair: func(s *rig) { s.tell(s.alone, "CONFIG", "SET", "maxmemory", "0") }},
 	{name: "redis-unreplicated", store: onRedis, terms: away, effect: degrades,
 		inject: func(s *rig) { s.tell(s.alone, "CONFIG", "SET", "min-replicas-to-write", "1") },
-		repair:   func(s *rig) { s.tell(s.alone, "CONFIG", "SET", "min-replicas-to-write", "0") }},
+		repair: func(s *rig) { s.tell(s.alone, "CONFIG", "SET", "min-replicas-to-write", "0") }},
 	{name: "redis-auth", store: withPassword, terms: away, effect: degrades,
 		inject: (*rig).changePassword, repair: (*rig).repairByUndo},
 	{name: "redis-clock", store: withClock, terms: setClocks, effect: clockOff,
@@ -78,10 +78,10 @@ var redisKinds = []*kind{
 // moving are the answers that tell callers of a slot that it is elsewhere.
 var moving = []string{"MOVED", "ASK"}
 
-// noTime is for faults that are over when they have struck.
+// noTime is for faults that are over once injected.
 func noTime(shape) time.Duration { return 0 }
 
-// longStop is that of a server which stands still for long.
+// longStop is for a server that is stopped for long.
 func longStop(sh shape) time.Duration {
 	if sh.full {
 		return 20 * time.Second
@@ -115,7 +115,7 @@ func (s *rig) setRedisClock() {
 	s.undo = func() { s.setRedis(0) }
 }
 
-// changePassword has the server ask for another, also those who are connected.
+// changePassword has the server ask for another password, also on open connections.
 func (s *rig) changePassword() {
 	ctx := context.Background()
 	connection := s.alone.Client().Conn() // its password is still the right one
@@ -134,7 +134,7 @@ func (s *rig) changePassword() {
 	}
 }
 
-// killMaster kills a master of the cluster and waits until its replica has its place.
+// killMaster kills a master of the cluster and waits until its replica is the master.
 func (s *rig) killMaster() {
 	victim := s.cluster.Masters[s.rng.IntN(len(s.cluster.Masters))]
 	victim.Kill()

@@ -29,17 +29,17 @@ func relayKind(name string, inject func(*rig)) *kind {
 	return &kind{name: name, store: onRedis, terms: judge.Terms{Fails: noRelay}, effect: troubles, inject: inject, repair: (*rig).repairRelay, rest: relayRest}
 }
 
-// noRelay are the answers of who has no relay that works, or lost it in the middle.
+// noRelay are the answers of a node that has no working relay, or lost it in a send.
 var noRelay = []string{"relay-unavailable", "busy", "delivery-unknown"}
 
-// rejecting is for a relay that refuses mails for good.
+// rejecting is for a relay that refuses emails for good.
 func rejecting(k *kind) *kind {
 	k.terms.Fails = append([]string{"recipient-rejected"}, noRelay...)
 	return k
 }
 
-// everyStep is every one at which a relay can say that it wants no mail of ours. That is no
-// word about the recipient.
+// everyStep are the steps at which a relay can refuse a client. That says nothing about the
+// recipient.
 var everyStep = []fault.Step{fault.Banner, fault.EHLO, fault.MAIL, fault.RCPT, fault.DATA, fault.Dot}
 
 // spared is for a relay with another behind it, which is handed all that the first does not
@@ -54,7 +54,7 @@ func overTLS(k *kind) *kind {
 	return k
 }
 
-// relayRest is how long a relay may be left alone after it has failed for so long: each
+// relayRest is how long a relay may not be tried after it has failed for so long: each
 // rest is twice the one before, and the last may begin when the fault ends.
 func relayRest(held time.Duration) time.Duration {
 	rest := 5 * time.Second
@@ -65,7 +65,7 @@ func relayRest(held time.Duration) time.Duration {
 }
 
 // plays makes the relay fail in one way, at a step that the seed chooses. What is under
-// way there meets the fault too, or a relay that begins anew.
+// way there meets the fault too, or only new connections do.
 func plays(how fault.Kind, steps ...fault.Step) func(*rig) {
 	return func(s *rig) {
 		at := steps[s.rng.IntN(len(steps))]
@@ -76,7 +76,7 @@ func plays(how fault.Kind, steps ...fault.Step) func(*rig) {
 	}
 }
 
-// repairRelay is a relay that was started anew.
+// repairRelay acts as a relay that was restarted.
 func (s *rig) repairRelay() {
 	script := fault.Script{}
 	if s.trust != nil {
@@ -91,7 +91,7 @@ func (s *rig) stripSTARTTLS() {
 	s.relays.first.Cut()
 }
 
-// showBadCertificate shows one that has expired, or that nobody trusts.
+// showBadCertificate presents one that has expired, or is not trusted.
 func (s *rig) showBadCertificate() {
 	by, until := s.trust, time.Now().UnixMilli()-60_000
 	if s.rng.IntN(2) == 0 {

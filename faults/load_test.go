@@ -12,10 +12,10 @@ import (
 	"github.com/mailgate/mailgate/faults/judge"
 )
 
-// A load is the callers of a run, and their record. What is asked, of whom and in which
-// order follows from the seed; how the requests meet does not.
+// load is the callers of a run, and their record. Which requests are made, to which nodes and in
+// which order follows from the seed; how they overlap does not.
 type load struct {
-	rig *rig
+	rig   *rig
 	rng   *rand.Rand // of the goroutine that begins requests
 	token string     // in every name of this run
 	made  int        // names so far
@@ -32,7 +32,7 @@ type load struct {
 // A repeatable is a request with a key.
 type repeatable struct{ mailbox, key, body string }
 
-// A taken is a place of an action that may be given back.
+// taken is a take of an action that may be given back.
 type taken struct{ subject, id string }
 
 const (
@@ -180,7 +180,7 @@ func (l *load) look(n *node) {
 	})
 }
 
-// wrongCode is one that hardly any mail has.
+// wrongCode is one that hardly any email has.
 const wrongCode = "000000"
 
 // verify tries a code: the right one, if it has been mailed, or a wrong one.
@@ -229,10 +229,10 @@ func (l *load) act(n *node) {
 	}
 }
 
-// subject is the n-th of those who take the action.
+// subject is the n-th subject of the action.
 func (l *load) subject(n int) string { return fmt.Sprintf("%ss%d", l.token, n) }
 
-// takeBack is a taken place that nobody has given back yet.
+// takeBack returns a take that was not given back yet.
 func (l *load) takeBack() (one taken, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

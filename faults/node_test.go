@@ -57,7 +57,7 @@ func raced() string {
 }
 
 // A node is one mailgate serve, which can be started again. Its address changes with
-// each start, and its log goes on.
+// each start, and its log continues.
 type node struct {
 	t       testing.TB
 	number  int

@@ -26,7 +26,7 @@ type relays struct {
 	mails     []judge.Mail
 	codes     map[string]mailed // by mailbox, the newest
 	everyCode map[string]bool
-	seen      uint64 // the newest mail of the spare relay
+	seen      uint64 // the newest email of the spare relay
 	wrong     []judge.Violation
 }
 
@@ -68,7 +68,7 @@ func (p *relays) take(to string, text []byte, m judge.Mail) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err != nil {
-		p.wrong = append(p.wrong, judge.Violation{Rule: "mails", What: fmt.Sprintf("a mail cannot be read: %v", err)})
+		p.wrong = append(p.wrong, judge.Violation{Rule: "mails", What: fmt.Sprintf("an email cannot be read: %v", err)})
 		return
 	}
 	m.Mailbox = mailboxOf(to)
@@ -97,7 +97,7 @@ func (p *relays) codeOf(mailbox string) (mailed, bool) {
 	return m, ok
 }
 
-// count is how many mails have been received.
+// count is how many emails have been received.
 func (p *relays) count() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -21,7 +21,7 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 )
 
-// A rig is what a run takes place on.
+// rig is the programs and servers of a run.
 type rig struct {
 	t      testing.TB
 	rng    *rand.Rand // of the run's own goroutine: what its kind chooses
@@ -33,7 +33,7 @@ type rig struct {
 	nodes  []*node
 	caller *caller
 	load   *load
-	relays   *relays
+	relays *relays
 	trust  *servertest.Authority
 
 	// Of these there is what the kind's store is.
@@ -43,10 +43,10 @@ type rig struct {
 	sentinel *redistest.SentinelServers
 	setRedis func(ahead time.Duration) // the server's clock
 
-	strained bool              // the machine was too busy
-	unanswered   []judge.Violation // how all stands in the end, where a node did not say
-	undo     func()            // what an injection has left to its repair
-	flooding atomic.Int64      // answers that a flood has had
+	strained   bool              // the machine was too busy
+	unanswered []judge.Violation // nodes that did not answer about the final state
+	undo       func()            // the repair that an injection has prepared
+	flooding   atomic.Int64      // answers that a flood has had
 }
 
 // policies are what mailboxes may have: windows are far longer than a run, so that no

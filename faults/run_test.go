@@ -11,11 +11,11 @@ import (
 	"github.com/mailgate/mailgate/faults/judge"
 )
 
-// An outcome is what came of a run.
+// outcome is the result of a run.
 type outcome struct {
 	requests, mails, degraded int
 	failed                    int           // answered 5xx or refused by the relay, or not at all
-	healed                    time.Duration // from the repair until the last node was well
+	healed                    time.Duration // from the repair until the last node was healthy
 	strained                  bool
 	record                    *judge.Run
 	logged                    string // by the nodes, requests left out
@@ -26,7 +26,7 @@ type outcome struct {
 func run(t testing.TB, k *kind, seed uint64, sh shape) outcome {
 	choice := policies
 	if k.solo {
-		choice = policies[:2] // one mail; three, of which an Idempotency-Key allows one
+		choice = policies[:2] // one email; three, of which an Idempotency-Key allows one
 	}
 	s := newRig(t, k, choice[int(seed)%len(choice)], seed, sh)
 	r := s.begin()
@@ -40,7 +40,7 @@ func run(t testing.TB, k *kind, seed uint64, sh shape) outcome {
 	return r.finish(k.terms, healed)
 }
 
-// A running is a run under way.
+// running is a run in progress.
 type running struct {
 	*rig
 	before         []judge.Figure
@@ -49,7 +49,7 @@ type running struct {
 	stopWatching   func() bool
 	faults, held   []judge.Span
 	recoveries     []recovery
-	noEffect         []judge.Violation
+	noEffect       []judge.Violation
 }
 
 func (s *rig) begin() *running {
@@ -58,8 +58,8 @@ func (s *rig) begin() *running {
 	return r
 }
 
-// injectFault has a fault inject, mends it after a while, and returns when all is well again,
-// and how long that took.
+// injectFault injects a fault, repairs it after a while, and returns when all nodes are healthy
+// again, and how long that took.
 func (r *running) injectFault(k *kind, held time.Duration) time.Duration {
 	seen := k.effect(r)
 	during := judge.Span{From: time.Now().UnixMilli()}
@@ -77,7 +77,7 @@ func (r *running) injectFault(k *kind, held time.Duration) time.Duration {
 	return slices.MaxFunc(recoveries, func(a, b recovery) int { return cmp.Compare(a.took, b.took) }).took
 }
 
-// finish ends a run and has it judged.
+// finish ends a run and judges it.
 func (r *running) finish(terms judge.Terms, healed time.Duration) outcome {
 	s := r.rig
 	s.load.stop()
@@ -108,7 +108,7 @@ func (r *running) finish(terms judge.Terms, healed time.Duration) outcome {
 	}
 }
 
-// record is the run as the judge wants it, but for how all stands in the end.
+// record is the run for the judge, without the final states.
 func (s *rig) record(terms judge.Terms, during []judge.Span) *judge.Run {
 	l := s.load
 	l.mu.Lock()
@@ -130,8 +130,7 @@ func count(calls []judge.Call, holds func(*judge.Call) bool) (n int) {
 	return n
 }
 
-// collecting takes in what the relays receive, while it comes, until the function that it
-// returns is called.
+// collecting collects what the relays receive until the returned function is called.
 func (s *rig) collecting() (stop func()) {
 	quit, done := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -172,19 +171,19 @@ func (s *rig) watchMachine() (strained func() bool) {
 	return func() bool { close(quit); return <-latest > strain }
 }
 
-// strain is a delay of a machine that is too busy: a few of them, and what is well is taken
-// for a Redis that does not answer within its 250 ms.
+// strain is a delay of an overloaded machine: after a few of them a healthy Redis seems not to
+// answer within its 250 ms.
 const strain = 40 * time.Millisecond
 
-// A recovery is how long a node took to be well again, and how long it may.
+// recovery is how long a node took to be healthy again, and how long it may.
 type recovery struct {
 	node        int
 	took, limit time.Duration
 }
 
-// awaitHealth returns when every node sends again and says that it is ready.
+// awaitHealth returns when every node is healthy, or has had too much time.
 func (s *rig) awaitHealth(k *kind, held time.Duration) []recovery {
-	mended := time.Now()
+	repaired := time.Now()
 	limit := healthyWithin
 	if k.rest != nil {
 		limit += k.rest(held)
@@ -193,17 +192,17 @@ func (s *rig) awaitHealth(k *kind, held time.Duration) []recovery {
 	var done sync.WaitGroup
 	for i, n := range s.nodes {
 		done.Go(func() {
-			for try := 0; time.Since(mended) < limit+patience && !s.well(n, try); try++ {
+			for try := 0; time.Since(repaired) < limit+patience && !s.healthy(n, try); try++ {
 				time.Sleep(50 * time.Millisecond)
 			}
-			all[i] = recovery{n.number, time.Since(mended), limit}
+			all[i] = recovery{n.number, time.Since(repaired), limit}
 		})
 	}
 	done.Wait()
 	return all
 }
 
-// late are the recoveries that took too long. A machine that is too busy has more time.
+// late are the recoveries that took too long. An overloaded machine has more time.
 func (r *running) late() (found []judge.Violation) {
 	for _, one := range r.recoveries {
 		if r.strained {
@@ -211,15 +210,14 @@ func (r *running) late() (found []judge.Violation) {
 		}
 		if one.took > one.limit {
 			found = append(found, judge.Violation{Rule: "health",
-				What: fmt.Sprintf("node %d was well %d ms after the repair, not within %d", one.node, one.took.Milliseconds(), one.limit.Milliseconds())})
+				What: fmt.Sprintf("node %d was healthy %d ms after the repair, not within %d", one.node, one.took.Milliseconds(), one.limit.Milliseconds())})
 		}
 	}
 	return found
 }
 
-// well asks a node whether it is, and no longer alone, and tries it out on a mailbox that
-// nobody knows.
-func (s *rig) well(n *node, try int) bool {
+// healthy asks a node whether it is ready and not degraded, and has it send to a new mailbox.
+func (s *rig) healthy(n *node, try int) bool {
 	if ready := s.caller.ask("GET", *n.url.Load()+"/readyz", "", ""); ready.status != 200 || ready.said.Degraded {
 		return false
 	}

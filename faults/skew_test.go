@@ -9,7 +9,7 @@ import (
 
 // skewed builds a mailgate whose clock can be set, apart from the machine's: the same
 // program, with a now in cmd/mailgate/clock.go that adds what the file CLOCK_AHEAD_FILE says, in seconds. The
-// monotonic clock goes on, as it does when a machine's clock is set.
+// monotonic clock continues, as it does when a machine's clock is set.
 var skewed = sync.OnceValues(func() (string, error) {
 	replaced, err := filepath.Abs(filepath.Join("..", "cmd", "mailgate", "clock.go"))
 	if err != nil {
@@ -30,7 +30,7 @@ var skewed = sync.OnceValues(func() (string, error) {
 	return build("mailgate-skewed", "-overlay", file)
 })
 
-// ahead takes the place of that file.
+// ahead replaces that file.
 const ahead = `package main
 
 import (

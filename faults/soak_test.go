@@ -59,7 +59,7 @@ func TestSoak(t *testing.T) {
 	}
 	o := r.finish(base.terms, 0)
 	report.print(os.Stdout)
-	fmt.Printf("%d requests, %d mails, %d failed, %d degraded\n", o.requests, o.mails, o.failed, o.degraded)
+	fmt.Printf("%d requests, %d emails, %d failed, %d degraded\n", o.requests, o.mails, o.failed, o.degraded)
 	for i, points := range memory {
 		grown := judge.Growth(points)
 		fmt.Printf("node %d has %.0f MB and grew by %.1f MB in the second half, its heap by %.1f MB\n",

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// MaxKey and MaxCaller are the longest key and the longest name of a caller, in bytes.
+// maxKey and maxCaller are the longest key and the longest name of a caller, in bytes.
 const (
-	MaxKey    = 255
-	MaxCaller = 255
+	maxKey    = 255
+	maxCaller = 255
 )
 
 var (
@@ -62,7 +62,7 @@ func unquote(text string) string {
 }
 
 func checkKey(key string) error {
-	if key == "" || len(key) > MaxKey {
+	if key == "" || len(key) > maxKey {
 		return ErrKey
 	}
 	for i := range len(key) {
@@ -75,12 +75,12 @@ func checkKey(key string) error {
 
 // Name is what a request is known by: who sent it, and the key.
 type Name struct {
-	Caller string // any text of up to MaxCaller bytes, such as the name of an API key
+	Caller string // any text of up to 255 bytes, such as the name of an API key
 	Key    string // as ParseKey returns it
 }
 
 func (n Name) check() error {
-	if len(n.Caller) > MaxCaller {
+	if len(n.Caller) > maxCaller {
 		return ErrCaller
 	}
 	return checkKey(n.Key)

@@ -7,7 +7,7 @@ import (
 )
 
 func TestParseKey_Fields(t *testing.T) {
-	longest := strings.Repeat("k", MaxKey)
+	longest := strings.Repeat("k", maxKey)
 	tests := []struct{ field, want string }{
 		{`"8e03978e-40d5-43dd-bc93-6894a57f9324"`, "8e03978e-40d5-43dd-bc93-6894a57f9324"},
 		{`8e03978e-40d5-43dd-bc93-6894a57f9324`, "8e03978e-40d5-43dd-bc93-6894a57f9324"},
@@ -18,7 +18,7 @@ func TestParseKey_Fields(t *testing.T) {
 		{`order:17/send!#$%&'()*+-.<=>?@[]^_{|}~`, `order:17/send!#$%&'()*+-.<=>?@[]^_{|}~`},
 		{`"` + longest + `"`, longest},
 		{longest, longest},
-		{`"` + strings.Repeat(`\"`, MaxKey) + `"`, strings.Repeat(`"`, MaxKey)},
+		{`"` + strings.Repeat(`\"`, maxKey) + `"`, strings.Repeat(`"`, maxKey)},
 
 		{``, ""},
 		{`""`, ""},
@@ -77,25 +77,6 @@ func FuzzParseKey(f *testing.F) {
 			t.Fatalf("%q became %q, and %s became %q, %v", field, key, quoted, again, err)
 		}
 	})
-}
-
-func TestName_Check(t *testing.T) {
-	long := strings.Repeat("x", 255)
-	for _, tt := range []struct {
-		name Name
-		want error
-	}{
-		{Name{Caller: "", Key: "k"}, nil},
-		{Name{Caller: "any text\x00\xff", Key: "k"}, nil},
-		{Name{Caller: long, Key: long}, nil},
-		{Name{Caller: long + "x", Key: "k"}, ErrCaller},
-		{Name{Caller: "c", Key: long + "x"}, ErrKey},
-		{Name{}, ErrKey},
-	} {
-		if err := tt.name.check(); !errors.Is(err, tt.want) {
-			t.Errorf("%d and %d bytes: %v, want %v", len(tt.name.Caller), len(tt.name.Key), err, tt.want)
-		}
-	}
 }
 
 // No two names have one text: all names of up to three letters that could be mistaken.

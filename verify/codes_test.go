@@ -125,32 +125,12 @@ func TestVerify_RightCode_CorrectOnce(t *testing.T) {
 		s.expect(alice, " "+code[:3]+"-"+code[3:]+"\n", verify.Correct, 0)
 		s.expect(alice, code, verify.Expired, 0)
 		s.expectLeft(3)
+		late := s.issue(alice)
+		s.clock.Add(s.codes.Lifetime() + minute)
+		s.expect(alice, late, verify.Expired, 0)
 		if s.log.Len() > 0 {
 			t.Errorf("the log says %q", &s.log)
 		}
-	})
-}
-
-func TestVerify_LifetimeEnds_Expired(t *testing.T) {
-	eachHome(t, func(t *testing.T, s *setting) {
-		early := s.issue(alice)
-		s.clock.Add(minute)
-		late := s.issue(alice, early)
-		s.clock.Add(s.codes.Lifetime() - minute)
-		s.expect(alice, early, verify.Incorrect, 4)
-		s.clock.Add(minute)
-		s.expect(alice, late, verify.Expired, 0)
-	})
-}
-
-func TestVerify_TwoCodes_EitherIsRight(t *testing.T) {
-	eachHome(t, func(t *testing.T, s *setting) {
-		early := s.issue(alice)
-		late := s.issue(alice, early)
-		s.expect(alice, early, verify.Correct, 0)
-		s.expect(alice, late, verify.Expired, 0)
-		again := s.issue(alice) // also in the same millisecond
-		s.expect(alice, again, verify.Correct, 0)
 	})
 }
 
@@ -409,25 +389,11 @@ func TestVerify_UsedAloneThenTold_EarlierCodesEnd(t *testing.T) {
 		o.Away.Store(false)
 		s.clock.Add(1000)
 		after := s.issue(alice, before, used)
-		s.tell(o, 2)
+		s.tell(o, 2) // in any order and any number of times
 		s.expect(alice, before, verify.Incorrect, 4)
 		s.expect(alice, used, verify.Incorrect, 3)
 		s.expect(alice, after, verify.Correct, 0)
 	})
-}
-
-func TestVerify_IssuedAloneThenTold_RightEverywhereOnce(t *testing.T) {
-	var o *keyedtest.Outage
-	s := newSetting(t, func(s *setting) {
-		o = &keyedtest.Outage{Shared: s.store, Own: keyedtest.Local(t, s.clock)}
-		s.store = o
-	})
-	o.Away.Store(true)
-	code := s.issue(alice)
-	s.tell(o, 1)
-	s.expect(alice, code, verify.Correct, 0)
-	o.Away.Store(true)
-	s.unavailable(code)
 }
 
 // A guess that was counted alone is one of as many budgets as there are nodes, so what all
@@ -461,7 +427,7 @@ func TestCodes_Invalid_Fails(t *testing.T) {
 		"no store":          {Guesses: s.guesses, Secret: []byte(key)},
 		"no guesses":        {Store: s.store, Secret: []byte(key)},
 		"lifetime below":    {Store: s.store, Guesses: s.guesses, Secret: []byte(key), Lifetime: -1},
-		"lifetime too long": {Store: s.store, Guesses: s.guesses, Secret: []byte(key), Lifetime: verify.MaxLifetime + 1},
+		"lifetime too long": {Store: s.store, Guesses: s.guesses, Secret: []byte(key), Lifetime: 86_400_000 + 1},
 		"short secret":      {Store: s.store, Guesses: s.guesses, Secret: []byte("fifteen bytes..")},
 	} {
 		if _, err := verify.New(o); err == nil || strings.Contains(err.Error(), "fifteen") {

@@ -25,14 +25,14 @@
 //
 // Guesses are a budget of the mailbox, by [DefaultGuesses] 5 in ten minutes and 20 in a day,
 // and a new code adds none. A guess is charged before the code is looked at, so guessing in
-// parallel gains nothing, and given back when the code was right. With at most [MaxCodes]
+// parallel gains nothing, and given back when the code was right. With at most 16
 // valid codes, a day of guessing finds one with a chance of 1 in 3,000; with the five that
 // the default tiers let out in an hour, 1 in 10,000. Two requests with the right code at once
 // can meet on the last guess: then one is told to wait until the other is answered.
 //
 // Where no code was valid there was nothing to guess, and the guess is given back as well, so
-// that nobody's guesses can be spent in advance. A stranger who requests a code for another's
-// mailbox can still spend them: put a limit by network address in front.
+// that a stranger cannot spend the guesses in advance. One who requests a code for the mailbox
+// still can: put a limit by network address in front.
 //
 // # Outages
 //

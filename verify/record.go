@@ -11,11 +11,11 @@ import (
 	"github.com/mailgate/mailgate/internal/keyed"
 )
 
-// MaxCodes is how many codes of a mailbox are kept at most; the one that expires first is
+// maxCodes is how many codes of a mailbox are kept at most; the one that expires first is
 // forgotten for a further one. Without a bound each more code would make a guess likelier to
 // be right. It is rarely met, since a mailbox is mailed far less often than 16 times in the
 // life of a code.
-const MaxCodes = 16
+const maxCodes = 16
 
 // kept is a code on record.
 type kept struct {
@@ -53,7 +53,7 @@ func makeRecord(usedUntil int64, codes []kept, now int64) record {
 		r.codes = append(r.codes, kept{h, expires})
 	}
 	slices.SortFunc(r.codes, kept.compare)
-	r.codes = r.codes[max(0, len(r.codes)-MaxCodes):]
+	r.codes = r.codes[max(0, len(r.codes)-maxCodes):]
 	return r
 }
 

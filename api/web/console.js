@@ -1,26 +1,23 @@
 // The operators' console: signing in and out, and opening what the address of the page names.
 
 import { busy } from "./busy.js";
-import { ask, complaint, forgetKey, isAskedFor, keepKey, key } from "./console_ask.js";
+import { announce, ask, complaint, forgetKey, isAskedFor, keepKey, key } from "./console_ask.js";
 import { stopWatching, watchFigures } from "./console_figures.js";
-import { hideMailbox, lookUp, useMailbox } from "./console_mailbox.js";
-import { hideTrial, useTrial } from "./console_trial.js";
+import { hideMailbox, lookUp } from "./console_mailbox.js";
+import { hideTrial } from "./console_trial.js";
 
 const at = (id) => document.getElementById(id);
 
-// announce says something to screen readers.
-const announce = (text) => { at("announce").textContent = text; };
-
 function enter() {
-  at("gate").hidden = true;
-  at("desk").hidden = false;
+  at("signed-out").hidden = true;
+  at("signed-in").hidden = false;
   at("sign-out").hidden = !isAskedFor;
-  watchFigures(leave);
+  watchFigures();
   const email = new URLSearchParams(location.search).get("email") ?? "";
   if (email !== "") {
     history.replaceState(null, "", location.pathname); // the next operator does not see it
     at("email").value = email;
-    lookUp(email, announce, leave);
+    lookUp(email);
   }
 }
 
@@ -30,9 +27,9 @@ function leave(why = "") {
   hideMailbox();
   hideTrial();
   forgetKey();
-  at("desk").hidden = true;
+  at("signed-in").hidden = true;
   at("sign-out").hidden = true;
-  at("gate").hidden = false;
+  at("signed-out").hidden = false;
   at("sign-in-note").textContent = why;
   at("key").value = "";
   at("key").focus();
@@ -64,8 +61,7 @@ at("sign-out").addEventListener("click", () => {
   leave();
   announce("Signed out.");
 });
-useMailbox(announce, leave);
-useTrial(announce, leave);
+addEventListener("mailgate-unauthorized", () => leave("This key is no longer valid."));
 
 if (location.hash.startsWith("#key=")) { // the link from mailgate dev
   keepKey(location.hash.slice(5));

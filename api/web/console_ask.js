@@ -3,17 +3,21 @@
 
 import { forget, recall, remember } from "./memory.js";
 
-const place = "mailgate-admin-key";
+const storageKey = "mailgate-admin-key";
 const timeout = 20_000; // milliseconds, more than mailgate takes to answer
 
-export const key = () => recall(place);
-export const keepKey = (text) => remember(place, text);
-export const forgetKey = () => forget(place);
+export const key = () => recall(storageKey);
+export const keepKey = (text) => remember(storageKey, text);
+export const forgetKey = () => forget(storageKey);
 
 // isAskedFor says whether this server needs a key.
 export const isAskedFor = document.querySelector("meta[name=mailgate-key]").content !== "none";
 
-// ask returns the status and the JSON that came back; status 0 where nothing did.
+// announce says something to screen readers.
+export const announce = (text) => { document.getElementById("announce").textContent = text; };
+
+// ask returns the status and the JSON that came back; status 0 where nothing did. A 401 ends the
+// session: the page forgets what it shows, and what was asked is out of date then.
 export async function ask(path, body) {
   const headers = {};
   if (key() !== "") {
@@ -31,7 +35,11 @@ export async function ask(path, body) {
       credentials: "omit",
       signal: AbortSignal.timeout(timeout),
     });
-    return { status: response.status, body: await response.json() };
+    const answer = { status: response.status, body: await response.json() };
+    if (answer.status === 401) {
+      dispatchEvent(new Event("mailgate-unauthorized"));
+    }
+    return answer;
   } catch {
     return { status: 0, body: { detail: "No answer from the server." } };
   }

@@ -1,16 +1,17 @@
 // Sends as they happen: the last hour and the totals, both counted by the server.
 
 import { ask, complaint } from "./console_ask.js";
+import { tableRow } from "./console_table.js";
 
 const at = (id) => document.getElementById(id);
 const interval = 2000; // milliseconds between requests
 let timer = 0;
 let round = 0;
 
-// watchFigures polls until stopWatching. left is called when the key is no longer valid.
-export function watchFigures(left) {
+// watchFigures polls until stopWatching.
+export function watchFigures() {
   stopWatching();
-  poll(++round, left);
+  poll(++round);
 }
 
 export function stopWatching() {
@@ -18,13 +19,9 @@ export function stopWatching() {
   clearTimeout(timer);
 }
 
-async function poll(mine, left) {
+async function poll(mine) {
   const answer = document.hidden ? undefined : await ask("/admin/figures");
   if (mine !== round) {
-    return;
-  }
-  if (answer?.status === 401) {
-    left("This key is no longer valid.");
     return;
   }
   if (answer) {
@@ -33,7 +30,7 @@ async function poll(mine, left) {
   if (answer?.status === 200) {
     showFigures(answer.body);
   }
-  timer = setTimeout(() => poll(mine, left), interval);
+  timer = setTimeout(() => poll(mine), interval);
 }
 
 // tell writes the alert only when it changes, as it is read aloud whenever it is written.
@@ -94,20 +91,12 @@ function pill(id, kind, text) {
 }
 
 function showRefusals(figures) {
-  const lines = [
+  const rows = [
     ...figures.refused.map((one) => [one.rule, one.limit, one.count]),
     ...figures.shadow_refused.map((one) => [`${one.rule} (shadow)`, one.limit, one.count]),
   ];
-  at("refusals").replaceChildren(...(lines.length === 0 ? [["none yet", "", 0]] : lines).map((texts) => {
-    const line = document.createElement("tr");
-    texts.forEach((text, i) => {
-      const cell = document.createElement("td");
-      cell.textContent = text.toLocaleString();
-      cell.className = i === 2 ? "count" : "";
-      line.append(cell);
-    });
-    return line;
-  }));
+  at("refusals").replaceChildren(...(rows.length === 0 ? [["none yet", "", 0]] : rows).map(([rule, limit, count]) =>
+    tableRow([rule, limit, count.toLocaleString()], ["", "", "count"])));
 }
 
 // drawChart draws the rolling minutes of the last hour. The highest one reaches the top.

@@ -2,8 +2,9 @@
 
 import { writeAddress } from "./address.js";
 import { busy, free, isBusy } from "./busy.js";
-import { ask, complaint } from "./console_ask.js";
+import { announce, ask, complaint } from "./console_ask.js";
 import { drawLanes } from "./console_lanes.js";
+import { tableRow } from "./console_table.js";
 import { clock, count, spoken } from "./lengths.js";
 
 const at = (id) => document.getElementById(id);
@@ -12,31 +13,34 @@ let question; // what the dialog asks: which mailbox to reset, and why
 let asked = 0;
 let visit = 0; // counts the operators that signed in
 let ticking = 0; // the timer of what is shown
+let redraw = () => {};
 let pausing = 0; // the timer of the note
 
-// useMailbox wires the card up. left is called when the key is no longer valid.
-export function useMailbox(announce, left) {
-  at("look").addEventListener("submit", (event) => {
-    event.preventDefault();
-    lookUp(at("email").value.trim(), announce, left);
-  });
-  at("reset").addEventListener("submit", (event) => {
-    event.preventDefault();
-    if (isBusy(at("ask-reset"))) {
-      return;
-    }
-    asked++; // a lookup under way does not change the page under the dialog
-    question = { email: shown.email, reason: at("reason").value.trim() };
-    at("confirm-text").textContent = `Removes ${count(shown.sends.length, "email")} and the code attempts of ${question.email} from the record. The audit log keeps your name and the reason.`;
-    at("confirm").showModal();
-    at("keep").focus();
-  });
-  at("keep").addEventListener("click", () => at("confirm").close());
-  at("reset-now").addEventListener("click", () => {
-    at("confirm").close();
-    busy(at("ask-reset"), () => reset(question, announce, left));
-  });
-}
+at("look").addEventListener("submit", (event) => {
+  event.preventDefault();
+  lookUp(at("email").value.trim());
+});
+
+at("reset").addEventListener("submit", (event) => {
+  event.preventDefault();
+  if (isBusy(at("ask-reset"))) {
+    return;
+  }
+  asked++; // a lookup under way does not change the page under the dialog
+  question = { email: shown.email, reason: at("reason").value.trim() };
+  at("confirm-text").textContent = `Removes ${count(shown.sends.length, "email")} and the code attempts of ${question.email} from the record. The audit log keeps your name and the reason.`;
+  at("confirm").showModal();
+  at("keep").focus();
+});
+
+addEventListener("resize", () => redraw());
+
+at("keep").addEventListener("click", () => at("confirm").close());
+
+at("reset-now").addEventListener("click", () => {
+  at("confirm").close();
+  busy(at("ask-reset"), () => reset(question));
+});
 
 // shownMailbox is the address of the mailbox on the page, if there is one.
 export const shownMailbox = () => (at("found").hidden ? "" : shown?.email ?? "");
@@ -61,11 +65,13 @@ export function hideMailbox() {
 // hideFound clears the reason with the mailbox: it is an audit entry for that one only.
 function hideFound() {
   shown = undefined;
+  redraw = () => {};
   at("found").hidden = true;
   at("reason").value = "";
 }
 
-export async function lookUp(email, announce, left) {
+// lookUp shows a mailbox, and reports whether it did.
+export async function lookUp(email) {
   if (email === "") {
     tell("Type an address.");
     at("email").focus();
@@ -74,12 +80,12 @@ export async function lookUp(email, announce, left) {
   const mine = ++asked;
   const answer = await ask(`/admin/mailboxes/${encodeURIComponent(email)}`);
   if (mine !== asked) {
-    return false; // there was another lookup meanwhile
+    return false; // there was another lookup meanwhile, or the operator has signed out
   }
   clearInterval(ticking);
   if (answer.status !== 200) {
     hideFound();
-    refused(answer, announce, left);
+    refused(answer);
     return false;
   }
   tell("");
@@ -90,11 +96,7 @@ export async function lookUp(email, announce, left) {
 }
 
 // refused says why there is no answer, and how long to wait after too many lookups.
-function refused(answer, announce, left) {
-  if (answer.status === 401) {
-    left("This key is no longer valid.");
-    return;
-  }
+function refused(answer) {
   if (answer.status === 429 && Number.isFinite(answer.body.wait_ms)) {
     tellToWait(answer.body.wait_ms);
     announce(`Try again in ${spoken(answer.body.wait_ms)}.`);
@@ -151,6 +153,7 @@ function draw(refused) {
     at("found-guesses").textContent = attemptsLeft(body.guesses, gone);
   };
   clearInterval(ticking);
+  redraw = tick;
   tick();
   ticking = setInterval(tick, 250);
 }
@@ -189,28 +192,21 @@ function spokenState(body) {
 }
 
 function row(send, now) {
-  const line = document.createElement("tr");
   const ago = clock(Math.max(0, now - Date.parse(send.at)));
-  for (const [text, name] of [[new Date(send.at).toLocaleString(), ""], [ago, ""], [send.id, "code-text"]]) {
-    const cell = document.createElement("td");
-    cell.textContent = text;
-    cell.className = name;
-    line.append(cell);
-  }
-  return line;
+  return tableRow([new Date(send.at).toLocaleString(), ago, send.id], ["", "", "code-text"]);
 }
 
 // reset does not disturb another mailbox that was looked up meanwhile, and says nothing to
 // an operator who signed in after it began.
-async function reset({ email, reason }, announce, left) {
+async function reset({ email, reason }) {
   const mine = asked;
   const during = visit;
   const answer = await ask(`/admin/mailboxes/${encodeURIComponent(email)}/reset`, reason === "" ? {} : { reason });
   if (during !== visit) {
     return;
   }
-  if (answer.status === 401 || (answer.status === 429 && mine === asked)) {
-    refused(answer, announce, left);
+  if (answer.status === 429 && mine === asked) {
+    refused(answer);
     return;
   }
   if (answer.status !== 200) {
@@ -224,7 +220,7 @@ async function reset({ email, reason }, announce, left) {
     return;
   }
   at("reason").value = "";
-  if (await lookUp(email, () => {}, left)) {
+  if (await lookUp(email)) {
     announce(done);
   }
 }

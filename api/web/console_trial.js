@@ -1,34 +1,28 @@
 // Trying other tiers on the recorded emails.
 
 import { busy, free } from "./busy.js";
-import { ask, complaint } from "./console_ask.js";
+import { announce, ask, complaint } from "./console_ask.js";
 import { refusalLane } from "./console_lanes.js";
 import { markRefused, shownMailbox } from "./console_mailbox.js";
+import { tableRow } from "./console_table.js";
 import { count, span } from "./lengths.js";
 
 const at = (id) => document.getElementById(id);
 let asked = 0;
 let redraw = () => {};
 
-// useTrial wires the card up. left is called when the key is no longer valid.
-export function useTrial(announce, left) {
-  at("try").addEventListener("submit", (event) => {
-    event.preventDefault();
-    busy(at("try-now"), () => tryThem(announce, left));
-  });
-  addEventListener("resize", () => redraw());
-}
+at("try").addEventListener("submit", (event) => {
+  event.preventDefault();
+  busy(at("try-now"), tryThem);
+});
+addEventListener("resize", () => redraw());
 
-async function tryThem(announce, left) {
+async function tryThem() {
   const mine = ++asked;
   const email = shownMailbox();
   const tiers = at("tiers").value.trim();
   const answer = await ask("/admin/what-if", email ? { tiers, email } : { tiers });
   if (mine !== asked) {
-    return;
-  }
-  if (answer.status === 401) {
-    left("This key is no longer valid.");
     return;
   }
   at("try-note").textContent = answer.status === 200 ? "" : complaint(answer);
@@ -58,16 +52,7 @@ function showTrial(body) {
   const read = `${body.complete ? "" : "The first "}${count(body.mailboxes, "mailbox", "mailboxes")}`;
   at("tried-sum").textContent = `${read}, ${count(body.sends, "email")}: `
     + `${body.refused.toLocaleString()} refused in ${count(body.affected, "mailbox", "mailboxes")}.`;
-  at("tried-tiers").replaceChildren(...comparison(body).map((texts) => {
-    const line = document.createElement("tr");
-    texts.forEach((text, i) => {
-      const cell = document.createElement("td");
-      cell.textContent = text;
-      cell.className = i === 3 ? "count" : "";
-      line.append(cell);
-    });
-    return line;
-  }));
+  at("tried-tiers").replaceChildren(...comparison(body).map((texts) => tableRow(texts, ["", "", "", "count"])));
   showWorst(body);
 }
 

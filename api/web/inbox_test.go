@@ -125,27 +125,6 @@ func TestInbox_Phone_LeadsBackToTheList(t *testing.T) {
 	v.back(`document.querySelector("#form-title")`)
 }
 
-// An email that was slow to load is not shown when another was opened since.
-func TestInbox_SlowEmail_IsNotShown(t *testing.T) {
-	s, v := newServer(t, nil), newVisitor(t)
-	v.size(1280, 800)
-	s.receives("alice@example.com", "one")
-	s.receives("alice@example.com", "two")
-	v.visit(s.URL + "/inbox")
-	v.opened("two")
-	v.run(`(() => {
-		const ask = window.fetch;
-		const slow = ask("/demo/mails/1");
-		const gate = new Promise((open) => { window.arrive = async () => { open(); await slow; return new Promise((done) => setTimeout(() => done(true))); }; });
-		window.fetch = (path, ...rest) => path === "/demo/mails/1" ? gate.then(() => slow) : ask(path, ...rest);
-	})()`)
-	v.run(`document.querySelector("#mails li:last-child button").click()`)
-	v.run(`document.querySelector("#mails li:first-child button").click()`)
-	get[bool](v, "arrive()")
-	v.opened("two")
-	v.is(`document.querySelector("#mails [aria-current] strong").textContent`, "two")
-}
-
 // hostileMail tries to run scripts, to load parts, to lead the page away, and to send a form.
 const hostileMail = `<img src=x onerror="top.owned=1"><script>top.owned=1</script>` + "\r\n" + `From: "<img src=x onerror=top.owned=1>" <a@b.example>` + "\r\nContent-Type: text/html\r\n\r\n" +
 	`<p id="seen">seen</p><script>top.owned=1</script><img src=/livez?image onerror="top.owned=1">

@@ -38,14 +38,14 @@
  *     <mailgate-countdown for="resend" src={src} wait-ms={wait} onmailgate-end={done} />
  *     <mailgate-countdown for="resend" :src="src" :wait-ms="wait" @mailgate-end="done" />
  *
- * Where React takes up what a server rendered, a wait that goes on may mark the element and
- * its button first: `suppressHydrationWarning` on both keeps React from telling of it.
+ * Before React hydrates the page, a wait may already have marked the element and its button:
+ * `suppressHydrationWarning` on both avoids the warning.
  *
  * Content security policy: `script-src` and `connect-src` must allow where the file and
  * the answers come from. Nothing else is needed, no `unsafe-inline` either.
  *
- * What is held is marked `aria-disabled="true"`, keeps the focus, and its clicks (a
- * mouse's, a key's, an Enter in its form) go nowhere. Style it with
+ * The held button is marked `aria-disabled="true"`, keeps the focus, and does nothing by
+ * mouse, by key or by Enter in its form. Style it with
  * `button[aria-disabled="true"]`, the text with `mailgate-countdown::part(text)`,
  * `::part(limit)` and `::part(wait)`. It inherits colour and font, and nothing moves.
  *
@@ -110,13 +110,13 @@ export class MailgateCountdown extends HTMLElement {
    * server cannot be asked: the countdown is still right, and late rather than early after
    * sleep, but after a reload it follows the visitor's clock.
    *
-   * An answer that mailgate gave again under an Idempotency-Key tells of an earlier
+   * The stored answer to an earlier request under an Idempotency-Key has the wait of its
    * moment. With `replayed: true` added to it the server is asked at once.
    */
   update(answer: unknown): boolean;
-  /** Asks the server now. It does so by itself whenever there is reason to. */
+  /** Asks the server now. Pages need not call it: the element does whenever there is reason to. */
   refresh(): Promise<void>;
-  /** Lets the button go and forgets the wait: the mailbox was reset, or there is no `mailbox` and another address was typed. */
+  /** Releases the button and forgets the wait: the mailbox was reset, or there is no `mailbox` and another address was typed. */
   reset(): void;
 
   addEventListener<K extends keyof MailgateEvents>(
@@ -151,11 +151,11 @@ export interface MailgateEvents extends HTMLElementEventMap {
   "mailgate-start": CustomEvent<{ limit?: string | null; waitMs: number }>;
   /** Another whole second is shown; never 0. */
   "mailgate-tick": CustomEvent<{ seconds: number }>;
-  /** The next mail may be asked for. Not sent by reset(). */
+  /** The next email can be requested. Not sent by reset(). */
   "mailgate-end": CustomEvent<null>;
 }
 
-/** One of an answer's `limits`; what else is in it does no harm. */
+/** One of an answer's `limits`; other members are ignored. */
 export interface MailgateLimit {
   name: string;
   limit: number;
@@ -177,7 +177,7 @@ export interface MailgateTexts {
 /** All but the time are there only if the limit is among `limits`, and the mailbox's. */
 export interface MailgateValues {
   time: string;
-  /** How many mails, and the window they count in: 5 in 2 hours is n 5, count 2, unit "hour", span "2 hours". */
+  /** How many emails, and the window they count in: 5 in 2 hours is n 5, count 2, unit "hour", span "2 hours". */
   n?: number;
   count?: number;
   unit?: "day" | "hour" | "minute" | "second";

@@ -1,16 +1,15 @@
 // <mailgate-countdown> counts down to the next email, beside the button that requests it.
 // mailgate-countdown.d.ts says how to use it.
 //
-// It never ends early: it counts on the monotonic clock, from the moment an
-// answer arrived, and asks again whenever that clock may have stood still. After a reload
-// the visitor's clock is all there is to go by until the server has answered. And where a
-// page has no token, or is hidden, a wait of many hours follows the browser's clock only,
-// which drifts: by 50 ppm, 4 s in a day.
+// It never ends early: it counts on the monotonic clock from the moment an answer arrived, and
+// asks the server again whenever that clock may have stopped. There are two exceptions: if the
+// server cannot be reached after a reload, the visitor's clock decides; and without a token, or
+// in a hidden page, a wait of many hours follows the monotonic clock, which drifts by 50 ppm.
 
 const tag = "mailgate-countdown";
 const units = { day: 864e5, hour: 36e5, minute: 6e4, second: 1e3 };
 const margin = 100; // a browser may blur its clock by as much, and clocks drift
-const jump = 2000; // clocks that part by more: one was set, or the machine slept
+const jump = 2000; // if the clocks differ by more, one was set or the machine slept
 const stale = 300e3; // ask again after
 const moments = ["click", "storage", "visibilitychange", "pageshow", "online"];
 const words = "Zero One Two Three Four Five Six Seven Eight Nine Ten".split(" ");
@@ -18,7 +17,7 @@ const words = "Zero One Two Three Four Five Six Seven Eight Nine Ten".split(" ")
 const amount = (lang, n, unit) => new Intl.NumberFormat(lang, { style: "unit", unit, unitDisplay: "long" }).format(n);
 const parted = () => Date.now() - performance.now();
 const isWait = (wait) => Number.isFinite(wait) && wait >= 0;
-// FNV-1a: an address is not written into the visitor's storage, only what tells it from others.
+// FNV-1a: the visitor's storage has a checksum of the address, not the address.
 const mark = (text) => ([...text].reduce((sum, c) => Math.imul(sum ^ c.codePointAt(), 16777619), 2166136261) >>> 0).toString(36);
 
 // spoken is "12 minutes, 30 seconds"; clock is 0:42, 12:30 or 23:59:59.
@@ -61,7 +60,7 @@ const css = `:host{display:block}:host([hidden]){display:none}
 .aloud{position:relative}
 [role=status]{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap}`;
 
-// On a server that renders there are no elements; the module loads there all the same.
+// On a server that renders, the module loads and there are no elements.
 export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
   static observedAttributes = ["src", "wait-ms", "mailbox", "name", "for"];
   static texts = {
@@ -83,17 +82,17 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
     },
   };
 
-  #state = null; // what is waited for, as it is remembered
+  #state = null; // the wait, as it is stored
   #end = 0; // when it is over, by performance.now()
-  #sure = true; // false while what was remembered is being asked
-  #guess = false; // the server could not be asked, so the end is what the visitor's clock says
-  #free = false; // that end has come: the button is let go, and the server asked on
+  #sure = true; // false until the server has confirmed a stored wait
+  #guess = false; // the server did not answer, so the visitor's clock decides
+  #free = false; // by that clock the wait is over: the button is released, and the server still asked
   #placed = false; // in the page, its attributes read
   #parted = 0;
   #ask = 0; // when to ask again
   #failed = 0;
   #asking = null;
-  #given = true; // attributes count from when the element is in place
+  #given = true; // attributes were set that are not read yet
   #seconds = 0;
   #told = 0; // the seconds of the last tick
   #aloud = 0; // the seconds when something was said aloud
@@ -141,7 +140,7 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
       this.#forget();
       kept = null;
     }
-    // What the attributes say is old where more is known, and news where they have changed.
+    // Attributes count where nothing newer is stored.
     if (this.#given && (src ? src !== kept?.src : !kept && !this.#state)) this.#fromAttributes(false);
     else if (kept && !this.#remembers(kept)) this.#adopt(kept);
     else if (this.#state) { // it was moved within the page
@@ -293,16 +292,16 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
     if (sure && !wait) return this.#over();
     this.#free = false;
     if (old?.retry && old.retry === state.retry) end = Math.min(end, this.#end);
-    const news = sure && !(old && old.limit === state.limit && Math.abs(end - this.#end) < jump);
+    const isNew = sure && !(old && old.limit === state.limit && Math.abs(end - this.#end) < jump);
     const begun = this.#state = { ...state, wait, until: Date.now() + wait };
     this.#end = end;
     this.#sure = sure;
     this.#parted = parted();
     this.#ask ||= performance.now() + stale;
     this.#seconds = 0;
-    if (news) this.#told = 0;
+    if (isNew) this.#told = 0;
     this.#tick();
-    if (!news || this.#state !== begun) return; // a listener of the tick has updated or reset it
+    if (!isNew || this.#state !== begun) return; // a listener of the tick has updated or reset it
     this.#tell(this.#status, true, "limit", "wait");
     this.#emit("start", { limit: state.limit, waitMs: wait });
   }

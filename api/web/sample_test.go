@@ -10,14 +10,14 @@ import (
 	"testing"
 )
 
-// The sample of docs/sending.md holds the button for the address that was mailed, and not for a
+// The sample of docs/countdown.md holds the button for the address that was mailed, and not for a
 // corrected one.
 func TestCountdownSample_AddressCorrected_FreesTheButton(t *testing.T) {
 	s, v := newServer(t, nil), newVisitor(t)
-	text := strings.ReplaceAll(string(must(os.ReadFile("../../docs/sending.md"))(t)), "https://mailgate.example", s.URL)
+	text := strings.ReplaceAll(string(must(os.ReadFile("../../docs/countdown.md"))(t)), "https://mailgate.example", s.URL)
 	sample := regexp.MustCompile("(?s)```html\n(<script type=\"module\" .*?)```\n\n```js\n(.*?)```").FindStringSubmatch(text)
 	if sample == nil {
-		t.Fatal("docs/sending.md has no sample of the countdown")
+		t.Fatal("docs/countdown.md has no sample of the countdown")
 	}
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintf(w, `<!doctype html><link rel="icon" href="data:,">%s<script>const sample = (answer) => { %s };</script>`, sample[1], sample[2])

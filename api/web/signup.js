@@ -9,10 +9,10 @@ import { forget, recall, remember } from "./memory.js";
 import { announce, hideVerdict, showRest, showVerdict } from "./verdict.js";
 
 const at = (id) => document.getElementById(id);
-const place = "mailgate.signup";
+const storageKey = "mailgate.signup";
 let email = ""; // the address in use; an answer about an earlier one is ignored
 let latest; // the email that arrived last
-let sends = 0; // a standing from before the last send is ignored
+let sends = 0; // limits from before the last send are ignored
 
 // step shows one of the three steps and puts the focus where the visitor continues.
 function step(name, focus) {
@@ -58,7 +58,7 @@ async function send(button, note) {
     note.classList.toggle("wait", denied);
     note.textContent = status === 200 || denied ? "" : complaint(body); // an alert, so it is heard
     if (status === 200) {
-      remember(place, email);
+      remember(storageKey, email);
       writeAddress(at("to"), email);
       if (button === at("send")) {
         clearCode(); // else what is being typed stays: the previous code is valid too
@@ -125,7 +125,7 @@ async function verify() {
   showVerdict(status, body, "code");
   at("code").setAttribute("aria-invalid", String(status === 422));
   if (body.verified) {
-    forget(place);
+    forget(storageKey);
     step("done", "done-title");
     return;
   }
@@ -141,7 +141,7 @@ async function verify() {
 
 at("reset").addEventListener("click", () => busy(at("reset"), async () => {
   const asked = email;
-  const { status, body } = await post(`/demo/admin/mailboxes/${encodeURIComponent(asked)}/reset`, { reason: "the button of the demo" });
+  const { status, body } = await post(`/demo/admin/mailboxes/${encodeURIComponent(asked)}/reset`, { reason: "sign-up page of mailgate dev" });
   if (asked !== email) {
     return;
   }
@@ -159,7 +159,7 @@ at("reset").addEventListener("click", () => busy(at("reset"), async () => {
 }));
 
 function startOver() {
-  forget(place);
+  forget(storageKey);
   email = "";
   waitBeside("send", email);
   hideVerdict();
@@ -187,7 +187,7 @@ async function resume() {
   }
 }
 
-email = recall(place);
+email = recall(storageKey);
 if (email !== "") {
   writeAddress(at("to"), email);
   at("email").value = email;

@@ -16,8 +16,8 @@ import (
 const strictPolicy = "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; base-uri 'none'; " +
 	"form-action 'self'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-//go:embed testdata/witness.js
-var witness string
+//go:embed testdata/recorder.js
+var recorder string
 
 const (
 	beside = `<form><input id="code"><button id="resend">Send again</button></form>
@@ -62,7 +62,7 @@ func newSite(t *testing.T, body string) (*site, *tab) {
 	mux.HandleFunc("GET /{$}", p.page)
 	mux.HandleFunc("GET /countdown/{token}", p.countdown)
 	mux.HandleFunc("GET /mailgate-countdown.js", serve("text/javascript", string(script.Gzip), "Content-Encoding", "gzip"))
-	mux.HandleFunc("GET /witness.js", serve("text/javascript", witness))
+	mux.HandleFunc("GET /recorder.js", serve("text/javascript", recorder))
 	mux.HandleFunc("GET /elsewhere", serve("text/html", `<!doctype html><title>Elsewhere</title><link rel="icon" href="data:,"><p>Elsewhere`))
 	mux.HandleFunc("GET /worker.js", serve("text/javascript", `import { MailgateCountdown } from "/mailgate-countdown.js";
 postMessage(MailgateCountdown.name + (globalThis.HTMLElement ? " with" : " without") + " HTMLElement");`))
@@ -82,7 +82,7 @@ func (p *site) page(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Cache-Control", p.cache)
 	}
 	fmt.Fprintf(w, `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Check your email</title>
-<script src="/witness.js"></script><script type="module" src="/mailgate-countdown.js"></script></head><body>%s</body></html>`, p.body)
+<script src="/recorder.js"></script><script type="module" src="/mailgate-countdown.js"></script></head><body>%s</body></html>`, p.body)
 }
 
 func (p *site) countdown(w http.ResponseWriter, r *http.Request) {

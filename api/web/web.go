@@ -1,9 +1,7 @@
-// Package web holds what browsers load: the countdown component for any page, the
-// operators' console, and the sign-up page and inbox of mailgate dev.
+// Package web holds what browsers load: the countdown component for any page, the page of the
+// API, the operators' console, and the sign-up page and inbox of mailgate dev.
 //
-// The pages are self-contained: they load nothing from elsewhere and run no inline
-// script. Those of mailgate dev call only paths under /demo/, the console those under
-// /admin/.
+// The pages load nothing from other servers and run no inline script.
 package web
 
 import (
@@ -14,5 +12,5 @@ import (
 //go:embed *.html *.css *.js *.svg
 var files embed.FS
 
-// FS holds the pages, index.html, inbox.html and console.html, and what they load.
+// FS holds index.html, inbox.html, console.html, and what the pages load. Docs makes the API page.
 func FS() fs.FS { return files }

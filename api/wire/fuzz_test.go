@@ -18,7 +18,7 @@ func FuzzSeconds(f *testing.F) {
 			t.Fatalf("%d is %s", ms, text)
 		}
 		if ms < 0 {
-			return // nobody waits so long
+			return // no wait is so long
 		}
 		seconds := wire.Seconds(ms)
 		if seconds < ms/1000 || seconds > ms/1000+1 || seconds == ms/1000 && ms%1000 != 0 {

@@ -561,7 +561,7 @@ export interface components {
              */
             wait_ms: number;
         };
-        Acted: components["schemas"]["Ruled"] & components["schemas"]["Verdict"] & {
+        Acted: components["schemas"]["Verdict"] & {
             allowed: boolean;
             action: string;
             id?: components["schemas"]["Id"];
@@ -580,7 +580,7 @@ export interface components {
             /** Format: int64 */
             cleared: number;
         };
-        RuleLimits: components["schemas"]["Ruled"] & components["schemas"]["Verdict"] & {
+        RuleLimits: components["schemas"]["Verdict"] & {
             allowed: boolean;
             subject: components["schemas"]["Logged"];
         };
@@ -590,11 +590,9 @@ export interface components {
             /** Format: int64 */
             cleared: number;
         };
-        Ruled: {
+        Verdict: {
             /** @description The rule or action that delays the next one longest; null if there is no wait. */
             rule: string | null;
-        };
-        Verdict: {
             /** @description The limit that delays the next one longest; null if there is no wait. */
             limit: string | null;
             /**
@@ -617,13 +615,13 @@ export interface components {
             /** @description Whether the shared storage was unavailable and the server used its own records. */
             degraded: boolean;
         };
-        Counted: {
+        CountdownToken: {
             /** @description A token for GET /countdown/{token}, which a page may hold. */
             countdown?: string;
         };
         /** @description Identifies the send or the take in the log and in storage. */
         Id: string;
-        Sent: components["schemas"]["Ruled"] & components["schemas"]["Verdict"] & components["schemas"]["Counted"] & {
+        Sent: components["schemas"]["Verdict"] & components["schemas"]["CountdownToken"] & {
             /** @constant */
             status: "sent";
             id: components["schemas"]["Id"];
@@ -635,10 +633,10 @@ export interface components {
              */
             expires_in_ms?: number;
         };
-        Mailbox: components["schemas"]["Ruled"] & components["schemas"]["Verdict"] & components["schemas"]["Counted"] & {
+        Mailbox: components["schemas"]["Verdict"] & components["schemas"]["CountdownToken"] & {
             email: string;
         };
-        Inspection: components["schemas"]["Ruled"] & components["schemas"]["Verdict"] & {
+        Inspection: components["schemas"]["Verdict"] & {
             email: string;
             mailbox: components["schemas"]["Logged"];
             sends: {
@@ -804,7 +802,7 @@ export interface components {
              */
             type: "urn:mailgate:problem:invalid";
         };
-        RecipientRejected: components["schemas"]["ProblemCore"] & components["schemas"]["Ruled"] & components["schemas"]["Verdict"] & components["schemas"]["Counted"] & {
+        RecipientRejected: components["schemas"]["ProblemCore"] & components["schemas"]["Verdict"] & components["schemas"]["CountdownToken"] & {
             /** @constant */
             type: "urn:mailgate:problem:recipient-rejected";
             id: components["schemas"]["Id"];
@@ -822,7 +820,7 @@ export interface components {
              */
             type: "urn:mailgate:problem:recipient-rejected";
         };
-        CodeIncorrect: components["schemas"]["ProblemCore"] & components["schemas"]["Ruled"] & components["schemas"]["Verdict"] & {
+        CodeIncorrect: components["schemas"]["ProblemCore"] & components["schemas"]["Verdict"] & {
             /** @constant */
             type: "urn:mailgate:problem:code-incorrect";
             /** Format: int64 */
@@ -834,7 +832,7 @@ export interface components {
              */
             type: "urn:mailgate:problem:code-incorrect";
         };
-        Denied: components["schemas"]["ProblemCore"] & components["schemas"]["Ruled"] & components["schemas"]["Verdict"] & components["schemas"]["Counted"] & {
+        Denied: components["schemas"]["ProblemCore"] & components["schemas"]["Verdict"] & components["schemas"]["CountdownToken"] & {
             /** @constant */
             type: "https://iana.org/assignments/http-problem-types#quota-exceeded";
             /** @description The rule that refuses: mailbox or another, an action, guesses, lookups or countdowns. */
@@ -845,7 +843,7 @@ export interface components {
             /** @description All limits that are reached; those of rules other than the mailbox's as rule.limit. */
             "violated-policies": string[];
         };
-        DeliveryUnknown: components["schemas"]["ProblemCore"] & components["schemas"]["Ruled"] & components["schemas"]["Verdict"] & components["schemas"]["Counted"] & {
+        DeliveryUnknown: components["schemas"]["ProblemCore"] & components["schemas"]["Verdict"] & components["schemas"]["CountdownToken"] & {
             /** @constant */
             type: "urn:mailgate:problem:delivery-unknown";
             /** @description Left out if another server charged the send and cannot say. */

@@ -129,7 +129,7 @@ func welcome(p *program, to streams, at net.Addr, relay *sandbox.Server) {
 `, "http://"+at.String(), c.APIKeys.First(), c.AdminKeys.First(), relay.URL(), p.content.rules.Mailbox().Algorithm, another, strings.Join(p.content.rules.Names(), ", "))
 }
 
-// requestLines prints a line for each send and check: the log's handler with another reader.
+// requestLines is the handler of the log, which also prints a line for each send and check.
 type requestLines struct {
 	slog.Handler
 	to streams
@@ -138,8 +138,8 @@ type requestLines struct {
 // Enabled implements slog.Handler: the lines are printed at every log level.
 func (requestLines) Enabled(context.Context, slog.Level) bool { return true }
 
-// Handle implements slog.Handler. The addresses are those of a trial, and go to the terminal
-// only, not to the log.
+// Handle implements slog.Handler. The lines show addresses, which are those of a trial. The log
+// does not.
 func (r requestLines) Handle(ctx context.Context, record slog.Record) error {
 	found := map[string]slog.Value{}
 	record.Attrs(func(attr slog.Attr) bool { found[attr.Key] = attr.Value; return true })
@@ -153,7 +153,7 @@ func (r requestLines) Handle(ctx context.Context, record slog.Record) error {
 	return r.Handler.Handle(ctx, record)
 }
 
-// outcome is what a request came to, and the wait for the next one.
+// outcome is the status of a request, its problem, and the wait for the next one.
 func outcome(found map[string]slog.Value) string {
 	text := found["status"].String()
 	if problem, ok := found["problem"]; ok {

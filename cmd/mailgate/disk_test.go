@@ -69,7 +69,7 @@ func TestRemedy_FullDiskOrFewFiles_SaysWhich(t *testing.T) {
 	}
 }
 
-// No other user of the machine can read the history, whoever may look into the directory.
+// No other user of the machine can read the history, whatever the mode of the directory.
 func TestDataDir_OpenToOthers_FilesArePrivate(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o755); err != nil {

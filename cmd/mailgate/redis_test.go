@@ -120,7 +120,7 @@ func TestRedis_Away_NodeContinuesAndTellsIt(t *testing.T) {
 func TestRedis_AwayAtTheStop_NextStartTellsIt(t *testing.T) {
 	t.Parallel()
 	redis, relay := redistest.Alone(t, "appendonly yes"), startRelay(t)
-	environ := besideRedis(t, redis, relay.URL(), "MAILGATE_SHUTDOWN_GRACE=1s")
+	environ := besideRedis(t, redis, relay.URL(), "MAILGATE_SHUTDOWN_GRACE=3s")
 	server := startServer(t, environ)
 	redis.Kill()
 	sent := newClient(t, server.URL, apiKey).mustSend(t, "alice@example.com", 200)

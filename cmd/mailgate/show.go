@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -154,8 +153,10 @@ func (a adminAnswer) name() string {
 		return "mailbox " + a.Mailbox
 	case a.Subject != "":
 		return "subject " + a.Subject
+	case a.Action != "":
+		return "action " + a.Action
 	}
-	return strings.TrimSpace("rule " + cmp.Or(a.Rule, a.Action))
+	return strings.TrimSpace("rule " + a.Rule)
 }
 
 // table is for people.

@@ -20,7 +20,7 @@ func took(run *judge.Run, subject string, at int64, count int) {
 // drift is how far the clock of a node alone may be off.
 const drift = 250
 
-// tookAgain plants two takes of a node alone, and one when all is well.
+// tookAgain plants two takes of a node alone, and one in calm.
 func tookAgain(run *judge.Run, at int64) {
 	run.Terms.Alone = true
 	took(run, "new", begin+9, 2)
@@ -36,7 +36,7 @@ func gaveBack(run *judge.Run, id string, node int) {
 
 // In the run there are the takes 6 at end+20, 7 at end+30, which is back from end+30 on, and 8
 // at end+50: calls 10, 11, 12 and 13.
-func TestWhatIsPlantedAmongTakesIsFound(t *testing.T) {
+func TestJudge_PlantedTakes_IsFound(t *testing.T) {
 	finds(t, []planted{
 		{"a take too many", func(r *judge.Run) { r.Calls[12].For = judge.Look }, "limits"},
 		{"a take of another given back", func(r *judge.Run) { r.Calls[12].ID = "9" }, "limits"},
@@ -78,7 +78,7 @@ func TestWhatIsPlantedAmongTakesIsFound(t *testing.T) {
 		{"three nodes alone", func(r *judge.Run) { r.Terms.Alone = true; took(r, "new", begin+9, 6) }, ""},
 		{"three nodes, and none is to be alone", func(r *judge.Run) { took(r, "new", begin+9, 3) }, "limits"},
 		{"a take more of three nodes alone", func(r *judge.Run) { r.Terms.Alone = true; took(r, "new", begin+9, 7) }, "limits"},
-		{"two takes of a node alone, and one when all is well", func(r *judge.Run) {
+		{"two takes of a node alone, and one in calm", func(r *judge.Run) {
 			r.Terms.Alone = true
 			took(r, "new", begin+9, 2)
 			r.Calls = append(r.Calls, judge.Call{For: judge.Take, Subject: "new", Span: judge.Span{From: end + 9, To: end + 10}, Status: 200, ID: "well"})

@@ -46,12 +46,21 @@ func (c *checker) wrong(call *Call) string {
 }
 
 // mayNotKnowYet reports whether a node may not know yet that the store is away, in a call that
-// may have begun before the fault.
+// may have begun before the fault, or has met a connection that the fault has broken when the
+// store was back.
 func (c *checker) mayNotKnowYet(call Span) bool {
-	return c.Terms.Unknown > 0 && slices.ContainsFunc(c.Faults, func(f Span) bool {
+	if c.Terms.Unknown == 0 {
+		return false
+	}
+	back := func(held Span) bool { return held.To <= call.To && call.From <= held.To+broken }
+	return slices.ContainsFunc(c.Held, back) || slices.ContainsFunc(c.Faults, func(f Span) bool {
 		return f.From <= call.To && call.From <= f.From+c.Terms.Unknown
 	})
 }
+
+// broken is for how long after a repair calls may meet broken connections: for a timeout of the
+// campaign, and as long again while the circuit breaker is open or the machine is busy.
+const broken = 2000
 
 // denials are the answers, other than failures, that are not 200.
 var denials = [...][]string{

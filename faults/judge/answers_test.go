@@ -14,17 +14,17 @@ func refuses(run *judge.Run, from, to int64) {
 	run.Terms.Refuses, run.Held = true, []judge.Span{{From: from, To: to}}
 }
 
-// In the fault "during" is told yes from begin+50 to begin+60, and again from begin+70 to
+// In the fault "during" is answered 200 from begin+50 to begin+60, and again from begin+70 to
 // begin+80: calls 3 and 4.
-func TestWhatIsPlantedAmongAnswersIsFound(t *testing.T) {
+func TestJudge_PlantedAnswers_IsFound(t *testing.T) {
 	finds(t, []planted{
-		{"a node that goes on alone where none is to", func(r *judge.Run) { r.Calls[3].Degraded = true }, "answers"},
+		{"a node that continues alone where none may", func(r *judge.Run) { r.Calls[3].Degraded = true }, "answers"},
 		{"a failure of another fault", func(r *judge.Run) { r.Terms.Fails = failing[1:] }, "answers"},
 		{"a failure of no kind", func(r *judge.Run) { r.Calls[2].Kind = "" }, "answers"},
 		{"a failure of a fault in calm", func(r *judge.Run) { r.Calls[2].Span = judge.Span{From: begin - 90, To: begin - 80} }, "answers"},
 		{"a refusal where no relay refuses", func(r *judge.Run) { r.Terms.Fails = failing[:3] }, "answers"},
-		{"a refusal when all is well", func(r *judge.Run) { r.Calls[7].Span = judge.Span{From: end + 80, To: end + 90} }, "answers"},
-		{"a refusal of before when all is well", func(r *judge.Run) {
+		{"a refusal in calm", func(r *judge.Run) { r.Calls[7].Span = judge.Span{From: end + 80, To: end + 90} }, "answers"},
+		{"a refusal of before in calm", func(r *judge.Run) {
 			again := r.Calls[7]
 			again.Span, again.Replayed = judge.Span{From: end + 80, To: end + 90}, true
 			r.Calls = append(r.Calls, again)
@@ -34,19 +34,19 @@ func TestWhatIsPlantedAmongAnswersIsFound(t *testing.T) {
 		{"a route that is not there", func(r *judge.Run) { told(&r.Calls[12], 404, "not-found") }, "answers"},
 		{"a code that cannot be one", func(r *judge.Run) { told(&r.Calls[8], 422, "invalid") }, "answers"},
 		{"a send for which there is no code", func(r *judge.Run) { told(&r.Calls[2], 410, "code-expired") }, "answers"},
-		{"a yes that is none", func(r *judge.Run) { told(&r.Calls[12], 204, "") }, "answers"},
+		{"a 200 that is another status", func(r *judge.Run) { told(&r.Calls[12], 204, "") }, "answers"},
 		{"in flight without a key", func(r *judge.Run) { told(&r.Calls[2], 409, "idempotency-in-flight") }, "answers"},
 		{"in flight", func(r *judge.Run) { r.Calls[2].Key = "f"; told(&r.Calls[2], 409, "idempotency-in-flight") }, ""},
 		{"a key of another request", func(r *judge.Run) { r.Calls[2].Key = "f"; told(&r.Calls[2], 422, "idempotency-mismatch") }, "answers"},
-		{"a yes where nodes refuse", func(r *judge.Run) { refuses(r, begin+49, begin+61) }, "answers"},
+		{"a 200 where nodes refuse", func(r *judge.Run) { refuses(r, begin+49, begin+61) }, "answers"},
 		{"a take where nodes refuse", func(r *judge.Run) {
 			took(r, "new", begin+9, 1)
 			r.Calls[len(r.Calls)-1].Degraded = false
 			refuses(r, begin+8, begin+15)
 		}, "answers"},
-		{"a yes that was asked for before the fault had struck", func(r *judge.Run) { refuses(r, begin+50, begin+80) }, ""},
-		{"a yes as the fault is mended", func(r *judge.Run) { refuses(r, begin+30, begin+60) }, ""},
-		{"a yes of before where nodes refuse", func(r *judge.Run) { r.Calls[4].Replayed = true; refuses(r, begin+65, end) }, ""},
+		{"a 200 requested before the fault was complete", func(r *judge.Run) { refuses(r, begin+50, begin+80) }, ""},
+		{"a 200 during the repair", func(r *judge.Run) { refuses(r, begin+30, begin+60) }, ""},
+		{"a replayed 200 where nodes refuse", func(r *judge.Run) { r.Calls[4].Replayed = true; refuses(r, begin+65, end) }, ""},
 		{"a look where nodes refuse", func(r *judge.Run) {
 			refuses(r, begin+85, end)
 			r.Calls = append(r.Calls, judge.Call{For: judge.Look, Subject: "new", Span: judge.Span{From: begin + 90, To: begin + 91}, Status: 200})

@@ -17,7 +17,7 @@ func checked(run *judge.Run, before int64, status int, kind string, right bool) 
 }
 
 // In calm "during" is checked with a wrong code, and then with the right one: calls 8 and 9.
-func TestWhatIsPlantedAmongRightCodesIsFound(t *testing.T) {
+func TestJudge_PlantedRightCodes_IsFound(t *testing.T) {
 	finds(t, []planted{
 		{"a right code that has expired", expired, "codes"},
 		{"a right code that is wrong", func(r *judge.Run) { told(&r.Calls[9], 422, "code-incorrect") }, "codes"},

@@ -67,7 +67,7 @@ func final(mailbox string, used int, ids ...string) judge.Final {
 	return judge.Final{For: judge.Send, Subject: mailbox, Span: judge.Span{From: end + 90, To: end + 100}, Used: []int{used, used}, IDs: ids}
 }
 
-func TestASoundRunHasNoViolation(t *testing.T) {
+func TestJudge_SoundRun_NoViolation(t *testing.T) {
 	for _, terms := range []judge.Terms{{Gone: true}, {Gone: true, Alone: true}, {Gone: true, Forgets: true}} {
 		run := sound()
 		run.Terms, run.Terms.Fails = terms, failing
@@ -77,7 +77,7 @@ func TestASoundRunHasNoViolation(t *testing.T) {
 	}
 }
 
-// mailed plants a mailbox that was sent so many mails, each with its answer.
+// mailed plants a mailbox that was sent so many emails, each with its answer.
 func mailed(run *judge.Run, mailbox string, at int64, count int) {
 	for i := range count {
 		id := fmt.Sprint(mailbox, len(run.Mails))
@@ -87,10 +87,10 @@ func mailed(run *judge.Run, mailbox string, at int64, count int) {
 	}
 }
 
-func TestWhatIsPlantedIsFound(t *testing.T) {
+func TestJudge_Planted_IsFound(t *testing.T) {
 	tests := []planted{
-		{"a mail too many", func(r *judge.Run) { mailed(r, "new", begin-9000, 2) }, "limits"},
-		{"a mail too many in a fault", func(r *judge.Run) { mailed(r, "new", begin+9, 2) }, "limits"},
+		{"an email too many", func(r *judge.Run) { mailed(r, "new", begin-9000, 2) }, "limits"},
+		{"an email too many in a fault", func(r *judge.Run) { mailed(r, "new", begin+9, 2) }, "limits"},
 		{"three nodes alone", func(r *judge.Run) { r.Terms.Alone = true; mailed(r, "new", begin+9, 3); degraded(r, 3) }, ""},
 		{"two of three nodes alone", func(r *judge.Run) { r.Terms.Alone = true; mailed(r, "new", begin+9, 3); degraded(r, 2) }, ""},
 		{"one of three nodes alone", func(r *judge.Run) { r.Terms.Alone = true; mailed(r, "new", begin+9, 3); degraded(r, 1) }, "limits"},
@@ -109,7 +109,7 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 		}, ""},
 		{"forgotten twice", func(r *judge.Run) { r.Terms.Forgets = true; mailed(r, "new", begin-9, 3) }, "limits"},
 		{"forgotten long before", func(r *judge.Run) { r.Terms.Forgets = true; mailed(r, "new", begin-9000, 2) }, "limits"},
-		{"three nodes alone, and one goes on when all is well", func(r *judge.Run) {
+		{"three nodes alone, and one more in calm", func(r *judge.Run) {
 			r.Terms.Alone = true
 			mailed(r, "new", begin+9, 1)
 			mailed(r, "new", end+9, 1)
@@ -127,7 +127,7 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 			mailed(r, "new", begin+9, 1)
 			mailed(r, "new", end+9, 1)
 		}, ""},
-		{"an answer of before when all is well", func(r *judge.Run) {
+		{"an answer of before in calm", func(r *judge.Run) {
 			r.Terms.Alone = true
 			mailed(r, "new", begin+9, 2)
 			degraded(r, 1)
@@ -145,18 +145,18 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 		{"two mails of one key", func(r *judge.Run) { r.Mails = append(r.Mails, r.Mails[1]) }, "mails"},
 		{"a mail of one admission by a node alone", func(r *judge.Run) { r.Terms.Alone = true; copies(r) }, "mails"},
 		{"a mail of one admission forgotten", func(r *judge.Run) { r.Terms.Forgets = true; copies(r) }, "mails"},
-		{"a yes without a mail", func(r *judge.Run) { r.Mails = r.Mails[1:] }, "mails"},
-		{"a yes whose mail was refused", func(r *judge.Run) { r.Mails[0].Refused = true }, "mails"},
-		{"a yes whose mail went to another", func(r *judge.Run) { r.Mails[0].Mailbox = "lost" }, "mails"},
+		{"a 200 without an email", func(r *judge.Run) { r.Mails = r.Mails[1:] }, "mails"},
+		{"a 200 whose email was refused", func(r *judge.Run) { r.Mails[0].Refused = true }, "mails"},
+		{"a 200 whose email went to another", func(r *judge.Run) { r.Mails[0].Mailbox = "lost" }, "mails"},
 		{"a mail after a 503", func(r *judge.Run) { r.Calls[3].Status, r.Calls[4].Status = 503, 503 }, "mails"},
 		{"a mail after a refusal", func(r *judge.Run) { r.Mails[3].Refused = false }, "mails"},
 		{"two mails of one lost call", func(r *judge.Run) {
 			r.Mails = append(r.Mails, judge.Mail{At: begin, Mailbox: "lost", ID: "9"})
 		}, "mails"},
-		{"a mail nobody asked for", func(r *judge.Run) { r.Mails = append(r.Mails, judge.Mail{At: begin, Mailbox: "nobody", ID: "9"}) }, "mails"},
+		{"an email without a request", func(r *judge.Run) { r.Mails = append(r.Mails, judge.Mail{At: begin, Mailbox: "nobody", ID: "9"}) }, "mails"},
 		{"another answer to a key", func(r *judge.Run) { r.Calls[4].Body = "yes " }, "keys"},
-		{"nobody knows of a key that is answered", func(r *judge.Run) { r.Calls[4].Status = 504 }, "keys"},
-		{"nobody knows of a key in flight when a clock was set", func(r *judge.Run) {
+		{"an unknown outcome of a key that is answered", func(r *judge.Run) { r.Calls[4].Status = 504 }, "keys"},
+		{"an unknown outcome of a key in flight when a clock was set", func(r *judge.Run) {
 			r.Terms.ClockSet = true
 			r.Calls[4].Status, r.Calls[4].Kind, r.Calls[4].Body = 504, "delivery-unknown", "unknown"
 		}, ""},
@@ -166,6 +166,19 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 			r.Calls[4].Status, r.Calls[4].Kind, r.Calls[4].Degraded = 504, "delivery-unknown", false
 		}, ""},
 		{"two answers of one node alone", func(r *judge.Run) { alone(r, 1); r.Calls[3].Degraded = true; r.Calls[3].Node = 1 }, "keys"},
+		{"another node's answer when all is over", func(r *judge.Run) {
+			alone(r, 1)
+			again := r.Calls[4]
+			r.Calls[3].Degraded = true
+			again.Node, again.Replayed, again.Span = 0, true, judge.Span{From: end + 50, To: end + 60}
+			r.Calls = append(r.Calls, again)
+		}, ""},
+		{"a third answer when all is over", func(r *judge.Run) {
+			alone(r, 1)
+			again := r.Calls[4]
+			again.Replayed, again.Body, again.Span = true, "no", judge.Span{From: end + 50, To: end + 60}
+			r.Calls = append(r.Calls, again)
+		}, "keys"},
 		{"another answer that no node made alone", func(r *judge.Run) { alone(r, 1); r.Calls[4].Degraded = false }, "keys"},
 		{"another answer, the first forgotten", func(r *judge.Run) { r.Terms.Forgets = true; r.Calls[4].Body = "yes " }, ""},
 		{"a wrong code taken", func(r *judge.Run) { r.Calls[8].Status, r.Calls[8].Kind = 200, "" }, "codes"},
@@ -199,7 +212,7 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 			r.Calls[2].Subject = "lost"
 			r.Mails[2].ID, r.Finals[2] = "13", final("lost", 1, "3")
 		}, "finals"},
-		{"nobody knows of a key, and of its admission", func(r *judge.Run) {
+		{"an unknown outcome of a key and its admission", func(r *judge.Run) {
 			repeated(r, begin+60)
 			r.Calls[len(r.Calls)-1].ID, r.Calls[len(r.Calls)-2].ID = "", ""
 			r.Finals = append(r.Finals, final("repeated", 1, "14"))
@@ -218,7 +231,7 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 		{"a wait for what did not get there", func(r *judge.Run) { r.Calls[5].Kind = judge.NotAsked; denied(r, "lost", begin+65) }, "waits"},
 		{"a wait by a clock that was set", func(r *judge.Run) { r.Terms.ClockSet = true; r.Calls[1].Wait += 90_000 }, ""},
 		{"no answer of a node that is there", func(r *judge.Run) { r.Terms.Gone = false }, "answers"},
-		{"a node that does not go on alone", func(r *judge.Run) { r.Terms.Alone = true; noStore(r, begin+9) }, "answers"},
+		{"a node that does not continue alone", func(r *judge.Run) { r.Terms.Alone = true; noStore(r, begin+9) }, "answers"},
 		{"a node that does not know yet", func(r *judge.Run) { r.Terms.Alone, r.Terms.Unknown = true, 9; noStore(r, begin+9) }, ""},
 		{"a node that does not know yet, asked before the fault", func(r *judge.Run) {
 			r.Terms.Alone, r.Terms.Unknown = true, 9
@@ -226,13 +239,18 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 			r.Calls[len(r.Calls)-1].Span.To = begin + 9
 		}, ""},
 		{"a node that should know", func(r *judge.Run) { r.Terms.Alone, r.Terms.Unknown = true, 8; noStore(r, begin+9) }, "answers"},
-		{"a node that does not go on alone with an action", func(r *judge.Run) {
+		{"a node that meets a broken connection when the store is back", func(r *judge.Run) { r.Terms.Alone, r.Terms.Unknown = true, 1; noStore(r, end-1000) }, ""},
+		{"a node that meets one long after", func(r *judge.Run) {
+			r.Terms.Alone, r.Terms.Unknown, r.Held[0].To = true, 1, end-3000
+			noStore(r, end-999)
+		}, "answers"},
+		{"a node that does not continue alone with an action", func(r *judge.Run) {
 			r.Terms.Alone = true
 			noStore(r, begin+9)
 			r.Calls[len(r.Calls)-1].For = judge.Take
 		}, "answers"},
-		{"a node that is not to go on alone", func(r *judge.Run) { noStore(r, begin+9) }, ""},
-		{"a node that does not go on alone with a key", func(r *judge.Run) {
+		{"a node that must not continue alone", func(r *judge.Run) { noStore(r, begin+9) }, ""},
+		{"a node that does not continue alone with a key", func(r *judge.Run) {
 			r.Terms.Alone = true
 			noStore(r, begin+9)
 			r.Calls[len(r.Calls)-1].For, r.Calls[len(r.Calls)-1].Key = judge.Send, "n"
@@ -247,7 +265,7 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 		{"degraded in an answer of before", func(r *judge.Run) { r.Terms.Alone, r.Calls[9].Degraded, r.Calls[9].Replayed = true, true, true }, ""},
 		{"no answer after the fault", func(r *judge.Run) { r.Calls[11].Status = 0 }, "answers"},
 		{"a fault on our side", func(r *judge.Run) { r.Calls[2].Status = 500 }, "answers"},
-		{"a 503 where nobody is to notice", func(r *judge.Run) { r.Terms.Quiet = true }, "answers"},
+		{"a 503 where callers must not notice", func(r *judge.Run) { r.Terms.Quiet = true }, "answers"},
 	}
 	finds(t, tests)
 }
@@ -303,7 +321,7 @@ func apart(run *judge.Run, ms int64) {
 	run.Calls[len(run.Calls)-1].Span = judge.Span{From: run.Mails[last].At, To: run.Mails[last].At}
 }
 
-// denied plants a no for what was admitted just before.
+// denied plants a denial for what was admitted just before.
 func denied(run *judge.Run, mailbox string, at int64) {
 	run.Calls = append(run.Calls, judge.Call{For: judge.Send, Subject: mailbox, Span: judge.Span{From: at, To: at + 1},
 		Status: 429, Kind: "quota-exceeded", Limit: "a", Clock: at, Wait: 599_999})
@@ -337,7 +355,7 @@ func has(found []judge.Violation, rule string) bool {
 	return false
 }
 
-func TestLog(t *testing.T) {
+func TestLog_Lines_FindsSecretsAndAlarms(t *testing.T) {
 	secret := map[string]bool{"q17n4": true, "482913": true, "abcd12": true}
 	tests := []struct {
 		line string
@@ -364,14 +382,14 @@ func TestLog(t *testing.T) {
 	}
 }
 
-func TestLeftovers(t *testing.T) {
+func TestLeftovers_MoreThanSlack_IsFound(t *testing.T) {
 	figures := []judge.Figure{{Name: "sound", Before: 10, After: 15, Slack: 5}, {Name: "leak", Before: 10, After: 16, Slack: 5}}
 	if found := judge.Leftovers(figures); len(found) != 1 || !strings.HasPrefix(found[0].What, "leak ") {
 		t.Errorf("found %+v", found)
 	}
 }
 
-func TestGrowth(t *testing.T) {
+func TestGrowth_Points_Table(t *testing.T) {
 	tests := []struct {
 		name   string
 		values []float64
@@ -395,7 +413,7 @@ func TestGrowth(t *testing.T) {
 	}
 }
 
-func TestStory(t *testing.T) {
+func TestStory_Mailbox_InOrder(t *testing.T) {
 	const want = " -100000 fault until -90000\n" +
 		"       0 fault until 10000\n" +
 		"      60 send to node 0, until 70: 0   key \"\" degraded false replayed false\n" +

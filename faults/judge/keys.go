@@ -6,11 +6,12 @@ import (
 )
 
 // keys: a key is one email, and its answer stays the same byte for byte. An answer that a node
-// gave alone is that node's; one that the store may have forgotten may change.
+// gave alone is that node's until the store was told of it: then it is the answer of the node that
+// told first. One that the store may have forgotten may change.
 func (c *checker) keys() {
 	c.retries()
 	c.mailsOfKeys()
-	first := map[string]*Call{}
+	first, alone := map[string]*Call{}, map[string]bool{}
 	for i := range c.Calls {
 		call := &c.Calls[i]
 		touched := c.touched[call.Subject]
@@ -18,6 +19,12 @@ func (c *checker) keys() {
 			continue
 		}
 		name := call.Key
+		if c.Terms.Alone && call.Degraded && !call.Replayed {
+			alone[call.Key+call.Body] = true
+		}
+		if call.Replayed && alone[call.Key+call.Body] && !c.struck(call.Span) {
+			continue
+		}
 		if c.Terms.Alone && (call.Degraded || call.Status == 504 && touched) {
 			name = fmt.Sprint(call.Key, " at ", call.Node)
 		}

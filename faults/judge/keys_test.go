@@ -7,7 +7,7 @@ import (
 )
 
 // retried plants a key that was done at some time, and asked for again after the fault: by
-// another node, which does not say yes.
+// another node, which does not answer 200.
 func retried(run *judge.Run, at int64, status int, kind string) *judge.Call {
 	mailed(run, "retried", at, 1)
 	run.Calls[len(run.Calls)-1].Key = "t"
@@ -17,7 +17,7 @@ func retried(run *judge.Run, at int64, status int, kind string) *judge.Call {
 }
 
 // Of the key "k" the answers are calls 3 and 4, both in the fault.
-func TestWhatIsPlantedAmongRetriesIsFound(t *testing.T) {
+func TestJudge_PlantedRetries_IsFound(t *testing.T) {
 	const inFlight = "idempotency-in-flight"
 	finds(t, []planted{
 		{"a key that was done, and is denied", func(r *judge.Run) { retried(r, end+100, 429, "quota-exceeded") }, "keys"},
@@ -31,7 +31,7 @@ func TestWhatIsPlantedAmongRetriesIsFound(t *testing.T) {
 			r.Mails = append(r.Mails, judge.Mail{At: begin + 12, Mailbox: "retried", ID: "second"})
 		}, "key-mails"},
 		{"a key that was done when the store was lost", func(r *judge.Run) { retried(r, begin+9, 409, inFlight) }, ""},
-		{"a key that was done when the store was well", func(r *judge.Run) {
+		{"a key that was done when the store was healthy", func(r *judge.Run) {
 			r.Terms.Fails = []string{"relay-unavailable", "delivery-unknown", "recipient-rejected"}
 			retried(r, begin+9, 409, inFlight)
 		}, "keys"},

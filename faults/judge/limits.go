@@ -3,7 +3,7 @@ package judge
 import "slices"
 
 // limits: no window of a mailbox or subject has more emails or takes than its tier allows, or
-// than all nodes that were alone may admit. When all was well, a call met all that was
+// than all nodes that were alone may admit. In calm, a call met all that was
 // admitted before, by any node: a full tier admits nothing, and a look says that it is full.
 func (c *checker) limits() {
 	for mailbox, mails := range c.mailsOf {

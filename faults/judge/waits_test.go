@@ -6,7 +6,7 @@ import (
 	"github.com/mailgate/mailgate/faults/judge"
 )
 
-// deniedTake plants a no to "someone" that is for a take of this moment.
+// deniedTake plants a denial of "someone" that is for a take of this moment.
 func deniedTake(run *judge.Run, took int64) {
 	const at = end + 60
 	run.Calls = append(run.Calls, judge.Call{For: judge.Take, Subject: "someone", Span: judge.Span{From: at, To: at + 1},
@@ -21,7 +21,7 @@ func guessed(run *judge.Run, guess int64) {
 }
 
 // refusedTake plants a take of "new" that was refused for one before, while a node may be alone,
-// and a look that is told to wait for its place.
+// and a look that is told to wait for it.
 func refusedTake(run *judge.Run, degraded bool, until, look int64) {
 	const first, second = end - 3000, end - 1500
 	told := func(purpose judge.Purpose, at, until, took int64) judge.Call {
@@ -42,11 +42,11 @@ func looked(run *judge.Run, subject string, at int64) *judge.Call {
 }
 
 // The takes of "someone" are the calls 10, 11 and 13; the second is given back by call 12.
-func TestWhatIsPlantedAmongWaitsIsFound(t *testing.T) {
+func TestJudge_PlantedWaits_IsFound(t *testing.T) {
 	finds(t, []planted{
 		{"a take that waits for the first", func(r *judge.Run) { deniedTake(r, end+15) }, ""},
 		{"a take that waits too long", func(r *judge.Run) { deniedTake(r, end+1015) }, "waits"},
-		{"a take that waits where there is a place", func(r *judge.Run) {
+		{"a take that waits where there is room", func(r *judge.Run) {
 			r.Calls = append(r.Calls[:13], r.Calls[14:]...)
 			r.Finals = r.Finals[:4]
 			deniedTake(r, end+15)
@@ -65,7 +65,7 @@ func TestWhatIsPlantedAmongWaitsIsFound(t *testing.T) {
 			guessed(r, end+15)
 		}, ""},
 		{"a guess that is denied for nothing", func(r *judge.Run) { r.Calls = append(r.Calls[:9], r.Calls[10:]...); guessed(r, end+15) }, "waits"},
-		{"a look where there is a place", func(r *judge.Run) { looked(r, "someone", end+35) }, ""},
+		{"a look where there is room", func(r *judge.Run) { looked(r, "someone", end+35) }, ""},
 		{"a look at a full tier", func(r *judge.Run) {
 			c := looked(r, "someone", end+60)
 			c.Limit, c.Clock, c.Wait = "a", end+60, 599_955
@@ -73,22 +73,22 @@ func TestWhatIsPlantedAmongWaitsIsFound(t *testing.T) {
 		{"a look that does not tell of a full tier", func(r *judge.Run) { looked(r, "someone", end+60) }, "limits"},
 		{"a look that does not tell of a mail", func(r *judge.Run) { looked(r, "before", end+60) }, "limits"},
 		{"a look when the mail has left the window", func(r *judge.Run) { looked(r, "before", begin-5000+600_010) }, ""},
-		{"a look at what nobody asked for", func(r *judge.Run) { looked(r, "new", end+60) }, ""},
+		{"a look at a mailbox without requests", func(r *judge.Run) { looked(r, "new", end+60) }, ""},
 		{"a look that tells of what is not there", func(r *judge.Run) {
 			c := looked(r, "new", end+60)
 			c.Limit, c.Clock, c.Wait = "a", end+60, 599_955
 		}, "waits"},
-		{"a look that tells of a place nobody heard of, while it is asked for", func(r *judge.Run) { refusedTake(r, false, end-500, end-500) }, ""},
-		{"a look that tells of such a place afterwards", func(r *judge.Run) { refusedTake(r, false, end-501, end-500) }, "waits"},
-		{"a look that tells of such a place, refused by a node alone", func(r *judge.Run) { refusedTake(r, true, end-501, end-500) }, ""},
+		{"a look that tells of an unheard admission, while it is asked for", func(r *judge.Run) { refusedTake(r, false, end-500, end-500) }, ""},
+		{"a look that tells of such an admission afterwards", func(r *judge.Run) { refusedTake(r, false, end-501, end-500) }, "waits"},
+		{"a look that tells of such an admission, refused by a node alone", func(r *judge.Run) { refusedTake(r, true, end-501, end-500) }, ""},
 		{"a look that tells of it at the fault's end", func(r *judge.Run) { refusedTake(r, true, end-501, end) }, ""},
-		{"a look that tells of it when all is well", func(r *judge.Run) { refusedTake(r, true, end-501, end+1) }, "waits"},
-		{"a look that tells of it where no node goes on alone", func(r *judge.Run) { refusedTake(r, true, end-501, end-500); r.Terms.Alone = false }, "waits"},
+		{"a look that tells of it in calm", func(r *judge.Run) { refusedTake(r, true, end-501, end+1) }, "waits"},
+		{"a look that tells of it where no node continues alone", func(r *judge.Run) { refusedTake(r, true, end-501, end-500); r.Terms.Alone = false }, "waits"},
 		{"a look that tells of a take that the store was never asked for", func(r *judge.Run) {
 			refusedTake(r, true, end-501, end-500)
 			told(&r.Calls[11], 422, "invalid-input")
 		}, "waits"},
-		{"a look that tells of a place that was refused before the fault", func(r *judge.Run) {
+		{"a look that tells of an admission that was refused before the fault", func(r *judge.Run) {
 			refusedTake(r, true, end-501, end-500)
 			r.Faults[1].From = end - 500
 		}, "waits"},

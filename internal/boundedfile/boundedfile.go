@@ -1,5 +1,4 @@
-// Package boundedfile reads files from outside: whole, or not at all where
-// they are larger than they can have reason to be.
+// Package boundedfile reads files of limited size.
 //
 //	text, err := boundedfile.Read("/run/secrets/key", 64<<10)
 package boundedfile
@@ -11,9 +10,8 @@ import (
 	"os"
 )
 
-// Read returns what is in the file. Of one that has more than most bytes, also of a
-// device that never ends, it reads no more than that and fails. The error is one
-// sentence that names the path.
+// Read returns the content of a file, or fails if that is more than most bytes, as of a device
+// that never ends. The error is one sentence that names the path.
 func Read(path string, most int64) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {

@@ -1,7 +1,6 @@
 package boundedfile_test
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,7 +9,7 @@ import (
 	"github.com/mailgate/mailgate/internal/boundedfile"
 )
 
-func TestRead(t *testing.T) {
+func TestRead_SizesAndPaths_ReadsOrSaysWhy(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "file")
 	if err := os.WriteFile(path, []byte("twelve bytes"), 0o600); err != nil {
@@ -40,10 +39,4 @@ func TestRead(t *testing.T) {
 			t.Errorf("%s up to %d: %q, want %q", tt.path, tt.most, said, tt.want)
 		}
 	}
-}
-
-func ExampleRead() {
-	_, err := boundedfile.Read("/dev/zero", 64<<10)
-	fmt.Println(err)
-	// Output: the file /dev/zero is larger than 65536 bytes
 }

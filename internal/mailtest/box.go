@@ -31,25 +31,32 @@ func (s *Server) Await(t testing.TB, recipient string) []byte {
 	var text []byte
 	servertest.Await(t, "a mail to be delivered", deliveryLimit, func() error {
 		mails, err := s.box()
-		if err != nil {
-			return err
-		}
 		for _, mail := range mails {
 			if mail.To == recipient {
 				text = mail.Text
 				return nil
 			}
 		}
-		return fmt.Errorf("none of %d is to %s; the log says:\n%s", len(mails), recipient, s.Log())
+		return errors.Join(err, fmt.Errorf("none of %d is to %s; the log says:\n%s", len(mails), recipient, s.Log()))
 	})
 	return text
 }
 
-// Mails waits until all that the server has taken over is delivered, and
-// returns it, in no order.
-func (s *Server) Mails(t testing.TB) []Mail {
+// Mails waits until all that the server has taken over is delivered, and returns it, in no
+// order. A mail is in the spool before the server says that it took it over, and leaves it
+// after it was delivered.
+func (s *Server) Mails(t testing.TB) (mails []Mail) {
 	t.Helper()
-	servertest.Await(t, "the mail server's queue to be empty", deliveryLimit, s.queueEmpty)
+	servertest.Await(t, "the mail server's queue to be empty", deliveryLimit, func() error {
+		waiting, err := os.ReadDir(filepath.Join(s.dir, "spool", "input"))
+		if len(waiting) > 0 {
+			return fmt.Errorf("%d files are in it; the log says:\n%s", len(waiting), s.Log())
+		}
+		if errors.Is(err, os.ErrNotExist) {
+			return nil // no mail has come yet
+		}
+		return err
+	})
 	mails, err := s.box()
 	if err != nil {
 		t.Fatalf("cannot read the mailbox: %v", err)
@@ -57,53 +64,26 @@ func (s *Server) Mails(t testing.TB) []Mail {
 	return mails
 }
 
-// queueEmpty looks into the spool. A mail is there before the server says that
-// it took it over, and leaves it after it was delivered.
-func (s *Server) queueEmpty() error {
-	waiting, err := os.ReadDir(filepath.Join(s.dir, "spool", "input"))
-	if err == nil && len(waiting) > 0 {
-		return fmt.Errorf("%d files are in it; the log says:\n%s", len(waiting), s.Log())
-	}
-	if errors.Is(err, os.ErrNotExist) {
-		return nil // no mail has come yet
-	}
-	return err
-}
-
-// box reads the mailbox. A file appears there whole, under its final name.
-func (s *Server) box() ([]Mail, error) {
-	dir := filepath.Join(s.dir, "box", "new")
-	files, err := os.ReadDir(dir)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil // no mail has come yet
-	}
+// box reads the mailbox. A file appears there whole, under its final name. The server writes
+// the envelope above everything that came from outside, so nothing in a mail can pass for it.
+func (s *Server) box() (mails []Mail, err error) {
+	files, err := filepath.Glob(filepath.Join(s.dir, "box", "new", "*"))
 	if err != nil {
 		return nil, err
 	}
-	var mails []Mail
 	for _, file := range files {
-		text, err := os.ReadFile(filepath.Join(dir, file.Name()))
+		text, err := os.ReadFile(file)
 		if err != nil {
 			return nil, err
 		}
-		mail, err := readMail(text)
-		if err != nil {
-			return nil, err
+		first, rest, _ := bytes.Cut(text, []byte("\n"))
+		second, rest, _ := bytes.Cut(rest, []byte("\n"))
+		from, okFrom := strings.CutPrefix(string(first), "Return-path: ")
+		to, okTo := strings.CutPrefix(string(second), "Envelope-to: ")
+		if !okFrom || !okTo {
+			return nil, fmt.Errorf("a mail in the mailbox begins with %q, %q", first, second)
 		}
-		mails = append(mails, mail)
+		mails = append(mails, Mail{From: strings.Trim(from, "<>"), To: to, Text: rest})
 	}
 	return mails, nil
-}
-
-// readMail takes the envelope off a mail. The server writes it above everything
-// that came from outside, so nothing in a mail can pass for it.
-func readMail(text []byte) (Mail, error) {
-	first, rest, _ := bytes.Cut(text, []byte("\n"))
-	second, rest, _ := bytes.Cut(rest, []byte("\n"))
-	from, okFrom := strings.CutPrefix(string(first), "Return-path: ")
-	to, okTo := strings.CutPrefix(string(second), "Envelope-to: ")
-	if !okFrom || !okTo {
-		return Mail{}, fmt.Errorf("a mail in the mailbox begins with %q, %q", first, second)
-	}
-	return Mail{From: strings.Trim(from, "<>"), To: to, Text: rest}, nil
 }

@@ -1,8 +1,27 @@
+// Package mailtest gives tests a real mail server: Exim, as Debian ships it, with TLS,
+// passwords and a mailbox that the test can read.
+//
+//	server := mailtest.Start(t, mailtest.Options{})
+//	relays := connect(server.STARTTLS()) // or server.SMTPS()
+//	…
+//	text := server.Await(t, "alice@example.com")
+//
+// The server takes mail from clients that know its password, to any address, and delivers
+// all of it into one mailbox. Nothing it does leaves the machine. It listens on free ports of
+// 127.0.0.1 and ends with the test, even one that is killed. Without the program the test is
+// skipped, as package need says.
+//
+// [StartTokens] is the server that gives the tokens of OAuth 2 which [Server.TakeToken] has
+// it take in place of the password.
 package mailtest
 
 import (
 	"bufio"
+	"bytes"
+	"crypto/x509"
+	_ "embed"
 	"encoding/base64"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -11,33 +30,42 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
+	"text/template"
 	"time"
 
 	"github.com/mailgate/mailgate/internal/need"
 	"github.com/mailgate/mailgate/internal/servertest"
 )
 
-// Options are what a test may want to be different. Zero fields mean what is
-// named here.
+// Options are what a test may want to be different.
 type Options struct {
-	// LoginOnly leaves AUTH LOGIN as the one way to say the password. AUTH PLAIN, too.
+	// LoginOnly leaves AUTH LOGIN as the one way to say the password, not AUTH PLAIN, too.
 	LoginOnly bool
-	// Refuse is what the server refuses. Nothing.
+	// Refuse is what the server refuses.
 	Refuse []Refusal
 }
 
 // Refusal makes the server refuse a domain at one step.
 type Refusal struct {
-	// At is "MAIL", where the domain is the sender's, "RCPT", or "DATA" for a
-	// refusal after the mail's final dot; there it is a recipient's.
+	// At is "MAIL", where the domain is the sender's, "RCPT", or "DATA" for a refusal after
+	// the mail's final dot; there it is a recipient's.
 	At string
 	// Domain in lower-case letters.
 	Domain string
 	// Reply is code, enhanced code and plain words: "550 5.1.1 No such mailbox".
-	// One that begins with 4 is for now, one with 5 for good.
 	Reply string
+}
+
+// Verb is what Exim calls it.
+func (r Refusal) Verb() string {
+	if strings.HasPrefix(r.Reply, "4") {
+		return "defer"
+	}
+	return "deny"
 }
 
 // Server is one Exim.
@@ -45,111 +73,10 @@ type Server struct {
 	Addr           string // host:port; TLS by STARTTLS
 	SecureAddr     string // host:port; TLS from the first octet
 	User, Password string // that it asks for before it takes mail; with marks that URLs must encode
-	CA             string // file with the certificate of who vouches for the server's
+	CA             string // file with the certificate of the server's authority
 
-	dir     string
-	options Options
-	process *process
-}
-
-// Start starts a server and returns when it answers.
-func Start(t testing.TB, options Options) *Server {
-	t.Helper()
-	program := need.Program(t, "exim4")
-	s := &Server{User: "mailgate", Password: "p@ss: /wörd?%", options: options}
-	as := ownAccount()
-	s.makeDir(t)
-	port, securePort := servertest.Port(t), servertest.Port(t)
-	s.Addr, s.SecureAddr = fmt.Sprintf("127.0.0.1:%d", port), fmt.Sprintf("127.0.0.1:%d", securePort)
-	s.writeCertificates(t)
-	if err := s.furnish(program, as, port, securePort); err != nil {
-		t.Fatalf("cannot prepare a mail server: %v", err)
-	}
-	s.launch(t, as)
-	s.awaitBanner(t)
-	return s
-}
-
-// TakeToken has the server take this token, of OAuth 2 by AUTH XOAUTH2, from then on, and
-// no other. Before it does not offer that.
-func (s *Server) TakeToken(t testing.TB, token string) {
-	t.Helper()
-	both := base64.StdEncoding.EncodeToString([]byte("user=" + s.User + "\x01auth=Bearer " + token + "\x01\x01"))
-	path := filepath.Join(s.dir, "token")
-	if err := errors.Join(os.WriteFile(path+".new", []byte(both), 0o644), os.Rename(path+".new", path)); err != nil {
-		t.Fatalf("cannot tell a mail server a token: %v", err)
-	}
-}
-
-// furnish puts everything into the directory that the server needs there.
-func (s *Server) furnish(program string, as account, port, securePort int) error {
-	if err := copyProgram(program, filepath.Join(s.dir, "exim")); err != nil {
-		return err
-	}
-	text, err := s.config(as, port, securePort)
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(s.dir, "exim.conf"), text, 0o600); err != nil {
-		return err
-	}
-	return as.own(s.dir, "", "exim", "exim.conf", "server.pem", "server.key", "spool", "log", "box")
-}
-
-// makeDir makes the server's directory and sees to its end. It is none of the
-// test's own: those lie where only the user of the test may go, and that may
-// not be the server's.
-func (s *Server) makeDir(t testing.TB) {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "mailtest-")
-	if err != nil {
-		t.Fatalf("cannot make a directory for a mail server: %v", err)
-	}
-	s.dir, s.CA = dir, filepath.Join(dir, "ca.pem")
-	t.Cleanup(func() {
-		if s.process != nil {
-			s.process.kill()
-		}
-		// A killed process may still be at the end of a write.
-		servertest.Await(t, "the mail server's directory to be removed", endLimit, func() error { return os.RemoveAll(dir) })
-	})
-	for _, name := range []string{"spool", "log", "box"} {
-		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
-			t.Fatalf("cannot make a directory for a mail server: %v", err)
-		}
-	}
-}
-
-// copyProgram leaves the set-user-ID bit behind. With it, the server would be
-// free of the test's user, and of ending with the test.
-func copyProgram(from, to string) error {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o700)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
-}
-
-func (s *Server) launch(t testing.TB, as account) {
-	t.Helper()
-	words, err := os.Create(filepath.Join(s.dir, "words"))
-	if err != nil {
-		t.Fatalf("cannot open a file for what a mail server says: %v", err)
-	}
-	defer words.Close() // the child has its own by then
-	cmd := exec.Command(filepath.Join(s.dir, "exim"), "-C", filepath.Join(s.dir, "exim.conf"), "-bdf")
-	cmd.Dir = s.dir
-	cmd.Stdout, cmd.Stderr = words, words
-	cmd.SysProcAttr = as.attributes()
-	if s.process, err = startProcess(cmd); err != nil {
-		t.Fatalf("cannot start exim4: %v", err)
-	}
+	dir   string
+	ended chan struct{} // closed when the process has ended
 }
 
 const (
@@ -157,13 +84,130 @@ const (
 	endLimit   = 10 * time.Second
 )
 
-func (s *Server) awaitBanner(t testing.TB) {
+// Start starts a server and returns when it answers.
+func Start(t testing.TB, options Options) *Server {
 	t.Helper()
+	program := need.Program(t, "exim4")
+	// None of the test's own directories: those lie where only the user of the test may go,
+	// and that may not be the server's.
+	dir, err := os.MkdirTemp("", "mailtest-")
+	if err != nil {
+		t.Fatalf("cannot make a directory for a mail server: %v", err)
+	}
+	// A killed process may still be at the end of a write.
+	t.Cleanup(func() {
+		servertest.Await(t, "the mail server's directory to be removed", endLimit, func() error { return os.RemoveAll(dir) })
+	})
+	port, securePort := servertest.Port(t), servertest.Port(t)
+	s := &Server{
+		Addr: fmt.Sprintf("127.0.0.1:%d", port), SecureAddr: fmt.Sprintf("127.0.0.1:%d", securePort),
+		User: "mailgate", Password: "p@ss: /wörd?%",
+		CA: filepath.Join(dir, "ca.pem"), dir: dir, ended: make(chan struct{}),
+	}
+	if err := s.furnish(t, program, options, port, securePort); err != nil {
+		t.Fatalf("cannot prepare a mail server: %v", err)
+	}
+	s.launch(t)
 	servertest.Await(t, "the mail server to answer", startLimit, func() error {
-		if s.process.ended() {
+		select {
+		case <-s.ended:
 			t.Fatalf("exim4 ended at its start; it says:\n%s", s.lastWords())
+		default:
 		}
 		return greets(s.Addr)
+	})
+	return s
+}
+
+//go:embed exim.conf
+var eximConf string
+
+// furnish puts everything into the directory that the server needs there.
+func (s *Server) furnish(t testing.TB, program string, options Options, port, securePort int) error {
+	uid, gid := account()
+	encode := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+	var config bytes.Buffer
+	form := template.Must(template.New("exim.conf").Delims("[[", "]]").Parse(eximConf))
+	if err := form.Execute(&config, map[string]any{
+		"Dir": s.dir, "UID": uid, "GID": gid, "Host": "relay.mailtest.example", "Port": port, "SecurePort": securePort,
+		"User": encode(s.User), "Password": encode(s.Password), "LoginOnly": options.LoginOnly, "Refuse": options.Refuse,
+	}); err != nil {
+		return err
+	}
+	const halfDay = 12 * 60 * 60 * 1000
+	now := time.Now().UnixMilli()
+	authority := servertest.NewAuthority(t)
+	certificate := authority.Certificate(now-halfDay, now+halfDay, "127.0.0.1", "localhost")
+	key, err := x509.MarshalPKCS8PrivateKey(certificate.PrivateKey)
+	if err != nil {
+		return err
+	}
+	// A copy leaves the set-user-ID bit behind, with which the server would not end with the
+	// test.
+	binary, err := os.ReadFile(program)
+	if err != nil {
+		return err
+	}
+	for name, text := range map[string][]byte{
+		"exim": binary, "exim.conf": config.Bytes(), "ca.pem": authority.PEM(),
+		"server.pem": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Certificate[0]}),
+		"server.key": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}),
+	} {
+		err = errors.Join(err, os.WriteFile(filepath.Join(s.dir, name), text, 0o700))
+	}
+	for _, name := range []string{"spool", "log", "box"} {
+		err = errors.Join(err, os.Mkdir(filepath.Join(s.dir, name), 0o700))
+	}
+	if os.Getuid() != 0 || err != nil {
+		return err
+	}
+	return filepath.WalkDir(s.dir, func(path string, _ os.DirEntry, err error) error {
+		return errors.Join(err, os.Chown(path, uid, gid))
+	})
+}
+
+// account is the user and the group that the server runs as: the test's own, or those
+// without rights where that is root, as which Exim delivers no mail.
+func account() (uid, gid int) {
+	if os.Getuid() == 0 {
+		return 65534, 65534
+	}
+	return os.Getuid(), os.Getgid()
+}
+
+// launch starts the server, with the processes that it starts as one group.
+func (s *Server) launch(t testing.TB) {
+	t.Helper()
+	words, err := os.Create(filepath.Join(s.dir, "words"))
+	if err != nil {
+		t.Fatalf("cannot open a file for what a mail server says: %v", err)
+	}
+	defer words.Close() // the child has its own by then
+	cmd := exec.Command(filepath.Join(s.dir, "exim"), "-C", filepath.Join(s.dir, "exim.conf"), "-bdf")
+	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, words, words
+	cmd.SysProcAttr = servertest.DieWithParent()
+	cmd.SysProcAttr.Setpgid = true
+	if uid, gid := account(); os.Getuid() == 0 {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+	}
+	started := make(chan error)
+	go func() {
+		// To the kernel, which ends the child with its parent, the parent is a thread, and Go
+		// ends threads as it likes. Never unlocked, this one stays.
+		runtime.LockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait() // how it ends is in its log
+			close(s.ended)
+		}
+	}()
+	if err := <-started; err != nil {
+		t.Fatalf("cannot start exim4: %v", err)
+	}
+	t.Cleanup(func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // an error means that the group has ended
+		<-s.ended
 	})
 }
 
@@ -184,26 +228,31 @@ func greets(addr string) error {
 	return err
 }
 
+// TakeToken has the server take this token, of OAuth 2 by AUTH XOAUTH2, from then on, and
+// no other. Before it does not offer that.
+func (s *Server) TakeToken(t testing.TB, token string) {
+	t.Helper()
+	both := base64.StdEncoding.EncodeToString([]byte("user=" + s.User + "\x01auth=Bearer " + token + "\x01\x01"))
+	path := filepath.Join(s.dir, "token")
+	if err := errors.Join(os.WriteFile(path+".new", []byte(both), 0o644), os.Rename(path+".new", path)); err != nil {
+		t.Fatalf("cannot tell a mail server a token: %v", err)
+	}
+}
+
 // STARTTLS is the URL of a relay that is spoken to in the clear first.
-func (s *Server) STARTTLS() string { return s.address("smtp", s.Addr) }
+func (s *Server) STARTTLS() string { return s.url("smtp", s.Addr) }
 
 // SMTPS is the URL of a relay with TLS from the first octet.
-func (s *Server) SMTPS() string { return s.address("smtps", s.SecureAddr) }
+func (s *Server) SMTPS() string { return s.url("smtps", s.SecureAddr) }
 
-func (s *Server) address(scheme, addr string) string {
-	u := url.URL{
-		Scheme: scheme, Host: addr, User: url.UserPassword(s.User, s.Password),
-		RawQuery: url.Values{"ca": {s.CA}}.Encode(),
-	}
+func (s *Server) url(scheme, addr string) string {
+	u := url.URL{Scheme: scheme, Host: addr, User: url.UserPassword(s.User, s.Password), RawQuery: "ca=" + url.QueryEscape(s.CA)}
 	return u.String()
 }
 
 // Log is what the server has written into its log so far.
 func (s *Server) Log() string {
-	text, err := os.ReadFile(filepath.Join(s.dir, "log", "mainlog"))
-	if err != nil {
-		return ""
-	}
+	text, _ := os.ReadFile(filepath.Join(s.dir, "log", "mainlog")) // there is none before the first line
 	return string(text)
 }
 
@@ -211,8 +260,7 @@ func (s *Server) Log() string {
 func (s *Server) lastWords() string {
 	var all strings.Builder
 	for _, name := range []string{"words", "log/paniclog", "log/mainlog"} {
-		text, err := os.ReadFile(filepath.Join(s.dir, name))
-		if err == nil {
+		if text, err := os.ReadFile(filepath.Join(s.dir, name)); err == nil {
 			all.Write(text[max(0, len(text)-1000):])
 		}
 	}

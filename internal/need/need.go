@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// packages are those of Debian that are not called after the program.
+// packages are the Debian packages of programs with another name.
 var packages = map[string]string{"exim4": "exim4-daemon-light", "node": "nodejs", "tsc": "node-typescript"}
 
 // Program returns the path of a program, or skips the test where it is missing.
@@ -25,8 +25,8 @@ func Program(t testing.TB, name string) string {
 	return path
 }
 
-// Find looks for a program in PATH and where systems keep those of the administrator, which
-// are not in every user's PATH.
+// Find looks for a program in PATH and in the directories of the administrator, which are not in
+// every user's PATH.
 func Find(name string) (path string, found bool) {
 	for _, place := range []string{"", "/usr/sbin/", "/usr/local/sbin/"} {
 		if path, err := exec.LookPath(place + name); err == nil {
@@ -36,7 +36,7 @@ func Find(name string) (path string, found bool) {
 	return "", false
 }
 
-// Missing skips the test for what is missing, or fails it with MAILGATE_TEST_ALL=1.
+// Missing skips the test, or fails it with MAILGATE_TEST_ALL=1.
 func Missing(t testing.TB, what string) {
 	t.Helper()
 	if os.Getenv("MAILGATE_TEST_ALL") == "1" {

@@ -9,8 +9,7 @@ import (
 	"github.com/mailgate/mailgate/internal/network"
 )
 
-// What is read as a network is what the standard library's older reader makes of it, and
-// prints as itself. What is refused is repeated only if it is a network.
+// Parse agrees with net.ParseCIDR, and its result parses to itself. An error repeats networks only.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{"10.0.0.0/8", "192.0.2.7", "2001:db8::/32", "::ffff:10.0.0.1", "fe80::1%eth0", "10.0.0.0/08", "010.0.0.1", "alice@example.com"} {
 		f.Add(seed)
@@ -37,7 +36,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// A visitor has his address, or of IPv6 the network of it, whatever the rest says.
+// Visitor returns a network that contains the address; IPv6 addresses that differ in their last 64
+// bits only are one visitor.
 func FuzzVisitor(f *testing.F) {
 	f.Add([]byte{203, 0, 113, 7}, uint64(1))
 	f.Add([]byte(net.ParseIP("2001:db8:1:2:3:4:5:6")), uint64(7))

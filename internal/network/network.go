@@ -1,5 +1,5 @@
-// Package network knows what people mean by a network: those they write into settings
-// and rules, and the one that a visitor comes from.
+// Package network parses the networks in settings and rules, and tells visitors apart by their
+// addresses.
 package network
 
 import (
@@ -8,10 +8,10 @@ import (
 	"net/netip"
 )
 
-// Parse reads a network such as 10.0.0.0/8 or 2001:db8::/32, or an address, which is
-// the network that has it alone. What can only be a mistake is refused: bits beyond the
-// network's length, a zone, IPv4 written as IPv6. The error is one sentence. It repeats
-// networks only: anything else may be what nobody should see.
+// Parse parses a network such as 10.0.0.0/8 or 2001:db8::/32, or an address, which is a network
+// of one. It refuses what can only be a mistake: bits beyond the network's length, a zone, IPv4
+// written as IPv6. The error is one sentence, and repeats networks only: other text may be a
+// secret or an email address.
 func Parse(text string) (netip.Prefix, error) {
 	prefix, err := netip.ParsePrefix(text)
 	if addr, plain := netip.ParseAddr(text); plain == nil && addr.Zone() == "" {

@@ -5,9 +5,9 @@ import "net/netip"
 // nat64 carries IPv4 addresses in their last 32 bits (RFC 6052).
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
-// Visitor is the part of an address that identifies one visitor, as text to count by: of
-// IPv6 the first 64 bits, as each subscriber gets that many addresses and can change them at
-// will; behind NAT64 the IPv4 address inside. It is empty for the zero address.
+// Visitor returns the part of an address that identifies one visitor. Of IPv6 these are the
+// first 64 bits, as a subscriber can use any address with them; behind NAT64 it is the IPv4
+// address inside. It is empty for the zero address.
 func Visitor(client netip.Addr) string {
 	client = client.Unmap().WithZone("")
 	if nat64.Contains(client) {
@@ -23,11 +23,11 @@ func Visitor(client netip.Addr) string {
 	return netip.PrefixFrom(client, 64).Masked().String()
 }
 
-// shared is what carriers give to subscribers who share an address of the Internet (RFC 6598).
+// shared are the addresses of subscribers behind the NAT of a carrier (RFC 6598).
 var shared = netip.MustParsePrefix("100.64.0.0/10")
 
-// Inside reports whether an address is one that no visitor has on the Internet: private,
-// loopback, link-local, unspecified or shared by a carrier.
+// Inside reports whether no visitor on the Internet has this address: private, loopback,
+// link-local, unspecified, or behind the NAT of a carrier.
 func Inside(client netip.Addr) bool {
 	client = client.Unmap().WithZone("")
 	return client.IsPrivate() || client.IsLoopback() || client.IsLinkLocalUnicast() || client.IsUnspecified() || shared.Contains(client)

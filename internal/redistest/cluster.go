@@ -30,7 +30,7 @@ type ClusterServers struct {
 	ids map[*Server]string
 }
 
-// Cluster starts one and returns when all is in step. A node that is silent for 2 s counts
+// Cluster starts one and returns when all is in sync. A node that is silent for 2 s counts
 // as failed, and its replica takes over.
 func Cluster(t testing.TB) *ClusterServers {
 	t.Helper()
@@ -67,7 +67,7 @@ func Cluster(t testing.TB) *ClusterServers {
 func (c *ClusterServers) all() []*Server { return slices.Concat(c.Masters, c.Replicas) }
 
 // AwaitReady returns when the nodes that run, and are not paused, agree on one of them as the
-// master of each slot, and the replicas are in step. Call it after a Kill or a Pause to see a
+// master of each slot, and the replicas are in sync. Call it after a Kill or a Pause to see a
 // failover through.
 func (c *ClusterServers) AwaitReady() {
 	c.t.Helper()
@@ -79,7 +79,7 @@ func (c *ClusterServers) AwaitReady() {
 			}
 			view, err := c.view(s)
 			if err == nil {
-				err = s.inStep()
+				err = s.inSync()
 			}
 			if err != nil {
 				return fmt.Errorf("%s: %w", s.Addr, err)
@@ -98,7 +98,7 @@ func slotsOf(ctx context.Context, s *Server) ([]redis.ClusterSlot, error) {
 	return s.client.ClusterSlots(ctx).Result() //lint:ignore SA1019 its successor is not in Redis 6
 }
 
-// view is who has which slots in the eyes of one node.
+// view is which master has which slots, as one node sees it.
 func (c *ClusterServers) view(s *Server) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), askLimit)
 	defer cancel()

@@ -37,7 +37,7 @@ const (
 	refuse        // connections are reset
 )
 
-// link is one connection of a client, and the one to the server that it leads to.
+// link is a connection of a client, and the one to the server behind it.
 type link struct {
 	client, server *net.TCPConn
 	loses          fault // cut or drop: the next reply is lost

@@ -86,7 +86,7 @@ func TestSentinel_Failover_ReplicaTakesOver(t *testing.T) {
 	s.Master.must("SET", "a", 1)
 	old := s.Master
 	if s.Failover() == old || s.Replica != old {
-		t.Error("the servers did not change places")
+		t.Error("the servers did not swap roles")
 	}
 	s.Replica.Restart()
 	s.AwaitReplica()

@@ -15,14 +15,14 @@ const masterName = "mymaster"
 // SentinelServers is a master and its replica, watched by three sentinels of which two must
 // agree to replace the master. They call it "mymaster".
 type SentinelServers struct {
-	Master    *Server // Failover makes these two change places
+	Master    *Server // Failover makes these two swap roles
 	Replica   *Server
 	Sentinels []*Server
 
 	t testing.TB
 }
 
-// Sentinel starts one and returns when the replica is in step and the sentinels know it and
+// Sentinel starts one and returns when the replica is in sync and the sentinels know it and
 // one another. A master that is silent for 1 s counts as down.
 func Sentinel(t testing.TB) *SentinelServers {
 	t.Helper()
@@ -52,20 +52,20 @@ func Sentinel(t testing.TB) *SentinelServers {
 	return s
 }
 
-// AwaitReplica returns when the replica follows the master and is in step.
+// AwaitReplica returns when the replica follows the master and is in sync.
 func (s *SentinelServers) AwaitReplica() {
 	s.t.Helper()
-	servertest.Await(s.t, s.Replica.Addr+" to become a replica in step", clusterLimit, func() error {
+	servertest.Await(s.t, s.Replica.Addr+" to become a replica in sync", clusterLimit, func() error {
 		if role := s.Replica.Info("replication", "role"); role != "slave" {
 			return fmt.Errorf("it is a %s", role)
 		}
 		if s.Master.Info("replication", "connected_slaves") != "1" {
 			return fmt.Errorf("%s has no replica", s.Master.Addr)
 		}
-		if err := s.Master.inStep(); err != nil {
+		if err := s.Master.inSync(); err != nil {
 			return err
 		}
-		return s.Replica.inStep()
+		return s.Replica.inSync()
 	})
 }
 

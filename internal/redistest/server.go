@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -159,7 +160,7 @@ func (s *Server) Pause() {
 	})
 }
 
-// Resume lets a paused process go on; it then carries out what it was sent meanwhile.
+// Resume continues a paused process; it then carries out what it was sent meanwhile.
 func (s *Server) Resume() {
 	s.t.Helper()
 	s.signal(syscall.SIGCONT)
@@ -197,23 +198,31 @@ func (s *Server) Restart() {
 	servertest.Await(s.t, "the Redis server "+s.Addr+" to answer", startLimit, s.answers)
 }
 
-// answers asks with a client of its own, as one that is kept would remember its failures.
+// answers asks without the library, which would log each failure.
 func (s *Server) answers() error {
 	if !s.running() {
 		log, _ := os.ReadFile(filepath.Join(s.Dir, "redis.log"))
 		return fmt.Errorf("redis-server ended; its log is\n%s", log)
 	}
-	client := redis.NewClient(&redis.Options{Addr: s.Addr, Password: s.password, MaxRetries: -1, DialerRetries: 1, DialTimeout: askLimit, ReadTimeout: askLimit})
-	defer client.Close()
-	err := client.Ping(context.Background()).Err()
-	if err != nil && redis.HasErrorPrefix(err, "NOAUTH") {
-		return nil
+	conn, err := net.DialTimeout("tcp", s.Addr, askLimit)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(askLimit))
+	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
+		return err
+	}
+	reply := make([]byte, 64)
+	n, err := conn.Read(reply)
+	if text := string(reply[:n]); err == nil && !strings.HasPrefix(text, "+PONG") && !strings.HasPrefix(text, "-NOAUTH") {
+		return fmt.Errorf("it answers %q", text)
 	}
 	return err
 }
 
-// inStep reports what is missing while a replica, or a replica of this master, has not all data.
-func (s *Server) inStep() error {
+// inSync reports what is missing while a replica, or a replica of this master, has not all data.
+func (s *Server) inSync() error {
 	ctx, cancel := context.WithTimeout(context.Background(), askLimit)
 	defer cancel()
 	text, err := s.client.Info(ctx, "replication").Result()
@@ -221,9 +230,9 @@ func (s *Server) inStep() error {
 	case err != nil:
 		return err
 	case infoField(text, "role") == "slave" && infoField(text, "master_link_status") != "up":
-		return fmt.Errorf("the replica %s is not in step", s.Addr)
+		return fmt.Errorf("the replica %s is not in sync", s.Addr)
 	case strings.Count(text, "state=") != strings.Count(text, "state=online"):
-		return fmt.Errorf("a replica of %s is not in step", s.Addr)
+		return fmt.Errorf("a replica of %s is not in sync", s.Addr)
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// An Authority is a certificate authority of a test's own. Its key never leaves memory.
+// Authority is a certificate authority for one test. Its key never leaves memory.
 type Authority struct {
 	t           testing.TB
 	certificate *x509.Certificate
@@ -70,7 +70,7 @@ func (a *Authority) Certificate(from, to int64, hosts ...string) tls.Certificate
 	return tls.Certificate{Certificate: [][]byte{a.sign(form, key)}, PrivateKey: key}
 }
 
-// sign makes the certificate of whoever has the key.
+// sign makes the certificate for a key.
 func (a *Authority) sign(form *x509.Certificate, key *ecdsa.PrivateKey) []byte {
 	a.t.Helper()
 	der, err := x509.CreateCertificate(rand.Reader, form, a.certificate, &key.PublicKey, a.key)

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// Await asks again and again until there is no error, and fails the test with
-// the last one when the limit has passed.
+// Await calls ask until it returns no error, and fails the test with the last error after the limit.
 func Await(t testing.TB, what string, limit time.Duration, ask func() error) {
 	t.Helper()
 	deadline := time.After(limit)
@@ -20,13 +19,13 @@ func Await(t testing.TB, what string, limit time.Duration, ask func() error) {
 		}
 		select {
 		case <-deadline:
-			t.Fatalf("waited %v in vain for %s: %v", limit, what, err)
+			t.Fatalf("waited %v for %s: %v", limit, what, err)
 		case <-again.C:
 		}
 	}
 }
 
-// Eventually waits up to a minute until something holds that others bring about.
+// Eventually waits up to a minute until holds returns true.
 func Eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	Await(t, what, time.Minute, func() error {
@@ -37,4 +36,4 @@ func Eventually(t testing.TB, what string, holds func() bool) {
 	})
 }
 
-var errNotYet = errors.New("it is not so")
+var errNotYet = errors.New("it does not hold")

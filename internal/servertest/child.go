@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// childDir is set in a child, to the directory it works in.
+// childDir is the environment variable with the directory of a child.
 const childDir = "SERVERTEST_CHILD_DIR"
 
-// ChildDir is the directory that this process works in as a child, and empty in any other.
+// ChildDir returns the directory of this process if it is a child, or an empty string.
 func ChildDir() string { return os.Getenv(childDir) }
 
-// Child is a process that runs the same test once more, on a directory: for what ends a
-// process, or needs one of its own.
+// Child returns a command that runs the same test in another process, with a directory: for
+// tests that end their process or change its environment.
 func Child(t testing.TB, dir string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -28,8 +28,8 @@ func Child(t testing.TB, dir string) *exec.Cmd {
 	return child
 }
 
-// KillAfter starts a child and kills it after so many lines that count. Each line is handed
-// to read, which says whether it counts; one that the kill has cut off is not.
+// KillAfter starts a child and kills it after so many lines that count. Read gets each complete
+// line and says whether it counts.
 func KillAfter(t testing.TB, child *exec.Cmd, enough int, read func(line string) (counts bool)) {
 	t.Helper()
 	out, err := child.StdoutPipe()
@@ -55,6 +55,6 @@ func KillAfter(t testing.TB, child *exec.Cmd, enough int, read func(line string)
 		}
 	}
 	if err := child.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
-		t.Fatalf("the child was not killed, it ended by itself: %v", err)
+		t.Fatalf("the child ended by itself: %v", err)
 	}
 }

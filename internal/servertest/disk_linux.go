@@ -6,9 +6,8 @@ import (
 	"testing"
 )
 
-// OnDisk runs a part of a test in a child, in a directory that is a file system of its own with
-// these options, as of tmpfs. The child has a view of the mounts of its own, so that nobody else
-// sees it.
+// OnDisk runs a part of a test in a child, in a directory that is a tmpfs with these options. It
+// is mounted in the mount namespace of the child.
 func OnDisk(t *testing.T, options string, run func(dir string)) {
 	t.Helper()
 	if dir := ChildDir(); dir != "" {
@@ -31,7 +30,7 @@ func OnDisk(t *testing.T, options string, run func(dir string)) {
 	t.Logf("%s", out)
 }
 
-// ReadOnly has the file system of an OnDisk take no writes, or take them again.
+// ReadOnly makes the file system of OnDisk read-only, or writable again.
 func ReadOnly(t testing.TB, dir string, is bool) {
 	t.Helper()
 	flags := uintptr(syscall.MS_REMOUNT)

@@ -1,4 +1,3 @@
-// Package servertest is what packages share that give tests a real server, such as
-// redistest and mailtest, a process to kill or a disk to fill: a port of its own, certificates,
-// and a wait until something is so.
+// Package servertest helps tests with real servers, such as those of redistest and mailtest:
+// ports, certificates, processes to kill, disks to fill, and waits for a condition.
 package servertest

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Fill takes all that a file system has, with a file in it, as fast as a drive would: on a busy
-// machine a put may come a while after it has seen that there is room, and must not find it gone.
+// Fill fills a file system with one file, no faster than a drive would, so that a write soon after
+// a check for room still finds it.
 func Fill(t testing.TB, path string) {
 	t.Helper()
 	file, err := os.Create(path)

@@ -2,7 +2,7 @@ package servertest
 
 import "syscall"
 
-// DieWithParent has the kernel end a process with the thread that starts it.
+// DieWithParent makes the kernel end a process with the thread that starts it.
 func DieWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

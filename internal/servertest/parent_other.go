@@ -4,6 +4,5 @@ package servertest
 
 import "syscall"
 
-// DieWithParent asks for nothing: only Linux ends a child with its parent. A
-// test binary that is killed elsewhere leaves its servers running.
+// DieWithParent does nothing: only Linux ends a child with its parent.
 func DieWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{} }

@@ -5,12 +5,10 @@ import (
 	"syscall"
 )
 
-// reservePort finds a free port of 127.0.0.1 and keeps it for a server that may
-// come, die and come back: until release is called the kernel gives the port to
-// nobody who asks for just any port, be it to listen or to connect from.
-//
-// A socket that is bound but does not listen does that, and SO_REUSEADDR on
-// both sides lets the server listen beside it.
+// reservePort reserves a free port of 127.0.0.1 for a server that may stop and start again: until
+// release is called the kernel gives the port to no other socket that asks for any free port.
+// A socket that is bound but does not listen has that effect, and SO_REUSEADDR on both sides lets
+// the server listen beside it.
 func reservePort() (port int, release func(), err error) {
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {

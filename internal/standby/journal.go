@@ -78,7 +78,7 @@ func (j *journal) load(ctx context.Context, masterOf func(key string) *prober.Ma
 // put notes an operation on disk and then in memory, in place of one of the same id.
 func (j *journal) put(ctx context.Context, m *prober.Master, k recordKey, o operation) error {
 	if _, again := j.at(k, o.a.ID); !again {
-		if err := j.room(o.kind); err != nil {
+		if err := j.room(); err != nil {
 			return err
 		}
 	}
@@ -104,13 +104,9 @@ func (j *journal) keep(m *prober.Master, k recordKey, o operation) {
 	j.number += len(e.operations)
 }
 
-// room returns errFull if there is no room for one more. A release has more room than an admission.
-func (j *journal) room(k kind) error {
-	most := j.most
-	if k == release {
-		most += most / 8
-	}
-	if j.size() >= most {
+// room returns errFull if there is no room for one more.
+func (j *journal) room() error {
+	if j.size() >= j.most {
 		return errFull
 	}
 	return nil

@@ -73,7 +73,7 @@ func TestCodes_MadeAlone_RightOnRedisOnce(t *testing.T) {
 // A code that Redis was told of unheard is not right at the node any more, also after a restart of
 // the node, and right at Redis once.
 func TestCodes_TellingLost_RightOnce(t *testing.T) {
-	for name, restarted := range map[string]bool{"goes on": false, "restarted": true} {
+	for name, restarted := range map[string]bool{"running": false, "restarted": true} {
 		t.Run(name, func(t *testing.T) {
 			server := redistest.Alone(t, "appendonly yes", "appendfsync always")
 			proxy := redistest.Proxy(t, server.Addr)

@@ -73,8 +73,7 @@ func (p *part) decideAlone(ctx context.Context, doing string, m *prober.Master, 
 	})
 }
 
-// locked does something with the record's lock held, which may take as long as the node's own
-// disk has.
+// locked calls do with the record's lock held. The node's own disk has patience at most.
 func (p *part) locked(ctx context.Context, key string, do func(context.Context) error) error {
 	lock := p.lock(p.keyOf(key))
 	lock.Lock()

@@ -46,7 +46,7 @@ func TestKill_InOutage_JournalToldLater(t *testing.T) {
 	if s := n.State(); s.Journal < len(said) || s.Since == 0 {
 		t.Errorf("after the restart: %+v", s)
 	}
-	for key, id := range said { // in the same outage it goes on where it was
+	for key, id := range said { // in the same outage it continues where it was
 		if h, err := n.mailbox.History(t.Context(), key); err != nil || h.Find(id) < 0 {
 			t.Fatalf("the node has forgotten a send: %v, %v", h, err)
 		}

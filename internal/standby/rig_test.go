@@ -179,10 +179,10 @@ func (n *node) admit(t testing.TB, key string, alone bool) throttle.Admission {
 	return throttle.Admission{ID: id, At: v.At}
 }
 
-// awaitAlone waits until the node goes on alone.
+// awaitAlone waits until the node is alone.
 func (n *node) awaitAlone(t testing.TB) {
 	t.Helper()
-	servertest.Eventually(t, "the node to go on alone", func() bool {
+	servertest.Eventually(t, "the node to be alone", func() bool {
 		_, _ = n.mailbox.Peek(context.Background(), "awaited")
 		return n.State().Away > 0
 	})

@@ -190,7 +190,7 @@ func (s *Standby) Ready(ctx context.Context) error {
 	if !continues {
 		return nil
 	}
-	err := errors.Join(s.mirror.complete(), s.journal.room(record))
+	err := errors.Join(s.mirror.complete(), s.journal.room())
 	if err == nil {
 		err = s.o.Store.Ready(ctx)
 	}

@@ -62,7 +62,7 @@ func TestCluster_OneMasterAway_OthersDecideForAll(t *testing.T) {
 	}
 }
 
-// A replica takes the place of a master that is away, and is told what the node did meanwhile.
+// A replica replaces a master that is away, and is told what the node did meanwhile.
 func TestCluster_Failover_NextMasterIsTold(t *testing.T) {
 	servers := redistest.Cluster(t)
 	n := start(t, servers.URL())
@@ -80,8 +80,8 @@ func TestCluster_Failover_NextMasterIsTold(t *testing.T) {
 	}
 }
 
-// A node that starts while all masters are away goes on alone, though it does not know them yet.
-func TestCluster_StartedInOutage_GoesOnAlone(t *testing.T) {
+// A node that starts while all masters are away continues alone, though it does not know them yet.
+func TestCluster_StartedInOutage_ContinuesAlone(t *testing.T) {
 	servers := redistest.Cluster(t)
 	for i := range servers.Masters {
 		servers.Replicas[i].Kill()

@@ -43,19 +43,23 @@ func Parse(text string, identity Identity) (Address, error) {
 	if reason := checkText(text); reason != "" {
 		return Address{}, &Error{Reason: reason}
 	}
-	at := strings.IndexByte(text, '@')
-	if reason := checkLocal(text[:at]); reason != "" {
+	local, domain, _ := strings.Cut(text, "@")
+	if reason := checkLocal(local); reason != "" {
 		return Address{}, &Error{Reason: reason}
 	}
-	wire := append(make([]byte, 0, 2*len(text)), text[:at+1]...)
-	wire, reason := appendDomain(wire, text[at+1:])
+	domain, reason := wireDomain(domain)
+	wire := local + "@" + domain // a copy: HTTP servers reuse the memory of text
 	if reason == "" && len(wire) > maxAddress {
 		reason = ReasonTooLong
 	}
 	if reason != "" {
 		return Address{}, &Error{Reason: reason}
 	}
-	return identity.address(wire, at), nil
+	a := Address{wire: wire, key: wire, logs: identity.logs}
+	if identity.providers != nil {
+		a.key = identity.key(local, domain)
+	}
+	return a, nil
 }
 
 // String is the address for RCPT TO: the local part as typed, the domain in lower-case

@@ -266,28 +266,6 @@ func TestParse_HostileLength_RefusedUnread(t *testing.T) {
 	}
 }
 
-func TestAddress_Zero(t *testing.T) {
-	var none address.Address
-	if !none.IsZero() || none.String() != "" || none.Key() != "" {
-		t.Error("the zero Address is not nothing")
-	}
-	if parse(t, "a@b.c").IsZero() {
-		t.Error("an Address counts as zero")
-	}
-}
-
-func BenchmarkParse(b *testing.B) {
-	identity := folding(b)
-	for _, text := range []string{"alice@example.com", "John.Smith+news@GoogleMail.com", "alice@bücher.example", "a@x y"} {
-		b.Run(text, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				_, _ = address.Parse(text, identity)
-			}
-		})
-	}
-}
-
 func ExampleParse() {
 	identity, err := address.NewIdentity(true)
 	if err != nil {
@@ -306,18 +284,6 @@ func ExampleParse() {
 	// John.Smith+news@googlemail.com
 	// johnsmith@gmail.com
 	// unnamed
-}
-
-func ExampleError() {
-	_, err := address.Parse("victim%psres.net@relay.example", address.Identity{})
-	var refusal *address.Error
-	if errors.As(err, &refusal) {
-		fmt.Println(refusal.Reason)
-		fmt.Println(refusal)
-	}
-	// Output:
-	// route
-	// the address contains % or !, which a relay may read as a route to another address
 }
 
 func TestDomain_RegisteredOne(t *testing.T) {

@@ -1,79 +1,71 @@
 package address
 
 import (
-	"bytes"
 	"strings"
 	"unicode/utf8"
 
 	"golang.org/x/net/idna"
 )
 
-// appendDomain adds the domain in lower-case ASCII, or says why it is refused. Domains of
-// plain ASCII, which are nearly all, do not need the IDNA tables.
-func appendDomain(to []byte, domain string) ([]byte, Reason) {
+// wireDomain returns the domain in lower-case ASCII, or says why it is refused.
+func wireDomain(domain string) (string, Reason) {
 	if domain == "" {
-		return to, "no-domain"
+		return "", "no-domain"
 	}
-	start, wide := len(to), false
+	wide := false
 	for i := range len(domain) {
 		switch c := domain[i]; {
-		case 'A' <= c && c <= 'Z':
-			to = append(to, c+('a'-'A'))
-		case isLetterOrDigit(c) || c == '.' || c == '-':
-			to = append(to, c)
 		case c >= utf8.RuneSelf:
 			wide = true
 		case c == '_':
-			return to, "domain-underscore"
-		default:
-			return to, "domain-character"
+			return "", "domain-underscore"
+		case !isLetterOrDigit(c) && c != '.' && c != '-':
+			return "", "domain-character"
 		}
 	}
+	ascii, notDecodable := strings.ToLower(domain), Reason("domain-punycode")
 	if wide {
-		ascii, err := idna.Lookup.ToASCII(domain)
-		if err != nil {
-			return to, "domain-idn"
+		var err error
+		if ascii, err = idna.Lookup.ToASCII(domain); err != nil {
+			return "", "domain-idn"
 		}
-		to = append(to[:start], ascii...)
+		notDecodable = "domain-idn"
 	}
-	punycode, reason := checkLabels(to[start:])
-	if reason != "" || !punycode || roundTrips(string(to[start:])) {
-		return to, reason
+	if reason := checkLabels(ascii); reason != "" {
+		return "", reason
 	}
-	if wide {
-		return to, "domain-idn"
+	if strings.Contains("."+ascii, ".xn--") && !roundTrips(ascii) {
+		return "", notDecodable
 	}
-	return to, "domain-punycode"
+	return ascii, ""
 }
 
-// checkLabels checks each label of an ASCII domain and reports whether any is punycode.
-func checkLabels(domain []byte) (punycode bool, reason Reason) {
-	if domain[len(domain)-1] == '.' {
-		return false, "domain-trailing-dot"
+// checkLabels checks each label of an ASCII domain.
+func checkLabels(domain string) Reason {
+	if strings.HasSuffix(domain, ".") {
+		return "domain-trailing-dot"
 	}
-	var last []byte
-	for label := range bytes.SplitSeq(domain, []byte{'.'}) {
+	labels := strings.Split(domain, ".")
+	for _, label := range labels {
 		n := len(label)
 		switch {
 		case n == 0:
-			return false, "domain-dot"
+			return "domain-dot"
 		case n > maxLabel:
-			return false, "domain-label-too-long"
-		case bytes.HasPrefix(label, []byte("xn--")):
-			punycode = true
+			return "domain-label-too-long"
+		case strings.HasPrefix(label, "xn--"):
 		case label[0] == '-' || label[n-1] == '-',
-			n >= 4 && label[2] == '-' && label[3] == '-': // reserved by RFC 5890, 2.3.1
-			return false, "domain-hyphen"
+			n >= 4 && label[2:4] == "--": // reserved by RFC 5890, 2.3.1
+			return "domain-hyphen"
 		}
-		last = label
 	}
 	switch {
-	case len(last) == len(domain):
-		return false, "domain-without-dot"
-	case len(bytes.Trim(last, "0123456789")) == 0:
-		return false, "domain-numeric"
+	case len(labels) == 1:
+		return "domain-without-dot"
+	case strings.Trim(labels[len(labels)-1], "0123456789") == "":
+		return "domain-numeric"
 	}
-	return punycode, ""
+	return ""
 }
 
 // roundTrips reports whether every xn-- label of an ASCII domain decodes to a name that

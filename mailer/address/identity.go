@@ -1,7 +1,7 @@
 package address
 
 import (
-	"bytes"
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"fmt"
@@ -23,10 +23,8 @@ var providersJSON []byte
 // it names. Where a server does take + or letter case for part of a name, two of its
 // mailboxes share one quota.
 type Identity struct {
-	fold       bool
-	providers  map[string]*provider // by domain
-	subdomains map[string]*provider // by parent domain
-	logs       *[32]byte
+	providers map[string]*provider // by domain; nil: nothing is folded
+	logs      *[32]byte
 }
 
 // provider is one row of providers.json. Letter case and +tag need no row.
@@ -46,104 +44,56 @@ func NewIdentity(fold bool) (Identity, error) {
 	if !fold {
 		return Identity{}, nil
 	}
-	return parseProviders(providersJSON)
-}
-
-func parseProviders(text []byte) (Identity, error) {
 	var rows []*provider
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&rows); err != nil {
+	if err := json.Unmarshal(providersJSON, &rows); err != nil {
 		return Identity{}, fmt.Errorf("reading the provider table: %w", err)
 	}
-	id := Identity{fold: true, providers: map[string]*provider{}, subdomains: map[string]*provider{}}
+	id := Identity{providers: map[string]*provider{}}
 	for _, row := range rows {
-		if len(row.Domains) == 0 || row.Why == "" || len(row.Tag) > 1 {
-			return Identity{}, fmt.Errorf("the provider row for %q needs domains, a reason and a tag of one character at most", row.Domains)
-		}
 		for _, domain := range row.Domains {
-			if id.providers[domain] != nil {
-				return Identity{}, fmt.Errorf("two provider rows for %q", domain)
-			}
 			id.providers[domain] = row
-			if row.Subdomain {
-				id.subdomains[domain] = row
-			}
 		}
 	}
 	return id, nil
 }
 
-// address makes the Address of a checked wire form whose @ is at at. Wire and key share
-// one string.
-func (id Identity) address(wire []byte, at int) Address {
-	n := len(wire)
-	if id.fold {
-		wire = id.appendKey(wire, wire[:at], wire[at+1:])
-	}
-	if n == len(wire) || bytes.Equal(wire[:n], wire[n:]) {
-		text := string(wire[:n])
-		return Address{wire: text, key: text, logs: id.logs}
-	}
-	text := string(wire)
-	return Address{wire: text[:n], key: text[n:], logs: id.logs}
-}
-
-// appendKey adds the folded form of local@domain.
-func (id Identity) appendKey(to, local, domain []byte) []byte {
-	row := id.providers[string(domain)]
-	if row == nil {
-		user, parent, _ := bytes.Cut(domain, []byte{'.'})
-		if row = id.subdomains[string(parent)]; row != nil {
-			local, domain = user, parent
-		}
-	}
+// key is the folded form of local@domain.
+func (id Identity) key(local, domain string) string {
+	row := id.providers[domain]
 	if row == nil {
 		row = &provider{}
+		user, parent, _ := strings.Cut(domain, ".")
+		if above := id.providers[parent]; above != nil && above.Subdomain {
+			row, local, domain = above, user, parent
+		}
 	}
-	to = append(row.appendLocal(to, local), '@')
-	if row.OneAs != "" {
-		return append(to, row.OneAs...)
-	}
-	return append(to, domain...)
+	return row.fold(local) + "@" + cmp.Or(row.OneAs, domain)
 }
 
-// appendLocal adds the folded local part. A local part of nothing but what would be
-// dropped stays as it is.
-func (p *provider) appendLocal(to, local []byte) []byte {
-	local = cutTag(local, '+')
+// fold folds a local part. One of nothing but what would be dropped stays as it is.
+func (p *provider) fold(local string) string {
+	local = cutTag(strings.ToLower(local), "+")
 	if p.Tag != "" {
-		local = cutTag(local, p.Tag[0])
+		local = cutTag(local, p.Tag)
 	}
-	start := len(to)
-	for _, c := range local {
-		if 'A' <= c && c <= 'Z' {
-			c += 'a' - 'A'
-		}
+	folded := strings.Map(func(c rune) rune {
 		switch {
-		case strings.IndexByte(p.Ignore, c) >= 0:
-			continue
-		case strings.IndexByte(p.Alike, c) >= 0:
-			c = p.Alike[0]
+		case strings.ContainsRune(p.Ignore, c):
+			return -1
+		case strings.ContainsRune(p.Alike, c):
+			return rune(p.Alike[0])
 		}
-		to = append(to, c)
-	}
-	if len(to) == start {
-		to = append(to, local...)
-	}
-	return to
+		return c
+	}, local)
+	return cmp.Or(folded, local)
 }
 
 // cutTag drops the tag and its separator. A separator in first place starts no tag. Dots
 // that end up last are dropped too, so that the key stays an address.
-func cutTag(local []byte, separator byte) []byte {
-	i := bytes.IndexByte(local[1:], separator)
+func cutTag(local, separator string) string {
+	i := strings.Index(local[1:], separator)
 	if i < 0 {
 		return local
 	}
-	local = local[:i+1]
-	for len(local) > 1 && local[len(local)-1] == '.' {
-		local = local[:len(local)-1]
-	}
-	return local
+	return local[:1] + strings.TrimRight(local[1:i+1], ".")
 }

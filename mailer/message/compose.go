@@ -3,8 +3,8 @@
 // Templates are files, one set for each name and locale, checked when they are loaded. A
 // Composer fills one in for a Request and makes a Message: multipart/alternative, seven
 // bits, one header block in a fixed order. Every field of a Request is checked before
-// use and the finished octets once more, so that no field can add a header, a recipient
-// or a second mail. The time in a mail is handed in.
+// use, and every header, so that no field can add a header, a recipient or a second mail.
+// The time in a mail is handed in.
 package message
 
 import (
@@ -37,27 +37,18 @@ type Composer struct {
 	templates *Templates
 	from      Sender
 	domain    string // the sender's, for Message-IDs
-	// What is equal in the header block of every mail: From, and what follows Message-ID.
-	fromLine, lastLines []byte
+	fromLine  []byte // the header From
 }
 
 // NewComposer makes a Composer and tries the templates with this sender's name, which may
 // be too long for a subject.
 func NewComposer(from Sender, templates *Templates) (*Composer, error) {
-	if from.Address.IsZero() || templates == nil {
-		return nil, errors.New("a composer needs a sender and templates")
-	}
 	if err := templates.try(from.Name); err != nil {
 		return nil, err
 	}
 	_, domain, _ := strings.Cut(from.Address.String(), "@")
-	c := &Composer{templates: templates, from: from, domain: domain}
-	var err error
-	if c.fromLine, err = appendHeader(nil, "From", from.header()); err != nil {
-		return nil, err
-	}
-	c.lastLines = []byte("Auto-Submitted: auto-generated\r\nX-Auto-Response-Suppress: All\r\nMIME-Version: 1.0\r\n")
-	return c, nil
+	fromLine, err := appendHeader(nil, "From", from.header())
+	return &Composer{templates: templates, from: from, domain: domain, fromLine: fromLine}, err
 }
 
 // Digest is equal for composers whose templates are the same texts.
@@ -79,18 +70,19 @@ func (c *Composer) Check(r Request) error {
 func (c *Composer) fill(t *template, r Request) (content, error) {
 	filled, err := t.render(fields{Code: r.Code, Email: shown(r.To), Sender: c.from.Name, Data: r.Data}, r.ExpiresInMS)
 	if key := missingKey(err); key != "" {
-		return content{}, badField("data", "lacks "+key+", which the template needs")
+		return content{}, &Error{"data", "lacks " + key + ", which the template needs"}
 	}
 	if err != nil {
-		return content{}, badField(t.madeBy, "does not suit the template") // the library's error may quote the field
+		return content{}, &Error{t.madeBy, "does not suit the template"} // the library's error may quote the field
 	}
 	if problem := subjectProblem(filled.subject); problem != "" {
-		return content{}, badField(t.subjectBy, "makes a subject that "+problem)
+		return content{}, &Error{t.subjectBy, "makes a subject that " + problem}
 	}
 	return filled, nil
 }
 
-// Compose makes the mail: multipart/alternative, text before HTML. The error is an *Error.
+// Compose makes the mail: multipart/alternative, text before HTML. If a field of the request
+// is invalid, the error is an *Error.
 func (c *Composer) Compose(r Request) (Message, error) {
 	t, err := r.check(c.templates)
 	if err != nil {
@@ -103,66 +95,42 @@ func (c *Composer) Compose(r Request) (Message, error) {
 	var random [8]byte
 	_, _ = rand.Read(random[:]) // never fails
 	id := "<" + r.ID + "." + hex.EncodeToString(random[:]) + "@" + c.domain + ">"
-	composed, err := alternatives(filled, id)
+	text, err := c.assemble(r, filled, id)
 	if err != nil {
-		return Message{}, notComposed("the mail could not be put together", err)
-	}
-	text, err := c.finish(composed, r, filled.subject, id)
-	if err != nil {
-		return Message{}, notComposed("the finished mail failed its check", err)
+		return Message{}, fmt.Errorf("the mail could not be put together: %w", err)
 	}
 	return Message{ID: id, From: c.from.Address, To: r.To, Bytes: text}, nil
 }
 
-// alternatives has the library put the two parts together. Message-Id and Date are set
-// only to keep it from making them of this host's name and clock.
-func alternatives(filled content, id string) ([]byte, error) {
+// assemble has the library put the two parts together, with our header block in the place of
+// its own, which has headers in random order and splits a sender's name at a comma.
+func (c *Composer) assemble(r Request, filled content, id string) ([]byte, error) {
 	mail := email.Email{
-		Text:    filled.text,
-		HTML:    filled.html,
+		Text: filled.text,
+		HTML: filled.html,
+		// Set only to keep the library from making them of this host's name and clock.
 		Headers: textproto.MIMEHeader{"Message-Id": {id}, "Date": {"-"}},
 	}
-	return mail.Bytes()
-}
-
-// finish puts our header block in the place of the library's, which has headers in random
-// order and splits a sender's name at a comma, and checks every octet of the result.
-func (c *Composer) finish(composed []byte, r Request, subject, id string) ([]byte, error) {
-	head, body, ok := bytes.Cut(composed, []byte("\r\n\r\n"))
+	composed, err := mail.Bytes()
+	if err != nil {
+		return nil, err
+	}
+	head, body, _ := bytes.Cut(composed, []byte("\r\n\r\n"))
 	_, boundary, found := bytes.Cut(head, []byte("\r\n boundary="))
-	if !ok || !found {
+	if !found {
 		return nil, errors.New("the library made no multipart mail")
 	}
 	boundary, _, _ = bytes.Cut(boundary, []byte("\r\n"))
 	out := make([]byte, 0, len(composed)+512)
-	out = fmt.Appendf(out, "Date: %s\r\n%sTo: <%s>\r\n", time.UnixMilli(r.NowMS).UTC().Format(time.RFC1123Z), c.fromLine, r.To.String())
-	out, err := appendHeader(out, "Subject", headerText(subject))
-	if err != nil {
-		return nil, err
+	out = fmt.Appendf(out, "Date: %s\r\n%s", time.UnixMilli(r.NowMS).UTC().Format(time.RFC1123Z), c.fromLine)
+	for _, header := range [][2]string{{"To", "<" + r.To.String() + ">"}, {"Subject", headerText(filled.subject)}, {"Message-ID", id}} {
+		if out, err = appendHeader(out, header[0], header[1]); err != nil {
+			return nil, err
+		}
 	}
-	out = fmt.Appendf(out, "Message-ID: %s\r\n%sContent-Type: multipart/alternative;\r\n boundary=%s\r\n\r\n%s", id, c.lastLines, boundary, body)
-	return out, checkOctets(out)
+	return fmt.Appendf(out, "%s boundary=%s\r\n\r\n%s", lastLines, boundary, body), nil
 }
 
-// maxLine is the limit of RFC 5321 and 5322 for a line of mail, without its CRLF.
-const maxLine = 998
-
-// checkOctets checks what Message.Bytes promises.
-func checkOctets(text []byte) error {
-	for line := 1; len(text) > 0; line++ {
-		end := bytes.IndexByte(text, '\n')
-		if end < 1 || text[end-1] != '\r' {
-			return fmt.Errorf("line %d does not end in CRLF", line)
-		}
-		if end-1 > maxLine {
-			return fmt.Errorf("line %d is too long", line)
-		}
-		for _, c := range text[:end-1] {
-			if (c < ' ' || c > '~') && c != '\t' {
-				return fmt.Errorf("line %d contains an octet that may not be there", line)
-			}
-		}
-		text = text[end+1:]
-	}
-	return nil
-}
+// lastLines are equal in the header block of every mail.
+const lastLines = "Auto-Submitted: auto-generated\r\nX-Auto-Response-Suppress: All\r\nMIME-Version: 1.0\r\n" +
+	"Content-Type: multipart/alternative;\r\n"

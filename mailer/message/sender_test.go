@@ -68,22 +68,25 @@ func TestSender_Name_QuotedOrEncoded(t *testing.T) {
 	}
 }
 
-// A line with an encoded word in it has 76 characters at most, whatever the name's length.
-func TestSender_LongName_LinesBounded(t *testing.T) {
+// A line with an encoded word in it has 76 characters at most, and no word cuts a character in
+// two.
+func TestCompose_EncodedHeaders_Folded(t *testing.T) {
 	for n := 1; n <= 64; n++ {
-		name := strings.Repeat("é", n)
-		made, err := newComposer(t, name+" <no-reply@acme.example>", nil).Compose(sampleRequest(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		name, subject := strings.Repeat("é", n), strings.TrimSpace(strings.Repeat("验证码 é ", n/2))
+		composer := newComposer(t, name+" <no-reply@acme.example>", files(
+			"own/en/subject.txt", "{{.Data.subject}}", "own/en/text.txt", "{{.Code}}", "own/en/body.html", "{{.Code}}"))
+		request := sampleRequest(t)
+		request.Template, request.Data = "own", map[string]string{"subject": subject + "."}
+		made := must(composer.Compose(request))(t)
 		for line := range strings.SplitSeq(string(made.Bytes), "\r\n") {
 			if strings.Contains(line, "=?") && len(line) > 76 {
 				t.Errorf("with %d characters: %s", n, line)
 			}
 		}
-		from, err := read(t, made).header.AddressList("From")
-		if err != nil || len(from) != 1 || from[0].Name != name || from[0].Address != "no-reply@acme.example" {
-			t.Errorf("with %d characters: From is read as %v, %v", n, from, err)
+		back := read(t, made)
+		from, err := back.header.AddressList("From")
+		if err != nil || len(from) != 1 || from[0].Name != name || from[0].Address != "no-reply@acme.example" || subjectOf(t, back) != subject+"." {
+			t.Errorf("with %d characters: From is read as %v, %v, and the subject as %q", n, from, err, subjectOf(t, back))
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -29,24 +28,15 @@ const maxTemplateFile = 128 << 10
 // sources is the text of each file by name/locale, then file.
 type sources map[string]map[string]string
 
-// read adds the templates of a file system over those that are there. Names that start
-// with a dot are skipped. Anything else that is not part of a template is an error, since
-// it is most likely a misspelt file.
+// read adds the templates of a file system over those that are there. Anything that is not
+// part of a template is an error, since it is most likely a misspelt file.
 func (s sources) read(files fs.FS) error {
-	names, err := directories(files, ".")
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
+	return each(files, ".", func(name string) error {
 		if len(name) > 64 || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
 			return fmt.Errorf("%s: a template's name is up to 64 of a-z, 0-9, - and _", name)
 		}
-		locales, err := directories(files, name)
-		if err != nil {
-			return err
-		}
 		seen := map[string]string{}
-		for _, locale := range locales {
+		return each(files, name, func(locale string) error {
 			path, normal := name+"/"+locale, normalLocale(locale)
 			if !isLocale(normal) {
 				return fmt.Errorf("%s: not a locale such as en or zh-Hans", path)
@@ -55,27 +45,43 @@ func (s sources) read(files fs.FS) error {
 				return fmt.Errorf("%s: the same locale as %s", path, other)
 			}
 			seen[normal] = path
-			if err := s.readLocale(files, path, name+"/"+normal); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+			return s.readLocale(files, path, name+"/"+normal)
+		})
+	})
 }
 
 func (s sources) readLocale(files fs.FS, path, into string) error {
-	entries, err := readDir(files, path)
-	if err != nil {
-		return err
-	}
 	if s[into] == nil {
 		s[into] = map[string]string{}
 	}
-	for _, file := range entries {
+	return each(files, path, func(file string) (err error) {
 		if !slices.Contains(templateFiles, file) {
 			return fmt.Errorf("%s/%s: not one of %s", path, file, strings.Join(templateFiles, ", "))
 		}
-		if s[into][file], err = readTemplateFile(files, path+"/"+file); err != nil {
+		s[into][file], err = readTemplateFile(files, path+"/"+file)
+		return err
+	})
+}
+
+// each calls read for the names in a directory that do not start with a dot. It follows links,
+// since mounted configuration often consists of them.
+func each(files fs.FS, in string, read func(name string) error) error {
+	info, err := fs.Stat(files, in)
+	if err != nil {
+		return plainPathError(err)
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("%s: a file where only directories belong (name/locale/%s)", in, subjectFile)
+	}
+	entries, err := fs.ReadDir(files, in)
+	if err != nil {
+		return plainPathError(err)
+	}
+	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), ".") {
+			continue
+		}
+		if err := read(entry.Name()); err != nil {
 			return err
 		}
 	}
@@ -118,46 +124,8 @@ func (s sources) inheritExpiry() {
 	}
 }
 
-// digest is of all files.
-func (s sources) digest() [sha256.Size]byte {
-	whole := sha256.New()
-	for _, path := range slices.Sorted(maps.Keys(s)) {
-		for _, file := range templateFiles {
-			if text, ok := s[path][file]; ok {
-				fmt.Fprintf(whole, "%s/%s %d\n%s", path, file, len(text), text)
-			}
-		}
-	}
-	return [sha256.Size]byte(whole.Sum(nil))
-}
-
-// readDir lists the names in a directory that do not start with a dot.
-func readDir(files fs.FS, in string) (names []string, err error) {
-	entries, err := fs.ReadDir(files, in)
-	for _, entry := range entries {
-		if !strings.HasPrefix(entry.Name(), ".") {
-			names = append(names, entry.Name())
-		}
-	}
-	return names, plainPathError(err)
-}
-
-// directories is readDir where only directories may be. It follows links, since mounted
-// configuration often consists of them.
-func directories(files fs.FS, in string) ([]string, error) {
-	names, err := readDir(files, in)
-	for _, name := range names {
-		path := strings.TrimPrefix(in+"/"+name, "./")
-		info, err := fs.Stat(files, path)
-		if err != nil {
-			return nil, plainPathError(err)
-		}
-		if !info.IsDir() {
-			return nil, fmt.Errorf("%s: a file where only directories belong (name/locale/%s)", path, subjectFile)
-		}
-	}
-	return names, err
-}
+// digest is of all files; fmt prints maps in order.
+func (s sources) digest() [sha256.Size]byte { return sha256.Sum256(fmt.Appendf(nil, "%q", s)) }
 
 // plainPathError is path and cause in the form of the other errors here.
 func plainPathError(err error) error {

@@ -36,7 +36,6 @@ type template struct {
 	body                   *htmltemplate.Template
 	choosy                 bool   // some valid requests do not suit it
 	madeBy, subjectBy      string // the field of such a request that is at fault, most likely
-	size                   int    // about how many octets it renders to
 }
 
 // fields is what a template may show.
@@ -173,7 +172,6 @@ func (t *template) try(sender string) error {
 				return fmt.Errorf("%s/%s: does not show {{.Code}}", t.path, file)
 			}
 		}
-		t.size = max(t.size, len(out.text)+len(out.html)+256)
 	}
 	return nil
 }
@@ -200,7 +198,6 @@ func (t *template) render(f fields, expiresInMS int64) (content, error) {
 	}
 	subject := strings.TrimSpace(out.String())
 	out.Reset()
-	out.Grow(t.size)
 	if err := t.text.Execute(&out, f); err != nil {
 		return content{}, err
 	}

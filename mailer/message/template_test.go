@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"html"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -56,22 +55,6 @@ func composeWith(t *testing.T, own fstest.MapFS, change func(*message.Request)) 
 	return read(t, made)
 }
 
-func TestTemplates_Builtin(t *testing.T) {
-	templates, err := message.LoadTemplates(nil, "en")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := templates.Names(); !slices.Equal(got, []string{"code"}) {
-		t.Errorf("templates %q", got)
-	}
-	if got := templates.Locales("code"); !slices.Equal(got, []string{"en", "zh"}) {
-		t.Errorf("locales %q", got)
-	}
-	if got := templates.Locales("nope"); len(got) != 0 {
-		t.Errorf("locales of nothing: %q", got)
-	}
-}
-
 // The built-in mail fetches nothing and links nowhere.
 func TestTemplates_Builtin_NoRemoteAsset(t *testing.T) {
 	for _, locale := range []string{"en", "zh"} {
@@ -87,8 +70,8 @@ func TestTemplates_Builtin_NoRemoteAsset(t *testing.T) {
 	}
 }
 
-// Whoever types an address may choose most of it. A mail reader must find
-// nothing in it to make a link of.
+// A visitor chooses most of an address. A mail reader must find nothing in it to make a link
+// of.
 func TestCompose_AddressWithMarks_NoLink(t *testing.T) {
 	for to, want := range map[string]string{
 		"Alice@example.com":                             "Alice@example.com",
@@ -181,7 +164,7 @@ func TestLoadTemplates_Broken_OneLineNamesTheFile(t *testing.T) {
 		{"endless subject", invite("invite/en/subject.txt", strings.Repeat("a", 201)), "invite/en/subject.txt: is too long"},
 		{"too long with a long code", invite("invite/en/subject.txt", strings.Repeat("a", 189)+"{{.Code}}"), "invite/en/subject.txt: is too long"},
 		{"misspelt file", invite("invite/en/subjct.txt", "x"), "invite/en/subjct.txt: not one of"},
-		{"stray file", files("README.md", "x"), "README.md: a file where only directories belong"},
+		{"stray file", files("readme", "x"), "readme: a file where only directories belong"},
 		{"bad name", files("My Mail/en/subject.txt", "x"), "My Mail: a template's name"},
 		{"bad locale", files("code/english!/subject.txt", "x"), "code/english!: not a locale"},
 		{"one locale twice", files("code/pt-BR/text.txt", "x", "code/pt_br/text.txt", "x"), "code/pt_br: the same locale as code/pt-BR"},

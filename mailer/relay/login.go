@@ -38,7 +38,7 @@ func (c *conn) login(b budget) *Error {
 // relay to ask for it.
 const mostCommandBytes = 512
 
-// atOnce is the lines that give a response along with the mechanism, if there is room.
+// atOnce returns the lines that give a response along with the mechanism, if there is room.
 func atOnce(mechanism, response string) []string {
 	line := "AUTH " + mechanism + " " + response
 	if len(line)+len("\r\n") > mostCommandBytes {

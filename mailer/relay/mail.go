@@ -119,7 +119,7 @@ func (c *conn) stale(failure *Error) bool {
 // for the answer. The outcome is exact about whether the last octet can have left.
 func (c *conn) send(b budget, wire []byte, size int) (*Reply, *Error) {
 	if c.offers.size > 0 && size > c.offers.size {
-		return nil, c.lost(b, StepContent, errTooBig) // the relay waits for a text that it will not get
+		return nil, c.lost(b, StepContent, errTooBig) // and broken: the relay waits for a text
 	}
 	stop := b.interrupt(c.socket)
 	reply, failure := c.text(b, wire)
@@ -172,8 +172,7 @@ func stuff(text []byte) ([]byte, error) {
 	wire := make([]byte, 0, len(text)+len(text)/64+len(".\r\n"))
 	for left := text; len(left) > 0 || len(text) == 0; {
 		line, rest, ended := bytes.Cut(left, []byte("\r\n"))
-		bad := func(c rune) bool { return c == '\r' || c == '\n' || c == 0 || c > 127 }
-		if !ended || len(line) > maxLine || bytes.ContainsFunc(line, bad) {
+		if !ended || len(line) > maxLine || !sendable(line) {
 			return nil, fmt.Errorf("%w: a line is not up to 998 octets of ASCII and a CRLF", ErrUnsendable)
 		}
 		if bytes.HasPrefix(line, []byte(".")) {
@@ -183,4 +182,13 @@ func stuff(text []byte) ([]byte, error) {
 		left = rest
 	}
 	return append(wire, ".\r\n"...), nil
+}
+
+func sendable(line []byte) bool {
+	for _, c := range line {
+		if c == '\r' || c == '\n' || c == 0 || c > 127 {
+			return false
+		}
+	}
+	return true
 }

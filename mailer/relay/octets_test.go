@@ -83,7 +83,7 @@ func TestCommit_CutAtEachOctet_OutcomeIsExact(t *testing.T) {
 	now := time.Now().UnixMilli()
 	secure := &tls.Config{
 		Certificates:           []tls.Certificate{authority.Certificate(now-3_600_000, now+3_600_000, "relay.example")},
-		SessionTicketsDisabled: true, // nobody reads them from the pipe
+		SessionTicketsDisabled: true, // they would block the pipe
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(authority.PEM())

@@ -12,7 +12,7 @@ import (
 type Options struct {
 	// MaxConns is the most connections to any one relay. 8. Mails to one recipient domain,
 	// with its subdomains, may hold half of them. Where the relay takes fewer, and says 4xx
-	// to one more, or 432 to a mail over one more, that mail waits for the others.
+	// to one more, or 432 to a mail over one more, that mail waits for the other connections.
 	MaxConns int
 	// Deadline bounds a send as a whole, over all relays and retries; the caller's context
 	// can only shorten it. 30 s.

@@ -106,11 +106,8 @@ func checkShape(u *url.URL, query url.Values) error {
 	if u.Opaque != "" || u.Hostname() == "" {
 		return errors.New("smtp:// or smtps:// and a host are needed")
 	}
-	notInNames := func(c rune) bool {
-		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
-		return !letter && (c < '0' || c > '9') && c != '.' && c != '-' && c != '_'
-	}
-	if ip, err := netip.ParseAddr(u.Hostname()); err != nil && strings.ContainsFunc(u.Hostname(), notInNames) || ip.Zone() != "" {
+	rest := strings.Trim(u.Hostname(), "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_")
+	if ip, err := netip.ParseAddr(u.Hostname()); err != nil && rest != "" || ip.Zone() != "" {
 		return errors.New("the host must be an ASCII name or an IP address")
 	}
 	if u.Path != "" && u.Path != "/" || u.Fragment != "" {
@@ -206,20 +203,17 @@ func (r URL) Addr() string { return net.JoinHostPort(r.host, r.port) }
 // String is the URL without user, password and query, but for whether there is TLS and
 // OAuth.
 func (r URL) String() string {
-	switch {
-	case r.mode == noTLS:
-		return "smtp://" + r.Addr() + "?tls=none"
-	case r.login != nil && r.login().oauth != nil:
-		return r.scheme() + r.Addr() + "?oauth=***"
+	scheme, query := "smtp://", ""
+	switch r.mode {
+	case implicitTLS:
+		scheme = "smtps://"
+	case noTLS:
+		query = "?tls=none"
 	}
-	return r.scheme() + r.Addr()
-}
-
-func (r URL) scheme() string {
-	if r.mode == implicitTLS {
-		return "smtps://"
+	if r.login != nil && r.login().oauth != nil {
+		query = "?oauth=***"
 	}
-	return "smtp://"
+	return scheme + r.Addr() + query
 }
 
 // Format makes fmt show String for every verb.

@@ -51,19 +51,10 @@ func New(table *cache.Table, a throttle.Algorithm, now func() int64) *Limiter {
 	return &Limiter{table: table, algorithm: a, prefix: form + "\x00", now: now}
 }
 
-// Take implements throttle.Limiter. A refusal holds up no other call of its key, as it
-// reads the record without its lock.
-func (l *Limiter) Take(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
+// Take implements throttle.Limiter.
+func (l *Limiter) Take(ctx context.Context, key string, id throttle.ID) (v throttle.Verdict, err error) {
 	if !id.Valid() {
-		return throttle.Verdict{}, fmt.Errorf("take: %w", throttle.ErrID)
-	}
-	state, err := l.read(ctx, "take", key)
-	if err != nil {
-		return throttle.Verdict{}, err
-	}
-	_, v := l.algorithm.Take(state, throttle.Admission{ID: id, At: l.now()})
-	if !v.Allowed {
-		return v, nil
+		return v, fmt.Errorf("take: %w", throttle.ErrID)
 	}
 	err = l.update(ctx, "take", key, func(old []byte) (next []byte) {
 		next, v = l.algorithm.Take(old, throttle.Admission{ID: id, At: l.now()})

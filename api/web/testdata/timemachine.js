@@ -1,4 +1,4 @@
-// Takes the place of a page's clocks and timers, before any script of the page runs.
+// Replaces a page's clocks and timers, before any script of the page runs.
 (() => {
   if (!location.protocol.startsWith("http")) return;
   const storage = localStorage;

@@ -37,7 +37,6 @@ const (
 	None      Kind = ""
 	Silence   Kind = "silence"    // no answer, the connection stays open (at Content: no reading either)
 	Temporary Kind = "4xx"        // 451
-	Greylist  Kind = "4.7.1"      // 451 4.7.1, as of a recipient that is not known yet
 	Permanent Kind = "5xx"        // 554 5.1.1, as of a recipient that is not there
 	Barred    Kind = "5.7.1"      // 554 5.7.1, as to a sender that may not use the relay
 	Spent     Kind = "spent"      // 452, once the connection has brought a mail
@@ -73,7 +72,7 @@ type Script struct {
 	HoldBack bool
 
 	// These leave an extension out of EHLO's answer.
-	NoPipelining, No8BITMIME, NoSTARTTLS, NoAUTH bool
+	NoPipelining, NoSTARTTLS, NoAUTH bool
 	// Size is the greatest mail that is taken, 0 for any. EHLO's answer says it, unless
 	// SizeUnsaid.
 	Size       int

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -95,22 +94,11 @@ func (s *session) handle(line string) error {
 }
 
 func (s *session) mail(rest string) error {
-	if _, script := s.server.due(""); script.Size > 0 && declaredSize(rest) > script.Size {
-		return s.say("552 5.3.4 message size exceeds fixed limit")
-	}
 	err := s.answer(MAIL, "250 2.1.0 sender ok")
 	if err == nil {
 		s.from, s.to = inBrackets(rest), ""
 	}
 	return err
-}
-
-// declaredSize is what MAIL says of the mail's size, 0 if nothing.
-func declaredSize(rest string) int {
-	_, size, _ := strings.Cut(rest, " SIZE=")
-	size, _, _ = strings.Cut(size, " ")
-	n, _ := strconv.Atoi(size)
-	return n
 }
 
 func inBrackets(rest string) string {
@@ -124,9 +112,6 @@ func (s *session) offers() string {
 	lines := []string{"fault.localhost", fmt.Sprint("SIZE ", cmp.Or(script.Size, 100_000_000))}
 	if script.SizeUnsaid {
 		lines[1] = "SIZE"
-	}
-	if !script.No8BITMIME {
-		lines = append(lines, "8BITMIME")
 	}
 	if !script.NoPipelining {
 		lines = append(lines, "PIPELINING")
@@ -192,16 +177,17 @@ func (s *session) challenge(text string) error {
 	return err
 }
 
-func (s *session) rcpt(rest string) error {
-	if s.from == "" {
-		return s.say("503 5.5.1 say MAIL first")
-	}
+func (s *session) rcpt(rest string) (err error) {
 	const right = "250 2.1.5 recipient ok"
-	answer := func() error { return s.say(right) }
-	if _, script := s.server.due(""); strings.Contains(rest, script.To) {
-		answer = func() error { return s.answer(RCPT, right) }
+	_, script := s.server.due("")
+	switch {
+	case s.from == "":
+		return s.say("503 5.5.1 say MAIL first")
+	case strings.Contains(rest, script.To):
+		err = s.answer(RCPT, right)
+	default:
+		err = s.say(right)
 	}
-	err := answer()
 	if err == nil {
 		s.to = inBrackets(rest)
 	}
@@ -239,7 +225,7 @@ func (s *session) data() error {
 	}
 	s.server.keep(Mail{
 		From: s.from, To: s.to, Text: text, ReceivedMS: time.Now().UnixMilli(),
-		Refused: s.late || kind == Temporary || kind == Greylist || kind == Permanent || kind == Barred || kind == Leaving,
+		Refused: s.late || kind == Temporary || kind == Permanent || kind == Barred || kind == Leaving,
 	})
 	s.from, s.to, s.brought = "", "", true
 	if s.late {
@@ -271,21 +257,22 @@ func (s *session) say(line string) error {
 	return err
 }
 
+// refusals are the wrong answers that need nothing but a text.
+var refusals = map[Kind]string{
+	Temporary: "451 4.3.0 not now, <somebody@secret.example>",
+	Permanent: "554 5.1.1 never, <somebody@secret.example>",
+	Barred:    "554 5.7.1 not from you to <somebody@secret.example>",
+	Spent:     "452 4.4.5 too many mails of one session",
+	Garbage:   "HTTP/1.1 200 OK",
+}
+
 func (s *session) misbehave(kind Kind, right string) error {
+	if refusal, ok := refusals[kind]; ok && (kind != Spent || s.brought) {
+		return errors.Join(s.say(refusal), errRefused)
+	}
 	switch kind {
-	case Temporary:
-		return errors.Join(s.say("451 4.3.0 not now, <somebody@secret.example>"), errRefused)
-	case Greylist:
-		return errors.Join(s.say("451 4.7.1 come again for <somebody@secret.example>"), errRefused)
-	case Permanent:
-		return errors.Join(s.say("554 5.1.1 never, <somebody@secret.example>"), errRefused)
-	case Barred:
-		return errors.Join(s.say("554 5.7.1 not from you to <somebody@secret.example>"), errRefused)
 	case Spent:
-		if !s.brought {
-			return s.say(right)
-		}
-		return errors.Join(s.say("452 4.4.5 too many mails of one session"), errRefused)
+		return s.say(right)
 	case Echo:
 		return errors.Join(s.say("500 5.5.2 what is "+s.heard), errRefused)
 	case Challenge:
@@ -301,8 +288,6 @@ func (s *session) misbehave(kind Kind, right string) error {
 		return errOver
 	case HangUp:
 		return errOver
-	case Garbage:
-		return errors.Join(s.say("HTTP/1.1 200 OK"), errRefused)
 	case WrongCode:
 		wrong := "354 go on"
 		if strings.HasPrefix(right, "3") {

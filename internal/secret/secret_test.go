@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"errors"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -21,7 +22,7 @@ func key(t *testing.T, of []byte, purpose string) []byte {
 	return k
 }
 
-func TestKey(t *testing.T) {
+func TestKey_SecretAndPurpose_BothCount(t *testing.T) {
 	one := key(t, ours, "one")
 	if !bytes.Equal(one, key(t, ours, "one")) {
 		t.Error("the same secret and purpose gave two keys")
@@ -34,11 +35,26 @@ func TestKey(t *testing.T) {
 	}
 }
 
-func TestSecretsThatAreTooShort(t *testing.T) {
+func TestKey_ShortSecret_Fails(t *testing.T) {
 	for _, short := range []string{"", "fifteen bytes .."[:15]} {
 		if k, err := secret.Key([]byte(short), "one"); k != nil || !errors.Is(err, secret.ErrTooShort) {
 			t.Errorf("%d bytes: %v", len(short), err)
 		}
 	}
 	key(t, ours[:secret.MinLength], "one")
+}
+
+// A digest does not change between versions, or servers of two versions would seem to differ.
+func TestDigest_Secrets_TellsThemApart(t *testing.T) {
+	one, err := secret.Digest(ours)
+	if err != nil || one != "a4c8" {
+		t.Errorf("the digest is %q, %v", one, err)
+	}
+	other, err := secret.Digest([]byte("sixteen bytes of chance, or less"))
+	if err != nil || other == one || !regexp.MustCompile(`^[0-9a-f]{4}$`).MatchString(other) {
+		t.Errorf("that of another secret is %q, %v", other, err)
+	}
+	if d, err := secret.Digest(ours[:secret.MinLength-1]); d != "" || !errors.Is(err, secret.ErrTooShort) {
+		t.Errorf("of a short one it is %q, %v", d, err)
+	}
 }
