@@ -17,8 +17,9 @@ type quota struct {
 	// own is the rule whose limits the answer lists, those of decision.Mailbox. The limits of
 	// any other rule that refuses follow with its name.
 	own string
-	// partition is what those limits count by, as a keyed hash.
+	// partition is what those limits count by, as a keyed hash; hash makes that of another rule.
 	partition string
+	hash      func(key string) string
 	// countdown is a token to ask how long the wait still lasts; of sends only.
 	countdown string
 	id        throttle.ID // of what was charged
@@ -34,7 +35,7 @@ func (s *Server) quotaOf(mailbox address.Address, d rules.Decision) quota {
 		d.Verdict.Now = s.with.Now()
 		d.Verdict.RetryAt = d.Verdict.Now
 	}
-	return quota{decision: d, own: rules.MailboxRule, partition: mailbox.Hash()}
+	return quota{decision: d, own: rules.MailboxRule, partition: mailbox.Hash(), hash: s.names.subject}
 }
 
 // quotaOfOne is the quota that one limiter alone decides about.
@@ -80,7 +81,11 @@ func (q *quota) others() (all []wire.Limit) {
 		if refusal.Rule == q.own {
 			continue
 		}
-		for _, limit := range wire.Limits(&refusal.Verdict, "") {
+		partition := ""
+		if refusal.By != rules.ByAll {
+			partition = q.hash(refusal.Key)
+		}
+		for _, limit := range wire.Limits(&refusal.Verdict, partition) {
 			limit.Name = refusal.Rule + "." + limit.Name
 			all = append(all, limit)
 		}

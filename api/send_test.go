@@ -122,6 +122,25 @@ func TestSend_PartitionKey_TellsMailboxesApart(t *testing.T) {
 	}
 }
 
+// The limit of a visitor has the visitor's key, so that a client holds back no other visitor.
+func TestSend_VisitorRefused_HasThePartitionKeyOfTheVisitor(t *testing.T) {
+	r := newRig(t, setup{policy: "hour=5/1h", rules: func(r *rig, _ *rules.Rule) []rules.Rule {
+		return []rules.Rule{{Name: "visitors", By: rules.ByClientIP, Limiter: r.counted("visitors", must(throttle.ParsePolicy("hour=1/1h"))(t))}}
+	}})
+	keys := map[string]bool{}
+	for _, visitor := range []string{"203.0.113.7", "203.0.113.8"} {
+		r.sendAs(appKey, "first@example.com", `,"client_ip":"`+visitor+`"`)
+		all := r.sendAs(appKey, "second@example.com", `,"client_ip":"`+visitor+`"`).partitions("RateLimit")
+		if len(all) != 2 || all[1] == "" || all[1] == all[0] {
+			t.Fatalf("the keys are %q", all)
+		}
+		keys[all[1]] = true
+	}
+	if len(keys) != 2 {
+		t.Errorf("two visitors have the keys %v", keys)
+	}
+}
+
 // A clock that steps back makes the wait longer on that clock, and retry_at stays.
 func TestSendUnderASteppingClock(t *testing.T) {
 	r := newRig(t, setup{})
