@@ -172,7 +172,7 @@ func unknownField(name string, fields []string) string {
 	plain := strings.NewReplacer("_", "", "-", "")
 	for _, field := range fields {
 		if strings.EqualFold(plain.Replace(field), plain.Replace(name)) {
-			return "a field is unknown: is " + field + " meant? It has to be spelt so"
+			return "a field is unknown: write it as " + field
 		}
 	}
 	return "a field is unknown"

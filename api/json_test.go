@@ -62,7 +62,7 @@ func TestSendHostileJSON(t *testing.T) {
 func TestSendJSONHints(t *testing.T) {
 	r := newRig(t, setup{})
 	for field, hint := range map[string]string{
-		`"Email":"x"`: "is email meant?", `"clientIp":"x"`: "is client_ip meant?", `"client-ip":"x"`: "is client_ip meant?",
+		`"Email":"x"`: "write it as email", `"clientIp":"x"`: "write it as client_ip", `"client-ip":"x"`: "write it as client_ip",
 		`"client_ip":null`: "is to be left out (field client_ip,", `"client_ip":9`: "a string is expected (field client_ip,",
 	} {
 		got := r.do("POST", "/send-code", appKey, "{"+field+"}")

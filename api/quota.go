@@ -101,7 +101,7 @@ func (q *quota) violated() []string {
 // reached is the sentence that a refused caller is shown.
 func (q *quota) reached() string {
 	whose := cmp.Or(q.whose, countedBy[q.decision.By], "this mailbox")
-	return wire.Reached(&q.decision.Verdict, whose, cmp.Or(q.next, "The next mail may be sent"))
+	return wire.Reached(&q.decision.Verdict, whose, cmp.Or(q.next, "The next email may be sent"))
 }
 
 // countedBy names for a person what a rule counts by.

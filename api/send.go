@@ -111,7 +111,7 @@ func isMismatch(err error) bool {
 func (s *Server) sendKey(c *fiber.Ctx) (key string, err error) {
 	key, err = readKey(c)
 	if key != "" && s.with.Requests == nil {
-		return "", &problem{kind: badRequest, detail: "This server keeps no answers, so it takes no Idempotency-Key."}
+		return "", &problem{kind: badRequest, detail: "This server keeps no answers; leave Idempotency-Key out."}
 	}
 	return key, err
 }

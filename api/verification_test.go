@@ -68,7 +68,7 @@ func TestVerify(t *testing.T) {
 	if first != second {
 		got := r.try("alice+shop@example.com", first)
 		got.is(t, 422, "code-incorrect")
-		if detail := got.body["detail"]; detail != "This is not a code that was mailed to this address, or not for this purpose." {
+		if detail := got.body["detail"]; detail != "No code sent to this address for this purpose matches." {
 			t.Errorf("a code of another spelling is told as %q", detail)
 		}
 	}

@@ -45,7 +45,7 @@ func (s *Server) verifyCode(c *fiber.Ctx) error {
 		return &problem{kind: codeExpired}
 	}
 	q := quotaOfOne("guesses", r.mailbox.Hash(), outcome.Guesses)
-	q.whose, q.next = "guesses at this mailbox's codes", "The next one is looked at"
+	q.whose, q.next = "guesses at this mailbox's codes", "The next guess is checked"
 	if outcome.Result == verify.Spent {
 		return denied(&q)
 	}

@@ -118,7 +118,7 @@ type Problem struct {
 
 // Reached says for a person which limit of whom is reached, and when the next may come.
 func Reached(v *throttle.Verdict, whose, next string) string {
-	return "The limit " + v.Limit + " of " + whose + " is reached. " + next + " in " + strconv.FormatInt(Seconds(Wait(v)), 10) + " s."
+	return "The '" + v.Limit + "' limit of " + whose + " is reached. " + next + " in " + strconv.FormatInt(Seconds(Wait(v)), 10) + " s."
 }
 
 // Violated names those limits that are full.
