@@ -45,7 +45,7 @@ func TestFigures(t *testing.T) {
 	want := `{"server_time":"` + stamp(started+1500) + `","since":"` + stamp(started) + `","ready":false,` +
 		`"sends":{"sent":2,"unavailable":1},"refused":[{"rule":"mailbox","limit":"minute","count":2}],` +
 		`"shadow_refused":[{"rule":"all","limit":"hour","count":2}],"given_back":1,"resets":1,` +
-		`"relays":[{"idle":0,"busy":0,"waiting":0,"resting":false}],"last_hour":{`
+		`"relays":[{"idle":0,"busy":0,"waiting":0,"circuit_open":false}],"last_hour":{`
 	if !strings.HasPrefix(got.text, want) {
 		t.Errorf("answered\n%s, want\n%s", got.text, want)
 	}

@@ -33,12 +33,12 @@ func (s *Server) showReady(c *fiber.Ctx) error {
 // checkReady refuses while the server drains, or the stores cannot be used.
 func (s *Server) checkReady() error {
 	if s.draining.Load() {
-		return &problem{kind: notReady, detail: "This node is shutting down.", retryAfter: storeRetry}
+		return &problem{kind: notReady, detail: "This server is shutting down.", retryAfter: storeRetry}
 	}
 	ctx, cancel := context.WithTimeout(s.alive, s.with.StoreTimeout)
 	defer cancel()
 	if err := s.with.Ready(ctx); err != nil {
-		return &problem{kind: notReady, detail: "The records cannot be read or written now.", retryAfter: storeRetry,
+		return &problem{kind: notReady, detail: "The storage cannot be read or written.", retryAfter: storeRetry,
 			cause: errors.Join(errors.New("checking whether the stores are ready"), err)}
 	}
 	return nil

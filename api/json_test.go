@@ -62,8 +62,8 @@ func TestSendHostileJSON(t *testing.T) {
 func TestSendJSONHints(t *testing.T) {
 	r := newRig(t, setup{})
 	for field, hint := range map[string]string{
-		`"Email":"x"`: "write it as email", `"clientIp":"x"`: "write it as client_ip", `"client-ip":"x"`: "write it as client_ip",
-		`"client_ip":null`: "is to be left out (field client_ip,", `"client_ip":9`: "a string is expected (field client_ip,",
+		`"Email":"x"`: "did you mean email?", `"clientIp":"x"`: "did you mean client_ip?", `"client-ip":"x"`: "did you mean client_ip?",
+		`"client_ip":null`: "leave the field out instead of null (field client_ip,", `"client_ip":9`: "expected a string (field client_ip,",
 	} {
 		got := r.do("POST", "/send-code", appKey, "{"+field+"}")
 		got.is(t, 400, "bad-request")

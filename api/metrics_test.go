@@ -14,7 +14,7 @@ func TestMetricsOfTwoAccounts(t *testing.T) {
 	r := newRig(t, setup{options: func(o *api.Options) {
 		o.RelayStats = func() []relay.Stats {
 			return []relay.Stats{
-				{Relay: "one.example:465", Open: 3, Idle: 1, Waiting: 2, Resting: true},
+				{Relay: "one.example:465", Open: 3, Idle: 1, Waiting: 2, CircuitOpen: true},
 				{Relay: "two.example:465", Open: 1},
 				{Relay: "one.example:465", Open: 4, Idle: 3, Waiting: 5},
 			}
@@ -27,8 +27,8 @@ func TestMetricsOfTwoAccounts(t *testing.T) {
 		`mailgate_relay_connections{relay="one.example:465",state="busy"} 3`,
 		`mailgate_relay_connections{relay="two.example:465",state="busy"} 1`,
 		`mailgate_relay_waiting{relay="one.example:465"} 7`,
-		`mailgate_relay_resting{relay="one.example:465"} 1`,
-		`mailgate_relay_resting{relay="two.example:465"} 0`,
+		`mailgate_relay_circuit_open{relay="one.example:465"} 1`,
+		`mailgate_relay_circuit_open{relay="two.example:465"} 0`,
 	} {
 		if !strings.Contains(got.text, want+"\n") {
 			t.Errorf("/metrics lacks %s", want)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/mailer/message"
@@ -98,47 +97,6 @@ func TestOnceCutOffBeforeTheHandOver(t *testing.T) {
 	}
 	r.keys.stop, r.keys.alone = nil, false
 	r.once("click", "cut@example.com").is(t, 200, "")
-}
-
-// A frozen limiter stops a Take before it has charged anything, until it is let go.
-type frozen struct {
-	throttle.Historian
-	entered, leave chan struct{}
-}
-
-func (f frozen) Take(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
-	close(f.entered)
-	<-f.leave
-	return f.Historian.Take(context.WithoutCancel(ctx), key, id)
-}
-
-// An attempt that stops before its charge, and wakes when another has sent the mail, gives
-// back what it charges then, and its code: there is one mail. Its answer has no id, since its own
-// is of no mail.
-func TestOnceChargedLate(t *testing.T) {
-	r := newRig(t, setup{policy: "day=10/24h"})
-	stop := frozen{r.limiter, make(chan struct{}), make(chan struct{})}
-	late := r.anotherAs(func(o *api.Options) {
-		o.Live.Rules = onlyMailbox(t, stop)
-		o.SendDeadline = time.Minute
-	})
-	woken := make(chan reply, 1)
-	go func() { woken <- late.once("click", "late@example.com") }()
-	<-stop.entered
-	r.now.Add(lease)
-	sent := r.once("click", "late@example.com")
-	sent.is(t, 200, "")
-	close(stop.leave)
-	got := <-woken
-	got.is(t, 504, "delivery-unknown")
-	if id, there := got.body["id"]; there || len(r.box.List()) != 1 || r.used("late@example.com") != 1 || !strings.Contains(got.text, `"remaining":9`) {
-		t.Errorf("%d mails, %d charged, id %v, answered %s", len(r.box.List()), r.used("late@example.com"), id, got.text)
-	}
-	r.once("click", "late@example.com").again(t, sent)
-	code := sixDigits.FindString(r.arrived("late@example.com").Text)
-	if r.try("late@example.com", code).status != 200 {
-		t.Error("the code of the mail is wrong")
-	}
 }
 
 // A key of which only the hand-over is known costs nothing, and has one answer as soon as the

@@ -75,7 +75,7 @@ func TestMetrics(t *testing.T) {
 		`mailgate_relay_duration_seconds_count{outcome="sent"} 1`,
 		`mailgate_relay_try_duration_seconds_count{relay="` + r.box.Addr() + `",result="sent"} 1`,
 		`mailgate_relay_connections{relay="` + r.box.Addr() + `",state="idle"} 1`,
-		`mailgate_relay_resting{relay="` + r.box.Addr() + `"} 0`,
+		`mailgate_relay_circuit_open{relay="` + r.box.Addr() + `"} 0`,
 		`mailgate_relay_waiting{relay="` + r.box.Addr() + `"} 0`,
 		`mailgate_resets_total 1`,
 		`mailgate_build_info{version="dev"} 1`,
@@ -146,8 +146,8 @@ func TestMetricsOfFaults(t *testing.T) {
 	for _, want := range []string{
 		`mailgate_sends_total{limit="",outcome="unavailable",rule=""} 6`,
 		`mailgate_refunds_total{result="given-back"} 6`,
-		`mailgate_relay_rests_total{relay="` + r.box.Addr() + `"} 1`,
-		`mailgate_relay_resting{relay="` + r.box.Addr() + `"} 1`,
+		`mailgate_relay_circuit_opens_total{relay="` + r.box.Addr() + `"} 1`,
+		`mailgate_relay_circuit_open{relay="` + r.box.Addr() + `"} 1`,
 	} {
 		if !strings.Contains(text, want+"\n") {
 			t.Errorf("/metrics lacks %s", want)

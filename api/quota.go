@@ -17,15 +17,16 @@ type quota struct {
 	// own is the rule whose limits the answer lists, those of decision.Mailbox. The limits of
 	// any other rule that refuses follow with its name.
 	own string
-	// partition is what those limits count by, as a keyed hash.
+	// partition is what those limits count by, as a keyed hash; hash makes that of another rule.
 	partition string
+	hash      func(key string) string
 	// countdown is a token to ask how long the wait still lasts; of sends only.
 	countdown string
 	id        throttle.ID // of what was charged
 
-	// whose and next are words for a person: who is limited, and what is possible after the
-	// wait. Those of sends, if empty.
-	whose, next string
+	// whose names what is limited, for people. That of a send, if empty.
+
+	whose string
 }
 
 // quotaOf is the quota of a send to a mailbox.
@@ -34,7 +35,7 @@ func (s *Server) quotaOf(mailbox address.Address, d rules.Decision) quota {
 		d.Verdict.Now = s.with.Now()
 		d.Verdict.RetryAt = d.Verdict.Now
 	}
-	return quota{decision: d, own: rules.MailboxRule, partition: mailbox.Hash()}
+	return quota{decision: d, own: rules.MailboxRule, partition: mailbox.Hash(), hash: s.names.subject}
 }
 
 // quotaOfOne is the quota that one limiter alone decides about.
@@ -54,7 +55,7 @@ func denied(q *quota) *problem {
 	return &problem{kind: quotaExceeded, retryAfter: wire.Wait(&q.decision.Verdict), quota: q}
 }
 
-// note has the log tell what the caller is told.
+// note records for the log what the answer says.
 func (r *request) note(q *quota) {
 	r.rule, r.limit, r.degraded = q.decision.Rule, q.decision.Verdict.Limit, q.decision.Degraded
 	r.wait = wire.Wait(&q.decision.Verdict)
@@ -80,7 +81,11 @@ func (q *quota) others() (all []wire.Limit) {
 		if refusal.Rule == q.own {
 			continue
 		}
-		for _, limit := range wire.Limits(&refusal.Verdict, "") {
+		partition := ""
+		if refusal.By != rules.ByAll {
+			partition = q.hash(refusal.Key)
+		}
+		for _, limit := range wire.Limits(&refusal.Verdict, partition) {
 			limit.Name = refusal.Rule + "." + limit.Name
 			all = append(all, limit)
 		}
@@ -101,7 +106,7 @@ func (q *quota) violated() []string {
 // reached is the sentence that a refused caller is shown.
 func (q *quota) reached() string {
 	whose := cmp.Or(q.whose, countedBy[q.decision.By], "this mailbox")
-	return wire.Reached(&q.decision.Verdict, whose, cmp.Or(q.next, "The next email may be sent"))
+	return wire.Reached(&q.decision.Verdict, whose)
 }
 
 // countedBy names for a person what a rule counts by.

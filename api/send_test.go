@@ -57,7 +57,7 @@ func TestSend(t *testing.T) {
 	got = r.send("alice+again@example.com")
 	got.is(t, 429, "quota-exceeded")
 	want = `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota exceeded","status":429,` +
-		`"detail":"The 'minute' limit of this mailbox is reached. The next email may be sent in 1 s.","rule":"mailbox",` +
+		`"detail":"The limit minute of this mailbox is reached. Try again in 1 s.","rule":"mailbox",` +
 		`"limit":"minute","wait_ms":1,"retry_at":"2026-11-20T12:01:00.000Z","server_time":"2026-11-20T12:00:59.999Z","limits":[` +
 		`{"name":"minute","limit":1,"window_ms":60000,"remaining":0,"wait_ms":1},` +
 		`{"name":"hour","limit":5,"window_ms":3600000,"remaining":4,"wait_ms":0},` +
@@ -119,6 +119,25 @@ func TestSend_PartitionKey_TellsMailboxesApart(t *testing.T) {
 	}
 	if keys["alice@example.com"] == keys["bob@example.com"] || keys["alice@example.com"] != keys["alice+shop@example.com"] {
 		t.Errorf("the keys are %v", keys)
+	}
+}
+
+// The limit of a visitor has the visitor's key, so that a client holds back no other visitor.
+func TestSend_VisitorRefused_HasThePartitionKeyOfTheVisitor(t *testing.T) {
+	r := newRig(t, setup{policy: "hour=5/1h", rules: func(r *rig, _ *rules.Rule) []rules.Rule {
+		return []rules.Rule{{Name: "visitors", By: rules.ByClientIP, Limiter: r.counted("visitors", must(throttle.ParsePolicy("hour=1/1h"))(t))}}
+	}})
+	keys := map[string]bool{}
+	for _, visitor := range []string{"203.0.113.7", "203.0.113.8"} {
+		r.sendAs(appKey, "first@example.com", `,"client_ip":"`+visitor+`"`)
+		all := r.sendAs(appKey, "second@example.com", `,"client_ip":"`+visitor+`"`).partitions("RateLimit")
+		if len(all) != 2 || all[1] == "" || all[1] == all[0] {
+			t.Fatalf("the keys are %q", all)
+		}
+		keys[all[1]] = true
+	}
+	if len(keys) != 2 {
+		t.Errorf("two visitors have the keys %v", keys)
 	}
 }
 

@@ -111,15 +111,15 @@ func TestOpsListen_Set_HasMetricsAlone(t *testing.T) {
 	does(t, append(at, "MAILGATE_URL=http://127.0.0.1:1"), exitFailure, "no server answers", "healthcheck")
 }
 
-// They are served while requests without a key use up their share, and while the server drains.
+// They are served during a flood of requests without a key, and while the server drains.
 func TestOpsListen_FloodAndDrain_Answers(t *testing.T) {
 	relay, url := startFaulty(t, fault.Script{At: fault.Dot, Kind: fault.Silence})
 	server := startServer(t, settingsFor(url, inMemory, "MAILGATE_OPS_LISTEN=127.0.0.1:0", "MAILGATE_SHUTDOWN_GRACE=3s"))
 	ops := newClient(t, "http://"+server.awaitLine(t, "serving", "ops_address"), "")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	refused, ended := floodWithoutKey(ctx, newClient(t, server.URL, ""))
-	servertest.Eventually(t, "the flood to be refused", func() bool { return refused.Load() > 100 })
+	answered, ended := floodWithoutKey(ctx, newClient(t, server.URL, ""))
+	servertest.Eventually(t, "the flood", func() bool { return answered.Load() > 100 })
 	for range 50 {
 		for _, path := range []string{"/livez", "/readyz", "/metrics"} {
 			if r := ops.get(t, path); r.Status != 200 {
@@ -146,18 +146,17 @@ func TestOpsListen_FloodAndDrain_Answers(t *testing.T) {
 	<-done
 }
 
-// floodWithoutKey asks for a page over many connections until ctx ends, and counts what is refused as
-// busy.
-func floodWithoutKey(ctx context.Context, c client) (refused *atomic.Int64, ended *sync.WaitGroup) {
-	refused, ended = new(atomic.Int64), new(sync.WaitGroup)
+// floodWithoutKey asks for a page over many connections until ctx ends, and counts the answers.
+func floodWithoutKey(ctx context.Context, c client) (answered *atomic.Int64, ended *sync.WaitGroup) {
+	answered, ended = new(atomic.Int64), new(sync.WaitGroup)
 	for range 100 {
 		ended.Go(func() {
 			for ctx.Err() == nil {
-				if r, err := c.ask("GET", "/docs", "", nil); err == nil && r.Status == 503 {
-					refused.Add(1)
+				if _, err := c.ask("GET", "/docs", "", nil); err == nil {
+					answered.Add(1)
 				}
 			}
 		})
 	}
-	return refused, ended
+	return answered, ended
 }

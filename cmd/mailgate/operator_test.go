@@ -39,7 +39,7 @@ func TestOperator_Mailbox(t *testing.T) {
 		{"reset alice@example.com --reason=ticket-4711", environ, exitOK, "mailbox 8555ce41e4"},
 		{"reset alice@example.com --reason=" + strings.Repeat("x", 501), environ, exitFailure, "reason may have 500 characters."},
 		{"show alice@example.com", environ[:1], exitFailure, "first of MAILGATE_ADMIN_KEYS"},
-		{"show alice@example.com", []string{environ[0], "MAILGATE_ADMIN_KEYS=ops:" + apiKey}, exitFailure, "This is the key of a back end. This route needs the key of an operator."},
+		{"show alice@example.com", []string{environ[0], "MAILGATE_ADMIN_KEYS=ops:" + apiKey}, exitFailure, "This is an API key. This route needs an admin key."},
 		{"reset alice@example.com", []string{environ[0], "MAILGATE_ADMIN_KEYS=ops:wrong-" + secret}, exitFailure, "answers 401"},
 		{"show alice@example.com --url=http://127.0.0.1:1", environ[1:], exitFailure, "no server answers at http://127.0.0.1:1"},
 		{"show", environ, exitMisusage, "expected an email address"},

@@ -31,6 +31,7 @@ type Decision struct {
 // Refusal is a rule that refused. A shadow rule may also have failed.
 type Refusal struct {
 	Rule    string
+	By      By
 	Key     string // what the rule counts the send by
 	Verdict throttle.Verdict
 	Err     error
@@ -63,12 +64,12 @@ func decide(round []question) Decision {
 		d.Degraded = d.Degraded || q.verdict.Degraded
 		if q.rule.Shadow {
 			if q.err != nil || d.Allowed && !q.verdict.Allowed {
-				d.Shadow = append(d.Shadow, Refusal{q.rule.Name, q.key, q.verdict, q.err})
+				d.Shadow = append(d.Shadow, Refusal{q.rule.Name, q.rule.By, q.key, q.verdict, q.err})
 			}
 			continue
 		}
 		if !q.verdict.Allowed {
-			d.Refusals = append(d.Refusals, Refusal{Rule: q.rule.Name, Key: q.key, Verdict: q.verdict})
+			d.Refusals = append(d.Refusals, Refusal{Rule: q.rule.Name, By: q.rule.By, Key: q.key, Verdict: q.verdict})
 		}
 		if q.verdict.Allowed == d.Allowed {
 			d.Delay = max(d.Delay, q.verdict.Delay) // 0 in a refusal

@@ -135,7 +135,7 @@ func isListenAddress(text string) bool {
 // docker-compose.yml has secrets with this end, which anyone can read there, and a relay that
 // delivers nothing.
 const (
-	trialSecret = "-everybody-knows"
+	trialSecret = "-not-secret"
 	trialRelay  = "mailpit:1025"
 	ofTrial     = "of the trial in docker-compose.yml, which anyone can read; make one: openssl rand -hex 16"
 )

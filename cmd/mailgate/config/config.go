@@ -81,11 +81,11 @@ type Config struct {
 }
 
 // Given reports whether the setting of this name has another source than its default.
-func (c *Config) Given(name string) bool { return c.Place(name) != "" }
+func (c *Config) Given(name string) bool { return c.Where(name) != "" }
 
-// Place names a setting as it was given: "--tiers", "MAILGATE_TIERS" or
+// Where names a setting as it was given: "--tiers", "MAILGATE_TIERS" or
 // "mailgate.yaml:3: tiers"; empty for a default.
-func (c *Config) Place(name string) string { return c.given[name].place }
+func (c *Config) Where(name string) string { return c.given[name].where }
 
 // OtherFlag returns a flag of the command line that is none of these, or an empty name.
 func (c *Config) OtherFlag(flags []string) string {

@@ -69,7 +69,7 @@ func (t countText) build(p preset, keep int) (a throttle.Algorithm, err error) {
 	return a, nil
 }
 
-// refuseOr keeps the place of a mistake that has one.
+// refuseOr keeps the position of a mistake that has one.
 func refuseOr(part string, err error) error {
 	if _, placed := err.(wrong); placed {
 		return err

@@ -177,7 +177,7 @@ func Read(path string, d Defaults) (File, error) {
 	for i, rt := range t.Rules {
 		r, err := rt.read(seen, d)
 		if err != nil {
-			return File{}, place(file, "rule", rt.Name, fmt.Sprintf("$.rules[%d]", i), err)
+			return File{}, locate(file, "rule", rt.Name, fmt.Sprintf("$.rules[%d]", i), err)
 		}
 		f.Rules = replace(f.Rules, r, rt.Off)
 	}
@@ -185,15 +185,15 @@ func Read(path string, d Defaults) (File, error) {
 	for i, at := range t.Actions {
 		a, err := at.read(seen)
 		if err != nil {
-			return File{}, place(file, "action", at.Name, fmt.Sprintf("$.actions[%d]", i), err)
+			return File{}, locate(file, "action", at.Name, fmt.Sprintf("$.actions[%d]", i), err)
 		}
 		f.Actions = append(f.Actions, a)
 	}
 	return f, nil
 }
 
-// place says where a mistake is.
-func place(file *yamlfile.File, what, name, path string, err error) error {
+// locate adds where the mistake is to its error.
+func locate(file *yamlfile.File, what, name, path string, err error) error {
 	if throttle.CheckName(name) == nil {
 		what += " " + name
 	}
@@ -204,7 +204,7 @@ func place(file *yamlfile.File, what, name, path string, err error) error {
 	return file.Wrong(path, what+": "+err.Error())
 }
 
-// replace puts a rule in place of the one with its name, or at the end; one that is off is
+// replace puts a rule where the one with its name is, or at the end; one that is off is
 // taken away.
 func replace(all []Rule, r Rule, off bool) []Rule {
 	i := slices.IndexFunc(all, func(old Rule) bool { return old.Name == r.Name })
