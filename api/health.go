@@ -33,7 +33,7 @@ func (s *Server) showReady(c *fiber.Ctx) error {
 // checkReady refuses while the server drains, or the stores cannot be used.
 func (s *Server) checkReady() error {
 	if s.draining.Load() {
-		return &problem{kind: notReady, detail: "This node is shutting down.", retryAfter: storeRetry}
+		return &problem{kind: notReady, detail: "This server is shutting down.", retryAfter: storeRetry}
 	}
 	ctx, cancel := context.WithTimeout(s.alive, s.with.StoreTimeout)
 	defer cancel()

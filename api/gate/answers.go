@@ -41,7 +41,7 @@ func Failed(c *fiber.Ctx, err error) error {
 
 // undecided is the body of a 503 where the limiter failed.
 func undecided() []byte {
-	return unavailable("store-unavailable", "Storage unavailable", "The limits cannot be checked now.")
+	return unavailable("store-unavailable", "Storage unavailable", "Whether this request may be let through cannot be decided now.")
 }
 
 func unavailable(name, title, detail string) []byte {

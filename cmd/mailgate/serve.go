@@ -158,7 +158,7 @@ func (p *program) announce(at listeners) {
 	p.log.Info("serving", serving...)
 	p.warn(slices.Concat(c.Unknown(), notes(c), ruleNotes(c, rules)))
 	if most := maxConnections(c); most < c.MaxConnections {
-		p.log.Warn("fewer connections than max_connections: this process may not open more files; raise their limit, such as LimitNOFILE in the unit",
+		p.log.Warn("fewer connections than max_connections: the limit of open files is too low; raise it, such as LimitNOFILE in the unit",
 			"max_connections", c.MaxConnections, "connections", most)
 	}
 	if c.APIKeys == "" {

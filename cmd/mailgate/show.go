@@ -47,9 +47,7 @@ func (showCommand) Help() string {
 
 	mailgate show alice@example.com
 	mailgate show --rule client-ip 198.51.100.7
-	mailgate show --action login user-4711
-
-An action is looked up with the first of MAILGATE_API_KEYS.` + whichServer
+	mailgate show --action login user-4711` + whichServer + ` --action sends the first of MAILGATE_API_KEYS instead.`
 }
 
 func (s showCommand) Run(ctx context.Context, c *config.Config, to streams) error {

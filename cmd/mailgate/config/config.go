@@ -33,7 +33,7 @@ type Config struct {
 	APIKeys        Keys           `group:"Server:" name:"api-keys" help:"Keys of back ends: name:secret,name:secret, with secrets of at least 16 characters. Without any, mailgate serves only programs on this machine and needs no key."`
 	AdminKeys      Keys           `group:"Server:" name:"admin-keys" help:"Keys of operators, for show and reset. With api-keys but none of these, the operator routes are disabled."`
 	TrustedProxies []netip.Prefix `group:"Server:" name:"trusted-proxies" placeholder:"NETWORK" help:"Proxies whose X-Forwarded-For is trusted: 10.0.0.0/8,192.0.2.7."`
-	MaxConnections int            `group:"Server:" name:"max-connections" default:"10000" validate:"gte=1,lte=1000000" help:"Most open connections. Beyond that, new ones wait."`
+	MaxConnections int            `group:"Server:" name:"max-connections" default:"10000" validate:"gte=1,lte=1000000" help:"Maximum number of open connections. Beyond that, new ones wait."`
 	LookupRate     int            `group:"Server:" name:"lookup-rate" default:"50" validate:"gte=0,lte=1000000" help:"Mailbox lookups and operator requests per second for each key, or for each client where no key is needed. 0 is unlimited."`
 	CountdownRate  int            `group:"Server:" name:"countdown-rate" default:"20" validate:"gte=0,lte=1000000" help:"Countdown requests per second for each client address. 0 is unlimited."`
 	Secret         Secret         `group:"Server:" name:"secret" help:"Seals countdowns and hashes codes. If not set, one is made and kept in data-dir. Required with redis-url, the same for all nodes."`
@@ -43,7 +43,7 @@ type Config struct {
 	Tiers   throttle.Policy `group:"Limits:" name:"tiers" default:"minute=1/60s,hour=5/1h,day=10/24h" help:"Emails per mailbox: name=limit/window, in any order."`
 	Rules   string          `group:"Limits:" name:"rules" placeholder:"PATH" help:"YAML file with more rules and actions. Read again on SIGHUP."`
 	Guesses throttle.Policy `group:"Limits:" name:"guesses" default:"ten-minutes=5/10m,day=20/24h" help:"Guesses at the codes of a mailbox, for all its codes together: name=limit/window."`
-	Fold    bool            `group:"Limits:" name:"fold" default:"true" help:"Count addresses that differ only in letter case, +tag or dots that the provider ignores as one mailbox."`
+	Fold    bool            `group:"Limits:" name:"fold" default:"true" help:"Count addresses that differ only in letter case, +tag or dots that the provider ignores as one mailbox; --fold=false turns it off."`
 
 	DataDir    string `group:"Records on disk:" name:"data-dir" default:"mailgate-data" validate:"required" help:"Directory of the records, or :memory:. With redis-url it is used only if set, for the records of this node during an outage of Redis."`
 	Sync       bool   `group:"Records on disk:" name:"sync" default:"false" help:"Flush each send to the drive, to survive a power cut."`
@@ -57,8 +57,8 @@ type Config struct {
 
 	SMTPURL      Relays         `group:"Email:" name:"smtp-url" placeholder:"URL" help:"Relay, or several in the order to try: smtps://user:pass@host, smtp://user:pass@host:587, smtp://host:25?tls=none."`
 	From         message.Sender `group:"Email:" name:"from" help:"Sender: Acme <no-reply@acme.example>."`
-	SMTPMaxConns int            `group:"Email:" name:"smtp-max-conns" default:"8" validate:"gte=1,lte=1000" help:"Most connections to each relay."`
-	SMTPRate     float64        `group:"Email:" name:"smtp-rate" default:"0" validate:"gte=0,lte=100000" help:"Most emails per second, evenly spaced. 0 is unlimited."`
+	SMTPMaxConns int            `group:"Email:" name:"smtp-max-conns" default:"8" validate:"gte=1,lte=1000" help:"Maximum connections to each relay."`
+	SMTPRate     float64        `group:"Email:" name:"smtp-rate" default:"0" validate:"gte=0,lte=100000" help:"Maximum emails per second, evenly spaced. 0 is unlimited."`
 	SMTPQueue    int            `group:"Email:" name:"smtp-queue" default:"100" validate:"gte=0,lte=100000" help:"Emails that may wait under smtp-rate."`
 	Templates    string         `group:"Email:" name:"templates" placeholder:"DIR" help:"Directory of your own templates, NAME/LOCALE/ with subject.txt, text.txt, body.html, expires.txt. Read again on SIGHUP."`
 	Locale       string         `group:"Email:" name:"locale" default:"en" help:"Language of an email if the request names none or an unknown one."`
