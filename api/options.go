@@ -139,7 +139,7 @@ func (o Options) check() error {
 	case o.Relay == nil:
 		return errors.New("api: Relay is missing")
 	case o.APIKeys.shares(o.AdminKeys):
-		return errors.New("api: a secret is both an API key and an admin key, so it would open everything")
+		return errors.New("api: a secret is both an API key and an admin key, which would make every back end an operator")
 	case o.Codes != nil && o.Guesses == nil:
 		return errors.New("api: Codes is set, but Guesses is missing")
 	case o.StoreTimeout >= delivery.LeaseRest:

@@ -77,7 +77,7 @@ const (
 	maxWrites  = 1024  // changes in one transaction
 )
 
-var errBusy = errors.New("too many changes wait to be written")
+var errBusy = errors.New("too many changes are waiting to be written")
 
 func openDisk(o Options) (*disk, error) {
 	dir, err := openDirectory(o.Dir)

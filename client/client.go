@@ -39,7 +39,7 @@ func New(baseURL, key string) (*Client, error) {
 		return nil, errors.New("mailgate: the base URL must be http:// or https:// with a host and at most a path")
 	}
 	if !visible(key) {
-		return nil, errors.New("mailgate: the key contains a character that no key has")
+		return nil, errors.New("mailgate: the key contains an invalid character")
 	}
 	// Idle connections close before the server closes them.
 	transport := &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: 30 * time.Second, TLSHandshakeTimeout: 10 * time.Second}

@@ -257,7 +257,7 @@ func TestRefund_StoreFails_IsTriedAgain(t *testing.T) {
 		}
 		time.Sleep(refundLife)
 		synctest.Wait()
-		if b.count(RefundGivenUp) != 2 || strings.Count(b.log.String(), "could not be given back") != 2 {
+		if b.count(RefundGivenUp) != 2 || strings.Count(b.log.String(), "could not be refunded") != 2 {
 			t.Errorf("%d given up, the log says\n%s", b.count(RefundGivenUp), b.log)
 		}
 		b.store.Close()
@@ -306,7 +306,7 @@ func TestRefund_StoreHangs_EndsInTime(t *testing.T) {
 		if took := time.Since(began); took > refundEnd {
 			t.Errorf("it took %v", took)
 		}
-		if n := strings.Count(b.log.String(), "could not be given back"); n != maxRefunds+1 || tries.Load() != 2*maxRefunds {
+		if n := strings.Count(b.log.String(), "could not be refunded"); n != maxRefunds+1 || tries.Load() != 2*maxRefunds {
 			t.Errorf("%d in the log after %d tries", n, tries.Load())
 		}
 		b.later(func(context.Context) error { return nil })
@@ -335,7 +335,7 @@ func TestFinish_LeaseIsAnothers_IsGivenUp(t *testing.T) {
 	}
 	first.Finish(idempotency.Answer{Status: 422})
 	b.Close(t.Context())
-	if said := b.log.String(); strings.Count(said, "tried anew") != 1 || !strings.Contains(said, `request_id="the first"`) {
+	if said := b.log.String(); strings.Count(said, "after that sends again") != 1 || !strings.Contains(said, `request_id="the first"`) {
 		t.Errorf("the log says\n%s", said)
 	}
 }

@@ -60,7 +60,7 @@ func (a *Attempt) refund(q Send, owed []rules.Charge) *refund {
 			return err
 		}
 		if err != nil { // of a counter, which must not be told twice
-			log.Warn("quota of a rule could not be given back", r.whose, "id", r.id.String(), "cause", err.Error())
+			log.Warn("quota of a rule could not be refunded", r.whose, "id", r.id.String(), "cause", err.Error())
 		}
 		if codes == nil || code == "" {
 			return nil
@@ -176,7 +176,7 @@ func (r *refunds) try(ctx context.Context, one *refund) error {
 func (r *refunds) giveUp(one *refund, why error) {
 	if one.release != nil {
 		r.o.Metrics.Refunds.WithLabelValues(RefundGivenUp).Inc()
-		r.o.Log.Warn("quota could not be given back, and may stay charged until it leaves its windows",
+		r.o.Log.Warn("quota could not be refunded, and stays charged until its windows end",
 			one.whose, "id", one.id.String(), "cause", why.Error())
 	}
 	if one.attempt != nil && one.attempt.keyed {
@@ -188,11 +188,11 @@ func (r *refunds) giveUp(one *refund, why error) {
 func (one *refund) stays() string {
 	switch {
 	case one.answer != nil && one.attempt.from == handedOver:
-		return "an answer could not be kept: its key is in flight until the lease ends, and a retry after that is told that the mail may have left (504)"
+		return "an answer could not be stored: its key stays in flight until the lease ends; a retry after that gets delivery-unknown (504)"
 	case one.answer != nil:
-		return "an answer could not be kept: its key is in flight until the lease ends, and with a retry after that the mail is tried anew"
+		return "an answer could not be stored: its key stays in flight until the lease ends; a retry after that sends again"
 	case one.attempt.from == handedOver:
-		return "a key could not be freed: it is in flight until the lease ends, and a retry after that is told that the mail may have left (504)"
+		return "a key could not be freed: it stays in flight until the lease ends; a retry after that gets delivery-unknown (504)"
 	}
 	return "a key could not be freed, and is in flight until its lease ends"
 }

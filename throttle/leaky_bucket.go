@@ -24,7 +24,7 @@ type LeakyBucket struct{ bucket }
 // leaves at once or is refused.
 func NewLeakyBucket(t Tier, queue int) (LeakyBucket, error) {
 	if queue < 0 || queue >= maxCounted {
-		return LeakyBucket{}, fmt.Errorf("tier %s: the queue must have room for 0 to %d sends, not %d", t.Name, maxCounted-1, queue)
+		return LeakyBucket{}, fmt.Errorf("tier %s: the queue must be 0 to %d sends, not %d", t.Name, maxCounted-1, queue)
 	}
 	b, err := newBucket(t, queue+1)
 	return LeakyBucket{b}, err

@@ -37,7 +37,7 @@ type Options struct {
 	Guesses throttle.Limiter
 	// Lifetime is how long a code is right, in milliseconds. The default is DefaultLifetime.
 	Lifetime int64
-	// Log is told when a guess could not be given back. The default is silence.
+	// Log is told when a guess could not be refunded. The default is silence.
 	Log *slog.Logger
 }
 
@@ -134,7 +134,7 @@ type Outcome struct {
 }
 
 // errAlone is why a node that is alone gives no answer.
-var errAlone = errors.New("the shared records are away")
+var errAlone = errors.New("the shared storage is unavailable")
 
 // giveBackLimit bounds how long the answer to a right code waits for its guess to be given
 // back.
@@ -144,7 +144,7 @@ const giveBackLimit = 2 * time.Second
 // it could not have been right. After any other error the guess stays charged, and if the code
 // was right it may have been used up.
 //
-// While the shared records are away, of the guess or of the codes, only a code that this node
+// While the shared records of the guess or of the codes are unavailable, only a code that this node
 // issued alone can be Correct. Everything else is throttle.ErrUnavailable, right or wrong:
 // each node has guesses of its own, and the code may have been used elsewhere.
 func (c *Codes) Verify(ctx context.Context, from Recipient, typed string) (Outcome, error) {
@@ -187,7 +187,7 @@ func (c *Codes) giveBack(ctx context.Context, mailbox string, guess throttle.Adm
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackLimit)
 	defer cancel()
 	if _, err := c.guesses.Release(ctx, mailbox, guess); err != nil {
-		c.log.Warn("a guess could not be given back", "error", err)
+		c.log.Warn("a guess could not be refunded", "error", err)
 	}
 }
 

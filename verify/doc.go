@@ -36,10 +36,10 @@
 //
 // # Outages
 //
-// A [keyed.Store] may decide alone while the shared records are away. Its own records then
-// hold the codes that were issued alone and that the shared records have not been told of,
+// A [keyed.Store] may decide alone while the shared records are unavailable. Its own records then
+// hold the codes that were issued alone and are not yet in the shared records,
 // and no others: only one of those is then Correct. Everything else is
-// throttle.ErrUnavailable, right or wrong, and the guess stays charged. [Merge] tells the
+// throttle.ErrUnavailable, right or wrong, and the guess stays charged. [Merge] updates the
 // shared records afterwards, in any order and any number of times. A code that was revoked
 // alone may come back by a merge until it expires, but no mail has it.
 //

@@ -85,7 +85,7 @@ export class Mailgate {
     }
     if (!(attempts >= 1 && timeoutMs >= 1 && timeoutMs <= 1e9 && maxPauseMs >= 0 && maxPauseMs <= 1e9)) throw new TypeError("mailgate: an option is out of range");
     if (key) {
-      if (!visible.test(key)) throw new TypeError("mailgate: the key contains a character that no key has");
+      if (!visible.test(key)) throw new TypeError("mailgate: the key contains an invalid character");
       this.#headers.authorization = "Bearer " + key;
     }
     this.#base = parsed.href.replace(/\/+$/, "");

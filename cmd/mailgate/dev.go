@@ -38,7 +38,7 @@ The port is 8080, or the next one that is free. No settings file is read, and MA
 func (devCommand) Run(ctx context.Context, c *config.Config, to streams) error {
 	relay, err := sandbox.Start(sandbox.Options{})
 	if err != nil {
-		return fmt.Errorf("starting the throw-away relay: %w", err)
+		return fmt.Errorf("starting the built-in relay: %w", err)
 	}
 	defer relay.Close()
 	if err := devSettings(c, relay.URL()); err != nil {
@@ -65,7 +65,7 @@ func (devCommand) Run(ctx context.Context, c *config.Config, to streams) error {
 // devSettings sets what needs nothing outside this process.
 func devSettings(c *config.Config, relayURL string) (err error) {
 	if name := c.OtherFlag(devFlags); name != "" {
-		return c.Complain(name, "dev decides this itself; see mailgate dev --help")
+		return c.Complain(name, "cannot be set for dev; see mailgate dev --help")
 	}
 	if !c.Loopback() {
 		return c.Complain("listen", "dev serves this machine only; give a loopback address such as 127.0.0.1:8080")

@@ -110,5 +110,5 @@ func (r *relay) report(to address.Address, failure *Error) {
 	if failure.Err != nil {
 		attributes = append(attributes, slog.String("error", failure.Err.Error()))
 	}
-	r.log.LogAttrs(context.Background(), level, "mail not accepted", attributes...)
+	r.log.LogAttrs(context.Background(), level, "email not accepted", attributes...)
 }

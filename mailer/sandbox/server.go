@@ -112,7 +112,7 @@ func (s *session) Data(r io.Reader) error {
 	}
 	lines := bytes.ReplaceAll(raw, []byte("\r\n"), nil)
 	if bytes.ContainsAny(lines, "\r\n") {
-		return &smtp.SMTPError{Code: 554, EnhancedCode: smtp.EnhancedCode{5, 6, 0}, Message: "bare CR or LF in mail"}
+		return &smtp.SMTPError{Code: 554, EnhancedCode: smtp.EnhancedCode{5, 6, 0}, Message: "bare CR or LF in the email"}
 	}
 	s.mail.raw, s.mail.receivedMS = raw, s.server.now()
 	s.server.inbox.add(s.mail)
@@ -139,7 +139,7 @@ func (s *Server) Wait(ctx context.Context, to string) (Message, error) {
 func (s *Server) WaitAfter(ctx context.Context, to string, after uint64) (Message, error) {
 	m, err := s.inbox.wait(ctx, to, after)
 	if err != nil {
-		return Message{}, fmt.Errorf("sandbox: wait for mail: %w", err)
+		return Message{}, fmt.Errorf("sandbox: wait for email: %w", err)
 	}
 	return m, nil
 }

@@ -64,7 +64,7 @@ func New(o Options, all ...Rule) (*Set, error) {
 		case r.Limiter == nil:
 			return nil, fmt.Errorf("rule %s: it has no limiter", r.Name)
 		case r.By.Key(known) == "":
-			return nil, fmt.Errorf("rule %s: nothing can be counted by %q", r.Name, r.By)
+			return nil, fmt.Errorf("rule %s: it counts by %q, which is unknown", r.Name, r.By)
 		}
 		seen[r.Name] = true
 		s.reserve = s.reserve || r.Resends != nil
