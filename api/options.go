@@ -58,7 +58,7 @@ type Options struct {
 	Requests *idempotency.Requests
 	// SendDeadline bounds a request as a whole, decision and relay. 15 s.
 	SendDeadline time.Duration
-	// StoreTimeout is how long a store may take to give back what was charged or to keep an
+	// StoreTimeout is how long a store may take to refund a charge or to store an
 	// answer, at each try, and to say whether it is ready. Less than delivery.LeaseRest; 2 s.
 	StoreTimeout time.Duration
 

@@ -305,7 +305,7 @@ func (d *disk) ready(ctx context.Context) error {
 
 const (
 	sweepInterval = time.Second
-	// sweepRecords is how many records are looked at in each interval, and twice as many as
+	// sweepRecords is how many records are checked in each interval, and twice as many as
 	// were written besides, so that the expired ones stay fewer than the others.
 	sweepRecords = 1000
 	// grace is how long an expired record is kept, so that a clock that is ahead for less

@@ -59,7 +59,7 @@ type request struct {
 	body         any    // sent as JSON; nil for none
 	key          string // the Idempotency-Key; empty for none
 	reads        bool   // it changes nothing
-	once         bool   // doing it twice may count, or give back, twice
+	once         bool   // doing it twice may count, or refund, twice
 	mail         bool   // a 503 of mailgate means that no mail was sent
 }
 

@@ -341,13 +341,13 @@ func TestFinish_LeaseIsAnothers_IsGivenUp(t *testing.T) {
 }
 
 // A failed take of tiers is given back by its id; a counter's is not, as it knows none.
-func TestGiveBack_OnlyWhatIsKnownByID(t *testing.T) {
+func TestRefund_OnlyWhatIsKnownByID(t *testing.T) {
 	b := newBench(t)
 	_, l := b.send()
 	id := throttle.NewID()
 	for _, limiter := range []*local.Limiter{l.mailbox, l.all} {
 		must(limiter.Take(t.Context(), "s", id))(t)
-		b.GiveBack(limiter, "s", id, slog.String("subject", "a hash"))
+		b.Refund(limiter, "s", id, slog.String("subject", "a hash"))
 	}
 	b.Close(t.Context())
 	exact, counted := must(l.mailbox.Peek(t.Context(), "s"))(t), must(l.all.Peek(t.Context(), "s"))(t)

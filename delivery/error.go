@@ -15,11 +15,11 @@ const (
 	Limited Kind = "denied"
 	// Rejected: a relay refused the mail for good. The send stays charged.
 	Rejected Kind = "rejected"
-	// Unavailable: no relay took the mail. It certainly never left, as with all kinds below
+	// Unavailable: no relay accepted the mail. It certainly never left, as with all kinds below
 	// but Unknown and Failed.
 	Unavailable Kind = "unavailable"
-	// Deferred is Unavailable where the relay put the recipient off, which a visitor can
-	// bring about. The visitor's quota stays charged.
+	// Deferred is Unavailable where the relay deferred the recipient, which a visitor can
+	// cause. The visitor's quota stays charged.
 	Deferred Kind = "deferred"
 	// Busy: too many sends wait for a relay, or the position in a queue comes too late.
 	Busy Kind = "busy"

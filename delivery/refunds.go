@@ -26,7 +26,7 @@ const (
 	RefundGivenUp = "given-up"
 )
 
-// refunds gives back what was charged for mail that certainly never left, and then frees the
+// refunds refunds charges for mail that certainly never left, and then frees the
 // key of its attempt; it also keeps answers. What fails is tried again in the background.
 type refunds struct {
 	o         Options
@@ -59,7 +59,7 @@ func (a *Attempt) refund(q Send, owed []rules.Charge) *refund {
 		if owed, err = q.Rules.Release(ctx, owed); len(owed) > 0 {
 			return err
 		}
-		if err != nil { // of a counter, which must not be told twice
+		if err != nil { // of a counter, which must not be asked twice
 			log.Warn("quota of a rule could not be refunded", r.whose, "id", r.id.String(), "cause", err.Error())
 		}
 		if codes == nil || code == "" {
@@ -70,9 +70,9 @@ func (a *Attempt) refund(q Send, owed []rules.Charge) *refund {
 	return r
 }
 
-// GiveBack gives back, in the background, what a Take that failed may have charged. A counter
+// Refund refunds, in the background, what a failed Take may have charged. A counter
 // does not know ids, so there it does nothing. whose is for the log.
-func (s *Service) GiveBack(limiter throttle.Limiter, key string, id throttle.ID, whose slog.Attr) {
+func (s *Service) Refund(limiter throttle.Limiter, key string, id throttle.ID, whose slog.Attr) {
 	s.refunds.later(&refund{whose: whose, id: id, release: func(ctx context.Context) error {
 		history, exact := limiter.(throttle.Historian)
 		if !exact {

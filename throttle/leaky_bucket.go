@@ -13,7 +13,7 @@ import "fmt"
 // more than one at once. Under a clock that has stepped back Delay counts from the latest
 // moment on record, and is never longer than the queue.
 //
-// Release gives back the newest send: one that others were queued behind keeps its slot,
+// Release refunds the newest send: one that others were queued behind keeps its slot,
 // which passes unused, as theirs were already announced. Of several sends in one millisecond
 // any is taken for the newest, and then two of them can leave together.
 //

@@ -45,7 +45,7 @@ func (s *store) redisReady(ctx context.Context) error {
 		return err
 	}
 	tried := map[string]bool{}
-	for i := range 1000 { // every master has some of so many keys
+	for i := range 1000 { // enough keys that every master has some
 		key := fmt.Sprintf("%s:ready:%d", s.prefix, i)
 		master, err := cluster.MasterForKey(ctx, key)
 		if err != nil {

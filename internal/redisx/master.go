@@ -24,7 +24,7 @@ var (
 const (
 	trialEvery = 500 * time.Millisecond
 	// maxConfirming is how many calls may wait for the replicas of one master, each on a
-	// connection of its own. Those that only read go on.
+	// connection of its own. Those that only read continue.
 	maxConfirming = 256
 	// wayBack is what WAIT leaves of the time for its answer to arrive.
 	wayBack = 10 * time.Millisecond

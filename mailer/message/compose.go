@@ -102,7 +102,7 @@ func (c *Composer) Compose(r Request) (Message, error) {
 	return Message{ID: id, From: c.from.Address, To: r.To, Bytes: text}, nil
 }
 
-// assemble has the library put the two parts together, with our header block in the place of
+// assemble has the library put the two parts together, with our header block instead of
 // its own, which has headers in random order and splits a sender's name at a comma.
 func (c *Composer) assemble(r Request, filled content, id string) ([]byte, error) {
 	mail := email.Email{

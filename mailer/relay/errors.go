@@ -73,7 +73,7 @@ func (r Reply) LogValue() slog.Value { return slog.StringValue(r.String()) }
 // Receipt says that a relay took responsibility for a mail.
 type Receipt struct {
 	Relay string // host:port
-	OAuth bool   // logged in with a token in place of a password
+	OAuth bool   // logged in with a token instead of a password
 	Reply Reply  // to the final dot; the text often names the queue entry
 }
 

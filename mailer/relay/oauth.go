@@ -25,7 +25,7 @@ import (
 //	client_id: …
 //	client_secret: …
 //	scope: …           where the server wants one
-//	refresh_token: …   asked with in place of the client's own credentials
+//	refresh_token: …   used instead of the client's own credentials
 //
 // An error names the line and repeats nothing that is in the file.
 func parseGrant(text []byte) (*clientcredentials.Config, error) {

@@ -52,7 +52,7 @@ const (
 //	smtp://host:25?tls=none       no TLS (the default port); takes no password
 //
 // User and password are percent-encoded and may be left out together. With TLS,
-// ?ca=/file.pem trusts that file's certificates in place of the system's, and
+// ?ca=/file.pem trusts that file's certificates instead of the system's, and
 // ?servername=name checks the certificate against that name. With ?oauth=/file.yaml and a
 // user, but no password, it logs in with tokens of OAuth 2; parseGrant says what is in that
 // file. Files are read now. Anything else in the query is refused. No error repeats any part

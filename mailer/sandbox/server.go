@@ -1,4 +1,4 @@
-// Package sandbox is a throw-away mail relay on the loopback interface. It delivers nothing
+// Package sandbox is a mail relay for trials on the loopback interface. It delivers nothing
 // and keeps the last mails in memory, to be listed, fetched and waited for.
 //
 // "mailgate dev" sends to it, and so do tests that need a relay. It speaks SMTP by
@@ -125,7 +125,7 @@ func (s *Server) List() []Message { return s.inbox.list() }
 // Get returns the mail with this id, if it is still kept.
 func (s *Server) Get(id uint64) (Message, bool) { return s.inbox.get(id) }
 
-// Clear forgets every mail. Ids go on counting.
+// Clear forgets every mail. Ids continue to count.
 func (s *Server) Clear() { s.inbox.clear() }
 
 // Wait returns the newest mail to this envelope recipient, or waits for one until ctx ends.

@@ -1,5 +1,5 @@
 // Package demo is the sign-up form of "mailgate dev", with a back end that asks mailgate over HTTP
-// with an API key, as any back end does, and an inbox with the emails of the throw-away relay.
+// with an API key, as any back end does, and an inbox with the emails of the built-in relay.
 //
 // It serves loopback names only, so that no page from elsewhere reaches it through the
 // visitor's browser.
