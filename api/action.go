@@ -60,7 +60,7 @@ func (s *Server) action(c *fiber.Ctx) (throttle.Limiter, error) {
 
 // takeAction admits the action once, or refuses. With a key it is charged under an id that
 // follows from the key, so a repeated take is recognized and not charged again. Then what may
-// have been charged when the storage failed is not given back: the take may have been answered
+// have been charged when the storage failed is not refunded: the take may have been answered
 // before, and its caller would lose the quota.
 func (s *Server) takeAction(c *fiber.Ctx) error {
 	r := requestOf(c)
@@ -83,7 +83,7 @@ func (s *Server) takeAction(c *fiber.Ctx) error {
 	v, err := limiter.Take(r.ctx, *body.Subject, r.admission)
 	if err != nil {
 		if key == "" {
-			s.delivery.GiveBack(limiter, *body.Subject, r.admission, slog.Group("", "action", r.action, "subject", r.subject))
+			s.delivery.Refund(limiter, *body.Subject, r.admission, slog.Group("", "action", r.action, "subject", r.subject))
 		}
 		s.metrics.actions.WithLabelValues(r.action, string(delivery.Storage), "").Inc()
 		return err
@@ -123,7 +123,7 @@ func (s *Server) peekAction(c *fiber.Ctx) error {
 	return respond(c, &actionAnswer{v.Allowed, r.action, "", v.Delay, q.tell(c)})
 }
 
-// releaseAction gives a take back that came to nothing.
+// releaseAction refunds a take.
 func (s *Server) releaseAction(c *fiber.Ctx) error {
 	r := requestOf(c)
 	limiter, err := s.action(c)

@@ -18,7 +18,7 @@ type figures struct {
 	Sends      map[string]int `json:"sends"`                    // by outcome; those refused are in refused
 	Refused    []refusedBy    `json:"refused"`
 	Shadow     []refusedBy    `json:"shadow_refused"`
-	GivenBack  int            `json:"given_back"`
+	Refunds    int            `json:"refunds"`
 	Resets     int            `json:"resets"`
 	Relays     []relayFigures `json:"relays"`
 	LastHour   rates          `json:"last_hour"`
@@ -66,7 +66,7 @@ func (s *Server) showFigures(c *fiber.Ctx) error {
 	}
 	for _, one := range samples["mailgate_refunds_total"] {
 		if one.labels["result"] == delivery.RefundDone {
-			f.GivenBack += one.value
+			f.Refunds += one.value
 		}
 	}
 	for _, one := range samples["mailgate_resets_total"] {

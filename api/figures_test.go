@@ -44,7 +44,7 @@ func TestFigures(t *testing.T) {
 	got.is(t, 200, "")
 	want := `{"server_time":"` + stamp(started+1500) + `","since":"` + stamp(started) + `","ready":false,` +
 		`"sends":{"sent":2,"unavailable":1},"refused":[{"rule":"mailbox","limit":"minute","count":2}],` +
-		`"shadow_refused":[{"rule":"all","limit":"hour","count":2}],"given_back":1,"resets":1,` +
+		`"shadow_refused":[{"rule":"all","limit":"hour","count":2}],"refunds":1,"resets":1,` +
 		`"relays":[{"idle":0,"busy":0,"waiting":0,"circuit_open":false}],"last_hour":{`
 	if !strings.HasPrefix(got.text, want) {
 		t.Errorf("answered\n%s, want\n%s", got.text, want)
@@ -59,7 +59,7 @@ func TestFigures(t *testing.T) {
 func TestFiguresOfNothing(t *testing.T) {
 	r := newRig(t, setup{options: func(o *api.Options) { o.RelayStats = nil }})
 	now := stamp(r.now.Load())
-	want := `{"server_time":"` + now + `","since":"` + now + `","ready":true,"sends":{},"refused":[],"shadow_refused":[],"given_back":0,"resets":0,"relays":[],"last_hour":{`
+	want := `{"server_time":"` + now + `","since":"` + now + `","ready":true,"sends":{},"refused":[],"shadow_refused":[],"refunds":0,"resets":0,"relays":[],"last_hour":{`
 	if got := r.do("GET", "/admin/figures", opsKey, ""); !strings.HasPrefix(got.text, want) {
 		t.Errorf("answered\n%s, want\n%s", got.text, want)
 	}

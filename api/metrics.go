@@ -14,8 +14,8 @@ import (
 	"github.com/prometheus/common/expfmt"
 )
 
-// Buckets in seconds: a decision is a matter of microseconds in one process and of
-// milliseconds in a cluster, a relay's of tenths of a second to many.
+// Buckets in seconds: a decision takes microseconds in one process and
+// milliseconds in a cluster; a relay takes tenths of a second to many seconds.
 var (
 	decisionBuckets = []float64{.000005, .00001, .000025, .00005, .0001, .00025, .0005, .001, .0025, .005, .01, .05, .25, 1}
 	relayBuckets    = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20}

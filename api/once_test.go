@@ -338,7 +338,7 @@ func TestOnceNeverKept(t *testing.T) {
 	if r.used(unkept) != 1 || len(r.box.List()) != 1 {
 		t.Errorf("%d charged, %d mails", r.used(unkept), len(r.box.List()))
 	}
-	if !strings.Contains(said, "an answer could not be kept") || !strings.Contains(said, "may have left") {
+	if !strings.Contains(said, "an answer could not be stored") || !strings.Contains(said, "gets delivery-unknown") {
 		t.Errorf("the log says\n%s", said)
 	}
 }
@@ -397,7 +397,7 @@ func TestOnceNotFreed(t *testing.T) {
 			request := r.once("k", "freed@example.com").header.Get("X-Request-Id")
 			r.shutdown()
 			said := journal.messages(t, request)
-			if !strings.Contains(said, tt.said) || strings.Contains(said, "given back") {
+			if !strings.Contains(said, tt.said) || strings.Contains(said, "refunded") {
 				t.Errorf("the log says\n%s", said)
 			}
 		})
@@ -423,7 +423,7 @@ var keysThatStay = []struct {
 		r.keys.unheard.Store(handedOver)
 		r.keys.refused.Store(abandoned)
 		return r
-	}, 503, "store-unavailable", "told that the mail may have left"},
+	}, 503, "store-unavailable", "a retry after that gets delivery-unknown"},
 }
 
 func TestOnceKeys(t *testing.T) {

@@ -58,7 +58,7 @@ type Options struct {
 	Requests *idempotency.Requests
 	// SendDeadline bounds a request as a whole, decision and relay. 15 s.
 	SendDeadline time.Duration
-	// StoreTimeout is how long a store may take to give back what was charged or to keep an
+	// StoreTimeout is how long a store may take to refund a charge or to store an
 	// answer, at each try, and to say whether it is ready. Less than delivery.LeaseRest; 2 s.
 	StoreTimeout time.Duration
 
@@ -139,7 +139,7 @@ func (o Options) check() error {
 	case o.Relay == nil:
 		return errors.New("api: Relay is missing")
 	case o.APIKeys.shares(o.AdminKeys):
-		return errors.New("api: a secret is both an API key and an admin key, so it would open everything")
+		return errors.New("api: a secret is both an API key and an admin key, which would make every back end an operator")
 	case o.Codes != nil && o.Guesses == nil:
 		return errors.New("api: Codes is set, but Guesses is missing")
 	case o.StoreTimeout >= delivery.LeaseRest:

@@ -75,7 +75,7 @@ func (s *Server) begin(c *fiber.Ctx) *request {
 	return r
 }
 
-// finish gives back all that the request holds.
+// finish releases all that the request holds.
 func (s *Server) finish(r *request) {
 	if r.cancel != nil {
 		r.cancel()

@@ -14,7 +14,7 @@ const handingOver = 5 * time.Second
 // requests in progress are finished. A request that is still arriving has until ReadTimeout. A send
 // that waits in a queue does so, unless its position comes too late to hand over a mail before the
 // end of ctx: it is answered at once then. When ctx ends first, the rest is cut off, with a moment
-// to give back what never left, and ctx's error is returned. However much time ctx leaves, giving
+// to refund what never left, and ctx's error is returned. However much time ctx leaves, giving
 // back takes a few seconds of it at most, or StoreTimeout: where a history hangs, the log says what
 // stays charged.
 func (s *Server) Shutdown(ctx context.Context) error {

@@ -69,7 +69,7 @@ func (s *Server) guesses(ctx context.Context, mailbox address.Address) ([]wire.L
 	return wire.Limits(&verdict, ""), nil
 }
 
-// resetGuesses gives the mailbox its guesses back, and reports how many had been used.
+// resetGuesses forgets the guesses at the mailbox's codes, and reports how many there were.
 func (s *Server) resetGuesses(ctx context.Context, mailbox address.Address) (int, error) {
 	if s.with.Guesses == nil {
 		return 0, nil

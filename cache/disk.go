@@ -77,7 +77,7 @@ const (
 	maxWrites  = 1024  // changes in one transaction
 )
 
-var errBusy = errors.New("too many changes wait to be written")
+var errBusy = errors.New("too many changes are waiting to be written")
 
 func openDisk(o Options) (*disk, error) {
 	dir, err := openDirectory(o.Dir)
@@ -305,7 +305,7 @@ func (d *disk) ready(ctx context.Context) error {
 
 const (
 	sweepInterval = time.Second
-	// sweepRecords is how many records are looked at in each interval, and twice as many as
+	// sweepRecords is how many records are checked in each interval, and twice as many as
 	// were written besides, so that the expired ones stay fewer than the others.
 	sweepRecords = 1000
 	// grace is how long an expired record is kept, so that a clock that is ahead for less

@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 )
 
-// memory keeps all records in maps, no more than most bytes of them. Each write looks at a few
+// memory keeps all records in maps, no more than most bytes of them. Each write checks a few
 // records of its own shard and of one other, and removes those that have expired, so that they
-// do not pile up; a write that finds no room looks at all of them.
+// do not pile up; a write that finds no room checks all of them.
 type memory struct {
 	now    func() int64
 	most   int64
@@ -103,13 +103,13 @@ func (m *memory) try(key string, step Step) (changed bool, err error) {
 	return true, nil
 }
 
-// sweep looks at so many records of a shard, which a map gives in random order.
-func (m *memory) sweep(s *memoryShard, looks int) {
+// sweep checks up to count records of a shard, which a map gives in random order.
+func (m *memory) sweep(s *memoryShard, count int) {
 	s.Lock()
 	defer s.Unlock()
 	now := m.now()
 	for key, r := range s.records {
-		if looks--; looks < 0 {
+		if count--; count < 0 {
 			return
 		}
 		if now >= r.expires {
@@ -119,7 +119,7 @@ func (m *memory) sweep(s *memoryShard, looks int) {
 	}
 }
 
-// sweepAll looks at all records, at most once a second, and reports whether it did.
+// sweepAll checks all records, at most once a second, and reports whether it did.
 func (m *memory) sweepAll() bool {
 	const second = 1000
 	now, swept := m.now(), m.swept.Load()

@@ -83,7 +83,7 @@ func (db *database) open(sync bool) (err error) {
 	return nil
 }
 
-// connect makes so many connections to a database. Its path may contain anything.
+// connect makes the connections to a database. Its path may contain anything.
 func connect(path string, connections int, pragmas ...string) (*sql.DB, error) {
 	slashed := filepath.ToSlash(path)
 	if !strings.HasPrefix(slashed, "/") {

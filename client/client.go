@@ -39,7 +39,7 @@ func New(baseURL, key string) (*Client, error) {
 		return nil, errors.New("mailgate: the base URL must be http:// or https:// with a host and at most a path")
 	}
 	if !visible(key) {
-		return nil, errors.New("mailgate: the key contains a character that no key has")
+		return nil, errors.New("mailgate: the key contains an invalid character")
 	}
 	// Idle connections close before the server closes them.
 	transport := &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: 30 * time.Second, TLSHandshakeTimeout: 10 * time.Second}
@@ -59,7 +59,7 @@ type request struct {
 	body         any    // sent as JSON; nil for none
 	key          string // the Idempotency-Key; empty for none
 	reads        bool   // it changes nothing
-	once         bool   // doing it twice may count, or give back, twice
+	once         bool   // doing it twice may count, or refund, twice
 	mail         bool   // a 503 of mailgate means that no mail was sent
 }
 

@@ -24,7 +24,7 @@ const (
 	charged                 // the rules have admitted the send
 	handedOver              // the mail may leave, unless that could not be recorded
 	answered                // the outcome is final, and its answer is to be kept
-	freed                   // what was charged is given back, and the key is free after it
+	freed                   // the charge is refunded, and the key is free after it
 )
 
 // transitions are all that there are.

@@ -15,7 +15,7 @@ import (
 )
 
 // LeaseRest is how much longer than a send the lease of its key must last, so that an attempt
-// can give back what it was charged or keep its answer.
+// can refund its charge or store its answer.
 const LeaseRest = 15 * time.Second
 
 // Options are what a Service works with.
@@ -26,14 +26,14 @@ type Options struct {
 	// Requests keeps the answers to sends with a key; nil if there are none. Its lease is a
 	// send's deadline and LeaseRest, or longer.
 	Requests *idempotency.Requests
-	// StoreTimeout bounds each try to give back what was charged or to keep an answer.
+	// StoreTimeout bounds each try to refund a charge or to store an answer.
 	StoreTimeout time.Duration
 	Now          func() int64 // milliseconds since 1970
 	Log          *slog.Logger
 	Metrics      Metrics
 }
 
-// Metrics are told what a Service does.
+// Metrics count what a Service does.
 type Metrics struct {
 	Decisions prometheus.Observer    // seconds that the rules took
 	Relays    prometheus.ObserverVec // seconds that a relay took, by outcome
@@ -67,8 +67,8 @@ func (s *Service) Drain(last time.Time) {
 	})
 }
 
-// Close tries once more to give back what could not be given back so far, until ctx ends or a
-// few seconds have passed, and logs what stays charged. It comes after the last send.
+// Close tries the pending refunds once more, until ctx ends or a
+// few seconds have passed, and logs what stays charged. Call it after the last send.
 func (s *Service) Close(ctx context.Context) { s.refunds.close(ctx) }
 
 // Verify checks what was typed as the code that was mailed to an address for a purpose, and
@@ -86,7 +86,7 @@ func recipient(to address.Address, purpose string) verify.Recipient {
 	return verify.Recipient{Mailbox: to.Key(), Address: to.String(), Purpose: purpose}
 }
 
-// wait holds a send back for so many milliseconds. One whose position comes after the end of
+// wait delays a send by that many milliseconds. One whose position comes after the end of
 // ctx, or of a drain, does not wait for nothing.
 func (s *Service) wait(ctx context.Context, delay int64) error {
 	if delay <= 0 {
@@ -113,7 +113,7 @@ func (s *Service) wait(ctx context.Context, delay int64) error {
 	}
 }
 
-// tooLate is ErrQueue for a send that would have to wait so many milliseconds.
+// tooLate is ErrQueue for a send that would have to wait that many milliseconds.
 type tooLate struct{ delay int64 }
 
 func (tooLate) Error() string { return ErrQueue.Error() }

@@ -257,7 +257,7 @@ func TestRefund_StoreFails_IsTriedAgain(t *testing.T) {
 		}
 		time.Sleep(refundLife)
 		synctest.Wait()
-		if b.count(RefundGivenUp) != 2 || strings.Count(b.log.String(), "refund failed") != 2 {
+		if b.count(RefundGivenUp) != 2 || strings.Count(b.log.String(), "could not be refunded") != 2 {
 			t.Errorf("%d given up, the log says\n%s", b.count(RefundGivenUp), b.log)
 		}
 		b.store.Close()
@@ -306,7 +306,7 @@ func TestRefund_StoreHangs_EndsInTime(t *testing.T) {
 		if took := time.Since(began); took > refundEnd {
 			t.Errorf("it took %v", took)
 		}
-		if n := strings.Count(b.log.String(), "refund failed"); n != maxRefunds+1 || tries.Load() != 2*maxRefunds {
+		if n := strings.Count(b.log.String(), "could not be refunded"); n != maxRefunds+1 || tries.Load() != 2*maxRefunds {
 			t.Errorf("%d in the log after %d tries", n, tries.Load())
 		}
 		b.later(func(context.Context) error { return nil })
@@ -335,19 +335,19 @@ func TestFinish_LeaseIsAnothers_IsGivenUp(t *testing.T) {
 	}
 	first.Finish(idempotency.Answer{Status: 422})
 	b.Close(t.Context())
-	if said := b.log.String(); strings.Count(said, "tried anew") != 1 || !strings.Contains(said, `request_id="the first"`) {
+	if said := b.log.String(); strings.Count(said, "after that sends again") != 1 || !strings.Contains(said, `request_id="the first"`) {
 		t.Errorf("the log says\n%s", said)
 	}
 }
 
 // A failed take of tiers is given back by its id; a counter's is not, as it knows none.
-func TestGiveBack_OnlyWhatIsKnownByID(t *testing.T) {
+func TestRefund_OnlyWhatIsKnownByID(t *testing.T) {
 	b := newBench(t)
 	_, l := b.send()
 	id := throttle.NewID()
 	for _, limiter := range []*local.Limiter{l.mailbox, l.all} {
 		must(limiter.Take(t.Context(), "s", id))(t)
-		b.GiveBack(limiter, "s", id, slog.String("subject", "a hash"))
+		b.Refund(limiter, "s", id, slog.String("subject", "a hash"))
 	}
 	b.Close(t.Context())
 	exact, counted := must(l.mailbox.Peek(t.Context(), "s"))(t), must(l.all.Peek(t.Context(), "s"))(t)

@@ -20,14 +20,14 @@
 //
 // # What is charged
 //
-// A mail that certainly never left is given back: its quota, its code and its key. One that
+// A mail that certainly never left is refunded: its quota, its code and its key. One that
 // may have left stays charged, and its answer is kept, so that no retry sends it again.
 // Rejected and unknown are final in the same way.
 //
 // # Crashes
 //
 // A key whose attempt was killed is in flight until its lease ends. A retry then starts anew
-// if the mail was not handed over, and first gives back what the exact rules were charged. If
+// if the mail was not handed over, and first refunds what the exact rules were charged. If
 // it was handed over, the mail may have left: the answer is Unknown, and nothing is sent. An
-// attempt that wakes after its lease cannot hand over, and gives back its own charge.
+// attempt that resumes after its lease cannot hand over, and refunds its own charge.
 package delivery

@@ -15,11 +15,11 @@ const (
 	Limited Kind = "denied"
 	// Rejected: a relay refused the mail for good. The send stays charged.
 	Rejected Kind = "rejected"
-	// Unavailable: no relay took the mail. It certainly never left, as with all kinds below
+	// Unavailable: no relay accepted the mail. It certainly never left, as with all kinds below
 	// but Unknown and Failed.
 	Unavailable Kind = "unavailable"
-	// Deferred is Unavailable where the relay put the recipient off, which a visitor can
-	// bring about. The visitor's quota stays charged.
+	// Deferred is Unavailable where the relay deferred the recipient, which a visitor can
+	// cause. The visitor's quota stays charged.
 	Deferred Kind = "deferred"
 	// Busy: too many sends wait for a relay, or the position in a queue comes too late.
 	Busy Kind = "busy"
@@ -61,11 +61,11 @@ func (e *Error) Unwrap() error { return e.Err }
 
 var (
 	// ErrQueue is the cause of Busy where the send's position in a queue comes too late.
-	ErrQueue = errors.New("the position in the queue comes too late")
+	ErrQueue = errors.New("the queue is longer than the send's deadline")
 
-	errTaken   = errors.New("the lease ended, so another attempt may have handed the mail over")
-	errAlone   = errors.New("the other nodes cannot be asked whether they sent the mail")
-	errUnknown = errors.New("an attempt ended after it handed the mail over")
+	errTaken   = errors.New("the lease ended, so another attempt may have sent the email")
+	errAlone   = errors.New("other nodes cannot be asked whether they sent the email")
+	errUnknown = errors.New("an earlier attempt ended after it handed the email over")
 )
 
 // failure finds the kind of an error.

@@ -26,7 +26,7 @@ const (
 	RefundGivenUp = "given-up"
 )
 
-// refunds gives back what was charged for mail that certainly never left, and then frees the
+// refunds refunds charges for mail that certainly never left, and then frees the
 // key of its attempt; it also keeps answers. What fails is tried again in the background.
 type refunds struct {
 	o         Options
@@ -59,8 +59,8 @@ func (a *Attempt) refund(q Send, owed []rules.Charge) *refund {
 		if owed, err = q.Rules.Release(ctx, owed); len(owed) > 0 {
 			return err
 		}
-		if err != nil { // of a counter, which must not be told twice
-			log.Warn("refund of a rule failed: the quota may stay charged until it leaves its windows", r.whose, "id", r.id.String(), "cause", err.Error())
+		if err != nil { // of a counter, which must not be asked twice
+			log.Warn("quota of a rule could not be refunded", r.whose, "id", r.id.String(), "cause", err.Error())
 		}
 		if codes == nil || code == "" {
 			return nil
@@ -70,9 +70,9 @@ func (a *Attempt) refund(q Send, owed []rules.Charge) *refund {
 	return r
 }
 
-// GiveBack gives back, in the background, what a Take that failed may have charged. A counter
+// Refund refunds, in the background, what a failed Take may have charged. A counter
 // does not know ids, so there it does nothing. whose is for the log.
-func (s *Service) GiveBack(limiter throttle.Limiter, key string, id throttle.ID, whose slog.Attr) {
+func (s *Service) Refund(limiter throttle.Limiter, key string, id throttle.ID, whose slog.Attr) {
 	s.refunds.later(&refund{whose: whose, id: id, release: func(ctx context.Context) error {
 		history, exact := limiter.(throttle.Historian)
 		if !exact {
@@ -176,7 +176,7 @@ func (r *refunds) try(ctx context.Context, one *refund) error {
 func (r *refunds) giveUp(one *refund, why error) {
 	if one.release != nil {
 		r.o.Metrics.Refunds.WithLabelValues(RefundGivenUp).Inc()
-		r.o.Log.Warn("refund failed: the quota may stay charged until it leaves its windows",
+		r.o.Log.Warn("quota could not be refunded, and stays charged until its windows end",
 			one.whose, "id", one.id.String(), "cause", why.Error())
 	}
 	if one.attempt != nil && one.attempt.keyed {
@@ -188,11 +188,11 @@ func (r *refunds) giveUp(one *refund, why error) {
 func (one *refund) stays() string {
 	switch {
 	case one.answer != nil && one.attempt.from == handedOver:
-		return "an answer could not be kept: its key is in flight until the lease ends, and a retry after that is told that the mail may have left (504)"
+		return "an answer could not be stored: its key stays in flight until the lease ends; a retry after that gets delivery-unknown (504)"
 	case one.answer != nil:
-		return "an answer could not be kept: its key is in flight until the lease ends, and with a retry after that the mail is tried anew"
+		return "an answer could not be stored: its key stays in flight until the lease ends; a retry after that sends again"
 	case one.attempt.from == handedOver:
-		return "a key could not be freed: it is in flight until the lease ends, and a retry after that is told that the mail may have left (504)"
+		return "a key could not be freed: it stays in flight until the lease ends; a retry after that gets delivery-unknown (504)"
 	}
 	return "a key could not be freed, and is in flight until its lease ends"
 }

@@ -38,7 +38,7 @@
 //
 // # Outages
 //
-// A [keyed.Store] may decide alone while the shared records are away, and merge its own into
+// A [keyed.Store] may decide alone while the shared records are unavailable, and merge its own into
 // them afterwards with [Merge]. Two nodes that decide alone do not know of each other, so one
 // key can then be two mails; each has an admission of its own. What a node knows of, it
 // respects: a lease that the shared records granted is handed over by them alone, and a

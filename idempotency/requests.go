@@ -101,10 +101,10 @@ func (t token) admission() (id throttle.ID) {
 }
 
 // errLeaseEnded is why a node that is alone does not start a request again.
-var errLeaseEnded = errors.New("another attempt had begun, and the other nodes cannot be asked whether its mail left")
+var errLeaseEnded = errors.New("another attempt had begun, and other nodes cannot be asked whether they sent its email")
 
 // errSharedLease is why a node that is alone does not hand over.
-var errSharedLease = errors.New("the lease is on the shared records, which are away")
+var errSharedLease = errors.New("the lease is in the shared storage, which is unavailable")
 
 // Begin asks whether a request is to be done. Of any number that ask at once exactly one is
 // told Started.
@@ -157,7 +157,7 @@ func (q *Requests) HandOver(ctx context.Context, lease Lease) (ok bool, err erro
 		err = fmt.Errorf("%w: %w", throttle.ErrUnavailable, errSharedLease)
 	}
 	if err != nil {
-		return false, fmt.Errorf("handing over a request: %w", err)
+		return false, fmt.Errorf("marking a request as sent: %w", err)
 	}
 	return ok, nil
 }

@@ -16,7 +16,7 @@ import (
 // # Clocks that step back
 //
 // Every record has an earliest moment that can count, such as that of the newest send of a
-// Policy. Where the clock is behind it, that moment counts in place of the clock, and the
+// Policy. Where the clock is behind it, that moment counts instead of the clock, and the
 // next admission is recorded at it. So a window never opens early and never lasts longer,
 // and [Verdict].RetryAt remains true, also where sends were released in between. A record
 // expires a second after the end of its last window, so that a clock that is set back a
@@ -29,7 +29,7 @@ type Algorithm interface {
 	// Peek reports what Take would answer.
 	Peek(state []byte, now int64) Verdict
 
-	// Release gives an admission back and reports whether it was on record. The clock does not
+	// Release refunds an admission and reports whether it was on record. The clock does not
 	// matter: a send is on record, also at the end of its window and later, until a later
 	// send replaces it or the record expires.
 	Release(state []byte, a Admission) (next []byte, released bool)

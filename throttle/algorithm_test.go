@@ -30,10 +30,10 @@ func TestNewCounter_WrongParameters_SaysWhy(t *testing.T) {
 		{sliding(tier, 1001), "tier minute: a window has between 1 and 1000 parts, not 1001"},
 		{sliding(throttle.Tier{Name: "m", Window: minute}, 1), "tier m: the limit must be between 1 and 1000000000, not 0"},
 		{token(tier, -1), "tier minute: there must be room for 1 to 1000000000 sends, not -1"},
-		{token(throttle.Tier{Name: "m", Limit: 1_000_000, Window: longest}, 0), "tier m: the window is too long for so many sends"},
-		{token(throttle.Tier{Name: "m", Limit: 1_000_000, Window: longest}, 1), "tier m: the window is too long for so many sends"},
-		{leaky(tier, -1), "tier minute: the queue must have room for 0 to 999999999 sends, not -1"},
-		{leaky(tier, 1_000_000_000), "tier minute: the queue must have room for 0 to 999999999 sends, not 1000000000"},
+		{token(throttle.Tier{Name: "m", Limit: 1_000_000, Window: longest}, 0), "tier m: the window is too long for this limit"},
+		{token(throttle.Tier{Name: "m", Limit: 1_000_000, Window: longest}, 1), "tier m: the window is too long for this limit"},
+		{leaky(tier, -1), "tier minute: the queue must be 0 to 999999999 sends, not -1"},
+		{leaky(tier, 1_000_000_000), "tier minute: the queue must be 0 to 999999999 sends, not 1000000000"},
 	} {
 		if fmt.Sprint(tt.err) != tt.want {
 			t.Errorf("\n got %v\nwant %s", tt.err, tt.want)

@@ -15,7 +15,7 @@
 //
 // # Charge first, then send
 //
-// Take charges the send before it is made. Release gives it back if it certainly never
+// Take charges the send before it is made. Release refunds it if it certainly never
 // happened:
 //
 //	id := throttle.NewID()

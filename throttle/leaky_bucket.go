@@ -13,7 +13,7 @@ import "fmt"
 // more than one at once. Under a clock that has stepped back Delay counts from the latest
 // moment on record, and is never longer than the queue.
 //
-// Release gives back the newest send: one that others were queued behind keeps its slot,
+// Release refunds the newest send: one that others were queued behind keeps its slot,
 // which passes unused, as theirs were already announced. Of several sends in one millisecond
 // any is taken for the newest, and then two of them can leave together.
 //
@@ -24,7 +24,7 @@ type LeakyBucket struct{ bucket }
 // leaves at once or is refused.
 func NewLeakyBucket(t Tier, queue int) (LeakyBucket, error) {
 	if queue < 0 || queue >= maxCounted {
-		return LeakyBucket{}, fmt.Errorf("tier %s: the queue must have room for 0 to %d sends, not %d", t.Name, maxCounted-1, queue)
+		return LeakyBucket{}, fmt.Errorf("tier %s: the queue must be 0 to %d sends, not %d", t.Name, maxCounted-1, queue)
 	}
 	b, err := newBucket(t, queue+1)
 	return LeakyBucket{b}, err

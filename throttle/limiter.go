@@ -22,8 +22,8 @@ type Limiter interface {
 	// Peek reports what Take would answer, and records nothing.
 	Peek(ctx context.Context, key string) (Verdict, error)
 
-	// Release gives an admission back, because its mail certainly never left, and reports
-	// whether there was one to give back. A Policy finds it by id, so Release may be
+	// Release refunds an admission, because its mail certainly never left, and reports
+	// whether there was one to refund. A Policy finds it by id, so Release may be
 	// repeated; a counter takes one off the window of a.At, which is the At of the verdict
 	// that admitted it, so Release follows an admission once, and is not repeated after an
 	// error.

@@ -11,7 +11,7 @@ import (
 // A Tier admits at most Limit sends inside any Window. It is written
 // name=limit/window, such as hour=5/1h.
 type Tier struct {
-	Name   string        // what callers are told: a-z, then also 0-9, - and _
+	Name   string        // as in answers: a-z, then also 0-9, - and _
 	Limit  int           // sends
 	Window time.Duration // whole milliseconds
 }
@@ -99,7 +99,7 @@ func (t Tier) checkAgainst(shorter []Tier) error {
 	return nil
 }
 
-// CheckName checks a name that callers are told, of a tier or a rule: it has to fit a header, a
+// CheckName checks a name of a tier or a rule, which answers show: it has to fit a header, a
 // metric and a Redis key unquoted. The error does not repeat the name.
 func CheckName(name string) error {
 	if len(name) > maxName {

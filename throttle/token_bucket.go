@@ -14,8 +14,8 @@ import (
 // In any stretch of time never more than the burst and what comes back in it, so up to the
 // burst at once, also at the end of a window.
 //
-// Release gives back what cannot have come back by itself before a later send: a send that
-// none came after is given back in full, and of an earlier one the part of a token that the
+// Release refunds what cannot have come back by itself before a later send: a send that
+// none came after is refunded in full, and of an earlier one the part of a token that the
 // rate does not return between the two. So it never admits more than was promised.
 //
 // Record takes a token at the send's own time, where no later send is on record, and else at
@@ -68,7 +68,7 @@ func newBucket(t Tier, room int) (bucket, error) {
 	case room < 1 || room > maxCounted:
 		return bucket{}, fmt.Errorf("tier %s: there must be room for 1 to %d sends, not %d", t.Name, maxCounted, room)
 	case maxLevel/t.ms() <= int64(max(room, t.Limit)):
-		return bucket{}, fmt.Errorf("tier %s: the window is too long for so many sends", t.Name)
+		return bucket{}, fmt.Errorf("tier %s: the window is too long for this limit", t.Name)
 	}
 	return bucket{counter: c, room: room}, nil
 }

@@ -33,11 +33,11 @@ type Options struct {
 	// another the codes that are on their way become wrong.
 	Secret []byte
 	// Guesses counts guesses by mailbox. It should be exact, as by the policy of
-	// DefaultGuesses, so that a guess can be given back by its id.
+	// DefaultGuesses, so that a guess can be refunded by its id.
 	Guesses throttle.Limiter
 	// Lifetime is how long a code is right, in milliseconds. The default is DefaultLifetime.
 	Lifetime int64
-	// Log is told when a guess could not be given back. The default is silence.
+	// Log receives a line when a guess could not be refunded. The default is silence.
 	Log *slog.Logger
 }
 
@@ -119,7 +119,7 @@ const (
 	Expired   Result = iota // no code of the mailbox is valid
 	Incorrect               // at least one is, and this is none of them
 	Correct                 // this was one, and all of the mailbox are used up
-	Spent                   // the guesses are spent; the code was not looked at
+	Spent                   // the guesses are spent; the code was not checked
 )
 
 // Outcome is the answer to a typed code.
@@ -128,23 +128,23 @@ type Outcome struct {
 	// AttemptsLeft is how many more guesses there are. It is set with Incorrect.
 	AttemptsLeft int
 	// Guesses is the verdict on the guess itself. With Spent it says how long to wait, or
-	// less if a guess that is being checked is given back. With the other results it is from
-	// before a guess was given back.
+	// less if a guess that is being checked is refunded. With the other results it is from
+	// before a guess was refunded.
 	Guesses throttle.Verdict
 }
 
 // errAlone is why a node that is alone gives no answer.
-var errAlone = errors.New("the shared records are away")
+var errAlone = errors.New("the shared storage is unavailable")
 
-// giveBackLimit bounds how long the answer to a right code waits for its guess to be given
-// back.
-const giveBackLimit = 2 * time.Second
+// refundTimeout bounds how long the answer to a right code waits for the refund of its
+// guess.
+const refundTimeout = 2 * time.Second
 
 // Verify checks what was typed. A text that is no code is [ErrCode] and costs no guess, since
 // it could not have been right. After any other error the guess stays charged, and if the code
 // was right it may have been used up.
 //
-// While the shared records are away, of the guess or of the codes, only a code that this node
+// While the shared records of the guess or of the codes are unavailable, only a code that this node
 // issued alone can be Correct. Everything else is throttle.ErrUnavailable, right or wrong:
 // each node has guesses of its own, and the code may have been used elsewhere.
 func (c *Codes) Verify(ctx context.Context, from Recipient, typed string) (Outcome, error) {
@@ -177,17 +177,17 @@ func (c *Codes) Verify(ctx context.Context, from Recipient, typed string) (Outco
 		o.AttemptsLeft = verdict.Remaining()
 		return o, nil
 	}
-	c.giveBack(ctx, from.Mailbox, throttle.Admission{ID: guess, At: verdict.At})
+	c.refund(ctx, from.Mailbox, throttle.Admission{ID: guess, At: verdict.At})
 	return o, nil
 }
 
-// giveBack gives a guess back, also when the caller has gone. If that fails the answer is
+// refund refunds a guess, also when the caller has gone. If that fails the answer is
 // still right, and one guess is lost.
-func (c *Codes) giveBack(ctx context.Context, mailbox string, guess throttle.Admission) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackLimit)
+func (c *Codes) refund(ctx context.Context, mailbox string, guess throttle.Admission) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refundTimeout)
 	defer cancel()
 	if _, err := c.guesses.Release(ctx, mailbox, guess); err != nil {
-		c.log.Warn("refund of a guess failed", "error", err)
+		c.log.Warn("a guess could not be refunded", "error", err)
 	}
 }
 

@@ -19,27 +19,27 @@
 // Every code of a mailbox that has not expired. Mail is slow and people press the button
 // twice; a second code must not make the first one wrong while it is still on its way. A
 // right code is right once: all codes of the mailbox, whatever their purpose, are used up in
-// the same step, so of any number that bring it at once exactly one is told that it is right.
+// the same step, so of any number that bring it at once exactly one is answered that it is right.
 //
 // # Guesses
 //
 // Guesses are a budget of the mailbox, by [DefaultGuesses] 5 in ten minutes and 20 in a day,
-// and a new code adds none. A guess is charged before the code is looked at, so guessing in
-// parallel gains nothing, and given back when the code was right. With at most 16
+// and a new code adds none. A guess is charged before the code is checked, so guessing in
+// parallel gains nothing, and refunded when the code was right. With at most 16
 // valid codes, a day of guessing finds one with a chance of 1 in 3,000; with the five that
 // the default tiers let out in an hour, 1 in 10,000. Two requests with the right code at once
-// can meet on the last guess: then one is told to wait until the other is answered.
+// can meet on the last guess: then one has to wait until the other is answered.
 //
-// Where no code was valid there was nothing to guess, and the guess is given back as well, so
+// Where no code was valid there was nothing to guess, and the guess is refunded as well, so
 // that a stranger cannot spend the guesses in advance. One who requests a code for the mailbox
 // still can: put a limit by network address in front.
 //
 // # Outages
 //
-// A [keyed.Store] may decide alone while the shared records are away. Its own records then
-// hold the codes that were issued alone and that the shared records have not been told of,
+// A [keyed.Store] may decide alone while the shared records are unavailable. Its own records then
+// hold the codes that were issued alone and are not yet in the shared records,
 // and no others: only one of those is then Correct. Everything else is
-// throttle.ErrUnavailable, right or wrong, and the guess stays charged. [Merge] tells the
+// throttle.ErrUnavailable, right or wrong, and the guess stays charged. [Merge] updates the
 // shared records afterwards, in any order and any number of times. A code that was revoked
 // alone may come back by a merge until it expires, but no mail has it.
 //

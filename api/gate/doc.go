@@ -17,7 +17,7 @@
 // # Two gates on a route
 //
 // A request that the second gate refuses has been counted by the first. To change that, let
-// the first give it back:
+// the first refund it:
 //
 //	gate.Options{Limiter: perAddress, Release: func(status int) bool { return status == 429 }}
 //

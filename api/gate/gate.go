@@ -24,7 +24,7 @@ type Options struct {
 	// limiter's keys.
 	Key func(*fiber.Ctx) string
 	// Release reports whether a request that the handler has answered with this status is
-	// given back, such as status < 400 for a sign-in form that counts failures only. An error
+	// refunded, such as status < 400 for a sign-in form that counts failures only. An error
 	// of the handler is a *fiber.Error's code or 500, whatever an ErrorHandler of the app
 	// makes of it, and a panic is 500. The default is never.
 	Release func(status int) bool
@@ -32,7 +32,7 @@ type Options struct {
 	Refuse func(*fiber.Ctx, throttle.Verdict) error
 	// Failed answers when the limiter has failed, or the request's context ended while it was
 	// held back, which is an [ErrQueue]; it may call Next to admit the request. What may have
-	// been charged has been given back if possible, within a second. The default is [Failed].
+	// been charged has been refunded if possible, within a second. The default is [Failed].
 	Failed func(*fiber.Ctx, error) error
 }
 
@@ -61,7 +61,7 @@ func (g *gate) handle(c *fiber.Ctx) error {
 	key, id := g.key(c), throttle.NewID()
 	verdict, err := g.Limiter.Take(c.UserContext(), key, id)
 	if err != nil {
-		g.giveBack(c.UserContext(), key, throttle.Admission{ID: id}) // a counter does not know ids
+		g.refund(c.UserContext(), key, throttle.Admission{ID: id}) // a counter does not know ids
 		return g.Failed(c, err)
 	}
 	if !verdict.Allowed {
@@ -70,7 +70,7 @@ func (g *gate) handle(c *fiber.Ctx) error {
 	}
 	taken := throttle.Admission{ID: id, At: verdict.At}
 	if err := hold(c.UserContext(), verdict.Delay); err != nil {
-		g.giveBack(c.UserContext(), key, taken)
+		g.refund(c.UserContext(), key, taken)
 		return g.Failed(c, err)
 	}
 	verdict, err = g.next(c, key, taken, verdict)
@@ -79,7 +79,7 @@ func (g *gate) handle(c *fiber.Ctx) error {
 }
 
 // next calls the handler, and gives the request back if its answer does not count. A panic
-// goes on to the middleware that recovers it.
+// reaches the middleware that recovers it.
 func (g *gate) next(c *fiber.Ctx, key string, taken throttle.Admission, verdict throttle.Verdict) (after throttle.Verdict, err error) {
 	if g.Release == nil {
 		return verdict, c.Next()
@@ -87,7 +87,7 @@ func (g *gate) next(c *fiber.Ctx, key string, taken throttle.Admission, verdict 
 	ctx, status := c.UserContext(), fiber.StatusInternalServerError
 	after = verdict
 	defer func() {
-		if g.Release(status) && g.giveBack(ctx, key, taken) {
+		if g.Release(status) && g.refund(ctx, key, taken) {
 			if v, err := g.Limiter.Peek(ctx, key); err == nil {
 				after = v
 			}
@@ -98,14 +98,14 @@ func (g *gate) next(c *fiber.Ctx, key string, taken throttle.Admission, verdict 
 	return after, err
 }
 
-// giveBackTime bounds how long an answer waits for its request to be given back.
-const giveBackTime = time.Second
+// refundTimeout bounds how long an answer waits for the refund of its request.
+const refundTimeout = time.Second
 
-// giveBack gives a request back, also after its own time, and reports whether that is done.
+// refund releases a request, also after its own time, and reports whether that is done.
 // The answer waits for it, so that the next request is not refused because of it. If it fails
 // the request has counted.
-func (g *gate) giveBack(ctx context.Context, key string, taken throttle.Admission) bool {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTime)
+func (g *gate) refund(ctx context.Context, key string, taken throttle.Admission) bool {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refundTimeout)
 	defer cancel()
 	released, err := g.Limiter.Release(ctx, key, taken)
 	return err == nil && released

@@ -57,7 +57,7 @@ const noFailures = ["sent", "replayed", "mismatch", "in-flight"];
 function showNumbers(figures) {
   const failed = Object.entries(figures.sends).reduce((sum, [name, count]) => (noFailures.includes(name) ? sum : sum + count), 0);
   const numbers = [["Sent", figures.sends.sent ?? 0], ["Refused", total(figures.refused)], ["Failed", failed],
-    ["Refunded", figures.given_back], ["Shadow refusals", total(figures.shadow_refused)], ["Resets", figures.resets]];
+    ["Refunded", figures.refunds], ["Shadow refusals", total(figures.shadow_refused)], ["Resets", figures.resets]];
   at("numbers").replaceChildren(...numbers.map(([name, count]) => {
     const box = document.createElement("div");
     const term = document.createElement("dt");

@@ -133,7 +133,7 @@ export class MailgateCountdown extends (globalThis.HTMLElement ?? class {}) {
     }
     for (const type of moments) addEventListener(type, this, true);
     this.#root = this.getRootNode();
-    this.#root.addEventListener("click", this, true); // of a closed tree the window is told nothing
+    this.#root.addEventListener("click", this, true); // the window gets no events of a closed tree
     const { src } = this;
     let kept = this.#read();
     if (kept && !kept.src && kept.until <= Date.now()) { // over, and no server to ask

@@ -27,7 +27,7 @@ function step(name, focus) {
 const waits = { send: at("send-wait"), again: at("again-wait"), verify: at("verify-wait") };
 
 // waitBeside gives the countdowns of one step the mailbox that is waited for. The others
-// have none then, and tabs that are about other mailboxes are told nothing.
+// have none then, and tabs of other mailboxes get no message.
 function waitBeside(name, address) {
   const mailbox = address.toLowerCase();
   waits.send.mailbox = name === "send" ? mailbox : null;

@@ -3,7 +3,7 @@
 import { clock, span, spoken } from "./lengths.js";
 
 const at = (id) => document.getElementById(id);
-let draw = () => {}; // what is shown of a wait that goes on
+let draw = () => {}; // draws the current wait
 let about = ""; // email or code: what the answer on the page is about
 let opened = false; // the JSON, since there is nothing else to show
 

@@ -85,7 +85,7 @@ export class Mailgate {
     }
     if (!(attempts >= 1 && timeoutMs >= 1 && timeoutMs <= 1e9 && maxPauseMs >= 0 && maxPauseMs <= 1e9)) throw new TypeError("mailgate: an option is out of range");
     if (key) {
-      if (!visible.test(key)) throw new TypeError("mailgate: the key contains a character that no key has");
+      if (!visible.test(key)) throw new TypeError("mailgate: the key contains an invalid character");
       this.#headers.authorization = "Bearer " + key;
     }
     this.#base = parsed.href.replace(/\/+$/, "");
@@ -176,7 +176,7 @@ export function forCountdown(result: SendResult | MailboxResult): Countdown | nu
 
 export type Countdown = Pick<Schemas["Verdict"], "limit" | "wait_ms" | "retry_at" | "limits"> & { countdown?: string; replayed?: true };
 
-/** A request, as often as it is made. `reads` changes nothing; `once` may count or give back twice if repeated; a 503 of `mail` sent none. */
+/** A request, as often as it is made. `reads` changes nothing; `once` may count or refund twice if repeated; a 503 of `mail` sent none. */
 interface Request { path: string; body?: object; key?: string; reads?: boolean; once?: boolean; mail?: boolean }
 
 type Json = Record<string, unknown>;

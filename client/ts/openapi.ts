@@ -735,9 +735,9 @@ export interface components {
             shadow_refused: components["schemas"]["Refusals"];
             /**
              * Format: int64
-             * @description Refunds.
+             * @description Refunded sends.
              */
-            given_back: number;
+            refunds: number;
             /** Format: int64 */
             resets: number;
             relays: {

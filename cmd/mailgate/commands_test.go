@@ -54,7 +54,7 @@ func TestTestMail_OAuth(t *testing.T) {
 	bad := write(t, t.TempDir()+"/bad.yaml", "token_url: https://login.example\nclient_secret: "+secret)
 	does(t, settingsFor(urlWith(good)), exitOK, "smtp://"+relay.Addr+"?oauth=***", "check-config")
 	does(t, settingsFor(urlWith(good)), exitOK, "accepted by "+relay.Addr+" with OAuth: 250", "test-mail", "alice@example.com")
-	does(t, settingsFor(urlWith(wrong)), exitFailure, "at AUTH: 535: the relay refuses the token that the token server gave", "test-mail", "alice@example.com")
+	does(t, settingsFor(urlWith(wrong)), exitFailure, "at AUTH: 535: the relay rejected the token of the token server", "test-mail", "alice@example.com")
 	does(t, settingsFor(urlWith(bad)), exitMisusage, "mailgate: MAILGATE_SMTP_URL: relay URL: oauth: client_id is missing\n", "check-config")
 
 	asked := make(chan string, 1)

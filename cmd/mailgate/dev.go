@@ -65,7 +65,7 @@ func (devCommand) Run(ctx context.Context, c *config.Config, to streams) error {
 // devSettings sets what needs nothing outside this process.
 func devSettings(c *config.Config, relayURL string) (err error) {
 	if name := c.OtherFlag(devFlags); name != "" {
-		return c.Complain(name, "dev decides this itself; see mailgate dev --help")
+		return c.Complain(name, "cannot be set for dev; see mailgate dev --help")
 	}
 	if !c.Loopback() {
 		return c.Complain("listen", "dev serves this machine only; give a loopback address such as 127.0.0.1:8080")

@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// openRedis opens Redis and warns of settings under which it would forget what it is told. One
+// openRedis opens Redis and warns of settings under which it would lose records. One
 // that does not answer yet is no reason not to start: /readyz says so until it does.
 func openRedis(ctx context.Context, c *config.Config, log *slog.Logger) (redis.UniversalClient, error) {
 	redisx.LogTo(log)
@@ -45,7 +45,7 @@ func (s *store) redisReady(ctx context.Context) error {
 		return err
 	}
 	tried := map[string]bool{}
-	for i := range 1000 { // every master has some of so many keys
+	for i := range 1000 { // enough keys that every master has some
 		key := fmt.Sprintf("%s:ready:%d", s.prefix, i)
 		master, err := cluster.MasterForKey(ctx, key)
 		if err != nil {
@@ -73,15 +73,15 @@ func (s *store) metrics() []prometheus.Collector {
 	count := func(name, help string, value func(standby.State) uint64) {
 		all = append(all, prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return float64(value(s.standby.State())) }))
 	}
-	gauge("mailgate_store_degraded", "1 while this node decides without Redis, or has not yet told it all that it admitted meanwhile.",
+	gauge("mailgate_store_degraded", "1 while this node decides without Redis, or its journal is not synced yet.",
 		func(s standby.State) float64 { return oneIf(s.Since > 0) })
 	gauge("mailgate_store_journal", "Operations of this node that are not synced to Redis yet.",
 		func(s standby.State) float64 { return float64(s.Journal) })
-	gauge("mailgate_redis_masters_away", "Masters of Redis that are away and are not asked.",
+	gauge("mailgate_redis_masters_away", "Redis masters that are away.",
 		func(s standby.State) float64 { return float64(s.Away) })
-	gauge("mailgate_prober_lateness_seconds", "How late the timers of this process were at most in the last 30 to 60 seconds. While it is above a quarter of the time that Redis has, and a second longer, silence of Redis is no outage.",
+	gauge("mailgate_prober_lateness_seconds", "Largest lateness of this process's timers in the last 30 to 60 seconds. While it is above a quarter of redis-timeout, and a second longer, a silent Redis is not considered away.",
 		func(s standby.State) float64 { return s.Lateness.Seconds() })
-	count("mailgate_store_degraded_admissions_total", "What this node admitted without Redis: a send or an action counts once for each rule that it met, a guess once.",
+	count("mailgate_store_degraded_admissions_total", "Admissions of this node without Redis: a send or an action counts once for each rule, a guess once.",
 		func(s standby.State) uint64 { return s.Admitted })
 	count("mailgate_store_unrecorded_total", "Admissions by Redis that this node could not record on its own disk, or not in time.",
 		func(s standby.State) uint64 { return s.Unrecorded })

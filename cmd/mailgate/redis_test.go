@@ -115,8 +115,8 @@ func TestRedis_Away_NodeContinuesAndTellsIt(t *testing.T) {
 	}
 }
 
-// A node that is stopped in an outage tries to tell Redis within the grace. What it could not
-// tell, the next start does.
+// A node that is stopped in an outage tries to sync its journal within the grace. The next start
+// syncs the rest.
 func TestRedis_AwayAtTheStop_NextStartTellsIt(t *testing.T) {
 	t.Parallel()
 	redis, relay := redistest.Alone(t, "appendonly yes"), startRelay(t)
@@ -124,7 +124,7 @@ func TestRedis_AwayAtTheStop_NextStartTellsIt(t *testing.T) {
 	server := startServer(t, environ)
 	redis.Kill()
 	sent := newClient(t, server.URL, apiKey).mustSend(t, "alice@example.com", 200)
-	if status := server.stop(t, syscall.SIGTERM); status != exitOK || len(server.log.lines("the next start of this node syncs them")) != 1 {
+	if status := server.stop(t, syscall.SIGTERM); status != exitOK || len(server.log.lines("the next start continues")) != 1 {
 		t.Errorf("exit status %d", status)
 	}
 	redis.Restart()

@@ -162,8 +162,8 @@ func (s *store) degradedSince() int64 {
 	return s.standby.State().Since
 }
 
-// close ends the store. In an outage it tries to tell Redis until ctx ends; what it could not
-// tell stays on disk.
+// close ends the store. In an outage it tries to sync the journal until ctx ends; the rest
+// stays on disk.
 func (s *store) close(ctx context.Context) (err error) {
 	s.stop()
 	s.checking.Wait()

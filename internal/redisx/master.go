@@ -15,7 +15,7 @@ import (
 var (
 	// ErrResting means that the master has not answered several calls in a row, and was not
 	// asked.
-	ErrResting = errors.New("Redis does not answer and is not asked for a moment")
+	ErrResting = errors.New("Redis does not answer, and its circuit breaker is open")
 	// ErrUnconfirmed means that the master has done what it was asked, and that too few
 	// replicas are known to have it.
 	ErrUnconfirmed = errors.New("replicas have not confirmed the write")
@@ -24,7 +24,7 @@ var (
 const (
 	trialEvery = 500 * time.Millisecond
 	// maxConfirming is how many calls may wait for the replicas of one master, each on a
-	// connection of its own. Those that only read go on.
+	// connection of its own. Those that only read continue.
 	maxConfirming = 256
 	// wayBack is what WAIT leaves of the time for its answer to arrive.
 	wayBack = 10 * time.Millisecond
@@ -159,7 +159,7 @@ func (m *master) confirmed(ctx context.Context, r run, send func(*redis.Conn) er
 		select {
 		case m.confirming <- struct{}{}:
 		case <-time.After(time.Until(end) / 2):
-			return fmt.Errorf("%w: too many calls wait for them, and this one was not made", ErrUnconfirmed)
+			return fmt.Errorf("%w: too many calls are waiting for them, so this one was not made", ErrUnconfirmed)
 		}
 	}
 	defer func() { <-m.confirming }()

@@ -47,7 +47,7 @@ type Options struct {
 	Timeout time.Duration
 	// Confirm is how many replicas must have what a Script wrote before it is answered.
 	Confirm int
-	// Log is told when the circuit of a master opens or closes. It may be nil.
+	// Log receives a line when the circuit of a master opens or closes. It may be nil.
 	Log *slog.Logger
 }
 

@@ -43,7 +43,7 @@ func warningsOf(ctx context.Context, master *redis.Client, confirm int) (warning
 		}
 	}
 	if online < confirm {
-		warn("a Redis master has %d replicas and %d must confirm: until it has them, no mail is sent", online, confirm)
+		warn("a Redis master has %d replicas and %d must confirm: until it has them, no email is sent", online, confirm)
 	}
 	settings := map[string]string{}
 	for _, name := range []string{"maxmemory-policy", "appendonly", "save"} {
@@ -61,7 +61,7 @@ func warningsOf(ctx context.Context, master *redis.Client, confirm int) (warning
 		warn("Redis runs with maxmemory-policy %s and may forget mailboxes: set noeviction", policy)
 	}
 	if settings["appendonly"] != "yes" && settings["save"] == "" {
-		warn("Redis keeps nothing on disk and forgets every mailbox when it restarts: set appendonly yes")
+		warn("Redis stores nothing on disk and loses every mailbox when it restarts: set appendonly yes")
 	}
 	return warnings, nil
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Clock is Redis's clock as this node last knew it. It runs on while Redis is away, and a step of
+// Clock is Redis's clock as last read by this node. It keeps running while Redis is away, and a step of
 // the machine's clock does not move it.
 type Clock struct {
 	start  time.Time

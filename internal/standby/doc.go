@@ -14,14 +14,14 @@
 //
 // A prober says whether a master is away; a call that fails before that is
 // throttle.ErrUnavailable. While a master is away, its keys are decided by the node's own
-// records, and what is decided is in the journal, on disk, before the answer. Of N nodes each
-// decides by its own records, so a key gets at most N times its limit.
+// records, and each change is in the journal, on disk, before the answer. Each of N nodes
+// uses its own records, so a key gets at most N times its limit.
 //
 // When the master answers again, Redis decides, and the node mirrors what Redis admitted into
-// its own records. A key with entries in the journal is first told to Redis, and a worker
-// empties the journal. An entry is told until the answer is heard, so it may be told twice:
+// its own records. The entries of a key are synced to Redis before Redis decides about it, and a
+// worker empties the journal. An entry is sent until Redis confirms it, so it may be sent twice:
 // exact limiters ignore an id on record, counters count it twice, and values are merged. A
-// counter's release is told at most once.
+// counter's release is sent at most once.
 //
 // A node does not continue alone while its own records lack an admission that still counts, or
 // when the journal is full.

@@ -12,22 +12,22 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 )
 
-// kind is what Redis is to be told.
+// kind says what an operation does.
 type kind byte
 
 const (
 	record  kind = iota // an admission
-	release             // that one was given back
-	value               // that a keyed value was changed
+	release             // of an admission
+	value               // a keyed value was changed
 )
 
-// operation is one that Redis is to be told of. A record has at most one of each id; a value has
+// operation is one that Redis lacks. A record has at most one of each id; a value has
 // the zero id.
 type operation struct {
 	kind  kind
 	a     throttle.Admission
-	until int64  // from then on it does not matter any more
-	value []byte // what Redis may have been told of the value
+	until int64  // when it expires
+	value []byte // of a value: what Redis may already have of it
 }
 
 // recordKey names a record: the part that it belongs to, and its key there.
@@ -43,7 +43,7 @@ type entry struct {
 	operations map[throttle.ID]operation
 }
 
-// journal is the operations that Redis is to be told of, all in memory and each on disk. Those of
+// journal holds the operations to sync, all in memory and each on disk. Those of
 // a record are changed with its lock held.
 type journal struct {
 	table *cache.Table
@@ -58,7 +58,7 @@ type journal struct {
 // some 500 bytes.
 const maxOperations = 500_000
 
-var errFull = errors.New("the journal of what this node decided alone is full")
+var errFull = errors.New("the journal is full")
 
 // load reads all from disk.
 func (j *journal) load(ctx context.Context, masterOf func(key string) *prober.Master) error {
@@ -75,7 +75,7 @@ func (j *journal) load(ctx context.Context, masterOf func(key string) *prober.Ma
 	})
 }
 
-// put notes an operation on disk and then in memory, in place of one of the same id.
+// put writes an operation to disk and then to memory, and replaces one of the same id.
 func (j *journal) put(ctx context.Context, m *prober.Master, k recordKey, o operation) error {
 	if _, again := j.at(k, o.a.ID); !again {
 		if err := j.room(); err != nil {
@@ -112,15 +112,15 @@ func (j *journal) room() error {
 	return nil
 }
 
-// forget removes operations, also if the caller has gone. After an error the disk may still have
-// them, and then they are told again after the next start.
+// forget removes operations, also if ctx has ended. After an error the disk may still have
+// them, and then they are sent again after the next start.
 func (j *journal) forget(ctx context.Context, k recordKey, all ...operation) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	errs := make([]error, len(all))
 	var removing sync.WaitGroup
 	for i, o := range all {
-		removing.Go(func() { // at once, so that the disk takes them together
+		removing.Go(func() { // in parallel, so that one write to disk has them all
 			errs[i] = j.table.Update(ctx, k.row(o.a.ID), func([]byte) ([]byte, int64) { return nil, 0 })
 		})
 	}
@@ -158,7 +158,7 @@ func (j *journal) has(k recordKey) bool {
 	return j.entries[k] != nil
 }
 
-// some returns up to so many operations of a record that do not matter any more by a moment.
+// some returns at most that many operations of a record that expire by a moment.
 func (j *journal) some(k recordKey, most int, by int64) (some []operation) {
 	j.mu.RLock()
 	defer j.mu.RUnlock()

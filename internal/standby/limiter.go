@@ -20,14 +20,14 @@ type Limiter struct {
 // Limiter wraps a pair of limiters that count by the algorithm, one on Redis and one on this node's
 // disk. Limiters of one name have the same shared and own records.
 //
-// An id is of one attempt: what a Take may have charged that failed is given back.
+// An id belongs to one attempt: a charge that a failed Take may have left is released.
 func (s *Standby) Limiter(name string, a throttle.Algorithm, shared, own throttle.Historian) *Limiter {
 	_, exact := a.(throttle.Policy)
 	l := &Limiter{exact: exact, shared: shared, own: own}
 	for _, t := range a.Peek(nil, s.o.Clock.Now()).Tiers {
 		l.window = max(l.window, t.Window.Milliseconds())
 	}
-	l.part = &part{Standby: s, name: name, repeats: exact, mirrored: true, tell: l.tell}
+	l.part = &part{Standby: s, name: name, repeats: exact, mirrored: true, apply: l.apply}
 	s.parts.Store(name, l.part)
 	return l
 }
@@ -99,9 +99,9 @@ func (l *Limiter) Peek(ctx context.Context, key string) (v throttle.Verdict, err
 	return v, nil
 }
 
-// Release implements throttle.Limiter. What Redis does not answer is told later, except that a
-// counter's is only if Redis certainly was not asked. Until then what was on record is what this
-// node knows.
+// Release implements throttle.Limiter. A release that Redis does not answer is synced later, but a
+// counter's only if Redis certainly was not asked. The result is then that of this node's own
+// records.
 func (l *Limiter) Release(ctx context.Context, key string, a throttle.Admission) (released bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return false, throttle.Unavailable("release", err)
@@ -131,8 +131,8 @@ func (l *Limiter) releaseLater(ctx context.Context, key string, a throttle.Admis
 	return released, err
 }
 
-// releaseAlone takes an admission off the own records, and has the journal note that Redis is to
-// be told. A record in the journal may have been told unheard: an exact one becomes a release, one
+// releaseAlone removes an admission from the own records, and notes that in the journal. Redis may
+// have an admission of the journal already: an exact one becomes a release, one
 // of a counter is dropped.
 func (l *Limiter) releaseAlone(ctx context.Context, m *prober.Master, key string, a throttle.Admission) (bool, error) {
 	had, err := l.own.Release(ctx, key, a)
@@ -184,15 +184,15 @@ func (l *Limiter) History(ctx context.Context, key string) (h throttle.History, 
 	return h, err
 }
 
-// Each implements throttle.Historian. It visits the records of Redis alone, as this node's part of
-// them would tell little.
+// Each implements throttle.Historian. It visits the records of Redis only, as this node has only a
+// part of them.
 func (l *Limiter) Each(ctx context.Context, visit func(throttle.History) bool) error {
 	return l.shared.Each(ctx, visit)
 }
 
-// tell tells Redis of admissions, and then of releases. A counter's release is forgotten before it
-// is told, as it must not be told twice.
-func (l *Limiter) tell(ctx context.Context, key string, some []operation) error {
+// apply sends admissions to Redis, and then releases. A counter's release is forgotten before it
+// is sent, as it must not be sent twice.
+func (l *Limiter) apply(ctx context.Context, key string, some []operation) error {
 	var records, releases []operation
 	var all []throttle.Admission
 	for _, o := range some {
@@ -206,12 +206,12 @@ func (l *Limiter) tell(ctx context.Context, key string, some []operation) error 
 		if err := l.shared.Record(ctx, key, all...); err != nil {
 			return err
 		}
-		l.told.Add(uint64(len(all)))
+		l.synced.Add(uint64(len(all)))
 		_ = l.journal.forget(ctx, l.keyOf(key), records...)
 	}
 	for _, o := range releases {
 		if !l.exact && l.journal.forget(ctx, l.keyOf(key), o) != nil {
-			continue // the next start tells it
+			continue // the next start sends it
 		}
 		if _, err := l.shared.Release(ctx, key, o.a); err != nil {
 			return err

@@ -39,7 +39,7 @@ func TestTake_RedisKilled_ContinuesAloneAndTellsAll(t *testing.T) {
 			t.Errorf("Redis has %v, want three and %v", got, a)
 		}
 	}
-	if s := n.State(); s.Told != 2 || s.Since != 0 {
+	if s := n.State(); s.Synced != 2 || s.Since != 0 {
 		t.Errorf("after the outage: %+v", s)
 	}
 	if v := n.take(t, "alice"); v.Allowed || v.Degraded {
@@ -175,7 +175,7 @@ func TestTell_KeyOfAnotherType_Dropped(t *testing.T) {
 	n.admit(t, "bob", true)
 	server.Restart()
 	n.awaitHealthy(t)
-	if told := history(t, server.Client(), "bob"); len(told) != 1 || n.log.count("it is dropped") != 1 || n.log.count("alice") != 0 {
+	if told := history(t, server.Client(), "bob"); len(told) != 1 || n.log.count("journal operations dropped") != 1 || n.log.count("alice") != 0 {
 		t.Errorf("Redis has %v; the log is\n%s", told, n.log.text.String())
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// mirror writes what Redis admitted to the node's own records, and knows whether they are
-// complete. After a write that failed they are not, until what they lack has left its window.
+// mirror copies what Redis admitted to the node's own records, and records whether they are
+// complete. After a failed write they are not, until the missing admission has left its window.
 type mirror struct {
 	now        func() int64
 	log        *slog.Logger
@@ -28,8 +28,8 @@ const (
 
 var errIncomplete = errors.New("the node's own records lack admissions that still count")
 
-// write has the own records take what Redis decided, which counts until a moment; 0 means that
-// without it they are only too strict.
+// write copies a decision of Redis, which counts until a moment; 0 means that
+// without it the records are only too strict.
 func (m *mirror) write(ctx context.Context, until int64, write func(ctx context.Context) error) {
 	select {
 	case m.running <- struct{}{}:
@@ -69,7 +69,7 @@ func (m *mirror) lacks(until int64, cause error) {
 		before = m.incomplete.Load()
 	}
 	if before <= m.now() {
-		m.log.Error("writing an admission to disk failed: without Redis this node refuses until the admission has left its window",
+		m.log.Error("an admission could not be recorded on this node: it refuses during an outage of Redis until that has left its window",
 			"until", time.UnixMilli(until).UTC(), "cause", cause)
 	}
 }

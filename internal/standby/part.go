@@ -19,21 +19,21 @@ type part struct {
 	// mirrored reports whether the node's own records have what Redis decided, and so may be
 	// incomplete.
 	mirrored bool
-	// tell tells Redis of some operations on a key, and forgets each when it knows. The
+	// apply applies operations on a key to Redis, and forgets each that Redis confirmed. The
 	// record's lock is held.
-	tell func(ctx context.Context, key string, some []operation) error
+	apply func(ctx context.Context, key string, some []operation) error
 }
 
 var (
-	errNotTold = errors.New("operations of this node are not synced to Redis yet")
-	errAlone   = errors.New("Redis is away, and a node alone cannot promise that")
-	errAgain   = errors.New("the master has changed its state")
+	errNotSynced = errors.New("the journal of this record is not synced to Redis yet")
+	errAlone     = errors.New("Redis is away, and this node's own records cannot guarantee that")
+	errAgain     = errors.New("the master has changed its state")
 )
 
 func (p *part) keyOf(key string) recordKey { return recordKey{p.name, key} }
 
-// decide has Redis decide about a key by together, or this node by alone while the master is
-// away. Alone is called with the record's lock held.
+// decide calls together, in which Redis decides about a key, or alone while the master is away.
+// It calls alone with the record's lock held.
 func (p *part) decide(ctx context.Context, doing, key string, together func() error, alone func(ctx context.Context, m *prober.Master) error) error {
 	const tries = 4
 	for range tries {
@@ -51,12 +51,12 @@ func (p *part) decide(ctx context.Context, doing, key string, together func() er
 		if err == errAgain {
 			continue
 		}
-		repeatable := p.repeats || redisx.Undone(err) || errors.Is(err, errNotTold)
+		repeatable := p.repeats || redisx.Undone(err) || errors.Is(err, errNotSynced)
 		if !errors.Is(err, throttle.ErrUnavailable) || !m.Failed(ctx, err) || !repeatable {
 			return err
 		}
 	}
-	return throttle.Unavailable(doing, fmt.Errorf("%w: %w", throttle.ErrUnchanged, errNotTold))
+	return throttle.Unavailable(doing, fmt.Errorf("%w: %w", throttle.ErrUnchanged, errNotSynced))
 }
 
 func (p *part) decideAlone(ctx context.Context, doing string, m *prober.Master, key string, alone func(context.Context, *prober.Master) error) error {
@@ -73,7 +73,7 @@ func (p *part) decideAlone(ctx context.Context, doing string, m *prober.Master, 
 	})
 }
 
-// locked calls do with the record's lock held. The node's own disk has patience at most.
+// locked calls do with the record's lock held, and patience for the node's own disk.
 func (p *part) locked(ctx context.Context, key string, do func(context.Context) error) error {
 	lock := p.lock(p.keyOf(key))
 	lock.Lock()
@@ -105,11 +105,11 @@ func (p *part) decideTogether(ctx context.Context, doing string, m *prober.Maste
 	return err
 }
 
-// atOnce is how many operations of a record Redis is told of with its lock held.
+// atOnce is how many operations of a record are synced with its lock held.
 const atOnce = 128
 
-// settle tells Redis what the journal has of a key, or of many operations the first. Those that
-// Redis can never take are dropped, or they would keep the node degraded.
+// settle syncs the operations of a key, or the first atOnce of them. Those that Redis can never
+// apply are dropped, or they would keep the node degraded.
 func (p *part) settle(ctx context.Context, m *prober.Master, key string) error {
 	k := p.keyOf(key)
 	lock := p.lock(k)
@@ -122,14 +122,14 @@ func (p *part) settle(ctx context.Context, m *prober.Master, key string) error {
 	if len(some) == 0 {
 		return nil
 	}
-	err := p.tell(ctx, key, some)
+	err := p.apply(ctx, key, some)
 	if errors.Is(err, redisx.ErrType) {
-		p.o.Log.Error("sync to Redis failed permanently: these operations are dropped", "records", p.name, "operations", len(some), "cause", err)
+		p.o.Log.Error("journal operations dropped: Redis cannot apply them", "records", p.name, "operations", len(some), "cause", err)
 		_ = p.journal.forget(ctx, k, some...)
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("%w: %w", errNotTold, err)
+		return fmt.Errorf("%w: %w", errNotSynced, err)
 	}
 	return nil
 }

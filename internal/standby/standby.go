@@ -27,13 +27,13 @@ type Options struct {
 	Timeout time.Duration
 	// Store is on the node's disk. It is closed after the Standby.
 	Store *cache.Store
-	// Clock is the one that Store and the node's own limiters and stores go by.
+	// Clock is the one that Store and the node's own limiters and stores use.
 	Clock *Clock
-	// Log is told when an outage begins and ends.
+	// Log receives a line when an outage begins and when it ends.
 	Log *slog.Logger
 }
 
-// Standby decides whether a node continues alone, and tells Redis afterwards.
+// Standby decides whether a node continues alone, and syncs its journal to Redis afterwards.
 type Standby struct {
 	o       Options
 	prober  *prober.Prober
@@ -43,7 +43,7 @@ type Standby struct {
 	locks   [1024]sync.RWMutex
 	seed    maphash.Seed
 
-	admitted, told atomic.Uint64
+	admitted, synced atomic.Uint64
 
 	mu     sync.Mutex
 	state  state
@@ -65,20 +65,20 @@ func New(o Options) (*Standby, error) {
 	s.journal = &journal{table: o.Store.Table("journal"), most: maxOperations, entries: map[recordKey]*entry{}}
 	if err := s.load(); err != nil {
 		s.prober.Close()
-		return nil, fmt.Errorf("standby: reading what an earlier process has left: %w", err)
+		return nil, fmt.Errorf("standby: reading the journal of an earlier process: %w", err)
 	}
 	if left := s.journal.size(); left > 0 {
 		s.begin(returning)
-		o.Log.Warn("operations of an earlier process are not synced to Redis yet", "operations", left)
+		o.Log.Warn("the journal of an earlier process is not synced to Redis yet", "operations", left)
 	}
 	return s, nil
 }
 
-// Start begins to tell Redis what is in the journal.
+// Start starts to sync the journal to Redis.
 func (s *Standby) Start() { s.background.Go(s.run) }
 
-// Close ends the standby. Until ctx ends it tries to tell Redis what is in the journal; the rest
-// is told by the next process. What was wrapped must not be used any more.
+// Close ends the standby. Until ctx ends it tries to sync the journal to Redis; the next process
+// syncs the rest. The wrapped limiters and stores must not be used any more.
 func (s *Standby) Close(ctx context.Context) {
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
@@ -93,7 +93,7 @@ func (s *Standby) Close(ctx context.Context) {
 	s.prober.Close()
 	_ = s.save()
 	if left := s.journal.size(); left > 0 {
-		s.o.Log.Warn("some operations are not synced to Redis: the next start of this node syncs them", "operations", left)
+		s.o.Log.Warn("the journal is not synced to Redis; the next start continues", "operations", left)
 	}
 }
 
@@ -103,10 +103,10 @@ type state int
 const (
 	connected state = iota // Redis
 	alone                  // the node, about the keys of masters that are away
-	returning              // Redis, about each key once it was told of it
+	returning              // Redis, about each key whose entries are synced
 )
 
-// next is the state that follows: away says that a master is, drained that Redis was told all.
+// next is the state that follows: away says that a master is, drained that the journal is synced.
 func (s state) next(away, drained bool) state {
 	switch {
 	case away:
@@ -121,9 +121,9 @@ func (s state) next(away, drained bool) state {
 type State struct {
 	Since      int64         // since when the node is alone or returning, by Redis's clock; 0 if it is not
 	Away       int           // masters that are away
-	Journal    int           // operations that Redis is to be told of
+	Journal    int           // operations to sync
 	Admitted   uint64        // admissions without Redis, since the start
-	Told       uint64        // those that Redis was told of
+	Synced     uint64        // those synced since
 	Unrecorded uint64        // admissions by Redis that the node's own records lack, or took late
 	Lateness   time.Duration // the worst lateness of this process in the last half minute or more
 }
@@ -142,7 +142,7 @@ func (s *Standby) State() State {
 // observe moves the node to the state of its masters, and logs where an outage begins and ends.
 func (s *Standby) observe(drained bool) State {
 	now := State{
-		Journal: s.journal.size(), Admitted: s.admitted.Load(), Told: s.told.Load(),
+		Journal: s.journal.size(), Admitted: s.admitted.Load(), Synced: s.synced.Load(),
 		Unrecorded: s.mirror.unrecorded.Load(), Lateness: s.prober.Lateness(),
 	}
 	var lost *prober.Master
@@ -159,10 +159,10 @@ func (s *Standby) observe(drained bool) State {
 	switch {
 	case from == connected && s.state == alone:
 		s.begin(alone)
-		s.o.Log.Warn("Redis is away: this node decides by its own records", "master", lost.Address, "cause", lost.Cause())
+		s.o.Log.Warn("Redis is away: this node uses its own records", "master", lost.Address, "cause", lost.Cause())
 	case from != connected && s.state == connected:
-		s.o.Log.Info("Redis is back and in sync", "lasted", time.Since(s.began).Round(time.Millisecond).String(),
-			"admitted_alone", now.Admitted-s.outage.Admitted, "told", now.Told-s.outage.Told)
+		s.o.Log.Info("Redis is back, and the journal is synced", "lasted", time.Since(s.began).Round(time.Millisecond).String(),
+			"admitted", now.Admitted-s.outage.Admitted, "synced", now.Synced-s.outage.Synced)
 	}
 	return now
 }
@@ -170,7 +170,7 @@ func (s *Standby) observe(drained bool) State {
 // begin notes when an outage began.
 func (s *Standby) begin(in state) {
 	s.state, s.began = in, time.Now()
-	s.outage = State{Since: s.o.Clock.Now(), Admitted: s.admitted.Load(), Told: s.told.Load()}
+	s.outage = State{Since: s.o.Clock.Now(), Admitted: s.admitted.Load(), Synced: s.synced.Load()}
 }
 
 // Ready returns an error if the node cannot decide now: a master does not take a write, or is away
@@ -200,8 +200,8 @@ func (s *Standby) Ready(ctx context.Context) error {
 	return nil
 }
 
-// lock returns the lock of a record. Redis decides with it held for reading, the node alone or
-// what tells Redis with it held for writing; so no two of them overlap on a record.
+// lock returns the lock of a record. It is held for reading while Redis decides, and for writing
+// while the node decides alone or syncs, so no two of these overlap on a record.
 func (s *Standby) lock(k recordKey) *sync.RWMutex {
 	return &s.locks[maphash.Comparable(s.seed, k)%uint64(len(s.locks))]
 }

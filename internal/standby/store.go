@@ -9,7 +9,7 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 )
 
-// Merge returns the value that stands for two of one key, the shared one and one that a node has
+// Merge returns one value for two of one key, the shared one and one that a node has
 // made alone. Merging the same value again changes nothing.
 type Merge = func(shared, own []byte, now int64) (next []byte, expires int64)
 
@@ -21,10 +21,10 @@ type store struct {
 }
 
 // Store wraps a pair of stores, one on Redis and one on this node's disk. With mirror the own store
-// has also what Redis has decided; without, it has only what was decided alone and Redis was not told of.
+// also has what Redis decided; without, it has only what the node decided alone and has not synced.
 func (s *Standby) Store(name string, shared, own keyed.Store, merge Merge, mirror bool) keyed.Store {
 	st := &store{shared: shared, own: own, merge: merge}
-	st.part = &part{Standby: s, name: name, mirrored: mirror, tell: st.tell}
+	st.part = &part{Standby: s, name: name, mirrored: mirror, apply: st.apply}
 	s.parts.Store(name, st.part)
 	return st
 }
@@ -55,13 +55,13 @@ func (st *store) Update(ctx context.Context, key string, step keyed.Step) (alone
 	return alone && err == nil, err
 }
 
-// mirrorValue has the own store take a value of Redis.
+// mirrorValue writes a value of Redis to the own store.
 func (st *store) mirrorValue(ctx context.Context, key string, value []byte) error {
 	_, err := st.own.Update(ctx, key, func(old []byte, now int64) ([]byte, int64) { return st.merge(value, old, now) })
 	return err
 }
 
-// updateAlone takes the step on the own value, and has the journal note that Redis is to be told.
+// updateAlone takes the step on the own value, and notes it in the journal.
 func (st *store) updateAlone(ctx context.Context, m *prober.Master, key string, step keyed.Step) error {
 	changed, until := false, int64(0)
 	_, err := st.own.Update(ctx, key, func(old []byte, now int64) ([]byte, int64) {
@@ -80,22 +80,22 @@ func (st *store) updateAlone(ctx context.Context, m *prober.Master, key string, 
 	return nil
 }
 
-// tell merges the own value into that of Redis. A mirror keeps the merged value. Without one, the
-// own value is moved into the journal first, and cannot be decided alone any more: a code that
-// Redis was told of unheard could otherwise be right twice, there and here.
-func (st *store) tell(ctx context.Context, key string, some []operation) error {
-	told, err := st.read(ctx, key)
+// apply merges the own value into that of Redis. A mirror keeps the merged value. Without one, the
+// own value is moved into the journal first, so that the node no longer decides about it: a code
+// that Redis has, unconfirmed, could otherwise be right twice, there and here.
+func (st *store) apply(ctx context.Context, key string, some []operation) error {
+	change, err := st.read(ctx, key)
 	if err != nil {
 		return err
 	}
 	if !st.mirrored {
-		if told, err = st.moveToJournal(ctx, key, some[0], told); err != nil {
+		if change, err = st.moveToJournal(ctx, key, some[0], change); err != nil {
 			return err
 		}
 	}
 	var merged []byte
 	_, err = st.shared.Update(ctx, key, func(old []byte, now int64) (next []byte, expires int64) {
-		next, expires = st.merge(old, told, now)
+		next, expires = st.merge(old, change, now)
 		merged = bytes.Clone(next)
 		return next, expires
 	})

@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	// pause lies between two passes over the journal.
+	// pause is the time between two passes over the journal.
 	pause = 250 * time.Millisecond
 	// sweepEvery is how often expired operations are dropped, and the clock is saved.
 	sweepEvery = 10 * time.Second
-	// tellTimeout bounds how long one record is told.
-	tellTimeout = 2 * time.Second
+	// syncTimeout bounds the sync of one record.
+	syncTimeout = 2 * time.Second
 )
 
-// run tells Redis what is in the journal until the standby ends.
+// run syncs the journal to Redis until the standby ends.
 func (s *Standby) run() {
 	ticker, swept, saved := time.NewTicker(pause), time.Now(), s.mirror.incomplete.Load()
 	defer ticker.Stop()
 	for s.work.Err() == nil {
-		s.tellAll()
+		s.syncAll()
 		s.observe(len(s.waiting()) == 0)
 		due := time.Since(swept) >= sweepEvery
 		if due {
@@ -42,8 +42,8 @@ func (s *Standby) run() {
 	}
 }
 
-// waiting returns the entries that Redis is to be told of. Those of a name that is not wrapped any
-// more, such as that of a rule that was removed, are left until it is again, or until they expire.
+// waiting returns the entries to sync. Those of a name that is no longer wrapped, such as that of
+// a removed rule, wait until it is wrapped again, or until they expire.
 func (s *Standby) waiting() (all []*entry) {
 	for _, e := range s.journal.all() {
 		if _, known := s.parts.Load(e.part); known {
@@ -53,12 +53,12 @@ func (s *Standby) waiting() (all []*entry) {
 	return all
 }
 
-// tellAll tells the masters that are not away of their entries, several at a time. After some
+// syncAll syncs the entries of masters that are not away, several at a time. After some
 // failures it leaves the rest for the next pass.
-func (s *Standby) tellAll() {
+func (s *Standby) syncAll() {
 	const together, mostFailures = 8, 8
 	var failures atomic.Int64
-	var telling sync.WaitGroup
+	var syncing sync.WaitGroup
 	free := make(chan struct{}, together)
 	for _, e := range s.waiting() {
 		if e.master.State() == prober.Away {
@@ -68,22 +68,22 @@ func (s *Standby) tellAll() {
 		if failures.Load() >= mostFailures || s.work.Err() != nil {
 			break
 		}
-		telling.Go(func() {
-			if !s.tell(e) {
+		syncing.Go(func() {
+			if !s.syncEntry(e) {
 				failures.Add(1)
 			}
 			<-free
 		})
 	}
-	telling.Wait()
+	syncing.Wait()
 }
 
-// tell tells Redis all of an entry, and reports whether it could.
-func (s *Standby) tell(e *entry) bool {
+// syncEntry syncs all operations of an entry, and reports whether it could.
+func (s *Standby) syncEntry(e *entry) bool {
 	found, _ := s.parts.Load(e.part)
 	p := found.(*part)
 	for s.journal.has(e.recordKey) {
-		ctx, cancel := context.WithTimeout(s.work, tellTimeout)
+		ctx, cancel := context.WithTimeout(s.work, syncTimeout)
 		m := s.prober.MasterOf(e.key)
 		err := p.settle(ctx, m, e.key)
 		if err != nil && err != errAgain {
@@ -97,7 +97,7 @@ func (s *Standby) tell(e *entry) bool {
 	return true
 }
 
-// sweep drops the operations that do not matter any more.
+// sweep drops the operations that have expired.
 func (s *Standby) sweep() {
 	now := s.o.Clock.Now()
 	for _, e := range s.journal.all() {
@@ -111,7 +111,7 @@ func (s *Standby) sweep() {
 	}
 }
 
-// save writes what the next process needs to know, as far as the disk takes it: how far Redis's
+// save writes what the next process needs: how far Redis's
 // clock is ahead, and until when the node's own records are incomplete.
 func (s *Standby) save() error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

@@ -181,7 +181,7 @@ const usedTwice = "the name is used twice"
 // of names are not worth a leaked secret.
 func reason(message string) string {
 	if strings.ContainsAny(message, "\"'`\n@") || strings.HasPrefix(message, "could not find") {
-		return "look at the indentation, brackets and quotes"
+		return "check the indentation, brackets and quotes"
 	}
 	return message
 }

@@ -88,7 +88,7 @@ func (p *provider) fold(local string) string {
 	return cmp.Or(folded, local)
 }
 
-// cutTag drops the tag and its separator. A separator in first place starts no tag. Dots
+// cutTag drops the tag and its separator. A separator as the first character starts no tag. Dots
 // that end up last are dropped too, so that the key stays an address.
 func cutTag(local, separator string) string {
 	i := strings.Index(local[1:], separator)

@@ -97,12 +97,12 @@ func (c *Composer) Compose(r Request) (Message, error) {
 	id := "<" + r.ID + "." + hex.EncodeToString(random[:]) + "@" + c.domain + ">"
 	text, err := c.assemble(r, filled, id)
 	if err != nil {
-		return Message{}, fmt.Errorf("the mail could not be put together: %w", err)
+		return Message{}, fmt.Errorf("composing the email: %w", err)
 	}
 	return Message{ID: id, From: c.from.Address, To: r.To, Bytes: text}, nil
 }
 
-// assemble has the library put the two parts together, with our header block in the place of
+// assemble has the library put the two parts together, with our header block instead of
 // its own, which has headers in random order and splits a sender's name at a comma.
 func (c *Composer) assemble(r Request, filled content, id string) ([]byte, error) {
 	mail := email.Email{
@@ -118,7 +118,7 @@ func (c *Composer) assemble(r Request, filled content, id string) ([]byte, error
 	head, body, _ := bytes.Cut(composed, []byte("\r\n\r\n"))
 	_, boundary, found := bytes.Cut(head, []byte("\r\n boundary="))
 	if !found {
-		return nil, errors.New("the library made no multipart mail")
+		return nil, errors.New("the library made no multipart email")
 	}
 	boundary, _, _ = bytes.Cut(boundary, []byte("\r\n"))
 	out := make([]byte, 0, len(composed)+512)

@@ -152,7 +152,7 @@ func isPrintable(text string) bool {
 // first, and before an address that no longer fits the line of one.
 func appendHeader(to []byte, name, value string) ([]byte, error) {
 	if value == "" || !isPrintable(value) {
-		return nil, fmt.Errorf("the %s header has a value that may not be there", name)
+		return nil, fmt.Errorf("the %s header has an invalid value", name)
 	}
 	to = append(append(to, name...), ": "...)
 	used := len(name) + len(": ")

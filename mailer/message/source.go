@@ -71,7 +71,7 @@ func each(files fs.FS, in string, read func(name string) error) error {
 		return plainPathError(err)
 	}
 	if !info.IsDir() {
-		return fmt.Errorf("%s: a file where only directories belong (name/locale/%s)", in, subjectFile)
+		return fmt.Errorf("%s: a file among directories (expected name/locale/%s)", in, subjectFile)
 	}
 	entries, err := fs.ReadDir(files, in)
 	if err != nil {

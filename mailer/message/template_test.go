@@ -164,7 +164,7 @@ func TestLoadTemplates_Broken_OneLineNamesTheFile(t *testing.T) {
 		{"endless subject", invite("invite/en/subject.txt", strings.Repeat("a", 201)), "invite/en/subject.txt: is too long"},
 		{"too long with a long code", invite("invite/en/subject.txt", strings.Repeat("a", 189)+"{{.Code}}"), "invite/en/subject.txt: is too long"},
 		{"misspelt file", invite("invite/en/subjct.txt", "x"), "invite/en/subjct.txt: not one of"},
-		{"stray file", files("readme", "x"), "readme: a file where only directories belong"},
+		{"stray file", files("readme", "x"), "readme: a file among directories"},
 		{"bad name", files("My Mail/en/subject.txt", "x"), "My Mail: a template's name"},
 		{"bad locale", files("code/english!/subject.txt", "x"), "code/english!: not a locale"},
 		{"one locale twice", files("code/pt-BR/text.txt", "x", "code/pt_br/text.txt", "x"), "code/pt_br: the same locale as code/pt-BR"},

@@ -71,7 +71,7 @@ func (b budget) interrupt(socket net.Conn) (stop func() bool) {
 }
 
 // errOutOfTime is the cause where the send's own time ended, not the relay's to answer.
-var errOutOfTime = fmt.Errorf("the send's own time was up: %w", context.DeadlineExceeded)
+var errOutOfTime = fmt.Errorf("the send's deadline ended: %w", context.DeadlineExceeded)
 
 // cause words the error that ended a wait for the relay since asked, without the addresses
 // that package net puts into it.

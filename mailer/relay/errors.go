@@ -73,7 +73,7 @@ func (r Reply) LogValue() slog.Value { return slog.StringValue(r.String()) }
 // Receipt says that a relay took responsibility for a mail.
 type Receipt struct {
 	Relay string // host:port
-	OAuth bool   // logged in with a token in place of a password
+	OAuth bool   // logged in with a token instead of a password
 	Reply Reply  // to the final dot; the text often names the queue entry
 }
 
@@ -90,7 +90,7 @@ type Error struct {
 
 // Error implements error.
 func (e *Error) Error() string {
-	text := "mail " + string(e.Outcome)
+	text := "email " + string(e.Outcome)
 	if e.Relay != "" {
 		text = "relay " + e.Relay + ": " + text
 	}
@@ -112,16 +112,16 @@ func (e *Error) Unwrap() error { return e.Err }
 var (
 	// ErrUnsendable is matched if a mail cannot go over the wire as it is, such as with a
 	// bare CR or LF. The caller is at fault, not the relay; the mail never left.
-	ErrUnsendable = errors.New("the mail cannot be sent as it is")
+	ErrUnsendable = errors.New("the email cannot be sent as it is")
 	// ErrClosed is the cause after Close.
 	ErrClosed = errors.New("the relay connections are closed")
 
 	errOpen     = errors.New("its circuit breaker is open")
-	errCrowded  = errors.New("it takes no more connections beside those that it has")
+	errCrowded  = errors.New("it accepts no more connections")
 	errTooMany  = errors.New("too many sends are waiting for the relay")
 	errTimeout  = errors.New("no answer in time")
-	errTooBig   = errors.New("the mail is larger than the relay takes")
-	errTooEarly = errors.New("the relay said more than it was asked")
+	errTooBig   = errors.New("the email is larger than the relay accepts")
+	errTooEarly = errors.New("the relay sent an unexpected reply")
 )
 
 func busy(retryAfter time.Duration) *Error {

@@ -12,7 +12,7 @@ import (
 
 var (
 	errNoAUTH       = errors.New("the relay offers neither AUTH PLAIN nor AUTH LOGIN")
-	errTokenRefused = errors.New("the relay refuses the token that the token server gave")
+	errTokenRefused = errors.New("the relay rejected the token of the token server")
 )
 
 // login authenticates. It is reached under TLS only, since ParseURL takes no password for

@@ -25,7 +25,7 @@ import (
 //	client_id: …
 //	client_secret: …
 //	scope: …           where the server wants one
-//	refresh_token: …   asked with in place of the client's own credentials
+//	refresh_token: …   used instead of the client's own credentials
 //
 // An error names the line and repeats nothing that is in the file.
 func parseGrant(text []byte) (*clientcredentials.Config, error) {
@@ -131,7 +131,7 @@ func (t *tokens) ask() (string, error) {
 	}
 	printable := !strings.ContainsFunc(token.AccessToken, func(c rune) bool { return c <= ' ' || c > '~' })
 	if !printable || len(token.AccessToken) > mostTokenBytes || token.Type() != "Bearer" {
-		return "", errors.New("it answered without a token that can be used")
+		return "", errors.New("its answer has no usable token")
 	}
 	valid := unsaidToken
 	if whole := time.Until(token.Expiry).Round(time.Second); whole > 0 {
@@ -170,14 +170,14 @@ func (t *tokens) refusal(ctx context.Context, err error) error {
 	case errors.As(err, &op), errors.As(err, &certificate):
 		return err
 	}
-	return errors.New("it could not be asked, or answered without a token that can be used")
+	return errors.New("it does not answer, or its answer has no usable token")
 }
 
 // words are the token server's own, unless a secret or an address may be among them.
 func (t *tokens) words(answer *oauth2.RetrieveError) string {
 	said := oneLine(strings.Trim(answer.ErrorCode+": "+answer.ErrorDescription, ": "))
 	if said == "" {
-		return "without a token that can be used"
+		return "without a usable token"
 	}
 	for _, secret := range []string{t.config.ClientSecret, t.config.EndpointParams.Get("refresh_token")} {
 		for _, form := range []string{secret, url.QueryEscape(secret)} {

@@ -114,7 +114,7 @@ func TestTokenServer_Trouble_NextRelayTakesIt(t *testing.T) {
 		says   string
 	}{
 		"refuses":      {saying(401, `{"error":"invalid_client","error_description":"AADSTS7000222: expired\u001b[2J\u202e"}`), ": 401 invalid_client: AADSTS7000222: expired [2J"},
-		"out of order": {saying(502, "<html>"), ": 502 without a token that can be used"},
+		"out of order": {saying(502, "<html>"), ": 502 without a usable token"},
 		"silent":       {mailtest.Hang, ": no answer in time"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -255,13 +255,13 @@ func TestParseURL_OAuth(t *testing.T) {
 		"smtp://user:hunter2@mail.example.com?oauth=" + file:                         "oauth needs a user, and no password",
 		"smtp://mail.example.com?oauth=" + file:                                      "oauth needs a user, and no password",
 		"smtp://:hunter2@mail.example.com?oauth=" + file:                             "oauth needs a user, and no password",
-		"smtp://hunter2@mail.example.com?tls=none&oauth=" + file:                     "in the clear",
+		"smtp://hunter2@mail.example.com?tls=none&oauth=" + file:                     "in clear text",
 		"smtp://hunter2%00@mail.example.com?oauth=" + file:                           "NUL",
 		"smtp://hunter2%01@mail.example.com?oauth=" + file:                           "Ctrl-A",
 		"smtp://hunter2@mail.example.com?oauth=":                                     "exactly one",
 		"smtp://hunter2@m.example?oauth=" + file + "&oauth=" + file:                  "exactly one",
-		"smtp://hunter2@mail.example.com?oauth=" + empty:                             "oauth: there is no such file",
-		"smtp://hunter2@mail.example.com?oauth=/dev/zero":                            "oauth: there is no such file",
+		"smtp://hunter2@mail.example.com?oauth=" + empty:                             "oauth: the file does not exist",
+		"smtp://hunter2@mail.example.com?oauth=/dev/zero":                            "oauth: the file does not exist",
 		"smtp://hunter2@mail.example.com?oauth=" + url.QueryEscape(newTrust(t).file): "relay URL: oauth",
 	} {
 		u, err := relay.ParseURL(text)

@@ -72,7 +72,7 @@ func (p *pool) take(ctx context.Context, until time.Time, domain string) (*conn,
 
 func half(n int) int { return max(1, n/2) }
 
-// leave takes a waiter out of the queue, or gives back the slot that came at that moment.
+// leave takes a waiter out of the queue, or returns the slot that it got at that moment.
 func (p *pool) leave(w *waiter) {
 	p.mu.Lock()
 	i := slices.Index(p.queue, w)
@@ -122,7 +122,7 @@ func (p *pool) serve() {
 	})
 }
 
-// release gives back what take returned, or the connection that was dialed in its place.
+// release returns the slot of take, or the connection that was dialed in it.
 // A sound one is kept; with nil, or one that is broken, only the slot is free again.
 func (p *pool) release(c *conn, domain string) {
 	p.mu.Lock()

@@ -92,7 +92,7 @@ func health(ctx context.Context, failure *Error) breaker.Outcome {
 	case failure.Outcome == Unknown, failure.Reply == nil, failure.Reply.Code == 421:
 		return breaker.Failed
 	case failure.Step == StepDATA, failure.Step == StepFinalDot:
-		return breaker.Answered // 4xx, or a matter of policy, to one mail
+		return breaker.Answered // 4xx, or a policy decision about one mail
 	}
 	return breaker.Failed
 }
@@ -110,5 +110,5 @@ func (r *relay) report(to address.Address, failure *Error) {
 	if failure.Err != nil {
 		attributes = append(attributes, slog.String("error", failure.Err.Error()))
 	}
-	r.log.LogAttrs(context.Background(), level, "mail not accepted", attributes...)
+	r.log.LogAttrs(context.Background(), level, "email not accepted", attributes...)
 }

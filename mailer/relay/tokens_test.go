@@ -79,7 +79,7 @@ func TestTokens_Refused_AnotherIsAskedFor(t *testing.T) {
 // A token server that repeats secrets, redirects or does not speak HTTP puts no secret into an error
 // and gets no second request.
 func TestTokens_HostileServer_NoSecretShownAndNoRedirectFollowed(t *testing.T) {
-	const none, hidden, strange = " without a token that can be used", " with a text that repeats a secret", "it could not be asked, or answered"
+	const none, hidden, strange = " without a usable token", " with a text that repeats a secret", "it does not answer, or its answer has no usable token"
 	const address = " with a text that has an address"
 	secret, refresh := mailtest.ClientSecret, mailtest.RefreshToken
 	elsewhere := mailtest.StartTokens(t, func(w http.ResponseWriter, _ int) { mailtest.GiveToken(w, "token", 3600) })
@@ -131,7 +131,7 @@ func TestTokens_Unusable_Refused(t *testing.T) {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = w.Write([]byte(answer))
 		})
-		if token, err := newTokens(t, server.Text(), func() int64 { return 0 }).get(t.Context()); err == nil || !strings.Contains(err.Error(), "without a token that can be used") {
+		if token, err := newTokens(t, server.Text(), func() int64 { return 0 }).get(t.Context()); err == nil || !strings.Contains(err.Error(), "usable token") {
 			t.Errorf("%.40s: %q, %v", answer, token, err)
 		}
 	}

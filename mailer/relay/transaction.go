@@ -135,7 +135,7 @@ func (tx *Tx) open() (failure *Error) {
 	return tx.conn.begin(tx.budget, tx.from, tx.to)
 }
 
-// settle ends a try. The circuit is told first: the next in the queue must find it as this
+// settle ends a try. The circuit is updated first: the next in the queue must find it as this
 // try leaves it.
 func (tx *Tx) settle(failure *Error) {
 	r := tx.relay
@@ -145,12 +145,12 @@ func (tx *Tx) settle(failure *Error) {
 			tx.conn.state = broken
 		}
 	}
-	told := health(tx.budget.ctx, failure)
-	if told == breaker.Failed && failure.blurred() {
+	outcome := health(tx.budget.ctx, failure)
+	if outcome == breaker.Failed && failure.blurred() {
 		r.apart.Store(true) // the next silence will tell
-		told = breaker.NotJudged
+		outcome = breaker.NotJudged
 	}
-	r.circuit.Settle(tx.pass, told)
+	r.circuit.Settle(tx.pass, outcome)
 	r.pool.release(tx.conn, tx.domain)
 }
 

@@ -52,7 +52,7 @@ const (
 //	smtp://host:25?tls=none       no TLS (the default port); takes no password
 //
 // User and password are percent-encoded and may be left out together. With TLS,
-// ?ca=/file.pem trusts that file's certificates in place of the system's, and
+// ?ca=/file.pem trusts that file's certificates instead of the system's, and
 // ?servername=name checks the certificate against that name. With ?oauth=/file.yaml and a
 // user, but no password, it logs in with tokens of OAuth 2; parseGrant says what is in that
 // file. Files are read now. Anything else in the query is refused. No error repeats any part
@@ -68,7 +68,7 @@ func ParseURL(text string) (URL, error) {
 func parseURL(text string) (r URL, err error) {
 	u, err := url.Parse(text)
 	if err != nil {
-		return r, errors.New("it is no URL; user and password must be percent-encoded")
+		return r, errors.New("it is not a URL; user and password must be percent-encoded")
 	}
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
@@ -111,11 +111,11 @@ func checkShape(u *url.URL, query url.Values) error {
 		return errors.New("the host must be an ASCII name or an IP address")
 	}
 	if u.Path != "" && u.Path != "/" || u.Fragment != "" {
-		return errors.New("nothing may follow the port but a query; a / or # in a password must be percent-encoded")
+		return errors.New("only a query may follow the port; a / or # in a password must be percent-encoded")
 	}
 	for key, values := range query {
 		if key != "tls" && key != "ca" && key != "servername" && key != "oauth" {
-			return errors.New("the query knows tls, ca, servername and oauth only")
+			return errors.New("the query may have tls, ca, servername and oauth only")
 		}
 		if len(values) > 1 || values[0] == "" {
 			return errors.New(key + " needs exactly one value")
@@ -135,7 +135,7 @@ const (
 func (r *URL) setTrust(query url.Values) error {
 	if r.mode == noTLS {
 		if query.Has("ca") || query.Has("servername") {
-			return errors.New("ca and servername mean nothing without TLS")
+			return errors.New("ca and servername need TLS")
 		}
 		return nil
 	}
@@ -173,11 +173,11 @@ func (r *URL) setLogin(user *url.Userinfo, file string) error {
 	case file != "" && (l.user == "" || l.password != ""):
 		return errors.New("oauth needs a user, and no password")
 	case file == "" && (l.user == "" || l.password == ""):
-		return errors.New("user and password come together, or not at all")
+		return errors.New("user and password must be given together")
 	case strings.ContainsAny(l.user+l.password, "\x00\x01"): // what AUTH puts between them
-		return errors.New("user and password cannot hold a NUL or a Ctrl-A")
+		return errors.New("user and password must not contain NUL or Ctrl-A")
 	case r.mode == noTLS:
-		return errors.New("a password would cross the network in the clear; use TLS or leave it out")
+		return errors.New("the password would be sent in clear text; use TLS or leave it out")
 	}
 	r.login = func() login { return l }
 	return nil
@@ -185,10 +185,10 @@ func (r *URL) setLogin(user *url.Userinfo, file string) error {
 
 // readWhole reads a file that the URL names.
 func readWhole(file string, most int64) ([]byte, error) {
-	// Looked at before it is opened: opening a named pipe would wait for ever.
+	// Checked before it is opened: opening a named pipe would block forever.
 	info, err := os.Stat(file)
 	if err != nil || !info.Mode().IsRegular() {
-		return nil, errors.New("there is no such file")
+		return nil, errors.New("the file does not exist, or is not a regular file")
 	}
 	text, err := boundedfile.Read(file, most)
 	if err != nil { // whose text has the path

@@ -1,4 +1,4 @@
-// Package sandbox is a throw-away mail relay on the loopback interface. It delivers nothing
+// Package sandbox is a mail relay for trials on the loopback interface. It delivers nothing
 // and keeps the last mails in memory, to be listed, fetched and waited for.
 //
 // "mailgate dev" sends to it, and so do tests that need a relay. It speaks SMTP by
@@ -112,7 +112,7 @@ func (s *session) Data(r io.Reader) error {
 	}
 	lines := bytes.ReplaceAll(raw, []byte("\r\n"), nil)
 	if bytes.ContainsAny(lines, "\r\n") {
-		return &smtp.SMTPError{Code: 554, EnhancedCode: smtp.EnhancedCode{5, 6, 0}, Message: "bare CR or LF in mail"}
+		return &smtp.SMTPError{Code: 554, EnhancedCode: smtp.EnhancedCode{5, 6, 0}, Message: "bare CR or LF in the email"}
 	}
 	s.mail.raw, s.mail.receivedMS = raw, s.server.now()
 	s.server.inbox.add(s.mail)
@@ -125,7 +125,7 @@ func (s *Server) List() []Message { return s.inbox.list() }
 // Get returns the mail with this id, if it is still kept.
 func (s *Server) Get(id uint64) (Message, bool) { return s.inbox.get(id) }
 
-// Clear forgets every mail. Ids go on counting.
+// Clear forgets every mail. Ids continue to count.
 func (s *Server) Clear() { s.inbox.clear() }
 
 // Wait returns the newest mail to this envelope recipient, or waits for one until ctx ends.
@@ -139,7 +139,7 @@ func (s *Server) Wait(ctx context.Context, to string) (Message, error) {
 func (s *Server) WaitAfter(ctx context.Context, to string, after uint64) (Message, error) {
 	m, err := s.inbox.wait(ctx, to, after)
 	if err != nil {
-		return Message{}, fmt.Errorf("sandbox: wait for mail: %w", err)
+		return Message{}, fmt.Errorf("sandbox: wait for email: %w", err)
 	}
 	return m, nil
 }

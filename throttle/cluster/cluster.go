@@ -77,7 +77,7 @@ func timeoutOf(client redis.UniversalClient) (time.Duration, error) {
 		return client.Options().ReadTimeout, nil
 	case *redis.ClusterClient:
 		if client.Options().ReadOnly {
-			return 0, errors.New("the client asks replicas, which may not have the newest admissions")
+			return 0, errors.New("the client reads from replicas, which may lack the newest admissions")
 		}
 		return client.Options().ReadTimeout, nil
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// scanStep is how many keys a server looks at before it answers other calls.
+// scanStep is how many keys a server scans before it answers other calls.
 const scanStep = 512
 
 // Each implements throttle.Historian, as History does. It goes through the keys of one master

@@ -32,8 +32,8 @@ var (
 )
 
 var (
-	errReply = errors.New("Redis sent a reply that no script of mailgate sends")
-	errLate  = errors.New("Redis came to the call when its time was over, and did nothing")
+	errReply = errors.New("Redis sent a reply of an unknown form")
+	errLate  = errors.New("Redis ran the call after its deadline, and did nothing")
 )
 
 // maxMoment is the last millisecond that fits the six bytes of an admission.

@@ -24,7 +24,7 @@ type Decision struct {
 	// that failed.
 	Shadow []Refusal
 	// Charges are what this send has been charged. After a refusal or an error they could
-	// not be given back at once and are still to be released.
+	// not be refunded at once and are still to be released.
 	Charges []Charge
 }
 

@@ -22,6 +22,6 @@
 // admitted beyond a limit.
 //
 // A position in a queue (throttle.LeakyBucket) has been promised to the sends behind it and
-// cannot always be given back. Queues are charged last and one at a time, the one by all
+// cannot always be refunded. Queues are charged last and one at a time, the one by all
 // sends at the end.
 package rules

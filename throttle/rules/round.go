@@ -43,7 +43,7 @@ func (s *Set) questions(send Send) []question {
 	return round
 }
 
-// The stages of charging. What can be given back goes before what cannot; where quota is
+// The stages of charging. What can be refunded is charged before what cannot; where quota is
 // kept for first mails, the mailbox rule decides first whether this is one. Queues follow one
 // at a time, the widest last; a shadow queue refuses nothing and waits until no rule refuses.
 const (
@@ -103,11 +103,11 @@ func (s *Set) charge(ctx context.Context, round []question, id throttle.ID) erro
 	return nil
 }
 
-// giveBack releases what a round was charged that was refused after all, and returns what
+// refund releases the charges of a round that was refused after all, and returns what
 // is still to be released. The rules that did not refuse are asked again, without the
 // charge: the send that was faster may have used up their quota as well, and the longest
-// wait is told. A rule that still has the charge answers as before it.
-func (s *Set) giveBack(ctx context.Context, round []question, all []Charge) (failed []Charge) {
+// wait is in the answer. A rule that still has the charge answers as before it.
+func (s *Set) refund(ctx context.Context, round []question, all []Charge) (failed []Charge) {
 	ctx = context.WithoutCancel(ctx)
 	failed, _ = s.Release(ctx, all)
 	s.each(len(round), func(i int) {

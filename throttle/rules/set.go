@@ -20,7 +20,7 @@ type Rule struct {
 	By      By
 	Limiter throttle.Limiter
 	// Resends decides about mails to a mailbox that has one inside MailboxRule's longest
-	// window, in place of Limiter and on the same records. A stricter limit here keeps the
+	// window, instead of Limiter and on the same records. A stricter limit here keeps the
 	// rest of the quota for first mails. Nil leaves resends to Limiter.
 	Resends throttle.Limiter
 	// Exact reports that the limiter counts by a throttle.Policy, which finds a send by its id.
@@ -64,7 +64,7 @@ func New(o Options, all ...Rule) (*Set, error) {
 		case r.Limiter == nil:
 			return nil, fmt.Errorf("rule %s: it has no limiter", r.Name)
 		case r.By.Key(known) == "":
-			return nil, fmt.Errorf("rule %s: nothing can be counted by %q", r.Name, r.By)
+			return nil, fmt.Errorf("rule %s: it counts by %q, which is unknown", r.Name, r.By)
 		}
 		seen[r.Name] = true
 		s.reserve = s.reserve || r.Resends != nil
@@ -124,7 +124,7 @@ func (s *Set) Take(ctx context.Context, send Send, id throttle.ID) (Decision, er
 		return Decision{Charges: all}, err
 	}
 	if refused(round) {
-		all = s.giveBack(ctx, round, all)
+		all = s.refund(ctx, round, all)
 	}
 	d := decide(round)
 	d.Charges = all
@@ -146,7 +146,7 @@ func (s *Set) Peek(ctx context.Context, send Send) (Decision, error) {
 	return decide(round), nil
 }
 
-// Release gives charges back, because the mail certainly never left. It returns those that
+// Release refunds charges, because the mail certainly never left. It returns those that
 // failed and may be tried again: a counter's is not among them, as a second try could take
 // off another send.
 func (s *Set) Release(ctx context.Context, all []Charge) (failed []Charge, err error) {

@@ -24,7 +24,7 @@ func TestNew_WrongRules_SaysWhy(t *testing.T) {
 		{"rule mailbox: it counts by mailbox, and keeps every send", []rules.Rule{changed(func(m *rules.Rule) { m.Exact = false })}},
 		{`rule "Other": a name is lower-case letters, digits, - and _, and starts with a letter`,
 			[]rules.Rule{mailbox, {Name: "Other", By: rules.ByAll, Limiter: quota}}},
-		{`rule other: nothing can be counted by "moon"`, []rules.Rule{mailbox, {Name: "other", By: "moon", Limiter: quota}}},
+		{`rule other: it counts by "moon", which is unknown`, []rules.Rule{mailbox, {Name: "other", By: "moon", Limiter: quota}}},
 		{"rule other: it has no limiter", []rules.Rule{mailbox, {Name: "other", By: rules.ByAll}}},
 	} {
 		if _, err := rules.New(rules.Options{}, tt.rules...); err == nil || err.Error() != tt.want {

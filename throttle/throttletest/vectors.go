@@ -27,7 +27,7 @@ type vector struct {
 	Steps []struct {
 		Op    string
 		At    int64 `json:"at_ms"`
-		Grant int   // the step whose admission a release gives back
+		Grant int   // the step whose admission a release refunds
 		Want  struct {
 			Allowed bool
 			Limit   string

@@ -28,7 +28,7 @@ func (t exemptText) read(d Defaults) (e rules.Exempt, err error) {
 func readList[T comparable](name string, texts []string, read func(string) (T, error), compare func(a, b T) int) (all []T, err error) {
 	part := "exempt." + name
 	if len(texts) > maxExempt {
-		return nil, refuse(part, "there can be %d, not %d", maxExempt, len(texts))
+		return nil, refuse(part, "at most %d are allowed, not %d", maxExempt, len(texts))
 	}
 	for i, text := range texts {
 		one, err := read(text)
@@ -79,7 +79,7 @@ func (d Defaults) patternKey(local, domain string) (string, error) {
 	}
 	keyLocal, keyDomain, _ := strings.Cut(key, "@")
 	if keyLocal != tried {
-		return "", errors.New("no mailbox is counted under such a name: +tags, and dots that a provider ignores, are removed; leave them out")
+		return "", errors.New("+tags, and dots that a provider ignores, are removed before mailboxes are counted; leave them out")
 	}
 	if isASCII(domain) && !strings.EqualFold(keyDomain, domain) {
 		return "", errors.New("mailboxes of this domain are counted as those of " + keyDomain + "; write that")
