@@ -50,6 +50,9 @@ func TestLookupsAreBounded(t *testing.T) {
 			t.Errorf("%s: %s", route.path, got.text)
 		}
 		got.carries(t, map[string]string{"Retry-After": "1", "RateLimit": `"second";r=0;t=1`, "RateLimit-Policy": `"second";q=3;w=1`})
+		if all := got.partitions("RateLimit"); all[0] == "" {
+			t.Errorf("%s has no partition key", got.header.Get("RateLimit"))
+		}
 		lines := journal.about(t, got.header.Get("X-Request-Id"))
 		if len(lines) != 1 || lines[0]["key"] == nil || lines[0]["rule"] != "lookups" {
 			t.Errorf("the log says %v", lines)

@@ -11,7 +11,7 @@ import (
 // Keys of the two kinds may have one name, and are counted apart.
 func (s *Server) boundLookups(to access) fiber.Handler {
 	kind := map[access]string{applications: "application ", operators: "operator "}[to]
-	return bound("lookups", "this caller's lookups", s.with.Lookups, func(r *request) string {
+	return s.bound("lookups", "this caller's lookups", s.with.Lookups, func(r *request) string {
 		if r.shown == to {
 			r.key = r.shownName
 			return kind + r.shownName
@@ -22,24 +22,25 @@ func (s *Server) boundLookups(to access) fiber.Handler {
 
 // boundCountdowns admits as many requests of an address as Options.Countdowns does.
 func (s *Server) boundCountdowns() fiber.Handler {
-	return bound("countdowns", "this address's countdowns", s.with.Countdowns, visitor)
+	return s.bound("countdowns", "this address's countdowns", s.with.Countdowns, visitor)
 }
 
 func visitor(r *request) string { return "address " + network.Visitor(r.client) }
 
 // bound makes the middleware of a limiter; nil is no limit. Its limits are in refusals only: the
 // RateLimit headers of other answers are about a mailbox.
-func bound(name, whose string, by throttle.Limiter, key func(*request) string) fiber.Handler {
+func (s *Server) bound(name, whose string, by throttle.Limiter, key func(*request) string) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		if by == nil {
 			return c.Next()
 		}
-		v, err := by.Take(c.UserContext(), key(requestOf(c)), throttle.NewID())
+		of := key(requestOf(c))
+		v, err := by.Take(c.UserContext(), of, throttle.NewID())
 		if err != nil {
 			return err
 		}
 		if !v.Allowed {
-			q := quotaOfOne(name, "", v)
+			q := quotaOfOne(name, s.names.subject(of), v)
 			q.whose = whose
 			return denied(&q)
 		}

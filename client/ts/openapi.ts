@@ -906,7 +906,7 @@ export interface components {
         /**
          * @description Errors of any request, before anything is charged: invalid JSON, HTTP or path (400), no valid key (401), no key set and not a program of
          *     this machine (403), no such path (404), method not allowed (405) or unknown (501), too slow (408), body (413) or header (431) too large, too
-         *     many without a valid key (503). After a 500 a send that may have left stays charged. OPTIONS is answered 204 on every path.
+         *     many without a valid key (503). After a 500 a send that may have left stays charged. OPTIONS is answered 204 on every path that has a route.
          */
         Other: {
             headers: {
