@@ -123,7 +123,7 @@ func (tt trait) isRefused(t testing.TB, got reply, limit string) {
 	t.Helper()
 	got.is(t, 429, "quota-exceeded")
 	detail, _ := got.body["detail"].(string)
-	if got.body["rule"] != "extra" || got.body["limit"] != limit || !strings.HasPrefix(detail, "The limit "+limit+" of "+tt.words+" is reached. ") {
+	if got.body["rule"] != "extra" || got.body["limit"] != limit || !strings.HasPrefix(detail, "The "+limit+" limit of "+tt.words+" is reached. ") {
 		t.Errorf("answered %s", got.text)
 	}
 	if names := fmt.Sprint(got.body["violated-policies"]); names != "[extra."+limit+"]" {

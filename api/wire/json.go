@@ -118,7 +118,7 @@ type Problem struct {
 
 // Reached is the sentence about a reached limit: whose it is and when to try again.
 func Reached(v *throttle.Verdict, whose string) string {
-	return "The limit " + v.Limit + " of " + whose + " is reached. Try again in " + strconv.FormatInt(Seconds(Wait(v)), 10) + " s."
+	return "The " + v.Limit + " limit of " + whose + " is reached. Try again in " + strconv.FormatInt(Seconds(Wait(v)), 10) + " s."
 }
 
 // Violated names those limits that are full.

@@ -189,7 +189,7 @@ func TestMistakes_NameTheSetting(t *testing.T) {
 		{"API_KEYS_FILE=/dev/null & MAILGATE_API_KEYS=web:" + hidden, "already set by MAILGATE_API_KEYS; give one of them"},
 		{"DRAIN_DELAY=soon", "must be a duration such as"}, {"DRAIN_DELAY=2h", "must be at most 5m"}, {"DRAIN_DELAY=5s & MAILGATE_SHUTDOWN_GRACE=5s", "must be shorter than shutdown_grace"},
 		{"SHUTDOWN_GRACE=30", "must be a duration"}, {"SHUTDOWN_GRACE=-1s", "must be at least 0s"},
-		{"TRUSTED_PROXIES=10.0.0.0/8,example", "it is neither"}, {"TRUSTED_PROXIES=10.1.2.3/8", "10.1.2.3/8 has bits set"},
+		{"TRUSTED_PROXIES=10.0.0.0/8,example", "write an IP address"}, {"TRUSTED_PROXIES=10.1.2.3/8", "10.1.2.3/8 has bits set"},
 		{"MAX_CONNECTIONS=0", "must be at least 1"}, {"MAX_CONNECTIONS=many", "must be a whole number"}, {"LOOKUP_RATE=2.5", "must be a whole number"}, {"COUNTDOWN_RATE=-1", "must be at least 0"},
 		{"TIERS=minute", ""}, {"TIERS=minute=0/60s", ""}, {"TIERS=minute=1/60s,minute=2/1h", ""}, {"GUESSES=5", ""},
 		{"FOLD=maybe", "bool value must be true"},

@@ -75,7 +75,7 @@ func backEnd(o Options) http.Handler {
 }
 
 func notFound(w http.ResponseWriter, _ *http.Request) {
-	fail(w, http.StatusNotFound, "Nothing here. Pages: / and /inbox. API: /api.")
+	fail(w, http.StatusNotFound, "Not found. Pages: /, /inbox and /console. API: /api.")
 }
 
 // page serves one file.

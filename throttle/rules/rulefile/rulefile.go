@@ -225,7 +225,7 @@ var reserved = []string{"lookups", "countdowns", "guesses", "requests"}
 
 func checkName(name string, seen map[string]bool) error {
 	if name == "" {
-		return refuse("", "it has no name")
+		return refuse("", "name is missing")
 	}
 	if err := throttle.CheckName(name); err != nil {
 		return refuse("name", "%w", err)
@@ -279,7 +279,7 @@ func (t ruleText) by() (rules.By, error) {
 	known := map[string]rules.By{rules.MailboxRule: rules.ByMailbox, ClientIPRule: rules.ByClientIP}[t.Name]
 	switch {
 	case t.By == nil && known == "":
-		return "", refuse("", "it does not say what it counts by; by is one of %v", rules.Bys())
+		return "", refuse("", "by is missing; it must be one of %v", rules.Bys())
 	case t.By == nil:
 		return known, nil
 	}
