@@ -95,8 +95,8 @@ const routeUnread = "unread"
 func (s *Server) unread(app *fiber.App) func(*fasthttp.RequestCtx, error) {
 	return func(fast *fasthttp.RequestCtx, err error) {
 		from := fast.Conn().(*conn)
-		if !from.heard { // nothing arrived, so there is nothing to log
-			fast.SetStatusCode(fasthttp.StatusRequestTimeout)
+		if !from.heard { // nothing arrived, so there is nothing to answer or to log
+			_ = from.Close() // fasthttp would write its empty answer
 			return
 		}
 		p := &problem{kind: badRequest, detail: "The request is not valid HTTP."}

@@ -272,7 +272,7 @@ func TestRefundAfterShutdown(t *testing.T) {
 	close(leave)
 	servertest.Eventually(t, "the log says that the place stays taken", func() bool {
 		for line := range strings.Lines(journal.text()) {
-			if strings.Contains(line, "refund failed") && strings.Contains(line, id) {
+			if strings.Contains(line, "could not be refunded") && strings.Contains(line, id) {
 				return true
 			}
 		}

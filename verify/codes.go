@@ -187,7 +187,7 @@ func (c *Codes) refund(ctx context.Context, mailbox string, guess throttle.Admis
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refundTimeout)
 	defer cancel()
 	if _, err := c.guesses.Release(ctx, mailbox, guess); err != nil {
-		c.log.Warn("refund of a guess failed", "error", err)
+		c.log.Warn("a guess could not be refunded", "error", err)
 	}
 }
 

@@ -175,7 +175,7 @@ func TestTell_KeyOfAnotherType_Dropped(t *testing.T) {
 	n.admit(t, "bob", true)
 	server.Restart()
 	n.awaitHealthy(t)
-	if told := history(t, server.Client(), "bob"); len(told) != 1 || n.log.count("operations are dropped") != 1 || n.log.count("alice") != 0 {
+	if told := history(t, server.Client(), "bob"); len(told) != 1 || n.log.count("journal operations dropped") != 1 || n.log.count("alice") != 0 {
 		t.Errorf("Redis has %v; the log is\n%s", told, n.log.text.String())
 	}
 }

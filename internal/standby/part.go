@@ -25,8 +25,8 @@ type part struct {
 }
 
 var (
-	errNotSynced = errors.New("operations of this node are not synced to Redis yet")
-	errAlone     = errors.New("Redis is away, and a node alone cannot promise that")
+	errNotSynced = errors.New("the journal of this record is not synced to Redis yet")
+	errAlone     = errors.New("Redis is away, and this node's own records cannot guarantee that")
 	errAgain     = errors.New("the master has changed its state")
 )
 
@@ -124,7 +124,7 @@ func (p *part) settle(ctx context.Context, m *prober.Master, key string) error {
 	}
 	err := p.apply(ctx, key, some)
 	if errors.Is(err, redisx.ErrType) {
-		p.o.Log.Error("sync to Redis failed permanently: these operations are dropped", "records", p.name, "operations", len(some), "cause", err)
+		p.o.Log.Error("journal operations dropped: Redis cannot apply them", "records", p.name, "operations", len(some), "cause", err)
 		_ = p.journal.forget(ctx, k, some...)
 		return nil
 	}

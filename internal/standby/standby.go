@@ -69,7 +69,7 @@ func New(o Options) (*Standby, error) {
 	}
 	if left := s.journal.size(); left > 0 {
 		s.begin(returning)
-		o.Log.Warn("operations of an earlier process are not synced to Redis yet", "operations", left)
+		o.Log.Warn("the journal of an earlier process is not synced to Redis yet", "operations", left)
 	}
 	return s, nil
 }
@@ -93,7 +93,7 @@ func (s *Standby) Close(ctx context.Context) {
 	s.prober.Close()
 	_ = s.save()
 	if left := s.journal.size(); left > 0 {
-		s.o.Log.Warn("some operations are not synced to Redis: the next start of this node syncs them", "operations", left)
+		s.o.Log.Warn("the journal is not synced to Redis; the next start continues", "operations", left)
 	}
 }
 
@@ -161,7 +161,7 @@ func (s *Standby) observe(drained bool) State {
 		s.begin(alone)
 		s.o.Log.Warn("Redis is away: this node uses its own records", "master", lost.Address, "cause", lost.Cause())
 	case from != connected && s.state == connected:
-		s.o.Log.Info("Redis is back and in sync", "lasted", time.Since(s.began).Round(time.Millisecond).String(),
+		s.o.Log.Info("Redis is back, and the journal is synced", "lasted", time.Since(s.began).Round(time.Millisecond).String(),
 			"admitted", now.Admitted-s.outage.Admitted, "synced", now.Synced-s.outage.Synced)
 	}
 	return now

@@ -43,7 +43,7 @@ const (
 
 var (
 	errNoSTARTTLS = errors.New("the relay does not offer STARTTLS; with ?tls=none in its URL, mailgate sends unencrypted")
-	errInjection  = errors.New("clear text after the answer to STARTTLS, which may be an attack")
+	errInjection  = errors.New("the relay sent clear text after its STARTTLS reply, which may be an attack")
 )
 
 // dial connects, secures, greets and logs in. Whatever goes wrong is trouble of the relay

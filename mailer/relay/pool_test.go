@@ -360,6 +360,23 @@ func TestClose_ContextEnds_CutsOff(t *testing.T) {
 	}
 }
 
+func TestClose_RelayStaysAfterQUIT_IsNoError(t *testing.T) {
+	s := play(t, fault.Script{StaysOpen: true})
+	r := newRelays(t, steady(), plain(s))
+	if _, err := send(t.Context(), r, letter()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	closed := make(chan error, 1)
+	go func() { closed <- r.Close(ctx) }()
+	servertest.Eventually(t, "QUIT is heard", func() bool { return strings.Contains(heardBy(s), "QUIT") })
+	cancel()
+	if err := <-closed; err != nil {
+		t.Errorf("Close: %v", err)
+	}
+	servertest.Eventually(t, "no connection is left", func() bool { return s.Open() == 0 })
+}
+
 func TestClose_AfterEveryFault_NoGoroutineLeft(t *testing.T) {
 	before := runtime.NumGoroutine()
 	for _, kind := range []fault.Kind{fault.None, fault.Silence, fault.Reset, fault.Temporary} {

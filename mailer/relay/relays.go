@@ -66,20 +66,22 @@ func (r *Relays) enter() bool {
 
 // Close refuses new mails, waits for those in progress and ends the connections. If ctx ends
 // first, what is in progress is cut off (a mail whose final dot has gone out is then Unknown)
-// and the error is the context's. Either way no connection and no goroutine is left.
-func (r *Relays) Close(ctx context.Context) error {
+// and the error is the context's; a relay that does not close after QUIT is no error. Either way
+// no connection and no goroutine is left.
+func (r *Relays) Close(ctx context.Context) (err error) {
 	r.close.Do(func() {
 		r.mu.Lock()
 		r.closing = true
 		r.mu.Unlock()
 		defer context.AfterFunc(ctx, r.end)()
 		r.sending.Wait()
+		err = ctx.Err()
 		for _, relay := range r.relays {
 			relay.pool.close()
 		}
 		r.end()
 	})
-	return ctx.Err()
+	return err
 }
 
 // Stats are one relay's figures at this moment.

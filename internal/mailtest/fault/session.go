@@ -88,6 +88,9 @@ func (s *session) handle(line string) error {
 		return s.data()
 	case "QUIT":
 		s.say("221 2.0.0 bye")
+		if _, script := s.server.due(""); script.StaysOpen {
+			return nil
+		}
 		return errOver
 	}
 	return s.say("250 2.0.0 ok")

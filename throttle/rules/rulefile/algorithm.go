@@ -126,7 +126,7 @@ func (t countText) checkParameters(algorithm string) error {
 		{"queue", leakyBucket, t.Queue, 0},
 	} {
 		if p.given != nil && algorithm != p.of {
-			return refuse(p.name, "only a %s has it, and this rule is a %s", p.of, algorithm)
+			return refuse(p.name, "it is for %s, not for %s", p.of, algorithm)
 		}
 		if err := checkWhole(p.given, p.name, p.least); err != nil {
 			return err
