@@ -57,23 +57,6 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// While a secret is changed the old one and the new are one caller: what was asked under one
-// is repeated under the other.
-func TestASecretIsChanged(t *testing.T) {
-	r := newRig(t, setup{options: func(o *api.Options) {
-		o.APIKeys = must(api.ParseKeys("shop:the-new-secret,shop:the-old-secret,blog:another-key"))(t)
-	}})
-	const body = `{"email":"change@example.com"}`
-	first := r.onceAs("the-old-secret", "click-1", body)
-	first.is(t, 200, "")
-	again := r.onceAs("the-new-secret", "click-1", body)
-	again.again(t, first)
-	if lines := journal.about(t, again.header.Get("X-Request-Id")); len(lines) != 1 || lines[0]["key"] != "shop" {
-		t.Errorf("the log says %v, want the key's name", lines)
-	}
-	r.onceAs("another-key", "click-1", body).is(t, 429, "quota-exceeded")
-}
-
 // The log tells who asked, and believes nobody but the proxies.
 func TestForwardedFor(t *testing.T) {
 	tests := []struct {

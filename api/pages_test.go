@@ -3,7 +3,6 @@ package api_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"regexp"
@@ -53,105 +52,6 @@ func TestReady(t *testing.T) {
 	}
 	if got := r.do("GET", "/livez", "", ""); got.status != 200 || got.text != `{"status":"live"}` {
 		t.Errorf("live: %d %s", got.status, got.text)
-	}
-}
-
-// What is counted, and that no mailbox is among the labels.
-func TestMetrics(t *testing.T) {
-	r := newRig(t, setup{})
-	r.send("counted@example.com").is(t, 200, "")
-	r.send("counted@example.com").is(t, 429, "quota-exceeded")
-	r.send("nobody").is(t, 422, "invalid")
-	r.do("POST", "/admin/mailboxes/counted@example.com/reset", opsKey, "").is(t, 200, "")
-	text := r.do("GET", "/metrics", "", "").text
-	for _, want := range []string{
-		`mailgate_sends_total{limit="",outcome="sent",rule=""} 1`,
-		`mailgate_sends_total{limit="minute",outcome="denied",rule="mailbox"} 1`,
-		`mailgate_http_requests_total{route="send-code",status="200"} 1`,
-		`mailgate_http_requests_total{route="send-code",status="429"} 1`,
-		`mailgate_http_requests_total{route="send-code",status="422"} 1`,
-		`mailgate_http_request_duration_seconds_count{route="send-code"} 3`,
-		`mailgate_decision_duration_seconds_count 2`,
-		`mailgate_relay_duration_seconds_count{outcome="sent"} 1`,
-		`mailgate_relay_try_duration_seconds_count{relay="` + r.box.Addr() + `",result="sent"} 1`,
-		`mailgate_relay_connections{relay="` + r.box.Addr() + `",state="idle"} 1`,
-		`mailgate_relay_resting{relay="` + r.box.Addr() + `"} 0`,
-		`mailgate_relay_waiting{relay="` + r.box.Addr() + `"} 0`,
-		`mailgate_resets_total 1`,
-		`mailgate_build_info{version="dev"} 1`,
-	} {
-		if !strings.Contains(text, want+"\n") {
-			t.Errorf("/metrics lacks %s", want)
-		}
-	}
-	// A client that finds its connection not yet free opens one more.
-	if !regexp.MustCompile(`(?m)^mailgate_http_connections [1-5]$`).MatchString(text) {
-		t.Error("/metrics lacks the connections that are open")
-	}
-	for line := range strings.Lines(text) {
-		if strings.Contains(line, "counted") || strings.Contains(line, "example.com") {
-			t.Errorf("a mailbox is in the metrics: %s", line)
-		}
-	}
-}
-
-// Paths, methods, templates and keys that there are not make no series of their own.
-func TestMetrics_UnknownNames_AddNoSeries(t *testing.T) {
-	r := newRig(t, setup{})
-	series := func(i int) int {
-		name := fmt.Sprint("x", i)
-		r.do("GET", "/"+name, "", "").is(t, 404, "not-found")
-		r.do("GET", "/mailboxes/"+name+"@example.com", appKey, "").is(t, 200, "")
-		r.do("POST", "/send-code", appKey, `{"email":"a@example.com","template":"`+name+`"}`).is(t, 422, "invalid")
-		r.do("POST", "/send-code", name, `{"email":"a@example.com"}`).is(t, 401, "unauthorized")
-		r.do("POST", "/actions/"+name+"/take", appKey, `{"subject":"a"}`)
-		r.do("BREW"+strings.ToUpper(name), "/livez", "", "").is(t, 501, "method-unknown")
-		return strings.Count(r.do("GET", "/metrics", "", "").text, "\nmailgate_")
-	}
-	r.do("GET", "/metrics", "", "").is(t, 200, "")
-	first, last := series(0), 0
-	for i := range 20 {
-		last = series(i + 1)
-	}
-	if first == 0 || first != last {
-		t.Errorf("%d series after one of each, %d after twenty more", first, last)
-	}
-}
-
-// What may be an alarm is counted from 0: of a count that is not there before the first
-// nobody sees the increase.
-func TestMetricsFromZero(t *testing.T) {
-	r := newRig(t, setup{})
-	text := r.do("GET", "/metrics", "", "").text
-	for _, outcome := range []string{"sent", "replayed", "rejected", "unavailable", "deferred", "unknown", "busy", "store-unavailable", "mismatch", "in-flight", "failed"} {
-		if want := `mailgate_sends_total{limit="",outcome="` + outcome + `",rule=""} 0`; !strings.Contains(text, want+"\n") {
-			t.Errorf("/metrics lacks %s", want)
-		}
-	}
-	for _, result := range []string{"given-back", "given-up"} {
-		if want := `mailgate_refunds_total{result="` + result + `"} 0`; !strings.Contains(text, want+"\n") {
-			t.Errorf("/metrics lacks %s", want)
-		}
-	}
-}
-
-// The relays' troubles are counted too.
-func TestMetricsOfFaults(t *testing.T) {
-	r := newRig(t, setup{})
-	r.box.Close()
-	for range 6 {
-		r.send("unlucky@example.com").is(t, 503, "relay-unavailable")
-	}
-	text := r.do("GET", "/metrics", "", "").text
-	for _, want := range []string{
-		`mailgate_sends_total{limit="",outcome="unavailable",rule=""} 6`,
-		`mailgate_refunds_total{result="given-back"} 6`,
-		`mailgate_relay_rests_total{relay="` + r.box.Addr() + `"} 1`,
-		`mailgate_relay_resting{relay="` + r.box.Addr() + `"} 1`,
-	} {
-		if !strings.Contains(text, want+"\n") {
-			t.Errorf("/metrics lacks %s", want)
-		}
 	}
 }
 

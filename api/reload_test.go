@@ -24,7 +24,7 @@ func (r *rig) under(policy string) *rules.Set {
 
 // A reload replaces what is in force, all of it or the part that is given, and what is on
 // record still counts.
-func TestReload(t *testing.T) {
+func TestReload_Parts_ReplacedAndCountsKept(t *testing.T) {
 	r := newRig(t, setup{actions: threeActions(&failing{})})
 	r.send("reloaded@example.com").is(t, 200, "")
 	r.send("reloaded@example.com").is(t, 429, "quota-exceeded")
@@ -42,7 +42,7 @@ func TestReload(t *testing.T) {
 }
 
 // Reloads under load lose no request, and each is decided whole by one set or another.
-func TestReloadUnderLoad(t *testing.T) {
+func TestReload_UnderLoad_EachSendIsDecidedOnce(t *testing.T) {
 	r := newRig(t, setup{policy: "day=3/24h"})
 	ctx, stop := context.WithCancel(context.Background())
 	var reloads sync.WaitGroup
@@ -87,7 +87,7 @@ func TestReloadUnderLoad(t *testing.T) {
 
 // A send that has begun goes on with what it began with: it is made by the old composer,
 // and given back to the rules that charged it.
-func TestReloadInTheMiddle(t *testing.T) {
+func TestReload_SendInProgress_GivenBackToItsRules(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	r := newRig(t, setup{options: func(o *api.Options) {
 		o.Relay = fakeSender(func(context.Context, message.Message) error {

@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"log/slog"
+	"io/fs"
 	"net"
 	"net/http"
 	"strings"
@@ -241,11 +241,13 @@ func onlyMailbox(t testing.TB, limiter throttle.Limiter) *rules.Set {
 	return ruleSet(t, rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: limiter})
 }
 
-func newComposer(t testing.TB) *message.Composer {
+func newComposer(t testing.TB) *message.Composer { return composerWith(t, nil) }
+
+// composerWith is a composer with these templates beside the built-in ones.
+func composerWith(t testing.TB, own fs.FS) *message.Composer {
 	t.Helper()
-	templates := must(message.LoadTemplates(nil, "en"))(t)
 	from := must(message.ParseSender("Acme <no-reply@acme.example>"))(t)
-	return must(message.NewComposer(from, templates))(t)
+	return must(message.NewComposer(from, must(message.LoadTemplates(own, "en"))(t)))(t)
 }
 
 // must gives a value, or ends the test with its error.
@@ -336,6 +338,3 @@ func (got reply) is(t testing.TB, status int, name string) {
 		t.Fatalf("answered %d %q, want %d %q: %s", got.status, problem, status, name, got.text)
 	}
 }
-
-// quiet is a log that nobody reads.
-func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
