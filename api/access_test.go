@@ -10,7 +10,7 @@ import (
 )
 
 // Which key opens what.
-func TestKeys(t *testing.T) {
+func TestKeys_WrongOrAnothers_Unauthorized(t *testing.T) {
 	r := newRig(t, setup{})
 	routes := []struct{ method, path, key string }{
 		{"POST", "/send-code", appKey},
@@ -57,15 +57,15 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// The log tells who asked, and believes nobody but the proxies.
-func TestForwardedFor(t *testing.T) {
+// The log has the address of the client, which only trusted proxies may state.
+func TestForwardedFor_OnlyByTrustedProxies_Believed(t *testing.T) {
 	tests := []struct {
 		name      string
 		trusted   string
 		forwarded []string
 		want      string
 	}{
-		{"nobody is trusted", "", []string{"203.0.113.9"}, "127.0.0.1"},
+		{"no proxy is trusted", "", []string{"203.0.113.9"}, "127.0.0.1"},
 		{"another network is trusted", "10.0.0.0/8", []string{"203.0.113.9"}, "127.0.0.1"},
 		{"the proxy's own word", "127.0.0.0/8", []string{"203.0.113.9"}, "203.0.113.9"},
 		{"what the client wrote is not reached", "127.0.0.0/8", []string{"1.1.1.1, 203.0.113.9"}, "203.0.113.9"},
@@ -91,7 +91,7 @@ func TestForwardedFor(t *testing.T) {
 	}
 }
 
-func TestParseKeys(t *testing.T) {
+func TestParseKeys_Wrong_SaysWhy(t *testing.T) {
 	for text, none := range map[string]bool{"": true, "  ": true, "a:b": false, "a:b,c:d": false, "a:b,a:c": false, " a:b , c:d ": false, "web.app_1-x:p:q/+=~!": false} {
 		keys, err := api.ParseKeys(text)
 		if err != nil || keys.IsZero() != none {

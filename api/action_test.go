@@ -29,7 +29,7 @@ func (r *rig) act(action, what, body string) reply {
 }
 
 // An action from its first take to its reset, byte for byte.
-func TestAction(t *testing.T) {
+func TestAction_TakeToReset_Answers(t *testing.T) {
 	r := newRig(t, setup{actions: threeActions(&failing{})})
 	const subject = `{"subject":"account 4711"}`
 	const free = `"rule":null,"limit":null,"wait_ms":0,"retry_at":"2026-11-20T12:00:00.000Z","server_time":"2026-11-20T12:00:00.000Z","limits":[` +

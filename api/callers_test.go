@@ -11,7 +11,7 @@ import (
 
 // A key that has all the requests under way that it may is told so at once, and nothing
 // is charged; the others, and operators, notice nothing. What ends makes room.
-func TestACallerLeavesRoom(t *testing.T) {
+func TestCaller_Full_LeavesRoomForOthers(t *testing.T) {
 	const most = 4
 	sender := newGated()
 	r := newRig(t, setup{options: func(o *api.Options) {

@@ -11,7 +11,7 @@ import (
 )
 
 // The page needs no key, its policy allows this server only, and every file that it loads exists.
-func TestConsole(t *testing.T) {
+func TestConsole_Page_LoadsFromThisServerOnly(t *testing.T) {
 	r := newRig(t, setup{})
 	got := r.do("GET", "/admin", "", "")
 	got.is(t, 200, "")
@@ -50,7 +50,7 @@ func TestConsole(t *testing.T) {
 }
 
 // The page knows whether to ask for a key.
-func TestConsoleWithoutKeys(t *testing.T) {
+func TestConsole_NoKeys_SaysSo(t *testing.T) {
 	for _, tt := range []struct {
 		options func(*api.Options)
 		want    string

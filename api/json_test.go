@@ -8,7 +8,7 @@ import (
 
 // Bodies that another reader might make something of. Each is refused with a place,
 // without repeating what was sent, and costs nothing.
-func TestSendHostileJSON(t *testing.T) {
+func TestSend_HostileJSON_Refused(t *testing.T) {
 	const good = `"email":"hostile@example.com"`
 	bodies := []string{
 		"", " ", "null", "true", "1", `"hostile@example.com"`, "[]", `[{` + good + `}]`, "{", "}", "{}}", "{,}", "{" + good,
@@ -59,7 +59,7 @@ func TestSendHostileJSON(t *testing.T) {
 }
 
 // What most are caught by is told how to mend it.
-func TestSendJSONHints(t *testing.T) {
+func TestSend_JSONMistake_Hints(t *testing.T) {
 	r := newRig(t, setup{})
 	for field, hint := range map[string]string{
 		`"Email":"x"`: "is email meant?", `"clientIp":"x"`: "is client_ip meant?", `"client-ip":"x"`: "is client_ip meant?",
@@ -74,7 +74,7 @@ func TestSendJSONHints(t *testing.T) {
 }
 
 // What is odd and yet right.
-func TestSendOddJSON(t *testing.T) {
+func TestSend_OddJSON_Accepted(t *testing.T) {
 	r := newRig(t, setup{})
 	for _, body := range []string{
 		"\r\n\t {\"email\" :\t\"odd1@example.com\"\n}  \r\n",
@@ -92,7 +92,7 @@ func TestSendOddJSON(t *testing.T) {
 }
 
 // What the header says about the body.
-func TestSendContentTypes(t *testing.T) {
+func TestSend_ContentTypes_OnlyJSON(t *testing.T) {
 	tests := []struct {
 		contentType, encoding string
 		sound                 bool

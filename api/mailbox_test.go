@@ -103,12 +103,12 @@ func TestMailbox_InspectedAndReset(t *testing.T) {
 	for _, body := range []string{`{"why":"x"}`, `{"reason":1}`, `[]`, `{"reason":"a","reason":"b"}`} {
 		r.do("POST", path+"/reset", opsKey, body).is(t, 400, "bad-request")
 	}
-	r.do("POST", "/admin/mailboxes/nobody/reset", opsKey, "").is(t, 422, "invalid")
-	r.do("GET", "/admin/mailboxes/nobody", opsKey, "").is(t, 422, "invalid")
+	r.do("POST", "/admin/mailboxes/no-at/reset", opsKey, "").is(t, 422, "invalid")
+	r.do("GET", "/admin/mailboxes/no-at", opsKey, "").is(t, 422, "invalid")
 }
 
 // Every invalid address is refused with its reason and not charged.
-func TestHostileAddresses(t *testing.T) {
+func TestSend_HostileAddresses_Refused(t *testing.T) {
 	r := newRig(t, setup{})
 	file := must(os.Open("../mailer/address/testdata/addresses.tsv"))(t)
 	defer file.Close()

@@ -29,11 +29,11 @@ func (r *rig) has(t testing.TB, lines ...string) string {
 }
 
 // No mailbox is among the labels.
-func TestMetrics(t *testing.T) {
+func TestMetrics_Sends_CountedWithoutMailboxes(t *testing.T) {
 	r := newRig(t, setup{})
 	r.send("counted@example.com").is(t, 200, "")
 	r.send("counted@example.com").is(t, 429, "quota-exceeded")
-	r.send("nobody").is(t, 422, "invalid")
+	r.send("no-at").is(t, 422, "invalid")
 	r.do("POST", "/admin/mailboxes/counted@example.com/reset", opsKey, "").is(t, 200, "")
 	text := r.has(t,
 		`mailgate_sends_total{limit="",outcome="sent",rule=""} 1`,
@@ -164,7 +164,7 @@ func TestMetrics_TwoAccountsOfOneRelay_AreOne(t *testing.T) {
 	)
 }
 
-func TestFigures(t *testing.T) {
+func TestFigures_Sends_Counted(t *testing.T) {
 	var down bool
 	r := newRig(t, setup{
 		options: func(o *api.Options) {

@@ -3,6 +3,7 @@ package api_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"regexp"
@@ -15,7 +16,7 @@ import (
 )
 
 // Whether the server can serve.
-func TestReady(t *testing.T) {
+func TestReady_States_Answers(t *testing.T) {
 	fault := errors.New("dial tcp 10.1.2.3:6379: connection refused")
 	var broken bool
 	degraded := int64(0)
@@ -56,7 +57,7 @@ func TestReady(t *testing.T) {
 }
 
 // The page shows every route, and its policy allows the scripts of this server only.
-func TestDocs(t *testing.T) {
+func TestDocs_Page_ShowsEveryRoute(t *testing.T) {
 	r := newRig(t, setup{options: func(o *api.Options) { o.Version = "1.2.3<x>" }})
 	if got := r.do("GET", "/openapi.yaml", "", ""); got.text != string(mailgate.OpenAPI) {
 		t.Error("/openapi.yaml is not openapi.yaml")
@@ -87,7 +88,7 @@ func TestDocs_InvalidContract_Is500(t *testing.T) {
 }
 
 // Every method of every path is answered.
-func TestMethods(t *testing.T) {
+func TestMethods_EachPath_Answered(t *testing.T) {
 	r := newRig(t, setup{})
 	paths := map[string]string{
 		"/send-code": "POST, OPTIONS", "/verify-code": "POST, OPTIONS", "/countdown.js": "GET, HEAD, OPTIONS", "/countdown.d.ts": "GET, HEAD, OPTIONS",
@@ -137,7 +138,7 @@ func TestMethods(t *testing.T) {
 
 // A caller's id is taken if it is 1 to 64 letters, digits, dots, _ and -, so that no address gets
 // into the log by it.
-func TestRequestID(t *testing.T) {
+func TestRequestID_Given_KeptIfSafe(t *testing.T) {
 	r := newRig(t, setup{})
 	made := regexp.MustCompile(`^[0-9a-f]{16}$`)
 	tests := []struct {
@@ -160,15 +161,16 @@ func TestRequestID(t *testing.T) {
 	}
 }
 
-// The fallback answers what no route does, and cannot hurt the server.
-func TestFallback(t *testing.T) {
+// The fallback answers what no route does, also a request in chunks, and its panic is an internal error.
+func TestFallback_OtherPaths_Answered(t *testing.T) {
 	r := newRig(t, setup{options: func(o *api.Options) {
 		o.Fallback = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			switch r.URL.Path {
 			case "/panic":
 				panic("swordfish")
 			case "/echo":
-				w.Header().Set("X-Seen", r.Method+" "+r.Header.Get("X-Sent"))
+				_, nameless := r.Header[""]
+				w.Header().Set("X-Seen", fmt.Sprintf("%s %s %t", r.Method, r.Header.Get("X-Sent"), nameless))
 				w.WriteHeader(http.StatusTeapot)
 				io.Copy(w, r.Body)
 			default:
@@ -179,7 +181,7 @@ func TestFallback(t *testing.T) {
 	plain := &http.Client{}
 	defer plain.CloseIdleConnections()
 	ask := func(method, path, body string) reply {
-		request := must(http.NewRequest(method, r.url+path, strings.NewReader(body)))(t)
+		request := must(http.NewRequest(method, r.url+path, io.NopCloser(strings.NewReader(body))))(t)
 		request.Header.Set("X-Sent", "this")
 		response := must(plain.Do(request))(t)
 		defer response.Body.Close()
@@ -188,7 +190,7 @@ func TestFallback(t *testing.T) {
 	if got := ask("GET", "/inbox?x=1", ""); got.status != 200 || got.text != "page /inbox?x=1" || got.header.Get("X-Request-Id") == "" {
 		t.Errorf("a page: %d %s %v", got.status, got.text, got.header)
 	}
-	if got := ask("POST", "/echo", "hello"); got.status != 418 || got.text != "hello" || got.header.Get("X-Seen") != "POST this" {
+	if got := ask("POST", "/echo", "hello"); got.status != 418 || got.text != "hello" || got.header.Get("X-Seen") != "POST this false" {
 		t.Errorf("an echo: %d %s %v", got.status, got.text, got.header)
 	}
 	got := ask("GET", "/panic", "")
@@ -196,38 +198,13 @@ func TestFallback(t *testing.T) {
 	if strings.Contains(got.text+journal.text(), "swordfish") {
 		t.Error("what the fallback panicked with was told")
 	}
-	journal.showsStack(t, got, "TestFallback")
+	journal.showsStack(t, got, "TestFallback_OtherPaths_Answered")
 	ask("GET", "/send-code", "").is(t, 405, "method-not-allowed")
-	if got := r.do("GET", "/livez", "", ""); got.status != 200 {
-		t.Errorf("a route: %d", got.status)
-	}
+	r.do("GET", "/livez", "", "").is(t, 200, "")
 }
 
-// A fallback is handed the header as it came, also of a request in chunks, so that it can pass it
-// on.
-func TestFallbackOfChunks(t *testing.T) {
-	var nameless bool
-	r := newRig(t, setup{options: func(o *api.Options) {
-		o.Fallback = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			_, nameless = r.Header[""]
-			w.Header().Set("X-Seen", r.Header.Get("X-Sent"))
-			io.Copy(w, r.Body)
-		})
-	}})
-	c := r.dial()
-	c.write("POST /echo HTTP/1.1\r\nHost: x\r\nX-Sent: this\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n")
-	response := must(http.ReadResponse(c.reader, &http.Request{Method: "POST"}))(t)
-	defer response.Body.Close()
-	if got := readReply(t, response); got.status != 200 || got.text != "hello" || got.header.Get("X-Seen") != "this" {
-		t.Errorf("answered %d %q %v", got.status, got.text, got.header)
-	}
-	if nameless {
-		t.Error("it was handed a field without a name")
-	}
-}
-
-// A fallback that waits is let go when the server shuts down.
-func TestFallbackEndsAtShutdown(t *testing.T) {
+// A shutdown ends the context of a waiting fallback.
+func TestFallback_Shutdown_Ends(t *testing.T) {
 	entered := make(chan struct{})
 	r := newRig(t, setup{options: func(o *api.Options) {
 		o.Fallback = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

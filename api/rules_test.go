@@ -41,7 +41,7 @@ type trait struct {
 }
 
 func traits(t testing.TB) []trait {
-	const another = "somebody-else@example.com"
+	const another = "another@example.com"
 	hour := tier("hour", 2, 3_600_000)
 	return []trait{
 		{by: rules.ByMailbox, algorithm: must(throttle.NewPolicy(hour))(t), email: "same@example.com", words: "this mailbox", other: [3]string{appKey, another}},
@@ -50,7 +50,7 @@ func traits(t testing.TB) []trait {
 		{by: rules.ByAPIKey, algorithm: must(throttle.NewFixedWindow(hour))(t), words: "this caller",
 			other: [3]string{"another-key", another}, subject: `"subject":"shop"`, others: `"subject":"blog"`},
 		{by: rules.ByDomain, algorithm: must(throttle.NewTokenBucket(tier("hour", 1, 3_600_000), 2))(t), words: "this mailbox's domain",
-			other: [3]string{appKey, "somebody@other.example"}, subject: `"subject":"Mail.Example.COM"`, others: `"subject":"other.example"`},
+			other: [3]string{appKey, "another@other.example"}, subject: `"subject":"Mail.Example.COM"`, others: `"subject":"other.example"`},
 		{by: rules.ByTemplate, algorithm: must(throttle.NewLeakyBucket(tier("hour", 3_600_000, 3_600_000), 1))(t), words: "this template",
 			other: [3]string{appKey, another, `,"template":"invite"`}, subject: `"subject":"code"`, others: `"subject":"invite"`},
 		{by: rules.ByAll, algorithm: must(throttle.NewPolicy(hour))(t), words: "this service"},

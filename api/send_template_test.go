@@ -16,7 +16,7 @@ var titled = fstest.MapFS{
 
 // Data may be fine by itself and make no mail in this template. That is a field that will
 // not do, like others: nothing is charged, and no fault of this side is reported.
-func TestSendDataThatMakesNoMail(t *testing.T) {
+func TestSend_DataUnfitForTemplate_Invalid(t *testing.T) {
 	r := newRig(t, setup{policy: "minute=2/60s"})
 	r.server.Reload(api.Live{Composer: composerWith(t, titled)})
 	body := func(title int, more string) string {

@@ -25,7 +25,7 @@ func (r *rig) arrived(to string) sandbox.Message {
 }
 
 // A send, a refused one, and the next when the wait is over, byte for byte.
-func TestSend(t *testing.T) {
+func TestSend_BeforeTheWaitIsOver_Refused(t *testing.T) {
 	r := newRig(t, setup{})
 	got := r.send("Alice@Example.com")
 	got.is(t, 200, "")
@@ -211,7 +211,7 @@ func TestSend_EachField_HasItsEffect(t *testing.T) {
 }
 
 // All invalid fields are named at once, and nothing is charged.
-func TestSendInvalid(t *testing.T) {
+func TestSend_Invalid_NamesEachField(t *testing.T) {
 	r := newRig(t, setup{})
 	tooMany := `{"k":"v"`
 	for i := range 16 {
@@ -221,7 +221,7 @@ func TestSendInvalid(t *testing.T) {
 	tests := []struct{ body, want string }{
 		{`{}`, "email:missing"},
 		{`{"email":""}`, "email:empty"},
-		{`{"email":"nobody"}`, "email:no-at"},
+		{`{"email":"no-at"}`, "email:no-at"},
 		{`{"email":"a@example.com","code":""}`, "code:invalid"},
 		{`{"email":"a@example.com","code":"123"}`, "code:invalid"},
 		{`{"email":"a@example.com","code":"1234567890123"}`, "code:invalid"},
@@ -249,7 +249,7 @@ func TestSendInvalid(t *testing.T) {
 	for _, tt := range tests {
 		r.do("POST", "/send-code", appKey, tt.body).isInvalid(t, tt.want)
 	}
-	if got := r.send("nobody"); !strings.Contains(got.text, `"detail":"The address has no @."`) {
+	if got := r.send("no-at"); !strings.Contains(got.text, `"detail":"The address has no @."`) {
 		t.Errorf("of an address without an @ it says %s", got.text)
 	}
 	if len(r.box.List()) != 0 || r.used("a@example.com") != 0 {
