@@ -9,7 +9,6 @@ import (
 	"github.com/mailgate/mailgate/api"
 )
 
-// Which key opens what.
 func TestKeys_WrongOrAnothers_Unauthorized(t *testing.T) {
 	r := newRig(t, setup{})
 	routes := []struct{ method, path, key string }{

@@ -91,7 +91,7 @@ func (s *Server) takeAction(c *fiber.Ctx) error {
 	q := quotaOfOne(r.action, r.subject, v)
 	if !v.Allowed {
 		r.admission = throttle.ID{}
-		q.whose, q.next = "the action "+r.action+" for this subject", "It may be taken again"
+		q.whose = "the action " + r.action + " for this subject"
 		s.metrics.actions.WithLabelValues(r.action, "denied", v.Limit).Inc()
 		return denied(&q)
 	}

@@ -12,8 +12,7 @@ import (
 	"github.com/mailgate/mailgate/api"
 )
 
-// No spelling of an operator's path is another path that is open, or open to an
-// application's key.
+// No spelling of an operator's path is open to an application's key.
 func TestPaths_OtherSpellings_Refused(t *testing.T) {
 	r := newRig(t, setup{})
 	for _, path := range []string{
@@ -30,8 +29,8 @@ func TestPaths_OtherSpellings_Refused(t *testing.T) {
 	}
 }
 
-// What logs call a mailbox or a subject is the same on all servers of one secret, and
-// cannot be made of the address alone.
+// The name of a mailbox or a subject in logs is the same on all servers with one secret, and cannot be
+// made of the address alone.
 func TestLog_Names_NeedTheSecret(t *testing.T) {
 	const of = "alice@example.com"
 	var seen []string
@@ -50,7 +49,7 @@ func TestLog_Names_NeedTheSecret(t *testing.T) {
 	}
 }
 
-// A reason that looks like the end of a line and another line stays within its own.
+// A reason with line ends is one line.
 func TestReset_HostileReason_IsOneLine(t *testing.T) {
 	r := newRig(t, setup{})
 	const reason = "done\n{\"msg\":\"forged\"}\r\u2028\x1b[2J"

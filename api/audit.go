@@ -3,7 +3,7 @@ package api
 import "log/slog"
 
 // audit records what an operator did, and from where. What has failed may be done in part, and
-// a repeated request is told nothing of that part, so it is recorded as well.
+// the answer to a repeated request does not mention that part, so it is recorded as well.
 func (s *Server) audit(r *request, what string, err error, about ...slog.Attr) {
 	attrs := append([]slog.Attr{
 		slog.String("request_id", r.id),

@@ -51,9 +51,9 @@ func (s *Server) checkKey(c *fiber.Ctx, r *request, to access) error {
 	p := &problem{kind: unauthorized}
 	switch r.shown {
 	case applications:
-		p.detail = "This is the key of a back end. This route needs the key of an operator."
+		p.detail = "This is an API key. This route needs an admin key."
 	case operators:
-		p.detail = "This is the key of an operator. This route needs the key of a back end."
+		p.detail = "This is an admin key. This route needs an API key."
 	}
 	return p
 }

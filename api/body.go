@@ -38,7 +38,7 @@ func respondRaw(c *fiber.Ctx, contentType string, body []byte) error {
 	return nil
 }
 
-// readBody reads a body that is one JSON object into a struct. A complaint tells the place and
+// readBody reads a body that is one JSON object into a struct. An error names the position and
 // never repeats a value.
 func readBody(c *fiber.Ctx, into any) error {
 	if err := checkEncoding(c); err != nil {
@@ -65,7 +65,7 @@ func readObject(body []byte, into any) error {
 // compressed one could exceed its limit once it is opened.
 func checkEncoding(c *fiber.Ctx) error {
 	if len(c.Request().Header.PeekAll("Content-Encoding")) > 0 {
-		return &problem{kind: badRequest, detail: "The body must not be encoded: leave Content-Encoding out."}
+		return &problem{kind: badRequest, detail: "The body must not be encoded: remove Content-Encoding."}
 	}
 	return nil
 }
@@ -83,7 +83,7 @@ func isJSON(contentType []byte) bool {
 }
 
 // strict refuses what two readers could read in two ways: a name that occurs twice, unknown
-// names and names in another case, text that is not UTF-8, null in place of a field.
+// names and names in another case, text that is not UTF-8, null instead of a string.
 var strict = json.JoinOptions(json.RejectUnknownMembers(true), json.WithUnmarshalers(json.JoinUnmarshalers(
 	json.UnmarshalFromFunc(readString),
 	json.UnmarshalFromFunc(func(from *jsontext.Decoder, to **string) error {
@@ -99,10 +99,10 @@ var strict = json.JoinOptions(json.RejectUnknownMembers(true), json.WithUnmarsha
 )))
 
 var (
-	errNull   = errors.New("a string is expected; what is null is to be left out")
-	errString = errors.New("a string is expected")
-	errObject = errors.New("an object is expected")
-	errNUL    = errors.New("a text must not have a NUL")
+	errNull   = errors.New("expected a string; leave the field out instead of null")
+	errString = errors.New("expected a string")
+	errObject = errors.New("expected an object")
+	errNUL    = errors.New("a string must not contain NUL")
 )
 
 func readString(from *jsontext.Decoder, to *string) error {
@@ -136,14 +136,14 @@ func complaint(err error, empty bool, fields []string) string {
 	} else if e, ok := errors.AsType[*json.SemanticError](err); ok {
 		offset, at = e.ByteOffset, e.JSONPointer
 	}
-	place := fmt.Sprintf("byte %d", offset)
+	position := fmt.Sprintf("byte %d", offset)
 	for name := range at.Tokens() {
 		if slices.Contains(fields, name) {
-			place = "field " + name + ", " + place
+			position = "field " + name + ", " + position
 		}
 		break
 	}
-	return what(err, empty, at.LastToken(), fields) + " (" + place + ")."
+	return what(err, empty, at.LastToken(), fields) + " (" + position + ")."
 }
 
 func what(err error, empty bool, name string, fields []string) string {
@@ -151,7 +151,7 @@ func what(err error, empty bool, name string, fields []string) string {
 	case empty:
 		return "the body is empty"
 	case errors.Is(err, jsontext.ErrDuplicateName):
-		return "a name occurs twice"
+		return "duplicate field"
 	case errors.Is(err, json.ErrUnknownName):
 		return unknownField(name, fields)
 	}
@@ -161,7 +161,7 @@ func what(err error, empty bool, name string, fields []string) string {
 		}
 	}
 	if _, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
-		return "this is not one JSON object in UTF-8"
+		return "the body is not one JSON object in UTF-8"
 	}
 	return errObject.Error()
 }
@@ -172,10 +172,10 @@ func unknownField(name string, fields []string) string {
 	plain := strings.NewReplacer("_", "", "-", "")
 	for _, field := range fields {
 		if strings.EqualFold(plain.Replace(field), plain.Replace(name)) {
-			return "a field is unknown: is " + field + " meant? It has to be spelt so"
+			return "unknown field; did you mean " + field + "?"
 		}
 	}
-	return "a field is unknown"
+	return "unknown field"
 }
 
 // fieldNames are the names that a body may have.

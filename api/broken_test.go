@@ -12,6 +12,7 @@ import (
 
 // The second byte of the record of a key is its state.
 const (
+	abandoned  = 1
 	begun      = 2
 	handedOver = 3
 	answered   = 4

@@ -51,13 +51,9 @@ func TestConsole_Page_LoadsFromThisServerOnly(t *testing.T) {
 
 // The page knows whether to ask for a key.
 func TestConsole_NoKeys_SaysSo(t *testing.T) {
-	for _, tt := range []struct {
-		options func(*api.Options)
-		want    string
-	}{{nil, "asked-for"}, {keyless, "none"}} {
-		r := newRig(t, setup{options: tt.options})
-		if got := r.do("GET", "/admin", "", ""); !strings.Contains(got.text, `<meta name="mailgate-key" content="`+tt.want+`">`) {
-			t.Errorf("the page does not say %s", tt.want)
+	for want, options := range map[string]func(*api.Options){"asked-for": nil, "none": keyless} {
+		if got := newRig(t, setup{options: options}).do("GET", "/admin", "", ""); !strings.Contains(got.text, `<meta name="mailgate-key" content="`+want+`">`) {
+			t.Errorf("the page does not say %s", want)
 		}
 	}
 }

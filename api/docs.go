@@ -9,7 +9,7 @@ import (
 )
 
 // showStart sends a browser that opens / to the documentation, which leads on to the console.
-// Programs are told that there is nothing, as at any other path without a route.
+// Programs get a 404, as at any path without a route.
 func (s *Server) showStart(c *fiber.Ctx) error {
 	if !strings.Contains(c.Get("Accept"), "text/html") {
 		return fiber.ErrNotFound

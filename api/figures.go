@@ -33,10 +33,10 @@ type refusedBy struct {
 
 // relayFigures is the state of a relay, without its address, which only the metrics have.
 type relayFigures struct {
-	Idle    int  `json:"idle"`
-	Busy    int  `json:"busy"`
-	Waiting int  `json:"waiting"`
-	Resting bool `json:"resting"`
+	Idle        int  `json:"idle"`
+	Busy        int  `json:"busy"`
+	Waiting     int  `json:"waiting"`
+	CircuitOpen bool `json:"circuit_open"`
 }
 
 // sample is one metric's value and labels.
@@ -74,7 +74,7 @@ func (s *Server) showFigures(c *fiber.Ctx) error {
 	}
 	if s.with.RelayStats != nil {
 		for _, relay := range s.with.RelayStats() {
-			f.Relays = append(f.Relays, relayFigures{relay.Idle, relay.Open - relay.Idle, relay.Waiting, relay.Resting})
+			f.Relays = append(f.Relays, relayFigures{relay.Idle, relay.Open - relay.Idle, relay.Waiting, relay.CircuitOpen})
 		}
 	}
 	return respond(c, f)

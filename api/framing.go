@@ -104,7 +104,7 @@ func (s *Server) unread(app *fiber.App) func(*fasthttp.RequestCtx, error) {
 		case errors.As(err, new(*fasthttp.ErrSmallBuffer)):
 			p = &problem{kind: headerTooLarge}
 		case errors.Is(err, fasthttp.ErrBodyTooLarge):
-			p = &problem{kind: bodyTooLarge, detail: "A body may have " + strconv.Itoa(bodyLimit) + " bytes."}
+			p = &problem{kind: bodyTooLarge, detail: "The body must not exceed " + strconv.Itoa(bodyLimit) + " bytes."}
 		case from.timedOut:
 			p = &problem{kind: requestTimeout}
 		}

@@ -38,7 +38,7 @@ func (s *Server) checkReady() error {
 	ctx, cancel := context.WithTimeout(s.alive, s.with.StoreTimeout)
 	defer cancel()
 	if err := s.with.Ready(ctx); err != nil {
-		return &problem{kind: notReady, detail: "The history cannot be read or written now.", retryAfter: storeRetry,
+		return &problem{kind: notReady, detail: "The storage cannot be read or written.", retryAfter: storeRetry,
 			cause: errors.Join(errors.New("checking whether the stores are ready"), err)}
 	}
 	return nil

@@ -55,16 +55,6 @@ func (r *record) about(t testing.TB, requestID string) (lines []map[string]any) 
 	return lines
 }
 
-// messages is what the log lines of one request say, a line each.
-func (r *record) messages(t testing.TB, requestID string) string {
-	t.Helper()
-	var said strings.Builder
-	for _, line := range r.about(t, requestID) {
-		fmt.Fprintln(&said, line["msg"])
-	}
-	return said.String()
-}
-
 // showsStack fails the test unless the lines of the answer's request have a stack with this name
 // in it, once.
 func (r *record) showsStack(t testing.TB, got reply, name string) {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Bodies that another reader might make something of. Each is refused with a place,
-// without repeating what was sent, and costs nothing.
+// Bodies that another JSON reader might accept. Each is refused with the place of the mistake, without a
+// value of it, and not charged.
 func TestSend_HostileJSON_Refused(t *testing.T) {
 	const good = `"email":"hostile@example.com"`
 	bodies := []string{
@@ -58,12 +58,12 @@ func TestSend_HostileJSON_Refused(t *testing.T) {
 	}
 }
 
-// What most are caught by is told how to mend it.
+// Common mistakes are answered with a correction.
 func TestSend_JSONMistake_Hints(t *testing.T) {
 	r := newRig(t, setup{})
 	for field, hint := range map[string]string{
-		`"Email":"x"`: "is email meant?", `"clientIp":"x"`: "is client_ip meant?", `"client-ip":"x"`: "is client_ip meant?",
-		`"client_ip":null`: "is to be left out (field client_ip,", `"client_ip":9`: "a string is expected (field client_ip,",
+		`"Email":"x"`: "did you mean email?", `"clientIp":"x"`: "did you mean client_ip?", `"client-ip":"x"`: "did you mean client_ip?",
+		`"client_ip":null`: "leave the field out instead of null (field client_ip,", `"client_ip":9`: "expected a string (field client_ip,",
 	} {
 		got := r.do("POST", "/send-code", appKey, "{"+field+"}")
 		got.is(t, 400, "bad-request")
@@ -73,7 +73,6 @@ func TestSend_JSONMistake_Hints(t *testing.T) {
 	}
 }
 
-// What is odd and yet right.
 func TestSend_OddJSON_Accepted(t *testing.T) {
 	r := newRig(t, setup{})
 	for _, body := range []string{
@@ -91,29 +90,25 @@ func TestSend_OddJSON_Accepted(t *testing.T) {
 	}
 }
 
-// What the header says about the body.
 func TestSend_ContentTypes_OnlyJSON(t *testing.T) {
 	tests := []struct {
-		contentType, encoding string
-		sound                 bool
+		contentType string
+		sound       bool
 	}{
-		{"application/json", "", true},
-		{"application/json; charset=utf-8", "", true},
-		{"application/json;charset=UTF-8", "", true},
-		{`Application/JSON ; charset="utf-8"`, "", true},
-		{"", "", false},
-		{"text/plain", "", false},
-		{"text/json", "", false},
-		{"application/jsonp", "", false},
-		{"application/problem+json", "", false},
-		{"application/x-www-form-urlencoded", "", false},
-		{"multipart/form-data; boundary=x", "", false},
-		{"application/json; charset=utf-16", "", false},
-		{"application/json; charset=latin1", "", false},
-		{"application/json, text/plain", "", false},
-		{"application/json", "gzip", false},
-		{"application/json", "identity", false},
-		{"application/json", "br, gzip", false},
+		{"application/json", true},
+		{"application/json; charset=utf-8", true},
+		{"application/json;charset=UTF-8", true},
+		{`Application/JSON ; charset="utf-8"`, true},
+		{"", false},
+		{"text/plain", false},
+		{"text/json", false},
+		{"application/jsonp", false},
+		{"application/problem+json", false},
+		{"application/x-www-form-urlencoded", false},
+		{"multipart/form-data; boundary=x", false},
+		{"application/json; charset=utf-16", false},
+		{"application/json; charset=latin1", false},
+		{"application/json, text/plain", false},
 	}
 	r := newRig(t, setup{})
 	for i, tt := range tests {
@@ -121,12 +116,9 @@ func TestSend_ContentTypes_OnlyJSON(t *testing.T) {
 		if tt.contentType != "" {
 			header.Set("Content-Type", tt.contentType)
 		}
-		if tt.encoding != "" {
-			header.Set("Content-Encoding", tt.encoding)
-		}
 		got := r.request("POST", "/send-code", header, `{"email":"type`+string(rune('a'+i))+`@example.com"}`)
 		if (got.status == 200) != tt.sound || !tt.sound && got.status != 400 {
-			t.Errorf("%q %q: answered %d %s", tt.contentType, tt.encoding, got.status, got.text)
+			t.Errorf("%q: answered %d %s", tt.contentType, got.status, got.text)
 		}
 	}
 }

@@ -24,7 +24,7 @@ type key struct {
 // ParseKeys reads "name:secret,name2:secret2"; an empty text is no keys. A name is
 // what the logs call the key: letters, digits and . _ -. It may occur twice while the key's
 // secret is changed, and both are one caller. A secret is any visible ASCII but the comma.
-// The error is one sentence that tells which key is wrong by its place, because a name may
+// The error is one sentence that gives the position of the invalid key, because a name may
 // be half of a secret that was written without one.
 func ParseKeys(text string) (Keys, error) {
 	var keys Keys

@@ -19,11 +19,11 @@ import (
 // refused as well, unless the operator has named the proxy.
 func (s *Server) checkLocal(header *fasthttp.RequestHeader) error {
 	if len(s.with.TrustedProxies) == 0 && isForwarded(header) {
-		return &problem{kind: forbidden, detail: "Without keys this server answers to programs of its own machine only, and a proxy has handed this on."}
+		return &problem{kind: forbidden, detail: "Without API keys, this server accepts requests from its own machine only. This request came through a proxy."}
 	}
 	host := string(header.Host())
 	if !isLoopbackHost(host) {
-		return &problem{kind: forbidden, detail: "Without keys this server answers to localhost, 127.0.0.1 and [::1] only: the Host is another."}
+		return &problem{kind: forbidden, detail: "Without API keys, the Host must be localhost, 127.0.0.1 or [::1]."}
 	}
 	for _, origin := range header.PeekAll("Origin") {
 		if !isOriginOf(string(origin), host) {

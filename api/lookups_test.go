@@ -44,7 +44,7 @@ func TestLookups_EachRoute_IsLimitedByKey(t *testing.T) {
 		got := r.do(route.method, route.path, route.key, route.body)
 		got.is(t, 429, "quota-exceeded")
 		if got.body["rule"] != "lookups" || got.body["limit"] != "second" || got.body["wait_ms"] != 20.0 ||
-			got.body["detail"] != "The limit second of this caller's lookups is reached. The next one is answered in 1 s." {
+			got.body["detail"] != "The second limit of this caller's lookups is reached. Try again in 1 s." {
 			t.Errorf("%s: %s", route.path, got.text)
 		}
 		got.carries(t, map[string]string{"Retry-After": "1", "RateLimit": `"second";r=0;t=1`, "RateLimit-Policy": `"second";q=3;w=1`})

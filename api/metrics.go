@@ -47,28 +47,28 @@ func newMetrics(o Options, connections func() int) (*metrics, error) {
 			Name: "mailgate_http_request_duration_seconds", Help: "Time from a request's arrival to its answer.",
 			Buckets: append([]float64{.0001, .0005}, relayBuckets...)}, []string{"route"}),
 		sends: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "mailgate_sends_total", Help: "Sends asked for, by outcome; rule and limit are what denied."}, []string{"outcome", "rule", "limit"}),
+			Name: "mailgate_sends_total", Help: "Send requests by outcome; rule and limit name what denied them."}, []string{"outcome", "rule", "limit"}),
 		shadows: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "mailgate_shadow_refusals_total", Help: "Sends that all other rules admitted and a rule in the shadow would have refused."}, []string{"rule", "limit"}),
+			Name: "mailgate_shadow_refusals_total", Help: "Admitted sends that a shadow rule would have refused."}, []string{"rule", "limit"}),
 		actions: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "mailgate_actions_total", Help: "Actions asked for, by outcome; limit is what denied."}, []string{"action", "outcome", "limit"}),
+			Name: "mailgate_actions_total", Help: "Takes of actions by outcome; limit names what denied them."}, []string{"action", "outcome", "limit"}),
 		codes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "mailgate_codes_checked_total", Help: "Codes that were to be checked, by result."}, []string{"result"}),
+			Name: "mailgate_codes_checked_total", Help: "Code checks by result."}, []string{"result"}),
 		decisions: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "mailgate_decision_duration_seconds", Help: "Time the rules took to decide.", Buckets: decisionBuckets}),
+			Name: "mailgate_decision_duration_seconds", Help: "Time to decide a send.", Buckets: decisionBuckets}),
 		relays: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "mailgate_relay_duration_seconds", Help: "Time a mail took to be handed over, by outcome.", Buckets: relayBuckets}, []string{"outcome"}),
+			Name: "mailgate_relay_duration_seconds", Help: "Time to hand an email to a relay, by outcome.", Buckets: relayBuckets}, []string{"outcome"}),
 		refunds: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "mailgate_refunds_total", Help: "Places given back for mail that never left, and those given up."}, []string{"result"}),
+			Name: "mailgate_refunds_total", Help: "Refunds of quota for emails that were not sent, by result."}, []string{"result"}),
 		resets: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "mailgate_resets_total", Help: "Mailboxes, and subjects of actions and rules, that operators reset."}),
+			Name: "mailgate_resets_total", Help: "Resets by operators: of mailboxes, and of subjects of actions and rules."}),
 	}
 	m.fromZero()
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "mailgate_build_info", Help: "Always 1; the version is a label.", ConstLabels: prometheus.Labels{"version": o.Version}})
 	info.Set(1)
 	open := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "mailgate_http_connections", Help: "Connections open now."}, func() float64 { return float64(connections()) })
+		Name: "mailgate_http_connections", Help: "Open connections."}, func() float64 { return float64(connections()) })
 	all := []prometheus.Collector{m.requests, m.durations, m.sends, m.shadows, m.actions, m.codes, m.decisions, m.relays, m.refunds, m.resets, info, open}
 	if o.RelayStats != nil {
 		all = append(all, newRelayGauges(o.RelayStats))
@@ -173,11 +173,11 @@ func (s *Server) gather() ([]byte, error) {
 // feed them, for relay.Options. The registry is the one the Server is given.
 func RelayHooks(registry *prometheus.Registry) (relay.Hooks, error) {
 	tries := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "mailgate_relay_try_duration_seconds", Help: "Time a try at one relay took, by result.", Buckets: relayBuckets}, []string{"relay", "result"})
+		Name: "mailgate_relay_try_duration_seconds", Help: "Time of one attempt at one relay, by result.", Buckets: relayBuckets}, []string{"relay", "result"})
 	paced := prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name: "mailgate_relay_paced_seconds", Help: "Time mails waited for their turn under the pace.", Buckets: relayBuckets})
+		Name: "mailgate_relay_paced_seconds", Help: "Time emails waited for the send rate.", Buckets: relayBuckets})
 	openings := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "mailgate_relay_rests_total", Help: "Times a failing relay was left alone."}, []string{"relay"})
+		Name: "mailgate_relay_circuit_opens_total", Help: "Times the relay's circuit breaker opened."}, []string{"relay"})
 	hooks := relay.Hooks{
 		Tried: func(relay, result string, took time.Duration) {
 			tries.WithLabelValues(relay, result).Observe(took.Seconds())
@@ -192,18 +192,18 @@ func RelayHooks(registry *prometheus.Registry) (relay.Hooks, error) {
 	return hooks, register(registry, tries, paced, openings)
 }
 
-// relayGauges are the relays' figures of the moment, read when they are asked for.
+// relayGauges are the current figures of the relays, read when metrics are gathered.
 type relayGauges struct {
 	stats                         func() []relay.Stats
-	connections, waiting, resting *prometheus.Desc
+	connections, waiting, circuit *prometheus.Desc
 }
 
 func newRelayGauges(stats func() []relay.Stats) *relayGauges {
 	return &relayGauges{
 		stats:       stats,
-		connections: prometheus.NewDesc("mailgate_relay_connections", "Connections to a relay now, by state.", []string{"relay", "state"}, nil),
-		waiting:     prometheus.NewDesc("mailgate_relay_waiting", "Sends waiting for a connection to a relay.", []string{"relay"}, nil),
-		resting:     prometheus.NewDesc("mailgate_relay_resting", "1 from when a failing relay is left alone until it has answered.", []string{"relay"}, nil),
+		connections: prometheus.NewDesc("mailgate_relay_connections", "Open connections to the relay, by state.", []string{"relay", "state"}, nil),
+		waiting:     prometheus.NewDesc("mailgate_relay_waiting", "Sends waiting for a connection to the relay.", []string{"relay"}, nil),
+		circuit:     prometheus.NewDesc("mailgate_relay_circuit_open", "1 while the relay's circuit breaker is open.", []string{"relay"}, nil),
 	}
 }
 
@@ -211,7 +211,7 @@ func newRelayGauges(stats func() []relay.Stats) *relayGauges {
 func (g *relayGauges) Describe(to chan<- *prometheus.Desc) {
 	to <- g.connections
 	to <- g.waiting
-	to <- g.resting
+	to <- g.circuit
 }
 
 // Collect implements prometheus.Collector.
@@ -223,16 +223,16 @@ func (g *relayGauges) Collect(to chan<- prometheus.Metric) {
 		gauge(g.connections, relay.Idle, relay.Relay, "idle")
 		gauge(g.connections, relay.Open-relay.Idle, relay.Relay, "busy")
 		gauge(g.waiting, relay.Waiting, relay.Relay)
-		resting := 0
-		if relay.Resting {
-			resting = 1
+		open := 0
+		if relay.CircuitOpen {
+			open = 1
 		}
-		gauge(g.resting, resting, relay.Relay)
+		gauge(g.circuit, open, relay.Relay)
 	}
 }
 
 // byName has the relays of one host and port as one, as two accounts there are: a figure
-// that comes twice would be a mistake to Prometheus. It rests if one of them does.
+// that comes twice would be a mistake to Prometheus. Its circuit is open if one of them is.
 func byName(rows []relay.Stats) []relay.Stats {
 	var all []relay.Stats
 	for _, row := range rows {
@@ -243,7 +243,7 @@ func byName(rows []relay.Stats) []relay.Stats {
 		}
 		one := &all[i]
 		one.Open, one.Idle, one.Waiting = one.Open+row.Open, one.Idle+row.Idle, one.Waiting+row.Waiting
-		one.Resting = one.Resting || row.Resting
+		one.CircuitOpen = one.CircuitOpen || row.CircuitOpen
 	}
 	return all
 }

@@ -46,7 +46,7 @@ func TestMetrics_Sends_CountedWithoutMailboxes(t *testing.T) {
 		`mailgate_relay_duration_seconds_count{outcome="sent"} 1`,
 		`mailgate_relay_try_duration_seconds_count{relay="`+r.box.Addr()+`",result="sent"} 1`,
 		`mailgate_relay_connections{relay="`+r.box.Addr()+`",state="idle"} 1`,
-		`mailgate_relay_resting{relay="`+r.box.Addr()+`"} 0`,
+		`mailgate_relay_circuit_open{relay="`+r.box.Addr()+`"} 0`,
 		`mailgate_relay_waiting{relay="`+r.box.Addr()+`"} 0`,
 		`mailgate_resets_total 1`,
 		`mailgate_build_info{version="dev"} 1`,
@@ -102,8 +102,8 @@ func TestMetrics_RelayDown_CountsFailuresAndRefunds(t *testing.T) {
 	r.has(t,
 		`mailgate_sends_total{limit="",outcome="unavailable",rule=""} 6`,
 		`mailgate_refunds_total{result="given-back"} 6`,
-		`mailgate_relay_rests_total{relay="`+r.box.Addr()+`"} 1`,
-		`mailgate_relay_resting{relay="`+r.box.Addr()+`"} 1`,
+		`mailgate_relay_circuit_opens_total{relay="`+r.box.Addr()+`"} 1`,
+		`mailgate_relay_circuit_open{relay="`+r.box.Addr()+`"} 1`,
 	)
 }
 
@@ -148,7 +148,7 @@ func TestMetrics_TwoAccountsOfOneRelay_AreOne(t *testing.T) {
 	r := newRig(t, setup{options: func(o *api.Options) {
 		o.RelayStats = func() []relay.Stats {
 			return []relay.Stats{
-				{Relay: "one.example:465", Open: 3, Idle: 1, Waiting: 2, Resting: true},
+				{Relay: "one.example:465", Open: 3, Idle: 1, Waiting: 2, CircuitOpen: true},
 				{Relay: "two.example:465", Open: 1},
 				{Relay: "one.example:465", Open: 4, Idle: 3, Waiting: 5},
 			}
@@ -159,8 +159,8 @@ func TestMetrics_TwoAccountsOfOneRelay_AreOne(t *testing.T) {
 		`mailgate_relay_connections{relay="one.example:465",state="busy"} 3`,
 		`mailgate_relay_connections{relay="two.example:465",state="busy"} 1`,
 		`mailgate_relay_waiting{relay="one.example:465"} 7`,
-		`mailgate_relay_resting{relay="one.example:465"} 1`,
-		`mailgate_relay_resting{relay="two.example:465"} 0`,
+		`mailgate_relay_circuit_open{relay="one.example:465"} 1`,
+		`mailgate_relay_circuit_open{relay="two.example:465"} 0`,
 	)
 }
 
@@ -194,7 +194,7 @@ func TestFigures_Sends_Counted(t *testing.T) {
 	r.figures(t, `{"server_time":"`+stamp(started+1500)+`","since":"`+stamp(started)+`","ready":false,`+
 		`"sends":{"sent":2,"unavailable":1},"refused":[{"rule":"mailbox","limit":"minute","count":2}],`+
 		`"shadow_refused":[{"rule":"all","limit":"hour","count":2}],"given_back":1,"resets":1,`+
-		`"relays":[{"idle":0,"busy":0,"waiting":0,"resting":false}],"last_hour":{`)
+		`"relays":[{"idle":0,"busy":0,"waiting":0,"circuit_open":false}],"last_hour":{`)
 }
 
 // figures fails the test unless /admin/figures begins like this.

@@ -77,7 +77,7 @@ type Options struct {
 	MaxWithoutKey int
 	// Ops has /metrics served by ServeOps, and by Serve no longer. The health checks are at both.
 	Ops bool
-	// DrainDelay is how long Shutdown goes on serving with /readyz at 503, so that a
+	// DrainDelay is how long Shutdown keeps serving with /readyz at 503, so that a
 	// load balancer notices before connections are refused. None.
 	DrainDelay time.Duration
 
@@ -86,7 +86,7 @@ type Options struct {
 	// DegradedSince is since when this server continues without the history that it shares
 	// with others, in Unix milliseconds; 0 while it does not. Never, if nil.
 	DegradedSince func() int64
-	// Fallback answers the paths that no route has, in place of a 404. They need no key.
+	// Fallback answers the paths that no route has, instead of a 404. They need no key.
 	Fallback http.Handler
 
 	Log   *slog.Logger // a line for each request; nil for none

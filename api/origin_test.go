@@ -98,15 +98,14 @@ func TestNoKeys_ThisMachine_Allowed(t *testing.T) {
 	}
 }
 
-// A key cannot be sent by a page from elsewhere, so where one is asked for the name
-// does not matter: a back end may stand behind any.
+// A page of another origin cannot send a key, so where one is asked for any host is allowed.
 func TestKeys_AnyHost_Allowed(t *testing.T) {
 	r := newRig(t, setup{})
 	r.ask("GET", "/mailboxes/any@example.com", "mail.acme.example",
 		"Authorization: Bearer "+appKey+"\r\nOrigin: https://acme.example\r\nSec-Fetch-Site: cross-site\r\n", "").is(t, 200, "")
 }
 
-// A body is JSON by its header too, on every route that takes one: a form cannot say so.
+// Every body is JSON by its header, which a form cannot say.
 func TestBody_NotJSONByHeader_Refused(t *testing.T) {
 	r := newRig(t, setup{options: keyless, actions: threeActions(&failing{}), rules: ruleForEach})
 	for _, route := range routesWithKeys {

@@ -15,7 +15,6 @@ import (
 	"github.com/mailgate/mailgate/api"
 )
 
-// Whether the server can serve.
 func TestReady_States_Answers(t *testing.T) {
 	fault := errors.New("dial tcp 10.1.2.3:6379: connection refused")
 	var broken bool
@@ -56,7 +55,7 @@ func TestReady_States_Answers(t *testing.T) {
 	}
 }
 
-// The page shows every route, and its policy allows the scripts of this server only.
+// The page shows every route and allows scripts of this server only.
 func TestDocs_Page_ShowsEveryRoute(t *testing.T) {
 	r := newRig(t, setup{options: func(o *api.Options) { o.Version = "1.2.3<x>" }})
 	if got := r.do("GET", "/openapi.yaml", "", ""); got.text != string(mailgate.OpenAPI) {

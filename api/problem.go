@@ -53,35 +53,35 @@ var kinds = [...]struct {
 	status              int
 	name, title, detail string
 }{
-	internal:          {500, "internal", "Internal server error", "Something went wrong here. The log has the cause under this request's X-Request-Id."},
+	internal:          {500, "internal", "Internal server error", "The server failed. Its log has the cause under this request's X-Request-Id."},
 	badRequest:        {400, "bad-request", "Bad request", ""},
 	unauthorized:      {401, "unauthorized", "Valid key required", "Send a valid key: Authorization: Bearer, a space and the secret."},
-	forbidden:         {403, "forbidden", "Request from another site", "Without keys this server is for programs of its own machine, and this request was made by a page from elsewhere."},
+	forbidden:         {403, "forbidden", "Request from another site", "Without API keys, this server accepts requests from its own machine only. This request came from a page of another site."},
 	notFound:          {404, "not-found", "Not found", "No route has this path. GET /docs lists them all."},
 	unknownAction:     {404, "unknown-action", "Unknown action", "No action has this name."},
 	unknownRule:       {404, "unknown-rule", "Unknown rule", "No rule has this name."},
-	unknownCountdown:  {404, "unknown-countdown", "Unknown countdown", "No countdown has this token, or it is over for good. The answer to the next send has a new one."},
-	trialUnderWay:     {409, "trial-under-way", "Trial in progress", "There is one trial of other tiers at a time. Ask again when it is over."},
-	methodNotAllowed:  {405, "method-not-allowed", "Method not allowed", "The Allow header lists the methods that are."},
+	unknownCountdown:  {404, "unknown-countdown", "Unknown countdown", "This token is invalid or has expired. The answer to the next send has a new one."},
+	trialUnderWay:     {409, "trial-under-way", "Trial in progress", "Another trial is running. Try again when it has finished."},
+	methodNotAllowed:  {405, "method-not-allowed", "Method not allowed", "The Allow header lists the methods of this path."},
 	methodUnknown:     {501, "method-unknown", "Unknown method", "No route has this method."},
 	requestTimeout:    {408, "request-timeout", "Request timeout", "The connection is closed because the request did not arrive in time."},
 	bodyTooLarge:      {413, "body-too-large", "Body too large", ""},
-	headerTooLarge:    {431, "header-too-large", "Header too large", "A request's line and header may have 8 KiB together."},
+	headerTooLarge:    {431, "header-too-large", "Header too large", "The request line and headers must not exceed 8 KiB."},
 	invalid:           {422, "invalid", "Invalid field", "See errors, one entry for each field."},
 	quotaExceeded:     {429, "quota-exceeded", wire.QuotaTitle, ""},
-	codeIncorrect:     {422, "code-incorrect", "Incorrect code", "This is not a code that was mailed to this address, or not for this purpose."},
-	codeExpired:       {410, "code-expired", "No valid code", "No code that was mailed to this address can still be used. Ask for a new one."},
-	keyMismatch:       {422, "idempotency-mismatch", "Idempotency key reused", "This Idempotency-Key was sent before with another body. A new request needs a new key."},
-	keyInFlight:       {409, "idempotency-in-flight", "Original request still in progress", "A request with this Idempotency-Key has not been answered yet. Ask again to get its answer."},
-	recipientRejected: {422, "recipient-rejected", "Recipient rejected", "The relay refused this mail or its recipient for good. Sending it again will not help."},
-	relayUnavailable:  {503, "relay-unavailable", "Relay unavailable", "No relay took the mail, and it certainly was not sent. The mailbox was not charged."},
-	deliveryUnknown:   {504, "delivery-unknown", "Delivery status unknown", "The mail was handed over, or may have been, and no answer came of it. It may arrive, and is never sent again."},
-	storeUnavailable:  {503, "store-unavailable", "Storage unavailable", "Whether this may be done cannot be decided now. Nothing was sent."},
+	codeIncorrect:     {422, "code-incorrect", "Incorrect code", "The code is wrong for this address and purpose."},
+	codeExpired:       {410, "code-expired", "No valid code", "This address has no valid code. Request a new one."},
+	keyMismatch:       {422, "idempotency-mismatch", "Idempotency key reused", "This Idempotency-Key was used with another body. Use a new key for a new request."},
+	keyInFlight:       {409, "idempotency-in-flight", "Original request still in progress", "The first request with this Idempotency-Key has not been answered yet. Retry to get its answer."},
+	recipientRejected: {422, "recipient-rejected", "Recipient rejected", "The relay permanently rejected this email or its recipient. Do not retry."},
+	relayUnavailable:  {503, "relay-unavailable", "Relay unavailable", "No relay accepted the email. It was not sent, and the mailbox was not charged."},
+	deliveryUnknown:   {504, "delivery-unknown", "Delivery status unknown", "The relay did not confirm the email. It may arrive, and is never sent again."},
+	storeUnavailable:  {503, "store-unavailable", "Storage unavailable", "The storage cannot be read or written. Nothing was sent."},
 	busy:              {503, "busy", "Too many requests waiting", "Too many sends are waiting for the relay. Nothing was sent and the mailbox was not charged."},
-	notReady:          {503, "not-ready", "Not ready", "This server cannot take requests now."},
+	notReady:          {503, "not-ready", "Not ready", "This server cannot accept requests now."},
 }
 
-// What a caller is told to wait when nothing better is known, in milliseconds.
+// The Retry-After of failures, in milliseconds.
 const (
 	storeRetry = 1000
 	relayRetry = 10_000
@@ -219,8 +219,8 @@ func (p *problem) append(text []byte, c *fiber.Ctx) []byte {
 	if p.quota.id.Valid() {
 		b.String("id", p.quota.id.String())
 	}
-	told := p.quota.tell(c)
-	b.Verdict(&told)
+	verdict := p.quota.tell(c)
+	b.Verdict(&verdict)
 	if p.kind == quotaExceeded {
 		b.Any("violated-policies", p.quota.violated())
 	}

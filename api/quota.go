@@ -24,9 +24,9 @@ type quota struct {
 	countdown string
 	id        throttle.ID // of what was charged
 
-	// whose and next are words for a person: who is limited, and what is possible after the
-	// wait. Those of sends, if empty.
-	whose, next string
+	// whose names what is limited, for people. That of a send, if empty.
+
+	whose string
 }
 
 // quotaOf is the quota of a send to a mailbox.
@@ -55,7 +55,7 @@ func denied(q *quota) *problem {
 	return &problem{kind: quotaExceeded, retryAfter: wire.Wait(&q.decision.Verdict), quota: q}
 }
 
-// note has the log tell what the caller is told.
+// note records for the log what the answer says.
 func (r *request) note(q *quota) {
 	r.rule, r.limit, r.degraded = q.decision.Rule, q.decision.Verdict.Limit, q.decision.Degraded
 	r.wait = wire.Wait(&q.decision.Verdict)
@@ -106,7 +106,7 @@ func (q *quota) violated() []string {
 // reached is the sentence that a refused caller is shown.
 func (q *quota) reached() string {
 	whose := cmp.Or(q.whose, countedBy[q.decision.By], "this mailbox")
-	return wire.Reached(&q.decision.Verdict, whose, cmp.Or(q.next, "The next mail may be sent"))
+	return wire.Reached(&q.decision.Verdict, whose)
 }
 
 // countedBy names for a person what a rule counts by.

@@ -40,7 +40,7 @@ func bound(name, whose string, by throttle.Limiter, key func(*request) string) f
 		}
 		if !v.Allowed {
 			q := quotaOfOne(name, "", v)
-			q.whose, q.next = whose, "The next one is answered"
+			q.whose = whose
 			return denied(&q)
 		}
 		return c.Next()

@@ -33,7 +33,7 @@ type request struct {
 
 	parsed parsed // by the rule address
 
-	route           string // in place of the Fiber route's name
+	route           string // instead of the Fiber route's name
 	unlogged        bool
 	mailbox         address.Address
 	action, subject string // a subject as a hash

@@ -169,6 +169,12 @@ func TestIdempotencyKey_StorageFails_NothingSentTwice(t *testing.T) {
 	servertest.Eventually(t, "the answer is kept", func() bool { return r.once("k", email).status == 200 })
 	r.once("k", email).again(t, sent)
 	r.sentOnce(email)
+
+	r.keys.refused.Store(abandoned)
+	r.once("refused", email).is(t, 429, "quota-exceeded")
+	r.once("refused", email).is(t, 409, "idempotency-in-flight")
+	r.keys.refused.Store(0)
+	servertest.Eventually(t, "the key is free", func() bool { return r.once("refused", email).status == 429 })
 }
 
 // While a charge is still to be given back the key is in flight: a retry would be refused for it.

@@ -101,7 +101,7 @@ func (tt trait) isRefused(t testing.TB, got reply) {
 	got.is(t, 429, "quota-exceeded")
 	detail, _ := got.body["detail"].(string)
 	names := fmt.Sprint(got.body["violated-policies"])
-	if got.body["rule"] != "extra" || got.body["limit"] != "hour" || !strings.HasPrefix(detail, "The limit hour of "+tt.words+" is reached. ") || names != "[extra.hour]" {
+	if got.body["rule"] != "extra" || got.body["limit"] != "hour" || !strings.HasPrefix(detail, "The hour limit of "+tt.words+" is reached. ") || names != "[extra.hour]" {
 		t.Errorf("answered %s", got.text)
 	}
 	if limits := got.body["limits"].([]any); len(limits) != 1 || limits[0].(map[string]any)["name"] != "day" {

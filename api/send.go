@@ -111,7 +111,7 @@ func isMismatch(err error) bool {
 func (s *Server) sendKey(c *fiber.Ctx) (key string, err error) {
 	key, err = readKey(c)
 	if key != "" && s.with.Requests == nil {
-		return "", &problem{kind: badRequest, detail: "This server keeps no answers, so it takes no Idempotency-Key."}
+		return "", &problem{kind: badRequest, detail: "This server does not support Idempotency-Key."}
 	}
 	return key, err
 }
@@ -230,7 +230,7 @@ var sendProblems = map[delivery.Kind]struct {
 	delivery.Failed:      {kind: internal},
 }
 
-// inFlightRetry is how many milliseconds a caller is told to wait for another attempt, at most.
+// inFlightRetry is the longest Retry-After for an attempt in progress, in milliseconds.
 const inFlightRetry = 1000
 
 // notSent is the answer to an error of package delivery.
@@ -255,10 +255,10 @@ func (s *Server) notSent(r *request, traits rules.Send, err error) error {
 	case delivery.Busy:
 		p.retryAfter = max(p.retryAfter, busyRetry)
 	case delivery.Deferred:
-		p.detail = "The relay does not accept this recipient now. Nothing was sent, and the mailbox was not charged."
+		p.detail = "The relay deferred this recipient. Nothing was sent, and the mailbox was not charged."
 	}
 	if errors.Is(err, delivery.ErrQueue) {
-		p.detail = "The queue is too long for this send to leave in time. Nothing was sent and nothing charged."
+		p.detail = "The queue is too long to send this email in time. Nothing was sent or charged."
 	}
 	s.metrics.sent(string(e.Kind))
 	return p

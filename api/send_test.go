@@ -56,7 +56,7 @@ func TestSend_BeforeTheWaitIsOver_Refused(t *testing.T) {
 	got = r.send("alice+again@example.com")
 	got.is(t, 429, "quota-exceeded")
 	want = `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota exceeded","status":429,` +
-		`"detail":"The limit minute of this mailbox is reached. The next mail may be sent in 1 s.","rule":"mailbox",` +
+		`"detail":"The minute limit of this mailbox is reached. Try again in 1 s.","rule":"mailbox",` +
 		`"limit":"minute","wait_ms":1,"retry_at":"2026-11-20T12:01:00.000Z","server_time":"2026-11-20T12:00:59.999Z","limits":[` +
 		`{"name":"minute","limit":1,"window_ms":60000,"remaining":0,"wait_ms":1},` +
 		`{"name":"hour","limit":5,"window_ms":3600000,"remaining":4,"wait_ms":0},` +

@@ -37,7 +37,7 @@ type Server struct {
 
 	live      atomic.Pointer[Live]
 	reloading sync.Mutex
-	trying    sync.Mutex // held by the trial of other tiers that is under way
+	trying    sync.Mutex // held by the running trial of other tiers
 
 	warnedOfInside atomic.Bool // that a visitor's address is one inside a network
 

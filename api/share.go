@@ -62,7 +62,7 @@ func (s *Server) takeKeyless(r *request) bool {
 }
 
 func tooManyWithoutKey() *problem {
-	return &problem{kind: busy, retryAfter: busyRetry, detail: "Too many requests without a valid key are under way. Nothing was done for this one."}
+	return &problem{kind: busy, retryAfter: busyRetry, detail: "Too many requests without a valid key are in progress. This one had no effect."}
 }
 
 // caller is what the requests under one key's name use, so that none uses everything.
@@ -125,7 +125,7 @@ func (s *Server) tooMany(c *fiber.Ctx) error {
 		s.metrics.sent(string(delivery.Busy))
 	}
 	return &problem{kind: busy, retryAfter: busyRetry,
-		detail: "Too many requests with this key are under way. Nothing was done for this one, and nothing charged."}
+		detail: "Too many requests with this key are in progress. This one had no effect and was not charged."}
 }
 
 // freeSlot lets the caller's next request be decided, while this one waits for a relay or in a

@@ -32,7 +32,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	s.delivery.Close(ctx)
 	if s.ops != nil { // last, so that it can be watched to the end
-		inAMoment(ctx, func(ctx context.Context) { _ = s.ops.drain(ctx) }) // what it cuts off is a look at metrics
+		inAMoment(ctx, func(ctx context.Context) { _ = s.ops.drain(ctx) }) // it can cut off requests for metrics only
 	}
 	return err
 }

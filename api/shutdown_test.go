@@ -126,7 +126,7 @@ func TestShutdown_RequestsInProgress_AreFinished(t *testing.T) {
 	down := make(chan error, 1)
 	go func() { down <- r.server.Shutdown(context.Background()) }()
 	var got reply
-	servertest.Eventually(t, "/readyz says no", func() bool {
+	servertest.Eventually(t, "/readyz is 503", func() bool {
 		got = r.do("GET", "/readyz", "", "")
 		return got.status == 503
 	})

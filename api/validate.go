@@ -78,14 +78,14 @@ func invalidFields(wrong []fieldProblem) error {
 var reasons = map[string]struct{ word, sentence string }{
 	"required":      {"missing", "%s is missing."},
 	"min":           {"empty", "%s is empty."},
-	"max":           {"too-long", "%s may have 500 characters."},
-	"bytes":         {"too-long", "%s may have 256 bytes."},
+	"max":           {"too-long", "%s must not exceed 500 characters."},
+	"bytes":         {"too-long", "%s must not exceed 256 bytes."},
 	"printable":     {"invalid", "%s has a control character."},
 	"client_ip":     {"invalid", "%s must be an IPv4 or IPv6 address."},
 	"purpose":       {"invalid", "%s must be 1 to 32 lower-case letters, digits, - and _, and start with a letter."},
-	"excluded_with": {"with-code", "%s is for codes that mailgate makes and checks, and this one is your own."},
+	"excluded_with": {"with-code", "%s cannot be combined with a code of your own."},
 	"code":          {"invalid", "%s must be six digits."},
-	"admission":     {"invalid", "%s must be one that a take has answered with."},
+	"admission":     {"invalid", "%s must be the id of a take."},
 }
 
 func (r *request) explainField(wrong validator.FieldError) fieldProblem {

@@ -66,7 +66,7 @@ func TestVerify_RightCode_ProvesItsAddressOnce(t *testing.T) {
 	if first != second {
 		got := r.try("alice+shop@example.com", first)
 		got.is(t, 422, "code-incorrect")
-		if detail := got.body["detail"]; detail != "This is not a code that was mailed to this address, or not for this purpose." {
+		if detail := got.body["detail"]; detail != "The code is wrong for this address and purpose." {
 			t.Errorf("a code of another spelling is told as %q", detail)
 		}
 	}
@@ -198,7 +198,7 @@ func TestVerify_StorageFails_IsUnavailable(t *testing.T) {
 	r.codes.closed.Store(true)
 	refused := r.try("down@example.com", code)
 	refused.is(t, 503, "store-unavailable")
-	if detail := refused.body["detail"]; detail != "The code cannot be checked now. This may have cost a guess." {
+	if detail := refused.body["detail"]; detail != "The code cannot be checked now. An attempt may have been counted." {
 		t.Errorf("a guess that stays spent is told as %q", detail)
 	}
 	r.now.Add(60_000)

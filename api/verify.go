@@ -35,7 +35,7 @@ func (s *Server) verifyCode(c *fiber.Ctx) error {
 	outcome, err := s.delivery.Verify(r.ctx, r.mailbox, purpose, *body.Code)
 	if err != nil {
 		s.metrics.codes.WithLabelValues("failed").Inc()
-		return explain(err, "The code cannot be checked now. This may have cost a guess.")
+		return explain(err, "The code cannot be checked now. An attempt may have been counted.")
 	}
 	s.metrics.codes.WithLabelValues(verifyResults[outcome.Result]).Inc()
 	switch outcome.Result {
@@ -45,7 +45,7 @@ func (s *Server) verifyCode(c *fiber.Ctx) error {
 		return &problem{kind: codeExpired}
 	}
 	q := quotaOfOne("guesses", r.mailbox.Hash(), outcome.Guesses)
-	q.whose, q.next = "guesses at this mailbox's codes", "The next one is looked at"
+	q.whose = "this mailbox's code attempts"
 	if outcome.Result == verify.Spent {
 		return denied(&q)
 	}
@@ -64,7 +64,7 @@ func (s *Server) guesses(ctx context.Context, mailbox address.Address) ([]wire.L
 	}
 	verdict, err := s.with.Guesses.Peek(ctx, mailbox.Key())
 	if err != nil {
-		return nil, fmt.Errorf("looking at the guesses: %w", err)
+		return nil, fmt.Errorf("reading the guesses: %w", err)
 	}
 	return wire.Limits(&verdict, ""), nil
 }

@@ -22,17 +22,17 @@ const (
 // names.
 type trial struct {
 	Tiers     string      `json:"tiers"`
-	Mailboxes int         `json:"mailboxes"` // that were looked at
+	Mailboxes int         `json:"mailboxes"` // read
 	Sends     int         `json:"sends"`
 	Refused   int         `json:"refused"`
 	Affected  int         `json:"affected"` // mailboxes with a send refused
 	Limits    []triedTier `json:"limits"`
-	Complete  bool        `json:"complete"` // whether all mailboxes were looked at
+	Complete  bool        `json:"complete"` // whether all mailboxes were read
 
 	ServerTime string         `json:"server_time"`
 	Today      []tierInForce  `json:"today"`
 	Worst      []triedMailbox `json:"worst"`             // the mailboxes with the most refusals
-	Mailbox    *triedMailbox  `json:"mailbox,omitempty"` // the one that was asked for
+	Mailbox    *triedMailbox  `json:"mailbox,omitempty"` // the one of the request
 }
 
 // whatIfBody asks to try tiers, and to show the sends of one mailbox if there is one.

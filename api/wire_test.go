@@ -63,7 +63,7 @@ func (w *wire) ended(most int64) {
 	}
 }
 
-// Requests that do not arrive whole, are too large, or hide another.
+// Requests that are not complete, are too large, or hide another are refused.
 func TestWire_Hostile_Refused(t *testing.T) {
 	r := newRig(t, setup{options: func(o *api.Options) { o.ReadTimeout = 2 * time.Second }})
 	const auth = "Authorization: Bearer " + appKey + "\r\nContent-Type: application/json\r\n"
@@ -112,7 +112,7 @@ func TestWire_ContentEncoding_Refused(t *testing.T) {
 	}
 }
 
-// A body that is too large is refused, and the caller lives to read why.
+// A body that is too large is refused with an answer that the caller can read.
 func TestWire_LargeBody_Refused(t *testing.T) {
 	r := newRig(t, setup{})
 	for _, size := range []int{16<<10 + 1, 64 << 10, 1 << 20} {
@@ -133,8 +133,7 @@ func TestWire_LargeBody_Refused(t *testing.T) {
 	r.do("POST", "/send-code", appKey, fits).is(t, 200, "")
 }
 
-// Who asks first whether a body is wanted is told at once that it is too large, and is
-// told to go on otherwise.
+// Expect: 100-continue is answered before the body, also with 413.
 func TestWire_Expect_AnsweredFirst(t *testing.T) {
 	r := newRig(t, setup{})
 	head := "POST /send-code HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + appKey +

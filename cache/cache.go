@@ -108,7 +108,7 @@ func (s *Store) Ready(ctx context.Context) error {
 	return nil
 }
 
-// Close waits for the calls under way and ends the store. Later calls return ErrClosed.
+// Close waits for calls in progress and ends the store. Later calls return ErrClosed.
 func (s *Store) Close() error {
 	if s.closed.Swap(true) {
 		return nil

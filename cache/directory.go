@@ -86,11 +86,11 @@ func (d *directory) inspect() error {
 // warn logs what the last process left that the records cannot tell.
 func (d *directory) warn(log *slog.Logger) {
 	if d.state == stateOpen {
-		log.Warn("the data directory was not closed: the newest writes are read from the log as far as it is intact; after a power cut, or if the log was damaged, later ones are lost",
+		log.Warn("the data directory was not closed properly: the newest writes are recovered from its log; writes after a damaged part of the log, or unflushed at a power cut, are lost",
 			"log", d.database+logSuffix)
 	}
 	if d.written.After(time.Now().Add(time.Second)) {
-		log.Warn("the newest record lies in the future: the clock was ahead, or is behind; what was written then counts until the clock has passed it, and a reset forgets it",
+		log.Warn("the newest record lies in the future: the clock was ahead, or is behind; set the clock; such a record counts until its time has come and its window has passed, or until a reset",
 			"newest", d.written.UTC(), "ahead", time.Until(d.written).Round(time.Second))
 	}
 }

@@ -353,7 +353,7 @@ func (d *disk) sweep(from string) (next string, err error) {
 	return r.to, nil
 }
 
-// close waits for the calls under way, and for what they left to be written.
+// close waits for calls in progress and for their pending writes.
 func (d *disk) close() error {
 	d.calls.Lock() // never unlocked: later calls find it closed
 	close(d.quit)

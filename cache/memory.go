@@ -60,24 +60,29 @@ func (m *memory) update(_ context.Context, key string, step Step) error {
 	if m.closed.Load() {
 		return ErrClosed
 	}
+	changed, err := m.try(key, step)
+	if !changed {
+		return nil
+	}
 	m.sweep(&m.shards[m.next.Add(1)%uint64(len(m.shards))], few)
 	m.sweep(m.shard(key), few)
-	err := m.try(key, step)
-	if err == ErrFull && m.sweepAll() {
-		err = m.try(key, step)
+	if err == ErrFull {
+		m.sweepAll()
+		_, err = m.try(key, step)
 	}
 	return err
 }
 
-// try takes the step, unless there is no room for what it returns.
-func (m *memory) try(key string, step Step) error {
+// try takes the step, and reports whether it changes the record; ErrFull if there is no room for
+// that.
+func (m *memory) try(key string, step Step) (changed bool, err error) {
 	s := m.shard(key)
 	s.Lock()
 	defer s.Unlock()
 	old, found := s.records[key]
 	next, changed := old.apply(m.now(), step)
 	if !changed {
-		return nil
+		return false, nil
 	}
 	grown := int64(0)
 	if found {
@@ -88,14 +93,14 @@ func (m *memory) try(key string, step Step) error {
 	}
 	if used := m.used.Add(grown); used > m.most && grown > 0 {
 		m.used.Add(-grown)
-		return ErrFull
+		return true, ErrFull
 	}
 	if next.value == nil {
 		delete(s.records, key)
 	} else {
 		s.records[key] = next
 	}
-	return nil
+	return true, nil
 }
 
 // sweep looks at so many records of a shard, which a map gives in random order.

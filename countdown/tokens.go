@@ -21,17 +21,15 @@
 package countdown
 
 import (
-	"crypto/aes"
 	"crypto/cipher"
-	"crypto/hkdf"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
 	"fmt"
 
 	"github.com/mailgate/mailgate/internal/secret"
+	"golang.org/x/crypto/chacha20poly1305"
 )
 
 // ErrInvalid is the one error of Open, whatever is wrong with a token.
@@ -39,19 +37,16 @@ var ErrInvalid = errors.New("countdown: the token is not valid")
 
 // A token is, in URL-safe base64 without padding:
 //
-//	version | salt | sealed( expires | length of the key | key | zeros ) | tag
+//	version | nonce | sealed( expires | length of the key | key | zeros ) | tag
 //
-// It is sealed with AES-256-GCM under a key of its own, which HKDF makes of the secret's key and
-// the salt. One key for all would be worn out by 2^32 tokens, as their nonces of 96 bits could
-// meet; 2^80 salts of 192 bits meet with a chance of 2^-32. The version is authenticated with the
-// rest, and lets a later token have another form.
+// It is sealed with XChaCha20-Poly1305, whose nonces are long enough to be random for any number
+// of tokens. The version is authenticated with the rest, and lets a later token have another form.
 const (
 	version   = 1
-	saltSize  = 24
-	keySize   = 32
+	nonceSize = chacha20poly1305.NonceSizeX
 	head      = 8 + 2 // expires and length
 	step      = 64    // the plaintext is a multiple of this
-	overhead  = 1 + saltSize + 16
+	overhead  = 1 + nonceSize + chacha20poly1305.Overhead
 	maxKey    = 8*step - head // about twice what an email address can have
 	maxLength = ((overhead+8*step)*8 + 5) / 6
 
@@ -63,7 +58,7 @@ const (
 var strict = base64.RawURLEncoding.Strict()
 
 // Tokens seals and opens the tokens of one secret. It may be used by any number of goroutines.
-type Tokens struct{ key []byte }
+type Tokens struct{ aead cipher.AEAD }
 
 // New makes Tokens of a secret of secret.MinLength bytes or more. Servers with the same secret
 // open each other's tokens.
@@ -72,7 +67,11 @@ func New(of []byte) (*Tokens, error) {
 	if err != nil {
 		return nil, fmt.Errorf("countdown: %w", err)
 	}
-	return &Tokens{key}, nil
+	aead, err := chacha20poly1305.NewX(key)
+	if err != nil {
+		return nil, fmt.Errorf("countdown: %w", err)
+	}
+	return &Tokens{aead}, nil
 }
 
 // Seal makes a token for a mailbox that Open accepts until the millisecond before expires. It
@@ -87,10 +86,10 @@ func (t *Tokens) Seal(mailboxKey string, expires int64) string {
 	binary.BigEndian.PutUint16(plain[8:], uint16(len(mailboxKey)))
 	copy(plain[head:], mailboxKey)
 
-	raw := make([]byte, 1+saltSize, overhead+len(plain))
+	raw := make([]byte, 1+nonceSize, overhead+len(plain))
 	raw[0] = version
 	_, _ = rand.Read(raw[1:]) // never fails
-	return strict.EncodeToString(t.cipher(raw[1:]).Seal(raw, zeros, plain, raw[:1]))
+	return strict.EncodeToString(t.aead.Seal(raw, raw[1:], plain, raw[:1]))
 }
 
 // Open returns the mailbox that a token was sealed for, or ErrInvalid: the token is forged, cut,
@@ -101,7 +100,7 @@ func (t *Tokens) Open(token string, now int64) (mailboxKey string, err error) {
 		return "", ErrInvalid
 	}
 	raw, ok := unpack(token)
-	plain, err := t.cipher(raw[1:1+saltSize]).Open(nil, zeros, raw[1+saltSize:], []byte{version})
+	plain, err := t.aead.Open(nil, raw[1:1+nonceSize], raw[1+nonceSize:], []byte{version})
 	if !ok || raw[0] != version || err != nil {
 		return "", ErrInvalid
 	}
@@ -112,25 +111,6 @@ func (t *Tokens) Open(token string, now int64) (mailboxKey string, err error) {
 		return "", ErrInvalid
 	}
 	return string(plain[head : head+length]), nil
-}
-
-// zeros is the nonce of a key that seals one message.
-var zeros = make([]byte, 12)
-
-func (t *Tokens) cipher(salt []byte) cipher.AEAD {
-	key, err := hkdf.Expand(sha256.New, t.key, string(salt), keySize)
-	if err != nil {
-		panic(err) // the lengths are right
-	}
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		panic(err)
-	}
-	gcm, err := cipher.NewGCM(block)
-	if err != nil {
-		panic(err)
-	}
-	return gcm
 }
 
 // unpack returns the bytes of a token, at least as many as the shortest has. What is not a

@@ -55,10 +55,10 @@ func TestOpen_Sealed_UntilItExpires(t *testing.T) {
 }
 
 // Pages hold tokens while a server is upgraded. The value was computed with another
-// implementation of HKDF and AES.
+// implementation of HKDF and XChaCha20-Poly1305.
 func TestOpen_KnownToken_Opens(t *testing.T) {
-	const token = "AQABAgMEBQYHCAkKCwwNDg8QERITFBUWF94I2rXJHnAYMQmRTbktaLo5ROEbO5wSUfZeoHGg2CfKP5CmGP4WZyGC-osbe1Mv" +
-		"DnCU-O_g-AYTPIvPXXPCYaaqClLQZL2DMtzKQv8VznQB"
+	const token = "AQABAgMEBQYHCAkKCwwNDg8QERITFBUWF92vo9a_a-KRbSIXv1zWMTYzNC_knUIjt_Q65-aoqc0GmL90oHiZTJ4qdAGJXV5V" +
+		"dymhptFderZgRlgr7BUUo0oRr-vi2jDBizuN1vrWtAG5"
 	if got, err := tokens(t, ourSecret).Open(token, 1_699_999_999_999); got != "alice@example.com" || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}

@@ -257,7 +257,7 @@ func TestRefund_StoreFails_IsTriedAgain(t *testing.T) {
 		}
 		time.Sleep(refundLife)
 		synctest.Wait()
-		if b.count(RefundGivenUp) != 2 || strings.Count(b.log.String(), "could not be given back") != 2 {
+		if b.count(RefundGivenUp) != 2 || strings.Count(b.log.String(), "refund failed") != 2 {
 			t.Errorf("%d given up, the log says\n%s", b.count(RefundGivenUp), b.log)
 		}
 		b.store.Close()
@@ -306,7 +306,7 @@ func TestRefund_StoreHangs_EndsInTime(t *testing.T) {
 		if took := time.Since(began); took > refundEnd {
 			t.Errorf("it took %v", took)
 		}
-		if n := strings.Count(b.log.String(), "could not be given back"); n != maxRefunds+1 || tries.Load() != 2*maxRefunds {
+		if n := strings.Count(b.log.String(), "refund failed"); n != maxRefunds+1 || tries.Load() != 2*maxRefunds {
 			t.Errorf("%d in the log after %d tries", n, tries.Load())
 		}
 		b.later(func(context.Context) error { return nil })

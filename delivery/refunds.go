@@ -60,7 +60,7 @@ func (a *Attempt) refund(q Send, owed []rules.Charge) *refund {
 			return err
 		}
 		if err != nil { // of a counter, which must not be told twice
-			log.Warn("quota of a rule could not be given back", r.whose, "id", r.id.String(), "cause", err.Error())
+			log.Warn("refund of a rule failed: the quota may stay charged until it leaves its windows", r.whose, "id", r.id.String(), "cause", err.Error())
 		}
 		if codes == nil || code == "" {
 			return nil
@@ -176,7 +176,7 @@ func (r *refunds) try(ctx context.Context, one *refund) error {
 func (r *refunds) giveUp(one *refund, why error) {
 	if one.release != nil {
 		r.o.Metrics.Refunds.WithLabelValues(RefundGivenUp).Inc()
-		r.o.Log.Warn("quota could not be given back, and may stay charged until it leaves its windows",
+		r.o.Log.Warn("refund failed: the quota may stay charged until it leaves its windows",
 			one.whose, "id", one.id.String(), "cause", why.Error())
 	}
 	if one.attempt != nil && one.attempt.keyed {

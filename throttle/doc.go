@@ -1,6 +1,6 @@
-// Package throttle decides whether something may be done once more: whether one more mail may
-// be sent to a mailbox, one more password tried on an account, one more request made by a
-// visitor. What is counted is a key, which is any text, and what is admitted is called a send.
+// Package throttle decides whether an event is within its limits: whether a mailbox may be sent
+// another email, an account may be tried with another password, or a visitor may make another
+// request. Events are counted by key, which is any text; an admitted event is called a send.
 //
 // A [Limiter] counts sends by key. One that keeps its records in this process takes four
 // lines, here with the tiers of a [Policy]:

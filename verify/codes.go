@@ -187,7 +187,7 @@ func (c *Codes) giveBack(ctx context.Context, mailbox string, guess throttle.Adm
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackLimit)
 	defer cancel()
 	if _, err := c.guesses.Release(ctx, mailbox, guess); err != nil {
-		c.log.Warn("a guess could not be given back", "error", err)
+		c.log.Warn("refund of a guess failed", "error", err)
 	}
 }
 

@@ -21,7 +21,7 @@ func refusal(rule string, v *throttle.Verdict) []byte {
 		wire.Verdict
 		Violated []string `json:"violated-policies"`
 	}{
-		wire.Problem{Type: wire.Quota, Title: wire.QuotaTitle, Status: fiber.StatusTooManyRequests, Detail: wire.Reached(v, "these requests", "The next one is let through")},
+		wire.Problem{Type: wire.Quota, Title: wire.QuotaTitle, Status: fiber.StatusTooManyRequests, Detail: wire.Reached(v, "these requests")},
 		wire.NewVerdict(rule, v, limits), wire.Violated(limits),
 	})
 }

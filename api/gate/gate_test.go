@@ -156,7 +156,7 @@ func TestNew_ThirdRequest_Is429(t *testing.T) {
 	got := s.ask("")
 	got.is(t, 429, `"minute";r=0;t=60;pk=:`)
 	const want = `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota exceeded","status":429,` +
-		`"detail":"The limit minute of these requests is reached. The next one is let through in 60 s.","rule":"requests",` +
+		`"detail":"The minute limit of these requests is reached. Try again in 60 s.","rule":"requests",` +
 		`"limit":"minute","wait_ms":59500,"retry_at":"2026-11-20T12:01:00.000Z","server_time":"2026-11-20T12:00:00.500Z","limits":[` +
 		`{"name":"minute","limit":2,"window_ms":60000,"remaining":0,"wait_ms":59500}],"degraded":false,"violated-policies":["minute"]}`
 	if got.text != want {

@@ -75,11 +75,11 @@ function showPills({ ready, degraded_since: since, relays }) {
   } else {
     pill("store-pill", ready ? "good" : "bad", ready ? "storage ready" : "storage not ready");
   }
-  const resting = relays.filter((relay) => relay.resting).length;
+  const failing = relays.filter((relay) => relay.circuit_open).length;
   const waiting = relays.reduce((sum, relay) => sum + relay.waiting, 0);
   at("relay-pill").hidden = relays.length === 0;
-  if (resting > 0) {
-    pill("relay-pill", "bad", `${resting} of ${relays.length} relays failing`);
+  if (failing > 0) {
+    pill("relay-pill", "bad", `${failing} of ${relays.length} relays failing`);
   } else {
     pill("relay-pill", "good", waiting > 0 ? `relay, ${waiting} waiting` : "relay ready");
   }

@@ -26,7 +26,7 @@ at("reset").addEventListener("submit", (event) => {
   if (isBusy(at("ask-reset"))) {
     return;
   }
-  asked++; // a lookup under way does not change the page under the dialog
+  asked++; // a lookup in progress does not change the page under the dialog
   question = { email: shown.email, reason: at("reason").value.trim() };
   at("confirm-text").textContent = `Removes ${count(shown.sends.length, "email")} and the code attempts of ${question.email} from the record. The audit log keeps your name and the reason.`;
   at("confirm").showModal();

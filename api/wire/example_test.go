@@ -21,10 +21,10 @@ func Example() {
 
 	limits := wire.Limits(&verdict, "a hash")
 	fmt.Println(string(wire.Encode(wire.NewVerdict("mailbox", &verdict, limits))))
-	fmt.Println(wire.Reached(&verdict, "this mailbox", "The next mail may be sent"))
+	fmt.Println(wire.Reached(&verdict, "this mailbox"))
 	fmt.Println(wire.RateLimit(limits))
 	// Output:
 	// {"rule":"mailbox","limit":"minute","wait_ms":55000,"retry_at":"2026-11-20T12:01:00.000Z","server_time":"2026-11-20T12:00:05.000Z","limits":[{"name":"minute","limit":1,"window_ms":60000,"remaining":0,"wait_ms":55000},{"name":"hour","limit":5,"window_ms":3600000,"remaining":4,"wait_ms":0}],"degraded":false}
-	// The limit minute of this mailbox is reached. The next mail may be sent in 55 s.
+	// The minute limit of this mailbox is reached. Try again in 55 s.
 	// "minute";r=0;t=55;pk=:YSBoYXNo:, "hour";r=4;t=3595;pk=:YSBoYXNo:
 }

@@ -116,9 +116,9 @@ type Problem struct {
 	Detail string `json:"detail"`
 }
 
-// Reached says for a person which limit of whom is reached, and when the next may come.
-func Reached(v *throttle.Verdict, whose, next string) string {
-	return "The limit " + v.Limit + " of " + whose + " is reached. " + next + " in " + strconv.FormatInt(Seconds(Wait(v)), 10) + " s."
+// Reached is the sentence about a reached limit: whose it is and when to try again.
+func Reached(v *throttle.Verdict, whose string) string {
+	return "The " + v.Limit + " limit of " + whose + " is reached. Try again in " + strconv.FormatInt(Seconds(Wait(v)), 10) + " s."
 }
 
 // Violated names those limits that are full.

@@ -48,7 +48,7 @@ func refuse(c *fiber.Ctx) error {
 	}
 	return c.Status(fiber.StatusTooManyRequests).JSON(refusal{
 		"https://iana.org/assignments/http-problem-types#quota-exceeded", "Quota exceeded", fiber.StatusTooManyRequests,
-		"The limit minute of this mailbox is reached. The next mail may be sent in 59 s.",
+		"The minute limit of this mailbox is reached. Try again in 59 s.",
 		"mailbox", "minute", 59_000, "2026-11-20T12:55:56.000Z", "2026-11-20T12:54:57.000Z",
 		[]limit{{"minute", 1, 60_000, 0, 59_000}, {"hour", 5, 3_600_000, 4, 0}, {"day", 10, 86_400_000, 9, 0}},
 		false, "AaILFVOauihDx8DwFg2L8OONvB8xaVEKycUxdiGg-TMRalwU7wgOd5_9__zf4xU0eZZ-0-uuH1EarRGgzv5HrxgHh14siAsVShL_eS_CIl_wWx6MuqGlBNCzisMOYMRitosPOGOiDPTl",

@@ -748,7 +748,7 @@ export interface components {
                 /** Format: int64 */
                 waiting: number;
                 /** @description Whether its circuit breaker is open. */
-                resting: boolean;
+                circuit_open: boolean;
             }[];
             /** @description Each entry counts the minute that ended at a multiple of `step_ms`, the last one the minute until now. */
             last_hour: {

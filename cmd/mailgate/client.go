@@ -62,7 +62,7 @@ func ask(ctx context.Context, r request, timeout time.Duration) ([]byte, error) 
 	case err != nil:
 		return nil, fmt.Errorf("reading the answer of %s: %w", r.url, err)
 	case response.StatusCode == http.StatusUnauthorized:
-		return nil, fmt.Errorf("%s answers 401: %s (the key used is the first of %s)", r.url, explain(401, body), r.keySetting)
+		return nil, fmt.Errorf("%s answers 401: %s (the key sent is the first of %s, which must be a key of that node)", r.url, explain(401, body), r.keySetting)
 	case response.StatusCode != http.StatusOK:
 		return nil, fmt.Errorf("%s answers %d: %s", r.url, response.StatusCode, explain(response.StatusCode, body))
 	}

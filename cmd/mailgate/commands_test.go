@@ -163,7 +163,7 @@ func TestMistakes_OneLine(t *testing.T) {
 		{"serve --ops-listen=" + relay.Addr(), whole, "--ops-listen: cannot listen on " + relay.Addr()},
 		{"serve --data-dir=" + file, whole[:5], "--data-dir: " + file + " is a file; give a directory"},
 		{"serve --data-dir=" + file + "/data", whole[:5], "--data-dir: " + file + " is a file; give a directory"},
-		{"serve --data-dir=/proc/nowhere/data", whole[:5], "--data-dir: /proc/nowhere/data cannot be made"},
+		{"serve --data-dir=/proc/nowhere/data", whole[:5], "--data-dir: /proc/nowhere/data cannot be created"},
 		{"serve --templates=/does/not/exist", whole, "--templates: /does/not/exist is not a directory"},
 		{"serve --rules=/does/not/exist", whole, "--rules: cannot read the file: open /does/not/exist"},
 		{"serve --rules=" + badRules, whole, badRules + ":3: rule mailbox: off: this rule cannot be removed"},

@@ -25,11 +25,11 @@ var devFlags = []string{"listen", "tiers", "rules", "guesses", "fold", "from", "
 type devCommand struct{}
 
 func (devCommand) Help() string {
-	return `Serves, on this machine only, the real API with keys made for this run, a sign-up page that uses it, and an inbox that shows the emails. They go by real SMTP to a throw-away relay in the same process, which delivers nothing. The history is in memory and ends with the command.
+	return `Serves, on this machine only, the real API with keys made for this run, a sign-up page that uses it, and an inbox that shows the emails. They go by real SMTP to a built-in relay in the same process, which delivers nothing. All records are in memory and end with the command.
 
-It prints one line for each send, refusal and check of a code. The log has warnings and errors only; --log-level info adds a line for each request.
+It prints one line for each send, refusal and check of a code. The log has warnings, errors and resets only; --log-level info adds a line for each request.
 
-The port is 8080, or the next one that is free. No settings file is read, and MAILGATE_RULES is the only environment variable that is. Flags of dev: --` + strings.Join(devFlags, " --") + `
+The port is 8080, or the next one that is free. It reads no settings file, and of the environment only MAILGATE_RULES. Flags of dev: --` + strings.Join(devFlags, " --") + `
 
 	mailgate dev --tiers quick=1/10s,short=3/1m
 	mailgate dev --rules rules.yaml --log-level info`
@@ -38,7 +38,7 @@ The port is 8080, or the next one that is free. No settings file is read, and MA
 func (devCommand) Run(ctx context.Context, c *config.Config, to streams) error {
 	relay, err := sandbox.Start(sandbox.Options{})
 	if err != nil {
-		return fmt.Errorf("starting the throw-away relay: %w", err)
+		return fmt.Errorf("starting the built-in relay: %w", err)
 	}
 	defer relay.Close()
 	if err := devSettings(c, relay.URL()); err != nil {
@@ -120,7 +120,7 @@ func welcome(p *program, to streams, at net.Addr, relay *sandbox.Server) {
   Limits      %[5]s
   Rules       %[7]s
 
-  By hand:
+  Try it:
   curl %[1]s/send-code -H 'Authorization: Bearer %[2]s' \
     -H 'Content-Type: application/json' -d '{"email":"alice@example.com"}'
 

@@ -29,7 +29,7 @@ func openDisk(c *config.Config, now func() int64, log *slog.Logger) (*cache.Stor
 		return nil, c.Complain("data-dir", c.DataDir+": "+err.Error()+remedy(err))
 	}
 	if len(before) == 0 {
-		log.Warn("the data directory was empty: there is no history", "data_dir", absolute(c.DataDir))
+		log.Warn("the data directory was empty: no earlier sends are known", "data_dir", absolute(c.DataDir))
 	}
 	return own, nil
 }
@@ -40,7 +40,7 @@ func noDirectory(dir string, err error) string {
 	if ok && errors.Is(err, syscall.ENOTDIR) {
 		return failed.Path + " is a file; give a directory"
 	}
-	return fmt.Sprintf("%s cannot be made: %v%s", dir, err, remedy(err))
+	return fmt.Sprintf("%s cannot be created: %v%s", dir, err, remedy(err))
 }
 
 // absolute is a path for readers of the log, who do not know the working directory.

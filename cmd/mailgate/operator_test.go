@@ -32,17 +32,17 @@ func TestOperator_Mailbox(t *testing.T) {
 	}{
 		{"show --json alice@example.com", environ, exitOK, fmt.Sprintf(`"id": %q`, sent.Body.ID)},
 		{"show A.lice+x@example.com --url=" + server.URL, environ[1:], exitOK, "next        now"},
-		{"reset Alice@Example.com", environ, exitOK, "cleared 1 of mailbox 8555ce41e4\n"},
+		{"reset Alice@Example.com", environ, exitOK, "records cleared for mailbox 8555ce41e4: 1\n"},
 		{"reset --json alice@example.com", environ, exitOK, `"cleared": 0`},
 		{"reset alice", environ, exitFailure, "answers 422: Invalid field: The address has no @."},
 		{"show a/b@example.com", environ, exitOK, "next        now"},
 		{"reset alice@example.com --reason=ticket-4711", environ, exitOK, "mailbox 8555ce41e4"},
 		{"reset alice@example.com --reason=" + strings.Repeat("x", 501), environ, exitFailure, "reason may have 500 characters."},
 		{"show alice@example.com", environ[:1], exitFailure, "first of MAILGATE_ADMIN_KEYS"},
-		{"show alice@example.com", []string{environ[0], "MAILGATE_ADMIN_KEYS=ops:" + apiKey}, exitFailure, "This is the key of a back end. This route needs the key of an operator."},
+		{"show alice@example.com", []string{environ[0], "MAILGATE_ADMIN_KEYS=ops:" + apiKey}, exitFailure, "This is an API key. This route needs an admin key."},
 		{"reset alice@example.com", []string{environ[0], "MAILGATE_ADMIN_KEYS=ops:wrong-" + secret}, exitFailure, "answers 401"},
 		{"show alice@example.com --url=http://127.0.0.1:1", environ[1:], exitFailure, "no server answers at http://127.0.0.1:1"},
-		{"show", environ, exitMisusage, "which one? give an email address"},
+		{"show", environ, exitMisusage, "expected an email address"},
 		{"show alice@example.com bob@example.com", environ, exitMisusage, "too many arguments; see mailgate show --help"},
 		{"reset -- alice@example.com --reason=x", environ, exitMisusage, "too many arguments"},
 		{"healthcheck", environ, exitOK, ""},
@@ -62,11 +62,11 @@ func TestOperator_Action(t *testing.T) {
 	does(t, environ, exitOK, "hour   1 of 2  1h", "show", "--action", "reply", subject)
 	does(t, environ, exitOK, "hour   0 of 2  1h", "show", "--action", "reply", "user 4711")
 	does(t, environ[:2], exitFailure, "first of MAILGATE_API_KEYS", "show", "--action", "reply", subject)
-	does(t, environ, exitOK, "cleared 0", "reset", "--action", "reply", "user 4711")
-	does(t, environ, exitOK, "cleared 1", "reset", "--action=reply", subject, "--reason", "ticket 4711")
+	does(t, environ, exitOK, ": 0\n", "reset", "--action", "reply", "user 4711")
+	does(t, environ, exitOK, ": 1\n", "reset", "--action=reply", subject, "--reason", "ticket 4711")
 	does(t, environ, exitOK, `"action": "reply"`, "reset", "--json", "--action", "reply", "--", "--subject")
 	does(t, environ, exitFailure, "answers 404", "reset", "--action", "replies", subject)
-	does(t, environ, exitMisusage, "which one?", "reset", "--action", "reply")
+	does(t, environ, exitMisusage, "expected an email address", "reset", "--action", "reply")
 	does(t, environ, exitMisusage, "--action: ", "reset", subject, "--action")
 	if audit := s.log.lines(`"reason":"ticket 4711"`); len(audit) != 1 || audit[0]["action"] != "reply" || strings.Contains(s.log.String(), "user 4711") {
 		t.Errorf("the audit log has %v", audit)
@@ -89,13 +89,13 @@ func TestOperator_Rule(t *testing.T) {
 	send("carol@example.com", 429)
 	does(t, environ, exitOK, "limits      none; the rule mailbox exempts this mailbox\n", "show", "e2e-7@example.com")
 	does(t, environ, exitOK, "limit hour of rule client-ip", "show", "--rule", "client-ip", "2001:db8::8")
-	does(t, environ, exitOK, "cleared 0", "reset", "--rule", "client-ip", "198.51.100.7")
-	does(t, environ, exitOK, "cleared 2", "reset", "--rule=client-ip", "2001:db8::9", "--reason", "ticket 4711")
+	does(t, environ, exitOK, ": 0\n", "reset", "--rule", "client-ip", "198.51.100.7")
+	does(t, environ, exitOK, ": 2\n", "reset", "--rule=client-ip", "2001:db8::9", "--reason", "ticket 4711")
 	does(t, environ, exitOK, "now", "show", "--rule=client-ip", "2001:db8::9")
 	send("carol@example.com", 200)
 	send("dave@example.com", 429)
 	does(t, environ, exitOK, "3 of 3", "show", "--rule", "provider")
-	does(t, environ, exitOK, "cleared 3", "reset", "--rule", "provider")
+	does(t, environ, exitOK, ": 3\n", "reset", "--rule", "provider")
 	send("dave@example.com", 200)
 	send("alice@example.com", 429) // her own minute is not over
 

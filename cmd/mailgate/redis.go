@@ -75,7 +75,7 @@ func (s *store) metrics() []prometheus.Collector {
 	}
 	gauge("mailgate_store_degraded", "1 while this node decides without Redis, or has not yet told it all that it admitted meanwhile.",
 		func(s standby.State) float64 { return oneIf(s.Since > 0) })
-	gauge("mailgate_store_journal", "Operations of this node that Redis has not been told of.",
+	gauge("mailgate_store_journal", "Operations of this node that are not synced to Redis yet.",
 		func(s standby.State) float64 { return float64(s.Journal) })
 	gauge("mailgate_redis_masters_away", "Masters of Redis that are away and are not asked.",
 		func(s standby.State) float64 { return float64(s.Away) })

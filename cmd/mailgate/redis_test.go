@@ -124,7 +124,7 @@ func TestRedis_AwayAtTheStop_NextStartTellsIt(t *testing.T) {
 	server := startServer(t, environ)
 	redis.Kill()
 	sent := newClient(t, server.URL, apiKey).mustSend(t, "alice@example.com", 200)
-	if status := server.stop(t, syscall.SIGTERM); status != exitOK || len(server.log.lines("the next start does")) != 1 {
+	if status := server.stop(t, syscall.SIGTERM); status != exitOK || len(server.log.lines("the next start of this node syncs them")) != 1 {
 		t.Errorf("exit status %d", status)
 	}
 	redis.Restart()

@@ -20,7 +20,7 @@ func readRules(c *config.Config) (rulefile.File, error) {
 	}
 	d := rulefile.Defaults{
 		Tiers:        c.Tiers,
-		TiersSetBy:   c.Place("tiers"),
+		TiersSetBy:   c.Where("tiers"),
 		SendDeadline: sendDeadline.Milliseconds(),
 		Mailbox: func(text string) (string, error) {
 			parsed, err := address.Parse(text, identity)

@@ -26,9 +26,9 @@ type commandLine struct {
 	Dev         devCommand         `cmd:"" help:"Try it: everything in one process, nothing to set up."`
 	CheckConfig checkConfigCommand `cmd:"" help:"Check the settings, and print them with secrets masked."`
 	TestMail    testMailCommand    `cmd:"" help:"Send one email through the relay."`
-	Show        showCommand        `cmd:"" help:"Print the limits and sends of a mailbox, from a running server."`
+	Show        showCommand        `cmd:"" help:"Print the limits and sends of a mailbox, from a running node."`
 	Reset       resetCommand       `cmd:"" help:"Forget the sends of a mailbox, or the subject of a rule or action."`
-	Healthcheck healthcheckCommand `cmd:"" help:"Exit with 0 if a running server is ready, else with 1."`
+	Healthcheck healthcheckCommand `cmd:"" help:"Exit with 0 if a running node is ready, else with 1."`
 	Version     versionCommand     `cmd:"" help:"Print the version."`
 }
 
@@ -39,7 +39,7 @@ const (
 	exitMisusage = 2 // an invalid command line or setting
 )
 
-const description = `mailgate stands in front of SMTP and prevents abuse of "send me a code" forms. To see it work: mailgate dev
+const description = `mailgate is a service in front of SMTP that prevents abuse of "send me a code" forms. To see it work: mailgate dev
 
 A setting is a flag, or else an environment variable (MAILGATE_SMTP_URL for --smtp-url), or else a line of the YAML file that --config or MAILGATE_CONFIG names (smtp_url). A secret can be in a file of its own: --smtp-url-file, MAILGATE_SMTP_URL_FILE, smtp_url_file; so can api-keys, admin-keys, secret and redis-url. An empty variable counts as not set.`
 

@@ -76,7 +76,7 @@ func writeSecret(path string, secret []byte) error {
 func secretInfo(digest string) prometheus.Collector {
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name:        "mailgate_secret_info",
-		Help:        "1, with a digest of the secret: processes that share a history need the same.",
+		Help:        "1, with a digest of the secret: nodes that share records need the same.",
 		ConstLabels: prometheus.Labels{"digest": digest},
 	})
 	info.Set(1)

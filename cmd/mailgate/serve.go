@@ -17,11 +17,11 @@ import (
 type serveCommand struct{}
 
 func (serveCommand) Help() string {
-	return `Serves the API at MAILGATE_LISTEN and, if that is set, metrics and health checks at MAILGATE_OPS_LISTEN, keeps the history in MAILGATE_DATA_DIR or in Redis, and hands email to the relay of MAILGATE_SMTP_URL. That setting and MAILGATE_FROM are required. mailgate check-config checks all of them.
+	return `Serves the API at MAILGATE_LISTEN and, if that is set, metrics and health checks at MAILGATE_OPS_LISTEN, keeps records in MAILGATE_DATA_DIR or in Redis, and hands email to the relay of MAILGATE_SMTP_URL. That setting and MAILGATE_FROM are required. mailgate check-config checks all of them.
 
 SIGHUP reads the rules file and the templates again, all or nothing: a mistake in them is a line in the log and changes nothing. Requests in flight finish under the old ones. A rule with another limit or burst keeps its counts; with another algorithm, window or "by" it starts from zero, and the log says so (rules_restarted). All other settings need a restart.
 
-Processes that share a history in Redis need the same MAILGATE_SECRET and MAILGATE_REDIS_PREFIX (secret_digest and redis_prefix in the log), and each reads its own rules file (rules_digest).
+Nodes that share records in Redis need the same MAILGATE_SECRET and MAILGATE_REDIS_PREFIX (secret_digest and redis_prefix in the log), and each reads its own rules file (rules_digest).
 
 SIGTERM stops accepting requests, lets those in flight finish for up to MAILGATE_SHUTDOWN_GRACE, and exits with 0. A second SIGTERM ends the process at once. The log is on stderr, one line for each event.`
 }
@@ -158,13 +158,13 @@ func (p *program) announce(at listeners) {
 	p.log.Info("serving", serving...)
 	p.warn(slices.Concat(c.Unknown(), notes(c), ruleNotes(c, rules)))
 	if most := maxConnections(c); most < c.MaxConnections {
-		p.log.Warn("fewer connections than max_connections: this process may not open more files; raise their limit, such as LimitNOFILE in the unit",
+		p.log.Warn("fewer connections than max_connections: the limit of open files is too low; raise it, such as LimitNOFILE in the unit",
 			"max_connections", c.MaxConnections, "connections", most)
 	}
 	if c.APIKeys == "" {
-		p.log.Warn("no api keys are set: only this machine is served, and no key is asked for")
+		p.log.Warn("no API keys are set: mailgate serves only programs on this machine and needs no key")
 	} else if c.AdminKeys == "" {
-		p.log.Warn("no admin keys are set: the operator routes are closed")
+		p.log.Warn("no admin keys are set: the operator routes are disabled")
 	}
 }
 

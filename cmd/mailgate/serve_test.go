@@ -58,7 +58,7 @@ func TestServe_NoKeys_ServesThisMachine(t *testing.T) {
 	keyless := newClient(t, server.URL, "")
 	keyless.mustSend(t, "alice@example.com", 200)
 	keyless.must(t, "POST", "/admin/mailboxes/alice@example.com/reset", "", 200)
-	server.awaitLine(t, "no api keys are set: only this machine is served, and no key is asked for", "level")
+	server.awaitLine(t, "no API keys are set: mailgate serves only programs on this machine and needs no key", "level")
 }
 
 func TestServe_NoAdminKeys_OperatorRoutesAreClosed(t *testing.T) {

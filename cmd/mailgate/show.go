@@ -15,7 +15,7 @@ import (
 
 const whichServer = `
 
-The server is the one at MAILGATE_URL, or else at MAILGATE_LISTEN on this machine. The first of MAILGATE_ADMIN_KEYS opens it.`
+It asks the node at MAILGATE_URL, or else at MAILGATE_LISTEN on this machine, with the first of MAILGATE_ADMIN_KEYS.`
 
 // subject is what show and reset are about.
 type subject struct {
@@ -31,7 +31,7 @@ func (s subject) path() (string, error) {
 	case s.Rule != "":
 		return "/rules/" + url.PathEscape(s.Rule), nil
 	case s.Name == "":
-		return "", &config.Error{Problem: "which one? give an email address, or the subject of --action"}
+		return "", &config.Error{Problem: "expected an email address, or with --action its subject"}
 	case s.Action != "":
 		return "/actions/" + url.PathEscape(s.Action), nil
 	}
@@ -47,9 +47,7 @@ func (showCommand) Help() string {
 
 	mailgate show alice@example.com
 	mailgate show --rule client-ip 198.51.100.7
-	mailgate show --action login user-4711
-
-An action is looked up with the first of MAILGATE_API_KEYS.` + whichServer
+	mailgate show --action login user-4711` + whichServer + ` --action sends the first of MAILGATE_API_KEYS instead.`
 }
 
 func (s showCommand) Run(ctx context.Context, c *config.Config, to streams) error {
@@ -73,7 +71,7 @@ type resetCommand struct {
 }
 
 func (resetCommand) Help() string {
-	return `Makes a running server forget the sends of a mailbox, so that no rule that counts by mailbox refuses the next one, and prints how many there were. The server writes it to its audit log, with the reason.
+	return `Makes a running node forget the sends of a mailbox, so that no rule that counts by mailbox refuses the next one, and prints how many it forgot. The node logs the reset with the reason, for audits.
 
 	mailgate reset alice@example.com --reason "ticket 4711"
 	mailgate reset --rule client-ip 198.51.100.7
@@ -93,7 +91,7 @@ func (r resetCommand) Run(ctx context.Context, c *config.Config, to streams) err
 		body.Subject = "" // it is in the path
 	}
 	return r.Of.print(ctx, operatorRequest(c, http.MethodPost, "/admin"+path+"/reset", body), to, func(a adminAnswer) string {
-		return fmt.Sprintf("cleared %d of %s\n", a.Cleared, a.name())
+		return fmt.Sprintf("records cleared for %s: %d\n", a.name(), a.Cleared)
 	})
 }
 
@@ -115,7 +113,7 @@ func (s subject) print(ctx context.Context, r request, to streams, text func(adm
 	var parsed adminAnswer
 	var indented bytes.Buffer
 	if json.Unmarshal(body, &parsed) != nil || json.Indent(&indented, body, "", "  ") != nil {
-		return fmt.Errorf("the answer of %s is not mailgate's; is another server at this address?", r.url)
+		return fmt.Errorf("the answer of %s is not mailgate's: another program uses this address; set MAILGATE_URL", r.url)
 	}
 	if s.JSON {
 		_, err = fmt.Fprintln(to.out, indented.String())
@@ -169,7 +167,7 @@ func (a adminAnswer) table() string {
 	head := columns(&text)
 	fmt.Fprintf(head, "in the log\t%s\nnext\t%s\n", a.name(), next)
 	if a.Degraded {
-		fmt.Fprint(head, "degraded\tRedis is away; this is what one server knows\n")
+		fmt.Fprint(head, "degraded\tRedis is away; these are the records of one node\n")
 	}
 	if a.Limits != nil && len(a.Limits) == 0 {
 		fmt.Fprint(head, "limits\tnone; the rule mailbox exempts this mailbox\n")

@@ -40,7 +40,7 @@ func openStore(ctx context.Context, c *config.Config, log *slog.Logger) (s *stor
 	s = &store{prefix: c.RedisPrefix, now: now, log: log, timeout: storeTimeout(c), stop: func() {}}
 	s.usable = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "mailgate_store_ready",
-		Help: "1 while the history can be used; checked every ten seconds.",
+		Help: "1 while the records can be used; checked every ten seconds.",
 	})
 	var clock *standby.Clock
 	if c.Standby() {

@@ -19,7 +19,7 @@ type testMailCommand struct {
 }
 
 func (testMailCommand) Help() string {
-	return `Composes an email as serve would, with a code that is not valid, hands it to the relay of MAILGATE_SMTP_URL and prints the reply. It needs no running server and is not counted.`
+	return `Composes an email as serve would, with a code that is not valid, hands it to the relay of MAILGATE_SMTP_URL and prints the reply. It needs no running node and is not counted.`
 }
 
 func (command testMailCommand) Run(ctx context.Context, c *config.Config, to streams) error {

@@ -19,7 +19,7 @@ func Parse(text string) (netip.Prefix, error) {
 	}
 	switch {
 	case err != nil:
-		return netip.Prefix{}, errors.New("it is neither an IP address nor a network such as 10.0.0.0/8")
+		return netip.Prefix{}, errors.New("write an IP address or a network, such as 192.0.2.7 or 10.0.0.0/8")
 	case prefix.Addr().Is4In6():
 		return netip.Prefix{}, fmt.Errorf("%s is IPv4 written as IPv6; write it as 192.0.2.0/24", prefix)
 	case prefix != prefix.Masked():

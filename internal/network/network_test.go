@@ -7,7 +7,7 @@ import (
 )
 
 func TestParse_Texts(t *testing.T) {
-	const neither = "it is neither an IP address nor a network such as 10.0.0.0/8"
+	const neither = "write an IP address or a network, such as 192.0.2.7 or 10.0.0.0/8"
 	tests := []struct{ text, want string }{
 		{"10.0.0.0/8", "10.0.0.0/8"},
 		{"192.0.2.7", "192.0.2.7/32"},

@@ -153,7 +153,7 @@ func (m *Master) suspect(cause error) (probed <-chan struct{}, s State) {
 // probeUntilHere probes until the master answers or the prober is closed.
 func (m *Master) probeUntilHere() {
 	client := m.prober.clientFor(m.Address)
-	closing := context.AfterFunc(m.prober.work, func() { _ = client.Close() }) // ends a probe under way
+	closing := context.AfterFunc(m.prober.work, func() { _ = client.Close() }) // ends a probe in progress
 	for m.suspected() {
 		m.probeOnce(client)
 	}

@@ -69,7 +69,7 @@ func (m *mirror) lacks(until int64, cause error) {
 		before = m.incomplete.Load()
 	}
 	if before <= m.now() {
-		m.log.Error("an admission could not be recorded on this node: it does not continue alone until that has left its window",
+		m.log.Error("writing an admission to disk failed: without Redis this node refuses until the admission has left its window",
 			"until", time.UnixMilli(until).UTC(), "cause", cause)
 	}
 }

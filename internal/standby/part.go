@@ -25,7 +25,7 @@ type part struct {
 }
 
 var (
-	errNotTold = errors.New("Redis has not been told yet what this node decided alone")
+	errNotTold = errors.New("operations of this node are not synced to Redis yet")
 	errAlone   = errors.New("Redis is away, and a node alone cannot promise that")
 	errAgain   = errors.New("the master has changed its state")
 )
@@ -124,7 +124,7 @@ func (p *part) settle(ctx context.Context, m *prober.Master, key string) error {
 	}
 	err := p.tell(ctx, key, some)
 	if errors.Is(err, redisx.ErrType) {
-		p.o.Log.Error("Redis cannot be told what this node decided alone: it is dropped", "records", p.name, "operations", len(some), "cause", err)
+		p.o.Log.Error("sync to Redis failed permanently: these operations are dropped", "records", p.name, "operations", len(some), "cause", err)
 		_ = p.journal.forget(ctx, k, some...)
 		return nil
 	}

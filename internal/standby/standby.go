@@ -69,7 +69,7 @@ func New(o Options) (*Standby, error) {
 	}
 	if left := s.journal.size(); left > 0 {
 		s.begin(returning)
-		o.Log.Warn("Redis has not been told all that an earlier process decided alone", "operations", left)
+		o.Log.Warn("operations of an earlier process are not synced to Redis yet", "operations", left)
 	}
 	return s, nil
 }
@@ -93,7 +93,7 @@ func (s *Standby) Close(ctx context.Context) {
 	s.prober.Close()
 	_ = s.save()
 	if left := s.journal.size(); left > 0 {
-		s.o.Log.Warn("Redis was not told all that this node decided alone; the next start does", "operations", left)
+		s.o.Log.Warn("some operations are not synced to Redis: the next start of this node syncs them", "operations", left)
 	}
 }
 
@@ -161,7 +161,7 @@ func (s *Standby) observe(drained bool) State {
 		s.begin(alone)
 		s.o.Log.Warn("Redis is away: this node decides by its own records", "master", lost.Address, "cause", lost.Cause())
 	case from != connected && s.state == connected:
-		s.o.Log.Info("Redis is back and has been told what it missed", "lasted", time.Since(s.began).Round(time.Millisecond).String(),
+		s.o.Log.Info("Redis is back and in sync", "lasted", time.Since(s.began).Round(time.Millisecond).String(),
 			"admitted_alone", now.Admitted-s.outage.Admitted, "told", now.Told-s.outage.Told)
 	}
 	return now

@@ -13,7 +13,7 @@ import (
 // commas between them.
 type Line struct {
 	Name, Value string
-	Place       string // "mailgate.yaml:3: tiers", without the name if that is no plain word
+	Where       string // "mailgate.yaml:3: tiers", without the name if that is no plain word
 }
 
 // Lines reads a file that has nothing but names with plain values, or with lists of plain
@@ -58,9 +58,9 @@ func (f *File) line(pair *ast.MappingValueNode) (Line, error) {
 		wrong.Problem = "a name must be a plain word"
 		return Line{}, wrong
 	}
-	line := Line{Name: key.Value, Place: fmt.Sprintf("%s:%d", wrong.File, wrong.Line)}
+	line := Line{Name: key.Value, Where: fmt.Sprintf("%s:%d", wrong.File, wrong.Line)}
 	if plainWord(key.Value) {
-		line.Place += ": " + key.Value
+		line.Where += ": " + key.Value
 		wrong.Problem = key.Value + ": "
 	}
 	entries := []ast.Node{pair.Value}

@@ -151,9 +151,9 @@ func (f *File) explain(err error) error {
 	}
 	switch wrong := at.(type) {
 	case *yaml.UnknownFieldError:
-		e.Problem = "there is no such name here"
+		e.Problem = "unknown key"
 		if t := wrong.Token; t != nil && plainWord(t.Value) {
-			e.Problem = "there is no name " + t.Value + " here"
+			e.Problem = "unknown key " + t.Value
 		}
 	case *yaml.DuplicateKeyError:
 		e.Problem = usedTwice

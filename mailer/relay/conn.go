@@ -42,7 +42,7 @@ const (
 )
 
 var (
-	errNoSTARTTLS = errors.New("the relay does not offer STARTTLS, and no mail goes out without it")
+	errNoSTARTTLS = errors.New("the relay does not offer STARTTLS; with ?tls=none in its URL, mailgate sends unencrypted")
 	errInjection  = errors.New("clear text after the answer to STARTTLS, which may be an attack")
 )
 

@@ -186,12 +186,12 @@ func TestCircuit_Cooldown_DoublesUntilAnswered(t *testing.T) {
 		if mustSend(t, r, letter()).Relay != s.taken.Addr() {
 			t.Errorf("step %d: the other relay took the mail", step)
 		}
-		if asked, resting := len(first.Received()), r.Stats()[0].Resting; asked != s.asked || resting != s.resting {
+		if asked, resting := len(first.Received()), r.Stats()[0].CircuitOpen; asked != s.asked || resting != s.resting {
 			t.Errorf("step %d: the first was asked %d times and rests %v, want %d, %v", step, asked, resting, s.asked, s.resting)
 		}
 	}
-	if r.Stats()[1].Resting || !slices.Equal(told, []bool{true, false}) {
-		t.Errorf("the second rests: %v; the hook heard %v", r.Stats()[1].Resting, told)
+	if r.Stats()[1].CircuitOpen || !slices.Equal(told, []bool{true, false}) {
+		t.Errorf("the second rests: %v; the hook heard %v", r.Stats()[1].CircuitOpen, told)
 	}
 	if text := log.String(); strings.Count(text, "circuit breaker opened") != 1 || strings.Count(text, "circuit breaker closed") != 1 {
 		t.Errorf("the log says\n%s", text)

@@ -110,7 +110,7 @@ func suffer(t *testing.T, script fault.Script, want end) {
 		t.Errorf("took %v", took)
 	}
 	checkOutcome(t, err, want.outcome)
-	if got := r.Stats()[0].Resting; got != want.opens {
+	if got := r.Stats()[0].CircuitOpen; got != want.opens {
 		t.Errorf("the breaker is open: %v, want %v", got, want.opens)
 	}
 	mayHaveArrived := want.outcome == "" || script.At == fault.Dot
@@ -145,7 +145,7 @@ func TestCircuit_SilenceAtMAIL_OpensAtTheSecond(t *testing.T) {
 	for _, want := range []end{deferred, down} {
 		_, err := send(t.Context(), r, letter())
 		checkOutcome(t, err, want.outcome)
-		if got := r.Stats()[0].Resting; got != want.opens {
+		if got := r.Stats()[0].CircuitOpen; got != want.opens {
 			t.Errorf("the breaker is open: %v, want %v", got, want.opens)
 		}
 	}

@@ -144,7 +144,7 @@ func TestTokenServer_Trouble_NextRelayTakesIt(t *testing.T) {
 			well.Store(true)
 			now.Add(1000)
 			mustSend(t, relays, letter())
-			if len(s.Mails()) != 1 || len(spare.Mails()) != 3 || relays.Stats()[0].Resting {
+			if len(s.Mails()) != 1 || len(spare.Mails()) != 3 || relays.Stats()[0].CircuitOpen {
 				t.Errorf("%d and %d mails, %+v", len(s.Mails()), len(spare.Mails()), relays.Stats()[0])
 			}
 		})
@@ -168,7 +168,7 @@ func TestTokenServer_MailOutOfTime_NotJudged(t *testing.T) {
 			t.Errorf("err = %v", err)
 		}
 	}
-	if relays.Stats()[0].Resting {
+	if relays.Stats()[0].CircuitOpen {
 		t.Error("the relay is left alone for that")
 	}
 	failed := make(chan error, 1)

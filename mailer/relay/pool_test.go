@@ -255,7 +255,7 @@ func TestCrowded_FewConnections_MailsWait(t *testing.T) {
 					taken++
 				}
 			}
-			if stats := r.Stats()[0]; taken != many || stats.Resting || stats.Open > 3 || log.String() != "" {
+			if stats := r.Stats()[0]; taken != many || stats.CircuitOpen || stats.Open > 3 || log.String() != "" {
 				t.Errorf("%d mails of %d; %+v; the log says\n%s", taken, many, stats, log.String())
 			}
 		})
@@ -305,7 +305,7 @@ func TestCrowded_NoneTaken_CircuitOpens(t *testing.T) {
 		for _, err := range sendAtOnce(t, r, domains(12)...) {
 			checkOutcome(t, err, relay.Unavailable)
 		}
-		if got := r.Stats()[0]; !got.Resting || got.Open != 0 || got.Waiting != 0 {
+		if got := r.Stats()[0]; !got.CircuitOpen || got.Open != 0 || got.Waiting != 0 {
 			t.Errorf("%s: %+v, want it left alone", step, got)
 		}
 		if got := len(s.Received()); got > 8+5 {

@@ -84,11 +84,11 @@ func (r *Relays) Close(ctx context.Context) error {
 
 // Stats are one relay's figures at this moment.
 type Stats struct {
-	Relay   string
-	Open    int  // connections, including those being made
-	Idle    int  // of them
-	Waiting int  // sends waiting for one
-	Resting bool // its circuit breaker is open
+	Relay       string
+	Open        int  // connections, including those being made
+	Idle        int  // of them
+	Waiting     int  // sends waiting for one
+	CircuitOpen bool // its circuit breaker is open
 }
 
 // Stats are the figures of every relay, in order.
@@ -96,7 +96,7 @@ func (r *Relays) Stats() []Stats {
 	stats := make([]Stats, len(r.relays))
 	for i, relay := range r.relays {
 		open, idle, waiting := relay.pool.counts()
-		stats[i] = Stats{Relay: relay.name, Open: open, Idle: idle, Waiting: waiting, Resting: relay.circuit.Open()}
+		stats[i] = Stats{Relay: relay.name, Open: open, Idle: idle, Waiting: waiting, CircuitOpen: relay.circuit.Open()}
 	}
 	return stats
 }

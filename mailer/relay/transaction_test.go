@@ -164,7 +164,7 @@ func TestCircuit_SilentRelay_BlamedIfItHadTime(t *testing.T) {
 					want = relay.Unknown
 				}
 				checkOutcome(t, err, want)
-				if got := r.Stats()[0].Resting; got != c.opens || len(s.Received()) == 0 {
+				if got := r.Stats()[0].CircuitOpen; got != c.opens || len(s.Received()) == 0 {
 					t.Errorf("the breaker is open: %v; asked %d times", got, len(s.Received()))
 				}
 			})

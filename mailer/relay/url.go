@@ -104,7 +104,7 @@ func parseURL(text string) (r URL, err error) {
 
 func checkShape(u *url.URL, query url.Values) error {
 	if u.Opaque != "" || u.Hostname() == "" {
-		return errors.New("smtp:// or smtps:// and a host are needed")
+		return errors.New("write it as smtps://user:password@host or smtp://host:port")
 	}
 	rest := strings.Trim(u.Hostname(), "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_")
 	if ip, err := netip.ParseAddr(u.Hostname()); err != nil && rest != "" || ip.Zone() != "" {

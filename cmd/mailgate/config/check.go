@@ -64,7 +64,7 @@ func (c *Config) ForServing() error {
 		return err
 	}
 	return c.firstWrong([]rule{
-		{c.RedisURL != "" && c.Secret == "", "secret", "must be set with redis_url, to the same for all processes; make one: openssl rand -hex 32"},
+		{c.RedisURL != "" && c.Secret == "", "secret", "must be set with redis_url, to the same for all nodes; make one: openssl rand -hex 32"},
 	})
 }
 
@@ -135,7 +135,7 @@ func isListenAddress(text string) bool {
 // docker-compose.yml has secrets with this end, which anyone can read there, and a relay that
 // delivers nothing.
 const (
-	trialSecret = "-everybody-knows"
+	trialSecret = "-not-secret"
 	trialRelay  = "mailpit:1025"
 	ofTrial     = "of the trial in docker-compose.yml, which anyone can read; make one: openssl rand -hex 16"
 )

@@ -29,45 +29,45 @@ type Config struct {
 	File string `name:"config" placeholder:"PATH" help:"YAML file with settings."`
 
 	Listen         string         `group:"Server:" name:"listen" default:"127.0.0.1:8080" validate:"listen" help:"Address to serve on, host:port. Port 0 takes a free one."`
-	OpsListen      string         `group:"Server:" name:"ops-listen" placeholder:"HOST:PORT" validate:"omitempty,listen" help:"Address for /metrics, /livez and /readyz, out of reach of a flood at the other. /metrics is then served there only."`
-	APIKeys        Keys           `group:"Server:" name:"api-keys" help:"Keys of back ends: name:secret,name:secret, with secrets of at least 16 characters. Without any, only this machine is served, and no key is asked for."`
-	AdminKeys      Keys           `group:"Server:" name:"admin-keys" help:"Keys of operators, for show and reset. With api-keys but none of these, the operator routes are closed."`
-	TrustedProxies []netip.Prefix `group:"Server:" name:"trusted-proxies" placeholder:"NETWORK,..." help:"Proxies whose X-Forwarded-For is trusted: 10.0.0.0/8,192.0.2.7."`
-	MaxConnections int            `group:"Server:" name:"max-connections" default:"10000" validate:"gte=1,lte=1000000" help:"Open connections at most. Beyond that, new ones wait."`
-	LookupRate     int            `group:"Server:" name:"lookup-rate" default:"50" validate:"gte=0,lte=1000000" help:"Mailbox lookups and operator requests per second for each key, or for each client where no key is asked for. 0 is unlimited."`
+	OpsListen      string         `group:"Server:" name:"ops-listen" placeholder:"HOST:PORT" validate:"omitempty,listen" help:"Address for /metrics, /livez and /readyz, so that a flood at the other cannot block them. /metrics is then served there only."`
+	APIKeys        Keys           `group:"Server:" name:"api-keys" help:"Keys of back ends: name:secret,name:secret, with secrets of at least 16 characters. Without any, mailgate serves only programs on this machine and needs no key."`
+	AdminKeys      Keys           `group:"Server:" name:"admin-keys" help:"Keys of operators, for show and reset. With api-keys but none of these, the operator routes are disabled."`
+	TrustedProxies []netip.Prefix `group:"Server:" name:"trusted-proxies" placeholder:"NETWORK" help:"Proxies whose X-Forwarded-For is trusted: 10.0.0.0/8,192.0.2.7."`
+	MaxConnections int            `group:"Server:" name:"max-connections" default:"10000" validate:"gte=1,lte=1000000" help:"Maximum number of open connections. Beyond that, new ones wait."`
+	LookupRate     int            `group:"Server:" name:"lookup-rate" default:"50" validate:"gte=0,lte=1000000" help:"Mailbox lookups and operator requests per second for each key, or for each client where no key is needed. 0 is unlimited."`
 	CountdownRate  int            `group:"Server:" name:"countdown-rate" default:"20" validate:"gte=0,lte=1000000" help:"Countdown requests per second for each client address. 0 is unlimited."`
-	Secret         Secret         `group:"Server:" name:"secret" help:"Seals countdowns and hashes codes. If not set, one is made and kept in data-dir. Required with redis-url, the same for all processes."`
+	Secret         Secret         `group:"Server:" name:"secret" help:"Seals countdowns and hashes codes. If not set, one is made and kept in data-dir. Required with redis-url, the same for all nodes."`
 	DrainDelay     time.Duration  `group:"Server:" name:"drain-delay" default:"0s" validate:"gte=0s,lte=5m" help:"How long to keep serving after SIGTERM while /readyz answers 503, so that a load balancer notices."`
 	ShutdownGrace  time.Duration  `group:"Server:" name:"shutdown-grace" default:"30s" validate:"gte=0s,lte=1h" help:"How long requests in flight may take to finish after SIGTERM."`
 
 	Tiers   throttle.Policy `group:"Limits:" name:"tiers" default:"minute=1/60s,hour=5/1h,day=10/24h" help:"Emails per mailbox: name=limit/window, in any order."`
 	Rules   string          `group:"Limits:" name:"rules" placeholder:"PATH" help:"YAML file with more rules and actions. Read again on SIGHUP."`
-	Guesses throttle.Policy `group:"Limits:" name:"guesses" default:"ten-minutes=5/10m,day=20/24h" help:"Guesses at the codes of a mailbox, however many codes it was sent: name=limit/window."`
-	Fold    bool            `group:"Limits:" name:"fold" default:"true" help:"Count letter case, +tag and dots that a provider ignores as one mailbox."`
+	Guesses throttle.Policy `group:"Limits:" name:"guesses" default:"ten-minutes=5/10m,day=20/24h" help:"Guesses at the codes of a mailbox, for all its codes together: name=limit/window."`
+	Fold    bool            `group:"Limits:" name:"fold" default:"true" help:"Count addresses that differ only in letter case, +tag or dots that the provider ignores as one mailbox; --fold=false turns it off."`
 
-	DataDir    string `group:"History on disk:" name:"data-dir" default:"mailgate-data" validate:"required" help:"Directory of the history, or :memory:. With redis-url it is used only if set, for the records of this process during an outage of Redis."`
-	Sync       bool   `group:"History on disk:" name:"sync" default:"false" help:"Flush the drive at each send, so that it survives a power cut."`
-	CacheBytes Bytes  `group:"History on disk:" name:"cache-bytes" default:"28MiB" validate:"gte=65536" help:"Memory for recently used records. The others are read from disk. With :memory: it is the most that is kept. Bytes, or with KiB, MiB, GiB."`
+	DataDir    string `group:"Records on disk:" name:"data-dir" default:"mailgate-data" validate:"required" help:"Directory of the records, or :memory:. With redis-url it is used only if set, for the records of this node during an outage of Redis."`
+	Sync       bool   `group:"Records on disk:" name:"sync" default:"false" help:"Flush each send to the drive, to survive a power cut."`
+	CacheBytes Bytes  `group:"Records on disk:" name:"cache-bytes" default:"28MiB" validate:"gte=65536" help:"Memory for recently used records. The others are read from disk. With :memory: it is the limit for all records. Bytes, or with KiB, MiB, GiB."`
 
-	RedisURL      RedisURL      `group:"History in Redis:" name:"redis-url" placeholder:"URL" help:"Redis that many processes share: redis://, rediss://, redis+sentinel:// or redis+cluster://."`
-	RedisPrefix   string        `group:"History in Redis:" name:"redis-prefix" default:"mailgate" validate:"name" help:"Prefix of all keys. Two deployments on one Redis need one each."`
-	RedisConfirm  int           `group:"History in Redis:" name:"redis-confirm" default:"0" validate:"gte=0,lte=16" help:"Replicas that must have a send before it is admitted. Above 0, on-store-outage is refuse."`
-	RedisTimeout  time.Duration `group:"History in Redis:" name:"redis-timeout" default:"250ms" validate:"gte=1ms,lte=10s" help:"How long a request waits for a Redis that hangs."`
-	OnStoreOutage string        `group:"History in Redis:" name:"on-store-outage" default:"continue" validate:"oneof=continue refuse" help:"While Redis is away: continue with the records of this process, or refuse with 503, as without data-dir or with redis-confirm."`
+	RedisURL      RedisURL      `group:"Records in Redis:" name:"redis-url" placeholder:"URL" help:"Redis that several nodes share: redis://, rediss://, redis+sentinel:// or redis+cluster://."`
+	RedisPrefix   string        `group:"Records in Redis:" name:"redis-prefix" default:"mailgate" validate:"name" help:"Prefix of all keys. Two deployments on one Redis need one each."`
+	RedisConfirm  int           `group:"Records in Redis:" name:"redis-confirm" default:"0" validate:"gte=0,lte=16" help:"Replicas that must confirm a send before it is admitted. Above 0, on-store-outage is refuse."`
+	RedisTimeout  time.Duration `group:"Records in Redis:" name:"redis-timeout" default:"250ms" validate:"gte=1ms,lte=10s" help:"How long a request waits for Redis."`
+	OnStoreOutage string        `group:"Records in Redis:" name:"on-store-outage" default:"continue" validate:"oneof=continue refuse" help:"While Redis is away: continue with the records of this node, or refuse with 503, as without data-dir or with redis-confirm."`
 
-	SMTPURL      Relays         `group:"Email:" name:"smtp-url" placeholder:"URL,..." help:"Relay, or several in the order to try: smtps://user:pass@host, smtp://user:pass@host:587, smtp://host:25?tls=none."`
+	SMTPURL      Relays         `group:"Email:" name:"smtp-url" placeholder:"URL" help:"Relay, or several in the order to try: smtps://user:pass@host, smtp://user:pass@host:587, smtp://host:25?tls=none."`
 	From         message.Sender `group:"Email:" name:"from" help:"Sender: Acme <no-reply@acme.example>."`
-	SMTPMaxConns int            `group:"Email:" name:"smtp-max-conns" default:"8" validate:"gte=1,lte=1000" help:"Connections to each relay at most."`
-	SMTPRate     float64        `group:"Email:" name:"smtp-rate" default:"0" validate:"gte=0,lte=100000" help:"Emails per second at most, evenly spaced. 0 is unlimited."`
+	SMTPMaxConns int            `group:"Email:" name:"smtp-max-conns" default:"8" validate:"gte=1,lte=1000" help:"Maximum connections to each relay."`
+	SMTPRate     float64        `group:"Email:" name:"smtp-rate" default:"0" validate:"gte=0,lte=100000" help:"Maximum emails per second, evenly spaced. 0 is unlimited."`
 	SMTPQueue    int            `group:"Email:" name:"smtp-queue" default:"100" validate:"gte=0,lte=100000" help:"Emails that may wait under smtp-rate."`
 	Templates    string         `group:"Email:" name:"templates" placeholder:"DIR" help:"Directory of your own templates, NAME/LOCALE/ with subject.txt, text.txt, body.html, expires.txt. Read again on SIGHUP."`
-	Locale       string         `group:"Email:" name:"locale" default:"en" help:"Language of an email whose request names none, or one that is not available."`
+	Locale       string         `group:"Email:" name:"locale" default:"en" help:"Language of an email if the request names none or an unknown one."`
 	CodeLife     time.Duration  `group:"Email:" name:"code-life" default:"10m" validate:"gte=1s,lte=24h" help:"How long a code is valid."`
 
 	LogLevel  string `group:"Log:" name:"log-level" default:"info" validate:"oneof=debug info warn error" help:"debug, info, warn or error."`
 	LogFormat string `group:"Log:" name:"log-format" default:"json" validate:"oneof=json text" help:"json or text."`
 
-	URL string `group:"Client:" name:"url" placeholder:"URL" validate:"omitempty,http_url" help:"Server that show, reset and healthcheck ask. If not set, the address of listen, and for healthcheck that of ops-listen."`
+	URL string `group:"Client:" name:"url" placeholder:"URL" validate:"omitempty,http_url" help:"Node that show, reset and healthcheck ask. If not set, the address of listen, and for healthcheck that of ops-listen."`
 
 	// Each names a file with the secret in it.
 	APIKeysFile   string `name:"api-keys-file" hidden:""`
@@ -81,11 +81,11 @@ type Config struct {
 }
 
 // Given reports whether the setting of this name has another source than its default.
-func (c *Config) Given(name string) bool { return c.Place(name) != "" }
+func (c *Config) Given(name string) bool { return c.Where(name) != "" }
 
-// Place names a setting as it was given: "--tiers", "MAILGATE_TIERS" or
+// Where names a setting as it was given: "--tiers", "MAILGATE_TIERS" or
 // "mailgate.yaml:3: tiers"; empty for a default.
-func (c *Config) Place(name string) string { return c.given[name].place }
+func (c *Config) Where(name string) string { return c.given[name].where }
 
 // OtherFlag returns a flag of the command line that is none of these, or an empty name.
 func (c *Config) OtherFlag(flags []string) string {

@@ -181,15 +181,15 @@ func TestMistakes_NameTheSetting(t *testing.T) {
 		{"API_KEYS=" + hidden, "key 1 must be written name:secret"}, {"API_KEYS=,", "key 1 must"}, {"API_KEYS=web:short", "the secret of key 1 has fewer than 16 characters"},
 		{"API_KEYS=a:" + hidden + ",b:" + hidden, "key 2 has the secret of a key before it"}, {"API_KEYS=web:Change-Me-" + hidden, "the secret of key 1 is that of an example"},
 		{"ADMIN_KEYS=a:" + hidden + " & MAILGATE_API_KEYS=b:" + hidden, "has a secret that is in api_keys too"},
-		{"API_KEYS=web:" + hidden + ",demo:trial-key-everybody-knows & " + relay, "has a secret of the trial"},
-		{"ADMIN_KEYS=operator:trial-admin-key-everybody-knows & " + relay, "has a secret of the trial"},
-		{"SECRET=trial-secret-everybody-knows & " + relay, "is a secret of the trial"},
+		{"API_KEYS=web:" + hidden + ",demo:trial-key-not-secret & " + relay, "has a secret of the trial"},
+		{"ADMIN_KEYS=operator:trial-admin-key-not-secret & " + relay, "has a secret of the trial"},
+		{"SECRET=trial-secret-not-secret & " + relay, "is a secret of the trial"},
 		{"SECRET=fifteen-letters", "has fewer than 16 characters; make one: openssl rand -hex 32"}, {"SECRET=Change-me-" + hidden, "is that of an example"},
 		{"SECRET_FILE=/dev/null", "the file /dev/null is empty"}, {"SECRET_FILE=/does/not/exist", "cannot read the file"}, {"SECRET_FILE=/", "/ is a directory"},
 		{"API_KEYS_FILE=/dev/null & MAILGATE_API_KEYS=web:" + hidden, "already set by MAILGATE_API_KEYS; give one of them"},
 		{"DRAIN_DELAY=soon", "must be a duration such as"}, {"DRAIN_DELAY=2h", "must be at most 5m"}, {"DRAIN_DELAY=5s & MAILGATE_SHUTDOWN_GRACE=5s", "must be shorter than shutdown_grace"},
 		{"SHUTDOWN_GRACE=30", "must be a duration"}, {"SHUTDOWN_GRACE=-1s", "must be at least 0s"},
-		{"TRUSTED_PROXIES=10.0.0.0/8,example", "it is neither"}, {"TRUSTED_PROXIES=10.1.2.3/8", "10.1.2.3/8 has bits set"},
+		{"TRUSTED_PROXIES=10.0.0.0/8,example", "write an IP address"}, {"TRUSTED_PROXIES=10.1.2.3/8", "10.1.2.3/8 has bits set"},
 		{"MAX_CONNECTIONS=0", "must be at least 1"}, {"MAX_CONNECTIONS=many", "must be a whole number"}, {"LOOKUP_RATE=2.5", "must be a whole number"}, {"COUNTDOWN_RATE=-1", "must be at least 0"},
 		{"TIERS=minute", ""}, {"TIERS=minute=0/60s", ""}, {"TIERS=minute=1/60s,minute=2/1h", ""}, {"GUESSES=5", ""},
 		{"FOLD=maybe", "bool value must be true"},
@@ -217,7 +217,7 @@ func TestMistakes_NameTheSetting(t *testing.T) {
 		"MAILGATE_LISTEN=:0", "MAILGATE_LISTEN=:65535", "MAILGATE_SMTP_RATE=0.000001", "MAILGATE_DRAIN_DELAY=0s & MAILGATE_SHUTDOWN_GRACE=0s",
 		"MAILGATE_API_KEYS=web:sixteen-letters.", "MAILGATE_SECRET=sixteen-letters.", "MAILGATE_CONFIG=/dev/null", "MAILGATE_CACHE_BYTES=1024GiB",
 		redis + " & MAILGATE_REDIS_PREFIX=acme-staging_2" + strings.Repeat("b", 18),
-		"MAILGATE_SECRET=trial-secret-everybody-knows & MAILGATE_SMTP_URL=smtp://mailpit:1025?tls=none",
+		"MAILGATE_SECRET=trial-secret-not-secret & MAILGATE_SMTP_URL=smtp://mailpit:1025?tls=none",
 	} {
 		read(t, nil, strings.Split(environ, " & ")...)
 	}

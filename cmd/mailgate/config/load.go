@@ -17,15 +17,15 @@ import (
 
 // An Error is an invalid setting or command line, in one line.
 type Error struct {
-	Place   string // as [Config.Place] names it; empty for a command line
+	Where   string // as [Config.Where] names it; empty for a command line
 	Problem string
 }
 
 func (e *Error) Error() string {
-	if e.Place == "" {
+	if e.Where == "" {
 		return e.Problem
 	}
-	return e.Place + ": " + e.Problem
+	return e.Where + ": " + e.Problem
 }
 
 // Environ is the environment that the settings are read from, NAME=value each.
@@ -57,7 +57,7 @@ type settings map[string]setting
 
 type setting struct {
 	source string // "flag", "environment" or "file"
-	place  string // as [Config.Place] has it
+	where  string // as [Config.Where] has it
 	text   string // of a flag, only if it is a path: kong has parsed the others
 }
 
@@ -175,7 +175,7 @@ func fromFile(names map[string]bool, paths ...setting) (settings, error) {
 	path := paths[at]
 	text, err := boundedfile.Read(path.text, maxFile)
 	if err != nil {
-		return nil, &Error{path.place, err.Error()}
+		return nil, &Error{path.where, err.Error()}
 	}
 	lines, err := yamlfile.Lines(path.text, text)
 	if err != nil {
@@ -185,9 +185,9 @@ func fromFile(names map[string]bool, paths ...setting) (settings, error) {
 	for _, line := range lines {
 		name := strings.ReplaceAll(line.Name, "_", "-")
 		if !names[name] || name == "config" || strings.Contains(line.Name, "-") {
-			return nil, &Error{line.Place, "unknown setting; mailgate --help lists them all"}
+			return nil, &Error{line.Where, "unknown setting; mailgate --help lists them all"}
 		}
-		found[name] = setting{"file", line.Place, line.Value}
+		found[name] = setting{"file", line.Where, line.Value}
 	}
 	return found, nil
 }
@@ -200,17 +200,17 @@ func (s settings) readSecrets(names map[string]bool) error {
 			continue
 		}
 		if other, twice := s[name]; twice {
-			return &Error{path.place, "already set by " + other.place + "; give one of them"}
+			return &Error{path.where, "already set by " + other.where + "; give one of them"}
 		}
 		text, err := boundedfile.Read(path.text, maxSecret)
 		if err != nil {
-			return &Error{path.place, err.Error()}
+			return &Error{path.where, err.Error()}
 		}
 		secret := strings.TrimRight(string(text), "\r\n") // editors add it
 		if secret == "" {
-			return &Error{path.place, fmt.Sprintf("the file %s is empty", path.text)}
+			return &Error{path.where, fmt.Sprintf("the file %s is empty", path.text)}
 		}
-		s[name] = setting{path.source, path.place, secret}
+		s[name] = setting{path.source, path.where, secret}
 		delete(s, pathName)
 	}
 	return nil
@@ -218,8 +218,8 @@ func (s settings) readSecrets(names map[string]bool) error {
 
 // Complain returns an Error that names a setting as it was given, or else by its variable.
 func (c *Config) Complain(name, problem string) error {
-	if place := c.Place(name); place != "" {
-		return &Error{place, problem}
+	if where := c.Where(name); where != "" {
+		return &Error{where, problem}
 	}
 	return &Error{envName(name), problem}
 }

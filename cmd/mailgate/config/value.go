@@ -242,8 +242,8 @@ func (c *Config) Settings() (all []Setting) {
 			continue
 		}
 		setting := Setting{strings.ReplaceAll(name, "-", "_"), show(whole.Field(i).Interface()), "default"}
-		if given := c.given[name]; given.place != "" {
-			setting.From = given.source + " " + given.place
+		if given := c.given[name]; given.where != "" {
+			setting.From = given.source + " " + given.where
 		} else if name == "data-dir" && !c.UsesDataDir() {
 			setting.Value = ""
 		}

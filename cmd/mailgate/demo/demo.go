@@ -1,5 +1,5 @@
 // Package demo is the sign-up form of "mailgate dev", with a back end that asks mailgate over HTTP
-// with an API key, as any back end does, and an inbox with the emails of the throw-away relay.
+// with an API key, as any back end does, and an inbox with the emails of the built-in relay.
 //
 // It serves loopback names only, so that no page from elsewhere reaches it through the
 // visitor's browser.
@@ -75,7 +75,7 @@ func backEnd(o Options) http.Handler {
 }
 
 func notFound(w http.ResponseWriter, _ *http.Request) {
-	fail(w, http.StatusNotFound, "Nothing here. Pages: / and /inbox. API: /api.")
+	fail(w, http.StatusNotFound, "Not found. Pages: /, /inbox and /console. API: /api.")
 }
 
 // page serves one file.

@@ -51,7 +51,7 @@ func (t countText) build(p preset, keep int) (a throttle.Algorithm, err error) {
 	}
 	switch {
 	case limit == "":
-		return nil, refuse("", "it has no limit, such as minute=10/60s")
+		return nil, refuse("", "limit is missing; write it as name=limit/window, such as minute=10/60s")
 	case strings.ContainsFunc(limit, notInLimit): // errors about limits repeat them
 		return nil, refuse("limit", "write it as name=limit/window, such as minute=10/60s")
 	case name == slidingLog && keep > 0:
@@ -69,7 +69,7 @@ func (t countText) build(p preset, keep int) (a throttle.Algorithm, err error) {
 	return a, nil
 }
 
-// refuseOr keeps the place of a mistake that has one.
+// refuseOr keeps the position of a mistake that has one.
 func refuseOr(part string, err error) error {
 	if _, placed := err.(wrong); placed {
 		return err
@@ -126,7 +126,7 @@ func (t countText) checkParameters(algorithm string) error {
 		{"queue", leakyBucket, t.Queue, 0},
 	} {
 		if p.given != nil && algorithm != p.of {
-			return refuse(p.name, "it goes with %s, and this is a %s", p.of, algorithm)
+			return refuse(p.name, "only a %s has it, and this rule is a %s", p.of, algorithm)
 		}
 		if err := checkWhole(p.given, p.name, p.least); err != nil {
 			return err
@@ -154,7 +154,7 @@ func checkDelay(a throttle.Algorithm, deadline int64) error {
 	tier, waiting := queue.Tier(), int64(queue.Room()-1)
 	limit := int64(tier.Limit)
 	if longest := (waiting*tier.Window.Milliseconds() + limit - 1) / limit; longest > deadline/2 {
-		return refuse("queue", "the last of %d would wait %d ms, and may wait %d ms: the relay needs the other half of the time that a send may take",
+		return refuse("queue", "the last of %d sends would wait %d ms; at most %d ms are allowed, half of the time that a send may take",
 			waiting, longest, deadline/2)
 	}
 	return nil

@@ -44,7 +44,7 @@ func readList[T comparable](name string, texts []string, read func(string) (T, e
 // callerName is the name of an API key.
 func callerName(text string) (string, error) {
 	if text == "" || strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != "" {
-		return "", errors.New("it must be the name of an API key, which stands before its colon")
+		return "", errors.New("it must be the name of an API key, the part before its colon")
 	}
 	return text, nil
 }

@@ -177,7 +177,7 @@ func Read(path string, d Defaults) (File, error) {
 	for i, rt := range t.Rules {
 		r, err := rt.read(seen, d)
 		if err != nil {
-			return File{}, place(file, "rule", rt.Name, fmt.Sprintf("$.rules[%d]", i), err)
+			return File{}, locate(file, "rule", rt.Name, fmt.Sprintf("$.rules[%d]", i), err)
 		}
 		f.Rules = replace(f.Rules, r, rt.Off)
 	}
@@ -185,15 +185,15 @@ func Read(path string, d Defaults) (File, error) {
 	for i, at := range t.Actions {
 		a, err := at.read(seen)
 		if err != nil {
-			return File{}, place(file, "action", at.Name, fmt.Sprintf("$.actions[%d]", i), err)
+			return File{}, locate(file, "action", at.Name, fmt.Sprintf("$.actions[%d]", i), err)
 		}
 		f.Actions = append(f.Actions, a)
 	}
 	return f, nil
 }
 
-// place says where a mistake is.
-func place(file *yamlfile.File, what, name, path string, err error) error {
+// locate adds where the mistake is to its error.
+func locate(file *yamlfile.File, what, name, path string, err error) error {
 	if throttle.CheckName(name) == nil {
 		what += " " + name
 	}
@@ -204,7 +204,7 @@ func place(file *yamlfile.File, what, name, path string, err error) error {
 	return file.Wrong(path, what+": "+err.Error())
 }
 
-// replace puts a rule in place of the one with its name, or at the end; one that is off is
+// replace puts a rule where the one with its name is, or at the end; one that is off is
 // taken away.
 func replace(all []Rule, r Rule, off bool) []Rule {
 	i := slices.IndexFunc(all, func(old Rule) bool { return old.Name == r.Name })
@@ -225,7 +225,7 @@ var reserved = []string{"lookups", "countdowns", "guesses", "requests"}
 
 func checkName(name string, seen map[string]bool) error {
 	if name == "" {
-		return refuse("", "it has no name")
+		return refuse("", "name is missing")
 	}
 	if err := throttle.CheckName(name); err != nil {
 		return refuse("name", "%w", err)
@@ -279,7 +279,7 @@ func (t ruleText) by() (rules.By, error) {
 	known := map[string]rules.By{rules.MailboxRule: rules.ByMailbox, ClientIPRule: rules.ByClientIP}[t.Name]
 	switch {
 	case t.By == nil && known == "":
-		return "", refuse("", "it does not say what it counts by; by is one of %v", rules.Bys())
+		return "", refuse("", "by is missing; it must be one of %v", rules.Bys())
 	case t.By == nil:
 		return known, nil
 	}
