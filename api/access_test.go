@@ -9,8 +9,7 @@ import (
 	"github.com/mailgate/mailgate/api"
 )
 
-// Which key opens what.
-func TestKeys(t *testing.T) {
+func TestKeys_WrongOrAnothers_Unauthorized(t *testing.T) {
 	r := newRig(t, setup{})
 	routes := []struct{ method, path, key string }{
 		{"POST", "/send-code", appKey},
@@ -57,32 +56,15 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// While a secret is changed the old one and the new are one caller: what was asked under one
-// is repeated under the other.
-func TestASecretIsChanged(t *testing.T) {
-	r := newRig(t, setup{options: func(o *api.Options) {
-		o.APIKeys = must(api.ParseKeys("shop:the-new-secret,shop:the-old-secret,blog:another-key"))(t)
-	}})
-	const body = `{"email":"change@example.com"}`
-	first := r.onceAs("the-old-secret", "click-1", body)
-	first.is(t, 200, "")
-	again := r.onceAs("the-new-secret", "click-1", body)
-	again.again(t, first)
-	if lines := journal.about(t, again.header.Get("X-Request-Id")); len(lines) != 1 || lines[0]["key"] != "shop" {
-		t.Errorf("the log says %v, want the key's name", lines)
-	}
-	r.onceAs("another-key", "click-1", body).is(t, 429, "quota-exceeded")
-}
-
-// The log tells who asked, and believes nobody but the proxies.
-func TestForwardedFor(t *testing.T) {
+// The log has the address of the client, which only trusted proxies may state.
+func TestForwardedFor_OnlyByTrustedProxies_Believed(t *testing.T) {
 	tests := []struct {
 		name      string
 		trusted   string
 		forwarded []string
 		want      string
 	}{
-		{"nobody is trusted", "", []string{"203.0.113.9"}, "127.0.0.1"},
+		{"no proxy is trusted", "", []string{"203.0.113.9"}, "127.0.0.1"},
 		{"another network is trusted", "10.0.0.0/8", []string{"203.0.113.9"}, "127.0.0.1"},
 		{"the proxy's own word", "127.0.0.0/8", []string{"203.0.113.9"}, "203.0.113.9"},
 		{"what the client wrote is not reached", "127.0.0.0/8", []string{"1.1.1.1, 203.0.113.9"}, "203.0.113.9"},
@@ -108,7 +90,7 @@ func TestForwardedFor(t *testing.T) {
 	}
 }
 
-func TestParseKeys(t *testing.T) {
+func TestParseKeys_Wrong_SaysWhy(t *testing.T) {
 	for text, none := range map[string]bool{"": true, "  ": true, "a:b": false, "a:b,c:d": false, "a:b,a:c": false, " a:b , c:d ": false, "web.app_1-x:p:q/+=~!": false} {
 		keys, err := api.ParseKeys(text)
 		if err != nil || keys.IsZero() != none {

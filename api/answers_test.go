@@ -20,8 +20,8 @@ import (
 	"github.com/mailgate/mailgate/throttle/rules"
 )
 
-// A failing relay, the answer, and what it costs.
-func TestSendRelayFaults(t *testing.T) {
+// What a relay's fault is answered with, and whether it is charged.
+func TestSend_RelayFault_Answer(t *testing.T) {
 	const charged, free = 1, 0
 	tests := []struct {
 		name    string
@@ -67,44 +67,18 @@ func TestSendRelayFaults(t *testing.T) {
 				t.Errorf("smtp is %v", got.body["smtp"])
 			}
 			line := journal.about(t, got.header.Get("X-Request-Id"))
-			if len(line) != 1 || line[0]["cause"] == nil || line[0]["id"] == nil {
+			if len(line) != 1 || line[0]["cause"] == nil || line[0]["id"] == nil || line[0]["problem"] != tt.problem {
 				t.Errorf("the log says %v", line)
 			}
 			if rule := line[0]["rule"]; (tt.used == charged) != (rule == "mailbox") {
-				t.Errorf("the rule to wait for is %v in the log", rule) // none, where the place was given back
+				t.Errorf("the rule to wait for is %v in the log", rule)
 			}
 		})
 	}
 }
 
-// The line of a request that says no has the problem's name, as the end of its type in the
-// answer, whoever says it, and also where it is said once more.
-func TestALineNamesItsProblem(t *testing.T) {
-	r := newRig(t, setup{relay: &fault.Script{At: fault.RCPT, Kind: fault.Permanent, Times: 1}, mailer: relay.Options{Pace: relay.Pace{PerSecond: .01}}})
-	for _, tt := range []struct {
-		got     reply
-		status  int
-		problem string
-	}{
-		{r.once("k", "refused@example.com"), 422, "recipient-rejected"},
-		{r.once("k", "refused@example.com"), 422, "recipient-rejected"},
-		{r.once("k", "another@example.com"), 422, "idempotency-mismatch"},
-		{r.send("refused@example.com"), 429, "quota-exceeded"},
-		{r.send("busy@example.com"), 503, "busy"},
-		{r.send("nobody"), 422, "invalid"},
-		{r.do("GET", "/mailboxes/busy@example.com", "nobody's", ""), 401, "unauthorized"},
-		{r.do("GET", "/readyz", "", ""), 200, ""},
-	} {
-		tt.got.is(t, tt.status, tt.problem)
-		line := journal.about(t, tt.got.header.Get("X-Request-Id"))[0]
-		if name, _ := line["problem"].(string); name != tt.problem {
-			t.Errorf("the problem is %q and not %q: %v", name, tt.problem, line)
-		}
-	}
-}
-
-// More sends than the relay's pace lets wait are turned away, at no cost.
-func TestSendBusy(t *testing.T) {
+// A send that would have to wait too long for the relay's pace is refused and not charged.
+func TestSend_RelayPaceFull_Busy(t *testing.T) {
 	r := newRig(t, setup{mailer: relay.Options{Pace: relay.Pace{PerSecond: .2}}})
 	r.send("first@example.com").is(t, 200, "")
 	got := r.send("second@example.com")
@@ -114,8 +88,8 @@ func TestSendBusy(t *testing.T) {
 	}
 }
 
-// A relay that is left alone says for how long.
-func TestSendToARelayLeftAlone(t *testing.T) {
+// While a relay's circuit is open Retry-After says for how long.
+func TestSend_CircuitOpen_RetryAfter(t *testing.T) {
 	r := newRig(t, setup{relay: &fault.Script{At: fault.Banner, Kind: fault.HangUp}})
 	for n := range 6 { // five failures open the breaker, for five seconds
 		got := r.send("alone@example.com")
@@ -127,7 +101,7 @@ func TestSendToARelayLeftAlone(t *testing.T) {
 	}
 }
 
-// A fakeSender fails in ways that no relay does, once the mail may leave.
+// fakeSender fails in ways that no relay does, once the email may leave.
 type fakeSender func(context.Context, message.Message) error
 
 func (f fakeSender) Begin(_ context.Context, from, to address.Address) (delivery.Transaction, error) {
@@ -148,18 +122,17 @@ func (f fakeTransaction) Commit(ctx context.Context, text []byte) (relay.Receipt
 
 func (fakeTransaction) Abort() {}
 
-// What nobody knows is a fault on this side, is told in a plain sentence, and counts as
-// sent: it proves nothing about the mail.
-func TestSendStrangeFaults(t *testing.T) {
+// An unexpected error or a panic is a 500 that shows nothing of it. The email may have left, so it
+// stays charged.
+func TestSend_UnexpectedFault_Internal(t *testing.T) {
 	const secret = "/srv/private.go:17: password hunter2"
 	tests := []struct {
 		name string
 		send fakeSender
 		used int
 	}{
-		{"a stranger's error", func(context.Context, message.Message) error { return errors.New(secret) }, 1},
+		{"an unknown error", func(context.Context, message.Message) error { return errors.New(secret) }, 1},
 		{"a panic", func(context.Context, message.Message) error { panic(secret) }, 1},
-		{"a runtime panic", func(context.Context, message.Message) error { var none []int; _ = none[len(none)]; return nil }, 1},
 		{"a mail not fit to be sent", func(context.Context, message.Message) error { return relay.ErrUnsendable }, 0},
 	}
 	for _, tt := range tests {
@@ -168,7 +141,7 @@ func TestSendStrangeFaults(t *testing.T) {
 			got := r.send("victim@example.com")
 			got.is(t, 500, "internal")
 			if strings.Contains(tt.name, "panic") {
-				journal.showsStack(t, got, "TestSendStrangeFaults")
+				journal.showsStack(t, got, "TestSend_UnexpectedFault_Internal")
 			}
 			for _, piece := range []string{"hunter2", ".go", "goroutine", "panic", "map"} {
 				if strings.Contains(got.text, piece) {
@@ -185,12 +158,11 @@ func TestSendStrangeFaults(t *testing.T) {
 	}
 }
 
-// A failing is a limiter that fails when it is told to.
+// failing is a limiter that fails on demand.
 type failing struct {
 	throttle.Historian
 	take, release, rest atomic.Bool
 	recorded            bool // a Take that fails has been recorded
-	releases            atomic.Int64
 }
 
 var errStore = errors.Join(throttle.ErrUnavailable, errors.New("dial tcp 10.1.2.3:6379: connection refused"))
@@ -206,7 +178,6 @@ func (f *failing) Take(ctx context.Context, mailbox string, id throttle.ID) (thr
 }
 
 func (f *failing) Release(ctx context.Context, mailbox string, a throttle.Admission) (bool, error) {
-	f.releases.Add(1)
 	if f.release.Load() {
 		return false, errStore
 	}
@@ -237,9 +208,11 @@ func newFailing(t *testing.T, with setup) (*rig, *failing) {
 	return newRig(t, with), f
 }
 
-// Without the history nothing is sent, and the answer is an error on every route.
-func TestStoreUnavailable(t *testing.T) {
+// Without the history nothing is sent, on every route, and a charge that may have been recorded is
+// given back.
+func TestStorage_Fails_IsUnavailable(t *testing.T) {
 	r, store := newFailing(t, setup{})
+	store.recorded = true
 	store.take.Store(true)
 	store.rest.Store(true)
 	answers := []reply{
@@ -254,34 +227,14 @@ func TestStoreUnavailable(t *testing.T) {
 			t.Errorf("Retry-After %q: %s", got.header.Get("Retry-After"), got.text)
 		}
 	}
+	servertest.Eventually(t, "the charge is given back", func() bool { return r.used("alice@example.com") == 0 })
 	if len(r.box.List()) != 0 {
 		t.Error("a mail was sent")
 	}
 }
 
-// A Take that failed may have been recorded all the same: it is given back.
-func TestTakeThatFailedIsGivenBack(t *testing.T) {
-	r, store := newFailing(t, setup{})
-	store.recorded = true
-	store.take.Store(true)
-	r.send("alice@example.com").is(t, 503, "store-unavailable")
-	servertest.Eventually(t, "the place is given back", func() bool { return r.used("alice@example.com") == 0 })
-}
-
-// What cannot be given back at once is given back later, at the latest at the end.
-func TestRefundLater(t *testing.T) {
-	r, store := newFailing(t, setup{relay: &fault.Script{At: fault.RCPT, Kind: fault.Temporary}})
-	store.release.Store(true)
-	r.send("alice@example.com").is(t, 503, "relay-unavailable")
-	if r.used("alice@example.com") != 1 {
-		t.Fatal("the place was given back, although that was to fail")
-	}
-	store.release.Store(false)
-	servertest.Eventually(t, "the place is given back", func() bool { return r.used("alice@example.com") == 0 })
-}
-
-// The mail goes on when the caller hangs up, and stays charged.
-func TestSendOutlivesItsCaller(t *testing.T) {
+// A send continues when its caller hangs up, and stays charged.
+func TestSend_CallerGone_Continues(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	finished := make(chan error, 1)
 	r := newRig(t, setup{options: func(o *api.Options) {
@@ -305,8 +258,7 @@ func TestSendOutlivesItsCaller(t *testing.T) {
 	}
 }
 
-// A relay that takes too long is left at the deadline.
-func TestSendDeadline(t *testing.T) {
+func TestSend_RelaySilent_EndsAtTheDeadline(t *testing.T) {
 	r := newRig(t, setup{
 		relay:   &fault.Script{At: fault.RCPT, Kind: fault.Silence},
 		options: func(o *api.Options) { o.SendDeadline = time.Second },

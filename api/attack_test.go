@@ -12,9 +12,8 @@ import (
 	"github.com/mailgate/mailgate/api"
 )
 
-// No spelling of an operator's path is another path that is open, or open to an
-// application's key.
-func TestPathsHaveOneSpelling(t *testing.T) {
+// No spelling of an operator's path is open to an application's key.
+func TestPaths_OtherSpellings_Refused(t *testing.T) {
 	r := newRig(t, setup{})
 	for _, path := range []string{
 		"/admin/figures", "/ADMIN/figures", "/admin//figures", "/admin/./figures", "/x/../admin/figures", "/admin%2ffigures", "/%61dmin/figures",
@@ -30,12 +29,12 @@ func TestPathsHaveOneSpelling(t *testing.T) {
 	}
 }
 
-// What logs call a mailbox or a subject is the same on all servers of one secret, and
-// cannot be made of the address alone.
-func TestNamesInLogsTakeTheSecret(t *testing.T) {
+// The name of a mailbox or a subject in logs is the same on all servers with one secret, and cannot be
+// made of the address alone.
+func TestLog_Names_NeedTheSecret(t *testing.T) {
 	const of = "alice@example.com"
 	var seen []string
-	for _, secret := range []string{"a secret that all share", "a secret that all share", "a secret of somebody else"} {
+	for _, secret := range []string{"a secret that all share", "a secret that all share", "the secret of others"} {
 		r := newRig(t, setup{actions: threeActions(&failing{}), options: func(o *api.Options) { o.Secret = []byte(secret) }})
 		mailbox := r.do("GET", "/admin/mailboxes/"+of, opsKey, "").body["mailbox"].(string)
 		subject := r.do("POST", "/admin/actions/reply/reset", opsKey, `{"subject":"`+of+`"}`).body["subject"].(string)
@@ -50,7 +49,7 @@ func TestNamesInLogsTakeTheSecret(t *testing.T) {
 	}
 }
 
-// A reason that looks like the end of a line and another line stays within its own.
+// A reason with line ends is one line.
 func TestReset_HostileReason_IsOneLine(t *testing.T) {
 	r := newRig(t, setup{})
 	const reason = "done\n{\"msg\":\"forged\"}\r\u2028\x1b[2J"

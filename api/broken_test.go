@@ -10,7 +10,7 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 )
 
-// The second byte of a request's record says how far it has come.
+// The second byte of the record of a key is its state.
 const (
 	abandoned  = 1
 	begun      = 2
@@ -18,7 +18,7 @@ const (
 	answered   = 4
 )
 
-// broken is a store of records that fails when it is told to.
+// broken is a store of records that fails on demand.
 type broken struct {
 	keyed.Store
 	table *cache.Table
@@ -26,8 +26,7 @@ type broken struct {
 
 	closed  atomic.Bool                        // all steps fail
 	refused atomic.Int32                       // steps to this state fail; 0 for none
-	unheard atomic.Int32                       // one step to this state is taken and fails all the same
-	alone   bool                               // it decides without the shared records
+	alone   bool                               // other nodes cannot be asked
 	stop    func(ctx context.Context, to byte) // called before each step
 }
 
@@ -47,9 +46,6 @@ func (b *broken) Update(ctx context.Context, key string, step keyed.Step) (bool,
 		return false, errKeys
 	}
 	_, err := b.Store.Update(ctx, key, step)
-	if err == nil && to != 0 && b.unheard.CompareAndSwap(int32(to), 0) {
-		err = errKeys
-	}
 	return b.alone, err
 }
 

@@ -9,9 +9,9 @@ import (
 	"github.com/mailgate/mailgate/api"
 )
 
-// A key that has all the requests under way that it may is told so at once, and nothing
-// is charged; the others, and operators, notice nothing. What ends makes room.
-func TestACallerLeavesRoom(t *testing.T) {
+// A key with the most requests in progress that it may have gets a 503 at once, and nothing is charged.
+// Other keys and operators are answered.
+func TestCaller_Full_LeavesRoomForOthers(t *testing.T) {
 	const most = 4
 	sender := newGated()
 	r := newRig(t, setup{options: func(o *api.Options) {

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// The countdown's files: as they are or compressed, whole or not at all where the caller
-// has them, for pages from anywhere, and never kept for longer than is safe.
-func TestComponent(t *testing.T) {
+// The countdown's files are compressed on request, not sent again to clients that have them, and
+// readable by pages of any origin.
+func TestCountdownFiles_Requested_CachedAndCompressed(t *testing.T) {
 	r := newRig(t, setup{})
 	tags := map[string]bool{}
 	for path, tt := range map[string]struct{ contentType, has string }{

@@ -11,7 +11,7 @@ import (
 )
 
 // The page needs no key, its policy allows this server only, and every file that it loads exists.
-func TestConsole(t *testing.T) {
+func TestConsole_Page_LoadsFromThisServerOnly(t *testing.T) {
 	r := newRig(t, setup{})
 	got := r.do("GET", "/admin", "", "")
 	got.is(t, 200, "")
@@ -50,14 +50,10 @@ func TestConsole(t *testing.T) {
 }
 
 // The page knows whether to ask for a key.
-func TestConsoleWithoutKeys(t *testing.T) {
-	for _, tt := range []struct {
-		options func(*api.Options)
-		want    string
-	}{{nil, "asked-for"}, {keyless, "none"}} {
-		r := newRig(t, setup{options: tt.options})
-		if got := r.do("GET", "/admin", "", ""); !strings.Contains(got.text, `<meta name="mailgate-key" content="`+tt.want+`">`) {
-			t.Errorf("the page does not say %s", tt.want)
+func TestConsole_NoKeys_SaysSo(t *testing.T) {
+	for want, options := range map[string]func(*api.Options){"asked-for": nil, "none": keyless} {
+		if got := newRig(t, setup{options: options}).do("GET", "/admin", "", ""); !strings.Contains(got.text, `<meta name="mailgate-key" content="`+want+`">`) {
+			t.Errorf("the page does not say %s", want)
 		}
 	}
 }

@@ -18,8 +18,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// A contract is openapi.yaml as something exchanges can be held against. It keeps
-// account of the answers it has seen.
+// contract is openapi.yaml, to check exchanges against. It notes the answers it has seen.
 type contract struct {
 	root     any
 	compiler *jsonschema.Compiler
@@ -58,7 +57,7 @@ func wholeRun() bool {
 	return true
 }
 
-// A place is a part of the document and its JSON pointer.
+// place is a part of the document and its JSON pointer.
 type place struct {
 	pointer string
 	value   any
@@ -115,7 +114,7 @@ func (c *contract) validateValue(schema place, value any) error {
 	return compiled.Validate(value)
 }
 
-// An exchange is a request and its answer.
+// exchange is a request and its answer.
 type exchange struct {
 	method, path string
 	body         []byte
@@ -300,7 +299,7 @@ func (c *contract) documented() map[string]place {
 }
 
 // Every example is an instance of what it is an example of.
-func TestContractExamples(t *testing.T) {
+func TestContract_Examples_AreValid(t *testing.T) {
 	media := slices.Collect(maps.Values(theContract.documented()))
 	paths := theContract.at("#/paths")
 	for path := range paths.members() {
@@ -324,7 +323,7 @@ func TestContractExamples(t *testing.T) {
 }
 
 // Of an answer that is one of several the type says which, for clients that are generated.
-func TestTheTypeSaysWhichAnswerItIs(t *testing.T) {
+func TestContract_Discriminators_LeadToTheSchema(t *testing.T) {
 	for key, media := range theContract.documented() {
 		schema := theContract.walk(media, "schema")
 		if schema.members()["oneOf"] == nil {
@@ -344,7 +343,7 @@ func TestTheTypeSaysWhichAnswerItIs(t *testing.T) {
 
 // A comma in a sentence without quotation marks ends it where it stands within braces: what
 // follows is a member without a value.
-func TestNoSentenceOfTheContractIsCut(t *testing.T) {
+func TestContract_Values_AreNotCut(t *testing.T) {
 	var walk func(p place)
 	walk = func(p place) {
 		switch value := p.value.(type) {
@@ -367,7 +366,7 @@ func TestNoSentenceOfTheContractIsCut(t *testing.T) {
 }
 
 // The check itself finds what is planted.
-func TestContractFindsWhatIsPlanted(t *testing.T) {
+func TestContract_Planted_IsFound(t *testing.T) {
 	good := http.Header{"X-Content-Type-Options": {"nosniff"}, "Cache-Control": {"no-store"}, "X-Request-Id": {"x"}, "Content-Type": {"application/json"}}
 	changed := func(name, value string) http.Header {
 		h := good.Clone()
@@ -387,8 +386,8 @@ func TestContractFindsWhatIsPlanted(t *testing.T) {
 		{"kept by caches", exchange{method: "GET", path: "/livez", status: 200, header: changed("Cache-Control", ""), answer: live}, false},
 		{"says who serves", exchange{method: "GET", path: "/livez", status: 200, header: changed("Server", "fiber"), answer: live}, false},
 		{"a header too few", exchange{method: "GET", path: "/mailboxes/a@b.example", status: 200, header: good, answer: live}, false},
-		{"a status nobody knows", exchange{method: "GET", path: "/livez", status: 201, header: good, answer: live}, false},
-		{"a path nobody knows", exchange{method: "GET", path: "/nowhere", status: 200, header: good, answer: live}, false},
+		{"an unknown status", exchange{method: "GET", path: "/livez", status: 201, header: good, answer: live}, false},
+		{"an unknown path", exchange{method: "GET", path: "/nowhere", status: 200, header: good, answer: live}, false},
 	}
 	for _, tt := range tests {
 		if err := loadContract().check(tt.e); (err == nil) != tt.sound {
@@ -397,7 +396,7 @@ func TestContractFindsWhatIsPlanted(t *testing.T) {
 	}
 }
 
-// A recorder is a transport that holds every exchange against openapi.yaml.
+// recorder is a transport that checks every exchange against openapi.yaml.
 type recorder struct {
 	t    testing.TB
 	next http.RoundTripper

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/countdown"
@@ -26,9 +25,9 @@ func (r *rig) count(token string) reply {
 	return r.request("GET", "/countdown/"+token, http.Header{"Origin": {"https://shop.example"}}, "")
 }
 
-// Each answer about a mailbox carries a token, and all of them tell its wait to the
-// millisecond, to whoever brings them, and nothing else.
-func TestCountdown(t *testing.T) {
+// Each answer about a mailbox has a token, which tells its wait to the millisecond and nothing else;
+// also after a reset and another send.
+func TestCountdown_Token_TellsTheWait(t *testing.T) {
 	r := newRig(t, setup{})
 	sent := r.send("waits@example.com")
 	r.now.Add(15_679)
@@ -55,75 +54,52 @@ func TestCountdown(t *testing.T) {
 		t.Errorf("in the last millisecond: %s", got.text)
 	}
 	r.now.Add(1)
-	if got := r.count(tokens[1]); got.body["wait_ms"] != 0.0 || got.body["limit"] != nil || got.body["rule"] != nil {
+	got := r.count(tokens[1])
+	if got.body["wait_ms"] != 0.0 || got.body["limit"] != nil || got.body["rule"] != nil {
 		t.Errorf("at its end: %s", got.text)
 	}
-	if line := journal.about(t, r.count(tokens[0]).header.Get("X-Request-Id")); len(line) != 1 || line[0]["mailbox"] == nil {
+	if line := journal.about(t, got.header.Get("X-Request-Id")); len(line) != 1 || line[0]["mailbox"] == nil || strings.Contains(journal.text(), tokens[1]) {
 		t.Errorf("the log says %v", line)
 	}
-	if strings.Contains(journal.text(), tokens[0]) {
-		t.Error("the log has a token")
-	}
-}
-
-// A reset, and another send, are seen by those who hold a token from before.
-func TestCountdownGoesOn(t *testing.T) {
-	r := newRig(t, setup{})
-	token := r.send("goes@example.com").token()
-	r.do("POST", "/admin/mailboxes/goes@example.com/reset", opsKey, "").is(t, 200, "")
-	if got := r.count(token); got.body["wait_ms"] != 0.0 {
-		t.Errorf("after a reset: %s", got.text)
-	}
-	r.now.Add(1000)
-	r.send("goes@example.com").is(t, 200, "")
-	if got := r.count(token); got.body["wait_ms"] != 60_000.0 {
+	r.send("waits@example.com").is(t, 200, "")
+	if got := r.count(tokens[0]); got.body["wait_ms"] != 60_000.0 {
 		t.Errorf("after another send: %s", got.text)
 	}
-	if got := r.request("HEAD", "/countdown/"+token, http.Header{}, ""); got.status != 200 || got.text != "" {
+	r.do("POST", "/admin/mailboxes/waits@example.com/reset", opsKey, "").is(t, 200, "")
+	if got := r.count(tokens[0]); got.body["wait_ms"] != 0.0 {
+		t.Errorf("after a reset: %s", got.text)
+	}
+	if got := r.request("HEAD", "/countdown/"+tokens[0], http.Header{}, ""); got.status != 200 || got.text != "" {
 		t.Errorf("HEAD: %d %q", got.status, got.text)
 	}
 }
 
-// Rules of every kind count, and are named: also those of the visitor, the caller and the
-// template that the token was for.
-func TestCountdownOfOtherRules(t *testing.T) {
-	for _, tt := range []struct {
-		by    rules.By
-		other string // another send that meets the rule
-	}{
-		{rules.ByDomain, "second@example.com"}, {rules.ByAll, "second@example.org"},
-		{rules.ByClientIP, "second@example.org"}, {rules.ByAPIKey, "second@example.org"}, {rules.ByTemplate, "second@example.org"},
+// Rules of every trait count, also those of the visitor, the caller and the template of the token.
+func TestCountdown_OtherRules_AreTold(t *testing.T) {
+	for by, other := range map[rules.By]string{
+		rules.ByDomain: "second@example.com", rules.ByAll: "second@example.org",
+		rules.ByClientIP: "second@example.org", rules.ByAPIKey: "second@example.org", rules.ByTemplate: "second@example.org",
 	} {
-		t.Run(string(tt.by), func(t *testing.T) {
-			r := newRig(t, setup{rules: func(r *rig, _ *rules.Rule) []rules.Rule {
-				hour := must(throttle.NewFixedWindow(tier("hour", 1, 3_600_000)))(r.t)
-				return []rules.Rule{{Name: "other", By: tt.by, Limiter: r.counted("other", hour)}}
-			}})
-			const visitor = `,"client_ip":"203.0.113.7"`
-			first := r.sendAs(appKey, "first@example.com", visitor)
-			first.is(t, 200, "")
-			refused := r.sendAs(appKey, tt.other, visitor)
-			refused.is(t, 429, "quota-exceeded")
-			end := must(time.Parse(time.RFC3339Nano, refused.body["retry_at"].(string)))(t).UnixMilli()
-			for _, wait := range []int{3_600_000, 2_000_000, 1} {
-				r.now.Store(end - int64(wait))
-				for _, got := range []reply{r.count(first.token()), r.count(refused.token())} {
-					if got.body["rule"] != "other" || got.body["limit"] != "hour" || got.body["wait_ms"] != float64(wait) {
-						t.Errorf("%d ms before the end: %s", wait, got.text)
-					}
-				}
+		r := newRig(t, setup{rules: func(r *rig, _ *rules.Rule) []rules.Rule {
+			hour := must(throttle.NewFixedWindow(tier("hour", 1, 3_600_000)))(r.t)
+			return []rules.Rule{{Name: "other", By: by, Limiter: r.counted("other", hour)}}
+		}})
+		const visitor = `,"client_ip":"203.0.113.7"`
+		first := r.sendAs(appKey, "first@example.com", visitor)
+		first.is(t, 200, "")
+		refused := r.sendAs(appKey, other, visitor)
+		refused.is(t, 429, "quota-exceeded")
+		r.now.Add(1000)
+		for _, token := range []string{first.token(), refused.token()} {
+			if got := r.count(token); got.body["rule"] != "other" || got.body["limit"] != "hour" || got.body["wait_ms"] != refused.body["wait_ms"].(float64)-1000 {
+				t.Errorf("by %s: %s", by, got.text)
 			}
-			r.now.Add(1)
-			if got := r.count(refused.token()); got.body["wait_ms"] != 0.0 {
-				t.Errorf("at the end: %s", got.text)
-			}
-		})
+		}
 	}
 }
 
-// Whom a rule leaves alone it does not keep waiting, also by the token. Of all others it is
-// told.
-func TestCountdownOfTheExempt(t *testing.T) {
+// A rule does not hold back those whom it exempts, also by the token.
+func TestCountdown_Exempt_IsNotTold(t *testing.T) {
 	r := newRig(t, setup{rules: func(r *rig, _ *rules.Rule) []rules.Rule {
 		hour := must(throttle.NewFixedWindow(tier("hour", 1, 3_600_000)))(r.t)
 		return []rules.Rule{{Name: "other", By: rules.ByAll, Limiter: r.counted("other", hour), Exempt: rules.Exempt{
@@ -156,8 +132,8 @@ func TestCountdownOfTheExempt(t *testing.T) {
 	}
 }
 
-// The longest of everything that a token holds fits.
-func TestCountdownOfLongNames(t *testing.T) {
+// A token holds the longest names.
+func TestCountdown_LongNames_Fit(t *testing.T) {
 	caller := strings.Repeat("c", 64)
 	r := newRig(t, setup{options: func(o *api.Options) { o.APIKeys = must(api.ParseKeys(caller + ":" + appKey))(t) }})
 	email := strings.Repeat("m", 64) + "@" + strings.Repeat(strings.Repeat("d", 62)+".", 3)[:185] + ".ex"
@@ -168,20 +144,11 @@ func TestCountdownOfLongNames(t *testing.T) {
 	}
 }
 
-// A token that is sealed here and holds something else is a fault of ours.
-func TestCountdownMalformed(t *testing.T) {
-	r := newRig(t, setup{})
-	tokens := must(countdown.New(r.options.Secret))(t)
-	for _, rest := range []string{"", "\n", "\nshop\t", "\nshop\tnowhere\tcode", "\nshop\t\tcode\t"} {
-		r.count(tokens.Seal("malformed@example.com"+rest, r.now.Load()+day)).is(t, 500, "internal")
-	}
-}
-
-// Whatever is not a token of this server that is still good is one and the same answer.
-func TestCountdownWrongTokens(t *testing.T) {
+// Every invalid token has the same answer.
+func TestCountdown_WrongTokens_HaveOneAnswer(t *testing.T) {
 	r := newRig(t, setup{})
 	token := r.send("wrong@example.com").token()
-	foreign := must(countdown.New([]byte("the secret of somebody else")))(t).Seal("wrong@example.com", r.now.Load()+day)
+	foreign := must(countdown.New([]byte("the secret of another server")))(t).Seal("wrong@example.com", r.now.Load()+day)
 	other := map[bool]string{true: "B", false: "A"}[token[20] == 'A']
 	wrong := []string{
 		"x", "undefined", foreign, token[1:], token[:len(token)-1], token + "A", token[:20] + other + token[21:], "%00", "a@example.com",
@@ -198,8 +165,9 @@ func TestCountdownWrongTokens(t *testing.T) {
 	r.count(token).is(t, 404, "unknown-countdown")
 }
 
-// No mailbox's rule, no secret, no store: what then.
-func TestCountdownFaults(t *testing.T) {
+// A server without a secret has tokens of its own only. What is sealed here and holds something else is
+// an internal error.
+func TestCountdown_Faults_AreAnswered(t *testing.T) {
 	r, store := newFailing(t, setup{})
 	token := r.send("faults@example.com").token()
 	store.rest.Store(true)
@@ -207,13 +175,18 @@ func TestCountdownFaults(t *testing.T) {
 	got.is(t, 503, "store-unavailable")
 	got.carries(t, map[string]string{"Access-Control-Allow-Origin": "*"})
 
+	tokens := must(countdown.New(r.options.Secret))(t)
+	for _, rest := range []string{"", "\n", "\nshop\t", "\nshop\tnowhere\tcode", "\nshop\t\tcode\t"} {
+		r.count(tokens.Seal("malformed@example.com"+rest, r.now.Load()+day)).is(t, 500, "internal")
+	}
+
 	r = newRig(t, setup{options: func(o *api.Options) { o.Secret = nil }})
 	r.count(r.send("faults@example.com").token()).is(t, 200, "")
 	r.count(token).is(t, 404, "unknown-countdown")
 }
 
-// Pages from anywhere may ask, and what they ask before they do is answered.
-func TestCountdownPreflight(t *testing.T) {
+// Pages of any origin may read countdowns, and nothing else.
+func TestCountdown_Preflight_AllowsAnyPage(t *testing.T) {
 	r := newRig(t, setup{})
 	for _, path := range []string{"/countdown/x", "/countdown.js", "/countdown.d.ts"} {
 		got := r.request("OPTIONS", path, http.Header{"Origin": {"https://shop.example"}, "Access-Control-Request-Method": {"GET"}}, "")
@@ -230,8 +203,7 @@ func TestCountdownPreflight(t *testing.T) {
 	got.carries(t, map[string]string{"Access-Control-Allow-Origin": "", "Access-Control-Allow-Methods": ""})
 }
 
-// One address cannot ask without end, and costs others nothing.
-func TestCountdownRate(t *testing.T) {
+func TestCountdown_Rate_IsLimitedByAddress(t *testing.T) {
 	var bucket throttle.Limiter
 	r := newRig(t, setup{options: func(o *api.Options) {
 		bucket = inMemory(must(throttle.NewTokenBucket(tier("second", 2, 1000), 4))(t), o.Now)

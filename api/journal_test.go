@@ -55,16 +55,6 @@ func (r *record) about(t testing.TB, requestID string) (lines []map[string]any) 
 	return lines
 }
 
-// messages is what the log lines of one request say, a line each.
-func (r *record) messages(t testing.TB, requestID string) string {
-	t.Helper()
-	var said strings.Builder
-	for _, line := range r.about(t, requestID) {
-		fmt.Fprintln(&said, line["msg"])
-	}
-	return said.String()
-}
-
 // showsStack fails the test unless the lines of the answer's request have a stack with this name
 // in it, once.
 func (r *record) showsStack(t testing.TB, got reply, name string) {
@@ -129,8 +119,8 @@ func (r *record) leaks() (all []string) {
 	return all
 }
 
-// unnamed lists the lines of requests that say no without the problem's name, or have one
-// and say yes. What the fallback answers is its own.
+// unnamed lists the lines of failed requests without the problem's name, and of successful ones with
+// one. The fallback's answers have none.
 func (r *record) unnamed() (all []string) {
 	for line := range strings.Lines(r.text()) {
 		var said struct {
@@ -145,8 +135,8 @@ func (r *record) unnamed() (all []string) {
 }
 
 // TestMain looks, after all tests, at what only the whole run can show: whether any
-// log line gave something private away or left out why it says no, and whether every
-// documented answer was seen.
+// log line shows something private or lacks the problem, and whether every documented answer was
+// seen.
 func TestMain(m *testing.M) {
 	status := m.Run()
 	for _, text := range journal.leaks() {
@@ -154,7 +144,7 @@ func TestMain(m *testing.M) {
 		status = 1
 	}
 	for _, line := range journal.unnamed() {
-		fmt.Printf("the log does not say what the problem is, or of a yes: %s", line)
+		fmt.Printf("the log lacks the problem, or has one of a success: %s", line)
 		status = 1
 	}
 	if status == 0 && wholeRun() {
@@ -167,7 +157,7 @@ func TestMain(m *testing.M) {
 }
 
 // The search finds what is planted, and nothing in what is sound.
-func TestJournalFindsWhatIsPlanted(t *testing.T) {
+func TestJournal_Planted_IsFound(t *testing.T) {
 	const line = `{"msg":"request","request_id":"00482913aa","id":"482913-x","ms":0.482913}`
 	tests := []struct {
 		log   string
@@ -177,7 +167,7 @@ func TestJournalFindsWhatIsPlanted(t *testing.T) {
 		{line + `{"to":"alice@example.com"}`, 1},
 		{line + `{"to":"ALICE@example.com"}`, 1},
 		{line + `{"code":"482914"}`, 1},
-		{line + `sent Zq7Kx9 to somebody`, 1},
+		{line + `sent Zq7Kx9 to them`, 1},
 		{line + `Bearer a-secret-of-the-shop, alice@example.com`, 2},
 	}
 	for _, tt := range tests {

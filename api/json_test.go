@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// Bodies that another reader might make something of. Each is refused with a place,
-// without repeating what was sent, and costs nothing.
-func TestSendHostileJSON(t *testing.T) {
+// Bodies that another JSON reader might accept. Each is refused with the place of the mistake, without a
+// value of it, and not charged.
+func TestSend_HostileJSON_Refused(t *testing.T) {
 	const good = `"email":"hostile@example.com"`
 	bodies := []string{
 		"", " ", "null", "true", "1", `"hostile@example.com"`, "[]", `[{` + good + `}]`, "{", "}", "{}}", "{,}", "{" + good,
@@ -58,8 +58,8 @@ func TestSendHostileJSON(t *testing.T) {
 	}
 }
 
-// What most are caught by is told how to mend it.
-func TestSendJSONHints(t *testing.T) {
+// Common mistakes are answered with a correction.
+func TestSend_JSONMistake_Hints(t *testing.T) {
 	r := newRig(t, setup{})
 	for field, hint := range map[string]string{
 		`"Email":"x"`: "did you mean email?", `"clientIp":"x"`: "did you mean client_ip?", `"client-ip":"x"`: "did you mean client_ip?",
@@ -73,8 +73,7 @@ func TestSendJSONHints(t *testing.T) {
 	}
 }
 
-// What is odd and yet right.
-func TestSendOddJSON(t *testing.T) {
+func TestSend_OddJSON_Accepted(t *testing.T) {
 	r := newRig(t, setup{})
 	for _, body := range []string{
 		"\r\n\t {\"email\" :\t\"odd1@example.com\"\n}  \r\n",
@@ -91,29 +90,25 @@ func TestSendOddJSON(t *testing.T) {
 	}
 }
 
-// What the header says about the body.
-func TestSendContentTypes(t *testing.T) {
+func TestSend_ContentTypes_OnlyJSON(t *testing.T) {
 	tests := []struct {
-		contentType, encoding string
-		sound                 bool
+		contentType string
+		sound       bool
 	}{
-		{"application/json", "", true},
-		{"application/json; charset=utf-8", "", true},
-		{"application/json;charset=UTF-8", "", true},
-		{`Application/JSON ; charset="utf-8"`, "", true},
-		{"", "", false},
-		{"text/plain", "", false},
-		{"text/json", "", false},
-		{"application/jsonp", "", false},
-		{"application/problem+json", "", false},
-		{"application/x-www-form-urlencoded", "", false},
-		{"multipart/form-data; boundary=x", "", false},
-		{"application/json; charset=utf-16", "", false},
-		{"application/json; charset=latin1", "", false},
-		{"application/json, text/plain", "", false},
-		{"application/json", "gzip", false},
-		{"application/json", "identity", false},
-		{"application/json", "br, gzip", false},
+		{"application/json", true},
+		{"application/json; charset=utf-8", true},
+		{"application/json;charset=UTF-8", true},
+		{`Application/JSON ; charset="utf-8"`, true},
+		{"", false},
+		{"text/plain", false},
+		{"text/json", false},
+		{"application/jsonp", false},
+		{"application/problem+json", false},
+		{"application/x-www-form-urlencoded", false},
+		{"multipart/form-data; boundary=x", false},
+		{"application/json; charset=utf-16", false},
+		{"application/json; charset=latin1", false},
+		{"application/json, text/plain", false},
 	}
 	r := newRig(t, setup{})
 	for i, tt := range tests {
@@ -121,12 +116,9 @@ func TestSendContentTypes(t *testing.T) {
 		if tt.contentType != "" {
 			header.Set("Content-Type", tt.contentType)
 		}
-		if tt.encoding != "" {
-			header.Set("Content-Encoding", tt.encoding)
-		}
 		got := r.request("POST", "/send-code", header, `{"email":"type`+string(rune('a'+i))+`@example.com"}`)
 		if (got.status == 200) != tt.sound || !tt.sound && got.status != 400 {
-			t.Errorf("%q %q: answered %d %s", tt.contentType, tt.encoding, got.status, got.text)
+			t.Errorf("%q: answered %d %s", tt.contentType, got.status, got.text)
 		}
 	}
 }

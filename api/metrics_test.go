@@ -1,16 +1,150 @@
 package api_test
 
 import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/mailer/relay"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/rules"
 )
 
-// Two accounts at one host and port are one relay in the metrics: all the figures would be
-// gone otherwise. One of the two that is left alone is enough for an alarm.
-func TestMetricsOfTwoAccounts(t *testing.T) {
+// has fails the test unless /metrics has these lines, and returns all of it.
+func (r *rig) has(t testing.TB, lines ...string) string {
+	t.Helper()
+	text := r.do("GET", "/metrics", "", "").text
+	for _, want := range lines {
+		if !strings.Contains(text, "\n"+want+"\n") {
+			t.Errorf("/metrics lacks %s", want)
+		}
+	}
+	return text
+}
+
+// No mailbox is among the labels.
+func TestMetrics_Sends_CountedWithoutMailboxes(t *testing.T) {
+	r := newRig(t, setup{})
+	r.send("counted@example.com").is(t, 200, "")
+	r.send("counted@example.com").is(t, 429, "quota-exceeded")
+	r.send("no-at").is(t, 422, "invalid")
+	r.do("POST", "/admin/mailboxes/counted@example.com/reset", opsKey, "").is(t, 200, "")
+	text := r.has(t,
+		`mailgate_sends_total{limit="",outcome="sent",rule=""} 1`,
+		`mailgate_sends_total{limit="minute",outcome="denied",rule="mailbox"} 1`,
+		`mailgate_http_requests_total{route="send-code",status="200"} 1`,
+		`mailgate_http_requests_total{route="send-code",status="429"} 1`,
+		`mailgate_http_requests_total{route="send-code",status="422"} 1`,
+		`mailgate_http_request_duration_seconds_count{route="send-code"} 3`,
+		`mailgate_decision_duration_seconds_count 2`,
+		`mailgate_relay_duration_seconds_count{outcome="sent"} 1`,
+		`mailgate_relay_try_duration_seconds_count{relay="`+r.box.Addr()+`",result="sent"} 1`,
+		`mailgate_relay_connections{relay="`+r.box.Addr()+`",state="idle"} 1`,
+		`mailgate_relay_circuit_open{relay="`+r.box.Addr()+`"} 0`,
+		`mailgate_relay_waiting{relay="`+r.box.Addr()+`"} 0`,
+		`mailgate_resets_total 1`,
+		`mailgate_build_info{version="dev"} 1`,
+	)
+	// A client that finds its connection in use opens another.
+	if !regexp.MustCompile(`(?m)^mailgate_http_connections [1-5]$`).MatchString(text) {
+		t.Error("/metrics lacks the connections that are open")
+	}
+	if strings.Contains(text, "counted@") || strings.Contains(text, "example.com") {
+		t.Error("a mailbox is in the metrics")
+	}
+}
+
+// Counts that alerts use start at 0: an increase from nothing would not be seen.
+func TestMetrics_NothingCounted_AreZero(t *testing.T) {
+	text := newRig(t, setup{}).has(t, `mailgate_refunds_total{result="given-back"} 0`, `mailgate_refunds_total{result="given-up"} 0`)
+	for _, outcome := range []string{"sent", "replayed", "rejected", "unavailable", "deferred", "unknown", "busy", "store-unavailable", "mismatch", "in-flight", "failed"} {
+		if want := `mailgate_sends_total{limit="",outcome="` + outcome + `",rule=""} 0`; !strings.Contains(text, want+"\n") {
+			t.Errorf("/metrics lacks %s", want)
+		}
+	}
+}
+
+// Paths, methods, templates and keys that do not exist make no series of their own.
+func TestMetrics_UnknownNames_AddNoSeries(t *testing.T) {
+	r := newRig(t, setup{})
+	series := func(i int) int {
+		name := fmt.Sprint("x", i)
+		r.do("GET", "/"+name, "", "").is(t, 404, "not-found")
+		r.do("GET", "/mailboxes/"+name+"@example.com", appKey, "").is(t, 200, "")
+		r.do("POST", "/send-code", appKey, `{"email":"a@example.com","template":"`+name+`"}`).is(t, 422, "invalid")
+		r.do("POST", "/send-code", name, `{"email":"a@example.com"}`).is(t, 401, "unauthorized")
+		r.do("POST", "/actions/"+name+"/take", appKey, `{"subject":"a"}`)
+		r.do("BREW"+strings.ToUpper(name), "/livez", "", "").is(t, 501, "method-unknown")
+		return strings.Count(r.has(t), "\nmailgate_")
+	}
+	r.has(t)
+	first, last := series(0), 0
+	for i := range 20 {
+		last = series(i + 1)
+	}
+	if first == 0 || first != last {
+		t.Errorf("%d series after one of each, %d after twenty more", first, last)
+	}
+}
+
+func TestMetrics_RelayDown_CountsFailuresAndRefunds(t *testing.T) {
+	r := newRig(t, setup{})
+	r.box.Close()
+	for range 6 {
+		r.send("unlucky@example.com").is(t, 503, "relay-unavailable")
+	}
+	r.has(t,
+		`mailgate_sends_total{limit="",outcome="unavailable",rule=""} 6`,
+		`mailgate_refunds_total{result="given-back"} 6`,
+		`mailgate_relay_circuit_opens_total{relay="`+r.box.Addr()+`"} 1`,
+		`mailgate_relay_circuit_open{relay="`+r.box.Addr()+`"} 1`,
+	)
+}
+
+// Visitors can name mailboxes that take no email, so a deferred recipient is not counted as a relay
+// failure, which is an alert. The answer is the same.
+func TestMetrics_Deferral_IsNoRelayFailure(t *testing.T) {
+	for script, counted := range map[fault.Script][2]string{
+		{At: fault.RCPT, Kind: fault.Temporary}: {"deferred", "unavailable"}, {At: fault.Dot, Kind: fault.Temporary}: {"unavailable", "deferred"},
+		{At: fault.RCPT, Kind: fault.Barred}: {"deferred", "unavailable"}, {At: fault.Dot, Kind: fault.Barred}: {"unavailable", "deferred"},
+	} {
+		r := newRig(t, setup{relay: &script})
+		r.send("x@no-such-domain.example").is(t, 503, "relay-unavailable")
+		r.has(t, `mailgate_sends_total{limit="",outcome="`+counted[0]+`",rule=""} 1`, `mailgate_sends_total{limit="",outcome="`+counted[1]+`",rule=""} 0`)
+	}
+}
+
+// A visitor cannot use the relay to probe recipients without end: what it defers is given back to the
+// mailbox and stays charged to the visitor.
+func TestSend_RelayDefersTheRecipient_StaysChargedToTheVisitor(t *testing.T) {
+	r := newRig(t, setup{relay: &fault.Script{At: fault.RCPT, Kind: fault.Temporary}, rules: func(r *rig, _ *rules.Rule) []rules.Rule {
+		hour := must(throttle.NewFixedWindow(tier("hour", 3, 3_600_000)))(r.t)
+		return []rules.Rule{
+			{Name: "visitors", By: rules.ByClientIP, Limiter: r.counted("visitors", hour)},
+			{Name: "all", By: rules.ByAll, Limiter: r.counted("all", hour)},
+		}
+	}})
+	for range 3 {
+		r.sendAs(appKey, "x@example.com", `,"client_ip":"203.0.113.7"`).is(t, 503, "relay-unavailable")
+	}
+	if got := r.sendAs(appKey, "x@example.com", `,"client_ip":"203.0.113.7"`); got.status != 429 || got.body["rule"] != "visitors" {
+		t.Errorf("the fourth of a visitor: %s", got.text)
+	}
+	r.sendAs(appKey, "x@example.com", `,"client_ip":"203.0.113.8"`).is(t, 503, "relay-unavailable")
+	if r.used("x@example.com") != 0 {
+		t.Error("the mailbox was charged")
+	}
+}
+
+// Two accounts at one host and port are one relay in the metrics, where a label must not repeat. An
+// open circuit of either is an alert.
+func TestMetrics_TwoAccountsOfOneRelay_AreOne(t *testing.T) {
 	r := newRig(t, setup{options: func(o *api.Options) {
 		o.RelayStats = func() []relay.Stats {
 			return []relay.Stats{
@@ -20,19 +154,81 @@ func TestMetricsOfTwoAccounts(t *testing.T) {
 			}
 		}
 	}})
-	got := r.do("GET", "/metrics", "", "")
-	got.is(t, 200, "")
-	for _, want := range []string{
+	r.has(t,
 		`mailgate_relay_connections{relay="one.example:465",state="idle"} 4`,
 		`mailgate_relay_connections{relay="one.example:465",state="busy"} 3`,
 		`mailgate_relay_connections{relay="two.example:465",state="busy"} 1`,
 		`mailgate_relay_waiting{relay="one.example:465"} 7`,
 		`mailgate_relay_circuit_open{relay="one.example:465"} 1`,
 		`mailgate_relay_circuit_open{relay="two.example:465"} 0`,
-	} {
-		if !strings.Contains(got.text, want+"\n") {
-			t.Errorf("/metrics lacks %s", want)
+	)
+}
+
+func TestFigures_Sends_Counted(t *testing.T) {
+	var down bool
+	r := newRig(t, setup{
+		options: func(o *api.Options) {
+			o.Ready = func(context.Context) error {
+				if down {
+					return errStore
+				}
+				return nil
+			}
+		},
+		rules: func(r *rig, _ *rules.Rule) []rules.Rule {
+			all := r.counted("all", must(throttle.ParsePolicy("hour=1/1h"))(r.t))
+			return []rules.Rule{{Name: "all", By: rules.ByAll, Limiter: all, Shadow: true}}
+		},
+	})
+	started := r.now.Load()
+	r.figures(t, `{"server_time":"`+stamp(started)+`","since":"`+stamp(started)+`","ready":true,"sends":{},"refused":[],"shadow_refused":[],"given_back":0,"resets":0,`)
+	r.send("one@example.com").is(t, 200, "")
+	r.send("one@example.com").is(t, 429, "quota-exceeded")
+	r.send("one@example.com").is(t, 429, "quota-exceeded")
+	r.send("two@example.com").is(t, 200, "") // the shadow rule would refuse it and the next
+	r.do("POST", "/admin/mailboxes/one@example.com/reset", opsKey, "").is(t, 200, "")
+	r.box.Close()
+	r.send("three@example.com").is(t, 503, "relay-unavailable")
+	r.now.Add(1500)
+	down = true
+	r.figures(t, `{"server_time":"`+stamp(started+1500)+`","since":"`+stamp(started)+`","ready":false,`+
+		`"sends":{"sent":2,"unavailable":1},"refused":[{"rule":"mailbox","limit":"minute","count":2}],`+
+		`"shadow_refused":[{"rule":"all","limit":"hour","count":2}],"given_back":1,"resets":1,`+
+		`"relays":[{"idle":0,"busy":0,"waiting":0,"circuit_open":false}],"last_hour":{`)
+}
+
+// figures fails the test unless /admin/figures begins like this.
+func (r *rig) figures(t *testing.T, want string) {
+	t.Helper()
+	if got := r.do("GET", "/admin/figures", opsKey, ""); !strings.HasPrefix(got.text, want) {
+		t.Errorf("answered\n%s, want\n%s", got.text, want)
+	}
+}
+
+// stamp is a moment as answers have it.
+func stamp(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// A burst counts in full from its first second, for one minute, and stays in the last hour.
+func TestFigures_Burst_CountsForAMinuteAndShowsForAnHour(t *testing.T) {
+	r := newRig(t, setup{})
+	r.now.Store(1_800_000_010_000)
+	const burst = 30
+	for i := range burst {
+		r.send(fmt.Sprintf("a%d@example.com", i)).is(t, 200, "")
+	}
+	r.send("a0@example.com").is(t, 429, "quota-exceeded")
+	for _, tt := range []struct {
+		passed     int64 // milliseconds since the burst
+		sent, peak float64
+	}{{0, burst, burst}, {59_000, burst, burst}, {60_000, 0, burst}, {3_590_000, 0, burst}, {3_700_000, 0, 0}} {
+		r.now.Store(1_800_000_010_000 + tt.passed)
+		hour := r.do("GET", "/admin/figures", opsKey, "").body["last_hour"].(map[string]any)
+		sent, refused := hour["sent"].([]any), hour["refused"].([]any)
+		if got := sent[len(sent)-1]; got != tt.sent || len(sent) != 181 || len(refused) != 181 {
+			t.Errorf("%d ms later: %v sent in the last minute, want %v; %d and %d points", tt.passed, got, tt.sent, len(sent), len(refused))
+		}
+		if has := slices.Contains(sent, any(tt.peak)) && slices.Contains(refused, any(min(1, tt.peak))); !has {
+			t.Errorf("%d ms later: no point of the last hour is %v", tt.passed, tt.peak)
 		}
 	}
-	r.do("GET", "/admin/figures", opsKey, "").is(t, 200, "")
 }

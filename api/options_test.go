@@ -16,8 +16,8 @@ func timeLeft(ctx context.Context) time.Duration {
 	return time.Until(end)
 }
 
-// Wherever the server waits for a store on its own account, the store has as long as is set.
-func TestStoreTimeout(t *testing.T) {
+// Every wait for a store has the configured timeout.
+func TestStoreTimeout_Set_IsKept(t *testing.T) {
 	const set = 12 * time.Second
 	var ready, answer time.Duration
 	r := newRig(t, setup{options: func(o *api.Options) {
@@ -44,8 +44,7 @@ func TestStoreTimeout(t *testing.T) {
 	is("an answer to be kept", answer)
 }
 
-// An option that cannot be right is named.
-func TestOptions(t *testing.T) {
+func TestNew_WrongOption_Named(t *testing.T) {
 	r := newRig(t, setup{})
 	keys := must(api.ParseKeys("a:same-secret"))(t)
 	tests := map[string]func(*api.Options){

@@ -28,9 +28,9 @@ var routesWithKeys = []struct{ method, path, body string }{
 
 func keyless(o *api.Options) { o.APIKeys, o.AdminKeys = api.Keys{}, api.Keys{} }
 
-// Where no key is asked for, a page that somebody has open in a browser on this machine
-// is no caller, by whatever name it has found the server.
-func TestNoKeysIsNotForPagesFromElsewhere(t *testing.T) {
+// Where no key is asked for, a page that is open in a browser on this machine is no caller, by any name
+// of the server.
+func TestNoKeys_OtherPagesAndProxies_Forbidden(t *testing.T) {
 	r := newRig(t, setup{options: keyless, actions: threeActions(&failing{})})
 	r.send("elsewhere@example.com").is(t, 200, "")
 	tests := []struct{ name, host, headers string }{
@@ -75,7 +75,7 @@ func TestNoKeysIsNotForPagesFromElsewhere(t *testing.T) {
 }
 
 // Programs of this machine are callers, and so is a page of the server itself.
-func TestNoKeysIsForThisMachine(t *testing.T) {
+func TestNoKeys_ThisMachine_Allowed(t *testing.T) {
 	r := newRig(t, setup{options: keyless, actions: threeActions(&failing{})})
 	tests := []struct{ host, headers string }{
 		{"localhost", ""},
@@ -98,16 +98,15 @@ func TestNoKeysIsForThisMachine(t *testing.T) {
 	}
 }
 
-// A key cannot be sent by a page from elsewhere, so where one is asked for the name
-// does not matter: a back end may stand behind any.
-func TestKeysAreForAnyHost(t *testing.T) {
+// A page of another origin cannot send a key, so where one is asked for any host is allowed.
+func TestKeys_AnyHost_Allowed(t *testing.T) {
 	r := newRig(t, setup{})
 	r.ask("GET", "/mailboxes/any@example.com", "mail.acme.example",
 		"Authorization: Bearer "+appKey+"\r\nOrigin: https://acme.example\r\nSec-Fetch-Site: cross-site\r\n", "").is(t, 200, "")
 }
 
-// A body is JSON by its header too, on every route that takes one: a form cannot say so.
-func TestBodiesSayThatTheyAreJSON(t *testing.T) {
+// Every body is JSON by its header, which a form cannot say.
+func TestBody_NotJSONByHeader_Refused(t *testing.T) {
 	r := newRig(t, setup{options: keyless, actions: threeActions(&failing{}), rules: ruleForEach})
 	for _, route := range routesWithKeys {
 		if route.body == "" {

@@ -15,8 +15,7 @@ import (
 	"github.com/mailgate/mailgate/api"
 )
 
-// Whether the server can serve.
-func TestReady(t *testing.T) {
+func TestReady_States_Answers(t *testing.T) {
 	fault := errors.New("dial tcp 10.1.2.3:6379: connection refused")
 	var broken bool
 	degraded := int64(0)
@@ -56,107 +55,8 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// What is counted, and that no mailbox is among the labels.
-func TestMetrics(t *testing.T) {
-	r := newRig(t, setup{})
-	r.send("counted@example.com").is(t, 200, "")
-	r.send("counted@example.com").is(t, 429, "quota-exceeded")
-	r.send("nobody").is(t, 422, "invalid")
-	r.do("POST", "/admin/mailboxes/counted@example.com/reset", opsKey, "").is(t, 200, "")
-	text := r.do("GET", "/metrics", "", "").text
-	for _, want := range []string{
-		`mailgate_sends_total{limit="",outcome="sent",rule=""} 1`,
-		`mailgate_sends_total{limit="minute",outcome="denied",rule="mailbox"} 1`,
-		`mailgate_http_requests_total{route="send-code",status="200"} 1`,
-		`mailgate_http_requests_total{route="send-code",status="429"} 1`,
-		`mailgate_http_requests_total{route="send-code",status="422"} 1`,
-		`mailgate_http_request_duration_seconds_count{route="send-code"} 3`,
-		`mailgate_decision_duration_seconds_count 2`,
-		`mailgate_relay_duration_seconds_count{outcome="sent"} 1`,
-		`mailgate_relay_try_duration_seconds_count{relay="` + r.box.Addr() + `",result="sent"} 1`,
-		`mailgate_relay_connections{relay="` + r.box.Addr() + `",state="idle"} 1`,
-		`mailgate_relay_circuit_open{relay="` + r.box.Addr() + `"} 0`,
-		`mailgate_relay_waiting{relay="` + r.box.Addr() + `"} 0`,
-		`mailgate_resets_total 1`,
-		`mailgate_build_info{version="dev"} 1`,
-	} {
-		if !strings.Contains(text, want+"\n") {
-			t.Errorf("/metrics lacks %s", want)
-		}
-	}
-	// A client that finds its connection not yet free opens one more.
-	if !regexp.MustCompile(`(?m)^mailgate_http_connections [1-5]$`).MatchString(text) {
-		t.Error("/metrics lacks the connections that are open")
-	}
-	for line := range strings.Lines(text) {
-		if strings.Contains(line, "counted") || strings.Contains(line, "example.com") {
-			t.Errorf("a mailbox is in the metrics: %s", line)
-		}
-	}
-}
-
-// Paths, methods, templates and keys that there are not make no series of their own.
-func TestMetrics_UnknownNames_AddNoSeries(t *testing.T) {
-	r := newRig(t, setup{})
-	series := func(i int) int {
-		name := fmt.Sprint("x", i)
-		r.do("GET", "/"+name, "", "").is(t, 404, "not-found")
-		r.do("GET", "/mailboxes/"+name+"@example.com", appKey, "").is(t, 200, "")
-		r.do("POST", "/send-code", appKey, `{"email":"a@example.com","template":"`+name+`"}`).is(t, 422, "invalid")
-		r.do("POST", "/send-code", name, `{"email":"a@example.com"}`).is(t, 401, "unauthorized")
-		r.do("POST", "/actions/"+name+"/take", appKey, `{"subject":"a"}`)
-		r.do("BREW"+strings.ToUpper(name), "/livez", "", "").is(t, 501, "method-unknown")
-		return strings.Count(r.do("GET", "/metrics", "", "").text, "\nmailgate_")
-	}
-	r.do("GET", "/metrics", "", "").is(t, 200, "")
-	first, last := series(0), 0
-	for i := range 20 {
-		last = series(i + 1)
-	}
-	if first == 0 || first != last {
-		t.Errorf("%d series after one of each, %d after twenty more", first, last)
-	}
-}
-
-// What may be an alarm is counted from 0: of a count that is not there before the first
-// nobody sees the increase.
-func TestMetricsFromZero(t *testing.T) {
-	r := newRig(t, setup{})
-	text := r.do("GET", "/metrics", "", "").text
-	for _, outcome := range []string{"sent", "replayed", "rejected", "unavailable", "deferred", "unknown", "busy", "store-unavailable", "mismatch", "in-flight", "failed"} {
-		if want := `mailgate_sends_total{limit="",outcome="` + outcome + `",rule=""} 0`; !strings.Contains(text, want+"\n") {
-			t.Errorf("/metrics lacks %s", want)
-		}
-	}
-	for _, result := range []string{"given-back", "given-up"} {
-		if want := `mailgate_refunds_total{result="` + result + `"} 0`; !strings.Contains(text, want+"\n") {
-			t.Errorf("/metrics lacks %s", want)
-		}
-	}
-}
-
-// The relays' troubles are counted too.
-func TestMetricsOfFaults(t *testing.T) {
-	r := newRig(t, setup{})
-	r.box.Close()
-	for range 6 {
-		r.send("unlucky@example.com").is(t, 503, "relay-unavailable")
-	}
-	text := r.do("GET", "/metrics", "", "").text
-	for _, want := range []string{
-		`mailgate_sends_total{limit="",outcome="unavailable",rule=""} 6`,
-		`mailgate_refunds_total{result="given-back"} 6`,
-		`mailgate_relay_circuit_opens_total{relay="` + r.box.Addr() + `"} 1`,
-		`mailgate_relay_circuit_open{relay="` + r.box.Addr() + `"} 1`,
-	} {
-		if !strings.Contains(text, want+"\n") {
-			t.Errorf("/metrics lacks %s", want)
-		}
-	}
-}
-
-// The page shows every route, and its policy allows the scripts of this server only.
-func TestDocs(t *testing.T) {
+// The page shows every route and allows scripts of this server only.
+func TestDocs_Page_ShowsEveryRoute(t *testing.T) {
 	r := newRig(t, setup{options: func(o *api.Options) { o.Version = "1.2.3<x>" }})
 	if got := r.do("GET", "/openapi.yaml", "", ""); got.text != string(mailgate.OpenAPI) {
 		t.Error("/openapi.yaml is not openapi.yaml")
@@ -187,7 +87,7 @@ func TestDocs_InvalidContract_Is500(t *testing.T) {
 }
 
 // Every method of every path is answered.
-func TestMethods(t *testing.T) {
+func TestMethods_EachPath_Answered(t *testing.T) {
 	r := newRig(t, setup{})
 	paths := map[string]string{
 		"/send-code": "POST, OPTIONS", "/verify-code": "POST, OPTIONS", "/countdown.js": "GET, HEAD, OPTIONS", "/countdown.d.ts": "GET, HEAD, OPTIONS",
@@ -237,7 +137,7 @@ func TestMethods(t *testing.T) {
 
 // A caller's id is taken if it is 1 to 64 letters, digits, dots, _ and -, so that no address gets
 // into the log by it.
-func TestRequestID(t *testing.T) {
+func TestRequestID_Given_KeptIfSafe(t *testing.T) {
 	r := newRig(t, setup{})
 	made := regexp.MustCompile(`^[0-9a-f]{16}$`)
 	tests := []struct {
@@ -260,15 +160,16 @@ func TestRequestID(t *testing.T) {
 	}
 }
 
-// The fallback answers what no route does, and cannot hurt the server.
-func TestFallback(t *testing.T) {
+// The fallback answers what no route does, also a request in chunks, and its panic is an internal error.
+func TestFallback_OtherPaths_Answered(t *testing.T) {
 	r := newRig(t, setup{options: func(o *api.Options) {
 		o.Fallback = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			switch r.URL.Path {
 			case "/panic":
 				panic("swordfish")
 			case "/echo":
-				w.Header().Set("X-Seen", r.Method+" "+r.Header.Get("X-Sent"))
+				_, nameless := r.Header[""]
+				w.Header().Set("X-Seen", fmt.Sprintf("%s %s %t", r.Method, r.Header.Get("X-Sent"), nameless))
 				w.WriteHeader(http.StatusTeapot)
 				io.Copy(w, r.Body)
 			default:
@@ -279,7 +180,7 @@ func TestFallback(t *testing.T) {
 	plain := &http.Client{}
 	defer plain.CloseIdleConnections()
 	ask := func(method, path, body string) reply {
-		request := must(http.NewRequest(method, r.url+path, strings.NewReader(body)))(t)
+		request := must(http.NewRequest(method, r.url+path, io.NopCloser(strings.NewReader(body))))(t)
 		request.Header.Set("X-Sent", "this")
 		response := must(plain.Do(request))(t)
 		defer response.Body.Close()
@@ -288,7 +189,7 @@ func TestFallback(t *testing.T) {
 	if got := ask("GET", "/inbox?x=1", ""); got.status != 200 || got.text != "page /inbox?x=1" || got.header.Get("X-Request-Id") == "" {
 		t.Errorf("a page: %d %s %v", got.status, got.text, got.header)
 	}
-	if got := ask("POST", "/echo", "hello"); got.status != 418 || got.text != "hello" || got.header.Get("X-Seen") != "POST this" {
+	if got := ask("POST", "/echo", "hello"); got.status != 418 || got.text != "hello" || got.header.Get("X-Seen") != "POST this false" {
 		t.Errorf("an echo: %d %s %v", got.status, got.text, got.header)
 	}
 	got := ask("GET", "/panic", "")
@@ -296,38 +197,13 @@ func TestFallback(t *testing.T) {
 	if strings.Contains(got.text+journal.text(), "swordfish") {
 		t.Error("what the fallback panicked with was told")
 	}
-	journal.showsStack(t, got, "TestFallback")
+	journal.showsStack(t, got, "TestFallback_OtherPaths_Answered")
 	ask("GET", "/send-code", "").is(t, 405, "method-not-allowed")
-	if got := r.do("GET", "/livez", "", ""); got.status != 200 {
-		t.Errorf("a route: %d", got.status)
-	}
+	r.do("GET", "/livez", "", "").is(t, 200, "")
 }
 
-// A fallback is handed the header as it came, also of a request in chunks, so that it can pass it
-// on.
-func TestFallbackOfChunks(t *testing.T) {
-	var nameless bool
-	r := newRig(t, setup{options: func(o *api.Options) {
-		o.Fallback = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			_, nameless = r.Header[""]
-			w.Header().Set("X-Seen", r.Header.Get("X-Sent"))
-			io.Copy(w, r.Body)
-		})
-	}})
-	c := r.dial()
-	c.write("POST /echo HTTP/1.1\r\nHost: x\r\nX-Sent: this\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n")
-	response := must(http.ReadResponse(c.reader, &http.Request{Method: "POST"}))(t)
-	defer response.Body.Close()
-	if got := readReply(t, response); got.status != 200 || got.text != "hello" || got.header.Get("X-Seen") != "this" {
-		t.Errorf("answered %d %q %v", got.status, got.text, got.header)
-	}
-	if nameless {
-		t.Error("it was handed a field without a name")
-	}
-}
-
-// A fallback that waits is let go when the server shuts down.
-func TestFallbackEndsAtShutdown(t *testing.T) {
+// A shutdown ends the context of a waiting fallback.
+func TestFallback_Shutdown_Ends(t *testing.T) {
 	entered := make(chan struct{})
 	r := newRig(t, setup{options: func(o *api.Options) {
 		o.Fallback = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

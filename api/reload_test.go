@@ -22,9 +22,8 @@ func (r *rig) under(policy string) *rules.Set {
 	return onlyMailbox(r.t, r.counted("mailboxes", must(throttle.ParsePolicy(policy))(r.t)))
 }
 
-// A reload replaces what is in force, all of it or the part that is given, and what is on
-// record still counts.
-func TestReload(t *testing.T) {
+// A reload replaces the configuration or a part of it, and recorded sends still count.
+func TestReload_Parts_ReplacedAndCountsKept(t *testing.T) {
 	r := newRig(t, setup{actions: threeActions(&failing{})})
 	r.send("reloaded@example.com").is(t, 200, "")
 	r.send("reloaded@example.com").is(t, 429, "quota-exceeded")
@@ -36,13 +35,13 @@ func TestReload(t *testing.T) {
 
 	actions := map[string]throttle.Limiter{"reply": r.counted("action-reply", throttle.DefaultPolicy())}
 	r.server.Reload(api.Live{Actions: actions})
-	delete(actions, "reply") // it is the caller's again
+	delete(actions, "reply") // the map is the caller's
 	r.act("reply", "take", `{"subject":"x"}`).is(t, 200, "")
 	r.send("reloaded@example.com").is(t, 429, "quota-exceeded")
 }
 
-// Reloads under load lose no request, and each is decided whole by one set or another.
-func TestReloadUnderLoad(t *testing.T) {
+// Reloads under load lose no request, and each send is decided by one configuration.
+func TestReload_UnderLoad_EachSendIsDecidedOnce(t *testing.T) {
 	r := newRig(t, setup{policy: "day=3/24h"})
 	ctx, stop := context.WithCancel(context.Background())
 	var reloads sync.WaitGroup
@@ -81,13 +80,12 @@ func TestReloadUnderLoad(t *testing.T) {
 		recorded += n
 	}
 	if n := int(sent.Load()); n < 60 || recorded != n || len(r.box.List()) != n {
-		t.Errorf("%d yeses, %d on record, %d mails", n, recorded, len(r.box.List()))
+		t.Errorf("%d accepted, %d on record, %d mails", n, recorded, len(r.box.List()))
 	}
 }
 
-// A send that has begun goes on with what it began with: it is made by the old composer,
-// and given back to the rules that charged it.
-func TestReloadInTheMiddle(t *testing.T) {
+// A send that is in progress is given back to the rules that charged it.
+func TestReload_SendInProgress_GivenBackToItsRules(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	r := newRig(t, setup{options: func(o *api.Options) {
 		o.Relay = fakeSender(func(context.Context, message.Message) error {
@@ -104,7 +102,7 @@ func TestReloadInTheMiddle(t *testing.T) {
 	close(leave)
 	(<-answer).is(t, 503, "relay-unavailable")
 	if r.used("middle@example.com") != 0 {
-		t.Error("the place was not given back to the rules that charged it")
+		t.Error("the charge was not given back to the rules that charged it")
 	}
 	if got := r.do("GET", "/mailboxes/middle@example.com", appKey, ""); !strings.Contains(got.text, `"limit":null`) {
 		t.Errorf("answered %s", got.text)

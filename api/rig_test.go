@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"log/slog"
+	"io/fs"
 	"net"
 	"net/http"
 	"strings"
@@ -19,7 +19,6 @@ import (
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/idempotency"
-	"github.com/mailgate/mailgate/internal/keyed"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/message"
@@ -37,7 +36,7 @@ const (
 	opsKey = "the-key-of-an-operator"
 )
 
-// A rig is a server on a free port, with a real limiter and a real relay behind it.
+// rig is a server on a free port, with a real limiter and a real relay behind it.
 // What goes through its client is held against openapi.yaml.
 type rig struct {
 	t       testing.TB
@@ -55,15 +54,13 @@ type rig struct {
 	served  chan error
 }
 
-// A setup is what a test wants otherwise.
+// setup is what a test changes.
 type setup struct {
 	options func(*api.Options)
 	relay   *fault.Script // a relay of faults in place of the sandbox
 	mailer  relay.Options
 	policy  string
 	dir     string // of the stores; in memory, if empty
-	// codeLife is how many milliseconds a code is right, if not the default.
-	codeLife int64
 	// rules are those beside the mailbox's own, which it may change.
 	rules   func(r *rig, own *rules.Rule) []rules.Rule
 	actions func(r *rig) map[string]throttle.Limiter
@@ -94,12 +91,13 @@ func newRig(t testing.TB, with setup) *rig {
 		Guesses: r.counted("guesses", verify.DefaultGuesses()),
 		Lookups: plenty(t, r.now.Load), Countdowns: plenty(t, r.now.Load),
 	}
-	o.Codes, o.Requests = new(verify.Codes), r.newRequests(r.keys)
+	o.Codes = new(verify.Codes)
+	o.Requests = must(idempotency.New(idempotency.Options{Store: r.keys, Lease: lease, Keep: day}))(t)
 	if with.options != nil {
 		with.options(&o)
 	}
 	if o.Codes != nil { // by the guesses of the test
-		o.Codes = r.newCodes(o.Guesses, with.codeLife)
+		o.Codes = must(verify.New(verify.Options{Store: r.codes, Secret: []byte(theSecret), Guesses: o.Guesses, Log: journal.logger()}))(t)
 	}
 	r.options = o
 	r.server = must(api.New(o))(t)
@@ -107,7 +105,7 @@ func newRig(t testing.TB, with setup) *rig {
 	return r
 }
 
-// plenty is a limiter that is there, as it is in the program, and refuses nothing.
+// plenty is a limiter that refuses nothing.
 func plenty(t testing.TB, now func() int64) throttle.Limiter {
 	t.Helper()
 	return inMemory(must(throttle.NewTokenBucket(tier("plenty", 1_000_000, 1000), 1_000_000))(t), now)
@@ -156,21 +154,15 @@ func (r *rig) newRelays(with setup) *relay.Relays {
 	return relays
 }
 
-const theSecret = "a secret that nobody guesses"
+const theSecret = "a secret of the tests"
 
 func (r *rig) openStores(dir string, policy throttle.Policy) {
 	r.t.Helper()
-	r.store = r.newStore(dir)
+	r.store = must(cache.Open(cache.Options{Dir: dir, Now: r.now.Load}))(r.t)
+	r.t.Cleanup(func() { r.store.Close() })
 	r.limiter = r.counted("mailboxes", policy)
 	r.codes = newBroken(r.store.Table("codes"), r.now.Load)
-	r.keys = r.newKeys(r.store)
-}
-
-func (r *rig) newStore(dir string) *cache.Store {
-	r.t.Helper()
-	store := must(cache.Open(cache.Options{Dir: dir, Now: r.now.Load}))(r.t)
-	r.t.Cleanup(func() { store.Close() })
-	return store
+	r.keys = newBroken(r.store.Table("requests"), r.now.Load)
 }
 
 // counted is a limiter on the rig's store. One of the same name and form shares its records.
@@ -187,28 +179,13 @@ func inMemory(a throttle.Algorithm, now func() int64) *local.Limiter {
 	return local.New(store.Table("limiter"), a, now)
 }
 
-// newCodes are the codes on the rig's records, which are right for so many milliseconds.
-func (r *rig) newCodes(guesses throttle.Limiter, lifetime int64) *verify.Codes {
-	r.t.Helper()
-	return must(verify.New(verify.Options{Store: r.codes, Secret: []byte(theSecret), Guesses: guesses, Lifetime: lifetime, Log: journal.logger()}))(r.t)
-}
-
-func (r *rig) newKeys(store *cache.Store) *broken {
-	return newBroken(store.Table("requests"), r.now.Load)
-}
-
-func (r *rig) newRequests(store keyed.Store) *idempotency.Requests {
-	r.t.Helper()
-	return must(idempotency.New(idempotency.Options{Store: store, Lease: lease, Keep: day}))(r.t)
-}
-
 // How long a key is in flight and its answer kept, in milliseconds.
 const (
 	lease = 30_000
 	day   = 86_400_000
 )
 
-// live is what a setup wants to be in force.
+// live is the configuration of a setup.
 func (r *rig) live(with setup) api.Live {
 	r.t.Helper()
 	own := rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: r.limiter}
@@ -241,11 +218,13 @@ func onlyMailbox(t testing.TB, limiter throttle.Limiter) *rules.Set {
 	return ruleSet(t, rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: limiter})
 }
 
-func newComposer(t testing.TB) *message.Composer {
+func newComposer(t testing.TB) *message.Composer { return composerWith(t, nil) }
+
+// composerWith is a composer with these templates beside the built-in ones.
+func composerWith(t testing.TB, own fs.FS) *message.Composer {
 	t.Helper()
-	templates := must(message.LoadTemplates(nil, "en"))(t)
 	from := must(message.ParseSender("Acme <no-reply@acme.example>"))(t)
-	return must(message.NewComposer(from, templates))(t)
+	return must(message.NewComposer(from, must(message.LoadTemplates(own, "en"))(t)))(t)
 }
 
 // must gives a value, or ends the test with its error.
@@ -259,7 +238,7 @@ func must[T any](value T, err error) func(testing.TB) T {
 	}
 }
 
-// A reply is an answer, read whole.
+// reply is a whole answer.
 type reply struct {
 	status int
 	header http.Header
@@ -336,6 +315,3 @@ func (got reply) is(t testing.TB, status int, name string) {
 		t.Fatalf("answered %d %q, want %d %q: %s", got.status, problem, status, name, got.text)
 	}
 }
-
-// quiet is a log that nobody reads.
-func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }

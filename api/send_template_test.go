@@ -14,9 +14,8 @@ var titled = fstest.MapFS{
 	"own/en/body.html": {Data: []byte("<p>{{.Code}}</p>")},
 }
 
-// Data may be fine by itself and make no mail in this template. That is a field that will
-// not do, like others: nothing is charged, and no fault of this side is reported.
-func TestSendDataThatMakesNoMail(t *testing.T) {
+// Data that makes no email in this template is an invalid field: nothing is charged.
+func TestSend_DataUnfitForTemplate_Invalid(t *testing.T) {
 	r := newRig(t, setup{policy: "minute=2/60s"})
 	r.server.Reload(api.Live{Composer: composerWith(t, titled)})
 	body := func(title int, more string) string {

@@ -3,11 +3,11 @@ package api_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"runtime"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -18,65 +18,53 @@ import (
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/internal/servertest"
 	"github.com/mailgate/mailgate/mailer/address"
-	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/mailer/relay"
 )
 
-// Shutdown under load: whoever was answered 200 was sent exactly one mail, and whoever
-// was not answered was sent none.
-func TestShutdownUnderLoad(t *testing.T) {
+// Under load a shutdown leaves each answered 200 with one email, and each other with none.
+func TestShutdown_UnderLoad_EachAnsweredSendHasOneEmail(t *testing.T) {
 	r := newRig(t, setup{})
-	crowd := &crowd{answered: map[string]int{}}
+	var mu sync.Mutex
+	answered := map[string]int{} // status by address, 0 for no answer
 	var wg sync.WaitGroup
 	for worker := range 8 {
-		wg.Go(func() { crowd.sendOn(r, "load-"+string(rune('a'+worker))) })
+		wg.Go(func() {
+			transport := &http.Transport{}
+			defer transport.CloseIdleConnections()
+			for i := 0; ; i++ {
+				email := fmt.Sprintf("load-%d-%d@example.com", worker, i)
+				status, err := post(transport, r.url+"/send-code", `{"email":"`+email+`"}`)
+				mu.Lock()
+				answered[email] = status
+				mu.Unlock()
+				if err != nil {
+					return
+				}
+			}
+		})
 	}
-	servertest.Eventually(t, "some sends are through", func() bool { return crowd.count() > 100 })
+	servertest.Eventually(t, "some sends are answered", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(answered) > 100
+	})
 	r.shutdown()
 	wg.Wait()
 	mails := map[string]int{}
 	for _, mail := range r.box.List() {
 		mails[mail.To[0]]++
 	}
-	for email, status := range crowd.answered {
-		want := map[int]int{200: 1}[status]
-		if mails[email] != want {
-			t.Errorf("%s was answered %d and sent %d mails", email, status, mails[email])
+	for email, status := range answered {
+		if want := map[int]int{200: 1}[status]; mails[email] != want {
+			t.Errorf("%s was answered %d and sent %d emails", email, status, mails[email])
 		}
 		delete(mails, email)
 	}
 	if len(mails) > 0 {
-		t.Errorf("%d mails were sent and nobody told", len(mails))
+		t.Errorf("%d emails were sent and not answered", len(mails))
 	}
 	if err := <-r.served; err != nil {
 		t.Errorf("Serve: %v", err)
-	}
-}
-
-// A crowd sends to one mailbox after the other until the server is gone.
-type crowd struct {
-	mu       sync.Mutex
-	answered map[string]int // the status by address, 0 for no answer
-}
-
-func (c *crowd) count() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.answered)
-}
-
-func (c *crowd) sendOn(r *rig, name string) {
-	transport := &http.Transport{}
-	defer transport.CloseIdleConnections()
-	for i := 1; ; i++ {
-		email := name + "-" + strconv.Itoa(i) + "@example.com"
-		status, err := post(transport, r.url+"/send-code", `{"email":"`+email+`"}`)
-		c.mu.Lock()
-		c.answered[email] = status
-		c.mu.Unlock()
-		if err != nil {
-			return
-		}
 	}
 }
 
@@ -98,7 +86,7 @@ func post(transport *http.Transport, url, body string) (status int, err error) {
 	return response.StatusCode, nil
 }
 
-// gated is a sender that waits to be let go, or for its request to be cut off.
+// gated is a relay that waits for leave to be closed, or for its request to be cut off.
 type gated struct {
 	entered, leave chan struct{}
 }
@@ -117,13 +105,12 @@ func (g *gated) Commit(ctx context.Context, _ []byte) (relay.Receipt, error) {
 	case <-g.leave:
 		return relay.Receipt{}, nil
 	case <-ctx.Done():
-
 		return relay.Receipt{}, &relay.Error{Outcome: relay.Unknown, Err: ctx.Err()}
 	}
 }
 
-// At once not ready, no new connections, and what is under way is finished.
-func TestShutdownFinishesWhatIsUnderWay(t *testing.T) {
+// The server is not ready at once and accepts no new connections; requests in progress are finished.
+func TestShutdown_RequestsInProgress_AreFinished(t *testing.T) {
 	sender := newGated()
 	r := newRig(t, setup{options: func(o *api.Options) {
 		o.Relay = sender
@@ -139,7 +126,7 @@ func TestShutdownFinishesWhatIsUnderWay(t *testing.T) {
 	down := make(chan error, 1)
 	go func() { down <- r.server.Shutdown(context.Background()) }()
 	var got reply
-	servertest.Eventually(t, "/readyz says no", func() bool {
+	servertest.Eventually(t, "/readyz is 503", func() bool {
 		got = r.do("GET", "/readyz", "", "")
 		return got.status == 503
 	})
@@ -169,34 +156,28 @@ func TestShutdownFinishesWhatIsUnderWay(t *testing.T) {
 	}
 }
 
-// Clients that say nothing, or do not finish what they say, hold nothing up for long.
-func TestShutdownDoesNotWaitForTheSilent(t *testing.T) {
+// Silent connections and unfinished requests delay a shutdown by their timeout only.
+func TestShutdown_SilentClients_AreNotWaitedFor(t *testing.T) {
 	const grace, short = 8 * time.Second, 2 * time.Second
-	const header, body = "GET /livez HT", "POST /send-code HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{"
-	tests := []struct {
-		name, said string
-		reads      time.Duration // how long a request may take to arrive
-		within     time.Duration
+	for name, tt := range map[string]struct {
+		said   string
+		reads  time.Duration // how long a request may take to arrive
+		within time.Duration
 	}{
-		{"silent from the start", "", time.Minute, grace}, // after 5 s it counts as idle
-		{"silent after a request", livez, time.Minute, 3 * time.Second},
-		{"in the middle of a header", header, short, grace},
-		{"in the middle of a body", body, short, grace},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
+		"silent from the start":     {"", time.Minute, grace}, // after 5 s it counts as idle
+		"silent after a request":    {livez, time.Minute, 3 * time.Second},
+		"in the middle of a header": {"GET /livez HT", short, grace},
+		"in the middle of a body":   {"POST /send-code HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{", short, grace},
+	} {
+		t.Run(name, func(t *testing.T) {
 			r := newRig(t, setup{options: func(o *api.Options) { o.ReadTimeout, o.IdleTimeout = tt.reads, time.Minute }})
 			r.dial().write(tt.said)
-			servertest.Eventually(t, "the connection is there, or its time was up already", func() bool {
-				text := r.do("GET", "/metrics", "", "").text
+			servertest.Eventually(t, "the connection is open, or has timed out", func() bool {
+				text := r.has(t)
 				return strings.Contains(text, "mailgate_http_connections 2\n") || strings.Contains(text, `route="unread"`)
 			})
-			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-			defer cancel()
 			began := time.Now()
-			if err := r.server.Shutdown(ctx); err != nil {
-				t.Errorf("Shutdown: %v", err)
-			}
+			r.shutdown()
 			if took := time.Since(began); took > tt.within {
 				t.Errorf("it took %v", took)
 			}
@@ -204,84 +185,45 @@ func TestShutdownDoesNotWaitForTheSilent(t *testing.T) {
 	}
 }
 
-// When its time is up, Shutdown cuts off what is left, and says so.
-func TestShutdownCutsOff(t *testing.T) {
+// When its time is up Shutdown cuts off what is left. A send whose email may have left stays charged.
+func TestShutdown_EmailMayHaveLeft_DeliveryUnknown(t *testing.T) {
 	sender := newGated()
 	r := newRig(t, setup{options: func(o *api.Options) { o.Relay = sender }})
 	c := r.dial()
 	c.send("cut-off@example.com")
 	<-sender.entered
-	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
-	defer cancel()
-	if err := r.server.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Shutdown: %v", err)
-	}
+	r.cutOff(50 * time.Millisecond)
 	c.read("POST", "/send-code").is(t, 504, "delivery-unknown")
 	c.ended(0)
 	if r.used("cut-off@example.com") != 1 {
-		t.Error("a mail that may have left was not charged")
+		t.Error("it is not charged")
 	}
 }
 
-// A send that is cut off before its mail can leave is given back by the end of Shutdown,
-// however little time that has: the history is closed then. A machine that stands still may
-// use up all of that time once.
-func TestShutdownGivesBackWhatItCutsOff(t *testing.T) {
-	for range 2 {
-		if leftTaken(t) == 0 {
-			return
-		}
-	}
-	t.Error("the place was not given back")
-}
-
-// leftTaken cuts off a send that holds a place, and returns how many are taken afterwards.
-func leftTaken(t *testing.T) int {
-	t.Helper()
+// A send that is cut off before its email can leave is given back by the end of Shutdown, as the
+// history is closed then.
+func TestShutdown_EmailNotHandedOver_GivenBack(t *testing.T) {
 	r := newRig(t, setup{relay: &fault.Script{At: fault.RCPT, Kind: fault.Silence}})
 	c := r.dial()
 	c.send("too-late@example.com")
-	servertest.Eventually(t, "the place is taken", func() bool { return r.used("too-late@example.com") == 1 })
-	grace, cancel := context.WithTimeout(context.Background(), 0)
-	defer cancel()
-	if err := r.server.Shutdown(grace); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Shutdown: %v", err)
+	servertest.Eventually(t, "the send is charged", func() bool { return r.used("too-late@example.com") == 1 })
+	r.cutOff(0)
+	if r.used("too-late@example.com") != 0 {
+		t.Error("it is charged")
 	}
-	return r.used("too-late@example.com")
 }
 
-// What is to be given back when nobody is left to do it, is in the log.
-func TestRefundAfterShutdown(t *testing.T) {
-	ids, leave := make(chan string, 1), make(chan struct{})
-	r, store := newFailing(t, setup{options: func(o *api.Options) {
-		o.Relay = fakeSender(func(_ context.Context, m message.Message) error {
-			ids <- m.ID[1:9]
-			<-leave
-			return relay.ErrUnsendable
-		})
-	}})
-	store.release.Store(true)
-	c := r.dial()
-	c.send("nobody@example.com")
-	id := <-ids
-	grace, cancel := context.WithTimeout(context.Background(), 0)
+// cutOff shuts the server down before its requests are answered.
+func (r *rig) cutOff(after time.Duration) {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), after)
 	defer cancel()
-	if err := r.server.Shutdown(grace); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Shutdown: %v", err)
+	if err := r.server.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		r.t.Errorf("Shutdown: %v", err)
 	}
-	close(leave)
-	servertest.Eventually(t, "the log says that the place stays taken", func() bool {
-		for line := range strings.Lines(journal.text()) {
-			if strings.Contains(line, "could not be refunded") && strings.Contains(line, id) {
-				return true
-			}
-		}
-		return false
-	})
 }
 
-// Serving and shutting down leaves nothing running.
-func TestNothingIsLeftRunning(t *testing.T) {
+func TestShutdown_Done_LeavesNoGoroutine(t *testing.T) {
 	round := func() {
 		r := newRig(t, setup{})
 		r.send("round@example.com").is(t, 200, "")
@@ -312,8 +254,7 @@ func serverGoroutines() int {
 	return count
 }
 
-// The ends that nobody plans.
-func TestServeAndShutdownOutOfOrder(t *testing.T) {
+func TestServe_OutOfOrder_EndsCleanly(t *testing.T) {
 	r := newRig(t, setup{})
 	r.do("GET", "/livez", "", "").is(t, 200, "")
 	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)

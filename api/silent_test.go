@@ -9,8 +9,7 @@ import (
 	"github.com/mailgate/mailgate/api"
 )
 
-// A connection on which nothing was sent is no request in the log or the metrics, however it ends:
-// many of them would fill both. One on which something was sent is.
+// A connection on which nothing was sent is no request in the log and the metrics.
 func TestConnections_Silent_AreNoRequests(t *testing.T) {
 	const ask, half = "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n", "GET /livez HT"
 	hangUp := func(w *wire) {

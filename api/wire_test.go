@@ -13,7 +13,7 @@ import (
 	"github.com/mailgate/mailgate/api"
 )
 
-// A wire is a bare connection, for what no HTTP client would send.
+// wire is a bare connection, for what no HTTP client would send.
 type wire struct {
 	net.Conn
 	t      testing.TB
@@ -63,8 +63,8 @@ func (w *wire) ended(most int64) {
 	}
 }
 
-// Requests that do not arrive whole, are too large, or hide another.
-func TestWireHostile(t *testing.T) {
+// Requests that are not complete, are too large, or hide another are refused.
+func TestWire_Hostile_Refused(t *testing.T) {
 	r := newRig(t, setup{options: func(o *api.Options) { o.ReadTimeout = 2 * time.Second }})
 	const auth = "Authorization: Bearer " + appKey + "\r\nContent-Type: application/json\r\n"
 	const body = `{"email":"smuggled@example.com"}`
@@ -98,7 +98,7 @@ func TestWireHostile(t *testing.T) {
 }
 
 // A Content-Encoding is refused by being there, with whatever it says.
-func TestWireEncodings(t *testing.T) {
+func TestWire_ContentEncoding_Refused(t *testing.T) {
 	r := newRig(t, setup{})
 	for _, encodings := range []string{
 		"Content-Encoding: gzip\r\n", "Content-Encoding: identity\r\n", "Content-Encoding:\r\n",
@@ -112,8 +112,8 @@ func TestWireEncodings(t *testing.T) {
 	}
 }
 
-// A body that is too large is refused, and the caller lives to read why.
-func TestWireLargeBodies(t *testing.T) {
+// A body that is too large is refused with an answer that the caller can read.
+func TestWire_LargeBody_Refused(t *testing.T) {
 	r := newRig(t, setup{})
 	for _, size := range []int{16<<10 + 1, 64 << 10, 1 << 20} {
 		w := r.dial()
@@ -133,9 +133,8 @@ func TestWireLargeBodies(t *testing.T) {
 	r.do("POST", "/send-code", appKey, fits).is(t, 200, "")
 }
 
-// Who asks first whether a body is wanted is told at once that it is too large, and is
-// told to go on otherwise.
-func TestWireExpect(t *testing.T) {
+// Expect: 100-continue is answered before the body, also with 413.
+func TestWire_Expect_AnsweredFirst(t *testing.T) {
 	r := newRig(t, setup{})
 	head := "POST /send-code HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + appKey +
 		"\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: "
@@ -154,8 +153,8 @@ func TestWireExpect(t *testing.T) {
 	w.read("POST", "/send-code").is(t, 200, "")
 }
 
-// What strangers send is everyday in the log, whatever it is.
-func TestStrangersAreNoWarning(t *testing.T) {
+// An unknown method or path is no warning.
+func TestLog_UnknownRequests_AreInfo(t *testing.T) {
 	r := newRig(t, setup{})
 	for method, path := range map[string]string{"BREW": "/send-code", "PUT": "/send-code", "GET": "/nothing"} {
 		got := r.request(method, path, nil, "")
@@ -173,7 +172,7 @@ func (zeros) Read(b []byte) (int, error) {
 }
 
 // Several requests in one packet are answered in order.
-func TestWirePipelined(t *testing.T) {
+func TestWire_Pipelined_InOrder(t *testing.T) {
 	r := newRig(t, setup{})
 	w := r.dial()
 	w.write("GET /livez HTTP/1.1\r\nHost: x\r\nX-Request-Id: one\r\n\r\nGET /readyz HTTP/1.1\r\nHost: x\r\nX-Request-Id: two\r\n\r\n")
@@ -186,7 +185,7 @@ func TestWirePipelined(t *testing.T) {
 }
 
 // A request that came with the one before and does not arrive whole is refused in time.
-func TestWirePipelinedAndStalled(t *testing.T) {
+func TestWire_PipelinedAndStalled_TimesOut(t *testing.T) {
 	r := newRig(t, setup{options: func(o *api.Options) { o.ReadTimeout = time.Second }})
 	w := r.dial()
 	w.write("GET /livez HTTP/1.1\r\nHost: x\r\n\r\nPOST /send-code HTTP/1.1\r\nHost: x\r\nContent-Length: 32\r\n\r\n{")
@@ -196,7 +195,7 @@ func TestWirePipelinedAndStalled(t *testing.T) {
 }
 
 // A connection whose request is being answered is not cut for the next: it waits.
-func TestConnectionsAtWorkAreKept(t *testing.T) {
+func TestConnections_Full_NextWaits(t *testing.T) {
 	sender := newGated()
 	r := newRig(t, setup{options: func(o *api.Options) {
 		o.MaxConnections = 1
@@ -225,7 +224,7 @@ func TestConnections_Silent_MakeRoom(t *testing.T) {
 }
 
 // A kept connection that stays silent is closed.
-func TestIdleConnectionsAreClosed(t *testing.T) {
+func TestConnections_Idle_Closed(t *testing.T) {
 	r := newRig(t, setup{options: func(o *api.Options) { o.IdleTimeout = 50 * time.Millisecond }})
 	w := r.dial()
 	w.write("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")

@@ -1,0 +1,107 @@
+package api_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/internal/servertest"
+	"github.com/mailgate/mailgate/mailer/message"
+	"github.com/mailgate/mailgate/throttle"
+	"github.com/mailgate/mailgate/throttle/rules"
+)
+
+// A leaky bucket sends simultaneous requests at even distances and refuses the rest.
+func TestSend_LeakyBucket_EvenDistances(t *testing.T) {
+	const sends, apart = 6, 40
+	left := make(chan time.Time, sends)
+	r, _ := paced(t, sends-1, apart, func(o *api.Options) {
+		o.Relay = fakeSender(func(context.Context, message.Message) error {
+			left <- time.Now()
+			return nil
+		})
+	})
+	var mu sync.Mutex
+	delays := map[float64]bool{}
+	var wg sync.WaitGroup
+	began := time.Now()
+	for i := range sends {
+		wg.Go(func() {
+			got := r.send(fmt.Sprintf("pace%d@example.com", i))
+			got.is(t, 200, "")
+			delay, _ := journal.about(t, got.header.Get("X-Request-Id"))[0]["delay_ms"].(float64)
+			mu.Lock()
+			defer mu.Unlock()
+			delays[delay] = true
+		})
+	}
+	wg.Wait()
+	for i := range sends {
+		if !delays[float64(i*apart)] {
+			t.Errorf("no send was delayed by %d ms: %v", i*apart, delays)
+		}
+		if after := (<-left).Sub(began); after < time.Duration(i*apart)*time.Millisecond {
+			t.Errorf("email %d left after %v", i, after)
+		}
+	}
+	got := r.send("pace-full@example.com")
+	got.is(t, 429, "quota-exceeded")
+	if got.body["limit"] != "pace" || got.body["wait_ms"] != float64(apart) {
+		t.Errorf("answered %s", got.text)
+	}
+}
+
+// paced is a rig whose sends leave so many milliseconds apart, by the limiter that is returned.
+func paced(t *testing.T, queue int, apart int64, options func(*api.Options)) (*rig, throttle.Limiter) {
+	t.Helper()
+	var pace throttle.Limiter
+	r := newRig(t, setup{options: options, rules: func(r *rig, _ *rules.Rule) []rules.Rule {
+		pace = r.counted("pace", must(throttle.NewLeakyBucket(tier("pace", 1, apart), queue))(t))
+		return []rules.Rule{{Name: "pace", By: rules.ByAll, Limiter: pace}}
+	}})
+	return r, pace
+}
+
+func room(t *testing.T, pace throttle.Limiter) int {
+	t.Helper()
+	return must(pace.Peek(context.Background(), "all"))(t).Tiers[0].Remaining
+}
+
+// A send that cannot leave within its deadline is given back at once.
+func TestSend_QueueTooLong_GivenBack(t *testing.T) {
+	r, pace := paced(t, 5, 20_000, nil)
+	r.send("first@example.com").is(t, 200, "")
+	got := r.send("late@example.com")
+	got.is(t, 503, "busy")
+	got.carries(t, map[string]string{"Retry-After": "20"})
+	if r.used("late@example.com") != 0 || room(t, pace) != 5 {
+		t.Errorf("%d on record, room for %d", r.used("late@example.com"), room(t, pace))
+	}
+}
+
+// A queued send leaves during a shutdown if there is time to hand it over, and is given back at once
+// if there is not.
+func TestShutdown_QueuedSends_LeaveOrAreGivenBack(t *testing.T) {
+	for _, tt := range []struct {
+		apart  int64
+		status int
+		name   string
+		used   int
+	}{{1000, 200, "", 1}, {8000, 503, "busy", 0}, {40_000, 503, "busy", 0}} {
+		t.Run(fmt.Sprint(tt.apart), func(t *testing.T) {
+			r, pace := paced(t, 5, tt.apart, func(o *api.Options) { o.SendDeadline = time.Minute })
+			r.send("first@example.com").is(t, 200, "")
+			answer := make(chan reply, 1)
+			go func() { answer <- r.send("queued@example.com") }()
+			servertest.Eventually(t, "the send is queued", func() bool { return room(t, pace) == 4 })
+			r.shutdown()
+			(<-answer).is(t, tt.status, tt.name)
+			if used := r.used("queued@example.com"); used != tt.used {
+				t.Errorf("%d on record, want %d", used, tt.used)
+			}
+		})
+	}
+}

@@ -1,0 +1,313 @@
+package api_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/internal/mailtest/fault"
+	"github.com/mailgate/mailgate/internal/servertest"
+	"github.com/mailgate/mailgate/mailer/message"
+)
+
+// once sends under an Idempotency-Key, which is the text of the header.
+func (r *rig) once(key, email string) reply {
+	r.t.Helper()
+	return r.onceAs(appKey, key, `{"email":`+quote(email)+`}`)
+}
+
+func (r *rig) onceAs(caller, key, body string) reply {
+	r.t.Helper()
+	return r.request("POST", "/send-code", http.Header{
+		"Authorization": {"Bearer " + caller}, "Content-Type": {"application/json"}, "Idempotency-Key": {key},
+	}, body)
+}
+
+// again fails the test unless the answer is the first one, byte for byte.
+func (got reply) again(t testing.TB, first reply) {
+	t.Helper()
+	if got.status != first.status || got.text != first.text || got.header.Get("Idempotent-Replayed") != "true" {
+		t.Errorf("the retry is answered %d %v %s\nthe first was %d %s", got.status, got.header, got.text, first.status, first.text)
+	}
+	for _, name := range []string{"Content-Type", "RateLimit", "RateLimit-Policy", "Retry-After", "Cache-Control"} {
+		if got.header.Get(name) != first.header.Get(name) {
+			t.Errorf("%s is %q, and was %q", name, got.header.Get(name), first.header.Get(name))
+		}
+	}
+	if got.header.Get("X-Request-Id") == first.header.Get("X-Request-Id") {
+		t.Error("the retry has the request id of the first")
+	}
+}
+
+// sentOnce fails the test unless the mailbox was sent one email and charged for it.
+func (r *rig) sentOnce(email string) {
+	r.t.Helper()
+	if mails, charged := len(r.box.List()), r.used(email); mails != 1 || charged != 1 {
+		r.t.Errorf("%d emails, %d charged, want one", mails, charged)
+	}
+}
+
+// The same key and body are one email and one answer for a day; then the key is free.
+func TestIdempotencyKey_Repeated_AnsweredAlikeForADay(t *testing.T) {
+	r := newRig(t, setup{})
+	first := r.once(`"click-1"`, "once@example.com")
+	first.is(t, 200, "")
+	for _, passed := range []int64{0, 59_999, day - 60_000} {
+		r.now.Add(passed)
+		r.once("click-1", "once@example.com").again(t, first)
+	}
+	r.sentOnce("once@example.com")
+	replay := r.once(` "click-1" `, "once@example.com")
+	lines := journal.about(t, replay.header.Get("X-Request-Id"))
+	if len(lines) != 1 || lines[0]["replayed"] != true || strings.Contains(journal.text(), "click-1") {
+		t.Errorf("the log says %v", lines)
+	}
+	r.has(t, `mailgate_sends_total{limit="",outcome="replayed",rule=""} 4`)
+	r.now.Add(1)
+	second := r.once("click-1", "once@example.com")
+	second.is(t, 200, "")
+	if second.body["id"] == first.body["id"] || len(r.box.List()) != 2 {
+		t.Errorf("after a day: %s", second.text)
+	}
+}
+
+// A key belongs to its caller and to one body, to the byte.
+func TestIdempotencyKey_OtherBody_Mismatch(t *testing.T) {
+	r := newRig(t, setup{})
+	const body = `{"email":"mine@example.com"}`
+	r.onceAs(appKey, "k", body).is(t, 200, "")
+	for _, other := range []string{body + " ", `{"email":"other@example.com"}`, `{"email":"mine@example.com","locale":"zh"}`, `{"email":"mine@example.com","purpose":"sign-up"}`} {
+		r.onceAs(appKey, "k", other).is(t, 422, "idempotency-mismatch")
+	}
+	r.sentOnce("mine@example.com")
+	r.onceAs("another-key", "k", `{"email":"theirs@example.com"}`).is(t, 200, "")
+	r.onceAs("another-key", "k", body).is(t, 422, "idempotency-mismatch")
+}
+
+// Simultaneous requests under one key are one email. Those beside the first are told that it is in
+// progress.
+func TestIdempotencyKey_Simultaneous_OneEmail(t *testing.T) {
+	sender := newGated()
+	r := newRig(t, setup{options: func(o *api.Options) { o.Relay = sender }})
+	const clicks = 32
+	answers := make(chan reply, clicks)
+	for range clicks {
+		go func() { answers <- r.once("double", "double@example.com") }()
+	}
+	<-sender.entered
+	for range clicks - 1 {
+		got := <-answers
+		got.is(t, 409, "idempotency-in-flight")
+		got.carries(t, map[string]string{"Retry-After": "1"})
+	}
+	r.once("double", "other@example.com").is(t, 422, "idempotency-mismatch")
+	close(sender.leave)
+	first := <-answers
+	first.is(t, 200, "")
+	r.once("double", "double@example.com").again(t, first)
+	if r.used("double@example.com") != 1 {
+		t.Errorf("%d charged", r.used("double@example.com"))
+	}
+}
+
+// A request that was not valid, was refused or was certainly not sent leaves its key free; where the
+// email may have left, a retry has the first answer.
+func TestIdempotencyKey_NotSent_IsFree(t *testing.T) {
+	r := newRig(t, setup{})
+	r.once("k", "no address").is(t, 422, "invalid")
+	r.onceAs(appKey, "k", "{").is(t, 400, "bad-request")
+	r.send("later@example.com").is(t, 200, "")
+	r.once("k", "later@example.com").is(t, 429, "quota-exceeded")
+	r.now.Add(60_000)
+	r.once("k", "later@example.com").is(t, 200, "")
+
+	for _, tt := range []struct {
+		script fault.Script
+		status int
+		kept   bool
+	}{
+		{fault.Script{At: fault.RCPT, Kind: fault.Temporary, Times: 1}, 503, false},
+		{fault.Script{At: fault.Dot, Kind: fault.Temporary, Times: 1}, 503, false},
+		{fault.Script{At: fault.RCPT, Kind: fault.Permanent, Times: 1}, 422, true},
+		{fault.Script{At: fault.Dot, Kind: fault.HangUp, Times: 1}, 504, true},
+	} {
+		r := newRig(t, setup{relay: &tt.script})
+		first := r.once("k", "relay@example.com")
+		if first.status != tt.status {
+			t.Errorf("%v: answered %d %s", tt.script, first.status, first.text)
+		}
+		if retry := r.once("k", "relay@example.com"); tt.kept {
+			retry.again(t, first)
+		} else {
+			retry.is(t, 200, "")
+		}
+		if r.used("relay@example.com") != 1 {
+			t.Errorf("%v: %d charged", tt.script, r.used("relay@example.com"))
+		}
+	}
+}
+
+// Where the records of keys fail, nothing is sent twice, and nothing charged that was not sent.
+func TestIdempotencyKey_StorageFails_NothingSentTwice(t *testing.T) {
+	r := newRig(t, setup{})
+	const email = "keeper@example.com"
+	for _, to := range []int32{begun, handedOver} {
+		r.keys.refused.Store(to)
+		r.once("k", email).is(t, 503, "store-unavailable")
+		if r.used(email) != 0 || len(r.box.List()) != 0 {
+			t.Errorf("%d charged, %d emails", r.used(email), len(r.box.List()))
+		}
+	}
+	r.keys.refused.Store(answered)
+	sent := r.once("k", email)
+	sent.is(t, 200, "")
+	r.once("k", email).is(t, 409, "idempotency-in-flight")
+	r.keys.refused.Store(0)
+	servertest.Eventually(t, "the answer is kept", func() bool { return r.once("k", email).status == 200 })
+	r.once("k", email).again(t, sent)
+	r.sentOnce(email)
+
+	r.keys.refused.Store(abandoned)
+	r.once("refused", email).is(t, 429, "quota-exceeded")
+	r.once("refused", email).is(t, 409, "idempotency-in-flight")
+	r.keys.refused.Store(0)
+	servertest.Eventually(t, "the key is free", func() bool { return r.once("refused", email).status == 429 })
+}
+
+// While a charge is still to be given back the key is in flight: a retry would be refused for it.
+func TestIdempotencyKey_RefundFails_InFlightUntilItIsDone(t *testing.T) {
+	r, store := newFailing(t, setup{relay: &fault.Script{At: fault.RCPT, Kind: fault.Temporary, Times: 1}})
+	store.release.Store(true)
+	r.once("k", "refund@example.com").is(t, 503, "relay-unavailable")
+	r.once("k", "refund@example.com").is(t, 409, "idempotency-in-flight")
+	store.release.Store(false)
+	servertest.Eventually(t, "the key is free", func() bool { return r.once("k", "refund@example.com").status == 200 })
+	if r.used("refund@example.com") != 1 {
+		t.Errorf("%d charged", r.used("refund@example.com"))
+	}
+}
+
+// Where the other nodes cannot be asked about a key the answer says so, and stays the same.
+func TestIdempotencyKey_OtherNodesAway_Degraded(t *testing.T) {
+	r := newRig(t, setup{})
+	r.keys.alone = true
+	first := r.once("click", "alone@example.com")
+	if first.is(t, 200, ""); first.body["degraded"] != true {
+		t.Errorf("answered %s", first.text)
+	}
+	if line := journal.about(t, first.header.Get("X-Request-Id"))[0]; line["degraded"] != true {
+		t.Errorf("the log says %v", line)
+	}
+	r.once("click", "alone@example.com").again(t, first)
+}
+
+// An answer outlives the template of its email. A request that was never done under a template that
+// is gone leaves its key free.
+func TestIdempotencyKey_TemplateGone_FirstAnswerStays(t *testing.T) {
+	r := newRig(t, setup{})
+	const old = `{"email":"gone@example.com","template":"invite"}`
+	r.server.Reload(api.Live{Composer: composerWith(t, invitation)})
+	first := r.onceAs(appKey, "k", old)
+	first.is(t, 200, "")
+	r.server.Reload(api.Live{Composer: newComposer(t)})
+	r.onceAs(appKey, "k", old).again(t, first)
+	r.onceAs(appKey, "k", old+" ").is(t, 422, "invalid")
+	r.sentOnce("gone@example.com")
+	for range 2 {
+		r.onceAs(appKey, "another", old).is(t, 422, "invalid")
+	}
+	r.onceAs(appKey, "another", `{"email":"new@example.com"}`).is(t, 200, "")
+	r.keys.alone = true
+	r.onceAs(appKey, "alone", old).is(t, 503, "store-unavailable") // another node may have done it
+}
+
+// An email whose answer was lost may have left: after the lease a retry is told so, also where its
+// template is gone, and that answer stays.
+func TestIdempotencyKey_AnswerLost_DeliveryUnknown(t *testing.T) {
+	const body = `{"email":"lost@example.com","template":"invite"}`
+	r, store := newFailing(t, setup{options: func(o *api.Options) { o.Live.Composer = composerWith(t, invitation) }})
+	r.keys.refused.Store(answered)
+	id := r.onceAs(appKey, "k", body).body["id"]
+	r.shutdown()
+	r.keys.refused.Store(0)
+	r = r.another()
+	r.server.Reload(api.Live{Composer: newComposer(t)})
+	r.onceAs(appKey, "k", body).is(t, 409, "idempotency-in-flight")
+	r.now.Add(lease)
+	store.rest.Store(true)
+	r.onceAs(appKey, "k", body).is(t, 503, "store-unavailable")
+	store.rest.Store(false)
+	unknown := r.onceAs(appKey, "k", body)
+	unknown.is(t, 504, "delivery-unknown")
+	if unknown.body["id"] != id || unknown.body["wait_ms"] != 30_000.0 {
+		t.Errorf("the email %v is answered as %s", id, unknown.text)
+	}
+	r.onceAs(appKey, "k", body).again(t, unknown)
+	r.sentOnce("lost@example.com")
+}
+
+// another is a second server on the same stores and relay.
+func (r *rig) another() *rig {
+	r.t.Helper()
+	next := *r
+	next.served = make(chan error, 1)
+	o := r.options
+	o.Metrics, o.RelayStats = nil, nil
+	next.server = must(api.New(o))(r.t)
+	next.serve()
+	return &next
+}
+
+// After a panic in a relay the email may have left: its key stays in flight until the lease ends.
+func TestIdempotencyKey_Panic_SentOnce(t *testing.T) {
+	var mails int
+	r := newRig(t, setup{options: func(o *api.Options) {
+		o.Relay = fakeSender(func(context.Context, message.Message) error { mails++; panic("swordfish") })
+	}})
+	r.once("panic", "panic@example.com").is(t, 500, "internal")
+	r.once("panic", "panic@example.com").is(t, 409, "idempotency-in-flight")
+	r.now.Add(lease)
+	r.once("panic", "panic@example.com").is(t, 504, "delivery-unknown")
+	if mails != 1 || r.used("panic@example.com") != 1 {
+		t.Errorf("%d emails, %d charged", mails, r.used("panic@example.com"))
+	}
+}
+
+func TestIdempotencyKey_Malformed_Refused(t *testing.T) {
+	r := newRig(t, setup{})
+	for _, key := range []string{"", `""`, `"a`, `a"`, `a b`, `a,b`, `a;b`, `"a";b=1`, "clé", strings.Repeat("k", 256), `"a", "b"`} {
+		r.once(key, "keys@example.com").is(t, 400, "bad-request")
+	}
+	r.request("POST", "/send-code", http.Header{
+		"Authorization": {"Bearer " + appKey}, "Content-Type": {"application/json"}, "Idempotency-Key": {"a", "b"},
+	}, `{"email":"keys@example.com"}`).is(t, 400, "bad-request")
+	r.once(strings.Repeat("k", 255), "keys@example.com").is(t, 200, "")
+
+	r = newRig(t, setup{options: func(o *api.Options) { o.Requests = nil }})
+	r.once("k", "keys@example.com").is(t, 400, "bad-request")
+}
+
+// While a secret is changed the old one and the new one are one caller.
+func TestIdempotencyKey_SecretChanged_SameCaller(t *testing.T) {
+	r := newRig(t, setup{options: func(o *api.Options) {
+		o.APIKeys = must(api.ParseKeys("shop:the-new-secret,shop:the-old-secret,blog:another-key"))(t)
+	}})
+	const body = `{"email":"change@example.com"}`
+	first := r.onceAs("the-old-secret", "click-1", body)
+	first.is(t, 200, "")
+	again := r.onceAs("the-new-secret", "click-1", body)
+	again.again(t, first)
+	if lines := journal.about(t, again.header.Get("X-Request-Id")); len(lines) != 1 || lines[0]["key"] != "shop" {
+		t.Errorf("the log says %v, want the key's name", lines)
+	}
+	r.onceAs("another-key", "click-1", body).is(t, 429, "quota-exceeded")
+}
+
+// invitation is a template that other composers do not have.
+var invitation = fstest.MapFS{
+	"invite/en/subject.txt": {Data: []byte("Come")}, "invite/en/text.txt": {Data: []byte("{{.Code}}")},
+	"invite/en/body.html": {Data: []byte("<p>{{.Code}}</p>")},
+}
