@@ -181,7 +181,7 @@ func TestFigures_Sends_Counted(t *testing.T) {
 		},
 	})
 	started := r.now.Load()
-	r.figures(t, `{"server_time":"`+stamp(started)+`","since":"`+stamp(started)+`","ready":true,"sends":{},"refused":[],"shadow_refused":[],"given_back":0,"resets":0,`)
+	r.figures(t, `{"server_time":"`+stamp(started)+`","since":"`+stamp(started)+`","ready":true,"sends":{},"refused":[],"shadow_refused":[],"refunds":0,"resets":0,`)
 	r.send("one@example.com").is(t, 200, "")
 	r.send("one@example.com").is(t, 429, "quota-exceeded")
 	r.send("one@example.com").is(t, 429, "quota-exceeded")
@@ -193,7 +193,7 @@ func TestFigures_Sends_Counted(t *testing.T) {
 	down = true
 	r.figures(t, `{"server_time":"`+stamp(started+1500)+`","since":"`+stamp(started)+`","ready":false,`+
 		`"sends":{"sent":2,"unavailable":1},"refused":[{"rule":"mailbox","limit":"minute","count":2}],`+
-		`"shadow_refused":[{"rule":"all","limit":"hour","count":2}],"given_back":1,"resets":1,`+
+		`"shadow_refused":[{"rule":"all","limit":"hour","count":2}],"refunds":1,"resets":1,`+
 		`"relays":[{"idle":0,"busy":0,"waiting":0,"circuit_open":false}],"last_hour":{`)
 }
 
