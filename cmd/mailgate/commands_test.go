@@ -176,8 +176,8 @@ func TestMistakes_OneLine(t *testing.T) {
 		{"help sevre", nil, `unexpected argument sevre, did you mean "serve"?`},
 		{"version 2", nil, "too many arguments"},
 		{"dev --listen=0.0.0.0:0", nil, "--listen: dev serves this machine only"},
-		{"dev --smtp-url=" + relay.URL(), nil, "--smtp-url: dev decides this itself"},
-		{"dev --config=" + file, nil, "--config: dev decides this itself"},
+		{"dev --smtp-url=" + relay.URL(), nil, "--smtp-url: cannot be set for dev"},
+		{"dev --config=" + file, nil, "--config: cannot be set for dev"},
 		{"dev --listen=" + relay.Addr(), nil, "--listen: cannot listen on"},
 	} {
 		status, stdout, stderr := run(t, tt.environ, strings.Fields(tt.args)...)

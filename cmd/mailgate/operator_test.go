@@ -37,7 +37,7 @@ func TestOperator_Mailbox(t *testing.T) {
 		{"reset alice", environ, exitFailure, "answers 422: Invalid field: The address has no @."},
 		{"show a/b@example.com", environ, exitOK, "next        now"},
 		{"reset alice@example.com --reason=ticket-4711", environ, exitOK, "mailbox 8555ce41e4"},
-		{"reset alice@example.com --reason=" + strings.Repeat("x", 501), environ, exitFailure, "reason may have 500 characters."},
+		{"reset alice@example.com --reason=" + strings.Repeat("x", 501), environ, exitFailure, "reason must not exceed 500 characters."},
 		{"show alice@example.com", environ[:1], exitFailure, "first of MAILGATE_ADMIN_KEYS"},
 		{"show alice@example.com", []string{environ[0], "MAILGATE_ADMIN_KEYS=ops:" + apiKey}, exitFailure, "This is an API key. This route needs an admin key."},
 		{"reset alice@example.com", []string{environ[0], "MAILGATE_ADMIN_KEYS=ops:wrong-" + secret}, exitFailure, "answers 401"},
