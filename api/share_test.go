@@ -80,6 +80,37 @@ func TestShare_FullWithoutAKey_RefusesOnlyThose(t *testing.T) {
 	}
 }
 
+// While the whole share is held, the listener of operations answers.
+func TestShare_Full_OpsListenerAnswers(t *testing.T) {
+	entered, leave := make(chan struct{}), make(chan struct{})
+	r := newRig(t, setup{options: func(o *api.Options) {
+		o.Ops, o.MaxWithoutKey = true, 1
+		o.Ready = func(context.Context) error {
+			entered <- struct{}{}
+			<-leave
+			return nil
+		}
+	}})
+	ops := must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	go r.server.ServeOps(ops)
+	held := make(chan struct{})
+	go func() {
+		defer close(held)
+		r.do("GET", "/readyz", "", "").is(t, 200, "")
+	}()
+	<-entered
+	r.do("GET", "/livez", "", "").is(t, 503, "busy")
+	for _, path := range []string{"/livez", "/metrics"} {
+		got := must(http.Get("http://" + ops.Addr().String() + path))(t)
+		got.Body.Close()
+		if got.StatusCode != 200 {
+			t.Errorf("%s: %d", path, got.StatusCode)
+		}
+	}
+	close(leave)
+	<-held
+}
+
 // A client that does not read its answer holds its part of the share for a moment only.
 func TestShare_SlowReaders_LeaveIt(t *testing.T) {
 	r := newRig(t, setup{options: func(o *api.Options) {
