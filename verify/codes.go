@@ -98,19 +98,6 @@ func (c *Codes) Revoke(ctx context.Context, from Recipient, code string) error {
 	return nil
 }
 
-// Forget makes all codes of the mailbox wrong. It brings no new guesses; the limiter's Reset
-// does. A node that is alone cannot promise it, so it is then throttle.ErrUnavailable.
-func (c *Codes) Forget(ctx context.Context, mailbox string) error {
-	alone, err := c.update(ctx, mailbox, record.forget)
-	if err == nil && alone {
-		err = fmt.Errorf("%w: %w", throttle.ErrUnavailable, errAlone)
-	}
-	if err != nil {
-		return fmt.Errorf("forgetting codes: %w", err)
-	}
-	return nil
-}
-
 // Result is what a code turned out to be.
 type Result int8
 

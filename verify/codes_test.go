@@ -144,14 +144,13 @@ func TestRevoke_CodeIsWrong_OthersStay(t *testing.T) {
 	})
 }
 
-// The guesses are the mailbox's: a new code adds none, nor does forgetting.
+// The guesses are the mailbox's: a new code adds none.
 func TestVerify_GuessesSpent_NewCodeAddsNone(t *testing.T) {
 	eachHome(t, func(t *testing.T, s *setting) {
 		wrong := another(s.issue(alice))
 		for left := 4; left >= 0; left-- {
 			s.expect(alice, wrong, verify.Incorrect, left)
 		}
-		s.must(s.codes.Forget(t.Context(), alice.Mailbox))
 		code := s.issue(alice)
 		o := s.expect(alice, code, verify.Spent, 0) // even the right one is not looked at
 		if o.Guesses.Limit != "ten-minutes" || o.Guesses.Wait < 9*minute || o.Guesses.Wait > 10*minute || o.Guesses.Allowed {
@@ -286,7 +285,7 @@ func TestCodes_StoreFails_Unavailable(t *testing.T) {
 		t.Error("a code was issued that may not be on record")
 	}
 	for call, err := range map[string]error{
-		"issuing": err, "revoking": s.codes.Revoke(t.Context(), alice, code), "forgetting": s.codes.Forget(t.Context(), alice.Mailbox),
+		"issuing": err, "revoking": s.codes.Revoke(t.Context(), alice, code),
 	} {
 		if !errors.Is(err, throttle.ErrUnavailable) || !errors.Is(err, errBroken) || !strings.HasPrefix(err.Error(), call) || strings.Contains(err.Error(), "alice") {
 			t.Errorf("%s: %v", call, err)
@@ -371,9 +370,6 @@ func TestVerify_Alone_OnlyCodesIssuedAlone(t *testing.T) {
 	s.expectLeft(3)
 	s.unavailable(alone)
 	s.expectLeft(2)
-	if err := s.codes.Forget(t.Context(), alice.Mailbox); !errors.Is(err, throttle.ErrUnavailable) {
-		t.Errorf("forgotten alone: %v", err)
-	}
 }
 
 // What was used alone ends the codes before it everywhere, and none after it.
