@@ -28,8 +28,8 @@ type Options struct {
 
 	// Identity says which addresses are one mailbox. The zero Identity folds nothing.
 	Identity address.Identity
-	// APIKeys open the routes of applications and AdminKeys those of operators. Without keys
-	// every program that reaches the listener is a caller, so it should be a loopback one: then
+	// APIKeys open the routes of applications and AdminKeys those of operators, which are closed
+	// if there are API keys only. Without keys every program that reaches the listener is a caller, so it should be a loopback one: then
 	// the Host must be a loopback one, too. Requests that a page from elsewhere made a browser
 	// send are refused, and those that a proxy has passed on, unless TrustedProxies are set.
 	APIKeys, AdminKeys Keys
@@ -138,7 +138,7 @@ func (o Options) check() error {
 	switch {
 	case o.Relay == nil:
 		return errors.New("api: Relay is missing")
-	case o.APIKeys.shares(o.AdminKeys):
+	case o.APIKeys.Shares(o.AdminKeys):
 		return errors.New("api: a secret is both an API key and an admin key, which would make every back end an operator")
 	case o.Codes != nil && o.Guesses == nil:
 		return errors.New("api: Codes is set, but Guesses is missing")

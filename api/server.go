@@ -81,7 +81,7 @@ func New(o Options) (*Server, error) {
 	if s.validate, err = newValidate(s.with.Identity); err != nil {
 		return nil, err
 	}
-	if s.console, err = readConsole(s.with.AdminKeys.IsZero()); err != nil {
+	if s.console, err = readConsole(s.with.APIKeys.IsZero() && s.with.AdminKeys.IsZero()); err != nil {
 		return nil, err
 	}
 	s.docs = newDocs(s.with.OpenAPI, s.with.Version)

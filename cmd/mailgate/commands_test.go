@@ -55,7 +55,7 @@ func TestTestMail_OAuth(t *testing.T) {
 	does(t, settingsFor(urlWith(good)), exitOK, "smtp://"+relay.Addr+"?oauth=***", "check-config")
 	does(t, settingsFor(urlWith(good)), exitOK, "accepted by "+relay.Addr+" with OAuth: 250", "test-mail", "alice@example.com")
 	does(t, settingsFor(urlWith(wrong)), exitFailure, "at AUTH: 535: the relay rejected the token of the token server", "test-mail", "alice@example.com")
-	does(t, settingsFor(urlWith(bad)), exitMisusage, "mailgate: MAILGATE_SMTP_URL: relay URL: oauth: client_id is missing\n", "check-config")
+	does(t, settingsFor(urlWith(bad)), exitMisusage, "mailgate: MAILGATE_SMTP_URL: oauth: client_id is missing\n", "check-config")
 
 	asked := make(chan string, 1)
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

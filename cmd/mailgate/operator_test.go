@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode"
@@ -59,16 +60,16 @@ func TestOperator_Action(t *testing.T) {
 	s := startSite(t, "actions: [{name: reply, limit: hour=2/1h}]", inMemory)
 	environ, subject := operatorOf(s.URL), `user 4711/"a"`
 	s.app.must(t, "POST", "/actions/reply/take", `{"subject":"user 4711/\"a\""}`, 200)
-	does(t, environ, exitOK, "hour   1 of 2  1h", "show", "--action", "reply", subject)
+	name := regexp.MustCompile(`subject [0-9a-f]{10}`).FindString(does(t, environ, exitOK, "hour   1 of 2  1h", "show", "--action", "reply", subject))
 	does(t, environ, exitOK, "hour   0 of 2  1h", "show", "--action", "reply", "user 4711")
 	does(t, environ[:2], exitFailure, "first of MAILGATE_API_KEYS", "show", "--action", "reply", subject)
 	does(t, environ, exitOK, ": 0\n", "reset", "--action", "reply", "user 4711")
-	does(t, environ, exitOK, ": 1\n", "reset", "--action=reply", subject, "--reason", "ticket 4711")
+	does(t, environ, exitOK, "cleared for "+name+": 1\n", "reset", "--action=reply", subject, "--reason", "ticket 4711")
 	does(t, environ, exitOK, `"action": "reply"`, "reset", "--json", "--action", "reply", "--", "--subject")
 	does(t, environ, exitFailure, "answers 404", "reset", "--action", "replies", subject)
 	does(t, environ, exitMisusage, "expected an email address", "reset", "--action", "reply")
 	does(t, environ, exitMisusage, "--action: ", "reset", subject, "--action")
-	if audit := s.log.lines(`"reason":"ticket 4711"`); len(audit) != 1 || audit[0]["action"] != "reply" || strings.Contains(s.log.String(), "user 4711") {
+	if audit := s.log.lines(`"reason":"ticket 4711"`); len(audit) != 1 || "subject "+fmt.Sprint(audit[0]["subject"]) != name || strings.Contains(s.log.String(), "user 4711") {
 		t.Errorf("the audit log has %v", audit)
 	}
 }

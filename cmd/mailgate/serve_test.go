@@ -67,6 +67,7 @@ func TestServe_NoAdminKeys_OperatorRoutesAreClosed(t *testing.T) {
 	for _, key := range []string{"", apiKey, adminKey} {
 		newClient(t, server.URL, key).must(t, "POST", "/admin/mailboxes/alice@example.com/reset", "", 401)
 	}
+	does(t, operatorOf(server.URL), exitFailure, "No admin keys are set at this node", "show", "alice@example.com")
 }
 
 // Without a rules file a visitor has a hundred sends a minute, to any mailboxes; a visitor with

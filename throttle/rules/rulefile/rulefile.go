@@ -25,6 +25,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/mailgate/mailgate/internal/yamlfile"
 	"github.com/mailgate/mailgate/throttle"
@@ -277,15 +278,18 @@ func (t ruleText) read(seen map[string]bool, d Defaults) (r Rule, err error) {
 // by is what the rule counts by; that of a built-in rule is known.
 func (t ruleText) by() (rules.By, error) {
 	known := map[string]rules.By{rules.MailboxRule: rules.ByMailbox, ClientIPRule: rules.ByClientIP}[t.Name]
+	oneOf := "it must be one of " + strings.Trim(strings.ReplaceAll(fmt.Sprint(rules.Bys()), " ", ", "), "[]")
 	switch {
+	case t.By == nil && known == "" && t.Off:
+		return "", refuse("off", "it removes %s only; leave this rule out", ClientIPRule)
 	case t.By == nil && known == "":
-		return "", refuse("", "by is missing; it must be one of %v", rules.Bys())
+		return "", refuse("", "by is missing; %s", oneOf)
 	case t.By == nil:
 		return known, nil
 	}
 	by := rules.By(*t.By)
 	if !slices.Contains(rules.Bys(), by) {
-		return "", refuse("by", "it must be one of %v", rules.Bys())
+		return "", refuse("by", "%s", oneOf)
 	}
 	if known != "" && by != known {
 		return "", refuse("by", "this rule is built in and counts by %s", known)
