@@ -16,6 +16,7 @@ func operatorOf(url string) []string {
 }
 
 func TestOperator_Mailbox(t *testing.T) {
+	t.Parallel()
 	server := startServer(t, settingsFor(startRelay(t).URL(), inMemory, "MAILGATE_SECRET=sixteen-bytes-of-chance-or-more"))
 	sent := newClient(t, server.URL, apiKey).mustSend(t, "alice@example.com", 200)
 	environ := operatorOf(server.URL)
@@ -57,6 +58,7 @@ func TestOperator_Mailbox(t *testing.T) {
 }
 
 func TestOperator_Action(t *testing.T) {
+	t.Parallel()
 	s := startSite(t, "actions: [{name: reply, limit: hour=2/1h}]", inMemory)
 	environ, subject := operatorOf(s.URL), `user 4711/"a"`
 	s.app.must(t, "POST", "/actions/reply/take", `{"subject":"user 4711/\"a\""}`, 200)
@@ -75,6 +77,7 @@ func TestOperator_Action(t *testing.T) {
 }
 
 func TestOperator_Rule(t *testing.T) {
+	t.Parallel()
 	s := startSite(t, `rules:
 - {name: mailbox, exempt: {mailboxes: ['e2e-*@example.com']}}
 - {name: client-ip, limit: hour=2/1h, by: client_ip, algorithm: fixed-window}
@@ -114,6 +117,7 @@ func TestOperator_Rule(t *testing.T) {
 
 // What a hostile server answers is one line, and moves no cursor.
 func TestOperator_HostileServer_OneLine(t *testing.T) {
+	t.Parallel()
 	hostile := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/problem+json")
 		w.WriteHeader(http.StatusUnprocessableEntity)
@@ -127,6 +131,7 @@ func TestOperator_HostileServer_OneLine(t *testing.T) {
 }
 
 func TestServerURL(t *testing.T) {
+	t.Parallel()
 	for listen, want := range map[string]string{
 		"127.0.0.1:8080": "http://127.0.0.1:8080", ":8080": "http://127.0.0.1:8080", "0.0.0.0:99": "http://127.0.0.1:99",
 		"[::]:99": "http://127.0.0.1:99", "[::1]:99": "http://[::1]:99", "10.0.0.7:80": "http://10.0.0.7:80",
