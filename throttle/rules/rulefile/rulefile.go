@@ -281,7 +281,7 @@ func (t ruleText) by() (rules.By, error) {
 	oneOf := "it must be one of " + strings.Trim(strings.ReplaceAll(fmt.Sprint(rules.Bys()), " ", ", "), "[]")
 	switch {
 	case t.By == nil && known == "" && t.Off:
-		return "", refuse("off", "it removes %s only; leave this rule out", ClientIPRule)
+		return "", refuse("off", "this rule is not built in; leave it out")
 	case t.By == nil && known == "":
 		return "", refuse("", "by is missing; %s", oneOf)
 	case t.By == nil:
