@@ -15,7 +15,7 @@ func TestCaller_Full_LeavesRoomForOthers(t *testing.T) {
 	const most = 4
 	sender := newGated()
 	r := newRig(t, setup{options: func(o *api.Options) {
-		o.MaxPerCaller = most
+		o.MaxConnections = 4 * most
 		o.Relay = sender
 	}})
 	var group sync.WaitGroup

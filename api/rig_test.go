@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -64,10 +65,20 @@ type setup struct {
 	// rules are those beside the mailbox's own, which it may change.
 	rules   func(r *rig, own *rules.Rule) []rules.Rule
 	actions func(r *rig) map[string]throttle.Limiter
+	alone   bool // not beside other tests
+
+	read, idle time.Duration // in place of the server's timeouts
 }
+
+var besides sync.Map // the tests that run beside others
 
 func newRig(t testing.TB, with setup) *rig {
 	t.Helper()
+	if test, ok := t.(*testing.T); ok && !with.alone {
+		if _, already := besides.LoadOrStore(test, true); !already {
+			test.Parallel()
+		}
+	}
 	r := &rig{t: t, now: new(atomic.Int64), served: make(chan error, 1)}
 	r.now.Store(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).UnixMilli())
 	policy := throttle.DefaultPolicy()
@@ -76,7 +87,7 @@ func newRig(t testing.TB, with setup) *rig {
 	}
 	r.openStores(with.dir, policy)
 	registry := prometheus.NewRegistry()
-	with.mailer.Hooks = must(api.RelayHooks(registry))(t)
+	with.mailer.Hooks = api.RelayHooks(registry)
 	relays := r.newRelays(with)
 	o := api.Options{
 		Live: r.live(with), Relay: delivery.FromRelays(relays),
@@ -84,23 +95,22 @@ func newRig(t testing.TB, with setup) *rig {
 		APIKeys:    must(api.ParseKeys("shop:" + appKey + ",blog:another-key"))(t),
 		AdminKeys:  must(api.ParseKeys("alex:" + opsKey))(t),
 		RelayStats: relays.Stats, Metrics: registry,
-		Log:     journal.logger(),
-		OpenAPI: mailgate.OpenAPI,
-		Now:     r.now.Load,
+		Log: journal.logger(), Audit: journal.logger(),
+		OpenAPI: mailgate.OpenAPI, Version: "dev",
+		Now: r.now.Load, Ready: r.store.Ready, DegradedSince: func() int64 { return 0 },
+		SendDeadline: 15 * time.Second, StoreTimeout: 2 * time.Second, MaxConnections: 10_000,
 		Secret:  []byte(theSecret),
 		Guesses: r.counted("guesses", verify.DefaultGuesses()),
 		Lookups: plenty(t, r.now.Load), Countdowns: plenty(t, r.now.Load),
 	}
-	o.Codes = new(verify.Codes)
 	o.Requests = must(idempotency.New(idempotency.Options{Store: r.keys, Lease: lease, Keep: day}))(t)
 	if with.options != nil {
 		with.options(&o)
 	}
-	if o.Codes != nil { // by the guesses of the test
-		o.Codes = must(verify.New(verify.Options{Store: r.codes, Secret: []byte(theSecret), Guesses: o.Guesses, Log: journal.logger()}))(t)
-	}
+	o.Codes = must(verify.New(verify.Options{Store: r.codes, Secret: []byte(theSecret), Guesses: o.Guesses, Log: journal.logger()}))(t) // by the guesses of the test
 	r.options = o
 	r.server = must(api.New(o))(t)
+	r.server.SetTimeouts(with.read, with.idle)
 	r.serve()
 	return r
 }

@@ -23,14 +23,13 @@ func TestConnections_Silent_AreNoRequests(t *testing.T) {
 	outlast := func(w *wire) { w.ended(1 << 10) }
 	unanswered := func(w *wire) { w.ended(0) } // an answer would be one without a request, and without an id
 	stay := func(*wire) {}
-	patient := func(*api.Options) {}
-	hasty := func(o *api.Options) { o.ReadTimeout, o.IdleTimeout = 500*time.Millisecond, 500*time.Millisecond }
+	const patient, hasty = 0, 500 * time.Millisecond
 	for _, tt := range []struct {
-		name    string
-		options func(*api.Options)
-		said    string
-		end     func(*wire)
-		want    int // requests, beside that of the next connection
+		name string
+		wait time.Duration
+		said string
+		end  func(*wire)
+		want int // requests, beside that of the next connection
 	}{
 		{"silent, then closed", patient, "", hangUp, 0},
 		{"silent, then reset", patient, "", reset, 0},
@@ -43,11 +42,8 @@ func TestConnections_Silent_AreNoRequests(t *testing.T) {
 		{"a request and a half, and its time is up", hasty, ask + half, outlast, 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			log := &record{seen: map[string]bool{}}
-			r := newRig(t, setup{options: func(o *api.Options) {
-				tt.options(o)
-				o.Log = log.logger()
-			}})
+			log := newRecord()
+			r := newRig(t, setup{read: tt.wait, idle: tt.wait, options: func(o *api.Options) { o.Log = log.logger() }})
 			w := r.dial()
 			w.write(tt.said)
 			if strings.HasPrefix(tt.said, ask) {

@@ -14,7 +14,7 @@ import (
 // silent one: there is one copy of a page for all.
 func TestOpenAPI_Unread_TakesLittleMemory(t *testing.T) {
 	const clients, most = 100, 64 << 10
-	r := newRig(t, setup{options: func(o *api.Options) { o.Log = slog.New(slog.DiscardHandler) }}) // the log of all tests would grow
+	r := newRig(t, setup{alone: true, options: func(o *api.Options) { o.Log = slog.New(slog.DiscardHandler) }}) // the log of all tests would grow
 	const ask = "GET /openapi.yaml HTTP/1.1\r\nHost: x\r\n\r\n"
 	first := r.dial()
 	first.write(ask)

@@ -285,18 +285,3 @@ func TestVerify_EmailNeverLeft_CodeIsRevoked(t *testing.T) {
 		})
 	}
 }
-
-// Without records of codes they are mailed and not verified.
-func TestSend_NoCodeStore_MailsACode(t *testing.T) {
-	r := newRig(t, setup{options: func(o *api.Options) { o.Codes, o.Guesses = nil, nil }})
-	if code := r.mailed("plain@example.com"); code == "" {
-		t.Error("no code was mailed")
-	}
-	if seen := r.do("GET", "/admin/mailboxes/plain@example.com", opsKey, ""); seen.status != 200 || strings.Contains(seen.text, "guesses") {
-		t.Errorf("an operator is shown %s", seen.text)
-	}
-	reset := r.do("POST", "/admin/mailboxes/plain@example.com/reset", opsKey, "")
-	if reset.is(t, 200, ""); reset.body["guesses_cleared"] != 0.0 {
-		t.Errorf("answered %s", reset.text)
-	}
-}

@@ -65,7 +65,7 @@ func (w *wire) ended(most int64) {
 
 // Requests that are not complete, are too large, or hide another are refused.
 func TestWire_Hostile_Refused(t *testing.T) {
-	r := newRig(t, setup{options: func(o *api.Options) { o.ReadTimeout = 2 * time.Second }})
+	r := newRig(t, setup{read: 500 * time.Millisecond})
 	const auth = "Authorization: Bearer " + appKey + "\r\nContent-Type: application/json\r\n"
 	const body = `{"email":"smuggled@example.com"}`
 	tests := []struct {
@@ -84,12 +84,16 @@ func TestWire_Hostile_Refused(t *testing.T) {
 		{"not HTTP that speaks of a timeout", "timeout\r\n\r\n", 400, "bad-request"},
 		{"a length that is a timeout", "POST /send-code HTTP/1.1\r\nHost: x\r\n" + auth + "Content-Length: timeout\r\n\r\n" + body, 400, "bad-request"},
 	}
+	var sent []*wire
 	for _, tt := range tests {
+		w := r.dial()
+		w.write(tt.sent)
+		sent = append(sent, w)
+	}
+	for i, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			w := r.dial()
-			w.write(tt.sent)
-			w.read("POST", "/send-code").is(t, tt.status, tt.problem)
-			w.ended(0)
+			sent[i].read("POST", "/send-code").is(t, tt.status, tt.problem)
+			sent[i].ended(0)
 		})
 	}
 	if len(r.box.List()) != 0 || r.used("smuggled@example.com") != 0 {
@@ -186,7 +190,7 @@ func TestWire_Pipelined_InOrder(t *testing.T) {
 
 // A request that came with the one before and does not arrive whole is refused in time.
 func TestWire_PipelinedAndStalled_TimesOut(t *testing.T) {
-	r := newRig(t, setup{options: func(o *api.Options) { o.ReadTimeout = time.Second }})
+	r := newRig(t, setup{read: 500 * time.Millisecond})
 	w := r.dial()
 	w.write("GET /livez HTTP/1.1\r\nHost: x\r\n\r\nPOST /send-code HTTP/1.1\r\nHost: x\r\nContent-Length: 32\r\n\r\n{")
 	w.read("GET", "/livez").is(t, 200, "")
@@ -214,7 +218,7 @@ func TestConnections_Full_NextWaits(t *testing.T) {
 
 // Silent connections hold their room for ReadTimeout at most: then the next is served.
 func TestConnections_Silent_MakeRoom(t *testing.T) {
-	r := newRig(t, setup{options: func(o *api.Options) { o.MaxConnections, o.ReadTimeout = 3, 200*time.Millisecond }})
+	r := newRig(t, setup{read: 200 * time.Millisecond, options: func(o *api.Options) { o.MaxConnections = 3 }})
 	for _, begin := range []string{"", "G", "POST /send-code HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{"} {
 		r.dial().write(begin)
 	}
@@ -225,7 +229,7 @@ func TestConnections_Silent_MakeRoom(t *testing.T) {
 
 // A kept connection that stays silent is closed.
 func TestConnections_Idle_Closed(t *testing.T) {
-	r := newRig(t, setup{options: func(o *api.Options) { o.IdleTimeout = 50 * time.Millisecond }})
+	r := newRig(t, setup{idle: 50 * time.Millisecond})
 	w := r.dial()
 	w.write("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
 	w.read("GET", "/livez")
