@@ -47,10 +47,7 @@ func TestKeys_WrongOrAnothers_Unauthorized(t *testing.T) {
 			}
 		}
 	}
-	got := r.do("GET", "/mailboxes/keys@example.com", "another-key", "")
-	if lines := journal.about(t, got.header.Get("X-Request-Id")); len(lines) != 1 || lines[0]["key"] != "blog" {
-		t.Errorf("the log says %v, want the key's name", lines)
-	}
+	r.do("GET", "/mailboxes/keys@example.com", "another-key", "").logged(t, fields{"key": "blog"})
 	if len(r.box.List()) != 0 {
 		t.Error("a mail was sent")
 	}
@@ -82,10 +79,7 @@ func TestForwardedFor_OnlyByTrustedProxies_Believed(t *testing.T) {
 					o.TrustedProxies = append(o.TrustedProxies, netip.MustParsePrefix(network))
 				}
 			}})
-			got := r.request("GET", "/livez", http.Header{"X-Forwarded-For": tt.forwarded}, "")
-			if lines := journal.about(t, got.header.Get("X-Request-Id")); len(lines) != 1 || lines[0]["from"] != tt.want {
-				t.Errorf("the log says %v, want from=%s", lines, tt.want)
-			}
+			r.request("GET", "/livez", http.Header{"X-Forwarded-For": tt.forwarded}, "").logged(t, fields{"from": tt.want})
 		})
 	}
 }

@@ -78,16 +78,7 @@ type fieldProblem struct {
 	Detail string `json:"detail"`
 }
 
-// Error is for logs.
-func (p *problem) Error() string {
-	text := p.kind.title
-	if p.cause != nil {
-		text += ": " + p.cause.Error()
-	}
-	return text
-}
-
-// Unwrap returns the cause.
+func (p *problem) Error() string { return p.kind.title }
 func (p *problem) Unwrap() error { return p.cause }
 
 // problemOf is the problem of an error. One that is not known here is a fault of the server.

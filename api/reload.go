@@ -1,8 +1,6 @@
 package api
 
 import (
-	"maps"
-
 	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/rules"
@@ -20,18 +18,5 @@ type Live struct {
 }
 
 // Reload replaces what the server works with, for requests that have not begun; the others keep
-// what they began with. Rules or a Composer that are nil stay what they were, and an action that
-// is not named ends.
-func (s *Server) Reload(next Live) {
-	s.reloading.Lock()
-	defer s.reloading.Unlock()
-	before := s.live.Load()
-	if next.Rules == nil {
-		next.Rules = before.Rules
-	}
-	if next.Composer == nil {
-		next.Composer = before.Composer
-	}
-	next.Actions = maps.Clone(next.Actions)
-	s.live.Store(&next)
-}
+// what they began with.
+func (s *Server) Reload(next Live) { s.live.Store(&next) }

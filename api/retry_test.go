@@ -61,10 +61,9 @@ func TestIdempotencyKey_Repeated_AnsweredAlikeForADay(t *testing.T) {
 		r.once("click-1", "once@example.com").again(t, first)
 	}
 	r.sentOnce("once@example.com")
-	replay := r.once(` "click-1" `, "once@example.com")
-	lines := journal.about(t, replay.header.Get("X-Request-Id"))
-	if len(lines) != 1 || lines[0]["replayed"] != true || strings.Contains(journal.text(), "click-1") {
-		t.Errorf("the log says %v", lines)
+	r.once(` "click-1" `, "once@example.com").logged(t, fields{"replayed": true})
+	if strings.Contains(journal.text(), "click-1") {
+		t.Error("the log has the key")
 	}
 	r.has(t, `mailgate_sends_total{limit="",outcome="replayed",rule=""} 4`)
 	r.now.Add(1)
@@ -170,12 +169,9 @@ func TestIdempotencyKey_OtherNodesAway_Degraded(t *testing.T) {
 	r := newRig(t, setup{})
 	r.keys.alone = true
 	first := r.once("click", "alone@example.com")
-	if first.is(t, 200, ""); first.body["degraded"] != true {
-		t.Errorf("answered %s", first.text)
-	}
-	if line := journal.about(t, first.header.Get("X-Request-Id"))[0]; line["degraded"] != true {
-		t.Errorf("the log says %v", line)
-	}
+	first.is(t, 200, "")
+	first.says(t, fields{"degraded": true})
+	first.logged(t, fields{"degraded": true})
 	r.once("click", "alone@example.com").again(t, first)
 }
 
@@ -184,10 +180,10 @@ func TestIdempotencyKey_OtherNodesAway_Degraded(t *testing.T) {
 func TestIdempotencyKey_TemplateGone_FirstAnswerStays(t *testing.T) {
 	r := newRig(t, setup{})
 	const old = `{"email":"gone@example.com","template":"invite"}`
-	r.server.Reload(api.Live{Composer: composerWith(t, invitation)})
+	r.reload(func(live *api.Live) { live.Composer = composerWith(t, invitation) })
 	first := r.onceAs(appKey, "k", old)
 	first.is(t, 200, "")
-	r.server.Reload(api.Live{Composer: newComposer(t)})
+	r.reload(func(live *api.Live) { live.Composer = newComposer(t) })
 	r.onceAs(appKey, "k", old).again(t, first)
 	r.onceAs(appKey, "k", old+" ").is(t, 422, "invalid")
 	r.sentOnce("gone@example.com")
@@ -209,7 +205,7 @@ func TestIdempotencyKey_AnswerLost_DeliveryUnknown(t *testing.T) {
 	r.shutdown()
 	r.keys.refused.Store(0)
 	r = r.another()
-	r.server.Reload(api.Live{Composer: newComposer(t)})
+	r.reload(func(live *api.Live) { live.Composer = newComposer(t) })
 	r.onceAs(appKey, "k", body).is(t, 409, "idempotency-in-flight")
 	r.now.Add(lease)
 	store.rest.Store(true)
@@ -217,9 +213,7 @@ func TestIdempotencyKey_AnswerLost_DeliveryUnknown(t *testing.T) {
 	store.rest.Store(false)
 	unknown := r.onceAs(appKey, "k", body)
 	unknown.is(t, 504, "delivery-unknown")
-	if unknown.body["id"] != id || unknown.body["wait_ms"] != 30_000.0 {
-		t.Errorf("the email %v is answered as %s", id, unknown.text)
-	}
+	unknown.says(t, fields{"id": id, "wait_ms": 30_000.0})
 	r.onceAs(appKey, "k", body).again(t, unknown)
 	r.sentOnce("lost@example.com")
 }
@@ -272,9 +266,7 @@ func TestIdempotencyKey_SecretChanged_SameCaller(t *testing.T) {
 	first.is(t, 200, "")
 	again := r.onceAs("the-new-secret", "click-1", body)
 	again.again(t, first)
-	if lines := journal.about(t, again.header.Get("X-Request-Id")); len(lines) != 1 || lines[0]["key"] != "shop" {
-		t.Errorf("the log says %v, want the key's name", lines)
-	}
+	again.logged(t, fields{"key": "shop"})
 	r.onceAs("another-key", "click-1", body).is(t, 429, "quota-exceeded")
 }
 

@@ -314,6 +314,33 @@ func (r *rig) used(email string) int {
 	return len(must(r.limiter.History(context.Background(), address.Key()))(r.t))
 }
 
+type fields = map[string]any
+
+// says fails the test unless the answer has these fields; nil stands for null and for none.
+func (got reply) says(t testing.TB, want fields) {
+	t.Helper()
+	for name, value := range want {
+		if got.body[name] != value {
+			t.Errorf("%s is %v, want %v: %s", name, got.body[name], value, got.text)
+		}
+	}
+}
+
+// logged fails the test unless the log has one line about the answer, with these fields; nil stands
+// for none.
+func (got reply) logged(t testing.TB, want fields) {
+	t.Helper()
+	lines := journal.about(t, got.header.Get("X-Request-Id"))
+	if len(lines) != 1 {
+		t.Fatalf("the log says %v", lines)
+	}
+	for name, value := range want {
+		if lines[0][name] != value {
+			t.Errorf("%s is %v in the log, want %v: %v", name, lines[0][name], value, lines[0])
+		}
+	}
+}
+
 // is fails the test unless the answer has this status and, as a problem, this name.
 func (got reply) is(t testing.TB, status int, name string) {
 	t.Helper()

@@ -17,7 +17,7 @@ var titled = fstest.MapFS{
 // Data that makes no email in this template is an invalid field: nothing is charged.
 func TestSend_DataUnfitForTemplate_Invalid(t *testing.T) {
 	r := newRig(t, setup{policy: "minute=2/60s"})
-	r.server.Reload(api.Live{Composer: composerWith(t, titled)})
+	r.reload(func(live *api.Live) { live.Composer = composerWith(t, titled) })
 	body := func(title int, more string) string {
 		return `{"email":"a@example.com","template":"own","data":{"title":"` + strings.Repeat("x", title) + `"}` + more + `}`
 	}
@@ -28,9 +28,7 @@ func TestSend_DataUnfitForTemplate_Invalid(t *testing.T) {
 			if !strings.Contains(got.text, `"errors":[{"field":"data","reason":"invalid","detail":"data makes a subject that is too long."}]`) {
 				t.Errorf("answered %s", got.text)
 			}
-			if line := journal.about(t, got.header.Get("X-Request-Id")); len(line) != 1 || line[0]["level"] != "INFO" {
-				t.Errorf("the log says %v", line)
-			}
+			got.logged(t, fields{"level": "INFO"})
 		}
 	}
 	if r.used("a@example.com") != 0 || len(r.box.List()) != 0 {

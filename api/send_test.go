@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/mailgate/mailgate/mailer/sandbox"
-	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/rules"
 )
 
@@ -99,9 +98,7 @@ func (got reply) partitions(name string) (all []string) {
 // Every limit that an answer counts by mailbox has the mailbox's key, so that a client holds
 // back no other mailbox because of it; an alias has the same. A limit of all has none.
 func TestSend_PartitionKey_TellsMailboxesApart(t *testing.T) {
-	r := newRig(t, setup{policy: "minute=1/60s,hour=5/1h", rules: func(r *rig, _ *rules.Rule) []rules.Rule {
-		return []rules.Rule{{Name: "all", By: rules.ByAll, Limiter: r.counted("all", must(throttle.ParsePolicy("hour=2/1h"))(t))}}
-	}})
+	r := newRig(t, setup{policy: "minute=1/60s,hour=5/1h", rules: also("all", rules.ByAll, "hour=2/1h")})
 	keys := map[string]string{}
 	for _, email := range []string{"alice@example.com", "bob@example.com", "alice+shop@example.com"} {
 		got := r.send(email)
@@ -123,9 +120,7 @@ func TestSend_PartitionKey_TellsMailboxesApart(t *testing.T) {
 
 // The limit of a visitor has the visitor's key, so that a client holds back no other visitor.
 func TestSend_VisitorRefused_HasThePartitionKeyOfTheVisitor(t *testing.T) {
-	r := newRig(t, setup{policy: "hour=5/1h", rules: func(r *rig, _ *rules.Rule) []rules.Rule {
-		return []rules.Rule{{Name: "visitors", By: rules.ByClientIP, Limiter: r.counted("visitors", must(throttle.ParsePolicy("hour=1/1h"))(t))}}
-	}})
+	r := newRig(t, setup{policy: "hour=5/1h", rules: also("visitors", rules.ByClientIP, "hour=1/1h")})
 	keys := map[string]bool{}
 	for _, visitor := range []string{"203.0.113.7", "203.0.113.8"} {
 		r.sendAs(appKey, "first@example.com", `,"client_ip":"`+visitor+`"`)

@@ -21,7 +21,7 @@ import (
 type Server struct {
 	with     Options
 	main     *endpoint
-	ops      *endpoint // nil without Options.Ops
+	ops      *endpoint
 	metrics  *metrics
 	delivery *delivery.Service
 	validate *validator.Validate
@@ -36,9 +36,8 @@ type Server struct {
 	operators  *caller            // all of them
 	names      names
 
-	live      atomic.Pointer[Live]
-	reloading sync.Mutex
-	trying    sync.Mutex // held by the running trial of other tiers
+	live   atomic.Pointer[Live]
+	trying sync.Mutex // held by the running trial of other tiers
 
 	warnedOfInside atomic.Bool // that a visitor's address is one inside a network
 
@@ -72,14 +71,11 @@ func New(o Options) (s *Server, err error) {
 	if err := s.useSecret(); err != nil {
 		return nil, fmt.Errorf("api: Secret: %w", err)
 	}
-	s.live.Store(&Live{})
 	s.Reload(o.Live)
 	s.alive, s.end = context.WithCancel(context.Background())
 	s.open, s.closing = context.WithCancel(s.alive)
 	s.metrics = newMetrics(o, func() int { return s.main.connections() })
-	if s.validate, err = newValidate(s.with.Identity); err != nil {
-		return nil, err
-	}
+	s.validate = newValidate(s.with.Identity)
 	if s.console, err = consolePage(o.AdminKeys.IsZero()); err != nil {
 		return nil, err
 	}
@@ -119,11 +115,9 @@ func (s *Server) newEndpoints() {
 	}
 	s.routes(main)
 	s.main = s.newEndpoint(main)
-	if s.with.Ops {
-		ops := s.newApp()
-		s.opsRoutes(ops)
-		s.ops = s.newEndpoint(ops)
-	}
+	ops := s.newApp()
+	s.opsRoutes(ops)
+	s.ops = s.newEndpoint(ops)
 }
 
 // newApp makes a Fiber application with the limits and the middleware of every endpoint.
@@ -174,10 +168,7 @@ func (s *Server) Serve(l net.Listener) error {
 }
 
 // ServeOps is Serve for the listener of operations: /metrics, /livez and /readyz, which are
-// independent of the load at the other listener. It needs Options.Ops. It ends after Serve.
+// independent of the load at the other listener. It ends after Serve.
 func (s *Server) ServeOps(l net.Listener) error {
-	if s.ops == nil {
-		return errors.New("api: Options.Ops is not set")
-	}
 	return s.ops.serve(l, opsConnections, s.with.Log)
 }

@@ -31,9 +31,8 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		inAMoment(ctx, s.main.handled)
 	}
 	s.delivery.Close(ctx)
-	if s.ops != nil { // last, so that it can be watched to the end
-		inAMoment(ctx, func(ctx context.Context) { _ = s.ops.drain(ctx) }) // it can cut off requests for metrics only
-	}
+	// Operations come last, so that it can be watched to the end. It can cut off requests for metrics only.
+	inAMoment(ctx, func(ctx context.Context) { _ = s.ops.drain(ctx) })
 	return err
 }
 

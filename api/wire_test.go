@@ -161,10 +161,7 @@ func TestWire_Expect_AnsweredFirst(t *testing.T) {
 func TestLog_UnknownRequests_AreInfo(t *testing.T) {
 	r := newRig(t, setup{})
 	for method, path := range map[string]string{"BREW": "/send-code", "PUT": "/send-code", "GET": "/nothing"} {
-		got := r.request(method, path, nil, "")
-		if lines := journal.about(t, got.header.Get("X-Request-Id")); len(lines) != 1 || lines[0]["level"] != "INFO" {
-			t.Errorf("%s %s: %d, and the log says %v", method, path, got.status, lines)
-		}
+		r.request(method, path, nil, "").logged(t, fields{"level": "INFO"})
 	}
 }
 
