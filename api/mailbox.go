@@ -78,15 +78,15 @@ func (s *Server) inspectMailbox(c *fiber.Ctx) error {
 	}
 	decision, err := r.live.Rules.Peek(r.ctx, sendTo(mailbox))
 	if err != nil {
-		return explain(err, notRead)
+		return err
 	}
 	history, err := r.live.Rules.Mailbox().History(r.ctx, mailbox.Key())
 	if err != nil {
-		return explain(err, notRead)
+		return err
 	}
 	guesses, err := s.with.Guesses.Peek(r.ctx, mailbox.Key())
 	if err != nil {
-		return explain(err, notRead)
+		return err
 	}
 	sends := make([]recordedSend, len(history))
 	for i, send := range history {
@@ -95,9 +95,6 @@ func (s *Server) inspectMailbox(c *fiber.Ctx) error {
 	q := s.quotaOf(mailbox, decision)
 	return respond(c, inspectAnswer{mailboxAnswer{mailbox.String(), q.tell(c)}, sends, wire.Limits(&guesses, ""), mailbox.Hash()})
 }
-
-// notRead is the answer to operators when the storage failed.
-const notRead = "The records cannot be read now. Try again shortly."
 
 // resetMailbox forgets the mailbox in every rule that counts by it, and the guesses at its codes.
 // The codes stay valid.

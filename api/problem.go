@@ -46,7 +46,7 @@ var (
 	recipientRejected = &kind{422, "recipient-rejected", "Recipient rejected", "The relay permanently rejected this email or its recipient. Do not retry."}
 	relayUnavailable  = &kind{503, "relay-unavailable", "Relay unavailable", "No relay accepted the email. It was not sent, and the mailbox was not charged."}
 	deliveryUnknown   = &kind{504, "delivery-unknown", "Delivery status unknown", "The relay did not confirm the email. It may arrive, and is never sent again."}
-	storeUnavailable  = &kind{503, "store-unavailable", "Storage unavailable", "The storage cannot be read or written. Nothing was sent."}
+	storeUnavailable  = &kind{503, "store-unavailable", "Storage unavailable", "The storage cannot be read or written now. Try again shortly."}
 	busy              = &kind{503, "busy", "Too many requests waiting", "Too many sends are waiting for the relay. Nothing was sent and the mailbox was not charged."}
 	notReady          = &kind{503, "not-ready", "Not ready", "This server cannot accept requests now."}
 )

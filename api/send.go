@@ -246,6 +246,8 @@ func (s *Server) notSent(r *request, traits rules.Send, err error) error {
 		p.retryAfter = min(p.retryAfter, inFlightRetry)
 	case delivery.Busy:
 		p.retryAfter = max(p.retryAfter, busyRetry)
+	case delivery.Storage:
+		p.detail = "The storage cannot be read or written. Nothing was sent."
 	case delivery.Deferred:
 		p.detail = "The relay deferred this recipient. Nothing was sent, and the mailbox was not charged."
 	}

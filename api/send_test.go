@@ -5,8 +5,10 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
+	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/mailer/sandbox"
 	"github.com/mailgate/mailgate/throttle/rules"
 )
@@ -116,22 +118,20 @@ func TestSend_PartitionKey_TellsMailboxesApart(t *testing.T) {
 	if keys["alice@example.com"] == keys["bob@example.com"] || keys["alice@example.com"] != keys["alice+shop@example.com"] {
 		t.Errorf("the keys are %v", keys)
 	}
-}
 
-// The limit of a visitor has the visitor's key, so that a client holds back no other visitor.
-func TestSend_VisitorRefused_HasThePartitionKeyOfTheVisitor(t *testing.T) {
-	r := newRig(t, setup{policy: "hour=5/1h", rules: also("visitors", rules.ByClientIP, "hour=1/1h")})
-	keys := map[string]bool{}
+	// The limit of a visitor has the visitor's key.
+	r = newRig(t, setup{policy: "hour=5/1h", rules: also("visitors", rules.ByClientIP, "hour=1/1h")})
+	visitors := map[string]bool{}
 	for _, visitor := range []string{"203.0.113.7", "203.0.113.8"} {
 		r.sendAs(appKey, "first@example.com", `,"client_ip":"`+visitor+`"`)
 		all := r.sendAs(appKey, "second@example.com", `,"client_ip":"`+visitor+`"`).partitions("RateLimit")
 		if len(all) != 2 || all[1] == "" || all[1] == all[0] {
 			t.Fatalf("the keys are %q", all)
 		}
-		keys[all[1]] = true
+		visitors[all[1]] = true
 	}
-	if len(keys) != 2 {
-		t.Errorf("two visitors have the keys %v", keys)
+	if len(visitors) != 2 {
+		t.Errorf("two visitors have the keys %v", visitors)
 	}
 }
 
@@ -211,4 +211,34 @@ func TestSend_Invalid_NamesEachField(t *testing.T) {
 	if len(r.box.List()) != 0 || r.used("a@example.com") != 0 {
 		t.Error("a request that will not do was charged or sent")
 	}
+}
+
+// titled is a template whose subject callers make.
+var titled = fstest.MapFS{
+	"own/en/subject.txt": {Data: []byte("{{.Data.title}} {{.ExpiresIn}}")}, "own/en/text.txt": {Data: []byte("{{.Code}}")},
+	"own/en/body.html": {Data: []byte("<p>{{.Code}}</p>")},
+}
+
+// Data that makes no email in this template is an invalid field: nothing is charged.
+func TestSend_DataUnfitForTemplate_Invalid(t *testing.T) {
+	r := newRig(t, setup{policy: "minute=2/60s"})
+	r.reload(func(live *api.Live) { live.Composer = composerWith(t, titled) })
+	body := func(title int, more string) string {
+		return `{"email":"a@example.com","template":"own","data":{"title":"` + strings.Repeat("x", title) + `"}` + more + `}`
+	}
+	const most = 200 - len(" 10 minutes")
+	for _, will := range []string{body(256, ""), body(most+1, ""), body(201, `,"code":"123456"`)} {
+		for _, got := range []reply{r.do("POST", "/send-code", appKey, will), r.onceAs(appKey, "k", will)} {
+			got.is(t, 422, "invalid")
+			if !strings.Contains(got.text, `"errors":[{"field":"data","reason":"invalid","detail":"data makes a subject that is too long."}]`) {
+				t.Errorf("answered %s", got.text)
+			}
+			got.logged(t, fields{"level": "INFO"})
+		}
+	}
+	if r.used("a@example.com") != 0 || len(r.box.List()) != 0 {
+		t.Error("it was charged, or sent")
+	}
+	r.onceAs(appKey, "k", body(most, "")).is(t, 200, "")
+	r.do("POST", "/send-code", appKey, body(200, `,"code":"123456"`)).is(t, 200, "")
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"runtime"
@@ -249,4 +250,80 @@ func TestCaller_RelaySlow_DecidesOthers(t *testing.T) {
 	}
 	close(sender.leave)
 	group.Wait()
+}
+
+// A key with the most requests in progress that it may have gets a 503 at once, and nothing is charged.
+// Other keys and operators are answered.
+func TestCaller_Full_LeavesRoomForOthers(t *testing.T) {
+	const most = 4
+	sender := newGated()
+	r := newRig(t, setup{options: func(o *api.Options) {
+		o.MaxConnections = 4 * most
+		o.Relay = sender
+	}})
+	var group sync.WaitGroup
+	for n := range most {
+		group.Go(func() { r.send(fmt.Sprintf("flood%d@example.com", n)).is(t, 200, "") })
+		<-sender.entered
+	}
+	for path, body := range map[string]string{
+		"POST /send-code": `{"email":"one-more@example.com"}`, "GET /mailboxes/one-more@example.com": "",
+		"POST /verify-code":           `{"email":"one-more@example.com","code":"123456"}`,
+		"POST /actions/reply/take":    `{"subject":"one-more"}`,
+		"POST /actions/reply/peek":    `{"subject":"one-more"}`,
+		"POST /actions/reply/release": `{"subject":"one-more","id":"AAAAAAAA"}`,
+	} {
+		method, path, _ := strings.Cut(path, " ")
+		got := r.do(method, path, appKey, body)
+		got.is(t, 503, "busy")
+		if got.header.Get("Retry-After") != "1" {
+			t.Errorf("%s: Retry-After is %q", path, got.header.Get("Retry-After"))
+		}
+		r.do("GET", "/mailboxes/one-more@example.com", "another-key", "").is(t, 200, "")
+		r.do("GET", "/admin/mailboxes/one-more@example.com", opsKey, "").is(t, 200, "")
+		r.do("GET", "/readyz", "", "").is(t, 200, "")
+	}
+	if n := r.used("one-more@example.com"); n != 0 {
+		t.Errorf("%d sends are charged", n)
+	}
+	if text := r.do("GET", "/metrics", "", "").text; !strings.Contains(text, `mailgate_sends_total{limit="",outcome="busy",rule=""} 1`+"\n") {
+		t.Errorf("not one send is counted as busy:\n%s", text)
+	}
+	close(sender.leave)
+	group.Wait()
+	for range 2 * most {
+		r.do("GET", "/mailboxes/one-more@example.com", appKey, "").is(t, 200, "")
+	}
+}
+
+// A client that requests pages without a key and reads none of them takes little more memory than a
+// silent one: there is one copy of a page for all.
+func TestOpenAPI_Unread_TakesLittleMemory(t *testing.T) {
+	const clients, most = 100, 64 << 10
+	r := newRig(t, setup{alone: true, options: func(o *api.Options) { o.Log = slog.New(slog.DiscardHandler) }}) // the log of all tests would grow
+	const ask = "GET /openapi.yaml HTTP/1.1\r\nHost: x\r\n\r\n"
+	first := r.dial()
+	first.write(ask)
+	if size := len(first.read("GET", "/openapi.yaml").text); size < most/2 {
+		t.Fatalf("the page has %d bytes, too few for this test", size)
+	}
+	before := heap()
+	for range clients {
+		w := r.dial()
+		if err := w.Conn.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
+			t.Fatal(err)
+		}
+		w.write(strings.Repeat(ask, 60)) // whose answers are more than the sockets hold
+		must(w.reader.Peek(1))(t)
+	}
+	if each := (heap() - before) / clients; each > most {
+		t.Errorf("each of them takes %d bytes, want at most %d", each, most)
+	}
+}
+
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapInuse)
 }

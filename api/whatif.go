@@ -86,7 +86,7 @@ func (s *Server) tryTiers(c *fiber.Ctx) error {
 	t := newTrial(policy)
 	t.ServerTime = wire.Time(s.with.Now())
 	if err := t.survey(r.ctx, r.live.Rules.Mailbox(), r.parsed.address.Key()); err != nil {
-		return explain(err, notRead)
+		return err
 	}
 	return respond(c, t)
 }

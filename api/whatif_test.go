@@ -174,11 +174,11 @@ func TestWhatIf_Mailbox_ShowsWhichSendsWouldHaveBeenRefused(t *testing.T) {
 	r.do("POST", whatIf, opsKey, `{"tiers":"pause=1/2m","email":"no-at"}`).is(t, 422, "invalid")
 }
 
-func TestWhatIf_StorageFails_SaysThatRecordsCannotBeRead(t *testing.T) {
+func TestWhatIf_StorageFails_SaysSo(t *testing.T) {
 	r := newRig(t, setup{})
 	r.store.Close()
 	for _, got := range []reply{r.do("POST", whatIf, opsKey, `{"tiers":"hour=1/1h"}`), r.do("GET", "/admin/mailboxes/a@example.com", opsKey, "")} {
 		got.is(t, 503, "store-unavailable")
-		got.says(t, fields{"detail": "The records cannot be read now. Try again shortly."})
+		got.says(t, fields{"detail": "The storage cannot be read or written now. Try again shortly."})
 	}
 }

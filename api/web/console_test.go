@@ -183,7 +183,7 @@ func TestConsole_Failures_AreExplained(t *testing.T) {
 	v.reads("look-note", "The address has no @.")
 	s.broken.Store(true)
 	v.enters("email", "erin@example.com")
-	v.reads("look-note", "The records cannot be read now. Try again shortly.")
+	v.reads("look-note", "The storage cannot be read or written now. Try again shortly.")
 	s.broken.Store(false)
 	v.enters("tiers", "hour=0/1h")
 	v.reads("try-note", "Tier hour: the limit must be between 1 and 1000, not 0.")
