@@ -102,11 +102,6 @@ func (m *metrics) denied(rule, limit string) {
 	m.hour.count(m.now(), 0, 1)
 }
 
-// delivery is what package delivery counts.
-func (m *metrics) delivery() delivery.Metrics {
-	return delivery.Metrics{Decisions: m.decisions, Relays: m.relays, Refunds: m.refunds}
-}
-
 // exposition is the text of /metrics that was made last. To make it takes a processor a millisecond
 // or two, so that is done ten times a second at most.
 type exposition struct {

@@ -49,7 +49,7 @@ func TestReady_States_Answers(t *testing.T) {
 	if strings.Contains(got.text, "10.1.2.3") {
 		t.Errorf("the answer gives the cause away: %s", got.text)
 	}
-	got.logged(t, fields{"cause": "checking whether the stores are ready\n" + fault.Error()})
+	got.logged(t, fields{"cause": "checking whether the stores are ready: " + fault.Error()})
 	if got := r.do("GET", "/livez", "", ""); got.status != 200 || got.text != `{"status":"live"}` {
 		t.Errorf("live: %d %s", got.status, got.text)
 	}

@@ -81,7 +81,7 @@ func New(o Options) (s *Server, err error) {
 	}
 	s.delivery, err = delivery.New(delivery.Options{
 		Relay: o.Relay, Codes: o.Codes, Requests: o.Requests, StoreTimeout: o.StoreTimeout,
-		Now: o.Now, Log: o.Log, Metrics: s.metrics.delivery(),
+		Now: o.Now, Log: o.Log, Metrics: delivery.Metrics{Decisions: s.metrics.decisions, Relays: s.metrics.relays, Refunds: s.metrics.refunds},
 	})
 	if err != nil {
 		return nil, err
