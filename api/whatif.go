@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -110,7 +109,7 @@ func newTrial(policy throttle.Policy) trial {
 
 // replay counts one mailbox in.
 func (t *trial) replay(policy throttle.Policy, h throttle.History) {
-	refused := slices.Collect(policy.Replay(h))
+	refused := policy.Replay(h)
 	for _, v := range refused {
 		for i := range t.Limits {
 			if t.Limits[i].Name == v.Limit {

@@ -50,7 +50,7 @@ func tryMailbox(ctx context.Context, policy throttle.Policy, mailboxes throttle.
 	if err != nil {
 		return nil, err
 	}
-	one := tried(h, slices.Collect(policy.Replay(h)))
+	one := tried(h, policy.Replay(h))
 	return &one, nil
 }
 
