@@ -92,7 +92,7 @@ func newRig(t testing.TB, with setup) *rig {
 		Lookups: plenty(t, r.now.Load), Countdowns: plenty(t, r.now.Load),
 	}
 	o.Codes = new(verify.Codes)
-	o.Requests = must(idempotency.New(idempotency.Options{Store: r.keys, Lease: lease, Keep: day}))(t)
+	o.Requests = idempotency.New(r.keys, lease)
 	if with.options != nil {
 		with.options(&o)
 	}

@@ -83,7 +83,7 @@ func (s *server) start(store *cache.Store, change func(*api.Options)) *server {
 	composer := must(message.NewComposer(must(message.ParseSender("Acme <no-reply@acme.example>"))(t), templates))(t)
 	guesses := local.New(store.Table("guesses"), verify.DefaultGuesses(), s.now)
 	codes := must(verify.New(verify.Options{Store: keyed.Local(store.Table("codes"), s.now), Secret: []byte("a secret that is hard to guess"), Guesses: guesses}))(t)
-	requests := must(idempotency.New(idempotency.Options{Store: keyed.Local(store.Table("requests"), s.now)}))(t)
+	requests := idempotency.New(keyed.Local(store.Table("requests"), s.now), 60_000)
 	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	s.URL = "http://" + listener.Addr().String()
 	s.newFront()

@@ -131,9 +131,7 @@ func open(t testing.TB, dir string, url string) *node {
 		t.Fatal(err)
 	}
 	requests := n.Store("requests", keyed.Redis(n.client, prefix+":requests"), keyed.Local(n.store.Table("requests"), n.clock.Now), idempotency.Merge, true)
-	if n.requests, err = idempotency.New(idempotency.Options{Store: requests}); err != nil {
-		t.Fatal(err)
-	}
+	n.requests = idempotency.New(requests, 60_000)
 	t.Cleanup(func() { n.end() })
 	return n
 }
