@@ -88,7 +88,7 @@ func newRig(t testing.TB, with setup) *rig {
 		OpenAPI: mailgate.OpenAPI,
 		Now:     r.now.Load,
 		Secret:  []byte(theSecret),
-		Guesses: r.counted("guesses", verify.DefaultGuesses()),
+		Guesses: r.counted("guesses", must(throttle.ParsePolicy("ten-minutes=5/10m,day=20/24h"))(t)),
 		Lookups: plenty(t, r.now.Load), Countdowns: plenty(t, r.now.Load),
 	}
 	o.Codes = new(verify.Codes)

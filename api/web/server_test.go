@@ -81,7 +81,7 @@ func (s *server) start(store *cache.Store, change func(*api.Options)) *server {
 	t.Cleanup(func() { relays.Close(context.Background()) })
 	templates := must(message.LoadTemplates(nil, "en"))(t)
 	composer := must(message.NewComposer(must(message.ParseSender("Acme <no-reply@acme.example>"))(t), templates))(t)
-	guesses := local.New(store.Table("guesses"), verify.DefaultGuesses(), s.now)
+	guesses := local.New(store.Table("guesses"), must(throttle.ParsePolicy("ten-minutes=5/10m,day=20/24h"))(t), s.now)
 	codes := must(verify.New(verify.Options{Store: keyed.Local(store.Table("codes"), s.now), Secret: []byte("a secret that is hard to guess"), Guesses: guesses}))(t)
 	requests := idempotency.New(keyed.Local(store.Table("requests"), s.now), 60_000)
 	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
