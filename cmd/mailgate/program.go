@@ -136,12 +136,7 @@ func (p *program) useStore(o *api.Options) (err error) {
 	}
 	// An Idempotency-Key is in flight for as long as its send and a refund can take.
 	lease := sendDeadline + delivery.LeaseRest
-	o.Requests, err = idempotency.New(idempotency.Options{
-		Store: p.store.records("requests", idempotency.Merge, true), Lease: lease.Milliseconds(),
-	})
-	if err != nil {
-		return err
-	}
+	o.Requests = idempotency.New(p.store.records("requests", idempotency.Merge, true), lease.Milliseconds())
 	o.Guesses, o.Ready, o.DegradedSince = guesses, p.store.ready, p.store.degradedSince
 	o.Live, err = p.content.live(p.store)
 	return err
