@@ -169,7 +169,7 @@ func TestConsole_Figures_ShowTheLastHour(t *testing.T) {
 
 // What fails says so beside what was asked, with the mailbox that it concerns.
 func TestConsole_Failures_AreExplained(t *testing.T) {
-	bucket := must(throttle.NewTokenBucket(throttle.Tier{Name: "slow", Limit: 4, Window: 10 * time.Minute}, 4))(t)
+	bucket := must(throttle.NewTokenBucket(throttle.Tier{Name: "slow", Limit: 4, Window: 10 * time.Minute}, 5))(t)
 	stopped := func() int64 { return 1 }
 	store := must(cache.Open(cache.Options{Now: stopped}))(t)
 	t.Cleanup(func() { store.Close() })
