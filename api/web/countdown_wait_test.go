@@ -104,32 +104,6 @@ func TestCountdown_NetworkLoss_CountsOn(t *testing.T) {
 	}
 }
 
-// A slow answer does not lengthen a wait that is known, and none is waited for longer than five
-// seconds.
-func TestCountdown_SlowServer_LengthensNothing(t *testing.T) {
-	p, v := newSite(t, beside)
-	v.update(sent(60_000, first, "a-token"))
-	goOn := p.hesitates()
-	p.says(200, still(60_000, first))
-	v.run(`window.asked = document.querySelector("mailgate-countdown").refresh()`)
-	v.until("it asks", func() bool { return p.asks() == 1 })
-	v.pass(4000)
-	goOn()
-	get[bool](v, "asked.then(() => true)")
-	v.mustShow("One email a minute. Next in 0:56.")
-	v.update(sent(60_000, second, "b-token"))
-	defer p.hesitates()()
-	v.reload()
-	v.until("it asks", func() bool { return p.asks() == 2 })
-	v.pass(4999)
-	if s := v.look(); s.count("start") != 0 || !s.Held {
-		t.Errorf("before the answer: %+v", s)
-	}
-	v.pass(2)
-	v.started()
-	v.mustShow("One email a minute. Next in 0:55.")
-}
-
 // On real clocks it is never early.
 func TestCountdown_RealClocks_IsNeverEarly(t *testing.T) {
 	p, _ := newSite(t, beside)
@@ -277,34 +251,5 @@ func TestCountdown_NetworkLossAfterReload_TrustsTheClock(t *testing.T) {
 	v.mustShow("")
 	if p.asks() != asked {
 		t.Error("a wait that is over was asked for again")
-	}
-}
-
-// A token that has expired is asked for once.
-func TestCountdown_ExpiredToken_IsAskedForOnce(t *testing.T) {
-	p, v := newSite(t, beside)
-	v.update(sent(60_000, first, "a-token"))
-	p.says(404, "{}")
-	v.refreshed()
-	v.refreshed()
-	v.pass(5000)
-	v.mustShow("One email a minute. Next in 0:55.")
-	if p.asks() != 1 {
-		t.Errorf("asked for %q", p.tokens())
-	}
-	v.complains("404")
-}
-
-func TestCountdown_NoStorage_CountsAll(t *testing.T) {
-	p, _ := newSite(t, beside)
-	v := newVisitor(t, strings.Replace(timeMachine, "const storage = localStorage;", "const storage = {};", 1), withoutStorage)
-	v.visit(p.URL)
-	v.update(sent(60_000, first, ""))
-	v.pass(20_000)
-	v.run(`document.body.prepend(document.querySelector("mailgate-countdown"))`) // the page is rearranged
-	v.mustShow("One email a minute. Next in 0:40.")
-	v.pass(40_101)
-	if s := v.look(); s.Text != "" || s.count("start") != 1 || s.count("end") != 1 || len(s.Said) != 2 {
-		t.Errorf("%+v", s)
 	}
 }
