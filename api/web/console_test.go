@@ -193,7 +193,7 @@ func TestConsole_Failures_AreExplained(t *testing.T) {
 
 	redis.Kill()
 	v.enters("tiers", "hour=1/1h")
-	v.reads("try-note", "The records cannot be read now. Try again shortly.")
+	v.reads("try-note", "The storage cannot be read or written now. Try again shortly.")
 	v.click("#ask-reset")
 	v.click("#reset-now")
 	v.reads("look-note", "erin@example.com: The reset may be incomplete. Repeat it when the storage is available again")
@@ -205,7 +205,7 @@ func TestConsole_Failures_AreExplained(t *testing.T) {
 	v.offline(false)
 	v.complains("ERR_INTERNET_DISCONNECTED")
 	v.enters("email", "frank@example.com")
-	v.reads("look-note", "The records cannot be read now. Try again shortly.")
+	v.reads("look-note", "The storage cannot be read or written now. Try again shortly.")
 	v.enters("email", "erin@example.com")
 	v.reads("look-wait", "Try again in 2:")
 	v.reads("announce", "Try again in 2 minutes 30 seconds")
