@@ -138,7 +138,7 @@ func send(ctx context.Context, relays *relay.Relays, m mail) (relay.Receipt, err
 	if err != nil {
 		return relay.Receipt{}, err
 	}
-	return tx.Commit(ctx, m.Bytes)
+	return tx.Commit(m.Bytes)
 }
 
 func mustSend(t testing.TB, r *relay.Relays, m mail) relay.Receipt {

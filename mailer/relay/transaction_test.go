@@ -84,7 +84,7 @@ func TestBegin_EndsAt354(t *testing.T) {
 	if heard := heardBy(s); heard != "EHLO MAIL RCPT DATA" {
 		t.Errorf("the relay heard %s", heard)
 	}
-	if _, err := tx.Commit(t.Context(), letter().Bytes); err != nil || len(s.Mails()) != 1 {
+	if _, err := tx.Commit(letter().Bytes); err != nil || len(s.Mails()) != 1 {
 		t.Errorf("%v, %d mails", err, len(s.Mails()))
 	}
 	tx.Abort()
@@ -119,7 +119,7 @@ func TestCommit_RelayGoneAfter354_NextRelayTakesIt(t *testing.T) {
 	relays := newRelays(t, steady(), plain(first), plain(second))
 	tx := begin(t, relays)
 	first.Close()
-	receipt, err := tx.Commit(t.Context(), bytes.Repeat([]byte("0123456789\r\n"), 2<<20))
+	receipt, err := tx.Commit(bytes.Repeat([]byte("0123456789\r\n"), 2<<20))
 	// The first octets may go into the socket's buffer: only a text larger than any buffer
 	// proves that its end never left.
 	if err != nil || receipt.Relay != second.Addr() || len(second.Mails()) != 1 {
@@ -297,7 +297,7 @@ func ExampleRelays_Begin() {
 	}
 	defer tx.Abort() // does nothing after Commit
 	// The mail may leave from here on: note that where it must be known after a crash.
-	receipt, err := tx.Commit(ctx, []byte("Subject: your code\r\n\r\n123456\r\n"))
+	receipt, err := tx.Commit([]byte("Subject: your code\r\n\r\n123456\r\n"))
 	fmt.Println(receipt.Reply.Code, err)
 	// Output: 250 <nil>
 }
