@@ -199,6 +199,7 @@ func TestWire_RefusedRecipient(t *testing.T) {
 // The relay stops reading in the middle of a mail too great for any buffer, so its last octet
 // certainly never left.
 func TestCommit_TextStuckHalfway_Unavailable(t *testing.T) {
+	t.Parallel()
 	script := fault.Script{At: fault.Content, Kind: fault.Silence, DripEvery: 100 * time.Millisecond}
 	s := play(t, script)
 	r := newRelays(t, facing(script, patience), plain(s))

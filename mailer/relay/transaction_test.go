@@ -115,6 +115,7 @@ func TestAbort_MailNeverLeaves(t *testing.T) {
 // A relay that breaks off between Begin and Commit has certainly not got the mail, and
 // another takes it.
 func TestCommit_RelayGoneAfter354_NextRelayTakesIt(t *testing.T) {
+	t.Parallel()
 	first, second := play(t, fault.Script{}), play(t, fault.Script{})
 	relays := newRelays(t, steady(), plain(first), plain(second))
 	tx := begin(t, relays)
@@ -173,6 +174,7 @@ func TestCircuit_SilentRelay_BlamedIfItHadTime(t *testing.T) {
 }
 
 func TestSend_AllSilent_DeadlineHolds(t *testing.T) {
+	t.Parallel()
 	var urls []string
 	for range 3 {
 		urls = append(urls, plain(play(t, fault.Script{At: fault.Banner, Kind: fault.Silence})))
