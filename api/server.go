@@ -46,6 +46,7 @@ type Server struct {
 	alive, open  context.Context
 	end, closing context.CancelFunc
 	draining     atomic.Bool
+	deadlines    deadlines
 }
 
 const (
@@ -74,6 +75,7 @@ func New(o Options) (*Server, error) {
 	s.Reload(o.Live)
 	s.alive, s.end = context.WithCancel(context.Background())
 	s.open, s.closing = context.WithCancel(s.alive)
+	s.deadlines.parent, s.deadlines.length = s.alive, s.with.SendDeadline
 	var err error
 	if s.metrics, err = newMetrics(s.with, func() int { return s.main.connections() }); err != nil {
 		return nil, err
