@@ -5,10 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
-	"encoding/hex"
-	"hash"
-	"io"
-	"sync"
 
 	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/internal/secret"
@@ -19,8 +15,8 @@ import (
 // the subjects of actions, for logs.
 type names struct {
 	prints   *idempotency.Fingerprinter
-	takes    []byte    // the key of their ids
-	subjects sync.Pool // of MACs with the key of their names in logs
+	takes    []byte // the key of their ids
+	subjects *secret.Names
 }
 
 const (
@@ -41,20 +37,12 @@ func newNames(of []byte) (*names, error) {
 		return nil, err
 	}
 	subjects, err := secret.Key(of, subjectsInLogs)
-	n := &names{prints: prints, takes: takes}
-	n.subjects.New = func() any { return hmac.New(sha256.New, subjects) }
-	return n, err
+	return &names{prints, takes, secret.NewNames(subjects)}, err
 }
 
 // subject is the name of an action's subject in logs, as the hash of a mailbox is that of the
-// mailbox: it cannot be computed without the secret.
-func (n *names) subject(of string) string {
-	mac := n.subjects.Get().(hash.Hash) // one that was used before has prepared its key
-	defer n.subjects.Put(mac)
-	mac.Reset()
-	_, _ = io.WriteString(mac, of)
-	return hex.EncodeToString(mac.Sum(nil)[:5])
-}
+// mailbox.
+func (n *names) subject(of string) string { return n.subjects.Of(of) }
 
 func (n *names) body(route string, body []byte) idempotency.Fingerprint {
 	return n.prints.Of(route, body)
