@@ -89,9 +89,7 @@ func register(registry *prometheus.Registry, all ...prometheus.Collector) error 
 // with its first count, Prometheus sees no increase.
 func (m *metrics) fromZero() {
 	for kind := range sendProblems {
-		if kind != delivery.Limited {
-			m.sends.WithLabelValues(string(kind), "", "")
-		}
+		m.sends.WithLabelValues(string(kind), "", "")
 	}
 	for _, outcome := range []string{outcomeSent, outcomeReplayed} {
 		m.sends.WithLabelValues(outcome, "", "")
