@@ -10,9 +10,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/internal/servertest"
+	"github.com/mailgate/mailgate/mailer/address"
 )
 
 // From the request to the email, a refusal, a look and a reset, through the program as
@@ -215,6 +217,20 @@ func TestLog_Requests_InOrderAndInTime(t *testing.T) {
 		if want := fmt.Sprintf(`"n":%d`, i+1); !strings.Contains(line, want) {
 			t.Errorf("line %d is %s", i+1, line)
 		}
+	}
+}
+
+func TestLog_RequestLine_IsWhatSlogWrites(t *testing.T) {
+	line := slog.NewRecord(time.Now(), slog.LevelInfo, "request", 0)
+	line.Add("request_id", "\"<\u00e9>\t", "status", 429, "ms", 0.25, "wait_ms", int64(59_999), "degraded", true, "mailbox", slog.AnyValue(address.Address{}))
+	got, want := &output{}, &output{}
+	to := &logOutput{to: got}
+	if err := newLogHandler(configOf(t, nil), to).Handle(t.Context(), line); err != nil {
+		t.Fatal(err)
+	}
+	to.flush()
+	if err := slog.NewJSONHandler(want, nil).Handle(t.Context(), line); err != nil || got.String() != want.String() {
+		t.Errorf("%v\n%s%s", err, got.String(), want.String())
 	}
 }
 
