@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
-	"encoding/hex"
 
 	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/internal/secret"
@@ -16,8 +15,9 @@ import (
 // names are keyed hashes: of requests with an Idempotency-Key, of the takes under one, and of
 // the subjects of actions, for logs.
 type names struct {
-	prints          *idempotency.Fingerprinter
-	takes, subjects []byte // keys
+	prints   *idempotency.Fingerprinter
+	takes    []byte // the key of their ids
+	subjects *secret.Names
 }
 
 // The purposes of the keys that are derived from the secret here.
@@ -31,12 +31,12 @@ func newNames(of []byte) (names, error) {
 	prints, noPrints := idempotency.NewFingerprinter(of)
 	takes, noTakes := secret.Key(of, takesOf)
 	subjects, noSubjects := secret.Key(of, subjectsInLogs)
-	return names{prints, takes, subjects}, cmp.Or(noPrints, noTakes, noSubjects)
+	return names{prints, takes, secret.NewNames(subjects)}, cmp.Or(noPrints, noTakes, noSubjects)
 }
 
 // subject is the name of an action's subject in logs, as the hash of a mailbox is that of the
 // mailbox: it cannot be computed without the secret.
-func (n *names) subject(of string) string { return hex.EncodeToString(sum(n.subjects, of)[:5]) }
+func (n *names) subject(of string) string { return n.subjects.Of(of) }
 
 // take is the id of a take, the same for one name on all servers at all times: a take on record is
 // recognized for as long as it counts.
