@@ -59,6 +59,7 @@ func TestKeys_WrongOrAnothers_Unauthorized(t *testing.T) {
 
 // The log has the address of the client, which only trusted proxies may state.
 func TestForwardedFor_OnlyByTrustedProxies_Believed(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name      string
 		trusted   string

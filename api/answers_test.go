@@ -23,6 +23,7 @@ import (
 // name mailboxes that take no email, so a deferred recipient is not counted as a relay failure, which is
 // an alert.
 func TestSend_RelayFault_Answer(t *testing.T) {
+	t.Parallel()
 	const charged, free = 1, 0
 	tests := []struct {
 		name    string
@@ -113,6 +114,7 @@ func (fakeTransaction) Abort() {}
 // An unexpected error or a panic is a 500 that shows nothing of it. The email may have left, so it
 // stays charged.
 func TestSend_UnexpectedFault_Internal(t *testing.T) {
+	t.Parallel()
 	const secret = "/srv/private.go:17: password hunter2"
 	tests := []struct {
 		name string
