@@ -162,3 +162,11 @@ func TestReset_HostileReason_IsOneLine(t *testing.T) {
 		t.Errorf("the log says %v", lines)
 	}
 }
+
+func TestNew_ShortSecret_Fails(t *testing.T) {
+	o := newRig(t, setup{}).options
+	o.Secret = []byte("fifteen letters")
+	if _, err := api.New(o); err == nil || !strings.HasPrefix(err.Error(), "api: Secret: ") {
+		t.Error(err)
+	}
+}

@@ -32,7 +32,8 @@ type subjectResetBody struct {
 type actionAnswer struct {
 	Allowed bool   `json:"allowed"`
 	Action  string `json:"action"`
-	ID      string `json:"id,omitempty"`
+	ID      string `json:"id,omitempty"`      // of a take
+	Subject string `json:"subject,omitempty"` // of a peek: its name in logs
 	Delay   int64  `json:"delay_ms,omitzero"`
 	wire.Verdict
 }
@@ -100,7 +101,7 @@ func (s *Server) takeAction(c *fiber.Ctx) error {
 	}
 	r.delay = v.Delay
 	s.metrics.actions.WithLabelValues(r.action, "taken", "").Inc()
-	return respond(c, &actionAnswer{true, r.action, r.admission.String(), v.Delay, q.report(c)})
+	return respond(c, &actionAnswer{true, r.action, r.admission.String(), "", v.Delay, q.report(c)})
 }
 
 // peekAction answers as a take would, and charges nothing.
@@ -115,7 +116,7 @@ func (s *Server) peekAction(c *fiber.Ctx) error {
 		return err
 	}
 	q := quotaOfOne(r.action, r.subject, v)
-	return respond(c, &actionAnswer{v.Allowed, r.action, "", v.Delay, q.report(c)})
+	return respond(c, &actionAnswer{v.Allowed, r.action, "", r.subject, v.Delay, q.report(c)})
 }
 
 // releaseAction refunds a take.

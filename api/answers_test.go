@@ -93,20 +93,21 @@ func TestSend_RelayPaceFull_Busy(t *testing.T) {
 // fakeSender fails in ways that no relay does, once the email may leave.
 type fakeSender func(context.Context, message.Message) error
 
-func (f fakeSender) Begin(_ context.Context, from, to address.Address) (delivery.Transaction, error) {
-	return fakeTransaction{f, message.Message{From: from, To: to}}, nil
+func (f fakeSender) Begin(ctx context.Context, from, to address.Address) (delivery.Transaction, error) {
+	return fakeTransaction{ctx, f, message.Message{From: from, To: to}}, nil
 }
 
 type fakeTransaction struct {
+	ctx    context.Context
 	commit fakeSender
 	mail   message.Message
 }
 
-func (f fakeTransaction) Commit(ctx context.Context, text []byte) (relay.Receipt, error) {
+func (f fakeTransaction) Commit(text []byte) (relay.Receipt, error) {
 	_, id, _ := strings.Cut(string(text), "\r\nMessage-ID: ")
 	f.mail.ID, _, _ = strings.Cut(id, "\r\n")
 	f.mail.Bytes = text
-	return relay.Receipt{}, f.commit(ctx, f.mail)
+	return relay.Receipt{}, f.commit(f.ctx, f.mail)
 }
 
 func (fakeTransaction) Abort() {}

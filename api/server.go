@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -60,9 +59,6 @@ const (
 
 // New makes a Server.
 func New(o Options) (s *Server, err error) {
-	if o.APIKeys.shares(o.AdminKeys) {
-		return nil, errors.New("api: a secret is both an API key and an admin key, which would make every back end an operator")
-	}
 	s = &Server{
 		with: o, began: o.Now(), callers: newCallers(o.APIKeys, max(1, o.MaxConnections/4)), operators: newCaller(0), exposition: newExposition(),
 		docs: sync.OnceValues(func() ([]byte, error) { return web.Docs(o.OpenAPI, o.Version) }),
@@ -76,7 +72,7 @@ func New(o Options) (s *Server, err error) {
 	s.open, s.closing = context.WithCancel(s.alive)
 	s.metrics = newMetrics(o, func() int { return s.main.connections() })
 	s.validate = newValidate(s.with.Identity)
-	if s.console, err = consolePage(o.AdminKeys.IsZero()); err != nil {
+	if s.console, err = consolePage(o.APIKeys.IsZero() && o.AdminKeys.IsZero()); err != nil {
 		return nil, err
 	}
 	s.delivery, err = delivery.New(delivery.Options{

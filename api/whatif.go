@@ -113,7 +113,7 @@ func (t *trial) survey(ctx context.Context, mailboxes throttle.Historian, shown 
 		if err != nil {
 			return err
 		}
-		one := tried(h, slices.Collect(t.policy.Replay(h)))
+		one := tried(h, t.policy.Replay(h))
 		t.Mailbox = &one
 	}
 	within, cancel := context.WithTimeout(ctx, trialTime)
@@ -133,7 +133,7 @@ func (t *trial) survey(ctx context.Context, mailboxes throttle.Historian, shown 
 
 // replay adds one mailbox.
 func (t *trial) replay(h throttle.History) {
-	refused := slices.Collect(t.policy.Replay(h))
+	refused := t.policy.Replay(h)
 	for _, v := range refused {
 		for i := range t.Limits {
 			if t.Limits[i].Name == v.Limit {
