@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/smtp"
@@ -31,6 +32,7 @@ import (
 	"github.com/mailgate/mailgate/throttle/local"
 	"github.com/mailgate/mailgate/throttle/rules"
 	"github.com/mailgate/mailgate/verify"
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 const (
@@ -91,7 +93,9 @@ func (s *server) start(store *cache.Store, change func(*api.Options)) *server {
 		Live: api.Live{Rules: set, Composer: composer}, Relay: delivery.FromRelays(relays), RelayStats: relays.Stats,
 		Identity: must(address.NewIdentity(true))(t),
 		APIKeys:  must(api.ParseKeys("shop:" + apiKey))(t), AdminKeys: must(api.ParseKeys("alex:" + adminKey))(t),
-		Codes: codes, Guesses: guesses, Requests: requests, Ready: store.Ready, OpenAPI: mailgate.OpenAPI, Now: s.now,
+		Codes: codes, Guesses: guesses, Requests: requests, Secret: []byte("a secret that is hard to guess"), SendDeadline: timeout, StoreTimeout: timeout / 4,
+		MaxConnections: 1000, Ready: store.Ready, DegradedSince: func() int64 { return 0 }, OpenAPI: mailgate.OpenAPI, Version: "dev", Now: s.now,
+		Log: slog.New(slog.DiscardHandler), Audit: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
 		Fallback: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*s.front.Load()).ServeHTTP(w, r) }),
 	}
 	if change != nil {

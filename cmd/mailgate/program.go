@@ -176,12 +176,8 @@ func (p *program) registerMetrics() error {
 	return nil
 }
 
-func (p *program) openRelays(o *api.Options) error {
-	hooks, err := api.RelayHooks(p.metrics)
-	if err != nil {
-		return fmt.Errorf("preparing the metrics: %w", err)
-	}
-	if p.relays, err = newRelays(p.config, p.log, hooks); err != nil {
+func (p *program) openRelays(o *api.Options) (err error) {
+	if p.relays, err = newRelays(p.config, p.log, api.RelayHooks(p.metrics)); err != nil {
 		return err
 	}
 	o.Relay, o.RelayStats = delivery.FromRelays(p.relays), p.relays.Stats

@@ -110,7 +110,7 @@ func open(t testing.TB, dir string, url string) *node {
 	t.Helper()
 	n := &node{clock: standby.NewClock(), log: &logged{}}
 	var err error
-	if n.client, err = redisx.Open(redisx.Options{URL: url, Timeout: time.Second}); err != nil {
+	if n.client, err = redisx.Open(redisx.Options{URL: url, Timeout: time.Second, Log: slog.New(slog.DiscardHandler)}); err != nil {
 		t.Fatal(err)
 	}
 	if n.store, err = cache.Open(cache.Options{Dir: dir, Now: n.clock.Now}); err != nil {
