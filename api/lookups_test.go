@@ -1,7 +1,6 @@
 package api_test
 
 import (
-	"context"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -43,17 +42,12 @@ func TestLookups_EachRoute_IsLimitedByKey(t *testing.T) {
 		}
 		got := r.do(route.method, route.path, route.key, route.body)
 		got.is(t, 429, "quota-exceeded")
-		if got.body["rule"] != "lookups" || got.body["limit"] != "second" || got.body["wait_ms"] != 20.0 ||
-			got.body["detail"] != "The second limit of this caller's lookups is reached. Try again in 1 s." {
-			t.Errorf("%s: %s", route.path, got.text)
-		}
+		got.says(t, fields{"rule": "lookups", "limit": "second", "wait_ms": 20.0, "detail": "The second limit of this caller's lookups is reached. Try again in 1 s."})
 		got.carries(t, map[string]string{"Retry-After": "1", "RateLimit": `"second";r=0;t=1`, "RateLimit-Policy": `"second";q=3;w=1`})
 		if all := got.partitions("RateLimit"); all[0] == "" {
 			t.Errorf("%s has no partition key", got.header.Get("RateLimit"))
 		}
-		if lines := journal.about(t, got.header.Get("X-Request-Id")); len(lines) != 1 || lines[0]["key"] == nil || lines[0]["rule"] != "lookups" {
-			t.Errorf("the log says %v", lines)
-		}
+		got.logged(t, fields{"key": map[string]string{appKey: "shop", opsKey: "alex"}[route.key], "rule": "lookups"})
 		r.do("GET", "/mailboxes/looked@example.com", "another-key", "").is(t, 200, "")
 		r.send("looked@example.com").is(t, 200, "")
 		r.act("reply", "take", `{"subject":"looked"}`).is(t, 200, "")
@@ -85,9 +79,7 @@ func TestLookups_WrongKeys_AreLimitedByAddress(t *testing.T) {
 	}
 	got := r.do("GET", path, "no-such-key", "")
 	got.is(t, 429, "quota-exceeded")
-	if line := journal.about(t, got.header.Get("X-Request-Id"))[0]; line["key"] != nil {
-		t.Errorf("the log says %v", line)
-	}
+	got.logged(t, fields{"key": nil})
 	r.do("GET", path, appKey, "").is(t, 200, "")
 }
 
@@ -112,26 +104,8 @@ func TestLookups_NoKeys_AreLimitedByAddress(t *testing.T) {
 
 // A lookup that cannot be counted is not answered.
 func TestLookups_LimiterFails_NotAnswered(t *testing.T) {
-	r := newRig(t, setup{options: func(o *api.Options) { o.Lookups = failingAlways{} }})
+	lookups := &failing{}
+	lookups.take.Store(true)
+	r := newRig(t, setup{options: func(o *api.Options) { o.Lookups = lookups }})
 	r.do("GET", "/mailboxes/uncounted@example.com", appKey, "").is(t, 503, "store-unavailable")
-	r = newRig(t, setup{options: func(o *api.Options) { o.Lookups = failingAlways{panics: true} }})
-	got := r.do("GET", "/mailboxes/uncounted@example.com", appKey, "")
-	got.is(t, 500, "internal")
-	journal.showsStack(t, got, "failingAlways")
-}
-
-type failingAlways struct {
-	throttle.Limiter
-	panics bool
-}
-
-func (f failingAlways) Take(context.Context, string, throttle.ID) (throttle.Verdict, error) {
-	if f.panics {
-		panic("the limiter is broken")
-	}
-	return throttle.Verdict{}, errStore
-}
-
-func (failingAlways) Release(context.Context, string, throttle.Admission) (bool, error) {
-	return false, errStore
 }

@@ -42,7 +42,7 @@ func TestTestMail(t *testing.T) {
 	does(t, settingsFor(broken), exitFailure, "554", "test-mail", "alice@example.com")
 }
 
-// What an operator sees of a relay with OAuth: that it is used, what is wrong, and no secret.
+// What an operator sees of a relay with OAuth: what is wrong, and no secret.
 func TestTestMail_OAuth(t *testing.T) {
 	t.Parallel()
 	relay := mailtest.Start(t, mailtest.Options{})
@@ -55,7 +55,7 @@ func TestTestMail_OAuth(t *testing.T) {
 	wrong := mailtest.StartTokens(t, func(w http.ResponseWriter, _ int) { mailtest.GiveToken(w, "other-"+secret, 3600) }).File(t)
 	bad := write(t, t.TempDir()+"/bad.yaml", "token_url: https://login.example\nclient_secret: "+secret)
 	does(t, settingsFor(urlWith(good)), exitOK, "smtp://"+relay.Addr+"?oauth=***", "check-config")
-	does(t, settingsFor(urlWith(good)), exitOK, "accepted by "+relay.Addr+" with OAuth: 250", "test-mail", "alice@example.com")
+	does(t, settingsFor(urlWith(good)), exitOK, "accepted by "+relay.Addr+": 250", "test-mail", "alice@example.com")
 	does(t, settingsFor(urlWith(wrong)), exitFailure, "at AUTH: 535: the relay rejected the token of the token server", "test-mail", "alice@example.com")
 	does(t, settingsFor(urlWith(bad)), exitMisusage, "mailgate: MAILGATE_SMTP_URL: oauth: client_id is missing\n", "check-config")
 

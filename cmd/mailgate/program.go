@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"time"
@@ -40,13 +39,13 @@ type program struct {
 
 // build opens what the settings name. The caller serves the program, or abandons it. Paths that
 // the API does not have are served by fallback, which may be nil.
-func build(ctx context.Context, c *config.Config, log slog.Handler, audit io.Writer, fallback http.Handler) (*program, error) {
+func build(ctx context.Context, c *config.Config, log slog.Handler, out *logOutput, fallback http.Handler) (*program, error) {
 	p := &program{config: c, log: slog.New(log), metrics: prometheus.NewRegistry()}
 	o := api.Options{
 		APIKeys: c.APIKeys.Keys, AdminKeys: c.AdminKeys.Keys, TrustedProxies: c.TrustedProxies,
 		MaxConnections: maxConnections(c), DrainDelay: c.DrainDelay, SendDeadline: sendDeadline, StoreTimeout: storeTimeout(c),
 		OpenAPI: mailgate.OpenAPI, Version: currentVersion(), Now: now, Ops: c.OpsListen != "",
-		Log: p.log, Audit: newAudit(c, audit), Metrics: p.metrics, Fallback: fallback,
+		Log: p.log, Audit: newAudit(c, out), Metrics: p.metrics, Fallback: fallback,
 	}
 	if err := p.open(ctx, &o); err != nil {
 		return nil, errors.Join(err, p.abandon(ctx))
@@ -74,11 +73,7 @@ func (p *program) open(ctx context.Context, o *api.Options) (err error) {
 	if o.Countdowns, err = perSecond("countdown-rate", p.config.CountdownRate); err != nil {
 		return err
 	}
-	hooks, err := api.RelayHooks(p.metrics)
-	if err != nil {
-		return fmt.Errorf("preparing the metrics: %w", err)
-	}
-	if p.relays, err = newRelays(p.config, p.log, hooks); err != nil {
+	if p.relays, err = newRelays(p.config, p.log, api.RelayHooks(p.metrics)); err != nil {
 		return err
 	}
 	o.Relay, o.RelayStats = delivery.FromRelays(p.relays), p.relays.Stats
@@ -113,12 +108,7 @@ func (p *program) useStore(o *api.Options) (err error) {
 	}
 	// An Idempotency-Key is in flight for as long as its send and a refund can take.
 	lease := sendDeadline + delivery.LeaseRest
-	o.Requests, err = idempotency.New(idempotency.Options{
-		Store: p.store.records("requests", idempotency.Merge, true), Lease: lease.Milliseconds(),
-	})
-	if err != nil {
-		return err
-	}
+	o.Requests = idempotency.New(p.store.records("requests", idempotency.Merge, true), lease.Milliseconds())
 	o.Ready, o.DegradedSince = p.store.ready, p.store.degradedSince
 	o.Live, err = p.content.live(p.store)
 	return err

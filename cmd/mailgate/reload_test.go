@@ -164,7 +164,7 @@ func TestReload_MistakeInAFile_ChangesNothing(t *testing.T) {
 	s.with(t, ofDomain(9), "code/en/subject.txt")
 	s.app.mustSend(t, "c@example.com", 429)
 	s.subject(t, "Fourth {{.Code}}")
-	s.with(t, "rules: {}", "it must be a list")
+	s.with(t, "rules: {}", "mapping was used where sequence is expected")
 	if err := os.Remove(s.rules); err != nil {
 		t.Fatal(err)
 	}

@@ -47,11 +47,7 @@ func (command testMailCommand) Run(ctx context.Context, c *config.Config, to str
 	if err != nil {
 		return err
 	}
-	name := receipt.Relay
-	if receipt.OAuth {
-		name += " with OAuth"
-	}
-	_, err = fmt.Fprintf(to.out, "accepted by %s: %d %s %s\n", name, receipt.Reply.Code, receipt.Reply.Enhanced, receipt.Reply.Message)
+	_, err = fmt.Fprintf(to.out, "accepted by %s: %d %s %s\n", receipt.Relay, receipt.Reply.Code, receipt.Reply.Enhanced, receipt.Reply.Message)
 	return err
 }
 
@@ -70,5 +66,5 @@ func sendOne(ctx context.Context, c *config.Config, mail message.Message) (recei
 	if err != nil {
 		return receipt, err
 	}
-	return tx.Commit(ctx, mail.Bytes)
+	return tx.Commit(mail.Bytes)
 }

@@ -143,7 +143,7 @@ func unknownVariable(k *kong.Kong, variable, name string) string {
 	return text + "mailgate --help lists them all"
 }
 
-const maxFile, maxSecret = 256 << 10, 64 << 10
+const maxSecret = 64 << 10 // bytes
 
 // fromFile reads the YAML file that the first path names: names with values, or with lists of
 // values.
@@ -153,21 +153,29 @@ func fromFile(names map[string]bool, paths ...setting) (settings, error) {
 		return nil, nil
 	}
 	path := paths[at]
-	text, err := boundedfile.Read(path.text, maxFile)
+	var values map[string]yamlfile.Value
+	_, err := yamlfile.Read(path.text, &values)
+	if wrong, ok := errors.AsType[*yamlfile.Error](err); ok {
+		return nil, &Error{Problem: wrong.Error()} // it names the file and the line
+	}
 	if err != nil {
 		return nil, &Error{path.where, err.Error()}
 	}
-	lines, err := yamlfile.Lines(path.text, text)
-	if err != nil {
-		return nil, &Error{Problem: err.Error()} // it names the file and the line
-	}
 	found := settings{}
-	for _, line := range lines {
-		name := strings.ReplaceAll(line.Name, "_", "-")
-		if !names[name] || name == "config" || strings.Contains(line.Name, "-") {
-			return nil, &Error{line.Where, "unknown setting; mailgate --help lists them all"}
+	for _, written := range slices.Sorted(maps.Keys(values)) {
+		value := values[written]
+		if value.Text == "" {
+			continue
 		}
-		found[name] = setting{"file", line.Where, line.Value}
+		where := fmt.Sprintf("%s:%d", path.text, value.Line)
+		if yamlfile.PlainWord(written) {
+			where += ": " + written
+		}
+		name := strings.ReplaceAll(written, "_", "-")
+		if !names[name] || name == "config" || strings.Contains(written, "-") {
+			return nil, &Error{where, "unknown setting; mailgate --help lists them all"}
+		}
+		found[name] = setting{"file", where, value.Text}
 	}
 	return found, nil
 }
