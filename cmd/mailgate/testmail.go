@@ -70,7 +70,7 @@ func sendOne(ctx context.Context, c *config.Config, mail message.Message) (recei
 	}()
 	tx, err := relays.Begin(ctx, mail.From, mail.To)
 	if err == nil {
-		receipt, err = tx.Commit(ctx, mail.Bytes)
+		receipt, err = tx.Commit(mail.Bytes)
 	}
 	if failed, ok := errors.AsType[*relay.Error](err); ok && failed.Reply != nil && failed.Reply.Message != "" {
 		err = fmt.Errorf("%w: %s", err, failed.Reply.Message)

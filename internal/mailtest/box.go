@@ -42,6 +42,28 @@ func (s *Server) Await(t testing.TB, recipient string) []byte {
 	return text
 }
 
+// Mails waits until all that the server has taken over is delivered, and returns it, in no
+// order. A mail is in the spool before the server says that it took it over, and leaves it
+// after it was delivered.
+func (s *Server) Mails(t testing.TB) (mails []Mail) {
+	t.Helper()
+	servertest.Await(t, "the mail server's queue to be empty", deliveryLimit, func() error {
+		waiting, err := os.ReadDir(filepath.Join(s.dir, "spool", "input"))
+		if len(waiting) > 0 {
+			return fmt.Errorf("%d files are in it; the log says:\n%s", len(waiting), s.Log())
+		}
+		if errors.Is(err, os.ErrNotExist) {
+			return nil // no mail has come yet
+		}
+		return err
+	})
+	mails, err := s.box()
+	if err != nil {
+		t.Fatalf("cannot read the mailbox: %v", err)
+	}
+	return mails
+}
+
 // box reads the mailbox. A file appears there whole, under its final name. The server writes
 // the envelope above everything that came from outside, so nothing in a mail can pass for it.
 func (s *Server) box() (mails []Mail, err error) {

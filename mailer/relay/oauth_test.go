@@ -52,6 +52,7 @@ func told(token string) string {
 }
 
 func TestExim_Tokens_Accepted(t *testing.T) {
+	t.Parallel()
 	long := strings.Repeat("eyJ0eXAi.", 700) // what Microsoft gives has some thousand letters
 	for name, token := range map[string]string{"a short one": "ya29.short", "a long one": long} {
 		for scheme, relayURL := range map[string]func(*mailtest.Server) string{
@@ -154,6 +155,7 @@ func TestTokenServer_Trouble_NextRelayTakesIt(t *testing.T) {
 // A mail whose own time ends while its token is asked for ends then, and tells nothing of
 // the relay; and so it is when all is cut off.
 func TestTokenServer_MailOutOfTime_NotJudged(t *testing.T) {
+	t.Parallel()
 	tr := newTrust(t)
 	s := play(t, fault.Script{TLS: tr.good()})
 	tokens := mailtest.StartTokens(t, mailtest.Hang)
@@ -187,6 +189,7 @@ func TestTokenServer_MailOutOfTime_NotJudged(t *testing.T) {
 
 // Many connections that are opened at a time have one token.
 func TestTokens_ManyConnections_AskedOnce(t *testing.T) {
+	t.Parallel()
 	tr := newTrust(t)
 	s := play(t, fault.Script{TLS: tr.good(), At: fault.Dot, Kind: fault.Silence}) // so that none is used twice
 	tokens := mailtest.StartTokens(t, numbered)
@@ -262,7 +265,7 @@ func TestParseURL_OAuth(t *testing.T) {
 		"smtp://hunter2@m.example?oauth=" + file + "&oauth=" + file:                  "exactly one",
 		"smtp://hunter2@mail.example.com?oauth=" + empty:                             "oauth: the file does not exist",
 		"smtp://hunter2@mail.example.com?oauth=/dev/zero":                            "oauth: the file does not exist",
-		"smtp://hunter2@mail.example.com?oauth=" + url.QueryEscape(newTrust(t).file): "relay URL: oauth",
+		"smtp://hunter2@mail.example.com?oauth=" + url.QueryEscape(newTrust(t).file): "oauth",
 	} {
 		u, err := relay.ParseURL(text)
 		if err == nil && u.String() == want {

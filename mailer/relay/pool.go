@@ -139,8 +139,11 @@ func (p *pool) release(c *conn, domain string) {
 	case c.most > 0 && c.mails >= c.most:
 		p.retire(c)
 	default:
-		c.kept = true
-		c.idle = time.AfterFunc(p.options.limits.idle, func() { p.expire(c) })
+		if c.kept {
+			c.idle.Reset(p.options.limits.idle)
+		} else {
+			c.kept, c.idle = true, time.AfterFunc(p.options.limits.idle, func() { p.expire(c) })
+		}
 		p.idle = append(p.idle, c)
 	}
 	p.serve()

@@ -131,6 +131,7 @@ func TestPool_ManySenders_NeverMoreThanMax(t *testing.T) {
 
 // A wait for a connection is bounded in time, in number, and by the caller.
 func TestPool_Wait_Bounded(t *testing.T) {
+	t.Parallel()
 	s := play(t, fault.Script{At: fault.Dot, Kind: fault.Silence})
 	o := steady()
 	o.MaxConns, o.Waiting = 1, 1

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"github.com/mailgate/mailgate/internal/breaker"
@@ -22,9 +21,6 @@ type relay struct {
 	pool    *pool
 	circuit *breaker.Circuit
 	log     *slog.Logger
-	// apart says that RCPT waits for the answer to MAIL even with PIPELINING: it was once not
-	// to be seen which of the two the relay was silent at.
-	apart atomic.Bool
 }
 
 func newRelay(life context.Context, url URL, o Options) *relay {
@@ -71,11 +67,6 @@ func (e *Error) oneTooMany() bool {
 	return e.Step == StepBanner || e.Step == StepEHLO || e.Step == StepAUTH || e.Reply.about() == aboutLoad
 }
 
-// blurred reports whether the connection broke before MAIL was answered, with RCPT sent along
-// with it: servers may hold the answer to MAIL back until they have that to RCPT, which may
-// wait on the recipient.
-func (e *Error) blurred() bool { return e.Outcome == Deferred && e.Step != StepRCPT }
-
 // health is what a try tells about the relay, by the step at which it failed. What a
 // recipient can bring about is held against no relay: a failure at RCPT means that MAIL
 // was answered well. Nor is a send that ran out of its own time, or one connection more
@@ -85,7 +76,8 @@ func health(ctx context.Context, failure *Error) breaker.Outcome {
 	switch {
 	case failure == nil, failure.Outcome == Rejected:
 		return breaker.Answered
-	case ctx.Err() == context.Canceled, errors.Is(failure, errOutOfTime), errors.Is(failure, errCrowded):
+	case ctx.Err() == context.Canceled, errors.Is(failure, errOutOfTime), errors.Is(failure, errCrowded),
+		failure.Outcome == Deferred && failure.Step != StepRCPT:
 		return breaker.NotJudged
 	case failure.Step == StepRCPT, errors.Is(failure, errTooBig):
 		return breaker.Answered

@@ -13,7 +13,7 @@
 //	if err := note(ctx); err != nil {
 //		return err
 //	}
-//	receipt, err := tx.Commit(ctx, text)
+//	receipt, err := tx.Commit(text)
 package relay
 
 import (

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"strings"
 	"sync"
 	"testing"
@@ -24,6 +25,16 @@ const (
 	// hanging is when a send that should have ended is declared stuck.
 	hanging = 20 * time.Second
 )
+
+// TestMain lets more tests run at once than there are processors: most of their time they wait
+// for a timeout.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "32"); err != nil {
+		panic(err)
+	}
+	m.Run()
+}
 
 // mail is what the tests send.
 type mail struct {
@@ -138,7 +149,7 @@ func send(ctx context.Context, relays *relay.Relays, m mail) (relay.Receipt, err
 	if err != nil {
 		return relay.Receipt{}, err
 	}
-	return tx.Commit(ctx, m.Bytes)
+	return tx.Commit(m.Bytes)
 }
 
 func mustSend(t testing.TB, r *relay.Relays, m mail) relay.Receipt {
