@@ -9,8 +9,8 @@ import (
 	"github.com/chromedp/cdproto/page"
 )
 
-// Each second is shown and told once, none is zero, and the end is not early.
-func TestCountdown_EverySecond_IsToldOnceAndNeverEarly(t *testing.T) {
+// Each second is shown and announced once, none is zero, and the end is not early.
+func TestCountdown_EverySecond_IsAnnouncedOnceAndNeverEarly(t *testing.T) {
 	p, v := newSite(t, "")
 	p.shows(v, with(`wait-ms="60000"`))
 	v.mustShow("Next in 1:00.")

@@ -34,8 +34,8 @@ type mail struct {
 func letter() mail {
 	return mail{
 		From: "no-reply@acme.example",
-		To:   "somebody@secret.example",
-		Bytes: []byte("From: Acme <no-reply@acme.example>\r\nTo: somebody@secret.example\r\n" +
+		To:   "someone@secret.example",
+		Bytes: []byte("From: Acme <no-reply@acme.example>\r\nTo: someone@secret.example\r\n" +
 			"Subject: code\r\n\r\n.123456 is your code\r\n.\r\nbye\r\n"),
 	}
 }
