@@ -74,6 +74,7 @@ type setup struct {
 
 var besides sync.Map // the tests that run beside others
 
+// newRig starts a server. Its test runs beside the others, unless it is to be alone.
 func newRig(t testing.TB, with setup) *rig {
 	t.Helper()
 	if test, ok := t.(*testing.T); ok && !with.alone {
@@ -102,10 +103,10 @@ func newRig(t testing.TB, with setup) *rig {
 		Now: r.now.Load, Ready: r.store.Ready, DegradedSince: func() int64 { return 0 },
 		SendDeadline: 15 * time.Second, StoreTimeout: 2 * time.Second, MaxConnections: 10_000,
 		Secret:  []byte(theSecret),
-		Guesses: r.counted("guesses", verify.DefaultGuesses()),
+		Guesses: r.counted("guesses", must(throttle.ParsePolicy("ten-minutes=5/10m,day=20/24h"))(t)),
 		Lookups: plenty(t, r.now.Load), Countdowns: plenty(t, r.now.Load),
 	}
-	o.Requests = must(idempotency.New(idempotency.Options{Store: r.keys, Lease: lease, Keep: day}))(t)
+	o.Requests = idempotency.New(r.keys, lease)
 	if with.options != nil {
 		with.options(&o)
 	}

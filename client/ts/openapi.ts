@@ -565,6 +565,7 @@ export interface components {
             allowed: boolean;
             action: string;
             id?: components["schemas"]["Id"];
+            subject?: components["schemas"]["Logged"];
             /**
              * Format: int64
              * @description How long to wait before acting.
@@ -1403,7 +1404,7 @@ export interface operations {
         };
         requestBody: components["requestBodies"]["Subject"];
         responses: {
-            /** @description The answer of a take, with `allowed`. */
+            /** @description The answer of a take, with `allowed` and the `subject`'s name in the log. */
             200: {
                 headers: {
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
