@@ -23,10 +23,7 @@ type quota struct {
 	// countdown is a token to ask how long the wait still lasts; of sends only.
 	countdown string
 	id        throttle.ID // of what was charged
-
-	// whose names what is limited, for people. That of a send, if empty.
-
-	whose string
+	whose     string      // what is limited, for people; that of a send, if empty
 }
 
 // quotaOf is the quota of a send to a mailbox.
