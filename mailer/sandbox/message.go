@@ -13,18 +13,18 @@ import (
 
 // Message is one mail as its reader would see it, and as it came over the wire.
 type Message struct {
-	ID         uint64   `json:"id"`
-	From       string   `json:"from"` // envelope sender
-	To         []string `json:"to"`   // envelope recipients
-	ReceivedMS int64    `json:"received_ms"`
-	Subject    string   `json:"subject"` // decoded
-	Text       string   `json:"text"`    // the first text/plain part, decoded
-	HTML       string   `json:"html"`    // the first text/html part, decoded
+	ID         uint64
+	From       string   // envelope sender
+	To         []string // envelope recipients
+	ReceivedMS int64
+	Subject    string // decoded
+	Text       string // the first text/plain part, decoded
+	HTML       string // the first text/html part, decoded
 	// Header is the mail's header, undecoded.
-	Header mail.Header `json:"header"`
+	Header mail.Header
 	// Raw is the mail as it came, dot-stuffing undone. It is shared between
 	// callers and must not be changed.
-	Raw []byte `json:"-"`
+	Raw []byte
 }
 
 // mostParts bounds how deep and wide a multipart mail is followed.
