@@ -22,7 +22,7 @@ type state int8
 const (
 	begun      state = iota // nothing is charged
 	charged                 // the rules have admitted the send
-	handedOver              // the mail may leave, unless that could not be recorded
+	handedOver              // the email may leave, unless that could not be recorded
 	answered                // the outcome is final, and its answer is to be kept
 	freed                   // the charge is refunded, and the key is free after it
 )
@@ -41,7 +41,7 @@ type Attempt struct {
 	requestID string
 	state     state
 	from      state       // before state
-	id        throttle.ID // of what is charged, and of the mail
+	id        throttle.ID // of what is charged, and of the email
 
 	keyed    bool // it has a lease
 	lease    idempotency.Lease
@@ -49,7 +49,7 @@ type Attempt struct {
 	alone    bool        // begun without the records that are shared with other nodes
 
 	charges []rules.Charge
-	code    string // issued for the mail
+	code    string // issued for the email
 }
 
 // Attempt begins a send without a key. The id of the request is for the log.
@@ -93,7 +93,7 @@ func (a *Attempt) move(to state) {
 	a.from, a.state = a.state, to
 }
 
-// MayHaveLeft reports whether the mail of the attempt may have left.
+// MayHaveLeft reports whether the email of the attempt may have left.
 func (a *Attempt) MayHaveLeft() bool { return a.state == handedOver || a.state == answered }
 
 // Answered reports whether the outcome is final and its answer is to be kept, for Finish.
@@ -117,7 +117,7 @@ func (a *Attempt) Refuse(refusal error) error {
 	return refusal
 }
 
-// handOver records that the mail may leave from now on.
+// handOver records that the email may leave from now on.
 func (a *Attempt) handOver(ctx context.Context) error {
 	a.move(handedOver)
 	if !a.keyed {

@@ -148,7 +148,7 @@ func (l limiters) used(t *testing.T) string {
 
 var key = idempotency.Name{Caller: "shop", Key: "k"}
 
-// What came of a mail decides what stays charged, whether the key is free, and whether the
+// What came of an email decides what stays charged, whether the key is free, and whether the
 // answer is kept.
 func TestSend_EachOutcome_ChargesAndFrees(t *testing.T) {
 	failed := func(o relay.Outcome) error { return &relay.Error{Outcome: o} }
@@ -280,7 +280,7 @@ func TestSend_WriteHangs_RelayIsNotAsked(t *testing.T) {
 	_, err := b.Attempt("r").Send(ctx, q)
 	var e *Error
 	if !errors.As(err, &e) || e.Kind != Storage || b.relay.aborted != 0 || b.relay.committed != 0 {
-		t.Errorf("%v; %d transactions, %d mails", err, b.relay.aborted, b.relay.committed)
+		t.Errorf("%v; %d transactions, %d emails", err, b.relay.aborted, b.relay.committed)
 	}
 	must(lock.ExecContext(t.Context(), "ROLLBACK"))(t)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/mailgate/mailgate/verify"
 )
 
-// Send is a mail that is asked for. Its fields have been validated.
+// Send is an email that is asked for. Its fields have been validated.
 type Send struct {
 	Rules    *rules.Set
 	Composer *message.Composer
@@ -27,7 +27,7 @@ type Send struct {
 	Decided func()
 }
 
-// Result is a mail that a relay has accepted.
+// Result is an email that a relay has accepted.
 type Result struct {
 	ID        throttle.ID
 	MessageID string
@@ -114,7 +114,7 @@ func (a *Attempt) notAdmitted(q Send, owed []rules.Charge, e *Error) error {
 	return e
 }
 
-// compose makes the mail, with a code unless the caller gave one.
+// compose makes the email, with a code unless the caller gave one.
 func (a *Attempt) compose(ctx context.Context, q Send, result *Result) (message.Message, error) {
 	mail := q.Mail
 	mail.ID, mail.NowMS = a.id.String(), a.service.o.Now()
@@ -129,7 +129,7 @@ func (a *Attempt) compose(ctx context.Context, q Send, result *Result) (message.
 	return composed, err
 }
 
-// mail hands the mail to a relay.
+// mail hands the email to a relay.
 func (a *Attempt) mail(ctx context.Context, mail message.Message) error {
 	began := time.Now()
 	tx, err := a.service.o.Relay.Begin(ctx, mail.From, mail.To)
@@ -144,7 +144,7 @@ func (a *Attempt) mail(ctx context.Context, mail message.Message) error {
 	return err
 }
 
-// issue makes a code, which is right before the mail leaves: the visitor may be quick.
+// issue makes a code, which is right before the email leaves: the visitor may be quick.
 func (a *Attempt) issue(ctx context.Context, q Send, result *Result) (err error) {
 	codes := a.service.o.Codes
 	if codes == nil {
@@ -177,8 +177,8 @@ func (a *Attempt) settle(ctx context.Context, q Send, result Result, err error) 
 	return e
 }
 
-// stays reports whether the send stays charged: the relay refused the mail for good, or the
-// mail may have left. An error that is not known proves nothing.
+// stays reports whether the send stays charged: the relay refused the email for good, or the
+// email may have left. An error that is not known proves nothing.
 func (a *Attempt) stays(e *Error) bool {
 	switch e.Kind {
 	case Rejected:
@@ -189,7 +189,7 @@ func (a *Attempt) stays(e *Error) bool {
 	return false
 }
 
-// mayHaveLeft is the answer about a mail that another attempt under the key has handed over, or
+// mayHaveLeft is the answer about an email that another attempt under the key has handed over, or
 // may have. Where the rules cannot be asked there is no answer to keep.
 func (a *Attempt) mayHaveLeft(ctx context.Context, q Send, why error) error {
 	d, err := q.Rules.Peek(ctx, q.Traits)

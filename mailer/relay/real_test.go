@@ -18,11 +18,11 @@ import (
 	"github.com/mailgate/mailgate/mailer/relay"
 )
 
-// These tests hand our mail to a real mail server that knows nothing of us, and
+// These tests hand our email to a real mail server that knows nothing of us, and
 // look at what it delivers.
 
-// arrived takes the server's own header off a delivered mail and gives both,
-// the mail with line ends as they were on the wire.
+// arrived takes the server's own header off a delivered email and gives both,
+// the email with line ends as they were on the wire.
 func arrived(t *testing.T, text []byte) (received string, mail []byte) {
 	t.Helper()
 	end := regexp.MustCompile(`(?s)\AReceived: .*?\n[^ \t]`).FindIndex(text)
@@ -59,7 +59,7 @@ func TestExim_Composed_ArrivesUnchanged(t *testing.T) {
 				t.Errorf("the server received it otherwise:\n%s", received)
 			}
 			if _, entry, ok := strings.Cut(receipt.Reply.Message, "id="); !ok || !strings.Contains(received, entry) {
-				t.Errorf("the receipt %q names no mail of\n%s", receipt.Reply.Message, received)
+				t.Errorf("the receipt %q names no email of\n%s", receipt.Reply.Message, received)
 			}
 			if !bytes.Equal(delivered, m.Bytes) {
 				t.Errorf("delivered was\n%s\ncomposed was\n%s", delivered, m.Bytes)
@@ -71,7 +71,7 @@ func TestExim_Composed_ArrivesUnchanged(t *testing.T) {
 	}
 }
 
-// compose makes a mail with the built-in templates and, over them, its own.
+// compose makes an email with the built-in templates and, over them, its own.
 func compose(t testing.TB, from string, own fs.FS, request message.Request) mail {
 	t.Helper()
 	sender, err := message.ParseSender(from)
@@ -112,12 +112,12 @@ func TestExim_Dots_EveryOctetKept(t *testing.T) {
 		}
 	}
 	if mails := server.Mails(t); len(mails) != 2 {
-		t.Errorf("%d mails arrived", len(mails))
+		t.Errorf("%d emails arrived", len(mails))
 	}
 }
 
 // What the server's refusals mean, and that a refusal leaves the connection in
-// step: the mail after it goes over the same one.
+// step: the email after it goes over the same one.
 func TestExim_Refusals_Outcomes(t *testing.T) {
 	server := mailtest.Start(t, mailtest.Options{Refuse: []mailtest.Refusal{
 		{At: "MAIL", Domain: "spoofed.example", Reply: "550 5.7.1 Not your domain"},
@@ -195,7 +195,7 @@ func oddAddresses(t *testing.T) (odd []string) {
 	return slices.Compact(odd)
 }
 
-// Marks that steer a shell, a path or a router steer nothing here: each mail is
+// Marks that steer a shell, a path or a router steer nothing here: each email is
 // delivered to the one recipient that its Address names.
 func TestExim_OddAddresses_Delivered(t *testing.T) {
 	t.Parallel()
@@ -221,18 +221,18 @@ func TestExim_OddAddresses_Delivered(t *testing.T) {
 	for _, mail := range server.Mails(t) {
 		got[mail.To]++
 		if i := slices.Index(to, mail.To); i < 0 || !bytes.Contains(mail.Text, fmt.Appendf(nil, "Message-ID: <%d@acme.example>\n", i)) {
-			t.Errorf("%q got the mail of another", mail.To)
+			t.Errorf("%q got the email of another", mail.To)
 		}
 	}
 	log := server.Log()
 	for _, recipient := range to {
 		if got[recipient] != 1 || !strings.Contains(log, " <"+recipient+"> R=") {
-			t.Errorf("%q got %d mails", recipient, got[recipient])
+			t.Errorf("%q got %d emails", recipient, got[recipient])
 		}
 	}
 }
 
-// Exim delivers the first ten mails of a connection at once and leaves more for its
+// Exim delivers the first ten emails of a connection at once and leaves more for its
 // next queue run, which may come when the code is no longer valid.
 func TestExim_ManyMails_DeliveredAtOnce(t *testing.T) {
 	t.Parallel()
@@ -248,7 +248,7 @@ func TestExim_ManyMails_DeliveredAtOnce(t *testing.T) {
 		mustSend(t, relays, m)
 	}
 	if mails := server.Mails(t); len(mails) != len(to) {
-		t.Errorf("%d mails of %d were delivered", len(mails), len(to))
+		t.Errorf("%d emails of %d were delivered", len(mails), len(to))
 	}
 	if strings.Contains(server.Log(), "no immediate delivery") {
 		t.Errorf("not all was delivered at once; the log says:\n%s", server.Log())

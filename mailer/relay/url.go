@@ -36,7 +36,7 @@ type login struct {
 }
 
 // security is what protects the connection. There is no "if offered": what the URL asks for
-// happens, or no mail goes out.
+// happens, or no email goes out.
 type security int
 
 const (

@@ -12,7 +12,7 @@ import (
 
 var recipients = regexp.MustCompile(`(?mi)^RCPT TO:(.*)\r\n`)
 
-// FuzzWire sends a mail to whatever is taken for an address and reads the octets that
+// FuzzWire sends an email to whatever is taken for an address and reads the octets that
 // reached the relay: one RCPT, for the canonical address and nothing beside it, and no CR or
 // LF on its own.
 func FuzzWire(f *testing.F) {

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// inbox keeps the newest mails within a count and a number of octets.
-// Mails are kept as they came and read only when they are asked for.
+// inbox keeps the newest emails within a count and a number of octets.
+// Emails are kept as they came and read only when they are asked for.
 type inbox struct {
 	maxCount, maxBytes int
 
@@ -20,7 +20,7 @@ type inbox struct {
 	arrived chan struct{} // closed at the next arrival; nil without a wait
 }
 
-// envelope is a mail as it came in.
+// envelope is an email as it came in.
 type envelope struct {
 	id         uint64
 	from       string
@@ -60,7 +60,7 @@ func (b *inbox) List() []Message {
 	return messages
 }
 
-// Get returns the mail with this id, if it is still kept.
+// Get returns the email with this id, if it is still kept.
 func (b *inbox) Get(id uint64) (Message, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -70,13 +70,13 @@ func (b *inbox) Get(id uint64) (Message, bool) {
 	return Message{}, false
 }
 
-// Wait returns the newest mail to this envelope recipient, or waits for one until ctx ends.
+// Wait returns the newest email to this envelope recipient, or waits for one until ctx ends.
 // Letter case does not matter.
 func (b *inbox) Wait(ctx context.Context, to string) (Message, error) {
 	return b.WaitAfter(ctx, to, 0)
 }
 
-// WaitAfter is Wait for a mail whose id is greater than after. An empty recipient stands for
+// WaitAfter is Wait for an email whose id is greater than after. An empty recipient stands for
 // any.
 func (b *inbox) WaitAfter(ctx context.Context, to string, after uint64) (Message, error) {
 	for {
@@ -92,7 +92,7 @@ func (b *inbox) WaitAfter(ctx context.Context, to string, after uint64) (Message
 	}
 }
 
-// newest finds the newest mail to a recipient, or else returns the channel
+// newest finds the newest email to a recipient, or else returns the channel
 // that the next arrival closes.
 func (b *inbox) newest(to string, after uint64) (envelope, <-chan struct{}) {
 	b.mu.Lock()

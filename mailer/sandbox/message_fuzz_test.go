@@ -2,7 +2,7 @@ package sandbox
 
 import "testing"
 
-// Whatever mail comes in, it can be shown, and is no larger for that than it was.
+// Whatever email comes in, it can be shown, and is no larger for that than it was.
 func FuzzRead(f *testing.F) {
 	for _, seed := range []string{
 		"Subject: =?utf-8?q?a=20b?=\r\nFrom: a@b.c\r\n\r\ntext", "no header at all",

@@ -106,11 +106,11 @@ func TestInbox_Octets_Bounded(t *testing.T) {
 		send(t, s, "b@acme.example", strings.Repeat("x", 98)+"\r\n")
 	}
 	if got := len(s.List()); got != 2 {
-		t.Errorf("%d mails of 100 octets kept in 200, want 2", got)
+		t.Errorf("%d emails of 100 octets kept in 200, want 2", got)
 	}
 	send(t, s, "b@acme.example", strings.Repeat("x", 400)+"\r\n")
 	if got := len(s.List()); got != 1 {
-		t.Errorf("%d mails kept, want the newest alone", got)
+		t.Errorf("%d emails kept, want the newest alone", got)
 	}
 }
 
@@ -136,12 +136,12 @@ func TestWait_NextMail(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := s.Wait(ctx, "nobody@acme.example"); !errors.Is(err, context.Canceled) {
+	if _, err := s.Wait(ctx, "other@acme.example"); !errors.Is(err, context.Canceled) {
 		t.Errorf("err = %v", err)
 	}
 }
 
-// A CR or LF on its own ends no mail and is refused, and so is a mail that is too big.
+// A CR or LF on its own ends no email and is refused, and so is an email that is too big.
 func TestData_BareLineEndOrTooBig_Refused(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"bare LF":             {"a\n.\nb", "554"},
@@ -168,7 +168,7 @@ func TestData_BareLineEndOrTooBig_Refused(t *testing.T) {
 				}
 			}
 			if len(s.List()) != 0 {
-				t.Error("a mail was kept")
+				t.Error("an email was kept")
 			}
 		})
 	}
@@ -195,6 +195,6 @@ func TestClose_MailsStay(t *testing.T) {
 		t.Errorf("after Close: %q", line)
 	}
 	if len(s.List()) != 1 {
-		t.Error("Close lost the mail")
+		t.Error("Close lost the email")
 	}
 }

@@ -1,5 +1,5 @@
 // Package sandbox is a mail relay for trials on the loopback interface. It delivers nothing
-// and keeps the last mails in memory, to be listed, fetched and waited for.
+// and keeps the last emails in memory, to be listed, fetched and waited for.
 //
 // "mailgate dev" sends to it, and so do tests that need a relay. It speaks SMTP by
 // github.com/emersion/go-smtp, so a client that works against it has really spoken SMTP. It
@@ -56,7 +56,7 @@ func (s *Server) Addr() string { return s.listener.Addr().String() }
 // URL is the relay URL for a client.
 func (s *Server) URL() string { return "smtp://" + s.Addr() + "?tls=none" }
 
-// Close stops listening and cuts what is connected. The mails can still be read.
+// Close stops listening and cuts what is connected. The emails can still be read.
 func (s *Server) Close() error {
 	err := s.smtp.Close()
 	if errors.Is(err, smtp.ErrServerClosed) {
