@@ -59,9 +59,7 @@ func TestSend_RelayFault_Answer(t *testing.T) {
 				t.Errorf("Retry-After is %q", got.header.Get("Retry-After"))
 			}
 			if tt.used == charged {
-				if got.body["limit"] != "minute" || got.body["wait_ms"] != 60000.0 {
-					t.Errorf("a charged mailbox is not told its wait: %s", got.text)
-				}
+				got.says(t, fields{"limit": "minute", "wait_ms": 60000.0})
 			}
 			if smtp, ok := got.body["smtp"].(map[string]any); (tt.status == 422) != ok || ok && smtp["code"] != 554.0 {
 				t.Errorf("smtp is %v", got.body["smtp"])

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -34,33 +33,6 @@ func openRedis(ctx context.Context, c *config.Config, log *slog.Logger) (redis.U
 	return client, nil
 }
 
-// tryWrite is confirmed by replicas as the scripts of sends are.
-var tryWrite = redisx.NewScript("return redis.call('SET', KEYS[1], '1', 'PX', 1000)", func(any) bool { return true })
-
-// redisReady has every master take a write.
-func (s *store) redisReady(ctx context.Context) error {
-	cluster, isCluster := s.redis.(*redis.ClusterClient)
-	if !isCluster {
-		_, err := tryWrite.Run(ctx, s.redis, s.prefix+":ready")
-		return err
-	}
-	tried := map[string]bool{}
-	for i := range 1000 { // enough keys that every master has some
-		key := fmt.Sprintf("%s:ready:%d", s.prefix, i)
-		master, err := cluster.MasterForKey(ctx, key)
-		if err != nil {
-			return err
-		}
-		if address := master.Options().Addr; !tried[address] {
-			tried[address] = true
-			if _, err := tryWrite.Run(ctx, s.redis, key); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // metrics are about the store, and beside Redis about what this node decided without it.
 func (s *store) metrics() []prometheus.Collector {
 	all := []prometheus.Collector{s.usable}
@@ -79,10 +51,10 @@ func (s *store) metrics() []prometheus.Collector {
 		func(s standby.State) float64 { return float64(s.Journal) })
 	gauge("mailgate_redis_masters_away", "Redis masters that are away.",
 		func(s standby.State) float64 { return float64(s.Away) })
-	gauge("mailgate_prober_lateness_seconds", "Largest lateness of this process's timers in the last 30 to 60 seconds. While it is above a quarter of redis-timeout, and a second longer, a silent Redis is not considered away.",
-		func(s standby.State) float64 { return s.Lateness.Seconds() })
 	count("mailgate_store_degraded_admissions_total", "Admissions of this node without Redis: a send or an action counts once for each rule, a guess once.",
 		func(s standby.State) uint64 { return s.Admitted })
+	count("mailgate_prober_late_total", "Times this process was late by more than a quarter of redis-timeout. For a second after that, a silent Redis is not considered away.",
+		func(s standby.State) uint64 { return s.Late })
 	count("mailgate_store_unrecorded_total", "Admissions by Redis that this node could not record on its own disk, or not in time.",
 		func(s standby.State) uint64 { return s.Unrecorded })
 	return all

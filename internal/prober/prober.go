@@ -56,8 +56,8 @@ func (p *Prober) Close() {
 	p.probes.Wait()
 }
 
-// Lateness is how late the timers of this process were at most in the last 30 to 60 seconds.
-func (p *Prober) Lateness() time.Duration { return p.lateness.shown(time.Now()) }
+// Late is how often this process was so late that silence proved nothing.
+func (p *Prober) Late() uint64 { return p.lateness.count() }
 
 // MasterOf returns the master of a key's records, which have {key} as their hash tag.
 func (p *Prober) MasterOf(key string) *Master { return p.at(p.addressOf("{" + key + "}")) }
@@ -188,11 +188,7 @@ func (m *Master) probeOnce(client redis.UniversalClient) {
 }
 
 func (m *Master) note(o outcome, began, ended time.Time) (pause time.Duration) {
-	since := began
-	if earlier := ended.Add(-lateFor); earlier.Before(began) {
-		since = earlier
-	}
-	late := m.prober.lateness.lateSince(since, ended)
+	late := m.prober.lateness.lateSince(ended.Add(-max(lateFor, ended.Sub(began))), ended)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.evidence.probed(o, began, ended, late)

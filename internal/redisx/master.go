@@ -24,7 +24,7 @@ var (
 const (
 	trialEvery = 500 * time.Millisecond
 	// maxConfirming is how many calls may wait for the replicas of one master, each on a
-	// connection of its own. Those that only read continue.
+	// connection of its own.
 	maxConfirming = 256
 	// wayBack is what WAIT leaves of the time for its answer to arrive.
 	wayBack = 10 * time.Millisecond
@@ -65,8 +65,8 @@ func (m *master) DialHook(next redis.DialHook) redis.DialHook { return next }
 func (m *master) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		r, ok := cmd.(run)
-		if ok && m.confirm > 0 && r.script.wrote != nil {
-			return m.confirmed(ctx, r, func(conn *redis.Conn) error { return conn.Process(ctx, once{r.Cmd}) })
+		if ok && m.confirms(r) {
+			return m.confirmed(ctx, r)
 		}
 		if ok {
 			// A connection to a master that has become a replica is dropped only outside of the
@@ -83,14 +83,8 @@ func (m *master) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 // it to the new master of a slot that moves, behind ASKING.
 func (m *master) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
-		if r, ok := cmds[len(cmds)-1].(run); ok && m.confirm > 0 && r.script.wrote != nil {
-			return m.confirmed(ctx, r, func(conn *redis.Conn) error {
-				_, err := conn.Pipelined(ctx, func(p redis.Pipeliner) error {
-					_ = p.Process(ctx, redis.NewCmd(ctx, "asking"))
-					return p.Process(ctx, once{r.Cmd})
-				})
-				return err
-			})
+		if r, ok := cmds[len(cmds)-1].(run); ok && m.confirms(r) {
+			return m.confirmed(ctx, r, cmds[:len(cmds)-1]...)
 		}
 		err := m.guard(ctx, func(ctx context.Context) error { return next(ctx, cmds) })
 		if errors.Is(err, ErrResting) {
@@ -145,27 +139,26 @@ func outcome(ctx context.Context, err error) breaker.Outcome {
 	return breaker.Failed
 }
 
-// confirmed runs a script and, if it wrote, waits for the replicas. WAIT speaks for the writes
-// of its own connection, so both travel on one that no other call shares meanwhile.
-func (m *master) confirmed(ctx context.Context, r run, send func(*redis.Conn) error) error {
+// confirms reports whether replicas must have what the script writes.
+func (m *master) confirms(r run) bool { return m.confirm > 0 && r.script.wrote != nil }
+
+// confirmed runs a script, behind other commands, and waits for the replicas if it wrote. WAIT
+// speaks for the writes of its own connection, so all travel on one that no other call shares
+// meanwhile.
+func (m *master) confirmed(ctx context.Context, r run, before ...redis.Cmder) error {
 	end, _ := ctx.Deadline()
 	select {
 	case m.confirming <- struct{}{}:
-	default:
-		if answered, err := m.look(ctx, r); answered {
-			return err
-		}
-		// One that begins late could not be confirmed any more.
-		select {
-		case m.confirming <- struct{}{}:
-		case <-time.After(time.Until(end) / 2):
-			return fmt.Errorf("%w: too many calls are waiting for them, so this one was not made", ErrUnconfirmed)
-		}
+	case <-time.After(time.Until(end) / 2): // one that begins later could not be confirmed any more
+		return fmt.Errorf("%w: too many calls are waiting for them, so this one was not made", ErrUnconfirmed)
 	}
 	defer func() { <-m.confirming }()
 	conn := m.client.Conn()
 	defer conn.Close()
-	if err := send(conn); err != nil || !r.script.wrote(r.Val()) {
+	_, err := conn.Pipelined(ctx, func(p redis.Pipeliner) error {
+		return p.BatchProcess(ctx, slices.Concat(before, []redis.Cmder{once{r.Cmd}})...)
+	})
+	if err != nil || !r.script.wrote(r.Val()) {
 		return err
 	}
 	left := max(time.Millisecond, time.Until(end)-wayBack)
@@ -178,17 +171,4 @@ func (m *master) confirmed(ctx context.Context, r run, send func(*redis.Conn) er
 		return fmt.Errorf("%w in time: %d of %d have", ErrUnconfirmed, replicas, m.confirm)
 	}
 	return nil
-}
-
-// look runs a script that writes nothing, such as a refusal. It reports false for one that would
-// write, which Redis stops at its first write. Redis before version 7 knows no such runs.
-func (m *master) look(ctx context.Context, r run) (answered bool, err error) {
-	words := slices.Clone(r.Args())
-	words[0] = words[0].(string) + "_ro"
-	readOnly := once{redis.NewCmd(ctx, words...)}
-	err = m.client.Process(ctx, readOnly)
-	if err == nil {
-		r.SetVal(readOnly.Val())
-	}
-	return err == nil || redis.HasErrorPrefix(err, "NOSCRIPT"), err
 }

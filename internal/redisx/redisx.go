@@ -13,7 +13,6 @@ package redisx
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -23,15 +22,12 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// DefaultTimeout is how long a call may take when Options.Timeout is zero.
-const DefaultTimeout = 250 * time.Millisecond
-
 const (
 	poolSize = 64 // connections to each master, besides those that wait for replicas
 	idleSize = 32 // of them are kept
 )
 
-// Options say where Redis is and how certain a write must be.
+// Options say where Redis is and how certain a write must be. All but Confirm are required.
 type Options struct {
 	// URL names the servers:
 	//
@@ -43,83 +39,65 @@ type Options struct {
 	// authorities to trust instead of the system's. Sentinels with a password of their
 	// own take ?sentinel_user= and ?sentinel_password=.
 	URL string
-	// Timeout is the longest that a call takes; the default is DefaultTimeout.
+	// Timeout is the longest that a call takes.
 	Timeout time.Duration
 	// Confirm is how many replicas must have what a Script wrote before it is answered.
 	Confirm int
-	// Log receives a line when the circuit of a master opens or closes. It may be nil.
+	// Log receives a line when the circuit of a master opens or closes.
 	Log *slog.Logger
 }
 
 // Open returns a client. It does not wait for Redis.
 func Open(o Options) (redis.UniversalClient, error) {
-	if o.Confirm < 0 || o.Timeout < 0 {
-		return nil, errors.New("opening Redis: Confirm and Timeout must not be negative")
-	}
-	servers, err := parseURL(o.URL)
+	settings, err := parseURL(o.URL)
 	if err != nil {
 		return nil, fmt.Errorf("opening Redis: %w", err)
 	}
-	if o.Timeout == 0 {
-		o.Timeout = DefaultTimeout
+	o.apply(settings)
+	if settings.IsClusterMode {
+		return openCluster(settings.Cluster(), o), nil
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
+	var client *redis.Client
+	if settings.MasterName != "" {
+		client = redis.NewFailoverClient(settings.Failover())
+	} else {
+		client = redis.NewClient(settings.Simple())
 	}
-	settings := servers.settings(o)
-	switch servers.kind {
-	case clustered:
-		cluster := settings.Cluster()
-		// Else the first calls would ask any server what commands there are.
-		cluster.DisableRoutingPolicies = true
-		cluster.NewClient = func(node *redis.Options) *redis.Client {
-			client := redis.NewClient(node)
-			client.AddHook(newMaster(client, o))
-			return client
-		}
-		client := redis.NewClusterClient(cluster)
-		client.AddHook(deadline{o.Timeout, client.ReloadState})
-		return client, nil
-	case sentinel:
-		return withHooks(redis.NewFailoverClient(settings.Failover()), o), nil
-	}
-	return withHooks(redis.NewClient(settings.Simple()), o), nil
-}
-
-func withHooks(client *redis.Client, o Options) redis.UniversalClient {
 	client.AddHook(deadline{o.Timeout, func(context.Context) {}})
 	client.AddHook(newMaster(client, o))
+	return client, nil
+}
+
+func openCluster(settings *redis.ClusterOptions, o Options) *redis.ClusterClient {
+	// Else the first calls would ask any server what commands there are.
+	settings.DisableRoutingPolicies = true
+	settings.NewClient = func(node *redis.Options) *redis.Client {
+		client := redis.NewClient(node)
+		client.AddHook(newMaster(client, o))
+		return client
+	}
+	client := redis.NewClusterClient(settings)
+	client.AddHook(deadline{o.Timeout, client.ReloadState})
 	return client
 }
 
-func (s servers) settings(o Options) *redis.UniversalOptions {
+// apply adds to the settings of a URL those that bound a call.
+func (o Options) apply(s *redis.UniversalOptions) {
 	dial := net.Dialer{Timeout: o.Timeout, KeepAlive: 30 * time.Second}
-	settings := &redis.UniversalOptions{
-		Addrs:      s.addresses,
-		MasterName: s.master,
-		Username:   s.user, Password: s.password,
-		SentinelUsername: s.sentinelUser, SentinelPassword: s.sentinelPassword,
-		DB: s.database,
-
-		Dialer:      dial.DialContext,
-		DialTimeout: o.Timeout, ReadTimeout: o.Timeout, WriteTimeout: o.Timeout, PoolTimeout: o.Timeout,
-		ContextTimeoutEnabled: true,
-		MaxRetries:            -1,
-		DialerRetries:         1,
-		DisableIdentity:       true,
-		PoolSize:              poolSize,
-		MaxIdleConns:          idleSize,
-
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	}
-	if o.Confirm > 0 {
-		settings.PoolSize += maxConfirming
-	}
-	if s.tls {
+	s.Dialer = dial.DialContext
+	if s.TLSConfig != nil {
 		// tls.Dialer keeps to the context, also during the handshake.
-		settings.Dialer = (&tls.Dialer{NetDialer: &dial, Config: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: s.roots}}).DialContext
+		s.Dialer = (&tls.Dialer{NetDialer: &dial, Config: s.TLSConfig}).DialContext
 	}
-	return settings
+	s.DialTimeout, s.ReadTimeout, s.WriteTimeout, s.PoolTimeout = o.Timeout, o.Timeout, o.Timeout, o.Timeout
+	s.ContextTimeoutEnabled = true
+	s.MaxRetries, s.DialerRetries = -1, 1
+	s.PoolSize, s.MaxIdleConns = poolSize, idleSize
+	if o.Confirm > 0 {
+		s.PoolSize += maxConfirming
+	}
+	s.DisableIdentity = true
+	s.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 }
 
 // Masters returns a client of each master.

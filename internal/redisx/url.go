@@ -1,6 +1,7 @@
 package redisx
 
 import (
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -9,38 +10,9 @@ import (
 	"os"
 	"strconv"
 	"strings"
+
+	"github.com/redis/go-redis/v9"
 )
-
-// servers is where Redis is.
-type servers struct {
-	kind      kind
-	addresses []string
-	master    string // the name by which Sentinel knows the master
-	user      string
-	password  string
-	database  int
-	tls       bool
-	roots     *x509.CertPool // nil for the system's
-
-	sentinelUser     string
-	sentinelPassword string
-}
-
-type kind int
-
-const (
-	standalone kind = iota
-	sentinel
-	clustered
-)
-
-// schemes are the URL schemes without the s of rediss, and their usual ports.
-var schemes = map[string]struct {
-	kind kind
-	port string
-}{
-	"redis": {standalone, "6379"}, "redis+sentinel": {sentinel, "26379"}, "redis+cluster": {clustered, "6379"},
-}
 
 // CheckURL says in one sentence what is wrong with the URL of Options, if anything is. It
 // repeats no part of it.
@@ -49,57 +21,68 @@ func CheckURL(text string) error {
 	return err
 }
 
-func parseURL(text string) (s servers, err error) {
-	name, rest, found := strings.Cut(text, "://")
+// parseURL reads the addresses, the names and passwords, and the certificates to trust.
+func parseURL(text string) (*redis.UniversalOptions, error) {
+	scheme, rest, found := strings.Cut(text, "://")
 	if !found {
-		return s, errors.New("the Redis URL has no scheme; write it as redis://host:6379")
+		return nil, errors.New("the Redis URL has no scheme; write it as redis://host:6379")
 	}
-	s.tls = strings.HasPrefix(name, "rediss")
-	scheme, known := schemes[strings.Replace(name, "rediss", "redis", 1)]
-	if !known {
-		return s, errors.New("the Redis URL's scheme is none of redis, redis+sentinel, redis+cluster, or these with rediss")
-	}
-	s.kind = scheme.kind
 	end := strings.IndexAny(rest, "/?")
 	if end < 0 {
 		end = len(rest)
 	}
 	if strings.Contains(rest[end:], "@") {
-		return s, errors.New("the Redis URL has a ? or / before the @; percent-encode it in the password")
-	}
-	hosts := strings.LastIndexByte(rest[:end], '@') + 1
-	if err := s.readHosts(rest[hosts:end], scheme.port); err != nil {
-		return s, err
+		return nil, errors.New("the Redis URL has a ? or / before the @; percent-encode it in the password")
 	}
 	// Several hosts are no part of a usual URL, the rest is.
+	hosts := strings.LastIndexByte(rest[:end], '@') + 1
 	u, err := url.Parse("redis://" + rest[:hosts] + "host" + rest[end:])
 	if err != nil {
-		return s, errors.New("the Redis URL's user, password or path is not percent-encoded")
+		return nil, errors.New("the Redis URL's user, password or path is not percent-encoded")
 	}
-	s.user = u.User.Username()
-	s.password, _ = u.User.Password()
-	if err := s.readPath(strings.TrimPrefix(u.Path, "/")); err != nil {
-		return s, err
+	s := &redis.UniversalOptions{Username: u.User.Username()}
+	s.Password, _ = u.User.Password()
+	if strings.HasPrefix(scheme, "rediss") {
+		s.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
-	if err := s.readQuery(u.RawQuery); err != nil {
-		return s, err
+	path := strings.TrimPrefix(u.Path, "/")
+	switch strings.Replace(scheme, "rediss", "redis", 1) {
+	case "redis":
+		err = errors.Join(readHosts(s, rest[hosts:end], "6379"), readDatabase(s, path))
+		if len(s.Addrs) > 1 {
+			err = errors.New("the Redis URL names several hosts; is it redis+cluster:// or redis+sentinel://?")
+		}
+	case "redis+sentinel":
+		s.MasterName, path, _ = strings.Cut(path, "/")
+		err = errors.Join(readHosts(s, rest[hosts:end], "26379"), readDatabase(s, path))
+		if s.MasterName == "" {
+			err = errors.New("the Redis URL names no master; write it as redis+sentinel://host/master-name")
+		}
+	case "redis+cluster":
+		s.IsClusterMode = true
+		err = readHosts(s, rest[hosts:end], "6379")
+		if path != "" {
+			err = errors.New("the Redis URL names a database; a cluster has only one")
+		}
+	default:
+		err = errors.New("the Redis URL's scheme is none of redis, redis+sentinel, redis+cluster, or these with rediss")
 	}
-	if s.user != "" && s.password == "" || s.sentinelUser != "" && s.sentinelPassword == "" {
-		return s, errors.New("the Redis URL has a user without a password; a password alone follows a colon, as in redis://:password@host")
+	if err == nil {
+		err = readQuery(s, u.RawQuery)
 	}
-	return s, nil
+	if err == nil && (s.Username != "" && s.Password == "" || s.SentinelUsername != "" && s.SentinelPassword == "") {
+		err = errors.New("the Redis URL has a user without a password; a password alone follows a colon, as in redis://:password@host")
+	}
+	return s, err
 }
 
-func (s *servers) readHosts(text, port string) error {
+func readHosts(s *redis.UniversalOptions, text, port string) error {
 	for i, host := range strings.Split(text, ",") {
 		address, err := readHost(strings.TrimSpace(host), port)
 		if err != nil {
 			return fmt.Errorf("the Redis URL's host number %d %w", i+1, err)
 		}
-		s.addresses = append(s.addresses, address)
-	}
-	if s.kind == standalone && len(s.addresses) > 1 {
-		return errors.New("the Redis URL names several hosts; is it redis+cluster:// or redis+sentinel://?")
+		s.Addrs = append(s.Addrs, address)
 	}
 	return nil
 }
@@ -122,42 +105,34 @@ func readHost(text, port string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-func (s *servers) readPath(path string) (err error) {
-	if s.kind == sentinel {
-		if s.master, path, _ = strings.Cut(path, "/"); s.master == "" {
-			return errors.New("the Redis URL names no master; write it as redis+sentinel://host/master-name")
-		}
-	}
+func readDatabase(s *redis.UniversalOptions, path string) (err error) {
 	if path == "" {
 		return nil
 	}
-	if s.kind == clustered {
-		return errors.New("the Redis URL names a database; a cluster has only one")
-	}
-	if s.database, err = strconv.Atoi(path); err != nil || s.database < 0 {
+	if s.DB, err = strconv.Atoi(path); err != nil || s.DB < 0 {
 		return errors.New("the Redis URL's database is not a number")
 	}
 	return nil
 }
 
-func (s *servers) readQuery(text string) error {
+func readQuery(s *redis.UniversalOptions, text string) error {
 	query, err := url.ParseQuery(text)
 	if err != nil {
 		return errors.New("the Redis URL's query is not percent-encoded")
 	}
 	for name, values := range query {
 		switch {
-		case name == "sentinel_user" && s.kind == sentinel:
-			s.sentinelUser = values[0]
-		case name == "sentinel_password" && s.kind == sentinel:
-			s.sentinelPassword = values[0]
-		case name == "ca" && s.tls:
+		case name == "sentinel_user" && s.MasterName != "":
+			s.SentinelUsername = values[0]
+		case name == "sentinel_password" && s.MasterName != "":
+			s.SentinelPassword = values[0]
+		case name == "ca" && s.TLSConfig != nil:
 			pem, err := os.ReadFile(values[0])
 			if err != nil {
 				return errors.New("the Redis URL's ca cannot be read")
 			}
-			s.roots = x509.NewCertPool()
-			if !s.roots.AppendCertsFromPEM(pem) {
+			s.TLSConfig.RootCAs = x509.NewCertPool()
+			if !s.TLSConfig.RootCAs.AppendCertsFromPEM(pem) {
 				return errors.New("the Redis URL's ca holds no certificate")
 			}
 		default:

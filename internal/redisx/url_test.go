@@ -2,32 +2,46 @@ package redisx
 
 import (
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestParseURL_EveryForm_IsRead(t *testing.T) {
 	for text, want := range map[string]string{
-		"redis://localhost":                                        "{0 [localhost:6379]   0 false}",
-		"redis://localhost:7000/3":                                 "{0 [localhost:7000]   3 false}",
-		"rediss://u:p%40ss@host":                                   "{0 [host:6379] u p@ss 0 true}",
-		"redis://:p@ss@host":                                       "{0 [host:6379]  p@ss 0 false}",
-		"redis://[::1]:7000":                                       "{0 [[::1]:7000]   0 false}",
-		"redis://[::1]":                                            "{0 [[::1]:6379]   0 false}",
-		"redis+cluster://a,b:7001,c":                               "{2 [a:6379 b:7001 c:6379]   0 false}",
-		"rediss+cluster://u:p@a,b":                                 "{2 [a:6379 b:6379] u p 0 true}",
-		"redis+sentinel://a,b:7001/mymaster":                       "{1 [a:26379 b:7001]   0 false} mymaster",
-		"rediss+sentinel://u:p@a/my%20master/2":                    "{1 [a:26379] u p 2 true} my master",
-		"redis+sentinel://a/m?sentinel_user=x&sentinel_password=y": "{1 [a:26379]   0 false} m x y",
-		"redis+sentinel://a/m?sentinel_password=x%26":              "{1 [a:26379]   0 false} m  x&",
+		"redis://localhost":                                        "[localhost:6379] /0",
+		"redis://localhost:7000/3":                                 "[localhost:7000] /3",
+		"rediss://u:p%40ss@host":                                   "[host:6379] u p@ss /0 TLS",
+		"redis://:p@ss@host":                                       "[host:6379]  p@ss /0",
+		"redis://[::1]:7000":                                       "[[::1]:7000] /0",
+		"redis://[::1]":                                            "[[::1]:6379] /0",
+		"redis+cluster://a,b:7001,c":                               "[a:6379 b:7001 c:6379] /0 Cluster",
+		"rediss+cluster://u:p@a,b":                                 "[a:6379 b:6379] u p /0 Cluster TLS",
+		"redis+sentinel://a,b:7001/mymaster":                       "[a:26379 b:7001] /0 mymaster",
+		"rediss+sentinel://u:p@a/my%20master/2":                    "[a:26379] u p /2 my master TLS",
+		"redis+sentinel://a/m?sentinel_user=x&sentinel_password=y": "[a:26379] /0 m x y",
+		"redis+sentinel://a/m?sentinel_password=x%26":              "[a:26379] /0 m  x&",
 	} {
 		s, err := parseURL(text)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		got := fmt.Sprintf("{%d %v %s %s %d %v}", s.kind, s.addresses, s.user, s.password, s.database, s.tls)
-		got = strings.TrimRight(got+" "+s.master+" "+s.sentinelUser+" "+s.sentinelPassword, " ")
+		got := fmt.Sprint(s.Addrs)
+		if s.Password != "" {
+			got += " " + s.Username + " " + s.Password
+		}
+		got += fmt.Sprintf(" /%d %s", s.DB, s.MasterName)
+		if s.SentinelPassword != "" {
+			got += " " + s.SentinelUsername + " " + s.SentinelPassword
+		}
+		if got = strings.TrimRight(got, " "); s.IsClusterMode {
+			got += " Cluster"
+		}
+		if s.TLSConfig != nil {
+			got += " TLS"
+		}
 		if got != want {
 			t.Errorf("%s:\n got %s\nwant %s", text, got, want)
 		}
@@ -93,10 +107,10 @@ func FuzzParseURL(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if len(s.addresses) == 0 || s.kind == sentinel && s.master == "" {
+		if len(s.Addrs) == 0 {
 			t.Fatalf("%q was read as %+v", text, s)
 		}
-		client, err := Open(Options{URL: text})
+		client, err := Open(Options{URL: text, Timeout: time.Second, Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatalf("%q is read and not opened: %v", text, err)
 		}

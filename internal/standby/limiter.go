@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/mailgate/mailgate/internal/prober"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -12,7 +11,6 @@ import (
 // throttle.Historian.
 type Limiter struct {
 	*part
-	exact       bool  // ids are known, so a call can be repeated
 	window      int64 // the longest
 	shared, own throttle.Historian
 }
@@ -23,11 +21,11 @@ type Limiter struct {
 // An id belongs to one attempt: a charge that a failed Take may have left is released.
 func (s *Standby) Limiter(name string, a throttle.Algorithm, shared, own throttle.Historian) *Limiter {
 	_, exact := a.(throttle.Policy)
-	l := &Limiter{exact: exact, shared: shared, own: own}
+	l := &Limiter{shared: shared, own: own}
 	for _, t := range a.Peek(nil, s.o.Clock.Now()).Tiers {
 		l.window = max(l.window, t.Window.Milliseconds())
 	}
-	l.part = &part{Standby: s, name: name, repeats: exact, mirrored: true, apply: l.apply}
+	l.part = &part{Standby: s, name: name, exact: exact, mirrored: true, apply: l.apply}
 	s.parts.Store(name, l.part)
 	return l
 }
@@ -44,11 +42,11 @@ func (l *Limiter) Take(ctx context.Context, key string, id throttle.ID) (v throt
 		unheard = false
 		l.o.Clock.heard(v.Now)
 		if v.Allowed {
-			l.mirrorAll(ctx, key, throttle.Admission{ID: id, At: v.At})
+			l.mirrorAll(key, throttle.Admission{ID: id, At: v.At})
 		}
 		return nil
-	}, func(ctx context.Context, m *prober.Master) error {
-		v, err = l.takeAlone(ctx, m, key, id)
+	}, func(ctx context.Context) error {
+		v, err = l.takeAlone(ctx, key, id)
 		return err
 	})
 	if unheard && l.exact && (err != nil || !v.Allowed) {
@@ -61,14 +59,14 @@ func (l *Limiter) Take(ctx context.Context, key string, id throttle.ID) (v throt
 }
 
 // takeAlone admits a send if the node's own records do and the journal takes it.
-func (l *Limiter) takeAlone(ctx context.Context, m *prober.Master, key string, id throttle.ID) (throttle.Verdict, error) {
+func (l *Limiter) takeAlone(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
 	v, err := l.own.Take(ctx, key, id)
 	v.Degraded = true
 	if err != nil || !v.Allowed {
 		return v, err
 	}
 	a := throttle.Admission{ID: id, At: v.At}
-	if err := l.journal.put(ctx, m, l.keyOf(key), operation{kind: record, a: a, until: a.At + l.window}); err != nil {
+	if err := l.journal.put(ctx, l.keyOf(key), operation{kind: record, a: a, until: a.At + l.window}); err != nil {
 		_, _ = l.own.Release(context.WithoutCancel(ctx), key, a) // at worst the node is too strict
 		return v, throttle.Unavailable("take", err)
 	}
@@ -77,8 +75,8 @@ func (l *Limiter) takeAlone(ctx context.Context, m *prober.Master, key string, i
 }
 
 // mirrorAll records on the node what Redis has admitted.
-func (l *Limiter) mirrorAll(ctx context.Context, key string, all ...throttle.Admission) {
-	l.Standby.mirror.write(ctx, l.o.Clock.Now()+l.window, func(ctx context.Context) error { return l.own.Record(ctx, key, all...) })
+func (l *Limiter) mirrorAll(key string, all ...throttle.Admission) {
+	l.Standby.mirror.write(l.o.Clock.Now()+l.window, func(ctx context.Context) error { return l.own.Record(ctx, key, all...) })
 }
 
 // Peek implements throttle.Limiter.
@@ -88,7 +86,7 @@ func (l *Limiter) Peek(ctx context.Context, key string) (v throttle.Verdict, err
 			l.o.Clock.heard(v.Now)
 		}
 		return err
-	}, func(ctx context.Context, _ *prober.Master) (err error) {
+	}, func(ctx context.Context) (err error) {
 		v, err = l.own.Peek(ctx, key)
 		v.Degraded = true
 		return err
@@ -108,11 +106,11 @@ func (l *Limiter) Release(ctx context.Context, key string, a throttle.Admission)
 	}
 	err = l.decide(ctx, "release", key, func() (err error) {
 		if released, err = l.shared.Release(ctx, key, a); err == nil {
-			l.Standby.mirror.write(ctx, 0, func(ctx context.Context) error { _, err := l.own.Release(ctx, key, a); return err })
+			l.Standby.mirror.write(0, func(ctx context.Context) error { _, err := l.own.Release(ctx, key, a); return err })
 		}
 		return err
-	}, func(ctx context.Context, m *prober.Master) error {
-		released, err = l.releaseAlone(ctx, m, key, a)
+	}, func(ctx context.Context) error {
+		released, err = l.releaseAlone(ctx, key, a)
 		return err
 	})
 	if errors.Is(err, throttle.ErrUnavailable) && (l.exact || errors.Is(err, throttle.ErrUnchanged)) {
@@ -125,7 +123,7 @@ func (l *Limiter) Release(ctx context.Context, key string, a throttle.Admission)
 // releaseLater journals a release although the master is not away.
 func (l *Limiter) releaseLater(ctx context.Context, key string, a throttle.Admission) (released bool, err error) {
 	err = l.locked(context.WithoutCancel(ctx), key, func(ctx context.Context) error {
-		released, err = l.releaseAlone(ctx, l.prober.MasterOf(key), key, a)
+		released, err = l.releaseAlone(ctx, key, a)
 		return err
 	})
 	return released, err
@@ -134,7 +132,7 @@ func (l *Limiter) releaseLater(ctx context.Context, key string, a throttle.Admis
 // releaseAlone removes an admission from the own records, and notes that in the journal. Redis may
 // have an admission of the journal already: an exact one becomes a release, one
 // of a counter is dropped.
-func (l *Limiter) releaseAlone(ctx context.Context, m *prober.Master, key string, a throttle.Admission) (bool, error) {
+func (l *Limiter) releaseAlone(ctx context.Context, key string, a throttle.Admission) (bool, error) {
 	had, err := l.own.Release(ctx, key, a)
 	if err != nil {
 		return false, err
@@ -147,7 +145,7 @@ func (l *Limiter) releaseAlone(ctx context.Context, m *prober.Master, key string
 			return false, nil
 		}
 	}
-	if err := l.journal.put(ctx, m, l.keyOf(key), operation{kind: release, a: a, until: l.o.Clock.Now() + l.window}); err != nil {
+	if err := l.journal.put(ctx, l.keyOf(key), operation{kind: release, a: a, until: l.o.Clock.Now() + l.window}); err != nil {
 		return false, throttle.Unavailable("release", err)
 	}
 	return had, nil
@@ -158,10 +156,10 @@ func (l *Limiter) releaseAlone(ctx context.Context, m *prober.Master, key string
 func (l *Limiter) Reset(ctx context.Context, key string) (cleared int, err error) {
 	err = l.decide(ctx, "reset", key, func() (err error) {
 		if cleared, err = l.shared.Reset(ctx, key); err == nil {
-			l.Standby.mirror.write(ctx, 0, func(ctx context.Context) error { _, err := l.own.Reset(ctx, key); return err })
+			l.Standby.mirror.write(0, func(ctx context.Context) error { _, err := l.own.Reset(ctx, key); return err })
 		}
 		return err
-	}, func(context.Context, *prober.Master) error { return throttle.Unavailable("reset", errAlone) })
+	}, func(context.Context) error { return throttle.Unavailable("reset", errAlone) })
 	return cleared, err
 }
 
@@ -170,17 +168,17 @@ func (l *Limiter) Record(ctx context.Context, key string, all ...throttle.Admiss
 	return l.decide(ctx, "record", key, func() error {
 		err := l.shared.Record(ctx, key, all...)
 		if err == nil {
-			l.mirrorAll(ctx, key, all...)
+			l.mirrorAll(key, all...)
 		}
 		return err
-	}, func(context.Context, *prober.Master) error { return throttle.Unavailable("record", errAlone) })
+	}, func(context.Context) error { return throttle.Unavailable("record", errAlone) })
 }
 
 // History implements throttle.Historian.
 func (l *Limiter) History(ctx context.Context, key string) (h throttle.History, err error) {
 	err = l.decide(ctx, "history", key,
 		func() (err error) { h, err = l.shared.History(ctx, key); return err },
-		func(ctx context.Context, _ *prober.Master) (err error) { h, err = l.own.History(ctx, key); return err })
+		func(ctx context.Context) (err error) { h, err = l.own.History(ctx, key); return err })
 	return h, err
 }
 
@@ -206,7 +204,6 @@ func (l *Limiter) apply(ctx context.Context, key string, some []operation) error
 		if err := l.shared.Record(ctx, key, all...); err != nil {
 			return err
 		}
-		l.synced.Add(uint64(len(all)))
 		_ = l.journal.forget(ctx, l.keyOf(key), records...)
 	}
 	for _, o := range releases {

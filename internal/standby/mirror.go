@@ -13,37 +13,33 @@ import (
 type mirror struct {
 	now        func() int64
 	log        *slog.Logger
-	running    chan struct{} // full of writes
-	late       atomic.Int64  // writes that no call waits for any more
-	incomplete atomic.Int64  // until when the records lack something
+	late       atomic.Int64 // writes that no call waits for any more
+	incomplete atomic.Int64 // until when the records lack something
 	unrecorded atomic.Uint64
 }
 
 const (
-	// maxMirrors is how many writes run at once: on a disk that hangs none of them ends.
-	maxMirrors = 64
+	// maxLate is how many late writes there may be: on a disk that hangs none of them ends.
+	maxLate = 64
 	// patience is how long a call waits for the node's own disk.
 	patience = time.Second
 )
 
 var errIncomplete = errors.New("the node's own records lack admissions that still count")
 
-// write copies a decision of Redis, which counts until a moment; 0 means that
-// without it the records are only too strict.
-func (m *mirror) write(ctx context.Context, until int64, write func(ctx context.Context) error) {
-	select {
-	case m.running <- struct{}{}:
-	default:
+// write copies a decision of Redis, which counts until a moment; 0 means that without it the
+// records are only too strict. It has a context of its own, as a send does not depend on it.
+func (m *mirror) write(until int64, write func(ctx context.Context) error) {
+	if m.late.Load() >= maxLate {
 		m.lacks(until, errors.New("too many earlier writes have not ended"))
 		return
 	}
-	done := make(chan bool, 1)
+	done := make(chan struct{})
 	go func() {
-		if err := write(context.WithoutCancel(ctx)); err != nil {
+		defer close(done)
+		if err := write(context.Background()); err != nil {
 			m.lacks(until, err)
 		}
-		<-m.running
-		done <- true
 	}()
 	enough := time.NewTimer(patience)
 	defer enough.Stop()

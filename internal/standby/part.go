@@ -14,8 +14,8 @@ import (
 type part struct {
 	*Standby
 	name string
-	// repeats reports whether a call that Redis may have carried out can be decided alone.
-	repeats bool
+	// exact reports whether ids are known, so a call that Redis may have carried out can be repeated.
+	exact bool
 	// mirrored reports whether the node's own records have what Redis decided, and so may be
 	// incomplete.
 	mirrored bool
@@ -34,32 +34,30 @@ func (p *part) keyOf(key string) recordKey { return recordKey{p.name, key} }
 
 // decide calls together, in which Redis decides about a key, or alone while the master is away.
 // It calls alone with the record's lock held.
-func (p *part) decide(ctx context.Context, doing, key string, together func() error, alone func(ctx context.Context, m *prober.Master) error) error {
+func (p *part) decide(ctx context.Context, doing, key string, together func() error, alone func(ctx context.Context) error) error {
 	const tries = 4
 	for range tries {
 		if err := ctx.Err(); err != nil {
 			return throttle.Unavailable(doing, err)
 		}
-		m := p.prober.MasterOf(key)
+		m, err := p.prober.MasterOf(key), error(nil)
 		if m.State() == prober.Away {
-			if err := p.decideAlone(ctx, doing, m, key, alone); err != errAgain {
-				return err
+			err = p.decideAlone(ctx, doing, m, key, alone)
+		} else {
+			err = p.decideTogether(ctx, doing, m, key, together)
+			repeatable := p.exact || redisx.Undone(err) || errors.Is(err, errNotSynced)
+			if errors.Is(err, throttle.ErrUnavailable) && m.Failed(ctx, err) && repeatable {
+				err = errAgain
 			}
-			continue
 		}
-		err := p.decideTogether(ctx, doing, m, key, together)
-		if err == errAgain {
-			continue
-		}
-		repeatable := p.repeats || redisx.Undone(err) || errors.Is(err, errNotSynced)
-		if !errors.Is(err, throttle.ErrUnavailable) || !m.Failed(ctx, err) || !repeatable {
+		if err != errAgain {
 			return err
 		}
 	}
 	return throttle.Unavailable(doing, fmt.Errorf("%w: %w", throttle.ErrUnchanged, errNotSynced))
 }
 
-func (p *part) decideAlone(ctx context.Context, doing string, m *prober.Master, key string, alone func(context.Context, *prober.Master) error) error {
+func (p *part) decideAlone(ctx context.Context, doing string, m *prober.Master, key string, alone func(context.Context) error) error {
 	return p.locked(ctx, key, func(ctx context.Context) error {
 		if m.State() != prober.Away {
 			return errAgain
@@ -69,7 +67,7 @@ func (p *part) decideAlone(ctx context.Context, doing string, m *prober.Master, 
 				return throttle.Unavailable(doing, err)
 			}
 		}
-		return alone(ctx, m)
+		return alone(ctx)
 	})
 }
 

@@ -43,7 +43,7 @@ type Standby struct {
 	locks   [1024]sync.RWMutex
 	seed    maphash.Seed
 
-	admitted, synced atomic.Uint64
+	admitted atomic.Uint64
 
 	mu     sync.Mutex
 	state  state
@@ -61,8 +61,8 @@ const forever = 1<<63 - 1
 func New(o Options) (*Standby, error) {
 	s := &Standby{o: o, prober: prober.New(o.Client, o.Prefix, o.Timeout), seed: maphash.MakeSeed()}
 	s.work, s.stop = context.WithCancel(context.Background())
-	s.mirror = &mirror{now: o.Clock.Now, log: o.Log, running: make(chan struct{}, maxMirrors)}
-	s.journal = &journal{table: o.Store.Table("journal"), most: maxOperations, entries: map[recordKey]*entry{}}
+	s.mirror = &mirror{now: o.Clock.Now, log: o.Log}
+	s.journal = &journal{table: o.Store.Table("journal"), most: maxOperations, records: map[recordKey]map[throttle.ID]operation{}}
 	if err := s.load(); err != nil {
 		s.prober.Close()
 		return nil, fmt.Errorf("standby: reading the journal of an earlier process: %w", err)
@@ -119,13 +119,12 @@ func (s state) next(away, drained bool) state {
 
 // State is what metrics and health checks show.
 type State struct {
-	Since      int64         // since when the node is alone or returning, by Redis's clock; 0 if it is not
-	Away       int           // masters that are away
-	Journal    int           // operations to sync
-	Admitted   uint64        // admissions without Redis, since the start
-	Synced     uint64        // those synced since
-	Unrecorded uint64        // admissions by Redis that the node's own records lack, or took late
-	Lateness   time.Duration // the worst lateness of this process in the last half minute or more
+	Since      int64  // since when the node is alone or returning, by Redis's clock; 0 if it is not
+	Away       int    // masters that are away
+	Journal    int    // operations to sync
+	Admitted   uint64 // admissions without Redis, since the start
+	Unrecorded uint64 // admissions by Redis that the node's own records lack, or took late
+	Late       uint64 // times this process was so late that silence proved nothing
 }
 
 // State returns the state of all masters together.
@@ -142,8 +141,8 @@ func (s *Standby) State() State {
 // observe moves the node to the state of its masters, and logs where an outage begins and ends.
 func (s *Standby) observe(drained bool) State {
 	now := State{
-		Journal: s.journal.size(), Admitted: s.admitted.Load(), Synced: s.synced.Load(),
-		Unrecorded: s.mirror.unrecorded.Load(), Lateness: s.prober.Lateness(),
+		Journal: s.journal.size(), Admitted: s.admitted.Load(),
+		Unrecorded: s.mirror.unrecorded.Load(), Late: s.prober.Late(),
 	}
 	var lost *prober.Master
 	for _, m := range s.prober.Masters() {
@@ -162,7 +161,7 @@ func (s *Standby) observe(drained bool) State {
 		s.o.Log.Warn("Redis is away: this node uses its own records", "master", lost.Address, "cause", lost.Cause())
 	case from != connected && s.state == connected:
 		s.o.Log.Info("Redis is back, and the journal is synced", "lasted", time.Since(s.began).Round(time.Millisecond).String(),
-			"admitted", now.Admitted-s.outage.Admitted, "synced", now.Synced-s.outage.Synced)
+			"admitted", now.Admitted-s.outage.Admitted)
 	}
 	return now
 }
@@ -170,7 +169,7 @@ func (s *Standby) observe(drained bool) State {
 // begin notes when an outage began.
 func (s *Standby) begin(in state) {
 	s.state, s.began = in, time.Now()
-	s.outage = State{Since: s.o.Clock.Now(), Admitted: s.admitted.Load(), Synced: s.synced.Load()}
+	s.outage = State{Since: s.o.Clock.Now(), Admitted: s.admitted.Load()}
 }
 
 // Ready returns an error if the node cannot decide now: a master does not take a write, or is away

@@ -3,9 +3,10 @@ package standby
 import (
 	"bytes"
 	"context"
+	"errors"
 
+	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/internal/keyed"
-	"github.com/mailgate/mailgate/internal/prober"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -45,12 +46,12 @@ func (st *store) Update(ctx context.Context, key string, step keyed.Step) (alone
 		}
 		st.o.Clock.heard(moment)
 		if st.mirrored && next != nil {
-			st.mirror.write(ctx, expires, func(ctx context.Context) error { return st.mirrorValue(ctx, key, next) })
+			st.mirror.write(expires, func(ctx context.Context) error { return st.mirrorValue(ctx, key, next) })
 		}
 		return nil
-	}, func(ctx context.Context, m *prober.Master) error {
+	}, func(ctx context.Context) error {
 		alone = true
-		return st.updateAlone(ctx, m, key, step)
+		return st.updateAlone(ctx, key, step)
 	})
 	return alone && err == nil, err
 }
@@ -62,7 +63,7 @@ func (st *store) mirrorValue(ctx context.Context, key string, value []byte) erro
 }
 
 // updateAlone takes the step on the own value, and notes it in the journal.
-func (st *store) updateAlone(ctx context.Context, m *prober.Master, key string, step keyed.Step) error {
+func (st *store) updateAlone(ctx context.Context, key string, step keyed.Step) error {
 	changed, until := false, int64(0)
 	_, err := st.own.Update(ctx, key, func(old []byte, now int64) ([]byte, int64) {
 		next, expires := step(old, now)
@@ -74,7 +75,7 @@ func (st *store) updateAlone(ctx context.Context, m *prober.Master, key string, 
 	}
 	o, _ := st.journal.at(st.keyOf(key), throttle.ID{})
 	o.kind, o.until = value, max(o.until, until)
-	if err := st.journal.put(ctx, m, st.keyOf(key), o); err != nil {
+	if err := st.journal.put(ctx, st.keyOf(key), o); err != nil {
 		return throttle.Unavailable("changing a record", err)
 	}
 	return nil
@@ -125,9 +126,13 @@ func (st *store) moveToJournal(ctx context.Context, key string, o operation, own
 	var expires int64
 	o.value, expires = st.merge(o.value, own, st.o.Clock.Now())
 	o.until = max(o.until, expires)
-	if err := st.journal.put(ctx, nil, st.keyOf(key), o); err != nil {
+	ctx, durable := cache.Batch(ctx)
+	err := st.journal.put(ctx, st.keyOf(key), o)
+	if err == nil {
+		_, err = st.own.Update(ctx, key, func([]byte, int64) ([]byte, int64) { return nil, 0 })
+	}
+	if err = errors.Join(err, durable(ctx)); err != nil {
 		return nil, throttle.Unavailable("changing a record", err)
 	}
-	_, err := st.own.Update(ctx, key, func([]byte, int64) ([]byte, int64) { return nil, 0 })
-	return o.value, err
+	return o.value, nil
 }

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/mailgate/mailgate/cache"
-	"github.com/mailgate/mailgate/internal/prober"
 	"github.com/mailgate/mailgate/throttle"
 )
 
@@ -32,7 +31,7 @@ func openJournal(t *testing.T) *journal {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close() })
-	return &journal{table: store.Table("journal"), most: 8, entries: map[recordKey]*entry{}}
+	return &journal{table: store.Table("journal"), most: 8, records: map[recordKey]map[throttle.ID]operation{}}
 }
 
 func recorded(until int64) operation {
@@ -40,10 +39,10 @@ func recorded(until int64) operation {
 }
 
 func TestJournal_Full_Refuses(t *testing.T) {
-	j, m := openJournal(t), &prober.Master{}
+	j := openJournal(t)
 	alice, last := recordKey{"mailbox", "alice"}, recorded(forever)
 	for range j.most - 1 {
-		if err := j.put(t.Context(), m, alice, recorded(forever)); err != nil {
+		if err := j.put(t.Context(), alice, recorded(forever)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -51,7 +50,7 @@ func TestJournal_Full_Refuses(t *testing.T) {
 		o    operation
 		want error
 	}{{last, nil}, {recorded(forever), errFull}, {last, nil}} {
-		if err := j.put(t.Context(), m, alice, c.o); !errors.Is(err, c.want) {
+		if err := j.put(t.Context(), alice, c.o); !errors.Is(err, c.want) {
 			t.Errorf("%v, want %v", err, c.want)
 		}
 	}
@@ -65,7 +64,7 @@ func TestSweep_ExpiredOperations_AreDropped(t *testing.T) {
 	s := &Standby{o: Options{Clock: NewClock()}, journal: j, work: t.Context()}
 	now := s.o.Clock.Now()
 	for _, until := range []int64{now - 1, now, now + 60_000} {
-		if err := j.put(t.Context(), &prober.Master{}, recordKey{"mailbox", "alice"}, recorded(until)); err != nil {
+		if err := j.put(t.Context(), recordKey{"mailbox", "alice"}, recorded(until)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -42,26 +43,24 @@ func (s *Standby) run() {
 	}
 }
 
-// waiting returns the entries to sync. Those of a name that is no longer wrapped, such as that of
+// waiting returns the records to sync. Those of a name that is no longer wrapped, such as that of
 // a removed rule, wait until it is wrapped again, or until they expire.
-func (s *Standby) waiting() (all []*entry) {
-	for _, e := range s.journal.all() {
-		if _, known := s.parts.Load(e.part); known {
-			all = append(all, e)
-		}
-	}
-	return all
+func (s *Standby) waiting() []recordKey {
+	return slices.DeleteFunc(s.journal.keys(), func(k recordKey) bool {
+		_, known := s.parts.Load(k.part)
+		return !known
+	})
 }
 
-// syncAll syncs the entries of masters that are not away, several at a time. After some
+// syncAll syncs the records of masters that are not away, several at a time. After some
 // failures it leaves the rest for the next pass.
 func (s *Standby) syncAll() {
 	const together, mostFailures = 8, 8
 	var failures atomic.Int64
 	var syncing sync.WaitGroup
 	free := make(chan struct{}, together)
-	for _, e := range s.waiting() {
-		if e.master.State() == prober.Away {
+	for _, k := range s.waiting() {
+		if s.prober.MasterOf(k.key).State() == prober.Away {
 			continue
 		}
 		free <- struct{}{}
@@ -69,7 +68,7 @@ func (s *Standby) syncAll() {
 			break
 		}
 		syncing.Go(func() {
-			if !s.syncEntry(e) {
+			if !s.syncRecord(k) {
 				failures.Add(1)
 			}
 			<-free
@@ -78,14 +77,14 @@ func (s *Standby) syncAll() {
 	syncing.Wait()
 }
 
-// syncEntry syncs all operations of an entry, and reports whether it could.
-func (s *Standby) syncEntry(e *entry) bool {
-	found, _ := s.parts.Load(e.part)
+// syncRecord syncs all operations of a record, and reports whether it could.
+func (s *Standby) syncRecord(k recordKey) bool {
+	found, _ := s.parts.Load(k.part)
 	p := found.(*part)
-	for s.journal.has(e.recordKey) {
+	for s.journal.has(k) {
 		ctx, cancel := context.WithTimeout(s.work, syncTimeout)
-		m := s.prober.MasterOf(e.key)
-		err := p.settle(ctx, m, e.key)
+		m := s.prober.MasterOf(k.key)
+		err := p.settle(ctx, m, k.key)
 		if err != nil && err != errAgain {
 			m.Failed(ctx, err)
 		}
@@ -100,19 +99,19 @@ func (s *Standby) syncEntry(e *entry) bool {
 // sweep drops the operations that have expired.
 func (s *Standby) sweep() {
 	now := s.o.Clock.Now()
-	for _, e := range s.journal.all() {
-		if len(s.journal.some(e.recordKey, 1, now)) == 0 {
+	for _, k := range s.journal.keys() {
+		if len(s.journal.some(k, 1, now)) == 0 {
 			continue
 		}
-		lock := s.lock(e.recordKey)
+		lock := s.lock(k)
 		lock.Lock()
-		_ = s.journal.forget(s.work, e.recordKey, s.journal.some(e.recordKey, atOnce, now)...)
+		_ = s.journal.forget(s.work, k, s.journal.some(k, atOnce, now)...)
 		lock.Unlock()
 	}
 }
 
-// save writes what the next process needs: how far Redis's
-// clock is ahead, and until when the node's own records are incomplete.
+// save writes what the next process needs: how far Redis's clock is ahead, and until when the
+// node's own records are incomplete.
 func (s *Standby) save() error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -128,5 +127,5 @@ func (s *Standby) load() error {
 		s.o.Clock.offset.Store(int64(binary.BigEndian.Uint64(stored)))
 		s.mirror.incomplete.Store(int64(binary.BigEndian.Uint64(stored[8:])))
 	}
-	return errors.Join(err, s.journal.load(s.work, s.prober.MasterOf))
+	return errors.Join(err, s.journal.load(s.work))
 }

@@ -260,7 +260,7 @@ func TestParseURL_OAuth(t *testing.T) {
 		"smtp://hunter2@m.example?oauth=" + file + "&oauth=" + file:                  "exactly one",
 		"smtp://hunter2@mail.example.com?oauth=" + empty:                             "oauth: the file does not exist",
 		"smtp://hunter2@mail.example.com?oauth=/dev/zero":                            "oauth: the file does not exist",
-		"smtp://hunter2@mail.example.com?oauth=" + url.QueryEscape(newTrust(t).file): "relay URL: oauth",
+		"smtp://hunter2@mail.example.com?oauth=" + url.QueryEscape(newTrust(t).file): "oauth",
 	} {
 		u, err := relay.ParseURL(text)
 		if err == nil && u.String() == want {

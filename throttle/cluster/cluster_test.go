@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +26,7 @@ var ctx = context.Background()
 
 func open(t testing.TB, o redisx.Options) redis.UniversalClient {
 	t.Helper()
+	o.Log = slog.New(slog.DiscardHandler)
 	client, err := redisx.Open(o)
 	if err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"os/exec"
@@ -39,7 +40,7 @@ const (
 
 // race takes from the same keys as the other processes, and prints how many were admitted.
 func race(url string) {
-	client, err := redisx.Open(redisx.Options{URL: url, Timeout: patient})
+	client, err := redisx.Open(redisx.Options{URL: url, Timeout: patient, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		panic(err)
 	}
