@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/rules"
@@ -38,6 +39,8 @@ var transitions = map[state][]state{
 // Send.
 type Attempt struct {
 	service   *Service
+	ctx       context.Context                 // of the request
+	durable   func(ctx context.Context) error // waits until the lease, the charge and the code are
 	requestID string
 	state     state
 	from      state       // before state
@@ -52,15 +55,18 @@ type Attempt struct {
 	code    string // issued for the email
 }
 
-// Attempt begins a send without a key. The id of the request is for the log.
-func (s *Service) Attempt(requestID string) *Attempt {
-	return &Attempt{service: s, requestID: requestID, id: throttle.NewID()}
+// Attempt begins a send without a key, which ends with ctx at the latest. The id of the request is
+// for the log.
+func (s *Service) Attempt(ctx context.Context, requestID string) *Attempt {
+	ctx, durable := cache.Batch(ctx)
+	return &Attempt{service: s, ctx: ctx, durable: durable, requestID: requestID, id: throttle.NewID()}
 }
 
 // Begin begins a send under a key, which needs Options.Requests. It returns an attempt, or the
 // answer to an earlier one, or an *Error.
 func (s *Service) Begin(ctx context.Context, requestID string, name idempotency.Name, body idempotency.Fingerprint) (*Attempt, *idempotency.Answer, error) {
-	o, err := s.o.Requests.Begin(ctx, name, body)
+	a := s.Attempt(ctx, requestID)
+	o, err := s.o.Requests.Begin(a.ctx, name, body)
 	if err != nil {
 		if !errors.Is(err, throttle.ErrUnchanged) {
 			// It may have begun all the same. That is undone within the request or not at all.
@@ -68,10 +74,7 @@ func (s *Service) Begin(ctx context.Context, requestID string, name idempotency.
 		}
 		return nil, nil, failure(err)
 	}
-	a := &Attempt{
-		service: s, requestID: requestID, id: o.Lease.AdmissionID(),
-		keyed: true, lease: o.Lease, previous: o.Previous, alone: o.Alone,
-	}
+	a.id, a.keyed, a.lease, a.previous, a.alone = o.Lease.AdmissionID(), true, o.Lease, o.Previous, o.Alone
 	switch o.State {
 	case idempotency.Started:
 		return a, nil, nil
@@ -118,12 +121,12 @@ func (a *Attempt) Refuse(refusal error) error {
 }
 
 // handOver records that the email may leave from now on.
-func (a *Attempt) handOver(ctx context.Context) error {
+func (a *Attempt) handOver() error {
 	a.move(handedOver)
 	if !a.keyed {
 		return nil
 	}
-	ok, err := a.service.o.Requests.HandOver(ctx, a.lease)
+	ok, err := a.service.o.Requests.HandOver(a.ctx, a.lease)
 	if err == nil && !ok {
 		err = errTaken
 	}

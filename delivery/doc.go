@@ -1,8 +1,8 @@
 // Package delivery emails codes and checks them. It knows neither HTTP nor SMTP: a caller asks
 // for a [Send], and gets a [Result] or an [Error] whose [Kind] says what became of the mail.
 //
-//	attempt, replay, err := service.Begin(ctx, requestID, name, body) // or service.Attempt(requestID)
-//	result, err := attempt.Send(ctx, send)
+//	attempt, replay, err := service.Begin(ctx, requestID, name, body) // or service.Attempt(ctx, requestID)
+//	result, err := attempt.Send(send)
 //	if attempt.Answered() {
 //		attempt.Finish(answer) // the caller's answer to result or err
 //	}
