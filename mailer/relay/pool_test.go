@@ -129,6 +129,7 @@ func TestPool_ManySenders_NeverMoreThanMax(t *testing.T) {
 
 // A wait for a connection is bounded in time, in number, and by the caller.
 func TestPool_Wait_Bounded(t *testing.T) {
+	t.Parallel()
 	s := play(t, fault.Script{At: fault.Dot, Kind: fault.Silence})
 	o := steady()
 	o.MaxConns, o.Waiting = 1, 1
@@ -136,7 +137,7 @@ func TestPool_Wait_Bounded(t *testing.T) {
 	r := newRelays(t, o, plain(s))
 	free := hold(t, r, s)
 
-	short, cancel := context.WithTimeout(t.Context(), patience)
+	short, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	_, err := send(short, r, letter())
 	checkOutcome(t, err, relay.Busy)

@@ -3,13 +3,11 @@ package relay_test
 import (
 	"bytes"
 	"fmt"
-	"io/fs"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"testing/fstest"
 
 	"github.com/mailgate/mailgate/internal/mailtest"
 	"github.com/mailgate/mailgate/internal/servertest"
@@ -51,7 +49,7 @@ func TestExim_Composed_ArrivesUnchanged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := mailtest.Start(t, test.options)
-			m := compose(t, test.from, nil, message.Request{To: parse(t, "Alice@example.com"), Locale: test.locale, Code: "123456", ExpiresInMS: 600_000, ID: "real"})
+			m := compose(t, test.from, message.Request{To: parse(t, "Alice@example.com"), Locale: test.locale, Code: "123456", ExpiresInMS: 600_000, ID: "real"})
 			receipt := mustSend(t, newRelays(t, steady(), test.relay(server)), m)
 
 			received, delivered := arrived(t, server.Await(t, "Alice@example.com"))
@@ -71,49 +69,13 @@ func TestExim_Composed_ArrivesUnchanged(t *testing.T) {
 	}
 }
 
-// compose makes an email with the built-in templates and, over them, its own.
-func compose(t testing.TB, from string, own fs.FS, request message.Request) mail {
+// compose makes an email with the built-in templates.
+func compose(t testing.TB, from string, request message.Request) mail {
 	t.Helper()
-	sender, err := message.ParseSender(from)
-	if err != nil {
-		t.Fatal(err)
-	}
-	templates, err := message.LoadTemplates(own, "en")
-	if err != nil {
-		t.Fatal(err)
-	}
-	composer, err := message.NewComposer(sender, templates)
-	if err != nil {
-		t.Fatal(err)
-	}
-	made, err := composer.Compose(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	sender := must(message.ParseSender(from))(t)
+	composer := must(message.NewComposer(sender, must(message.LoadTemplates(nil, "en"))(t)))(t)
+	made := must(composer.Compose(request))(t)
 	return mail{From: made.From.String(), To: made.To.String(), Bytes: made.Bytes}
-}
-
-// Lines that begin with dots, composed and raw.
-func TestExim_Dots_EveryOctetKept(t *testing.T) {
-	own := fstest.MapFS{
-		"dots/en/subject.txt": {Data: []byte(".{{.Code}}")},
-		"dots/en/text.txt":    {Data: []byte("{{.Code}}\n.\n..\n.hidden\n...\n\n.{{.Data.name}}\n.")},
-		"dots/en/body.html":   {Data: []byte("<p>\n.\n..{{.Code}}\n.</p>\n.\n")},
-	}
-	composed := compose(t, "no-reply@acme.example", own, message.Request{
-		To: parse(t, "a@dots.example"), Template: "dots", Code: "123456", ID: "dots", Data: map[string]string{"name": "."},
-	})
-	server := mailtest.Start(t, mailtest.Options{})
-	relays := newRelays(t, steady(), server.STARTTLS())
-	for _, m := range []mail{composed, letter()} {
-		mustSend(t, relays, m)
-		if _, delivered := arrived(t, server.Await(t, m.To)); !bytes.Equal(delivered, m.Bytes) {
-			t.Errorf("delivered was\n%q\nsent was\n%q", delivered, m.Bytes)
-		}
-	}
-	if mails := server.Mails(t); len(mails) != 2 {
-		t.Errorf("%d emails arrived", len(mails))
-	}
 }
 
 // What the server's refusals mean, and that a refusal leaves the connection in

@@ -28,7 +28,7 @@ func FuzzWire(f *testing.F) {
 			return
 		}
 		server := play(t, fault.Script{})
-		m := compose(t, "Acme <no-reply@acme.example>", nil, message.Request{To: to, Code: "123456", ID: "wire"})
+		m := compose(t, "Acme <no-reply@acme.example>", message.Request{To: to, Code: "123456", ID: "wire"})
 		mustSend(t, newRelays(t, steady(), plain(server)), m)
 		received := server.Received()
 		if len(received) != 1 {
