@@ -61,7 +61,7 @@ func (s *Server) sendCode(c *fiber.Ctx) error {
 	if len(wrong) > 0 {
 		return invalidFields(wrong)
 	}
-	return s.send(c, s.delivery.Attempt(r.id), &body)
+	return s.send(c, s.delivery.Attempt(r.ctx, r.id), &body)
 }
 
 // sendOnce sends under an Idempotency-Key. An invalid request leaves its key unused, so that it can be
@@ -194,7 +194,7 @@ func (s *Server) send(c *fiber.Ctx, attempt *delivery.Attempt, body *sendBody) e
 	if body.Purpose != nil {
 		send.Purpose = *body.Purpose
 	}
-	result, err := attempt.Send(r.ctx, send)
+	result, err := attempt.Send(send)
 	if err != nil {
 		return s.notSent(r, traits, err)
 	}

@@ -96,7 +96,7 @@ func TestTLS_Certificates(t *testing.T) {
 					t.Errorf("the relay chose what is shown: %q", said)
 				}
 				if len(s.Mails()) != 0 {
-					t.Error("a mail arrived all the same")
+					t.Error("an email arrived all the same")
 				}
 			})
 		}
@@ -110,7 +110,7 @@ func outdated(config *tls.Config) *tls.Config {
 }
 
 // TestSTARTTLS_EveryFault_NoSecretAndNoMail: whatever happens on the way to TLS, no password and no
-// mail goes out in the clear, and nothing is shown that is secret.
+// email goes out in the clear, and nothing is shown that is secret.
 func TestSTARTTLS_EveryFault_NoSecretAndNoMail(t *testing.T) {
 	tr := newTrust(t)
 	encode := base64.StdEncoding.EncodeToString
@@ -158,7 +158,7 @@ func TestSTARTTLS_EveryFault_NoSecretAndNoMail(t *testing.T) {
 			checkOutcome(t, err, relay.Unavailable)
 			heard := bytes.Join(s.Received(), nil) // nothing, where the relay accepted too late
 			if bytes.Contains(heard, []byte("MAIL")) || len(s.Mails()) != 0 {
-				t.Errorf("a mail was begun: %q", heard)
+				t.Errorf("an email was begun: %q", heard)
 			}
 			if !strings.HasPrefix(name, "AUTH") && bytes.Contains(heard, []byte("AUTH")) {
 				t.Errorf("the password went out: %q", heard)
