@@ -19,6 +19,7 @@ import (
 // What goes over the wire to the first of two relays that fails in this way, and whether the
 // second is asked.
 func TestSend_FirstRelayFails_SecondTakesWhatNeverLeft(t *testing.T) {
+	t.Parallel()
 	const (
 		over = relay.Outcome("") // the second relay takes it
 		text = "EHLO MAIL RCPT DATA TEXT"

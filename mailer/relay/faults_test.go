@@ -77,6 +77,7 @@ func endOf(script fault.Script) (end, bool) {
 // What a sender learns, what can have been delivered and what the next emails find, when a relay
 // does this at that step.
 func TestSend_EveryFaultAtEveryStep(t *testing.T) {
+	t.Parallel()
 	for step := range ends {
 		for kind := range atRCPT {
 			for name, script := range map[string]fault.Script{"one by one": {NoPipelining: true}, "in a group": {}, "held back": {HoldBack: true}} {
@@ -137,6 +138,7 @@ func suffer(t *testing.T, script fault.Script, want end) {
 
 // A send is deferred only if all relays that were asked put the recipient off.
 func TestSend_SeveralRelays_DeferredIfAllDefer(t *testing.T) {
+	t.Parallel()
 	later, down := fault.Script{At: fault.RCPT, Kind: fault.Temporary}, fault.Script{At: fault.Banner, Kind: fault.HangUp}
 	for name, c := range map[string]struct {
 		relays []fault.Script
@@ -215,6 +217,7 @@ func TestCommit_TextStuckHalfway_Unavailable(t *testing.T) {
 // A caller who goes away before the final dot gets the email back. Afterwards the outcome is
 // unknown.
 func TestSend_Cancelled_OutcomeByStep(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		step    fault.Step
 		arrived string // in what the relay has heard when the caller goes

@@ -52,7 +52,6 @@ func told(token string) string {
 }
 
 func TestExim_Tokens_Accepted(t *testing.T) {
-	t.Parallel()
 	long := strings.Repeat("eyJ0eXAi.", 700) // what Microsoft gives has some thousand letters
 	for name, token := range map[string]string{"a short one": "ya29.short", "a long one": long} {
 		for scheme, relayURL := range map[string]func(*mailtest.Server) string{
@@ -106,6 +105,7 @@ func TestXOAUTH2_Challenge_Answered(t *testing.T) {
 // Trouble of the token server is the relay's: the spare one takes the email, the breaker
 // opens, and closes when the token server is back.
 func TestTokenServer_Trouble_NextRelayTakesIt(t *testing.T) {
+	t.Parallel()
 	tr := newTrust(t)
 	for name, c := range map[string]struct {
 		answer func(http.ResponseWriter, int)

@@ -51,6 +51,7 @@ func TestKeptConnection_Idle_ClosedWithQUIT(t *testing.T) {
 // Whatever a kept connection dies of before the email was handed over, the email goes out on a
 // fresh one, once.
 func TestKeptConnection_Dead_Replaced(t *testing.T) {
+	t.Parallel()
 	for step, kinds := range map[fault.Step][]fault.Kind{
 		fault.RSET: {fault.HangUp, fault.Reset, fault.Leaving, fault.Silence, fault.Garbage, fault.Permanent},
 		fault.MAIL: {fault.HangUp, fault.Reset, fault.Leaving, fault.Silence},

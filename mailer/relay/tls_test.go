@@ -59,6 +59,7 @@ func (tr trust) address(scheme, user string, s interface{ Addr() string }) strin
 const password = "s:3/cr@t? #ü"
 
 func TestTLS_Certificates(t *testing.T) {
+	t.Parallel()
 	tr, stranger := newTrust(t), newTrust(t)
 	other := tr.server(-1, 1, "mail.example.com")
 	for name, c := range map[string]struct {
@@ -112,6 +113,7 @@ func outdated(config *tls.Config) *tls.Config {
 // TestSTARTTLS_EveryFault_NoSecretAndNoMail: whatever happens on the way to TLS, no password and no
 // email goes out in the clear, and nothing is shown that is secret.
 func TestSTARTTLS_EveryFault_NoSecretAndNoMail(t *testing.T) {
+	t.Parallel()
 	tr := newTrust(t)
 	encode := base64.StdEncoding.EncodeToString
 	secrets := []string{password, encode([]byte(password)), encode([]byte("\x00acme\x00" + password))}

@@ -143,6 +143,7 @@ func silent() []fault.Script {
 // that wait until their time is nearly up could open the breaker. One that is silent for half
 // of all the time is, also where a send may not take as long as one step may.
 func TestCircuit_SilentRelay_BlamedIfItHadTime(t *testing.T) {
+	t.Parallel()
 	for _, script := range silent() {
 		for name, c := range map[string]struct {
 			deadline, own time.Duration
@@ -176,6 +177,7 @@ func TestCircuit_SilentRelay_BlamedIfItHadTime(t *testing.T) {
 // Neither another connection nor another relay is begun when the first took nearly all the
 // time there was.
 func TestSend_TooLate_NoSecondTry(t *testing.T) {
+	t.Parallel()
 	for name, script := range map[string]fault.Script{
 		"another relay":      {At: fault.Banner, Kind: fault.Silence},
 		"another connection": {At: fault.MAIL, Kind: fault.Silence, NoPipelining: true},
