@@ -94,7 +94,7 @@ func (s *Server) takeAction(c *fiber.Ctx) error {
 		r.admission = throttle.ID{}
 		q.whose = "the action " + r.action + " for this subject"
 		s.metrics.actions.WithLabelValues(r.action, "denied", v.Limit).Inc()
-		return denied(&q)
+		return denied(q)
 	}
 	if v.Newest == 0 { // a counter
 		r.admission = idAt(v.At)

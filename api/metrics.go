@@ -78,9 +78,7 @@ func newMetrics(o Options, connections func() int) *metrics {
 // its first count.
 func (m *metrics) fromZero() {
 	for kind := range sendProblems {
-		if kind != delivery.Limited {
-			m.sends.WithLabelValues(string(kind), "", "")
-		}
+		m.sends.WithLabelValues(string(kind), "", "")
 	}
 	for _, outcome := range []string{outcomeSent, outcomeReplayed} {
 		m.sends.WithLabelValues(outcome, "", "")

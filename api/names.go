@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
-	"encoding/hex"
 
 	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/internal/secret"
@@ -16,8 +15,9 @@ import (
 // names are keyed hashes: of requests with an Idempotency-Key, of the takes under one, and of
 // the subjects of actions, for logs.
 type names struct {
-	prints          *idempotency.Fingerprinter
-	takes, subjects []byte // keys
+	prints   *idempotency.Fingerprinter
+	takes    []byte // the key of their ids
+	subjects *secret.Names
 }
 
 // The purposes of the keys that are derived from the secret here.
@@ -31,12 +31,12 @@ func newNames(of []byte) (names, error) {
 	prints, noPrints := idempotency.NewFingerprinter(of)
 	takes, noTakes := secret.Key(of, takesOf)
 	subjects, noSubjects := secret.Key(of, subjectsInLogs)
-	return names{prints, takes, subjects}, cmp.Or(noPrints, noTakes, noSubjects)
+	return names{prints, takes, secret.NewNames(subjects)}, cmp.Or(noPrints, noTakes, noSubjects)
 }
 
 // subject hashes the subject of an action or a rule for logs, as mailboxes are hashed. The hash
 // cannot be computed without the secret.
-func (n *names) subject(of string) string { return hex.EncodeToString(sum(n.subjects, of)[:5]) }
+func (n *names) subject(of string) string { return n.subjects.Of(of) }
 
 // take returns the id of a take under an Idempotency-Key. It is the same on all servers at all times,
 // so that a repeated take is recognized for as long as the first one counts.

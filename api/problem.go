@@ -181,7 +181,7 @@ func (p *problem) append(text []byte, c *fiber.Ctx) []byte {
 	verdict := p.quota.report(c)
 	b.Verdict(&verdict)
 	if p.kind == quotaExceeded {
-		b.Any("violated-policies", p.quota.violated())
+		b.Strings("violated-policies", p.quota.violated(verdict.Limits))
 	}
 	return b.End()
 }

@@ -27,16 +27,16 @@ type quota struct {
 }
 
 // quotaOf returns the quota of a send to a mailbox.
-func (s *Server) quotaOf(mailbox address.Address, d rules.Decision) quota {
+func (s *Server) quotaOf(mailbox address.Address, d rules.Decision) *quota {
 	if d.Verdict.Now == 0 { // no rule applies, so none has read a clock
 		d.Verdict.Now = s.with.Now()
 		d.Verdict.RetryAt = d.Verdict.Now
 	}
-	return quota{decision: d, own: rules.MailboxRule, partition: mailbox.Hash(), hash: s.names.subject}
+	return &quota{decision: d, own: rules.MailboxRule, partition: mailbox.Hash(), hash: s.names.subject}
 }
 
 // quotaOfOne returns the quota of one limiter alone.
-func quotaOfOne(name, partition string, v throttle.Verdict) quota {
+func quotaOfOne(name, partition string, v throttle.Verdict) *quota {
 	d := rules.Decision{Allowed: v.Allowed, Verdict: v, Mailbox: v, Degraded: v.Degraded}
 	if v.Limit != "" {
 		d.Rule = name
@@ -44,7 +44,7 @@ func quotaOfOne(name, partition string, v throttle.Verdict) quota {
 	if !v.Allowed {
 		d.Refusals = []rules.Refusal{{Rule: name, Verdict: v}}
 	}
-	return quota{decision: d, own: name, partition: partition}
+	return &quota{decision: d, own: name, partition: partition}
 }
 
 // denied returns the problem of a refusal.
@@ -90,11 +90,11 @@ func (q *quota) others() (all []wire.Limit) {
 	return all
 }
 
-// violated names the limits that are reached, of the rules that refuse.
-func (q *quota) violated() []string {
+// violated names the limits that are reached, of the rules that refuse; own are those of q.own.
+func (q *quota) violated(own []wire.Limit) []string {
 	all := q.others()
 	if slices.ContainsFunc(q.decision.Refusals, func(r rules.Refusal) bool { return r.Rule == q.own }) {
-		all = append(wire.Limits(&q.decision.Mailbox, ""), all...)
+		all = append(own, all...)
 	}
 	return wire.Violated(all)
 }

@@ -204,13 +204,12 @@ func (s *Server) send(c *fiber.Ctx, attempt *delivery.Attempt, body *sendBody) e
 	return respond(c, &sendAnswer{"sent", result.ID.String(), result.MessageID, r.mailbox.String(), result.ExpiresIn, q.report(c)})
 }
 
-// sendProblems are the answers to sends that were not accepted.
+// sendProblems are the answers to sends that were not accepted, but for those that a limit refused.
 var sendProblems = map[delivery.Kind]struct {
 	kind  *kind
 	retry int64 // milliseconds, if no better time is known
 	quota bool  // the answer has the limits
 }{
-	delivery.Limited:     {kind: quotaExceeded, quota: true},
 	delivery.Rejected:    {kind: recipientRejected, quota: true},
 	delivery.Unavailable: {kind: relayUnavailable, retry: relayRetry},
 	delivery.Deferred:    {kind: relayUnavailable, retry: relayRetry},
@@ -232,16 +231,17 @@ func (s *Server) notSent(r *request, traits rules.Send, err error) error {
 		return err
 	}
 	s.noteResult(r, &e.Result)
+	if d := &e.Result.Decision; e.Kind == delivery.Limited {
+		s.metrics.denied(d.Rule, d.Verdict.Limit)
+		return denied(s.quotaWithCountdown(r.mailbox, traits, *d))
+	}
 	known := sendProblems[e.Kind]
 	p := &problem{kind: known.kind, retryAfter: cmp.Or(e.RetryAfter, known.retry), smtp: e.Reply, cause: e.Err}
 	if known.quota {
 		q := s.quotaWithCountdown(r.mailbox, traits, e.Result.Decision)
-		q.id, p.quota = e.Result.ID, &q
+		q.id, p.quota = e.Result.ID, q
 	}
 	switch e.Kind {
-	case delivery.Limited:
-		s.metrics.denied(e.Result.Decision.Rule, e.Result.Decision.Verdict.Limit)
-		return denied(p.quota)
 	case delivery.InFlight:
 		p.retryAfter = min(p.retryAfter, inFlightRetry)
 	case delivery.Busy:

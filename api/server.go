@@ -45,6 +45,7 @@ type Server struct {
 	alive, open  context.Context
 	end, closing context.CancelFunc
 	draining     atomic.Bool
+	deadlines    deadlines
 }
 
 const (
@@ -70,6 +71,7 @@ func New(o Options) (s *Server, err error) {
 	s.Reload(o.Live)
 	s.alive, s.end = context.WithCancel(context.Background())
 	s.open, s.closing = context.WithCancel(s.alive)
+	s.deadlines.parent, s.deadlines.length = s.alive, o.SendDeadline
 	s.metrics = newMetrics(o, func() int { return s.main.connections() })
 	s.validate = newValidate(s.with.Identity)
 	if s.console, err = consolePage(o.APIKeys.IsZero() && o.AdminKeys.IsZero()); err != nil {

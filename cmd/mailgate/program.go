@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"time"
@@ -40,13 +39,13 @@ type program struct {
 
 // build opens what the settings name. The caller serves the program, or abandons it. Paths that
 // the API does not have are served by fallback, which may be nil.
-func build(ctx context.Context, c *config.Config, log slog.Handler, audit io.Writer, fallback http.Handler) (*program, error) {
+func build(ctx context.Context, c *config.Config, log slog.Handler, out *logOutput, fallback http.Handler) (*program, error) {
 	p := &program{config: c, log: slog.New(log), metrics: prometheus.NewRegistry()}
 	o := api.Options{
 		TrustedProxies: c.TrustedProxies, MaxConnections: maxConnections(c), DrainDelay: c.DrainDelay,
 		SendDeadline: sendDeadline, StoreTimeout: storeTimeout(c), Ops: c.OpsListen != "",
 		OpenAPI: mailgate.OpenAPI, Version: currentVersion(), Now: now,
-		Log: p.log, Audit: newAudit(c, audit), Metrics: p.metrics, Fallback: fallback,
+		Log: p.log, Audit: newAudit(c, out), Metrics: p.metrics, Fallback: fallback,
 	}
 	if err := p.open(ctx, &o); err != nil {
 		return nil, errors.Join(err, p.abandon(ctx))

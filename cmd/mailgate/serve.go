@@ -34,7 +34,9 @@ func (serveCommand) Run(ctx context.Context, c *config.Config, to streams) error
 	reload := make(chan os.Signal, 1)
 	signal.Notify(reload, syscall.SIGHUP)
 	defer signal.Stop(reload)
-	p, err := build(ctx, c, newLogHandler(c, to.err), to.err, nil)
+	out := &logOutput{to: to.err}
+	defer out.flush()
+	p, err := build(ctx, c, newLogHandler(c, out), out, nil)
 	if err != nil {
 		return err
 	}
