@@ -16,21 +16,24 @@ type subjectBody struct {
 	Subject *string `json:"subject" validate:"required,min=1,bytes=256,printable"`
 }
 
+func (b subjectBody) subject() string { return *b.Subject }
+
 type releaseBody struct {
-	Subject *string `json:"subject" validate:"required,min=1,bytes=256,printable"`
-	ID      string  `json:"id" validate:"admission"`
+	subjectBody
+	ID string `json:"id" validate:"admission"`
 }
 
 // subjectResetBody has the operator's reason, whose length is in characters, as in the console.
 type subjectResetBody struct {
-	Subject *string `json:"subject" validate:"required,min=1,bytes=256,printable"`
-	Reason  string  `json:"reason" validate:"max=500"`
+	subjectBody
+	Reason string `json:"reason" validate:"max=500"`
 }
 
 type actionAnswer struct {
 	Allowed bool   `json:"allowed"`
 	Action  string `json:"action"`
-	ID      string `json:"id,omitempty"`
+	ID      string `json:"id,omitempty"`      // of a take
+	Subject string `json:"subject,omitempty"` // of a peek: its name in logs
 	Delay   int64  `json:"delay_ms,omitzero"`
 	wire.Verdict
 }
@@ -47,15 +50,18 @@ type resetAnswer struct {
 	Cleared int    `json:"cleared"`
 }
 
-// action is the limiter of the action in the path, and notes the action for the log.
-func (s *Server) action(c *fiber.Ctx) (throttle.Limiter, error) {
+// readAction reads a request about the subject of an action, and notes both for the log.
+func readAction[B interface{ subject() string }](s *Server, c *fiber.Ctx) (limiter throttle.Limiter, body B, err error) {
 	r := requestOf(c)
-	limiter := r.live.Actions[c.Params("action")]
+	limiter = r.live.Actions[c.Params("action")]
 	if limiter == nil {
-		return nil, &problem{kind: unknownAction}
+		return nil, body, &problem{kind: unknownAction}
 	}
 	r.action = strings.Clone(c.Params("action"))
-	return limiter, nil
+	if err = s.decode(c, &body); err == nil {
+		r.subject = s.names.subject(body.subject())
+	}
+	return limiter, body, err
 }
 
 // takeAction admits the action once, or refuses. With a key it is charged under an id that
@@ -68,22 +74,18 @@ func (s *Server) takeAction(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	limiter, err := s.action(c)
+	limiter, body, err := readAction[subjectBody](s, c)
 	if err != nil {
 		return err
 	}
-	var body subjectBody
-	if err := s.decode(c, &body); err != nil {
-		return err
-	}
-	r.subject, r.admission = s.names.subject(*body.Subject), throttle.NewID()
+	r.admission = throttle.NewID()
 	if key != "" {
 		r.admission = s.names.take(idempotency.Name{Caller: r.callerName(), Key: key})
 	}
-	v, err := limiter.Take(r.ctx, *body.Subject, r.admission)
+	v, err := limiter.Take(r.ctx, body.subject(), r.admission)
 	if err != nil {
 		if key == "" {
-			s.delivery.Refund(limiter, *body.Subject, r.admission, slog.Group("", "action", r.action, "subject", r.subject))
+			s.delivery.Refund(limiter, body.subject(), r.admission, slog.Group("", "action", r.action, "subject", r.subject))
 		}
 		s.metrics.actions.WithLabelValues(r.action, string(delivery.Storage), "").Inc()
 		return err
@@ -93,49 +95,40 @@ func (s *Server) takeAction(c *fiber.Ctx) error {
 		r.admission = throttle.ID{}
 		q.whose = "the action " + r.action + " for this subject"
 		s.metrics.actions.WithLabelValues(r.action, "denied", v.Limit).Inc()
-		return denied(&q)
+		return denied(q)
 	}
 	if v.Newest == 0 { // a counter
 		r.admission = idAt(v.At)
 	}
 	r.delay = v.Delay
 	s.metrics.actions.WithLabelValues(r.action, "taken", "").Inc()
-	return respond(c, &actionAnswer{true, r.action, r.admission.String(), v.Delay, q.tell(c)})
+	return respond(c, &actionAnswer{true, r.action, r.admission.String(), "", v.Delay, q.tell(c)})
 }
 
 // peekAction says what a take would be answered, and records nothing.
 func (s *Server) peekAction(c *fiber.Ctx) error {
 	r := requestOf(c)
-	limiter, err := s.action(c)
+	limiter, body, err := readAction[subjectBody](s, c)
 	if err != nil {
 		return err
 	}
-	var body subjectBody
-	if err := s.decode(c, &body); err != nil {
-		return err
-	}
-	r.subject = s.names.subject(*body.Subject)
-	v, err := limiter.Peek(r.ctx, *body.Subject)
+	v, err := limiter.Peek(r.ctx, body.subject())
 	if err != nil {
 		return err
 	}
 	q := quotaOfOne(r.action, r.subject, v)
-	return respond(c, &actionAnswer{v.Allowed, r.action, "", v.Delay, q.tell(c)})
+	return respond(c, &actionAnswer{v.Allowed, r.action, "", r.subject, v.Delay, q.tell(c)})
 }
 
 // releaseAction refunds a take.
 func (s *Server) releaseAction(c *fiber.Ctx) error {
 	r := requestOf(c)
-	limiter, err := s.action(c)
+	limiter, body, err := readAction[releaseBody](s, c)
 	if err != nil {
 		return err
 	}
-	var body releaseBody
-	if err := s.decode(c, &body); err != nil {
-		return err
-	}
-	r.subject, r.admission = s.names.subject(*body.Subject), throttle.ID([]byte(body.ID))
-	released, err := limiter.Release(r.ctx, *body.Subject, throttle.Admission{ID: r.admission, At: momentOf(r.admission)})
+	r.admission = throttle.ID([]byte(body.ID))
+	released, err := limiter.Release(r.ctx, body.subject(), throttle.Admission{ID: r.admission, At: momentOf(r.admission)})
 	if err != nil {
 		return err
 	}
@@ -147,20 +140,16 @@ func (s *Server) releaseAction(c *fiber.Ctx) error {
 
 // resetAction forgets what an action has counted for a subject.
 func (s *Server) resetAction(c *fiber.Ctx) error {
-	limiter, err := s.action(c)
+	limiter, body, err := readAction[subjectResetBody](s, c)
 	if err != nil {
 		return err
 	}
-	var body subjectResetBody
-	if err := s.decode(c, &body); err != nil {
-		return err
-	}
-	requestOf(c).subject = s.names.subject(*body.Subject)
-	return s.forget(c, "action", requestOf(c).action, limiter, *body.Subject, body.Reason)
+	name := requestOf(c).action
+	return s.forget(c, "action", name, limiter, body.subject(), body.Reason, &resetAnswer{Action: name})
 }
 
 // forget has the limiter of an action or a rule forget a key, and writes it to the audit log.
-func (s *Server) forget(c *fiber.Ctx, of, name string, limiter throttle.Limiter, key, reason string) error {
+func (s *Server) forget(c *fiber.Ctx, of, name string, limiter throttle.Limiter, key, reason string, answer *resetAnswer) error {
 	r := requestOf(c)
 	cleared, err := limiter.Reset(r.ctx, key)
 	s.audit(r, of+" reset", err,
@@ -173,11 +162,6 @@ func (s *Server) forget(c *fiber.Ctx, of, name string, limiter throttle.Limiter,
 		return explain(err, notReset)
 	}
 	s.metrics.resets.Inc()
-	answer := resetAnswer{Subject: r.subject, Cleared: cleared}
-	if of == "rule" {
-		answer.Rule = name
-	} else {
-		answer.Action = name
-	}
+	answer.Subject, answer.Cleared = r.subject, cleared
 	return respond(c, answer)
 }

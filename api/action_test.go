@@ -34,7 +34,7 @@ func TestAction_TakeToReset_Answers(t *testing.T) {
 	const subject = `{"subject":"account 4711"}`
 	const free = `"rule":null,"limit":null,"wait_ms":0,"retry_at":"2026-11-20T12:00:00.000Z","server_time":"2026-11-20T12:00:00.000Z","limits":[` +
 		`{"name":"minute","limit":2,"window_ms":60000,"remaining":%d,"wait_ms":0},{"name":"hour","limit":3,"window_ms":3600000,"remaining":%d,"wait_ms":0}],"degraded":false}`
-	if got := r.act("reply", "peek", subject); got.status != 200 || got.text != `{"allowed":true,"action":"reply",`+fmt.Sprintf(free, 2, 3) {
+	if got := r.act("reply", "peek", subject); got.status != 200 || got.text != `{"allowed":true,"action":"reply","subject":"8ac707ba5f",`+fmt.Sprintf(free, 2, 3) {
 		t.Errorf("peek: %d %s", got.status, got.text)
 	}
 	got := r.act("reply", "take", subject)
@@ -44,10 +44,8 @@ func TestAction_TakeToReset_Answers(t *testing.T) {
 		t.Errorf("take: %s", got.text)
 	}
 	got.carries(t, map[string]string{"RateLimit": `"minute";r=1;t=60, "hour";r=2;t=3600`, "RateLimit-Policy": `"minute";q=2;w=60, "hour";q=3;w=3600`})
+	got.logged(t, fields{"action": "reply", "id": first, "route": "action-take"})
 	line := journal.about(t, got.header.Get("X-Request-Id"))[0]
-	if line["action"] != "reply" || line["subject"] == nil || line["id"] != first || line["route"] != "action-take" {
-		t.Errorf("the log says %v", line)
-	}
 
 	r.act("reply", "take", subject).is(t, 200, "")
 	r.now.Add(1500)
@@ -62,9 +60,7 @@ func TestAction_TakeToReset_Answers(t *testing.T) {
 		t.Errorf("answered\n%s, want\n%s", got.text, want)
 	}
 	got.carries(t, map[string]string{"Retry-After": "59", "RateLimit": `"minute";r=0;t=59, "hour";r=1;t=3599`})
-	if got := r.act("reply", "peek", subject); got.body["allowed"] != false || got.body["id"] != nil || got.body["rule"] != "reply" || got.body["wait_ms"] != 58500.0 {
-		t.Errorf("peek: %s", got.text)
-	}
+	r.act("reply", "peek", subject).says(t, fields{"allowed": false, "id": nil, "rule": "reply", "wait_ms": 58500.0})
 	r.act("reply", "take", `{"subject":"account 4712"}`).is(t, 200, "")
 
 	for i, want := range []string{`{"released":true}`, `{"released":false}`} {
@@ -102,19 +98,14 @@ func (got reply) audited(t testing.TB, msg string, fields map[string]any) {
 
 func TestAction_LeakyBucket_TellsDelays(t *testing.T) {
 	r := newRig(t, setup{actions: threeActions(&failing{})})
-	for i, want := range []any{nil, 250.0, 500.0} {
-		if got := r.act("pace", "take", `{"subject":"queued"}`); got.status != 200 || got.body["delay_ms"] != want {
-			t.Errorf("take %d: %d %s", i+1, got.status, got.text)
-		}
+	for _, want := range []any{nil, 250.0, 500.0} {
+		r.act("pace", "take", `{"subject":"queued"}`).says(t, fields{"allowed": true, "delay_ms": want})
 	}
 	got := r.act("pace", "take", `{"subject":"queued"}`)
-	if got.is(t, 429, "quota-exceeded"); got.body["wait_ms"] != 250.0 {
-		t.Errorf("answered %s", got.text)
-	}
+	got.is(t, 429, "quota-exceeded")
+	got.says(t, fields{"wait_ms": 250.0})
 	r.now.Add(250)
-	if got := r.act("pace", "peek", `{"subject":"queued"}`); got.body["allowed"] != true || got.body["delay_ms"] != 500.0 {
-		t.Errorf("peek: %s", got.text)
-	}
+	r.act("pace", "peek", `{"subject":"queued"}`).says(t, fields{"allowed": true, "delay_ms": 500.0})
 }
 
 func TestAction_Invalid_Refused(t *testing.T) {

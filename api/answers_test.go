@@ -59,9 +59,7 @@ func TestSend_RelayFault_Answer(t *testing.T) {
 				t.Errorf("Retry-After is %q", got.header.Get("Retry-After"))
 			}
 			if tt.used == charged {
-				if got.body["limit"] != "minute" || got.body["wait_ms"] != 60000.0 {
-					t.Errorf("a charged mailbox is not told its wait: %s", got.text)
-				}
+				got.says(t, fields{"limit": "minute", "wait_ms": 60000.0})
 			}
 			if smtp, ok := got.body["smtp"].(map[string]any); (tt.status == 422) != ok || ok && smtp["code"] != 554.0 {
 				t.Errorf("smtp is %v", got.body["smtp"])
@@ -104,20 +102,21 @@ func TestSend_CircuitOpen_RetryAfter(t *testing.T) {
 // fakeSender fails in ways that no relay does, once the email may leave.
 type fakeSender func(context.Context, message.Message) error
 
-func (f fakeSender) Begin(_ context.Context, from, to address.Address) (delivery.Transaction, error) {
-	return fakeTransaction{f, message.Message{From: from, To: to}}, nil
+func (f fakeSender) Begin(ctx context.Context, from, to address.Address) (delivery.Transaction, error) {
+	return fakeTransaction{ctx, f, message.Message{From: from, To: to}}, nil
 }
 
 type fakeTransaction struct {
+	ctx    context.Context
 	commit fakeSender
 	mail   message.Message
 }
 
-func (f fakeTransaction) Commit(ctx context.Context, text []byte) (relay.Receipt, error) {
+func (f fakeTransaction) Commit(text []byte) (relay.Receipt, error) {
 	_, id, _ := strings.Cut(string(text), "\r\nMessage-ID: ")
 	f.mail.ID, _, _ = strings.Cut(id, "\r\n")
 	f.mail.Bytes = text
-	return relay.Receipt{}, f.commit(ctx, f.mail)
+	return relay.Receipt{}, f.commit(f.ctx, f.mail)
 }
 
 func (fakeTransaction) Abort() {}

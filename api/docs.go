@@ -2,10 +2,8 @@ package api
 
 import (
 	"strings"
-	"sync"
 
 	"github.com/gofiber/fiber/v2"
-	"github.com/mailgate/mailgate/api/web"
 )
 
 // showStart sends a browser that opens / to the documentation, which leads on to the console.
@@ -14,10 +12,7 @@ func (s *Server) showStart(c *fiber.Ctx) error {
 	if !strings.Contains(c.Get("Accept"), "text/html") {
 		return fiber.ErrNotFound
 	}
-	set(c, "Location", "/docs")
-	c.Status(fiber.StatusSeeOther)
-	c.Response().Header.SetContentType("text/plain; charset=utf-8")
-	return nil
+	return c.Type("txt", "utf-8").Redirect("/docs", fiber.StatusSeeOther)
 }
 
 // showContract is openapi.yaml.
@@ -33,9 +28,4 @@ func (s *Server) showDocs(c *fiber.Ctx) error {
 	}
 	set(c, "Content-Security-Policy", consolePolicy)
 	return respondRaw(c, "text/html; charset=utf-8", body)
-}
-
-// newDocs makes the page at the first request for it.
-func newDocs(contract []byte, version string) func() ([]byte, error) {
-	return sync.OnceValues(func() ([]byte, error) { return web.Docs(contract, version) })
 }

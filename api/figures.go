@@ -39,76 +39,47 @@ type relayFigures struct {
 	CircuitOpen bool `json:"circuit_open"`
 }
 
-// sample is one metric's value and labels.
-type sample struct {
-	labels map[string]string
-	value  int
-}
-
 // showFigures is GET /admin/figures.
 func (s *Server) showFigures(c *fiber.Ctx) error {
-	samples, err := s.samples()
-	if err != nil {
-		return err
-	}
 	f := figures{
 		ServerTime: wire.Time(s.with.Now()), Since: wire.Time(s.began), Ready: s.checkReady() == nil,
-		Sends: map[string]int{}, Refused: refusals(samples["mailgate_sends_total"]),
-		Shadow: refusals(samples["mailgate_shadow_refusals_total"]), Relays: []relayFigures{}, LastHour: s.metrics.hour.rates(s.with.Now()),
+		Sends: map[string]int{}, Refused: []refusedBy{}, Shadow: []refusedBy{}, Relays: []relayFigures{}, LastHour: s.metrics.hour.rates(s.with.Now()),
 	}
 	if since := s.with.DegradedSince(); since != 0 {
 		f.Degraded = wire.Time(since)
 	}
-	for _, one := range samples["mailgate_sends_total"] {
-		if one.labels["rule"] == "" && one.value > 0 {
-			f.Sends[one.labels["outcome"]] += one.value
+	families, err := s.with.Metrics.Gather()
+	if err != nil {
+		return fmt.Errorf("gathering the figures: %w", err)
+	}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			labels := map[string]string{}
+			for _, label := range metric.GetLabel() {
+				labels[label.GetName()] = label.GetValue()
+			}
+			f.count(family.GetName(), labels, int(metric.GetCounter().GetValue()))
 		}
 	}
-	for _, one := range samples["mailgate_refunds_total"] {
-		if one.labels["result"] == delivery.RefundDone {
-			f.Refunds += one.value
-		}
-	}
-	for _, one := range samples["mailgate_resets_total"] {
-		f.Resets += one.value
-	}
-	if s.with.RelayStats != nil {
-		for _, relay := range s.with.RelayStats() {
-			f.Relays = append(f.Relays, relayFigures{relay.Idle, relay.Open - relay.Idle, relay.Waiting, relay.CircuitOpen})
-		}
+	for _, relay := range s.with.RelayStats() {
+		f.Relays = append(f.Relays, relayFigures{relay.Idle, relay.Open - relay.Idle, relay.Waiting, relay.CircuitOpen})
 	}
 	return respond(c, f)
 }
 
-// samples are the counters, by the metric's name.
-func (s *Server) samples() (map[string][]sample, error) {
-	families, err := s.with.Metrics.Gather()
-	if err != nil {
-		return nil, fmt.Errorf("gathering the figures: %w", err)
+// count takes a counter in, if it is one that is shown.
+func (f *figures) count(metric string, labels map[string]string, n int) {
+	refused := refusedBy{labels["rule"], labels["limit"], n}
+	switch {
+	case metric == "mailgate_sends_total" && refused.Rule != "":
+		f.Refused = append(f.Refused, refused)
+	case metric == "mailgate_sends_total" && n > 0:
+		f.Sends[labels["outcome"]] += n
+	case metric == "mailgate_shadow_refusals_total":
+		f.Shadow = append(f.Shadow, refused)
+	case metric == "mailgate_refunds_total" && labels["result"] == delivery.RefundDone:
+		f.Refunds += n
+	case metric == "mailgate_resets_total":
+		f.Resets += n
 	}
-	all := map[string][]sample{}
-	for _, family := range families {
-		for _, metric := range family.GetMetric() {
-			if metric.GetCounter() == nil {
-				continue
-			}
-			one := sample{map[string]string{}, int(metric.GetCounter().GetValue())}
-			for _, label := range metric.GetLabel() {
-				one.labels[label.GetName()] = label.GetValue()
-			}
-			all[family.GetName()] = append(all[family.GetName()], one)
-		}
-	}
-	return all, nil
-}
-
-// refusals are the samples that have a rule, in the order of the metrics: by their labels.
-func refusals(samples []sample) []refusedBy {
-	all := []refusedBy{}
-	for _, one := range samples {
-		if one.labels["rule"] != "" {
-			all = append(all, refusedBy{one.labels["rule"], one.labels["limit"], one.value})
-		}
-	}
-	return all
 }

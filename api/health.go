@@ -2,7 +2,7 @@ package api
 
 import (
 	"context"
-	"errors"
+	"fmt"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/api/wire"
@@ -39,7 +39,7 @@ func (s *Server) checkReady() error {
 	defer cancel()
 	if err := s.with.Ready(ctx); err != nil {
 		return &problem{kind: notReady, detail: "The storage cannot be read or written.", retryAfter: storeRetry,
-			cause: errors.Join(errors.New("checking whether the stores are ready"), err)}
+			cause: fmt.Errorf("checking whether the stores are ready: %w", err)}
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package api_test
 import (
 	"bytes"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"log/slog"
 	"os"
@@ -15,17 +16,23 @@ import (
 
 // journal keeps what every server of the tests logged, and every address, code and
 // secret that went through them. None of these may be found in it.
-var journal = &record{seen: map[string]bool{}}
+var journal = newRecord()
 
 type record struct {
-	mu   sync.Mutex
-	log  bytes.Buffer
-	seen map[string]bool
+	mu    sync.Mutex
+	log   bytes.Buffer
+	lines map[string][]string // by request
+	seen  map[string]bool
 }
 
+func newRecord() *record { return &record{lines: map[string][]string{}, seen: map[string]bool{}} }
+
 func (r *record) Write(line []byte) (int, error) {
+	_, after, _ := strings.Cut(string(line), `"request_id":"`)
+	id, _, _ := strings.Cut(after, `"`)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.lines[id] = append(r.lines[id], string(line))
 	return r.log.Write(line)
 }
 
@@ -43,14 +50,14 @@ func (r *record) text() string {
 // about returns the log lines of one request.
 func (r *record) about(t testing.TB, requestID string) (lines []map[string]any) {
 	t.Helper()
-	for line := range strings.Lines(r.text()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, line := range r.lines[requestID] {
 		var fields map[string]any
 		if err := json.Unmarshal([]byte(line), &fields); err != nil {
 			t.Fatalf("a log line is no JSON: %v", err)
 		}
-		if fields["request_id"] == requestID {
-			lines = append(lines, fields)
-		}
+		lines = append(lines, fields)
 	}
 	return lines
 }
@@ -138,6 +145,7 @@ func (r *record) unnamed() (all []string) {
 // log line shows something private or lacks the problem, and whether every documented answer was
 // seen.
 func TestMain(m *testing.M) {
+	flag.Set("test.parallel", "32") // most tests wait for a timeout or an answer
 	status := m.Run()
 	for _, text := range journal.leaks() {
 		fmt.Printf("the logs show something private: %q\n", text)
@@ -171,7 +179,7 @@ func TestJournal_Planted_IsFound(t *testing.T) {
 		{line + `Bearer a-secret-of-the-shop, alice@example.com`, 2},
 	}
 	for _, tt := range tests {
-		r := &record{seen: map[string]bool{}}
+		r := newRecord()
 		r.private("alice@example.com", "482914", "Zq7Kx9", "a-secret-of-the-shop", "xyz")
 		r.Write([]byte(tt.log))
 		if got := r.leaks(); len(got) != tt.leaks {

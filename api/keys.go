@@ -96,8 +96,8 @@ func (k Keys) find(sum [sha256.Size]byte) (name string, ok bool) {
 	return k.keys[found].name, true
 }
 
-// shares reports whether a secret is in both.
-func (k Keys) shares(other Keys) bool {
+// Shares reports whether a secret is in both.
+func (k Keys) Shares(other Keys) bool {
 	return slices.ContainsFunc(k.keys, func(mine key) bool {
 		return slices.ContainsFunc(other.keys, func(theirs key) bool { return mine.sum == theirs.sum })
 	})

@@ -15,10 +15,6 @@ import (
 // serve answers requests from the listener until the endpoint is closed.
 func (e *endpoint) serve(l net.Listener, most int, log *slog.Logger) error {
 	e.mu.Lock()
-	if e.listener != nil {
-		e.mu.Unlock()
-		return errors.New("api: the server has already served")
-	}
 	e.listener = &listener{Listener: netutil.LimitListener(l, most), log: log}
 	closed := e.closed
 	e.mu.Unlock()

@@ -43,17 +43,12 @@ func TestLookups_EachRoute_IsLimitedByKey(t *testing.T) {
 		}
 		got := r.do(route.method, route.path, route.key, route.body)
 		got.is(t, 429, "quota-exceeded")
-		if got.body["rule"] != "lookups" || got.body["limit"] != "second" || got.body["wait_ms"] != 20.0 ||
-			got.body["detail"] != "The second limit of this caller's lookups is reached. Try again in 1 s." {
-			t.Errorf("%s: %s", route.path, got.text)
-		}
+		got.says(t, fields{"rule": "lookups", "limit": "second", "wait_ms": 20.0, "detail": "The second limit of this caller's lookups is reached. Try again in 1 s."})
 		got.carries(t, map[string]string{"Retry-After": "1", "RateLimit": `"second";r=0;t=1`, "RateLimit-Policy": `"second";q=3;w=1`})
 		if all := got.partitions("RateLimit"); all[0] == "" {
 			t.Errorf("%s has no partition key", got.header.Get("RateLimit"))
 		}
-		if lines := journal.about(t, got.header.Get("X-Request-Id")); len(lines) != 1 || lines[0]["key"] == nil || lines[0]["rule"] != "lookups" {
-			t.Errorf("the log says %v", lines)
-		}
+		got.logged(t, fields{"key": map[string]string{appKey: "shop", opsKey: "alex"}[route.key], "rule": "lookups"})
 		r.do("GET", "/mailboxes/looked@example.com", "another-key", "").is(t, 200, "")
 		r.send("looked@example.com").is(t, 200, "")
 		r.act("reply", "take", `{"subject":"looked"}`).is(t, 200, "")
@@ -85,9 +80,7 @@ func TestLookups_WrongKeys_AreLimitedByAddress(t *testing.T) {
 	}
 	got := r.do("GET", path, "no-such-key", "")
 	got.is(t, 429, "quota-exceeded")
-	if line := journal.about(t, got.header.Get("X-Request-Id"))[0]; line["key"] != nil {
-		t.Errorf("the log says %v", line)
-	}
+	got.logged(t, fields{"key": nil})
 	r.do("GET", path, appKey, "").is(t, 200, "")
 }
 

@@ -19,7 +19,7 @@ type mailboxAnswer struct {
 type inspectAnswer struct {
 	mailboxAnswer
 	Sends   []recordedSend `json:"sends"`
-	Guesses []wire.Limit   `json:"guesses,omitzero"` // at its codes; none where no codes are checked
+	Guesses []wire.Limit   `json:"guesses"` // at its codes
 	Mailbox string         `json:"mailbox"`
 }
 
@@ -78,26 +78,23 @@ func (s *Server) inspectMailbox(c *fiber.Ctx) error {
 	}
 	decision, err := r.live.Rules.Peek(r.ctx, sendTo(mailbox))
 	if err != nil {
-		return explain(err, notRead)
+		return err
 	}
 	history, err := r.live.Rules.Mailbox().History(r.ctx, mailbox.Key())
 	if err != nil {
-		return explain(err, notRead)
+		return err
 	}
-	guesses, err := s.guesses(r.ctx, mailbox)
+	guesses, err := s.with.Guesses.Peek(r.ctx, mailbox.Key())
 	if err != nil {
-		return explain(err, notRead)
+		return err
 	}
 	sends := make([]recordedSend, len(history))
 	for i, send := range history {
 		sends[i] = recordedSend{send.ID.String(), wire.Time(send.At)}
 	}
 	q := s.quotaOf(mailbox, decision)
-	return respond(c, inspectAnswer{mailboxAnswer{mailbox.String(), q.tell(c)}, sends, guesses, mailbox.Hash()})
+	return respond(c, inspectAnswer{mailboxAnswer{mailbox.String(), q.tell(c)}, sends, wire.Limits(&guesses, ""), mailbox.Hash()})
 }
-
-// notRead is the answer to operators when the storage failed.
-const notRead = "The records cannot be read now. Try again shortly."
 
 // resetMailbox forgets the mailbox in every rule that counts by it, and the guesses at its codes.
 // The codes stay valid.
@@ -119,7 +116,7 @@ func (s *Server) resetMailbox(c *fiber.Ctx) error {
 	cleared, err := r.live.Rules.Reset(r.ctx, mailbox.Key())
 	guesses := 0
 	if err == nil {
-		guesses, err = s.resetGuesses(r.ctx, mailbox)
+		guesses, err = s.with.Guesses.Reset(r.ctx, mailbox.Key())
 	}
 	s.audit(r, "mailbox reset", err,
 		slog.String("mailbox", mailbox.Hash()),

@@ -26,9 +26,7 @@ func TestLookup_Spellings_OneMailbox(t *testing.T) {
 	for _, spelling := range []string{"bob@example.com", "BOB%40EXAMPLE.COM", "bob+tag@example.com", "bob%2btag@example.com", "b%6Fb@example.com"} {
 		got := r.do("GET", "/mailboxes/"+spelling, appKey, "")
 		got.is(t, 200, "")
-		if got.body["limit"] != "minute" || got.body["wait_ms"] != 58766.0 {
-			t.Errorf("%s: %s", spelling, got.text)
-		}
+		got.says(t, fields{"limit": "minute", "wait_ms": 58766.0})
 		got.carries(t, map[string]string{"RateLimit": `"minute";r=0;t=59, "hour";r=4;t=3599, "day";r=9;t=86399`})
 	}
 }

@@ -133,9 +133,7 @@ func TestSend_RelayDefersTheRecipient_StaysChargedToTheVisitor(t *testing.T) {
 	for range 3 {
 		r.sendAs(appKey, "x@example.com", `,"client_ip":"203.0.113.7"`).is(t, 503, "relay-unavailable")
 	}
-	if got := r.sendAs(appKey, "x@example.com", `,"client_ip":"203.0.113.7"`); got.status != 429 || got.body["rule"] != "visitors" {
-		t.Errorf("the fourth of a visitor: %s", got.text)
-	}
+	r.sendAs(appKey, "x@example.com", `,"client_ip":"203.0.113.7"`).says(t, fields{"status": 429.0, "rule": "visitors"})
 	r.sendAs(appKey, "x@example.com", `,"client_ip":"203.0.113.8"`).is(t, 503, "relay-unavailable")
 	if r.used("x@example.com") != 0 {
 		t.Error("the mailbox was charged")
@@ -175,9 +173,10 @@ func TestFigures_Sends_Counted(t *testing.T) {
 				return nil
 			}
 		},
-		rules: func(r *rig, _ *rules.Rule) []rules.Rule {
-			all := r.counted("all", must(throttle.ParsePolicy("hour=1/1h"))(r.t))
-			return []rules.Rule{{Name: "all", By: rules.ByAll, Limiter: all, Shadow: true}}
+		rules: func(r *rig, own *rules.Rule) []rules.Rule {
+			all := also("all", rules.ByAll, "hour=1/1h")(r, own)
+			all[0].Shadow = true
+			return all
 		},
 	})
 	started := r.now.Load()

@@ -1,14 +1,11 @@
 package api
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
-	"encoding/hex"
-	"hash"
-	"io"
-	"sync"
 
 	"github.com/mailgate/mailgate/idempotency"
 	"github.com/mailgate/mailgate/internal/secret"
@@ -19,56 +16,37 @@ import (
 // the subjects of actions, for logs.
 type names struct {
 	prints   *idempotency.Fingerprinter
-	takes    []byte    // the key of their ids
-	subjects sync.Pool // of MACs with the key of their names in logs
+	takes    []byte // the key of their ids
+	subjects *secret.Names
 }
 
+// The purposes of the keys that are derived from the secret here.
 const (
-	// takesOf separates the key from all others that are derived from the same secret.
-	takesOf = "mailgate api: ids of idempotent takes, version 1"
-	// mailboxesInLogs and subjectsInLogs do the same for the names that logs have.
+	takesOf         = "mailgate api: ids of idempotent takes, version 1"
 	mailboxesInLogs = "mailgate api: mailboxes in logs, version 1"
 	subjectsInLogs  = "mailgate api: subjects in logs, version 1"
 )
 
-func newNames(of []byte) (*names, error) {
-	prints, err := idempotency.NewFingerprinter(of)
-	if err != nil {
-		return nil, err
-	}
-	takes, err := secret.Key(of, takesOf)
-	if err != nil {
-		return nil, err
-	}
-	subjects, err := secret.Key(of, subjectsInLogs)
-	n := &names{prints: prints, takes: takes}
-	n.subjects.New = func() any { return hmac.New(sha256.New, subjects) }
-	return n, err
+func newNames(of []byte) (names, error) {
+	prints, noPrints := idempotency.NewFingerprinter(of)
+	takes, noTakes := secret.Key(of, takesOf)
+	subjects, noSubjects := secret.Key(of, subjectsInLogs)
+	return names{prints, takes, secret.NewNames(subjects)}, cmp.Or(noPrints, noTakes, noSubjects)
 }
 
 // subject is the name of an action's subject in logs, as the hash of a mailbox is that of the
 // mailbox: it cannot be computed without the secret.
-func (n *names) subject(of string) string {
-	mac := n.subjects.Get().(hash.Hash) // one that was used before has prepared its key
-	defer n.subjects.Put(mac)
-	mac.Reset()
-	_, _ = io.WriteString(mac, of)
-	return hex.EncodeToString(mac.Sum(nil)[:5])
-}
-
-func (n *names) body(route string, body []byte) idempotency.Fingerprint {
-	return n.prints.Of(route, body)
-}
+func (n *names) subject(of string) string { return n.subjects.Of(of) }
 
 // take is the id of a take, the same for one name on all servers at all times: a take on record is
 // recognized for as long as it counts.
 func (n *names) take(of idempotency.Name) throttle.ID {
-	return idOf(sum(n.takes, []byte(of.Caller+"\x00"+of.Key)))
+	return idOf(sum(n.takes, of.Caller+"\x00"+of.Key))
 }
 
 // idAt is the id of a take that a counter admitted at a moment. A counter knows no ids and gives a
 // take back by its moment, so the id holds that.
-func idAt(ms int64) (id throttle.ID) {
+func idAt(ms int64) throttle.ID {
 	return idOf(binary.BigEndian.AppendUint64(nil, uint64(ms))[2:])
 }
 
@@ -84,8 +62,8 @@ func idOf(hash []byte) (id throttle.ID) {
 	return id
 }
 
-func sum(key, text []byte) []byte {
+func sum(key []byte, text string) []byte {
 	mac := hmac.New(sha256.New, key)
-	mac.Write(text)
+	mac.Write([]byte(text))
 	return mac.Sum(nil)
 }

@@ -49,9 +49,7 @@ func TestSend_LeakyBucket_EvenDistances(t *testing.T) {
 	}
 	got := r.send("pace-full@example.com")
 	got.is(t, 429, "quota-exceeded")
-	if got.body["limit"] != "pace" || got.body["wait_ms"] != float64(apart) {
-		t.Errorf("answered %s", got.text)
-	}
+	got.says(t, fields{"limit": "pace", "wait_ms": float64(apart)})
 }
 
 // paced is a rig whose sends leave so many milliseconds apart, by the limiter that is returned.

@@ -1,10 +1,13 @@
 package api_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"regexp"
 	"slices"
@@ -13,6 +16,7 @@ import (
 
 	"github.com/mailgate/mailgate"
 	"github.com/mailgate/mailgate/api"
+	"github.com/mailgate/mailgate/api/web"
 )
 
 func TestReady_States_Answers(t *testing.T) {
@@ -38,18 +42,14 @@ func TestReady_States_Answers(t *testing.T) {
 	if got := r.do("GET", "/readyz", "", ""); got.status != 200 || got.text != `{"status":"ready","degraded":true,"degraded_since":"`+stamp(degraded)+`"}` {
 		t.Errorf("ready, degraded: %d %s", got.status, got.text)
 	}
-	if got := r.do("GET", "/admin/figures", opsKey, ""); got.body["degraded_since"] != stamp(degraded) {
-		t.Errorf("figures: %s", got.text)
-	}
+	r.do("GET", "/admin/figures", opsKey, "").says(t, fields{"degraded_since": stamp(degraded)})
 	broken = true
 	got := r.do("GET", "/readyz", "", "")
 	got.is(t, 503, "not-ready")
 	if strings.Contains(got.text, "10.1.2.3") {
 		t.Errorf("the answer gives the cause away: %s", got.text)
 	}
-	if lines := journal.about(t, got.header.Get("X-Request-Id")); len(lines) != 1 || !strings.Contains(lines[0]["cause"].(string), "10.1.2.3") {
-		t.Errorf("the log says %v", lines)
-	}
+	got.logged(t, fields{"cause": "checking whether the stores are ready: " + fault.Error()})
 	if got := r.do("GET", "/livez", "", ""); got.status != 200 || got.text != `{"status":"live"}` {
 		t.Errorf("live: %d %s", got.status, got.text)
 	}
@@ -220,5 +220,114 @@ func TestFallback_Shutdown_Ends(t *testing.T) {
 	defer response.Body.Close()
 	if got := readReply(t, response); got.status != 200 || got.text != "over" || !response.Close {
 		t.Errorf("answered %d %q", got.status, got.text)
+	}
+}
+
+// A browser that asks for / lands on the documentation; a program gets the usual 404.
+func TestStart_Root_SendsBrowsersToTheDocs(t *testing.T) {
+	r := newRig(t, setup{})
+	r.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	browser := http.Header{"Accept": {"text/html,application/xhtml+xml,*/*;q=0.8"}}
+	for _, tt := range []struct {
+		method, path string
+		header       http.Header
+		status       int
+	}{
+		{"GET", "/", browser, 303}, {"GET", "/", http.Header{"Accept": {"*/*"}}, 404}, {"GET", "/", http.Header{}, 404},
+		{"POST", "/", browser, 405}, {"GET", "/nowhere", browser, 404},
+	} {
+		got := r.request(tt.method, tt.path, tt.header, "")
+		if location := got.header.Get("Location"); got.status != tt.status || (location == "/docs") != (tt.status == 303) {
+			t.Errorf("%s %s with %v: %d to %q, want %d", tt.method, tt.path, tt.header, got.status, location, tt.status)
+		}
+	}
+}
+
+// The countdown's files are compressed on request, not sent again to clients that have them, and
+// readable by pages of any origin.
+func TestCountdownFiles_Requested_CachedAndCompressed(t *testing.T) {
+	r := newRig(t, setup{})
+	tags := map[string]bool{}
+	for path, tt := range map[string]struct{ contentType, has string }{
+		"/countdown.js":   {"text/javascript; charset=utf-8", "export class MailgateCountdown"},
+		"/countdown.d.ts": {"application/typescript", "export class MailgateCountdown"},
+	} {
+		for _, encoding := range []string{"", "identity", "br;q=1, gzip;q=0", "gzip", "deflate, gzip;q=0.5, br"} {
+			got := r.request("GET", path, http.Header{"Accept-Encoding": {encoding}}, "")
+			small := strings.Contains(strings.ToLower(encoding), "gzip") && !strings.Contains(encoding, "q=0") || strings.Contains(encoding, "q=0.5")
+			want := map[string]string{"Content-Type": tt.contentType, "Cache-Control": "public, max-age=3600", "Vary": "Accept-Encoding", "Access-Control-Allow-Origin": "*", "Content-Encoding": ""}
+			if small {
+				want["Content-Encoding"] = "gzip"
+				unpacked := must(gzip.NewReader(bytes.NewReader([]byte(got.text))))(t)
+				got.text = string(must(io.ReadAll(unpacked))(t))
+			}
+			got.carries(t, want)
+			if got.status != 200 || !strings.Contains(got.text, tt.has) {
+				t.Errorf("%s: %d, %d bytes", path, got.status, len(got.text))
+			}
+			tag := got.header.Get("ETag")
+			tags[tag] = true
+			for _, known := range []string{tag, "W/" + tag, `"other", ` + tag, "*"} {
+				again := r.request("GET", path, http.Header{"Accept-Encoding": {encoding}, "If-None-Match": {known}}, "")
+				again.carries(t, map[string]string{"ETag": tag, "Vary": "Accept-Encoding", "Content-Encoding": "", "Cache-Control": "public, max-age=3600", "Access-Control-Allow-Origin": "*"})
+				if again.status != 304 || again.text != "" {
+					t.Errorf("%s with If-None-Match %s: %d, %d bytes", path, known, again.status, len(again.text))
+				}
+			}
+			if other := r.request("GET", path, http.Header{"Accept-Encoding": {encoding}, "If-None-Match": {`"other"`}}, ""); other.status != 200 {
+				t.Errorf("%s with another tag: %d", path, other.status)
+			}
+		}
+	}
+	if len(tags) != 4 {
+		t.Errorf("the forms of the files have the tags %v", tags)
+	}
+}
+
+// The page needs no key, its policy allows this server only, and every file that it loads exists.
+func TestConsole_Page_LoadsFromThisServerOnly(t *testing.T) {
+	r := newRig(t, setup{})
+	got := r.do("GET", "/admin", "", "")
+	got.is(t, 200, "")
+	got.carries(t, map[string]string{
+		"Content-Type": "text/html; charset=utf-8",
+		"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; " +
+			"form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+		"Referrer-Policy": "no-referrer", "Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
+	})
+	named := regexp.MustCompile(`(?:href|src)="(/admin/console/[^"]+)"|from "\./([^"]+)"`)
+	seen := map[string]bool{}
+	var visit func(text string)
+	visit = func(text string) {
+		for _, found := range named.FindAllStringSubmatch(text, -1) {
+			path := found[1]
+			if path == "" {
+				path = "/admin/console/" + found[2]
+			}
+			if seen[path] {
+				continue
+			}
+			seen[path] = true
+			part := r.do("GET", path, "", "")
+			part.is(t, 200, "")
+			want := must(fs.ReadFile(web.FS(), strings.TrimPrefix(path, "/admin/console/")))(t)
+			if part.text != string(want) {
+				t.Errorf("%s is not the file", path)
+			}
+			visit(part.text)
+		}
+	}
+	visit(got.text)
+	if len(seen) != 14 {
+		t.Errorf("the page loads %v", seen)
+	}
+}
+
+// The page knows whether to ask for a key.
+func TestConsole_NoKeys_SaysSo(t *testing.T) {
+	for want, options := range map[string]func(*api.Options){"asked-for": nil, "none": keyless} {
+		if got := newRig(t, setup{options: options}).do("GET", "/admin", "", ""); !strings.Contains(got.text, `<meta name="mailgate-key" content="`+want+`">`) {
+			t.Errorf("the page does not say %s", want)
+		}
 	}
 }

@@ -15,71 +15,41 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 )
 
-// kind says what is wrong with a request.
-type kind int
-
-const (
-	internal kind = iota
-	badRequest
-	unauthorized
-	forbidden
-	notFound
-	unknownAction
-	unknownRule
-	unknownCountdown
-	trialUnderWay
-	methodNotAllowed
-	methodUnknown
-	requestTimeout
-	bodyTooLarge
-	headerTooLarge
-	invalid
-	quotaExceeded
-	codeIncorrect
-	codeExpired
-	keyMismatch
-	keyInFlight
-	recipientRejected
-	relayUnavailable
-	deliveryUnknown
-	storeUnavailable
-	busy
-	notReady
-)
-
-// kinds are the answers: the HTTP status, the end of the problem's type, its title, and the
-// detail where nothing better is known.
-var kinds = [...]struct {
+// kind is an answer to a request that failed: the HTTP status, the end of the problem's type, its
+// title, and the detail where nothing better is known.
+type kind struct {
 	status              int
 	name, title, detail string
-}{
-	internal:          {500, "internal", "Internal server error", "The server failed. Its log has the cause under this request's X-Request-Id."},
-	badRequest:        {400, "bad-request", "Bad request", ""},
-	unauthorized:      {401, "unauthorized", "Valid key required", "Send a valid key: Authorization: Bearer, a space and the secret."},
-	forbidden:         {403, "forbidden", "Request from another site", "Without API keys, this server accepts requests from its own machine only. This request came from a page of another site."},
-	notFound:          {404, "not-found", "Not found", "No route has this path. GET /docs lists them all."},
-	unknownAction:     {404, "unknown-action", "Unknown action", "No action has this name."},
-	unknownRule:       {404, "unknown-rule", "Unknown rule", "No rule has this name."},
-	unknownCountdown:  {404, "unknown-countdown", "Unknown countdown", "This token is invalid or has expired. The answer to the next send has a new one."},
-	trialUnderWay:     {409, "trial-under-way", "Trial in progress", "Another trial is running. Try again when it has finished."},
-	methodNotAllowed:  {405, "method-not-allowed", "Method not allowed", "The Allow header lists the methods of this path."},
-	methodUnknown:     {501, "method-unknown", "Unknown method", "No route has this method."},
-	requestTimeout:    {408, "request-timeout", "Request timeout", "The connection is closed because the request did not arrive in time."},
-	bodyTooLarge:      {413, "body-too-large", "Body too large", ""},
-	headerTooLarge:    {431, "header-too-large", "Header too large", "The request line and headers must not exceed 8 KiB."},
-	invalid:           {422, "invalid", "Invalid field", "See errors, one entry for each field."},
-	quotaExceeded:     {429, "quota-exceeded", wire.QuotaTitle, ""},
-	codeIncorrect:     {422, "code-incorrect", "Incorrect code", "The code is wrong for this address and purpose."},
-	codeExpired:       {410, "code-expired", "No valid code", "This address has no valid code. Request a new one."},
-	keyMismatch:       {422, "idempotency-mismatch", "Idempotency key reused", "This Idempotency-Key was used with another body. Use a new key for a new request."},
-	keyInFlight:       {409, "idempotency-in-flight", "Original request still in progress", "The first request with this Idempotency-Key has not been answered yet. Retry to get its answer."},
-	recipientRejected: {422, "recipient-rejected", "Recipient rejected", "The relay permanently rejected this email or its recipient. Do not retry."},
-	relayUnavailable:  {503, "relay-unavailable", "Relay unavailable", "No relay accepted the email. It was not sent, and the mailbox was not charged."},
-	deliveryUnknown:   {504, "delivery-unknown", "Delivery status unknown", "The relay did not confirm the email. It may arrive, and is never sent again."},
-	storeUnavailable:  {503, "store-unavailable", "Storage unavailable", "The storage cannot be read or written. Nothing was sent."},
-	busy:              {503, "busy", "Too many requests waiting", "Too many sends are waiting for the relay. Nothing was sent and the mailbox was not charged."},
-	notReady:          {503, "not-ready", "Not ready", "This server cannot accept requests now."},
 }
+
+var (
+	internal          = &kind{500, "internal", "Internal server error", "The server failed. Its log has the cause under this request's X-Request-Id."}
+	badRequest        = &kind{400, "bad-request", "Bad request", ""}
+	unauthorized      = &kind{401, "unauthorized", "Valid key required", "Send a valid key: Authorization: Bearer, a space and the secret."}
+	forbidden         = &kind{403, "forbidden", "Request from another site", "Without API keys, this server accepts requests from its own machine only. This request came from a page of another site."}
+	notFound          = &kind{404, "not-found", "Not found", "No route has this path. GET /docs lists them all."}
+	unknownAction     = &kind{404, "unknown-action", "Unknown action", "No action has this name."}
+	unknownRule       = &kind{404, "unknown-rule", "Unknown rule", "No rule has this name."}
+	unknownCountdown  = &kind{404, "unknown-countdown", "Unknown countdown", "This token is invalid or has expired. The answer to the next send has a new one."}
+	trialUnderWay     = &kind{409, "trial-under-way", "Trial in progress", "Another trial is running. Try again when it has finished."}
+	methodNotAllowed  = &kind{405, "method-not-allowed", "Method not allowed", "The Allow header lists the methods of this path."}
+	methodUnknown     = &kind{501, "method-unknown", "Unknown method", "No route has this method."}
+	requestTimeout    = &kind{408, "request-timeout", "Request timeout", "The connection is closed because the request did not arrive in time."}
+	bodyTooLarge      = &kind{413, "body-too-large", "Body too large", ""}
+	headerTooLarge    = &kind{431, "header-too-large", "Header too large", "The request line and headers must not exceed 8 KiB."}
+	invalid           = &kind{422, "invalid", "Invalid field", "See errors, one entry for each field."}
+	quotaExceeded     = &kind{429, "quota-exceeded", wire.QuotaTitle, ""}
+	codeIncorrect     = &kind{422, "code-incorrect", "Incorrect code", "The code is wrong for this address and purpose."}
+	codeExpired       = &kind{410, "code-expired", "No valid code", "This address has no valid code. Request a new one."}
+	keyMismatch       = &kind{422, "idempotency-mismatch", "Idempotency key reused", "This Idempotency-Key was used with another body. Use a new key for a new request."}
+	keyInFlight       = &kind{409, "idempotency-in-flight", "Original request still in progress", "The first request with this Idempotency-Key has not been answered yet. Retry to get its answer."}
+	recipientRejected = &kind{422, "recipient-rejected", "Recipient rejected", "The relay permanently rejected this email or its recipient. Do not retry."}
+	relayUnavailable  = &kind{503, "relay-unavailable", "Relay unavailable", "No relay accepted the email. It was not sent, and the mailbox was not charged."}
+	deliveryUnknown   = &kind{504, "delivery-unknown", "Delivery status unknown", "The relay did not confirm the email. It may arrive, and is never sent again."}
+	storeUnavailable  = &kind{503, "store-unavailable", "Storage unavailable", "The storage cannot be read or written now. Try again shortly."}
+	busy              = &kind{503, "busy", "Too many requests waiting", "Too many sends are waiting for the relay. Nothing was sent and the mailbox was not charged."}
+	notReady          = &kind{503, "not-ready", "Not ready", "This server cannot accept requests now."}
+)
 
 // The Retry-After of failures, in milliseconds.
 const (
@@ -91,7 +61,7 @@ const (
 // problem is an error with its answer. All of it is shown to the caller but the cause, which is
 // for the log.
 type problem struct {
-	kind       kind
+	kind       *kind
 	detail     string // instead of the kind's
 	retryAfter int64  // milliseconds, for the header
 	fields     []fieldProblem
@@ -108,16 +78,7 @@ type fieldProblem struct {
 	Detail string `json:"detail"`
 }
 
-// Error is for logs.
-func (p *problem) Error() string {
-	text := kinds[p.kind].title
-	if p.cause != nil {
-		text += ": " + p.cause.Error()
-	}
-	return text
-}
-
-// Unwrap returns the cause.
+func (p *problem) Error() string { return p.kind.title }
 func (p *problem) Unwrap() error { return p.cause }
 
 // problemOf is the problem of an error. One that is not known here is a fault of the server.
@@ -125,7 +86,7 @@ func problemOf(err error) *problem {
 	if known, ok := errors.AsType[*problem](err); ok {
 		return known
 	}
-	if known, ok := errors.AsType[*fiber.Error](err); ok && fiberKinds[known.Code] != internal {
+	if known, ok := errors.AsType[*fiber.Error](err); ok && fiberKinds[known.Code] != nil {
 		return &problem{kind: fiberKinds[known.Code]}
 	}
 	if refused, ok := errors.AsType[*address.Error](err); ok {
@@ -138,7 +99,7 @@ func problemOf(err error) *problem {
 }
 
 // fiberKinds are the kinds of what Fiber's router finds out.
-var fiberKinds = map[int]kind{fiber.StatusNotFound: notFound, fiber.StatusMethodNotAllowed: methodNotAllowed}
+var fiberKinds = map[int]*kind{fiber.StatusNotFound: notFound, fiber.StatusMethodNotAllowed: methodNotAllowed}
 
 // explain is the problem of an error, with a detail of its own where the storage failed.
 func explain(err error, unavailable string) error {
@@ -161,7 +122,7 @@ func (p *problem) level() slog.Level {
 	switch {
 	case p.kind == internal:
 		return slog.LevelError
-	case p.kind != methodUnknown && kinds[p.kind].status >= 500:
+	case p.kind != methodUnknown && p.kind.status >= 500:
 		return slog.LevelWarn
 	}
 	return slog.LevelInfo
@@ -177,8 +138,8 @@ func (s *Server) fail(c *fiber.Ctx, err error) error {
 			return nil
 		}
 	}
-	r.problem, r.level, r.cause = kinds[p.kind].name, p.level(), p.cause
-	c.Status(kinds[p.kind].status)
+	r.problem, r.level, r.cause = p.kind.name, p.level(), p.cause
+	c.Status(p.kind.status)
 	if p.kind == unauthorized {
 		set(c, "WWW-Authenticate", "Bearer")
 	}
@@ -194,15 +155,14 @@ func (s *Server) fail(c *fiber.Ctx, err error) error {
 // append appends the problem as application/problem+json (RFC 9457), and sets the headers of its
 // quota.
 func (p *problem) append(text []byte, c *fiber.Ctx) []byte {
-	k := &kinds[p.kind]
-	name, detail := wire.Ours+k.name, cmp.Or(p.detail, k.detail)
+	name, detail := wire.Ours+p.kind.name, cmp.Or(p.detail, p.kind.detail)
 	if p.kind == quotaExceeded {
 		name, detail = wire.Quota, p.quota.reached()
 	}
 	b := wire.Object(text)
 	b.String("type", name)
-	b.String("title", k.title)
-	b.Int("status", int64(k.status))
+	b.String("title", p.kind.title)
+	b.Int("status", int64(p.kind.status))
 	b.String("detail", detail)
 	if len(p.fields) > 0 {
 		b.Any("errors", p.fields)
@@ -222,7 +182,7 @@ func (p *problem) append(text []byte, c *fiber.Ctx) []byte {
 	verdict := p.quota.tell(c)
 	b.Verdict(&verdict)
 	if p.kind == quotaExceeded {
-		b.Any("violated-policies", p.quota.violated())
+		b.Strings("violated-policies", p.quota.violated(verdict.Limits))
 	}
 	return b.End()
 }

@@ -23,23 +23,20 @@ type quota struct {
 	// countdown is a token to ask how long the wait still lasts; of sends only.
 	countdown string
 	id        throttle.ID // of what was charged
-
-	// whose names what is limited, for people. That of a send, if empty.
-
-	whose string
+	whose     string      // what is limited, for people; that of a send, if empty
 }
 
 // quotaOf is the quota of a send to a mailbox.
-func (s *Server) quotaOf(mailbox address.Address, d rules.Decision) quota {
+func (s *Server) quotaOf(mailbox address.Address, d rules.Decision) *quota {
 	if d.Verdict.Now == 0 { // no rule applies, so none has read a clock
 		d.Verdict.Now = s.with.Now()
 		d.Verdict.RetryAt = d.Verdict.Now
 	}
-	return quota{decision: d, own: rules.MailboxRule, partition: mailbox.Hash(), hash: s.names.subject}
+	return &quota{decision: d, own: rules.MailboxRule, partition: mailbox.Hash(), hash: s.names.subject}
 }
 
 // quotaOfOne is the quota that one limiter alone decides about.
-func quotaOfOne(name, partition string, v throttle.Verdict) quota {
+func quotaOfOne(name, partition string, v throttle.Verdict) *quota {
 	d := rules.Decision{Allowed: v.Allowed, Verdict: v, Mailbox: v, Degraded: v.Degraded}
 	if v.Limit != "" {
 		d.Rule = name
@@ -47,7 +44,7 @@ func quotaOfOne(name, partition string, v throttle.Verdict) quota {
 	if !v.Allowed {
 		d.Refusals = []rules.Refusal{{Rule: name, Verdict: v}}
 	}
-	return quota{decision: d, own: name, partition: partition}
+	return &quota{decision: d, own: name, partition: partition}
 }
 
 // denied is the problem that a refusal is.
@@ -95,10 +92,10 @@ func (q *quota) others() (all []wire.Limit) {
 
 // violated are the limits that are reached. The own ones are not violated, reached or not, if
 // their rule refused nothing.
-func (q *quota) violated() []string {
+func (q *quota) violated(own []wire.Limit) []string {
 	all := q.others()
 	if slices.ContainsFunc(q.decision.Refusals, func(r rules.Refusal) bool { return r.Rule == q.own }) {
-		all = append(wire.Limits(&q.decision.Mailbox, ""), all...)
+		all = append(own, all...)
 	}
 	return wire.Violated(all)
 }

@@ -1,10 +1,6 @@
 package api
 
 import (
-	"errors"
-	"fmt"
-	"maps"
-
 	"github.com/mailgate/mailgate/mailer/message"
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/rules"
@@ -12,46 +8,15 @@ import (
 
 // Live is what a Server works with that can be replaced while it serves, all at once.
 type Live struct {
-	// Rules admit sends. Required.
+	// Rules admit sends.
 	Rules *rules.Set
 	// Actions are the limiters of POST /actions/{action}/take and the other routes of actions, by
-	// the action's name, which is written as that of a tier.
+	// the action's name.
 	Actions map[string]throttle.Limiter
-	// Composer makes the mails. Required.
+	// Composer makes the mails.
 	Composer *message.Composer
 }
 
 // Reload replaces what the server works with, for requests that have not begun; the others keep
-// what they began with. Rules or a Composer that are nil stay what they were, and an action that
-// is not named ends.
-func (s *Server) Reload(next Live) {
-	s.reloading.Lock()
-	defer s.reloading.Unlock()
-	before := s.live.Load()
-	if next.Rules == nil {
-		next.Rules = before.Rules
-	}
-	if next.Composer == nil {
-		next.Composer = before.Composer
-	}
-	next.Actions = maps.Clone(next.Actions)
-	s.live.Store(&next)
-}
-
-func (l Live) check() error {
-	switch {
-	case l.Rules == nil:
-		return errors.New("api: Live.Rules is missing")
-	case l.Composer == nil:
-		return errors.New("api: Live.Composer is missing")
-	}
-	for name, limiter := range l.Actions {
-		if limiter == nil {
-			return fmt.Errorf("api: the action %s has no limiter", name)
-		}
-		if err := throttle.CheckName(name); err != nil {
-			return fmt.Errorf("api: the action %q: a name is lower-case letters, digits, - and _, and starts with a letter", name)
-		}
-	}
-	return nil
-}
+// what they began with.
+func (s *Server) Reload(next Live) { s.live.Store(&next) }

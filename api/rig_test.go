@@ -5,11 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -19,6 +21,7 @@ import (
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/idempotency"
+	"github.com/mailgate/mailgate/internal/keyed"
 	"github.com/mailgate/mailgate/internal/mailtest/fault"
 	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/mailer/message"
@@ -64,10 +67,20 @@ type setup struct {
 	// rules are those beside the mailbox's own, which it may change.
 	rules   func(r *rig, own *rules.Rule) []rules.Rule
 	actions func(r *rig) map[string]throttle.Limiter
+	alone   bool // not beside other tests
+
+	read, idle time.Duration // in place of the server's timeouts
 }
+
+var besides sync.Map // the tests that run beside others
 
 func newRig(t testing.TB, with setup) *rig {
 	t.Helper()
+	if test, ok := t.(*testing.T); ok && !with.alone {
+		if _, already := besides.LoadOrStore(test, true); !already {
+			test.Parallel()
+		}
+	}
 	r := &rig{t: t, now: new(atomic.Int64), served: make(chan error, 1)}
 	r.now.Store(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).UnixMilli())
 	policy := throttle.DefaultPolicy()
@@ -76,7 +89,7 @@ func newRig(t testing.TB, with setup) *rig {
 	}
 	r.openStores(with.dir, policy)
 	registry := prometheus.NewRegistry()
-	with.mailer.Hooks = must(api.RelayHooks(registry))(t)
+	with.mailer.Hooks = api.RelayHooks(registry)
 	relays := r.newRelays(with)
 	o := api.Options{
 		Live: r.live(with), Relay: delivery.FromRelays(relays),
@@ -84,23 +97,22 @@ func newRig(t testing.TB, with setup) *rig {
 		APIKeys:    must(api.ParseKeys("shop:" + appKey + ",blog:another-key"))(t),
 		AdminKeys:  must(api.ParseKeys("alex:" + opsKey))(t),
 		RelayStats: relays.Stats, Metrics: registry,
-		Log:     journal.logger(),
-		OpenAPI: mailgate.OpenAPI,
-		Now:     r.now.Load,
+		Log: journal.logger(), Audit: journal.logger(),
+		OpenAPI: mailgate.OpenAPI, Version: "dev",
+		Now: r.now.Load, Ready: r.store.Ready, DegradedSince: func() int64 { return 0 },
+		SendDeadline: 15 * time.Second, StoreTimeout: 2 * time.Second, MaxConnections: 10_000,
 		Secret:  []byte(theSecret),
-		Guesses: r.counted("guesses", verify.DefaultGuesses()),
+		Guesses: r.counted("guesses", must(throttle.ParsePolicy("ten-minutes=5/10m,day=20/24h"))(t)),
 		Lookups: plenty(t, r.now.Load), Countdowns: plenty(t, r.now.Load),
 	}
-	o.Codes = new(verify.Codes)
-	o.Requests = must(idempotency.New(idempotency.Options{Store: r.keys, Lease: lease, Keep: day}))(t)
+	o.Requests = idempotency.New(r.keys, lease)
 	if with.options != nil {
 		with.options(&o)
 	}
-	if o.Codes != nil { // by the guesses of the test
-		o.Codes = must(verify.New(verify.Options{Store: r.codes, Secret: []byte(theSecret), Guesses: o.Guesses, Log: journal.logger()}))(t)
-	}
+	o.Codes = must(verify.New(verify.Options{Store: r.codes, Secret: []byte(theSecret), Guesses: o.Guesses, Log: journal.logger()}))(t) // by the guesses of the test
 	r.options = o
 	r.server = must(api.New(o))(t)
+	r.server.SetTimeouts(with.read, with.idle)
 	r.serve()
 	return r
 }
@@ -304,6 +316,33 @@ func (r *rig) used(email string) int {
 	return len(must(r.limiter.History(context.Background(), address.Key()))(r.t))
 }
 
+type fields = map[string]any
+
+// says fails the test unless the answer has these fields; nil stands for null and for none.
+func (got reply) says(t testing.TB, want fields) {
+	t.Helper()
+	for name, value := range want {
+		if got.body[name] != value {
+			t.Errorf("%s is %v, want %v: %s", name, got.body[name], value, got.text)
+		}
+	}
+}
+
+// logged fails the test unless the log has one line about the answer, with these fields; nil stands
+// for none.
+func (got reply) logged(t testing.TB, want fields) {
+	t.Helper()
+	lines := journal.about(t, got.header.Get("X-Request-Id"))
+	if len(lines) != 1 {
+		t.Fatalf("the log says %v", lines)
+	}
+	for name, value := range want {
+		if lines[0][name] != value {
+			t.Errorf("%s is %v in the log, want %v: %v", name, lines[0][name], value, lines[0])
+		}
+	}
+}
+
 // is fails the test unless the answer has this status and, as a problem, this name.
 func (got reply) is(t testing.TB, status int, name string) {
 	t.Helper()
@@ -314,4 +353,47 @@ func (got reply) is(t testing.TB, status int, name string) {
 	if got.status != status || problem != name {
 		t.Fatalf("answered %d %q, want %d %q: %s", got.status, problem, status, name, got.text)
 	}
+}
+
+// The second byte of the record of a key is its state.
+const (
+	abandoned  = 1
+	begun      = 2
+	handedOver = 3
+	answered   = 4
+)
+
+// broken is a store of records that fails on demand.
+type broken struct {
+	keyed.Store
+	table *cache.Table
+	now   func() int64
+
+	closed  atomic.Bool                        // all steps fail
+	refused atomic.Int32                       // steps to this state fail; 0 for none
+	alone   bool                               // other nodes cannot be asked
+	stop    func(ctx context.Context, to byte) // called before each step
+}
+
+var errKeys = fmt.Errorf("%w: dial tcp 10.1.2.3:6379: connection refused", throttle.ErrUnavailable)
+
+func (b *broken) Update(ctx context.Context, key string, step keyed.Step) (bool, error) {
+	to := byte(0)
+	if old, err := b.table.Get(ctx, key); err == nil {
+		if next, _ := step(old, b.now()); len(next) > 1 {
+			to = next[1]
+		}
+	}
+	if b.stop != nil {
+		b.stop(ctx, to)
+	}
+	if b.closed.Load() || to != 0 && int32(to) == b.refused.Load() {
+		return false, errKeys
+	}
+	_, err := b.Store.Update(ctx, key, step)
+	return b.alone, err
+}
+
+func newBroken(table *cache.Table, now func() int64) *broken {
+	return &broken{Store: keyed.Local(table, now), table: table, now: now}
 }

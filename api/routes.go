@@ -8,9 +8,7 @@ func (s *Server) routes(app *fiber.App) {
 	lookups, inspections, countdowns := s.boundLookups(applications), s.boundLookups(operators), s.boundCountdowns()
 
 	app.Post("/send-code", backEnd, s.sendCode).Name("send-code")
-	if s.with.Codes != nil {
-		app.Post("/verify-code", backEnd, s.verifyCode).Name("verify-code")
-	}
+	app.Post("/verify-code", backEnd, s.verifyCode).Name("verify-code")
 	app.Get("/mailboxes/:email", lookups, backEnd, s.lookUpMailbox).Name("mailbox")
 	app.Post("/actions/:action/take", backEnd, s.takeAction).Name("action-take")
 	app.Post("/actions/:action/peek", backEnd, s.peekAction).Name("action-peek")

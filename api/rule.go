@@ -1,6 +1,8 @@
 package api
 
 import (
+	"net/netip"
+
 	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/api/wire"
 	"github.com/mailgate/mailgate/mailer/address"
@@ -8,13 +10,16 @@ import (
 	"github.com/mailgate/mailgate/throttle/rules"
 )
 
+// ruleBody is the body of the routes about a rule. A rule that counts all sends has no subject.
 type ruleBody struct {
 	Subject *string `json:"subject" validate:"omitnil,min=1,bytes=256,printable"`
 }
 
+func (b ruleBody) subject() *string { return b.Subject }
+
 type ruleResetBody struct {
-	Subject *string `json:"subject" validate:"omitnil,min=1,bytes=256,printable"`
-	Reason  string  `json:"reason" validate:"max=500"`
+	ruleBody
+	Reason string `json:"reason" validate:"max=500"`
 }
 
 type ruleAnswer struct {
@@ -23,18 +28,35 @@ type ruleAnswer struct {
 	wire.Verdict
 }
 
+// readRule reads a request about a rule that counts by a subject, and makes the key that the rule
+// counts it by. It notes both for the log.
+func readRule[B interface{ subject() *string }](s *Server, c *fiber.Ctx) (rule rules.Rule, key string, body B, err error) {
+	r := requestOf(c)
+	rule, known := r.live.Rules.Rule(c.Params("rule"))
+	if !known {
+		return rule, "", body, &problem{kind: unknownRule}
+	}
+	if rule.By == rules.ByMailbox {
+		return rule, "", body, invalidField("rule", "invalid", "Rules that count by mailbox are seen and reset together, "+
+			"by the address: GET /admin/mailboxes/{email} and POST /admin/mailboxes/{email}/reset.")
+	}
+	r.rule = rule.Name
+	if err := s.decode(c, &body); err != nil {
+		return rule, "", body, err
+	}
+	send, err := s.sendBy(r.live, rule.By, body.subject())
+	if err != nil {
+		return rule, "", body, err
+	}
+	key = rule.By.Key(send)
+	r.subject = s.names.subject(key)
+	return rule, key, body, nil
+}
+
 // peekRule says what the rule alone would answer to the subject's next send.
 func (s *Server) peekRule(c *fiber.Ctx) error {
 	r := requestOf(c)
-	rule, err := ruleOf(c)
-	if err != nil {
-		return err
-	}
-	var body ruleBody
-	if err := readBody(c, &body); err != nil {
-		return err
-	}
-	key, err := s.ruleKey(r, rule, body.Subject, s.check(r, &body))
+	rule, key, _, err := readRule[ruleBody](s, c)
 	if err != nil {
 		return err
 	}
@@ -50,59 +72,18 @@ func (s *Server) peekRule(c *fiber.Ctx) error {
 
 // resetRule forgets what the rule has counted for the subject.
 func (s *Server) resetRule(c *fiber.Ctx) error {
-	r := requestOf(c)
-	rule, err := ruleOf(c)
+	rule, key, body, err := readRule[ruleResetBody](s, c)
 	if err != nil {
 		return err
 	}
-	var body ruleResetBody
-	if err := readBody(c, &body); err != nil {
-		return err
-	}
-	key, err := s.ruleKey(r, rule, body.Subject, s.check(r, &body))
-	if err != nil {
-		return err
-	}
-	return s.forget(c, "rule", rule.Name, rule.Limiter, key, body.Reason)
-}
-
-// ruleOf is the rule in the path, of those that count by a subject.
-func ruleOf(c *fiber.Ctx) (rules.Rule, error) {
-	rule, known := requestOf(c).live.Rules.Rule(c.Params("rule"))
-	if !known {
-		return rule, &problem{kind: unknownRule}
-	}
-	if rule.By == rules.ByMailbox {
-		return rule, invalidFields([]fieldProblem{{"rule", "invalid", "Rules that count by mailbox are seen and reset together, " +
-			"by the address: GET /admin/mailboxes/{email} and POST /admin/mailboxes/{email}/reset."}})
-	}
-	return rule, nil
-}
-
-// ruleKey is the key that the rule counts a subject by, which it notes for the log. What is wrong
-// with the body so far is refused together with the subject.
-func (s *Server) ruleKey(r *request, rule rules.Rule, subject *string, wrong []fieldProblem) (string, error) {
-	r.rule = rule.Name
-	var send rules.Send
-	if !hasField(wrong, "subject") {
-		var bad *fieldProblem
-		if send, bad = s.sendBy(r.live, rule.By, subject); bad != nil {
-			wrong = append(wrong, *bad)
-		}
-	}
-	if len(wrong) > 0 {
-		return "", invalidFields(wrong)
-	}
-	key := rule.By.Key(send)
-	r.subject = s.names.subject(key)
-	return key, nil
+	return s.forget(c, "rule", rule.Name, rule.Limiter, key, body.Reason, &resetAnswer{Rule: rule.Name})
 }
 
 // sendBy is a send of which only the subject is known that a rule counts it by. The subject is
 // read as that of a send is, so that it is counted as the same.
-func (s *Server) sendBy(live *Live, by rules.By, subject *string) (send rules.Send, wrong *fieldProblem) {
-	refuse := func(reason, detail string) (rules.Send, *fieldProblem) {
-		return rules.Send{}, &fieldProblem{"subject", reason, detail}
+func (s *Server) sendBy(live *Live, by rules.By, subject *string) (send rules.Send, err error) {
+	refuse := func(reason, detail string) (rules.Send, error) {
+		return rules.Send{}, invalidField("subject", reason, detail)
 	}
 	if by == rules.ByAll {
 		if subject != nil {
@@ -115,11 +96,10 @@ func (s *Server) sendBy(live *Live, by rules.By, subject *string) (send rules.Se
 	}
 	switch by {
 	case rules.ByClientIP:
-		client, err := clientOf(*subject)
-		if err != nil {
+		if s.validate.Var(*subject, "ip") != nil {
 			return refuse("invalid", "subject must be an IPv4 or IPv6 address.")
 		}
-		send.Client = client
+		send.Client = netip.MustParseAddr(*subject)
 	case rules.ByDomain:
 		mailbox, err := address.Parse("x@"+*subject, s.with.Identity)
 		if err != nil {

@@ -32,9 +32,7 @@ func TestRule_PeekAndReset_Answers(t *testing.T) {
 		t.Errorf("seen as\n%s, want\n%s", seen.text, want)
 	}
 	seen.carries(t, map[string]string{"RateLimit": `"hour";r=1;t=3600`, "RateLimit-Policy": `"hour";q=2;w=3600`})
-	if line["rule"] != "client-ip-rule" || len(name) != 10 || line["route"] != "admin-rule-peek" || line["key"] != "alex" {
-		t.Errorf("the log says %v", line)
-	}
+	seen.logged(t, fields{"rule": "client-ip-rule", "route": "admin-rule-peek", "key": "alex"})
 	got := r.do("POST", "/admin/rules/client-ip-rule/reset", opsKey, "{"+subject+`,"reason":"ticket 9"}`)
 	if want := fmt.Sprintf(`{"rule":"client-ip-rule","subject":%q,"cleared":1}`, name); got.status != 200 || got.text != want {
 		t.Errorf("reset: %d %s, want %s", got.status, got.text, want)
@@ -82,9 +80,7 @@ func TestRule_Invalid_Refused(t *testing.T) {
 func TestRule_NoKeys_CallerHasAName(t *testing.T) {
 	r := newRig(t, setup{options: keyless, rules: ruleForEach})
 	r.do("POST", "/send-code", "", `{"email":"nokey@example.com"}`).is(t, 200, "")
-	if got := r.do("POST", "/admin/rules/api-key-rule/reset", "", `{"subject":"local"}`); got.body["cleared"] != 1.0 {
-		t.Errorf("%d %s", got.status, got.text)
-	}
+	r.do("POST", "/admin/rules/api-key-rule/reset", "", `{"subject":"local"}`).says(t, fields{"cleared": 1.0})
 }
 
 func TestRule_StorageFails_NothingIsForgotten(t *testing.T) {

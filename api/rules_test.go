@@ -22,6 +22,13 @@ func tier(name string, limit int, window int64) throttle.Tier {
 	return throttle.Tier{Name: name, Limit: limit, Window: time.Duration(window) * time.Millisecond}
 }
 
+// also is a rule beside the mailbox's own.
+func also(name string, by rules.By, policy string) func(*rig, *rules.Rule) []rules.Rule {
+	return func(r *rig, _ *rules.Rule) []rules.Rule {
+		return []rules.Rule{{Name: name, By: by, Limiter: r.counted(name, must(throttle.ParsePolicy(policy))(r.t))}}
+	}
+}
+
 // sendAs asks for a code with a key, and with what else the body is to have.
 func (r *rig) sendAs(key, email, rest string) reply {
 	r.t.Helper()
@@ -122,17 +129,11 @@ func (tt trait) reset(t testing.TB, r *rig, refused reply) {
 	}
 	if tt.others != "" {
 		rule("reset", tt.others)
-		if got := rule("peek", tt.others); got.body["allowed"] != true || got.body["rule"] != nil {
-			t.Errorf("another is seen as %s", got.text)
-		}
+		rule("peek", tt.others).says(t, fields{"allowed": true, "rule": nil})
 	}
 	seen := rule("peek", tt.subject)
-	if seen.body["allowed"] != false || seen.body["rule"] != "extra" || seen.body["limit"] != "hour" || seen.body["wait_ms"] != refused.body["wait_ms"] {
-		t.Errorf("seen as %s", seen.text)
-	}
-	if got := rule("reset", tt.subject); got.body["cleared"] != 2.0 || got.body["rule"] != "extra" || got.body["subject"] != seen.body["subject"] {
-		t.Errorf("reset: %s", got.text)
-	}
+	seen.says(t, fields{"allowed": false, "rule": "extra", "limit": "hour", "wait_ms": refused.body["wait_ms"]})
+	rule("reset", tt.subject).says(t, fields{"cleared": 2.0, "rule": "extra", "subject": seen.body["subject"]})
 }
 
 // fingerprint is a hash of every file of a directory but SQLite's shared memory, in which readers
@@ -192,15 +193,13 @@ func TestSend_Refused_WritesNothing(t *testing.T) {
 // A rule with tiers lists all of them in the headers, and of two rules that refuse the one with the
 // longer wait is named.
 func TestSend_TwoRulesRefuse_NamesTheLongerWait(t *testing.T) {
-	r := newRig(t, setup{rules: func(r *rig, _ *rules.Rule) []rules.Rule {
-		policy := must(throttle.ParsePolicy("blink=1/1s,hour=1000/1h"))(t)
-		return []rules.Rule{{Name: "callers", By: rules.ByAPIKey, Limiter: r.counted("rule-callers", policy)}}
-	}})
+	r := newRig(t, setup{rules: also("callers", rules.ByAPIKey, "blink=1/1s,hour=1000/1h")})
 	r.send("two@example.com").is(t, 200, "")
 	got := r.send("two@example.com")
 	got.is(t, 429, "quota-exceeded")
-	if names := fmt.Sprint(got.body["violated-policies"]); got.body["rule"] != "mailbox" || got.body["wait_ms"] != 60000.0 || names != "[minute callers.blink]" {
-		t.Errorf("answered %s", got.text)
+	got.says(t, fields{"rule": "mailbox", "wait_ms": 60000.0})
+	if names := fmt.Sprint(got.body["violated-policies"]); names != "[minute callers.blink]" {
+		t.Errorf("violated: %s", names)
 	}
 	got.carries(t, map[string]string{
 		"RateLimit-Policy": `"minute";q=1;w=60, "hour";q=5;w=3600, "day";q=10;w=86400, "callers.blink";q=1;w=1, "callers.hour";q=1000;w=3600`,
@@ -208,10 +207,7 @@ func TestSend_TwoRulesRefuse_NamesTheLongerWait(t *testing.T) {
 		"Retry-After":      "60",
 	})
 	r.now.Add(500)
-	got = r.send("another@example.com")
-	if got.body["rule"] != "callers" || got.body["limit"] != "blink" || got.body["wait_ms"] != 500.0 || fmt.Sprint(got.body["violated-policies"]) != "[callers.blink]" {
-		t.Errorf("answered %s", got.text)
-	}
+	r.send("another@example.com").says(t, fields{"rule": "callers", "limit": "blink", "wait_ms": 500.0})
 	r.has(t, `mailgate_sends_total{limit="minute",outcome="denied",rule="mailbox"} 1`, `mailgate_sends_total{limit="blink",outcome="denied",rule="callers"} 1`)
 }
 
@@ -223,16 +219,10 @@ func TestLookup_CallersRule_TellsTheCallerOnly(t *testing.T) {
 	}})
 	for _, got := range []reply{r.send("one@example.com"), r.do("GET", "/mailboxes/one@example.com", appKey, "")} {
 		got.is(t, 200, "")
-		if got.body["rule"] != "callers" || got.body["limit"] != "day" || got.body["wait_ms"] != 43_200_000.0 || got.body["retry_at"] != "2026-11-21T00:00:00.000Z" {
-			t.Errorf("answered %s", got.text)
-		}
+		got.says(t, fields{"rule": "callers", "limit": "day", "wait_ms": 43_200_000.0, "retry_at": "2026-11-21T00:00:00.000Z"})
 	}
-	if got := r.do("GET", "/mailboxes/two@example.com", "another-key", ""); got.body["rule"] != nil || got.body["limit"] != nil {
-		t.Errorf("the other caller is told %s", got.text)
-	}
-	if got := r.do("GET", "/admin/mailboxes/one@example.com", opsKey, ""); got.body["rule"] != "mailbox" {
-		t.Errorf("an operator is told %s", got.text)
-	}
+	r.do("GET", "/mailboxes/two@example.com", "another-key", "").says(t, fields{"rule": nil, "limit": nil})
+	r.do("GET", "/admin/mailboxes/one@example.com", opsKey, "").says(t, fields{"rule": "mailbox"})
 }
 
 // An exempt mailbox has no limits of its own, and other rules apply.
@@ -243,8 +233,9 @@ func TestSend_ExemptMailbox_HasNoLimits(t *testing.T) {
 	}})
 	for _, got := range []reply{r.send("e2e-1@example.com"), r.send("e2e-1@example.com"), r.do("GET", "/mailboxes/e2e-1@example.com", appKey, "")} {
 		got.is(t, 200, "")
-		if got.body["rule"] != nil || got.body["limit"] != nil || got.body["wait_ms"] != 0.0 || len(got.body["limits"].([]any)) != 0 || got.body["server_time"] != "2026-11-20T12:00:00.000Z" {
-			t.Errorf("answered %s", got.text)
+		got.says(t, fields{"rule": nil, "limit": nil, "wait_ms": 0.0, "server_time": "2026-11-20T12:00:00.000Z"})
+		if limits := got.body["limits"].([]any); len(limits) != 0 {
+			t.Errorf("it has the limits %v", limits)
 		}
 		got.carries(t, map[string]string{"RateLimit": "", "RateLimit-Policy": ""})
 	}
@@ -264,9 +255,8 @@ func TestSend_ShadowRule_IsLogged(t *testing.T) {
 	}})
 	r.send("a@example.com").is(t, 200, "")
 	got := r.send("b@example.com")
-	if got.is(t, 200, ""); got.body["rule"] != "mailbox" {
-		t.Errorf("a shadow rule is named: %s", got.text)
-	}
+	got.is(t, 200, "")
+	got.says(t, fields{"rule": "mailbox"})
 	lines := journal.about(t, got.header.Get("X-Request-Id"))
 	if len(lines) != 2 || lines[0]["rule"] != "trial" || lines[0]["limit"] != "hour" || lines[0]["wait_ms"] != 3_600_000.0 || lines[0]["mailbox"] != lines[1]["mailbox"] {
 		t.Errorf("the log says %v", lines)

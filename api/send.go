@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/netip"
 	"slices"
 
 	"github.com/gofiber/fiber/v2"
@@ -26,7 +27,7 @@ type sendBody struct {
 	Purpose  *string           `json:"purpose" validate:"omitnil,excluded_with=Code,purpose"`
 	Template string            `json:"template"`
 	Locale   string            `json:"locale"`
-	ClientIP *string           `json:"client_ip" validate:"omitnil,client_ip"`
+	ClientIP *string           `json:"client_ip" validate:"omitnil,ip"`
 	Data     map[string]string `json:"data"`
 }
 
@@ -43,7 +44,7 @@ type sendAnswer struct {
 // sendCode is POST /send-code.
 func (s *Server) sendCode(c *fiber.Ctx) error {
 	r := requestOf(c)
-	key, err := s.sendKey(c)
+	key, err := readKey(c)
 	if err != nil {
 		return err
 	}
@@ -72,7 +73,7 @@ func (s *Server) sendOnce(c *fiber.Ctx, key string, body *sendBody, wrong []fiel
 		return invalidFields(wrong)
 	}
 	name := idempotency.Name{Caller: r.callerName(), Key: key}
-	attempt, replay, err := s.delivery.Begin(r.ctx, r.id, name, s.names.body(sendRoute, c.Request().Body()))
+	attempt, replay, err := s.delivery.Begin(r.ctx, r.id, name, s.names.prints.Of(sendRoute, c.Request().Body()))
 	switch {
 	case len(wrong) > 0 && isMismatch(err):
 		return invalidFields(wrong)
@@ -105,15 +106,6 @@ func onlyTemplate(wrong []fieldProblem) bool {
 func isMismatch(err error) bool {
 	e, ok := errors.AsType[*delivery.Error](err)
 	return ok && e.Kind == delivery.Mismatch
-}
-
-// sendKey is the Idempotency-Key of a send, empty if there is none.
-func (s *Server) sendKey(c *fiber.Ctx) (key string, err error) {
-	key, err = readKey(c)
-	if key != "" && s.with.Requests == nil {
-		return "", &problem{kind: badRequest, detail: "This server does not support Idempotency-Key."}
-	}
-	return key, err
 }
 
 // readKey is the request's Idempotency-Key, empty if there is none.
@@ -195,7 +187,7 @@ func (s *Server) send(c *fiber.Ctx, attempt *delivery.Attempt, body *sendBody) e
 	traits := sendTo(r.mailbox)
 	traits.Caller, traits.Template = r.callerName(), cmp.Or(body.Template, message.DefaultTemplate)
 	if body.ClientIP != nil {
-		traits.Client, _ = clientOf(*body.ClientIP) // valid
+		traits.Client = netip.MustParseAddr(*body.ClientIP) // valid
 	}
 	s.warnOfInside(r, traits)
 	send := delivery.Send{Rules: r.live.Rules, Composer: r.live.Composer, Mail: r.mail(body), Traits: traits, Decided: r.decided}
@@ -212,13 +204,12 @@ func (s *Server) send(c *fiber.Ctx, attempt *delivery.Attempt, body *sendBody) e
 	return respond(c, &sendAnswer{"sent", result.ID.String(), result.MessageID, r.mailbox.String(), result.ExpiresIn, q.tell(c)})
 }
 
-// sendProblems are the answers to sends that were not accepted.
+// sendProblems are the answers to sends that were not accepted, but for those that a limit refused.
 var sendProblems = map[delivery.Kind]struct {
-	kind  kind
+	kind  *kind
 	retry int64 // milliseconds, if no better time is known
 	quota bool  // the answer tells what is charged
 }{
-	delivery.Limited:     {kind: quotaExceeded, quota: true},
 	delivery.Rejected:    {kind: recipientRejected, quota: true},
 	delivery.Unavailable: {kind: relayUnavailable, retry: relayRetry},
 	delivery.Deferred:    {kind: relayUnavailable, retry: relayRetry},
@@ -240,20 +231,23 @@ func (s *Server) notSent(r *request, traits rules.Send, err error) error {
 		return err
 	}
 	s.noteResult(r, &e.Result)
+	if d := &e.Result.Decision; e.Kind == delivery.Limited {
+		s.metrics.denied(d.Rule, d.Verdict.Limit)
+		return denied(s.quotaWithCountdown(r.mailbox, traits, *d))
+	}
 	known := sendProblems[e.Kind]
 	p := &problem{kind: known.kind, retryAfter: cmp.Or(e.RetryAfter, known.retry), smtp: e.Reply, cause: e.Err}
 	if known.quota {
 		q := s.quotaWithCountdown(r.mailbox, traits, e.Result.Decision)
-		q.id, p.quota = e.Result.ID, &q
+		q.id, p.quota = e.Result.ID, q
 	}
 	switch e.Kind {
-	case delivery.Limited:
-		s.metrics.denied(e.Result.Decision.Rule, e.Result.Decision.Verdict.Limit)
-		return denied(p.quota)
 	case delivery.InFlight:
 		p.retryAfter = min(p.retryAfter, inFlightRetry)
 	case delivery.Busy:
 		p.retryAfter = max(p.retryAfter, busyRetry)
+	case delivery.Storage:
+		p.detail = "The storage cannot be read or written. Nothing was sent."
 	case delivery.Deferred:
 		p.detail = "The relay deferred this recipient. Nothing was sent, and the mailbox was not charged."
 	}

@@ -5,10 +5,11 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
+	"github.com/mailgate/mailgate/api"
 	"github.com/mailgate/mailgate/mailer/sandbox"
-	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/rules"
 )
 
@@ -99,9 +100,7 @@ func (got reply) partitions(name string) (all []string) {
 // Every limit that an answer counts by mailbox has the mailbox's key, so that a client holds
 // back no other mailbox because of it; an alias has the same. A limit of all has none.
 func TestSend_PartitionKey_TellsMailboxesApart(t *testing.T) {
-	r := newRig(t, setup{policy: "minute=1/60s,hour=5/1h", rules: func(r *rig, _ *rules.Rule) []rules.Rule {
-		return []rules.Rule{{Name: "all", By: rules.ByAll, Limiter: r.counted("all", must(throttle.ParsePolicy("hour=2/1h"))(t))}}
-	}})
+	r := newRig(t, setup{policy: "minute=1/60s,hour=5/1h", rules: also("all", rules.ByAll, "hour=2/1h")})
 	keys := map[string]string{}
 	for _, email := range []string{"alice@example.com", "bob@example.com", "alice+shop@example.com"} {
 		got := r.send(email)
@@ -119,64 +118,21 @@ func TestSend_PartitionKey_TellsMailboxesApart(t *testing.T) {
 	if keys["alice@example.com"] == keys["bob@example.com"] || keys["alice@example.com"] != keys["alice+shop@example.com"] {
 		t.Errorf("the keys are %v", keys)
 	}
-}
 
-// The limit of a visitor has the visitor's key, so that a client holds back no other visitor.
-func TestSend_VisitorRefused_HasThePartitionKeyOfTheVisitor(t *testing.T) {
-	r := newRig(t, setup{policy: "hour=5/1h", rules: func(r *rig, _ *rules.Rule) []rules.Rule {
-		return []rules.Rule{{Name: "visitors", By: rules.ByClientIP, Limiter: r.counted("visitors", must(throttle.ParsePolicy("hour=1/1h"))(t))}}
-	}})
-	keys := map[string]bool{}
+	// The limit of a visitor has the visitor's key.
+	r = newRig(t, setup{policy: "hour=5/1h", rules: also("visitors", rules.ByClientIP, "hour=1/1h")})
+	visitors := map[string]bool{}
 	for _, visitor := range []string{"203.0.113.7", "203.0.113.8"} {
 		r.sendAs(appKey, "first@example.com", `,"client_ip":"`+visitor+`"`)
 		all := r.sendAs(appKey, "second@example.com", `,"client_ip":"`+visitor+`"`).partitions("RateLimit")
 		if len(all) != 2 || all[1] == "" || all[1] == all[0] {
 			t.Fatalf("the keys are %q", all)
 		}
-		keys[all[1]] = true
+		visitors[all[1]] = true
 	}
-	if len(keys) != 2 {
-		t.Errorf("two visitors have the keys %v", keys)
+	if len(visitors) != 2 {
+		t.Errorf("two visitors have the keys %v", visitors)
 	}
-}
-
-// A clock that steps back makes the wait longer on that clock, and retry_at stays.
-func TestSend_ClockStepsBack_WaitsLonger(t *testing.T) {
-	r := newRig(t, setup{})
-	r.send("early@example.com").is(t, 200, "")
-	r.now.Add(-5000)
-	got := r.send("early@example.com")
-	got.is(t, 429, "quota-exceeded")
-	tier := got.body["limits"].([]any)[0].(map[string]any)
-	if got.body["wait_ms"] != 65000.0 || tier["wait_ms"] != 65000.0 || got.body["retry_at"] != "2026-11-20T12:01:00.000Z" {
-		t.Errorf("answered %s", got.text)
-	}
-	got.carries(t, map[string]string{"Retry-After": "65", "RateLimit": `"minute";r=0;t=65, "hour";r=4;t=3605, "day";r=9;t=86405`})
-	r.now.Add(64_999)
-	r.send("early@example.com").is(t, 429, "quota-exceeded")
-	r.now.Add(1)
-	r.send("early@example.com").is(t, 200, "")
-}
-
-// Windows that are no whole seconds are rounded up in headers, and exact in the body.
-func TestSend_OddWindows_RoundedUpInHeaders(t *testing.T) {
-	r := newRig(t, setup{policy: "blink=2/400ms,odd=3/1500ms"})
-	r.send("odd@example.com").is(t, 200, "")
-	r.now.Add(1)
-	got := r.send("odd@example.com")
-	got.is(t, 200, "")
-	if got.body["limit"] != "blink" || got.body["wait_ms"] != 399.0 {
-		t.Errorf("answered %s", got.text)
-	}
-	got.carries(t, map[string]string{"RateLimit-Policy": `"blink";q=2;w=1, "odd";q=3;w=2`, "RateLimit": `"blink";r=0;t=1, "odd";r=1;t=2`})
-	r.now.Add(399)
-	r.send("odd@example.com").is(t, 200, "")
-	got = r.send("odd@example.com")
-	got.is(t, 429, "quota-exceeded")
-	if names := got.body["violated-policies"].([]any); len(names) != 2 || got.body["limit"] != "odd" || got.body["wait_ms"] != 1100.0 {
-		t.Errorf("answered %s", got.text)
-	}
-	got.carries(t, map[string]string{"Retry-After": "2"})
 }
 
 func TestSend_EachField_HasItsEffect(t *testing.T) {
@@ -255,4 +211,34 @@ func TestSend_Invalid_NamesEachField(t *testing.T) {
 	if len(r.box.List()) != 0 || r.used("a@example.com") != 0 {
 		t.Error("a request that will not do was charged or sent")
 	}
+}
+
+// titled is a template whose subject callers make.
+var titled = fstest.MapFS{
+	"own/en/subject.txt": {Data: []byte("{{.Data.title}} {{.ExpiresIn}}")}, "own/en/text.txt": {Data: []byte("{{.Code}}")},
+	"own/en/body.html": {Data: []byte("<p>{{.Code}}</p>")},
+}
+
+// Data that makes no email in this template is an invalid field: nothing is charged.
+func TestSend_DataUnfitForTemplate_Invalid(t *testing.T) {
+	r := newRig(t, setup{policy: "minute=2/60s"})
+	r.reload(func(live *api.Live) { live.Composer = composerWith(t, titled) })
+	body := func(title int, more string) string {
+		return `{"email":"a@example.com","template":"own","data":{"title":"` + strings.Repeat("x", title) + `"}` + more + `}`
+	}
+	const most = 200 - len(" 10 minutes")
+	for _, will := range []string{body(256, ""), body(most+1, ""), body(201, `,"code":"123456"`)} {
+		for _, got := range []reply{r.do("POST", "/send-code", appKey, will), r.onceAs(appKey, "k", will)} {
+			got.is(t, 422, "invalid")
+			if !strings.Contains(got.text, `"errors":[{"field":"data","reason":"invalid","detail":"data makes a subject that is too long."}]`) {
+				t.Errorf("answered %s", got.text)
+			}
+			got.logged(t, fields{"level": "INFO"})
+		}
+	}
+	if r.used("a@example.com") != 0 || len(r.box.List()) != 0 {
+		t.Error("it was charged, or sent")
+	}
+	r.onceAs(appKey, "k", body(most, "")).is(t, 200, "")
+	r.do("POST", "/send-code", appKey, body(200, `,"code":"123456"`)).is(t, 200, "")
 }

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/go-playground/validator/v10"
 	"github.com/gofiber/fiber/v2"
+	"github.com/mailgate/mailgate/api/web"
 	"github.com/mailgate/mailgate/countdown"
 	"github.com/mailgate/mailgate/delivery"
 	"github.com/mailgate/mailgate/internal/secret"
@@ -20,12 +20,12 @@ import (
 type Server struct {
 	with     Options
 	main     *endpoint
-	ops      *endpoint // nil without Options.Ops
+	ops      *endpoint
 	metrics  *metrics
 	delivery *delivery.Service
 	validate *validator.Validate
 	docs     func() ([]byte, error)
-	console  console
+	console  []byte
 
 	began      int64 // when New made it
 	tokens     *countdown.Tokens
@@ -33,11 +33,10 @@ type Server struct {
 	keyless    share
 	callers    map[string]*caller // by the name of their key
 	operators  *caller            // all of them
-	names      *names
+	names      names
 
-	live      atomic.Pointer[Live]
-	reloading sync.Mutex
-	trying    sync.Mutex // held by the running trial of other tiers
+	live   atomic.Pointer[Live]
+	trying sync.Mutex // held by the running trial of other tiers
 
 	warnedOfInside atomic.Bool // that a visitor's address is one inside a network
 
@@ -46,6 +45,7 @@ type Server struct {
 	alive, open  context.Context
 	end, closing context.CancelFunc
 	draining     atomic.Bool
+	deadlines    deadlines
 }
 
 const (
@@ -53,41 +53,33 @@ const (
 	bodyLimit  = 16 << 10 // bytes of its body
 	// opsConnections are open at once at the listener of operations.
 	opsConnections = 128
-	// writeTimeout bounds the writing of an answer.
-	writeTimeout = 10 * time.Second
+	// readTimeout bounds the arrival of a request, first to last byte, and writeTimeout the writing
+	// of an answer. A kept connection may be silent for idleTimeout.
+	readTimeout, writeTimeout, idleTimeout = 5 * time.Second, 10 * time.Second, 60 * time.Second
 )
 
-// New makes a Server. The error names the option that is wrong.
-func New(o Options) (*Server, error) {
-	if err := o.check(); err != nil {
-		return nil, err
+// New makes a Server.
+func New(o Options) (s *Server, err error) {
+	s = &Server{
+		with: o, began: o.Now(), callers: newCallers(o.APIKeys, max(1, o.MaxConnections/4)), operators: newCaller(0), exposition: newExposition(),
+		docs: sync.OnceValues(func() ([]byte, error) { return web.Docs(o.OpenAPI, o.Version) }),
 	}
-	s := &Server{with: o.withDefaults()}
-	s.began = s.with.Now()
-	s.callers = newCallers(s.with.APIKeys, s.with.MaxPerCaller)
-	s.operators = newCaller(0)
-	s.keyless.most = keylessShare(s.with)
+	s.keyless.most = keylessShare(o)
 	if err := s.useSecret(); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("api: Secret: %w", err)
 	}
-	s.live.Store(&Live{})
 	s.Reload(o.Live)
 	s.alive, s.end = context.WithCancel(context.Background())
 	s.open, s.closing = context.WithCancel(s.alive)
-	var err error
-	if s.metrics, err = newMetrics(s.with, func() int { return s.main.connections() }); err != nil {
+	s.deadlines.parent, s.deadlines.length = s.alive, o.SendDeadline
+	s.metrics = newMetrics(o, func() int { return s.main.connections() })
+	s.validate = newValidate(s.with.Identity)
+	if s.console, err = consolePage(o.APIKeys.IsZero() && o.AdminKeys.IsZero()); err != nil {
 		return nil, err
 	}
-	if s.validate, err = newValidate(s.with.Identity); err != nil {
-		return nil, err
-	}
-	if s.console, err = readConsole(s.with.AdminKeys.IsZero()); err != nil {
-		return nil, err
-	}
-	s.docs = newDocs(s.with.OpenAPI, s.with.Version)
 	s.delivery, err = delivery.New(delivery.Options{
-		Relay: s.with.Relay, Codes: s.with.Codes, Requests: s.with.Requests, StoreTimeout: s.with.StoreTimeout,
-		Now: s.with.Now, Log: s.with.Log, Metrics: s.metrics.delivery(),
+		Relay: o.Relay, Codes: o.Codes, Requests: o.Requests, StoreTimeout: o.StoreTimeout,
+		Now: o.Now, Log: o.Log, Metrics: delivery.Metrics{Decisions: s.metrics.decisions, Relays: s.metrics.relays, Refunds: s.metrics.refunds},
 	})
 	if err != nil {
 		return nil, err
@@ -99,14 +91,14 @@ func New(o Options) (*Server, error) {
 // useSecret makes what needs the secret, each with a key of its own.
 func (s *Server) useSecret() (err error) {
 	if s.tokens, err = countdown.New(s.with.Secret); err != nil {
-		return fmt.Errorf("api: Secret: %w", err)
+		return err
 	}
 	if s.names, err = newNames(s.with.Secret); err != nil {
-		return fmt.Errorf("api: Secret: %w", err)
+		return err
 	}
 	logged, err := secret.Key(s.with.Secret, mailboxesInLogs)
 	if err != nil {
-		return fmt.Errorf("api: Secret: %w", err)
+		return err
 	}
 	s.with.Identity = s.with.Identity.WithLogKey([32]byte(logged))
 	return nil
@@ -121,11 +113,9 @@ func (s *Server) newEndpoints() {
 	}
 	s.routes(main)
 	s.main = s.newEndpoint(main)
-	if s.with.Ops {
-		ops := s.newApp()
-		s.opsRoutes(ops)
-		s.ops = s.newEndpoint(ops)
-	}
+	ops := s.newApp()
+	s.opsRoutes(ops)
+	s.ops = s.newEndpoint(ops)
 }
 
 // newApp makes a Fiber application with the limits and the middleware of every endpoint.
@@ -139,9 +129,9 @@ func (s *Server) newApp() *fiber.App {
 		ReadBufferSize:               headerSize,
 		// The listener bounds the connections; beyond this bound Fiber answers in its own words.
 		Concurrency:  s.with.MaxConnections + 1024,
-		ReadTimeout:  s.with.ReadTimeout,
+		ReadTimeout:  readTimeout,
 		WriteTimeout: writeTimeout,
-		IdleTimeout:  s.with.IdleTimeout,
+		IdleTimeout:  idleTimeout,
 		ErrorHandler: s.fail,
 	})
 	app.Use(s.accessLog)
@@ -176,10 +166,7 @@ func (s *Server) Serve(l net.Listener) error {
 }
 
 // ServeOps is Serve for the listener of operations: /metrics, /livez and /readyz, which are
-// independent of the load at the other listener. It needs Options.Ops. It ends after Serve.
+// independent of the load at the other listener. It ends after Serve.
 func (s *Server) ServeOps(l net.Listener) error {
-	if s.ops == nil {
-		return errors.New("api: Options.Ops is not set")
-	}
 	return s.ops.serve(l, opsConnections, s.with.Log)
 }

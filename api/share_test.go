@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"runtime"
@@ -22,13 +23,14 @@ import (
 	"github.com/mailgate/mailgate/throttle/rules"
 )
 
+// withoutKey is how many requests without a valid key are in progress at once.
+var withoutKey = max(8, 2*runtime.GOMAXPROCS(0))
+
 // While requests without a valid key hold their whole share the next one is a 503 after a quarter of a
 // second, on every path and with a wrong key. Requests with a key are answered.
 func TestShare_FullWithoutAKey_RefusesOnlyThose(t *testing.T) {
-	const most = 3
 	entered, leave := make(chan struct{}), make(chan struct{})
 	r := newRig(t, setup{options: func(o *api.Options) {
-		o.MaxWithoutKey = most
 		o.Ready = func(context.Context) error {
 			entered <- struct{}{}
 			<-leave
@@ -36,7 +38,7 @@ func TestShare_FullWithoutAKey_RefusesOnlyThose(t *testing.T) {
 		}
 	}})
 	var held sync.WaitGroup
-	for range most {
+	for range withoutKey {
 		held.Go(func() { r.do("GET", "/readyz", "", "").is(t, 200, "") })
 		<-entered
 	}
@@ -50,21 +52,24 @@ func TestShare_FullWithoutAKey_RefusesOnlyThose(t *testing.T) {
 	for _, route := range routesWithKeys {
 		asks = append(asks, struct{ method, path, key, body string }{route.method, route.path, "", route.body})
 	}
-	began := time.Now()
+	var refused sync.WaitGroup
 	for _, ask := range asks {
-		got := r.do(ask.method, ask.path, ask.key, ask.body)
-		got.is(t, 503, "busy")
-		if got.header.Get("Retry-After") != "1" || got.header.Get("X-Request-Id") == "" {
-			t.Errorf("%s %s: %v", ask.method, ask.path, got.header)
-		}
-		anywhere := strings.HasPrefix(ask.path, "/countdown")
-		if (got.header.Get("Access-Control-Allow-Origin") == "*") != anywhere {
-			t.Errorf("%s %s: may pages from anywhere read it: %v", ask.method, ask.path, !anywhere)
-		}
+		refused.Go(func() {
+			began := time.Now()
+			got := r.do(ask.method, ask.path, ask.key, ask.body)
+			if problem := got.body["type"]; got.status != 503 || problem != "urn:mailgate:problem:busy" || got.header.Get("Retry-After") != "1" {
+				t.Errorf("%s %s: %d %v", ask.method, ask.path, got.status, got.header)
+			}
+			anywhere := strings.HasPrefix(ask.path, "/countdown")
+			if (got.header.Get("Access-Control-Allow-Origin") == "*") != anywhere {
+				t.Errorf("%s %s: may pages from anywhere read it: %v", ask.method, ask.path, !anywhere)
+			}
+			if took := time.Since(began); took < 250*time.Millisecond {
+				t.Errorf("%s %s: refused after %v", ask.method, ask.path, took)
+			}
+		})
 	}
-	if took := time.Since(began); took < time.Duration(len(asks))*200*time.Millisecond {
-		t.Errorf("%d refusals took %v", len(asks), took)
-	}
+	refused.Wait()
 	r.do("GET", "/docs", appKey, "").is(t, 503, "busy")
 	r.do("GET", "/metrics", opsKey, "").is(t, 503, "busy")
 	r.send("a@example.com").is(t, 200, "")
@@ -75,7 +80,7 @@ func TestShare_FullWithoutAKey_RefusesOnlyThose(t *testing.T) {
 	if want := fmt.Sprintf("mailgate_http_requests_total{route=\"without-key\",status=\"503\"} %d\n", len(asks)); !strings.Contains(text, want) {
 		t.Errorf("/metrics lacks %s", want)
 	}
-	for range 2 * most {
+	for range 2 * withoutKey {
 		r.do("GET", "/livez", "", "").is(t, 200, "")
 	}
 }
@@ -84,7 +89,7 @@ func TestShare_FullWithoutAKey_RefusesOnlyThose(t *testing.T) {
 func TestShare_Full_OpsListenerAnswers(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	r := newRig(t, setup{options: func(o *api.Options) {
-		o.Ops, o.MaxWithoutKey = true, 1
+		o.Ops = true
 		o.Ready = func(context.Context) error {
 			entered <- struct{}{}
 			<-leave
@@ -93,12 +98,11 @@ func TestShare_Full_OpsListenerAnswers(t *testing.T) {
 	}})
 	ops := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	go r.server.ServeOps(ops)
-	held := make(chan struct{})
-	go func() {
-		defer close(held)
-		r.do("GET", "/readyz", "", "").is(t, 200, "")
-	}()
-	<-entered
+	var held sync.WaitGroup
+	for range withoutKey {
+		held.Go(func() { r.do("GET", "/readyz", "", "").is(t, 200, "") })
+		<-entered
+	}
 	r.do("GET", "/livez", "", "").is(t, 503, "busy")
 	for _, path := range []string{"/livez", "/metrics"} {
 		got := must(http.Get("http://" + ops.Addr().String() + path))(t)
@@ -108,16 +112,15 @@ func TestShare_Full_OpsListenerAnswers(t *testing.T) {
 		}
 	}
 	close(leave)
-	<-held
+	held.Wait()
 }
 
 // A client that does not read its answer holds its part of the share for a moment only.
 func TestShare_SlowReaders_LeaveIt(t *testing.T) {
 	r := newRig(t, setup{options: func(o *api.Options) {
-		o.MaxWithoutKey = 2
 		o.OpenAPI = append(slices.Clone(o.OpenAPI), strings.Repeat("# more than a socket holds\n", 1<<20)...)
 	}})
-	for range 2 {
+	for range withoutKey {
 		c := must(net.Dial("tcp", r.addr))(t)
 		defer c.Close()
 		must(io.WriteString(c, "GET /openapi.yaml HTTP/1.1\r\nHost: x\r\n\r\n"))(t)
@@ -130,27 +133,30 @@ func TestShare_SlowReaders_LeaveIt(t *testing.T) {
 	}
 }
 
-// A flood without a key is answered or refused, and a key's sends beside it all go out.
+// Floods without a key are answered or refused, and a key's sends beside them all go out.
 func TestShare_Floods_SendsGoOut(t *testing.T) {
-	r := newRig(t, setup{})
+	r := newRig(t, setup{alone: true})
 	quiet := r.medianSend(t, "quiet")
-	for name, request := range map[string]string{
-		"metrics":   "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n",
-		"docs":      "GET /docs HTTP/1.1\r\nHost: x\r\n\r\n",
-		"countdown": "GET /countdown/abc HTTP/1.1\r\nHost: x\r\n\r\n",
-		"wrong key": "POST /send-code HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer wrong\r\nContent-Length: 2\r\n\r\n{}",
+	ctx, cancel := context.WithCancel(t.Context())
+	var ended sync.WaitGroup
+	var refused [4]atomic.Int64
+	for i, request := range []string{
+		"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n",
+		"GET /docs HTTP/1.1\r\nHost: x\r\n\r\n",
+		"GET /countdown/abc HTTP/1.1\r\nHost: x\r\n\r\n",
+		"POST /send-code HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer wrong\r\nContent-Length: 2\r\n\r\n{}",
 	} {
-		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			answers, ended := flood(ctx, r.addr, request)
-			servertest.Eventually(t, "the flood to be refused", func() bool { return answers.refused.Load() > 100 })
-			beside := r.medianSend(t, strings.ReplaceAll(name, " ", "-"))
-			cancel()
-			ended.Wait()
-			t.Logf("a send takes %v in quiet and %v beside the flood; %d requests refused, %d answered", quiet, beside, answers.refused.Load(), answers.other.Load())
-		})
+		for range 50 {
+			ended.Go(func() { flood(ctx, r.addr, request, &refused[i]) })
+		}
 	}
+	for i := range refused {
+		servertest.Eventually(t, "the flood to be refused", func() bool { return refused[i].Load() > 50 })
+	}
+	beside := r.medianSend(t, "beside")
+	cancel()
+	ended.Wait()
+	t.Logf("a send takes %v in quiet and %v beside the floods", quiet, beside)
 }
 
 func (r *rig) medianSend(t *testing.T, who string) time.Duration {
@@ -165,43 +171,25 @@ func (r *rig) medianSend(t *testing.T, who string) time.Duration {
 	return took[len(took)/2]
 }
 
-type answers struct{ refused, other atomic.Int64 }
-
-// flood sends one request again and again over 200 connections until ctx ends.
-func flood(ctx context.Context, addr, request string) (*answers, *sync.WaitGroup) {
-	counts, ended := new(answers), new(sync.WaitGroup)
-	for range 200 {
-		ended.Go(func() {
-			for ctx.Err() == nil {
-				if c, err := net.Dial("tcp", addr); err == nil {
-					counts.ask(ctx, c, request)
-					c.Close()
-				}
-			}
-		})
-	}
-	return counts, ended
-}
-
-// ask sends the request over one connection for as long as it is answered.
-func (a *answers) ask(ctx context.Context, c net.Conn, request string) {
-	reader := bufio.NewReader(c)
+// flood sends one request again and again until ctx ends, and counts those refused.
+func flood(ctx context.Context, addr, request string, refused *atomic.Int64) {
 	for ctx.Err() == nil {
-		if _, err := io.WriteString(c, request); err != nil {
-			return
-		}
-		response, err := http.ReadResponse(reader, nil)
+		c, err := net.Dial("tcp", addr)
 		if err != nil {
-			return
+			continue
 		}
-		if _, err := io.Copy(io.Discard, response.Body); err != nil {
-			return
+		for reader := bufio.NewReader(c); ctx.Err() == nil; {
+			io.WriteString(c, request)
+			response, err := http.ReadResponse(reader, nil)
+			if err != nil {
+				break
+			}
+			io.Copy(io.Discard, response.Body)
+			if response.StatusCode == http.StatusServiceUnavailable {
+				refused.Add(1)
+			}
 		}
-		if response.StatusCode == http.StatusServiceUnavailable {
-			a.refused.Add(1)
-		} else {
-			a.other.Add(1)
-		}
+		c.Close()
 	}
 }
 
@@ -262,4 +250,80 @@ func TestCaller_RelaySlow_DecidesOthers(t *testing.T) {
 	}
 	close(sender.leave)
 	group.Wait()
+}
+
+// A key with the most requests in progress that it may have gets a 503 at once, and nothing is charged.
+// Other keys and operators are answered.
+func TestCaller_Full_LeavesRoomForOthers(t *testing.T) {
+	const most = 4
+	sender := newGated()
+	r := newRig(t, setup{options: func(o *api.Options) {
+		o.MaxConnections = 4 * most
+		o.Relay = sender
+	}})
+	var group sync.WaitGroup
+	for n := range most {
+		group.Go(func() { r.send(fmt.Sprintf("flood%d@example.com", n)).is(t, 200, "") })
+		<-sender.entered
+	}
+	for path, body := range map[string]string{
+		"POST /send-code": `{"email":"one-more@example.com"}`, "GET /mailboxes/one-more@example.com": "",
+		"POST /verify-code":           `{"email":"one-more@example.com","code":"123456"}`,
+		"POST /actions/reply/take":    `{"subject":"one-more"}`,
+		"POST /actions/reply/peek":    `{"subject":"one-more"}`,
+		"POST /actions/reply/release": `{"subject":"one-more","id":"AAAAAAAA"}`,
+	} {
+		method, path, _ := strings.Cut(path, " ")
+		got := r.do(method, path, appKey, body)
+		got.is(t, 503, "busy")
+		if got.header.Get("Retry-After") != "1" {
+			t.Errorf("%s: Retry-After is %q", path, got.header.Get("Retry-After"))
+		}
+		r.do("GET", "/mailboxes/one-more@example.com", "another-key", "").is(t, 200, "")
+		r.do("GET", "/admin/mailboxes/one-more@example.com", opsKey, "").is(t, 200, "")
+		r.do("GET", "/readyz", "", "").is(t, 200, "")
+	}
+	if n := r.used("one-more@example.com"); n != 0 {
+		t.Errorf("%d sends are charged", n)
+	}
+	if text := r.do("GET", "/metrics", "", "").text; !strings.Contains(text, `mailgate_sends_total{limit="",outcome="busy",rule=""} 1`+"\n") {
+		t.Errorf("not one send is counted as busy:\n%s", text)
+	}
+	close(sender.leave)
+	group.Wait()
+	for range 2 * most {
+		r.do("GET", "/mailboxes/one-more@example.com", appKey, "").is(t, 200, "")
+	}
+}
+
+// A client that requests pages without a key and reads none of them takes little more memory than a
+// silent one: there is one copy of a page for all.
+func TestOpenAPI_Unread_TakesLittleMemory(t *testing.T) {
+	const clients, most = 100, 64 << 10
+	r := newRig(t, setup{alone: true, options: func(o *api.Options) { o.Log = slog.New(slog.DiscardHandler) }}) // the log of all tests would grow
+	const ask = "GET /openapi.yaml HTTP/1.1\r\nHost: x\r\n\r\n"
+	first := r.dial()
+	first.write(ask)
+	if size := len(first.read("GET", "/openapi.yaml").text); size < most/2 {
+		t.Fatalf("the page has %d bytes, too few for this test", size)
+	}
+	before := heap()
+	for range clients {
+		w := r.dial()
+		if err := w.Conn.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
+			t.Fatal(err)
+		}
+		w.write(strings.Repeat(ask, 60)) // whose answers are more than the sockets hold
+		must(w.reader.Peek(1))(t)
+	}
+	if each := (heap() - before) / clients; each > most {
+		t.Errorf("each of them takes %d bytes, want at most %d", each, most)
+	}
+}
+
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapInuse)
 }

@@ -11,7 +11,7 @@ const handingOver = 5 * time.Second
 
 // Shutdown ends the serving without losing a request. At once /readyz is 503 and every answer
 // ends its connection; after DrainDelay no new connections are accepted, idle ones are closed, and
-// requests in progress are finished. A request that is still arriving has until ReadTimeout. A send
+// requests in progress are finished. A request that is still arriving has until readTimeout. A send
 // that waits in a queue does so, unless its position comes too late to hand over a mail before the
 // end of ctx: it is answered at once then. When ctx ends first, the rest is cut off, with a moment
 // to refund what never left, and ctx's error is returned. However much time ctx leaves, giving
@@ -31,9 +31,8 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		inAMoment(ctx, s.main.handled)
 	}
 	s.delivery.Close(ctx)
-	if s.ops != nil { // last, so that it can be watched to the end
-		inAMoment(ctx, func(ctx context.Context) { _ = s.ops.drain(ctx) }) // it can cut off requests for metrics only
-	}
+	// Operations come last, so that it can be watched to the end. It can cut off requests for metrics only.
+	inAMoment(ctx, func(ctx context.Context) { _ = s.ops.drain(ctx) })
 	return err
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"reflect"
 	"strconv"
 	"strings"
@@ -17,33 +16,29 @@ import (
 )
 
 // newValidate makes the validator with the rules that bodies name in their tags.
-func newValidate(identity address.Identity) (*validator.Validate, error) {
+func newValidate(identity address.Identity) *validator.Validate {
 	v := validator.New()
 	v.RegisterTagNameFunc(func(f reflect.StructField) string { return f.Tag.Get("json") })
 	rules := map[string]func(string) bool{
-		"client_ip": func(text string) bool { _, err := clientOf(text); return err == nil },
 		"purpose":   func(text string) bool { return throttle.CheckName(text) == nil },
 		"code":      func(text string) bool { _, err := verify.ParseCode(text); return err == nil },
 		"admission": func(text string) bool { _, err := throttle.ParseID(text); return err == nil },
-		"tiers":     func(text string) bool { _, err := throttle.ParsePolicy(text); return err == nil },
 		"printable": func(text string) bool { return !strings.ContainsFunc(text, unicode.IsControl) },
 	}
-	var errs []error
+	// A registration fails only without a name or a function.
 	for tag, good := range rules {
-		errs = append(errs, v.RegisterValidation(tag, func(f validator.FieldLevel) bool { return good(f.Field().String()) }))
+		_ = v.RegisterValidation(tag, func(f validator.FieldLevel) bool { return good(f.Field().String()) })
 	}
-	errs = append(errs,
-		v.RegisterValidation("bytes", func(f validator.FieldLevel) bool {
-			most, err := strconv.Atoi(f.Param())
-			return err == nil && f.Field().Len() <= most
-		}),
-		v.RegisterValidationCtx("address", func(ctx context.Context, f validator.FieldLevel) bool {
-			p := ctx.(*parsed)
-			p.address, p.err = address.Parse(f.Field().String(), identity)
-			return p.err == nil
-		}),
-	)
-	return v, errors.Join(errs...)
+	_ = v.RegisterValidation("bytes", func(f validator.FieldLevel) bool {
+		most, err := strconv.Atoi(f.Param())
+		return err == nil && f.Field().Len() <= most
+	})
+	_ = v.RegisterValidationCtx("address", func(ctx context.Context, f validator.FieldLevel) bool {
+		p := ctx.(*parsed)
+		p.address, p.err = address.Parse(f.Field().String(), identity)
+		return p.err == nil
+	})
+	return v
 }
 
 // parsed is the context of a validation, in which the rule address leaves the address, so that it
@@ -74,6 +69,11 @@ func invalidFields(wrong []fieldProblem) error {
 	return &problem{kind: invalid, fields: wrong}
 }
 
+// invalidField is the problem of a body with one in this field.
+func invalidField(name, reason, detail string) error {
+	return &problem{kind: invalid, fields: []fieldProblem{{name, reason, detail}}}
+}
+
 // reasons are what the tags mean for programs and for people; %s is the field.
 var reasons = map[string]struct{ word, sentence string }{
 	"required":      {"missing", "%s is missing."},
@@ -81,7 +81,7 @@ var reasons = map[string]struct{ word, sentence string }{
 	"max":           {"too-long", "%s must not exceed 500 characters."},
 	"bytes":         {"too-long", "%s must not exceed 256 bytes."},
 	"printable":     {"invalid", "%s has a control character."},
-	"client_ip":     {"invalid", "%s must be an IPv4 or IPv6 address."},
+	"ip":            {"invalid", "%s must be an IPv4 or IPv6 address."},
 	"purpose":       {"invalid", "%s must be 1 to 32 lower-case letters, digits, - and _, and start with a letter."},
 	"excluded_with": {"with-code", "%s cannot be combined with a code of your own."},
 	"code":          {"invalid", "%s must be six digits."},
@@ -90,26 +90,9 @@ var reasons = map[string]struct{ word, sentence string }{
 
 func (r *request) explainField(wrong validator.FieldError) fieldProblem {
 	name := wrong.Field()
-	switch wrong.Tag() {
-	case "address":
-		if refused, ok := errors.AsType[*address.Error](r.parsed.err); ok {
-			return addressProblem(name, refused)
-		}
-	case "tiers":
-		_, err := throttle.ParsePolicy(wrong.Value().(string))
-		return fieldProblem{name, "invalid", sentence(err.Error())}
+	if refused, ok := errors.AsType[*address.Error](r.parsed.err); ok && wrong.Tag() == "address" {
+		return addressProblem(name, refused)
 	}
 	reason := reasons[wrong.Tag()]
 	return fieldProblem{name, reason.word, fmt.Sprintf(reason.sentence, name)}
-}
-
-var errZone = errors.New("the address has a zone")
-
-// clientOf reads an address that a client can have. A zone means something on one machine only.
-func clientOf(text string) (netip.Addr, error) {
-	at, err := netip.ParseAddr(text)
-	if err == nil && at.Zone() != "" {
-		return netip.Addr{}, errZone
-	}
-	return at, err
 }

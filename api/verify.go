@@ -1,12 +1,7 @@
 package api
 
 import (
-	"context"
-	"fmt"
-
 	"github.com/gofiber/fiber/v2"
-	"github.com/mailgate/mailgate/api/wire"
-	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/verify"
 )
 
@@ -47,32 +42,12 @@ func (s *Server) verifyCode(c *fiber.Ctx) error {
 	q := quotaOfOne("guesses", r.mailbox.Hash(), outcome.Guesses)
 	q.whose = "this mailbox's code attempts"
 	if outcome.Result == verify.Spent {
-		return denied(&q)
+		return denied(q)
 	}
-	return &problem{kind: codeIncorrect, attempts: outcome.AttemptsLeft, quota: &q}
+	return &problem{kind: codeIncorrect, attempts: outcome.AttemptsLeft, quota: q}
 }
 
 // verifyResults are the words for them in metrics.
 var verifyResults = map[verify.Result]string{
 	verify.Expired: "expired", verify.Incorrect: "incorrect", verify.Correct: "correct", verify.Spent: "spent",
-}
-
-// guesses are the limits of guesses at the mailbox's codes, the shortest window first.
-func (s *Server) guesses(ctx context.Context, mailbox address.Address) ([]wire.Limit, error) {
-	if s.with.Guesses == nil {
-		return nil, nil
-	}
-	verdict, err := s.with.Guesses.Peek(ctx, mailbox.Key())
-	if err != nil {
-		return nil, fmt.Errorf("reading the guesses: %w", err)
-	}
-	return wire.Limits(&verdict, ""), nil
-}
-
-// resetGuesses forgets the guesses at the mailbox's codes, and reports how many there were.
-func (s *Server) resetGuesses(ctx context.Context, mailbox address.Address) (int, error) {
-	if s.with.Guesses == nil {
-		return 0, nil
-	}
-	return s.with.Guesses.Reset(ctx, mailbox.Key())
 }

@@ -8,15 +8,21 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/mailgate/mailgate/api/wire"
-	"github.com/mailgate/mailgate/mailer/address"
 	"github.com/mailgate/mailgate/throttle"
 )
 
-// The bounds of a trial, so that it does not load the server.
+// The bounds of a trial, so that it does not load the server, and of its answer.
 const (
 	mostMailboxes = 100_000
 	trialTime     = 5 * time.Second
+	worstShown    = 5
 )
+
+// whatIfBody asks to try tiers, and to show the sends of one mailbox if there is one.
+type whatIfBody struct {
+	Tiers *string `json:"tiers" validate:"required"`
+	Email *string `json:"email" validate:"omitnil,address"`
+}
 
 // trial is what other tiers would have refused of the sends on record. Its mailboxes have no
 // names.
@@ -33,20 +39,32 @@ type trial struct {
 	Today      []tierInForce  `json:"today"`
 	Worst      []triedMailbox `json:"worst"`             // the mailboxes with the most refusals
 	Mailbox    *triedMailbox  `json:"mailbox,omitempty"` // the one of the request
+
+	policy throttle.Policy
 }
 
-// whatIfBody asks to try tiers, and to show the sends of one mailbox if there is one.
-type whatIfBody struct {
-	Tiers *string `json:"tiers" validate:"required,tiers"`
-	Email *string `json:"email" validate:"omitnil,address"`
+type tierInForce struct {
+	Name   string `json:"name"`
+	Limit  int    `json:"limit"`
+	Window int64  `json:"window_ms"`
 }
 
 // triedTier is how many sends would have waited longest for one tier.
 type triedTier struct {
-	Name    string `json:"name"`
-	Limit   int    `json:"limit"`
-	Window  int64  `json:"window_ms"`
-	Refused int    `json:"refused"`
+	tierInForce
+	Refused int `json:"refused"`
+}
+
+// triedMailbox is the recorded sends of one mailbox, and those that other tiers would have
+// refused.
+type triedMailbox struct {
+	Sends   []string       `json:"sends"`
+	Refused []triedRefusal `json:"refused"`
+}
+
+type triedRefusal struct {
+	At    string `json:"at"`
+	Limit string `json:"limit"`
 }
 
 // tryTiers is POST /admin/what-if: it replays what is on record of mailboxes under other tiers.
@@ -59,7 +77,7 @@ func (s *Server) tryTiers(c *fiber.Ctx) error {
 	}
 	policy, err := throttle.ParsePolicy(*body.Tiers)
 	if err != nil {
-		return err // not after the check
+		return invalidField("tiers", "invalid", sentence(err.Error()))
 	}
 	if !s.trying.TryLock() {
 		return &problem{kind: trialUnderWay, retryAfter: busyRetry}
@@ -67,50 +85,55 @@ func (s *Server) tryTiers(c *fiber.Ctx) error {
 	defer s.trying.Unlock()
 	t := newTrial(policy)
 	t.ServerTime = wire.Time(s.with.Now())
-	if err := t.survey(r.ctx, policy, r.parsed.address, r.live.Rules.Mailbox()); err != nil {
-		return explain(err, notRead)
+	if err := t.survey(r.ctx, r.live.Rules.Mailbox(), r.parsed.address.Key()); err != nil {
+		return err
 	}
 	return respond(c, t)
 }
 
-// survey replays all mailboxes, and the one to be shown, if there is one.
-func (t *trial) survey(ctx context.Context, policy throttle.Policy, shown address.Address, of throttle.Historian) (err error) {
-	if t.Today, err = inForce(ctx, of); err != nil {
-		return err
-	}
-	if !shown.IsZero() {
-		if t.Mailbox, err = tryMailbox(ctx, policy, of, shown); err != nil {
-			return err
-		}
-	}
-	within, cancel := context.WithTimeout(ctx, trialTime)
-	defer cancel()
-	err = of.Each(within, func(h throttle.History) bool {
-		if t.Complete = t.Mailboxes < mostMailboxes && within.Err() == nil; t.Complete {
-			t.replay(policy, h)
-		}
-		return t.Complete
-	})
-	if err != nil {
-		t.Complete = false
-		if within.Err() != nil && errors.Is(err, within.Err()) {
-			return nil
-		}
-	}
-	return err
-}
-
 func newTrial(policy throttle.Policy) trial {
-	t := trial{Tiers: policy.String(), Complete: true, Worst: []triedMailbox{}}
+	t := trial{Tiers: policy.String(), Complete: true, Worst: []triedMailbox{}, policy: policy}
 	for _, tier := range policy.Tiers() {
-		t.Limits = append(t.Limits, triedTier{tier.Name, tier.Limit, tier.Window.Milliseconds(), 0})
+		t.Limits = append(t.Limits, triedTier{tierInForce{tier.Name, tier.Limit, tier.Window.Milliseconds()}, 0})
 	}
 	return t
 }
 
+// survey replays all mailboxes, and the one to be shown, if there is one.
+func (t *trial) survey(ctx context.Context, mailboxes throttle.Historian, shown string) error {
+	today, err := mailboxes.Peek(ctx, "what-if") // as a mailbox without a send sees it
+	if err != nil {
+		return err
+	}
+	for _, tier := range today.Tiers {
+		t.Today = append(t.Today, tierInForce{tier.Name, tier.Limit, tier.Window.Milliseconds()})
+	}
+	if shown != "" {
+		h, err := mailboxes.History(ctx, shown)
+		if err != nil {
+			return err
+		}
+		one := tried(h, t.policy.Replay(h))
+		t.Mailbox = &one
+	}
+	within, cancel := context.WithTimeout(ctx, trialTime)
+	defer cancel()
+	err = mailboxes.Each(within, func(h throttle.History) bool {
+		if t.Complete = t.Mailboxes < mostMailboxes && within.Err() == nil; t.Complete {
+			t.replay(h)
+		}
+		return t.Complete
+	})
+	if within.Err() != nil && errors.Is(err, within.Err()) {
+		t.Complete = false
+		return nil
+	}
+	return err
+}
+
 // replay counts one mailbox in.
-func (t *trial) replay(policy throttle.Policy, h throttle.History) {
-	refused := slices.Collect(policy.Replay(h))
+func (t *trial) replay(h throttle.History) {
+	refused := t.policy.Replay(h)
 	for _, v := range refused {
 		for i := range t.Limits {
 			if t.Limits[i].Name == v.Limit {
@@ -125,4 +148,26 @@ func (t *trial) replay(policy throttle.Policy, h throttle.History) {
 		t.Affected++
 		t.keepWorst(h, refused)
 	}
+}
+
+// keepWorst keeps a mailbox among those with the most refusals.
+func (t *trial) keepWorst(h throttle.History, refused []throttle.Verdict) {
+	if len(t.Worst) == worstShown && len(refused) <= len(t.Worst[worstShown-1].Refused) {
+		return
+	}
+	t.Worst = append(t.Worst, tried(h, refused))
+	slices.SortStableFunc(t.Worst, func(a, b triedMailbox) int { return len(b.Refused) - len(a.Refused) })
+	t.Worst = t.Worst[:min(len(t.Worst), worstShown)]
+}
+
+// tried takes a history and the verdicts that refuse one of its sends.
+func tried(h throttle.History, refused []throttle.Verdict) triedMailbox {
+	one := triedMailbox{Sends: []string{}, Refused: []triedRefusal{}}
+	for _, send := range h {
+		one.Sends = append(one.Sends, wire.Time(send.At))
+	}
+	for _, v := range refused {
+		one.Refused = append(one.Refused, triedRefusal{wire.Time(v.Now), v.Limit})
+	}
+	return one
 }

@@ -65,7 +65,7 @@ func (w *wire) ended(most int64) {
 
 // Requests that are not complete, are too large, or hide another are refused.
 func TestWire_Hostile_Refused(t *testing.T) {
-	r := newRig(t, setup{options: func(o *api.Options) { o.ReadTimeout = 2 * time.Second }})
+	r := newRig(t, setup{read: 500 * time.Millisecond})
 	const auth = "Authorization: Bearer " + appKey + "\r\nContent-Type: application/json\r\n"
 	const body = `{"email":"smuggled@example.com"}`
 	tests := []struct {
@@ -84,12 +84,16 @@ func TestWire_Hostile_Refused(t *testing.T) {
 		{"not HTTP that speaks of a timeout", "timeout\r\n\r\n", 400, "bad-request"},
 		{"a length that is a timeout", "POST /send-code HTTP/1.1\r\nHost: x\r\n" + auth + "Content-Length: timeout\r\n\r\n" + body, 400, "bad-request"},
 	}
+	var sent []*wire
 	for _, tt := range tests {
+		w := r.dial()
+		w.write(tt.sent)
+		sent = append(sent, w)
+	}
+	for i, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			w := r.dial()
-			w.write(tt.sent)
-			w.read("POST", "/send-code").is(t, tt.status, tt.problem)
-			w.ended(0)
+			sent[i].read("POST", "/send-code").is(t, tt.status, tt.problem)
+			sent[i].ended(0)
 		})
 	}
 	if len(r.box.List()) != 0 || r.used("smuggled@example.com") != 0 {
@@ -157,10 +161,7 @@ func TestWire_Expect_AnsweredFirst(t *testing.T) {
 func TestLog_UnknownRequests_AreInfo(t *testing.T) {
 	r := newRig(t, setup{})
 	for method, path := range map[string]string{"BREW": "/send-code", "PUT": "/send-code", "GET": "/nothing"} {
-		got := r.request(method, path, nil, "")
-		if lines := journal.about(t, got.header.Get("X-Request-Id")); len(lines) != 1 || lines[0]["level"] != "INFO" {
-			t.Errorf("%s %s: %d, and the log says %v", method, path, got.status, lines)
-		}
+		r.request(method, path, nil, "").logged(t, fields{"level": "INFO"})
 	}
 }
 
@@ -186,7 +187,7 @@ func TestWire_Pipelined_InOrder(t *testing.T) {
 
 // A request that came with the one before and does not arrive whole is refused in time.
 func TestWire_PipelinedAndStalled_TimesOut(t *testing.T) {
-	r := newRig(t, setup{options: func(o *api.Options) { o.ReadTimeout = time.Second }})
+	r := newRig(t, setup{read: 500 * time.Millisecond})
 	w := r.dial()
 	w.write("GET /livez HTTP/1.1\r\nHost: x\r\n\r\nPOST /send-code HTTP/1.1\r\nHost: x\r\nContent-Length: 32\r\n\r\n{")
 	w.read("GET", "/livez").is(t, 200, "")
@@ -214,7 +215,7 @@ func TestConnections_Full_NextWaits(t *testing.T) {
 
 // Silent connections hold their room for ReadTimeout at most: then the next is served.
 func TestConnections_Silent_MakeRoom(t *testing.T) {
-	r := newRig(t, setup{options: func(o *api.Options) { o.MaxConnections, o.ReadTimeout = 3, 200*time.Millisecond }})
+	r := newRig(t, setup{read: 200 * time.Millisecond, options: func(o *api.Options) { o.MaxConnections = 3 }})
 	for _, begin := range []string{"", "G", "POST /send-code HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{"} {
 		r.dial().write(begin)
 	}
@@ -225,9 +226,76 @@ func TestConnections_Silent_MakeRoom(t *testing.T) {
 
 // A kept connection that stays silent is closed.
 func TestConnections_Idle_Closed(t *testing.T) {
-	r := newRig(t, setup{options: func(o *api.Options) { o.IdleTimeout = 50 * time.Millisecond }})
+	r := newRig(t, setup{idle: 50 * time.Millisecond})
 	w := r.dial()
 	w.write("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
 	w.read("GET", "/livez")
 	w.ended(0)
+}
+
+// A connection on which nothing was sent is no request in the log and the metrics.
+func TestConnections_Silent_AreNoRequests(t *testing.T) {
+	const ask, half = "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n", "GET /livez HT"
+	hangUp := func(w *wire) {
+		w.Conn.(*net.TCPConn).CloseWrite()
+		w.ended(1 << 10)
+	}
+	reset := func(w *wire) {
+		w.Conn.(*net.TCPConn).SetLinger(0)
+		w.Close()
+	}
+	outlast := func(w *wire) { w.ended(1 << 10) }
+	unanswered := func(w *wire) { w.ended(0) } // an answer would be one without a request, and without an id
+	stay := func(*wire) {}
+	const patient, hasty = 0, 500 * time.Millisecond
+	for _, tt := range []struct {
+		name string
+		wait time.Duration
+		said string
+		end  func(*wire)
+		want int // requests, beside that of the next connection
+	}{
+		{"silent, then closed", patient, "", hangUp, 0},
+		{"silent, then reset", patient, "", reset, 0},
+		{"silent until its time is up", hasty, "", unanswered, 0},
+		{"silent until the server ends", patient, "", stay, 0},
+		{"half a request, then closed", patient, half, hangUp, 1},
+		{"half a request, and its time is up", hasty, half, outlast, 1},
+		{"garbage", patient, "\x16\x03\x01\r\n\r\n", outlast, 1},
+		{"a request, then silent until its time is up", hasty, ask, outlast, 1},
+		{"a request and a half, and its time is up", hasty, ask + half, outlast, 2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			log := newRecord()
+			r := newRig(t, setup{read: tt.wait, idle: tt.wait, options: func(o *api.Options) { o.Log = log.logger() }})
+			w := r.dial()
+			w.write(tt.said)
+			if strings.HasPrefix(tt.said, ask) {
+				w.read("GET", "/livez").is(t, 200, "")
+			}
+			tt.end(w)
+			next := r.dial() // accepted after the first
+			next.write(ask)
+			next.read("GET", "/livez").is(t, 200, "")
+			r.shutdown()
+			logged, counted := strings.Count(log.text(), `"msg":"request"`)-1, r.requests()-1
+			if logged != tt.want || counted != tt.want {
+				t.Errorf("%d requests are logged and %d counted, want %d:\n%s", logged, counted, tt.want, log.text())
+			}
+		})
+	}
+}
+
+// requests is how many the metrics have counted.
+func (r *rig) requests() (all int) {
+	r.t.Helper()
+	for _, family := range must(r.options.Metrics.Gather())(r.t) {
+		if family.GetName() != "mailgate_http_requests_total" {
+			continue
+		}
+		for _, series := range family.GetMetric() {
+			all += int(series.GetCounter().GetValue())
+		}
+	}
+	return all
 }

@@ -66,7 +66,7 @@ func newBench(t *testing.T) *bench {
 	b := &bench{t: t, log: new(bytes.Buffer), refunds: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "refunds"}, []string{"result"})}
 	b.now.Store(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).UnixMilli())
 	b.store = must(cache.Open(cache.Options{Now: b.now.Load}))(t)
-	b.keys = must(idempotency.New(idempotency.Options{Store: keyed.Local(b.store.Table("requests"), b.now.Load), Lease: lease}))(t)
+	b.keys = idempotency.New(keyed.Local(b.store.Table("requests"), b.now.Load), lease)
 	b.Service = must(New(Options{
 		Relay: &b.relay, Requests: b.keys, StoreTimeout: 2 * time.Second, Now: b.now.Load,
 		Log: slog.New(slog.NewTextHandler(b.log, nil)),
@@ -106,7 +106,7 @@ func (f *fakeRelay) Begin(context.Context, address.Address, address.Address) (Tr
 	return f, nil
 }
 
-func (f *fakeRelay) Commit(context.Context, []byte) (relay.Receipt, error) {
+func (f *fakeRelay) Commit([]byte) (relay.Receipt, error) {
 	f.committed++
 	return relay.Receipt{}, f.commit
 }

@@ -23,15 +23,14 @@
 //
 // # Which answers are kept
 //
-// Finish keeps the answer, by default for 24 hours. Abandon frees the key, so that the same
+// Finish keeps the answer for 24 hours. Abandon frees the key, so that the same
 // request can be tried again. The answer to what was done, or may have been done, is kept. A
 // 429, or a 503 of what was certainly not done, describes a moment and not the request; kept
 // for a day it would block the retry that it asks for.
 //
 // # Crashes
 //
-// Begin grants a lease, by default for 60 seconds, which must be longer than a request can
-// take. If the process is killed, the next Begin after the lease depends on what is on
+// Begin grants a lease, which must be longer than a request can take. If the process is killed, the next Begin after the lease depends on what is on
 // record. A request that was only begun is started again, and Outcome.Previous names the
 // admission that the killed attempt may have left charged. A request that was handed over is
 // Unknown for as long as an answer would have been kept: its mail may have left.

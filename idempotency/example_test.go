@@ -17,10 +17,7 @@ func Example() {
 	}
 	defer func() { _ = store.Close() }()
 	now := func() int64 { return time.Now().UnixMilli() }
-	requests, err := idempotency.New(idempotency.Options{Store: keyed.Local(store.Table("requests"), now)})
-	if err != nil {
-		panic(err)
-	}
+	requests := idempotency.New(keyed.Local(store.Table("requests"), now), 60_000)
 	prints, err := idempotency.NewFingerprinter([]byte("at least sixteen random bytes"))
 	if err != nil {
 		panic(err)

@@ -6,18 +6,11 @@ import (
 	"strings"
 )
 
-// maxKey and maxCaller are the longest key and the longest name of a caller, in bytes.
-const (
-	maxKey    = 255
-	maxCaller = 255
-)
+// maxKey is the longest key, in bytes.
+const maxKey = 255
 
-var (
-	// ErrKey is the kind of a malformed key or header field.
-	ErrKey = errors.New("an idempotency key is 1 to 255 visible ASCII characters, in double quotes")
-	// ErrCaller is the kind of a caller's name that is too long.
-	ErrCaller = errors.New("the name of a caller is at most 255 bytes long")
-)
+// ErrKey is the kind of a malformed key or header field.
+var ErrKey = errors.New("an idempotency key is 1 to 255 visible ASCII characters, in double quotes")
 
 // ParseKey reads the header field Idempotency-Key. The draft makes it a String of RFC 9651:
 // in double quotes, with a backslash before a quote or a backslash that is meant. Most callers
@@ -32,8 +25,13 @@ func ParseKey(field string) (string, error) {
 	} else if strings.ContainsAny(field, `"\,;`) {
 		return "", ErrKey
 	}
-	if err := checkKey(key); err != nil {
-		return "", err
+	if key == "" || len(key) > maxKey {
+		return "", ErrKey
+	}
+	for i := range len(key) {
+		if key[i] <= ' ' || key[i] > '~' {
+			return "", ErrKey
+		}
 	}
 	return key, nil
 }
@@ -61,29 +59,10 @@ func unquote(text string) string {
 	return ""
 }
 
-func checkKey(key string) error {
-	if key == "" || len(key) > maxKey {
-		return ErrKey
-	}
-	for i := range len(key) {
-		if key[i] <= ' ' || key[i] > '~' {
-			return ErrKey
-		}
-	}
-	return nil
-}
-
 // Name is what a request is known by: who sent it, and the key.
 type Name struct {
-	Caller string // any text of up to 255 bytes, such as the name of an API key
+	Caller string // such as the name of an API key
 	Key    string // as ParseKey returns it
-}
-
-func (n Name) check() error {
-	if len(n.Caller) > maxCaller {
-		return ErrCaller
-	}
-	return checkKey(n.Key)
 }
 
 // text returns the key of the record. The caller's length is in front, so that no two names

@@ -17,7 +17,7 @@ var (
 	theirs = Lease{token: token{'t'}, body: Fingerprint{1}}
 )
 
-// on returns a record as one text: the state, whose it is, and what the state has besides.
+// String returns a record as one text: the state, whose it is, and what the state has besides.
 func (r record) String() string {
 	if r.state == none {
 		return "none"
@@ -65,6 +65,12 @@ func TestRecord_EveryTransition(t *testing.T) {
 		{answered, mine, 1099, results{"replay " + same, "false " + same, "true " + same, "false " + same}},
 		{answered, theirs, 1009, results{"replay " + same, "false " + same, "false " + same, "false " + same}},
 		{answered, theirs, 1099, results{"replay " + same, "false " + same, "false " + same, "false " + same}},
+
+		// Expired, each is none.
+		{abandoned, theirs, 1100, results{"started " + began(1100), "false none", kept(1100), "false none"}},
+		{begun, mine, 1100, results{"started " + began(1100), "false none", kept(1100), "false none"}},
+		{handedOver, theirs, 1100, results{"started " + began(1100), "false none", kept(1100), "false none"}},
+		{answered, theirs, 1100, results{"started " + began(1100), "false none", kept(1100), "false none"}},
 	} {
 		r := sample(tt.state, tt.whose)
 		check := func(transition, returned string, next record, want string) {
@@ -109,24 +115,6 @@ func outcome(o Outcome) string {
 		name += fmt.Sprint(" ", o.RetryAfter)
 	}
 	return name
-}
-
-func TestRecord_Expired_IsNone(t *testing.T) {
-	for _, s := range []state{abandoned, begun, handedOver, answered} {
-		r := sample(s, theirs)
-		if _, o := r.begin(mine, token{}, expiresAt, 0, 0); o.State != Started {
-			t.Errorf("%v: begin is %s", r, outcome(o))
-		}
-		if _, ok := r.handOver(theirs, expiresAt, 0); ok {
-			t.Errorf("%v: handed over", r)
-		}
-		if _, ok := r.finish(mine, nil, expiresAt, 0); !ok {
-			t.Errorf("%v: not finished", r)
-		}
-		if _, ok := r.abandon(theirs, expiresAt); ok {
-			t.Errorf("%v: abandoned", r)
-		}
-	}
 }
 
 func TestRecord_AnotherBody_Mismatch(t *testing.T) {

@@ -1,7 +1,6 @@
 package idempotency
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
@@ -12,37 +11,21 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 )
 
-// Options say where records are kept and for how long, in milliseconds.
-type Options struct {
-	Store keyed.Store
-	// Lease is how long an attempt may take. The default is 60 seconds.
-	Lease int64
-	// Keep is how long an answer is kept. The default is 24 hours.
-	Keep int64
-}
-
 // Requests keeps the requests of all callers. It may be used by any number of goroutines.
 //
-// An invalid name is ErrKey or ErrCaller. Any other error is
-// throttle.ErrUnavailable and means that there is no answer, never that a request may be
-// done; what was asked for may or may not have been recorded. Errors name neither caller nor
-// key.
-type Requests struct{ o Options }
-
-const maxTerm = 366 * 24 * 60 * 60 * 1000
-
-// New checks the options and fills in the defaults.
-func New(o Options) (*Requests, error) {
-	o.Lease = cmp.Or(o.Lease, 60_000)
-	o.Keep = cmp.Or(o.Keep, 24*60*60*1000)
-	if o.Store == nil {
-		return nil, errors.New("idempotency: no Store is given")
-	}
-	if o.Lease < 1 || o.Lease > o.Keep || o.Keep > maxTerm {
-		return nil, fmt.Errorf("idempotency: Lease is 1 ms up to Keep, and Keep is up to 366 days")
-	}
-	return &Requests{o}, nil
+// Each error is throttle.ErrUnavailable and means that there is no answer, never that a request
+// may be done; what was asked for may or may not have been recorded. Errors name neither caller
+// nor key.
+type Requests struct {
+	store keyed.Store
+	lease int64
 }
+
+// keep is how long an answer is kept, in milliseconds: 24 hours.
+const keep = 24 * 60 * 60 * 1000
+
+// New returns the Requests of a store. An attempt may take as long as the lease, in milliseconds.
+func New(store keyed.Store, lease int64) *Requests { return &Requests{store, lease} }
 
 // Outcome is the answer to Begin.
 type Outcome struct {
@@ -100,45 +83,41 @@ func (t token) admission() (id throttle.ID) {
 	return id
 }
 
-// errLeaseEnded is why a node that is alone does not start a request again.
-var errLeaseEnded = errors.New("another attempt had begun, and other nodes cannot be asked whether they sent its email")
-
-// errSharedLease is why a node that is alone does not hand over.
-var errSharedLease = errors.New("the lease is in the shared storage, which is unavailable")
+var (
+	errLeaseEnded  = errors.New("another attempt had begun, and other nodes cannot be asked whether they sent its email")
+	errSharedLease = errors.New("the lease is in the shared storage, which is unavailable")
+)
 
 // Begin asks whether a request is to be done. Of any number that ask at once exactly one is
-// told Started.
+// told Started. A node that is alone does not start again what another attempt has begun.
 func (q *Requests) Begin(ctx context.Context, name Name, body Fingerprint) (Outcome, error) {
 	const doing = "beginning a request"
-	if err := name.check(); err != nil {
-		return Outcome{}, fmt.Errorf("%s: %w", doing, err)
-	}
 	lease := Lease{name: name, body: body}
 	_, _ = rand.Read(lease.token[:]) // never fails
-	o, err := q.begin(ctx, lease, token{})
+	o, err := q.begin(ctx, doing, lease, token{})
 	if err == nil && o.State == leaseEnded && !o.Alone {
-		o, err = q.begin(ctx, lease, o.holder)
+		o, err = q.begin(ctx, doing, lease, o.holder)
 	}
 	if err == nil && (o.State == leaseEnded || o.Alone && o.Previous != throttle.ID{}) {
-		err = fmt.Errorf("%w: %w", throttle.ErrUnavailable, errLeaseEnded)
+		err = throttle.Unavailable(doing, errLeaseEnded)
 	}
 	if err != nil {
-		return Outcome{Lease: lease}, fmt.Errorf("%s: %w", doing, err)
+		return Outcome{Lease: lease}, err
 	}
 	return o, nil
 }
 
 // begin is one try of Begin. over is the token of an attempt that may be replaced.
-func (q *Requests) begin(ctx context.Context, lease Lease, over token) (o Outcome, err error) {
+func (q *Requests) begin(ctx context.Context, doing string, lease Lease, over token) (o Outcome, err error) {
 	var answer []byte
-	alone, err := q.update(ctx, lease.name, func(r record, now int64) (next record) {
-		next, o = r.begin(lease, over, now, now+q.o.Lease, now+q.o.Keep)
+	alone, err := q.update(ctx, doing, lease.name, func(r record, now int64) (next record) {
+		next, o = r.begin(lease, over, now, now+q.lease, now+keep)
 		answer = next.answer
 		return next
 	})
 	if err == nil && o.State == Replay {
 		if o.Answer, err = parseAnswer(answer); err != nil {
-			err = fmt.Errorf("%w: %w", throttle.ErrUnavailable, err)
+			err = throttle.Unavailable(doing, err)
 		}
 	}
 	o.Alone, o.Lease.alone = alone, alone
@@ -147,55 +126,48 @@ func (q *Requests) begin(ctx context.Context, lease Lease, over token) (o Outcom
 
 // HandOver records that the request may be done from now on, and reports whether it may. It
 // is true once for each lease, and only before the lease ends. After false or an error nothing
-// may be sent.
+// may be sent. A node that is alone hands over only what it has begun alone.
 func (q *Requests) HandOver(ctx context.Context, lease Lease) (ok bool, err error) {
-	alone, err := q.update(ctx, lease.name, func(r record, now int64) (next record) {
-		next, ok = r.handOver(lease, now, now+q.o.Keep)
+	const doing = "marking a request as sent"
+	alone, err := q.update(ctx, doing, lease.name, func(r record, now int64) (next record) {
+		next, ok = r.handOver(lease, now, now+keep)
 		return next
 	})
 	if err == nil && alone && !lease.alone {
-		err = fmt.Errorf("%w: %w", throttle.ErrUnavailable, errSharedLease)
+		err = throttle.Unavailable(doing, errSharedLease)
 	}
-	if err != nil {
-		return false, fmt.Errorf("marking a request as sent: %w", err)
-	}
-	return ok, nil
+	return ok && err == nil, err
 }
 
 // Finish keeps the answer for those who ask again, and reports whether it did: not if another
 // attempt has the key. It may be repeated; the first answer stays.
 func (q *Requests) Finish(ctx context.Context, lease Lease, answer Answer) (kept bool, err error) {
 	text := answer.encode()
-	_, err = q.update(ctx, lease.name, func(r record, now int64) (next record) {
-		next, kept = r.finish(lease, text, now, now+q.o.Keep)
+	_, err = q.update(ctx, "finishing a request", lease.name, func(r record, now int64) (next record) {
+		next, kept = r.finish(lease, text, now, now+keep)
 		return next
 	})
-	if err != nil {
-		return false, fmt.Errorf("finishing a request: %w", err)
-	}
-	return kept, nil
+	return kept && err == nil, err
 }
 
 // Abandon frees the key at once, because what was begun was certainly not done, and reports
 // whether the lease had the key. It may be repeated.
 func (q *Requests) Abandon(ctx context.Context, lease Lease) (freed bool, err error) {
-	_, err = q.update(ctx, lease.name, func(r record, now int64) (next record) {
+	_, err = q.update(ctx, "abandoning a request", lease.name, func(r record, now int64) (next record) {
 		next, freed = r.abandon(lease, now)
 		return next
 	})
-	if err != nil {
-		return false, fmt.Errorf("abandoning a request: %w", err)
-	}
-	return freed, nil
+	return freed && err == nil, err
 }
 
 // update lets step replace the record of the name.
-func (q *Requests) update(ctx context.Context, name Name, step func(r record, now int64) record) (alone bool, err error) {
-	if err := name.check(); err != nil { // of a Lease that no Begin returned
-		return false, err
-	}
-	return keyed.Change(ctx, q.o.Store, name.text(), parse, func(r record, now int64) ([]byte, int64) {
+func (q *Requests) update(ctx context.Context, doing string, name Name, step func(r record, now int64) record) (alone bool, err error) {
+	alone, err = keyed.Change(ctx, q.store, name.text(), parse, func(r record, now int64) ([]byte, int64) {
 		next := step(r, now)
 		return next.encode(), next.expires
 	})
+	if err != nil {
+		return alone, fmt.Errorf("%s: %w", doing, err)
+	}
+	return alone, nil
 }

@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"encoding/binary"
 	"fmt"
 	"time"
 )
@@ -17,10 +18,11 @@ import (
 //
 // Every record has an earliest moment that can count, such as that of the newest send of a
 // Policy. Where the clock is behind it, that moment counts instead of the clock, and the
-// next admission is recorded at it. So a window never opens early and never lasts longer,
-// and [Verdict].RetryAt remains true, also where sends were released in between. A record
-// expires a second after the end of its last window, so that a clock that is set back a
-// little still finds it; one that steps back further may find what has expired or not.
+// next admission is recorded at it. So a window never opens early and never lasts longer, and
+// [Verdict].RetryAt remains true. A record expires a second after the end of its last window, so
+// that a clock that is set back a little still finds it; one that steps back further may find what
+// has expired or not. Where a Policy's newest send was released, a clock behind it counts again,
+// and sends that have left the longest window are forgotten.
 type Algorithm interface {
 	// Take admits one send at a.At, or refuses it and changes nothing. A Policy charges an
 	// id that is on record only once.
@@ -115,6 +117,18 @@ func takeCounted(a Algorithm, state []byte, at int64) (next []byte, v Verdict) {
 	v = a.Peek(next, at)
 	v.Allowed, v.Delay = true, before.Delay
 	return next, v
+}
+
+// readPair reads a state of two numbers: 0 and 0 where there is none.
+func readPair(state []byte) (a, b int64) {
+	if len(state) != 16 {
+		return 0, 0
+	}
+	return int64(binary.BigEndian.Uint64(state)), int64(binary.BigEndian.Uint64(state[8:]))
+}
+
+func writePair(a, b int64) []byte {
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, uint64(a)), uint64(b))
 }
 
 // ms is the tier's window in milliseconds.

@@ -120,7 +120,7 @@ func ExamplePolicy_Replay() {
 		{ID: throttle.NewID(), At: 45 * 60_000},
 	}
 	policy, _ := throttle.ParsePolicy("half-hour=1/30m")
-	for v := range policy.Replay(history) {
+	for _, v := range policy.Replay(history) {
 		fmt.Printf("the send after %d min waits %d min for %s\n", v.Now/60_000, v.Wait/60_000, v.Limit)
 	}
 	// Output:

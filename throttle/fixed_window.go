@@ -1,7 +1,5 @@
 package throttle
 
-import "encoding/binary"
-
 // FixedWindow counts sends from one full window of the clock to the next: a window of 24h
 // begins at midnight UTC.
 //
@@ -21,33 +19,14 @@ func NewFixedWindow(t Tier) (FixedWindow, error) {
 	return FixedWindow{c}, err
 }
 
-// windowCount is the state of a FixedWindow.
-type windowCount struct{ start, count int64 }
-
-func readWindowCount(state []byte) (c windowCount) {
-	if len(state) != 16 {
-		return c
+// current is the window on record at the moment that counts. A clock behind it counts as its
+// start.
+func (w FixedWindow) current(state []byte, now int64) (start, count, clock int64) {
+	start, count = readPair(state)
+	if clock = max(now, start); clock-start >= w.window() {
+		return w.startOf(clock), 0, clock
 	}
-	return windowCount{
-		start: int64(binary.BigEndian.Uint64(state)),
-		count: int64(binary.BigEndian.Uint64(state[8:])),
-	}
-}
-
-func (c windowCount) bytes() []byte {
-	state := binary.BigEndian.AppendUint64(nil, uint64(c.start))
-	return binary.BigEndian.AppendUint64(state, uint64(c.count))
-}
-
-// current is the window at the moment that counts. A clock behind the window on record
-// counts as its start.
-func (w FixedWindow) current(state []byte, now int64) (c windowCount, clock int64) {
-	c = readWindowCount(state)
-	clock = max(now, c.start)
-	if clock-c.start >= w.window() {
-		c = windowCount{start: w.startOf(clock)}
-	}
-	return c, clock
+	return start, count, clock
 }
 
 func (w FixedWindow) startOf(at int64) int64 { return at - at%w.window() }
@@ -59,39 +38,38 @@ func (w FixedWindow) Take(state []byte, a Admission) (next []byte, v Verdict) {
 
 // Peek implements [Algorithm].
 func (w FixedWindow) Peek(state []byte, now int64) Verdict {
-	c, clock := w.current(state, now)
+	start, count, clock := w.current(state, now)
 	refill := int64(0)
-	if c.count > 0 {
-		refill = c.start + w.window() - clock
+	if count > 0 {
+		refill = start + w.window() - clock
 	}
-	v := newVerdict(now, clock, w.state(c.count, refill))
-	v.Sent = int(c.count)
+	v := newVerdict(now, clock, w.state(count, refill))
+	v.Sent = int(count)
 	return v
 }
 
 // Release implements [Algorithm].
 func (w FixedWindow) Release(state []byte, a Admission) (next []byte, released bool) {
-	c := readWindowCount(state)
-	if w.startOf(a.At) != c.start || c.count == 0 {
+	start, count := readPair(state)
+	if w.startOf(a.At) != start || count == 0 {
 		return state, false
 	}
-	c.count--
-	return c.bytes(), true
+	return writePair(start, count-1), true
 }
 
 // Record implements [Algorithm].
 func (w FixedWindow) Record(state []byte, a Admission, now int64) (next []byte) {
-	c, clock := w.current(state, now)
-	if a.At < 0 || w.startOf(min(a.At, clock)) != c.start {
+	start, count, clock := w.current(state, now)
+	if a.At < 0 || w.startOf(min(a.At, clock)) != start {
 		return state
 	}
-	c.count++
-	return c.bytes()
+	return writePair(start, count+1)
 }
 
 // Expires implements [Algorithm].
 func (w FixedWindow) Expires(state []byte) int64 {
-	return readWindowCount(state).start + w.window() + grace
+	start, _ := readPair(state)
+	return start + w.window() + grace
 }
 
 // Form implements [Algorithm].

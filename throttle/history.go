@@ -1,9 +1,6 @@
 package throttle
 
-import (
-	"cmp"
-	"slices"
-)
+import "slices"
 
 // Admission is one recorded send: its id and when it was admitted.
 type Admission struct {
@@ -25,12 +22,6 @@ func (h History) newest() int64 {
 // Find returns the index of an id, -1 if it is not there.
 func (h History) Find(id ID) int {
 	return slices.IndexFunc(h, func(a Admission) bool { return a.ID == id })
-}
-
-// insert puts a send in order.
-func (h History) insert(a Admission) History {
-	i, _ := slices.BinarySearchFunc(h, a, func(b, a Admission) int { return cmp.Compare(b.At, a.At) })
-	return slices.Insert(h, i, a)
 }
 
 // within returns the part of the history that a window of so many milliseconds holds at a

@@ -27,35 +27,6 @@ func NewLeakyBucket(t Tier, queue int) (LeakyBucket, error) {
 		return LeakyBucket{}, fmt.Errorf("tier %s: the queue must be 0 to %d sends, not %d", t.Name, maxCounted-1, queue)
 	}
 	b, err := newBucket(t, queue+1)
+	b.queues = true
 	return LeakyBucket{b}, err
-}
-
-// Take implements [Algorithm].
-func (b LeakyBucket) Take(state []byte, a Admission) (next []byte, v Verdict) {
-	return takeCounted(b, state, a.At)
-}
-
-// Peek implements [Algorithm].
-func (b LeakyBucket) Peek(state []byte, now int64) Verdict {
-	v := b.bucket.Peek(state, now)
-	if v.Allowed {
-		v.Delay = ceilDiv(b.current(state, now).level, b.limit()) // until all in the queue have left
-	}
-	return v
-}
-
-// Release implements [Algorithm].
-func (b LeakyBucket) Release(state []byte, a Admission) (next []byte, released bool) {
-	if a.At < readLevel(state).at {
-		return state, false
-	}
-	return b.bucket.Release(state, a)
-}
-
-// Form implements [Algorithm].
-func (b LeakyBucket) Form() string { return b.form("queue-%d", b.window()) }
-
-// String implements [Algorithm].
-func (b LeakyBucket) String() string {
-	return fmt.Sprintf("leaky-bucket %s, a queue of %d", b.tier, b.room-1)
 }

@@ -16,8 +16,6 @@ import (
 // DefaultLifetime is how long a code is right, in milliseconds: ten minutes.
 const DefaultLifetime = 10 * 60 * 1000
 
-const maxLifetime = 24 * 60 * 60 * 1000
-
 // Recipient is where a code is mailed to, and what for. Mailbox and Address differ when
 // several addresses are counted as one mailbox.
 type Recipient struct {
@@ -32,8 +30,8 @@ type Options struct {
 	// Secret makes the hashes of codes. Nodes that share records need the same one; under
 	// another the codes that are on their way become wrong.
 	Secret []byte
-	// Guesses counts guesses by mailbox. It should be exact, as by the policy of
-	// DefaultGuesses, so that a guess can be refunded by its id.
+	// Guesses counts guesses by mailbox. It should be by a throttle.Policy, so that a guess can be
+	// refunded by its id.
 	Guesses throttle.Limiter
 	// Lifetime is how long a code is right, in milliseconds. The default is DefaultLifetime.
 	Lifetime int64
@@ -54,15 +52,8 @@ type Codes struct {
 	log      *slog.Logger
 }
 
-// New checks the options and fills in the defaults.
+// New fills in the defaults. Its error is about the secret.
 func New(o Options) (*Codes, error) {
-	if o.Store == nil || o.Guesses == nil {
-		return nil, errors.New("verify: Store and Guesses are required")
-	}
-	o.Lifetime = cmp.Or(o.Lifetime, DefaultLifetime)
-	if o.Lifetime < 1 || o.Lifetime > maxLifetime {
-		return nil, errors.New("verify: a code lives for 1 ms to 24 hours")
-	}
 	key, err := secret.Key(o.Secret, hashPurpose)
 	if err != nil {
 		return nil, fmt.Errorf("verify: %w", err)
@@ -70,7 +61,7 @@ func New(o Options) (*Codes, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Codes{o.Store, key, o.Guesses, o.Lifetime, o.Log}, nil
+	return &Codes{o.Store, key, o.Guesses, cmp.Or(o.Lifetime, DefaultLifetime), o.Log}, nil
 }
 
 // Lifetime returns how many milliseconds a code is right.
@@ -82,8 +73,9 @@ func (c *Codes) Lifetime() int64 { return c.lifetime }
 func (c *Codes) Issue(ctx context.Context, to Recipient) (code string, err error) {
 	code = NewCode()
 	h := hashOf(c.key, to, code)
-	if _, err := c.update(ctx, to.Mailbox, func(r record, now int64) record { return r.issue(h, now, c.lifetime) }); err != nil {
-		return "", fmt.Errorf("issuing a code: %w", err)
+	_, err = c.update(ctx, "issuing a code", to.Mailbox, func(r record, now int64) record { return r.issue(h, now, c.lifetime) })
+	if err != nil {
+		return "", err
 	}
 	return code, nil
 }
@@ -92,10 +84,8 @@ func (c *Codes) Issue(ctx context.Context, to Recipient) (code string, err error
 // more that a guess may hit.
 func (c *Codes) Revoke(ctx context.Context, from Recipient, code string) error {
 	h := hashOf(c.key, from, code)
-	if _, err := c.update(ctx, from.Mailbox, func(r record, now int64) record { return r.revoke(h, now) }); err != nil {
-		return fmt.Errorf("revoking a code: %w", err)
-	}
-	return nil
+	_, err := c.update(ctx, "revoking a code", from.Mailbox, func(r record, now int64) record { return r.revoke(h, now) })
+	return err
 }
 
 // Result is what a code turned out to be.
@@ -149,16 +139,17 @@ func (c *Codes) Verify(ctx context.Context, from Recipient, typed string) (Outco
 	}
 	o := Outcome{Guesses: verdict}
 	h := hashOf(c.key, from, code)
-	alone, err := c.update(ctx, from.Mailbox, func(r record, now int64) (next record) {
+	const doing = "checking a code"
+	alone, err := c.update(ctx, doing, from.Mailbox, func(r record, now int64) (next record) {
 		next, o.Result = r.verify(h, now)
 		return next
 	})
 	issuedAlone := alone && o.Result == Correct
 	if err == nil && (alone || verdict.Degraded) && !issuedAlone {
-		err = fmt.Errorf("%w: %w", throttle.ErrUnavailable, errAlone)
+		err = throttle.Unavailable(doing, errAlone)
 	}
 	if err != nil {
-		return Outcome{}, fmt.Errorf("checking a code: %w", err)
+		return Outcome{}, err
 	}
 	if o.Result == Incorrect {
 		o.AttemptsLeft = verdict.Remaining()
@@ -179,24 +170,15 @@ func (c *Codes) refund(ctx context.Context, mailbox string, guess throttle.Admis
 }
 
 // update lets step replace the record of the mailbox.
-func (c *Codes) update(ctx context.Context, mailbox string, step func(r record, now int64) record) (alone bool, err error) {
-	if err := throttle.CheckKey(mailbox); err != nil {
-		return false, err
+func (c *Codes) update(ctx context.Context, doing, mailbox string, step func(r record, now int64) record) (alone bool, err error) {
+	if err = throttle.CheckKey(mailbox); err == nil {
+		alone, err = keyed.Change(ctx, c.store, mailbox, parse, func(r record, now int64) ([]byte, int64) {
+			next := step(r, now)
+			return next.encode(), next.expires()
+		})
 	}
-	return keyed.Change(ctx, c.store, mailbox, parse, func(r record, now int64) ([]byte, int64) {
-		next := step(r, now)
-		return next.encode(), next.expires()
-	})
-}
-
-// DefaultGuesses is how often codes of one mailbox may be guessed.
-func DefaultGuesses() throttle.Policy {
-	policy, err := throttle.NewPolicy(
-		throttle.Tier{Name: "ten-minutes", Limit: 5, Window: 10 * time.Minute},
-		throttle.Tier{Name: "day", Limit: 20, Window: 24 * time.Hour},
-	)
 	if err != nil {
-		panic(err) // the policy is constant
+		return alone, fmt.Errorf("%s: %w", doing, err)
 	}
-	return policy
+	return alone, nil
 }

@@ -21,6 +21,8 @@ const (
 	key    = "sixteen bytes of chance, or more"
 )
 
+var budget, _ = throttle.ParsePolicy("ten-minutes=5/10m,day=20/24h")
+
 var alice = verify.Recipient{Mailbox: "alice@example.com", Address: "alice@example.com"}
 
 // setting is Codes with real records, which a test may put something in front of.
@@ -36,17 +38,21 @@ type setting struct {
 func newSetting(t *testing.T, arrange func(s *setting)) *setting {
 	t.Helper()
 	s := &setting{t: t, clock: &keyedtest.Clock{}}
-	s.guesses = local.New(keyedtest.Table(t, s.clock), verify.DefaultGuesses(), s.clock.Now)
+	s.guesses = local.New(keyedtest.Table(t, s.clock), budget, s.clock.Now)
 	s.store = keyedtest.Local(t, s.clock)
 	if arrange != nil {
 		arrange(s)
 	}
-	var err error
-	s.codes, err = verify.New(verify.Options{Store: s.store, Secret: []byte(key), Guesses: s.guesses, Log: slog.New(slog.NewTextHandler(&s.log, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s.codes = s.over(s.store, s.guesses)
 	return s
+}
+
+// over makes Codes over a store and a limiter.
+func (s *setting) over(store keyed.Store, guesses throttle.Limiter) *verify.Codes {
+	s.t.Helper()
+	codes, err := verify.New(verify.Options{Store: store, Secret: []byte(key), Guesses: guesses, Log: slog.New(slog.NewTextHandler(&s.log, nil))})
+	s.must(err)
+	return codes
 }
 
 // eachHome runs a test on both homes of codes.
@@ -54,7 +60,7 @@ func eachHome(t *testing.T, test func(t *testing.T, s *setting)) {
 	keyedtest.EachHome(t, func(t *testing.T, clock *keyedtest.Clock, open func() keyed.Store) {
 		test(t, newSetting(t, func(s *setting) {
 			s.clock, s.store = clock, open()
-			s.guesses = local.New(keyedtest.Table(t, clock), verify.DefaultGuesses(), clock.Now)
+			s.guesses = local.New(keyedtest.Table(t, clock), budget, clock.Now)
 		}))
 	})
 }
@@ -243,30 +249,33 @@ func TestVerify_RightInParallel_CorrectOnce(t *testing.T) {
 	})
 }
 
-var errBroken = errors.New("the store is broken")
+var errBroken = errors.New("broken")
 
-// broken fails after it has taken the step.
-type broken struct{ keyed.Store }
-
-func (b broken) Update(ctx context.Context, key string, step keyed.Step) (bool, error) {
-	_, _ = b.Store.Update(ctx, key, step)
-	return false, throttle.Unavailable("changing a record", errBroken)
+// faultyStore lets something happen after each step that it has taken.
+type faultyStore struct {
+	keyed.Store
+	after func() error
 }
 
-// brokenLimiter fails at what it is set to fail at.
-type brokenLimiter struct {
+func (f faultyStore) Update(ctx context.Context, key string, step keyed.Step) (bool, error) {
+	alone, err := f.Store.Update(ctx, key, step)
+	return alone, errors.Join(err, f.after())
+}
+
+// faultyLimiter fails, or says that it decides alone.
+type faultyLimiter struct {
 	throttle.Limiter
 	take, release error
+	degraded      bool
 }
 
-func (l brokenLimiter) Take(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
-	if l.take != nil {
-		return throttle.Verdict{Allowed: true}, l.take
-	}
-	return l.Limiter.Take(ctx, key, id)
+func (l faultyLimiter) Take(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
+	v, err := l.Limiter.Take(ctx, key, id)
+	v.Degraded = l.degraded
+	return v, errors.Join(err, l.take)
 }
 
-func (l brokenLimiter) Release(ctx context.Context, key string, a throttle.Admission) (bool, error) {
+func (l faultyLimiter) Release(ctx context.Context, key string, a throttle.Admission) (bool, error) {
 	if l.release != nil {
 		return false, l.release
 	}
@@ -277,7 +286,7 @@ func (l brokenLimiter) Release(ctx context.Context, key string, a throttle.Admis
 func TestCodes_StoreFails_Unavailable(t *testing.T) {
 	s := newSetting(t, nil)
 	code := s.issue(alice)
-	s.codes, _ = verify.New(verify.Options{Store: broken{s.store}, Secret: []byte(key), Guesses: s.guesses})
+	s.codes = s.over(faultyStore{s.store, func() error { return throttle.Unavailable("changing a record", errBroken) }}, s.guesses)
 	s.unavailable(code)
 	s.expectLeft(4)
 	issued, err := s.codes.Issue(t.Context(), alice)
@@ -295,38 +304,29 @@ func TestCodes_StoreFails_Unavailable(t *testing.T) {
 
 // Where guesses cannot be counted the code is not looked at.
 func TestVerify_GuessesFail_CodeNotLookedAt(t *testing.T) {
-	s := newSetting(t, func(s *setting) { s.guesses = brokenLimiter{Limiter: s.guesses, take: throttle.ErrUnavailable} })
+	s := newSetting(t, nil)
 	code := s.issue(alice)
+	s.codes = s.over(s.store, faultyLimiter{Limiter: s.guesses, take: throttle.ErrUnavailable})
 	s.unavailable(code)
-	s.codes, _ = verify.New(verify.Options{Store: s.store, Secret: []byte(key), Guesses: s.guesses.(brokenLimiter).Limiter})
+	s.codes = s.over(s.store, s.guesses)
 	s.expect(alice, code, verify.Correct, 0)
 }
 
 func TestVerify_GuessNotGivenBack_StillCorrect(t *testing.T) {
-	s := newSetting(t, func(s *setting) { s.guesses = brokenLimiter{Limiter: s.guesses, release: errBroken} })
+	s := newSetting(t, nil)
 	code := s.issue(alice)
+	s.codes = s.over(s.store, faultyLimiter{Limiter: s.guesses, release: errBroken})
 	s.expect(alice, code, verify.Correct, 0)
 	if log := s.log.String(); !strings.Contains(log, errBroken.Error()) || strings.Contains(log, "alice") || strings.Contains(log, code) {
 		t.Errorf("the log says %q", log)
 	}
 }
 
-// hangUp is a store whose caller is gone as soon as the step was taken.
-type hangUp struct {
-	keyed.Store
-	cancel context.CancelFunc
-}
-
-func (h hangUp) Update(ctx context.Context, key string, step keyed.Step) (bool, error) {
-	defer h.cancel()
-	return h.Store.Update(ctx, key, step)
-}
-
 func TestVerify_CallerGone_GuessGivenBack(t *testing.T) {
 	s := newSetting(t, nil)
 	code := s.issue(alice)
 	ctx, cancel := context.WithCancel(t.Context())
-	codes, _ := verify.New(verify.Options{Store: hangUp{s.store, cancel}, Secret: []byte(key), Guesses: s.guesses})
+	codes := s.over(faultyStore{s.store, func() error { cancel(); return nil }}, s.guesses)
 	if o, err := codes.Verify(ctx, alice, code); o.Result != verify.Correct || err != nil {
 		t.Errorf("result %v, %v", o.Result, err)
 	}
@@ -342,15 +342,6 @@ func (s *setting) tell(o *keyedtest.Outage, times int) {
 	_, err := o.Own.Update(s.t.Context(), alice.Mailbox, func([]byte, int64) ([]byte, int64) { return nil, 0 })
 	s.must(err)
 	o.Away.Store(false)
-}
-
-// degraded marks each verdict as decided alone.
-type degraded struct{ throttle.Limiter }
-
-func (d degraded) Take(ctx context.Context, key string, id throttle.ID) (throttle.Verdict, error) {
-	v, err := d.Limiter.Take(ctx, key, id)
-	v.Degraded = true
-	return v, err
 }
 
 func TestVerify_Alone_OnlyCodesIssuedAlone(t *testing.T) {
@@ -395,7 +386,7 @@ func TestVerify_UsedAloneThenTold_EarlierCodesEnd(t *testing.T) {
 // A guess that was counted alone is one of as many budgets as there are nodes, so what all
 // nodes know of is not answered for it.
 func TestVerify_GuessCountedAlone_Unavailable(t *testing.T) {
-	s := newSetting(t, func(s *setting) { s.guesses = degraded{s.guesses} })
+	s := newSetting(t, func(s *setting) { s.guesses = faultyLimiter{Limiter: s.guesses, degraded: true} })
 	code := s.issue(alice)
 	s.unavailable(another(code))
 	s.unavailable(code)
@@ -419,15 +410,7 @@ func TestCodes_Invalid_Fails(t *testing.T) {
 	if _, err := s.codes.Issue(t.Context(), verify.Recipient{Address: "alice"}); !errors.Is(err, throttle.ErrKey) {
 		t.Errorf("without a mailbox: %v", err)
 	}
-	for name, o := range map[string]verify.Options{
-		"no store":          {Guesses: s.guesses, Secret: []byte(key)},
-		"no guesses":        {Store: s.store, Secret: []byte(key)},
-		"lifetime below":    {Store: s.store, Guesses: s.guesses, Secret: []byte(key), Lifetime: -1},
-		"lifetime too long": {Store: s.store, Guesses: s.guesses, Secret: []byte(key), Lifetime: 86_400_000 + 1},
-		"short secret":      {Store: s.store, Guesses: s.guesses, Secret: []byte("fifteen bytes..")},
-	} {
-		if _, err := verify.New(o); err == nil || strings.Contains(err.Error(), "fifteen") {
-			t.Errorf("%s: %v", name, err)
-		}
+	if _, err := verify.New(verify.Options{Store: s.store, Guesses: s.guesses, Secret: []byte("fifteen bytes..")}); err == nil || strings.Contains(err.Error(), "fifteen") {
+		t.Errorf("a short secret: %v", err)
 	}
 }

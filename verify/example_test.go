@@ -7,6 +7,7 @@ import (
 
 	"github.com/mailgate/mailgate/cache"
 	"github.com/mailgate/mailgate/internal/keyed"
+	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/local"
 	"github.com/mailgate/mailgate/verify"
 )
@@ -18,10 +19,14 @@ func Example() {
 	}
 	defer func() { _ = store.Close() }()
 	now := func() int64 { return time.Now().UnixMilli() }
+	guesses, err := throttle.ParsePolicy("ten-minutes=5/10m,day=20/24h")
+	if err != nil {
+		panic(err)
+	}
 	codes, err := verify.New(verify.Options{
 		Store:   keyed.Local(store.Table("codes"), now),
 		Secret:  []byte("at least sixteen random bytes"),
-		Guesses: local.New(store.Table("guesses"), verify.DefaultGuesses(), now),
+		Guesses: local.New(store.Table("guesses"), guesses, now),
 	})
 	if err != nil {
 		panic(err)

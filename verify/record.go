@@ -85,11 +85,8 @@ func (r record) verify(h hash, now int64) (record, Result) {
 	case right == 0:
 		return r, Incorrect
 	}
-	return r.forget(now), Correct
+	return makeRecord(r.expires(), nil, now), Correct
 }
-
-// forget uses up all codes.
-func (r record) forget(now int64) record { return makeRecord(r.expires(), nil, now) }
 
 // expires returns when the record is no longer needed: when its last code has expired.
 func (r record) expires() int64 {

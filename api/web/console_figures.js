@@ -101,13 +101,13 @@ function showRefusals(figures) {
 
 // drawChart draws the rolling minutes of the last hour. The highest one reaches the top.
 function drawChart(name, minutes) {
-  const peak = Math.max(...minutes);
+  const peak = Math.max(1, ...minutes);
   const latest = minutes.at(-1);
   at(`${name}-rate`).textContent = latest.toLocaleString();
   at(`${name}-peak`).textContent = peak.toLocaleString();
   const picture = at(`${name}-chart`);
-  picture.setAttribute("aria-label", `${name} per minute in the last hour: now ${latest}, peak ${peak}`);
-  const points = minutes.map((count, i) => `${(100 * i / (minutes.length - 1)).toFixed(2)},${(39 - 38 * count / Math.max(1, peak)).toFixed(2)}`);
+  picture.setAttribute("aria-label", `${name} per minute in the last hour: now ${latest}, peak ${Math.max(...minutes)}`);
+  const points = minutes.map((count, i) => `${(100 * i / (minutes.length - 1)).toFixed(2)},${(39 - 38 * count / peak).toFixed(2)}`);
   picture.replaceChildren(shape("polygon", ["0,40", ...points, "100,40"]), shape("polyline", points));
 }
 

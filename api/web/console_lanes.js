@@ -34,7 +34,7 @@ function lane(tier, times, now, refused) {
     const blocker = inside.length >= tier.limit ? inside.at(-tier.limit) : undefined;
     const wait = blocker === undefined ? 0 : blocker + tier.window_ms - at;
     line.classList.toggle("full", wait > 0);
-    state.textContent = wait > 0 ? `opens in ${clock(wait)}` : `${tier.limit - inside.length} left`;
+    state.textContent = wait > 0 ? `next in ${clock(wait)}` : `${tier.limit - inside.length} left`;
     picture.setAttribute("aria-label", `${inside.length} of ${tier.limit} emails in the last ${span(tier.window_ms)}`);
     draw(picture, tier.window_ms, at, inside, blocker, refused);
   };

@@ -48,7 +48,16 @@ export const shownMailbox = () => (at("found").hidden ? "" : shown?.email ?? "")
 // markRefused marks the emails that other tiers would have refused.
 export function markRefused(refused, tiers) {
   draw(new Set(refused.map((one) => Date.parse(one.at))));
-  at("found-tried").textContent = `${count(refused.length, "email")} of this mailbox would have been refused by ${tiers}.`;
+  at("found-tried").classList.toggle("refused", refused.length > 0);
+  at("found-tried").textContent = `${tiers} would have refused ${refused.length === 0 ? "no email" : count(refused.length, "email")} of this mailbox.`;
+}
+
+// forgetTried removes the marks.
+export function forgetTried() {
+  if (shownMailbox() !== "") {
+    draw();
+    at("found-tried").textContent = "";
+  }
 }
 
 // hideMailbox forgets what was looked up.

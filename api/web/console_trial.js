@@ -3,7 +3,7 @@
 import { busy, free } from "./busy.js";
 import { announce, ask, complaint } from "./console_ask.js";
 import { refusalLane } from "./console_lanes.js";
-import { markRefused, shownMailbox } from "./console_mailbox.js";
+import { forgetTried, markRefused, shownMailbox } from "./console_mailbox.js";
 import { tableRow } from "./console_table.js";
 import { count, span } from "./lengths.js";
 
@@ -27,6 +27,7 @@ async function tryThem() {
   }
   at("try-note").textContent = answer.status === 200 ? "" : complaint(answer);
   at("tried").hidden = answer.status !== 200;
+  forgetTried();
   if (answer.status === 200) {
     showTrial(answer.body);
     announce(at("tried-sum").textContent);
@@ -67,7 +68,7 @@ function comparison({ today, limits }) {
 }
 
 function showWorst({ worst, today, limits, server_time: serverTime }) {
-  at("worst-title").hidden = worst.length === 0;
+  at("worst-of-all").hidden = worst.length === 0;
   const window = Math.max(...[...today, ...limits].map((tier) => tier.window_ms));
   const now = Date.parse(serverTime);
   const lanes = worst.map((one, i) => refusalLane(`Mailbox ${i + 1}`, one, window, now));

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/smtp"
@@ -31,6 +32,7 @@ import (
 	"github.com/mailgate/mailgate/throttle/local"
 	"github.com/mailgate/mailgate/throttle/rules"
 	"github.com/mailgate/mailgate/verify"
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 const (
@@ -45,7 +47,6 @@ type server struct {
 	limiter throttle.Historian
 	relay   *sandbox.Server
 	ahead   atomic.Int64 // how far its clock is ahead of the machine's, in milliseconds
-	broken  atomic.Bool  // whether its storage fails
 	front   atomic.Pointer[http.Handler]
 	endPoll func() // ends the requests that wait for email
 }
@@ -53,37 +54,37 @@ type server struct {
 // newServer starts a server on one machine. change may be nil.
 func newServer(t *testing.T, change func(*api.Options)) *server {
 	t.Helper()
-	s := &server{t: t}
-	store := must(cache.Open(cache.Options{Now: s.now}))(t)
-	t.Cleanup(func() { store.Close() })
-	s.limiter = local.New(store.Table("mailboxes"), throttle.DefaultPolicy(), s.now)
-	return s.start(store, change)
+	return startServer(t, nil, change)
 }
 
 // newServerOnRedis starts a server whose mailboxes are in a Redis of its own.
-func newServerOnRedis(t *testing.T) *server {
+func newServerOnRedis(t *testing.T, change func(*api.Options)) (*server, *redistest.Server) {
 	t.Helper()
-	s := &server{t: t}
-	store := must(cache.Open(cache.Options{Now: s.now}))(t)
-	t.Cleanup(func() { store.Close() })
-	s.limiter = must(cluster.New(redistest.Alone(t).Client(), "test", throttle.DefaultPolicy()))(t)
-	return s.start(store, nil)
+	redis := redistest.Alone(t)
+	return startServer(t, redis, change), redis
 }
 
 func (s *server) now() int64 { return time.Now().UnixMilli() + s.ahead.Load() }
 
-func (s *server) start(store *cache.Store, change func(*api.Options)) *server {
-	t := s.t
+func startServer(t *testing.T, redis *redistest.Server, change func(*api.Options)) *server {
 	t.Helper()
-	set := must(rules.New(rules.Options{}, rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: &breakable{s.limiter, &s.broken}, Exact: true}))(t)
+	s := &server{t: t}
+	store := must(cache.Open(cache.Options{Now: s.now}))(t)
+	t.Cleanup(func() { store.Close() })
+	if redis != nil {
+		s.limiter = must(cluster.New(redis.Client(), "test", throttle.DefaultPolicy()))(t)
+	} else {
+		s.limiter = local.New(store.Table("mailboxes"), throttle.DefaultPolicy(), s.now)
+	}
+	set := must(rules.New(rules.Options{}, rules.Rule{Name: rules.MailboxRule, By: rules.ByMailbox, Limiter: s.limiter, Exact: true}))(t)
 	s.newInbox()
 	relays := must(relay.New([]relay.URL{must(relay.ParseURL(s.relay.URL()))(t)}, relay.Options{}))(t)
 	t.Cleanup(func() { relays.Close(context.Background()) })
 	templates := must(message.LoadTemplates(nil, "en"))(t)
 	composer := must(message.NewComposer(must(message.ParseSender("Acme <no-reply@acme.example>"))(t), templates))(t)
-	guesses := local.New(store.Table("guesses"), verify.DefaultGuesses(), s.now)
+	guesses := local.New(store.Table("guesses"), must(throttle.ParsePolicy("ten-minutes=5/10m,day=20/24h"))(t), s.now)
 	codes := must(verify.New(verify.Options{Store: keyed.Local(store.Table("codes"), s.now), Secret: []byte("a secret that is hard to guess"), Guesses: guesses}))(t)
-	requests := must(idempotency.New(idempotency.Options{Store: keyed.Local(store.Table("requests"), s.now)}))(t)
+	requests := idempotency.New(keyed.Local(store.Table("requests"), s.now), 60_000)
 	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	s.URL = "http://" + listener.Addr().String()
 	s.newFront()
@@ -91,7 +92,9 @@ func (s *server) start(store *cache.Store, change func(*api.Options)) *server {
 		Live: api.Live{Rules: set, Composer: composer}, Relay: delivery.FromRelays(relays), RelayStats: relays.Stats,
 		Identity: must(address.NewIdentity(true))(t),
 		APIKeys:  must(api.ParseKeys("shop:" + apiKey))(t), AdminKeys: must(api.ParseKeys("alex:" + adminKey))(t),
-		Codes: codes, Guesses: guesses, Requests: requests, Ready: store.Ready, OpenAPI: mailgate.OpenAPI, Now: s.now,
+		Codes: codes, Guesses: guesses, Requests: requests, Secret: []byte("a secret that is hard to guess"), SendDeadline: timeout, StoreTimeout: timeout / 4,
+		MaxConnections: 1000, Ready: store.Ready, DegradedSince: func() int64 { return 0 }, OpenAPI: mailgate.OpenAPI, Version: "dev", Now: s.now,
+		Log: slog.New(slog.DiscardHandler), Audit: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
 		Fallback: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*s.front.Load()).ServeHTTP(w, r) }),
 	}
 	if change != nil {
@@ -201,19 +204,6 @@ func (s *server) wrongCode(email string) string {
 		return "000001"
 	}
 	return "000000"
-}
-
-// A breakable is a limiter whose storage can be made to fail.
-type breakable struct {
-	throttle.Historian
-	broken *atomic.Bool
-}
-
-func (b *breakable) Peek(ctx context.Context, key string) (throttle.Verdict, error) {
-	if b.broken.Load() {
-		return throttle.Verdict{}, throttle.ErrUnavailable
-	}
-	return b.Historian.Peek(ctx, key)
 }
 
 // must returns a value, or ends the test with its error.

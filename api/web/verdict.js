@@ -99,7 +99,7 @@ function tierLine(tier) {
     const wait = Math.max(0, tier.wait_ms - gone);
     const free = tier.remaining > 0 || wait === 0;
     line.classList.toggle("full", !free);
-    state.textContent = tier.remaining > 0 ? `${tier.remaining} left` : free ? "open again" : `opens in ${clock(wait)}`;
+    state.textContent = tier.remaining > 0 ? `${tier.remaining} left` : free ? "free again" : `next in ${clock(wait)}`;
   };
   return { line, show };
 }

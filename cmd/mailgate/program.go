@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"time"
@@ -41,13 +39,13 @@ type program struct {
 
 // build opens what the settings name. The caller serves the program, or abandons it. Paths that
 // the API does not have are served by fallback, which may be nil.
-func build(ctx context.Context, c *config.Config, log slog.Handler, audit io.Writer, fallback http.Handler) (*program, error) {
+func build(ctx context.Context, c *config.Config, log slog.Handler, out *logOutput, fallback http.Handler) (*program, error) {
 	p := &program{config: c, log: slog.New(log), metrics: prometheus.NewRegistry()}
 	o := api.Options{
 		TrustedProxies: c.TrustedProxies, MaxConnections: maxConnections(c), DrainDelay: c.DrainDelay,
 		SendDeadline: sendDeadline, StoreTimeout: storeTimeout(c), Ops: c.OpsListen != "",
 		OpenAPI: mailgate.OpenAPI, Version: currentVersion(), Now: now,
-		Log: p.log, Audit: newAudit(c, audit), Metrics: p.metrics, Fallback: fallback,
+		Log: p.log, Audit: newAudit(c, out), Metrics: p.metrics, Fallback: fallback,
 	}
 	if err := p.open(ctx, &o); err != nil {
 		return nil, errors.Join(err, p.abandon(ctx))
@@ -82,9 +80,7 @@ func (p *program) useSettings(o *api.Options) (err error) {
 	if o.Identity, err = newIdentity(p.config); err != nil {
 		return err
 	}
-	if o.APIKeys, o.AdminKeys, err = accessKeys(p.config); err != nil {
-		return err
-	}
+	o.APIKeys, o.AdminKeys = p.config.APIKeys.Keys, p.config.AdminKeys.Keys
 	if o.Lookups, err = perSecond("lookup-rate", p.config.LookupRate); err != nil {
 		return err
 	}
@@ -93,22 +89,6 @@ func (p *program) useSettings(o *api.Options) (err error) {
 	}
 	p.content, err = readContent(p.config)
 	return err
-}
-
-// accessKeys are the keys that open the API. Where back ends need a key and operators have
-// none, a random one closes the operator routes.
-func accessKeys(c *config.Config) (forAPI, forAdmins api.Keys, err error) {
-	if forAPI, err = api.ParseKeys(string(c.APIKeys)); err != nil {
-		return forAPI, forAdmins, c.Complain("api-keys", err.Error())
-	}
-	admins := string(c.AdminKeys)
-	if admins == "" && c.APIKeys != "" {
-		admins = "closed:" + rand.Text()
-	}
-	if forAdmins, err = api.ParseKeys(admins); err != nil {
-		return forAPI, forAdmins, c.Complain("admin-keys", err.Error())
-	}
-	return forAPI, forAdmins, nil
 }
 
 const (
@@ -155,12 +135,7 @@ func (p *program) useStore(o *api.Options) (err error) {
 	}
 	// An Idempotency-Key is in flight for as long as its send and a refund can take.
 	lease := sendDeadline + delivery.LeaseRest
-	o.Requests, err = idempotency.New(idempotency.Options{
-		Store: p.store.records("requests", idempotency.Merge, true), Lease: lease.Milliseconds(),
-	})
-	if err != nil {
-		return err
-	}
+	o.Requests = idempotency.New(p.store.records("requests", idempotency.Merge, true), lease.Milliseconds())
 	o.Guesses, o.Ready, o.DegradedSince = guesses, p.store.ready, p.store.degradedSince
 	o.Live, err = p.content.live(p.store)
 	return err
@@ -181,12 +156,8 @@ func (p *program) registerMetrics() error {
 	return nil
 }
 
-func (p *program) openRelays(o *api.Options) error {
-	hooks, err := api.RelayHooks(p.metrics)
-	if err != nil {
-		return fmt.Errorf("preparing the metrics: %w", err)
-	}
-	if p.relays, err = newRelays(p.config, p.log, hooks); err != nil {
+func (p *program) openRelays(o *api.Options) (err error) {
+	if p.relays, err = newRelays(p.config, p.log, api.RelayHooks(p.metrics)); err != nil {
 		return err
 	}
 	o.Relay, o.RelayStats = delivery.FromRelays(p.relays), p.relays.Stats

@@ -34,7 +34,9 @@ func (serveCommand) Run(ctx context.Context, c *config.Config, to streams) error
 	reload := make(chan os.Signal, 1)
 	signal.Notify(reload, syscall.SIGHUP)
 	defer signal.Stop(reload)
-	p, err := build(ctx, c, newLogHandler(c, to.err), to.err, nil)
+	out := &logOutput{to: to.err}
+	defer out.flush()
+	p, err := build(ctx, c, newLogHandler(c, out), out, nil)
 	if err != nil {
 		return err
 	}
@@ -144,7 +146,7 @@ func (p *program) notify(state string) {
 // announce logs what runs and where, and what is valid and probably not meant.
 func (p *program) announce(at listeners) {
 	c, rules := p.config, p.content.rules
-	serving := []any{"address", at.main.Addr().String(), "version", currentVersion(), "history", history(c),
+	serving := []any{"address", at.main.Addr().String(), "version", currentVersion(), "records", recordsAt(c),
 		"tiers", rules.Mailbox().Algorithm.String(), "rules", len(rules.Rules), "actions", len(rules.Actions), "rules_digest", rules.Digest()}
 	if at.ops != nil {
 		serving = append(serving, "ops_address", at.ops.Addr().String())
@@ -161,15 +163,15 @@ func (p *program) announce(at listeners) {
 		p.log.Warn("fewer connections than max_connections: the limit of open files is too low; raise it, such as LimitNOFILE in the unit",
 			"max_connections", c.MaxConnections, "connections", most)
 	}
-	if c.APIKeys == "" {
+	if c.APIKeys.IsZero() {
 		p.log.Warn("no API keys are set: mailgate serves only programs on this machine and needs no key")
-	} else if c.AdminKeys == "" {
+	} else if c.AdminKeys.IsZero() {
 		p.log.Warn("no admin keys are set: the operator routes are disabled")
 	}
 }
 
-// history says where sends are on record.
-func history(c *config.Config) string {
+// recordsAt says where the records are.
+func recordsAt(c *config.Config) string {
 	switch {
 	case c.RedisURL != "":
 		return "redis"

@@ -38,11 +38,7 @@ func (command testMailCommand) Run(ctx context.Context, c *config.Config, to str
 	if err != nil {
 		return err
 	}
-	name := receipt.Relay
-	if receipt.OAuth {
-		name += " with OAuth"
-	}
-	_, err = fmt.Fprintf(to.out, "accepted by %s: %d %s %s\n", name, receipt.Reply.Code, receipt.Reply.Enhanced, receipt.Reply.Message)
+	_, err = fmt.Fprintf(to.out, "accepted by %s: %d %s %s\n", receipt.Relay, receipt.Reply.Code, receipt.Reply.Enhanced, receipt.Reply.Message)
 	return err
 }
 
@@ -70,7 +66,7 @@ func sendOne(ctx context.Context, c *config.Config, mail message.Message) (recei
 	}()
 	tx, err := relays.Begin(ctx, mail.From, mail.To)
 	if err == nil {
-		receipt, err = tx.Commit(ctx, mail.Bytes)
+		receipt, err = tx.Commit(mail.Bytes)
 	}
 	if failed, ok := errors.AsType[*relay.Error](err); ok && failed.Reply != nil && failed.Reply.Message != "" {
 		err = fmt.Errorf("%w: %s", err, failed.Reply.Message)

@@ -19,6 +19,7 @@ import (
 	"github.com/mailgate/mailgate/throttle"
 	"github.com/mailgate/mailgate/throttle/cluster"
 	"github.com/mailgate/mailgate/throttle/local"
+	"github.com/mailgate/mailgate/throttle/throttletest"
 	"github.com/mailgate/mailgate/verify"
 	"github.com/redis/go-redis/v9"
 )
@@ -124,16 +125,14 @@ func open(t testing.TB, dir string, url string) *node {
 	n.own = local.New(n.store.Table("mailbox"), tiers, n.clock.Now)
 	n.mailbox = n.Limiter("mailbox", tiers, onRedis(t, n.client, "mailbox", tiers), n.own)
 	n.action = n.Limiter("action", counter, onRedis(t, n.client, "action", counter), local.New(n.store.Table("action"), counter, n.clock.Now))
-	guesses := n.Limiter("guesses", verify.DefaultGuesses(), onRedis(t, n.client, "guesses", verify.DefaultGuesses()),
-		local.New(n.store.Table("guesses"), verify.DefaultGuesses(), n.clock.Now))
+	budget := throttletest.Policy(t, "ten-minutes=5/10m,day=20/24h")
+	guesses := n.Limiter("guesses", budget, onRedis(t, n.client, "guesses", budget), local.New(n.store.Table("guesses"), budget, n.clock.Now))
 	codes := n.Store("codes", keyed.Redis(n.client, prefix+":codes"), keyed.Local(n.store.Table("codes"), n.clock.Now), verify.Merge, false)
 	if n.codes, err = verify.New(verify.Options{Store: codes, Secret: bytes.Repeat([]byte("s"), 32), Guesses: guesses}); err != nil {
 		t.Fatal(err)
 	}
 	requests := n.Store("requests", keyed.Redis(n.client, prefix+":requests"), keyed.Local(n.store.Table("requests"), n.clock.Now), idempotency.Merge, true)
-	if n.requests, err = idempotency.New(idempotency.Options{Store: requests}); err != nil {
-		t.Fatal(err)
-	}
+	n.requests = idempotency.New(requests, 60_000)
 	t.Cleanup(func() { n.end() })
 	return n
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -34,49 +35,39 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Problem)
 }
 
-// byteOrderMark is what some editors begin a file with.
-const byteOrderMark = "\ufeff"
-
 // File is a decoded file. It knows the lines of its parts.
 type File struct {
-	name string
+	path string
 	root *ast.File
 }
 
-// Read reads and decodes the file at the path into a struct with yaml tags.
+// Read reads the file at the path and decodes it into a struct with yaml tags, or a map.
 func Read(path string, into any) (*File, error) {
 	text, err := boundedfile.Read(path, maxSize)
 	if err != nil {
 		return nil, err
 	}
-	return Decode(path, text, into)
-}
-
-// Decode decodes the text of a file; the name is for errors. An empty file is an error: it is
-// more likely to be in the middle of being written than to mean something.
-func Decode(name string, text []byte, into any) (*File, error) {
-	text = bytes.TrimPrefix(text, []byte(byteOrderMark))
-	f, err := parse(name, text)
-	if err != nil {
-		return nil, err
+	text = bytes.TrimPrefix(text, []byte("\ufeff")) // some editors write this mark
+	f := &File{path: path}
+	if problem := unfit(text); problem != "" {
+		return nil, f.Wrong("", problem)
 	}
-	root := f.root
-	switch {
-	case len(root.Docs) > 1:
-		return nil, &Error{File: name, Problem: "it must be one YAML document"}
-	case len(root.Docs) == 0 || root.Docs[0].Body == nil || root.Docs[0].Body.Type() == ast.CommentType:
-		return nil, &Error{File: name, Problem: "it is empty"}
-	}
-	if err := safely(func() error { return yaml.UnmarshalWithOptions(text, into, yaml.Strict()) }); err != nil {
+	if err := f.decode(text, into); err != nil {
 		return nil, f.explain(err)
+	}
+	if len(f.root.Docs) > 1 {
+		return nil, f.Wrong("", "it must be one YAML document")
 	}
 	return f, nil
 }
 
-// parse refuses text with more than deepest open brackets, or as many dashes of lists in one line:
-// the parser takes time by the square of that, a minute for 100,000 of them.
-func parse(name string, text []byte) (f *File, err error) {
+// unfit says why a text is not given to the library, which takes time by the square of the depth:
+// a minute for 100,000 open brackets, or as many dashes of lists in one line.
+func unfit(text []byte) string {
 	const deepest = 100
+	if !utf8.Valid(text) {
+		return "it is not UTF-8"
+	}
 	brackets, dashes := 0, 0
 	for i, c := range text {
 		switch {
@@ -90,29 +81,24 @@ func parse(name string, text []byte) (f *File, err error) {
 			dashes++
 		}
 		if max(brackets, dashes) > deepest {
-			return nil, &Error{File: name, Problem: "it is nested too deeply"}
+			return "it is nested too deeply"
 		}
 	}
-	f = &File{name: name}
-	err = safely(func() (err error) {
-		f.root, err = parser.ParseBytes(text, 0)
-		return err
-	})
-	if err != nil {
-		return nil, f.explain(err)
-	}
-	return f, nil
+	return ""
 }
 
-// safely returns an error where the library panics, as it does for some aliases and tags: a mistake
-// in a file must not end a server that reloads it.
-func safely(call func() error) (err error) {
+// decode returns an error also where the library panics, as it does for some aliases and tags: a
+// mistake in a file must not end a server that reloads it.
+func (f *File) decode(text []byte, into any) (err error) {
 	defer func() {
 		if recover() != nil {
 			err = errors.New("the YAML library panicked")
 		}
 	}()
-	return call()
+	if f.root, err = parser.ParseBytes(text, 0); err != nil {
+		return err
+	}
+	return yaml.UnmarshalWithOptions(text, into, yaml.Strict())
 }
 
 // Wrong is a mistake in the part at a path such as $.rules[2].limit, or in the nearest part
@@ -121,12 +107,12 @@ func (f *File) Wrong(path, problem string) error {
 	for path != "" {
 		if at, err := yaml.PathString(path); err == nil {
 			if node, err := at.FilterFile(f.root); err == nil && node != nil {
-				return &Error{File: f.name, Line: lineOf(node), Problem: problem}
+				return &Error{f.path, lineOf(node), problem}
 			}
 		}
 		path = path[:max(0, strings.LastIndexAny(path, ".["))]
 	}
-	return &Error{File: f.name, Problem: problem}
+	return &Error{f.path, 0, problem}
 }
 
 func lineOf(node ast.Node) int {
@@ -141,7 +127,7 @@ func lineOf(node ast.Node) int {
 
 // explain is an error of the library in words that repeat no value.
 func (f *File) explain(err error) error {
-	e := &Error{File: f.name, Problem: "this is not valid YAML"}
+	e := &Error{File: f.path, Problem: "this is not valid YAML"}
 	var at yaml.Error
 	if !errors.As(err, &at) {
 		return e
@@ -150,64 +136,35 @@ func (f *File) explain(err error) error {
 		e.Line = t.Position.Line
 	}
 	switch wrong := at.(type) {
+	case *wrongValue:
+		e.Problem = wrong.Message
 	case *yaml.UnknownFieldError:
 		e.Problem = "unknown key"
-		if t := wrong.Token; t != nil && plainWord(t.Value) {
+		if t := wrong.Token; t != nil && PlainWord(t.Value) {
 			e.Problem = "unknown key " + t.Value
 		}
-	case *yaml.DuplicateKeyError:
-		e.Problem = usedTwice
-	case *yaml.OverflowError:
-		e.Problem = "the number is too large"
-	case *yaml.TypeError:
-		e.Problem = "it must be " + typeName(wrong.DstType)
 	case *yaml.UnexpectedNodeTypeError:
-		e.Problem = "it must be lines of name: value"
-		if wrong.Expected == ast.SequenceType {
-			e.Problem = "it must be a list"
+		e.Problem = wrong.GetMessage() // of types alone
+	case *yaml.TypeError:
+		e.Problem = "it must be text"
+		if wrong.DstType.Kind() == reflect.Bool {
+			e.Problem = "it must be true or false"
 		}
 	case *yaml.SyntaxError:
-		e.Problem = "this is not valid YAML: " + reason(wrong.Message)
-		if strings.Contains(wrong.Message, "already defined") {
-			e.Problem = usedTwice
+		switch message := wrong.Message; {
+		case strings.Contains(message, "already defined"):
+			e.Problem = "the name is used twice"
+		case strings.ContainsAny(message, "\"'`\n@"): // it may quote a secret
+			e.Problem += ": check the indentation, brackets and quotes"
+		default:
+			e.Problem += ": " + message
 		}
 	}
 	return e
 }
 
-const usedTwice = "the name is used twice"
-
-// reason is a syntax error's message. One that quotes a part of the file is left out: lists
-// of names are not worth a leaked secret.
-func reason(message string) string {
-	if strings.ContainsAny(message, "\"'`\n@") || strings.HasPrefix(message, "could not find") {
-		return "check the indentation, brackets and quotes"
-	}
-	return message
-}
-
-func typeName(t reflect.Type) string {
-	if t == nil {
-		return "something else"
-	}
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	switch t.Kind() {
-	case reflect.Bool:
-		return "true or false"
-	case reflect.String:
-		return "text"
-	case reflect.Slice:
-		return "a list"
-	case reflect.Struct, reflect.Map:
-		return "lines of name: value"
-	}
-	return "a whole number"
-}
-
-// plainWord reports whether a name is a short word of lower-case letters, digits, - and _.
-func plainWord(name string) bool {
-	const most = 32
-	return name != "" && len(name) <= most && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_") == ""
+// PlainWord reports whether a name is a short word of lower-case letters, digits, - and _, which a
+// message can repeat.
+func PlainWord(name string) bool {
+	return name != "" && len(name) <= 32 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_") == ""
 }

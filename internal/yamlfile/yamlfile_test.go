@@ -2,14 +2,29 @@ package yamlfile_test
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/mailgate/mailgate/internal/yamlfile"
 )
 
+type rules struct {
+	Rules []struct{ Name string }
+}
+
+func read(t *testing.T, text string, into any) string {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("f.yaml", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := yamlfile.Read("f.yaml", into)
+	return fmt.Sprint(err)
+}
+
 // Text that would keep the YAML library busy, or that means more than it says, is refused with one
-// line, by both ways to read a file.
+// line, by a file of rules and one of settings.
 func TestFile_HostileText_RefusedWithOneLine(t *testing.T) {
 	const deep = "f.yaml: it is nested too deeply"
 	of := func(unit string) string { return strings.Repeat(unit, 200_000/len(unit)) }
@@ -19,21 +34,16 @@ func TestFile_HostileText_RefusedWithOneLine(t *testing.T) {
 	}
 	for _, tt := range []struct{ text, want string }{
 		{of("["), deep}, {of("{"), deep}, {of("{a: "), deep}, {of("[\n"), deep}, {of("- "), deep}, {"a:\n  " + of("- "), deep}, {of("- ? "), deep},
-		{bomb, ""}, {"rules: &a [*a]", ""}, {"rules: [*gone]", ""}, {"<<: {rules: []}\nname: x", ""}, {"rules: !!binary x", ""}, {"rules: []\n---\nrules: []", ""},
+		{bomb, ""}, {"rules: &a [*a]", ""}, {"rules: [*gone]", ""}, {"<<: {rules: [{a: 1}]}", ""}, {"rules: !!binary x", ""},
+		{"rules: []\n---\nrules: []", "f.yaml: it must be one YAML document"}, {"rules: \xff", "f.yaml: it is not UTF-8"},
 	} {
-		var into struct {
-			Rules []struct{ Name string }
-		}
-		_, decoded := yamlfile.Decode("f.yaml", []byte(tt.text), &into)
-		_, read := yamlfile.Lines("f.yaml", []byte(tt.text))
-		for _, err := range []error{decoded, read} {
-			if err == nil || !strings.HasPrefix(err.Error(), "f.yaml:") || !strings.HasPrefix(err.Error(), tt.want) || strings.Contains(err.Error(), "\n") {
+		for _, into := range []any{new(rules), new(map[string]yamlfile.Value)} {
+			if err := read(t, tt.text, into); !strings.HasPrefix(err, "f.yaml:") || !strings.HasPrefix(err, tt.want) || strings.Contains(err, "\n") {
 				t.Errorf("%.30q: %v, want %q", tt.text, err, tt.want)
 			}
 		}
 	}
-	plain := "rules:\n" + of("- name: a - b\n")
-	if _, err := yamlfile.Decode("f.yaml", []byte(plain), new(struct{ Rules []struct{ Name string } })); err != nil {
+	if err := read(t, "rules:\n"+of("- name: a - b\n"), new(rules)); err != "<nil>" {
 		t.Errorf("a long list: %v", err)
 	}
 }

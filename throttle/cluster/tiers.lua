@@ -7,27 +7,17 @@
 -- A function costs Redis as much as a whole tier, so there is none before a refusal returns.
 
 local most, longest = unpack('>I6I6', params)
-local none = '\0\0\0\0\0\0\0\0'
-
--- The sends, oldest first; the time of the newest; and the end of the windows of all that were
--- forgotten.
-local sends, newest, forgotten = call('ZRANGE', key, '0', '-1'), 0, 0
-local state = table.concat(sends)
-if string.find(state, none, 1, true) then
-  for i = #sends, 1, -1 do
-    if string.sub(sends[i], 7) == none then forgotten = unpack('>I6', table.remove(sends, i)) end
-  end
-end
-local count = #sends
+local sends, newest = call('ZRANGE', key, '0', '-1'), 0
+local state, count = table.concat(sends), #sends
 if count > 0 then newest = unpack('>I6', sends[count]) end
-if state ~= '' and now >= math.max(newest + longest, forgotten) + 1000 then
+if count > 0 and now >= newest + longest + 1000 then
   call('DEL', key) -- Redis has forgotten it by itself, if by the same clock
-  state, sends, count, newest, forgotten = '', {}, 0, 0, 0
+  state, sends, count, newest = '', {}, 0, 0
 end
 
 -- The clock, which never goes back, and whether a tier has no room by it. There is room when the
 -- send so many before has left the window.
-local moment, full, at = math.max(now, newest, forgotten), false, 13
+local moment, full, at = math.max(now, newest), false, 13
 repeat
   local limit, window
   limit, window, at = unpack('>I6I6', params, at)
@@ -49,20 +39,12 @@ end
 -- Adds a send and forgets the oldest: what has left the longest window by the newest send, and
 -- what is too many.
 local function add(at, id)
-  local i, entry, left = #sends + 1, pack('>I6', at) .. id, 0
+  local i, entry = #sends + 1, pack('>I6', at) .. id
   while i > 1 and unpack('>I6', sends[i - 1]) > at do i = i - 1 end
   table.insert(sends, i, entry)
   call('ZADD', key, '0', entry)
   newest = unpack('>I6', sends[#sends])
-  while newest - unpack('>I6', sends[1]) >= longest do
-    left = unpack('>I6', sends[1]) + longest
-    call('ZREM', key, table.remove(sends, 1))
-  end
-  if left > forgotten then
-    if forgotten > 0 then call('ZREM', key, pack('>I6', forgotten) .. none) end
-    forgotten = left
-    call('ZADD', key, '0', pack('>I6', forgotten) .. none)
-  end
+  while newest - unpack('>I6', sends[1]) >= longest do call('ZREM', key, table.remove(sends, 1)) end
   if #sends > most then call('ZREM', key, table.remove(sends, 1)) end
 end
 
@@ -96,8 +78,7 @@ elseif step == 'reset' then
 end
 -- Also where nothing else was written, so that a WAIT behind this script waits for what an earlier
 -- one wrote.
-if done > 0 then
-  local leaves = #sends > 0 and unpack('>I6', sends[#sends]) + longest or 0
-  call('PEXPIREAT', key, math.max(leaves, forgotten) + 1000 + shift)
+if done > 0 and #sends > 0 then
+  call('PEXPIREAT', key, unpack('>I6', sends[#sends]) + longest + 1000 + shift)
 end
 return done .. stamp .. state

@@ -25,26 +25,19 @@ type rule struct {
 	counts func(sent, moment int64) bool
 }
 
-// logModel is the model of a Policy and of the counters by windows.
+// logModel is the model of a Policy and of the counters by windows. What differs is what a send is
+// on record by.
 type logModel struct {
 	rules  []rule
-	ids    bool                   // charges an id once
-	latest int64                  // the moment that counts if the clock is behind it
-	moment func(sent int64) int64 // the latest moment that a send leaves on record of a counter
+	ids    bool                   // a Policy: it charges an id once
+	latest int64                  // the moment that counts if the clock is behind
+	moment func(sent int64) int64 // where a send is on record
 	slot   func(sent int64) int64 // which sends a counter can take for another
-	life   int64                  // how long a send can matter
+	life   int64                  // how long a send is on record after its moment
 	sends  throttle.History
 }
 
-func (m *logModel) clock(now int64) int64 { return max(now, m.latest, m.newest()) }
-
-// newest is the latest send of a Policy.
-func (m *logModel) newest() int64 {
-	if m.ids {
-		return newest(m.sends)
-	}
-	return 0
-}
+func (m *logModel) clock(now int64) int64 { return max(now, m.latest) }
 
 func newest(h throttle.History) int64 {
 	if len(h) == 0 {
@@ -66,8 +59,7 @@ func (m *logModel) count(r rule, moment int64) (n int) {
 func (m *logModel) longest() rule { return m.rules[len(m.rules)-1] }
 
 func (m *logModel) state(r rule, clock int64) throttle.TierState {
-	remaining := func(moment int64) int { return max(0, r.Limit-m.count(r, moment)) }
-	return tierState(r.Tier, clock, remaining)
+	return tierState(r.Tier, clock, func(moment int64) int { return max(0, r.Limit-m.count(r, moment)) })
 }
 
 // tierState finds when more remains than now: at the first moment at which it does.
@@ -140,23 +132,14 @@ func (m *logModel) take(now int64, id throttle.ID) throttle.Verdict {
 }
 
 // add puts a send on record at its time, and forgets what has left its window by the latest.
-// Of a Policy, no moment before the end of that window counts from then on.
 func (m *logModel) add(a throttle.Admission) {
 	i := 0
 	for i < len(m.sends) && m.sends[i].At <= a.At {
 		i++
 	}
 	m.sends = slices.Insert(m.sends, i, a)
-	if !m.ids {
-		m.latest = max(m.latest, m.moment(a.At))
-		m.sends = slices.DeleteFunc(m.sends, func(s throttle.Admission) bool { return !m.longest().counts(s.At, m.latest) })
-		return
-	}
-	newest := m.newest()
-	for !m.longest().counts(m.sends[0].At, newest) {
-		m.latest = max(m.latest, m.sends[0].At+m.life)
-		m.sends = m.sends[1:]
-	}
+	m.latest = max(m.latest, m.moment(a.At))
+	m.sends = slices.DeleteFunc(m.sends, func(s throttle.Admission) bool { return !m.longest().counts(s.At, m.latest) })
 }
 
 // find is a send on record: by its id, or of a counter one that cannot be told from it.
@@ -172,6 +155,9 @@ func (m *logModel) release(a throttle.Admission) bool {
 		return false
 	}
 	m.sends = slices.Delete(m.sends, i, i+1)
+	if m.ids {
+		m.latest = newest(m.sends)
+	}
 	return true
 }
 
@@ -191,11 +177,8 @@ func (m *logModel) reset(now int64) int {
 }
 
 func (m *logModel) expires() int64 {
-	switch {
-	case m.ids && len(m.sends) > 0:
-		return max(m.newest()+m.life, m.latest)
-	case m.ids || m.latest == 0:
-		return m.latest
+	if m.latest == 0 {
+		return 0
 	}
 	return m.latest + m.life
 }
@@ -210,7 +193,7 @@ func (m *logModel) history(now int64) (h throttle.History) {
 }
 
 func modelOfPolicy(p throttle.Policy) *logModel {
-	m := &logModel{ids: true, life: p.Longest()}
+	m := &logModel{ids: true, moment: func(sent int64) int64 { return sent }, life: p.Longest()}
 	for _, t := range p.Tiers() {
 		m.rules = append(m.rules, rule{t, func(sent, moment int64) bool { return moment-sent < t.Window.Milliseconds() }})
 	}

@@ -112,7 +112,7 @@ func (w *walker) step() {
 		a := w.recent(5)
 		w.forget()
 		want := w.model.release(a)
-		w.same(fmt.Sprintf("release of %d", a.At-start), want, w.release(a))
+		w.same(fmt.Sprintf("release of %d", a.At), want, w.release(a))
 		w.tryWait(w.samePeek())
 	case dice < 22:
 		w.stepRecord()
@@ -198,7 +198,7 @@ func (w *walker) stepRecord() {
 	slices.SortStableFunc(all, func(a, b throttle.Admission) int { return cmp.Compare(a.At, b.At) })
 	for _, a := range all {
 		w.model.record(w.now(), a)
-		w.story = append(w.story, fmt.Sprintf("%d record of %d", w.now()-start, a.At-start))
+		w.story = append(w.story, fmt.Sprintf("%d record of %d", w.now(), a.At))
 	}
 	w.admissions = append(w.admissions, all...)
 	w.tryWait(w.samePeek())
@@ -227,20 +227,11 @@ func byTime(h throttle.History) string {
 
 func (w *walker) same(call string, want, got any) {
 	w.t.Helper()
-	line := text(got)
-	w.story = append(w.story, fmt.Sprintf("%d %s: %s", w.now()-start, call, line))
-	if wanted := text(want); line != wanted {
+	line := fmt.Sprintf("%+v", got)
+	w.story = append(w.story, fmt.Sprintf("%d %s: %s", w.now(), call, line))
+	if wanted := fmt.Sprintf("%+v", want); line != wanted {
 		w.fail("want " + wanted)
 	}
-}
-
-// text writes an answer in full.
-func text(answer any) string {
-	if v, ok := answer.(throttle.Verdict); ok {
-		return fmt.Sprintf("%s now %d at %d retry at %d, %d sent, newest %d, tiers %v",
-			spell(v), v.Now-start, v.At-start, v.RetryAt-start, v.Sent, v.Newest, v.Tiers)
-	}
-	return fmt.Sprint(answer)
 }
 
 func (w *walker) fail(why string) {

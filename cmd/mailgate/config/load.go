@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -69,7 +70,7 @@ func (c *Config) BeforeResolve(ctx *kong.Context, environ Environ) error {
 		names[flag.Name] = flag.Name != "help"
 	}
 	flags := fromCommandLine(ctx)
-	variables := c.fromEnvironment(environ, names)
+	variables := c.fromEnvironment(ctx, environ, names)
 	if ctx.Selected() != nil && ctx.Selected().Name == FlagsOnly {
 		c.unknown = nil
 		maps.DeleteFunc(variables, func(name string, _ setting) bool { return name != "rules" })
@@ -111,59 +112,38 @@ func fromCommandLine(ctx *kong.Context) settings {
 }
 
 // fromEnvironment counts an empty variable as not set, as compose files leave it.
-func (c *Config) fromEnvironment(environ []string, names map[string]bool) settings {
-	byVariable := map[string]string{}
-	for name, isSetting := range names {
-		if isSetting {
-			byVariable[envName(name)] = name
-		}
-	}
+func (c *Config) fromEnvironment(ctx *kong.Context, environ []string, names map[string]bool) settings {
 	found := settings{}
 	for _, pair := range environ {
 		variable, text, _ := strings.Cut(pair, "=")
-		name, known := byVariable[variable]
+		rest, ours := strings.CutPrefix(variable, prefix)
+		name := strings.ToLower(strings.ReplaceAll(rest, "_", "-"))
 		switch {
-		case known && text != "":
+		case !ours:
+		case !names[name] || variable != envName(name):
+			c.unknown = append(c.unknown, unknownVariable(ctx.Kong, variable, name))
+		case text != "":
 			found[name] = setting{"environment", variable, text}
-		case !known && strings.HasPrefix(variable, prefix):
-			c.unknown = append(c.unknown, unknownVariable(variable, slices.Sorted(maps.Keys(byVariable))))
 		}
 	}
 	slices.Sort(c.unknown)
 	return found
 }
 
-func unknownVariable(variable string, known []string) string {
-	nearest := slices.MinFunc(known, func(a, b string) int { return distance(a, variable) - distance(b, variable) })
-	quoted := strings.Trim(strconv.Quote(variable), `"`)
-	if distance(nearest, variable) > 2 {
-		return quoted + ": unknown setting; mailgate --help lists them all"
-	}
-	return quoted + ": unknown setting; did you mean " + nearest + "?"
-}
+var quotedFlag = regexp.MustCompile(`"--([a-z-]+)"`)
 
-// distance is how many letters must be added, removed or replaced to turn a into b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
+// unknownVariable suggests what kong suggests for the flag of this name.
+func unknownVariable(k *kong.Kong, variable, name string) string {
+	text := strings.Trim(strconv.Quote(variable), `"`) + ": unknown setting; "
+	if trace, err := kong.Trace(k, []string{"--" + name}); err == nil && trace.Error != nil {
+		if similar := quotedFlag.FindStringSubmatch(trace.Error.Error()); similar != nil {
+			return text + "did you mean " + envName(similar[1]) + "?"
 		}
 	}
-	return row[len(b)]
+	return text + "mailgate --help lists them all"
 }
 
-const maxFile, maxSecret = 256 << 10, 64 << 10
+const maxSecret = 64 << 10 // bytes
 
 // fromFile reads the YAML file that the first path names: names with values, or with lists of
 // values.
@@ -173,21 +153,29 @@ func fromFile(names map[string]bool, paths ...setting) (settings, error) {
 		return nil, nil
 	}
 	path := paths[at]
-	text, err := boundedfile.Read(path.text, maxFile)
+	var values map[string]yamlfile.Value
+	_, err := yamlfile.Read(path.text, &values)
+	if wrong, ok := errors.AsType[*yamlfile.Error](err); ok {
+		return nil, &Error{Problem: wrong.Error()} // it names the file and the line
+	}
 	if err != nil {
 		return nil, &Error{path.where, err.Error()}
 	}
-	lines, err := yamlfile.Lines(path.text, text)
-	if err != nil {
-		return nil, &Error{Problem: err.Error()} // it names the file and the line
-	}
 	found := settings{}
-	for _, line := range lines {
-		name := strings.ReplaceAll(line.Name, "_", "-")
-		if !names[name] || name == "config" || strings.Contains(line.Name, "-") {
-			return nil, &Error{line.Where, "unknown setting; mailgate --help lists them all"}
+	for _, written := range slices.Sorted(maps.Keys(values)) {
+		value := values[written]
+		if value.Text == "" {
+			continue
 		}
-		found[name] = setting{"file", line.Where, line.Value}
+		where := fmt.Sprintf("%s:%d", path.text, value.Line)
+		if yamlfile.PlainWord(written) {
+			where += ": " + written
+		}
+		name := strings.ReplaceAll(written, "_", "-")
+		if !names[name] || name == "config" || strings.Contains(written, "-") {
+			return nil, &Error{where, "unknown setting; mailgate --help lists them all"}
+		}
+		found[name] = setting{"file", where, value.Text}
 	}
 	return found, nil
 }

@@ -2,10 +2,11 @@ package rulefile
 
 import (
 	"strings"
-	"time"
 
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/mailgate/mailgate/internal/yamlfile"
 	"github.com/mailgate/mailgate/throttle"
-	"github.com/mailgate/mailgate/throttle/rules"
 )
 
 // The algorithms, as they are written in files.
@@ -17,122 +18,113 @@ const (
 	leakyBucket   = "leaky-bucket"
 )
 
-// The built-in rule client-ip, and how finely a sliding window counts by itself.
-const (
-	clientLimit  = 100
-	clientWindow = time.Minute
-	defaultParts = 60
-)
-
-// preset is what a rule need not say of itself.
-type preset struct{ algorithm, limit string }
-
-func presetOf(name string, d Defaults) preset {
-	switch name {
-	case rules.MailboxRule:
-		return preset{slidingLog, d.Tiers.String()}
-	case ClientIPRule:
-		return preset{slidingWindow, throttle.Tier{Name: "minute", Limit: clientLimit, Window: clientWindow}.String()}
-	}
-	return preset{algorithm: slidingLog}
+// count is how a rule or an action counts, as it is written.
+type count struct {
+	Algorithm string `yaml:"algorithm"`
+	Limit     string `yaml:"limit"`
+	Parts     *whole `yaml:"parts"`
+	Burst     *whole `yaml:"burst"`
+	Queue     *whole `yaml:"queue"`
 }
 
-// build makes the algorithm of a rule or an action, with so many sends fewer than it says.
-func (t countText) build(p preset, keep int) (a throttle.Algorithm, err error) {
-	name, limit := p.algorithm, p.limit
-	if t.Algorithm != nil {
-		name = *t.Algorithm
+// whole is a number that is decoded here, as the library would cut 5.5 to 5 without an error.
+type whole int
+
+// UnmarshalYAML implements yaml.NodeUnmarshaler.
+func (w *whole) UnmarshalYAML(node ast.Node) error {
+	const most = 1 << 31
+	if n, ok := node.(*ast.IntegerNode); ok {
+		if value, ok := n.Value.(uint64); ok && value < most {
+			*w = whole(value)
+			return nil
+		}
 	}
-	if t.Limit != nil {
-		limit = *t.Limit
+	return yamlfile.Wrong(node, "it must be a whole number, 0 or more")
+}
+
+// or is the number, or another where it is not given.
+func (w *whole) or(other int) int {
+	if w == nil {
+		return other
 	}
-	if err := t.checkParameters(name); err != nil {
+	return int(*w)
+}
+
+// build makes the algorithm, with so many sends fewer than are written.
+func (c count) build(keep int) (throttle.Algorithm, error) {
+	if err := c.checkParameters(); err != nil {
 		return nil, err
 	}
 	switch {
-	case limit == "":
+	case c.Limit == "":
 		return nil, refuse("", "limit is missing; write it as name=limit/window, such as minute=10/60s")
-	case strings.ContainsFunc(limit, notInLimit): // errors about limits repeat them
+	case strings.ContainsFunc(c.Limit, notInLimit): // errors about limits repeat them
 		return nil, refuse("limit", "write it as name=limit/window, such as minute=10/60s")
-	case name == slidingLog && keep > 0:
+	case c.Algorithm == slidingLog && keep > 0:
 		return nil, refuse("keep_for_first_sends", "a %s cannot keep sends; use another algorithm", slidingLog)
-	case name == slidingLog:
-		a, err = throttle.ParsePolicy(limit)
-	case strings.Contains(limit, ","):
-		return nil, refuse("limit", "a %s has one limit; several go with %s", name, slidingLog)
-	default:
-		a, err = t.buildCounter(name, limit, keep)
+	case c.Algorithm == slidingLog:
+		policy, err := throttle.ParsePolicy(c.Limit)
+		return policy, wrongIn("limit", err)
+	case strings.Contains(c.Limit, ","):
+		return nil, refuse("limit", "a %s has one limit; several go with %s", c.Algorithm, slidingLog)
 	}
+	tier, err := throttle.ParseTier(c.Limit)
 	if err != nil {
-		return nil, refuseOr("limit", err)
-	}
-	return a, nil
-}
-
-// refuseOr keeps the position of a mistake that has one.
-func refuseOr(part string, err error) error {
-	if _, placed := err.(wrong); placed {
-		return err
-	}
-	return wrong{part, err}
-}
-
-func (t countText) buildCounter(name, limit string, keep int) (throttle.Algorithm, error) {
-	tier, err := throttle.ParseTier(limit)
-	if err != nil {
-		return nil, err
+		return nil, wrongIn("limit", err)
 	}
 	room := tier.Limit // what keep is taken from
-	if name == tokenBucket && t.Burst != nil {
-		room = int(*t.Burst)
+	switch c.Algorithm {
+	case tokenBucket:
+		room = c.Burst.or(room)
+	case leakyBucket:
+		room = c.Queue.or(0) + 1
 	}
-	if name == leakyBucket {
-		room = int(*t.Queue) + 1
-	}
-	if keep >= room && keep > 0 {
+	if keep > 0 && keep >= room {
 		return nil, refuse("keep_for_first_sends", "it must be less than %d", room)
 	}
-	switch name {
-	case slidingWindow:
-		parts := defaultParts
-		if t.Parts != nil {
-			parts = int(*t.Parts)
-		}
-		tier.Limit -= keep
-		return throttle.NewSlidingWindow(tier, parts)
+	a, err := c.counter(tier, room-keep)
+	return a, wrongIn("limit", err)
+}
+
+// counter makes an algorithm that has room for so many sends.
+func (c count) counter(tier throttle.Tier, room int) (throttle.Algorithm, error) {
+	switch c.Algorithm {
 	case tokenBucket:
-		return throttle.NewTokenBucket(tier, room-keep)
+		return throttle.NewTokenBucket(tier, room)
 	case leakyBucket:
-		return throttle.NewLeakyBucket(tier, room-1-keep)
+		return throttle.NewLeakyBucket(tier, room-1)
 	}
-	tier.Limit -= keep
-	return throttle.NewFixedWindow(tier)
+	tier.Limit = room
+	if c.Algorithm == fixedWindow {
+		return throttle.NewFixedWindow(tier)
+	}
+	return throttle.NewSlidingWindow(tier, c.Parts.or(0))
 }
 
 // checkParameters refuses what goes with another algorithm.
-func (t countText) checkParameters(algorithm string) error {
-	switch algorithm {
+func (c count) checkParameters() error {
+	switch c.Algorithm {
 	case slidingLog, slidingWindow, fixedWindow, tokenBucket, leakyBucket:
 	default:
 		return refuse("algorithm", "it must be one of %s", strings.Join([]string{slidingLog, slidingWindow, fixedWindow, tokenBucket, leakyBucket}, ", "))
 	}
 	for _, p := range []struct {
 		name, of string
-		given    *float64
+		given    *whole
 		least    int
 	}{
-		{"parts", slidingWindow, t.Parts, 1},
-		{"burst", tokenBucket, t.Burst, 1},
-		{"queue", leakyBucket, t.Queue, 0},
+		{"parts", slidingWindow, c.Parts, 1},
+		{"burst", tokenBucket, c.Burst, 1},
+		{"queue", leakyBucket, c.Queue, 0},
 	} {
-		if p.given != nil && algorithm != p.of {
-			return refuse(p.name, "it is for %s, not for %s", p.of, algorithm)
-		}
-		if err := checkWhole(p.given, p.name, p.least); err != nil {
-			return err
+		switch {
+		case p.given != nil && c.Algorithm != p.of:
+			return refuse(p.name, "it is for %s, not for %s", p.of, c.Algorithm)
+		case p.given.or(p.least) < p.least:
+			return refuse(p.name, "it must be at least %d", p.least)
 		}
 	}
-	if algorithm == leakyBucket && t.Queue == nil {
+	if c.Algorithm == leakyBucket && c.Queue == nil {
 		return refuse("", "a %s needs queue: how many sends may wait", leakyBucket)
 	}
 	return nil

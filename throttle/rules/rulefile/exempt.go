@@ -26,14 +26,10 @@ func (t exemptText) read(d Defaults) (e rules.Exempt, err error) {
 // readList sorts a list and drops what is in it twice, so that lists that mean the same are
 // equal.
 func readList[T comparable](name string, texts []string, read func(string) (T, error), compare func(a, b T) int) (all []T, err error) {
-	part := "exempt." + name
-	if len(texts) > maxExempt {
-		return nil, refuse(part, "at most %d are allowed, not %d", maxExempt, len(texts))
-	}
 	for i, text := range texts {
 		one, err := read(text)
 		if err != nil {
-			return nil, wrong{fmt.Sprintf("%s[%d]", part, i), err}
+			return nil, wrongIn(fmt.Sprintf("exempt.%s[%d]", name, i), err)
 		}
 		all = append(all, one)
 	}
@@ -81,12 +77,5 @@ func (d Defaults) patternKey(local, domain string) (string, error) {
 	if keyLocal != tried {
 		return "", errors.New("+tags, and dots that a provider ignores, are removed before mailboxes are counted; leave them out")
 	}
-	if isASCII(domain) && !strings.EqualFold(keyDomain, domain) {
-		return "", errors.New("mailboxes of this domain are counted as those of " + keyDomain + "; write that")
-	}
 	return local + "@" + keyDomain, nil
-}
-
-func isASCII(text string) bool {
-	return !strings.ContainsFunc(text, func(c rune) bool { return c > 0x7f })
 }

@@ -21,10 +21,11 @@
 package rulefile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
+	"strings"
 
 	"github.com/mailgate/mailgate/internal/yamlfile"
 	"github.com/mailgate/mailgate/throttle"
@@ -83,7 +84,6 @@ type Defaults struct {
 const (
 	maxRules   = 32 // every send asks them all
 	maxActions = 256
-	maxExempt  = 1000 // of a kind, in a rule
 )
 
 // The file as it is written.
@@ -94,23 +94,16 @@ type (
 	}
 	ruleText struct {
 		Name   string     `yaml:"name"`
-		By     *string    `yaml:"by"`
-		Count  countText  `yaml:",inline"`
-		Keep   *float64   `yaml:"keep_for_first_sends"`
+		By     rules.By   `yaml:"by"`
+		Count  count      `yaml:",inline"`
+		Keep   *whole     `yaml:"keep_for_first_sends"`
 		Shadow bool       `yaml:"shadow"`
 		Off    bool       `yaml:"off"`
 		Exempt exemptText `yaml:"exempt"`
 	}
 	actionText struct {
-		Name  string    `yaml:"name"`
-		Count countText `yaml:",inline"`
-	}
-	countText struct {
-		Algorithm *string  `yaml:"algorithm"`
-		Limit     *string  `yaml:"limit"`
-		Parts     *float64 `yaml:"parts"`
-		Burst     *float64 `yaml:"burst"`
-		Queue     *float64 `yaml:"queue"`
+		Name  string `yaml:"name"`
+		Count count  `yaml:",inline"`
 	}
 	exemptText struct {
 		Mailboxes []string `yaml:"mailboxes"`
@@ -119,18 +112,13 @@ type (
 	}
 )
 
-// checkWhole refuses fractions and numbers that are too small. Numbers are decoded as
-// float64, as the library would cut 5.5 to 5 without an error.
-func checkWhole(n *float64, part string, least int) error {
-	switch {
-	case n == nil:
-		return nil
-	case *n != math.Trunc(*n) || math.Abs(*n) > math.MaxInt32:
-		return refuse(part, "it must be a whole number")
-	case *n < float64(least):
-		return refuse(part, "it must be at least %d", least)
+// builtIn is the rules in force without a file: the rule mailbox with its tiers, and a hundred sends
+// a minute for each visitor's address.
+func builtIn(d Defaults) []ruleText {
+	return []ruleText{
+		{Name: rules.MailboxRule, By: rules.ByMailbox, Count: count{Algorithm: slidingLog, Limit: d.Tiers.String()}},
+		{Name: ClientIPRule, By: rules.ByClientIP, Count: count{Algorithm: slidingWindow, Limit: "minute=100/60s"}},
 	}
-	return nil
 }
 
 // wrong is a mistake in a part of a rule, such as "limit"; an empty part is the whole rule.
@@ -141,19 +129,25 @@ type wrong struct {
 
 func (w wrong) Error() string { return w.err.Error() }
 
+func wrongIn(part string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return wrong{part, err}
+}
+
 func refuse(part, format string, args ...any) error { return wrong{part, fmt.Errorf(format, args...)} }
 
-// Default is what is in force without a file: the rule mailbox with its tiers, and a hundred
-// sends a minute for each visitor's address.
-func Default(d Defaults) (File, error) {
-	if d.Tiers.IsZero() {
-		return File{}, errors.New("the rule mailbox has no tiers")
+// Default is what is in force without a file.
+func Default(d Defaults) (f File, err error) {
+	for _, t := range builtIn(d) {
+		r, err := t.read(d)
+		if err != nil {
+			return f, fmt.Errorf("rule %s: %w", t.Name, err)
+		}
+		f.Rules = append(f.Rules, r)
 	}
-	clients, err := throttle.NewSlidingWindow(throttle.Tier{Name: "minute", Limit: clientLimit, Window: clientWindow}, defaultParts)
-	return File{Rules: []Rule{
-		{Name: rules.MailboxRule, By: rules.ByMailbox, Algorithm: d.Tiers},
-		{Name: ClientIPRule, By: rules.ByClientIP, Algorithm: clients},
-	}}, err
+	return f, nil
 }
 
 // Read reads the file at the path.
@@ -163,19 +157,21 @@ func Read(path string, d Defaults) (File, error) {
 	if err != nil {
 		return File{}, err
 	}
+	switch {
+	case t.Rules == nil && t.Actions == nil: // it may be in the middle of being written
+		return File{}, file.Wrong("", "it has neither rules nor actions; write rules: [] if that is meant")
+	case len(t.Rules) > maxRules:
+		return File{}, file.Wrong("$.rules", fmt.Sprintf("there can be %d rules, not %d", maxRules, len(t.Rules)))
+	case len(t.Actions) > maxActions:
+		return File{}, file.Wrong("$.actions", fmt.Sprintf("there can be %d actions, not %d", maxActions, len(t.Actions)))
+	}
 	f, err := Default(d)
 	if err != nil {
 		return File{}, err
 	}
-	if len(t.Rules) > maxRules {
-		return File{}, file.Wrong("$.rules", fmt.Sprintf("there can be %d rules, not %d", maxRules, len(t.Rules)))
-	}
-	if len(t.Actions) > maxActions {
-		return File{}, file.Wrong("$.actions", fmt.Sprintf("there can be %d actions, not %d", maxActions, len(t.Actions)))
-	}
 	seen := map[string]bool{}
 	for i, rt := range t.Rules {
-		r, err := rt.read(seen, d)
+		r, err := rt.complete(d, seen)
 		if err != nil {
 			return File{}, locate(file, "rule", rt.Name, fmt.Sprintf("$.rules[%d]", i), err)
 		}
@@ -197,8 +193,7 @@ func locate(file *yamlfile.File, what, name, path string, err error) error {
 	if throttle.CheckName(name) == nil {
 		what += " " + name
 	}
-	var w wrong
-	if errors.As(err, &w) && w.part != "" {
+	if w, ok := errors.AsType[wrong](err); ok && w.part != "" {
 		return file.Wrong(path+"."+w.part, what+": "+w.part+": "+err.Error())
 	}
 	return file.Wrong(path, what+": "+err.Error())
@@ -228,7 +223,7 @@ func checkName(name string, seen map[string]bool) error {
 		return refuse("", "name is missing")
 	}
 	if err := throttle.CheckName(name); err != nil {
-		return refuse("name", "%w", err)
+		return wrongIn("name", err)
 	}
 	if slices.Contains(reserved, name) {
 		return refuse("name", "this name is taken by a built-in limit")
@@ -240,30 +235,58 @@ func checkName(name string, seen map[string]bool) error {
 	return nil
 }
 
-// read checks a rule. One that is off is checked as any other.
-func (t ruleText) read(seen map[string]bool, d Defaults) (r Rule, err error) {
+// complete reads a rule of the file; what it leaves out is that of the built-in rule of its name.
+func (t ruleText) complete(d Defaults, seen map[string]bool) (r Rule, err error) {
 	if err := checkName(t.Name, seen); err != nil {
 		return r, err
 	}
-	r = Rule{Name: t.Name, Shadow: t.Shadow}
-	if r.By, err = t.by(); err != nil {
-		return r, err
-	}
-	if t.Name == rules.MailboxRule {
-		if err := t.checkMailbox(d); err != nil {
+	all := builtIn(d)
+	if i := slices.IndexFunc(all, func(b ruleText) bool { return b.Name == t.Name }); i >= 0 {
+		if err := t.checkBuiltIn(d, all[i]); err != nil {
 			return r, err
 		}
+		t.By = all[i].By
+		t.Count.Algorithm = cmp.Or(t.Count.Algorithm, all[i].Count.Algorithm)
+		t.Count.Limit = cmp.Or(t.Count.Limit, all[i].Count.Limit)
 	}
-	preset := presetOf(t.Name, d)
-	if r.Algorithm, err = t.Count.build(preset, 0); err != nil {
+	return t.read(d)
+}
+
+func (t ruleText) checkBuiltIn(d Defaults, known ruleText) error {
+	mailbox := t.Name == rules.MailboxRule
+	switch {
+	case t.By != "" && t.By != known.By:
+		return refuse("by", "this rule is built in and counts by %s", known.By)
+	case mailbox && t.Off:
+		return refuse("off", "this rule cannot be removed; with shadow: true it refuses nothing")
+	case mailbox && t.Count.Algorithm != "" && t.Count.Algorithm != slidingLog:
+		return refuse("algorithm", "this rule is built in and is a "+slidingLog)
+	case mailbox && t.Count.Limit != "" && d.TiersSetBy != "":
+		return refuse("limit", "it is already set by %s", d.TiersSetBy)
+	}
+	return nil
+}
+
+// read checks a rule. One that is off is checked as any other.
+func (t ruleText) read(d Defaults) (r Rule, err error) {
+	oneOf := "it must be one of " + strings.Trim(strings.ReplaceAll(fmt.Sprint(rules.Bys()), " ", ", "), "[]")
+	switch {
+	case t.By == "" && t.Off:
+		return r, refuse("off", "it removes %s only; leave this rule out", ClientIPRule)
+	case t.By == "":
+		return r, refuse("", "by is missing; %s", oneOf)
+	case !slices.Contains(rules.Bys(), t.By):
+		return r, refuse("by", "%s", oneOf)
+	case t.Keep.or(1) < 1:
+		return r, refuse("keep_for_first_sends", "it must be at least 1")
+	}
+	r = Rule{Name: t.Name, By: t.By, Shadow: t.Shadow, KeepForFirstSends: t.Keep.or(0)}
+	t.Count.Algorithm = cmp.Or(t.Count.Algorithm, slidingLog)
+	if r.Algorithm, err = t.Count.build(0); err != nil {
 		return r, err
 	}
-	if t.Keep != nil {
-		if err := checkWhole(t.Keep, "keep_for_first_sends", 1); err != nil {
-			return r, err
-		}
-		r.KeepForFirstSends = int(*t.Keep)
-		if r.Resends, err = t.Count.build(preset, r.KeepForFirstSends); err != nil {
+	if r.KeepForFirstSends > 0 {
+		if r.Resends, err = t.Count.build(r.KeepForFirstSends); err != nil {
 			return r, err
 		}
 	}
@@ -274,41 +297,11 @@ func (t ruleText) read(seen map[string]bool, d Defaults) (r Rule, err error) {
 	return r, err
 }
 
-// by is what the rule counts by; that of a built-in rule is known.
-func (t ruleText) by() (rules.By, error) {
-	known := map[string]rules.By{rules.MailboxRule: rules.ByMailbox, ClientIPRule: rules.ByClientIP}[t.Name]
-	switch {
-	case t.By == nil && known == "":
-		return "", refuse("", "by is missing; it must be one of %v", rules.Bys())
-	case t.By == nil:
-		return known, nil
-	}
-	by := rules.By(*t.By)
-	if !slices.Contains(rules.Bys(), by) {
-		return "", refuse("by", "it must be one of %v", rules.Bys())
-	}
-	if known != "" && by != known {
-		return "", refuse("by", "this rule is built in and counts by %s", known)
-	}
-	return by, nil
-}
-
-func (t ruleText) checkMailbox(d Defaults) error {
-	switch {
-	case t.Off:
-		return refuse("off", "this rule cannot be removed; with shadow: true it refuses nothing")
-	case t.Count.Algorithm != nil && *t.Count.Algorithm != slidingLog:
-		return refuse("algorithm", "this rule is built in and is a "+slidingLog)
-	case t.Count.Limit != nil && d.TiersSetBy != "":
-		return refuse("limit", "it is already set by %s", d.TiersSetBy)
-	}
-	return nil
-}
-
 func (t actionText) read(seen map[string]bool) (Action, error) {
 	if err := checkName(t.Name, seen); err != nil {
 		return Action{}, err
 	}
-	algorithm, err := t.Count.build(preset{algorithm: slidingLog}, 0)
+	t.Count.Algorithm = cmp.Or(t.Count.Algorithm, slidingLog)
+	algorithm, err := t.Count.build(0)
 	return Action{Name: t.Name, Algorithm: algorithm}, err
 }

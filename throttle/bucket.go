@@ -1,0 +1,130 @@
+package throttle
+
+import "fmt"
+
+// bucket is what a TokenBucket and a LeakyBucket have in common: a level that rises by one
+// send with each admission and falls at the tier's rate.
+type bucket struct {
+	counter
+	room   int  // sends
+	queues bool // it is a LeakyBucket
+}
+
+// maxLevel bounds the levels, so that they are exact as doubles, which is what a script in
+// Redis counts with.
+const maxLevel = 1 << 52
+
+func newBucket(t Tier, room int) (bucket, error) {
+	c, err := newCounter(t)
+	switch {
+	case err != nil:
+		return bucket{}, err
+	case room < 1 || room > maxCounted:
+		return bucket{}, fmt.Errorf("tier %s: there must be room for 1 to %d sends, not %d", t.Name, maxCounted, room)
+	case maxLevel/t.ms() <= int64(max(room, t.Limit)):
+		return bucket{}, fmt.Errorf("tier %s: the window is too long for this limit", t.Name)
+	}
+	return bucket{counter: c, room: room}, nil
+}
+
+// Room is how many sends an empty bucket admits at once.
+func (b bucket) Room() int { return b.room }
+
+func (b bucket) full() int64 { return int64(b.room) * b.window() }
+
+// bucketLevel is the state of a bucket: how full it was at its latest moment.
+type bucketLevel struct{ at, level int64 }
+
+func readLevel(state []byte) bucketLevel {
+	at, level := readPair(state)
+	return bucketLevel{at, level}
+}
+
+func (l bucketLevel) bytes() []byte { return writePair(l.at, l.level) }
+
+// drain is the bucket at a later moment.
+func (b bucket) drain(l bucketLevel, at int64) bucketLevel {
+	if passed := at - l.at; passed < ceilDiv(l.level, b.limit()) { // else the product could overflow
+		return bucketLevel{at: at, level: l.level - passed*b.limit()}
+	}
+	return bucketLevel{at: at}
+}
+
+// current is the bucket at the moment that counts.
+func (b bucket) current(state []byte, now int64) bucketLevel {
+	l := readLevel(state)
+	return b.drain(l, max(now, l.at))
+}
+
+// Take implements [Algorithm].
+func (b bucket) Take(state []byte, a Admission) (next []byte, v Verdict) {
+	return takeCounted(b, state, a.At)
+}
+
+// Peek implements [Algorithm]. Its tier is what the bucket has room for, in the time in which
+// a full one drains.
+func (b bucket) Peek(state []byte, now int64) Verdict {
+	l := b.current(state, now)
+	free, refill := max(0, b.full()-l.level), int64(0)
+	if l.level > 0 {
+		refill = ceilDiv(b.window()-free%b.window(), b.limit())
+	}
+	all := counter{Tier{Name: b.tier.Name, Limit: b.room, Window: milliseconds(ceilDiv(b.full(), b.limit()))}}
+	used := ceilDiv(l.level, b.window()) // the send that drains counts as a whole one
+	v := newVerdict(now, l.at, all.state(used, refill))
+	v.Sent = int(used)
+	if b.queues && v.Allowed {
+		v.Delay = ceilDiv(l.level, b.limit()) // until all in the queue have left
+	}
+	return v
+}
+
+// Release implements [Algorithm]. It takes out of the bucket what is certainly left of a
+// send: that cannot have drained by more than the rate drains until the latest moment. Of a
+// queue it is the newest send or none.
+func (b bucket) Release(state []byte, a Admission) (next []byte, released bool) {
+	l := readLevel(state)
+	left := b.drain(bucketLevel{at: a.At, level: b.window()}, l.at).level
+	if a.At > l.at || b.queues && a.At < l.at || left == 0 || l.level == 0 {
+		return state, false
+	}
+	l.level = max(0, l.level-left)
+	return l.bytes(), true
+}
+
+// Record implements [Algorithm].
+func (b bucket) Record(state []byte, a Admission, now int64) (next []byte) {
+	l := readLevel(state)
+	at := min(a.At, max(now, l.at))
+	switch {
+	case at < 0 || at < l.at && b.drain(bucketLevel{at: at, level: b.full()}, l.at).level == 0:
+		return state
+	case at > l.at:
+		l = b.drain(l, at)
+	}
+	l.level = min(l.level+b.window(), b.full())
+	return l.bytes()
+}
+
+// Expires implements [Algorithm]: after all has drained, or one send would have, where less
+// than that is left.
+func (b bucket) Expires(state []byte) int64 {
+	l := readLevel(state)
+	return l.at + ceilDiv(max(l.level, b.window()), b.limit()) + grace
+}
+
+// Form implements [Algorithm].
+func (b bucket) Form() string {
+	if b.queues {
+		return b.form("queue-%d", b.window())
+	}
+	return b.form("bucket-%d", b.window())
+}
+
+// String implements [Algorithm].
+func (b bucket) String() string {
+	if b.queues {
+		return fmt.Sprintf("leaky-bucket %s, a queue of %d", b.tier, b.room-1)
+	}
+	return fmt.Sprintf("token-bucket %s, bursts of %d", b.tier, b.room)
+}
